@@ -112,6 +112,18 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 	return err
 }
 
+// NoTimeline says why a connection has no timeline of credits and handles. It is empty for connections that may
+// carry RPC-over-RDMA.
+func NoTimeline(c *record.Connection) string {
+	switch c.UpperLayer {
+	case "rpcrdma", "unknown", "":
+		return ""
+	case "rpc":
+		return "RPC over " + c.Transport + " has neither credits nor handles, so there is no timeline."
+	}
+	return "The connection carries " + c.UpperLayer + " and not RPC-over-RDMA, so it has no timeline of credits and handles."
+}
+
 // endingDetail says how a connection ended, which side ended it, and in which packet.
 func endingDetail(e *record.Ended) string {
 	text := EndingText(e.How, e.By)
@@ -565,7 +577,9 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 		p    *record.PrivateData
 	}{{"client announces", c.PrivateData.Client}, {"server announces", c.PrivateData.Server}} {
 		if side.p == nil {
-			row(side.name, "no RPC-over-RDMA private data")
+			if NoTimeline(c) == "" {
+				row(side.name, "no RPC-over-RDMA private data")
+			}
 			continue
 		}
 		at := ""
