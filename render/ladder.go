@@ -28,6 +28,7 @@ type rung struct {
 	double  bool // an RDMA Read or Write instead of a Send
 	text    string
 	short   string // replaces text if text does not fit; empty to shorten text
+	least   string // replaces short if short does not fit; empty for none
 	ink     ink
 	pause   bool           // a wait: nothing is sent
 	kind    string         // similar lines have the same kind; never folded if empty
@@ -504,7 +505,8 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 				again = fmt.Sprintf("all %s requested again", size)
 			}
 			g.text, g.double, g.ink = fmt.Sprintf("RDMA Read response from %v, %s, %s", handle, packets(e), again), true, theme.warn
-			g.short = fmt.Sprintf("Response, %s, %s", packets(e), strings.TrimPrefix(again, "the "))
+			g.short = fmt.Sprintf("Read response, %s, %s", packets(e), again)
+			g.least = fmt.Sprintf("Response, %s, %s", packets(e), strings.TrimPrefix(again, "the "))
 			g.toRight = true
 		case record.EventDamaged:
 			if isCopyOf(r.Call, e, record.EventCall) { // its line says so
@@ -714,8 +716,10 @@ func foldRungs(rungs []rung) []rung {
 // fitting returns the text of a line, or the short text if the text is wider than width.
 func (g *rung) fitting(width int) string {
 	text := clean(g.text)
-	if wide(text) > width && g.short != "" {
-		return clean(g.short)
+	for _, shorter := range []string{g.short, g.least} {
+		if wide(text) > width && shorter != "" {
+			text = clean(shorter)
+		}
 	}
 	return text
 }
