@@ -35,8 +35,9 @@ type paths struct {
 	top    uint32 // the highest sequence number at which one of them begins
 	last   Path   // of the current packet
 	lost   []lostMessage
-	losses []Loss // requests of the flow, and responses to them
-	open   int    // number of losses that are not reported
+	absent *window // requests that left their sender, and of which no copy has come to the receiver; nil before the first
+	losses []Loss  // requests of the flow, and responses to them
+	open   int     // number of losses that are not reported
 }
 
 // lostMessage is a datagram that did not come to its receiver.
@@ -131,39 +132,10 @@ func (t *Tracker) lostOnPath(f *flow, d *Datagram, cur *currentPacket) {
 	if !info.Request {
 		f.missedResponse(d)
 		f.noteResponse(d, true)
+		t.operations.shownReceived(asker, d)
 		return
 	}
 	t.infiniband.missedRequest(f, d, cur)
-}
-
-// missedRequest takes a request that its receiver did not get, or dropped because of a bad ICRC.
-func (ib *infiniband) missedRequest(f *flow, d *Datagram, cur *currentPacket) {
-	psn, again := d.Packet.PSN, false
-	if p := d.Path; p.Sent.Packet != 0 {
-		p.Lost = true
-		again = f.noteSent(run{psn, psns.add(psn, 1)}, p)
-		f.noteLoss(Loss{At: p.harmed(d.At), By: f.side, Damaged: !p.Gone, seq: psn})
-	}
-	if ib.damagedRequest(f, d); again && f.qp.started && psns.delta(psn, f.qp.expect) >= 0 {
-		ib.resent(f, psn, cur)
-	}
-}
-
-// resent notes the retransmission of a request whose earlier copies were lost.
-func (ib *infiniband) resent(f *flow, psn uint32, cur *currentPacket) {
-	r := run{psn, psns.add(psn, 1)}
-	o := f.ops.at(psns, psn)
-	if f.window != nil {
-		if i, held := f.window.find(psns, psn); held {
-			item := &f.window.items[f.window.order[i].item]
-			item.keep(f, heldCopy{at: cur.at}, ib.operations.burstOf(f, psns, r, nil, cur.at))
-			cur.mark(nil, record.Retransmitted)
-			return
-		}
-	}
-	if o != nil {
-		ib.operations.retransmitted(f, o, ib.operations.burstOf(f, psns, r, o, cur.at), cur)
-	}
 }
 
 // ReadTimes are the times of an RDMA Read at both ends, with several capture points. Times that are not known are 0.
@@ -239,8 +211,7 @@ func (f *flow) noteStreamResponse(o *Operation, from uint32, now record.Stamp) {
 // LostSegment takes a TCP segment that did not come to its receiver. Its bytes come later.
 func (t *Tracker) LostSegment(s *TCP) {
 	if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil && s.Length > 0 {
-		f.noteSent(run{s.Seq, s.Seq + uint32(s.Length)}, s.Path)
-		f.noteLoss(Loss{At: s.Path.harmed(s.At), By: f.side, Damaged: !s.Path.Gone, seq: s.Seq})
+		t.tcp.missedSegment(f, s)
 	}
 }
 

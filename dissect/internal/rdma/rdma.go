@@ -168,6 +168,7 @@ type Event struct {
 	Op    *Operation
 	At    record.Stamp // Acked, Retransmitted, Damaged, DamagedNak: the packet that shows it
 	Burst *Burst       // Retransmitted, Damaged: the burst that a request belongs to; nil for a response
+	Gone  bool         // Retransmitted: the packet was lost or damaged between capture points; a Lost event says so, too
 	Loss  *Loss        // Lost: the packet
 }
 
@@ -184,7 +185,7 @@ const (
 	Lost                           // a packet of it, or of its response, was lost or damaged between capture points
 	DamagedNak                     // a NAK that names it has a bad ICRC, so its receiver drops the NAK
 	Abandoned                      // a Read will never be Done
-	Arrived                        // it was captured when it came to its receiver, with several capture points; only for UDP
+	Arrived                        // it was captured when it came to its receiver, with several capture points, and no acknowledgement came back
 )
 
 // Standing says what an operation belongs to.

@@ -130,6 +130,9 @@ func (cs *connState) retransmitted(happened rdma.Event) {
 	if of == record.EventReadDone && o.Again > 0 {
 		x.readDoneAt(o, at)
 	}
+	if happened.Gone { // an event of its own says so
+		return
+	}
 	from := x.role(by)
 	if n := len(x.rec.Timeline); n > 0 && !paused { // successive retransmissions are one event
 		if last := &x.rec.Timeline[n-1]; last.Event == record.EventRetransmit && last.Of == of && last.From == from {
