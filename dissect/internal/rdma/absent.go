@@ -163,7 +163,9 @@ func (ops *operations) acceptAbsent(c *Conn) {
 		}
 		next.paths.last = Path{Joined: true}
 		first := next.paths.absent.first()
+		ops.sentOnly = true
 		next.half.acceptSent()
+		ops.sentOnly = false
 		if ops.settleAbsent(next); !next.paths.absent.empty() && next.paths.absent.first() == first { // it cannot be decoded
 			ops.unhold(next, next.paths.absent.earliest())
 			next.paths.absent.remove(1)

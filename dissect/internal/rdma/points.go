@@ -22,7 +22,9 @@ type Path struct {
 type sentAt struct {
 	run
 	at   record.Stamp
-	lost bool // a copy of it was lost
+	lost bool // a copy of it was lost or damaged
+	gone bool // the first copy was lost
+	hurt bool // the first copy was lost or damaged
 }
 
 // maxSentAt limits the number of these packets of a flow. Operations that begin with further ones begin when they
@@ -78,7 +80,7 @@ func (f *flow) noteSent(r run, p Path) (again bool) {
 		w.top = r.from
 	}
 	had := cap(w.sent)
-	w.sent = append(w.sent, sentAt{run: r, at: p.Sent, lost: p.Lost})
+	w.sent = append(w.sent, sentAt{run: r, at: p.Sent, lost: p.Lost, hurt: p.Lost, gone: p.Gone})
 	f.conn.share.Charge(int64(cap(w.sent)-had) * sentAtCost)
 	return false
 }
@@ -89,17 +91,17 @@ const (
 	sentAtCost = 56
 )
 
-// firstSent returns when the packet with a sequence number first left its sender, and whether that was captured. If not,
-// it returns when the packet was captured. The packets before it are forgotten.
-func (f *flow) firstSent(seq uint32, captured record.Stamp) (at record.Stamp, seen bool) {
+// firstSent returns the packet with a sequence number, with the time at which it first left its sender, and whether that
+// was captured. If not, the time is that at which the packet was captured. The packets before it are forgotten.
+func (f *flow) firstSent(seq uint32, captured record.Stamp) (first sentAt, seen bool) {
 	c := f.circle()
-	at = captured
+	first.at = captured
 	kept := f.paths.sent[:0]
 	for _, s := range f.paths.sent {
 		switch {
 		case c.delta(seq, s.from) >= 0 && c.delta(seq, s.to) < 0:
-			if !seen || s.at.Time < at.Time {
-				at, seen = s.at, true
+			if !seen || s.at.Time < first.at.Time {
+				first, seen = s, true
 			}
 		case c.delta(s.from, seq) < 0:
 			continue
@@ -107,7 +109,7 @@ func (f *flow) firstSent(seq uint32, captured record.Stamp) (at record.Stamp, se
 		kept = append(kept, s)
 	}
 	f.paths.sent = kept
-	return at, seen
+	return first, seen
 }
 
 // circle returns the circle of a flow's sequence numbers.
@@ -201,7 +203,8 @@ func (f *flow) noteStreamResponse(o *Operation, from uint32, now record.Stamp) {
 	if t == nil || f.paths == nil {
 		return
 	}
-	sent, seen := f.firstSent(from, now)
+	first, seen := f.firstSent(from, now)
+	sent := first.at
 	if t.OneSided = t.OneSided || !seen || !f.paths.last.Arrived; seen && (t.Responded == 0 || sent.Time < t.Responded) {
 		t.Responded = sent.Time
 	}

@@ -103,15 +103,24 @@ func (x *txn) settleDelivery() {
 	}
 	x.enter(accepted)
 	cs := x.cs
+	if x.answer.Delivery == record.DeliveryNotDelivered { // as captures at both ends show
+		x.loseReply()
+		return
+	}
 	waited := cs.table.Clock-x.ended > cs.table.options.Linger
 	notDelivered := x.repeatedElsewhere || waited && x.replyAgain && cs.closing
 	const unknown = evidence.Missing | evidence.Awaited | evidence.Unordered | evidence.Silent
 	if !notDelivered || cs.gaps(x.side)&unknown != 0 || !cs.conn.Acknowledges(x.side.Other()) || x.rec.Call == nil {
 		return
 	}
+	x.loseReply()
+	noteLostCall(cs, x)
+}
+
+// loseReply makes x a transaction whose Reply was lost.
+func (x *txn) loseReply() {
 	answer := x.answer
 	x.retractReply(lost)
 	x.answer = answer
 	x.answer.Delivery = record.DeliveryNotDelivered
-	noteLostCall(cs, x)
 }

@@ -158,11 +158,15 @@ func noteDamaged(cs *connState, happened rdma.Event) {
 	}
 }
 
-// noteDamagedFirst records that the first copy of a Call or Reply was damaged on the way. The
+// noteDamagedFirst records that the first copy of a Call or Reply was damaged or lost on the way. The
 // retransmission of it is an event of its own, which follows.
-func noteDamagedFirst(x *txn, at record.Stamp, of record.EventKind, from record.Role) {
+func noteDamagedFirst(x *txn, o *rdma.Operation, of record.EventKind, from record.Role) {
+	at, kind := o.Damaged(), record.EventDamaged
+	if o.FirstLost() {
+		kind = record.EventLost
+	}
 	if x.findDamaged(at.Packet) == nil {
-		x.event(at, record.EventDamaged, from).Of = of
+		x.event(at, kind, from).Of = of
 	}
 	if x.active.Before(at) {
 		x.active = at

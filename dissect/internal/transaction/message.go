@@ -284,7 +284,7 @@ func (cs *connState) call(m *message) {
 		x.rec.HeldBackBy = cs.wireActivity().heldBackBy(side, first)
 		noteActivity(cs, x, side, last)
 	} else {
-		noteDamagedFirst(x, damaged, record.EventCall, record.Requester)
+		noteDamagedFirst(x, m.Operation, record.EventCall, record.Requester)
 	}
 	if !m.plain {
 		noteCallSent(cs, m)
@@ -351,7 +351,9 @@ func (m *message) fill(to *record.Message) {
 	h := m.header
 	*to = record.Message{} // a statement of its own, so that the compiler clears it in place
 	to.Time, to.Packet, to.LastPacket, to.LastTime = m.First.Time, m.First.Packet, m.Last.Packet, m.Last.Time
-	to.Delivery = record.DeliveryUnknown
+	if to.Delivery = record.DeliveryUnknown; m.NotDelivered() {
+		to.Delivery = record.DeliveryNotDelivered
+	}
 	to.SendBytes = record.SomeIf(int(m.Length), m.whole)
 	if m.plain {
 		return
@@ -385,7 +387,7 @@ func (cs *connState) reply(m *message) {
 	if damaged.Packet == 0 {
 		noteActivity(cs, x, m.side, m.Last)
 	} else {
-		noteDamagedFirst(x, damaged, record.EventReply, record.Responder)
+		noteDamagedFirst(x, m.Operation, record.EventReply, record.Responder)
 	}
 	noteReordered(cs, x, m.Operation, record.EventReply)
 	addAnswer(x)
@@ -419,6 +421,9 @@ func (cs *connState) reply(m *message) {
 	}
 	x.invalidate(m)
 	checkReply(cs, x, m, withoutCall)
+	if m.NotDelivered() && !withoutCall { // The requester still waits for it. The Call ends with the connection.
+		return
+	}
 	t.end(x, status)
 }
 
