@@ -99,6 +99,7 @@ type presence struct {
 	replies  []int32                 // seconds since the start of the capture in which it sent Replies, mostly increasing
 	full     bool                    // there were more
 	silent   record.Opt[record.Time] // a client began to retransmit without an answer
+	unlike   bool                    // not all of these Calls, or their Replies, are known to be lost
 	rejected record.Opt[record.Time] // its first rejection after that
 }
 
@@ -180,8 +181,11 @@ func (p *presence) transaction(r *record.Transaction, start record.Time) {
 		return
 	}
 	for i := range r.Waits {
-		if w := &r.Waits[i]; w.Reason == record.RetransmitTimeout && w.Waiting == record.Client && (!p.silent.Known() || w.From < p.silent.Or(0)) {
-			p.silent = record.Some(w.From)
+		if w := &r.Waits[i]; w.Reason == record.RetransmitTimeout && w.Waiting == record.Client {
+			p.unlike = p.unlike || r.Call == nil || r.Call.Delivery != record.DeliveryNotDelivered && !r.ReplyLost
+			if !p.silent.Known() || w.From < p.silent.Or(0) {
+				p.silent = record.Some(w.From)
+			}
 		}
 	}
 }
@@ -445,7 +449,7 @@ func silentServer(j *facts) *Verdict {
 	for _, address := range slices.Sorted(maps.Keys(j.servers)) {
 		p := j.servers[address]
 		from, silent := p.silent.Get()
-		if !silent {
+		if !silent || j.o.Network != nil && !p.unlike { // Captures at both ends show that the network lost them.
 			continue
 		}
 		start := j.start.Or(from)
@@ -501,7 +505,7 @@ func staleConnection(j *facts) *Verdict {
 func (j *facts) impact() (share float64, matters bool) {
 	stalled := int64(0)
 	for _, w := range j.o.Time.Waits {
-		if strings.HasPrefix(string(w.Reason), "retransmit") {
+		if strings.HasPrefix(string(w.Reason), "retransmit") || w.Reason == record.NewConnection {
 			stalled += w.TotalNS
 		}
 	}

@@ -11,6 +11,16 @@ import (
 // before is known from the flow's paths. If none comes before the connection ends, the operation was sent and never
 // delivered.
 
+// SeveralPoints reports whether the packets of a connection were captured at several points.
+func (c *Conn) SeveralPoints() bool {
+	for _, f := range c.flows {
+		if f != nil && f.paths != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // missedRequest takes a request that its receiver did not get, or dropped because of a bad ICRC.
 func (ib *infiniband) missedRequest(f *flow, d *Datagram, cur *currentPacket) {
 	psn, p := d.Packet.PSN, d.Path

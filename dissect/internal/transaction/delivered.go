@@ -62,8 +62,9 @@ func (x *txn) answerDelivered(o *rdma.Operation, d rdma.Delivery) {
 	}
 	a.LastTime = d.At.Time
 	if x.latency.Known() {
-		x.latency = since(x.call.Time, d.At.Time)
-		least := since(x.call.Time, d.Earliest.Time)
+		sent := x.firstSent().Time
+		x.latency = since(sent, d.At.Time)
+		least := since(sent, d.Earliest.Time)
 		x.latencyMin = record.SomeIf(least.Or(0), x.latency.Known() && least.Known() && d.Earliest != d.At)
 	}
 }
