@@ -99,7 +99,7 @@ type presence struct {
 	replies  []int32                 // seconds since the start of the capture in which it sent Replies, mostly increasing
 	full     bool                    // there were more
 	silent   record.Opt[record.Time] // a client began to retransmit without an answer
-	unlike   bool                    // not all of these Calls, or their Replies, are known to be lost
+	unlike   bool                    // not all of these RPCs are known to have been lost on the way
 	rejected record.Opt[record.Time] // its first rejection after that
 }
 
@@ -182,12 +182,19 @@ func (p *presence) transaction(r *record.Transaction, start record.Time) {
 	}
 	for i := range r.Waits {
 		if w := &r.Waits[i]; w.Reason == record.RetransmitTimeout && w.Waiting == record.Client {
-			p.unlike = p.unlike || r.Call == nil || r.Call.Delivery != record.DeliveryNotDelivered && !r.ReplyLost
+			p.unlike = p.unlike || !lostOnPath(r)
 			if !p.silent.Known() || w.From < p.silent.Or(0) {
 				p.silent = record.Some(w.From)
 			}
 		}
 	}
+}
+
+// lostOnPath reports whether captures at both ends show that an RPC without Reply lacks it because packets were lost on
+// the way: all copies of its Call, or what the server sent for it.
+func lostOnPath(r *record.Transaction) bool {
+	return r.ReplyLost || r.Call != nil && r.Call.Delivery == record.DeliveryNotDelivered ||
+		slices.ContainsFunc(r.Timeline, func(e record.Event) bool { return e.Event == record.EventLost && e.From == record.Responder })
 }
 
 // answered reports whether a server may have sent a Reply between two times.

@@ -64,6 +64,8 @@ func (x *txn) soFar() (e earlier) {
 	case known && x.answered != &noAnswer:
 		sent := min(x.answer.FirstSent.Or(x.answer.Time), x.answer.Time)
 		e.parts = append(e.parts, passed{delivered, toServer}, passed{sent, atServer})
+	case known && x.path != nil && len(x.path.reads) == 1 && x.path.reads[0].Delivered == 0: // its request was lost
+		e.parts = append(e.parts, passed{delivered, toServer}, passed{x.path.reads[0].Requested, atServer})
 	case known, x.call.Delivery != record.DeliveryNotDelivered:
 		e.unclear = true
 	}
