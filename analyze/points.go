@@ -19,3 +19,23 @@ func (e *Ends) Add(r *record.Transaction) {
 		e.ServerNS += s.ServerNS
 	}
 }
+
+// SplitSums sums up the places at which the latencies of transactions passed; see [record.Split].
+type SplitSums struct {
+	Transactions     int64 `json:"transactions" doc:"Number of transactions that were captured at both ends completely, which the other sums are about."`
+	ClientNS         int64 `json:"client_ns" doc:"Sum of the times that callers took to respond to RDMA Reads, in nanoseconds."`
+	RequestNetworkNS int64 `json:"request_network_ns" doc:"Sum of the times in the network on the way from callers to the other sides, in nanoseconds, with the times until lost packets were retransmitted."`
+	ServerNS         int64 `json:"server_ns" doc:"Sum of the times at the sides that executed the Calls, in nanoseconds."`
+	ReplyNetworkNS   int64 `json:"reply_network_ns" doc:"Sum of the times in the network on the way to callers, in nanoseconds, with the times until lost packets were retransmitted."`
+	ServerSendNS     int64 `json:"server_send_ns" doc:"Part of server_ns from the first RDMA Write to the Reply, in nanoseconds."`
+}
+
+// add adds the split of a transaction.
+func (s *SplitSums) add(p record.Split) {
+	s.Transactions++
+	s.ClientNS += p.ClientNS
+	s.RequestNetworkNS += p.RequestNetworkNS
+	s.ServerNS += p.ServerNS
+	s.ReplyNetworkNS += p.ReplyNetworkNS
+	s.ServerSendNS += p.ServerSendNS
+}

@@ -13,21 +13,22 @@ import (
 
 // Stats sums up the transactions of one group, such as those of one operation.
 type Stats struct {
-	Type          string         `json:"type" doc:"The record's type, always \"stats\"." values:"stats"`
-	GroupBy       string         `json:"group_by" doc:"What the transactions are grouped by: program, procedure, operation, or the names of fields of transactions, with commas between them." reused:"by"`
-	Name          string         `json:"name" doc:"Name of the group: of the program, procedure or operation, or the values of the fields; \"others\" sums up the groups for which the memory limit leaves no space."`
-	Group         []string       `json:"group" doc:"Values of what group_by names, in the same order; null for \"others\"."`
-	Count         int            `json:"count" doc:"Number of transactions."`
-	Complete      int            `json:"complete" doc:"Number of transactions with both a Call and a Reply."`
-	Errors        int            `json:"errors" doc:"Number of transactions that failed: the capture contains no Call or no Reply, the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
-	Retransmitted int            `json:"retransmitted" doc:"Number of retransmitted packets."`
-	CallBytes     Forms          `json:"call_bytes" doc:"Bytes in the Payload streams of Calls, by form."`
-	ReplyBytes    Forms          `json:"reply_bytes" doc:"Bytes in the Payload streams of Replies, by form."`
-	Latency       Quantiles      `json:"latency" doc:"Distribution of the time from the first packet of the Call to the last packet of the Reply."`
-	TotalNS       int64          `json:"total_ns" doc:"Sum of all latencies, in nanoseconds."`
-	Phases        PhaseSums      `json:"phases" doc:"Parts that the sum of all latencies is made of."`
-	ExplicitRDMA  int            `json:"explicit_rdma" doc:"Number of RPCs that used chunks."`
-	FitsInlineAt  map[string]int `json:"fits_inline_at" doc:"Number of RPCs with chunks that would have needed none, by inline threshold in bytes: their Call and their largest possible Reply, which is the one that fills the chunks that the Call offers, fit into it." was:"inline_at"`
+	Type          string                `json:"type" doc:"The record's type, always \"stats\"." values:"stats"`
+	GroupBy       string                `json:"group_by" doc:"What the transactions are grouped by: program, procedure, operation, or the names of fields of transactions, with commas between them." reused:"by"`
+	Name          string                `json:"name" doc:"Name of the group: of the program, procedure or operation, or the values of the fields; \"others\" sums up the groups for which the memory limit leaves no space."`
+	Group         []string              `json:"group" doc:"Values of what group_by names, in the same order; null for \"others\"."`
+	Count         int                   `json:"count" doc:"Number of transactions."`
+	Complete      int                   `json:"complete" doc:"Number of transactions with both a Call and a Reply."`
+	Errors        int                   `json:"errors" doc:"Number of transactions that failed: the capture contains no Call or no Reply, the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
+	Retransmitted int                   `json:"retransmitted" doc:"Number of retransmitted packets."`
+	CallBytes     Forms                 `json:"call_bytes" doc:"Bytes in the Payload streams of Calls, by form."`
+	ReplyBytes    Forms                 `json:"reply_bytes" doc:"Bytes in the Payload streams of Replies, by form."`
+	Latency       Quantiles             `json:"latency" doc:"Distribution of the time from the first packet of the Call to the last packet of the Reply."`
+	TotalNS       int64                 `json:"total_ns" doc:"Sum of all latencies, in nanoseconds."`
+	Phases        PhaseSums             `json:"phases" doc:"Parts that the sum of all latencies is made of."`
+	Split         record.Opt[SplitSums] `json:"split,omitzero" doc:"Places at which the latencies passed, summed up; present only with several capture points, and if a transaction was captured at both ends completely."`
+	ExplicitRDMA  int                   `json:"explicit_rdma" doc:"Number of RPCs that used chunks."`
+	FitsInlineAt  map[string]int        `json:"fits_inline_at" doc:"Number of RPCs with chunks that would have needed none, by inline threshold in bytes: their Call and their largest possible Reply, which is the one that fills the chunks that the Call offers, fit into it." was:"inline_at"`
 
 	latencies durations
 	inlineAt  [len(Thresholds)]int // number of RPCs for each of Thresholds
@@ -257,6 +258,11 @@ func (t *Table) Add(r *record.Transaction) {
 		t.latency(s, latency)
 	}
 	s.Phases.add(r.Phases.Or(record.Phases{}))
+	if split, known := r.Split.Get(); known {
+		sums := s.Split.Or(SplitSums{})
+		sums.add(split)
+		s.Split = record.Some(sums)
+	}
 	if need := inlineNeed(r); need > 0 {
 		s.ExplicitRDMA++
 		for i, threshold := range Thresholds {

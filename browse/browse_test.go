@@ -20,6 +20,8 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/index"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/records"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -63,16 +65,24 @@ func settle(t testing.TB, m *Model) {
 // press presses keys: single characters, and names in angle brackets such as <enter>.
 func press(t testing.TB, m *Model, keys string) {
 	t.Helper()
-	for _, k := range regexp.MustCompile(`<[a-z0-9+]+>|.`).FindAllString(keys, -1) {
-		switch {
-		case len(k) > 1:
-			k = k[1 : len(k)-1]
-		case k == " ":
-			k = "space"
-		}
+	for _, k := range keysOf(keys) {
 		m.Key(k)
 		settle(t, m)
 	}
+}
+
+// keysOf returns the names of keys as press takes them.
+func keysOf(keys string) []string {
+	all := regexp.MustCompile(`<[a-z0-9+]+>|.`).FindAllString(keys, -1)
+	for i, k := range all {
+		switch {
+		case len(k) > 1:
+			all[i] = k[1 : len(k)-1]
+		case k == " ":
+			all[i] = "space"
+		}
+	}
+	return all
 }
 
 // plainLook is a terminal without colors that uses UTF-8.
@@ -232,6 +242,48 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// TestRowFilters: filters that need only rows select the same RPCs as those that are applied to whole records.
+func TestRowFilters(t *testing.T) {
+	for _, path := range []string{sample, "../samples/rocev2-errors.pcap", "../testdata/captures/iwarp-nfs41.pcap.zst", "../testdata/captures/derived-cut-callback41.pcap.zst"} {
+		m := modelOf(t, path, plainLook)
+		r := m.options.Index.Reader()
+		defer r.Close()
+		first, _ := m.options.Index.Reader().Transaction(m.state.To / 2)
+		selected := 0
+		for _, expression := range []string{
+			"latency > 1ms", "latency == null", "latency != null", "id >= 10", fmt.Sprintf("xid == %v", first.XID), "connection == 0", `operation == "WRITE"`, "operation == null",
+			`operation != "WRITE" and latency < 2ms`, `direction == "backward"`, fmt.Sprintf("time >= %s", first.Start()), "conn == 1 or not (latency > 1ms)", `operation matches "^[A-M]"`,
+		} {
+			f, err := query.Compile(expression, query.Transactions)
+			if err != nil {
+				t.Errorf("%s: %v", expression, err)
+				continue
+			}
+			if i := slices.IndexFunc(f.Paths(), func(path string) bool { return !slices.Contains(rowPaths, path) }); i >= 0 {
+				t.Errorf("%s needs %s, which rows do not have", expression, f.Paths()[i])
+			}
+			var want []int64
+			r.Each(t.Context(), 0, m.state.To, func(n int64, rpc *record.Transaction) bool {
+				if hit, _ := f.Match(rpc); hit {
+					want = append(want, n)
+				}
+				return true
+			})
+			if err := m.list.setFilter(expression); err != nil {
+				t.Fatal(err)
+			}
+			settle(t, m)
+			if got := m.list.numbers; !slices.Equal(got, want) {
+				t.Errorf("%s: %s selects %v, want %v", path, expression, got, want)
+			}
+			selected += len(want)
+		}
+		if selected == 0 {
+			t.Errorf("%s: no filter selects an RPC", path)
+		}
+	}
+}
+
 // TestDecodedFilter: a filter on arguments and results, which are not kept, is an error and does not
 // select nothing.
 func TestDecodedFilter(t *testing.T) {
@@ -256,13 +308,13 @@ func TestSorted(t *testing.T) {
 		}
 		for _, by := range rpcs.orders {
 			for _, descending := range []bool{false, true} {
-				got, err := rpcs.sorted(t.Context(), m.options.Index, numbers, by, descending)
+				got, err := (&sorting{source: rpcs, x: m.options.Index, by: by, descending: descending, numbers: numbers}).sorted(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
 				plain := by
-				plain.row = nil
-				want, err := rpcs.sorted(t.Context(), m.options.Index, numbers, plain, descending)
+				plain.row, plain.name = nil, nil
+				want, err := (&sorting{source: rpcs, x: m.options.Index, by: plain, descending: descending, numbers: numbers}).sorted(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -441,29 +493,60 @@ func TestLive(t *testing.T) {
 }
 
 // FuzzKeys: no keys and no sizes make the Model panic or draw a line that is too long, also with
-// damaged captures.
+// damaged captures, and with records that rdmadump wrote.
 func FuzzKeys(f *testing.F) {
-	for i, keys := range []string{"jjkG\r\r\rqq", "&lat\t > 5ms\r", "/read\rnN", "2\r\r3\rx4\r5+\r", "  d", "ycyjyl", ":57\r", ">>>z<", "?qqq", "s\x1b", "e\rnNnN\rnN"} {
+	for i, keys := range []string{
+		"jjkG\r\r\rqq", "&lat\t > 5ms\r", "/read\rnN", "2\r\r3\rx4\r5+\r", "  d", "ycyjyl", ":57\r", ">>>z<", "?qqq", "s\x1b", "e\rnNnN\rnN",
+		"5jj\r\r\rjjjnNqq5G\r&\r", "5&lat > 1ms\r5\ryc5yr", "j j djjkGgyl\\qU d", "G\rjjjj\rjjjjjjnnNN\x06\x04yryjq", "sx.json\rs/x.txt\r s\x7f.pcapng\r", ":sort -file\r:sort x\r:filter id > 3\r:save y\r:0\r:q\r",
+		"6G+++\r60-\r6yc", "&nfs.name == 1\r\x1b&)\r\x7f\x7f\r", "/\r//\rnN/zzzz\r\x1bn", "3x\x1b>>z:sort rule\r/rule\rn", "2>>z/19\r\ryrycq&id == 1\r", "FGgF\\ yfyxyyZ\x1bZZ",
+	} {
 		f.Add(uint8(i), uint16(40+i*16), uint16(8+i*3), keys)
+		f.Add(uint8(128+i), uint16(70+i*8), uint16(12+i*2), keys)
 	}
 	frames, _ := testkit.Frames(f, sample)
+	var lines bytes.Buffer
+	for _, path := range []string{sample, "../samples/rocev2-errors.pcap"} {
+		write := func(r any) error {
+			lines.Write(render.AppendJSON(nil, r))
+			return nil
+		}
+		dissect.New(dissect.Handler{
+			Transaction: func(r *record.Transaction) error { return write(r) },
+			Connection:  func(r *record.Connection) error { return write(r) },
+			Finding:     func(r *record.Finding) error { return write(r) },
+		}, dissect.Options{}).Run(f.Context(), testkit.Open(f, path))
+	}
 	f.Fuzz(func(t *testing.T, seed uint8, width, height uint16, keys string) {
-		data, _ := testkit.Damage(uint64(seed), frames, frames)
 		if len(keys) > 64 {
 			return
 		}
-		open := func(context.Context) (Source, error) {
-			return capture.NewFile("damaged", bytes.NewReader(data))
+		o := Options{Name: "damaged", Typed: "damaged", Look: plainLook, Create: func(string) (io.WriteCloser, error) { return nil, io.ErrShortWrite }}
+		o.Index = index.New(index.Options{})
+		defer o.Index.Close()
+		if seed < 128 {
+			data, _ := testkit.Damage(uint64(seed), frames, frames)
+			o.Open = func(context.Context) (Source, error) { return capture.NewFile("damaged", bytes.NewReader(data)) }
+			o.SavePackets = func(context.Context, string, map[int64]bool) (string, error) { return "", io.ErrShortWrite }
+			if source, err := o.Open(t.Context()); err == nil {
+				o.Index.Run(t.Context(), source, dissect.Options{Files: true})
+				source.Close()
+			} else {
+				o.Index.Finish(nil, err)
+			}
+		} else { // Lines are missing, and one is damaged.
+			all := bytes.SplitAfter(lines.Bytes(), []byte("\n"))
+			from := int(seed) * len(all) / 256
+			data := bytes.Join(slices.Delete(slices.Clone(all), from, min(from+int(seed-128)%16, len(all))), nil)
+			data = data[:len(data)-int(seed)%3*100]
+			o.Closed = "records have no packets"
+			h := o.Index.Handler()
+			source, err := records.Scan(t.Context(), records.Input{Name: "damaged", Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }})
+			if err == nil {
+				err = source.Run(t.Context(), records.Handler{Transaction: h.Transaction, Connection: h.Connection, Finding: h.Finding})
+			}
+			o.Index.Finish(nil, err)
 		}
-		x := index.New(index.Options{})
-		defer x.Close()
-		if source, err := open(t.Context()); err == nil {
-			x.Run(t.Context(), source, dissect.Options{})
-			source.Close()
-		} else {
-			x.Finish(nil, err)
-		}
-		m := New(Options{Index: x, Name: "damaged", Typed: "damaged", Look: plainLook, Open: open, Create: func(string) (io.WriteCloser, error) { return nil, io.ErrShortWrite }})
+		m := New(o)
 		defer m.Close()
 		m.Resize(int(width%300), int(height%100))
 		names := map[rune]string{'\r': "enter", '\t': "tab", 0x1b: "esc", ' ': "space", 0x7f: "backspace", 4: "ctrl+d", 6: "pgdown"}
@@ -475,36 +558,14 @@ func FuzzKeys(f *testing.F) {
 			m.Key(k)
 			m.Tick()
 			verify(t, m)
+			if width%2 == 0 { // The screens that follow from a key are complete before the next one.
+				settle(t, m)
+				verify(t, m)
+			}
 		}
 		settle(t, m)
 		verify(t, m)
 	})
-}
-
-// million returns the Model of a synthetic capture with a million RPCs.
-func million(b *testing.B) *Model {
-	x := index.New(index.Options{})
-	h := x.Handler()
-	var all []*record.Transaction
-	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
-		all = append(all, r.Clone())
-		return nil
-	}}, dissect.Options{})
-	if _, err := d.Run(b.Context(), testkit.Open(b, sample)); err != nil {
-		b.Fatal(err)
-	}
-	h.Begin(all[0].Start())
-	for i := range 1_000_000 {
-		r := *all[i%len(all)]
-		r.ID = int64(i) + 1
-		h.Transaction(&r)
-	}
-	x.Finish(&record.Summary{}, nil)
-	m := New(Options{Index: x, Look: render.Look{Colour: render.Colours16, Unicode: true}})
-	m.Resize(200, 60)
-	b.Cleanup(func() { m.Close(); x.Close() })
-	settle(b, m)
-	return m
 }
 
 // BenchmarkKey measures the time from a key to the screen that it leads to, with a million RPCs.
@@ -522,10 +583,7 @@ func BenchmarkKey(b *testing.B) {
 	} {
 		b.Run(test.name, func(b *testing.B) {
 			press(b, m, test.before)
-			var keys []string
-			for _, k := range regexp.MustCompile(`<[a-z0-9+]+>|.`).FindAllString(test.keys, -1) {
-				keys = append(keys, strings.Trim(k, "<>"))
-			}
+			keys := keysOf(test.keys)
 			var longest time.Duration
 			b.ResetTimer()
 			for i := range b.N {

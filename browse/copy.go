@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -34,11 +37,17 @@ func (m choice) copy(k string) {
 	case "f":
 		text = m.filterText()
 	case "c":
-		text = m.commandLine()
+		m.copyCommand()
+		return
 	default:
 		m.say("y copies, followed by r, x, j, l, f or c")
 		return
 	}
+	m.take(text)
+}
+
+// take copies a text, and says so.
+func (m choice) take(text string) {
 	if text == "" {
 		m.say("there is nothing of that kind to copy here")
 		return
@@ -133,6 +142,32 @@ func (m choice) filterText() string {
 	return ""
 }
 
+// copyCommand copies the command line that shows what the screen shows. The command line of an RPC whose
+// XID and connection other RPCs have, too, also has its number.
+func (m choice) copyCommand() {
+	command, r := m.commandLine(), m.rpc()
+	if r == nil || !strings.Contains(command, " --xid ") {
+		m.take(command)
+		return
+	}
+	from, to := m.state.From, m.state.To
+	m.later("looking for RPCs with the same XID", func(ctx context.Context, rows *index.Reader) func() {
+		n := 0
+		rows.Rows(ctx, from, to, func(_ int64, row *index.Row) bool {
+			if row.XID == r.XID && row.Connection == uint32(r.Connection) {
+				n++
+			}
+			return n < 2
+		})
+		return func() {
+			if n > 1 {
+				command += fmt.Sprintf(" -Y 'id == %d'", r.ID)
+			}
+			m.take(command)
+		}
+	})
+}
+
 // commandLine returns the command line that shows what the screen shows.
 func (m choice) commandLine() string {
 	file := m.options.Typed
@@ -155,11 +190,7 @@ func (m choice) commandLine() string {
 		return fmt.Sprintf("rdmadump packets -V -x %s -Y 'number == %d'", file, p.Number)
 	}
 	if r := m.rpc(); r != nil {
-		command := fmt.Sprintf("rdmadump %s --xid %v --conn %d", file, r.XID, r.Connection)
-		if !m.unique(r) {
-			command += fmt.Sprintf(" -Y 'id == %d'", r.ID)
-		}
-		return command
+		return fmt.Sprintf("rdmadump %s --xid %v --conn %d", file, r.XID, r.Connection)
 	}
 	if p, is := m.top().(*pane); is {
 		var id int
@@ -191,55 +222,53 @@ func filtering(command, filter string) string {
 	return command + " -Y " + render.Shell(filter)
 }
 
-// unique reports whether no other RPC of the connection has the same XID.
-func (m choice) unique(r *record.Transaction) bool {
-	n := 0
-	m.reader.Rows(m.ctx, m.state.From, m.state.To, func(_ int64, row *index.Row) bool {
-		if row.XID == r.XID && row.Connection == uint32(r.Connection) {
-			n++
-		}
-		return n < 2
-	})
-	return n < 2
-}
-
 // promptSave lets the user type the name of a file.
 func (m choice) promptSave() {
-	numbers, what := m.numbers()
-	if len(numbers) == 0 {
+	of, what := m.chosen()
+	if of == nil {
 		m.say("there are no RPCs to save")
 		return
 	}
 	m.prompt = newPrompt("save", fmt.Sprintf("save %s to FILE.pcapng, .json, .txt: ", what), "", m.save)
 }
 
-// numbers returns the RPCs that the user means, and what they are: those that are marked, or the one
-// of the screen, or those of the list.
-func (m choice) numbers() (numbers []int64, what string) {
+// chosen returns the RPCs that the user means, and what they are: those that are marked, or the one
+// of the screen, or those of the list. They are nil if there are none.
+func (m choice) chosen() (of iter.Seq[int64], what string) {
 	l := m.list
+	shown := l.shown()
+	all := func(yield func(int64) bool) {
+		for i := range shown.count() {
+			if !yield(shown.at(i)) {
+				return
+			}
+		}
+	}
 	switch r := m.ladder(); {
 	case r != nil:
-		return []int64{r.n}, "this RPC"
+		return func(yield func(int64) bool) { yield(r.n) }, "this RPC"
 	case len(l.marked) > 0:
-		for i := range l.count() {
-			if n := l.at(i); l.marked[n] {
-				numbers = append(numbers, n)
-			}
-		}
-		if len(numbers) < len(l.marked) { // The filter hides some.
-			numbers = numbers[:0]
-			for n := m.state.From; n < m.state.To; n++ {
-				if l.marked[n] {
-					numbers = append(numbers, n)
+		marked := maps.Clone(l.marked)
+		return func(yield func(int64) bool) {
+			// The order is that of the list. The filter may hide some, which come last.
+			for n := range all {
+				if !marked[n] {
+					continue
+				}
+				if delete(marked, n); !yield(n) {
+					return
 				}
 			}
-		}
-		return numbers, fmt.Sprintf("the %d marked", len(numbers))
+			for _, n := range slices.Sorted(maps.Keys(marked)) {
+				if !yield(n) {
+					return
+				}
+			}
+		}, fmt.Sprintf("the %d marked", len(marked))
+	case shown.count() == 0:
+		return nil, ""
 	}
-	for i := range l.count() {
-		numbers = append(numbers, l.at(i))
-	}
-	return numbers, fmt.Sprintf("the list (%d)", len(numbers))
+	return all, fmt.Sprintf("the list (%d)", shown.count())
 }
 
 // save writes the chosen RPCs to a file, whose ending selects the format.
@@ -251,20 +280,28 @@ func (m choice) save(path string) error {
 	if m.saving != nil {
 		return errors.New("a file is still being saved")
 	}
-	numbers, _ := m.numbers()
+	numbers, _ := m.chosen()
+	if numbers == nil {
+		return errors.New("there are no RPCs to save")
+	}
 	var write func(ctx context.Context) (string, error)
 	switch filepath.Ext(path) {
 	case ".pcapng":
 		if m.options.SavePackets == nil {
 			return errors.New(m.options.Closed)
 		}
-		ids := map[int64]bool{}
-		for _, n := range numbers {
-			if row, known := m.reader.Row(n); known {
-				ids[row.ID] = true
+		x := m.options.Index
+		write = func(ctx context.Context) (string, error) {
+			r := x.Reader()
+			defer r.Close()
+			ids := map[int64]bool{}
+			for n := range numbers {
+				if row, known := r.Row(n); known {
+					ids[row.ID] = true
+				}
 			}
+			return m.options.SavePackets(ctx, path, ids)
 		}
-		write = func(ctx context.Context) (string, error) { return m.options.SavePackets(ctx, path, ids) }
 	case ".json", ".jsonl", ".ndjson":
 		write = m.saver(path, numbers, nil)
 	case ".txt":
@@ -283,7 +320,7 @@ func (m choice) save(path string) error {
 }
 
 // saver returns a function that writes RPCs as JSON lines or, with a theme, as ladders.
-func (m choice) saver(path string, numbers []int64, look *render.Theme) func(context.Context) (string, error) {
+func (m choice) saver(path string, numbers iter.Seq[int64], look *render.Theme) func(context.Context) (string, error) {
 	x, create := m.options.Index, m.options.Create
 	return func(ctx context.Context) (report string, err error) {
 		out, err := create(path)
@@ -299,7 +336,7 @@ func (m choice) saver(path string, numbers []int64, look *render.Theme) func(con
 		defer r.Close()
 		var line []byte
 		written := 0
-		for _, n := range numbers {
+		for n := range numbers {
 			if ctx.Err() != nil {
 				return "", context.Cause(ctx)
 			}

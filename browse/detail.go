@@ -414,6 +414,9 @@ func newConnection(m *Model, r any) *pane {
 		if err := render.ConnectionDetail(&b, m.theme, c, start); err != nil {
 			return []string{err.Error()}
 		}
+		if why := render.NoTimeline(c); why != "" {
+			return append(append(split(b.String()), ""), wrap(why, width)...)
+		}
 		if charts == nil {
 			return append(split(b.String()), "", "reading its RPCs, to draw credits and handles")
 		}
@@ -478,32 +481,37 @@ func timelinesOf(m *Model, c *record.Connection) *job[*timelines] {
 			handles.Add(t)
 			return true
 		})
-		return &timelines{
-			forward.Finish(c.ID, record.Forward, c.Last), backward.Finish(c.ID, record.Backward, c.Last), handles.Finish(c.ID, c.Last),
-		}
+		end := analyze.EndOfCalls(c)
+		return &timelines{forward.Finish(c.ID, record.Forward, end), backward.Finish(c.ID, record.Backward, end), handles.Finish(c.ID, end)}
 	})
 }
 
 // openFinding shows the RPC of a finding and, if it has none, the finding and its rule.
 func (m *Model) openFinding(r any) {
 	f := r.(*record.Finding)
-	if n := m.rpcOf(f); n >= 0 {
-		m.push(newLadder(m, n))
-		return
-	}
-	m.push(newFinding(m, f))
+	from, to := m.state.From, m.state.To
+	m.later("looking for its RPC", func(ctx context.Context, r *index.Reader) func() {
+		n := rpcOf(ctx, r, f, [2]int64{from, to})
+		return func() {
+			if n >= 0 {
+				m.push(newLadder(m, n))
+			} else {
+				m.push(newFinding(m, f))
+			}
+		}
+	})
 }
 
 // rpcOf returns the number of the RPC that a finding is about, or -1 if it is about none: the latest
-// one with its XID that started before the finding.
-func (m *Model) rpcOf(f *record.Finding) (found int64) {
+// one of a span with its XID that started before the finding.
+func rpcOf(ctx context.Context, r *index.Reader, f *record.Finding, span [2]int64) (found int64) {
 	found = -1
 	xid, known := f.XID.Get()
 	conn, on := f.Connection.Get()
 	if !known || !on {
 		return -1
 	}
-	m.reader.Rows(m.ctx, m.state.From, m.state.To, func(n int64, row *index.Row) bool {
+	r.Rows(ctx, span[0], span[1], func(n int64, row *index.Row) bool {
 		if row.XID == xid && row.Connection == uint32(conn) && (found < 0 || row.Packet <= f.Packet.Or(0)) {
 			found = n
 		}
@@ -541,13 +549,26 @@ func (m *Model) nextProblem(back bool) {
 	if back {
 		step = -1
 	}
-	for i := l.cursor + step; i >= 0 && i < l.count(); i += step {
-		if row, known := m.reader.Row(l.at(i)); known && row.Marks&(index.Failed|index.HasFindings) != 0 {
-			l.cursor, m.follow = i, false
-			return
+	shown, cursor := l.shown(), l.cursor
+	m.later("looking for a problem", func(ctx context.Context, r *index.Reader) func() {
+		found := int64(-1)
+		for i := cursor + step; i >= 0 && i < shown.count(); i += step {
+			if i%4096 == 0 && ctx.Err() != nil {
+				break
+			}
+			if row, known := r.Row(shown.at(i)); known && row.Marks&(index.Failed|index.HasFindings) != 0 {
+				found = shown.at(i)
+				break
+			}
 		}
-	}
-	m.say(map[bool]string{false: "no later RPC failed or has findings", true: "no earlier RPC failed or has findings"}[back])
+		return func() {
+			if found < 0 || !l.place(found) {
+				m.say(map[bool]string{false: "no later RPC failed or has findings", true: "no earlier RPC failed or has findings"}[back])
+			} else {
+				m.follow = false
+			}
+		}
+	})
 }
 
 // compare shows the ladders of the two marked RPCs side by side.

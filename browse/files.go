@@ -14,6 +14,9 @@ import (
 // filesMemory is the memory for the table of files, in bytes.
 const filesMemory = 32 << 20
 
+// mostFiles is the number of files that are drawn, so that the screen is there within a frame.
+const mostFiles = 10_000
+
 // filesRead is the table of files.
 type filesRead struct {
 	rows []*analyze.File
@@ -29,11 +32,11 @@ func newFiles(m *Model) *sums {
 	s.name, s.keys, s.fixed = "files", []string{"Enter its RPCs", "& filter"}, 1
 	s.command = func(file string) string { return "files " + file }
 	s.work = func(s *sums) {
-		x, filter := m.options.Index, m.list.filter
+		selected := s.selection()
 		running = start(m, func(ctx context.Context, _ func(filesRead)) (t filesRead) {
 			files := analyze.NewFiles(filesMemory)
 			t.own = ownNames{}
-			eachSelected(ctx, x, filter, func(r *record.Transaction) error {
+			selected.each(ctx, func(r *record.Transaction) error {
 				files.Add(r)
 				t.own.add(r)
 				if r.File.Known() || r.FileHandle.Known() {
@@ -44,7 +47,7 @@ func newFiles(m *Model) *sums {
 			t.rows = files.Rows()
 			return t
 		})
-		s.running = func() bool { _, ended := running.get(); return !ended }
+		s.running, s.stop = func() bool { _, ended := running.get(); return !ended }, running.stop
 	}
 	s.take = func(*sums) {
 		table, _ = running.get()
@@ -63,16 +66,21 @@ func newFiles(m *Model) *sums {
 			return []string{"", "no RPC names a file"}
 		}
 		var b bytes.Buffer
-		if err := render.Files(&b, m.theme, width, m.state.Start.Or(table.rows[0].First), table.rows); err != nil {
+		rows := table.rows[:min(len(table.rows), mostFiles)]
+		if err := render.Files(&b, m.theme, width, m.state.Start.Or(rows[0].First), rows); err != nil {
 			return []string{err.Error()}
 		}
-		return split(b.String())
+		lines := split(b.String())
+		if more := len(table.rows) - len(rows); more > 0 {
+			lines = append(lines, fmt.Sprintf("and %d more files; & and a filter select RPCs, and so files", more))
+		}
+		return lines
 	}
 	s.on = func(m *Model, k string) bool {
 		if k != "enter" && k != "l" && k != "right" {
 			return false
 		}
-		if i := int(s.cursor); i >= 0 && i < len(table.rows) {
+		if i := int(s.cursor); i >= 0 && i < min(len(table.rows), mostFiles) {
 			if filter := table.own.filter(table.rows[i]); filter == "" {
 				m.say("no filter selects these RPCs")
 			} else {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/index"
 	"github.com/rdmadump/rdmadump/query"
 )
@@ -16,6 +17,7 @@ const pause = 30 * time.Millisecond
 // job is work in a goroutine of its own, with a result that the Model takes when it is there.
 type job[T any] struct {
 	cancel context.CancelFunc
+	done   chan struct{} // closed when the work has ended
 	mu     sync.Mutex
 	result T
 	ended  bool
@@ -24,8 +26,9 @@ type job[T any] struct {
 // start starts a job. Work may pass intermediate results.
 func start[T any](m *Model, work func(ctx context.Context, pass func(T)) T) *job[T] {
 	ctx, cancel := context.WithCancel(m.ctx)
-	j := &job[T]{cancel: cancel}
+	j := &job[T]{cancel: cancel, done: make(chan struct{})}
 	m.jobs.Go(func() {
+		defer close(j.done)
 		defer m.recovered()
 		result := work(ctx, func(result T) {
 			j.mu.Lock()
@@ -53,12 +56,111 @@ func (j *job[T]) stop() {
 	}
 }
 
+// patience is the time that a key waits for a result before the screen is drawn without it.
+const patience = 5 * time.Millisecond
+
+// later does work that may take longer than a frame: it looks at all rows. The work returns a function
+// that shows its result. What says what the work is. The next key ends it.
+func (m *Model) later(what string, work func(ctx context.Context, r *index.Reader) (show func())) {
+	x := m.options.Index
+	m.looking.stop()
+	m.looking = start(m, func(ctx context.Context, _ func(func())) func() {
+		r := x.Reader()
+		defer r.Close()
+		return work(ctx, r)
+	})
+	m.say(what + "; any key ends it")
+	select {
+	case <-m.looking.done:
+	case <-time.After(patience):
+	}
+	m.takeLooking()
+}
+
+// takeLooking shows the result of later, if it is there.
+func (m *Model) takeLooking() {
+	if m.looking == nil {
+		return
+	}
+	if show, ended := m.looking.get(); ended {
+		m.looking, m.message = nil, ""
+		show()
+	}
+}
+
 // matches are the records of a list that a filter selects.
 type matches struct {
 	numbers []int64
 	dropped int64 // number of records that were selected and are not kept any more
 	seen    int64 // number of records that the filter was applied to
 	err     error
+}
+
+// rowPaths are the fields that can be set in a record from its row, without reading the record.
+var rowPaths = []string{"id", "xid", "connection", "latency_ns", "operation", "time", "direction"}
+
+// fromRow sets the fields rowPaths of a record from its row.
+func fromRow(r *record.Transaction, row *index.Row, names []string) {
+	r.ID, r.XID, r.Connection = row.ID, row.XID, int(row.Connection)
+	r.Call.Time, r.Direction = row.Time, record.Forward
+	if row.Marks&index.Backward != 0 {
+		r.Direction = record.Backward
+	}
+	r.LatencyNS, r.Operation = record.Opt[int64]{}, record.Opt[string]{}
+	if row.LatencyNS != index.Unknown {
+		r.LatencyNS = record.Some(row.LatencyNS)
+	}
+	if name := names[row.Operation]; name != "" {
+		r.Operation = record.Some(name)
+	}
+}
+
+// matcher applies a filter to the records of a list.
+type matcher struct {
+	*source
+	filter *query.Filter
+	reader *index.Reader
+}
+
+// each calls visit for the records of a span with the verdict of the filter, until visit returns false. It
+// reads only the rows of RPCs if they are enough for the filter.
+func (m *matcher) each(ctx context.Context, span [2]int64, visit func(n int64, hit bool) bool) error {
+	f, r := m.filter, m.reader
+	var failed error
+	verdict := func(n int64, rec any) bool {
+		hit, err := f.Match(rec)
+		if err != nil {
+			failed = err
+			return false
+		}
+		return visit(n, hit)
+	}
+	var err error
+	if m.fields == query.Transactions && !slices.ContainsFunc(f.Paths(), func(path string) bool { return !slices.Contains(rowPaths, path) }) {
+		small := &record.Transaction{Call: &record.Message{}}
+		names := r.Names()
+		err = r.Rows(ctx, span[0], span[1], func(n int64, row *index.Row) bool {
+			if int(row.Operation) >= len(names) {
+				names = r.Names()
+			}
+			if row.Marks&index.Unnamed == 0 {
+				fromRow(small, row, names)
+				return verdict(n, small)
+			}
+			rec, err := m.get(r, n)
+			if err != nil || rec == nil {
+				failed = err
+				return err == nil
+			}
+			return verdict(n, rec)
+		})
+	} else {
+		err = m.source.each(ctx, r, span, verdict)
+	}
+	if failed != nil {
+		return failed
+	}
+	return err
 }
 
 // filtered returns a job that selects the records of a list, until all of the capture was read.
@@ -72,6 +174,7 @@ func filtered(m *Model, src *source, expression string) *job[matches] {
 		}
 		r := x.Reader()
 		defer r.Close()
+		match := matcher{src, f, r}
 		next := int64(0)
 		found.err = eachUntilDone(ctx, x, func(s index.State) error {
 			from, to := src.bounds(s)
@@ -79,13 +182,7 @@ func filtered(m *Model, src *source, expression string) *job[matches] {
 			if gone, _ := slices.BinarySearch(found.numbers, from); gone > 0 {
 				found.numbers, found.dropped = slices.Clone(found.numbers[gone:]), found.dropped+int64(gone)
 			}
-			var failed error
-			err := src.each(ctx, r, [2]int64{next, to}, func(n int64, rec any) bool {
-				hit, err := f.Match(rec)
-				if err != nil {
-					failed = err
-					return false
-				}
+			err := match.each(ctx, [2]int64{next, to}, func(n int64, hit bool) bool {
 				if found.seen++; hit {
 					found.numbers = append(found.numbers, n)
 				}
@@ -96,9 +193,6 @@ func filtered(m *Model, src *source, expression string) *job[matches] {
 				return true
 			})
 			pass(found)
-			if failed != nil {
-				return failed
-			}
 			return err
 		})
 		return found

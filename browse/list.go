@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/index"
 	"github.com/rdmadump/rdmadump/query"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -34,12 +33,13 @@ type list struct {
 
 	by         int // index in orders, or -1 for the order of the capture
 	descending bool
-	sorting    *job[[]int64]
+	sorting    *job[ordering]
 	ordered    int64 // number of records when numbers was sorted
 
-	print *printer
-	fits  int // width of print
-	cache map[int64]string
+	print  *printer
+	fits   int           // width of print
+	sample map[int64]any // the records that print has learned from
+	cache  map[int64]string
 
 	search  string
 	looking *job[lookup]
@@ -54,6 +54,31 @@ type lookup struct {
 
 func newList(m *Model, s *source) *list {
 	return &list{source: s, m: m, by: -1, marked: map[int64]bool{}}
+}
+
+// shown are the records of a list in their order. It does not change when the list does.
+type shown struct {
+	numbers  []int64 // nil if they are the records from from to to
+	from, to int64
+}
+
+// shown returns the records of the list.
+func (l *list) shown() shown {
+	if l.whole() {
+		return shown{from: l.from, to: l.to}
+	}
+	return shown{numbers: l.numbers[:len(l.numbers):len(l.numbers)], to: int64(len(l.numbers))}
+}
+
+// count returns the number of records.
+func (s shown) count() int64 { return s.to - s.from }
+
+// at returns the number of the record at a position.
+func (s shown) at(position int64) int64 {
+	if s.numbers == nil {
+		return s.from + position
+	}
+	return s.numbers[position]
 }
 
 // count returns the number of records of the list.
@@ -101,7 +126,7 @@ func (l *list) update(m *Model) {
 	if m.follow && l.sorting == nil {
 		l.cursor = max(l.count()-1, 0)
 	}
-	if l.print != nil && l.print.sample < sampleRows && int64(l.print.sample) < min(l.count(), sampleRows) {
+	if l.learning() {
 		l.print = nil // More rows can tell the widths of columns.
 	}
 	if l.looking != nil {
@@ -131,26 +156,30 @@ func (l *list) takeMatches() {
 // takeOrder sorts all records anew if there are more.
 func (l *list) takeOrder() {
 	if n := l.to - l.from; l.sorting == nil && n != l.ordered && (l.ordered == 0 || l.m.state.Done || n > l.ordered*5/4) {
-		numbers := make([]int64, n)
-		for i := range numbers {
-			numbers[i] = l.from + int64(i)
-		}
-		l.sort(numbers)
+		l.sort(nil)
 	}
 	l.takeSorted()
 }
 
-// sort starts to sort records.
+// sort starts to sort records: all of them if numbers is nil.
 func (l *list) sort(numbers []int64) {
-	by, descending, src, x := l.orders[l.by], l.descending, l.source, l.m.options.Index
-	numbers = slices.Clone(numbers)
-	l.ordered = int64(len(numbers))
-	l.sorting = start(l.m, func(ctx context.Context, _ func([]int64)) []int64 {
-		out, err := src.sorted(ctx, x, numbers, by, descending)
-		if err != nil {
-			return numbers
+	work := sorting{source: l.source, x: l.m.options.Index, by: l.orders[l.by], descending: l.descending, numbers: numbers}
+	from, to := l.from, l.to
+	if l.ordered = int64(len(numbers)); numbers == nil {
+		l.ordered = to - from
+	}
+	l.sorting = start(l.m, func(ctx context.Context, pass func(ordering)) ordering {
+		if work.pass = pass; work.numbers == nil {
+			work.numbers = make([]int64, 0, to-from)
+			for n := from; n < to; n++ {
+				work.numbers = append(work.numbers, n)
+			}
 		}
-		return out
+		out, err := work.sorted(ctx)
+		if err != nil {
+			out = work.numbers
+		}
+		return ordering{numbers: out}
 	})
 }
 
@@ -159,10 +188,11 @@ func (l *list) takeSorted() {
 	if l.sorting == nil {
 		return
 	}
-	sorted, ended := l.sorting.get()
+	result, ended := l.sorting.get()
 	if !ended {
 		return
 	}
+	sorted := result.numbers
 	l.sorting = nil
 	if len(l.numbers) == 0 || l.cursor == 0 && l.top == 0 {
 		l.numbers, l.print = sorted, nil
@@ -244,7 +274,7 @@ func (l *list) setFilter(expression string) error {
 
 // busy reports whether the screen may change without a key.
 func (l *list) busy() bool {
-	return l.found != nil && !l.final && l.err == nil || l.sorting != nil || l.looking != nil || l.by >= 0 && l.found == nil && l.ordered != l.to-l.from
+	return l.learning() || l.found != nil && !l.final && l.err == nil || l.sorting != nil || l.looking != nil || l.by >= 0 && l.found == nil && l.ordered != l.to-l.from
 }
 
 // status describes the filter and the order.
@@ -264,7 +294,11 @@ func (l *list) status() string {
 		}
 		text := fmt.Sprintf("sorted by %s, %s", l.orders[l.by].heading, way)
 		if l.sorting != nil {
-			text += " (sorting)"
+			text += " (sorting"
+			if done, _ := l.sorting.get(); done.of > 0 {
+				text += fmt.Sprintf(", %d%%", int64(done.read)*100/int64(done.of))
+			}
+			text += ")"
 		}
 		parts = append(parts, text)
 	}
@@ -291,16 +325,38 @@ func (l *list) counted() string {
 	return fmt.Sprintf("%d of %d, final", len(l.numbers), l.seen)
 }
 
+// learning reports whether there are more rows that can tell the widths of columns.
+func (l *list) learning() bool {
+	return l.print != nil && int64(l.print.sample) < min(l.count(), sampleRows)
+}
+
+// sampleReads is the number of records that are read for the widths of columns before the screen is drawn.
+// In a list that is sorted or filtered, each is in another block.
+const sampleReads = 64
+
 // printer returns the printer of rows for a width.
 func (l *list) printer(width int) *printer {
 	if l.print != nil && l.fits == width {
 		return l.print
 	}
 	p := newPrinter(l.source, l.m.theme, width, l.m.state.Start)
+	before, reads := l.sample, 0
+	l.sample = map[int64]any{}
 	for i := range min(l.count(), sampleRows) {
-		if record, err := l.get(l.m.reader, l.at(i)); err == nil && record != nil {
-			p.learn(record)
+		n := l.at(i)
+		record, known := before[n]
+		if !known {
+			if reads++; reads > sampleReads && !l.whole() {
+				break
+			}
+			record, _ = l.get(l.m.reader, n)
 		}
+		l.sample[n] = record
+		if record == nil {
+			p.sample++ // It is not kept any more.
+			continue
+		}
+		p.learn(record)
 	}
 	p.start()
 	l.print, l.fits, l.cache = p, width, map[int64]string{}
@@ -485,21 +541,22 @@ func (l *list) find(text string, back bool) {
 		return
 	}
 	l.looking.stop()
-	positions := l.count()
-	numbers, from, at := l.numbers, l.from, l.cursor
-	whole, src, x := l.whole(), l.source, l.m.options.Index
+	records, at := l.shown(), l.cursor
+	positions := records.count()
+	src, x := l.source, l.m.options.Index
 	st := l.m.state.Start
 	look := l.m.theme
-	var sample []int64
-	for i := range min(positions, sampleRows) {
-		sample = append(sample, l.at(i))
-	}
 	l.looking = start(l.m, func(ctx context.Context, pass func(lookup)) lookup {
 		found := lookup{at: -1}
 		r := x.Reader()
 		defer r.Close()
 		p := newPrinter(src, look, 0, st)
-		p.takeAll(src, r, sample)
+		for i := range min(positions, sampleRows) {
+			if record, err := src.get(r, records.at(i)); err == nil && record != nil {
+				p.learn(record)
+			}
+		}
+		p.start()
 		step := int64(1)
 		if back {
 			step = -1
@@ -509,11 +566,7 @@ func (l *list) find(text string, back bool) {
 				return found
 			}
 			position := ((at+i*step)%positions + positions) % positions
-			n := from + position
-			if !whole {
-				n = numbers[position]
-			}
-			record, err := src.get(r, n)
+			record, err := src.get(r, records.at(position))
 			if err != nil {
 				found.err = err
 				return found
@@ -528,16 +581,6 @@ func (l *list) find(text string, back bool) {
 		}
 		return found
 	})
-}
-
-// takeAll lays out a printer that is not limited to a width for some records.
-func (p *printer) takeAll(src *source, r *index.Reader, numbers []int64) {
-	for _, n := range numbers {
-		if record, err := src.get(r, n); err == nil && record != nil {
-			p.learn(record)
-		}
-	}
-	p.start()
 }
 
 // takeSearch moves the cursor to the match that was found.

@@ -81,6 +81,7 @@ type Model struct {
 	bad     bool
 	quit    bool
 	saving  *job[string]
+	looking *job[func()] // what a key has started and the next key ends
 
 	// Clipboard is what the user copied and the caller has to pass to the terminal.
 	Clipboard string
@@ -191,6 +192,7 @@ func (m *Model) Tick() {
 	if len(m.stack) == 0 {
 		m.top().update(m)
 	}
+	m.takeLooking()
 	if m.saving != nil {
 		if text, ended := m.saving.get(); ended {
 			m.saving = nil
@@ -202,7 +204,7 @@ func (m *Model) Tick() {
 // Busy reports whether the screen may change without a key, so that Tick has to be called now and
 // then.
 func (m *Model) Busy() bool {
-	if !m.state.Done || m.saving != nil {
+	if !m.state.Done || m.saving != nil || m.looking != nil {
 		return true
 	}
 	for _, s := range m.tabs {
@@ -230,6 +232,12 @@ func (m *Model) Key(k string) {
 	if k == "ctrl+c" {
 		m.quit = true
 		return
+	}
+	if m.looking != nil {
+		m.looking.stop()
+		if m.looking = nil; k == "esc" {
+			return
+		}
 	}
 	if m.prompt != nil {
 		m.prompt.key(m, k)

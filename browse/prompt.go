@@ -1,6 +1,7 @@
 package browse
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/rdmadump/rdmadump/index"
 	"github.com/rdmadump/rdmadump/query"
 )
 
@@ -293,7 +295,8 @@ func (m *Model) command(text string) error {
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	rest = strings.TrimSpace(rest)
 	if n, err := strconv.ParseInt(word, 10, 64); err == nil {
-		return m.goTo(n)
+		m.goTo(n)
+		return nil
 	}
 	switch word {
 	case "":
@@ -317,17 +320,22 @@ func (m *Model) command(text string) error {
 }
 
 // goTo puts the cursor on the RPC with a transaction number.
-func (m *Model) goTo(id int64) error {
-	var n int64 = -1
-	m.reader.Rows(m.ctx, m.state.From, m.state.To, rowWithID(id, &n))
-	if n < 0 {
-		return fmt.Errorf("there is no RPC with the number %d", id)
-	}
-	m.tab, m.stack, m.follow = 0, nil, false
-	if !m.list.place(n) {
-		return fmt.Errorf("the filter does not select RPC %d", id)
-	}
-	return nil
+func (m *Model) goTo(id int64) {
+	from, to := m.state.From, m.state.To
+	m.later("looking for the RPC", func(ctx context.Context, r *index.Reader) func() {
+		var n int64 = -1
+		r.Rows(ctx, from, to, rowWithID(id, &n))
+		return func() {
+			if n < 0 {
+				m.fail(fmt.Errorf("there is no RPC with the number %d", id))
+				return
+			}
+			m.tab, m.stack, m.follow = 0, nil, false
+			if !m.list.place(n) {
+				m.fail(fmt.Errorf("the filter does not select RPC %d", id))
+			}
+		}
+	})
 }
 
 // sortBy sorts the RPCs by any field.

@@ -2,10 +2,9 @@ package browse
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"io"
-	"slices"
+	"math"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -29,23 +28,22 @@ type source struct {
 
 // order is an order in which a list can be shown.
 type order struct {
-	heading    string                                     // of the column
-	path       string                                     // field
-	descending bool                                       // the largest value is first, unless the user reverses the order
-	row        func(x *index.Index, r *index.Row) sortKey // key, if rows have it
+	heading    string                    // of the column
+	path       string                    // field
+	descending bool                      // the largest value is first, unless the user reverses the order
+	row        func(r *index.Row) int64  // key, or null, if rows have it
+	name       func(r *index.Row) uint16 // key, if it is a name that rows have
 }
 
-// numeric returns the key of a number that every row has.
-func numeric(value func(r *index.Row) int64) func(*index.Index, *index.Row) sortKey {
-	return func(_ *index.Index, r *index.Row) sortKey { return sortKey{number: value(r)} }
-}
+// null is the key of a record whose value is unknown. It comes last in any order.
+const null = math.MinInt64
 
 // bytesOf returns the key of a number of bytes.
-func bytesOf(value func(r *index.Row) uint32) func(*index.Index, *index.Row) sortKey {
-	return func(_ *index.Index, r *index.Row) sortKey {
-		n := value(r)
-		return sortKey{number: int64(n), null: n == index.UnknownBytes}
+func bytesOf(n uint32) int64 {
+	if n == index.UnknownBytes {
+		return null
 	}
+	return int64(n)
 }
 
 var rpcs = &source{
@@ -63,17 +61,20 @@ var rpcs = &source{
 	},
 	draw: func(t *render.Text, r any) error { return t.Transaction(r.(*record.Transaction)) },
 	orders: []order{
-		{heading: "#", path: "id", row: numeric(func(r *index.Row) int64 { return r.ID })},
-		{heading: "TIME", path: "time", row: numeric(func(r *index.Row) int64 { return int64(r.Time) })},
-		{heading: "CONN", path: "connection", row: numeric(func(r *index.Row) int64 { return int64(r.Connection) })},
-		{heading: "XID", path: "xid", row: numeric(func(r *index.Row) int64 { return int64(r.XID) })},
-		{heading: "PROCEDURE", path: "operation"},
-		{heading: "CALL", path: "call.payload_bytes", descending: true, row: bytesOf(func(r *index.Row) uint32 { return r.CallBytes })},
-		{heading: "REPLY", path: "reply.payload_bytes", descending: true, row: bytesOf(func(r *index.Row) uint32 { return r.ReplyBytes })},
-		{heading: "LATENCY", path: "latency_ns", descending: true, row: func(_ *index.Index, r *index.Row) sortKey {
-			return sortKey{number: r.LatencyNS, null: r.LatencyNS == index.Unknown}
+		{heading: "#", path: "id", row: func(r *index.Row) int64 { return r.ID }},
+		{heading: "TIME", path: "time", row: func(r *index.Row) int64 { return int64(r.Time) }},
+		{heading: "CONN", path: "connection", row: func(r *index.Row) int64 { return int64(r.Connection) }},
+		{heading: "XID", path: "xid", row: func(r *index.Row) int64 { return int64(r.XID) }},
+		{heading: "PROCEDURE", path: "operation", name: func(r *index.Row) uint16 { return r.Operation }},
+		{heading: "CALL", path: "call.payload_bytes", descending: true, row: func(r *index.Row) int64 { return bytesOf(r.CallBytes) }},
+		{heading: "REPLY", path: "reply.payload_bytes", descending: true, row: func(r *index.Row) int64 { return bytesOf(r.ReplyBytes) }},
+		{heading: "LATENCY", path: "latency_ns", descending: true, row: func(r *index.Row) int64 {
+			if r.LatencyNS == index.Unknown {
+				return null
+			}
+			return r.LatencyNS
 		}},
-		{heading: "STATUS", path: "status"},
+		{heading: "STATUS", path: "status", name: func(r *index.Row) uint16 { return r.Status }},
 	},
 }
 
@@ -171,68 +172,4 @@ func (p *printer) line(r any) string {
 func theme(look render.Look) *render.Theme {
 	look.Notes = io.Discard
 	return render.NewLook(io.Discard, look)
-}
-
-// sortKey is the key of a record, and its number.
-type sortKey struct {
-	number int64
-	word   string
-	other  any
-	null   bool // the value is unknown; it comes last in any order
-	n      int64
-}
-
-// sorted returns the numbers of records in an order.
-func (s *source) sorted(ctx context.Context, x *index.Index, numbers []int64, by order, descending bool) ([]int64, error) {
-	r := x.Reader()
-	defer r.Close()
-	keys := make([]sortKey, 0, len(numbers))
-	for i, n := range numbers {
-		if i%1024 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		var k sortKey
-		if by.row != nil {
-			row, _ := r.Row(n)
-			k = by.row(x, &row)
-		} else {
-			rec, err := s.get(r, n)
-			if err != nil {
-				return nil, err
-			}
-			if rec != nil {
-				k.other = query.SortKey(s.fields, rec, by.path)
-			}
-			k.null = k.other == nil
-		}
-		k.n = n
-		keys = append(keys, k)
-	}
-	sign := 1
-	if descending {
-		sign = -1
-	}
-	slices.SortFunc(keys, func(a, b sortKey) int {
-		if a.null != b.null {
-			if a.null {
-				return 1
-			}
-			return -1
-		}
-		var c int
-		if by.row == nil {
-			c = query.Order(a.other, b.other)
-		} else if c = cmp.Compare(a.number, b.number); c == 0 {
-			c = cmp.Compare(a.word, b.word)
-		}
-		if c *= sign; c == 0 {
-			c = cmp.Compare(a.n, b.n)
-		}
-		return c
-	})
-	out := make([]int64, len(keys))
-	for i := range keys {
-		out[i] = keys[i].n
-	}
-	return out, nil
 }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rdmadump/rdmadump/analyze"
@@ -25,7 +26,9 @@ type sums struct {
 	command func(file string) string // returns the command line that shows the same, without rdmadump
 	selects func() string            // returns a filter in addition to that of the list; nil for none
 	running func() bool
-	of      int64 // number of RPCs that were there when the work started; -1 before
+	stop    func()        // ends the work
+	read    *atomic.Int64 // number of RPCs that were summed up or left out
+	of      int64         // number of RPCs that were there when the work started; -1 before
 	begun   time.Time
 }
 
@@ -39,7 +42,7 @@ func (s *sums) update(m *Model) {
 		s.redraw()
 	}
 	if s.running == nil && s.of != m.state.To && (s.of < 0 || m.state.Done || time.Since(s.begun) > again) {
-		s.of, s.begun = m.state.To, time.Now()
+		s.of, s.begun, s.read = m.state.To, time.Now(), new(atomic.Int64)
 		s.work(s)
 	}
 }
@@ -53,7 +56,7 @@ func (s *sums) status() string {
 		text += " of the RPCs that the filter selects: & " + clean(s.m.list.filter)
 	}
 	if s.running != nil {
-		text += "   summing up"
+		text += fmt.Sprintf("   summing up, %d%%", s.read.Load()*100/max(s.of-s.m.state.From, 1))
 	}
 	return text
 }
@@ -62,13 +65,29 @@ func (s *sums) status() string {
 func (m *Model) restartSums() {
 	for _, t := range m.tabs {
 		if s, is := t.(*sums); is {
-			s.of, s.cursor = -1, 0
+			if s.running != nil {
+				s.stop()
+			}
+			s.running, s.of, s.cursor = nil, -1, 0
 		}
 	}
 }
 
-// eachSelected calls visit for the RPCs so far that a filter selects.
-func eachSelected(ctx context.Context, x *index.Index, filter string, visit func(r *record.Transaction) error) error {
+// selection are the RPCs so far that a filter selects.
+type selection struct {
+	*index.Index
+	filter string
+	read   *atomic.Int64 // takes the number of RPCs that the filter was applied to
+}
+
+// selection returns the RPCs that the filter of the list selects.
+func (s *sums) selection() selection {
+	return selection{s.m.options.Index, s.m.list.filter, s.read}
+}
+
+// each calls visit for the RPCs.
+func (s selection) each(ctx context.Context, visit func(r *record.Transaction) error) error {
+	x, filter := s.Index, s.filter
 	var f *query.Filter
 	if filter != "" {
 		var err error
@@ -81,6 +100,7 @@ func eachSelected(ctx context.Context, x *index.Index, filter string, visit func
 	from, to := x.Bounds()
 	var failed error
 	err := r.Each(ctx, from, to, func(_ int64, t *record.Transaction) bool {
+		s.read.Add(1)
 		if f != nil {
 			hit, err := f.Match(t)
 			if failed = err; err != nil || !hit {
@@ -104,16 +124,16 @@ func newStats(m *Model) *sums {
 	s.name, s.keys, s.fixed = "sums by operation", []string{"Enter its RPCs", "& filter"}, 1
 	s.command = func(file string) string { return "stats " + file }
 	s.work = func(s *sums) {
-		x, filter := m.options.Index, m.list.filter
+		selected := s.selection()
 		running = start(m, func(ctx context.Context, _ func([]*analyze.Stats)) []*analyze.Stats {
 			table := analyze.NewTable(analyze.ByOperation)
-			eachSelected(ctx, x, filter, func(r *record.Transaction) error {
+			selected.each(ctx, func(r *record.Transaction) error {
 				table.Add(r)
 				return nil
 			})
 			return table.Rows()
 		})
-		s.running = func() bool { _, ended := running.get(); return !ended }
+		s.running, s.stop = func() bool { _, ended := running.get(); return !ended }, running.stop
 	}
 	s.take = func(*sums) { rows, _ = running.get() }
 	s.drawn = func(width int) []string {
@@ -248,9 +268,9 @@ func newRates(m *Model) *sums {
 		return fmt.Sprintf("end_time >= %s and end_time < %s", z.from, z.to)
 	}
 	s.work = func(s *sums) {
-		x, filter, zoom, state := m.options.Index, m.list.filter, *z, m.state
+		selected, zoom, state := s.selection(), *z, m.state
 		running = start(m, func(ctx context.Context, _ func(result)) result {
-			begin, end := state.Start.Or(0), lastTime(ctx, x)
+			begin, end := state.Start.Or(0), lastTime(ctx, selected.Index)
 			if state.Summary != nil {
 				end = state.Summary.Last.Or(end)
 			}
@@ -266,7 +286,7 @@ func newRates(m *Model) *sums {
 				return result{err: err}
 			}
 			t.Begin(begin)
-			err = eachSelected(ctx, x, filter, func(r *record.Transaction) error {
+			err = selected.each(ctx, func(r *record.Transaction) error {
 				if at := r.End(); zoom.to > 0 && (at < begin || at >= end) {
 					return nil
 				}
@@ -278,7 +298,7 @@ func newRates(m *Model) *sums {
 			rows, err := t.Rows(end)
 			return result{rows, every, err}
 		})
-		s.running = func() bool { _, ended := running.get(); return !ended }
+		s.running, s.stop = func() bool { _, ended := running.get(); return !ended }, running.stop
 	}
 	s.take = func(*sums) {
 		r, _ := running.get()

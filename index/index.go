@@ -13,6 +13,7 @@ package index
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -156,13 +157,17 @@ func (x *Index) State() State {
 // Bounds returns the numbers of the first RPC that is kept, and of the one after the last.
 func (x *Index) Bounds() (from, to int64) { return x.rows.bounds() }
 
-// Name returns the text of a Row's Operation or Outcome. It is empty if there were too many.
-func (x *Index) Name(number uint32) string {
+// Name returns the text of a Row's Operation, Status or Outcome. It is empty if the RPC has no operation, and for
+// names of which there were too many.
+func (x *Index) Name(number uint16) string {
 	if names := x.names.all(); int(number) < len(names) {
 		return names[number]
 	}
 	return ""
 }
+
+// Names returns the texts so far that Name returns, by number.
+func (x *Index) Names() []string { return slices.Clip(x.names.all()) }
 
 // Close removes the temporary file. Nothing may be read afterwards.
 func (x *Index) Close() error {
@@ -185,6 +190,9 @@ type Reader struct {
 func (x *Index) Reader() *Reader {
 	return &Reader{x: x, transactions: x.transactions.reader(), connections: x.connections.reader(), findings: x.findings.reader(), at: -1}
 }
+
+// Names returns what Names of the Index returns.
+func (r *Reader) Names() []string { return r.x.Names() }
 
 // Close frees the memory of the Reader.
 func (r *Reader) Close() {

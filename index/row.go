@@ -5,7 +5,6 @@ import (
 	"math"
 	"sync"
 
-	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
 )
@@ -23,8 +22,9 @@ type Row struct {
 	ReplyBytes uint32
 	ReadBytes  uint32 // moved by RDMA Reads
 	WriteBytes uint32
-	Operation  uint32 // see [Index.Word]
-	Outcome    uint16 // see [Index.Word]
+	Operation  uint16 // field operation of the RPC, see [Index.Name]
+	Status     uint16 // field status of the RPC, see [Index.Name]
+	Outcome    uint16 // how the RPC ended, see [Index.Name]
 	Marks      Marks
 }
 
@@ -43,6 +43,7 @@ const (
 	HasFindings                     // there are findings about the RPC
 	Backward                        // the server sent the Call
 	Retransmitted                   // packets of the RPC were retransmitted
+	Unnamed                         // there was no space for the name of the Operation, the Status or the Outcome
 )
 
 // rowBytes is the size of a stored row.
@@ -73,13 +74,17 @@ func makeRow(r *record.Transaction, w *words) (row Row) {
 	} else {
 		row.Packet = r.Reply.Packet
 	}
-	row.Operation, _ = w.number(analyze.Name(r, analyze.ByOperation))
-	outcome, _ := w.number(query.Outcome(r))
-	row.Outcome = uint16(outcome)
+	unnamed := false
+	number := func(name string) uint16 {
+		n, known := w.number(name)
+		unnamed = unnamed || !known
+		return uint16(n)
+	}
+	row.Operation, row.Status, row.Outcome = number(r.Operation.Or("")), number(string(r.Status)), number(query.Outcome(r))
 	for _, m := range [...]struct {
 		is   bool
 		mark Marks
-	}{{r.Failed(), Failed}, {len(r.Findings) > 0, HasFindings}, {r.Direction == record.Backward, Backward}, {r.Retransmitted > 0, Retransmitted}} {
+	}{{r.Failed(), Failed}, {len(r.Findings) > 0, HasFindings}, {r.Direction == record.Backward, Backward}, {r.Retransmitted > 0, Retransmitted}, {unnamed, Unnamed}} {
 		if m.is {
 			row.Marks |= m.mark
 		}
@@ -94,10 +99,12 @@ func (r *Row) append(b []byte) []byte {
 	b = o.AppendUint64(b, uint64(r.Time))
 	b = o.AppendUint64(b, uint64(r.LatencyNS))
 	b = o.AppendUint64(b, uint64(r.Packet))
-	for _, v := range [...]uint32{uint32(r.XID), r.Connection, r.CallBytes, r.ReplyBytes, r.ReadBytes, r.WriteBytes, r.Operation} {
+	for _, v := range [...]uint32{uint32(r.XID), r.Connection, r.CallBytes, r.ReplyBytes, r.ReadBytes, r.WriteBytes} {
 		b = o.AppendUint32(b, v)
 	}
-	b = o.AppendUint16(b, r.Outcome)
+	for _, v := range [...]uint16{r.Operation, r.Status, r.Outcome} {
+		b = o.AppendUint16(b, v)
+	}
 	return append(b, byte(r.Marks), 0)
 }
 
@@ -107,7 +114,7 @@ func (r *Row) parse(b []byte) {
 	o := binary.LittleEndian
 	r.ID, r.Time, r.LatencyNS, r.Packet = int64(o.Uint64(b)), record.Time(o.Uint64(b[8:])), int64(o.Uint64(b[16:])), int64(o.Uint64(b[24:]))
 	r.XID, r.Connection, r.CallBytes, r.ReplyBytes = record.Hex32(o.Uint32(b[32:])), o.Uint32(b[36:]), o.Uint32(b[40:]), o.Uint32(b[44:])
-	r.ReadBytes, r.WriteBytes, r.Operation = o.Uint32(b[48:]), o.Uint32(b[52:]), o.Uint32(b[56:])
+	r.ReadBytes, r.WriteBytes, r.Operation, r.Status = o.Uint32(b[48:]), o.Uint32(b[52:]), o.Uint16(b[56:]), o.Uint16(b[58:])
 	r.Outcome, r.Marks = o.Uint16(b[60:]), Marks(b[62])
 }
 

@@ -29,6 +29,12 @@ type flow struct {
 	responseAt  int64
 	hasResponse bool
 
+	recent [32]struct { // responses that arrived
+		psn  uint32
+		time int64
+	}
+	taken int // number of these
+
 	peer    uint32 // responses: the queue pair to which the requests go
 	votes   int32
 	rewinds [8]rewind // the latest retransmissions by the requester
@@ -58,7 +64,7 @@ type ack struct {
 
 const (
 	flowPSNs    = 4096
-	flowBytes   = 2560
+	flowBytes   = 3072
 	maxRequests = 1 << 14 // that wait for their acknowledgement
 	pairCache   = 1 << 12
 	trustVotes  = 2
@@ -94,6 +100,7 @@ func slotOf(dir int32, psn uint32) int { return int(mix(uint64(dir)+1, uint64(ps
 
 // note takes a packet of a path at its first point.
 func (s *flows) note(at uint64, e *entry, v *sight) {
+	e.acks = e.opcode.Info().Kind == rocev2.KindAcknowledge && v.hasAETH && v.aeth.IsAck()
 	if e.opcode.Transport() != rocev2.RC || e.hop != 0 {
 		return
 	}
@@ -102,7 +109,19 @@ func (s *flows) note(at uint64, e *entry, v *sight) {
 	case info.Request:
 		s.request(e.path, at, e)
 	case e.path.back != nil:
-		s.respond(e.path, e, v)
+		s.respond(e.path, e)
+	}
+}
+
+// unsent takes a packet that came to its receiver's point, and that the capture at its sender's point lacks.
+func (s *flows) unsent(e *entry) {
+	switch {
+	case e.opcode.Transport() != rocev2.RC:
+	case e.opcode.Info().Request:
+		c := &s.latest[slotOf(e.path.dir, e.psn)]
+		c.key, c.psn = flowKey{e.path.dir, e.qpn}, e.psn
+	case e.path.back != nil:
+		s.respond(e.path, e)
 	}
 }
 
@@ -129,7 +148,7 @@ func (s *flows) request(w *path, at uint64, e *entry) {
 }
 
 // respond takes a response that leaves its sender's point: it shows which requests the sender had.
-func (s *flows) respond(w *path, e *entry, v *sight) {
+func (s *flows) respond(w *path, e *entry) {
 	f := s.of(flowKey{w.dir, e.qpn})
 	if f == nil {
 		return
@@ -151,7 +170,7 @@ func (s *flows) respond(w *path, e *entry, v *sight) {
 		q.hasAnswer, q.answered = true, e.psn
 	}
 	upTo := e.psn
-	if e.opcode.Info().Kind != rocev2.KindAcknowledge || !v.hasAETH || !v.aeth.IsAck() {
+	if !e.acks {
 		upTo = (e.psn - 1) & rocev2.PSNMask
 	}
 	s.acks.push(ack{flowKey{w.back.dir, f.peer}, upTo, e.time})
@@ -179,8 +198,11 @@ func (f *flow) acknowledge(m *matcher, upTo uint32, now int64) {
 			if t.time > now { // It was sent later, because clocks have an error.
 				return
 			}
-			if t.sending == notYet && !f.arrived.has(a.psn) {
+			if t.sending == notYet && !f.arrived.has(a.psn) && !t.unseen {
 				t.unseen = true
+				if to := t.path.points[t.hop+1]; m.covered(to, t.time, t.path.longest) {
+					m.missing[to]++
+				}
 			}
 		}
 		f.requests.pop()
@@ -221,6 +243,9 @@ func (s *flows) arrived(e *entry, transmission uint64) (overtaken bool) {
 		f.arrived.add(e.psn)
 		return overtaken
 	}
+	r := &f.recent[f.taken%len(f.recent)]
+	r.psn, r.time = e.psn, e.time
+	f.taken++
 	if f.got.add(e.psn); !f.hasResponse || rocev2.PSNDelta(e.psn, f.response) > 0 {
 		f.hasResponse, f.response, f.responseAt = true, e.psn, e.time
 	}
@@ -242,8 +267,39 @@ func (s *flows) wasAnswered(e *entry) bool {
 	if requests == nil || requests.rewound > len(requests.rewinds) && requests.rewinds[requests.rewound%len(requests.rewinds)].time > e.time {
 		return false // Older ones are forgotten.
 	}
-	for i := range min(requests.rewound, len(requests.rewinds)) {
-		if r := &requests.rewinds[i]; r.time > e.time && rocev2.PSNDelta(r.psn, e.psn) <= 0 {
+	return requests.askedAgain(e) == nil
+}
+
+// askedAgain returns when the requester, after a response was sent, first went back to its PSN or an earlier one, or nil.
+func (f *flow) askedAgain(e *entry) (first *rewind) {
+	for i := range min(f.rewound, len(f.rewinds)) {
+		if r := &f.rewinds[i]; r.time > e.time && rocev2.PSNDelta(r.psn, e.psn) <= 0 && (first == nil || r.time < first.time) {
+			first = r
+		}
+	}
+	return first
+}
+
+// wasMissed reports whether the sender of a packet sent it once more, or whether the requester asked for it once more and
+// had no later response until then. A requester that misses a response drops the later ones, and asks for them, too.
+func (s *flows) wasMissed(e *entry) bool {
+	if e.again || e.opcode.Transport() != rocev2.RC || e.opcode.Info().Kind != rocev2.KindReadResponse || e.path.back == nil {
+		return e.again
+	}
+	f := s.all[flowKey{e.path.dir, e.qpn}]
+	if f == nil || f.votes < trustVotes {
+		return false
+	}
+	requests := s.all[flowKey{e.path.back.dir, f.peer}]
+	if requests == nil {
+		return false
+	}
+	r := requests.askedAgain(e)
+	if r == nil || r.psn == e.psn {
+		return r != nil
+	}
+	for i := range min(f.taken, len(f.recent)) {
+		if a := &f.recent[i]; a.time >= e.time && a.time < r.time && rocev2.PSNDelta(a.psn, e.psn) > 0 {
 			return false
 		}
 	}

@@ -67,6 +67,8 @@ type entry struct {
 	control    bool   // TCP: the frame has no data, so its loss does not matter
 	stream     bool   // TCP: the frame is matched by its bytes
 	unseen     bool   // the receiver had the packet, but did not capture it
+	again      bool   // the packet was sent once more later
+	acks       bool   // it is an acknowledgement that is not a NAK
 }
 
 // entryBytes is the memory of an entry and of what refers to it.
@@ -153,11 +155,14 @@ type matcher struct {
 	streams  streams
 	limit    int // maximum number of entries
 	Evicted  int64
+	missing  []int64 // by point: packets that its capture proves to lack, although they passed the point
+	frames   []int64 // by point: frames of known paths
 }
 
 func newMatcher(p *Plan) *matcher {
 	m := &matcher{plan: p, buckets: map[uint64]bucket{}, paths: map[int32]*path{}, window: minWindow, twins: map[*source]*twins{}}
 	m.eye.dirs = &p.dirs
+	m.missing, m.frames = make([]int64, len(p.Points)), make([]int64, len(p.Points))
 	m.limit = int(max(p.memory/entryBytes, 1<<10))
 	m.flows.limit = int(max(p.memory/4/flowBytes, 64))
 	m.streams.limit = int(max(p.memory/4/streamBytes, 64))
@@ -245,6 +250,7 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 		return
 	}
 	e.path = w
+	m.frames[e.point]++
 	if e.key, e.base = v.key, v.key; w.trusted {
 		e.key = mix(e.key, uint64(v.id)<<1|1)
 	}
@@ -291,6 +297,11 @@ func (m *matcher) transmit(w *path, hop int, at uint64, e *entry) {
 	e.sending = notYet
 	key := keyOn(e.key, hop)
 	b := m.buckets[key]
+	for i, n := b.tail, 0; i != 0 && n < searched; n++ {
+		t := m.ring.at(i - 1)
+		t.again = true
+		i = t.prev
+	}
 	b.live++
 	if b.tail != 0 {
 		m.ring.at(b.tail - 1).next = at + 1
@@ -366,6 +377,14 @@ func (m *matcher) arrive(at uint64) {
 	b, known := m.buckets[key]
 	if !known {
 		e.arriving = unexplained
+		if e.icrc == rocev2.ICRCOk && !e.control {
+			if m.covered(h.From, e.time-w.longest, w.longest) {
+				m.missing[h.From]++
+			}
+			if hop == 0 {
+				m.flows.unsent(e)
+			}
+		}
 		if e.icrc != rocev2.ICRCOk && !e.control {
 			e.arriving = notYet
 			m.damage.add(e, at)
@@ -478,6 +497,12 @@ func (m *matcher) miss(at uint64, e *entry) {
 		e.sending = damagedOn
 		h.Corrupted++
 	case e.unseen || m.flows.wasAnswered(e):
+		if !e.unseen {
+			m.missing[h.To]++
+		}
+		e.sending = notCaptured
+		h.NotCaptured++
+	case m.incomplete(h.To) && !m.flows.wasMissed(e): // the sender did not miss it
 		e.sending = notCaptured
 		h.NotCaptured++
 	default:
@@ -485,6 +510,15 @@ func (m *matcher) miss(at uint64, e *entry) {
 		h.Lost++
 		h.course.at(e.time).lost++
 	}
+}
+
+// fewMissing is a number of packets that may be missing in a capture that is otherwise complete.
+const fewMissing = 3
+
+// incomplete reports whether the capture of a point lacks packets that passed the point. That it lacks another one does not
+// show that the network lost it, unless its sender retransmitted it.
+func (m *matcher) incomplete(point int) bool {
+	return m.late < minWindow/4 && m.missing[point] > fewMissing && m.missing[point]*200 > m.frames[point]
 }
 
 // covered reports whether the capture of a point covers a time, with a margin.

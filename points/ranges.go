@@ -273,6 +273,10 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		return
 	}
 	f.arrived(from, to)
+	if taken == 0 && !m.covered(h.From, e.time-w.longest, 0) { // It was sent before the capture at its sender began.
+		e.arriving = unexplained
+		return
+	}
 	e.arriving = duplicate
 	if taken > 0 {
 		e.arriving = matched

@@ -112,6 +112,18 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 	return err
 }
 
+// NoTimeline says why a connection has no timeline of credits and handles. It is empty for connections that may
+// carry RPC-over-RDMA.
+func NoTimeline(c *record.Connection) string {
+	switch c.UpperLayer {
+	case "rpcrdma", "unknown", "":
+		return ""
+	case "rpc":
+		return "RPC over " + c.Transport + " has neither credits nor handles, so there is no timeline."
+	}
+	return "The connection carries " + c.UpperLayer + " and not RPC-over-RDMA, so it has no timeline of credits and handles."
+}
+
 // endingDetail says how a connection ended, which side ended it, and in which packet.
 func endingDetail(e *record.Ended) string {
 	text := EndingText(e.How, e.By)
@@ -438,6 +450,7 @@ var statsColumns = []column{
 	{name: "P99", fields: "latency.p99_ns", right: true},
 	{name: "WORST", fields: "worst=latency.max_ns total_ns", right: true, rank: 2},
 	{name: "HISTOGRAM", rank: 5},
+	{name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", rank: 3, some: true},
 	{name: "READ/WRITE/STALL/SERVER", fields: "read=phases.read_ns write=phases.write_ns stall=phases.wait_ns wait=phases.wait_ns", rank: 3},
 	{name: "WITH CHUNKS", fields: "explicit_rdma", right: true, rank: 7},
 	{name: "FIT 64K", fields: "fits_inline_at", total: func(r any) any { return r.(*analyze.Stats).FitsInlineAt["65536"] }, right: true, rank: 8},
@@ -467,6 +480,7 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			{text: about(s.Latency, s.Latency.P99)},
 			{text: quantile(s.Latency.Max)},
 			{text: theme.histogram(s.Histogram(low, high, histogramCells)), ink: theme.flight},
+			{text: placeShares(s)},
 			{text: phaseShares(s)},
 			{text: fmt.Sprint(s.ExplicitRDMA)},
 			{text: inlineShare(s)},
@@ -520,6 +534,19 @@ func phaseShares(s *analyze.Stats) string {
 	return fmt.Sprintf("%d%%/%d%%/%d%%/%d%%", part(s.Phases.ReadNS), part(s.Phases.WriteNS), part(s.Phases.WaitNS), part(rest))
 }
 
+// placeShares returns the percentages of the time that passed at the client, in the network, and at the server, or
+// nothing without captures at both ends.
+func placeShares(s *analyze.Stats) string {
+	p, known := s.Split.Get()
+	network := p.RequestNetworkNS + p.ReplyNetworkNS
+	all := p.ClientNS + network + p.ServerNS
+	if !known || all == 0 {
+		return ""
+	}
+	part := func(ns int64) int64 { return (ns*100 + all/2) / all }
+	return fmt.Sprintf("%d%%/%d%%/%d%%", part(p.ClientNS), part(network), part(p.ServerNS))
+}
+
 // inlineShare returns the percentage of RPCs with chunks that would have needed none with an
 // inline threshold of 64 KiB.
 func inlineShare(s *analyze.Stats) string {
@@ -565,7 +592,9 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 		p    *record.PrivateData
 	}{{"client announces", c.PrivateData.Client}, {"server announces", c.PrivateData.Server}} {
 		if side.p == nil {
-			row(side.name, "no RPC-over-RDMA private data")
+			if NoTimeline(c) == "" {
+				row(side.name, "no RPC-over-RDMA private data")
+			}
 			continue
 		}
 		at := ""

@@ -235,7 +235,7 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 	case record.RNRNak:
 		return fmt.Sprintf("%s%s%s, in packet %s: the other side had no receive buffer (RNR NAK in packet %s).", opening, side, retransmitted(w), last(w), first(w))
 	case record.NewConnection:
-		return fmt.Sprintf("%s%ssent the Call again on a new connection, in packet %s: on the connection before, it had sent the Call in packet %s, and had received no Reply.", opening, side, last(w), first(w))
+		return fmt.Sprintf("%s%sretransmitted the Call on a new connection, in packet %s: on an earlier connection, it had sent the Call in packet %s, and had received no Reply.", opening, side, last(w), first(w))
 	case record.RetransmitNak:
 		reason := "because the NAK in packet %s asked for it"
 		if nak, known := w.NakPacket.Get(); known && w.BlockingTransaction.Known() && !hasNak(r, nak) {

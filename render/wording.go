@@ -16,7 +16,7 @@ var waitTexts = map[record.WaitReason]string{
 	record.RetransmitUnknown: "retransmission for a reason that the capture does not show",
 	record.RNRNak:            "receiver not ready (RNR NAK)",
 	record.HeadOfLine:        "the sender was transmitting for another RPC",
-	record.NewConnection:     "sending the Call again on a new connection",
+	record.NewConnection:     "retransmission on a new connection",
 	record.CreditLimit:       "waiting for credits",
 }
 
@@ -57,7 +57,7 @@ func stalledUntil(r *record.Transaction, w *record.Wait) string {
 	case record.RNRNak:
 		return "because the receiver was not ready (RNR NAK)"
 	case record.NewConnection:
-		return "until it sent the Call again on a new connection"
+		return "until it retransmitted the Call on a new connection"
 	}
 	return "by " + WaitText(w.Reason)
 }

@@ -206,7 +206,7 @@ func (v *page) cardOf(c *record.Connection) *cardView {
 	}{{"Client announces", c.PrivateData.Client}, {"Server announces", c.PrivateData.Server}} {
 		if d := side.data; d != nil {
 			row(side.name, "version %d, send %d B, receive %d B, remote invalidation %s", d.Version, d.SendSize, d.ReceiveSize, map[bool]string{true: "yes", false: "no"}[d.RemoteInvalidation])
-		} else {
+		} else if render.NoTimeline(c) == "" {
 			row(side.name, "no RPC-over-RDMA private data")
 		}
 	}
@@ -242,11 +242,13 @@ func (v *page) draw(view *cardView, c *record.Connection, data *card) {
 	v.drawSpans(view, x, c, data)
 	v.drawMarks(view, x, data)
 	forward, backward := data.forward.Finish(c.ID, record.Forward, c.Last), data.backward.Finish(c.ID, record.Backward, c.Last)
-	v.drawCredits(view, x, forward, "Credits")
-	if len(backward.Points) > 0 {
-		v.drawCredits(view, x, backward, "Credits, backward")
+	if render.NoTimeline(c) == "" {
+		v.drawCredits(view, x, forward, "Credits")
+		if len(backward.Points) > 0 {
+			v.drawCredits(view, x, backward, "Credits, backward")
+		}
+		v.drawHandles(view, x, data.handles.Finish(c.ID, c.Last))
 	}
-	v.drawHandles(view, x, data.handles.Finish(c.ID, c.Last))
 	v.drawFlows(view, x, data)
 	if n := max(data.leftOut, int64(forward.Evicted+backward.Evicted)); n > 0 {
 		view.Notes = append(view.Notes, fmt.Sprintf("%d RPCs are not drawn, because the capture has too many.", n))

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -155,6 +156,7 @@ var order = []string{"before", "points", "findings", "mounts", "operations", "cl
 // sections are the sections of the page, by their anchors. A page has only those that the capture has something for.
 var sections = [][2]string{
 	{"wrong", "What is wrong"},
+	{"before", "Compared with before"},
 	{"points", "Capture points"},
 	{"findings", "Findings"},
 	{"mounts", "Mounts"},
@@ -192,20 +194,50 @@ func (p *Report) page(s *record.Summary, a About) (*page, error) {
 	v.capturePoints()
 	v.findings()
 	v.mounts()
-	v.operations()
-	v.callers()
-	v.filesTable()
-	if err := v.intervals(); err != nil {
-		return nil, err
+	any := len(v.rows.list) > 0
+	if any {
+		v.operations()
+		v.callers()
+		v.filesTable()
+		if err := v.intervals(); err != nil {
+			return nil, err
+		}
 	}
 	v.connections()
 	v.part("guide", "guide", v.guide())
-	v.drawLadders(drawn)
+	if any {
+		v.drawLadders(drawn)
+	}
 	v.drawCards()
 	v.embed(drawn)
-	v.rpcs()
+	if any {
+		v.rpcs()
+	} else {
+		v.noRPCs()
+	}
 	v.part("head", "head", v.head())
 	return v, v.err
+}
+
+// noRPCs says that there are no RPCs, and so no tables and pictures of them. Connections of other upper layers have
+// RDMA operations.
+func (v *page) noRPCs() {
+	s := section{ID: "rpcs", Name: "RPCs", Text: "The capture has no RPCs, so this page has no operations, callers, files, rates and ladder diagrams."}
+	if v.about.Selected != "" {
+		s.Text = "No RPC is selected, so this page has no operations, callers, files, rates and ladder diagrams."
+	}
+	var layers []string
+	for _, c := range v.all {
+		if c.UpperLayer != "" && !slices.Contains(layers, c.UpperLayer) {
+			layers = append(layers, c.UpperLayer)
+		}
+	}
+	s.Commands = []string{v.run("FILE")}
+	if slices.Sort(layers); len(layers) > 0 && v.about.Records == "" {
+		s.Text += " Its connections carry " + strings.Join(layers, " and ") + "; the second command lists their RDMA operations."
+		s.Commands = append(s.Commands, v.run("rdma", "FILE"))
+	}
+	v.part("rpcs", "norpcs", s)
 }
 
 // render renders a template.
@@ -312,7 +344,11 @@ func (v *page) head() head {
 	var names []string
 	for i := range h.Files {
 		h.Files[i].Name = printable(h.Files[i].Name)
-		names = append(names, h.Files[i].Name)
+		if base := filepath.Base(h.Files[i].Name); !slices.Contains(names, base) {
+			names = append(names, base)
+		} else {
+			names = append(names, h.Files[i].Name)
+		}
 	}
 	h.Title = "Report of " + strings.Join(names, ", ")
 	row := func(name, format string, args ...any) {

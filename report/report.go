@@ -82,6 +82,7 @@ type Report struct {
 	table    *analyze.Table
 	clients  *analyze.Table
 	files    *analyze.Files
+	named    *analyze.Table // the files that records name, which do not say what RPCs did to them
 	ends     analyze.Ends
 	before   *analyze.Side // nil without a comparison
 	after    *analyze.Side
@@ -118,7 +119,7 @@ func New(selects Selector, hide Pseudonyms, memory int64) *Report {
 	share := func(bytes int64) int { return int(min(max(memory/bytes, 16), 1<<22)) }
 	return &Report{
 		selects: selects, hide: hide, overview: analyze.NewCollector(), table: analyze.NewTable(analyze.ByOperation),
-		clients: analyze.NewTableOf(callerFields, caller), files: analyze.NewFiles(memory / filesShare), rates: analyze.NewFittingRates(intervals),
+		clients: analyze.NewTableOf(callerFields, caller), files: analyze.NewFiles(memory / filesShare), named: analyze.NewTableOf(fileField, file), rates: analyze.NewFittingRates(intervals),
 		cards: map[int]*card{}, handlesLeft: share(exposureShare), creditsLeft: share(rowShare), spansLeft: share(rowShare), marksLeft: share(markShare),
 		maxCards: share(cardShare), rows: rowList{most: share(rowShare)}, rules: map[string]*ruleSum{}, severity: map[record.Severity]int64{},
 	}
@@ -153,6 +154,9 @@ func (p *Report) transaction(r *record.Transaction) error {
 	p.table.Add(r)
 	p.clients.Add(r)
 	p.files.Add(r)
+	if r.FileUses == nil && r.FileText() != "" {
+		p.named.Add(r)
+	}
 	p.ends.Add(r)
 	if p.after != nil {
 		p.after.Transaction(r)

@@ -66,8 +66,50 @@ func (v *page) mounts() {
 // maxFiles is the number of rows of the table of files.
 const maxFiles = 200
 
+// namedFiles renders the table of the files that records name.
+func (v *page) namedFiles() {
+	s := section{ID: "files", Name: "Files", Commands: []string{v.run("stats", "FILE", "--by", fileField)}}
+	rows := v.named.Rows()
+	if len(rows) == 0 {
+		s.Text = "The records name no file."
+		v.part("files", "section", s)
+		return
+	}
+	s.Text = "The input is records of rdmadump, which name the file of each RPC. They do not contain how many bytes of each file were read and written, and who created, renamed and removed it."
+	t := table{ID: "named-file-table", Caption: "Files, by the sum of the latencies of the RPCs that name them", Columns: []column{
+		{"File", "Path in the records, or the short form of the file handle if they have none", false},
+		{"RPCs", "Number of RPCs that name the file", true},
+		{"Errors", "Number of these RPCs that failed", true},
+		{"P50", "Median of the latencies", true},
+		{"P99", "99th percentile of the latencies", true},
+		{"Worst", "Longest latency", true},
+		{"Sum", "Sum of all latencies", true},
+	}}
+	if n := len(rows) - maxFiles; n > 0 {
+		v.omit("The table of files shows the %d with the largest sums of latencies; %s are left out. %s lists them.", maxFiles, plural(int64(n), "file"), s.Commands[0])
+		rows = rows[:maxFiles]
+	}
+	for _, f := range rows {
+		name := analyze.Others
+		if f.Group != nil {
+			name = f.Group[0]
+		}
+		t.Rows = append(t.Rows, []cell{
+			{Text: printable(name), Head: true, Class: "path"},
+			count(int64(f.Count)), count(int64(f.Errors)),
+			quantile(f.Latency, f.Latency.P50), quantile(f.Latency, f.Latency.P99), known(f.Latency.Max), number(f.TotalNS, render.Duration(f.TotalNS)),
+		})
+	}
+	s.Tables = []table{t}
+	v.part("files", "section", s)
+}
+
 // filesTable renders the table of files.
 func (v *page) filesTable() {
+	if v.about.Records != "" {
+		v.namedFiles()
+		return
+	}
 	s := section{ID: "files", Name: "Files", Commands: []string{v.run("files", "FILE")}}
 	t := table{ID: "file-table", Caption: "Files, by the sum of the latencies of the RPCs that acted on them", Columns: []column{
 		{"File", "Path after the last RPC, or the short form of the file handle if the capture shows no name", false},
@@ -102,11 +144,7 @@ func (v *page) filesTable() {
 		})
 	}
 	s.Tables = []table{t}
-	switch {
-	case v.about.Records != "":
-		s.Text = "The input is records of rdmadump, which do not contain how many bytes of each file were read and written."
-		s.Commands = []string{v.run("stats", "FILE", "--by", "file")}
-	case t.Rows == nil:
+	if t.Rows == nil {
 		s.Text = "The capture shows no RPC that acted on a file."
 	}
 	v.part("files", "section", s)

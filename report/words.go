@@ -45,6 +45,14 @@ func caller(values []string, r *record.Transaction) []string {
 	return append(values, shown(r.Client), shown(r.Machine), uid, shown(r.Principal))
 }
 
+// fileField is the field whose values group RPCs by file, if the input does not say what they did to files.
+const fileField = "file"
+
+// file appends what columns show of this field.
+func file(values []string, r *record.Transaction) []string {
+	return append(values, shown(record.Some(r.FileText())))
+}
+
 // shown returns a value as columns show it.
 func shown(v record.Opt[string]) string {
 	if text, known := v.Get(); known && text != "" {

@@ -250,6 +250,11 @@ func (l *liveFlags) open(ctx context.Context, args []string, stderr io.Writer) (
 		}
 	}
 	switch {
+	case sources > 1 && l.iface != "" && len(args) > 0 && args[0] != "-":
+		return nil, fmt.Errorf(`live -i %s %s: live reads one input. To compare the interface with a capture at another point, capture it first:
+  rdmadump live -i %s -w here.pcapng -a duration:60 && rdmadump overview here.pcapng %s
+or let a pipe end when you have seen enough:
+  tcpdump -i %s -w - | rdmadump overview - %s`, l.iface, args[0], l.iface, args[0], l.iface, args[0])
 	case sources > 1:
 		return nil, errors.New("more than one input: use only one of -i INTERFACE, --follow FILE, and - for a pipe")
 	case sources == 0:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -86,5 +87,70 @@ func TestLostPackets(t *testing.T) {
 	}
 	if found != len(want) {
 		t.Errorf("%d of the transactions were found, want %d", found, len(want))
+	}
+}
+
+// TestStatsSplit: stats sums up where the time of the RPCs passed, as text, JSON and CSV. Without several points, it does
+// not.
+func TestStatsSplit(t *testing.T) {
+	sums := map[string][5]int64{}
+	fields := []string{"client_ns", "request_network_ns", "server_ns", "reply_network_ns", "server_send_ns"}
+	number := func(v any) int64 {
+		n, err := v.(json.Number).Int64()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, r := range recordsOf(t, bothEnds...) {
+		split, is := r["split"].(map[string]any)
+		if r["type"] != "transaction" || !is {
+			continue
+		}
+		name := fmt.Sprint("NFS4 ", r["operation"])
+		s := sums[name]
+		for i, f := range fields {
+			s[i] += number(split[f])
+		}
+		sums[name] = s
+	}
+	found := 0
+	for _, r := range recordsOf(t, append([]string{"stats"}, bothEnds...)...) {
+		want, is := sums[fmt.Sprint(r["name"])]
+		if !is {
+			continue
+		}
+		found++
+		split := r["split"].(map[string]any)
+		for i, f := range fields {
+			if got := number(split[f]); got != want[i] {
+				t.Errorf("%v: %s is %d, want %d", r["name"], f, got, want[i])
+			}
+		}
+		if n := number(split["transactions"]); n == 0 || n > number(r["count"]) {
+			t.Errorf("%v: %d transactions", r["name"], n)
+		}
+	}
+	if found < 5 {
+		t.Errorf("%d operations", found)
+	}
+	text := func(args ...string) string {
+		var out bytes.Buffer
+		run(t.Context(), append([]string{"stats", "-q"}, args...), &out, io.Discard)
+		return out.String()
+	}
+	read := sums["NFS4 READ"]
+	all := read[0] + read[1] + read[2] + read[3]
+	share := fmt.Sprintf("%d%%/%d%%/%d%%", (read[0]*100+all/2)/all, ((read[1]+read[3])*100+all/2)/all, (read[2]*100+all/2)/all)
+	if both := text(append(bothEnds, "--width", "300")...); !strings.Contains(both, "CLIENT/NETWORK/SERVER") || !strings.Contains(both, share) {
+		t.Errorf("the table does not show %s:\n%s", share, both)
+	}
+	if one := text(bothEnds[0], "--width", "300"); strings.Contains(one, "CLIENT/NETWORK/SERVER") {
+		t.Errorf("the table of one point has the column:\n%s", one)
+	}
+	heading, rows, _ := strings.Cut(text(append(bothEnds, "-o", "csv")...), "\n")
+	if !strings.Contains(heading, ",split.client_ns,split.request_network_ns,split.server_ns,split.reply_network_ns,") ||
+		!strings.Contains(rows, fmt.Sprintf(",%d,%d,%d,%d,", read[0], read[1], read[2], read[3])) {
+		t.Errorf("CSV is %s\n%s", heading, rows)
 	}
 }

@@ -185,6 +185,12 @@ func TestReportNumbers(t *testing.T) {
 			}
 
 			stats := recordsOf(t, "stats", path)
+			if len(stats) == 0 {
+				if attributeOf(page, "rpcs", "data-total") != "0" {
+					t.Error("the page does not say that there are no RPCs")
+				}
+				return
+			}
 			want := columns(stats, map[string]string{
 				"Operation": "name", "Count": "count", "Errors": "errors", "Retr.": "retransmitted", "P50": "latency.p50_ns", "P90": "latency.p90_ns", "P99": "latency.p99_ns", "Worst": "latency.max_ns", "Sum": "total_ns",
 			})
@@ -467,6 +473,70 @@ func TestReportPage(t *testing.T) {
 	}
 }
 
+// TestReportWithoutRPCs: a page about a capture without RPCs, or about none of them, has no empty tables and pictures, and says
+// why. It lists the connections of another upper layer.
+func TestReportWithoutRPCs(t *testing.T) {
+	for _, test := range []struct {
+		args        []string
+		says        string
+		connections int
+	}{
+		{[]string{"../../testdata/other/rocev2-nvmeloss.pcap.zst"}, "The capture has no RPCs, so this page has no operations, callers, files, rates and ladder diagrams. Its connections carry nvme; the second command lists", 3},
+		{[]string{"../../samples/rocev2-callback41.pcap", "-Y", "latency > 100s"}, "No RPC is selected, so this page has no operations", 2},
+	} {
+		page, text := reportOf(t, test.args...)
+		if !strings.Contains(text, test.says) {
+			t.Errorf("%q: the page does not say %q", test.args, test.says)
+		}
+		for _, id := range []string{"operations", "callers", "files", "rates", "ladders"} {
+			if attributeOf(page, id, "id") != "" || strings.Contains(text, `href="#`+id+`"`) {
+				t.Errorf("%q: the page has the section %s, or a link to it", test.args, id)
+			}
+		}
+		if n := len(tableOf(t, page, "connection-table")); n != test.connections {
+			t.Errorf("%q: %d connections, want %d", test.args, n, test.connections)
+		}
+		for _, id := range []string{"wrong", "capture", "findings", "connections", "rpcs", "guide"} {
+			if attributeOf(page, id, "id") != id {
+				t.Errorf("%q: there is no %s", test.args, id)
+			}
+		}
+		if strings.Contains(text, "no RPC-over-RDMA private data") && test.args[0] == "../../testdata/other/rocev2-nvmeloss.pcap.zst" {
+			t.Errorf("%q: connections of another upper layer are said to lack private data", test.args)
+		}
+	}
+}
+
+// TestReportFilesOfRecords: a page about records lists the files that the records name, with the numbers of stats --by file.
+func TestReportFilesOfRecords(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "records.json")
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"export", "-q", "--format", "records", "../../samples/rocev2-slowwrite42.pcap.zst", "-w", path}, &out, &errs); code != 0 {
+		t.Fatal(code, errs.String())
+	}
+	page, text := reportOf(t, path)
+	var want []map[string]string
+	for _, r := range recordsOf(t, "stats", path, "--by", "file") {
+		if name := value(r, "name"); name != "-" {
+			want = append(want, map[string]string{"File": name, "RPCs": value(r, "count"), "Errors": value(r, "errors"), "P50": value(r, "latency.p50_ns"), "P99": value(r, "latency.p99_ns"), "Worst": value(r, "latency.max_ns"), "Sum": value(r, "total_ns")})
+		}
+	}
+	rows := tableOf(t, page, "named-file-table")
+	if len(rows) != len(want) || len(rows) < 2 {
+		t.Fatalf("%d files, want %d", len(rows), len(want))
+	}
+	for i := range want {
+		for column, text := range want[i] {
+			if rows[i][column] != text {
+				t.Errorf("row %d, column %s: %q, want %q", i, column, rows[i][column], text)
+			}
+		}
+	}
+	if !strings.Contains(text, "They do not contain how many bytes of each file were read and written") {
+		t.Error("the page does not say what records lack")
+	}
+}
+
 func second(_ *html.Node, text string) string { return text }
 
 // examine verifies what is true of each page.
@@ -673,6 +743,13 @@ func hideWords(to map[string]bool, text string) {
 func sourceOf(t *testing.T) string {
 	t.Helper()
 	page, text := reportOf(t, "../../testdata/unknown-link.pcap")
+	for _, name := range []string{"page.html", "page.go", "charts.go", "tables.go"} { // A page without RPCs lacks most tables.
+		source, err := os.ReadFile("../../report/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(source)
+	}
 	for _, r := range rule.All {
 		text += r.Markdown()
 	}
@@ -941,7 +1018,7 @@ func TestReportBrowsers(t *testing.T) {
 				t.Errorf("%s: %s %q", name, what, list)
 			}
 		}
-		if v.Hidden > 0 || v.Sections < 9 || v.Wide > 360 || fmt.Sprint(v.RPCs) != totals[v.File] {
+		if v.Hidden > 0 || v.Sections < 6 || v.RPCs > 0 && v.Sections < 9 || v.Wide > 360 || fmt.Sprint(v.RPCs) != totals[v.File] {
 			t.Errorf("%s: %d sections, %d hidden, %d of %s RPCs, %d pixels wide on a screen of 360", name, v.Sections, v.Hidden, v.RPCs, totals[v.File], v.Wide)
 		}
 		if v.RPCs > 0 && (v.PlainPictures == 0 || v.PlainRows == 0 || v.Spoken == "" || v.Zoomed == "") {

@@ -262,6 +262,11 @@ func (s *sink) timelines(t *timelines, c *record.Connection) {
 	if s.to.set {
 		axis.To = min(axis.To, s.until)
 	}
+	if why := render.NoTimeline(c); why != "" && !s.json {
+		_, err := fmt.Fprintf(s.w, "%s\n\n", why)
+		s.fail(err)
+		return
+	}
 	for _, credits := range []*analyze.Credits{forward, backward} {
 		if len(credits.Points) == 0 && credits == backward && !s.json {
 			continue

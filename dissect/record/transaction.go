@@ -350,7 +350,7 @@ const (
 	RetransmitNak     WaitReason = "retransmit_nak"     // a packet was missing, and was retransmitted because of a NAK
 	RNRNak            WaitReason = "rnr_nak"            // the receiver was not ready, because no receive buffer was posted
 	HeadOfLine        WaitReason = "head_of_line"       // another transaction of the connection was being sent
-	NewConnection     WaitReason = "new_connection"     // the Call was sent again on a new connection
+	NewConnection     WaitReason = "new_connection"     // the Call was retransmitted on a new connection
 	CreditLimit       WaitReason = "credit_limit"       // all credits were in use before the Call was sent; not part of the latency
 )
 
@@ -365,7 +365,7 @@ type Wait struct {
 	From                Time       `json:"from" doc:"Time of the last packet before the stall."`
 	To                  Time       `json:"to" doc:"Time of the first packet after the stall."`
 	NS                  int64      `json:"ns" doc:"Length of the stall, in nanoseconds."`
-	Reason              WaitReason `json:"reason" doc:"Reason for the stall: retransmit_timeout (a sender retransmitted after its timer expired), retransmit_gap (a sender retransmitted because later packets showed that a packet was missing), retransmit_nak (a sender retransmitted as a NAK requested), retransmit_unknown (a sender retransmitted, and the capture does not show why), rnr_nak (the receiver had no buffer), head_of_line (the sender was transmitting for another transaction), new_connection (the Call, or its Reply, was lost on an earlier connection, and the Call was sent again; only with several capture points), credit_limit (before the Call, all credits were in use; this time is not part of the latency)."`
+	Reason              WaitReason `json:"reason" doc:"Reason for the stall: retransmit_timeout (a sender retransmitted after its timer expired), retransmit_gap (a sender retransmitted because later packets showed that a packet was missing), retransmit_nak (a sender retransmitted as a NAK requested), retransmit_unknown (a sender retransmitted, and the capture does not show why), rnr_nak (the receiver had no buffer), head_of_line (the sender was transmitting for another transaction), new_connection (the Call, or its Reply, was lost on an earlier connection, and the Call was retransmitted; only with several capture points), credit_limit (before the Call, all credits were in use; this time is not part of the latency)."`
 	Waiting             End        `json:"waiting" doc:"The side that stalled: it waited before it transmitted its next packet."`
 	Packets             []int64    `json:"packets" doc:"Numbers of the packets that show the stall."`
 	Points              []string   `json:"points,omitzero" doc:"Names of the capture points whose numbers packets has, in the same order; present only with several capture points."`
@@ -522,6 +522,6 @@ type Event struct {
 	Packets    Opt[int64] `json:"packets,omitzero" doc:"Number of packets that the event took."`
 	LastPacket Opt[int64] `json:"last_packet,omitzero" doc:"Packet number: the last packet of the event."`
 	LastPoint  *string    `json:"last_packet_point,omitzero" doc:"Name of the capture point whose number last_packet is; present only with several capture points."`
-	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted, damaged or out of order." values:"call,read_request,read_done,write,reply,nak"`
+	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted, damaged or out of order." values:"call,read_request,read_done,write,reply,nak,ack"`
 	Reason     string     `json:"reason,omitzero" doc:"Reason that a NAK states."`
 }

@@ -6,13 +6,13 @@ import (
 )
 
 // With several capture points, it is known that a copy of a request left its sender, and that its receiver did not get
-// it. The sender waits for its acknowledgement, retransmits it when a timer expires, and gives up at last, as if the
-// capture were its own. If a later copy comes to the receiver, the operation begins with that copy, and what was sent
+// it. The sender waits for its acknowledgement, retransmits it when a timer expires, and stops at last, as if the capture
+// were its own. If a later copy comes to the receiver, the operation begins with that copy, and what was sent
 // before is known from the flow's paths. If none comes before the connection ends, the operation was sent and never
 // delivered.
 
 // SeveralPoints reports whether the packets of a connection were captured at several points.
-func (c *Conn) SeveralPoints() bool {
+func SeveralPoints(c *Conn) bool {
 	for _, f := range c.flows {
 		if f != nil && f.paths != nil {
 			return true

@@ -15,7 +15,7 @@ type Loss struct {
 	Damaged  bool
 	Response bool // the packet is the response to an RDMA Read or an Atomic
 	Nak, Ack bool // the packet is a NAK, or an acknowledgement
-	Later    bool // it comes after the request that was retransmitted; see [Conn.LossesBefore]
+	Later    bool // it comes after the request that was retransmitted; see [LossesBefore]
 	seq      uint32
 	reported bool
 }
@@ -110,26 +110,33 @@ func (f *flow) reportLost() {
 	}
 }
 
-// LossesBefore returns the packets that were lost or damaged before a side retransmitted: its requests from the beginning
-// of the burst on, and the responses to them. There are at most n of them, the first ones. If no burst is given, the
-// result has those that were sent since a time.
-func (c *Conn) LossesBefore(s Side, b *Burst, since record.Time, at record.Stamp, n int) (list []Loss) {
-	f := c.flows[s]
+// LossesOf selects losses.
+type LossesOf struct {
+	Side  Side   // whose requests, and the responses to them
+	Burst *Burst // requests from the beginning of this burst on; if it is nil, Since applies
+	Since record.Time
+	Until record.Time // when they were sent at the latest
+	Most  int
+}
+
+// LossesBefore returns the packets of a connection that were lost or damaged before a side retransmitted, the first ones.
+func LossesBefore(c *Conn, o LossesOf) (list []Loss) {
+	f := c.flows[o.Side]
 	if f == nil || f.paths == nil {
 		return nil
 	}
-	circle := f.circle()
+	circle, b := f.circle(), o.Burst
 	for _, l := range f.paths.losses {
 		switch {
-		case l.At.Time > at.Time || l.Ack:
+		case l.At.Time > o.Until || l.Ack:
 			continue
-		case b == nil && l.At.Time < since:
+		case b == nil && l.At.Time < o.Since:
 			continue
 		case b != nil && circle.delta(l.seq, b.from) < 0:
 			continue
 		}
 		l.Later = b != nil && circle.delta(l.seq, b.seq) > 0
-		if list = append(list, l); len(list) == n {
+		if list = append(list, l); len(list) == o.Most {
 			break
 		}
 	}
@@ -138,7 +145,7 @@ func (c *Conn) LossesBefore(s Side, b *Burst, since record.Time, at record.Stamp
 
 // LostOperation returns the operation to which a lost packet of a side's requests, or of their responses, belongs; it is
 // nil if that is not known.
-func (c *Conn) LostOperation(s Side, l *Loss) *Operation {
+func LostOperation(c *Conn, s Side, l *Loss) *Operation {
 	if f := c.flows[s]; f != nil {
 		return f.ops.at(f.circle(), l.seq)
 	}

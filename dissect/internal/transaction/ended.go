@@ -179,7 +179,7 @@ func (t *Table) rememberUnanswered(x *txn) {
 	}
 	k := x.callKey()
 	before := len(t.unanswered)
-	t.unanswered[k] = pastCall{x.rec.ID, x.cs.conn.Setup().ID.Or(0), x.tag(partReply), x.form, x.call.SendBytes, x.call.PayloadBytes, x.procedure, x.soFar()}
+	t.unanswered[k] = pastCall{x.rec.ID, x.cs.conn.Setup().ID.Or(0), x.tag(partReply), x.form, x.call.SendBytes, x.call.PayloadBytes, x.procedure, soFar(x)}
 	if len(t.unanswered) > before {
 		k.hold()
 	}
@@ -198,7 +198,7 @@ func (t *Table) findRetransmitted(x *txn) {
 		delete(t.unanswered, k)
 		k.release()
 		x.rec.RetransmitOf = before.id
-		x.continueFrom(&before.earlier)
+		continueFrom(x, &before.earlier)
 		if old, _ := t.tagged(before.tag); old != nil && old.state != emitted {
 			old.repeatedElsewhere = true
 		}

@@ -153,7 +153,7 @@ func noteDamaged(cs *connState, happened rdma.Event) {
 	}
 	of := kindOf(happened.Op, part)
 	noteRetransmit(cs, x, happened, of)
-	if x.findDamaged(happened.At.Packet) == nil {
+	if findDamaged(x, happened.At.Packet) == nil {
 		x.event(happened.At, record.EventDamaged, x.role(happened.By)).Of = of
 	}
 }
@@ -165,7 +165,7 @@ func noteDamagedFirst(x *txn, o *rdma.Operation, of record.EventKind, from recor
 	if o.FirstLost() {
 		kind = record.EventLost
 	}
-	if x.findDamaged(at.Packet) == nil {
+	if findDamaged(x, at.Packet) == nil {
 		x.event(at, kind, from).Of = of
 	}
 	if x.active.Before(at) {
@@ -185,7 +185,7 @@ func noteLostPacket(cs *connState, happened rdma.Event) {
 	if l.Damaged {
 		kind = record.EventDamaged
 	}
-	if e := x.findDamaged(happened.At.Packet); e != nil {
+	if e := findDamaged(x, happened.At.Packet); e != nil {
 		e.Event = kind
 		return
 	}
@@ -206,7 +206,7 @@ func lostKind(o *rdma.Operation, part int, l *rdma.Loss) record.EventKind {
 }
 
 // findDamaged returns the event of a packet that was damaged or lost, or nil.
-func (x *txn) findDamaged(packet int64) *record.Event {
+func findDamaged(x *txn, packet int64) *record.Event {
 	list := x.rec.Timeline
 	for i := len(list) - 1; i >= 0 && len(list)-i <= recentEvents; i-- {
 		if e := &list[i]; (e.Event == record.EventDamaged || e.Event == record.EventLost) && e.Packet == packet {
@@ -218,7 +218,7 @@ func (x *txn) findDamaged(packet int64) *record.Event {
 
 // noteDamagedNak records on a transaction that a NAK of it was damaged on the way.
 func noteDamagedNak(cs *connState, happened rdma.Event) {
-	if x, _ := cs.table.tagged(happened.Op.Tag); x != nil && x.state != emitted && x.findDamaged(happened.At.Packet) == nil {
+	if x, _ := cs.table.tagged(happened.Op.Tag); x != nil && x.state != emitted && findDamaged(x, happened.At.Packet) == nil {
 		x.event(happened.At, record.EventDamaged, x.role(happened.By)).Of = record.EventNak
 	}
 }

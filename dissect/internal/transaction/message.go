@@ -417,7 +417,7 @@ func (cs *connState) reply(m *message) {
 	if withoutCall {
 		status = record.NoCall
 	} else {
-		x.latency = since(x.firstSent().Time, m.Last.Time)
+		x.latency = since(firstSent(x).Time, m.Last.Time)
 	}
 	x.invalidate(m)
 	checkReply(cs, x, m, withoutCall)

@@ -42,23 +42,23 @@ const (
 )
 
 // firstSent returns when the Call was first sent, perhaps on an earlier connection.
-func (x *txn) firstSent() record.Stamp {
+func firstSent(x *txn) record.Stamp {
 	if x.path != nil && x.path.earlier.sent.Packet != 0 {
 		return x.path.earlier.sent
 	}
 	return record.Stamp{Time: x.call.Time, Packet: x.call.Packet}
 }
 
-// soFar returns what has happened to an RPC whose Call may be sent again on another connection.
-func (x *txn) soFar() (e earlier) {
-	if !x.cs.conn.SeveralPoints() {
+// soFar returns what has happened to an RPC whose Call may be retransmitted on another connection.
+func soFar(x *txn) (e earlier) {
+	if !rdma.SeveralPoints(x.cs.conn) {
 		return e
 	}
 	if x.path != nil {
 		e = x.path.earlier
 		e.parts = slices.Clone(e.parts)
 	}
-	e.sent = x.firstSent()
+	e.sent = firstSent(x)
 	delivered, known := x.call.Delivered.Get()
 	switch {
 	case known && x.answered != &noAnswer:
@@ -73,7 +73,7 @@ func (x *txn) soFar() (e earlier) {
 }
 
 // continueFrom notes that a Call was sent before on an earlier connection.
-func (x *txn) continueFrom(e *earlier) {
+func continueFrom(x *txn, e *earlier) {
 	if e.sent.Packet == 0 || e.sent.Time > x.call.Time {
 		return
 	}
@@ -131,7 +131,7 @@ func splitOf(x *txn) (s record.Opt[record.Split]) {
 		return s
 	}
 	slices.SortStableFunc(p.reads, func(a, b *rdma.ReadTimes) int { return cmp.Compare(a.Requested, b.Requested) })
-	t0, t2, t3 := x.firstSent().Time, x.answer.Time, x.answer.LastTime
+	t0, t2, t3 := firstSent(x).Time, x.answer.Time, x.answer.LastTime
 	if first, again := x.answer.FirstSent.Get(); again {
 		t2 = min(t2, first)
 	}

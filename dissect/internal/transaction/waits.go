@@ -43,7 +43,7 @@ func noteActivity(cs *connState, x *txn, s rdma.Side, at record.Stamp) {
 				From: from, To: at.Time, Reason: record.HeadOfLine, Waiting: cs.conn.Setup().End(s), BlockingTransaction: record.Some(b.txn), BlockingXID: record.Some(b.xid),
 				Packets: packetList(cs, x.active.Packet, b.last.Packet, at.Packet),
 			})
-			x.heldUp(cs.conn.LossesBefore(s, nil, from, at, mostLosses), s)
+			noteHeldUp(x, rdma.LossesBefore(cs.conn, rdma.LossesOf{Side: s, Since: from, Until: at.Time, Most: mostLosses}), s)
 		}
 	}
 	cs.wireActivity().noteSend(s, x, at)
@@ -88,7 +88,7 @@ func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
 			}
 		}
 		x.wait(w)
-		x.heldUp(cs.conn.LossesBefore(r.By, r.Burst, 0, at, mostLosses), r.By)
+		noteHeldUp(x, rdma.LossesBefore(cs.conn, rdma.LossesOf{Side: r.By, Burst: r.Burst, Until: at.Time, Most: mostLosses}), r.By)
 	}
 	if b := &cs.wireActivity().busy[r.By]; !r.Gone || b.last.Before(at) { // lost ones may be reported late
 		cs.wireActivity().noteSend(r.By, x, at)
@@ -221,8 +221,8 @@ const mostLosses = 64
 // heldByCost is the memory of such a packet that is charged to the budget.
 const heldByCost = 64
 
-// heldUp notes the losses that may have caused the latest wait, in which a side waited.
-func (x *txn) heldUp(losses []rdma.Loss, s rdma.Side) {
+// noteHeldUp notes the losses that may have caused the latest wait, in which a side waited.
+func noteHeldUp(x *txn, losses []rdma.Loss, s rdma.Side) {
 	n := len(x.rec.Waits)
 	if n == 0 || len(losses) == 0 {
 		return
@@ -254,7 +254,7 @@ func (t *Table) explainWaits(x *txn) {
 		w := &x.rec.Waits[h.wait]
 		l := record.LostRef{Packet: h.loss.At.Packet, Time: h.loss.At.Time, Damaged: h.loss.Damaged}
 		own := false
-		if o := x.cs.conn.LostOperation(h.side, &h.loss); o != nil {
+		if o := rdma.LostOperation(x.cs.conn, h.side, &h.loss); o != nil {
 			if other, part := t.tagged(o.Tag); other != nil {
 				l.XID, own = record.Some(other.rec.XID), other == x
 				l.Event = lostKind(o, part, &h.loss)

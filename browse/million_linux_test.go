@@ -1,0 +1,178 @@
+package browse
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/index"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// million returns the Model of a synthetic capture with a million RPCs, 100,000 files and 10,000
+// findings. No RPC failed, so that the key e has to look at all of them.
+func million(b testing.TB) *Model {
+	x := index.New(index.Options{Memory: 48 << 20, Folder: b.TempDir()}) // Most of the records are in the temporary file.
+	h := x.Handler()
+	var all []*record.Transaction
+	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+		if !r.Failed() && len(r.Findings) == 0 {
+			all = append(all, r.Clone())
+		}
+		return nil
+	}, Connection: h.Connection}, dissect.Options{Files: true})
+	if _, err := d.Run(b.Context(), testkit.Open(b, sample)); err != nil {
+		b.Fatal(err)
+	}
+	h.Begin(all[0].Start())
+	for i := range int64(1_000_000) {
+		r := all[i%int64(len(all))].Clone()
+		r.ID, r.XID = i+1, record.Hex32(0x10000+i)
+		r.LatencyNS = record.Some(1000 + i*7919%5_000_011)
+		for _, m := range []*record.Message{r.Call, r.Reply} {
+			m.Time += record.Time(i * 100_000)
+			m.Packet, m.LastPacket = m.Packet+i*8, m.LastPacket+i*8
+		}
+		name, handle := fmt.Sprintf("/export/home/file%05d", i*31%100_000), fmt.Sprintf("01000100%08x", i*31%100_000)
+		if r.File.Known() {
+			r.File, r.FileHandle = record.Some(name), record.Some(handle)
+		}
+		for j := range r.FileUses {
+			r.FileUses[j].File, r.FileUses[j].Handle = name, handle
+		}
+		h.Transaction(r)
+		if i%100 == 99 {
+			h.Finding(&record.Finding{
+				Rule: "call-repeated", Severity: "warning", Section: "RFC 8166", XID: record.Some(r.XID), Connection: record.Some(r.Connection),
+				Packet: record.Some(r.Call.Packet), Time: record.Some(r.Start()), Message: "a finding of a test",
+			})
+		}
+	}
+	x.Finish(&record.Summary{}, nil)
+	m := New(Options{
+		Index: x, Look: render.Look{Colour: render.Colours16, Unicode: true}, Closed: "not here", Typed: "nfs.pcap",
+		Create: func(string) (io.WriteCloser, error) { return nil, io.ErrShortWrite },
+	})
+	m.Resize(200, 60)
+	b.Cleanup(func() { m.Close(); x.Close() })
+	settle(b, m)
+	return m
+}
+
+// slowest is the longest time from a key to the screen: a frame at 60 Hz.
+const slowest = 16 * time.Millisecond
+
+// TestMillion: with a million RPCs, each key is answered within a frame. What takes longer goes on in the
+// background, and no update of the screen takes longer than a frame, either.
+func TestMillion(t *testing.T) {
+	if !testkit.All() {
+		t.Skip("runs with -all")
+	}
+	m := million(t)
+	for _, test := range []struct{ name, before, keys string }{
+		{"line", "", "j"},
+		{"page", "", "<pgdown>"},
+		{"end", "g", "G"},
+		{"start", "G", "g"},
+		{"problem, none", "g", "e"},
+		{"number of an RPC", "g", ":987654<enter>"},
+		{"number of no RPC", "g", ":2000000<enter>"},
+		{"ladder", "g", "j<enter>"},
+		{"next ladder", "q1g<enter>", "n"},
+		{"command line", "q1g", "yc"},
+		{"mark and compare", "1gU jjj ", "d"},
+		{"unmark", "q1", "U"},
+		{"filter", "1", "&latency > 2ms<enter>"},
+		{"end, filtered", "g", "G"},
+		{"sort, filtered", "", ":sort status<enter>"},
+		{"no filter", "", "&<enter>"},
+		{"filter, one match", ":sort<enter>", "&id == 900000<enter>"},
+		{"no filter, from one match", "", "&<enter>"},
+		{"search, at the end", "g", "/0x00104a3f<enter>"},
+		{"search, nothing", "g", "/nothing at all<enter>"},
+		{"sort by #", ":sort<enter>", ":sort id<enter>"},
+		{"sort by TIME", "", ":sort -time<enter>"},
+		{"sort by XID", "", ":sort xid<enter>"},
+		{"sort by PROCEDURE", "", ":sort operation<enter>"},
+		{"sort by LATENCY", "", ":sort -latency<enter>"},
+		{"page, sorted", "g", "<pgdown>"},
+		{"reverse", "", "z"},
+		{"sort by STATUS", "", ":sort status<enter>"},
+		{"sort by file", "", ":sort file<enter>"},
+		{"no order", "", ":sort<enter>"},
+		{"connections", "1", "2"},
+		{"connection", "2", "<enter>"},
+		{"findings", "q", "3"},
+		{"findings, end", "3", "G"},
+		{"findings, sorted", "3", ">"},
+		{"RPC of the last finding", "3:sort<enter>G", "<enter>"},
+		{"stats", "q1&<enter>", "4"},
+		{"files", "1&<enter>", "5"},
+		{"files, end", "5", "G"},
+		{"RPCs of a file", "5gjj", "<enter>"},
+		{"rates", "1&<enter>", "6"},
+		{"zoom", "60", "+"},
+		{"save the list", "1&<enter>", "s"},
+		{"back", "2", "1"},
+	} {
+		var longest, all time.Duration
+		for range 2 {
+			if m.prompt != nil {
+				press(t, m, "<esc>")
+			}
+			press(t, m, test.before)
+			took, until := pressed(t, m, test.keys)
+			longest, all = max(longest, took), max(all, until)
+		}
+		t.Logf("%-26s %8.2f ms   complete with %8.1f ms", test.name, longest.Seconds()*1000, all.Seconds()*1000)
+		if longest > slowest {
+			t.Errorf("%s: %q takes %v until the screen, want at most %v", test.name, test.keys, longest, slowest)
+		}
+	}
+}
+
+// pressed presses keys, and returns the longest CPU time of one of them, and of the updates that follow,
+// and the CPU time of all threads until background work has ended. Other programs do not count.
+func pressed(t testing.TB, m *Model, keys string) (longest, all time.Duration) {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	names := keysOf(keys)
+	for i, k := range names {
+		before, began := used(t, unix.RUSAGE_SELF), used(t, unix.RUSAGE_THREAD)
+		m.Key(k)
+		m.Lines()
+		longest = max(longest, used(t, unix.RUSAGE_THREAD)-began)
+		for end := time.Now().Add(time.Minute); m.Busy(); {
+			if time.Now().After(end) {
+				t.Fatalf("%q: background work does not end", keys)
+			}
+			time.Sleep(5 * time.Millisecond)
+			began := used(t, unix.RUSAGE_THREAD)
+			m.Tick()
+			m.Lines()
+			longest = max(longest, used(t, unix.RUSAGE_THREAD)-began)
+		}
+		if i == len(names)-1 {
+			all = used(t, unix.RUSAGE_SELF) - before
+		}
+	}
+	return longest, all
+}
+
+// used returns the CPU time of this thread, or of the process.
+func used(t testing.TB, who int) time.Duration {
+	t.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(who, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
