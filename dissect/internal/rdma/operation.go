@@ -50,6 +50,12 @@ func (ops *operations) operate(f *flow, kind Kind, r run, at record.Stamp) *Oper
 		first, o.sentSeen = f.firstSent(r.from, at)
 		if o.First, o.notDelivered = first.at, ops.sentOnly; first.hurt && kind == Send && !ops.sentOnly {
 			o.disorder = &disorder{damaged: first.at, gone: first.gone}
+			for i := range f.paths.losses {
+				if l := &f.paths.losses[i]; l.seq == r.from && l.At.Time >= first.at.Time {
+					o.disorder.damaged = l.At
+					break
+				}
+			}
 		}
 	}
 	f.conn.share.Charge(opCost)

@@ -264,7 +264,9 @@ func (cs *connState) call(m *message) {
 	first, last := m.First, m.Last
 	damaged := m.Damaged()
 	if damaged.Packet != 0 { // the requester sent its Call then
-		first, last = damaged, damaged
+		if first, last = damaged, damaged; rdma.SeveralPoints(cs.conn) { // it may have been captured when it came
+			first, last = m.First, m.First
+		}
 		x.call.Time, x.call.Packet, x.call.LastPacket, x.call.LastTime = first.Time, first.Packet, last.Packet, last.Time
 	}
 	x.rec.Call, x.callSeq = &x.call, m.Seq
