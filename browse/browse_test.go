@@ -284,6 +284,42 @@ func TestRowFilters(t *testing.T) {
 	}
 }
 
+// TestPaneSearch: files are found by their whole names, which the second line shows, and n goes on. Also in the help.
+func TestPaneSearch(t *testing.T) {
+	m := modelOf(t, "../testdata/captures/rocev2-nfs3.pcap.zst", plainLook)
+	press(t, m, "5")
+	m.Lines()
+	press(t, m, "/reply_chunk_1<enter>")
+	first := m.status()
+	press(t, m, "n")
+	if second := m.status(); first == second || !strings.Contains(first, "reply_chunk_1") || !strings.Contains(second, "reply_chunk_1") {
+		t.Errorf("/ finds %q, and then n %q", first, second)
+	}
+	press(t, m, "N")
+	if back := m.status(); back != first {
+		t.Errorf("N finds %q, want %q", back, first)
+	}
+	press(t, m, "/no such file<enter>")
+	if line := m.lastLine(); !strings.Contains(line, "no line contains no such file") {
+		t.Errorf("a text that is not there: %q", line)
+	}
+	press(t, m, "?")
+	m.Lines()
+	press(t, m, "/clipboard<enter>")
+	if screen := m.Screen(); !strings.Contains(screen, "> ") || !strings.Contains(screen, "clipboard of the terminal") {
+		t.Errorf("the help shows\n%s", screen)
+	}
+	for _, line := range strings.Split(helpText, "\n") {
+		if len(line) > 78 {
+			t.Errorf("a line of the help has %d columns: %s", len(line), line)
+		}
+	}
+	press(t, m, "q3x")
+	if screen := m.Screen(); m.state.Findings > 0 && !strings.Contains(screen, "Usual causes:") {
+		t.Errorf("x does not explain the rule:\n%s", screen)
+	}
+}
+
 // TestDecodedFilter: a filter on arguments and results, which are not kept, is an error and does not
 // select nothing.
 func TestDecodedFilter(t *testing.T) {

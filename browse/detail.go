@@ -531,8 +531,25 @@ func newFinding(m *Model, f *record.Finding) *pane {
 		}
 		lines := split(b.String())
 		if r := rule.Find(f.Rule); r != nil {
-			lines = append(append(lines, ""), wrap(r.Title(), width)...)
-			lines = append(lines, "", "rdmadump check --explain "+f.Rule+" explains the rule and its usual causes")
+			page := r.Page()
+			lines = append(lines, "")
+			for _, line := range wrap(page.Title, width) {
+				lines = append(lines, m.styled(bold, line))
+			}
+			for _, text := range strings.Split(page.Text, "\n\n") {
+				lines = append(append(lines, ""), wrap(strings.ReplaceAll(text, "`", ""), width)...)
+			}
+			if len(page.Causes) > 0 {
+				lines = append(lines, "", "Usual causes:")
+			}
+			for _, cause := range page.Causes {
+				for i, line := range wrap(strings.ReplaceAll(cause, "`", ""), width-2) {
+					lines = append(lines, map[bool]string{true: "- ", false: "  "}[i == 0]+line)
+				}
+			}
+			if page.Quote != "" {
+				lines = append(append(lines, "", page.From+":"), wrap(page.Quote, width)...)
+			}
 		}
 		return lines
 	}}

@@ -55,6 +55,12 @@ func newFiles(m *Model) *sums {
 			s.name = fmt.Sprintf("files: %d, those with the largest sum of latencies first", len(table.rows))
 		}
 	}
+	s.names = func(line int64) string {
+		if line < int64(len(table.rows)) {
+			return clean(table.rows[line].FileText())
+		}
+		return ""
+	}
 	s.drawn = func(width int) []string {
 		switch {
 		case len(table.rows) > 0:

@@ -2,27 +2,30 @@ package browse
 
 import "strings"
 
-// helpText explains the keys.
+// helpText explains the keys. Its lines fit a terminal of 80 columns.
 const helpText = `MOVE
   j k, arrows        next, previous line
   ^D ^U, ^F ^B, PgUp PgDn   half a page, a page
   g G, Home End      first, last line
-  Enter, l           open: an RPC as a ladder, then its packets; a connection; a finding
+  Enter, l           open: an RPC as a ladder, then its packets; a connection
   q, h, Esc          back; q in a list quits
-  1 2 3 4 5 6, Tab   RPCs, connections, findings, sums by operation, files, sums by time
+  1 2 3 4 5 6, Tab   RPCs, connections, findings, sums by operation, files,
+                     sums by time
   Q, ^C, ZZ          quit
 
 FIND
-  /                  search: moves to the next row that contains the text; n N go on
-  &, f, F7           filter in the language of -Y; empty shows all; Tab completes fields and
-                     values, Up shows earlier filters
+  /                  search: moves to the next row that contains the text;
+                     n N go on
+  &, f, F7           filter in the language of -Y; empty shows all; Tab
+                     completes fields and values, Up shows earlier filters
   e E                next, previous RPC that failed or has findings
   :57                the RPC with the number 57
-  < > z              sort by the column to the left or right; z reverses the order
+  < > z              sort by the column to the left or right, << by latency;
+                     z reverses the order
   :sort FIELD        sort by any field; -FIELD puts the largest first
   x                  in findings: explain the rule
   \                  hide or show the lines below a list
-  F                  the cursor stays on the newest record, for live captures
+  F                  the cursor stays on the newest record of a live capture
 
 USE
   Space, U           mark an RPC; unmark all
@@ -31,14 +34,15 @@ USE
     r x j l            the row, the XID, the JSON, the ladder as text
     f c                the filter, the command line that shows the same
   Y                  quit and print what was copied
-  s, F2              save the marked RPCs, this RPC or the list as FILE.pcapng, FILE.json
-                     (JSON lines) or FILE.txt (ladders)
+  s, F2              save the marked RPCs, this RPC or the list as
+                     FILE.pcapng, FILE.json (JSON lines), FILE.txt (ladders)
   + - 0              in sums by time: zoom in, zoom out
-  n N                in a ladder: next, previous RPC; with packets: next, previous packet
+  n N                in a ladder: next, previous RPC; with packets: next,
+                     previous packet
   ^Z                 suspend
 
 ROWS
-  >  the line with the cursor        *  marked        !  the RPC has findings
+  >  the line with the cursor    *  marked    !  the RPC has findings
 The headings of the columns are explained by: rdmadump help columns
 The language of filters is explained by:      rdmadump help filter`
 

@@ -472,7 +472,11 @@ func (l *list) footer() (keys []string) {
 	if len(l.marked) == 2 {
 		keys = append(keys, "d compare the marked")
 	}
-	return append(keys, "Enter ladder", "& filter", "/ search", "e next problem", "Space mark", "y copy", "s save", "< > z sort")
+	keys = append(keys, "Enter open", "& filter", "/ search", "< > sort")
+	if l.by >= 0 {
+		keys = append(keys, "z reverse")
+	}
+	return append(keys, "e problem", "Space mark", "y copy", "s save", "1-6 lists")
 }
 
 func (l *list) key(m *Model, k string) bool {

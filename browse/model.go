@@ -299,8 +299,8 @@ func (m *Model) common(k string) {
 	case "/":
 		if l := m.searched(); l != nil {
 			m.prompt = newPrompt("search", "/", "", func(text string) error { l.find(text, false); return nil })
-		} else {
-			m.say("there is nothing to search here")
+		} else if s, is := m.top().(interface{ find(*Model, string, bool) }); is {
+			m.prompt = newPrompt("search", "/", "", func(text string) error { s.find(m, text, false); return nil })
 		}
 	case "&", "f", "f7":
 		m.promptFilter()
@@ -317,6 +317,16 @@ func (m *Model) common(k string) {
 		m.nextProblem(k == "E")
 	case "d":
 		m.compare()
+	case "n", "N":
+		if s, is := m.top().(interface{ find(*Model, string, bool) }); is {
+			s.find(m, "", k == "N")
+		}
+	case "<", ">", "z":
+		m.say("the lists of RPCs, connections and findings can be sorted")
+	default:
+		if len(k) == 1 {
+			m.say("? lists the keys")
+		}
 	}
 }
 

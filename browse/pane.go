@@ -63,6 +63,38 @@ type pane struct {
 	tick   func(m *Model)                // is called now and then; nil for none
 	waits  func() bool                   // reports whether tick may change the text; nil for never
 	copies func() string                 // what y copies; nil for the text
+	names  func(line int64) string       // whole name of a line that may be shortened; nil for none
+	search string                        // text that was searched last
+}
+
+// find moves to the next line that contains a text, or to the previous one. An empty text stands for the one before.
+func (p *pane) find(m *Model, text string, back bool) {
+	if text != "" {
+		p.search = text
+	}
+	n, step := p.count(), int64(1)
+	if back {
+		step = -1
+	}
+	if p.search == "" || n == 0 {
+		m.say("/ searches first")
+		return
+	}
+	for i := int64(1); i <= n; i++ {
+		at := ((p.cursor+i*step)%n + n) % n
+		line := strip(p.text[len(p.text)-int(n)+int(at)])
+		if p.names != nil {
+			line += " " + p.names(at)
+		}
+		if contains(line, p.search) {
+			if at == p.cursor {
+				m.say("this is the only line that contains " + clean(p.search))
+			}
+			p.cursor = at
+			return
+		}
+	}
+	m.say("no line contains " + clean(p.search))
 }
 
 func (p *pane) busy() bool { return p.waits != nil && p.waits() }

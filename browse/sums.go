@@ -52,8 +52,11 @@ func (s *sums) busy() bool { return s.running != nil }
 // status says what is summed up.
 func (s *sums) status() string {
 	text := s.name
+	if s.names != nil && s.cursor > 0 { // Columns may be too narrow for the whole name.
+		text = s.names(s.cursor)
+	}
 	if s.m.list.filter != "" {
-		text += " of the RPCs that the filter selects: & " + clean(s.m.list.filter)
+		text = "& " + clean(s.m.list.filter) + "   " + text
 	}
 	if s.running != nil {
 		text += fmt.Sprintf("   summing up, %d%%", s.read.Load()*100/max(s.of-s.m.state.From, 1))
@@ -388,4 +391,4 @@ func lastTime(ctx context.Context, x *index.Index) (last record.Time) {
 func (s *sums) content() string { return strip(strings.Join(s.text, "\n")) + "\n" }
 
 // footer leaves out the key back, because the screen is a tab.
-func (s *sums) footer() []string { return append(slices.Clone(s.keys), "y copy") }
+func (s *sums) footer() []string { return append(slices.Clone(s.keys), "/ search", "y copy") }

@@ -759,8 +759,12 @@ func TestMergedSegments(t *testing.T) {
 		name           string
 		client, server []capture.Frame
 	}{
-		{"plain", wire, server}, {"at the client", merged(wire), server}, {"at the server", wire, merged(server)}, {"at both", merged(wire), merged(server)},
-		{"from its middle", wire[len(wire)/2:], server}, {"without its end", wire, server[:len(server)*2/3]},
+		{"plain", wire, server},
+		{"at the client", merged(wire), server},
+		{"at the server", wire, merged(server)},
+		{"at both", merged(wire), merged(server)},
+		{"from its middle", wire[len(wire)/2:], server},
+		{"without its end", wire, server[:len(server)*2/3]},
 	} {
 		r := run(t, write(t, "client.pcap", c.client), write(t, "server.pcap", c.server))
 		if len(r.hops) != 2 {

@@ -183,6 +183,9 @@ func (p *Report) page(s *record.Summary, a About) (*page, error) {
 	}
 	a.MaxSize = max(a.MaxSize, LeastMaxSize)
 	v := &page{Report: p, about: a, summary: s, o: p.overview.Finish(s), parts: map[string][]byte{}, ladders: map[int64]bool{}}
+	for i := range v.o.Slowest {
+		v.renamePoints(v.o.Slowest[i].Transaction)
+	}
 	v.left = a.MaxSize - minor - int64(len(style)+len(script))
 	drawn := v.chooseLadders()
 	slices.SortFunc(v.all, func(a, b *record.Connection) int { return cmp.Compare(a.ID, b.ID) })
@@ -753,10 +756,23 @@ func (v *page) rpcs() {
 	}
 }
 
+// packSample is the number of rows from which the size of all is estimated.
+const packSample = 20_000
+
 // pack adds the data for the script: as many RPCs as there is space for. It returns their number.
 func (v *page) pack() int {
 	const around = 64 // bytes of the element
-	for n := len(v.rows.list); n > 0; {
+	n := len(v.rows.list)
+	if n > packSample { // A sample tells how many rows have space, so that few are packed in vain.
+		data, err := v.rows.pack(slices.Clone(v.rows.list[:packSample]), v.start) // neighbours take the least space
+		if err != nil && v.err == nil {
+			v.err = err
+		}
+		if most := int(float64(v.left) / float64(len(data)+1) * packSample * 1.05); most < n {
+			n = most
+		}
+	}
+	for n > 0 {
 		rows := slices.Clone(v.rows.list)
 		if n < len(rows) {
 			rows = v.rows.choose(n)

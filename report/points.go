@@ -193,15 +193,44 @@ func splits(list []*record.Transaction) table {
 	return t
 }
 
-// renamePoints gives the capture points of a transaction that a ladder shows their pseudonyms, if the page has these.
+// renamePoints gives the capture points of a transaction that the page shows their pseudonyms, if the page has these.
 func (v *page) renamePoints(r *record.Transaction) {
 	if v.about.PointNames == nil {
 		return
 	}
+	rename := func(name *string) {
+		if to, known := v.about.PointNames[*name]; known {
+			*name = to
+		}
+	}
+	shared := func(name **string) {
+		if *name != nil {
+			to := **name
+			rename(&to)
+			*name = &to
+		}
+	}
 	for i := range r.Timeline {
-		if e := &r.Timeline[i]; e.Point != nil {
-			name := v.about.PointNames[*e.Point]
-			e.Point = &name
+		e := &r.Timeline[i]
+		shared(&e.Point)
+		shared(&e.LastPoint)
+	}
+	for _, m := range []*record.Message{r.Call, r.Reply} {
+		if m != nil {
+			shared(&m.Point)
+			shared(&m.LastPoint)
+		}
+	}
+	for i := range r.Waits {
+		w := &r.Waits[i]
+		for _, name := range []*string{&w.NakPoint, &w.OutOfOrderPoint, &w.GapFilledPoint, &w.BurstPoint} {
+			rename(name)
+		}
+		for j := range w.Points {
+			rename(&w.Points[j])
+		}
+		for j := range w.Lost {
+			rename(&w.Lost[j].Point)
 		}
 	}
 }

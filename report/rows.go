@@ -32,7 +32,8 @@ type row struct {
 // rowList has the rows of a capture, and the words in them.
 type rowList struct {
 	list     []row
-	most     int // length of list
+	order    []int32 // indexes of list, the most interesting row first; nil until it is needed
+	most     int     // length of list
 	leftOut  int64
 	names    words // operations
 	statuses words
@@ -106,25 +107,44 @@ func (l *rowList) failed(x *row) bool {
 
 // choose returns the n most interesting rows: those with findings or failures, then the slowest.
 func (l *rowList) choose(n int) []row {
-	order := make([]int32, len(l.list))
-	for i := range order {
-		order[i] = int32(i)
+	if l.order == nil {
+		l.order = l.byInterest()
 	}
-	slices.SortStableFunc(order, func(a, b int32) int {
-		x, y := &l.list[a], &l.list[b]
-		if f, g := l.failed(x), l.failed(y); f != g {
-			if f {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(y.latency, x.latency), cmp.Compare(x.id, y.id))
-	})
-	chosen := make([]row, 0, min(n, len(order)))
-	for _, i := range order[:min(n, len(order))] {
+	chosen := make([]row, 0, min(n, len(l.order)))
+	for _, i := range l.order[:min(n, len(l.order))] {
 		chosen = append(chosen, l.list[i])
 	}
 	return chosen
+}
+
+// byInterest returns the indexes of all rows, the most interesting first.
+func (l *rowList) byInterest() []int32 {
+	type key struct {
+		latency, id int64
+		at          int32
+		failed      bool
+	}
+	keys := make([]key, len(l.list))
+	for i := range keys {
+		x := &l.list[i]
+		keys[i] = key{x.latency, x.id, int32(i), l.failed(x)}
+	}
+	slices.SortStableFunc(keys, func(a, b key) int {
+		switch {
+		case a.failed != b.failed && a.failed:
+			return -1
+		case a.failed != b.failed:
+			return 1
+		case a.latency != b.latency:
+			return cmp.Compare(b.latency, a.latency)
+		}
+		return cmp.Compare(a.id, b.id)
+	})
+	order := make([]int32, len(keys))
+	for i := range keys {
+		order[i] = keys[i].at
+	}
+	return order
 }
 
 // pack returns rows as text for the script: a JSON object with the words would have to be escaped,

@@ -58,12 +58,15 @@
 
   // decode returns the columns of all RPCs.
   const decode = async text => {
-    const packed = Uint8Array.from(atob(text), c => c.charCodeAt(0));
+    const bytes = atob(text), packed = new Uint8Array(bytes.length);
+    for (let i = 0; i < packed.length; i++) packed[i] = bytes.charCodeAt(i);
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
     const b = new Uint8Array(await new Response(stream).arrayBuffer());
     let at = 0;
     const unsigned = () => {
-      let v = 0, scale = 1, c;
+      let c = b[at++];
+      if (c < 128) return c;
+      let v = c & 127, scale = 128;
       do {
         c = b[at++];
         v += (c & 127) * scale;
@@ -84,7 +87,8 @@
     const d = { n, names: words(), statuses: words(), rules: words() };
     for (const [name, delta] of [['id', 1], ['start', 1], ['conn', 0], ['xid', 1], ['name', 0], ['status', 0], ['rule', 0], ['latency', 0], ['call', 0], ['reply', 0], ['packet', 1], ['back', 0]]) {
       const column = d[name] = new Float64Array(n);
-      for (let i = 0, before = 0; i < n; i++) column[i] = before = signed() + (delta ? before : 0);
+      if (delta) for (let i = 0, before = 0; i < n; i++) column[i] = before += signed();
+      else for (let i = 0; i < n; i++) column[i] = signed();
     }
     return d;
   };
