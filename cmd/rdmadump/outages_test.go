@@ -15,7 +15,7 @@ func recordedEnds(name string) []string {
 }
 
 // TestOneEndProves: what the capture at one end proves, captures at both ends prove, too: which RPCs have no Reply, which are
-// retransmitted on a new connection, and which timers expired. The counts are those that the network of the lab told.
+// retransmitted on a new connection, and which timers expired. The counts are those that the switch of the lab reported.
 func TestOneEndProves(t *testing.T) {
 	for _, c := range []struct {
 		name                            string
