@@ -188,8 +188,8 @@ func share(part, whole int) record.Opt[float64] {
 // packet of its Reply or, without a Reply, to the end of the connection's Calls.
 func interval(r *record.Transaction, end record.Time) (from, to record.Time) {
 	from, to = r.Call.Time, end
-	if latency, known := r.LatencyNS.Get(); known {
-		to = from + record.Time(latency)
+	if r.LatencyNS.Known() {
+		to = r.End()
 	}
 	return from, to
 }

@@ -91,7 +91,7 @@ type Where struct {
 // stall for other reasons, too.
 func (w *Where) StalledByRetransmission() (ns int64) {
 	for i := range w.Waits {
-		if strings.HasPrefix(string(w.Waits[i].Reason), "retransmit") {
+		if reason := w.Waits[i].Reason; strings.HasPrefix(string(reason), "retransmit") || reason == record.NewConnection {
 			ns += w.Waits[i].TotalNS
 		}
 	}

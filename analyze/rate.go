@@ -405,7 +405,7 @@ func (t *Rates) inFlight(key string, g *rates, r *record.Transaction) error {
 		t.open[r.Connection] = append(t.open[r.Connection], openCall{key, r.Call.Time})
 		return nil
 	}
-	return t.flight(g, r.Call.Time, r.Call.Time+record.Time(r.LatencyNS.Or(0)))
+	return t.flight(g, r.Call.Time, r.End())
 }
 
 // flight notes that a Call was in flight from one time to another.

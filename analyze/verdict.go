@@ -100,6 +100,7 @@ type presence struct {
 	full     bool                    // there were more
 	grace    record.Time             // its latest Reply that says that it restarted
 	silent   record.Opt[record.Time] // a client began to retransmit without an answer
+	unlike   bool                    // not all of these RPCs are known to have been lost on the way
 	rejected record.Opt[record.Time] // its first rejection after that
 }
 
@@ -185,10 +186,20 @@ func (p *presence) transaction(r *record.Transaction, start record.Time) {
 		return
 	}
 	for i := range r.Waits {
-		if w := &r.Waits[i]; w.Reason == record.RetransmitTimeout && w.Waiting == record.Client && (!p.silent.Known() || w.From < p.silent.Or(0)) {
-			p.silent = record.Some(w.From)
+		if w := &r.Waits[i]; w.Reason == record.RetransmitTimeout && w.Waiting == record.Client {
+			p.unlike = p.unlike || !lostOnPath(r)
+			if !p.silent.Known() || w.From < p.silent.Or(0) {
+				p.silent = record.Some(w.From)
+			}
 		}
 	}
+}
+
+// lostOnPath reports whether captures at both ends show that an RPC without Reply lacks it because packets were lost on
+// the way: all copies of its Call, or what the server sent for it.
+func lostOnPath(r *record.Transaction) bool {
+	return r.ReplyLost || r.Call != nil && r.Call.Delivery == record.DeliveryNotDelivered ||
+		slices.ContainsFunc(r.Timeline, func(e record.Event) bool { return e.Event == record.EventLost && e.From == record.Responder })
 }
 
 // answered reports whether a server may have sent a Reply between two times.
@@ -452,7 +463,7 @@ func silentServer(j *facts) *Verdict {
 	for _, address := range slices.Sorted(maps.Keys(j.servers)) {
 		p := j.servers[address]
 		from, silent := p.silent.Get()
-		if !silent {
+		if !silent || j.o.Network != nil && !p.unlike { // Captures at both ends show that the network lost them.
 			continue
 		}
 		start := j.start.Or(from)

@@ -26,7 +26,40 @@ type stream struct {
 	replaced []reach // ranges that were sent once more before they were taken, oldest first
 	acked    uint32  // what the receiver acknowledged
 	hasAck   bool
-	counted  bool // it carries RDMA or RPC
+	counted  bool     // it carries RDMA or RPC
+	got      []extent // ranges that the capture at the receiver has, by sequence number; the first ones are forgotten
+}
+
+// extent is a range of sequence numbers.
+type extent struct{ from, to uint32 }
+
+// maxExtents limits the number of ranges that a receiver got, with gaps between them.
+const maxExtents = 32
+
+// arrived notes that the capture at the receiver has a range.
+func (f *stream) arrived(from, to uint32) {
+	i := len(f.got)
+	for i > 0 && octets(f.got[i-1].from, to) > 0 {
+		i--
+	}
+	j := i
+	for j > 0 && octets(f.got[j-1].to, from) >= 0 {
+		if j--; octets(f.got[j].from, from) < 0 {
+			from = f.got[j].from
+		}
+		if octets(f.got[j].to, to) > 0 {
+			to = f.got[j].to
+		}
+	}
+	f.got = slices.Replace(f.got, j, i, extent{from, to})
+	if len(f.got) > maxExtents {
+		f.got = slices.Delete(f.got, 0, 1)
+	}
+}
+
+// has reports whether the capture at the receiver has a range.
+func (f *stream) has(from, to uint32) bool {
+	return slices.ContainsFunc(f.got, func(x extent) bool { return octets(from, x.from) >= 0 && octets(to, x.to) <= 0 })
 }
 
 // streamKey is one direction of a TCP connection on one hop.
@@ -239,6 +272,7 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		m.damage.add(e, at)
 		return
 	}
+	f.arrived(from, to)
 	if taken == 0 && !m.covered(h.From, e.time-w.longest, 0) { // It was sent before the capture at its sender began.
 		e.arriving = unexplained
 		return
@@ -326,7 +360,7 @@ func (m *matcher) missBytes(r sentRange, e *entry) {
 	case left == int64(e.bytes) && m.damage.take(m, h.To, e, w.longest):
 		e.sending = damagedOn
 		h.Corrupted++
-	case !again && f.hasAck && octets(f.acked, e.seq+e.bytes) >= 0:
+	case !again && f.hasAck && octets(f.acked, e.seq+e.bytes) >= 0 && !f.has(e.seq, e.seq+e.bytes): // otherwise it acknowledges another copy
 		e.sending = notCaptured
 		h.NotCaptured++
 		h.BytesNotCaptured += left

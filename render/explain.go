@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -151,10 +152,16 @@ func explain(r *record.Transaction) []string {
 // unanswered says how long a transaction without Reply stalled; w is its longest wait.
 func unanswered(r *record.Transaction, w *record.Wait) string {
 	n, ns := 0, int64(0)
-	for i := range r.Waits {
-		if x := &r.Waits[i]; x.Reason != record.CreditLimit {
+	list := slices.Clone(r.Waits)
+	slices.SortFunc(list, func(a, b record.Wait) int { return cmp.Compare(a.From, b.From) })
+	at := r.Start()
+	for i := range list { // They may overlap.
+		if x := &list[i]; x.Reason != record.CreditLimit {
 			n++
-			ns += x.NS
+			if x.To > at {
+				ns += int64(x.To - max(x.From, at))
+				at = x.To
+			}
 		}
 	}
 	if n == 1 {
@@ -231,6 +238,8 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 		return fmt.Sprintf("%spacket %s: up to packet %s, %swas busy with the transfers of XID %v, on the same connection.", opening, last(w), second(w), side, w.BlockingXID.Or(0))
 	case record.RNRNak:
 		return fmt.Sprintf("%s%s%s, in packet %s: the other side had no receive buffer (RNR NAK in packet %s).", opening, side, retransmitted(w), last(w), first(w))
+	case record.NewConnection:
+		return fmt.Sprintf("%s%sretransmitted the Call on a new connection, in packet %s: on an earlier connection, it had sent the Call in packet %s, and had received no Reply.", opening, side, last(w), first(w))
 	case record.RetransmitNak:
 		reason := "because the NAK in packet %s asked for it"
 		if nak, known := w.NakPacket.Get(); known && w.BlockingTransaction.Known() && !hasNak(r, nak) {

@@ -16,6 +16,7 @@ var waitTexts = map[record.WaitReason]string{
 	record.RetransmitUnknown: "retransmission for a reason that the capture does not show",
 	record.RNRNak:            "receiver not ready (RNR NAK)",
 	record.HeadOfLine:        "the sender was transmitting for another RPC",
+	record.NewConnection:     "retransmission on a new connection",
 	record.CreditLimit:       "waiting for credits",
 }
 
@@ -55,6 +56,8 @@ func stalledUntil(r *record.Transaction, w *record.Wait) string {
 		return "until its retransmission after a NAK"
 	case record.RNRNak:
 		return "because the receiver was not ready (RNR NAK)"
+	case record.NewConnection:
+		return "until it retransmitted the Call on a new connection"
 	}
 	return "by " + WaitText(w.Reason)
 }
@@ -73,6 +76,8 @@ func shortlyUntil(w *record.Wait) string {
 		return "until it heeded a NAK"
 	case record.RNRNak:
 		return "until an RNR NAK"
+	case record.NewConnection:
+		return "until a new connection"
 	}
 	return "by " + WaitText(w.Reason)
 }

@@ -94,8 +94,8 @@ func (c *card) add(p *Report, r *record.Transaction) {
 	}
 	p.spansLeft--
 	s := span{from: r.Call.Time, to: r.Call.Time - 1, kind: inFlight}
-	if latency, known := r.LatencyNS.Get(); known {
-		s.to = s.from + record.Time(latency)
+	if r.LatencyNS.Known() {
+		s.to = r.End()
 	}
 	switch {
 	case query.Outcome(r) != "ok":

@@ -101,7 +101,7 @@ type Transaction struct {
 	PersistentHandles int               `json:"persistent_handles" doc:"Number of handles that the Call exposed although an earlier Call had exposed them and nothing invalidated them since: the requester registers them persistently."`
 	Timeline          []Event           `json:"timeline" doc:"Events of the transaction, in the order of their packets."`
 	ReplyLost         bool              `json:"reply_lost" doc:"Whether a Reply was sent that its receiver never accepted; the status is then no_reply."`
-	LatencyNS         Opt[int64]        `json:"latency_ns" doc:"Time from the first packet of the Call to the last packet of the Reply (of the copy that the requester accepted), in nanoseconds. The time for which the Call waited for credits is not included." alias:"latency,rpc.time"`
+	LatencyNS         Opt[int64]        `json:"latency_ns" doc:"Time from the first packet of the Call to the last packet of the Reply (of the copy that the requester accepted), in nanoseconds. With several capture points, the time of a Call that was sent before on an earlier connection begins there. The time for which the Call waited for credits is not included." alias:"latency,rpc.time"`
 	LatencyMinNS      Opt[int64]        `json:"latency_min_ns" doc:"Shortest latency that the capture allows, in nanoseconds; null unless it is uncertain which copy of the Reply was accepted."`
 	HeldBackBy        Opt[int64]        `json:"held_back_by" doc:"Transaction number (id): the transaction whose packets kept the sender busy until the Call was sent; null if the Call was not held back."`
 	Waits             []Wait            `json:"waits" doc:"Stalls: times in which the transaction made no progress, each with its reason."`
@@ -164,10 +164,14 @@ func (r *Transaction) Start() Time {
 	return r.Reply.Time
 }
 
+// Sent returns the time at which the Call was first sent, perhaps on an earlier connection. It is the beginning of the
+// latency. The capture must contain the Call.
+func (r *Transaction) Sent() Time { return r.Call.FirstSent.Or(r.Call.Time) }
+
 // End returns the time of the end of the Reply, or of the Call if there is no Reply.
 func (r *Transaction) End() Time {
 	if latency, answered := r.LatencyNS.Get(); answered && r.Call != nil {
-		return r.Call.Time + Time(latency)
+		return r.Sent() + Time(latency)
 	}
 	if r.Reply != nil {
 		return r.Reply.Time
@@ -183,7 +187,7 @@ func (r *Transaction) Waited(w *Wait) (ns int64) {
 	if !known || r.Call == nil || w.Reason == CreditLimit {
 		return w.NS
 	}
-	return max(0, min(w.NS, latency-int64(w.From-r.Call.Time)))
+	return max(0, min(w.NS, latency-int64(w.From-r.Sent())))
 }
 
 // ProgramVersion returns the program with its version, such as "NFS4" or "program 99 v1". The
@@ -346,12 +350,13 @@ const (
 	RetransmitNak     WaitReason = "retransmit_nak"     // a packet was missing, and was retransmitted because of a NAK
 	RNRNak            WaitReason = "rnr_nak"            // the receiver was not ready, because no receive buffer was posted
 	HeadOfLine        WaitReason = "head_of_line"       // another transaction of the connection was being sent
+	NewConnection     WaitReason = "new_connection"     // the Call was retransmitted on a new connection
 	CreditLimit       WaitReason = "credit_limit"       // all credits were in use before the Call was sent; not part of the latency
 )
 
 // Values are all reasons.
 func (WaitReason) Values() []string {
-	return wordsOf(RetransmitTimeout, RetransmitGap, RetransmitNak, RetransmitUnknown, RNRNak, HeadOfLine, CreditLimit)
+	return wordsOf(RetransmitTimeout, RetransmitGap, RetransmitNak, RetransmitUnknown, RNRNak, HeadOfLine, NewConnection, CreditLimit)
 }
 
 // Wait is a time in which a transaction made no progress, for a reason that the capture
@@ -360,7 +365,7 @@ type Wait struct {
 	From                Time       `json:"from" doc:"Time of the last packet before the stall."`
 	To                  Time       `json:"to" doc:"Time of the first packet after the stall."`
 	NS                  int64      `json:"ns" doc:"Length of the stall, in nanoseconds."`
-	Reason              WaitReason `json:"reason" doc:"Reason for the stall: retransmit_timeout (a sender retransmitted after its timer expired), retransmit_gap (a sender retransmitted because later packets showed that a packet was missing), retransmit_nak (a sender retransmitted as a NAK requested), retransmit_unknown (a sender retransmitted, and the capture does not show why), rnr_nak (the receiver had no buffer), head_of_line (the sender was transmitting for another transaction), credit_limit (before the Call, all credits were in use; this time is not part of the latency)."`
+	Reason              WaitReason `json:"reason" doc:"Reason for the stall: retransmit_timeout (a sender retransmitted after its timer expired), retransmit_gap (a sender retransmitted because later packets showed that a packet was missing), retransmit_nak (a sender retransmitted as a NAK requested), retransmit_unknown (a sender retransmitted, and the capture does not show why), rnr_nak (the receiver had no buffer), head_of_line (the sender was transmitting for another transaction), new_connection (the Call, or its Reply, was lost on an earlier connection, and the Call was retransmitted; only with several capture points), credit_limit (before the Call, all credits were in use; this time is not part of the latency)."`
 	Waiting             End        `json:"waiting" doc:"The side that stalled: it waited before it transmitted its next packet."`
 	Packets             []int64    `json:"packets" doc:"Numbers of the packets that show the stall."`
 	Points              []string   `json:"points,omitzero" doc:"Names of the capture points whose numbers packets has, in the same order; present only with several capture points."`
@@ -428,7 +433,7 @@ type Message struct {
 	InvHandle    Opt[Hex32]  `json:"inv_handle,omitzero" doc:"The field rdma_inv_handle of the header: in a Call, the handle that the Reply may invalidate; a Reply repeats it (draft-cel-nfsv4-reminv-design; the header of RFC 8166 has no such field). 0x00000000 means none."`
 	Delivered    Opt[Time]   `json:"delivered" doc:"Time at which the receiver accepted the message; null if the capture does not show it."`
 	Delivery     Delivery    `json:"delivery" doc:"Whether the capture shows which copy of the message was accepted: certain (it does), uncertain (one of several copies was accepted), unknown (the capture shows no response to the message), not_delivered (no copy was accepted before the connection ended)."`
-	FirstSent    Opt[Time]   `json:"first_sent,omitzero" doc:"Time of the first copy of a Reply, if a later copy was accepted; not present otherwise, and never in a Call."`
+	FirstSent    Opt[Time]   `json:"first_sent,omitzero" doc:"Time of the first copy of a Reply, if a later copy was accepted; with several capture points, time at which a Call was first sent, if that was on an earlier connection; not present otherwise."`
 	Form         Form        `json:"form" doc:"Form in which the Payload stream was transferred: in the Send (short), reduced by chunks (chunked), or in a chunk of its own (long). Messages on TCP and UDP are short."`
 
 	LastTime Time `json:"-"` // time of the last packet

@@ -106,7 +106,7 @@ type adder interface {
 // ending returns the time of the last packet of a transaction.
 func ending(r *record.Transaction) record.Time {
 	if ns, known := r.LatencyNS.Get(); known && r.Call != nil {
-		return r.Call.Time + record.Time(ns)
+		return r.Sent() + record.Time(ns)
 	}
 	if r.Reply != nil {
 		return max(r.Reply.Time, r.Start())

@@ -187,11 +187,11 @@ func (cs *connections) finish(c *Conn) {
 
 // flush ends the operations in progress on a connection: no packets follow.
 func (cs *connections) flush(c *Conn) {
+	cs.operations.acceptAbsent(c)
 	for _, f := range c.flows {
 		if f == nil {
 			continue
 		}
-		cs.tracker.infiniband.acceptMissed(f)
 		for !f.window.empty() {
 			f.skip(&currentPacket{at: cs.tracker.now})
 		}
@@ -222,10 +222,8 @@ func (cs *connections) close(c *Conn, e Ending) {
 	if c.closing {
 		return
 	}
-	for _, f := range c.flows {
-		if f != nil {
-			cs.tracker.infiniband.acceptMissed(f)
-		}
+	if e.How != record.EndDisconnect || !c.isTCP() { // after a FIN, TCP still retransmits
+		cs.operations.acceptAbsent(c)
 	}
 	c.ends(e)
 	c.closing, c.since = true, cs.tracker.Clock
@@ -233,6 +231,9 @@ func (cs *connections) close(c *Conn, e Ending) {
 	c.follower.Closing()
 	cs.closing.Push(c)
 }
+
+// isTCP reports whether the connection uses TCP.
+func (c *Conn) isTCP() bool { return c.setup.IWARP || c.setup.RPC }
 
 // markClosed notes that both sides of a connection have ended it.
 func (cs *connections) markClosed(c *Conn) {
@@ -252,6 +253,12 @@ func (c *Conn) Evict() (budget.Kind, bool) {
 	for _, f := range c.flows {
 		if f != nil && !f.window.empty() {
 			f.skip(&currentPacket{at: t.now})
+			return budget.HeldPackets, true
+		}
+	}
+	for _, f := range c.flows {
+		if f != nil && f.paths != nil && !f.paths.absent.empty() {
+			t.operations.acceptAbsent(c)
 			return budget.HeldPackets, true
 		}
 	}

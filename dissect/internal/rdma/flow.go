@@ -57,6 +57,8 @@ type half interface {
 
 	// skip moves past the packets that are missing before the first held packet.
 	skip(cur *currentPacket)
+	// acceptSent accepts the earliest request that did not come to its receiver; see absent.go.
+	acceptSent()
 	// flush ends what is incomplete, because no packets follow.
 	flush()
 	// evict frees what is incomplete, and reports whether there was anything.

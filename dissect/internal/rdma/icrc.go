@@ -31,7 +31,9 @@ func (ic *icrcTrust) accepts(d *Datagram, e *ends, cur *currentPacket) bool {
 		return true
 	}
 	cur.mark(nil, record.BadICRC)
-	ic.lastBadICRC, ic.sawBadICRC = ic.tracker.Clock, true
+	if d.Path.Sent.Packet == 0 { // otherwise the packet is known as it was sent
+		ic.lastBadICRC, ic.sawBadICRC = ic.tracker.Clock, true
+	}
 	from := e.src
 	if from == nil {
 		from = ic.connections.hosts.find(&d.Src)
@@ -42,7 +44,7 @@ func (ic *icrcTrust) accepts(d *Datagram, e *ends, cur *currentPacket) bool {
 	return !from.FillsICRC
 }
 
-// recentBadICRC reports whether a packet with a bad ICRC was captured within the last 5 s.
+// recentBadICRC reports whether a packet with a bad ICRC was captured within the last 5 s, and not as it was sent.
 // Its contents, and so its connection, are unknown. If its receiver did accept it, an
 // acknowledgement will show that.
 func (ic *icrcTrust) recentBadICRC() bool {

@@ -19,12 +19,12 @@ type operations struct {
 	tracker  *Tracker
 	contents *contents
 
-	buffers buffers
-	unused  queue.FreeList[Operation]
-	gone    []*Operation // freed while the current packet was taken, which may still refer to them
-	number  int64        // of the latest operation
-	bursts  int64        // number of bursts so far
-	missed  bool         // requests of which no copy came to the receiver are taken
+	buffers  buffers
+	unused   queue.FreeList[Operation]
+	sentOnly bool         // what is being accepted was sent, and did not come to its receiver
+	gone     []*Operation // freed while the current packet was taken, which may still refer to them
+	number   int64        // of the latest operation
+	bursts   int64        // number of bursts so far
 
 	finished record.RDMAOperation // the latest record
 }
@@ -46,8 +46,17 @@ func (ops *operations) operate(f *flow, kind Kind, r run, at record.Stamp) *Oper
 	}
 	o.Number, o.Seq, o.Side, o.Kind, o.First, o.Last, o.conn, o.from = ops.number, f.seq, f.side, kind, at, at, f.conn, r.from
 	if f.paths != nil {
-		o.First, o.sentSeen = f.firstSent(r.from, at)
-		o.Missed = ops.missed
+		var first sentAt
+		first, o.sentSeen = f.firstSent(r.from, at)
+		if o.First, o.notDelivered = first.at, ops.sentOnly; first.hurt && kind == Send && !ops.sentOnly {
+			o.disorder = &disorder{damaged: first.at, gone: first.gone}
+			for i := range f.paths.losses {
+				if l := &f.paths.losses[i]; l.seq == r.from && l.At.Time >= first.at.Time {
+					o.disorder.damaged = l.At
+					break
+				}
+			}
+		}
 	}
 	f.conn.share.Charge(opCost)
 	ops.watch(o)
@@ -176,6 +185,7 @@ func (ops *operations) sendPart(f *flow, p part, cur *currentPacket) {
 		return // its beginning was not captured
 	}
 	ops.countPacket(o, cur)
+	o.notDelivered = o.notDelivered || ops.sentOnly
 	if !p.first {
 		ops.enter(f, p.run, o)
 	}
@@ -206,7 +216,7 @@ func (ops *operations) sendPart(f *flow, p part, cur *currentPacket) {
 			f.takeDamaged(o, p)
 		}
 		ops.endSend(f, data)
-		if o.Damaged().Packet != 0 {
+		if o.Damaged().Packet != 0 && f.paths == nil {
 			ops.resent(f, o, p.run, cur)
 		}
 	}

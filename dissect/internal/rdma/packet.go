@@ -58,17 +58,7 @@ func printOf(p *rocev2.Packet, raw []byte, length int) uint32 {
 // Atomic.
 func (ib *infiniband) request(f *flow, d *Datagram, cur *currentPacket) {
 	p := d.Packet
-	if !f.qp.started {
-		f.qp.started = true
-		f.lateStart = !f.qp.announced || p.PSN != f.qp.expect
-		if delta := psns.delta(p.PSN, f.qp.expect); !f.qp.announced || delta < 0 || delta > fitWindow {
-			f.qp.expect = p.PSN
-		}
-		f.qp.receiver = receiver{f.qp.expect, true}
-		if f.qp.ackedEarly && psns.delta(f.qp.earlyAck, p.PSN) >= 0 && psns.delta(f.qp.earlyAck, p.PSN) < maxJump {
-			ib.tracker.unordered = true // the acknowledgement came first
-		}
-	}
+	ib.start(f, p.PSN)
 	again := d.Path.Joined && f.noteSent(run{p.PSN, psns.add(p.PSN, 1)}, d.Path)
 	delta := psns.delta(p.PSN, f.qp.expect)
 	if f.qp.psnLowerBound && delta > 0 {
@@ -97,12 +87,28 @@ func (ib *infiniband) request(f *flow, d *Datagram, cur *currentPacket) {
 	default:
 		ib.holdRequest(f, d, cur)
 	}
+	ib.operations.settleAbsent(f)
 	f.reportLost()
-	ib.forgetMissed(f)
 	if again && delta >= 0 && cur.Mark&record.Retransmitted == 0 {
-		ib.resent(f, p.PSN, cur)
+		ib.operations.sentAgain(f, psnRun(p.PSN), false, cur)
 	}
 	f.signals.requested, f.signals.sent = d.At.Time, sentRequest{p.PSN, d.print, d.At.Time}
+}
+
+// start notes the PSN of the first request of a flow that was captured.
+func (ib *infiniband) start(f *flow, psn uint32) {
+	if f.qp.started {
+		return
+	}
+	f.qp.started = true
+	f.lateStart = !f.qp.announced || psn != f.qp.expect
+	if delta := psns.delta(psn, f.qp.expect); !f.qp.announced || delta < 0 || delta > fitWindow {
+		f.qp.expect = psn
+	}
+	f.qp.receiver = receiver{f.qp.expect, true}
+	if f.qp.ackedEarly && psns.delta(f.qp.earlyAck, psn) >= 0 && psns.delta(f.qp.earlyAck, psn) < maxJump {
+		ib.tracker.unordered = true // the acknowledgement came first
+	}
 }
 
 // sentLast notes the first copy of a packet for the operation that it ends, if it ends

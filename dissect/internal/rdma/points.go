@@ -1,8 +1,6 @@
 package rdma
 
 import (
-	"slices"
-
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -24,7 +22,9 @@ type Path struct {
 type sentAt struct {
 	run
 	at   record.Stamp
-	lost bool // a copy of it was lost
+	lost bool // a copy of it was lost or damaged
+	gone bool // the first copy was lost
+	hurt bool // the first copy was lost or damaged
 }
 
 // maxSentAt limits the number of these packets of a flow. Operations that begin with further ones begin when they
@@ -37,9 +37,9 @@ type paths struct {
 	top    uint32 // the highest sequence number at which one of them begins
 	last   Path   // of the current packet
 	lost   []lostMessage
-	losses []Loss // requests of the flow, and responses to them
-	open   int    // number of losses that are not reported
-	missed window // InfiniBand: requests of which no copy came to the receiver yet
+	absent *window // requests that left their sender, and of which no copy has come to the receiver; nil before the first
+	losses []Loss  // requests of the flow, and responses to them
+	open   int     // number of losses that are not reported
 }
 
 // lostMessage is a datagram that did not come to its receiver.
@@ -80,7 +80,7 @@ func (f *flow) noteSent(r run, p Path) (again bool) {
 		w.top = r.from
 	}
 	had := cap(w.sent)
-	w.sent = append(w.sent, sentAt{run: r, at: p.Sent, lost: p.Lost})
+	w.sent = append(w.sent, sentAt{run: r, at: p.Sent, lost: p.Lost, hurt: p.Lost, gone: p.Gone})
 	f.conn.share.Charge(int64(cap(w.sent)-had) * sentAtCost)
 	return false
 }
@@ -91,17 +91,17 @@ const (
 	sentAtCost = 56
 )
 
-// firstSent returns when the packet with a sequence number first left its sender, and whether that was captured. If not,
-// it returns when the packet was captured. The packets before it are forgotten.
-func (f *flow) firstSent(seq uint32, captured record.Stamp) (at record.Stamp, seen bool) {
+// firstSent returns the packet with a sequence number, with the time at which it first left its sender, and whether that
+// was captured. If not, the time is that at which the packet was captured. The packets before it are forgotten.
+func (f *flow) firstSent(seq uint32, captured record.Stamp) (first sentAt, seen bool) {
 	c := f.circle()
-	at = captured
+	first.at = captured
 	kept := f.paths.sent[:0]
 	for _, s := range f.paths.sent {
 		switch {
 		case c.delta(seq, s.from) >= 0 && c.delta(seq, s.to) < 0:
-			if !seen || s.at.Time < at.Time {
-				at, seen = s.at, true
+			if !seen || s.at.Time < first.at.Time {
+				first, seen = s, true
 			}
 		case c.delta(s.from, seq) < 0:
 			continue
@@ -109,7 +109,7 @@ func (f *flow) firstSent(seq uint32, captured record.Stamp) (at record.Stamp, se
 		kept = append(kept, s)
 	}
 	f.paths.sent = kept
-	return at, seen
+	return first, seen
 }
 
 // circle returns the circle of a flow's sequence numbers.
@@ -134,95 +134,10 @@ func (t *Tracker) lostOnPath(f *flow, d *Datagram, cur *currentPacket) {
 	if !info.Request {
 		f.missedResponse(d)
 		f.noteResponse(d, true)
+		t.operations.shownReceived(asker, d)
 		return
 	}
 	t.infiniband.missedRequest(f, d, cur)
-}
-
-// missedRequest takes a request that its receiver did not get, or dropped because of a bad ICRC.
-func (ib *infiniband) missedRequest(f *flow, d *Datagram, cur *currentPacket) {
-	psn, again := d.Packet.PSN, false
-	if p := d.Path; p.Sent.Packet != 0 {
-		p.Lost = true
-		again = f.noteSent(run{psn, psns.add(psn, 1)}, p)
-		f.noteLoss(Loss{At: p.harmed(d.At), By: f.side, Damaged: !p.Gone, seq: psn})
-		if !p.Arrived {
-			ib.keepMissed(f, d)
-		}
-	}
-	if ib.damagedRequest(f, d); again && f.qp.started && psns.delta(psn, f.qp.expect) >= 0 {
-		ib.resent(f, psn, cur)
-	}
-}
-
-// resent notes the retransmission of a request whose earlier copies were lost.
-func (ib *infiniband) resent(f *flow, psn uint32, cur *currentPacket) {
-	r := run{psn, psns.add(psn, 1)}
-	o := f.ops.at(psns, psn)
-	if f.window != nil {
-		if i, held := f.window.find(psns, psn); held {
-			item := &f.window.items[f.window.order[i].item]
-			item.keep(f, heldCopy{at: cur.at}, ib.operations.burstOf(f, psns, r, nil, cur.at))
-			cur.mark(nil, record.Retransmitted)
-			return
-		}
-	}
-	if o != nil {
-		ib.operations.retransmitted(f, o, ib.operations.burstOf(f, psns, r, o, cur.at), cur)
-	}
-}
-
-// keepMissed keeps the sender's copy of a request that its receiver did not get, in case that no copy comes to it before
-// the connection ends.
-func (ib *infiniband) keepMissed(f *flow, d *Datagram) {
-	psn := d.Packet.PSN
-	if ahead := psns.delta(psn, f.qp.expect); !f.qp.started || ahead < 0 || ahead > fitWindow {
-		return
-	}
-	w := &f.paths.missed
-	i, found := w.find(psns, psn)
-	if found {
-		f.noteRetry(psns, psn, true, d.At)
-		w.at(i).keep(f, heldCopy{at: d.At}, ib.operations.burstOf(f, psns, psnRun(psn), nil, d.At))
-		return
-	}
-	if w.full() {
-		return
-	}
-	kept := held{stamp: d.At, data: ib.operations.buffers.add(nil, d.Raw), length: d.Length}
-	w.insert(i, psn, kept)
-	f.conn.share.Charge(int64(len(kept.data)) + heldCost)
-}
-
-// acceptMissed takes the requests of which no copy came to the receiver when the connection ends: they were sent, so the
-// Calls among them are outstanding.
-func (ib *infiniband) acceptMissed(f *flow) {
-	if f.paths == nil || f.qp == nil {
-		return
-	}
-	ib.operations.missed = true
-	defer func() { ib.operations.missed = false }()
-	for w := &f.paths.missed; !w.empty(); w.remove(1) {
-		psn, item := w.first(), w.earliest()
-		if psns.delta(psn, f.qp.expect) == 0 && ib.held.Decode(item.data, item.length) == nil {
-			f.qp.damaged = slices.DeleteFunc(f.qp.damaged, func(d damagedSend) bool { return d.psn == psn }) // these are its copies
-			ib.accept(f, &ib.held, &currentPacket{at: item.stamp})
-			ib.operations.reportHeldRetransmissions(f, f.ops.at(psns, psn), item)
-			ib.acceptHeld(f, &currentPacket{})
-		}
-		ib.operations.unhold(f, item)
-	}
-	f.reportLost()
-}
-
-// forgetMissed forgets the requests that came to the receiver after all.
-func (ib *infiniband) forgetMissed(f *flow) {
-	if f.paths == nil {
-		return
-	}
-	for w := &f.paths.missed; !w.empty() && psns.delta(w.first(), f.qp.expect) < 0; w.remove(1) {
-		ib.operations.unhold(f, w.earliest())
-	}
 }
 
 // ReadTimes are the times of an RDMA Read at both ends, with several capture points. Times that are not known are 0.
@@ -288,7 +203,8 @@ func (f *flow) noteStreamResponse(o *Operation, from uint32, now record.Stamp) {
 	if t == nil || f.paths == nil {
 		return
 	}
-	sent, seen := f.firstSent(from, now)
+	first, seen := f.firstSent(from, now)
+	sent := first.at
 	if t.OneSided = t.OneSided || !seen || !f.paths.last.Arrived; seen && (t.Responded == 0 || sent.Time < t.Responded) {
 		t.Responded = sent.Time
 	}
@@ -298,8 +214,7 @@ func (f *flow) noteStreamResponse(o *Operation, from uint32, now record.Stamp) {
 // LostSegment takes a TCP segment that did not come to its receiver. Its bytes come later.
 func (t *Tracker) LostSegment(s *TCP) {
 	if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil && s.Length > 0 {
-		f.noteSent(run{s.Seq, s.Seq + uint32(s.Length)}, s.Path)
-		f.noteLoss(Loss{At: s.Path.harmed(s.At), By: f.side, Damaged: !s.Path.Gone, seq: s.Seq})
+		t.tcp.missedSegment(f, s)
 	}
 }
 

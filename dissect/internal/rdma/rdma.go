@@ -55,29 +55,29 @@ type Tag uint64
 // retransmissions are events of it. An upper layer keeps no pointer to it after the
 // method that received the pointer returns.
 type Operation struct {
-	Tag         Tag    // set by the upper layer
-	Number      int64  // position among the operations of all connections, from 1
-	Seq         uint64 // position among the requests of Side, from 1
-	Side        Side   // the requester
-	Kind        Kind
-	Broken      bool               // a part of it was not captured
-	Cut         bool               // Send, Write: a packet of it was truncated in the capture, so that its checksum cannot be verified
-	Announced   bool               // the first packet contained Length
-	sentSeen    bool               // with several capture points: the first packet was captured when it left its sender
-	Missed      bool               // with several capture points: no copy of its first packet came to the receiver
-	done, acked bool               // done: no more packets of it are expected; acked: the other side received it
-	ledgers     int8               // number of ledgers that contain it
-	Handle      uint32             // Read, Write, Atomic: handle of the other side's memory
-	from        uint32             // InfiniBand: PSN of its first packet
-	Offset      uint64             // Read, Write, Atomic: offset in that memory
-	Length      int64              // bytes: announced; of a Send or an iWARP Write, the bytes captured so far
-	Invalidates record.Opt[uint32] // Send With Invalidate
-	Payload     []byte             // Send: its captured bytes, valid only while it is Done
-	Word        record.Opt[uint32] // Send: its first four bytes, big-endian
-	Bytes       int64              // bytes that were moved, each counted once
-	Packets     int64              // packets that carried it or its response, each counted once
-	First, Last record.Stamp       // the first and the last of these packets
-	Again       int64              // Read: bytes that its latest retransmission requests
+	Tag          Tag    // set by the upper layer
+	Number       int64  // position among the operations of all connections, from 1
+	Seq          uint64 // position among the requests of Side, from 1
+	Side         Side   // the requester
+	Kind         Kind
+	Broken       bool               // a part of it was not captured
+	Cut          bool               // Send, Write: a packet of it was truncated in the capture, so that its checksum cannot be verified
+	Announced    bool               // the first packet contained Length
+	sentSeen     bool               // with several capture points: the first packet was captured when it left its sender
+	notDelivered bool               // see NotDelivered
+	done, acked  bool               // done: no more packets of it are expected; acked: the other side received it
+	ledgers      int8               // number of ledgers that contain it
+	Handle       uint32             // Read, Write, Atomic: handle of the other side's memory
+	from         uint32             // InfiniBand: PSN of its first packet
+	Offset       uint64             // Read, Write, Atomic: offset in that memory
+	Length       int64              // bytes: announced; of a Send or an iWARP Write, the bytes captured so far
+	Invalidates  record.Opt[uint32] // Send With Invalidate
+	Payload      []byte             // Send: its captured bytes, valid only while it is Done
+	Word         record.Opt[uint32] // Send: its first four bytes, big-endian
+	Bytes        int64              // bytes that were moved, each counted once
+	Packets      int64              // packets that carried it or its response, each counted once
+	First, Last  record.Stamp       // the first and the last of these packets
+	Again        int64              // Read: bytes that its latest retransmission requests
 
 	conn  *Conn
 	size  int32  // InfiniBand Write: bytes of each packet but the last
@@ -96,6 +96,7 @@ type Operation struct {
 // first one. damaged is an earlier copy of the operation.
 type disorder struct {
 	early, filled, damaged record.Stamp
+	gone                   bool  // the earlier copy was lost between capture points
 	index                  int64 // of early in a response; filled follows it in the capture, and precedes it in the response
 }
 
@@ -118,14 +119,22 @@ func (o *Operation) RequestedAgain() (at record.Stamp) {
 	return at
 }
 
-// Damaged returns the first copy of a Send in one packet if that copy had a bad ICRC, so that its
-// receiver dropped it. The packet number is 0 if there was none.
+// Damaged returns the first copy of a Send if that copy had a bad ICRC, so that its receiver dropped it, or was lost
+// between capture points. The packet number is 0 if there was none. Without several capture points, only the copies of
+// a Send in one packet are known.
 func (o *Operation) Damaged() (at record.Stamp) {
 	if o.disorder != nil {
 		at = o.disorder.damaged
 	}
 	return at
 }
+
+// FirstLost reports whether the copy that Damaged returns was lost.
+func (o *Operation) FirstLost() bool { return o.disorder != nil && o.disorder.gone }
+
+// NotDelivered reports whether the captures at several points show that no copy of a request came to its receiver in
+// order before the connection ended.
+func (o *Operation) NotDelivered() bool { return o.notDelivered }
 
 // response is the captured part of a Read's response.
 type response struct {
@@ -169,6 +178,7 @@ type Event struct {
 	Op    *Operation
 	At    record.Stamp // Acked, Retransmitted, Damaged, DamagedNak: the packet that shows it
 	Burst *Burst       // Retransmitted, Damaged: the burst that a request belongs to; nil for a response
+	Gone  bool         // Retransmitted: the packet was lost or damaged between capture points; a Lost event says so, too
 	Loss  *Loss        // Lost: the packet
 }
 
@@ -185,7 +195,7 @@ const (
 	Lost                           // a packet of it, or of its response, was lost or damaged between capture points
 	DamagedNak                     // a NAK that names it has a bad ICRC, so its receiver drops the NAK
 	Abandoned                      // a Read will never be Done
-	Arrived                        // it was captured when it came to its receiver, with several capture points; only for UDP
+	Arrived                        // it was captured when it came to its receiver, with several capture points, and no acknowledgement came back
 )
 
 // Standing says what an operation belongs to.

@@ -199,13 +199,18 @@ func (ts *tcpStreams) noteResentSegment(f *flow, s *TCP, cur *currentPacket) {
 // retransmitted counts and reports a retransmitted packet; o is nil if its operation is
 // not known.
 func (ops *operations) retransmitted(f *flow, o *Operation, b *Burst, cur *currentPacket) {
+	ops.noteRetransmission(f, o, cur, Event{What: Retransmitted, Op: o, By: f.side, At: cur.at, Burst: b})
+}
+
+// noteRetransmission counts and reports a retransmission, as an event.
+func (ops *operations) noteRetransmission(f *flow, o *Operation, cur *currentPacket, e Event) {
 	c := f.conn
 	c.record.Retransmitted++
 	cur.mark(o, record.Retransmitted)
 	if o != nil {
-		o.noteRetransmitted(f.side, b, cur.at)
+		o.noteRetransmitted(f.side, e.Burst, cur.at)
 	}
-	if o == nil || c.follower.Operation(Event{What: Retransmitted, Op: o, By: f.side, At: cur.at, Burst: b}) == Unassigned {
+	if o == nil || c.follower.Operation(e) == Unassigned {
 		c.record.RetransmittedUnassigned++
 	}
 }

@@ -274,11 +274,13 @@ func (ts *tcpStreams) takeSegment(f *flow, s *TCP, cur *currentPacket) {
 		}
 	}
 	if s.Length > 0 {
-		if s.Path.Joined {
-			f.noteSent(run{s.Seq, s.Seq + uint32(s.Length)}, s.Path)
-		}
+		r := run{s.Seq, s.Seq + uint32(s.Length)}
+		again := s.Path.Joined && f.noteSent(r, s.Path) && octets.delta(s.Seq, w.next) >= 0
 		cur.Offset = f.offsets.requests(octets, s.Seq)
 		ts.takeData(f, s, cur)
+		if ts.operations.settleAbsent(f); again && cur.Mark&record.Retransmitted == 0 {
+			ts.operations.sentAgain(f, r, false, cur)
+		}
 		f.signals.requested = s.At.Time
 		if cur.Op == nil {
 			ts.attributePartial(f, cur)
@@ -420,11 +422,16 @@ func (ts *tcpStreams) skipSegments(f *flow, cur *currentPacket) {
 	w, at := f.stream, f.window.earliest().stamp
 	seq := f.window.first()
 	if missing := octets.delta(seq, w.next); missing > 0 {
-		ts.operations.countMissing(f.conn, f.side, 1)
-		f.conn.Report(ruleLost, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", missing, w.next)
-		ts.skipBytes(f, seq, int(missing))
+		ts.skipMissing(f, seq, missing, at)
 	}
 	ts.drainSegments(f, cur)
+}
+
+// skipMissing counts the bytes of a stream before a sequence number as not captured.
+func (ts *tcpStreams) skipMissing(f *flow, seq uint32, missing int32, at record.Stamp) {
+	ts.operations.countMissing(f.conn, f.side, 1)
+	f.conn.Report(ruleLost, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", missing, f.stream.next)
+	ts.skipBytes(f, seq, int(missing))
 }
 
 // skipBytes moves the stream past missing bytes.

@@ -201,7 +201,7 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 	}
 	f := t.connections.flowOf(known, d, &e)
 	c := f.conn
-	f.notePacket(info.Request && p.AckReq)
+	f.notePacket(info.Request && p.AckReq && !d.Path.Lost)
 	t.connections.countFor(c, d.Transport, cur)
 	if t.contents.wantsOffsets() {
 		cur.Offset = f.offsetOf(p)

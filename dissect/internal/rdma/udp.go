@@ -54,6 +54,7 @@ func (d *datagramFlow) expired(record.Time) bool                     { return fa
 func (d *datagramFlow) gapShown(uint32) bool                         { return false }
 func (d *datagramFlow) destination() (none record.Opt[record.Hex24]) { return none }
 func (d *datagramFlow) skip(*currentPacket)                          {}
+func (d *datagramFlow) acceptSent()                                  {}
 func (d *datagramFlow) flush()                                       {}
 func (d *datagramFlow) evict() bool                                  { return false }
 

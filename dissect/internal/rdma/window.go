@@ -50,6 +50,7 @@ type heldCopy struct {
 	at      record.Stamp
 	burst   Burst // Number 0 for none
 	damaged bool  // it has a bad ICRC, so its receiver drops it
+	gone    bool  // with several capture points: it was lost or damaged on the way
 	nak     bool  // it is a NAK of the item, with a bad ICRC
 }
 
@@ -168,6 +169,10 @@ func (ops *operations) reportHeldRetransmissions(f *flow, o *Operation, item *he
 		}
 		if again.damaged {
 			ops.damaged(f, o, again.at, b)
+			continue
+		}
+		if again.gone {
+			ops.resentInVain(f, o, b, &currentPacket{at: again.at})
 			continue
 		}
 		ops.retransmitted(f, o, b, &currentPacket{at: again.at})

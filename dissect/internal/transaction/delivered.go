@@ -62,8 +62,9 @@ func (x *txn) answerDelivered(o *rdma.Operation, d rdma.Delivery) {
 	}
 	a.LastTime = d.At.Time
 	if x.latency.Known() {
-		x.latency = since(x.call.Time, d.At.Time)
-		least := since(x.call.Time, d.Earliest.Time)
+		sent := firstSent(x).Time
+		x.latency = since(sent, d.At.Time)
+		least := since(sent, d.Earliest.Time)
 		x.latencyMin = record.SomeIf(least.Or(0), x.latency.Known() && least.Known() && d.Earliest != d.At)
 	}
 }
@@ -103,16 +104,25 @@ func (x *txn) settleDelivery() {
 	}
 	x.enter(accepted)
 	cs := x.cs
+	if x.answer.Delivery == record.DeliveryNotDelivered { // as captures at both ends show
+		loseReply(x)
+		return
+	}
 	waited := cs.table.Clock-x.ended > cs.table.options.Linger
 	notDelivered := x.repeatedElsewhere || waited && x.replyAgain && cs.closing
 	const unknown = evidence.Missing | evidence.Awaited | evidence.Unordered | evidence.Silent
 	proven := notDelivered && cs.gaps(x.side)&unknown == 0 && cs.conn.Acknowledges(x.side.Other())
-	if !proven && !x.replyMissed || x.rec.Call == nil {
+	if !proven || x.rec.Call == nil {
 		return
 	}
+	loseReply(x)
+	noteLostCall(cs, x)
+}
+
+// loseReply makes x a transaction whose Reply was lost.
+func loseReply(x *txn) {
 	answer := x.answer
 	x.retractReply(lost)
 	x.answer = answer
 	x.answer.Delivery = record.DeliveryNotDelivered
-	noteLostCall(cs, x)
 }

@@ -117,6 +117,7 @@ type pastCall struct {
 	bytes      record.Opt[int]   // of the Send
 	payload    record.Opt[int64] // bytes of the Payload stream
 	procedure  procedure
+	earlier    earlier // with several capture points
 }
 
 // callForm is how a Call was sent. A retransmission on a new connection may have other chunks.
@@ -178,7 +179,7 @@ func (t *Table) rememberUnanswered(x *txn) {
 	}
 	k := x.callKey()
 	before := len(t.unanswered)
-	t.unanswered[k] = pastCall{x.rec.ID, x.cs.conn.Setup().ID.Or(0), x.tag(partReply), x.form, x.call.SendBytes, x.call.PayloadBytes, x.procedure}
+	t.unanswered[k] = pastCall{x.rec.ID, x.cs.conn.Setup().ID.Or(0), x.tag(partReply), x.form, x.call.SendBytes, x.call.PayloadBytes, x.procedure, soFar(x)}
 	if len(t.unanswered) > before {
 		k.hold()
 	}
@@ -197,6 +198,7 @@ func (t *Table) findRetransmitted(x *txn) {
 		delete(t.unanswered, k)
 		k.release()
 		x.rec.RetransmitOf = before.id
+		continueFrom(x, &before.earlier)
 		if old, _ := t.tagged(before.tag); old != nil && old.state != emitted {
 			old.repeatedElsewhere = true
 		}

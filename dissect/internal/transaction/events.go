@@ -130,6 +130,9 @@ func (cs *connState) retransmitted(happened rdma.Event) {
 	if of == record.EventReadDone && o.Again > 0 {
 		x.readDoneAt(o, at)
 	}
+	if happened.Gone { // an event of its own says so
+		return
+	}
 	from := x.role(by)
 	if n := len(x.rec.Timeline); n > 0 && !paused { // successive retransmissions are one event
 		if last := &x.rec.Timeline[n-1]; last.Event == record.EventRetransmit && last.Of == of && last.From == from {
@@ -155,11 +158,15 @@ func noteDamaged(cs *connState, happened rdma.Event) {
 	}
 }
 
-// noteDamagedFirst records that the first copy of a Call or Reply was damaged on the way. The
+// noteDamagedFirst records that the first copy of a Call or Reply was damaged or lost on the way. The
 // retransmission of it is an event of its own, which follows.
-func noteDamagedFirst(x *txn, at record.Stamp, of record.EventKind, from record.Role) {
+func noteDamagedFirst(x *txn, o *rdma.Operation, of record.EventKind, from record.Role) {
+	at, kind := o.Damaged(), record.EventDamaged
+	if o.FirstLost() {
+		kind = record.EventLost
+	}
 	if findDamaged(x, at.Packet) == nil {
-		x.event(at, record.EventDamaged, from).Of = of
+		x.event(at, kind, from).Of = of
 	}
 	if x.active.Before(at) {
 		x.active = at

@@ -228,7 +228,7 @@ func (x *txn) phases() (p record.Opt[record.Phases]) {
 			}
 		}
 	}
-	at, waits := x.call.Time, int64(0)
+	at, waits := firstSent(x).Time, int64(0)
 	step := func(end record.Opt[record.Time]) (ns record.Opt[int64]) {
 		if to, known := end.Get(); known {
 			waited := x.waited(at, to)

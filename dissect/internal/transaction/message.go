@@ -265,7 +265,9 @@ func (cs *connState) call(m *message) {
 	first, last := m.First, m.Last
 	damaged := m.Damaged()
 	if damaged.Packet != 0 { // the requester sent its Call then
-		first, last = damaged, damaged
+		if first, last = damaged, damaged; rdma.SeveralPoints(cs.conn) { // it may have been captured when it came
+			first, last = m.First, m.First
+		}
 		x.call.Time, x.call.Packet, x.call.LastPacket, x.call.LastTime = first.Time, first.Packet, last.Packet, last.Time
 	}
 	x.rec.Call, x.callSeq = &x.call, m.Seq
@@ -285,7 +287,7 @@ func (cs *connState) call(m *message) {
 		x.rec.HeldBackBy = cs.wireActivity().heldBackBy(side, first)
 		noteActivity(cs, x, side, last)
 	} else {
-		noteDamagedFirst(x, damaged, record.EventCall, record.Requester)
+		noteDamagedFirst(x, m.Operation, record.EventCall, record.Requester)
 	}
 	if !m.plain {
 		noteCallSent(cs, m)
@@ -352,7 +354,9 @@ func (m *message) fill(to *record.Message) {
 	h := m.header
 	*to = record.Message{} // a statement of its own, so that the compiler clears it in place
 	to.Time, to.Packet, to.LastPacket, to.LastTime = m.First.Time, m.First.Packet, m.Last.Packet, m.Last.Time
-	to.Delivery = record.DeliveryUnknown
+	if to.Delivery = record.DeliveryUnknown; m.NotDelivered() {
+		to.Delivery = record.DeliveryNotDelivered
+	}
 	to.SendBytes = record.SomeIf(int(m.Length), m.whole)
 	if m.plain {
 		return
@@ -386,10 +390,9 @@ func (cs *connState) reply(m *message) {
 	if damaged.Packet == 0 {
 		noteActivity(cs, x, m.side, m.Last)
 	} else {
-		noteDamagedFirst(x, damaged, record.EventReply, record.Responder)
+		noteDamagedFirst(x, m.Operation, record.EventReply, record.Responder)
 	}
 	noteReordered(cs, x, m.Operation, record.EventReply)
-	x.replyMissed = m.Missed
 	addAnswer(x)
 	m.fill(&x.answer)
 	x.answer.FirstSent = record.SomeIf(damaged.Time, damaged.Packet != 0)
@@ -417,10 +420,13 @@ func (cs *connState) reply(m *message) {
 	if withoutCall {
 		status = record.NoCall
 	} else {
-		x.latency = since(x.call.Time, m.Last.Time)
+		x.latency = since(firstSent(x).Time, m.Last.Time)
 	}
 	x.invalidate(m)
 	checkReply(cs, x, m, withoutCall)
+	if m.NotDelivered() && !withoutCall { // The requester still waits for it. The Call ends with the connection.
+		return
+	}
 	t.end(x, status)
 }
 

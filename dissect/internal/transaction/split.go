@@ -16,7 +16,82 @@ type pathTimes struct {
 	firstWrite           record.Time // the first RDMA Write left the responder; 0 if there was none
 	callSeen, answerSeen bool        // the message was captured at both ends
 	held                 []heldBy    // packets that were lost before waits ended
+	earlier              earlier     // what happened on earlier connections
 }
+
+// earlier is what happened to an RPC before its Call was sent on the current connection.
+type earlier struct {
+	sent    record.Stamp // the Call was first sent; its packet number is 0 if it was not sent before
+	parts   []passed
+	unclear bool // where the time passed is not known
+}
+
+// passed is a part of the time of an RPC on an earlier connection.
+type passed struct {
+	until record.Time
+	place place
+}
+
+// place is where a part of the time of an RPC passed.
+type place uint8
+
+const (
+	toServer place = iota // in the network
+	atServer
+	toClient // in the network
+)
+
+// firstSent returns when the Call was first sent, perhaps on an earlier connection.
+func firstSent(x *txn) record.Stamp {
+	if x.path != nil && x.path.earlier.sent.Packet != 0 {
+		return x.path.earlier.sent
+	}
+	return record.Stamp{Time: x.call.Time, Packet: x.call.Packet}
+}
+
+// soFar returns what has happened to an RPC whose Call may be retransmitted on another connection.
+func soFar(x *txn) (e earlier) {
+	if !rdma.SeveralPoints(x.cs.conn) {
+		return e
+	}
+	if x.path != nil {
+		e = x.path.earlier
+		e.parts = slices.Clone(e.parts)
+	}
+	e.sent = firstSent(x)
+	delivered, known := x.call.Delivered.Get()
+	switch {
+	case known && x.answered != &noAnswer:
+		sent := min(x.answer.FirstSent.Or(x.answer.Time), x.answer.Time)
+		e.parts = append(e.parts, passed{delivered, toServer}, passed{sent, atServer})
+	case known && x.path != nil && len(x.path.reads) > 0 && !slices.ContainsFunc(x.path.reads, func(r *rdma.ReadTimes) bool { return r.Delivered != 0 }): // their requests were lost
+		e.parts = append(e.parts, passed{delivered, toServer}, passed{x.path.reads[0].Requested, atServer})
+	case known, x.call.Delivery != record.DeliveryNotDelivered:
+		e.unclear = true
+	}
+	return e
+}
+
+// continueFrom notes that a Call was sent before on an earlier connection.
+func continueFrom(x *txn, e *earlier) {
+	if e.sent.Packet == 0 || e.sent.Time > x.call.Time {
+		return
+	}
+	p := onPath(x)
+	p.earlier = *e
+	if n := len(p.earlier.parts); n > 0 { // The Reply was sent, and did not come to the requester.
+		p.earlier.parts = append(p.earlier.parts, passed{x.call.Time, toClient})
+	}
+	x.charge(int64(len(p.earlier.parts)) * passedCost)
+	x.call.FirstSent = record.Some(e.sent.Time)
+	x.wait(record.Wait{
+		From: e.sent.Time, To: x.call.Time, Reason: record.NewConnection, Waiting: x.cs.conn.Setup().End(x.side), Event: record.EventCall,
+		Packets: packetList(x.cs, e.sent.Packet, x.call.Packet, 0),
+	})
+}
+
+// passedCost is the memory of a part of the time on an earlier connection that is charged to the budget.
+const passedCost = 16
 
 // maxSplitReads limits the number of RDMA Reads of a transaction whose times are kept.
 const maxSplitReads = 1024
@@ -52,11 +127,11 @@ func notePath(x *txn, o *rdma.Operation) {
 func splitOf(x *txn) (s record.Opt[record.Split]) {
 	p := x.path
 	t1, delivered := x.call.Delivered.Get()
-	if p == nil || !p.callSeen || !p.answerSeen || !delivered || !x.latency.Known() || len(p.reads) > maxSplitReads {
+	if p == nil || !p.callSeen || !p.answerSeen || !delivered || !x.latency.Known() || len(p.reads) > maxSplitReads || p.earlier.unclear {
 		return s
 	}
 	slices.SortStableFunc(p.reads, func(a, b *rdma.ReadTimes) int { return cmp.Compare(a.Requested, b.Requested) })
-	t0, t2, t3 := x.call.Time, x.answer.Time, x.answer.LastTime
+	t0, t2, t3 := firstSent(x).Time, x.answer.Time, x.answer.LastTime
 	if first, again := x.answer.FirstSent.Get(); again {
 		t2 = min(t2, first)
 	}
@@ -66,6 +141,9 @@ func splitOf(x *txn) (s record.Opt[record.Split]) {
 			*part += int64(end - at)
 			at = end
 		}
+	}
+	for _, e := range p.earlier.parts {
+		until(e.until, []*int64{toServer: &v.RequestNetworkNS, atServer: &v.ServerNS, toClient: &v.ReplyNetworkNS}[e.place])
 	}
 	until(t1, &v.RequestNetworkNS)
 	for _, r := range p.reads {

@@ -154,7 +154,6 @@ type txn struct {
 	state             state
 	pendingFindings   int8 // number of pending findings about it
 	replyAgain        bool // the Reply was retransmitted
-	replyMissed       bool // with several capture points: no copy of the Reply came to the requester
 	repeatedElsewhere bool // the requester sent the Call again on another connection
 	offersReplyChunk  bool // the Call offers a Reply chunk
 	listsIncomplete   bool // the chunk lists of the Call are not completely known

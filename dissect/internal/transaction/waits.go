@@ -90,12 +90,16 @@ func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
 		x.wait(w)
 		noteHeldUp(x, rdma.LossesBefore(cs.conn, rdma.LossesOf{Side: r.By, Burst: r.Burst, Until: at.Time, Most: mostLosses}), r.By)
 	}
-	cs.wireActivity().noteSend(r.By, x, at)
+	if b := &cs.wireActivity().busy[r.By]; !r.Gone || b.last.Before(at) { // lost ones may be reported late
+		cs.wireActivity().noteSend(r.By, x, at)
+		b.repeated = at
+	}
 	if o.Side != r.By { // a response: its requester is busy with the retransmissions, too
 		cs.wireActivity().noteSend(o.Side, x, at)
 	}
-	cs.wireActivity().busy[r.By].repeated = at
-	x.active = at
+	if !r.Gone || x.active.Before(at) {
+		x.active = at
+	}
 	if r.Burst != nil {
 		x.burst = r.Burst.Number
 	}

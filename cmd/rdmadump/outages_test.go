@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"testing"
+)
+
+// recordedEnds returns the captures at both ends of a wire with a name.
+func recordedEnds(name string) []string {
+	return []string{"../../testdata/ends/" + name + "-client.pcap.zst", "../../testdata/ends/" + name + "-server.pcap.zst"}
+}
+
+// TestOneEndProves: what the capture at one end proves, captures at both ends prove, too: which RPCs have no Reply, which are
+// retransmitted on a new connection, and which timers expired. The counts are those that the switch of the lab reported.
+func TestOneEndProves(t *testing.T) {
+	for _, c := range []struct {
+		name                            string
+		lost                            [2]string // by direction
+		noReply, timeouts, lost2, again int
+	}{
+		{"roce-outage41", [2]string{"22", "3"}, 3, 8, 2, 3},
+		{"roce-oneway41", [2]string{"3", "50"}, 2, 23, 2, 2},
+		{"iw-twosided", [2]string{"6", "4"}, 0, 1, 0, 0},
+	} {
+		proven := func(files ...string) map[string]int {
+			n := map[string]int{}
+			for _, r := range recordsOf(t, append([]string{"check"}, files...)...) {
+				if rule := value(r, "rule"); rule == "retransmission-timeout" || rule == "connection-lost" {
+					n[rule]++
+					n[rule+" "+value(r, "xid")]++
+				}
+			}
+			for _, r := range recordsOf(t, files...) {
+				if value(r, "status") == "no_reply" {
+					n["no_reply"]++
+					n["no_reply "+value(r, "xid")]++
+				}
+				if value(r, "retransmit_of") != "" {
+					n["again"]++
+					n["again "+value(r, "xid")]++
+				}
+			}
+			return n
+		}
+		files := recordedEnds(c.name)
+		both := proven(files...)
+		for _, f := range files {
+			for what, n := range proven(f) {
+				if both[what] < n {
+					t.Errorf("%s: %s: %d with both ends, %d with %s", c.name, what, both[what], n, f)
+				}
+			}
+		}
+		if both["no_reply"] != c.noReply || both["retransmission-timeout"] != c.timeouts || both["connection-lost"] != c.lost2 || both["again"] != c.again {
+			t.Errorf("%s: %v", c.name, both)
+		}
+		var lost []string
+		for _, r := range recordsOf(t, append([]string{"network"}, files...)...) {
+			if r["type"] == "network" {
+				lost = append(lost, value(r, "lost"))
+			}
+		}
+		if fmt.Sprint(lost) != fmt.Sprint(c.lost) {
+			t.Errorf("%s: %v packets lost, want %v", c.name, lost, c.lost)
+		}
+		for _, r := range recordsOf(t, append([]string{"overview"}, files...)...) {
+			if r["type"] == "overview" && value(r, "verdict.where") != "network" {
+				t.Errorf("%s: the verdict is %q: %q", c.name, value(r, "verdict.where"), value(r, "verdict.text"))
+			}
+		}
+	}
+}
+
+// TestFirstSent: the latency of a Call that was retransmitted on a new connection begins with its first copy, as the
+// client's kernel measured it, and its parts say in which direction the network lost packets.
+func TestFirstSent(t *testing.T) {
+	for _, c := range []struct {
+		name, xid string
+		ms        float64 // measured by the kernel
+		part      string  // in which most of the time passed
+	}{
+		{"roce-outage41", "0x63cd5c81", 10140, "request_network_ns"},
+		{"roce-outage41", "0x64cd5c81", 10044, "request_network_ns"},
+		{"roce-outage41", "0x228f8906", 13431, "request_network_ns"},
+		{"roce-oneway41", "0x98041106", 8297, "reply_network_ns"},
+		{"roce-oneway41", "0x65c4a9df", 8048, "reply_network_ns"},
+	} {
+		first := map[string]any{}
+		found := false
+		for _, r := range recordsOf(t, append(recordedEnds(c.name), "--xid", c.xid)...) {
+			if r["type"] != "transaction" {
+				continue
+			}
+			if value(r, "status") == "no_reply" {
+				first = r
+				continue
+			}
+			found = true
+			ms := func(path string) float64 {
+				var ns float64
+				fmt.Sscan(value(r, path), &ns)
+				return ns / 1e6
+			}
+			latency := ms("latency_ns")
+			if math.Abs(latency-c.ms) > 6 {
+				t.Errorf("%s: latency %.1f ms, the kernel measured %.0f", c.xid, latency, c.ms)
+			}
+			if part := ms("split." + c.part); part < latency*0.99 || part > latency {
+				t.Errorf("%s: %.1f ms of %.1f in %s", c.xid, part, latency, c.part)
+			}
+			if value(r, "retransmit_of") != value(first, "id") || value(r, "call.first_sent") != value(first, "call.time") {
+				t.Errorf("%s: retransmits %s, first sent %s; the first one is %s, of %s", c.xid, value(r, "retransmit_of"), value(r, "call.first_sent"), value(first, "id"), value(first, "call.time"))
+			}
+			if w := r["waits"].([]any)[0].(map[string]any); w["reason"] != "new_connection" {
+				t.Errorf("%s: waited for %v", c.xid, w["reason"])
+			}
+		}
+		if !found {
+			t.Errorf("%s: not found", c.xid)
+		}
+	}
+}
+
+// TestLostBothWays: a Call that never came to the server was not delivered. A Call that came, and whose Reply, ACKs and
+// RDMA Writes were lost, was delivered, and what was lost is not called a Call.
+func TestLostBothWays(t *testing.T) {
+	count := func(name, xid string) (first map[string]any, lost map[string]int) {
+		lost = map[string]int{}
+		for _, r := range recordsOf(t, append(recordedEnds(name), "--xid", xid)...) {
+			if r["type"] != "transaction" || value(r, "status") != "no_reply" {
+				continue
+			}
+			first = r
+			for _, e := range r["timeline"].([]any) {
+				if e := e.(map[string]any); e["event"] == "lost" {
+					lost[fmt.Sprint(e["from"], " ", e["of"])]++
+				}
+			}
+		}
+		return first, lost
+	}
+	r, lost := count("roce-outage41", "0x228f8906")
+	if value(r, "call.delivery") != "not_delivered" || value(r, "reply") != "" || fmt.Sprint(lost) != "map[requester call:7]" || value(r, "retransmitted") != "6" {
+		t.Errorf("delivery %s, %v lost, retransmitted %s", value(r, "call.delivery"), lost, value(r, "retransmitted"))
+	}
+	r, lost = count("roce-oneway41", "0x98041106")
+	if value(r, "call.delivered") == "" || value(r, "reply.delivery") != "not_delivered" || value(r, "reply_lost") != "true" || lost["responder reply"] != 7 || lost["responder write"] != 7 || lost["requester call"]+lost["responder call"] != 0 || lost["responder ack"] == 0 {
+		t.Errorf("Call delivered %s, Reply %s, %v lost", value(r, "call.delivered"), value(r, "reply.delivery"), lost)
+	}
+}
+
+// TestLostSegments: the ladder of an RPC over iWARP names the segments that were lost, and the timer that expired.
+func TestLostSegments(t *testing.T) {
+	for xid, want := range map[string]string{
+		"0x1eef82e6": "Lost on the way: Call, packet 2493 of iw-twosided-client.pcap.zst.",
+		"0xf1d4acd1": "packet 511 of iw-twosided-client.pcap.zst",
+	} {
+		var out bytes.Buffer
+		run(t.Context(), append(recordedEnds("iw-twosided"), "-q", "--xid", xid), &out, io.Discard)
+		text := strings.Join(strings.Fields(out.String()), " ")
+		if !strings.Contains(text, want) || strings.Contains(text, "no retransmission, NAK or loss") {
+			t.Errorf("%s: %q is not in\n%s", xid, want, text)
+		}
+	}
+}
