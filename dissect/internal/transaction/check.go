@@ -220,6 +220,7 @@ func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
 	checkMessage(cs, x, m)
 	h := m.header
 	if h.Length < rpcrdma.FixedLen {
+		noteUnreadGrant(cs, m)
 		return
 	}
 	c := x.checker(m.Last).attributedTo(m.side)

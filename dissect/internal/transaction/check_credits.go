@@ -20,6 +20,8 @@ type allowance struct {
 	by    uint64             // Seq of the Send that carries the lower grant
 	binds record.Time        // time from which the side must know the lower grant; 0 while unknown
 	dones int                // number of open transactions that are RDMA_DONEs
+	// unread is set if the latest Reply was captured without its credits, so the grant is unknown until the next Reply.
+	unread bool
 }
 
 // limit returns the number of Calls that may be outstanding, and false if the capture does not show
@@ -29,7 +31,7 @@ func (a *allowance) limit(handshake bool) (n uint32, known bool) {
 	switch {
 	case granted:
 		return max(1, min(grant, a.asked.Or(grant))), true
-	case handshake:
+	case handshake && !a.unread:
 		return 1, true // until the first Reply (RFC 8166 s.3.3.3)
 	}
 	return 0, false
@@ -94,6 +96,7 @@ func noteGrant(cs *connState, m *message) {
 	if h.Credits == 0 || m.unknownVersion() {
 		return // it was reported, and the meaning of 0 is undefined
 	}
+	a.unread = false
 	now, known := a.grant.Get()
 	switch {
 	case !known || g >= now:
@@ -101,6 +104,12 @@ func noteGrant(cs *connState, m *message) {
 	case a.lower != record.Some(g):
 		a.lower, a.by, a.binds = record.Some(g), m.Seq, 0
 	}
+}
+
+// noteUnreadGrant records that a Reply was captured without its credits, which may have raised the grant.
+func noteUnreadGrant(cs *connState, m *message) {
+	a := &cs.checks.credits[m.side.Other()]
+	a.grant, a.lower, a.unread = record.Opt[uint32]{}, record.Opt[uint32]{}, true
 }
 
 // learns makes a lower grant the current one if the side must know it when it sends a Call. The

@@ -52,7 +52,7 @@ type connState struct {
 	transactions    int64
 	checks          connChecks
 	pending         []pending      // findings that wait until the capture proves them
-	halfRead        [2]bool        // a message of a side was captured without the end of its four fixed words
+	halfRead        [2]bool        // a message of a side was captured without its XID
 	retransmittedAt [2]record.Time // on the table's clock: the latest retransmission of a side
 	unverifiedSend  int64          // number of the current Send if it cannot be verified, else 0
 }

@@ -82,12 +82,11 @@ func (cs *connState) message(o *rdma.Operation) {
 	}
 	h := m.header
 	noteShort(cs, &m)
-	if h.Length < rpcrdma.FixedLen && !m.captured() {
-		cs.checks.backchannel = backchannelUnreadable // the message may have asked for a backchannel
-		cs.halfRead[m.side] = true
-	}
 	if h.Length < 4 {
-		if m.captured() {
+		if !m.captured() {
+			cs.checks.backchannel = backchannelUnreadable // the message may have asked for a backchannel
+			cs.halfRead[m.side] = true
+		} else {
 			cs.report(violation{rule: rule.HeaderTruncated, where: rdma.Where{At: o.First, AtFault: record.Some(m.side)}}, "%s", tooShortText(cs, o))
 		}
 		return
