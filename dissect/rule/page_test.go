@@ -84,7 +84,7 @@ func TestMarkdown(t *testing.T) {
 	if text := ErrorNotAnswered.Markdown(); !strings.Contains(text, "- Severity in some cases: warning (source: RFC 8166 s.4.6)\n") {
 		t.Errorf("the severity of a variant is not in\n%s", text)
 	}
-	if text := Congestion.Markdown(); !strings.Contains(text, "there is no other condition") {
+	if text := Congestion.Markdown(); !strings.Contains(text, "other packets may be missing from the capture") {
 		t.Errorf("that the rule needs nothing else is not in\n%s", text)
 	}
 }
