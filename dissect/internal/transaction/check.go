@@ -106,7 +106,7 @@ func (j *connChecks) join(o *connChecks, moved func(rdma.Side) rdma.Side) {
 		a, b := &j.credits[at], &o.credits[s]
 		a.asked, a.grant, a.lower = either(a.asked, b.asked), either(a.grant, b.grant), either(a.lower, b.lower)
 		a.by, a.binds = max(a.by, b.by), max(a.binds, b.binds)
-		a.dones += b.dones
+		a.dones, a.unread = a.dones+b.dones, a.unread || b.unread
 		if j.invalidatedHandles[at] == nil {
 			j.invalidatedHandles[at] = o.invalidatedHandles[s]
 		} else {
