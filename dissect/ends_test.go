@@ -74,35 +74,54 @@ func TestLostDatagrams(t *testing.T) {
 	}
 }
 
-// TestNeverDelivered: with two capture points, a Call of which no copy comes to the server before the connection ends is
-// outstanding, and a Reply of which no copy comes to the client is not delivered.
-func TestNeverDelivered(t *testing.T) {
-	w := synth.New()
-	c := w.RoCE(synth.Options{})
-	c.Connect()
-	c.Client.Call(synth.Null())
-	c.Server.Reply(synth.NullReply())
-	c.Client.Call(synth.Null())
-	begin := len(w.Frames)
-	reply := c.Server.Reply(synth.NullReply())
-	w.Advance(600 * time.Millisecond)
-	w.Retransmit(reply...)
-	lost := map[int]bool{}
-	for i := begin; i < len(w.Frames); i++ {
-		lost[i] = true
+// overTransports are connections that are open and can carry RPCs, each with a way to break them.
+var overTransports = map[string]func(w *synth.Wire) (side func(client bool) sender, abort func()){
+	"RoCE": func(w *synth.Wire) (func(bool) sender, func()) {
+		c := w.RoCE(synth.Options{})
+		c.Connect()
+		return messages(c), func() { c.Disconnect(c.Client) }
+	},
+	"iWARP": func(w *synth.Wire) (func(bool) sender, func()) {
+		c := w.IWARP(synth.Options{})
+		c.Connect()
+		return messages(c), func() { c.Client.RST() }
+	},
+	"TCP": func(w *synth.Wire) (func(bool) sender, func()) {
+		c := overTCP(w)
+		c.Open()
+		xid := map[bool]uint32{}
+		return func(client bool) sender {
+			return func() {
+				if xid[client]++; client {
+					c.Client.Records(plainCall(xid[client], 1, 0))
+				} else {
+					c.Server.Records(plainReply(xid[client], 8))
+				}
+			}
+		}, func() { c.Client.RST() }
+	},
+}
+
+// sender sends the next Call or Reply.
+type sender func()
+
+// messages returns the senders of a connection with RDMA.
+func messages(c *synth.Conn) func(client bool) sender {
+	return func(client bool) sender {
+		return func() {
+			if client {
+				c.Client.Call(synth.Null())
+			} else {
+				c.Server.Reply(synth.NullReply())
+			}
+		}
 	}
-	begin = len(w.Frames)
-	call := c.Client.Call(synth.Null())
-	for range 3 {
-		w.Advance(600 * time.Millisecond)
-		w.Retransmit(call...)
-	}
-	for i := begin; i < len(w.Frames); i++ {
-		lost[i] = true
-	}
-	c.Disconnect(c.Client)
-	var got []record.Transaction
-	var rules []string
+}
+
+// atBothEnds passes frames to a dissector as captures at both ends show them, and returns transactions by their ids and
+// the rules of findings. The client sends the first frame. What arrives, arrives after 100 us.
+func atBothEnds(t *testing.T, w *synth.Wire, lost map[*synth.Frame]bool) (got []record.Transaction, rules []string) {
+	t.Helper()
 	d := dissect.New(dissect.Handler{
 		Transaction: func(r *record.Transaction) error {
 			got = append(got, *r.Clone())
@@ -113,19 +132,15 @@ func TestNeverDelivered(t *testing.T) {
 			return nil
 		},
 	}, dissect.Options{Points: []string{"client.pcap", "server.pcap"}})
-	client, first := [4]byte{}, true
+	client := [4]byte(w.Frames[0].Data[26:30])
 	for i, f := range w.Frames {
-		from := [4]byte(f.Data[26:30])
-		if first {
-			client, first = from, false
-		}
 		point := 1
-		if from == client {
+		if [4]byte(f.Data[26:30]) == client {
 			point = 0
 		}
 		at, n := f.Time, int64(i+1)
 		v := &capture.Seen{Point: point, Sent: at, SentPoint: point, SentNumber: n, ArrivedPoint: 1 - point, Fate: capture.FateLost}
-		if !lost[i] {
+		if !lost[f] {
 			at += 1e5
 			v.Fate, v.Point, v.Arrived, v.ArrivedNumber = capture.FateDelivered, 1-point, at, n
 		}
@@ -136,26 +151,76 @@ func TestNeverDelivered(t *testing.T) {
 	if _, err := d.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 3 {
-		t.Fatalf("%d transactions, want 3", len(got))
-	}
 	slices.SortFunc(got, func(a, b record.Transaction) int { return int(a.ID - b.ID) })
-	for i, want := range []struct {
-		status record.Status
-		lost   bool
-		events int
-	}{{record.Complete, false, 0}, {record.NoReply, true, 2}, {record.NoReply, false, 4}} {
-		r, n := &got[i], 0
-		for _, e := range r.Timeline {
-			if e.Event == record.EventLost {
-				n++
+	return got, rules
+}
+
+// TestNeverDelivered: with two capture points, a Call of which no copy comes to the server before the connection ends is
+// outstanding, and a Reply of which no copy comes to the client is not delivered. A Call whose first copies were lost has
+// the time of the first one, and the timers of all of them expired.
+func TestNeverDelivered(t *testing.T) {
+	for name, open := range overTransports {
+		w := synth.New()
+		side, abort := open(w)
+		call, reply := side(true), side(false)
+		lost := map[*synth.Frame]bool{}
+		repeated := func(send sender, times, arrives int) {
+			send()
+			first := w.Last()
+			lost[first] = arrives > 0
+			for i := range times {
+				w.Advance(2200 * time.Millisecond)
+				again := w.Retransmit(first)
+				lost[again[0]] = i+1 < arrives
 			}
 		}
-		if r.Status != want.status || r.ReplyLost != want.lost || n != want.events {
-			t.Errorf("transaction %d: %s, reply_lost %v, %d packets lost; want %s, %v, %d", i, r.Status, r.ReplyLost, n, want.status, want.lost, want.events)
+		const never = 100
+		call() // without ACKs, the split of RoCE is not known
+		reply()
+		repeated(call, 2, 2) // the third copy comes to the server
+		reply()
+		call()
+		repeated(reply, 1, never)
+		repeated(call, 3, never)
+		w.Advance(10 * time.Millisecond)
+		abort()
+		got, rules := atBothEnds(t, w, lost)
+		if len(got) != 4 {
+			t.Errorf("%s: %d transactions, want 4", name, len(got))
+			continue
 		}
-	}
-	if got[2].Retransmitted != 3 || !slices.Contains(rules, "connection-lost") {
-		t.Errorf("%d retransmissions, findings %q", got[2].Retransmitted, rules)
+		for i, want := range []struct {
+			status        record.Status
+			lost          bool
+			events        int
+			retransmitted int
+			call          record.Delivery
+		}{
+			{record.Complete, false, 0, 0, record.DeliveryCertain},
+			{record.Complete, false, 2, 2, record.DeliveryCertain},
+			{record.NoReply, true, 2, 1, record.DeliveryCertain},
+			{record.NoReply, false, 4, 3, record.DeliveryNotDelivered},
+		} {
+			r, n := &got[i], 0
+			for _, e := range r.Timeline {
+				if e.Event == record.EventLost {
+					n++
+				}
+			}
+			if r.Status != want.status || r.ReplyLost != want.lost || n != want.events || r.Retransmitted != want.retransmitted || r.Call.Delivery != want.call {
+				t.Errorf("%s: transaction %d: %s, reply_lost %v, %d packets lost, %d retransmitted, Call %s; want %+v", name, i, r.Status, r.ReplyLost, n, r.Retransmitted, r.Call.Delivery, want)
+			}
+		}
+		s, known := got[1].Split.Get()
+		if latency := got[1].LatencyNS.Or(0); latency < 4400e6 || latency > 4405e6 || name != "RoCE" && !known || known && s.RequestNetworkNS < 4400e6 || s.RequestNetworkNS > 4401e6 {
+			t.Errorf("%s: latency %d, split %+v; want 4.4 s in the network to the server", name, latency, s)
+		}
+		count := map[string]int{}
+		for _, rule := range rules {
+			count[rule]++
+		}
+		if count["retransmission-timeout"] != 6 || count["connection-lost"] != 1 || count["capture-incomplete"] != 0 {
+			t.Errorf("%s: findings %v", name, count)
+		}
 	}
 }

@@ -14,16 +14,16 @@ var lostView = &view{
 
 // lost shows the packets that were lost between capture points, without anything else.
 func lost(s *sink) (dissect.Handler, func()) {
-	l := &lostPackets{sink: s, open: map[uint64][]*record.LostPacket{}}
-	return dissect.Handler{Packet: l.packet}, l.finish
+	l := newLostPackets(s)
+	return dissect.Handler{Packet: l.packet, Transaction: l.transaction}, l.finish
 }
 
 // network shows what happened to packets between capture points.
 func network(s *sink) (dissect.Handler, func()) {
-	l := &lostPackets{sink: s, open: map[uint64][]*record.LostPacket{}}
-	h := dissect.Handler{Packet: l.packet}
+	l := newLostPackets(s)
+	h := dissect.Handler{Packet: l.packet, Transaction: l.transaction}
 	if !s.lost {
-		h.Packet = nil
+		h.Packet, h.Transaction = nil, nil
 		h.Connection = func(*record.Connection) error { return nil }
 	}
 	return h, func() {
@@ -103,12 +103,33 @@ func networkRecord(h *points.Hop, all []points.Point) *record.Network {
 }
 
 // lostPackets collects the packets that were lost. The RPC of a packet may be known only when the packet was
-// retransmitted.
+// retransmitted, or, if no copy of it came to its receiver, when the connection has ended.
 type lostPackets struct {
 	*sink
-	list []*record.LostPacket
-	open map[uint64][]*record.LostPacket // those whose RPC is not known, by the key of the packet
-	more int64                           // those that are not kept
+	list   []*record.LostPacket
+	open   map[uint64][]*record.LostPacket        // those whose RPC is not known, by the key of the packet
+	places map[record.Sighting]*record.LostPacket // the same packets, by their numbers
+	more   int64                                  // those that are not kept
+}
+
+func newLostPackets(s *sink) *lostPackets {
+	return &lostPackets{sink: s, open: map[uint64][]*record.LostPacket{}, places: map[record.Sighting]*record.LostPacket{}}
+}
+
+// transaction takes the packets of a transaction that were lost.
+func (l *lostPackets) transaction(r *record.Transaction) error {
+	for i := range r.Timeline {
+		e := &r.Timeline[i]
+		if e.Event != record.EventLost || e.Point == nil {
+			continue
+		}
+		at := record.Sighting{Point: *e.Point, Packet: e.Packet}
+		if p := l.places[at]; p != nil && !p.XID.Known() {
+			p.XID = record.Some(r.XID)
+			delete(l.places, at)
+		}
+	}
+	return nil
 }
 
 // maxLost limits the number of lost packets that are kept.
@@ -139,6 +160,7 @@ func (l *lostPackets) packet(p *record.Packet) error {
 	l.list = append(l.list, r)
 	if r.Fill(p); !r.XID.Known() && v.Key != 0 {
 		l.open[v.Key] = append(l.open[v.Key], r)
+		l.places[record.Sighting{Point: r.From, Packet: r.Packet}] = r
 	}
 	return l.status()
 }

@@ -167,3 +167,18 @@ func TestLostSegments(t *testing.T) {
 		}
 	}
 }
+
+// TestLostXIDs: network --lost names the RPC of each lost Call, also if no copy of it came to the server.
+func TestLostXIDs(t *testing.T) {
+	count := map[string]int{}
+	for _, r := range recordsOf(t, append([]string{"network", "--lost"}, recordedEnds("roce-outage41")...)...) {
+		if r["type"] == "lost_packet" {
+			count[value(r, "xid")]++
+		}
+	}
+	for xid, n := range map[string]int{"0x63cd5c81": 2, "0x64cd5c81": 1, "0x228f8906": 7} {
+		if count[xid] != n {
+			t.Errorf("%d lost packets of %s, want %d", count[xid], xid, n)
+		}
+	}
+}
