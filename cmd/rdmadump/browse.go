@@ -230,7 +230,7 @@ func (b *browsing) runLive(cmd *cobra.Command, set *settings, args []string, ter
 func (b *browsing) show(ctx context.Context, what *browsed, terminal browse.Terminal) error {
 	set := what.set
 	o := set.dissection()
-	o.Files = true
+	o.Files, o.Ahead = true, true
 	debug.SetGCPercent(browseGarbage)
 	x := index.New(index.Options{Memory: int64(set.memory) / 4, Keep: b.keep})
 	defer x.Close()
@@ -284,7 +284,7 @@ func (b *browsing) show(ctx context.Context, what *browsed, terminal browse.Term
 
 // browseGarbage is the percentage by which the heap of browse may grow before it is collected. Its
 // live memory is larger than that of other commands.
-const browseGarbage = 60
+const browseGarbage = 100
 
 // drawing returns the look of drawings on a terminal.
 func (l *appearance) drawing(colored bool) render.Look {
