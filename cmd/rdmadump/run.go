@@ -62,7 +62,9 @@ const garbage = 400
 // dissection returns the options of the dissector. It also makes the garbage collector
 // observe --memory.
 func (s *settings) dissection() dissect.Options {
-	debug.SetMemoryLimit(int64(s.memory) + otherMemory)
+	if ownProcess { // Tests run several commands at once in one process.
+		debug.SetMemoryLimit(int64(s.memory) + otherMemory)
+	}
 	ofPackets := s.view.fields == query.Packets
 	return dissect.Options{
 		OtherOperations: s.view.name == "overview",
