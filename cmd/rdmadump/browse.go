@@ -231,7 +231,9 @@ func (b *browsing) show(ctx context.Context, what *browsed, terminal browse.Term
 	set := what.set
 	o := set.dissection()
 	o.Files, o.Ahead = true, true
-	debug.SetGCPercent(browseGarbage)
+	if ownProcess {
+		debug.SetGCPercent(browseGarbage)
+	}
 	x := index.New(index.Options{Memory: int64(set.memory) / 4, Keep: b.keep})
 	defer x.Close()
 	ctx, cancel := context.WithCancel(ctx)

@@ -161,12 +161,6 @@ numeric values of NFS are not replaced.
 	x.define(cmd.Flags(), exportView(query.Transactions))
 	cmd.Flags().StringVar(&x.format, "format", "", "write this `format`: "+strings.Join(exportNames(), ", "))
 	cmd.Flags().StringVarP(&x.path, "write", "w", "", "write to this `file`; - is standard output")
-	cmd.RegisterFlagCompletionFunc("format", func(*cobra.Command, []string, string) (kinds []string, d cobra.ShellCompDirective) {
-		for i := range exporters {
-			kinds = append(kinds, cobra.CompletionWithDesc(exporters[i].format, exporters[i].description))
-		}
-		return kinds, cobra.ShellCompDirectiveNoFileComp
-	})
 	x.scrubbed.define(cmd)
 	cmd.MarkFlagRequired("write")
 	return cmd

@@ -68,6 +68,14 @@ const (
 	completionMost = 200
 )
 
+// complete registers the completion of the flags of all commands. Cobra keeps what is registered
+// for as long as the process runs, so this is done only if a shell asks for completions.
+func complete(root *cobra.Command) {
+	for _, cmd := range append(root.Commands(), root) {
+		completions(cmd)
+	}
+}
+
 // completions registers the completion of a command's flags, such as the XIDs and
 // connections of the captures on the command line, and the fields of the view.
 func completions(cmd *cobra.Command) {
@@ -109,6 +117,20 @@ func completions(cmd *cobra.Command) {
 	complete("by", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return append(slices.Clone(groupKinds), query.Transactions.Names()...), cobra.ShellCompDirectiveNoFileComp
 	})
+	complete("format", func(*cobra.Command, []string, string) (formats []string, d cobra.ShellCompDirective) {
+		for i := range exporters {
+			formats = append(formats, cobra.CompletionWithDesc(exporters[i].format, exporters[i].description))
+		}
+		return formats, cobra.ShellCompDirectiveNoFileComp
+	})
+	complete("interface", func(*cobra.Command, []string, string) (names []string, d cobra.ShellCompDirective) {
+		list, _ := capture.Interfaces(sysfs)
+		for _, i := range list {
+			names = append(names, i.Name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+	words("view", liveNames()...)
 	words("ignore", ruleIDs()...)
 	words("explain", ruleIDs()...)
 	completeFilter(cmd, fields)

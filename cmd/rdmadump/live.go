@@ -82,14 +82,6 @@ without root, run this once: setcap cap_net_raw+ep rdmadump
 	f.BoolVar(&l.promiscuous, "promiscuous", false, "capture packets for other hosts, too (promiscuous mode)")
 	f.BoolVar(&l.force, "force", false, "capture although the interface belongs to a hardware RDMA device")
 	l.define(f, views...)
-	cmd.RegisterFlagCompletionFunc("view", cobra.FixedCompletions(liveNames(), cobra.ShellCompDirectiveNoFileComp))
-	cmd.RegisterFlagCompletionFunc("interface", func(*cobra.Command, []string, string) (names []string, d cobra.ShellCompDirective) {
-		list, _ := capture.Interfaces(sysfs)
-		for _, i := range list {
-			names = append(names, i.Name)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	})
 	return cmd
 }
 

@@ -43,6 +43,7 @@ var ownProcess bool
 // returns the exit status.
 func Main() int {
 	ownProcess = true
+	debug.SetGCPercent(garbage) // before any capture is opened
 	// Writing to a closed pipe then returns an error, and the command ends quietly.
 	signal.Ignore(syscall.SIGPIPE)
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
@@ -74,8 +75,10 @@ func (s *status) Unwrap() error { return s.err }
 
 // run runs one command line and returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	debug.SetGCPercent(garbage) // before any capture is opened
 	root := newRoot(stdout, stderr)
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		complete(root)
+	}
 	root.SetArgs(args)
 	return execute(ctx, root, stderr)
 }

@@ -63,7 +63,6 @@ Without a command, rdmadump lists the RPC transactions.
 	document(root)
 	addHelp(root, stdout)
 	for _, cmd := range append(root.Commands(), root) {
-		completions(cmd)
 		switch {
 		case cmd.Name() == "export":
 			cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
