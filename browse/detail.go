@@ -281,7 +281,12 @@ func (p *packet) turn(by int) {
 }
 
 func (p *packet) status() string {
-	return fmt.Sprintf("packet %d, %d of %d of the RPC", p.packets[p.i].Number, p.i+1, len(p.packets))
+	at := p.packets[p.i]
+	text := fmt.Sprintf("packet %d", at.Number)
+	if at.Path != nil {
+		text += " of " + at.Path.Point
+	}
+	return fmt.Sprintf("%s, %d of %d of the RPC", text, p.i+1, len(p.packets))
 }
 
 // tree draws the fields of the packet.

@@ -401,7 +401,13 @@ var ownFields = []struct {
 	get func(*record.Packet) any
 }{
 	{Field{Path: "type", Type: "text", Doc: "The record's type, always \"packet\"."}, func(*record.Packet) any { return "packet" }},
-	{Field{Path: "number", Type: "number", Doc: "Number of the packet; packets are counted from 1 over all files.", Aliases: []string{"frame.number"}}, func(p *record.Packet) any { return int(p.Number) }},
+	{Field{Path: "number", Type: "number", Doc: "Number of the packet, counted from 1 over all files, or, with several capture points, at its point.", Aliases: []string{"frame.number"}}, func(p *record.Packet) any { return int(p.Number) }},
+	{Field{Path: "point", Type: "text", Doc: "Name of the capture point whose number the packet has; null without several capture points."}, func(p *record.Packet) any {
+		if p.Path == nil {
+			return nil
+		}
+		return p.Path.Point
+	}},
 	{Field{Path: "time", Type: "time", Doc: "Time at which the packet was captured.", Aliases: []string{"frame.time"}}, func(p *record.Packet) any { return timeValue(p.Time) }},
 	{Field{Path: "length", Type: "number", Doc: "Length of the packet on the wire, in bytes.", Aliases: []string{"frame.len"}}, func(p *record.Packet) any { return p.Length }},
 	{Field{Path: "captured", Type: "number", Doc: "Number of bytes of the packet in the capture.", Aliases: []string{"frame.cap_len"}}, func(p *record.Packet) any { return p.Captured }},

@@ -103,7 +103,7 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 		if i == 0 {
 			word = "is"
 		}
-		fmt.Fprintf(&b, "  grant %s %d at %s, packet %d\n", word, g.Granted, theme.moment(axis, g.Time), g.Packet)
+		fmt.Fprintf(&b, "  grant %s %d at %s, packet %s\n", word, g.Granted, theme.moment(axis, g.Time), numbered(g.Packet, g.Point))
 	}
 	if n := len(c.Grants) - 8; n > 0 {
 		fmt.Fprintf(&b, "  ... and %s\n", plural(int64(n), "more change"))
@@ -134,7 +134,7 @@ func endingDetail(e *record.Ended) string {
 		text += ", after " + plural(n, "unacknowledged retransmission")
 	}
 	if packet, known := e.Packet.Get(); known {
-		text += fmt.Sprintf(", packet %d", packet)
+		text += ", packet " + numbered(packet, e.Point)
 	}
 	return text
 }

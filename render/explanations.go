@@ -79,6 +79,7 @@ var explanations = []Explanation{
 	{"handles", "?", "The capture shows no Reply to the Call that exposed the handle."},
 
 	{"packets", "NUMBER", "Number of the packet in the capture, counted from 1."},
+	{"packets", "POINT", "Capture point whose number the packet has, without what the names of all points have in common; shown only with several points."},
 	{"packets", "TIME", "Time of the packet; the flag --time selects the format."},
 	{"packets", "SOURCE > DESTINATION", "Addresses of the packet."},
 	{"packets", "SOURCE", "Address of the sender."},

@@ -234,10 +234,10 @@ func pointName(p *string) string {
 	return *p
 }
 
-// span returns the packet numbers of a message. Its packets have numbers of different captures if there are several
-// capture points.
+// span sets the packet numbers of a message, if its first and last packet have numbers of the capture that the line is
+// about.
 func (g *rung) span(m *record.Message) {
-	if g.point = pointName(m.Point); m.LastPacket != m.Packet && pointName(m.LastPoint) == g.point {
+	if m.LastPacket != m.Packet && pointName(m.Point) == g.point && pointName(m.LastPoint) == g.point {
 		g.packets = fmt.Sprintf("%d-%d", m.Packet, m.LastPacket)
 	}
 }

@@ -521,6 +521,7 @@ type FindingGroup struct {
 	First      record.Finding
 	Count      int64
 	LastPacket record.Opt[int64]
+	LastPoint  string // the capture point whose number LastPacket is; empty if there is one
 }
 
 // Finding writes the severity, rule and place of a finding and, on the next lines, its
@@ -532,7 +533,7 @@ func (t *Text) Finding(g *FindingGroup) error {
 		where = append(where, t.at(at))
 	}
 	if packet, known := r.Packet.Get(); known {
-		where = append(where, fmt.Sprintf("packet %d", packet))
+		where = append(where, "packet "+numbered(packet, r.Point))
 	}
 	if connection, known := r.Connection.Get(); known {
 		where = append(where, fmt.Sprintf("connection %d", connection))
@@ -550,7 +551,7 @@ func (t *Text) Finding(g *FindingGroup) error {
 	if more := g.Count - 1; more > 0 {
 		text += fmt.Sprintf("; %s of this rule", plural(more, "more finding"))
 		if packet, known := g.LastPacket.Get(); known {
-			text += map[bool]string{true: ", in packet ", false: ", the last in packet "}[more == 1] + strconv.FormatInt(packet, 10)
+			text += map[bool]string{true: ", in packet ", false: ", the last in packet "}[more == 1] + numbered(packet, g.LastPoint)
 		}
 	}
 	for _, line := range wrapped(text, t.width-8) {

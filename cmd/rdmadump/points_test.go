@@ -154,3 +154,42 @@ func TestStatsSplit(t *testing.T) {
 		t.Errorf("CSV is %s\n%s", heading, rows)
 	}
 }
+
+// TestLadderPoints: the ladder of captures at two points shows the packet of each Call and Reply in the column of the
+// capture that has it.
+func TestLadderPoints(t *testing.T) {
+	for _, files := range [][]string{bothEnds, recordedEnds("roce-outage41")} {
+		rows := 0
+		for _, r := range recordsOf(t, files...) {
+			if r["type"] != "transaction" || r["reply"] == nil || rows > 40 {
+				continue
+			}
+			var out bytes.Buffer
+			run(t.Context(), append([]string{"-q", "--conn", value(r, "connection"), "--xid", value(r, "xid")}, files...), &out, io.Discard)
+			ladder := out.String()[strings.Index(out.String(), "      TIME "):]
+			head, _, _ := strings.Cut(ladder, "\n")
+			for _, e := range r["timeline"].([]any) {
+				e := e.(map[string]any)
+				name := map[string]string{"call": "Call", "reply": "Reply"}[fmt.Sprint(e["event"])]
+				column := "client"
+				if strings.Contains(fmt.Sprint(e["point"]), "-server") {
+					column = "server"
+				}
+				end := strings.Index(head, column) + len(column)
+				for line := range strings.Lines(ladder) {
+					if name == "" || !strings.Contains(line, name+" RDMA_") && !strings.Contains(line, name+" retransmitted, RDMA_") {
+						continue
+					}
+					rows++
+					words := strings.Fields("no number " + line[len("      TIME"):end])
+					if got := words[len(words)-1]; got != fmt.Sprint(e["packet"]) && !strings.HasSuffix(got, fmt.Sprint("-", e["packet"])) {
+						t.Errorf("%v: the %s is packet %v of %v, and its line is\n%s", r["xid"], name, e["packet"], e["point"], line)
+					}
+				}
+			}
+		}
+		if rows < 20 {
+			t.Errorf("%d lines of Calls and Replies were compared", rows)
+		}
+	}
+}
