@@ -146,10 +146,10 @@ var settings = []struct {
 	{"transport", func(c *record.Connection) string { return c.Transport }},
 	{"path_mtu", func(c *record.Connection) string { return known(c.PathMTU, strconv.Itoa) }},
 	{"inline_threshold.client_to_server", func(c *record.Connection) string {
-		return strconv.Itoa(c.InlineThreshold.Or(record.InlineThresholds{}).ClientToServer)
+		return known(c.InlineThreshold, func(t record.InlineThresholds) string { return strconv.Itoa(t.ClientToServer) })
 	}},
 	{"inline_threshold.server_to_client", func(c *record.Connection) string {
-		return strconv.Itoa(c.InlineThreshold.Or(record.InlineThresholds{}).ServerToClient)
+		return known(c.InlineThreshold, func(t record.InlineThresholds) string { return strconv.Itoa(t.ServerToClient) })
 	}},
 	{"inline_threshold.source", func(c *record.Connection) string { return c.InlineThreshold.Or(record.InlineThresholds{}).Source }},
 	{"remote_invalidation", func(c *record.Connection) string { return known(c.RemoteInvalidation, strconv.FormatBool) }},

@@ -206,7 +206,7 @@ func (x *exporting) export(cmd *cobra.Command, kind *exporter, paths []string) e
 		return err
 	}
 	if !x.quiet {
-		fmt.Fprintf(x.stderr, "rdmadump: %s: %s\n", x.path, report)
+		say(x.stderr, "%s: %s", x.path, report)
 	}
 	return r.ended()
 }
@@ -483,7 +483,7 @@ func (r *exportRun) parquet(name, folder string) error {
 		return fmt.Errorf("-w %s: %w", folder, err)
 	}
 	if rows := w.Rows(); !r.quiet {
-		fmt.Fprintf(r.stderr, "rdmadump: %s: %d transactions, %d operations, %d connections, %d findings in capture=%s\n",
+		say(r.stderr, "%s: %d transactions, %d operations, %d connections, %d findings in capture=%s",
 			folder, rows.Transactions, rows.Operations, rows.Connections, rows.Findings, parquet.Partition(name))
 	}
 	return r.ended()

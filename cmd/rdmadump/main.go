@@ -10,11 +10,13 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // The exit statuses.
@@ -83,6 +85,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return execute(ctx, root, stderr)
 }
 
+// say writes a message of the program. It may contain names of files and bytes of captures, so what is not printable is
+// escaped.
+func say(stderr io.Writer, format string, args ...any) {
+	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
+	for i, line := range lines {
+		lines[i] = render.Clean(line)
+	}
+	fmt.Fprintf(stderr, "rdmadump: %s\n", strings.Join(lines, "\n"))
+}
+
 // execute runs a command, prints the error if it fails, and returns the exit status.
 func execute(ctx context.Context, root *cobra.Command, stderr io.Writer) (code int) {
 	box := new(blackBox)
@@ -105,7 +117,7 @@ func execute(ctx context.Context, root *cobra.Command, stderr io.Writer) (code i
 		code = s.code
 	}
 	if message := err.Error(); message != "" {
-		fmt.Fprintf(stderr, "rdmadump: %s\n", message)
+		say(stderr, "%s", message)
 	}
 	return code
 }

@@ -193,3 +193,19 @@ func TestLadderPoints(t *testing.T) {
 		}
 	}
 }
+
+// TestMarksOnPath: packets that were lost between two points have another mark than those that arrived damaged. The
+// numbers are those of the switch between the points.
+func TestMarksOnPath(t *testing.T) {
+	for mark, want := range map[string][]string{
+		"lost_on_path":    {"110 client", "444 server", "566 client", "910 client", "1162 client", "1218 server", "1380 server", "1502 client"},
+		"damaged_on_path": {"151 server", "510 server", "801 client", "1128 client", "1235 server"},
+	} {
+		var out bytes.Buffer
+		run(t.Context(), append([]string{"packets", "-q", "-e", "number", "-e", "point", "-Y", "marks == " + mark}, bothEnds...), &out, io.Discard)
+		got := strings.NewReplacer("\tends-stormall42-", " ", ".pcap.zst", "").Replace(out.String())
+		if lines := strings.Split(strings.TrimSpace(got), "\n"); !slices.Equal(lines, want) {
+			t.Errorf("%s: %q, want %q", mark, lines, want)
+		}
+	}
+}
