@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -243,6 +244,9 @@ func create(path string, inputs []string, stdout io.Writer) (*outFile, error) {
 	folder := filepath.Dir(path)
 	f, err := os.CreateTemp(folder, ".rdmadump-*")
 	if err != nil {
+		if failed := (*fs.PathError)(nil); errors.As(err, &failed) { // The temporary file's name would not help.
+			err = fmt.Errorf("cannot create a file in %s: %w", folder, failed.Err)
+		}
 		return nil, fmt.Errorf("-w %s: %w", path, err)
 	}
 	return &outFile{Writer: f, path: path, folder: folder, file: f, temporary: true}, nil

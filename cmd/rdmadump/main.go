@@ -23,7 +23,7 @@ import (
 const (
 	exitOK     = 0
 	exitFound  = 1  // check found an error, or compare a change that exceeds --fail-on
-	exitUsage  = 2  // the usage is wrong, the input cannot be read, or check found no RDMA
+	exitUsage  = 2  // the usage is wrong, the input cannot be read, or check found neither RDMA nor RPC
 	exitBroken = 3  // the input is truncated or damaged
 	exitFailed = 70 // rdmadump itself failed with a panic; EX_SOFTWARE of sysexits.h
 )
@@ -31,9 +31,9 @@ const (
 // exitHelp describes the exit statuses in help texts.
 const exitHelp = `Exit status: 0 if the command succeeded; 1 if check found an error, or compare
 a change that exceeds --fail-on; 2 if the usage was wrong, the input could not be read,
-or check found no RDMA in it; 3 if the input was truncated or damaged, so that the
-results cover only the part before that; 70 if rdmadump itself failed, and standard
-error says what to report.`
+or check found neither RDMA nor RPC in it; 3 if the input was truncated or damaged, so
+that the results cover only the part before that; 70 if rdmadump itself failed, and
+standard error says what to report.`
 
 func main() { os.Exit(Main()) }
 

@@ -237,6 +237,8 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		case s.shown == "" || s.view == nil || s.view.name == "overview" || r.lines != nil:
 		case hasRPCs(summary):
 			fmt.Fprintf(r.stderr, "to see which RPCs were slow and why: rdmadump overview %s\n", s.typed)
+		case summary.RDMA+summary.RPC == 0 && s.view.sumsRPCs():
+			fmt.Fprintf(r.stderr, "the capture contains neither RDMA nor RPC: rdmadump packets %s lists what it has\n", s.typed)
 		case summary.RDMA > 0 && s.view.sumsRPCs():
 			fmt.Fprintf(r.stderr, "the capture contains RDMA but no RPC: rdmadump overview %s shows what it carries, rdmadump connections and packets list it\n", s.typed)
 		}
