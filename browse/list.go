@@ -428,7 +428,7 @@ func (m *Model) previewRPC(r any, width int) (lines []string) {
 // previewFinding draws the message of a finding.
 func (m *Model) previewFinding(r any, width int) []string {
 	f := r.(*record.Finding)
-	return append([]string{m.styled(bold, f.Rule) + "  " + f.Section}, wrap(clean(f.Message), width)...)
+	return append([]string{m.styled(bold, f.Rule) + "  " + f.Section}, render.Wrap(clean(f.Message), width)...)
 }
 
 // empty says why the list is empty.

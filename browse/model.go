@@ -355,7 +355,7 @@ func (m *Model) second(before, k string) {
 // Lines returns the screen, a string for each of its lines. No line is wider than the screen.
 func (m *Model) Lines() (lines []string) {
 	if m.width < leastWidth || m.height < leastHeight {
-		for _, line := range wrap(fmt.Sprintf("the terminal must have at least %d columns and %d lines", leastWidth, leastHeight), max(m.width, 1)) {
+		for _, line := range render.Wrap(fmt.Sprintf("the terminal must have at least %d columns and %d lines", leastWidth, leastHeight), max(m.width, 1)) {
 			lines = append(lines, clip(line, m.width))
 		}
 		return lines[:min(len(lines), max(m.height, 0))]
