@@ -141,7 +141,7 @@ func explain(r *record.Transaction) []string {
 	}
 	if n, ns := waits(r); n > 1 && ns >= latency/5 {
 		w := longest(r, false)
-		return append(sentences, fmt.Sprintf("%s of %s passed in %d stalls. In the longest, %s", Duration(ns), total, n, waitSentence(r, w, longestStall(r.Waited(w)))))
+		return append(sentences, fmt.Sprintf("%s of %s passed in %d stalls. %s", Duration(ns), total, n, waitSentence(r, w, longestStall(r.Waited(w)))))
 	}
 	if s := atWork(r, latency); s != "" {
 		sentences = append(sentences, s)
@@ -167,12 +167,14 @@ func unanswered(r *record.Transaction, w *record.Wait) string {
 	if n == 1 {
 		return waitSentence(r, w, "For "+Duration(w.NS)+noProgress)
 	}
-	return fmt.Sprintf("It stalled %d times, for %s in total. In the longest stall, %s", n, Duration(ns), waitSentence(r, w, "for "+Duration(w.NS)+noProgress))
+	return fmt.Sprintf("It stalled %d times, for %s in total. %s", n, Duration(ns), waitSentence(r, w, longestStall(w.NS)))
 }
 
-// longestStall returns the words about a wait of this length that follow "In the longest stall,". What ended the wait
-// follows them.
-func longestStall(ns int64) string { return "there was no progress for " + Duration(ns) + ", until " }
+// longestStall begins the sentence about the longest of several waits, which has this length. What ended the wait
+// follows.
+func longestStall(ns int64) string {
+	return "In the longest stall, there was no progress for " + Duration(ns) + ", until "
+}
 
 // noProgress follows the length of a wait. What ended the wait follows it.
 const noProgress = " there was no progress, until "
