@@ -29,13 +29,13 @@ const mostLost = 3
 // those of other RPCs before which its sender could not go on.
 func lostPackets(r *record.Transaction) string {
 	var lost, damaged, others naming
-	known := map[sighting]bool{}
+	known := map[record.Sighting]bool{} // without times
 	for i := range r.Timeline {
 		e := &r.Timeline[i]
 		if e.Point == nil || e.Event != record.EventLost && e.Event != record.EventDamaged || e.Of == record.EventAck { // without an ACK, nothing waits
 			continue
 		}
-		at := sighting{*e.Point, e.Packet}
+		at := record.Sighting{Point: *e.Point, Packet: e.Packet}
 		if known[at] {
 			continue
 		}
@@ -49,7 +49,7 @@ func lostPackets(r *record.Transaction) string {
 	}
 	for i := range r.Waits {
 		for _, l := range r.Waits[i].Lost {
-			at := sighting{l.Point, l.Packet}
+			at := record.Sighting{Point: l.Point, Packet: l.Packet}
 			if known[at] {
 				continue
 			}
@@ -68,12 +68,6 @@ func lostPackets(r *record.Transaction) string {
 		}
 	}
 	return strings.TrimSpace(lost.sentence("Lost on the way") + damaged.sentence("Damaged on the way") + others.sentence("Held up by lost packets before it"))
-}
-
-// sighting is a packet of a capture point.
-type sighting struct {
-	point  string
-	packet int64
 }
 
 // ifDamaged says that a packet was damaged and not lost.
