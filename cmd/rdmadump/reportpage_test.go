@@ -728,6 +728,30 @@ func TestReportHides(t *testing.T) {
 	}
 }
 
+// TestReportHidesPoints: a redacted page about records has pseudonyms of capture points, too, as a page about their captures
+// has: the names of points are names of files.
+func TestReportHidesPoints(t *testing.T) {
+	saved := filepath.Join(t.TempDir(), "saved.jsonl")
+	var errs bytes.Buffer
+	if code := run(t.Context(), append([]string{"export", "--format", "records", "-q", "-w", saved}, bothEnds...), io.Discard, &errs); code != exitOK {
+		t.Fatal(errs.String())
+	}
+	for name, input := range map[string][]string{"captures": bothEnds, "records": {saved}} {
+		page, _ := reportOf(t, append([]string{"--redact"}, input...)...)
+		text := wordsOf(t, page)
+		for _, path := range append([]string{saved}, bothEnds...) {
+			if secret := filepath.Base(path); strings.Contains(text, secret) {
+				t.Errorf("%s: the page contains %s", name, secret)
+			}
+		}
+		for _, want := range []string{"RDMA Write was lost (packet 1218 of point-2)", "1286 of point-1"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: the page does not contain %q", name, want)
+			}
+		}
+	}
+}
+
 // hideWords adds a text and, of a path, its names. LIDs of InfiniBand are numbers within a subnet, and stay.
 func hideWords(to map[string]bool, text string) {
 	if strings.HasPrefix(text, "LID ") {
