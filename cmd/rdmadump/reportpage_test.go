@@ -991,17 +991,9 @@ type visit struct {
 // TestReportBrowsers opens reports of all kinds in Chromium: with scripts off and on, in light and dark, printed and on a
 // narrow screen. Nothing is loaded, the console is empty, and axe-core finds no serious problem.
 func TestReportBrowsers(t *testing.T) {
-	if !testkit.All() {
-		t.Skip("make hostile runs this test")
-	}
-	const folder = "../../test/browser"
-	node, missing := exec.LookPath("node")
-	browser, too := exec.LookPath("chromium")
-	if _, err := os.Stat(filepath.Join(folder, "node_modules", "playwright-core")); missing != nil || too != nil || err != nil {
-		t.Skip("chromium, node or test/browser/node_modules is missing: apt-get install chromium npm, and npm ci in test/browser")
-	}
+	script := browserScript(t, "pages.mjs", "playwright-core")
 	pages := t.TempDir()
-	args := []string{"pages.mjs", browser}
+	var args []string
 	totals := map[string]string{}
 	for _, input := range [][]string{
 		{"../../samples/rocev2-slowwrite42.pcap.zst"},
@@ -1019,17 +1011,8 @@ func TestReportBrowsers(t *testing.T) {
 		}
 		args = append(args, path)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, node, args...)
-	cmd.Dir = folder
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v: %.2000s", err, &errs)
-	}
 	seen := 0
-	for line := range bytes.Lines(out.Bytes()) {
+	for _, line := range script(30*time.Minute, args...) {
 		var v visit
 		if err := json.Unmarshal(line, &v); err != nil {
 			t.Fatal(err)
@@ -1050,7 +1033,7 @@ func TestReportBrowsers(t *testing.T) {
 		}
 	}
 	if seen != len(totals) {
-		t.Errorf("%d pages, want %d: %.2000s", seen, len(totals), &errs)
+		t.Errorf("%d pages, want %d", seen, len(totals))
 	}
 }
 
