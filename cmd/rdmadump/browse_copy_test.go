@@ -40,7 +40,7 @@ func typeKeys(t *testing.T, m *browse.Model, keys ...string) {
 	t.Helper()
 	for _, k := range keys {
 		m.Key(k)
-		for end := time.Now().Add(30 * time.Second); m.Busy(); m.Tick() {
+		for end := time.Now().Add(time.Minute); m.Busy(); m.Tick() {
 			if time.Now().After(end) {
 				t.Fatal("background work does not end")
 			}

@@ -60,7 +60,7 @@ func (s *session) keys(keys ...string) {
 func (s *session) wait(pattern string) (screen string) {
 	s.t.Helper()
 	want := regexp.MustCompile(pattern)
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if screen = s.tmux("capture-pane", "-p", "-J"); want.MatchString(screen) {
 			return screen
 		}

@@ -82,6 +82,9 @@ type Setup struct {
 // Setup returns what the capture shows so far about the beginning of the connection.
 func (c *Conn) Setup() Setup { return c.setup }
 
+// RoCE reports whether the transport is RoCEv2.
+func (s Setup) RoCE() bool { return !s.IWARP && !s.RPC }
+
 // End returns whether a side is the client or the server. If the client is not known,
 // side 0 is taken to be the client.
 func (s Setup) End(side Side) record.End {
@@ -160,7 +163,7 @@ func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
 	switch {
 	case r.RPC != "" && c.setup.RPC:
 		f.Section = r.RPC
-	case r.TCP != "" && (c.setup.IWARP || c.setup.RPC):
+	case r.TCP != "" && !c.setup.RoCE():
 		f.Section = r.TCP
 	}
 	f.Operation = record.SomeIf(where.Operation, where.Operation != "")

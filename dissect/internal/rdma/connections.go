@@ -222,7 +222,7 @@ func (cs *connections) close(c *Conn, e Ending) {
 	if c.closing {
 		return
 	}
-	if e.How != record.EndDisconnect || !c.isTCP() { // after a FIN, TCP still retransmits
+	if e.How != record.EndDisconnect || c.setup.RoCE() { // after a FIN, TCP still retransmits
 		cs.operations.acceptAbsent(c)
 	}
 	c.ends(e)
@@ -231,9 +231,6 @@ func (cs *connections) close(c *Conn, e Ending) {
 	c.follower.Closing()
 	cs.closing.Push(c)
 }
-
-// isTCP reports whether the connection uses TCP.
-func (c *Conn) isTCP() bool { return c.setup.IWARP || c.setup.RPC }
 
 // markClosed notes that both sides of a connection have ended it.
 func (cs *connections) markClosed(c *Conn) {

@@ -89,12 +89,7 @@ func (f *flow) reportLost() {
 	if f.paths == nil || f.paths.open == 0 {
 		return
 	}
-	c, expect := f.circle(), uint32(0)
-	if f.qp != nil {
-		expect = f.qp.expect
-	} else {
-		expect = f.stream.next
-	}
+	c, expect := f.circle(), f.expected()
 	for i := range f.paths.losses {
 		l := &f.paths.losses[i]
 		if l.reported || c.delta(l.seq, expect) >= 0 {

@@ -59,7 +59,7 @@ func printOf(p *rocev2.Packet, raw []byte, length int) uint32 {
 func (ib *infiniband) request(f *flow, d *Datagram, cur *currentPacket) {
 	p := d.Packet
 	ib.start(f, p.PSN)
-	again := d.Path.Joined && f.noteSent(run{p.PSN, psns.add(p.PSN, 1)}, d.Path)
+	again := d.Path.Joined && f.noteSent(psnRun(p.PSN), d.Path)
 	delta := psns.delta(p.PSN, f.qp.expect)
 	if f.qp.psnLowerBound && delta > 0 {
 		ib.learnPSN(f, p.PSN)

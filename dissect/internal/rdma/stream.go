@@ -33,8 +33,10 @@ func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
 	t.now = s.At
 	t.operations.reclaim()
 	known = t.tcp.segment(s, &cur)
-	if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; s.Path.Joined && f != nil {
-		f.reportLost()
+	if s.Path.Joined {
+		if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil {
+			f.reportLost()
+		}
 	}
 	cur.FPDUs, cur.Records = t.tcp.iwarp.fpdus, t.tcp.records.shown
 	return cur.PacketVerdict, known

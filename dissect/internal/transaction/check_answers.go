@@ -304,7 +304,7 @@ func checkBurst(cs *connState, x *txn, e rdma.Event) {
 		of = record.EventRead
 	}
 	sent := "request"
-	if setup := cs.conn.Setup(); setup.IWARP || setup.RPC {
+	if !cs.conn.Setup().RoCE() {
 		sent = "data"
 	}
 	text := fmt.Sprintf("the %s retransmitted its %s after a timeout: for %v it sent no %s and received no new acknowledgement", cs.conn.Setup().End(e.By), eventNames[of], time.Duration(b.Idle).Round(time.Microsecond), sent)
