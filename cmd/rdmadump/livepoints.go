@@ -124,6 +124,11 @@ func (c *pointCapture) refuse(args []string) error {
 	if c.write == "-" {
 		return errors.New("-w - writes packets in place of a view; with several inputs, name a FILE to save the packets")
 	}
+	if c.points == "off" {
+		if err := c.refuseClock(false); err != nil {
+			return err
+		}
+	}
 	for flag, path := range map[string]string{"-w": c.write, "--write-baseline": c.accept} {
 		if path != "" {
 			if err := refuseInput(flag, path, args); err != nil {
