@@ -420,7 +420,7 @@ func newConnection(m *Model, r any) *pane {
 			return []string{err.Error()}
 		}
 		if why := render.NoTimeline(c); why != "" {
-			return append(append(split(b.String()), ""), wrap(why, width)...)
+			return append(append(split(b.String()), ""), render.Wrap(why, width)...)
 		}
 		if charts == nil {
 			return append(split(b.String()), "", "reading its RPCs, to draw credits and handles")
@@ -538,22 +538,22 @@ func newFinding(m *Model, f *record.Finding) *pane {
 		if r := rule.Find(f.Rule); r != nil {
 			page := r.Page()
 			lines = append(lines, "")
-			for _, line := range wrap(page.Title, width) {
+			for _, line := range render.Wrap(page.Title, width) {
 				lines = append(lines, m.styled(bold, line))
 			}
 			for _, text := range strings.Split(page.Text, "\n\n") {
-				lines = append(append(lines, ""), wrap(strings.ReplaceAll(text, "`", ""), width)...)
+				lines = append(append(lines, ""), render.Wrap(strings.ReplaceAll(text, "`", ""), width)...)
 			}
 			if len(page.Causes) > 0 {
 				lines = append(lines, "", "Usual causes:")
 			}
 			for _, cause := range page.Causes {
-				for i, line := range wrap(strings.ReplaceAll(cause, "`", ""), width-2) {
+				for i, line := range render.Wrap(strings.ReplaceAll(cause, "`", ""), width-2) {
 					lines = append(lines, map[bool]string{true: "- ", false: "  "}[i == 0]+line)
 				}
 			}
 			if page.Quote != "" {
-				lines = append(append(lines, "", page.From+":"), wrap(page.Quote, width)...)
+				lines = append(append(lines, "", page.From+":"), render.Wrap(page.Quote, width)...)
 			}
 		}
 		return lines

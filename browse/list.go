@@ -82,23 +82,13 @@ func (s shown) at(position int64) int64 {
 }
 
 // count returns the number of records of the list.
-func (l *list) count() int64 {
-	if l.whole() {
-		return l.to - l.from
-	}
-	return int64(len(l.numbers))
-}
+func (l *list) count() int64 { return l.shown().count() }
 
 // whole reports whether the list shows all records in the order of the capture.
 func (l *list) whole() bool { return l.found == nil && l.by < 0 }
 
 // at returns the number of the record at a position.
-func (l *list) at(position int64) int64 {
-	if l.whole() {
-		return l.from + position
-	}
-	return l.numbers[position]
-}
+func (l *list) at(position int64) int64 { return l.shown().at(position) }
 
 // current returns the record with the cursor.
 func (l *list) current() (n int64, record any) {
@@ -438,7 +428,7 @@ func (m *Model) previewRPC(r any, width int) (lines []string) {
 // previewFinding draws the message of a finding.
 func (m *Model) previewFinding(r any, width int) []string {
 	f := r.(*record.Finding)
-	return append([]string{m.styled(bold, f.Rule) + "  " + f.Section}, wrap(clean(f.Message), width)...)
+	return append([]string{m.styled(bold, f.Rule) + "  " + f.Section}, render.Wrap(clean(f.Message), width)...)
 }
 
 // empty says why the list is empty.

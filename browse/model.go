@@ -300,7 +300,7 @@ func (m *Model) common(k string) {
 	case "/":
 		if l := m.searched(); l != nil {
 			m.prompt = newPrompt("search", "/", "", func(text string) error { l.find(text, false); return nil })
-		} else if s, is := m.top().(interface{ find(*Model, string, bool) }); is {
+		} else if s, is := m.top().(searchable); is {
 			m.prompt = newPrompt("search", "/", "", func(text string) error { s.find(m, text, false); return nil })
 		}
 	case "&", "f", "f7":
@@ -319,7 +319,7 @@ func (m *Model) common(k string) {
 	case "d":
 		m.compare()
 	case "n", "N":
-		if s, is := m.top().(interface{ find(*Model, string, bool) }); is {
+		if s, is := m.top().(searchable); is {
 			s.find(m, "", k == "N")
 		}
 	case "<", ">", "z":
@@ -329,6 +329,11 @@ func (m *Model) common(k string) {
 			m.say("? lists the keys")
 		}
 	}
+}
+
+// searchable is a screen whose text / searches.
+type searchable interface {
+	find(m *Model, text string, back bool)
 }
 
 // searched returns the list that / searches; nil if there is none.
@@ -350,7 +355,7 @@ func (m *Model) second(before, k string) {
 // Lines returns the screen, a string for each of its lines. No line is wider than the screen.
 func (m *Model) Lines() (lines []string) {
 	if m.width < leastWidth || m.height < leastHeight {
-		for _, line := range wrap(fmt.Sprintf("the terminal must have at least %d columns and %d lines", leastWidth, leastHeight), max(m.width, 1)) {
+		for _, line := range render.Wrap(fmt.Sprintf("the terminal must have at least %d columns and %d lines", leastWidth, leastHeight), max(m.width, 1)) {
 			lines = append(lines, clip(line, m.width))
 		}
 		return lines[:min(len(lines), max(m.height, 0))]

@@ -45,26 +45,52 @@ func (s *sorting) step(ctx context.Context, read int) bool {
 	return ctx.Err() == nil
 }
 
-// numbered is a number that is the key of a record, and the number of the record.
-type numbered struct{ key, n int64 }
+// keyed is a record with the key that it is sorted by.
+type keyed[K any] struct {
+	key K
+	n   int64 // number of the record
+}
+
+// inOrder returns the numbers of the records in the order of their keys. Records with the same key are in the order of
+// the capture.
+func inOrder[K any](ctx context.Context, s *sorting, key func(n int64) (K, error), compare func(a, b K) int) ([]int64, error) {
+	list := make([]keyed[K], 0, len(s.numbers))
+	for i, n := range s.numbers {
+		if !s.step(ctx, i) {
+			return nil, ctx.Err()
+		}
+		k, err := key(n)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, keyed[K]{k, n})
+	}
+	slices.SortFunc(list, func(a, b keyed[K]) int {
+		if c := compare(a.key, b.key); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.n, b.n)
+	})
+	out := make([]int64, len(list))
+	for i := range list {
+		out[i] = list[i].n
+	}
+	return out, nil
+}
 
 // byRow sorts by numbers that rows have. A name counts as its rank among all names.
 func (s *sorting) byRow(ctx context.Context) ([]int64, error) {
 	r := s.x.Reader()
 	defer r.Close()
-	key := s.by.row
-	if key == nil {
+	of := s.by.row
+	if of == nil {
 		ranks := ranked(s.x.Names())
-		key = func(r *index.Row) int64 { return ranks[s.by.name(r)] }
+		of = func(r *index.Row) int64 { return ranks[s.by.name(r)] }
 	}
-	keys := make([]numbered, 0, len(s.numbers))
-	for i, n := range s.numbers {
-		if !s.step(ctx, i) {
-			return nil, ctx.Err()
-		}
+	key := func(n int64) (int64, error) {
 		k := int64(null)
 		if row, known := r.Row(n); known {
-			k = key(&row)
+			k = of(&row)
 		}
 		switch {
 		case k == null:
@@ -72,19 +98,9 @@ func (s *sorting) byRow(ctx context.Context) ([]int64, error) {
 		case s.descending:
 			k = -k
 		}
-		keys = append(keys, numbered{k, n})
+		return k, nil
 	}
-	slices.SortFunc(keys, func(a, b numbered) int {
-		if a.key != b.key {
-			return cmp.Compare(a.key, b.key)
-		}
-		return cmp.Compare(a.n, b.n)
-	})
-	out := make([]int64, len(keys))
-	for i := range keys {
-		out[i] = keys[i].n
-	}
-	return out, nil
+	return inOrder(ctx, s, key, cmp.Compare[int64])
 }
 
 // ranked returns the rank of each name in the order of values; that of an empty name is null.
@@ -108,12 +124,6 @@ func ranked(names []string) []int64 {
 	return ranks
 }
 
-// valued is a value that is the key of a record, and the number of the record.
-type valued struct {
-	value any
-	n     int64
-}
-
 // isEmpty reports whether a value is a list without elements.
 func isEmpty(value any) bool {
 	list, is := value.([]any)
@@ -124,40 +134,22 @@ func isEmpty(value any) bool {
 func (s *sorting) byRecord(ctx context.Context) ([]int64, error) {
 	r := s.x.Reader()
 	defer r.Close()
-	keys := make([]valued, 0, len(s.numbers))
-	for i, n := range s.numbers {
-		if !s.step(ctx, i) {
-			return nil, ctx.Err()
-		}
+	key := func(n int64) (any, error) {
 		rec, err := s.get(r, n)
-		if err != nil {
+		if err != nil || rec == nil {
 			return nil, err
 		}
-		k := valued{n: n}
-		if rec != nil {
-			if k.value = query.SortKey(s.fields, rec, s.by.path); isEmpty(k.value) {
-				k.value = nil
-			}
+		k := query.SortKey(s.fields, rec, s.by.path)
+		if isEmpty(k) {
+			return nil, nil
 		}
-		keys = append(keys, k)
+		return k, nil
 	}
-	sign := 1
-	if s.descending {
-		sign = -1
-	}
-	slices.SortFunc(keys, func(a, b valued) int {
-		c := query.Order(a.value, b.value)
-		if a.value != nil && b.value != nil {
-			c *= sign
-		}
-		if c == 0 {
-			c = cmp.Compare(a.n, b.n)
+	return inOrder(ctx, s, key, func(a, b any) int {
+		c := query.Order(a, b)
+		if s.descending && a != nil && b != nil {
+			return -c
 		}
 		return c
 	})
-	out := make([]int64, len(keys))
-	for i := range keys {
-		out[i] = keys[i].n
-	}
-	return out, nil
 }

@@ -81,21 +81,6 @@ func pad(s string, width int) string {
 // clean returns a text with an escape such as \x1b for each byte of a character that is not printable.
 func clean(s string) string { return render.Clean(s) }
 
-// wrap breaks text at spaces into lines of at most this number of columns.
-func wrap(text string, width int) (lines []string) {
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && wide(line)+1+wide(word) > width {
-			lines, line = append(lines, line), ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
-}
-
 // split returns the lines of an output of package render.
 func split(text string) []string {
 	return strings.Split(strings.TrimRight(text, "\n"), "\n")

@@ -325,21 +325,43 @@ func TestRPCTCPTshark(t *testing.T) {
 	}
 }
 
+// tsharkFields are the fields that compareTshark needs.
+var tsharkFields = []string{
+	"frame.number", "frame.comment", "_ws.malformed", "_ws.expert.severity", "_ws.expert.message", "tcp.checksum.status",
+	"tcp.stream", "tcp.srcport", "rpc.msgtyp", "rpc.xid", "rpc.time", "nfs.data",
+}
+
+// severityError is the severity "error" of tshark, as a number.
+const severityError = "8388608"
+
+// tsharkRows returns the fields of each frame of a file, by name. The values of a field are separated by semicolons.
+func tsharkRows(t *testing.T, tshark, path string) (rows []map[string]string) {
+	t.Helper()
+	args := []string{"-r", path, "-o", "tcp.check_checksum:true", "-T", "fields", "-E", "occurrence=a", "-E", "aggregator=;"}
+	for _, name := range tsharkFields {
+		args = append(args, "-e", name)
+	}
+	out, err := exec.Command(tshark, args...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		row := map[string]string{}
+		for i, value := range strings.Split(strings.TrimRight(line, "\n"), "\t") {
+			row[tsharkFields[i]] = value
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
 // compareTshark compares the RPCs that tshark finds in a file with transactions.
 func compareTshark(t *testing.T, tshark, path string, report *export.RPCTCPReport, all []rpc) {
-	fields := func(args ...string) [][]string {
-		out, err := exec.Command(tshark, append([]string{"-r", path, "-T", "fields"}, args...)...).Output()
-		if err != nil {
-			t.Fatal(err)
+	rows := tsharkRows(t, tshark, path)
+	for _, row := range rows {
+		if row["_ws.malformed"] != "" || slices.Contains(strings.Split(row["_ws.expert.severity"], ";"), severityError) || row["tcp.checksum.status"] == "0" {
+			t.Errorf("frame %s: %s", row["frame.number"], row["_ws.expert.message"])
 		}
-		var rows [][]string
-		for line := range strings.Lines(string(out)) {
-			rows = append(rows, strings.Split(strings.TrimRight(line, "\n"), "\t"))
-		}
-		return rows
-	}
-	for _, bad := range fields("-Y", "_ws.malformed || _ws.expert.severity == error || tcp.checksum.status == 0", "-e", "frame.number", "-e", "_ws.expert.message", "-o", "tcp.check_checksum:true") {
-		t.Errorf("frame %s: %s", bad[0], bad[1])
 	}
 	// The keys are XID, connection and direction. tshark does not decode Replies
 	// without a Call.
@@ -366,27 +388,26 @@ func compareTshark(t *testing.T, tshark, path string, report *export.RPCTCPRepor
 		want[x.record.XID.String()+" "+fmt.Sprint(x.record.Connection)+" "+string(x.record.Direction)] = a
 	}
 	streams := map[string]string{} // number of the connection, by tshark's number
-	for _, c := range fields("-Y", "frame.comment", "-e", "tcp.stream", "-e", "frame.comment") {
-		if id, is := strings.CutPrefix(c[1], "connection "); is {
-			streams[c[0]], _, _ = strings.Cut(id, " ")
+	for _, row := range rows {
+		if id, is := strings.CutPrefix(row["frame.comment"], "connection "); is {
+			streams[row["tcp.stream"]], _, _ = strings.Cut(id, " ")
 		}
 	}
 	calls, replies, compared := int64(0), int64(0), 0
 	got := map[string]string{} // file data in hex
-	for _, row := range fields("-Y", "rpc", "-e", "tcp.stream", "-e", "rpc.msgtyp", "-e", "rpc.xid", "-e", "rpc.time", "-e", "nfs.data", "-e", "tcp.srcport",
-		"-E", "occurrence=a", "-E", "aggregator=;") {
-		types, xids := strings.Split(row[1], ";"), strings.Split(row[2], ";")
+	for _, row := range rows {
+		types, xids := strings.Split(row["rpc.msgtyp"], ";"), strings.Split(row["rpc.xid"], ";")
 		for i, kind := range types {
 			if kind == "" {
 				continue
 			}
-			server := row[5] == "2049"
+			server := row["tcp.srcport"] == "2049"
 			direction := "forward"
 			if server == (kind == "0") {
 				direction = "backward"
 			}
-			key := xids[min(i, len(xids)-1)] + " " + streams[row[0]] + " " + direction
-			if data := strings.ReplaceAll(row[4], ";", ""); len(types) == 1 {
+			key := xids[min(i, len(xids)-1)] + " " + streams[row["tcp.stream"]] + " " + direction
+			if data := strings.ReplaceAll(row["nfs.data"], ";", ""); len(types) == 1 {
 				got[key] += data
 			}
 			if kind == "0" {
@@ -395,9 +416,9 @@ func compareTshark(t *testing.T, tshark, path string, report *export.RPCTCPRepor
 			}
 			replies++
 			w, known := want[key]
-			if seconds, err := strconv.ParseFloat(row[3], 64); known && len(types) == 1 && err == nil {
+			if seconds, err := strconv.ParseFloat(row["rpc.time"], 64); known && len(types) == 1 && err == nil {
 				if compared++; int64(seconds*1e9+0.5) != w.latency {
-					t.Errorf("%s: response time %s s, want %d ns", key, row[3], w.latency)
+					t.Errorf("%s: response time %s s, want %d ns", key, row["rpc.time"], w.latency)
 				}
 				if w.data != "" && got[key] != w.data { // without file data, tshark may show another opaque value
 					t.Errorf("%s: %d hex digits of file data, want %d", key, len(got[key]), len(w.data))

@@ -50,9 +50,9 @@ func TestWidths(t *testing.T) {
 		if got := endOf(x.text, x.width, "~"); got != x.end {
 			t.Errorf("endOf(%q, %d) = %q, want %q", x.text, x.width, got, x.end)
 		}
-		for _, line := range wrap(x.text+" "+x.text, x.width) {
+		for _, line := range Wrap(x.text+" "+x.text, x.width) {
 			if wide(line) > x.width {
-				t.Errorf("wrap(%q, %d): %q", x.text, x.width, line)
+				t.Errorf("Wrap(%q, %d): %q", x.text, x.width, line)
 			}
 		}
 	}

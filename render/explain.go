@@ -29,13 +29,13 @@ const mostLost = 3
 // those of other RPCs before which its sender could not go on.
 func lostPackets(r *record.Transaction) string {
 	var lost, damaged, others naming
-	known := map[sighting]bool{}
+	known := map[record.Sighting]bool{} // without times
 	for i := range r.Timeline {
 		e := &r.Timeline[i]
 		if e.Point == nil || e.Event != record.EventLost && e.Event != record.EventDamaged || e.Of == record.EventAck { // without an ACK, nothing waits
 			continue
 		}
-		at := sighting{*e.Point, e.Packet}
+		at := record.Sighting{Point: *e.Point, Packet: e.Packet}
 		if known[at] {
 			continue
 		}
@@ -49,7 +49,7 @@ func lostPackets(r *record.Transaction) string {
 	}
 	for i := range r.Waits {
 		for _, l := range r.Waits[i].Lost {
-			at := sighting{l.Point, l.Packet}
+			at := record.Sighting{Point: l.Point, Packet: l.Packet}
 			if known[at] {
 				continue
 			}
@@ -68,12 +68,6 @@ func lostPackets(r *record.Transaction) string {
 		}
 	}
 	return strings.TrimSpace(lost.sentence("Lost on the way") + damaged.sentence("Damaged on the way") + others.sentence("Held up by lost packets before it"))
-}
-
-// sighting is a packet of a capture point.
-type sighting struct {
-	point  string
-	packet int64
 }
 
 // ifDamaged says that a packet was damaged and not lost.
@@ -141,7 +135,7 @@ func explain(r *record.Transaction) []string {
 	}
 	if n, ns := waits(r); n > 1 && ns >= latency/5 {
 		w := longest(r, false)
-		return append(sentences, fmt.Sprintf("%s of %s passed in %d stalls. In the longest, %s", Duration(ns), total, n, waitSentence(r, w, longestStall(r.Waited(w)))))
+		return append(sentences, fmt.Sprintf("%s of %s passed in %d stalls. %s", Duration(ns), total, n, waitSentence(r, w, longestStall(r.Waited(w)))))
 	}
 	if s := atWork(r, latency); s != "" {
 		sentences = append(sentences, s)
@@ -167,12 +161,14 @@ func unanswered(r *record.Transaction, w *record.Wait) string {
 	if n == 1 {
 		return waitSentence(r, w, "For "+Duration(w.NS)+noProgress)
 	}
-	return fmt.Sprintf("It stalled %d times, for %s in total. In the longest stall, %s", n, Duration(ns), waitSentence(r, w, "for "+Duration(w.NS)+noProgress))
+	return fmt.Sprintf("It stalled %d times, for %s in total. %s", n, Duration(ns), waitSentence(r, w, longestStall(w.NS)))
 }
 
-// longestStall returns the words about a wait of this length that follow "In the longest stall,". What ended the wait
-// follows them.
-func longestStall(ns int64) string { return "there was no progress for " + Duration(ns) + ", until " }
+// longestStall begins the sentence about the longest of several waits, which has this length. What ended the wait
+// follows.
+func longestStall(ns int64) string {
+	return "In the longest stall, there was no progress for " + Duration(ns) + ", until "
+}
 
 // noProgress follows the length of a wait. What ended the wait follows it.
 const noProgress = " there was no progress, until "

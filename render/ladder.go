@@ -286,7 +286,7 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 	title := fmt.Sprintf("XID %v  connection %d  %s  ", r.XID, r.Connection, r.Direction)
 	if len(title)+len(procedure) > width {
 		fmt.Fprintf(b, "%s%s%s\n", theme.key.before, strings.TrimRight(title, " "), theme.key.after)
-		for _, line := range wrap(procedure, width-2) {
+		for _, line := range Wrap(procedure, width-2) {
 			fmt.Fprintf(b, "  %s\n", line)
 		}
 	} else {
@@ -307,7 +307,7 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 	if p := phases(r); p != "" {
 		took += parts + p
 	}
-	lines := wrap(took, max(width-len(word)-1, narrowest))
+	lines := Wrap(took, max(width-len(word)-1, narrowest))
 	fmt.Fprintf(b, "%s%s%s", shade.before, word, shade.after)
 	for i, line := range lines {
 		if i > 0 {
@@ -319,12 +319,12 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 	}
 	b.WriteByte('\n')
 	if text := places(r); text != "" {
-		for _, line := range wrap(text, width) {
+		for _, line := range Wrap(text, width) {
 			fmt.Fprintf(b, "%s\n", line)
 		}
 	}
 	for _, sentence := range Explain(r) {
-		for _, line := range wrap(sentence, width) {
+		for _, line := range Wrap(sentence, width) {
 			fmt.Fprintf(b, "%s%s%s\n", theme.warn.before, line, theme.warn.after)
 		}
 	}
@@ -337,14 +337,14 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 		if i > 0 {
 			label = "          "
 		}
-		for j, line := range wrap(text, max(width-len(label), narrowest)) {
+		for j, line := range Wrap(text, max(width-len(label), narrowest)) {
 			if j > 0 {
 				label = "            "
 			}
 			fmt.Fprintf(b, "%s%s%s%s\n", theme.bad.before, label, line, theme.bad.after)
 		}
 	}
-	for _, line := range wrap(reportedElsewhere(r), width) {
+	for _, line := range Wrap(reportedElsewhere(r), width) {
 		if line != "" {
 			fmt.Fprintf(b, "%s%s%s\n", theme.warn.before, line, theme.warn.after)
 		}
@@ -847,9 +847,9 @@ func withoutReply(r *record.Transaction) string {
 // narrowest is the least width that text is wrapped to, unless the output is narrower.
 const narrowest = 20
 
-// wrap breaks text at spaces into lines of at most width columns. It also breaks words that
+// Wrap breaks text at spaces into lines of at most width columns. It also breaks words that
 // are longer than a line. It treats a width below 1 as 1.
-func wrap(text string, width int) (lines []string) {
+func Wrap(text string, width int) (lines []string) {
 	width = max(width, 1)
 	line := ""
 	for _, word := range strings.Fields(text) {

@@ -108,7 +108,7 @@ func (v *overview) row(label string, parts ...part) {
 
 // line writes text that is wrapped.
 func (v *overview) line(label, text string, shade ink) {
-	for _, line := range wrap(text, v.width-overviewMargin) {
+	for _, line := range Wrap(text, v.width-overviewMargin) {
 		v.row(label, part{line, shade})
 		label = ""
 	}

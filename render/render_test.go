@@ -504,7 +504,8 @@ func TestSameEachTime(t *testing.T) {
 	}
 }
 
-// TestManyWaits: short waits that together are most of the latency are its cause.
+// TestManyWaits: short waits that together are most of the latency are its cause. Without a Reply, the longest one is
+// described in the same way.
 func TestManyWaits(t *testing.T) {
 	r := &record.Transaction{
 		Call: &record.Message{}, Reply: &record.Message{LastTime: 100e6}, LatencyNS: record.Some[int64](100e6),
@@ -515,12 +516,18 @@ func TestManyWaits(t *testing.T) {
 			From: i * 10e6, To: i*10e6 + 10e6, NS: 10e6, Reason: record.RetransmitNak, Waiting: record.Server, Event: record.EventReply, Packets: []int64{5, 6},
 		})
 	}
-	want := "90.00ms of 100.00ms passed in 9 stalls. In the longest, there was no progress for 10.00ms, until the server retransmitted the Reply, in packet 6, because the NAK in packet 5 asked for it."
+	longest := "In the longest stall, there was no progress for 10.00ms, until the server retransmitted the Reply, in packet 6, because the NAK in packet 5 asked for it."
+	want := "90.00ms of 100.00ms passed in 9 stalls. " + longest
 	if got := render.Explain(r); len(got) != 1 || got[0] != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := render.Cause(r); got != "90.00ms in 9 stalls" {
 		t.Errorf("%q", got)
+	}
+	r.Status, r.Reply, r.LatencyNS = record.NoReply, nil, record.Opt[int64]{}
+	want = "It has no Reply. It stalled 9 times, for 90.00ms in total. " + longest
+	if got := render.Explain(r); len(got) != 1 || got[0] != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

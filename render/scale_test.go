@@ -47,7 +47,7 @@ func FuzzScale(f *testing.F) {
 // TestNarrow: wrapping ends for any width, and a ladder can be narrower than its status.
 func TestNarrow(t *testing.T) {
 	for _, width := range []int{-5, 0, 1, 3} {
-		lines := wrap("a word", width)
+		lines := Wrap("a word", width)
 		if got := strings.ReplaceAll(strings.Join(lines, ""), " ", ""); got != "aword" || len(lines) > 6 {
 			t.Errorf("width %d: %q", width, lines)
 		}

@@ -136,7 +136,7 @@ func (t *Theme) noteHidden(w io.Writer, width int, hidden []string) error {
 		w = t.notes
 	}
 	text := fmt.Sprintf("%d %s hidden: %s (--wide shows all, --columns picks)", len(hidden), nounFor(int64(len(hidden)), "column"), strings.Join(hidden, ", "))
-	_, err := fmt.Fprintf(w, "%s%s%s\n", t.dim.before, strings.Join(wrap(text, max(width, 40)), "\n"), t.dim.after)
+	_, err := fmt.Fprintf(w, "%s%s%s\n", t.dim.before, strings.Join(Wrap(text, max(width, 40)), "\n"), t.dim.after)
 	return err
 }
 
@@ -314,11 +314,11 @@ func (t *table) write(cells []cell) error {
 		if c.wrap && t.width > 0 {
 			if t.below {
 				if text != c.heading() {
-					rest, indent = wrap(text, max(t.width-4, 20)), 4
+					rest, indent = Wrap(text, max(t.width-4, 20)), 4
 				}
 				continue
 			}
-			if lines := wrap(text, width); len(lines) > 1 {
+			if lines := Wrap(text, width); len(lines) > 1 {
 				text, rest, indent = lines[0], lines[1:], at
 			}
 		}

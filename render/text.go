@@ -567,7 +567,7 @@ func wrapped(text string, width int) (lines []string) {
 	if width < narrowest {
 		return []string{text}
 	}
-	return wrap(text, width)
+	return Wrap(text, width)
 }
 
 // RuleCount counts the findings of a rule, and how many of them are the fault of each side.

@@ -239,15 +239,16 @@ func (v *page) draw(view *cardView, c *record.Connection, data *card) {
 	view.Chart = chart
 	conn := fmt.Sprint(c.ID)
 	chart.Commands = []string{v.run("FILE", "--conn", conn), v.run("connections", "FILE", "--conn", conn, "--timeline"), v.run("stats", "FILE", "--conn", conn, "--every", data.every.String())}
-	v.drawSpans(view, x, c, data)
+	end := analyze.EndOfCalls(c)
+	v.drawSpans(view, x, end, data)
 	v.drawMarks(view, x, data)
-	forward, backward := data.forward.Finish(c.ID, record.Forward, c.Last), data.backward.Finish(c.ID, record.Backward, c.Last)
+	forward, backward := data.forward.Finish(c.ID, record.Forward, end), data.backward.Finish(c.ID, record.Backward, end)
 	if render.NoTimeline(c) == "" {
 		v.drawCredits(view, x, forward, "Credits")
 		if len(backward.Points) > 0 {
 			v.drawCredits(view, x, backward, "Credits, backward")
 		}
-		v.drawHandles(view, x, data.handles.Finish(c.ID, c.Last))
+		v.drawHandles(view, x, data.handles.Finish(c.ID, end))
 	}
 	v.drawFlows(view, x, data)
 	if n := max(data.leftOut, int64(forward.Evicted+backward.Evicted)); n > 0 {
@@ -261,8 +262,8 @@ func (v *page) draw(view *cardView, c *record.Connection, data *card) {
 // spanClasses are the classes of the kinds.
 var spanClasses = []string{"", "flight", "found", "failed", "stall"}
 
-// drawSpans adds the RPCs in flight.
-func (v *page) drawSpans(view *cardView, x axis, c *record.Connection, data *card) {
+// drawSpans adds the RPCs in flight; end is the end of those without a Reply.
+func (v *page) drawSpans(view *cardView, x axis, end record.Time, data *card) {
 	var columns [maxSlots][]kind
 	mark := func(slot int, from, to record.Time, k kind) {
 		for at := x.column(from); at <= x.column(to); at++ {
@@ -270,7 +271,7 @@ func (v *page) drawSpans(view *cardView, x axis, c *record.Connection, data *car
 		}
 	}
 	counts := [stalled + 1]int64{}
-	used, none := slots(data.spans, c.Last, func(slot int, s *span, to record.Time) {
+	used, none := slots(data.spans, end, func(slot int, s *span, to record.Time) {
 		if columns[slot] == nil {
 			columns[slot] = make([]kind, columnsWide)
 		}

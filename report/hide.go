@@ -17,6 +17,7 @@ type Pseudonyms interface {
 	Owner(string) string  // of principals
 	Handle(string) string // of files, in hexadecimal or in their short form
 	ID(uint32) uint32     // of users and groups
+	Point(string) string  // of capture points
 }
 
 // replaced returns the pseudonym of a value that may be unknown.
@@ -66,6 +67,7 @@ func (p *Report) hiddenTransaction(r *record.Transaction) *record.Transaction {
 		}
 	}
 	c.RPC = nil // arguments and results
+	c.RenamePoints(p.hide.Point)
 	return &c
 }
 
@@ -76,6 +78,7 @@ func (p *Report) hiddenConnection(r *record.Connection) *record.Connection {
 	}
 	c := *r
 	c.Client.Address, c.Server.Address = replaced(r.Client.Address, p.hide.Address), replaced(r.Server.Address, p.hide.Address)
+	c.RenamePoints(p.hide.Point)
 	return &c
 }
 
@@ -86,5 +89,6 @@ func (p *Report) hiddenFinding(r *record.Finding) *record.Finding {
 	}
 	c := *r
 	c.Client, c.Server = replaced(r.Client, p.hide.Address), replaced(r.Server, p.hide.Address)
+	c.RenamePoints(p.hide.Point)
 	return &c
 }

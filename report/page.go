@@ -183,9 +183,6 @@ func (p *Report) page(s *record.Summary, a About) (*page, error) {
 	}
 	a.MaxSize = max(a.MaxSize, LeastMaxSize)
 	v := &page{Report: p, about: a, summary: s, o: p.overview.Finish(s), parts: map[string][]byte{}, ladders: map[int64]bool{}}
-	for i := range v.o.Slowest {
-		v.renamePoints(v.o.Slowest[i].Transaction)
-	}
 	v.left = a.MaxSize - minor - int64(len(style)+len(script))
 	drawn := v.chooseLadders()
 	slices.SortFunc(v.all, func(a, b *record.Connection) int { return cmp.Compare(a.ID, b.ID) })
@@ -698,7 +695,6 @@ func (v *page) drawLadders(list []chosen) {
 	v.part("ladders", "ladders", v.run("FILE", "--top", fmt.Sprint(slowest)))
 	dropped := 0
 	for _, c := range list {
-		v.renamePoints(c.r)
 		var b bytes.Buffer
 		if err := render.Ladder(&b, look, ladderWidth, c.r); err != nil && v.err == nil {
 			v.err = err

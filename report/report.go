@@ -58,8 +58,6 @@ type About struct {
 	Points  []*record.Point   // capture points, if there are several
 	Network []*record.Network // what happened between them
 
-	PointNames map[string]string // pseudonyms of capture points; nil if the page has their names
-
 	Before *Earlier // capture to compare with; nil if there is none
 }
 

@@ -293,3 +293,48 @@ func FuzzRecords(f *testing.F) {
 		}
 	})
 }
+
+// TestEndOfCalls: in the pictures of a connection, a Call without a Reply is outstanding, and its memory exposed, until the
+// connection begins to close, as in the numbers of the command line. Packets may follow.
+func TestEndOfCalls(t *testing.T) {
+	p := New(Selector{}, nil, 256<<20)
+	if err := p.begin(0); err != nil {
+		t.Fatal(err)
+	}
+	for i, latency := range []record.Opt[int64]{record.Some[int64](1e6), {}} {
+		r := &record.Transaction{
+			ID: int64(i + 1), XID: record.Hex32(i), Direction: record.Forward, Status: record.NoReply, LatencyNS: latency,
+			Call:       &record.Message{Time: record.Time(i * 10e6), Packet: int64(2*i + 1), Credits: record.Some[uint32](32)},
+			ReadChunks: []record.ReadChunk{{Segments: []record.Segment{{Handle: record.Hex32(i), Length: 4096}}}},
+		}
+		if latency.Known() {
+			r.Status, r.Reply = record.Complete, &record.Message{Time: 1e6, LastTime: 1e6, Packet: 2, Credits: record.Some[uint32](1)}
+		}
+		if err := p.transaction(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &record.Connection{Closed: record.Some[record.Time](30e6), Last: 1e9, UpperLayer: "rpcrdma", Transactions: 2}
+	if err := p.connection(c); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := p.Write(&b, &record.Summary{First: record.Some[record.Time](0), Last: record.Some[record.Time](1e9), RDMA: 4, Packets: 4}, About{Typed: "nfs.pcap"}); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	for _, want := range []string{"All were in use 1 time, for 20.00ms.", "2 exposures of 2 handles, at most 1 at once, the longest for 20.00ms;"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	for title, want := range map[string]string{ // A column is a millisecond.
+		"RPCs in flight over time":  `"M10 0h21v15h-21z"/>`,
+		"Exposed handles over time": `"M11 0h19v48h-19z"/>`,
+	} {
+		_, plot, _ := strings.Cut(page, ">"+title+"</title>")
+		if plot, _, _ = strings.Cut(plot, "</svg>"); !strings.HasSuffix(plot, want) {
+			t.Errorf("%s: the picture is %s, want %s at its end", title, plot, want)
+		}
+	}
+}

@@ -105,24 +105,7 @@ the view check), stats, summary, credits and handles.`,
 }
 
 // paragraph breaks a text of a help page into lines.
-func paragraph(text string) string {
-	const width = 84
-	var b strings.Builder
-	column := 0
-	for word := range strings.FieldsSeq(text) {
-		switch {
-		case column > 0 && column+1+len(word) > width:
-			b.WriteByte('\n')
-			column = 0
-		case column > 0:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += len(word)
-	}
-	return b.String()
-}
+func paragraph(text string) string { return strings.Join(render.Wrap(text, 84), "\n") }
 
 // listFields writes the fields of one record type.
 func listFields(w io.Writer, view string, fields query.Fields, asJSON, titled bool) error {

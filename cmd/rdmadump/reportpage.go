@@ -119,7 +119,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		r.source = links
 	}
 	digests := digestsOf(cmd.Context(), read, called)
-	pseudonyms := x.pseudonyms(secret, digests)
+	pseudonyms := x.pseudonyms(secret, digests, set.atPoints)
 	page := report.New(r.selector(), pseudonyms, int64(r.memory))
 	earlier, side, err := x.earlier(cmd, set)
 	if err != nil {
@@ -279,8 +279,8 @@ func (x *reporting) selection() (words []string) {
 }
 
 // pseudonyms returns the pseudonyms of --redact, or nil without that flag. If there is no secret, they depend on the
-// checksums of the captures.
-func (x *reporting) pseudonyms(secret []byte, of chan digests) report.Pseudonyms {
+// checksums of the captures. Points are the names of the capture points, as far as they are known.
+func (x *reporting) pseudonyms(secret []byte, of chan digests, points []string) report.Pseudonyms {
 	if !x.redact {
 		return nil
 	}
@@ -289,7 +289,25 @@ func (x *reporting) pseudonyms(secret []byte, of chan digests) report.Pseudonyms
 		secret = d.secret
 		of <- d
 	}
-	return scrub.NewPseudonyms(secret)
+	p := &redaction{scrub.NewPseudonyms(secret), map[string]string{}}
+	for _, name := range points {
+		p.Point(name)
+	}
+	return p
+}
+
+// redaction has the pseudonyms of --redact.
+type redaction struct {
+	*scrub.Pseudonyms
+	points map[string]string // by name
+}
+
+// Point returns the pseudonym of a capture point, with a number. Records can name points that were not known before.
+func (p *redaction) Point(name string) string {
+	if p.points[name] == "" {
+		p.points[name] = fmt.Sprintf("point-%d", len(p.points)+1)
+	}
+	return p.points[name]
 }
 
 // hide removes names from what the page is about. The names of captures and of capture points become numbers, and a
@@ -321,18 +339,16 @@ func (x *reporting) hide(about *report.About, summary *record.Summary, given []s
 		}
 		file.Name = name
 	}
-	point := map[string]string{}
-	for i, one := range about.Points {
-		point[one.Name] = fmt.Sprintf("point-%d", i+1)
-		one.Name = point[one.Name]
+	for _, one := range about.Points {
+		one.Name = p.Point(one.Name)
 		if address, known := one.Address.Get(); known {
 			one.Address = record.Some(p.Address(address))
 		}
 	}
-	about.PointNames = point
 	for _, n := range about.Network {
-		n.From, n.To = point[n.From], point[n.To]
+		n.From, n.To = p.Point(n.From), p.Point(n.To)
 	}
+	summary.RenamePoints(p.Point)
 	for i, word := range about.Command {
 		if name := names[word]; name != "" {
 			about.Command[i] = name

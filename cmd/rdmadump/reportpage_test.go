@@ -728,6 +728,30 @@ func TestReportHides(t *testing.T) {
 	}
 }
 
+// TestReportHidesPoints: a redacted page about records has pseudonyms of capture points, too, as a page about their captures
+// has: the names of points are names of files.
+func TestReportHidesPoints(t *testing.T) {
+	saved := filepath.Join(t.TempDir(), "saved.jsonl")
+	var errs bytes.Buffer
+	if code := run(t.Context(), append([]string{"export", "--format", "records", "-q", "-w", saved}, bothEnds...), io.Discard, &errs); code != exitOK {
+		t.Fatal(errs.String())
+	}
+	for name, input := range map[string][]string{"captures": bothEnds, "records": {saved}} {
+		page, _ := reportOf(t, append([]string{"--redact"}, input...)...)
+		text := wordsOf(t, page)
+		for _, path := range append([]string{saved}, bothEnds...) {
+			if secret := filepath.Base(path); strings.Contains(text, secret) {
+				t.Errorf("%s: the page contains %s", name, secret)
+			}
+		}
+		for _, want := range []string{"RDMA Write was lost (packet 1218 of point-2)", "1286 of point-1"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: the page does not contain %q", name, want)
+			}
+		}
+	}
+}
+
 // hideWords adds a text and, of a path, its names. LIDs of InfiniBand are numbers within a subnet, and stay.
 func hideWords(to map[string]bool, text string) {
 	if strings.HasPrefix(text, "LID ") {
@@ -967,17 +991,9 @@ type visit struct {
 // TestReportBrowsers opens reports of all kinds in Chromium: with scripts off and on, in light and dark, printed and on a
 // narrow screen. Nothing is loaded, the console is empty, and axe-core finds no serious problem.
 func TestReportBrowsers(t *testing.T) {
-	if !testkit.All() {
-		t.Skip("make hostile runs this test")
-	}
-	const folder = "../../test/browser"
-	node, missing := exec.LookPath("node")
-	browser, too := exec.LookPath("chromium")
-	if _, err := os.Stat(filepath.Join(folder, "node_modules", "playwright-core")); missing != nil || too != nil || err != nil {
-		t.Skip("chromium, node or test/browser/node_modules is missing: apt-get install chromium npm, and npm ci in test/browser")
-	}
+	script := browserScript(t, "pages.mjs", "playwright-core")
 	pages := t.TempDir()
-	args := []string{"pages.mjs", browser}
+	var args []string
 	totals := map[string]string{}
 	for _, input := range [][]string{
 		{"../../samples/rocev2-slowwrite42.pcap.zst"},
@@ -995,17 +1011,8 @@ func TestReportBrowsers(t *testing.T) {
 		}
 		args = append(args, path)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, node, args...)
-	cmd.Dir = folder
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v: %.2000s", err, &errs)
-	}
 	seen := 0
-	for line := range bytes.Lines(out.Bytes()) {
+	for _, line := range script(30*time.Minute, args...) {
 		var v visit
 		if err := json.Unmarshal(line, &v); err != nil {
 			t.Fatal(err)
@@ -1026,7 +1033,7 @@ func TestReportBrowsers(t *testing.T) {
 		}
 	}
 	if seen != len(totals) {
-		t.Errorf("%d pages, want %d: %.2000s", seen, len(totals), &errs)
+		t.Errorf("%d pages, want %d", seen, len(totals))
 	}
 }
 

@@ -6,13 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
 // TestTracePoints: a trace of two capture points says at which point each packet was captured, where the time of an RPC
@@ -122,17 +119,9 @@ func TestTracePlain(t *testing.T) {
 // TestTraceSpeedscope: speedscope imports the JSON of Chrome's tracing of every capture without a complaint, and shows all
 // tracks that have slices.
 func TestTraceSpeedscope(t *testing.T) {
-	if !testkit.All() {
-		t.Skip("make hostile runs this test")
-	}
-	const folder = "../../test/browser"
-	node, missing := exec.LookPath("node")
-	browser, too := exec.LookPath("chromium")
-	if _, err := os.Stat(filepath.Join(folder, "node_modules", "speedscope")); missing != nil || too != nil || err != nil {
-		t.Skip("chromium, node or test/browser/node_modules is missing: apt-get install chromium npm, and npm ci in test/browser")
-	}
+	script := browserScript(t, "speedscope.mjs", "speedscope")
 	traces := t.TempDir()
-	args := []string{"speedscope.mjs", browser}
+	var args []string
 	tracks := map[string]int{}
 	for i, path := range allCaptures(t) {
 		trace := filepath.Join(traces, fmt.Sprintf("trace-%d.json", i))
@@ -162,17 +151,8 @@ func TestTraceSpeedscope(t *testing.T) {
 		tracks[trace] = len(seen)
 		args = append(args, trace)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, node, args...)
-	cmd.Dir = folder
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v: %.2000s", err, &errs)
-	}
 	opened := 0
-	for line := range bytes.Lines(out.Bytes()) {
+	for _, line := range script(20*time.Minute, args...) {
 		var v struct {
 			File     string
 			Messages []string
@@ -187,6 +167,6 @@ func TestTraceSpeedscope(t *testing.T) {
 		}
 	}
 	if opened != len(tracks) || opened == 0 {
-		t.Errorf("%d traces, want %d: %.2000s", opened, len(tracks), &errs)
+		t.Errorf("%d traces, want %d", opened, len(tracks))
 	}
 }

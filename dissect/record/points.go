@@ -1,6 +1,9 @@
 package record
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // Point is a capture point: a place in the network at which packets were captured, with the clock of that
 // place.
@@ -213,6 +216,79 @@ func (r *Connection) Localize(points []string) {
 func (r *Summary) Localize(points []string) {
 	for i := range r.NotJudged {
 		localOpt(&r.NotJudged[i].Packet, &r.NotJudged[i].Point, points)
+	}
+}
+
+// RenamePoints gives each capture point of the record the name that a function returns for its name. Copies of the record,
+// which may share lists and messages with it, keep the names.
+func (r *Transaction) RenamePoints(to func(name string) string) {
+	r.Call, r.Reply = r.Call.renamed(to), r.Reply.renamed(to)
+	if i, known := r.Invalidation.Get(); known {
+		i.Point = renamed(i.Point, to)
+		r.Invalidation = Some(i)
+	}
+	r.Timeline, r.Waits = slices.Clone(r.Timeline), slices.Clone(r.Waits)
+	for i := range r.Timeline {
+		e := &r.Timeline[i]
+		e.Point, e.LastPoint = renamedShared(e.Point, to), renamedShared(e.LastPoint, to)
+	}
+	for i := range r.Waits {
+		w := &r.Waits[i]
+		w.Points, w.Lost = slices.Clone(w.Points), slices.Clone(w.Lost)
+		for j := range w.Points {
+			w.Points[j] = renamed(w.Points[j], to)
+		}
+		for j := range w.Lost {
+			w.Lost[j].Point = renamed(w.Lost[j].Point, to)
+		}
+		w.NakPoint, w.OutOfOrderPoint = renamed(w.NakPoint, to), renamed(w.OutOfOrderPoint, to)
+		w.GapFilledPoint, w.BurstPoint = renamed(w.GapFilledPoint, to), renamed(w.BurstPoint, to)
+	}
+}
+
+// renamed returns a copy of a message with other names of its capture points.
+func (m *Message) renamed(to func(string) string) *Message {
+	if m == nil {
+		return nil
+	}
+	c := *m
+	c.Point, c.LastPoint = renamedShared(m.Point, to), renamedShared(m.LastPoint, to)
+	return &c
+}
+
+// renamed returns the new name of a capture point; no name has none.
+func renamed(name string, to func(string) string) string {
+	if name == "" {
+		return ""
+	}
+	return to(name)
+}
+
+// renamedShared is renamed for records of which there are many.
+func renamedShared(name *string, to func(string) string) *string {
+	if name == nil {
+		return nil
+	}
+	other := renamed(*name, to)
+	return &other
+}
+
+// RenamePoints does the same with the capture point of the finding.
+func (r *Finding) RenamePoints(to func(name string) string) { r.Point = renamed(r.Point, to) }
+
+// RenamePoints does the same with the capture point of the connection's end.
+func (r *Connection) RenamePoints(to func(name string) string) {
+	if e, known := r.Ended.Get(); known {
+		e.Point = renamed(e.Point, to)
+		r.Ended = Some(e)
+	}
+}
+
+// RenamePoints does the same with the capture points of the summary.
+func (r *Summary) RenamePoints(to func(name string) string) {
+	r.NotJudged = slices.Clone(r.NotJudged)
+	for i := range r.NotJudged {
+		r.NotJudged[i].Point = renamed(r.NotJudged[i].Point, to)
 	}
 }
 

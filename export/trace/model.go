@@ -103,16 +103,8 @@ type adder interface {
 	change(connection int, t track, at record.Time, by int64)
 }
 
-// ending returns the time of the last packet of a transaction.
-func ending(r *record.Transaction) record.Time {
-	if ns, known := r.LatencyNS.Get(); known && r.Call != nil {
-		return r.Sent() + record.Time(ns)
-	}
-	if r.Reply != nil {
-		return max(r.Reply.Time, r.Start())
-	}
-	return r.Start()
-}
+// ending returns the time of the end of a transaction, which is not before its start.
+func ending(r *record.Transaction) record.Time { return max(r.End(), r.Start()) }
 
 // rpcName returns the name of a transaction: its operation, or its program and procedure.
 func rpcName(r *record.Transaction) string {
