@@ -101,7 +101,7 @@ type rates struct {
 	intervals []Rate // from the start of the capture
 }
 
-// openCall is a Call without Reply. It is in flight until [EndOfCalls].
+// openCall is a Call without Reply. It is in flight until [record.Connection.EndOfCalls].
 type openCall struct {
 	group string
 	at    record.Time
@@ -433,7 +433,7 @@ func (t *Rates) Connection(c *record.Connection) error {
 	delete(t.open, c.ID)
 	for _, call := range calls {
 		t.changes-- // it was counted once already
-		if err := t.flight(t.groups[call.group], call.at, EndOfCalls(c)); err != nil {
+		if err := t.flight(t.groups[call.group], call.at, c.EndOfCalls()); err != nil {
 			return err
 		}
 	}
