@@ -200,9 +200,9 @@ func (s *Side) Connection(r *record.Connection) {
 	}
 }
 
-// Compare returns what two captures have, and how it changed: all groups and reasons for stalls, but
-// only the findings that a capture lacks and the settings that changed. The sides must not be used
-// afterwards.
+// Compare compares two captures. It returns all groups of RPCs and all reasons for stalls, with their numbers before and
+// after, the rules that have findings in only one of the captures, and the settings that differ. The sides must not be
+// used afterwards.
 func Compare(before, after *Side) (list []*Comparison) {
 	list = groups(before, after)
 	list = append(list, waits(before, after)...)

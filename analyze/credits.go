@@ -106,7 +106,7 @@ func creditsGranted(r *record.Transaction) (uint32, bool) {
 	return r.Reply.Credits.Get()
 }
 
-// Finish returns the timeline of a connection; end is its [EndOfCalls].
+// Finish returns the timeline of a connection; end is its [record.Connection.EndOfCalls].
 func (c *CreditTimeline) Finish(connection int, direction record.Direction, end record.Time) *Credits {
 	for _, call := range c.open { // the sort keeps the end after the Call
 		c.steps = append(c.steps, creditStep{time: max(call.time, end), packet: call.packet, delta: -1})

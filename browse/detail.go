@@ -486,7 +486,7 @@ func timelinesOf(m *Model, c *record.Connection) *job[*timelines] {
 			handles.Add(t)
 			return true
 		})
-		end := analyze.EndOfCalls(c)
+		end := c.EndOfCalls()
 		return &timelines{forward.Finish(c.ID, record.Forward, end), backward.Finish(c.ID, record.Backward, end), handles.Finish(c.ID, end)}
 	})
 }

@@ -293,18 +293,19 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 		fmt.Fprintf(b, "%s%s%s%s\n", theme.key.before, title, procedure, theme.key.after)
 	}
 	word, shade := status(theme, r)
-	took := ""
+	took, parts := "", ": "
 	if latency, known := r.LatencyNS.Get(); known {
 		took = " after " + Duration(latency)
 		if r.Reply != nil && r.Reply.Delivery == record.DeliveryUncertain {
-			took += ", if the Reply in packet " + fmt.Sprint(r.Reply.LastPacket) + " is the copy that was accepted; the capture does not prove it"
+			took += ", if the Reply in packet " + numbered(r.Reply.LastPacket, pointName(r.Reply.LastPoint)) + " is the copy that was accepted; the capture does not prove it"
 		}
 		if least, uncertain := r.LatencyMinNS.Get(); uncertain {
-			took = " after " + Duration(least) + " to " + Duration(latency) + ", because it is uncertain which copy of the Reply was accepted"
+			took = " after " + Duration(least) + " to " + Duration(latency) + "; the capture does not prove which copy of the Reply was accepted"
+			parts = "; of " + Duration(latency) + ": "
 		}
 	}
 	if p := phases(r); p != "" {
-		took += ": " + p
+		took += parts + p
 	}
 	lines := Wrap(took, max(width-len(word)-1, narrowest))
 	fmt.Fprintf(b, "%s%s%s", shade.before, word, shade.after)
