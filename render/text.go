@@ -546,7 +546,14 @@ func (t *Text) Finding(g *FindingGroup) error {
 	}
 	shade := t.theme.severity(r.Severity)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s%-7s%s %s%s%s  %s\n", shade.before, r.Severity, shade.after, t.theme.key.before, r.Rule, t.theme.key.after, strings.Join(where, ", "))
+	fmt.Fprintf(&b, "%s%-7s%s %s%s%s", shade.before, r.Severity, shade.after, t.theme.key.before, r.Rule, t.theme.key.after)
+	place := strings.Join(where, ", ")
+	if t.width >= narrowest && len("warning ")+len(r.Rule)+2+wide(place) > t.width {
+		place = "\n        " + strings.Join(packed(where, t.width-8), "\n        ")
+	} else {
+		place = "  " + place
+	}
+	b.WriteString(place + "\n")
 	text := fmt.Sprintf("%s (%s)", clean(r.Message), r.Section)
 	if more := g.Count - 1; more > 0 {
 		text += fmt.Sprintf("; %s of this rule", plural(more, "more finding"))
@@ -559,6 +566,21 @@ func (t *Text) Finding(g *FindingGroup) error {
 	}
 	_, err := io.WriteString(t.w, b.String())
 	return err
+}
+
+// packed returns items, with commas between them, in lines of at most width characters that end after an item.
+func packed(items []string, width int) (lines []string) {
+	for i, item := range items {
+		if i < len(items)-1 {
+			item += ","
+		}
+		if last := len(lines) - 1; last >= 0 && wide(lines[last])+1+wide(item) <= width {
+			lines[last] += " " + item
+		} else {
+			lines = append(lines, item)
+		}
+	}
+	return lines
 }
 
 // wrapped returns text in lines of at most width characters. If the width is unknown, or

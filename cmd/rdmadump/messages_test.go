@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/internal/testkit"
@@ -68,6 +71,26 @@ func TestMessages(t *testing.T) {
 		}
 		if c.args[0] == "compare" && out.String() != "1024\n" {
 			t.Errorf("%q: a connection without thresholds counts as a threshold: %s", c.args, &out)
+		}
+	}
+}
+
+// TestWidth: no row of a table is wider than the terminal, also if a number is longer than those from which the table
+// learned its widths.
+func TestWidth(t *testing.T) {
+	for _, capture := range []string{"iwarp-nfs41.pcap.zst", "rocev2-nfs41.pcap.zst", "lab-loss3.pcap.zst", "rocev2-storm41.pcap.zst"} {
+		for _, view := range []string{"transactions", "connections", "packets", "rdma", "stats", "files", "check", "stats --every 1s", "rdma --by kind,side"} {
+			for _, width := range []int{80, 120} {
+				var out bytes.Buffer
+				args := append(strings.Fields(view), "-q", "--width", strconv.Itoa(width), "../../testdata/captures/"+capture)
+				run(t.Context(), args, &out, io.Discard)
+				for line := range strings.Lines(out.String()) {
+					if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+						t.Errorf("%q: %d characters: %s", args, n, line)
+						break
+					}
+				}
+			}
 		}
 	}
 }
