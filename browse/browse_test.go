@@ -510,13 +510,13 @@ func TestLive(t *testing.T) {
 	}
 	m.Key("enter")
 	tick()
-	if s := m.list.status(); !strings.Contains(s, "so far (reading)") {
+	if s := fitting(m.list.status(), 1000); !strings.Contains(s, "so far (reading)") {
 		t.Errorf("the count of the filter is called %q", s)
 	}
 	add(20_000)
 	x.Finish(&record.Summary{}, nil)
 	settle(t, m)
-	if s := m.list.status(); !strings.Contains(s, "final") {
+	if s := fitting(m.list.status(), 1000); !strings.Contains(s, "final") {
 		t.Errorf("the count of the filter is called %q", s)
 	}
 	from, to := x.Bounds()

@@ -173,11 +173,12 @@ func (l *ladder) take(m *Model) {
 func (l *ladder) busy() bool { return l.closer != nil }
 
 // status says which RPC this is, and what is still being read.
-func (l *ladder) status() string {
+func (l *ladder) status() []part {
+	parts := []part{{text: l.name}}
 	if l.closer != nil {
-		return l.name + "   reading its packets, and decoded arguments and results"
+		parts = append(parts, part{"reading its packets, and decoded arguments and results", withoutEnd})
 	}
-	return l.name
+	return parts
 }
 
 // act takes the keys of the ladder.
@@ -280,8 +281,8 @@ func (p *packet) turn(by int) {
 	}
 }
 
-func (p *packet) status() string {
-	return fmt.Sprintf("packet %d, %d of %d of the RPC", p.packets[p.i].Number, p.i+1, len(p.packets))
+func (p *packet) status() []part {
+	return []part{{text: fmt.Sprintf("packet %d, %d of %d of the RPC", p.packets[p.i].Number, p.i+1, len(p.packets))}}
 }
 
 // tree draws the fields of the packet.

@@ -268,14 +268,13 @@ func (l *list) busy() bool {
 }
 
 // status describes the filter and the order.
-func (l *list) status() string {
-	var parts []string
+func (l *list) status() (parts []part) {
 	if l.filter != "" {
-		parts = append(parts, "& "+clean(l.filter), l.counted())
+		parts = append(parts, part{"& " + clean(l.filter), withoutEnd}, part{text: l.counted()})
 	} else if n := l.count(); n == 1 {
-		parts = append(parts, "1 "+l.one)
+		parts = append(parts, part{text: "1 " + l.one})
 	} else {
-		parts = append(parts, fmt.Sprintf("%d %s", n, l.name))
+		parts = append(parts, part{text: fmt.Sprintf("%d %s", n, l.name)})
 	}
 	if l.by >= 0 {
 		way := "smallest first"
@@ -290,16 +289,16 @@ func (l *list) status() string {
 			}
 			text += ")"
 		}
-		parts = append(parts, text)
+		parts = append(parts, part{text: text})
 	}
 	if n := len(l.marked); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d marked", n))
+		parts = append(parts, part{text: fmt.Sprintf("%d marked", n)})
 	}
 	if l.looking != nil {
 		found, _ := l.looking.get()
-		parts = append(parts, fmt.Sprintf("searching, %d so far; Esc ends it", found.seen))
+		parts = append(parts, part{text: fmt.Sprintf("searching, %d so far; Esc ends it", found.seen)})
 	}
-	return strings.Join(parts, "   ")
+	return parts
 }
 
 // counted says how many records the filter selects, and whether the number is final.

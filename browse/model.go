@@ -13,7 +13,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
@@ -383,20 +382,15 @@ func (m *Model) heading() string {
 	state := m.reading()
 	tabs := m.tabNames([]string{
 		fmt.Sprintf("%d RPCs", s.To-s.From), fmt.Sprintf("%d conns", s.Connections), fmt.Sprintf("%d findings", s.Findings), "stats", "files", "rates",
-	}, m.width-len(state)-1)
+	}, m.width-len(state)-2)
+	if state != "" {
+		state = " " + state
+	}
 	left := m.width - wide(tabs) - len(state) - 1
-	name := clean(m.options.Name)
-	if wide(name) > left {
-		for wide(name) > max(left-3, 0) {
-			_, size := utf8.DecodeRuneInString(name)
-			name = name[size:]
-		}
-		name = "..." + name
+	line := tabs
+	if left >= 8 {
+		line += " " + beginning(clean(m.options.Name), left)
 	}
-	if left < 8 {
-		name = ""
-	}
-	line := tabs + " " + name
 	return pad(line, m.width-len(state)) + m.styled(bold, state)
 }
 
@@ -449,13 +443,15 @@ func (m *Model) reading() string {
 
 // status returns the second line.
 func (m *Model) status() string {
-	text := m.top().title()
-	if s, is := m.top().(interface{ status() string }); is {
-		text = s.status()
+	parts := []part{{text: m.top().title()}}
+	if s, is := m.top().(interface{ status() []part }); is {
+		parts = s.status()
 	}
-	if text = m.styled(dim, text); m.state.Done && m.state.Err != nil && len(m.stack) == 0 {
+	text := fitting(parts, m.width)
+	left := m.width - wide(text) - len(between)
+	if text = m.styled(dim, text); m.state.Done && m.state.Err != nil && len(m.stack) == 0 && left >= leastPart {
 		first, _, _ := strings.Cut(m.state.Err.Error(), "\n")
-		text += "   " + m.styled(red, clean(strings.TrimPrefix(first, m.options.Name+": ")))
+		text += between + m.styled(red, ending(clean(strings.TrimPrefix(first, m.options.Name+": ")), left))
 	}
 	return text
 }

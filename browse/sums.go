@@ -50,18 +50,19 @@ func (s *sums) update(m *Model) {
 func (s *sums) busy() bool { return s.running != nil }
 
 // status says what is summed up.
-func (s *sums) status() string {
-	text := s.name
-	if s.names != nil && s.cursor > 0 { // Columns may be too narrow for the whole name.
-		text = s.names(s.cursor)
-	}
+func (s *sums) status() (parts []part) {
 	if s.m.list.filter != "" {
-		text = "& " + clean(s.m.list.filter) + "   " + text
+		parts = append(parts, part{"& " + clean(s.m.list.filter), withoutEnd})
+	}
+	if s.names != nil && s.cursor > 0 { // Columns may be too narrow for the whole name.
+		parts = append(parts, part{s.names(s.cursor), withoutBeginning})
+	} else {
+		parts = append(parts, part{text: s.name})
 	}
 	if s.running != nil {
-		text += fmt.Sprintf("   summing up, %d%%", s.read.Load()*100/max(s.of-s.m.state.From, 1))
+		parts = append(parts, part{text: fmt.Sprintf("summing up, %d%%", s.read.Load()*100/max(s.of-s.m.state.From, 1))})
 	}
-	return text
+	return parts
 }
 
 // restartSums makes the sums anew, because the filter has changed.
