@@ -300,7 +300,7 @@ func TestPaneSearch(t *testing.T) {
 		t.Errorf("N finds %q, want %q", back, first)
 	}
 	press(t, m, "/no such file<enter>")
-	if line := m.lastLine(); !strings.Contains(line, "no line contains no such file") {
+	if line := m.lastLines()[0]; !strings.Contains(line, "no line contains no such file") {
 		t.Errorf("a text that is not there: %q", line)
 	}
 	press(t, m, "?")

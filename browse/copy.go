@@ -66,7 +66,7 @@ func (m choice) take(text string) {
 	if message := "copied: " + shown; len(message)+len(hint) <= m.width {
 		m.say(message + hint)
 	} else {
-		m.say(message)
+		m.say(ending(message, m.width))
 	}
 }
 

@@ -366,7 +366,8 @@ func (m *Model) Lines() (lines []string) {
 	for len(lines) < m.height-1 {
 		lines = append(lines, "")
 	}
-	lines = append(lines, m.lastLine())
+	last := m.lastLines()
+	lines = append(lines[:m.height-len(last)], last...)
 	for i := range lines {
 		lines[i] = clip(lines[i], m.width)
 	}
@@ -456,21 +457,39 @@ func (m *Model) status() string {
 	return text
 }
 
-// lastLine returns the last line: what is being typed, a message, or the keys.
-func (m *Model) lastLine() string {
+// lastLines returns the last lines: what is being typed, a message, or the keys. Usually it is one line.
+func (m *Model) lastLines() []string {
 	switch {
 	case m.prompt != nil:
-		return m.prompt.line(m)
+		return m.prompt.lines(m)
 	case m.before == "y":
-		return "copy: r row  x XID  j JSON  l text of the ladder  f filter  c command line that shows it"
+		return m.wrapped("", "copy: r row  x XID  j JSON  l text of the ladder  f filter  c command line that shows it")
 	case m.bad:
-		return m.styled(red, m.message)
+		return m.wrapped(red, m.message)
 	case m.message != "":
-		return m.styled(yellow, m.message)
+		return m.wrapped(yellow, m.message)
 	case m.saving != nil:
-		return "saving"
+		return []string{"saving"}
 	}
-	return m.styled(dim, m.footer())
+	return []string{m.styled(dim, m.footer())}
+}
+
+// wrapped returns a text in as many of the last lines as it needs, up to a third of the screen.
+func (m *Model) wrapped(style, text string) (lines []string) {
+	lines = []string{text}
+	if wide(text) > m.width {
+		lines = render.Wrap(text, m.width)
+	}
+	if most := max(m.height/3, 1); len(lines) > most {
+		lines = lines[:most]
+		lines[most-1] = ending(lines[most-1]+" ...", m.width)
+	}
+	if style != "" {
+		for i := range lines {
+			lines[i] = m.styled(style, lines[i])
+		}
+	}
+	return lines
 }
 
 // footer returns the keys that work here, as many as fit.

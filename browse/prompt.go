@@ -52,9 +52,7 @@ func (p *prompt) key(m *Model, k string) {
 		text := string(p.text)
 		if err := p.done(text); err != nil {
 			m.fail(reason(err))
-			if at := (*query.Error)(nil); errors.As(err, &at) {
-				p.at = len([]rune(at.Source[:min(at.From, len(at.Source))]))
-			}
+			p.at = len(p.text)
 			return
 		}
 		if past := m.past[p.kind]; text != "" && (len(past) == 0 || past[len(past)-1] != text) {
@@ -160,8 +158,9 @@ func (p *prompt) tab() {
 	}
 }
 
-// line returns the prompt with its cursor, and what is wrong with the text or how it can continue.
-func (p *prompt) line(m *Model) string {
+// lines returns the prompt with its cursor, and what is wrong with the text or how it can continue: in the same line or,
+// if it does not fit there, in lines above.
+func (p *prompt) lines(m *Model) []string {
 	wrong := ""
 	if p.check != nil && len(p.text) > 0 {
 		if err := p.check(string(p.text)); err != nil {
@@ -181,16 +180,23 @@ func (p *prompt) line(m *Model) string {
 	} else if after != "" || under != " " {
 		cursor = "_" + under
 	}
-	line := p.label + before + cursor + after
+	label, note, style := p.label, "", red
 	switch {
 	case m.bad && m.message != "":
-		return line + "  " + m.styled(red, m.message)
+		note = m.message
 	case len(p.offers) > 0:
-		return line + "  " + m.styled(dim, strings.Join(p.offers, " "))
+		note, style = strings.Join(p.offers, " "), dim
 	case wrong != "":
-		return m.styled(red, p.label) + before + cursor + after + "  " + m.styled(red, wrong)
+		label, note = m.styled(red, p.label), wrong
 	}
-	return line
+	line := label + before + cursor + after
+	if note == "" {
+		return []string{line}
+	}
+	if wide(line)+2+wide(note) <= m.width {
+		return []string{line + "  " + m.styled(style, note)}
+	}
+	return append(m.wrapped(style, note), line)
 }
 
 // visible returns typed text as it is shown: characters that may take two columns are replaced.
@@ -209,10 +215,14 @@ func reason(err error) error {
 	if !errors.As(err, &at) {
 		return err
 	}
-	if at.From == 0 {
-		return errors.New(at.Message)
+	message := at.Message
+	if before, flags, is := strings.Cut(message, "; --"); is && strings.Contains(flags, "since the start") { // browse has no flags
+		message = before + "; frame.time_relative has the seconds since the start, as in frame.time_relative > 7.5"
 	}
-	return fmt.Errorf("%s (at column %d)", at.Message, at.From+1)
+	if at.From == 0 {
+		return errors.New(message)
+	}
+	return fmt.Errorf("%s (at column %d)", message, at.From+1)
 }
 
 // promptFilter lets the user type the filter of the list.

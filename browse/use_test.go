@@ -62,3 +62,33 @@ func TestHeadingSpace(t *testing.T) {
 		}
 	}
 }
+
+// TestFilterError: the text of an error is complete, names what helps in browse, and after it Ctrl-U removes the whole
+// filter.
+func TestFilterError(t *testing.T) {
+	m := modelOf(t, nconnect, plainLook)
+	for _, width := range []int{60, 80, 120} {
+		m.Resize(width, 24)
+		for _, filter := range []string{"time > 7", "conn == 2 and time >= 7s"} {
+			press(t, m, "&"+filter+"<enter>")
+			screen := strings.Join(strings.Fields(m.Screen()), " ")
+			for _, want := range []string{"time is a time, such as 2026-", "frame.time_relative has the seconds since the start, as in frame.time_relative > 7.5"} {
+				if !strings.Contains(screen, want) {
+					t.Errorf("with %d columns, the screen after & %s does not say %q:\n%s", width, filter, want, m.Screen())
+				}
+			}
+			if strings.Contains(screen, "--from") {
+				t.Errorf("the error names flags, which browse does not have:\n%s", m.Screen())
+			}
+			verify(t, m)
+			press(t, m, "<ctrl+u>id == 5<enter>")
+			if m.prompt != nil || m.list.filter != "id == 5" {
+				t.Errorf("after an error, Ctrl-U and a new filter, the filter is %q", m.list.filter)
+			}
+		}
+	}
+	press(t, m, "&frame.time_relative > 7.5<enter>")
+	if m.list.filter != "frame.time_relative > 7.5" || m.list.count() == 0 {
+		t.Errorf("the filter that the error names selects %d RPCs", m.list.count())
+	}
+}
