@@ -154,8 +154,39 @@ func (p *prompt) tab() {
 		p.at = from + len(common)
 	}
 	if len(all) > 1 {
-		p.offers = all
+		quote := ""
+		if strings.HasSuffix(string(p.text[:from]), `"`) && !strings.HasPrefix(common, `"`) {
+			quote = `"` // which was typed
+		}
+		for _, s := range grouped(all, len(common)) {
+			p.offers = append(p.offers, quote+s)
+		}
 	}
+}
+
+// leastGroup is the number of completions with a common beginning that are offered as one.
+const leastGroup = 4
+
+// grouped returns completions or, if they are many, one for all that begin alike up to an underscore after the part that
+// all of them have in common.
+func grouped(all []string, common int) (offers []string) {
+	if len(all) <= mostOffers {
+		return all
+	}
+	head := func(s string) string { return s[:common+strings.IndexByte(s[common:], '_')+1] }
+	sizes := map[string]int{}
+	for _, s := range all {
+		sizes[head(s)]++
+	}
+	for _, s := range all {
+		if h := head(s); len(h) > common && sizes[h] >= leastGroup {
+			s = h + "..."
+		}
+		if !slices.Contains(offers, s) {
+			offers = append(offers, s)
+		}
+	}
+	return offers
 }
 
 // lines returns the prompt with its cursor, and what is wrong with the text or how it can continue: in the same line or,
@@ -266,7 +297,7 @@ func complete(fields query.Fields, word, before string) (all []string) {
 		if err != nil {
 			return nil
 		}
-		for _, v := range fields.Field(path).Values {
+		for _, v := range fields.Field(path).Words() {
 			if strings.HasPrefix(v, word) {
 				if !quoted {
 					v = strconv.Quote(v)

@@ -1,6 +1,7 @@
 package browse
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -90,5 +91,38 @@ func TestFilterError(t *testing.T) {
 	press(t, m, "&frame.time_relative > 7.5<enter>")
 	if m.list.filter != "frame.time_relative > 7.5" || m.list.count() == 0 {
 		t.Errorf("the filter that the error names selects %d RPCs", m.list.count())
+	}
+}
+
+// TestTabValues: Tab after status == offers what the column STATUS shows, and every word that it offers has its quotes.
+func TestTabValues(t *testing.T) {
+	m := modelOf(t, sample, plainLook)
+	m.Resize(120, 40)
+	for _, test := range []struct {
+		keys, text string
+		offers     []string
+	}{
+		{"&status ==<tab>", `status =="`, []string{`"ok"`, `"no_reply"`, `"NFS4ERR_...`, `"NFS3ERR_...`}},
+		{"<tab>", `status =="`, []string{`"ok"`, `"no_reply"`, `"NFS4ERR_...`}},
+		{"NFS4ERR_G<tab>", `status =="NFS4ERR_GRACE"`, nil},
+		{"<ctrl+u>status == NFS4ERR_BAD<tab>", `status == "NFS4ERR_BAD`, []string{`"NFS4ERR_BADHANDLE"`, `"NFS4ERR_BADTYPE"`}},
+		{"<tab>", `status == "NFS4ERR_BAD`, []string{`"NFS4ERR_BADHANDLE"`, `"NFS4ERR_BADTYPE"`}},
+		{"<ctrl+u>status != o<tab>", `status != "ok"`, nil},
+	} {
+		press(t, m, test.keys)
+		if got := string(m.prompt.text); got != test.text {
+			t.Errorf("%s: the text is %s, want %s", test.keys, got, test.text)
+		}
+		for _, want := range test.offers {
+			if !slices.Contains(m.prompt.offers, want) {
+				t.Errorf("%s offers %q, without %s", test.keys, m.prompt.offers, want)
+			}
+		}
+		for _, offer := range m.prompt.offers {
+			if !strings.HasPrefix(offer, `"`) || !strings.HasSuffix(offer, `"`) && !strings.HasSuffix(offer, "...") {
+				t.Errorf("%s offers %s", test.keys, offer)
+			}
+		}
+		verify(t, m)
 	}
 }
