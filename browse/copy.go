@@ -173,12 +173,11 @@ func (m choice) commandLine() string {
 	file := m.options.Typed
 	switch s := m.top().(type) {
 	case *list:
-		if s.name != rpcs.name {
-			return commandOf("rdmadump "+s.view+" "+file, s)
+		command := "rdmadump "
+		if s.view != "" {
+			command += s.view + " "
 		}
-		if r := m.rpc(); r == nil || s.filter != "" || s.by >= 0 {
-			return commandOf("rdmadump "+file, s)
-		}
+		return commandOf(command+file, s)
 	case *sums:
 		filter := m.list.filter
 		if s.selects != nil && s.selects() != "" {

@@ -126,3 +126,23 @@ func TestTabValues(t *testing.T) {
 		verify(t, m)
 	}
 }
+
+// TestCopiedCommand: the command line that y c copies in a list shows that list, also one without filter and order; with
+// an RPC it shows this RPC.
+func TestCopiedCommand(t *testing.T) {
+	m := modelOf(t, sample, plainLook)
+	for _, test := range []struct{ keys, want string }{
+		{"yc", "rdmadump " + m.options.Typed},
+		{"jyc", "rdmadump " + m.options.Typed},
+		{"&id == 3<enter>yc", "rdmadump " + m.options.Typed + " -Y 'id == 3'"},
+		{"<enter>yc", "rdmadump " + m.options.Typed + " --xid 0x3fa94e54 --conn 0"},
+		{"q&<enter>:sort -latency<enter>yc", "rdmadump " + m.options.Typed + " --sort -latency_ns"},
+		{"2yc", "rdmadump connections " + m.options.Typed},
+		{"3yc", "rdmadump check " + m.options.Typed},
+	} {
+		press(t, m, test.keys)
+		if m.Clipboard != test.want {
+			t.Errorf("%s copies %q, want %q", test.keys, m.Clipboard, test.want)
+		}
+	}
+}
