@@ -282,7 +282,15 @@ func (p *packet) turn(by int) {
 }
 
 func (p *packet) status() []part {
-	return []part{{text: fmt.Sprintf("packet %d, %d of %d of the RPC", p.packets[p.i].Number, p.i+1, len(p.packets))}}
+	return append([]part{{text: fmt.Sprintf("packet %d, %d of %d of the RPC", p.packets[p.i].Number, p.i+1, len(p.packets))}}, p.marks()...)
+}
+
+// marks returns the marks of the packet, which the bytes may hide in the first line of its fields.
+func (p *packet) marks() (parts []part) {
+	for name := range p.packets[p.i].Marks.Names() {
+		parts = append(parts, part{text: "[" + strings.ReplaceAll(name, "_", " ") + "]"})
+	}
+	return parts
 }
 
 // tree draws the fields of the packet.

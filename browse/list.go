@@ -380,17 +380,16 @@ func (l *list) draw(m *Model, width, height int) (lines []string) {
 	p := l.printer(max(width-gutter, 20))
 	l.height = height - 1
 	if l.preview != nil && !m.hidden && height >= leastWithPreview && l.count() > 0 {
-		l.height -= previewLines + 1
+		// A short list leaves more lines.
+		rows := max(previewLines, height-2-int(min(l.count(), int64(height))))
+		l.height -= rows + 1
 		defer func() {
-			for len(lines) < height-previewLines-1 {
+			for len(lines) < height-rows-1 {
 				lines = append(lines, "")
 			}
 			lines = append(lines, m.styled(dim, strings.Repeat("-", width)))
 			if _, record := l.current(); record != nil {
-				preview := l.preview(record, width-gutter)
-				for _, line := range preview[:min(len(preview), previewLines)] {
-					lines = append(lines, "  "+line)
-				}
+				lines = append(lines, m.first(l.preview(record, width-gutter), rows, width)...)
 			}
 		}()
 	}
@@ -412,6 +411,17 @@ const (
 	previewLines     = 4
 	leastWithPreview = 19
 )
+
+// first returns the first lines of a preview. The last one has dots if there are more.
+func (m *Model) first(preview []string, most, width int) (lines []string) {
+	for i, line := range preview[:min(len(preview), most)] {
+		if line = "  " + line; i == most-1 && len(preview) > most {
+			line = clip(line, width-4) + m.styled(dim, " ...")
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
 
 // previewRPC draws what happened to an RPC: the lines above its ladder.
 func (m *Model) previewRPC(r any, width int) (lines []string) {

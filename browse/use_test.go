@@ -146,3 +146,47 @@ func TestCopiedCommand(t *testing.T) {
 		}
 	}
 }
+
+// TestPreview: the lines below a short list have all rows that the list does not need. If they do not have enough, dots say
+// so.
+func TestPreview(t *testing.T) {
+	m := modelOf(t, lossy, plainLook)
+	press(t, m, ":sort -latency<enter>")
+	_, slowest := m.list.current()
+	all := m.previewRPC(slowest, m.width-gutter)
+	if len(all) <= previewLines {
+		t.Fatalf("the text of the slowest RPC has only %d lines", len(all))
+	}
+	lines := m.Lines()
+	if last := lines[m.height-2]; !strings.HasSuffix(last, " ...") {
+		t.Errorf("the last line of a preview that goes on is %q", last)
+	}
+	press(t, m, "&latency > 1s<enter>")
+	lines = m.Lines()
+	if m.list.count() != 1 {
+		t.Fatalf("%d RPCs took longer than a second, want 1", m.list.count())
+	}
+	for i, want := range all {
+		if got := lines[5+i]; got != "  "+want {
+			t.Errorf("line %d of the preview is %q, want %q", i, got, want)
+		}
+	}
+}
+
+// TestPacketMarks: the second line has the marks of a packet.
+func TestPacketMarks(t *testing.T) {
+	m := modelOf(t, lossy, plainLook)
+	press(t, m, ":sort -latency<enter><enter><enter>")
+	seen := 0
+	for p := m.top().(*packet); p.i < len(p.packets)-1; p.turn(1) {
+		for name := range p.packets[p.i].Marks.Names() {
+			seen++
+			if want := "[" + strings.ReplaceAll(name, "_", " ") + "]"; !strings.Contains(secondLine(m), want) {
+				t.Errorf("packet %d: the second line is %q, without %s", p.packets[p.i].Number, secondLine(m), want)
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no packet has a mark")
+	}
+}
