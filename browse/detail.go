@@ -34,6 +34,7 @@ type ladder struct {
 	packets []*record.Packet // nil until they are read
 	decoded map[int][]render.LadderLine
 	err     error
+	opener  *opener
 	placed  bool // the cursor is where it starts
 	opening bool // the packets are shown as soon as they are read
 }
@@ -45,12 +46,40 @@ type closer struct {
 	err     error
 }
 
+// opener is the record of a list whose screen is shown. With n and N, the next record of the list and the one before are.
+type opener struct {
+	list    *list
+	n       int64 // number of the record
+	explain bool  // the rules of findings are shown, not their RPCs
+}
+
+// part says which record of its list this is.
+func (o *opener) part() part {
+	return part{text: fmt.Sprintf("%s %d of %d", o.list.one, o.list.cursor+1, o.list.count())}
+}
+
+// next moves the cursor of the list to the next record, or to the one before, and returns that. It returns nil and says why
+// if there is none.
+func (o *opener) next(m *Model, back bool) any {
+	if !o.list.place(o.n) {
+		m.say("the list does not show this " + o.list.one)
+		return nil
+	}
+	before := o.list.cursor
+	if o.list.move(map[bool]int64{true: -1, false: 1}[back], o.list.count()); o.list.cursor == before {
+		m.say(fmt.Sprintf("there are no more %s in the list", o.list.name))
+		return nil
+	}
+	_, r := o.list.current()
+	return r
+}
+
 // mostPackets is the number of packets of an RPC that are kept to be shown.
 const mostPackets = 2000
 
 // newLadder returns the screen of an RPC.
 func newLadder(m *Model, n int64) *ladder {
-	l := &ladder{n: n}
+	l := &ladder{n: n, opener: &opener{list: m.list, n: n}}
 	l.rpc, l.err = m.reader.Transaction(n)
 	l.keys = []string{"Enter packets", "n N next, previous RPC", "Space mark", "s save"}
 	l.tick = l.take
@@ -175,6 +204,9 @@ func (l *ladder) busy() bool { return l.closer != nil }
 // status says which RPC this is, and what is still being read.
 func (l *ladder) status() []part {
 	parts := []part{{text: l.name}}
+	if l.opener.list.name == findings.name {
+		parts = append(parts, l.opener.part())
+	}
 	if l.closer != nil {
 		parts = append(parts, part{"reading its packets, and decoded arguments and results", withoutEnd})
 	}
@@ -185,7 +217,7 @@ func (l *ladder) status() []part {
 func (l *ladder) act(m *Model, k string) bool {
 	switch k {
 	case "n", "N", "]", "[":
-		m.neighbour(l, k == "N" || k == "[")
+		m.neighbour(l.opener, k == "N" || k == "[")
 	case "enter", "l", "right":
 		l.open(m)
 	case "space":
@@ -197,20 +229,27 @@ func (l *ladder) act(m *Model, k string) bool {
 	return true
 }
 
-// neighbour shows the next RPC of the list, or the previous one.
-func (m *Model) neighbour(l *ladder, back bool) {
-	if !m.list.place(l.n) {
-		m.say("the list does not show this RPC")
-		return
+// neighbour shows the next record of the list from which the screen was opened, or the one before.
+func (m *Model) neighbour(o *opener, back bool) {
+	r := o.next(m, back)
+	replace := func(s screen) {
+		if l, is := m.top().(*ladder); is {
+			l.closer.stop()
+		}
+		m.pop()
+		m.push(s)
 	}
-	before := m.list.cursor
-	m.list.move(map[bool]int64{true: -1, false: 1}[back], m.list.count())
-	if m.list.cursor == before {
-		m.say("there are no more RPCs in the list")
-		return
+	switch r := r.(type) {
+	case *record.Transaction:
+		replace(newLadder(m, o.list.at(o.list.cursor)))
+	case *record.Finding:
+		following := &opener{o.list, o.list.at(o.list.cursor), o.explain}
+		if o.explain {
+			replace(newFinding(m, r, following))
+		} else {
+			m.openFinding(following, r, replace)
+		}
 	}
-	l.closer.stop()
-	m.stack[len(m.stack)-1] = newLadder(m, m.list.at(m.list.cursor))
 }
 
 // open shows the packets of the line with the cursor.
@@ -495,18 +534,19 @@ func timelinesOf(m *Model, c *record.Connection) *job[*timelines] {
 	})
 }
 
-// openFinding shows the RPC of a finding and, if it has none, the finding and its rule.
-func (m *Model) openFinding(r any) {
-	f := r.(*record.Finding)
+// openFinding shows the RPC of a finding and, if it has none, the finding and its rule. Show puts the screen in its place.
+func (m *Model) openFinding(o *opener, f *record.Finding, show func(screen)) {
 	from, to := m.state.From, m.state.To
 	m.later("looking for its RPC", func(ctx context.Context, r *index.Reader) func() {
 		n := rpcOf(ctx, r, f, [2]int64{from, to})
 		return func() {
-			if n >= 0 {
-				m.push(newLadder(m, n))
-			} else {
-				m.push(newFinding(m, f))
+			if n < 0 {
+				show(newFinding(m, f, o))
+				return
 			}
+			l := newLadder(m, n)
+			l.opener, l.keys[1] = o, "n N next, previous finding"
+			show(l)
 		}
 	})
 }
@@ -530,8 +570,17 @@ func rpcOf(ctx context.Context, r *index.Reader, f *record.Finding, span [2]int6
 }
 
 // newFinding returns the screen of a finding: its message, and the explanation of its rule.
-func newFinding(m *Model, f *record.Finding) *pane {
-	return &pane{name: "finding " + f.Rule, drawn: func(width int) []string {
+func newFinding(m *Model, f *record.Finding, o *opener) *pane {
+	p := &pane{name: "finding " + f.Rule, keys: []string{"n N next, previous finding"}}
+	p.on = func(m *Model, k string) bool {
+		forth, back := k == "n" || k == "]", k == "N" || k == "["
+		if p.search != "" || !forth && !back {
+			return false
+		}
+		m.neighbour(o, back)
+		return true
+	}
+	p.drawn = func(width int) []string {
 		var b bytes.Buffer
 		t := render.NewText(&b, m.theme, width)
 		t.Start(m.state.Start.Or(f.Time.Or(0)))
@@ -561,7 +610,8 @@ func newFinding(m *Model, f *record.Finding) *pane {
 			}
 		}
 		return lines
-	}}
+	}
+	return p
 }
 
 // nextProblem moves to the next RPC, or the previous one, that failed or has findings.

@@ -37,8 +37,8 @@ USE
   s, F2              save the marked RPCs, this RPC or the list as
                      FILE.pcapng, FILE.json (JSON lines), FILE.txt (ladders)
   + - 0              in sums by time: zoom in, zoom out
-  n N                in a ladder: next, previous RPC; with packets: next,
-                     previous packet
+  n N                in a ladder: next, previous one of the list that it was
+                     opened from; with packets: next, previous packet
   ^Z                 suspend
 
 ROWS

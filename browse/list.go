@@ -497,12 +497,12 @@ func (l *list) key(m *Model, k string) bool {
 			l.move(1, l.count())
 		}
 	case "x":
-		_, r := l.current()
+		n, r := l.current()
 		f, is := r.(*record.Finding)
 		if !is {
 			return false
 		}
-		m.push(newFinding(m, f))
+		m.push(newFinding(m, f, &opener{l, n, true}))
 	case "U":
 		clear(l.marked)
 	case "<", ">":

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/index"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -108,7 +109,7 @@ func New(o Options) *Model {
 	conns := newList(m, connections)
 	conns.enter = func(_ int64, r any) { m.push(newConnection(m, r)) }
 	found := newList(m, findings)
-	found.enter = func(_ int64, r any) { m.openFinding(r) }
+	found.enter = func(n int64, r any) { m.openFinding(&opener{list: found, n: n}, r.(*record.Finding), m.push) }
 	found.preview = m.previewFinding
 	m.tabs = []screen{m.list, conns, found, newStats(m), newFiles(m), newRates(m)}
 	m.Tick()

@@ -1,9 +1,12 @@
 package browse
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // The captures of the tests in this file.
@@ -188,5 +191,53 @@ func TestPacketMarks(t *testing.T) {
 	}
 	if seen == 0 {
 		t.Error("no packet has a mark")
+	}
+}
+
+// TestNextOfList: n and N in an RPC go to the next one, or the one before, of the list from which it was opened.
+func TestNextOfList(t *testing.T) {
+	m := modelOf(t, storm, plainLook)
+	press(t, m, "3&rule == retransmission-timeout<enter>")
+	found := m.tabs[2].(*list)
+	var want []int64
+	for i := range found.count() {
+		_, r := found.current()
+		want = append(want, rpcOf(t.Context(), m.reader, r.(*record.Finding), [2]int64{0, m.state.To}))
+		found.cursor = i + 1
+	}
+	if len(want) != 3 || slices.Index(want, -1) >= 0 {
+		t.Fatalf("the findings are of the RPCs %v, want three", want)
+	}
+	press(t, m, "g<enter>")
+	for i, keys := range []string{"", "n", "n", "n", "N", "N", "N"} {
+		press(t, m, keys)
+		at := []int{0, 1, 2, 2, 1, 0, 0}[i]
+		l, is := m.top().(*ladder)
+		if !is || l.n != want[at] {
+			t.Fatalf("after %d keys, the screen is %q, want that of RPC %d", i, secondLine(m), want[at])
+		}
+		if say := fmt.Sprintf("finding %d of 3", at+1); !strings.Contains(secondLine(m), say) {
+			t.Errorf("the second line is %q, without %s", secondLine(m), say)
+		}
+	}
+	if line := m.lastLines()[0]; line != "there are no more findings in the list" {
+		t.Errorf("before the first finding, the last line is %q", line)
+	}
+	press(t, m, "nq")
+	if m.top() != screen(found) || found.cursor != 1 {
+		t.Errorf("q shows %q with the cursor in row %d", secondLine(m), found.cursor)
+	}
+	// The findings of connections have no RPC, and their rules are explained.
+	press(t, m, "&<enter>gx")
+	for i := range found.count() {
+		_, r := found.current()
+		if got, rule := m.top().title(), r.(*record.Finding).Rule; found.cursor != i || got != "finding "+rule {
+			t.Fatalf("n shows %q, want finding %s", got, rule)
+		}
+		press(t, m, "n")
+	}
+	press(t, m, "1&latency > 5ms<enter>g<enter>n")
+	if l := m.top().(*ladder); l.n != m.list.numbers[1] {
+		t.Errorf("in a filtered list, n shows the RPC with number %d, want %d", l.n, m.list.numbers[1])
 	}
 }
