@@ -482,20 +482,54 @@ func newConnection(m *Model, r any) *pane {
 		if k != "enter" && k != "l" && k != "right" {
 			return false
 		}
-		m.showRPCs(fmt.Sprintf("connection == %d", c.ID))
+		m.showRPCs(fmt.Sprintf("connection == %d", c.ID), fmt.Sprintf("connection %d", c.ID))
 		return true
 	}
 	return p
 }
 
-// showRPCs lists the RPCs that a filter selects.
-func (m *Model) showRPCs(filter string) {
+// origin is the screen from which the RPCs of its row were listed, and what goBack restores of it.
+type origin struct {
+	name   string
+	tab    int
+	stack  []screen
+	filter string
+	rpc    int64 // number of the RPC with the cursor
+	cursor int64 // of the tab
+}
+
+// showRPCs lists the RPCs that a filter selects. q, h and Esc then go back to the screen that is shown now, and to its
+// filter; name is what the key line calls it.
+func (m *Model) showRPCs(filter, name string) {
+	from := origin{name: name, tab: m.tab, stack: m.stack, filter: m.list.filter, rpc: -1}
+	if n, r := m.list.current(); r != nil {
+		from.rpc = n
+	}
+	if s, is := m.tabs[m.tab].(*sums); is {
+		from.cursor = s.cursor
+	}
 	if err := m.list.setFilter(filter); err != nil {
 		m.fail(err)
 		return
 	}
 	m.restartSums()
-	m.tab, m.stack = 0, nil
+	m.tab, m.stack, m.origin = 0, nil, append(m.origin, from)
+}
+
+// goBack returns to the screen from which the list of RPCs was opened.
+func (m *Model) goBack() {
+	from := m.origin[len(m.origin)-1]
+	m.origin = m.origin[:len(m.origin)-1]
+	if err := m.list.setFilter(from.filter); err != nil {
+		m.fail(err)
+		return
+	}
+	m.list.wanted = from.rpc
+	m.restartSums()
+	m.tab, m.stack = from.tab, from.stack
+	if s, is := m.tabs[m.tab].(*sums); is {
+		s.wanted = from.cursor
+	}
 }
 
 // timelines are the credits and handles of a connection over time.

@@ -28,7 +28,7 @@ type filesRead struct {
 func newFiles(m *Model) *sums {
 	var table filesRead
 	var running *job[filesRead]
-	s := &sums{m: m, of: -1}
+	s := &sums{m: m, of: -1, wanted: -1}
 	s.name, s.keys, s.fixed = "files", []string{"Enter its RPCs", "& filter"}, 1
 	s.command = func(file string) string { return "files " + file }
 	s.work = func(s *sums) {
@@ -90,7 +90,7 @@ func newFiles(m *Model) *sums {
 			if filter := table.own.filter(table.rows[i]); filter == "" {
 				m.say("no filter selects these RPCs")
 			} else {
-				m.showRPCs(both(m.list.filter, filter))
+				m.showRPCs(both(m.list.filter, filter), "files")
 			}
 		}
 		return true

@@ -8,7 +8,8 @@ const helpText = `MOVE
   ^D ^U, ^F ^B, PgUp PgDn   half a page, a page
   g G, Home End      first, last line
   Enter, l           open: an RPC as a ladder, then its packets; a connection
-  q, h, Esc          back; q in a list quits
+  q, h, Esc          back; q in a list quits, unless the list was opened from
+                     another one: the last line says so
   1 2 3 4 5 6, Tab   RPCs, connections, findings, sums by operation, files,
                      sums by time
   Q, ^C, ZZ          quit

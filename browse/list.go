@@ -31,6 +31,8 @@ type list struct {
 	final   bool  // the filter was applied to all records
 	err     error
 
+	wanted int64 // number of the record that the cursor goes to when the filter has selected it; -1 for none
+
 	by         int // index in orders, or -1 for the order of the capture
 	descending bool
 	sorting    *job[ordering]
@@ -53,7 +55,7 @@ type lookup struct {
 }
 
 func newList(m *Model, s *source) *list {
-	return &list{source: s, m: m, by: -1, marked: map[int64]bool{}}
+	return &list{source: s, m: m, by: -1, wanted: -1, marked: map[int64]bool{}}
 }
 
 // shown are the records of a list in their order. It does not change when the list does.
@@ -112,6 +114,9 @@ func (l *list) update(m *Model) {
 		l.takeOrder()
 	case gone > 0: // The cursor stays on its record.
 		l.cursor, l.top = max(l.cursor-gone, 0), max(l.top-gone, 0)
+	}
+	if l.wanted >= 0 && (l.place(l.wanted) || !l.busy()) {
+		l.wanted = -1
 	}
 	if m.follow && l.sorting == nil {
 		l.cursor = max(l.count()-1, 0)
@@ -249,6 +254,7 @@ func (l *list) setFilter(expression string) error {
 		return err
 	}
 	n, record := l.current()
+	l.wanted = -1
 	l.found.stop()
 	l.sorting.stop()
 	l.filter, l.found, l.sorting, l.numbers, l.ordered, l.seen, l.dropped, l.final, l.err = expression, nil, nil, nil, 0, 0, 0, false, nil
@@ -480,7 +486,7 @@ func (l *list) footer() (keys []string) {
 
 func (l *list) key(m *Model, k string) bool {
 	if l.scroll.key(k, l.count(), l.height) {
-		m.follow = false
+		m.follow, l.wanted = false, -1
 		return true
 	}
 	switch k {

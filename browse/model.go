@@ -71,6 +71,7 @@ type Model struct {
 	tabs   []screen
 	tab    int
 	stack  []screen // screens above the tab
+	origin []origin // where the lists of RPCs were opened from, the latest last
 	list   *list    // of RPCs
 	rates  *rates
 	prompt *prompt
@@ -276,13 +277,18 @@ func (m *Model) common(k string) {
 		switch {
 		case len(m.stack) > 0:
 			m.pop()
+		case len(m.origin) > 0:
+			m.goBack()
 		case k == "q":
 			m.quit = true
 		}
 	case "esc":
-		if len(m.stack) > 0 {
+		switch {
+		case len(m.stack) > 0:
 			m.pop()
-		} else {
+		case len(m.origin) > 0:
+			m.goBack()
+		default:
 			m.say("q quits")
 		}
 	case "Q":
@@ -497,7 +503,11 @@ func (m *Model) wrapped(style, text string) (lines []string) {
 func (m *Model) footer() string {
 	text := "? keys"
 	keys := m.top().footer()
-	if len(m.stack) == 0 {
+	switch n := len(m.origin); {
+	case len(m.stack) > 0:
+	case n > 0:
+		keys = append(keys, "q back to "+m.origin[n-1].name)
+	default:
 		keys = append(keys, "q quit")
 	}
 	last := keys[len(keys)-1]

@@ -266,12 +266,20 @@ func (m *Model) promptFilter() {
 		err := l.setFilter(strings.TrimSpace(text))
 		if err == nil && l == m.list {
 			m.restartSums()
+			m.stay()
 		}
 		return err
 	})
 	p.check = l.check
 	p.complete = func(word, before string) []string { return complete(l.fields, word, before) }
 	m.prompt = p
+}
+
+// stay forgets where the list of RPCs was opened from, because the user removed its filter.
+func (m *Model) stay() {
+	if m.list.filter == "" {
+		m.origin = nil
+	}
 }
 
 // mostOffers is the number of completions that are offered.
@@ -348,6 +356,7 @@ func (m *Model) command(text string) error {
 			return err
 		}
 		m.restartSums()
+		m.stay()
 	case "sort":
 		return m.sortBy(rest)
 	case "save", "w":

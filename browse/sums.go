@@ -30,6 +30,7 @@ type sums struct {
 	read    *atomic.Int64 // number of RPCs that were summed up or left out
 	of      int64         // number of RPCs that were there when the work started; -1 before
 	begun   time.Time
+	wanted  int64 // row in which the cursor is to be when the work ends; -1 for the one where it is
 }
 
 // again is the time after which sums are made anew while the capture is still being read.
@@ -40,6 +41,9 @@ func (s *sums) update(m *Model) {
 		s.running = nil
 		s.take(s)
 		s.redraw()
+		if s.wanted >= 0 {
+			s.cursor, s.wanted = s.wanted, -1
+		}
 	}
 	if s.running == nil && s.of != m.state.To && (s.of < 0 || m.state.Done || time.Since(s.begun) > again) {
 		s.of, s.begun, s.read = m.state.To, time.Now(), new(atomic.Int64)
@@ -72,7 +76,7 @@ func (m *Model) restartSums() {
 			if s.running != nil {
 				s.stop()
 			}
-			s.running, s.of, s.cursor = nil, -1, 0
+			s.running, s.of, s.cursor, s.wanted = nil, -1, 0, -1
 		}
 	}
 }
@@ -124,7 +128,7 @@ func (s selection) each(ctx context.Context, visit func(r *record.Transaction) e
 func newStats(m *Model) *sums {
 	var rows []*analyze.Stats
 	var running *job[[]*analyze.Stats]
-	s := &sums{m: m, of: -1}
+	s := &sums{m: m, of: -1, wanted: -1}
 	s.name, s.keys, s.fixed = "sums by operation", []string{"Enter its RPCs", "& filter"}, 1
 	s.command = func(file string) string { return "stats " + file }
 	s.work = func(s *sums) {
@@ -158,7 +162,7 @@ func newStats(m *Model) *sums {
 			if filter := filterOf(rows[i].Name); filter == "" {
 				m.say("no filter selects these RPCs")
 			} else {
-				m.showRPCs(both(m.list.filter, filter))
+				m.showRPCs(both(m.list.filter, filter), "stats")
 			}
 		}
 		return true
@@ -262,7 +266,7 @@ func newRates(m *Model) *sums {
 		err   error
 	}
 	var running *job[result]
-	s := &sums{m: m, of: -1}
+	s := &sums{m: m, of: -1, wanted: -1}
 	s.name, s.keys, s.fixed = "sums by time", []string{"Enter its RPCs", "+ - zoom", "& filter"}, 1
 	s.command = func(file string) string { return fmt.Sprintf("stats %s --every %v", file, z.shown) }
 	s.selects = func() string {
@@ -338,7 +342,7 @@ func newRates(m *Model) *sums {
 			s.of = -1
 		case "enter", "l", "right":
 			if inside {
-				m.showRPCs(both(m.list.filter, z.filter(i)))
+				m.showRPCs(both(m.list.filter, z.filter(i)), "rates")
 			}
 		default:
 			return false

@@ -241,3 +241,49 @@ func TestNextOfList(t *testing.T) {
 		t.Errorf("in a filtered list, n shows the RPC with number %d, want %d", l.n, m.list.numbers[1])
 	}
 }
+
+// TestWayBack: q, h and Esc in the list that Enter opened return to the list before, with its filter and its cursor, and the
+// last line says so.
+func TestWayBack(t *testing.T) {
+	for _, key := range []string{"q", "h", "<esc>"} {
+		for _, test := range []struct{ open, name string }{
+			{"4 jj", "stats"}, {"5 jjj", "files"}, {"6 Gk", "rates"}, {"2 <enter>", "connection 0"},
+		} {
+			m := modelOf(t, storm, plainLook)
+			press(t, m, "&latency < 1s<enter>jjj")
+			for _, keys := range strings.Fields(test.open) {
+				press(t, m, keys)
+				m.Lines() // Rows exist when they are drawn.
+			}
+			before := m.Screen()
+			press(t, m, "<enter>")
+			if m.top() != screen(m.list) || !strings.HasPrefix(m.list.filter, "(latency < 1s) and ") && test.name != "connection 0" {
+				t.Fatalf("%s: Enter shows %q", test.open, secondLine(m))
+			}
+			for _, keys := range []string{"", "5", "61", "<enter>q", "3"} { // The filter holds in all lists, and so does the way back.
+				press(t, m, keys)
+				if line := m.lastLines()[0]; !strings.Contains(line, "q back to "+test.name) {
+					t.Errorf("%s, Enter, %s: the last line is %q", test.open, keys, line)
+				}
+			}
+			press(t, m, key)
+			if got := m.Screen(); got != before {
+				t.Errorf("%s, Enter, %s shows\n%s\nwant\n%s", test.open, key, got, before)
+			}
+			press(t, m, "1")
+			if n, _ := m.list.current(); m.list.filter != "latency < 1s" || n != m.list.numbers[3] {
+				t.Errorf("after %s, the filter is %q and the RPC is %d", key, m.list.filter, n)
+			}
+			if press(t, m, "q"); !m.Quit() {
+				t.Errorf("q does not quit after the list was left with %s", key)
+			}
+		}
+	}
+	m := modelOf(t, storm, plainLook)
+	if press(t, m, "5j<enter>4<enter>qq"); m.Quit() || m.tab != 4 || m.list.filter != "" {
+		t.Errorf("two steps back show tab %d with the filter %q", m.tab+1, m.list.filter)
+	}
+	if press(t, m, "<enter>&<enter>q"); !m.Quit() {
+		t.Error("q does not quit after the user removed the filter")
+	}
+}
