@@ -183,7 +183,7 @@ func (m choice) commandLine() string {
 		if s.selects != nil && s.selects() != "" {
 			filter = both(filter, s.selects())
 		}
-		return filtering("rdmadump "+s.command(file), filter)
+		return sorted(filtering("rdmadump "+s.command(file), filter), &s.sorter, s.kind)
 	case *packet:
 		p := s.packets[s.i]
 		return fmt.Sprintf("rdmadump packets -V -x %s -Y 'number == %d'", file, p.Number)
@@ -202,15 +202,19 @@ func (m choice) commandLine() string {
 
 // commandOf adds the filter and the order of a list to a command line.
 func commandOf(command string, l *list) string {
-	command = filtering(command, l.filter)
-	if l.by >= 0 {
-		sign := ""
-		if l.descending {
-			sign = "-"
-		}
-		command += " --sort " + sign + l.orders[l.by].path
+	return sorted(filtering(command, l.filter), &l.sorter, l.source)
+}
+
+// sorted adds an order to a command line.
+func sorted(command string, o *sorter, src *source) string {
+	if o.by < 0 {
+		return command
 	}
-	return command
+	sign := ""
+	if o.descending {
+		sign = "-"
+	}
+	return command + " --sort " + sign + src.orders[o.by].path
 }
 
 // filtering adds a filter to a command line.

@@ -496,12 +496,14 @@ type origin struct {
 	filter string
 	rpc    int64 // number of the RPC with the cursor
 	cursor int64 // of the tab
+	axis   axis  // of the sums by time
+	outer  []axis
 }
 
 // showRPCs lists the RPCs that a filter selects. q, h and Esc then go back to the screen that is shown now, and to its
 // filter; name is what the key line calls it.
 func (m *Model) showRPCs(filter, name string) {
-	from := origin{name: name, tab: m.tab, stack: m.stack, filter: m.list.filter, rpc: -1}
+	from := origin{name: name, tab: m.tab, stack: m.stack, filter: m.list.filter, rpc: -1, axis: m.rates.axis, outer: m.rates.outer}
 	if n, r := m.list.current(); r != nil {
 		from.rpc = n
 	}
@@ -524,7 +526,7 @@ func (m *Model) goBack() {
 		m.fail(err)
 		return
 	}
-	m.list.wanted = from.rpc
+	m.list.wanted, m.rates.axis, m.rates.outer = from.rpc, from.axis, from.outer
 	m.restartSums()
 	m.tab, m.stack = from.tab, from.stack
 	if s, is := m.tabs[m.tab].(*sums); is {

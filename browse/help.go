@@ -37,7 +37,7 @@ USE
   Y                  quit and print what was copied
   s, F2              save the marked RPCs, this RPC or the list as
                      FILE.pcapng, FILE.json (JSON lines), FILE.txt (ladders)
-  + - 0              in sums by time: zoom in, zoom out
+  + - 0              in sums by time: zoom in, zoom out, show all
   n N                in a ladder: next, previous one of the list that it was
                      opened from; with packets: next, previous packet
   ^Z                 suspend

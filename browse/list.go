@@ -33,10 +33,8 @@ type list struct {
 
 	wanted int64 // number of the record that the cursor goes to when the filter has selected it; -1 for none
 
-	by         int // index in orders, or -1 for the order of the capture
-	descending bool
-	sorting    *job[ordering]
-	ordered    int64 // number of records when numbers was sorted
+	sorter
+	ordered int64 // number of records when numbers was sorted
 
 	print  *printer
 	fits   int           // width of print
@@ -55,7 +53,7 @@ type lookup struct {
 }
 
 func newList(m *Model, s *source) *list {
-	return &list{source: s, m: m, by: -1, wanted: -1, marked: map[int64]bool{}}
+	return &list{source: s, m: m, sorter: sorter{by: -1}, wanted: -1, marked: map[int64]bool{}}
 }
 
 // shown are the records of a list in their order. It does not change when the list does.
@@ -282,21 +280,7 @@ func (l *list) status() (parts []part) {
 	} else {
 		parts = append(parts, part{text: fmt.Sprintf("%d %s", n, l.name)})
 	}
-	if l.by >= 0 {
-		way := "smallest first"
-		if l.descending {
-			way = "largest first"
-		}
-		text := fmt.Sprintf("sorted by %s, %s", l.orders[l.by].heading, way)
-		if l.sorting != nil {
-			text += " (sorting"
-			if done, _ := l.sorting.get(); done.of > 0 {
-				text += fmt.Sprintf(", %d%%", int64(done.read)*100/int64(done.of))
-			}
-			text += ")"
-		}
-		parts = append(parts, part{text: text})
-	}
+	parts = append(parts, l.sorter.status(l.source)...)
 	if n := len(l.marked); n > 0 {
 		parts = append(parts, part{text: fmt.Sprintf("%d marked", n)})
 	}
@@ -511,20 +495,9 @@ func (l *list) key(m *Model, k string) bool {
 		m.push(newFinding(m, f, &opener{l, n, true}))
 	case "U":
 		clear(l.marked)
-	case "<", ">":
-		by := l.by + map[string]int{"<": -1, ">": 1}[k]
-		if by < -1 {
-			by = len(l.orders) - 1
-		}
-		if by == len(l.orders) {
-			by = -1
-		}
-		l.setOrder(by, by >= 0 && l.orders[by].descending)
-	case "z":
-		if l.by >= 0 {
-			l.setOrder(l.by, !l.descending)
-		} else {
-			m.say("> sorts by a column, then z reverses the order")
+	case "<", ">", "z":
+		if !l.sorter.key(l.source, k, l.printer(max(m.width-gutter, 20)).heading, l.setOrder) {
+			m.say(sortsFirst)
 		}
 	case "n", "N":
 		if l.search == "" {

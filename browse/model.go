@@ -329,7 +329,7 @@ func (m *Model) common(k string) {
 			s.find(m, "", k == "N")
 		}
 	case "<", ">", "z":
-		m.say("the lists of RPCs, connections and findings can be sorted")
+		m.say("lists can be sorted, other screens cannot")
 	default:
 		if len(k) == 1 {
 			m.say("? lists the keys")

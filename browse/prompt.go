@@ -388,30 +388,20 @@ func (m *Model) goTo(id int64) {
 	})
 }
 
-// sortBy sorts the RPCs by any field.
+// sortBy sorts the list that is shown by any field; on other screens, the list of RPCs.
 func (m *Model) sortBy(name string) error {
-	l := m.searched()
-	if l == nil {
-		l = m.list
+	kind, set := &m.list.source, m.list.setOrder
+	switch s := m.top().(type) {
+	case *list:
+		kind, set = &s.source, s.setOrder
+	case *sums:
+		kind, set = &s.kind, s.setOrder
 	}
-	if name == "" {
-		l.setOrder(-1, false)
-		return nil
-	}
-	name, descending := strings.CutPrefix(name, "-")
-	path, err := query.Resolve(name, l.fields)
+	src, by, descending, err := (*kind).orderOf(name)
 	if err != nil {
 		return err
 	}
-	if !query.Sortable(l.fields.Field(path)) {
-		return fmt.Errorf("%s is an object and cannot be sorted", path)
-	}
-	by := slices.IndexFunc(l.orders, func(o order) bool { return o.path == path })
-	if by < 0 {
-		copied := *l.source
-		copied.orders = append(slices.Clone(l.orders), order{heading: path, path: path})
-		l.source, by = &copied, len(l.orders)
-	}
-	l.setOrder(by, descending)
+	*kind = src
+	set(by, descending)
 	return nil
 }

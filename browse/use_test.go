@@ -5,8 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/query"
 )
 
 // The captures of the tests in this file.
@@ -285,5 +288,129 @@ func TestWayBack(t *testing.T) {
 	}
 	if press(t, m, "<enter>&<enter>q"); !m.Quit() {
 		t.Error("q does not quit after the user removed the filter")
+	}
+}
+
+// TestSumsSorted: files, sums by operation and sums by time are sorted by their columns as by --sort, and Enter opens the
+// RPCs of the row that is shown.
+func TestSumsSorted(t *testing.T) {
+	for _, test := range []struct {
+		tab, command string
+		kind         *source
+	}{
+		{"5", "files ", fileSums}, {"4", "stats ", operationSums}, {"6", "stats ", intervalSums},
+	} {
+		m := modelOf(t, lossy, plainLook)
+		m.Resize(400, 100)
+		press(t, m, test.tab)
+		s := m.top().(*sums)
+		m.Lines()
+		press(t, m, "z")
+		if got := m.lastLines()[0]; got != sortsFirst {
+			t.Errorf("%s: z without an order says %q", test.command, got)
+		}
+		seen := map[string]bool{}
+		for {
+			press(t, m, ">")
+			if s.by < 0 {
+				break
+			}
+			by := s.kind.orders[s.by]
+			seen[by.heading] = true
+			for range 2 {
+				sign, way := "", "smallest first"
+				if s.descending {
+					sign, way = "-", "largest first"
+				}
+				if line, want := secondLine(m), "sorted by "+by.heading+", "+way; !strings.Contains(line, want) {
+					t.Errorf("%s: the second line is %q, without %q", test.command, line, want)
+				}
+				for i := range int64(s.arranged.count() - 1) {
+					a, b := query.SortKey(s.kind.fields, s.rows[s.at(i)], by.path), query.SortKey(s.kind.fields, s.rows[s.at(i+1)], by.path)
+					if c := query.Order(a, b); a != nil && b != nil && (c > 0 && !s.descending || c < 0 && s.descending) || a == nil && b != nil {
+						t.Errorf("%s: sorted by %s%s, row %d is %v and the next %v", test.command, sign, by.path, i, a, b)
+					}
+				}
+				press(t, m, "yc")
+				if !strings.HasPrefix(m.Clipboard, "rdmadump "+test.command+m.options.Typed) || !strings.HasSuffix(m.Clipboard, " --sort "+sign+by.path) {
+					t.Errorf("%s: y c copies %q", test.command, m.Clipboard)
+				}
+				press(t, m, "z")
+			}
+		}
+		heading := strip(m.Lines()[2])
+		for _, by := range test.kind.orders {
+			if seen[by.heading] != isColumn(heading, by.heading) {
+				t.Errorf("%s: > sorts by %s: %v; the heading is %q", test.command, by.heading, seen[by.heading], heading)
+			}
+		}
+		if len(seen) < 4 {
+			t.Errorf("%s: > sorts only by %v", test.command, seen)
+		}
+	}
+	m := modelOf(t, lossy, plainLook)
+	press(t, m, "5:sort -read<enter>")
+	row := m.Lines()[3]
+	if press(t, m, "j<enter>"); m.list.count() == 0 || !strings.Contains(row, "/export/big") {
+		t.Errorf("the file with the most bytes read is %q", row)
+	}
+	press(t, m, "q<")
+	most := 0
+	press(t, m, "6:sort -rpcs<enter>")
+	for _, r := range m.rates.rows {
+		most = max(most, r.RPCs)
+	}
+	m.Lines()
+	if press(t, m, "<enter>"); m.list.count() != int64(most) {
+		t.Errorf("the interval with the most RPCs has %d, want %d", m.list.count(), most)
+	}
+}
+
+// TestShownColumns: > and < sort only by columns that the screen has.
+func TestShownColumns(t *testing.T) {
+	m := modelOf(t, lossy, plainLook)
+	for _, width := range []int{60, 80, 120, 250} {
+		m.Resize(width, 24)
+		for _, k := range []string{">", "<"} {
+			n := 0
+			for press(t, m, k); m.list.by >= 0; press(t, m, k) {
+				n++
+				if by := m.list.orders[m.list.by].heading; !isColumn(m.Lines()[2], by) {
+					t.Errorf("with %d columns, %s sorts by %s, which is not in %q", width, k, by, m.Lines()[2])
+				}
+			}
+			if n < 4 {
+				t.Errorf("with %d columns, %s sorts by %d columns", width, k, n)
+			}
+		}
+	}
+}
+
+// TestZoomStays: the time of the line with the cursor stays there when intervals become shorter and longer.
+func TestZoomStays(t *testing.T) {
+	m := modelOf(t, nconnect, plainLook)
+	press(t, m, "6")
+	m.Lines()
+	z, s := m.rates, m.top().(*sums)
+	peak := slices.MaxFunc(z.rows, func(a, b *analyze.Rate) int { return a.RPCs - b.RPCs })
+	s.cursor = int64(slices.Index(z.rows, peak))
+	press(t, m, "-")
+	if z.rows[s.at(s.cursor)] != peak || m.lastLines()[0] != "this is all of the capture" {
+		t.Errorf("- at all of the capture moves the cursor to line %d and says %q", s.cursor, m.lastLines()[0])
+	}
+	var lengths []time.Duration
+	for _, k := range []string{"+", "+", "+", "-", "-", "-", "+", "+", "0", ":sort -rpcs<enter>", "+", "-"} {
+		press(t, m, k)
+		m.Lines()
+		if strings.HasPrefix(k, ":") && s.at(s.cursor) != slices.Index(z.rows, slices.MaxFunc(z.rows, func(a, b *analyze.Rate) int { return a.RPCs - b.RPCs })) {
+			t.Errorf("after %s, the cursor is in line %d", k, s.cursor)
+		}
+		lengths = append(lengths, z.shown)
+		if row := z.rows[s.at(s.cursor)]; row.Start > peak.Start || row.End <= peak.Start {
+			t.Errorf("after %s, the line with the cursor is from %v to %v, and does not have %v", k, row.Start, row.End, peak.Start)
+		}
+	}
+	if lengths[0] <= lengths[1] || lengths[1] <= lengths[2] || lengths[3] != lengths[1] || lengths[4] != lengths[0] || lengths[5] != lengths[8] {
+		t.Errorf("the lengths of the intervals were %v", lengths)
 	}
 }
