@@ -2,6 +2,7 @@ package browse
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -705,31 +706,89 @@ func (m *Model) compare() {
 		}
 		both[i] = r
 	}
-	m.push(&pane{name: fmt.Sprintf("RPC %d and RPC %d", both[0].ID, both[1].ID), drawn: func(width int) (text []string) {
-		half := (width - 3) / 2
-		draw := func(r *record.Transaction, width int) (lines []string) {
-			for _, line := range render.LadderLines(m.theme, width, r) {
-				lines = append(lines, line.Text)
-			}
-			return lines
-		}
-		if half < leastLadder {
-			return append(append(draw(both[0], width), ""), draw(both[1], width)...)
-		}
-		left, right := draw(both[0], half), draw(both[1], half)
-		for i := range max(len(left), len(right)) {
-			a, b := "", ""
-			if i < len(left) {
-				a = left[i]
-			}
-			if i < len(right) {
-				b = right[i]
-			}
-			text = append(text, pad(a, half)+" | "+clip(b, half))
-		}
-		return text
+	m.push(&pane{name: fmt.Sprintf("RPC %d and RPC %d", both[0].ID, both[1].ID), drawn: func(width int) []string {
+		return append(append(render.Wrap(latencies(both[0], both[1]), width), ""), m.sideBySide(both, width)...)
 	}})
 }
 
+// sideBySide draws two ladders, one below the other if they do not fit.
+func (m *Model) sideBySide(both [2]*record.Transaction, width int) (text []string) {
+	draw := func(r *record.Transaction, width int) (lines []string, widest int) {
+		drawn := render.LadderLines(m.theme, width, r)
+		legend := len(drawn)
+		for legend > 0 && drawn[legend-1].First == 0 {
+			legend--
+		}
+		for i, line := range drawn {
+			if line.First > 0 {
+				widest = max(widest, wide(line.Text))
+			}
+			if i >= legend && wide(line.Text) > width {
+				lines = append(lines, render.Wrap(strip(line.Text), width)...)
+			} else {
+				lines = append(lines, line.Text)
+			}
+		}
+		return lines, widest
+	}
+	half := (width - 3) / 2
+	left, widest := draw(both[0], half)
+	right, other := draw(both[1], half)
+	if half < leastLadder || max(widest, other) > half {
+		upper, _ := draw(both[0], width)
+		lower, _ := draw(both[1], width)
+		return append(append(upper, ""), lower...)
+	}
+	for i := range max(len(left), len(right)) {
+		a, b := "", ""
+		if i < len(left) {
+			a = left[i]
+		}
+		if i < len(right) {
+			b = right[i]
+		}
+		text = append(text, pad(a, half)+" | "+clip(b, half))
+	}
+	return text
+}
+
 // leastLadder is the width below which two ladders are not drawn side by side.
-const leastLadder = 66
+const leastLadder = 57
+
+// latencies says how much longer the second of two RPCs took, and in which parts of its latency.
+func latencies(a, b *record.Transaction) string {
+	for _, r := range []*record.Transaction{a, b} {
+		if !r.LatencyNS.Known() {
+			return fmt.Sprintf("RPC %d has no latency that could be compared.", r.ID)
+		}
+	}
+	d := b.LatencyNS.Or(0) - a.LatencyNS.Or(0)
+	text := fmt.Sprintf("RPC %d took as long as RPC %d", b.ID, a.ID)
+	switch {
+	case d > 0:
+		text = fmt.Sprintf("RPC %d took %s longer than RPC %d", b.ID, render.Duration(d), a.ID)
+	case d < 0:
+		text = fmt.Sprintf("RPC %d took %s less than RPC %d", b.ID, render.Duration(-d), a.ID)
+	}
+	var parts []render.Phase
+	before := render.Phases(a)
+	for i, p := range render.Phases(b) {
+		if p.NS -= before[i].NS; p.NS != 0 {
+			parts = append(parts, p)
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b render.Phase) int { return cmp.Compare(max(b.NS, -b.NS), max(a.NS, -a.NS)) })
+	for i, p := range parts {
+		text += map[bool]string{true: ": ", false: ", "}[i == 0] + p.Name + " "
+		if p.NS > 0 {
+			text += "+"
+		}
+		text += render.Duration(p.NS)
+	}
+	for _, r := range []*record.Transaction{a, b} {
+		if r.LatencyMinNS.Known() {
+			text += fmt.Sprintf("; the latency of RPC %d is uncertain, and its largest value is compared", r.ID)
+		}
+	}
+	return text + "."
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // The captures of the tests in this file.
@@ -412,5 +413,57 @@ func TestZoomStays(t *testing.T) {
 	}
 	if lengths[0] <= lengths[1] || lengths[1] <= lengths[2] || lengths[3] != lengths[1] || lengths[4] != lengths[0] || lengths[5] != lengths[8] {
 		t.Errorf("the lengths of the intervals were %v", lengths)
+	}
+}
+
+// TestComparison: two marked RPCs are side by side from 120 columns on, each complete, and the first line has the difference
+// of their latencies and of the parts of them.
+func TestComparison(t *testing.T) {
+	for _, test := range []struct {
+		path, keys, first string
+		least             int // columns with which they are side by side
+	}{
+		{sample, "&write > 0<enter> j d", "RPC 16 took 18.23ms less than RPC 2: until first Write", 119},
+		{lossy, "&operation == WRITE<enter>:sort -latency<enter> j d", "RPC 25 took 820.88ms longer than RPC 14: ", 130},
+	} {
+		m := modelOf(t, test.path, plainLook)
+		press(t, m, test.keys)
+		for _, width := range []int{60, 80, 119, 120, 130, 140, 180} {
+			m.Resize(width, 60)
+			lines, most := m.Lines(), 0
+			if want := "> " + test.first; !strings.HasPrefix(lines[2], want) {
+				t.Errorf("with %d columns, the first line is %q, want %q", width, lines[2], want)
+			}
+			for _, line := range lines {
+				most = max(most, strings.Count(line, "XID 0x"))
+			}
+			if (most == 2) != (width >= test.least) {
+				t.Errorf("with %d columns, the ladders are:\n%s", width, m.Screen())
+			}
+			verify(t, m)
+		}
+	}
+	m := modelOf(t, lossy, plainLook)
+	press(t, m, "&operation == WRITE<enter>:sort -latency<enter>")
+	sum := func(r *record.Transaction) (ns int64) {
+		for _, p := range render.Phases(r) {
+			ns += p.NS
+		}
+		return ns
+	}
+	var two []*record.Transaction
+	for i := range 2 {
+		r, err := m.reader.Transaction(m.list.at(int64(i)))
+		if err != nil || sum(r) != r.LatencyNS.Or(0) {
+			t.Fatalf("the phases of an RPC are %d ns in sum, and its latency is %d: %v", sum(r), r.LatencyNS.Or(0), err)
+		}
+		two = append(two, r)
+	}
+	same := latencies(two[0], two[0])
+	if want := fmt.Sprintf("RPC %d took as long as RPC %[1]d.", two[0].ID); same != want {
+		t.Errorf("an RPC and itself: %q, want %q", same, want)
+	}
+	if forth, back := latencies(two[0], two[1]), latencies(two[1], two[0]); !strings.Contains(forth, " less than ") || !strings.Contains(back, " longer than ") {
+		t.Errorf("the differences are %q and %q", forth, back)
 	}
 }
