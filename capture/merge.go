@@ -158,10 +158,15 @@ func (m *Merged) load(ctx context.Context, i int, later bool) {
 // Part selects frames of a file, such as those of one interface.
 type Part struct {
 	Path string
-	Name string // name of the file for messages
+	Name string   // name of the file for messages
+	Held *os.File // the file, if it is open already; it is not opened by its path then
 	// Take may change the time of a frame. It returns false for a frame that does not belong to the part.
 	Take func(*Frame) bool
 }
+
+// CountAcross makes the numbers of frames count across all parts, as they do across the files of [OpenAll]. It must be called
+// before the first frame is read.
+func (m *Merged) CountAcross() { m.numbered = false }
 
 // OpenParts merges parts of files, ordered by the times that [Part.Take] sets. Frames keep the numbers
 // that they have in their files, and Input is the index of the part. All parts are opened, or none is.
@@ -201,7 +206,13 @@ func (m *Merged) open(in *input) error {
 	if in.file != nil {
 		return nil
 	}
-	f, err := openAs(in.path, in.name)
+	var f *File
+	var err error
+	if in.part != nil && in.part.Held != nil {
+		f, err = OpenHeld(in.name, in.part.Held)
+	} else {
+		f, err = openAs(in.path, in.name)
+	}
 	if err != nil {
 		return err
 	}
@@ -269,7 +280,7 @@ func (m *Merged) sink() {
 // ReadBatch returns the earliest frames without copying them. At the end it returns io.EOF, or the
 // errors of damaged files; the other files have been read to their ends by then. See [Source].
 func (m *Merged) ReadBatch(ctx context.Context, b *Batch) error {
-	if len(m.inputs) == 1 && len(m.inputs[0].batch.Frames) == 0 && m.inputs[0].file != nil && !m.numbered {
+	if len(m.inputs) == 1 && len(m.inputs[0].batch.Frames) == 0 && m.inputs[0].file != nil && m.inputs[0].part == nil {
 		return m.inputs[0].file.ReadBatch(ctx, b)
 	}
 	if b.begin(); ctx.Err() != nil {

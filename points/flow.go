@@ -200,7 +200,7 @@ func (f *flow) acknowledge(m *matcher, upTo uint32, now int64) {
 			}
 			if t.sending == notYet && !f.arrived.has(a.psn) && !t.unseen {
 				t.unseen = true
-				if to := t.path.points[t.hop+1]; m.covered(to, t.time, t.path.longest) {
+				if to := t.path.points[t.hop+1]; t.refused == 0 && m.covered(to, t.time, t.path.longest) {
 					m.missing[to]++
 				}
 			}

@@ -86,8 +86,10 @@ type sight struct {
 	id      uint16 // IP identification; 0 if there is none
 	carries link.Carries
 	icrc    rocev2.ICRCResult
-	sum     uint32 // ICRC that the packet should have
-	summed  bool   // sum is known
+	sum     uint32            // ICRC that the packet should have
+	summed  bool              // sum is known
+	ip      rocev2.ICRCResult // of verifying the checksum of the IPv4 header
+	check   uint16            // UDP checksum of a RoCEv2 packet; 0 if there is none
 	opcode  rocev2.Opcode
 	psn     uint32
 	qpn     uint32          // destination queue pair
@@ -119,6 +121,8 @@ func (e *eye) look(f *capture.Frame, s *sight, verify bool) {
 		s.dir = e.dirs.of(ends{d.Src, d.Dst, d.SrcLID, d.DstLID})
 		e.roce(s)
 		if verify {
+			s.ip = checked(d.IPv4Checksum())
+			s.check = d.StatedUDPChecksum()
 			s.sum, s.summed = d.ComputeICRC()
 			switch {
 			case !s.summed || !e.packet.HasICRC:
@@ -162,6 +166,9 @@ func (e *eye) place(s *sight) {
 		}
 	}
 	s.length = int32(e.link.Offset + e.link.Length - max(s.network, 0))
+	if s.carries == link.CarriesRoCEv2 && e.link.LengthsDisagree() { // One of them is damaged.
+		s.length = int32(e.link.WireLength - max(s.network, 0))
+	}
 	s.id = e.link.Identification()
 }
 
@@ -183,6 +190,18 @@ func (e *eye) roce(s *sight) {
 	h := mix(addressHash(d), uint64(p.Opcode)<<56|uint64(p.DestQPN)<<24|uint64(p.PSN))
 	h = mix(h, uint64(d.Length)<<16|uint64(d.Transport[1])<<8|uint64(d.Transport[8])) // pad count, AckReq
 	s.key = nonzero(hashBytes(h, d.Transport[rocev2.BTHLen:end]))
+}
+
+// checkUDP verifies the UDP checksum of the RoCEv2 packet that was decoded last. One without a checksum is as good as one with the
+// right one.
+func (e *eye) checkUDP(s *sight) rocev2.ICRCResult {
+	switch {
+	case s.carries != link.CarriesRoCEv2:
+		return rocev2.ICRCUnchecked
+	case s.check == 0:
+		return rocev2.ICRCOk
+	}
+	return checked(e.link.UDPChecksum())
 }
 
 // checked returns the result of verifying a checksum.

@@ -47,6 +47,7 @@ type entry struct {
 	sent       int64  // time at the first point
 	sentNumber int64  // number at the first point
 	mate       uint64 // the arrival that took a transmission, or its last bytes: its position plus 1
+	refused    uint64 // the copy of a transmission that arrived with a damaged header: its position plus 1
 	prev, next uint64 // transmissions of the same packet that are not taken: positions plus 1
 	path       *path
 	psn, qpn   uint32
@@ -62,13 +63,16 @@ type entry struct {
 	sending    fate // of the packet after this point
 	arriving   fate // of the packet before this point
 	icrc       rocev2.ICRCResult
-	summed     bool   // sum is known
-	sum        uint32 // ICRC that the packet should have
-	control    bool   // TCP: the frame has no data, so its loss does not matter
-	stream     bool   // TCP: the frame is matched by its bytes
-	unseen     bool   // the receiver had the packet, but did not capture it
-	again      bool   // the packet was sent once more later
-	acks       bool   // it is an acknowledgement that is not a NAK
+	ip         rocev2.ICRCResult // of verifying the checksum of the IPv4 header
+	udp        rocev2.ICRCResult // of an arrival: of verifying its UDP checksum
+	check      uint16            // UDP checksum
+	summed     bool              // sum is known
+	sum        uint32            // ICRC that the packet should have
+	control    bool              // TCP: the frame has no data, so its loss does not matter
+	stream     bool              // TCP: the frame is matched by its bytes
+	unseen     bool              // the receiver had the packet, but did not capture it
+	again      bool              // the packet was sent once more later
+	acks       bool              // it is an acknowledgement that is not a NAK
 }
 
 // entryBytes is the memory of an entry and of what refers to it.
@@ -224,7 +228,7 @@ func (m *matcher) add(src *source, f *capture.Frame) {
 		v.icrc = rocev2.ICRCUnchecked
 	}
 	at, e := m.ring.push()
-	*e = entry{time: f.Time, number: f.Number, id: v.id, point: uint16(src.point), psn: v.psn, qpn: v.qpn, opcode: v.opcode, length: v.length, sum: v.sum, summed: v.summed, icrc: v.icrc, sending: none, arriving: none}
+	*e = entry{ip: src.ipSums.of(v.ip), check: v.check, time: f.Time, number: f.Number, id: v.id, point: uint16(src.point), psn: v.psn, qpn: v.qpn, opcode: v.opcode, length: v.length, sum: v.sum, summed: v.summed, icrc: v.icrc, sending: none, arriving: none}
 	m.now = max(m.now, f.Time)
 	switch {
 	case m.plan.same && m.same.repeated(src, f):
@@ -279,6 +283,9 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 	}
 	if position > 0 {
 		e.arriving = notYet
+		if e.icrc != rocev2.ICRCBad {
+			e.udp = src.udpSums.of(m.eye.checkUDP(v))
+		}
 		m.arrivals.push(waiting{at, e.time + m.slack + min(m.late, maxWindow)})
 	}
 	m.flows.note(at, e, v)
@@ -399,7 +406,20 @@ func (m *matcher) arrive(at uint64) {
 		return
 	}
 	t := m.ring.at(best - 1)
+	if e.refusedAfter(t) {
+		if t.refused == 0 {
+			e.arriving, t.refused = notYet, at+1
+			return
+		}
+		e.arriving = damagedThere
+		h.Duplicated++
+		return
+	}
 	m.unlink(key, &b, best, t)
+	if t.refused != 0 { // The network made a copy, which was damaged.
+		m.hide(t.refused - 1)
+		h.Duplicated++
+	}
 	e.arriving, t.sending, t.mate = matched, matched, at+1
 	e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
 	m.measure(h, e, t, best)
@@ -479,6 +499,52 @@ func (m *matcher) measure(h *Hop, e, t *entry, at uint64) {
 	}
 }
 
+// refusedAfter reports whether the header of an arrival was damaged after its transmission, so that a checksum is wrong that
+// the ICRC does not cover. A receiver drops such a packet.
+func (e *entry) refusedAfter(t *entry) bool {
+	if e.icrc == rocev2.ICRCBad { // The packet shows that it is damaged.
+		return false
+	}
+	return e.ip == rocev2.ICRCBad && t.ip == rocev2.ICRCOk || e.udp == rocev2.ICRCBad && t.check != e.check
+}
+
+// hide marks an arrival, and its copies at the points after it, as damaged copies of another packet.
+func (m *matcher) hide(at uint64) {
+	for m.ring.has(at) {
+		e := m.ring.at(at)
+		if e.arriving = damagedThere; e.sending != matched || e.mate == 0 {
+			return
+		}
+		at = e.mate - 1
+	}
+}
+
+// decideRefused decides a transmission whose copy arrived with a damaged header, and reports whether there is such a copy. If the
+// receiver shows that it had the packet, it ignores the checksum.
+func (m *matcher) decideRefused(h *Hop, t *entry) bool {
+	if t.refused == 0 || !m.ring.has(t.refused-1) {
+		return false
+	}
+	e := m.ring.at(t.refused - 1)
+	h.delays.add(e.time - t.time)
+	h.course.at(t.time).delay(e.time - t.time)
+	if t.unseen || m.flows.wasAnswered(t) {
+		e.arriving, t.sending, t.mate = matched, matched, t.refused
+		for at := t.refused - 1; m.ring.has(at); at = e.mate - 1 {
+			e = m.ring.at(at)
+			e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
+			if e.sending != matched || e.mate == 0 {
+				break
+			}
+		}
+		return true
+	}
+	t.sending = damagedOn
+	h.Corrupted++
+	m.hide(t.refused - 1)
+	return true
+}
+
 // miss decides what happened to a transmission that nothing took.
 func (m *matcher) miss(at uint64, e *entry) {
 	w, hop := e.path, int(e.hop)
@@ -488,6 +554,7 @@ func (m *matcher) miss(at uint64, e *entry) {
 		m.unlink(key, &b, at+1, e)
 	}
 	switch {
+	case m.decideRefused(h, e):
 	case e.control:
 		e.sending = unknown
 	case m.late > maxWindow || !m.covered(h.To, e.time, w.longest): // or the frames are in disorder

@@ -78,7 +78,7 @@ func runWith(t testing.TB, o Options, paths ...string) *result {
 	t.Helper()
 	var files []File
 	for _, path := range paths {
-		files = append(files, File{path, path})
+		files = append(files, File{Path: path, Name: path})
 	}
 	p, err := Recognize(t.Context(), files, o)
 	if err != nil {
@@ -708,7 +708,7 @@ func FuzzPoints(f *testing.F) {
 			if err := os.WriteFile(path, file, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			paths = append(paths, File{path, path})
+			paths = append(paths, File{Path: path, Name: path})
 		}
 		p, err := Recognize(t.Context(), paths, Options{Memory: 1 << 20})
 		if err != nil {

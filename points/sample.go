@@ -48,8 +48,31 @@ type source struct {
 	icrcs        int            // verified ICRCs
 	badICRCs     int            // the number of bad ones
 	unchecked    bool           // ICRCs prove nothing, because most of them are bad
+	ipSums       checksums      // of IPv4 headers
+	udpSums      checksums      // of RoCEv2 packets
 	mirror       map[int32]bool // directions whose packets appear twice
 	chain        []conversion   // to the clock of the reference, in this order
+}
+
+// checksums are those of a source, of one kind.
+type checksums struct{ verified, bad int }
+
+// add counts a checksum that was verified.
+func (c *checksums) add(r rocev2.ICRCResult) {
+	if r != rocev2.ICRCUnchecked {
+		if c.verified++; r == rocev2.ICRCBad {
+			c.bad++
+		}
+	}
+}
+
+// of returns the result for one checksum. If more than a tenth is bad, checksums prove nothing: a device or a program
+// changed headers without correcting them.
+func (c *checksums) of(r rocev2.ICRCResult) rocev2.ICRCResult {
+	if 10*c.bad > c.verified {
+		return rocev2.ICRCUnchecked
+	}
+	return r
 }
 
 // sampler collects the samples of all sources.
@@ -129,6 +152,10 @@ func (s *sampler) add(file int, f *capture.Frame) {
 			src.badICRCs++
 		}
 		src.unchecked = 2*src.badICRCs > src.icrcs
+	}
+	src.ipSums.add(v.ip)
+	if src.udpSums.verified < verified {
+		src.udpSums.add(s.eye.checkUDP(v))
 	}
 	if src.network < 0 && v.network >= 0 && v.key != 0 {
 		src.network, src.v6 = v.network, v.v6

@@ -43,7 +43,7 @@ type liveFlags struct {
 func newLive(stdout, stderr io.Writer) *cobra.Command {
 	l := new(liveFlags)
 	cmd := &cobra.Command{
-		Use:   "live [-i IFACE | --follow FILE | -]",
+		Use:   "live [-i IFACE] [-] [FILE...] | --follow FILE",
 		Short: "Capture live traffic and show it in any of the views",
 		Long: `live shows records while packets arrive: from a network interface (-i, Linux only),
 from a file that is still being written (--follow), or from a pipe:
@@ -61,6 +61,18 @@ is over: for each operation, for each connection, or for all RPCs. An RPC that g
 Reply counts in the second in which its connection ends. The records of the view itself
 follow at the end.
 
+Several inputs, of which an interface or a pipe is one, are capture points of the same
+traffic:
+
+  ssh server tcpdump -i eth0 -U -w - | rdmadump live -i eth0 -
+  rdmadump live -i eth0 --view overview server.pcap
+
+The packets of all live inputs are then stored until the capture ends: in the file of -w,
+which can be read again later, or in a temporary file. Ctrl-C, a limit of -a, or the end
+of the last pipe ends the capture, and the view of all points follows, with the packets
+that were lost between the points. A second Ctrl-C ends rdmadump. A FILE is read when the
+capture has ended, so it may still be written until then.
+
 With an interface or a pipe, rdmadump drops root, groups and capabilities before it
 reads the first packet, and continues as the user who called sudo, or as nobody. With
 --follow it keeps the user, who needs only the right to read the file. To capture
@@ -69,8 +81,9 @@ without root, run this once: setcap cap_net_raw+ep rdmadump
 ` + exitHelp,
 		Example: `  rdmadump live -i eth0 -w saved.pcapng -a duration:60
   rdmadump live -i eth0 --view check
+  ssh server tcpdump -i eth0 -U -w - | rdmadump live -i eth0 - --view overview
   rdmadump live --follow /var/tmp/ring.pcap -o json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return l.run(cmd, args, stdout, stderr) },
 	}
 	f := cmd.Flags()
@@ -102,7 +115,7 @@ var shownLater = map[string]string{
 const maxLimit = 1 << 32
 
 // limits parses -a.
-func (l *liveFlags) limits() (limits, error) {
+func (l *liveFlags) limits(args []string) (limits, error) {
 	var out limits
 	const forms = "must be duration:SECONDS, filesize:KB or packets:NUMBER"
 	for _, s := range l.stop {
@@ -117,7 +130,7 @@ func (l *liveFlags) limits() (limits, error) {
 		case "packets":
 			out.packets = int64(math.Ceil(v))
 		case "filesize":
-			if l.write == "" {
+			if l.write == "" && !l.joins(args) {
 				return out, fmt.Errorf("-a %s: requires -w, because it limits the size of that file", s)
 			}
 			out.bytes = int64(v * 1000)
@@ -154,10 +167,17 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 	if err := v.check(cmd); err != nil {
 		return err
 	}
+	if l.joins(args) {
+		set, err := l.parse(v, true)
+		if err != nil {
+			return err
+		}
+		return l.runPoints(cmd, args, &runner{settings: set, stdout: stdout, stderr: stderr})
+	}
 	if err := refusePoints(cmd); err != nil {
 		return err
 	}
-	stop, err := l.limits()
+	stop, err := l.limits(args)
 	if err != nil {
 		return err
 	}
@@ -242,27 +262,17 @@ func (l *liveFlags) open(ctx context.Context, args []string, stderr io.Writer) (
 		}
 	}
 	switch {
-	case sources > 1 && l.iface != "" && len(args) > 0 && args[0] != "-":
-		return nil, fmt.Errorf(`live -i %s %s: live reads one input. To compare the interface with a capture at another point, capture it first:
-  rdmadump live -i %s -w here.pcapng -a duration:60 && rdmadump overview here.pcapng %s
-or let a pipe end when you have seen enough:
-  tcpdump -i %s -w - | rdmadump overview - %s`, l.iface, args[0], l.iface, args[0], l.iface, args[0])
+	case l.follow != "" && sources > 1:
+		return nil, errors.New("more than one input: --follow FILE is read without other inputs")
 	case sources > 1:
-		return nil, errors.New("more than one input: use only one of -i INTERFACE, --follow FILE, and - for a pipe")
+		return nil, fmt.Errorf("live %s: none of the inputs is live; to read finished captures, leave out the word live", strings.Join(args, " "))
 	case sources == 0:
 		return nil, errors.New("no input: use -i INTERFACE, --follow FILE, or - for a pipe; rdmadump interfaces lists the interfaces")
 	case l.follow != "":
 		l.reportMissing(stderr)
 		return capture.OpenFollow(l.follow)
 	case l.iface != "":
-		if device := capture.Bypass(sysfs, l.iface); device != "" && !l.force {
-			return nil, fmt.Errorf(`%s belongs to the hardware RDMA device %s, whose traffic bypasses the kernel: a socket on %s receives none of it.
-Use libpcap's RDMA sniffer or ibdump instead:
-  tcpdump -i %s -w - | rdmadump live -
-  ibdump -d %s -w - | rdmadump live -
-(--force captures on %s anyway)`, l.iface, device, l.iface, device, device, l.iface)
-		}
-		live, err := capture.OpenLive(l.iface, capture.LiveOptions{Promiscuous: l.promiscuous})
+		live, err := l.openInterface()
 		if err != nil {
 			return nil, err
 		}
@@ -278,6 +288,18 @@ Use libpcap's RDMA sniffer or ibdump instead:
 		return nil, err
 	}
 	return capture.NewPipe(ctx, "standard input", os.Stdin)
+}
+
+// openInterface starts capturing on the interface.
+func (l *liveFlags) openInterface() (*capture.Live, error) {
+	if device := capture.Bypass(sysfs, l.iface); device != "" && !l.force {
+		return nil, fmt.Errorf(`%s belongs to the hardware RDMA device %s, whose traffic bypasses the kernel: a socket on %s receives none of it.
+Use libpcap's RDMA sniffer or ibdump instead:
+  tcpdump -i %s -w - | rdmadump live -
+  ibdump -d %s -w - | rdmadump live -
+(--force captures on %s anyway)`, l.iface, device, l.iface, device, device, l.iface)
+	}
+	return capture.OpenLive(l.iface, capture.LiveOptions{Promiscuous: l.promiscuous})
 }
 
 // unprivileged drops the privileges of the process. A test process keeps its own.

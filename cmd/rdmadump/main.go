@@ -46,13 +46,18 @@ func Main() int {
 	debug.SetGCPercent(garbage) // before any capture is opened
 	// Writing to a closed pipe then returns an error, and the command ends quietly.
 	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), endSignals()...)
+	defer stop()
+	return run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+}
+
+// endSignals returns the signals that end the command.
+func endSignals() []os.Signal {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it
 		ends = append(ends, syscall.SIGHUP)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), ends...)
-	defer stop()
-	return run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	return ends
 }
 
 // status is an error with an exit status. Its err is nil if the message has been printed

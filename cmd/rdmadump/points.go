@@ -31,16 +31,13 @@ func (f *flags) join(ctx context.Context, merged *capture.Merged, s *settings, s
 // spooled copies inputs that can be read only once to temporary files if there are several inputs, because points are
 // recognized by reading all of them twice. The caller calls remove in any case.
 func (f *flags) spooled(cmd *cobra.Command, paths []string, stderr io.Writer) (files []string, remove func(), err error) {
-	pipe := slices.IndexFunc(paths, func(path string) bool {
-		info, err := os.Stat(path)
-		return path == "-" && !regular(os.Stdin) || path != "-" && err == nil && !info.Mode().IsRegular() && !info.IsDir()
-	})
+	pipe := slices.IndexFunc(paths, isPipe)
 	if len(paths) < 2 || pipe < 0 || f.points == "off" {
 		return paths, func() {}, nil
 	}
 	if name := paths[pipe]; !f.quiet {
 		if name == "-" {
-			name = "standard input"
+			name = standardInput
 		}
 		fmt.Fprintf(stderr, "rdmadump: %s is stored in a temporary file until it ends, to compare capture points; --points off reads it at once\n", printable(name))
 	}
@@ -69,6 +66,11 @@ func (f *flags) recognize(ctx context.Context, source *capture.Merged, always bo
 		}
 		files = append(files, points.File{Path: path, Name: name})
 	}
+	return f.pointsOf(ctx, files, stderr)
+}
+
+// pointsOf returns the source of the capture points that files show. It returns nil if the files are one capture.
+func (f *flags) pointsOf(ctx context.Context, files []points.File, stderr io.Writer) (*points.Source, error) {
 	plan, err := points.Recognize(ctx, files, points.Options{Clock: f.clock, Memory: int64(f.memory) / joinedMemory})
 	if err != nil {
 		return nil, err
