@@ -406,7 +406,7 @@ const (
 func (m *Model) first(preview []string, most, width int) (lines []string) {
 	for i, line := range preview[:min(len(preview), most)] {
 		if line = "  " + line; i == most-1 && len(preview) > most {
-			line = clip(line, width-4) + m.styled(dim, " ...")
+			line = dotted(line+" ", width)
 		}
 		lines = append(lines, line)
 	}

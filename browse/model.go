@@ -388,12 +388,12 @@ func (m *Model) Screen() string { return strings.Join(m.Lines(), "\n") }
 func (m *Model) heading() string {
 	s := &m.state
 	state := m.reading()
-	tabs := m.tabNames([]string{
-		fmt.Sprintf("%d RPCs", s.To-s.From), fmt.Sprintf("%d conns", s.Connections), fmt.Sprintf("%d findings", s.Findings), "stats", "files", "rates",
-	}, m.width-len(state)-2)
 	if state != "" {
 		state = " " + state
 	}
+	tabs := m.tabNames([]string{
+		fmt.Sprintf("%d RPCs", s.To-s.From), fmt.Sprintf("%d conns", s.Connections), fmt.Sprintf("%d findings", s.Findings), "stats", "files", "rates",
+	}, m.width-len(state)-1)
 	left := m.width - wide(tabs) - len(state) - 1
 	line := tabs
 	if left >= 8 {

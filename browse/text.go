@@ -128,9 +128,19 @@ func ending(s string, width int) string {
 	if wide(s) <= width {
 		return s
 	}
-	s = clip(s, max(width-3, 0))
-	if at := strings.LastIndexByte(s, ' '); at > len(s)/2 { // A number is not to lose digits.
-		s = s[:at+1]
+	return dotted(s, width)
+}
+
+// dotted returns a text with dots at its end, with at most width columns. The last words of a text that is too wide are left
+// out.
+func dotted(s string, width int) string {
+	if wide(s) > width-3 {
+		s = clip(s, max(width-3, 0))
+		if at := strings.LastIndexByte(s, ' '); at > len(s)/2 { // A number is not to lose digits.
+			if s = s[:at+1]; strings.Contains(s, "\x1b") {
+				s += plain
+			}
+		}
 	}
 	return s + "..."
 }
