@@ -495,9 +495,9 @@ type origin struct {
 	tab    int
 	stack  []screen
 	filter string
-	rpc    int64 // number of the RPC with the cursor
-	cursor int64 // of the tab
-	axis   axis  // of the sums by time
+	rpc    int64  // number of the RPC with the cursor
+	scroll scroll // of the tab
+	axis   axis   // of the sums by time
 	outer  []axis
 }
 
@@ -509,7 +509,7 @@ func (m *Model) showRPCs(filter, name string) {
 		from.rpc = n
 	}
 	if s, is := m.tabs[m.tab].(*sums); is {
-		from.cursor = s.cursor
+		from.scroll = s.scroll
 	}
 	if err := m.list.setFilter(filter); err != nil {
 		m.fail(err)
@@ -531,7 +531,7 @@ func (m *Model) goBack() {
 	m.restartSums()
 	m.tab, m.stack = from.tab, from.stack
 	if s, is := m.tabs[m.tab].(*sums); is {
-		s.wanted = from.cursor
+		s.wanted = &from.scroll
 	}
 }
 

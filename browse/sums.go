@@ -34,7 +34,7 @@ type sums struct {
 	arranged
 	kind   *source // fields of the rows, and the orders that they can have
 	usual  string  // describes the order that they have if the user chose none; empty if they tell
-	wanted int64   // row in which the cursor is to be when the work ends; -1 for the one where it is
+	wanted *scroll // position when the work ends; nil for the one that it has
 }
 
 // arranged are rows in an order.
@@ -98,7 +98,7 @@ func (s *sums) arrange() func(ctx context.Context, rows []any, pass func(orderin
 
 // setOrder sorts by another column; by is -1 for the order of the sums.
 func (s *sums) setOrder(by int, descending bool) {
-	s.by, s.descending, s.wanted = by, descending, -1
+	s.by, s.descending, s.wanted = by, descending, nil
 	s.cursor, s.top = 0, 0
 	s.sort()
 }
@@ -143,8 +143,8 @@ func (s *sums) update(m *Model) {
 		s.take(s)
 		s.redraw()
 		s.sort()
-		if s.wanted >= 0 {
-			s.cursor, s.wanted = s.wanted, -1
+		if s.wanted != nil {
+			s.scroll, s.wanted = *s.wanted, nil
 		}
 	}
 	if s.running == nil && s.of != m.state.To && (s.of < 0 || m.state.Done || time.Since(s.begun) > again) {
@@ -199,7 +199,7 @@ func (m *Model) restartSums() {
 			if s.running != nil {
 				s.stop()
 			}
-			s.running, s.of, s.cursor, s.wanted = nil, -1, 0, -1
+			s.running, s.of, s.cursor, s.wanted = nil, -1, 0, nil
 		}
 	}
 }
@@ -249,7 +249,7 @@ func (s selection) each(ctx context.Context, visit func(r *record.Transaction) e
 
 // newSums returns a screen whose rows have the fields of a source.
 func newSums(m *Model, kind *source) *sums {
-	return &sums{m: m, of: -1, wanted: -1, sorter: sorter{by: -1}, kind: kind}
+	return &sums{m: m, of: -1, sorter: sorter{by: -1}, kind: kind}
 }
 
 // anyOf returns rows of any type.
@@ -459,7 +459,8 @@ func newRates(m *Model) *sums {
 		}
 		if at, known := z.at.Get(); known { // The cursor stays at its time.
 			z.at = record.Opt[record.Time]{}
-			s.wanted = s.line(max(slices.IndexFunc(z.rows, func(r *analyze.Rate) bool { return at < r.End }), 0))
+			line := s.line(max(slices.IndexFunc(z.rows, func(r *analyze.Rate) bool { return at < r.End }), 0))
+			s.wanted = &scroll{line, line - int64(s.height/2)} // in the middle of the screen
 		}
 		if s.name = "sums by time"; z.shown > 0 {
 			s.name = fmt.Sprintf("intervals of %v", z.shown)
