@@ -62,9 +62,9 @@ func (o *sorter) key(src *source, k, heading string, set func(by int, descending
 	return true
 }
 
-// isColumn reports whether a heading of columns has a name.
+// isColumn reports whether a heading of columns has a name. Without rows there is no heading, and any column may come.
 func isColumn(heading, name string) bool {
-	return strings.Contains(" "+strip(heading)+" ", " "+name+" ")
+	return heading == "" || strings.Contains(" "+strip(heading)+" ", " "+name+" ")
 }
 
 // orderOf returns the order that a name of a field stands for, with a - in front for the largest first: its index in the
