@@ -218,7 +218,7 @@ func (l *ladder) status() []part {
 func (l *ladder) act(m *Model, k string) bool {
 	switch k {
 	case "n", "N", "]", "[":
-		m.neighbour(l.opener, k == "N" || k == "[")
+		l.opener.neighbour(m, k == "N" || k == "[")
 	case "enter", "l", "right":
 		l.open(m)
 	case "space":
@@ -231,7 +231,7 @@ func (l *ladder) act(m *Model, k string) bool {
 }
 
 // neighbour shows the next record of the list from which the screen was opened, or the one before.
-func (m *Model) neighbour(o *opener, back bool) {
+func (o *opener) neighbour(m *Model, back bool) {
 	r := o.next(m, back)
 	replace := func(s screen) {
 		if l, is := m.top().(*ladder); is {
@@ -614,7 +614,7 @@ func newFinding(m *Model, f *record.Finding, o *opener) *pane {
 		if p.search != "" || !forth && !back {
 			return false
 		}
-		m.neighbour(o, back)
+		o.neighbour(m, back)
 		return true
 	}
 	p.drawn = func(width int) []string {
@@ -707,14 +707,14 @@ func (m *Model) compare() {
 		both[i] = r
 	}
 	m.push(&pane{name: fmt.Sprintf("RPC %d and RPC %d", both[0].ID, both[1].ID), drawn: func(width int) []string {
-		return append(append(render.Wrap(latencies(both[0], both[1]), width), ""), m.sideBySide(both, width)...)
+		return append(append(render.Wrap(latencies(both[0], both[1]), width), ""), sideBySide(m.theme, both, width)...)
 	}})
 }
 
 // sideBySide draws two ladders, one below the other if they do not fit.
-func (m *Model) sideBySide(both [2]*record.Transaction, width int) (text []string) {
+func sideBySide(theme *render.Theme, both [2]*record.Transaction, width int) (text []string) {
 	draw := func(r *record.Transaction, width int) (lines []string, widest int) {
-		drawn := render.LadderLines(m.theme, width, r)
+		drawn := render.LadderLines(theme, width, r)
 		legend := len(drawn)
 		for legend > 0 && drawn[legend-1].First == 0 {
 			legend--

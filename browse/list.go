@@ -379,7 +379,7 @@ func (l *list) draw(m *Model, width, height int) (lines []string) {
 			}
 			lines = append(lines, m.styled(dim, strings.Repeat("-", width)))
 			if _, record := l.current(); record != nil {
-				lines = append(lines, m.first(l.preview(record, width-gutter), rows, width)...)
+				lines = append(lines, firstLines(l.preview(record, width-gutter), rows, width)...)
 			}
 		}()
 	}
@@ -402,8 +402,8 @@ const (
 	leastWithPreview = 19
 )
 
-// first returns the first lines of a preview. The last one has dots if there are more.
-func (m *Model) first(preview []string, most, width int) (lines []string) {
+// firstLines returns the first lines of a preview. The last one has dots if there are more.
+func firstLines(preview []string, most, width int) (lines []string) {
 	for i, line := range preview[:min(len(preview), most)] {
 		if line = "  " + line; i == most-1 && len(preview) > most {
 			line = dotted(line+" ", width)
@@ -425,7 +425,7 @@ func (m *Model) previewRPC(r any, width int) (lines []string) {
 }
 
 // previewFinding draws the message of a finding.
-func (m *Model) previewFinding(r any, width int) []string {
+func (m inks) previewFinding(r any, width int) []string {
 	f := r.(*record.Finding)
 	return append([]string{m.styled(bold, f.Rule) + "  " + f.Section}, render.Wrap(clean(f.Message), width)...)
 }

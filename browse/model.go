@@ -470,33 +470,15 @@ func (m *Model) lastLines() []string {
 	case m.prompt != nil:
 		return m.prompt.lines(m)
 	case m.before == "y":
-		return m.wrapped("", "copy: r row  x XID  j JSON  l text of the ladder  f filter  c command line that shows it")
+		return m.wrapped("", "copy: r row  x XID  j JSON  l text of the ladder  f filter  c command line that shows it", m.width, m.height/3)
 	case m.bad:
-		return m.wrapped(red, m.message)
+		return m.wrapped(red, m.message, m.width, m.height/3)
 	case m.message != "":
-		return m.wrapped(yellow, m.message)
+		return m.wrapped(yellow, m.message, m.width, m.height/3)
 	case m.saving != nil:
 		return []string{"saving"}
 	}
 	return []string{m.styled(dim, m.footer())}
-}
-
-// wrapped returns a text in as many of the last lines as it needs, up to a third of the screen.
-func (m *Model) wrapped(style, text string) (lines []string) {
-	lines = []string{text}
-	if wide(text) > m.width {
-		lines = render.Wrap(text, m.width)
-	}
-	if most := max(m.height/3, 1); len(lines) > most {
-		lines = lines[:most]
-		lines[most-1] = ending(lines[most-1]+" ...", m.width)
-	}
-	if style != "" {
-		for i := range lines {
-			lines[i] = m.styled(style, lines[i])
-		}
-	}
-	return lines
 }
 
 // footer returns the keys that work here, as many as fit.

@@ -227,7 +227,7 @@ func (p *prompt) lines(m *Model) []string {
 	if wide(line)+2+wide(note) <= m.width {
 		return []string{line + "  " + m.styled(style, note)}
 	}
-	return append(m.wrapped(style, note), line)
+	return append(m.wrapped(style, note, m.width, m.height/3), line)
 }
 
 // visible returns typed text as it is shown: characters that may take two columns are replaced.
@@ -266,20 +266,12 @@ func (m *Model) promptFilter() {
 		err := l.setFilter(strings.TrimSpace(text))
 		if err == nil && l == m.list {
 			m.restartSums()
-			m.stay()
 		}
 		return err
 	})
 	p.check = l.check
 	p.complete = func(word, before string) []string { return complete(l.fields, word, before) }
 	m.prompt = p
-}
-
-// stay forgets where the list of RPCs was opened from, because the user removed its filter.
-func (m *Model) stay() {
-	if m.list.filter == "" {
-		m.origin = nil
-	}
 }
 
 // mostOffers is the number of completions that are offered.
@@ -356,7 +348,6 @@ func (m *Model) command(text string) error {
 			return err
 		}
 		m.restartSums()
-		m.stay()
 	case "sort":
 		return m.sortBy(rest)
 	case "save", "w":

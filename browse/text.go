@@ -175,3 +175,21 @@ func (m inks) styled(style, text string) string {
 	}
 	return style + text + plain
 }
+
+// wrapped returns a text in as many lines as it needs, up to a number of them.
+func (m inks) wrapped(style, text string, width, most int) (lines []string) {
+	lines = []string{text}
+	if wide(text) > width {
+		lines = render.Wrap(text, width)
+	}
+	if most = max(most, 1); len(lines) > most {
+		lines = lines[:most]
+		lines[most-1] = dotted(lines[most-1]+" ", width)
+	}
+	if style != "" {
+		for i := range lines {
+			lines[i] = m.styled(style, lines[i])
+		}
+	}
+	return lines
+}
