@@ -194,11 +194,6 @@ func interval(r *record.Transaction, end record.Time) (from, to record.Time) {
 	return from, to
 }
 
-// EndOfCalls returns the time until which the Calls of a connection that have no Reply are
-// outstanding: the time at which the connection began to close or, if it was not seen to close, the
-// time of its last packet.
-func EndOfCalls(c *record.Connection) record.Time { return min(c.Closed.Or(c.Last), c.Last) }
-
 // These limits bound the memory of a timeline. The limit of exposures is separate, because
 // a Call may have 40,000 of them.
 const (

@@ -314,16 +314,16 @@ func TestEndOfCalls(t *testing.T) {
 			call := transaction(10, 0, 0, nil)
 			var credits CreditTimeline
 			credits.Add(call)
-			points := credits.Finish(0, record.Forward, EndOfCalls(c)).Points
+			points := credits.Finish(0, record.Forward, c.EndOfCalls()).Points
 			if last := points[len(points)-1]; last.Time != want || last.InFlight != 0 {
 				t.Errorf("%d Calls are outstanding at %d ms", last.InFlight, last.Time/1e6)
 			}
 			var late CreditTimeline // a Call after the end
 			late.Add(transaction(50, 0, 0, func(r *record.Transaction) { r.Call.Packet = 7 }))
-			if points := late.Finish(0, record.Forward, EndOfCalls(c)).Points; points[0].InFlight != 1 || points[1].InFlight != 0 {
+			if points := late.Finish(0, record.Forward, c.EndOfCalls()).Points; points[0].InFlight != 1 || points[1].InFlight != 0 {
 				t.Errorf("a Call after the end: %+v", points)
 			}
-			if end := Exposures(transaction(10, 0, 0, func(r *record.Transaction) { r.ReadChunks = chunk(1) }), EndOfCalls(c))[0].To; end != want {
+			if end := Exposures(transaction(10, 0, 0, func(r *record.Transaction) { r.ReadChunks = chunk(1) }), c.EndOfCalls())[0].To; end != want {
 				t.Errorf("the memory is exposed until %d ms", end/1e6)
 			}
 			rates, err := NewRates(time.Millisecond, "", nil)

@@ -146,10 +146,10 @@ var settings = []struct {
 	{"transport", func(c *record.Connection) string { return c.Transport }},
 	{"path_mtu", func(c *record.Connection) string { return known(c.PathMTU, strconv.Itoa) }},
 	{"inline_threshold.client_to_server", func(c *record.Connection) string {
-		return strconv.Itoa(c.InlineThreshold.Or(record.InlineThresholds{}).ClientToServer)
+		return known(c.InlineThreshold, func(t record.InlineThresholds) string { return strconv.Itoa(t.ClientToServer) })
 	}},
 	{"inline_threshold.server_to_client", func(c *record.Connection) string {
-		return strconv.Itoa(c.InlineThreshold.Or(record.InlineThresholds{}).ServerToClient)
+		return known(c.InlineThreshold, func(t record.InlineThresholds) string { return strconv.Itoa(t.ServerToClient) })
 	}},
 	{"inline_threshold.source", func(c *record.Connection) string { return c.InlineThreshold.Or(record.InlineThresholds{}).Source }},
 	{"remote_invalidation", func(c *record.Connection) string { return known(c.RemoteInvalidation, strconv.FormatBool) }},
@@ -200,9 +200,9 @@ func (s *Side) Connection(r *record.Connection) {
 	}
 }
 
-// Compare returns what two captures have, and how it changed: all groups and reasons for stalls, but
-// only the findings that a capture lacks and the settings that changed. The sides must not be used
-// afterwards.
+// Compare compares two captures. It returns all groups of RPCs and all reasons for stalls, with their numbers before and
+// after, the rules that have findings in only one of the captures, and the settings that differ. The sides must not be
+// used afterwards.
 func Compare(before, after *Side) (list []*Comparison) {
 	list = groups(before, after)
 	list = append(list, waits(before, after)...)

@@ -26,6 +26,7 @@ type Credits struct {
 type Grant struct {
 	Time    record.Time `json:"time" doc:"Time of the Reply that changed the grant."`
 	Packet  int64       `json:"packet" doc:"Packet number: the packet of the Reply."`
+	Point   string      `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points."`
 	Granted uint32      `json:"granted" doc:"Number of credits that the Reply granted."`
 }
 
@@ -54,6 +55,7 @@ type CreditTimeline struct {
 type creditStep struct {
 	time    record.Time
 	packet  int64
+	point   *string // its capture point, if there are several
 	delta   int8
 	reply   bool
 	granted uint32
@@ -81,7 +83,7 @@ func (c *CreditTimeline) Add(r *record.Transaction) {
 		return
 	}
 	_, to := interval(r, 0)
-	c.steps = append(c.steps, creditStep{time: to, packet: r.Reply.LastPacket, delta: -1, reply: true, granted: r.Reply.Credits.Or(0)})
+	c.steps = append(c.steps, creditStep{time: to, packet: r.Reply.LastPacket, point: r.Reply.LastPoint, delta: -1, reply: true, granted: r.Reply.Credits.Or(0)})
 }
 
 // Earlier takes a transaction that ended before the timeline begins, because its Reply granted the credits that hold
@@ -104,7 +106,7 @@ func creditsGranted(r *record.Transaction) (uint32, bool) {
 	return r.Reply.Credits.Get()
 }
 
-// Finish returns the timeline of a connection; end is its [EndOfCalls].
+// Finish returns the timeline of a connection; end is its [record.Connection.EndOfCalls].
 func (c *CreditTimeline) Finish(connection int, direction record.Direction, end record.Time) *Credits {
 	for _, call := range c.open { // the sort keeps the end after the Call
 		c.steps = append(c.steps, creditStep{time: max(call.time, end), packet: call.packet, delta: -1})
@@ -131,7 +133,11 @@ func (c *CreditTimeline) Finish(connection int, direction record.Direction, end 
 		inFlight += int(s.delta)
 		if s.reply && granted != record.Some(s.granted) {
 			granted = record.Some(s.granted)
-			out.Grants = append(out.Grants, Grant{s.time, s.packet, s.granted})
+			g := Grant{Time: s.time, Packet: s.packet, Granted: s.granted}
+			if s.point != nil {
+				g.Point = *s.point
+			}
+			out.Grants = append(out.Grants, g)
 		}
 		out.PeakInFlight = max(out.PeakInFlight, inFlight)
 		limit, known := granted.Get()

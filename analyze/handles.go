@@ -50,7 +50,7 @@ type Exposure struct {
 }
 
 // Exposures returns the exposures of a transaction, in the order of its chunk lists. Segments
-// with the same handle are one exposure. Without a Reply, the exposures end at end, which is [EndOfCalls] of the connection.
+// with the same handle are one exposure. Without a Reply, the exposures end at end, which is [record.Connection.EndOfCalls].
 func Exposures(r *record.Transaction, end record.Time) []Exposure {
 	if r.Call == nil {
 		return nil

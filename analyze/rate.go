@@ -101,7 +101,7 @@ type rates struct {
 	intervals []Rate // from the start of the capture
 }
 
-// openCall is a Call without Reply. It is in flight until [EndOfCalls].
+// openCall is a Call without Reply. It is in flight until [record.Connection.EndOfCalls].
 type openCall struct {
 	group string
 	at    record.Time
@@ -135,8 +135,8 @@ func NewFittingRates(most int) *Rates {
 	return &Rates{every: record.Time(lengths[0]), groups: map[string]*rates{}, open: map[int][]openCall{}, most: int64(max(most, 2))}
 }
 
-// Fitting returns the length that intervals need so that a time, counted from the start of the
-// capture, is in one of the first intervals; every is their length so far.
+// Fitting returns the shortest length of intervals, of those that are round numbers and at least every, with which the
+// time at, counted from the start of the capture, is in one of the first most intervals.
 func Fitting(every time.Duration, at record.Time, most int) time.Duration {
 	for _, length := range lengths {
 		if length >= every && int64(max(at, 0)/record.Time(length)) < int64(most) {
@@ -433,7 +433,7 @@ func (t *Rates) Connection(c *record.Connection) error {
 	delete(t.open, c.ID)
 	for _, call := range calls {
 		t.changes-- // it was counted once already
-		if err := t.flight(t.groups[call.group], call.at, EndOfCalls(c)); err != nil {
+		if err := t.flight(t.groups[call.group], call.at, c.EndOfCalls()); err != nil {
 			return err
 		}
 	}

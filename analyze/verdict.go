@@ -361,6 +361,11 @@ func noRDMA(j *facts) *Verdict {
 	if j.s.RDMA > 0 {
 		return nil
 	}
+	if j.s.RPC > 0 {
+		return &Verdict{InUnknown, "the capture contains RPC over TCP or UDP, and no RDMA, which verdicts are about", []Evidence{
+			{"the RPCs that took longest, and why", "--top 5 FILE"}, {"latencies by operation", "stats FILE"}, {"violations of RPC and NFS", "check FILE"},
+		}}
+	}
 	return &Verdict{InUnknown, "the capture contains no RDMA", []Evidence{{plural(j.s.Packets, "packet") + ", none of RDMA", "packets FILE"}}}
 }
 

@@ -322,7 +322,12 @@ func (p *packet) turn(by int) {
 }
 
 func (p *packet) status() []part {
-	return append([]part{{text: fmt.Sprintf("packet %d, %d of %d of the RPC", p.packets[p.i].Number, p.i+1, len(p.packets))}}, p.marks()...)
+	at := p.packets[p.i]
+	text := fmt.Sprintf("packet %d", at.Number)
+	if at.Path != nil {
+		text += " of " + clean(at.Path.Point)
+	}
+	return append([]part{{text: fmt.Sprintf("%s, %d of %d of the RPC", text, p.i+1, len(p.packets))}}, p.marks()...)
 }
 
 // marks returns the marks of the packet, which the bytes may hide in the first line of its fields.
@@ -566,7 +571,7 @@ func timelinesOf(m *Model, c *record.Connection) *job[*timelines] {
 			handles.Add(t)
 			return true
 		})
-		end := analyze.EndOfCalls(c)
+		end := c.EndOfCalls()
 		return &timelines{forward.Finish(c.ID, record.Forward, end), backward.Finish(c.ID, record.Backward, end), handles.Finish(c.ID, end)}
 	})
 }

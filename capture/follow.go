@@ -51,8 +51,8 @@ func (f *Follow) ReadBatch(ctx context.Context, b *Batch) error {
 			return nil
 		}
 		rotated := f.reader.rotated.Load()
-		if next := f.reader.next; next != "" {
-			f.path = next
+		if rotated && f.reader.next != "" { // Without rotated, a goroutine may still be reading.
+			f.path = f.reader.next
 		}
 		f.close()
 		if ctx.Err() != nil {

@@ -458,7 +458,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		bad := d.tracker.BadCRC
 		d.tcp.Path = g.Path
 		if g.Path.Lost {
-			if verdict.Mark = record.LostOnPath; d.tcp.Decode(g.Raw, g.Length, l.offset) {
+			if verdict.Mark = g.Path.Mark(); d.tcp.Decode(g.Raw, g.Length, l.offset) {
 				d.tracker.LostSegment(&d.tcp)
 			}
 		} else if d.tcp.Decode(g.Raw, g.Length, l.offset) {
@@ -467,7 +467,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		if taken {
 			d.tookSegment(in, &verdict, bad)
 		} else {
-			verdict = rdma.PacketVerdict{Mark: verdict.Mark & record.LostOnPath} // the packet is not RDMA
+			verdict = rdma.PacketVerdict{Mark: g.Path.Mark()} // the packet is not RDMA
 			s.Other++
 		}
 	case link.CarriesUDP:

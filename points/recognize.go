@@ -131,8 +131,8 @@ type Options struct {
 	Memory int64  // in bytes
 }
 
-// Recognize reads capture files and recognizes points. A file that cannot be read to its end counts up to
-// the damage, which reading it again reports.
+// Recognize reads capture files and recognizes points. Of a file that is damaged, it takes the part before the damage,
+// and returns no error: the [Source] that [Plan.Open] returns reads the file again, and returns it then.
 func Recognize(ctx context.Context, files []File, o Options) (*Plan, error) {
 	s := newSampler(o.Memory)
 	for i, f := range files {

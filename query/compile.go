@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/header"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
 )
 
 // compiler converts the tree that expr parsed into the tree that expr runs: names become
@@ -254,6 +255,8 @@ func (c *compiler) condition(n ast.Node) ast.Node {
 	}
 	if o := c.classify(n); o.field == nil && o.word != "" {
 		c.unknown(&o)
+	} else if o.field != nil && isOperation(o.word, c.fields) {
+		c.wrong(o.from, o.to, "%s is the column %s, whose cells are numbers: write %s > 0, or, for the RPCs of this operation, operation == %s", o.word, strings.ToUpper(o.word), o.word, strings.ToUpper(o.word))
 	} else if o.path == "rpc" && c.fields == Transactions { // the protocol, as in Wireshark's filters
 		return &ast.BoolNode{Value: true}
 	} else if o.lit != nil {
@@ -262,6 +265,11 @@ func (c *compiler) condition(n ast.Node) ast.Node {
 	call := &ast.CallNode{Callee: &ast.IdentifierNode{Value: funcTruth}, Arguments: []ast.Node{c.value(n)}}
 	call.SetLocation(n.Location())
 	return call
+}
+
+// isOperation reports whether a word is the name of an NFS operation or procedure, which RPCs have.
+func isOperation(word string, fields Fields) bool {
+	return fields == Transactions && slices.Contains(nfs.PrincipalWords(), strings.ToUpper(word))
 }
 
 // unknown records the error that a field does not exist.
@@ -428,7 +436,7 @@ func (c *compiler) comparison(n *ast.BinaryNode) ast.Node {
 			return n
 		}
 	}
-	if left.lit != nil && left.lit.kind == isWord && right.lit != nil {
+	if left.lit != nil && left.lit.kind == isWord && (right.lit != nil || isOperation(right.word, c.fields)) {
 		c.wrong(left.from, left.to, "%s", unknown(left.word, c.fields))
 		return n
 	}
@@ -512,6 +520,9 @@ func (c *compiler) test(n *ast.BinaryNode, o *operand, op string, lit *literal) 
 		t.get = o.field.nfs.whole
 	case shown:
 		t.get = o.field.shown
+	case raw && o.field.shown != nil && textual(o.field): // the value in the record, or the one in tables
+		path, shown := o.path, o.field.shown
+		t.get = func(r any) any { return []any{c.fields.Raw(r, path), shown(r)} }
 	case raw:
 		path := o.path
 		t.get = func(r any) any { return c.fields.Raw(r, path) }

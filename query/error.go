@@ -80,7 +80,10 @@ func unknown(name string, fields Fields) string {
 	if path := fields.Renamed()[name]; path != "" {
 		return fmt.Sprintf("%s is now called %s", visible(name), path)
 	}
-	message := fmt.Sprintf("unknown field %q", visible(name)) + similar(near(name, fields.Names()))
+	if isOperation(name, fields) {
+		return fmt.Sprintf("unknown field %q; for the RPCs of this operation: operation == %s", name, strings.ToUpper(name))
+	}
+	message := fmt.Sprintf("unknown field %q", visible(name)) + similar(near(name, append(fields.Names(), aliases(fields)...)))
 	var have []string
 	for _, other := range []Fields{Transactions, Connections, Packets, Findings} {
 		if other.Of() != fields.Of() && find(name, other) != "" {
@@ -91,6 +94,18 @@ func unknown(name string, fields Fields) string {
 		message += "; " + strings.Join(have, " and ") + " have this field"
 	}
 	return message
+}
+
+// aliases returns the other names of fields that have only letters: the headings of tables.
+func aliases(fields Fields) (names []string) {
+	for _, f := range fields.List() {
+		for _, a := range f.Aliases {
+			if !strings.ContainsAny(a, "._") {
+				names = append(names, a)
+			}
+		}
+	}
+	return names
 }
 
 // similar returns the end of a message that lists similar words, or "" if there are none.

@@ -25,6 +25,7 @@ type Field struct {
 	Doc     string
 	Aliases []string // other names that filters accept for it, Wireshark's among them
 	Drawn   bool     // tables and filters have the field, but JSON does not
+	Several bool     // JSON has the field only with several capture points
 
 	was      []string        // paths that the field had before the first release
 	outcomes func() []string // all values that tables show, if they are known
@@ -410,7 +411,22 @@ var ownFields = []struct {
 	get func(*record.Packet) any
 }{
 	{Field{Path: "type", Type: "text", Doc: "The record's type, always \"packet\"."}, func(*record.Packet) any { return "packet" }},
-	{Field{Path: "number", Type: "number", Doc: "Number of the packet; packets are counted from 1 over all files.", Aliases: []string{"frame.number"}}, func(p *record.Packet) any { return int(p.Number) }},
+	{Field{Path: "number", Type: "number", Doc: "Number of the packet, counted from 1 over all files, or, with several capture points, at its point.", Aliases: []string{"frame.number"}}, func(p *record.Packet) any { return int(p.Number) }},
+	{Field{Path: "point", Type: "text", Several: true, Doc: "Name of the capture point whose number the packet has; present only with several capture points."}, func(p *record.Packet) any {
+		if p.Path == nil {
+			return nil
+		}
+		return p.Path.Point
+	}},
+	{Field{Path: "seen.point", Type: "text", List: true, Several: true, Doc: "Names of the capture points that captured the packet, in the order in which it passed them; present only with several capture points."}, func(p *record.Packet) any {
+		return seen(p, func(s *record.Sighting) any { return s.Point })
+	}},
+	{Field{Path: "seen.packet", Type: "number", List: true, Several: true, Doc: "Numbers of the packet at these points."}, func(p *record.Packet) any {
+		return seen(p, func(s *record.Sighting) any { return int(s.Packet) })
+	}},
+	{Field{Path: "seen.time", Type: "time", List: true, Several: true, Doc: "Times at which the packet was captured there, on the first point's clock."}, func(p *record.Packet) any {
+		return seen(p, func(s *record.Sighting) any { return timeValue(s.Time) })
+	}},
 	{Field{Path: "time", Type: "time", Doc: "Time at which the packet was captured.", Aliases: []string{"frame.time"}}, func(p *record.Packet) any { return timeValue(p.Time) }},
 	{Field{Path: "length", Type: "number", Doc: "Length of the packet on the wire, in bytes.", Aliases: []string{"frame.len"}}, func(p *record.Packet) any { return p.Length }},
 	{Field{Path: "captured", Type: "number", Doc: "Number of bytes of the packet in the capture.", Aliases: []string{"frame.cap_len"}}, func(p *record.Packet) any { return p.Captured }},
@@ -431,7 +447,7 @@ var ownFields = []struct {
 	{Field{Path: "transaction", Type: "number", Doc: "Number (id) of the transaction that the packet belongs to; null if it belongs to none."}, func(p *record.Packet) any { return number(p.Transaction) }},
 	{Field{Path: "xid", Type: "hex", Doc: "XID of the RPC that the packet belongs to; null if it belongs to none."}, func(p *record.Packet) any { return number(p.XID) }},
 	{
-		Field{Path: "marks", Type: "text", List: true, Values: record.Marks(0).Values(), Doc: "Unusual properties of the packet: retransmitted, out_of_order (captured after a later packet), after_gap (an earlier packet had not been accepted), refused (the packet is a NAK or Terminate that rejects a request), bad_icrc (the ICRC, or the CRC of an FPDU, is bad), bad_checksum (the TCP checksum is bad), late (the payload had been counted as missing from the capture)."},
+		Field{Path: "marks", Type: "text", List: true, Values: record.Marks(0).Values(), Doc: "Unusual properties of the packet: retransmitted, out_of_order (captured after a later packet), after_gap (an earlier packet had not been accepted), refused (the packet is a NAK or Terminate that rejects a request), bad_icrc (the ICRC, or the CRC of an FPDU, is bad), bad_checksum (the TCP checksum is bad), late (the payload had been counted as missing from the capture), lost_on_path or damaged_on_path (with several capture points: it was lost between them, or damaged so that its receiver dropped it)."},
 		func(p *record.Packet) any {
 			marks := []any{}
 			for name := range p.Marks.Names() {
@@ -477,6 +493,18 @@ func number[T ~int64 | ~uint32](v record.Opt[T]) any {
 
 // shortNames maps fields to names that are clear without the name of the header.
 var shortNames = map[string][]string{"rpcrdma.credits": {"credits"}, "bth.dest_qpn": {"qpn"}, "bth.psn": {"psn"}}
+
+// seen returns a value for each capture point that captured a packet, if there are several points.
+func seen(p *record.Packet, value func(*record.Sighting) any) any {
+	if p.Path == nil {
+		return nil
+	}
+	list := make([]any, 0, len(p.Path.Seen))
+	for i := range p.Path.Seen {
+		list = append(list, value(&p.Path.Seen[i]))
+	}
+	return list
+}
 
 // Packets are the fields of packet records.
 var Packets Fields = new(packetFields)

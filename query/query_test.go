@@ -250,6 +250,8 @@ func TestShown(t *testing.T) {
 		{callback, `reply.credits in 16..17`, `reply.credits == 16 or reply.credits == 17`, query.Transactions},
 		{callback, `operation ne "READ" && rpc.xid ge 0`, `operation != "READ"`, query.Transactions},
 		{callback, `operation ~ "^RE"`, `operation matches "^RE"`, query.Transactions},
+		{callback, `status matches "^o"`, `status == ok`, query.Transactions},
+		{callback, `status contains comp`, `status == complete`, query.Transactions},
 		{callback, `xid contains "a94e54"`, `xid % 0x1000000 == 0xa94e54`, query.Transactions},
 		{callback, `any(timeline, .event == invalidate)`, `any(timeline, .event == "invalidate")`, query.Transactions},
 		{callback, `any(timeline, .handle == 0xcf4 and .bytes > 0B)`, `any(timeline, .handle == "0x00000cf4" and .bytes > 0)`, query.Transactions},
@@ -334,6 +336,11 @@ func TestErrors(t *testing.T) {
 		fields                query.Fields
 	}{
 		{`latncy_ns > 5`, "unknown field \"latncy_ns\"; similar: latency_ns", "^~~~~~~~~", query.Transactions},
+		{`latncy > 5ms`, "unknown field \"latncy\"; similar: latency, latency_ns, latency_min_ns", "^~~~~~", query.Transactions},
+		{`WRITE`, "WRITE is the column WRITE, whose cells are numbers: write WRITE > 0, or, for the RPCs of this operation, operation == WRITE", "^~~~~", query.Transactions},
+		{`xid and not read`, "read is the column READ, whose cells are numbers: write read > 0, or, for the RPCs of this operation, operation == READ", "            ^~~~", query.Transactions},
+		{`COMMIT`, "unknown field \"COMMIT\"; for the RPCs of this operation: operation == COMMIT", "^~~~~~", query.Transactions},
+		{`opertion == READ`, "unknown field \"opertion\"; similar: operation", "^~~~~~~~", query.Transactions},
 		{`xid and reply.credit > 5`, "unknown field \"reply.credit\"; similar: reply.credits", "        ^~~~~~~~~~~~", query.Transactions},
 		{`bth.psnn == 5`, "unknown field \"bth.psnn\"; similar: bth.psn", "^~~~~~~~", query.Packets},
 		{`lenght == 5`, "unknown field \"lenght\"; similar: length", "^~~~~~", query.Packets},

@@ -56,6 +56,7 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 	}
 	previous := -1
 	levels := len(g.levels) - 1
+	marked := !theme.unicode || theme.bad.before == "" // A colour cannot show that all credits were in use.
 	for row := rows; row >= 1; row-- {
 		value := (top*row + rows - 1) / rows
 		floor := top * (row - 1) / rows // a larger value reaches this row
@@ -71,7 +72,7 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 		for _, x := range columns {
 			full := x.granted > 0 && x.inFlight >= x.granted
 			switch {
-			case x.inFlight > floor && full && !theme.unicode:
+			case x.inFlight > floor && full && marked:
 				line.add("@", theme.bad)
 			case x.inFlight > floor:
 				// filled part of this row, in steps of the levels
@@ -92,7 +93,7 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 	theme.ticks(&b, chartMargin, plot, axis)
 	legend := "# outstanding Calls  @ all credits in use  - granted credits"
 	if theme.unicode {
-		legend = theme.flight.before + "█" + theme.flight.after + theme.dim.before + " outstanding Calls  " + theme.dim.after + theme.bad.before + "█" + theme.bad.after + theme.dim.before +
+		legend = theme.flight.before + "█" + theme.flight.after + theme.dim.before + " outstanding Calls  " + theme.dim.after + theme.bad.before + map[bool]string{true: "@", false: "█"}[marked] + theme.bad.after + theme.dim.before +
 			" all credits in use  " + theme.dim.after + theme.granted.before + "╌" + theme.granted.after + theme.dim.before + " granted credits"
 		fmt.Fprintf(&b, "%s%s\n", legend, theme.dim.after)
 	} else {
@@ -103,7 +104,7 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 		if i == 0 {
 			word = "is"
 		}
-		fmt.Fprintf(&b, "  grant %s %d at %s, packet %d\n", word, g.Granted, theme.moment(axis, g.Time), g.Packet)
+		fmt.Fprintf(&b, "  grant %s %d at %s, packet %s\n", word, g.Granted, theme.moment(axis, g.Time), numbered(g.Packet, g.Point))
 	}
 	if n := len(c.Grants) - 8; n > 0 {
 		fmt.Fprintf(&b, "  ... and %s\n", plural(int64(n), "more change"))
@@ -134,7 +135,7 @@ func endingDetail(e *record.Ended) string {
 		text += ", after " + plural(n, "unacknowledged retransmission")
 	}
 	if packet, known := e.Packet.Get(); known {
-		text += fmt.Sprintf(", packet %d", packet)
+		text += ", packet " + numbered(packet, e.Point)
 	}
 	return text
 }

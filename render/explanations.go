@@ -69,7 +69,7 @@ var explanations = []Explanation{
 	{"connections", "CLOSED", "How the connection ended, and the side that ended it; open if the capture does not show an end."},
 
 	{"credits", "# \u2588", "Number of outstanding Calls at that time. A Call without a Reply is outstanding until its connection begins to close or, if the capture does not show that, until the last packet of the connection."},
-	{"credits", "@", "Number of outstanding Calls at a time when all credits were in use; with Unicode characters, the column is red instead."},
+	{"credits", "@", "Number of outstanding Calls at a time when all credits were in use; with Unicode characters and colours, the column is red instead."},
 	{"credits", "- \u254c", "Number of granted credits at that time."},
 
 	{"handles", "= \u2836", "The handle was exposed at that time."},
@@ -79,6 +79,7 @@ var explanations = []Explanation{
 	{"handles", "?", "The capture shows no Reply to the Call that exposed the handle."},
 
 	{"packets", "NUMBER", "Number of the packet in the capture, counted from 1."},
+	{"packets", "POINT", "Capture point whose number the packet has, without what the names of all points have in common; shown only with several points."},
 	{"packets", "TIME", "Time of the packet; the flag --time selects the format."},
 	{"packets", "SOURCE > DESTINATION", "Addresses of the packet."},
 	{"packets", "SOURCE", "Address of the sender."},

@@ -237,10 +237,10 @@ func pointName(p *string) string {
 	return *p
 }
 
-// span returns the packet numbers of a message. Its packets have numbers of different captures if there are several
-// capture points.
+// span sets the packet numbers of a message, if its first and last packet have numbers of the capture that the line is
+// about.
 func (g *rung) span(m *record.Message) {
-	if g.point = pointName(m.Point); m.LastPacket != m.Packet && pointName(m.LastPoint) == g.point {
+	if m.LastPacket != m.Packet && pointName(m.Point) == g.point && pointName(m.LastPoint) == g.point {
 		g.packets = fmt.Sprintf("%d-%d", m.Packet, m.LastPacket)
 	}
 }
@@ -296,18 +296,19 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 		fmt.Fprintf(b, "%s%s%s%s\n", theme.key.before, title, procedure, theme.key.after)
 	}
 	word, shade := status(theme, r)
-	took := ""
+	took, parts := "", ": "
 	if latency, known := r.LatencyNS.Get(); known {
 		took = " after " + Duration(latency)
 		if r.Reply != nil && r.Reply.Delivery == record.DeliveryUncertain {
-			took += ", if the Reply in packet " + fmt.Sprint(r.Reply.LastPacket) + " is the copy that was accepted; the capture does not prove it"
+			took += ", if the Reply in packet " + numbered(r.Reply.LastPacket, pointName(r.Reply.LastPoint)) + " is the copy that was accepted; the capture does not prove it"
 		}
 		if least, uncertain := r.LatencyMinNS.Get(); uncertain {
-			took = " after " + Duration(least) + " to " + Duration(latency) + ", because it is uncertain which copy of the Reply was accepted"
+			took = " after " + Duration(least) + " to " + Duration(latency) + "; the capture does not prove which copy of the Reply was accepted"
+			parts = "; of " + Duration(latency) + ": "
 		}
 	}
 	if p := phases(r); p != "" {
-		took += ": " + p
+		took += parts + p
 	}
 	lines := Wrap(took, max(width-len(word)-1, narrowest))
 	fmt.Fprintf(b, "%s%s%s", shade.before, word, shade.after)

@@ -66,7 +66,7 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 		return err
 	}
 	if uncertain := clockError(points); uncertain > 0 {
-		text := fmt.Sprintf("All delays of a direction may be wrong by the same time, at most %s: the clocks are compared under the assumption that the fastest packets of both directions took equally long.", Duration(uncertain))
+		text := fmt.Sprintf("Delays may be up to %s too long in one direction, and as much too short in the other, because the clocks can be compared only if the fastest packets of both directions are taken to be equally fast.", Duration(uncertain))
 		if _, err := fmt.Fprintf(s.Out, "%s%s%s\n", s.Theme.dim.before, strings.Join(wrapped(text, s.Width), "\n"), s.Theme.dim.after); err != nil {
 			return err
 		}
@@ -103,6 +103,8 @@ func pointLine(p *record.Point) string {
 	line += fmt.Sprintf(": %d packets", p.Packets)
 	if offset, known := p.OffsetNS.Get(); known && (offset != 0 || p.ErrorNS.Or(0) != 0) {
 		line += ", its clock shows " + ClockOffset(p)
+	} else if known {
+		line += "; all times are those of its clock"
 	}
 	for _, step := range p.Steps {
 		line += fmt.Sprintf(", step of %s at packet %d", signed(step.NS), step.Packet)
@@ -118,7 +120,7 @@ func signed(ns int64) string {
 	return "+" + Duration(ns)
 }
 
-// ClockOffset says how much more or less the clock of a capture point shows than the clock of the times that are shown.
+// ClockOffset says how much more or less the clock of a capture point shows than the clock whose times are shown.
 func ClockOffset(p *record.Point) string {
 	offset := p.OffsetNS.Or(0)
 	how := "more"
@@ -132,7 +134,7 @@ func ClockOffset(p *record.Point) string {
 			drift += fmt.Sprintf(", wrong by at most %.1f", e)
 		}
 	}
-	return fmt.Sprintf("%s %s than the clock of the times shown here (error %s, %s)", Duration(offset), how, Duration(p.ErrorNS.Or(0)), drift)
+	return fmt.Sprintf("%s %s (error %s, %s)", Duration(offset), how, Duration(p.ErrorNS.Or(0)), drift)
 }
 
 // course draws the delays and the losses of a direction over time.

@@ -26,6 +26,8 @@ type Packets struct {
 	line, marks []byte
 	pair        int  // width of the widest pair of addresses so far
 	headed      bool // whether the heading is written
+	shortPoint  func(name string) string
+	pointWidth  int // width of the capture points' column; 0 if there is one point
 }
 
 // These sets contain the parts of a packet that an output needs.
@@ -64,6 +66,30 @@ func appendMarks(b []byte, p *record.Packet) []byte {
 // Without a call of Start, times count from the first packet that is drawn.
 func (r *Packets) Start(at record.Time) { r.clock.start = record.Some(at) }
 
+// Points sets the names of the capture points, if there are several. Each line then says whose packet number it has.
+func (r *Packets) Points(names []string) {
+	if len(names) < 2 {
+		return
+	}
+	r.shortPoint, r.pointWidth = shortNames(names), len("POINT")
+	for _, name := range names {
+		r.pointWidth = min(max(r.pointWidth, wide(clean(r.shortPoint(name)))), widestPoint)
+	}
+}
+
+// appendPoint appends the name of a packet's capture point.
+func (r *Packets) appendPoint(b []byte, p *record.Packet) []byte {
+	name := ""
+	if p.Path != nil {
+		name = r.theme.fit(clean(r.shortPoint(p.Path.Point)), r.pointWidth)
+	}
+	b = append(b, name...)
+	for range r.pointWidth - wide(name) + 1 {
+		b = append(b, ' ')
+	}
+	return b
+}
+
 // shorten shortens a line to the width of the terminal. It keeps the marks, which follow the summary
 // from at to end, if they fit.
 func (r *Packets) shorten(b []byte, at, end int) []byte {
@@ -86,6 +112,9 @@ func (r *Packets) Packet(p *record.Packet) error {
 	b := r.line[:0]
 	b = appendPadded(b, p.Number, 6)
 	b = append(b, ' ')
+	if r.pointWidth > 0 {
+		b = r.appendPoint(b, p)
+	}
 	at := len(b)
 	b = r.clock.append(b, p.Time)
 	b = padLeft(b, at, r.clock.width())
@@ -142,6 +171,7 @@ func (r *Packets) Packet(p *record.Packet) error {
 // chooses columns. The flag -e prints all other fields.
 var packetColumns = []column{
 	{name: "NUMBER", fields: "number", right: true, usual: 6},
+	{name: "POINT", fields: "point", some: true},
 	{name: "TIME", fields: "time", right: true, usual: 11},
 	{name: "SOURCE", fields: "src", usual: 15},
 	{name: "DESTINATION", fields: "dst", usual: 15},
@@ -163,9 +193,13 @@ var columnQPN, columnPSN = packetField("bth.dest_qpn"), packetField("bth.psn")
 // Packet writes a row of the table of packets.
 func (t *Text) Packet(p *record.Packet) error {
 	id := func(v int64) string { return strconv.FormatInt(v, 10) }
-	marks := slices.Collect(p.Marks.Names())
+	marks, point := slices.Collect(p.Marks.Names()), ""
+	if p.Path != nil {
+		point = p.Path.Point
+	}
 	t.cells = append(t.cells[:0],
 		cell{text: id(p.Number), ink: t.theme.dim},
+		cell{text: clean(point)},
 		cell{text: t.at(p.Time)},
 		cell{text: string(orDash(p.AppendSource(nil), 0))},
 		cell{text: string(orDash(p.AppendDestination(nil), 0))},
@@ -215,7 +249,11 @@ func (r *Packets) head() error {
 		return nil
 	}
 	r.headed = true
-	heads := fmt.Sprintf("%6s %*s %-*s ", "NUMBER", r.clock.width(), "TIME", r.pair, "SOURCE > DESTINATION")
+	heads := fmt.Sprintf("%6s ", "NUMBER")
+	if r.pointWidth > 0 {
+		heads += fmt.Sprintf("%-*s ", r.pointWidth, "POINT")
+	}
+	heads += fmt.Sprintf("%*s %-*s ", r.clock.width(), "TIME", r.pair, "SOURCE > DESTINATION")
 	if r.narrow() {
 		if err := r.theme.noteHidden(r.w, r.width, []string{"TRANSPORT", "LENGTH"}); err != nil {
 			return err

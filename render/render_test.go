@@ -19,6 +19,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/points"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -29,15 +30,47 @@ const captures = "../testdata/captures/"
 // run runs a capture through a dissector.
 func run(t testing.TB, name string, h dissect.Handler, o ...dissect.Options) *record.Summary {
 	t.Helper()
-	f, err := capture.Open(captures + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	options := append(o, dissect.Options{})[0]
+	f := open(t, name, &options)
 	defer f.Close()
-	d := dissect.New(h, append(o, dissect.Options{})[0])
+	d := dissect.New(h, options)
 	s, err := d.Run(t.Context(), f)
 	if err != nil && !strings.Contains(name, "cut") {
 		t.Fatal(err)
+	}
+	return s
+}
+
+// bothEnds is the name of the captures at both ends of a wire, which are read as several points.
+const bothEnds = "ends-stormall42"
+
+// open opens a capture, or the captures at both ends, whose points it sets in the options.
+func open(t testing.TB, name string, o *dissect.Options) interface {
+	capture.Source
+	Close() error
+} {
+	t.Helper()
+	if name != bothEnds {
+		f, err := capture.Open(captures + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	var files []points.File
+	for _, end := range []string{"client", "server"} {
+		files = append(files, points.File{Path: captures + name + "-" + end + ".pcap.zst", Name: end})
+	}
+	plan, err := points.Recognize(t.Context(), files, points.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := plan.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range s.Points() {
+		o.Points = append(o.Points, p.Name)
 	}
 	return s
 }
@@ -76,7 +109,7 @@ func lineOf(r any) []byte {
 // for the summaries of these records, and for the interfaces of this machine.
 func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 	names, _ := filepath.Glob(captures + "*.zst")
-	for _, path := range names {
+	for _, path := range append(names, bothEnds) {
 		name := filepath.Base(path)
 		if strings.HasPrefix(name, "lab-loss") { // like rocev2-loss42, and long
 			continue

@@ -294,9 +294,16 @@ func packetSchema(d *definitions) object {
 		if f.Drawn || strings.Contains(f.Path, ".") || f.Type == "object" || slices.ContainsFunc(header.Extras, func(x header.Extra) bool { return x.Object == "" && x.Name == f.Path }) {
 			continue
 		}
-		required = append(required, f.Path)
+		if !f.Several {
+			required = append(required, f.Path)
+		}
 		properties = append(properties, member{f.Path, append(ownSchema(&f), member{"description", f.Doc})})
 	}
+	properties = append(properties, member{"seen", object{
+		{"type", "array"},
+		{"items", d.reference(reflect.TypeFor[record.Sighting]())},
+		{"description", "The capture points that captured the packet, in the order in which it passed them; present only with several capture points."},
+	}})
 	for _, x := range header.Extras {
 		schema := map[header.Kind]object{
 			header.Text: text, header.Number: number, header.TextOrNull: {{"type", []string{"string", "null"}}},

@@ -336,6 +336,8 @@ func (t *table) write(cells []cell) error {
 			text = t.theme.fit(text, width)
 		}
 		pad := max(width-wide(text), 0)
+		given := min(over, pad) // to a number on the left that is longer than those of the sample
+		pad, over = pad-given, over-given
 		at += width + 1
 		if c.right {
 			pending, pad = pending+pad, 0

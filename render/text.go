@@ -521,6 +521,7 @@ type FindingGroup struct {
 	First      record.Finding
 	Count      int64
 	LastPacket record.Opt[int64]
+	LastPoint  string // the capture point whose number LastPacket is; empty if there is one
 }
 
 // Finding writes the severity, rule and place of a finding and, on the next lines, its
@@ -532,7 +533,7 @@ func (t *Text) Finding(g *FindingGroup) error {
 		where = append(where, t.at(at))
 	}
 	if packet, known := r.Packet.Get(); known {
-		where = append(where, fmt.Sprintf("packet %d", packet))
+		where = append(where, "packet "+numbered(packet, r.Point))
 	}
 	if connection, known := r.Connection.Get(); known {
 		where = append(where, fmt.Sprintf("connection %d", connection))
@@ -545,12 +546,19 @@ func (t *Text) Finding(g *FindingGroup) error {
 	}
 	shade := t.theme.severity(r.Severity)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s%-7s%s %s%s%s  %s\n", shade.before, r.Severity, shade.after, t.theme.key.before, r.Rule, t.theme.key.after, strings.Join(where, ", "))
+	fmt.Fprintf(&b, "%s%-7s%s %s%s%s", shade.before, r.Severity, shade.after, t.theme.key.before, r.Rule, t.theme.key.after)
+	place := strings.Join(where, ", ")
+	if t.width >= narrowest && len("warning ")+len(r.Rule)+2+wide(place) > t.width {
+		place = "\n        " + strings.Join(packed(where, t.width-8), "\n        ")
+	} else {
+		place = "  " + place
+	}
+	b.WriteString(place + "\n")
 	text := fmt.Sprintf("%s (%s)", clean(r.Message), r.Section)
 	if more := g.Count - 1; more > 0 {
 		text += fmt.Sprintf("; %s of this rule", plural(more, "more finding"))
 		if packet, known := g.LastPacket.Get(); known {
-			text += map[bool]string{true: ", in packet ", false: ", the last in packet "}[more == 1] + strconv.FormatInt(packet, 10)
+			text += map[bool]string{true: ", in packet ", false: ", the last in packet "}[more == 1] + numbered(packet, g.LastPoint)
 		}
 	}
 	for _, line := range wrapped(text, t.width-8) {
@@ -558,6 +566,21 @@ func (t *Text) Finding(g *FindingGroup) error {
 	}
 	_, err := io.WriteString(t.w, b.String())
 	return err
+}
+
+// packed returns items, with commas between them, in lines of at most width characters that end after an item.
+func packed(items []string, width int) (lines []string) {
+	for i, item := range items {
+		if i < len(items)-1 {
+			item += ","
+		}
+		if last := len(lines) - 1; last >= 0 && wide(lines[last])+1+wide(item) <= width {
+			lines[last] += " " + item
+		} else {
+			lines = append(lines, item)
+		}
+	}
+	return lines
 }
 
 // wrapped returns text in lines of at most width characters. If the width is unknown, or

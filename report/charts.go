@@ -239,7 +239,7 @@ func (v *page) draw(view *cardView, c *record.Connection, data *card) {
 	view.Chart = chart
 	conn := fmt.Sprint(c.ID)
 	chart.Commands = []string{v.run("FILE", "--conn", conn), v.run("connections", "FILE", "--conn", conn, "--timeline"), v.run("stats", "FILE", "--conn", conn, "--every", data.every.String())}
-	end := analyze.EndOfCalls(c)
+	end := c.EndOfCalls()
 	v.drawSpans(view, x, end, data)
 	v.drawMarks(view, x, data)
 	forward, backward := data.forward.Finish(c.ID, record.Forward, end), data.backward.Finish(c.ID, record.Backward, end)

@@ -242,7 +242,7 @@ func (c *results) add(r *record.Finding) {
 		c.groups = append(c.groups, g)
 	}
 	g.Count++
-	g.LastPacket = r.Packet
+	g.LastPacket, g.LastPoint = r.Packet, r.Point
 }
 
 // count counts a finding for the table of rules.

@@ -158,7 +158,7 @@ func (c *comparing) side(cmd *cobra.Command, s *sink, path string, side *analyze
 		return nil, err
 	}
 	if text := lines.partial(&h); text != "" && !c.quiet {
-		fmt.Fprintf(c.stderr, "rdmadump: %s\n", text)
+		say(c.stderr, "%s", text)
 	}
 	return ended(s, func() (*record.Summary, error) { return lines.read(s.ctx, h) })
 }
@@ -223,11 +223,11 @@ func (c *comparing) show(s *sink, list []*analyze.Comparison) {
 			if c.limits[i].Exceeded(one) {
 				s.errors++
 				before, after := c.limits[i].Values(one)
-				fmt.Fprintf(c.stderr, "rdmadump: %s of %s changed from %s to %s, by more than --fail-on %s\n", c.limits[i].Name(), printable(one.Name), render.Duration(before), render.Duration(after), strings.TrimSpace(c.failOn[i]))
+				say(c.stderr, "%s of %s changed from %s to %s, by more than --fail-on %s", c.limits[i].Name(), printable(one.Name), render.Duration(before), render.Duration(after), strings.TrimSpace(c.failOn[i]))
 			}
 		}
 	}
 	if len(c.limits) > 0 && !tested {
-		fmt.Fprintf(c.stderr, "rdmadump: --fail-on tested nothing, because no group has 30 latencies in both captures\n")
+		say(c.stderr, "--fail-on tested nothing, because no group has 30 latencies in both captures")
 	}
 }

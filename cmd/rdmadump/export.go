@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -206,7 +207,7 @@ func (x *exporting) export(cmd *cobra.Command, kind *exporter, paths []string) e
 		return err
 	}
 	if !x.quiet {
-		fmt.Fprintf(x.stderr, "rdmadump: %s: %s\n", x.path, report)
+		say(x.stderr, "%s: %s", x.path, report)
 	}
 	return r.ended()
 }
@@ -243,6 +244,9 @@ func create(path string, inputs []string, stdout io.Writer) (*outFile, error) {
 	folder := filepath.Dir(path)
 	f, err := os.CreateTemp(folder, ".rdmadump-*")
 	if err != nil {
+		if failed := (*fs.PathError)(nil); errors.As(err, &failed) { // The temporary file's name would not help.
+			err = fmt.Errorf("cannot create a file in %s: %w", folder, failed.Err)
+		}
 		return nil, fmt.Errorf("-w %s: %w", path, err)
 	}
 	return &outFile{Writer: f, path: path, folder: folder, file: f, temporary: true}, nil
@@ -483,7 +487,7 @@ func (r *exportRun) parquet(name, folder string) error {
 		return fmt.Errorf("-w %s: %w", folder, err)
 	}
 	if rows := w.Rows(); !r.quiet {
-		fmt.Fprintf(r.stderr, "rdmadump: %s: %d transactions, %d operations, %d connections, %d findings in capture=%s\n",
+		say(r.stderr, "%s: %d transactions, %d operations, %d connections, %d findings in capture=%s",
 			folder, rows.Transactions, rows.Operations, rows.Connections, rows.Findings, parquet.Partition(name))
 	}
 	return r.ended()

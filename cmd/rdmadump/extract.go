@@ -102,9 +102,9 @@ func (f *flags) extract(cmd *cobra.Command, paths []string, to destination, stdo
 		return err
 	}
 	if !r.quiet && !r.json {
-		fmt.Fprintf(stderr, "rdmadump: %s\n", &e.Report)
+		say(stderr, "%s", &e.Report)
 		if e.Report.TooFar > 0 {
-			fmt.Fprintf(stderr, "rdmadump: --max-size is %s; a larger value extracts more\n", &to.most)
+			say(stderr, "--max-size is %s; a larger value extracts more", &to.most)
 		}
 	}
 	if r.err == nil && unwritten > 0 {

@@ -85,6 +85,28 @@ func (s *size) Set(text string) error {
 	return nil
 }
 
+// interval is the value of a flag that is a duration longer than 0.
+type interval struct{ *time.Duration }
+
+// String returns the duration, or nothing if the flag was not given.
+func (i interval) String() string {
+	if i.Duration == nil || *i.Duration == 0 {
+		return ""
+	}
+	return i.Duration.String()
+}
+
+// Type returns the name of the type; pflag asks for it.
+func (i interval) Type() string { return "interval" }
+
+// Set parses a duration such as 1s.
+func (i interval) Set(text string) (err error) {
+	if *i.Duration, err = time.ParseDuration(text); err != nil || *i.Duration <= 0 {
+		return errors.New("a duration is a number with a unit, such as 1s or 200ms, and must be longer than 0")
+	}
+	return nil
+}
+
 // flagGroup is a heading below which help texts and man pages list flags.
 type flagGroup int
 
@@ -123,7 +145,7 @@ var flagTable = []struct {
 		s.StringVar(&f.by, "by", "", "group transactions by these `fields`, with commas between them, such as client,operation; program and procedure are possible, too (default operation; with --every, no groups)")
 	}},
 	{"every", ofView, func(f *flags, s *pflag.FlagSet) {
-		s.DurationVar(&f.every, "every", 0, "sum up each interval of this `duration`, such as 1s, counted from the start of the capture, and draw the intervals over time")
+		s.Var(interval{&f.every}, "every", "sum up each interval of this `duration`, such as 1s, counted from the start of the capture, and draw the intervals over time")
 	}},
 	{"rpc", ofView, func(f *flags, s *pflag.FlagSet) {
 		s.BoolVar(&f.rpc, "rpc", false, "add the decoded arguments and results of NFS to JSON records")

@@ -203,7 +203,7 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 	}
 	defer source.Close()
 	if when := shownLater[v.name]; when != "" && !l.quiet && terminalWidth(stdout) == 0 && !set.json && set.columns == nil {
-		fmt.Fprintf(stderr, "rdmadump: %s; Ctrl-C ends the capture\n", when)
+		say(stderr, "%s; Ctrl-C ends the capture", when)
 	}
 	if saved == nil {
 		return r.run(ctx, &limited{input: source, stop: stop})
@@ -317,7 +317,7 @@ func (l *liveFlags) reportMissing(stderr io.Writer) {
 		return
 	}
 	if first := capture.Ring(l.follow); first != l.follow {
-		fmt.Fprintf(stderr, "rdmadump: %s does not exist, but a ring of files does; reading it from its oldest file, %s\n", l.follow, first)
+		say(stderr, "%s does not exist, but a ring of files does; reading it from its oldest file, %s", l.follow, first)
 		return
 	}
 	var more string
@@ -326,7 +326,7 @@ func (l *liveFlags) reportMissing(stderr io.Writer) {
 			more = fmt.Sprintf("; the folder %s does not exist yet", folder)
 		}
 	}
-	fmt.Fprintf(stderr, "rdmadump: waiting for %s to be created%s\n", l.follow, more)
+	say(stderr, "waiting for %s to be created%s", l.follow, more)
 }
 
 // saver writes packets to a pcapng file. The reading goroutine writes packets, and the

@@ -10,18 +10,20 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // The exit statuses.
 const (
 	exitOK     = 0
 	exitFound  = 1  // check found an error, or compare a change that exceeds --fail-on
-	exitUsage  = 2  // the usage is wrong, the input cannot be read, or check found no RDMA
+	exitUsage  = 2  // the usage is wrong, the input cannot be read, or check found neither RDMA nor RPC
 	exitBroken = 3  // the input is truncated or damaged
 	exitFailed = 70 // rdmadump itself failed with a panic; EX_SOFTWARE of sysexits.h
 )
@@ -29,9 +31,9 @@ const (
 // exitHelp describes the exit statuses in help texts.
 const exitHelp = `Exit status: 0 if the command succeeded; 1 if check found an error, or compare
 a change that exceeds --fail-on; 2 if the usage was wrong, the input could not be read,
-or check found no RDMA in it; 3 if the input was truncated or damaged, so that the
-results cover only the part before that; 70 if rdmadump itself failed, and standard
-error says what to report.`
+or check found neither RDMA nor RPC in it; 3 if the input was truncated or damaged, so
+that the results cover only the part before that; 70 if rdmadump itself failed, and
+standard error says what to report.`
 
 func main() { os.Exit(Main()) }
 
@@ -88,6 +90,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return execute(ctx, root, stderr)
 }
 
+// say writes a message of the program. It may contain names of files and bytes of captures, so what is not printable is
+// escaped.
+func say(stderr io.Writer, format string, args ...any) {
+	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
+	for i, line := range lines {
+		lines[i] = render.Clean(line)
+	}
+	fmt.Fprintf(stderr, "rdmadump: %s\n", strings.Join(lines, "\n"))
+}
+
 // execute runs a command, prints the error if it fails, and returns the exit status.
 func execute(ctx context.Context, root *cobra.Command, stderr io.Writer) (code int) {
 	box := new(blackBox)
@@ -110,7 +122,7 @@ func execute(ctx context.Context, root *cobra.Command, stderr io.Writer) (code i
 		code = s.code
 	}
 	if message := err.Error(); message != "" {
-		fmt.Fprintf(stderr, "rdmadump: %s\n", message)
+		say(stderr, "%s", message)
 	}
 	return code
 }

@@ -97,9 +97,10 @@ rdmadump-filter - the expressions of rdmadump -Y
 **-Y** selects the records of a view that match an expression over their fields. A
 field is named as in JSON (**latency_ns**), as in Wireshark (**rpcordma.xid**), or by
 the heading of its column (**LATENCY**). The command **rdmadump fields** *VIEW* lists
-them. **overview**, **extract** and **export** use the fields of transactions, but
-**export --format pcapng** those of packets; **stats** and **files** use those of transactions, or
-those of their rows; **live** uses those of its view.
+them. Expressions for **overview**, **extract** and **export** use the fields of
+transactions, but for **export --format pcapng** those of packets. For **stats** and
+**files**, they use the fields of transactions, to select what is summed up, or the
+columns of the table, to select its rows. For **live**, they use the fields of its view.
 
 # COMPARISONS
 

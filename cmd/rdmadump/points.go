@@ -39,7 +39,7 @@ func (f *flags) spooled(cmd *cobra.Command, paths []string, stderr io.Writer) (f
 		if name == "-" {
 			name = standardInput
 		}
-		fmt.Fprintf(stderr, "rdmadump: %s is stored in a temporary file until it ends, to compare capture points; --points off reads it at once\n", printable(name))
+		say(stderr, "%s is stored in a temporary file until it ends, to compare capture points; --points off reads it at once", printable(name))
 	}
 	files, f.called, remove, err = onlyFiles(cmd, paths)
 	return files, remove, err
@@ -56,7 +56,7 @@ func (f *flags) recognize(ctx context.Context, source *capture.Merged, always bo
 		info, err := os.Stat(path)
 		if path == "-" || err != nil || !info.Mode().IsRegular() {
 			if len(source.Paths()) > 1 && !f.quiet {
-				fmt.Fprintf(stderr, "rdmadump: %s can be read only once, so the files are merged by their own times; save it to a file to compare capture points\n", printable(path))
+				say(stderr, "%s can be read only once, so the files are merged by their own times; save it to a file to compare capture points", printable(path))
 			}
 			return nil, f.refuseClock(false)
 		}
@@ -77,7 +77,7 @@ func (f *flags) pointsOf(ctx context.Context, files []points.File, stderr io.Wri
 	}
 	if !f.quiet {
 		for _, note := range plan.Notes {
-			fmt.Fprintf(stderr, "rdmadump: %s\n", printable(note))
+			say(stderr, "%s", printable(note))
 		}
 	}
 	if !plan.Joined() {

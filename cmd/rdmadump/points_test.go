@@ -154,3 +154,58 @@ func TestStatsSplit(t *testing.T) {
 		t.Errorf("CSV is %s\n%s", heading, rows)
 	}
 }
+
+// TestLadderPoints: the ladder of captures at two points shows the packet of each Call and Reply in the column of the
+// capture that has it.
+func TestLadderPoints(t *testing.T) {
+	for _, files := range [][]string{bothEnds, recordedEnds("roce-outage41")} {
+		rows := 0
+		for _, r := range recordsOf(t, files...) {
+			if r["type"] != "transaction" || r["reply"] == nil || rows > 40 {
+				continue
+			}
+			var out bytes.Buffer
+			run(t.Context(), append([]string{"-q", "--conn", value(r, "connection"), "--xid", value(r, "xid")}, files...), &out, io.Discard)
+			ladder := out.String()[strings.Index(out.String(), "      TIME "):]
+			head, _, _ := strings.Cut(ladder, "\n")
+			for _, e := range r["timeline"].([]any) {
+				e := e.(map[string]any)
+				name := map[string]string{"call": "Call", "reply": "Reply"}[fmt.Sprint(e["event"])]
+				column := "client"
+				if strings.Contains(fmt.Sprint(e["point"]), "-server") {
+					column = "server"
+				}
+				end := strings.Index(head, column) + len(column)
+				for line := range strings.Lines(ladder) {
+					if name == "" || !strings.Contains(line, name+" RDMA_") && !strings.Contains(line, name+" retransmitted, RDMA_") {
+						continue
+					}
+					rows++
+					words := strings.Fields("no number " + line[len("      TIME"):end])
+					if got := words[len(words)-1]; got != fmt.Sprint(e["packet"]) && !strings.HasSuffix(got, fmt.Sprint("-", e["packet"])) {
+						t.Errorf("%v: the %s is packet %v of %v, and its line is\n%s", r["xid"], name, e["packet"], e["point"], line)
+					}
+				}
+			}
+		}
+		if rows < 20 {
+			t.Errorf("%d lines of Calls and Replies were compared", rows)
+		}
+	}
+}
+
+// TestMarksOnPath: packets that were lost between two points have another mark than those that arrived damaged. The
+// numbers are those of the switch between the points.
+func TestMarksOnPath(t *testing.T) {
+	for mark, want := range map[string][]string{
+		"lost_on_path":    {"110 client", "444 server", "566 client", "910 client", "1162 client", "1218 server", "1380 server", "1502 client"},
+		"damaged_on_path": {"151 server", "510 server", "801 client", "1128 client", "1235 server"},
+	} {
+		var out bytes.Buffer
+		run(t.Context(), append([]string{"packets", "-q", "-e", "number", "-e", "point", "-Y", "marks == " + mark}, bothEnds...), &out, io.Discard)
+		got := strings.NewReplacer("\tends-stormall42-", " ", ".pcap.zst", "").Replace(out.String())
+		if lines := strings.Split(strings.TrimSpace(got), "\n"); !slices.Equal(lines, want) {
+			t.Errorf("%s: %q, want %q", mark, lines, want)
+		}
+	}
+}

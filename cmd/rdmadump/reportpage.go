@@ -185,7 +185,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		for _, n := range r.summary.Transactions {
 			rpcs += n
 		}
-		fmt.Fprintf(x.stderr, "rdmadump: %s: %s on %s\n", printable(x.path), number(rpcs, "RPC"), number(r.summary.Connections, "connection"))
+		say(x.stderr, "%s: %s on %s", printable(x.path), number(rpcs, "RPC"), number(r.summary.Connections, "connection"))
 	}
 	return r.ended()
 }

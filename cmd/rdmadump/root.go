@@ -161,11 +161,11 @@ func (f *flags) openNamed(cmd *cobra.Command, paths []string, stderr io.Writer) 
 		return nil, nil, failed
 	}
 	if texts, _ := capture.Texts(failed); failed != nil && texts == nil {
-		fmt.Fprintf(stderr, "rdmadump: %v; rdmadump reads the other files\n", failed)
+		say(stderr, "%v; rdmadump reads the other files", failed)
 	}
 	for _, path := range source.Repeated() {
 		if !f.quiet {
-			fmt.Fprintf(stderr, "rdmadump: %s is named twice and is read only once\n", printable(path))
+			say(stderr, "%s is named twice and is read only once", printable(path))
 		}
 	}
 	return source, failed, nil

@@ -105,7 +105,7 @@ func (r *runner) run(ctx context.Context, source input) error {
 	s.ctx, s.joined = ctx, r.joined
 	if !r.quiet {
 		for _, note := range r.notes {
-			fmt.Fprintf(r.stderr, "rdmadump: --jq: %s\n", note)
+			say(r.stderr, "--jq: %s", note)
 		}
 	}
 	anew := newRefresh(r, s)
@@ -237,25 +237,27 @@ func (r *runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		case s.shown == "" || s.view == nil || s.view.name == "overview" || r.lines != nil:
 		case hasRPCs(summary):
 			fmt.Fprintf(r.stderr, "to see which RPCs were slow and why: rdmadump overview %s\n", s.typed)
+		case summary.RDMA+summary.RPC == 0 && s.view.sumsRPCs():
+			fmt.Fprintf(r.stderr, "the capture contains neither RDMA nor RPC: rdmadump packets %s lists what it has\n", s.typed)
 		case summary.RDMA > 0 && s.view.sumsRPCs():
 			fmt.Fprintf(r.stderr, "the capture contains RDMA but no RPC: rdmadump overview %s shows what it carries, rdmadump connections and packets list it\n", s.typed)
 		}
 	}
 	if s.unpaired > 0 && !s.quiet {
-		fmt.Fprintf(r.stderr, "rdmadump: without %s of --conn from before the two directions were known to belong together; bth.dest_qpn finds them\n", number(s.unpaired, "packet"))
+		say(r.stderr, "without %s of --conn from before the two directions were known to belong together; bth.dest_qpn finds them", number(s.unpaired, "packet"))
 	}
 	if s.hint != "" && !s.quiet {
-		fmt.Fprintf(r.stderr, "rdmadump: %s\n", s.hint)
+		say(r.stderr, "%s", s.hint)
 	}
 	if text := s.noMatch(); text != "" && !s.quiet {
-		fmt.Fprintf(r.stderr, "rdmadump: %s\n", text)
+		say(r.stderr, "%s", text)
 	}
 	if text := s.afterEnd(summary); text != "" && !s.quiet {
-		fmt.Fprintf(r.stderr, "rdmadump: %s\n", text)
+		say(r.stderr, "%s", text)
 	} else if s.written == 0 && len(s.xids) > 0 && !s.quiet {
-		fmt.Fprintf(r.stderr, "rdmadump: %s\n", s.noXID())
+		say(r.stderr, "%s", s.noXID())
 	} else if s.written == 0 && len(s.conns) > 0 && slices.Min(s.conns) >= summary.Connections && !s.quiet {
-		fmt.Fprintf(r.stderr, "rdmadump: %s\n", noConnection(s.conns, summary.Connections))
+		say(r.stderr, "%s", noConnection(s.conns, summary.Connections))
 	}
 	switch {
 	case readErr != nil:

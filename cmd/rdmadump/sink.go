@@ -61,6 +61,7 @@ func newSink(set *settings, stdout, notes io.Writer, captures names) *sink {
 	}
 	s.packets = render.NewPackets(s.w, s.theme, s.width)
 	s.packets.Tree, s.packets.Bytes = set.tree, set.bytes
+	s.packets.Points(set.atPoints)
 	for _, xid := range set.xids {
 		s.near = append(s.near, query.Near{Wanted: xid.String()})
 	}

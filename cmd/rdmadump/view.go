@@ -251,7 +251,7 @@ func (t *timelines) credits(r *record.Transaction) *analyze.CreditTimeline {
 
 // timelines draws the charts of a connection.
 func (s *sink) timelines(t *timelines, c *record.Connection) {
-	end := analyze.EndOfCalls(c)
+	end := c.EndOfCalls()
 	forward, backward := t.forward.Finish(c.ID, record.Forward, end), t.backward.Finish(c.ID, record.Backward, end)
 	handles := t.handles.Finish(c.ID, end)
 	height := max(s.height/3, 4)

@@ -63,6 +63,11 @@ func (Ending) Values() []string {
 	return wordsOf(EndDisconnect, EndReset, EndNak, EndTerminate, EndRejected, EndRetries, EndReused, EndSilence)
 }
 
+// EndOfCalls returns the time until which the Calls of the connection that have no Reply are outstanding, and the memory
+// that they exposed is exposed: the time at which the connection began to close or, if it was not seen to close, the time
+// of its last packet.
+func (c *Connection) EndOfCalls() Time { return min(c.Closed.Or(c.Last), c.Last) }
+
 // State returns how the connection ended, or "open" if the capture does not show
 // that it ended.
 func (c *Connection) State() string {

@@ -141,10 +141,11 @@ const (
 	BadICRC                         // the ICRC, or the CRC of an FPDU in the packet, is bad
 	BadChecksum                     // the TCP checksum is bad
 	Late                            // the payload had been counted as missing from the capture
-	LostOnPath                      // the packet was lost, or damaged, between the capture points
+	LostOnPath                      // the packet was lost between the capture points
+	DamagedOnPath                   // the packet was damaged between the capture points, so that its receiver dropped it
 )
 
-var markNames = [...]string{"retransmitted", "out_of_order", "after_gap", "refused", "bad_icrc", "bad_checksum", "late", "lost_on_path"}
+var markNames = [...]string{"retransmitted", "out_of_order", "after_gap", "refused", "bad_icrc", "bad_checksum", "late", "lost_on_path", "damaged_on_path"}
 
 // Names returns the names of the marks in the set.
 func (m Marks) Names() iter.Seq[string] {

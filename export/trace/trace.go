@@ -76,7 +76,7 @@ const maxConnections = 1 << 16
 // connection is the description of a connection.
 type connection struct {
 	name, description string
-	last              record.Time
+	end               record.Time // until which its Calls without a Reply are outstanding
 }
 
 // New returns a Writer that keeps items in an empty temporary file, which belongs to the caller.
@@ -108,7 +108,7 @@ func (w *Writer) transaction(r *record.Transaction) error {
 func (w *Writer) connection(r *record.Connection) error {
 	w.last = max(w.last, r.Last)
 	if len(w.connections) < maxConnections {
-		w.connections[r.ID] = connection{name: connectionName(r), description: connectionDescription(r), last: r.Last}
+		w.connections[r.ID] = connection{name: connectionName(r), description: connectionDescription(r), end: r.EndOfCalls()}
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (w *Writer) write(begin func(first record.Time) encoder) (report Report, er
 		}
 		process(s.connection)
 		if s.end == stillOpen {
-			s.end = max(w.describe(s.connection).last, s.start)
+			s.end = max(w.describe(s.connection).end, s.start)
 		}
 		p := place{connection: s.connection, track: s.track}
 		if rows[p] == nil {
@@ -222,7 +222,7 @@ func (w *Writer) write(begin func(first record.Time) encoder) (report Report, er
 			out.instant(p, s)
 		}
 	})
-	w.store.counts(func(number int) record.Time { return w.describe(number).last }, func(p place, at record.Time, value int64, fresh bool) {
+	w.store.counts(func(number int) record.Time { return w.describe(number).end }, func(p place, at record.Time, value int64, fresh bool) {
 		if report.Reduced && tracks[p.track].detail {
 			return
 		}
@@ -253,7 +253,7 @@ func (r *Report) add(s *item) {
 func (w *Writer) describe(number int) connection {
 	c, known := w.connections[number]
 	if !known {
-		c = connection{name: fmt.Sprintf("conn %d", number), last: w.last}
+		c = connection{name: fmt.Sprintf("conn %d", number), end: w.last}
 		if number < 0 {
 			c.name = "capture"
 		}

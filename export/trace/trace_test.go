@@ -295,3 +295,37 @@ func TestHostile(t *testing.T) {
 		}
 	}
 }
+
+// TestEndOfCalls: a Call without a Reply is in flight until its connection begins to close, as in all other numbers.
+// Packets may follow.
+func TestEndOfCalls(t *testing.T) {
+	items, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer items.Close()
+	w := trace.New(items)
+	h := w.Handler()
+	if err := h.Transaction(&record.Transaction{
+		ID: 1, Direction: record.Forward, Status: record.NoReply,
+		Call: &record.Message{Time: 10e6, Packet: 1, Credits: record.Some[uint32](32)},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Connection(&record.Connection{Closed: record.Some[record.Time](30e6), Last: 1e9}); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if _, err := w.Chrome(&b); err != nil {
+		t.Fatal(err)
+	}
+	last := map[string]int64{}
+	for _, e := range readChrome(t, b.Bytes()) {
+		if e.TS != "" && e.TS != "0" {
+			last[e.Phase] = max(last[e.Phase], nanoseconds(t, e.TS))
+		}
+	}
+	if last["e"]+last["E"] != 20e6 || last["C"] != 20e6 {
+		t.Errorf("the last events by phase are at %v, want the ends of the slice and of the counter 20 ms after the Call", last)
+	}
+}

@@ -18,6 +18,17 @@ type Path struct {
 	Copy    bool         // the network made this copy
 }
 
+// Mark returns the mark of a packet that did not come to its receiver unharmed.
+func (p *Path) Mark() record.Marks {
+	switch {
+	case p.Gone:
+		return record.LostOnPath
+	case p.Lost:
+		return record.DamagedOnPath
+	}
+	return 0
+}
+
 // sentAt is a packet of a flow that left its sender and that its receiver has not accepted yet.
 type sentAt struct {
 	run
@@ -128,9 +139,9 @@ func (t *Tracker) lostOnPath(f *flow, d *Datagram, cur *currentPacket) {
 		asker = f.peer()
 	}
 	if asker != nil {
-		cur.mark(asker.ops.at(psns, d.Packet.PSN), record.LostOnPath)
+		cur.mark(asker.ops.at(psns, d.Packet.PSN), d.Path.Mark())
 	}
-	cur.mark(nil, record.LostOnPath)
+	cur.mark(nil, d.Path.Mark())
 	if !info.Request {
 		f.missedResponse(d)
 		f.noteResponse(d, true)
@@ -232,7 +243,7 @@ func (t *Tracker) LostDatagram(d *UDP) (verdict PacketVerdict, rpc bool) {
 		f.noteLost(lostMessage{be.Uint32(d.Payload), d.Path.Sent})
 		verdict, rpc = cur.PacketVerdict, true
 	}
-	verdict.Mark |= record.LostOnPath
+	verdict.Mark |= d.Path.Mark()
 	return verdict, rpc
 }
 

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+)
+
+// onlyFrames writes the frames of a capture that have this Ethernet type and, unless it is 0, this IPv4 protocol.
+func onlyFrames(t *testing.T, path string, etherType uint16, protocol byte) string {
+	t.Helper()
+	frames, _ := testkit.Frames(t, path)
+	var kept []capture.Frame
+	for _, f := range frames {
+		if len(f.Data) > 23 && uint16(f.Data[12])<<8|uint16(f.Data[13]) == etherType && (protocol == 0 || f.Data[23] == protocol) {
+			kept = append(kept, f)
+		}
+	}
+	if len(kept) == 0 {
+		t.Fatalf("%s has no such frame", path)
+	}
+	file := filepath.Join(t.TempDir(), "only.pcapng")
+	if err := os.WriteFile(file, testkit.Pcapng(kept, 9), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestMessages: messages say what is wrong and what to do, and bytes of file names do not reach a terminal.
+func TestMessages(t *testing.T) {
+	odd := filepath.Join(t.TempDir(), "b\x1b[2Jx\r.txt")
+	if err := os.WriteFile(odd, []byte("hello, world, and a bit more of it"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sample := "../../samples/rocev2-callback41.pcap"
+	arp := onlyFrames(t, sample, 0x0806, 0)
+	tcp := onlyFrames(t, "../../testdata/captures/lab-loss3.pcap.zst", 0x0800, 6)
+	for _, c := range []struct {
+		args []string
+		code int
+		says string // on standard output or standard error
+	}{
+		{[]string{odd}, exitUsage, `/b\x1b[2Jx\x0d.txt: the input starts with 68656c6c, which is not pcap`},
+		{[]string{odd, sample}, exitUsage, `/b\x1b[2Jx\x0d.txt: the input starts with`},
+		{[]string{odd + ".missing"}, exitUsage, `/b\x1b[2Jx\x0d.txt.missing: no such file or directory`},
+		{[]string{"report", sample, "-w", odd + "/x.html"}, exitUsage, `x\x0d.txt: not a directory`},
+		{[]string{"report", sample, "-w", "/nonexistent/x.html"}, exitUsage, "-w /nonexistent/x.html: cannot create a file in /nonexistent: no such file or directory"},
+		{[]string{"stats", "--every", "0", sample}, exitUsage, "--every 0: a duration is a number with a unit, such as 1s or 200ms, and must be longer than 0"},
+		{[]string{"stats", "--every", "5", sample}, exitUsage, "--every 5: a duration is a number with a unit"},
+		{[]string{arp}, exitOK, "the capture contains neither RDMA nor RPC: rdmadump packets "},
+		{[]string{"check", arp}, exitUsage, "the capture contains neither RDMA nor RPC, so nothing was checked"},
+		{[]string{"check", "-q", tcp}, exitOK, ""},
+		{[]string{"overview", "-q", tcp}, exitOK, "verdict   unknown: the capture contains RPC over TCP or UDP, and no RDMA, which verdicts are about"},
+		{[]string{"compare", "-q", "../../testdata/captures/rocev2-chimera-overrun42.pcap.zst", "../../testdata/captures/rocev2-loss42.pcap.zst", "-Y", `name contains client_to_server`, "-e", "before.values"}, exitOK, "1024\n"},
+	} {
+		var out bytes.Buffer
+		code := run(t.Context(), c.args, &out, &out)
+		if code != c.code || !strings.Contains(out.String(), c.says) {
+			t.Errorf("%q: exit status %d, want %d with %q:\n%s", c.args, code, c.code, c.says, &out)
+		}
+		if strings.ContainsAny(out.String(), "\x1b\r") {
+			t.Errorf("%q: control characters in %q", c.args, &out)
+		}
+		if c.args[0] == "compare" && out.String() != "1024\n" {
+			t.Errorf("%q: a connection without thresholds counts as a threshold: %s", c.args, &out)
+		}
+	}
+}
+
+// TestWidth: no row of a table is wider than the terminal, also if a number is longer than those from which the table
+// learned its widths.
+func TestWidth(t *testing.T) {
+	for _, capture := range []string{"iwarp-nfs41.pcap.zst", "rocev2-nfs41.pcap.zst", "lab-loss3.pcap.zst", "rocev2-storm41.pcap.zst"} {
+		for _, view := range []string{"transactions", "connections", "packets", "rdma", "stats", "files", "check", "stats --every 1s", "rdma --by kind,side"} {
+			for _, width := range []int{80, 120} {
+				var out bytes.Buffer
+				args := append(strings.Fields(view), "-q", "--width", strconv.Itoa(width), "../../testdata/captures/"+capture)
+				run(t.Context(), args, &out, io.Discard)
+				for line := range strings.Lines(out.String()) {
+					if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+						t.Errorf("%q: %d characters: %s", args, n, line)
+						break
+					}
+				}
+			}
+		}
+	}
+}
