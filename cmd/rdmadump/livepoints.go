@@ -121,7 +121,7 @@ func (l *liveFlags) runPoints(cmd *cobra.Command, args []string, r *runner) (err
 		return err
 	}
 	c.w = capture.NewWriter(c.stored)
-	c.announce(r.view.name)
+	c.announce(c.view)
 	c.capture(cmd.Context())
 	over()
 	if c.panic != nil {
@@ -229,7 +229,11 @@ func (c *pointCapture) openInputs(ctx context.Context, args []string) error {
 			c.named = append(c.named, printable(filepath.Base(name)))
 			continue
 		}
-		c.addLive(&liveInput{name: filepath.Base(name), pipe: true, open: func(ctx context.Context) (input, error) {
+		point := filepath.Base(name)
+		if slices.ContainsFunc(args, func(other string) bool { return other != path && filepath.Base(other) == point }) {
+			point = name // The other one has the short name.
+		}
+		c.addLive(&liveInput{name: point, pipe: true, open: func(ctx context.Context) (input, error) {
 			return capture.NewPipe(ctx, printable(name), &waiting{File: f, ctx: ctx, say: func() {
 				if !c.quiet {
 					say(c.stderr, "waiting for packets of %s: no process has written to it yet", printable(name))
