@@ -300,7 +300,7 @@ func TestPaneSearch(t *testing.T) {
 		t.Errorf("N finds %q, want %q", back, first)
 	}
 	press(t, m, "/no such file<enter>")
-	if line := m.lastLine(); !strings.Contains(line, "no line contains no such file") {
+	if line := m.lastLines()[0]; !strings.Contains(line, "no line contains no such file") {
 		t.Errorf("a text that is not there: %q", line)
 	}
 	press(t, m, "?")
@@ -510,13 +510,13 @@ func TestLive(t *testing.T) {
 	}
 	m.Key("enter")
 	tick()
-	if s := m.list.status(); !strings.Contains(s, "so far (reading)") {
+	if s := fitting(m.list.status(), 1000); !strings.Contains(s, "so far (reading)") {
 		t.Errorf("the count of the filter is called %q", s)
 	}
 	add(20_000)
 	x.Finish(&record.Summary{}, nil)
 	settle(t, m)
-	if s := m.list.status(); !strings.Contains(s, "final") {
+	if s := fitting(m.list.status(), 1000); !strings.Contains(s, "final") {
 		t.Errorf("the count of the filter is called %q", s)
 	}
 	from, to := x.Bounds()

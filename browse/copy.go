@@ -66,7 +66,7 @@ func (m choice) take(text string) {
 	if message := "copied: " + shown; len(message)+len(hint) <= m.width {
 		m.say(message + hint)
 	} else {
-		m.say(message)
+		m.say(ending(message, m.width))
 	}
 }
 
@@ -173,18 +173,17 @@ func (m choice) commandLine() string {
 	file := m.options.Typed
 	switch s := m.top().(type) {
 	case *list:
-		if s.name != rpcs.name {
-			return commandOf("rdmadump "+s.view+" "+file, s)
+		command := "rdmadump "
+		if s.view != "" {
+			command += s.view + " "
 		}
-		if r := m.rpc(); r == nil || s.filter != "" || s.by >= 0 {
-			return commandOf("rdmadump "+file, s)
-		}
+		return commandOf(command+file, s)
 	case *sums:
 		filter := m.list.filter
 		if s.selects != nil && s.selects() != "" {
 			filter = both(filter, s.selects())
 		}
-		return filtering("rdmadump "+s.command(file), filter)
+		return sorted(filtering("rdmadump "+s.command(file), filter), &s.sorter, s.kind)
 	case *packet:
 		p := s.packets[s.i]
 		return fmt.Sprintf("rdmadump packets -V -x %s -Y 'number == %d'", file, p.Number)
@@ -203,15 +202,19 @@ func (m choice) commandLine() string {
 
 // commandOf adds the filter and the order of a list to a command line.
 func commandOf(command string, l *list) string {
-	command = filtering(command, l.filter)
-	if l.by >= 0 {
-		sign := ""
-		if l.descending {
-			sign = "-"
-		}
-		command += " --sort " + sign + l.orders[l.by].path
+	return sorted(filtering(command, l.filter), &l.sorter, l.source)
+}
+
+// sorted adds an order to a command line.
+func sorted(command string, o *sorter, src *source) string {
+	if o.by < 0 {
+		return command
 	}
-	return command
+	sign := ""
+	if o.descending {
+		sign = "-"
+	}
+	return command + " --sort " + sign + src.orders[o.by].path
 }
 
 // filtering adds a filter to a command line.

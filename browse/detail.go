@@ -2,6 +2,7 @@ package browse
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -34,6 +35,7 @@ type ladder struct {
 	packets []*record.Packet // nil until they are read
 	decoded map[int][]render.LadderLine
 	err     error
+	opener  *opener
 	placed  bool // the cursor is where it starts
 	opening bool // the packets are shown as soon as they are read
 }
@@ -45,12 +47,40 @@ type closer struct {
 	err     error
 }
 
+// opener is the record of a list whose screen is shown. With n and N, the next record of the list and the one before are.
+type opener struct {
+	list    *list
+	n       int64 // number of the record
+	explain bool  // the rules of findings are shown, not their RPCs
+}
+
+// part says which record of its list this is.
+func (o *opener) part() part {
+	return part{text: fmt.Sprintf("%s %d of %d", o.list.one, o.list.cursor+1, o.list.count())}
+}
+
+// next moves the cursor of the list to the next record, or to the one before, and returns that. It returns nil and says why
+// if there is none.
+func (o *opener) next(m *Model, back bool) any {
+	if !o.list.place(o.n) {
+		m.say("the list does not show this " + o.list.one)
+		return nil
+	}
+	before := o.list.cursor
+	if o.list.move(map[bool]int64{true: -1, false: 1}[back], o.list.count()); o.list.cursor == before {
+		m.say(fmt.Sprintf("there are no more %s in the list", o.list.name))
+		return nil
+	}
+	_, r := o.list.current()
+	return r
+}
+
 // mostPackets is the number of packets of an RPC that are kept to be shown.
 const mostPackets = 2000
 
 // newLadder returns the screen of an RPC.
 func newLadder(m *Model, n int64) *ladder {
-	l := &ladder{n: n}
+	l := &ladder{n: n, opener: &opener{list: m.list, n: n}}
 	l.rpc, l.err = m.reader.Transaction(n)
 	l.keys = []string{"Enter packets", "n N next, previous RPC", "Space mark", "s save"}
 	l.tick = l.take
@@ -173,18 +203,22 @@ func (l *ladder) take(m *Model) {
 func (l *ladder) busy() bool { return l.closer != nil }
 
 // status says which RPC this is, and what is still being read.
-func (l *ladder) status() string {
-	if l.closer != nil {
-		return l.name + "   reading its packets, and decoded arguments and results"
+func (l *ladder) status() []part {
+	parts := []part{{text: l.name}}
+	if l.opener.list.name == findings.name {
+		parts = append(parts, l.opener.part())
 	}
-	return l.name
+	if l.closer != nil {
+		parts = append(parts, part{"reading its packets, and decoded arguments and results", withoutEnd})
+	}
+	return parts
 }
 
 // act takes the keys of the ladder.
 func (l *ladder) act(m *Model, k string) bool {
 	switch k {
 	case "n", "N", "]", "[":
-		m.neighbour(l, k == "N" || k == "[")
+		l.opener.neighbour(m, k == "N" || k == "[")
 	case "enter", "l", "right":
 		l.open(m)
 	case "space":
@@ -196,20 +230,27 @@ func (l *ladder) act(m *Model, k string) bool {
 	return true
 }
 
-// neighbour shows the next RPC of the list, or the previous one.
-func (m *Model) neighbour(l *ladder, back bool) {
-	if !m.list.place(l.n) {
-		m.say("the list does not show this RPC")
-		return
+// neighbour shows the next record of the list from which the screen was opened, or the one before.
+func (o *opener) neighbour(m *Model, back bool) {
+	r := o.next(m, back)
+	replace := func(s screen) {
+		if l, is := m.top().(*ladder); is {
+			l.closer.stop()
+		}
+		m.pop()
+		m.push(s)
 	}
-	before := m.list.cursor
-	m.list.move(map[bool]int64{true: -1, false: 1}[back], m.list.count())
-	if m.list.cursor == before {
-		m.say("there are no more RPCs in the list")
-		return
+	switch r := r.(type) {
+	case *record.Transaction:
+		replace(newLadder(m, o.list.at(o.list.cursor)))
+	case *record.Finding:
+		following := &opener{o.list, o.list.at(o.list.cursor), o.explain}
+		if o.explain {
+			replace(newFinding(m, r, following))
+		} else {
+			m.openFinding(following, r, replace)
+		}
 	}
-	l.closer.stop()
-	m.stack[len(m.stack)-1] = newLadder(m, m.list.at(m.list.cursor))
 }
 
 // open shows the packets of the line with the cursor.
@@ -280,13 +321,21 @@ func (p *packet) turn(by int) {
 	}
 }
 
-func (p *packet) status() string {
+func (p *packet) status() []part {
 	at := p.packets[p.i]
 	text := fmt.Sprintf("packet %d", at.Number)
 	if at.Path != nil {
-		text += " of " + at.Path.Point
+		text += " of " + clean(at.Path.Point)
 	}
-	return fmt.Sprintf("%s, %d of %d of the RPC", text, p.i+1, len(p.packets))
+	return append([]part{{text: fmt.Sprintf("%s, %d of %d of the RPC", text, p.i+1, len(p.packets))}}, p.marks()...)
+}
+
+// marks returns the marks of the packet, which the bytes may hide in the first line of its fields.
+func (p *packet) marks() (parts []part) {
+	for name := range p.packets[p.i].Marks.Names() {
+		parts = append(parts, part{text: "[" + strings.ReplaceAll(name, "_", " ") + "]"})
+	}
+	return parts
 }
 
 // tree draws the fields of the packet.
@@ -439,20 +488,56 @@ func newConnection(m *Model, r any) *pane {
 		if k != "enter" && k != "l" && k != "right" {
 			return false
 		}
-		m.showRPCs(fmt.Sprintf("connection == %d", c.ID))
+		m.showRPCs(fmt.Sprintf("connection == %d", c.ID), fmt.Sprintf("connection %d", c.ID))
 		return true
 	}
 	return p
 }
 
-// showRPCs lists the RPCs that a filter selects.
-func (m *Model) showRPCs(filter string) {
+// origin is the screen from which the RPCs of its row were listed, and what goBack restores of it.
+type origin struct {
+	name   string
+	tab    int
+	stack  []screen
+	filter string
+	rpc    int64  // number of the RPC with the cursor
+	scroll scroll // of the tab
+	axis   axis   // of the sums by time
+	outer  []axis
+}
+
+// showRPCs lists the RPCs that a filter selects. q, h and Esc then go back to the screen that is shown now, and to its
+// filter; name is what the key line calls it.
+func (m *Model) showRPCs(filter, name string) {
+	from := origin{name: name, tab: m.tab, stack: m.stack, filter: m.list.filter, rpc: -1, axis: m.rates.axis, outer: m.rates.outer}
+	if n, r := m.list.current(); r != nil {
+		from.rpc = n
+	}
+	if s, is := m.tabs[m.tab].(*sums); is {
+		from.scroll = s.scroll
+	}
 	if err := m.list.setFilter(filter); err != nil {
 		m.fail(err)
 		return
 	}
 	m.restartSums()
-	m.tab, m.stack = 0, nil
+	m.tab, m.stack, m.origin = 0, nil, append(m.origin, from)
+}
+
+// goBack returns to the screen from which the list of RPCs was opened.
+func (m *Model) goBack() {
+	from := m.origin[len(m.origin)-1]
+	m.origin = m.origin[:len(m.origin)-1]
+	if err := m.list.setFilter(from.filter); err != nil {
+		m.fail(err)
+		return
+	}
+	m.list.wanted, m.rates.axis, m.rates.outer = from.rpc, from.axis, from.outer
+	m.restartSums()
+	m.tab, m.stack = from.tab, from.stack
+	if s, is := m.tabs[m.tab].(*sums); is {
+		s.wanted = &from.scroll
+	}
 }
 
 // timelines are the credits and handles of a connection over time.
@@ -491,18 +576,19 @@ func timelinesOf(m *Model, c *record.Connection) *job[*timelines] {
 	})
 }
 
-// openFinding shows the RPC of a finding and, if it has none, the finding and its rule.
-func (m *Model) openFinding(r any) {
-	f := r.(*record.Finding)
+// openFinding shows the RPC of a finding and, if it has none, the finding and its rule. Show puts the screen in its place.
+func (m *Model) openFinding(o *opener, f *record.Finding, show func(screen)) {
 	from, to := m.state.From, m.state.To
 	m.later("looking for its RPC", func(ctx context.Context, r *index.Reader) func() {
 		n := rpcOf(ctx, r, f, [2]int64{from, to})
 		return func() {
-			if n >= 0 {
-				m.push(newLadder(m, n))
-			} else {
-				m.push(newFinding(m, f))
+			if n < 0 {
+				show(newFinding(m, f, o))
+				return
 			}
+			l := newLadder(m, n)
+			l.opener, l.keys[1] = o, "n N next, previous finding"
+			show(l)
 		}
 	})
 }
@@ -526,8 +612,17 @@ func rpcOf(ctx context.Context, r *index.Reader, f *record.Finding, span [2]int6
 }
 
 // newFinding returns the screen of a finding: its message, and the explanation of its rule.
-func newFinding(m *Model, f *record.Finding) *pane {
-	return &pane{name: "finding " + f.Rule, drawn: func(width int) []string {
+func newFinding(m *Model, f *record.Finding, o *opener) *pane {
+	p := &pane{name: "finding " + f.Rule, keys: []string{"n N next, previous finding"}}
+	p.on = func(m *Model, k string) bool {
+		forth, back := k == "n" || k == "]", k == "N" || k == "["
+		if p.search != "" || !forth && !back {
+			return false
+		}
+		o.neighbour(m, back)
+		return true
+	}
+	p.drawn = func(width int) []string {
 		var b bytes.Buffer
 		t := render.NewText(&b, m.theme, width)
 		t.Start(m.state.Start.Or(f.Time.Or(0)))
@@ -557,7 +652,8 @@ func newFinding(m *Model, f *record.Finding) *pane {
 			}
 		}
 		return lines
-	}}
+	}
+	return p
 }
 
 // nextProblem moves to the next RPC, or the previous one, that failed or has findings.
@@ -615,31 +711,89 @@ func (m *Model) compare() {
 		}
 		both[i] = r
 	}
-	m.push(&pane{name: fmt.Sprintf("RPC %d and RPC %d", both[0].ID, both[1].ID), drawn: func(width int) (text []string) {
-		half := (width - 3) / 2
-		draw := func(r *record.Transaction, width int) (lines []string) {
-			for _, line := range render.LadderLines(m.theme, width, r) {
-				lines = append(lines, line.Text)
-			}
-			return lines
-		}
-		if half < leastLadder {
-			return append(append(draw(both[0], width), ""), draw(both[1], width)...)
-		}
-		left, right := draw(both[0], half), draw(both[1], half)
-		for i := range max(len(left), len(right)) {
-			a, b := "", ""
-			if i < len(left) {
-				a = left[i]
-			}
-			if i < len(right) {
-				b = right[i]
-			}
-			text = append(text, pad(a, half)+" | "+clip(b, half))
-		}
-		return text
+	m.push(&pane{name: fmt.Sprintf("RPC %d and RPC %d", both[0].ID, both[1].ID), drawn: func(width int) []string {
+		return append(append(render.Wrap(latencies(both[0], both[1]), width), ""), sideBySide(m.theme, both, width)...)
 	}})
 }
 
+// sideBySide draws two ladders, one below the other if they do not fit.
+func sideBySide(theme *render.Theme, both [2]*record.Transaction, width int) (text []string) {
+	draw := func(r *record.Transaction, width int) (lines []string, widest int) {
+		drawn := render.LadderLines(theme, width, r)
+		legend := len(drawn)
+		for legend > 0 && drawn[legend-1].First == 0 {
+			legend--
+		}
+		for i, line := range drawn {
+			if line.First > 0 {
+				widest = max(widest, wide(line.Text))
+			}
+			if i >= legend && wide(line.Text) > width {
+				lines = append(lines, render.Wrap(strip(line.Text), width)...)
+			} else {
+				lines = append(lines, line.Text)
+			}
+		}
+		return lines, widest
+	}
+	half := (width - 3) / 2
+	left, widest := draw(both[0], half)
+	right, other := draw(both[1], half)
+	if half < leastLadder || max(widest, other) > half {
+		upper, _ := draw(both[0], width)
+		lower, _ := draw(both[1], width)
+		return append(append(upper, ""), lower...)
+	}
+	for i := range max(len(left), len(right)) {
+		a, b := "", ""
+		if i < len(left) {
+			a = left[i]
+		}
+		if i < len(right) {
+			b = right[i]
+		}
+		text = append(text, pad(a, half)+" | "+clip(b, half))
+	}
+	return text
+}
+
 // leastLadder is the width below which two ladders are not drawn side by side.
-const leastLadder = 66
+const leastLadder = 57
+
+// latencies says how much longer the second of two RPCs took, and in which parts of its latency.
+func latencies(a, b *record.Transaction) string {
+	for _, r := range []*record.Transaction{a, b} {
+		if !r.LatencyNS.Known() {
+			return fmt.Sprintf("RPC %d has no latency that could be compared.", r.ID)
+		}
+	}
+	d := b.LatencyNS.Or(0) - a.LatencyNS.Or(0)
+	text := fmt.Sprintf("RPC %d took as long as RPC %d", b.ID, a.ID)
+	switch {
+	case d > 0:
+		text = fmt.Sprintf("RPC %d took %s longer than RPC %d", b.ID, render.Duration(d), a.ID)
+	case d < 0:
+		text = fmt.Sprintf("RPC %d took %s less than RPC %d", b.ID, render.Duration(-d), a.ID)
+	}
+	var parts []render.Phase
+	before := render.Phases(a)
+	for i, p := range render.Phases(b) {
+		if p.NS -= before[i].NS; p.NS != 0 {
+			parts = append(parts, p)
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b render.Phase) int { return cmp.Compare(max(b.NS, -b.NS), max(a.NS, -a.NS)) })
+	for i, p := range parts {
+		text += map[bool]string{true: ": ", false: ", "}[i == 0] + p.Name + " "
+		if p.NS > 0 {
+			text += "+"
+		}
+		text += render.Duration(p.NS)
+	}
+	for _, r := range []*record.Transaction{a, b} {
+		if r.LatencyMinNS.Known() {
+			text += fmt.Sprintf("; the latency of RPC %d is uncertain, and its largest value is compared", r.ID)
+		}
+	}
+	return text + "."
+}

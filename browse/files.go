@@ -19,20 +19,21 @@ const mostFiles = 2_000
 
 // filesRead is the table of files.
 type filesRead struct {
-	rows []*analyze.File
-	own  ownNames
-	all  int64 // number of RPCs that name a file
+	arranged
+	own ownNames
+	all int64 // number of RPCs that name a file
 }
 
 // newFiles returns the screen with the files that RPCs acted on.
 func newFiles(m *Model) *sums {
 	var table filesRead
 	var running *job[filesRead]
-	s := &sums{m: m, of: -1}
+	s := newSums(m, fileSums)
 	s.name, s.keys, s.fixed = "files", []string{"Enter its RPCs", "& filter"}, 1
+	s.usual = "those with the largest sum of latencies first"
 	s.command = func(file string) string { return "files " + file }
 	s.work = func(s *sums) {
-		selected := s.selection()
+		selected, arrange := s.selection(), s.arrange()
 		running = start(m, func(ctx context.Context, _ func(filesRead)) (t filesRead) {
 			files := analyze.NewFiles(filesMemory)
 			t.own = ownNames{}
@@ -44,20 +45,21 @@ func newFiles(m *Model) *sums {
 				}
 				return nil
 			})
-			t.rows = files.Rows()
+			t.arranged = arrange(ctx, anyOf(files.Rows()), nil)
 			return t
 		})
 		s.running, s.stop = func() bool { _, ended := running.get(); return !ended }, running.stop
 	}
-	s.take = func(*sums) {
+	s.take = func(s *sums) {
 		table, _ = running.get()
+		s.arranged = table.arranged
 		if s.name = "files"; len(table.rows) > 0 {
-			s.name = fmt.Sprintf("files: %d, those with the largest sum of latencies first", len(table.rows))
+			s.name = fmt.Sprintf("files: %d", len(table.rows))
 		}
 	}
 	s.names = func(line int64) string {
-		if line < int64(len(table.rows)) {
-			return clean(table.rows[line].FileText())
+		if i := s.at(line); i >= 0 {
+			return clean(s.rows[i].(*analyze.File).FileText())
 		}
 		return ""
 	}
@@ -72,7 +74,7 @@ func newFiles(m *Model) *sums {
 			return []string{"", "no RPC names a file"}
 		}
 		var b bytes.Buffer
-		rows := table.rows[:min(len(table.rows), mostFiles)]
+		rows := shownRows[*analyze.File](&s.arranged, mostFiles)
 		if err := render.Files(&b, m.theme, width, m.state.Start.Or(rows[0].First), rows); err != nil {
 			return []string{err.Error()}
 		}
@@ -86,11 +88,11 @@ func newFiles(m *Model) *sums {
 		if k != "enter" && k != "l" && k != "right" {
 			return false
 		}
-		if i := int(s.cursor); i >= 0 && i < min(len(table.rows), mostFiles) {
-			if filter := table.own.filter(table.rows[i]); filter == "" {
+		if i := s.at(s.cursor); i >= 0 && s.cursor < mostFiles {
+			if filter := table.own.filter(s.rows[i].(*analyze.File)); filter == "" {
 				m.say("no filter selects these RPCs")
 			} else {
-				m.showRPCs(both(m.list.filter, filter))
+				m.showRPCs(both(m.list.filter, filter), "files")
 			}
 		}
 		return true

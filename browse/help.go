@@ -8,7 +8,8 @@ const helpText = `MOVE
   ^D ^U, ^F ^B, PgUp PgDn   half a page, a page
   g G, Home End      first, last line
   Enter, l           open: an RPC as a ladder, then its packets; a connection
-  q, h, Esc          back; q in a list quits
+  q, h, Esc          back; q in a list quits, unless the list was opened from
+                     another one: the last line says so
   1 2 3 4 5 6, Tab   RPCs, connections, findings, sums by operation, files,
                      sums by time
   Q, ^C, ZZ          quit
@@ -36,9 +37,9 @@ USE
   Y                  quit and print what was copied
   s, F2              save the marked RPCs, this RPC or the list as
                      FILE.pcapng, FILE.json (JSON lines), FILE.txt (ladders)
-  + - 0              in sums by time: zoom in, zoom out
-  n N                in a ladder: next, previous RPC; with packets: next,
-                     previous packet
+  + - 0              in sums by time: zoom in, zoom out, show all
+  n N                in a ladder: next, previous one of the list that it was
+                     opened from; with packets: next, previous packet
   ^Z                 suspend
 
 ROWS

@@ -31,10 +31,10 @@ type list struct {
 	final   bool  // the filter was applied to all records
 	err     error
 
-	by         int // index in orders, or -1 for the order of the capture
-	descending bool
-	sorting    *job[ordering]
-	ordered    int64 // number of records when numbers was sorted
+	wanted int64 // number of the record that the cursor goes to when the filter has selected it; -1 for none
+
+	sorter
+	ordered int64 // number of records when numbers was sorted
 
 	print  *printer
 	fits   int           // width of print
@@ -53,7 +53,7 @@ type lookup struct {
 }
 
 func newList(m *Model, s *source) *list {
-	return &list{source: s, m: m, by: -1, marked: map[int64]bool{}}
+	return &list{source: s, m: m, sorter: sorter{by: -1}, wanted: -1, marked: map[int64]bool{}}
 }
 
 // shown are the records of a list in their order. It does not change when the list does.
@@ -112,6 +112,9 @@ func (l *list) update(m *Model) {
 		l.takeOrder()
 	case gone > 0: // The cursor stays on its record.
 		l.cursor, l.top = max(l.cursor-gone, 0), max(l.top-gone, 0)
+	}
+	if l.wanted >= 0 && (l.place(l.wanted) || !l.busy()) {
+		l.wanted = -1
 	}
 	if m.follow && l.sorting == nil {
 		l.cursor = max(l.count()-1, 0)
@@ -249,6 +252,7 @@ func (l *list) setFilter(expression string) error {
 		return err
 	}
 	n, record := l.current()
+	l.wanted = -1
 	l.found.stop()
 	l.sorting.stop()
 	l.filter, l.found, l.sorting, l.numbers, l.ordered, l.seen, l.dropped, l.final, l.err = expression, nil, nil, nil, 0, 0, 0, false, nil
@@ -268,38 +272,23 @@ func (l *list) busy() bool {
 }
 
 // status describes the filter and the order.
-func (l *list) status() string {
-	var parts []string
+func (l *list) status() (parts []part) {
 	if l.filter != "" {
-		parts = append(parts, "& "+clean(l.filter), l.counted())
+		parts = append(parts, part{"& " + clean(l.filter), withoutEnd}, part{text: l.counted()})
 	} else if n := l.count(); n == 1 {
-		parts = append(parts, "1 "+l.one)
+		parts = append(parts, part{text: "1 " + l.one})
 	} else {
-		parts = append(parts, fmt.Sprintf("%d %s", n, l.name))
+		parts = append(parts, part{text: fmt.Sprintf("%d %s", n, l.name)})
 	}
-	if l.by >= 0 {
-		way := "smallest first"
-		if l.descending {
-			way = "largest first"
-		}
-		text := fmt.Sprintf("sorted by %s, %s", l.orders[l.by].heading, way)
-		if l.sorting != nil {
-			text += " (sorting"
-			if done, _ := l.sorting.get(); done.of > 0 {
-				text += fmt.Sprintf(", %d%%", int64(done.read)*100/int64(done.of))
-			}
-			text += ")"
-		}
-		parts = append(parts, text)
-	}
+	parts = append(parts, l.sorter.status(l.source)...)
 	if n := len(l.marked); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d marked", n))
+		parts = append(parts, part{text: fmt.Sprintf("%d marked", n)})
 	}
 	if l.looking != nil {
 		found, _ := l.looking.get()
-		parts = append(parts, fmt.Sprintf("searching, %d so far; Esc ends it", found.seen))
+		parts = append(parts, part{text: fmt.Sprintf("searching, %d so far; Esc ends it", found.seen)})
 	}
-	return strings.Join(parts, "   ")
+	return parts
 }
 
 // counted says how many records the filter selects, and whether the number is final.
@@ -381,17 +370,16 @@ func (l *list) draw(m *Model, width, height int) (lines []string) {
 	p := l.printer(max(width-gutter, 20))
 	l.height = height - 1
 	if l.preview != nil && !m.hidden && height >= leastWithPreview && l.count() > 0 {
-		l.height -= previewLines + 1
+		// A short list leaves more lines.
+		rows := max(previewLines, height-2-int(min(l.count(), int64(height))))
+		l.height -= rows + 1
 		defer func() {
-			for len(lines) < height-previewLines-1 {
+			for len(lines) < height-rows-1 {
 				lines = append(lines, "")
 			}
 			lines = append(lines, m.styled(dim, strings.Repeat("-", width)))
 			if _, record := l.current(); record != nil {
-				preview := l.preview(record, width-gutter)
-				for _, line := range preview[:min(len(preview), previewLines)] {
-					lines = append(lines, "  "+line)
-				}
+				lines = append(lines, firstLines(l.preview(record, width-gutter), rows, width)...)
 			}
 		}()
 	}
@@ -414,6 +402,17 @@ const (
 	leastWithPreview = 19
 )
 
+// firstLines returns the first lines of a preview. The last one has dots if there are more.
+func firstLines(preview []string, most, width int) (lines []string) {
+	for i, line := range preview[:min(len(preview), most)] {
+		if line = "  " + line; i == most-1 && len(preview) > most {
+			line = dotted(line+" ", width)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
 // previewRPC draws what happened to an RPC: the lines above its ladder.
 func (m *Model) previewRPC(r any, width int) (lines []string) {
 	for _, line := range render.LadderLines(m.theme, width, r.(*record.Transaction)) {
@@ -426,7 +425,7 @@ func (m *Model) previewRPC(r any, width int) (lines []string) {
 }
 
 // previewFinding draws the message of a finding.
-func (m *Model) previewFinding(r any, width int) []string {
+func (m inks) previewFinding(r any, width int) []string {
 	f := r.(*record.Finding)
 	return append([]string{m.styled(bold, f.Rule) + "  " + f.Section}, render.Wrap(clean(f.Message), width)...)
 }
@@ -471,7 +470,7 @@ func (l *list) footer() (keys []string) {
 
 func (l *list) key(m *Model, k string) bool {
 	if l.scroll.key(k, l.count(), l.height) {
-		m.follow = false
+		m.follow, l.wanted = false, -1
 		return true
 	}
 	switch k {
@@ -488,28 +487,17 @@ func (l *list) key(m *Model, k string) bool {
 			l.move(1, l.count())
 		}
 	case "x":
-		_, r := l.current()
+		n, r := l.current()
 		f, is := r.(*record.Finding)
 		if !is {
 			return false
 		}
-		m.push(newFinding(m, f))
+		m.push(newFinding(m, f, &opener{l, n, true}))
 	case "U":
 		clear(l.marked)
-	case "<", ">":
-		by := l.by + map[string]int{"<": -1, ">": 1}[k]
-		if by < -1 {
-			by = len(l.orders) - 1
-		}
-		if by == len(l.orders) {
-			by = -1
-		}
-		l.setOrder(by, by >= 0 && l.orders[by].descending)
-	case "z":
-		if l.by >= 0 {
-			l.setOrder(l.by, !l.descending)
-		} else {
-			m.say("> sorts by a column, then z reverses the order")
+	case "<", ">", "z":
+		if !l.sorter.key(l.source, k, l.printer(max(m.width-gutter, 20)).heading, l.setOrder) {
+			m.say(sortsFirst)
 		}
 	case "n", "N":
 		if l.search == "" {

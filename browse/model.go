@@ -13,10 +13,10 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/index"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -71,6 +71,7 @@ type Model struct {
 	tabs   []screen
 	tab    int
 	stack  []screen // screens above the tab
+	origin []origin // where the lists of RPCs were opened from, the latest last
 	list   *list    // of RPCs
 	rates  *rates
 	prompt *prompt
@@ -109,7 +110,7 @@ func New(o Options) *Model {
 	conns := newList(m, connections)
 	conns.enter = func(_ int64, r any) { m.push(newConnection(m, r)) }
 	found := newList(m, findings)
-	found.enter = func(_ int64, r any) { m.openFinding(r) }
+	found.enter = func(n int64, r any) { m.openFinding(&opener{list: found, n: n}, r.(*record.Finding), m.push) }
 	found.preview = m.previewFinding
 	m.tabs = []screen{m.list, conns, found, newStats(m), newFiles(m), newRates(m)}
 	m.Tick()
@@ -276,13 +277,18 @@ func (m *Model) common(k string) {
 		switch {
 		case len(m.stack) > 0:
 			m.pop()
+		case len(m.origin) > 0:
+			m.goBack()
 		case k == "q":
 			m.quit = true
 		}
 	case "esc":
-		if len(m.stack) > 0 {
+		switch {
+		case len(m.stack) > 0:
 			m.pop()
-		} else {
+		case len(m.origin) > 0:
+			m.goBack()
+		default:
 			m.say("q quits")
 		}
 	case "Q":
@@ -323,7 +329,7 @@ func (m *Model) common(k string) {
 			s.find(m, "", k == "N")
 		}
 	case "<", ">", "z":
-		m.say("the lists of RPCs, connections and findings can be sorted")
+		m.say("lists can be sorted, other screens cannot")
 	default:
 		if len(k) == 1 {
 			m.say("? lists the keys")
@@ -367,7 +373,8 @@ func (m *Model) Lines() (lines []string) {
 	for len(lines) < m.height-1 {
 		lines = append(lines, "")
 	}
-	lines = append(lines, m.lastLine())
+	last := m.lastLines()
+	lines = append(lines[:m.height-len(last)], last...)
 	for i := range lines {
 		lines[i] = clip(lines[i], m.width)
 	}
@@ -381,22 +388,17 @@ func (m *Model) Screen() string { return strings.Join(m.Lines(), "\n") }
 func (m *Model) heading() string {
 	s := &m.state
 	state := m.reading()
+	if state != "" {
+		state = " " + state
+	}
 	tabs := m.tabNames([]string{
 		fmt.Sprintf("%d RPCs", s.To-s.From), fmt.Sprintf("%d conns", s.Connections), fmt.Sprintf("%d findings", s.Findings), "stats", "files", "rates",
 	}, m.width-len(state)-1)
 	left := m.width - wide(tabs) - len(state) - 1
-	name := clean(m.options.Name)
-	if wide(name) > left {
-		for wide(name) > max(left-3, 0) {
-			_, size := utf8.DecodeRuneInString(name)
-			name = name[size:]
-		}
-		name = "..." + name
+	line := tabs
+	if left >= 8 {
+		line += " " + beginning(clean(m.options.Name), left)
 	}
-	if left < 8 {
-		name = ""
-	}
-	line := tabs + " " + name
 	return pad(line, m.width-len(state)) + m.styled(bold, state)
 }
 
@@ -449,39 +451,45 @@ func (m *Model) reading() string {
 
 // status returns the second line.
 func (m *Model) status() string {
-	text := m.top().title()
-	if s, is := m.top().(interface{ status() string }); is {
-		text = s.status()
+	parts := []part{{text: m.top().title()}}
+	if s, is := m.top().(interface{ status() []part }); is {
+		parts = s.status()
 	}
-	if text = m.styled(dim, text); m.state.Done && m.state.Err != nil && len(m.stack) == 0 {
+	text := fitting(parts, m.width)
+	left := m.width - wide(text) - len(between)
+	if text = m.styled(dim, text); m.state.Done && m.state.Err != nil && len(m.stack) == 0 && left >= leastPart {
 		first, _, _ := strings.Cut(m.state.Err.Error(), "\n")
-		text += "   " + m.styled(red, clean(strings.TrimPrefix(first, m.options.Name+": ")))
+		text += between + m.styled(red, ending(clean(strings.TrimPrefix(first, m.options.Name+": ")), left))
 	}
 	return text
 }
 
-// lastLine returns the last line: what is being typed, a message, or the keys.
-func (m *Model) lastLine() string {
+// lastLines returns the last lines: what is being typed, a message, or the keys. Usually it is one line.
+func (m *Model) lastLines() []string {
 	switch {
 	case m.prompt != nil:
-		return m.prompt.line(m)
+		return m.prompt.lines(m)
 	case m.before == "y":
-		return "copy: r row  x XID  j JSON  l text of the ladder  f filter  c command line that shows it"
+		return m.wrapped("", "copy: r row  x XID  j JSON  l text of the ladder  f filter  c command line that shows it", m.width, m.height/3)
 	case m.bad:
-		return m.styled(red, m.message)
+		return m.wrapped(red, m.message, m.width, m.height/3)
 	case m.message != "":
-		return m.styled(yellow, m.message)
+		return m.wrapped(yellow, m.message, m.width, m.height/3)
 	case m.saving != nil:
-		return "saving"
+		return []string{"saving"}
 	}
-	return m.styled(dim, m.footer())
+	return []string{m.styled(dim, m.footer())}
 }
 
 // footer returns the keys that work here, as many as fit.
 func (m *Model) footer() string {
 	text := "? keys"
 	keys := m.top().footer()
-	if len(m.stack) == 0 {
+	switch n := len(m.origin); {
+	case len(m.stack) > 0:
+	case n > 0:
+		keys = append(keys, "q back to "+m.origin[n-1].name)
+	default:
 		keys = append(keys, "q quit")
 	}
 	last := keys[len(keys)-1]

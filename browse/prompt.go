@@ -52,9 +52,7 @@ func (p *prompt) key(m *Model, k string) {
 		text := string(p.text)
 		if err := p.done(text); err != nil {
 			m.fail(reason(err))
-			if at := (*query.Error)(nil); errors.As(err, &at) {
-				p.at = len([]rune(at.Source[:min(at.From, len(at.Source))]))
-			}
+			p.at = len(p.text)
 			return
 		}
 		if past := m.past[p.kind]; text != "" && (len(past) == 0 || past[len(past)-1] != text) {
@@ -156,12 +154,44 @@ func (p *prompt) tab() {
 		p.at = from + len(common)
 	}
 	if len(all) > 1 {
-		p.offers = all
+		quote := ""
+		if strings.HasSuffix(string(p.text[:from]), `"`) && !strings.HasPrefix(common, `"`) {
+			quote = `"` // which was typed
+		}
+		for _, s := range grouped(all, len(common)) {
+			p.offers = append(p.offers, quote+s)
+		}
 	}
 }
 
-// line returns the prompt with its cursor, and what is wrong with the text or how it can continue.
-func (p *prompt) line(m *Model) string {
+// leastGroup is the number of completions with a common beginning that are offered as one.
+const leastGroup = 4
+
+// grouped returns completions or, if they are many, one for all that begin alike up to an underscore after the part that
+// all of them have in common.
+func grouped(all []string, common int) (offers []string) {
+	if len(all) <= mostOffers {
+		return all
+	}
+	head := func(s string) string { return s[:common+strings.IndexByte(s[common:], '_')+1] }
+	sizes := map[string]int{}
+	for _, s := range all {
+		sizes[head(s)]++
+	}
+	for _, s := range all {
+		if h := head(s); len(h) > common && sizes[h] >= leastGroup {
+			s = h + "..."
+		}
+		if !slices.Contains(offers, s) {
+			offers = append(offers, s)
+		}
+	}
+	return offers
+}
+
+// lines returns the prompt with its cursor, and what is wrong with the text or how it can continue: in the same line or,
+// if it does not fit there, in lines above.
+func (p *prompt) lines(m *Model) []string {
 	wrong := ""
 	if p.check != nil && len(p.text) > 0 {
 		if err := p.check(string(p.text)); err != nil {
@@ -181,16 +211,23 @@ func (p *prompt) line(m *Model) string {
 	} else if after != "" || under != " " {
 		cursor = "_" + under
 	}
-	line := p.label + before + cursor + after
+	label, note, style := p.label, "", red
 	switch {
 	case m.bad && m.message != "":
-		return line + "  " + m.styled(red, m.message)
+		note = m.message
 	case len(p.offers) > 0:
-		return line + "  " + m.styled(dim, strings.Join(p.offers, " "))
+		note, style = strings.Join(p.offers, " "), dim
 	case wrong != "":
-		return m.styled(red, p.label) + before + cursor + after + "  " + m.styled(red, wrong)
+		label, note = m.styled(red, p.label), wrong
 	}
-	return line
+	line := label + before + cursor + after
+	if note == "" {
+		return []string{line}
+	}
+	if wide(line)+2+wide(note) <= m.width {
+		return []string{line + "  " + m.styled(style, note)}
+	}
+	return append(m.wrapped(style, note, m.width, m.height/3), line)
 }
 
 // visible returns typed text as it is shown: characters that may take two columns are replaced.
@@ -209,10 +246,14 @@ func reason(err error) error {
 	if !errors.As(err, &at) {
 		return err
 	}
-	if at.From == 0 {
-		return errors.New(at.Message)
+	message := at.Message
+	if before, flags, is := strings.Cut(message, "; --"); is && strings.Contains(flags, "since the start") { // browse has no flags
+		message = before + "; frame.time_relative has the seconds since the start, as in frame.time_relative > 7.5"
 	}
-	return fmt.Errorf("%s (at column %d)", at.Message, at.From+1)
+	if at.From == 0 {
+		return errors.New(message)
+	}
+	return fmt.Errorf("%s (at column %d)", message, at.From+1)
 }
 
 // promptFilter lets the user type the filter of the list.
@@ -256,7 +297,7 @@ func complete(fields query.Fields, word, before string) (all []string) {
 		if err != nil {
 			return nil
 		}
-		for _, v := range fields.Field(path).Values {
+		for _, v := range fields.Field(path).Words() {
 			if strings.HasPrefix(v, word) {
 				if !quoted {
 					v = strconv.Quote(v)
@@ -338,30 +379,20 @@ func (m *Model) goTo(id int64) {
 	})
 }
 
-// sortBy sorts the RPCs by any field.
+// sortBy sorts the list that is shown by any field; on other screens, the list of RPCs.
 func (m *Model) sortBy(name string) error {
-	l := m.searched()
-	if l == nil {
-		l = m.list
+	kind, set := &m.list.source, m.list.setOrder
+	switch s := m.top().(type) {
+	case *list:
+		kind, set = &s.source, s.setOrder
+	case *sums:
+		kind, set = &s.kind, s.setOrder
 	}
-	if name == "" {
-		l.setOrder(-1, false)
-		return nil
-	}
-	name, descending := strings.CutPrefix(name, "-")
-	path, err := query.Resolve(name, l.fields)
+	src, by, descending, err := (*kind).orderOf(name)
 	if err != nil {
 		return err
 	}
-	if !query.Sortable(l.fields.Field(path)) {
-		return fmt.Errorf("%s is an object and cannot be sorted", path)
-	}
-	by := slices.IndexFunc(l.orders, func(o order) bool { return o.path == path })
-	if by < 0 {
-		copied := *l.source
-		copied.orders = append(slices.Clone(l.orders), order{heading: path, path: path})
-		l.source, by = &copied, len(l.orders)
-	}
-	l.setOrder(by, descending)
+	*kind = src
+	set(by, descending)
 	return nil
 }

@@ -3,11 +3,91 @@ package browse
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/index"
 	"github.com/rdmadump/rdmadump/query"
 )
+
+// sorter is the order in which a list is shown.
+type sorter struct {
+	by         int // index in the orders of the source, or -1 for the order of the capture
+	descending bool
+	sorting    *job[ordering]
+}
+
+// sortsFirst says how to sort, when a list is to be reversed that is not sorted.
+const sortsFirst = "> sorts by a column, then z reverses the order"
+
+// status describes the order, if the list is sorted.
+func (o *sorter) status(src *source) []part {
+	if o.by < 0 {
+		return nil
+	}
+	way := "smallest first"
+	if o.descending {
+		way = "largest first"
+	}
+	text := fmt.Sprintf("sorted by %s, %s", src.orders[o.by].heading, way)
+	if o.sorting != nil {
+		text += " (sorting"
+		if done, _ := o.sorting.get(); done.of > 0 {
+			text += fmt.Sprintf(", %d%%", int64(done.read)*100/int64(done.of))
+		}
+		text += ")"
+	}
+	return []part{{text: text}}
+}
+
+// key takes a key that changes the order: the next column to the left or right that the heading has, or its reverse. It
+// reports false if there is no order to be reversed.
+func (o *sorter) key(src *source, k, heading string, set func(by int, descending bool)) bool {
+	if k == "z" {
+		if o.by >= 0 {
+			set(o.by, !o.descending)
+		}
+		return o.by >= 0
+	}
+	step, n := map[string]int{"<": -1, ">": 1}[k], len(src.orders)+1 // the last one is the order of the capture
+	at := o.by
+	for range n {
+		at = (at+1+step+n)%n - 1
+		if at < 0 || isColumn(heading, src.orders[at].heading) {
+			break
+		}
+	}
+	set(at, at >= 0 && src.orders[at].descending)
+	return true
+}
+
+// isColumn reports whether a heading of columns has a name. Without rows there is no heading, and any column may come.
+func isColumn(heading, name string) bool {
+	return heading == "" || strings.Contains(" "+strip(heading)+" ", " "+name+" ")
+}
+
+// orderOf returns the order that a name of a field stands for, with a - in front for the largest first: its index in the
+// orders of a source, which is a copy with one more if there was none.
+func (src *source) orderOf(name string) (_ *source, by int, descending bool, err error) {
+	if name == "" {
+		return src, -1, false, nil
+	}
+	name, descending = strings.CutPrefix(name, "-")
+	path, err := query.Resolve(name, src.fields)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	if !query.Sortable(src.fields.Field(path)) {
+		return nil, 0, false, fmt.Errorf("%s is an object and cannot be sorted", path)
+	}
+	if by = slices.IndexFunc(src.orders, func(o order) bool { return o.path == path }); by < 0 {
+		copied := *src
+		copied.orders = append(slices.Clone(src.orders), order{heading: path, path: path})
+		src, by = &copied, len(src.orders)
+	}
+	return src, by, descending, nil
+}
 
 // ordering is the progress of sorting.
 type ordering struct {

@@ -121,6 +121,52 @@ var findings = &source{
 	},
 }
 
+// These are the rows of the sums. They are no records of the index, so only their fields and orders are known.
+var (
+	fileSums = &source{fields: render.FileFields, orders: []order{
+		{heading: "FILE", path: "file"},
+		{heading: "SERVER", path: "server"},
+		{heading: "OPS", path: "operations", descending: true},
+		{heading: "ERR", path: "errors", descending: true},
+		{heading: "READ", path: "bytes_read", descending: true},
+		{heading: "WRITTEN", path: "bytes_written", descending: true},
+		{heading: "P50", path: "latency.p50_ns", descending: true},
+		{heading: "P99", path: "latency.p99_ns", descending: true},
+		{heading: "WORST", path: "latency.max_ns", descending: true},
+		{heading: "CREATED", path: "created.time"},
+		{heading: "RENAMED", path: "renamed.time"},
+		{heading: "FORMER NAME", path: "renamed.from"},
+		{heading: "REMOVED", path: "removed.time"},
+	}}
+	operationSums = &source{fields: render.StatsFields, orders: []order{
+		{heading: "NAME", path: "name"},
+		{heading: "COUNT", path: "count", descending: true},
+		{heading: "ERR", path: "errors", descending: true},
+		{heading: "RETR", path: "retransmitted", descending: true},
+		{heading: "CALL BYTES", path: "call_bytes", descending: true},
+		{heading: "REPLY BYTES", path: "reply_bytes", descending: true},
+		{heading: "P50", path: "latency.p50_ns", descending: true},
+		{heading: "P90", path: "latency.p90_ns", descending: true},
+		{heading: "P99", path: "latency.p99_ns", descending: true},
+		{heading: "WORST", path: "latency.max_ns", descending: true},
+		{heading: "WITH CHUNKS", path: "explicit_rdma", descending: true},
+		{heading: "FIT 64K", path: "fits_inline_at", descending: true},
+	}}
+	intervalSums = &source{fields: render.RateFields, orders: []order{
+		{heading: "TIME", path: "start"},
+		{heading: "RPCS", path: "rpcs", descending: true},
+		{heading: "ERR", path: "errors", descending: true},
+		{heading: "RETR", path: "retransmitted", descending: true},
+		{heading: "TO SERVER", path: "bytes_to_server", descending: true},
+		{heading: "TO CLIENT", path: "bytes_to_client", descending: true},
+		{heading: "P50", path: "latency.p50_ns", descending: true},
+		{heading: "P99", path: "latency.p99_ns", descending: true},
+		{heading: "WORST", path: "latency.max_ns", descending: true},
+		{heading: "IN FLIGHT", path: "in_flight.peak", descending: true},
+		{heading: "CREDITS", path: "credits", descending: true},
+	}}
+)
+
 // printer draws the rows of a table. The widths of its columns are those that its first rows need, as
 // on the command line.
 type printer struct {

@@ -78,6 +78,85 @@ func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(width-wide(s), 0))
 }
 
+// part is a part of a line.
+type part struct {
+	text string
+	way  way
+}
+
+// way is how a part that does not fit is shortened. Most parts have numbers, and are not.
+type way int
+
+const (
+	whole way = iota
+	withoutEnd
+	withoutBeginning
+)
+
+const (
+	between   = "   " // what is between the parts of a line
+	leastPart = 12    // width to which a part may be shortened
+)
+
+// fitting returns parts as a line of at most width columns. If they do not fit, those that may be shortened are, and then
+// the last ones are left out, so that no number loses digits.
+func fitting(parts []part, width int) string {
+	over := -len(between) - width
+	for _, p := range parts {
+		over += wide(p.text) + len(between)
+	}
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		if texts[i] = p.text; over <= 0 || p.way == whole || wide(p.text) <= leastPart {
+			continue
+		}
+		before := wide(p.text)
+		if texts[i] = ending(p.text, max(before-over, leastPart)); p.way == withoutBeginning {
+			texts[i] = beginning(p.text, max(before-over, leastPart))
+		}
+		over -= before - wide(texts[i])
+	}
+	for n := len(texts); over > 0 && n > 1; n = len(texts) {
+		over -= wide(texts[n-1]) + len(between)
+		texts = texts[:n-1]
+	}
+	return strings.Join(texts, between)
+}
+
+// ending returns a text of at most width columns. A text that is wider ends with dots instead of its last words.
+func ending(s string, width int) string {
+	if wide(s) <= width {
+		return s
+	}
+	return dotted(s, width)
+}
+
+// dotted returns a text with dots at its end, with at most width columns. The last words of a text that is too wide are left
+// out.
+func dotted(s string, width int) string {
+	if wide(s) > width-3 {
+		s = clip(s, max(width-3, 0))
+		if at := strings.LastIndexByte(s, ' '); at > len(s)/2 { // A number is not to lose digits.
+			if s = s[:at+1]; strings.Contains(s, "\x1b") {
+				s += plain
+			}
+		}
+	}
+	return s + "..."
+}
+
+// beginning is like ending, but leaves out the beginning of a text.
+func beginning(s string, width int) string {
+	if wide(s) <= width {
+		return s
+	}
+	for wide(s) > max(width-3, 0) {
+		_, size := utf8.DecodeRuneInString(s)
+		s = s[size:]
+	}
+	return "..." + s
+}
+
 // clean returns a text with an escape such as \x1b for each byte of a character that is not printable.
 func clean(s string) string { return render.Clean(s) }
 
@@ -95,4 +174,22 @@ func (m inks) styled(style, text string) string {
 		return text
 	}
 	return style + text + plain
+}
+
+// wrapped returns a text in as many lines as it needs, up to a number of them.
+func (m inks) wrapped(style, text string, width, most int) (lines []string) {
+	lines = []string{text}
+	if wide(text) > width {
+		lines = render.Wrap(text, width)
+	}
+	if most = max(most, 1); len(lines) > most {
+		lines = lines[:most]
+		lines[most-1] = dotted(lines[most-1]+" ", width)
+	}
+	if style != "" {
+		for i := range lines {
+			lines[i] = m.styled(style, lines[i])
+		}
+	}
+	return lines
 }

@@ -135,7 +135,7 @@ func (f *File) detect(packed *atomic.Bool) error {
 		case len(magic) == 0 && err == io.EOF:
 			return fmt.Errorf("the input is empty: %w", ErrFormat)
 		case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
-			return fmt.Errorf("the input has only %d bytes: %w", len(magic), ErrFormat)
+			return &shortError{len(magic)}
 		}
 		return err
 	}
@@ -155,6 +155,17 @@ func (f *File) detect(packed *atomic.Bool) error {
 	}
 	return fmt.Errorf("the input starts with %x, which is not pcap, pcapng, gzip or zstd: %w", magic, ErrFormat)
 }
+
+// shortError is the error for an input that ends before its format is known.
+type shortError struct{ have int }
+
+// Error returns the message.
+func (e *shortError) Error() string {
+	return fmt.Sprintf("the input has only %d bytes: %v", e.have, ErrFormat)
+}
+
+// Unwrap says that the input is no capture, and that it may become one if more is written.
+func (e *shortError) Unwrap() []error { return []error{ErrFormat, io.ErrUnexpectedEOF} }
 
 func isGzip(magic []byte) bool { return magic[0] == 0x1f && magic[1] == 0x8b }
 

@@ -76,6 +76,15 @@ type Heading struct {
 	Value      func(record any) any
 }
 
+// Words returns the words that the field can be compared with, as records and tables have them. It returns none if they are
+// not known.
+func (f *Field) Words() []string {
+	if f.outcomes != nil {
+		return f.outcomes()
+	}
+	return f.Values
+}
+
 // SortKey returns the value by which records are sorted by a field: what the
 // table shows, if the field is an object.
 func SortKey(fields Fields, record any, path string) any {

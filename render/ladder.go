@@ -40,6 +40,9 @@ type rung struct {
 // widestLadder is the largest width of a ladder, in columns.
 const widestLadder = 132
 
+// leastArrow is the least width of the arrows of a ladder, in columns.
+const leastArrow = 32
+
 // Ladder draws one transaction as a ladder diagram: the requester is on the left, the
 // responder on the right, and time runs down. Each line is one event. A bar on the right
 // shows each handle that the Call exposed.
@@ -91,7 +94,7 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 		barsWidth = shown*2 + 1
 	}
 	stamp, stamps := theme.ladderTimes(r)
-	arrow := max(width-stamps-1-numbers-1-barsWidth-1, 40)
+	arrow := max(width-stamps-1-numbers-1-barsWidth-1, leastArrow)
 	fmt.Fprintf(&b, "%s%*s %s %-*s%s\n", theme.dim.before, stamps, "TIME", columns.head(), arrow, "requester"+strings.Repeat(" ", max(0, arrow-18))+"responder", barHeads(shown)+theme.dim.after)
 	take("")
 	open := make([]bool, shown)
@@ -333,13 +336,14 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 		if rule := rule.Find(id); rule != nil {
 			text += ": " + rule.Title()
 		}
+		const further = "            " // before further lines
 		label := "findings: "
 		if i > 0 {
 			label = "          "
 		}
-		for j, line := range Wrap(text, max(width-len(label), narrowest)) {
+		for j, line := range Wrap(text, max(width-len(further), narrowest)) {
 			if j > 0 {
-				label = "            "
+				label = further
 			}
 			fmt.Fprintf(b, "%s%s%s%s\n", theme.bad.before, label, line, theme.bad.after)
 		}
@@ -394,6 +398,25 @@ func places(r *record.Transaction) string {
 	return strings.Join(parts, ", ")
 }
 
+// Phase is a part of the latency of an RPC.
+type Phase struct {
+	Name string // such as "until Reply"
+	NS   int64  // 0 if the RPC has no such part, and for a Write of one packet
+}
+
+// Phases returns all parts that a latency can have, with their lengths in this RPC.
+func Phases(r *record.Transaction) []Phase {
+	p := r.Phases.Or(record.Phases{})
+	return []Phase{
+		{"until first Read", p.ToReadNS.Or(0)},
+		{"Reads", p.ReadNS.Or(0)},
+		{"until first Write", p.ToWriteNS.Or(0)},
+		{"Writes", p.WriteNS.Or(0)},
+		{"until Reply", p.ToReplyNS.Or(0)},
+		{"stalled", p.WaitNS},
+	}
+}
+
 // phases returns the parts of the latency, or nothing if it has only one.
 func phases(r *record.Transaction) string {
 	p := r.Phases.Or(record.Phases{})
@@ -401,19 +424,9 @@ func phases(r *record.Transaction) string {
 		return ""
 	}
 	var parts []string
-	for _, p := range []struct {
-		name string
-		ns   record.Opt[int64]
-	}{
-		{"until first Read", p.ToReadNS},
-		{"Reads", p.ReadNS},
-		{"until first Write", p.ToWriteNS},
-		{"Writes", p.WriteNS},
-		{"until Reply", p.ToReplyNS},
-		{"stalled", record.SomeIf(p.WaitNS, p.WaitNS > 0)},
-	} {
-		if ns := p.ns.Or(0); ns > 0 { // A Write of one packet takes no time.
-			parts = append(parts, p.name+" "+Duration(ns))
+	for _, p := range Phases(r) {
+		if p.NS > 0 {
+			parts = append(parts, p.Name+" "+Duration(p.NS))
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -181,6 +181,9 @@ func (b *browsing) runLive(cmd *cobra.Command, set *settings, args []string, ter
 	if b.write == "-" || b.write != "" && b.follow != "" {
 		return errors.New("-w saves the packets of an interface or a pipe to a FILE")
 	}
+	if err := b.refuseOutputs(args, b.stdout, b.stderr); err != nil {
+		return err
+	}
 	saved, err := b.saver(&runner{stdout: b.stdout})
 	if err != nil {
 		return err
@@ -191,8 +194,12 @@ func (b *browsing) runLive(cmd *cobra.Command, set *settings, args []string, ter
 			return err
 		}
 		defer again.Close()
+		defer saved.close()
 	}
 	source, err := b.liveFlags.open(cmd.Context(), args, b.stderr)
+	if err == nil && saved != nil {
+		err = saved.begin()
+	}
 	if err != nil {
 		return err
 	}

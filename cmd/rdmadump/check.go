@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -70,18 +71,89 @@ func cause(err error) error {
 }
 
 // refuseInput returns an error if the file at path, the value of a flag, is one of the
-// captures that are read, because writing it would destroy the capture.
-func refuseInput(flag, path string, captures []string) error {
+// captures that are read, or the file that an output goes to, because writing it
+// would destroy the capture or the output.
+func refuseInput(flag, path string, captures []string, outputs ...io.Writer) error {
 	out, err := os.Stat(path)
 	if err != nil {
 		return nil // The file does not exist, so it is not a capture.
 	}
+	is := func(f *os.File) bool {
+		info, err := f.Stat()
+		return err == nil && info.Mode().IsRegular() && os.SameFile(info, out)
+	}
 	for _, name := range captures {
-		if in, err := os.Stat(name); err == nil && os.SameFile(in, out) {
-			return fmt.Errorf("%s %s: this file is one of the captures that are read; choose another name", flag, path)
+		in, err := os.Stat(name)
+		if name == "-" && is(os.Stdin) || name != "-" && err == nil && os.SameFile(in, out) {
+			return fmt.Errorf("%s %s: this file is one of the captures that are read; choose another name", flag, printable(path))
+		}
+	}
+	for _, w := range outputs {
+		if f, isFile := w.(*os.File); isFile && is(f) {
+			return fmt.Errorf("%s %s: standard output or standard error goes to this file; choose another name", flag, printable(path))
 		}
 	}
 	return nil
+}
+
+// sameFile reports whether two paths name the same file, which need not exist yet.
+func sameFile(a, b string) bool {
+	x, failed := os.Stat(a)
+	y, err := os.Stat(b)
+	if failed == nil || err == nil {
+		return failed == nil && err == nil && os.SameFile(x, y)
+	}
+	return filepath.Base(a) == filepath.Base(b) && sameFolder(filepath.Dir(a), filepath.Dir(b))
+}
+
+// sameFolder reports whether two paths name the same folder, which exists.
+func sameFolder(a, b string) bool {
+	x, failed := os.Stat(a)
+	y, err := os.Stat(b)
+	return failed == nil && err == nil && os.SameFile(x, y)
+}
+
+// laterFile is a file that a flag names to be written. It is opened early, and what it contains remains until begin is
+// called.
+type laterFile struct {
+	*os.File
+	flag    string
+	created bool // it did not exist
+	begun   bool
+}
+
+// openLater opens the file that a flag names to be written, or creates it.
+func openLater(flag, path string) (*laterFile, error) {
+	created := true
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	if errors.Is(err, fs.ErrExist) {
+		created = false
+		f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", flag, printable(path), cause(err))
+	}
+	return &laterFile{File: f, flag: flag, created: created}, nil
+}
+
+// begin empties the file.
+func (l *laterFile) begin() error {
+	if l.begun = true; !regular(l.File) {
+		return nil
+	}
+	if err := l.Truncate(0); err != nil {
+		return fmt.Errorf("%s %s: %w", l.flag, printable(l.Name()), cause(err))
+	}
+	return nil
+}
+
+// Close closes the file. It removes the file if it did not exist and nothing was written.
+func (l *laterFile) Close() error {
+	err := l.File.Close()
+	if l.created && !l.begun {
+		os.Remove(l.Name())
+	}
+	return err
 }
 
 // findRule returns the rule with this id. The error for an old id of a renamed rule gives
@@ -188,7 +260,7 @@ func findings(s *sink) (dissect.Handler, func()) {
 			}
 		}
 		if s.accept != "" {
-			s.fail(c.writeBaseline(s.accept))
+			s.fail(c.writeBaseline(s.accept, s.accepted))
 		}
 	}
 }
@@ -321,8 +393,8 @@ func (c *results) unchecked(s *record.Summary) (lines []string) {
 	return lines
 }
 
-// writeBaseline writes the reported findings to a baseline file.
-func (c *results) writeBaseline(path string) error {
+// writeBaseline writes the reported findings to a baseline file. The file may be open already.
+func (c *results) writeBaseline(path string, f *laterFile) (err error) {
 	var b strings.Builder
 	b.WriteString("# Findings that rdmadump check --baseline does not report: rule, operation.\n")
 	lines := make([]string, 0, len(c.reported))
@@ -333,8 +405,13 @@ func (c *results) writeBaseline(path string) error {
 	for _, line := range lines {
 		b.WriteString(line + "\n")
 	}
-	if err := os.WriteFile(path, []byte(b.String()), 0o666); err != nil {
-		return fmt.Errorf("--write-baseline %s: %w", path, cause(err))
+	if f == nil {
+		err = os.WriteFile(path, []byte(b.String()), 0o666)
+	} else if err = f.begin(); err == nil {
+		_, err = f.WriteAt([]byte(b.String()), 0)
+	}
+	if err != nil {
+		return fmt.Errorf("--write-baseline %s: %w", printable(path), cause(err))
 	}
 	return nil
 }

@@ -221,25 +221,20 @@ type outFile struct {
 }
 
 // create creates the output file for path. It returns an error if path is one of
-// the inputs.
+// the inputs, or the file that standard output goes to.
 func create(path string, inputs []string, stdout io.Writer) (*outFile, error) {
 	if path == "-" {
 		return &outFile{Writer: stdout}, nil
 	}
-	info, err := os.Stat(path)
-	if err == nil {
-		for _, in := range inputs {
-			if same, err := os.Stat(in); err == nil && os.SameFile(info, same) {
-				return nil, fmt.Errorf("-w %s: the file is one of the captures that are read", path)
-			}
+	if err := refuseInput("-w", path, inputs, stdout); err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe or a device
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return nil, fmt.Errorf("-w: %w", err)
 		}
-		if !info.Mode().IsRegular() { // a pipe or a device
-			f, err := os.OpenFile(path, os.O_WRONLY, 0)
-			if err != nil {
-				return nil, fmt.Errorf("-w: %w", err)
-			}
-			return &outFile{Writer: f, path: path, file: f}, nil
-		}
+		return &outFile{Writer: f, path: path, file: f}, nil
 	}
 	folder := filepath.Dir(path)
 	f, err := os.CreateTemp(folder, ".rdmadump-*")

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -167,6 +168,9 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 	if err := v.check(cmd); err != nil {
 		return err
 	}
+	if err := l.refuseOutputs(args, stdout, stderr); err != nil {
+		return err
+	}
 	if l.joins(args) {
 		set, err := l.parse(v, true)
 		if err != nil {
@@ -191,13 +195,25 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 	if err != nil {
 		return err
 	}
+	if saved != nil {
+		defer saved.close()
+	}
 	ctx := cmd.Context()
 	if stop.duration > 0 {
 		timed, cancel := context.WithTimeout(ctx, stop.duration)
 		defer cancel()
 		ctx = timed
 	}
+	if set.accepted, err = l.openAccepted(); err != nil {
+		return err
+	}
+	if set.accepted != nil {
+		defer set.accepted.Close()
+	}
 	source, err := l.open(ctx, args, stderr)
+	if err == nil && saved != nil {
+		err = saved.begin()
+	}
 	if err != nil {
 		return err
 	}
@@ -334,7 +350,7 @@ func (l *liveFlags) reportMissing(stderr io.Writer) {
 type saver struct {
 	mu   sync.Mutex
 	w    *capture.Writer
-	file io.Closer
+	file *laterFile // nil for standard output
 }
 
 // saver returns the saver for -w, or nil if -w was not given. If it writes to standard
@@ -347,15 +363,60 @@ func (l *liveFlags) saver(r *runner) (*saver, error) {
 		if terminalWidth(r.stdout) > 0 {
 			return nil, errors.New("-w -: packets cannot be written to a terminal; use a file or a pipe")
 		}
-		k := &saver{w: capture.NewWriter(r.stdout), file: io.NopCloser(nil)}
+		k := &saver{w: capture.NewWriter(r.stdout)}
 		r.stdout = io.Discard
 		return k, nil
 	}
-	f, err := os.Create(l.write)
+	f, err := openLater("-w", l.write)
 	if err != nil {
-		return nil, fmt.Errorf("-w %s: %w", l.write, err)
+		return nil, err
 	}
 	return &saver{w: capture.NewWriter(f), file: f}, nil
+}
+
+// begin empties the file. It is called after the source was opened, and before packets are written.
+func (k *saver) begin() error {
+	if k.file == nil {
+		return nil
+	}
+	return k.file.begin()
+}
+
+// close closes the file, if that has not happened yet.
+func (k *saver) close() error {
+	if k.file == nil {
+		return nil
+	}
+	return k.file.Close()
+}
+
+// refuseOutputs returns an error if a file that is to be written is an input, another file that is to be written, or the file
+// that standard output or standard error goes to.
+func (l *liveFlags) refuseOutputs(args []string, stdout, stderr io.Writer) error {
+	inputs := args
+	if l.follow != "" {
+		inputs = append(slices.Clone(args), l.follow)
+	}
+	if l.write != "" && l.write != "-" {
+		if err := refuseInput("-w", l.write, inputs, stdout, stderr); err != nil {
+			return err
+		}
+	}
+	switch {
+	case l.accept == "":
+		return nil
+	case l.write != "" && l.write != "-" && sameFile(l.write, l.accept):
+		return fmt.Errorf("--write-baseline %s: this is the file of -w; choose another name", printable(l.accept))
+	}
+	return refuseInput("--write-baseline", l.accept, inputs, stdout, stderr)
+}
+
+// openAccepted opens the file of --write-baseline, if there is one, before the process drops its privileges.
+func (l *liveFlags) openAccepted() (*laterFile, error) {
+	if info, err := os.Stat(l.accept); l.accept == "" || err == nil && !info.Mode().IsRegular() { // To open a FIFO may take long.
+		return nil, nil
+	}
+	return openLater("--write-baseline", l.accept)
 }
 
 // write writes a frame and returns the size of the file so far, in bytes.
@@ -374,7 +435,7 @@ func (k *saver) flush() error {
 }
 
 // finish completes and closes the file.
-func (k *saver) finish() error { return errors.Join(k.w.Finish(), k.file.Close()) }
+func (k *saver) finish() error { return errors.Join(k.w.Finish(), k.close()) }
 
 // newInterfaces returns the command that lists network interfaces.
 func newInterfaces(stdout io.Writer) *cobra.Command {

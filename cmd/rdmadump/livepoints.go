@@ -48,9 +48,17 @@ type liveInput struct {
 	name    string // of its capture point
 	pipe    bool
 	open    func(context.Context) (input, error)
+	index   int
 	numbers map[int]uint32 // of the interfaces in the stored file, by their indexes in the input
+	origins []storedOrigin
 	packets int64
 	dropped uint64
+}
+
+// storedOrigin is an interface of an input, with its number in the stored file.
+type storedOrigin struct {
+	capture.Origin
+	number uint32
 }
 
 // pointCapture stores the packets of live inputs until the capture ends, and then provides them together with the files of
@@ -61,7 +69,7 @@ type pointCapture struct {
 	stderr io.Writer
 	live   []*liveInput
 	files  []points.File // of all capture points; those without Held are the stored file
-	stored *os.File
+	stored *laterFile
 	where  string // describes the stored file
 	named  []string
 	remove func()
@@ -70,11 +78,13 @@ type pointCapture struct {
 	finished bool // the stored file is complete
 
 	mu      sync.Mutex
-	w       *capture.Writer
-	names   []string // of the interfaces in the stored file
+	w       *capture.Writer // nil before the capture
+	names   []string        // of the interfaces in the stored file
+	of      []int           // indexes of the inputs that these interfaces belong to
 	packets int64
-	failed  error // nothing can be shown
-	broken  error // the capture ended early
+	panic   error   // of the program; nothing can be shown
+	broken  []error // of inputs, and of storing; the packets before them are shown
+	partly  bool    // not all packets could be stored
 }
 
 // runPoints captures packets, and shows them together with those of other capture points when the capture has ended.
@@ -84,7 +94,7 @@ func (l *liveFlags) runPoints(cmd *cobra.Command, args []string, r *runner) (err
 	if c.until, err = l.limits(args); err != nil {
 		return err
 	}
-	if err := c.refuse(args); err != nil {
+	if err := c.refuse(); err != nil {
 		return err
 	}
 	viewing, over, release := phases(cmd.Context())
@@ -95,21 +105,33 @@ func (l *liveFlags) runPoints(cmd *cobra.Command, args []string, r *runner) (err
 	if err := c.openStored(); err != nil {
 		return err
 	}
+	if r.accepted, err = c.openAccepted(); err != nil {
+		return err
+	}
+	if r.accepted != nil {
+		defer r.accepted.Close()
+	}
 	if err := unprivileged(); err != nil && (l.iface != "" || os.Geteuid() == 0) {
 		return err
 	}
 	if err := c.leaveOut(true); err != nil {
 		return err
 	}
+	if err := c.stored.begin(); err != nil {
+		return err
+	}
+	c.w = capture.NewWriter(c.stored)
 	c.announce(r.view.name)
 	c.capture(cmd.Context())
 	over()
-	if c.failed != nil {
-		return c.failed
+	if c.panic != nil {
+		return c.panic
 	}
 	c.finish()
 	c.report()
-	r.openErr = c.leaveOut(false)
+	if r.openErr = c.leaveOut(false); len(c.files) == 0 {
+		return errors.New(describe(errors.Join(c.broken...)))
+	}
 	in, joined, err := c.join(viewing, r.settings)
 	if err != nil {
 		return err
@@ -120,21 +142,12 @@ func (l *liveFlags) runPoints(cmd *cobra.Command, args []string, r *runner) (err
 }
 
 // refuse returns an error for flags that do not fit the inputs.
-func (c *pointCapture) refuse(args []string) error {
+func (c *pointCapture) refuse() error {
 	if c.write == "-" {
 		return errors.New("-w - writes packets in place of a view; with several inputs, name a FILE to save the packets")
 	}
 	if c.points == "off" {
-		if err := c.refuseClock(false); err != nil {
-			return err
-		}
-	}
-	for flag, path := range map[string]string{"-w": c.write, "--write-baseline": c.accept} {
-		if path != "" {
-			if err := refuseInput(flag, path, args); err != nil {
-				return err
-			}
-		}
+		return c.refuseClock(false)
 	}
 	return nil
 }
@@ -207,7 +220,7 @@ func (c *pointCapture) openInputs(ctx context.Context, args []string) error {
 			return fmt.Errorf("%s: is a directory", printable(name))
 		case slices.ContainsFunc(seen, func(other os.FileInfo) bool { return os.SameFile(info, other) }):
 			if !c.quiet {
-				fmt.Fprintf(c.stderr, "rdmadump: %s is named twice and is read only once\n", printable(name))
+				say(c.stderr, "%s is named twice and is read only once", printable(name))
 			}
 			continue
 		}
@@ -217,17 +230,46 @@ func (c *pointCapture) openInputs(ctx context.Context, args []string) error {
 			continue
 		}
 		c.addLive(&liveInput{name: filepath.Base(name), pipe: true, open: func(ctx context.Context) (input, error) {
-			return capture.NewPipe(ctx, printable(name), f)
+			return capture.NewPipe(ctx, printable(name), &waiting{File: f, ctx: ctx, say: func() {
+				if !c.quiet {
+					say(c.stderr, "waiting for packets of %s: no process has written to it yet", printable(name))
+				}
+			}})
 		}})
 	}
 	return nil
 }
 
-// openBefore opens a file. It returns an error if ctx ends first: to open a FIFO that no process writes to takes until one does.
+// waitMessage is the time after which a message says that live waits for a process that writes to a pipe.
+const waitMessage = time.Second
+
+// waiting is a pipe that possibly no process has opened for writing yet. Its reader waits until ctx ends.
+type waiting struct {
+	*os.File
+	ctx     context.Context
+	say     func() // says that it waits
+	written bool
+}
+
+// Read reads bytes. The first call waits for a process that writes to the pipe.
+func (w *waiting) Read(b []byte) (int, error) {
+	for began, said := time.Now(), false; !w.written; {
+		if w.ctx.Err() != nil {
+			return 0, io.EOF
+		}
+		if w.written = arrived(w.File); !w.written && !said && time.Since(began) > waitMessage {
+			said = true
+			w.say()
+		}
+	}
+	return w.File.Read(b)
+}
+
+// openBefore opens a file. It returns an error if ctx ends first, because to open a file may take long.
 func openBefore(ctx context.Context, path string) (f *os.File, err error) {
 	opened := make(chan struct{})
 	go func() {
-		f, err = os.Open(path)
+		f, err = openPipe(path)
 		close(opened)
 	}()
 	select {
@@ -240,6 +282,7 @@ func openBefore(ctx context.Context, path string) (f *os.File, err error) {
 
 // addLive adds a live input. The stored file takes the place of the first one among the files.
 func (c *pointCapture) addLive(in *liveInput) {
+	in.name, in.index = printable(in.name), len(c.live)
 	if len(c.live) == 0 {
 		c.files = append(c.files, points.File{OfPoints: true})
 	}
@@ -248,57 +291,66 @@ func (c *pointCapture) addLive(in *liveInput) {
 	}
 	in.numbers = map[int]uint32{}
 	c.live = append(c.live, in)
-	c.named = append(c.named, printable(in.name))
+	c.named = append(c.named, in.name)
 }
 
-// openStored creates the file that stores packets: that of -w, or a temporary file. If the system allows it, the temporary file
-// is removed at once, so that nothing remains of it however the program ends.
+// openStored opens the file that stores packets: that of -w, or a temporary file. If the system allows it, the temporary file
+// is removed at once, so that nothing remains of it however the program ends. The file of -w keeps its contents until the
+// inputs have been checked.
 func (c *pointCapture) openStored() (err error) {
 	name, shown := c.write, printable(c.write)
 	if name == "" {
-		if c.stored, err = os.CreateTemp("", "rdmadump-*"); err != nil {
+		f, err := os.CreateTemp("", "rdmadump-*")
+		if err != nil {
 			return fmt.Errorf("%w; -w FILE selects another place for the packets", err)
 		}
+		c.stored = &laterFile{File: f, flag: "the temporary file"}
 		name, shown = c.stored.Name(), "the temporary file"
 		c.where = "a temporary file in " + printable(filepath.Dir(name))
 		if os.Remove(name) != nil {
 			c.remove = func() { os.Remove(name) }
 		}
 	} else {
-		if c.stored, err = os.Create(name); err != nil {
-			return fmt.Errorf("-w %s: %w", name, cause(err))
+		if c.stored, err = openLater("-w", name); err != nil {
+			return err
 		}
-		if c.where = shown; !regular(c.stored) {
+		if c.where = shown; !regular(c.stored.File) {
 			return fmt.Errorf("-w %s: must be a regular file, because the packets are read again when the capture has ended", shown)
 		}
 	}
-	c.w = capture.NewWriter(c.stored)
 	at := slices.IndexFunc(c.files, func(f points.File) bool { return f.Held == nil })
-	c.files[at].Path, c.files[at].Name, c.files[at].Held = name, shown, c.stored
+	c.files[at].Path, c.files[at].Name, c.files[at].Held = name, shown, c.stored.File
 	return nil
 }
 
-// leaveOut checks that the files are captures, and returns the error of the first one that is none. Before the capture, an empty
-// file counts as one that is still written. After the capture, files that are no captures are reported and left out.
+// leaveOut checks that the files are captures, and returns the error of the first one that is none. Before the capture, a file
+// that is empty or ends in its header counts as one that is still written. After the capture, files that are no captures are
+// reported and left out, and so is the stored file if errors, which are reported at the end, left no packets in it.
 func (c *pointCapture) leaveOut(before bool) (failed error) {
 	kept := c.files[:0:0]
 	for _, f := range c.files {
+		if before && f.OfPoints {
+			kept = append(kept, f)
+			continue
+		}
 		info, err := f.Held.Stat()
-		if err == nil && !f.OfPoints && (!before || info.Size() > 0) {
+		if err == nil && (!before || info.Size() > 0) {
 			var opened *capture.File
 			if opened, err = capture.OpenHeld(printable(f.Name), f.Held); err == nil {
 				opened.Close()
 			}
 		}
-		if err == nil {
+		stillWritten := before && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF))
+		switch {
+		case f.OfPoints && len(c.broken) > 0 && (err != nil || c.packets == 0):
+		case err == nil || stillWritten:
 			kept = append(kept, f)
-			continue
-		}
-		failed = err
-		if before {
+		case before:
 			return needsPackets("live", err, nil)
+		default:
+			failed = err
+			say(c.stderr, "%v; rdmadump reads the other inputs", err)
 		}
-		fmt.Fprintf(c.stderr, "rdmadump: %v; rdmadump reads the other inputs\n", err)
 	}
 	c.files = kept
 	return failed
@@ -312,9 +364,9 @@ func (c *pointCapture) announce(view string) {
 	var names, pipes []string
 	ends := []string{"Ctrl-C"}
 	for _, in := range c.live {
-		names = append(names, printable(in.name))
+		names = append(names, in.name)
 		if in.pipe {
-			pipes = append(pipes, printable(in.name))
+			pipes = append(pipes, in.name)
 		}
 	}
 	if len(c.stop) > 0 {
@@ -323,8 +375,8 @@ func (c *pointCapture) announce(view string) {
 	if pipes != nil {
 		ends = append(ends, "the end of "+list(pipes, "and"))
 	}
-	fmt.Fprintf(c.stderr, "rdmadump: capturing packets of %s; they are stored in %s\n", list(names, "and"), c.where)
-	fmt.Fprintf(c.stderr, "rdmadump: %s ends the capture; then rdmadump shows the view %s of all capture points (%s)\n", list(ends, "or"), view, strings.Join(c.named, ", "))
+	say(c.stderr, "capturing packets of %s; they are stored in %s", list(names, "and"), c.where)
+	say(c.stderr, "%s ends the capture; then rdmadump shows the view %s of all capture points (%s)", list(ends, "or"), view, strings.Join(c.named, ", "))
 }
 
 // flushEvery is the time after which packets are in the stored file at the latest.
@@ -367,48 +419,57 @@ func (c *pointCapture) capture(ctx context.Context) {
 			err := c.w.Flush()
 			c.mu.Unlock()
 			if err != nil {
-				c.fail(nil, c.unwritten(err))
+				c.unstored(err)
 			}
 		}
 	}
 }
 
-// unwritten returns the error for packets that could not be stored.
-func (c *pointCapture) unwritten(err error) error {
-	return fmt.Errorf("storing packets in %s failed: %w", c.where, cause(err))
+// unstored notes the error of storing packets, and ends the capture.
+func (c *pointCapture) unstored(err error) {
+	c.fail(fmt.Errorf("storing packets in %s failed: %w", c.where, cause(err)))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.partly = true
+	c.end()
 }
 
 // finish completes the stored file.
 func (c *pointCapture) finish() {
 	if c.finished = true; c.w != nil {
 		if err := c.w.Finish(); err != nil {
-			c.fail(nil, c.unwritten(err))
+			c.unstored(err)
 		}
 	}
 }
 
-// fail notes an error, and ends the capture. Broken is an error after which the packets before it are shown.
-func (c *pointCapture) fail(failed, broken error) {
+// fail notes an error. The packets before it are shown.
+func (c *pointCapture) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.failed = errors.Join(c.failed, failed)
-	if c.broken == nil || broken == nil || c.broken.Error() != broken.Error() {
-		c.broken = errors.Join(c.broken, broken)
+	if !slices.ContainsFunc(c.broken, func(other error) bool { return other.Error() == err.Error() }) {
+		c.broken = append(c.broken, err)
 	}
-	c.end()
 }
 
 // read stores the packets of an input.
 func (c *pointCapture) read(ctx context.Context, in *liveInput) {
 	defer func() {
 		if v := recover(); v != nil {
-			c.fail(&capture.Panic{Value: v, Stack: debug.Stack()}, nil)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.panic = &capture.Panic{Value: v, Stack: debug.Stack()}
+			c.end()
 		}
 	}()
 	source, err := in.open(ctx)
 	if err != nil {
 		if ctx.Err() == nil { // otherwise the capture ended before the first packet
-			c.fail(needsPackets("live", err, nil), nil)
+			err = needsPackets("live", err, nil)
+			c.fail(err)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			say(c.stderr, "%v; rdmadump leaves this input out", err)
 		}
 		return
 	}
@@ -419,28 +480,28 @@ func (c *pointCapture) read(ctx context.Context, in *liveInput) {
 		if err = source.ReadBatch(ctx, &b); err != nil {
 			break
 		}
-		if err = c.store(in, &b); err != nil {
-			break
+		if failed := c.store(in, &b); failed != nil {
+			c.unstored(failed)
 		}
 	}
 	in.dropped = source.Dropped()
 	if err != io.EOF {
-		c.fail(nil, err)
+		c.fail(err)
 	}
 }
 
-// store stores the packets of a batch. It returns io.EOF at a limit.
+// store stores the packets of a batch, until a limit is reached. Then it ends the capture.
 func (c *pointCapture) store(in *liveInput, b *capture.Batch) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range b.Frames {
 		if c.reached() {
 			c.end()
-			return io.EOF
+			return nil
 		}
 		f := &b.Frames[i]
 		if err := c.w.Packet(c.number(in, f), f.Time, f.Data, f.Length, ""); err != nil {
-			return c.unwritten(err)
+			return err
 		}
 		c.packets++
 		in.packets++
@@ -466,17 +527,44 @@ func (c *pointCapture) number(in *liveInput, f *capture.Frame) uint32 {
 	if known {
 		return n
 	}
-	name := in.name
-	if len(in.numbers) > 0 {
-		if name = fmt.Sprintf("%s (%s)", in.name, origin.Name); origin.Name == "" || slices.Contains(c.names, name) {
-			name = fmt.Sprintf("%s (interface %d)", in.name, origin.Index)
+	n, known = in.earlier(&origin)
+	if !known {
+		name := in.name
+		if len(in.origins) > 0 {
+			name = fmt.Sprintf("%s (%s)", in.name, printable(origin.Name))
+			if origin.Name == "" || len(name) > maxName || slices.Contains(c.names, name) {
+				name = fmt.Sprintf("%s (interface %d)", in.name, origin.Index)
+			}
+		}
+		stored := origin
+		stored.Name = name
+		n = c.w.Interface(&stored)
+		c.names = append(c.names, name)
+		c.of = append(c.of, in.index)
+		in.origins = append(in.origins, storedOrigin{origin, n})
+	}
+	in.numbers[origin.Index] = n
+	return n
+}
+
+// maxName limits the name of a capture point in bytes.
+const maxName = 256
+
+// earlier returns the number of the interface that an earlier section of the input described, if it is the same one: it has the
+// same name, or the same place in its section if it has no name, or if other interfaces have that name.
+func (in *liveInput) earlier(o *capture.Origin) (number uint32, known bool) {
+	var alike []storedOrigin
+	for _, other := range in.origins {
+		if other.Name == o.Name && other.LinkType == o.LinkType && other.Digits == o.Digits && other.Section < o.Section {
+			alike = append(alike, other)
 		}
 	}
-	origin.Name = name
-	n = c.w.Interface(&origin)
-	in.numbers[origin.Index] = n
-	c.names = append(c.names, name)
-	return n
+	for _, other := range alike {
+		if other.InSection == o.InSection || len(alike) == 1 && o.Name != "" {
+			return other.number, true
+		}
+	}
+	return 0, false
 }
 
 // report says how many packets were captured.
@@ -486,9 +574,13 @@ func (c *pointCapture) report() {
 	}
 	var parts []string
 	for _, in := range c.live {
-		parts = append(parts, fmt.Sprintf("%s of %s", number(in.packets, "packet"), printable(in.name)))
+		parts = append(parts, fmt.Sprintf("%s of %s", number(in.packets, "packet"), in.name))
 	}
-	fmt.Fprintf(c.stderr, "rdmadump: the capture has ended with %s\n", list(parts, "and"))
+	missing := ""
+	if c.partly {
+		missing = "; not all of them could be stored"
+	}
+	say(c.stderr, "the capture has ended with %s%s", list(parts, "and"), missing)
 }
 
 // join returns the source of all capture points, or the merged packets if there is only one point.
@@ -496,7 +588,7 @@ func (c *pointCapture) join(ctx context.Context, s *settings) (input, *points.So
 	if c.points != "off" {
 		joined, err := c.pointsOf(ctx, c.files, c.stderr)
 		if err != nil && ctx.Err() == nil && c.clock != "" { // The capture cannot be repeated, so it is shown nevertheless.
-			fmt.Fprintf(c.stderr, "rdmadump: %v\n", err)
+			say(c.stderr, "%v", err)
 			c.clock = ""
 			joined, err = c.pointsOf(ctx, c.files, c.stderr)
 		}
@@ -516,8 +608,8 @@ func (c *pointCapture) join(ctx context.Context, s *settings) (input, *points.So
 			parts = append(parts, capture.Part{Path: f.Path, Name: f.Name, Held: f.Held, Take: func(*capture.Frame) bool { return true }})
 			continue
 		}
-		for _, name := range c.names {
-			parts = append(parts, capture.Part{Path: f.Path, Name: f.Name, Held: f.Held, Take: func(f *capture.Frame) bool { return f.From != nil && f.From.Name == name }})
+		for _, in := range c.live { // Each input has an order of its own.
+			parts = append(parts, capture.Part{Path: f.Path, Name: f.Name, Held: f.Held, Take: func(f *capture.Frame) bool { return c.inputOf(f) == in.index }})
 		}
 	}
 	merged, err := capture.OpenParts(ctx, parts)
@@ -526,6 +618,15 @@ func (c *pointCapture) join(ctx context.Context, s *settings) (input, *points.So
 	}
 	merged.CountAcross()
 	return merged, nil, nil
+}
+
+// inputOf returns the index of the input that a stored packet belongs to. Interfaces have the numbers that number gave them,
+// except that an interface with times before 1970 is described twice: then the order of packets may differ, but none is left out.
+func (c *pointCapture) inputOf(f *capture.Frame) int {
+	if len(c.of) == 0 || f.From == nil {
+		return 0
+	}
+	return c.of[min(f.From.Index, len(c.of)-1)]
 }
 
 // typedFiles returns the files that show the same capture again, for suggested commands.
@@ -550,6 +651,9 @@ func (c *pointCapture) close() error {
 	if c.w != nil && !c.finished {
 		err = c.w.Finish()
 	}
+	if c.stored != nil {
+		c.stored.Close()
+	}
 	for _, f := range c.files {
 		if f.Held != nil && f.Held != os.Stdin {
 			f.Held.Close()
@@ -570,8 +674,8 @@ type afterCapture struct {
 // ReadBatch returns the next packets, and at their end the error that ended the capture early.
 func (a *afterCapture) ReadBatch(ctx context.Context, b *capture.Batch) error {
 	err := a.input.ReadBatch(ctx, b)
-	if err != nil && ctx.Err() == nil && a.live.broken != nil { // What could not be stored may also have damaged the stored file.
-		return a.live.broken
+	if err != nil && ctx.Err() == nil && len(a.live.broken) > 0 { // What could not be stored may also have damaged the stored file.
+		return errors.Join(a.live.broken...)
 	}
 	return err
 }

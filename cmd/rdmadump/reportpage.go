@@ -134,9 +134,9 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 			return err
 		}
 	}
-	inputs := paths
+	inputs := given
 	if earlier != nil {
-		inputs = append(slices.Clone(paths), earlier.File.Name)
+		inputs = append(slices.Clone(given), x.before)
 	}
 	out, err := create(x.path, inputs, x.stdout)
 	if err != nil {

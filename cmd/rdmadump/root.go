@@ -106,7 +106,7 @@ func (f *flags) show(cmd *cobra.Command, v *view, paths []string, stdout, stderr
 		return f.explains(stdout)
 	}
 	if f.accept != "" {
-		if err := refuseInput("--write-baseline", f.accept, paths); err != nil {
+		if err := refuseInput("--write-baseline", f.accept, paths, stdout, stderr); err != nil {
 			return err
 		}
 	}

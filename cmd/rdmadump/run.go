@@ -165,6 +165,8 @@ func (r *runner) run(ctx context.Context, source input) error {
 				summary.InputError = record.Some(err.Error())
 			}
 		}
+	case err != nil && summary != nil && !summary.InputError.Known():
+		summary.InputError = record.Some(describe(err))
 	}
 	s.summary = summary
 	if r.refresh != nil {

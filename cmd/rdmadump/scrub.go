@@ -66,6 +66,11 @@ func (x *exporting) scrub(cmd *cobra.Command, kind *exporter, paths []string) er
 			return fmt.Errorf("-w %s: the file is that of --key", x.path)
 		}
 	}
+	if x.path != "-" {
+		if err := refuseInput("-w", x.path, paths, x.stdout); err != nil { // The copies of inputs do not show it.
+			return err
+		}
+	}
 	paths, called, remove, err := onlyFiles(cmd, paths)
 	defer remove()
 	if err != nil {

@@ -40,13 +40,14 @@ type settings struct {
 	failOn   record.Severity
 	ignored  map[string]bool
 	known    baseline
-	rpc      bool     // records contain decoded arguments and results
-	decode   bool     // arguments and results are decoded, for rpc, for packet trees or for a filter
-	decoded  bool     // fields of the decoded arguments and results are used
-	files    bool     // file handles are resolved
-	ladder   bool     // transactions are drawn as ladder diagrams
-	notes    []string // messages about the flags for standard error
-	atPoints []string // names of the capture points; nil if there is only one
+	accepted *laterFile // of --write-baseline, if it is open already
+	rpc      bool       // records contain decoded arguments and results
+	decode   bool       // arguments and results are decoded, for rpc, for packet trees or for a filter
+	decoded  bool       // fields of the decoded arguments and results are used
+	files    bool       // file handles are resolved
+	ladder   bool       // transactions are drawn as ladder diagrams
+	notes    []string   // messages about the flags for standard error
+	atPoints []string   // names of the capture points; nil if there is only one
 }
 
 // order is the order in which records are shown.
