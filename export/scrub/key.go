@@ -277,7 +277,7 @@ var fixed = []netip.Prefix{
 var local = []netip.Prefix{fixed[2], fixed[6]}
 
 // address returns the pseudonym of an IP address or GID. If two addresses share a
-// prefix of n bits and no more, so do their pseudonyms (Crypto-PAn). An IPv4 address
+// prefix of n bits and no more, so do their pseudonyms (like Crypto-PAn). An IPv4 address
 // has the same pseudonym inside of an IPv6 address.
 func (k *key) address(a netip.Addr) netip.Addr {
 	if out, known := k.addresses[a]; known {
@@ -319,7 +319,8 @@ func (k *key) flip(in []byte, pad [16]byte) []byte {
 	for i := range len(in) * 8 {
 		mask := byte(0x80 >> (i % 8))
 		if !leadsToFixed(in, i) {
-			if k.bit.Encrypt(sum[:], block[:]); sum[0]&0x80 != 0 {
+			// If a bit is equal to the pad, the block for the next bit is the same. So each bit takes another bit of the result.
+			if k.bit.Encrypt(sum[:], block[:]); sum[i/8]&mask != 0 {
 				out[i/8] ^= mask
 			}
 		}

@@ -2,6 +2,7 @@ package scrub
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"net/netip"
@@ -182,6 +183,27 @@ func TestStreams(t *testing.T) {
 	}
 	if got := hex.EncodeToString(newKey(secret).opaque("handle", []byte("01234567"))); got != hex.EncodeToString(k.opaque("handle", []byte("01234567"))) || len(got) != 16 {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestPrefixes: with different secrets, an address keeps its first bits as rarely as chance allows. The first three bits of
+// 192.168.77.2 may be the beginning of a multicast address, and are kept.
+func TestPrefixes(t *testing.T) {
+	a := netip.MustParseAddr("192.168.77.2")
+	const secrets = 1 << 14
+	kept := map[int]int{} // number of secrets by the bits that are kept
+	for i := range secrets {
+		b := newKey(binary.AppendUvarint(nil, uint64(i))).address(a)
+		for bits := range 33 {
+			if p, _ := a.Prefix(bits); p.Contains(b) {
+				kept[bits]++
+			}
+		}
+	}
+	for bits, n := range kept {
+		if want := secrets >> max(bits-3, 0); n > want+want/4+8 {
+			t.Errorf("%d of %d secrets keep the first %d bits, expected are %d", n, secrets, bits, want)
+		}
 	}
 }
 
