@@ -332,8 +332,8 @@ func (p *packet) status() []part {
 
 // marks returns the marks of the packet, which the bytes may hide in the first line of its fields.
 func (p *packet) marks() (parts []part) {
-	for name := range p.packets[p.i].Marks.Names() {
-		parts = append(parts, part{text: "[" + strings.ReplaceAll(name, "_", " ") + "]"})
+	for _, mark := range render.Marks(p.packets[p.i]) {
+		parts = append(parts, part{text: mark})
 	}
 	return parts
 }

@@ -62,6 +62,15 @@ func appendMarks(b []byte, p *record.Packet) []byte {
 	return b
 }
 
+// Marks returns the marks of a packet as its line shows them, such as "[retransmitted]".
+func Marks(p *record.Packet) []string {
+	marks := strings.SplitAfter(string(appendMarks(nil, p)), "]")
+	for i, mark := range marks {
+		marks[i] = strings.TrimPrefix(mark, " ")
+	}
+	return marks[:len(marks)-1] // nothing follows the last one
+}
+
 // Start sets the time that relative times count from: that of the capture's first packet.
 // Without a call of Start, times count from the first packet that is drawn.
 func (r *Packets) Start(at record.Time) { r.clock.start = record.Some(at) }

@@ -584,3 +584,14 @@ func TestExplainAfterReply(t *testing.T) {
 		}
 	}
 }
+
+// TestMarks: the marks of a packet have the words of its line, and a packet without marks has none.
+func TestMarks(t *testing.T) {
+	p := &record.Packet{Marks: record.Retransmitted | record.BadICRC | record.DamagedOnPath, ICRC: record.Bad}
+	if got, want := render.Marks(p), []string{"[bad ICRC]", "[retransmitted]", "[damaged on path]"}; !slices.Equal(got, want) {
+		t.Errorf("the marks are %q, want %q", got, want)
+	}
+	if got := render.Marks(&record.Packet{}); len(got) != 0 {
+		t.Errorf("the marks of a packet without any are %q", got)
+	}
+}
