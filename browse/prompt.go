@@ -246,14 +246,10 @@ func reason(err error) error {
 	if !errors.As(err, &at) {
 		return err
 	}
-	message := at.Message
-	if before, flags, is := strings.Cut(message, "; --"); is && strings.Contains(flags, "since the start") { // browse has no flags
-		message = before + "; frame.time_relative has the seconds since the start, as in frame.time_relative > 7.5"
-	}
 	if at.From == 0 {
-		return errors.New(message)
+		return errors.New(at.Message)
 	}
-	return fmt.Errorf("%s (at column %d)", message, at.From+1)
+	return fmt.Errorf("%s (at column %d)", at.Message, at.From+1)
 }
 
 // promptFilter lets the user type the filter of the list.

@@ -674,7 +674,7 @@ func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(an
 		if f.shown != nil && (lit.kind == isText || lit.kind == isWord) {
 			return c.asText(o, op, lit), true
 		}
-		c.wrong(lit.from, lit.to, "%s is a time, such as 2026-11-21T05:20:00Z; --from, --to and frame.time_relative count seconds since the start", o.path)
+		c.wrong(lit.from, lit.to, "%s is a time, such as 2026-11-21T05:20:00Z; frame.time_relative has the seconds since the start, as in frame.time_relative > 7.5", o.path)
 	case "bool":
 		truths := map[string]bool{"true": true, "yes": true, "1": true, "false": false, "no": false, "0": false}
 		wanted, ok := truths[strings.ToLower(lit.text)]
