@@ -24,15 +24,21 @@ const (
 	chromeFormat   = "chrome-trace"
 )
 
-// writeFrom writes the trace of a capture, and passes each transaction to also, if it is not nil.
-func writeFrom(t testing.TB, source *capture.File, format string, also func(*record.Transaction)) []byte {
+// newWriter returns a Writer that keeps its items in a temporary file.
+func newWriter(t testing.TB) *trace.Writer {
 	t.Helper()
 	items, err := os.CreateTemp(t.TempDir(), "items")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer items.Close()
-	w := trace.New(items)
+	t.Cleanup(func() { items.Close() })
+	return trace.New(items)
+}
+
+// writeFrom writes the trace of a capture, and passes each transaction to also, if it is not nil.
+func writeFrom(t testing.TB, source *capture.File, format string, also func(*record.Transaction)) []byte {
+	t.Helper()
+	w := newWriter(t)
 	h := w.Handler()
 	if add := h.Transaction; also != nil {
 		h.Transaction = func(r *record.Transaction) error {
@@ -42,6 +48,7 @@ func writeFrom(t testing.TB, source *capture.File, format string, also func(*rec
 	}
 	dissect.New(h, dissect.Options{}).Run(context.Background(), source) // of a damaged capture, as far as it can be read
 	var out bytes.Buffer
+	var err error
 	if format == perfettoFormat {
 		_, err = w.Perfetto(&out)
 	} else {
@@ -299,12 +306,7 @@ func TestHostile(t *testing.T) {
 // TestEndOfCalls: a Call without a Reply is in flight until its connection begins to close, as in all other numbers.
 // Packets may follow.
 func TestEndOfCalls(t *testing.T) {
-	items, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer items.Close()
-	w := trace.New(items)
+	w := newWriter(t)
 	h := w.Handler()
 	if err := h.Transaction(&record.Transaction{
 		ID: 1, Direction: record.Forward, Status: record.NoReply,
