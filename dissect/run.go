@@ -12,7 +12,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/link"
+	"github.com/rdmadump/rdmadump/internal/link"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/query"
 )
 
 // tableColumns has the columns of each table, by the name of its records in the plural.

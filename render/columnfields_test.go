@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/internal/query"
 )
 
 // TestColumnFields: each heading of each table is a name of a field, and -o csv prints fields that exist.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/internal/query"
 )
 
 var fieldColumns = []column{

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
 )
 
 var filesColumns = []column{

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/internal/analyze"
 )
 
 // ladderBars is the number of handles that get a bar of their own next to the ladder.

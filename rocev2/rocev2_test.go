@@ -17,7 +17,7 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"github.com/rdmadump/rdmadump/capture"
-	"github.com/rdmadump/rdmadump/link"
+	"github.com/rdmadump/rdmadump/internal/link"
 	"github.com/rdmadump/rdmadump/rocev2"
 	_ "github.com/rdmadump/rdmadump/rocev2/register"
 )

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rdmadump/rdmadump/browse"
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/index"
+	"github.com/rdmadump/rdmadump/internal/browse"
+	"github.com/rdmadump/rdmadump/internal/index"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/render"
 )

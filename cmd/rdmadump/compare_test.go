@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/records"
+	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/records"
 	"github.com/rdmadump/rdmadump/render"
 	"github.com/rdmadump/rdmadump/synth"
 )

@@ -16,11 +16,11 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/export"
-	"github.com/rdmadump/rdmadump/export/parquet"
-	"github.com/rdmadump/rdmadump/export/trace"
-	"github.com/rdmadump/rdmadump/points"
-	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/internal/export"
+	"github.com/rdmadump/rdmadump/internal/export/parquet"
+	"github.com/rdmadump/rdmadump/internal/export/trace"
+	"github.com/rdmadump/rdmadump/internal/points"
+	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/render"
 )
 

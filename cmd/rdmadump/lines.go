@@ -16,9 +16,9 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/query"
-	"github.com/rdmadump/rdmadump/records"
-	"github.com/rdmadump/rdmadump/report"
+	"github.com/rdmadump/rdmadump/internal/query"
+	"github.com/rdmadump/rdmadump/internal/records"
+	"github.com/rdmadump/rdmadump/internal/report"
 )
 
 // lines is an input of JSON lines that rdmadump wrote earlier, in place of captures.

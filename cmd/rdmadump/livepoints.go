@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmadump/rdmadump/capture"
-	"github.com/rdmadump/rdmadump/points"
+	"github.com/rdmadump/rdmadump/internal/points"
 	"github.com/rdmadump/rdmadump/render"
 )
 

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/points"
+	"github.com/rdmadump/rdmadump/internal/points"
 	"github.com/rdmadump/rdmadump/render"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmadump/rdmadump/capture"
-	"github.com/rdmadump/rdmadump/points"
+	"github.com/rdmadump/rdmadump/internal/points"
 )
 
 // joinedMemory is the part of --memory that finding capture points may use.

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rdmadump/rdmadump/internal/records"
 	"github.com/rdmadump/rdmadump/internal/testkit"
-	"github.com/rdmadump/rdmadump/records"
 )
 
 // rewrite applies change to every string and number of a decoded JSON value, one at a time, and

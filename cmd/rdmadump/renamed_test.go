@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmadump/rdmadump/dissect/rule"
-	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/internal/query"
 )
 
 // typesOfRecords maps the type of a JSON record to its fields.

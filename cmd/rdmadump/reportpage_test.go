@@ -25,8 +25,8 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/internal/report"
 	"github.com/rdmadump/rdmadump/internal/testkit"
-	"github.com/rdmadump/rdmadump/report"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -768,7 +768,7 @@ func sourceOf(t *testing.T) string {
 	t.Helper()
 	page, text := reportOf(t, "../../testdata/unknown-link.pcap")
 	for _, name := range []string{"page.html", "page.go", "charts.go", "tables.go"} { // A page without RPCs lacks most tables.
-		source, err := os.ReadFile("../../report/" + name)
+		source, err := os.ReadFile("../../internal/report/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}

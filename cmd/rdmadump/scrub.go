@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdmadump/rdmadump/export"
-	"github.com/rdmadump/rdmadump/export/scrub"
-	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/internal/export"
+	"github.com/rdmadump/rdmadump/internal/export/scrub"
+	"github.com/rdmadump/rdmadump/internal/query"
 )
 
 // scrubbed holds the flags --scrub and --key.

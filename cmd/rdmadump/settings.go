@@ -12,10 +12,10 @@ import (
 
 	"github.com/itchyny/gojq"
 
-	"github.com/rdmadump/rdmadump/analyze"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/render"
 )
 

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rdmadump/rdmadump/query"
+	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/render"
 )
 

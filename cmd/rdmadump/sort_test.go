@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/internal/testkit"
-	"github.com/rdmadump/rdmadump/query"
 )
 
 // TestSorter: records that do not fit in memory come back in the same order as those that do,

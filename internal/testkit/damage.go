@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/rdmadump/rdmadump/capture"
-	"github.com/rdmadump/rdmadump/link"
+	"github.com/rdmadump/rdmadump/internal/link"
 )
 
 // damages are the ways to damage a capture. Each function may change the frames in its

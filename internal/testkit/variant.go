@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/rdmadump/rdmadump/capture"
-	"github.com/rdmadump/rdmadump/link"
+	"github.com/rdmadump/rdmadump/internal/link"
 )
 
 // Variant is a way to degrade a capture: each frame is written as often as Times returns.

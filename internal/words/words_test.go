@@ -113,7 +113,7 @@ type exception struct {
 // exception is no longer needed.
 var exceptions = []exception{
 	{"dissect/record/connection.go", "so that one invalidation", "the words belong to two clauses"},
-	{"query/renamed.go", "behind another transaction", "an old value, which has to be recognized"},
+	{"internal/query/renamed.go", "behind another transaction", "an old value, which has to be recognized"},
 }
 
 // passage is a piece of prose: a comment, a page, a string.

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/internal/describe"
-	"github.com/rdmadump/rdmadump/link"
+	"github.com/rdmadump/rdmadump/internal/link"
 	"github.com/rdmadump/rdmadump/render"
 	"github.com/rdmadump/rdmadump/rocev2"
 )

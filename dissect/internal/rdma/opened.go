@@ -6,7 +6,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
-	"github.com/rdmadump/rdmadump/link"
+	"github.com/rdmadump/rdmadump/internal/link"
 )
 
 // Handshakes of TCP connections. Whether a connection carries RPC is known when its first

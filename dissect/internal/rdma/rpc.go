@@ -4,7 +4,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
-	"github.com/rdmadump/rdmadump/link"
+	"github.com/rdmadump/rdmadump/internal/link"
 )
 
 // RPC over TCP: records in a TCP stream (RFC 5531 s.11). Each record is a Send, so that

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/link"
+	"github.com/rdmadump/rdmadump/internal/link"
 )
 
 // hearer is an upper layer that keeps the Sends of all connections.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/link"
+	"github.com/rdmadump/rdmadump/internal/link"
 )
 
 // TCP streams that carry iWARP. A connection is followed from its MPA request or reply

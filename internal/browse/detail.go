@@ -1,0 +1,799 @@
+package browse
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/index"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// rowWithID returns a visitor of rows that sets n to the number of the row with this transaction number.
+func rowWithID(id int64, n *int64) func(int64, *index.Row) bool {
+	return func(i int64, r *index.Row) bool {
+		if r.ID == id {
+			*n = i
+		}
+		return *n < 0
+	}
+}
+
+// ladder shows the ladder diagram of an RPC.
+type ladder struct {
+	pane
+	n       int64 // number in the list of RPCs
+	rpc     *record.Transaction
+	lines   []render.LadderLine
+	closer  *job[closer]
+	packets []*record.Packet // nil until they are read
+	decoded map[int][]render.LadderLine
+	err     error
+	opener  *opener
+	placed  bool // the cursor is where it starts
+	opening bool // the packets are shown as soon as they are read
+}
+
+// closer is the result of a second pass: drawings with decoded arguments, by width, and packets.
+type closer struct {
+	decoded map[int][]render.LadderLine
+	packets []*record.Packet
+	err     error
+}
+
+// opener is the record of a list whose screen is shown. With n and N, the next record of the list and the one before are.
+type opener struct {
+	list    *list
+	n       int64 // number of the record
+	explain bool  // the rules of findings are shown, not their RPCs
+}
+
+// part says which record of its list this is.
+func (o *opener) part() part {
+	return part{text: fmt.Sprintf("%s %d of %d", o.list.one, o.list.cursor+1, o.list.count())}
+}
+
+// next moves the cursor of the list to the next record, or to the one before, and returns that. It returns nil and says why
+// if there is none.
+func (o *opener) next(m *Model, back bool) any {
+	if !o.list.place(o.n) {
+		m.say("the list does not show this " + o.list.one)
+		return nil
+	}
+	before := o.list.cursor
+	if o.list.move(map[bool]int64{true: -1, false: 1}[back], o.list.count()); o.list.cursor == before {
+		m.say(fmt.Sprintf("there are no more %s in the list", o.list.name))
+		return nil
+	}
+	_, r := o.list.current()
+	return r
+}
+
+// mostPackets is the number of packets of an RPC that are kept to be shown.
+const mostPackets = 2000
+
+// newLadder returns the screen of an RPC.
+func newLadder(m *Model, n int64) *ladder {
+	l := &ladder{n: n, opener: &opener{list: m.list, n: n}}
+	l.rpc, l.err = m.reader.Transaction(n)
+	l.keys = []string{"Enter packets", "n N next, previous RPC", "Space mark", "s save"}
+	l.tick = l.take
+	l.on = l.act
+	l.drawn = func(width int) []string { return l.drawLines(m, width) }
+	l.copies = func() string { return strip(strings.Join(l.text, "\n")) + "\n" }
+	if l.rpc == nil {
+		l.name = "this RPC is not kept any more"
+		if l.err != nil {
+			l.name = clean(l.err.Error())
+		}
+		return l
+	}
+	l.name = fmt.Sprintf("RPC %d of %d", l.rpc.ID, m.state.To)
+	l.read(m)
+	return l
+}
+
+// drawLines draws the ladder for a width.
+func (l *ladder) drawLines(m *Model, width int) (text []string) {
+	if l.rpc == nil {
+		return []string{l.name}
+	}
+	if l.lines = l.decoded[min(width, widestLadder)]; l.lines == nil {
+		l.lines = render.LadderLines(m.theme, width, l.rpc)
+	}
+	for i := range l.lines {
+		text = append(text, l.lines[i].Text)
+		if !l.placed && l.lines[i].First > 0 { // The cursor starts at the first packet.
+			l.placed, l.cursor = true, int64(i)
+		}
+	}
+	return text
+}
+
+// widestLadder is the width beyond which ladders do not become wider.
+const widestLadder = 132
+
+// read starts a second pass that reads the decoded arguments and results, and the packets.
+func (l *ladder) read(m *Model) {
+	if m.options.Open == nil {
+		return
+	}
+	rpc, options, open, look := l.rpc, m.options.Dissect, m.options.Open, m.theme
+	first, last := packetsOf(rpc)
+	width := max(m.width-gutter, 20)
+	l.closer = start(m, func(ctx context.Context, _ func(closer)) (c closer) {
+		source, err := open(ctx)
+		if err != nil {
+			c.err = err
+			return c
+		}
+		defer source.Close()
+		wanted, until := map[int64]bool{}, record.Time(0)
+		for i := range rpc.Timeline {
+			e := &rpc.Timeline[i]
+			until = max(until, e.Time)
+			if options.Points == nil { // otherwise the other points have packets with this number, too
+				wanted[e.Packet] = true
+			}
+		}
+		look := index.Closer{
+			ID: rpc.ID, XIDs: []record.Hex32{rpc.XID}, First: first, Last: last, Until: until,
+			Transaction: func(r *record.Transaction) {
+				width = min(width, widestLadder)
+				c.decoded = map[int][]render.LadderLine{width: render.LadderLines(look, width, r)}
+			},
+			Packet: func(p *record.Packet) {
+				id, known := p.Transaction.Get()
+				if (known && id == rpc.ID || wanted[p.Number]) && len(c.packets) < mostPackets {
+					c.packets = append(c.packets, p.Clone())
+				}
+			},
+		}
+		options.Live = false
+		c.err = look.Look(ctx, source, options)
+		return c
+	})
+}
+
+// packetsOf returns the first and the last packet of an RPC.
+func packetsOf(r *record.Transaction) (first, last int64) {
+	for i := range r.Timeline {
+		e := &r.Timeline[i]
+		if first == 0 || e.Packet < first {
+			first = e.Packet
+		}
+		last = max(last, e.Packet, e.LastPacket.Or(0))
+	}
+	for _, message := range []*record.Message{r.Call, r.Reply} {
+		if message != nil {
+			first, last = min(first, message.Packet), max(last, message.LastPacket)
+		}
+	}
+	return first, last
+}
+
+// take takes the result of the second pass.
+func (l *ladder) take(m *Model) {
+	if l.closer == nil {
+		return
+	}
+	c, ended := l.closer.get()
+	if !ended {
+		return
+	}
+	l.closer = nil
+	if c.err != nil && len(c.packets) == 0 {
+		l.err = c.err
+	}
+	l.packets, l.decoded = c.packets, c.decoded
+	l.redraw()
+	if opening := l.opening; opening && m.top() == screen(l) {
+		m.message = ""
+		l.open(m)
+	}
+	l.opening = false
+}
+
+func (l *ladder) busy() bool { return l.closer != nil }
+
+// status says which RPC this is, and what is still being read.
+func (l *ladder) status() []part {
+	parts := []part{{text: l.name}}
+	if l.opener.list.name == findings.name {
+		parts = append(parts, l.opener.part())
+	}
+	if l.closer != nil {
+		parts = append(parts, part{"reading its packets, and decoded arguments and results", withoutEnd})
+	}
+	return parts
+}
+
+// act takes the keys of the ladder.
+func (l *ladder) act(m *Model, k string) bool {
+	switch k {
+	case "n", "N", "]", "[":
+		l.opener.neighbour(m, k == "N" || k == "[")
+	case "enter", "l", "right":
+		l.open(m)
+	case "space":
+		m.list.marked[l.n] = true
+		m.say("marked")
+	default:
+		return false
+	}
+	return true
+}
+
+// neighbour shows the next record of the list from which the screen was opened, or the one before.
+func (o *opener) neighbour(m *Model, back bool) {
+	r := o.next(m, back)
+	replace := func(s screen) {
+		if l, is := m.top().(*ladder); is {
+			l.closer.stop()
+		}
+		m.pop()
+		m.push(s)
+	}
+	switch r := r.(type) {
+	case *record.Transaction:
+		replace(newLadder(m, o.list.at(o.list.cursor)))
+	case *record.Finding:
+		following := &opener{o.list, o.list.at(o.list.cursor), o.explain}
+		if o.explain {
+			replace(newFinding(m, r, following))
+		} else {
+			m.openFinding(following, r, replace)
+		}
+	}
+}
+
+// open shows the packets of the line with the cursor.
+func (l *ladder) open(m *Model) {
+	switch {
+	case l.rpc == nil:
+	case m.options.Open == nil:
+		m.say(m.options.Closed)
+	case l.closer != nil:
+		l.opening = true
+		m.say("the packets are still being read, and are shown then")
+	case len(l.packets) == 0 && l.err != nil:
+		m.fail(l.err)
+	case len(l.packets) == 0:
+		m.say("the packets of this RPC were not found")
+	default:
+		first := int64(0)
+		if l.cursor < int64(len(l.lines)) {
+			first = l.lines[l.cursor].First
+		}
+		at := 0
+		if first > 0 {
+			if i := slices.IndexFunc(l.packets, func(p *record.Packet) bool { return p.Number >= first }); i >= 0 {
+				at = i
+			}
+		}
+		m.push(newPacket(m, l.packets, at))
+	}
+}
+
+// packet shows the fields of a packet and its bytes side by side.
+type packet struct {
+	pane
+	packets []*record.Packet
+	i       int
+	spans   []span // of the lines of the tree, in the frame
+	m       *Model
+}
+
+// span is a part of a frame.
+type span struct{ from, to int }
+
+func newPacket(m *Model, packets []*record.Packet, i int) *packet {
+	p := &packet{packets: packets, i: i, m: m}
+	p.keys = []string{"n N next, previous packet", "j k field"}
+	p.drawn = p.tree
+	p.on = func(_ *Model, k string) bool {
+		switch k {
+		case "n", "]", "enter", "right", "l":
+			p.turn(1)
+		case "N", "[":
+			p.turn(-1)
+		default:
+			return false
+		}
+		return true
+	}
+	return p
+}
+
+// turn shows the next packet, or the previous one.
+func (p *packet) turn(by int) {
+	if i := p.i + by; i >= 0 && i < len(p.packets) {
+		p.i, p.cursor, p.top = i, 0, 0
+		p.redraw()
+	} else {
+		p.m.say("the RPC has no more packets")
+	}
+}
+
+func (p *packet) status() []part {
+	at := p.packets[p.i]
+	text := fmt.Sprintf("packet %d", at.Number)
+	if at.Path != nil {
+		text += " of " + clean(at.Path.Point)
+	}
+	return append([]part{{text: fmt.Sprintf("%s, %d of %d of the RPC", text, p.i+1, len(p.packets))}}, p.marks()...)
+}
+
+// marks returns the marks of the packet, which the bytes may hide in the first line of its fields.
+func (p *packet) marks() (parts []part) {
+	for _, mark := range render.Marks(p.packets[p.i]) {
+		parts = append(parts, part{text: mark})
+	}
+	return parts
+}
+
+// tree draws the fields of the packet.
+func (p *packet) tree(width int) (text []string) {
+	var b bytes.Buffer
+	r := render.NewPackets(&b, p.m.theme, 0)
+	r.Tree = true
+	if at, known := p.m.state.Start.Get(); known {
+		r.Start(at)
+	}
+	if err := r.Packet(p.packets[p.i]); err != nil {
+		return []string{err.Error()}
+	}
+	text = split(b.String())
+	p.spans = make([]span, len(text))
+	for i, line := range text {
+		var from, length int
+		if n, _ := fmt.Sscanf(strip(line), " @%d+%d", &from, &length); n == 2 && i > 0 {
+			p.spans[i] = span{from, from + length}
+		}
+	}
+	return text
+}
+
+// bytesWidth returns the number of columns of a line with this number of bytes.
+func bytesWidth(each int) int { return 5 + 3*each + 2 + each }
+
+// leastTree is the width below which the bytes are not at the side of the fields, but below them.
+const leastTree = 44
+
+func (p *packet) draw(m *Model, width, height int) (lines []string) {
+	each := 16
+	if width-bytesWidth(16) < leastTree+20 {
+		each = 8
+	}
+	if width-bytesWidth(each) < leastTree {
+		upper := height * 3 / 5
+		tree := p.pane.draw(m, width, upper)
+		for len(tree) < upper {
+			tree = append(tree, "")
+		}
+		return append(tree, p.bytes(each, height-upper)...)
+	}
+	left := width - bytesWidth(each) - 1
+	tree := p.pane.draw(m, left, height)
+	dump := p.bytes(each, height)
+	for i := range max(len(tree), len(dump)) {
+		line := ""
+		if i < len(tree) {
+			line = tree[i]
+		}
+		if line = pad(line, left); i < len(dump) {
+			line += " " + dump[i]
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// bytes returns the lines of the packet's bytes that are on the screen: those of the field with the
+// cursor are among them.
+func (p *packet) bytes(each, height int) []string {
+	marked := span{}
+	if p.cursor < int64(len(p.spans)) {
+		marked = p.spans[p.cursor]
+	}
+	dump := p.m.dump(p.packets[p.i].Data, marked, each)
+	top := 0
+	if line := marked.from / each; line >= height {
+		top = min(line-height/3, len(dump)-height)
+	}
+	top = max(top, 0)
+	return dump[top:min(top+height, len(dump))]
+}
+
+// dump returns the lines of a frame's bytes, with the marked ones in reverse or between brackets.
+func (m inks) dump(data []byte, marked span, each int) (lines []string) {
+	for at := 0; at < len(data); at += each {
+		var b, text strings.Builder
+		fmt.Fprintf(&b, "%04x ", at)
+		for i := at; i < at+each; i++ {
+			if i >= len(data) {
+				b.WriteString("   ")
+				continue
+			}
+			in := i >= marked.from && i < marked.to
+			open := " "
+			if !m.colors && in && (i == marked.from || i == at) {
+				open = "["
+			} else if !m.colors && i == marked.to && i > at && marked.to > marked.from {
+				open = "]"
+			}
+			two := fmt.Sprintf("%02x", data[i])
+			c := data[i]
+			if c < 0x20 || c >= 0x7f {
+				c = '.'
+			}
+			if in {
+				b.WriteString(open + m.styled(reverse, two))
+				text.WriteString(m.styled(reverse, string(rune(c))))
+			} else {
+				b.WriteString(open + two)
+				text.WriteByte(c)
+			}
+		}
+		lines = append(lines, b.String()+"  "+text.String())
+	}
+	return lines
+}
+
+// newConnection returns the screen of a connection: its parameters, and its credits and handles over
+// time.
+func newConnection(m *Model, r any) *pane {
+	c := r.(*record.Connection)
+	p := &pane{name: fmt.Sprintf("connection %d", c.ID), keys: []string{"Enter its RPCs"}}
+	var charts *timelines
+	reading := timelinesOf(m, c)
+	p.tick = func(*Model) {
+		if reading != nil {
+			if t, ended := reading.get(); ended {
+				charts, reading = t, nil
+				p.redraw()
+			}
+		}
+	}
+	p.waits = func() bool { return reading != nil }
+	p.drawn = func(width int) []string {
+		var b bytes.Buffer
+		start := m.state.Start.Or(c.First)
+		if err := render.ConnectionDetail(&b, m.theme, c, start); err != nil {
+			return []string{err.Error()}
+		}
+		if why := render.NoTimeline(c); why != "" {
+			return append(append(split(b.String()), ""), render.Wrap(why, width)...)
+		}
+		if charts == nil {
+			return append(split(b.String()), "", "reading its RPCs, to draw credits and handles")
+		}
+		height := max(m.height/3, 4)
+		axis := render.Axis{Start: start, From: c.First, To: c.Last}
+		for _, credits := range []*analyze.Credits{charts.forward, charts.backward} {
+			if len(credits.Points) > 0 || credits == charts.forward {
+				render.CreditChart(render.Screen{Out: &b, Theme: m.theme, Width: width, Height: height}, credits, axis)
+			}
+		}
+		render.HandleChart(render.Screen{Out: &b, Theme: m.theme, Width: width, Height: height * 2}, charts.handles, axis)
+		return split(b.String())
+	}
+	p.on = func(m *Model, k string) bool {
+		if k != "enter" && k != "l" && k != "right" {
+			return false
+		}
+		m.showRPCs(fmt.Sprintf("connection == %d", c.ID), fmt.Sprintf("connection %d", c.ID))
+		return true
+	}
+	return p
+}
+
+// origin is the screen from which the RPCs of its row were listed, and what goBack restores of it.
+type origin struct {
+	name   string
+	tab    int
+	stack  []screen
+	filter string
+	rpc    int64  // number of the RPC with the cursor
+	scroll scroll // of the tab
+	axis   axis   // of the sums by time
+	outer  []axis
+}
+
+// showRPCs lists the RPCs that a filter selects. q, h and Esc then go back to the screen that is shown now, and to its
+// filter; name is what the key line calls it.
+func (m *Model) showRPCs(filter, name string) {
+	from := origin{name: name, tab: m.tab, stack: m.stack, filter: m.list.filter, rpc: -1, axis: m.rates.axis, outer: m.rates.outer}
+	if n, r := m.list.current(); r != nil {
+		from.rpc = n
+	}
+	if s, is := m.tabs[m.tab].(*sums); is {
+		from.scroll = s.scroll
+	}
+	if err := m.list.setFilter(filter); err != nil {
+		m.fail(err)
+		return
+	}
+	m.restartSums()
+	m.tab, m.stack, m.origin = 0, nil, append(m.origin, from)
+}
+
+// goBack returns to the screen from which the list of RPCs was opened.
+func (m *Model) goBack() {
+	from := m.origin[len(m.origin)-1]
+	m.origin = m.origin[:len(m.origin)-1]
+	if err := m.list.setFilter(from.filter); err != nil {
+		m.fail(err)
+		return
+	}
+	m.list.wanted, m.rates.axis, m.rates.outer = from.rpc, from.axis, from.outer
+	m.restartSums()
+	m.tab, m.stack = from.tab, from.stack
+	if s, is := m.tabs[m.tab].(*sums); is {
+		s.wanted = &from.scroll
+	}
+}
+
+// timelines are the credits and handles of a connection over time.
+type timelines struct {
+	forward, backward *analyze.Credits
+	handles           *analyze.Handles
+}
+
+// timelinesOf returns a job that sums up the RPCs of a connection.
+func timelinesOf(m *Model, c *record.Connection) *job[*timelines] {
+	x := m.options.Index
+	return start(m, func(ctx context.Context, _ func(*timelines)) *timelines {
+		var forward, backward analyze.CreditTimeline
+		var handles analyze.HandleTimeline
+		r := x.Reader()
+		defer r.Close()
+		from, to := x.Bounds()
+		r.Rows(ctx, from, to, func(n int64, row *index.Row) bool {
+			if row.Connection != uint32(c.ID) {
+				return true
+			}
+			t, err := r.Transaction(n)
+			if err != nil || t == nil {
+				return err == nil
+			}
+			if t.Direction == record.Backward {
+				backward.Add(t)
+			} else {
+				forward.Add(t)
+			}
+			handles.Add(t)
+			return true
+		})
+		end := c.EndOfCalls()
+		return &timelines{forward.Finish(c.ID, record.Forward, end), backward.Finish(c.ID, record.Backward, end), handles.Finish(c.ID, end)}
+	})
+}
+
+// openFinding shows the RPC of a finding and, if it has none, the finding and its rule. Show puts the screen in its place.
+func (m *Model) openFinding(o *opener, f *record.Finding, show func(screen)) {
+	from, to := m.state.From, m.state.To
+	m.later("looking for its RPC", func(ctx context.Context, r *index.Reader) func() {
+		n := rpcOf(ctx, r, f, [2]int64{from, to})
+		return func() {
+			if n < 0 {
+				show(newFinding(m, f, o))
+				return
+			}
+			l := newLadder(m, n)
+			l.opener, l.keys[1] = o, "n N next, previous finding"
+			show(l)
+		}
+	})
+}
+
+// rpcOf returns the number of the RPC that a finding is about, or -1 if it is about none: the latest
+// one of a span with its XID that started before the finding.
+func rpcOf(ctx context.Context, r *index.Reader, f *record.Finding, span [2]int64) (found int64) {
+	found = -1
+	xid, known := f.XID.Get()
+	conn, on := f.Connection.Get()
+	if !known || !on {
+		return -1
+	}
+	r.Rows(ctx, span[0], span[1], func(n int64, row *index.Row) bool {
+		if row.XID == xid && row.Connection == uint32(conn) && (found < 0 || row.Packet <= f.Packet.Or(0)) {
+			found = n
+		}
+		return true
+	})
+	return found
+}
+
+// newFinding returns the screen of a finding: its message, and the explanation of its rule.
+func newFinding(m *Model, f *record.Finding, o *opener) *pane {
+	p := &pane{name: "finding " + f.Rule, keys: []string{"n N next, previous finding"}}
+	p.on = func(m *Model, k string) bool {
+		forth, back := k == "n" || k == "]", k == "N" || k == "["
+		if p.search != "" || !forth && !back {
+			return false
+		}
+		o.neighbour(m, back)
+		return true
+	}
+	p.drawn = func(width int) []string {
+		var b bytes.Buffer
+		t := render.NewText(&b, m.theme, width)
+		t.Start(m.state.Start.Or(f.Time.Or(0)))
+		if err := t.Finding(&render.FindingGroup{First: *f, Count: 1}); err != nil {
+			return []string{err.Error()}
+		}
+		lines := split(b.String())
+		if r := rule.Find(f.Rule); r != nil {
+			page := r.Page()
+			lines = append(lines, "")
+			for _, line := range render.Wrap(page.Title, width) {
+				lines = append(lines, m.styled(bold, line))
+			}
+			for _, text := range strings.Split(page.Text, "\n\n") {
+				lines = append(append(lines, ""), render.Wrap(strings.ReplaceAll(text, "`", ""), width)...)
+			}
+			if len(page.Causes) > 0 {
+				lines = append(lines, "", "Usual causes:")
+			}
+			for _, cause := range page.Causes {
+				for i, line := range render.Wrap(strings.ReplaceAll(cause, "`", ""), width-2) {
+					lines = append(lines, map[bool]string{true: "- ", false: "  "}[i == 0]+line)
+				}
+			}
+			if page.Quote != "" {
+				lines = append(append(lines, "", page.From+":"), render.Wrap(page.Quote, width)...)
+			}
+		}
+		return lines
+	}
+	return p
+}
+
+// nextProblem moves to the next RPC, or the previous one, that failed or has findings.
+func (m *Model) nextProblem(back bool) {
+	l := m.list
+	if len(m.stack) > 0 || m.tab != 0 {
+		m.say("e works in the list of RPCs")
+		return
+	}
+	step := int64(1)
+	if back {
+		step = -1
+	}
+	shown, cursor := l.shown(), l.cursor
+	m.later("looking for a problem", func(ctx context.Context, r *index.Reader) func() {
+		found := int64(-1)
+		for i := cursor + step; i >= 0 && i < shown.count(); i += step {
+			if i%4096 == 0 && ctx.Err() != nil {
+				break
+			}
+			if row, known := r.Row(shown.at(i)); known && row.Marks&(index.Failed|index.HasFindings) != 0 {
+				found = shown.at(i)
+				break
+			}
+		}
+		return func() {
+			if found < 0 || !l.place(found) {
+				m.say(map[bool]string{false: "no later RPC failed or has findings", true: "no earlier RPC failed or has findings"}[back])
+			} else {
+				m.follow = false
+			}
+		}
+	})
+}
+
+// compare shows the ladders of the two marked RPCs side by side.
+func (m *Model) compare() {
+	var numbers []int64
+	for n := range m.list.marked {
+		numbers = append(numbers, n)
+	}
+	if slices.Sort(numbers); len(numbers) != 2 {
+		m.say(fmt.Sprintf("d compares two RPCs; %d are marked: Space marks, U unmarks all", len(numbers)))
+		return
+	}
+	var both [2]*record.Transaction
+	for i, n := range numbers {
+		r, err := m.reader.Transaction(n)
+		if r == nil {
+			m.say("a marked RPC is not kept any more")
+			if err != nil {
+				m.fail(err)
+			}
+			return
+		}
+		both[i] = r
+	}
+	m.push(&pane{name: fmt.Sprintf("RPC %d and RPC %d", both[0].ID, both[1].ID), drawn: func(width int) []string {
+		return append(append(render.Wrap(latencies(both[0], both[1]), width), ""), sideBySide(m.theme, both, width)...)
+	}})
+}
+
+// sideBySide draws two ladders, one below the other if they do not fit.
+func sideBySide(theme *render.Theme, both [2]*record.Transaction, width int) (text []string) {
+	draw := func(r *record.Transaction, width int) (lines []string, widest int) {
+		drawn := render.LadderLines(theme, width, r)
+		legend := len(drawn)
+		for legend > 0 && drawn[legend-1].First == 0 {
+			legend--
+		}
+		for i, line := range drawn {
+			if line.First > 0 {
+				widest = max(widest, wide(line.Text))
+			}
+			if i >= legend && wide(line.Text) > width {
+				lines = append(lines, render.Wrap(strip(line.Text), width)...)
+			} else {
+				lines = append(lines, line.Text)
+			}
+		}
+		return lines, widest
+	}
+	half := (width - 3) / 2
+	left, widest := draw(both[0], half)
+	right, other := draw(both[1], half)
+	if half < leastLadder || max(widest, other) > half {
+		upper, _ := draw(both[0], width)
+		lower, _ := draw(both[1], width)
+		return append(append(upper, ""), lower...)
+	}
+	for i := range max(len(left), len(right)) {
+		a, b := "", ""
+		if i < len(left) {
+			a = left[i]
+		}
+		if i < len(right) {
+			b = right[i]
+		}
+		text = append(text, pad(a, half)+" | "+clip(b, half))
+	}
+	return text
+}
+
+// leastLadder is the width below which two ladders are not drawn side by side.
+const leastLadder = 57
+
+// latencies says how much longer the second of two RPCs took, and in which parts of its latency.
+func latencies(a, b *record.Transaction) string {
+	for _, r := range []*record.Transaction{a, b} {
+		if !r.LatencyNS.Known() {
+			return fmt.Sprintf("RPC %d has no latency that could be compared.", r.ID)
+		}
+	}
+	d := b.LatencyNS.Or(0) - a.LatencyNS.Or(0)
+	text := fmt.Sprintf("RPC %d took as long as RPC %d", b.ID, a.ID)
+	switch {
+	case d > 0:
+		text = fmt.Sprintf("RPC %d took %s longer than RPC %d", b.ID, render.Duration(d), a.ID)
+	case d < 0:
+		text = fmt.Sprintf("RPC %d took %s less than RPC %d", b.ID, render.Duration(-d), a.ID)
+	}
+	var parts []render.Phase
+	before := render.Phases(a)
+	for i, p := range render.Phases(b) {
+		if p.NS -= before[i].NS; p.NS != 0 {
+			parts = append(parts, p)
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b render.Phase) int { return cmp.Compare(max(b.NS, -b.NS), max(a.NS, -a.NS)) })
+	for i, p := range parts {
+		text += map[bool]string{true: ": ", false: ", "}[i == 0] + p.Name + " "
+		if p.NS > 0 {
+			text += "+"
+		}
+		text += render.Duration(p.NS)
+	}
+	for _, r := range []*record.Transaction{a, b} {
+		if r.LatencyMinNS.Known() {
+			text += fmt.Sprintf("; the latency of RPC %d is uncertain, and its largest value is compared", r.ID)
+		}
+	}
+	return text + "."
+}

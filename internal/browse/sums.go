@@ -1,0 +1,577 @@
+package browse
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/index"
+	"github.com/rdmadump/rdmadump/internal/query"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// sums is a screen with sums of the RPCs that the filter of the list selects.
+type sums struct {
+	pane
+	m       *Model
+	work    func(s *sums)            // starts to sum up
+	take    func(s *sums)            // takes the result
+	command func(file string) string // returns the command line that shows the same, without rdmadump
+	selects func() string            // returns a filter in addition to that of the list; nil for none
+	running func() bool
+	stop    func()        // ends the work
+	read    *atomic.Int64 // number of RPCs that were summed up or left out
+	of      int64         // number of RPCs that were there when the work started; -1 before
+	begun   time.Time
+	sorter
+	arranged
+	kind   *source // fields of the rows, and the orders that they can have
+	usual  string  // describes the order that they have if the user chose none; empty if they tell
+	wanted *scroll // position when the work ends; nil for the one that it has
+}
+
+// arranged are rows in an order.
+type arranged struct {
+	rows  []any
+	order []int64 // indexes of rows; nil for the order that they have
+	path  string  // field by which they are sorted; empty for none
+	down  bool    // the largest value is first
+}
+
+// count returns the number of rows.
+func (a *arranged) count() int { return len(a.rows) }
+
+// at returns the index of the row in a line, or -1 if there is none.
+func (a *arranged) at(line int64) int {
+	switch {
+	case line < 0 || line >= int64(len(a.rows)):
+		return -1
+	case a.order == nil:
+		return int(line)
+	}
+	return int(a.order[line])
+}
+
+// line returns the line of a row.
+func (a *arranged) line(row int) int64 {
+	if a.order == nil {
+		return int64(row)
+	}
+	return int64(slices.Index(a.order, int64(row)))
+}
+
+// shownRows returns the first rows in their order.
+func shownRows[T any](a *arranged, most int) (rows []T) {
+	for i := range min(a.count(), most) {
+		rows = append(rows, a.rows[a.at(int64(i))].(T))
+	}
+	return rows
+}
+
+// arrange puts rows in the order that the user chose last.
+func (s *sums) arrange() func(ctx context.Context, rows []any, pass func(ordering)) arranged {
+	if s.by < 0 {
+		return func(_ context.Context, rows []any, _ func(ordering)) arranged { return arranged{rows: rows} }
+	}
+	src, x := *s.kind, s.m.options.Index
+	by, down := src.orders[s.by], s.descending
+	return func(ctx context.Context, rows []any, pass func(ordering)) arranged {
+		src.get = func(_ *index.Reader, n int64) (any, error) { return rows[n], nil }
+		work := sorting{source: &src, x: x, by: by, descending: down, pass: pass}
+		for n := range rows {
+			work.numbers = append(work.numbers, int64(n))
+		}
+		order, err := work.sorted(ctx)
+		if err != nil {
+			return arranged{rows: rows}
+		}
+		return arranged{rows, order, by.path, down}
+	}
+}
+
+// setOrder sorts by another column; by is -1 for the order of the sums.
+func (s *sums) setOrder(by int, descending bool) {
+	s.by, s.descending, s.wanted = by, descending, nil
+	s.cursor, s.top = 0, 0
+	s.sort()
+}
+
+// sort starts to sort the rows, unless they have the order that the user chose.
+func (s *sums) sort() {
+	s.sorting.stop()
+	if s.sorting = nil; s.by < 0 {
+		s.order, s.path = nil, ""
+		s.redraw()
+		return
+	}
+	if s.path == s.kind.orders[s.by].path && s.down == s.descending {
+		return
+	}
+	rows, arrange := s.rows, s.arrange()
+	s.sorting = start(s.m, func(ctx context.Context, pass func(ordering)) ordering {
+		return ordering{numbers: arrange(ctx, rows, pass).order}
+	})
+}
+
+// takeSorted takes the sorted rows when they are there.
+func (s *sums) takeSorted() {
+	if s.sorting == nil {
+		return
+	}
+	if sorted, ended := s.sorting.get(); ended {
+		if s.sorting = nil; len(sorted.numbers) == len(s.rows) {
+			s.order, s.path, s.down = sorted.numbers, s.kind.orders[s.by].path, s.descending
+		}
+		s.redraw()
+	}
+}
+
+// again is the time after which sums are made anew while the capture is still being read.
+const again = time.Second
+
+func (s *sums) update(m *Model) {
+	s.takeSorted()
+	if s.running != nil && !s.running() {
+		s.running = nil
+		s.take(s)
+		s.redraw()
+		s.sort()
+		if s.wanted != nil {
+			s.scroll, s.wanted = *s.wanted, nil
+		}
+	}
+	if s.running == nil && s.of != m.state.To && (s.of < 0 || m.state.Done || time.Since(s.begun) > again) {
+		s.of, s.begun, s.read = m.state.To, time.Now(), new(atomic.Int64)
+		s.work(s)
+	}
+}
+
+func (s *sums) busy() bool { return s.running != nil || s.sorting != nil }
+
+// key takes the keys that sort, and those of the screen.
+func (s *sums) key(m *Model, k string) bool {
+	switch k {
+	case "<", ">", "z":
+		heading := ""
+		if len(s.text) > 0 {
+			heading = s.text[0]
+		}
+		if !s.sorter.key(s.kind, k, heading, s.setOrder) {
+			m.say(sortsFirst)
+		}
+		return true
+	}
+	return s.pane.key(m, k)
+}
+
+// status says what is summed up.
+func (s *sums) status() (parts []part) {
+	if s.m.list.filter != "" {
+		parts = append(parts, part{"& " + clean(s.m.list.filter), withoutEnd})
+	}
+	if s.names != nil && s.cursor > 0 { // Columns may be too narrow for the whole name.
+		parts = append(parts, part{s.names(s.cursor), withoutBeginning})
+	} else {
+		name := s.name
+		if s.by < 0 && s.usual != "" && s.arranged.count() > 0 {
+			name += ", " + s.usual
+		}
+		parts = append(parts, part{text: name})
+	}
+	parts = append(parts, s.sorter.status(s.kind)...)
+	if s.running != nil {
+		parts = append(parts, part{text: fmt.Sprintf("summing up, %d%%", s.read.Load()*100/max(s.of-s.m.state.From, 1))})
+	}
+	return parts
+}
+
+// restartSums makes the sums anew, because the filter has changed. Without a filter, no list of RPCs is one that was opened
+// from another list.
+func (m *Model) restartSums() {
+	if m.list.filter == "" {
+		m.origin = nil
+	}
+	for _, t := range m.tabs {
+		if s, is := t.(*sums); is {
+			if s.running != nil {
+				s.stop()
+			}
+			s.running, s.of, s.cursor, s.wanted = nil, -1, 0, nil
+		}
+	}
+}
+
+// selection are the RPCs so far that a filter selects.
+type selection struct {
+	*index.Index
+	filter string
+	read   *atomic.Int64 // takes the number of RPCs that the filter was applied to
+}
+
+// selection returns the RPCs that the filter of the list selects.
+func (s *sums) selection() selection {
+	return selection{s.m.options.Index, s.m.list.filter, s.read}
+}
+
+// each calls visit for the RPCs.
+func (s selection) each(ctx context.Context, visit func(r *record.Transaction) error) error {
+	x, filter := s.Index, s.filter
+	var f *query.Filter
+	if filter != "" {
+		var err error
+		if f, err = query.Compile(filter, query.Transactions); err != nil {
+			return err
+		}
+	}
+	r := x.Reader()
+	defer r.Close()
+	from, to := x.Bounds()
+	var failed error
+	err := r.Each(ctx, from, to, func(_ int64, t *record.Transaction) bool {
+		s.read.Add(1)
+		if f != nil {
+			hit, err := f.Match(t)
+			if failed = err; err != nil || !hit {
+				return err == nil
+			}
+		}
+		failed = visit(t)
+		return failed == nil
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// newSums returns a screen whose rows have the fields of a source.
+func newSums(m *Model, kind *source) *sums {
+	return &sums{m: m, of: -1, sorter: sorter{by: -1}, kind: kind}
+}
+
+// anyOf returns rows of any type.
+func anyOf[T any](rows []T) (list []any) {
+	for _, r := range rows {
+		list = append(list, r)
+	}
+	return list
+}
+
+// newStats returns the screen with the sums of each operation.
+func newStats(m *Model) *sums {
+	var running *job[arranged]
+	s := newSums(m, operationSums)
+	s.name, s.keys, s.fixed = "sums by operation", []string{"Enter its RPCs", "& filter"}, 1
+	s.command = func(file string) string { return "stats " + file }
+	s.work = func(s *sums) {
+		selected, arrange := s.selection(), s.arrange()
+		running = start(m, func(ctx context.Context, _ func(arranged)) arranged {
+			table := analyze.NewTable(analyze.ByOperation)
+			selected.each(ctx, func(r *record.Transaction) error {
+				table.Add(r)
+				return nil
+			})
+			return arrange(ctx, anyOf(table.Rows()), nil)
+		})
+		s.running, s.stop = func() bool { _, ended := running.get(); return !ended }, running.stop
+	}
+	s.take = func(s *sums) { s.arranged, _ = running.get() }
+	s.drawn = func(width int) []string {
+		if s.arranged.count() == 0 {
+			return []string{"", "no RPCs so far"}
+		}
+		var b bytes.Buffer
+		if err := render.Stats(&b, m.theme, width, shownRows[*analyze.Stats](&s.arranged, s.arranged.count())); err != nil {
+			return []string{err.Error()}
+		}
+		return split(b.String())
+	}
+	s.on = func(m *Model, k string) bool {
+		if k != "enter" && k != "l" && k != "right" {
+			return false
+		}
+		if i := s.at(s.cursor); i >= 0 {
+			if filter := filterOf(s.rows[i].(*analyze.Stats).Name); filter == "" {
+				m.say("no filter selects these RPCs")
+			} else {
+				m.showRPCs(both(m.list.filter, filter), "stats")
+			}
+		}
+		return true
+	}
+	return s
+}
+
+// both returns a filter for what two filters select.
+func both(a, b string) string {
+	if a == "" || a == b {
+		return b
+	}
+	return "(" + a + ") and " + b
+}
+
+// These are the forms of the names of operations.
+var (
+	namedOperation = regexp.MustCompile(`^([A-Z_]+)(\d+) (.+)$`)
+	plainProcedure = regexp.MustCompile(`^(?:([A-Z_]+)(\d+)|program (\d+) v(\d+)) procedure (\d+)$`)
+	safeWord       = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+)
+
+// filterOf returns the filter that selects the RPCs of a row of stats, or nothing if there is none.
+func filterOf(name string) string {
+	if name == analyze.NotDecoded {
+		return "program == null"
+	}
+	if f := plainProcedure.FindStringSubmatch(name); f != nil {
+		if f[1] != "" {
+			return fmt.Sprintf("program_name == %q and version == %s and procedure == %s", f[1], f[2], f[5])
+		}
+		return fmt.Sprintf("program == %s and version == %s and procedure == %s", f[3], f[4], f[5])
+	}
+	f := namedOperation.FindStringSubmatch(name)
+	if f == nil || !safeWord.MatchString(f[3]) {
+		return ""
+	}
+	program := fmt.Sprintf("program_name == %q and version == %s", f[1], f[2])
+	if f[1] == "NFS" && f[2] == "4" { // The operations of a Reply without a Call are known, too.
+		program = "(" + program + ` or program == null and direction == "forward")`
+	}
+	// Only names that the language knows can be compared, because others are probably mistyped.
+	var either []string
+	for _, test := range []string{"operation == %q", "operation == null and procedure_name == %q"} {
+		if test = fmt.Sprintf(test, f[3]); compiles(test) {
+			either = append(either, test)
+		}
+	}
+	switch len(either) {
+	case 0:
+		return ""
+	case 1:
+		return program + " and " + either[0]
+	}
+	return program + " and (" + strings.Join(either, " or ") + ")"
+}
+
+// compiles reports whether an expression is right.
+func compiles(expression string) bool {
+	_, err := query.Compile(expression, query.Transactions)
+	return err == nil
+}
+
+// rates is the state of the screen with the sums of each interval of time.
+type rates struct {
+	axis
+	outer []axis // what was shown before + zoomed, the latest last
+	rows  []*analyze.Rate
+	shown time.Duration // length of the intervals of rows
+	err   error
+	at    record.Opt[record.Time] // time at which the cursor is to be
+}
+
+// axis is a part of the capture in intervals.
+type axis struct {
+	every    time.Duration // 0 for as many intervals as suit the screen
+	from, to record.Time   // to is 0 for all of the capture
+}
+
+// intervals is the number of intervals that the whole capture is divided into.
+const intervals = 60
+
+// steps are the lengths of intervals, in their order.
+var steps = func() (steps []time.Duration) {
+	for d := time.Microsecond; d < 100*time.Hour; d *= 10 {
+		steps = append(steps, d, 2*d, 5*d)
+	}
+	return steps
+}()
+
+// step returns the shortest length with which a span of time has at most the given number of intervals.
+func step(span time.Duration, most int) time.Duration {
+	for _, d := range steps {
+		if span <= d*time.Duration(most) {
+			return d
+		}
+	}
+	return steps[len(steps)-1]
+}
+
+// newRates returns the screen with the sums of each interval. It is an axis of time that can be zoomed.
+func newRates(m *Model) *sums {
+	z := &rates{}
+	m.rates = z
+	type result struct {
+		arranged
+		every time.Duration
+		err   error
+	}
+	var running *job[result]
+	s := newSums(m, intervalSums)
+	s.name, s.keys, s.fixed = "sums by time", []string{"Enter its RPCs", "+ - zoom", "& filter"}, 1
+	s.command = func(file string) string { return fmt.Sprintf("stats %s --every %v", file, z.shown) }
+	s.selects = func() string {
+		if z.to == 0 {
+			return ""
+		}
+		return fmt.Sprintf("end_time >= %s and end_time < %s", z.from, z.to)
+	}
+	s.work = func(s *sums) {
+		selected, arrange, zoom, state := s.selection(), s.arrange(), *z, m.state
+		running = start(m, func(ctx context.Context, _ func(result)) result {
+			begin, end := state.Start.Or(0), lastTime(ctx, selected.Index)
+			if state.Summary != nil {
+				end = state.Summary.Last.Or(end)
+			}
+			if zoom.to > 0 {
+				begin, end = zoom.from, zoom.to
+			}
+			every := zoom.every
+			if every == 0 {
+				every = step(time.Duration(max(end.Sub(begin), 1)), intervals)
+			}
+			t, err := analyze.NewRates(every, "", nil)
+			if err != nil {
+				return result{err: err}
+			}
+			t.Begin(begin)
+			err = selected.each(ctx, func(r *record.Transaction) error {
+				if at := r.End(); zoom.to > 0 && (at < begin || at >= end) {
+					return nil
+				}
+				return t.Add(r)
+			})
+			if err != nil {
+				return result{err: err}
+			}
+			rows, err := t.Rows(end)
+			return result{arrange(ctx, anyOf(rows), nil), every, err}
+		})
+		s.running, s.stop = func() bool { _, ended := running.get(); return !ended }, running.stop
+	}
+	s.take = func(s *sums) {
+		r, _ := running.get()
+		s.arranged, z.shown, z.err = r.arranged, r.every, r.err
+		z.rows = nil
+		for _, row := range r.rows {
+			z.rows = append(z.rows, row.(*analyze.Rate))
+		}
+		if at, known := z.at.Get(); known { // The cursor stays at its time.
+			z.at = record.Opt[record.Time]{}
+			line := s.line(max(slices.IndexFunc(z.rows, func(r *analyze.Rate) bool { return at < r.End }), 0))
+			s.wanted = &scroll{line, line - int64(s.height/2)} // in the middle of the screen
+		}
+		if s.name = "sums by time"; z.shown > 0 {
+			s.name = fmt.Sprintf("intervals of %v", z.shown)
+		}
+	}
+	s.drawn = func(width int) []string {
+		if z.err != nil {
+			return []string{clean(z.err.Error())}
+		}
+		if len(z.rows) == 0 {
+			return []string{"", "no RPCs so far"}
+		}
+		var b bytes.Buffer
+		rows := shownRows[*analyze.Rate](&s.arranged, len(z.rows))
+		if err := render.Rates(&b, m.theme, width, m.state.Start.Or(z.rows[0].Start), rows); err != nil {
+			return []string{err.Error()}
+		}
+		return split(b.String())
+	}
+	s.on = func(m *Model, k string) bool {
+		i := s.at(s.cursor)
+		switch k {
+		case "+", "=", "-", "0":
+			if i >= 0 {
+				z.at = record.Some(z.rows[i].Start)
+			}
+			if !z.zoom(k, i) {
+				z.at = record.Opt[record.Time]{}
+				m.say(map[bool]string{true: "these intervals cannot be shorter", false: "this is all of the capture"}[k == "+" || k == "="])
+				return true
+			}
+			s.of = -1
+		case "enter", "l", "right":
+			if i >= 0 {
+				m.showRPCs(both(m.list.filter, z.filter(i)), "rates")
+			}
+		default:
+			return false
+		}
+		return true
+	}
+	return s
+}
+
+// filter returns a filter for the RPCs of an interval. The first one of a capture also counts RPCs from
+// before its start, which a clock that was set back causes.
+func (z *rates) filter(i int) string {
+	before := fmt.Sprintf("end_time < %s", z.rows[i].End)
+	if i == 0 && z.to == 0 {
+		return before
+	}
+	return fmt.Sprintf("end_time >= %s and ", z.rows[i].Start) + before
+}
+
+// zoom takes the keys that change the part of the capture that is shown: + shows the interval with an index and its
+// neighbours in shorter intervals, - goes back to what was shown before, and 0 shows all. It reports false if the key changes
+// nothing.
+func (z *rates) zoom(k string, i int) bool {
+	n := len(z.outer)
+	switch {
+	case k == "-" && n > 0:
+		z.axis, z.outer = z.outer[n-1], z.outer[:n-1]
+	case k == "0" && n > 0:
+		z.axis, z.outer = z.outer[0], nil
+	case k == "-" || k == "0" || i < 0:
+		return false
+	default:
+		inner := z.around(z.rows[i])
+		if inner == z.axis {
+			return false
+		}
+		z.axis, z.outer = inner, append(slices.Clip(z.outer), z.axis)
+	}
+	return true
+}
+
+// around returns an interval and its neighbours, in shorter intervals.
+func (z *rates) around(r *analyze.Rate) axis {
+	length := record.Time(z.shown)
+	from, to := r.Start-2*length, r.End+2*length
+	if len(z.rows) > 0 {
+		from, to = max(from, z.rows[0].Start), min(to, z.rows[len(z.rows)-1].End)
+	}
+	every := step(time.Duration(to-from), intervals)
+	if every >= z.shown {
+		from, to = r.Start, r.End
+		every = step(time.Duration(to-from), intervals)
+	}
+	return axis{every, from, to}
+}
+
+// lastTime returns the time of the last RPC so far.
+func lastTime(ctx context.Context, x *index.Index) (last record.Time) {
+	r := x.Reader()
+	defer r.Close()
+	from, to := x.Bounds()
+	r.Rows(ctx, from, to, func(_ int64, row *index.Row) bool {
+		last = max(last, row.Time+record.Time(max(row.LatencyNS, 0)))
+		return true
+	})
+	return last
+}
+
+// text returns what the screen copies.
+func (s *sums) content() string { return strip(strings.Join(s.text, "\n")) + "\n" }
+
+// footer leaves out the key back, because the screen is a tab.
+func (s *sums) footer() []string {
+	return append(slices.Clone(s.keys), "/ search", "< > sort", "y copy")
+}

@@ -1,0 +1,474 @@
+package browse
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/query"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// The captures of the tests in this file.
+const (
+	nconnect = "../../testdata/captures/rocev2-nconnect41.pcapng.zst"
+	lossy    = "../../testdata/captures/lab-loss3.pcap.zst"
+	storm    = "../../testdata/captures/rocev2-storm41.pcap.zst"
+)
+
+// secondLine returns the second line of the screen.
+func secondLine(m *Model) string { return strip(m.Lines()[1]) }
+
+// TestCountFits: a filter that does not fit is shortened, not the number of the RPCs that it selects.
+func TestCountFits(t *testing.T) {
+	m := modelOf(t, nconnect, plainLook)
+	press(t, m, "&connection == 2 and frame.time_relative >= 8.5 and frame.time_relative < 8.9<enter>")
+	for width := leastWidth; width < 120; width++ {
+		m.Resize(width, 24)
+		if line := secondLine(m); !strings.Contains(line, " of 108, final") || !strings.HasPrefix(line, "& connect") {
+			t.Errorf("with %d columns, the second line is %q", width, line)
+		}
+	}
+	m.Resize(80, 24)
+	press(t, m, "<<zj ")
+	if line := secondLine(m); !strings.Contains(line, " of 108, final") || len(line) > 80 {
+		t.Errorf("in a sorted list, the second line is %q", line)
+	}
+}
+
+// TestFitting: parts that may be shortened are, then the last parts are left out, and no number loses digits.
+func TestFitting(t *testing.T) {
+	parts := []part{{"& latency > 12345us and id > 5", withoutEnd}, {text: "12 of 345"}, {"/export/a/b/c/file", withoutBeginning}, {text: "67 marked"}}
+	for _, test := range []struct {
+		width int
+		want  string
+	}{
+		{80, "& latency > 12345us and id > 5   12 of 345   /export/a/b/c/file   67 marked"},
+		{70, "& latency > 12345us ...   12 of 345   /export/a/b/c/file   67 marked"},
+		{60, "& latency > ...   12 of 345   /export/a/b/c/file   67 marked"},
+		{51, "& latency...   12 of 345   .../b/c/file   67 marked"},
+		{40, "& latency...   12 of 345   .../b/c/file"},
+		{25, "& latency...   12 of 345"},
+	} {
+		if got := fitting(parts, test.width); got != test.want || wide(got) > test.width {
+			t.Errorf("%d columns: %q, want %q", test.width, got, test.want)
+		}
+	}
+}
+
+// TestHeadingSpace: there is a space between the name of a capture and the state of reading.
+func TestHeadingSpace(t *testing.T) {
+	m := modelOf(t, "../../testdata/captures/derived-cut-callback41.pcap.zst", plainLook)
+	for width := leastWidth; width < 160; width++ {
+		m.Resize(width, 24)
+		if line := m.heading(); !strings.HasSuffix(line, " damaged") || wide(line) != width {
+			t.Errorf("with %d columns, the first line is %q", width, line)
+		}
+	}
+}
+
+// TestFilterError: the text of an error is complete, names what helps in browse, and after it Ctrl-U removes the whole
+// filter.
+func TestFilterError(t *testing.T) {
+	m := modelOf(t, nconnect, plainLook)
+	for _, width := range []int{60, 80, 120} {
+		m.Resize(width, 24)
+		for _, filter := range []string{"time > 7", "conn == 2 and time >= 7s"} {
+			press(t, m, "&"+filter+"<enter>")
+			screen := strings.Join(strings.Fields(m.Screen()), " ")
+			for _, want := range []string{"time is a time, such as 2026-", "frame.time_relative has the seconds since the start, as in frame.time_relative > 7.5"} {
+				if !strings.Contains(screen, want) {
+					t.Errorf("with %d columns, the screen after & %s does not say %q:\n%s", width, filter, want, m.Screen())
+				}
+			}
+			if strings.Contains(screen, "--from") {
+				t.Errorf("the error names flags, which browse does not have:\n%s", m.Screen())
+			}
+			verify(t, m)
+			press(t, m, "<ctrl+u>id == 5<enter>")
+			if m.prompt != nil || m.list.filter != "id == 5" {
+				t.Errorf("after an error, Ctrl-U and a new filter, the filter is %q", m.list.filter)
+			}
+		}
+	}
+	press(t, m, "&frame.time_relative > 7.5<enter>")
+	if m.list.filter != "frame.time_relative > 7.5" || m.list.count() == 0 {
+		t.Errorf("the filter that the error names selects %d RPCs", m.list.count())
+	}
+}
+
+// TestTabValues: Tab after status == offers what the column STATUS shows, and every word that it offers has its quotes.
+func TestTabValues(t *testing.T) {
+	m := modelOf(t, sample, plainLook)
+	m.Resize(120, 40)
+	for _, test := range []struct {
+		keys, text string
+		offers     []string
+	}{
+		{"&status ==<tab>", `status =="`, []string{`"ok"`, `"no_reply"`, `"NFS4ERR_...`, `"NFS3ERR_...`}},
+		{"<tab>", `status =="`, []string{`"ok"`, `"no_reply"`, `"NFS4ERR_...`}},
+		{"NFS4ERR_G<tab>", `status =="NFS4ERR_GRACE"`, nil},
+		{"<ctrl+u>status == NFS4ERR_BAD<tab>", `status == "NFS4ERR_BAD`, []string{`"NFS4ERR_BADHANDLE"`, `"NFS4ERR_BADTYPE"`}},
+		{"<tab>", `status == "NFS4ERR_BAD`, []string{`"NFS4ERR_BADHANDLE"`, `"NFS4ERR_BADTYPE"`}},
+		{"<ctrl+u>status != o<tab>", `status != "ok"`, nil},
+	} {
+		press(t, m, test.keys)
+		if got := string(m.prompt.text); got != test.text {
+			t.Errorf("%s: the text is %s, want %s", test.keys, got, test.text)
+		}
+		for _, want := range test.offers {
+			if !slices.Contains(m.prompt.offers, want) {
+				t.Errorf("%s offers %q, without %s", test.keys, m.prompt.offers, want)
+			}
+		}
+		for _, offer := range m.prompt.offers {
+			if !strings.HasPrefix(offer, `"`) || !strings.HasSuffix(offer, `"`) && !strings.HasSuffix(offer, "...") {
+				t.Errorf("%s offers %s", test.keys, offer)
+			}
+		}
+		verify(t, m)
+	}
+}
+
+// TestCopiedCommand: the command line that y c copies in a list shows that list, also one without filter and order; with
+// an RPC it shows this RPC.
+func TestCopiedCommand(t *testing.T) {
+	m := modelOf(t, sample, plainLook)
+	for _, test := range []struct{ keys, want string }{
+		{"yc", "rdmadump " + m.options.Typed},
+		{"jyc", "rdmadump " + m.options.Typed},
+		{"&id == 3<enter>yc", "rdmadump " + m.options.Typed + " -Y 'id == 3'"},
+		{"<enter>yc", "rdmadump " + m.options.Typed + " --xid 0x3fa94e54 --conn 0"},
+		{"q&<enter>:sort -latency<enter>yc", "rdmadump " + m.options.Typed + " --sort -latency_ns"},
+		{"2yc", "rdmadump connections " + m.options.Typed},
+		{"3yc", "rdmadump check " + m.options.Typed},
+	} {
+		press(t, m, test.keys)
+		if m.Clipboard != test.want {
+			t.Errorf("%s copies %q, want %q", test.keys, m.Clipboard, test.want)
+		}
+	}
+}
+
+// TestPreview: the lines below a short list have all rows that the list does not need. If they do not have enough, dots say
+// so.
+func TestPreview(t *testing.T) {
+	m := modelOf(t, lossy, plainLook)
+	press(t, m, ":sort -latency<enter>")
+	_, slowest := m.list.current()
+	all := m.previewRPC(slowest, m.width-gutter)
+	if len(all) <= previewLines {
+		t.Fatalf("the text of the slowest RPC has only %d lines", len(all))
+	}
+	lines := m.Lines()
+	if last := lines[m.height-2]; !strings.HasSuffix(last, " ...") {
+		t.Errorf("the last line of a preview that goes on is %q", last)
+	}
+	press(t, m, "&latency > 1s<enter>")
+	lines = m.Lines()
+	if m.list.count() != 1 {
+		t.Fatalf("%d RPCs took longer than a second, want 1", m.list.count())
+	}
+	for i, want := range all {
+		if got := lines[5+i]; got != "  "+want {
+			t.Errorf("line %d of the preview is %q, want %q", i, got, want)
+		}
+	}
+}
+
+// TestPacketMarks: the second line has the marks of a packet.
+func TestPacketMarks(t *testing.T) {
+	m := modelOf(t, lossy, plainLook)
+	press(t, m, ":sort -latency<enter><enter><enter>")
+	seen := 0
+	for p := m.top().(*packet); p.i < len(p.packets)-1; p.turn(1) {
+		for name := range p.packets[p.i].Marks.Names() {
+			seen++
+			if want := "[" + strings.ReplaceAll(name, "_", " ") + "]"; !strings.Contains(secondLine(m), want) {
+				t.Errorf("packet %d: the second line is %q, without %s", p.packets[p.i].Number, secondLine(m), want)
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("no packet has a mark")
+	}
+}
+
+// TestNextOfList: n and N in an RPC go to the next one, or the one before, of the list from which it was opened.
+func TestNextOfList(t *testing.T) {
+	m := modelOf(t, storm, plainLook)
+	press(t, m, "3&rule == retransmission-timeout<enter>")
+	found := m.tabs[2].(*list)
+	var want []int64
+	for i := range found.count() {
+		_, r := found.current()
+		want = append(want, rpcOf(t.Context(), m.reader, r.(*record.Finding), [2]int64{0, m.state.To}))
+		found.cursor = i + 1
+	}
+	if len(want) != 3 || slices.Index(want, -1) >= 0 {
+		t.Fatalf("the findings are of the RPCs %v, want three", want)
+	}
+	press(t, m, "g<enter>")
+	for i, keys := range []string{"", "n", "n", "n", "N", "N", "N"} {
+		press(t, m, keys)
+		at := []int{0, 1, 2, 2, 1, 0, 0}[i]
+		l, is := m.top().(*ladder)
+		if !is || l.n != want[at] {
+			t.Fatalf("after %d keys, the screen is %q, want that of RPC %d", i, secondLine(m), want[at])
+		}
+		if say := fmt.Sprintf("finding %d of 3", at+1); !strings.Contains(secondLine(m), say) {
+			t.Errorf("the second line is %q, without %s", secondLine(m), say)
+		}
+	}
+	if line := m.lastLines()[0]; line != "there are no more findings in the list" {
+		t.Errorf("before the first finding, the last line is %q", line)
+	}
+	press(t, m, "nq")
+	if m.top() != screen(found) || found.cursor != 1 {
+		t.Errorf("q shows %q with the cursor in row %d", secondLine(m), found.cursor)
+	}
+	// The findings of connections have no RPC, and their rules are explained.
+	press(t, m, "&<enter>gx")
+	for i := range found.count() {
+		_, r := found.current()
+		if got, rule := m.top().title(), r.(*record.Finding).Rule; found.cursor != i || got != "finding "+rule {
+			t.Fatalf("n shows %q, want finding %s", got, rule)
+		}
+		press(t, m, "n")
+	}
+	press(t, m, "1&latency > 5ms<enter>g<enter>n")
+	if l := m.top().(*ladder); l.n != m.list.numbers[1] {
+		t.Errorf("in a filtered list, n shows the RPC with number %d, want %d", l.n, m.list.numbers[1])
+	}
+}
+
+// TestWayBack: q, h and Esc in the list that Enter opened return to the list before, with its filter and its cursor, and the
+// last line says so.
+func TestWayBack(t *testing.T) {
+	for _, key := range []string{"q", "h", "<esc>"} {
+		for _, test := range []struct{ open, name string }{
+			{"4 jj", "stats"}, {"5 jjj", "files"}, {"6 Gk", "rates"}, {"2 <enter>", "connection 0"},
+		} {
+			m := modelOf(t, storm, plainLook)
+			press(t, m, "&latency < 1s<enter>jjj")
+			for _, keys := range strings.Fields(test.open) {
+				press(t, m, keys)
+				m.Lines() // Rows exist when they are drawn.
+			}
+			before := m.Screen()
+			press(t, m, "<enter>")
+			if m.top() != screen(m.list) || !strings.HasPrefix(m.list.filter, "(latency < 1s) and ") && test.name != "connection 0" {
+				t.Fatalf("%s: Enter shows %q", test.open, secondLine(m))
+			}
+			for _, keys := range []string{"", "5", "61", "<enter>q", "3"} { // The filter holds in all lists, and so does the way back.
+				press(t, m, keys)
+				if line := m.lastLines()[0]; !strings.Contains(line, "q back to "+test.name) {
+					t.Errorf("%s, Enter, %s: the last line is %q", test.open, keys, line)
+				}
+			}
+			press(t, m, key)
+			if got := m.Screen(); got != before {
+				t.Errorf("%s, Enter, %s shows\n%s\nwant\n%s", test.open, key, got, before)
+			}
+			press(t, m, "1")
+			if n, _ := m.list.current(); m.list.filter != "latency < 1s" || n != m.list.numbers[3] {
+				t.Errorf("after %s, the filter is %q and the RPC is %d", key, m.list.filter, n)
+			}
+			if press(t, m, "q"); !m.Quit() {
+				t.Errorf("q does not quit after the list was left with %s", key)
+			}
+		}
+	}
+	m := modelOf(t, storm, plainLook)
+	if press(t, m, "5j<enter>4<enter>qq"); m.Quit() || m.tab != 4 || m.list.filter != "" {
+		t.Errorf("two steps back show tab %d with the filter %q", m.tab+1, m.list.filter)
+	}
+	if press(t, m, "<enter>&<enter>q"); !m.Quit() {
+		t.Error("q does not quit after the user removed the filter")
+	}
+}
+
+// TestSumsSorted: files, sums by operation and sums by time are sorted by their columns as by --sort, and Enter opens the
+// RPCs of the row that is shown.
+func TestSumsSorted(t *testing.T) {
+	for _, test := range []struct {
+		tab, command string
+		kind         *source
+	}{
+		{"5", "files ", fileSums}, {"4", "stats ", operationSums}, {"6", "stats ", intervalSums},
+	} {
+		m := modelOf(t, lossy, plainLook)
+		m.Resize(400, 100)
+		press(t, m, test.tab)
+		s := m.top().(*sums)
+		m.Lines()
+		press(t, m, "z")
+		if got := m.lastLines()[0]; got != sortsFirst {
+			t.Errorf("%s: z without an order says %q", test.command, got)
+		}
+		seen := map[string]bool{}
+		for {
+			press(t, m, ">")
+			if s.by < 0 {
+				break
+			}
+			by := s.kind.orders[s.by]
+			seen[by.heading] = true
+			for range 2 {
+				sign, way := "", "smallest first"
+				if s.descending {
+					sign, way = "-", "largest first"
+				}
+				if line, want := secondLine(m), "sorted by "+by.heading+", "+way; !strings.Contains(line, want) {
+					t.Errorf("%s: the second line is %q, without %q", test.command, line, want)
+				}
+				for i := range int64(s.arranged.count() - 1) {
+					a, b := query.SortKey(s.kind.fields, s.rows[s.at(i)], by.path), query.SortKey(s.kind.fields, s.rows[s.at(i+1)], by.path)
+					if c := query.Order(a, b); a != nil && b != nil && (c > 0 && !s.descending || c < 0 && s.descending) || a == nil && b != nil {
+						t.Errorf("%s: sorted by %s%s, row %d is %v and the next %v", test.command, sign, by.path, i, a, b)
+					}
+				}
+				press(t, m, "yc")
+				if !strings.HasPrefix(m.Clipboard, "rdmadump "+test.command+m.options.Typed) || !strings.HasSuffix(m.Clipboard, " --sort "+sign+by.path) {
+					t.Errorf("%s: y c copies %q", test.command, m.Clipboard)
+				}
+				press(t, m, "z")
+			}
+		}
+		heading := strip(m.Lines()[2])
+		for _, by := range test.kind.orders {
+			if seen[by.heading] != isColumn(heading, by.heading) {
+				t.Errorf("%s: > sorts by %s: %v; the heading is %q", test.command, by.heading, seen[by.heading], heading)
+			}
+		}
+		if len(seen) < 4 {
+			t.Errorf("%s: > sorts only by %v", test.command, seen)
+		}
+	}
+	m := modelOf(t, lossy, plainLook)
+	m.Key("4") // and at once, before there are rows
+	m.Key(">")
+	if press(t, m, ">"); !strings.Contains(secondLine(m), "sorted by COUNT, largest first") {
+		t.Errorf("after 4 > >, the second line is %q", secondLine(m))
+	}
+	press(t, m, "5:sort -read<enter>")
+	row := m.Lines()[3]
+	if press(t, m, "j<enter>"); m.list.count() == 0 || !strings.Contains(row, "/export/big") {
+		t.Errorf("the file with the most bytes read is %q", row)
+	}
+	press(t, m, "q<")
+	most := 0
+	press(t, m, "6:sort -rpcs<enter>")
+	for _, r := range m.rates.rows {
+		most = max(most, r.RPCs)
+	}
+	m.Lines()
+	if press(t, m, "<enter>"); m.list.count() != int64(most) {
+		t.Errorf("the interval with the most RPCs has %d, want %d", m.list.count(), most)
+	}
+}
+
+// TestShownColumns: > and < sort only by columns that the screen has.
+func TestShownColumns(t *testing.T) {
+	m := modelOf(t, lossy, plainLook)
+	for _, width := range []int{60, 80, 120, 250} {
+		m.Resize(width, 24)
+		for _, k := range []string{">", "<"} {
+			n := 0
+			for press(t, m, k); m.list.by >= 0; press(t, m, k) {
+				n++
+				if by := m.list.orders[m.list.by].heading; !isColumn(m.Lines()[2], by) {
+					t.Errorf("with %d columns, %s sorts by %s, which is not in %q", width, k, by, m.Lines()[2])
+				}
+			}
+			if n < 4 {
+				t.Errorf("with %d columns, %s sorts by %d columns", width, k, n)
+			}
+		}
+	}
+}
+
+// TestZoomStays: the time of the line with the cursor stays there when intervals become shorter and longer.
+func TestZoomStays(t *testing.T) {
+	m := modelOf(t, nconnect, plainLook)
+	press(t, m, "6")
+	m.Lines()
+	z, s := m.rates, m.top().(*sums)
+	peak := slices.MaxFunc(z.rows, func(a, b *analyze.Rate) int { return a.RPCs - b.RPCs })
+	s.cursor = int64(slices.Index(z.rows, peak))
+	press(t, m, "-")
+	if z.rows[s.at(s.cursor)] != peak || m.lastLines()[0] != "this is all of the capture" {
+		t.Errorf("- at all of the capture moves the cursor to line %d and says %q", s.cursor, m.lastLines()[0])
+	}
+	var lengths []time.Duration
+	for _, k := range []string{"+", "+", "+", "-", "-", "-", "+", "+", "0", ":sort -rpcs<enter>", "+", "-"} {
+		press(t, m, k)
+		m.Lines()
+		if strings.HasPrefix(k, ":") && s.at(s.cursor) != slices.Index(z.rows, slices.MaxFunc(z.rows, func(a, b *analyze.Rate) int { return a.RPCs - b.RPCs })) {
+			t.Errorf("after %s, the cursor is in line %d", k, s.cursor)
+		}
+		lengths = append(lengths, z.shown)
+		if row := z.rows[s.at(s.cursor)]; row.Start > peak.Start || row.End <= peak.Start {
+			t.Errorf("after %s, the line with the cursor is from %v to %v, and does not have %v", k, row.Start, row.End, peak.Start)
+		}
+	}
+	if lengths[0] <= lengths[1] || lengths[1] <= lengths[2] || lengths[3] != lengths[1] || lengths[4] != lengths[0] || lengths[5] != lengths[8] {
+		t.Errorf("the lengths of the intervals were %v", lengths)
+	}
+}
+
+// TestComparison: two marked RPCs are side by side from 120 columns on, each complete, and the first line has the difference
+// of their latencies and of the parts of them.
+func TestComparison(t *testing.T) {
+	for _, test := range []struct {
+		path, keys, first string
+		least             int // columns with which they are side by side
+	}{
+		{sample, "&write > 0<enter> j d", "RPC 16 took 18.23ms less than RPC 2: until first Write", 119},
+		{lossy, "&operation == WRITE<enter>:sort -latency<enter> j d", "RPC 25 took 820.88ms longer than RPC 14: ", 130},
+	} {
+		m := modelOf(t, test.path, plainLook)
+		press(t, m, test.keys)
+		for _, width := range []int{60, 80, 119, 120, 130, 140, 180} {
+			m.Resize(width, 60)
+			lines, most := m.Lines(), 0
+			if want := "> " + test.first; !strings.HasPrefix(lines[2], want) {
+				t.Errorf("with %d columns, the first line is %q, want %q", width, lines[2], want)
+			}
+			for _, line := range lines {
+				most = max(most, strings.Count(line, "XID 0x"))
+			}
+			if (most == 2) != (width >= test.least) {
+				t.Errorf("with %d columns, the ladders are:\n%s", width, m.Screen())
+			}
+			verify(t, m)
+		}
+	}
+	m := modelOf(t, lossy, plainLook)
+	press(t, m, "&operation == WRITE<enter>:sort -latency<enter>")
+	sum := func(r *record.Transaction) (ns int64) {
+		for _, p := range render.Phases(r) {
+			ns += p.NS
+		}
+		return ns
+	}
+	var two []*record.Transaction
+	for i := range 2 {
+		r, err := m.reader.Transaction(m.list.at(int64(i)))
+		if err != nil || sum(r) != r.LatencyNS.Or(0) {
+			t.Fatalf("the phases of an RPC are %d ns in sum, and its latency is %d: %v", sum(r), r.LatencyNS.Or(0), err)
+		}
+		two = append(two, r)
+	}
+	same := latencies(two[0], two[0])
+	if want := fmt.Sprintf("RPC %d took as long as RPC %[1]d.", two[0].ID); same != want {
+		t.Errorf("an RPC and itself: %q, want %q", same, want)
+	}
+	if forth, back := latencies(two[0], two[1]), latencies(two[1], two[0]); !strings.Contains(forth, " less than ") || !strings.Contains(back, " longer than ") {
+		t.Errorf("the differences are %q and %q", forth, back)
+	}
+}

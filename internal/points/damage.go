@@ -1,0 +1,144 @@
+package points
+
+import (
+	"math/bits"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/internal/link"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// A packet that was corrupted on the way may have another key, or may not look like RDMA any more. Its
+// headers are compared with those of the packets that were lost. To remember the headers of each packet in
+// eight bytes, the eight-byte words of the headers are combined with XOR. A damaged byte changes one byte
+// of the result.
+
+// maxMasked is the maximum number of bytes that are compared: IPv6 or GRH, UDP, BTH, and the bytes after it.
+const maxMasked = 40 + 8 + 12 + keyBytes
+
+// maxDamaged is the maximum number of bytes in which a damaged packet differs from the original.
+const maxDamaged = 3
+
+// lanesOf returns the XOR of the words of a packet, which begins with its network header. Bytes that
+// routers may change count as zero, as for the ICRC.
+func (e *eye) lanesOf(packet []byte, v6 bool) (lanes uint64) {
+	network, n := 20, maxMasked-20
+	if v6 {
+		network, n = 40, maxMasked
+	}
+	clear(e.masked[:])
+	copy(e.masked[:n], packet)
+	m := e.masked[:]
+	if v6 {
+		m[0] &= 0xf0
+		m[1], m[2], m[3], m[7] = 0, 0, 0, 0
+	} else {
+		m[1], m[8], m[10], m[11] = 0, 0, 0, 0
+	}
+	m[network+6], m[network+7] = 0, 0 // UDP checksum
+	m[network+8+4] = 0                // BTH
+	for i := 0; i+8 <= len(m); i += 8 {
+		lanes ^= bits.RotateLeft64(be.Uint64(m[i:]), i) // so that equal words do not cancel
+	}
+	return lanes
+}
+
+// damaged reports whether two packets may be one that was damaged.
+func damaged(a, b uint64) bool {
+	n := 0
+	for d := a ^ b; d != 0; d >>= 8 {
+		if d&0xff != 0 {
+			n++
+		}
+	}
+	return n <= maxDamaged
+}
+
+// suspect is an arrival that may be a damaged packet.
+type suspect struct {
+	at     uint64 // position of the frame, if waits is set
+	waits  bool   // the frame is decided when a packet takes it
+	time   int64
+	lanes  uint64
+	length int32
+	point  uint16
+	used   bool
+}
+
+// damage has the arrivals that may be damaged packets, by length.
+type damage struct {
+	suspects map[int32][]*suspect
+	order    queue[*suspect]
+}
+
+// maxSuspects limits the number of arrivals of the same length that are compared with a lost packet, and
+// that of all arrivals that are remembered.
+const (
+	maxSuspects = 64
+	allSuspects = 1 << 16
+)
+
+// add remembers an arrival without a good ICRC that no transmission explains.
+func (d *damage) add(e *entry, at uint64) {
+	d.remember(&suspect{at: at, waits: true, time: e.time, lanes: e.lanes, length: e.length, point: e.point})
+}
+
+func (d *damage) remember(s *suspect) {
+	if d.suspects == nil {
+		d.suspects = map[int32][]*suspect{}
+	}
+	d.suspects[s.length] = append(d.suspects[s.length], s)
+	d.order.push(s)
+}
+
+// lookAtDamaged remembers a frame that may have been a packet on a known path before it was damaged.
+func (m *matcher) lookAtDamaged(src *source, f *capture.Frame, at uint64, e *entry) {
+	v := &m.seen
+	network, v6 := v.network, v.v6
+	if network < 0 || v.carries != link.CarriesRoCEv2 {
+		network, v6 = src.network, src.v6
+	}
+	if network < 0 || network >= len(f.Data) {
+		return
+	}
+	s := &suspect{time: e.time, lanes: m.eye.lanesOf(f.Data[network:], v6), length: int32(m.eye.link.WireLength - network), point: e.point}
+	if v.key != 0 && e.icrc != rocev2.ICRCOk {
+		s.at, s.waits = at, true
+		e.arriving = notYet
+	}
+	m.damage.remember(s)
+}
+
+// take finds the damaged copy of a packet that did not arrive, and reports whether there is one.
+func (d *damage) take(m *matcher, point int, e *entry, longest int64) bool {
+	list := d.suspects[e.length]
+	for _, s := range list[max(len(list)-maxSuspects, 0):] {
+		if s.used || int(s.point) != point || s.time < e.time-m.slack || s.time > e.time+max(longest, minWindow/4) || !damaged(s.lanes, e.lanes) {
+			continue
+		}
+		s.used = true
+		if s.waits {
+			m.ring.at(s.at).arriving = damagedThere
+		}
+		return true
+	}
+	return false
+}
+
+// expire forgets the arrivals before a time.
+func (d *damage) expire(m *matcher, before int64) {
+	for d.order.len() > 0 && ((*d.order.first()).time < before || d.order.len() > allSuspects) {
+		s := d.order.pop()
+		list := d.suspects[s.length]
+		if list = list[1:]; len(list) == 0 {
+			delete(d.suspects, s.length)
+		} else {
+			d.suspects[s.length] = list
+		}
+		if s.waits && !s.used && m.ring.has(s.at) {
+			if e := m.ring.at(s.at); e.arriving == notYet {
+				e.arriving = unexplained
+			}
+		}
+	}
+}

@@ -1,0 +1,629 @@
+package points
+
+import (
+	"slices"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/internal/link"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// The second pass matches the packets of the points, in the order of corrected times. An arrival takes the
+// latest transmission of the same packet before it that is not taken yet. An arrival whose transmissions
+// are all taken is a duplicate that the network made. A transmission that nothing takes was lost.
+
+// Limits of the time for which transmissions wait for their arrival, in nanoseconds.
+const (
+	minWindow = 2e9
+	maxWindow = 10e9
+)
+
+// duplicatesWithin is the time for which a transmission that is taken is remembered, in nanoseconds.
+const duplicatesWithin = 1e9
+
+// fate is what is known of a packet at one frame.
+type fate uint8
+
+const (
+	notYet       fate = iota // it may still be matched
+	none                     // there is nothing to match
+	matched                  // an arrival and a transmission belong together
+	lost                     // nothing arrived
+	notCaptured              // it arrived, but was not captured there
+	unknown                  // the other capture does not cover the time
+	damagedOn                // it arrived damaged
+	duplicate                // an arrival whose transmissions are all taken
+	unexplained              // an arrival without a transmission
+	secondCopy               // the second copy of a mirror port, or of a file given twice
+	damagedThere             // an arrival that is a damaged copy of another packet
+)
+
+// entry is a frame that is not forgotten yet.
+type entry struct {
+	key, lanes uint64
+	base       uint64 // key without the IP identification
+	time       int64
+	number     int64
+	sent       int64  // time at the first point
+	sentNumber int64  // number at the first point
+	mate       uint64 // the arrival that took a transmission, or its last bytes: its position plus 1
+	refused    uint64 // the copy of a transmission that arrived with a damaged header: its position plus 1
+	prev, next uint64 // transmissions of the same packet that are not taken: positions plus 1
+	path       *path
+	psn, qpn   uint32
+	length     int32
+	seq, bytes uint32    // TCP: the range of the frame
+	left       uint32    // TCP: number of bytes that arrived
+	ports      [2]uint16 // TCP
+	id         uint16
+	point      uint16
+	sentPoint  uint16
+	opcode     rocev2.Opcode
+	hop        int8 // index in the path
+	sending    fate // of the packet after this point
+	arriving   fate // of the packet before this point
+	icrc       rocev2.ICRCResult
+	ip         rocev2.ICRCResult // of verifying the checksum of the IPv4 header
+	udp        rocev2.ICRCResult // of an arrival: of verifying its UDP checksum
+	check      uint16            // UDP checksum
+	summed     bool              // sum is known
+	sum        uint32            // ICRC that the packet should have
+	control    bool              // TCP: the frame has no data, so its loss does not matter
+	stream     bool              // TCP: the frame is matched by its bytes
+	unseen     bool              // the receiver had the packet, but did not capture it
+	again      bool              // the packet was sent once more later
+	acks       bool              // it is an acknowledgement that is not a NAK
+}
+
+// entryBytes is the memory of an entry and of what refers to it.
+const entryBytes = 256
+
+// path is the way of the packets of one direction.
+type path struct {
+	points   []int
+	hops     []*Hop
+	back     *path // of the opposite direction; nil if that has none
+	dir      int32
+	longest  int64 // longest delay in the samples
+	shortest int64 // shortest delay, less the error of the clocks
+	trusted  bool  // the IP identification does not change on the way
+	position map[int]int
+}
+
+// Hop is what happened to the packets of one direction between two points.
+type Hop struct {
+	From, To         int // indexes of the points
+	Packets          int64
+	Lost             int64
+	NotCaptured      int64
+	Reordered        int64
+	Corrupted        int64
+	Duplicated       int64
+	MirrorDuplicates int64
+	Bytes            int64 // that TCP segments carried
+	BytesLost        int64
+	BytesNotCaptured int64
+	BytesDuplicated  int64
+	Unknown          int64 // packets of which the capture does not show whether they arrived
+
+	delays histogram
+	course course
+}
+
+// Delay returns the distribution of the one-way delays.
+func (h *Hop) Delay() Delay { return h.delays.delay() }
+
+// Course returns the traffic over time.
+func (h *Hop) Course() []Interval { return h.course.list() }
+
+// bucket has the transmissions of one packet.
+type bucket struct {
+	head, tail uint64 // those that are not taken, oldest first: positions plus 1
+	live       int32  // those that are remembered
+}
+
+// recent is a transmission that is remembered.
+type recent struct {
+	key  uint64
+	time int64
+}
+
+// waiting is an arrival that is matched when transmissions that were sent before it are known.
+type waiting struct {
+	at  uint64
+	due int64
+}
+
+// matcher matches packets.
+type matcher struct {
+	plan  *Plan
+	eye   eye
+	seen  sight
+	hops  []*Hop
+	paths map[int32]*path
+
+	ring   ring
+	now    int64
+	window int64
+	late   int64 // by how much a frame may come after later ones
+	slack  int64 // by how much an arrival may seem to be before its transmission
+
+	buckets  map[uint64]bucket
+	recent   queue[recent]
+	open     queue[uint64] // transmissions that wait, oldest first
+	arrivals queue[waiting]
+	damage   damage
+	twins    map[*source]*twins
+	same     sameness
+	flows    flows
+	streams  streams
+	limit    int // maximum number of entries
+	Evicted  int64
+	missing  []int64 // by point: packets that its capture proves to lack, although they passed the point
+	frames   []int64 // by point: frames of known paths
+}
+
+func newMatcher(p *Plan) *matcher {
+	m := &matcher{plan: p, buckets: map[uint64]bucket{}, paths: map[int32]*path{}, window: minWindow, twins: map[*source]*twins{}}
+	m.eye.dirs = &p.dirs
+	m.missing, m.frames = make([]int64, len(p.Points)), make([]int64, len(p.Points))
+	m.limit = int(max(p.memory/entryBytes, 1<<10))
+	m.flows.limit = int(max(p.memory/4/flowBytes, 64))
+	m.streams.limit = int(max(p.memory/4/streamBytes, 64))
+	of := map[[2]int]*Hop{}
+	for dir, points := range p.paths {
+		w := &path{points: points, dir: dir, longest: p.longest[dir], shortest: p.shortest[dir], trusted: true, position: map[int]int{}}
+		for i, point := range points {
+			w.position[point] = i
+			if i == 0 {
+				continue
+			}
+			w.trusted = w.trusted && p.trusted[[2]int{points[i-1], point}]
+			at := [2]int{points[i-1], point}
+			if of[at] == nil {
+				of[at] = &Hop{From: at[0], To: at[1]}
+			}
+			w.hops = append(w.hops, of[at])
+		}
+		m.paths[dir] = w
+		m.window = min(max(m.window, 4*w.longest), maxWindow)
+	}
+	for dir, w := range m.paths {
+		if back := p.dirs.find(p.dirs.list[dir].reversed()); back >= 0 {
+			w.back = m.paths[back]
+		}
+	}
+	for a := range p.Points {
+		for b := range p.Points {
+			if h := of[[2]int{a, b}]; h != nil {
+				m.hops = append(m.hops, h)
+			}
+		}
+	}
+	m.slack = 1000
+	for i := range p.Points {
+		m.slack = max(m.slack, p.Points[i].gap)
+	}
+	m.slack = min(m.slack, 100e6)
+	for _, src := range p.sources {
+		if !src.steps() {
+			m.late = max(m.late, src.disorder)
+		}
+	}
+	m.window += min(m.late, maxWindow)
+	return m
+}
+
+// steps reports whether the clock of a source stepped, which explains frames that are earlier than those before
+// them.
+func (src *source) steps() bool {
+	return slices.ContainsFunc(src.chain, func(c conversion) bool { return len(c.segments) > 1 })
+}
+
+// add takes the next frame. Its time is corrected already.
+func (m *matcher) add(src *source, f *capture.Frame) {
+	v := &m.seen
+	m.eye.look(f, v, true)
+	if src.unchecked {
+		v.icrc = rocev2.ICRCUnchecked
+	}
+	at, e := m.ring.push()
+	*e = entry{ip: src.ipSums.of(v.ip), check: v.check, time: f.Time, number: f.Number, id: v.id, point: uint16(src.point), psn: v.psn, qpn: v.qpn, opcode: v.opcode, length: v.length, sum: v.sum, summed: v.summed, icrc: v.icrc, sending: none, arriving: none}
+	m.now = max(m.now, f.Time)
+	switch {
+	case m.plan.same && m.same.repeated(src, f):
+		e.arriving = secondCopy
+	default:
+		m.take(src, f, at, e)
+	}
+	m.settle()
+}
+
+// take matches a frame that is not a copy.
+func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
+	v := &m.seen
+	w := m.paths[v.dir]
+	position, on := 0, false
+	if w != nil && v.key != 0 {
+		position, on = w.position[src.point]
+	}
+	if !on {
+		if len(m.hops) > 0 && v.carries != link.CarriesTCP {
+			m.lookAtDamaged(src, f, at, e)
+		}
+		return
+	}
+	e.path = w
+	m.frames[e.point]++
+	if e.key, e.base = v.key, v.key; w.trusted {
+		e.key = mix(e.key, uint64(v.id)<<1|1)
+	}
+	if src.mirror[v.dir] && m.isTwin(src, e) {
+		e.arriving = secondCopy
+		for i, h := range w.hops {
+			if i == position || i == position-1 {
+				h.MirrorDuplicates++
+			}
+		}
+		return
+	}
+	if v.network >= 0 && v.network <= len(f.Data) {
+		e.lanes = m.eye.lanesOf(f.Data[v.network:], v.v6)
+	}
+	e.hop = int8(min(position, 100))
+	e.sent, e.sentPoint, e.sentNumber = e.time, e.point, e.number
+	if v.carries == link.CarriesTCP {
+		if m.acknowledgeBytes(w, position, &v.tcp); v.tcp.Length > 0 && m.segment(w, position, at, e, &v.tcp) {
+			return
+		}
+		e.control = true
+	}
+	if position < len(w.hops) {
+		m.transmit(w, position, at, e)
+	}
+	if position > 0 {
+		e.arriving = notYet
+		if e.icrc != rocev2.ICRCBad {
+			e.udp = src.udpSums.of(m.eye.checkUDP(v))
+		}
+		m.arrivals.push(waiting{at, e.time + m.slack + min(m.late, maxWindow)})
+	}
+	m.flows.note(at, e, v)
+}
+
+// keyOn returns the key of a packet on one hop of its path.
+func keyOn(key uint64, hop int) uint64 { return key + uint64(hop)*0x9e3779b97f4a7c15 }
+
+// transmit notes a packet that leaves a point.
+func (m *matcher) transmit(w *path, hop int, at uint64, e *entry) {
+	h := w.hops[hop]
+	if !e.control {
+		h.Packets++
+		h.course.at(e.time).packets++
+	}
+	e.sending = notYet
+	key := keyOn(e.key, hop)
+	b := m.buckets[key]
+	for i, n := b.tail, 0; i != 0 && n < searched; n++ {
+		t := m.ring.at(i - 1)
+		t.again = true
+		i = t.prev
+	}
+	b.live++
+	if b.tail != 0 {
+		m.ring.at(b.tail - 1).next = at + 1
+		e.prev = b.tail
+	} else {
+		b.head = at + 1
+	}
+	b.tail = at + 1
+	m.buckets[key] = b
+	m.recent.push(recent{key, e.time})
+	m.open.push(at)
+}
+
+// settle decides what the time that has passed allows to decide.
+func (m *matcher) settle() {
+	for m.arrivals.len() > 0 && m.arrivals.first().due <= m.now {
+		m.arrive(m.arrivals.pop().at)
+	}
+	m.flows.settle(m)
+	m.expire(m.now - m.window)
+	m.expireBytes(m.now - m.window)
+	for m.recent.len() > 0 && (m.recent.first().time < m.now-duplicatesWithin || m.recent.len() > m.limit) {
+		m.forget(m.recent.pop().key)
+	}
+	m.damage.expire(m, m.now-m.window)
+}
+
+// expire decides the transmissions before a time that nothing has taken.
+func (m *matcher) expire(before int64) {
+	for m.open.len() > 0 {
+		at := *m.open.first()
+		if !m.ring.has(at) { // It is decided and forgotten.
+			m.open.pop()
+			continue
+		}
+		e := m.ring.at(at)
+		if e.sending == notYet && e.time >= before {
+			return
+		}
+		m.open.pop()
+		if e.sending == notYet {
+			m.miss(at, e)
+		}
+	}
+}
+
+// forget forgets a transmission of a packet.
+func (m *matcher) forget(key uint64) {
+	b, known := m.buckets[key]
+	if !known {
+		return
+	}
+	if b.live--; b.live <= 0 && b.head == 0 {
+		delete(m.buckets, key)
+		return
+	}
+	m.buckets[key] = b
+}
+
+// searched is the number of transmissions of one packet among which an arrival searches its own.
+const searched = 8
+
+// arrive matches an arrival.
+func (m *matcher) arrive(at uint64) {
+	e := m.ring.at(at)
+	if e.stream {
+		m.arriveBytes(at, e)
+		return
+	}
+	w, hop := e.path, int(e.hop)-1
+	h := w.hops[hop]
+	key := keyOn(e.key, hop)
+	b, known := m.buckets[key]
+	if !known {
+		e.arriving = unexplained
+		if e.icrc == rocev2.ICRCOk && !e.control {
+			if m.covered(h.From, e.time-w.longest, w.longest) {
+				m.missing[h.From]++
+			}
+			if hop == 0 {
+				m.flows.unsent(e)
+			}
+		}
+		if e.icrc != rocev2.ICRCOk && !e.control {
+			e.arriving = notYet
+			m.damage.add(e, at)
+		}
+		return
+	}
+	best := m.choose(&b, e, w)
+	if best == 0 {
+		if e.arriving = duplicate; !e.control {
+			h.Duplicated++
+		}
+		return
+	}
+	t := m.ring.at(best - 1)
+	if e.refusedAfter(t) {
+		if t.refused == 0 {
+			e.arriving, t.refused = notYet, at+1
+			return
+		}
+		e.arriving = damagedThere
+		h.Duplicated++
+		return
+	}
+	m.unlink(key, &b, best, t)
+	if t.refused != 0 { // The network made a copy, which was damaged.
+		m.hide(t.refused - 1)
+		h.Duplicated++
+	}
+	e.arriving, t.sending, t.mate = matched, matched, at+1
+	e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
+	m.measure(h, e, t, best)
+}
+
+// choose returns the transmission of an arrival, as its position plus 1, or 0 if there is none. It is the
+// latest one before the arrival. But if several equal packets are on the way at the same time, it is the oldest
+// one.
+func (m *matcher) choose(b *bucket, e *entry, w *path) (best uint64) {
+	oldest, onTheWay := uint64(0), 0
+	for i, n := b.tail, 0; i != 0 && n < searched; n++ {
+		t := m.ring.at(i - 1)
+		switch delay := e.time - t.time; {
+		case delay < -m.slack:
+			i = t.prev
+			continue
+		case delay < w.shortest:
+			if best == 0 {
+				oldest = i
+			}
+		case best == 0:
+			best = i
+		}
+		if e.time-t.time > w.longest {
+			break
+		}
+		oldest = i
+		onTheWay++
+		i = t.prev
+	}
+	switch {
+	case onTheWay >= pipelined && e.time-m.ring.at(b.head-1).time <= w.longest:
+		return b.head
+	case best == 0 || onTheWay >= pipelined:
+		return oldest
+	}
+	return best
+}
+
+// pipelined is a number of equal packets that are on the way at the same time because their sender did not wait
+// for an answer.
+const pipelined = 3
+
+// unlink removes a transmission from those that are not taken.
+func (m *matcher) unlink(key uint64, b *bucket, at uint64, t *entry) {
+	if t.prev != 0 {
+		m.ring.at(t.prev - 1).next = t.next
+	} else {
+		b.head = t.next
+	}
+	if t.next != 0 {
+		m.ring.at(t.next - 1).prev = t.prev
+	} else {
+		b.tail = t.prev
+	}
+	t.prev, t.next = 0, 0
+	if b.live <= 0 && b.head == 0 {
+		delete(m.buckets, key)
+		return
+	}
+	m.buckets[key] = *b
+}
+
+// measure counts a packet that arrived.
+func (m *matcher) measure(h *Hop, e, t *entry, at uint64) {
+	if e.control {
+		return
+	}
+	h.delays.add(e.time - t.time)
+	h.course.at(t.time).delay(e.time - t.time)
+	if e.icrc == rocev2.ICRCBad && t.icrc != rocev2.ICRCBad || e.summed && t.summed && e.sum != t.sum && e.id == t.id {
+		h.Corrupted++
+		e.arriving = damagedOn
+	}
+	if m.flows.arrived(e, at) {
+		h.Reordered++
+	}
+}
+
+// refusedAfter reports whether the header of an arrival was damaged after its transmission, so that a checksum is wrong that
+// the ICRC does not cover. A receiver drops such a packet.
+func (e *entry) refusedAfter(t *entry) bool {
+	if e.icrc == rocev2.ICRCBad { // The packet shows that it is damaged.
+		return false
+	}
+	return e.ip == rocev2.ICRCBad && t.ip == rocev2.ICRCOk || e.udp == rocev2.ICRCBad && t.check != e.check
+}
+
+// hide marks an arrival, and its copies at the points after it, as damaged copies of another packet.
+func (m *matcher) hide(at uint64) {
+	for m.ring.has(at) {
+		e := m.ring.at(at)
+		if e.arriving = damagedThere; e.sending != matched || e.mate == 0 {
+			return
+		}
+		at = e.mate - 1
+	}
+}
+
+// decideRefused decides a transmission whose copy arrived with a damaged header, and reports whether there is such a copy. If the
+// receiver shows that it had the packet, it ignores the checksum.
+func (m *matcher) decideRefused(h *Hop, t *entry) bool {
+	if t.refused == 0 || !m.ring.has(t.refused-1) {
+		return false
+	}
+	e := m.ring.at(t.refused - 1)
+	h.delays.add(e.time - t.time)
+	h.course.at(t.time).delay(e.time - t.time)
+	if t.unseen || m.flows.wasAnswered(t) {
+		e.arriving, t.sending, t.mate = matched, matched, t.refused
+		for at := t.refused - 1; m.ring.has(at); at = e.mate - 1 {
+			e = m.ring.at(at)
+			e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
+			if e.sending != matched || e.mate == 0 {
+				break
+			}
+		}
+		return true
+	}
+	t.sending = damagedOn
+	h.Corrupted++
+	m.hide(t.refused - 1)
+	return true
+}
+
+// miss decides what happened to a transmission that nothing took.
+func (m *matcher) miss(at uint64, e *entry) {
+	w, hop := e.path, int(e.hop)
+	h := w.hops[hop]
+	key := keyOn(e.key, hop)
+	if b, known := m.buckets[key]; known {
+		m.unlink(key, &b, at+1, e)
+	}
+	switch {
+	case m.decideRefused(h, e):
+	case e.control:
+		e.sending = unknown
+	case m.late > maxWindow || !m.covered(h.To, e.time, w.longest): // or the frames are in disorder
+		e.sending = unknown
+		h.Unknown++
+	case m.damage.take(m, h.To, e, w.longest):
+		e.sending = damagedOn
+		h.Corrupted++
+	case e.unseen || m.flows.wasAnswered(e):
+		if !e.unseen {
+			m.missing[h.To]++
+		}
+		e.sending = notCaptured
+		h.NotCaptured++
+	case m.incomplete(h.To) && !m.flows.wasMissed(e): // the sender did not miss it
+		e.sending = notCaptured
+		h.NotCaptured++
+	default:
+		e.sending = lost
+		h.Lost++
+		h.course.at(e.time).lost++
+	}
+}
+
+// fewMissing is a number of packets that may be missing in a capture that is otherwise complete.
+const fewMissing = 3
+
+// incomplete reports whether the capture of a point lacks packets that passed the point. That it lacks another one does not
+// show that the network lost it, unless its sender retransmitted it.
+func (m *matcher) incomplete(point int) bool {
+	return m.late < minWindow/4 && m.missing[point] > fewMissing && m.missing[point]*200 > m.frames[point]
+}
+
+// covered reports whether the capture of a point covers a time, with a margin.
+func (m *matcher) covered(point int, t, margin int64) bool {
+	for _, src := range m.plan.Points[point].sources {
+		if src.since <= t && t+margin <= src.until {
+			return true
+		}
+	}
+	return false
+}
+
+// finish decides everything at the end of the capture.
+func (m *matcher) finish() {
+	for m.arrivals.len() > 0 {
+		m.arrive(m.arrivals.pop().at)
+	}
+	m.expire(1<<63 - 1)
+	m.expireBytes(1<<63 - 1)
+	m.damage.expire(m, 1<<63-1)
+}
+
+// relieve frees memory: it decides the oldest frame although more time might change the decision.
+func (m *matcher) relieve(at uint64) {
+	m.Evicted++
+	e := m.ring.at(at)
+	for e.arriving == notYet && m.arrivals.len() > 0 && m.arrivals.first().at <= at {
+		m.arrive(m.arrivals.pop().at)
+	}
+	if e.arriving == notYet {
+		e.arriving = unexplained
+	}
+	m.expire(e.time + 1)
+	m.expireBytes(e.time + 1)
+	if e.sending == notYet && !e.stream {
+		m.miss(at, e)
+	}
+}
+
+// decided reports whether nothing changes a frame any more.
+func (e *entry) decided() bool { return e.sending != notYet && e.arriving != notYet }

@@ -1,0 +1,887 @@
+package points
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+const (
+	stormClient = "../../testdata/captures/ends-stormall42-client.pcap.zst"
+	stormServer = "../../testdata/captures/ends-stormall42-server.pcap.zst"
+	twoClient   = "../../testdata/captures/ends-twoclock42-client.pcap.zst"
+	twoServer   = "../../testdata/ends/twoclock42-server.pcap.zst"
+)
+
+// load returns the frames of a capture.
+func load(t testing.TB, path string) []capture.Frame {
+	frames, _ := testkit.Frames(t, path)
+	return frames
+}
+
+// write writes frames as a pcap file with nanoseconds, and returns its path.
+func write(t testing.TB, name string, frames []capture.Frame) string {
+	t.Helper()
+	le := binary.LittleEndian
+	b := le.AppendUint32(nil, 0xa1b23c4d)
+	b = append(b, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0)
+	for _, f := range frames {
+		b = le.AppendUint32(b, uint32(f.Time/1e9))
+		b = le.AppendUint32(b, uint32(f.Time%1e9))
+		b = le.AppendUint32(b, uint32(len(f.Data)))
+		b = le.AppendUint32(b, uint32(f.Length))
+		b = append(b, f.Data...)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// edited returns changed copies of frames.
+func edited(frames []capture.Frame, change func(i int, f *capture.Frame)) []capture.Frame {
+	var list []capture.Frame
+	for i, f := range frames {
+		f.Data = slices.Clone(f.Data)
+		change(i, &f)
+		list = append(list, f)
+	}
+	return list
+}
+
+// result is what was found in several files.
+type result struct {
+	*Plan
+	hops   []*Hop
+	frames []capture.Frame // without data
+	at     int64           // memory of the largest number of frames that were remembered
+}
+
+// run recognizes points and matches their packets.
+func run(t testing.TB, paths ...string) *result {
+	t.Helper()
+	return runWith(t, Options{Memory: 64 << 20}, paths...)
+}
+
+func runWith(t testing.TB, o Options, paths ...string) *result {
+	t.Helper()
+	var files []File
+	for _, path := range paths {
+		files = append(files, File{Path: path, Name: path})
+	}
+	p, err := Recognize(t.Context(), files, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := p.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r := &result{Plan: p, hops: s.Hops()}
+	for f, err := range capture.All(t.Context(), s) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := *f
+		kept.Data = nil
+		r.frames = append(r.frames, kept)
+	}
+	r.at = int64(len(s.matcher.ring.entries))
+	return r
+}
+
+// counts are the sums over all directions.
+type counts struct{ lost, notCaptured, corrupted, duplicated, mirrored, unknown int64 }
+
+func (r *result) counts() (c counts) {
+	for _, h := range r.hops {
+		c.lost += h.Lost
+		c.notCaptured += h.NotCaptured
+		c.corrupted += h.Corrupted
+		c.duplicated += h.Duplicated
+		c.mirrored += h.MirrorDuplicates
+		c.unknown += h.Unknown
+	}
+	return c
+}
+
+// want compares the counts.
+func (r *result) want(t *testing.T, lost, corrupted, duplicated int64) {
+	t.Helper()
+	if c := r.counts(); c != (counts{lost: lost, corrupted: corrupted, duplicated: duplicated}) {
+		t.Errorf("%+v; want %d lost, %d corrupted, %d duplicated", c, lost, corrupted, duplicated)
+	}
+}
+
+// network returns the offset of the IP header of a RoCEv2 frame with Ethernet and IPv4, or false for another frame.
+func network(f *capture.Frame) (at int, is bool) {
+	return 14, len(f.Data) > 62 && f.Data[12] == 8 && f.Data[13] == 0 && f.Data[23] == 17 && be.Uint16(f.Data[36:]) == rocev2.UDPPort
+}
+
+// TestPairs: the losses of two pairs of captures are those that a comparison byte by byte found.
+func TestPairs(t *testing.T) {
+	storm := run(t, stormClient, stormServer)
+	storm.want(t, 8, 10, 13)
+	two := run(t, twoClient, twoServer)
+	two.want(t, 18, 0, 0)
+	if p := &storm.Points[1]; len(storm.Points) != 2 || p.Address != "192.168.77.1" || storm.Points[0].Address != "192.168.77.2" || p.DriftKnown || len(p.Steps) > 0 {
+		t.Errorf("points %+v", storm.Points)
+	}
+	if p := &two.Points[1]; p.DriftKnown || p.Offset < 1387e6 || p.Offset > 1388e6 || len(p.Steps) > 0 {
+		t.Errorf("points %+v", two.Points)
+	}
+	var sent, packets int64
+	for _, h := range storm.hops {
+		sent += h.Packets
+	}
+	for _, f := range storm.frames {
+		if f.Seen.Fate != capture.FateUnknown && f.Seen.Fate != capture.FateDuplicated {
+			packets++
+		}
+	}
+	if sent != packets {
+		t.Errorf("%d packets were sent, and the merged capture has %d", sent, packets)
+	}
+}
+
+// TestChangedOnTheWay: counts do not depend on what one point did not capture, or what routers changed.
+func TestChangedOnTheWay(t *testing.T) {
+	client, server := load(t, stormClient), load(t, stormServer)
+	noID := func(_ int, f *capture.Frame) {
+		if at, is := network(f); is {
+			ip := f.Data[at:]
+			var icrc rocev2.ICRC
+			end := len(ip) - 4
+			old, ok := icrc.RoCEv2(ip[:20], ip[20:28], ip[28:end])
+			good := ok && old == binary.LittleEndian.Uint32(ip[end:])
+			if ip[4], ip[5] = 0, 0; good {
+				if err := rocev2.FixICRC(ip); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	noICRC := func(_ int, f *capture.Frame) {
+		if _, is := network(f); is {
+			clear(f.Data[len(f.Data)-4:])
+		}
+	}
+	short := func(_ int, f *capture.Frame) { f.Data = f.Data[:min(len(f.Data), 128)] }
+	routed := func(i int, f *capture.Frame) {
+		if at, is := network(f); is {
+			f.Data[at+1] = 3
+			f.Data[at+8]--
+			be.PutUint16(f.Data[at+10:], uint16(i))
+			f.Data[at+28+4] |= 0x80
+		}
+		f.Data = slices.Insert(f.Data, 12, 0x81, 0, 0, 7)
+		f.Length += 4
+	}
+	nothing := func(int, *capture.Frame) {}
+	for _, c := range []struct {
+		name               string
+		atClient, atServer func(int, *capture.Frame)
+		corrupted          int64
+	}{
+		{"no identification at either", noID, noID, 10},
+		{"no identification at one", nothing, noID, 10},
+		{"no ICRC at the client", noICRC, nothing, 8},
+		{"no ICRC at the server", nothing, noICRC, 7},
+		{"no ICRC at either", noICRC, noICRC, 7},
+		{"short at the client", short, nothing, 10},
+		{"short at the server", nothing, short, 7},
+		{"routed", nothing, routed, 10},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := run(t, write(t, "client.pcap", edited(client, c.atClient)), write(t, "server.pcap", edited(server, c.atServer)))
+			got := r.counts()
+			if got.lost != 8 || got.notCaptured != 0 || got.duplicated != 13 || got.corrupted < 7 || got.corrupted > 10 {
+				t.Errorf("%+v; want 8 lost, 7 to 10 corrupted, 13 duplicated", got)
+			}
+		})
+	}
+}
+
+// skewed returns frames with another clock, which is ahead by a time at the first frame, and gains.
+func skewed(frames []capture.Frame, ahead int64, ppm float64) []capture.Frame {
+	first := frames[0].Time
+	return edited(frames, func(_ int, f *capture.Frame) {
+		f.Time = first + int64(math.Round(float64(f.Time-first)*(1+ppm/1e6))) + ahead
+	})
+}
+
+// TestSkew: a shift and a drift that were added to a clock are found. The offset between the two points differs by exactly
+// these, along the whole capture and within a microsecond, also if the capture does not prove the drift of the plain
+// clock.
+func TestSkew(t *testing.T) {
+	for _, c := range []struct {
+		ahead int64
+		ppm   float64
+	}{{-6250e6, -90}, {6250e6, -90}, {375e5, 180}, {1e12, 0}, {-5, 40}} {
+		for _, pair := range [][2]string{{stormClient, stormServer}, {twoClient, twoServer}} {
+			server := load(t, pair[1])
+			path := write(t, "skew.pcap", skewed(server, c.ahead, c.ppm))
+			if c.ppm != 0 {
+				p := run(t, write(t, "plain.pcap", server), path).Points[1]
+				if d := p.Offset - c.ahead; d < -1000 || d > 1000 || math.Abs(p.Drift-c.ppm) > 0.03 || !p.DriftKnown {
+					t.Errorf("%s: ahead by %d, %v ppm: found %d, %v ppm", pair[1], c.ahead, c.ppm, p.Offset, p.Drift)
+				}
+			}
+			plain, r := run(t, pair[0], pair[1]), run(t, pair[0], path)
+			if plain.counts() != r.counts() {
+				t.Errorf("%s: ahead by %d, %v ppm: %+v, without it %+v", pair[1], c.ahead, c.ppm, r.counts(), plain.counts())
+			}
+			if d := r.Points[1].Offset - plain.Points[1].Offset - c.ahead; d > 1000 || -d > 1000 {
+				t.Errorf("%s: ahead by %d, %v ppm: the offset differs by %d", pair[1], c.ahead, c.ppm, d)
+			}
+			for _, f := range server {
+				skewed := server[0].Time + int64(math.Round(float64(f.Time-server[0].Time)*(1+c.ppm/1e6))) + c.ahead
+				if d := r.sources[1].time(f.Number, skewed) - plain.sources[1].time(f.Number, f.Time); d > 1000 || d < -1000 {
+					t.Fatalf("%s: ahead by %d, %v ppm: the corrected time of packet %d differs by %d", pair[1], c.ahead, c.ppm, f.Number, d)
+				}
+			}
+			if d := r.Points[1].Error - plain.Points[1].Error; d > 1000 || d < -1000 {
+				t.Errorf("%s: ahead by %d, %v ppm: the error differs by %d", pair[1], c.ahead, c.ppm, d)
+			}
+			if p := &r.Points[1]; p.DriftKnown && math.Abs(p.Drift-c.ppm) > p.DriftError {
+				t.Errorf("%s: ahead by %d, %v ppm: drift %v with an error of %v", pair[1], c.ahead, c.ppm, p.Drift, p.DriftError)
+			}
+			back := run(t, path, pair[0])
+			if plain.counts() != back.counts() {
+				t.Errorf("%s: ahead by %d, %v ppm, as the reference: %+v", pair[1], c.ahead, c.ppm, back.counts())
+			}
+			if got := runWith(t, Options{Clock: path, Memory: 64 << 20}, pair[0], path); got.Points[1].Offset != 0 || got.Points[0].Offset == 0 {
+				t.Errorf("the reference clock is not the second file: %+v", got.Points)
+			}
+		}
+	}
+}
+
+// TestNotPoints: files that are not two points are not joined, and the program says why.
+func TestNotPoints(t *testing.T) {
+	client, server := load(t, stormClient), load(t, stormServer)
+	var third []capture.Frame
+	for i := 0; i < len(client); i += 3 {
+		third = append(third, client[i])
+	}
+	one := write(t, "one.pcap", client)
+	var oneWay []capture.Frame
+	for _, f := range server {
+		if at, is := network(&f); is && f.Data[at+15] == 1 {
+			oneWay = append(oneWay, f)
+		}
+	}
+	for _, c := range []struct {
+		name, path, note string
+		frames           int
+	}{
+		{"same", write(t, "same.pcap", client), "same times", len(client)},
+		{"third", write(t, "third.pcap", third), "same times", len(client)},
+		{"shifted", write(t, "shifted.pcap", skewed(client, 5e9, 0)), "exactly 5s", len(client)},
+		{"unrelated", twoServer, "no packets in common", len(client) + len(load(t, twoServer))},
+		{"one way", write(t, "way.pcap", oneWay), "only one direction", len(client) + len(oneWay)},
+	} {
+		r := run(t, one, c.path)
+		if len(r.Points) != 1 || len(r.hops) != 0 || len(r.frames) != c.frames || !strings.Contains(strings.Join(r.Notes, "\n"), c.note) {
+			t.Errorf("%s: %d points, %d frames, %q; want 1 point, %d frames, %q", c.name, len(r.Points), len(r.frames), r.Notes, c.frames, c.note)
+		}
+	}
+}
+
+// TestPartOfTheTime: a packet that a point could not capture was not lost.
+func TestPartOfTheTime(t *testing.T) {
+	for _, pair := range [][2]string{{stormClient, stormServer}, {twoClient, twoServer}} {
+		whole := run(t, pair[0], pair[1])
+		client, server := load(t, pair[0]), load(t, pair[1])
+		r := run(t, write(t, "a.pcap", client[len(client)/2:]), write(t, "b.pcap", server[:len(server)*3/4]))
+		in := counts{}
+		from, to := client[len(client)/2].Time, r.Points[1].last
+		for _, f := range whole.frames {
+			if f.Seen.Fate == capture.FateLost && f.Time >= from && f.Time < to {
+				in.lost++
+			}
+		}
+		if got := r.counts(); got.lost > in.lost || got.notCaptured > 0 {
+			t.Errorf("%s: %+v; at most %d were lost in that time", pair[0], got, in.lost)
+		}
+	}
+}
+
+// TestNotCaptured: packets that the capture at the receiver lacks were not lost.
+func TestNotCaptured(t *testing.T) {
+	client, server := load(t, twoClient), load(t, twoServer)
+	random := rand.New(rand.NewPCG(1, 2))
+	var kept []capture.Frame
+	requests := 0
+	for _, f := range server {
+		if at, is := network(&f); is && f.Data[at+15] == 2 && rocev2.Opcode(f.Data[at+28]).Info().Request && random.IntN(10) == 0 {
+			requests++
+			continue
+		}
+		kept = append(kept, f)
+	}
+	got := run(t, write(t, "client.pcap", client), write(t, "server.pcap", kept)).counts()
+	if got.lost < 18 || got.lost > 20 || got.notCaptured < int64(requests)*9/10 {
+		t.Errorf("%+v; want 18 to 20 lost and %d not captured", got, requests)
+	}
+}
+
+// TestIncomplete: if the capture at a point dropped packets, at random or in bursts, the packets that it lacks are not
+// captured. Only packets that their sender sent once more are lost.
+func TestIncomplete(t *testing.T) {
+	for _, pair := range [][2]string{{stormClient, stormServer}, {twoClient, twoServer}} {
+		whole := run(t, pair[0], pair[1]).counts()
+		truth := whole.lost
+		for _, burst := range []int{1, 20, 100} {
+			for _, share := range []float64{0.1, 0.3, 0.7} {
+				for side := range 2 {
+					random := rand.New(rand.NewPCG(uint64(side), uint64(burst)))
+					ends := [2][]capture.Frame{load(t, pair[0]), load(t, pair[1])}
+					var kept []capture.Frame
+					for list := range slices.Chunk(ends[side], burst) {
+						if len(kept) == 0 || len(list) < burst || random.Float64() >= share {
+							kept = append(kept, list...)
+						}
+					}
+					dropped := int64(len(ends[side]) - len(kept))
+					ends[side] = kept
+					p := run(t, write(t, "client.pcap", ends[0]), write(t, "server.pcap", ends[1]))
+					got := p.counts()
+					if len(p.Points) == 2 && (got.lost+got.corrupted > truth+whole.corrupted+2 || got.notCaptured < dropped/3 || got.notCaptured > dropped+truth) {
+						t.Errorf("%s: end %d dropped %d packets, %v of them in bursts of %d: %+v; %d were lost", pair[0], side, dropped, share, burst, got, truth)
+					}
+					if share == 0.1 && burst == 1 && got.lost < truth/2-1 {
+						t.Errorf("%s: end %d dropped %d packets: only %d of %d losses are left", pair[0], side, dropped, got.lost, truth)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestResponseLostAgain: a second copy of a response is lost after the first one arrived. Nothing shows that the
+// second one arrived, too.
+func TestResponseLostAgain(t *testing.T) {
+	client, server := load(t, twoClient), load(t, twoServer)
+	var with []capture.Frame
+	copied := 0
+	for i, f := range client {
+		with = append(with, f)
+		if at, is := network(&f); is && f.Data[at+15] == 2 && i%9 == 0 && rocev2.Opcode(f.Data[at+28]).Info().Kind == rocev2.KindReadResponse {
+			f.Time += 500e3
+			copied++
+			with = append(with, f)
+		}
+	}
+	if copied < 5 {
+		t.Fatalf("%d responses", copied)
+	}
+	slices.SortStableFunc(with, func(a, b capture.Frame) int { return int(a.Time - b.Time) })
+	if got := run(t, write(t, "client.pcap", with), write(t, "server.pcap", server)).counts(); got.lost != 18+int64(copied) || got.notCaptured > 0 {
+		t.Errorf("%+v; want %d lost", got, 18+copied)
+	}
+}
+
+// TestDisorder: frames that are not in the order of their times in a file are not lost. If the disorder is too large,
+// nothing is known about packets that have no counterpart.
+func TestDisorder(t *testing.T) {
+	server := load(t, stormServer)
+	random := rand.New(rand.NewPCG(3, 4))
+	near := slices.Clone(server)
+	for i := 0; i+8 < len(near); i += 8 {
+		if near[i+8].Time-near[i].Time < 3e9 {
+			random.Shuffle(8, func(a, b int) { near[i+a], near[i+b] = near[i+b], near[i+a] })
+		}
+	}
+	if got := run(t, stormClient, write(t, "near.pcap", near)).counts(); got.lost != 8 || got.notCaptured > 0 {
+		t.Errorf("%+v; want 8 lost", got)
+	}
+	random.Shuffle(len(server), func(a, b int) { server[a], server[b] = server[b], server[a] })
+	if got := run(t, stormClient, write(t, "far.pcap", server)).counts(); got.lost > 0 {
+		t.Errorf("%+v; want none that are known to be lost", got)
+	}
+}
+
+// TestMirror: a mirror port of both directions shows each packet twice, and network duplicates remain.
+func TestMirror(t *testing.T) {
+	var twice []capture.Frame
+	for i, f := range load(t, stormServer) {
+		twice = append(twice, f)
+		f.Time += int64(i%40) * 1000
+		twice = append(twice, f)
+	}
+	slices.SortStableFunc(twice, func(a, b capture.Frame) int { return int(a.Time - b.Time) })
+	got := run(t, stormClient, write(t, "mirror.pcap", twice)).counts()
+	if got.lost != 8 || got.duplicated != 13 || got.corrupted < 7 || got.corrupted > 10 || got.mirrored < 1545 || got.mirrored > 1560 {
+		t.Errorf("%+v; want 8 lost, 7 to 10 corrupted, 13 duplicated, and about 1550 mirror duplicates", got)
+	}
+}
+
+// TestSteps: a clock that steps is found at the packet after the step.
+func TestSteps(t *testing.T) {
+	for _, by := range []int64{3e6, -3e6, 50e6, -2e9, 3600e9} {
+		for _, at := range []int{300, 700, 1200} {
+			server := edited(load(t, stormServer), func(i int, f *capture.Frame) {
+				if i >= at {
+					f.Time += by
+				}
+			})
+			path := write(t, "step.pcap", server)
+			r := run(t, stormClient, path)
+			if len(r.Points) != 2 {
+				t.Errorf("a step of %d at packet %d: %q", by, at+1, r.Notes)
+				continue
+			}
+			steps := r.Points[1].Steps
+			// The packets at the step are not necessarily in both captures.
+			if len(steps) != 1 || steps[0].Packet < int64(at)-8 || steps[0].Packet > int64(at)+8 || steps[0].By < by-3e6 || steps[0].By > by+3e6 {
+				t.Errorf("a step of %d at packet %d: found %+v", by, at+1, steps)
+			}
+			r.want(t, 8, 10, 13)
+		}
+	}
+}
+
+// traffic makes frames of two hosts at two points: requests at a rate, answers to them, and delays.
+type traffic struct {
+	random         *rand.Rand
+	seconds        float64
+	gap            float64 // mean time between requests in nanoseconds
+	base           float64 // least delay in nanoseconds
+	queue          float64 // mean of the additional delay in nanoseconds
+	slower         float64 // additional delay of requests in nanoseconds
+	offset, ppm    float64 // of the clock of the server
+	host           byte    // last byte of the client's address; 0 means 1
+	client, server []capture.Frame
+}
+
+// packet returns a RoCEv2 frame.
+func packet(request bool, psn uint32, identification uint16, size int) []byte {
+	src, dst, opcode := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), byte(4)
+	if !request {
+		src, dst, opcode = dst, src, 0x11
+		size = 4
+	}
+	b := make([]byte, 14, 14+20+8+12+size+4)
+	b[12] = 8
+	total := 20 + 8 + 12 + size + 4
+	ip := make([]byte, total)
+	ip[0], ip[8], ip[9] = 0x45, 64, 17
+	be.PutUint16(ip[2:], uint16(total))
+	be.PutUint16(ip[4:], identification)
+	a, c := src.As4(), dst.As4()
+	copy(ip[12:], a[:])
+	copy(ip[16:], c[:])
+	be.PutUint16(ip[20:], 50000)
+	be.PutUint16(ip[22:], rocev2.UDPPort)
+	be.PutUint16(ip[24:], uint16(total-20))
+	ip[28] = opcode
+	be.PutUint32(ip[32:], 0x12)
+	be.PutUint32(ip[36:], psn&rocev2.PSNMask)
+	if err := rocev2.FixICRC(ip); err != nil {
+		panic(err)
+	}
+	return append(b, ip...)
+}
+
+// make makes the frames.
+func (w *traffic) make() {
+	const start = 1.7e18
+	psn := uint32(0)
+	atServer := func(t float64) int64 { return int64(start) + int64(w.offset+t*(1+w.ppm/1e6)) }
+	for t := 0.0; t < w.seconds*1e9; t += w.random.ExpFloat64() * w.gap {
+		psn++
+		ask, answer := packet(true, psn, uint16(psn), 64), packet(false, psn, uint16(psn), 0)
+		arrives := t + w.base + w.slower + w.random.ExpFloat64()*w.queue
+		leaves := arrives + 20e3
+		back := leaves + w.base + w.random.ExpFloat64()*w.queue
+		add := func(list *[]capture.Frame, at int64, data []byte) {
+			*list = append(*list, capture.Frame{Time: at, Length: len(data), Data: data})
+		}
+		add(&w.client, int64(start)+int64(t), ask)
+		add(&w.server, atServer(arrives), ask)
+		add(&w.server, atServer(leaves), answer)
+		add(&w.client, int64(start)+int64(back), answer)
+	}
+	for _, list := range []*[]capture.Frame{&w.client, &w.server} {
+		slices.SortStableFunc(*list, func(a, b capture.Frame) int { return int(a.Time - b.Time) })
+		for i := range *list {
+			ip := (*list)[i].Data[14:]
+			if at := 15 + 4*int(ip[28]>>4&1); w.host != 0 && ip[at] != w.host {
+				ip[at] = w.host
+				if err := rocev2.FixICRC(ip); err != nil {
+					panic(err)
+				}
+			}
+		}
+	}
+}
+
+// run returns the points of the traffic.
+func (w *traffic) run(t *testing.T) *result {
+	w.make()
+	return run(t, write(t, "client.pcap", w.client), write(t, "server.pcap", w.server))
+}
+
+// TestClocks: the error of the offset is small, and within the error that is reported.
+func TestClocks(t *testing.T) {
+	outside, all := 0, 0
+	for seed := range uint64(40) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		w := &traffic{
+			random: random, seconds: math.Pow(60, random.Float64()), gap: 5e6 * (0.2 + random.Float64()), base: 50e3, queue: 20e3 + random.Float64()*300e3,
+			offset: (random.Float64() - 0.5) * 1e10, ppm: random.Float64() * 120,
+		}
+		if seed%4 == 0 {
+			w.ppm = 0
+		}
+		r := w.run(t)
+		if len(r.Points) != 2 {
+			t.Errorf("seed %d: %d points", seed, len(r.Points))
+			continue
+		}
+		src, p := r.sources[1], &r.Points[1]
+		worst := 0.0
+		for i := range 101 {
+			at := float64(i) * w.seconds * 1e7
+			got := src.time(math.MaxInt64, int64(1.7e18)+int64(w.offset+at*(1+w.ppm/1e6))) - int64(1.7e18)
+			worst = max(worst, math.Abs(float64(got)-at))
+			if all++; math.Abs(float64(got)-at) > float64(p.Error) {
+				outside++
+			}
+		}
+		if w.seconds >= 10 && worst > 30e3 {
+			t.Errorf("seed %d: %.1f s, %.0f ppm, queues of %.0f us: the offset is wrong by up to %.1f us; error told %d", seed, w.seconds, w.ppm, w.queue/1e3, worst/1e3, p.Error)
+		}
+		if c := r.counts(); c != (counts{unknown: c.unknown}) || c.unknown > 4 {
+			t.Errorf("seed %d: %+v", seed, c)
+		}
+	}
+	if outside*100 > all {
+		t.Errorf("the offset is outside of the told error in %d of %d cases", outside, all)
+	}
+	outside, all = 0, 0
+	for seed := range uint64(20) { // Queues are much longer than the shortest delay, so few packets show the clocks.
+		random := rand.New(rand.NewPCG(seed, 9))
+		w := &traffic{random: random, seconds: 3, gap: 2e7, base: 5e3, queue: 1e6, offset: 1e9, ppm: 40 * float64(seed%3)}
+		r := w.run(t)
+		if len(r.Points) != 2 {
+			t.Errorf("seed %d: %d points", seed, len(r.Points))
+			continue
+		}
+		for i := range 101 {
+			at := float64(i) * w.seconds * 1e7
+			got := r.sources[1].time(math.MaxInt64, int64(1.7e18)+int64(w.offset+at*(1+w.ppm/1e6))) - int64(1.7e18)
+			if all++; math.Abs(float64(got)-at) > float64(r.Points[1].Error) {
+				outside++
+			}
+		}
+		if p := &r.Points[1]; p.DriftKnown && math.Abs(p.Drift-w.ppm) > p.DriftError {
+			t.Errorf("seed %d: drift %v instead of %v, and the error that is told is %v", seed, p.Drift, w.ppm, p.DriftError)
+		}
+	}
+	if outside*100 > all {
+		t.Errorf("with long queues, the offset is outside of the told error in %d of %d cases", outside, all)
+	}
+	w := &traffic{random: rand.New(rand.NewPCG(1, 1)), seconds: 10, gap: 3e6, base: 50e3, queue: 50e3, slower: 5e6}
+	if p := w.run(t).Points[1]; p.Error < 2.5e6 || p.Error > 2.7e6 || len(p.Steps) > 0 {
+		t.Errorf("with 5 ms in one direction: %+v", p)
+	}
+}
+
+// TestLine: a slope that is not proven ends far from the pairs, and both directions of a conversion agree.
+func TestLine(t *testing.T) {
+	for _, drifts := range []bool{true, false} {
+		l := line{x0: 1e9, x1: 2e9, offset: 5000, slope: 1e-4, drifts: drifts}
+		for _, c := range []struct{ x, drifting, not int64 }{{-10e9, -1_095_000, -195_000}, {0, -95_000, -95_000}, {1e9, 5000, 5000}, {15e8, 55_000, 55_000}, {100e9, 9_905_000, 305_000}} {
+			want := c.not
+			if drifts {
+				want = c.drifting
+			}
+			if got := int64(math.Round(l.at(c.x))); got != want {
+				t.Errorf("proven %v: the offset at %d is %d, want %d", drifts, c.x, got, want)
+			}
+			if got := l.back(c.x + want); got != c.x {
+				t.Errorf("proven %v: the time for %d is %d", drifts, c.x, got)
+			}
+		}
+	}
+}
+
+// TestIdentical: packets that do not differ cost as much as others.
+func TestIdentical(t *testing.T) {
+	const n = 200_000
+	data := packet(true, 1, 0, 8)
+	w := &traffic{random: rand.New(rand.NewPCG(1, 1)), seconds: 1, gap: 5e6, base: 50e3, queue: 50e3}
+	w.make()
+	for i := range n {
+		at := int64(1.7e18) + int64(i)*5000
+		w.client = append(w.client, capture.Frame{Time: at, Length: len(data), Data: data})
+		w.server = append(w.server, capture.Frame{Time: at + 60e3, Length: len(data), Data: data})
+	}
+	for _, list := range []*[]capture.Frame{&w.client, &w.server} {
+		slices.SortStableFunc(*list, func(a, b capture.Frame) int { return int(a.Time - b.Time) })
+	}
+	r := runWith(t, Options{Memory: 8 << 20}, write(t, "client.pcap", w.client), write(t, "server.pcap", w.server))
+	if c := r.counts(); c.lost != 0 || c.duplicated != 0 || c.notCaptured != 0 || r.at*entryBytes > 16<<20 {
+		t.Errorf("%+v, %d entries", c, r.at)
+	}
+}
+
+// TestThree: two clients and a server, files of a ring, and a point on the way lose nothing.
+func TestThree(t *testing.T) {
+	one := &traffic{random: rand.New(rand.NewPCG(1, 1)), seconds: 6, gap: 4e6, base: 50e3, queue: 50e3, offset: 3e9, ppm: 30}
+	two := &traffic{random: rand.New(rand.NewPCG(2, 1)), seconds: 9, gap: 3e6, base: 50e3, queue: 50e3, offset: 3e9, ppm: 30, host: 7}
+	one.make()
+	two.make()
+	two.client = skewed(two.client, -4e9, 0)
+	server := slices.Concat(one.server, two.server)
+	slices.SortStableFunc(server, func(a, b capture.Frame) int { return int(a.Time - b.Time) })
+	half := len(one.client) / 2
+	a, b, s := write(t, "a.pcap", one.client), write(t, "b.pcap", two.client), write(t, "server.pcap", server)
+	middle := skewed(one.server, 77e9, -50) // on the way from the first client, without a delay to the server
+	for _, c := range []struct {
+		name   string
+		paths  []string
+		points int
+	}{
+		{"two clients", []string{a, b, s}, 3},
+		{"the server first", []string{s, b, a}, 3},
+		{"one client of two", []string{b, s}, 2},
+		{"a ring", []string{write(t, "a1.pcap", one.client[:half]), write(t, "a2.pcap", one.client[half:]), s}, 2},
+		{"two rings", []string{
+			write(t, "a1.pcap", one.client[:half]), write(t, "a2.pcap", one.client[half:]),
+			write(t, "s1.pcap", server[:len(server)/3]), write(t, "s2.pcap", server[len(server)/3:]),
+		}, 2},
+		{"three in a row", []string{a, write(t, "middle.pcap", middle), s}, 3},
+	} {
+		r := run(t, c.paths...)
+		n := r.counts()
+		if len(r.Points) != c.points || n != (counts{unknown: n.unknown}) || n.unknown > 8 {
+			t.Errorf("%s: %d points, %+v, %q", c.name, len(r.Points), n, r.Notes)
+		}
+		want := len(one.client)
+		if strings.Contains(c.name, "server") || strings.Contains(c.name, "two clients") {
+			want += len(two.client)
+		} else if len(c.paths) == 2 {
+			want = len(server)
+		} else {
+			want = len(server)
+			if c.points == 3 {
+				want = len(server)
+			}
+		}
+		if d := len(r.frames) - want; d < 0 || d > 8 {
+			t.Errorf("%s: %d frames, want about %d", c.name, len(r.frames), want)
+		}
+		for i := range r.frames[1:] {
+			if r.frames[i+1].Time < r.frames[i].Time {
+				t.Errorf("%s: frame %d is before the one before", c.name, i+2)
+				break
+			}
+		}
+	}
+}
+
+// FuzzPoints: any two files give some result.
+func FuzzPoints(f *testing.F) {
+	client, server := load(f, stormClient)[:200], load(f, stormServer)[:200]
+	f.Add(uint64(1), uint64(2))
+	f.Fuzz(func(t *testing.T, a, b uint64) {
+		one, _ := testkit.Damage(a, client, server)
+		two, _ := testkit.Damage(b, server, client)
+		var paths []File
+		for i, file := range [][]byte{one, two} {
+			path := filepath.Join(t.TempDir(), string(rune('a'+i)))
+			if err := os.WriteFile(path, file, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			paths = append(paths, File{Path: path, Name: path})
+		}
+		p, err := Recognize(t.Context(), paths, Options{Memory: 1 << 20})
+		if err != nil {
+			return
+		}
+		s, err := p.Open(t.Context())
+		if err != nil {
+			return
+		}
+		defer s.Close()
+		n := int64(0)
+		for _, err := range capture.All(t.Context(), s) {
+			if err != nil {
+				break
+			}
+			n++
+		}
+		total := int64(0)
+		for i := range p.Points {
+			total += p.Points[i].Packets
+		}
+		for _, h := range s.Hops() {
+			if h.Lost < 0 || h.Lost+h.NotCaptured+h.Unknown > h.Packets {
+				t.Errorf("%+v", *h)
+			}
+		}
+		if n > total {
+			t.Errorf("%d frames of %d", n, total)
+		}
+	})
+}
+
+// TestMergedSegments: TCP segments that a host merged are matched by their bytes.
+func TestMergedSegments(t *testing.T) {
+	wire := load(t, "../../testdata/captures/iwarp-nfs41.pcap.zst")
+	var server []capture.Frame
+	for _, f := range wire { // as the other end sees it, 80 us away
+		if len(f.Data) > 34 && f.Data[29] == 2 {
+			f.Time += 80e3
+		} else {
+			f.Time -= 80e3
+		}
+		f.Time += 3e9
+		server = append(server, f)
+	}
+	slices.SortStableFunc(server, func(a, b capture.Frame) int { return int(a.Time - b.Time) })
+	for _, c := range []struct {
+		name           string
+		client, server []capture.Frame
+	}{
+		{"plain", wire, server},
+		{"at the client", merged(wire), server},
+		{"at the server", wire, merged(server)},
+		{"at both", merged(wire), merged(server)},
+		{"from its middle", wire[len(wire)/2:], server},
+		{"without its end", wire, server[:len(server)*2/3]},
+	} {
+		r := run(t, write(t, "client.pcap", c.client), write(t, "server.pcap", c.server))
+		if len(r.hops) != 2 {
+			t.Errorf("%s: %d directions, %q", c.name, len(r.hops), r.Notes)
+			continue
+		}
+		for _, h := range r.hops {
+			if h.Bytes < 20e3 || h.Lost > 0 || h.BytesLost > 0 || h.NotCaptured > 0 || h.BytesDuplicated > 0 || h.Duplicated > 0 {
+				t.Errorf("%s: from %d to %d: %d bytes, lost %d (%d bytes), duplicated %d (%d bytes), not captured %d", c.name, h.From, h.To, h.Bytes, h.Lost, h.BytesLost, h.Duplicated, h.BytesDuplicated, h.NotCaptured)
+			}
+		}
+	}
+}
+
+// merged merges the segments of a TCP connection that follow each other within 2 ms, as a host does that uses TSO
+// and GRO.
+func merged(frames []capture.Frame) []capture.Frame {
+	type last struct {
+		at   int // index in list
+		next uint32
+		ack  uint32
+	}
+	var list []capture.Frame
+	open := map[string]*last{}
+	for _, f := range frames {
+		if len(f.Data) < 54 || f.Data[12] != 8 || f.Data[13] != 0 || f.Data[23] != 6 {
+			list = append(list, f)
+			continue
+		}
+		tcp := 14 + int(f.Data[14]&15)*4
+		data := tcp + int(f.Data[tcp+12]>>4)*4
+		payload := f.Data[data : 14+int(be.Uint16(f.Data[16:]))]
+		key := string(f.Data[26:34]) + string(f.Data[tcp:tcp+4])
+		back := string(f.Data[30:34]) + string(f.Data[26:30]) + string(f.Data[tcp+2:tcp+4]) + string(f.Data[tcp:tcp+2])
+		seq, ack := be.Uint32(f.Data[tcp+4:]), be.Uint32(f.Data[tcp+8:])
+		if o := open[key]; o != nil && len(payload) > 0 && seq == o.next && ack == o.ack && f.Time-list[o.at].Time < 2e6 && len(list[o.at].Data)+len(payload) < 60000 {
+			g := &list[o.at]
+			g.Data = append(slices.Clone(g.Data[:14+int(be.Uint16(g.Data[16:]))]), payload...)
+			be.PutUint16(g.Data[16:], uint16(len(g.Data)-14))
+			g.Length = len(g.Data)
+			o.next += uint32(len(payload))
+			continue
+		}
+		list = append(list, f)
+		delete(open, key)
+		delete(open, back)
+		if len(payload) > 0 && f.Data[tcp+13]&7 == 0 {
+			open[key] = &last{len(list) - 1, seq + uint32(len(payload)), ack}
+		}
+	}
+	return list
+}
+
+// BenchmarkIdentical measures the cost of packets that do not differ.
+func BenchmarkIdentical(b *testing.B) {
+	p := &Plan{memory: 64 << 20, paths: map[int32][]int{0: {0, 1}}, longest: map[int32]int64{0: 1e6}, shortest: map[int32]int64{0: 50e3}}
+	p.sources = []*source{{point: 0, until: math.MaxInt64}, {point: 1, until: math.MaxInt64}}
+	p.Points = []Point{{sources: p.sources[:1]}, {sources: p.sources[1:]}}
+	data := packet(true, 1, 0, 1024)
+	f := capture.Frame{LinkType: capture.LinkEthernet, Length: len(data), Data: data}
+	var e eye
+	e.dirs = &p.dirs
+	e.look(&f, new(sight), false)
+	m := newMatcher(p)
+	for i := range b.N {
+		for j, src := range p.sources {
+			if f.Time = int64(i) * 1000; j == 0 || i >= 60 {
+				m.add(src, &f)
+			}
+		}
+		for m.ring.head < m.ring.tail && m.ring.at(m.ring.head).decided() {
+			m.ring.head++
+		}
+	}
+	if n := m.ring.len(); n > 1000 || m.hops[0].Lost > 0 || m.hops[0].Duplicated > 0 {
+		b.Errorf("%d entries, %+v", m.ring.len(), *m.hops[0])
+	}
+}
+
+// TestInterfaces: two interfaces of one pcapng file with different clocks are two points.
+func TestInterfaces(t *testing.T) {
+	var file strings.Builder
+	w := capture.NewWriter(&file)
+	client, server := load(t, stormClient), skewed(load(t, stormServer), 2e9, 50)
+	var numbers [2]uint32
+	for i, name := range []string{"left", "right"} {
+		numbers[i] = w.Interface(&capture.Origin{LinkType: capture.LinkEthernet, Name: name, Digits: 9})
+	}
+	for i, at := 0, 0; i < len(client) || at < len(server); {
+		f, from := &capture.Frame{}, uint32(0)
+		if i < len(client) && (at == len(server) || client[i].Time < server[at].Time) {
+			f, i = &client[i], i+1
+		} else {
+			f, from, at = &server[at], 1, at+1
+		}
+		if err := w.Packet(numbers[from], f.Time, f.Data, f.Length, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "both.pcapng")
+	if err := os.WriteFile(path, []byte(file.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, path)
+	r.want(t, 8, 10, 13)
+	if len(r.Points) != 2 || r.Points[1].Name != "both.pcapng (right)" {
+		t.Errorf("%+v", r.Points)
+	}
+	f, err := capture.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if n := f.Interfaces(); n < 1 || n > 2 {
+		t.Errorf("%d interfaces before the first packet", n)
+	}
+}

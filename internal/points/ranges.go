@@ -1,0 +1,373 @@
+package points
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/internal/link"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// Hosts merge and split TCP segments (TSO, GRO), so that frames of two points do not correspond. Bytes do. The bytes
+// of an arrival take those of the latest transmission of them that are not taken yet.
+
+// reach is a range of sequence numbers that was sent, and not taken completely.
+type reach struct {
+	from, to uint32 // the part that is not taken
+	at       uint64 // position of the frame
+	time     int64
+}
+
+// stream is one direction of a TCP connection on one hop.
+type stream struct {
+	open     []reach // by sequence number, without overlaps
+	head     int     // the first one in use
+	replaced []reach // ranges that were sent once more before they were taken, oldest first
+	acked    uint32  // what the receiver acknowledged
+	hasAck   bool
+	counted  bool     // it carries RDMA or RPC
+	got      []extent // ranges that the capture at the receiver has, by sequence number; the first ones are forgotten
+}
+
+// extent is a range of sequence numbers.
+type extent struct{ from, to uint32 }
+
+// maxExtents limits the number of ranges that a receiver got, with gaps between them.
+const maxExtents = 32
+
+// arrived notes that the capture at the receiver has a range.
+func (f *stream) arrived(from, to uint32) {
+	i := len(f.got)
+	for i > 0 && octets(f.got[i-1].from, to) > 0 {
+		i--
+	}
+	j := i
+	for j > 0 && octets(f.got[j-1].to, from) >= 0 {
+		if j--; octets(f.got[j].from, from) < 0 {
+			from = f.got[j].from
+		}
+		if octets(f.got[j].to, to) > 0 {
+			to = f.got[j].to
+		}
+	}
+	f.got = slices.Replace(f.got, j, i, extent{from, to})
+	if len(f.got) > maxExtents {
+		f.got = slices.Delete(f.got, 0, 1)
+	}
+}
+
+// has reports whether the capture at the receiver has a range.
+func (f *stream) has(from, to uint32) bool {
+	return slices.ContainsFunc(f.got, func(x extent) bool { return octets(from, x.from) >= 0 && octets(to, x.to) <= 0 })
+}
+
+// streamKey is one direction of a TCP connection on one hop.
+type streamKey struct {
+	dir, hop int32
+	src, dst uint16
+}
+
+// streams has all streams.
+type streams struct {
+	all   map[streamKey]*stream
+	limit int
+	order queue[sentRange] // ranges that wait, oldest first
+}
+
+// sentRange is a range that waits until it is taken.
+type sentRange struct {
+	key  streamKey
+	at   uint64
+	time int64
+}
+
+const (
+	streamBytes  = 4096
+	maxReplaced  = 64
+	maxSegment   = 9216 // bytes of the longest packets that networks carry; hosts merge longer ones
+	mergedWithin = 5e6  // time in nanoseconds within which hosts merge segments, whose frame has the time of the first
+	portNFSRDMA  = 20049
+	mpaRequestID = "MPA ID Req Frame"
+	mpaReplyID   = "MPA ID Rep Frame"
+)
+
+func (s *streams) of(key streamKey) *stream {
+	f := s.all[key]
+	if f == nil && len(s.all) < s.limit {
+		if s.all == nil {
+			s.all = map[streamKey]*stream{}
+		}
+		f = &stream{counted: key.src == portNFSRDMA || key.dst == portNFSRDMA}
+		s.all[key] = f
+	}
+	return f
+}
+
+func (k streamKey) reversed(back *path, hops int) streamKey {
+	return streamKey{back.dir, int32(hops) - 1 - k.hop, k.dst, k.src}
+}
+
+// octets returns the signed distance of two sequence numbers.
+func octets(a, b uint32) int32 { return int32(a - b) }
+
+// segment takes a TCP segment with data at one point of its path. It returns false if the segment cannot be matched
+// by its bytes.
+func (m *matcher) segment(w *path, position int, at uint64, e *entry, t *link.TCP) bool {
+	key := streamKey{w.dir, int32(position), t.SrcPort, t.DstPort}
+	_, counts := oncrpc.PlausibleRecord(t.Payload)
+	if !counts && len(t.Payload) >= len(mpaRequestID) {
+		id := string(t.Payload[:len(mpaRequestID)])
+		counts = id == mpaRequestID || id == mpaReplyID
+	}
+	e.seq, e.bytes = t.Seq, uint32(t.Length)
+	e.ports = [2]uint16{t.SrcPort, t.DstPort}
+	e.stream = true
+	for hop := range w.hops {
+		key.hop = int32(hop)
+		f := m.streams.of(key)
+		if f == nil {
+			return false
+		}
+		if counts && !f.counted {
+			f.counted = true
+			if w.back != nil {
+				if g := m.streams.of(key.reversed(w.back, len(w.hops))); g != nil {
+					g.counted = true
+				}
+			}
+		}
+	}
+	if position < len(w.hops) {
+		key.hop = int32(position)
+		f := m.streams.all[key]
+		if h := w.hops[position]; f.counted {
+			h.Packets++
+			h.Bytes += int64(t.Length)
+			h.course.at(e.time).packets++
+		}
+		e.sending = notYet
+		f.send(reach{t.Seq, t.Seq + uint32(t.Length), at, e.time})
+		m.streams.order.push(sentRange{key, at, e.time})
+	}
+	if position > 0 {
+		e.arriving = notYet
+		m.arrivals.push(waiting{at, e.time + m.slack + mergedWithin + min(m.late, maxWindow)})
+	}
+	return true
+}
+
+// send adds a range.
+func (f *stream) send(r reach) {
+	n := len(f.open)
+	if n == f.head || octets(r.from, f.open[n-1].to) >= 0 {
+		if f.head > 64 && 2*f.head > n {
+			f.open = slices.Delete(f.open, 0, f.head)
+			f.head = 0
+		}
+		f.open = append(f.open, r)
+		return
+	}
+	f.remove(r.from, r.to, func(old reach) bool {
+		if f.replaced = append(f.replaced, old); len(f.replaced) > maxReplaced {
+			f.replaced = f.replaced[1:]
+		}
+		return true
+	})
+	f.insert(r)
+}
+
+// insert adds a range that overlaps no other one.
+func (f *stream) insert(r reach) {
+	i, _ := slices.BinarySearchFunc(f.open[f.head:], r, func(a, b reach) int { return cmp.Compare(octets(a.from, b.from), 0) })
+	f.open = slices.Insert(f.open, f.head+i, r)
+}
+
+// remove removes what is open from a range, if accept returns true for it.
+func (f *stream) remove(from, to uint32, accept func(reach) bool) {
+	i, _ := slices.BinarySearchFunc(f.open[f.head:], from, func(a reach, seq uint32) int {
+		if octets(a.to, seq) <= 0 {
+			return -1
+		}
+		return 1
+	})
+	for i += f.head; i < len(f.open) && octets(f.open[i].from, to) < 0; {
+		r := f.open[i]
+		part := r
+		if octets(from, part.from) > 0 {
+			part.from = from
+		}
+		if octets(to, part.to) < 0 {
+			part.to = to
+		}
+		if !accept(part) {
+			i++
+			continue
+		}
+		switch {
+		case part.from == r.from && part.to == r.to:
+			if i == f.head {
+				f.open[i] = reach{}
+				f.head++
+				i++
+			} else {
+				f.open = slices.Delete(f.open, i, i+1)
+			}
+		case part.from == r.from:
+			f.open[i].from = part.to
+			i++
+		case part.to == r.to:
+			f.open[i].to = part.from
+			i++
+		default:
+			f.open[i].to = part.from
+			r.from = part.to
+			f.open = slices.Insert(f.open, i+1, r)
+			i += 2
+		}
+	}
+	if f.head == len(f.open) {
+		f.open, f.head = f.open[:0], 0
+	}
+}
+
+// arriveBytes matches the bytes of an arrival.
+func (m *matcher) arriveBytes(at uint64, e *entry) {
+	w, hop := e.path, int(e.hop)-1
+	h := w.hops[hop]
+	f := m.streams.of(streamKey{w.dir, int32(hop), e.ports[0], e.ports[1]})
+	if f == nil {
+		e.arriving = unexplained
+		return
+	}
+	from, to := e.seq, e.seq+e.bytes
+	if e.icrc == rocev2.ICRCBad && e.length <= maxSegment && m.damagedBytes(at, e, f) {
+		return
+	}
+	taken, newest := uint32(0), reach{}
+	take := func(r reach) bool {
+		if r.time > e.time+m.slack+mergedWithin || !m.ring.has(r.at) {
+			return false
+		}
+		t := m.ring.at(r.at)
+		n := r.to - r.from
+		taken += n
+		if t.left += n; t.left >= t.bytes && t.sending == notYet {
+			t.sending, t.mate = matched, at+1
+		}
+		if newest.at == 0 && newest.time == 0 || octets(r.to, newest.to) > 0 {
+			newest = r
+			e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
+		}
+		return true
+	}
+	f.remove(from, to, take)
+	for i := len(f.replaced) - 1; i >= 0 && taken < e.bytes; i-- {
+		if r := f.replaced[i]; octets(r.from, to) < 0 && octets(r.to, from) > 0 && take(r) {
+			f.replaced = slices.Delete(f.replaced, i, i+1)
+		}
+	}
+	if taken == 0 && e.icrc == rocev2.ICRCBad && e.length <= maxSegment { // Its sequence number may be damaged.
+		e.arriving = notYet
+		m.damage.add(e, at)
+		return
+	}
+	f.arrived(from, to)
+	if taken == 0 && !m.covered(h.From, e.time-w.longest, 0) { // It was sent before the capture at its sender began.
+		e.arriving = unexplained
+		return
+	}
+	e.arriving = duplicate
+	if taken > 0 {
+		e.arriving = matched
+		h.delays.add(e.time - newest.time)
+		h.course.at(newest.time).delay(e.time - newest.time)
+	}
+	if rest := int64(e.bytes) - int64(taken); f.counted && rest > 0 {
+		h.BytesDuplicated += rest
+		if taken == 0 {
+			h.Duplicated++
+		}
+	}
+}
+
+// damagedBytes takes a segment that arrived with a bad checksum, if a frame with the same bytes was sent, which was
+// damaged on the way. Otherwise hosts may have merged the frame from several segments without computing its checksum.
+func (m *matcher) damagedBytes(at uint64, e *entry, f *stream) bool {
+	var from reach
+	take := func(r reach) bool {
+		t := m.ring.at(r.at)
+		if !m.ring.has(r.at) || t.sending != notYet || t.seq != e.seq || t.bytes != e.bytes || t.left > 0 || t.time > e.time+m.slack || t.icrc == rocev2.ICRCBad {
+			return false
+		}
+		from = r
+		return true
+	}
+	if f.remove(e.seq, e.seq+e.bytes, take); from.from == from.to {
+		i := slices.IndexFunc(f.replaced, take)
+		if i < 0 {
+			return false
+		}
+		f.replaced = slices.Delete(f.replaced, i, i+1)
+	}
+	h, t := e.path.hops[int(e.hop)-1], m.ring.at(from.at)
+	if e.arriving, t.sending, t.mate = damagedOn, matched, at+1; f.counted {
+		h.Corrupted++
+	}
+	e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
+	return true
+}
+
+// acknowledge notes an acknowledgement that leaves its receiver's point.
+func (m *matcher) acknowledgeBytes(w *path, position int, t *link.TCP) {
+	if position != 0 || w.back == nil || t.Flags&link.TCPACK == 0 {
+		return
+	}
+	f := m.streams.all[streamKey{w.back.dir, int32(len(w.back.hops)) - 1, t.DstPort, t.SrcPort}]
+	if f != nil && (!f.hasAck || octets(t.Ack, f.acked) > 0) {
+		f.hasAck, f.acked = true, t.Ack
+	}
+}
+
+// expireBytes decides the ranges before a time that are not taken.
+func (m *matcher) expireBytes(before int64) {
+	for m.streams.order.len() > 0 {
+		r := *m.streams.order.first()
+		if m.ring.has(r.at) && m.ring.at(r.at).sending == notYet && r.time >= before {
+			return
+		}
+		m.streams.order.pop()
+		if m.ring.has(r.at) && m.ring.at(r.at).sending == notYet {
+			m.missBytes(r, m.ring.at(r.at))
+		}
+	}
+}
+
+// missBytes decides what happened to bytes that nothing took.
+func (m *matcher) missBytes(r sentRange, e *entry) {
+	f, w, hop := m.streams.all[r.key], e.path, int(e.hop)
+	h := w.hops[hop]
+	again := slices.ContainsFunc(f.replaced, func(o reach) bool { return o.at == r.at })
+	f.remove(e.seq, e.seq+e.bytes, func(o reach) bool { return o.at == r.at })
+	f.replaced = slices.DeleteFunc(f.replaced, func(o reach) bool { return o.at == r.at })
+	left := int64(e.bytes) - int64(e.left)
+	switch {
+	case !f.counted:
+		e.sending = unknown
+	case m.late > maxWindow || !m.covered(h.To, e.time, w.longest):
+		e.sending = unknown
+		h.Unknown++
+	case left == int64(e.bytes) && m.damage.take(m, h.To, e, w.longest):
+		e.sending = damagedOn
+		h.Corrupted++
+	case !again && f.hasAck && octets(f.acked, e.seq+e.bytes) >= 0 && !f.has(e.seq, e.seq+e.bytes): // otherwise it acknowledges another copy
+		e.sending = notCaptured
+		h.NotCaptured++
+		h.BytesNotCaptured += left
+	default:
+		e.sending = lost
+		h.Lost++
+		h.BytesLost += left
+		h.course.at(e.time).lost++
+	}
+}

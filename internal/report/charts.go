@@ -1,0 +1,463 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// Heights of the rows of a chart.
+const (
+	slotHigh  = 7 // of one RPC in flight, if there are many
+	slotsHigh = 48
+	slotMost  = 16
+	chartHigh = 48
+	heatHigh  = 4 // of one step of latency
+	heatSteps = 7 // number of shades
+)
+
+// intervals renders the rates.
+func (v *page) intervals() error {
+	rows, err := v.rates.Rows(v.summary.Last.Or(v.start))
+	if err != nil {
+		return err
+	}
+	t := table{ID: "rate-table", Caption: "Intervals", Columns: []column{
+		{"Start", "Start of the interval, in seconds since the start of the capture", true},
+		{"RPCs", "Number of RPCs whose Reply is in the interval", true},
+		{"Errors", "Number of RPCs that failed", true},
+		{"To server", "Bytes that clients sent", true},
+		{"To client", "Bytes that servers sent", true},
+		{"P50", "Median of the latencies", true},
+		{"P99", "99th percentile of the latencies", true},
+		{"Worst", "Longest latency", true},
+		{"In flight", "Mean and largest number of Calls in flight", false},
+		{"Credits", "Credits that the last Reply granted", true},
+	}}
+	rpcs, errors, up, down := make([]int, len(rows)), make([]int, len(rows)), make([]int, len(rows)), make([]int, len(rows))
+	for i, r := range rows {
+		rpcs[i], errors[i], up[i], down[i] = r.RPCs, r.Errors, int(r.BytesToServer), int(r.BytesToClient)
+		level, credits := cell{Text: "?"}, cell{Text: "-"}
+		if l, known := r.InFlight.Get(); known {
+			level.Text = fmt.Sprintf("%.1f / %d", l.Mean, l.Peak)
+		}
+		if n, known := r.Credits.Get(); known {
+			credits = number(int64(n), fmt.Sprint(n))
+		}
+		t.Rows = append(t.Rows, []cell{
+			{Text: seconds(r.Start.Sub(v.start)), Value: fmt.Sprint(int64(r.Start)), Head: true},
+			number(int64(r.RPCs), fmt.Sprint(r.RPCs)), number(int64(r.Errors), fmt.Sprint(r.Errors)),
+			number(r.BytesToServer, render.Bytes(r.BytesToServer)), number(r.BytesToClient, render.Bytes(r.BytesToClient)),
+			quantile(r.Latency, r.Latency.P50), quantile(r.Latency, r.Latency.P99), known(r.Latency.Max), level, credits,
+		})
+	}
+	every := v.rates.Every()
+	x := axis{v.start, v.start}
+	if n := len(rows); n > 0 {
+		x.to = rows[n-1].End
+	}
+	c := &chart{ID: "rates", From: x.from.Sub(v.start), To: x.to.Sub(v.start), Ticks: ticksOf(x, v.start), Wide: columnsWide}
+	bars := func(name, what string, values, over []int, show func(n int64) string) {
+		most := 0
+		for _, n := range values {
+			most = max(most, n)
+		}
+		paths := make([]path, 2)
+		paths[0].area(spread(values), most, chartHigh, nil)
+		classes, marks := []string{"flight", "failed"}, []legend{{"flight", what}}
+		if over != nil {
+			paths[1].area(spread(over), most, chartHigh, nil)
+			marks = append(marks, legend{"failed", "failed"})
+		}
+		c.Strips = append(c.Strips, strip{
+			Name: name, Title: name + " over time", Desc: fmt.Sprintf("At most %s in one interval of %v.", show(int64(most)), every),
+			Height: chartHigh, Shapes: shapesOf(classes, paths), Scale: show(int64(most)), Marks: marks,
+		})
+	}
+	bars("RPCs", "RPCs of each interval", rpcs, errors, func(n int64) string { return plural(n, "RPC") })
+	bars("To server", "bytes that clients sent", up, nil, func(n int64) string { return render.Bytes(n) + " B" })
+	bars("To client", "bytes that servers sent", down, nil, func(n int64) string { return render.Bytes(n) + " B" })
+	if s, any := heatMap(rows); any {
+		c.Strips = append(c.Strips, s)
+	}
+	v.part("rates", "rates", struct {
+		Chart   *chart
+		Table   table
+		Every   string
+		Command string
+	}{c, t, every.String(), v.run("stats", "FILE", "--every", every.String())})
+	return v.err
+}
+
+// spread gives each value as many columns as it has of the width of a picture.
+func spread(values []int) []int {
+	columns := make([]int, columnsWide)
+	for i, n := range values {
+		for x := i * columnsWide / len(values); x < (i+1)*columnsWide/len(values); x++ {
+			columns[x] = n
+		}
+	}
+	return columns
+}
+
+// heatMap returns the map of latencies over time: a darker cell stands for more RPCs. The shades are
+// on a logarithmic scale, so that a single slow RPC among many is visible.
+func heatMap(rows []*analyze.Rate) (s strip, any bool) {
+	from, to, most := analyze.LatencySteps, 0, uint32(0)
+	for _, r := range rows {
+		steps := r.Steps()
+		if steps == nil {
+			continue
+		}
+		for i, n := range steps {
+			if n > 0 {
+				from, to, most = min(from, i), max(to, i+1), max(most, n)
+			}
+		}
+	}
+	if to <= from {
+		return s, false
+	}
+	height := (to - from) * heatHigh
+	paths, classes := make([]path, heatSteps), make([]string, heatSteps)
+	for i := range classes {
+		classes[i] = fmt.Sprintf("h%d", i+1)
+	}
+	scale := bits.Len32(most)
+	for i, r := range rows {
+		steps := r.Steps()
+		if steps == nil {
+			continue
+		}
+		left, right := i*columnsWide/len(rows), (i+1)*columnsWide/len(rows)
+		for step, n := range steps {
+			if n > 0 {
+				paths[(bits.Len32(n)*heatSteps-1)/scale].box(left, height-(step-from+1)*heatHigh, max(right-left, 1), heatHigh)
+			}
+		}
+	}
+	low, high := render.Duration(analyze.StepStart(from)), render.Duration(analyze.StepStart(to))
+	return strip{
+		Name: "Latency", Title: "Heat map of latencies over time", Desc: fmt.Sprintf("Latencies from %s at the bottom to %s at the top, on a logarithmic scale; at most %s in one cell.", low, high, plural(int64(most), "RPC")),
+		Height: height, Shapes: shapesOf(classes, paths), Scale: low + " to " + high, Marks: []legend{{"h1", "few RPCs"}, {"h7", "many RPCs"}},
+	}, true
+}
+
+// maxDrawn is the number of connections that have pictures.
+const maxDrawn = 24
+
+// busiest returns the connections with the most RPCs.
+func (v *page) busiest() []*record.Connection {
+	list := slices.Clone(v.all)
+	slices.SortStableFunc(list, func(a, b *record.Connection) int { return cmp.Compare(b.Transactions, a.Transactions) })
+	return list[:min(len(list), maxDrawn)]
+}
+
+// drawCards renders the cards of connections: those with the most RPCs first, while there is space.
+func (v *page) drawCards() {
+	type drawn struct {
+		id   int
+		html []byte
+	}
+	var cards []drawn
+	left := len(v.all) + v.others
+	for _, c := range v.busiest() {
+		b := v.render("card", v.cardOf(c))
+		if int64(len(b)) > v.left {
+			continue
+		}
+		v.left -= int64(len(b))
+		cards = append(cards, drawn{c.ID, b})
+		left--
+	}
+	slices.SortFunc(cards, func(a, b drawn) int { return cmp.Compare(a.id, b.id) })
+	for _, c := range cards {
+		v.parts["cards"] = append(v.parts["cards"], c.html...)
+	}
+	if left > 0 {
+		v.omit("%s have no picture: the page has those of the %d with the most RPCs, as far as there is space. %s draws another.", plural(int64(left), "connection"), len(cards), v.run("connections", "FILE", "--conn", "N", "--timeline"))
+	}
+	var others []ladderView // links lead to them
+	for _, c := range v.all {
+		if v.known[c.ID] && !slices.ContainsFunc(cards, func(d drawn) bool { return d.id == c.ID }) {
+			others = append(others, ladderView{ID: connAnchor(c.ID), Title: fmt.Sprintf("Connection %d", c.ID), Command: v.run("connections", "FILE", "--conn", fmt.Sprint(c.ID), "--timeline")})
+		}
+	}
+	v.part("cards", "endcards", others)
+}
+
+// cardOf returns the card of a connection.
+func (v *page) cardOf(c *record.Connection) *cardView {
+	view := &cardView{ID: connAnchor(c.ID), Title: fmt.Sprintf("Connection %d: %s to %s", c.ID, endpoint(c.Client), endpoint(c.Server))}
+	row := func(name, format string, args ...any) {
+		view.Facts = append(view.Facts, [2]string{name, fmt.Sprintf(format, args...)})
+	}
+	row("Transport", "%s, %s", c.Transport, c.UpperLayer)
+	row("Handshake", "%s", c.Handshake)
+	for _, side := range []struct {
+		name string
+		data *record.PrivateData
+	}{{"Client announces", c.PrivateData.Client}, {"Server announces", c.PrivateData.Server}} {
+		if d := side.data; d != nil {
+			row(side.name, "version %d, send %d B, receive %d B, remote invalidation %s", d.Version, d.SendSize, d.ReceiveSize, map[bool]string{true: "yes", false: "no"}[d.RemoteInvalidation])
+		} else if render.NoTimeline(c) == "" {
+			row(side.name, "no RPC-over-RDMA private data")
+		}
+	}
+	if limits, isRPC := c.InlineThreshold.Get(); isRPC {
+		row("Inline thresholds", "%d B to the server, %d B to the client (%s)", limits.ClientToServer, limits.ServerToClient, strings.ReplaceAll(limits.Source, "_", " "))
+	}
+	if mtu, known := c.PathMTU.Get(); known {
+		row("Path MTU", "%d B", mtu)
+	}
+	row("Health", "%s: %d retransmitted, %d out of order, %s, %s, %d not captured", plural(c.Packets, "packet"), c.Retransmitted, c.OutOfOrder, plural(c.Naks, "NAK"), plural(c.RNRNaks, "RNR NAK"), c.NotCaptured)
+	end := "open at the end of the capture"
+	if e, ended := c.Ended.Get(); ended {
+		end = render.EndingText(e.How, e.By)
+		if e.OutstandingCalls > 0 {
+			end += ", with " + plural(e.OutstandingCalls, "outstanding Call")
+		}
+	}
+	row("End", "%s", end)
+	if data := v.cards[c.ID]; data != nil && len(data.spans)+len(data.flows) > 0 {
+		v.draw(view, c, data)
+	}
+	return view
+}
+
+// draw adds the pictures of a connection.
+func (v *page) draw(view *cardView, c *record.Connection, data *card) {
+	data.lengthen(v.rates.Every())
+	x := axis{c.First, max(c.Last, c.First+1)}
+	chart := &chart{ID: connAnchor(c.ID), From: x.from.Sub(v.start), To: x.to.Sub(v.start), Ticks: ticksOf(x, v.start), Wide: columnsWide}
+	view.Chart = chart
+	conn := fmt.Sprint(c.ID)
+	chart.Commands = []string{v.run("FILE", "--conn", conn), v.run("connections", "FILE", "--conn", conn, "--timeline"), v.run("stats", "FILE", "--conn", conn, "--every", data.every.String())}
+	end := c.EndOfCalls()
+	v.drawSpans(view, x, end, data)
+	v.drawMarks(view, x, data)
+	forward, backward := data.forward.Finish(c.ID, record.Forward, end), data.backward.Finish(c.ID, record.Backward, end)
+	if render.NoTimeline(c) == "" {
+		v.drawCredits(view, x, forward, "Credits")
+		if len(backward.Points) > 0 {
+			v.drawCredits(view, x, backward, "Credits, backward")
+		}
+		v.drawHandles(view, x, data.handles.Finish(c.ID, end))
+	}
+	v.drawFlows(view, x, data)
+	if n := max(data.leftOut, int64(forward.Evicted+backward.Evicted)); n > 0 {
+		view.Notes = append(view.Notes, fmt.Sprintf("%d RPCs are not drawn, because the capture has too many.", n))
+	}
+	if data.notMarked > 0 {
+		view.Notes = append(view.Notes, fmt.Sprintf("%d retransmissions, NAKs and stalls are not drawn, because the capture has too many.", data.notMarked))
+	}
+}
+
+// spanClasses are the classes of the kinds.
+var spanClasses = []string{"", "flight", "found", "failed", "stall"}
+
+// drawSpans adds the RPCs in flight; end is the end of those without a Reply.
+func (v *page) drawSpans(view *cardView, x axis, end record.Time, data *card) {
+	var columns [maxSlots][]kind
+	mark := func(slot int, from, to record.Time, k kind) {
+		for at := x.column(from); at <= x.column(to); at++ {
+			columns[slot][at] = max(columns[slot][at], k)
+		}
+	}
+	counts := [stalled + 1]int64{}
+	used, none := slots(data.spans, end, func(slot int, s *span, to record.Time) {
+		if columns[slot] == nil {
+			columns[slot] = make([]kind, columnsWide)
+		}
+		mark(slot, s.from, to, s.kind)
+		counts[s.kind]++
+		for _, w := range s.stalls {
+			mark(slot, max(w.from, s.from), min(w.to, to), stalled)
+		}
+		if len(s.stalls) > 0 {
+			counts[stalled]++
+		}
+	})
+	if used == 0 {
+		return
+	}
+	high := min(max(slotsHigh/used, slotHigh), slotMost)
+	paths := make([]path, len(spanClasses))
+	for slot := range used {
+		runs(paths, columns[slot], slot*high, high-1)
+	}
+	s := strip{
+		ID: "spans", Name: "RPCs in flight", Title: "RPCs in flight over time", Height: used * high, Scale: plural(int64(used), "RPC") + " at once", Shapes: shapesOf(spanClasses, paths),
+		Desc: fmt.Sprintf("Each bar is an RPC, from its Call to its Reply: %d without a problem, %d with findings, %d with another outcome than ok, %d that stalled.", counts[inFlight], counts[found], counts[failed], counts[stalled]),
+	}
+	for k, text := range []string{"", "RPC", "with findings", "failed", "stalled"} {
+		if k > 0 && (k == 1 || counts[k] > 0) {
+			s.Marks = append(s.Marks, legend{spanClasses[k], text})
+		}
+	}
+	if none > 0 {
+		view.Notes = append(view.Notes, fmt.Sprintf("More than %d RPCs were in flight at once; %d of them have no bar.", maxSlots, none))
+	}
+	view.Chart.Strips = append(view.Chart.Strips, s)
+}
+
+// drawMarks adds the retransmissions and NAKs.
+func (v *page) drawMarks(view *cardView, x axis, data *card) {
+	if len(data.marks) == 0 {
+		return
+	}
+	columns := make([]kind, columnsWide)
+	naks := 0
+	for _, m := range data.marks {
+		k := inFlight
+		if m.nak {
+			k = found
+			naks++
+		}
+		at := x.column(m.at)
+		columns[at] = max(columns[at], k)
+	}
+	paths := make([]path, 3)
+	for i, k := range columns {
+		if k != nothing {
+			paths[k].box(i, 0, 1, 12)
+		}
+	}
+	view.Chart.Strips = append(view.Chart.Strips, strip{
+		Name: "Retransmissions", Title: "Retransmissions and NAKs over time", Height: 12, Shapes: shapesOf([]string{"", "retransmission", "nak"}, paths),
+		Desc:  fmt.Sprintf("The timelines of the RPCs have %d retransmissions, each of one or more packets, and %d NAKs.", len(data.marks)-naks, naks),
+		Marks: []legend{{"retransmission", "retransmission"}, {"nak", "NAK"}},
+	})
+}
+
+// drawCredits adds the credits of one direction.
+func (v *page) drawCredits(view *cardView, x axis, c *analyze.Credits, name string) {
+	if len(c.Points) == 0 {
+		return
+	}
+	used, granted := make([]int, columnsWide), make([]int, columnsWide)
+	for i := range granted {
+		granted[i] = -1
+	}
+	top := 0
+	last := x.column(c.Points[len(c.Points)-1].Time)
+	for i, p := range c.Points {
+		to := last
+		if i+1 < len(c.Points) {
+			to = x.column(c.Points[i+1].Time)
+		}
+		if i+1 == len(c.Points) && p.InFlight > 0 {
+			to = columnsWide - 1
+		}
+		for at := x.column(p.Time); at <= to; at++ {
+			used[at] = max(used[at], p.InFlight)
+			if n, known := p.Granted.Get(); known && (granted[at] < 0 || int(n) < granted[at]) {
+				granted[at] = int(n)
+				top = max(top, int(n))
+			}
+		}
+	}
+	scale, marks := max(c.PeakInFlight, top), []legend{{"flight", "Calls in flight"}}
+	if c.CreditLimitReached > 0 {
+		marks = append(marks, legend{"full", "all credits in use"})
+	}
+	paths := make([]path, 3)
+	grants := fmt.Sprintf("granted up to %d", top)
+	switch {
+	case top == 0:
+		grants = "the capture does not show how many were granted"
+	case top > 4*max(c.PeakInFlight, 1):
+		scale = max(c.PeakInFlight, 1) // the line would be far above
+		grants += ", which is above the picture"
+	default:
+		paths[2].line(granted, scale, chartHigh)
+		marks = append(marks, legend{"granted", "granted credits"})
+	}
+	full := func(i int) bool { return granted[i] > 0 && used[i] >= granted[i] }
+	paths[0].area(used, scale, chartHigh, func(i int) bool { return !full(i) })
+	paths[1].area(used, scale, chartHigh, full)
+	reached := "They were never all in use."
+	if c.CreditLimitReached > 0 {
+		reached = fmt.Sprintf("All were in use %s, for %s.", plural(int64(c.CreditLimitReached), "time"), render.Duration(c.CreditLimitReachedNS))
+	}
+	view.Chart.Strips = append(view.Chart.Strips, strip{
+		Name: name, Title: name + " over time", Height: chartHigh, Shapes: shapesOf([]string{"flight", "full", "granted"}, paths), Scale: plural(int64(scale), "credit"), Marks: marks,
+		Desc: fmt.Sprintf("At most %s in flight; %s. %s", plural(int64(c.PeakInFlight), "Call"), grants, reached),
+	})
+}
+
+// drawHandles adds the handles that are exposed.
+func (v *page) drawHandles(view *cardView, x axis, h *analyze.Handles) {
+	if len(h.Exposures) == 0 {
+		return
+	}
+	columns := levels(x, func(put func(from, to record.Time)) {
+		for i := range h.Exposures {
+			put(h.Exposures[i].From, h.Exposures[i].To)
+		}
+	})
+	least, most, peak := make([]int, columnsWide), make([]int, columnsWide), 0
+	for i, c := range columns {
+		least[i], most[i], peak = c.least, c.most, max(peak, c.most)
+	}
+	paths := make([]path, 2)
+	paths[0].area(most, peak, chartHigh, nil)
+	paths[1].area(least, peak, chartHigh, nil)
+	share := "unknown"
+	if s, known := h.RemoteShare.Get(); known {
+		share = fmt.Sprintf("%.0f%%", s*100)
+	}
+	longest := "-"
+	if ns, known := h.Exposure.Max.Get(); known {
+		longest = render.Duration(ns)
+	}
+	view.Chart.Strips = append(view.Chart.Strips, strip{
+		Name: "Exposed handles", Title: "Exposed handles over time", Height: chartHigh, Shapes: shapesOf([]string{"exposed", "always"}, paths), Scale: plural(int64(peak), "handle"),
+		Desc: fmt.Sprintf("%s of %s, at most %d at once, the longest for %s; the responder invalidated %s of them remotely, and %d belong to Calls without a Reply.",
+			plural(int64(h.ExposureCount), "exposure"), plural(int64(h.Distinct), "handle"), peak, longest, share, h.NeverInvalidated),
+		Marks: []legend{{"exposed", "at most"}, {"always", "at least"}},
+	})
+	if h.Evicted > 0 {
+		view.Notes = append(view.Notes, fmt.Sprintf("%d exposures are not drawn, because the capture has too many.", h.Evicted))
+	}
+}
+
+// drawFlows adds the bytes per second in both directions.
+func (v *page) drawFlows(view *cardView, x axis, data *card) {
+	toServer, toClient, most := make([]int, columnsWide), make([]int, columnsWide), int64(0)
+	var server, client int64
+	for i, f := range data.flows {
+		server, client, most = server+f.toServer, client+f.toClient, max(most, f.toServer, f.toClient)
+		from := v.start + record.Time(i)*record.Time(data.every)
+		to := from + record.Time(data.every)
+		if to <= x.from || from >= x.to {
+			continue
+		}
+		for at := x.column(from); at <= x.column(to-1); at++ {
+			toServer[at], toClient[at] = max(toServer[at], int(f.toServer)), max(toClient[at], int(f.toClient))
+		}
+	}
+	if most == 0 {
+		return
+	}
+	rate := func(n int64) string { return render.Bytes(int64(float64(n)/data.every.Seconds())) + " B/s" }
+	for _, d := range []struct {
+		name   string
+		values []int
+		total  int64
+	}{{"To server", toServer, server}, {"To client", toClient, client}} {
+		paths := make([]path, 1)
+		paths[0].area(d.values, int(most), chartHigh, nil)
+		view.Chart.Strips = append(view.Chart.Strips, strip{
+			Name: d.name, Title: d.name + ", bytes per second", Height: chartHigh, Shapes: shapesOf([]string{"moved"}, paths), Scale: rate(most),
+			Desc:  fmt.Sprintf("%s B of RPC messages in total, in intervals of %v; the full height is %s.", render.Bytes(d.total), data.every, rate(most)),
+			Marks: []legend{{"moved", "bytes per second"}},
+		})
+	}
+}

@@ -1,0 +1,194 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// This file renders what happened between several capture points.
+
+// capturePoints renders the capture points, what happened to packets between them, and where the time of RPCs passed.
+func (v *page) capturePoints() {
+	if len(v.about.Points) < 2 {
+		return
+	}
+	v.part("points", "section", section{
+		ID: "points", Name: "Capture points",
+		Text:   "The captures contain the same packets at several points. Each packet counts once, and all times are those of the first point's clock.",
+		Charts: v.courses(), Tables: []table{clocks(v.about.Points), directions(v.about.Network), places(&v.ends), splits(v.slow)},
+		Commands: []string{v.run("network", "FILE"), v.run("network", "FILE", "--lost"), v.run("FILE", "--top", fmt.Sprint(slowest), "-e", "xid,latency_ns,"+strings.Join(splitFields, ","))},
+	})
+}
+
+// clocks returns the table of the capture points.
+func clocks(list []*record.Point) table {
+	t := table{ID: "point-table", Caption: "Capture points", Columns: []column{
+		{"Point", "Name of the capture point", false},
+		{"Address", "Address of the host at the capture point", false},
+		{"Packets", "Number of frames that were captured at the point", true},
+		{"Clock ahead", "Time by which the clock is ahead of the clock of the first point, at the first packet of this point", true},
+		{"Error", "Largest error of that time", true},
+		{"Drift", "Microseconds that the clock gains in a second; a dash if the captures show no drift", true},
+		{"Steps", "Jumps of the clock", true},
+	}}
+	for _, p := range list {
+		drift := cell{Text: unknown}
+		if ppm, known := p.DriftPPM.Get(); known {
+			drift = cell{Text: fmt.Sprintf("%+.1f ppm", ppm)}
+		}
+		var steps []string
+		for _, s := range p.Steps {
+			steps = append(steps, fmt.Sprintf("%s at packet %d", signed(s.NS), s.Packet))
+		}
+		offset := cell{Text: unknown}
+		if ns, known := p.OffsetNS.Get(); known {
+			offset = number(ns, signed(ns))
+		}
+		jumps := count(int64(len(steps)))
+		if steps != nil {
+			jumps.Text += ": " + strings.Join(steps, ", ")
+		}
+		t.Rows = append(t.Rows, []cell{{Text: printable(p.Name), Head: true}, text(p.Address), count(p.Packets), offset, known(p.ErrorNS), drift, jumps})
+	}
+	return t
+}
+
+// signed returns a duration with its sign.
+func signed(ns int64) string {
+	if ns < 0 {
+		return "-" + render.Duration(-ns)
+	}
+	return render.Duration(ns)
+}
+
+// directions returns the table of what happened to the packets of each direction.
+func directions(list []*record.Network) table {
+	t := table{ID: "network-table", Caption: "Packets between the capture points, by direction", Columns: []column{
+		{"From", "Capture point that the packets passed first", false},
+		{"To", "Capture point that the packets passed next", false},
+		{"Packets", "Number of packets, including retransmissions", true},
+		{"Lost", "Number of packets that did not arrive", true},
+		{"Not captured", "Number of packets that the second capture does not contain although their receiver had them", true},
+		{"Unknown", "Number of packets that were sent when the second capture did not run", true},
+		{"Reordered", "Number of packets that arrived after a packet that was sent later", true},
+		{"Corrupted", "Number of packets that arrived damaged", true},
+		{"Duplicated", "Number of additional copies that arrived", true},
+		{"Mirror", "Number of second copies of mirror ports, which are not counted as packets", true},
+		{"Least", "Shortest one-way delay", true},
+		{"P50", "Median of the one-way delays", true},
+		{"P90", "90th percentile of the one-way delays", true},
+		{"P99", "99th percentile of the one-way delays", true},
+		{"Worst", "Longest one-way delay", true},
+	}}
+	for _, n := range list {
+		row := []cell{
+			{Text: printable(n.From), Head: true},
+			{Text: printable(n.To)},
+			count(n.Packets), count(n.Lost), count(n.NotCaptured), count(n.Unknown), count(n.Reordered), count(n.Corrupted), count(n.Duplicated), count(n.MirrorDuplicates),
+		}
+		d, any := n.Delay.Get()
+		for _, ns := range []int64{d.MinNS, d.P50NS, d.P90NS, d.P99NS, d.MaxNS} {
+			row = append(row, known(record.SomeIf(ns, any)))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// courses returns a picture of the delays and losses of each direction over time.
+func (v *page) courses() []*chart {
+	x := axis{v.start, max(v.summary.Last.Or(v.start), v.start+1)}
+	c := &chart{ID: "network", From: 0, To: x.to.Sub(x.from), Ticks: ticksOf(x, v.start), Wide: columnsWide}
+	for _, n := range v.about.Network {
+		if len(n.Course) < 2 {
+			continue
+		}
+		longest, median, lost := make([]int, columnsWide), make([]int, columnsWide), make([]int, columnsWide)
+		most, losses := int64(0), int64(0)
+		width := n.Course[1].Start.Sub(n.Course[0].Start)
+		for i := range n.Course {
+			s := &n.Course[i]
+			for at := x.column(s.Start); at <= x.column(s.Start+record.Time(width)-1); at++ {
+				longest[at], median[at] = max(longest[at], int(s.MaxNS.Or(0))), max(median[at], int(s.P50NS.Or(0)))
+				lost[at] = max(lost[at], int(s.Lost))
+			}
+			most, losses = max(most, s.MaxNS.Or(0)), max(losses, s.Lost)
+		}
+		name := printable(n.From) + " to " + printable(n.To)
+		paths := make([]path, 2)
+		paths[0].area(longest, int(most), chartHigh, nil)
+		paths[1].area(median, int(most), chartHigh, nil)
+		c.Strips = append(c.Strips, strip{
+			Name: "Delay, " + name, Title: "One-way delays over time, " + name, Height: chartHigh, Shapes: shapesOf([]string{"exposed", "always"}, paths), Scale: render.Duration(most),
+			Desc:  fmt.Sprintf("The longest and the median delay in each interval of %s; the longest of all is %s.", render.Duration(width), render.Duration(most)),
+			Marks: []legend{{"exposed", "longest"}, {"always", "median"}},
+		})
+		if losses == 0 {
+			continue
+		}
+		drops := make([]path, 1)
+		drops[0].area(lost, int(losses), chartHigh/2, nil)
+		c.Strips = append(c.Strips, strip{
+			Name: "Lost, " + name, Title: "Lost packets over time, " + name, Height: chartHigh / 2, Shapes: shapesOf([]string{"failed"}, drops), Scale: plural(losses, "packet"),
+			Desc: fmt.Sprintf("%s lost, at most %d in one interval.", plural(n.Lost, "packet"), losses), Marks: []legend{{"failed", "lost packets"}},
+		})
+	}
+	if c.Strips == nil {
+		return nil
+	}
+	return []*chart{c}
+}
+
+// places returns the table of where the latency of all RPCs passed.
+func places(sums *analyze.Ends) table {
+	t := table{ID: "place-table", Caption: fmt.Sprintf("Where the latencies of the %s that were captured at both ends passed", plural(sums.Transactions, "RPC")), Columns: []column{
+		{"Place", "Place at which the time passed", false},
+		{"Sum", "Sum over all RPCs", true},
+		{"Share", "Share of the sum of the latencies", true},
+	}}
+	all := sums.ClientNS + sums.NetworkNS + sums.ServerNS
+	for _, p := range []struct {
+		name string
+		ns   int64
+	}{{"client", sums.ClientNS}, {"network", sums.NetworkNS}, {"server", sums.ServerNS}} {
+		if sums.Transactions > 0 {
+			t.Rows = append(t.Rows, []cell{{Text: p.name, Head: true}, number(p.ns, render.Duration(p.ns)), {Text: percent(p.ns, all)}})
+		}
+	}
+	return t
+}
+
+// splitFields are the fields of the table of splits.
+var splitFields = []string{"split.client_ns", "split.request_network_ns", "split.server_ns", "split.server_send_ns", "split.reply_network_ns"}
+
+// splits returns the table of where the latency of the slowest RPCs passed.
+func splits(list []*record.Transaction) table {
+	t := table{ID: "split-table", Caption: "Where the latencies of the slowest RPCs passed", Columns: []column{
+		{"XID", "Transaction ID", false},
+		{"Operation", "Program and operation", false},
+		{"Latency", "Time from the Call to the Reply", true},
+		{"Client", "Time that the caller's host took to respond to RDMA Reads", true},
+		{"Request", "Time that the Call and the responses to RDMA Reads took to the other side", true},
+		{"Server", "Time that passed at the side that executed the Call", true},
+		{"Sending", "Part of that time from the first RDMA Write to the Reply", true},
+		{"Reply", "Time that the Reply and the requests of RDMA Reads took to the caller", true},
+	}}
+	split := false
+	for _, r := range list {
+		row := []cell{{Text: r.XID.String(), Link: rpcAnchor(r.ID), Head: true}, {Text: operation(r)}, known(r.LatencyNS)}
+		s, is := r.Split.Get()
+		split = split || is
+		for _, ns := range []int64{s.ClientNS, s.RequestNetworkNS, s.ServerNS, s.ServerSendNS, s.ReplyNetworkNS} {
+			row = append(row, known(record.SomeIf(ns, is)))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if !split {
+		t.Rows = nil
+	}
+	return t
+}
