@@ -11,12 +11,14 @@ import (
 	"github.com/rdmadump/rdmadump/internal/link"
 )
 
-// damages are the ways to damage a capture. Each function may change the frames in its
-// first slice, and must not change those in the second.
-var damages = []struct {
+// damage is a way to damage a capture. The function may change the frames in its first slice, and
+// must not change those in the second.
+type damage struct {
 	name string
 	do   func(*rand.Rand, []capture.Frame, []capture.Frame) []capture.Frame
-}{
+}
+
+var damages = []damage{
 	{"flip", flipBits},
 	{"flip", flipBits}, // twice as often as others
 	{"flip-head", flipHeads},
@@ -66,6 +68,27 @@ func Damage(seed uint64, frames, others []capture.Frame) (file []byte, done stri
 		file = file[:r.IntN(len(file))]
 	}
 	return file, strings.Join(names, ",")
+}
+
+// Apply returns a copy of a capture with the damages of these names, one after the other. The result
+// depends only on its arguments. Times stay in their order: what changes is which packet has which
+// time.
+func Apply(seed uint64, frames []capture.Frame, names ...string) []capture.Frame {
+	r := rand.New(rand.NewPCG(seed, 0x5eed))
+	own := slices.Clone(frames)
+	for _, name := range names {
+		at := slices.IndexFunc(damages, func(d damage) bool { return d.name == name })
+		own = damages[at].do(r, own, nil)
+	}
+	var times []int64
+	for i := range own {
+		times = append(times, own[i].Time)
+	}
+	slices.Sort(times)
+	for i := range own {
+		own[i].Time = times[i]
+	}
+	return own
 }
 
 // uncheck sets every ICRC and TCP checksum to zero, as in a capture taken before the adapter
