@@ -120,7 +120,11 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	}
 	digests := digestsOf(cmd.Context(), read, called)
 	pseudonyms := x.pseudonyms(secret, digests, set.atPoints)
-	page := report.New(r.selector(), pseudonyms, int64(r.memory))
+	var hide record.Pseudonyms // nil without --redact
+	if pseudonyms != nil {
+		hide = pseudonyms
+	}
+	page := report.New(r.selector(), hide, int64(r.memory))
 	earlier, side, err := x.earlier(cmd, set)
 	if err != nil {
 		return err
@@ -175,7 +179,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		}
 	}
 	if x.redact {
-		x.hide(&about, r.summary, given, pseudonyms)
+		r.summary = x.hide(&about, r.summary, given, pseudonyms)
 	}
 	if err := out.done(page.Write(out, r.summary, about)); err != nil {
 		return err
@@ -280,7 +284,7 @@ func (x *reporting) selection() (words []string) {
 
 // pseudonyms returns the pseudonyms of --redact, or nil without that flag. If there is no secret, they depend on the
 // checksums of the captures. Points are the names of the capture points, as far as they are known.
-func (x *reporting) pseudonyms(secret []byte, of chan digests, points []string) report.Pseudonyms {
+func (x *reporting) pseudonyms(secret []byte, of chan digests, points []string) *redaction {
 	if !x.redact {
 		return nil
 	}
@@ -289,9 +293,9 @@ func (x *reporting) pseudonyms(secret []byte, of chan digests, points []string) 
 		secret = d.secret
 		of <- d
 	}
-	p := &redaction{scrub.NewPseudonyms(secret), map[string]string{}}
+	p := &redaction{scrub.NewPseudonyms(secret), map[string]string{}, strings.NewReplacer()}
 	for _, name := range points {
-		p.Point(name)
+		p.Text(record.SecretPoint, name)
 	}
 	return p
 }
@@ -299,22 +303,30 @@ func (x *reporting) pseudonyms(secret []byte, of chan digests, points []string) 
 // redaction has the pseudonyms of --redact.
 type redaction struct {
 	*scrub.Pseudonyms
-	points map[string]string // by name
+	points   map[string]string // by name
+	captures *strings.Replacer // replaces the names of captures in sentences
 }
 
-// Point returns the pseudonym of a capture point, with a number. Records can name points that were not known before.
-func (p *redaction) Point(name string) string {
-	if p.points[name] == "" {
-		p.points[name] = fmt.Sprintf("point-%d", len(p.points)+1)
+// Text returns the pseudonym of a text. A capture point has one with a number. Records can name points that were not known
+// before.
+func (p *redaction) Text(what record.Secret, text string) string {
+	switch what {
+	case record.SecretPoint:
+		if p.points[text] == "" {
+			p.points[text] = fmt.Sprintf("point-%d", len(p.points)+1)
+		}
+		return p.points[text]
+	case record.SecretSentence:
+		return p.captures.Replace(text)
 	}
-	return p.points[name]
+	return p.Pseudonyms.Text(what, text)
 }
 
-// hide removes names from what the page is about. The names of captures and of capture points become numbers, and a
-// filter becomes three dots, because it may contain anything.
-func (x *reporting) hide(about *report.About, summary *record.Summary, given []string, p report.Pseudonyms) {
+// hide removes names from what the page is about, and returns the summary without them. The names of captures and of
+// capture points become numbers, and a filter becomes three dots, because it may contain anything.
+func (x *reporting) hide(about *report.About, summary *record.Summary, given []string, p *redaction) *record.Summary {
 	names := map[string]string{}
-	var typed []string
+	var typed, inSentences []string
 	for i, path := range given {
 		if names[path] == "" {
 			names[path] = fmt.Sprintf("capture-%d", i+1)
@@ -331,24 +343,17 @@ func (x *reporting) hide(about *report.About, summary *record.Summary, given []s
 	for i := range about.Files {
 		file := &about.Files[i]
 		name := fmt.Sprintf("capture-%d", i+1)
-		for _, text := range []string{file.Name, filepath.Base(file.Name)} {
-			about.Error = strings.ReplaceAll(about.Error, text, name)
-			if problem, known := summary.InputError.Get(); known {
-				summary.InputError = record.Some(strings.ReplaceAll(problem, text, name))
-			}
-		}
+		inSentences = append(inSentences, file.Name, name, filepath.Base(file.Name), name)
 		file.Name = name
 	}
-	for _, one := range about.Points {
-		one.Name = p.Point(one.Name)
-		if address, known := one.Address.Get(); known {
-			one.Address = record.Some(p.Address(address))
-		}
+	p.captures = strings.NewReplacer(inSentences...)
+	about.Error = p.captures.Replace(about.Error)
+	for i, one := range about.Points {
+		about.Points[i] = record.Hidden(one, p)
 	}
-	for _, n := range about.Network {
-		n.From, n.To = p.Point(n.From), p.Point(n.To)
+	for i, n := range about.Network {
+		about.Network[i] = record.Hidden(n, p)
 	}
-	summary.RenamePoints(p.Point)
 	for i, word := range about.Command {
 		if name := names[word]; name != "" {
 			about.Command[i] = name
@@ -365,6 +370,7 @@ func (x *reporting) hide(about *report.About, summary *record.Summary, given []s
 	if about.Selection != nil {
 		about.Selected = "the tables are about the RPCs that these flags select: " + strings.Join(about.Selection, " ")
 	}
+	return record.Hidden(summary, p)
 }
 
 // typedLine returns the command line without -w: the name of the command, the captures, and the flags

@@ -4,7 +4,7 @@ import "unsafe"
 
 // Endpoint is one end of a connection.
 type Endpoint struct {
-	Address Opt[string] `json:"address" doc:"IP address of this end, or its LID on native InfiniBand."`
+	Address Opt[string] `json:"address" doc:"IP address of this end, or its LID on native InfiniBand." secret:"address"`
 	Port    Opt[uint16] `json:"port" doc:"TCP or UDP port of this end; for RoCE and InfiniBand, the port of the RDMA connection manager, which is not a UDP port."`
 	QPN     Opt[Hex24]  `json:"qpn" doc:"Queue pair number of this end; null for iWARP, TCP and UDP, which have none."`
 }
@@ -82,8 +82,8 @@ type Ended struct {
 	By               Opt[End]    `json:"by" doc:"The side that ended the connection; null if the capture does not show it."`
 	How              Ending      `json:"how" doc:"Cause of the connection's end: disconnect (a DREQ, or a FIN from both sides), reset (an RST), nak (a NAK that ends the connection), terminate (a Terminate), rejected (a REJ, or an MPA reply that rejects the connection), retries_exhausted (one side closed the connection after retransmissions that were never acknowledged), queue_pair_reused (the queue pair was used for another connection), silence (retransmissions were never acknowledged, up to the end of the capture)."`
 	Packet           Opt[int64]  `json:"packet" doc:"Packet number: the packet that shows the end."`
-	Point            string      `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points."`
-	Reason           Opt[string] `json:"reason" doc:"Reason that a NAK, Terminate or rejection states."`
+	Point            string      `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points." secret:"point"`
+	Reason           Opt[string] `json:"reason" doc:"Reason that a NAK, Terminate or rejection states." secret:"no"`
 	Retransmissions  Opt[int64]  `json:"retransmissions" doc:"Number of retransmissions of the request that was never acknowledged." was:"repeats"`
 	OutstandingCalls int64       `json:"outstanding_calls" doc:"Number of Calls that were outstanding at the end and never got a Reply." was:"died"`
 	XIDs             []Hex32     `json:"xids" doc:"XIDs of the first few outstanding Calls; null if there were none."`

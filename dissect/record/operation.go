@@ -43,8 +43,8 @@ type RDMAOperation struct {
 	Type          string          `json:"type" doc:"The record's type, always \"rdma_operation\"." values:"rdma_operation"`
 	ID            int64           `json:"id" doc:"Operation number: RDMA operations are counted from 1, in the order of their first packets."`
 	Connection    int             `json:"connection" doc:"Connection number: the connection that carried the operation." alias:"conn"`
-	Client        Opt[string]     `json:"client" doc:"Address of the client; null if the capture does not show it."`
-	Server        Opt[string]     `json:"server" doc:"Address of the server; null if the capture does not show it."`
+	Client        Opt[string]     `json:"client" doc:"Address of the client; null if the capture does not show it." secret:"address"`
+	Server        Opt[string]     `json:"server" doc:"Address of the server; null if the capture does not show it." secret:"address"`
 	Kind          OperationKind   `json:"kind" doc:"Kind of the operation: send, rdma_write, rdma_read or atomic."`
 	Side          End             `json:"side" doc:"The side that requested the operation; the client is the end that opened the connection."`
 	Status        OperationStatus `json:"status" doc:"What the capture shows of the end of the operation: complete (all of it), incomplete (a part is missing), refused (a NAK or a Terminate refused it, and the connection ended)."`

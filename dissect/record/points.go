@@ -1,16 +1,13 @@
 package record
 
-import (
-	"slices"
-	"strconv"
-)
+import "strconv"
 
 // Point is a capture point: a place in the network at which packets were captured, with the clock of that
 // place.
 type Point struct {
 	Type          string       `json:"type" doc:"The record's type, always \"point\"." values:"point"`
-	Name          string       `json:"name" doc:"Name of the capture point: the file, and the interface if the file has several."`
-	Address       Opt[string]  `json:"address" doc:"Address of the host at the capture point; null if there is no host at this point."`
+	Name          string       `json:"name" doc:"Name of the capture point: the file, and the interface if the file has several." secret:"point"`
+	Address       Opt[string]  `json:"address" doc:"Address of the host at the capture point; null if there is no host at this point." secret:"address"`
 	Packets       int64        `json:"packets" doc:"Number of frames that were captured at the point."`
 	OffsetNS      Opt[int64]   `json:"offset_ns" doc:"Time by which the clock of this point is ahead of the clock of the first point, at the first packet of this point, in nanoseconds; null if the points have no packets in common."`
 	DriftPPM      Opt[float64] `json:"drift_ppm" doc:"Drift of this point's clock: the time that it gains, in microseconds per second of the first point's clock (parts per million); null if the capture shows no drift."`
@@ -29,8 +26,8 @@ type ClockStep struct {
 // Network is what happened to the packets of one direction between two capture points.
 type Network struct {
 	Type             string              `json:"type" doc:"The record's type, always \"network\"." values:"network"`
-	From             string              `json:"from" doc:"Name of the capture point that the packets passed first."`
-	To               string              `json:"to" doc:"Name of the capture point that the packets passed next."`
+	From             string              `json:"from" doc:"Name of the capture point that the packets passed first." secret:"point"`
+	To               string              `json:"to" doc:"Name of the capture point that the packets passed next." secret:"point"`
 	Packets          int64               `json:"packets" doc:"Number of packets that passed the first point on the way to the other one, including retransmissions. Of iWARP and of RPC over TCP, the TCP segments with data count, as captured at the first point."`
 	Lost             int64               `json:"lost" doc:"Number of these packets that did not arrive at the other point."`
 	NotCaptured      int64               `json:"not_captured" doc:"Number of these packets that the capture at the other point does not contain, although their receiver had them."`
@@ -67,14 +64,14 @@ type NetworkInterval struct {
 // LostPacket is a packet that was lost between two capture points.
 type LostPacket struct {
 	Type       string      `json:"type" doc:"The record's type, always \"lost_packet\"." values:"lost_packet"`
-	From       string      `json:"from" doc:"Name of the capture point that the packet passed."`
-	To         string      `json:"to" doc:"Name of the capture point at which the packet did not arrive."`
+	From       string      `json:"from" doc:"Name of the capture point that the packet passed." secret:"point"`
+	To         string      `json:"to" doc:"Name of the capture point at which the packet did not arrive." secret:"point"`
 	Packet     int64       `json:"packet" doc:"Packet number: the packet at the point that it passed."`
 	Time       Time        `json:"time" doc:"Time at which the packet passed the point, on the first point's clock."`
 	Connection Opt[int]    `json:"connection" doc:"Connection number: the connection that the packet belongs to."`
 	XID        Opt[Hex32]  `json:"xid" doc:"XID of the RPC that the packet belongs to; null if it is not known."`
-	Operation  Opt[string] `json:"rdma_operation" doc:"RDMA operation that the packet belongs to; null if it is not known."`
-	Summary    string      `json:"summary" doc:"Description of the packet in one line."`
+	Operation  Opt[string] `json:"rdma_operation" doc:"RDMA operation that the packet belongs to; null if it is not known." secret:"no"`
+	Summary    string      `json:"summary" doc:"Description of the packet in one line." secret:"content"`
 }
 
 // With several capture points, each point numbers its packets. While a capture is dissected, the number of a
@@ -127,7 +124,7 @@ type Path struct {
 
 // Sighting is a packet at a capture point.
 type Sighting struct {
-	Point  string `json:"point" doc:"Name of the capture point."`
+	Point  string `json:"point" doc:"Name of the capture point." secret:"point"`
 	Packet int64  `json:"packet" doc:"Packet number: the packet at this point."`
 	Time   Time   `json:"time" doc:"Time at which the packet was captured there, on the first point's clock."`
 }
@@ -216,79 +213,6 @@ func (r *Connection) Localize(points []string) {
 func (r *Summary) Localize(points []string) {
 	for i := range r.NotJudged {
 		localOpt(&r.NotJudged[i].Packet, &r.NotJudged[i].Point, points)
-	}
-}
-
-// RenamePoints gives each capture point of the record the name that a function returns for its name. Copies of the record,
-// which may share lists and messages with it, keep the names.
-func (r *Transaction) RenamePoints(to func(name string) string) {
-	r.Call, r.Reply = r.Call.renamed(to), r.Reply.renamed(to)
-	if i, known := r.Invalidation.Get(); known {
-		i.Point = renamed(i.Point, to)
-		r.Invalidation = Some(i)
-	}
-	r.Timeline, r.Waits = slices.Clone(r.Timeline), slices.Clone(r.Waits)
-	for i := range r.Timeline {
-		e := &r.Timeline[i]
-		e.Point, e.LastPoint = renamedShared(e.Point, to), renamedShared(e.LastPoint, to)
-	}
-	for i := range r.Waits {
-		w := &r.Waits[i]
-		w.Points, w.Lost = slices.Clone(w.Points), slices.Clone(w.Lost)
-		for j := range w.Points {
-			w.Points[j] = renamed(w.Points[j], to)
-		}
-		for j := range w.Lost {
-			w.Lost[j].Point = renamed(w.Lost[j].Point, to)
-		}
-		w.NakPoint, w.OutOfOrderPoint = renamed(w.NakPoint, to), renamed(w.OutOfOrderPoint, to)
-		w.GapFilledPoint, w.BurstPoint = renamed(w.GapFilledPoint, to), renamed(w.BurstPoint, to)
-	}
-}
-
-// renamed returns a copy of a message with other names of its capture points.
-func (m *Message) renamed(to func(string) string) *Message {
-	if m == nil {
-		return nil
-	}
-	c := *m
-	c.Point, c.LastPoint = renamedShared(m.Point, to), renamedShared(m.LastPoint, to)
-	return &c
-}
-
-// renamed returns the new name of a capture point; no name has none.
-func renamed(name string, to func(string) string) string {
-	if name == "" {
-		return ""
-	}
-	return to(name)
-}
-
-// renamedShared is renamed for records of which there are many.
-func renamedShared(name *string, to func(string) string) *string {
-	if name == nil {
-		return nil
-	}
-	other := renamed(*name, to)
-	return &other
-}
-
-// RenamePoints does the same with the capture point of the finding.
-func (r *Finding) RenamePoints(to func(name string) string) { r.Point = renamed(r.Point, to) }
-
-// RenamePoints does the same with the capture point of the connection's end.
-func (r *Connection) RenamePoints(to func(name string) string) {
-	if e, known := r.Ended.Get(); known {
-		e.Point = renamed(e.Point, to)
-		r.Ended = Some(e)
-	}
-}
-
-// RenamePoints does the same with the capture points of the summary.
-func (r *Summary) RenamePoints(to func(name string) string) {
-	r.NotJudged = slices.Clone(r.NotJudged)
-	for i := range r.NotJudged {
-		r.NotJudged[i].Point = renamed(r.NotJudged[i].Point, to)
 	}
 }
 

@@ -9,7 +9,7 @@
 // The tags of a field are the only place that describes it: json is its name, doc its
 // meaning, and alias the other names that filters accept, such as Wireshark's. The tag was has
 // the names that the field had before the first release, and the tag reused has such a name if
-// it means something else now. JSON names are a contract: names may be added, but not changed. Schemas
+// it means something else now. The tag secret says whom or what a text identifies; see [Secret]. JSON names are a contract: names may be added, but not changed. Schemas
 // and lists of fields are made from these tags.
 package record
 
@@ -56,18 +56,18 @@ func (r *CompletedAt) Completed() Stamp { return r.at }
 type Finding struct {
 	CompletedAt `json:"-"`
 	Type        string      `json:"type" doc:"The record's type, always \"finding\"." values:"finding"`
-	Rule        string      `json:"rule" doc:"Stable id of the rule."`
+	Rule        string      `json:"rule" doc:"Stable id of the rule." secret:"no"`
 	Severity    Severity    `json:"severity" doc:"Severity of the finding: error (the protocol was violated, or an RPC failed because of the protocol or the transport), warning (a risk, a recommendation that was not followed, or lost performance), note (worth knowing; it harms nobody)."`
-	Section     string      `json:"section" doc:"Document and section that state the rule."`
+	Section     string      `json:"section" doc:"Document and section that state the rule." secret:"no"`
 	AtFault     Opt[End]    `json:"at_fault" doc:"The side that the finding is attributed to; null if neither side is at fault, or if the capture does not prove which side is." was:"blames"`
-	Message     string      `json:"message" doc:"Description of the finding in one sentence."`
+	Message     string      `json:"message" doc:"Description of the finding in one sentence." secret:"no"`
 	Connection  Opt[int]    `json:"connection" doc:"Connection number: the connection that the finding is about." alias:"conn"`
-	Client      Opt[string] `json:"client" doc:"Address of the connection's client; null if the finding is about no connection, or if the capture does not show it."`
-	Server      Opt[string] `json:"server" doc:"Address of the connection's server; null if the finding is about no connection, or if the capture does not show it."`
+	Client      Opt[string] `json:"client" doc:"Address of the connection's client; null if the finding is about no connection, or if the capture does not show it." secret:"address"`
+	Server      Opt[string] `json:"server" doc:"Address of the connection's server; null if the finding is about no connection, or if the capture does not show it." secret:"address"`
 	XID         Opt[Hex32]  `json:"xid" doc:"XID of the RPC that the finding is about." alias:"rpcordma.xid,rpc.xid"`
-	Operation   Opt[string] `json:"operation" doc:"Program and operation of the RPC, such as NFS4 WRITE, as far as they were known when the finding was made."`
+	Operation   Opt[string] `json:"operation" doc:"Program and operation of the RPC, such as NFS4 WRITE, as far as they were known when the finding was made." secret:"no"`
 	Packet      Opt[int64]  `json:"packet" doc:"Packet number: the packet that shows the finding." alias:"frame.number"`
-	Point       string      `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points."`
+	Point       string      `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points." secret:"point"`
 	Time        Opt[Time]   `json:"time" doc:"Time of the packet that shows the finding." alias:"frame.time"`
 }
 
@@ -98,20 +98,20 @@ type Summary struct {
 	Transactions        map[Status]int64   `json:"transactions" doc:"Number of transactions, by status."`
 	Findings            map[Severity]int64 `json:"findings" doc:"Number of findings, by severity."`
 	NotCaptured         int64              `json:"not_captured" doc:"Number of packets that receivers acknowledged but that are missing from the capture." was:"lost"`
-	Evicted             map[string]int64   `json:"evicted" doc:"Number of objects that were evicted because the memory limit was reached, by kind." was:"limits_reached"`
+	Evicted             map[string]int64   `json:"evicted" doc:"Number of objects that were evicted because the memory limit was reached, by kind." was:"limits_reached" secret:"no"`
 	NotJudged           []NotJudged        `json:"not_judged" doc:"Violations that are not reported because something is missing from the capture, by rule and gap; rdmadump check lists them as not reported."`
 	TimeBackwards       int64              `json:"time_backwards" doc:"Number of packets whose time is earlier than that of the packet before."`
 	TimeBackwardsNS     int64              `json:"time_backwards_ns" doc:"Largest step back in time, in nanoseconds."`
 	TimeBackwardsPacket Opt[int64]         `json:"time_backwards_packet" doc:"Packet number: the first packet whose time is earlier than that of the packet before."`
-	InputError          Opt[string]        `json:"input_error" doc:"Description of where and why reading the input failed; null if all of it was read." was:"broken"`
+	InputError          Opt[string]        `json:"input_error" doc:"Description of where and why reading the input failed; null if all of it was read." was:"broken" secret:"sentence"`
 }
 
 // NotJudged counts violations of a rule that are not reported, because the capture
 // does not prove them.
 type NotJudged struct {
-	Rule   string     `json:"rule" doc:"Id of the rule."`
-	Gap    string     `json:"gap" doc:"What is missing from the capture."`
+	Rule   string     `json:"rule" doc:"Id of the rule." secret:"no"`
+	Gap    string     `json:"gap" doc:"What is missing from the capture." secret:"no"`
 	Count  int64      `json:"count" doc:"Number of violations that are not reported."`
 	Packet Opt[int64] `json:"packet" doc:"Packet number: the packet that shows the first of them."`
-	Point  string     `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points."`
+	Point  string     `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points." secret:"point"`
 }

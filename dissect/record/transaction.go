@@ -72,24 +72,24 @@ type Transaction struct {
 	Direction         Direction         `json:"direction" doc:"Direction of the Call: forward from client to server, backward from server to client." alias:"dir"`
 	Status            Status            `json:"status" doc:"Outcome of the transaction: complete (the capture contains the Call and the Reply, which may have an error status), no_reply, no_call (the Call is not in the capture), rdma_error (the responder answered with an RDMA_ERROR). Filters also accept what the column STATUS shows: ok (complete, without an error status), or the name of an error such as NFS4ERR_NOENT."`
 	Program           Opt[uint32]       `json:"program" doc:"RPC program number." alias:"rpc.program"`
-	ProgramName       Opt[string]       `json:"program_name" doc:"Name of the RPC program, such as NFS, MOUNT or NFS_CB."`
+	ProgramName       Opt[string]       `json:"program_name" doc:"Name of the RPC program, such as NFS, MOUNT or NFS_CB." secret:"no"`
 	Version           Opt[uint32]       `json:"version" doc:"Version of the RPC program." alias:"rpc.programversion"`
 	Procedure         Opt[uint32]       `json:"procedure" doc:"RPC procedure number." alias:"rpc.procedure"`
-	ProcedureName     Opt[string]       `json:"procedure_name" doc:"Name of the RPC procedure."`
-	Operations        []string          `json:"operations" doc:"Names of the COMPOUND's operations, in order; null if the RPC is not a COMPOUND." alias:"nfs.opcode"`
-	Operation         Opt[string]       `json:"operation" doc:"Name of the operation that a COMPOUND was sent for, or of the procedure of NFSv2 or NFSv3: CREATE, LINK, REMOVE or RENAME if the COMPOUND has one of these, and otherwise its first operation that does more than finding a file or its attributes, such as READ."`
-	Credential        Opt[string]       `json:"credential" doc:"Flavor of the Call's credential."`
-	RPCStatus         Opt[string]       `json:"rpc_status" doc:"Accept or reject status of the RPC Reply."`
-	NFSStatus         Opt[string]       `json:"nfs_status" doc:"NFS status of the whole Reply."`
-	Client            Opt[string]       `json:"client" doc:"Address of the client; null if the capture does not show it."`
-	Server            Opt[string]       `json:"server" doc:"Address of the server; null if the capture does not show it."`
-	UID               Opt[uint32]       `json:"uid" doc:"User ID in the Call's AUTH_SYS credential; null if the Call has another credential or is not in the capture." alias:"rpc.auth.uid"`
-	GID               Opt[uint32]       `json:"gid" doc:"Group ID in the Call's AUTH_SYS credential; null if the Call has another credential or is not in the capture." alias:"rpc.auth.gid"`
-	Machine           Opt[string]       `json:"machine" doc:"Machine name in the Call's AUTH_SYS credential; null if the Call has another credential or is not in the capture." alias:"rpc.auth.machinename"`
-	Principal         Opt[string]       `json:"principal" doc:"Name of the RPCSEC_GSS principal that made the Call; null without RPCSEC_GSS, and if the capture does not show the name: Kerberos encrypts it."`
-	File              Opt[string]       `json:"file" doc:"Path, after the RPC, of the file or directory that the RPC acted on: for REMOVE the path that it removed, for RENAME the new path. If the capture shows only the last directories of the path, it begins with the short form of the handle of the topmost one, such as fh:0x62d40c52/notes.txt; null if the capture shows no name." alias:"nfs.full_name"`
-	FileFrom          Opt[string]       `json:"file_from" doc:"Path that the file had before a RENAME that succeeded; null for other RPCs."`
-	FileHandle        Opt[string]       `json:"file_handle" doc:"Handle in hex of the file or directory that the RPC acted on; null if the capture does not show it."`
+	ProcedureName     Opt[string]       `json:"procedure_name" doc:"Name of the RPC procedure." secret:"no"`
+	Operations        []string          `json:"operations" doc:"Names of the COMPOUND's operations, in order; null if the RPC is not a COMPOUND." alias:"nfs.opcode" secret:"no"`
+	Operation         Opt[string]       `json:"operation" doc:"Name of the operation that a COMPOUND was sent for, or of the procedure of NFSv2 or NFSv3: CREATE, LINK, REMOVE or RENAME if the COMPOUND has one of these, and otherwise its first operation that does more than finding a file or its attributes, such as READ." secret:"no"`
+	Credential        Opt[string]       `json:"credential" doc:"Flavor of the Call's credential." secret:"no"`
+	RPCStatus         Opt[string]       `json:"rpc_status" doc:"Accept or reject status of the RPC Reply." secret:"no"`
+	NFSStatus         Opt[string]       `json:"nfs_status" doc:"NFS status of the whole Reply." secret:"no"`
+	Client            Opt[string]       `json:"client" doc:"Address of the client; null if the capture does not show it." secret:"address"`
+	Server            Opt[string]       `json:"server" doc:"Address of the server; null if the capture does not show it." secret:"address"`
+	UID               Opt[uint32]       `json:"uid" doc:"User ID in the Call's AUTH_SYS credential; null if the Call has another credential or is not in the capture." alias:"rpc.auth.uid" secret:"id"`
+	GID               Opt[uint32]       `json:"gid" doc:"Group ID in the Call's AUTH_SYS credential; null if the Call has another credential or is not in the capture." alias:"rpc.auth.gid" secret:"id"`
+	Machine           Opt[string]       `json:"machine" doc:"Machine name in the Call's AUTH_SYS credential; null if the Call has another credential or is not in the capture." alias:"rpc.auth.machinename" secret:"machine"`
+	Principal         Opt[string]       `json:"principal" doc:"Name of the RPCSEC_GSS principal that made the Call; null without RPCSEC_GSS, and if the capture does not show the name: Kerberos encrypts it." secret:"user"`
+	File              Opt[string]       `json:"file" doc:"Path, after the RPC, of the file or directory that the RPC acted on: for REMOVE the path that it removed, for RENAME the new path. If the capture shows only the last directories of the path, it begins with the short form of the handle of the topmost one, such as fh:0x62d40c52/notes.txt; null if the capture shows no name." alias:"nfs.full_name" secret:"path"`
+	FileFrom          Opt[string]       `json:"file_from" doc:"Path that the file had before a RENAME that succeeded; null for other RPCs." secret:"path"`
+	FileHandle        Opt[string]       `json:"file_handle" doc:"Handle in hex of the file or directory that the RPC acted on; null if the capture does not show it." secret:"handle"`
 	Transport         string            `json:"transport" doc:"Transport protocol that carried the transaction." values:"RoCEv2,RoCEv1,InfiniBand,iWARP,TCP,UDP"`
 	Call              *Message          `json:"call" doc:"The Call; null if the capture does not contain it."`
 	Reply             *Message          `json:"reply" doc:"The Reply; null if the capture does not contain one."`
@@ -107,24 +107,24 @@ type Transaction struct {
 	Waits             []Wait            `json:"waits" doc:"Stalls: times in which the transaction made no progress, each with its reason."`
 	Phases            Opt[Phases]       `json:"phases" doc:"Parts that the latency is made of; null without a latency."`
 	Split             Opt[Split]        `json:"split,omitzero" doc:"Where the latency passed: at the client, in the network, or at the server; present only with several capture points, and if every part of the transaction was captured at both ends."`
-	RDMAError         Opt[string]       `json:"rdma_error" doc:"Error code of an RDMA_ERROR: ERR_VERS or ERR_CHUNK; null if there was none."`
+	RDMAError         Opt[string]       `json:"rdma_error" doc:"Error code of an RDMA_ERROR: ERR_VERS or ERR_CHUNK; null if there was none." secret:"no"`
 	RDMAErrorRange    Opt[VersionRange] `json:"rdma_error_versions" doc:"Versions that an ERR_VERS says are supported."`
 	RetransmitOf      Opt[int64]        `json:"retransmit_of" doc:"Transaction number (id): the transaction on an earlier connection that this transaction retransmits."`
 	Retransmitted     int               `json:"retransmitted" doc:"Number of packets of the transaction that were retransmitted." alias:"retr"`
-	Findings          []string          `json:"findings" doc:"Ids of the rules of all findings about the transaction, each once."`
+	Findings          []string          `json:"findings" doc:"Ids of the rules of all findings about the transaction, each once." secret:"no"`
 
 	// FileUses lists the files that the RPC acted on: File, and others that it read, wrote, created, renamed or
 	// removed. It is filled in only with the option Files of
 	// package dissect, as are File, FileFrom and FileHandle.
 	FileUses  []FileUse   `json:"-"`
 	Mapping   *Mapping    `json:"mapping,omitzero" doc:"Port for which a Call to rpcbind asks, and the answer; not present in other transactions."`
-	MountPath Opt[string] `json:"mount_path,omitzero" doc:"Path that a Call to mountd (MNT or UMNT) names; not present in other transactions."`
+	MountPath Opt[string] `json:"mount_path,omitzero" doc:"Path that a Call to mountd (MNT or UMNT) names; not present in other transactions." secret:"path"`
 
 	// Decoded holds the decoded arguments and results. It is filled in only with the option
 	// Decode of package dissect.
-	Decoded Decoded `json:"-"`
+	Decoded Decoded `json:"-" secret:"content"`
 
-	RPC *RPC `json:"rpc,omitzero" doc:"Decoded arguments and results; present only if they were asked for."`
+	RPC *RPC `json:"rpc,omitzero" doc:"Decoded arguments and results; present only if they were asked for." secret:"content"`
 }
 
 // FileText returns the path of the file that the transaction acted on, or the short form of its handle if the capture
@@ -146,13 +146,18 @@ const (
 	FileRemoved FileChange = "removed"
 )
 
+// Values returns all changes.
+func (FileChange) Values() []string { return wordsOf(FileCreated, FileRenamed, FileRemoved) }
+
 // FileUse says what an RPC did to one file. A path or handle that the capture does not show is
 // empty.
 type FileUse struct {
-	File, From, Handle string // as in [Transaction]
-	Change             FileChange
-	ReadBytes          int64 // bytes of the file that its Reply returned
-	WrittenBytes       int64 // bytes that its Reply says were written
+	File         string `secret:"path"` // as in [Transaction], as are the next two
+	From         string `secret:"path"`
+	Handle       string `secret:"handle"`
+	Change       FileChange
+	ReadBytes    int64 // bytes of the file that its Reply returned
+	WrittenBytes int64 // bytes that its Reply says were written
 }
 
 // Start returns the time of the Call, or of the Reply if the capture does not contain the
@@ -310,9 +315,9 @@ func clonePointer[T any](p *T) *T {
 // Mapping is a question to rpcbind for the port of a program (RFC 1833).
 type Mapping struct {
 	Program     uint32      `json:"program" doc:"RPC program number: the program for whose port the Call asks."`
-	ProgramName Opt[string] `json:"program_name" doc:"Name of that program, such as NFS or MOUNT; null if it has no known name."`
+	ProgramName Opt[string] `json:"program_name" doc:"Name of that program, such as NFS or MOUNT; null if it has no known name." secret:"no"`
 	Version     uint32      `json:"version" doc:"Version of that program."`
-	Protocol    string      `json:"protocol" doc:"Protocol that the client wants to use: TCP, UDP, or a netid such as tcp6 or rdma."`
+	Protocol    string      `json:"protocol" doc:"Protocol that the client wants to use: TCP, UDP, or a netid such as tcp6 or rdma." secret:"no"`
 	Port        Opt[uint16] `json:"port" doc:"Port in the Reply, 0 if the program is not registered; null if the capture does not contain the port."`
 }
 
@@ -368,17 +373,17 @@ type Wait struct {
 	Reason              WaitReason `json:"reason" doc:"Reason for the stall: retransmit_timeout (a sender retransmitted after its timer expired), retransmit_gap (a sender retransmitted because later packets showed that a packet was missing), retransmit_nak (a sender retransmitted as a NAK requested), retransmit_unknown (a sender retransmitted, and the capture does not show why), rnr_nak (the receiver had no buffer), head_of_line (the sender was transmitting for another transaction), new_connection (the Call, or its Reply, was lost on an earlier connection, and the Call was retransmitted; only with several capture points), credit_limit (before the Call, all credits were in use; this time is not part of the latency)."`
 	Waiting             End        `json:"waiting" doc:"The side that stalled: it waited before it transmitted its next packet."`
 	Packets             []int64    `json:"packets" doc:"Numbers of the packets that show the stall."`
-	Points              []string   `json:"points,omitzero" doc:"Names of the capture points whose numbers packets has, in the same order; present only with several capture points."`
+	Points              []string   `json:"points,omitzero" doc:"Names of the capture points whose numbers packets has, in the same order; present only with several capture points." secret:"point"`
 	Event               EventKind  `json:"event,omitzero" doc:"What was retransmitted at the end of the stall." values:"call,read_request,write,reply" reused:"of"`
 	Bytes               Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes of an RDMA Read that were requested again."`
 	NakPacket           Opt[int64] `json:"nak_packet,omitzero" doc:"Packet number: the NAK that requested the retransmission. With the reason retransmit_timeout, the sender did not react to it, or did not receive it."`
-	NakPoint            string     `json:"nak_packet_point,omitzero" doc:"Name of the capture point whose number nak_packet is; present only with several capture points."`
+	NakPoint            string     `json:"nak_packet_point,omitzero" doc:"Name of the capture point whose number nak_packet is; present only with several capture points." secret:"point"`
 	OutOfOrderPacket    Opt[int64] `json:"out_of_order_packet,omitzero" doc:"Packet number: the packet that came after a gap in the sequence numbers, which gap_filled_by closed." was:"early"`
-	OutOfOrderPoint     string     `json:"out_of_order_packet_point,omitzero" doc:"Name of the capture point whose number out_of_order_packet is; present only with several capture points."`
+	OutOfOrderPoint     string     `json:"out_of_order_packet_point,omitzero" doc:"Name of the capture point whose number out_of_order_packet is; present only with several capture points." secret:"point"`
 	GapFilledBy         Opt[int64] `json:"gap_filled_by,omitzero" doc:"Packet number: the packet that closed the gap in the sequence numbers." was:"filled"`
-	GapFilledPoint      string     `json:"gap_filled_by_point,omitzero" doc:"Name of the capture point whose number gap_filled_by is; present only with several capture points."`
+	GapFilledPoint      string     `json:"gap_filled_by_point,omitzero" doc:"Name of the capture point whose number gap_filled_by is; present only with several capture points." secret:"point"`
 	BurstPacket         Opt[int64] `json:"burst_packet,omitzero" doc:"Packet number: the first packet that the sender retransmitted when the stall ended. Stalls of several RPCs with the same packet ended with the same timeout or NAK."`
-	BurstPoint          string     `json:"burst_packet_point,omitzero" doc:"Name of the capture point whose number burst_packet is; present only with several capture points."`
+	BurstPoint          string     `json:"burst_packet_point,omitzero" doc:"Name of the capture point whose number burst_packet is; present only with several capture points." secret:"point"`
 	BlockingTransaction Opt[int64] `json:"blocking_transaction,omitzero" doc:"Transaction number (id): with the reason head_of_line, the transaction that the sender was transmitting for; with another reason, the transaction whose packet the sender retransmitted first. It is not present if that is this transaction." was:"behind"`
 	BlockingXID         Opt[Hex32] `json:"blocking_xid,omitzero" doc:"XID of blocking_transaction."`
 	Lost                []LostRef  `json:"lost,omitzero" doc:"Packets that were lost or damaged between the capture points before the stall ended, and that explain it: of this transaction, or of others, whose packets the sender had to retransmit first; present only with several capture points."`
@@ -387,7 +392,7 @@ type Wait struct {
 // LostRef is a packet that was lost or damaged between capture points.
 type LostRef struct {
 	Packet  int64      `json:"packet" doc:"Packet number: the packet that was lost, at the point that its sender is at, or the damaged packet."`
-	Point   string     `json:"point,omitzero" doc:"Name of the capture point whose number packet is."`
+	Point   string     `json:"point,omitzero" doc:"Name of the capture point whose number packet is." secret:"point"`
 	Time    Time       `json:"time" doc:"Time at which that point captured the packet."`
 	Event   EventKind  `json:"event,omitzero" doc:"What the packet belonged to; not present if that is not known." values:"call,read_request,read_done,write,reply,nak"`
 	Damaged bool       `json:"damaged" doc:"Whether the packet came to its receiver, but damaged."`
@@ -421,10 +426,10 @@ type Message struct {
 	Time         Time        `json:"time" doc:"Time of the message's first packet. Of a Call, it is the first copy, even if its receiver accepted a later one." alias:"frame.time"`
 	Packet       int64       `json:"packet" doc:"Packet number: the first packet of the message." alias:"frame.number"`
 	LastPacket   int64       `json:"last_packet" doc:"Packet number: the last packet of the message."`
-	Point        *string     `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points."`
-	LastPoint    *string     `json:"last_packet_point,omitzero" doc:"Name of the capture point whose number last_packet is; present only with several capture points."`
+	Point        *string     `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points." secret:"point"`
+	LastPoint    *string     `json:"last_packet_point,omitzero" doc:"Name of the capture point whose number last_packet is; present only with several capture points." secret:"point"`
 	RDMAVers     Opt[uint32] `json:"rdma_vers" doc:"Version in the RPC-over-RDMA header; null if there is no such header, as on TCP and UDP." alias:"rpcordma.version"`
-	RDMAProc     Opt[string] `json:"rdma_proc" doc:"Procedure in the RPC-over-RDMA header, such as RDMA_MSG or RDMA_NOMSG; null if there is no such header, as on TCP and UDP." alias:"rpcordma.msg_type"`
+	RDMAProc     Opt[string] `json:"rdma_proc" doc:"Procedure in the RPC-over-RDMA header, such as RDMA_MSG or RDMA_NOMSG; null if there is no such header, as on TCP and UDP." alias:"rpcordma.msg_type" secret:"no"`
 	Credits      Opt[uint32] `json:"credits" doc:"Number of credits that the message requests (Call) or grants (Reply); null on TCP and UDP, which have none." alias:"rpcordma.flow_control"`
 	HeaderBytes  Opt[int]    `json:"header_bytes" doc:"Length of the RPC-over-RDMA header, in bytes."`
 	SendBytes    Opt[int]    `json:"send_bytes" doc:"Length of the Send's payload, in bytes; on TCP and UDP, the length of the RPC message."`
@@ -477,7 +482,7 @@ func (s WriteSegment) segment() Segment {
 type Invalidation struct {
 	Handle  Hex32      `json:"handle" doc:"Handle that the Send With Invalidate named." alias:"infiniband.ieth"`
 	Packet  int64      `json:"packet" doc:"Packet number: the packet that carried the invalidation."`
-	Point   string     `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points."`
+	Point   string     `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points." secret:"point"`
 	Chunk   Opt[Chunk] `json:"chunk" doc:"Chunk list that contains the handle; null if the Call did not expose the handle."`
 	Index   Opt[int]   `json:"index" doc:"Index of the handle's chunk in its list, counted from 0; null if the Call did not expose the handle."`
 	Segment Opt[int]   `json:"segment" doc:"Index of the handle's segment in its chunk, counted from 0; null if the Call did not expose the handle."`
@@ -513,7 +518,7 @@ const EventWrite EventKind = "write"
 type Event struct {
 	Time       Time       `json:"time" doc:"Time of the event."`
 	Packet     int64      `json:"packet" doc:"Packet number: the packet that shows the event."`
-	Point      *string    `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points."`
+	Point      *string    `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points." secret:"point"`
 	Event      EventKind  `json:"event" doc:"Kind of the event."`
 	From       Role       `json:"from" doc:"The role of the side that caused the event."`
 	Handle     Opt[Hex32] `json:"handle,omitzero" doc:"Handle of the memory that the event is about." alias:"handle,rpcordma.rdma_handle"`
@@ -521,7 +526,7 @@ type Event struct {
 	Bytes      Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes that the event moved or requested. Of the event read_again, the number of bytes at the end of the RDMA Read response that were requested again."`
 	Packets    Opt[int64] `json:"packets,omitzero" doc:"Number of packets that the event took."`
 	LastPacket Opt[int64] `json:"last_packet,omitzero" doc:"Packet number: the last packet of the event."`
-	LastPoint  *string    `json:"last_packet_point,omitzero" doc:"Name of the capture point whose number last_packet is; present only with several capture points."`
+	LastPoint  *string    `json:"last_packet_point,omitzero" doc:"Name of the capture point whose number last_packet is; present only with several capture points." secret:"point"`
 	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted, damaged or out of order." values:"call,read_request,read_done,write,reply,nak,ack"`
-	Reason     string     `json:"reason,omitzero" doc:"Reason that a NAK states."`
+	Reason     string     `json:"reason,omitzero" doc:"Reason that a NAK states." secret:"no"`
 }

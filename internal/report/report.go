@@ -73,7 +73,7 @@ type Selector struct {
 // Report collects the records of a capture.
 type Report struct {
 	selects Selector
-	hide    Pseudonyms // nil to show everything
+	hide    record.Pseudonyms // nil to show everything
 	start   record.Time
 
 	overview *analyze.Collector
@@ -113,7 +113,7 @@ type ruleSum struct {
 const filesShare = 8
 
 // New returns an empty Report. It shows pseudonyms unless hide is nil. Memory is the memory limit, in bytes.
-func New(selects Selector, hide Pseudonyms, memory int64) *Report {
+func New(selects Selector, hide record.Pseudonyms, memory int64) *Report {
 	share := func(bytes int64) int { return int(min(max(memory/bytes, 16), 1<<22)) }
 	return &Report{
 		selects: selects, hide: hide, overview: analyze.NewCollector(), table: analyze.NewTable(analyze.ByOperation),
@@ -126,6 +126,15 @@ func New(selects Selector, hide Pseudonyms, memory int64) *Report {
 // Handler returns the functions that collect records.
 func (p *Report) Handler() dissect.Handler {
 	return dissect.Handler{Begin: p.begin, Transaction: p.transaction, Connection: p.connection, Operation: p.operation, Finding: p.finding}
+}
+
+// hidden returns a record, with pseudonyms if the page has these, before a Report collects anything of it, so that no
+// part of the page can contain what they replace. No message of a finding contains addresses or names.
+func hidden[T any](p *Report, r *T) *T {
+	if p.hide == nil {
+		return r
+	}
+	return record.Hidden(r, p.hide)
 }
 
 // begin sets the time of the capture's first packet.
@@ -147,7 +156,7 @@ func (p *Report) transaction(r *record.Transaction) error {
 			return err
 		}
 	}
-	r = p.hiddenTransaction(r)
+	r = hidden(p, r)
 	p.overview.Transaction(r)
 	p.table.Add(r)
 	p.clients.Add(r)
@@ -179,7 +188,7 @@ func (p *Report) connection(r *record.Connection) error {
 		delete(p.cards, r.ID)
 		return nil
 	}
-	r = p.hiddenConnection(r)
+	r = hidden(p, r)
 	p.overview.Connection(r)
 	if p.after != nil {
 		p.after.Connection(r)
@@ -196,7 +205,7 @@ func (p *Report) connection(r *record.Connection) error {
 // operation adds an RDMA operation.
 func (p *Report) operation(r *record.RDMAOperation) error {
 	if p.selects.Operation == nil || p.selects.Operation(r) {
-		p.overview.Operation(r)
+		p.overview.Operation(hidden(p, r))
 	}
 	return nil
 }
@@ -206,7 +215,7 @@ func (p *Report) finding(r *record.Finding) error {
 	if p.selects.Finding != nil && !p.selects.Finding(r) {
 		return nil
 	}
-	r = p.hiddenFinding(r)
+	r = hidden(p, r)
 	p.overview.Finding(r)
 	if p.after != nil {
 		p.after.Finding(r)
