@@ -99,6 +99,42 @@ func TestMuted(t *testing.T) {
 	}
 }
 
+// TestFindingTransaction: a finding about an RPC has the id of its transaction, on the same connection and
+// with the same XID, and that transaction lists the rule.
+func TestFindingTransaction(t *testing.T) {
+	for _, c := range cases.All() {
+		for _, transport := range []string{cases.RoCE, cases.IWARP} {
+			if !c.On(transport) {
+				continue
+			}
+			var all []record.Finding
+			byID := map[int64]*record.Transaction{}
+			d := dissect.New(dissect.Handler{
+				Finding:     func(f *record.Finding) error { all = append(all, *f); return nil },
+				Transaction: func(r *record.Transaction) error { byID[r.ID] = r.Clone(); return nil },
+			}, dissect.Options{})
+			for f := range testkit.Made(c.Wire(transport, true).Frames) {
+				d.Frame(f)
+			}
+			d.Finish()
+			for _, f := range all {
+				id, known := f.Transaction.Get()
+				xid, named := f.XID.Get()
+				if known != named && f.Rule != rule.ShortMessageDropped.ID { // a short message starts no transaction
+					t.Errorf("%s/%s/%s: %s has XID %v and transaction %v", transport, c.Rule, c.Name, f.Rule, f.XID, f.Transaction)
+				}
+				if !known {
+					continue
+				}
+				r := byID[id]
+				if r == nil || r.XID != xid || r.Connection != f.Connection.Or(0) || !slices.Contains(r.Findings, f.Rule) {
+					t.Errorf("%s/%s/%s: %s with XID %v names transaction %d, which is %+v", transport, c.Rule, c.Name, f.Rule, xid, id, r)
+				}
+			}
+		}
+	}
+}
+
 func lines(all []record.Finding) string {
 	var b strings.Builder
 	for _, f := range all {

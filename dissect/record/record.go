@@ -65,6 +65,7 @@ type Finding struct {
 	Client      Opt[string] `json:"client" doc:"Address of the connection's client; null if the finding is about no connection, or if the capture does not show it." secret:"address"`
 	Server      Opt[string] `json:"server" doc:"Address of the connection's server; null if the finding is about no connection, or if the capture does not show it." secret:"address"`
 	XID         Opt[Hex32]  `json:"xid" doc:"XID of the RPC that the finding is about." alias:"rpcordma.xid,rpc.xid"`
+	Transaction Opt[int64]  `json:"transaction" doc:"Id of the transaction that the finding is about: that of the RPC with this XID; null if the finding is about no transaction. A later RPC may have the same XID."`
 	Operation   Opt[string] `json:"operation" doc:"Program and operation of the RPC, such as NFS4 WRITE, as far as they were known when the finding was made." secret:"no"`
 	Packet      Opt[int64]  `json:"packet" doc:"Packet number: the packet that shows the finding." alias:"frame.number"`
 	Point       string      `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points." secret:"point"`

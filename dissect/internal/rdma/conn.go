@@ -130,10 +130,11 @@ func (c *Conn) WantSends(yes bool) { c.wantSends = yes }
 
 // Where is the subject of a finding.
 type Where struct {
-	XID       record.Opt[uint32]
-	At        record.Stamp
-	AtFault   record.Opt[Side]
-	Operation string // name of the RPC's operation; empty if it is not known
+	XID         record.Opt[uint32]
+	At          record.Stamp
+	AtFault     record.Opt[Side]
+	Transaction int64  // id of the RPC's transaction; 0 if it is about none
+	Operation   string // name of the RPC's operation; empty if it is not known
 }
 
 // reportCongestion reports the congestion signals of a connection when it ends.
@@ -166,7 +167,7 @@ func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
 	case r.TCP != "" && !c.setup.RoCE():
 		f.Section = r.TCP
 	}
-	f.Operation = record.SomeIf(where.Operation, where.Operation != "")
+	f.Operation, f.Transaction = record.SomeIf(where.Operation, where.Operation != ""), record.SomeIf(where.Transaction, where.Transaction != 0)
 	if xid, known := where.XID.Get(); known {
 		f.XID = record.Some(record.Hex32(xid))
 	}

@@ -54,9 +54,17 @@ func checkBackwardCall(c checker, m *message) {
 		c.report(rule.BackwardUnexpected, "%s", unexpected)
 	case backchannelRequested:
 		if s := c.cs.rare(); len(s.pendingBackwardCalls) < 16 {
-			s.pendingBackwardCalls = append(s.pendingBackwardCalls, c.where())
+			where := c.where()
+			where.Operation = c.x.operation()
+			s.pendingBackwardCalls = append(s.pendingBackwardCalls, backwardCall{where, c.x.tag(partCall)})
 		}
 	}
+}
+
+// backwardCall is a Call of the server that came while it was not known whether the client allows it.
+type backwardCall struct {
+	where rdma.Where
+	tag   rdma.Tag // of its transaction
 }
 
 const unexpected = "the server sent a Call although the client did not make this connection a backchannel: it was neither granted in CREATE_SESSION nor bound with BIND_CONN_TO_SESSION"
@@ -110,7 +118,8 @@ func noteSessionReply(cs *connState, x *txn, body []byte) {
 	}
 	if j.backchannel == noBackchannel {
 		for _, b := range s.pendingBackwardCalls {
-			cs.report(violation{rule: rule.BackwardUnexpected, where: b}, "%s", unexpected)
+			x, _ := cs.table.tagged(b.tag)
+			cs.report(violation{rule: rule.BackwardUnexpected, x: x, where: b.where}, "%s", unexpected)
 		}
 	}
 	s.pendingBackwardCalls = s.pendingBackwardCalls[:0]

@@ -189,7 +189,7 @@ func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact b
 	owner := o.Side.Other()
 	where := rdma.Where{At: o.First, AtFault: record.Some(o.Side)}
 	if s != nil {
-		where.XID = record.Some(uint32(s.txn.rec.XID))
+		where.XID, where.Transaction = record.Some(uint32(s.txn.rec.XID)), s.txn.rec.ID
 	}
 	if _, invalid := cs.checks.invalidatedHandles[owner][o.Handle]; invalid {
 		cs.report(violation{rule.InvalidatedHandleUsed, s.owner(), where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which was already invalidated and has not been exposed since", o.Kind, m.length, m.offset, m.handle)

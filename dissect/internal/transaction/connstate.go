@@ -80,7 +80,7 @@ type rareState struct {
 	errors               [2]*recent // XIDs of the RDMA_ERRORs that a side sent; nil if it sent none
 	refused              [2]uint64  // Seq of a Send that was refused before it was complete
 	refusedAt            [2]record.Stamp
-	pendingBackwardCalls []rdma.Where     // Calls of the server that wait for the Reply to CREATE_SESSION
+	pendingBackwardCalls []backwardCall   // Calls of the server that wait for the Reply to CREATE_SESSION
 	short                [2]*shortMessage // by sender; nil if it sent none
 	repeated             [2]*recent       // by side of the caller: XIDs of Calls that were retransmitted while they were outstanding
 	unmatched            [2]*recent       // by side of the caller: XIDs of Replies whose Calls were not captured before them
@@ -295,11 +295,11 @@ func (s *rareState) join(o *rareState, moved func(rdma.Side) rdma.Side) {
 			s.refused[at], s.refusedAt[at] = o.refused[from], o.refusedAt[from]
 		}
 	}
-	for _, w := range o.pendingBackwardCalls {
-		if side, known := w.AtFault.Get(); known {
-			w.AtFault = record.Some(moved(side))
+	for _, b := range o.pendingBackwardCalls {
+		if side, known := b.where.AtFault.Get(); known {
+			b.where.AtFault = record.Some(moved(side))
 		}
-		s.pendingBackwardCalls = append(s.pendingBackwardCalls, w)
+		s.pendingBackwardCalls = append(s.pendingBackwardCalls, b)
 	}
 	s.lostCalls += o.lostCalls
 	s.lostXIDs = append(s.lostXIDs, o.lostXIDs...)

@@ -300,9 +300,9 @@ func (cs *connState) Refused(r *rdma.Refusal) {
 	}
 }
 
-// where returns the packet and the XID for a finding about a transaction.
+// where returns the packet, the XID and the id for a finding about a transaction.
 func (x *txn) where(at record.Stamp) rdma.Where {
-	return rdma.Where{At: at, XID: record.Some(uint32(x.rec.XID))}
+	return rdma.Where{At: at, XID: record.Some(uint32(x.rec.XID)), Transaction: x.rec.ID}
 }
 
 // reportRefusal reports a NAK or Terminate.

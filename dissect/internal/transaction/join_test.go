@@ -44,7 +44,7 @@ func remembers(s rdma.Side) *connState {
 		rareState: &rareState{
 			lostCalls: 1, lostXIDs: []record.Hex32{8},
 			errors: oneOf(s, r), refused: oneOf[uint64](s, 4), refusedAt: oneOf(s, at),
-			pendingBackwardCalls: []rdma.Where{{At: at, AtFault: record.Some(s)}},
+			pendingBackwardCalls: []backwardCall{{where: rdma.Where{At: at, AtFault: record.Some(s)}}},
 			short:                oneOf(s, &shortMessage{at: at}), repeated: oneOf(s, r), unmatched: oneOf(s, r),
 		},
 		transactions: 2,

@@ -107,7 +107,7 @@ func (cs *connState) report(v violation, format string, args ...any) {
 	if v.x != nil {
 		p.tag = v.x.tag(partCall)
 		v.x.pendingFindings++
-		p.where.XID, p.where.Operation = record.Some(uint32(v.x.rec.XID)), v.x.operation()
+		p.where.XID, p.where.Transaction, p.where.Operation = record.Some(uint32(v.x.rec.XID)), v.x.rec.ID, v.x.operation()
 	}
 	p.next = v.where.AtFault.Or(0).Other()
 	cs.pending = append(cs.pending, p)
