@@ -452,7 +452,7 @@ var statsColumns = []column{
 	{name: "WORST", fields: "worst=latency.max_ns total_ns", right: true, rank: 2},
 	{name: "HISTOGRAM", rank: 5},
 	{name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", rank: 3, some: true},
-	{name: "READ/WRITE/STALL/SERVER", fields: "read=phases.read_ns write=phases.write_ns stall=phases.wait_ns wait=phases.wait_ns", rank: 3},
+	{name: "READ/WRITE/STALL/REST", fields: "read=phases.read_ns write=phases.write_ns stall=phases.wait_ns wait=phases.wait_ns", rank: 3},
 	{name: "WITH CHUNKS", fields: "explicit_rdma", right: true, rank: 7},
 	{name: "FIT 64K", fields: "fits_inline_at", total: func(r any) any { return r.(*analyze.Stats).FitsInlineAt["65536"] }, right: true, rank: 8},
 }
@@ -524,8 +524,8 @@ func forms(f analyze.Forms) string {
 	return Bytes(f.Short) + "/" + Bytes(f.Chunked) + "/" + Bytes(f.Long)
 }
 
-// phaseShares returns the percentages of the time that RDMA Reads, RDMA Writes, waits and the
-// server took.
+// phaseShares returns the percentages of the time that passed in RDMA Reads, in RDMA Writes and in waits, and of the
+// rest, which is the server's or the network's.
 func phaseShares(s *analyze.Stats) string {
 	if s.TotalNS == 0 {
 		return "-"

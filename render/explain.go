@@ -279,41 +279,106 @@ func pauseText(r *record.Transaction, w *record.Wait, to string) (text, short st
 	return text, fmt.Sprintf("%s%s: %s stalled %s", Duration(w.NS), to, w.Waiting, shortlyUntil(w))
 }
 
-// atWork names the phase that took most of the time, for a transaction without long
-// waits. The capture shows which side had to act, but not what that side did.
+// atWork says what took most of the latency of a transaction without long waits. What passed between the point of a
+// capture and a host is not in that capture, so that only captures at both ends tell a host's time from the network's.
 func atWork(r *record.Transaction, latency int64) string {
 	p, known := r.Phases.Get()
-	if !known {
+	if !known || r.Call == nil || r.LatencyMinNS.Known() { // the phases would be those of a copy of the Reply that may be a later one
 		return ""
 	}
-	caller, other := sides(r)
-	server, client := string(other), string(caller)
 	if split, known := r.Split.Get(); known {
 		return atPlace(r, split, latency)
 	}
-	for _, phase := range []struct {
-		ns   record.Opt[int64]
-		text string
-	}{
-		{p.ToReadNS, "The " + server + " took %s to request the first data"},
-		{p.ReadNS, "The RDMA Reads of the " + client + "'s memory took %s"},
-		{p.ToWriteNS, "The " + server + " took %s to write the first data"},
-		{p.WriteNS, "The RDMA Writes to the " + client + "'s memory took %s"},
-		{p.ToReplyNS, "The " + server + " took %s to send its Reply"},
-	} {
-		if ns, happened := phase.ns.Get(); happened && ns*2 > latency && ns >= 1e6 {
-			cause := "the capture shows no retransmission, NAK or loss in that time"
-			if r.Retransmitted > 0 {
-				cause = fmt.Sprintf("%s of this RPC %s retransmitted", plural(int64(r.Retransmitted), "packet"), wasWere(r.Retransmitted))
-			}
-			took := Duration(ns)
-			if whole := Duration(latency); took != whole {
-				took += " of " + whole
-			}
-			return fmt.Sprintf(phase.text+"; %s.", took, cause)
+	caller, _ := sides(r)
+	text := serverOrNetwork(r, p, latency)
+	if answering := min(timeInReads(r), p.ReadNS.Or(0)); text == "" && isMost(answering, latency) {
+		text = fmt.Sprintf("The %s, or the network, took %s to answer RDMA Reads.", caller, partOf(answering, latency))
+	}
+	if writes := p.WriteNS.Or(0); text == "" && isMost(writes, latency) {
+		text = fmt.Sprintf("The RDMA Writes to the %s's memory took %s; the capture does not show what limited them.", caller, partOf(writes, latency))
+	}
+	if text != "" && r.Retransmitted > 0 {
+		text += fmt.Sprintf(" %s of this RPC %s retransmitted.", plural(int64(r.Retransmitted), "packet"), wasWere(r.Retransmitted))
+	}
+	return text
+}
+
+// isMost reports whether a part of a latency is most of it, and long enough to be described.
+func isMost(ns, latency int64) bool { return 2*ns > latency && ns >= 1e6 }
+
+// partOf returns the length of a part of a latency, and the latency if it is longer.
+func partOf(ns, latency int64) string {
+	if part, whole := Duration(ns), Duration(latency); part != whole {
+		return part + " of " + whole
+	}
+	return Duration(ns)
+}
+
+// serverOrNetwork says how much of the latency passed while only the server, or the network, could make progress: from
+// the Call, or from the last response to an RDMA Read, to the next packet of the server. An ACK proves that the Call had
+// arrived by then; no packet proves when a response to a Read arrived. The text is empty if another part is longer.
+func serverOrNetwork(r *record.Transaction, p record.Phases, latency int64) string {
+	_, other := sides(r)
+	arriving, ns := p.ToReplyNS.Or(0), p.ToReadNS.Or(0)+p.ToWriteNS.Or(0)+p.ToReplyNS.Or(0)
+	if p.ToReadNS.Known() {
+		arriving = p.ToReadNS.Or(0)
+	} else if p.ToWriteNS.Known() {
+		arriving = p.ToWriteNS.Or(0)
+	}
+	if r.Call.LastPacket != r.Call.Packet { // the client was sending the Call
+		sending := min(max(0, int64(r.Call.LastTime-r.Sent())), arriving)
+		arriving, ns = arriving-sending, ns-sending
+	}
+	if !isMost(ns, latency) {
+		return ""
+	}
+	ack := ackOfCall(r)
+	switch {
+	case p.ToReadNS.Known() && !isMost(arriving, latency):
+		return fmt.Sprintf("The %s or the network took %s; no packet shows when the responses to its RDMA Reads arrived.", other, partOf(ns, latency))
+	case ack == nil:
+		return fmt.Sprintf("The %s or the network took %s; no ACK of the Call was captured.", other, partOf(ns, latency))
+	}
+	if p.ToReadNS.Known() {
+		ns = arriving
+	}
+	after, packet := int64(ack.Time-r.Sent()), numbered(ack.Packet, pointName(ack.Point))
+	if after*5 > ns { // The network may have taken so much of it that both have to be named.
+		return fmt.Sprintf("The %s or the network took %s; the ACK of the Call came after %s (packet %s).", other, partOf(ns, latency), Duration(after), packet)
+	}
+	return fmt.Sprintf("The %s, or the way back, took at least %s: the Call had arrived after at most %s (ACK, packet %s).",
+		other, partOf(ns-after, latency), Duration(after), packet)
+}
+
+// ackOfCall returns the first event that acknowledges the Call, or nil.
+func ackOfCall(r *record.Transaction) *record.Event {
+	for i := range r.Timeline {
+		if e := &r.Timeline[i]; e.Event == record.EventAck && e.Of == record.EventCall && e.Time >= r.Sent() {
+			return e
 		}
 	}
-	return ""
+	return nil
+}
+
+// timeInReads returns the time for which at least one RDMA Read had been requested and not completely answered. The time
+// between two Reads is not part of it.
+func timeInReads(r *record.Transaction) (ns int64) {
+	open, since := 0, record.Time(0)
+	for i := range r.Timeline {
+		switch e := &r.Timeline[i]; e.Event {
+		case record.EventRead:
+			if open == 0 {
+				since = e.Time
+			}
+			open++
+		case record.EventReadDone:
+			if open == 1 {
+				ns += int64(e.Time - since)
+			}
+			open = max(0, open-1)
+		}
+	}
+	return ns
 }
 
 // atPlace names the place at which most of the time passed, if captures at both ends show that.
@@ -331,17 +396,13 @@ func atPlace(r *record.Transaction, split record.Split, latency int64) string {
 		ns          int64
 		text, cause string
 	}{
-		{split.ClientNS, "The " + string(caller) + " took %s to respond to RDMA Reads", cause},
-		{split.RequestNetworkNS, "%s passed in the network on the way to the " + string(other), cmp.Or(delayed, cause)},
-		{split.ServerNS, "The " + string(other) + " took %s", cause},
-		{split.ReplyNetworkNS, "%s passed in the network on the way to the " + string(caller), cmp.Or(delayed, cause)},
+		{split.ClientNS, "The " + string(caller) + " took %s to answer RDMA Reads (seen at both ends)", cause},
+		{split.RequestNetworkNS, "%s passed in the network on the way to the " + string(other) + " (seen at both ends)", cmp.Or(delayed, cause)},
+		{split.ServerNS, "The " + string(other) + " took %s (seen at both ends)", cause},
+		{split.ReplyNetworkNS, "%s passed in the network on the way to the " + string(caller) + " (seen at both ends)", cmp.Or(delayed, cause)},
 	} {
-		if p.ns*2 > latency && p.ns >= 1e6 {
-			took := Duration(p.ns)
-			if whole := Duration(latency); took != whole {
-				took += " of " + whole
-			}
-			return fmt.Sprintf(p.text, took) + p.cause + "."
+		if isMost(p.ns, latency) {
+			return fmt.Sprintf(p.text, partOf(p.ns, latency)) + p.cause + "."
 		}
 	}
 	return ""

@@ -135,7 +135,7 @@ var explanations = []Explanation{
 	{"stats", "WORST", "Longest latency."},
 	{"stats", "HISTOGRAM", "Distribution of the latency on a logarithmic scale. The heading has the range: the shortest and the longest latency of all rows."},
 	{"stats", "CLIENT/NETWORK/SERVER", "Shares of the latency of the RPCs that were captured at both ends: at the side that sent the Call, in the network in both directions, and at the side that executed it. Without captures at both ends, the column is not shown."},
-	{"stats", "READ/WRITE/STALL/SERVER", "Shares of the total latency: in RDMA Reads, in RDMA Writes, stalled, and the rest, which is mostly the server's time: until the first RDMA Read or RDMA Write, and until the Reply."},
+	{"stats", "READ/WRITE/STALL/REST", "Shares of the total latency: in RDMA Reads, in RDMA Writes, stalled, and the rest: until the first RDMA Read or RDMA Write, and until the Reply. In the rest only the server, or the network, can make progress; one capture does not show which of the two took it."},
 	{"stats", "WITH CHUNKS", "Number of RPCs that used chunks."},
 	{"stats", "FIT 64K", "Share of the RPCs with chunks whose Call and largest possible Reply fit into 64 KiB, so that they would have needed no chunks with this inline threshold. The largest possible Reply is the one that fills the chunks that the Call offers."},
 	{"stats", "~", "The percentile is an estimate within 1 percent, because there were too many latencies to keep all of them."},

@@ -595,3 +595,63 @@ func TestMarks(t *testing.T) {
 		t.Errorf("the marks of a packet without any are %q", got)
 	}
 }
+
+// TestAtWork: one capture gives no host a time that the network may have taken.
+func TestAtWork(t *testing.T) {
+	some := record.Some[int64]
+	ack := func(after record.Time) record.Event {
+		return record.Event{Time: 1e9 + after, Packet: 12, Event: record.EventAck, Of: record.EventCall}
+	}
+	read := func(what record.EventKind, after record.Time) record.Event {
+		return record.Event{Time: 1e9 + after, Event: what}
+	}
+	reads := []record.Event{ack(1e6), read(record.EventRead, 10e6), read(record.EventRead, 12e6), read(record.EventReadDone, 30e6), read(record.EventReadDone, 70e6)}
+	for _, c := range []struct {
+		phases   record.Phases
+		timeline []record.Event
+		want     string
+	}{
+		{record.Phases{ToReplyNS: some(100e6)}, []record.Event{ack(2e6), ack(90e6)}, "The server, or the way back, took at least 98.00ms of 100.00ms: the Call had arrived after at most 2.00ms (ACK, packet 12)."},
+		{record.Phases{ToReplyNS: some(100e6)}, []record.Event{ack(20e6)}, "The server, or the way back, took at least 80.00ms of 100.00ms: the Call had arrived after at most 20.00ms (ACK, packet 12)."},
+		{record.Phases{ToReplyNS: some(100e6)}, []record.Event{ack(21e6)}, "The server or the network took 100.00ms; the ACK of the Call came after 21.00ms (packet 12)."},
+		{record.Phases{ToReplyNS: some(100e6)}, []record.Event{ack(130e6)}, "The server or the network took 100.00ms; the ACK of the Call came after 130.00ms (packet 12)."},
+		{record.Phases{ToReplyNS: some(100e6)}, nil, "The server or the network took 100.00ms; no ACK of the Call was captured."},
+		{record.Phases{ToWriteNS: some(60e6), WriteNS: some(30e6), ToReplyNS: some(10e6)}, []record.Event{ack(5e6)}, "The server, or the way back, took at least 65.00ms of 100.00ms: the Call had arrived after at most 5.00ms (ACK, packet 12)."},
+		{record.Phases{ToReadNS: some(10e6), ReadNS: some(60e6), ToReplyNS: some(30e6)}, reads, "The client, or the network, took 60.00ms of 100.00ms to answer RDMA Reads."},
+		{record.Phases{ToReadNS: some(10e6), ReadNS: some(60e6), ToReplyNS: some(30e6)}, reads[:4], ""}, // the end of the Reads is not known
+		{record.Phases{ToReadNS: some(10e6), ReadNS: some(10e6), ToReplyNS: some(80e6)}, reads, "The server or the network took 90.00ms of 100.00ms; no packet shows when the responses to its RDMA Reads arrived."},
+		{record.Phases{ToReadNS: some(70e6), ReadNS: some(10e6), ToReplyNS: some(20e6)}, reads[:1], "The server, or the way back, took at least 69.00ms of 100.00ms: the Call had arrived after at most 1.00ms (ACK, packet 12)."},
+		{record.Phases{ToWriteNS: some(10e6), WriteNS: some(80e6), ToReplyNS: some(10e6)}, nil, "The RDMA Writes to the client's memory took 80.00ms of 100.00ms; the capture does not show what limited them."},
+		{record.Phases{ToWriteNS: some(45e6), WriteNS: some(50e6), ToReplyNS: some(5e6)}, nil, ""}, // each is half at most
+	} {
+		r := &record.Transaction{
+			Call: &record.Message{Time: 1e9, Packet: 11, LastPacket: 11}, Reply: &record.Message{}, Direction: record.Forward,
+			LatencyNS: some(100e6), Phases: record.Some(c.phases), Timeline: c.timeline,
+		}
+		if got := strings.Join(render.Explain(r), " "); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.phases, got, c.want)
+		}
+		r.LatencyMinNS = some(1e6) // the latency may be another
+		if got := strings.Join(render.Explain(r), " "); got != "" {
+			t.Errorf("an uncertain latency: %q", got)
+		}
+	}
+	// The client sends a Call of several packets in 40 ms.
+	r := &record.Transaction{
+		Call: &record.Message{Time: 1e9, LastTime: 1e9 + 40e6, Packet: 11, LastPacket: 14}, Reply: &record.Message{}, Direction: record.Forward,
+		LatencyNS: some(100e6), Phases: record.Some(record.Phases{ToReplyNS: some(100e6)}), Retransmitted: 1,
+	}
+	want := "The server or the network took 60.00ms of 100.00ms; no ACK of the Call was captured. 1 packet of this RPC was retransmitted."
+	if got := strings.Join(render.Explain(r), " "); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	r.Direction = record.Backward
+	if got := strings.Join(render.Explain(r), " "); got != strings.Replace(want, "server", "client", 1) {
+		t.Errorf("a Call of the server: %q", got)
+	}
+	r.Split = record.Some(record.Split{ServerNS: 20e6, ClientNS: 80e6})
+	want = "The server took 80.00ms of 100.00ms to answer RDMA Reads (seen at both ends); 1 packet of this RPC was retransmitted."
+	if got := strings.Join(render.Explain(r), " "); got != want {
+		t.Errorf("both ends: %q, want %q", got, want)
+	}
+}

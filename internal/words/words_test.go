@@ -20,6 +20,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 const root = "../.."
@@ -196,6 +198,78 @@ func TestBanned(t *testing.T) {
 		}
 		if found != want {
 			t.Errorf("%q: banned %t, want %t", text, found, want)
+		}
+	}
+}
+
+// TestProofs: no output gives a host, or the network, a time that something else may have taken. Only captures at both
+// ends prove such a time, and the sentence says so.
+func TestProofs(t *testing.T) {
+	unpacker, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unpacker.Close()
+	outputs, named := 0, 0
+	for _, pattern := range []string{"cmd/*/testdata/golden/*", "cmd/rdmadump/testdata/report.html", "render/testdata/*", "internal/browse/testdata/*.golden", "*.md", "docs/*.md", "docs/guides/*.md"} {
+		list, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(list) == 0 {
+			t.Errorf("%s: %d files, %v", pattern, len(list), err)
+		}
+		for _, file := range list {
+			b, err := os.ReadFile(file)
+			if err == nil && strings.HasSuffix(file, ".zst") {
+				b, err = unpacker.DecodeAll(b, nil)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			outputs++
+			text := string(b)
+			for _, sentence := range unproven(text) {
+				t.Errorf("%s: no proof for %q", file, sentence)
+			}
+			named += len(took.FindAllString(text, -1))
+		}
+	}
+	if outputs < 80 || named < 100 {
+		t.Errorf("only %d outputs with %d times of a host or the network were found", outputs, named)
+	}
+	for text, want := range map[string]bool{
+		"ok\nThe server took 124.24ms to send its\nReply; the capture shows no loss.": true,
+		"The network took 5ms.": true,
+		"The\nclient\ntook 5.00ms. It was seen (seen at both ends).":                 true,
+		"The server took 17.65ms\n(seen at both ends); the captures show no loss.":   false,
+		"The server or the network took 5.00ms; no ACK of the Call was captured.":    false,
+		"The server, or the way back, took at least 5.00ms of 6.00ms: the Call had.": false,
+		"The client, or the network, took 5.00ms to answer RDMA Reads.":              false,
+	} {
+		if got := unproven(text); len(got) > 0 != want {
+			t.Errorf("%q: without proof %q, want %t", text, got, want)
+		}
+	}
+}
+
+var (
+	took  = regexp.MustCompile(`\btook\s`)
+	taker = regexp.MustCompile(`(?i)( or)? the (server|client|network)$`)
+)
+
+// unproven returns the sentences of an output that give a host or the network a time and have no proof.
+func unproven(text string) (list []string) {
+	for at := 0; ; {
+		next := took.FindStringIndex(text[at:])
+		if next == nil {
+			return list
+		}
+		// Sentences are wrapped, and a number has a dot without a space after it.
+		before := strings.Join(strings.Fields(text[max(0, at+next[0]-80):at+next[0]]), " ")
+		after := strings.Join(strings.Fields(text[at+next[0]:min(len(text), at+next[0]+400)]), " ")
+		sentence, _, _ := strings.Cut(after, ". ")
+		at += next[1]
+		who := taker.FindStringSubmatch(" " + before)
+		if who != nil && who[1] == "" && !strings.Contains(sentence, "(seen at both ends)") {
+			list = append(list, who[0]+" "+sentence)
 		}
 	}
 }
