@@ -48,9 +48,6 @@ type Origin struct {
 	// finer resolution.
 	Digits uint8
 	Index  int // number of interfaces that the file describes before this one
-	// Section is the number of the pcapng section that describes the interface, from 1, and InSection the number of interfaces
-	// that the section describes before this one. Both are 0 in a pcap file.
-	Section, InSection int
 }
 
 // Timestamp returns the time of the frame in UTC.

@@ -158,15 +158,10 @@ func (m *Merged) load(ctx context.Context, i int, later bool) {
 // Part selects frames of a file, such as those of one interface.
 type Part struct {
 	Path string
-	Name string   // name of the file for messages
-	Held *os.File // the file, if it is open already; it is not opened by its path then
+	Name string // name of the file for messages
 	// Take may change the time of a frame. It returns false for a frame that does not belong to the part.
 	Take func(*Frame) bool
 }
-
-// CountAcross makes the numbers of frames count across all parts, as they do across the files of [OpenAll]. It must be called
-// before the first frame is read.
-func (m *Merged) CountAcross() { m.numbered = false }
 
 // OpenParts merges parts of files, ordered by the times that [Part.Take] sets. Frames keep the numbers
 // that they have in their files, and Input is the index of the part. All parts are opened, or none is.
@@ -206,13 +201,7 @@ func (m *Merged) open(in *input) error {
 	if in.file != nil {
 		return nil
 	}
-	var f *File
-	var err error
-	if in.part != nil && in.part.Held != nil {
-		f, err = OpenHeld(in.name, in.part.Held)
-	} else {
-		f, err = openAs(in.path, in.name)
-	}
+	f, err := openAs(in.path, in.name)
 	if err != nil {
 		return err
 	}

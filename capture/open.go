@@ -88,21 +88,6 @@ func openAs(path, name string) (*File, error) {
 	return file, nil
 }
 
-// OpenHeld reads a capture from the beginning of a regular file that is open already. Several captures may read the file at
-// the same time, and the process needs no right to open it again. Close does not close the file.
-func OpenHeld(name string, f *os.File) (*File, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	file, err := NewFile(name, io.NewSectionReader(f, 0, info.Size()))
-	if err != nil {
-		return nil, err
-	}
-	file.size = info.Size()
-	return file, nil
-}
-
 // errText is the error of detect for text.
 var errText = errors.New("text")
 

@@ -40,7 +40,6 @@ type pcapngReader struct {
 	order      order
 	interfaces []ngInterface
 	described  int    // number of interfaces of all sections so far
-	sections   int    // number of sections so far
 	last       int64  // time of the last packet, used for blocks without a time
 	drops      uint64 // drops reported by the statistics blocks
 }
@@ -175,7 +174,6 @@ func (r *pcapngReader) section() error {
 		return errNotYet
 	}
 	r.order, r.interfaces = order, r.interfaces[:0]
-	r.sections++
 	if err := r.s.skip(int64(size)); err != nil {
 		return truncatedAt("section header", int(size), 0, err)
 	}
@@ -257,7 +255,7 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 // describe decodes an interface description block.
 func (r *pcapngReader) describe(body []byte) ngInterface {
 	i := ngInterface{link: LinkType(r.order.Uint16(body)), snap: r.order.Uint32(body[4:]), clock: clock{digits: 6}}
-	i.from = &Origin{LinkType: i.link, Snap: i.snap, Index: r.described, Section: r.sections, InSection: len(r.interfaces)}
+	i.from = &Origin{LinkType: i.link, Snap: i.snap, Index: r.described}
 	r.described++
 	r.eachOption(body[8:], func(code uint16, value []byte) {
 		switch {

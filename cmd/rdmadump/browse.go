@@ -105,17 +105,10 @@ func (b *browsing) run(cmd *cobra.Command, paths []string) error {
 	if err := browseView.check(cmd); err != nil {
 		return err
 	}
-	if b.iface != "" && len(paths) > 0 {
-		all, files := "", "here.pcapng"
-		for _, path := range paths {
-			all += " " + render.Shell(path)
-			if path != "-" {
-				files += " " + render.Shell(path)
-			}
+	if b.iface != "" || b.follow != "" {
+		if err := b.oneSource(paths); err != nil {
+			return err
 		}
-		return fmt.Errorf(`browse -i %s%s: browse has only one live input. To compare capture points, end the capture first:
-  rdmadump live -i %s -w here.pcapng%s
-  rdmadump browse %s`, b.iface, all, b.iface, all, files)
 	}
 	if b.keep < 0 {
 		return fmt.Errorf("--keep %d: must not be negative", b.keep)

@@ -44,7 +44,7 @@ type liveFlags struct {
 func newLive(stdout, stderr io.Writer) *cobra.Command {
 	l := new(liveFlags)
 	cmd := &cobra.Command{
-		Use:   "live [-i IFACE] [-] [FILE...] | --follow FILE",
+		Use:   "live -i IFACE | - | --follow FILE",
 		Short: "Capture live traffic and show it in any of the views",
 		Long: `live shows records while packets arrive: from a network interface (-i, Linux only),
 from a file that is still being written (--follow), or from a pipe:
@@ -62,18 +62,6 @@ is over: for each operation, for each connection, or for all RPCs. An RPC that g
 Reply counts in the second in which its connection ends. The records of the view itself
 follow at the end.
 
-Several inputs, of which an interface or a pipe is one, are capture points of the same
-traffic:
-
-  ssh server tcpdump -i eth0 -U -w - | rdmadump live -i eth0 -
-  rdmadump live -i eth0 --view overview server.pcap
-
-The packets of all live inputs are then stored until the capture ends: in the file of -w,
-which can be read again later, or in a temporary file. Ctrl-C, a limit of -a, or the end
-of the last pipe ends the capture, and the view of all points follows, with the packets
-that were lost between the points. A second Ctrl-C ends rdmadump. A FILE is read when the
-capture has ended, so it may still be written until then.
-
 With an interface or a pipe, rdmadump drops root, groups and capabilities before it
 reads the first packet, and continues as the user who called sudo, or as nobody. With
 --follow it keeps the user, who needs only the right to read the file. To capture
@@ -82,7 +70,6 @@ without root, run this once: setcap cap_net_raw+ep rdmadump
 ` + exitHelp,
 		Example: `  rdmadump live -i eth0 -w saved.pcapng -a duration:60
   rdmadump live -i eth0 --view check
-  ssh server tcpdump -i eth0 -U -w - | rdmadump live -i eth0 - --view overview
   rdmadump live --follow /var/tmp/ring.pcap -o json`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return l.run(cmd, args, stdout, stderr) },
@@ -116,7 +103,7 @@ var shownLater = map[string]string{
 const maxLimit = 1 << 32
 
 // limits parses -a.
-func (l *liveFlags) limits(args []string) (limits, error) {
+func (l *liveFlags) limits() (limits, error) {
 	var out limits
 	const forms = "must be duration:SECONDS, filesize:KB or packets:NUMBER"
 	for _, s := range l.stop {
@@ -131,7 +118,7 @@ func (l *liveFlags) limits(args []string) (limits, error) {
 		case "packets":
 			out.packets = int64(math.Ceil(v))
 		case "filesize":
-			if l.write == "" && !l.joins(args) {
+			if l.write == "" {
 				return out, fmt.Errorf("-a %s: requires -w, because it limits the size of that file", s)
 			}
 			out.bytes = int64(v * 1000)
@@ -171,17 +158,10 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 	if err := l.refuseOutputs(args, stdout, stderr); err != nil {
 		return err
 	}
-	if l.joins(args) {
-		set, err := l.parse(v, true)
-		if err != nil {
-			return err
-		}
-		return l.runPoints(cmd, args, &runner{settings: set, stdout: stdout, stderr: stderr})
-	}
 	if err := refusePoints(cmd); err != nil {
 		return err
 	}
-	stop, err := l.limits(args)
+	stop, err := l.limits()
 	if err != nil {
 		return err
 	}
@@ -269,20 +249,27 @@ func (l *limited) ReadBatch(ctx context.Context, b *capture.Batch) error {
 	return nil
 }
 
-// open opens the source of the live traffic.
-func (l *liveFlags) open(ctx context.Context, args []string, stderr io.Writer) (input, error) {
+// oneSource returns an error if there is more than one source of live traffic.
+func (l *liveFlags) oneSource(args []string) error {
 	sources := len(args)
 	for _, flag := range []string{l.iface, l.follow} {
 		if flag != "" {
 			sources++
 		}
 	}
+	if sources > 1 {
+		return errors.New("more than one input: live traffic has one source, an interface, a pipe or a growing file. To compare capture points, save the packets at each of them, such as with tcpdump -w, and then name both files: rdmadump network A B")
+	}
+	return nil
+}
+
+// open opens the source of the live traffic.
+func (l *liveFlags) open(ctx context.Context, args []string, stderr io.Writer) (input, error) {
+	if err := l.oneSource(args); err != nil {
+		return nil, err
+	}
 	switch {
-	case l.follow != "" && sources > 1:
-		return nil, errors.New("more than one input: --follow FILE is read without other inputs")
-	case sources > 1:
-		return nil, fmt.Errorf("live %s: none of the inputs is live; to read finished captures, leave out the word live", strings.Join(args, " "))
-	case sources == 0:
+	case len(args) == 0 && l.iface == "" && l.follow == "":
 		return nil, errors.New("no input: use -i INTERFACE, --follow FILE, or - for a pipe; rdmadump interfaces lists the interfaces")
 	case l.follow != "":
 		l.reportMissing(stderr)

@@ -16,6 +16,18 @@ import (
 // joinedMemory is the part of --memory that finding capture points may use.
 const joinedMemory = 4
 
+// standardInput is the name of standard input in messages, and of its capture point.
+const standardInput = "standard input"
+
+// isPipe reports whether an input can be read only once.
+func isPipe(path string) bool {
+	if path == "-" {
+		return !regular(os.Stdin)
+	}
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+}
+
 // join recognizes files of several capture points. It returns the source to read: if there are several points, the one
 // that has the packets of all of them, which is then joined, too; otherwise the merged files. The caller closes it. An
 // error closes the merged files.
@@ -66,11 +78,6 @@ func (f *flags) recognize(ctx context.Context, source *capture.Merged, always bo
 		}
 		files = append(files, points.File{Path: path, Name: name})
 	}
-	return f.pointsOf(ctx, files, stderr)
-}
-
-// pointsOf returns the source of the capture points that files show. It returns nil if the files are one capture.
-func (f *flags) pointsOf(ctx context.Context, files []points.File, stderr io.Writer) (*points.Source, error) {
 	plan, err := points.Recognize(ctx, files, points.Options{Clock: f.clock, Memory: int64(f.memory) / joinedMemory})
 	if err != nil {
 		return nil, err

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/rdmadump/rdmadump/capture"
 )
 
 // TestLostPackets: each slow RPC of a pair of captures names the packets that were lost or damaged and made it slow, with
@@ -208,46 +206,6 @@ func TestMarksOnPath(t *testing.T) {
 		got := strings.NewReplacer("\tends-stormall42-", " ", ".pcap.zst", "").Replace(out.String())
 		if lines := strings.Split(strings.TrimSpace(got), "\n"); !slices.Equal(lines, want) {
 			t.Errorf("%s: %q, want %q", mark, lines, want)
-		}
-	}
-}
-
-// TestStoredInterfaces: the interfaces of an input have points of their own, whatever bytes their names have, and those that
-// later sections describe again keep their points.
-func TestStoredInterfaces(t *testing.T) {
-	long := string(bytes.Repeat([]byte("n"), 5000))
-	first, second := &liveInput{name: "a", numbers: map[int]uint32{}}, &liveInput{name: "b", index: 1, numbers: map[int]uint32{}}
-	c := &pointCapture{w: capture.NewWriter(io.Discard), live: []*liveInput{first, second}}
-	for i, step := range []struct {
-		in     *liveInput
-		origin capture.Origin
-		want   uint32
-	}{
-		{first, capture.Origin{Name: "eth0", Section: 1}, 0},
-		{first, capture.Origin{Name: "\xff", Section: 1, Index: 1, InSection: 1}, 1},
-		{first, capture.Origin{Name: "\xfe", Section: 1, Index: 2, InSection: 2}, 2},
-		{first, capture.Origin{Name: long, Section: 1, Index: 3, InSection: 3}, 3},
-		{second, capture.Origin{Name: "eth0", Section: 1}, 4},
-		{second, capture.Origin{Section: 1, Index: 1, InSection: 1}, 5},
-		{second, capture.Origin{Section: 1, Index: 2, InSection: 2}, 6},
-		{first, capture.Origin{Name: "eth0", Section: 2, Index: 4, InSection: 1}, 0},
-		{first, capture.Origin{Name: long, Section: 2, Index: 5}, 3},
-		{first, capture.Origin{Name: "eth0", LinkType: 1, Section: 2, Index: 6, InSection: 2}, 7},
-		{second, capture.Origin{Section: 2, Index: 4, InSection: 2}, 6},
-		{second, capture.Origin{Section: 2, Index: 3, InSection: 1}, 5},
-		{second, capture.Origin{Section: 2, Index: 5, InSection: 3}, 8},
-	} {
-		if got := c.number(step.in, &capture.Frame{From: &step.origin}); got != step.want {
-			t.Errorf("step %d: interface %d, want %d", i, got, step.want)
-		}
-	}
-	want := []string{"a", "a (\uFFFD)", "a (interface 2)", "a (interface 3)", "b", "b (interface 1)", "b (interface 2)", "a (eth0)", "b (interface 5)"}
-	if !slices.Equal(c.names, want) {
-		t.Errorf("names are %q, want %q", c.names, want)
-	}
-	for i, want := range []int{0, 0, 0, 0, 1, 1, 1, 0, 1, 1} {
-		if got := c.inputOf(&capture.Frame{From: &capture.Origin{Index: i}}); got != want {
-			t.Errorf("interface %d belongs to input %d, want %d", i, got, want)
 		}
 	}
 }

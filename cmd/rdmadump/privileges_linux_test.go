@@ -201,55 +201,6 @@ func TestPrivileges(t *testing.T) {
 	}
 }
 
-// TestPrivilegesOfPoints: live with several inputs drops privileges before it reads packets, and nevertheless reads a file that
-// only root may open.
-func TestPrivilegesOfPoints(t *testing.T) {
-	paths := builds(t)
-	traffic(t)
-	sample, err := os.ReadFile("../../samples/rocev2-callback41.pcap")
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := t.TempDir()
-	if err := os.Chmod(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	other := filepath.Join(folder, "other.pcap")
-	if err := os.WriteFile(other, sample, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for build, path := range paths {
-		t.Run(build, func(t *testing.T) {
-			cmd := exec.Command(path, "live", "-i", "lo", other)
-			var out bytes.Buffer
-			cmd.Stdout = &out
-			cmd.Env = append(os.Environ(), "GOMAXPROCS=8")
-			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Groups: []uint32{4, 27}}}
-			messages, err := cmd.StderrPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			defer cmd.Process.Kill()
-			lines := bufio.NewScanner(messages)
-			if !lines.Scan() || !strings.HasPrefix(lines.Text(), "rdmadump: capturing packets of lo; ") {
-				t.Fatal(lines.Text())
-			}
-			checkThreads(t, cmd.Process.Pid, nobodyIDs, nobodyIDs, build == "CGO_ENABLED=0")
-			cmd.Process.Signal(os.Interrupt)
-			said := ""
-			for lines.Scan() {
-				said += lines.Text() + "\n"
-			}
-			if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), "0x3da94e54") {
-				t.Errorf("%v; standard output is %s\nand standard error is %s", err, out.String(), said)
-			}
-		})
-	}
-}
-
 // checkThreads compares the status of every thread with the expected one.
 func checkThreads(t *testing.T, pid int, uid, gid string, bounding bool) {
 	t.Helper()

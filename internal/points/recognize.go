@@ -11,7 +11,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -21,10 +20,7 @@ import (
 // File is a capture file that can be read several times.
 type File struct {
 	Path string
-	Name string   // for messages
-	Held *os.File // the file, if it is open already; it is not opened by its path then
-	// OfPoints says that each interface of the file is a point with the name of the interface.
-	OfPoints bool
+	Name string // for messages
 }
 
 // Point is a place at which packets were captured, with the clock of that place.
@@ -136,7 +132,7 @@ type Options struct {
 func Recognize(ctx context.Context, files []File, o Options) (*Plan, error) {
 	s := newSampler(o.Memory)
 	for i, f := range files {
-		from, err := capture.OpenParts(ctx, []capture.Part{{Path: f.Path, Name: f.Name, Held: f.Held, Take: func(*capture.Frame) bool { return true }}})
+		from, err := capture.OpenParts(ctx, []capture.Part{{Path: f.Path, Name: f.Name, Take: func(*capture.Frame) bool { return true }}})
 		if err != nil {
 			return nil, err
 		}
@@ -508,8 +504,6 @@ func (p *Plan) nameOf(names []string, i int) string {
 	src := p.sources[i]
 	several := slices.ContainsFunc(p.sources, func(other *source) bool { return other != src && other.file == src.file })
 	switch {
-	case p.files[src.file].OfPoints && src.name != "":
-		return src.name
 	case !several:
 		return names[src.file]
 	case src.name != "" && !slices.ContainsFunc(p.sources, func(other *source) bool { return other != src && other.file == src.file && other.name == src.name }):

@@ -50,7 +50,7 @@ func (p *Plan) parts() (parts []capture.Part) {
 	}
 	for i, src := range p.sources {
 		first := i == 0 || p.sources[i-1].file != src.file
-		parts = append(parts, capture.Part{Path: p.files[src.file].Path, Name: p.files[src.file].Name, Held: p.files[src.file].Held, Take: func(f *capture.Frame) bool {
+		parts = append(parts, capture.Part{Path: p.files[src.file].Path, Name: p.files[src.file].Name, Take: func(f *capture.Frame) bool {
 			if several[src.file] > 1 && f.From != nil && f.From.Index != src.origin && !(first && p.isExtra(src.file, f.From.Index)) {
 				return false
 			}
