@@ -73,14 +73,19 @@ type segment struct {
 	from int64 // number of the first frame at the other point
 }
 
-// maxDrift is the largest drift that is considered. Clocks of computers differ by less than 200 ppm.
-const maxDrift = 1e-3
+// Limits of the drifts that are considered. Clocks of computers differ by less than usualDrift. Larger drifts are
+// considered only if no smaller one explains the times; at maxDrift, the times are not those of two clocks.
+const (
+	usualDrift = 2e-4
+	maxDrift   = 1e-3
+)
 
 // fitter finds lines for pairs.
 type fitter struct {
 	pairs      []pair // by order
 	byX        []int  // indexes of pairs, by x
 	resolution float64
+	flat       bool         // only lines without a slope fit
 	some       []int        // buffer: some of the indexes
 	skip       map[int]bool // indexes of outliers
 	low, high  []vertex     // buffers
@@ -170,9 +175,18 @@ func (f *fitter) strip(slope float64) (gap float64, low, high vertex) {
 	return least - most, low, high
 }
 
-// best returns the slope with the widest gap. The gap is a concave function of the slope.
+// best returns the slope with the widest gap of the slopes that may fit.
 func (f *fitter) best() (slope, gap float64) {
-	lo, hi := -maxDrift, maxDrift
+	if f.flat {
+		gap, _, _ = f.strip(0)
+		return 0, gap
+	}
+	return f.within(maxDrift)
+}
+
+// within returns the slope with the widest gap up to a largest slope. The gap is a concave function of the slope.
+func (f *fitter) within(most float64) (slope, gap float64) {
+	lo, hi := -most, most
 	for range 64 {
 		a, b := lo+(hi-lo)/3, hi-(hi-lo)/3
 		ga, _, _ := f.strip(a)
@@ -197,39 +211,58 @@ func (f *fitter) fits(lo, hi int) bool {
 	if gap, _, _ := f.strip(0); gap >= -f.resolution {
 		return true
 	}
-	_, gap := f.best()
-	return gap >= -f.resolution
+	slope, gap := f.best()
+	return gap >= -f.resolution && !atLimit(slope)
 }
 
-// line returns the line with the widest gap for the pairs [lo, hi). Its slope counts as a drift only if a flat line
-// costs more than a quarter of the gap, because short captures show drifts that are not there.
+// atLimit reports whether a slope is the largest one that is considered. The pairs would fit a steeper line even better, so
+// they are not those of two clocks.
+func atLimit(slope float64) bool { return math.Abs(slope) > maxDrift*0.99 }
+
+// line returns the line with the widest gap for the pairs [lo, hi), and whether it fits. Its slope counts as a drift only if no
+// flat line fits, and if it is larger than its error: short captures, and packets in a few clumps, fit drifts that are not there.
 func (f *fitter) line(lo, hi int) (l line, ok bool) {
 	f.hulls(lo, hi)
 	if len(f.low) == 0 || len(f.high) == 0 {
 		return l, false
 	}
-	slope, gap := f.best()
 	flat, _, _ := f.strip(0)
-	_, low, high := f.strip(slope)
+	largest := usualDrift
+	if flat < -f.resolution {
+		largest = maxDrift
+	}
+	slope, gap := f.within(largest)
 	base := &f.pairs[lo]
-	l = line{x0: base.x, x1: base.x, slope: slope, gap: max(gap, f.resolution), drifts: gap-flat > max(gap/4, f.resolution)}
+	l = line{x0: base.x, x1: base.x, slope: slope, gap: max(gap, f.resolution)}
 	for i := lo; i < hi; i++ {
 		if !f.skip[i] {
 			l.x1 = max(l.x1, f.pairs[i].x)
 		}
 	}
-	middle := ((low.d - slope*low.x) + (high.d - slope*high.x)) / 2
-	l.offset = float64(base.d) + middle
-	l.error, l.slopeError = f.allowed(slope, middle, float64(l.x1-l.x0))
-	return l, gap >= -f.resolution
+	f.center(&l, largest, float64(base.d))
+	if largest == usualDrift && l.error > 2*l.gap {
+		// The packets are in a few clumps: they fit so many slopes that no slope means anything, and a flat line fits, too.
+		l.slope, l.gap = 0, max(flat, f.resolution)
+		f.center(&l, largest, float64(base.d))
+	}
+	l.drifts = flat < -f.resolution && math.Abs(slope) > l.slopeError
+	return l, gap >= -f.resolution && !atLimit(slope)
 }
 
-// allowed returns by how much other lines that are between the hulls differ from a line, at its ends, and by how much
-// their slopes do.
-func (f *fitter) allowed(slope, middle, length float64) (offset, slopes float64) {
+// center moves a line of a known slope to the middle between the hulls, and sets its errors.
+func (f *fitter) center(l *line, largest, base float64) {
+	_, low, high := f.strip(l.slope)
+	middle := ((low.d - l.slope*low.x) + (high.d - l.slope*high.x)) / 2
+	l.offset = base + middle
+	l.error, l.slopeError = f.allowed(largest, l.slope, middle, float64(l.x1-l.x0))
+}
+
+// allowed returns by how much other lines that are between the hulls, with slopes up to a largest one, differ from a line, at
+// its ends, and by how much their slopes do.
+func (f *fitter) allowed(largest, slope, middle, length float64) (offset, slopes float64) {
 	offset = f.resolution
-	for _, end := range []float64{-maxDrift, maxDrift} {
-		in, out := slope, slope+end
+	for _, end := range []float64{-largest, largest} {
+		in, out := slope, end
 		for range 40 {
 			s := (in + out) / 2
 			gap, low, high := f.strip(s)
@@ -282,15 +315,44 @@ func (f *fitter) drop(n int) bool {
 // maxOutliers limits the number of pairs that are ignored because no line fits them.
 const maxOutliers = 8
 
-// segments returns the lines of a clock: one, or several if the clock stepped.
-func (f *fitter) segments() []segment {
-	n := len(f.pairs)
-	if f.drop(min(max(n/500, 1), maxOutliers)) {
-		if l, ok := f.line(0, n); ok {
+// attempt is a way to explain the times of two clocks.
+type attempt struct {
+	flat     bool // without a drift
+	outliers int  // pairs that may be ignored
+}
+
+// attempts returns the ways to explain the times of n pairs by one line, the simplest first.
+func attempts(n int) []attempt {
+	few := min(max(n/500, 1), maxOutliers)
+	return []attempt{{flat: true}, {}, {flat: true, outliers: few}, {outliers: few}}
+}
+
+// whole returns the one line that explains all pairs, or none.
+func (f *fitter) whole(a attempt) []segment {
+	clear(f.skip)
+	f.flat = a.flat
+	defer func() { f.flat = false }()
+	if f.drop(a.outliers) {
+		if l, ok := f.line(0, len(f.pairs)); ok {
 			return []segment{{line: l}}
 		}
-		return nil
 	}
+	return nil
+}
+
+// segments returns the lines of a clock: one, or several if the clock stepped.
+func (f *fitter) segments() []segment {
+	for _, a := range attempts(len(f.pairs)) {
+		if list := f.whole(a); list != nil {
+			return list
+		}
+	}
+	return f.stepped()
+}
+
+// stepped returns the lines of a clock that stepped.
+func (f *fitter) stepped() []segment {
+	n := len(f.pairs)
 	clear(f.skip)
 	var cuts []int // the indexes at which segments begin
 	for lo := 0; lo < n; {

@@ -15,7 +15,7 @@ type flowKey struct {
 // flow is the traffic to one queue pair.
 type flow struct {
 	key      flowKey
-	newest   uint64       // position of the newest transmission that arrived
+	newest   []uint64     // by hop: the newest transmission that certainly arrived, as its position plus 1
 	requests queue[asked] // requests that are not acknowledged yet
 	arrived  psnSet       // PSNs of requests that arrived
 	got      psnSet       // PSNs of responses that arrived
@@ -224,19 +224,26 @@ func (s *psnSet) add(psn uint32) {
 	s[far/64] &^= 1 << (far % 64)
 }
 
-// arrived notes that a packet came to its receiver's point, and reports whether it was overtaken by one that was sent
-// later. The position is that of its transmission, plus 1.
-func (s *flows) arrived(e *entry, transmission uint64) (overtaken bool) {
+// transmissions are those of which an arrival may be: equal packets cannot be distinguished.
+type transmissions struct {
+	oldest, latest uint64 // positions plus 1
+	again          bool   // an equal packet arrived before: this one is a copy, and copies have no order
+}
+
+// arrived notes that a packet came to the next point of its path, and reports whether it was overtaken on this hop by
+// one that was sent later.
+func (s *flows) arrived(e *entry, of transmissions) (overtaken bool) {
 	f := s.of(flowKey{e.path.dir, e.qpn})
 	if f == nil {
 		return false
 	}
-	if transmission < f.newest {
-		overtaken = true
-	} else {
-		f.newest = transmission
+	hop := int(e.hop) - 1
+	for len(f.newest) <= hop {
+		f.newest = append(f.newest, 0)
 	}
-	if e.icrc == rocev2.ICRCBad || e.opcode.Transport() != rocev2.RC {
+	overtaken = !of.again && of.latest < f.newest[hop]
+	f.newest[hop] = max(f.newest[hop], of.oldest)
+	if hop+1 < len(e.path.hops) || e.icrc == rocev2.ICRCBad || e.opcode.Transport() != rocev2.RC {
 		return overtaken
 	}
 	if e.opcode.Info().Request {

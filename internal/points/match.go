@@ -119,7 +119,9 @@ func (h *Hop) Course() []Interval { return h.course.list() }
 // bucket has the transmissions of one packet.
 type bucket struct {
 	head, tail uint64 // those that are not taken, oldest first: positions plus 1
+	latest     uint64 // the latest one, taken or not: its position plus 1
 	live       int32  // those that are remembered
+	arrived    bool   // one of them arrived
 }
 
 // recent is a transmission that is remembered.
@@ -316,7 +318,7 @@ func (m *matcher) transmit(w *path, hop int, at uint64, e *entry) {
 	} else {
 		b.head = at + 1
 	}
-	b.tail = at + 1
+	b.tail, b.latest = at+1, at+1
 	m.buckets[key] = b
 	m.recent.push(recent{key, e.time})
 	m.open.push(at)
@@ -415,6 +417,11 @@ func (m *matcher) arrive(at uint64) {
 		h.Duplicated++
 		return
 	}
+	possible := transmissions{oldest: b.head, latest: best, again: b.arrived}
+	b.arrived = true
+	if latest := b.latest - 1; m.ring.has(latest) && m.ring.at(latest).time <= e.time+m.slack {
+		possible.latest = max(best, b.latest)
+	}
 	m.unlink(key, &b, best, t)
 	if t.refused != 0 { // The network made a copy, which was damaged.
 		m.hide(t.refused - 1)
@@ -422,7 +429,7 @@ func (m *matcher) arrive(at uint64) {
 	}
 	e.arriving, t.sending, t.mate = matched, matched, at+1
 	e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
-	m.measure(h, e, t, best)
+	m.measure(h, e, t, possible)
 }
 
 // choose returns the transmission of an arrival, as its position plus 1, or 0 if there is none. It is the
@@ -484,7 +491,7 @@ func (m *matcher) unlink(key uint64, b *bucket, at uint64, t *entry) {
 }
 
 // measure counts a packet that arrived.
-func (m *matcher) measure(h *Hop, e, t *entry, at uint64) {
+func (m *matcher) measure(h *Hop, e, t *entry, possible transmissions) {
 	if e.control {
 		return
 	}
@@ -494,7 +501,7 @@ func (m *matcher) measure(h *Hop, e, t *entry, at uint64) {
 		h.Corrupted++
 		e.arriving = damagedOn
 	}
-	if m.flows.arrived(e, at) {
+	if m.flows.arrived(e, possible) {
 		h.Reordered++
 	}
 }

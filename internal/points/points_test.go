@@ -1,6 +1,7 @@
 package points
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -153,6 +155,123 @@ func TestPairs(t *testing.T) {
 	}
 	if sent != packets {
 		t.Errorf("%d packets were sent, and the merged capture has %d", sent, packets)
+	}
+}
+
+// TestSwitch: a point between two ends has its own counts for each hop, the order of a hop does not depend on the other hops,
+// and clocks are compared by flat lines first. The counts are those of the switch's log: it harms frames after it captured
+// them, so frames are in order before it. Of the frames that are late after it, the log has 15 and 18.
+func TestSwitch(t *testing.T) {
+	type hop struct {
+		from, to                             string
+		packets, lost, reordered, duplicated int64
+	}
+	for _, c := range []struct {
+		name   string
+		points []string
+		offset []int64 // of the clocks, in nanoseconds
+		error  int64   // of these offsets
+		want   []hop
+	}{
+		{"linkdown3", []string{"client", "server"}, []int64{0, -585_440_000}, 100_000, []hop{
+			{"client", "server", 131, 0, 0, 0}, {"server", "client", 48, 0, 0, 0},
+		}},
+		{"linkdown3", []string{"client", "switch", "server"}, []int64{0, 288_200_000, -585_440_000}, 100_000, []hop{
+			{"client", "switch", 131, 0, 0, 0},
+			{"switch", "client", 48, 0, 0, 0},
+			{"switch", "server", 131, 0, 0, 0},
+			{"server", "switch", 48, 0, 0, 0},
+		}},
+		{"linkdown3", []string{"switch", "server"}, []int64{0, -873_640_000}, 200_000, []hop{
+			{"switch", "server", 131, 0, 0, 0}, {"server", "switch", 48, 0, 0, 0},
+		}},
+		{"burst41", []string{"client", "switch", "server"}, []int64{0, 1_216_834_000, 205_700_000}, 100_000, []hop{
+			{"client", "switch", 643, 14, 0, 3},
+			{"switch", "client", 850, 31, 0, 12},
+			{"switch", "server", 632, 13, 0, 8},
+			{"server", "switch", 867, 24, 0, 7},
+		}},
+		{"reorder42", []string{"client", "server"}, []int64{0, -551_068_000}, 100_000, []hop{
+			{"client", "server", 869, 0, 16, 44}, {"server", "client", 1011, 0, 18, 35},
+		}},
+		{"reorder42", []string{"server", "switch", "client"}, []int64{0, 1_075_919_000, 551_068_000}, 100_000, []hop{
+			{"server", "switch", 1011, 0, 0, 21},
+			{"switch", "server", 895, 0, 16, 18},
+			{"switch", "client", 1032, 0, 18, 14},
+			{"client", "switch", 869, 0, 0, 26},
+		}},
+	} {
+		t.Run(c.name+" "+strings.Join(c.points, " "), func(t *testing.T) {
+			var paths []string
+			for _, point := range c.points {
+				paths = append(paths, "../../testdata/ends/roce-"+c.name+"-"+point+".pcap.zst")
+			}
+			r := run(t, paths...)
+			if len(r.Points) != len(c.points) || len(r.hops) != len(c.want) {
+				t.Fatalf("%d points and %d hops, want %d and %d: %q", len(r.Points), len(r.hops), len(c.points), len(c.want), r.Notes)
+			}
+			for i := range r.Points {
+				p := &r.Points[i]
+				if p.DriftKnown || len(p.Steps) > 0 {
+					t.Errorf("the clock of the %s is said to drift by %.1f ppm, with the steps %+v; it does neither", c.points[i], p.Drift, p.Steps)
+				}
+				if d := p.Offset - c.offset[i]; d > c.error || -d > c.error {
+					t.Errorf("the clock of the %s is ahead by %d ns, want %d", c.points[i], p.Offset, c.offset[i])
+				}
+			}
+			for _, want := range c.want {
+				i := slices.IndexFunc(r.hops, func(h *Hop) bool { return c.points[h.From] == want.from && c.points[h.To] == want.to })
+				if i < 0 {
+					t.Errorf("no packets pass from %s to %s", want.from, want.to)
+					continue
+				}
+				h := r.hops[i]
+				if got := (hop{want.from, want.to, h.Packets, h.Lost, h.Reordered, h.Duplicated}); got != want || h.NotCaptured+h.Corrupted != 0 {
+					t.Errorf("got %+v, %d not captured, %d corrupted; want %+v", got, h.NotCaptured, h.Corrupted, want)
+				}
+			}
+		})
+	}
+}
+
+// TestWindows: parts of captures are compared as the whole captures are: no point is taken for the other one, and no drift is
+// seen. A part may have packets in two clumps, or few packets of one direction.
+func TestWindows(t *testing.T) {
+	parts := 0
+	for _, name := range []string{"roce-linkdown3", "roce-burst41", "roce-reorder42", "roce-outage41", "roce-oneway41"} {
+		ends := [2][]capture.Frame{load(t, "../../testdata/ends/"+name+"-client.pcap.zst"), load(t, "../../testdata/ends/"+name+"-server.pcap.zst")}
+		whole := run(t, write(t, "client.pcap", ends[0]), write(t, "server.pcap", ends[1]))
+		offset := whole.Points[1].Offset
+		first, last := ends[0][0].Time, ends[0][len(ends[0])-1].Time
+		for from := first; from < last; from += 1e9 {
+			for _, length := range []int64{2e9, 10e9} {
+				var paths []string
+				for i, frames := range ends {
+					start := from + int64(i)*offset
+					lo, _ := slices.BinarySearchFunc(frames, start, func(f capture.Frame, t int64) int { return cmp.Compare(f.Time, t) })
+					hi, _ := slices.BinarySearchFunc(frames, start+length, func(f capture.Frame, t int64) int { return cmp.Compare(f.Time, t) })
+					paths = append(paths, write(t, strconv.Itoa(i)+".pcap", frames[lo:max(lo, hi)]))
+				}
+				r := run(t, paths...)
+				if len(r.Points) != 2 {
+					continue
+				}
+				parts++
+				p := &r.Points[1]
+				if d := p.Offset - offset; p.DriftKnown || len(p.Steps) > 0 || d > p.Error+100e3 || -d > p.Error+100e3 {
+					t.Errorf("%s, %d s from second %d on: the clock is ahead by %d ns (error %d, drift %.1f ppm known %v, steps %+v), want %d",
+						name, length/1e9, (from-first)/1e9, p.Offset, p.Error, p.Drift, p.DriftKnown, p.Steps, offset)
+				}
+				for j, address := range []string{"192.168.77.2", "192.168.77.1"} {
+					if got := r.Points[j].Address; got != address {
+						t.Errorf("%s, %d s from second %d on: point %d is at %s, want %s", name, length/1e9, (from-first)/1e9, j, got, address)
+					}
+				}
+			}
+		}
+	}
+	if parts < 100 {
+		t.Errorf("only %d parts have two points", parts)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -346,29 +347,39 @@ func (p *Plan) arrange(r *relation, pairs []pair) {
 // two clocks.
 const maxSegments = 32
 
-// orient finds out which of two directions is above the line: with the right order the gap is wider.
+// orient finds out which of two directions is above the line. The simplest explanation counts, in either order: a flat line,
+// then a drift, then a clock that stepped as few times as possible. With the right order the gap is wider.
 func (p *Plan) orient(pairs []pair, above map[int32]bool, dirs [2]int32, resolution int64) []segment {
-	var best []segment
-	widest, least := math.Inf(-1), math.MaxInt
-	for _, first := range []bool{true, false} {
-		sides := map[int32]bool{dirs[0]: first, dirs[1]: !first}
-		f := newFitter(thin(withSides(pairs, sides, dirs[:]), fittedPairs), resolution)
-		list := f.segments()
-		if len(list) == 0 {
-			continue
-		}
-		gap := math.Inf(1)
-		for _, s := range list {
-			gap = min(gap, s.gap)
-		}
-		if len(list) < least || len(list) == least && gap > widest {
-			best, widest, least = list, gap, len(list)
-			for dir, side := range sides {
-				above[dir] = side
+	var fitters [2]*fitter
+	var sides [2]map[int32]bool
+	for i, first := range []bool{true, false} {
+		sides[i] = map[int32]bool{dirs[0]: first, dirs[1]: !first}
+		fitters[i] = newFitter(thin(withSides(pairs, sides[i], dirs[:]), fittedPairs), resolution)
+	}
+	explain := func(segments func(f *fitter) []segment) (best []segment) {
+		widest := math.Inf(-1)
+		for i, f := range fitters {
+			list := segments(f)
+			if len(list) == 0 {
+				continue
+			}
+			gap := math.Inf(1)
+			for _, s := range list {
+				gap = min(gap, s.gap)
+			}
+			if best == nil || len(list) < len(best) || len(list) == len(best) && gap > widest {
+				best, widest = list, gap
+				maps.Copy(above, sides[i])
 			}
 		}
+		return best
 	}
-	return best
+	for _, a := range attempts(len(fitters[0].pairs)) {
+		if list := explain(func(f *fitter) []segment { return f.whole(a) }); list != nil {
+			return list
+		}
+	}
+	return explain((*fitter).stepped)
 }
 
 // withSides returns the pairs of some directions, or of all, with their sides.
