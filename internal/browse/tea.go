@@ -1,9 +1,11 @@
 package browse
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -29,16 +31,19 @@ type program struct {
 	*Model
 	ticking bool
 	since   time.Time
+	ctx     context.Context
 }
 
 // ticked is the message that calls Tick.
 type ticked struct{}
 
 // Run shows the Model in a terminal until the user quits or ctx ends. The terminal is restored also
-// after a panic, which Run passes on.
+// after a panic, which Run passes on. The caller ends ctx if the process gets a signal: with a handler for signals of
+// its own, package tea would wait for ever if ctx ends first.
 func Run(ctx context.Context, m *Model, on Terminal) error {
-	p := &program{Model: m, since: time.Now()}
-	t := tea.NewProgram(p, tea.WithContext(ctx), tea.WithInput(on.In), tea.WithOutput(on.Out), tea.WithEnvironment(on.Environ), tea.WithoutCatchPanics(), tea.WithFPS(60))
+	p := &program{Model: m, since: time.Now(), ctx: ctx}
+	t := tea.NewProgram(p, tea.WithContext(ctx), tea.WithInput(on.In), tea.WithOutput(&output{File: on.Out, ctx: ctx}), tea.WithEnvironment(on.Environ),
+		tea.WithoutCatchPanics(), tea.WithoutSignalHandler(), tea.WithFPS(60))
 	defer func() {
 		if v := recover(); v != nil {
 			t.ReleaseTerminal() // RestoreTerminal would take it again
@@ -81,12 +86,16 @@ func (p *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.KeyPressMsg:
 		k := msg.String()
 		if k == "ctrl+z" {
-			return p, tea.Suspend
+			return p, tea.Exec(&suspension{ctx: p.ctx}, func(err error) tea.Msg { return resumed{err} })
 		}
 		p.since = time.Now() // What the key starts is often done soon.
 		p.Key(k)
 	case tea.PasteMsg:
 		p.Text(msg.Content)
+	case resumed:
+		if msg.err != nil {
+			p.fail(msg.err)
+		}
 	case ticked:
 		p.ticking = false
 		p.Tick()
@@ -111,3 +120,55 @@ func (p *program) View() tea.View {
 	v.AltScreen = true
 	return v
 }
+
+// output is a terminal whose writes end some time after ctx, also if nobody reads what the terminal shows: package tea
+// waits for its last write before it ends.
+type output struct {
+	*os.File
+	ctx   context.Context
+	stuck error // of an earlier write that did not end
+}
+
+// stuckAfter is the time after which Write does not wait any longer for the terminal if the program has to end.
+const stuckAfter = time.Second
+
+// Write writes to the terminal.
+func (o *output) Write(b []byte) (int, error) {
+	if o.stuck != nil {
+		return 0, o.stuck
+	}
+	b = bytes.Clone(b) // The caller uses b again after Write has returned.
+	type result struct {
+		n   int
+		err error
+	}
+	written := make(chan result, 1)
+	go func() {
+		n, err := o.File.Write(b)
+		written <- result{n, err}
+	}()
+	select {
+	case r := <-written:
+		return r.n, r.err
+	case <-o.ctx.Done():
+	}
+	select {
+	case r := <-written:
+		return r.n, r.err
+	case <-time.After(stuckAfter):
+		o.stuck = os.ErrDeadlineExceeded
+		return 0, o.stuck
+	}
+}
+
+// suspension stops the process until it is continued. Package tea restores the terminal before, and takes it again after
+// that. Its own command waits for ever if the shell has no job control: then nothing stops or continues the process.
+type suspension struct{ ctx context.Context }
+
+// resumed is the message that comes after a suspension, with the reason if the process could not be suspended.
+type resumed struct{ err error }
+
+// The standard files of a suspension are not needed.
+func (*suspension) SetStdin(io.Reader)  {}
+func (*suspension) SetStdout(io.Writer) {}
+func (*suspension) SetStderr(io.Writer) {}

@@ -2,11 +2,14 @@ package browse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,8 +19,8 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// pseudoTerminal returns a terminal, and what a program has written to it so far.
-func pseudoTerminal(t *testing.T) (terminal, keys *os.File, written func() string) {
+// deafTerminal returns a terminal whose other end, where keys are written, nobody reads.
+func deafTerminal(t *testing.T) (terminal, other *os.File) {
 	t.Helper()
 	other, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -39,6 +42,13 @@ func pseudoTerminal(t *testing.T) (terminal, keys *os.File, written func() strin
 	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
 		t.Fatal(err)
 	}
+	return terminal, other
+}
+
+// pseudoTerminal returns a terminal, and what a program has written to it so far.
+func pseudoTerminal(t *testing.T) (terminal, keys *os.File, written func() string) {
+	t.Helper()
+	terminal, other := deafTerminal(t)
 	var mu sync.Mutex
 	var text strings.Builder
 	go func() {
@@ -58,6 +68,115 @@ func pseudoTerminal(t *testing.T) (terminal, keys *os.File, written func() strin
 		defer mu.Unlock()
 		return text.String()
 	}
+}
+
+// settings returns the settings of a terminal.
+func settings(t *testing.T, terminal *os.File) *unix.Termios {
+	t.Helper()
+	is, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return is
+}
+
+// restored fails the test if the settings of a terminal are not those from before.
+func restored(t *testing.T, terminal *os.File, before *unix.Termios) {
+	t.Helper()
+	if after := settings(t, terminal); *after != *before {
+		t.Errorf("the terminal's settings are\n%+v\nwant\n%+v", after, before)
+	}
+}
+
+// takenBack fails the test if the terminal still shows the other screen, hides the cursor or brackets what is pasted.
+func takenBack(t *testing.T, written func() string) {
+	t.Helper()
+	open := ""
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		text := written()
+		open = ""
+		for _, pair := range [][2]string{{"\x1b[?1049h", "\x1b[?1049l"}, {"\x1b[?25l", "\x1b[?25h"}, {"\x1b[?2004h", "\x1b[?2004l"}} {
+			if strings.LastIndex(text, pair[0]) > strings.LastIndex(text, pair[1]) {
+				open = fmt.Sprintf("%q is not taken back: %q", pair[0], text[max(len(text)-200, 0):])
+			}
+		}
+		if open == "" {
+			return
+		}
+	}
+	t.Error(open)
+}
+
+// TestSignals: each signal that ends a program ends Run, at any time, with the terminal as it was.
+func TestSignals(t *testing.T) {
+	for i := range 51 {
+		ends := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}[i%3]
+		m := modelOf(t, sample, render.Look{Colour: render.Colours16, Unicode: true})
+		terminal, keys, written := pseudoTerminal(t)
+		before := settings(t, terminal)
+		ctx, stop := signal.NotifyContext(context.Background(), ends)
+		ended := make(chan error)
+		go func() { ended <- Run(ctx, m, Terminal{terminal, terminal, []string{"TERM=xterm"}}) }()
+		time.Sleep(time.Duration(i) * time.Millisecond)
+		io.WriteString(keys, "j\r")
+		if err := syscall.Kill(os.Getpid(), ends.(syscall.Signal)); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("after %v, Run returns %v", ends, err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("Run does not end after %v, which came after %d ms", ends, i)
+		}
+		stop()
+		restored(t, terminal, before)
+		takenBack(t, written)
+	}
+}
+
+// TestDeafTerminal: if nobody reads what the terminal shows, Run ends, too.
+func TestDeafTerminal(t *testing.T) {
+	m := modelOf(t, sample, render.Look{Colour: render.Colours16, Unicode: true})
+	terminal, keys := deafTerminal(t)
+	before := settings(t, terminal)
+	full, err := os.OpenFile(terminal.Name(), os.O_WRONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- Run(ctx, m, Terminal{terminal, terminal, []string{"TERM=xterm"}}) }()
+	for end := time.Now().Add(20 * time.Second); *settings(t, terminal) == *before; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("Run does not take the terminal")
+		}
+	}
+	for refused := 0; refused < 5; { // The terminal may take more a moment later.
+		switch _, err = unix.Write(int(full.Fd()), make([]byte, 64)); {
+		case err == nil:
+			refused = 0
+		case errors.Is(err, unix.EAGAIN):
+			refused++
+			time.Sleep(10 * time.Millisecond)
+		default:
+			t.Fatal(err)
+		}
+	}
+	io.WriteString(keys, "2")
+	time.Sleep(100 * time.Millisecond) // Until then, the screen that the key asks for is being written.
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("Run returns %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("Run waits for the terminal")
+	}
+	restored(t, terminal, before)
 }
 
 // failing is a screen that panics.
@@ -83,10 +202,7 @@ func TestCrash(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			m := modelOf(t, sample, render.Look{Colour: render.Colours16, Unicode: true})
 			terminal, keys, written := pseudoTerminal(t)
-			before, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := settings(t, terminal)
 			test.fail(m)
 			panicked := make(chan any)
 			go func() {
@@ -110,20 +226,8 @@ func TestCrash(t *testing.T) {
 			case <-time.After(20 * time.Second):
 				t.Fatal("Run does not end")
 			}
-			time.Sleep(50 * time.Millisecond)
-			text := written()
-			for _, pair := range [][2]string{{"\x1b[?1049h", "\x1b[?1049l"}, {"\x1b[?25l", "\x1b[?25h"}, {"\x1b[?2004h", "\x1b[?2004l"}} {
-				if strings.LastIndex(text, pair[0]) > strings.LastIndex(text, pair[1]) {
-					t.Errorf("%q is not taken back: %q", pair[0], text[max(len(text)-200, 0):])
-				}
-			}
-			after, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if *after != *before {
-				t.Errorf("the terminal's settings are\n%+v\nwant\n%+v", after, before)
-			}
+			restored(t, terminal, before)
+			takenBack(t, written)
 		})
 	}
 }
