@@ -47,9 +47,6 @@ func (s *settings) parseKnown(f *flags) error {
 			continue
 		}
 		id, _, _ := strings.Cut(line, "\t")
-		if now := rule.Renamed[id]; now != "" {
-			return fmt.Errorf("--baseline %s: the rule %s is now called %s; change the name in the file, or write a new file with --write-baseline", f.baseline, id, now)
-		}
 		if rule.Find(id) == nil {
 			return fmt.Errorf("--baseline %s: unknown rule %.40q; --write-baseline writes such files, and rdmadump check --rules lists all rules", f.baseline, printable(id))
 		}
@@ -156,14 +153,10 @@ func (l *laterFile) Close() error {
 	return err
 }
 
-// findRule returns the rule with this id. The error for an old id of a renamed rule gives
-// the new one; flag is the flag that the id was given to.
+// findRule returns the rule with this id; flag is the flag that the id was given to.
 func findRule(flag, id string) (*rule.Rule, error) {
 	if r := rule.Find(id); r != nil {
 		return r, nil
-	}
-	if now := rule.Renamed[id]; now != "" {
-		return nil, fmt.Errorf("%s %s: this rule is now called %s", flag, id, now)
 	}
 	return nil, fmt.Errorf("%s %s: unknown rule; see rdmadump check --rules", flag, id)
 }

@@ -437,25 +437,8 @@ var conflicts = []struct{ flag, with, why string }{
 	{"field", "jq", "the jq program selects the fields"},
 }
 
-// oldFlags has the flags that had another name before the first release, or that are
-// gone, with what to write instead.
-var oldFlags = map[string]struct{ command, instead string }{
-	"anyway":     {"live", "it is now called --force"},
-	"unanswered": {"check", "it is now called --unanswered-after"},
-	"timeout":    {"check", "it is gone, because retransmission timeouts are recognized without it"},
-}
-
-// oldFormat returns an error if --to has a format of export, which it had before the first
-// release. It is called before export runs.
-func oldFormat(cmd *cobra.Command, _ []string) error {
-	if to := cmd.Flags().Lookup("to"); to != nil && slices.Contains(exportNames(), to.Value.String()) {
-		return fmt.Errorf("--to %s: the format is now selected with --format %s, and --to is the end of a range of time", to.Value, to.Value)
-	}
-	return nil
-}
-
 // flagError returns a clear error for a flag that could not be parsed: one that another
-// view supports, one that had another name, or a value that is not valid.
+// view supports, or a value that is not valid.
 func flagError(cmd *cobra.Command, err error) error {
 	unknown, invalid := (*pflag.NotExistError)(nil), (*pflag.InvalidValueError)(nil)
 	switch {
@@ -482,9 +465,6 @@ func flagError(cmd *cobra.Command, err error) error {
 // unknownFlag returns the error for a flag that a command does not have, if there is more
 // to say than that.
 func unknownFlag(cmd *cobra.Command, name string) error {
-	if old, known := oldFlags[name]; known && (cmd.Name() == old.command || !cmd.HasParent()) {
-		return fmt.Errorf("unknown flag --%s: %s", name, old.instead)
-	}
 	v := viewNamed(cmd.Name())
 	if cmd.Parent() == nil {
 		v = views[0]

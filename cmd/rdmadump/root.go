@@ -64,14 +64,7 @@ Without a command, rdmadump lists the RPC transactions.
 	addHelp(root, stdout)
 	for _, cmd := range append(root.Commands(), root) {
 		switch {
-		case cmd.Name() == "export":
-			cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
-				if err := oldFormat(cmd, args); err != nil {
-					return err
-				}
-				return required(cmd, args)
-			}
-		case cmd.Name() == "extract", cmd.Name() == "report":
+		case cmd.Name() == "export", cmd.Name() == "extract", cmd.Name() == "report":
 			cmd.PreRunE = required
 		case cmd.Name() == "help":
 			cmd.Args = known

@@ -153,7 +153,6 @@ func (f *flags) parse(v *view, whole bool) (*settings, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("--jq %s: %w", f.jq, err)
 		}
-		s.notes = append(s.notes, query.RenamedIn(f.jq, v.fields)...)
 		if v.takes("field") { // The records of other views have fields of their own.
 			s.notes = append(s.notes, query.OnlyInFilters(f.jq, v.fields)...)
 		}

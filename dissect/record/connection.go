@@ -20,7 +20,7 @@ type Connection struct {
 	Server                  Endpoint                 `json:"server" doc:"The end that accepted the connection." alias:"ip.dst=address"`
 	Established             Opt[Time]                `json:"established" doc:"Time at which the handshake was complete; null if the handshake is not in the capture."`
 	Closed                  Opt[Time]                `json:"closed" doc:"Time at which the connection began to close; null if it was not seen to close."`
-	Ended                   Opt[Ended]               `json:"ended" doc:"End of the connection, with its cause and the side that ended it; null if the connection had not ended." was:"close_reason=how"`
+	Ended                   Opt[Ended]               `json:"ended" doc:"End of the connection, with its cause and the side that ended it; null if the connection had not ended."`
 	Handshake               string                   `json:"handshake" doc:"Whether the capture contains the handshake that opened the connection: seen if it does, missed if not." values:"seen,missed"`
 	ServiceID               Opt[Hex64]               `json:"service_id" doc:"Service ID that the client asked for in its connection request." alias:"infiniband.cm.req.serviceid"`
 	PrivateData             PrivateDataPair          `json:"private_data" doc:"RPC-over-RDMA private data that each side sent in the handshake (RFC 8797)."`
@@ -34,9 +34,9 @@ type Connection struct {
 	Packets                 int64                    `json:"packets" doc:"Number of packets that belong to the connection."`
 	PacketsBeforePairing    int64                    `json:"packets_before_pairing" doc:"Number of these packets that were captured before it was known which two directions form the connection; packet records have no connection for them."`
 	Retransmitted           int64                    `json:"retransmitted" doc:"Number of retransmitted packets."`
-	RetransmittedUnassigned int64                    `json:"retransmitted_unassigned" doc:"Number of retransmitted packets that belong to no transaction." was:"retransmitted_of_none"`
+	RetransmittedUnassigned int64                    `json:"retransmitted_unassigned" doc:"Number of retransmitted packets that belong to no transaction."`
 	OutOfOrder              int64                    `json:"out_of_order" doc:"Number of packets that arrived after a packet with a higher sequence number."`
-	NotCaptured             int64                    `json:"not_captured" doc:"Number of packets that the receiver acknowledged but that are missing from the capture." was:"lost"`
+	NotCaptured             int64                    `json:"not_captured" doc:"Number of packets that the receiver acknowledged but that are missing from the capture."`
 	Naks                    int64                    `json:"naks" doc:"Number of NAKs, not counting RNR NAKs."`
 	RNRNaks                 int64                    `json:"rnr_naks" doc:"Number of receiver-not-ready (RNR) NAKs."`
 	First                   Time                     `json:"first" doc:"Time of the connection's first packet."`
@@ -84,8 +84,8 @@ type Ended struct {
 	Packet           Opt[int64]  `json:"packet" doc:"Packet number: the packet that shows the end."`
 	Point            string      `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points." secret:"point"`
 	Reason           Opt[string] `json:"reason" doc:"Reason that a NAK, Terminate or rejection states." secret:"no"`
-	Retransmissions  Opt[int64]  `json:"retransmissions" doc:"Number of retransmissions of the request that was never acknowledged." was:"repeats"`
-	OutstandingCalls int64       `json:"outstanding_calls" doc:"Number of Calls that were outstanding at the end and never got a Reply." was:"died"`
+	Retransmissions  Opt[int64]  `json:"retransmissions" doc:"Number of retransmissions of the request that was never acknowledged."`
+	OutstandingCalls int64       `json:"outstanding_calls" doc:"Number of Calls that were outstanding at the end and never got a Reply."`
 	XIDs             []Hex32     `json:"xids" doc:"XIDs of the first few outstanding Calls; null if there were none."`
 }
 
@@ -176,13 +176,13 @@ func (HandleChoice) Values() []string {
 // directions.
 type InvalidationFigures struct {
 	Style                    InvalidationStyle `json:"style" doc:"The side that chooses which handle a Reply invalidates; fixed if every Reply invalidates the only handle of its Call, or the Read handle if the Call exposes Write handles, too, as a protocol may prescribe."`
-	HandleChoice             Opt[HandleChoice] `json:"handle_choice" doc:"Handle of a Call that the responder chooses to invalidate: only (no Call had more than one handle), single (the responder invalidates only if the Call has one handle), first or last (in the order of the chunk lists), largest (the handle of the segment with the most bytes), mixed (no choice fits all Replies); null if the responder does not choose." was:"habit"`
+	HandleChoice             Opt[HandleChoice] `json:"handle_choice" doc:"Handle of a Call that the responder chooses to invalidate: only (no Call had more than one handle), single (the responder invalidates only if the Call has one handle), first or last (in the order of the chunk lists), largest (the handle of the segment with the most bytes), mixed (no choice fits all Replies); null if the responder does not choose."`
 	ChunkReplies             int64             `json:"chunk_replies" doc:"Number of Replies to Calls that exposed handles."`
 	InvalidatingReplies      int64             `json:"invalidating_replies" doc:"Number of Replies that answered a Call with exposed handles and were sent With Invalidate."`
-	ForeignReadChunkHandles  int64             `json:"foreign_read_chunk_handles" doc:"Number of Replies, with or without chunks, that invalidated a handle from another RPC's Read chunk." was:"of_another_read_chunk"`
-	LocalInvalidations       int64             `json:"local_invalidations" doc:"Number of handles that the requester has to invalidate itself, because no Reply did. A handle that is registered persistently is counted once." was:"left_handles"`
-	MultiHandleReplies       int64             `json:"multi_handle_replies" doc:"Number of Replies whose Calls exposed more than one handle, so that one invalidation was not enough." was:"need_more"`
+	ForeignReadChunkHandles  int64             `json:"foreign_read_chunk_handles" doc:"Number of Replies, with or without chunks, that invalidated a handle from another RPC's Read chunk."`
+	LocalInvalidations       int64             `json:"local_invalidations" doc:"Number of handles that the requester has to invalidate itself, because no Reply did. A handle that is registered persistently is counted once."`
+	MultiHandleReplies       int64             `json:"multi_handle_replies" doc:"Number of Replies whose Calls exposed more than one handle, so that one invalidation was not enough."`
 	MultiHandleInvalidations int64             `json:"multi_handle_invalidations" doc:"Number of Calls of which Replies invalidated more than one handle."`
 	MixedRegistrationCalls   int64             `json:"mixed_registration_calls" doc:"Number of Calls that exposed both persistently and dynamically registered handles. Their requester cannot leave the choice to the responder."`
-	MixedDirectionCalls      int64             `json:"mixed_direction_calls" doc:"Number of Calls that exposed handles both for reading and for writing." was:"mixed_calls"`
+	MixedDirectionCalls      int64             `json:"mixed_direction_calls" doc:"Number of Calls that exposed handles both for reading and for writing."`
 }

@@ -10,8 +10,6 @@ type Field struct {
 	Name     string       // in JSON
 	Doc      string       // meaning
 	Aliases  []string     // other names; "name=path" is a name for a path below the field
-	Was      []string     // names before the first release, in the same form
-	Reused   string       // a name before the first release that means something else now
 	Values   []string     // all values of an enumeration, else nil
 	OmitZero bool         // JSON omits the field if it has its zero value
 	Opt      bool         // the value may be unknown
@@ -102,10 +100,6 @@ func FieldsOf(t reflect.Type) (fields []Field) {
 		if aliases := s.Tag.Get("alias"); aliases != "" {
 			f.Aliases = strings.Split(aliases, ",")
 		}
-		if was := s.Tag.Get("was"); was != "" {
-			f.Was = strings.Split(was, ",")
-		}
-		f.Reused = s.Tag.Get("reused")
 		if elem, ok := OptOf(s.Type); ok {
 			f.Opt, f.Type = true, elem
 		}

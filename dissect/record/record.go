@@ -7,10 +7,9 @@
 // that stays valid.
 //
 // The tags of a field are the only place that describes it: json is its name, doc its
-// meaning, and alias the other names that filters accept, such as Wireshark's. The tag was has
-// the names that the field had before the first release, and the tag reused has such a name if
-// it means something else now. The tag secret says whom or what a text identifies; see [Secret]. JSON names are a contract: names may be added, but not changed. Schemas
-// and lists of fields are made from these tags.
+// meaning, and alias the other names that filters accept, such as Wireshark's. The tag secret says
+// whom or what a text identifies; see [Secret]. JSON names are a contract: names may be added, but
+// not changed. Schemas and lists of fields are made from these tags.
 package record
 
 import "slices"
@@ -59,7 +58,7 @@ type Finding struct {
 	Rule        string      `json:"rule" doc:"Stable id of the rule." secret:"no"`
 	Severity    Severity    `json:"severity" doc:"Severity of the finding: error (the protocol was violated, or an RPC failed because of the protocol or the transport), warning (a risk, a recommendation that was not followed, or lost performance), note (worth knowing; it harms nobody)."`
 	Section     string      `json:"section" doc:"Document and section that state the rule." secret:"no"`
-	AtFault     Opt[End]    `json:"at_fault" doc:"The side that the finding is attributed to; null if neither side is at fault, or if the capture does not prove which side is." was:"blames"`
+	AtFault     Opt[End]    `json:"at_fault" doc:"The side that the finding is attributed to; null if neither side is at fault, or if the capture does not prove which side is."`
 	Message     string      `json:"message" doc:"Description of the finding in one sentence." secret:"no"`
 	Connection  Opt[int]    `json:"connection" doc:"Connection number: the connection that the finding is about." alias:"conn"`
 	Client      Opt[string] `json:"client" doc:"Address of the connection's client; null if the finding is about no connection, or if the capture does not show it." secret:"address"`
@@ -89,22 +88,22 @@ type Summary struct {
 	Other               int64              `json:"other_packets" doc:"Number of packets of other protocols."`
 	Fragments           int64              `json:"fragments" doc:"Number of IP fragments that were not read, because only the first fragment of a datagram is read."`
 	Malformed           int64              `json:"malformed" doc:"Number of packets whose headers could not be decoded."`
-	Truncated           int64              `json:"truncated" doc:"Number of frames that the capture holds only in part because of its snapshot length." was:"cut"`
+	Truncated           int64              `json:"truncated" doc:"Number of frames that the capture holds only in part because of its snapshot length."`
 	UnknownLink         int64              `json:"unknown_link" doc:"Number of frames with a link type that rdmadump does not read."`
 	ICRCBad             int64              `json:"icrc_bad" doc:"Number of packets with a bad ICRC and FPDUs with a bad CRC, whether they belong to a connection or not."`
 	ICRCBadUnassigned   int64              `json:"icrc_bad_unassigned" doc:"Number of packets with a bad ICRC that belong to no connection, because any part of them may be damaged. The rule icrc-bad does not count them."`
-	CaptureDrops        uint64             `json:"capture_drops" doc:"Number of packets that the capturing program says it dropped." reused:"dropped"`
+	CaptureDrops        uint64             `json:"capture_drops" doc:"Number of packets that the capturing program says it dropped."`
 	PFCPauses           int64              `json:"pfc_pauses" doc:"Number of priority flow control (PFC) frames that pause at least one priority."`
 	Connections         int                `json:"connections" doc:"Number of connection records."`
 	Transactions        map[Status]int64   `json:"transactions" doc:"Number of transactions, by status."`
 	Findings            map[Severity]int64 `json:"findings" doc:"Number of findings, by severity."`
-	NotCaptured         int64              `json:"not_captured" doc:"Number of packets that receivers acknowledged but that are missing from the capture." was:"lost"`
-	Evicted             map[string]int64   `json:"evicted" doc:"Number of objects that were evicted because the memory limit was reached, by kind." was:"limits_reached" secret:"no"`
+	NotCaptured         int64              `json:"not_captured" doc:"Number of packets that receivers acknowledged but that are missing from the capture."`
+	Evicted             map[string]int64   `json:"evicted" doc:"Number of objects that were evicted because the memory limit was reached, by kind." secret:"no"`
 	NotJudged           []NotJudged        `json:"not_judged" doc:"Violations that are not reported because something is missing from the capture, by rule and gap; rdmadump check lists them as not reported."`
 	TimeBackwards       int64              `json:"time_backwards" doc:"Number of packets whose time is earlier than that of the packet before."`
 	TimeBackwardsNS     int64              `json:"time_backwards_ns" doc:"Largest step back in time, in nanoseconds."`
 	TimeBackwardsPacket Opt[int64]         `json:"time_backwards_packet" doc:"Packet number: the first packet whose time is earlier than that of the packet before."`
-	InputError          Opt[string]        `json:"input_error" doc:"Description of where and why reading the input failed; null if all of it was read." was:"broken" secret:"sentence"`
+	InputError          Opt[string]        `json:"input_error" doc:"Description of where and why reading the input failed; null if all of it was read." secret:"sentence"`
 }
 
 // NotJudged counts violations of a rule that are not reported, because the capture

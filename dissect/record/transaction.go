@@ -374,17 +374,17 @@ type Wait struct {
 	Waiting             End        `json:"waiting" doc:"The side that stalled: it waited before it transmitted its next packet."`
 	Packets             []int64    `json:"packets" doc:"Numbers of the packets that show the stall."`
 	Points              []string   `json:"points,omitzero" doc:"Names of the capture points whose numbers packets has, in the same order; present only with several capture points." secret:"point"`
-	Event               EventKind  `json:"event,omitzero" doc:"What was retransmitted at the end of the stall." values:"call,read_request,write,reply" reused:"of"`
+	Event               EventKind  `json:"event,omitzero" doc:"What was retransmitted at the end of the stall." values:"call,read_request,write,reply"`
 	Bytes               Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes of an RDMA Read that were requested again."`
 	NakPacket           Opt[int64] `json:"nak_packet,omitzero" doc:"Packet number: the NAK that requested the retransmission. With the reason retransmit_timeout, the sender did not react to it, or did not receive it."`
 	NakPoint            string     `json:"nak_packet_point,omitzero" doc:"Name of the capture point whose number nak_packet is; present only with several capture points." secret:"point"`
-	OutOfOrderPacket    Opt[int64] `json:"out_of_order_packet,omitzero" doc:"Packet number: the packet that came after a gap in the sequence numbers, which gap_filled_by closed." was:"early"`
+	OutOfOrderPacket    Opt[int64] `json:"out_of_order_packet,omitzero" doc:"Packet number: the packet that came after a gap in the sequence numbers, which gap_filled_by closed."`
 	OutOfOrderPoint     string     `json:"out_of_order_packet_point,omitzero" doc:"Name of the capture point whose number out_of_order_packet is; present only with several capture points." secret:"point"`
-	GapFilledBy         Opt[int64] `json:"gap_filled_by,omitzero" doc:"Packet number: the packet that closed the gap in the sequence numbers." was:"filled"`
+	GapFilledBy         Opt[int64] `json:"gap_filled_by,omitzero" doc:"Packet number: the packet that closed the gap in the sequence numbers."`
 	GapFilledPoint      string     `json:"gap_filled_by_point,omitzero" doc:"Name of the capture point whose number gap_filled_by is; present only with several capture points." secret:"point"`
 	BurstPacket         Opt[int64] `json:"burst_packet,omitzero" doc:"Packet number: the first packet that the sender retransmitted when the stall ended. Stalls of several RPCs with the same packet ended with the same timeout or NAK."`
 	BurstPoint          string     `json:"burst_packet_point,omitzero" doc:"Name of the capture point whose number burst_packet is; present only with several capture points." secret:"point"`
-	BlockingTransaction Opt[int64] `json:"blocking_transaction,omitzero" doc:"Transaction number (id): with the reason head_of_line, the transaction that the sender was transmitting for; with another reason, the transaction whose packet the sender retransmitted first. It is not present if that is this transaction." was:"behind"`
+	BlockingTransaction Opt[int64] `json:"blocking_transaction,omitzero" doc:"Transaction number (id): with the reason head_of_line, the transaction that the sender was transmitting for; with another reason, the transaction whose packet the sender retransmitted first. It is not present if that is this transaction."`
 	BlockingXID         Opt[Hex32] `json:"blocking_xid,omitzero" doc:"XID of blocking_transaction."`
 	Lost                []LostRef  `json:"lost,omitzero" doc:"Packets that were lost or damaged between the capture points before the stall ended, and that explain it: of this transaction, or of others, whose packets the sender had to retransmit first; present only with several capture points."`
 }

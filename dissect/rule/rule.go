@@ -15,7 +15,7 @@ import (
 
 // Rule is one requirement that traffic can violate. Its page in docs/rules explains it.
 type Rule struct {
-	ID       string // in kebab case; if it changes, Renamed needs the old one, because tools match on it
+	ID       string // in kebab case; it does not change, because tools match on it
 	Severity record.Severity
 	Section  string  // section of the document with the requirement, such as "RFC 8166 s.3.3.1"
 	TCP      string  // section that applies to connections over TCP; empty if Section does
@@ -106,18 +106,6 @@ func Find(id string) *Rule {
 		}
 	}
 	return nil
-}
-
-// Renamed maps the old id of each renamed rule to its new id. Commands use it to give
-// the new id in an error message.
-var Renamed = map[string]string{
-	"capture-lost-packets":       "capture-incomplete",
-	"garbage-args":               "rpc-rejected",
-	"inv-handle-disobeyed":       "inv-handle-not-honored",
-	"inv-handle-foreign":         "inv-handle-unknown",
-	"invalidated-foreign-handle": "invalidated-unexposed-handle",
-	"limit-reached":              "memory-limit-reached",
-	"reply-refused":              "reply-not-delivered",
 }
 
 // These rules are in the order in which commands list them: connection setup, credits,

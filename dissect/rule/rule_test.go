@@ -26,18 +26,3 @@ func TestTable(t *testing.T) {
 		t.Errorf("%d rules", len(rule.All))
 	}
 }
-
-// TestRenamed verifies that each old id belongs to no rule and each new id to one.
-func TestRenamed(t *testing.T) {
-	if len(rule.Renamed) == 0 {
-		t.Error("the table of renamed rules is empty")
-	}
-	for old, now := range rule.Renamed {
-		if rule.Find(old) != nil {
-			t.Errorf("%s is still the id of a rule", old)
-		}
-		if rule.Find(now) == nil {
-			t.Errorf("%s was renamed to %s, which is the id of no rule", old, now)
-		}
-	}
-}

@@ -16,10 +16,10 @@ type Credits struct {
 	PeakInFlight         int              `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once. A Call without a Reply is outstanding until its connection begins to close or, if the capture does not show that, until the last packet of the connection."`
 	Requested            []uint32         `json:"requested" doc:"Numbers of credits that Calls requested, one for each change."`
 	Grants               []Grant          `json:"grants" doc:"Changes of the number of granted credits, in order."`
-	CreditLimitReached   int              `json:"credit_limit_reached" doc:"Number of times that as many Calls were outstanding as credits were granted." was:"limit_reached"`
-	CreditLimitReachedNS int64            `json:"credit_limit_reached_ns" doc:"Total time for which as many Calls were outstanding as credits were granted, in nanoseconds." was:"limit_reached_ns"`
+	CreditLimitReached   int              `json:"credit_limit_reached" doc:"Number of times that as many Calls were outstanding as credits were granted."`
+	CreditLimitReachedNS int64            `json:"credit_limit_reached_ns" doc:"Total time for which as many Calls were outstanding as credits were granted, in nanoseconds."`
 	Points               []CreditPoint    `json:"points" doc:"Changes of the number of outstanding Calls or granted credits, in order."`
-	Evicted              int              `json:"evicted" doc:"Number of transactions that are not included because there were too many." reused:"dropped"`
+	Evicted              int              `json:"evicted" doc:"Number of transactions that are not included because there were too many."`
 }
 
 // Grant is a change of the number of granted credits.

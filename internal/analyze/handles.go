@@ -19,20 +19,20 @@ const (
 type Handles struct {
 	Type                string              `json:"type" doc:"The record's type, always \"handles\"." values:"handles"`
 	Connection          int                 `json:"connection" doc:"Connection number, as in the table of connections."`
-	ExposureCount       int                 `json:"exposure_count" doc:"Number of times that a handle was exposed." reused:"exposures"`
+	ExposureCount       int                 `json:"exposure_count" doc:"Number of times that a handle was exposed."`
 	Distinct            int                 `json:"distinct" doc:"Number of different handles."`
-	Exposure            Quantiles           `json:"exposure" doc:"Distribution of the time that handles were exposed." was:"exposed"`
+	Exposure            Quantiles           `json:"exposure" doc:"Distribution of the time that handles were exposed."`
 	RemoteShare         record.Opt[float64] `json:"remote_share" doc:"Share of the exposures that the responder ended by remote invalidation, from 0 to 1."`
 	ChunkReplies        int                 `json:"chunk_replies" doc:"Number of Replies to Calls with chunks."`
 	InvalidatingReplies int                 `json:"invalidating_replies" doc:"Number of Replies that answered a Call with chunks and invalidated a handle."`
 	InvalidatingShare   record.Opt[float64] `json:"invalidating_share" doc:"Value of invalidating_replies divided by chunk_replies, from 0 to 1."`
-	LocalInvExtra       int                 `json:"local_inv_extra" doc:"Number of handles that the requester had to invalidate because their Reply could invalidate only one." was:"left_over"`
-	LocalInvNoRemote    int                 `json:"local_inv_no_remote" doc:"Number of handles that the requester had to invalidate because their Reply invalidated none." was:"left_all"`
+	LocalInvExtra       int                 `json:"local_inv_extra" doc:"Number of handles that the requester had to invalidate because their Reply could invalidate only one."`
+	LocalInvNoRemote    int                 `json:"local_inv_no_remote" doc:"Number of handles that the requester had to invalidate because their Reply invalidated none."`
 	Reused              int                 `json:"reused" doc:"Number of exposures of a handle that had been exposed before."`
-	ReuseInterval       Quantiles           `json:"reuse_interval" doc:"Distribution of the time between the end of an exposure and the next exposure of the same handle." was:"reuse_after"`
+	ReuseInterval       Quantiles           `json:"reuse_interval" doc:"Distribution of the time between the end of an exposure and the next exposure of the same handle."`
 	NeverInvalidated    int                 `json:"never_invalidated" doc:"Number of exposures whose Call got no Reply, so that the capture does not show an invalidation."`
-	Exposures           []Exposure          `json:"exposures" doc:"The exposures, in order." was:"bars"`
-	Evicted             int                 `json:"evicted" doc:"Number of exposures that are not listed because there were too many." reused:"dropped"`
+	Exposures           []Exposure          `json:"exposures" doc:"The exposures, in order."`
+	Evicted             int                 `json:"evicted" doc:"Number of exposures that are not listed because there were too many."`
 }
 
 // Exposure is one exposure of a handle, from the Call that exposed it to the Reply.

@@ -54,7 +54,7 @@ type Health struct {
 	Packets       int64 `json:"packets" doc:"Number of packets of all connections."`
 	Retransmitted int64 `json:"retransmitted" doc:"Number of retransmitted packets."`
 	OutOfOrder    int64 `json:"out_of_order" doc:"Number of packets that arrived after a packet with a higher sequence number."`
-	NotCaptured   int64 `json:"not_captured" doc:"Number of packets that receivers acknowledged but that are missing from the capture." was:"lost"`
+	NotCaptured   int64 `json:"not_captured" doc:"Number of packets that receivers acknowledged but that are missing from the capture."`
 	Naks          int64 `json:"naks" doc:"Number of NAKs, not counting RNR NAKs."`
 	RNRNaks       int64 `json:"rnr_naks" doc:"Number of receiver-not-ready (RNR) NAKs."`
 
@@ -70,7 +70,7 @@ type RPCs struct {
 	Failed                       int64         `json:"failed" doc:"Number of transactions with an RPC or NFS error status."`
 	Backward                     int64         `json:"backward" doc:"Number of transactions in the backward direction, called by the server."`
 	Statuses                     []StatusCount `json:"statuses" doc:"Number of transactions by RPC or NFS error status, the most frequent first; null if none failed."`
-	RetransmittedOnNewConnection int64         `json:"retransmitted_on_new_connection" doc:"Number of transactions that retransmit one of an earlier connection." was:"again"`
+	RetransmittedOnNewConnection int64         `json:"retransmitted_on_new_connection" doc:"Number of transactions that retransmit one of an earlier connection."`
 }
 
 // Where breaks down the time of RPCs. RPCs with a Reply and RPCs without one are counted
@@ -131,7 +131,7 @@ type CreditUse struct {
 type Invalidations struct {
 	Exposed            int64               `json:"exposed" doc:"Number of handles that answered Calls exposed."`
 	ByServer           int64               `json:"by_responder" doc:"Number of handles of answered Calls that the responder invalidated remotely."`
-	LocalInvalidations int64               `json:"local_invalidations" doc:"Number of handles of answered Calls that the requester has to invalidate itself." was:"left"`
+	LocalInvalidations int64               `json:"local_invalidations" doc:"Number of handles of answered Calls that the requester has to invalidate itself."`
 	Negotiated         record.Opt[bool]    `json:"negotiated" doc:"Whether remote invalidation was negotiated on all connections whose handshake is in the capture; null without any."`
 	Share              record.Opt[float64] `json:"share" doc:"Share of the exposed handles that the responder invalidated remotely, from 0 to 1."`
 
@@ -154,7 +154,7 @@ type EndCount struct {
 	How              record.Ending          `json:"how" doc:"Cause of the connections' ends, as in the field ended.how of connections."`
 	By               record.Opt[record.End] `json:"by" doc:"The side that ended the connections; null if the capture does not show it."`
 	Count            int64                  `json:"count" doc:"Number of connections that ended so."`
-	OutstandingCalls int64                  `json:"outstanding_calls" doc:"Number of Calls that were outstanding at the ends and never got a Reply." was:"died"`
+	OutstandingCalls int64                  `json:"outstanding_calls" doc:"Number of Calls that were outstanding at the ends and never got a Reply."`
 	First            int                    `json:"connection" doc:"Connection number: the first of these connections."`
 	XIDs             []record.Hex32         `json:"xids" doc:"XIDs of the first connection's outstanding Calls; null if there were none."`
 }

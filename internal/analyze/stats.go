@@ -14,7 +14,7 @@ import (
 // Stats sums up the transactions of one group, such as those of one operation.
 type Stats struct {
 	Type          string                `json:"type" doc:"The record's type, always \"stats\"." values:"stats"`
-	GroupBy       string                `json:"group_by" doc:"What the transactions are grouped by: program, procedure, operation, or the names of fields of transactions, with commas between them." reused:"by"`
+	GroupBy       string                `json:"group_by" doc:"What the transactions are grouped by: program, procedure, operation, or the names of fields of transactions, with commas between them."`
 	Name          string                `json:"name" doc:"Name of the group: of the program, procedure or operation, or the values of the fields; \"others\" sums up the groups for which the memory limit leaves no space."`
 	Group         []string              `json:"group" doc:"Values of what group_by names, in the same order; null for \"others\"."`
 	Count         int                   `json:"count" doc:"Number of transactions."`
@@ -28,7 +28,7 @@ type Stats struct {
 	Phases        PhaseSums             `json:"phases" doc:"Parts that the sum of all latencies is made of."`
 	Split         record.Opt[SplitSums] `json:"split,omitzero" doc:"Places at which the latencies passed, summed up; present only with several capture points, and if a transaction was captured at both ends completely."`
 	ExplicitRDMA  int                   `json:"explicit_rdma" doc:"Number of RPCs that used chunks."`
-	FitsInlineAt  map[string]int        `json:"fits_inline_at" doc:"Number of RPCs with chunks that would have needed none, by inline threshold in bytes: their Call and their largest possible Reply, which is the one that fills the chunks that the Call offers, fit into it." was:"inline_at"`
+	FitsInlineAt  map[string]int        `json:"fits_inline_at" doc:"Number of RPCs with chunks that would have needed none, by inline threshold in bytes: their Call and their largest possible Reply, which is the one that fills the chunks that the Call offers, fit into it."`
 
 	latencies durations
 	inlineAt  [len(Thresholds)]int // number of RPCs for each of Thresholds

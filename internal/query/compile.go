@@ -422,12 +422,6 @@ var mirrored = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==
 // for their types; any other test examines the types of the values in the record.
 func (c *compiler) comparison(n *ast.BinaryNode) ast.Node {
 	left, right := c.classify(n.Left), c.classify(n.Right)
-	for _, o := range []*operand{&left, &right} {
-		if o.field == nil && strings.Contains(o.word, ".") && c.fields.Renamed()[o.word] != "" {
-			c.unknown(o) // This is an old name, and not text.
-			return n
-		}
-	}
 	takeWord(&left, &right)
 	takeWord(&right, &left)
 	for _, o := range []*operand{&left, &right} {
@@ -752,10 +746,6 @@ func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 		}
 	}
 	equality := op == "==" || op == "!="
-	if now := RenamedValue(o.path, lit.text); now != "" && equality && !slices.Contains(f.Values, lit.text) {
-		c.wrong(lit.from, lit.to, "%s is now called %q", typed, now)
-		return nil
-	}
 	if f.shown == nil && len(f.Values) > 0 && equality {
 		if wanted = canonical(f, lit.text); wanted == "" {
 			c.unknownValue(o, lit, f.Values)

@@ -74,12 +74,9 @@ func Unknown(name string, fields Fields) error {
 	return fmt.Errorf("%s", unknown(name, fields))
 }
 
-// unknown returns the message for a field that does not exist: its new name, if it was
-// renamed, or else similar fields and the records that have a field of this name.
+// unknown returns the message for a field that does not exist, with similar fields and the records
+// that have a field of this name.
 func unknown(name string, fields Fields) string {
-	if path := fields.Renamed()[name]; path != "" {
-		return fmt.Sprintf("%s is now called %s", visible(name), path)
-	}
 	if isOperation(name, fields) {
 		return fmt.Sprintf("unknown field %q; for the RPCs of this operation: operation == %s", name, strings.ToUpper(name))
 	}

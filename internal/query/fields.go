@@ -27,7 +27,6 @@ type Field struct {
 	Drawn   bool     // tables and filters have the field, but JSON does not
 	Several bool     // JSON has the field only with several capture points
 
-	was      []string        // paths that the field had before the first release
 	outcomes func() []string // all values that tables show, if they are known
 
 	shown func(record any) any // returns what tables show for the field, if that differs from its value
@@ -47,7 +46,6 @@ type recordFields struct {
 	list    []Field
 	names   []string
 	aliases map[string]string
-	renamed map[string]string // old paths and the paths that replace them
 }
 
 // Transactions, Connections and Findings are the fields of these record types.
@@ -105,8 +103,7 @@ func fieldsOf(of string, t reflect.Type, drawn func() []drawnField) *recordField
 	f := &recordFields{of: of}
 	f.make = func() {
 		f.byPath, f.own, f.paths, f.aliases = map[string]*Field{}, map[string]func(any) any{}, map[string][]int{}, map[string]string{}
-		f.renamed = map[string]string{}
-		f.add(t, "", nil, nil, false)
+		f.add(t, "", nil, false)
 		if drawn != nil {
 			f.draw(drawn())
 		}
@@ -143,18 +140,8 @@ func (f *recordFields) arrange() {
 		field.Aliases = kept
 	}
 	for alias, path := range f.aliases { // Some aliases are in the tag of an outer field.
-		if f.renamed[alias] != "" {
-			continue // Old names are accepted, but not listed.
-		}
 		if i := slices.IndexFunc(f.list, func(f Field) bool { return f.Path == path }); !slices.Contains(f.list[i].Aliases, alias) {
 			f.list[i].Aliases = append(f.list[i].Aliases, alias)
-		}
-	}
-	for i := range f.list {
-		for _, old := range f.list[i].was {
-			if f.paths[old] == nil && f.aliases[old] == "" {
-				f.aliases[old] = f.list[i].Path
-			}
 		}
 	}
 	slices.SortFunc(f.list, func(a, b Field) int { return strings.Compare(a.Path, b.Path) })
@@ -182,9 +169,8 @@ func (f *recordFields) draw(drawn []drawnField) {
 	}
 }
 
-// add lists the fields of a struct type. Before has the paths that the struct had before the
-// first release.
-func (f *recordFields) add(t reflect.Type, prefix string, before []string, index []int, list bool) {
+// add lists the fields of a struct type.
+func (f *recordFields) add(t reflect.Type, prefix string, index []int, list bool) {
 	for _, field := range record.FieldsOf(t) {
 		path, inner, many := append(slices.Clone(index), field.Index), field.Type, list
 		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
@@ -193,10 +179,9 @@ func (f *recordFields) add(t reflect.Type, prefix string, before []string, index
 		}
 		name := prefix + field.Name
 		f.paths[name] = path
-		was := f.formerPaths(&field, prefix, before)
-		f.list = append(f.list, Field{Path: name, Type: word(inner, field.Name), List: many, Values: field.Values, Doc: field.Doc, Aliases: field.Aliases, was: was})
+		f.list = append(f.list, Field{Path: name, Type: word(inner, field.Name), List: many, Values: field.Values, Doc: field.Doc, Aliases: field.Aliases})
 		if inner.Kind() == reflect.Struct {
-			f.add(inner, name+".", was, path, many)
+			f.add(inner, name+".", path, many)
 		}
 	}
 }
@@ -441,7 +426,7 @@ var ownFields = []struct {
 	},
 	{Field{Path: "connection", Type: "number", Doc: "Number of the packet's connection; null if it belongs to none.", Aliases: []string{"conn"}}, func(p *record.Packet) any { return p.Connection.Any() }},
 	{
-		Field{Path: "rdma_operation", Type: "text", Values: []string{"Send", "RDMA Write", "RDMA Read", "Atomic"}, Doc: "RDMA operation that the packet is part of, which is not an NFS operation; null if it is part of none."},
+		Field{Path: "rdma_operation", Type: "text", Values: []string{"Send", "RDMA Write", "RDMA Read", "Atomic"}, Doc: "RDMA operation that the packet is part of, which is not an NFS operation; null if it is part of none.", Aliases: []string{"operation"}},
 		func(p *record.Packet) any { return textOrNil([]byte(p.RDMAOperation)) },
 	},
 	{Field{Path: "transaction", Type: "number", Doc: "Number (id) of the transaction that the packet belongs to; null if it belongs to none."}, func(p *record.Packet) any { return number(p.Transaction) }},
@@ -589,9 +574,6 @@ func (f *packetFields) make() {
 		}
 		name.outcomes = namesInRPC[name.Path]
 		add(name)
-	}
-	for old, path := range renamedOfPackets {
-		f.headers.aliases[old] = path
 	}
 	add(Field{Path: "rpcrdma.position", Type: "number", List: true, Doc: "Positions of the message's Read chunks in the Payload stream, in bytes.", Aliases: []string{"rpcordma.position"}})
 	for name, sources := range header.Wireshark {

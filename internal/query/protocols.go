@@ -47,6 +47,9 @@ var ownName = pattern(`([A-Za-z_][A-Za-z0-9_]*)"?\s*:|\$([A-Za-z_][A-Za-z0-9_]*)
 // beforeRoot matches what may precede a name of the record itself, and not of an object in it, in a jq program.
 var beforeRoot = pattern(`^\s*(?:select\((?:[^()]|\([^()]*\))*\)\s*\|\s*)*(?:[^|()]*[^|()\w\])"])?(?:select\((?:[^()|]*[^()|\w\]"])?)?$`)
 
+// inProgram matches the names and the strings in a jq program.
+var inProgram = pattern(`\.\s*"?([A-Za-z_][A-Za-z0-9_]*)|"((?:[^"\\]|\\.)*)"`)
+
 // OnlyInFilters returns a message for each name in a jq program that filters accept for records of this type and JSON
 // does not have, such as "conn is called connection in JSON".
 func OnlyInFilters(program string, fields Fields) (notes []string) {
@@ -69,7 +72,7 @@ func OnlyInFilters(program string, fields Fields) (notes []string) {
 		name := program[at[2]:at[3]]
 		status = status || name == "status"
 		ofRecord := fields.Field(name) != nil && fields.Field(name).Drawn && beforeRoot().MatchString(program[:at[0]])
-		if names[name] && !ofRecord || own[name] || fields.Renamed()[name] != "" {
+		if names[name] && !ofRecord || own[name] {
 			continue
 		}
 		path := fields.Alias(name)

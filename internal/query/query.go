@@ -39,9 +39,6 @@ type Fields interface {
 	Field(path string) *Field
 	// Alias returns the path that another name stands for, or "" if there is none.
 	Alias(name string) string
-	// Renamed returns the names that fields had before the first release, with the
-	// paths that replaced them.
-	Renamed() map[string]string
 	// Get returns the value of a field of a record: nil if it is null, a slice if the
 	// path runs through a list.
 	Get(record any, path string) any

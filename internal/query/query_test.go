@@ -85,7 +85,7 @@ func TestFilter(t *testing.T) {
 		{errors, `reply.credits > 0`, query.Transactions, 14}, // A Reply that is null is neither less nor greater.
 		{errors, `reply == null or rdma_error == "ERR_CHUNK"`, query.Transactions, 11},
 		{errors, `"xid-mismatch" in findings`, query.Transactions, 1},
-		{errors, `close_reason == nak`, query.Connections, 3},
+		{errors, `ended.how == nak`, query.Connections, 3},
 		{errors, `private_data.client.offset == 3`, query.Connections, 1},
 		{errors, `client.qpn >= 0x20`, query.Connections, 4},
 		{errors, `severity == "note"`, query.Findings, 3},

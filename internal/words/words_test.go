@@ -115,7 +115,6 @@ type exception struct {
 // exception is no longer needed.
 var exceptions = []exception{
 	{"dissect/record/connection.go", "so that one invalidation", "the words belong to two clauses"},
-	{"internal/query/renamed.go", "behind another transaction", "an old value, which has to be recognized"},
 }
 
 // passage is a piece of prose: a comment, a page, a string.
@@ -348,9 +347,6 @@ func eachPassage(t *testing.T, visit func(passage)) {
 	}
 }
 
-// oldNames matches the tags with the names that fields had before the first release.
-var oldNames = regexp.MustCompile(`(?:was|reused):"[^"]*"`)
-
 // eachInGo calls visit for the comments of a Go file and, except in tests, for its strings.
 func eachInGo(file, name string, visit func(passage)) error {
 	set := token.NewFileSet()
@@ -387,7 +383,6 @@ func eachInGo(file, name string, visit func(passage)) error {
 		if err != nil {
 			failed = fmt.Errorf("%s: %w", set.Position(literal.Pos()), err)
 		}
-		text = oldNames.ReplaceAllString(text, "")
 		// Only prose matters: help texts, messages, the documentation in tags.
 		if strings.Count(text, " ") >= 2 {
 			if !strings.HasPrefix(literal.Value, "`") {
