@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -22,8 +23,8 @@ const ladderFold = 3
 // rung is one line of a ladder.
 type rung struct {
 	at      record.Time
-	packets string // "104" or "104-231"
-	point   string // capture point whose numbers these are; empty if there is only one
+	first   record.PacketRef // packets of the line; no packet for none
+	last    record.PacketRef // of the same capture point
 	toRight bool
 	double  bool // an RDMA Read or Write instead of a Send
 	text    string
@@ -58,33 +59,22 @@ func Ladder(w io.Writer, theme *Theme, width int, r *record.Transaction) error {
 // LadderLine is a line of a ladder diagram, and the packets that it is about.
 type LadderLine struct {
 	Text        string
-	First, Last int64 // packets; 0 for none
+	First, Last record.PacketRef // no packets in lines above and below the diagram
+	Event       bool             // the line shows these numbers, and is not a wait or a part of what the line above shows
 }
 
 // LadderLines returns the lines that Ladder writes, for callers that show the packets of a line.
 func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []LadderLine) {
-	if width <= 0 {
-		width = 100
-	}
-	width = min(width, widestLadder)
-	if theme.whole {
-		width = widestLadder
-	}
+	width = theme.ladderWidth(width)
 	bars := analyze.Exposures(r, lastTime(r))
 	var b strings.Builder
-	take := func(packets string) {
-		var first, last int64
-		if n, _ := fmt.Sscanf(packets, "%d-%d", &first, &last); n < 2 {
-			last = first
-		}
+	take := func(g *rung) {
 		for i, text := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
-			if lines = append(lines, LadderLine{Text: text}); i == 0 {
-				lines[len(lines)-1].First, lines[len(lines)-1].Last = first, last
-			}
+			lines = append(lines, LadderLine{Text: text, First: g.first, Last: g.last, Event: i == 0 && g.numbers() != ""})
 		}
 		b.Reset()
 	}
-	heading(&b, theme, width, r)
+	b.WriteString(strings.Join(LadderHeading(theme, width, r), "\n") + "\n")
 	rungs := foldRungs(makeRungs(theme, r, bars))
 	columns := numberColumns(theme, rungs)
 	numbers := columns.width()
@@ -96,7 +86,7 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 	stamp, stamps := theme.ladderTimes(r)
 	arrow := max(width-stamps-1-numbers-1-barsWidth-1, leastArrow)
 	fmt.Fprintf(&b, "%s%*s %s %-*s%s\n", theme.dim.before, stamps, "TIME", columns.head(), arrow, "requester"+strings.Repeat(" ", max(0, arrow-18))+"responder", barHeads(shown)+theme.dim.after)
-	take("")
+	take(&rung{})
 	open := make([]bool, shown)
 	for i := range rungs {
 		g := &rungs[i]
@@ -111,12 +101,30 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 			line += strings.Repeat(" ", max(stamps+numbers+2+arrow-wide(line), 0)) + theme.barCells(&rung{}, bars[:shown], open)
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
-		take(g.packets)
+		take(g)
 	}
 	if legend(&b, theme, width, r, bars); b.Len() > 0 {
-		take("")
+		take(&rung{})
 	}
 	return lines
+}
+
+// ladderWidth returns the width of a ladder on a screen of this width, which is 0 if there is no screen.
+func (t *Theme) ladderWidth(width int) int {
+	switch {
+	case t.whole:
+		return widestLadder
+	case width <= 0:
+		return 100
+	}
+	return min(width, widestLadder)
+}
+
+// LadderHeading returns the lines above a ladder, which say what happened to the RPC.
+func LadderHeading(theme *Theme, width int, r *record.Transaction) []string {
+	var b strings.Builder
+	heading(&b, theme, theme.ladderWidth(width), r)
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
 // numberColumn is a column with packet numbers. With several capture points, each has one.
@@ -134,15 +142,15 @@ const widestPoint = 14
 func numberColumns(theme *Theme, rungs []rung) (list numberColumnList) {
 	for i := range rungs {
 		g := &rungs[i]
-		at := slices.IndexFunc(list, func(c numberColumn) bool { return c.point == g.point })
-		if g.packets == "" {
+		at := slices.IndexFunc(list, func(c numberColumn) bool { return c.point == g.first.Point })
+		if g.numbers() == "" {
 			continue
 		}
 		if at < 0 {
 			at = len(list)
-			list = append(list, numberColumn{g.point, "PACKET", 6})
+			list = append(list, numberColumn{g.first.Point, "PACKET", 6})
 		}
-		list[at].width = max(list[at].width, len(g.packets))
+		list[at].width = max(list[at].width, len(g.numbers()))
 	}
 	if list == nil {
 		list = numberColumnList{{name: "PACKET", width: 6}}
@@ -214,10 +222,10 @@ func (l numberColumnList) head() string {
 // row returns the packet numbers of a line, in the column of their capture point.
 func (l numberColumnList) row(g *rung) string {
 	return l.cells(func(c numberColumn) string {
-		if c.point != g.point {
+		if c.point != g.first.Point {
 			return ""
 		}
-		return g.packets
+		return g.numbers()
 	})
 }
 
@@ -237,12 +245,22 @@ func pointName(p *string) string {
 	return *p
 }
 
-// span sets the packet numbers of a message, if its first and last packet have numbers of the capture that the line is
-// about.
-func (g *rung) span(m *record.Message) {
-	if m.LastPacket != m.Packet && pointName(m.Point) == g.point && pointName(m.LastPoint) == g.point {
-		g.packets = fmt.Sprintf("%d-%d", m.Packet, m.LastPacket)
+// span sets the first and the last packet of a line, if both have numbers of the capture that the line is about.
+func (g *rung) span(first, last record.PacketRef) {
+	if first != last && first.Point == g.first.Point && last.Point == g.first.Point {
+		g.first, g.last = first, last
 	}
+}
+
+// numbers returns the packet numbers of a line, such as "104" or "104-231". It returns nothing for a wait.
+func (g *rung) numbers() string {
+	switch {
+	case g.pause || !g.first.Known():
+		return ""
+	case g.last != g.first:
+		return fmt.Sprintf("%d-%d", g.first.Packet, g.last.Packet)
+	}
+	return strconv.FormatInt(g.first.Packet, 10)
 }
 
 // ladderTimes returns a function that formats the times of a ladder, and their width. By
@@ -443,12 +461,12 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 	}
 	for i := range r.Timeline {
 		e := &r.Timeline[i]
-		g := rung{at: e.Time, packets: fmt.Sprint(e.Packet), point: pointName(e.Point), toRight: e.From == record.Requester, kind: string(e.Event) + string(e.From)}
+		g := rung{at: e.Time, first: e.First(), last: e.First(), toRight: e.From == record.Requester, kind: string(e.Event) + string(e.From)}
 		handle, size := e.Handle.Or(0), Size(e.Bytes.Or(0))
 		switch e.Event {
 		case record.EventCall:
 			g.text, g.ink, g.kind = messageText(messageName("Call", r.Call, r.Timeline), r.Call), theme.key, ""
-			g.span(r.Call)
+			g.span(r.Call.First(), r.Call.Last())
 			g.below = operationLines(r.Decoded.Call)
 			for _, x := range bars {
 				g.mark(x.Handle, '+')
@@ -458,7 +476,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			g.text, g.ink, g.kind = "Reply, not delivered", theme.bad, ""
 			if m != nil {
 				g.text, g.ink, g.below = messageText(messageName("Reply", m, r.Timeline), m), theme.key, operationLines(r.Decoded.Reply)
-				g.span(m)
+				g.span(m.First(), m.Last())
 			}
 			if !r.Invalidation.Known() && m != nil {
 				for _, handle := range r.NotInvalidated {
@@ -490,11 +508,10 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			g.text, g.double = fmt.Sprintf("RDMA Write of %s %v, %s", size, handle, packets(e)), true
 			at := place{handle, e.Offset.Or(0)}
 			if first := begun[at]; first != nil && disturbed(r.Timeline, first, e) {
-				rungs = append(rungs, rung{at: first.Time, packets: fmt.Sprint(first.Packet), point: pointName(first.Point), double: true, text: fmt.Sprintf("RDMA Write of %s %v begins", size, handle)})
+				rungs = append(rungs, rung{at: first.Time, first: first.First(), last: first.First(), double: true, text: fmt.Sprintf("RDMA Write of %s %v begins", size, handle)})
 			} else if first != nil {
-				if g.at = first.Time; first.Packet != e.Packet && pointName(first.Point) == g.point {
-					g.packets = fmt.Sprintf("%d-%d", first.Packet, e.Packet)
-				}
+				g.at = first.Time
+				g.span(first.First(), e.First())
 			}
 			delete(begun, at)
 			if moved[handle] {
@@ -509,9 +526,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 				continue
 			}
 			g.text, g.ink = fmt.Sprintf("%s retransmitted, %s", title(e.Of), packets(e)), theme.warn
-			if last := e.LastPacket.Or(e.Packet); last != e.Packet {
-				g.packets = fmt.Sprintf("%d-%d", e.Packet, last)
-			}
+			g.span(e.First(), e.Last())
 		case record.EventReadAgain:
 			again[place{handle, e.Offset.Or(0)}] = true
 			again := fmt.Sprintf("the last %s requested again", size)
@@ -547,7 +562,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 	}
 	for at, first := range begun { // their last packets are not in the capture
 		rungs = append(rungs, rung{
-			at: first.Time, packets: fmt.Sprint(first.Packet), point: pointName(first.Point), double: true, ink: theme.warn,
+			at: first.Time, first: first.First(), last: first.First(), double: true, ink: theme.warn,
 			text: fmt.Sprintf("RDMA Write to %v, unfinished", at.handle),
 		})
 	}
@@ -638,7 +653,7 @@ func withPauses(rungs []rung, theme *Theme, r *record.Transaction) []rung {
 			to = theme.pauseEnd(r, wait.To)
 		}
 		text, short := pauseText(r, wait, to)
-		rungs = slices.Insert(rungs, at, rung{at: wait.From, pause: true, ink: theme.warn, text: text, short: short})
+		rungs = slices.Insert(rungs, at, rung{at: wait.From, first: wait.First(), last: wait.First(), pause: true, ink: theme.warn, text: text, short: short})
 	}
 	return rungs
 }
@@ -714,7 +729,7 @@ func foldRungs(rungs []rung) []rung {
 		}
 		out = append(out, rungs[i:i+ladderFold]...)
 		folded := rungs[i+ladderFold]
-		folded.text = fmt.Sprintf("... %d more of these, the last in %s", j-i-ladderFold, rungs[j-1].packets)
+		folded.text = fmt.Sprintf("... %d more of these, the last in %s", j-i-ladderFold, rungs[j-1].numbers())
 		folded.marks, folded.handle = nil, nil
 		for _, g := range rungs[i+ladderFold : j] {
 			for n, handle := range g.handle {

@@ -26,6 +26,7 @@ type Packets struct {
 	line, marks []byte
 	pair        int  // width of the widest pair of addresses so far
 	headed      bool // whether the heading is written
+	spans       []span
 	shortPoint  func(name string) string
 	pointWidth  int // width of the capture points' column; 0 if there is one point
 }
@@ -69,6 +70,33 @@ func Marks(p *record.Packet) []string {
 		marks[i] = strings.TrimPrefix(mark, " ")
 	}
 	return marks[:len(marks)-1] // nothing follows the last one
+}
+
+// PacketLine is a line of a packet's tree, and the bytes of the frame that it is about: those from From, up to To.
+type PacketLine struct {
+	Text     string
+	From, To int // equal for none
+}
+
+// span is a part of a frame that a line of a tree is about; line is where the line begins.
+type span struct{ line, from, to int }
+
+// PacketLines returns the lines of a packet's tree, for callers that show the bytes of a line. Times count from start.
+func PacketLines(theme *Theme, start record.Opt[record.Time], p *record.Packet) (lines []PacketLine) {
+	r := NewPackets(io.Discard, theme, 0)
+	r.Tree, r.clock.start = true, start
+	r.Packet(p) // io.Discard takes everything
+	at := 0
+	for text := range strings.Lines(strings.TrimRight(string(r.line), "\n")) {
+		line := PacketLine{Text: strings.TrimSuffix(text, "\n")}
+		if len(r.spans) > 0 && r.spans[0].line == at {
+			line.From, line.To = r.spans[0].from, r.spans[0].to
+			r.spans = r.spans[1:]
+		}
+		lines = append(lines, line)
+		at += len(text)
+	}
+	return lines
 }
 
 // Start sets the time that relative times count from: that of the capture's first packet.
@@ -119,6 +147,7 @@ func (r *Packets) narrow() bool { return r.width > 0 && r.width < narrowLine && 
 // Packet writes one packet.
 func (r *Packets) Packet(p *record.Packet) error {
 	b := r.line[:0]
+	r.spans = r.spans[:0]
 	b = appendPadded(b, p.Number, 6)
 	b = append(b, ' ')
 	if r.pointWidth > 0 {
@@ -378,9 +407,11 @@ func (r *Packets) fields(b []byte, n *record.Node, depth int) []byte {
 // margin writes the offset and length of a node in the frame, in bytes, and indents to its
 // depth.
 func (r *Packets) margin(b []byte, offset, length, depth int) []byte {
+	line := len(b)
 	b = append(b, r.theme.dim.before...)
 	at := len(b)
 	if offset >= 0 && length > 0 {
+		r.spans = append(r.spans, span{line, offset, offset + length})
 		b = append(b, " @"...)
 		b = strconv.AppendInt(b, int64(offset), 10)
 		b = append(b, '+')

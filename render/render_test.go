@@ -417,32 +417,38 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestManyHandles: the time to draw a ladder is proportional to the number of handles that a
-// Call exposes. A quadratic algorithm would take a minute.
+// TestManyHandles: the time to draw a ladder is proportional to the number of handles that a Call exposes. Four times the
+// handles would take 16 times as long with a quadratic algorithm.
 func TestManyHandles(t *testing.T) {
-	const n = 300_000
-	r := &record.Transaction{
-		Call: &record.Message{}, Reply: &record.Message{}, LatencyNS: record.Some[int64](1),
-		ReadChunks: []record.ReadChunk{{Segments: make([]record.Segment, n)}},
-		Timeline:   []record.Event{{Event: record.EventCall}},
+	draw := func(n int) time.Duration {
+		r := &record.Transaction{
+			Call: &record.Message{}, Reply: &record.Message{}, LatencyNS: record.Some[int64](1),
+			ReadChunks: []record.ReadChunk{{Segments: make([]record.Segment, n)}},
+			Timeline:   []record.Event{{Event: record.EventCall}},
+		}
+		for i := range n {
+			handle := record.Hex32(i)
+			r.ReadChunks[0].Segments[i].Handle = handle
+			r.NotInvalidated = append(r.NotInvalidated, handle)
+			r.Timeline = append(r.Timeline, record.Event{Event: record.EventReadDone, Handle: record.Some(handle)})
+		}
+		r.Timeline = append(r.Timeline, record.Event{Event: record.EventReply})
+		fastest := time.Duration(math.MaxInt64)
+		for range 3 { // The machine may be busy with something else meanwhile.
+			began := time.Now()
+			var b bytes.Buffer
+			if err := render.Ladder(&b, render.NewTheme(&b, false), 80, r); err != nil {
+				t.Fatal(err)
+			}
+			fastest = min(fastest, time.Since(began))
+			if lines := bytes.Count(b.Bytes(), []byte("\n")); lines < n {
+				t.Errorf("%d lines for %d handles", lines, n)
+			}
+		}
+		return fastest
 	}
-	for i := range n {
-		handle := record.Hex32(i)
-		r.ReadChunks[0].Segments[i].Handle = handle
-		r.NotInvalidated = append(r.NotInvalidated, handle)
-		r.Timeline = append(r.Timeline, record.Event{Event: record.EventReadDone, Handle: record.Some(handle)})
-	}
-	r.Timeline = append(r.Timeline, record.Event{Event: record.EventReply})
-	began := time.Now()
-	var b bytes.Buffer
-	if err := render.Ladder(&b, render.NewTheme(&b, false), 80, r); err != nil {
-		t.Fatal(err)
-	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("%d handles took %v", n, took)
-	}
-	if lines := bytes.Count(b.Bytes(), []byte("\n")); lines < n {
-		t.Errorf("%d lines for %d handles", lines, n)
+	if few, many := draw(20_000), draw(80_000); many > 10*few {
+		t.Errorf("a ladder of 80,000 handles takes %v, and one of 20,000 handles takes %v", many, few)
 	}
 }
 

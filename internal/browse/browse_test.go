@@ -19,6 +19,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/index"
+	"github.com/rdmadump/rdmadump/internal/points"
 	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/internal/records"
 	"github.com/rdmadump/rdmadump/internal/testkit"
@@ -388,6 +389,13 @@ func TestPackets(t *testing.T) {
 			if want := strings.Join(split(trees[p.Number]), "\n"); got != want {
 				t.Fatalf("packet %d is\n%s\nwant\n%s", p.Number, got, want)
 			}
+			for _, line := range render.PacketLines(m.theme, m.state.Start, p) {
+				from, length := 0, 0
+				fmt.Sscanf(line.Text, " @%d+%d", &from, &length)
+				if line.From != from || line.To != from+length {
+					t.Errorf("packet %d: the line %q is said to be about the bytes from %d to %d", p.Number, line.Text, line.From, line.To)
+				}
+			}
 			seen++
 		}
 		if len(l.packets) == 0 {
@@ -652,5 +660,90 @@ func TestFilesOfRecords(t *testing.T) {
 	press(t, m, "5")
 	if screen := m.Screen(); !strings.Contains(screen, "these records do not say what RPCs did to files") {
 		t.Errorf("the list of files is\n%s", screen)
+	}
+}
+
+// modelOfPoints returns the Model of captures at two points, and the source of their packets.
+func modelOfPoints(t *testing.T, name string) (*Model, func() *points.Source) {
+	t.Helper()
+	path := func(point string) string { return filepath.Join("../../testdata/ends", name+"-"+point+".pcap.zst") }
+	plan, err := points.Recognize(t.Context(), []points.File{{Path: path("client"), Name: "client"}, {Path: path("server"), Name: "server"}}, points.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func() *points.Source {
+		source, err := plan.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return source
+	}
+	x := index.New(index.Options{})
+	o := dissect.Options{Points: []string{"client", "server"}}
+	source := open()
+	defer source.Close()
+	if _, err := x.Run(t.Context(), source, o); err != nil {
+		t.Fatal(err)
+	}
+	m := New(Options{Index: x, Name: name, Look: plainLook, Dissect: o, Open: func(context.Context) (Source, error) { return open(), nil }})
+	t.Cleanup(func() { m.Close(); x.Close() })
+	settle(t, m)
+	return m, open
+}
+
+// TestPacketOfLine: with captures at both ends, each line of a ladder opens its packet, at the point whose number it has.
+func TestPacketOfLine(t *testing.T) {
+	m, open := modelOfPoints(t, "roce-outage41")
+	frames := map[record.PacketRef]string{}
+	d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) error {
+		for _, s := range p.Path.Seen {
+			frames[record.PacketRef{Packet: s.Packet, Point: s.Point}] = string(p.Data)
+		}
+		return nil
+	}}, dissect.Options{Points: []string{"client", "server"}, Tree: true})
+	source := open()
+	defer source.Close()
+	if _, err := d.Run(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	opened := map[string]int{}
+	for n := range m.state.To {
+		if opened["client"] >= 20 && opened["server"] >= 20 {
+			break
+		}
+		l := newLadder(m, n)
+		if len(l.rpc.Timeline) < 8 { // Only RPCs with losses have lines of both points that are interesting.
+			continue
+		}
+		m.push(l)
+		settle(t, m)
+		m.Lines()
+		lines := slices.Clone(l.lines)
+		for i, line := range lines {
+			if !line.Event {
+				continue
+			}
+			if !regexp.MustCompile(fmt.Sprintf(`\b%d\b`, line.First.Packet)).MatchString(line.Text) {
+				t.Errorf("RPC %d: the line %q is said to be about packet %d", l.rpc.ID, line.Text, line.First.Packet)
+			}
+			l.cursor = int64(i)
+			press(t, m, "<enter>")
+			p, is := m.top().(*packet)
+			if !is {
+				t.Fatalf("RPC %d: the line %q opens no packet: %s", l.rpc.ID, line.Text, m.message)
+			}
+			if got, want := string(p.packets[p.i].Data), frames[line.First]; got != want {
+				t.Errorf("RPC %d: the line %q, of packet %d of %s, opens %q", l.rpc.ID, line.Text, line.First.Packet, line.First.Point, p.status()[0].text)
+			}
+			if want := fmt.Sprintf("%d of %s", line.First.Packet, line.First.Point); !strings.Contains(p.status()[0].text, want) {
+				t.Errorf("RPC %d: the line %q opens %q, want %q in it", l.rpc.ID, line.Text, p.status()[0].text, want)
+			}
+			opened[line.First.Point]++
+			press(t, m, "q")
+		}
+		m.pop()
+	}
+	if opened["client"] < 20 || opened["server"] < 20 {
+		t.Errorf("packets opened: %v; want 20 of each point", opened)
 	}
 }

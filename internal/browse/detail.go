@@ -109,7 +109,7 @@ func (l *ladder) drawLines(m *Model, width int) (text []string) {
 	}
 	for i := range l.lines {
 		text = append(text, l.lines[i].Text)
-		if !l.placed && l.lines[i].First > 0 { // The cursor starts at the first packet.
+		if !l.placed && l.lines[i].Event { // The cursor starts at the first packet.
 			l.placed, l.cursor = true, int64(i)
 		}
 	}
@@ -134,13 +134,10 @@ func (l *ladder) read(m *Model) {
 			return c
 		}
 		defer source.Close()
-		wanted, until := map[int64]bool{}, record.Time(0)
+		wanted, until := map[record.PacketRef]bool{}, record.Time(0)
 		for i := range rpc.Timeline {
 			e := &rpc.Timeline[i]
-			until = max(until, e.Time)
-			if options.Points == nil { // otherwise the other points have packets with this number, too
-				wanted[e.Packet] = true
-			}
+			until, wanted[e.First()] = max(until, e.Time), true
 		}
 		look := index.Closer{
 			ID: rpc.ID, XIDs: []record.Hex32{rpc.XID}, First: first, Last: last, Until: until,
@@ -150,7 +147,7 @@ func (l *ladder) read(m *Model) {
 			},
 			Packet: func(p *record.Packet) {
 				id, known := p.Transaction.Get()
-				if (known && id == rpc.ID || wanted[p.Number]) && len(c.packets) < mostPackets {
+				if (known && id == rpc.ID || p.In(wanted)) && len(c.packets) < mostPackets {
 					c.packets = append(c.packets, p.Clone())
 				}
 			},
@@ -267,18 +264,26 @@ func (l *ladder) open(m *Model) {
 	case len(l.packets) == 0:
 		m.say("the packets of this RPC were not found")
 	default:
-		first := int64(0)
+		line := render.LadderLine{}
 		if l.cursor < int64(len(l.lines)) {
-			first = l.lines[l.cursor].First
+			line = l.lines[l.cursor]
 		}
-		at := 0
-		if first > 0 {
-			if i := slices.IndexFunc(l.packets, func(p *record.Packet) bool { return p.Number >= first }); i >= 0 {
-				at = i
-			}
+		at := slices.IndexFunc(l.packets, func(p *record.Packet) bool { return p.Is(line.First) })
+		if at < 0 && line.Event {
+			m.say(fmt.Sprintf("packet %s is not among the %d packets of this RPC that were read", ofPoint(line.First), len(l.packets)))
+			return
 		}
-		m.push(newPacket(m, l.packets, at))
+		m.push(newPacket(m, l.packets, max(at, 0)))
 	}
+}
+
+// ofPoint returns a packet number, with its capture point if there are several.
+func ofPoint(p record.PacketRef) string {
+	text := fmt.Sprint(p.Packet)
+	if p.Point != "" {
+		text += " of " + clean(p.Point)
+	}
+	return text
 }
 
 // packet shows the fields of a packet and its bytes side by side.
@@ -286,12 +291,9 @@ type packet struct {
 	pane
 	packets []*record.Packet
 	i       int
-	spans   []span // of the lines of the tree, in the frame
+	lines   []render.PacketLine
 	m       *Model
 }
-
-// span is a part of a frame.
-type span struct{ from, to int }
 
 func newPacket(m *Model, packets []*record.Packet, i int) *packet {
 	p := &packet{packets: packets, i: i, m: m}
@@ -324,8 +326,13 @@ func (p *packet) turn(by int) {
 func (p *packet) status() []part {
 	at := p.packets[p.i]
 	text := fmt.Sprintf("packet %d", at.Number)
-	if at.Path != nil {
-		text += " of " + clean(at.Path.Point)
+	if v := at.Path; v != nil {
+		text = "packet " + ofPoint(record.PacketRef{Packet: at.Number, Point: v.Point})
+		for _, seen := range v.Seen {
+			if seen.Point != v.Point {
+				text += " and " + ofPoint(record.PacketRef{Packet: seen.Packet, Point: seen.Point})
+			}
+		}
 	}
 	return append([]part{{text: fmt.Sprintf("%s, %d of %d of the RPC", text, p.i+1, len(p.packets))}}, p.marks()...)
 }
@@ -340,22 +347,9 @@ func (p *packet) marks() (parts []part) {
 
 // tree draws the fields of the packet.
 func (p *packet) tree(width int) (text []string) {
-	var b bytes.Buffer
-	r := render.NewPackets(&b, p.m.theme, 0)
-	r.Tree = true
-	if at, known := p.m.state.Start.Get(); known {
-		r.Start(at)
-	}
-	if err := r.Packet(p.packets[p.i]); err != nil {
-		return []string{err.Error()}
-	}
-	text = split(b.String())
-	p.spans = make([]span, len(text))
-	for i, line := range text {
-		var from, length int
-		if n, _ := fmt.Sscanf(strip(line), " @%d+%d", &from, &length); n == 2 && i > 0 {
-			p.spans[i] = span{from, from + length}
-		}
+	p.lines = render.PacketLines(p.m.theme, p.m.state.Start, p.packets[p.i])
+	for _, line := range p.lines {
+		text = append(text, line.Text)
 	}
 	return text
 }
@@ -398,13 +392,13 @@ func (p *packet) draw(m *Model, width, height int) (lines []string) {
 // bytes returns the lines of the packet's bytes that are on the screen: those of the field with the
 // cursor are among them.
 func (p *packet) bytes(each, height int) []string {
-	marked := span{}
-	if p.cursor < int64(len(p.spans)) {
-		marked = p.spans[p.cursor]
+	marked := render.PacketLine{}
+	if p.cursor < int64(len(p.lines)) {
+		marked = p.lines[p.cursor]
 	}
 	dump := p.m.dump(p.packets[p.i].Data, marked, each)
 	top := 0
-	if line := marked.from / each; line >= height {
+	if line := marked.From / each; line >= height {
 		top = min(line-height/3, len(dump)-height)
 	}
 	top = max(top, 0)
@@ -412,7 +406,7 @@ func (p *packet) bytes(each, height int) []string {
 }
 
 // dump returns the lines of a frame's bytes, with the marked ones in reverse or between brackets.
-func (m inks) dump(data []byte, marked span, each int) (lines []string) {
+func (m inks) dump(data []byte, marked render.PacketLine, each int) (lines []string) {
 	for at := 0; at < len(data); at += each {
 		var b, text strings.Builder
 		fmt.Fprintf(&b, "%04x ", at)
@@ -421,11 +415,11 @@ func (m inks) dump(data []byte, marked span, each int) (lines []string) {
 				b.WriteString("   ")
 				continue
 			}
-			in := i >= marked.from && i < marked.to
+			in := i >= marked.From && i < marked.To
 			open := " "
-			if !m.colors && in && (i == marked.from || i == at) {
+			if !m.colors && in && (i == marked.From || i == at) {
 				open = "["
-			} else if !m.colors && i == marked.to && i > at && marked.to > marked.from {
+			} else if !m.colors && i == marked.To && i > at && marked.To > marked.From {
 				open = "]"
 			}
 			two := fmt.Sprintf("%02x", data[i])
@@ -578,9 +572,15 @@ func timelinesOf(m *Model, c *record.Connection) *job[*timelines] {
 
 // openFinding shows the RPC of a finding and, if it has none, the finding and its rule. Show puts the screen in its place.
 func (m *Model) openFinding(o *opener, f *record.Finding, show func(screen)) {
+	id, known := f.Transaction.Get()
+	if !known {
+		show(newFinding(m, f, o))
+		return
+	}
 	from, to := m.state.From, m.state.To
 	m.later("looking for its RPC", func(ctx context.Context, r *index.Reader) func() {
-		n := rpcOf(ctx, r, f, [2]int64{from, to})
+		n := int64(-1)
+		r.Rows(ctx, from, to, rowWithID(id, &n))
 		return func() {
 			if n < 0 {
 				show(newFinding(m, f, o))
@@ -591,24 +591,6 @@ func (m *Model) openFinding(o *opener, f *record.Finding, show func(screen)) {
 			show(l)
 		}
 	})
-}
-
-// rpcOf returns the number of the RPC that a finding is about, or -1 if it is about none: the latest
-// one of a span with its XID that started before the finding.
-func rpcOf(ctx context.Context, r *index.Reader, f *record.Finding, span [2]int64) (found int64) {
-	found = -1
-	xid, known := f.XID.Get()
-	conn, on := f.Connection.Get()
-	if !known || !on {
-		return -1
-	}
-	r.Rows(ctx, span[0], span[1], func(n int64, row *index.Row) bool {
-		if row.XID == xid && row.Connection == uint32(conn) && (found < 0 || row.Packet <= f.Packet.Or(0)) {
-			found = n
-		}
-		return true
-	})
-	return found
 }
 
 // newFinding returns the screen of a finding: its message, and the explanation of its rule.
@@ -721,11 +703,11 @@ func sideBySide(theme *render.Theme, both [2]*record.Transaction, width int) (te
 	draw := func(r *record.Transaction, width int) (lines []string, widest int) {
 		drawn := render.LadderLines(theme, width, r)
 		legend := len(drawn)
-		for legend > 0 && drawn[legend-1].First == 0 {
+		for legend > 0 && !drawn[legend-1].Event {
 			legend--
 		}
 		for i, line := range drawn {
-			if line.First > 0 {
+			if line.Event {
 				widest = max(widest, wide(line.Text))
 			}
 			if i >= legend && wide(line.Text) > width {

@@ -415,13 +415,7 @@ func firstLines(preview []string, most, width int) (lines []string) {
 
 // previewRPC draws what happened to an RPC: the lines above its ladder.
 func (m *Model) previewRPC(r any, width int) (lines []string) {
-	for _, line := range render.LadderLines(m.theme, width, r.(*record.Transaction)) {
-		if strings.HasPrefix(strings.TrimSpace(strip(line.Text)), "TIME ") {
-			break
-		}
-		lines = append(lines, line.Text)
-	}
-	return lines
+	return render.LadderHeading(m.theme, width, r.(*record.Transaction))
 }
 
 // previewFinding draws the message of a finding.

@@ -206,7 +206,7 @@ func TestNextOfList(t *testing.T) {
 	var want []int64
 	for i := range found.count() {
 		_, r := found.current()
-		want = append(want, rpcOf(t.Context(), m.reader, r.(*record.Finding), [2]int64{0, m.state.To}))
+		want = append(want, r.(*record.Finding).Transaction.Or(-1))
 		found.cursor = i + 1
 	}
 	if len(want) != 3 || slices.Index(want, -1) >= 0 {
@@ -217,7 +217,7 @@ func TestNextOfList(t *testing.T) {
 		press(t, m, keys)
 		at := []int{0, 1, 2, 2, 1, 0, 0}[i]
 		l, is := m.top().(*ladder)
-		if !is || l.n != want[at] {
+		if !is || l.rpc.ID != want[at] {
 			t.Fatalf("after %d keys, the screen is %q, want that of RPC %d", i, secondLine(m), want[at])
 		}
 		if say := fmt.Sprintf("finding %d of 3", at+1); !strings.Contains(secondLine(m), say) {

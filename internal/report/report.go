@@ -245,22 +245,10 @@ func (s *ruleSum) offer(r *record.Transaction) {
 	if s.exact {
 		return
 	}
-	if f := s.first; f != nil {
-		conn, known := f.Connection.Get()
-		xid, named := f.XID.Get()
-		s.exact = known && named && conn == r.Connection && xid == r.XID && holds(r, f)
-	}
+	s.exact = s.first != nil && s.first.Transaction == record.Some(r.ID)
 	if s.exact || s.example == nil {
 		s.example = r.Clone()
 	}
-}
-
-// holds reports whether the packet of a finding is among those of a transaction. An XID may be used
-// more than once.
-func holds(r *record.Transaction, f *record.Finding) bool {
-	at, known := f.Time.Get()
-	latency, answered := r.LatencyNS.Get()
-	return !known || at >= r.Start() && (!answered || at <= r.Start()+record.Time(latency)+record.Time(1e9))
 }
 
 // keepSlow keeps a transaction if it is one of the slowest. Of equal latencies, the first stay.
