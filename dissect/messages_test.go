@@ -9,6 +9,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -95,6 +96,60 @@ func TestErrorMessages(t *testing.T) {
 		all := findings(t, w)
 		if !slices.ContainsFunc(all, func(f record.Finding) bool { return f.Rule == "rdma-error" && f.Message == c.want }) {
 			t.Errorf("%s: no finding %q in%s", c.name, c.want, lines(all))
+		}
+	}
+}
+
+// TestCutReplies: of packets that were captured only in part, an RPC is complete only if its Reply still shows the status
+// that the whole capture shows, and otherwise it is answered: never is an error taken for a success. Whole packets leave
+// nothing open, encrypted or not.
+func TestCutReplies(t *testing.T) {
+	for _, name := range short(t, "*.zst") {
+		if strings.Contains(name, "derived-cut") || strings.Contains(name, "snaplen") { // captured only in part
+			continue
+		}
+		whole, size := map[int64]*record.Transaction{}, 0
+		read(t, name, dissect.Handler{Transaction: func(r *record.Transaction) error {
+			if r.Call != nil {
+				whole[r.Call.Packet] = r.Clone()
+			}
+			return nil
+		}}, dissect.Options{})
+		frames, _ := testkit.Frames(t, captures+name)
+		for i := range frames {
+			size = max(size, len(frames[i].Data))
+		}
+		total := 0
+		for _, snaplen := range []int{64, 90, 96, 100, 110, 128, 150, 200, 300, size} {
+			answered := 0
+			d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+				if r.Call == nil || whole[r.Call.Packet] == nil {
+					return nil
+				}
+				w := whole[r.Call.Packet]
+				switch {
+				case r.Status == record.Answered:
+					answered++
+					if r.Failed() || r.Succeeded() || r.NFSStatus.Known() || r.RPCStatus.Or("SUCCESS") != "SUCCESS" {
+						t.Errorf("%s cut to %d: XID %v is answered, with the statuses %v and %v", name, snaplen, r.XID, r.RPCStatus, r.NFSStatus)
+					}
+				case r.Status == record.Complete && w.Reply != nil && r.Reply.LastPacket == w.Reply.LastPacket && (w.Status != record.Complete && w.Status != record.Answered || w.Failed() != r.Failed()):
+					t.Errorf("%s cut to %d: XID %v is complete (%v, %v); the whole capture shows %v (%v, %v)", name, snaplen, r.XID, r.RPCStatus, r.NFSStatus, w.Status, w.RPCStatus, w.NFSStatus)
+				}
+				return nil
+			}}, dissect.Options{})
+			for _, f := range frames {
+				f.Data = f.Data[:min(len(f.Data), snaplen)]
+				d.Frame(&f)
+			}
+			d.Finish()
+			if snaplen == size && answered > 0 {
+				t.Errorf("%s: %d RPCs are answered, although the packets are whole", name, answered)
+			}
+			total += answered
+		}
+		if total < len(whole)/2 {
+			t.Errorf("%s: only %d of %d RPCs are ever answered", name, total, len(whole))
 		}
 	}
 }

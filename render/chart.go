@@ -22,13 +22,43 @@ const chartMargin = 17
 // of outstanding Calls.
 func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 	w, theme := on.Out, on.Theme
-	width, height := chartSize(on.Width, on.Height)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%scredits, %s%s: at most %s", theme.key.before, c.Direction, theme.key.after, plural(int64(c.PeakInFlight), "outstanding Call"))
+	peak, known := c.PeakInFlight.Get()
+	fmt.Fprintf(&b, "%scredits, %s%s: ", theme.key.before, c.Direction, theme.key.after)
+	if known {
+		fmt.Fprintf(&b, "at most %s", plural(int64(peak), "outstanding Call"))
+	} else {
+		b.WriteString("outstanding Calls unknown")
+	}
 	if len(c.Points) == 0 {
 		_, err := fmt.Fprintf(w, "%s, no Calls\n\n", b.String())
 		return err
 	}
+	fmt.Fprintf(&b, ", %s requested", list(c.Requested))
+	if known {
+		fmt.Fprintf(&b, "; %s\n", reached(c))
+		drawCredits(&b, on, c, axis)
+	} else {
+		b.WriteByte('\n')
+	}
+	for i, g := range c.Grants[:min(len(c.Grants), 8)] {
+		word := "changes to"
+		if i == 0 {
+			word = "is"
+		}
+		fmt.Fprintf(&b, "  grant %s %d at %s, packet %s\n", word, g.Granted, theme.moment(axis, g.Time), numbered(g.Packet, g.Point))
+	}
+	if n := len(c.Grants) - 8; n > 0 {
+		fmt.Fprintf(&b, "  ... and %s\n", plural(int64(n), "more change"))
+	}
+	_, err := fmt.Fprintf(w, "%s\n", b.String())
+	return err
+}
+
+// drawCredits draws the chart itself, with its axis and its legend.
+func drawCredits(b *strings.Builder, on Screen, c *analyze.Credits, axis Axis) {
+	theme, peak := on.Theme, c.PeakInFlight.Or(0)
+	width, height := chartSize(on.Width, on.Height)
 	plot := width - chartMargin - 1
 	axis = axis.orSpan(c.Points[0].Time, c.Points[len(c.Points)-1].Time)
 	columns := sample(c, plot, axis)
@@ -36,14 +66,13 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 	for _, x := range columns {
 		limit = max(limit, x.granted)
 	}
-	rows := min(height, max(c.PeakInFlight, 1))
-	top, broken := max(c.PeakInFlight, limit), false
-	if limit > 4*max(c.PeakInFlight, 1) {
-		top, broken = max(c.PeakInFlight, 1), true
+	rows := min(height, max(peak, 1))
+	top, broken := max(peak, limit), false
+	if limit > 4*max(peak, 1) {
+		top, broken = max(peak, 1), true
 	} else {
 		rows = min(height, top)
 	}
-	fmt.Fprintf(&b, ", %s requested; %s\n", list(c.Requested), reached(c))
 	g := theme.glyphs
 	label := func(v int) string { return fmt.Sprintf("%*d %s", chartMargin-1, v, g.side) }
 	if broken {
@@ -90,27 +119,15 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 		}
 		b.WriteString(line.String() + "\n")
 	}
-	theme.ticks(&b, chartMargin, plot, axis)
+	theme.ticks(b, chartMargin, plot, axis)
 	legend := "# outstanding Calls  @ all credits in use  - granted credits"
 	if theme.unicode {
 		legend = theme.flight.before + "█" + theme.flight.after + theme.dim.before + " outstanding Calls  " + theme.dim.after + theme.bad.before + map[bool]string{true: "@", false: "█"}[marked] + theme.bad.after + theme.dim.before +
 			" all credits in use  " + theme.dim.after + theme.granted.before + "╌" + theme.granted.after + theme.dim.before + " granted credits"
-		fmt.Fprintf(&b, "%s%s\n", legend, theme.dim.after)
+		fmt.Fprintf(b, "%s%s\n", legend, theme.dim.after)
 	} else {
-		fmt.Fprintf(&b, "%s%s%s\n", theme.dim.before, legend, theme.dim.after)
+		fmt.Fprintf(b, "%s%s%s\n", theme.dim.before, legend, theme.dim.after)
 	}
-	for i, g := range c.Grants[:min(len(c.Grants), 8)] {
-		word := "changes to"
-		if i == 0 {
-			word = "is"
-		}
-		fmt.Fprintf(&b, "  grant %s %d at %s, packet %s\n", word, g.Granted, theme.moment(axis, g.Time), numbered(g.Packet, g.Point))
-	}
-	if n := len(c.Grants) - 8; n > 0 {
-		fmt.Fprintf(&b, "  ... and %s\n", plural(int64(n), "more change"))
-	}
-	_, err := fmt.Fprintf(w, "%s\n", b.String())
-	return err
 }
 
 // NoTimeline says why a connection has no timeline of credits and handles. It is empty for connections that may
@@ -218,14 +235,15 @@ func chartSize(width, height int) (int, int) {
 
 // reached says how often all credits were in use, and for how long.
 func reached(c *analyze.Credits) string {
-	if c.CreditLimitReached == 0 {
+	n := c.CreditLimitReached.Or(0)
+	if n == 0 {
 		return "never all in use"
 	}
 	times := "once"
-	if c.CreditLimitReached > 1 {
-		times = fmt.Sprintf("%d times", c.CreditLimitReached)
+	if n > 1 {
+		times = fmt.Sprintf("%d times", n)
 	}
-	return fmt.Sprintf("all in use %s, for %s", times, Duration(c.CreditLimitReachedNS))
+	return fmt.Sprintf("all in use %s, for %s", times, Duration(c.CreditLimitReachedNS.Or(0)))
 }
 
 // list returns a list of numbers, shortened after five.
@@ -281,7 +299,7 @@ func sample(c *analyze.Credits, n int, axis Axis) []creditColumn {
 		}
 		for column := time.column(p.Time); column <= end; column++ {
 			x := &columns[column]
-			x.inFlight = max(x.inFlight, p.InFlight)
+			x.inFlight = max(x.inFlight, p.InFlight.Or(0))
 			if granted, known := p.Granted.Get(); known && (x.granted == 0 || int(granted) < x.granted) {
 				x.granted = int(granted)
 			}

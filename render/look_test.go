@@ -43,6 +43,7 @@ func TestLooks(t *testing.T) {
 			var handles analyze.HandleTimeline
 			table := analyze.NewTable(analyze.ByOperation)
 			var axis render.Axis
+			counted := record.Credits{PeakInFlight: record.Some(2)}
 			text := render.NewText(&b, theme, look.width)
 			run(t, "rocev2-loss42.pcap.zst", dissect.Handler{
 				Transaction: func(r *record.Transaction) error {
@@ -70,7 +71,7 @@ func TestLooks(t *testing.T) {
 			for _, draw := range []func() error{
 				text.Flush,
 				func() error {
-					return render.CreditChart(render.Screen{Out: &b, Theme: theme, Width: look.width, Height: 8}, forward.Finish(0, record.Forward, axis.To), axis)
+					return render.CreditChart(render.Screen{Out: &b, Theme: theme, Width: look.width, Height: 8}, forward.Finish(&record.Connection{Last: axis.To, Credits: record.Some(record.CreditPair{Forward: counted})}, record.Forward), axis)
 				},
 				func() error {
 					return render.HandleChart(render.Screen{Out: &b, Theme: theme, Width: look.width, Height: 12}, handles.Finish(0, axis.To), axis)

@@ -368,6 +368,7 @@ func (v *overview) rpcs() {
 		{r.RDMAError, "answered by RDMA_ERROR", true},
 		{r.NoCall, map[bool]string{true: "Reply", false: "Replies"}[r.NoCall == 1] + " without a Call in the capture", false},
 		{r.Failed, withError, false},
+		{r.Answered, "captured too short to say whether they succeeded", false},
 		{r.RetransmittedOnNewConnection, "retransmitted on a new connection", true},
 		{r.Backward, "called by the server", false},
 	} {

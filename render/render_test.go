@@ -173,7 +173,7 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 		for _, row := range files.Rows() {
 			visit(name, "file", row)
 		}
-		visit(name, "credits", credits.Finish(0, record.Forward, 0))
+		visit(name, "credits", credits.Finish(&record.Connection{}, record.Forward))
 		visit(name, "handles", handles.Finish(0, 0))
 		for _, row := range table.Rows() {
 			visit(name, "stats", row)
@@ -340,6 +340,7 @@ func TestCharts(t *testing.T) {
 			var handles analyze.HandleTimeline
 			table := analyze.NewTable(analyze.ByOperation)
 			var start, end record.Time
+			var connection *record.Connection
 			run(t, name+".zst", dissect.Handler{
 				Transaction: func(r *record.Transaction) error {
 					table.Add(r)
@@ -357,7 +358,7 @@ func TestCharts(t *testing.T) {
 				},
 				Connection: func(r *record.Connection) error {
 					if r.ID == 1 {
-						start, end = r.First, r.Last
+						start, end, connection = r.First, r.Last, r.Clone()
 						render.ConnectionDetail(&b, theme, r, start)
 					}
 
@@ -365,7 +366,7 @@ func TestCharts(t *testing.T) {
 				},
 			})
 			axis := render.Axis{Start: start, From: start, To: end}
-			for _, c := range []*analyze.Credits{forward.Finish(1, record.Forward, end), backward.Finish(1, record.Backward, end)} {
+			for _, c := range []*analyze.Credits{forward.Finish(connection, record.Forward), backward.Finish(connection, record.Backward)} {
 				if err := render.CreditChart(render.Screen{Out: &b, Theme: theme, Width: width, Height: 8}, c, axis); err != nil {
 					t.Error(err)
 				}
@@ -466,7 +467,7 @@ func TestAnyTimes(t *testing.T) {
 		"before 1970":     {-5 * year, -1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			credits := &analyze.Credits{PeakInFlight: 2, Direction: record.Forward}
+			credits := &analyze.Credits{PeakInFlight: record.Some(2), Direction: record.Forward}
 			handles := &analyze.Handles{ExposureCount: len(times)}
 			r := &record.Transaction{Call: &record.Message{Time: times[0]}, LatencyNS: record.Some[int64](math.MinInt64)}
 			summary := &record.Summary{First: record.Some(times[0]), Last: record.Some(times[len(times)-1])}
@@ -474,7 +475,7 @@ func TestAnyTimes(t *testing.T) {
 			theme := render.NewTheme(&b, false)
 			packets, text := render.NewPackets(&b, theme, 0), render.NewText(&b, theme, 0)
 			for i, at := range times {
-				credits.Points = append(credits.Points, analyze.CreditPoint{Time: at, InFlight: i, Granted: record.Some[uint32](2)})
+				credits.Points = append(credits.Points, analyze.CreditPoint{Time: at, InFlight: record.Some(i), Granted: record.Some[uint32](2)})
 				credits.Grants = append(credits.Grants, analyze.Grant{Time: at, Granted: 2})
 				next := times[(i+1)%len(times)]
 				handles.Exposures = append(handles.Exposures, analyze.Exposure{

@@ -420,7 +420,7 @@ func inUse(r *record.Connection) string {
 	if !isRPC {
 		return ""
 	}
-	peak := strconv.Itoa(credits.Forward.PeakInFlight)
+	peak := known(credits.Forward.PeakInFlight, "?", strconv.Itoa)
 	if isPlain(r.Transport) {
 		return peak
 	}

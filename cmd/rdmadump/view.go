@@ -252,7 +252,7 @@ func (t *timelines) credits(r *record.Transaction) *analyze.CreditTimeline {
 // timelines draws the charts of a connection.
 func (s *sink) timelines(t *timelines, c *record.Connection) {
 	end := c.EndOfCalls()
-	forward, backward := t.forward.Finish(c.ID, record.Forward, end), t.backward.Finish(c.ID, record.Backward, end)
+	forward, backward := t.forward.Finish(c, record.Forward), t.backward.Finish(c, record.Backward)
 	handles := t.handles.Finish(c.ID, end)
 	height := max(s.height/3, 4)
 	axis := render.Axis{Start: s.start, From: c.First, To: c.Last}

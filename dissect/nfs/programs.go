@@ -31,6 +31,9 @@ func IsCompound(program, version, procedure uint32) bool {
 // all operations, and of CB_COMPOUND, the same procedure of its callbacks.
 const ProcedureCompound = 1
 
+// ProcedureMount is the number of MNT, the procedure of the MOUNT protocol that returns the handle of a directory.
+const ProcedureMount = 1
+
 // IsCallback reports whether a program number can be an NFSv4 callback program.
 func IsCallback(program uint32) bool { return program >= transientFirst && program <= transientLast }
 

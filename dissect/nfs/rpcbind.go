@@ -156,7 +156,7 @@ func MountPath(procedure uint32, arguments []byte) (path string, ok bool) {
 // MountStatus returns the name of the status in the results of MNT. It returns false if the
 // procedure has none.
 func MountStatus(version, procedure uint32, results []byte) (name string, ok bool) {
-	if procedure != 1 || len(results) < 4 {
+	if procedure != ProcedureMount || len(results) < 4 {
 		return "", false
 	}
 	status := binary.BigEndian.Uint32(results)

@@ -134,7 +134,7 @@ type CreditPair struct {
 type Credits struct {
 	Requested    Opt[uint32] `json:"requested" doc:"Number of credits that the latest Call requested."`
 	Granted      Opt[uint32] `json:"granted" doc:"Number of credits that the latest Reply granted."`
-	PeakInFlight int         `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once."`
+	PeakInFlight Opt[int]    `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once; null if the capture does not prove it, for example because it may lack a Reply."`
 }
 
 // InvalidationStyle is the side that chooses which handle a Reply invalidates

@@ -24,13 +24,17 @@ type Status string
 // The outcomes.
 const (
 	Complete  Status = "complete"   // the capture contains the Call and the Reply
+	Answered  Status = "answered"   // the same, but too little of the Reply was captured to say whether the RPC succeeded
 	NoReply   Status = "no_reply"   // the capture does not contain the Reply
 	NoCall    Status = "no_call"    // the capture does not contain the Call
 	RDMAError Status = "rdma_error" // the responder answered with an RDMA_ERROR message
 )
 
 // Statuses lists all outcomes, in the order in which summaries show them.
-var Statuses = [...]Status{Complete, NoReply, NoCall, RDMAError}
+var Statuses = [...]Status{Complete, Answered, NoReply, NoCall, RDMAError}
+
+// Replied reports whether the capture contains the Call, and a Reply other than an RDMA_ERROR.
+func (s Status) Replied() bool { return s == Complete || s == Answered }
 
 // Form is the form in which a Payload stream was transferred.
 type Form string
@@ -70,7 +74,7 @@ type Transaction struct {
 	Connection        int               `json:"connection" doc:"Connection number: the connection that carried the transaction." alias:"conn"`
 	XID               Hex32             `json:"xid" doc:"Transaction ID (XID) of the RPC." alias:"rpcordma.xid,rpc.xid"`
 	Direction         Direction         `json:"direction" doc:"Direction of the Call: forward from client to server, backward from server to client." alias:"dir"`
-	Status            Status            `json:"status" doc:"Outcome of the transaction: complete (the capture contains the Call and the Reply, which may have an error status), no_reply, no_call (the Call is not in the capture), rdma_error (the responder answered with an RDMA_ERROR). Filters also accept what the column STATUS shows: ok (complete, without an error status), or the name of an error such as NFS4ERR_NOENT."`
+	Status            Status            `json:"status" doc:"Outcome of the transaction: complete (the capture contains the Call and the Reply, which may have an error status), answered (the same, but too little of the Reply was captured to say whether the RPC succeeded), no_reply, no_call (the Call is not in the capture), rdma_error (the responder answered with an RDMA_ERROR). Filters also accept what the column STATUS shows: ok (complete, without an error status), or the name of an error such as NFS4ERR_NOENT."`
 	Program           Opt[uint32]       `json:"program" doc:"RPC program number." alias:"rpc.program"`
 	ProgramName       Opt[string]       `json:"program_name" doc:"Name of the RPC program, such as NFS, MOUNT or NFS_CB." secret:"no"`
 	Version           Opt[uint32]       `json:"version" doc:"Version of the RPC program." alias:"rpc.programversion"`
@@ -221,8 +225,11 @@ func (r *Transaction) RPCFailed() bool { return r.RPCStatus.Or("SUCCESS") != "SU
 func (r *Transaction) NFSFailed() bool { return !strings.HasSuffix(r.NFSStatus.Or("_OK"), "_OK") }
 
 // Failed reports whether the transaction failed: the Call or the Reply is missing, or the
-// Reply has an error status.
-func (r *Transaction) Failed() bool { return r.Status != Complete || r.RPCFailed() || r.NFSFailed() }
+// Reply has an error status. It is false if too little of the Reply was captured to know that.
+func (r *Transaction) Failed() bool { return !r.Status.Replied() || r.RPCFailed() || r.NFSFailed() }
+
+// Succeeded reports whether the Reply shows no error status, and enough of it was captured to show one.
+func (r *Transaction) Succeeded() bool { return r.Status != Answered && !r.Failed() }
 
 // Segments returns the segments that the Call exposed, in the order of its chunk lists, each
 // with the name of its list.

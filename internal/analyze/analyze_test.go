@@ -41,19 +41,50 @@ func TestCredits(t *testing.T) {
 	c.Add(transaction(3, 5, 2, nil)) // two in flight from 3 to 5
 	c.Add(transaction(7, 8, 4, nil))
 	c.Add(transaction(9, 0, 0, nil))
-	got := c.Finish(0, record.Forward, 10e6)
-	if got.PeakInFlight != 2 || got.CreditLimitReached != 1 || got.CreditLimitReachedNS != 2e6 || fmt.Sprint(got.Requested) != "[32]" {
-		t.Errorf("peak %d, limit reached %d times for %d ns, requested %v", got.PeakInFlight, got.CreditLimitReached, got.CreditLimitReachedNS, got.Requested)
+	got := c.Finish(withCredits(10e6), record.Forward)
+	if got.PeakInFlight != record.Some(2) || got.CreditLimitReached != record.Some(1) || got.CreditLimitReachedNS != record.Some[int64](2e6) || fmt.Sprint(got.Requested) != "[32]" {
+		t.Errorf("peak %v, limit reached %v times for %v ns, requested %v", got.PeakInFlight, got.CreditLimitReached, got.CreditLimitReachedNS, got.Requested)
 	}
 	points := ""
 	for _, p := range got.Points {
-		points += fmt.Sprintf("%d:%d ", p.Time/1e6, p.InFlight)
+		points += fmt.Sprintf("%d:%d ", p.Time/1e6, p.InFlight.Or(-1))
 	}
 	if points != "0:1 1:0 2:1 3:2 5:1 6:0 7:1 8:0 9:1 10:0 " {
 		t.Errorf("points %s", points)
 	}
 	if len(got.Grants) != 2 || got.Grants[0].Granted != 2 || got.Grants[1] != (Grant{Time: 8e6, Granted: 4}) {
 		t.Errorf("grants %v", got.Grants)
+	}
+}
+
+// withCredits returns the record of a connection whose outstanding Calls are known, with the time of its last packet.
+func withCredits(last record.Time) *record.Connection {
+	use := record.Credits{PeakInFlight: record.Some(1)}
+	return &record.Connection{Last: last, Credits: record.Some(record.CreditPair{Forward: use, Backward: use})}
+}
+
+// TestUncounted: if the record of a connection does not say how many Calls were outstanding in a direction, its timeline
+// does not either; it still lists requests and grants.
+func TestUnwithCredits(t *testing.T) {
+	for _, direction := range []record.Direction{record.Forward, record.Backward} {
+		var timeline CreditTimeline
+		timeline.Add(transaction(0, 1, 2, nil))
+		timeline.Add(transaction(2, 0, 0, nil))
+		c := withCredits(10e6)
+		pair := c.Credits.Or(record.CreditPair{})
+		if direction == record.Forward {
+			pair.Forward.PeakInFlight = record.Opt[int]{}
+		} else {
+			pair.Backward.PeakInFlight = record.Opt[int]{}
+		}
+		c.Credits = record.Some(pair)
+		got := timeline.Finish(c, direction)
+		if got.PeakInFlight.Known() || got.CreditLimitReached.Known() || got.CreditLimitReachedNS.Known() || len(got.Points) != 4 || got.Points[1].InFlight.Known() {
+			t.Errorf("%s: %+v", direction, got)
+		}
+		if len(got.Grants) != 1 || got.Points[1].Granted != record.Some[uint32](2) || len(got.Requested) != 1 {
+			t.Errorf("%s: grants %v, requested %v, %+v", direction, got.Grants, got.Requested, got.Points)
+		}
 	}
 }
 
@@ -309,18 +340,19 @@ func TestGroups(t *testing.T) {
 func TestEndOfCalls(t *testing.T) {
 	for name, closed := range map[string]record.Opt[record.Time]{"closed": record.Some[record.Time](20e6), "not seen to close": {}} {
 		t.Run(name, func(t *testing.T) {
-			c := &record.Connection{Closed: closed, Last: 40e6}
+			c := withCredits(40e6)
+			c.Closed = closed
 			want := closed.Or(c.Last)
 			call := transaction(10, 0, 0, nil)
 			var credits CreditTimeline
 			credits.Add(call)
-			points := credits.Finish(0, record.Forward, c.EndOfCalls()).Points
-			if last := points[len(points)-1]; last.Time != want || last.InFlight != 0 {
-				t.Errorf("%d Calls are outstanding at %d ms", last.InFlight, last.Time/1e6)
+			points := credits.Finish(c, record.Forward).Points
+			if last := points[len(points)-1]; last.Time != want || last.InFlight != record.Some(0) {
+				t.Errorf("%v Calls are outstanding at %d ms", last.InFlight, last.Time/1e6)
 			}
 			var late CreditTimeline // a Call after the end
 			late.Add(transaction(50, 0, 0, func(r *record.Transaction) { r.Call.Packet = 7 }))
-			if points := late.Finish(0, record.Forward, c.EndOfCalls()).Points; points[0].InFlight != 1 || points[1].InFlight != 0 {
+			if points := late.Finish(c, record.Forward).Points; points[0].InFlight != record.Some(1) || points[1].InFlight != record.Some(0) {
 				t.Errorf("a Call after the end: %+v", points)
 			}
 			if end := Exposures(transaction(10, 0, 0, func(r *record.Transaction) { r.ReadChunks = chunk(1) }), c.EndOfCalls())[0].To; end != want {

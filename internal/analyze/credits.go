@@ -10,16 +10,16 @@ import (
 // Credits describes the credits of one direction of a connection over time (RFC 8166 s.3.3.1,
 // RFC 8167 s.4).
 type Credits struct {
-	Type                 string           `json:"type" doc:"The record's type, always \"credits\"." values:"credits"`
-	Connection           int              `json:"connection" doc:"Connection number, as in the table of connections."`
-	Direction            record.Direction `json:"direction" doc:"Direction of the Calls: forward from client to server, backward from server to client."`
-	PeakInFlight         int              `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once. A Call without a Reply is outstanding until its connection begins to close or, if the capture does not show that, until the last packet of the connection."`
-	Requested            []uint32         `json:"requested" doc:"Numbers of credits that Calls requested, one for each change."`
-	Grants               []Grant          `json:"grants" doc:"Changes of the number of granted credits, in order."`
-	CreditLimitReached   int              `json:"credit_limit_reached" doc:"Number of times that as many Calls were outstanding as credits were granted."`
-	CreditLimitReachedNS int64            `json:"credit_limit_reached_ns" doc:"Total time for which as many Calls were outstanding as credits were granted, in nanoseconds."`
-	Points               []CreditPoint    `json:"points" doc:"Changes of the number of outstanding Calls or granted credits, in order."`
-	Evicted              int              `json:"evicted" doc:"Number of transactions that are not included because there were too many."`
+	Type                 string            `json:"type" doc:"The record's type, always \"credits\"." values:"credits"`
+	Connection           int               `json:"connection" doc:"Connection number, as in the table of connections."`
+	Direction            record.Direction  `json:"direction" doc:"Direction of the Calls: forward from client to server, backward from server to client."`
+	PeakInFlight         record.Opt[int]   `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once; null if the capture does not prove it, as in credits of the connection. A Call without a Reply is outstanding until its connection begins to close or, if the capture does not show that, until the last packet of the connection."`
+	Requested            []uint32          `json:"requested" doc:"Numbers of credits that Calls requested, one for each change."`
+	Grants               []Grant           `json:"grants" doc:"Changes of the number of granted credits, in order."`
+	CreditLimitReached   record.Opt[int]   `json:"credit_limit_reached" doc:"Number of times that as many Calls were outstanding as credits were granted; null as peak_in_flight."`
+	CreditLimitReachedNS record.Opt[int64] `json:"credit_limit_reached_ns" doc:"Total time for which as many Calls were outstanding as credits were granted, in nanoseconds; null as peak_in_flight."`
+	Points               []CreditPoint     `json:"points" doc:"Changes of the number of outstanding Calls or granted credits, in order."`
+	Evicted              int               `json:"evicted" doc:"Number of transactions that are not included because there were too many."`
 }
 
 // Grant is a change of the number of granted credits.
@@ -33,7 +33,7 @@ type Grant struct {
 // CreditPoint contains the credits in use and granted from a moment on.
 type CreditPoint struct {
 	Time     record.Time        `json:"time" doc:"Time from which the values hold."`
-	InFlight int                `json:"in_flight" doc:"Number of outstanding Calls."`
+	InFlight record.Opt[int]    `json:"in_flight" doc:"Number of outstanding Calls; null as peak_in_flight."`
 	Granted  record.Opt[uint32] `json:"granted" doc:"Number of granted credits; null before the first Reply."`
 }
 
@@ -106,8 +106,15 @@ func creditsGranted(r *record.Transaction) (uint32, bool) {
 	return r.Reply.Credits.Get()
 }
 
-// Finish returns the timeline of a connection; end is its [record.Connection.EndOfCalls].
-func (c *CreditTimeline) Finish(connection int, direction record.Direction, end record.Time) *Credits {
+// Finish returns the timeline of a connection. If its record does not say how many Calls were outstanding, neither does
+// the timeline: Calls whose Replies are missing would pile up in it.
+func (c *CreditTimeline) Finish(of *record.Connection, direction record.Direction) *Credits {
+	end := of.EndOfCalls()
+	use := of.Credits.Or(record.CreditPair{}).Forward
+	if direction == record.Backward {
+		use = of.Credits.Or(record.CreditPair{}).Backward
+	}
+	proven := use.PeakInFlight.Known()
 	for _, call := range c.open { // the sort keeps the end after the Call
 		c.steps = append(c.steps, creditStep{time: max(call.time, end), packet: call.packet, delta: -1})
 	}
@@ -115,19 +122,19 @@ func (c *CreditTimeline) Finish(connection int, direction record.Direction, end 
 		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.packet, b.packet))
 	})
 	out := &Credits{
-		Type: "credits", Connection: connection, Direction: direction, Requested: c.requested, Evicted: c.evicted,
+		Type: "credits", Connection: of.ID, Direction: direction, Requested: c.requested, Evicted: c.evicted,
 		Grants: []Grant{}, Points: make([]CreditPoint, 0, len(c.steps)),
 	}
 	if out.Requested == nil {
 		out.Requested = []uint32{}
 	}
-	inFlight := 0
+	inFlight, peak, reached, reachedNS := 0, 0, 0, int64(0)
 	var granted record.Opt[uint32]
 	var since record.Time // time at which the limit was reached
 	atLimit := false
 	if e := &c.earlier; e.reply {
 		granted = record.Some(e.granted)
-		out.Points = append(out.Points, CreditPoint{e.time, 0, granted})
+		out.Points = append(out.Points, CreditPoint{e.time, record.SomeIf(0, proven), granted})
 	}
 	for _, s := range c.steps {
 		inFlight += int(s.delta)
@@ -139,20 +146,21 @@ func (c *CreditTimeline) Finish(connection int, direction record.Direction, end 
 			}
 			out.Grants = append(out.Grants, g)
 		}
-		out.PeakInFlight = max(out.PeakInFlight, inFlight)
+		peak = max(peak, inFlight)
 		limit, known := granted.Get()
 		now := known && inFlight >= int(limit)
 		if now && !atLimit {
-			out.CreditLimitReached++
+			reached++
 			since = s.time
 		} else if !now && atLimit {
-			out.CreditLimitReachedNS += s.time.Sub(since)
+			reachedNS += s.time.Sub(since)
 		}
 		atLimit = now
-		out.Points = append(out.Points, CreditPoint{s.time, inFlight, granted})
+		out.Points = append(out.Points, CreditPoint{s.time, record.SomeIf(inFlight, proven), granted})
 	}
 	if atLimit && end > since {
-		out.CreditLimitReachedNS += end.Sub(since)
+		reachedNS += end.Sub(since)
 	}
+	out.PeakInFlight, out.CreditLimitReached, out.CreditLimitReachedNS = record.SomeIf(peak, proven), record.SomeIf(reached, proven), record.SomeIf(reachedNS, proven)
 	return out
 }

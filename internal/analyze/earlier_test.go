@@ -17,8 +17,8 @@ func TestEarlier(t *testing.T) {
 	c.Earlier(rpc(10, 5, 32))
 	c.Earlier(rpc(5, 2, 16)) // its record comes later
 	c.Add(rpc(20, 5, 32))
-	out := c.Finish(0, record.Forward, 100)
-	if len(out.Grants) != 0 || len(out.Points) != 3 || out.Points[0] != (CreditPoint{15, 0, record.Some[uint32](32)}) || out.PeakInFlight != 1 {
+	out := c.Finish(withCredits(100), record.Forward)
+	if len(out.Grants) != 0 || len(out.Points) != 3 || out.Points[0] != (CreditPoint{15, record.Some(0), record.Some[uint32](32)}) || out.PeakInFlight != record.Some(1) {
 		t.Errorf("%+v", out)
 	}
 }

@@ -64,6 +64,7 @@ type Health struct {
 // RPCs counts transactions by their outcome.
 type RPCs struct {
 	Complete                     int64         `json:"complete" doc:"Number of transactions with both a Call and a Reply."`
+	Answered                     int64         `json:"answered" doc:"Number of these transactions of whose Reply too little was captured to say whether the RPC succeeded."`
 	NoReply                      int64         `json:"no_reply" doc:"Number of transactions without a Reply."`
 	NoCall                       int64         `json:"no_call" doc:"Number of Replies whose Call is not in the capture."`
 	RDMAError                    int64         `json:"rdma_error" doc:"Number of transactions that an RDMA_ERROR answered."`
@@ -202,8 +203,10 @@ func NewCollector() *Collector {
 func (c *Collector) Transaction(r *record.Transaction) {
 	o := &c.o
 	switch r.Status {
-	case record.Complete:
-		o.RPCs.Complete++
+	case record.Complete, record.Answered:
+		if o.RPCs.Complete++; r.Status == record.Answered {
+			o.RPCs.Answered++
+		}
 	case record.NoReply:
 		o.RPCs.NoReply++
 	case record.NoCall:
@@ -310,8 +313,8 @@ func (c *Collector) Connection(r *record.Connection) {
 		c.ends[k].OutstandingCalls += end.OutstandingCalls
 	}
 	use := r.Credits.Or(record.CreditPair{}).Forward
-	if granted, known := use.Granted.Get(); known && use.PeakInFlight >= int(granted) && len(o.Credits) < maxUses {
-		o.Credits = append(o.Credits, CreditUse{r.ID, use.Granted, use.PeakInFlight})
+	if granted, known := use.Granted.Get(); known && use.PeakInFlight.Known() && use.PeakInFlight.Or(0) >= int(granted) && len(o.Credits) < maxUses {
+		o.Credits = append(o.Credits, CreditUse{r.ID, use.Granted, use.PeakInFlight.Or(0)})
 	}
 	if agreed, known := r.RemoteInvalidation.Get(); known && r.UpperLayer == "rpcrdma" {
 		o.Handles.Negotiated = record.Some(agreed && o.Handles.Negotiated.Or(true))

@@ -248,7 +248,7 @@ func (t *Table) Add(r *record.Transaction) {
 	s.Retransmitted += r.Retransmitted
 	s.CallBytes.add(r.Call)
 	s.ReplyBytes.add(r.Reply)
-	if r.Status == record.Complete {
+	if r.Status.Replied() {
 		s.Complete++
 	}
 	if r.Failed() {

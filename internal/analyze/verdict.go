@@ -164,7 +164,7 @@ func (s *suspicion) transaction(r *record.Transaction) {
 	if r.Direction == record.Forward {
 		s.delay(r)
 	}
-	if len(s.refusals) > 0 && r.Direction == record.Forward && !r.Failed() { // Earlier ones say nothing about a refusal.
+	if len(s.refusals) > 0 && r.Direction == record.Forward && r.Succeeded() { // Earlier ones say nothing about a refusal.
 		s.serves(r, refusalKey{client: r.Client.Or(""), server: r.Server.Or("")})
 	}
 }
@@ -220,7 +220,9 @@ func (s *suspicion) mounting(r *record.Transaction) {
 		status = r.RPCStatus.Or("")
 	}
 	if !r.RPCFailed() && !r.NFSFailed() {
-		s.serves(r, key)
+		if r.Status != record.Answered {
+			s.serves(r, key)
+		}
 		return
 	}
 	if s.refusals[key] == nil && len(s.refusals) < maxStatuses {

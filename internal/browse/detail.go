@@ -566,7 +566,7 @@ func timelinesOf(m *Model, c *record.Connection) *job[*timelines] {
 			return true
 		})
 		end := c.EndOfCalls()
-		return &timelines{forward.Finish(c.ID, record.Forward, end), backward.Finish(c.ID, record.Backward, end), handles.Finish(c.ID, end)}
+		return &timelines{forward.Finish(c, record.Forward), backward.Finish(c, record.Backward), handles.Finish(c.ID, end)}
 	})
 }
 

@@ -2,8 +2,10 @@ package browse
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -218,6 +220,17 @@ type selection struct {
 // selection returns the RPCs that the filter of the list selects.
 func (s *sums) selection() selection {
 	return selection{s.m.options.Index, s.m.list.filter, s.read}
+}
+
+// connections calls visit for all connections.
+func (s selection) connections(ctx context.Context, visit func(c *record.Connection) error) (failed error) {
+	r := s.Reader()
+	defer r.Close()
+	err := r.EachConnection(ctx, 0, math.MaxInt64, func(_ int64, c *record.Connection) bool {
+		failed = visit(c)
+		return failed == nil
+	})
+	return cmp.Or(failed, err)
 }
 
 // each calls visit for the RPCs.
@@ -446,6 +459,13 @@ func newRates(m *Model) *sums {
 				}
 				return t.Add(r)
 			})
+			if err == nil { // A Call without a Reply is in flight until its connection closes.
+				err = selected.connections(ctx, func(c *record.Connection) error {
+					until := *c
+					until.Last = min(c.Last, end)
+					return t.Connection(&until)
+				})
+			}
 			if err != nil {
 				return result{err: err}
 			}

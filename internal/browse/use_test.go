@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/query"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -470,5 +472,36 @@ func TestComparison(t *testing.T) {
 	}
 	if forth, back := latencies(two[0], two[1]), latencies(two[1], two[0]); !strings.Contains(forth, " less than ") || !strings.Contains(back, " longer than ") {
 		t.Errorf("the differences are %q and %q", forth, back)
+	}
+}
+
+// TestRatesInFlight: a Call without a Reply is in flight until its connection closes, as in stats --every, and not until
+// the end of the capture.
+func TestRatesInFlight(t *testing.T) {
+	const path = "../../samples/rocev2-lostlink41.pcap.zst"
+	m := modelOf(t, path, plainLook)
+	press(t, m, "6")
+	want, err := analyze.NewRates(m.rates.shown, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := dissect.New(dissect.Handler{
+		Begin:       func(first record.Time) error { want.Begin(first); return nil },
+		Transaction: want.Add, Connection: want.Connection,
+	}, dissect.Options{}).Run(t.Context(), testkit.Open(t, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := want.Rows(s.Last.Or(0))
+	if err != nil || len(rows) != len(m.rates.rows) {
+		t.Fatalf("%d intervals, want %d: %v", len(m.rates.rows), len(rows), err)
+	}
+	for i, row := range m.rates.rows {
+		if row.InFlight != rows[i].InFlight {
+			t.Errorf("interval %d: %+v are in flight, want %+v", i, row.InFlight, rows[i].InFlight)
+		}
+	}
+	if last, known := rows[len(rows)-1].InFlight.Get(); !known || last.Peak != 3 {
+		t.Errorf("in the last interval, %+v are in flight, want a peak of the 3 Calls of the last connection", last)
 	}
 }

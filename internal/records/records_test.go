@@ -89,7 +89,7 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 	for _, r := range operations.Rows() {
 		add(r)
 	}
-	add(credits.Finish(0, record.Forward, last))
+	add(credits.Finish(&record.Connection{Last: last, Credits: record.Some(record.CreditPair{Forward: record.Credits{PeakInFlight: record.Some(1)}})}, record.Forward))
 	add(handles.Finish(0, last))
 	add(overview.Finish(summary))
 	for _, r := range analyze.Compare(sides[0], sides[1]) {

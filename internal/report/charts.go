@@ -242,7 +242,7 @@ func (v *page) draw(view *cardView, c *record.Connection, data *card) {
 	end := c.EndOfCalls()
 	v.drawSpans(view, x, end, data)
 	v.drawMarks(view, x, data)
-	forward, backward := data.forward.Finish(c.ID, record.Forward, end), data.backward.Finish(c.ID, record.Backward, end)
+	forward, backward := data.forward.Finish(c, record.Forward), data.backward.Finish(c, record.Backward)
 	if render.NoTimeline(c) == "" {
 		v.drawCredits(view, x, forward, "Credits")
 		if len(backward.Points) > 0 {
@@ -338,7 +338,8 @@ func (v *page) drawMarks(view *cardView, x axis, data *card) {
 
 // drawCredits adds the credits of one direction.
 func (v *page) drawCredits(view *cardView, x axis, c *analyze.Credits, name string) {
-	if len(c.Points) == 0 {
+	peak, proven := c.PeakInFlight.Get()
+	if len(c.Points) == 0 || !proven {
 		return
 	}
 	used, granted := make([]int, columnsWide), make([]int, columnsWide)
@@ -352,19 +353,19 @@ func (v *page) drawCredits(view *cardView, x axis, c *analyze.Credits, name stri
 		if i+1 < len(c.Points) {
 			to = x.column(c.Points[i+1].Time)
 		}
-		if i+1 == len(c.Points) && p.InFlight > 0 {
+		if i+1 == len(c.Points) && p.InFlight.Or(0) > 0 {
 			to = columnsWide - 1
 		}
 		for at := x.column(p.Time); at <= to; at++ {
-			used[at] = max(used[at], p.InFlight)
+			used[at] = max(used[at], p.InFlight.Or(0))
 			if n, known := p.Granted.Get(); known && (granted[at] < 0 || int(n) < granted[at]) {
 				granted[at] = int(n)
 				top = max(top, int(n))
 			}
 		}
 	}
-	scale, marks := max(c.PeakInFlight, top), []legend{{"flight", "Calls in flight"}}
-	if c.CreditLimitReached > 0 {
+	scale, marks := max(peak, top), []legend{{"flight", "Calls in flight"}}
+	if c.CreditLimitReached.Or(0) > 0 {
 		marks = append(marks, legend{"full", "all credits in use"})
 	}
 	paths := make([]path, 3)
@@ -372,8 +373,8 @@ func (v *page) drawCredits(view *cardView, x axis, c *analyze.Credits, name stri
 	switch {
 	case top == 0:
 		grants = "the capture does not show how many were granted"
-	case top > 4*max(c.PeakInFlight, 1):
-		scale = max(c.PeakInFlight, 1) // the line would be far above
+	case top > 4*max(peak, 1):
+		scale = max(peak, 1) // the line would be far above
 		grants += ", which is above the picture"
 	default:
 		paths[2].line(granted, scale, chartHigh)
@@ -383,12 +384,12 @@ func (v *page) drawCredits(view *cardView, x axis, c *analyze.Credits, name stri
 	paths[0].area(used, scale, chartHigh, func(i int) bool { return !full(i) })
 	paths[1].area(used, scale, chartHigh, full)
 	reached := "They were never all in use."
-	if c.CreditLimitReached > 0 {
-		reached = fmt.Sprintf("All were in use %s, for %s.", plural(int64(c.CreditLimitReached), "time"), render.Duration(c.CreditLimitReachedNS))
+	if c.CreditLimitReached.Or(0) > 0 {
+		reached = fmt.Sprintf("All were in use %s, for %s.", plural(int64(c.CreditLimitReached.Or(0)), "time"), render.Duration(c.CreditLimitReachedNS.Or(0)))
 	}
 	view.Chart.Strips = append(view.Chart.Strips, strip{
 		Name: name, Title: name + " over time", Height: chartHigh, Shapes: shapesOf([]string{"flight", "full", "granted"}, paths), Scale: plural(int64(scale), "credit"), Marks: marks,
-		Desc: fmt.Sprintf("At most %s in flight; %s. %s", plural(int64(c.PeakInFlight), "Call"), grants, reached),
+		Desc: fmt.Sprintf("At most %s in flight; %s. %s", plural(int64(peak), "Call"), grants, reached),
 	})
 }
 

@@ -186,6 +186,7 @@ func (f *facts) outcomes() {
 		{r.NoReply, "warn", "without a Reply", "no_reply"},
 		{r.RDMAError, "warn", "answered with RDMA_ERROR", "rdma_error"},
 		{r.NoCall, "note", "without a Call in the capture", "no_call"},
+		{r.Answered, "note", "of whose Reply too little was captured to say whether they succeeded", "answered"},
 	} {
 		if x.n > 0 {
 			f.say(x.class, "rpcs", f.run("FILE", "-Y", "status == "+x.value), "RPCs %s: %d of %d.", x.text, x.n, total)

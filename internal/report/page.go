@@ -610,7 +610,10 @@ func (v *page) connections() {
 	for _, c := range v.all[:min(len(v.all), maxConnections)] {
 		count := func(n int64) cell { return number(n, fmt.Sprint(n)) }
 		use := c.Credits.Or(record.CreditPair{}).Forward
-		inFlight := cell{Text: fmt.Sprint(use.PeakInFlight), Value: fmt.Sprint(use.PeakInFlight)}
+		inFlight := cell{Text: "?"}
+		if n, known := use.PeakInFlight.Get(); known {
+			inFlight = cell{Text: fmt.Sprint(n), Value: fmt.Sprint(n)}
+		}
 		if granted, known := use.Granted.Get(); known {
 			inFlight.Text += fmt.Sprintf(" of %d", granted)
 		}

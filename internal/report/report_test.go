@@ -314,7 +314,8 @@ func TestEndOfCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := &record.Connection{Closed: record.Some[record.Time](30e6), Last: 1e9, UpperLayer: "rpcrdma", Transactions: 2}
+	use := record.Credits{Granted: record.Some[uint32](1), PeakInFlight: record.Some(1)}
+	c := &record.Connection{Closed: record.Some[record.Time](30e6), Last: 1e9, UpperLayer: "rpcrdma", Transactions: 2, Credits: record.Some(record.CreditPair{Forward: use})}
 	if err := p.connection(c); err != nil {
 		t.Fatal(err)
 	}

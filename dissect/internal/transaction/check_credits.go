@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -37,6 +38,43 @@ func (a *allowance) limit(handshake bool) (n uint32, known bool) {
 	return 0, false
 }
 
+// peak is the largest number of Calls of a side that were outstanding at once.
+type peak struct {
+	proven   int32 // where the capture proves that none of them was answered before
+	doubtful int32 // where a Reply may be missing
+}
+
+// count notes how many Calls are outstanding.
+func (p *peak) count(calls int32, proven bool) {
+	if proven {
+		p.proven = max(p.proven, calls)
+	} else {
+		p.doubtful = max(p.doubtful, calls)
+	}
+}
+
+// join adds what was counted on another connection.
+func (p *peak) join(o peak) {
+	p.proven, p.doubtful = max(p.proven, o.proven), max(p.doubtful, o.doubtful)
+}
+
+// showsCalls reports whether the capture has all Calls of a side, and all Replies to them: nothing was found missing
+// after they were counted. When a connection ends, one side closes it, and then is silent; that hides no Call.
+func showsCalls(cs *connState, s rdma.Side) bool {
+	gaps := cs.sides(record.Some(s))
+	const calls = evidence.Missing | evidence.Evicted | evidence.Late
+	return (rule.CreditLimitExceeded.Needs.Without(evidence.Closing|evidence.Silent).Blocks(gaps) | gaps.Own&calls).Lasting() == 0
+}
+
+// creditsUsed returns the number of Calls of a side that use a credit, and the number of credits if the capture proves
+// both: that no Reply is missing, and what the Replies granted.
+func creditsUsed(cs *connState, s rdma.Side, at record.Time) (calls int, limit record.Opt[uint32], proven bool) {
+	a := &cs.checks.credits[s]
+	a.learns(at)
+	n, known := a.limit(cs.conn.Setup().Handshake)
+	return len(cs.open[s]) - a.dones, record.SomeIf(n, known), known && cs.proves(rule.CreditLimitExceeded, s)
+}
+
 // checkCredits compares the number of outstanding Calls with the granted credits.
 func checkCredits(c checker, m *message) {
 	h := m.header
@@ -49,11 +87,9 @@ func checkCredits(c checker, m *message) {
 		c.x.checks.overGrant = true // what it may send is unknown
 		return
 	}
-	n := len(c.cs.open[m.side]) - a.dones
-	a.learns(m.First.Time)
-	proves := c.cs.proves(rule.CreditLimitExceeded, m.side)
-	limit, known := a.limit(c.cs.conn.Setup().Handshake)
-	c.x.checks.overGrant = !known || !proves || uint32(n) > limit
+	n, credits, proven := creditsUsed(c.cs, m.side, m.First.Time)
+	limit, known := credits.Get()
+	c.x.checks.overGrant = !proven || uint32(n) > limit
 	if known && uint32(n) > limit {
 		switch grant, granted := a.grant.Get(); {
 		case !granted:

@@ -244,7 +244,7 @@ func matchingSegment(cs *connState, o *rdma.Operation, m target, s *segment, exa
 
 // checkLateRead reports a Reply that was sent before an RDMA Read of its Call was complete.
 func checkLateRead(cs *connState, o *rdma.Operation, x *txn) {
-	if o.Kind != rdma.Read || x.state == outstanding || x.rec.Status != record.Complete || x.checks.lateReadReported || x.checks.sharesMemory || o.Last.Time < x.answer.LastTime {
+	if o.Kind != rdma.Read || x.state == outstanding || !x.rec.Status.Replied() || x.checks.lateReadReported || x.checks.sharesMemory || o.Last.Time < x.answer.LastTime {
 		return
 	}
 	if early, _ := o.Disorder(); early.Packet != 0 { // the requester drops such a response, so its packets were captured in another order

@@ -46,7 +46,7 @@ type connState struct {
 	exposed         [2]exposure           // memory, by side of its owner
 	requested       [2]record.Opt[uint32] // credits, by side of the caller
 	granted         [2]record.Opt[uint32]
-	peak            [2]int32
+	peak            [2]peak
 	wire            *wireActivity // nil before its first RPC
 	rareState       *rareState    // nil until it is needed
 	transactions    int64
@@ -248,7 +248,7 @@ func (cs *connState) Join(old *rdma.Conn, from, to rdma.Side) {
 		cs.exposed[at].join(&o.exposed[s])
 		cs.incompleteLists[at] += o.incompleteLists[s]
 		cs.requested[at], cs.granted[at] = either(cs.requested[at], o.requested[s]), either(cs.granted[at], o.granted[s])
-		cs.peak[at] = max(cs.peak[at], o.peak[s])
+		cs.peak[at].join(o.peak[s])
 		cs.privateDataBadICRC[at] = cs.privateDataBadICRC[at] || o.privateDataBadICRC[s]
 		cs.privateDataSeen[at], cs.halfRead[at] = cs.privateDataSeen[at] || o.privateDataSeen[s], cs.halfRead[at] || o.halfRead[s]
 		cs.private[at] = cmp.Or(cs.private[at], o.private[s])
@@ -387,7 +387,8 @@ func (cs *connState) Describe(r *record.Connection) {
 
 // creditsOf returns the credits of a side's Calls.
 func creditsOf(cs *connState, s rdma.Side) record.Credits {
-	return record.Credits{Requested: cs.requested[s], Granted: cs.granted[s], PeakInFlight: int(cs.peak[s])}
+	p := &cs.peak[s]
+	return record.Credits{Requested: cs.requested[s], Granted: cs.granted[s], PeakInFlight: record.SomeIf(int(p.proven), p.doubtful <= p.proven && showsCalls(cs, s))}
 }
 
 // Evict frees the oldest state of a kind, and reports whether there was any.

@@ -149,7 +149,7 @@ func (t *Table) chunks(x *txn) {
 		}
 		to.segs = append(to.segs, record.WriteSegment{
 			Handle: record.Hex32(s.handle), Length: s.length, Offset: record.Hex64(s.offset), MovedBytes: s.transferred().moved.Total(),
-			ReturnedLength: record.SomeIf(s.returned.Or(0), s.returned.Known() && r.Status == record.Complete),
+			ReturnedLength: record.SomeIf(s.returned.Or(0), s.returned.Known() && r.Status.Replied()),
 		})
 		n := len(to.segs)
 		if s.kind == replyChunk {

@@ -36,7 +36,7 @@ func remembers(s rdma.Side) *connState {
 	return &connState{
 		upper: upperRPC, isRPC: true, closing: true, nfs4: true, truncatedRetransmit: true, nonRPCSends: 1,
 		private: oneOf(s, new(record.PrivateData)), privateDataSeen: oneOf(s, true), privateDataBadICRC: oneOf(s, true), invalidationReported: true,
-		incompleteLists: oneOf[int32](s, 1), requested: oneOf(s, some), granted: oneOf(s, some), peak: oneOf[int32](s, 3),
+		incompleteLists: oneOf[int32](s, 1), requested: oneOf(s, some), granted: oneOf(s, some), peak: oneOf(s, peak{3, 2}),
 		wire: &wireActivity{
 			busy:   otherThan(busy{txn: noTxn}, s, busy{at, at, 9, 10, 11, at}),
 			credit: oneOf(s, credit{at, at}),

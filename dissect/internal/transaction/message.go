@@ -274,7 +274,8 @@ func (cs *connState) call(m *message) {
 	if h.Length >= 12 {
 		cs.requested[side] = record.Some(h.Credits)
 	}
-	cs.peak[side] = max(cs.peak[side], int32(len(cs.open[side])))
+	calls := int32(len(cs.open[side])) // a single one is certainly outstanding: it has just been sent
+	cs.peak[side].count(calls, calls == 1 || cs.proves(rule.CreditLimitExceeded, side))
 	if x.listsIncomplete = !m.known(); x.listsIncomplete {
 		cs.incompleteLists[side]++
 	}
@@ -374,6 +375,7 @@ func (cs *connState) reply(m *message) {
 	withoutCall := x == nil
 	if withoutCall {
 		noteReplyBeforeCall(cs, side, h.XID)
+		cs.peak[side].count(int32(len(cs.open[side]))+1, false)
 		x = t.begin(cs, side, h.XID)
 	} else {
 		t.longCall(x)
@@ -415,6 +417,9 @@ func (cs *connState) reply(m *message) {
 		x.returned(m)
 		x.keepInline(&x.inReply, m)
 		m.results = t.replyRPC(x, m)
+	}
+	if status == record.Complete && !showsOutcome(x, m) {
+		status = record.Answered
 	}
 	if withoutCall {
 		status = record.NoCall

@@ -79,8 +79,10 @@ func (i *identity) fill(r *record.Transaction) {
 func named(s string) record.Opt[string] { return record.SomeIf(s, s != "") }
 
 // isCompound reports whether the procedure is a COMPOUND.
-func (x *txn) isCompound() bool {
-	p := &x.procedure
+func (x *txn) isCompound() bool { return x.procedure.isCompound() }
+
+// isCompound reports whether the procedure is known to be a COMPOUND.
+func (p *procedure) isCompound() bool {
 	return p.known && nfs.IsCompound(p.program, p.version, p.procedure)
 }
 
@@ -133,10 +135,32 @@ func (t *Table) replyRPC(x *txn, m *message) (r results) {
 	case x.isCompound() || !p.known && x.cs.nfs4:
 		t.compoundReply(x, m.header, body)
 		noteSessionReply(x.cs, x, body)
-	case (p.program == nfs.ProgramNFS && p.version < 4 || p.program == nfs.ProgramNFSACL) && p.procedure != 0 && len(body) >= 4:
+	case p.program != nfs.ProgramMount && p.hasStatus() && len(body) >= 4:
 		x.setStatus(p.version, be.Uint32(body))
 	}
 	return r
+}
+
+// showsOutcome reports whether enough of a Reply was captured to say whether the RPC succeeded. A Reply that was captured
+// whole shows what any capture can show, even if it is encrypted.
+func showsOutcome(x *txn, m *message) bool {
+	whole := m.captured()
+	if whole && m.header.Proc == rpcrdma.NoMsg {
+		whole = int64(len(m.results.payload)) == rpcrdma.Length(m.header.Reply)
+	}
+	status, known := x.rpcStatus.Get()
+	return whole || x.nfsStatus.Known() || known && (status != "SUCCESS" || x.procedure.known && !x.procedure.hasStatus())
+}
+
+// hasStatus reports whether the results of the procedure begin with a status.
+func (p *procedure) hasStatus() bool {
+	switch p.program {
+	case nfs.ProgramNFS, nfs.ProgramNFSACL:
+		return p.procedure != 0 && (p.version < 4 || p.isCompound())
+	case nfs.ProgramMount:
+		return p.procedure == nfs.ProcedureMount
+	}
+	return p.isCompound()
 }
 
 // compoundReply records the results of a COMPOUND. The operations are known from the Call. Without

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
 // Waits: the times in which a transaction made no progress, if the capture shows the reason. If it
@@ -126,10 +127,11 @@ func (w *wireActivity) heldBackBy(s rdma.Side, at record.Stamp) int64 {
 }
 
 // noteCreditWait records that a Call could not be sent before a Reply freed a credit: all credits
-// were in use, and it is the first Call after that Reply.
+// were in use, and it is the first Call after that Reply. Nothing is said if a Reply may be missing, as in
+// [rule.CreditLimitExceeded].
 func noteCreditWait(cs *connState, x *txn, m *message) {
 	c := &cs.wireActivity().credit[m.side]
-	if c.freed.Packet == 0 || m.First.Time-c.freed.Time >= creditLag || c.freed.Time-c.full.Time < waitFrom {
+	if c.freed.Packet == 0 || m.First.Time-c.freed.Time >= creditLag || c.freed.Time-c.full.Time < waitFrom || !cs.proves(rule.CreditLimitExceeded, m.side) {
 		return
 	}
 	x.wait(record.Wait{
@@ -148,7 +150,7 @@ type credit struct{ full, freed record.Stamp }
 func noteCallSent(cs *connState, m *message) {
 	c := &cs.wireActivity().credit[m.side]
 	c.freed = record.Stamp{}
-	if limit, known := cs.granted[m.side].Get(); known && limit > 1 && len(cs.open[m.side]) >= int(limit) {
+	if calls, credits, proven := creditsUsed(cs, m.side, m.First.Time); proven && credits.Or(0) > 1 && calls >= int(credits.Or(0)) {
 		c.full = m.First
 	} else {
 		c.full = record.Stamp{}

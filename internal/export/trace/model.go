@@ -120,7 +120,7 @@ func rpcName(r *record.Transaction) string {
 // category returns the category of a transaction: its status, or "failed" if its Reply has an error
 // status.
 func category(r *record.Transaction) string {
-	if r.Status == record.Complete && r.Failed() {
+	if r.Status.Replied() && r.Failed() {
 		return "failed"
 	}
 	return string(r.Status)
