@@ -11,7 +11,10 @@ type Seen struct {
 	SentNumber    int64  // number of the frame at that point; 0 if it was not captured there
 	ArrivedPoint  int    // index of the point nearest to the receiver
 	ArrivedNumber int64  // number of the frame at that point; 0 if it was not captured there
-	Copy          Copy   // what the frame is, if another frame stands for the packet
+	// SentBetween says that the point that captured the packet first is not at its sender: packets passed something in
+	// between. ArrivedBetween says the same of the point nearest to the receiver.
+	SentBetween, ArrivedBetween bool
+	Copy                        Copy // what the frame is, if another frame stands for the packet
 }
 
 // Copy is what a frame is whose packet another frame stands for.

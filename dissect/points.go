@@ -8,16 +8,17 @@ import (
 
 // Captures at several points: the frames have capture.Seen, and records name the point of each packet number.
 
-// pathOf returns what the points show of the packet of a frame.
+// pathOf returns what the points show of the packet of a frame. What a point between two hosts captured has not arrived, and
+// when it was sent is not known.
 func pathOf(f *capture.Frame) (p rdma.Path) {
 	v := f.Seen
 	if v == nil {
 		return p
 	}
-	p.Joined, p.Arrived, p.Copy = true, v.ArrivedNumber != 0, v.Fate == capture.FateDuplicated
+	p.Joined, p.Arrived, p.Copy = true, v.ArrivedNumber != 0 && !v.ArrivedBetween, v.Fate == capture.FateDuplicated
 	p.Lost = v.Fate == capture.FateLost || v.Fate == capture.FateCorrupted && !p.Arrived
 	p.Gone = v.Fate == capture.FateLost
-	if v.SentNumber != 0 {
+	if v.SentNumber != 0 && !v.SentBetween {
 		p.Sent = record.Stamp{Time: record.Time(v.Sent), Packet: record.NumberAt(v.SentPoint, v.SentNumber)}
 	}
 	return p

@@ -31,38 +31,29 @@ func (m *matcher) isTwin(src *source, e *entry) bool {
 
 // sameness finds the frames that several files have with the same times.
 type sameness struct {
-	frames map[uint64]holder
+	copies map[uint64]int32 // by frame, and by frame and source: how many times it was there
 	order  queue[recent]
 }
 
-// holder is the source that has a frame, and how many times.
-type holder struct {
-	src *source
-	n   int32
-}
-
-// repeated reports whether another source had the same frame.
+// repeated reports whether another source had the same frame as many times.
 func (s *sameness) repeated(src *source, f *capture.Frame) bool {
-	if s.frames == nil {
-		s.frames = map[uint64]holder{}
+	if s.copies == nil {
+		s.copies = map[uint64]int32{}
 	}
 	for s.order.len() > 0 && s.order.first().time < f.Time-twinsWithin {
-		delete(s.frames, s.order.pop().key)
+		delete(s.copies, s.order.pop().key)
 	}
-	key := mix(hashBytes(uint64(f.Length), f.Data[:min(len(f.Data), maxMasked)]), uint64(f.Time)^uint64(src.point)<<48)
-	h, known := s.frames[key]
-	switch {
-	case !known:
-		s.order.push(recent{key, f.Time})
-		h.src = src
-	case h.src != src && h.n > 0:
-		h.n--
-		s.frames[key] = h
+	add := func(key uint64) int32 {
+		n := s.copies[key] + 1
+		if s.copies[key] = n; n == 1 {
+			s.order.push(recent{key, f.Time})
+		}
+		return n
+	}
+	frame := mix(hashBytes(uint64(f.Length), f.Data[:min(len(f.Data), maxMasked)]), uint64(f.Time)^uint64(src.point)<<48)
+	if add(mix(frame, uint64(src.file)<<16|uint64(src.origin)|1<<63)) <= s.copies[frame] {
 		return true
-	case h.src != src:
-		h.src = src
 	}
-	h.n++
-	s.frames[key] = h
+	add(frame)
 	return false
 }

@@ -173,6 +173,9 @@ func (p *Plan) route(all []*relation) {
 func (p *Plan) describe() {
 	weight := make([]map[string]int, len(p.Points))
 	for dir, path := range p.paths {
+		if !p.atSender(dir, path[0]) {
+			continue
+		}
 		n := 0
 		for _, src := range p.Points[path[0]].sources {
 			for _, x := range src.samples {

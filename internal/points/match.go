@@ -260,7 +260,8 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 	if e.key, e.base = v.key, v.key; w.trusted {
 		e.key = mix(e.key, uint64(v.id)<<1|1)
 	}
-	if src.mirror[v.dir] && m.isTwin(src, e) {
+	// A host gives each packet that it sends an IP identification of its own, so a twin of one is a copy that was captured twice.
+	if (src.mirror[v.dir] || position == 0 && w.trusted && e.id != 0) && m.isTwin(src, e) {
 		e.arriving = secondCopy
 		for i, h := range w.hops {
 			if i == position || i == position-1 {

@@ -234,6 +234,52 @@ func TestSwitch(t *testing.T) {
 	}
 }
 
+// TestFileTwice: files that are given several times count once, whichever point they belong to and in whatever order.
+func TestFileTwice(t *testing.T) {
+	want := run(t, stormClient, stormServer).counts()
+	for _, paths := range [][]string{
+		{stormClient, stormClient, stormServer},
+		{stormClient, stormClient, stormClient, stormServer},
+		{stormServer, stormClient, stormClient, stormServer, stormServer, stormClient, stormServer},
+	} {
+		r := run(t, paths...)
+		if got := r.counts(); got != want || len(r.Points) != 2 {
+			t.Errorf("%d files: %d points, %+v; want 2 points, %+v", len(paths), len(r.Points), got, want)
+		}
+	}
+}
+
+// TestDoubled: if one point has some of its packets twice, none of them is lost. Of a packet that came from the other end, the
+// network may have made the second copy; one of a packet that the host sent is the capture's.
+func TestDoubled(t *testing.T) {
+	for _, c := range []struct {
+		client, server            string
+		lost, corrupted, repeated int64
+	}{{stormClient, stormServer, 8, 10, 13}, {twoClient, twoServer, 18, 0, 0}} {
+		for _, after := range []int64{5e3, 900e3} {
+			var frames []capture.Frame
+			doubled, sent := 0, 0
+			for i, f := range load(t, c.server) {
+				frames = append(frames, f)
+				if at, is := network(&f); is && i%20 == 0 {
+					doubled++
+					if f.Data[at+15] == 1 { // from 192.168.77.1
+						sent++
+					}
+					f.Time += after
+					frames = append(frames, f)
+				}
+			}
+			slices.SortStableFunc(frames, func(a, b capture.Frame) int { return cmp.Compare(a.Time, b.Time) })
+			got := run(t, c.client, write(t, "doubled.pcap", frames)).counts()
+			want := counts{lost: c.lost, corrupted: c.corrupted, duplicated: c.repeated + int64(doubled-sent), mirrored: int64(sent)}
+			if got.lost != want.lost || got.notCaptured != 0 || got.mirrored != want.mirrored || got.duplicated > want.duplicated+1 || got.duplicated < want.duplicated-1 {
+				t.Errorf("%d of %d doubled packets were sent by the server, copies %d ns later: %+v, want %+v", sent, doubled, after, got, want)
+			}
+		}
+	}
+}
+
 // TestWindows: parts of captures are compared as the whole captures are: no point is taken for the other one, and no drift is
 // seen. A part may have packets in two clumps, or few packets of one direction.
 func TestWindows(t *testing.T) {
@@ -500,6 +546,14 @@ func TestResponseLostAgain(t *testing.T) {
 		with = append(with, f)
 		if at, is := network(&f); is && f.Data[at+15] == 2 && i%9 == 0 && rocev2.Opcode(f.Data[at+28]).Info().Kind == rocev2.KindReadResponse {
 			f.Time += 500e3
+			f.Data = slices.Clone(f.Data)
+			sum, id := be.Uint16(f.Data[at+10:]), be.Uint16(f.Data[at+4:])
+			be.PutUint16(f.Data[at+4:], ^id) // A host gives each packet that it sends an identification of its own.
+			changed := uint32(^sum) + uint32(^id) + uint32(^id)
+			be.PutUint16(f.Data[at+10:], ^uint16(changed%0xffff))
+			if err := rocev2.FixICRC(f.Data[at:]); err != nil {
+				t.Fatal(err)
+			}
 			copied++
 			with = append(with, f)
 		}

@@ -62,11 +62,12 @@ type Plan struct {
 	files    []File
 	sources  []*source
 	dirs     directions
-	paths    map[int32][]int // indexes of the points that see the packets of a direction, in their order
-	longest  map[int32]int64 // longest delay of a direction in the samples, in nanoseconds
-	shortest map[int32]int64 // shortest delay
-	trusted  map[[2]int]bool // pairs of points between which the IP identification does not change
-	same     bool            // some files hold the same packets with the same times
+	paths    map[int32][]int   // indexes of the points that see the packets of a direction, in their order
+	longest  map[int32]int64   // longest delay of a direction in the samples, in nanoseconds
+	shortest map[int32]int64   // shortest delay
+	between  map[[2]int32]bool // directions and points that are not at the sender of the direction
+	trusted  map[[2]int]bool   // pairs of points between which the IP identification does not change
+	same     bool              // some files hold the same packets with the same times
 	memory   int64
 
 	clockKnown bool    // the reference is the file that the caller named
@@ -188,6 +189,7 @@ func (p *Plan) recognize(reference string) {
 	p.span(all, g, root)
 	p.place(all, g)
 	p.route(all)
+	p.isBetween()
 	p.describe()
 	p.note(all)
 	for _, src := range p.sources {

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/internal/link"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
@@ -52,6 +53,7 @@ type source struct {
 	udpSums      checksums      // of RoCEv2 packets
 	mirror       map[int32]bool // directions whose packets appear twice
 	chain        []conversion   // to the clock of the reference, in this order
+	position     position
 }
 
 // checksums are those of a source, of one kind.
@@ -136,7 +138,7 @@ func (s *sampler) sourcesOf(file int) (first *source, n int) {
 	return first, n
 }
 
-// verified is the number of ICRCs of a source that are verified to find out whether they prove anything.
+// verified is the number of UDP checksums of a source that are verified to find out whether they prove anything.
 const verified = 2000
 
 // add takes a frame of a file.
@@ -146,7 +148,7 @@ func (s *sampler) add(file int, f *capture.Frame) {
 	src.disorder = max(src.disorder, src.last-f.Time)
 	src.first, src.last = min(src.first, f.Time), max(src.last, f.Time)
 	v := &s.seen
-	s.eye.look(f, v, src.icrcs < verified)
+	s.eye.look(f, v, src.icrcs < positionFrames)
 	if v.icrc != rocev2.ICRCUnchecked {
 		if src.icrcs++; v.icrc == rocev2.ICRCBad {
 			src.badICRCs++
@@ -159,6 +161,9 @@ func (s *sampler) add(file int, f *capture.Frame) {
 	}
 	if src.network < 0 && v.network >= 0 && v.key != 0 {
 		src.network, src.v6 = v.network, v.v6
+	}
+	if v.icrc == rocev2.ICRCOk && src.icrcs < positionFrames && (v.carries == link.CarriesRoCEv2 || v.carries == link.CarriesRoCEv1 || v.carries == link.CarriesInfiniBand) {
+		src.position.note(v, s.dirs.find(s.dirs.list[v.dir].reversed()))
 	}
 	if v.key == 0 || v.dir < 0 || v.key&s.mask != 0 {
 		return

@@ -1,0 +1,150 @@
+package points
+
+import "github.com/rdmadump/rdmadump/rocev2"
+
+// A point is not at a host if the packets that it captured show that something is between them:
+//
+//   - A host sends its packets in the order of their PSNs. If the first copy of one comes to the point after later packets, then
+//     packets were lost or overtaken between the host and the point. Read requests prove nothing: a host requests the rest of a
+//     Read once more from a PSN that it has not used before.
+//   - A host accepts the requests that come to it without a gap. If it sends a NAK for one that came to the point without a
+//     gap, then that request was lost or overtaken between the point and the host.
+//
+// One such packet may be an accident of the capture; few of them are a proof. A point that the packets of some direction
+// pass between two other points is not at a host either.
+
+// fewAstray is a number of packets that proves that a point is not at a host.
+const fewAstray = 2
+
+// positionFrames is the number of frames of a source that are used: those whose ICRC is verified.
+const positionFrames = 20_000
+
+// maxSequences limits the number of sequences of a source.
+const maxSequences = 1 << 10
+
+// sequenceKey is a queue pair that receives packets, with requests and responses apart: each have a sequence of PSNs of their own.
+type sequenceKey struct {
+	flowKey
+	requests bool
+}
+
+// sequence has the PSNs that came to a point.
+type sequence struct {
+	seen     psnSet
+	accepted psnSet // that came without a gap before them, and before later packets
+	first    uint32
+	highest  uint32
+	expect   uint32 // PSN that comes next without a gap
+	unsure   bool   // a Read came before it, whose number of PSNs is not known
+}
+
+// take takes a packet, and reports whether it came after later packets for the first time.
+func (s *sequence) take(psn uint32, read bool) (late bool) {
+	inOrder := !s.seen.has(psn)
+	switch d := rocev2.PSNDelta(psn, s.highest); {
+	case d >= flowPSNs/2 || d <= -flowPSNs/2: // The queue pair was used again.
+		*s = sequence{first: psn, highest: psn, expect: psn}
+	case d > 0:
+		s.highest = psn
+	default:
+		inOrder = d == 0 && inOrder
+		late = !s.seen.has(psn) && rocev2.PSNDelta(psn, s.first) > 0
+	}
+	s.seen.add(psn)
+	switch {
+	case psn == s.expect && !s.unsure:
+		if inOrder {
+			s.accepted.add(psn)
+		}
+		s.expect, s.unsure = (psn+1)&rocev2.PSNMask, read
+	case s.unsure && rocev2.PSNDelta(psn, s.expect) >= 0:
+		s.expect, s.unsure = (psn+1)&rocev2.PSNMask, read
+	}
+	return late
+}
+
+// position collects the proofs that a source is not at a host.
+type position struct {
+	sequences map[sequenceKey]*sequence
+	late      map[int32]int // by direction: first copies that came after later packets of their sender
+	refused   map[int32]int // by direction: packets that their receiver missed although they came to the point in order
+}
+
+// note takes a packet with a good ICRC.
+func (p *position) note(v *sight, back int32) {
+	info := v.opcode.Info()
+	if v.opcode.Transport() != rocev2.RC {
+		return
+	}
+	if v.hasAETH && v.aeth.IsNak() && v.aeth.Code() == 0 && back >= 0 {
+		p.nak(back, v.psn)
+		return
+	}
+	if info.Kind == rocev2.KindAcknowledge {
+		return
+	}
+	key := sequenceKey{flowKey{v.dir, v.qpn}, info.Request}
+	s := p.sequences[key]
+	if s == nil {
+		if len(p.sequences) >= maxSequences {
+			return
+		}
+		if p.sequences == nil {
+			p.sequences, p.late, p.refused = map[sequenceKey]*sequence{}, map[int32]int{}, map[int32]int{}
+		}
+		s = &sequence{first: v.psn, highest: v.psn, expect: v.psn}
+		p.sequences[key] = s
+	}
+	read := info.Kind == rocev2.KindReadRequest
+	if s.take(v.psn, read) && !read {
+		p.late[v.dir]++
+	}
+}
+
+// nak takes a NAK of the request with a PSN that was sent in a direction.
+func (p *position) nak(dir int32, psn uint32) {
+	var of *sequence
+	for key, s := range p.sequences {
+		if key.dir == dir && key.requests && rocev2.PSNDelta(s.highest, psn) > 0 && rocev2.PSNDelta(s.highest, psn) < flowPSNs/2 && rocev2.PSNDelta(psn, s.first) >= 0 {
+			if of != nil {
+				return // It is not known which of them is refused.
+			}
+			of = s
+		}
+	}
+	if of != nil && of.accepted.has(psn) {
+		p.refused[dir]++
+	}
+}
+
+// isBetween determines which points are not at the sender or the receiver of a direction.
+func (p *Plan) isBetween() {
+	p.between = map[[2]int32]bool{}
+	inner := map[int]bool{}
+	for _, path := range p.paths {
+		for _, point := range path[1 : len(path)-1] {
+			inner[point] = true
+		}
+	}
+	for dir, path := range p.paths {
+		back := p.dirs.find(p.dirs.list[dir].reversed())
+		for _, point := range path {
+			late, refused := 0, 0
+			for _, src := range p.Points[point].sources {
+				late += src.position.late[dir]
+				if back >= 0 {
+					refused += src.position.refused[back]
+				}
+			}
+			p.between[[2]int32{dir, int32(point)}] = inner[point] || late >= fewAstray || refused >= fewAstray
+		}
+	}
+}
+
+// atSender reports whether a point may be at the sender of a direction, and atReceiver whether it may be at the receiver.
+func (p *Plan) atSender(dir int32, point int) bool { return !p.between[[2]int32{dir, int32(point)}] }
+
+func (p *Plan) atReceiver(dir int32, point int) bool {
+	back := p.dirs.find(p.dirs.list[dir].reversed())
+	return back < 0 || !p.between[[2]int32{back, int32(point)}]
+}
