@@ -72,6 +72,8 @@ type entry struct {
 	stream     bool              // TCP: the frame is matched by its bytes
 	unseen     bool              // the receiver had the packet, but did not capture it
 	again      bool              // the packet was sent once more later
+	copied     bool              // the network made this copy before this point
+	second     bool              // an equal packet arrived at this point before
 	acks       bool              // it is an acknowledgement that is not a NAK
 }
 
@@ -122,6 +124,7 @@ type bucket struct {
 	latest     uint64 // the latest one, taken or not: its position plus 1
 	live       int32  // those that are remembered
 	arrived    bool   // one of them arrived
+	taken      uint64 // the latest one that an arrival took: its position plus 1
 }
 
 // recent is a transmission that is remembered.
@@ -402,9 +405,14 @@ func (m *matcher) arrive(at uint64) {
 		return
 	}
 	best := m.choose(&b, e, w)
+	e.second = b.arrived
 	if best == 0 {
-		if e.arriving = duplicate; !e.control {
+		if e.arriving, e.copied = duplicate, true; !e.control {
 			h.Duplicated++
+		}
+		if b.taken != 0 && m.ring.has(b.taken-1) {
+			t := m.ring.at(b.taken - 1)
+			e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
 		}
 		return
 	}
@@ -419,7 +427,7 @@ func (m *matcher) arrive(at uint64) {
 		return
 	}
 	possible := transmissions{oldest: b.head, latest: best, again: b.arrived}
-	b.arrived = true
+	b.arrived, b.taken = true, best
 	if latest := b.latest - 1; m.ring.has(latest) && m.ring.at(latest).time <= e.time+m.slack {
 		possible.latest = max(best, b.latest)
 	}
@@ -430,6 +438,7 @@ func (m *matcher) arrive(at uint64) {
 	}
 	e.arriving, t.sending, t.mate = matched, matched, at+1
 	e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
+	e.copied = t.copied
 	m.measure(h, e, t, possible)
 }
 

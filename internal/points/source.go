@@ -174,15 +174,15 @@ func (s *Source) describe(e *entry, f *capture.Frame) *capture.Seen {
 	}
 	if e.sending == none {
 		v.Arrived, v.ArrivedPoint, v.ArrivedNumber = e.time, int(e.point), e.number
-		switch e.arriving {
-		case matched:
-			v.Fate = capture.FateDelivered
-		case damagedOn:
-			v.Fate = capture.FateCorrupted
-		case duplicate:
+		switch {
+		case e.arriving == duplicate, e.arriving == matched && e.copied && e.second:
 			v.Fate = capture.FateDuplicated
+		case e.arriving == matched:
+			v.Fate = capture.FateDelivered
+		case e.arriving == damagedOn:
+			v.Fate = capture.FateCorrupted
 		}
-		if e.arriving != matched && e.arriving != damagedOn {
+		if v.Fate != capture.FateDelivered && v.Fate != capture.FateCorrupted {
 			v.Sent, v.SentPoint, v.SentNumber = 0, 0, 0
 		}
 	}
