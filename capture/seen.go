@@ -14,6 +14,7 @@ type Seen struct {
 	// SentBetween says that the point that captured the packet first is not at its sender: packets passed something in
 	// between. ArrivedBetween says the same of the point nearest to the receiver.
 	SentBetween, ArrivedBetween bool
+	Unchecked                   bool // the frame's ICRC proves nothing, because the file has no good ones
 	Copy                        Copy // what the frame is, if another frame stands for the packet
 }
 

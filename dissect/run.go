@@ -102,6 +102,9 @@ func (d *Dissector) end(source capture.Source, reason error) (*record.Summary, e
 	if source, ok := source.(interface{ Dropped() uint64 }); ok {
 		s.CaptureDrops = source.Dropped()
 	}
+	if source, ok := source.(interface{ LeftOut() []string }); ok {
+		s.LeftOut = append(s.LeftOut, source.LeftOut()...)
+	}
 	if reason == io.EOF {
 		return s, nil
 	}
@@ -161,6 +164,9 @@ func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 		d.Packet, d.Transport = &l.packet, transportName(l.carries)
 		if l.err = l.packet.Decode(d.Raw, d.Length); l.err == nil {
 			d.ICRC, d.Congested = k.CheckICRC(&l.packet), k.Congested()
+			if f.Seen != nil && f.Seen.Unchecked {
+				d.ICRC = rocev2.ICRCUnchecked
+			}
 			d.Identification = k.Identification()
 			d.Ready()
 		}

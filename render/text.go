@@ -509,6 +509,9 @@ func (t *Text) Summary(r *record.Summary) error {
 			b.WriteString("; " + plural(x.n, x.noun) + x.words)
 		}
 	}
+	if len(r.LeftOut) > 0 {
+		fmt.Fprintf(&b, "; left out: %s", Clean(strings.Join(r.LeftOut, ", ")))
+	}
 	for _, state := range slices.Sorted(maps.Keys(r.Evicted)) {
 		fmt.Fprintf(&b, "; memory limit reached: %s", state)
 	}

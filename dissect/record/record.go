@@ -93,6 +93,7 @@ type Summary struct {
 	ICRCBad             int64              `json:"icrc_bad" doc:"Number of packets with a bad ICRC and FPDUs with a bad CRC, whether they belong to a connection or not."`
 	ICRCBadUnassigned   int64              `json:"icrc_bad_unassigned" doc:"Number of packets with a bad ICRC that belong to no connection, because any part of them may be damaged. The rule icrc-bad does not count them."`
 	CaptureDrops        uint64             `json:"capture_drops" doc:"Number of packets that the capturing program says it dropped."`
+	LeftOut             []string           `json:"left_out" doc:"Names of capture points whose packets are not used, because they show the same traffic as others and their clocks cannot be compared." secret:"point"`
 	PFCPauses           int64              `json:"pfc_pauses" doc:"Number of priority flow control (PFC) frames that pause at least one priority."`
 	Connections         int                `json:"connections" doc:"Number of connection records."`
 	Transactions        map[Status]int64   `json:"transactions" doc:"Number of transactions, by status."`

@@ -103,6 +103,9 @@ func (p *Plan) place(all []*relation, g groups) {
 	names := baseNames(p.files)
 	at := map[int]int{}
 	for i, src := range p.sources {
+		if src.leftOut {
+			continue
+		}
 		root := g.of(i)
 		if !connected[root] {
 			root = -1
@@ -247,7 +250,7 @@ func (p *Plan) note(all []*relation) {
 	var lone []string
 	for i, src := range p.sources {
 		related := slices.ContainsFunc(all, func(r *relation) bool { return (r.a == i || r.b == i) && r.usable() })
-		if name := p.nameOf(names, i); !related && !slices.Contains(lone, name) && p.Points[src.point].sources != nil {
+		if name := p.nameOf(names, i); !related && !src.leftOut && !slices.Contains(lone, name) && p.Points[src.point].sources != nil {
 			lone = append(lone, name)
 		}
 	}
@@ -258,10 +261,15 @@ func (p *Plan) note(all []*relation) {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s have packets in common with the same times: these packets count once, and the files are not two capture points", a, b))
 		case r.same:
 			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s have packets in common whose times differ by exactly %s: these packets count once, and the files are not two capture points", a, b, span(r.exact)))
-		case r.oneWay:
-			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s have packets of only one direction in common, so their clocks cannot be compared; they are merged by their own times", a, b))
-		case !r.usable():
-			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s have packets in common, but no offset between their clocks explains the times of these packets; they are merged by their own times", a, b))
+		case p.sources[r.a].leftOut != p.sources[r.b].leftOut:
+			out, reason := b, "no offset between their clocks explains the times of these packets"
+			if p.sources[r.a].leftOut {
+				out = a
+			}
+			if r.oneWay {
+				reason = "these are packets of only one direction, so their clocks cannot be compared"
+			}
+			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s have packets in common, but %s: %s is left out; capture both directions at both points, or read the files with --points off to merge them by their own times", a, b, reason, out))
 		}
 	}
 	if len(lone) == len(p.sources) && len(lone) > 1 && len(p.Notes) == 0 {

@@ -68,6 +68,8 @@ type entry struct {
 	check      uint16            // UDP checksum
 	summed     bool              // sum is known
 	sum        uint32            // ICRC that the packet should have
+	held       int32             // captured bytes from the network header on
+	blind      bool              // the ICRCs of the capture prove nothing
 	control    bool              // TCP: the frame has no data, so its loss does not matter
 	stream     bool              // TCP: the frame is matched by its bytes
 	unseen     bool              // the receiver had the packet, but did not capture it
@@ -234,6 +236,7 @@ func (m *matcher) add(src *source, f *capture.Frame) {
 	}
 	at, e := m.ring.push()
 	*e = entry{ip: src.ipSums.of(v.ip), check: v.check, time: f.Time, number: f.Number, id: v.id, point: uint16(src.point), psn: v.psn, qpn: v.qpn, opcode: v.opcode, length: v.length, sum: v.sum, summed: v.summed, icrc: v.icrc, sending: none, arriving: none}
+	e.held, e.blind = int32(len(f.Data)-max(v.network, 0)), src.unchecked
 	m.now = max(m.now, f.Time)
 	switch {
 	case m.plan.same && m.same.repeated(src, f):

@@ -75,7 +75,61 @@ type Plan struct {
 }
 
 // Joined reports whether the capture has several points, or packets that files have in common.
-func (p *Plan) Joined() bool { return len(p.Points) > 1 || p.same }
+func (p *Plan) Joined() bool { return len(p.Points) > 1 || p.same || len(p.LeftOut()) > 0 }
+
+// LeftOut returns the names of the files, or of their interfaces, whose packets are not used. They show the same traffic as others, and their
+// clocks cannot be compared, so no time of one says anything about the other.
+func (p *Plan) LeftOut() (names []string) {
+	base := baseNames(p.files)
+	for i, src := range p.sources {
+		if src.leftOut {
+			names = append(names, p.nameOf(base, i))
+		}
+	}
+	return names
+}
+
+// leaveOut leaves out sources that show the same traffic as others, if the clocks cannot be compared. Of two such sources the one is
+// used that has the reference clock, or more frames of both directions.
+func (p *Plan) leaveOut(all []*relation, g groups, root int) {
+	joined := slices.Clone(g)
+	for _, r := range all {
+		if r.usable() {
+			joined.join(r.a, r.b)
+		}
+	}
+	weight := func(i int) (n int64) {
+		if joined.of(i) == joined.of(root) && p.clockKnown {
+			return math.MaxInt64
+		}
+		for j, src := range p.sources {
+			if joined.of(j) == joined.of(i) {
+				n += src.bothWays()
+			}
+		}
+		return n
+	}
+	for _, r := range all {
+		if r.usable() || joined.of(r.a) == joined.of(r.b) || p.sources[r.a].leftOut || p.sources[r.b].leftOut {
+			continue
+		}
+		out := r.b
+		if weight(r.b) > weight(r.a) {
+			out = r.a
+		}
+		for j, src := range p.sources {
+			src.leftOut = src.leftOut || joined.of(j) == joined.of(out)
+		}
+	}
+}
+
+// bothWays returns the number of frames of a source, of which those of hosts that only send or only receive count as one.
+func (src *source) bothWays() int64 {
+	if src.oneWay {
+		return 1
+	}
+	return src.frames
+}
 
 // ClockKnown reports whether the file that Options.Clock names is one of the files.
 func (p *Plan) ClockKnown() bool { return p.clockKnown }
@@ -172,6 +226,7 @@ const fewShared = 8
 func (p *Plan) recognize(reference string) {
 	for _, src := range p.sources {
 		src.findMirrors()
+		src.oneWay = !p.hasBothWays(src)
 	}
 	var all []*relation
 	for a := range p.sources {
@@ -186,6 +241,7 @@ func (p *Plan) recognize(reference string) {
 	if len(p.sources) > 0 {
 		p.reference = p.sources[root]
 	}
+	p.leaveOut(all, g, root)
 	p.span(all, g, root)
 	p.place(all, g)
 	p.route(all)
@@ -195,6 +251,20 @@ func (p *Plan) recognize(reference string) {
 	for _, src := range p.sources {
 		src.samples = nil
 	}
+}
+
+// hasBothWays reports whether a source captured the packets of both directions of some pair of hosts.
+func (p *Plan) hasBothWays(src *source) bool {
+	dirs := map[int32]bool{}
+	for _, x := range src.samples {
+		dirs[x.dir] = true
+	}
+	for dir := range dirs {
+		if back := p.dirs.find(p.dirs.list[dir].reversed()); back >= 0 && dirs[back] {
+			return true
+		}
+	}
+	return false
 }
 
 // root returns the index of the source whose clock is the reference.

@@ -54,6 +54,8 @@ type source struct {
 	mirror       map[int32]bool // directions whose packets appear twice
 	chain        []conversion   // to the clock of the reference, in this order
 	position     position
+	oneWay       bool // it has no pair of hosts of which both send
+	leftOut      bool // its packets are not used
 }
 
 // checksums are those of a source, of one kind.

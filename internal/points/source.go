@@ -1,10 +1,12 @@
 package points
 
 import (
+	"bytes"
 	"context"
 	"io"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/rocev2"
 )
 
 // Source provides the packets of all points as one capture: each packet once, with the times of the reference clock,
@@ -21,6 +23,8 @@ type Source struct {
 	at      int             // index of the next frame in batch
 	ended   bool            // ahead has no more frames
 	copies  bool            // frames for which others stand are provided, too
+	better  map[uint64]better
+	kept    int64 // bytes of these
 	matcher *matcher
 }
 
@@ -51,6 +55,9 @@ func (p *Plan) parts() (parts []capture.Part) {
 	for i, src := range p.sources {
 		first := i == 0 || p.sources[i-1].file != src.file
 		parts = append(parts, capture.Part{Path: p.files[src.file].Path, Name: p.files[src.file].Name, Take: func(f *capture.Frame) bool {
+			if src.leftOut {
+				return false
+			}
 			if several[src.file] > 1 && f.From != nil && f.From.Index != src.origin && !(first && p.isExtra(src.file, f.From.Index)) {
 				return false
 			}
@@ -112,11 +119,16 @@ func (s *Source) ReadBatch(ctx context.Context, b *capture.Batch) error {
 				break
 			}
 			if e := r.at(r.head); s.shows(e) {
-				f.Seen = s.describe(e, f)
+				if f.Seen = nil; len(s.plan.Points) > 1 || s.plan.same {
+					f.Seen = s.describe(e, f)
+					s.improve(r.head, f)
+				}
 				kept = append(kept, *f)
 			} else if s.copies {
 				f.Seen = s.describeCopy(e)
 				kept = append(kept, *f)
+			} else {
+				s.keep(r.head, e, f)
 			}
 			r.head++
 		}
@@ -126,6 +138,57 @@ func (s *Source) ReadBatch(ctx context.Context, b *capture.Batch) error {
 		if s.ended && s.matcher.ring.len() == 0 {
 			b.Release()
 		}
+	}
+}
+
+// better is the frame of another point that has more of a packet than the frame that stands for the packet.
+type better struct {
+	link   capture.LinkType
+	length int
+	data   []byte
+	held   int32
+	blind  bool
+}
+
+// keep keeps a frame for the next point that the packet passed, if that captured less of the packet, or without ICRCs.
+func (s *Source) keep(at uint64, e *entry, f *capture.Frame) {
+	b, has := s.better[at]
+	if has {
+		s.drop(at)
+	} else {
+		b = better{f.LinkType, f.Length, f.Data, e.held, e.blind}
+	}
+	if e.sending != matched || e.mate == 0 || e.stream || !s.matcher.ring.has(e.mate-1) {
+		return
+	}
+	next := s.matcher.ring.at(e.mate - 1)
+	if next.arriving != matched || e.icrc == rocev2.ICRCBad || next.icrc == rocev2.ICRCBad || b.held <= next.held && b.blind == next.blind || b.blind && !next.blind || b.held < next.held {
+		return
+	}
+	if n := int64(len(b.data)); s.kept+n <= s.plan.memory/4 {
+		if !has {
+			b.data = bytes.Clone(b.data)
+		}
+		if s.better == nil {
+			s.better = map[uint64]better{}
+		}
+		s.kept += n
+		s.better[e.mate-1] = b
+	}
+}
+
+// drop forgets a frame that was kept.
+func (s *Source) drop(at uint64) {
+	s.kept -= int64(len(s.better[at].data))
+	delete(s.better, at)
+}
+
+// improve gives a frame the bytes of the point that captured most of its packet.
+func (s *Source) improve(at uint64, f *capture.Frame) {
+	if b, has := s.better[at]; has {
+		f.LinkType, f.Length, f.Data = b.link, b.length, b.data
+		f.Seen.Unchecked = b.blind
+		s.drop(at)
 	}
 }
 
@@ -156,7 +219,7 @@ func (s *Source) describeCopy(e *entry) *capture.Seen {
 // describe returns what is known of the packet of a frame.
 func (s *Source) describe(e *entry, f *capture.Frame) *capture.Seen {
 	v := new(capture.Seen)
-	v.Point, v.Key = int(e.point), e.base
+	v.Point, v.Key, v.Unchecked = int(e.point), e.base, e.blind
 	switch {
 	case e.path == nil:
 		return v
@@ -194,6 +257,9 @@ func (s *Source) Again(ctx context.Context) (*Source, error) { return s.plan.Ope
 
 // Points returns the capture points.
 func (s *Source) Points() []Point { return s.plan.Points }
+
+// LeftOut returns the names of the files whose packets are not used; see [Plan.LeftOut].
+func (s *Source) LeftOut() []string { return s.plan.LeftOut() }
 
 // Hops returns what happened between the points. It is complete when the last frame was read.
 func (s *Source) Hops() []*Hop { return s.matcher.hops }
