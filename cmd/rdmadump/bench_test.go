@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/internal/testkit/floods"
 	"github.com/rdmadump/rdmadump/synth"
@@ -38,7 +39,7 @@ func BenchmarkViews(b *testing.B) {
 			b.Run(v.name+"/"+name, func(b *testing.B) {
 				args := append(strings.Fields(v.args), "-q", path)
 				for b.Loop() {
-					if code := run(context.Background(), args, io.Discard, io.Discard); code > exitFound {
+					if code := run(context.Background(), args, io.Discard, io.Discard); code > command.ExitFound {
 						b.Fatalf("%v: exit status %d", args, code)
 					}
 				}

@@ -15,6 +15,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/browse"
+	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/index"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/render"
@@ -66,7 +67,7 @@ func arguments(t *testing.T, line string) (args []string) {
 func listed(t *testing.T, args []string) (ids []int64) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), append(args, "-q", "-o", "json"), &out, &errs); code != exitOK && code != exitBroken {
+	if code := run(context.Background(), append(args, "-q", "-o", "json"), &out, &errs); code != command.ExitOK && code != command.ExitBroken {
 		t.Fatalf("%q: exit status %d: %s", args, code, errs.String())
 	}
 	for line := range strings.Lines(out.String()) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/records"
 	"github.com/rdmadump/rdmadump/render"
 	"github.com/rdmadump/rdmadump/synth"
@@ -56,11 +57,11 @@ func TestCompareSame(t *testing.T) {
 			continue
 		}
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), []string{"stats", "-q", "-e", "count", path}, &out, &errs); code != exitOK || out.Len() == 0 {
+		if code := run(t.Context(), []string{"stats", "-q", "-e", "count", path}, &out, &errs); code != command.ExitOK || out.Len() == 0 {
 			continue // It is damaged, or has no RPCs.
 		}
 		list, code := comparisons(t, path, path, "--fail-on", "p50 > +0%", "--fail-on", "p99 < -0%")
-		if code != exitOK {
+		if code != command.ExitOK {
 			t.Errorf("%s: exit status %d", path, code)
 		}
 		for _, c := range list {
@@ -151,22 +152,22 @@ func millisecond(t *testing.T, list []*analyze.Comparison) {
 func TestCompareShifted(t *testing.T) {
 	before, after := slower(t, 0), slower(t, time.Millisecond)
 	list, code := comparisons(t, before, after, "--fail-on", "p99 > +20%")
-	if code != exitFound {
+	if code != command.ExitFound {
 		t.Errorf("exit status %d", code)
 	}
 	millisecond(t, list)
-	for limit, want := range map[string]int{"p50 > 999us": exitFound, "p50 > 1ms": exitOK, "p90>+5000%": exitOK, "p99 < -1%": exitOK} {
+	for limit, want := range map[string]int{"p50 > 999us": command.ExitFound, "p50 > 1ms": command.ExitOK, "p90>+5000%": command.ExitOK, "p99 < -1%": command.ExitOK} {
 		if _, code := comparisons(t, before, after, "--fail-on", limit); code != want {
 			t.Errorf("--fail-on %s: exit status %d, want %d", limit, code, want)
 		}
 	}
-	if _, code := comparisons(t, after, before, "--fail-on", "p50 < -50%"); code != exitFound {
+	if _, code := comparisons(t, after, before, "--fail-on", "p50 < -50%"); code != command.ExitFound {
 		t.Errorf("a decrease: exit status %d", code)
 	}
 
 	from, to := filepath.Join(t.TempDir(), "before.json"), filepath.Join(t.TempDir(), "after.json")
 	var errs bytes.Buffer
-	if code := run(t.Context(), []string{"export", "--format", "records", "../../testdata/captures/rocev2-ipv6-nfs42.pcap.zst", "-w", from}, &errs, &errs); code != exitOK {
+	if code := run(t.Context(), []string{"export", "--format", "records", "../../testdata/captures/rocev2-ipv6-nfs42.pcap.zst", "-w", from}, &errs, &errs); code != command.ExitOK {
 		t.Fatalf("%d: %s", code, &errs)
 	}
 	text, err := os.ReadFile(from)

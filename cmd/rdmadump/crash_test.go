@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/internal/command"
 )
 
 // explosive is a reader that panics.
@@ -36,8 +37,8 @@ func TestPanic(t *testing.T) {
 		defer f.Close()
 		w := bufio.NewWriter(out)
 		var number int64
-		box := boxOf(ctx)
-		box.packet, box.flush = func() int64 { return number }, w.Flush
+		box := command.BoxOf(ctx)
+		box.Packet, box.Flush = func() int64 { return number }, w.Flush
 		var b capture.Batch
 		for {
 			if err := f.ReadBatch(context.Background(), &b); err != nil {
@@ -74,8 +75,8 @@ func TestPanic(t *testing.T) {
 		}, "", []string{"rdmadump: failed: elsewhere\n", "if you may share them, the capture.\n", "\nits stack\n"}},
 		{"with what a packet says", func(context.Context, io.Writer) error { panic("\x1b[2J\n") }, "", []string{"rdmadump: failed: .[2J.\n"}},
 		{"again while flushing", func(ctx context.Context, _ io.Writer) error {
-			boxOf(ctx).flush = func() error { panic("twice") }
-			boxOf(ctx).packet = func() int64 { panic("thrice") }
+			command.BoxOf(ctx).Flush = func() error { panic("twice") }
+			command.BoxOf(ctx).Packet = func() int64 { panic("thrice") }
 			panic("once")
 		}, "", []string{"rdmadump: failed: once; the last records could not be written\n"}},
 	} {
@@ -84,13 +85,13 @@ func TestPanic(t *testing.T) {
 			root := newRoot(&stdout, &stderr)
 			root.AddCommand(&cobra.Command{Use: "explode", RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), &stdout) }})
 			root.SetArgs([]string{"explode"})
-			if code := execute(t.Context(), root, &stderr); code != exitFailed {
+			if code := execute(t.Context(), root, &stderr); code != command.ExitFailed {
 				t.Errorf("exit status %d", code)
 			}
 			if stdout.String() != c.stdout {
 				t.Errorf("standard output %q, want %q", stdout.String(), c.stdout)
 			}
-			for _, want := range append(c.stderr, "This is a bug in rdmadump", "\nrdmadump "+version()+", go") {
+			for _, want := range append(c.stderr, "This is a bug in rdmadump", "\nrdmadump "+command.Version()+", go") {
 				if !strings.Contains(stderr.String(), want) {
 					t.Errorf("no %q in\n%s", want, stderr.String())
 				}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rdmadump/rdmadump/internal/command"
 )
 
 // pages lists the pages whose commands are tested.
@@ -51,7 +53,7 @@ func TestDocs(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				p := &page{sh: sh, dir: workplace(t, root)}
+				p := &docPage{sh: sh, dir: workplace(t, root)}
 				lines := p.run(t, strings.Split(string(text), "\n"))
 				if got := strings.Join(lines, "\n"); *update && got != string(text) {
 					if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
@@ -99,13 +101,13 @@ func workplace(t *testing.T, root string) string {
 	return dir
 }
 
-// page runs the commands of one page.
-type page struct {
+// docPage runs the commands of one page.
+type docPage struct {
 	sh, dir string
 }
 
 // run returns the lines that the page should have.
-func (p *page) run(t *testing.T, lines []string) (out []string) {
+func (p *docPage) run(t *testing.T, lines []string) (out []string) {
 	var fence, command string
 	var want []string
 	settle := func() {
@@ -148,14 +150,14 @@ func (p *page) run(t *testing.T, lines []string) (out []string) {
 
 // console runs a command line and compares its output with the page. It returns the lines that
 // the page should have, including the command.
-func (p *page) console(t *testing.T, command string, want []string) []string {
-	stay := append([]string{"$ " + command}, want...)
-	if lacking(t, command) {
+func (p *docPage) console(t *testing.T, typed string, want []string) []string {
+	stay := append([]string{"$ " + typed}, want...)
+	if lacking(t, typed) {
 		return stay
 	}
-	printed, code, err := p.shell(command, nil)
-	if err != nil || code == exitUsage || code == exitFailed {
-		t.Errorf("$ %s\n%s\nexit status %d, %v", command, printed, code, err)
+	printed, code, err := p.shell(typed, nil)
+	if err != nil || code == command.ExitUsage || code == command.ExitFailed {
+		t.Errorf("$ %s\n%s\nexit status %d, %v", typed, printed, code, err)
 		return stay
 	}
 	for _, advice := range regexp.MustCompile(`(?m)^ +> (rdmadump .*)$`).FindAllStringSubmatch(printed, -1) {
@@ -169,9 +171,9 @@ func (p *page) console(t *testing.T, command string, want []string) []string {
 		return stay
 	}
 	if *update {
-		return append([]string{"$ " + command}, elide(got, want)...)
+		return append([]string{"$ " + typed}, elide(got, want)...)
 	}
-	t.Errorf("$ %s\nprints\n%s\nand not, as the page says,\n%s\n(make golden writes it anew)", command, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	t.Errorf("$ %s\nprints\n%s\nand not, as the page says,\n%s\n(make golden writes it anew)", typed, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	return stay
 }
 
@@ -198,7 +200,7 @@ var (
 )
 
 // script runs a line of a block marked sh.
-func (p *page) script(t *testing.T, number int, line string) {
+func (p *docPage) script(t *testing.T, number int, line string) {
 	if !whole.MatchString(line) || needsWorld.MatchString(line) {
 		p.code(t, number, line)
 		return
@@ -206,13 +208,13 @@ func (p *page) script(t *testing.T, number int, line string) {
 	if lacking(t, line) {
 		return
 	}
-	if printed, code, err := p.shell(line, nil); err != nil || code != exitOK && code != exitFound {
+	if printed, code, err := p.shell(line, nil); err != nil || code != command.ExitOK && code != command.ExitFound {
 		t.Errorf("line %d: %s\n%s\nexit status %d, %v", number, line, printed, code, err)
 	}
 }
 
 // shell runs a line and returns its standard output and standard error together.
-func (p *page) shell(line string, stdin io.Reader) (printed string, code int, err error) {
+func (p *docPage) shell(line string, stdin io.Reader) (printed string, code int, err error) {
 	cmd := exec.Command(p.sh, "-c", line)
 	cmd.Dir = p.dir
 	cmd.Stdin = stdin
@@ -265,7 +267,7 @@ var (
 )
 
 // code runs the commands of this program in a line of code.
-func (p *page) code(t *testing.T, number int, line string) {
+func (p *docPage) code(t *testing.T, number int, line string) {
 	line, _, _ = strings.Cut(line, " #")
 	var bars []int
 	for _, at := range segments.FindAllStringIndex(line, -1) {
@@ -293,7 +295,7 @@ func (p *page) code(t *testing.T, number int, line string) {
 			t.Fatal(err)
 		}
 		printed, code, err := p.shell(s, bytes.NewReader(sample))
-		if err != nil || code != exitOK && code != exitFound {
+		if err != nil || code != command.ExitOK && code != command.ExitFound {
 			t.Errorf("line %d: %s\n%s\nexit status %d, %v", number, s, printed, code, err)
 		}
 	}

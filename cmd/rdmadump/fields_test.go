@@ -11,6 +11,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/command/manual"
 	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -21,8 +22,8 @@ func documented() map[string][]query.Field {
 		"overview":   query.New[analyze.Overview]("overviews").List(),
 		"interfaces": query.New[capture.Interface]("interfaces").List(),
 	}
-	for _, l := range fieldLists {
-		all[l.view] = l.fields.List()
+	for _, l := range manual.FieldLists {
+		all[l.View] = l.Fields.List()
 	}
 	return all
 }
@@ -87,7 +88,7 @@ func TestFieldDocsEverywhere(t *testing.T) {
 		}
 		schemas[view] = string(text)
 	}
-	page := strings.NewReplacer(`\-`, "-", `\&`, "", `\(aq`, "'").Replace(string(filterPage()))
+	page := strings.NewReplacer(`\-`, "-", `\&`, "", `\(aq`, "'").Replace(string(manual.FilterPage()))
 	for view, list := range documented() {
 		for i := range list {
 			f := &list[i]

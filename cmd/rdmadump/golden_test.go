@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
@@ -139,7 +140,7 @@ func goldenArchive(t *testing.T, path string, variants []testkit.Variant) *txtar
 			}
 			shown, status := showGolden(t, view.name, strings.Fields(view.args), file, packets)
 			shown = firstLines(shown, view.lines)
-			if status != exitOK {
+			if status != command.ExitOK {
 				shown = fmt.Appendf(shown, "exit status %d\n", status)
 			}
 			archive.Files = append(archive.Files, txtar.File{Name: v.Name + "/" + view.name, Data: shown})
@@ -219,7 +220,7 @@ func showGolden(t *testing.T, name string, args []string, file string, packets i
 			t.Fatalf("%s: %v", line, err)
 		}
 		if record.Type != "transaction" {
-			return nil, exitOK
+			return nil, command.ExitOK
 		}
 		args = append(args, record.XID)
 	case "fields.json", "fields.txt":

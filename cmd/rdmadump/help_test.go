@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rdmadump/rdmadump/internal/command/flags"
+	"github.com/rdmadump/rdmadump/internal/command/manual"
 	"github.com/rdmadump/rdmadump/internal/query"
 )
 
@@ -30,11 +32,11 @@ var verbs = []string{
 func TestHelp(t *testing.T) {
 	root := newRoot(io.Discard, io.Discard)
 	var listed []string
-	for _, group := range commandGroups {
-		listed = append(listed, group.commands...)
+	for _, group := range manual.CommandGroups {
+		listed = append(listed, group.Commands...)
 	}
-	for _, topic := range topics {
-		listed = append(listed, topic.name)
+	for _, topic := range manual.Topics {
+		listed = append(listed, topic.Name)
 	}
 	var names []string
 	for _, cmd := range root.Commands() {
@@ -45,12 +47,12 @@ func TestHelp(t *testing.T) {
 	if !slices.Equal(listed, names) {
 		t.Errorf("help lists %q, but the commands are %q", listed, names)
 	}
-	eachCommand(root, func(cmd *cobra.Command) {
+	manual.EachCommand(root, func(cmd *cobra.Command) {
 		first, size := utf8.DecodeRuneInString(cmd.Short)
 		if !unicode.IsUpper(first) || !beginsWithVerb(string(unicode.ToLower(first))+cmd.Short[min(size, len(cmd.Short)):]) || strings.HasSuffix(cmd.Short, ".") {
 			t.Errorf("%s: %q is not an imperative sentence without a period", cmd.CommandPath(), cmd.Short)
 		}
-		if !strings.Contains(string(usage(cmd, 0)), "  -h, --help") && cmd.Runnable() {
+		if !strings.Contains(string(manual.Usage(cmd, 0)), "  -h, --help") && cmd.Runnable() {
 			t.Errorf("the help of %s does not list its flags", cmd.CommandPath())
 		}
 	})
@@ -60,7 +62,7 @@ func TestHelp(t *testing.T) {
 // noun.
 func TestFlagUsage(t *testing.T) {
 	// The flags of completion are cobra's.
-	eachCommand(newRoot(io.Discard, io.Discard), func(cmd *cobra.Command) {
+	manual.EachCommand(newRoot(io.Discard, io.Discard), func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			placeholder, usage := pflag.UnquoteUsage(f)
 			name := cmd.CommandPath() + " --" + f.Name
@@ -87,16 +89,16 @@ func beginsWithVerb(text string) bool {
 // TestFlagTable: each flag of the views is in the table once, and some view supports it.
 func TestFlagTable(t *testing.T) {
 	seen := map[string]bool{}
-	for _, row := range flagTable {
-		if seen[row.name] || !isViewFlag(row.name) {
-			t.Errorf("--%s is in the table twice, or no view supports it", row.name)
+	for _, row := range flags.Table {
+		if seen[row.Name] || !flags.IsViewFlag(row.Name) {
+			t.Errorf("--%s is in the table twice, or no view supports it", row.Name)
 		}
-		seen[row.name] = true
+		seen[row.Name] = true
 	}
-	for _, v := range views {
-		for _, name := range slices.Concat(v.flags, v.without, commonFlags) {
+	for _, v := range flags.Views {
+		for _, name := range slices.Concat(v.Flags, v.Without, flags.CommonFlags) {
 			if !seen[name] {
-				t.Errorf("%s: --%s is not in the table", v.name, name)
+				t.Errorf("%s: --%s is not in the table", v.Name, name)
 			}
 		}
 	}
@@ -107,32 +109,32 @@ func TestFlagTable(t *testing.T) {
 func TestManual(t *testing.T) {
 	root, folder := newRoot(io.Discard, io.Discard), t.TempDir()
 	t.Setenv("SOURCE_DATE_EPOCH", "1767225600")
-	if err := writeManual(root, folder); err != nil {
+	if err := manual.WriteManual(root, folder); err != nil {
 		t.Fatal(err)
 	}
 	pages := 0
-	eachCommand(root, func(cmd *cobra.Command) {
+	manual.EachCommand(root, func(cmd *cobra.Command) {
 		if !cmd.IsAvailableCommand() && cmd != root {
 			return
 		}
 		pages++
-		text, err := os.ReadFile(filepath.Join(folder, dashed(cmd)+".1"))
+		text, err := os.ReadFile(filepath.Join(folder, manual.Dashed(cmd)+".1"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		page := strings.NewReplacer(`\-`, "-", `\fB`, "", `\fP`, "", `\fI`, "").Replace(string(text))
-		for group, flags := range grouped(cmd) {
-			if flags.HasFlags() != strings.Contains(page, ".SS "+groupTitles[group]+"\n") {
-				t.Errorf("%s: heading %s", dashed(cmd), groupTitles[group])
+		for group, set := range flags.Grouped(cmd) {
+			if set.HasFlags() != strings.Contains(page, ".SS "+flags.GroupTitles[group]+"\n") {
+				t.Errorf("%s: heading %s", manual.Dashed(cmd), flags.GroupTitles[group])
 			}
-			flags.VisitAll(func(f *pflag.Flag) {
+			set.VisitAll(func(f *pflag.Flag) {
 				if !strings.Contains(page, "--"+f.Name) {
-					t.Errorf("%s: --%s is missing", dashed(cmd), f.Name)
+					t.Errorf("%s: --%s is missing", manual.Dashed(cmd), f.Name)
 				}
 			})
 		}
 		if !strings.Contains(page, "Jan 2026") {
-			t.Errorf("%s has no date", dashed(cmd))
+			t.Errorf("%s has no date", manual.Dashed(cmd))
 		}
 	})
 	if pages < 15 {
@@ -142,7 +144,7 @@ func TestManual(t *testing.T) {
 
 // TestFilterExamples: every example of the help on filters compiles with the fields of its view.
 func TestFilterExamples(t *testing.T) {
-	_, examples, _ := strings.Cut(filterManual, "\n# EXAMPLES\n")
+	_, examples, _ := strings.Cut(manual.FilterManual, "\n# EXAMPLES\n")
 	examples, _, _ = strings.Cut(examples, "\n# ")
 	found := regexp.MustCompile(`(?m)^    rdmadump (?:([a-z]+) )?nfs\.pcap -Y '([^']+)'$`).FindAllStringSubmatch(examples, -1)
 	if lines := strings.Count(examples, "    rdmadump "); len(found) != lines || lines == 0 {
@@ -151,36 +153,17 @@ func TestFilterExamples(t *testing.T) {
 	for _, example := range found {
 		view := cmp.Or(example[1], "transactions")
 		compiled := false
-		for _, l := range fieldLists {
-			if l.view != view {
+		for _, l := range manual.FieldLists {
+			if l.View != view {
 				continue
 			}
 			compiled = true
-			if _, err := query.Compile(example[2], l.fields); err != nil {
+			if _, err := query.Compile(example[2], l.Fields); err != nil {
 				t.Errorf("%s, %s: %v", view, example[2], err)
 			}
 		}
 		if !compiled {
 			t.Errorf("there are no fields of %s", view)
-		}
-	}
-}
-
-// TestPageText: help topics are laid out for a width.
-func TestPageText(t *testing.T) {
-	page := "x 7\n===\n\n# NAME\n\nx\n\n# DESCRIPTION\n\n**one** two three four\nfive six.\n\nmore\n\nWord\n: *meaning* of it\nin two lines\n\n    code  here\n\n# NEXT\n\n\\_a\\*\n"
-	want := "DESCRIPTION\n  one two three four\n  five six.\n\n  more\n\n  Word\n      meaning of it in\n      two lines\n    code  here\n\nNEXT\n  _a*\n"
-	if got := pageText(page, 22); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-	for _, topic := range topics {
-		for line := range strings.Lines(pageText(topic.page(), 60)) {
-			if len(line) > 61 && !strings.HasPrefix(line, "    ") {
-				t.Errorf("%s: %q is longer than 60 columns", topic.name, line)
-			}
-			if strings.Contains(line, "**") || strings.Contains(line, `\`) {
-				t.Errorf("%s: %q has marks of Markdown", topic.name, line)
-			}
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
@@ -128,7 +129,7 @@ func unharmed(view, file string) string {
 		out.Reset()
 		errs.Reset()
 		began := time.Now()
-		if code := run(context.Background(), append(args, file), &out, &errs); code == exitFailed {
+		if code := run(context.Background(), append(args, file), &out, &errs); code == command.ExitFailed {
 			return fmt.Sprintf("%s: exit status %d\n%s", view, code, &errs)
 		}
 		took = time.Since(began)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rdmadump/rdmadump/internal/command"
 )
 
 func TestMain(m *testing.M) {
@@ -126,7 +128,7 @@ func TestLivePipe(t *testing.T) {
 	next(`"xid":"0x3ea94e54"`)
 	cancel() // This has the effect of Ctrl-C while the pipe is open.
 	next(`"type":"summary"`)
-	if got := <-code; got != exitOK {
+	if got := <-code; got != command.ExitOK {
 		t.Errorf("exit status %d", got)
 	}
 }

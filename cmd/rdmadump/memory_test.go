@@ -16,6 +16,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -220,7 +221,7 @@ func TestMemory(t *testing.T) {
 			for _, view := range views {
 				resident, took, status, errs := residentOf(t, dir, append(strings.Fields(view), "-q", file))
 				t.Logf("%-22s %4d MiB  %5.1f s  exit %d  (%d KiB of capture)", view, resident>>20, took, status, info.Size()>>10)
-				if resident > allowed || status > exitFound {
+				if resident > allowed || status > command.ExitFound {
 					t.Errorf("%s: %d MiB resident, %d are allowed; exit status %d\n%s", view, resident>>20, allowed>>20, status, errs)
 				}
 			}
@@ -253,9 +254,9 @@ func resident(args []string) int {
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		fmt.Fprintln(os.Stderr, err)
-		return exitFailed
+		return command.ExitFailed
 	}
 	state := cmd.ProcessState
 	fmt.Println(residentMost(state), (state.UserTime() + state.SystemTime()).Seconds(), state.ExitCode())
-	return exitOK
+	return command.ExitOK
 }

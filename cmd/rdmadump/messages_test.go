@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
@@ -48,18 +49,18 @@ func TestMessages(t *testing.T) {
 		code int
 		says string // on standard output or standard error
 	}{
-		{[]string{odd}, exitUsage, `/b\x1b[2Jx\x0d.txt: the input starts with 68656c6c, which is not pcap`},
-		{[]string{odd, sample}, exitUsage, `/b\x1b[2Jx\x0d.txt: the input starts with`},
-		{[]string{odd + ".missing"}, exitUsage, `/b\x1b[2Jx\x0d.txt.missing: no such file or directory`},
-		{[]string{"report", sample, "-w", odd + "/x.html"}, exitUsage, `x\x0d.txt: not a directory`},
-		{[]string{"report", sample, "-w", "/nonexistent/x.html"}, exitUsage, "-w /nonexistent/x.html: cannot create a file in /nonexistent: no such file or directory"},
-		{[]string{"stats", "--every", "0", sample}, exitUsage, "--every 0: a duration is a number with a unit, such as 1s or 200ms, and must be longer than 0"},
-		{[]string{"stats", "--every", "5", sample}, exitUsage, "--every 5: a duration is a number with a unit"},
-		{[]string{arp}, exitOK, "the capture contains neither RDMA nor RPC: rdmadump packets "},
-		{[]string{"check", arp}, exitUsage, "the capture contains neither RDMA nor RPC, so nothing was checked"},
-		{[]string{"check", "-q", tcp}, exitOK, ""},
-		{[]string{"overview", "-q", tcp}, exitOK, "verdict   unknown: the capture contains RPC over TCP or UDP, and no RDMA, which verdicts are about"},
-		{[]string{"compare", "-q", "../../testdata/captures/rocev2-chimera-overrun42.pcap.zst", "../../testdata/captures/rocev2-loss42.pcap.zst", "-Y", `name contains client_to_server`, "-e", "before.values"}, exitOK, "1024\n"},
+		{[]string{odd}, command.ExitUsage, `/b\x1b[2Jx\x0d.txt: the input starts with 68656c6c, which is not pcap`},
+		{[]string{odd, sample}, command.ExitUsage, `/b\x1b[2Jx\x0d.txt: the input starts with`},
+		{[]string{odd + ".missing"}, command.ExitUsage, `/b\x1b[2Jx\x0d.txt.missing: no such file or directory`},
+		{[]string{"report", sample, "-w", odd + "/x.html"}, command.ExitUsage, `x\x0d.txt: not a directory`},
+		{[]string{"report", sample, "-w", "/nonexistent/x.html"}, command.ExitUsage, "-w /nonexistent/x.html: cannot create a file in /nonexistent: no such file or directory"},
+		{[]string{"stats", "--every", "0", sample}, command.ExitUsage, "--every 0: a duration is a number with a unit, such as 1s or 200ms, and must be longer than 0"},
+		{[]string{"stats", "--every", "5", sample}, command.ExitUsage, "--every 5: a duration is a number with a unit"},
+		{[]string{arp}, command.ExitOK, "the capture contains neither RDMA nor RPC: rdmadump packets "},
+		{[]string{"check", arp}, command.ExitUsage, "the capture contains neither RDMA nor RPC, so nothing was checked"},
+		{[]string{"check", "-q", tcp}, command.ExitOK, ""},
+		{[]string{"overview", "-q", tcp}, command.ExitOK, "verdict   unknown: the capture contains RPC over TCP or UDP, and no RDMA, which verdicts are about"},
+		{[]string{"compare", "-q", "../../testdata/captures/rocev2-chimera-overrun42.pcap.zst", "../../testdata/captures/rocev2-loss42.pcap.zst", "-Y", `name contains client_to_server`, "-e", "before.values"}, command.ExitOK, "1024\n"},
 	} {
 		var out bytes.Buffer
 		code := run(t.Context(), c.args, &out, &out)

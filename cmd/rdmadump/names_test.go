@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -55,7 +56,7 @@ func TestNastyNames(t *testing.T) {
 	show := func(args ...string) []byte {
 		t.Helper()
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), append(args, "-q", path), &out, &errs); code != exitOK || out.Len() == 0 {
+		if code := run(t.Context(), append(args, "-q", path), &out, &errs); code != command.ExitOK || out.Len() == 0 {
 			t.Fatalf("%v: exit status %d, %d bytes: %s", args, code, out.Len(), &errs)
 		}
 		return out.Bytes()

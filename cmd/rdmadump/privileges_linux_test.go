@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmadump/rdmadump/internal/command/live"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
@@ -295,7 +296,7 @@ func TestPrivilegesStay(t *testing.T) {
 func TestPrivilegesCheck(t *testing.T) {
 	const clean = "Name:\tx\nUid:\t7\t7\t7\t7\nGid:\t8\t8\t8\t8\nGroups:\t \n" +
 		"CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\nCapBnd:\t0000000000000000\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\n"
-	want := identity{uid: 7, gid: 8, bounded: true}
+	want := live.Identity{Uid: 7, Gid: 8, Bounded: true}
 	for _, c := range []struct{ name, old, changed, want string }{
 		{"nothing", "", "", ""},
 		{"saved user", "7\t7\t7\t7", "7\t7\t0\t7", `thread 12 still has Uid "7 7 0 7" instead of "7 7 7 7"`},
@@ -319,14 +320,14 @@ func TestPrivilegesCheck(t *testing.T) {
 				}
 			}
 			os.Mkdir(filepath.Join(tasks, "13"), 0o755) // The thread has ended.
-			err := want.check(tasks)
+			err := want.Check(tasks)
 			if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
 	}
 	for _, tasks := range []string{t.TempDir(), "/nonexistent"} {
-		if err := want.check(tasks); err == nil || !strings.HasPrefix(err.Error(), "cannot verify that they are dropped: ") {
+		if err := want.Check(tasks); err == nil || !strings.HasPrefix(err.Error(), "cannot verify that they are dropped: ") {
 			t.Errorf("of %s: %v", tasks, err)
 		}
 	}

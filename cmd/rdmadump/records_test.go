@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/records"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
@@ -41,7 +42,7 @@ func rewrite(v any, change func(any) any, visit func()) {
 // the terminal raw.
 func TestHostileRecords(t *testing.T) {
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"export", "--format", "records", "../../testdata/captures/rocev2-loss42.pcap.zst", "-w", "-", "-q"}, &out, &errs); code != exitOK {
+	if code := run(t.Context(), []string{"export", "--format", "records", "../../testdata/captures/rocev2-loss42.pcap.zst", "-w", "-", "-q"}, &out, &errs); code != command.ExitOK {
 		t.Fatalf("%d: %s", code, &errs)
 	}
 	seen, kept := map[string]int{}, []byte(nil)

@@ -25,6 +25,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/report"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
@@ -34,7 +35,7 @@ import (
 func reportOf(t testing.TB, args ...string) (page *html.Node, text string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), append([]string{"report", "-w", "-", "-q"}, args...), &out, &errs); code != exitOK && code != exitBroken {
+	if code := run(context.Background(), append([]string{"report", "-w", "-", "-q"}, args...), &out, &errs); code != command.ExitOK && code != command.ExitBroken {
 		t.Fatalf("report %q: exit status %d: %s", args, code, &errs)
 	}
 	page, err := html.Parse(bytes.NewReader(out.Bytes()))
@@ -48,7 +49,7 @@ func reportOf(t testing.TB, args ...string) (page *html.Node, text string) {
 func recordsOf(t testing.TB, args ...string) (list []map[string]any) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), append(args, "-q", "-o", "json"), &out, &errs); code == exitFailed || code == exitUsage && !strings.Contains(errs.String(), "no RDMA") {
+	if code := run(context.Background(), append(args, "-q", "-o", "json"), &out, &errs); code == command.ExitFailed || code == command.ExitUsage && !strings.Contains(errs.String(), "no RDMA") {
 		t.Fatalf("%q: exit status %d: %s", args, code, &errs)
 	}
 	for line := range bytes.Lines(out.Bytes()) {
@@ -345,7 +346,7 @@ func TestReportBefore(t *testing.T) {
 			}
 		}
 		var out, errs bytes.Buffer
-		if code := run(context.Background(), []string{"compare", "-q", before, after}, &out, &errs); code != exitOK {
+		if code := run(context.Background(), []string{"compare", "-q", before, after}, &out, &errs); code != command.ExitOK {
 			t.Fatal(errs.String())
 		}
 		for line := range strings.Lines(out.String()) {
@@ -658,7 +659,7 @@ func TestReportRedact(t *testing.T) {
 		t.Fatal(err)
 	}
 	var errs bytes.Buffer
-	if code := run(context.Background(), []string{"export", "--scrub", "--key", key, path, "-w", scrubbed, "-q"}, os.Stderr, &errs); code != exitOK {
+	if code := run(context.Background(), []string{"export", "--scrub", "--key", key, path, "-w", scrubbed, "-q"}, os.Stderr, &errs); code != command.ExitOK {
 		t.Fatal(errs.String())
 	}
 	public, _ := reportOf(t, scrubbed)
@@ -733,7 +734,7 @@ func TestReportHides(t *testing.T) {
 func TestReportHidesPoints(t *testing.T) {
 	saved := filepath.Join(t.TempDir(), "saved.jsonl")
 	var errs bytes.Buffer
-	if code := run(t.Context(), append([]string{"export", "--format", "records", "-q", "-w", saved}, bothEnds...), io.Discard, &errs); code != exitOK {
+	if code := run(t.Context(), append([]string{"export", "--format", "records", "-q", "-w", saved}, bothEnds...), io.Discard, &errs); code != command.ExitOK {
 		t.Fatal(errs.String())
 	}
 	for name, input := range map[string][]string{"captures": bothEnds, "records": {saved}} {
@@ -867,8 +868,8 @@ func TestReportDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	var errs bytes.Buffer
-	if code := run(context.Background(), []string{"report", path, "-w", out}, os.Stderr, &errs); code != exitBroken || !strings.Contains(errs.String(), "the output has everything before that") {
-		t.Errorf("exit status %d, want %d: %s", code, exitBroken, &errs)
+	if code := run(context.Background(), []string{"report", path, "-w", out}, os.Stderr, &errs); code != command.ExitBroken || !strings.Contains(errs.String(), "the output has everything before that") {
+		t.Errorf("exit status %d, want %d: %s", code, command.ExitBroken, &errs)
 	}
 	text, err := os.ReadFile(out)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -17,7 +18,7 @@ import (
 func verdictOf(t *testing.T, path string) analyze.Verdict {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"overview", "-q", "-o", "json", path}, &out, &errs); code != exitOK {
+	if code := run(t.Context(), []string{"overview", "-q", "-o", "json", path}, &out, &errs); code != command.ExitOK {
 		t.Fatalf("%s: exit status %d: %s", path, code, &errs)
 	}
 	var o analyze.Overview
@@ -30,7 +31,7 @@ func verdictOf(t *testing.T, path string) analyze.Verdict {
 	for _, e := range o.Verdict.Evidence { // Each command works, and shows something.
 		var out, errs bytes.Buffer
 		args := shellWords(strings.ReplaceAll(e.Command, "FILE", path))
-		if code := run(t.Context(), args, &out, &errs); code != exitOK && code != exitFound || out.Len() == 0 {
+		if code := run(t.Context(), args, &out, &errs); code != command.ExitOK && code != command.ExitFound || out.Len() == 0 {
 			t.Errorf("%s: %s: exit status %d, %d bytes: %s", path, e.Command, code, out.Len(), &errs)
 		}
 	}

@@ -8,11 +8,13 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
+
+	"github.com/rdmadump/rdmadump/internal/command"
 )
 
 func TestVersion(t *testing.T) {
-	b := build{Type: "version", Go: "go1.26.8", Platform: "linux/amd64"}
-	b.read(&debug.BuildInfo{
+	b := command.Build{Type: "version", Go: "go1.26.8", Platform: "linux/amd64"}
+	b.Read(&debug.BuildInfo{
 		Main: debug.Module{Version: "v1.2.3"},
 		Settings: []debug.BuildSetting{
 			{Key: "vcs", Value: "git"},
@@ -25,21 +27,21 @@ func TestVersion(t *testing.T) {
 	if got := b.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	b = build{Version: "(devel)", Go: "go1.26.8", Platform: "linux/amd64"}
-	b.read(&debug.BuildInfo{}) // This is a build without version information.
+	b = command.Build{Version: "(devel)", Go: "go1.26.8", Platform: "linux/amd64"}
+	b.Read(&debug.BuildInfo{}) // This is a build without version information.
 	if got, want := b.String(), "rdmadump (devel)\ngo1.26.8 linux/amd64"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 
 	var out bytes.Buffer
-	if code := run(context.Background(), []string{"version", "-o", "json"}, &out, io.Discard); code != exitOK {
+	if code := run(context.Background(), []string{"version", "-o", "json"}, &out, io.Discard); code != command.ExitOK {
 		t.Fatalf("exit status %d", code)
 	}
 	var got map[string]any
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got["type"] != "version" || got["go"] != runtime.Version() || got["platform"] != runtime.GOOS+"/"+runtime.GOARCH || got["version"] != version() {
+	if got["type"] != "version" || got["go"] != runtime.Version() || got["platform"] != runtime.GOOS+"/"+runtime.GOARCH || got["version"] != command.Version() {
 		t.Errorf("got %v", got)
 	}
 }

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package main
-
-// dropPrivileges does nothing, because capturing on an interface needs Linux.
-func dropPrivileges() error { return nil }

@@ -1,0 +1,425 @@
+// Package export has the commands export and extract, which write what a capture contains to files.
+package export
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/command"
+	"github.com/rdmadump/rdmadump/internal/command/flags"
+	"github.com/rdmadump/rdmadump/internal/command/input"
+	"github.com/rdmadump/rdmadump/internal/export"
+	"github.com/rdmadump/rdmadump/internal/export/parquet"
+	"github.com/rdmadump/rdmadump/internal/export/trace"
+	"github.com/rdmadump/rdmadump/internal/points"
+	"github.com/rdmadump/rdmadump/internal/query"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// exporter writes one kind of file.
+type exporter struct {
+	Format, Description string
+	fields              query.Fields // the fields that -Y may use
+	run                 func(*Run) (report string, err error)
+}
+
+var Exporters = []exporter{
+	{"rpc-tcp", "the RPCs as if TCP had carried them, for tools that read NFS over TCP", query.Transactions, exportRPCTCP},
+	{"pcapng", "the packets, each with a comment that says what it carries", query.Packets, exportPackets},
+	{"perfetto", "a trace for the timeline viewer Perfetto", query.Transactions, exportPerfetto},
+	{"chrome-trace", "a trace as JSON, for speedscope and other viewers of Chrome's format", query.Transactions, exportChrome},
+	{"records", "all records of the capture as JSON lines, for rdmadump and other programs", query.Transactions, exportRecords},
+	{"parquet", "tables, for engines that query many captures at once", query.Transactions, nil},
+}
+
+// Run is one export.
+type Run struct {
+	flags.Times
+	Ctx    context.Context
+	Stderr io.Writer
+	Source input.Source
+	Joined *points.Source // nil if there is one capture point
+	out    io.Writer
+	folder string // folder for temporary files; empty for that of the system
+
+	onlyRDMA bool // ignore RPC over TCP and UDP
+
+	Summary *record.Summary // of the inputs, after they were read
+	OpenErr error           // error of inputs that could not be opened and are left out
+	Err     error           // error of reading; everything that was read before it is written
+}
+
+// Open opens the captures of an export. The caller closes its source.
+func Open(cmd *cobra.Command, f *flags.Typed, v *flags.View, paths []string, stderr io.Writer) (*Run, error) {
+	set, err := f.Parse(v, true)
+	if err != nil {
+		return nil, err
+	}
+	source, openErr, err := input.OpenNamed(cmd, f, paths, stderr)
+	if err = input.NeedsPackets(cmd.Name(), err, openErr); err != nil {
+		return nil, err
+	}
+	in, joined, err := input.Join(cmd.Context(), f, source, set, stderr)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{Times: flags.Times{Settings: set}, Ctx: cmd.Context(), Stderr: stderr, Source: in, Joined: joined, OpenErr: openErr}, nil
+}
+
+// Ended returns the error that the command ends with after the output was written.
+func (r *Run) Ended() error {
+	switch {
+	case r.Err != nil:
+		return &command.Status{Code: command.ExitBroken, Err: fmt.Errorf("%w; the output has everything before that", r.Err)}
+	case r.OpenErr != nil:
+		return &command.Status{Code: command.ExitUsage}
+	}
+	return nil
+}
+
+// exporting holds the flags of export.
+type exporting struct {
+	flags.Typed
+	format, path   string
+	scrubbed       scrubbed
+	stdout, stderr io.Writer
+}
+
+// NewExport returns the command export.
+func NewExport(stdout, stderr io.Writer) *cobra.Command {
+	x := &exporting{stdout: stdout, stderr: stderr}
+	cmd := &cobra.Command{
+		Use: "export {--format FORMAT | --scrub} FILE... -w OUT", Short: "Convert a capture for other tools, or scrub it for sharing",
+		Long: `export writes a capture in a form that other tools read. FORMAT is one of
+
+  rpc-tcp   the same RPCs, converted to NFS over TCP, in a pcapng file: with record
+            marking, the same addresses, times and XIDs, server port 2049, and both
+            directions. Wireshark and every tool that reads NFS over TCP can open
+            it.
+  pcapng    the packets, unchanged, each with a comment that says what it carries,
+            such as "XID 0x4cc9dbf7, Read chunk 1 segment 2, bytes 65536-131071
+            of 524288, retransmitted". Interfaces and times are preserved.
+  records   all records of the capture as JSON lines: transactions, findings,
+            connections, RDMA operations and the summary. -Y and --xid select
+            transactions, without RDMA operations. Every command that reads records accepts
+            the file in place of the capture, and so does compare.
+  parquet   Parquet tables below the folder OUT: transactions, operations,
+            connections and findings. Each table has a folder for this capture
+            (capture=NAME), so that several captures can be exported to one OUT
+            and queried together.
+
+  perfetto  a trace for the timeline viewer at ui.perfetto.dev, which also opens
+            kernel traces next to it, on the same clock. Each connection is a process
+            with its RPCs and RDMA operations as slices, credits, exposed memory and
+            transferred bytes as counters, and retransmissions and findings as
+            instants. With captures of several points, the delays and losses between
+            them are counters, too.
+  chrome-trace
+            the same as JSON in Chrome's format, which speedscope reads, too.
+
+--scrub writes a pcapng file that can be shared. It replaces file data, names, file
+handles, credentials, and IP and MAC addresses by pseudonyms of the same length. It
+keeps the headers of the RDMA layer. Correct checksums are calculated again; wrong
+ones stay wrong. The file shows the same transactions over RDMA, timelines and
+findings. Packets that are not RDMA become zeros after their headers, those of RPC
+over TCP and UDP, too. A value has the same pseudonym everywhere in the file; with
+--key, it also has the same pseudonym in other captures that are scrubbed with this
+key. Keep the key secret. The captures are read twice. Sizes, times, counts and the
+numeric values of NFS are not replaced.
+
+--xid, --conn, --from, --to and -Y select what is written: RPCs, or packets with
+--format pcapng and --scrub. With OUT -, export writes to standard output.`,
+		Example: `  rdmadump export --format rpc-tcp nfs.pcap -w rpcs.pcapng
+  rdmadump export --format rpc-tcp nfs.pcap -w - | tshark -r - -z rpc,srt,100003,4
+  rdmadump export --format records nfs.pcap -w - | zstd > nfs.json.zst
+  rdmadump export --format pcapng nfs.pcap --xid 0x4cc9dbf7 -w one.pcapng
+  rdmadump export --format perfetto nfs.pcap -w nfs.perfetto.gz
+  rdmadump export --scrub nfs.pcap -w public.pcapng`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, err := x.scrubbed.kind(x.format, cmd.Flags().Changed("key"))
+			if err != nil {
+				return err
+			}
+			if kind != nil {
+				return x.scrub(cmd, kind, args)
+			}
+			for i := range Exporters {
+				if Exporters[i].Format == x.format {
+					return x.export(cmd, &Exporters[i], args)
+				}
+			}
+			return command.OneOf("--format", x.format, exportNames()...)
+		},
+	}
+	x.Define(cmd.Flags(), flags.ExportView(query.Transactions))
+	cmd.Flags().StringVar(&x.format, "format", "", "write this `format`: "+strings.Join(exportNames(), ", "))
+	cmd.Flags().StringVarP(&x.path, "write", "w", "", "write to this `file`; - is standard output")
+	x.scrubbed.define(cmd)
+	cmd.MarkFlagRequired("write")
+	return cmd
+}
+
+// exportNames returns the names of all exporters.
+func exportNames() (names []string) {
+	for i := range Exporters {
+		names = append(names, Exporters[i].Format)
+	}
+	return names
+}
+
+// export reads captures and writes one kind of file.
+func (x *exporting) export(cmd *cobra.Command, kind *exporter, paths []string) error {
+	r, err := Open(cmd, &x.Typed, flags.ExportView(kind.fields), paths, x.stderr)
+	if err != nil {
+		return err
+	}
+	defer r.Source.Close()
+	if kind.run == nil {
+		if x.path == "-" {
+			return &command.Status{Code: command.ExitUsage, Err: errors.New("--write -: the tables are several files, below a folder; name the folder")}
+		}
+		return r.parquet(paths[0], x.path)
+	}
+	out, err := command.Create(x.path, paths, x.stdout)
+	if err != nil {
+		return err
+	}
+	r.out, r.folder = out, out.Folder
+	report, err := kind.run(r)
+	if err = out.Done(err); err != nil {
+		return err
+	}
+	if !x.Quiet {
+		command.Say(x.stderr, "%s: %s", x.path, report)
+	}
+	return r.Ended()
+}
+
+// Feed runs a dissector over the source. If rebuild is true, the dissector rebuilds
+// Payload streams.
+func (r *Run) Feed(h dissect.Handler, rebuild bool) error {
+	p := input.NewProgress(r.Source, r.Stderr, !r.Quiet)
+	defer p.Finish()
+	r.BeginWith(&h)
+	h.Tick = func() error {
+		p.Update()
+		return nil
+	}
+	o := r.Dissection()
+	o.Rebuild, o.OnlyRDMA = rebuild, r.onlyRDMA
+	d := dissect.New(h, o)
+	command.BoxOf(r.Ctx).Packet = d.Number
+	summary, err := d.Run(r.Ctx, r.Source)
+	r.Summary = summary
+	return r.ReadUntil(err)
+}
+
+// BeginWith makes a handler set the time of the first frame.
+func (r *Run) BeginWith(h *dissect.Handler) {
+	begin := h.Begin
+	h.Begin = func(first record.Time) error {
+		if begin != nil {
+			return errors.Join(r.Begin(first), begin(first))
+		}
+		return r.Begin(first)
+	}
+}
+
+// ReadUntil keeps the error that ended reading early, if everything before it can be written, and
+// returns any other error.
+func (r *Run) ReadUntil(err error) error {
+	var broken *capture.BrokenError
+	switch {
+	case errors.As(err, &broken):
+		r.Err = err
+	case err != nil && r.Ctx.Err() != nil:
+		r.Err = errors.New("interrupted")
+	case err != nil:
+		return err
+	}
+	return nil
+}
+
+// Selects reports whether the flags select a transaction. The error is that of the
+// filter.
+func (r *Run) Selects(t *record.Transaction) (bool, error) {
+	return r.selectsRecord(record.Some(t.Connection), record.Some(t.XID), t.Start(), t)
+}
+
+// selectsRecord reports whether --conn, --xid, --from, --to and -Y select a record.
+func (r *Run) selectsRecord(conn record.Opt[int], xid record.Opt[record.Hex32], at record.Time, rec any) (bool, error) {
+	if !r.Wants(conn, xid) || !r.Within(at) {
+		return false, nil
+	}
+	if r.Filter == nil {
+		return true, nil
+	}
+	return r.Filter.Match(rec)
+}
+
+// exportRPCTCP writes RPCs as if TCP had carried them.
+func exportRPCTCP(r *Run) (string, error) {
+	messages, err := os.CreateTemp(r.folder, ".rdmadump-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(messages.Name())
+	defer messages.Close()
+	e := export.NewRPCTCP(messages)
+	e.Wants = r.Selects
+	if err := r.Feed(e.Handler(), true); err != nil {
+		return "", err
+	}
+	report, err := e.Write(r.out, "rdmadump "+command.Version())
+	if err != nil {
+		return "", err
+	}
+	return report.String(), nil
+}
+
+// exportTrace writes RPCs as a trace, in the format that write encodes.
+func exportTrace(r *Run, write func(*trace.Writer, io.Writer) (trace.Report, error)) (string, error) {
+	items, err := os.CreateTemp(r.folder, ".rdmadump-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(items.Name())
+	defer items.Close()
+	w := trace.New(items)
+	w.Wants = r.Selects
+	w.WantsFinding = r.WantsFinding
+	r.Files = true
+	if err := r.Feed(w.Handler(), false); err != nil {
+		return "", err
+	}
+	if err := w.Network(input.NetworkRecords(r.Joined)); err != nil {
+		return "", err
+	}
+	report, err := write(w, r.out)
+	if err != nil {
+		return "", err
+	}
+	return report.String(), nil
+}
+
+// exportPerfetto writes a trace in Perfetto's format.
+func exportPerfetto(r *Run) (string, error) { return exportTrace(r, (*trace.Writer).Perfetto) }
+
+// exportChrome writes a trace in Chrome's format.
+func exportChrome(r *Run) (string, error) { return exportTrace(r, (*trace.Writer).Chrome) }
+
+// exportRecords writes the records of the capture as JSON lines.
+func exportRecords(r *Run) (string, error) {
+	out := bufio.NewWriterSize(r.out, 1<<16)
+	var line []byte
+	r.Files = true
+	counts := map[string]int64{}
+	write := func(kind string, record any) error {
+		counts[kind]++
+		line = render.AppendJSON(line[:0], record)
+		_, err := out.Write(line)
+		return err
+	}
+	err := r.Feed(dissect.Handler{
+		Transaction: func(t *record.Transaction) error {
+			if wanted, err := r.Selects(t); !wanted || err != nil {
+				return err
+			}
+			return write("transaction", t)
+		},
+		Connection: func(c *record.Connection) error {
+			if !r.WantsConnection(c.ID) || !r.Overlaps(c.First, c.Last) {
+				return nil
+			}
+			return write("connection", c)
+		},
+		Finding: func(f *record.Finding) error {
+			if !r.WantsFinding(f) {
+				return nil
+			}
+			return write("finding", f)
+		},
+		Operation: func(o *record.RDMAOperation) error {
+			if !r.WantsConnection(o.Connection) || !r.Within(o.Sent) || len(r.XIDs) > 0 || r.Filter != nil {
+				return nil
+			}
+			return write("rdma_operation", o)
+		},
+	}, false)
+	if err != nil {
+		return "", err
+	}
+	if err := write("summary", r.Summary); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s, %s, %s", command.Number(counts["transaction"], "transaction"), command.Number(counts["connection"], "connection"), command.Number(counts["finding"], "finding")), out.Flush()
+}
+
+// exportPackets writes packets with comments.
+func exportPackets(r *Run) (string, error) {
+	e := export.NewPackets(r.out, "rdmadump "+command.Version())
+	e.Wants = r.wantsPacket
+	r.withCopies(e)
+	if err := r.Feed(e.Handler(), false); err != nil {
+		return "", err
+	}
+	return e.Report.String(), e.Flush()
+}
+
+// withCopies makes an exporter write the frames of all capture points.
+func (r *Run) withCopies(e *export.Packets) {
+	if r.Joined == nil {
+		return
+	}
+	r.Joined.WithCopies()
+	var list []export.Point
+	for _, p := range r.Joined.Points() {
+		list = append(list, export.Point{Name: p.Name, Link: p.Link, Snap: p.Snap})
+	}
+	e.AtPoints(list)
+}
+
+// wantsPacket reports whether the flags select a packet.
+func (r *Run) wantsPacket(p *record.Packet) (bool, error) {
+	if !r.Wants(p.Connection, p.XID) || !r.Within(p.Time) {
+		return false, nil
+	}
+	if r.Filter == nil {
+		return true, nil
+	}
+	return r.Filter.Match(p)
+}
+
+// parquet writes tables below a folder; name is the name of the capture.
+func (r *Run) parquet(name, folder string) error {
+	if name == "-" {
+		name = "stdin"
+	}
+	w, err := parquet.Create(folder, name)
+	if err != nil {
+		return fmt.Errorf("-w: %w", err)
+	}
+	w.Wants, r.Files = r.Selects, true
+	if err := r.Feed(w.Handler(), false); err != nil {
+		w.Abandon()
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return fmt.Errorf("-w %s: %w", folder, err)
+	}
+	if rows := w.Rows(); !r.Quiet {
+		command.Say(r.Stderr, "%s: %d transactions, %d operations, %d connections, %d findings in capture=%s",
+			folder, rows.Transactions, rows.Operations, rows.Connections, rows.Findings, parquet.Partition(name))
+	}
+	return r.Ended()
+}

@@ -1,0 +1,110 @@
+package flags
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/command"
+	"github.com/rdmadump/rdmadump/internal/query"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// GroupKinds are the values of --by that are not fields of transactions, or whose groups have
+// more telling names than the field.
+var GroupKinds = []string{analyze.ByProgram, analyze.ByProcedure, analyze.ByOperation}
+
+// maxGroupFields is the maximum number of fields of --by.
+const maxGroupFields = 8
+
+// Grouping is the value of --by: how stats groups transactions.
+type Grouping struct {
+	By    string   // the kinds and paths, with commas
+	paths []string // a kind, or the path of a field
+	Given bool     // --by was given
+}
+
+// ParseGrouping parses the value of --by: kinds and fields, with commas between them.
+func ParseGrouping(text string) (g Grouping, err error) {
+	for name := range strings.SplitSeq(text, ",") {
+		name = strings.TrimSpace(name)
+		path := name
+		if !slices.Contains(GroupKinds, name) {
+			if path, err = query.Resolve(name, query.Transactions); err != nil {
+				return g, fmt.Errorf("--by %s: %w; it may also be %s", text, err, command.List(GroupKinds, "or"))
+			}
+		}
+		g.paths = append(g.paths, path)
+	}
+	if len(g.paths) > maxGroupFields {
+		return g, fmt.Errorf("--by %s: at most %d fields", text, maxGroupFields)
+	}
+	g.By = strings.Join(g.paths, ",")
+	return g, nil
+}
+
+// Table returns a table that sums up the groups.
+func (g Grouping) Table() *analyze.Table {
+	if len(g.paths) == 1 && slices.Contains(GroupKinds, g.paths[0]) {
+		return analyze.NewTable(g.By)
+	}
+	return analyze.NewTableOf(g.By, g.Append)
+}
+
+// Append appends the values of a transaction's group.
+func (g Grouping) Append(values []string, r *record.Transaction) []string {
+	for _, path := range g.paths {
+		value := ""
+		switch {
+		case slices.Contains(GroupKinds, path):
+			value = analyze.Name(r, path)
+		case path == "file": // files without a name are different files
+			value = string(render.AppendValue(nil, r.FileText()))
+		default:
+			value = string(render.AppendValue(nil, query.Transactions.Raw(r, path)))
+		}
+		if value == "" {
+			value = "-"
+		}
+		values = append(values, value)
+	}
+	return values
+}
+
+// parseOperationGrouping parses the value of --by for RDMA operations: fields, with commas between
+// them.
+func parseOperationGrouping(text string) (g Grouping, err error) {
+	for name := range strings.SplitSeq(text, ",") {
+		path, err := query.Resolve(strings.TrimSpace(name), render.OperationFields)
+		if err != nil {
+			return g, fmt.Errorf("--by %s: %w", text, err)
+		}
+		g.paths = append(g.paths, path)
+	}
+	if len(g.paths) > maxGroupFields {
+		return g, fmt.Errorf("--by %s: at most %d fields", text, maxGroupFields)
+	}
+	g.By = strings.Join(g.paths, ",")
+	return g, nil
+}
+
+// onlyOfOperations reports whether the value of --by groups RDMA operations and cannot group
+// transactions, such as kind,side.
+func onlyOfOperations(by string) bool {
+	if _, err := ParseGrouping(by); err == nil {
+		return false
+	}
+	_, err := parseOperationGrouping(by)
+	return err == nil
+}
+
+// AppendOperation appends the values of an RDMA operation's group.
+func (g Grouping) AppendOperation(values []string, r *record.RDMAOperation) []string {
+	for _, path := range g.paths {
+		values = append(values, cmp.Or(string(render.AppendValue(nil, render.OperationFields.Raw(r, path))), "-"))
+	}
+	return values
+}

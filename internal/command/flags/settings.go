@@ -1,0 +1,404 @@
+package flags
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/itchyny/gojq"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/command"
+	"github.com/rdmadump/rdmadump/internal/query"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// Selection says what of the capture an overview sums up, or nothing if it sums up all of it.
+func (s *Settings) Selection() string {
+	var flags []string
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"--conn", len(s.Conns) > 0}, {"--xid", len(s.XIDs) > 0}, {"--from", s.From.Set}, {"--to", s.To.Set}} {
+		if f.set {
+			flags = append(flags, f.name)
+		}
+	}
+	var parts []string
+	if flags != nil {
+		parts = append(parts, "RPCs and findings by "+command.List(flags, "and"))
+	}
+	if s.Filter != nil {
+		parts = append(parts, "RPCs by -Y")
+	}
+	if parts == nil {
+		return ""
+	}
+	return "selected: " + strings.Join(parts, ", ") + ". The lines above are about the whole capture, and health is about whole connections."
+}
+
+// Settings holds what the flags mean to one view. It does not change after it is made.
+type Settings struct {
+	values
+
+	View     *View
+	JSON     bool
+	Report   string        // sarif or junit; empty for neither
+	Filter   *query.Filter // for the view's records; nil for none
+	Summed   *query.Filter // for the transactions that stats sums up; nil for none
+	JQ       *gojq.Code
+	Program  string // source of jq
+	Columns  *render.Columns
+	Heading  string // first line of the output of columns
+	Order    Order
+	XIDs     []record.Hex32
+	ports    []dissect.Port // what TCP and UDP ports carry
+	From, To moment
+	By       Grouping
+	FailOn   record.Severity
+	Ignored  map[string]bool
+	Known    baseline
+	Accepted *command.LaterFile // of --write-baseline, if it is open already
+	RPC      bool               // records contain decoded arguments and results
+	Decode   bool               // arguments and results are decoded, for rpc, for packet trees or for a filter
+	Decoded  bool               // fields of the decoded arguments and results are used
+	Files    bool               // file handles are resolved
+	Ladder   bool               // transactions are drawn as ladder diagrams
+	Notes    []string           // messages about the flags for standard error
+	AtPoints []string           // names of the capture points; nil if there is only one
+}
+
+// Order is the order in which records are shown.
+type Order struct {
+	Path       string // field to sort by; empty for the order in which records come
+	Descending bool
+	Top        int // number of records to keep; 0 keeps all
+}
+
+// Parse converts the flags for a view. Whole reports whether the input has an end, at which
+// records can be sorted.
+func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
+	if f.Every != 0 && v.takes("every") {
+		v = RatesView
+	}
+	if f.Lost && v.Name == "network" && (len(f.fields) > 0 || f.output == "csv") {
+		v = LostView
+	}
+	if f.by != "" && (v.Name == "rdma" || v.Name == "stats" && f.Every == 0 && onlyOfOperations(f.by)) {
+		if v = OperationSumsView; len(f.XIDs) > 0 {
+			return nil, errors.New("RDMA operations cannot be summed up by --by with --xid; -Y 'transaction == N' selects those of an RPC")
+		}
+	}
+	s := &Settings{
+		values: f.values, View: v, JSON: f.output == "json", Program: f.jq, FailOn: record.Severity(f.failOn),
+		RPC:    f.rpc || slices.ContainsFunc(append([]string{f.Filter, f.sort}, f.fields...), namesRPC),
+		Decode: f.Tree || f.rpc,
+	}
+	for _, c := range Choices {
+		if v.takes(c.Flag) {
+			if v.onePage && c.Flag == "output" && f.output == "csv" {
+				return nil, fmt.Errorf("-o csv: %s has no table; use -o json, or -o csv with a view that has one, such as rdmadump stats -o csv", v.Name)
+			}
+			if err := command.OneOf(c.as, c.value(f), c.Values(v)...); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if v.takes("width") {
+		if err := s.Look.check(v); err != nil {
+			return nil, err
+		}
+	}
+	if v.takes("by") {
+		var err error
+		parse := ParseGrouping
+		if v == OperationSumsView {
+			parse = parseOperationGrouping
+		}
+		if s.By, err = parse(cmp.Or(f.by, analyze.ByOperation)); err != nil {
+			return nil, err
+		}
+		s.By.Given = f.by != ""
+	}
+	if err := s.parseKnown(f); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.ports, err = parsePorts(f.decodeAs); err != nil {
+		return nil, err
+	}
+	if f.output == "sarif" || f.output == "junit" {
+		s.Report = f.output
+	}
+	if f.Count < 0 {
+		return nil, fmt.Errorf("-c %d: must not be negative", f.Count)
+	}
+	if f.top < 0 {
+		return nil, fmt.Errorf("--top %d: must not be negative", f.top)
+	}
+	for _, conn := range f.Conns {
+		if conn < 0 {
+			return nil, fmt.Errorf("--conn %d: must not be negative; connections are counted from 0", conn)
+		}
+	}
+	for _, word := range f.XIDs {
+		xid, err := record.ParseHex32(strings.TrimSpace(word))
+		if err != nil {
+			return nil, fmt.Errorf("--xid %s: must be a 32-bit number, such as 0x4cc9dbf7", word)
+		}
+		s.XIDs = append(s.XIDs, xid)
+	}
+	for _, limit := range []struct {
+		flag, value string
+		to          *moment
+	}{{"--from", f.From, &s.From}, {"--to", f.To, &s.To}} {
+		var err error
+		if *limit.to, err = parseMoment(limit.value); err != nil {
+			return nil, fmt.Errorf("%s %s: must be a time as in RFC 3339, such as 2026-11-21T04:55:00Z, or seconds since the start of the capture, such as 2.5 or 90s", limit.flag, limit.value)
+		}
+	}
+	if err := s.parseFilter(f.Filter); err != nil {
+		return nil, err
+	}
+	if f.jq != "" {
+		s.JSON = true
+		program, err := gojq.Parse(f.jq)
+		if err == nil {
+			s.JQ, err = gojq.Compile(program)
+		}
+		if end := (*gojq.ParseError)(nil); errors.As(err, &end) && end.Token == "" && end.Offset >= len(f.jq) {
+			return nil, fmt.Errorf("--jq %s: the jq program is incomplete", f.jq)
+		} else if err != nil {
+			return nil, fmt.Errorf("--jq %s: %w", f.jq, err)
+		}
+		if v.takes("field") { // The records of other views have fields of their own.
+			s.Notes = append(s.Notes, query.OnlyInFilters(f.jq, v.Fields)...)
+		}
+	}
+	if err := s.parseColumns(f); err != nil {
+		return nil, err
+	}
+	if s.Bytes && s.JSON {
+		return nil, fmt.Errorf("-x only applies to text output, because JSON does not contain the bytes of packets")
+	}
+	if err := s.parseOrder(f, whole); err != nil {
+		return nil, err
+	}
+	s.Decoded = slices.ContainsFunc(s.paths(f), query.Decoded)
+	s.Decode = s.Decode || s.Decoded
+	s.Files = v.Name == "files" || v.Name == "report" || v.Name == "overview" && s.JSON || slices.ContainsFunc(append(s.paths(f), s.Look.Columns...), namesFile) ||
+		v.Name == "transactions" && s.Columns == nil && (s.JSON || s.Look.wide || s.Filter != nil)
+	s.Ladder = v.Name == "transactions" && len(s.XIDs) > 0 && !s.JSON && s.Columns == nil
+	return s, nil
+}
+
+// parseColumns determines the fields to print, if not whole records are printed.
+func (s *Settings) parseColumns(f *Typed) (err error) {
+	names, csv := f.fields, f.output == "csv"
+	switch {
+	case len(names) > 0 && s.JSON:
+		return fmt.Errorf("-e only applies to text and CSV; use --jq with -o json")
+	case csv && s.JSON:
+		return fmt.Errorf("--jq works on JSON and cannot be combined with -o csv")
+	case csv && (s.Timeline || s.Tree || s.Bytes):
+		return fmt.Errorf("-o csv writes the rows of a table and no drawings, trees or bytes")
+	case csv && len(names) == 0:
+		names = render.CSVFields(s.View.Fields.Of())
+	case len(names) == 0:
+		return nil
+	}
+	if s.Columns, err = render.NewColumns(names, s.View.Fields); err != nil {
+		return fmt.Errorf("-e: %w", err)
+	}
+	if csv {
+		s.Heading = s.Columns.CSV()
+	}
+	return nil
+}
+
+// paths returns the fields that filters, columns or the order use.
+func (s *Settings) paths(f *Typed) (paths []string) {
+	for _, filter := range []*query.Filter{s.Filter, s.Summed} {
+		if filter != nil {
+			paths = append(paths, filter.Paths()...)
+		}
+	}
+	names := f.fields
+	if s.Heading != "" && len(names) == 0 {
+		names = render.CSVFields(s.View.Fields.Of())
+	}
+	for _, name := range names {
+		if path, err := query.Resolve(name, s.View.Fields); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	paths = append(paths, s.By.paths...)
+	return append(paths, s.Order.Path)
+}
+
+// ShowsFiles reports whether the view shows or uses the files of transactions. The table of transactions shows them if
+// it is asked for, or if it has a width, because resolving handles takes time.
+func (s *Settings) ShowsFiles(width int) bool {
+	return s.Files || s.View.Name == "transactions" && s.Columns == nil && width > 0
+}
+
+// namesFile reports whether a field or column of transactions is about the file that they acted on.
+func namesFile(path string) bool {
+	return strings.EqualFold(path, "file") || strings.HasPrefix(path, "file_")
+}
+
+// namesRPC reports whether an expression or a field name refers to decoded arguments or
+// results.
+func namesRPC(s string) bool {
+	return strings.Contains(s, "rpc.call.") || strings.Contains(s, "rpc.reply.")
+}
+
+// parseFilter compiles -Y. With stats it selects the transactions that are summed up, or
+// the rows of the table if it uses fields that only these have.
+func (s *Settings) parseFilter(source string) error {
+	if source == "" {
+		return nil
+	}
+	if s.View.summed == nil {
+		var err error
+		s.Filter, err = query.Compile(source, s.View.Fields)
+		return err
+	}
+	var err error
+	if s.Summed, err = query.Compile(source, s.View.summed); err == nil {
+		return nil
+	}
+	s.Summed = nil
+	var rows error
+	if s.Filter, rows = query.Compile(source, s.View.Fields); rows == nil {
+		return nil
+	}
+	return fmt.Errorf("with %s, a filter may use the fields of transactions or those of %s, but not both: %w", s.View.Name, s.View.Fields.Of(), err)
+}
+
+// parseOrder determines the field to sort by, if any.
+func (s *Settings) parseOrder(f *Typed, whole bool) error {
+	by := f.sort
+	switch {
+	case by != "":
+	case f.top > 0:
+		by = s.View.top
+	case whole && f.Count == 0 && !f.Timeline:
+		by = s.View.order
+	}
+	if by == "" {
+		return nil
+	}
+	name, descending := strings.CutPrefix(by, "-")
+	path, err := query.Resolve(name, s.View.Fields)
+	if err != nil {
+		return fmt.Errorf("--sort %s: %w", by, err)
+	}
+	if !query.Sortable(s.View.Fields.Field(path)) {
+		return fmt.Errorf("--sort %s: %s is an object and cannot be sorted; use one of its fields, which rdmadump fields %s lists", by, path, s.View.Name)
+	}
+	s.Order = Order{path, descending, f.top}
+	return nil
+}
+
+// Wants reports whether --conn and --xid select a record.
+func (s *Settings) Wants(conn record.Opt[int], xid record.Opt[record.Hex32]) bool {
+	if id, known := conn.Get(); len(s.Conns) > 0 && !(known && s.WantsConnection(id)) {
+		return false
+	}
+	id, known := xid.Get()
+	return len(s.XIDs) == 0 || known && slices.Contains(s.XIDs, id)
+}
+
+// WantsConnection reports whether --conn selects a connection.
+func (s *Settings) WantsConnection(id int) bool {
+	return len(s.Conns) == 0 || slices.Contains(s.Conns, id)
+}
+
+// moment is the time of --from or --to.
+type moment struct {
+	Set      bool
+	relative bool // at counts from the start of the capture
+	at       record.Time
+}
+
+// errRange is the error for a time that nanoseconds since 1970 cannot represent.
+var errRange = errors.New("out of range")
+
+// parseMoment parses a time of --from or --to: seconds, a duration, or RFC 3339.
+func parseMoment(s string) (moment, error) {
+	if s == "" {
+		return moment{}, nil
+	}
+	if v, err := strconv.ParseFloat(s, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		if !(math.Abs(v*1e9) < math.MaxInt64) { // Not a number is not smaller either.
+			return moment{}, errRange
+		}
+		return moment{true, true, record.Time(v * 1e9)}, nil
+	}
+	if d, err := time.ParseDuration(s); err == nil {
+		return moment{true, true, record.Time(d)}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if at := time.Unix(0, t.UnixNano()); err == nil && !at.Equal(t) {
+		return moment{}, errRange
+	}
+	return moment{true, false, record.Time(t.UnixNano())}, err
+}
+
+// of returns the absolute time of m in a capture that starts at start.
+func (m moment) of(start record.Time) record.Time {
+	if !m.relative {
+		return m.at
+	}
+	at := start + m.at
+	switch {
+	case m.at > 0 && at < start:
+		return math.MaxInt64
+	case m.at < 0 && at > start:
+		return math.MinInt64
+	}
+	return at
+}
+
+// Times holds --from and --to as times of a capture, once its first frame is known.
+type Times struct {
+	*Settings
+	Start        record.Time // of the capture
+	Since, Until record.Time
+}
+
+// Begin sets the time of the first frame.
+func (t *Times) Begin(first record.Time) error {
+	t.Start, t.Since, t.Until = first, t.From.of(first), t.To.of(first)
+	return nil
+}
+
+// Overlaps reports whether --from and --to select any part of a span of time.
+func (t *Times) Overlaps(first, last record.Time) bool {
+	return (!t.From.Set || last >= t.Since) && (!t.To.Set || first <= t.Until)
+}
+
+// WantsFinding reports whether --conn, --xid, --from and --to select a finding.
+func (t *Times) WantsFinding(r *record.Finding) bool {
+	at, known := r.Time.Get()
+	return t.Wants(r.Connection, r.XID) && (!known || t.Within(at))
+}
+
+// Within reports whether --from and --to select a time.
+func (t *Times) Within(at record.Time) bool { return t.Overlaps(at, at) }
+
+// EndOf returns the time at which a transaction ended. Without a Reply it lasts to the end of its connection.
+func EndOf(r *record.Transaction) record.Time {
+	if r.Reply == nil {
+		return math.MaxInt64
+	}
+	return r.Reply.Time
+}

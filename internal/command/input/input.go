@@ -1,0 +1,109 @@
+// Package input opens what the command line names: captures, several capture points of the same traffic, or JSON lines that
+// rdmadump wrote.
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/internal/command"
+	"github.com/rdmadump/rdmadump/internal/command/flags"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// NamesOf returns the names of the inputs. Suggested commands leave out files that cannot be read.
+func NamesOf(paths []string) Names {
+	var typed []string
+	for _, path := range paths {
+		typed = append(typed, render.Shell(path))
+	}
+	return Names{Shown: strings.Join(paths, " "), Typed: strings.Join(typed, " ")}
+}
+
+// OpenNamed opens the captures that the command line names. If some cannot be opened, it
+// reports them on standard error, opens the others, and returns the error as failed, from
+// which the caller determines the exit status.
+func OpenNamed(cmd *cobra.Command, f *flags.Typed, paths []string, stderr io.Writer) (source *capture.Merged, failed, err error) {
+	if len(paths) == 0 {
+		return nil, nil, fmt.Errorf("no input: name a FILE, or use - for standard input; see %s --help", cmd.CommandPath())
+	}
+	if err := mistyped(cmd, paths[0]); err != nil {
+		return nil, nil, err
+	}
+	if source, failed = OpenUntil(cmd.Context(), paths, f.Called); source == nil {
+		return nil, nil, failed
+	}
+	if texts, _ := capture.Texts(failed); failed != nil && texts == nil {
+		command.Say(stderr, "%v; rdmadump reads the other files", failed)
+	}
+	for _, path := range source.Repeated() {
+		if !f.Quiet {
+			command.Say(stderr, "%s is named twice and is read only once", command.Printable(path))
+		}
+	}
+	return source, failed, nil
+}
+
+// OpenUntil opens captures, and returns an error if ctx ends first: to open a FIFO that
+// no process writes to takes until one does.
+func OpenUntil(ctx context.Context, paths []string, names map[string]string) (*capture.Merged, error) {
+	var source *capture.Merged
+	var err error
+	opened := make(chan struct{})
+	go func() {
+		source, err = capture.OpenAllAs(paths, names)
+		close(opened)
+	}()
+	select {
+	case <-opened:
+		return source, err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s: interrupted before the input could be opened", command.Printable(strings.Join(paths, " ")))
+	}
+}
+
+// mistyped returns an error if the first argument is neither a file nor a command, but looks
+// like a command: it is similar to the name of one, or a word without a dot or a slash.
+func mistyped(cmd *cobra.Command, name string) error {
+	if cmd.HasParent() || name == "-" {
+		return nil
+	}
+	if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if near := Similar(cmd, name); len(near) > 0 {
+		return fmt.Errorf("%s is neither a command nor a file; did you mean %s?", command.Printable(name), command.List(near, "or"))
+	}
+	if !strings.ContainsAny(name, "./\\") {
+		return fmt.Errorf("%s is neither a command nor a file; see rdmadump --help", command.Printable(name))
+	}
+	return nil
+}
+
+// Similar returns the commands below cmd whose names begin with name, or differ from it in
+// at most a third of its letters.
+func Similar(cmd *cobra.Command, name string) []string {
+	cmd.SuggestionsMinimumDistance = len(name) / 3
+	return cmd.SuggestionsFor(name)
+}
+
+// Source is a source of frames.
+type Source interface {
+	capture.Source
+	Progress() (read, total int64)
+	Dropped() uint64
+	Close() error
+}
+
+// Names are the names of the captures of a run.
+type Names struct {
+	Shown string // for messages
+	Typed string // quoted for a shell
+}

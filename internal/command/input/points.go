@@ -1,0 +1,168 @@
+package input
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/command"
+	"github.com/rdmadump/rdmadump/internal/command/flags"
+	"github.com/rdmadump/rdmadump/internal/points"
+)
+
+// PointRecords returns the records of the capture points; there are none if joined is nil.
+func PointRecords(joined *points.Source) (list []*record.Point) {
+	if joined == nil {
+		return nil
+	}
+	for _, p := range joined.Points() {
+		r := &record.Point{
+			Type: "point", Name: p.Name, Address: record.SomeIf(p.Address, p.Address != ""), Packets: p.Packets, Steps: []record.ClockStep{},
+			OffsetNS: record.SomeIf(p.Offset, p.Known), DriftPPM: record.SomeIf(p.Drift, p.DriftKnown), ErrorNS: record.SomeIf(p.Error, p.Known),
+			DriftErrorPPM: record.SomeIf(p.DriftError, p.Known && p.DriftError > 0),
+		}
+		for _, step := range p.Steps {
+			r.Steps = append(r.Steps, record.ClockStep{Packet: step.Packet, Time: record.Time(step.Time), NS: step.By})
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// NetworkRecords returns what happened between the capture points.
+func NetworkRecords(joined *points.Source) (list []*record.Network) {
+	if joined == nil {
+		return nil
+	}
+	all := joined.Points()
+	for _, h := range joined.Hops() {
+		list = append(list, networkRecord(h, all))
+	}
+	return list
+}
+
+func networkRecord(h *points.Hop, all []points.Point) *record.Network {
+	d := h.Delay()
+	r := &record.Network{
+		Type: "network", From: all[h.From].Name, To: all[h.To].Name, Packets: h.Packets, Lost: h.Lost, NotCaptured: h.NotCaptured, Unknown: h.Unknown,
+		Reordered: h.Reordered, Corrupted: h.Corrupted, Duplicated: h.Duplicated, MirrorDuplicates: h.MirrorDuplicates,
+		Bytes: record.SomeIf(h.Bytes, h.Bytes > 0), BytesLost: record.SomeIf(h.BytesLost, h.Bytes > 0), BytesDuplicated: record.SomeIf(h.BytesDuplicated, h.Bytes > 0),
+		Delay:  record.SomeIf(record.DelayQuantiles{MinNS: d.Min, P50NS: d.P50, P90NS: d.P90, P99NS: d.P99, MaxNS: d.Max}, d.Count > 0),
+		Course: []record.NetworkInterval{},
+	}
+	for _, i := range h.Course() {
+		r.Course = append(r.Course, record.NetworkInterval{
+			Start: record.Time(i.Start), Packets: i.Packets, Lost: i.Lost,
+			P50NS: record.SomeIf(i.Delay.P50, i.Delay.Count > 0), MaxNS: record.SomeIf(i.Delay.Max, i.Delay.Count > 0),
+		})
+	}
+	return r
+}
+
+// joinedMemory is the part of --memory that finding capture points may use.
+const joinedMemory = 4
+
+// standardInput is the name of standard input in messages, and of its capture point.
+const standardInput = "standard input"
+
+// isPipe reports whether an input can be read only once.
+func isPipe(path string) bool {
+	if path == "-" {
+		return !command.Regular(os.Stdin)
+	}
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+}
+
+// Join recognizes files of several capture points. It returns the source to read: if there are several points, the one
+// that has the packets of all of them, which is then joined, too; otherwise the merged files. The caller closes it. An
+// error closes the merged files.
+func Join(ctx context.Context, f *flags.Typed, merged *capture.Merged, s *flags.Settings, stderr io.Writer) (in Source, joined *points.Source, err error) {
+	joined, err = recognize(ctx, f, merged, s.View.Name == "network", stderr)
+	if s.AtPoints = pointNames(joined); joined == nil && err == nil {
+		return merged, nil, nil
+	}
+	merged.Close()
+	return joined, joined, err
+}
+
+// Spooled copies inputs that can be read only once to temporary files if there are several inputs, because points are
+// recognized by reading all of them twice. The caller calls remove in any case.
+func Spooled(cmd *cobra.Command, f *flags.Typed, paths []string, stderr io.Writer) (files []string, remove func(), err error) {
+	pipe := slices.IndexFunc(paths, isPipe)
+	if len(paths) < 2 || pipe < 0 || f.Points == "off" {
+		return paths, func() {}, nil
+	}
+	if name := paths[pipe]; !f.Quiet {
+		if name == "-" {
+			name = standardInput
+		}
+		command.Say(stderr, "%s is stored in a temporary file until it ends, to compare capture points; --points off reads it at once", command.Printable(name))
+	}
+	files, f.Called, remove, err = OnlyFiles(cmd, paths)
+	return files, remove, err
+}
+
+// recognize returns the source of several capture points. It returns nil if the files are one capture. It looks for
+// points in a single file only if the file describes several interfaces, unless always is set.
+func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, always bool, stderr io.Writer) (*points.Source, error) {
+	if f.Points == "off" || !always && !source.MayHavePoints() {
+		return nil, refuseClock(f, false)
+	}
+	var files []points.File
+	for _, path := range source.Paths() {
+		info, err := os.Stat(path)
+		if path == "-" || err != nil || !info.Mode().IsRegular() {
+			if len(source.Paths()) > 1 && !f.Quiet {
+				command.Say(stderr, "%s can be read only once, so the files are merged by their own times; save it to a file to compare capture points", command.Printable(path))
+			}
+			return nil, refuseClock(f, false)
+		}
+		name := path
+		if other, is := f.Called[path]; is {
+			name = other
+		}
+		files = append(files, points.File{Path: path, Name: name})
+	}
+	plan, err := points.Recognize(ctx, files, points.Options{Clock: f.Clock, Memory: int64(f.Memory) / joinedMemory})
+	if err != nil {
+		return nil, err
+	}
+	if !f.Quiet {
+		for _, note := range plan.Notes {
+			command.Say(stderr, "%s", command.Printable(note))
+		}
+	}
+	if !plan.Joined() {
+		return nil, refuseClock(f, false)
+	}
+	if err := refuseClock(f, plan.ClockKnown()); err != nil {
+		return nil, err
+	}
+	return plan.Open(ctx)
+}
+
+// refuseClock returns an error if --clock names a file that is not a capture point.
+func refuseClock(f *flags.Typed, known bool) error {
+	if f.Clock == "" || known {
+		return nil
+	}
+	return fmt.Errorf("--clock %s: this is not one of several capture points; name one of the files", command.Printable(f.Clock))
+}
+
+// pointNames returns the names of the capture points; it is nil if there is only one.
+func pointNames(s *points.Source) (names []string) {
+	if s == nil {
+		return nil
+	}
+	for _, p := range s.Points() {
+		names = append(names, p.Name)
+	}
+	return names
+}

@@ -1,0 +1,496 @@
+// Package page has the command report, which writes one HTML page about a capture.
+package page
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/command"
+	"github.com/rdmadump/rdmadump/internal/command/export"
+	"github.com/rdmadump/rdmadump/internal/command/flags"
+	"github.com/rdmadump/rdmadump/internal/command/input"
+	"github.com/rdmadump/rdmadump/internal/export/scrub"
+	"github.com/rdmadump/rdmadump/internal/report"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// reporting holds the flags of report.
+type reporting struct {
+	flags.Typed
+	path, key      string
+	before         string // earlier capture to compare with
+	most           flags.Size
+	redact         bool
+	stdout, stderr io.Writer
+}
+
+// New returns the command report.
+func New(stdout, stderr io.Writer) *cobra.Command {
+	x := &reporting{most: report.DefaultMaxSize, stdout: stdout, stderr: stderr}
+	cmd := &cobra.Command{
+		Use: "report FILE... -w OUT", Short: "Write a report about a capture: one HTML page for a ticket",
+		Long: `report writes one HTML page about a capture, for a ticket or a mail: the verdict and
+what is wrong, the findings with the text of each rule, the steps of mounts, operations
+with phases and histograms, callers, files, rates and a map of latencies over time, a
+picture of each connection (RPCs in flight, credits, exposed handles, bytes per second),
+ladder diagrams of the slowest RPCs and of an example of each finding, and a table of
+the RPCs. With captures of several points, it shows what happened between them. With
+--before, it compares FILE with an earlier capture, as compare does. Below each table
+and picture is the command that shows the same in a terminal.
+
+The page is complete without scripts, other files and the network. A script of the
+page adds zooming, hovering, a filter and the table of all RPCs. The page contains
+no payload, but addresses, paths, users and machine names. --redact replaces these
+by the pseudonyms that export --scrub uses; with --key, by those of a capture that
+was scrubbed with this key. If the page would be larger than --max-size, it says in
+its first part what it leaves out. The same input gives the same page.
+
+--xid, --conn, --from, --to and -Y select the RPCs that the tables are about; the
+pictures of a connection show all its RPCs. With OUT -, report writes to standard
+output.`,
+		Example: `  rdmadump report nfs.pcap -w report.html
+  rdmadump report nfs.pcap --from 60 --to 90s -w stall.html
+  rdmadump report client.pcap server.pcap -w both.html
+  rdmadump report after.pcap --before before.pcap -w update.html
+  rdmadump report --redact nfs.pcap -w public.html`,
+		RunE: func(cmd *cobra.Command, args []string) error { return x.write(cmd, args) },
+	}
+	x.Define(cmd.Flags(), flags.ReportView)
+	cmd.Flags().StringVarP(&x.path, "write", "w", "", "write to this `file`; - is standard output")
+	cmd.Flags().StringVar(&x.before, "before", "", "compare with this earlier capture `file`")
+	cmd.Flags().Var(&x.most, "max-size", "write a page of at most this `size`")
+	cmd.Flags().BoolVar(&x.redact, "redact", false, "use pseudonyms for addresses, paths, users, and names of machines and captures")
+	cmd.Flags().StringVar(&x.key, "key", "", "derive the pseudonyms of --redact from the contents of this `file`, as export --scrub does; without it, they are derived from the captures")
+	cmd.MarkFlagRequired("write")
+	return cmd
+}
+
+// write reads captures and writes the page.
+func (x *reporting) write(cmd *cobra.Command, paths []string) error {
+	secret, err := x.secret(cmd.Flags().Changed("key"))
+	if err != nil {
+		return err
+	}
+	if x.before != "" && len(paths) > 1 {
+		return errors.New("--before compares two captures; name one FILE")
+	}
+	given := paths
+	paths, called, remove, err := input.OnlyFiles(cmd, paths)
+	defer remove()
+	if err != nil {
+		return err
+	}
+	x.Called = called
+	set, err := x.Parse(flags.ReportView, true)
+	if err != nil {
+		return err
+	}
+	source, text, openErr, err := input.OpenRecords(cmd, &x.Typed, paths, x.stderr)
+	if err != nil {
+		return err
+	}
+	r := &export.Run{Times: flags.Times{Settings: set}, Ctx: cmd.Context(), Stderr: x.stderr, OpenErr: openErr}
+	var read []string
+	links := &linkTypes{seen: map[capture.LinkType]bool{}}
+	if text != nil {
+		defer text.Close()
+		read = text.Paths
+	} else {
+		read = source.Paths()
+		if links.Source, r.Joined, err = input.Join(cmd.Context(), &x.Typed, source, set, x.stderr); err != nil {
+			return err
+		}
+		defer links.Close()
+		r.Source = links
+	}
+	digests := digestsOf(cmd.Context(), read, called)
+	pseudonyms := x.pseudonyms(secret, digests, set.AtPoints)
+	var hide record.Pseudonyms // nil without --redact
+	if pseudonyms != nil {
+		hide = pseudonyms
+	}
+	page := report.New(selector(r), hide, int64(r.Memory))
+	earlier, side, err := x.earlier(cmd, set)
+	if err != nil {
+		return err
+	}
+	if side != nil {
+		page.CompareWith(side)
+	}
+	h := page.Handler()
+	if text != nil {
+		if err := text.Check(set, &h); err != nil {
+			return err
+		}
+	}
+	inputs := given
+	if earlier != nil {
+		inputs = append(slices.Clone(given), x.before)
+	}
+	out, err := command.Create(x.path, inputs, x.stdout)
+	if err != nil {
+		return err
+	}
+	if text != nil {
+		r.BeginWith(&h)
+		r.Summary, err = text.Read(r.Ctx, h)
+		err = r.ReadUntil(err)
+	} else {
+		err = r.Feed(h, false)
+	}
+	if err != nil {
+		return out.Done(err)
+	}
+	files := <-digests
+	about := report.About{
+		Version: command.Version(), Command: typedLine(cmd, given), Files: files.list, LinkTypes: links.names(), Selection: x.selection(), MaxSize: int64(x.most),
+		Points: input.PointRecords(r.Joined), Network: input.NetworkRecords(r.Joined), Before: earlier,
+	}
+	for _, path := range given {
+		if about.Typed += render.Shell(path); path != given[len(given)-1] {
+			about.Typed += " "
+		}
+	}
+	if about.Selection != nil {
+		about.Selected = "the tables are about the RPCs that these flags select: " + strings.Join(about.Selection, " ")
+	}
+	if r.Err != nil {
+		about.Error = command.Describe(r.Err) + "; the page is about everything before that."
+	}
+	if text != nil {
+		about.Records = "The input is records that rdmadump wrote, not a capture."
+		if missing := text.Partial(&h); missing != "" {
+			about.Error = missing + "."
+		}
+	}
+	if x.redact {
+		r.Summary = x.hide(&about, r.Summary, given, pseudonyms)
+	}
+	if err := out.Done(page.Write(out, r.Summary, about)); err != nil {
+		return err
+	}
+	if !x.Quiet {
+		rpcs := int64(0)
+		for _, n := range r.Summary.Transactions {
+			rpcs += n
+		}
+		command.Say(x.stderr, "%s: %s on %s", command.Printable(x.path), command.Number(rpcs, "RPC"), command.Number(r.Summary.Connections, "connection"))
+	}
+	return r.Ended()
+}
+
+// earlier reads the capture that the page compares with, if there is one. Damage ends the command: a comparison with a
+// part of a capture would mislead.
+func (x *reporting) earlier(cmd *cobra.Command, set *flags.Settings) (*report.Earlier, *analyze.Side, error) {
+	if x.before == "" {
+		return nil, nil, nil
+	}
+	source, text, failed, err := input.OpenRecords(cmd, &x.Typed, []string{x.before}, x.stderr)
+	if err = errors.Join(err, failed); err != nil {
+		return nil, nil, err
+	}
+	own := *set
+	r := &export.Run{Times: flags.Times{Settings: &own}, Ctx: cmd.Context(), Stderr: x.stderr}
+	side, selects := report.NewSide(), selector(r)
+	h := dissect.Handler{
+		Transaction: func(t *record.Transaction) error {
+			wanted, err := selects.Transaction(t)
+			if wanted {
+				side.Transaction(t)
+			}
+			return err
+		},
+		Connection: func(c *record.Connection) error {
+			if selects.Connection(c) {
+				side.Connection(c)
+			}
+			return nil
+		},
+		Finding: func(f *record.Finding) error {
+			if selects.Finding(f) {
+				side.Finding(f)
+			}
+			return nil
+		},
+	}
+	if text != nil {
+		defer text.Close()
+		if err := text.Check(set, &h); err != nil {
+			return nil, nil, err
+		}
+		r.BeginWith(&h)
+		_, err = text.Read(r.Ctx, h)
+	} else {
+		if r.Source, r.Joined, err = input.Join(cmd.Context(), &x.Typed, source, &own, x.stderr); err != nil {
+			return nil, nil, err
+		}
+		defer r.Source.Close()
+		err = errors.Join(r.Feed(h, false), r.Err)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("--before %s: %w", command.Printable(x.before), err)
+	}
+	d := <-digestsOf(cmd.Context(), []string{x.before}, nil)
+	return &report.Earlier{File: d.list[0], Typed: render.Shell(x.before)}, side, nil
+}
+
+// secret returns the secret of the pseudonyms if --key names a file, and nil otherwise.
+func (x *reporting) secret(keyed bool) ([]byte, error) {
+	switch {
+	case !keyed:
+		return nil, nil
+	case !x.redact:
+		return nil, errors.New("--key can only be used with --redact")
+	case x.key == "":
+		return nil, errors.New(`--key "": the name of the file is empty`)
+	}
+	secret, err := os.ReadFile(x.key)
+	if err == nil && len(secret) == 0 {
+		err = errors.New("the file is empty")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--key %s: %w", x.key, command.Cause(err))
+	}
+	return secret, command.RefuseInput("-w", x.path, []string{x.key})
+}
+
+// selection returns the flags that select RPCs, quoted for a shell.
+func (x *reporting) selection() (words []string) {
+	for _, conn := range x.Conns {
+		words = append(words, "--conn", fmt.Sprint(conn))
+	}
+	for _, flag := range []struct{ name, value string }{{"--xid", strings.Join(x.XIDs, ",")}, {"--from", x.From}, {"--to", x.To}, {"-Y", x.Filter}} {
+		if flag.value != "" {
+			words = append(words, flag.name, render.Shell(flag.value))
+		}
+	}
+	return words
+}
+
+// pseudonyms returns the pseudonyms of --redact, or nil without that flag. If there is no secret, they depend on the
+// checksums of the captures. Points are the names of the capture points, as far as they are known.
+func (x *reporting) pseudonyms(secret []byte, of chan digests, points []string) *redaction {
+	if !x.redact {
+		return nil
+	}
+	if secret == nil {
+		d := <-of
+		secret = d.secret
+		of <- d
+	}
+	p := &redaction{scrub.NewPseudonyms(secret), map[string]string{}, strings.NewReplacer()}
+	for _, name := range points {
+		p.Text(record.SecretPoint, name)
+	}
+	return p
+}
+
+// redaction has the pseudonyms of --redact.
+type redaction struct {
+	*scrub.Pseudonyms
+	points   map[string]string // by name
+	captures *strings.Replacer // replaces the names of captures in sentences
+}
+
+// Text returns the pseudonym of a text. A capture point has one with a number. Records can name points that were not known
+// before.
+func (p *redaction) Text(what record.Secret, text string) string {
+	switch what {
+	case record.SecretPoint:
+		if p.points[text] == "" {
+			p.points[text] = fmt.Sprintf("point-%d", len(p.points)+1)
+		}
+		return p.points[text]
+	case record.SecretSentence:
+		return p.captures.Replace(text)
+	}
+	return p.Pseudonyms.Text(what, text)
+}
+
+// hide removes names from what the page is about, and returns the summary without them. The names of captures and of
+// capture points become numbers, and a filter becomes three dots, because it may contain anything.
+func (x *reporting) hide(about *report.About, summary *record.Summary, given []string, p *redaction) *record.Summary {
+	names := map[string]string{}
+	var typed, inSentences []string
+	for i, path := range given {
+		if names[path] == "" {
+			names[path] = fmt.Sprintf("capture-%d", i+1)
+		}
+		typed = append(typed, names[path])
+	}
+	about.Typed = strings.Join(typed, " ")
+	if e := about.Before; e != nil {
+		e.File.Name, e.Typed = "before", "before"
+		if names[x.before] == "" {
+			names[x.before] = e.Typed
+		}
+	}
+	for i := range about.Files {
+		file := &about.Files[i]
+		name := fmt.Sprintf("capture-%d", i+1)
+		inSentences = append(inSentences, file.Name, name, filepath.Base(file.Name), name)
+		file.Name = name
+	}
+	p.captures = strings.NewReplacer(inSentences...)
+	about.Error = p.captures.Replace(about.Error)
+	for i, one := range about.Points {
+		about.Points[i] = record.Hidden(one, p)
+	}
+	for i, n := range about.Network {
+		about.Network[i] = record.Hidden(n, p)
+	}
+	for i, word := range about.Command {
+		if name := names[word]; name != "" {
+			about.Command[i] = name
+		}
+		if i > 0 && slices.Contains([]string{"--filter", "--key", "--clock"}, about.Command[i-1]) {
+			about.Command[i] = "..."
+		}
+	}
+	for i, word := range about.Selection {
+		if word == "-Y" {
+			about.Selection[i+1] = "..."
+		}
+	}
+	if about.Selection != nil {
+		about.Selected = "the tables are about the RPCs that these flags select: " + strings.Join(about.Selection, " ")
+	}
+	return record.Hidden(summary, p)
+}
+
+// typedLine returns the command line without -w: the name of the command, the captures, and the flags
+// that were given.
+func typedLine(cmd *cobra.Command, paths []string) []string {
+	words := append([]string{cmd.Name()}, paths...)
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name == "write" || f.Name == "quiet" {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, several := f.Value.(pflag.SliceValue); several {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			if f.Value.Type() == "bool" {
+				words = append(words, "--"+f.Name+"="+value)
+			} else {
+				words = append(words, "--"+f.Name, value)
+			}
+		}
+	})
+	for i, word := range words {
+		words[i] = strings.TrimSuffix(word, "=true")
+	}
+	return words
+}
+
+// selector returns the functions that select the records of a page. The pictures of a connection show
+// all its RPCs, as connections --timeline does.
+func selector(r *export.Run) report.Selector {
+	return report.Selector{
+		Transaction: r.Selects,
+		Drawn: func(t *record.Transaction) bool {
+			return r.WantsConnection(t.Connection) && r.Overlaps(t.Start(), flags.EndOf(t))
+		},
+		Connection: func(c *record.Connection) bool { return r.WantsConnection(c.ID) && r.Overlaps(c.First, c.Last) },
+		Operation:  func(o *record.RDMAOperation) bool { return r.WantsConnection(o.Connection) && r.Within(o.Sent) },
+		Finding:    r.WantsFinding,
+	}
+}
+
+// linkTypes notes the link types of the frames of a source.
+type linkTypes struct {
+	input.Source
+	seen map[capture.LinkType]bool
+	last capture.LinkType
+}
+
+// ReadBatch reads a batch.
+func (l *linkTypes) ReadBatch(ctx context.Context, b *capture.Batch) error {
+	err := l.Source.ReadBatch(ctx, b)
+	for i := range b.Frames {
+		if t := b.Frames[i].LinkType; t != l.last || i == 0 {
+			l.seen[t], l.last = true, t
+		}
+	}
+	return err
+}
+
+// names returns the names of the link types.
+func (l *linkTypes) names() []string {
+	var names []string
+	for t := range l.seen {
+		if name := t.String(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// digests are what the contents of the captures determine.
+type digests struct {
+	list   []report.File
+	secret []byte // of the pseudonyms
+}
+
+// secretKey is the key of the hash whose result is the secret of the pseudonyms. A reader of the page
+// knows the checksums of the captures, but cannot compute this hash without the captures.
+const secretKey = "rdmadump report --redact"
+
+// digestsOf computes the checksums of files in a goroutine. A file that cannot be read has none.
+func digestsOf(ctx context.Context, paths []string, called map[string]string) chan digests {
+	done := make(chan digests, 1)
+	go func() {
+		var d digests
+		mac := hmac.New(sha256.New, []byte(secretKey))
+		for _, path := range paths {
+			sum, hidden := sha256.New(), hmac.New(sha256.New, []byte(secretKey))
+			file := report.File{Name: path}
+			if name := called[path]; name != "" {
+				file.Name = name
+			}
+			if f, err := os.Open(path); err == nil {
+				file.Size, err = io.Copy(io.MultiWriter(sum, hidden), &interruptible{f, ctx})
+				if f.Close(); err == nil {
+					file.SHA256 = hex.EncodeToString(sum.Sum(nil))
+				}
+			}
+			mac.Write(hidden.Sum(nil))
+			d.list = append(d.list, file)
+		}
+		d.secret = mac.Sum(nil)
+		done <- d
+	}()
+	return done
+}
+
+// interruptible ends reading when ctx ends.
+type interruptible struct {
+	io.Reader
+	ctx context.Context
+}
+
+// Read reads.
+func (r *interruptible) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
+}

@@ -1,0 +1,289 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/internal/command"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// results collects the findings of check until the whole capture is read.
+type results struct {
+	groups      []*render.FindingGroup
+	byKey       map[groupKey]*render.FindingGroup
+	counts      map[string]*render.RuleCount // by rule and severity
+	reported    map[string]bool              // lines for --write-baseline
+	noHandshake int                          // connections whose handshake is not in the capture
+	incomplete  int                          // connections with packets missing from the capture
+	connections int
+	timeouts    timeouts
+	all         []*record.Finding // for -o sarif and -o junit
+}
+
+// groupKey identifies findings that text output shows as one.
+type groupKey struct {
+	rule     string
+	severity record.Severity
+	atFault  record.Opt[record.End]
+}
+
+// findings shows the findings: in text output a few lines for each group, at the end.
+func findings(s *sink) (dissect.Handler, func()) {
+	c := &results{byKey: map[groupKey]*render.FindingGroup{}, counts: map[string]*render.RuleCount{}, reported: map[string]bool{}}
+	s.found = map[record.Severity]int64{}
+	inGroups := !s.JSON && s.Columns == nil && s.sorter == nil && s.Count == 0 && !s.text.IsLive()
+	show := func(r any) error { return s.text.Finding(&render.FindingGroup{First: *r.(*record.Finding), Count: 1}) }
+	h := dissect.Handler{
+		Finding: func(r *record.Finding) error {
+			if !s.WantsFinding(r) || s.Ignored[r.Rule] {
+				return nil
+			}
+			line := r.Rule + "\t" + r.Operation.Or("-")
+			if s.Known[line] {
+				return nil
+			}
+			switch {
+			case s.Report != "":
+				if !s.matches(r) {
+					return s.status()
+				}
+				c.all = append(c.all, r.Clone())
+			case !inGroups:
+				if !s.take(r, show) {
+					return s.status()
+				}
+			case !s.matches(r):
+				return s.status()
+			default:
+				c.add(r)
+			}
+			c.reported[line] = true
+			c.count(r)
+			s.found[r.Severity]++
+			if r.Severity.Rank() <= s.FailOn.Rank() {
+				s.errors++
+			}
+			return s.status()
+		},
+		Connection: func(r *record.Connection) error {
+			if s.WantsConnection(r.ID) {
+				c.connection(r)
+			}
+			return nil
+		},
+	}
+	if inGroups && s.Report == "" && !s.Quiet && s.Filter == nil {
+		h.Transaction = func(r *record.Transaction) error {
+			if s.asked(r) {
+				c.timeouts.add(r)
+			}
+			return s.status()
+		}
+	}
+	return h, func() {
+		switch {
+		case s.Report == "sarif":
+			s.fail(c.sarif(s.w, s.Shown))
+		case s.Report == "junit":
+			s.fail(c.junit(s.w, s.Shown))
+		case inGroups:
+			slices.SortStableFunc(c.groups, func(a, b *render.FindingGroup) int {
+				return cmp.Compare(a.First.Packet.Or(0), b.First.Packet.Or(0))
+			})
+			for _, g := range c.groups {
+				s.written++
+				s.fail(s.text.Finding(g))
+			}
+			if !s.Quiet {
+				s.fail(s.text.Verdict(c.byRule(), append(c.timeouts.lines(), c.unchecked(s.summary)...)))
+			}
+		}
+		if s.Accept != "" {
+			s.fail(c.writeBaseline(s.Accept, s.Accepted))
+		}
+	}
+}
+
+// timeouts counts the retransmission timeouts that stalled RPCs. A timeout has one finding, and may stall many RPCs.
+type timeouts struct {
+	rpcs   int64
+	bursts map[int64]bool // first packets that were retransmitted
+}
+
+// maxTimeouts limits the number of timeouts that are counted.
+const maxTimeouts = 1 << 16
+
+// add adds the timeouts that stalled an RPC.
+func (t *timeouts) add(r *record.Transaction) {
+	stalled := false
+	for i := range r.Waits {
+		w := &r.Waits[i]
+		if w.Reason != record.RetransmitTimeout {
+			continue
+		}
+		stalled = true
+		if packet, known := w.BurstPacket.Get(); known && len(t.bursts) < maxTimeouts {
+			if t.bursts == nil {
+				t.bursts = map[int64]bool{}
+			}
+			t.bursts[packet] = true
+		}
+	}
+	if stalled {
+		t.rpcs++
+	}
+}
+
+// lines says how many RPCs the timeouts stalled, if they stalled more RPCs than the findings name.
+func (t *timeouts) lines() []string {
+	n := int64(len(t.bursts))
+	if t.rpcs <= n || n == 0 || n == maxTimeouts {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s stalled %s; a finding names only the RPC whose packet was retransmitted first", command.Number(n, "retransmission timeout"), command.Number(t.rpcs, "RPC"))}
+}
+
+// add adds a finding to its group.
+func (c *results) add(r *record.Finding) {
+	key := groupKey{r.Rule, r.Severity, r.AtFault}
+	g := c.byKey[key]
+	if g == nil {
+		g = &render.FindingGroup{First: *r.Clone()}
+		c.byKey[key] = g
+		c.groups = append(c.groups, g)
+	}
+	g.Count++
+	g.LastPacket, g.LastPoint = r.Packet, r.Point
+}
+
+// count counts a finding for the table of rules.
+func (c *results) count(r *record.Finding) {
+	t := c.counts[r.Rule+string(r.Severity)]
+	if t == nil {
+		t = &render.RuleCount{Rule: r.Rule, Severity: r.Severity}
+		c.counts[r.Rule+string(r.Severity)] = t
+	}
+	t.Count++
+	switch r.AtFault.Or("") {
+	case record.Client:
+		t.Client++
+	case record.Server:
+		t.Server++
+	}
+}
+
+// byRule returns the rows of the table of rules: the most severe first, then the most
+// frequent.
+func (c *results) byRule() (all []render.RuleCount) {
+	for _, t := range c.counts {
+		all = append(all, *t)
+	}
+	slices.SortFunc(all, func(a, b render.RuleCount) int {
+		return cmp.Or(cmp.Compare(a.Severity.Rank(), b.Severity.Rank()), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule))
+	})
+	return all
+}
+
+// connection notes whether the capture lacks a part of a connection, so that some rules
+// cannot be checked there.
+func (c *results) connection(r *record.Connection) {
+	if r.UpperLayer != "rpcrdma" {
+		return
+	}
+	c.connections++
+	if r.Handshake != "seen" {
+		c.noHandshake++
+	} else if r.NotCaptured > 0 {
+		c.incomplete++
+	}
+}
+
+// unchecked returns lines that name the rules that could not be checked everywhere, and
+// the reason. A line also has the possible violations that are not reported for the same reason; for
+// other reasons, a violation has a line of its own.
+func (c *results) unchecked(s *record.Summary) (lines []string) {
+	var possible []record.NotJudged // that no line has
+	if s != nil {
+		possible = slices.Clone(s.NotJudged)
+	}
+	notChecked := func(gap, connections string) {
+		var list []string
+		for _, id := range rule.Needing(gap) {
+			if at := slices.IndexFunc(possible, func(n record.NotJudged) bool { return n.Rule == id && n.Gap == gap }); at >= 0 {
+				id += fmt.Sprintf(" (%d possible)", possible[at].Count)
+				possible = slices.Delete(possible, at, at+1)
+			}
+			list = append(list, id)
+		}
+		lines = append(lines, fmt.Sprintf("not checked: %s, on %s: %s", command.Number(int64(len(list)), "rule"), connections, strings.Join(list, ", ")))
+	}
+	if c.noHandshake > 0 {
+		notChecked("no_handshake", fmt.Sprintf("%d of %d connections, whose handshakes are not in the capture", c.noHandshake, c.connections))
+	}
+	if c.incomplete > 0 {
+		notChecked("missing", fmt.Sprintf("%d of %d connections, after the first packet that is missing from the capture", c.incomplete, c.connections))
+	}
+	if s != nil && s.Truncated > 0 {
+		lines = append(lines, fmt.Sprintf("not checked: the missing contents of %s", command.Number(s.Truncated, "truncated packet")))
+	}
+	for _, n := range possible {
+		lines = append(lines, notReported(n))
+	}
+	return lines
+}
+
+// writeBaseline writes the reported findings to a baseline file. The file may be open already.
+func (c *results) writeBaseline(path string, f *command.LaterFile) (err error) {
+	var b strings.Builder
+	b.WriteString("# Findings that rdmadump check --baseline does not report: rule, operation.\n")
+	lines := make([]string, 0, len(c.reported))
+	for line := range c.reported {
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+	for _, line := range lines {
+		b.WriteString(line + "\n")
+	}
+	if f == nil {
+		err = os.WriteFile(path, []byte(b.String()), 0o666)
+	} else if err = f.Begin(); err == nil {
+		_, err = f.WriteAt([]byte(b.String()), 0)
+	}
+	if err != nil {
+		return fmt.Errorf("--write-baseline %s: %w", command.Printable(path), command.Cause(err))
+	}
+	return nil
+}
+
+// gapReasons gives the reasons why the capture does not prove a violation, by the name of the
+// gap.
+var gapReasons = map[string]string{
+	"no_handshake":    "the handshake of the connection is not in the capture",
+	"no_private_data": "the private data of the handshake is not in the capture",
+	"late":            "the capture began after the connection",
+	"silent":          "the capture contains the packets of only one side",
+	"missing":         "packets are missing from the capture",
+	"awaited":         "packets that were acknowledged are not in the capture",
+	"half_read":       "an outstanding message was not captured completely",
+	"evicted":         "state of the connection was evicted, because the memory limit was reached",
+	"truncated_again": "a truncated packet was retransmitted or rejected",
+	"xid_reused":      "an XID was reused while a Call with it was outstanding",
+	"unordered":       "the packets of the capture are not in the order in which they were sent",
+	"closing":         "the connection was being closed",
+}
+
+// notReported says how many violations of a rule were not reported, and why.
+func notReported(n record.NotJudged) string {
+	reason := gapReasons[n.Gap]
+	if reason == "" {
+		reason = "the capture does not prove it (" + n.Gap + ")"
+	}
+	return fmt.Sprintf("not reported: %d possible %s, because %s", n.Count, n.Rule, reason)
+}

@@ -1,0 +1,229 @@
+package show
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/command"
+	"github.com/rdmadump/rdmadump/internal/command/flags"
+	"github.com/rdmadump/rdmadump/internal/command/input"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// comparing holds the flags of compare.
+type comparing struct {
+	flags.Typed
+	failOn         []string
+	limits         []analyze.Limit
+	stdout, stderr io.Writer
+}
+
+// NewCompare returns the command compare.
+func NewCompare(stdout, stderr io.Writer) *cobra.Command {
+	c := &comparing{stdout: stdout, stderr: stderr}
+	cmd := &cobra.Command{
+		Use: "compare [flags] BEFORE AFTER", Short: "Compare two captures: latency, counts, findings, negotiated values",
+		Long: `compare shows what changed between two captures, such as one from before and one from
+after an update of the server: for each operation, or each value of the fields of --by,
+the number of RPCs, their bytes and the percentiles of their latency; the stalls; the
+rules of which only one capture has findings; and the values that connections
+negotiated, if they changed. BEFORE and AFTER are captures, or JSON lines that rdmadump
+wrote earlier (export --format records).
+
+A change of a percentile is marked with ! if chance does not explain it. compare uses
+an exact permutation test: if only chance decided which RPC is in which capture, a
+change as large as this or larger would have a probability below 0.001. The test needs
+no random numbers, so that the same captures always give the same result. It is made
+for groups with at least 30 latencies in both captures; ? marks changes of smaller
+groups. The test takes RPCs as independent of each other: a single stall of the
+network that delays many RPCs at once can be significant, too, so look at the stalls.
+If the groups of a capture have more than 2,097,152 latencies in total, the largest
+groups are kept as histograms, whose percentiles have an error of up to 1 percent.
+
+With --fail-on, compare exits with status 1 if a percentile of any group changed
+significantly, and by more than the limit. A limit is about the change, not about the
+percentile itself: --fail-on 'p99 > +20%' is an increase by more than 20 percent,
+'p50 > +1ms' (or 'p50 > 1ms') an increase by more than 1 ms, and 'p90 < -5%' a
+decrease by more than 5 percent.
+
+` + command.ExitHelp,
+		Example: `  rdmadump compare before.pcap after.pcap
+  rdmadump compare before.json after.pcap --by client,operation --top 10
+  rdmadump compare before.pcap after.pcap -Y 'operation == READ' --fail-on 'p99 > +20%'
+  rdmadump compare before.pcap after.pcap -o json --jq 'select(.significant) | .name'`,
+		Args: cobra.ExactArgs(2),
+		RunE: c.run,
+	}
+	c.Define(cmd.Flags(), flags.CompareView)
+	cmd.Flags().StringSliceVar(&c.failOn, "fail-on", nil, "exit with status 1 if a percentile of a group with at least 30 latencies in both captures changed significantly and by more than this `limit`, such as 'p99 > +20%' or 'p50 > +1ms', an increase by more than 1 ms (repeat the flag for more)")
+	return cmd
+}
+
+// run compares two captures.
+func (c *comparing) run(cmd *cobra.Command, paths []string) error {
+	set, err := c.Parse(flags.CompareView, true)
+	if err != nil {
+		return err
+	}
+	for _, text := range c.failOn {
+		limit, err := analyze.ParseLimit(text, nanoseconds)
+		if err != nil {
+			return fmt.Errorf("--fail-on %s: %w", text, err)
+		}
+		c.limits = append(c.limits, limit)
+	}
+	if paths[0] == "-" && paths[1] == "-" {
+		return errors.New("standard input can be BEFORE or AFTER, but not both")
+	}
+	s := newSink(set, c.stdout, c.stderr, input.Names{})
+	s.ctx = cmd.Context()
+	var sides [2]*analyze.Side
+	var broken error
+	for i, path := range paths {
+		sides[i] = analyze.NewSide(set.By.Table())
+		summary, err := c.side(cmd, s, path, sides[i])
+		if summary == nil {
+			return err
+		}
+		broken = errors.Join(broken, err)
+		if sides[i].RPCs() == 0 && s.err == nil {
+			return fmt.Errorf("%s has no RPC to compare", command.Printable(path))
+		}
+		if !s.JSON && s.Columns == nil {
+			fmt.Fprintf(s.w, "%-8s%s: %s on %s\n", [...]string{"before", "after"}[i], command.Printable(path), command.Number(sides[i].RPCs(), "RPC"), span(summary))
+		}
+	}
+	c.show(s, analyze.Compare(sides[0], sides[1]))
+	s.fail(s.w.Flush())
+	switch {
+	case s.err != nil:
+		return s.err
+	case broken != nil:
+		return &command.Status{Code: command.ExitBroken, Err: broken}
+	case s.errors > 0:
+		return &command.Status{Code: command.ExitFound}
+	}
+	return nil
+}
+
+// nanoseconds parses a duration.
+func nanoseconds(text string) (int64, error) {
+	d, err := time.ParseDuration(text)
+	return int64(d), err
+}
+
+// span says how much a capture has.
+func span(s *record.Summary) string {
+	first, _ := s.First.Get()
+	return fmt.Sprintf("%s, %.3fs", command.Number(s.Connections, "connection"), float64(s.Last.Or(first).Sub(first))/1e9)
+}
+
+// side reads one of the captures. Its error is of the damage of a capture if there is a summary.
+func (c *comparing) side(cmd *cobra.Command, s *sink, path string, side *analyze.Side) (*record.Summary, error) {
+	source, lines, failed, err := input.OpenRecords(cmd, &c.Typed, []string{path}, c.stderr)
+	if err = errors.Join(err, failed); err != nil {
+		return nil, err
+	}
+	r := &Runner{Settings: s.Settings, Stdout: c.stdout, Stderr: c.stderr, lines: lines}
+	h := c.handler(s, side)
+	if lines == nil {
+		in, joined, err := input.Join(cmd.Context(), &c.Typed, source, s.Settings, c.stderr)
+		if err != nil {
+			return nil, err
+		}
+		defer in.Close()
+		r.joined = joined
+		p := input.NewProgress(in, c.stderr, !c.Quiet)
+		defer p.Finish()
+		h.Tick = func() error {
+			p.Update()
+			return s.err
+		}
+		return ended(s, func() (*record.Summary, error) { return r.dissect(s.ctx, in, s, h) })
+	}
+	defer lines.Close()
+	if err := lines.Check(s.Settings, &h); err != nil {
+		return nil, err
+	}
+	if text := lines.Partial(&h); text != "" && !c.Quiet {
+		command.Say(c.stderr, "%s", text)
+	}
+	return ended(s, func() (*record.Summary, error) { return lines.Read(s.ctx, h) })
+}
+
+// handler returns the handler that sums up one of the captures.
+func (c *comparing) handler(s *sink, side *analyze.Side) dissect.Handler {
+	return dissect.Handler{
+		Begin: s.begin,
+		Transaction: func(r *record.Transaction) error {
+			if s.asked(r) && s.sums(r) {
+				side.Transaction(r)
+			}
+			return s.err
+		},
+		Connection: func(r *record.Connection) error {
+			if s.WantsConnection(r.ID) && s.Overlaps(r.First, r.Last) {
+				side.Connection(r)
+			}
+			return nil
+		},
+		Finding: func(r *record.Finding) error {
+			if s.WantsFinding(r) {
+				side.Finding(r)
+			}
+			return nil
+		},
+	}
+}
+
+// ended reads a capture and returns its summary, and an error if its end was not reached. There is
+// no summary if the command cannot go on.
+func ended(s *sink, read func() (*record.Summary, error)) (*record.Summary, error) {
+	summary, err := read()
+	switch {
+	case s.ctx.Err() != nil:
+		return nil, &command.Status{Code: command.ExitBroken, Err: errors.New("interrupted")}
+	case err != nil && err == s.err:
+		return nil, err
+	case err != nil:
+		return summary, command.Damaged(err)
+	}
+	return summary, nil
+}
+
+// show writes the comparisons, and on standard error which of them exceed a limit.
+func (c *comparing) show(s *sink, list []*analyze.Comparison) {
+	var shown []*analyze.Comparison
+	for _, one := range list {
+		s.take(one, func(r any) error {
+			shown = append(shown, r.(*analyze.Comparison))
+			return nil
+		})
+	}
+	s.release()
+	if !s.JSON && s.Columns == nil {
+		s.fail(render.Compare(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, shown))
+	}
+	tested := false
+	for _, one := range list {
+		tested = tested || one.Significant.Known()
+		for i := range c.limits {
+			if c.limits[i].Exceeded(one) {
+				s.errors++
+				before, after := c.limits[i].Values(one)
+				command.Say(c.stderr, "%s of %s changed from %s to %s, by more than --fail-on %s", c.limits[i].Name(), command.Printable(one.Name), render.Duration(before), render.Duration(after), strings.TrimSpace(c.failOn[i]))
+			}
+		}
+	}
+	if len(c.limits) > 0 && !tested {
+		command.Say(c.stderr, "--fail-on tested nothing, because no group has 30 latencies in both captures")
+	}
+}

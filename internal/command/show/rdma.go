@@ -1,0 +1,43 @@
+package show
+
+import (
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// operations shows a row for each RDMA operation.
+func operations(s *sink) (dissect.Handler, func()) {
+	show := func(r any) error { return s.text.Operation(r.(*record.RDMAOperation)) }
+	return dissect.Handler{Operation: func(r *record.RDMAOperation) error {
+		if s.WantsConnection(r.Connection) && s.Within(r.Sent) {
+			s.take(r, show)
+		}
+		return s.status()
+	}}, nil
+}
+
+// operationSums shows a table of sums of RDMA operations after the last record.
+func operationSums(s *sink) (dissect.Handler, func()) {
+	table := analyze.NewOperationTable(s.By.By, s.By.AppendOperation)
+	h := dissect.Handler{Operation: func(r *record.RDMAOperation) error {
+		if s.WantsConnection(r.Connection) && s.Within(r.Sent) && (s.Summed == nil || s.matchSummed(r)) {
+			table.Add(r)
+		}
+		return s.status()
+	}}
+	return h, func() {
+		var rows []*analyze.OperationStats
+		for _, r := range table.Rows() {
+			s.take(r, func(r any) error {
+				rows = append(rows, r.(*analyze.OperationStats))
+				return nil
+			})
+		}
+		s.release()
+		if len(rows) > 0 {
+			s.fail(render.OperationSums(s.w, s.theme, s.width, rows))
+		}
+	}
+}

@@ -1,0 +1,248 @@
+// Package show runs a view: it passes the records of an input through the filter and the order that the flags ask for, and
+// writes them to standard output.
+package show
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/command"
+	"github.com/rdmadump/rdmadump/internal/command/flags"
+	"github.com/rdmadump/rdmadump/internal/command/input"
+	"github.com/rdmadump/rdmadump/internal/points"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// Runner shows one view of one input.
+type Runner struct {
+	*flags.Settings
+	input.Names
+	Stdout, Stderr io.Writer
+	openErr        error        // of captures that could not be opened; the others are read
+	Tick           func() error // called now and then; nil for none
+	Flush          func() error // called after a panic; nil for none
+	Live           bool
+	refresh        *refresh       // of a live view; nil if its records are shown as they come
+	joined         *points.Source // nil if there is one capture point
+	lines          *input.Lines   // records in place of a capture; nil for a capture
+}
+
+// Run shows the view of a source. Its error determines the exit status.
+func (r *Runner) Run(ctx context.Context, source input.Source) error {
+	s := newSink(r.Settings, r.Stdout, r.Stderr, r.Names)
+	s.ctx, s.joined = ctx, r.joined
+	if !r.Quiet {
+		for _, note := range r.Notes {
+			command.Say(r.Stderr, "--jq: %s", note)
+		}
+	}
+	anew := newRefresh(r, s)
+	opens := open
+	switch {
+	case anew == nil:
+	case r.View == flags.RatesView:
+		opens = liveRates
+	case anew.screen && r.View.Name == "connections" && len(r.XIDs) == 0 && !r.Timeline:
+		opens = liveConnections
+	}
+	h, finish := opens(s)
+	if anew != nil && anew.screen && s.redraw == nil {
+		anew = nil
+	}
+	if anew != nil {
+		h = anew.wrap(h)
+		r.refresh = anew
+		defer anew.end()
+	}
+	if r.Live && (anew == nil || !anew.screen) {
+		s.text.Live()
+	}
+	h.Begin = s.begin
+	if r.lines != nil {
+		if err := r.lines.Check(r.Settings, &h); err != nil {
+			return err
+		}
+	}
+	p := input.NewProgress(source, r.Stderr, !r.Quiet && command.TerminalWidth(r.Stdout) == 0)
+	h.Tick = func() error {
+		p.Update()
+		if r.Tick != nil {
+			s.fail(r.Tick())
+		}
+		if r.refresh != nil && r.refresh.now != nil {
+			s.fail(r.refresh.tick())
+		}
+		if r.Live && !(r.refresh != nil && r.refresh.screen) {
+			s.flush()
+		}
+		return s.status()
+	}
+	read := r.dissect
+	if r.lines != nil {
+		read = r.replay
+	}
+	summary, err := read(ctx, source, s, h)
+	p.Finish()
+	switch {
+	case err == ErrEnough || err != nil && err == s.err:
+		err = nil // The sink has it.
+	case err != nil && ctx.Err() != nil:
+		if err = nil; !r.Live {
+			err = errors.New("interrupted")
+			if summary != nil {
+				summary.InputError = record.Some(err.Error())
+			}
+		}
+	case err != nil && summary != nil && !summary.InputError.Known():
+		summary.InputError = record.Some(command.Describe(err))
+	}
+	s.summary = summary
+	if r.refresh != nil {
+		r.refresh.finish(summary)
+	}
+	if finish != nil {
+		finish()
+	}
+	s.release()
+	return r.finish(s, summary, err)
+}
+
+// dissect passes the records of a capture to the handlers of a view.
+func (r *Runner) dissect(ctx context.Context, source input.Source, s *sink, h dissect.Handler) (*record.Summary, error) {
+	o := r.Dissection()
+	o.XIDs = r.XIDs
+	o.Files = r.ShowsFiles(s.width)
+	r.Only(&o)
+	filtered := r.Filter != nil || r.Summed != nil
+	o.Ahead = (filtered || !r.View.Light) && r.Count == 0 // With -c, the summary counts only the packets that were needed.
+	if r.Live {
+		o.Live, o.Linger = true, LiveLinger
+	}
+	d := dissect.New(h, o)
+	if r.refresh != nil {
+		r.refresh.now, r.refresh.open, r.refresh.summarize = d.Now, d.Open, d.Summary
+	}
+	box := command.BoxOf(ctx)
+	box.Packet, box.Flush = d.Number, func() error {
+		err := s.w.Flush()
+		if r.Flush != nil {
+			err = errors.Join(err, r.Flush())
+		}
+		return err
+	}
+	return d.Run(ctx, source)
+}
+
+// replay passes records that were read back to the handlers of a view.
+func (r *Runner) replay(ctx context.Context, _ input.Source, s *sink, h dissect.Handler) (*record.Summary, error) {
+	command.BoxOf(ctx).Flush = s.w.Flush
+	s.hint = r.lines.Partial(&h)
+	return r.lines.Read(ctx, h)
+}
+
+// finish writes the summary and returns the error that determines the exit status. readErr
+// is the error that ended reading early, or nil.
+func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
+	switch {
+	case s.JQ != nil: // The program is for the view's own records.
+	case summary == nil && s.JSON: // The input was records without one.
+	case s.JSON:
+		s.record(summary)
+	default:
+		s.fail(s.text.Finish())
+	}
+	s.fail(s.w.Flush())
+	if s.err != nil {
+		return s.err
+	}
+	if summary == nil {
+		summary = &record.Summary{}
+	} else if !s.JSON && !s.Quiet {
+		shown := *summary
+		if s.found != nil {
+			shown.Findings = s.found // without those that --ignore, --baseline or a filter left out
+		}
+		render.NewText(r.Stderr, render.NewTheme(r.Stderr, command.Colored(s.Color, r.Stderr)), 0).Summary(&shown)
+		switch {
+		case s.Shown == "" || s.View == nil || s.View.Name == "overview" || r.lines != nil:
+		case hasRPCs(summary):
+			fmt.Fprintf(r.Stderr, "to see which RPCs were slow and why: rdmadump overview %s\n", s.Typed)
+		case summary.RDMA+summary.RPC == 0 && s.View.SumsRPCs():
+			fmt.Fprintf(r.Stderr, "the capture contains neither RDMA nor RPC: rdmadump packets %s lists what it has\n", s.Typed)
+		case summary.RDMA > 0 && s.View.SumsRPCs():
+			fmt.Fprintf(r.Stderr, "the capture contains RDMA but no RPC: rdmadump overview %s shows what it carries, rdmadump connections and packets list it\n", s.Typed)
+		}
+	}
+	if s.unpaired > 0 && !s.Quiet {
+		command.Say(r.Stderr, "without %s of --conn from before the two directions were known to belong together; bth.dest_qpn finds them", command.Number(s.unpaired, "packet"))
+	}
+	if s.hint != "" && !s.Quiet {
+		command.Say(r.Stderr, "%s", s.hint)
+	}
+	if text := s.noMatch(); text != "" && !s.Quiet {
+		command.Say(r.Stderr, "%s", text)
+	}
+	if text := s.afterEnd(summary); text != "" && !s.Quiet {
+		command.Say(r.Stderr, "%s", text)
+	} else if s.written == 0 && len(s.XIDs) > 0 && !s.Quiet {
+		command.Say(r.Stderr, "%s", s.noXID())
+	} else if s.written == 0 && len(s.Conns) > 0 && slices.Min(s.Conns) >= summary.Connections && !s.Quiet {
+		command.Say(r.Stderr, "%s", noConnection(s.Conns, summary.Connections))
+	}
+	switch {
+	case readErr != nil:
+		return &command.Status{Code: command.ExitBroken, Err: command.Damaged(readErr)}
+	case summary.Packets > 0 && summary.UnknownLink == summary.Packets:
+		return &command.Status{Code: command.ExitUsage, Err: errors.New("no frame has a supported link type (Ethernet, Linux cooked, raw IP, ERF or InfiniBand)")}
+	case r.openErr != nil:
+		return &command.Status{Code: command.ExitUsage}
+	case s.found != nil && summary.RDMA+summary.RPC == 0:
+		return &command.Status{Code: command.ExitUsage, Err: errors.New("the capture contains neither RDMA nor RPC, so nothing was checked")}
+	case s.errors > 0:
+		return &command.Status{Code: command.ExitFound}
+	}
+	return nil
+}
+
+// hasRPCs reports whether the capture contains RPCs.
+func hasRPCs(s *record.Summary) bool {
+	for _, n := range s.Transactions {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// afterEnd returns the message for a time of --from that is after the last packet. It returns
+// nothing for other times.
+func (s *sink) afterEnd(summary *record.Summary) string {
+	first, known := summary.First.Get()
+	last := summary.Last.Or(first)
+	if !s.From.Set || !known || s.Count > 0 || last >= s.Since {
+		return ""
+	}
+	return fmt.Sprintf("no packet is at or after --from; the capture ends at %s, after %.3fs", last, float64(last.Sub(first))/1e9)
+}
+
+// noConnection returns the message for connections that a capture with n connections does
+// not have.
+func noConnection(ids []int, n int) string {
+	var words []string
+	for _, id := range ids {
+		words = append(words, fmt.Sprint(id))
+	}
+	has := fmt.Sprintf("the capture has %d connections, numbers 0 to %d", n, n-1)
+	switch n {
+	case 0:
+		has = "the capture has no connections"
+	case 1:
+		has = "the capture has one connection, number 0"
+	}
+	return fmt.Sprintf("no connection %s (%s)", command.List(words, "or"), has)
+}

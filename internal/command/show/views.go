@@ -1,0 +1,332 @@
+package show
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/command/flags"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// opened lists how views show records. A function returns the handler of the records and, unless it is nil, a function that is
+// called after the last record.
+var opened = map[string]func(s *sink) (h dissect.Handler, finish func()){
+	"transactions": transactions, "connections": connections, "packets": packets, "rdma": operations, "network": network,
+	"check": findings, "overview": overview, "files": files, "stats": stats,
+}
+
+// open returns the functions of a view.
+func open(s *sink) (h dissect.Handler, finish func()) {
+	switch s.View {
+	case flags.RatesView:
+		return rates(s)
+	case flags.LostView:
+		return lost(s)
+	case flags.OperationSumsView:
+		return operationSums(s)
+	}
+	return opened[s.View.Name](s)
+}
+
+// transactions shows a row for each transaction, or ladder diagrams with --xid.
+func transactions(s *sink) (dissect.Handler, func()) {
+	show := func(r any) error {
+		if s.Ladder {
+			return render.Ladder(s.w, s.theme, s.width, r.(*record.Transaction))
+		}
+		return s.text.Transaction(r.(*record.Transaction))
+	}
+	if s.Ladder && len(s.Conns) == 0 && s.sorter == nil && s.Count == 0 && !s.text.IsLive() {
+		l := &ladders{sink: s}
+		show = l.show
+		return dissect.Handler{Transaction: func(r *record.Transaction) error {
+			if s.asked(r) {
+				s.take(r, show)
+			}
+			return s.status()
+		}}, l.finish
+	}
+	return dissect.Handler{Transaction: func(r *record.Transaction) error {
+		if s.asked(r) {
+			s.take(r, show)
+		}
+		return s.status()
+	}}, nil
+}
+
+// fewLadders is the largest number of ladder diagrams that --xid draws if the connection is not chosen.
+const fewLadders = 3
+
+// ladders draws the RPCs with the XIDs of --xid, or lists them if they are many: an XID is only unique on its
+// connection, and an RPC that is retransmitted on new connections keeps its XID.
+type ladders struct {
+	*sink
+	drawn [][]byte
+	held  []*record.Transaction // as many as drawn
+	rows  bool                  // they are listed
+}
+
+// show draws or lists a transaction.
+func (l *ladders) show(r any) error {
+	t := r.(*record.Transaction)
+	if !l.rows && len(l.drawn) < fewLadders {
+		l.drawn, l.held = append(l.drawn, l.drawLadder(t)), append(l.held, t.Clone())
+		return nil
+	}
+	if !l.rows {
+		l.rows = true
+		for _, held := range l.held {
+			if err := l.text.Transaction(held); err != nil {
+				return err
+			}
+		}
+		l.drawn, l.held = nil, nil
+	}
+	return l.text.Transaction(t)
+}
+
+// finish writes the ladder diagrams, or says how to draw them.
+func (l *ladders) finish() {
+	for _, ladder := range l.drawn {
+		_, err := l.w.Write(ladder)
+		l.fail(err)
+	}
+	if l.rows {
+		l.hint = fmt.Sprintf("%d RPCs have this XID; --conn N draws those of one connection, and --top %d the slowest", l.written, fewLadders)
+	}
+}
+
+// connections shows a row for each connection, or charts with --timeline. With --xid it shows the
+// connections that carried a transaction with this XID.
+func connections(s *sink) (dissect.Handler, func()) {
+	lines := map[int]*timelines{}
+	carried := map[int]bool{}
+	show := func(r any) error {
+		if s.Timeline {
+			return render.ConnectionDetail(s.w, s.theme, r.(*record.Connection), s.Start)
+		}
+		return s.text.Connection(r.(*record.Connection))
+	}
+	h := dissect.Handler{Connection: func(r *record.Connection) error {
+		t, had := lines[r.ID], carried[r.ID]
+		delete(lines, r.ID)
+		delete(carried, r.ID)
+		if len(s.XIDs) > 0 && !had || !s.WantsConnection(r.ID) || !s.Overlaps(r.First, r.Last) {
+			return nil
+		}
+		if s.take(r, show) && s.Timeline && t != nil {
+			s.timelines(t, r)
+		}
+		return s.status()
+	}}
+	if s.Timeline || len(s.XIDs) > 0 {
+		h.Transaction = func(r *record.Transaction) error {
+			if s.asked(r) {
+				carried[r.Connection] = true
+			}
+			earlier := s.From.Set && flags.EndOf(r) < s.Since
+			if !s.Timeline || !earlier && !s.Overlaps(r.Start(), flags.EndOf(r)) || !s.WantsConnection(r.Connection) {
+				return nil
+			}
+			t := lines[r.Connection]
+			if t == nil {
+				t = &timelines{}
+				lines[r.Connection] = t
+			}
+			if earlier {
+				t.credits(r).Earlier(r)
+			} else {
+				t.add(r)
+			}
+			return nil
+		}
+	}
+	return h, nil
+}
+
+// timelines collects the transactions of a connection.
+type timelines struct {
+	forward, backward analyze.CreditTimeline
+	handles           analyze.HandleTimeline
+}
+
+// add adds a transaction.
+func (t *timelines) add(r *record.Transaction) {
+	t.credits(r).Add(r)
+	t.handles.Add(r)
+}
+
+// credits returns the timeline of the credits that a transaction uses.
+func (t *timelines) credits(r *record.Transaction) *analyze.CreditTimeline {
+	if r.Direction == record.Backward {
+		return &t.backward
+	}
+	return &t.forward
+}
+
+// timelines draws the charts of a connection.
+func (s *sink) timelines(t *timelines, c *record.Connection) {
+	end := c.EndOfCalls()
+	forward, backward := t.forward.Finish(c, record.Forward), t.backward.Finish(c, record.Backward)
+	handles := t.handles.Finish(c.ID, end)
+	height := max(s.height/3, 4)
+	axis := render.Axis{Start: s.Start, From: c.First, To: c.Last}
+	if s.From.Set {
+		axis.From = max(axis.From, s.Since)
+	}
+	if s.To.Set {
+		axis.To = min(axis.To, s.Until)
+	}
+	if why := render.NoTimeline(c); why != "" && !s.JSON {
+		_, err := fmt.Fprintf(s.w, "%s\n\n", why)
+		s.fail(err)
+		return
+	}
+	for _, credits := range []*analyze.Credits{forward, backward} {
+		if len(credits.Points) == 0 && credits == backward && !s.JSON {
+			continue
+		}
+		s.emit(credits, func(any) error {
+			return render.CreditChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: height}, credits, axis)
+		})
+	}
+	s.emit(handles, func(any) error {
+		return render.HandleChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: height * 2}, handles, axis)
+	})
+}
+
+// packets shows a line for each packet, or its tree or its bytes, or a row if columns are
+// selected.
+func packets(s *sink) (dissect.Handler, func()) {
+	show := func(r any) error { return s.packets.Packet(r.(*record.Packet)) }
+	if len(s.Look.Columns) > 0 {
+		show = func(r any) error { return s.text.Packet(r.(*record.Packet)) }
+	}
+	h := dissect.Handler{Packet: func(p *record.Packet) error {
+		if s.Wants(p.Connection, p.XID) && s.Within(p.Time) {
+			s.take(p, show)
+		}
+		return s.status()
+	}}
+	if len(s.Conns) > 0 {
+		h.Connection = func(r *record.Connection) error {
+			if s.WantsConnection(r.ID) {
+				s.unpaired += r.PacketsBeforePairing
+			}
+			return nil
+		}
+	}
+	return h, nil
+}
+
+// rates shows a row for each interval of time after the last record.
+func rates(s *sink) (dissect.Handler, func()) {
+	by := ""
+	var values func([]string, *record.Transaction) []string
+	if s.By.Given {
+		by, values = s.By.By, s.By.Append
+	}
+	sums, err := analyze.NewRates(s.Every, by, values)
+	if err != nil {
+		s.fail(fmt.Errorf("--every: %w", err))
+		return dissect.Handler{}, func() {}
+	}
+	started := false
+	begin := func() {
+		if !started {
+			sums.Begin(s.Start)
+			started = true
+		}
+	}
+	h := dissect.Handler{
+		Transaction: func(r *record.Transaction) error {
+			if begin(); s.asked(r) && s.sums(r) {
+				s.fail(sums.Add(r))
+			}
+			return s.status()
+		},
+		Connection: func(r *record.Connection) error {
+			begin()
+			s.fail(sums.Connection(r))
+			return s.status()
+		},
+	}
+	return h, func() {
+		if s.err != nil || s.summary == nil {
+			return
+		}
+		begin()
+		rows, err := sums.Rows(s.summary.Last.Or(s.Start))
+		s.fail(err)
+		var shown []*analyze.Rate
+		for _, r := range rows {
+			if r.RPCs == 0 && !s.Overlaps(r.Start, r.End-1) { // A Reply may come after --to.
+				continue
+			}
+			s.take(r, func(r any) error {
+				shown = append(shown, r.(*analyze.Rate))
+				return nil
+			})
+		}
+		s.release()
+		if len(shown) > 0 {
+			s.fail(render.Rates(s.w, s.theme, s.width, s.Start, shown))
+		}
+	}
+}
+
+// files shows a row for each file after the last record.
+func files(s *sink) (dissect.Handler, func()) {
+	table := analyze.NewFiles(int64(s.Memory) / 8)
+	s.redraw = func(w io.Writer, _ *refresh) error { return render.Files(w, s.theme, s.width, s.Start, table.Rows()) }
+	h := dissect.Handler{Transaction: func(r *record.Transaction) error {
+		if s.asked(r) && s.sums(r) {
+			table.Add(r)
+		}
+		return s.status()
+	}}
+	return h, func() {
+		var rows []*analyze.File
+		show := func(r any) error {
+			rows = append(rows, r.(*analyze.File))
+			return nil
+		}
+		for _, r := range table.Rows() {
+			s.take(r, show)
+		}
+		s.release()
+		if len(rows) > 0 || !s.JSON && s.Columns == nil && s.Filter == nil {
+			s.fail(render.Files(s.w, s.theme, s.width, s.Start, rows))
+		}
+	}
+}
+
+// stats shows a table of sums after the last record.
+func stats(s *sink) (dissect.Handler, func()) {
+	table := s.By.Table()
+	table.Limit(int64(s.Memory) / 8)
+	s.redraw = func(w io.Writer, _ *refresh) error { return render.Stats(w, s.theme, s.width, table.Rows()) }
+	h := dissect.Handler{Transaction: func(r *record.Transaction) error {
+		if s.asked(r) && s.sums(r) {
+			table.Add(r)
+		}
+		return s.status()
+	}}
+	return h, func() {
+		var rows []*analyze.Stats
+		show := func(r any) error {
+			rows = append(rows, r.(*analyze.Stats))
+			return nil
+		}
+		for _, r := range table.Rows() {
+			s.take(r, show)
+		}
+		s.release()
+		if len(rows) > 0 || !s.JSON && s.Columns == nil && s.Filter == nil {
+			s.fail(render.Stats(s.w, s.theme, s.width, rows))
+		}
+	}
+}

@@ -1,0 +1,86 @@
+// Package command has what all commands of rdmadump share: exit statuses, messages, the files that they write, and what
+// is known about the terminal. The packages below it are the parts of the command line.
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// The exit statuses.
+const (
+	ExitOK     = 0
+	ExitFound  = 1  // check found an error, or compare a change that exceeds --fail-on
+	ExitUsage  = 2  // the usage is wrong, the input cannot be read, or check found neither RDMA nor RPC
+	ExitBroken = 3  // the input is truncated or damaged
+	ExitFailed = 70 // rdmadump itself failed with a panic; EX_SOFTWARE of sysexits.h
+)
+
+// ExitHelp describes the exit statuses in help texts.
+const ExitHelp = `Exit status: 0 if the command succeeded; 1 if check found an error, or compare
+a change that exceeds --fail-on; 2 if the usage was wrong, the input could not be read,
+or check found neither RDMA nor RPC in it; 3 if the input was truncated or damaged, so
+that the results cover only the part before that; 70 if rdmadump itself failed, and
+standard error says what to report.`
+
+// OwnProcess reports whether the process runs this command and nothing else. In tests it
+// is false.
+var OwnProcess bool
+
+// Status is an error with an exit status. Its err is nil if the message has been printed
+// already.
+type Status struct {
+	Code int
+	Err  error
+}
+
+// Error returns the message, or "" if it has been printed already.
+func (s *Status) Error() string {
+	if s.Err == nil {
+		return ""
+	}
+	return s.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (s *Status) Unwrap() error { return s.Err }
+
+// Say writes a message of the program. It may contain names of files and bytes of captures, so what is not printable is
+// escaped.
+func Say(stderr io.Writer, format string, args ...any) {
+	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
+	for i, line := range lines {
+		lines[i] = render.Clean(line)
+	}
+	fmt.Fprintf(stderr, "rdmadump: %s\n", strings.Join(lines, "\n"))
+}
+
+// Damaged returns the error for inputs that could not be read to their ends.
+func Damaged(err error) error {
+	return fmt.Errorf("%s; results cover the packets before that", Describe(err))
+}
+
+// Describe returns the message for an error of one input, or of several.
+func Describe(err error) string {
+	if several, is := err.(interface{ Unwrap() []error }); is {
+		var texts []string
+		for _, one := range several.Unwrap() {
+			texts = append(texts, Describe(one))
+		}
+		return strings.Join(texts, "; ")
+	}
+	broken := (*capture.BrokenError)(nil)
+	if !errors.As(err, &broken) {
+		return err.Error()
+	}
+	what, reason := "cannot be read after", broken.Err.Error()
+	if errors.Is(broken.Err, io.ErrUnexpectedEOF) {
+		what, reason = "is truncated at", strings.TrimSuffix(reason, ": "+io.ErrUnexpectedEOF.Error())
+	}
+	return fmt.Sprintf("%s %s byte %d, after %s (%s)", broken.Name, what, broken.Offset, Number(broken.Frames, "packet"), reason)
+}
