@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/testkit"
@@ -382,5 +383,68 @@ func TestFirstReplyTruncated(t *testing.T) {
 	}
 	if several == 0 {
 		t.Error("no connection has several outstanding Calls")
+	}
+}
+
+// TestRetransmittedInParts: a part of a capture, from any packet to any other, marks no packet as retransmitted that the
+// whole capture does not mark. A healthy capture has none in any part. Connections count the packets that are marked.
+func TestRetransmittedInParts(t *testing.T) {
+	const most = 8000 // frames
+	marked := func(frames []capture.Frame) (packets map[int64]bool, counted int64) {
+		packets = map[int64]bool{}
+		d := dissect.New(dissect.Handler{
+			Packet: func(p *record.Packet) error {
+				if p.Marks&record.Retransmitted != 0 {
+					packets[frames[p.Number-1].Number] = true
+				}
+				return nil
+			},
+			Connection: func(c *record.Connection) error {
+				counted += c.Retransmitted
+				return nil
+			},
+		}, dissect.Options{Only: field.Context})
+		for i := range frames {
+			f := frames[i]
+			f.Number = int64(i + 1)
+			d.Frame(&f)
+		}
+		d.Finish()
+		return packets, counted
+	}
+	silent := 0 // captures without a retransmission
+	for _, path := range healthy(t) {
+		frames, _ := testkit.Frames(t, path)
+		if !testkit.All() {
+			frames = frames[:min(len(frames), most)]
+		}
+		whole, counted := marked(frames)
+		if int64(len(whole)) != counted {
+			t.Errorf("%s: %d packets are marked, and connections count %d", filepath.Base(path), len(whole), counted)
+		}
+		if counted == 0 {
+			silent++
+		}
+		for i := 1; i < 20; i++ {
+			from := i * len(frames) / 20
+			for _, to := range []int{len(frames), min(len(frames), from+len(frames)/3)} {
+				part, counted := marked(frames[from:to])
+				if int64(len(part)) != counted {
+					t.Errorf("%s, packets %d to %d: %d packets are marked, and connections count %d", filepath.Base(path), from+1, to, len(part), counted)
+				}
+				wrong := 0
+				for n := range part {
+					if !whole[n] {
+						wrong++
+					}
+				}
+				if wrong > 0 {
+					t.Errorf("%s, packets %d to %d: %d packets are marked as retransmitted that the whole capture does not mark", filepath.Base(path), from+1, to, wrong)
+				}
+			}
+		}
+	}
+	if silent < 10 {
+		t.Errorf("only %d captures have no retransmission", silent)
 	}
 }

@@ -2,10 +2,13 @@ package dissect_test
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/rocev2"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -124,4 +127,47 @@ func TestDisplacedResponse(t *testing.T) {
 			t.Errorf("%s: %s", f.Rule, f.Message)
 		}
 	}
+}
+
+// TestNoEarlierCopy: a packet is marked as retransmitted only if the capture shows that it was sent before.
+func TestNoEarlierCopy(t *testing.T) {
+	marks := func(s *observed, last int) (all []string) {
+		for _, p := range s.packets[len(s.packets)-last:] {
+			all = append(all, strings.Join(slices.Collect(p.Marks.Names()), " "))
+		}
+		return all
+	}
+	both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		c.Connect()
+		c.RPC(synth.Null(), synth.NullReply())
+		missing := c.Client.Call(synth.Getattr3())
+		c.Client.Call(synth.Null())
+		c.Server.Ack()
+		w.Drop(missing...)
+		w.Retransmit(missing...) // the first copy that is captured
+		w.Retransmit(missing...)
+		s := look(w)
+		if got := marks(s, 2*len(missing)); !slices.Equal(got, []string{"late", "retransmitted"}) || s.connections[0].Retransmitted != 1 {
+			t.Errorf("a packet that was counted as missing comes twice: %q, %d retransmitted", got, s.connections[0].Retransmitted)
+		}
+	})
+	t.Run("another opcode", func(t *testing.T) {
+		w := synth.New()
+		c := w.RoCE(synth.Options{ManualAck: true})
+		c.Connect()
+		c.RPC(synth.Null(), synth.NullReply())
+		read := func(psn uint32) {
+			c.Client.Packet(rocev2.Packet{BTH: rocev2.BTH{Opcode: rocev2.OpReadRequest, PSN: psn}, RETH: rocev2.RETH{RKey: 1, DMALength: 8}}, nil)
+		}
+		psn := c.Client.NextPSN
+		c.Client.Call(synth.Null())
+		read(psn) // after the Send was accepted
+		w.Drop(c.Client.Call(synth.Null())...)
+		w.Retransmit(c.Client.Call(synth.Null())...)
+		read(psn + 2) // while the Send waits for the packet before it
+		s := look(w)
+		if got := marks(s, 4); !slices.Equal(got, []string{"", "after_gap", "retransmitted after_gap", "after_gap"}) || s.connections[0].Retransmitted != 1 {
+			t.Errorf("another request with the PSN of a Send: %q, %d retransmitted", got, s.connections[0].Retransmitted)
+		}
+	})
 }

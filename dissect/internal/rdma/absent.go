@@ -49,7 +49,7 @@ func (ib *infiniband) missedRequest(f *flow, d *Datagram, cur *currentPacket) {
 // resentOld takes a retransmission that was lost or damaged. An earlier copy of the request came to its receiver.
 func (ib *infiniband) resentOld(f *flow, d *Datagram, cur *currentPacket) {
 	psn := d.Packet.PSN
-	if f.qp.gapFrom != f.qp.gapTo && psns.delta(psn, f.qp.gapFrom) >= 0 && psns.delta(psn, f.qp.gapTo) < 0 {
+	if f.gaps.find(psns, psnRun(psn)) >= 0 {
 		return // nothing is known of the copies before it
 	}
 	f.noteRetry(psns, psn, !f.isAcked(psn), d.At)

@@ -27,8 +27,10 @@ type flow struct {
 	accepted      Delivery // of the latest delivered operation
 	burst         burst
 	signals       signals
-	ops           ledger     // operations, by sequence number
-	window        *window    // requests or segments that came early; nil before the first
+	ops           ledger  // operations, by sequence number
+	window        *window // requests or segments that came early; nil before the first
+	from          uint32  // the sequence number from which on the capture has the requests, except for the gaps
+	gaps          gaps
 	send          *Operation // the Send that is being reassembled
 	buffer        []byte     // captured bytes of that Send, from its start
 	write         *Operation // the RDMA Write in progress
@@ -84,9 +86,7 @@ type queuePair struct {
 	hasAck             bool
 	ackedEarly         bool   // a PSN was acknowledged before the first request was captured
 	earlyAck           uint32 // that PSN
-	gapFrom            uint32 // PSNs that were counted as not captured: [gapFrom, gapTo)
-	gapTo              uint32
-	acksSeen           bool // this side acknowledged a PSN before the other direction was known
+	acksSeen           bool   // this side acknowledged a PSN before the other direction was known
 	lastAck            uint32
 	unmatchedResponses int32 // consecutive responses to a request that was not captured
 	unmatchedPSN       uint32

@@ -105,6 +105,7 @@ func (ib *infiniband) start(f *flow, psn uint32) {
 	if delta := psns.delta(psn, f.qp.expect); !f.qp.announced || delta < 0 || delta > fitWindow {
 		f.qp.expect = psn
 	}
+	f.begin(f.qp.expect)
 	f.qp.receiver = receiver{f.qp.expect, true}
 	if f.qp.ackedEarly && psns.delta(f.qp.earlyAck, psn) >= 0 && psns.delta(f.qp.earlyAck, psn) < maxJump {
 		ib.tracker.unordered = true // the acknowledgement came first
@@ -156,6 +157,9 @@ func (ib *infiniband) holdRequest(f *flow, d *Datagram, cur *currentPacket) {
 	cur.mark(f.ops.at(psns, psn), record.AfterGap)
 	i, found := f.held().find(psns, psn)
 	if found {
+		if first := f.window.at(i); kindOf(d.Packet.Opcode) != kindOf(rocev2.Opcode(first.data[0])) {
+			return // it is no copy of the request
+		}
 		ib.operations.noteHeldRetransmission(f, i, cur, ib.operations.burstOf(f, psns, psnRun(psn), nil, d.At))
 		return
 	}
@@ -237,7 +241,7 @@ func (ib *infiniband) skipTo(f *flow, psn uint32, at record.Stamp) {
 	default: // the responses to a Read have its other PSNs
 		c.Report(ruleLost, Where{At: at}, "%d of the packets with PSN %d to %d are not in the capture", n, f.qp.expect, last)
 	}
-	f.qp.gapFrom, f.qp.gapTo = f.qp.expect, psn
+	f.noteGap(len(f.gaps), gap{run{f.qp.expect, psn}, true})
 	f.qp.expect = psn
 	f.qp.psnLowerBound = false
 	ib.operations.breakSend(f)
@@ -247,6 +251,7 @@ func (ib *infiniband) skipTo(f *flow, psn uint32, at record.Stamp) {
 func (ib *infiniband) accept(f *flow, p *rocev2.Packet, cur *currentPacket) {
 	info := p.Opcode.Info()
 	f.qp.expect = psns.add(p.PSN, 1)
+	f.forget(psns, f.qp.expect)
 	if !info.Last {
 		ib.notePayload(f, p.PayloadLength, cur)
 	}
@@ -477,15 +482,13 @@ func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, cur *curren
 			}
 		}
 	}
-	if o == nil || o.Kind != Read {
-		switch {
-		case asker.qp.started && psns.delta(p.PSN, asker.qp.expect) < 0:
+	if o == nil {
+		if asker.qp.hasResponse(p.PSN) {
 			ib.operations.retransmitted(f, nil, nil, cur)
-		case asker.qp.unmatchedResponses > 0 && psns.delta(p.PSN, asker.qp.unmatchedPSN) == asker.qp.unmatchedResponses:
-			asker.qp.unmatchedResponses++
-		default:
-			asker.qp.unmatchedResponses, asker.qp.unmatchedPSN = 1, p.PSN
 		}
+		return
+	}
+	if o.Kind != Read {
 		return
 	}
 	cur.mark(o, 0)
@@ -527,6 +530,25 @@ func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, cur *curren
 	if last := asker.ops.last(); o.done && asker.qp.psnLowerBound && o == last.op { // the number of its PSNs is now known
 		asker.extend(last, uint32(o.Packets))
 	}
+}
+
+// hasResponse takes a response to a Read Request that belongs to no known operation, and reports whether the capture has
+// an earlier copy of it: the request was captured, and its operation is complete and forgotten, or the response is
+// one of the latest that belong to a request that was not captured.
+func (q *queuePair) hasResponse(psn uint32) bool {
+	if q.started && psns.delta(psn, q.expect) < 0 && psns.delta(psn, q.flow.from) >= 0 && q.flow.gaps.find(psns, psnRun(psn)) < 0 {
+		return true
+	}
+	after := psns.delta(psn, q.unmatchedPSN)
+	if q.unmatchedResponses > 0 && after >= 0 && after < q.unmatchedResponses {
+		return true
+	}
+	if q.unmatchedResponses > 0 && after == q.unmatchedResponses {
+		q.unmatchedResponses++
+	} else {
+		q.unmatchedResponses, q.unmatchedPSN = 1, psn
+	}
+	return false
 }
 
 // unreliable takes a packet of an unreliable connection: it has no retransmissions, and

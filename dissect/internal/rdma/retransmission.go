@@ -16,10 +16,10 @@ import (
 // retransmission, or was counted as not captured before.
 func (ib *infiniband) takeOldRequest(f *flow, d *Datagram, cur *currentPacket) {
 	psn, at := d.Packet.PSN, d.At
-	if f.qp.gapFrom != f.qp.gapTo && psns.delta(psn, f.qp.gapFrom) >= 0 && psns.delta(psn, f.qp.gapTo) < 0 {
-		f.conn.record.OutOfOrder++
-		ib.tracker.unordered = true
-		cur.mark(nil, record.Late)
+	if o := f.ops.at(psns, psn); o != nil && o.Kind != kindOf(d.Packet.Opcode) {
+		return // it is no copy of the operation's request
+	}
+	if f.takeLate(psns, psnRun(psn), kindOf(d.Packet.Opcode) == Read, cur) {
 		return
 	}
 	f.noteRetry(psns, psn, !f.qp.hasAck || psns.delta(psn, f.qp.acked) > 0, at)
@@ -33,6 +33,18 @@ func (ib *infiniband) takeOldRequest(f *flow, d *Datagram, cur *currentPacket) {
 		b = ib.operations.burstOf(f, psns, run{psn, to}, o, at)
 	}
 	ib.operations.retransmitted(f, o, b, cur)
+}
+
+// takeLate takes the sequence numbers of the current request that come before the next one; see comesLate. It reports whether the request
+// may be the first copy that was sent, so that nothing shows that it was retransmitted.
+func (f *flow) takeLate(c circle, r run, read bool, cur *currentPacket) bool {
+	late, counted := f.comesLate(c, r, read)
+	if counted {
+		f.conn.record.OutOfOrder++
+		f.conn.tracker.unordered = true
+		cur.mark(nil, record.Late)
+	}
+	return late
 }
 
 // copyOf notes a further copy of a request. It returns the operation that the copy
@@ -79,7 +91,7 @@ func (ib *infiniband) damagedRequest(f *flow, d *Datagram) {
 		item, isHeld = f.window.find(psns, psn)
 	}
 	switch {
-	case o != nil && o.Side == f.side && o.Kind == requestKinds[d.Packet.Opcode.Info().Kind] && !o.acked:
+	case o != nil && o.Side == f.side && o.Kind == kindOf(d.Packet.Opcode) && !o.acked:
 		ib.operations.damaged(f, o, d.At, ib.operations.burstOf(f, psns, psnRun(psn), o, d.At))
 	case isHeld:
 		f.window.at(item).keep(f, heldCopy{at: d.At, damaged: true}, ib.operations.burstOf(f, psns, psnRun(psn), nil, d.At))
@@ -183,8 +195,18 @@ func (ops *operations) resent(f *flow, o *Operation, r run, cur *currentPacket) 
 	ops.retransmitted(f, o, b, cur)
 }
 
-// requestKinds has the kind of the operation that a request belongs to.
-var requestKinds = map[rocev2.Kind]Kind{rocev2.KindSend: Send, rocev2.KindWrite: Write, rocev2.KindReadRequest: Read, rocev2.KindAtomic: Atomic}
+// kindOf returns the kind of the operation that a request belongs to.
+func kindOf(op rocev2.Opcode) Kind {
+	switch op.Info().Kind {
+	case rocev2.KindWrite:
+		return Write
+	case rocev2.KindReadRequest:
+		return Read
+	case rocev2.KindAtomic:
+		return Atomic
+	}
+	return Send
+}
 
 // noteResentSegment notes a retransmitted segment for the operations that end in it.
 func (ts *tcpStreams) noteResentSegment(f *flow, s *TCP, cur *currentPacket) {

@@ -121,6 +121,7 @@ const recordsCost = 96
 func (w *stream) expect(h *opening, seq uint32) {
 	if first, known := h.first(w.flow.side); known && octets.delta(seq, first) >= 0 {
 		w.known, w.next, w.resync = true, first, false
+		w.flow.begin(first)
 	}
 }
 

@@ -339,15 +339,22 @@ func (ts *tcpStreams) takeData(f *flow, s *TCP, cur *currentPacket) {
 	if !w.known {
 		w.known, w.next = true, s.Seq
 		f.lateStart = !w.handshake
+		f.begin(s.Seq)
 	}
+	f.forget(octets, w.next)
 	data, delta := s.Payload, octets.delta(s.Seq, w.next)
 	switch {
 	case delta <= -int32(s.Length): // all of it was captured before
+		if f.takeLate(octets, run{s.Seq, s.Seq + uint32(s.Length)}, false, cur) {
+			return
+		}
 		f.noteRetry(octets, s.Seq, w.acked && octets.delta(s.Seq, w.ackedTo) >= 0, s.At)
 		ts.noteResentSegment(f, s, cur)
 		return
 	case delta < 0: // a part of it was captured before
-		ts.noteResentSegment(f, s, cur)
+		if !f.takeLate(octets, run{s.Seq, w.next}, false, cur) {
+			ts.noteResentSegment(f, s, cur)
+		}
 		skip := min(int(-delta), len(data))
 		ts.deliver(f, data[skip:], s.Offset+skip, s.Length+int(delta), cur)
 	case delta == 0:
@@ -433,6 +440,7 @@ func (ts *tcpStreams) skipSegments(f *flow, cur *currentPacket) {
 func (ts *tcpStreams) skipMissing(f *flow, seq uint32, missing int32, at record.Stamp) {
 	ts.operations.countMissing(f.conn, f.side, 1)
 	f.conn.Report(ruleLost, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", missing, f.stream.next)
+	f.noteGap(len(f.gaps), gap{run{f.stream.next, seq}, true})
 	ts.skipBytes(f, seq, int(missing))
 }
 

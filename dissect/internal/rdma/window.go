@@ -26,6 +26,81 @@ func (c circle) delta(a, b uint32) int32 {
 // add returns a + n on the circle.
 func (c circle) add(a, n uint32) uint32 { return (a + n) << (32 - c) >> (32 - c) }
 
+// gaps are the ranges of sequence numbers, before the next request, that the capture lacks, in order.
+type gaps []gap
+
+// gap is a range of sequence numbers that the capture lacks. counted is set if they were counted as not captured.
+type gap struct {
+	run
+	counted bool
+}
+
+// maxGaps is the maximum number of gaps of a flow. With more of them, the first two become one.
+const maxGaps = 32
+
+// gapCost is the memory of a gap that is charged to the budget.
+const gapCost = 12
+
+// find returns the index of the first gap that has a sequence number of r, -1 if there is none.
+func (g gaps) find(c circle, r run) int {
+	return slices.IndexFunc(g, func(gap gap) bool { return c.delta(r.from, gap.to) < 0 && c.delta(r.to, gap.from) > 0 })
+}
+
+// noteGap notes sequence numbers of a flow that were not captured, as the gap at an index.
+func (f *flow) noteGap(i int, g gap) {
+	if len(f.gaps) == maxGaps {
+		f.gaps[1].from, f.gaps[1].counted = f.gaps[0].from, f.gaps[0].counted || f.gaps[1].counted
+		f.gaps = slices.Delete(f.gaps, 0, 1)
+		i = max(i-1, 0)
+	}
+	had := cap(f.gaps)
+	f.gaps = slices.Insert(f.gaps, i, g)
+	f.conn.share.Charge(gapCost * int64(cap(f.gaps)-had))
+}
+
+// fillGap notes that sequence numbers of a flow were captured late that are in the gap at an index.
+func (f *flow) fillGap(c circle, i int, r run) {
+	g := f.gaps[i]
+	f.gaps = slices.Delete(f.gaps, i, i+1)
+	if c.delta(g.to, r.to) > 0 {
+		f.noteGap(i, gap{run{r.to, g.to}, g.counted})
+	}
+	if c.delta(r.from, g.from) > 0 {
+		f.noteGap(min(i, len(f.gaps)), gap{run{g.from, r.from}, g.counted})
+	}
+}
+
+// begin notes the first sequence number of a flow that can be captured.
+func (f *flow) begin(seq uint32) { f.from, f.gaps = seq, f.gaps[:0] }
+
+// forget forgets what is known about sequence numbers that are so far before next that they are about to be used again.
+func (f *flow) forget(c circle, next uint32) {
+	if far := int32(1) << (c - 3); c.delta(next, f.from) > 2*far {
+		f.begin(c.add(next, -uint32(far)))
+	}
+}
+
+// comesLate takes the sequence numbers of a request that come before the next one. It reports whether they may be those
+// of the first copy that was sent: the capture lacks them, or begins after them and shows no acknowledgement of them.
+// Counted is set if they were counted as not captured. Read is set for a Read Request: its operation stays unknown, so
+// that responses with these sequence numbers are no second copies.
+func (f *flow) comesLate(c circle, r run, read bool) (late, counted bool) {
+	i := f.gaps.find(c, r)
+	before := i < 0 && c.delta(r.from, f.from) < 0 && !f.isAcked(r.from)
+	late, counted = i >= 0 || before, i >= 0 && f.gaps[i].counted
+	switch {
+	case read:
+	case i >= 0:
+		f.fillGap(c, i, r)
+	case before:
+		if c.delta(r.to, f.from) < 0 {
+			f.noteGap(0, gap{run: run{r.to, f.from}})
+		}
+		f.from = r.from
+	}
+	return late, counted
+}
+
 // Limits of the items in a window. They also limit the cost of
 // inserting an item.
 const (
