@@ -3,7 +3,6 @@ package transaction
 import (
 	"errors"
 
-	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -61,20 +60,7 @@ func noteVersion(cs *connState, x *txn, m *message) {
 		cs.checks.usedVersion = m.header.Vers
 		cs.halfRead = [2]bool{true, true}
 	}
-	if len(cs.pending) == 0 {
-		return
-	}
-	cs.settle(func(p *pending) (verdict, evidence.Gap) {
-		switch {
-		case p.rule != rule.RDMAVersion || p.tag != x.tag(partCall):
-			return waiting, 0
-		case cs.checks.usedVersion != 0:
-			return excused, 0
-		case p.until == evidence.Delivered:
-			return waiting, 0
-		}
-		return proved, 0
-	})
+	cs.pending.DecideAnswered(rule.RDMAVersion, x.tag(partCall), (*proofs)(cs))
 }
 
 // refusable returns the rule that obliges the responder to answer the Call with RDMA_ERROR, or nil.

@@ -192,18 +192,18 @@ func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact b
 		where.XID, where.Transaction = record.Some(uint32(s.txn.rec.XID)), s.txn.rec.ID
 	}
 	if _, invalid := cs.checks.invalidatedHandles[owner][o.Handle]; invalid {
-		cs.report(violation{rule.InvalidatedHandleUsed, s.owner(), where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which was already invalidated and has not been exposed since", o.Kind, m.length, m.offset, m.handle)
+		cs.report(violation{rule.InvalidatedHandleUsed, s.owner(), where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which was already invalidated and has not been exposed since", o.Kind, m.Length, m.Offset, m.Handle)
 	}
 	switch {
 	case s == nil && !exact:
-		cs.report(violation{rule.OutsideExposedMemory, nil, where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which no outstanding Call exposes", o.Kind, m.length, m.offset, m.handle)
+		cs.report(violation{rule.OutsideExposedMemory, nil, where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which no outstanding Call exposes", o.Kind, m.Length, m.Offset, m.Handle)
 	case s != nil && !exact && !s.reaches(m):
-		cs.report(violation{rule.OutsideExposedMemory, s.txn, where, m}, "%v of %d bytes at 0x%016x exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, m.length, m.offset, m.handle, s.length, s.offset)
+		cs.report(violation{rule.OutsideExposedMemory, s.txn, where, m}, "%v of %d bytes at 0x%016x exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, m.Length, m.Offset, m.Handle, s.length, s.offset)
 	case s != nil:
 		if right := matchingSegment(cs, o, m, s, exact); s.takes(o.Kind) || right != s {
 			return right
 		}
-		cs.report(violation{rule: rule.WrongDirection, x: s.txn, where: where}, "%v of handle 0x%08x, which the Call offers in its %s", o.Kind, m.handle, listNames[s.kind])
+		cs.report(violation{rule: rule.WrongDirection, x: s.txn, where: where}, "%v of handle 0x%08x, which the Call offers in its %s", o.Kind, m.Handle, listNames[s.kind])
 	}
 	return s
 }
@@ -234,7 +234,7 @@ func matchingSegment(cs *connState, o *rdma.Operation, m target, s *segment, exa
 		return s
 	}
 	n := 0
-	for other := cs.exposed[o.Side.Other()].byHandle[m.handle]; other != nil && n < lookAt; other, n = other.next, n+1 {
+	for other := cs.exposed[o.Side.Other()].byHandle[m.Handle]; other != nil && n < lookAt; other, n = other.next, n+1 {
 		if other.takes(o.Kind) && other.holds(m) {
 			return other
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/pending"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -51,10 +52,10 @@ type connState struct {
 	rareState       *rareState    // nil until it is needed
 	transactions    int64
 	checks          connChecks
-	pending         []pending      // findings that wait until the capture proves them
-	halfRead        [2]bool        // a message of a side was captured without its XID
-	retransmittedAt [2]record.Time // on the table's clock: the latest retransmission of a side
-	unverifiedSend  int64          // number of the current Send if it cannot be verified, else 0
+	pending         pending.Findings // findings that wait until the capture proves them
+	halfRead        [2]bool          // a message of a side was captured without its XID
+	retransmittedAt [2]record.Time   // on the table's clock: the latest retransmission of a side
+	unverifiedSend  int64            // number of the current Send if it cannot be verified, else 0
 }
 
 // wireActivity records which transaction each side is transmitting, to attribute head-of-line
@@ -216,7 +217,7 @@ func (cs *connState) Owner(s rdma.Side, n rdma.Name) rdma.Tag {
 		}
 		return 0
 	}
-	if x, exact := cs.exposed[s].find(target{n.Handle, n.Offset, n.Length}); x != nil && exact {
+	if x, exact := cs.exposed[s].find(target{Handle: n.Handle, Offset: n.Offset, Length: n.Length}); x != nil && exact {
 		return x.txn.tag(int(x.number))
 	}
 	return 0
@@ -263,13 +264,7 @@ func (cs *connState) Join(old *rdma.Conn, from, to rdma.Side) {
 	}
 	cs.closing = cs.closing || o.closing
 	cs.transactions += o.transactions
-	for _, p := range o.pending {
-		p.next = moved(p.next)
-		if side, known := p.where.AtFault.Get(); known {
-			p.where.AtFault = record.Some(moved(side))
-		}
-		cs.pending = append(cs.pending, p)
-	}
+	cs.pending.Join(&o.pending, moved)
 	cs.truncatedRetransmit, cs.invalidationReported = cs.truncatedRetransmit || o.truncatedRetransmit, cs.invalidationReported || o.invalidationReported
 	cs.nfs4 = cs.nfs4 || o.nfs4
 	cs.nonRPCSends += o.nonRPCSends
@@ -341,7 +336,7 @@ func (cs *connState) Closing() {
 
 // Closed ends all Calls without Reply, oldest first.
 func (cs *connState) Closed(at record.Stamp, how *rdma.Ending) {
-	cs.decide(0, atEnd)
+	cs.pending.Decide(0, pending.AtEnd, (*proofs)(cs))
 	checkShortMessages(cs, at, how)
 	checkLost(cs, how)
 	for cs.calls.first != nil {

@@ -55,7 +55,7 @@ func (t *Table) Expire() {
 		if x.state != emitted {
 			wait, since := t.options.Linger, x.ended
 			switch {
-			case x.pendingFindings > 0:
+			case x.cs.pending.Concern(x.tag(partCall)):
 				wait = max(wait, pendingWait)
 			case x.state.mayBeRetransmitted():
 				wait = max(wait, x.cs.conn.Setup().ResponseWithin)

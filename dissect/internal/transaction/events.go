@@ -1,6 +1,7 @@
 package transaction
 
 import (
+	"github.com/rdmadump/rdmadump/dissect/internal/pending"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -90,9 +91,9 @@ func (cs *connState) Operation(e rdma.Event) rdma.Standing {
 // acknowledged records on its transaction that a Send was acknowledged.
 func (cs *connState) acknowledged(o *rdma.Operation, at record.Stamp) {
 	if trustIn(o) != trusted {
-		cs.decideSend(o.Number, !o.Bad || !cs.fillsICRC(o.Side))
+		cs.pending.DecideSend(o.Number, !o.Bad || !cs.fillsICRC(o.Side), (*proofs)(cs))
 	}
-	cs.decide(o.Side.Other(), acknowledged)
+	cs.pending.Decide(o.Side.Other(), pending.Acknowledged, (*proofs)(cs))
 	noteShortDelivered(cs, o)
 	x, part := cs.table.tagged(o.Tag)
 	if x == nil {
@@ -327,7 +328,7 @@ func (cs *connState) refusedTxn(r *rdma.Refusal) (x *txn, part int) {
 	}
 	handle, named := r.Handle.Get()
 	if named {
-		if s, _ := cs.exposed[r.By].find(target{handle, r.Offset, r.Length}); s != nil {
+		if s, _ := cs.exposed[r.By].find(target{Handle: handle, Offset: r.Offset, Length: r.Length}); s != nil {
 			return s.txn, int(s.number)
 		}
 		// The memory of a transaction is no longer exposed after its Reply.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
+	"github.com/rdmadump/rdmadump/dissect/internal/pending"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -22,6 +23,19 @@ func oneOf[T any](s rdma.Side, v T) (both [2]T) {
 func otherThan[T any](usual T, s rdma.Side, v T) (both [2]T) {
 	both[s], both[s.Other()] = v, usual
 	return both
+}
+
+// noGaps is a connection of which the capture has everything.
+type noGaps struct{ pending.Connection }
+
+func (noGaps) Sides(record.Opt[rdma.Side]) (s evidence.Sides) { return s }
+
+// waiting returns findings of which one waits for the other side of the side at fault.
+func waiting(s rdma.Side) (fs pending.Findings) {
+	f := pending.Finding{Rule: rule.RDMAVersion, Where: rdma.Where{AtFault: record.Some(s)}, Tag: 1, Text: "text"}
+	fs.Judge(&f, 1, noGaps{})
+	fs.Keep(f)
+	return fs
 }
 
 // remembers returns a connection state in which everything is set that a connection remembers of a
@@ -54,7 +68,7 @@ func remembers(s rdma.Side) *connState {
 			backchannel:        backchannelGranted, asking: 1, persistentReported: true, usedVersion: 3, version1Answered: true, xidReused: true,
 			answered: oneOf(s, record.Some(at.Time)), newestAnswered: oneOf[int64](s, 11), invalidation: st,
 		},
-		pending:  []pending{{rule: rule.RDMAVersion, where: rdma.Where{AtFault: record.Some(s)}, tag: 1, text: "text", until: evidence.Next, next: s, send: 1}},
+		pending:  waiting(s),
 		halfRead: oneOf(s, true), retransmittedAt: oneOf(s, record.Time(1)),
 	}
 }
@@ -134,8 +148,8 @@ func TestJoinBoth(t *testing.T) {
 	if cs.transactions != 4 || cs.nonRPCSends != 2 || cs.incompleteLists[0] != 2 || cs.checks.asking != 2 || cs.checks.credits[0].dones != 6 {
 		t.Errorf("sums: %d transactions, %d other Sends, %d incomplete, %d asking, %d dones", cs.transactions, cs.nonRPCSends, cs.incompleteLists[0], cs.checks.asking, cs.checks.credits[0].dones)
 	}
-	if len(cs.pending) != 2 || len(cs.rareState.pendingBackwardCalls) != 2 || cs.rareState.lostCalls != 2 {
-		t.Errorf("%d pending findings, %d Calls of the server, %d lost", len(cs.pending), len(cs.rareState.pendingBackwardCalls), cs.rareState.lostCalls)
+	if cs.pending.Len() != 2 || len(cs.rareState.pendingBackwardCalls) != 2 || cs.rareState.lostCalls != 2 {
+		t.Errorf("%d pending findings, %d Calls of the server, %d lost", cs.pending.Len(), len(cs.rareState.pendingBackwardCalls), cs.rareState.lostCalls)
 	}
 }
 
@@ -158,7 +172,7 @@ func TestJoinCalls(t *testing.T) {
 		if cs.open[to][5] != open || len(cs.open[to.Other()]) != 0 {
 			t.Errorf("to side %d: open Calls %v", to, cs.open)
 		}
-		if s, _ := cs.exposed[to].find(target{0xa1, 0, 10}); s == nil || s.txn != open {
+		if s, _ := cs.exposed[to].find(target{Handle: 0xa1, Length: 10}); s == nil || s.txn != open {
 			t.Errorf("to side %d: the memory is not exposed", to)
 		}
 	}

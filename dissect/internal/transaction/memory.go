@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/pending"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -47,15 +48,11 @@ type segment struct {
 }
 
 // target is the range of memory that an operation names.
-type target struct {
-	handle uint32
-	offset uint64
-	length uint32
-}
+type target = pending.Memory
 
 // holds reports whether the whole target is in the segment.
 func (s *segment) holds(m target) bool {
-	return m.offset >= s.offset && m.offset-s.offset <= uint64(s.length) && uint64(m.length) <= uint64(s.length)-(m.offset-s.offset)
+	return m.Offset >= s.offset && m.Offset-s.offset <= uint64(s.length) && uint64(m.Length) <= uint64(s.length)-(m.Offset-s.offset)
 }
 
 // exposure is the memory that a side exposes.
@@ -185,16 +182,16 @@ func (e *exposure) join(o *exposure) {
 // and also if too many segments share the handle to search them all.
 func (e *exposure) find(m target) (found *segment, exact bool) {
 	n := 0
-	for s := e.byHandle[m.handle]; s != nil; s, n = s.next, n+1 {
+	for s := e.byHandle[m.Handle]; s != nil; s, n = s.next, n+1 {
 		if s.holds(m) {
 			return s, true
 		}
-		if found == nil || m.offset >= s.offset && m.offset-s.offset < uint64(s.length) {
+		if found == nil || m.Offset >= s.offset && m.Offset-s.offset < uint64(s.length) {
 			found = s // at least it begins in this segment
 		}
 		if n == lookAt {
-			e.list(e.byHandle[m.handle])
-			return e.byStart[start{m.handle, m.offset}], true
+			e.list(e.byHandle[m.Handle])
+			return e.byStart[start{m.Handle, m.Offset}], true
 		}
 	}
 	return found, false
@@ -296,7 +293,7 @@ func (cs *connState) began(o *rdma.Operation) {
 		return
 	}
 	owner := o.Side.Other()
-	m := target{o.Handle, o.Offset, uint32(o.Length)}
+	m := target{Handle: o.Handle, Offset: o.Offset, Length: uint32(o.Length)}
 	s, exact := cs.exposed[owner].find(m)
 	if s = checkTarget(cs, o, m, s, exact); s == nil {
 		return
@@ -343,10 +340,10 @@ func (s *segment) before() *segment {
 
 // reaches reports whether the target is in a segment and the segments that follow it.
 func (s *segment) reaches(m target) bool {
-	if m.offset < s.offset || m.offset-s.offset > uint64(s.length) {
+	if m.Offset < s.offset || m.Offset-s.offset > uint64(s.length) {
 		return false
 	}
-	left := int64(m.length) - int64(uint64(s.length)-(m.offset-s.offset))
+	left := int64(m.Length) - int64(uint64(s.length)-(m.Offset-s.offset))
 	for s = s.after(); left > 0 && s != nil; s = s.after() {
 		left -= int64(s.length)
 	}

@@ -3,6 +3,7 @@ package transaction
 import (
 	"errors"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/pending"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
@@ -63,8 +64,8 @@ func (cs *connState) done(o *rdma.Operation) {
 // message takes a Send, which may be an RPC-over-RDMA message.
 func (cs *connState) message(o *rdma.Operation) {
 	cs.lookUpService()
-	cs.decide(o.Side, beforeMessage)
-	defer cs.decide(o.Side, afterMessage)
+	cs.pending.Decide(o.Side, pending.BeforeMessage, (*proofs)(cs))
+	defer cs.pending.Decide(o.Side, pending.AfterMessage, (*proofs)(cs))
 	if cs.conn.Setup().RPC {
 		cs.plainMessage(o)
 		return

@@ -4,14 +4,14 @@ import (
 	"fmt"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
+	"github.com/rdmadump/rdmadump/dissect/internal/pending"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
-// Reporting: whether a capture proves that a rule was broken, and when. Each rule says which gaps
-// of the capture prevent its findings, and how long a finding waits; see package evidence. All
-// findings about messages go through report.
+// Reporting: findings about messages go through report, which asks package pending whether the capture
+// proves them, and when.
 
 // violation is a rule that seems to be broken.
 type violation struct {
@@ -20,26 +20,6 @@ type violation struct {
 	where  rdma.Where
 	memory target // if not zero, the finding is reported only if this memory is still not exposed when it is decided
 }
-
-// pending is a violation that waits until the capture proves it.
-type pending struct {
-	rule   *rule.Rule
-	where  rdma.Where
-	tag    rdma.Tag // of the transaction, 0 for none
-	text   string
-	until  evidence.Until // Now: when no passing gap is left
-	needs  evidence.Needs // without Closing: if the connection ends later, that excuses nothing
-	next   rdma.Side      // for Next: the side whose message decides it
-	send   int64          // for Delivered: number of the Send
-	memory target
-}
-
-// The maximum number of findings that wait on one connection, and the cost of each in bytes of the
-// budget.
-const (
-	maxPending  = 64
-	pendingCost = 512
-)
 
 // gaps returns the gaps of a side.
 func (cs *connState) gaps(s rdma.Side) evidence.Gap {
@@ -80,155 +60,56 @@ func (cs *connState) proves(r *rule.Rule, fault rdma.Side) bool {
 
 // report reports that a rule was broken, at the time that the rule says, if the capture proves it.
 func (cs *connState) report(v violation, format string, args ...any) {
-	r := v.rule
-	until, needs := r.Until, r.Needs
-	if until == evidence.Delivered || until == evidence.Answered {
-		if cs.unverifiedSend != 0 && r.Severity == record.Error {
-			until = evidence.Delivered
-			needs.Connection |= evidence.TruncatedAgain | evidence.Missing | evidence.Evicted
-		} else if until == evidence.Delivered {
-			until = evidence.Now
+	f := pending.Finding{Rule: v.rule, Where: v.where, Memory: v.memory}
+	switch verdict, gap := cs.pending.Judge(&f, cs.unverifiedSend, (*proofs)(cs)); verdict {
+	case pending.Dropped:
+		cs.table.notJudged(v.rule, gap, v.where.At)
+	case pending.Proved:
+		cs.addFinding(v.rule, v.x, v.where, format, args...)
+	case pending.Waiting:
+		if x := v.x; x != nil {
+			f.Tag, f.Where.XID, f.Where.Transaction, f.Where.Operation = x.tag(partCall), record.Some(uint32(x.rec.XID)), x.rec.ID, x.operation()
 		}
+		f.Text = fmt.Sprintf(format, args...)
+		cs.pending.Keep(f)
+		cs.share.Charge(pending.Cost)
 	}
-	gap := needs.Blocks(cs.sides(v.where.AtFault))
-	switch {
-	case gap.Lasting() != 0:
-		cs.table.notJudged(r, gap.Lasting(), v.where.At)
-		return
-	case until == evidence.Now && gap == 0:
-		cs.addFinding(r, v.x, v.where, format, args...)
-		return
-	}
-	if len(cs.pending) >= maxPending { // more, if two connections became one
-		cs.table.notJudged(r, evidence.Evicted, v.where.At)
-		return
-	}
-	p := pending{rule: r, where: v.where, text: fmt.Sprintf(format, args...), until: until, needs: needs.Without(evidence.Closing), memory: v.memory, send: cs.unverifiedSend}
-	if v.x != nil {
-		p.tag = v.x.tag(partCall)
-		v.x.pendingFindings++
-		p.where.XID, p.where.Transaction, p.where.Operation = record.Some(uint32(v.x.rec.XID)), v.x.rec.ID, v.x.operation()
-	}
-	p.next = v.where.AtFault.Or(0).Other()
-	cs.pending = append(cs.pending, p)
-	cs.share.Charge(pendingCost)
 }
 
-// moment is the time at which pending findings are decided.
-type moment uint8
+// proofs is what the capture shows of a connection, for package pending.
+type proofs connState
 
-const (
-	beforeMessage moment = iota // a message is complete, but not decoded yet
-	afterMessage                // the message is decoded: it may have exposed memory
-	acknowledged                // a Send was acknowledged
-	atEnd                       // the connection is over
-)
+func (p *proofs) cs() *connState { return (*connState)(p) }
 
-// decide decides the findings that wait for a message of a side, or all findings at the end.
-func (cs *connState) decide(side rdma.Side, now moment) {
-	if len(cs.pending) == 0 {
-		return
-	}
-	cs.settle(func(p *pending) (verdict, evidence.Gap) {
-		end := now == atEnd
-		gap := p.needs.Blocks(cs.sides(p.where.AtFault))
-		switch {
-		case gap.Lasting() != 0 || end && gap != 0:
-			return dropped, gap
-		case p.rule.Until == evidence.Answered && cs.checks.usedVersion != 0: // the other side knows the version
-			return excused, 0
-		case p.rule.Until == evidence.Answered && !end && (now != afterMessage || isOutstanding(cs, p.tag)):
-			return waiting, 0
-		case p.until == evidence.Delivered:
-			if end {
-				return dropped, evidence.Awaited
-			}
-			return waiting, 0
-		case p.until == evidence.Now && gap == 0: // the passing gap is closed
-			return proved, 0
-		case p.until == evidence.Now && !end, now == acknowledged:
-			return waiting, 0
-		case (p.memory != target{} || p.rule.CallMayFollow) && p.next == side && now == beforeMessage:
-			return waiting, 0
-		case p.rule.CallMayFollow && cs.open[p.next].has(p.where.XID): // the Call was captured after its answer
-			cs.table.unordered = true
-			return excused, 0
-		case p.memory != target{} && exposesAll(cs, p.next, p.memory): // the Call was late, or retransmitted
-			cs.table.unordered = true
-			return excused, 0
-		case gap == 0 && (p.next == side || end):
-			return proved, 0
-		}
-		return waiting, 0
-	})
-}
+// Sides implements [pending.Connection].
+func (p *proofs) Sides(fault record.Opt[rdma.Side]) evidence.Sides { return p.cs().sides(fault) }
 
-// isOutstanding reports whether the transaction of a tag has no Reply yet.
-func isOutstanding(cs *connState, tag rdma.Tag) bool {
-	x, _ := cs.table.tagged(tag)
+// UsesNewVersion implements [pending.Connection].
+func (p *proofs) UsesNewVersion() bool { return p.checks.usedVersion != 0 }
+
+// IsOutstanding implements [pending.Connection].
+func (p *proofs) IsOutstanding(tag rdma.Tag) bool {
+	x, _ := p.table.tagged(tag)
 	return x != nil && x.state == outstanding
 }
 
-// decideSend decides the findings about a Send. delivered is true if the Send was delivered as
-// captured.
-func (cs *connState) decideSend(number int64, delivered bool) {
-	if len(cs.pending) == 0 {
-		return
-	}
-	cs.settle(func(p *pending) (verdict, evidence.Gap) {
-		if p.until != evidence.Delivered || p.send != number {
-			return waiting, 0
-		}
-		if gap := p.needs.Blocks(cs.sides(p.where.AtFault)); gap != 0 {
-			return dropped, gap
-		}
-		switch {
-		case !delivered:
-			return excused, 0
-		case p.rule.Until == evidence.Answered:
-			p.until = evidence.Answered
-			return waiting, 0
-		}
-		return proved, 0
-	})
+// Excuses implements [pending.Connection]. The Call was captured after what it allows, so the capture is not in order.
+func (p *proofs) Excuses(f *pending.Finding, side rdma.Side) bool {
+	excused := f.Rule.CallMayFollow && p.open[side].has(f.Where.XID) || f.Memory != target{} && exposesAll(p.cs(), side, f.Memory)
+	p.table.unordered = p.table.unordered || excused
+	return excused
 }
 
-// verdict is the decision about a pending finding.
-type verdict uint8
-
-const (
-	waiting verdict = iota
-	proved          // it is reported
-	excused         // there was no violation
-	dropped         // the capture cannot prove it
-)
-
-// settle asks for the verdict on each pending finding, in their order.
-func (cs *connState) settle(ask func(*pending) (verdict, evidence.Gap)) {
-	kept := cs.pending[:0]
-	for i := range cs.pending {
-		p := &cs.pending[i]
-		v, gap := ask(p)
-		if v == waiting {
-			kept = append(kept, *p)
-			continue
-		}
-		x, _ := cs.table.tagged(p.tag)
-		if x != nil {
-			x.pendingFindings--
-		}
-		switch v {
-		case proved:
-			cs.addFinding(p.rule, x, p.where, "%s", p.text)
-		case dropped:
-			cs.table.notJudged(p.rule, gap, p.where.At)
-		}
-		cs.share.Charge(-pendingCost)
+// Decided implements [pending.Connection].
+func (p *proofs) Decided(f *pending.Finding, v pending.Verdict, gap evidence.Gap) {
+	switch v {
+	case pending.Proved:
+		x, _ := p.table.tagged(f.Tag)
+		p.cs().addFinding(f.Rule, x, f.Where, "%s", f.Text)
+	case pending.Dropped:
+		p.table.notJudged(f.Rule, gap, f.Where.At)
 	}
-	clear(cs.pending[len(kept):])
-	if cs.pending = kept; len(kept) == 0 {
-		cs.pending = nil
-	}
+	p.share.Charge(-pending.Cost)
 }
 
 // addFinding reports a finding and records it on the transaction. x may be nil.
@@ -259,6 +140,6 @@ func (t *Table) notJudged(r *rule.Rule, gap evidence.Gap, at record.Stamp) {
 func noteCopyInDoubt(cs *connState, o *rdma.Operation) {
 	if trustIn(o) != trusted {
 		cs.truncatedRetransmit = cs.truncatedRetransmit || o.Cut
-		cs.decideSend(o.Number, false)
+		cs.pending.DecideSend(o.Number, false, (*proofs)(cs))
 	}
 }

@@ -152,7 +152,6 @@ type txn struct {
 
 	side              rdma.Side // the caller
 	state             state
-	pendingFindings   int8 // number of pending findings about it
 	replyAgain        bool // the Reply was retransmitted
 	repeatedElsewhere bool // the requester sent the Call again on another connection
 	offersReplyChunk  bool // the Call offers a Reply chunk
