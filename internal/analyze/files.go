@@ -16,8 +16,8 @@ type File struct {
 	File         record.Opt[string]     `json:"file" doc:"Path of the file after the last RPC that acted on it. If the capture shows only the last directories of the path, it begins with the short form of the handle of the topmost one, such as fh:0x62d40c52/notes.txt; null if the capture shows no name, and for the record that sums up the files for which the memory limit leaves no space." alias:"nfs.full_name"`
 	FileHandle   record.Opt[string]     `json:"file_handle" doc:"Handle of the file in hex; null if the capture does not show it."`
 	Others       int                    `json:"others,omitzero" doc:"Present in the record that sums up the files for which the memory limit leaves no space: the number of times that RPCs acted on them."`
-	Operations   int                    `json:"operations" doc:"Number of RPCs that acted on the file."`
-	Errors       int                    `json:"errors" doc:"Number of these RPCs that failed: the capture contains no Call or no Reply, the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
+	Operations   int                    `json:"operations" doc:"Number of RPCs that acted on the file. An RPC that was sent again, perhaps on another connection, is one RPC."`
+	Errors       int                    `json:"errors" doc:"Number of these RPCs that failed: the capture contains no Call or no Reply, the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status. Of an RPC that was sent again, the outcome of its last copy counts."`
 	BytesRead    int64                  `json:"bytes_read" doc:"Number of bytes of the file that the Replies to READ returned."`
 	BytesWritten int64                  `json:"bytes_written" doc:"Number of bytes that were written to the file, according to the Replies to WRITE."`
 	Latency      Quantiles              `json:"latency" doc:"Distribution of the latencies of the RPCs."`
@@ -64,6 +64,65 @@ type Files struct {
 	bytes    int64 // memory of the rows
 	maxBytes int64 // maximum of bytes
 	exact    exactLimit
+	copies   copies
+}
+
+// copies are the RPCs of which a further copy may follow, because they got no Reply.
+type copies struct {
+	rows     map[int64][]*File // rows that count an RPC, by its id
+	byXID    map[sentKey]int64 // ids
+	followed map[int64]bool    // ids of RPCs of which a further copy was counted before them
+}
+
+// sentKey identifies an RPC that is sent again on its connection.
+type sentKey struct {
+	connection int
+	direction  record.Direction
+	xid        record.Hex32
+	operation  string
+	bytes      record.Opt[int] // of the Send
+}
+
+// keyOf returns the key of an RPC whose Call is in the capture.
+func keyOf(r *record.Transaction) sentKey {
+	return sentKey{r.Connection, r.Direction, r.XID, Name(r, ByOperation), r.Call.SendBytes}
+}
+
+// maxCopies is the maximum number of such RPCs.
+const maxCopies = 1 << 14
+
+// before returns the rows that count an earlier copy of an RPC, and forgets that copy.
+func (c *copies) before(r *record.Transaction) (rows []*File) {
+	if r.Call == nil {
+		return nil
+	}
+	key := keyOf(r)
+	id, known := r.RetransmitOf.Get()
+	if !known {
+		id, known = c.byXID[key]
+	}
+	rows = c.rows[id]
+	if known && rows == nil {
+		c.followed[id] = true
+	}
+	delete(c.rows, id)
+	delete(c.byXID, key)
+	return rows
+}
+
+// keep notes the rows that count an RPC without a Reply.
+func (c *copies) keep(r *record.Transaction, rows []*File) {
+	if r.Status != record.NoReply || len(rows) == 0 {
+		return
+	}
+	if len(c.rows)+len(c.followed) >= maxCopies {
+		*c = newCopies()
+	}
+	c.rows[r.ID], c.byXID[keyOf(r)] = rows, r.ID
+}
+
+func newCopies() copies {
+	return copies{map[int64][]*File{}, map[sentKey]int64{}, map[int64]bool{}}
 }
 
 // fileKey identifies a file: by its handle or, if that is unknown, by its path.
@@ -71,7 +130,7 @@ type fileKey struct{ server, handle, path string }
 
 // NewFiles returns an empty table for as many files as fit into a number of bytes.
 func NewFiles(bytes int64) *Files {
-	return &Files{rows: map[fileKey]*File{}, maxBytes: max(maxRows*fileCost, bytes), exact: exactLimit{most: maxExact}}
+	return &Files{rows: map[fileKey]*File{}, maxBytes: max(maxRows*fileCost, bytes), exact: exactLimit{most: maxExact}, copies: newCopies()}
 }
 
 // key returns the key of a file. If its handle was unknown before, its row gets the handle.
@@ -146,16 +205,29 @@ func (t *Files) charge(key fileKey, f *File, r *record.Transaction) {
 
 // Add adds a transaction. It does not keep r.
 func (t *Files) Add(r *record.Transaction) {
+	followed := t.copies.followed[r.ID]
+	delete(t.copies.followed, r.ID)
+	earlier, rows := t.copies.before(r), []*File(nil)
 	for i := range r.FileUses {
 		u := &r.FileUses[i]
 		key := t.key(r, u)
 		f := t.at(key, r, u)
-		f.Operations++
-		f.BytesRead += u.ReadBytes
-		f.BytesWritten += u.WrittenBytes
-		if r.Failed() {
+		counted := slices.Contains(earlier, f)
+		switch {
+		case followed:
+		case counted:
+			f.Errors--
+		default:
+			f.Operations++
+		}
+		if r.Failed() && !followed {
 			f.Errors++
 		}
+		if rows = append(rows, f); counted {
+			earlier = slices.Delete(earlier, slices.Index(earlier, f), slices.Index(earlier, f)+1)
+		}
+		f.BytesRead += u.ReadBytes
+		f.BytesWritten += u.WrittenBytes
 		f.Last = max(f.Last, r.Start())
 		f.First = min(f.First, r.Start())
 		if ns, known := r.LatencyNS.Get(); known {
@@ -169,6 +241,7 @@ func (t *Files) Add(r *record.Transaction) {
 		f.change(r, u)
 		t.charge(key, f, r)
 	}
+	t.copies.keep(r, rows)
 }
 
 // latencies are the latencies of all rows, with their names.
