@@ -442,12 +442,39 @@ func figures(b *strings.Builder, h *analyze.Handles) {
 // quantile returns a duration, or "-" if there is none.
 func quantile(ns record.Opt[int64]) string { return known(ns, "-", Duration) }
 
-// about returns a quantile, with the mark "~" if it is an estimate.
-func about(q analyze.Quantiles, ns record.Opt[int64]) string {
-	if q.Estimated {
-		return "~" + quantile(ns)
+// about returns a quantile, with the mark "~" if it is an estimate, or "<=" if it is an upper bound.
+func about(q *analyze.Quantiles, ns record.Opt[int64]) string {
+	text := maximum(q, ns)
+	if q.Estimated && !strings.HasPrefix(text, AtMost) {
+		return "~" + text
+	}
+	return text
+}
+
+// maximum returns a quantile that is never an estimate, such as the maximum, with the mark "<=" if it is an upper bound.
+func maximum(q *analyze.Quantiles, ns record.Opt[int64]) string {
+	if n, known := ns.Get(); known && q.AtMost(n) {
+		return AtMost + Duration(n)
 	}
 	return quantile(ns)
+}
+
+// writeUpperBounds writes the lines below a table that say how many of its latencies are upper bounds, if any are.
+func writeUpperBounds(w io.Writer, width, n int) error {
+	if n == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("%s marks an upper bound: %d of these latencies %s, because the capture does not prove which copy of a Reply was accepted.", AtMost, n, boundsAre(int64(n)))
+	_, err := io.WriteString(w, strings.Join(wrapped(text, width), "\n")+"\n")
+	return err
+}
+
+// boundsAre says of a number of latencies that they are upper bounds.
+func boundsAre(n int64) string {
+	if n == 1 {
+		return "is an upper bound"
+	}
+	return "are upper bounds"
 }
 
 // percent returns a ratio as a percentage, or "-" if there is none.
@@ -484,7 +511,9 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 		columns[i].scale = Duration(low) + ".." + Duration(high)
 	}
 	t := newTable(w, theme, width, columns)
+	bounds := 0
 	for _, s := range rows {
+		bounds += s.Latency.UpperBounds
 		if err := t.row([]cell{
 			{text: clean(s.Name), ink: theme.key},
 			{text: fmt.Sprint(s.Count)},
@@ -494,10 +523,10 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			{text: forms(s.CallBytes)},
 			{text: Bytes(s.ReplyBytes.Total())},
 			{text: forms(s.ReplyBytes)},
-			{text: about(s.Latency, s.Latency.P50)},
-			{text: about(s.Latency, s.Latency.P90)},
-			{text: about(s.Latency, s.Latency.P99)},
-			{text: quantile(s.Latency.Max)},
+			{text: about(&s.Latency, s.Latency.P50)},
+			{text: about(&s.Latency, s.Latency.P90)},
+			{text: about(&s.Latency, s.Latency.P99)},
+			{text: maximum(&s.Latency, s.Latency.Max)},
 			{text: theme.histogram(s.Histogram(low, high, histogramCells)), ink: theme.flight},
 			{text: placeShares(s)},
 			{text: phaseShares(s)},
@@ -507,7 +536,10 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			return err
 		}
 	}
-	if err := t.flush(); err != nil || !t.drawn || !theme.legend {
+	if err := t.flush(); err != nil || !t.drawn {
+		return err
+	}
+	if err := writeUpperBounds(w, width, bounds); err != nil || !theme.legend {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%s%s%s\n", theme.dim.before, columnsExplained, theme.dim.after)

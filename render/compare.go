@@ -42,7 +42,7 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 		}
 		for i := range analyze.Percentiles {
 			before, after, change, significant := analyze.Percentiles[i].Of(c)
-			text := pair(about(c.Before.Latency, before), about(c.After.Latency, after))
+			text := pair(about(&c.Before.Latency, before), about(&c.After.Latency, after))
 			absent = absent || before.Known() != after.Known()
 			shade := ink{}
 			if share, known := change.Get(); known && before != after {
@@ -83,7 +83,7 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 		b.WriteString("!    more than chance explains: p < 0.001 in an exact permutation test\n")
 	}
 	if marked {
-		b.WriteString("?    not tested: fewer than 30 latencies before or after\n")
+		b.WriteString("?    not tested: fewer than 30 latencies before or after, or an upper bound (<=)\n")
 	}
 	_, err := to.Out.Write([]byte(b.String()))
 	return err

@@ -126,6 +126,9 @@ func explain(r *record.Transaction) []string {
 		return sentences
 	}
 	total := Duration(latency)
+	if r.LatencyMinNS.Known() {
+		return append(sentences, uncertainStall(r)...)
+	}
 	if w := longest(r, false); w != nil && r.Waited(w) >= latency/5 {
 		sentences = append(sentences, waitSentence(r, w, "For "+Duration(r.Waited(w))+" of "+total+noProgress))
 		if n, ns := waits(r); n > 1 {
@@ -141,6 +144,22 @@ func explain(r *record.Transaction) []string {
 		sentences = append(sentences, s)
 	}
 	return sentences
+}
+
+// uncertainStall describes the longest wait of a transaction of which it is uncertain when the Reply was accepted.
+func uncertainStall(r *record.Transaction) []string {
+	w := longest(r, false)
+	if w == nil || r.Waited(w) < r.LatencyNS.Or(0)/5 {
+		return nil
+	}
+	opening := "There was no progress for " + Duration(r.Waited(w)) + ", until "
+	if int64(w.From-r.Sent()) >= r.LatencyMinNS.Or(0) { // not if the copy of the Reply before the wait was accepted
+		if !r.LatencyMinPacket.Known() {
+			return nil
+		}
+		opening = "If that copy was lost, there was no progress for " + Duration(r.Waited(w)) + ", until "
+	}
+	return []string{waitSentence(r, w, opening)}
 }
 
 // unanswered says how long a transaction without Reply stalled; w is its longest wait.
@@ -303,6 +322,35 @@ func atWork(r *record.Transaction, latency int64) string {
 	return text
 }
 
+// uncertainLatency returns the bounds of a latency of which it is uncertain when the Reply was accepted, and the reason.
+// It returns nothing if the latency is known.
+func uncertainLatency(r *record.Transaction) string {
+	least, uncertain := r.LatencyMinNS.Get()
+	if !uncertain {
+		return ""
+	}
+	if copied := earlyCopy(r); copied != "" {
+		return fmt.Sprintf("%s, or after %s if %s was lost", Duration(least), Duration(r.LatencyNS.Or(0)), copied)
+	}
+	return fmt.Sprintf("%s to %s; the capture does not prove when the Reply, and the packets before it, were accepted", Duration(least), Duration(r.LatencyNS.Or(0)))
+}
+
+// earlyCopy names the copy of the Reply with which the shortest possible latency ends; it returns nothing if the capture
+// shows no other copy than the one that counts.
+func earlyCopy(r *record.Transaction) string {
+	packet, known := r.LatencyMinPacket.Get()
+	if !known {
+		return ""
+	}
+	which := "first "
+	for i := range r.Timeline {
+		if e := &r.Timeline[i]; (e.Event == record.EventDamaged || e.Event == record.EventLost) && e.Of == record.EventReply {
+			which = "" // a copy before it was damaged or lost
+		}
+	}
+	return fmt.Sprintf("the %scopy of the Reply (packet %s)", which, numbered(packet, r.LatencyMinPoint))
+}
+
 // isMost reports whether a part of a latency is most of it, and long enough to be described.
 func isMost(ns, latency int64) bool { return 2*ns > latency && ns >= 1e6 }
 
@@ -422,6 +470,12 @@ func Cause(r *record.Transaction) string {
 	latency, known := r.LatencyNS.Get()
 	if !known {
 		return string(r.Status)
+	}
+	if least, uncertain := r.LatencyMinNS.Get(); uncertain {
+		if copied := earlyCopy(r); copied != "" {
+			return Duration(least) + " if " + copied + " was accepted"
+		}
+		return "at least " + Duration(least) + ", depending on when the Reply was accepted"
 	}
 	n, ns := waits(r)
 	if w := longest(r, false); w != nil && r.Waited(w) >= latency/5 {

@@ -29,7 +29,9 @@ var filesColumns = []column{
 func Files(w io.Writer, theme *Theme, width int, start record.Time, rows []*analyze.File) error {
 	t := newTable(w, theme, width, filesColumns)
 	c := clock{form: theme.times, start: record.Some(start)}
+	bounds := 0
 	for _, f := range rows {
+		bounds += f.Latency.UpperBounds
 		path := clean(f.FileText())
 		if err := t.row([]cell{
 			{text: path, ink: theme.key, tail: true},
@@ -38,9 +40,9 @@ func Files(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 			{text: strconv.Itoa(f.Errors)},
 			{text: moved(f.BytesRead)},
 			{text: moved(f.BytesWritten)},
-			{text: about(f.Latency, f.Latency.P50)},
-			{text: about(f.Latency, f.Latency.P99)},
-			{text: quantile(f.Latency.Max)},
+			{text: about(&f.Latency, f.Latency.P50)},
+			{text: about(&f.Latency, f.Latency.P99)},
+			{text: maximum(&f.Latency, f.Latency.Max)},
 			changed(&c, f.Created),
 			changed(&c, f.Renamed),
 			{text: clean(f.Renamed.Or(analyze.FileChange{}).From.Or(""))},
@@ -49,7 +51,10 @@ func Files(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 			return err
 		}
 	}
-	if err := t.flush(); err != nil || !t.drawn || !theme.legend {
+	if err := t.flush(); err != nil || !t.drawn {
+		return err
+	}
+	if err := writeUpperBounds(w, width, bounds); err != nil || !theme.legend {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%s%s%s\n", theme.dim.before, columnsExplained, theme.dim.after)

@@ -320,9 +320,8 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 		if r.Reply != nil && r.Reply.Delivery == record.DeliveryUncertain {
 			took += ", if the Reply in packet " + numbered(r.Reply.LastPacket, pointName(r.Reply.LastPoint)) + " is the copy that was accepted; the capture does not prove it"
 		}
-		if least, uncertain := r.LatencyMinNS.Get(); uncertain {
-			took = " after " + Duration(least) + " to " + Duration(latency) + "; the capture does not prove which copy of the Reply was accepted"
-			parts = "; of " + Duration(latency) + ": "
+		if text := uncertainLatency(r); text != "" {
+			took, parts = " after "+text, "; of "+Duration(latency)+": "
 		}
 	}
 	if p := phases(r); p != "" {
@@ -567,7 +566,12 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 		})
 	}
 	if m := r.Reply; m != nil && m.FirstSent.Known() && !slices.ContainsFunc(rungs, func(g rung) bool { return g.at == m.FirstSent.Or(0) }) {
-		rungs = append(rungs, rung{at: m.FirstSent.Or(0), text: firstCopyText(m), ink: theme.warn})
+		g := rung{at: m.FirstSent.Or(0), text: firstCopyText(m), ink: theme.warn}
+		if packet, known := r.LatencyMinPacket.Get(); known && int64(g.at-r.Sent()) == r.LatencyMinNS.Or(-1) {
+			g.first = record.PacketRef{Packet: packet, Point: r.LatencyMinPoint}
+			g.last = g.first
+		}
+		rungs = append(rungs, g)
 	}
 	slices.SortStableFunc(rungs, func(a, b rung) int { return cmp.Compare(a.at, b.at) })
 	return withPauses(rungs, theme, r)

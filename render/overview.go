@@ -496,7 +496,11 @@ func (v *overview) answered(label string) {
 			bar.add(shade, x.ink)
 		}
 	}
-	v.line(label, fmt.Sprintf("latencies of %d answered RPCs add up to %s: %s", t.Answered, Duration(t.TotalNS), strings.Join(words, ", ")), ink{})
+	total := Duration(t.TotalNS)
+	if t.UpperBounds > 0 {
+		total = fmt.Sprintf("%s%s (%d of %d %s)", AtMost, total, t.UpperBounds, t.Answered, boundsAre(t.UpperBounds))
+	}
+	v.line(label, fmt.Sprintf("latencies of %d answered RPCs add up to %s: %s", t.Answered, total, strings.Join(words, ", ")), ink{})
 	if v.theme.unicode && drawn > 0 {
 		v.margin("")
 		v.b.WriteString(bar.String() + "\n")
@@ -616,12 +620,16 @@ func (v *overview) mountSteps() {
 
 // slowest writes the RPCs with the longest latency, and the cause of each.
 func (v *overview) slowest() {
+	length := 0
+	for i := range v.o.Slowest {
+		length = max(length, len(Latency(v.o.Slowest[i].Transaction)))
+	}
 	for i, slow := range v.o.Slowest {
-		v.slow(once(i, "slowest"), &slow)
+		v.slow(once(i, "slowest"), &slow, length)
 	}
 	v.ladderOf(v.o.Slowest)
 	if list := v.o.SlowestMounting; len(list) > 0 { // They would hide the others.
-		v.slow("setup", &list[0])
+		v.slow("setup", &list[0], length)
 		if len(v.o.Slowest) == 0 {
 			v.ladderOf(list)
 		}
@@ -636,8 +644,8 @@ func (v *overview) ladderOf(list []analyze.Slow) {
 	}
 }
 
-// slow writes one of the slowest RPCs.
-func (v *overview) slow(label string, s *analyze.Slow) {
+// slow writes one of the slowest RPCs. Its latency takes at least length characters.
+func (v *overview) slow(label string, s *analyze.Slow, length int) {
 	r := s.Transaction
 	text := "  " + shortProcedure(r, "")
 	if s.Count > 1 {
@@ -646,7 +654,7 @@ func (v *overview) slow(label string, s *analyze.Slow) {
 	if cause := Cause(r); cause != "" {
 		text += ": " + cause
 	}
-	v.row(label, part{fmt.Sprintf("%8s  ", Duration(r.LatencyNS.Or(0))), ink{}}, part{r.XID.String(), v.theme.key}, part{text, ink{}})
+	v.row(label, part{fmt.Sprintf("%*s  ", max(length, 8), Latency(r)), ink{}}, part{r.XID.String(), v.theme.key}, part{text, ink{}})
 }
 
 // busiest writes the operations with the largest sum of latencies.
@@ -663,7 +671,11 @@ func (v *overview) busiest() {
 		if s.Complete < s.Count {
 			name += fmt.Sprintf(" (%d with latency)", s.Complete)
 		}
-		text := fmt.Sprintf("%8s  %d x %s, p50 %s, worst %s", Duration(s.TotalNS), s.Count, name, quantile(s.Latency.P50), quantile(s.Latency.Max))
+		total := Duration(s.TotalNS)
+		if s.Latency.UpperBounds > 0 {
+			total = AtMost + total
+		}
+		text := fmt.Sprintf("%8s  %d x %s, p50 %s, worst %s", total, s.Count, name, about(&s.Latency, s.Latency.P50), maximum(&s.Latency, s.Latency.Max))
 		v.row(once(i, "busiest"), part{text, ink{}})
 	}
 }

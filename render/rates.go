@@ -56,7 +56,9 @@ func Rates(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 	}
 	t := newTable(w, theme, width, columns)
 	c := clock{form: theme.times, start: record.Some(start)}
+	bounds := 0
 	for _, r := range rows {
+		bounds += r.Latency.UpperBounds
 		cells := []cell{
 			{text: string(c.append(nil, r.Start))},
 			{text: clean(r.Name), ink: theme.key},
@@ -65,9 +67,9 @@ func Rates(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 			{text: fmt.Sprint(r.Retransmitted)},
 			{text: Bytes(r.BytesToServer)},
 			{text: Bytes(r.BytesToClient)},
-			{text: about(r.Latency, r.Latency.P50)},
-			{text: about(r.Latency, r.Latency.P99)},
-			{text: quantile(r.Latency.Max)},
+			{text: about(&r.Latency, r.Latency.P50)},
+			{text: about(&r.Latency, r.Latency.P99)},
+			{text: maximum(&r.Latency, r.Latency.Max)},
 			{text: known(r.InFlight, "?", func(l analyze.Level) string { return fmt.Sprintf("%.1f/%d", l.Mean, l.Peak) })},
 			{text: known(r.Credits, "-", func(n int) string { return fmt.Sprint(n) })},
 			{text: theme.bar(r.RPCs, most, rateCells), ink: theme.flight},
@@ -80,7 +82,10 @@ func Rates(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 			return err
 		}
 	}
-	if err := t.flush(); err != nil || !t.drawn || !theme.legend {
+	if err := t.flush(); err != nil || !t.drawn {
+		return err
+	}
+	if err := writeUpperBounds(w, width, bounds); err != nil || !theme.legend {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%s%s%s\n", theme.dim.before, columnsExplained, theme.dim.after)

@@ -95,9 +95,9 @@ func OperationSums(w io.Writer, theme *Theme, width int, rows []*analyze.Operati
 			{text: moved(r.Retransmitted)},
 			{text: moved(r.Stalled)},
 			{text: stall, ink: theme.warn},
-			{text: about(r.Latency, r.Latency.P50)},
-			{text: about(r.Latency, r.Latency.P90)},
-			{text: about(r.Latency, r.Latency.P99)},
+			{text: about(&r.Latency, r.Latency.P50)},
+			{text: about(&r.Latency, r.Latency.P90)},
+			{text: about(&r.Latency, r.Latency.P99)},
 			{text: quantile(r.Latency.Max)},
 		})
 		if err != nil {

@@ -662,3 +662,50 @@ func TestAtWork(t *testing.T) {
 		t.Errorf("both ends: %q, want %q", got, want)
 	}
 }
+
+// TestUncertainLatency: a latency that is an upper bound is printed as one, and the ladder says when the Reply came if an
+// earlier copy of it was accepted.
+func TestUncertainLatency(t *testing.T) {
+	some := record.Some[int64]
+	r := &record.Transaction{
+		XID: 1, Direction: record.Forward, Status: record.Complete, LatencyNS: some(548_540_000), LatencyMinNS: some(2_260_000), LatencyMinPacket: some(271),
+		Call: &record.Message{Time: 1e9, Packet: 270, LastPacket: 270}, Reply: &record.Message{Packet: 273, LastPacket: 273, Delivery: record.DeliveryUncertain},
+		Phases: record.Some(record.Phases{ToReplyNS: some(2_260_000), WaitNS: 546_280_000}),
+		Waits: []record.Wait{{
+			From: 1e9 + 2_260_000, To: 1e9 + 548_540_000, NS: 546_280_000, Reason: record.RetransmitTimeout, Waiting: record.Server, Event: record.EventReply, Packets: []int64{271, 273},
+		}},
+	}
+	ladder := func() string {
+		var out bytes.Buffer
+		if err := render.Ladder(&out, render.NewTheme(&out, false), 132, r); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(strings.Fields(out.String()), " ")
+	}
+	check := func(got, want string) {
+		t.Helper()
+		if !strings.Contains(got, want) {
+			t.Errorf("%q does not contain %q", got, want)
+		}
+	}
+	if got := render.Latency(r); got != "<=548.54ms" {
+		t.Errorf("the latency is %q", got)
+	}
+	check(ladder(), "ok after 2.26ms, or after 548.54ms if the first copy of the Reply (packet 271) was lost; of 548.54ms: until Reply 2.26ms, stalled 546.28ms "+
+		"If that copy was lost, there was no progress for 546.28ms, until the server retransmitted the Reply, in packet 273, when its timer expired")
+	if got := render.Cause(r); got != "2.26ms if the first copy of the Reply (packet 271) was accepted" {
+		t.Errorf("the cause is %q", got)
+	}
+	r.Timeline = []record.Event{{Event: record.EventDamaged, Of: record.EventReply, Packet: 269}}
+	check(ladder(), "if the copy of the Reply (packet 271) was lost")
+	r.Timeline, r.LatencyMinPacket = nil, record.Opt[int64]{}
+	check(ladder(), "ok after 2.26ms to 548.54ms; the capture does not prove when the Reply, and the packets before it, were accepted; of 548.54ms: ")
+	if got := render.Explain(r); len(got) != 0 { // the wait may have come after the Reply was accepted
+		t.Errorf("%q", got)
+	}
+	r.LatencyMinNS = record.Opt[int64]{}
+	if got := render.Latency(r); got != "548.54ms" {
+		t.Errorf("the latency is %q", got)
+	}
+	check(ladder(), "For 546.28ms of 548.54ms there was no progress")
+}

@@ -184,7 +184,7 @@ func (t *Text) Transaction(r *record.Transaction) error {
 		cell{text: moved(written)},
 		cell{text: credits(r)},
 		cell{text: invalidated(r), ink: t.theme.dim},
-		cell{text: latency(r)},
+		cell{text: Latency(r)},
 		cell{text: status, ink: shade},
 	)
 	return t.row(transactionColumns)
@@ -324,8 +324,15 @@ func remoteInvalidation(c *record.Connection) string {
 	return "no"
 }
 
-// latency returns the latency of a transaction, or "-" if it has none.
-func latency(r *record.Transaction) string {
+// AtMost is the mark before a time that is only an upper bound.
+const AtMost = "<="
+
+// Latency returns the latency of a transaction, or "-" if it has none. If it is uncertain which copy of the Reply was
+// accepted, it is the upper bound.
+func Latency(r *record.Transaction) string {
+	if ns, known := r.LatencyNS.Get(); known && r.LatencyMinNS.Known() {
+		return AtMost + Duration(ns)
+	}
 	return known(r.LatencyNS, "-", Duration)
 }
 

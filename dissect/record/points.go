@@ -157,6 +157,7 @@ func localOpt(n *Opt[int64], point *string, points []string) {
 // Localize separates the packet numbers of the record from their capture points.
 func (r *Transaction) Localize(points []string) {
 	r.Call, r.Reply = r.Call.localized(points), r.Reply.localized(points)
+	localOpt(&r.LatencyMinPacket, &r.LatencyMinPoint, points)
 	if i, known := r.Invalidation.Get(); known {
 		local(&i.Packet, &i.Point, points)
 		r.Invalidation = Some(i)

@@ -106,7 +106,9 @@ type Transaction struct {
 	Timeline          []Event           `json:"timeline" doc:"Events of the transaction, in the order of their packets."`
 	ReplyLost         bool              `json:"reply_lost" doc:"Whether a Reply was sent that its receiver never accepted; the status is then no_reply."`
 	LatencyNS         Opt[int64]        `json:"latency_ns" doc:"Time from the first packet of the Call to the last packet of the Reply (of the copy that the requester accepted), in nanoseconds. With several capture points, the time of a Call that was sent before on an earlier connection begins there. The time for which the Call waited for credits is not included." alias:"latency,rpc.time"`
-	LatencyMinNS      Opt[int64]        `json:"latency_min_ns" doc:"Shortest latency that the capture allows, in nanoseconds; null unless it is uncertain which copy of the Reply was accepted."`
+	LatencyMinNS      Opt[int64]        `json:"latency_min_ns" doc:"Shortest latency that the capture allows, in nanoseconds; null unless it is uncertain which copy of the Reply was accepted. latency_ns is then only an upper bound."`
+	LatencyMinPacket  Opt[int64]        `json:"latency_min_packet,omitzero" doc:"Packet number: the last packet of the copy of the Reply with which latency_min_ns ends; present only if it is known and not the copy with which latency_ns ends."`
+	LatencyMinPoint   string            `json:"latency_min_packet_point,omitzero" doc:"Name of the capture point whose number latency_min_packet is; present only with several capture points." secret:"point"`
 	HeldBackBy        Opt[int64]        `json:"held_back_by" doc:"Transaction number (id): the transaction whose packets kept the sender busy until the Call was sent; null if the Call was not held back."`
 	Waits             []Wait            `json:"waits" doc:"Stalls: times in which the transaction made no progress, each with its reason."`
 	Phases            Opt[Phases]       `json:"phases" doc:"Parts that the latency is made of; null without a latency."`

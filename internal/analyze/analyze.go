@@ -21,6 +21,50 @@ type Quantiles struct {
 	Max record.Opt[int64] `json:"max_ns" doc:"Maximum, in nanoseconds."`
 	// Estimated is left out of JSON if the percentiles are exact, which they nearly always are.
 	Estimated bool `json:"estimated,omitzero" doc:"Present and true if the percentiles are estimates within 1 percent because there were too many values to keep."`
+	// UpperBounds is left out of JSON if all values are exact.
+	UpperBounds int `json:"upper_bounds,omitzero" doc:"Number of values that are upper bounds, because it is uncertain which copy of a Reply was accepted. The percentiles, and sums, count these values. Present only if there are any."`
+
+	ends boundEnds // of the UpperBounds
+}
+
+// boundEnds are the ends of latencies of which a capture shows only an upper and a lower bound.
+type boundEnds struct{ low, high int64 } // the smallest lower bound and the largest upper bound, in nanoseconds
+
+// AtMost reports whether a quantile with this value is only an upper bound: whether a latency that counts with this
+// value, or a larger one, may be shorter than the value.
+func (q *Quantiles) AtMost(ns int64) bool {
+	return q.UpperBounds > 0 && (q.ends == boundEnds{} || q.ends.low < ns && ns <= q.ends.high) // a record that was read has no ends
+}
+
+// bound notes that the latency of a transaction, which is counted elsewhere, is only an upper bound.
+func (q *Quantiles) bound(r *record.Transaction) {
+	low, uncertain := r.LatencyMinNS.Get()
+	if !uncertain {
+		return
+	}
+	high := r.LatencyNS.Or(0)
+	if q.UpperBounds++; q.UpperBounds > 1 {
+		low, high = min(low, q.ends.low), max(high, q.ends.high)
+	}
+	q.ends = boundEnds{low, high}
+}
+
+// mergeBounds adds the upper bounds that were noted in other.
+func (q *Quantiles) mergeBounds(other *Quantiles) {
+	switch {
+	case other.UpperBounds == 0:
+		return
+	case q.UpperBounds == 0:
+		q.ends = other.ends
+	}
+	q.UpperBounds += other.UpperBounds
+	q.ends = boundEnds{min(q.ends.low, other.ends.low), max(q.ends.high, other.ends.high)}
+}
+
+// withBounds returns the quantiles of the same values as q, with the upper bounds that were noted in q.
+func (q *Quantiles) withBounds(of Quantiles) Quantiles {
+	of.UpperBounds, of.ends = q.UpperBounds, q.ends
+	return of
 }
 
 // quantiles sorts the durations and returns their nearest ranks.

@@ -378,3 +378,50 @@ func TestEndOfCalls(t *testing.T) {
 		})
 	}
 }
+
+// TestUpperBounds: the quantiles that a latency with an uncertain end may have changed are upper bounds, and no others.
+func TestUpperBounds(t *testing.T) {
+	table := NewTable(ByOperation)
+	rates, err := NewRates(1000*time.Second, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		r := transaction(0, int64(i+1), 1, nil)
+		table.Add(r)
+		if err := rates.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	uncertain := transaction(0, 97, 1, func(r *record.Transaction) { r.LatencyMinNS = record.Some[int64](60e6) })
+	table.Add(uncertain)
+	if err := rates.Add(uncertain); err != nil {
+		t.Fatal(err)
+	}
+	intervals, err := rates.Rows(1e9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // a live view asks again
+		for what, q := range map[string]Quantiles{"stats": table.Rows()[0].Latency, "rates": intervals[0].Latency} {
+			got := fmt.Sprint(q.UpperBounds, q.AtMost(q.P50.Or(0)), q.AtMost(q.P90.Or(0)), q.AtMost(q.P99.Or(0)), q.AtMost(q.Max.Or(0)))
+			if want := "1 false true false false"; got != want {
+				t.Errorf("%s: %s, want %s", what, got, want)
+			}
+		}
+	}
+	table.Add(transaction(0, 200, 1, func(r *record.Transaction) { r.LatencyMinNS = record.Some[int64](1e6) }))
+	q := table.Rows()[0].Latency
+	if got := fmt.Sprint(q.UpperBounds, q.AtMost(q.P50.Or(0)), q.AtMost(q.Max.Or(0)), q.AtMost(201e6)); got != "2 true true false" {
+		t.Errorf("%s", got)
+	}
+	if q := (Quantiles{UpperBounds: 1}); !q.AtMost(5) { // as JSON has it, without the ends
+		t.Error("quantiles from JSON are not upper bounds")
+	}
+	c := NewCollector()
+	c.Transaction(uncertain)
+	c.Transaction(transaction(0, 5, 1, nil))
+	if w := c.Finish(nil).Time; w.UpperBounds != 1 || w.Answered != 2 {
+		t.Errorf("%d of %d latencies are upper bounds", w.UpperBounds, w.Answered)
+	}
+}

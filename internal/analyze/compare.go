@@ -38,7 +38,7 @@ type Comparison struct {
 	After       Measured         `json:"after" doc:"What the second capture has."`
 	Change      Changes          `json:"change" doc:"Relative changes, from the first to the second capture: 0.2 is 20 percent more."`
 	PValues     PValues          `json:"p_values" doc:"Probability, for each percentile, of a change that is as large as this or larger if only chance decides which RPC is in which capture: the p-value of an exact permutation test."`
-	Significant record.Opt[bool] `json:"significant" doc:"Whether the latency changed by more than chance explains: whether a p-value is below 0.001; null if no percentile was tested, because it is no group or has fewer than 30 latencies in one of the captures."`
+	Significant record.Opt[bool] `json:"significant" doc:"Whether the latency changed by more than chance explains: whether a p-value is below 0.001; null if no percentile was tested, because it is no group, has fewer than 30 latencies in one of the captures, or has percentiles that are only upper bounds."`
 }
 
 // Measured is what one capture has of something that is compared.
@@ -89,6 +89,12 @@ var Percentiles = [...]Percentile{
 	{"p50", 50, func(c *Changes) *record.Opt[float64] { return &c.P50 }, func(p *PValues) *record.Opt[float64] { return &p.P50 }, func(q *Quantiles) record.Opt[int64] { return q.P50 }},
 	{"p90", 90, func(c *Changes) *record.Opt[float64] { return &c.P90 }, func(p *PValues) *record.Opt[float64] { return &p.P90 }, func(q *Quantiles) record.Opt[int64] { return q.P90 }},
 	{"p99", 99, func(c *Changes) *record.Opt[float64] { return &c.P99 }, func(p *PValues) *record.Opt[float64] { return &p.P99 }, func(q *Quantiles) record.Opt[int64] { return q.P99 }},
+}
+
+// isBound reports whether the percentile is only an upper bound.
+func (p *Percentile) isBound(q *Quantiles) bool {
+	ns, known := p.value(q).Get()
+	return known && q.AtMost(ns)
 }
 
 // Of returns the percentile in both captures, its relative change, whether the change was tested and
@@ -248,7 +254,7 @@ func group(a, b *Stats) *Comparison {
 	for i := range Percentiles {
 		p := &Percentiles[i]
 		*p.change(&c.Change) = relative(p.value(&c.Before.Latency), p.value(&c.After.Latency))
-		if pooled != nil {
+		if pooled != nil && !p.isBound(&c.Before.Latency) && !p.isBound(&c.After.Latency) {
 			chance := pooled.chance(p.percent)
 			*p.p(&c.PValues) = record.Some(chance)
 			c.Significant = record.Some(c.Significant.Or(false) || chance < significance)

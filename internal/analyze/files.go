@@ -200,6 +200,7 @@ func (t *Files) charge(key fileKey, f *File, r *record.Transaction) {
 	all.First, all.Last = min(all.First, f.First), max(all.Last, f.Last)
 	single := len(all.latencies.exact) + len(f.latencies.exact)
 	all.latencies.merge(&f.latencies)
+	all.Latency.mergeBounds(&f.Latency)
 	t.exact.exact -= single - len(all.latencies.exact)
 }
 
@@ -233,6 +234,7 @@ func (t *Files) Add(r *record.Transaction) {
 		if ns, known := r.LatencyNS.Get(); known {
 			f.TotalNS += ns
 			t.exact.add(&f.latencies, ns, t.latencies)
+			f.Latency.bound(r)
 		}
 		if f == t.others {
 			f.Others++
@@ -289,7 +291,7 @@ func (t *Files) Rows() []*File {
 		rows = append(rows, t.others)
 	}
 	for _, f := range rows {
-		f.Latency = f.latencies.quantiles()
+		f.Latency = f.Latency.withBounds(f.latencies.quantiles())
 	}
 	return rows
 }

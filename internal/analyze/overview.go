@@ -17,8 +17,8 @@ type Overview struct {
 	Health          Health        `json:"health" doc:"Retransmissions, losses and NAKs on all connections."`
 	RPCs            RPCs          `json:"rpcs" doc:"Number of transactions, by outcome."`
 	Time            Where         `json:"time" doc:"Parts that the time of all transactions is made of."`
-	Slowest         []Slow        `json:"slowest" doc:"Transactions with the longest latency, without those of mounting and unmounting."`
-	SlowestMounting []Slow        `json:"slowest_mounting" doc:"Transactions of mounting and unmounting with the longest latency."`
+	Slowest         []Slow        `json:"slowest" doc:"Transactions with the longest latency, without those of mounting and unmounting: first those whose latency the capture proves, then at most two of which it shows only an upper bound, if they may have been slower than the last of these."`
+	SlowestMounting []Slow        `json:"slowest_mounting" doc:"Transactions of mounting and unmounting with the longest latency, in the same order."`
 	MountSteps      []Step        `json:"mount_steps" doc:"Steps of mounts and unmounts in the order of their time: the questions to rpcbind, the RPCs to mountd, the connections for RPC over RDMA, and the first RPC of NFS on each connection; null if the capture contains no RPC to rpcbind or mountd."`
 	Busiest         []*Stats      `json:"busiest" doc:"Operations with the longest total latency, without those of mounting and unmounting."`
 	BusiestMounting []*Stats      `json:"busiest_mounting" doc:"Operations of mounting and unmounting with the longest total latency."`
@@ -77,12 +77,13 @@ type RPCs struct {
 // Where breaks down the time of RPCs. RPCs with a Reply and RPCs without one are counted
 // apart, because only a Reply gives an RPC a latency.
 type Where struct {
-	Answered   int64       `json:"answered" doc:"Number of RPCs with a latency, which total_ns, phases and waits are about."`
-	TotalNS    int64       `json:"total_ns" doc:"Sum of the latencies of all answered RPCs, in nanoseconds."`
-	Phases     PhaseSums   `json:"phases" doc:"Parts that the sum of all latencies is made of."`
-	Waits      []WaitCount `json:"waits" doc:"Stalls of answered RPCs by reason, the longest first."`
-	CreditsNS  int64       `json:"credits_ns" doc:"Time in which at least one Call of an answered RPC waited for a credit before it was sent, in nanoseconds."`
-	Unanswered Unanswered  `json:"unanswered" doc:"RPCs that got no Reply, and how long they made no progress."`
+	Answered    int64       `json:"answered" doc:"Number of RPCs with a latency, which total_ns, phases and waits are about."`
+	TotalNS     int64       `json:"total_ns" doc:"Sum of the latencies of all answered RPCs, in nanoseconds."`
+	UpperBounds int64       `json:"upper_bounds" doc:"Number of these latencies that are upper bounds, because it is uncertain which copy of a Reply was accepted. The sums count the upper bounds."`
+	Phases      PhaseSums   `json:"phases" doc:"Parts that the sum of all latencies is made of."`
+	Waits       []WaitCount `json:"waits" doc:"Stalls of answered RPCs by reason, the longest first."`
+	CreditsNS   int64       `json:"credits_ns" doc:"Time in which at least one Call of an answered RPC waited for a credit before it was sent, in nanoseconds."`
+	Unanswered  Unanswered  `json:"unanswered" doc:"RPCs that got no Reply, and how long they made no progress."`
 
 	// Stalled is the number of answered RPCs that waited within their latency.
 	Stalled int64 `json:"-"`
@@ -182,6 +183,8 @@ type Collector struct {
 	suspicion   suspicion
 	traffic     traffic
 	steps       steps
+
+	slowest, slowestMounting slowLists
 }
 
 // endKey is what the connections of an EndCount have in common.
@@ -229,6 +232,9 @@ func (c *Collector) Transaction(r *record.Transaction) {
 	if latency, known := r.LatencyNS.Get(); known {
 		o.Time.Answered++
 		o.Time.TotalNS += latency
+		if r.LatencyMinNS.Known() {
+			o.Time.UpperBounds++
+		}
 	}
 	if p, known := r.Phases.Get(); known {
 		o.Time.Phases.add(p)
@@ -401,6 +407,7 @@ func (c *Collector) Network(points []*record.Point, list []*record.Network) {
 func (c *Collector) Finish(s *record.Summary) *Overview {
 	o := &c.o
 	o.Type = "overview"
+	o.Slowest, o.SlowestMounting = c.slowest.all(), c.slowestMounting.all()
 	o.Time.Waits = c.answered.counts()
 	if sum := c.answered[record.CreditLimit]; sum != nil {
 		o.Time.CreditsNS = sum.outages.total()

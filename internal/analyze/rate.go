@@ -338,6 +338,7 @@ func (t *Rates) Add(r *record.Transaction) error {
 	*from += payloadBytes(r.Reply)
 	if answered {
 		s.add(latency)
+		s.Latency.bound(r)
 		if t.most > 0 {
 			t.limit()
 		}
@@ -382,7 +383,7 @@ func (t *Rates) settle(i int) {
 // settle computes the latencies of an interval, and frees their values.
 func (s *Rate) settle() {
 	if !s.settled {
-		s.Latency, s.latencies, s.settled = s.latencies.quantiles(), durations{}, true
+		s.Latency, s.latencies, s.settled = s.Latency.withBounds(s.latencies.quantiles()), durations{}, true
 	}
 }
 

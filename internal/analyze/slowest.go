@@ -29,23 +29,49 @@ func ofMounting(r *record.Transaction) bool {
 	return program == "MOUNT" || program == "PORTMAP" || mounting[r.Operation.Or(r.ProcedureName.Or(""))]
 }
 
+// mostRanges is the number of the slow transactions whose latency is only an upper bound.
+const mostRanges = 2
+
+// slowLists are the slowest transactions: those with a latency that the capture proves, and those with an upper bound.
+type slowLists struct{ proven, ranges []Slow }
+
+// add adds a transaction.
+func (l *slowLists) add(r *record.Transaction) {
+	if r.LatencyMinNS.Known() {
+		l.ranges = keepSlow(l.ranges, r, mostRanges)
+	} else {
+		l.proven = keepSlow(l.proven, r, slowest)
+	}
+}
+
+// all returns the transactions with a proven latency, and then those that may have been slower than the last of these.
+func (l *slowLists) all() []Slow {
+	list := slices.Clone(l.proven)
+	for _, s := range l.ranges {
+		if n := len(l.proven); n < slowest || s.Transaction.LatencyNS.Or(0) > l.proven[n-1].Transaction.LatencyNS.Or(0) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
 // slow keeps the transactions with the longest latency.
 func (c *Collector) slow(r *record.Transaction) {
 	if !r.LatencyNS.Known() {
 		return
 	}
 	if ofMounting(r) {
-		c.o.SlowestMounting = keepSlow(c.o.SlowestMounting, r)
+		c.slowestMounting.add(r)
 	} else {
-		c.o.Slowest = keepSlow(c.o.Slowest, r)
+		c.slowest.add(r)
 	}
 }
 
-// keepSlow adds a transaction to a list, the slowest first. A transaction with the XID of another in the list counts as
+// keepSlow adds a transaction to a list of at most most transactions, the slowest first. A transaction with the XID of another in the list counts as
 // the same RPC, which was sent on several connections, and the slower of the two stays.
-func keepSlow(list []Slow, r *record.Transaction) []Slow {
+func keepSlow(list []Slow, r *record.Transaction, most int) []Slow {
 	latency, count := r.LatencyNS.Or(0), 1
-	if len(list) == slowest && latency <= list[slowest-1].Transaction.LatencyNS.Or(0) {
+	if len(list) == most && latency <= list[most-1].Transaction.LatencyNS.Or(0) {
 		return list
 	}
 	if at := slices.IndexFunc(list, func(s Slow) bool { return sameRPC(s.Transaction, r) }); at >= 0 {
@@ -60,7 +86,7 @@ func keepSlow(list []Slow, r *record.Transaction) []Slow {
 		at++
 	}
 	list = slices.Insert(list, at, Slow{r.Clone(), count})
-	return list[:min(len(list), slowest)]
+	return list[:min(len(list), most)]
 }
 
 // sameRPC reports whether two transactions have the same XID and ends, and ask for the same.

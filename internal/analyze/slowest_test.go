@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -41,6 +42,35 @@ func TestSlowest(t *testing.T) {
 				t.Errorf("%s: RPC %d is %v, want %v", list.name, i, got, list.want[i])
 			}
 		}
+	}
+}
+
+// TestSlowestRanges: latencies that are upper bounds follow the others, if they may be longer than the last of these.
+func TestSlowestRanges(t *testing.T) {
+	c := NewCollector()
+	add := func(xid record.Hex32, latency int64, least record.Opt[int64]) {
+		c.Transaction(&record.Transaction{
+			XID: xid, Direction: record.Forward, Status: record.Complete, Operation: record.Some("READ"), LatencyNS: record.Some(latency), LatencyMinNS: least,
+			Reply: &record.Message{},
+		})
+	}
+	for i, ns := range []int64{900, 800, 700, 650} {
+		add(record.Hex32(i), ns, record.Some[int64](10))
+	}
+	xids := func() (list []record.Hex32) {
+		for _, s := range c.slowest.all() {
+			list = append(list, s.Transaction.XID)
+		}
+		return list
+	}
+	if got := fmt.Sprint(xids()); got != "[0x00000000 0x00000001]" {
+		t.Errorf("only upper bounds: %s", got)
+	}
+	for i := range record.Hex32(6) {
+		add(10+i, 850-int64(i), record.Opt[int64]{})
+	}
+	if got := fmt.Sprint(xids()); got != "[0x0000000a 0x0000000b 0x0000000c 0x0000000d 0x0000000e 0x00000000]" { // 800 is not longer than 846
+		t.Errorf("with proven latencies: %s", got)
 	}
 }
 

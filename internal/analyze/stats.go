@@ -256,6 +256,7 @@ func (t *Table) Add(r *record.Transaction) {
 	}
 	if latency, known := r.LatencyNS.Get(); known {
 		t.latency(s, latency)
+		s.Latency.bound(r)
 	}
 	s.Phases.add(r.Phases.Or(record.Phases{}))
 	if split, known := r.Split.Get(); known {
@@ -301,7 +302,7 @@ func inlineNeed(r *record.Transaction) int64 {
 func (t *Table) Rows() []*Stats {
 	rows := slices.Collect(maps.Values(t.rows))
 	for _, s := range rows {
-		s.Latency = s.latencies.quantiles()
+		s.Latency = s.Latency.withBounds(s.latencies.quantiles())
 		for i, n := range s.inlineAt {
 			if n > 0 {
 				s.FitsInlineAt[strconv.Itoa(Thresholds[i])] = n

@@ -54,7 +54,7 @@ func (v *page) intervals() error {
 			{Text: seconds(r.Start.Sub(v.start)), Value: fmt.Sprint(int64(r.Start)), Head: true},
 			number(int64(r.RPCs), fmt.Sprint(r.RPCs)), number(int64(r.Errors), fmt.Sprint(r.Errors)),
 			number(r.BytesToServer, render.Bytes(r.BytesToServer)), number(r.BytesToClient, render.Bytes(r.BytesToClient)),
-			quantile(r.Latency, r.Latency.P50), quantile(r.Latency, r.Latency.P99), known(r.Latency.Max), level, credits,
+			quantile(r.Latency, r.Latency.P50), quantile(r.Latency, r.Latency.P99), longest(r.Latency, r.Latency.Max), level, credits,
 		})
 	}
 	every := v.rates.Every()

@@ -460,7 +460,7 @@ func (v *page) operations() {
 			{Text: printable(s.Name), Head: true},
 			number(int64(s.Count), fmt.Sprint(s.Count)), number(int64(s.Errors), fmt.Sprint(s.Errors)), number(int64(s.Retransmitted), fmt.Sprint(s.Retransmitted)),
 			number(s.CallBytes.Total(), render.Bytes(s.CallBytes.Total())), number(s.ReplyBytes.Total(), render.Bytes(s.ReplyBytes.Total())),
-			quantile(s.Latency, s.Latency.P50), quantile(s.Latency, s.Latency.P90), quantile(s.Latency, s.Latency.P99), known(s.Latency.Max), number(s.TotalNS, render.Duration(s.TotalNS)),
+			quantile(s.Latency, s.Latency.P50), quantile(s.Latency, s.Latency.P90), quantile(s.Latency, s.Latency.P99), longest(s.Latency, s.Latency.Max), total(s.Latency, s.TotalNS),
 			phaseCell(s), histogramCell(s, low, high),
 		})
 	}
@@ -479,12 +479,38 @@ func known(ns record.Opt[int64]) cell {
 	return cell{Text: "-"}
 }
 
-// quantile returns the cell of a percentile. The mark "~" says that it is an estimate.
+// quantile returns the cell of a percentile. The mark "<=" says that it is an upper bound, and "~" that it is an
+// estimate.
 func quantile(q analyze.Quantiles, ns record.Opt[int64]) cell {
-	c := known(ns)
-	if q.Estimated {
+	c := longest(q, ns)
+	if q.Estimated && !strings.HasPrefix(c.Text, render.AtMost) {
 		c.Text = "~" + c.Text
 	}
+	return c
+}
+
+// longest returns the cell of a maximum, which is never an estimate.
+func longest(q analyze.Quantiles, ns record.Opt[int64]) cell {
+	c := known(ns)
+	if n, known := ns.Get(); known && q.AtMost(n) {
+		c.Text = render.AtMost + c.Text
+	}
+	return c
+}
+
+// total returns the cell of the sum of latencies.
+func total(q analyze.Quantiles, ns int64) cell {
+	c := number(ns, render.Duration(ns))
+	if q.UpperBounds > 0 {
+		c.Text = render.AtMost + c.Text
+	}
+	return c
+}
+
+// latencyCell returns the cell of the latency of a transaction.
+func latencyCell(r *record.Transaction) cell {
+	c := known(r.LatencyNS)
+	c.Text = render.Latency(r)
 	return c
 }
 
@@ -569,7 +595,7 @@ func (v *page) callers() {
 			{Text: group[2]},
 			{Text: printable(group[3])},
 			number(int64(s.Count), fmt.Sprint(s.Count)), number(int64(s.Errors), fmt.Sprint(s.Errors)),
-			quantile(s.Latency, s.Latency.P50), quantile(s.Latency, s.Latency.P99), known(s.Latency.Max), number(s.TotalNS, render.Duration(s.TotalNS)),
+			quantile(s.Latency, s.Latency.P50), quantile(s.Latency, s.Latency.P99), longest(s.Latency, s.Latency.Max), total(s.Latency, s.TotalNS),
 		})
 	}
 	v.part("clients", "callers", struct {

@@ -179,7 +179,7 @@ func splits(list []*record.Transaction) table {
 	}}
 	split := false
 	for _, r := range list {
-		row := []cell{{Text: r.XID.String(), Link: rpcAnchor(r.ID), Head: true}, {Text: operation(r)}, known(r.LatencyNS)}
+		row := []cell{{Text: r.XID.String(), Link: rpcAnchor(r.ID), Head: true}, {Text: operation(r)}, latencyCell(r)}
 		s, is := r.Split.Get()
 		split = split || is
 		for _, ns := range []int64{s.ClientNS, s.RequestNetworkNS, s.ServerNS, s.ServerSendNS, s.ReplyNetworkNS} {

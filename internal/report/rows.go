@@ -27,6 +27,7 @@ type row struct {
 	name, status uint16 // indexes of names
 	rules        uint16
 	backward     bool
+	bound        bool // latency is an upper bound
 }
 
 // rowList has the rows of a capture, and the words in them.
@@ -78,7 +79,7 @@ func (l *rowList) rowOf(r *record.Transaction) row {
 	x := row{
 		id: r.ID, start: int64(r.Start()), latency: r.LatencyNS.Or(-1), call: payload(r.Call), reply: payload(r.Reply), conn: int32(r.Connection), xid: uint32(r.XID),
 		name: l.names.number(operation(r)), status: l.statuses.number(query.Outcome(r)), rules: l.rules.number(strings.Join(r.Findings, " ")),
-		backward: r.Direction == record.Backward,
+		backward: r.Direction == record.Backward, bound: r.LatencyMinNS.Known(),
 	}
 	if r.Call != nil {
 		x.packet = r.Call.Packet
@@ -179,6 +180,12 @@ func (l *rowList) pack(rows []row, start record.Time) (string, error) {
 			}
 			return 0
 		},
+		func(x *row) int64 {
+			if x.bound {
+				return 1
+			}
+			return 0
+		},
 	}
 	for _, value := range columns {
 		before = row{start: int64(start)}
@@ -219,6 +226,9 @@ func (v *page) cells(x *row) []cell {
 	latency := cell{Text: unknown}
 	if x.latency >= 0 {
 		latency = number(x.latency, render.Duration(x.latency))
+		if x.bound {
+			latency.Text = render.AtMost + latency.Text
+		}
 	}
 	name := cell{Text: fmt.Sprintf("0x%08x", x.xid), Head: true}
 	if v.ladders[x.id] {

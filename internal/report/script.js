@@ -85,7 +85,7 @@
       return utf8.decode(b.subarray(at - length, at));
     });
     const d = { n, names: words(), statuses: words(), rules: words() };
-    for (const [name, delta] of [['id', 1], ['start', 1], ['conn', 0], ['xid', 1], ['name', 0], ['status', 0], ['rule', 0], ['latency', 0], ['call', 0], ['reply', 0], ['packet', 1], ['back', 0]]) {
+    for (const [name, delta] of [['id', 1], ['start', 1], ['conn', 0], ['xid', 1], ['name', 0], ['status', 0], ['rule', 0], ['latency', 0], ['call', 0], ['reply', 0], ['packet', 1], ['back', 0], ['bound', 0]]) {
       const column = d[name] = new Float64Array(n);
       if (delta) for (let i = 0, before = 0; i < n; i++) column[i] = before += signed();
       else for (let i = 0; i < n; i++) column[i] = signed();
@@ -119,13 +119,14 @@
     const columns = [d.id, d.start, d.conn, d.xid, d.back, d.name, d.call, d.reply, d.latency, d.status, d.rule];
     const words = { 5: d.names, 9: d.statuses, 10: d.rules };
     const cell = (text, number) => make('td', { textContent: text, className: number ? 'n' : '' });
+    const latency = i => d.latency[i] < 0 ? '-' : (d.bound[i] ? '<=' : '') + duration(d.latency[i]);
     const row = i => {
       const id = 'rpc-' + d.id[i], xid = make('th', { scope: 'row' }), status = cell(d.statuses[d.status[i]]);
       xid.append(drawn.has(id) ? make('a', { href: '#' + id, textContent: hex(d.xid[i]) }) : hex(d.xid[i]));
       if (d.statuses[d.status[i]] !== 'ok') status.className = 'bad';
       const bytes = n => cell(n < 0 ? '-' : size(n), 1);
       return make('tr', {}, cell(d.id[i], 1), cell((d.start[i] / 1e9).toFixed(6), 1), cell(d.conn[i], 1), xid, cell(d.back[i] ? 'back' : 'fwd'), cell(d.names[d.name[i]]),
-        bytes(d.call[i]), bytes(d.reply[i]), cell(d.latency[i] < 0 ? '-' : duration(d.latency[i]), 1), status, cell(d.rules[d.rule[i]]));
+        bytes(d.call[i]), bytes(d.reply[i]), cell(latency(i), 1), status, cell(d.rules[d.rule[i]]));
     };
     const more = make('button', { type: 'button', textContent: 'Show more' });
     const extend = () => {
@@ -250,7 +251,7 @@
     for (let i = 0; i < d.n; i++) if (d.conn[i] === conn) mine.push(i);
     if (mine.length === 0) return;
     mine.sort((a, b) => d.start[a] - d.start[b] || a - b);
-    const describe = i => `${hex(d.xid[i])} ${d.names[d.name[i]]}, ${(d.start[i] / 1e9).toFixed(6)}s, ${d.latency[i] < 0 ? 'no latency' : duration(d.latency[i])}, ${d.statuses[d.status[i]]}${d.rules[d.rule[i]] ? ', ' + d.rules[d.rule[i]] : ''}`;
+    const describe = i => `${hex(d.xid[i])} ${d.names[d.name[i]]}, ${(d.start[i] / 1e9).toFixed(6)}s, ${d.latency[i] < 0 ? 'no latency' : (d.bound[i] ? '<=' : '') + duration(d.latency[i])}, ${d.statuses[d.status[i]]}${d.rules[d.rule[i]] ? ', ' + d.rules[d.rule[i]] : ''}`;
     const show = (i, x, y) => {
       tip.textContent = describe(i);
       tip.hidden = false;

@@ -97,7 +97,7 @@ func (v *page) namedFiles() {
 		t.Rows = append(t.Rows, []cell{
 			{Text: printable(name), Head: true, Class: "path"},
 			count(int64(f.Count)), count(int64(f.Errors)),
-			quantile(f.Latency, f.Latency.P50), quantile(f.Latency, f.Latency.P99), known(f.Latency.Max), number(f.TotalNS, render.Duration(f.TotalNS)),
+			quantile(f.Latency, f.Latency.P50), quantile(f.Latency, f.Latency.P99), longest(f.Latency, f.Latency.Max), total(f.Latency, f.TotalNS),
 		})
 	}
 	s.Tables = []table{t}
@@ -139,7 +139,7 @@ func (v *page) filesTable() {
 			{Text: printable(f.FileText()), Head: true, Class: "path"},
 			text(f.Server), count(int64(f.Operations)), count(int64(f.Errors)),
 			number(f.BytesRead, render.Bytes(f.BytesRead)), number(f.BytesWritten, render.Bytes(f.BytesWritten)),
-			quantile(f.Latency, f.Latency.P50), quantile(f.Latency, f.Latency.P99), known(f.Latency.Max), number(f.TotalNS, render.Duration(f.TotalNS)),
+			quantile(f.Latency, f.Latency.P50), quantile(f.Latency, f.Latency.P99), longest(f.Latency, f.Latency.Max), total(f.Latency, f.TotalNS),
 			changed(f.Created, v.start), changed(f.Renamed, v.start), former, changed(f.Removed, v.start),
 		})
 	}

@@ -66,6 +66,9 @@ func (x *txn) answerDelivered(o *rdma.Operation, d rdma.Delivery) {
 		x.latency = since(sent, d.At.Time)
 		least := since(sent, d.Earliest.Time)
 		x.latencyMin = record.SomeIf(least.Or(0), x.latency.Known() && least.Known() && d.Earliest != d.At)
+		if x.latencyMin.Known() && d.Earliest.Packet != d.At.Packet {
+			x.minPacket = d.Earliest.Packet
+		}
 	}
 }
 

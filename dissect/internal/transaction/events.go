@@ -382,7 +382,7 @@ func (x *txn) retractReply(to state) {
 		return
 	}
 	x.enter(to)
-	x.invalidation, x.latency, x.latencyMin = record.Opt[record.Invalidation]{}, record.Opt[int64]{}, record.Opt[int64]{}
+	x.invalidation, x.latency, x.latencyMin, x.minPacket = record.Opt[record.Invalidation]{}, record.Opt[int64]{}, record.Opt[int64]{}, 0
 	x.rpcStatus, x.nfsStatus, x.rdmaError = record.Opt[string]{}, record.Opt[string]{}, record.Opt[string]{}
 	x.rdmaErrorRange = record.Opt[record.VersionRange]{}
 }

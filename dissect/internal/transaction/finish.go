@@ -80,6 +80,7 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	r.Operations, r.Operation, r.RPCStatus, r.NFSStatus = k.Operations, named(nfs.Principal(k.Operations)), x.rpcStatus, x.nfsStatus
 	r.Call, r.Invalidation, r.Timeline, r.Waits, r.Findings = k.Call, x.invalidation, k.Timeline, k.Waits, k.Findings
 	r.LatencyNS, r.Phases, r.RDMAError, r.RDMAErrorRange = x.latency, x.phases(), x.rdmaError, x.rdmaErrorRange
+	r.LatencyMinPacket = record.SomeIf(x.minPacket, x.minPacket != 0)
 	r.LatencyMinNS, r.ReplyLost, r.HeldBackBy = x.latencyMin, x.state == lost, record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)
 	r.Split = splitOf(x)
 	r.RetransmitOf, r.Retransmitted = record.SomeIf(k.RetransmitOf, k.RetransmitOf != 0), int(k.Retransmitted)

@@ -201,6 +201,7 @@ type answered struct {
 	invalidation   record.Opt[record.Invalidation]
 	latency        record.Opt[int64]
 	latencyMin     record.Opt[int64]
+	minPacket      int64 // of the copy of the Reply with which latencyMin ends; 0 if it is not another one
 }
 
 // noAnswer is shared by all transactions without Reply. It is never written to.
