@@ -362,7 +362,7 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 	return err
 }
 
-var endMarks = map[string]byte{analyze.ByResponder: 'x', analyze.ByRequester: 'o', analyze.ByNobody: '?'}
+var endMarks = map[string]byte{record.ByResponder: 'x', record.ByRequester: 'o', record.ByNobody: '?'}
 
 // bar shows the exposures of a handle over time. Each column has two parts, like a braille
 // character.
@@ -378,7 +378,7 @@ func newBar(columns int, axis Axis) *bar {
 }
 
 // add adds an exposure.
-func (l *bar) add(x *analyze.Exposure) {
+func (l *bar) add(x *record.Exposure) {
 	last := l.time.column(x.To)
 	for i := l.time.column(x.From); i <= last; i++ {
 		l.parts[i] = max(l.parts[i], 1)

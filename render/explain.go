@@ -205,10 +205,8 @@ func longest(r *record.Transaction, before bool) (w *record.Wait) {
 
 // waits returns the number of waits within the latency, and their total length.
 func waits(r *record.Transaction) (n int, ns int64) {
-	for i := range r.Waits {
-		if x := &r.Waits[i]; x.Reason != record.CreditLimit && r.Waited(x) > 0 {
-			n++
-		}
+	for range r.Stalls() {
+		n++
 	}
 	return n, r.Phases.Or(record.Phases{}).WaitNS
 }
@@ -544,24 +542,12 @@ type phase struct {
 	ns   int64
 }
 
-// The names of the phases. Each phase has the same name on every screen.
-const (
-	untilRead  = "until the first RDMA Read"
-	inReads    = "in RDMA Reads"
-	untilWrite = "until the first RDMA Write"
-	inWrites   = "in RDMA Writes"
-	untilReply = "until the Reply"
-)
-
 // phasesOf returns the phases of a transaction that happened, without its waits.
 func phasesOf(r *record.Transaction) (list []phase) {
 	p := r.Phases.Or(record.Phases{})
-	for _, x := range []struct {
-		name string
-		ns   record.Opt[int64]
-	}{{untilRead, p.ToReadNS}, {inReads, p.ReadNS}, {untilWrite, p.ToWriteNS}, {inWrites, p.WriteNS}, {untilReply, p.ToReplyNS}} {
-		if ns, happened := x.ns.Get(); happened {
-			list = append(list, phase{x.name, ns})
+	for i, ns := range p.List() {
+		if ns, happened := ns.Get(); happened && record.Phase(i) != record.PhaseStalled {
+			list = append(list, phase{PhaseNames[i], ns})
 		}
 	}
 	return list

@@ -10,7 +10,6 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
-	"github.com/rdmadump/rdmadump/internal/analyze"
 )
 
 // ladderBars is the number of handles that get a bar of their own next to the ladder.
@@ -66,7 +65,7 @@ type LadderLine struct {
 // LadderLines returns the lines that Ladder writes, for callers that show the packets of a line.
 func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []LadderLine) {
 	width = theme.ladderWidth(width)
-	bars := analyze.Exposures(r, lastTime(r))
+	bars := r.Exposures(lastTime(r))
 	var b strings.Builder
 	take := func(g *rung) {
 		for i, text := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
@@ -421,17 +420,21 @@ type Phase struct {
 	NS   int64  // 0 if the RPC has no such part, and for a Write of one packet
 }
 
+// PhaseNames are the names of the phases of a latency in sentences and tables. Each phase has the same name on every screen.
+var PhaseNames = [record.PhaseCount]string{
+	"until the first RDMA Read", "in RDMA Reads", "until the first RDMA Write", "in RDMA Writes", "until the Reply", "stalled",
+}
+
+// shortPhases are the names of the phases where all of them are in one line.
+var shortPhases = [record.PhaseCount]string{"until first Read", "Reads", "until first Write", "Writes", "until Reply", "stalled"}
+
 // Phases returns all parts that a latency can have, with their lengths in this RPC.
-func Phases(r *record.Transaction) []Phase {
+func Phases(r *record.Transaction) (list []Phase) {
 	p := r.Phases.Or(record.Phases{})
-	return []Phase{
-		{"until first Read", p.ToReadNS.Or(0)},
-		{"Reads", p.ReadNS.Or(0)},
-		{"until first Write", p.ToWriteNS.Or(0)},
-		{"Writes", p.WriteNS.Or(0)},
-		{"until Reply", p.ToReplyNS.Or(0)},
-		{"stalled", p.WaitNS},
+	for i, ns := range p.List() {
+		list = append(list, Phase{shortPhases[i], ns.Or(0)})
 	}
+	return list
 }
 
 // phases returns the parts of the latency, or nothing if it has only one.
@@ -450,11 +453,17 @@ func phases(r *record.Transaction) string {
 }
 
 // makeRungs returns a rung for each event of a transaction, in the order of time.
-func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []rung {
+func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []rung {
 	var rungs []rung
-	begun := map[place]*record.Event{} // Writes that are not complete
-	again := map[place]bool{}          // Reads whose responses were requested again
-	moved := map[record.Hex32]bool{}   // handles whose memory was read or written
+	transfers := r.Transfers()
+	began := map[*record.Event]*record.Event{} // the first event of a transfer, by its last one
+	for _, t := range transfers {
+		if t.Last != nil {
+			began[t.Last] = t.First
+		}
+	}
+	again := map[place]bool{}        // Reads whose responses were requested again
+	moved := map[record.Hex32]bool{} // handles whose memory was read or written
 	for _, x := range bars {
 		moved[x.Handle] = moved[x.Handle] || x.MovedBytes > 0
 	}
@@ -501,18 +510,15 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 			g.toRight = true // the response goes in the opposite direction of the request
 			g.mark(handle, '#')
 		case record.EventWriteFirst:
-			begun[place{handle, e.Offset.Or(0)}] = e
-			continue
+			continue // The last packet says how much was written.
 		case record.EventWriteLast:
 			g.text, g.double = fmt.Sprintf("RDMA Write of %s %v, %s", size, handle, packets(e)), true
-			at := place{handle, e.Offset.Or(0)}
-			if first := begun[at]; first != nil && disturbed(r.Timeline, first, e) {
+			if first := began[e]; first != nil && disturbed(r.Timeline, first, e) {
 				rungs = append(rungs, rung{at: first.Time, first: first.First(), last: first.First(), double: true, text: fmt.Sprintf("RDMA Write of %s %v begins", size, handle)})
 			} else if first != nil {
 				g.at = first.Time
 				g.span(first.First(), e.First())
 			}
-			delete(begun, at)
 			if moved[handle] {
 				g.mark(handle, '#')
 			}
@@ -529,7 +535,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 		case record.EventReadAgain:
 			again[place{handle, e.Offset.Or(0)}] = true
 			again := fmt.Sprintf("the last %s requested again", size)
-			if done := endOfRead(r.Timeline, e); done != nil && done.Bytes == e.Bytes {
+			if done := endOfRead(transfers, e); done != nil && done.Bytes == e.Bytes {
 				again = fmt.Sprintf("all %s requested again", size)
 			}
 			g.text, g.double, g.ink = fmt.Sprintf("RDMA Read response from %v, %s, %s", handle, packets(e), again), true, theme.warn
@@ -559,11 +565,13 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []analyze.Exposure) []r
 		}
 		rungs = append(rungs, g)
 	}
-	for at, first := range begun { // their last packets are not in the capture
-		rungs = append(rungs, rung{
-			at: first.Time, first: first.First(), last: first.First(), double: true, ink: theme.warn,
-			text: fmt.Sprintf("RDMA Write to %v, unfinished", at.handle),
-		})
+	for _, t := range transfers {
+		if first := t.First; t.Last == nil && t.IsWrite() { // its last packet is not in the capture
+			rungs = append(rungs, rung{
+				at: first.Time, first: first.First(), last: first.First(), double: true, ink: theme.warn,
+				text: fmt.Sprintf("RDMA Write to %v, unfinished", first.Handle.Or(0)),
+			})
+		}
 	}
 	if m := r.Reply; m != nil && m.FirstSent.Known() && !slices.ContainsFunc(rungs, func(g rung) bool { return g.at == m.FirstSent.Or(0) }) {
 		g := rung{at: m.FirstSent.Or(0), text: firstCopyText(m), ink: theme.warn}
@@ -588,16 +596,16 @@ func firstCopyText(m *record.Message) string {
 
 // endOfRead returns the event that ends the Read of which e is an earlier response, or nil if there is
 // none.
-func endOfRead(timeline []record.Event, e *record.Event) *record.Event {
-	for i := range timeline {
-		if done := &timeline[i]; done.Event == record.EventReadDone && done.Handle == e.Handle && done.Offset == e.Offset {
+func endOfRead(transfers []record.Transfer, e *record.Event) *record.Event {
+	for _, t := range transfers {
+		if done := t.Last; done != nil && !t.IsWrite() && done.Handle == e.Handle && done.Offset == e.Offset {
 			return done
 		}
 	}
 	return nil
 }
 
-// place is where an RDMA Write writes to.
+// place is where an RDMA Read reads from.
 type place struct {
 	handle record.Hex32
 	offset record.Hex64
@@ -643,11 +651,7 @@ func messageName(name string, m *record.Message, timeline []record.Event) string
 
 // withPauses inserts the waits.
 func withPauses(rungs []rung, theme *Theme, r *record.Transaction) []rung {
-	for i := range r.Waits {
-		wait := &r.Waits[i]
-		if wait.Reason == record.CreditLimit || r.Waited(wait) == 0 { // it was before the Call, or after the Reply
-			continue
-		}
+	for wait := range r.Stalls() {
 		at := slices.IndexFunc(rungs, func(g rung) bool { return g.at > wait.From && !g.pause || g.at >= wait.To })
 		if at < 0 {
 			at = len(rungs)
@@ -790,7 +794,7 @@ func barHeads(n int) string {
 
 // barCells draws the handle bars of one line: the mark of an event, or a line if the handle
 // is exposed. It updates open, which records the exposed handles.
-func (t *Theme) barCells(g *rung, bars []analyze.Exposure, open []bool) string {
+func (t *Theme) barCells(g *rung, bars []record.Exposure, open []bool) string {
 	var line inked
 	for i := range bars {
 		c := byte(' ')
@@ -826,7 +830,7 @@ func (t *Theme) mark(c byte) string {
 
 // legend explains the marks and lists the handles: transferred bytes, and how each exposure
 // ended.
-func legend(b *strings.Builder, theme *Theme, width int, r *record.Transaction, bars []analyze.Exposure) {
+func legend(b *strings.Builder, theme *Theme, width int, r *record.Transaction, bars []record.Exposure) {
 	if len(bars) == 0 {
 		return
 	}
@@ -838,10 +842,10 @@ func legend(b *strings.Builder, theme *Theme, width int, r *record.Transaction, 
 			name = string(rune('a' + i))
 		}
 		end := map[string]string{
-			analyze.ByResponder: "invalidated remotely", analyze.ByRequester: "needs local invalidation", analyze.ByNobody: withoutReply(r),
+			record.ByResponder: "invalidated remotely", record.ByRequester: "needs local invalidation", record.ByNobody: withoutReply(r),
 		}[x.EndedBy]
 		exposed := Duration(x.To.Sub(x.From))
-		if x.EndedBy == analyze.ByNobody {
+		if x.EndedBy == record.ByNobody {
 			exposed = "at least " + exposed
 		}
 		text := fmt.Sprintf("%v %s, %s moved, exposed for %s, %s", x.Handle, chunkName(x.Chunk), Size(x.MovedBytes), exposed, end)

@@ -461,12 +461,11 @@ func (v *overview) answered(label string) {
 		ink ink
 	}
 	phases := []inkedPhase{
-		{phase{"stalled", t.Phases.WaitNS}, v.theme.warn},
-		{phase{untilRead, t.Phases.ToReadNS}, v.theme.exposed},
-		{phase{inReads, t.Phases.ReadNS}, v.theme.moved},
-		{phase{untilWrite, t.Phases.ToWriteNS}, v.theme.exposed},
-		{phase{inWrites, t.Phases.WriteNS}, v.theme.moved},
-		{phase{untilReply, t.Phases.ToReplyNS}, v.theme.good},
+		{phase{PhaseNames[record.PhaseStalled], t.Phases.WaitNS}, v.theme.warn},
+	}
+	lengths := t.Phases.List()
+	for i, look := range []ink{v.theme.exposed, v.theme.moved, v.theme.exposed, v.theme.moved, v.theme.good} {
+		phases = append(phases, inkedPhase{phase{PhaseNames[i], lengths[i]}, look})
 	}
 	slices.SortStableFunc(phases, func(a, b inkedPhase) int { return cmp.Compare(b.ns, a.ns) })
 	other := t.TotalNS

@@ -478,8 +478,8 @@ func TestAnyTimes(t *testing.T) {
 				credits.Points = append(credits.Points, analyze.CreditPoint{Time: at, InFlight: record.Some(i), Granted: record.Some[uint32](2)})
 				credits.Grants = append(credits.Grants, analyze.Grant{Time: at, Granted: 2})
 				next := times[(i+1)%len(times)]
-				handles.Exposures = append(handles.Exposures, analyze.Exposure{
-					Handle: record.Hex32(i % 2), From: at, To: next, MovedFrom: record.Some(next), MovedTo: record.Some(at), EndedBy: analyze.ByNobody,
+				handles.Exposures = append(handles.Exposures, record.Exposure{
+					Handle: record.Hex32(i % 2), From: at, To: next, MovedFrom: record.Some(next), MovedTo: record.Some(at), EndedBy: record.ByNobody,
 				})
 				r.Timeline = append(r.Timeline, record.Event{Time: at, Event: record.EventAck, Of: record.EventCall})
 				packets.Packet(&record.Packet{Time: at})

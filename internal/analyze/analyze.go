@@ -228,16 +228,6 @@ func share(part, whole int) record.Opt[float64] {
 	return record.SomeIf(float64(part)/float64(max(whole, 1)), whole != 0)
 }
 
-// interval returns the time in which a transaction was outstanding: from its Call to the last
-// packet of its Reply or, without a Reply, to the end of the connection's Calls.
-func interval(r *record.Transaction, end record.Time) (from, to record.Time) {
-	from, to = r.Call.Time, end
-	if r.LatencyNS.Known() {
-		to = r.End()
-	}
-	return from, to
-}
-
 // These limits bound the memory of a timeline. The limit of exposures is separate, because
 // a Call may have 40,000 of them.
 const (

@@ -355,7 +355,7 @@ func TestEndOfCalls(t *testing.T) {
 			if points := late.Finish(c, record.Forward).Points; points[0].InFlight != record.Some(1) || points[1].InFlight != record.Some(0) {
 				t.Errorf("a Call after the end: %+v", points)
 			}
-			if end := Exposures(transaction(10, 0, 0, func(r *record.Transaction) { r.ReadChunks = chunk(1) }), c.EndOfCalls())[0].To; end != want {
+			if end := transaction(10, 0, 0, func(r *record.Transaction) { r.ReadChunks = chunk(1) }).Exposures(c.EndOfCalls())[0].To; end != want {
 				t.Errorf("the memory is exposed until %d ms", end/1e6)
 			}
 			rates, err := NewRates(time.Millisecond, "", nil)

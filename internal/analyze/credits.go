@@ -82,7 +82,7 @@ func (c *CreditTimeline) Add(r *record.Transaction) {
 		c.open = append(c.open, c.steps[len(c.steps)-1])
 		return
 	}
-	_, to := interval(r, 0)
+	_, to := r.Outstanding(0)
 	c.steps = append(c.steps, creditStep{time: to, packet: r.Reply.LastPacket, point: r.Reply.LastPoint, delta: -1, reply: true, granted: r.Reply.Credits.Or(0)})
 }
 
@@ -93,7 +93,7 @@ func (c *CreditTimeline) Earlier(r *record.Transaction) {
 	if !known {
 		return
 	}
-	if _, at := interval(r, 0); !c.earlier.reply || at >= c.earlier.time {
+	if _, at := r.Outstanding(0); !c.earlier.reply || at >= c.earlier.time {
 		c.earlier = creditStep{time: at, reply: true, granted: granted}
 	}
 }

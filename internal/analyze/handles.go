@@ -7,13 +7,6 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// These values name the side that ended the exposure of a handle.
-const (
-	ByResponder = "responder" // by remote invalidation: Send With Invalidate
-	ByRequester = "requester" // by local invalidation, after the Reply
-	ByNobody    = "nobody"    // the capture contains no Reply
-)
-
 // Handles describes the handles that a connection exposed: for how long, and which side
 // invalidated them.
 type Handles struct {
@@ -31,62 +24,8 @@ type Handles struct {
 	Reused              int                 `json:"reused" doc:"Number of exposures of a handle that had been exposed before."`
 	ReuseInterval       Quantiles           `json:"reuse_interval" doc:"Distribution of the time between the end of an exposure and the next exposure of the same handle."`
 	NeverInvalidated    int                 `json:"never_invalidated" doc:"Number of exposures whose Call got no Reply, so that the capture does not show an invalidation."`
-	Exposures           []Exposure          `json:"exposures" doc:"The exposures, in order."`
+	Exposures           []record.Exposure   `json:"exposures" doc:"The exposures, in order."`
 	Evicted             int                 `json:"evicted" doc:"Number of exposures that are not listed because there were too many."`
-}
-
-// Exposure is one exposure of a handle, from the Call that exposed it to the Reply.
-type Exposure struct {
-	Handle      record.Hex32            `json:"handle" doc:"Handle (STag or R_key) that was exposed."`
-	Transaction int64                   `json:"transaction" doc:"Transaction number (id): the transaction that exposed the handle."`
-	XID         record.Hex32            `json:"xid" doc:"XID of the transaction that exposed the handle."`
-	Chunk       record.Chunk            `json:"chunk" doc:"Chunk list that contains the handle."`
-	From        record.Time             `json:"from" doc:"Time of the Call that exposed the handle."`
-	To          record.Time             `json:"to" doc:"Time of the Reply, or of the connection's end."`
-	EndedBy     string                  `json:"ended_by" doc:"The side that ended the exposure: responder (remote invalidation by the Reply), requester (local invalidation after the Reply), or nobody (there was no Reply)." values:"responder,requester,nobody"`
-	MovedBytes  int64                   `json:"moved_bytes" doc:"Number of bytes that the capture shows being transferred."`
-	MovedFrom   record.Opt[record.Time] `json:"moved_from" doc:"Time of the first data transfer; null if there was none."`
-	MovedTo     record.Opt[record.Time] `json:"moved_to" doc:"Time of the last data transfer; null if there was none."`
-}
-
-// Exposures returns the exposures of a transaction, in the order of its chunk lists. Segments
-// with the same handle are one exposure. Without a Reply, the exposures end at end, which is [record.Connection.EndOfCalls].
-func Exposures(r *record.Transaction, end record.Time) []Exposure {
-	if r.Call == nil {
-		return nil
-	}
-	from, to := interval(r, end)
-	invalidation, invalidated := r.Invalidation.Get()
-	var all []Exposure
-	index := map[record.Hex32]int{} // index in all by handle; a Call may expose 65,000 handles
-	for chunk, s := range r.Segments() {
-		if i, shared := index[s.Handle]; shared {
-			all[i].MovedBytes += s.MovedBytes
-			continue
-		}
-		index[s.Handle] = len(all)
-		e := Exposure{Handle: s.Handle, Transaction: r.ID, XID: r.XID, Chunk: chunk, From: from, To: to, MovedBytes: s.MovedBytes, EndedBy: ByRequester}
-		switch {
-		case !r.LatencyNS.Known():
-			e.EndedBy = ByNobody
-		case invalidated && invalidation.Handle == s.Handle:
-			e.EndedBy = ByResponder
-		}
-		all = append(all, e)
-	}
-	for i := range r.Timeline { // for the times of data transfers
-		e := &r.Timeline[i]
-		handle, known := e.Handle.Get()
-		if !known || e.Event == record.EventInvalidate {
-			continue
-		}
-		if j, exposed := index[handle]; exposed {
-			x := &all[j]
-			x.MovedFrom = record.Some(min(x.MovedFrom.Or(e.Time), e.Time))
-			x.MovedTo = record.Some(max(x.MovedTo.Or(e.Time), e.Time))
-		}
-	}
-	return all
 }
 
 // HandleTimeline collects the transactions of a connection.
@@ -95,7 +34,7 @@ type HandleTimeline struct {
 	// nil, the only limit is that of a timeline.
 	Shared *int
 
-	exposures                   []Exposure
+	exposures                   []record.Exposure
 	count                       int // of exposures, including evicted ones
 	chunkReplies, invalidating  int
 	localExtra, localAfterNoInv int // handles for local invalidation, after a Reply with and without remote invalidation
@@ -104,7 +43,7 @@ type HandleTimeline struct {
 
 // Add adds a transaction. It does not keep r.
 func (h *HandleTimeline) Add(r *record.Transaction) {
-	all := Exposures(r, 0)
+	all := r.Exposures(0)
 	if len(all) == 0 {
 		return
 	}
@@ -135,19 +74,19 @@ func (h *HandleTimeline) Finish(connection int, end record.Time) *Handles {
 		InvalidatingShare: share(h.invalidating, h.chunkReplies), LocalInvExtra: h.localExtra, LocalInvNoRemote: h.localAfterNoInv, Exposures: h.exposures, Evicted: h.evicted,
 	}
 	if out.Exposures == nil {
-		out.Exposures = []Exposure{}
+		out.Exposures = []record.Exposure{}
 	}
-	slices.SortStableFunc(out.Exposures, func(a, b Exposure) int { return cmp.Compare(a.From, b.From) })
+	slices.SortStableFunc(out.Exposures, func(a, b record.Exposure) int { return cmp.Compare(a.From, b.From) })
 	last := map[record.Hex32]record.Time{}
 	remote := 0
 	var exposed, reuse []int64
 	for i := range out.Exposures {
 		e := &out.Exposures[i]
-		if e.EndedBy == ByNobody {
+		if e.EndedBy == record.ByNobody {
 			e.To = max(end, e.From)
 			out.NeverInvalidated++
 		}
-		if e.EndedBy == ByResponder {
+		if e.EndedBy == record.ByResponder {
 			remote++
 		}
 		exposed = append(exposed, e.To.Sub(e.From))

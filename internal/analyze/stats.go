@@ -69,6 +69,11 @@ type PhaseSums struct {
 	WaitNS    int64 `json:"wait_ns" doc:"Sum of the times in which transactions stalled, in nanoseconds; no other phase includes it."`
 }
 
+// List returns the sums of all phases.
+func (s *PhaseSums) List() [record.PhaseCount]int64 {
+	return [record.PhaseCount]int64{s.ToReadNS, s.ReadNS, s.ToWriteNS, s.WriteNS, s.ToReplyNS, s.WaitNS}
+}
+
 // add adds the phases of a transaction.
 func (s *PhaseSums) add(p record.Phases) {
 	s.ToReadNS += p.ToReadNS.Or(0)

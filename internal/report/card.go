@@ -103,12 +103,7 @@ func (c *card) add(p *Report, r *record.Transaction) {
 	case len(r.Findings) > 0:
 		s.kind = found
 	}
-	for i := range r.Waits {
-		w := &r.Waits[i]
-		ns := r.Waited(w)
-		if w.Reason == record.CreditLimit || ns == 0 {
-			continue
-		}
+	for w, ns := range r.Stalls() {
 		if p.marksLeft == 0 {
 			c.notMarked++
 			continue

@@ -515,17 +515,19 @@ func latencyCell(r *record.Transaction) cell {
 }
 
 // phaseLegend explains the parts of a bar of phases.
-var phaseLegend = []legend{
-	{"p0", "until the first RDMA Read"}, {"p1", "in RDMA Reads"}, {"p2", "until the first RDMA Write"}, {"p3", "in RDMA Writes"}, {"p4", "until the Reply"}, {"p5", "stalled"},
-}
+var phaseLegend = func() (list []legend) {
+	for i, name := range render.PhaseNames {
+		list = append(list, legend{fmt.Sprintf("p%d", i), name})
+	}
+	return list
+}()
 
 // barWidth is the width of a bar in a table.
 const barWidth = 100
 
 // phaseCell returns the bar of the phases of an operation.
 func phaseCell(s *analyze.Stats) cell {
-	p := &s.Phases
-	parts := []int64{p.ToReadNS, p.ReadNS, p.ToWriteNS, p.WriteNS, p.ToReplyNS, p.WaitNS}
+	parts := s.Phases.List()
 	if s.TotalNS <= 0 {
 		return cell{Text: "-"}
 	}

@@ -200,48 +200,21 @@ func (t *Table) leftOver(x *txn) {
 // phases divides the latency by the events of the timeline. Each phase begins when the one before
 // it ended, so their sum is the latency even if Reads and Writes overlap.
 func (x *txn) phases() (p record.Opt[record.Phases]) {
-	r := &x.rec
 	if !x.latency.Known() {
 		return p
 	}
-	var first, last [2]record.Opt[record.Time] // of Reads and Writes
-	for i := range r.Timeline {
-		e := &r.Timeline[i]
-		kind := 0
-		if e.Time > x.answer.LastTime { // not part of the latency
-			continue
-		}
-		switch e.Event {
-		case record.EventWriteFirst, record.EventWriteLast:
-			kind = 1
-		case record.EventRead, record.EventReadDone:
-		default:
-			continue
-		}
-		switch e.Event {
-		case record.EventRead, record.EventWriteFirst:
-			if !first[kind].Known() {
-				first[kind] = record.Some(e.Time)
-			}
-		default:
-			if at, known := last[kind].Get(); !known || e.Time > at {
-				last[kind] = record.Some(e.Time)
-			}
-		}
-	}
 	at, waits := firstSent(x).Time, int64(0)
-	step := func(end record.Opt[record.Time]) (ns record.Opt[int64]) {
+	var phases [record.PhaseStalled]record.Opt[int64]
+	for i, end := range record.PhaseEnds(x.rec.Timeline, x.answer.LastTime) {
 		if to, known := end.Get(); known {
 			waited := x.waited(at, to)
 			waits += waited
-			ns = record.Some(int64(max(to, at)-at) - waited)
+			phases[i] = record.Some(int64(max(to, at)-at) - waited)
 			at = max(to, at)
 		}
-		return ns
 	}
-	phases := record.Phases{
-		ToReadNS: step(first[0]), ReadNS: step(last[0]), ToWriteNS: step(first[1]), WriteNS: step(last[1]), ToReplyNS: step(record.Some(x.answer.LastTime)),
-	}
-	phases.WaitNS = waits
-	return record.Some(phases)
+	return record.Some(record.Phases{
+		ToReadNS: phases[record.PhaseToRead], ReadNS: phases[record.PhaseReads], ToWriteNS: phases[record.PhaseToWrite], WriteNS: phases[record.PhaseWrites],
+		ToReplyNS: phases[record.PhaseToReply], WaitNS: waits,
+	})
 }

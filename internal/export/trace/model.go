@@ -245,81 +245,45 @@ func parts(r *record.Transaction) (list []part) {
 	if !r.LatencyNS.Known() || r.Call == nil || r.Reply == nil {
 		return nil
 	}
-	end := ending(r)
-	var first, last [2]record.Time
-	for i := range r.Timeline {
-		e := &r.Timeline[i]
-		kind := 0
-		if e.Event == record.EventWriteFirst || e.Event == record.EventWriteLast {
-			kind = 1
-		}
-		switch {
-		case e.Time > end || e.Time < r.Call.Time:
-		case e.Event == record.EventRead || e.Event == record.EventWriteFirst:
-			if first[kind] == 0 {
-				first[kind] = e.Time
-			}
-		case e.Event == record.EventReadDone || e.Event == record.EventWriteLast:
-			last[kind] = max(last[kind], e.Time)
-		}
-	}
 	at := r.Call.Time
-	for _, p := range []part{{"to read", first[0]}, {"read", last[0]}, {"to write", first[1]}, {"write", last[1]}, {"to reply", end}} {
-		if p.end > at {
-			list = append(list, p)
-			at = p.end
+	for i, end := range record.PhaseEnds(r.Timeline, ending(r)) {
+		if to, known := end.Get(); known && to > at {
+			list = append(list, part{partNames[i], to})
+			at = to
 		}
 	}
 	return list
 }
 
+// partNames are the names of the parts of a slice, by the phases in which they are.
+var partNames = [...]string{
+	record.PhaseToRead: "to read", record.PhaseReads: "read", record.PhaseToWrite: "to write", record.PhaseWrites: "write", record.PhaseToReply: "to reply",
+}
+
 // addOperations adds the RDMA Reads and Writes of a transaction.
 func addOperations(to adder, r *record.Transaction, flows []record.Hex32) {
-	type key struct {
-		handle record.Hex32
-		offset record.Hex64
-	}
-	open := map[key]*record.Event{}
-	for i := range r.Timeline {
-		e := &r.Timeline[i]
-		k := key{e.Handle.Or(0), e.Offset.Or(0)}
+	for _, o := range r.Transfers() {
 		t := reads
-		switch e.Event {
-		case record.EventRead, record.EventWriteFirst:
-			open[k] = e
-			continue
-		case record.EventReadDone:
-		case record.EventWriteLast:
-			t = writes
-		default:
-			continue
-		}
-		begin := open[k]
-		if begin == nil {
-			begin = e
-		}
-		delete(open, k)
-		to.add(operationItem(r, t, flows, begin, e))
-		to.change(r.Connection, moved, e.Time, e.Bytes.Or(0))
-	}
-	for i := range r.Timeline { // operations that the capture does not show to end
-		e := &r.Timeline[i]
-		if open[key{e.Handle.Or(0), e.Offset.Or(0)}] != e {
-			continue
-		}
-		t := reads
-		if e.Event == record.EventWriteFirst {
+		if o.IsWrite() {
 			t = writes
 		}
-		s := operationItem(r, t, flows, e, e)
-		s.category = "incomplete"
-		to.add(s)
+		to.add(operationItem(r, t, flows, o))
+		if o.Last != nil {
+			to.change(r.Connection, moved, o.Last.Time, o.Last.Bytes.Or(0))
+		}
 	}
 }
 
 // operationItem returns the item of an RDMA operation, from its first event to its last.
-func operationItem(r *record.Transaction, t track, flows []record.Hex32, first, last *record.Event) *item {
-	s := &item{track: t, connection: r.Connection, start: first.Time, end: max(first.Time, last.Time), name: tracks[t].name, category: "rdma", id: r.ID}
+func operationItem(r *record.Transaction, t track, flows []record.Hex32, o record.Transfer) *item {
+	first, last, category := o.First, o.Last, "rdma"
+	if first == nil {
+		first = last
+	}
+	if last == nil {
+		last, category = first, "incomplete"
+	}
+	s := &item{track: t, connection: r.Connection, start: first.Time, end: max(first.Time, last.Time), name: tracks[t].name, category: category, id: r.ID}
 	s.args = []arg{
 		{key: "xid", text: fmt.Sprint(r.XID)},
 		{key: "handle", text: fmt.Sprint(last.Handle.Or(0))},
@@ -344,39 +308,23 @@ func addHandles(to adder, r *record.Transaction, end record.Time) {
 	if r.Call == nil {
 		return
 	}
-	type exposure struct {
-		chunk record.Chunk
-		bytes int64
-	}
-	var order []record.Hex32
-	exposed := map[record.Hex32]*exposure{}
-	for chunk, s := range r.Segments() {
-		x := exposed[s.Handle]
-		if x == nil {
-			x = &exposure{chunk: chunk}
-			exposed[s.Handle] = x
-			order = append(order, s.Handle)
-		}
-		x.bytes += int64(s.Length)
-	}
 	invalidated, any := r.Invalidation.Get()
-	for _, handle := range order {
-		x := exposed[handle]
+	for _, x := range r.Exposures(end) {
 		by := "requester"
 		switch {
-		case any && invalidated.Handle == handle:
+		case any && invalidated.Handle == x.Handle:
 			by = "Send With Invalidate"
 		case end == stillOpen:
 			by = "end of the connection"
 		}
 		to.add(&item{
-			track: handles, connection: r.Connection, start: r.Call.Time, end: end, name: fmt.Sprint(handle), category: string(x.chunk), id: r.ID,
-			args: []arg{{key: "xid", text: fmt.Sprint(r.XID)}, {key: "bytes", n: x.bytes}, {key: "ended_by", text: by}},
+			track: handles, connection: r.Connection, start: x.From, end: end, name: fmt.Sprint(x.Handle), category: string(x.Chunk), id: r.ID,
+			args: []arg{{key: "xid", text: fmt.Sprint(r.XID)}, {key: "bytes", n: x.Bytes}, {key: "ended_by", text: by}},
 		})
-		to.change(r.Connection, exposedHandles, r.Call.Time, 1)
+		to.change(r.Connection, exposedHandles, x.From, 1)
 		to.change(r.Connection, exposedHandles, end, -1)
-		to.change(r.Connection, exposedBytes, r.Call.Time, x.bytes)
-		to.change(r.Connection, exposedBytes, end, -x.bytes)
+		to.change(r.Connection, exposedBytes, x.From, x.Bytes)
+		to.change(r.Connection, exposedBytes, end, -x.Bytes)
 	}
 }
 
