@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
@@ -352,4 +353,53 @@ func TestDamagedFirstCall(t *testing.T) {
 		return
 	}
 	t.Error("the RPC is not there")
+}
+
+// TestMissingFirstCopy: if the first copy of a Reply is missing, and a retransmission of it came after the client had
+// acknowledged the Reply, the time until the retransmission is only an upper bound of the latency. With the first copy,
+// a retransmission tells the two copies apart.
+func TestMissingFirstCopy(t *testing.T) {
+	const reply, after = 763, 764 // packets: the Reply, and its ACK
+	const late = 45_000_000       // nanoseconds from the Reply to the retransmission
+	all, _ := testkit.Frames(t, captures+"rocev2-nfs41.pcap.zst")
+	for _, c := range []struct {
+		name                string
+		missing, again      bool
+		latency, least, min int64 // least and min are -1 if they are unknown
+	}{
+		{"healthy", false, false, 1_469_000, -1, -1},
+		{"retransmitted after the ACK", false, true, 1_469_000, -1, -1},
+		{"without the first copy", true, true, 46_469_000, 0, -1},
+	} {
+		var frames []capture.Frame
+		for i := range all {
+			number := i + 1
+			if number != reply || !c.missing {
+				frames = append(frames, all[i])
+			}
+			if number == after && c.again {
+				again := all[reply-1]
+				again.Time += late
+				frames = append(frames, again)
+			}
+		}
+		found := false
+		d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+			if r.XID != 0x74c9dbf7 {
+				return nil
+			}
+			found = true
+			if r.LatencyNS.Or(-1) != c.latency || r.LatencyMinNS.Or(-1) != c.least || r.LatencyMinPacket.Or(-1) != c.min {
+				t.Errorf("%s: latency %d, at least %d, until packet %d", c.name, r.LatencyNS.Or(-1), r.LatencyMinNS.Or(-1), r.LatencyMinPacket.Or(-1))
+			}
+			return nil
+		}}, dissect.Options{})
+		for i := range frames {
+			frames[i].Number = int64(i + 1)
+			d.Frame(&frames[i])
+		}
+		if _, err := d.Finish(); err != nil || !found {
+			t.Errorf("%s: %v, %t", c.name, err, found)
+		}
+	}
 }

@@ -330,7 +330,11 @@ func uncertainLatency(r *record.Transaction) string {
 	if copied := earlyCopy(r); copied != "" {
 		return fmt.Sprintf("%s, or after %s if %s was lost", Duration(least), Duration(r.LatencyNS.Or(0)), copied)
 	}
-	return fmt.Sprintf("%s to %s; the capture does not prove when the Reply, and the packets before it, were accepted", Duration(least), Duration(r.LatencyNS.Or(0)))
+	bounds := "at most " + Duration(r.LatencyNS.Or(0))
+	if least > 0 {
+		bounds = Duration(least) + " to " + Duration(r.LatencyNS.Or(0))
+	}
+	return bounds + "; the capture does not prove when the Reply, and the packets before it, were accepted"
 }
 
 // earlyCopy names the copy of the Reply with which the shortest possible latency ends; it returns nothing if the capture
@@ -472,6 +476,9 @@ func Cause(r *record.Transaction) string {
 	if least, uncertain := r.LatencyMinNS.Get(); uncertain {
 		if copied := earlyCopy(r); copied != "" {
 			return Duration(least) + " if " + copied + " was accepted"
+		}
+		if least == 0 {
+			return "the capture does not prove when the Reply was accepted"
 		}
 		return "at least " + Duration(least) + ", depending on when the Reply was accepted"
 	}

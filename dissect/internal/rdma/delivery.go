@@ -55,7 +55,7 @@ type copies struct {
 // receiver.
 type Delivery struct {
 	At       record.Stamp // the copy that was accepted
-	Earliest record.Stamp // the first copy that may have been accepted; equal to At if it is certain
+	Earliest record.Stamp // the first copy that may have been accepted; equal to At if it is certain. Without a packet number, that copy was not captured, and was accepted after this time
 	Certain  bool         // it is known which copy was accepted
 }
 
@@ -159,6 +159,9 @@ func (c *copies) decide(last, bound record.Stamp) (ordered bool) {
 		first = last
 	}
 	d := Delivery{At: first, Earliest: first, Certain: certain}
+	if !certain && c.again.Packet != 0 { // the receiver had accepted it before, so another copy was not captured
+		d.Earliest = record.Stamp{}
+	}
 	if again := c.again; !c.seen && again.Packet != 0 && first.Before(again) && again.Before(bound) {
 		d.At, d.Certain = again, false
 	} else if !first.Before(bound) && c.early.Packet != 0 && c.early.Before(bound) {

@@ -65,6 +65,9 @@ func (x *txn) answerDelivered(o *rdma.Operation, d rdma.Delivery) {
 		sent := firstSent(x).Time
 		x.latency = since(sent, d.At.Time)
 		least := since(sent, d.Earliest.Time)
+		if d.Earliest.Packet == 0 { // a copy that was not captured may have been accepted at any time
+			least = record.Some(max(0, d.Earliest.Time.Sub(sent)))
+		}
 		x.latencyMin = record.SomeIf(least.Or(0), x.latency.Known() && least.Known() && d.Earliest != d.At)
 		if x.latencyMin.Known() && d.Earliest.Packet != d.At.Packet {
 			x.minPacket = d.Earliest.Packet
