@@ -16,8 +16,8 @@ type File struct {
 	File         record.Opt[string]     `json:"file" doc:"Path of the file after the last RPC that acted on it. If the capture shows only the last directories of the path, it begins with the short form of the handle of the topmost one, such as fh:0x62d40c52/notes.txt; null if the capture shows no name, and for the record that sums up the files for which the memory limit leaves no space." alias:"nfs.full_name"`
 	FileHandle   record.Opt[string]     `json:"file_handle" doc:"Handle of the file in hex; null if the capture does not show it."`
 	Others       int                    `json:"others,omitzero" doc:"Present in the record that sums up the files for which the memory limit leaves no space: the number of times that RPCs acted on them."`
-	Operations   int                    `json:"operations" doc:"Number of RPCs that acted on the file. An RPC that was sent again, perhaps on another connection, is one RPC."`
-	Errors       int                    `json:"errors" doc:"Number of these RPCs that failed: the capture contains no Call or no Reply, the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status. Of an RPC that was sent again, the outcome of its last copy counts."`
+	Operations   int                    `json:"operations" doc:"Number of RPCs that acted on the file. An RPC that was retransmitted, perhaps on another connection, is one RPC."`
+	Errors       int                    `json:"errors" doc:"Number of these RPCs that failed: the capture contains no Call or no Reply, the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status. Of an RPC that was retransmitted, the outcome of its last copy counts."`
 	BytesRead    int64                  `json:"bytes_read" doc:"Number of bytes of the file that the Replies to READ returned."`
 	BytesWritten int64                  `json:"bytes_written" doc:"Number of bytes that were written to the file, according to the Replies to WRITE."`
 	Latency      Quantiles              `json:"latency" doc:"Distribution of the latencies of the RPCs."`
@@ -74,7 +74,7 @@ type copies struct {
 	followed map[int64]bool    // ids of RPCs of which a further copy was counted before them
 }
 
-// sentKey identifies an RPC that is sent again on its connection.
+// sentKey identifies an RPC that is retransmitted on its connection.
 type sentKey struct {
 	connection int
 	direction  record.Direction

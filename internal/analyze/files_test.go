@@ -131,7 +131,7 @@ func TestLongPaths(t *testing.T) {
 	}
 }
 
-// TestCopies: an RPC that was sent again counts once in the row of its file, with the outcome of its last copy: on another
+// TestCopies: an RPC that was retransmitted counts once in the row of its file, with the outcome of its last copy: on another
 // connection and on the same one, whichever record comes first.
 func TestCopies(t *testing.T) {
 	rpc := func(id int64, edit func(*record.Transaction)) *record.Transaction {

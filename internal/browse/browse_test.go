@@ -195,7 +195,7 @@ func TestSizes(t *testing.T) {
 }
 
 // TestFilters: the filters of the rows of stats, files and rates select as many RPCs as the rows count. The list shows
-// each copy of an RPC that was sent again on another connection, of which the row of a file counts one.
+// each copy of an RPC that was retransmitted on another connection, of which the row of a file counts one.
 func TestFilters(t *testing.T) {
 	paths, err := filepath.Glob("../../testdata/captures/*.pcap*")
 	if err != nil {

@@ -89,9 +89,9 @@ func (fs *Findings) Concern(tag rdma.Tag) bool {
 	return slices.ContainsFunc(fs.list, func(f Finding) bool { return f.Tag == tag })
 }
 
-// Judge decides about a new finding. Send is the number of the Send that shows it if the Send cannot be
+// Check decides about a new finding. Send is the number of the Send that shows it if the Send cannot be
 // verified, and 0 otherwise. If the verdict is Waiting, the caller completes the finding, and keeps it.
-func (fs *Findings) Judge(f *Finding, send int64, c Connection) (Verdict, evidence.Gap) {
+func (fs *Findings) Check(f *Finding, send int64, c Connection) (Verdict, evidence.Gap) {
 	r := f.Rule
 	f.until, f.needs, f.send, f.next = r.Until, r.Needs, send, f.Where.AtFault.Or(0).Other()
 	switch doubted := send != 0 && r.Severity == record.Error; {
@@ -114,7 +114,7 @@ func (fs *Findings) Judge(f *Finding, send int64, c Connection) (Verdict, eviden
 	return Waiting, 0
 }
 
-// Keep adds a finding that waits, after [Findings.Judge].
+// Keep adds a finding that waits, after [Findings.Check].
 func (fs *Findings) Keep(f Finding) {
 	f.needs = f.needs.Without(evidence.Closing)
 	fs.list = append(fs.list, f)

@@ -95,7 +95,7 @@ func TestJudge(t *testing.T) {
 		r := made(test.until, all)
 		r.Severity = test.severity
 		f, fs := of(r), Findings{}
-		if v, gap := fs.Judge(&f, test.send, &shown{gaps: test.gaps}); v != test.want || gap != test.gap {
+		if v, gap := fs.Check(&f, test.send, &shown{gaps: test.gaps}); v != test.want || gap != test.gap {
 			t.Errorf("%s: %s because of %q, want %s because of %q", test.name, verdicts[v], gap.Name(), verdicts[test.want], test.gap.Name())
 		}
 		if fs.Len() != 0 {
@@ -109,7 +109,7 @@ func TestMost(t *testing.T) {
 	fs, c := Findings{}, &shown{}
 	for n := range Most + 1 {
 		f := of(made(evidence.Next, all))
-		v, gap := fs.Judge(&f, 0, c)
+		v, gap := fs.Check(&f, 0, c)
 		if (v == Waiting) != (n < Most) || (gap == evidence.Evicted) != (n == Most) {
 			t.Fatalf("finding %d is %s, %q", n, verdicts[v], gap.Name())
 		}
@@ -119,7 +119,7 @@ func TestMost(t *testing.T) {
 	}
 	if f := of(made(evidence.Now, all)); fs.Len() != Most {
 		t.Errorf("%d wait", fs.Len())
-	} else if v, _ := fs.Judge(&f, 0, c); v != Proved {
+	} else if v, _ := fs.Check(&f, 0, c); v != Proved {
 		t.Errorf("a finding that need not wait is %s", verdicts[v])
 	}
 }
@@ -185,7 +185,7 @@ func TestDecide(t *testing.T) {
 	} {
 		fs, f := Findings{}, of(test.rule)
 		f.Memory = test.memory
-		if v, _ := fs.Judge(&f, test.send, &shown{gaps: [2]evidence.Gap{test.first, 0}}); v != Waiting {
+		if v, _ := fs.Check(&f, test.send, &shown{gaps: [2]evidence.Gap{test.first, 0}}); v != Waiting {
 			t.Fatalf("%s: at once %s", test.name, verdicts[v])
 		}
 		fs.Keep(f)
@@ -224,7 +224,7 @@ func TestDecideSend(t *testing.T) {
 		{"another Send, and the answer decides", evidence.Answered, 4, true, [2]evidence.Gap{}, "", ""},
 	} {
 		fs, f, c := Findings{}, of(made(test.until, all)), &shown{}
-		if v, _ := fs.Judge(&f, 3, c); v != Waiting {
+		if v, _ := fs.Check(&f, 3, c); v != Waiting {
 			t.Fatalf("%s: at once %s", test.name, verdicts[v])
 		}
 		fs.Keep(f)
@@ -238,7 +238,7 @@ func TestDecideSend(t *testing.T) {
 		}
 	}
 	fs, f, c := Findings{}, of(made(evidence.Next, all)), &shown{}
-	fs.Judge(&f, 3, c)
+	fs.Check(&f, 3, c)
 	fs.Keep(f)
 	if fs.DecideSend(3, true, c); fs.Len() != 1 {
 		t.Error("a finding that waits for the next message was decided by its Send")
@@ -273,7 +273,7 @@ func TestDecideAnswered(t *testing.T) {
 	} {
 		fs, f, c := Findings{}, of(test.rule), &shown{}
 		f.Tag = test.tag
-		fs.Judge(&f, test.send, c)
+		fs.Check(&f, test.send, c)
 		fs.Keep(f)
 		c.newVersion = test.newVersion
 		if fs.DecideAnswered(r, 7, c); first(c.decided) != test.want {
@@ -282,13 +282,13 @@ func TestDecideAnswered(t *testing.T) {
 	}
 }
 
-// TestOrder: findings are decided in their order, the others keep theirs, and the storage of the last one is let go.
+// TestOrder: findings are decided in their order, the others keep theirs, and the storage of the last one is freed.
 func TestOrder(t *testing.T) {
 	fs, c := Findings{}, &shown{}
 	for tag := range rdma.Tag(4) {
 		f := of(made(evidence.Delivered, all))
 		f.Tag = tag + 1
-		fs.Judge(&f, int64(tag%2)+1, c)
+		fs.Check(&f, int64(tag%2)+1, c)
 		fs.Keep(f)
 	}
 	fs.DecideSend(1, true, c)
@@ -312,7 +312,7 @@ func TestJoin(t *testing.T) {
 			fs, o, c := Findings{}, Findings{}, &shown{}
 			f := of(made(evidence.Next, all))
 			f.Where.AtFault = fault
-			o.Judge(&f, 0, c)
+			o.Check(&f, 0, c)
 			o.Keep(f)
 			fs.Join(&o, moved)
 			next := moved(fault.Or(0).Other())

@@ -33,7 +33,7 @@ func (noGaps) Sides(record.Opt[rdma.Side]) (s evidence.Sides) { return s }
 // waiting returns findings of which one waits for the other side of the side at fault.
 func waiting(s rdma.Side) (fs pending.Findings) {
 	f := pending.Finding{Rule: rule.RDMAVersion, Where: rdma.Where{AtFault: record.Some(s)}, Tag: 1, Text: "text"}
-	fs.Judge(&f, 1, noGaps{})
+	fs.Check(&f, 1, noGaps{})
 	fs.Keep(f)
 	return fs
 }

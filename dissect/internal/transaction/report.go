@@ -61,7 +61,7 @@ func (cs *connState) proves(r *rule.Rule, fault rdma.Side) bool {
 // report reports that a rule was broken, at the time that the rule says, if the capture proves it.
 func (cs *connState) report(v violation, format string, args ...any) {
 	f := pending.Finding{Rule: v.rule, Where: v.where, Memory: v.memory}
-	switch verdict, gap := cs.pending.Judge(&f, cs.unverifiedSend, (*proofs)(cs)); verdict {
+	switch verdict, gap := cs.pending.Check(&f, cs.unverifiedSend, (*proofs)(cs)); verdict {
 	case pending.Dropped:
 		cs.table.notJudged(v.rule, gap, v.where.At)
 	case pending.Proved:
