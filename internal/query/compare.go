@@ -13,9 +13,6 @@ import (
 	"time"
 )
 
-// comparisons lists the operators that this package compiles itself.
-var comparisons = []string{"==", "!=", "<", "<=", ">", ">=", "matches", "contains", "startsWith", "endsWith", "in"}
-
 // orders maps the operators that depend on the order of two values to their meaning.
 var orders = map[string]func(order int) bool{
 	"==": func(o int) bool { return o == 0 },
@@ -29,18 +26,14 @@ var orders = map[string]func(order int) bool{
 // textTests maps the operators that search text to their meaning.
 var textTests = map[string]func(text, wanted string) bool{"contains": strings.Contains, "startsWith": strings.HasPrefix, "endsWith": strings.HasSuffix}
 
-// test is a comparison. If one side is a constant, accepts contains it.
+// test is a comparison of a field with a constant.
 type test struct {
-	op       string
-	get      func(record any) any // returns the value of the field
-	accepts  func(value any) bool // reports whether a single value passes
-	negated  bool
-	from, to int // in the source
+	accepts func(value any) bool // reports whether a single value passes
+	negated bool
 
-	notes  bool // similar values are collected in near
-	path   string
+	path   string // this and the rest is for [Filter.Near]
 	wanted string
-	raw    func(record any) any
+	raw    func(record any) any // returns the values that may be similar
 	near   Near
 }
 
@@ -53,36 +46,15 @@ func (t *test) holds(v any) bool {
 	return t.accepts(v) != t.negated
 }
 
-// value returns the value of a literal, in a type of expr.
-func (l *literal) value() any {
+// any returns the value of a literal for comparisons with values of any type.
+func (l *literal) any() any {
 	switch l.kind {
-	case isNull:
-		return nil
-	case isBool:
-		return l.truth
-	case isNumber, isDuration, isSize:
-		return l.number
-	case isTime:
-		return time.Unix(0, int64(l.time)).UTC()
+	case isNull, isBool, isNumber, isDuration, isSize, isTime:
+		return l.value
 	case isNet:
 		return l.net.String()
-	case isList:
-		list := make([]any, len(l.list))
-		for i := range l.list {
-			list[i] = l.list[i].value()
-		}
-		return list
 	}
 	return l.text
-}
-
-// compare compares two values whose types only the record shows.
-func (f *Filter) compare(t *test, a, b any) (bool, error) {
-	hit, err := compareAny(t.op, a, b, &f.patterns)
-	if err != nil {
-		f.failed = &Error{f.source, t.from, t.to, err.Error()}
-	}
-	return hit, err
 }
 
 // compareAny compares two values. If one is a list, the comparison is true if it is true for
@@ -263,16 +235,16 @@ func compareOne(a, b any) (int, bool) {
 			return a.Compare(b), true
 		case string:
 			if t, ok := parseTime(b); ok {
-				return a.Compare(time.Unix(0, int64(t))), true
+				return a.Compare(t.(time.Time)), true
 			}
 		}
 	}
 	return 0, false
 }
 
-// maxPatterns is the number of regular expressions that are kept compiled. They come from
+// maxKept is the number of regular expressions that are kept compiled. They come from
 // records; those that are constants are compiled with the filter.
-const maxPatterns = 64
+const maxKept = 64
 
 // patterns caches compiled regular expressions.
 type patterns map[string]*regexp.Regexp
@@ -286,9 +258,48 @@ func (p *patterns) compile(s string) (*regexp.Regexp, error) {
 	if err != nil {
 		return nil, fmt.Errorf("invalid regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
-	if *p == nil || len(*p) >= maxPatterns {
+	if *p == nil || len(*p) >= maxKept {
 		*p = patterns{}
 	}
 	(*p)[s] = compiled
 	return compiled, nil
+}
+
+// calculate returns the result of an arithmetic operation: nil if a value is unknown, or if
+// the divisor is zero. Results that exceed 62 bits are rounded.
+func calculate(op string, a, b any) (any, error) {
+	var numbers [2]float64
+	for i, v := range []any{a, b} {
+		switch v := v.(type) {
+		case int:
+			numbers[i] = float64(v)
+		case uint64:
+			numbers[i] = float64(v)
+		case float64:
+			numbers[i] = v
+		case nil:
+			return nil, nil
+		default:
+			return nil, fmt.Errorf("%s is not a number", visible(textOf(v)))
+		}
+	}
+	x, y := numbers[0], numbers[1]
+	if y == 0 && (op == "/" || op == "%") {
+		return nil, nil
+	}
+	result := map[string]float64{"+": x + y, "-": x - y, "*": x * y, "/": x / y, "%": math.Mod(x, y)}[op]
+	i, whole := a.(int)
+	j, whole2 := b.(int)
+	if !whole || !whole2 || op == "/" || math.Abs(result) > 1<<62 {
+		return result, nil
+	}
+	switch op {
+	case "+":
+		return i + j, nil
+	case "-":
+		return i - j, nil
+	case "*":
+		return i * j, nil
+	}
+	return i % j, nil
 }

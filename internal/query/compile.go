@@ -3,415 +3,291 @@ package query
 import (
 	"cmp"
 	"encoding/hex"
-	"fmt"
 	"net/netip"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/expr-lang/expr/ast"
-	"github.com/expr-lang/expr/file"
+	"sync"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 )
 
-// compiler converts the tree that expr parsed into the tree that expr runs: names become
-// look-ups of fields, and comparisons become tests. It reports only the first error.
+// compiler converts the nodes of an expression into functions that evaluate it: names become
+// look-ups of fields, and comparisons become tests.
 type compiler struct {
-	*lexed
+	source
 	fields Fields
 	filter *Filter
-	err    error
 	scopes []string // lists that the enclosing predicates run over; "" for a list that is not a field
-	locals []string // names that let defines
+
+	outcomes map[*Field]map[string]bool // for possible
+	patterns int                        // size of the regular expressions
 }
+
+// value is a part of an expression that returns a value, and condition one that is true or false.
+type (
+	value     func(f *Filter) any
+	condition func(f *Filter) bool
+)
 
 // operand is one side of a comparison.
 type operand struct {
-	node      ast.Node
+	*node
 	path      string // of the field
 	field     *Field
-	element   bool // the field belongs to an element of a list, which expr passes
 	otherCase bool // upper and lower case of the name differ from the field
 	lit       *literal
 	word      string // the name as it was typed
-	from, to  int
 }
 
-// span returns the part of the source that a node represents.
-func (c *compiler) span(n ast.Node) (from, to int) {
-	least, most := -1, 0
-	ast.Walk(&n, visitor(func(n *ast.Node) {
-		at := (*n).Location()
-		if least < 0 || at.From < least {
-			least = at.From
-		}
-		most = max(most, at.To)
-		if id, ok := (*n).(*ast.IdentifierNode); ok {
-			if lit, ok := c.literalOf(id.Value); ok {
-				from, to = lit.from, lit.to
-			}
-		}
-	}))
-	first, last := c.at[min(max(least, 0), len(c.at)-1)], c.at[min(most, len(c.at)-1)]
-	if to > from && to-from >= last-first {
-		return from, to
+// ofElement reports whether the operand is a field of an element of a list.
+func (o *operand) ofElement() bool { return o.kind == nodeElement }
+
+// pathOf returns the path that a node stands for, or "" if it stands for none.
+func (c *compiler) pathOf(n *node) string {
+	switch {
+	case n.kind == nodeName:
+		return n.text
+	case n.kind == nodeElement && c.scopes[len(c.scopes)-1] != "":
+		return c.scopes[len(c.scopes)-1] + n.text
 	}
-	for last > first && c.source[last-1] == ' ' {
-		last--
-	}
-	return first, last
-}
-
-// visitor is a function that expr's walk calls.
-type visitor func(*ast.Node)
-
-// Visit calls the function.
-func (v visitor) Visit(n *ast.Node) { v(n) }
-
-// wrong records an error at a part of the source.
-func (c *compiler) wrong(from, to int, format string, args ...any) {
-	if c.err == nil {
-		c.err = &Error{c.source, from, to, fmt.Sprintf(format, args...)}
-	}
-}
-
-// wrongAt records an error at the part of the source that a node represents.
-func (c *compiler) wrongAt(n ast.Node, format string, args ...any) {
-	from, to := c.span(n)
-	c.wrong(from, to, format, args...)
-}
-
-// invoke returns a call of one of the functions of a filter.
-func invoke(at file.Location, name string, index int, arguments ...ast.Node) ast.Node {
-	call := &ast.CallNode{Callee: &ast.IdentifierNode{Value: name}, Arguments: append([]ast.Node{&ast.IntegerNode{Value: index}}, arguments...)}
-	call.SetLocation(at)
-	return call
-}
-
-// pathOf returns the path that a chain of names represents. Element reports whether the path
-// belongs to an element of the list that a predicate runs over.
-func (c *compiler) pathOf(n ast.Node) (path string, element, ok bool) {
-	switch n := n.(type) {
-	case *ast.IdentifierNode:
-		return n.Value, false, !strings.HasPrefix(n.Value, "__") && n.Value != "null" && n.Value != "$env" && !slices.Contains(c.locals, n.Value)
-	case *ast.PointerNode:
-		if len(c.scopes) > 0 && n.Name == "" {
-			if base := c.scopes[len(c.scopes)-1]; base != "" {
-				return base, true, true
-			}
-		}
-	case *ast.ChainNode:
-		return c.pathOf(n.Node)
-	case *ast.MemberNode:
-		base, element, ok := c.pathOf(n.Node)
-		if name, text := n.Property.(*ast.StringNode); ok && text {
-			return base + "." + name.Value, element, true
-		}
-	}
-	return "", false, false
+	return ""
 }
 
 // classify determines whether a side of a comparison is a field, a literal or neither.
-func (c *compiler) classify(n ast.Node) operand {
-	o := operand{node: n}
-	o.from, o.to = c.span(n)
-	if lit, ok := c.constant(n); ok {
-		o.lit = &lit
-		if lit.kind == isWord {
-			o.word = lit.text
-		}
-		return o
-	}
-	if path, element, ok := c.pathOf(n); ok {
-		if real := find(path, c.fields); real != "" {
-			o.path, o.element, o.field, o.otherCase = real, element, c.fields.Field(real), !c.fields.Has(path) && c.fields.Alias(path) == ""
-			o.word = path
-		} else {
-			o.word = path
-		}
+func (c *compiler) classify(n *node) operand {
+	o := operand{node: n, lit: n.literal, word: c.pathOf(n)}
+	if o.lit != nil && o.lit.kind == isWord {
+		o.word = o.lit.text
+	} else if real := find(o.word, c.fields); o.word != "" && real != "" {
+		o.path, o.field, o.otherCase = real, c.fields.Field(real), !c.fields.Has(o.word) && c.fields.Alias(o.word) == ""
 	}
 	return o
 }
 
-// constant returns the literal that a node represents, and whether it is one.
-func (c *compiler) constant(n ast.Node) (literal, bool) {
-	from, to := 0, 0
-	switch n.(type) {
-	case *ast.IdentifierNode, *ast.BoolNode, *ast.NilNode, *ast.UnaryNode, *ast.ArrayNode:
-		from, to = c.span(n)
-	}
-	switch n := n.(type) {
-	case *ast.IdentifierNode:
-		if n.Value == "null" {
-			return literal{kind: isNull, text: n.Value, from: from, to: to}, true
-		}
-		return c.literalOf(n.Value)
-	case *ast.NilNode:
-		return literal{kind: isNull, text: "nil", from: from, to: to}, true
-	case *ast.BoolNode:
-		return literal{kind: isBool, text: fmt.Sprint(n.Value), truth: n.Value, from: from, to: to}, true
-	case *ast.UnaryNode:
-		lit, ok := c.constant(n.Node)
-		v, small := lit.number.(int)
-		if !ok || !small || n.Operator != "-" {
-			return literal{}, false
-		}
-		lit.number, lit.text, lit.from = -v, "-"+lit.text, from
-		return lit, true
-	case *ast.BinaryNode: // 1..5
-		low, ok := c.constant(n.Left)
-		high, ok2 := c.constant(n.Right)
-		if n.Operator == ".." && ok && ok2 && low.number != nil && high.number != nil {
-			return literal{kind: isList, text: "..", list: []literal{low, high}, from: low.from, to: high.to}, true
-		}
-	case *ast.ArrayNode:
-		list := literal{kind: isList, from: from, to: to}
-		for _, element := range n.Nodes {
-			lit, ok := c.constant(element)
-			if path, _, named := c.pathOf(element); !ok && named {
-				from, to := c.span(element)
-				lit, ok = literal{kind: isWord, text: path, from: from, to: to}, true
-			}
-			if !ok {
-				return literal{}, false
-			}
-			list.list = append(list.list, lit)
-		}
-		return list, true
-	}
-	return literal{}, false
-}
-
 // field returns a look-up of a field.
-func (c *compiler) field(o *operand) ast.Node {
-	if o.element {
+func (c *compiler) field(o *operand) value {
+	if o.ofElement() {
 		if o.field.nfs != nil && o.path == o.field.Path {
-			return invokePlain(o.node)
+			return func(f *Filter) any { return plainNFS(f.element) }
 		}
-		return o.node
+		return elementOf(o.text)
 	}
-	c.filter.paths = append(c.filter.paths, o.path)
 	get := c.fields.getter(o.path)
 	if o.field.List {
 		get = listed(get)
 	}
-	c.filter.getters = append(c.filter.getters, get)
-	return invoke(o.node.Location(), funcField, len(c.filter.getters)-1)
+	return c.getter(o.path, get)
 }
 
-// invokePlain returns a call that converts an element of an NFS field to a type of expr.
-func invokePlain(element ast.Node) ast.Node {
-	call := &ast.CallNode{Callee: &ast.IdentifierNode{Value: funcPlain}, Arguments: []ast.Node{element}}
-	call.SetLocation(element.Location())
-	return call
+// getter returns a look-up of a field by a function, and records that the filter uses it.
+func (c *compiler) getter(path string, get func(record any) any) value {
+	c.filter.paths = append(c.filter.paths, path)
+	return func(f *Filter) any { return get(f.record) }
+}
+
+// elementOf returns a look-up of the element of the enclosing predicate, or of the part of it
+// at a path such as .segments.length.
+func elementOf(path string) value {
+	names := strings.Split(path, ".")[1:]
+	return func(f *Filter) any {
+		v := f.element
+		for _, name := range names {
+			v = member(v, name)
+		}
+		return v
+	}
 }
 
 // elements compiles the list that a predicate runs over. The elements of an NFS field are not
 // converted, because the comparisons in the predicate need their types.
-func (c *compiler) elements(n ast.Node) ast.Node {
-	o := c.classify(n)
-	if o.field == nil || o.field.nfs == nil || o.element {
-		return c.value(n)
+func (c *compiler) elements(n *node) value {
+	if o := c.classify(n); o.field != nil && o.field.nfs != nil && !o.ofElement() {
+		return c.getter(o.path, listed(o.field.nfs.whole))
 	}
-	c.filter.paths = append(c.filter.paths, o.path)
-	c.filter.getters = append(c.filter.getters, listed(o.field.nfs.whole))
-	return invoke(n.Location(), funcField, len(c.filter.getters)-1)
+	return c.value(n)
 }
 
 // listed returns a look-up that always returns a list, which is empty if there is no value.
 // Functions such as len and any need a list.
 func listed(get func(any) any) func(any) any {
-	return func(r any) any {
-		switch v := get(r).(type) {
-		case nil:
-			return []any{}
-		case []any:
-			return v
-		default:
-			return []any{v}
-		}
+	return func(r any) any { return list(get(r)) }
+}
+
+// list returns a value as a list, which is empty if there is no value.
+func list(v any) []any {
+	switch v := v.(type) {
+	case nil:
+		return []any{}
+	case []any:
+		return v
 	}
+	return []any{v}
 }
 
 // condition compiles a node in the place of a condition. A field without a comparison is true
 // if it is present, and not false, zero or empty.
-func (c *compiler) condition(n ast.Node) ast.Node {
-	switch m := n.(type) {
-	case *ast.BoolNode:
-		return n
-	case *ast.BinaryNode:
-		if slices.Contains(comparisons, m.Operator) || isLogic(m.Operator) {
-			return c.value(n)
+func (c *compiler) condition(n *node) condition {
+	switch n.kind {
+	case nodeComparison:
+		return c.comparison(n)
+	case nodeNot:
+		holds := c.condition(n.below[0])
+		return func(f *Filter) bool { return !holds(f) }
+	case nodeLogic:
+		parts := make([]condition, len(n.below))
+		for i := range parts {
+			parts[i] = c.condition(n.below[i])
 		}
-	case *ast.UnaryNode:
-		if m.Operator == "not" || m.Operator == "!" {
-			return c.value(n)
+		or := n.text == "or"
+		return func(f *Filter) bool {
+			for _, holds := range parts {
+				if holds(f) == or {
+					return or
+				}
+			}
+			return !or
 		}
 	}
-	if o := c.classify(n); o.field == nil && o.word != "" {
-		c.unknown(&o)
-	} else if o.field != nil && isOperation(o.word, c.fields) {
-		c.wrong(o.from, o.to, "%s is the column %s, whose cells are numbers: write %s > 0, or, for the RPCs of this operation, operation == %s", o.word, strings.ToUpper(o.word), o.word, strings.ToUpper(o.word))
-	} else if o.path == "rpc" && c.fields == Transactions { // the protocol, as in Wireshark's filters
-		return &ast.BoolNode{Value: true}
-	} else if o.lit != nil {
-		c.wrong(o.from, o.to, "%s is not a condition; compare it with a field", c.source[o.from:o.to])
+	switch o := c.classify(n); {
+	case o.path == "rpc" && c.fields == Transactions: // the protocol, as in Wireshark's filters
+		return func(*Filter) bool { return true }
+	case o.field != nil && isOperation(o.word, c.fields):
+		panic(c.wrong(o.from, o.to, "%s is the column %s, whose cells are numbers: write %s > 0, or, for the RPCs of this operation, operation == %s", o.word, strings.ToUpper(o.word), o.word, strings.ToUpper(o.word)))
+	case o.field == nil && o.word != "":
+		panic(c.unknown(&o))
+	case o.lit != nil && o.lit.kind != isBool:
+		panic(c.wrong(o.from, o.to, "%s is not a condition; compare it with a field", c.source[o.from:o.to]))
 	}
-	call := &ast.CallNode{Callee: &ast.IdentifierNode{Value: funcTruth}, Arguments: []ast.Node{c.value(n)}}
-	call.SetLocation(n.Location())
-	return call
+	of := c.value(n)
+	return func(f *Filter) bool { return truth(of(f)) }
 }
 
 // isOperation reports whether a word is the name of an NFS operation or procedure, which RPCs have.
 func isOperation(word string, fields Fields) bool {
-	return fields == Transactions && slices.Contains(nfs.PrincipalWords(), strings.ToUpper(word))
+	return fields == Transactions && principals()[strings.ToUpper(word)]
 }
 
-// unknown records the error that a field does not exist.
-func (c *compiler) unknown(o *operand) {
-	c.wrong(o.from, o.to, "%s", unknown(o.word, c.fields))
+// principals has the names of everything that an RPC to NFS can be sent for.
+var principals = sync.OnceValue(func() map[string]bool { return setOf(nfs.PrincipalWords()) })
+
+// setOf returns a set of words.
+func setOf(words []string) map[string]bool {
+	set := make(map[string]bool, len(words))
+	for _, w := range words {
+		set[w] = true
+	}
+	return set
 }
 
-// isLogic reports whether an operator combines conditions.
-func isLogic(operator string) bool {
-	return slices.Contains([]string{"and", "&&", "or", "||"}, operator)
+// unknown returns the error that a field does not exist.
+func (c *compiler) unknown(o *operand) *Error {
+	return c.wrong(o.from, o.to, "%s", unknown(o.word, c.fields))
 }
 
 // value compiles any node.
-func (c *compiler) value(n ast.Node) ast.Node {
-	if c.err != nil {
-		return n
-	}
-	if lit, ok := c.constant(n); ok && lit.kind == isBytes {
-		c.wrong(lit.from, lit.to, "%s", lit.why)
-		return n
-	} else if ok && lit.kind != isList {
-		var node ast.Node = &ast.ConstantNode{Value: lit.value()}
-		switch v := lit.value().(type) {
-		case int:
-			node = &ast.IntegerNode{Value: v}
-		case string:
-			node = &ast.StringNode{Value: v}
-		case bool:
-			node = &ast.BoolNode{Value: v}
-		case float64:
-			node = &ast.FloatNode{Value: v}
-		case nil:
-			node = &ast.NilNode{}
+func (c *compiler) value(n *node) value {
+	switch n.kind {
+	case nodeLiteral:
+		if n.literal.kind == isBytes {
+			panic(c.wrong(n.from, n.to, "%s", n.literal.why))
 		}
-		node.SetLocation(n.Location())
-		return node
-	}
-	if path, element, ok := c.pathOf(n); ok {
+		v := n.literal.any()
+		return func(*Filter) any { return v }
+	case nodeComparison, nodeNot, nodeLogic:
+		holds := c.condition(n)
+		return func(f *Filter) any { return holds(f) }
+	case nodeName, nodeElement:
 		o := c.classify(n)
-		if o.field == nil {
-			if !element || path != "" {
-				c.unknown(&o)
-			}
-			return n
+		if o.field != nil {
+			return c.field(&o)
 		}
-		return c.field(&o)
+		if o.word != "" {
+			panic(c.unknown(&o))
+		}
+		return elementOf(n.text)
+	case nodeRange:
+		panic(c.wrong(n.from, n.to, "only a field can be in a range, as in number in 1..100"))
+	case nodePredicate:
+		return c.predicate(n)
 	}
-	switch n := n.(type) {
-	case *ast.UnaryNode:
-		if n.Operator == "not" || n.Operator == "!" {
-			n.Node = c.condition(n.Node)
-		} else {
-			n.Node = c.value(n.Node)
+	parts := make([]value, len(n.below))
+	for i := range parts {
+		parts[i] = func(*Filter) any { return nil }
+		if n.below[i] != nil {
+			parts[i] = c.value(n.below[i])
 		}
-	case *ast.BinaryNode:
-		switch {
-		case slices.Contains(comparisons, n.Operator):
-			return c.comparison(n)
-		case isLogic(n.Operator):
-			n.Left, n.Right = c.condition(n.Left), c.condition(n.Right)
-		default:
-			n.Left, n.Right = c.value(n.Left), c.value(n.Right)
-		}
-	case *ast.ChainNode:
-		n.Node = c.value(n.Node)
-	case *ast.MemberNode:
-		n.Node = c.value(n.Node)
-		if _, name := n.Property.(*ast.StringNode); !name {
-			call := &ast.CallNode{Callee: &ast.IdentifierNode{Value: funcAt}, Arguments: []ast.Node{n.Node, c.value(n.Property)}}
-			call.SetLocation(n.Location())
-			return call
-		}
-	case *ast.SliceNode:
-		n.Node = c.value(n.Node)
-		if n.From != nil {
-			n.From = c.value(n.From)
-		}
-		if n.To != nil {
-			n.To = c.value(n.To)
-		}
-	case *ast.CallNode:
-		if id, ok := n.Callee.(*ast.IdentifierNode); ok {
-			c.wrongAt(n.Callee, "unknown function %s", id.Value)
-		} else {
-			c.wrongAt(n, "only functions can be called: len(...), any(...), all(...), none(...), count(...)")
-		}
-	case *ast.BuiltinNode:
-		c.builtin(n)
-	case *ast.PredicateNode:
-		n.Node = c.value(n.Node)
-	case *ast.ConditionalNode:
-		n.Cond, n.Exp1, n.Exp2 = c.condition(n.Cond), c.value(n.Exp1), c.value(n.Exp2)
-	case *ast.ArrayNode:
-		for i := range n.Nodes {
-			n.Nodes[i] = c.value(n.Nodes[i])
-		}
-	case *ast.SequenceNode:
-		for i := range n.Nodes {
-			n.Nodes[i] = c.value(n.Nodes[i])
-		}
-	case *ast.MapNode:
-		for i := range n.Pairs {
-			n.Pairs[i] = c.value(n.Pairs[i])
-		}
-	case *ast.PairNode:
-		n.Value = c.value(n.Value)
-	case *ast.VariableDeclaratorNode:
-		n.Value = c.value(n.Value)
-		c.locals = append(c.locals, n.Name)
-		n.Expr = c.value(n.Expr)
-		c.locals = c.locals[:len(c.locals)-1]
 	}
-	return n
+	compute := computations[n.kind]
+	return func(f *Filter) any {
+		values := make([]any, len(parts))
+		for i, part := range parts {
+			values[i] = part(f)
+		}
+		v, err := compute(n.text, values)
+		return f.checked(v, err, n)
+	}
 }
 
-// builtin compiles a call of one of expr's functions. In the predicate of a function such as
-// any, .name is a field of the elements of the list.
-func (c *compiler) builtin(n *ast.BuiltinNode) {
-	base := ""
-	for i, argument := range n.Arguments {
-		p, predicate := argument.(*ast.PredicateNode)
-		if !predicate {
-			if path, _, ok := c.pathOf(argument); ok && i == 0 {
-				base = find(path, c.fields)
-			}
-			if i == 0 && len(n.Arguments) > 1 {
-				if _, predicate := n.Arguments[1].(*ast.PredicateNode); predicate {
-					n.Arguments[i] = c.elements(argument)
-					continue
-				}
-			}
-			n.Arguments[i] = c.value(argument)
-			continue
-		}
-		c.scopes = append(c.scopes, base)
-		switch n.Name {
-		case "all", "any", "none", "one", "filter", "count", "find", "findIndex", "findLast", "findLastIndex":
-			p.Node = c.condition(p.Node)
-		default:
-			p.Node = c.value(p.Node)
-		}
+// computations has the nodes that depend only on the values of the parts below them.
+var computations = map[nodeKind]func(text string, below []any) (any, error){
+	nodeArithmetic: func(op string, below []any) (any, error) { return calculate(op, below[0], below[1]) },
+	nodeMember:     func(name string, below []any) (any, error) { return member(below[0], name), nil },
+	nodeList:       func(_ string, below []any) (any, error) { return below, nil },
+	nodeIndex:      func(_ string, below []any) (any, error) { return at(below[0], below[1]) },
+	nodeSlice:      func(_ string, below []any) (any, error) { return slice(below[0], below[1], below[2]) },
+	nodeLength:     func(_ string, below []any) (any, error) { return length(below[0]) },
+}
+
+// predicate compiles a call of a function such as any. In the condition, .name is a field of
+// an element of the list.
+func (c *compiler) predicate(n *node) value {
+	of := c.elements(n.below[0])
+	holds := func(f *Filter) bool { return truth(plainNFS(f.element)) }
+	if len(n.below) > 1 {
+		c.scopes = append(c.scopes, find(c.pathOf(n.below[0]), c.fields))
+		holds = c.condition(n.below[1])
 		c.scopes = c.scopes[:len(c.scopes)-1]
+	}
+	count := func(f *Filter) any {
+		outer, hits, misses := f.element, 0, 0
+		for _, f.element = range list(of(f)) {
+			if holds(f) {
+				hits++
+			} else {
+				misses++
+			}
+			if hits > 0 && n.text == "any" || misses > 0 && n.text == "all" {
+				break
+			}
+		}
+		f.element = outer
+		switch n.text {
+		case "any":
+			return hits > 0
+		case "all":
+			return misses == 0
+		case "none":
+			return hits == 0
+		case "one":
+			return hits == 1
+		}
+		return hits
+	}
+	if len(c.scopes) == 0 || n.element {
+		return count
+	}
+	// The list is the same for each element of the enclosing predicate, and so is the result.
+	record, result := uint64(0), any(nil)
+	return func(f *Filter) any {
+		if record != f.matched {
+			record, result = f.matched, count(f)
+		}
+		return result
 	}
 }
 
@@ -420,49 +296,52 @@ var mirrored = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==
 
 // comparison compiles a comparison. If it compares a field with a constant, the test is made
 // for their types; any other test examines the types of the values in the record.
-func (c *compiler) comparison(n *ast.BinaryNode) ast.Node {
-	left, right := c.classify(n.Left), c.classify(n.Right)
+func (c *compiler) comparison(n *node) condition {
+	left, right := c.classify(n.below[0]), c.classify(n.below[1])
 	takeWord(&left, &right)
 	takeWord(&right, &left)
 	for _, o := range []*operand{&left, &right} {
 		if o.field == nil && o.lit == nil && o.word != "" {
-			c.unknown(o)
-			return n
+			panic(c.unknown(o))
 		}
 	}
 	if left.lit != nil && left.lit.kind == isWord && (right.lit != nil || isOperation(right.word, c.fields)) {
-		c.wrong(left.from, left.to, "%s", unknown(left.word, c.fields))
-		return n
+		panic(c.wrong(left.from, left.to, "%s", unknown(left.word, c.fields)))
 	}
-	op := n.Operator
+	op := n.text
 	switch {
 	case op == "in" && left.lit != nil && right.field != nil && right.field.List: // "READ" in operations
-		return c.test(n, &right, "==", left.lit)
+		return c.test(&right, "==", left.lit)
+	case op == "in" && right.kind == nodeRange && (left.field == nil || right.lit == nil):
+		low, high := &node{kind: nodeComparison, text: ">=", below: []*node{left.node, right.below[0]}}, &node{kind: nodeComparison, text: "<=", below: []*node{left.node, right.below[1]}}
+		return c.condition(&node{kind: nodeLogic, text: "and", below: []*node{low, high}})
 	case op == "in" && right.lit == nil && right.field == nil:
-	case op == "in" && (right.lit == nil || right.lit.kind != isList && right.lit.kind != isNet):
-		c.wrong(right.from, right.to, "in must be followed by a list, such as [1, 2], or a network, such as 192.168.77.0/24")
-		return n
+	case op == "in" && (right.lit == nil || right.lit.kind != isList && right.lit.kind != isRange && right.lit.kind != isNet):
+		panic(c.wrong(right.from, right.to, "in must be followed by a list, such as [1, 2], or a network, such as 192.168.77.0/24"))
 	case left.field != nil && right.lit != nil:
-		return c.test(n, &left, op, right.lit)
+		return c.test(&left, op, right.lit)
 	case right.field != nil && left.lit != nil && mirrored[op] != "":
-		return c.test(n, &right, mirrored[op], left.lit)
+		return c.test(&right, mirrored[op], left.lit)
 	case right.lit != nil && right.lit.kind == isList && op != "in":
-		c.wrong(right.from, right.to, "a list can follow only in, not %s", op)
-		return n
+		panic(c.wrong(right.from, right.to, "a list can follow only in, not %s", op))
 	}
 	if left.field != nil && right.field != nil && textual(left.field) != textual(right.field) && mirrored[op] != "" && op != "==" && op != "!=" {
-		c.wrong(right.from, right.to, "%s is %s and %s is %s", left.path, article(left.field), right.path, article(right.field))
-		return n
+		panic(c.wrong(right.from, right.to, "%s is %s and %s is %s", left.path, article(left.field), right.path, article(right.field)))
 	}
-	c.filter.tests = append(c.filter.tests, test{op: op, from: left.from, to: max(right.to, left.to)})
-	return invoke(n.Location(), funcCompare, len(c.filter.tests)-1, c.value(n.Left), c.value(n.Right))
+	a, b := c.value(n.below[0]), c.value(n.below[1])
+	both := &node{from: left.from, to: max(right.to, left.to)}
+	return func(f *Filter) bool {
+		hit, err := compareAny(op, a(f), b(f), &f.patterns)
+		f.checked(nil, err, both)
+		return hit
+	}
 }
 
 // takeWord turns a word on the opposite side of a text field into text if the word is not a
 // field, if it is a field only in another case or of another type, or if it is one of the values
 // that the text field can have: at_fault == client.
 func takeWord(o, opposite *operand) {
-	if o.word == "" || o.lit != nil || o.element {
+	if o.word == "" || o.lit != nil || o.ofElement() {
 		return
 	}
 	text := opposite.field != nil && (textual(opposite.field) || opposite.field.shown != nil || len(opposite.field.Values) > 0 || opposite.field.Type == "bool")
@@ -497,51 +376,35 @@ func article(f *Field) string {
 }
 
 // test compiles a comparison of a field with a constant.
-func (c *compiler) test(n *ast.BinaryNode, o *operand, op string, lit *literal) ast.Node {
+func (c *compiler) test(o *operand, op string, lit *literal) condition {
 	c.filter.paths = append(c.filter.paths, o.path)
-	t := test{op: op, from: o.from, to: max(lit.to, o.to)}
-	t.path, t.wanted = o.path, lit.text
+	t := &test{path: o.path, wanted: lit.text, negated: op == "!="}
 	shown := false
 	t.accepts, shown = c.accepts(o, op, lit)
-	if c.err != nil {
-		return n
+	if o.ofElement() {
+		of := elementOf(o.text)
+		return func(f *Filter) bool { return t.holds(of(f)) }
 	}
-	raw := op == "matches" || op == "contains" || op == "startsWith" || op == "endsWith"
-	switch {
-	case o.element:
-		t.get = nil
+	raw := func(r any) any { return c.fields.Raw(r, o.path) }
+	get := c.fields.getter(o.path)
+	switch searches := slices.Contains(searches, op) && op != "in"; {
 	case o.field.nfs != nil && lit.kind != isNull:
-		t.get = o.field.nfs.whole
+		get = o.field.nfs.whole
 	case shown:
-		t.get = o.field.shown
-	case raw && o.field.shown != nil && textual(o.field): // the value in the record, or the one in tables
-		path, shown := o.path, o.field.shown
-		t.get = func(r any) any { return []any{c.fields.Raw(r, path), shown(r)} }
-	case raw:
-		path := o.path
-		t.get = func(r any) any { return c.fields.Raw(r, path) }
-	default:
-		t.get = c.fields.getter(o.path)
+		get = o.field.shown
+	case searches && o.field.shown != nil && textual(o.field): // the value in the record, or the one in tables
+		get = func(r any) any { return []any{raw(r), o.field.shown(r)} }
+	case searches:
+		get = raw
 	}
-	t.negated = op == "!="
-	t.notes = (op == "==" || op == "in") && !o.element && (lit.kind == isText || lit.kind == isWord || lit.kind == isNumber && o.field.Type == "hex")
-	if t.notes {
-		path := o.path
-		if shown && o.field.nfs == nil {
+	if (op == "==" || op == "in") && (lit.kind == isText || lit.kind == isWord || lit.kind == isNumber && o.field.Type == "hex") {
+		if t.raw = raw; shown && o.field.nfs == nil {
 			t.raw = o.field.shown
-		} else {
-			t.raw = func(r any) any { return c.fields.Raw(r, path) }
 		}
+		c.filter.noted = append(c.filter.noted, t)
+		get = t.noting(get)
 	}
-	c.filter.tests = append(c.filter.tests, t)
-	index := len(c.filter.tests) - 1
-	if o.element {
-		return invoke(n.Location(), funcHolds, index, o.node)
-	}
-	if t.notes {
-		c.filter.tests[index].get = c.filter.noting(index, t.get)
-	}
-	return invoke(n.Location(), funcTest, index)
+	return func(f *Filter) bool { return t.holds(get(f.record)) }
 }
 
 // accepts returns the test of a single value: it reports whether the comparison is true for
@@ -549,154 +412,150 @@ func (c *compiler) test(n *ast.BinaryNode, o *operand, op string, lit *literal) 
 // that tables show for the field.
 func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(any) bool, shown bool) {
 	f := o.field
-	switch op {
-	case "in":
-		if lit.kind == isNet {
-			return c.accepts(o, "==", lit)
-		}
-		var ones []func(any) bool
-		list := lit.list
-		if lit.text == ".." { // This is a range without braces.
-			list = []literal{*lit}
-		}
-		for i := range list {
-			element := &list[i]
-			if element.kind == isList && element.text == ".." {
-				low, _ := c.accepts(o, ">=", &element.list[0])
-				high, _ := c.accepts(o, "<=", &element.list[1])
-				ones = append(ones, func(v any) bool { return low(v) && high(v) })
-				continue
-			}
-			one, s := c.accepts(o, "==", element)
-			if s != shown && i > 0 {
-				c.wrong(element.from, element.to, "the values of a list must have one type")
-			}
-			shown = s
-			ones = append(ones, one)
-		}
-		return func(v any) bool {
-			for _, one := range ones {
-				if one(v) {
-					return true
-				}
-			}
-			return false
-		}, shown
+	switch {
+	case op == "in" && lit.kind != isNet:
+		return c.acceptsOne(o, lit)
+	case op == "in":
+		op = "=="
 	}
 	if f.nfs != nil && lit.kind != isNull && lit.kind != isList {
 		return c.acceptsNFS(o, op, lit), false
 	}
-	switch op {
-	case "matches":
-		p, err := regexp.Compile(lit.text)
-		if err != nil {
-			c.wrong(lit.from, lit.to, "invalid regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
-			return nil, false
-		}
-		return func(v any) bool { return v != nil && p.MatchString(textOf(v)) }, f.shown != nil && !textual(f) && f.Type != "hex"
-	case "contains", "startsWith", "endsWith":
+	shownText := f.shown != nil && !textual(f) && f.Type != "hex"
+	switch {
+	case op == "matches":
+		p := c.pattern(lit)
+		return func(v any) bool { return v != nil && p.MatchString(textOf(v)) }, shownText
+	case textTests[op] != nil:
 		holds, wanted := textTests[op], lit.text
-		return func(v any) bool { return v != nil && holds(textOf(v), wanted) }, f.shown != nil && !textual(f) && f.Type != "hex"
-	}
-	if lit.kind == isList {
-		c.wrong(lit.from, lit.to, "a list can follow only in, not %s", op)
-		return nil, false
-	}
-	if lit.kind == isNull {
+		return func(v any) bool { return v != nil && holds(textOf(v), wanted) }, shownText
+	case lit.kind == isList || lit.kind == isRange:
+		panic(c.wrong(lit.from, lit.to, "a list can follow only in, not %s", op))
+	case lit.kind == isNull:
 		if op != "==" && op != "!=" {
-			c.wrong(lit.from, lit.to, "null can be compared only with == and !=")
+			panic(c.wrong(lit.from, lit.to, "null can be compared only with == and !="))
 		}
 		return func(v any) bool { return v == nil }, false
+	case lit.kind == isBytes && f.Type != "bytes":
+		panic(c.wrong(lit.from, lit.to, "%s", lit.why))
 	}
-	if lit.kind == isBytes && f.Type != "bytes" {
-		c.wrong(lit.from, lit.to, "%s", lit.why)
-		return nil, false
+	return c.ofType(o, op, lit)
+}
+
+// maxPatterns is the size that the regular expressions of a filter may have together, because
+// compiling them takes time: a{1000} has size 1000, and each byte counts as 8.
+const maxPatterns = 1 << 16
+
+// pattern compiles a regular expression.
+func (c *compiler) pattern(lit *literal) *regexp.Regexp {
+	if c.patterns += 8 * len(lit.text); c.patterns <= maxPatterns {
+		if tree, err := syntax.Parse(lit.text, syntax.Perl); err == nil {
+			c.patterns += sizeOf(tree)
+		}
 	}
-	ordered := orders[op]
-	asNumber := func(n any) (func(any) bool, bool) {
+	if c.patterns > maxPatterns {
+		panic(c.wrong(lit.from, lit.to, "the regular expressions are too large"))
+	}
+	p, err := regexp.Compile(lit.text)
+	if err != nil {
+		panic(c.wrong(lit.from, lit.to, "invalid regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: ")))
+	}
+	return p
+}
+
+// sizeOf returns about the number of instructions of a regular expression.
+func sizeOf(tree *syntax.Regexp) int {
+	size := 1
+	if tree.Op == syntax.OpLiteral {
+		size = len(tree.Rune)
+	}
+	for _, part := range tree.Sub {
+		size += sizeOf(part)
+	}
+	return size * max(tree.Min, tree.Max, 1)
+}
+
+// acceptsOne returns the test whether a single value is in a list or a range.
+func (c *compiler) acceptsOne(o *operand, lit *literal) (accepts func(any) bool, shown bool) {
+	elements := lit.list
+	if lit.kind == isRange {
+		elements = []literal{*lit}
+	}
+	var ones []func(any) bool
+	for i := range elements {
+		element := &elements[i]
+		if element.kind == isRange {
+			low, _ := c.accepts(o, ">=", &element.list[0])
+			high, _ := c.accepts(o, "<=", &element.list[1])
+			ones = append(ones, func(v any) bool { return low(v) && high(v) })
+			continue
+		}
+		one, s := c.accepts(o, "==", element)
+		if s != shown && i > 0 {
+			panic(c.wrong(element.from, element.to, "the values of a list must have one type"))
+		}
+		shown = s
+		ones = append(ones, one)
+	}
+	return func(v any) bool {
+		return slices.ContainsFunc(ones, func(one func(any) bool) bool { return one(v) })
+	}, shown
+}
+
+// fieldType says how fields of a type are compared: which literals have a value of the type,
+// how such a value is read from text, and the messages about other literals, for the path of
+// the field and the literal.
+type fieldType struct {
+	takes   []literalKind
+	read    func(text string) (any, bool)
+	wrong   string
+	instead map[literalKind]string // for frequent mistakes
+}
+
+// fieldTypes has the types of fields that are compared by the order of their values.
+var fieldTypes = map[string]fieldType{
+	"number":   {[]literalKind{isNumber, isSize}, parseNumber, "%[1]s is a number, such as 42; %[2]s is not", notDuration},
+	"hex":      {[]literalKind{isNumber, isSize}, parseNumber, "%[1]s is a number, such as 0x4cc9dbf7; %[2]s is not", notDuration},
+	"duration": {[]literalKind{isDuration, isNumber}, parseDuration, "%[1]s is a duration, such as 5ms, 20us or 1.5s; %[2]s is not", nil},
+	"time":     {[]literalKind{isTime}, parseTime, "%[1]s is a time, such as 2026-11-21T05:20:00Z; frame.time_relative has the seconds since the start, as in frame.time_relative > 7.5", nil},
+	"object":   {[]literalKind{isNumber, isSize}, nil, "", nil},
+}
+
+var notDuration = map[literalKind]string{isDuration: "%[2]s is a duration, but %[1]s is a number"}
+
+// ofType returns the test of a single value, by the type of the field.
+func (c *compiler) ofType(o *operand, op string, lit *literal) (accepts func(any) bool, shown bool) {
+	f := o.field
+	kind, known := fieldTypes[f.Type]
+	ordered, typed := orders[op], c.source[lit.from:lit.to]
+	words := lit.kind == isText || lit.kind == isWord
+	wanted, ok := lit.value, slices.Contains(kind.takes, lit.kind)
+	if words && kind.read != nil {
+		wanted, ok = kind.read(lit.text)
+	}
+	switch {
+	case f.Type == "object" && f.shown == nil:
+		panic(c.wrong(o.from, o.to, "%s is an object; use one of its fields, such as %s", o.path, strings.Join(c.below(o.path), ", ")))
+	case f.Type == "duration" && lit.kind == isNumber && lit.value != 0 && !strings.HasSuffix(o.word, "_ns") && !strings.HasSuffix(o.word, ".ns"):
+		panic(c.wrong(lit.from, lit.to, "%[1]s has no unit; write %[1]sms, %[1]sus or %[1]ss", typed))
+	case ok:
 		return func(v any) bool {
-			order, ok := compareNumbers(v, n)
+			order, ok := compareOne(v, wanted)
 			return ok && ordered(order)
-		}, false
-	}
-	typed := c.source[lit.from:lit.to]
-	switch f.Type {
-	case "number", "hex":
-		switch lit.kind {
-		case isNumber, isSize:
-			return asNumber(lit.number)
-		case isDuration:
-			c.wrong(lit.from, lit.to, "%s is a duration, but %s is a number", typed, o.path)
-			return nil, false
-		case isText, isWord:
-			if n, ok := parseNumber(lit.text); ok {
-				return asNumber(n)
-			}
-			if f.shown != nil {
-				return c.asText(o, op, lit), true
-			}
-		}
-		example := "42"
-		if f.Type == "hex" {
-			example = "0x4cc9dbf7"
-		}
-		c.wrong(lit.from, lit.to, "%s is a number, such as %s; %s is not", o.path, example, typed)
-	case "duration":
-		switch {
-		case lit.kind == isDuration, lit.kind == isNumber && (lit.number == 0 || strings.HasSuffix(o.word, "_ns") || strings.HasSuffix(o.word, ".ns")):
-			return asNumber(lit.number)
-		case lit.kind == isNumber:
-			c.wrong(lit.from, lit.to, "%s has no unit; write %sms, %sus or %ss", typed, typed, typed, typed)
-			return nil, false
-		case lit.kind == isText:
-			if d, err := time.ParseDuration(lit.text); err == nil {
-				return asNumber(int(d))
-			}
-		}
-		c.wrong(lit.from, lit.to, "%s is a duration, such as 5ms, 20us or 1.5s; %s is not", o.path, typed)
-	case "time":
-		at, ok := lit.time, lit.kind == isTime
-		if !ok && lit.kind == isText {
-			at, ok = parseTime(lit.text)
-		}
-		if ok {
-			return func(v any) bool {
-				t, ok := timeOf(v)
-				return ok && ordered(cmp.Compare(int64(t), int64(at)))
-			}, false
-		}
-		if f.shown != nil && (lit.kind == isText || lit.kind == isWord) {
-			return c.asText(o, op, lit), true
-		}
-		c.wrong(lit.from, lit.to, "%s is a time, such as 2026-11-21T05:20:00Z; frame.time_relative has the seconds since the start, as in frame.time_relative > 7.5", o.path)
-	case "bool":
+		}, f.Type == "object"
+	case f.Type == "bool":
 		truths := map[string]bool{"true": true, "yes": true, "1": true, "false": false, "no": false, "0": false}
 		wanted, ok := truths[strings.ToLower(lit.text)]
 		if !ok || op != "==" && op != "!=" {
-			c.wrong(lit.from, lit.to, "%s is true or false", o.path)
-			return nil, false
+			panic(c.wrong(lit.from, lit.to, "%s is true or false", o.path))
 		}
 		return func(v any) bool { return v == wanted }, false
-	case "object":
-		if f.shown == nil {
-			c.wrong(o.from, o.to, "%s is an object; use one of its fields, such as %s", o.path, strings.Join(c.below(o.path), ", "))
-			return nil, false
-		}
-		if lit.kind == isNumber || lit.kind == isSize {
-			accepts, _ := asNumber(lit.number)
-			return accepts, true
-		}
+	case !known:
+		return c.asText(o, op, lit), f.shown != nil && canonical(f, lit.text) == "" // The value that tables show counts if the field has no such value.
+	case f.shown != nil && (words || f.Type == "object"):
 		return c.asText(o, op, lit), true
-	default:
-		return c.asText(o, op, lit), c.byShown(f, lit)
 	}
-	return nil, false
-}
-
-// byShown reports whether a text is compared with the value that tables show for a field,
-// because it is not one of the field's own values.
-func (c *compiler) byShown(f *Field, lit *literal) bool {
-	return f.shown != nil && canonical(f, lit.text) == ""
+	panic(c.wrong(lit.from, lit.to, cmp.Or(kind.instead[lit.kind], kind.wrong), o.path, typed))
 }
 
 // canonical returns the value of an enumeration that a word stands for, or "" if it stands
@@ -716,13 +575,12 @@ func canonical(f *Field, word string) string {
 // asText returns the test of a single value of a text field.
 func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 	f, ordered := o.field, orders[op]
-	typed, wanted := c.source[lit.from:lit.to], lit.text
+	typed, wanted := string(c.source[lit.from:lit.to]), lit.text
 	switch lit.kind {
 	case isNet, isAddress:
 		network := lit.net
 		if lit.kind == isAddress && op != "==" && op != "!=" || lit.kind == isNet && op != "==" && op != "!=" {
-			c.wrong(lit.from, lit.to, "addresses can be compared only with ==, != and in")
-			return nil
+			panic(c.wrong(lit.from, lit.to, "addresses can be compared only with ==, != and in"))
 		}
 		return func(v any) bool {
 			text, _ := v.(string)
@@ -733,8 +591,7 @@ func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 		if name := called(f, lit); name != "" && (op == "==" || op == "!=") {
 			wanted = name
 		} else if f.Type == "text" && lit.kind == isNumber {
-			c.wrong(lit.from, lit.to, "%s is text: write \"%s\"", o.path, typed)
-			return nil
+			panic(c.wrong(lit.from, lit.to, "%s is text: write \"%s\"", o.path, typed))
 		}
 	}
 	if f.Type == "bytes" && (op == "==" || op == "!=") {
@@ -753,7 +610,7 @@ func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 		}
 	} else if real := canonical(f, lit.text); real != "" {
 		wanted = real
-	} else if f.outcomes != nil && equality && !endsInDigit(wanted) && !slices.Contains(f.outcomes(), wanted) {
+	} else if f.outcomes != nil && equality && !endsInDigit(wanted) && !c.possible(f, wanted) {
 		c.unknownValue(o, lit, f.outcomes())
 		return nil
 	}
@@ -761,6 +618,14 @@ func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 		text, ok := v.(string)
 		return ok && ordered(strings.Compare(text, wanted))
 	}
+}
+
+// possible reports whether a word is one of the values that tables show for a field.
+func (c *compiler) possible(f *Field, word string) bool {
+	if c.outcomes[f] == nil {
+		c.outcomes[f] = setOf(f.outcomes())
+	}
+	return c.outcomes[f][word]
 }
 
 // unknownValue records the error that a field never has a value. It offers similar values, or
@@ -776,11 +641,11 @@ func (c *compiler) unknownValue(o *operand, lit *literal, values []string) {
 		for i := range offers {
 			offers[i] = strconv.Quote(offers[i])
 		}
-		c.wrong(lit.from, lit.to, "unknown value %q for %s; did you mean %s?", lit.text, o.path, either(offers))
+		panic(c.wrong(lit.from, lit.to, "unknown value %q for %s; did you mean %s?", lit.text, o.path, either(offers)))
 	case len(values) <= maxListed:
-		c.wrong(lit.from, lit.to, "unknown value %q for %s (want %s)", lit.text, o.path, either(values))
+		panic(c.wrong(lit.from, lit.to, "unknown value %q for %s (want %s)", lit.text, o.path, either(values)))
 	default:
-		c.wrong(lit.from, lit.to, "unknown value %q for %s%s", lit.text, o.path, similar(near(lit.text, values)))
+		panic(c.wrong(lit.from, lit.to, "unknown value %q for %s%s", lit.text, o.path, similar(near(lit.text, values))))
 	}
 }
 
@@ -795,7 +660,7 @@ const maxListed = 20
 // called returns the name of a number in a text field that is a number on the wire, because
 // Wireshark's filters use the number. It returns "" for other fields.
 func called(f *Field, lit *literal) string {
-	n, whole := lit.number.(int)
+	n, whole := lit.value.(int)
 	if lit.kind != isNumber || !whole || n < 0 {
 		return ""
 	}

@@ -25,6 +25,15 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("-Y: %s\n  %s\n  %s^%s", e.Message, line, strings.Repeat(" ", before), strings.Repeat("~", max(under-1, 0)))
 }
 
+// source is an expression as it was typed.
+type source string
+
+// wrong returns an error about a part of the source. What reads and compiles expressions
+// panics with it; [Compile] recovers.
+func (s source) wrong(from, to int, format string, args ...any) *Error {
+	return &Error{string(s), from, to, fmt.Sprintf(format, args...)}
+}
+
 // visible returns s with a printable character in place of each control character.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {

@@ -299,7 +299,7 @@ func collect(v reflect.Value, index []int, value func(reflect.Value) any, found 
 	collect(v.Field(index[0]), index[1:], value, found, list)
 }
 
-// plain converts a value to a type of expr: all numbers become ints, hex numbers too.
+// plain returns a value as expressions use it: all numbers become ints, hex numbers too.
 func plain(v reflect.Value) any {
 	switch v.Kind() {
 	case reflect.Int, reflect.Int64:
@@ -329,10 +329,10 @@ func plain(v reflect.Value) any {
 	return v.Interface()
 }
 
-// timeValue returns a time in the type of expr.
+// timeValue returns a time as expressions use it.
 func timeValue(t record.Time) time.Time { return time.Unix(0, int64(t)).UTC() }
 
-// integer returns a number in a type of expr: an int, or a uint64 if an int is too small.
+// integer returns a number as expressions use it: an int, or a uint64 if an int is too small.
 func integer(v uint64) any {
 	if v > math.MaxInt {
 		return v
@@ -468,7 +468,7 @@ var ownFields = []struct {
 	{Field{Path: "summary", Type: "text", Doc: "Summary of the packet in one line.", Aliases: []string{"info"}}, func(p *record.Packet) any { return string(p.Summary) }},
 }
 
-// number returns an optional number in a type of expr.
+// number returns an optional number as expressions use it.
 func number[T ~int64 | ~uint32](v record.Opt[T]) any {
 	if n, known := v.Get(); known {
 		return int(n)

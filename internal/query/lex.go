@@ -10,15 +10,11 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
-
-// What people write in a filter is not all in expr's language: 5ms, 1GiB,
-// 192.168.77.0/24, xid-mismatch. This pass takes such words out of the source and
-// leaves names in their place, says what stands where, and makes "not" bind as in
-// Wireshark; expr parses the rest.
 
 // literalKind is the form in which a literal was written.
 type literalKind uint8
@@ -36,15 +32,14 @@ const (
 	isWord  // not quoted
 	isBytes // hex digits that are not a number
 	isList
+	isRange // 16..17; list has its ends
 )
 
 // literal is a value as it was typed.
 type literal struct {
 	kind     literalKind
-	text     string // as typed; for quoted text, the content
-	number   any    // int, uint64 or float64; the value of numbers, durations (ns) and sizes
-	truth    bool
-	time     record.Time
+	text     string       // as typed; for quoted text, the content
+	value    any          // of numbers, durations (in ns) and sizes, an int, uint64 or float64; of times and truths
 	net      netip.Prefix // for networks and addresses
 	list     []literal
 	why      string // for bytes: the error if the field is a number
@@ -54,14 +49,15 @@ type literal struct {
 // token is a piece of the source.
 type token struct {
 	kind     tokenKind
-	text     string // as it is passed to expr
-	from, to int    // bytes of the source
+	text     string   // of a name, its path; of an operator, the one that it stands for
+	literal  *literal // nil for a token that is no literal
+	from, to int      // bytes of the source
 }
 
 type tokenKind uint8
 
 const (
-	tokenSpace tokenKind = iota
+	tokenEnd tokenKind = iota
 	tokenOperand
 	tokenOperator
 	tokenOpen
@@ -74,21 +70,66 @@ func pattern(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
-// The forms of a literal or word, tried in this order.
+// These match the parts of an expression.
 var (
 	quoted   = pattern("^(?:\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|`[^`]*`)")
-	mac      = pattern(`^[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}\b`)
-	instant  = pattern(`^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?\b`)
-	ipv4     = pattern(`^\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?\b`)
-	ipv6     = pattern(`^[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?:\.\d{1,3}){0,3}(?:/\d{1,3})?`)
-	duration = pattern(`^(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+\b`)
-	size     = pattern(`^(\d+(?:\.\d+)?)(B|[KMGT]i?B?|kB)\b`)
 	numeral  = pattern(`^(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)`)
-	name     = pattern(`^[\pL_][\pL\pN_]*`)
-	hyphened = pattern(`^[A-Za-z_]\w*(?:-[A-Za-z]\w*)+`)
 	stray    = pattern(`^[\w.]+`)
-	operator = pattern(`^(?:==|!=|<=|>=|&&|\|\||\?\?|\?\.|\.\.|\*\*|[-+*/%<>!?:|.,;~^=#&$@])`)
+	hyphened = pattern(`^[A-Za-z_]\w*(?:-[A-Za-z]\w*)+`)
 )
+
+// A form is a way to write a literal. Match returns the literal at the beginning of a source,
+// or "" if there is none; read returns its value.
+type form struct {
+	begins begins
+	match  func(rest string) string
+	read   func(text string) (v literal, ok bool)
+	wrong  string // what is wrong with a literal that cannot be read
+}
+
+// begins says where a form is tried, because trying all of them everywhere takes time.
+type begins uint8
+
+const (
+	withDigits begins = iota // at digits that are not a whole number
+	withColon                // at a colon, or at the digits or letters before one
+)
+
+// forms returns the forms of literals that are not quoted. The first that matches counts;
+// what begins with a digit and has none of these forms is a number.
+var forms = sync.OnceValue(func() []form {
+	match := func(expression string) func(string) string { return regexp.MustCompile(expression).FindString }
+	units := regexp.MustCompile(`^(\d+(?:\.\d+)?)(B|[KMGT]i?B?|kB)\b`)
+	bytes := func(why string) func(string) (literal, bool) {
+		return func(string) (literal, bool) { return literal{kind: isBytes, why: why}, true }
+	}
+	return []form{
+		{withDigits, stateidForm().FindString, bytes("a stateid is not a number"), ""},
+		{withColon, bytePairs, bytes("bytes in hex are not a number"), ""},
+		{withColon, match(`^[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}\b`), func(mac string) (literal, bool) {
+			return literal{kind: isText, text: strings.ToLower(mac)}, true
+		}, ""},
+		{withDigits, match(`^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?\b`), func(text string) (literal, bool) {
+			at, ok := parseTime(text)
+			return literal{kind: isTime, value: at}, ok
+		}, "is not a time; write 2026-11-21T05:20:00Z"},
+		{
+			withDigits, match(`^\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?\b`), parseNet,
+			"is not an address; write an address such as 192.168.77.1 or a network such as 192.168.77.0/24",
+		},
+		{withColon, ipv6, parseNet, ""},
+		{withDigits, match(`^(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+\b`), func(text string) (literal, bool) {
+			d, ok := parseDuration(text)
+			return literal{kind: isDuration, value: d}, ok
+		}, "is too long for a duration"},
+		{withDigits, units.FindString, func(text string) (literal, bool) {
+			m := units.FindStringSubmatch(text)
+			v, _ := strconv.ParseFloat(m[1], 64)
+			v *= scales[m[2]]
+			return literal{kind: isSize, value: int(v)}, v < 1<<63
+		}, "is too large for a size"},
+	}
+})
 
 // scales maps the units of sizes to bytes. Units with an i, and the single letters that
 // rdmadump prints, are powers of 1024.
@@ -97,311 +138,253 @@ var scales = map[string]float64{
 	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
 }
 
-// wordOperators maps operators that are words to those of expr. Some are Wireshark's.
+// wordOperators maps operators that are words to those that they stand for. Some are Wireshark's.
 var wordOperators = map[string]string{
 	"and": "and", "or": "or", "not": "not", "in": "in", "matches": "matches", "contains": "contains", "startsWith": "startsWith", "endsWith": "endsWith",
 	"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }
 
-// lexed is an expression in the form that expr can parse.
-type lexed struct {
-	source   string
-	expr     string
-	at       []int // byte of the source for each rune of expr
-	literals []literal
+// signs maps operators that are signs to those that they stand for, if these are others.
+var signs = map[string]string{"&&": "and", "||": "or", "!": "not", "~": "matches", "?.": "."}
+
+// twoSigns has the operators of two signs.
+var twoSigns = []string{"==", "!=", "<=", ">=", "&&", "||", "?.", ".."}
+
+// lexer divides a source into tokens.
+type lexer struct {
+	source
+	fields Fields
+	tokens []token
+	at     int  // byte of the source
+	minus  int  // the hyphens before this byte are minus signs
+	infix  bool // an operand, or an operand and not, comes before, so that an operator may follow
 }
 
-// placeholder returns the name that replaces a literal.
-func placeholder(i int) string { return "__" + strconv.Itoa(i) }
-
-// literalOf returns the literal that a name replaces, and whether it replaces one.
-func (l *lexed) literalOf(name string) (literal, bool) {
-	digits, ok := strings.CutPrefix(name, "__")
-	i, err := strconv.Atoi(digits)
-	if !ok || err != nil || i >= len(l.literals) {
-		return literal{}, false
+// lex returns the tokens of a source. The last one is the end.
+func lex(s source, fields Fields) []token {
+	l := &lexer{source: s, fields: fields}
+	for l.at < len(s) {
+		if strings.IndexByte(" \t\r\n", s[l.at]) >= 0 {
+			l.at++
+		} else {
+			l.next(string(s[l.at:]))
+		}
 	}
-	return l.literals[i], true
+	l.add(tokenEnd, "", 0)
+	return l.tokens
 }
 
-// lex prepares a source for expr.
-func lex(source string, fields Fields) (*lexed, *Error) {
-	l := &lexed{source: source}
-	var tokens []token
-	wrong := func(from, to int, format string, args ...any) *Error {
-		return &Error{source, from, to, fmt.Sprintf(format, args...)}
+// add appends a token of some bytes.
+func (l *lexer) add(kind tokenKind, text string, length int) {
+	l.tokens = append(l.tokens, token{kind: kind, text: text, from: l.at, to: l.at + length})
+	l.at += length
+	l.infix = kind == tokenOperand || kind == tokenClose || l.infix && kind == tokenOperator && text == "not"
+}
+
+// literal appends a literal of some bytes, which has the text that was typed unless it has
+// another one.
+func (l *lexer) literal(v literal, length int) {
+	v.from, v.to = l.at, l.at+length
+	if v.text == "" && v.kind != isText {
+		v.text = string(l.source[v.from:v.to])
 	}
-	for at := 0; at < len(source); {
-		rest := source[at:]
-		// Infix reports whether an operand comes before, so that an operator may follow.
-		infix := false
-		for i := len(tokens) - 1; i >= 0; i-- {
-			if tokens[i].kind != tokenSpace {
-				infix = tokens[i].kind == tokenOperand || tokens[i].kind == tokenClose
-				break
-			}
+	l.add(tokenOperand, "", length)
+	l.tokens[len(l.tokens)-1].literal = &v
+}
+
+// fail stops at an error in the next bytes.
+func (l *lexer) fail(length int, format string, args ...any) {
+	panic(l.wrong(l.at, l.at+length, format, args...))
+}
+
+// next appends the token with which the rest of the source begins.
+func (l *lexer) next(rest string) {
+	member := l.at > 0 && l.source[l.at-1] == '.' && (l.at < 2 || l.source[l.at-2] != '.')
+	digit := rest[0] >= '0' && rest[0] <= '9'
+	tries := [...]bool{withDigits: digit && !endsNumber(rest), withColon: !member && beforeColon(rest)}
+	for _, f := range forms() {
+		if !tries[f.begins] {
+			continue
 		}
-		member := at > 0 && source[at-1] == '.' && (at < 2 || source[at-2] != '.')
-		add := func(kind tokenKind, text string, length int) {
-			tokens = append(tokens, token{kind, text, at, at + length})
-			at += length
-		}
-		lit := func(v literal, length int) {
-			v.text, v.from, v.to = cmp.Or(v.text, rest[:length]), at, at+length
-			l.literals = append(l.literals, v)
-			add(tokenOperand, placeholder(len(l.literals)-1), length)
-		}
-		digit := rest[0] >= '0' && rest[0] <= '9'
-		switch {
-		case strings.ContainsRune(" \t\r\n", rune(rest[0])):
-			add(tokenSpace, " ", 1)
-		case strings.ContainsRune("\"'`", rune(rest[0])):
-			m := quoted().FindString(rest)
-			if m == "" {
-				return nil, wrong(at, len(source), "the closing quote is missing")
-			}
-			text := m[1 : len(m)-1]
-			if rest[0] != '`' {
-				text = unquote(text)
-			}
-			l.literals = append(l.literals, literal{kind: isText, text: text, from: at, to: at + len(m)})
-			add(tokenOperand, placeholder(len(l.literals)-1), len(m))
-		case strings.ContainsRune("([{", rune(rest[0])):
-			add(tokenOpen, rest[:1], 1)
-		case strings.ContainsRune(")]}", rune(rest[0])):
-			add(tokenClose, rest[:1], 1)
-		case digit && stateidForm().MatchString(rest):
-			lit(literal{kind: isBytes, why: "a stateid is not a number"}, len(stateidForm().FindString(rest)))
-		case !member && isBytePairs(rest):
-			lit(literal{kind: isBytes, why: "bytes in hex are not a number"}, len(pairs().FindString(rest)))
-		case !member && mac().MatchString(rest):
-			m := mac().FindString(rest)
-			lit(literal{kind: isText, text: strings.ToLower(m)}, len(m))
-		case digit && instant().MatchString(rest):
-			m := instant().FindString(rest)
-			at64, ok := parseTime(m)
+		if m := f.match(rest); m != "" {
+			v, ok := f.read(m)
 			if !ok {
-				return nil, wrong(at, at+len(m), "%s is not a time; write 2026-11-21T05:20:00Z", m)
+				l.fail(len(m), "%s %s", m, f.wrong)
 			}
-			lit(literal{kind: isTime, time: at64}, len(m))
-		case digit && ipv4().MatchString(rest):
-			m := ipv4().FindString(rest)
-			v, err := parseNet(m)
-			if err != nil {
-				return nil, wrong(at, at+len(m), "%s is not an address; write an address such as 192.168.77.1 or a network such as 192.168.77.0/24", m)
-			}
-			lit(v, len(m))
-		case !member && isIPv6(rest):
-			m := ipv6().FindString(rest)
-			v, _ := parseNet(m)
-			lit(v, len(m))
-		case digit && duration().MatchString(rest):
-			m := duration().FindString(rest)
-			d, err := time.ParseDuration(m)
-			if err != nil {
-				return nil, wrong(at, at+len(m), "%s is too long for a duration", m)
-			}
-			lit(literal{kind: isDuration, number: int(d)}, len(m))
-		case digit && size().MatchString(rest):
-			m := size().FindStringSubmatch(rest)
-			v, _ := strconv.ParseFloat(m[1], 64)
-			if v *= scales[m[2]]; v >= 1<<63 {
-				return nil, wrong(at, at+len(m[0]), "%s is too large for a size", m[0])
-			}
-			lit(literal{kind: isSize, number: int(v)}, len(m[0]))
-		case digit:
-			m := numeral().FindString(rest)
-			if whole := stray().FindString(rest); len(whole) > len(m) && whole[len(m)] != '.' {
-				why := fmt.Sprintf("%s is not a number; units are ns, us, ms, s, m and h for time, and B, KiB, MiB and GiB for sizes", whole)
-				if !hexWord().MatchString(whole) {
-					return nil, wrong(at, at+len(whole), "%s", why)
-				}
-				lit(literal{kind: isBytes, why: why}, len(whole))
-				break
-			}
-			v, ok := parseNumber(m)
-			if !ok {
-				why := fmt.Sprintf("%s is too large; numbers have 64 bits", m)
-				if !hexWord().MatchString(m) {
-					return nil, wrong(at, at+len(m), "%s", why)
-				}
-				lit(literal{kind: isBytes, why: why}, len(m))
-				break
-			}
-			lit(literal{kind: isNumber, number: v}, len(m))
-		case !member && hyphened().MatchString(rest):
-			m := hyphened().FindString(rest)
-			parts := strings.Split(m, "-")
-			fieldsAll := !slices.ContainsFunc(parts, func(p string) bool { return find(p, fields) == "" })
-			next := rest[len(m):]
-			switch path := find(m, fields); {
-			case path != "" && !strings.HasPrefix(next, "."):
-				add(tokenOperand, path, len(m))
-			case fieldsAll || strings.HasPrefix(next, ".") || strings.HasPrefix(next, "("):
-				add(tokenOperand, parts[0], len(parts[0]))
-			default:
-				lit(literal{kind: isWord}, len(m))
-			}
-		case name().MatchString(rest):
-			m := name().FindString(rest)
-			op, isOperator := wordOperators[m]
-			if !isOperator || member {
-				add(tokenOperand, m, len(m))
-				break
-			}
-			if m != "not" && !infix {
-				if len(m) > 2 || m == "in" || m == "or" {
-					return nil, wrong(at, at+len(m), "an operand is missing before %s", m)
-				}
-				add(tokenOperand, m, len(m)) // Words such as eq may be text.
-				break
-			}
-			if m == "not" && infix {
-				op = "!in" // expr has not in, not contains and so on.
-			}
-			add(tokenOperator, op, len(m))
-		case operator().MatchString(rest):
-			m := operator().FindString(rest)
-			switch {
-			case m == "=" || m == "==" && strings.HasPrefix(rest, "==="):
-				if m == "=" && strings.HasPrefix(rest, "=~") {
-					return nil, wrong(at, at+2, "did you mean matches? It is followed by a regular expression")
-				}
-				return nil, wrong(at, at+1, "did you mean ==?")
-			case (m == "<" && strings.HasPrefix(rest, "<>")):
-				return nil, wrong(at, at+2, "did you mean !=?")
-			case m == "&":
-				return nil, wrong(at, at+1, "did you mean and?")
-			case m == "#": // the current element
-				add(tokenOperand, m, 1)
-			case m == "~":
-				add(tokenOperator, " matches ", 1)
-			default:
-				add(tokenOperator, m, len(m))
-			}
-		default:
-			_, width := utf8.DecodeRuneInString(rest)
-			return nil, wrong(at, at+width, "unexpected character %s", visible(rest[:width]))
+			l.literal(v, len(m))
+			return
 		}
 	}
-	l.join(tokens)
-	return l, nil
+	name := nameAt(rest)
+	switch {
+	case strings.IndexByte("\"'`", rest[0]) >= 0:
+		l.quoted(rest)
+	case strings.IndexByte("([{", rest[0]) >= 0:
+		l.add(tokenOpen, rest[:1], 1)
+	case strings.IndexByte(")]}", rest[0]) >= 0:
+		l.add(tokenClose, rest[:1], 1)
+	case digit:
+		l.number(rest)
+	case name == "":
+		l.operator(rest)
+	case !member && l.at >= l.minus && strings.HasPrefix(rest[len(name):], "-") && hyphened().MatchString(rest):
+		l.hyphened(hyphened().FindString(rest))
+	default:
+		l.name(name, member)
+	}
 }
 
-// join writes the tokens for expr. It puts the term that follows "not", up to the next "and"
-// or "or", into parentheses, and turns a set in braces into a list.
-func (l *lexed) join(tokens []token) {
-	closes := map[int]int{} // number of parentheses to close before each token
-	var b strings.Builder
-	emit := func(text string, at int) {
-		b.WriteString(text)
-		for range []rune(text) {
-			l.at = append(l.at, at)
+// nameAt returns the name with which s begins, or "" if there is none.
+func nameAt(s string) string {
+	for i, r := range s {
+		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsNumber(r)) {
+			return s[:i]
 		}
 	}
-	set := 0 // depth of braces that are sets
-	for i, t := range tokens {
-		for range closes[i] {
-			emit(")", t.from)
-		}
-		if set > 0 && t.kind == tokenOperand && kindBefore(tokens, i) == tokenOperand { // Wireshark separates the elements of a set by spaces, too.
-			emit(",", t.from)
-		}
-		switch {
-		case t.kind == tokenOperator && t.text == "!in":
-			emit(" not ", t.from)
-		case t.kind == tokenOperator && (t.text == "not" || t.text == "!"):
-			emit("not (", t.from)
-			closes[endOfTerm(tokens, i+1)]++
-		case t.text == "{" && previous(tokens, i) == "in":
-			set++
-			emit("[", t.from)
-		case t.text == "}" && set > 0:
-			set--
-			emit("]", t.from)
-		case t.kind == tokenOperator && name().MatchString(t.text):
-			emit(" "+t.text+" ", t.from)
-		default:
-			emit(t.text, t.from)
-		}
-	}
-	for range closes[len(tokens)] {
-		emit(")", len(l.source))
-	}
-	l.at = append(l.at, len(l.source))
-	l.expr = b.String()
+	return s
 }
 
-// previous returns the text of the token before i, ignoring spaces.
-func previous(tokens []token, i int) string {
-	for i--; i >= 0; i-- {
-		if tokens[i].kind != tokenSpace {
-			return tokens[i].text
-		}
+// endsNumber reports whether the digits with which s begins end before a character that no
+// literal has.
+func endsNumber(s string) bool {
+	s = strings.TrimLeft(s, "0123456789")
+	return s == "" || strings.IndexByte(" ,)]}+*%<>=!", s[0]) >= 0
+}
+
+// beforeColon reports whether s begins with a colon, or with at most four hex digits before one.
+func beforeColon(s string) bool {
+	i := strings.IndexByte(s[:min(len(s), 5)], ':')
+	return i >= 0 && strings.Trim(s[:i], "0123456789abcdefABCDEF") == ""
+}
+
+// quoted appends text in quotes.
+func (l *lexer) quoted(rest string) {
+	m := quoted().FindString(rest)
+	if m == "" {
+		l.fail(len(rest), "the closing quote is missing")
 	}
-	return ""
-}
-
-// kindBefore returns the kind of the token before i, ignoring spaces.
-func kindBefore(tokens []token, i int) tokenKind {
-	for i--; i >= 0; i-- {
-		if tokens[i].kind != tokenSpace {
-			return tokens[i].kind
-		}
+	text := m[1 : len(m)-1]
+	if rest[0] != '`' {
+		text = unquote(text)
 	}
-	return tokenSpace
+	l.literal(literal{kind: isText, text: text}, len(m))
 }
 
-// endOfTerm returns the token at which the term that begins at i ends: the next operator that
-// binds less tightly than a comparison.
-func endOfTerm(tokens []token, i int) int {
-	for depth := 0; i < len(tokens); i++ {
-		switch t := tokens[i]; t.kind {
-		case tokenOpen:
-			depth++
-		case tokenClose:
-			if depth--; depth < 0 {
-				return i
-			}
-		case tokenOperator:
-			if depth == 0 && slices.Contains([]string{"and", "&&", "or", "||", "?", ":", ",", ";", "|", "??"}, t.text) {
-				return i
-			}
-		}
+// number appends a number, or bytes in hex that begin with a digit.
+func (l *lexer) number(rest string) {
+	m := numeral().FindString(rest)
+	v, ok := parseNumber(m)
+	why := fmt.Sprintf("%s is too large; numbers have 64 bits", m)
+	if after := rest[len(m):]; after != "" && after[0] != '.' && stray().MatchString(after) {
+		m += stray().FindString(after)
+		ok, why = false, fmt.Sprintf("%s is not a number; units are ns, us, ms, s, m and h for time, and B, KiB, MiB and GiB for sizes", m)
 	}
-	return i
+	switch {
+	case ok:
+		l.literal(literal{kind: isNumber, value: v}, len(m))
+	case hexWord().MatchString(m):
+		l.literal(literal{kind: isBytes, why: why}, len(m))
+	default:
+		l.fail(len(m), "%s", why)
+	}
 }
 
-var pairs = pattern(`^[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){1,127}`)
-
-// isBytePairs reports whether s begins with bytes in hex that are separated by colons. Six
-// bytes count as a MAC address instead, and eight as an IPv6 address.
-func isBytePairs(s string) bool {
-	n := (len(pairs().FindString(s)) + 1) / 3
-	return n != 6 && n != 8 && hexPairs().MatchString(s)
+// hyphened appends names or a word with hyphens: a name such as remote-inv, a difference of
+// fields such as reply.packet-call.packet, or else a word such as xid-mismatch.
+func (l *lexer) hyphened(m string) {
+	parts := strings.Split(m, "-")
+	next := string(l.source[l.at+len(m):])
+	path := find(m, l.fields)
+	switch {
+	case path != "" && !strings.HasPrefix(next, "."):
+		l.add(tokenOperand, path, len(m))
+	case strings.HasPrefix(next, ".") || strings.HasPrefix(next, "(") || !slices.ContainsFunc(parts, func(p string) bool { return find(p, l.fields) == "" }):
+		l.minus = l.at + len(m)
+		l.add(tokenOperand, parts[0], len(parts[0]))
+	default:
+		l.literal(literal{kind: isWord}, len(m))
+	}
 }
 
-// isIPv6 reports whether s begins with an IPv6 address or network.
-func isIPv6(s string) bool {
-	m := ipv6().FindString(s)
+// name appends a name, or an operator that is a word.
+func (l *lexer) name(m string, member bool) {
+	op, isOperator := wordOperators[m]
+	constant := map[string]literalKind{"true": isBool, "false": isBool, "null": isNull, "nil": isNull}
+	kind, isConstant := constant[m]
+	switch {
+	case isConstant && !member:
+		l.literal(literal{kind: kind, value: map[string]any{"true": true, "false": false}[m]}, len(m))
+	case !isOperator || member || m != "not" && !l.infix && len(m) == 2 && m != "in" && m != "or":
+		l.add(tokenOperand, m, len(m)) // Words such as eq may be text.
+	case m != "not" && !l.infix:
+		l.fail(len(m), "an operand is missing before %s", m)
+	default:
+		l.add(tokenOperator, op, len(m))
+	}
+}
+
+// operator appends an operator that is a sign.
+func (l *lexer) operator(rest string) {
+	m := rest[:1]
+	if two := rest[:min(len(rest), 2)]; slices.Contains(twoSigns, two) {
+		m = two
+	}
+	switch {
+	case strings.Index("-+*/%<>!?:|.,;~^=#&$@", m[:1]) < 0:
+		_, width := utf8.DecodeRuneInString(rest)
+		l.fail(width, "unexpected character %s", visible(rest[:width]))
+	case strings.HasPrefix(rest, "=~"):
+		l.fail(2, "did you mean matches? It is followed by a regular expression")
+	case m == "=" || strings.HasPrefix(rest, "==="):
+		l.fail(1, "did you mean ==?")
+	case strings.HasPrefix(rest, "<>"):
+		l.fail(2, "did you mean !=?")
+	case m == "&":
+		l.fail(1, "did you mean and?")
+	case m == "#": // the current element
+		l.add(tokenOperand, m, 1)
+	default:
+		l.add(tokenOperator, cmp.Or(signs[m], m), len(m))
+	}
+}
+
+var (
+	pairs  = pattern(`^[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){1,127}`)
+	groups = pattern(`^[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?:\.\d{1,3}){0,3}(?:/\d{1,3})?`)
+)
+
+// bytePairs returns the bytes in hex, separated by colons, with which s begins, or "" if it
+// does not. Six bytes count as a MAC address instead, and eight as an IPv6 address.
+func bytePairs(s string) string {
+	m := pairs().FindString(s)
+	if n := (len(m) + 1) / 3; n == 6 || n == 8 || !hexPairs().MatchString(s) {
+		return ""
+	}
+	return m
+}
+
+// ipv6 returns the IPv6 address or network with which s begins, or "" if it does not.
+func ipv6(s string) string {
+	m := groups().FindString(s)
 	if m == "" || strings.HasPrefix(m, ":") && !strings.HasPrefix(m, "::") {
-		return false
+		return ""
 	}
-	_, err := parseNet(m)
-	return err == nil
+	if _, ok := parseNet(m); !ok {
+		return ""
+	}
+	return m
 }
 
 // parseNet parses an address or a network.
-func parseNet(s string) (literal, error) {
-	if strings.Contains(s, "/") {
-		p, err := netip.ParsePrefix(s)
-		return literal{kind: isNet, net: p.Masked()}, err
+func parseNet(s string) (literal, bool) {
+	if p, err := netip.ParsePrefix(s); err == nil {
+		return literal{kind: isNet, net: p.Masked()}, true
 	}
 	a, err := netip.ParseAddr(s)
 	if err != nil {
-		return literal{}, err
+		return literal{}, false
 	}
-	return literal{kind: isAddress, text: a.String(), net: netip.PrefixFrom(a, a.BitLen())}, nil
+	return literal{kind: isAddress, text: a.String(), net: netip.PrefixFrom(a, a.BitLen())}, true
 }
 
 // parseNumber parses a number: an int if it fits, else a uint64, else a float64.
@@ -431,13 +414,19 @@ var timeForms = []string{
 }
 
 // parseTime parses a time in one of the forms.
-func parseTime(s string) (record.Time, bool) {
+func parseTime(s string) (any, bool) {
 	for _, form := range timeForms {
 		if t, err := time.Parse(form, s); err == nil {
-			return record.Time(t.UnixNano()), true
+			return timeValue(record.Time(t.UnixNano())), true
 		}
 	}
-	return 0, false
+	return nil, false
+}
+
+// parseDuration parses a duration, in ns.
+func parseDuration(s string) (any, bool) {
+	d, err := time.ParseDuration(s)
+	return int(d), err == nil
 }
 
 // unquote returns quoted text with its escapes resolved.

@@ -68,10 +68,9 @@ func (n *Near) Values() (values []string) {
 
 // noting returns a look-up that does what get does, and passes the values of the field to
 // the Near of the test.
-func (f *Filter) noting(index int, get func(any) any) func(any) any {
-	f.tests[index].near.Wanted = f.tests[index].wanted
+func (t *test) noting(get func(any) any) func(any) any {
+	t.near.Wanted = t.wanted
 	return func(r any) any {
-		t := &f.tests[index]
 		v := get(r)
 		if t.near.found {
 			return v
@@ -108,9 +107,8 @@ func (t *test) typed(v any) string {
 // Near returns a message for each comparison that no record met, with similar values: "no
 // record has xid 0x4a5eb126; similar: 0x4a5eb127".
 func (f *Filter) Near() (hints []string) {
-	for i := range f.tests {
-		t := &f.tests[i]
-		if !t.notes || t.near.found {
+	for _, t := range f.noted {
+		if t.near.found {
 			continue
 		}
 		if values := t.near.Values(); len(values) > 0 {

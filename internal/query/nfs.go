@@ -2,11 +2,9 @@ package query
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/hex"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -322,12 +320,12 @@ func textValue(s string) *nfs.Value {
 	return &nfs.Value{Kind: nfs.String, Bytes: []byte(s), Uint: uint64(len(s))}
 }
 
-// plain returns the values of a record in types of expr.
+// plain returns the values of a record as expressions use them.
 func (n *nfsField) plain(r any) any {
 	return n.list(r, func(v *nfs.Value) any { return plainNFS(v) })
 }
 
-// plainNFS returns an NFS value in a type of expr. It returns any other value unchanged.
+// plainNFS returns an NFS value as expressions use it. It returns any other value unchanged.
 func plainNFS(value any) any {
 	v, ok := value.(*nfs.Value)
 	if !ok {
@@ -364,8 +362,7 @@ type wanted struct {
 	text          string
 	bytes         []byte // nil if it is not in hex
 	stateid       string // in the form 1:61207374..., or empty
-	at            record.Time
-	isTime        bool
+	at            any    // nil if it is no time
 	truth, isBool bool
 }
 
@@ -400,16 +397,16 @@ func wantedOf(lit *literal, typed string) (w wanted) {
 	w.text = typed
 	switch lit.kind {
 	case isNumber, isSize:
-		w.number = lit.number
+		w.number = lit.value
 	case isText, isWord:
 		if n, ok := parseNumber(typed); ok {
 			w.number = n
 		}
 	case isTime:
-		w.at, w.isTime = lit.time, true
+		w.at = lit.value
 	}
 	if lit.kind == isText {
-		w.at, w.isTime = parseTime(typed)
+		w.at, _ = parseTime(typed)
 	}
 	if octalForm().MatchString(typed) {
 		if n, ok := parseNumber("0o" + strings.TrimLeft(typed, "0oO")); ok {
@@ -448,7 +445,7 @@ func (w *wanted) can(k nfs.Kind, n *nfsField, op string) bool {
 	case nfs.Bool:
 		return w.isBool && same
 	case nfs.Time:
-		return w.isTime
+		return w.at != nil
 	case nfs.String:
 		return true
 	case nfs.Bitmap, nfs.Operations, nfs.Bits:
@@ -481,7 +478,8 @@ func (w *wanted) holds(v *nfs.Value, ordered func(int) bool) bool {
 		return w.isBool && (v.Uint != 0) == w.truth
 	case nfs.Time:
 		seconds := int64(v.Uint)
-		return w.isTime && seconds > math.MinInt64/int64(time.Second) && seconds < math.MaxInt64/int64(time.Second) && ordered(cmp.Compare(v.Time().UnixNano(), int64(w.at)))
+		order, ok := compareOne(v.Time(), w.at)
+		return ok && seconds > math.MinInt64/int64(time.Second) && seconds < math.MaxInt64/int64(time.Second) && ordered(order)
 	case nfs.String:
 		return (v.Bytes != nil || v.Uint == 0) && ordered(strings.Compare(string(v.Bytes), w.text))
 	case nfs.Bitmap, nfs.Operations, nfs.Bits:
@@ -498,14 +496,10 @@ func (c *compiler) acceptsNFS(o *operand, op string, lit *literal) func(any) boo
 	if holds := textTests[op]; holds != nil || op == "matches" {
 		text := lit.text
 		if lit.kind != isText {
-			text = c.source[lit.from:lit.to]
+			text = string(c.source[lit.from:lit.to])
 		}
 		if op == "matches" {
-			p, err := regexp.Compile(lit.text)
-			if err != nil {
-				c.wrong(lit.from, lit.to, "invalid regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
-				return nil
-			}
+			p := c.pattern(lit)
 			holds = func(of, _ string) bool { return p.MatchString(of) }
 		}
 		return func(v any) bool {
@@ -513,10 +507,9 @@ func (c *compiler) acceptsNFS(o *operand, op string, lit *literal) func(any) boo
 			return ok && (holds(nfsText(value), text) || value.Kind == nfs.Opaque && holds(string(value.Bytes), text)) // Owners and tags are usually text.
 		}
 	}
-	w := wantedOf(lit, c.source[lit.from:lit.to])
+	w := wantedOf(lit, string(c.source[lit.from:lit.to]))
 	if !slices.ContainsFunc(n.kinds, func(k nfs.Kind) bool { return w.can(k, n, op) }) {
-		c.wrong(lit.from, lit.to, "%s", n.wrong(o.path, w.text, op))
-		return nil
+		panic(c.wrong(lit.from, lit.to, "%s", n.wrong(o.path, w.text, op)))
 	}
 	ordered := orders[op]
 	return func(v any) bool {

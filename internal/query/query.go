@@ -3,26 +3,15 @@
 // field of a record. A field is named as in JSON, as in Wireshark, or by the heading of its
 // table column.
 //
-// The engine is github.com/expr-lang/expr. Before expr parses an expression, lex.go replaces
-// the literals and operators that expr's grammar does not have. After parsing, compile.go
-// checks each comparison against the type of its field and compiles it, so that errors are
-// reported before the first record, with a mark under the place. In the end, expr evaluates
-// and, or, not, predicates such as any, and calls of compiled comparisons.
+// lex.go divides an expression into tokens, parse.go makes a tree of them, and compile.go
+// checks each comparison in it against the type of its field, and makes functions of it. So
+// errors are reported before the first record, with a mark under the place.
 package query
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/expr-lang/expr"
-	"github.com/expr-lang/expr/ast"
-	"github.com/expr-lang/expr/file"
-	"github.com/expr-lang/expr/parser"
-	"github.com/expr-lang/expr/vm"
-
-	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // Fields are the fields of one record type, which an expression can name.
@@ -51,89 +40,43 @@ type Fields interface {
 
 // Filter is a compiled expression. Only one goroutine may use it at a time.
 type Filter struct {
-	source   string
-	program  *vm.Program
-	machine  vm.VM
-	record   any
-	getters  []func(any) any
-	tests    []test
+	source   source
+	holds    condition
+	noted    []*test  // comparisons for Near
 	paths    []string // of the fields that it uses
-	failed   *Error   // error of a comparison whose types only the record shows
 	patterns patterns
+
+	record  any
+	element any    // of the list of the innermost predicate that is being evaluated
+	matched uint64 // number of records so far
+	failed  *Error // the first error in the evaluation of this record
 }
 
-// maxSource is the length of the longest expression, in bytes. It bounds the recursion of
-// expr's parser.
-const maxSource = 1 << 15
+// maxSource is the length of the longest expression, in bytes: more than the longest argument
+// that Linux passes to a program.
+const maxSource = 1 << 17
 
 // Compile compiles an expression over the fields of one record type. The error is an
 // [Error], which has the place of the error in the source.
-func Compile(source string, fields Fields) (*Filter, error) {
-	if strings.TrimSpace(source) == "" {
-		return nil, &Error{source, 0, 0, "the expression is empty"}
+func Compile(text string, fields Fields) (filter *Filter, err error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, &Error{text, 0, 0, "the expression is empty"}
 	}
-	if len(source) > maxSource {
-		return nil, &Error{source[:40], 0, 1, fmt.Sprintf("the expression has %d bytes; the limit is %d", len(source), maxSource)}
+	if len(text) > maxSource {
+		return nil, &Error{text[:40], 0, 1, fmt.Sprintf("the expression has %d bytes; the limit is %d", len(text), maxSource)}
 	}
-	if !utf8.ValidString(source) {
-		return nil, &Error{strings.ToValidUTF8(source, "?"), 0, 1, "the expression is not UTF-8"}
+	if !utf8.ValidString(text) {
+		return nil, &Error{strings.ToValidUTF8(text, "?"), 0, 1, "the expression is not UTF-8"}
 	}
-	l, wrong := lex(source, fields)
-	if wrong != nil {
-		return nil, wrong
-	}
-	tree, err := parser.Parse(l.expr)
-	if err != nil {
-		return nil, l.syntax(err)
-	}
-	f := &Filter{source: source}
-	c := &compiler{lexed: l, fields: fields, filter: f}
-	root := c.condition(tree.Node)
-	if c.err != nil {
-		return nil, c.err
-	}
-	f.program, err = expr.Compile(rootName,
-		expr.AllowUndefinedVariables(),
-		expr.Patch(transplant{root}),
-		expr.Function(funcField, func(p ...any) (any, error) { return f.getters[p[0].(int)](f.record), nil }, new(func(int) any)),
-		expr.Function(funcTest, func(p ...any) (any, error) {
-			t := &f.tests[p[0].(int)]
-			return t.holds(t.get(f.record)), nil
-		}, new(func(int) bool)),
-		expr.Function(funcHolds, func(p ...any) (any, error) { return f.tests[p[0].(int)].holds(p[1]), nil }, new(func(int, any) bool)),
-		expr.Function(funcCompare, func(p ...any) (any, error) { return f.compare(&f.tests[p[0].(int)], p[1], p[2]) }, new(func(int, any, any) bool)),
-		expr.Function(funcPlain, func(p ...any) (any, error) { return plainNFS(p[0]), nil }, new(func(any) any)),
-		expr.Function(funcAt, func(p ...any) (any, error) { return at(p[0], p[1]) }, new(func(any, any) any)),
-		expr.Function(funcTruth, func(p ...any) (any, error) { return truth(p[0]), nil }, new(func(any) bool)),
-		expr.AsBool(),
-	)
-	if err != nil {
-		return nil, l.syntax(err)
-	}
+	f := &Filter{source: source(text)}
+	defer func() {
+		if wrong, is := recover().(*Error); is {
+			filter, err = nil, wrong
+		}
+	}()
+	c := &compiler{source: f.source, fields: fields, filter: f, outcomes: map[*Field]map[string]bool{}}
+	f.holds = c.condition(parse(f.source, fields))
 	return f, nil
-}
-
-// These functions and names are used by compiled expressions.
-const (
-	rootName    = "__root"
-	funcField   = "__field"   // the value of a field
-	funcTest    = "__test"    // a comparison of a field with a constant
-	funcHolds   = "__holds"   // a comparison of any value with a constant
-	funcCompare = "__compare" // a comparison of two values
-	funcTruth   = "__truth"
-	funcPlain   = "__plain" // the value of an element of an NFS field, in a type of expr
-	funcAt      = "__at"    // an element of a list
-)
-
-// transplant replaces the name of the root by a tree. This passes a tree that is already
-// parsed and checked to expr's compiler.
-type transplant struct{ root ast.Node }
-
-// Visit replaces a node; expr calls it.
-func (t transplant) Visit(node *ast.Node) {
-	if id, ok := (*node).(*ast.IdentifierNode); ok && id.Value == rootName {
-		*node = t.root
-	}
 }
 
 // Match reports whether a record matches. The record is a pointer to a record of the type
@@ -141,19 +84,24 @@ func (t transplant) Visit(node *ast.Node) {
 // an evaluation error, such as a comparison of values that cannot be compared.
 func (f *Filter) Match(record any) (bool, error) {
 	f.record, f.failed = record, nil
-	out, err := f.machine.Run(f.program, nil)
+	f.matched++
+	hit := f.holds(f)
 	if f.failed != nil {
 		return false, f.failed
 	}
-	if err != nil {
-		message := err.Error()
-		var e *file.Error
-		if errors.As(err, &e) {
-			message = e.Message
-		}
-		return false, &Error{f.source, 0, len(f.source), message}
+	return hit, nil
+}
+
+// checked returns a value. If there is an error, it records it for a part of the source, and
+// returns nil.
+func (f *Filter) checked(v any, err error, at *node) any {
+	if err == nil {
+		return v
 	}
-	return out.(bool), nil
+	if f.failed == nil {
+		f.failed = f.source.wrong(at.from, at.to, "%s", err)
+	}
+	return nil
 }
 
 // Paths returns the paths of the fields that the expression uses; it may contain a path
@@ -187,48 +135,15 @@ func Resolve(name string, fields Fields) (string, error) {
 	return "", Unknown(name, fields)
 }
 
-// These translate the messages of expr's parser.
-var (
-	unexpected = pattern(`^unexpected token (\w+)(?:\("(.*)"\))?`)
-	instead    = map[string]string{"EOF": "something is missing at the end"}
-)
-
-// syntax returns the error of expr's parser in terms of the expression as it was typed.
-func (l *lexed) syntax(err error) *Error {
-	var e *file.Error
-	if !errors.As(err, &e) {
-		return &Error{l.source, 0, len(l.source), err.Error()}
-	}
-	from := l.at[min(max(e.From, 0), len(l.at)-1)]
-	to := l.at[min(max(e.To, 0), len(l.at)-1)]
-	message := e.Message
-	if m := unexpected().FindStringSubmatch(message); m != nil {
-		if message = instead[m[1]]; message != "" {
-			from, to = len(l.source), len(l.source)
-		} else {
-			word := m[2]
-			if lit, ok := l.literalOf(word); ok {
-				from, to = lit.from, lit.to
-				word = l.source[from:to]
-			}
-			message = fmt.Sprintf("unexpected %s", word)
-			if m[1] == "Identifier" || strings.HasPrefix(m[2], "__") {
-				message += "; and, or, or an operator such as == must separate two operands"
-			}
-		}
-	}
-	return &Error{l.source, from, max(to, from), message}
-}
-
 // at returns an element of a list, or nil if the list is too short. A negative index counts
-// from the end.
+// from the end. An index that is text is the name of a part.
 func at(list, index any) (any, error) {
 	elements, isList := list.([]any)
 	i, isNumber := index.(int)
+	name, isName := index.(string)
 	switch {
-	case members(list) && !isNumber:
-		name, _ := index.(string)
-		return list.(map[string]any)[name], nil
+	case isName:
+		return member(list, name), nil
 	case list == nil:
 		return nil, nil
 	case !isList || !isNumber:
@@ -242,10 +157,61 @@ func at(list, index any) (any, error) {
 	return plainNFS(elements[i]), nil
 }
 
-// members reports whether a value is an element that has fields.
-func members(v any) bool {
-	_, is := v.(map[string]any)
-	return is
+// slice returns the part of a list between two indexes, which may be missing.
+func slice(list, low, high any) (any, error) {
+	elements, isList := list.([]any)
+	if list != nil && !isList {
+		return nil, fmt.Errorf("%s is not a list", visible(textOf(list)))
+	}
+	bounds := [2]int{0, len(elements)}
+	for i, v := range []any{low, high} {
+		index, isNumber := v.(int)
+		if v != nil && !isNumber {
+			return nil, fmt.Errorf("[%s] must be a number", visible(textOf(v)))
+		}
+		if index < 0 {
+			index += len(elements)
+		}
+		if v != nil {
+			bounds[i] = min(max(index, 0), len(elements))
+		}
+	}
+	part := []any{}
+	for i := bounds[0]; i < bounds[1]; i++ {
+		part = append(part, plainNFS(elements[i]))
+	}
+	return part, nil
+}
+
+// length returns the number of elements of a list, or of characters of text.
+func length(v any) (any, error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, nil
+	case []any:
+		return len(v), nil
+	case string:
+		return utf8.RuneCountInString(v), nil
+	}
+	return nil, fmt.Errorf("%s has no length", visible(textOf(v)))
+}
+
+// member returns the part of a value that has a name: the parts of all elements if it is a
+// list, and nil if it has none of this name.
+func member(v any, name string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		return v[name]
+	case []any:
+		parts := []any{}
+		for _, element := range v {
+			if part := member(element, name); part != nil {
+				parts = append(parts, list(part)...)
+			}
+		}
+		return parts
+	}
+	return nil
 }
 
 // truth reports whether a value counts as true: it is present, and not false, zero or
@@ -271,13 +237,4 @@ func truth(v any) bool {
 		return false
 	}
 	return true
-}
-
-// timeOf returns a value as a time, and whether it is one.
-func timeOf(v any) (record.Time, bool) {
-	t, ok := v.(interface{ UnixNano() int64 })
-	if !ok {
-		return 0, false
-	}
-	return record.Time(t.UnixNano()), true
 }

@@ -1,6 +1,7 @@
 package query_test
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -316,6 +317,29 @@ func TestUnsigned(t *testing.T) {
 		`id == 0.0`:                                                               true,
 		`"a'b" == 'a\'b' or true`:                                                 true,
 		`program_name matches "^\d"`:                                              true,
+		`0 <= id < 1`:                                                             true,
+		`1 < id < 0`:                                                              false,
+		`-1 < id <= -0`:                                                           true,
+		`1 + 2 * 3 - 8 / 4 == 5`:                                                  true,
+		`7 % 4 == 3 and -7 % 4 == -3 and 2 - 3 - 4 == -5`:                         true,
+		`not 1 + 1 == 3 and id == 0`:                                              true,
+		`not (id == 0 or id == 1)`:                                                false,
+		`id == 1 or id == 0 and program_name == "0x11"`:                           false,
+		`9223372036854775807 + 1 > 9e18`:                                          true,
+		`id / 0 == null and id % 0 == null and latency + 1 == null`:               true,
+		`id - 5 in -5..5 and id - 5 not in 0..5 and id in 0..id`:                  true,
+		`len(timeline) == 1 and len(program_name) == 4`:                           true,
+		`timeline[0].reason == "at 0x00000cf4" and timeline[-1]["reason"] != ""`:  true,
+		`read_chunks[0].segments.length == 2GiB`:                                  true,
+		`len(timeline[1:]) == 0 and len(timeline[:1]) == 1`:                       true,
+		`any(read_chunks, any(.segments, .length == 2GiB))`:                       true,
+		`any(read_chunks, .segments.length == 2GiB)`:                              true,
+		`any(read_chunks, none(timeline, .offset == null))`:                       true,
+		`one(timeline, .offset > 0) and count(timeline) == 1`:                     true,
+		`any(timeline, any(timeline, .reason == "") or .offset > 0)`:              true,
+		`any([1, 2], # == 2) and all([1, 2], # > 0) and none([1, 2], # > 2)`:      true,
+		`"a" in ["a", "b"] and "c" not in ["a", "b"]`:                             true,
+		`program_name not matches "^x" and program_name not contains "y"`:         true,
 	} {
 		f, err := query.Compile(source, query.Transactions)
 		if err != nil {
@@ -372,7 +396,21 @@ func TestErrors(t *testing.T) {
 		{`operation == 5`, `operation is text: write "5"`, "             ^", query.Transactions},
 		{`src in 10.0.0.0/64`, "10.0.0.0/64 is not an address", "       ^~~~~~~~~~~", query.Packets},
 		{`xid in 5`, "in must be followed by a list", "       ^", query.Transactions},
-		{`foo(xid) == 1`, "unknown function foo", "^~~", query.Transactions},
+		{`foo(xid) == 1`, "unknown function foo; there are len(...), any(...)", "^~~", query.Transactions},
+		{`any(timeline)`, "any needs a list and a condition, as in any(timeline, .event == nak)", "^~~~~~~~~~~~~", query.Transactions},
+		{`any(timeline`, "something is missing at the end", "            ^", query.Transactions},
+		{`client.address()`, "only functions can be called", "^~~~~~~~~~~~~~", query.Transactions},
+		{`.event == nak`, "unexpected .", "^", query.Transactions},
+		{`xid == 1 | id == 2`, "did you mean or?", "         ^", query.Transactions},
+		{`operation == "READ"5`, "unexpected 5; and, or, or an operator", "                   ^", query.Transactions},
+		{`xid not 5`, "unexpected 5", "        ^", query.Transactions},
+		{`id == {1 2}`, "unexpected {", "      ^", query.Transactions},
+		{`id == [1, 2]`, "a list can follow only in, not ==", "      ^~~~~~", query.Transactions},
+		{`1..5 == id`, "a list can follow only in, not ==", "^~~~", query.Transactions},
+		{`xid-mismatch`, "unknown field \"xid-mismatch\"", "^~~~~~~~~~~~", query.Transactions},
+		{`id - 1 == 5 and`, "something is missing at the end", "               ^", query.Transactions},
+		{strings.Repeat("(", 300) + "xid", "the expression is nested too deeply", strings.Repeat(" ", 200) + "^", query.Transactions},
+		{strings.Repeat("not ", 1500) + "xid", "the expression is nested too deeply", strings.Repeat(" ", 800) + "^~~", query.Transactions},
 		{`any(timeline, .evnt == "nak")`, "unknown field \"timeline.evnt\"; similar: timeline.event", "              ^~~~~", query.Transactions},
 		{`5ms`, "5ms is not a condition", "^~~", query.Transactions},
 		{`"é" == credential and latncy`, "unknown field \"latncy\"", "                      ^~~~~~", query.Transactions},
@@ -387,6 +425,23 @@ func TestErrors(t *testing.T) {
 		lines := strings.Split(err.Error(), "\n")
 		if len(lines) != 3 || !strings.HasPrefix(lines[0], "-Y: ") || !strings.Contains(lines[0], c.message) || lines[1] != "  "+c.source || lines[2] != "  "+c.mark {
 			t.Errorf("%s: %q\n  %s\ngot\n%v", c.source, c.message, c.mark, err)
+		}
+	}
+	for source, want := range map[string]string{
+		`len(id) == 1`:               "7 has no length",
+		`id[0] == 1`:                 "[0] must follow a list and contain a number",
+		`timeline["event"][id] == 1`: "",
+		`id[1:2] == 1`:               "7 is not a list",
+		`timeline[status:] == null`:  "[complete] must be a number",
+		`status + 1 == 1`:            "complete is not a number",
+	} {
+		f, err := query.Compile(source, query.Transactions)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if _, err = f.Match(&record.Transaction{ID: 7, Status: "complete"}); want != "" && (err == nil || !strings.Contains(err.Error(), "-Y: "+want)) || want == "" && err != nil {
+			t.Errorf("%s: %v, want %q", source, err, want)
 		}
 	}
 	f, err := query.Compile(`call.rdma_proc > reply.credits + 1`, query.Transactions)
@@ -454,18 +509,23 @@ func BenchmarkMatch(b *testing.B) {
 	}
 }
 
-// FuzzCompile: no expression makes the compiler panic.
+// FuzzCompile: no expression makes the compiler panic, and each error is at a part of the expression.
 func FuzzCompile(f *testing.F) {
 	f.Add(`xid == 0x3da94e54 and any(timeline, .event == "nak") or latency > 5ms`)
 	f.Add(`nfs.fh == 8f:3a:2c and nfs.offset >= 1GiB or nfs.stateid == 1:6120737461746569642e2e2e`)
+	f.Add(`not -id + 1 % 2 < len(timeline[1:-1]) <= 5 and status not in {ok 5..6 "a"} or all(read_chunks, none(.segments, #.length == 5))`)
 	f.Add(`nfs.mode in [0644, 0x1ffffffffffffffffff] or nfs.name contains "a" and nfs.status != NFS4ERR_IO`)
 	message := &nfs.Message{}
 	message.Call(nfs.ProgramNFS, 3, 3, nfs.NewStream([]byte("\x00\x00\x00\x04abcd\x00\x00\x00\x04name"), nil))
 	said := &record.Transaction{Decoded: record.Decoded{Call: record.Half{Message: message}}}
 	f.Fuzz(func(t *testing.T, source string) {
-		if filter, err := query.Compile(source, query.Transactions); err == nil {
+		filter, err := query.Compile(source, query.Transactions)
+		if err == nil {
 			filter.Match(&record.Transaction{})
-			filter.Match(said)
+			_, err = filter.Match(said)
+		}
+		if wrong, is := errors.AsType[*query.Error](err); err != nil && (!is || wrong.From < 0 || wrong.To < wrong.From || wrong.To > len(wrong.Source) && wrong.To > 1) {
+			t.Errorf("%#v is not at a part of %q", err, source)
 		}
 	})
 }

@@ -1,0 +1,116 @@
+//go:build unix
+
+package query_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/query"
+)
+
+// TestLong: any expression of 100 KB is compiled, or found wrong, in a time that grows with its
+// length and not with its square. The limit is in processor time, so that it holds on a busy
+// machine: it is ten times what the slowest takes, and a hundredth of what a square would.
+func TestLong(t *testing.T) {
+	const size = 100_000
+	repeat := func(s string) string { return strings.Repeat(s, size/len(s)) }
+	for _, c := range []struct{ before, part, after string }{
+		{"", "not ", "xid"},
+		{"", "!", "xid"},
+		{"", "(", "xid"},
+		{"", "xid and ", "xid"},
+		{"", "xid == 1 or ", "xid"},
+		{"", "xid == 1 or not id == 2 and ", "xid"},
+		{"", "1+", "1 == 1"},
+		{"", "-", "1 == 1"},
+		{"", "id+", "1 == 1"},
+		{"", " ", "xid"},
+		{"", "x", " == 1"},
+		{"", "a.", ""},
+		{"", "1.", ""},
+		{"", "id-", "id > 1"},
+		{"", "abc-", "id == status"},
+		{"", "id < ", "1"},
+		{"", "1..", "1"},
+		{"xid in {", "1 ", "}"},
+		{"xid in {", "-1,", "}"},
+		{"status in {", "ok ", "}"},
+		{"status in {", "NFS4ERR_IO,", "}"},
+		{"operations in {", "READ ", "}"},
+		{"procedure_name in {", "WRITE ", "}"},
+		{"nfs.status in {", "NFS4ERR_IO ", "}"},
+		{"direction in {", "back ", "}"},
+		{"", "status == ok or ", "xid"},
+		{"", "client == 10.0.0.1 or ", "xid"},
+		{"", "XID or ", "xid"},
+		{"", "credential == w or ", "xid"},
+		{"", `nfs.name == "a" or `, "xid"},
+		{"timeline", "[0]", " == 1"},
+		{"(timeline[0])", ".a", " == 1"},
+		{"xid in ", "[", ""},
+		{`file == "`, "x", `"`},
+		{`file == "`, `\"`, ""},
+		{"xid == ", "8", ""},
+		{"nfs.fh == ", "8f", ""},
+		{"", "8f:", ""},
+		{"", ":", ""},
+		{"latency > ", "1s", ""},
+		{"latency > ", "1s", "x"},
+		{"", "any(timeline, ", "xid"},
+		{"", "any(timeline, .event == nak) or ", "xid"},
+		{`file matches "`, "a", `"`},
+		{`file matches "`, `\pL`, `"`},
+		{`file matches "(?i)`, `\pL`, `"`},
+		{`file matches "`, "a{1000}", `"`},
+		{"", `file matches "a{1000}" or `, "xid"},
+		{"", `file matches "\pL{900}" or `, "xid"},
+		{`file matches "`, "(", `"`},
+		{"", "é", ""},
+		{"", "eq ", ""},
+		{"", "#", ""},
+		{"", "fe80::1 ", ""},
+		{"", "2026-11-21 ", ""},
+	} {
+		source := c.before + repeat(c.part) + c.after
+		for _, fields := range []query.Fields{query.Transactions, query.Packets} {
+			began := processorTime(t)
+			query.Compile(source, fields)
+			if took := processorTime(t) - began; took > time.Second {
+				t.Errorf("%s%s... (100 KB) takes %v for %s", c.before, c.part, took, fields.Of())
+			}
+		}
+	}
+}
+
+// TestNested: a predicate in a predicate, over a list that is the same for each element, is
+// evaluated once for a record. Otherwise, this would take 1000 to the power of 50.
+func TestNested(t *testing.T) {
+	f, err := query.Compile(strings.Repeat("all(timeline, ", 50)+`.reason == "a"`+strings.Repeat(")", 50), query.Transactions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &record.Transaction{Timeline: make([]record.Event, 1000)}
+	for i := range r.Timeline {
+		r.Timeline[i].Reason = "a"
+	}
+	if hit, err := f.Match(r); !hit || err != nil {
+		t.Errorf("all events have the reason: %v, %v", hit, err)
+	}
+	r.Timeline[999].Reason = "b"
+	if hit, err := f.Match(r); hit || err != nil {
+		t.Errorf("one event has another reason: %v, %v", hit, err)
+	}
+}
+
+// processorTime returns the processor time of this program in user mode.
+func processorTime(t *testing.T) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano())
+}
