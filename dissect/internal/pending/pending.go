@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
+	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -17,21 +18,14 @@ import (
 type Finding struct {
 	Rule   *rule.Rule
 	Where  rdma.Where
-	Tag    rdma.Tag // of its transaction, 0 for none
-	Memory Memory   // if not zero, it is reported only if this memory is still not exposed when it is decided
-	Text   string   // the sentence of the finding, once it waits
+	Tag    rdma.Tag      // of its transaction, 0 for none
+	Memory memory.Target // if not zero, it is reported only if this memory is still not exposed when it is decided
+	Text   string        // the sentence of the finding, once it waits
 
 	until evidence.Until // Now: when no passing gap is left
 	needs evidence.Needs // without Closing: if the connection ends later, that excuses nothing
 	next  rdma.Side      // for Next: the side whose message decides it
 	send  int64          // for Delivered: number of the Send
-}
-
-// Memory is a range of memory.
-type Memory struct {
-	Handle uint32
-	Offset uint64
-	Length uint32
 }
 
 // Connection is what the capture shows of a connection, now.
@@ -138,7 +132,7 @@ func (fs *Findings) Decide(side rdma.Side, now Moment, c Connection) {
 
 // decide decides a finding, when a message of a side was captured, or at the end.
 func (f *Finding) decide(side rdma.Side, now Moment, c Connection) (Verdict, evidence.Gap) {
-	end, mayFollow := now == AtEnd, f.Memory != Memory{} || f.Rule.CallMayFollow
+	end, mayFollow := now == AtEnd, f.Memory != memory.Target{} || f.Rule.CallMayFollow
 	gap := f.needs.Blocks(c.Sides(f.Where.AtFault))
 	switch {
 	case gap.Lasting() != 0 || end && gap != 0:

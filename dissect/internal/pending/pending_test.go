@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
+	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -131,11 +132,11 @@ func TestDecide(t *testing.T) {
 		awaited                 = evidence.Awaited
 	)
 	mayFollow := func(r *rule.Rule) *rule.Rule { r.CallMayFollow = true; return r }
-	memory := Memory{Handle: 5}
+	exposed := memory.Target{Handle: 5}
 	for _, test := range []struct {
 		name   string
 		rule   *rule.Rule
-		memory Memory
+		memory memory.Target
 		send   int64
 		first  evidence.Gap // of the side at fault, when the finding is made
 		side   rdma.Side
@@ -144,44 +145,44 @@ func TestDecide(t *testing.T) {
 		want   string
 		asked  int // how many times for an excuse
 	}{
-		{"now, the gap closes", made(evidence.Now, all), Memory{}, 0, awaited, faulty, BeforeMessage, shown{}, "proved ", 0},
-		{"now, the gap closes with an ACK", made(evidence.Now, all), Memory{}, 0, awaited, faulty, Acknowledged, shown{}, "proved ", 0},
-		{"now, the gap stays", made(evidence.Now, all), Memory{}, 0, awaited, other, AfterMessage, shown{gaps: [2]evidence.Gap{awaited, 0}}, "", 0},
-		{"now, the gap stays to the end", made(evidence.Now, all), Memory{}, 0, awaited, other, AtEnd, shown{gaps: [2]evidence.Gap{awaited, 0}}, "dropped awaited", 0},
-		{"now, the gap closes at the end", made(evidence.Now, all), Memory{}, 0, awaited, other, AtEnd, shown{}, "proved ", 0},
-		{"now, the gap becomes a lasting one", made(evidence.Now, all), Memory{}, 0, awaited, faulty, AfterMessage, shown{gaps: [2]evidence.Gap{evidence.Missing, 0}}, "dropped missing", 0},
-		{"now, the connection closes meanwhile", made(evidence.Now, all), Memory{}, 0, awaited, faulty, AfterMessage, shown{gaps: [2]evidence.Gap{evidence.Closing, evidence.Closing}}, "proved ", 0},
-		{"delivered, another message", made(evidence.Delivered, all), Memory{}, 3, 0, other, AfterMessage, shown{}, "", 0},
-		{"delivered, an ACK of another Send", made(evidence.Delivered, all), Memory{}, 3, 0, other, Acknowledged, shown{}, "", 0},
-		{"delivered, never", made(evidence.Delivered, all), Memory{}, 3, 0, other, AtEnd, shown{}, "dropped awaited", 0},
-		{"delivered, a packet turns out to be missing", made(evidence.Delivered, all), Memory{}, 3, 0, other, AfterMessage, shown{gaps: [2]evidence.Gap{0, evidence.Missing}}, "dropped missing", 0},
-		{"next, of the other side", made(evidence.Next, all), Memory{}, 0, 0, other, BeforeMessage, shown{}, "proved ", 0},
-		{"next, of the same side", made(evidence.Next, all), Memory{}, 0, 0, faulty, BeforeMessage, shown{}, "", 0},
-		{"next, an ACK", made(evidence.Next, all), Memory{}, 0, 0, other, Acknowledged, shown{}, "", 0},
-		{"next, with a passing gap", made(evidence.Next, all), Memory{}, 0, 0, other, AfterMessage, shown{gaps: [2]evidence.Gap{awaited, 0}}, "", 0},
-		{"next, with a lasting gap", made(evidence.Next, all), Memory{}, 0, 0, other, AfterMessage, shown{gaps: [2]evidence.Gap{0, evidence.Late}}, "dropped late", 0},
-		{"next, with a gap that does not matter", made(evidence.Next, all), Memory{}, 0, 0, other, AfterMessage, shown{gaps: [2]evidence.Gap{evidence.Late, evidence.Missing}}, "proved ", 0},
-		{"next, never", made(evidence.Next, all), Memory{}, 0, 0, faulty, AtEnd, shown{}, "proved ", 0},
-		{"next, never, with a passing gap", made(evidence.Next, all), Memory{}, 0, 0, faulty, AtEnd, shown{gaps: [2]evidence.Gap{0, awaited}}, "dropped awaited", 0},
-		{"next, the Call may follow, before the message", mayFollow(made(evidence.Next, all)), Memory{}, 0, 0, other, BeforeMessage, shown{excuses: true}, "", 0},
-		{"next, the Call follows", mayFollow(made(evidence.Next, all)), Memory{}, 0, 0, other, AfterMessage, shown{excuses: true}, "excused ", 1},
-		{"next, another message follows", mayFollow(made(evidence.Next, all)), Memory{}, 0, 0, other, AfterMessage, shown{}, "proved ", 1},
-		{"next, the Call has come, before a message of the same side", mayFollow(made(evidence.Next, all)), Memory{}, 0, 0, faulty, BeforeMessage, shown{excuses: true}, "excused ", 1},
-		{"next, no Call may follow", made(evidence.Next, all), Memory{}, 0, 0, other, AfterMessage, shown{excuses: true}, "proved ", 0},
-		{"next, the memory is exposed later", made(evidence.Next, all), memory, 0, 0, other, AfterMessage, shown{excuses: true}, "excused ", 1},
-		{"next, the memory, before the message", made(evidence.Next, all), memory, 0, 0, other, BeforeMessage, shown{excuses: true}, "", 0},
-		{"next, the memory is never exposed", made(evidence.Next, all), memory, 0, 0, other, AfterMessage, shown{}, "proved ", 1},
-		{"next, the memory, at the end", made(evidence.Next, all), memory, 0, 0, faulty, AtEnd, shown{}, "proved ", 1},
-		{"answered, while it is outstanding", made(evidence.Answered, all), Memory{}, 0, 0, other, AfterMessage, shown{outstanding: true}, "", 0},
-		{"answered, before the message", made(evidence.Answered, all), Memory{}, 0, 0, other, BeforeMessage, shown{}, "", 0},
-		{"answered, with an ACK", made(evidence.Answered, all), Memory{}, 0, 0, other, Acknowledged, shown{}, "", 0},
-		{"answered", made(evidence.Answered, all), Memory{}, 0, 0, other, AfterMessage, shown{}, "proved ", 0},
-		{"answered, by a message of the same side", made(evidence.Answered, all), Memory{}, 0, 0, faulty, AfterMessage, shown{}, "", 0},
-		{"answered, never", made(evidence.Answered, all), Memory{}, 0, 0, faulty, AtEnd, shown{outstanding: true}, "proved ", 0},
-		{"answered, never, an unverified Send", made(evidence.Answered, all), Memory{}, 3, 0, faulty, AtEnd, shown{outstanding: true}, "dropped awaited", 0},
-		{"answered, an unverified Send", made(evidence.Answered, all), Memory{}, 3, 0, other, AfterMessage, shown{}, "", 0},
-		{"answered, both use the version", made(evidence.Answered, all), Memory{}, 0, 0, faulty, BeforeMessage, shown{newVersion: true, outstanding: true}, "excused ", 0},
-		{"next, both use the version", made(evidence.Next, all), Memory{}, 0, 0, other, AfterMessage, shown{newVersion: true}, "proved ", 0},
+		{"now, the gap closes", made(evidence.Now, all), memory.Target{}, 0, awaited, faulty, BeforeMessage, shown{}, "proved ", 0},
+		{"now, the gap closes with an ACK", made(evidence.Now, all), memory.Target{}, 0, awaited, faulty, Acknowledged, shown{}, "proved ", 0},
+		{"now, the gap stays", made(evidence.Now, all), memory.Target{}, 0, awaited, other, AfterMessage, shown{gaps: [2]evidence.Gap{awaited, 0}}, "", 0},
+		{"now, the gap stays to the end", made(evidence.Now, all), memory.Target{}, 0, awaited, other, AtEnd, shown{gaps: [2]evidence.Gap{awaited, 0}}, "dropped awaited", 0},
+		{"now, the gap closes at the end", made(evidence.Now, all), memory.Target{}, 0, awaited, other, AtEnd, shown{}, "proved ", 0},
+		{"now, the gap becomes a lasting one", made(evidence.Now, all), memory.Target{}, 0, awaited, faulty, AfterMessage, shown{gaps: [2]evidence.Gap{evidence.Missing, 0}}, "dropped missing", 0},
+		{"now, the connection closes meanwhile", made(evidence.Now, all), memory.Target{}, 0, awaited, faulty, AfterMessage, shown{gaps: [2]evidence.Gap{evidence.Closing, evidence.Closing}}, "proved ", 0},
+		{"delivered, another message", made(evidence.Delivered, all), memory.Target{}, 3, 0, other, AfterMessage, shown{}, "", 0},
+		{"delivered, an ACK of another Send", made(evidence.Delivered, all), memory.Target{}, 3, 0, other, Acknowledged, shown{}, "", 0},
+		{"delivered, never", made(evidence.Delivered, all), memory.Target{}, 3, 0, other, AtEnd, shown{}, "dropped awaited", 0},
+		{"delivered, a packet turns out to be missing", made(evidence.Delivered, all), memory.Target{}, 3, 0, other, AfterMessage, shown{gaps: [2]evidence.Gap{0, evidence.Missing}}, "dropped missing", 0},
+		{"next, of the other side", made(evidence.Next, all), memory.Target{}, 0, 0, other, BeforeMessage, shown{}, "proved ", 0},
+		{"next, of the same side", made(evidence.Next, all), memory.Target{}, 0, 0, faulty, BeforeMessage, shown{}, "", 0},
+		{"next, an ACK", made(evidence.Next, all), memory.Target{}, 0, 0, other, Acknowledged, shown{}, "", 0},
+		{"next, with a passing gap", made(evidence.Next, all), memory.Target{}, 0, 0, other, AfterMessage, shown{gaps: [2]evidence.Gap{awaited, 0}}, "", 0},
+		{"next, with a lasting gap", made(evidence.Next, all), memory.Target{}, 0, 0, other, AfterMessage, shown{gaps: [2]evidence.Gap{0, evidence.Late}}, "dropped late", 0},
+		{"next, with a gap that does not matter", made(evidence.Next, all), memory.Target{}, 0, 0, other, AfterMessage, shown{gaps: [2]evidence.Gap{evidence.Late, evidence.Missing}}, "proved ", 0},
+		{"next, never", made(evidence.Next, all), memory.Target{}, 0, 0, faulty, AtEnd, shown{}, "proved ", 0},
+		{"next, never, with a passing gap", made(evidence.Next, all), memory.Target{}, 0, 0, faulty, AtEnd, shown{gaps: [2]evidence.Gap{0, awaited}}, "dropped awaited", 0},
+		{"next, the Call may follow, before the message", mayFollow(made(evidence.Next, all)), memory.Target{}, 0, 0, other, BeforeMessage, shown{excuses: true}, "", 0},
+		{"next, the Call follows", mayFollow(made(evidence.Next, all)), memory.Target{}, 0, 0, other, AfterMessage, shown{excuses: true}, "excused ", 1},
+		{"next, another message follows", mayFollow(made(evidence.Next, all)), memory.Target{}, 0, 0, other, AfterMessage, shown{}, "proved ", 1},
+		{"next, the Call has come, before a message of the same side", mayFollow(made(evidence.Next, all)), memory.Target{}, 0, 0, faulty, BeforeMessage, shown{excuses: true}, "excused ", 1},
+		{"next, no Call may follow", made(evidence.Next, all), memory.Target{}, 0, 0, other, AfterMessage, shown{excuses: true}, "proved ", 0},
+		{"next, the memory is exposed later", made(evidence.Next, all), exposed, 0, 0, other, AfterMessage, shown{excuses: true}, "excused ", 1},
+		{"next, the memory, before the message", made(evidence.Next, all), exposed, 0, 0, other, BeforeMessage, shown{excuses: true}, "", 0},
+		{"next, the memory is never exposed", made(evidence.Next, all), exposed, 0, 0, other, AfterMessage, shown{}, "proved ", 1},
+		{"next, the memory, at the end", made(evidence.Next, all), exposed, 0, 0, faulty, AtEnd, shown{}, "proved ", 1},
+		{"answered, while it is outstanding", made(evidence.Answered, all), memory.Target{}, 0, 0, other, AfterMessage, shown{outstanding: true}, "", 0},
+		{"answered, before the message", made(evidence.Answered, all), memory.Target{}, 0, 0, other, BeforeMessage, shown{}, "", 0},
+		{"answered, with an ACK", made(evidence.Answered, all), memory.Target{}, 0, 0, other, Acknowledged, shown{}, "", 0},
+		{"answered", made(evidence.Answered, all), memory.Target{}, 0, 0, other, AfterMessage, shown{}, "proved ", 0},
+		{"answered, by a message of the same side", made(evidence.Answered, all), memory.Target{}, 0, 0, faulty, AfterMessage, shown{}, "", 0},
+		{"answered, never", made(evidence.Answered, all), memory.Target{}, 0, 0, faulty, AtEnd, shown{outstanding: true}, "proved ", 0},
+		{"answered, never, an unverified Send", made(evidence.Answered, all), memory.Target{}, 3, 0, faulty, AtEnd, shown{outstanding: true}, "dropped awaited", 0},
+		{"answered, an unverified Send", made(evidence.Answered, all), memory.Target{}, 3, 0, other, AfterMessage, shown{}, "", 0},
+		{"answered, both use the version", made(evidence.Answered, all), memory.Target{}, 0, 0, faulty, BeforeMessage, shown{newVersion: true, outstanding: true}, "excused ", 0},
+		{"next, both use the version", made(evidence.Next, all), memory.Target{}, 0, 0, other, AfterMessage, shown{newVersion: true}, "proved ", 0},
 	} {
 		fs, f := Findings{}, of(test.rule)
 		f.Memory = test.memory

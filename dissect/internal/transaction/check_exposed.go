@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rdmadump/rdmadump/dissect/internal/span"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
@@ -21,8 +20,8 @@ func checkExposed(c checker) {
 	for i := range x.segments {
 		s := &x.segments[i]
 		n := 0
-		for other := s.next; other != nil && n < lookAt; other, n = other.next, n+1 {
-			if !s.overlaps(other) {
+		for other := s.Earlier(); other != nil && n < lookAt; other, n = other.Earlier(), n+1 {
+			if !s.Overlaps(other.Place()) {
 				continue
 			}
 			if !x.checks.sharesMemory {
@@ -38,7 +37,7 @@ func (c checker) exposedTwice(s, other *segment) {
 	r, owner := rule.MemoryExposedTwice, fmt.Sprintf("the outstanding Call with XID 0x%08x", uint32(other.txn.rec.XID))
 	how := ""
 	switch {
-	case isPersistent(c, s.handle):
+	case isPersistent(c, s.Handle):
 		if c.cs.checks.persistentReported {
 			return
 		}
@@ -47,12 +46,7 @@ func (c checker) exposedTwice(s, other *segment) {
 	case other.txn == c.x:
 		r, owner = rule.ExposedTwiceInCall, "another segment of this Call"
 	}
-	c.report(r, "the %d bytes of handle 0x%08x at 0x%016x overlap %d bytes at 0x%016x, which %s exposes%s", s.length, s.handle, s.offset, other.length, other.offset, owner, how)
-}
-
-// overlaps reports whether two segments of one handle have a byte in common.
-func (s *segment) overlaps(other *segment) bool {
-	return s.length > 0 && other.length > 0 && (other.offset-s.offset < uint64(s.length) || s.offset-other.offset < uint64(other.length))
+	c.report(r, "the %d bytes of handle 0x%08x at 0x%016x overlap %d bytes at 0x%016x, which %s exposes%s", s.Length, s.Handle, s.Offset, other.Length, other.Offset, owner, how)
 }
 
 // isPersistent reports whether a handle is registered persistently: whether a recent Call that has
@@ -73,9 +67,9 @@ func checkEmptySegments(c checker) {
 		return
 	}
 	for i := range c.x.segments {
-		if s := &c.x.segments[i]; s.length == 0 && !c.cs.table.emptySegment {
+		if s := &c.x.segments[i]; s.Length == 0 && !c.cs.table.emptySegment {
 			c.cs.table.emptySegment = true
-			c.report(rule.EmptySegment, "harmless, and reported once for each capture: segment %d of %s has handle 0x%08x, but no bytes", s.index, s.chunkName(), s.handle)
+			c.report(rule.EmptySegment, "harmless, and reported once for each capture: segment %d of %s has handle 0x%08x, but no bytes", s.index, s.chunkName(), s.Handle)
 		}
 	}
 }
@@ -105,9 +99,9 @@ func checkAllRead(c checker) {
 		}
 		length, moved := int64(0), int64(0)
 		for _, s := range x.chunk(readChunk, int(s.chunk)) {
-			length += int64(s.length)
-			moved += s.transferred().moved.Total()
-			if len(s.transferred().moved) == span.Max { // more ranges than can be remembered
+			length += int64(s.Length)
+			moved += s.Transferred().Moved()
+			if s.Transferred().Full() { // more ranges than can be remembered
 				return
 			}
 		}

@@ -55,16 +55,16 @@ func checkChunks(c checker, h *rpcrdma.Header) {
 		}
 		if short != nil && returned > 0 && !outOfOrder {
 			outOfOrder = true
-			c.report(rule.FilledOutOfOrder, "segment 0x%08x returns %d bytes, although segment 0x%08x before it in the chunk was filled with only %d of %d bytes", s.handle, returned, short.handle, short.returned.Or(0), short.length)
+			c.report(rule.FilledOutOfOrder, "segment 0x%08x returns %d bytes, although segment 0x%08x before it in the chunk was filled with only %d of %d bytes", s.Handle, returned, short.Handle, short.returned.Or(0), short.Length)
 		}
-		if returned < s.length && short == nil {
+		if returned < s.Length && short == nil {
 			short = s
 		}
-		if returned > s.length {
-			c.report(rule.ReturnedTooLong, "segment 0x%08x has %d bytes, but the Reply returns %d", s.handle, s.length, returned)
+		if returned > s.Length {
+			c.report(rule.ReturnedTooLong, "segment 0x%08x has %d bytes, but the Reply returns %d", s.Handle, s.Length, returned)
 		}
-		if moved := s.transferred().moved.Total(); moved < int64(returned) && !x.checks.sharesMemory {
-			c.report(rule.ReturnedNotSeen, "the Reply returns %[2]d bytes in segment 0x%08[1]x, but the capture shows RDMA Writes of only %[3]d bytes there", s.handle, returned, moved)
+		if moved := s.Transferred().Moved(); moved < int64(returned) && !x.checks.sharesMemory {
+			c.report(rule.ReturnedNotSeen, "the Reply returns %[2]d bytes in segment 0x%08[1]x, but the capture shows RDMA Writes of only %[3]d bytes there", s.Handle, returned, moved)
 		}
 	}
 }
@@ -74,8 +74,8 @@ func checkChunks(c checker, h *rpcrdma.Header) {
 func (c checker) checkCopied(r *rule.Rule, kind chunkKind, chunk int, back []rpcrdma.Segment) bool {
 	segments := c.x.chunk(kind, chunk)
 	for i := range min(len(segments), len(back)) {
-		if s, b := &segments[i], &back[i]; b.Handle != s.handle || b.Offset != s.offset {
-			c.report(r, "segment %d of %s is 0x%08x at 0x%016x in the Call, but 0x%08x at 0x%016x in the Reply", i, chunkName(kind, chunk), s.handle, s.offset, b.Handle, b.Offset)
+		if s, b := &segments[i], &back[i]; b.Handle != s.Handle || b.Offset != s.Offset {
+			c.report(r, "segment %d of %s is 0x%08x at 0x%016x in the Call, but 0x%08x at 0x%016x in the Reply", i, chunkName(kind, chunk), s.Handle, s.Offset, b.Handle, b.Offset)
 			return false
 		}
 	}
@@ -124,7 +124,7 @@ func checkInvalidation(c checker, m *message, withoutCall bool) {
 // otherOwner returns another outstanding Call that exposes a handle, or nil.
 func otherOwner(cs *connState, x *txn, handle uint32) *txn {
 	n := 0
-	for s := cs.exposed[x.side].byHandle[handle]; s != nil && n < lookAt; s, n = s.next, n+1 {
+	for s := cs.exposed[x.side].Latest(handle); s != nil && n < lookAt; s, n = s.Earlier(), n+1 {
 		if s.txn != x && s.txn.state == outstanding {
 			return s.txn
 		}
@@ -162,7 +162,7 @@ func noteExposed(cs *connState, x *txn) {
 		return
 	}
 	for i := range x.segments {
-		delete(invalid, x.segments[i].handle)
+		delete(invalid, x.segments[i].Handle)
 	}
 }
 
@@ -198,7 +198,7 @@ func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact b
 	case s == nil && !exact:
 		cs.report(violation{rule.OutsideExposedMemory, nil, where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which no outstanding Call exposes", o.Kind, m.Length, m.Offset, m.Handle)
 	case s != nil && !exact && !s.reaches(m):
-		cs.report(violation{rule.OutsideExposedMemory, s.txn, where, m}, "%v of %d bytes at 0x%016x exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, m.Length, m.Offset, m.Handle, s.length, s.offset)
+		cs.report(violation{rule.OutsideExposedMemory, s.txn, where, m}, "%v of %d bytes at 0x%016x exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, m.Length, m.Offset, m.Handle, s.Length, s.Offset)
 	case s != nil:
 		if right := matchingSegment(cs, o, m, s, exact); s.takes(o.Kind) || right != s {
 			return right
@@ -210,7 +210,7 @@ func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact b
 
 // exposesAll reports whether a side exposes a whole range of memory.
 func exposesAll(cs *connState, s rdma.Side, m target) bool {
-	_, exact := cs.exposed[s].find(m)
+	_, exact := cs.exposed[s].Find(m)
 	return exact
 }
 
@@ -234,8 +234,8 @@ func matchingSegment(cs *connState, o *rdma.Operation, m target, s *segment, exa
 		return s
 	}
 	n := 0
-	for other := cs.exposed[o.Side.Other()].byHandle[m.Handle]; other != nil && n < lookAt; other, n = other.next, n+1 {
-		if other.takes(o.Kind) && other.holds(m) {
+	for other := cs.exposed[o.Side.Other()].Latest(m.Handle); other != nil && n < lookAt; other, n = other.Earlier(), n+1 {
+		if other.takes(o.Kind) && other.Holds(m) {
 			return other
 		}
 	}
@@ -276,5 +276,5 @@ func checkExceeds(cs *connState, x *txn, s *segment, o *rdma.Operation) {
 		return
 	}
 	x.checks.exceedsReported = true
-	x.checker(o.Last).attributedTo(o.Side).report(rule.OutsideExposedMemory, "%v from 0x%016x on exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, o.Offset, s.handle, s.length, s.offset)
+	x.checker(o.Last).attributedTo(o.Side).report(rule.OutsideExposedMemory, "%v from 0x%016x on exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, o.Offset, s.Handle, s.Length, s.Offset)
 }

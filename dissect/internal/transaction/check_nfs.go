@@ -154,9 +154,9 @@ func (x *txn) readHoles(holes []nfs.Hole) []nfs.Hole {
 			continue
 		}
 		if n := len(holes); n > 0 && holes[n-1].Position == int64(s.position) {
-			holes[n-1].Length += int64(s.length)
+			holes[n-1].Length += int64(s.Length)
 		} else {
-			holes = append(holes, nfs.Hole{Position: int64(s.position), Length: int64(s.length)})
+			holes = append(holes, nfs.Hole{Position: int64(s.position), Length: int64(s.Length)})
 		}
 	}
 	slices.SortStableFunc(holes, func(p, q nfs.Hole) int { return cmp.Compare(p.Position, q.Position) })
@@ -250,7 +250,7 @@ func (c checker) checkLargest(largest int64) {
 func (x *txn) offered(kind chunkKind, chunk int) (n int64) {
 	segments := x.chunk(kind, chunk)
 	for i := range segments {
-		n += int64(segments[i].length)
+		n += int64(segments[i].Length)
 	}
 	return n
 }
@@ -551,10 +551,10 @@ func writtenExtent(x *txn, chunk int) (end int64) {
 	segments := x.chunk(writeChunk, chunk)
 	for i := range segments {
 		s := &segments[i]
-		if moved := s.transferred().moved; len(moved) > 0 {
-			end = at + moved.Last().Hi
+		if last, any := s.Transferred().End(); any {
+			end = at + last
 		}
-		at += int64(s.length)
+		at += int64(s.Length)
 	}
 	return end
 }

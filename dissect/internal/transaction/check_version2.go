@@ -18,7 +18,7 @@ func checkInvHandle(c checker, m *message) {
 	}
 	x.checks.inv = record.Some(h.InvHandle)
 	x.call.InvHandle = record.Some(record.Hex32(h.InvHandle))
-	if h.InvHandle == 0 || slices.ContainsFunc(x.segments, func(s segment) bool { return s.handle == h.InvHandle }) {
+	if h.InvHandle == 0 || slices.ContainsFunc(x.segments, func(s segment) bool { return s.Handle == h.InvHandle }) {
 		return
 	}
 	c.report(rule.InvHandleUnknown, "rdma_inv_handle is 0x%08x, which is not in the Call's chunk lists", h.InvHandle)
@@ -105,19 +105,19 @@ func countHandles(cs *connState, x *txn) {
 	for i := range x.segments {
 		s := &x.segments[i]
 		reads, writes = reads || s.kind == readChunk, writes || s.kind != readChunk
-		if s.total = int64(s.length); s.handleSeen {
-			s.total += s.next.total
+		if s.total = int64(s.Length); s.handleSeen {
+			s.total += s.Earlier().total
 		} else {
 			v.count++
-			if s.persistent = st.noteHandle(s.handle); s.persistent {
+			if s.persistent = st.noteHandle(s.Handle); s.persistent {
 				v.persistent++
 			}
 		}
 		if s.total > most {
-			v.largest, most = s.handle, s.total
+			v.largest, most = s.Handle, s.total
 		}
 	}
-	v.first, v.last, v.mixed = x.segments[0].handle, x.segments[len(x.segments)-1].handle, reads && writes
+	v.first, v.last, v.mixed = x.segments[0].Handle, x.segments[len(x.segments)-1].Handle, reads && writes
 	if v.mixed {
 		st.figures.MixedDirectionCalls++
 	}
@@ -130,7 +130,7 @@ func countHandles(cs *connState, x *txn) {
 // s.4.6).
 func countForeign(cs *connState, x *txn, handle uint32) {
 	n, isRead := 0, false
-	for s := cs.exposed[x.side].byHandle[handle]; s != nil && n < lookAt; s, n = s.next, n+1 {
+	for s := cs.exposed[x.side].Latest(handle); s != nil && n < lookAt; s, n = s.Earlier(), n+1 {
 		if s.txn == x || s.handleSeen {
 			continue
 		}
@@ -206,7 +206,7 @@ func countInvalidation(cs *connState, x *txn, m *message) {
 // reads reports whether a handle is in the Read list of a Call.
 func (x *txn) reads(handle uint32) bool {
 	for i := range x.segments[:min(len(x.segments), 64)] {
-		if s := &x.segments[i]; s.kind == readChunk && s.handle == handle {
+		if s := &x.segments[i]; s.kind == readChunk && s.Handle == handle {
 			return true
 		}
 	}

@@ -217,7 +217,7 @@ func (cs *connState) Owner(s rdma.Side, n rdma.Name) rdma.Tag {
 		}
 		return 0
 	}
-	if x, exact := cs.exposed[s].find(target{Handle: n.Handle, Offset: n.Offset, Length: n.Length}); x != nil && exact {
+	if x, exact := cs.exposed[s].Find(target{Handle: n.Handle, Offset: n.Offset, Length: n.Length}); x != nil && exact {
 		return x.txn.tag(int(x.number))
 	}
 	return 0
@@ -246,7 +246,7 @@ func (cs *connState) Join(old *rdma.Conn, from, to rdma.Side) {
 		for _, x := range o.open[s] {
 			cs.open[at].add(x)
 		}
-		cs.exposed[at].join(&o.exposed[s])
+		cs.exposed[at].Join(&o.exposed[s])
 		cs.incompleteLists[at] += o.incompleteLists[s]
 		cs.requested[at], cs.granted[at] = either(cs.requested[at], o.requested[s]), either(cs.granted[at], o.granted[s])
 		cs.peak[at].join(o.peak[s])

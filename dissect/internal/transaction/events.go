@@ -30,7 +30,7 @@ func (cs *connState) moved(o *rdma.Operation) {
 	}
 	noteReordered(cs, x, o, record.EventWrite)
 	if part < len(x.segments) {
-		cs.exposed[x.side].reaches(&x.segments[part], o.Offset+uint64(o.Length))
+		cs.exposed[x.side].Reaches(&x.segments[part], o.Offset+uint64(o.Length))
 	}
 	what, from := record.EventWriteLast, o.Side
 	if o.Kind == rdma.Read {
@@ -328,7 +328,7 @@ func (cs *connState) refusedTxn(r *rdma.Refusal) (x *txn, part int) {
 	}
 	handle, named := r.Handle.Get()
 	if named {
-		if s, _ := cs.exposed[r.By].find(target{Handle: handle, Offset: r.Offset, Length: r.Length}); s != nil {
+		if s, _ := cs.exposed[r.By].Find(target{Handle: handle, Offset: r.Offset, Length: r.Length}); s != nil {
 			return s.txn, int(s.number)
 		}
 		// The memory of a transaction is no longer exposed after its Reply.
@@ -351,7 +351,7 @@ const partRecent = 1<<partBits - 3
 // exposes reports whether a handle is among the first 64 that a Call exposed.
 func (x *txn) exposes(handle uint32) bool {
 	for i := range x.segments[:min(len(x.segments), 64)] {
-		if x.segments[i].handle == handle {
+		if x.segments[i].Handle == handle {
 			return true
 		}
 	}
@@ -367,10 +367,9 @@ func (x *txn) unwrite(r *rdma.Refusal) {
 	from, end := r.Op.Offset+uint64(taken), r.Op.Offset+uint64(r.Op.Length)
 	for i := range x.segments {
 		s := &x.segments[i]
-		if s.transfer == nil || s.handle != r.Op.Handle || s.kind == readChunk || end <= s.offset || from >= s.offset+uint64(s.length) || end < from {
-			continue
+		if s.Handle == r.Op.Handle && s.kind != readChunk {
+			s.Unmove(from, end)
 		}
-		s.transfer.moved.Remove(int64(max(from, s.offset)-s.offset), int64(min(end-s.offset, uint64(s.length))))
 	}
 }
 

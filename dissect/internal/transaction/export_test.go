@@ -4,7 +4,7 @@ package transaction
 // moved. They are never written to.
 var (
 	NoAnswer = &noAnswer
-	Still    = &noTransfer
+	Still    = new(segment).Transferred()
 )
 
 // MaxUnused is the maximum number of transactions whose storage is used again.

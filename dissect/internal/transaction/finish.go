@@ -139,7 +139,7 @@ func (t *Table) chunks(x *txn) {
 	for i := range x.segments {
 		s := &x.segments[i]
 		if s.kind == readChunk {
-			to.readSegs = append(to.readSegs, record.Segment{Handle: record.Hex32(s.handle), Length: s.length, Offset: record.Hex64(s.offset), MovedBytes: s.transferred().moved.Total()})
+			to.readSegs = append(to.readSegs, record.Segment{Handle: record.Hex32(s.Handle), Length: s.Length, Offset: record.Hex64(s.Offset), MovedBytes: s.Transferred().Moved()})
 			n := len(to.readSegs)
 			if s.index == 0 {
 				to.reads = append(to.reads, record.ReadChunk{Position: s.position, Segments: to.readSegs[n-1:]})
@@ -149,7 +149,7 @@ func (t *Table) chunks(x *txn) {
 			continue
 		}
 		to.segs = append(to.segs, record.WriteSegment{
-			Handle: record.Hex32(s.handle), Length: s.length, Offset: record.Hex64(s.offset), MovedBytes: s.transferred().moved.Total(),
+			Handle: record.Hex32(s.Handle), Length: s.Length, Offset: record.Hex64(s.Offset), MovedBytes: s.Transferred().Moved(),
 			ReturnedLength: record.SomeIf(s.returned.Or(0), s.returned.Known() && r.Status.Replied()),
 		})
 		n := len(to.segs)
@@ -186,10 +186,10 @@ func (t *Table) leftOver(x *txn) {
 	r := &t.record
 	for i := range x.segments {
 		s := &x.segments[i]
-		if s.handleSeen || s.persistent || s.invalidated || any && uint32(invalidated.Handle) == s.handle {
+		if s.handleSeen || s.persistent || s.invalidated || any && uint32(invalidated.Handle) == s.Handle {
 			continue
 		}
-		to.handles = append(to.handles, record.Hex32(s.handle))
+		to.handles = append(to.handles, record.Hex32(s.Handle))
 	}
 	r.PersistentHandles = x.checks.handles.persistent
 	if r.NotInvalidated = to.handles; to.handles == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
+	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/pending"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -164,7 +165,7 @@ func TestJoinCalls(t *testing.T) {
 		o.calls.add(open)
 		o.finished.add(ended)
 		o.open[0].add(open)
-		o.exposed[0].add(&segment{txn: open, handle: 0xa1, length: 10})
+		o.exposed[0].Add(&segment{Region: memory.Region[*segment]{Target: target{Handle: 0xa1, Length: 10}}, txn: open})
 		cs.Join(&rdma.Conn{Tag: 2}, 0, to)
 		if open.cs != cs || open.side != to || ended.cs != cs || ended.side != to.Other() || cs.calls.first != open || cs.finished.first != ended {
 			t.Errorf("to side %d: the Calls are on sides %d and %d", to, open.side, ended.side)
@@ -172,7 +173,7 @@ func TestJoinCalls(t *testing.T) {
 		if cs.open[to][5] != open || len(cs.open[to.Other()]) != 0 {
 			t.Errorf("to side %d: open Calls %v", to, cs.open)
 		}
-		if s, _ := cs.exposed[to].find(target{Handle: 0xa1, Length: 10}); s == nil || s.txn != open {
+		if s, _ := cs.exposed[to].Find(target{Handle: 0xa1, Length: 10}); s == nil || s.txn != open {
 			t.Errorf("to side %d: the memory is not exposed", to)
 		}
 	}

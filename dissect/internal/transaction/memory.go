@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/rdmadump/rdmadump/dissect/internal/pending"
+	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -26,176 +26,28 @@ var chunkNames = [...]record.Chunk{record.ReadList, record.WriteList, record.Rep
 // segment is a range of memory that a Call exposes until its Reply. It is small, because a Call may
 // have very many segments of which few are used.
 type segment struct {
+	memory.Region[*segment]
 	txn          *txn
-	prev, next   *segment       // segments exposed under the same handle, later and earlier
-	transfer     *transferState // nil if nothing moved; see [segment.transferred]
-	total        int64          // bytes that the Call exposes under the handle, up to this segment
-	reached      uint64         // offset after the last byte that moved
-	at           int64          // offset of its first byte in its chunk
-	offset       uint64
-	handle       uint32
-	length       uint32
+	total        int64 // bytes that the Call exposes under the handle, up to this segment
+	at           int64 // offset of its first byte in its chunk
 	chunk, index int32
 	number       int32  // index in the segments of the transaction
 	position     uint32 // of a Read chunk
 	returned     record.Opt[uint32]
 	kind         chunkKind
 	handleSeen   bool // an earlier segment of the Call has the same handle
-	listed       bool // it is in byStart
-	keep         bool // the data that moves has to be kept
 	persistent   bool // an earlier Call exposed the handle, and nobody has invalidated it since
 	invalidated  bool // the Reply to another RPC invalidated the handle
 }
 
 // target is the range of memory that an operation names.
-type target = pending.Memory
-
-// holds reports whether the whole target is in the segment.
-func (s *segment) holds(m target) bool {
-	return m.Offset >= s.offset && m.Offset-s.offset <= uint64(s.length) && uint64(m.Length) <= uint64(s.length)-(m.Offset-s.offset)
-}
+type target = memory.Target
 
 // exposure is the memory that a side exposes.
-type exposure struct {
-	byHandle map[uint32]*segment // the latest segment of each handle; the others are linked to it
-	byStart  map[start]*segment  // segments of handles that very many segments share, after the first look-up of such a handle: by their first offset, and by the offset that they have reached
-	most     int                 // maximum size that byHandle had
-}
+type exposure = memory.Exposure[*segment]
 
-type start struct {
-	handle uint32
-	offset uint64
-}
-
-// lookAt is the maximum number of segments of one handle that are searched. If more segments share
-// a handle, they are found by the offset at which an operation starts, which is the start of the
-// segment or the end of the operation before it. The cost of that does not depend on their number.
-const lookAt = 16
-
-// expect allocates space for n more segments, if there are enough of them.
-func (e *exposure) expect(n int) {
-	if n > 8 && len(e.byHandle) == 0 && n > e.most {
-		e.byHandle = make(map[uint32]*segment, n)
-	}
-}
-
-// add exposes a segment.
-func (e *exposure) add(s *segment) {
-	if e.byHandle == nil {
-		e.byHandle = map[uint32]*segment{}
-	}
-	s.prev, s.next, s.listed, s.reached = nil, nil, false, s.offset
-	if under := e.byHandle[s.handle]; under != nil {
-		s.next, under.prev = under, s
-	}
-	e.byHandle[s.handle] = s
-	e.most = max(e.most, len(e.byHandle))
-}
-
-// list adds the segments of a handle to byStart, oldest first, except those that were added before.
-func (e *exposure) list(latest *segment) {
-	if e.byStart == nil {
-		e.byStart = map[start]*segment{}
-	}
-	if latest.listed {
-		return
-	}
-	s := latest
-	for s.next != nil && !s.next.listed {
-		s = s.next
-	}
-	for ; s != nil; s = s.prev {
-		e.byStart[start{s.handle, s.offset}] = s
-		s.listed = true
-		e.moves(s, s.reached)
-	}
-}
-
-// unlist removes a segment from one of its offsets in byStart.
-func (e *exposure) unlist(s *segment, at uint64) {
-	if at := (start{s.handle, at}); e.byStart[at] == s {
-		delete(e.byStart, at)
-	}
-}
-
-// reaches records the offset at which the next operation on a segment is likely to begin, because a
-// segment that moves in parts usually moves in order.
-func (e *exposure) reaches(s *segment, at uint64) {
-	if s.listed {
-		if s.reached != s.offset {
-			e.unlist(s, s.reached)
-		}
-		e.moves(s, at)
-	}
-	s.reached = at
-}
-
-// moves adds a segment to byStart under the offset that it has reached.
-func (e *exposure) moves(s *segment, at uint64) {
-	if at-s.offset < uint64(s.length) {
-		e.byStart[start{s.handle, at}] = s
-	}
-}
-
-// remove ends the exposure of a segment.
-func (e *exposure) remove(s *segment) {
-	switch {
-	case s.prev != nil:
-		s.prev.next = s.next
-	case e.byHandle[s.handle] != s:
-		return
-	case s.next != nil:
-		e.byHandle[s.handle] = s.next
-	default:
-		delete(e.byHandle, s.handle)
-	}
-	if s.next != nil {
-		s.next.prev = s.prev
-	}
-	s.prev, s.next = nil, nil
-	if s.listed {
-		e.unlist(s, s.offset)
-		e.unlist(s, s.reached)
-		s.listed = false
-	}
-	if len(e.byHandle) == 0 && e.most > 1<<10 { // maps do not shrink
-		*e = exposure{}
-	}
-}
-
-// join adds the memory that another side exposes.
-func (e *exposure) join(o *exposure) {
-	if len(e.byHandle) == 0 {
-		*e, *o = *o, exposure{}
-		return
-	}
-	for _, s := range o.byHandle {
-		for s != nil {
-			next := s.next
-			e.add(s)
-			s = next
-		}
-	}
-}
-
-// find returns a segment with the handle of the target. exact is true if the whole target is in it,
-// and also if too many segments share the handle to search them all.
-func (e *exposure) find(m target) (found *segment, exact bool) {
-	n := 0
-	for s := e.byHandle[m.Handle]; s != nil; s, n = s.next, n+1 {
-		if s.holds(m) {
-			return s, true
-		}
-		if found == nil || m.Offset >= s.offset && m.Offset-s.offset < uint64(s.length) {
-			found = s // at least it begins in this segment
-		}
-		if n == lookAt {
-			e.list(e.byHandle[m.Handle])
-			return e.byStart[start{m.Handle, m.Offset}], true
-		}
-	}
-	return found, false
-}
+// lookAt is the maximum number of objects of one kind that are searched.
+const lookAt = memory.LookAt
 
 // expose records the memory that a Call exposes.
 func (cs *connState) expose(x *txn, h *rpcrdma.Header) {
@@ -224,13 +76,16 @@ func (cs *connState) expose(x *txn, h *rpcrdma.Header) {
 		x.charge(segmentCost * int64(total))
 	}
 	noteExposed(cs, x)
-	cs.exposed[x.side].expect(total)
+	cs.exposed[x.side].Expect(total)
 	keep := x.isRebuilt()
 	for i := range x.segments {
 		s := &x.segments[i]
-		s.keep = keep || s.kind == replyChunk || s.kind == readChunk && s.position == 0
-		cs.exposed[x.side].add(s)
-		s.handleSeen = s.next != nil && s.next.txn == x
+		if keep || s.kind == replyChunk || s.kind == readChunk && s.position == 0 {
+			s.Keep(mostKept(x))
+		}
+		cs.exposed[x.side].Add(s)
+		earlier := s.Earlier()
+		s.handleSeen = earlier != nil && earlier.txn == x
 	}
 }
 
@@ -241,7 +96,7 @@ func (x *txn) addSegment(kind chunkKind, chunk, index int32, from rpcrdma.Segmen
 	s := &x.segments[n]
 	*s = segment{} // a statement of its own, so that the compiler clears it in place
 	s.txn, s.kind, s.chunk, s.index, s.number = x, kind, chunk, index, int32(n)
-	s.handle, s.length, s.offset = from.Handle, from.Length, from.Offset
+	s.Target = target{Handle: from.Handle, Offset: from.Offset, Length: from.Length}
 	if index > 0 {
 		s.at = x.segments[n-1].end()
 	}
@@ -269,21 +124,21 @@ func (x *txn) last(s *segment) *segment {
 }
 
 // end returns the offset in its chunk at which a segment ends.
-func (s *segment) end() int64 { return s.at + int64(s.length) }
+func (s *segment) end() int64 { return s.at + int64(s.Length) }
 
 // carries returns the number of bytes of the Payload stream in a segment: its length if it is for
 // Reads, and otherwise the length that the Reply returns.
 func (s *segment) carries() int64 {
 	if s.kind == readChunk {
-		return int64(s.length)
+		return int64(s.Length)
 	}
-	return int64(min(s.returned.Or(0), s.length))
+	return int64(min(s.returned.Or(0), s.Length))
 }
 
 // unexpose ends the exposure of the memory of a Call.
 func unexpose(cs *connState, x *txn) {
 	for i := range x.segments {
-		cs.exposed[x.side].remove(&x.segments[i])
+		cs.exposed[x.side].Remove(&x.segments[i])
 	}
 }
 
@@ -294,7 +149,7 @@ func (cs *connState) began(o *rdma.Operation) {
 	}
 	owner := o.Side.Other()
 	m := target{Handle: o.Handle, Offset: o.Offset, Length: uint32(o.Length)}
-	s, exact := cs.exposed[owner].find(m)
+	s, exact := cs.exposed[owner].Find(m)
 	if s = checkTarget(cs, o, m, s, exact); s == nil {
 		return
 	}
@@ -321,7 +176,7 @@ func (s *segment) after() *segment {
 		return nil
 	}
 	next := &all[s.number+1]
-	if next.length == 0 || next.kind != s.kind || next.handle != s.handle || next.offset != s.offset+uint64(s.length) {
+	if next.Length == 0 || next.kind != s.kind || next.Handle != s.Handle || next.Offset != s.Offset+uint64(s.Length) {
 		return nil
 	}
 	return next
@@ -340,12 +195,12 @@ func (s *segment) before() *segment {
 
 // reaches reports whether the target is in a segment and the segments that follow it.
 func (s *segment) reaches(m target) bool {
-	if m.Offset < s.offset || m.Offset-s.offset > uint64(s.length) {
+	if m.Offset < s.Offset || m.Offset-s.Offset > uint64(s.Length) {
 		return false
 	}
-	left := int64(m.Length) - int64(uint64(s.length)-(m.Offset-s.offset))
+	left := int64(m.Length) - int64(uint64(s.Length)-(m.Offset-s.Offset))
 	for s = s.after(); left > 0 && s != nil; s = s.after() {
-		left -= int64(s.length)
+		left -= int64(s.Length)
 	}
 	return left <= 0
 }
@@ -368,18 +223,18 @@ func (cs *connState) Moved(o *rdma.Operation, offset uint64, data []byte, n int)
 	s := &x.segments[part]
 	for range lookAt { // a response may follow a response to a later segment
 		before := s.before()
-		if offset >= s.offset || before == nil {
+		if offset >= s.Offset || before == nil {
 			break
 		}
 		s = before
 	}
 	for n > 0 {
-		at := offset - s.offset
-		if offset < s.offset { // after the end of the address space
+		at := offset - s.Offset
+		if offset < s.Offset { // after the end of the address space
 			checkExceeds(cs, x, s, o)
 			return
 		}
-		if at >= uint64(s.length) {
+		if at >= uint64(s.Length) {
 			next := s.after()
 			if next == nil {
 				checkExceeds(cs, x, s, o)
@@ -389,7 +244,7 @@ func (cs *connState) Moved(o *rdma.Operation, offset uint64, data []byte, n int)
 			o.Tag = x.tag(int(s.number))
 			continue
 		}
-		fit := int(min(uint64(n), uint64(s.length)-at))
+		fit := int(min(uint64(n), uint64(s.Length)-at))
 		noteTransfer(cs, s, offset, data[:min(len(data), fit)], fit)
 		offset, n, data = offset+uint64(fit), n-fit, data[min(len(data), fit):]
 	}

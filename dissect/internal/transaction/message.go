@@ -344,7 +344,7 @@ func (x *txn) readChunkBytes() (total int64) {
 			round()
 			size, chunk, position = 0, s.chunk, s.position
 		}
-		size += int64(s.length)
+		size += int64(s.Length)
 	}
 	round()
 	return total
@@ -480,7 +480,7 @@ func (x *txn) invalidate(m *message) {
 	}
 	i := record.Invalidation{Handle: record.Hex32(handle), Packet: m.Last.Packet}
 	for j := range x.segments {
-		if s := &x.segments[j]; s.handle == handle {
+		if s := &x.segments[j]; s.Handle == handle {
 			i.Chunk, i.Index, i.Segment = record.Some(chunkNames[s.kind]), record.Some(int(s.chunk)), record.Some(int(s.index))
 			break
 		}

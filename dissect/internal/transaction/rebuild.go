@@ -52,11 +52,11 @@ func (x *txn) countMissing() {
 	var call, reply int64
 	for i := range x.segments {
 		s := &x.segments[i]
-		m := s.transferred()
+		m := s.Transferred()
 		if s.kind == readChunk {
-			call += int64(s.length) - m.moved.Total() + m.truncated
+			call += int64(s.Length) - m.Moved() + m.Truncated()
 		} else {
-			reply += max(s.carries()-m.moved.Total()+m.truncated, 0)
+			reply += max(s.carries()-m.Moved()+m.Truncated(), 0)
 		}
 	}
 	if x.rec.Call == nil { // the Writes went to unknown memory
@@ -191,7 +191,7 @@ func (b *rebuilder) chunk(to *record.Payload, segments []segment, size int64, it
 			want = min(want, left)
 			left -= want
 		}
-		if int64(len(to.Data))+want > maxStream || !b.counts(want, s.transferred().moved.Total()) {
+		if int64(len(to.Data))+want > maxStream || !b.counts(want, s.Transferred().Moved()) {
 			return false
 		}
 		b.segment(to, s, want, item)
@@ -207,19 +207,16 @@ func (b *rebuilder) chunk(to *record.Payload, segments []segment, size int64, it
 
 // segment appends the first n bytes of a segment.
 func (b *rebuilder) segment(to *record.Payload, s *segment, n int64, item bool) {
-	m := s.transferred()
-	b.spans = append(b.spans[:0], m.moved...)
-	for _, l := range m.missing {
-		b.spans.Remove(l.Lo, l.Hi)
-	}
+	var data []byte
+	b.spans, data = s.Transferred().Kept(b.spans)
 	at := int64(0)
 	for _, have := range b.spans {
-		lo, hi := min(have.Lo, n), min(have.Hi, n, int64(len(m.data)))
+		lo, hi := min(have.Lo, n), min(have.Hi, n, int64(len(data)))
 		if hi <= lo {
 			continue
 		}
 		b.hole(to, lo-at, item)
-		to.Data = append(to.Data, m.data[lo:hi]...)
+		to.Data = append(to.Data, data[lo:hi]...)
 		at = hi
 	}
 	b.hole(to, n-at, item)

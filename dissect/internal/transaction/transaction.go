@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
@@ -90,7 +91,7 @@ type Table struct {
 	free   []uint32 // free slots
 	unused queue.FreeList[txn]
 
-	transfers queue.FreeList[transferState]
+	transfers memory.Transfers
 
 	settling queue.Queue[*txn]
 	due      record.Time // no transaction in settling is due before this time
@@ -303,13 +304,13 @@ func (t *Table) Part(tag rdma.Tag, from, to uint64) (p record.Part) {
 		p.Chunk, p.Index = chunkNames[s.kind], int(s.chunk)
 		p.Length = x.last(s).end()
 		// One operation may continue into the following segments. Its tag names the last of them.
-		for n := 0; from < s.offset && s.index > 0 && x.segments[s.number-1].after() == s && n < lookAt; n++ {
+		for n := 0; from < s.Offset && s.index > 0 && x.segments[s.number-1].after() == s && n < lookAt; n++ {
 			s = &x.segments[s.number-1]
 		}
 		before := s.at
 		p.Segment = int(s.index)
-		if from >= s.offset && to > from && to-s.offset <= uint64(p.Length-before) {
-			p.From, p.To = before+int64(from-s.offset), before+int64(to-s.offset)
+		if from >= s.Offset && to > from && to-s.Offset <= uint64(p.Length-before) {
+			p.From, p.To = before+int64(from-s.Offset), before+int64(to-s.Offset)
 		}
 	}
 	return p

@@ -90,7 +90,7 @@ func mapSegments(s *wiremap.Message, segments []segment) (whole bool) {
 		n := min(want, left)
 		left, missing = left-n, missing+want-n
 		if n > 0 {
-			s.Segments = append(s.Segments, wiremap.Segment{Handle: p.handle, Offset: p.offset, Length: n})
+			s.Segments = append(s.Segments, wiremap.Segment{Handle: p.Handle, Offset: p.Offset, Length: n})
 		}
 	}
 	return missing == 0
@@ -110,7 +110,7 @@ func (t *Table) keepNames(x *txn) {
 		return
 	}
 	for i := range x.segments {
-		x.segments[i].keep = true
+		x.segments[i].Keep(mostKept(x))
 	}
 }
 
@@ -121,7 +121,7 @@ func (t *Table) mapItems(x *txn) {
 	}
 	for i := range x.segments {
 		p, s := &x.segments[i], &t.mapped
-		if !p.keep || p.index != 0 || p.kind == replyChunk || p.kind == readChunk && p.position == 0 {
+		if !p.Keeps() || p.index != 0 || p.kind == replyChunk || p.kind == readChunk && p.position == 0 {
 			continue
 		}
 		segments := x.chunk(p.kind, int(p.chunk))
