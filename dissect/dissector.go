@@ -104,6 +104,9 @@ type Options struct {
 	Live bool
 	// Points are the names of the capture points, if the frames have [capture.Seen].
 	Points []string
+	// Window, if not nil, returns the first and the last time of the span whose packets the field Selected of
+	// [record.Connection] counts. It gets the time of the first frame.
+	Window func(first record.Time) (from, to record.Time)
 	// OnlyRDMA ignores RPC over TCP and UDP.
 	OnlyRDMA bool
 	// Ports says which TCP and UDP ports carry RPC and which do not, in addition to what the
@@ -142,8 +145,10 @@ type Dissector struct {
 	tracker  *rdma.Tracker
 	table    *transaction.Table
 	describe describe.Describer
-	current  packetRef // the current frame
-	ahead    *ahead    // nil if handlers are called directly
+	current  packetRef              // the current frame
+	presence presence               // which hosts sent packets
+	selects  func(record.Time) bool // whether Options.Window selects a time; nil without it
+	ahead    *ahead                 // nil if handlers are called directly
 
 	clock clock
 	read  time.Time // time at which the last frames arrived
@@ -339,6 +344,11 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 	}
 	if !s.First.Known() {
 		s.First = record.Some(now.Time)
+		if d.options.Window != nil {
+			from, to := d.options.Window(now.Time)
+			d.selects = func(t record.Time) bool { return from <= t && t <= to }
+			d.tracker.Selects = d.selects
+		}
 		if d.begin(now.Time); d.err != nil {
 			return d.err
 		}
@@ -405,6 +415,7 @@ func (d *Dissector) Summary() *record.Summary {
 	s.Connections = t.Connections()
 	s.CM, s.NotCaptured = t.CM, t.Lost
 	s.NotJudged = append([]record.NotJudged{}, d.table.NotJudged...)
+	s.Directions, s.OneWay, s.Silences = d.presence.directions(), d.presence.oneWay(), d.presence.all()
 	if d.options.Points != nil {
 		s.Localize(d.options.Points)
 	}
@@ -435,6 +446,8 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	if shown {
 		*in = describe.Input{Frame: f, Link: l.link, Packet: &l.packet, TCP: &d.tcp.TCP, Guarded: in.Guarded[:0], Records: in.Records[:0]}
 	}
+	badCRCs := d.tracker.BadCRC
+	in.ICRC = rocev2.ICRCUnchecked
 	var verdict rdma.PacketVerdict
 	taken := false // the tracker used the packet
 	switch l.carries {
@@ -495,10 +508,39 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		s.Other++
 		if l.paused != 0 {
 			s.PFCPauses++
+			s.SelectedPauses += d.selected(now.Time)
 		}
 	}
+	d.watch(l, now, &verdict, taken)
+	d.count(&verdict, in.ICRC == rocev2.ICRCBad && verdict.Offset.Dropped || d.tracker.BadCRC > badCRCs, now)
 	if shown {
 		d.show(taken, &verdict)
+	}
+}
+
+// selected returns 1 if a time is in the span of time whose packets are counted, and 0 otherwise.
+func (d *Dissector) selected(t record.Time) int64 {
+	if d.selects == nil || d.selects(t) {
+		return 1
+	}
+	return 0
+}
+
+// count counts the current packet for the span of time that is selected. Damaged is set if its receiver drops it because
+// its ICRC or a CRC in it is bad.
+func (d *Dissector) count(v *rdma.PacketVerdict, damaged bool, now record.Stamp) {
+	damaged = damaged || v.Mark&record.BadChecksum != 0
+	if v.Conn == nil {
+		if damaged {
+			d.summary.SelectedDamaged += d.selected(now.Time)
+		}
+		return
+	}
+	if damaged {
+		v.Conn.CountDamaged()
+	}
+	if d.selects != nil {
+		v.Conn.Select(d.selects(now.Time))
 	}
 }
 

@@ -133,12 +133,12 @@ func (v *overview) verdict() {
 	d := &v.o.Verdict
 	shade := v.theme.bad
 	switch d.Where {
-	case analyze.InNothing:
+	case analyze.Clear:
 		shade = v.theme.good
-	case analyze.InUnknown, analyze.InConfiguration:
+	case analyze.Unproven, analyze.InConfiguration:
 		shade = v.theme.warn
 	}
-	v.line("verdict", string(d.Where)+": "+d.Text, shade)
+	v.line("verdict", d.Line(), shade)
 	if len(d.Evidence) > 0 {
 		v.suggest(d.Evidence[0].Command)
 	}

@@ -25,7 +25,7 @@ func verdictOf(t *testing.T, path string) analyze.Verdict {
 	if err := json.NewDecoder(&out).Decode(&o); err != nil {
 		t.Fatal(err)
 	}
-	if (o.Verdict.Where == analyze.InNothing) != (len(o.Verdict.Evidence) == 0) {
+	if (o.Verdict.Where == analyze.Clear) != (len(o.Verdict.Evidence) == 0) {
 		t.Errorf("%s: evidence %v for %s", path, o.Verdict.Evidence, o.Verdict.Where)
 	}
 	for _, e := range o.Verdict.Evidence { // Each command works, and shows something.
@@ -57,14 +57,16 @@ func TestVerdicts(t *testing.T) {
 		where analyze.Place
 		text  string
 	}{
-		{"rocev2-callback41.pcap.zst", analyze.InNothing, "no loss"},
-		{"rocev2-data42.pcap.zst", analyze.InNothing, "no loss, no error and no long wait seen"},
-		{"lab-slowserver41.pcap.zst", analyze.InNothing, "no loss and no error seen; the server had a Call for up to 135.51ms before it answered or moved data (NFS4 OPEN)"},
-		{"../other/rocev2-nvmeloss.pcap.zst", analyze.InNetwork, "10 RDMA operations of nvme stalled for 5.057s in total"},
-		{"rocev2-storm41.pcap.zst", analyze.InNetwork, "52% of packets retransmitted, 43 bad ICRCs, 73 packets out of order, 53 NAKs; retransmissions stalled RPCs for 88% of their latency; no fault of either end seen"},
-		{"rocev2-loss42.pcap.zst", analyze.InNetwork, "66% of packets retransmitted"},
-		{"lab-iwarploss41.pcap.zst", analyze.InNetwork, "58 packets out of order"},
-		{"iwarp-nfs41.pcap.zst", analyze.InUnknown, "the capture does not show why"},
+		{"rocev2-callback41.pcap.zst", analyze.Unproven, "no fault proven: up to 100% of the latency (690.04ms) is the server's, or the network's; no packet lost, repeated or refused"},
+		{"rocev2-data42.pcap.zst", analyze.Clear, "107 RPCs, all answered; 814 packets, each once and in order, none refused or damaged; longest latency 102.98ms"},
+		{"rocev2-nfs41.pcap.zst", analyze.Unproven, "no fault proven: up to 90% of the latency (1.193s) is the server's, or the network's; 2 of 319 RPCs failed (2 NFS4ERR_NOENT); no packet lost, repeated or refused"},
+		{"lab-slowserver41.pcap.zst", analyze.Unproven, "no fault proven: "},
+		{"../other/rocev2-nvmeloss.pcap.zst", analyze.InNetwork, "5 NAKs, 1 damaged, 4 out of order; 10 RDMA operations of nvme stalled for 5.057s in total"},
+		{"rocev2-storm41.pcap.zst", analyze.InNetwork, "53 NAKs, 43 damaged, 73 out of order; 88% of the latency stalled until a retransmission. 192.168.77.1 silent from 12.57s to 13.71s: 15 packets of 192.168.77.2 asked for an answer; the network or the server. 10 latencies are upper bounds"},
+		{"rocev2-loss42.pcap.zst", analyze.InNetwork, "155 out of order; 30% of the latency stalled until a retransmission"},
+		{"../other/rocev2-reboot41.pcap.zst", analyze.InServer, "the server restarted between 21.67s and 35.01s (NFS4ERR_BADSESSION in packet 366): 4 connections rejected, accepted 3.08s to 6.15s later. 1 connection ended (retransmissions never acknowledged) with 1 outstanding Call"},
+		{"lab-iwarploss41.pcap.zst", analyze.InNetwork, "58 out of order"},
+		{"iwarp-nfs41.pcap.zst", analyze.Unproven, "no fault proven: 13 of 2153 packets retransmitted; 15% of the latency stalled until a retransmission"},
 		{"rocev2-errors.pcap.zst", analyze.InClient, "13 violations of the protocol"},
 		{"rocev2-chimera-overrun42.pcap.zst", analyze.InServer, "11 violations of the protocol (rdma-outside-exposed-memory): RDMA Write of 131072 bytes"},
 		{"rocev2-chimera-noreplychunk3.pcap.zst", analyze.InServer, "60 violations of the protocol"},
@@ -114,13 +116,13 @@ func TestVerdictsMade(t *testing.T) {
 		where analyze.Place
 		text  string
 	}{
-		{"a late server", late, analyze.InServer, "3 RPCs answered after more than 1s although the server had the Call and nothing stalled, the slowest NFS3 GETATTR after 1.5"},
+		{"a late server", late, analyze.Unproven, "no fault proven: 3 RPCs answered more than 1s after the server had the Call, the slowest NFS3 GETATTR after 1.5s: the server, or the way back; up to 100% of the latency"},
 		{"a server that seems late because of a clock of whole seconds", func(w *synth.Wire, c *synth.Conn) {
 			late(w, c)
 			for _, f := range w.Frames {
 				f.Time -= f.Time % 1e9
 			}
-		}, analyze.InNothing, "no loss"},
+		}, analyze.Unproven, "no fault proven: up to 100% of the latency"},
 		{"a violation, and Replies that were not captured", func(w *synth.Wire, c *synth.Conn) {
 			c.Connect()
 			c.RPC(synth.Getattr3(), synth.Reply{Credits: synth.Zero, Results: synth.Getattr3Reply().Results})
@@ -143,21 +145,21 @@ func TestVerdictsMade(t *testing.T) {
 				c.Server.Reply(reply)
 				c.Client.Ack()
 			}
-		}, analyze.InNothing, "no loss"},
+		}, analyze.Unproven, "no fault proven: up to 100% of the latency"},
 		{"a late server in an incomplete capture", func(w *synth.Wire, c *synth.Conn) {
 			late(w, c)
 			w.Drop(w.Frames[7])
-		}, analyze.InNothing, "but the capture is incomplete"},
+		}, analyze.Unproven, "no fault proven: up to 100% of the latency (3s) is the server's, or the network's; 1 Reply without a Call in the capture; the capture is incomplete: 1 packet not captured"},
 		{"no answer to a connection request", func(w *synth.Wire, c *synth.Conn) {
 			frames := c.Connect()
 			w.Drop(frames[1:]...)
 			w.Retransmit(frames[0])
-		}, analyze.InUnknown, "the server or the network: 1 connection request without an answer in the capture"},
-		{"a rejected connection", func(_ *synth.Wire, c *synth.Conn) { c.Reject() }, analyze.InServer, "the server rejected 1 connection"},
+		}, analyze.Unproven, "1 connection request without an answer in the capture; the server or the network"},
+		{"a rejected connection", func(_ *synth.Wire, c *synth.Conn) { c.Reject() }, analyze.InServer, "1 connection rejected: consumer reject; none accepted afterwards"},
 		{"a rejection because of lost messages", func(_ *synth.Wire, c *synth.Conn) {
 			c.REQ()
 			c.Server.REJ(10)
-		}, analyze.InUnknown, "the server rejected 1 connection, which follows from the loss of earlier messages"},
+		}, analyze.Unproven, "1 connection rejected: stale connection, which follows from the loss of earlier messages; none accepted afterwards"},
 		{"a minor version that is refused, and another one that is not", func(_ *synth.Wire, c *synth.Conn) {
 			c.Connect()
 			c.Client.RPC(synth.Compound(synth.XDR{}.Word(42)), synth.CompoundFailed(10021))
@@ -165,26 +167,32 @@ func TestVerdictsMade(t *testing.T) {
 				c.Client.RPC(synth.Getattr3(), synth.Getattr3Reply())
 			}
 			c.Disconnect(c.Client)
-		}, analyze.InNothing, "no loss"},
+		}, analyze.Unproven, "no fault proven: 1 of 4 RPCs failed (1 NFS4ERR_MINOR_VERS_MISMATCH)"},
 		{"a session that is not destroyed", func(_ *synth.Wire, c *synth.Conn) {
 			c.Connect()
 			c.Client.RPC(synth.Compound(synth.XDR{}.Word(57)), synth.CompoundFailed(10074)) // NFS4ERR_CLIENTID_BUSY
 			c.Disconnect(c.Client)
-		}, analyze.InNothing, "no loss"},
+		}, analyze.Unproven, "no fault proven: 1 of 1 RPC failed (1 NFS4ERR_CLIENTID_BUSY)"},
+		{"files that do not exist", func(_ *synth.Wire, c *synth.Conn) {
+			c.Connect()
+			c.Client.RPC(synth.Getattr3(), synth.Getattr3Reply())
+			c.Client.RPC(synth.Getattr3(), synth.Reply{Results: synth.XDR{}.Word(2)})
+			c.Disconnect(c.Client)
+		}, analyze.Clear, "2 RPCs, all answered; 1 of 2 RPCs failed (1 NFS3ERR_NOENT); "},
 		{"files that are gone", func(_ *synth.Wire, c *synth.Conn) {
 			c.Connect()
 			for range 5 {
 				c.Client.RPC(synth.Getattr3(), synth.Reply{Results: synth.XDR{}.Word(70)})
 			}
 			c.Disconnect(c.Client)
-		}, analyze.InUnknown, "5 of 5 RPCs failed with NFS3ERR_STALE"},
+		}, analyze.Unproven, "no fault proven: 5 of 5 RPCs failed (5 NFS3ERR_STALE)"},
 		{"a refused mount", func(_ *synth.Wire, c *synth.Conn) {
 			c.Connect()
 			c.Client.RPC(synth.Compound(synth.XDR{}.Word(42)), synth.CompoundFailed(10021))
 			c.Disconnect(c.Client)
 		}, analyze.InServer, "refused with NFS4ERR_MINOR_VERS_MISMATCH: the server does not serve the minor version that the client asks for"},
 	} {
-		if v := verdictOf(t, made(t, c.do)); v.Where != c.where || !strings.Contains(v.Text, c.text) || strings.Contains(v.Text, "failed") != strings.Contains(c.text, "failed") {
+		if v := verdictOf(t, made(t, c.do)); v.Where != c.where || !strings.Contains(v.Text, c.text) {
 			t.Errorf("%s: %s: %s, want %s: %s", c.name, v.Where, v.Text, c.where, c.text)
 		}
 	}

@@ -41,6 +41,39 @@ type Connection struct {
 	RNRNaks                 int64                    `json:"rnr_naks" doc:"Number of receiver-not-ready (RNR) NAKs."`
 	First                   Time                     `json:"first" doc:"Time of the connection's first packet."`
 	Last                    Time                     `json:"last" doc:"Time of the connection's last packet."`
+
+	// Selected counts the packets in the time that the option Window of package dissect selects; without this option, it
+	// counts all packets. It is unknown in records that were read from JSON.
+	Selected Opt[PacketCounts] `json:"-"`
+}
+
+// Counts returns Selected or, if it is unknown, the numbers of all packets.
+func (r *Connection) Counts() PacketCounts {
+	return r.Selected.Or(PacketCounts{
+		Packets: r.Packets, Retransmitted: r.Retransmitted, OutOfOrder: r.OutOfOrder, NotCaptured: r.NotCaptured, Naks: r.Naks, RNRNaks: r.RNRNaks,
+	})
+}
+
+// PacketCounts counts the packets of a connection in a span of time.
+type PacketCounts struct {
+	Packets, Retransmitted, OutOfOrder, NotCaptured, Naks, RNRNaks int64 // as in [Connection]
+
+	Damaged int64 // their receivers drop them because their ICRC, CRC or TCP checksum is bad
+	Marked  int64 // a switch set a congestion mark
+	CNPs    int64 // congestion notification packets
+}
+
+// AddSince adds the packets that were counted between two states of the same counters.
+func (c *PacketCounts) AddSince(before, now *PacketCounts) {
+	c.Packets += now.Packets - before.Packets
+	c.Retransmitted += now.Retransmitted - before.Retransmitted
+	c.OutOfOrder += now.OutOfOrder - before.OutOfOrder
+	c.NotCaptured += now.NotCaptured - before.NotCaptured
+	c.Naks += now.Naks - before.Naks
+	c.RNRNaks += now.RNRNaks - before.RNRNaks
+	c.Damaged += now.Damaged - before.Damaged
+	c.Marked += now.Marked - before.Marked
+	c.CNPs += now.CNPs - before.CNPs
 }
 
 // Ending is the cause of the end of a connection.

@@ -215,6 +215,11 @@ func (r *Summary) Localize(points []string) {
 	for i := range r.NotJudged {
 		localOpt(&r.NotJudged[i].Packet, &r.NotJudged[i].Point, points)
 	}
+	for i := range r.Silences {
+		s := &r.Silences[i]
+		local(&s.Last, &s.Point, points)
+		localOpt(&s.Next, &s.NextPoint, points)
+	}
 }
 
 // PacketText returns a packet number as it is in its capture, for messages.

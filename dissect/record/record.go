@@ -104,7 +104,34 @@ type Summary struct {
 	TimeBackwards       int64              `json:"time_backwards" doc:"Number of packets whose time is earlier than that of the packet before."`
 	TimeBackwardsNS     int64              `json:"time_backwards_ns" doc:"Largest step back in time, in nanoseconds."`
 	TimeBackwardsPacket Opt[int64]         `json:"time_backwards_packet" doc:"Packet number: the first packet whose time is earlier than that of the packet before."`
+	Directions          Opt[string]        `json:"directions" doc:"Whether the capture contains packets of connections from both ends (both); otherwise the addresses of the hosts whose packets alone it contains. Null without packets of connections." secret:"senders"`
+	Silences            []Silence          `json:"silences" doc:"Times in which a host sent no packet to another one although several packets of the other one asked for an answer; at most 64. A host of which the capture has no earlier packet is not listed, because its packets are perhaps not captured."`
 	InputError          Opt[string]        `json:"input_error" doc:"Description of where and why reading the input failed; null if all of it was read." secret:"sentence"`
+
+	// Cut is the position in bytes at which the input ends in the middle of a packet.
+	Cut Opt[int64] `json:"-"`
+	// OneWay is the number of pairs of hosts of which only one sent packets of connections that are in the capture.
+	OneWay int64 `json:"-"`
+	// SelectedDamaged counts the damaged packets that belong to no connection, and SelectedPauses the packets of PFCPauses,
+	// in the time that the option Window of package dissect selects.
+	SelectedDamaged int64 `json:"-"`
+	SelectedPauses  int64 `json:"-"`
+}
+
+// BothDirections is the value of [Summary.Directions] for a capture with packets of both ends.
+const BothDirections = "both"
+
+// Silence is a time in which a host sent no packet to another one, although packets asked it for an answer.
+type Silence struct {
+	Address   string     `json:"address" doc:"Address of the host that was silent." secret:"address"`
+	Peer      string     `json:"peer" doc:"Address of the host that it did not answer." secret:"address"`
+	From      Time       `json:"from" doc:"Time of the first packet that asked for an answer and got none."`
+	To        Opt[Time]  `json:"to" doc:"Time of the next packet of the silent host; null if the capture contains none."`
+	Packets   int64      `json:"packets" doc:"Number of packets that asked for an answer in this time."`
+	Last      int64      `json:"last" doc:"Packet number: the last packet of the silent host before."`
+	Point     string     `json:"last_point,omitzero" doc:"Name of the capture point whose number last is; present only with several capture points." secret:"point"`
+	Next      Opt[int64] `json:"next" doc:"Packet number: the next packet of the silent host; null if the capture contains none."`
+	NextPoint string     `json:"next_point,omitzero" doc:"Name of the capture point whose number next is; present only with several capture points." secret:"point"`
 }
 
 // NotJudged counts violations of a rule that are not reported, because the capture

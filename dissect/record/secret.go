@@ -2,6 +2,7 @@ package record
 
 import (
 	"reflect"
+	"strings"
 	"sync"
 )
 
@@ -12,6 +13,7 @@ type Secret string
 // The tags.
 const (
 	SecretAddress  Secret = "address"  // of a host
+	SecretSenders  Secret = "senders"  // addresses of hosts with commas between them, or the word both
 	SecretMachine  Secret = "machine"  // name of a host
 	SecretUser     Secret = "user"     // name of a user
 	SecretID       Secret = "id"       // number of a user or group
@@ -48,7 +50,17 @@ func hide(v reflect.Value, what Secret, by Pseudonyms) {
 	}
 	switch v.Kind() {
 	case reflect.String:
-		if v.Len() > 0 {
+		switch {
+		case v.Len() == 0:
+		case what == SecretSenders:
+			if v.String() != BothDirections {
+				list := strings.Split(v.String(), ", ")
+				for i := range list {
+					list[i] = by.Text(SecretAddress, list[i])
+				}
+				v.SetString(strings.Join(list, ", "))
+			}
+		default:
 			v.SetString(by.Text(what, v.String()))
 		}
 	case reflect.Uint32:

@@ -28,7 +28,7 @@ var shareable = []any{
 // give the field the tag secret: without it, a page with pseudonyms leaves the text out.
 func TestSecretTags(t *testing.T) {
 	known := []record.Secret{
-		record.SecretAddress, record.SecretMachine, record.SecretUser, record.SecretID, record.SecretPath,
+		record.SecretAddress, record.SecretSenders, record.SecretMachine, record.SecretUser, record.SecretID, record.SecretPath,
 		record.SecretHandle, record.SecretPoint, record.SecretSentence, record.SecretContent, record.SecretNo,
 	}
 	texts := 0

@@ -49,7 +49,7 @@ type Group struct {
 	Handshakes   int                `json:"handshakes" doc:"Number of connections whose handshake is in the capture."`
 }
 
-// Health sums up retransmissions, losses and NAKs of all connections.
+// Health sums up retransmissions, losses and NAKs of all connections, in the time that the overview is about.
 type Health struct {
 	Packets       int64 `json:"packets" doc:"Number of packets of all connections."`
 	Retransmitted int64 `json:"retransmitted" doc:"Number of retransmitted packets."`
@@ -57,6 +57,11 @@ type Health struct {
 	NotCaptured   int64 `json:"not_captured" doc:"Number of packets that receivers acknowledged but that are missing from the capture."`
 	Naks          int64 `json:"naks" doc:"Number of NAKs, not counting RNR NAKs."`
 	RNRNaks       int64 `json:"rnr_naks" doc:"Number of receiver-not-ready (RNR) NAKs."`
+	Damaged       int64 `json:"damaged" doc:"Number of packets that their receivers drop because of a bad checksum, whether they belong to a connection or not."`
+
+	CongestionMarks int64 `json:"congestion_marks" doc:"Number of packets with a congestion mark of a switch (CE)."`
+	CNPs            int64 `json:"cnps" doc:"Number of congestion notification packets (CNP)."`
+	Pauses          int64 `json:"pauses" doc:"Number of priority flow control (PFC) frames that pause at least one priority, on any connection."`
 
 	UnansweredRequests int64 `json:"unanswered_requests" doc:"Number of connection requests of the connection manager, or of MPA, that got no answer in the capture."`
 }
@@ -157,6 +162,7 @@ type EndCount struct {
 	By               record.Opt[record.End] `json:"by" doc:"The side that ended the connections; null if the capture does not show it."`
 	Count            int64                  `json:"count" doc:"Number of connections that ended so."`
 	OutstandingCalls int64                  `json:"outstanding_calls" doc:"Number of Calls that were outstanding at the ends and never got a Reply."`
+	plain            int64                  // connections of RPC without RDMA
 	First            int                    `json:"connection" doc:"Connection number: the first of these connections."`
 	XIDs             []record.Hex32         `json:"xids" doc:"XIDs of the first connection's outstanding Calls; null if there were none."`
 }
@@ -170,6 +176,10 @@ const (
 
 // Collector makes an overview from the records of a capture.
 type Collector struct {
+	// Overlaps, if not nil, reports whether a span of time overlaps the one that the overview is about. It must be set before
+	// the first record.
+	Overlaps func(from, to record.Time) bool
+
 	o           Overview
 	table       *Table
 	answered    waitTable                      // waits of RPCs with a latency
@@ -301,6 +311,7 @@ func (c *Collector) Connection(r *record.Connection) {
 	if unanswered(r) {
 		h.UnansweredRequests++
 	}
+	c.suspicion.span = c.Overlaps
 	c.suspicion.connection(r)
 	c.traffic.connection(r)
 	c.group(r)
@@ -310,12 +321,15 @@ func (c *Collector) Connection(r *record.Connection) {
 			c.stalledOn[r.ID] = end.By
 		}
 	}
-	if end, ended := r.Ended.Get(); ended && (end.How != record.EndDisconnect || end.OutstandingCalls > 0) {
+	at := r.Closed.Or(r.Last)
+	if end, ended := r.Ended.Get(); ended && (c.Overlaps == nil || c.Overlaps(at, at)) && (end.How != record.EndDisconnect || end.OutstandingCalls > 0) {
 		k := endKey{end.How, end.By.Or("")}
 		if c.ends[k] == nil {
 			c.ends[k] = &EndCount{How: end.How, By: end.By, First: r.ID, XIDs: slices.Clone(end.XIDs)}
 		}
-		c.ends[k].Count++
+		if c.ends[k].Count++; r.UpperLayer == "rpc" {
+			c.ends[k].plain++
+		}
 		c.ends[k].OutstandingCalls += end.OutstandingCalls
 	}
 	use := r.Credits.Or(record.CreditPair{}).Forward
@@ -338,7 +352,9 @@ func (c *Collector) Connection(r *record.Connection) {
 func (c *Collector) SoFar(s *record.Summary, open func(func(*record.Connection))) *Overview {
 	now := *c
 	now.o.Groups = slices.Clone(c.o.Groups)
+	now.suspicion = c.suspicion.clone()
 	open(func(r *record.Connection) {
+		now.suspicion.opened(r)
 		now.o.Connections++
 		now.o.Health.add(r)
 		now.group(r)
@@ -348,12 +364,16 @@ func (c *Collector) SoFar(s *record.Summary, open func(func(*record.Connection))
 
 // add adds a connection.
 func (h *Health) add(r *record.Connection) {
-	h.Packets += r.Packets
-	h.Retransmitted += r.Retransmitted
-	h.OutOfOrder += r.OutOfOrder
-	h.NotCaptured += r.NotCaptured
-	h.Naks += r.Naks
-	h.RNRNaks += r.RNRNaks
+	n := r.Counts()
+	h.Packets += n.Packets
+	h.Retransmitted += n.Retransmitted
+	h.OutOfOrder += n.OutOfOrder
+	h.NotCaptured += n.NotCaptured
+	h.Naks += n.Naks
+	h.RNRNaks += n.RNRNaks
+	h.Damaged += n.Damaged
+	h.CongestionMarks += n.Marked
+	h.CNPs += n.CNPs
 }
 
 // unanswered reports whether a connection is only a request to open one, which got no answer in the
@@ -442,6 +462,11 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 	o.Handles.Share = share(int(o.Handles.ByServer), int(o.Handles.Exposed))
 	o.MountSteps = c.steps.list()
 	o.Traffic = c.traffic.finish()
+	c.suspicion.span = c.Overlaps
+	if s != nil {
+		o.Health.Damaged += s.SelectedDamaged
+		o.Health.Pauses = s.SelectedPauses
+	}
 	o.Verdict = c.verdict(s)
 	return o
 }

@@ -20,20 +20,70 @@ const (
 	InClient        Place = "client"
 	InServer        Place = "server"
 	InConfiguration Place = "configuration"
-	InNothing       Place = "none"
-	InUnknown       Place = "unknown"
+	Unproven        Place = "unproven"
+	Clear           Place = "clear"
 )
 
 // Values returns all places.
 func (Place) Values() []string {
-	return []string{string(InNetwork), string(InClient), string(InServer), string(InConfiguration), string(InNothing), string(InUnknown)}
+	return []string{string(InNetwork), string(InClient), string(InServer), string(InConfiguration), string(Unproven), string(Clear)}
 }
+
+// proven reports whether the place is that of a trouble.
+func (p Place) proven() bool { return p != Unproven && p != Clear }
 
 // Verdict says where the trouble is and why, as far as the capture proves it.
 type Verdict struct {
-	Where    Place      `json:"where" doc:"Place of the trouble: network, client, server, configuration, none if the capture shows no trouble, or unknown if it shows trouble and does not prove where the trouble is."`
-	Text     string     `json:"text" doc:"The reason, in one sentence."`
-	Evidence []Evidence `json:"evidence" doc:"Facts that the verdict is based on, each with the command that shows it; empty if there is no trouble."`
+	Where     Place            `json:"where" doc:"Place of the trouble: network, client, server or configuration if the capture proves it; unproven if the capture does not prove a fault of any of them; clear if all counts are 0 except for failed, all RPCs were answered, and the capture contains all packets completely and in both directions."`
+	ID        string           `json:"id" doc:"Id of the sentence that names the place; sentence ids are stable."`
+	Possible  []Place          `json:"possible" doc:"Places that the trouble may be at; only one if the capture proves it, and none if there is no trouble."`
+	Text      string           `json:"text" doc:"What the capture shows, in one or more sentences."`
+	Counts    Counts           `json:"counts" doc:"Numbers that the verdict is made from. They are about the time that --from and --to select, as are silences and restarts."`
+	Silences  []record.Silence `json:"silences" doc:"Times in which a host sent no packet to another one although several packets of the other one asked for an answer."`
+	Restarts  []Restart        `json:"restarts" doc:"Restarts of hosts that the capture shows."`
+	NotJudged []string         `json:"not_judged" doc:"What the capture cannot show, as sentences."`
+	Evidence  []Evidence       `json:"evidence" doc:"Facts that the verdict is based on, each with the command that shows it; empty if there is no trouble."`
+}
+
+// Line returns the verdict as one line of text. A proven place stands before its reason.
+func (v *Verdict) Line() string {
+	if v.Where.proven() {
+		return string(v.Where) + ": " + v.Text
+	}
+	return v.Text
+}
+
+// Counts are the numbers that a verdict is made from.
+type Counts struct {
+	Retransmitted        int64             `json:"retransmitted" doc:"Number of packets that are marked as retransmitted."`
+	Late                 record.Opt[int64] `json:"late" doc:"Number of packets whose first captured copy comes after a later packet of the same sender; null if that is not known."`
+	Repeated             record.Opt[int64] `json:"repeated" doc:"Number of packets that passed the capture point and were sent again; null if that is not known."`
+	OutOfOrder           int64             `json:"out_of_order" doc:"Number of packets that arrived after a packet with a higher sequence number."`
+	Refused              int64             `json:"refused" doc:"Number of NAKs, including RNR NAKs."`
+	Damaged              int64             `json:"damaged" doc:"Number of packets that their receivers drop because of a bad checksum."`
+	CE                   int64             `json:"ce" doc:"Number of packets with a congestion mark of a switch (CE)."`
+	CNP                  int64             `json:"cnp" doc:"Number of congestion notification packets."`
+	Pauses               int64             `json:"pauses" doc:"Number of priority flow control (PFC) frames that pause at least one priority."`
+	NotCaptured          int64             `json:"not_captured" doc:"Number of packets that receivers acknowledged but that are missing from the capture."`
+	Unanswered           int64             `json:"unanswered" doc:"Number of RPCs that were never answered: their connection ended, and no copy of the Call on a later connection got a Reply. It is 0 if the Replies are not in the capture."`
+	AnsweredAgain        int64             `json:"answered_again" doc:"Number of RPCs without a Reply whose Call got a Reply when it was sent again on a later connection."`
+	Outstanding          int64             `json:"outstanding" doc:"Number of RPCs without a Reply on connections that had not ended when the capture ended."`
+	Failed               map[string]int64  `json:"failed" doc:"Number of RPCs with an error status, by status."`
+	StalledNS            int64             `json:"stalled_ns" doc:"Part of latency_ns for which RPCs stalled, in nanoseconds."`
+	LatencyNS            int64             `json:"latency_ns" doc:"Sum of all latencies, in nanoseconds."`
+	Ranges               int64             `json:"ranges" doc:"Number of latencies that are upper bounds, because it is not certain which copy of the Reply was accepted."`
+	Rejected             int64             `json:"rejected" doc:"Number of connections that a server rejected, and did not accept afterwards from the same client."`
+	RejectedThenAccepted int64             `json:"rejected_then_accepted" doc:"Number of connections that a server rejected before it accepted one of the same client, on any port."`
+}
+
+// Restart is a restart of a host.
+type Restart struct {
+	Address string            `json:"address" doc:"Address of the host."`
+	Role    record.End        `json:"role" doc:"The side of its connections that the host is."`
+	From    record.Time       `json:"from" doc:"Time from which the host did not answer, or had no connection."`
+	To      record.Time       `json:"to" doc:"Time at which it answered or accepted a connection again, or rejected one."`
+	ShownBy string            `json:"shown_by" doc:"What shows the restart, such as a status that a server sends only after one."`
+	Packet  record.Opt[int64] `json:"packet" doc:"Packet number: the packet that shows the restart."`
 }
 
 // Evidence is a fact that a verdict is based on.
@@ -42,299 +92,96 @@ type Evidence struct {
 	Command string `json:"command" doc:"Arguments of rdmadump that show the fact; FILE stands for the capture."`
 }
 
-// suspicion collects what the verdict is based on, besides the overview.
-type suspicion struct {
-	faults    map[faultKey]*fault
-	refusals  map[refusalKey]*refusal // attempts to mount that were refused
-	served    map[served]record.Time  // latest RPCs that show that the server can be mounted
-	disorder  int64                   // RPCs whose times of delivery are unknown or out of order
-	slow      delays                  // answers that the server delayed
-	fine      bool                    // the clock of the capture has more than whole seconds
-	rnr       map[record.End]int64
-	repeats   int64 // RPCs whose answer proves that the server had answered them before
-	servers   map[string]*presence
-	nakEnds   int64 // connections that a NAK ended
-	rejected  int64 // connections that the server rejected
-	stale     int64 // connections that it rejected because messages were lost
-	reason    record.Opt[string]
-	start     record.Opt[record.Time]
-	lateEnded int64 // connections that ended with outstanding Calls, or not in an orderly way
-}
-
-// faultKey is what the findings of a fault have in common.
-type faultKey struct {
-	rule string
-	by   record.End
-}
-
-// fault counts the findings that prove which side broke a rule.
-type fault struct {
-	count   int64
-	message string
-}
-
-// refusal counts the times that a server refused an operation of mounting.
-type refusal struct {
-	count  int64
-	status string
-	first  record.Time
-}
-
-// refusalKey says which operation a server refused to a client.
-type refusalKey struct{ name, client, server string }
-
-// served identifies RPCs that succeeded: those of an operation of mounting, or, with an empty name, those of
-// NFS that a client sends only after mounting.
-type served refusalKey
-
-// delays counts the RPCs that the server answered late.
-type delays struct {
-	count   int64
-	longest int64
-	name    string // of the RPC with the longest delay
-}
-
-// presence is when a server was seen.
-type presence struct {
-	replies  []int32                 // seconds since the start of the capture in which it sent Replies, mostly increasing
-	full     bool                    // there were more
-	grace    record.Time             // its latest Reply that says that it restarted
-	silent   record.Opt[record.Time] // a client began to retransmit without an answer
-	unlike   bool                    // not all of these RPCs are known to have been lost on the way
-	rejected record.Opt[record.Time] // its first rejection after that
-}
-
-// The limits of the verdict. A fact below them does not explain trouble.
+// The limits of the verdict. What is below them is counted, but explains no trouble.
 const (
-	lateAnswer    = int64(time.Second) // of a server that had the Call
-	notableDelay  = lateAnswer / 10    // of a server that had the Call; it explains no trouble
-	stalledShare  = 0.05               // of all latencies
-	repeatedShare = 0.01               // of all packets
-	creditShare   = 0.02               // of all latencies
-	refusedShare  = 0.1                // of all RPCs
-	maxSeconds    = 1 << 16
+	stalledShare  = 0.05                    // of all latencies
+	repeatedShare = 0.01                    // of all packets
+	creditShare   = 0.02                    // of all latencies
+	unknownShare  = 0.5                     // of all latencies
+	slowLatency   = int64(time.Millisecond) // the longest latency of RPCs that are not slow
 )
 
-// newSuspicion returns an empty suspicion.
-func newSuspicion() suspicion {
-	return suspicion{
-		faults: map[faultKey]*fault{}, refusals: map[refusalKey]*refusal{}, served: map[served]record.Time{}, rnr: map[record.End]int64{}, servers: map[string]*presence{},
-	}
+// said is what a sentence says about a capture. It is empty if the sentence does not hold.
+type said struct {
+	where    Place
+	possible []Place // if where is Unproven
+	text     string
+	evidence []Evidence
 }
 
-// server returns the presence of a server; it is nil if there are too many servers.
-func (s *suspicion) server(address record.Opt[string]) *presence {
-	name, known := address.Get()
-	if !known {
-		return nil
-	}
-	if s.servers[name] == nil && len(s.servers) < maxGroups {
-		s.servers[name] = &presence{}
-	}
-	return s.servers[name]
+// role says how a sentence combines with others.
+type role uint8
+
+// The roles of sentences.
+const (
+	context role = iota // says what the capture lacks; comes first, and names a place only if nothing else is said
+	trouble             // stands alone
+	count               // one of several counts; "no fault proven" precedes it if no trouble does
+	hint                // a count that is only said without a trouble
+)
+
+// sentence is a row of the table of what a verdict may say. To add a sentence, add a row and a function that returns what
+// it says, or nothing if the capture does not show it; and a capture for which the sentence holds and one for
+// which it does not to the tests.
+type sentence struct {
+	id    string
+	role  role
+	holds func(j *facts) said
 }
 
-// second returns the second of a time since the start of the capture.
-func second(t, start record.Time) int32 { return int32(min(t.Sub(start)/1e9, 1<<30)) }
-
-// transaction notes what a transaction proves.
-func (s *suspicion) transaction(r *record.Transaction) {
-	if start := r.CaptureStart(); !s.start.Known() && start != 0 {
-		s.start = record.Some(start)
-	}
-	if p := s.server(r.Server); p != nil {
-		p.transaction(r, s.start.Or(0))
-	}
-	if status := r.NFSStatus.Or(""); r.RetransmitOf.Known() && status == "NFS4ERR_RETRY_UNCACHED_REP" {
-		s.repeats++
-	}
-	for i := range r.Waits {
-		if w := &r.Waits[i]; w.Reason == record.RNRNak {
-			side := record.Client
-			if w.Waiting == record.Client {
-				side = record.Server
-			}
-			s.rnr[side] += r.Waited(w)
-		}
-	}
-	if ofMounting(r) {
-		s.mounting(r)
-		return
-	}
-	if r.Direction == record.Forward {
-		s.delay(r)
-	}
-	if len(s.refusals) > 0 && r.Direction == record.Forward && r.Succeeded() { // Earlier ones say nothing about a refusal.
-		s.serves(r, refusalKey{client: r.Client.Or(""), server: r.Server.Or("")})
-	}
-}
-
-// transaction notes when a server answered, and when it did not.
-func (p *presence) transaction(r *record.Transaction, start record.Time) {
-	if r.Reply != nil && r.Direction == record.Forward {
-		at := second(r.Reply.Time, start)
-		if r.NFSStatus.Or("") == "NFS4ERR_GRACE" {
-			p.grace = max(p.grace, r.Reply.Time)
-		}
-		if n := len(p.replies); n == 0 || p.replies[n-1] != at {
-			if p.full = p.full || n == maxSeconds; !p.full {
-				p.replies = append(p.replies, at)
-			}
-		}
-	}
-	if r.Status != record.NoReply || r.Direction != record.Forward {
-		return
-	}
-	for i := range r.Waits {
-		if w := &r.Waits[i]; w.Reason == record.RetransmitTimeout && w.Waiting == record.Client {
-			p.unlike = p.unlike || !lostOnPath(r)
-			if !p.silent.Known() || w.From < p.silent.Or(0) {
-				p.silent = record.Some(w.From)
-			}
-		}
-	}
-}
-
-// lostOnPath reports whether captures at both ends show that an RPC without Reply lacks it because packets were lost on
-// the way: all copies of its Call, or what the server sent for it.
-func lostOnPath(r *record.Transaction) bool {
-	return r.ReplyLost || r.Call != nil && r.Call.Delivery == record.DeliveryNotDelivered ||
-		slices.ContainsFunc(r.Timeline, func(e record.Event) bool { return e.Event == record.EventLost && e.From == record.Responder })
-}
-
-// answered reports whether a server may have sent a Reply between two times.
-func (p *presence) answered(from, to, start record.Time) bool {
-	low, high := second(from, start), second(to, start)
-	return p.full || slices.ContainsFunc(p.replies, func(at int32) bool { return at > low && at < high })
-}
-
-// mounting notes whether the server refused an operation of mounting. The last operations of a mount say nothing
-// about that.
-func (s *suspicion) mounting(r *record.Transaction) {
-	if r.Reply == nil || r.Direction != record.Forward || !r.Program.Known() || strings.HasPrefix(r.Operation.Or(""), "DESTROY_") || r.ProcedureName.Or("") == "UMNT" {
-		return
-	}
-	key := refusalKey{Name(r, ByOperation), r.Client.Or(""), r.Server.Or("")}
-	status := r.NFSStatus.Or("")
-	if r.RPCFailed() {
-		status = r.RPCStatus.Or("")
-	}
-	if !r.RPCFailed() && !r.NFSFailed() {
-		if r.Status != record.Answered {
-			s.serves(r, key)
-		}
-		return
-	}
-	if s.refusals[key] == nil && len(s.refusals) < maxStatuses {
-		s.refusals[key] = &refusal{status: status, first: r.Start()}
-	}
-	if f := s.refusals[key]; f != nil {
-		f.count++
-	}
-}
-
-// serves notes that an RPC succeeded. One of NFS other than NULL shows that the server can be mounted, perhaps in
-// another version than the one that the client asked for first.
-func (s *suspicion) serves(r *record.Transaction, key refusalKey) {
-	if _, had := s.served[served(key)]; had || len(s.served) < maxServed {
-		s.served[served(key)] = r.Start()
-	}
-	if key.name = ""; r.ProgramName.Or("") != "NFS" || r.ProcedureName.Or("") == "NULL" {
-		return
-	}
-	if _, had := s.served[served(key)]; had || len(s.served) < maxServed {
-		s.served[served(key)] = r.Start()
-	}
-}
-
-// maxServed limits the number of operations and pairs of hosts.
-const maxServed = 1 << 12
-
-// delay notes whether the server had a Call for long. Both times are those of packets that the server
-// sent: its acknowledgement of the Call, and the first thing that it did for the Call.
-func (s *suspicion) delay(r *record.Transaction) {
-	if r.Call == nil || r.Reply == nil || r.Call.Delivery != record.DeliveryCertain || r.Retransmitted > 0 || len(r.Waits) > 0 {
-		return
-	}
-	had, known := r.Call.Delivered.Get()
-	accepted, too := r.Reply.Delivered.Get()
-	if !known || !too || r.Reply.Delivery != record.DeliveryCertain || accepted < r.Reply.Time || had < r.Call.Time { // The times would not be in order.
-		s.disorder++
-		return
-	}
-	began := r.Reply.Time
-	for i := range r.Timeline {
-		if e := &r.Timeline[i]; e.Time < began && (e.Event == record.EventRead || e.Event == record.EventWriteFirst) {
-			began = e.Time
-		}
-	}
-	ns := began.Sub(had)
-	if ns > s.slow.longest && (ns >= lateAnswer || r.Operation.Known()) { // A COMPOUND that is not decoded may be one of mounting.
-		s.slow.longest, s.slow.name = ns, Name(r, ByOperation)
-	}
-	s.fine = s.fine || ns >= notableDelay && had%1e9 != 0
-	if ns >= lateAnswer {
-		s.slow.count++
-	}
-}
-
-// lostBefore has the reasons of rejections that follow from messages that were lost before: the server waited in vain
-// for the last message of the handshake, or still has the connection that the client has given up.
-var lostBefore = map[string]bool{
-	"timeout": true, "stale connection": true, "invalid communication ID": true, "invalid communication instance": true,
-	"duplicate local communication ID": true, "RNR retry count reject": true,
-}
-
-// connection notes how a connection ended.
-func (s *suspicion) connection(r *record.Connection) {
-	end, ended := r.Ended.Get()
-	if !ended {
-		return
-	}
-	switch {
-	case end.How == record.EndNak:
-		s.nakEnds++
-	case end.How == record.EndRejected && end.By.Or(record.Client) == record.Server:
-		s.rejected++
-		if lostBefore[end.Reason.Or("")] {
-			s.stale++
-			break
-		}
-		s.reason = cmp.Or(s.reason, end.Reason)
-		if p := s.server(r.Server.Address); p != nil && p.silent.Known() && r.Last > p.silent.Or(0) && (!p.rejected.Known() || r.Last < p.rejected.Or(0)) {
-			p.rejected = record.Some(r.Last)
-		}
-	}
-	if end.OutstandingCalls > 0 {
-		s.lateEnded++
-	}
-}
-
-// finding notes a finding of severity error that proves which side is at fault.
-func (s *suspicion) finding(r *record.Finding) {
-	by, known := r.AtFault.Get()
-	if !known || r.Severity != record.Error {
-		return
-	}
-	key := faultKey{r.Rule, by}
-	if s.faults[key] == nil {
-		s.faults[key] = &fault{message: r.Message}
-	}
-	s.faults[key].count++
+// sentences lists what a verdict may say, in the order in which it is said. All that hold are said. The first one that is
+// no context names the place of the trouble.
+var sentences = []sentence{
+	{"no-rdma", trouble, noRDMA},
+	{"one-direction", context, oneDirection},
+	{"protocol-fault", trouble, harmfulFault},
+	{"mount-refused", trouble, mountRefused},
+	{"server-restarted", trouble, serverRestarted},
+	{"replies-lost", trouble, lostReplies},
+	{"lost", trouble, lost},
+	{"silent", trouble, silent},
+	{"rejected", trouble, rejected},
+	{"request-unanswered", trouble, unansweredRequest},
+	{"no-buffers", trouble, noBuffers},
+	{"few-credits", trouble, fewCredits},
+	{"protocol-violated", trouble, harmlessFault},
+	{"damaged", trouble, damaged},
+	{"congested", trouble, congested},
+	{"rejected-stale", trouble, rejectedStale},
+	{"ended", trouble, endedConnections},
+	{"unanswered", count, neverAnswered},
+	{"late-answers", count, lateServer},
+	{"retransmitted", count, retransmitted},
+	{"traffic-stalled", count, trafficStalled},
+	{"busy", count, busy},
+	{"share-unknown", hint, shareUnknown},
+	{"failed", count, failed},
+	{"errors-found", count, errorsFound},
+	{"out-of-order", count, outOfOrder},
+	{"refused", count, refused},
+	{"paused", count, paused},
+	{"rejected-then-accepted", count, rejectedThenAccepted},
+	{"answered-again", count, answeredAgain},
+	{"ranges", count, ranges},
+	{"outstanding", count, outstanding},
+	{"no-call", count, noCall},
+	{"incomplete", count, incomplete},
+	{"cut", count, cut},
 }
 
 // facts is what a verdict is decided from.
 type facts struct {
 	*suspicion
-	o *Overview
-	s *record.Summary
-}
-
-// decisions lists what may be the trouble, the most certain and most severe first. The first
-// function that returns a verdict decides. A function returns nil if the capture does not prove what
-// the function is about.
-var decisions = []func(j *facts) *Verdict{
-	noRDMA, harmfulFault, mountRefused, silentServer, noConnection, lostPackets, noBuffers, lateServer, unexplained, staleConnection, fewCredits, harmlessFault, failing, cutOff,
+	o        *Overview
+	s        *record.Summary
+	counts   Counts
+	outcomes outcomes
+	repairs  repairs
+	silences []record.Silence
+	restarts []Restart
+	oneWay   string // addresses of the hosts whose packets alone are in the capture; empty if both directions are
+	matters  bool   // retransmissions mattered
+	end      record.Time
 }
 
 // verdict decides where the trouble is. The summary may be nil.
@@ -342,63 +189,271 @@ func (c *Collector) verdict(s *record.Summary) Verdict {
 	if s == nil {
 		s = &record.Summary{RDMA: 1}
 	}
-	j := &facts{&c.suspicion, &c.o, s}
-	for _, decide := range decisions {
-		if v := decide(j); v != nil {
-			return *v
+	j := newFacts(c, s)
+	v := Verdict{Where: Clear, ID: "clear", Possible: []Place{}, Counts: j.counts, Silences: j.silences, Restarts: j.restarts, NotJudged: j.notJudged(), Evidence: []Evidence{}}
+	var before string // contexts
+	var list []sentence
+	var texts []said
+	for _, x := range sentences {
+		switch t := x.holds(j); {
+		case t.text == "" || x.role == hint && len(list) > 0 && list[0].role == trouble:
+		case x.role == context:
+			before += t.text + "; "
+			v.Evidence = append(v.Evidence, t.evidence...)
+			v.Where, v.ID, v.Possible = Unproven, x.id, t.possible
+		default:
+			list, texts = append(list, x), append(texts, t)
 		}
 	}
-	text := "no loss, no error and no long wait seen"
-	if d := &c.suspicion.slow; d.longest >= notableDelay && c.suspicion.fine {
-		text = fmt.Sprintf("no loss and no error seen; the server had a Call for up to %s before it answered or moved data (%s)", seconds(d.longest), d.name)
+	for i, t := range texts {
+		v.Evidence = append(v.Evidence, t.evidence...)
+		if i == 0 {
+			v.Where, v.ID, v.Possible = t.where, list[i].id, t.possible
+			if t.where.proven() {
+				v.Possible = []Place{t.where}
+			}
+		}
 	}
-	if c.o.Health.NotCaptured > 0 || s.Truncated > 0 || s.CaptureDrops > 0 {
-		text += ", but the capture is incomplete"
+	if v.Possible == nil {
+		v.Possible = []Place{}
 	}
-	return Verdict{Where: InNothing, Text: text, Evidence: []Evidence{}}
+	switch {
+	case len(list) == 0 && before != "":
+		v.Text = before + "no fault proven"
+	case len(list) == 0 && j.total() == 0:
+		v.Where, v.ID = Unproven, "no-rpc"
+		v.Text = "no fault proven: the capture contains no RPC; " + j.flawless()
+	case len(list) == 0 || before == "" && len(list) == 1 && list[0].id == "failed" && j.ordinary():
+		v.Where, v.ID, v.Text, v.Evidence = Clear, "clear", j.clear(), []Evidence{}
+	default:
+		v.Text = before + join(list, texts)
+		if list[0].role != trouble && j.whole() && j.sound() && j.s.RDMA > 0 {
+			v.Text += "; no packet lost, repeated or refused"
+		}
+	}
+	return v
+}
+
+// join returns the sentences as one text. A proven place is named where it changes.
+func join(list []sentence, texts []said) string {
+	var b strings.Builder
+	place := texts[0].where
+	if list[0].role != trouble && !place.proven() {
+		b.WriteString("no fault proven: ")
+	}
+	for i, t := range texts {
+		switch {
+		case i == 0:
+		case t.where.proven() && t.where != place:
+			b.WriteString(". " + string(t.where) + ": ")
+			place = t.where
+		case list[i-1].role == trouble:
+			b.WriteString(". ")
+		default:
+			b.WriteString("; ")
+		}
+		b.WriteString(t.text)
+	}
+	return b.String()
+}
+
+// newFacts computes what all sentences need.
+func newFacts(c *Collector, s *record.Summary) *facts {
+	o, h := &c.o, &c.o.Health
+	j := &facts{suspicion: &c.suspicion, o: o, s: s, outcomes: c.suspicion.outcomes(), repairs: c.suspicion.repairs(), end: s.Last.Or(0), silences: []record.Silence{}}
+	if direction := s.Directions.Or(record.BothDirections); direction != record.BothDirections {
+		j.oneWay = direction
+	}
+	for _, x := range s.Silences {
+		if c.suspicion.overlaps(x.From, x.To.Or(j.end)) {
+			j.silences = append(j.silences, x)
+		}
+	}
+	j.restarts = append([]Restart{}, c.suspicion.restarts(s.Silences)...)
+	j.restarts = slices.DeleteFunc(j.restarts, func(r Restart) bool { return !c.suspicion.overlaps(r.From, r.To) })
+	j.counts = Counts{
+		Retransmitted: h.Retransmitted, OutOfOrder: h.OutOfOrder, Refused: h.Naks + h.RNRNaks, Damaged: h.Damaged, CE: h.CongestionMarks, CNP: h.CNPs, Pauses: h.Pauses,
+		NotCaptured: h.NotCaptured, Unanswered: j.outcomes.unanswered, AnsweredAgain: j.outcomes.repaired, Outstanding: j.outcomes.outstanding,
+		Failed: map[string]int64{}, StalledNS: min(o.Time.Phases.WaitNS, o.Time.TotalNS), LatencyNS: o.Time.TotalNS, Ranges: j.ranges,
+		Rejected: int64(len(j.repairs.rejected) + len(j.repairs.stale)), RejectedThenAccepted: j.repairs.repaired,
+	}
+	if j.oneWay != "" {
+		j.counts.Unanswered = 0
+	}
+	for _, status := range o.RPCs.Statuses {
+		j.counts.Failed[status.Status] = status.Count
+	}
+	j.matters = j.retransmissionsMatter()
+	return j
+}
+
+// overlaps reports whether a span of time overlaps the one that the overview is about.
+func (s *suspicion) overlaps(from, to record.Time) bool {
+	return s.span == nil || s.span(from, to)
+}
+
+// total returns the number of RPCs.
+func (j *facts) total() int64 {
+	n := &j.o.RPCs
+	return n.Complete + n.NoReply + n.NoCall + n.RDMAError
+}
+
+// whole reports whether the capture contains all packets completely, and in both directions.
+func (j *facts) whole() bool {
+	s := j.s
+	return j.o.Health.NotCaptured == 0 && s.Truncated+s.Malformed == 0 && s.CaptureDrops == 0 && !s.InputError.Known() && j.oneWay == "" && s.OneWay == 0 && s.TimeBackwards == 0
+}
+
+// sound reports whether nothing happened to any packet.
+func (j *facts) sound() bool {
+	c := &j.counts
+	return c.Retransmitted+c.OutOfOrder+c.Refused+c.Damaged+c.CE+c.CNP+c.Pauses == 0
+}
+
+// clear returns the text for a capture without any trouble.
+func (j *facts) clear() string {
+	text := plural(j.total(), "RPC") + ", all answered; "
+	if x := failed(j); x.text != "" {
+		text += x.text + "; "
+	}
+	return text + j.flawless() + "; longest latency " + seconds(j.longest)
+}
+
+// ordinaryStatuses are the statuses with which a server answers questions about files as it should.
+var ordinaryStatuses = map[string]bool{"NOENT": true, "EXIST": true, "NOTDIR": true, "ISDIR": true, "NOTEMPTY": true, "NOTSUPP": true, "NOXATTR": true}
+
+// ordinary reports whether all RPCs with an error status have one that is an ordinary answer.
+func (j *facts) ordinary() bool {
+	return !slices.ContainsFunc(j.o.RPCs.Statuses, func(s StatusCount) bool {
+		_, name, _ := strings.Cut(s.Status, "ERR_")
+		return !ordinaryStatuses[name]
+	})
+}
+
+// flawless says that nothing happened to the packets.
+func (j *facts) flawless() string {
+	return plural(j.o.Health.Packets, "packet") + ", each once and in order, none refused or damaged"
+}
+
+// notJudged returns what the capture cannot show.
+func (j *facts) notJudged() []string {
+	list := []string{}
+	add := func(is bool, text string) {
+		if is {
+			list = append(list, text)
+		}
+	}
+	s := j.s
+	add(j.oneWay != "", "Whether RPCs were answered, and whether the other hosts were silent, because only the packets of "+j.oneWay+" are in the capture.")
+	add(s.Truncated > 0, "Whether packets were damaged, and the parts of messages, that the capture does not contain because of its snapshot length.")
+	add(s.CaptureDrops > 0, "What happened to the packets that the capturing program dropped.")
+	add(s.InputError.Known(), "What came after the place at which the input is damaged.")
+	add(j.ranges > 0, "Which copies of some Replies were accepted.")
+	add(j.dropped > 0, fmt.Sprintf("What became of %d RPCs without a Reply, because there were too many.", j.dropped))
+	if len(s.Evicted) > 0 {
+		list = append(list, "What needs the state that was evicted because of the memory limit.")
+	}
+	return list
+}
+
+// which says to which clients a number belongs, if the capture has several.
+func (j *facts) which(of func(t *tally) int64) string {
+	type entry struct {
+		name string
+		n    int64
+	}
+	var list []entry
+	named := 0
+	for name, t := range j.clients {
+		if name != "" {
+			named++
+		}
+		if n := of(t); n > 0 {
+			list = append(list, entry{cmp.Or(name, "an unknown client"), n})
+		}
+	}
+	if named < 2 || len(list) == 0 {
+		return ""
+	}
+	slices.SortFunc(list, func(a, b entry) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.name, b.name)) })
+	if len(list) == 1 {
+		return ", all of client " + list[0].name
+	}
+	const shown = 3
+	var parts []string
+	for _, x := range list[:min(len(list), shown)] {
+		parts = append(parts, fmt.Sprintf("%d of client %s", x.n, x.name))
+	}
+	if more := list[len(parts):]; len(more) > 0 {
+		n := int64(0)
+		for _, x := range more {
+			n += x.n
+		}
+		parts = append(parts, fmt.Sprintf("%d of %s", n, plural(int64(len(more)), "other")))
+	}
+	return ": " + strings.Join(parts, ", ")
+}
+
+// at returns a time as seconds since the start of the capture.
+func (j *facts) at(t record.Time) string {
+	return fmt.Sprintf("%.2fs", float64(t.Sub(j.s.First.Or(t)))/1e9)
 }
 
 // noRDMA is for a capture of something else.
-func noRDMA(j *facts) *Verdict {
+func noRDMA(j *facts) said {
 	if j.s.RDMA > 0 {
-		return nil
+		return said{}
 	}
 	if j.s.RPC > 0 {
-		return &Verdict{InUnknown, "the capture contains RPC over TCP or UDP, and no RDMA, which verdicts are about", []Evidence{
+		return said{Unproven, nil, "the capture contains RPC over TCP or UDP, and no RDMA, which verdicts are about", []Evidence{
 			{"the RPCs that took longest, and why", "--top 5 FILE"}, {"latencies by operation", "stats FILE"}, {"violations of RPC and NFS", "check FILE"},
 		}}
 	}
-	return &Verdict{InUnknown, "the capture contains no RDMA", []Evidence{{plural(j.s.Packets, "packet") + ", none of RDMA", "packets FILE"}}}
+	return said{Unproven, nil, "the capture contains no RDMA", []Evidence{{plural(j.s.Packets, "packet") + ", none of RDMA", "packets FILE"}}}
+}
+
+// oneDirection is for a capture of the packets of one side.
+func oneDirection(j *facts) said {
+	if j.oneWay == "" {
+		return said{}
+	}
+	text := "only the packets of " + j.oneWay + " are in the capture"
+	return said{Unproven, nil, text, []Evidence{{text, "packets FILE"}}}
 }
 
 // harmfulFault is for a side that broke the protocol, so that RPCs failed or connections ended. If the capture is
 // incomplete, a Reply that it does not contain proves no failure.
-func harmfulFault(j *facts) *Verdict {
-	failed := j.o.RPCs.RDMAError + j.nakEnds
-	if !j.incomplete() {
-		failed += j.o.RPCs.NoReply + j.lateEnded
-	}
-	if failed == 0 {
-		return nil
+func harmfulFault(j *facts) said {
+	if !j.harmed() {
+		return said{}
 	}
 	return j.broken("RPCs or connections failed")
 }
 
-// incomplete reports whether packets are missing from the capture, or parts of them.
-func (j *facts) incomplete() bool {
-	return j.o.Health.NotCaptured > 0 || j.s.Truncated > 0 || j.s.CaptureDrops > 0 || j.o.RPCs.NoCall > 0
+// harmed reports whether RPCs or connections failed because of the protocol.
+func (j *facts) harmed() bool {
+	failed := j.o.RPCs.RDMAError + j.nakEnds
+	if j.o.Health.NotCaptured == 0 && j.s.Truncated == 0 && j.s.CaptureDrops == 0 && j.o.RPCs.NoCall == 0 && j.oneWay == "" {
+		failed += j.o.RPCs.NoReply
+	}
+	return failed > 0
 }
 
 // harmlessFault is for a side that broke the protocol without visible consequences.
-func harmlessFault(j *facts) *Verdict { return j.broken("") }
+func harmlessFault(j *facts) said {
+	if j.harmed() {
+		return said{}
+	}
+	return j.broken("")
+}
 
-// broken returns the verdict about the side whose errors the findings prove.
-func (j *facts) broken(consequence string) *Verdict {
+// broken returns what is said about the side whose errors the findings prove.
+func (j *facts) broken(consequence string) said {
 	keys := slices.SortedFunc(maps.Keys(j.faults), func(a, b faultKey) int {
 		return cmp.Or(cmp.Compare(j.faults[b].count, j.faults[a].count), cmp.Compare(a.rule, b.rule), cmp.Compare(a.by, b.by))
 	})
 	if len(keys) == 0 {
-		return nil
+		return said{}
 	}
 	count := map[record.End]int64{}
 	var evidence []Evidence
@@ -409,17 +464,17 @@ func (j *facts) broken(consequence string) *Verdict {
 			evidence = append(evidence, Evidence{fmt.Sprintf("%s of the %s: %s", k.rule, k.by, plural(f.count, "finding")), "check FILE -Y 'rule == " + k.rule + "'"})
 		}
 	}
-	where := InUnknown
+	where := Unproven
 	switch {
 	case count[record.Server] > count[record.Client]:
 		where = InServer
 	case count[record.Client] > count[record.Server]:
 		where = InClient
 	}
-	first := slices.IndexFunc(keys, func(k faultKey) bool { return where == InUnknown || string(k.by) == string(where) })
+	first := slices.IndexFunc(keys, func(k faultKey) bool { return where == Unproven || string(k.by) == string(where) })
 	f := j.faults[keys[first]]
 	text := f.message
-	if where != InUnknown {
+	if where != Unproven {
 		n := count[record.End(where)]
 		text = fmt.Sprintf("%s of the protocol (%s): %s", plural(n, "violation"), keys[first].rule, text)
 		if n > f.count {
@@ -428,10 +483,17 @@ func (j *facts) broken(consequence string) *Verdict {
 	} else {
 		text = fmt.Sprintf("both sides violate the protocol, %s each, such as %s: %s", plural(count[record.Server], "time"), keys[first].rule, text)
 	}
+	if hosts := slices.Sorted(maps.Keys(f.hosts)); len(j.clients) > 1 && len(hosts) > 0 && hosts[0] != "" {
+		text += " (" + strings.Join(hosts[:min(len(hosts), 3)], ", ")
+		if len(hosts) > 3 {
+			text += fmt.Sprintf(" and %d others", len(hosts)-3)
+		}
+		text += ")"
+	}
 	if consequence != "" {
 		text += "; " + consequence
 	}
-	return &Verdict{where, text, evidence}
+	return said{where, []Place{InClient, InServer}, text, evidence}
 }
 
 // refusalReasons explains the statuses of a refused mount.
@@ -442,7 +504,7 @@ var refusalReasons = map[string]string{
 }
 
 // mountRefused is for a server that refuses to be mounted.
-func mountRefused(j *facts) *Verdict {
+func mountRefused(j *facts) said {
 	var keys []refusalKey
 	for key, r := range j.refusals {
 		any := refusalKey{client: key.client, server: key.server}
@@ -451,110 +513,254 @@ func mountRefused(j *facts) *Verdict {
 		}
 	}
 	if len(keys) == 0 {
-		return nil
+		return said{}
 	}
 	slices.SortFunc(keys, func(a, b refusalKey) int {
 		return cmp.Or(cmp.Compare(j.refusals[b].count, j.refusals[a].count), cmp.Compare(a.name, b.name), cmp.Compare(a.client, b.client), cmp.Compare(a.server, b.server))
 	})
 	name, r := keys[0].name, j.refusals[keys[0]]
 	text := fmt.Sprintf("%s refused with %s", name, r.status)
+	if len(j.clients) > 1 && keys[0].client != "" {
+		text += " (client " + keys[0].client + ")"
+	}
 	if why := refusalReasons[r.status]; why != "" {
 		text += ": " + why
 	}
-	return &Verdict{InServer, text, []Evidence{{fmt.Sprintf("%s with %s", plural(r.count, name+" Reply"), r.status), "FILE -Y 'status == " + r.status + "'"}}}
+	return said{InServer, nil, text, []Evidence{{fmt.Sprintf("%s with %s", plural(r.count, name+" Reply"), r.status), "FILE -Y 'status == " + r.status + "'"}}}
 }
 
-// silentServer is for a server that did not answer, and rejected connections afterwards: it had
-// stopped serving. Without that rejection, the network may be the reason.
-func silentServer(j *facts) *Verdict {
-	for _, address := range slices.Sorted(maps.Keys(j.servers)) {
-		p := j.servers[address]
-		from, silent := p.silent.Get()
-		if !silent || j.o.Network != nil && !p.unlike { // Captures at both ends show that the network lost them.
-			continue
-		}
-		start := j.start.Or(from)
-		to, rejected := p.rejected.Get()
-		since := fmt.Sprintf("silent from %.2fs", float64(from.Sub(start))/1e9)
-		evidence := []Evidence{{"Calls were retransmitted without an answer", "FILE -Y 'status == no_reply and waits.ns > 0'"}}
-		switch {
-		case rejected && !p.answered(from, to, start):
-			evidence = append(evidence, Evidence{plural(j.rejected, "connection") + " rejected by the server", "connections FILE -Y 'ended.how == rejected'"})
-			text := fmt.Sprintf("%s for %.0fs, then rejects connections", since, float64(to.Sub(from))/1e9)
-			if p.grace > to {
-				text += "; it had restarted, as its later Replies with NFS4ERR_GRACE show"
-				evidence = append(evidence, Evidence{"Replies that the server sends only after a restart", "FILE -Y 'status == NFS4ERR_GRACE'"})
-			}
-			return &Verdict{InServer, text, evidence}
-		case j.repeats > 0: // The server had executed the RPCs, so the Replies were lost.
-			evidence = append(evidence, Evidence{plural(j.repeats, "RPC") + " that the server had answered before", "FILE -Y 'status == NFS4ERR_RETRY_UNCACHED_REP'"})
-			return &Verdict{InNetwork, "Replies were lost: the client retransmitted Calls that the server had answered, and got no acknowledgement", evidence}
-		}
-		return &Verdict{InUnknown, "the server or the network: " + since + "; the capture does not prove which of the two stopped", evidence}
+// serverRestarted is for a server that restarted.
+func serverRestarted(j *facts) said {
+	if len(j.restarts) == 0 {
+		return said{}
 	}
-	return nil
+	r := j.restarts[0]
+	text := "the server"
+	if j.several(func(h handshake) string { return h.server }) {
+		text += " " + r.Address
+	}
+	text += fmt.Sprintf(" restarted between %s and %s (%s in packet %d)", j.at(r.From), j.at(r.To), r.ShownBy, r.Packet.Or(0))
+	if n := len(j.restarts) - 1; n > 0 {
+		text += ", and " + plural(int64(n), "other") + " restarted"
+	}
+	if n := j.repairs.repaired; n > 0 {
+		text += ": " + j.acceptedLater()
+	}
+	return said{InServer, nil, text, []Evidence{{"Replies that a server sends only after a restart", "FILE -Y 'status == " + r.ShownBy + "'"}}}
 }
 
-// noConnection is for connections that were never opened.
-func noConnection(j *facts) *Verdict {
-	n := j.o.Health.UnansweredRequests
+// several reports whether the connections that were accepted have several values of a property.
+func (j *facts) several(of func(handshake) string) bool {
+	return slices.ContainsFunc(j.accepted, func(h handshake) bool { return of(h) != of(j.accepted[0]) })
+}
+
+// silent is for hosts that did not answer. A silence in which a host restarted is said already.
+func silent(j *facts) said {
+	list := slices.DeleteFunc(slices.Clone(j.silences), func(x record.Silence) bool {
+		return slices.ContainsFunc(j.restarts, func(r Restart) bool {
+			return r.Address == x.Address && x.From >= r.From && x.To.Or(j.end) <= r.To
+		})
+	})
+	if len(list) == 0 {
+		return said{}
+	}
+	longest := slices.MaxFunc(list, func(a, b record.Silence) int {
+		return cmp.Compare(a.To.Or(j.end).Sub(a.From), b.To.Or(j.end).Sub(b.From))
+	})
+	until := "the end of the capture"
+	if to, ended := longest.To.Get(); ended {
+		until = j.at(to)
+	}
+	text := fmt.Sprintf("%s silent from %s to %s: %d packets of %s asked for an answer", longest.Address, j.at(longest.From), until, longest.Packets, longest.Peer)
+	if n := len(list) - 1; n > 0 {
+		text += fmt.Sprintf(", the longest of %d silences", len(list))
+	}
+	host := Place("host")
 	switch {
-	case j.rejected > j.stale:
-		text := "the server rejected " + plural(j.rejected, "connection")
-		if reason, known := j.reason.Get(); known {
-			text += ": " + reason
-		}
-		return &Verdict{InServer, text, []Evidence{{plural(j.rejected, "connection") + " rejected by the server", "connections FILE -Y 'ended.how == rejected'"}}}
-	case n > 0:
-		return &Verdict{
-			InUnknown, "the server or the network: " + plural(n, "connection request") + " without an answer in the capture",
-			[]Evidence{{plural(n, "connection request") + " without an answer", "connections FILE -Y 'established == null and ended == null'"}},
-		}
+	case j.isServer(longest.Address) && !j.isClient(longest.Address):
+		host = InServer
+	case j.isClient(longest.Address) && !j.isServer(longest.Address):
+		host = InClient
 	}
-	return nil
+	text += fmt.Sprintf("; the network or the %s", host)
+	possible := []Place{InNetwork, host}
+	if host == "host" {
+		possible = []Place{InNetwork, InServer, InClient}
+	}
+	if j.s.CaptureDrops > 0 || j.o.Health.NotCaptured > 0 {
+		text += ", or the capture, which lacks packets"
+	}
+	return said{Unproven, possible, text, []Evidence{
+		{"Packets of " + longest.Peer + " got no answer", fmt.Sprintf("packets FILE --from %s --to %s", since(longest.From, j), since(longest.To.Or(j.end), j))},
+	}}
 }
 
-// staleConnection is for connections that the server rejected because earlier messages were lost. It does not say
-// who lost them.
-func staleConnection(j *facts) *Verdict {
-	if j.stale == 0 {
-		return nil
+// since returns a time as an argument of --from and --to.
+func since(t record.Time, j *facts) string {
+	return fmt.Sprintf("%.6f", float64(t.Sub(j.s.First.Or(t)))/1e9)
+}
+
+// isServer and isClient report whether a host is an end of a group of connections.
+func (j *facts) isServer(address string) bool {
+	return slices.ContainsFunc(j.o.Groups, func(g Group) bool { return g.Server.Or("") == address })
+}
+
+func (j *facts) isClient(address string) bool {
+	return slices.ContainsFunc(j.o.Groups, func(g Group) bool { return g.Client.Or("") == address })
+}
+
+// lostReplies is for Replies that the network lost: the server had executed the Calls that the client sent again, and
+// retransmissions were not acknowledged. A connection that a NAK ended lacks Replies for that reason.
+func lostReplies(j *facts) said {
+	if j.repeats == 0 || j.nakEnds > 0 || j.o.Time.Unanswered.Stalled == 0 {
+		return said{}
 	}
-	return &Verdict{
-		InUnknown, "the server rejected " + plural(j.stale, "connection") + ", which follows from the loss of earlier messages",
-		[]Evidence{{plural(j.rejected, "connection") + " rejected by the server", "connections FILE -Y 'ended.how == rejected'"}},
+	return said{
+		InNetwork, nil, fmt.Sprintf("Replies were lost: the client retransmitted %s that the server had answered", plural(j.repeats, "Call")),
+		[]Evidence{{plural(j.repeats, "RPC") + " that the server had answered before", "FILE -Y 'status == NFS4ERR_RETRY_UNCACHED_REP'"}},
 	}
 }
 
-// impact returns the share of the latencies that RPCs stalled because of retransmissions, and whether
-// retransmissions mattered.
-func (j *facts) impact() (share float64, matters bool) {
-	stalled := j.o.Time.StalledByRetransmission()
-	share = float64(stalled) / float64(max(j.o.Time.TotalNS, 1))
+// rejectedEvidence shows the connections that servers rejected.
+func rejectedEvidence(n int) []Evidence {
+	return []Evidence{{plural(int64(n), "connection") + " rejected by the server", "connections FILE -Y 'ended.how == rejected'"}}
+}
+
+// rejected is for connections that the server rejected for good.
+func rejected(j *facts) said {
+	list := j.repairs.rejected
+	if len(list) == 0 {
+		return said{}
+	}
+	first := list[0]
+	text := plural(int64(len(list)), "connection") + " rejected: " + first.reason
+	if slices.ContainsFunc(list, func(h handshake) bool { return h.reason != first.reason }) {
+		text += " and others"
+	}
+	text += "; none accepted afterwards"
+	clients := map[string]bool{}
+	for _, h := range list {
+		clients[h.client] = true
+	}
+	if len(j.clients) > 1 && len(clients) == 1 && first.client != "" {
+		text += " (client " + first.client + ")"
+	}
+	where := InServer
+	if first.reason == "invalid service ID" && !slices.ContainsFunc(j.accepted, func(a handshake) bool { return a.server == first.server && a.port == first.port }) {
+		where = InConfiguration // Nothing serves this port, and the capture does not show that anything ever did.
+	}
+	return said{where, nil, text, rejectedEvidence(len(list))}
+}
+
+// rejectedStale is for connections that the server rejected because earlier messages were lost. It does not say who lost
+// them.
+func rejectedStale(j *facts) said {
+	n := len(j.repairs.stale)
+	if n == 0 {
+		return said{}
+	}
+	return said{
+		Unproven,
+		[]Place{InNetwork, InClient, InServer},
+		fmt.Sprintf("%s rejected: %s, which follows from the loss of earlier messages; none accepted afterwards", plural(int64(n), "connection"), j.repairs.stale[0].reason), rejectedEvidence(n),
+	}
+}
+
+// rejectedThenAccepted counts the rejections that were made good.
+func rejectedThenAccepted(j *facts) said {
+	if j.repairs.repaired == 0 || len(j.restarts) > 0 {
+		return said{}
+	}
+	return said{Unproven, nil, j.acceptedLater(), rejectedEvidence(int(j.repairs.repaired))}
+}
+
+// acceptedLater says when the server accepted the clients that it had rejected.
+func (j *facts) acceptedLater() string {
+	r := &j.repairs
+	text := plural(r.repaired, "connection") + " rejected, accepted " + short(r.most) + " later"
+	if short(r.least) != short(r.most) {
+		text = plural(r.repaired, "connection") + " rejected, accepted " + short(r.least) + " to " + short(r.most) + " later"
+	}
+	if r.port != 0 {
+		text += fmt.Sprintf(" on port %d", r.port)
+	}
+	return text
+}
+
+// unansweredRequest is for requests to open a connection that got no answer.
+func unansweredRequest(j *facts) said {
+	n := j.o.Health.UnansweredRequests
+	if n == 0 || j.oneWay != "" {
+		return said{}
+	}
+	return said{
+		Unproven,
+		[]Place{InServer, InNetwork},
+		plural(n, "connection request") + " without an answer in the capture; the server or the network",
+		[]Evidence{{plural(n, "connection request") + " without an answer", "connections FILE -Y 'established == null and ended == null'"}},
+	}
+}
+
+// stall returns the share of the latencies that RPCs stalled because of retransmissions.
+func (j *facts) stall() float64 {
+	return float64(j.o.Time.StalledByRetransmission()) / float64(max(j.o.Time.TotalNS, 1))
+}
+
+// retransmissionsMatter reports whether retransmissions delayed anything, or are many. Those in a silence delayed nothing
+// that the silence did not delay.
+func (j *facts) retransmissionsMatter() bool {
 	h := &j.o.Health
 	if slices.ContainsFunc(j.o.Traffic, func(t Traffic) bool { return t.Stalled > 0 }) {
-		return share, true
+		return true
 	}
-	return share, share >= stalledShare && stalled > 0 || j.o.Time.Unanswered.Stalled > 0 || float64(h.Retransmitted) >= repeatedShare*float64(h.Packets) && h.Retransmitted > 1
+	share := j.stall()
+	if len(j.silences) > 0 {
+		return share >= stalledShare
+	}
+	return share >= stalledShare || j.o.Time.Unanswered.Stalled > 0 || float64(h.Retransmitted) >= repeatedShare*float64(h.Packets) && h.Retransmitted > 1
 }
 
-// lostPackets is for a network that lost, reordered or corrupted packets. A retransmission does not
-// prove that: only a bad checksum, a gap that the capture or a NAK shows, or a lost Reply does.
-func lostPackets(j *facts) *Verdict {
-	h := &j.o.Health
-	share, matters := j.impact()
-	sequence := h.Naks - min(h.Naks, j.nakEnds)
+// networkLost reports whether the capture proves that the network, or an adapter, lost, damaged or reordered packets. A
+// retransmission does not prove that: only a bad checksum, a gap that the capture or a NAK shows, or a second point does.
+func (j *facts) networkLost() bool {
 	n := sumNetwork(j.o.Network)
-	seen := n.Lost+n.Corrupted > 0
-	if !matters || !seen && j.s.ICRCBad+h.OutOfOrder+sequence == 0 || h.Retransmitted == 0 {
-		return nil
+	if n.Lost+n.Corrupted > 0 {
+		return true
 	}
-	if j.o.Network != nil && !seen && n.Unknown == 0 { // All packets arrived.
-		return nil
+	h := &j.o.Health
+	if j.o.Network != nil && n.Unknown == 0 { // All packets arrived.
+		return false
 	}
-	var facts []string
+	return h.Damaged+h.OutOfOrder+j.sequenceNaks() > 0
+}
+
+// sequenceNaks returns the number of NAKs that did not end a connection.
+func (j *facts) sequenceNaks() int64 { return j.o.Health.Naks - min(j.o.Health.Naks, j.nakEnds) }
+
+// lost is for a network that lost, reordered or corrupted packets, which were retransmitted.
+func lost(j *facts) said {
+	if !j.matters || j.o.Health.Retransmitted == 0 || !j.networkLost() {
+		return said{}
+	}
+	return j.transport(InNetwork)
+}
+
+// retransmitted counts retransmissions without proof of loss, or without harm.
+func retransmitted(j *facts) said {
+	if j.o.Health.Retransmitted == 0 || j.matters && j.networkLost() {
+		return said{}
+	}
+	x := j.transport(Unproven)
+	x.possible = []Place{InNetwork, InClient, InServer}
+	return x
+}
+
+// transport says what happened to packets.
+func (j *facts) transport(where Place) said {
+	h, n := &j.o.Health, sumNetwork(j.o.Network)
 	var evidence []Evidence
-	if seen {
+	var parts []string
+	if n.Lost+n.Corrupted > 0 {
 		fact := fmt.Sprintf("%s lost and %d damaged between the capture points", plural(n.Lost, "packet"), n.Corrupted)
 		switch {
 		case n.Corrupted == 0:
@@ -562,39 +768,59 @@ func lostPackets(j *facts) *Verdict {
 		case n.Lost == 0:
 			fact = plural(n.Corrupted, "packet") + " damaged between the capture points"
 		}
-		facts, evidence = append(facts, fact), append(evidence, Evidence{fact, "network FILE --lost"})
+		parts, evidence = append(parts, fact), append(evidence, Evidence{fact, "network FILE --lost"})
 	}
+	again := fmt.Sprintf("%d of %s retransmitted%s", h.Retransmitted, plural(h.Packets, "packet"), j.which(func(t *tally) int64 { return t.retransmitted }))
+	parts = append(parts, again)
+	evidence = append(evidence, Evidence{again, "packets FILE -Y 'marks == retransmitted'"})
 	add := func(n int64, fact, mark string) {
 		if n > 0 {
-			facts = append(facts, fact)
+			parts = append(parts, fact)
 			evidence = append(evidence, Evidence{fact, "packets FILE -Y 'marks == " + mark + "'"})
 		}
 	}
-	percent := float64(h.Retransmitted) * 100 / float64(max(h.Packets, 1))
-	add(h.Retransmitted, fmt.Sprintf("%.*f%% of packets retransmitted", map[bool]int{true: 1, false: 0}[percent < 10], percent), "retransmitted")
-	if !seen || j.s.ICRCBad > n.Corrupted { // Damaged packets with a bad ICRC are among those that arrived damaged.
-		add(j.s.ICRCBad, plural(j.s.ICRCBad, "bad ICRC"), "bad_icrc")
+	add(j.sequenceNaks(), plural(j.sequenceNaks(), "NAK"), "refused")
+	if n.Corrupted == 0 { // Otherwise the damaged packets are among those between the points.
+		add(h.Damaged, fmt.Sprintf("%d damaged", h.Damaged), "bad_icrc")
 	}
-	add(h.OutOfOrder, plural(h.OutOfOrder, "packet")+" out of order", "out_of_order")
-	add(sequence, plural(sequence, "NAK"), "refused")
-	text := strings.Join(facts, ", ")
-	if share >= stalledShare {
-		text += fmt.Sprintf("; retransmissions stalled RPCs for %.0f%% of their latency", share*100)
+	add(h.OutOfOrder, fmt.Sprintf("%d out of order", h.OutOfOrder), "out_of_order")
+	text := strings.Join(parts, ", ")
+	if share := j.stall(); share >= 0.005 {
+		text += fmt.Sprintf("; %.0f%% of the latency stalled until a retransmission", share*100)
 		evidence = append(evidence, Evidence{"RPCs stalled until a retransmission", "FILE -Y 'waits.reason contains retransmit'"})
 	}
+	if x := trafficText(j); x.text != "" {
+		text += "; " + x.text
+		evidence = append(evidence, x.evidence...)
+	}
+	return said{where, nil, text, evidence}
+}
+
+// trafficStalled counts the operations of other upper layers that stalled without a retransmission that is counted.
+func trafficStalled(j *facts) said {
+	if j.o.Health.Retransmitted > 0 {
+		return said{}
+	}
+	return trafficText(j)
+}
+
+// trafficText says how long operations of other upper layers stalled.
+func trafficText(j *facts) (x said) {
+	x.where = Unproven
 	for _, t := range j.o.Traffic {
-		if t.Stalled > 0 {
-			text += fmt.Sprintf("; %s of %s stalled for %s", plural(t.Stalled, "RDMA operation"), t.UpperLayer, seconds(t.TotalNS))
-			if t.Stalled > 1 {
-				text += " in total"
-			}
-			evidence = append(evidence, Evidence{"RDMA operations stalled until a retransmission", "rdma FILE -Y 'stalled > 0' --sort -stalled"})
+		if t.Stalled == 0 {
+			continue
 		}
+		if x.text != "" {
+			x.text += "; "
+		}
+		x.text += fmt.Sprintf("%s of %s stalled for %s", plural(t.Stalled, "RDMA operation"), t.UpperLayer, seconds(t.TotalNS))
+		if t.Stalled > 1 {
+			x.text += " in total"
+		}
+		x.evidence = []Evidence{{"RDMA operations stalled until a retransmission", "rdma FILE -Y 'stalled > 0' --sort -stalled"}}
 	}
-	if len(j.faults) == 0 {
-		text += "; no fault of either end seen"
-	}
-	return &Verdict{InNetwork, text, evidence}
+	return x
 }
 
 // sumNetwork sums up what happened between capture points.
@@ -608,99 +834,326 @@ func sumNetwork(list []*record.Network) (sum record.Network) {
 }
 
 // noBuffers is for a side that has no receive buffers.
-func noBuffers(j *facts) *Verdict {
+func noBuffers(j *facts) said {
 	if j.o.Health.RNRNaks == 0 {
-		return nil
+		return said{}
 	}
 	for _, side := range []record.End{record.Server, record.Client} {
 		if ns := j.rnr[side]; float64(ns) >= stalledShare*float64(max(j.o.Time.TotalNS, 1)) && ns > 0 {
-			return &Verdict{
-				Place(side), fmt.Sprintf("it had no receive buffers: %s, and RPCs stalled for %s", plural(j.o.Health.RNRNaks, "RNR NAK"), seconds(ns)),
+			return said{
+				Place(side), nil, fmt.Sprintf("it had no receive buffers: %s, and RPCs stalled for %s", plural(j.o.Health.RNRNaks, "RNR NAK"), seconds(ns)),
 				[]Evidence{{plural(j.o.Health.RNRNaks, "RNR NAK"), "FILE -Y 'waits.reason == rnr_nak'"}},
 			}
 		}
 	}
-	return nil
-}
-
-// lateServer is for a server that had Calls for long before it answered.
-func lateServer(j *facts) *Verdict {
-	h := &j.o.Health
-	if j.slow.count == 0 || !j.fine || j.disorder > j.slow.count || h.Retransmitted+h.OutOfOrder+h.NotCaptured+j.s.ICRCBad+j.s.TimeBackwards > 0 {
-		return nil
-	}
-	return &Verdict{
-		InServer, fmt.Sprintf("%s answered after more than 1s although the server had the Call and nothing stalled, the slowest %s after %s", plural(j.slow.count, "RPC"), j.slow.name, seconds(j.slow.longest)),
-		[]Evidence{{plural(j.slow.count, "RPC") + " answered late", "FILE -Y 'latency > 1s' --top 5"}},
-	}
-}
-
-// unexplained is for retransmissions without proof of loss.
-func unexplained(j *facts) *Verdict {
-	share, matters := j.impact()
-	if !matters || j.o.Health.Retransmitted == 0 {
-		return nil
-	}
-	n := plural(j.o.Health.Retransmitted, "packet")
-	text := n + " retransmitted; the capture does not show why"
-	if share >= stalledShare {
-		text = fmt.Sprintf("%s retransmitted, which stalled RPCs for %.0f%% of their latency; the capture does not show why", n, share*100)
-	}
-	return &Verdict{InUnknown, text, []Evidence{{n + " retransmitted", "packets FILE -Y 'marks == retransmitted'"}}}
+	return said{}
 }
 
 // fewCredits is for Calls that waited for credits. If Calls and Replies are missing, or not in the order in which they
 // were sent, it is not known how many Calls were outstanding.
-func fewCredits(j *facts) *Verdict {
+func fewCredits(j *facts) said {
 	n := &j.o.RPCs
 	i := slices.IndexFunc(j.o.Credits, func(c CreditUse) bool { return c.Peak <= int(c.Granted.Or(0)) })
 	if i < 0 || j.o.Time.CreditsNS == 0 || float64(j.o.Time.CreditsNS) < creditShare*float64(j.o.Time.TotalNS) || 10*(n.NoReply+n.NoCall) > n.Complete {
-		return nil
+		return said{}
 	}
 	c := j.o.Credits[i]
-	return &Verdict{
-		InConfiguration, fmt.Sprintf("few credits: all %d of connection %d were in use, and Calls waited for %s", c.Granted.Or(0), c.Connection, seconds(j.o.Time.CreditsNS)),
+	return said{
+		InConfiguration, nil, fmt.Sprintf("few credits: all %d of connection %d were in use, and Calls waited for %s", c.Granted.Or(0), c.Connection, seconds(j.o.Time.CreditsNS)),
 		[]Evidence{{"all credits in use", fmt.Sprintf("connections FILE --conn %d --timeline", c.Connection)}, {"Calls waited for a credit", "FILE -Y 'waits.reason == credit_limit'"}},
 	}
 }
 
-// failures are the statuses that say where the trouble is, if many RPCs fail with them.
-var failures = map[string]Place{
-	"IO": InServer, "SERVERFAULT": InServer, "NOSPC": InServer, "DQUOT": InServer,
-	"STALE": InUnknown, "DELAY": InUnknown, "JUKEBOX": InUnknown, // because of a file that anybody removed, or of a client that keeps a delegation
-	"ACCESS": InConfiguration, "ACCES": InConfiguration, "PERM": InConfiguration, "WRONGSEC": InConfiguration, "ROFS": InConfiguration,
-	"MSG_DENIED": InConfiguration, "AUTH_ERROR": InConfiguration,
+// damaged is for damaged packets that are not counted with retransmissions.
+func damaged(j *facts) said {
+	if n := j.o.Health.Damaged; n > 0 && j.o.Health.Retransmitted == 0 {
+		return said{InNetwork, nil, plural(n, "packet") + " damaged", []Evidence{{plural(n, "packet") + " with a bad checksum", "packets FILE -Y 'marks in {bad_icrc, bad_checksum}'"}}}
+	}
+	return said{}
 }
 
-// failing is for RPCs that fail with the same error.
-func failing(j *facts) *Verdict {
-	for _, s := range j.o.RPCs.Statuses {
-		_, name, _ := strings.Cut(s.Status, "ERR_")
-		where, known := failures[cmp.Or(name, s.Status)]
-		if total := j.o.RPCs.Complete; known && float64(s.Count) >= refusedShare*float64(total) {
-			return &Verdict{where, fmt.Sprintf("%d of %s failed with %s", s.Count, plural(total, "RPC"), s.Status), []Evidence{{plural(s.Count, "RPC") + " with " + s.Status, "FILE -Y 'status == " + s.Status + "'"}}}
+// congested is for a network that marked packets.
+func congested(j *facts) said {
+	h := &j.o.Health
+	if h.CongestionMarks+h.CNPs == 0 {
+		return said{}
+	}
+	var parts []string
+	if h.CongestionMarks > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s marked (CE)", h.CongestionMarks, plural(h.Packets, "packet")))
+	}
+	if h.CNPs > 0 {
+		parts = append(parts, plural(h.CNPs, "CNP"))
+	}
+	return said{InNetwork, nil, "congestion: " + strings.Join(parts, ", "), []Evidence{{"the network signalled congestion", "check FILE -Y 'rule == congestion'"}}}
+}
+
+// endings are the causes of the ends of connections.
+var endings = map[record.Ending]string{
+	record.EndDisconnect: "disconnect", record.EndReset: "reset", record.EndNak: "NAK", record.EndTerminate: "Terminate",
+	record.EndRetries: "retransmissions never acknowledged", record.EndSilence: "retransmissions never acknowledged", record.EndReused: "queue pair used again",
+}
+
+// endedConnections counts the connections that ended with outstanding Calls, or not in an orderly way.
+func endedConnections(j *facts) said {
+	var parts []string
+	calls, n := int64(0), int64(0)
+	for _, e := range j.o.Ended {
+		if e.How == record.EndRejected || j.oneWay != "" && (e.How == record.EndRetries || e.How == record.EndSilence) {
+			continue
+		}
+		if n += e.Count; e.OutstandingCalls == 0 { // TCP connections of RPC without RDMA often end with a reset.
+			n -= e.plain
+		}
+		if e.OutstandingCalls == 0 && e.plain == e.Count {
+			continue
+		}
+		calls += e.OutstandingCalls
+		if text := endings[e.How]; !slices.Contains(parts, text) {
+			parts = append(parts, text)
 		}
 	}
-	return nil
+	if n == 0 {
+		return said{}
+	}
+	text := fmt.Sprintf("%s ended (%s)", plural(n, "connection"), strings.Join(parts, ", "))
+	if calls > 0 && j.oneWay == "" {
+		text += " with " + plural(calls, "outstanding Call")
+	}
+	return said{Unproven, []Place{InNetwork, InClient, InServer}, text, []Evidence{{plural(n, "connection") + " ended", "connections FILE -Y 'ended != null'"}}}
 }
 
-// cutOff is for connections that ended with outstanding Calls, for a reason that the capture does
-// not show.
-func cutOff(j *facts) *Verdict {
-	if j.lateEnded == 0 {
-		return nil
+// neverAnswered counts the RPCs that were never answered.
+func neverAnswered(j *facts) said {
+	n := j.counts.Unanswered
+	if n == 0 {
+		return said{}
 	}
-	return &Verdict{
-		InUnknown, plural(j.lateEnded, "connection") + " ended with outstanding Calls",
-		[]Evidence{{plural(j.lateEnded, "connection") + " ended with outstanding Calls", "connections FILE -Y 'ended.outstanding_calls > 0'"}},
+	return said{
+		Unproven,
+		[]Place{InNetwork, InClient, InServer},
+		plural(n, "RPC") + " never answered" + j.which(func(t *tally) int64 { return t.unanswered }),
+		[]Evidence{{plural(n, "RPC") + " never answered", "FILE -Y 'status == no_reply'"}},
 	}
+}
+
+// lateServer counts the RPCs whose answer came late although the server had the Call.
+func lateServer(j *facts) said {
+	h, l := &j.o.Health, &j.late
+	if l.count == 0 || !l.fine || l.disorder > l.count || h.Retransmitted+h.OutOfOrder+h.NotCaptured+h.Damaged+j.s.TimeBackwards > 0 {
+		return said{}
+	}
+	return said{
+		Unproven,
+		[]Place{InServer, InNetwork},
+		fmt.Sprintf("%s answered more than 1s after the server had the Call, the slowest %s after %s: the server, or the way back", plural(l.count, "RPC"), l.name, seconds(l.longest)),
+		[]Evidence{{plural(l.count, "RPC") + " answered late", "FILE -Y 'latency > 1s' --top 5"}},
+	}
+}
+
+// busy counts the RPCs that waited while their connection was busy.
+func busy(j *facts) said {
+	for _, w := range j.o.Time.Waits {
+		if share := float64(w.TotalNS) / float64(max(j.o.Time.TotalNS, 1)); w.Reason == record.HeadOfLine && share >= stalledShare {
+			return said{
+				Unproven,
+				[]Place{InConfiguration},
+				fmt.Sprintf("%.0f%% of the latency: %s waited %s behind transfers on the same connection", share*100, plural(w.RPCs, "RPC"), seconds(w.TotalNS)),
+				[]Evidence{{"RPCs waited while their connection was busy", "FILE -Y 'waits.reason == head_of_line'"}},
+			}
+		}
+	}
+	return said{}
+}
+
+// shareUnknown says how much of the latency may be the server's or the network's, if that is most of it and no capture
+// points tell the two apart.
+func shareUnknown(j *facts) said {
+	t := &j.o.Time
+	ns := min(t.Phases.ToReadNS+t.Phases.ToWriteNS+t.Phases.ToReplyNS+t.Phases.WaitNS, t.TotalNS)
+	if j.o.Points != nil || j.longest < slowLatency || t.TotalNS == 0 || float64(ns) < unknownShare*float64(t.TotalNS) {
+		return said{}
+	}
+	return said{
+		Unproven,
+		[]Place{InServer, InNetwork},
+		fmt.Sprintf("up to %.0f%% of the latency (%s) is the server's, or the network's", float64(ns)*100/float64(t.TotalNS), seconds(ns)),
+		[]Evidence{{"where the latency of each operation passed", "stats FILE"}},
+	}
+}
+
+// failed counts the RPCs with an error status.
+func failed(j *facts) said {
+	n := &j.o.RPCs
+	if n.Failed == 0 {
+		return said{}
+	}
+	const shown = 4
+	var parts []string
+	for _, s := range n.Statuses[:min(len(n.Statuses), shown)] {
+		parts = append(parts, fmt.Sprintf("%d %s", s.Count, s.Status))
+	}
+	if len(n.Statuses) > shown {
+		parts = append(parts, "and others")
+	}
+	command := "FILE -Y 'status != ok'"
+	if len(n.Statuses) == 1 {
+		command = "FILE -Y 'status == " + n.Statuses[0].Status + "'"
+	}
+	return said{
+		Unproven, nil, fmt.Sprintf("%d of %s failed (%s)%s", n.Failed, plural(j.total(), "RPC"), strings.Join(parts, ", "), j.which(func(t *tally) int64 { return t.failed })),
+		[]Evidence{{plural(n.Failed, "RPC") + " with an error status", command}},
+	}
+}
+
+// errorsFound counts the errors of the protocol that are nobody's proven fault.
+func errorsFound(j *facts) said {
+	proven := map[string]bool{}
+	for k := range j.faults {
+		proven[k.rule] = true
+	}
+	n := int64(0)
+	var rules []string
+	for _, f := range j.o.Findings {
+		if f.Severity == record.Error && !proven[f.Rule] {
+			n += f.Count
+			rules = append(rules, f.Rule)
+		}
+	}
+	if n == 0 {
+		return said{}
+	}
+	return said{Unproven, nil, fmt.Sprintf("%s whose cause is not proven (%s)", plural(n, "error"), strings.Join(rules[:min(len(rules), 3)], ", ")), []Evidence{{plural(n, "finding") + " of severity error", "check FILE -Y 'severity == error'"}}}
+}
+
+// outOfOrder counts packets that are not counted with retransmissions.
+func outOfOrder(j *facts) said {
+	if n := j.o.Health.OutOfOrder; n > 0 && j.o.Health.Retransmitted == 0 {
+		return said{Unproven, []Place{InNetwork}, plural(n, "packet") + " out of order", []Evidence{{plural(n, "packet") + " out of order", "packets FILE -Y 'marks == out_of_order'"}}}
+	}
+	return said{}
+}
+
+// refused counts the NAKs that are not counted with retransmissions.
+func refused(j *facts) said {
+	h := &j.o.Health
+	var parts []string
+	if n := j.sequenceNaks(); n > 0 && h.Retransmitted == 0 {
+		parts = append(parts, plural(n, "NAK"))
+	}
+	if h.RNRNaks > 0 && noBuffers(j).text == "" {
+		parts = append(parts, plural(h.RNRNaks, "RNR NAK"))
+	}
+	if parts == nil {
+		return said{}
+	}
+	text := strings.Join(parts, " and ")
+	return said{Unproven, []Place{InNetwork, InClient, InServer}, text, []Evidence{{text, "packets FILE -Y 'marks == refused'"}}}
+}
+
+// paused counts PFC frames.
+func paused(j *facts) said {
+	n := j.counts.Pauses
+	if n == 0 {
+		return said{}
+	}
+	return said{Unproven, []Place{InNetwork, InClient, InServer}, plural(n, "PFC pause"), []Evidence{{plural(n, "PFC pause"), "packets FILE"}}}
+}
+
+// answeredAgain counts the Calls whose later copies were answered.
+func answeredAgain(j *facts) said {
+	n := j.outcomes.repaired
+	if n == 0 {
+		return said{}
+	}
+	text := fmt.Sprintf("%d copies of Calls got no Reply, another copy of each did", n)
+	if n == 1 {
+		text = "1 copy of a Call got no Reply, another copy of it did"
+	}
+	return said{Unproven, nil, text, []Evidence{{text, "FILE -Y 'status == no_reply'"}}}
+}
+
+// ranges counts the latencies that are upper bounds.
+func ranges(j *facts) said {
+	if j.ranges == 0 {
+		return said{}
+	}
+	text := plural(j.ranges, "latency") + " are upper bounds"
+	if j.ranges == 1 {
+		text = "1 latency is an upper bound"
+	}
+	return said{Unproven, nil, text, []Evidence{{text, "FILE -Y 'latency_min_ns != null'"}}}
+}
+
+// outstanding counts the RPCs that the capture cuts off.
+func outstanding(j *facts) said {
+	n := j.outcomes.outstanding
+	if n == 0 || j.oneWay != "" {
+		return said{}
+	}
+	text := plural(n, "RPC") + " outstanding when the capture ended"
+	if ns := j.end.Sub(j.outcomes.since); j.end != 0 && ns >= int64(time.Second) {
+		text += fmt.Sprintf(", for up to %s", seconds(ns))
+	}
+	return said{Unproven, nil, text, []Evidence{{text, "FILE -Y 'status == no_reply'"}}}
+}
+
+// noCall counts the Replies whose Calls are not in the capture.
+func noCall(j *facts) said {
+	n := j.o.RPCs.NoCall
+	if n == 0 || j.oneWay != "" {
+		return said{}
+	}
+	text := plural(n, "Reply") + " without a Call in the capture"
+	return said{Unproven, nil, text, []Evidence{{text, "FILE -Y 'status == no_call'"}}}
+}
+
+// incomplete says what the capture lacks.
+func incomplete(j *facts) said {
+	var parts []string
+	for _, x := range []struct {
+		n    int64
+		text string
+	}{
+		{j.o.Health.NotCaptured, " not captured"},
+		{int64(j.s.CaptureDrops), " dropped by the capturing program"},
+		{j.s.Truncated, " truncated"},
+		{j.s.Malformed, " with headers that cannot be decoded"},
+	} {
+		if x.n > 0 {
+			parts = append(parts, plural(x.n, "packet")+x.text)
+		}
+	}
+	if n := j.s.OneWay; n > 0 && j.oneWay == "" {
+		parts = append(parts, "the packets of only one of both hosts for "+plural(n, "pair")+" of hosts")
+	}
+	if n := j.s.TimeBackwards; n > 0 {
+		parts = append(parts, plural(n, "packet")+" with a time before that of the packet before (reordercap sorts them)")
+	}
+	if parts == nil {
+		return said{}
+	}
+	return said{Unproven, nil, "the capture is incomplete: " + strings.Join(parts, ", "), []Evidence{{"the capture is incomplete", "connections FILE"}}}
+}
+
+// cut is for an input that could not be read to its end.
+func cut(j *facts) said {
+	problem, known := j.s.InputError.Get()
+	if !known {
+		return said{}
+	}
+	text := "the input is damaged, and what came later is unknown: " + problem
+	if at, cut := j.s.Cut.Get(); cut {
+		text = fmt.Sprintf("the file ends in the middle of packet %d (byte %d): what came later is unknown", j.s.Packets+1, at)
+	}
+	return said{Unproven, nil, text, []Evidence{{"packets before the damage", "packets FILE"}}}
 }
 
 // plural returns a number with its noun.
 func plural(n int64, noun string) string {
 	switch {
 	case n == 1:
-	case strings.HasSuffix(noun, "Reply"):
+	case strings.HasSuffix(noun, "Reply"), strings.HasSuffix(noun, "cy"):
 		noun = strings.TrimSuffix(noun, "y") + "ies"
 	default:
 		noun += "s"
@@ -712,6 +1165,18 @@ func plural(n int64, noun string) string {
 func seconds(ns int64) string {
 	precision := 10 * time.Microsecond
 	if ns >= int64(time.Second) {
+		precision = time.Millisecond
+	}
+	return time.Duration(ns).Round(precision).String()
+}
+
+// short returns a duration in words, with three digits.
+func short(ns int64) string {
+	precision := time.Microsecond
+	switch {
+	case ns >= int64(time.Second):
+		precision = 10 * time.Millisecond
+	case ns >= int64(time.Millisecond):
 		precision = time.Millisecond
 	}
 	return time.Duration(ns).Round(precision).String()

@@ -49,17 +49,17 @@ func (f *facts) say(class, link, command, format string, args ...any) {
 
 // verdictView is the verdict, with the commands that show what it is based on.
 type verdictView struct {
-	Class, Where, Text, Command string
+	Class, Text, Command string
 	Evidence                    []analyze.Evidence
 }
 
 // placeClasses are the classes of the places of trouble.
-var placeClasses = map[analyze.Place]string{analyze.InNothing: "good", analyze.InUnknown: "warn", analyze.InConfiguration: "warn"}
+var placeClasses = map[analyze.Place]string{analyze.Clear: "good", analyze.Unproven: "warn", analyze.InConfiguration: "warn"}
 
 // verdict returns the verdict.
 func (v *page) verdict() verdictView {
 	d := &v.o.Verdict
-	view := verdictView{Class: cmp.Or(placeClasses[d.Where], "bad"), Where: string(d.Where), Text: printable(d.Text), Command: v.run("overview", "FILE")}
+	view := verdictView{Class: cmp.Or(placeClasses[d.Where], "bad"), Text: printable(d.Line()), Command: v.run("overview", "FILE")}
 	for _, e := range d.Evidence {
 		view.Evidence = append(view.Evidence, analyze.Evidence{Fact: printable(e.Fact), Command: v.typed(e.Command)})
 	}

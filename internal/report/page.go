@@ -182,6 +182,7 @@ func (p *Report) page(s *record.Summary, a About) (*page, error) {
 		a.MaxSize = DefaultMaxSize
 	}
 	a.MaxSize = max(a.MaxSize, LeastMaxSize)
+	p.overview.Network(a.Points, a.Network)
 	v := &page{Report: p, about: a, summary: s, o: p.overview.Finish(s), parts: map[string][]byte{}, ladders: map[int64]bool{}}
 	v.left = a.MaxSize - minor - int64(len(style)+len(script))
 	drawn := v.chooseLadders()

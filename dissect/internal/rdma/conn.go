@@ -23,19 +23,20 @@ type Conn struct {
 	flows      [2]*flow
 	comms      [2]commID // communication IDs of the connection manager, by side
 
-	wantSends        bool
-	closing          bool
-	retired          bool
-	mtuReported      bool             // the finding about an unused path MTU was reported
-	unfilledReported bool             // the finding about a packet that is not filled was reported
-	evicted          bool             // state of it was evicted because the memory limit was reached
-	markers          bool             // iWARP: the client requested markers
-	opened           *opening         // TCP: its handshake; nil if it is not known
-	fin              record.Opt[Side] // iWARP: the side that ended its stream first
-	since            record.Time      // on the tracker's clock: when it was first seen, or, if it is closing, when it began to close
-	touched          record.Time
-	closedAt         record.Time  // on the tracker's clock: when both sides had ended it
-	last             record.Stamp // its last packet
+	wantSends          bool
+	closing            bool
+	retired            bool
+	congestionReported bool             // the finding about congestion was reported
+	mtuReported        bool             // the finding about an unused path MTU was reported
+	unfilledReported   bool             // the finding about a packet that is not filled was reported
+	evicted            bool             // state of it was evicted because the memory limit was reached
+	markers            bool             // iWARP: the client requested markers
+	opened             *opening         // TCP: its handshake; nil if it is not known
+	fin                record.Opt[Side] // iWARP: the side that ended its stream first
+	since              record.Time      // on the tracker's clock: when it was first seen, or, if it is closing, when it began to close
+	touched            record.Time
+	closedAt           record.Time  // on the tracker's clock: when both sides had ended it
+	last               record.Stamp // its last packet
 
 	timer    record.Opt[record.Time] // Local ACK Timeout of the REQ; 0 if there is no timer
 	ports    [2]record.Opt[uint16]   // TCP or UDP ports, by side
@@ -43,6 +44,9 @@ type Conn struct {
 	asked    int                     // path MTU in the REQ, bytes
 	cnps     int64                   // congestion notification packets
 	marked   int64                   // packets with a congestion mark of a switch
+	damaged  int64                   // packets with a bad checksum
+	counted  record.PacketCounts     // the counters when the latest packet was assigned to a span of time
+	selected record.PacketCounts     // packets in the time that is selected
 	first    record.Stamp            // the first packet counted in cnps or marked
 	learned  int                     // number of path MTUs that were derived from packets
 	starting record.Opt[uint32]      // the PSN that the server starts with
@@ -139,10 +143,10 @@ type Where struct {
 
 // reportCongestion reports the congestion signals of a connection when it ends.
 func (c *Conn) reportCongestion() {
-	if c.cnps+c.marked > 0 {
+	if c.cnps+c.marked > 0 && !c.congestionReported {
+		c.congestionReported = true
 		c.Report(rule.Congestion, Where{At: c.first}, "the network was congested: receivers sent %d congestion notification packets, and switches marked %d packets", c.cnps, c.marked)
 	}
-	c.cnps, c.marked = 0, 0
 }
 
 // countCongestion counts a packet that signals congestion.
@@ -222,7 +226,7 @@ func (c *Conn) Gaps(s Side) (g evidence.Gap) {
 	}
 	set(!c.setup.Handshake, evidence.NoHandshake)
 	set(c.evicted, evidence.Evicted)
-	set(c.closing || c.fin.Known(), evidence.Closing)
+	set(c.Closing(), evidence.Closing)
 	set(c.tracker.unordered, evidence.Unordered)
 	set(c.tracker.icrcs.recentBadICRC(), evidence.Awaited)
 	f := c.flows[s]
@@ -280,6 +284,25 @@ func (c *Conn) ended() (r record.Opt[record.Ended]) {
 	return record.Some(end)
 }
 
+// Closing reports whether a side began to end the connection.
+func (c *Conn) Closing() bool { return c.closing || c.fin.Known() }
+
+// CountDamaged counts a packet with a bad checksum.
+func (c *Conn) CountDamaged() { c.damaged++ }
+
+// Select counts what was counted since its last call as packets in the time that is selected, if they are in it.
+func (c *Conn) Select(inside bool) {
+	f := &c.record
+	now := record.PacketCounts{
+		Packets: f.Packets, Retransmitted: f.Retransmitted, OutOfOrder: f.OutOfOrder, NotCaptured: f.Lost, Naks: f.Naks, RNRNaks: f.RNRNaks,
+		Damaged: c.damaged, Marked: c.marked, CNPs: c.cnps,
+	}
+	if inside {
+		c.selected.AddSince(&c.counted, &now)
+	}
+	c.counted = now
+}
+
 // countPacket counts a packet.
 func (c *Conn) countPacket() {
 	c.record.Packets++
@@ -293,12 +316,13 @@ func (c *Conn) countPacket() {
 func (c *Conn) makeRecord() *record.Connection {
 	r, f := &c.tracker.connections.finished, &c.record
 	client := c.setup.Client.Or(0)
+	c.Select(c.tracker.Selects == nil || c.tracker.Selects(c.record.Last)) // what was counted after the last packet
 	*r = record.Connection{
 		Type: "connection", ID: c.setup.ID.Or(0), Transport: c.setup.Transport, Client: c.endpoint(client), Server: c.endpoint(client.Other()),
 		Established: f.Established, Closed: f.Closed, Ended: c.ended(), Handshake: "missed",
 		ServiceID: c.setup.ServiceID, PathMTU: record.SomeIf(c.mtu, c.mtu != 0),
 		Packets: f.Packets, PacketsBeforePairing: f.BeforePairing, Retransmitted: f.Retransmitted, RetransmittedUnassigned: f.RetransmittedUnassigned, OutOfOrder: f.OutOfOrder,
-		NotCaptured: f.Lost, Naks: f.Naks, RNRNaks: f.RNRNaks, First: f.First, Last: f.Last,
+		NotCaptured: f.Lost, Naks: f.Naks, RNRNaks: f.RNRNaks, First: f.First, Last: f.Last, Selected: record.Some(c.selected),
 	}
 	if c.setup.Handshake {
 		r.Handshake = "seen"

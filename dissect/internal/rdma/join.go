@@ -383,7 +383,9 @@ func (cs *connections) join(other, f *flow) {
 	if c.cnps+c.marked == 0 || old.cnps+old.marked > 0 && old.first.Before(c.first) {
 		c.first = old.first
 	}
-	c.marked, c.cnps = c.marked+old.marked, c.cnps+old.cnps
+	c.marked, c.cnps, c.damaged = c.marked+old.marked, c.cnps+old.cnps, c.damaged+old.damaged
+	c.counted.AddSince(&record.PacketCounts{}, &old.counted)
+	c.selected.AddSince(&record.PacketCounts{}, &old.selected)
 	c.flows[to] = f
 	for i := f.ops.head; i < len(f.ops.entries); i++ {
 		f.ops.entries[i].op.Side, f.ops.entries[i].op.conn = to, c

@@ -384,6 +384,7 @@ func (ib *infiniband) response(f *flow, d *Datagram, cur *currentPacket) {
 	asker := f.peer()
 	if asker == nil {
 		f.qp.acksSeen, f.qp.lastAck = true, p.PSN
+		ib.countRefusal(f, p, cur)
 		return
 	}
 	before := (p.PSN - 1) & rocev2.PSNMask
@@ -419,6 +420,21 @@ func (ib *infiniband) response(f *flow, d *Datagram, cur *currentPacket) {
 		ib.acknowledged(asker, before, cur)
 		ib.nak(f, asker, d, cur)
 	}
+}
+
+// countRefusal counts a NAK whose request was not captured.
+func (ib *infiniband) countRefusal(f *flow, p *rocev2.Packet, cur *currentPacket) {
+	switch s := p.AETH.Syndrome; {
+	case p.Opcode.Info().Kind != rocev2.KindAcknowledge:
+		return
+	case s.IsRNR():
+		f.conn.record.RNRNaks++
+	case s.IsNak():
+		f.conn.record.Naks++
+	default:
+		return
+	}
+	cur.mark(nil, record.Refused)
 }
 
 // acknowledged notes that the receiver of the flow's requests accepted every PSN up to

@@ -65,6 +65,9 @@ type Tracker struct {
 	KeepFPDUs bool
 	// OnlyRDMA makes the tracker ignore RPC over TCP and UDP.
 	OnlyRDMA bool
+	// Selects, if not nil, reports whether a time is in the span of time whose packets a connection's record counts
+	// in Selected.
+	Selects func(record.Time) bool
 	// Clock is the time that timers use. It never goes back. The caller sets it to the
 	// time of a packet before it passes the packet.
 	Clock record.Time

@@ -1,0 +1,469 @@
+package analyze
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// What a verdict is based on, besides the sums of an overview.
+
+// suspicion collects what the verdict is based on, besides the overview.
+type suspicion struct {
+	span      func(from, to record.Time) bool // whether a span of time overlaps the one that the overview is about; nil for all of it
+	faults    map[faultKey]*fault
+	refusals  map[refusalKey]*refusal // attempts to mount that were refused
+	served    map[served]record.Time  // latest RPCs that show that the server can be mounted
+	late      lateAnswers
+	rnr       map[record.End]int64
+	repeats   int64 // RPCs whose answer proves that the server had answered them before
+	ranges    int64 // latencies that are upper bounds
+	longest   int64 // latency
+	clients   map[string]*tally
+	restarted map[statusOf]record.Stamp // first Replies with a status that a server sends after a restart
+
+	pending  []pendingRPC    // RPCs without a Reply
+	dropped  int64           // RPCs without a Reply that are not in pending, because there are too many
+	retried  map[int64]retry // by the RPC on an earlier connection
+	ended    map[int]bool    // connections of pending RPCs that ended
+	rejected []handshake     // connections that the server rejected
+	accepted []handshake     // connections that the server accepted
+	closed   []handshake     // connections that ended
+	nakEnds  int64           // connections that a NAK ended
+}
+
+// afterRestart has the statuses that a server sends after a restart.
+var afterRestart = map[string]bool{
+	"NFS4ERR_GRACE": true, "NFS4ERR_BADSESSION": true, "NFS4ERR_DEADSESSION": true, "NFS4ERR_STALE_CLIENTID": true, "NFS4ERR_STALE_STATEID": true,
+}
+
+// statusOf is a status that a server sent.
+type statusOf struct{ server, status string }
+
+// tally counts the trouble of one client.
+type tally struct{ retransmitted, unanswered, failed int64 }
+
+// pendingRPC is an RPC without a Reply.
+type pendingRPC struct {
+	id         int64
+	connection int
+	client     string
+	start      record.Time
+}
+
+// retry is an RPC that was sent again on a new connection.
+type retry struct {
+	id       int64
+	answered bool
+}
+
+// handshake is the acceptance or rejection of a connection, or its end.
+type handshake struct {
+	client, server string
+	at             record.Time
+	port           uint16 // of the server; 0 if it is not known
+	reason         string // of a rejection
+	connection     int
+}
+
+// faultKey is what the findings of a fault have in common.
+type faultKey struct {
+	rule string
+	by   record.End
+}
+
+// fault counts the findings that prove which side broke a rule.
+type fault struct {
+	count   int64
+	message string
+	hosts   map[string]int64 // by address of the side
+}
+
+// refusal counts the times that a server refused an operation of mounting.
+type refusal struct {
+	count  int64
+	status string
+	first  record.Time
+}
+
+// refusalKey says which operation a server refused to a client.
+type refusalKey struct{ name, client, server string }
+
+// served identifies RPCs that succeeded: those of an operation of mounting, or, with an empty name, those of
+// NFS that a client sends only after mounting.
+type served refusalKey
+
+// lateAnswers counts the RPCs that were answered late although the server had the Call.
+type lateAnswers struct {
+	count    int64
+	longest  int64
+	name     string // of the RPC with the longest delay
+	disorder int64  // RPCs whose times of delivery are unknown or out of order
+	fine     bool   // the clock of the capture has more than whole seconds
+}
+
+// The limits of what is remembered for a verdict.
+const (
+	maxPending    = 1 << 16 // RPCs
+	maxHandshakes = 1 << 12 // connections
+	maxServed     = 1 << 12 // operations and pairs of hosts
+	maxHosts      = 1 << 12 // clients, and servers
+)
+
+// newSuspicion returns an empty suspicion.
+func newSuspicion() suspicion {
+	return suspicion{
+		faults: map[faultKey]*fault{}, refusals: map[refusalKey]*refusal{}, served: map[served]record.Time{}, rnr: map[record.End]int64{},
+		clients: map[string]*tally{}, restarted: map[statusOf]record.Stamp{}, retried: map[int64]retry{}, ended: map[int]bool{},
+	}
+}
+
+// clone returns a copy to which opened may add connections.
+func (s *suspicion) clone() suspicion {
+	c := *s
+	c.accepted, c.clients = slices.Clone(s.accepted), map[string]*tally{}
+	for name, t := range s.clients {
+		own := *t
+		c.clients[name] = &own
+	}
+	return c
+}
+
+// tally returns the counts of a client. If there are too many clients, those that are over share one tally.
+func (s *suspicion) tally(client record.Opt[string]) *tally {
+	name := client.Or("")
+	if s.clients[name] == nil && len(s.clients) >= maxHosts {
+		name = ""
+	}
+	if s.clients[name] == nil {
+		s.clients[name] = &tally{}
+	}
+	return s.clients[name]
+}
+
+// transaction notes what a transaction proves.
+func (s *suspicion) transaction(r *record.Transaction) {
+	if r.Failed() && r.Status == record.Complete {
+		s.tally(r.Client).failed++
+	}
+	if r.LatencyMinNS.Known() {
+		s.ranges++
+	}
+	s.longest = max(s.longest, r.LatencyNS.Or(0))
+	if of, again := r.RetransmitOf.Get(); again && len(s.retried) < maxPending {
+		s.retried[of] = retry{r.ID, r.Status != record.NoReply}
+	}
+	if r.Status == record.NoReply {
+		if len(s.pending) < maxPending {
+			s.pending = append(s.pending, pendingRPC{r.ID, r.Connection, r.Client.Or(""), r.Start()})
+			s.ended[r.Connection] = false
+		} else {
+			s.dropped++
+		}
+	}
+	if status := r.NFSStatus.Or(""); afterRestart[status] && r.Direction == record.Forward && r.Reply != nil {
+		key := statusOf{r.Server.Or(""), status}
+		if first, had := s.restarted[key]; !had && len(s.restarted) < maxHosts || had && r.Reply.Time < first.Time {
+			s.restarted[key] = record.Stamp{Time: r.Reply.Time, Packet: r.Reply.Packet}
+		}
+	}
+	if status := r.NFSStatus.Or(""); r.RetransmitOf.Known() && status == "NFS4ERR_RETRY_UNCACHED_REP" {
+		s.repeats++
+	}
+	for i := range r.Waits {
+		if w := &r.Waits[i]; w.Reason == record.RNRNak {
+			side := record.Client
+			if w.Waiting == record.Client {
+				side = record.Server
+			}
+			s.rnr[side] += r.Waited(w)
+		}
+	}
+	if ofMounting(r) {
+		s.mounting(r)
+		return
+	}
+	if r.Direction == record.Forward {
+		s.late.add(r)
+	}
+	if len(s.refusals) > 0 && r.Direction == record.Forward && r.Succeeded() { // Earlier ones say nothing about a refusal.
+		s.serves(r, refusalKey{client: r.Client.Or(""), server: r.Server.Or("")})
+	}
+}
+
+// mounting notes whether the server refused an operation of mounting. The last operations of a mount say nothing
+// about that.
+func (s *suspicion) mounting(r *record.Transaction) {
+	if r.Reply == nil || r.Direction != record.Forward || !r.Program.Known() || strings.HasPrefix(r.Operation.Or(""), "DESTROY_") || r.ProcedureName.Or("") == "UMNT" {
+		return
+	}
+	key := refusalKey{Name(r, ByOperation), r.Client.Or(""), r.Server.Or("")}
+	status := r.NFSStatus.Or("")
+	if r.RPCFailed() {
+		status = r.RPCStatus.Or("")
+	}
+	if !r.RPCFailed() && !r.NFSFailed() {
+		s.serves(r, key)
+		return
+	}
+	if s.refusals[key] == nil && len(s.refusals) < maxStatuses {
+		s.refusals[key] = &refusal{status: status, first: r.Start()}
+	}
+	if f := s.refusals[key]; f != nil {
+		f.count++
+	}
+}
+
+// serves notes that an RPC succeeded. One of NFS other than NULL shows that the server can be mounted, perhaps in
+// another version than the one that the client asked for first.
+func (s *suspicion) serves(r *record.Transaction, key refusalKey) {
+	if _, had := s.served[served(key)]; had || len(s.served) < maxServed {
+		s.served[served(key)] = r.Start()
+	}
+	if key.name = ""; r.ProgramName.Or("") != "NFS" || r.ProcedureName.Or("") == "NULL" {
+		return
+	}
+	if _, had := s.served[served(key)]; had || len(s.served) < maxServed {
+		s.served[served(key)] = r.Start()
+	}
+}
+
+// lateAnswer is the shortest delay of a late answer, in nanoseconds.
+const lateAnswer = int64(1e9)
+
+// add notes whether the server had a Call for long before anything of its answer was captured. Both times are those of
+// packets that the server sent: its acknowledgement of the Call, and the first thing that it did for the Call. The second
+// one may have been lost, or may have waited, on its way to the capture point.
+func (l *lateAnswers) add(r *record.Transaction) {
+	if r.Call == nil || r.Reply == nil || r.Call.Delivery != record.DeliveryCertain || r.Retransmitted > 0 || len(r.Waits) > 0 {
+		return
+	}
+	had, known := r.Call.Delivered.Get()
+	accepted, too := r.Reply.Delivered.Get()
+	if !known || !too || r.Reply.Delivery != record.DeliveryCertain || accepted < r.Reply.Time || had < r.Call.Time { // The times would not be in order.
+		l.disorder++
+		return
+	}
+	began := r.Reply.Time
+	for i := range r.Timeline {
+		if e := &r.Timeline[i]; e.Time < began && (e.Event == record.EventRead || e.Event == record.EventWriteFirst) {
+			began = e.Time
+		}
+	}
+	ns := began.Sub(had)
+	if l.fine = l.fine || had%1e9 != 0; ns < lateAnswer {
+		return
+	}
+	if l.count++; ns > l.longest {
+		l.longest, l.name = ns, Name(r, ByOperation)
+	}
+}
+
+// lostBefore has the reasons of rejections that follow from messages that were lost before: the server waited in vain
+// for the last message of the handshake, or still has the connection that the client has given up.
+var lostBefore = map[string]bool{
+	"timeout": true, "stale connection": true, "invalid communication ID": true, "invalid communication instance": true,
+	"duplicate local communication ID": true, "RNR retry count reject": true,
+}
+
+// connection notes how a connection began and ended.
+func (s *suspicion) connection(r *record.Connection) {
+	s.opened(r)
+	end, ended := r.Ended.Get()
+	if !ended {
+		return
+	}
+	if _, pending := s.ended[r.ID]; pending {
+		s.ended[r.ID] = true
+	}
+	at := r.Closed.Or(r.Last)
+	if !s.overlaps(at, at) {
+		return
+	}
+	h := handshakeOf(r, at)
+	switch {
+	case end.How == record.EndNak:
+		s.nakEnds++
+	case end.How == record.EndRejected && end.By.Or(record.Client) == record.Server:
+		h.reason = end.Reason.Or("no reason given")
+		s.rejected = appendFew(s.rejected, h)
+		return
+	}
+	s.closed = appendFew(s.closed, h)
+}
+
+// opened notes the packets of a connection, and that it was accepted.
+func (s *suspicion) opened(r *record.Connection) {
+	s.tally(r.Client.Address).retransmitted += r.Counts().Retransmitted
+	if at, accepted := r.Established.Get(); accepted {
+		s.accepted = appendFew(s.accepted, handshakeOf(r, at))
+	}
+}
+
+// handshakeOf returns the ends of a connection.
+func handshakeOf(r *record.Connection, at record.Time) handshake {
+	return handshake{client: r.Client.Address.Or(""), server: r.Server.Address.Or(""), at: at, port: r.Server.Port.Or(0), connection: r.ID}
+}
+
+// appendFew appends to a list unless it is full.
+func appendFew(list []handshake, h handshake) []handshake {
+	if len(list) >= maxHandshakes {
+		return list
+	}
+	return append(list, h)
+}
+
+// finding notes a finding of severity error that proves which side is at fault.
+func (s *suspicion) finding(r *record.Finding) {
+	by, known := r.AtFault.Get()
+	if !known || r.Severity != record.Error {
+		return
+	}
+	key := faultKey{r.Rule, by}
+	if s.faults[key] == nil {
+		s.faults[key] = &fault{message: r.Message, hosts: map[string]int64{}}
+	}
+	host := r.Server
+	if by == record.Client {
+		host = r.Client
+	}
+	f := s.faults[key]
+	f.count++
+	if name := host.Or(""); f.hosts[name] > 0 || len(f.hosts) < maxGroups {
+		f.hosts[name]++
+	}
+}
+
+// outcomes sorts the RPCs without a Reply.
+type outcomes struct {
+	unanswered  int64 // their connection ended, and no copy of the Call got a Reply
+	repaired    int64 // a copy of the Call on a later connection got a Reply
+	outstanding int64 // their connection had not ended
+	since       record.Time
+}
+
+// outcomes returns what became of the RPCs without a Reply, and counts those that were never answered for their clients.
+func (s *suspicion) outcomes() (o outcomes) {
+	for _, t := range s.clients {
+		t.unanswered = 0
+	}
+	for _, p := range s.pending {
+		again, answered := s.retried[p.id]
+		for answered && !again.answered {
+			again, answered = s.retried[again.id]
+		}
+		_, sentAgain := s.retried[p.id]
+		switch {
+		case answered:
+			o.repaired++
+		case sentAgain: // The latest copy of the Call counts.
+		case s.ended[p.connection]:
+			o.unanswered++
+			s.tally(record.Some(p.client)).unanswered++
+		default:
+			if o.outstanding++; o.since == 0 || p.start < o.since {
+				o.since = p.start
+			}
+		}
+	}
+	return o
+}
+
+// repairs is what later connections show about rejected ones.
+type repairs struct {
+	rejected    []handshake // rejected, and the server did not accept the client afterwards
+	stale       []handshake // the same, because messages were lost before
+	repaired    int64       // the server accepted the same client afterwards
+	least, most int64       // time until then, in nanoseconds
+	port        uint16      // to which that was, if it was another one; 0 otherwise
+}
+
+// repairs finds out which rejected connections a later one made good.
+func (s *suspicion) repairs() (r repairs) {
+	slices.SortFunc(s.accepted, func(a, b handshake) int { return cmp.Compare(a.at, b.at) })
+	for _, h := range s.rejected {
+		i := slices.IndexFunc(s.accepted, func(a handshake) bool { return a.client == h.client && a.server == h.server && a.at >= h.at })
+		switch {
+		case i >= 0:
+			a := s.accepted[i]
+			ns := a.at.Sub(h.at)
+			if r.repaired++; r.repaired == 1 {
+				r.least = ns
+			}
+			r.least, r.most = min(r.least, ns), max(r.most, ns)
+			if a.port != h.port {
+				r.port = a.port
+			}
+		case lostBefore[h.reason]:
+			r.stale = append(r.stale, h)
+		default:
+			r.rejected = append(r.rejected, h)
+		}
+	}
+	return r
+}
+
+// restarts returns the restarts that the capture shows: a server was silent, rejected connections or lost all its
+// connections, and then sent a status that it had not sent before, and that a server sends after a restart. A server also
+// sends most of these statuses when the lease of a client has expired. Then only rejected connections, on a port on which it
+// accepted connections before, show that it had stopped serving.
+func (s *suspicion) restarts(silences []record.Silence) (list []Restart) {
+	for key, at := range s.restarted {
+		r := Restart{Address: key.server, Role: record.Server, ShownBy: key.status, Packet: record.Some(at.Packet)}
+		found := false
+		note := func(from, to record.Time) {
+			if to <= at.Time && (!found || to.Sub(from) > r.To.Sub(r.From)) { // A restart takes longer than other interruptions.
+				r.From, r.To, found = from, to, true
+			}
+		}
+		for _, x := range silences {
+			if to, ended := x.To.Get(); ended && x.Address == key.server {
+				note(x.From, to)
+			}
+		}
+		if !found {
+			s.interrupted(key.server, at.Time, note)
+		}
+		if found && (key.status == "NFS4ERR_GRACE" || s.stopped(key.server, r.From, at.Time)) {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b Restart) int {
+		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.From, b.From), cmp.Compare(b.To, a.To), cmp.Compare(a.Packet.Or(0), b.Packet.Or(0)))
+	})
+	return slices.CompactFunc(list, func(a, b Restart) bool { return a.Address == b.Address && b.From <= a.To })
+}
+
+// stopped reports whether a server rejected a connection between two times, on a port on which it had accepted one before.
+func (s *suspicion) stopped(server string, from, to record.Time) bool {
+	return slices.ContainsFunc(s.rejected, func(h handshake) bool {
+		return h.server == server && h.at >= from && h.at <= to &&
+			slices.ContainsFunc(s.accepted, func(a handshake) bool { return a.server == server && a.port == h.port && a.at < h.at })
+	})
+}
+
+// interrupted notes the time in which a server that was not silent had no connections, or rejected some: from the end of a
+// connection until the next one was accepted.
+func (s *suspicion) interrupted(server string, before record.Time, note func(from, to record.Time)) {
+	for _, end := range s.closed {
+		if end.server != server || end.at > before {
+			continue
+		}
+		from, to := end.at, record.Time(0)
+		for _, a := range s.accepted {
+			if a.server == server && a.at >= from && (to == 0 || a.at < to) {
+				to = a.at
+			}
+		}
+		for _, h := range s.rejected {
+			if h.server == server && h.at >= from && (to == 0 || h.at < to) {
+				to = h.at
+			}
+		}
+		if to != 0 {
+			note(from, to)
+		}
+	}
+}
