@@ -536,11 +536,8 @@ func (d *Dissector) count(v *rdma.PacketVerdict, damaged bool, now record.Stamp)
 		}
 		return
 	}
-	if damaged {
-		v.Conn.CountDamaged()
-	}
-	if d.selects != nil {
-		v.Conn.Select(d.selects(now.Time))
+	if damaged || d.selects != nil {
+		d.tracker.Select(v.Conn, d.selected(now.Time) > 0, damaged)
 	}
 }
 

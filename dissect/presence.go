@@ -31,6 +31,7 @@ type way struct {
 	back        *way         // the opposite way
 	last        record.Stamp // latest packet; its number is 0 if there was none
 	packets     int64        // packets of connections
+	taken       bool         // it has packets of connections, or messages that open them
 	asked       int64        // packets since the latest packet of back that ask for an answer
 	first, next record.Stamp // the first and the latest of these
 }
@@ -77,7 +78,7 @@ func (p *presence) took(w *way, at record.Stamp, ofConnection, asks bool) {
 	if w == nil {
 		return
 	}
-	if ofConnection {
+	if w.taken = true; ofConnection {
 		w.packets++
 	}
 	p.sent(w, at)
@@ -104,7 +105,7 @@ func (p *presence) sent(w *way, at record.Stamp) {
 // silence returns the silence of the host that the packets of w go to. If no packet of that host is in the capture, its
 // packets were perhaps not captured, so that it is not known to be silent.
 func (w *way) silence() (s record.Silence, silent bool) {
-	if w.asked < leastQuestion || w.next.Time.Sub(w.first.Time) < leastSilence || w.back.last.Packet == 0 {
+	if w.asked < leastQuestion || w.next.Time.Sub(w.first.Time) < leastSilence || !w.back.taken {
 		return s, false
 	}
 	return record.Silence{
@@ -174,10 +175,10 @@ func (d *Dissector) watch(l *layers, now record.Stamp, v *rdma.PacketVerdict, ta
 	if v.Mark&(record.BadICRC|record.BadChecksum) == 0 && !g.Path.Lost { // Otherwise its receiver has no reason to answer.
 		switch l.carries {
 		case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
-			asks = asksForAnswer(g.Packet) && !(v.Conn != nil && v.Conn.Closing())
+			asks = asksForAnswer(g.Packet) && !d.tracker.Closing(v.Conn)
 			ofConnection = ofConnection && g.Packet.Opcode.Transport() != rocev2.UD
 		case link.CarriesTCP:
-			asks = d.tcp.Length > 0 && !(v.Conn != nil && v.Conn.Closing())
+			asks = d.tcp.Length > 0 && !d.tracker.Closing(v.Conn)
 		}
 	}
 	d.presence.took(d.presence.find(k, true), now, ofConnection, asks)

@@ -110,7 +110,7 @@ func (d *Dissector) end(source capture.Source, reason error) (*record.Summary, e
 	}
 	if broken := (*capture.BrokenError)(nil); errors.As(reason, &broken) {
 		s.InputError = record.Some(reason.Error())
-		s.Cut = record.SomeIf(broken.Offset, errors.Is(broken.Err, io.ErrUnexpectedEOF))
+		s.EndsInPacket = record.SomeIf(broken.Offset, errors.Is(broken.Err, io.ErrUnexpectedEOF))
 	}
 	return s, reason
 }

@@ -120,7 +120,7 @@ func TestOverviewOfNothing(t *testing.T) {
 	if err := render.Overview(screen, analyze.NewCollector().Finish(&record.Summary{Packets: 7}), &record.Summary{Packets: 7}, "ssh.pcap"); err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); len(lines) != 5 || !strings.HasPrefix(lines[0], "verdict   unknown: the capture contains no RDMA") || !strings.HasPrefix(lines[4], "health    no RDMA in the capture") {
+	if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); len(lines) != 5 || !strings.HasPrefix(lines[0], "verdict   the capture contains no RDMA") || !strings.HasPrefix(lines[4], "health    no RDMA in the capture") {
 		t.Errorf("%q", lines)
 	}
 }

@@ -205,11 +205,10 @@ func (v *overview) health() {
 	trouble := counted(h.Packets, []count{
 		{h.Retransmitted, "retransmitted"}, {h.OutOfOrder, "out of order"}, {h.Naks, nounFor(h.Naks, "NAK")}, {h.RNRNaks, nounFor(h.RNRNaks, "RNR NAK")},
 	})
-	if v.s.ICRCBad > 0 {
-		if trouble != "" {
-			trouble += "; "
-		}
-		trouble += v.badICRCs()
+	if n := h.Damaged; n > 0 && v.o.Selected != "" {
+		trouble = strings.TrimPrefix(trouble+"; "+plural(n, "packet")+" with a bad checksum", "; ")
+	} else if v.s.ICRCBad > 0 && v.o.Selected == "" {
+		trouble = strings.TrimPrefix(trouble+"; "+v.badICRCs(), "; ")
 	}
 	missing := counted(h.Packets, []count{
 		{h.NotCaptured, nounFor(h.NotCaptured, "packet") + " not captured"},
@@ -231,6 +230,10 @@ func (v *overview) health() {
 		} else if len(marks) > 1 {
 			v.suggest("packets FILE -Y 'marks in {" + strings.Join(marks, ", ") + "}'")
 		}
+	case h.Packets == 0:
+		v.line("health", packets+pauses, v.theme.dim)
+	case v.oneWay():
+		v.line("health", packets+": each once, in order; what the other side sent is not in the capture"+pauses, v.theme.warn)
 	case missing != "":
 		v.line("health", packets+": no retransmission and no NAK in them"+pauses, v.theme.good)
 	case pauses != "":
@@ -335,11 +338,14 @@ func (v *overview) badICRCs() string {
 
 // marks returns the marks of the packets that health is about.
 func (v *overview) marks() (marks []string) {
-	h := &v.o.Health
+	h, bad := &v.o.Health, v.s.ICRCBad
+	if v.o.Selected != "" {
+		bad = v.o.Health.Damaged
+	}
 	for _, x := range []struct {
 		n    int64
 		mark string
-	}{{h.Retransmitted, "retransmitted"}, {h.OutOfOrder, "out_of_order"}, {h.Naks + h.RNRNaks, "refused"}, {v.s.ICRCBad, "bad_icrc"}} {
+	}{{h.Retransmitted, "retransmitted"}, {h.OutOfOrder, "out_of_order"}, {h.Naks + h.RNRNaks, "refused"}, {bad, "bad_icrc"}} {
 		if x.n > 0 {
 			marks = append(marks, x.mark)
 		}
@@ -364,7 +370,7 @@ func (v *overview) rpcs() {
 		words   string
 		unusual bool
 	}{
-		{r.NoReply, "without Reply", true},
+		{r.NoReply, map[bool]string{true: "whose Replies are not in the capture", false: "without Reply"}[v.oneWay()], !v.oneWay()},
 		{r.RDMAError, "answered by RDMA_ERROR", true},
 		{r.NoCall, map[bool]string{true: "Reply", false: "Replies"}[r.NoCall == 1] + " without a Call in the capture", false},
 		{r.Failed, withError, false},
@@ -391,6 +397,11 @@ func (v *overview) rpcs() {
 	case r.NoReply+others > 0:
 		v.suggest("FILE -Y 'status != ok'")
 	}
+}
+
+// oneWay reports whether only packets of one direction are in the capture.
+func (v *overview) oneWay() bool {
+	return v.s.Directions.Or(record.BothDirections) != record.BothDirections
 }
 
 // withError describes transactions that failed.
@@ -681,7 +692,7 @@ func (v *overview) busiest() {
 
 // credits writes whether a connection used all the credits that it was granted.
 func (v *overview) credits() {
-	if v.transactions() == 0 {
+	if v.transactions() == 0 || v.oneWay() { // Without Calls or Replies it is not known how many credits were in use.
 		return
 	}
 	if len(v.o.Credits) == 0 {

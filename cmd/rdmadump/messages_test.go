@@ -59,7 +59,7 @@ func TestMessages(t *testing.T) {
 		{[]string{arp}, command.ExitOK, "the capture contains neither RDMA nor RPC: rdmadump packets "},
 		{[]string{"check", arp}, command.ExitUsage, "the capture contains neither RDMA nor RPC, so nothing was checked"},
 		{[]string{"check", "-q", tcp}, command.ExitOK, ""},
-		{[]string{"overview", "-q", tcp}, command.ExitOK, "verdict   unknown: the capture contains RPC over TCP or UDP, and no RDMA, which verdicts are about"},
+		{[]string{"overview", "-q", tcp}, command.ExitOK, "verdict   the capture contains RPC over TCP or UDP, and no RDMA, which verdicts are about"},
 		{[]string{"compare", "-q", "../../testdata/captures/rocev2-chimera-overrun42.pcap.zst", "../../testdata/captures/rocev2-loss42.pcap.zst", "-Y", `name contains client_to_server`, "-e", "before.values"}, command.ExitOK, "1024\n"},
 	} {
 		var out bytes.Buffer

@@ -104,12 +104,12 @@ type Summary struct {
 	TimeBackwards       int64              `json:"time_backwards" doc:"Number of packets whose time is earlier than that of the packet before."`
 	TimeBackwardsNS     int64              `json:"time_backwards_ns" doc:"Largest step back in time, in nanoseconds."`
 	TimeBackwardsPacket Opt[int64]         `json:"time_backwards_packet" doc:"Packet number: the first packet whose time is earlier than that of the packet before."`
-	Directions          Opt[string]        `json:"directions" doc:"Whether the capture contains packets of connections from both ends (both); otherwise the addresses of the hosts whose packets alone it contains. Null without packets of connections." secret:"senders"`
+	Directions          Opt[string]        `json:"directions" doc:"Whether the capture contains packets of connections from both ends (both); otherwise the addresses of the only hosts whose packets it contains. Null without packets of connections." secret:"senders"`
 	Silences            []Silence          `json:"silences" doc:"Times in which a host sent no packet to another one although several packets of the other one asked for an answer; at most 64. A host of which the capture has no earlier packet is not listed, because its packets are perhaps not captured."`
 	InputError          Opt[string]        `json:"input_error" doc:"Description of where and why reading the input failed; null if all of it was read." secret:"sentence"`
 
-	// Cut is the position in bytes at which the input ends in the middle of a packet.
-	Cut Opt[int64] `json:"-"`
+	// EndsInPacket is the position in bytes at which the input ends in the middle of a packet.
+	EndsInPacket Opt[int64] `json:"-"`
 	// OneWay is the number of pairs of hosts of which only one sent packets of connections that are in the capture.
 	OneWay int64 `json:"-"`
 	// SelectedDamaged counts the damaged packets that belong to no connection, and SelectedPauses the packets of PFCPauses,

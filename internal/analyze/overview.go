@@ -347,6 +347,13 @@ func (c *Collector) Connection(r *record.Connection) {
 	}
 }
 
+// Unselected notes a connection that the overview is not about. It may show that a server accepted a client that it had
+// rejected.
+func (c *Collector) Unselected(r *record.Connection) { c.suspicion.accept(r) }
+
+// UnselectedRPC notes a transaction that the overview is not about. It may be a copy of one that got no Reply.
+func (c *Collector) UnselectedRPC(r *record.Transaction) { c.suspicion.retry(r) }
+
 // SoFar returns the overview of what was added so far. Open calls its argument with the connections that are
 // still open, which count in groups and health. The Collector may be used afterwards.
 func (c *Collector) SoFar(s *record.Summary, open func(func(*record.Connection))) *Overview {
@@ -440,8 +447,16 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 	slices.SortFunc(o.Findings, func(a, b RuleCount) int {
 		return cmp.Or(cmp.Compare(a.Severity.Rank(), b.Severity.Rank()), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule))
 	})
+	oneWay := s != nil && s.Directions.Or(record.BothDirections) != record.BothDirections
 	for _, e := range c.ends {
-		o.Ended = append(o.Ended, *e)
+		one := *e
+		switch answers := one.How == record.EndDisconnect || one.How == record.EndRetries || one.How == record.EndSilence; {
+		case oneWay && answers: // Replies and acknowledgements are not in the capture.
+			continue
+		case oneWay:
+			one.OutstandingCalls, one.XIDs = 0, nil
+		}
+		o.Ended = append(o.Ended, one)
 	}
 	slices.SortFunc(o.Ended, func(a, b EndCount) int {
 		return cmp.Or(cmp.Compare(b.OutstandingCalls, a.OutstandingCalls), cmp.Compare(a.First, b.First))

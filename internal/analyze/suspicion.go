@@ -53,7 +53,7 @@ type pendingRPC struct {
 	start      record.Time
 }
 
-// retry is an RPC that was sent again on a new connection.
+// retry is an RPC that was retransmitted on a new connection.
 type retry struct {
 	id       int64
 	answered bool
@@ -152,9 +152,7 @@ func (s *suspicion) transaction(r *record.Transaction) {
 		s.ranges++
 	}
 	s.longest = max(s.longest, r.LatencyNS.Or(0))
-	if of, again := r.RetransmitOf.Get(); again && len(s.retried) < maxPending {
-		s.retried[of] = retry{r.ID, r.Status != record.NoReply}
-	}
+	s.retry(r)
 	if r.Status == record.NoReply {
 		if len(s.pending) < maxPending {
 			s.pending = append(s.pending, pendingRPC{r.ID, r.Connection, r.Client.Or(""), r.Start()})
@@ -193,6 +191,13 @@ func (s *suspicion) transaction(r *record.Transaction) {
 	}
 }
 
+// retry notes that a transaction is a copy of one on an earlier connection.
+func (s *suspicion) retry(r *record.Transaction) {
+	if of, again := r.RetransmitOf.Get(); again && len(s.retried) < maxPending {
+		s.retried[of] = retry{r.ID, r.Status != record.NoReply}
+	}
+}
+
 // mounting notes whether the server refused an operation of mounting. The last operations of a mount say nothing
 // about that.
 func (s *suspicion) mounting(r *record.Transaction) {
@@ -205,7 +210,9 @@ func (s *suspicion) mounting(r *record.Transaction) {
 		status = r.RPCStatus.Or("")
 	}
 	if !r.RPCFailed() && !r.NFSFailed() {
-		s.serves(r, key)
+		if r.Status != record.Answered {
+			s.serves(r, key)
+		}
 		return
 	}
 	if s.refusals[key] == nil && len(s.refusals) < maxStatuses {
@@ -297,6 +304,11 @@ func (s *suspicion) connection(r *record.Connection) {
 // opened notes the packets of a connection, and that it was accepted.
 func (s *suspicion) opened(r *record.Connection) {
 	s.tally(r.Client.Address).retransmitted += r.Counts().Retransmitted
+	s.accept(r)
+}
+
+// accept notes that a connection was accepted, if it was.
+func (s *suspicion) accept(r *record.Connection) {
 	if at, accepted := r.Established.Get(); accepted {
 		s.accepted = appendFew(s.accepted, handshakeOf(r, at))
 	}

@@ -43,21 +43,18 @@ type Verdict struct {
 	Restarts  []Restart        `json:"restarts" doc:"Restarts of hosts that the capture shows."`
 	NotJudged []string         `json:"not_judged" doc:"What the capture cannot show, as sentences."`
 	Evidence  []Evidence       `json:"evidence" doc:"Facts that the verdict is based on, each with the command that shows it; empty if there is no trouble."`
+
+	line string
 }
 
-// Line returns the verdict as one line of text. A proven place stands before its reason.
-func (v *Verdict) Line() string {
-	if v.Where.proven() {
-		return string(v.Where) + ": " + v.Text
-	}
-	return v.Text
-}
+// Line returns the verdict as one line of text. It begins with the place if that is proven.
+func (v *Verdict) Line() string { return v.line }
 
 // Counts are the numbers that a verdict is made from.
 type Counts struct {
 	Retransmitted        int64             `json:"retransmitted" doc:"Number of packets that are marked as retransmitted."`
 	Late                 record.Opt[int64] `json:"late" doc:"Number of packets whose first captured copy comes after a later packet of the same sender; null if that is not known."`
-	Repeated             record.Opt[int64] `json:"repeated" doc:"Number of packets that passed the capture point and were sent again; null if that is not known."`
+	Repeated             record.Opt[int64] `json:"repeated" doc:"Number of packets that passed the capture point and were retransmitted nevertheless; null if that is not known."`
 	OutOfOrder           int64             `json:"out_of_order" doc:"Number of packets that arrived after a packet with a higher sequence number."`
 	Refused              int64             `json:"refused" doc:"Number of NAKs, including RNR NAKs."`
 	Damaged              int64             `json:"damaged" doc:"Number of packets that their receivers drop because of a bad checksum."`
@@ -66,7 +63,7 @@ type Counts struct {
 	Pauses               int64             `json:"pauses" doc:"Number of priority flow control (PFC) frames that pause at least one priority."`
 	NotCaptured          int64             `json:"not_captured" doc:"Number of packets that receivers acknowledged but that are missing from the capture."`
 	Unanswered           int64             `json:"unanswered" doc:"Number of RPCs that were never answered: their connection ended, and no copy of the Call on a later connection got a Reply. It is 0 if the Replies are not in the capture."`
-	AnsweredAgain        int64             `json:"answered_again" doc:"Number of RPCs without a Reply whose Call got a Reply when it was sent again on a later connection."`
+	AnsweredAgain        int64             `json:"answered_again" doc:"Number of RPCs without a Reply whose Call got a Reply when it was retransmitted on a later connection."`
 	Outstanding          int64             `json:"outstanding" doc:"Number of RPCs without a Reply on connections that had not ended when the capture ended."`
 	Failed               map[string]int64  `json:"failed" doc:"Number of RPCs with an error status, by status."`
 	StalledNS            int64             `json:"stalled_ns" doc:"Part of latency_ns for which RPCs stalled, in nanoseconds."`
@@ -115,7 +112,7 @@ type role uint8
 // The roles of sentences.
 const (
 	context role = iota // says what the capture lacks; comes first, and names a place only if nothing else is said
-	trouble             // stands alone
+	trouble             // needs no introduction
 	count               // one of several counts; "no fault proven" precedes it if no trouble does
 	hint                // a count that is only said without a trouble
 )
@@ -166,7 +163,7 @@ var sentences = []sentence{
 	{"outstanding", count, outstanding},
 	{"no-call", count, noCall},
 	{"incomplete", count, incomplete},
-	{"cut", count, cut},
+	{"cut", count, endsEarly},
 }
 
 // facts is what a verdict is decided from.
@@ -179,7 +176,7 @@ type facts struct {
 	repairs  repairs
 	silences []record.Silence
 	restarts []Restart
-	oneWay   string // addresses of the hosts whose packets alone are in the capture; empty if both directions are
+	oneWay   string // addresses of the only hosts whose packets are in the capture; empty if both directions are
 	matters  bool   // retransmissions mattered
 	end      record.Time
 }
@@ -220,17 +217,25 @@ func (c *Collector) verdict(s *record.Summary) Verdict {
 	switch {
 	case len(list) == 0 && before != "":
 		v.Text = before + "no fault proven"
+	case len(list) == 0 && j.o.Health.Packets == 0:
+		v.Where, v.ID, v.Text = Unproven, "no-packets", "no fault proven: no packet of a connection is in this time"
 	case len(list) == 0 && j.total() == 0:
 		v.Where, v.ID = Unproven, "no-rpc"
 		v.Text = "no fault proven: the capture contains no RPC; " + j.flawless()
 	case len(list) == 0 || before == "" && len(list) == 1 && list[0].id == "failed" && j.ordinary():
 		v.Where, v.ID, v.Text, v.Evidence = Clear, "clear", j.clear(), []Evidence{}
 	default:
-		v.Text = before + join(list, texts)
+		text := join(list, texts)
 		if list[0].role != trouble && j.whole() && j.sound() && j.s.RDMA > 0 {
-			v.Text += "; no packet lost, repeated or refused"
+			text += "; no packet lost, repeated or refused"
 		}
+		v.Text, v.line = before+text, before+text
+		if v.Where.proven() {
+			v.line = before + string(v.Where) + ": " + text
+		}
+		return v
 	}
+	v.line = v.Text
 	return v
 }
 
@@ -447,7 +452,7 @@ func harmlessFault(j *facts) said {
 	return j.broken("")
 }
 
-// broken returns what is said about the side whose errors the findings prove.
+// broken returns the sentence about the side whose errors the findings prove.
 func (j *facts) broken(consequence string) said {
 	keys := slices.SortedFunc(maps.Keys(j.faults), func(a, b faultKey) int {
 		return cmp.Or(cmp.Compare(j.faults[b].count, j.faults[a].count), cmp.Compare(a.rule, b.rule), cmp.Compare(a.by, b.by))
@@ -571,10 +576,10 @@ func silent(j *facts) said {
 	if to, ended := longest.To.Get(); ended {
 		until = j.at(to)
 	}
-	text := fmt.Sprintf("%s silent from %s to %s: %d packets of %s asked for an answer", longest.Address, j.at(longest.From), until, longest.Packets, longest.Peer)
-	if n := len(list) - 1; n > 0 {
-		text += fmt.Sprintf(", the longest of %d silences", len(list))
+	if len(list) > 1 {
+		until += fmt.Sprintf(" (the longest of %d silences)", len(list))
 	}
+	text := fmt.Sprintf("%s silent from %s to %s: %d packets of %s asked for an answer", longest.Address, j.at(longest.From), until, longest.Packets, longest.Peer)
 	host := Place("host")
 	switch {
 	case j.isServer(longest.Address) && !j.isClient(longest.Address):
@@ -609,7 +614,7 @@ func (j *facts) isClient(address string) bool {
 	return slices.ContainsFunc(j.o.Groups, func(g Group) bool { return g.Client.Or("") == address })
 }
 
-// lostReplies is for Replies that the network lost: the server had executed the Calls that the client sent again, and
+// lostReplies is for Replies that the network lost: the server had executed the Calls that the client retransmitted, and
 // retransmissions were not acknowledged. A connection that a NAK ended lacks Replies for that reason.
 func lostReplies(j *facts) said {
 	if j.repeats == 0 || j.nakEnds > 0 || j.o.Time.Unanswered.Stalled == 0 {
@@ -899,7 +904,7 @@ func endedConnections(j *facts) said {
 	var parts []string
 	calls, n := int64(0), int64(0)
 	for _, e := range j.o.Ended {
-		if e.How == record.EndRejected || j.oneWay != "" && (e.How == record.EndRetries || e.How == record.EndSilence) {
+		if e.How == record.EndRejected {
 			continue
 		}
 		if n += e.Count; e.OutstandingCalls == 0 { // TCP connections of RPC without RDMA often end with a reset.
@@ -917,7 +922,7 @@ func endedConnections(j *facts) said {
 		return said{}
 	}
 	text := fmt.Sprintf("%s ended (%s)", plural(n, "connection"), strings.Join(parts, ", "))
-	if calls > 0 && j.oneWay == "" {
+	if calls > 0 {
 		text += " with " + plural(calls, "outstanding Call")
 	}
 	return said{Unproven, []Place{InNetwork, InClient, InServer}, text, []Evidence{{plural(n, "connection") + " ended", "connections FILE -Y 'ended != null'"}}}
@@ -958,7 +963,7 @@ func busy(j *facts) said {
 			return said{
 				Unproven,
 				[]Place{InConfiguration},
-				fmt.Sprintf("%.0f%% of the latency: %s waited %s behind transfers on the same connection", share*100, plural(w.RPCs, "RPC"), seconds(w.TotalNS)),
+				fmt.Sprintf("%.0f%% of the latency: %s waited %s for transfers on the same connection", share*100, plural(w.RPCs, "RPC"), seconds(w.TotalNS)),
 				[]Evidence{{"RPCs waited while their connection was busy", "FILE -Y 'waits.reason == head_of_line'"}},
 			}
 		}
@@ -1006,7 +1011,7 @@ func failed(j *facts) said {
 	}
 }
 
-// errorsFound counts the errors of the protocol that are nobody's proven fault.
+// errorsFound counts the errors of the protocol that are not proven to be the fault of one side.
 func errorsFound(j *facts) said {
 	proven := map[string]bool{}
 	for k := range j.faults {
@@ -1085,7 +1090,7 @@ func ranges(j *facts) said {
 	return said{Unproven, nil, text, []Evidence{{text, "FILE -Y 'latency_min_ns != null'"}}}
 }
 
-// outstanding counts the RPCs that the capture cuts off.
+// outstanding counts the RPCs that had no Reply yet when the capture ended.
 func outstanding(j *facts) said {
 	n := j.outcomes.outstanding
 	if n == 0 || j.oneWay != "" {
@@ -1136,14 +1141,14 @@ func incomplete(j *facts) said {
 	return said{Unproven, nil, "the capture is incomplete: " + strings.Join(parts, ", "), []Evidence{{"the capture is incomplete", "connections FILE"}}}
 }
 
-// cut is for an input that could not be read to its end.
-func cut(j *facts) said {
+// endsEarly is for an input that could not be read to its end.
+func endsEarly(j *facts) said {
 	problem, known := j.s.InputError.Get()
-	if !known {
+	if !known || !j.suspicion.overlaps(j.end, j.end) {
 		return said{}
 	}
 	text := "the input is damaged, and what came later is unknown: " + problem
-	if at, cut := j.s.Cut.Get(); cut {
+	if at, inside := j.s.EndsInPacket.Get(); inside {
 		text = fmt.Sprintf("the file ends in the middle of packet %d (byte %d): what came later is unknown", j.s.Packets+1, at)
 	}
 	return said{Unproven, nil, text, []Evidence{{"packets before the damage", "packets FILE"}}}

@@ -50,7 +50,7 @@ func (f *facts) say(class, link, command, format string, args ...any) {
 // verdictView is the verdict, with the commands that show what it is based on.
 type verdictView struct {
 	Class, Text, Command string
-	Evidence                    []analyze.Evidence
+	Evidence             []analyze.Evidence
 }
 
 // placeClasses are the classes of the places of trouble.
@@ -177,13 +177,17 @@ func (f *facts) rest(i int) (n int64) {
 func (f *facts) outcomes() {
 	r := &f.o.RPCs
 	total := r.Complete + r.NoReply + r.NoCall + r.RDMAError
+	class, text := "warn", "without a Reply"
+	if f.s.Directions.Or(record.BothDirections) != record.BothDirections {
+		class, text = "note", "whose Replies are not in the capture"
+	}
 	for _, x := range []struct {
 		n     int64
 		class string
 		text  string
 		value string
 	}{
-		{r.NoReply, "warn", "without a Reply", "no_reply"},
+		{r.NoReply, class, text, "no_reply"},
 		{r.RDMAError, "warn", "answered with RDMA_ERROR", "rdma_error"},
 		{r.NoCall, "note", "without a Call in the capture", "no_call"},
 		{r.Answered, "note", "of whose Reply too little was captured to say whether they succeeded", "answered"},

@@ -68,6 +68,7 @@ type Selector struct {
 	Connection  func(*record.Connection) bool
 	Operation   func(*record.RDMAOperation) bool // of any upper layer
 	Finding     func(*record.Finding) bool
+	Overlaps    func(from, to record.Time) bool // whether a span of time is selected
 }
 
 // Report collects the records of a capture.
@@ -115,12 +116,14 @@ const filesShare = 8
 // New returns an empty Report. It shows pseudonyms unless hide is nil. Memory is the memory limit, in bytes.
 func New(selects Selector, hide record.Pseudonyms, memory int64) *Report {
 	share := func(bytes int64) int { return int(min(max(memory/bytes, 16), 1<<22)) }
-	return &Report{
+	p := &Report{
 		selects: selects, hide: hide, overview: analyze.NewCollector(), table: analyze.NewTable(analyze.ByOperation),
 		clients: analyze.NewTableOf(callerFields, caller), files: analyze.NewFiles(memory / filesShare), named: analyze.NewTableOf(fileField, file), rates: analyze.NewFittingRates(intervals),
 		cards: map[int]*card{}, handlesLeft: share(exposureShare), creditsLeft: share(rowShare), spansLeft: share(rowShare), marksLeft: share(markShare),
 		maxCards: share(cardShare), rows: rowList{most: share(rowShare)}, rules: map[string]*ruleSum{}, severity: map[record.Severity]int64{},
 	}
+	p.overview.Overlaps = selects.Overlaps
+	return p
 }
 
 // Handler returns the functions that collect records.
@@ -153,6 +156,7 @@ func (p *Report) transaction(r *record.Transaction) error {
 	}
 	if p.selects.Transaction != nil {
 		if wanted, err := p.selects.Transaction(r); err != nil || !wanted {
+			p.overview.UnselectedRPC(r)
 			return err
 		}
 	}
@@ -185,6 +189,7 @@ func (p *Report) connection(r *record.Connection) error {
 		return err
 	}
 	if p.selects.Connection != nil && !p.selects.Connection(r) {
+		p.overview.Unselected(hidden(p, r))
 		delete(p.cards, r.ID)
 		return nil
 	}

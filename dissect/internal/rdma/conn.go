@@ -226,7 +226,7 @@ func (c *Conn) Gaps(s Side) (g evidence.Gap) {
 	}
 	set(!c.setup.Handshake, evidence.NoHandshake)
 	set(c.evicted, evidence.Evicted)
-	set(c.Closing(), evidence.Closing)
+	set(c.closing || c.fin.Known(), evidence.Closing)
 	set(c.tracker.unordered, evidence.Unordered)
 	set(c.tracker.icrcs.recentBadICRC(), evidence.Awaited)
 	f := c.flows[s]
@@ -284,23 +284,13 @@ func (c *Conn) ended() (r record.Opt[record.Ended]) {
 	return record.Some(end)
 }
 
-// Closing reports whether a side began to end the connection.
-func (c *Conn) Closing() bool { return c.closing || c.fin.Known() }
-
-// CountDamaged counts a packet with a bad checksum.
-func (c *Conn) CountDamaged() { c.damaged++ }
-
-// Select counts what was counted since its last call as packets in the time that is selected, if they are in it.
-func (c *Conn) Select(inside bool) {
+// counters returns the counters of packets.
+func (c *Conn) counters() record.PacketCounts {
 	f := &c.record
-	now := record.PacketCounts{
+	return record.PacketCounts{
 		Packets: f.Packets, Retransmitted: f.Retransmitted, OutOfOrder: f.OutOfOrder, NotCaptured: f.Lost, Naks: f.Naks, RNRNaks: f.RNRNaks,
 		Damaged: c.damaged, Marked: c.marked, CNPs: c.cnps,
 	}
-	if inside {
-		c.selected.AddSince(&c.counted, &now)
-	}
-	c.counted = now
 }
 
 // countPacket counts a packet.
@@ -316,7 +306,7 @@ func (c *Conn) countPacket() {
 func (c *Conn) makeRecord() *record.Connection {
 	r, f := &c.tracker.connections.finished, &c.record
 	client := c.setup.Client.Or(0)
-	c.Select(c.tracker.Selects == nil || c.tracker.Selects(c.record.Last)) // what was counted after the last packet
+	c.tracker.Select(c, c.tracker.Selects == nil || c.tracker.Selects(c.record.Last), false) // what was counted after the last packet
 	*r = record.Connection{
 		Type: "connection", ID: c.setup.ID.Or(0), Transport: c.setup.Transport, Client: c.endpoint(client), Server: c.endpoint(client.Other()),
 		Established: f.Established, Closed: f.Closed, Ended: c.ended(), Handshake: "missed",

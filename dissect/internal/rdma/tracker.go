@@ -113,6 +113,22 @@ func New(upper UpperLayer, b *budget.Budget) *Tracker {
 // Count counts a finding by its severity.
 func (t *Tracker) Count(r *rule.Rule) { t.Findings[slices.Index(record.Severities[:], r.Severity)]++ }
 
+// Select counts what was counted for a connection since the last call as packets in the time that is selected, if inside
+// is set. Damaged is set if the current packet has a bad checksum.
+func (t *Tracker) Select(c *Conn, inside, damaged bool) {
+	if damaged {
+		c.damaged++
+	}
+	now := c.counters()
+	if inside {
+		c.selected.AddSince(&c.counted, &now)
+	}
+	c.counted = now
+}
+
+// Closing reports whether a side began to end a connection, which may be nil.
+func (t *Tracker) Closing(c *Conn) bool { return c != nil && (c.closing || c.fin.Known()) }
+
 // Tick finishes the connections, and assigns the IDs, whose waiting time is over.
 func (t *Tracker) Tick() {
 	t.connections.expire()

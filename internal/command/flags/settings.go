@@ -41,7 +41,11 @@ func (s *Settings) Selection() string {
 	if parts == nil {
 		return ""
 	}
-	return "selected: " + strings.Join(parts, ", ") + ". The lines above are about the whole capture, and health is about whole connections."
+	health := "whole connections"
+	if s.From.Set || s.To.Set {
+		health = "the packets of this time"
+	}
+	return "selected: " + strings.Join(parts, ", ") + ". The numbers above are those of the whole capture; health is about " + health + ", and credits are those of whole connections."
 }
 
 // Settings holds what the flags mean to one view. It does not change after it is made.
@@ -379,6 +383,22 @@ type Times struct {
 func (t *Times) Begin(first record.Time) error {
 	t.Start, t.Since, t.Until = first, t.From.of(first), t.To.of(first)
 	return nil
+}
+
+// window returns the function that returns the first and the last time that --from and --to select, or nil without them.
+func (s *Settings) window() func(first record.Time) (from, to record.Time) {
+	if !s.From.Set && !s.To.Set {
+		return nil
+	}
+	return func(first record.Time) (from, to record.Time) {
+		if from = math.MinInt64; s.From.Set {
+			from = s.From.of(first)
+		}
+		if to = math.MaxInt64; s.To.Set {
+			to = s.To.of(first)
+		}
+		return from, to
+	}
 }
 
 // Overlaps reports whether --from and --to select any part of a span of time.

@@ -411,6 +411,7 @@ func selector(r *export.Run) report.Selector {
 		Connection: func(c *record.Connection) bool { return r.WantsConnection(c.ID) && r.Overlaps(c.First, c.Last) },
 		Operation:  func(o *record.RDMAOperation) bool { return r.WantsConnection(o.Connection) && r.Within(o.Sent) },
 		Finding:    r.WantsFinding,
+		Overlaps:   r.Overlaps,
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 // overview summarizes a capture on one screen.
 func overview(s *sink) (dissect.Handler, func()) {
 	c := analyze.NewCollector()
+	c.Overlaps = s.Overlaps
 	s.redraw = func(w io.Writer, f *refresh) error {
 		now := f.summarize()
 		o := c.SoFar(now, func(visit func(*record.Connection)) {
@@ -31,12 +32,16 @@ func overview(s *sink) (dissect.Handler, func()) {
 			if s.asked(r) && s.matches(r) {
 				c.Transaction(r)
 				ends.Add(r)
+			} else {
+				c.UnselectedRPC(r)
 			}
 			return s.status()
 		},
 		Connection: func(r *record.Connection) error {
 			if s.WantsConnection(r.ID) && s.Overlaps(r.First, r.Last) {
 				c.Connection(r)
+			} else {
+				c.Unselected(r)
 			}
 			return nil
 		},

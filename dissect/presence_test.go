@@ -1,0 +1,154 @@
+package dissect_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/synth"
+)
+
+// TestSilences: a host is silent from the first packet that asks it for an answer until its next packet. A host of which no
+// packet is in the capture is not silent, and neither is one that nobody asks.
+func TestSilences(t *testing.T) {
+	again := func(w *synth.Wire, frames []*synth.Frame, times int) {
+		for range times {
+			w.Advance(500 * time.Millisecond)
+			w.Retransmit(frames...)
+		}
+	}
+	for _, c := range []struct {
+		name       string
+		do         func(w *synth.Wire, c *synth.Conn)
+		directions string
+		packets    int64 // that the first silence had; 0 if there is none
+		lasts      time.Duration
+		ended      bool
+	}{
+		{"an answer after two seconds", func(w *synth.Wire, c *synth.Conn) {
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+			again(w, c.Client.Call(synth.Getattr3()), 4)
+			c.Server.Ack()
+		}, "both", 5, 2 * time.Second, true},
+		{"no answer", func(w *synth.Wire, c *synth.Conn) {
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+			again(w, c.Client.Call(synth.Getattr3()), 4)
+		}, "both", 5, 0, false},
+		{"answers on another connection", func(w *synth.Wire, c *synth.Conn) {
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+			other := c.Another(synth.Options{})
+			other.Connect()
+			call := c.Client.Call(synth.Getattr3())
+			for range 4 {
+				again(w, call, 1)
+				other.RPC(synth.Getattr3(), synth.Getattr3Reply())
+			}
+		}, "both", 0, 0, false},
+		{"a host that nobody asks", func(w *synth.Wire, c *synth.Conn) {
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+			w.Advance(time.Hour)
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+		}, "both", 0, 0, false},
+		{"two questions at once", func(w *synth.Wire, c *synth.Conn) {
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+			again(w, c.Client.Call(synth.Getattr3()), 1)
+			w.Advance(time.Hour)
+			c.Server.Ack()
+		}, "both", 0, 0, false},
+		{"the packets of the client alone", func(w *synth.Wire, c *synth.Conn) {
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+			again(w, c.Client.Call(synth.Getattr3()), 4)
+			w.Keep(func(f *synth.Frame) bool { return f.From == c.Client })
+		}, "10.1.0.1", 0, 0, false},
+		{"requests to open a connection", func(w *synth.Wire, c *synth.Conn) {
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+			c.Disconnect(c.Client)
+			for range 4 {
+				w.Advance(time.Second)
+				c.Another(synth.Options{}).REQ()
+			}
+		}, "both", 4, 0, false},
+	} {
+		w := synth.New()
+		conn := w.RoCE(synth.Options{})
+		conn.Connect()
+		c.do(w, conn)
+		d := dissect.New(dissect.Handler{}, dissect.Options{})
+		for f := range testkit.Made(w.Frames) {
+			d.Frame(f)
+		}
+		s, _ := d.Finish()
+		if got := s.Directions.Or(""); got != c.directions {
+			t.Errorf("%s: directions %q, want %q", c.name, got, c.directions)
+		}
+		if (len(s.Silences) == 0) != (c.packets == 0) {
+			t.Errorf("%s: silences %+v", c.name, s.Silences)
+			continue
+		} else if c.packets == 0 {
+			continue
+		}
+		x := s.Silences[0]
+		to, ended := x.To.Get()
+		if len(s.Silences) > 1 || x.Packets != c.packets || ended != c.ended || ended && to.Sub(x.From) < int64(c.lasts) || ended && x.Next != record.Some(s.Packets) || x.Address == x.Peer {
+			t.Errorf("%s: silences %+v of %d packets", c.name, s.Silences, s.Packets)
+		}
+	}
+}
+
+// TestNaksOfOneDirection: NAKs are counted although the requests that they refuse are not in the capture.
+func TestNaksOfOneDirection(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	for range 3 {
+		c.Client.Call(synth.Getattr3())
+		c.Server.Nak(0)
+		c.Server.RNR(1)
+		c.Server.Ack()
+	}
+	w.Keep(func(f *synth.Frame) bool { return f.From == c.Server })
+	var naks, rnr int64
+	d := dissect.New(dissect.Handler{Connection: func(r *record.Connection) error {
+		naks += r.Naks
+		rnr += r.RNRNaks
+		return nil
+	}}, dissect.Options{})
+	for f := range testkit.Made(w.Frames) {
+		d.Frame(f)
+	}
+	if d.Finish(); naks != 3 || rnr != 3 {
+		t.Errorf("%d NAKs and %d RNR NAKs, want 3 and 3", naks, rnr)
+	}
+}
+
+// TestWindow: the packets of a connection in a span of time are counted, each with its marks, however the spans divide the
+// capture.
+func TestWindow(t *testing.T) {
+	for _, name := range []string{"rocev2-storm41.pcap.zst", "lab-iwarploss41.pcap.zst"} {
+		counts := func(from, to record.Time) (sum record.PacketCounts) {
+			h := dissect.Handler{Connection: func(r *record.Connection) error {
+				n := r.Counts()
+				sum.AddSince(&record.PacketCounts{}, &n)
+				return nil
+			}}
+			o := dissect.Options{Window: func(first record.Time) (record.Time, record.Time) { return first + from, first + to }}
+			if _, err := dissect.New(h, o).Run(t.Context(), testkit.Open(t, "../testdata/captures/"+name)); err != nil {
+				t.Fatal(err)
+			}
+			return sum
+		}
+		const end = record.Time(1e12)
+		whole := counts(0, end)
+		var parts record.PacketCounts
+		for _, from := range []record.Time{0, 3e9, 9e9, 11e9} {
+			to := map[record.Time]record.Time{0: 3e9 - 1, 3e9: 9e9 - 1, 9e9: 11e9 - 1, 11e9: end}[from]
+			part := counts(from, to)
+			parts.AddSince(&record.PacketCounts{}, &part)
+		}
+		if whole.Retransmitted == 0 || whole.OutOfOrder == 0 || parts != whole {
+			t.Errorf("%s: the parts have %+v, the whole capture has %+v", name, parts, whole)
+		}
+	}
+}
