@@ -322,7 +322,8 @@ func (c *Collector) Connection(r *record.Connection) {
 		}
 	}
 	at := r.Closed.Or(r.Last)
-	if end, ended := r.Ended.Get(); ended && (c.Overlaps == nil || c.Overlaps(at, at)) && (end.How != record.EndDisconnect || end.OutstandingCalls > 0) {
+	answered := r.NotCaptured > 0 // their Replies may be among the packets that the capture lacks
+	if end, ended := r.Ended.Get(); ended && (c.Overlaps == nil || c.Overlaps(at, at)) && (end.How != record.EndDisconnect || end.OutstandingCalls > 0 && !answered) {
 		k := endKey{end.How, end.By.Or("")}
 		if c.ends[k] == nil {
 			c.ends[k] = &EndCount{How: end.How, By: end.By, First: r.ID, XIDs: slices.Clone(end.XIDs)}

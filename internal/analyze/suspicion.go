@@ -27,7 +27,7 @@ type suspicion struct {
 	pending  []pendingRPC    // RPCs without a Reply
 	dropped  int64           // RPCs without a Reply that are not in pending, because there are too many
 	retried  map[int64]retry // by the RPC on an earlier connection
-	ended    map[int]bool    // connections of pending RPCs that ended
+	ended    map[int]connEnd // connections of pending RPCs
 	rejected []handshake     // connections that the server rejected
 	accepted []handshake     // connections that the server accepted
 	closed   []handshake     // connections that ended
@@ -41,6 +41,16 @@ var afterRestart = map[string]bool{
 
 // statusOf is a status that a server sent.
 type statusOf struct{ server, status string }
+
+// connEnd is what the capture shows of the end of a connection.
+type connEnd uint8
+
+// The ends.
+const (
+	open    connEnd = iota // it had not ended
+	over                   // it ended
+	partial                // it lacks packets, which may have been Replies
+)
 
 // tally counts the trouble of one client.
 type tally struct{ retransmitted, unanswered, failed int64 }
@@ -116,7 +126,7 @@ const (
 func newSuspicion() suspicion {
 	return suspicion{
 		faults: map[faultKey]*fault{}, refusals: map[refusalKey]*refusal{}, served: map[served]record.Time{}, rnr: map[record.End]int64{},
-		clients: map[string]*tally{}, restarted: map[statusOf]record.Stamp{}, retried: map[int64]retry{}, ended: map[int]bool{},
+		clients: map[string]*tally{}, restarted: map[statusOf]record.Stamp{}, retried: map[int64]retry{}, ended: map[int]connEnd{},
 	}
 }
 
@@ -156,7 +166,7 @@ func (s *suspicion) transaction(r *record.Transaction) {
 	if r.Status == record.NoReply {
 		if len(s.pending) < maxPending {
 			s.pending = append(s.pending, pendingRPC{r.ID, r.Connection, r.Client.Or(""), r.Start()})
-			s.ended[r.Connection] = false
+			s.ended[r.Connection] = open
 		} else {
 			s.dropped++
 		}
@@ -279,11 +289,13 @@ var lostBefore = map[string]bool{
 func (s *suspicion) connection(r *record.Connection) {
 	s.opened(r)
 	end, ended := r.Ended.Get()
+	if _, pending := s.ended[r.ID]; pending && r.NotCaptured > 0 {
+		s.ended[r.ID] = partial
+	} else if pending && ended {
+		s.ended[r.ID] = over
+	}
 	if !ended {
 		return
-	}
-	if _, pending := s.ended[r.ID]; pending {
-		s.ended[r.ID] = true
 	}
 	at := r.Closed.Or(r.Last)
 	if !s.overlaps(at, at) {
@@ -353,6 +365,7 @@ type outcomes struct {
 	unanswered  int64 // their connection ended, and no copy of the Call got a Reply
 	repaired    int64 // a copy of the Call on a later connection got a Reply
 	outstanding int64 // their connection had not ended
+	unknown     int64 // the capture lacks packets of their connection
 	since       record.Time
 }
 
@@ -371,7 +384,9 @@ func (s *suspicion) outcomes() (o outcomes) {
 		case answered:
 			o.repaired++
 		case sentAgain: // The latest copy of the Call counts.
-		case s.ended[p.connection]:
+		case s.ended[p.connection] == partial:
+			o.unknown++
+		case s.ended[p.connection] == over:
 			o.unanswered++
 			s.tally(record.Some(p.client)).unanswered++
 		default:

@@ -65,6 +65,7 @@ type Counts struct {
 	Unanswered           int64             `json:"unanswered" doc:"Number of RPCs that were never answered: their connection ended, and no copy of the Call on a later connection got a Reply. It is 0 if the Replies are not in the capture."`
 	AnsweredAgain        int64             `json:"answered_again" doc:"Number of RPCs without a Reply whose Call got a Reply when it was retransmitted on a later connection."`
 	Outstanding          int64             `json:"outstanding" doc:"Number of RPCs without a Reply on connections that had not ended when the capture ended."`
+	Unknown              int64             `json:"unknown" doc:"Number of RPCs without a Reply on connections of which the capture lacks packets, so that the Reply may be missing."`
 	Failed               map[string]int64  `json:"failed" doc:"Number of RPCs with an error status, by status."`
 	StalledNS            int64             `json:"stalled_ns" doc:"Part of latency_ns for which RPCs stalled, in nanoseconds."`
 	LatencyNS            int64             `json:"latency_ns" doc:"Sum of all latencies, in nanoseconds."`
@@ -162,6 +163,8 @@ var sentences = []sentence{
 	{"ranges", count, ranges},
 	{"outstanding", count, outstanding},
 	{"no-call", count, noCall},
+	{"reply-unknown", count, replyUnknown},
+	{"reply-truncated", count, replyTruncated},
 	{"incomplete", count, incomplete},
 	{"cut", count, endsEarly},
 }
@@ -278,7 +281,7 @@ func newFacts(c *Collector, s *record.Summary) *facts {
 	j.restarts = slices.DeleteFunc(j.restarts, func(r Restart) bool { return !c.suspicion.overlaps(r.From, r.To) })
 	j.counts = Counts{
 		Retransmitted: h.Retransmitted, OutOfOrder: h.OutOfOrder, Refused: h.Naks + h.RNRNaks, Damaged: h.Damaged, CE: h.CongestionMarks, CNP: h.CNPs, Pauses: h.Pauses,
-		NotCaptured: h.NotCaptured, Unanswered: j.outcomes.unanswered, AnsweredAgain: j.outcomes.repaired, Outstanding: j.outcomes.outstanding,
+		NotCaptured: h.NotCaptured, Unanswered: j.outcomes.unanswered, AnsweredAgain: j.outcomes.repaired, Outstanding: j.outcomes.outstanding, Unknown: j.outcomes.unknown,
 		Failed: map[string]int64{}, StalledNS: min(o.Time.Phases.WaitNS, o.Time.TotalNS), LatencyNS: o.Time.TotalNS, Ranges: j.ranges,
 		Rejected: int64(len(j.repairs.rejected) + len(j.repairs.stale)), RejectedThenAccepted: j.repairs.repaired,
 	}
@@ -1101,6 +1104,29 @@ func outstanding(j *facts) said {
 		text += fmt.Sprintf(", for up to %s", seconds(ns))
 	}
 	return said{Unproven, nil, text, []Evidence{{text, "FILE -Y 'status == no_reply'"}}}
+}
+
+// replyUnknown counts the RPCs whose Replies the capture may lack.
+func replyUnknown(j *facts) said {
+	n := j.outcomes.unknown
+	if n == 0 || j.oneWay != "" {
+		return said{}
+	}
+	text := fmt.Sprintf("%s whose Replies may be missing from the capture", plural(n, "RPC"))
+	if n == 1 {
+		text = "1 RPC whose Reply may be missing from the capture"
+	}
+	return said{Unproven, nil, text, []Evidence{{text, "FILE -Y 'status == no_reply'"}}}
+}
+
+// replyTruncated counts the Replies that do not show whether the RPC succeeded.
+func replyTruncated(j *facts) said {
+	n := j.o.RPCs.Answered
+	if n == 0 {
+		return said{}
+	}
+	text := plural(n, "Reply") + " captured too short to say whether the RPC succeeded"
+	return said{Unproven, nil, text, []Evidence{{text, "FILE -Y 'status == answered'"}}}
 }
 
 // noCall counts the Replies whose Calls are not in the capture.

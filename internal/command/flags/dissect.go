@@ -24,7 +24,7 @@ func (s *Settings) Dissection() dissect.Options {
 	ofPackets := s.View.Fields == query.Packets
 	return dissect.Options{
 		OtherOperations: s.View.Name == "overview", Window: s.window(),
-		Memory:          int64(s.Memory), Files: s.Files, RPC: s.RPC && !ofPackets, Decode: s.Decode && !ofPackets || s.Ladder, Tree: s.Decode && ofPackets,
+		Memory: int64(s.Memory), Files: s.Files, RPC: s.RPC && !ofPackets, Decode: s.Decode && !ofPackets || s.Ladder, Tree: s.Decode && ofPackets,
 		Unanswered: record.Time(s.unanswered), Ports: s.ports, Points: s.AtPoints,
 	}
 }
