@@ -86,24 +86,6 @@ func beginsWithVerb(text string) bool {
 	return slices.Contains(verbs, word)
 }
 
-// TestFlagTable: each flag of the views is in the table once, and some view supports it.
-func TestFlagTable(t *testing.T) {
-	seen := map[string]bool{}
-	for _, row := range flags.Table {
-		if seen[row.Name] || !flags.IsViewFlag(row.Name) {
-			t.Errorf("--%s is in the table twice, or no view supports it", row.Name)
-		}
-		seen[row.Name] = true
-	}
-	for _, v := range flags.Views {
-		for _, name := range slices.Concat(v.Flags, v.Without, flags.CommonFlags) {
-			if !seen[name] {
-				t.Errorf("%s: --%s is not in the table", v.Name, name)
-			}
-		}
-	}
-}
-
 // TestManual: each command has a man page with its flags below the headings that its help
 // has.
 func TestManual(t *testing.T) {

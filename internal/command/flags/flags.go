@@ -1,4 +1,4 @@
-// Package flags defines the flags of the views: [Table] has a row for each of them, [Typed] their values as they were typed,
+// Package flags defines the flags of the views: the table has a row for each of them, [Typed] their values as they were typed,
 // and [Settings] what they mean to one [View].
 package flags
 
@@ -13,9 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/command"
-	"github.com/rdmadump/rdmadump/render"
 )
 
 // Typed holds the values of the flags of a view as they were typed. [Settings] holds what
@@ -127,239 +125,35 @@ var GroupTitles = [...]string{
 	ofCommand: "Flags", ofView: "Flags of the view", selection: "Selection", presentation: "Output", limiting: "Limits", ofAll: "Other",
 }
 
-// Table lists every flag of the views with its group and its definition. The table
-// of the views says which view supports which flag.
-var Table = []struct {
-	Name   string
-	group  flagGroup
-	define func(f *Typed, s *pflag.FlagSet)
-}{
-	{"verbose", ofView, func(f *Typed, s *pflag.FlagSet) {
-		s.BoolVarP(&f.Tree, "verbose", "V", false, "show the tree of all fields, with their bits and offsets")
-	}},
-	{"hex", ofView, func(f *Typed, s *pflag.FlagSet) {
-		s.BoolVarP(&f.Bytes, "hex", "x", false, "show the bytes of each packet")
-	}},
-	{"timeline", ofView, func(f *Typed, s *pflag.FlagSet) {
-		s.BoolVar(&f.Timeline, "timeline", false, "draw credits and exposed handles over time")
-	}},
-	{"by", ofView, func(f *Typed, s *pflag.FlagSet) {
-		s.StringVar(&f.by, "by", "", "group transactions by these `fields`, with commas between them, such as client,operation; program and procedure are possible, too (default operation; with --every, no groups)")
-	}},
-	{"every", ofView, func(f *Typed, s *pflag.FlagSet) {
-		s.Var(interval{&f.Every}, "every", "sum up each interval of this `duration`, such as 1s, counted from the start of the capture, and draw the intervals over time")
-	}},
-	{"rpc", ofView, func(f *Typed, s *pflag.FlagSet) {
-		s.BoolVar(&f.rpc, "rpc", false, "add the decoded arguments and results of NFS to JSON records")
-	}},
-	{"lost", ofView, func(f *Typed, s *pflag.FlagSet) {
-		s.BoolVar(&f.Lost, "lost", false, "list the packets that were lost between the capture points, too")
-	}},
-	{"fail-on", ofView, func(f *Typed, s *pflag.FlagSet) {
-		s.StringVar(&f.failOn, "fail-on", "error", "exit with status 1 if there are findings of this `severity` or a worse one: error, warning or note")
-	}},
-	{"ignore", ofView, func(f *Typed, s *pflag.FlagSet) {
-		s.StringSliceVar(&f.ignore, "ignore", nil, "do not report findings of this `rule` (repeat the flag for more)")
-	}},
-	{"baseline", ofView, func(f *Typed, s *pflag.FlagSet) {
-		s.StringVar(&f.baseline, "baseline", "", "do not report findings that are listed in this `file`, which --write-baseline wrote")
-	}},
-	{"write-baseline", ofView, func(f *Typed, s *pflag.FlagSet) {
-		s.StringVar(&f.Accept, "write-baseline", "", "write the reported findings to this `file`, for use with --baseline")
-	}},
-	{"rules", ofView, func(f *Typed, s *pflag.FlagSet) { s.BoolVar(&f.Rules, "rules", false, "list all rules and exit") }},
-	{"explain", ofView, func(f *Typed, s *pflag.FlagSet) {
-		s.StringVar(&f.Explain, "explain", "", "explain this `rule`, its usual causes and what to check, and exit")
-	}},
-	{"unanswered-after", ofView, func(f *Typed, s *pflag.FlagSet) {
-		s.DurationVar(&f.unanswered, "unanswered-after", 30*time.Second, "report a Call if it gets no Reply within this `duration` although later Calls do")
-	}},
-
-	{"filter", selection, func(f *Typed, s *pflag.FlagSet) {
-		s.StringVarP(&f.Filter, "filter", "Y", "", "select the records that match this `expression`; rdmadump help filter explains it")
-	}},
-	{"xid", selection, func(f *Typed, s *pflag.FlagSet) {
-		s.StringSliceVar(&f.XIDs, "xid", nil, "select RPCs with this `XID` and their packets, connections and findings (repeat the flag for more)")
-	}},
-	{"conn", selection, func(f *Typed, s *pflag.FlagSet) {
-		s.IntSliceVar(&f.Conns, "conn", nil, "select the connection with this `number`, counted from 0 (repeat the flag for more)")
-	}},
-	{"from", selection, func(f *Typed, s *pflag.FlagSet) {
-		s.StringVar(&f.From, "from", "", "select records at or after this `time`: RFC 3339, or seconds since the start of the capture such as 2.5 or 90s")
-	}},
-	{"to", selection, func(f *Typed, s *pflag.FlagSet) {
-		s.StringVar(&f.To, "to", "", "select records at or before this `time`, which has the same forms")
-	}},
-
-	{"decode-as", selection, func(f *Typed, s *pflag.FlagSet) {
-		s.StringArrayVar(&f.decodeAs, "decode-as", nil, "say what a TCP or UDP port carries without RDMA, with a `rule` such as tcp.port==4045,rpc or udp.port==2049,other (repeat the flag for more)")
-	}},
-	{"points", selection, func(f *Typed, s *pflag.FlagSet) {
-		s.StringVar(&f.Points, "points", "auto", "say `when` to recognize captures of the same traffic at several points: auto, or off to merge the files by their own times")
-	}},
-	{"clock", selection, func(f *Typed, s *pflag.FlagSet) {
-		s.StringVar(&f.Clock, "clock", "", "show times of the clock of this `file` if there are several capture points; the default is the first file")
-	}},
-
-	{"output", presentation, func(f *Typed, s *pflag.FlagSet) {
-		s.StringVarP(&f.output, "output", "o", "text", "write records in this `format`: text, json (one record per line), csv")
-	}},
-	{"jq", presentation, func(f *Typed, s *pflag.FlagSet) {
-		s.StringVar(&f.jq, "jq", "", "run this jq `program` on the JSON of each record, but not of the summary, and print its results")
-	}},
-	{"field", presentation, func(f *Typed, s *pflag.FlagSet) {
-		s.StringSliceVarP(&f.fields, "field", "e", nil, "print only this `field`, with tabs between several (repeat the flag for more)")
-	}},
-	{"columns", presentation, func(f *Typed, s *pflag.FlagSet) {
-		s.StringSliceVar(&f.Look.Columns, "columns", nil, "show the table columns with these `headings`, with commas between them; rdmadump help columns explains them")
-	}},
-	{"sort", presentation, func(f *Typed, s *pflag.FlagSet) {
-		s.StringVar(&f.sort, "sort", "", "sort by this `field`; -field puts the largest first")
-	}},
-	{"time", presentation, func(f *Typed, s *pflag.FlagSet) {
-		s.StringVar(&f.Look.time, "time", string(render.Relative), "show times in this `form`: relative to the start of the capture, delta to the previous line, utc, local or epoch")
-	}},
-	{"color", presentation, func(f *Typed, s *pflag.FlagSet) {
-		s.StringVar(&f.Color, "color", "auto", "say `when` to use colors: auto, always or never")
-	}},
-	{"background", presentation, func(f *Typed, s *pflag.FlagSet) {
-		s.StringVar(&f.Look.background, "background", "auto", "use colors for this `kind` of background: auto, dark or light; auto reads $COLORFGBG")
-	}},
-	{"ascii", presentation, func(f *Typed, s *pflag.FlagSet) {
-		s.StringVar(&f.Look.ascii, "ascii", "auto", "say `when` to draw with ASCII characters only: true, false, or auto; auto draws with ASCII characters unless the terminal uses UTF-8")
-		s.Lookup("ascii").NoOptDefVal = "true"
-	}},
-	{"width", presentation, func(f *Typed, s *pflag.FlagSet) {
-		s.IntVar(&f.Look.width, "width", 0, "fit tables and drawings into this `number` of columns; the default is $COLUMNS or the width of the terminal")
-	}},
-	{"wide", presentation, func(f *Typed, s *pflag.FlagSet) {
-		s.BoolVar(&f.Look.wide, "wide", false, "show all columns of tables, and do not shorten lines")
-	}},
-	{"quiet", presentation, func(f *Typed, s *pflag.FlagSet) {
-		s.BoolVarP(&f.Quiet, "quiet", "q", false, "print no summary, progress or hints on standard error")
-	}},
-
-	{"count", limiting, func(f *Typed, s *pflag.FlagSet) {
-		s.Int64VarP(&f.Count, "count", "c", 0, "stop after this `number` of records")
-	}},
-	{"top", limiting, func(f *Typed, s *pflag.FlagSet) {
-		s.IntVar(&f.top, "top", 0, "show only this `number` of records, the first ones after sorting")
-	}},
-	{"memory", limiting, func(f *Typed, s *pflag.FlagSet) {
-		f.Memory = defaultMemory
-		s.Var(&f.Memory, "memory", "limit the memory for analysis state to this `size` (KiB, MiB, GiB); beyond it, the state of the connection that was unused for the longest time is discarded (evicted), and the summary says so")
-	}},
-}
-
-// Choices lists the flags that accept only a few values, with the values that a view
-// accepts.
-var Choices = []struct {
-	Flag, as string
-	value    func(f *Typed) string
-	Values   func(v *View) []string
-}{
-	{"output", "-o", func(f *Typed) string { return f.output }, outputs},
-	{"points", "--points", func(f *Typed) string { return f.Points }, fixed("auto", "off")},
-	{"color", "--color", func(f *Typed) string { return f.Color }, fixed("auto", "always", "never")},
-	{"fail-on", "--fail-on", func(f *Typed) string { return f.failOn }, fixed(record.Severities[:]...)},
-	{"time", "--time", func(f *Typed) string { return f.Look.time }, fixed(render.AllTimes[:]...)},
-	{"ascii", "--ascii", func(f *Typed) string { return f.Look.ascii }, fixed("auto", "true", "false")},
-	{"background", "--background", func(f *Typed) string { return f.Look.background }, fixed("auto", "dark", "light")},
-}
-
-// fixed returns a function that returns the same values for every view.
-func fixed[T ~string](values ...T) func(*View) []string {
-	var words []string
-	for _, v := range values {
-		words = append(words, string(v))
-	}
-	return func(*View) []string { return words }
-}
-
-// outputs returns the values of -o that a view accepts.
-func outputs(v *View) []string {
-	if v.takes("fail-on") {
-		return []string{"text", "json", "csv", "sarif", "junit"}
-	}
-	if v.onePage {
-		return []string{"text", "json"}
-	}
-	return []string{"text", "json", "csv"}
-}
-
-// CommonFlags are supported by every view, except by those that list them in without.
-var CommonFlags = []string{"output", "filter", "jq", "field", "xid", "conn", "count", "from", "to", "color", "quiet", "memory", "decode-as", "points", "clock", "width", "wide", "time", "ascii", "background"}
-
 // takes reports whether a view supports a flag.
 func (v *View) takes(flag string) bool {
-	return slices.Contains(CommonFlags, flag) && !slices.Contains(v.Without, flag) || slices.Contains(v.Flags, flag)
+	r := rowOf(flag)
+	return r != nil && r.takers(v.Name)
 }
 
-// IsViewFlag reports whether any view supports a flag.
-func IsViewFlag(flag string) bool {
+// isViewFlag reports whether any view supports a flag.
+func isViewFlag(flag string) bool {
 	return slices.ContainsFunc(Views, func(v *View) bool { return v.takes(flag) })
 }
 
 // Define defines the flags that any of these views supports.
 func (f *Typed) Define(s *pflag.FlagSet, of ...*View) {
 	s.SortFlags = false // Help lists the flags in the order of the table.
-	for _, row := range Table {
-		if slices.ContainsFunc(of, func(v *View) bool { return v.takes(row.Name) }) {
-			row.define(f, s)
-		}
-	}
+	var one *View
 	if len(of) == 1 {
-		of[0].specify(s)
-		return
+		one = of[0]
 	}
-	if output := s.Lookup("output"); output != nil {
-		output.Usage += "; check also supports sarif and junit"
-	}
-	for _, name := range []string{"rules", "explain"} { // They need no capture.
-		if flag := s.Lookup(name); flag != nil {
-			flag.Hidden = true
+	for i := range table {
+		if r := &table[i]; slices.ContainsFunc(of, func(v *View) bool { return r.takers(v.Name) }) {
+			r.define(f, s, one)
 		}
-	}
-}
-
-// specify says in the usage of flags what they mean to one view.
-func (v *View) specify(s *pflag.FlagSet) {
-	say := func(flag, more string) {
-		if f := s.Lookup(flag); f != nil {
-			f.Usage += more
-		}
-	}
-	if v.takes("top") {
-		field, largest := strings.CutPrefix(v.top, "-")
-		say("top", "; without --sort, they are sorted by "+field)
-		if largest {
-			say("top", ", the largest first")
-		}
-	}
-	if v.takes("fail-on") {
-		say("output", ", sarif or junit")
-		say("quiet", ", and neither the table of rules nor what was not checked")
-	}
-	if v.Name == "packets" {
-		say("rpc", ", those that the Send of the packet carries")
-	}
-	if v.Name == "stats" {
-		say("by", "; fields that only RDMA operations have, such as kind,side, sum up RDMA operations")
-	}
-	if by := s.Lookup("by"); by != nil && v.byUsage != "" {
-		by.Usage = v.byUsage
-	}
-	if filter := s.Lookup("filter"); filter != nil && v.filters != "" {
-		filter.Usage = strings.Replace(filter.Usage, "select the records that", "select the "+v.filters+" that", 1)
 	}
 }
 
 // groupOf returns the group of a flag of any command.
 func groupOf(f *pflag.Flag) flagGroup {
-	for _, row := range Table {
-		if row.Name == f.Name {
-			return row.group
-		}
+	if r := rowOf(f.Name); r != nil {
+		return r.group
 	}
 	if f.Name == "help" || f.Name == "version" {
 		return ofAll
@@ -387,7 +181,7 @@ func Grouped(cmd *cobra.Command) (groups [len(GroupTitles)]*pflag.FlagSet) {
 
 // refused returns the error for a flag that a view does not support.
 func (v *View) refused(flag string) error {
-	if why := v.refuses[flag]; why != "" {
+	if why := rowOf(flag).refusal[v.Name]; why != "" {
 		return errors.New(why)
 	}
 	var takers []string
@@ -411,7 +205,7 @@ func supporters(views []string) string {
 // flags were given that exclude each other.
 func (v *View) Check(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if err == nil && IsViewFlag(f.Name) && !v.takes(f.Name) {
+		if err == nil && isViewFlag(f.Name) && !v.takes(f.Name) {
 			err = v.refused(f.Name)
 		}
 	})
@@ -474,11 +268,9 @@ func unknownFlag(cmd *cobra.Command, name string) error {
 	if v == nil {
 		return nil
 	}
-	for _, row := range Table {
-		var all pflag.FlagSet
-		row.define(new(Typed), &all)
-		if f := all.Lookup(row.Name); row.Name == name || f.Shorthand != "" && f.Shorthand == name {
-			return v.refused(row.Name)
+	for _, r := range table {
+		if name == r.name || r.short != "" && name == r.short {
+			return v.refused(r.name)
 		}
 	}
 	return nil

@@ -13,9 +13,9 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// GroupKinds are the values of --by that are not fields of transactions, or whose groups have
+// groupKinds are the values of --by that are not fields of transactions, or whose groups have
 // more telling names than the field.
-var GroupKinds = []string{analyze.ByProgram, analyze.ByProcedure, analyze.ByOperation}
+var groupKinds = []string{analyze.ByProgram, analyze.ByProcedure, analyze.ByOperation}
 
 // maxGroupFields is the maximum number of fields of --by.
 const maxGroupFields = 8
@@ -32,9 +32,9 @@ func ParseGrouping(text string) (g Grouping, err error) {
 	for name := range strings.SplitSeq(text, ",") {
 		name = strings.TrimSpace(name)
 		path := name
-		if !slices.Contains(GroupKinds, name) {
+		if !slices.Contains(groupKinds, name) {
 			if path, err = query.Resolve(name, query.Transactions); err != nil {
-				return g, fmt.Errorf("--by %s: %w; it may also be %s", text, err, command.List(GroupKinds, "or"))
+				return g, fmt.Errorf("--by %s: %w; it may also be %s", text, err, command.List(groupKinds, "or"))
 			}
 		}
 		g.paths = append(g.paths, path)
@@ -48,7 +48,7 @@ func ParseGrouping(text string) (g Grouping, err error) {
 
 // Table returns a table that sums up the groups.
 func (g Grouping) Table() *analyze.Table {
-	if len(g.paths) == 1 && slices.Contains(GroupKinds, g.paths[0]) {
+	if len(g.paths) == 1 && slices.Contains(groupKinds, g.paths[0]) {
 		return analyze.NewTable(g.By)
 	}
 	return analyze.NewTableOf(g.By, g.Append)
@@ -59,7 +59,7 @@ func (g Grouping) Append(values []string, r *record.Transaction) []string {
 	for _, path := range g.paths {
 		value := ""
 		switch {
-		case slices.Contains(GroupKinds, path):
+		case slices.Contains(groupKinds, path):
 			value = analyze.Name(r, path)
 		case path == "file": // files without a name are different files
 			value = string(render.AppendValue(nil, r.FileText()))

@@ -105,14 +105,16 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 		RPC:    f.rpc || slices.ContainsFunc(append([]string{f.Filter, f.sort}, f.fields...), namesRPC),
 		Decode: f.Tree || f.rpc,
 	}
-	for _, c := range Choices {
-		if v.takes(c.Flag) {
-			if v.onePage && c.Flag == "output" && f.output == "csv" {
-				return nil, fmt.Errorf("-o csv: %s has no table; use -o json, or -o csv with a view that has one, such as rdmadump stats -o csv", v.Name)
-			}
-			if err := command.OneOf(c.as, c.value(f), c.Values(v)...); err != nil {
-				return nil, err
-			}
+	for i := range table {
+		r := &table[i]
+		if r.values == nil || !v.takes(r.name) {
+			continue
+		}
+		if v.onePage && r.name == "output" && f.output == "csv" {
+			return nil, fmt.Errorf("-o csv: %s has no table; use -o json, or -o csv with a view that has one, such as rdmadump stats -o csv", v.Name)
+		}
+		if err := command.OneOf(r.shown(), *r.sets(f).(*string), r.values(v)...); err != nil {
+			return nil, err
 		}
 	}
 	if v.takes("width") {

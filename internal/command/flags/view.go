@@ -7,113 +7,95 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// View describes what a command shows. To add a view, add a row to the table, and a function
-// to opened.
+// View describes what a command shows. The table of flags says which of them a view takes, by its name.
 type View struct {
 	Name, Short string
-	Fields      query.Fields      // fields of its records
-	summed      query.Fields      // fields of the transactions that it sums up, for -Y; nil if it sums up none
-	filters     string            // what -Y selects, if not the records of the view
-	Flags       []string          // flags that it supports in addition to commonFlags
-	Without     []string          // flags of commonFlags that it does not support
-	refuses     map[string]string // messages for flags that it does not support; others have a general message
-	byUsage     string            // usage of --by, if it does not group transactions
-	top         string            // order of --top without --sort
-	order       string            // order without both; empty for the order in which records come
-	onePage     bool              // it shows one summary and no table of its records, so -o csv has nothing to print
-	Light       bool              // its handlers take less time than passing records to another goroutine
+	Fields      query.Fields // fields of its records
+	summed      query.Fields // fields of the transactions that it sums up, for -Y; nil if it sums up none
+	filters     string       // what -Y selects, if not the records of the view
+	byUsage     string       // usage of --by, if it does not group transactions
+	top         string       // order of --top without --sort
+	order       string       // order without both; empty for the order in which records come
+	onePage     bool         // it shows one summary and no table of its records, so -o csv has nothing to print
+	Light       bool         // its handlers take less time than passing records to another goroutine
 }
-
-// packetsStay is the message for flags that would sort packets.
-const packetsStay = "packets does not support --sort and --top: packets stay in the order of the capture"
 
 // Views lists the views. The first is the default.
 var Views = []*View{
 	{
 		Name: "transactions", Short: "List RPC transactions; --xid draws one as a ladder diagram",
-		Fields: query.Transactions, Flags: []string{"columns", "sort", "top", "rpc"}, top: "-latency_ns",
+		Fields: query.Transactions, top: "-latency_ns",
 	},
 	{
 		Name: "connections", Short: "List connections: handshake, negotiated values, health; --timeline draws credits and handles",
-		Fields: query.Connections, Flags: []string{"columns", "sort", "top", "timeline"}, top: "-packets", order: "id", Light: true,
+		Fields: query.Connections, top: "-packets", order: "id", Light: true,
 	},
 	{
 		Name: "packets", Short: "List packets; -V decodes every field, -x shows bytes",
-		Fields: query.Packets, Flags: []string{"columns", "verbose", "hex", "rpc"}, refuses: map[string]string{"sort": packetsStay, "top": packetsStay},
+		Fields: query.Packets,
 	},
 	{
 		Name: "rdma", Short: "List RDMA operations, of any upper layer; --by sums them up",
-		Fields: render.OperationFields, Flags: operationFlags, Without: []string{"xid"}, byUsage: "sum up RDMA operations by these `fields`, with commas between them, such as kind,side; without the flag, they are listed", top: "-latency_ns",
+		Fields: render.OperationFields, byUsage: "sum up RDMA operations by these `fields`, with commas between them, such as kind,side; without the flag, they are listed", top: "-latency_ns",
 	},
 	{
 		Name: "network", Short: "Show what happened between capture points: delay, loss, reordering, corruption; --lost lists packets",
-		Fields: render.NetworkFields, filters: "directions", Flags: []string{"lost"}, Without: []string{"count"}, Light: true,
+		Fields: render.NetworkFields, filters: "directions", Light: true,
 	},
 	{
 		Name: "check", Short: "Report violations of the protocol; exit with status 1 if there are errors",
-		Fields: query.Findings, Flags: []string{"sort", "top", "fail-on", "ignore", "baseline", "write-baseline", "rules", "explain", "unanswered-after"}, top: "time", Light: true,
+		Fields: query.Findings, top: "time", Light: true,
 	},
 	{
 		Name: "overview", Short: "Summarize a capture on one screen and suggest the next commands",
-		Fields: query.Transactions, filters: "RPCs (by the fields of transactions)", Without: []string{"field", "count"}, Light: true, onePage: true,
+		Fields: query.Transactions, filters: "RPCs (by the fields of transactions)", Light: true, onePage: true,
 	},
 	{
 		Name: "files", Short: "List files: path, reads, writes, latency, who created, renamed or removed it",
-		Fields: render.FileFields, summed: query.Transactions, filters: "RPCs (by the fields of transactions) or files", Flags: []string{"columns", "sort", "top"}, top: "-total_ns", Light: true,
+		Fields: render.FileFields, summed: query.Transactions, filters: "RPCs (by the fields of transactions) or files", top: "-total_ns", Light: true,
 	},
 	{
 		Name: "stats", Short: "Sum up transactions by operation or any field (--by): counts, bytes, latency",
-		Fields: render.StatsFields, summed: query.Transactions, filters: "RPCs (by the fields of transactions) or rows", Flags: statsFlags, top: "-total_ns", Light: true,
+		Fields: render.StatsFields, summed: query.Transactions, filters: "RPCs (by the fields of transactions) or rows", top: "-total_ns", Light: true,
 	},
 }
 
-// statsFlags are the flags of stats.
-var statsFlags = []string{"columns", "sort", "top", "by", "every"}
-
 // RatesView is the view of stats with --every: its records are intervals.
 var RatesView = &View{
-	Name: "stats", Fields: render.RateFields, summed: query.Transactions, Flags: statsFlags, top: "-rpcs", Light: true,
+	Name: "stats", Fields: render.RateFields, summed: query.Transactions, top: "-rpcs", Light: true,
 }
 
 // CompareView is the view of compare, which reads two captures instead of one.
 var CompareView = &View{
 	Name: "compare", Fields: render.ComparisonFields, summed: query.Transactions, filters: "RPCs (by the fields of transactions) or rows",
-	Flags: []string{"columns", "sort", "top", "by"}, byUsage: "compare the groups of transactions with equal values of these `fields`, with commas between them, such as client,operation (default operation)", Without: []string{"time"}, top: "-after.total_ns", Light: true,
+	byUsage: "compare the groups of transactions with equal values of these `fields`, with commas between them, such as client,operation (default operation)", top: "-after.total_ns", Light: true,
 }
 
 // BrowseView describes the flags that browse supports.
 var BrowseView = &View{
 	Name: "browse", Fields: query.Transactions, filters: "RPCs (by the fields of transactions)",
-	Without: []string{"output", "jq", "field", "xid", "conn", "count", "from", "to", "width", "wide"},
 }
 
 // ReportView describes the flags that report accepts.
-var ReportView = &View{Name: "report", Fields: query.Transactions, filters: "RPCs (by the fields of transactions)", Without: append([]string{"output"}, shows...)}
+var ReportView = &View{Name: "report", Fields: query.Transactions, filters: "RPCs (by the fields of transactions)"}
 
 // LostView is the view of network with --lost and -e or -o csv, which print records of one type.
 var LostView = &View{
-	Name: "network", Fields: render.LostPacketFields, filters: "packets that were lost", Flags: []string{"lost"}, Without: []string{"count"}, Light: true,
+	Name: "network", Fields: render.LostPacketFields, filters: "packets that were lost", Light: true,
 }
 
 // OperationSumsView is the view of rdma with --by: its records are sums.
 var OperationSumsView = &View{
-	Name: "rdma", Fields: render.OperationSumFields, summed: render.OperationFields, filters: "RDMA operations or rows", Flags: operationFlags, Without: []string{"xid"}, top: "-bytes", Light: true,
+	Name: "rdma", Fields: render.OperationSumFields, summed: render.OperationFields, filters: "RDMA operations or rows", top: "-bytes", Light: true,
 }
-
-// operationFlags are the flags of rdma.
-var operationFlags = []string{"columns", "sort", "top", "by"}
-
-// shows lists the flags that only change what is shown. Commands that show nothing
-// do not accept them.
-var shows = []string{"jq", "field", "count", "color", "width", "wide", "time", "ascii", "background"}
 
 // ExportView describes the flags that export accepts.
 func ExportView(fields query.Fields) *View {
-	return &View{Name: "export", Fields: fields, filters: "RPCs (by the fields of transactions), or with --format pcapng and --scrub the packets,", Without: append([]string{"output"}, shows...)}
+	return &View{Name: "export", Fields: fields, filters: "RPCs (by the fields of transactions), or with --format pcapng and --scrub the packets,"}
 }
 
 // ExtractView describes the flags that extract accepts.
-var ExtractView = &View{Name: "extract", Fields: query.Transactions, filters: "RPCs (by the fields of transactions)", Without: shows}
+var ExtractView = &View{Name: "extract", Fields: query.Transactions, filters: "RPCs (by the fields of transactions)"}
 
 // SumsRPCs reports whether a view shows only RPCs, or sums of them.
 func (v *View) SumsRPCs() bool {

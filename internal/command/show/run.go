@@ -89,7 +89,7 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 	summary, err := read(ctx, source, s, h)
 	p.Finish()
 	switch {
-	case err == ErrEnough || err != nil && err == s.err:
+	case err == errEnough || err != nil && err == s.err:
 		err = nil // The sink has it.
 	case err != nil && ctx.Err() != nil:
 		if err = nil; !r.Live {

@@ -89,8 +89,8 @@ type sink struct {
 	joined        *points.Source            // nil if there is one capture point
 }
 
-// ErrEnough ends reading when -c or --top has enough records.
-var ErrEnough = errors.New("enough")
+// errEnough ends reading when -c or --top has enough records.
+var errEnough = errors.New("enough")
 
 // newSink returns a sink that writes to stdout; messages about the layout go to notes.
 func newSink(set *flags.Settings, stdout, notes io.Writer, captures input.Names) *sink {
@@ -316,7 +316,7 @@ func (s *sink) release() {
 		}
 		return s.status()
 	})
-	if err != ErrEnough {
+	if err != errEnough {
 		s.fail(err)
 	}
 }
@@ -337,7 +337,7 @@ func (s *sink) done() bool {
 // records are to be shown.
 func (s *sink) status() error {
 	if s.err == nil && s.done() {
-		return ErrEnough
+		return errEnough
 	}
 	return s.err
 }

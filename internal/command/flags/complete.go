@@ -1,0 +1,159 @@
+package flags
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/internal/query"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// The time for which completion may read a capture, and the number of values that it offers.
+const (
+	completionTime = time.Second
+	completionMost = 200
+)
+
+// errEnough ends reading when there are enough values.
+var errEnough = errors.New("enough")
+
+// Complete registers the completion of the flags of the views that a command has.
+func Complete(cmd *cobra.Command) {
+	shown := viewOf(cmd)
+	for i := range table {
+		r := &table[i]
+		switch {
+		case cmd.Flags().Lookup(r.name) == nil:
+		case r.complete != nil:
+			cmd.RegisterFlagCompletionFunc(r.name, r.complete(shown))
+		case r.values != nil:
+			cmd.RegisterFlagCompletionFunc(r.name, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+				return r.values(viewOf(cmd)), cobra.ShellCompDirectiveNoFileComp
+			})
+		}
+	}
+}
+
+// viewOf returns the view that a command shows: the view with the name of the command, or
+// the one that --view gives to live.
+func viewOf(cmd *cobra.Command) *View {
+	name := cmd.Name()
+	if chosen := cmd.Flags().Lookup("view"); chosen != nil {
+		name = chosen.Value.String()
+	}
+	if v := ViewNamed(name); v != nil {
+		return v
+	}
+	return Views[0]
+}
+
+// offered returns a completion function that offers the words that words returns. The lists are long, so they are made only when
+// they are needed.
+func offered(words func() []string) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return words(), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func offerFields(v *View) cobra.CompletionFunc { return offered(v.Fields.Names) }
+
+func offerHeadings(v *View) cobra.CompletionFunc {
+	return offered(func() []string { return render.Headings(v.Fields.Of()) })
+}
+
+func offerGroups(*View) cobra.CompletionFunc {
+	return offered(func() []string { return append(slices.Clone(groupKinds), query.Transactions.Names()...) })
+}
+
+// offerRules offers the ids of all rules.
+func offerRules(*View) cobra.CompletionFunc {
+	return offered(func() (ids []string) {
+		for _, r := range rule.All {
+			ids = append(ids, r.ID)
+		}
+		return ids
+	})
+}
+
+// offerXIDs offers the XIDs of the captures on the command line.
+func offerXIDs(*View) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return look(cmd.Context(), args, func(offer func(string) error) dissect.Handler {
+			return dissect.Handler{Transaction: func(r *record.Transaction) error {
+				if xid := r.XID.String(); strings.HasPrefix(xid, prefix) {
+					return offer(xid + "\t" + render.Procedure(r))
+				}
+				return nil
+			}}
+		}), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// offerConnections offers the numbers of the connections in the captures on the command line.
+func offerConnections(*View) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return look(cmd.Context(), args, func(offer func(string) error) dissect.Handler {
+			return dissect.Handler{Connection: func(r *record.Connection) error {
+				if id := fmt.Sprint(r.ID); strings.HasPrefix(id, prefix) {
+					return offer(id + "\t" + r.UpperLayer)
+				}
+				return nil
+			}}
+		}), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// offerPaths completes the last word of an expression of -Y with field names.
+func offerPaths(v *View) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, typed string) (offers []cobra.Completion, d cobra.ShellCompDirective) {
+		at := strings.LastIndexFunc(typed, func(r rune) bool {
+			return r != '_' && r != '.' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+		}) + 1
+		for _, f := range v.Fields.List() {
+			if strings.HasPrefix(f.Path, typed[at:]) {
+				offers = append(offers, cobra.CompletionWithDesc(typed[:at]+f.Path, f.Doc))
+			}
+		}
+		return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// look reads captures for a short time and returns the values that the handler offers.
+func look(ctx context.Context, paths []string, handler func(offer func(string) error) dissect.Handler) (offers []string) {
+	if len(paths) == 0 {
+		return nil
+	}
+	source, _ := capture.OpenAll(paths)
+	if source == nil {
+		return nil
+	}
+	defer source.Close()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
+	seen := map[string]bool{}
+	d := dissect.New(handler(func(s string) error {
+		if !seen[s] {
+			seen[s] = true
+			offers = append(offers, s)
+		}
+		if len(offers) == completionMost {
+			return errEnough
+		}
+		return nil
+	}), dissect.Options{})
+	d.Run(ctx, source)
+	return offers
+}

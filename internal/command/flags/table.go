@@ -1,0 +1,398 @@
+package flags
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// row is a flag of the views: all that is known about it. To add a flag, add a row, a member to Typed, and what it means to Settings.
+type row struct {
+	name, short string
+	group       flagGroup
+	takers      takers
+	doc         string                             // what it does; the placeholder of the value is in back quotes
+	about       func(doc string, v *View) string   // returns doc with what the flag means to a view; nil if that is doc. v is nil in the help of live
+	sets        func(*Typed) any                   // returns a pointer to the value
+	byDefault   any                                // nil for the zero value
+	alone       string                             // value of the flag without a value; empty if it needs one
+	values      func(v *View) []string             // returns all values that a view accepts; nil if they cannot be listed
+	complete    func(v *View) cobra.CompletionFunc // returns what offers values to a shell; nil if values does, or nothing
+	noInput     bool                               // the command reads no capture with this flag, so that live does not list it
+	refusal     map[string]string                  // messages of views that do not take it; others have a general one
+}
+
+// takers reports whether the command with a name takes a flag.
+type takers func(name string) bool
+
+// only returns the takers of a flag that these commands take.
+func only(names ...string) takers {
+	return func(name string) bool { return slices.Contains(names, name) }
+}
+
+// but returns the takers of a flag that all commands take, except for these.
+func but(names ...string) takers {
+	return func(name string) bool { return !slices.Contains(names, name) }
+}
+
+// everyone are the takers of a flag that all commands take.
+var everyone = but()
+
+// packetsStay are the messages for flags that would sort packets.
+var packetsStay = map[string]string{"packets": "packets does not support --sort and --top: packets stay in the order of the capture"}
+
+// table lists every flag of the views, in the order in which help lists them.
+var table = []row{
+	{
+		name: "verbose", short: "V", group: ofView, takers: only("packets"),
+		doc:  "show the tree of all fields, with their bits and offsets",
+		sets: func(t *Typed) any { return &t.Tree },
+	},
+	{
+		name: "hex", short: "x", group: ofView, takers: only("packets"),
+		doc:  "show the bytes of each packet",
+		sets: func(t *Typed) any { return &t.Bytes },
+	},
+	{
+		name: "timeline", group: ofView, takers: only("connections"),
+		doc:  "draw credits and exposed handles over time",
+		sets: func(t *Typed) any { return &t.Timeline },
+	},
+	{
+		name: "by", group: ofView, takers: only("rdma", "stats", "compare"),
+		doc:   "group transactions by these `fields`, with commas between them, such as client,operation; program and procedure are possible, too (default operation; with --every, no groups)",
+		sets:  func(t *Typed) any { return &t.by },
+		about: aboutBy, complete: offerGroups,
+	},
+	{
+		name: "every", group: ofView, takers: only("stats"),
+		doc:  "sum up each interval of this `duration`, such as 1s, counted from the start of the capture, and draw the intervals over time",
+		sets: func(t *Typed) any { return interval{&t.Every} },
+	},
+	{
+		name: "rpc", group: ofView, takers: only("transactions", "packets"),
+		doc:   "add the decoded arguments and results of NFS to JSON records",
+		sets:  func(t *Typed) any { return &t.rpc },
+		about: aboutRPC,
+	},
+	{
+		name: "lost", group: ofView, takers: only("network"),
+		doc:  "list the packets that were lost between the capture points, too",
+		sets: func(t *Typed) any { return &t.Lost },
+	},
+	{
+		name: "fail-on", group: ofView, takers: only("check"),
+		doc:  "exit with status 1 if there are findings of this `severity` or a worse one: error, warning or note",
+		sets: func(t *Typed) any { return &t.failOn }, byDefault: "error",
+		values: fixed(record.Severities[:]...),
+	},
+	{
+		name: "ignore", group: ofView, takers: only("check"),
+		doc:      "do not report findings of this `rule` (repeat the flag for more)",
+		sets:     func(t *Typed) any { return &t.ignore },
+		complete: offerRules,
+	},
+	{
+		name: "baseline", group: ofView, takers: only("check"),
+		doc:  "do not report findings that are listed in this `file`, which --write-baseline wrote",
+		sets: func(t *Typed) any { return &t.baseline },
+	},
+	{
+		name: "write-baseline", group: ofView, takers: only("check"),
+		doc:  "write the reported findings to this `file`, for use with --baseline",
+		sets: func(t *Typed) any { return &t.Accept },
+	},
+	{
+		name: "rules", group: ofView, takers: only("check"),
+		doc:     "list all rules and exit",
+		sets:    func(t *Typed) any { return &t.Rules },
+		noInput: true,
+	},
+	{
+		name: "explain", group: ofView, takers: only("check"),
+		doc:      "explain this `rule`, its usual causes and what to check, and exit",
+		sets:     func(t *Typed) any { return &t.Explain },
+		complete: offerRules, noInput: true,
+	},
+	{
+		name: "unanswered-after", group: ofView, takers: only("check"),
+		doc:  "report a Call if it gets no Reply within this `duration` although later Calls do",
+		sets: func(t *Typed) any { return &t.unanswered }, byDefault: 30 * time.Second,
+	},
+
+	{
+		name: "filter", short: "Y", group: selection, takers: everyone,
+		doc:   "select the records that match this `expression`; rdmadump help filter explains it",
+		sets:  func(t *Typed) any { return &t.Filter },
+		about: aboutFilter, complete: offerPaths,
+	},
+	{
+		name: "xid", group: selection, takers: but("rdma", "browse"),
+		doc:      "select RPCs with this `XID` and their packets, connections and findings (repeat the flag for more)",
+		sets:     func(t *Typed) any { return &t.XIDs },
+		complete: offerXIDs,
+	},
+	{
+		name: "conn", group: selection, takers: but("browse"),
+		doc:      "select the connection with this `number`, counted from 0 (repeat the flag for more)",
+		sets:     func(t *Typed) any { return &t.Conns },
+		complete: offerConnections,
+	},
+	{
+		name: "from", group: selection, takers: but("browse"),
+		doc:  "select records at or after this `time`: RFC 3339, or seconds since the start of the capture such as 2.5 or 90s",
+		sets: func(t *Typed) any { return &t.From },
+	},
+	{
+		name: "to", group: selection, takers: but("browse"),
+		doc:  "select records at or before this `time`, which has the same forms",
+		sets: func(t *Typed) any { return &t.To },
+	},
+	{
+		name: "decode-as", group: selection, takers: everyone,
+		doc:  "say what a TCP or UDP port carries without RDMA, with a `rule` such as tcp.port==4045,rpc or udp.port==2049,other (repeat the flag for more)",
+		sets: func(t *Typed) any { return (*whole)(&t.decodeAs) },
+	},
+	{
+		name: "points", group: selection, takers: everyone,
+		doc:  "say `when` to recognize captures of the same traffic at several points: auto, or off to merge the files by their own times",
+		sets: func(t *Typed) any { return &t.Points }, byDefault: "auto",
+		values: fixed("auto", "off"),
+	},
+	{
+		name: "clock", group: selection, takers: everyone,
+		doc:  "show times of the clock of this `file` if there are several capture points; the default is the first file",
+		sets: func(t *Typed) any { return &t.Clock },
+	},
+
+	{
+		name: "output", short: "o", group: presentation, takers: but("browse", "report", "export"),
+		doc:  "write records in this `format`: text, json (one record per line), csv",
+		sets: func(t *Typed) any { return &t.output }, byDefault: "text",
+		about: aboutOutput, values: outputs,
+	},
+	{
+		name: "jq", group: presentation, takers: but("browse", "report", "export", "extract"),
+		doc:  "run this jq `program` on the JSON of each record, but not of the summary, and print its results",
+		sets: func(t *Typed) any { return &t.jq },
+	},
+	{
+		name: "field", short: "e", group: presentation, takers: but("overview", "browse", "report", "export", "extract"),
+		doc:      "print only this `field`, with tabs between several (repeat the flag for more)",
+		sets:     func(t *Typed) any { return &t.fields },
+		complete: offerFields,
+	},
+	{
+		name: "columns", group: presentation, takers: only("transactions", "connections", "packets", "rdma", "files", "stats", "compare"),
+		doc:      "show the table columns with these `headings`, with commas between them; rdmadump help columns explains them",
+		sets:     func(t *Typed) any { return &t.Look.Columns },
+		complete: offerHeadings,
+	},
+	{
+		name: "sort", group: presentation, takers: only("transactions", "connections", "rdma", "check", "files", "stats", "compare"),
+		doc:     "sort by this `field`; -field puts the largest first",
+		sets:    func(t *Typed) any { return &t.sort },
+		refusal: packetsStay, complete: offerFields,
+	},
+	{
+		name: "time", group: presentation, takers: but("compare", "report", "export", "extract"),
+		doc:  "show times in this `form`: relative to the start of the capture, delta to the previous line, utc, local or epoch",
+		sets: func(t *Typed) any { return &t.Look.time }, byDefault: string(render.Relative),
+		values: fixed(render.AllTimes[:]...),
+	},
+	{
+		name: "color", group: presentation, takers: but("report", "export", "extract"),
+		doc:  "say `when` to use colors: auto, always or never",
+		sets: func(t *Typed) any { return &t.Color }, byDefault: "auto",
+		values: fixed("auto", "always", "never"),
+	},
+	{
+		name: "background", group: presentation, takers: but("report", "export", "extract"),
+		doc:  "use colors for this `kind` of background: auto, dark or light; auto reads $COLORFGBG",
+		sets: func(t *Typed) any { return &t.Look.background }, byDefault: "auto",
+		values: fixed("auto", "dark", "light"),
+	},
+	{
+		name: "ascii", group: presentation, takers: but("report", "export", "extract"),
+		doc:  "say `when` to draw with ASCII characters only: true, false, or auto; auto draws with ASCII characters unless the terminal uses UTF-8",
+		sets: func(t *Typed) any { return &t.Look.ascii }, byDefault: "auto",
+		alone: "true", values: fixed("auto", "true", "false"),
+	},
+	{
+		name: "width", group: presentation, takers: but("browse", "report", "export", "extract"),
+		doc:  "fit tables and drawings into this `number` of columns; the default is $COLUMNS or the width of the terminal",
+		sets: func(t *Typed) any { return &t.Look.width },
+	},
+	{
+		name: "wide", group: presentation, takers: but("browse", "report", "export", "extract"),
+		doc:  "show all columns of tables, and do not shorten lines",
+		sets: func(t *Typed) any { return &t.Look.wide },
+	},
+	{
+		name: "quiet", short: "q", group: presentation, takers: everyone,
+		doc:   "print no summary, progress or hints on standard error",
+		sets:  func(t *Typed) any { return &t.Quiet },
+		about: aboutQuiet,
+	},
+
+	{
+		name: "count", short: "c", group: limiting, takers: but("network", "overview", "browse", "report", "export", "extract"),
+		doc:  "stop after this `number` of records",
+		sets: func(t *Typed) any { return &t.Count },
+	},
+	{
+		name: "top", group: limiting, takers: only("transactions", "connections", "rdma", "check", "files", "stats", "compare"),
+		doc:   "show only this `number` of records, the first ones after sorting",
+		sets:  func(t *Typed) any { return &t.top },
+		about: aboutTop, refusal: packetsStay,
+	},
+	{
+		name: "memory", group: limiting, takers: everyone,
+		doc:  "limit the memory for analysis state to this `size` (KiB, MiB, GiB); beyond it, the state of the connection that was unused for the longest time is discarded (evicted), and the summary says so",
+		sets: func(t *Typed) any { return &t.Memory }, byDefault: defaultMemory,
+	},
+}
+
+// whole is the value of a flag whose values may contain commas.
+type whole []string
+
+// define defines the flag, with the usage that it has for a view, or for several if v is nil.
+func (r *row) define(t *Typed, s *pflag.FlagSet, v *View) {
+	usage := r.doc
+	if r.about != nil {
+		usage = r.about(usage, v)
+	}
+	switch to := r.sets(t).(type) {
+	case *bool:
+		s.BoolVarP(to, r.name, r.short, false, usage)
+	case *int:
+		s.IntVarP(to, r.name, r.short, 0, usage)
+	case *int64:
+		s.Int64VarP(to, r.name, r.short, 0, usage)
+	case *string:
+		word, _ := r.byDefault.(string)
+		s.StringVarP(to, r.name, r.short, word, usage)
+	case *[]string:
+		s.StringSliceVarP(to, r.name, r.short, nil, usage)
+	case *whole:
+		s.StringArrayVarP((*[]string)(to), r.name, r.short, nil, usage)
+	case *[]int:
+		s.IntSliceVarP(to, r.name, r.short, nil, usage)
+	case *time.Duration:
+		s.DurationVarP(to, r.name, r.short, r.byDefault.(time.Duration), usage)
+	case *Size:
+		*to = r.byDefault.(Size)
+		s.VarP(to, r.name, r.short, usage)
+	case pflag.Value:
+		s.VarP(to, r.name, r.short, usage)
+	}
+	s.Lookup(r.name).NoOptDefVal = r.optional(s.Lookup(r.name).NoOptDefVal)
+	s.Lookup(r.name).Hidden = v == nil && r.noInput
+}
+
+// optional returns the value of the flag if it is given without one; of a flag that is true or false, pflag knows it.
+func (r *row) optional(known string) string {
+	if r.alone != "" {
+		return r.alone
+	}
+	return known
+}
+
+// shown returns the flag as messages name it.
+func (r *row) shown() string {
+	if r.short != "" {
+		return "-" + r.short
+	}
+	return "--" + r.name
+}
+
+// rowOf returns the row of a flag, or nil if it is no flag of the views.
+func rowOf(flag string) *row {
+	if i := slices.IndexFunc(table, func(r row) bool { return r.name == flag }); i >= 0 {
+		return &table[i]
+	}
+	return nil
+}
+
+// fixed returns a function that returns the same values for every view.
+func fixed[T ~string](values ...T) func(*View) []string {
+	var words []string
+	for _, v := range values {
+		words = append(words, string(v))
+	}
+	return func(*View) []string { return words }
+}
+
+// outputs returns the values of -o that a view accepts.
+func outputs(v *View) []string {
+	switch {
+	case v.Name == checks:
+		return []string{"text", "json", "csv", "sarif", "junit"}
+	case v.onePage:
+		return []string{"text", "json"}
+	}
+	return []string{"text", "json", "csv"}
+}
+
+// checks is the name of the view that has severities, and formats of its own.
+const checks = "check"
+
+func aboutOutput(doc string, v *View) string {
+	switch {
+	case v == nil:
+		return doc + "; check also supports sarif and junit"
+	case v.Name == checks:
+		return doc + ", sarif or junit"
+	}
+	return doc
+}
+
+func aboutQuiet(doc string, v *View) string {
+	if v != nil && v.Name == checks {
+		return doc + ", and neither the table of rules nor what was not checked"
+	}
+	return doc
+}
+
+func aboutTop(doc string, v *View) string {
+	if v == nil {
+		return doc
+	}
+	field, largest := strings.CutPrefix(v.top, "-")
+	if doc += "; without --sort, they are sorted by " + field; largest {
+		doc += ", the largest first"
+	}
+	return doc
+}
+
+func aboutRPC(doc string, v *View) string {
+	if v != nil && v.Name == "packets" {
+		return doc + ", those that the Send of the packet carries"
+	}
+	return doc
+}
+
+func aboutBy(doc string, v *View) string {
+	switch {
+	case v == nil:
+		return doc
+	case v.byUsage != "":
+		return v.byUsage
+	case v.Name == "stats":
+		return doc + "; fields that only RDMA operations have, such as kind,side, sum up RDMA operations"
+	}
+	return doc
+}
+
+func aboutFilter(doc string, v *View) string {
+	if v == nil || v.filters == "" {
+		return doc
+	}
+	return strings.Replace(doc, "select the records that", "select the "+v.filters+" that", 1)
+}

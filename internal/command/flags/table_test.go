@@ -1,0 +1,48 @@
+package flags
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rdmadump/rdmadump/internal/query"
+)
+
+// TestTable: each flag is in the table once, some view takes it, and it sets what Typed has.
+func TestTable(t *testing.T) {
+	seen := map[string]bool{}
+	for i := range table {
+		r := &table[i]
+		if seen[r.name] || r.short != "" && seen[r.short] {
+			t.Errorf("--%s or -%s is in the table twice", r.name, r.short)
+		}
+		if seen[r.name], seen[r.short] = true, true; !isViewFlag(r.name) {
+			t.Errorf("no view takes --%s", r.name)
+		}
+		var s pflag.FlagSet
+		if r.define(new(Typed), &s, nil); s.Lookup(r.name) == nil || s.Lookup(r.name).Shorthand != r.short {
+			t.Errorf("--%s is not defined", r.name)
+		}
+	}
+	if len(table) < 30 {
+		t.Errorf("only %d flags", len(table))
+	}
+}
+
+// TestTakers: who takes a flag is said by names of commands that exist.
+func TestTakers(t *testing.T) {
+	known := append(ViewNames(), CompareView.Name, BrowseView.Name, ReportView.Name, ExportView(query.Packets).Name, ExtractView.Name)
+	for i := range table {
+		r := &table[i]
+		takers := slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !r.takers(name) })
+		if other := r.takers("no such command"); other && len(takers) == 0 || !other && len(takers) == len(known) {
+			t.Errorf("--%s: %v", r.name, takers)
+		}
+		for name := range r.refusal {
+			if !slices.Contains(known, name) || r.takers(name) {
+				t.Errorf("--%s: %s has a message for a flag that it takes, or does not exist", r.name, name)
+			}
+		}
+	}
+}
