@@ -741,6 +741,9 @@ func TestPacketOfLine(t *testing.T) {
 			if want := fmt.Sprintf("%d of %s", line.First.Packet, line.First.Point); !strings.Contains(p.status()[0].text, want) {
 				t.Errorf("RPC %d: the line %q opens %q, want %q in it", l.rpc.ID, line.Text, p.status()[0].text, want)
 			}
+			if want := fmt.Sprintf("number == %d and point == %q", p.packets[p.i].Number, p.packets[p.i].Path.Point); !strings.Contains((choice{m}).commandLine(), want) {
+				t.Errorf("the command that shows the packet is %s, want %s in it", (choice{m}).commandLine(), want)
+			}
 			opened[line.First.Point]++
 			press(t, m, "q")
 		}

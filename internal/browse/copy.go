@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -186,16 +187,17 @@ func (m choice) commandLine() string {
 		return sorted(filtering("rdmadump "+s.command(file), filter), &s.sorter, s.kind)
 	case *packet:
 		p := s.packets[s.i]
-		return fmt.Sprintf("rdmadump packets -V -x %s -Y 'number == %d'", file, p.Number)
+		filter := fmt.Sprintf("number == %d", p.Number)
+		if p.Path != nil { // Each point has a packet with this number.
+			filter += " and point == " + strconv.Quote(p.Path.Point)
+		}
+		return filtering("rdmadump packets -V -x "+file, filter)
 	}
 	if r := m.rpc(); r != nil {
 		return fmt.Sprintf("rdmadump %s --xid %v --conn %d", file, r.XID, r.Connection)
 	}
-	if p, is := m.top().(*pane); is {
-		var id int
-		if n, _ := fmt.Sscanf(p.name, "connection %d", &id); n == 1 {
-			return fmt.Sprintf("rdmadump connections --timeline %s --conn %d", file, id)
-		}
+	if p, is := m.top().(*pane); is && p.connection.Known() {
+		return fmt.Sprintf("rdmadump connections --timeline %s --conn %d", file, p.connection.Or(0))
 	}
 	return ""
 }

@@ -444,7 +444,7 @@ func (m inks) dump(data []byte, marked render.PacketLine, each int) (lines []str
 // time.
 func newConnection(m *Model, r any) *pane {
 	c := r.(*record.Connection)
-	p := &pane{name: fmt.Sprintf("connection %d", c.ID), keys: []string{"Enter its RPCs"}}
+	p := &pane{name: fmt.Sprintf("connection %d", c.ID), connection: record.Some(c.ID), keys: []string{"Enter its RPCs"}}
 	var charts *timelines
 	reading := timelinesOf(m, c)
 	p.tick = func(*Model) {

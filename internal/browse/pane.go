@@ -3,6 +3,8 @@ package browse
 import (
 	"slices"
 	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // scroll is the position in a list of lines: the line with the cursor, and the first one on the
@@ -65,6 +67,8 @@ type pane struct {
 	copies func() string                 // what y copies; nil for the text
 	names  func(line int64) string       // whole name of a line that may be shortened; nil for none
 	search string                        // text that was searched last
+
+	connection record.Opt[int] // that the text is about
 }
 
 // find moves to the next line that contains a text, or to the previous one. An empty text stands for the one before.

@@ -253,7 +253,7 @@ func TestNextOfList(t *testing.T) {
 func TestWayBack(t *testing.T) {
 	for _, key := range []string{"q", "h", "<esc>"} {
 		for _, test := range []struct{ open, name string }{
-			{"4 jj", "stats"}, {"5 jjj", "files"}, {"6 Gk", "rates"}, {"2 <enter>", "connection 0"},
+			{"4 jj", "stats"}, {"5 jjj", "files"}, {"6 Gkkk", "rates"}, {"2 <enter>", "connection 0"},
 		} {
 			m := modelOf(t, storm, plainLook)
 			press(t, m, "&latency < 1s<enter>jjj")
