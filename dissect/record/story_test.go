@@ -45,7 +45,7 @@ func TestPhaseEnds(t *testing.T) {
 	}
 }
 
-// TestTransfers: operations are told apart by handle, offset and kind.
+// TestTransfers: operations with different handles, offsets or kinds are different.
 func TestTransfers(t *testing.T) {
 	event := func(kind EventKind, handle Hex32, offset Hex64) Event {
 		return Event{Event: kind, Handle: Some(handle), Offset: Some(offset)}
