@@ -91,8 +91,11 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 
 // pair returns a value before and after, or once if it is the same.
 func pair(before, after string) string {
-	if before == after {
+	switch {
+	case before == after:
 		return before
+	case strings.HasPrefix(before, AtMost) || strings.HasPrefix(after, AtMost): // "1ms><=2ms" would be hard to read
+		return before + " > " + after
 	}
 	return before + ">" + after
 }

@@ -709,3 +709,38 @@ func TestUncertainLatency(t *testing.T) {
 	}
 	check(ladder(), "For 546.28ms of 548.54ms there was no progress")
 }
+
+// TestCompareBounds: percentiles that are upper bounds have a space before their mark, and are not tested.
+func TestCompareBounds(t *testing.T) {
+	side := func(least record.Opt[int64]) *analyze.Side {
+		s := analyze.NewSide(analyze.NewTable(analyze.ByOperation))
+		for i := range int64(40) {
+			latency := 1_000_000 + i
+			r := &record.Transaction{
+				Status: record.Complete, ProgramName: record.Some("NFS"), Program: record.Some[uint32](100003), Version: record.Some[uint32](3), Procedure: record.Some[uint32](6),
+				ProcedureName: record.Some("READ"), Call: &record.Message{}, Reply: &record.Message{}, LatencyNS: record.Some(latency),
+			}
+			if least.Known() {
+				r.LatencyNS, r.LatencyMinNS = record.Some(latency*3), least
+			}
+			s.Transaction(r)
+		}
+		return s
+	}
+	for _, c := range []struct {
+		least record.Opt[int64]
+		want  string
+	}{
+		{record.Some[int64](5), "1.00ms > <=3.00ms +200%?"},
+		{record.Opt[int64]{}, "1.00ms"},
+	} {
+		var out bytes.Buffer
+		list := analyze.Compare(side(record.Opt[int64]{}), side(c.least))
+		if err := render.Compare(render.Screen{Out: &out, Theme: render.NewTheme(&out, false), Width: 200}, list); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); strings.Count(got, c.want) != 3 {
+			t.Errorf("%q does not contain %q for three percentiles", got, c.want)
+		}
+	}
+}
