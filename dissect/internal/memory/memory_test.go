@@ -162,7 +162,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestExpect: the map of many segments is made at once, and let go when the last of them is gone.
+// TestExpect: the map of many segments is made at once, and freed when the last of them is gone.
 func TestExpect(t *testing.T) {
 	var e Exposure[*piece]
 	if e.Expect(8); e.byHandle != nil {
@@ -180,7 +180,7 @@ func TestExpect(t *testing.T) {
 	}
 	e.Remove(s)
 	if e.most = 100; e.byHandle == nil {
-		t.Error("a small map is let go")
+		t.Error("a small map is freed")
 	}
 	if e.Expect(50); len(made) != 0 {
 		t.Error("the map was made again although it was large enough")
@@ -291,7 +291,7 @@ func TestTransfer(t *testing.T) {
 	}
 	s.Keep(0)
 	if m := s.Transferred(); s.Keeps() || m.data != nil || m.Moved() != 16 {
-		t.Errorf("after the data was let go: %+v", m)
+		t.Errorf("after the data was freed: %+v", m)
 	}
 	m := s.transfer
 	s.Release(&storage)

@@ -26,7 +26,7 @@ type checker struct { // small enough to be passed in registers
 func (c checker) report(r *rule.Rule, format string, args ...any) {
 	where := c.where()
 	where.Operation = c.x.operation()
-	if call := c.x.checks.callTrust; r.Severity == record.Error && call != trusted {
+	if call := c.x.checks.trust; r.Severity == record.Error && call != trusted {
 		if c.cs.truncatedRetransmit || !c.cs.conn.Complete() || call == badICRC && c.cs.fillsICRC(c.x.side) {
 			c.cs.table.notJudged(r, evidence.TruncatedAgain, c.at)
 			return
@@ -147,26 +147,14 @@ func trustIn(o *rdma.Operation) trust {
 	return trusted
 }
 
-// txnChecks is the state that the rules keep for a transaction.
+// txnChecks is what the rules remember of a transaction. Each group of rules writes only its own part.
 type txnChecks struct {
-	broken           *rule.Rule         // first rule that obliges the responder to answer with RDMA_ERROR
-	callBroke        *rule.Rule         // first rule that the requester broke before the Reply
-	doneSent         bool               // the requester sent RDMA_DONE for it
-	isDone           bool               // the message is itself an RDMA_DONE
-	lateReadReported bool               // it was reported that Reads were incomplete at its Reply
-	exceedsReported  bool               // it was reported that an operation exceeds its memory
-	ineligible       bool               // its Call reduces a data item that may not be reduced
-	overGrant        bool               // its Call may have exceeded the granted credits
-	asks             bool               // its Call asks for a backchannel
-	openReads        int32              // RDMA Reads of its memory that are not complete
-	sharesMemory     bool               // another segment exposes the same bytes, so it is unknown which of them an operation is for
-	longReported     bool               // its Long Call was checked
-	callTrust        trust              // whether its Call can be trusted
-	reducible        int32              // number of results that may be reduced; -1 if unknown
-	replyTooLong     bool               // it was reported that the largest Reply does not fit
-	maxReply         int64              // maximum size of the inline part of the Reply in bytes; 0 if unknown
-	inv              record.Opt[uint32] // rdma_inv_handle of its Call
-	handles          handles
+	header  headerRules
+	credits creditRules
+	session sessionRules
+	memory  memoryRules
+	binding bindingRules
+	trust   trust // whether its Call can be trusted
 }
 
 // checkMessage checks the rules that apply to Calls and Replies.
@@ -202,7 +190,7 @@ func checkCall(cs *connState, x *txn, m *message) {
 		c.report(rule.ReducedIneligible, "the Reply chunk of the Call has no segments, so it cannot contain a Reply")
 	}
 	countHandles(cs, x)
-	x.checks.reducible = -1
+	x.checks.binding.begin()
 	if m.payload != nil && m.captured() && m.rpcErr == nil && m.header.Proc == rpcrdma.Msg {
 		checkArguments(c, m.rpc, m.payload, m.arguments)
 	} else if m.payload != nil && m.captured() && m.header.Proc == rpcrdma.Msg {

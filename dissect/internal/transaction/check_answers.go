@@ -40,10 +40,10 @@ func (r *recent) has(xid uint32) bool {
 func answersDone(cs *connState, m *message) bool {
 	h := m.header
 	x := cs.open[m.side.Other()][h.XID]
-	if x == nil || !x.checks.doneSent || h.Length < rpcrdma.FixedLen || h.Proc != rpcrdma.Error || h.Err != rpcrdma.ErrChunk {
+	if x == nil || !x.checks.header.doneSent || h.Length < rpcrdma.FixedLen || h.Proc != rpcrdma.Error || h.Err != rpcrdma.ErrChunk {
 		return false
 	}
-	x.checks.doneSent = false
+	x.checks.header.answerDone()
 	m.Tag = x.tag(partReply)
 	return true
 }
@@ -82,14 +82,14 @@ func checkError(c checker, m *message, withoutCall bool) {
 		return
 	}
 	verb := "rejected the Call"
-	if x.checks.broken != nil {
+	if x.checks.header.broken != nil {
 		verb = "correctly rejected the Call"
 	}
 	c.unattributed().report(rule.RDMAError, "the responder %s with %v%s", verb, h.Err, rejectionText(x, h))
 	if x.rec.Call == nil || m.err != nil {
 		return
 	}
-	if vers := x.call.RDMAVers.Or(0); h.Vers != vers && x.call.HeaderBytes.Known() || h.Vers != vers && x.checks.broken == rule.RDMAVersion {
+	if vers := x.call.RDMAVers.Or(0); h.Vers != vers && x.call.HeaderBytes.Known() || h.Vers != vers && x.checks.header.broken == rule.RDMAVersion {
 		c.report(rule.ErrorWrongVersion, "the RDMA_ERROR has rdma_vers %d, but the Call that it answers has rdma_vers %d", h.Vers, vers)
 	}
 	checkCode(c, h)
@@ -98,7 +98,7 @@ func checkError(c checker, m *message, withoutCall bool) {
 
 // checkCode compares the code of an RDMA_ERROR with the error in the Call.
 func checkCode(c checker, h *rpcrdma.Header) {
-	vers, broken := c.x.call.RDMAVers.Or(0), c.x.checks.broken
+	vers, broken := c.x.call.RDMAVers.Or(0), c.x.checks.header.broken
 	switch {
 	case h.Err == rpcrdma.ErrChunk && broken == rule.RDMAVersion:
 		c.report(rule.ErrorWrongCode, "ERR_CHUNK answers a Call of version %d, but only ERR_VERS tells the requester which versions are supported", vers)
@@ -116,10 +116,10 @@ func checkCode(c checker, h *rpcrdma.Header) {
 // capture shows it.
 func rejectionText(x *txn, h *rpcrdma.Header) string {
 	switch {
-	case x.checks.broken != nil:
-		return ": see the finding " + x.checks.broken.ID
-	case x.checks.callBroke != nil:
-		return ": see the finding " + x.checks.callBroke.ID
+	case x.checks.header.broken != nil:
+		return ": see the finding " + x.checks.header.broken.ID
+	case x.checks.header.callBroke != nil:
+		return ": see the finding " + x.checks.header.callBroke.ID
 	case h.Err == rpcrdma.ErrChunk && x.call.Form == record.Long:
 		return ": a Long Call in which the capture shows no error"
 	case h.Err == rpcrdma.ErrChunk && len(x.segments) > 0:
@@ -209,7 +209,7 @@ func checkUnanswered(cs *connState, x *txn, end record.Stamp, how *rdma.Ending) 
 		return
 	}
 	last, any := j.answered[x.side].Get()
-	if any && j.newestAnswered[x.side] > x.rec.ID && last-since >= cs.table.options.Unanswered && !x.checks.isDone {
+	if any && j.newestAnswered[x.side] > x.rec.ID && last-since >= cs.table.options.Unanswered && !x.checks.credits.isDone {
 		c.report(rule.CallNotAnswered, "this Call was not answered, although later Calls were answered for %v", time.Duration(last-since).Round(time.Millisecond))
 	}
 }
@@ -223,14 +223,14 @@ func checkLost(cs *connState, how *rdma.Ending) {
 	var first *txn
 	proven := rule.ConnectionLost.Needs.Blocks(cs.sides(record.Opt[rdma.Side]{})) == 0
 	for x := cs.calls.first; x != nil; x = x.next {
-		if x.checks.isDone || x.refusable() != nil {
+		if x.checks.credits.isDone || x.refusable() != nil {
 			continue
 		}
 		if n++; first == nil {
 			first = x
 		}
 		if proven {
-			x.found(rule.ConnectionLost)
+			x.rec.found(rule.ConnectionLost)
 		}
 	}
 	if n == 0 {

@@ -27,6 +27,14 @@ const (
 	backchannelUnreadable // a Call that may have granted it could not be read
 )
 
+// sessionRules is what the rules about the backward direction remember of a transaction.
+type sessionRules struct {
+	asks bool // its Call asks for a backchannel
+}
+
+// ask notes that the Call asks for a backchannel.
+func (r *sessionRules) ask() { r.asks = true }
+
 // checkBackward checks the form of a message in the backward direction.
 func checkBackward(c checker, m *message) {
 	h := m.header
@@ -79,7 +87,7 @@ func noteBackchannelRequest(cs *connState, x *txn, m *message) {
 	switch {
 	case asksForBackchannel(x):
 		j.backchannel = backchannelRequested
-		x.checks.asks = true
+		x.checks.session.ask()
 		j.asking++
 	case x.isCompound() && !x.namedAll, !x.procedure.known && (!m.captured() || m.header.Proc == rpcrdma.NoMsg || m.unknownVersion()):
 		j.backchannel = backchannelUnreadable

@@ -25,6 +25,18 @@ type allowance struct {
 	unread bool
 }
 
+// creditRules is what the rules about credits remember of a transaction.
+type creditRules struct {
+	isDone    bool // the message is itself an RDMA_DONE
+	overGrant bool // its Call may have exceeded the granted credits
+}
+
+// done notes that the message is an RDMA_DONE, which uses no credit.
+func (r *creditRules) done() { r.isDone = true }
+
+// use notes that the Call uses a credit, and whether that may exceed the granted ones.
+func (r *creditRules) use(over bool) { r.overGrant = over }
+
 // limit returns the number of Calls that may be outstanding, and false if the capture does not show
 // it.
 func (a *allowance) limit(handshake bool) (n uint32, known bool) {
@@ -79,17 +91,18 @@ func creditsUsed(cs *connState, s rdma.Side, at record.Time) (calls int, limit r
 func checkCredits(c checker, m *message) {
 	h := m.header
 	a := &c.cs.checks.credits[m.side]
-	if c.x.checks.isDone = h.Proc == rpcrdma.Done && m.err == nil; c.x.checks.isDone {
+	if h.Proc == rpcrdma.Done && m.err == nil {
+		c.x.checks.credits.done()
 		a.dones++
 		return
 	}
 	if m.unknownVersion() {
-		c.x.checks.overGrant = true // what it may send is unknown
+		c.x.checks.credits.use(true) // what it may send is unknown
 		return
 	}
 	n, credits, proven := creditsUsed(c.cs, m.side, m.First.Time)
 	limit, known := credits.Get()
-	c.x.checks.overGrant = !proven || uint32(n) > limit
+	c.x.checks.credits.use(!proven || uint32(n) > limit)
 	if known && uint32(n) > limit {
 		switch grant, granted := a.grant.Get(); {
 		case !granted:
@@ -190,7 +203,7 @@ func reportNotReady(cs *connState, x *txn, isCall bool, by rdma.Side, at record.
 	}
 	c := x.checker(at).attributedTo(by)
 	switch {
-	case isCall && !x.checks.overGrant:
+	case isCall && !x.checks.credits.overGrant:
 		c.report(rule.ReceiveNotPosted, "this side had no receive buffer for a Call, although the Call is within the credits that it granted")
 	case !isCall && x.rec.Call != nil:
 		c.report(rule.ReceiveNotPosted, "this side had no receive buffer for the Reply to its own Call")

@@ -24,10 +24,11 @@ func checkExposed(c checker) {
 			if !s.Overlaps(other.Place()) {
 				continue
 			}
-			if !x.checks.sharesMemory {
+			if !x.checks.memory.shared {
 				c.exposedTwice(s, other)
 			}
-			x.checks.sharesMemory, other.txn.checks.sharesMemory = true, true
+			x.checks.memory.share()
+			other.txn.checks.memory.share()
 		}
 	}
 }
@@ -88,8 +89,8 @@ func (s *segment) chunkName() string {
 // checkLateRead.
 func checkAllRead(c checker) {
 	x := c.x
-	broken := x.checks.callBroke
-	if x.rec.Call == nil || x.rec.RetransmitOf != 0 || x.checks.openReads > 0 || x.checks.sharesMemory || broken != nil && broken.Severity == record.Error {
+	broken := x.checks.header.callBroke
+	if x.rec.Call == nil || x.rec.RetransmitOf != 0 || x.checks.memory.openReads > 0 || x.checks.memory.shared || broken != nil && broken.Severity == record.Error {
 		return
 	}
 	for i := range x.segments {

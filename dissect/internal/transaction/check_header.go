@@ -11,6 +11,31 @@ import (
 
 // Headers: the RPC-over-RDMA header (RFC 8166 s.4) and the RPC header.
 
+// headerRules is what the rules about headers remember of a transaction.
+type headerRules struct {
+	broken    *rule.Rule // first rule that obliges the responder to answer with RDMA_ERROR
+	callBroke *rule.Rule // first rule that the requester broke before the Reply
+	doneSent  bool       // the requester sent RDMA_DONE for it
+}
+
+// breaks notes a rule that obliges the responder to answer with RDMA_ERROR. The first one counts.
+func (r *headerRules) breaks(broken *rule.Rule) {
+	if r.broken == nil {
+		r.broken = broken
+	}
+}
+
+// callBreaks notes a rule that the requester broke before the Reply. The first one counts.
+func (r *headerRules) callBreaks(broken *rule.Rule) {
+	if r.callBroke == nil {
+		r.callBroke = broken
+	}
+}
+
+// sendDone notes that the requester sent RDMA_DONE, and answerDone that the responder answered it.
+func (r *headerRules) sendDone()   { r.doneSent = true }
+func (r *headerRules) answerDone() { r.doneSent = false }
+
 // checkHeader checks the header of a message.
 func checkHeader(c checker, m *message) {
 	h := m.header
@@ -65,7 +90,7 @@ func noteVersion(cs *connState, x *txn, m *message) {
 
 // refusable returns the rule that obliges the responder to answer the Call with RDMA_ERROR, or nil.
 func (x *txn) refusable() *rule.Rule {
-	if broken := x.checks.broken; broken != rule.RDMAVersion || x.call.RDMAVers.Or(0) != x.cs.checks.usedVersion {
+	if broken := x.checks.header.broken; broken != rule.RDMAVersion || x.call.RDMAVers.Or(0) != x.cs.checks.usedVersion {
 		return broken
 	}
 	return nil
@@ -74,8 +99,8 @@ func (x *txn) refusable() *rule.Rule {
 // broken reports an error that the receiver has to answer with RDMA_ERROR.
 func (c checker) broken(r *rule.Rule, format string, args ...any) {
 	c.report(r, format, args...)
-	if side, known := c.atFault.Get(); known && side == c.x.side && c.x.checks.broken == nil {
-		c.x.checks.broken = r
+	if side, known := c.atFault.Get(); known && side == c.x.side {
+		c.x.checks.header.breaks(r)
 	}
 }
 

@@ -11,6 +11,36 @@ import (
 
 // Chunks, the memory that they expose, and its invalidation (RFC 8166 s.3.4, RFC 8797 s.4.1).
 
+// memoryRules is what the rules about memory remember of a transaction.
+type memoryRules struct {
+	openReads int32              // RDMA Reads of its memory that are not complete
+	shared    bool               // another segment exposes the same bytes, so it is unknown which of them an operation is for
+	lateRead  once               // Reads were incomplete at its Reply
+	exceeds   once               // an operation exceeds its memory
+	inv       record.Opt[uint32] // rdma_inv_handle of its Call
+	handles   handles
+}
+
+// once is something that is reported once.
+type once bool
+
+// first reports whether it was not reported before.
+func (o *once) first() bool {
+	before := *o
+	*o = true
+	return !bool(before)
+}
+
+// readBegins and readEnds note the beginning and the end of an RDMA Read.
+func (r *memoryRules) readBegins() { r.openReads++ }
+func (r *memoryRules) readEnds()   { r.openReads-- }
+
+// share notes that another segment exposes the same bytes.
+func (r *memoryRules) share() { r.shared = true }
+
+// want notes the rdma_inv_handle of the Call.
+func (r *memoryRules) want(handle uint32) { r.inv = record.Some(handle) }
+
 // checkChunks compares the chunk lists of a Reply with those of its Call.
 func checkChunks(c checker, h *rpcrdma.Header) {
 	x := c.x
@@ -63,7 +93,7 @@ func checkChunks(c checker, h *rpcrdma.Header) {
 		if returned > s.Length {
 			c.report(rule.ReturnedTooLong, "segment 0x%08x has %d bytes, but the Reply returns %d", s.Handle, s.Length, returned)
 		}
-		if moved := s.Transferred().Moved(); moved < int64(returned) && !x.checks.sharesMemory {
+		if moved := s.Transferred().Moved(); moved < int64(returned) && !x.checks.memory.shared {
 			c.report(rule.ReturnedNotSeen, "the Reply returns %[2]d bytes in segment 0x%08[1]x, but the capture shows RDMA Writes of only %[3]d bytes there", s.Handle, returned, moved)
 		}
 	}
@@ -106,7 +136,7 @@ func checkInvalidation(c checker, m *message, withoutCall bool) {
 		checkNegotiated(c, handle)
 	}
 	other := otherOwner(c.cs, x, handle)
-	if other != nil && x.checks.inv == record.Some(handle) {
+	if other != nil && x.checks.memory.inv == record.Some(handle) {
 		return // the requester asked for it in rdma_inv_handle, so it answers for the other Call
 	}
 	if !withoutCall && !x.listsIncomplete {
@@ -244,13 +274,15 @@ func matchingSegment(cs *connState, o *rdma.Operation, m target, s *segment, exa
 
 // checkLateRead reports a Reply that was sent before an RDMA Read of its Call was complete.
 func checkLateRead(cs *connState, o *rdma.Operation, x *txn) {
-	if o.Kind != rdma.Read || x.state == outstanding || !x.rec.Status.Replied() || x.checks.lateReadReported || x.checks.sharesMemory || o.Last.Time < x.answer.LastTime {
+	if o.Kind != rdma.Read || x.state == outstanding || !x.rec.Status.Replied() || x.checks.memory.shared || o.Last.Time < x.answer.LastTime {
 		return
 	}
 	if early, _ := o.Disorder(); early.Packet != 0 { // the requester drops such a response, so its packets were captured in another order
 		return
 	}
-	x.checks.lateReadReported = true
+	if !x.checks.memory.lateRead.first() {
+		return
+	}
 	c := x.checker(record.Stamp{Time: x.answer.LastTime, Packet: x.answer.LastPacket}).attributedTo(x.side.Other())
 	c.report(rule.ReplyBeforeReads, "the Reply was sent before the RDMA Read of handle 0x%08x, which packet %s began, had received all data", o.Handle, record.PacketText(o.First.Packet))
 }
@@ -272,9 +304,8 @@ func checkSize(c checker, m *message) {
 // checkExceeds reports, once, that an operation without an announced length continues after the end
 // of the memory in which it began.
 func checkExceeds(cs *connState, x *txn, s *segment, o *rdma.Operation) {
-	if o.Announced || x.state != outstanding || x.checks.exceedsReported {
+	if o.Announced || x.state != outstanding || !x.checks.memory.exceeds.first() {
 		return
 	}
-	x.checks.exceedsReported = true
 	x.checker(o.Last).attributedTo(o.Side).report(rule.OutsideExposedMemory, "%v from 0x%016x on exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, o.Offset, s.Handle, s.Length, s.Offset)
 }

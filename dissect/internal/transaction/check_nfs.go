@@ -29,6 +29,35 @@ type rpcBody struct {
 	given   []int64 // positions or lengths
 }
 
+// bindingRules is what the rules about data items remember of a transaction.
+type bindingRules struct {
+	ineligible   bool  // its Call reduces a data item that may not be reduced
+	reducible    int32 // number of results that may be reduced; -1 if unknown
+	replyTooLong bool  // it was reported that the largest Reply does not fit
+	maxReply     int64 // maximum size of the inline part of the Reply in bytes; 0 if unknown
+	long         once  // its Long Call was checked
+}
+
+// begin notes that the arguments of the Call are not decoded yet.
+func (r *bindingRules) begin() { r.reducible = -1 }
+
+// count counts the results of a Call that may be reduced.
+func (r *bindingRules) count(m *nfs.Message) {
+	r.reducible = 0
+	for i := range m.Ops {
+		if m.Ops[i].ReducibleResult || m.Ops[i].Name == "READ_PLUS" {
+			r.reducible++
+		}
+	}
+}
+
+// largest notes the maximum size of the inline part of the Reply, and tooLong that it was reported as too long.
+func (r *bindingRules) largest(bytes int64) { r.maxReply = bytes }
+func (r *bindingRules) tooLong()            { r.replyTooLong = true }
+
+// reduceIneligible notes that the Call reduces a data item that may not be reduced.
+func (r *bindingRules) reduceIneligible() { r.ineligible = true }
+
 // results is the Payload stream of a Reply, and its decoded RPC header; nil if it cannot be decoded.
 type results struct {
 	payload []byte
@@ -113,14 +142,9 @@ func checkArguments(c checker, rpc *oncrpc.Header, payload []byte, b *rpcBody) {
 	}
 	m := &b.message
 	if m.Complete {
-		x.checks.reducible = 0
-		for i := range m.Ops {
-			if m.Ops[i].ReducibleResult || m.Ops[i].Name == "READ_PLUS" {
-				x.checks.reducible++
-			}
-		}
-		if x.writes > int(x.checks.reducible) {
-			c.report(rule.ReducedIneligible, "the Call offers %s, but %s", counted(x.writes, "Write chunk"), reducibleText(x.checks.reducible))
+		x.checks.binding.count(m)
+		if x.writes > int(x.checks.binding.reducible) {
+			c.report(rule.ReducedIneligible, "the Call offers %s, but %s", counted(x.writes, "Write chunk"), reducibleText(x.checks.binding.reducible))
 		}
 		c.checkOffered()
 	}
@@ -219,7 +243,7 @@ func (c checker) checkOffered() {
 			bounded += count
 		}
 	}
-	x.checks.maxReply = large
+	x.checks.binding.largest(large)
 	if bounded > 0 && !(readPlus && x.writes > 0) {
 		c.checkLargest(bounded)
 	}
@@ -241,7 +265,7 @@ func (c checker) checkLargest(largest int64) {
 		return // the session, which the capture lacks, may limit the Reply
 	}
 	if offered < largest && largest > limit {
-		x.checks.replyTooLong = true
+		x.checks.binding.tooLong()
 		c.report(rule.ReplyChunkMissing, "the Reply may have %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", largest, offered, limit)
 	}
 }
@@ -325,7 +349,7 @@ func (c checker) checkItems(at int64, long bool) {
 		op := m.Whose(item)
 		if !item.Eligible && !item.ReadPlus {
 			wrong++
-			c.x.checks.ineligible = true
+			c.x.checks.binding.reduceIneligible()
 			c.report(rule.ReducedIneligible, "a Read chunk at Position %d contains %s of %s, which may not be reduced", item.Position+at, item.Name, op)
 			if long {
 				c.report(rule.LongCallPosition, "a Long Call has segments at Position %d, where no data item begins that may be reduced", item.Position+at)
@@ -375,7 +399,7 @@ func checkHeaderHoles(c checker, payload []byte) {
 		case inCredential && flavor == gss || inVerifier && verifierFlavor == gss:
 			c.report(rule.ReducedUnderGSS, "a Read chunk is at Position %d, inside an RPCSEC_GSS credential or verifier", h.Position)
 		case h.Position == 32 && size > 0 || h.Position == verifier+8 && inVerifier || h.Position == 40 && flavor == uint32(oncrpc.AuthSys):
-			x.checks.ineligible = true
+			x.checks.binding.reduceIneligible()
 			c.report(rule.ReducedIneligible, "a Read chunk at Position %d contains part of the RPC header, which may not be reduced", h.Position)
 		default:
 			c.invalidPosition(h.Position, x.call.Form == record.Long, ", inside the RPC header")
@@ -402,7 +426,7 @@ func checkResults(c checker, m *message) {
 	if !x.procedure.known {
 		return
 	}
-	if x.checks.ineligible && succeeded(x) {
+	if x.checks.binding.ineligible && succeeded(x) {
 		c.report(rule.ReducedIneligible, "the responder answered with success, although the Call reduces a data item that may not be reduced")
 	}
 	if x.writes == 0 || len(m.header.WriteEnds) != x.writes {
@@ -420,7 +444,7 @@ func checkResults(c checker, m *message) {
 		}
 		return
 	}
-	if len(b.holes) > 0 && x.checks.reducible == 0 {
+	if len(b.holes) > 0 && x.checks.binding.reducible == 0 {
 		c.report(rule.ReducedIneligible, "a Write chunk returns %d bytes, although no result of this Call may be reduced", b.holes[0].Length)
 		return
 	}
@@ -539,7 +563,7 @@ func (c checker) checkResult(item *nfs.Item) {
 		c.report(rule.PadWritten, "%s has %d bytes, but Write chunk %d returns %d, including the XDR pad, which must not be written", item.Name, item.Length, chunk, returned)
 	case returned != item.Length:
 		c.report(rule.ChunkLengthMismatch, "%s has %d bytes, but Write chunk %d returns %d", item.Name, item.Length, chunk, returned)
-	case written > item.Length && written <= padded && !x.checks.sharesMemory:
+	case written > item.Length && written <= padded && !x.checks.memory.shared:
 		c.report(rule.PadWritten, "%s has %d bytes, but %d were written to Write chunk %d, including the XDR pad, which must not be written", item.Name, item.Length, written, chunk)
 	}
 }
@@ -562,7 +586,7 @@ func writtenExtent(x *txn, chunk int) (end int64) {
 // checkFits reports a Reply that did not fit, although the requester could have known that.
 func checkFits(c checker, m *message) {
 	x := c.x
-	if !c.cs.negotiated() || x.rec.Call == nil || x.listsIncomplete || x.checks.replyTooLong {
+	if !c.cs.negotiated() || x.rec.Call == nil || x.listsIncomplete || x.checks.binding.replyTooLong {
 		return
 	}
 	limit := int64(inlineThreshold(c.cs, m.side))
@@ -570,10 +594,10 @@ func checkFits(c checker, m *message) {
 	requester := c.attributedTo(x.side)
 	switch {
 	case m.header.Proc == rpcrdma.Error:
-		if m.header.Err == rpcrdma.ErrChunk && x.checks.broken == nil && x.checks.maxReply > limit && offered < x.checks.maxReply {
-			requester.report(rule.ReplyChunkMissing, "the responder answered ERR_CHUNK: the Reply may have at least %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", x.checks.maxReply, offered, limit)
+		if m.header.Err == rpcrdma.ErrChunk && x.checks.header.broken == nil && x.checks.binding.maxReply > limit && offered < x.checks.binding.maxReply {
+			requester.report(rule.ReplyChunkMissing, "the responder answered ERR_CHUNK: the Reply may have at least %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", x.checks.binding.maxReply, offered, limit)
 		}
-	case m.whole && m.Length > limit && m.header.Proc == rpcrdma.Msg && x.checks.maxReply > limit && offered < m.Length-int64(m.header.Length):
+	case m.whole && m.Length > limit && m.header.Proc == rpcrdma.Msg && x.checks.binding.maxReply > limit && offered < m.Length-int64(m.header.Length):
 		requester.report(rule.ReplyChunkMissing, "the Reply has %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", m.Length-int64(m.header.Length), offered, limit)
 	}
 }
@@ -653,10 +677,12 @@ func firstUnmatched(m *nfs.Message) (hole int) {
 // checkLongCall checks the RPC message of a Long Call after all of it has moved. err is the error
 // of its RPC header, and b contains its arguments, unless it is nil.
 func checkLongCall(x *txn, rpc *oncrpc.Header, err error, payload []byte, b *rpcBody) {
-	if x.checks.longReported || int64(len(payload)) != x.offered(readChunk, 0) || len(payload) == 0 || x.segments[0].position != 0 {
+	if int64(len(payload)) != x.offered(readChunk, 0) || len(payload) == 0 || x.segments[0].position != 0 {
 		return
 	}
-	x.checks.longReported = true
+	if !x.checks.binding.long.first() {
+		return
+	}
 	c := x.checker(record.Stamp{Time: x.call.Time, Packet: x.call.Packet}).attributedTo(x.side)
 	checkLong(c, rpc, err, true)
 	if err == nil && rpc.Type == oncrpc.Call && !x.listsIncomplete {

@@ -16,7 +16,7 @@ func checkInvHandle(c checker, m *message) {
 	if !h.IsDraft {
 		return
 	}
-	x.checks.inv = record.Some(h.InvHandle)
+	x.checks.memory.want(h.InvHandle)
 	x.call.InvHandle = record.Some(record.Hex32(h.InvHandle))
 	if h.InvHandle == 0 || slices.ContainsFunc(x.segments, func(s segment) bool { return s.Handle == h.InvHandle }) {
 		return
@@ -30,7 +30,7 @@ func checkInvReply(c checker, m *message) {
 	if h.IsDraft {
 		x.answer.InvHandle = record.Some(record.Hex32(h.InvHandle))
 	}
-	wanted, known := x.checks.inv.Get()
+	wanted, known := x.checks.memory.inv.Get()
 	if !known {
 		return
 	}
@@ -55,6 +55,9 @@ type handles struct {
 	first, last, largest uint32
 	mixed                bool // there are Read and Write handles
 }
+
+// loseOne counts a handle that the Reply to another RPC invalidated.
+func (h *handles) loseOne() { h.foreign++ }
 
 // invalidationStats counts how Replies invalidate handles.
 type invalidationStats struct {
@@ -99,7 +102,7 @@ func countHandles(cs *connState, x *txn) {
 	if cs.checks.invalidation == nil {
 		cs.checks.invalidation = new(invalidationStats)
 	}
-	v, st := &x.checks.handles, cs.checks.invalidation
+	v, st := &x.checks.memory.handles, cs.checks.invalidation
 	most := int64(0)
 	reads, writes := false, false
 	for i := range x.segments {
@@ -137,7 +140,7 @@ func countForeign(cs *connState, x *txn, handle uint32) {
 		isRead = isRead || s.kind == readChunk
 		if !s.invalidated {
 			s.invalidated = true
-			s.txn.checks.handles.foreign++
+			s.txn.checks.memory.handles.loseOne()
 		}
 	}
 	if isRead {
@@ -147,7 +150,7 @@ func countForeign(cs *connState, x *txn, handle uint32) {
 
 // countInvalidation counts how a Reply invalidates.
 func countInvalidation(cs *connState, x *txn, m *message) {
-	v, st := &x.checks.handles, cs.checks.invalidation
+	v, st := &x.checks.memory.handles, cs.checks.invalidation
 	if st == nil || x.rec.Call == nil {
 		return
 	}
@@ -168,7 +171,7 @@ func countInvalidation(cs *connState, x *txn, m *message) {
 	if invalidates {
 		g.InvalidatingReplies++
 	}
-	if wanted, known := x.checks.inv.Get(); known && wanted != 0 {
+	if wanted, known := x.checks.memory.inv.Get(); known && wanted != 0 {
 		if st.named++; invalidates && handle == wanted {
 			st.honored++
 		}

@@ -82,19 +82,13 @@ func since(from, to record.Time) record.Opt[int64] {
 	return record.SomeIf(ns, ns >= 0)
 }
 
-// moveEvent moves an event of a transaction to another packet.
-func moveEvent(x *txn, e *record.Event, to record.Stamp) {
-	e.Time, e.Packet = to.Time, to.Packet
-	x.disordered = true
-}
-
 // moveEvents moves events of a packet to the copy of it that was accepted.
 func (x *txn) moveEvents(from int64, to record.Stamp, kinds ...record.EventKind) {
 	for i := range x.rec.Timeline {
 		e := &x.rec.Timeline[i]
 		for _, kind := range kinds {
 			if e.Packet == from && e.Event == kind {
-				moveEvent(x, e, to)
+				x.rec.move(e, to)
 			}
 		}
 	}
@@ -115,7 +109,7 @@ func (x *txn) settleDelivery() {
 		return
 	}
 	waited := cs.table.Clock-x.ended > cs.table.options.Linger
-	notDelivered := x.repeatedElsewhere || waited && x.replyAgain && cs.closing
+	notDelivered := x.repeatedElsewhere || waited && x.progress.replyAgain && cs.closing
 	const unknown = evidence.Missing | evidence.Awaited | evidence.Unordered | evidence.Silent
 	proven := notDelivered && cs.gaps(x.side)&unknown == 0 && cs.conn.Acknowledges(x.side.Other())
 	if !proven || x.rec.Call == nil {

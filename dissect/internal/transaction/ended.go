@@ -15,14 +15,14 @@ const maxSettling = 1 << 12
 // end ends a transaction. Its record is handed out when no later packet can change it.
 func (t *Table) end(x *txn, status record.Status) {
 	cs := x.cs
-	x.rec.Status = status
+	x.rec.end(status)
 	if x.state == outstanding {
 		cs.open[x.side].remove(x)
 		cs.calls.remove(x)
-		if x.checks.isDone {
+		if x.checks.credits.isDone {
 			cs.checks.credits[x.side].dones--
 		}
-		if x.checks.asks {
+		if x.checks.session.asks {
 			cs.checks.asking--
 		}
 		if x.listsIncomplete {
@@ -197,7 +197,7 @@ func (t *Table) findRetransmitted(x *txn) {
 		}
 		delete(t.unanswered, k)
 		k.release()
-		x.rec.RetransmitOf = before.id
+		x.rec.follow(before.id)
 		continueFrom(x, &before.earlier)
 		if old, _ := t.tagged(before.tag); old != nil && old.state != emitted {
 			old.repeatedElsewhere = true

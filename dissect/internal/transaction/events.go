@@ -35,7 +35,7 @@ func (cs *connState) moved(o *rdma.Operation) {
 	what, from := record.EventWriteLast, o.Side
 	if o.Kind == rdma.Read {
 		what, from = record.EventReadDone, o.Side.Other()
-		x.checks.openReads--
+		x.checks.memory.readEnds()
 	}
 	e := x.event(o.Last, what, x.role(from))
 	e.Handle, e.Offset = record.Some(record.Hex32(o.Handle)), record.Some(record.Hex64(o.Offset))
@@ -104,7 +104,7 @@ func (cs *connState) acknowledged(o *rdma.Operation, at record.Stamp) {
 		return
 	}
 	noteGrantDelivered(cs, o, at)
-	x.active = at
+	x.progress.seen(at)
 	x.event(at, record.EventAck, x.role(o.Side.Other())).Of = kindOf(o, part)
 }
 
@@ -120,13 +120,15 @@ func (cs *connState) retransmitted(happened rdma.Event) {
 	if x == nil || x.state == emitted {
 		return
 	}
-	x.rec.Retransmitted++
-	x.replyAgain = x.replyAgain || part == partReply && at.Packet != o.Last.Packet // not if only a damaged copy came before it
+	x.rec.repeat()
+	if part == partReply && at.Packet != o.Last.Packet { // not if only a damaged copy came before it
+		x.progress.repeatReply()
+	}
 	of := kindOf(o, part)
 	if o.Kind == rdma.Read && by != o.Side {
 		of = record.EventReadDone
 	}
-	paused := at.Time-x.active.Time >= waitFrom
+	paused := at.Time-x.progress.active.Time >= waitFrom
 	noteRetransmit(cs, x, happened, of)
 	if of == record.EventReadDone && o.Again > 0 {
 		x.readDoneAt(o, at)
@@ -169,9 +171,7 @@ func noteDamagedFirst(x *txn, o *rdma.Operation, of record.EventKind, from recor
 	if findDamaged(x, at.Packet) == nil {
 		x.event(at, kind, from).Of = of
 	}
-	if x.active.Before(at) {
-		x.active = at
-	}
+	x.progress.seenLate(at)
 }
 
 // noteLostPacket records on a transaction that a packet of it was lost or damaged between capture points. That a request
@@ -244,11 +244,11 @@ func (x *txn) readDoneAt(o *rdma.Operation, at record.Stamp) {
 		}
 		if first := *e; first.Packet == o.Last.Packet {
 			first.Event, first.Bytes = record.EventReadAgain, record.Some(min(o.Again, o.Length))
-			moveEvent(x, e, at)
+			x.rec.move(e, at)
 			insertEvent(x, i, first)
 			return
 		}
-		moveEvent(x, e, at)
+		x.rec.move(e, at)
 		return
 	}
 }
@@ -284,8 +284,8 @@ func (cs *connState) Refused(r *rdma.Refusal) {
 		return
 	}
 	if !r.Fatal {
-		if r.At.Time-x.active.Time < waitFrom { // otherwise the wait began with the refused packet
-			x.active = r.At
+		if r.At.Time-x.progress.active.Time < waitFrom { // otherwise the wait began with the refused packet
+			x.progress.seen(r.At)
 		}
 		return
 	}

@@ -72,7 +72,7 @@ func (t *Table) emit(x *txn) {
 func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	cs, k, r := x.cs, &x.rec, &t.record
 	t.explainWaits(x)
-	if x.disordered {
+	if x.rec.disordered {
 		slices.SortStableFunc(k.Timeline, func(a, b record.Event) int { return compareEvents(&a, &b) })
 	}
 	*r = record.Transaction{} // a statement of its own, so that the compiler clears it in place
@@ -191,7 +191,7 @@ func (t *Table) leftOver(x *txn) {
 		}
 		to.handles = append(to.handles, record.Hex32(s.Handle))
 	}
-	r.PersistentHandles = x.checks.handles.persistent
+	r.PersistentHandles = x.checks.memory.handles.persistent
 	if r.NotInvalidated = to.handles; to.handles == nil {
 		r.NotInvalidated = []record.Hex32{}
 	}

@@ -244,7 +244,7 @@ func (cs *connState) call(m *message) {
 		}
 		c := old.checker(m.First).attributedTo(side)
 		if h.Proc == rpcrdma.Done && h.Vers == rpcrdma.Version {
-			old.checks.doneSent = true
+			old.checks.header.sendDone()
 			c.report(rule.RDMADone, "the message is RDMA_DONE, which must not be sent")
 			m.Tag = old.tag(partCall)
 			return
@@ -257,7 +257,7 @@ func (cs *connState) call(m *message) {
 	}
 	x := t.begin(cs, side, h.XID)
 	x.enter(outstanding)
-	x.checks.callTrust = trustIn(m.Operation)
+	x.checks.trust = trustIn(m.Operation)
 	cs.open[side].add(x)
 	cs.calls.add(x)
 	m.Tag = x.tag(partCall)
@@ -270,7 +270,8 @@ func (cs *connState) call(m *message) {
 		}
 		x.call.Time, x.call.Packet, x.call.LastPacket, x.call.LastTime = first.Time, first.Packet, last.Packet, last.Time
 	}
-	x.rec.Call, x.callSeq = &x.call, m.Seq
+	x.rec.call(&x.call)
+	x.callSeq = m.Seq
 	x.form = formOf(h)
 	if h.Length >= 12 {
 		cs.requested[side] = record.Some(h.Credits)
@@ -285,7 +286,7 @@ func (cs *connState) call(m *message) {
 		if !m.plain {
 			noteCreditWait(cs, x, m)
 		}
-		x.rec.HeldBackBy = cs.wireActivity().heldBackBy(side, first)
+		x.rec.holdBack(cs.wireActivity().heldBackBy(side, first))
 		noteActivity(cs, x, side, last)
 	} else {
 		noteDamagedFirst(x, m.Operation, record.EventCall, record.Requester)

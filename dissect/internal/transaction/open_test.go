@@ -9,7 +9,7 @@ import (
 // TestOpenCalls: a Call that was replaced by a Call with the same XID is not removed twice,
 // and only returns a Call only if no other is outstanding.
 func TestOpenCalls(t *testing.T) {
-	call := func(xid uint32) *txn { return &txn{rec: facts{XID: record.Hex32(xid)}} }
+	call := func(xid uint32) *txn { return &txn{rec: story{XID: record.Hex32(xid)}} }
 	var o openCalls
 	a, b, replacement := call(1), call(2), call(2)
 	for _, step := range []struct {

@@ -30,7 +30,7 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 	x.namedAll = b.message.Named
 	x.charge(nameCost * int64(len(x.named)))
 	if len(x.named) > 0 || b.message.Named {
-		r.Operations = x.named
+		r.name(x.named)
 	}
 	t.files.note(x, rpc, payload, b)
 	return b
@@ -176,7 +176,7 @@ func (t *Table) compoundReply(x *txn, h *rpcrdma.Header, body []byte) {
 	if m.Named && m.Count > 0 {
 		x.setStatus(4, m.Status)
 		x.named = m.AppendNames(x.named[:0])
-		x.rec.Operations = x.named
+		x.rec.name(x.named)
 	}
 }
 

@@ -58,7 +58,7 @@ func noteSentAgain(x *txn, m *message, of record.EventKind) {
 		part = partReply
 	}
 	m.Tag = x.tag(part)
-	x.rec.Retransmitted++
+	x.rec.repeat()
 	e := x.event(m.Last, record.EventRetransmit, x.role(m.side))
 	e.Of, e.Packets, e.LastPacket = of, record.Some[int64](1), record.Some(m.Last.Packet)
 }

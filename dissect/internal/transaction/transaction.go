@@ -130,9 +130,9 @@ func NewTable(o Options, b *budget.Budget) *Table {
 	return t
 }
 
-// facts are the fields of a transaction's record that are filled in while it lasts; see
+// story is the part of a transaction's record that is filled in while it lasts; see
 // [record.Transaction].
-type facts struct {
+type story struct {
 	ID            int64
 	XID           record.Hex32
 	Retransmitted uint32
@@ -144,23 +144,73 @@ type facts struct {
 	Waits         []record.Wait
 	Findings      []string
 	HeldBackBy    int64 // 0 for none
+	disordered    bool  // the timeline may not be in the order of its packets
 }
+
+// insert inserts an event before the event at index i, so that the latest event stays the last.
+func (s *story) insert(i int, e record.Event) { s.Timeline = slices.Insert(s.Timeline, i, e) }
+
+// move moves an event to another packet.
+func (s *story) move(e *record.Event, to record.Stamp) {
+	e.Time, e.Packet = to.Time, to.Packet
+	s.disordered = true
+}
+
+// repeat counts a packet that was retransmitted.
+func (s *story) repeat() { s.Retransmitted++ }
+
+// follow notes the transaction on an earlier connection that this one retransmits, and holdBack the one that kept
+// the sender busy.
+func (s *story) follow(id int64)   { s.RetransmitOf = id }
+func (s *story) holdBack(id int64) { s.HeldBackBy = id }
+
+// call, end and name note the Call, the outcome, and the operations of a COMPOUND.
+func (s *story) call(m *record.Message)   { s.Call = m }
+func (s *story) end(status record.Status) { s.Status = status }
+func (s *story) name(operations []string) { s.Operations = operations }
+
+// found notes that a finding is about the transaction.
+func (s *story) found(r *rule.Rule) {
+	if !slices.Contains(s.Findings, r.ID) {
+		s.Findings = append(s.Findings, r.ID)
+	}
+}
+
+// progress is how far a transaction has come.
+type progress struct {
+	active     record.Stamp // its latest packet
+	burst      int64        // number of the latest burst of retransmissions that it has a packet in
+	replyAgain bool         // the Reply was retransmitted
+}
+
+// seen notes a packet of the transaction, and seenLate one that may have been sent before the latest.
+func (p *progress) seen(at record.Stamp) { p.active = at }
+
+func (p *progress) seenLate(at record.Stamp) {
+	if p.active.Before(at) {
+		p.active = at
+	}
+}
+
+// inBurst notes that a packet of the transaction is in a burst of retransmissions.
+func (p *progress) inBurst(number int64) { p.burst = number }
+
+// repeatReply notes that the Reply was retransmitted.
+func (p *progress) repeatReply() { p.replyAgain = true }
 
 // txn is a transaction.
 type txn struct {
-	rec facts
+	rec story
 	cs  *connState
 
 	side              rdma.Side // the caller
 	state             state
-	replyAgain        bool // the Reply was retransmitted
 	repeatedElsewhere bool // the requester sent the Call again on another connection
 	offersReplyChunk  bool // the Call offers a Reply chunk
 	listsIncomplete   bool // the chunk lists of the Call are not completely known
 	form              callForm
 	control           bool // the Call creates or destroys an RPCSEC_GSS context
 	namedAll          bool // all operations of a COMPOUND Call are known
-	disordered        bool // the timeline is may not be in the order of its packets
 
 	prev, next *txn        // of the connection's open or finished transactions, by age
 	ended      record.Time // on the table's clock
@@ -170,9 +220,8 @@ type txn struct {
 	charged  int64 // bytes of the budget
 	writes   int   // number of Write chunks, with or without segments
 
-	callSeq uint64       // of the Send that contains the Call
-	active  record.Stamp // its latest packet
-	burst   int64        // number of the latest burst of retransmissions that it has a packet in
+	callSeq  uint64 // of the Send that contains the Call
+	progress progress
 
 	call       record.Message
 	rendezvous *rendezvous // nil unless it is an RPC to rpcbind or mountd
@@ -327,7 +376,7 @@ func (t *Table) begin(cs *connState, side rdma.Side, xid uint32) *txn {
 	}
 	x := t.unused.Take()
 	if x == nil {
-		x = &txn{rec: facts{Findings: []string{}, Waits: []record.Wait{}}, named: []string{}}
+		x = &txn{rec: story{Findings: []string{}, Waits: []record.Wait{}}, named: []string{}}
 	} else {
 		reset(x)
 	}
@@ -415,26 +464,19 @@ func (x *txn) event(at record.Stamp, what record.EventKind, from record.Role) *r
 	}
 	e.Time, e.Packet, e.Event, e.From = at.Time, at.Packet, what, from
 	if n := len(x.rec.Timeline); n > 1 && compareEvents(&x.rec.Timeline[n-2], e) > 0 {
-		x.disordered = true
+		x.rec.disordered = true
 	}
 	return e
 }
 
-// insertEvent inserts an event before the event at index i, so that the latest event stays the last.
+// insertEvent inserts an event before the event at index i, if the timeline is not too long.
 func insertEvent(x *txn, i int, e record.Event) {
 	if len(x.rec.Timeline) >= maxEvents {
 		x.cs.table.budget.Note(budget.Events)
 		return
 	}
-	x.rec.Timeline = slices.Insert(x.rec.Timeline, i, e)
+	x.rec.insert(i, e)
 	x.charge(eventCost)
-}
-
-// found records that a finding is about the transaction.
-func (x *txn) found(r *rule.Rule) {
-	if !slices.Contains(x.rec.Findings, r.ID) {
-		x.rec.Findings = append(x.rec.Findings, r.ID)
-	}
 }
 
 // role returns the role of a side in the transaction.

@@ -38,17 +38,17 @@ const busyFrom = 8
 // transfer, it waited for the transfer.
 func noteActivity(cs *connState, x *txn, s rdma.Side, at record.Stamp) {
 	b := &cs.wireActivity().busy[s]
-	if x.active.Packet != 0 && at.Time-x.active.Time >= waitFrom && b.txn != x.rec.ID && b.packets >= busyFrom && at.Time-b.last.Time < waitFrom {
-		if from := max(b.from.Time, x.active.Time); b.last.Time-from >= waitFrom {
+	if x.progress.active.Packet != 0 && at.Time-x.progress.active.Time >= waitFrom && b.txn != x.rec.ID && b.packets >= busyFrom && at.Time-b.last.Time < waitFrom {
+		if from := max(b.from.Time, x.progress.active.Time); b.last.Time-from >= waitFrom {
 			x.wait(record.Wait{
 				From: from, To: at.Time, Reason: record.HeadOfLine, Waiting: cs.conn.Setup().End(s), BlockingTransaction: record.Some(b.txn), BlockingXID: record.Some(b.xid),
-				Packets: packetList(cs, x.active.Packet, b.last.Packet, at.Packet),
+				Packets: packetList(cs, x.progress.active.Packet, b.last.Packet, at.Packet),
 			})
 			noteHeldUp(x, rdma.LossesBefore(cs.conn, rdma.LossesOf{Side: s, Since: from, Until: at.Time, Most: mostLosses}), s)
 		}
 	}
 	cs.wireActivity().noteSend(s, x, at)
-	x.active = at
+	x.progress.seen(at)
 }
 
 // noteSend records that a side sent a packet of a transaction.
@@ -65,8 +65,8 @@ func (w *wireActivity) noteSend(s rdma.Side, x *txn, at record.Stamp) {
 // no progress before, it waited for the retransmission. A retransmitted response waits for nothing,
 // because it was requested.
 func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
-	o, from, at := r.Op, x.active, r.At
-	first := r.Burst != nil && r.Burst.Number != x.burst // a burst is waited for once
+	o, from, at := r.Op, x.progress.active, r.At
+	first := r.Burst != nil && r.Burst.Number != x.progress.burst // a burst is waited for once
 	if first && from.Packet != 0 && of != record.EventReadDone && at.Time-from.Time >= waitFrom {
 		shown, asked := from.Packet, r.Burst.Nak.Packet != 0
 		if asked {
@@ -98,11 +98,13 @@ func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
 	if o.Side != r.By { // a response: its requester is busy with the retransmissions, too
 		cs.wireActivity().noteSend(o.Side, x, at)
 	}
-	if !r.Gone || x.active.Before(at) {
-		x.active = at
+	if r.Gone { // lost ones may be reported late
+		x.progress.seenLate(at)
+	} else {
+		x.progress.seen(at)
 	}
 	if r.Burst != nil {
-		x.burst = r.Burst.Number
+		x.progress.inBurst(r.Burst.Number)
 	}
 }
 
