@@ -170,7 +170,11 @@ func (s *sums) key(m *Model, k string) bool {
 		}
 		return true
 	}
-	return s.pane.key(m, k)
+	taken := s.pane.key(m, k)
+	if last := int64(len(s.rows)) - 1; last >= 0 { // The lines below the rows explain them.
+		s.cursor = min(s.cursor, last)
+	}
+	return taken
 }
 
 // status says what is summed up.
