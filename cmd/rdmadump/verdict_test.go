@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/command"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -195,5 +197,85 @@ func TestVerdictsMade(t *testing.T) {
 		if v := verdictOf(t, made(t, c.do)); v.Where != c.where || !strings.Contains(v.Text, c.text) {
 			t.Errorf("%s: %s: %s, want %s: %s", c.name, v.Where, v.Text, c.where, c.text)
 		}
+	}
+}
+
+// partOf writes the frames of a capture that a function wants, by their position and the last byte of their IPv4 source
+// address.
+func partOf(t *testing.T, path string, wanted func(i int, source byte) bool) string {
+	t.Helper()
+	frames, _ := testkit.Frames(t, path)
+	to := filepath.Join(t.TempDir(), "part.pcapng")
+	out, err := os.Create(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	w := capture.NewWriter(out)
+	if err := w.Begin(""); err != nil {
+		t.Fatal(err)
+	}
+	const source = 14 + 15 // in an Ethernet frame
+	for i := range frames {
+		if f := &frames[i]; len(f.Data) > source && wanted(i, f.Data[source]) {
+			if err := w.Write(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// TestVerdictsOfParts: a part of a healthy capture has no trouble, a capture of one direction says so first, and what a hole
+// may contain is not missing.
+func TestVerdictsOfParts(t *testing.T) {
+	for _, c := range []struct {
+		name, capture string
+		wanted        func(i int, source byte) bool
+		where         analyze.Place
+		text          string // how the verdict begins
+	}{
+		{"a middle", "rocev2-nfs41", func(i int, _ byte) bool { return i >= 800 && i < 1600 }, analyze.Unproven, "no fault proven: up to 100% of the latency (509.17ms) is the server's, or the network's; 1 of 172 RPCs failed (1 NFS4ERR_NOENT); 1 RPC outstanding when the capture ended; no packet lost, repeated or refused"},
+		{"the client", "rocev2-nfs41", func(_ int, source byte) bool { return source == 2 }, analyze.Unproven, "only the packets of 192.168.77.2 are in the capture; no fault proven"},
+		{"the server", "rocev2-nfs41", func(_ int, source byte) bool { return source == 1 }, analyze.Unproven, "only the packets of 192.168.77.1 are in the capture; no fault proven"},
+		{"the server of a bad network", "rocev2-storm41", func(_ int, source byte) bool { return source == 1 }, analyze.InNetwork, "only the packets of 192.168.77.1 are in the capture; "},
+		{"a hole", "rocev2-nfs41", func(i int, _ byte) bool { return i < 900 || i >= 1500 }, analyze.Unproven, "no fault proven: up to 87% of the latency (872.9ms) is the server's, or the network's; 2 of 191 RPCs failed (2 NFS4ERR_NOENT); 1 RPC whose Reply may be missing from the capture; the capture is incomplete: 300 packets not captured"},
+	} {
+		if v := verdictOf(t, partOf(t, "../../testdata/captures/"+c.capture+".pcap.zst", c.wanted)); v.Where != c.where || !strings.HasPrefix(v.Text, c.text) || len(v.Silences) > 0 {
+			t.Errorf("%s: %s: %s, silences %v, want %s: %s", c.name, v.Where, v.Text, v.Silences, c.where, c.text)
+		}
+	}
+}
+
+// TestVerdictOfWindow: with --from and --to, the numbers are those of the packets of that time, each as often as packets lists
+// it.
+func TestVerdictOfWindow(t *testing.T) {
+	const path = "../../testdata/captures/rocev2-storm41.pcap.zst"
+	total := int64(0)
+	for _, window := range [][]string{{"--to", "7.9999995"}, {"--from", "8", "--to", "9.9999995"}, {"--from", "10"}} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), append([]string{"overview", "-q", "-o", "json", path}, window...), &out, &errs); code != command.ExitOK {
+			t.Fatalf("%v: exit status %d: %s", window, code, &errs)
+		}
+		var o analyze.Overview
+		if err := json.NewDecoder(&out).Decode(&o); err != nil {
+			t.Fatal(err)
+		}
+		out.Reset()
+		args := append([]string{"packets", "-q", "-e", "number", "-Y", "marks == retransmitted", path}, window...)
+		if code := run(t.Context(), args, &out, &errs); code != command.ExitOK {
+			t.Fatalf("%v: exit status %d: %s", args, code, &errs)
+		}
+		marked := int64(bytes.Count(out.Bytes(), []byte("\n")))
+		if n := o.Verdict.Counts.Retransmitted; n != marked || n != o.Health.Retransmitted {
+			t.Errorf("%v: verdict %d, health %d, %d packets are marked", window, n, o.Health.Retransmitted, marked)
+		}
+		total += marked
+	}
+	if v := verdictOf(t, path); v.Counts.Retransmitted != total || total == 0 {
+		t.Errorf("%d packets of all windows are retransmitted, %d of the whole capture", total, v.Counts.Retransmitted)
 	}
 }

@@ -1,0 +1,164 @@
+package analyze
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// TestRestarted: a server that did not answer, and then sent a status that a server sends only after a restart, had restarted.
+// If it sent the status before, or sends one that follows from a lease that expired, too, the capture does not show that.
+func TestRestarted(t *testing.T) {
+	const s = record.Time(1e9)
+	const server, client = "10.0.0.2", "10.0.0.1"
+	ends := func(r *record.Connection) *record.Connection {
+		r.Client, r.Server = record.Endpoint{Address: record.Some(client)}, record.Endpoint{Address: record.Some(server), Port: record.Some(uint16(20049))}
+		return r
+	}
+	for _, c := range []struct {
+		name     string
+		status   string
+		at       []record.Time // Replies with the status
+		silent   bool          // from 10 s to 30 s
+		rejected bool          // at 30 s
+		accepted bool          // at 33 s
+		where    Place
+		text     string
+	}{
+		{"GRACE after a silence", "NFS4ERR_GRACE", []record.Time{40 * s}, true, false, true, InServer, "the server restarted between 9.00s and 29.00s (NFS4ERR_GRACE in packet 40)"},
+		{"GRACE after a rejection", "NFS4ERR_GRACE", []record.Time{40 * s}, false, true, true, InServer, "the server restarted between 8.00s and 29.00s (NFS4ERR_GRACE in packet 40): 1 connection rejected, accepted 3s later"},
+		{"GRACE before, too", "NFS4ERR_GRACE", []record.Time{5 * s, 40 * s}, true, false, true, Unproven, "10.0.0.2 silent from 9.00s to 29.00s: 7 packets of 10.0.0.1 asked for an answer; the network or the server"},
+		{"an expired lease", "NFS4ERR_BADSESSION", []record.Time{40 * s}, true, false, true, Unproven, "10.0.0.2 silent from 9.00s to 29.00s"},
+		{"BADSESSION after a rejection", "NFS4ERR_BADSESSION", []record.Time{40 * s}, true, true, true, InServer, "the server restarted between 9.00s and 29.00s (NFS4ERR_BADSESSION in packet 40)"},
+		{"no silence and no rejection", "NFS4ERR_GRACE", []record.Time{40 * s}, false, false, false, Unproven, "no fault proven: 1 of 1 RPC failed (1 NFS4ERR_GRACE)"},
+		{"a server that stops", "", nil, false, true, false, InServer, "1 connection rejected: invalid service ID; none accepted afterwards"},
+	} {
+		col := NewCollector()
+		for _, at := range c.at {
+			col.Transaction(&record.Transaction{
+				Status: record.Complete, Direction: record.Forward, Client: record.Some(client), Server: record.Some(server), NFSStatus: record.Some(c.status),
+				Call: &record.Message{Time: at}, Reply: &record.Message{Time: at, Packet: int64(at / s)},
+			})
+		}
+		if c.rejected || c.silent {
+			col.Connection(ends(&record.Connection{
+				ID: 0, First: s, Last: 9 * s, Established: record.Some(s), Closed: record.Some(9 * s), Ended: record.Some(record.Ended{How: record.EndDisconnect}),
+			}))
+		}
+		if c.rejected {
+			col.Connection(ends(&record.Connection{
+				ID: 1, First: 30 * s, Last: 30 * s, Closed: record.Some(30 * s),
+				Ended: record.Some(record.Ended{How: record.EndRejected, By: record.Some(record.Server), Reason: record.Some("invalid service ID")}),
+			}))
+		}
+		if c.accepted {
+			col.Connection(ends(&record.Connection{ID: 2, First: 33 * s, Last: 50 * s, Established: record.Some(33 * s)}))
+		}
+		sum := &record.Summary{RDMA: 1, First: record.Some(s), Last: record.Some(50 * s)}
+		if c.silent {
+			sum.Silences = []record.Silence{{Address: server, Peer: client, From: 10 * s, To: record.Some(30 * s), Packets: 7, Last: 9, Next: record.Some(int64(30))}}
+		}
+		if v := col.Finish(sum).Verdict; v.Where != c.where || !strings.HasPrefix(v.Text, c.text) || len(v.Restarts) > 0 != strings.Contains(c.text, "restarted") {
+			t.Errorf("%s: %s: %s, want %s: %s", c.name, v.Where, v.Text, c.where, c.text)
+		}
+	}
+}
+
+// TestRejectedThenAccepted: a rejection is a count if the server accepts the same client afterwards, on any port, and the verdict
+// if it does not.
+func TestRejectedThenAccepted(t *testing.T) {
+	const ms = record.Time(1e6)
+	connection := func(client string, port uint16, at record.Time, accepted bool) *record.Connection {
+		r := &record.Connection{
+			Client: record.Endpoint{Address: record.Some(client)}, Server: record.Endpoint{Address: record.Some("10.0.0.9"), Port: record.Some(port)}, First: at, Last: at,
+		}
+		if accepted {
+			r.Established = record.Some(at)
+		} else {
+			r.Closed, r.Ended = record.Some(at), record.Some(record.Ended{How: record.EndRejected, By: record.Some(record.Server), Reason: record.Some("invalid service ID")})
+		}
+		return r
+	}
+	for _, c := range []struct {
+		name     string
+		list     []*record.Connection
+		other    *record.Connection // not selected
+		where    Place
+		text     string
+		rejected int64
+		repaired int64
+	}{
+		{"on another port", []*record.Connection{connection("10.0.0.1", 5445, 0, false), connection("10.0.0.1", 445, 474*ms, true)}, nil, Unproven, "no fault proven: 1 connection rejected, accepted 474ms later on port 445", 0, 1},
+		{"records in another order", []*record.Connection{connection("10.0.0.1", 445, 474*ms, true), connection("10.0.0.1", 5445, 0, false)}, nil, Unproven, "no fault proven: 1 connection rejected, accepted 474ms later on port 445", 0, 1},
+		{"by a connection that is not selected", []*record.Connection{connection("10.0.0.1", 5445, 0, false)}, connection("10.0.0.1", 445, 474*ms, true), Unproven, "no fault proven: 1 connection rejected, accepted 474ms later on port 445", 0, 1},
+		{"accepted before", []*record.Connection{connection("10.0.0.1", 5445, 0, true), connection("10.0.0.1", 5445, 474*ms, false)}, nil, InServer, "1 connection rejected: invalid service ID; none accepted afterwards", 1, 0},
+		{"nothing serves the port", []*record.Connection{connection("10.0.0.1", 5445, 0, false)}, nil, InConfiguration, "1 connection rejected: invalid service ID; none accepted afterwards", 1, 0},
+		{"of another client", []*record.Connection{connection("10.0.0.1", 5445, 0, false), connection("10.0.0.2", 445, 474*ms, true)}, nil, InConfiguration, "1 connection rejected: invalid service ID; none accepted afterwards (client 10.0.0.1)", 1, 0},
+	} {
+		col := NewCollector()
+		for _, r := range c.list {
+			col.Connection(r)
+		}
+		if c.other != nil {
+			col.Unselected(c.other)
+		}
+		v := col.Finish(&record.Summary{RDMA: 1}).Verdict
+		if v.Where != c.where || !strings.HasPrefix(v.Text, c.text) || v.Counts.Rejected != c.rejected || v.Counts.RejectedThenAccepted != c.repaired {
+			t.Errorf("%s: %s: %s (%d, %d), want %s: %s", c.name, v.Where, v.Text, v.Counts.Rejected, v.Counts.RejectedThenAccepted, c.where, c.text)
+		}
+	}
+}
+
+// TestCulprits: if a capture has several clients, the verdict names those that a number belongs to.
+func TestCulprits(t *testing.T) {
+	for _, c := range []struct {
+		retransmitted []int64 // by client
+		text          string
+	}{
+		{[]int64{60}, "network: 60 of 100 packets retransmitted, 3 NAKs"},
+		{[]int64{0, 60, 0}, "network: 60 of 300 packets retransmitted, all of client 10.0.0.1, 9 NAKs"},
+		{[]int64{5, 60, 7, 1, 2}, "network: 75 of 500 packets retransmitted: 60 of client 10.0.0.1, 7 of client 10.0.0.2, 5 of client 10.0.0.0, 3 of 2 others, 15 NAKs"},
+	} {
+		col := NewCollector()
+		for i, n := range c.retransmitted {
+			col.Connection(&record.Connection{ID: i, Client: record.Endpoint{Address: record.Some("10.0.0." + string(rune('0'+i)))}, Packets: 100, Retransmitted: n, Naks: 3})
+		}
+		v := col.Finish(&record.Summary{RDMA: 1}).Verdict
+		if v.Line() != c.text {
+			t.Errorf("%v: %s, want %s", c.retransmitted, v.Line(), c.text)
+		}
+	}
+}
+
+// TestOutcomes: an RPC without a Reply is never answered only if its connection ended, no copy of it was answered later, and
+// the capture lacks nothing of the connection.
+func TestOutcomes(t *testing.T) {
+	rpc := func(id int64, conn int, of int64, status record.Status) *record.Transaction {
+		return &record.Transaction{
+			ID: id, Connection: conn, Status: status, Direction: record.Forward, Call: &record.Message{Time: 1}, RetransmitOf: record.SomeIf(of, of > 0),
+		}
+	}
+	ended := record.Some(record.Ended{How: record.EndRetries, OutstandingCalls: 1})
+	col := NewCollector()
+	for _, r := range []*record.Transaction{
+		rpc(1, 0, 0, record.NoReply),  // retransmitted by 2, 3 and answered
+		rpc(2, 1, 1, record.NoReply),  // the same
+		rpc(3, 2, 2, record.Complete), // the answer
+		rpc(4, 1, 0, record.NoReply),  // never answered
+		rpc(5, 3, 0, record.NoReply),  // on a connection that did not end
+		rpc(6, 4, 0, record.NoReply),  // on a connection of which packets are missing
+		rpc(7, 0, 0, record.NoReply),  // retransmitted by 8
+		rpc(8, 1, 7, record.NoReply),  // never answered
+	} {
+		col.Transaction(r)
+	}
+	for i, r := range []*record.Connection{{Ended: ended}, {Ended: ended}, {}, {}, {Ended: ended, NotCaptured: 5}} {
+		r.ID = i
+		col.Connection(r)
+	}
+	n := col.Finish(&record.Summary{RDMA: 1}).Verdict.Counts
+	if n.Unanswered != 2 || n.AnsweredAgain != 2 || n.Outstanding != 1 || n.Unknown != 1 {
+		t.Errorf("%d unanswered, %d answered again, %d outstanding, %d unknown; want 2, 2, 1, 1", n.Unanswered, n.AnsweredAgain, n.Outstanding, n.Unknown)
+	}
+}
