@@ -348,6 +348,7 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 			from, to := d.options.Window(now.Time)
 			d.selects = func(t record.Time) bool { return from <= t && t <= to }
 			d.tracker.Selects = d.selects
+			s.SelectedDamaged, s.SelectedPauses = record.Some[int64](0), record.Some[int64](0)
 		}
 		if d.begin(now.Time); d.err != nil {
 			return d.err
@@ -508,7 +509,9 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		s.Other++
 		if l.paused != 0 {
 			s.PFCPauses++
-			s.SelectedPauses += d.selected(now.Time)
+			if d.selects != nil {
+				s.SelectedPauses = record.Some(s.SelectedPauses.Or(0) + d.selected(now.Time))
+			}
 		}
 	}
 	d.watch(l, now, &verdict, taken)
@@ -531,8 +534,8 @@ func (d *Dissector) selected(t record.Time) int64 {
 func (d *Dissector) count(v *rdma.PacketVerdict, damaged bool, now record.Stamp) {
 	damaged = damaged || v.Mark&record.BadChecksum != 0
 	if v.Conn == nil {
-		if damaged {
-			d.summary.SelectedDamaged += d.selected(now.Time)
+		if damaged && d.selects != nil {
+			d.summary.SelectedDamaged = record.Some(d.summary.SelectedDamaged.Or(0) + d.selected(now.Time))
 		}
 		return
 	}

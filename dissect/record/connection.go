@@ -39,11 +39,14 @@ type Connection struct {
 	NotCaptured             int64                    `json:"not_captured" doc:"Number of packets that the receiver acknowledged but that are missing from the capture."`
 	Naks                    int64                    `json:"naks" doc:"Number of NAKs, not counting RNR NAKs."`
 	RNRNaks                 int64                    `json:"rnr_naks" doc:"Number of receiver-not-ready (RNR) NAKs."`
+	Damaged                 int64                    `json:"damaged" doc:"Number of packets that their receivers drop because their ICRC, CRC or TCP checksum is bad."`
+	CongestionMarks         int64                    `json:"congestion_marks" doc:"Number of packets with a congestion mark of a switch (CE)."`
+	CNPs                    int64                    `json:"cnps" doc:"Number of congestion notification packets (CNP)."`
 	First                   Time                     `json:"first" doc:"Time of the connection's first packet."`
 	Last                    Time                     `json:"last" doc:"Time of the connection's last packet."`
 
-	// Selected counts the packets in the time that the option Window of package dissect selects; without this option, it
-	// counts all packets. It is unknown in records that were read from JSON.
+	// Selected counts the packets in the time that the option Window of package dissect selects; it is unknown without this
+	// option.
 	Selected Opt[PacketCounts] `json:"-"`
 }
 
@@ -51,16 +54,13 @@ type Connection struct {
 func (r *Connection) Counts() PacketCounts {
 	return r.Selected.Or(PacketCounts{
 		Packets: r.Packets, Retransmitted: r.Retransmitted, OutOfOrder: r.OutOfOrder, NotCaptured: r.NotCaptured, Naks: r.Naks, RNRNaks: r.RNRNaks,
+		Damaged: r.Damaged, CongestionMarks: r.CongestionMarks, CNPs: r.CNPs,
 	})
 }
 
 // PacketCounts counts the packets of a connection in a span of time.
 type PacketCounts struct {
-	Packets, Retransmitted, OutOfOrder, NotCaptured, Naks, RNRNaks int64 // as in [Connection]
-
-	Damaged int64 // their receivers drop them because their ICRC, CRC or TCP checksum is bad
-	Marked  int64 // a switch set a congestion mark
-	CNPs    int64 // congestion notification packets
+	Packets, Retransmitted, OutOfOrder, NotCaptured, Naks, RNRNaks, Damaged, CongestionMarks, CNPs int64 // as in [Connection]
 }
 
 // AddSince adds the packets that were counted between two states of the same counters.
@@ -72,7 +72,7 @@ func (c *PacketCounts) AddSince(before, now *PacketCounts) {
 	c.Naks += now.Naks - before.Naks
 	c.RNRNaks += now.RNRNaks - before.RNRNaks
 	c.Damaged += now.Damaged - before.Damaged
-	c.Marked += now.Marked - before.Marked
+	c.CongestionMarks += now.CongestionMarks - before.CongestionMarks
 	c.CNPs += now.CNPs - before.CNPs
 }
 

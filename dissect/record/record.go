@@ -108,14 +108,13 @@ type Summary struct {
 	Silences            []Silence          `json:"silences" doc:"Times in which a host sent no packet to another one although several packets of the other one asked for an answer; at most 64. A host of which the capture has no earlier packet is not listed, because its packets are perhaps not captured."`
 	InputError          Opt[string]        `json:"input_error" doc:"Description of where and why reading the input failed; null if all of it was read." secret:"sentence"`
 
-	// EndsInPacket is the position in bytes at which the input ends in the middle of a packet.
-	EndsInPacket Opt[int64] `json:"-"`
-	// OneWay is the number of pairs of hosts of which only one sent packets of connections that are in the capture.
-	OneWay int64 `json:"-"`
+	EndsInPacket Opt[int64] `json:"ends_in_packet" doc:"Position in the input, in bytes, at which it ends in the middle of a packet; null if it does not."`
+	OneWay       int64      `json:"one_way_pairs" doc:"Number of pairs of hosts of which only one sent packets of connections that are in the capture."`
+
 	// SelectedDamaged counts the damaged packets that belong to no connection, and SelectedPauses the packets of PFCPauses,
-	// in the time that the option Window of package dissect selects.
-	SelectedDamaged int64 `json:"-"`
-	SelectedPauses  int64 `json:"-"`
+	// in the time that the option Window of package dissect selects. They are unknown without this option.
+	SelectedDamaged Opt[int64] `json:"-"`
+	SelectedPauses  Opt[int64] `json:"-"`
 }
 
 // BothDirections is the value of [Summary.Directions] for a capture with packets of both ends.

@@ -380,7 +380,7 @@ func (h *Health) add(r *record.Connection) {
 	h.Naks += n.Naks
 	h.RNRNaks += n.RNRNaks
 	h.Damaged += n.Damaged
-	h.CongestionMarks += n.Marked
+	h.CongestionMarks += n.CongestionMarks
 	h.CNPs += n.CNPs
 }
 
@@ -480,8 +480,8 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 	o.Traffic = c.traffic.finish()
 	c.suspicion.span = c.Overlaps
 	if s != nil {
-		o.Health.Damaged += s.SelectedDamaged
-		o.Health.Pauses = s.SelectedPauses
+		o.Health.Damaged += s.SelectedDamaged.Or(s.ICRCBadUnassigned)
+		o.Health.Pauses = s.SelectedPauses.Or(s.PFCPauses)
 	}
 	o.Verdict = c.verdict(s)
 	return o

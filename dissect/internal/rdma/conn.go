@@ -289,7 +289,7 @@ func (c *Conn) counters() record.PacketCounts {
 	f := &c.record
 	return record.PacketCounts{
 		Packets: f.Packets, Retransmitted: f.Retransmitted, OutOfOrder: f.OutOfOrder, NotCaptured: f.Lost, Naks: f.Naks, RNRNaks: f.RNRNaks,
-		Damaged: c.damaged, Marked: c.marked, CNPs: c.cnps,
+		Damaged: c.damaged, CongestionMarks: c.marked, CNPs: c.cnps,
 	}
 }
 
@@ -312,7 +312,7 @@ func (c *Conn) makeRecord() *record.Connection {
 		Established: f.Established, Closed: f.Closed, Ended: c.ended(), Handshake: "missed",
 		ServiceID: c.setup.ServiceID, PathMTU: record.SomeIf(c.mtu, c.mtu != 0),
 		Packets: f.Packets, PacketsBeforePairing: f.BeforePairing, Retransmitted: f.Retransmitted, RetransmittedUnassigned: f.RetransmittedUnassigned, OutOfOrder: f.OutOfOrder,
-		NotCaptured: f.Lost, Naks: f.Naks, RNRNaks: f.RNRNaks, First: f.First, Last: f.Last, Selected: record.Some(c.selected),
+		NotCaptured: f.Lost, Naks: f.Naks, RNRNaks: f.RNRNaks, First: f.First, Last: f.Last, Damaged: c.damaged, CongestionMarks: c.marked, CNPs: c.cnps, Selected: record.SomeIf(c.selected, c.tracker.Selects != nil),
 	}
 	if c.setup.Handshake {
 		r.Handshake = "seen"
