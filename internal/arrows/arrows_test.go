@@ -57,41 +57,6 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// maxMethods is the maximum number of methods of a type. A type with more of them has more
-// than one responsibility.
-const maxMethods = 40
-
-// TestMethods: no type has more than maxMethods methods.
-func TestMethods(t *testing.T) {
-	methods := map[string]int{}
-	eachFile(t, func(path string, separate bool) {
-		if separate || strings.HasSuffix(path, "_test.go") {
-			return
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		folder, err := filepath.Rel(root, filepath.Dir(path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil {
-				methods[filepath.ToSlash(folder)+"."+receiver(f.Recv.List[0].Type)]++
-			}
-		}
-	})
-	for name, n := range methods {
-		if n > maxMethods {
-			t.Errorf("%s has %d methods, which is more than %d: split it by responsibility", name, n, maxMethods)
-		}
-	}
-	if len(methods) < 100 {
-		t.Errorf("only %d types with methods were found", len(methods))
-	}
-}
-
 // Limits of the interface between rdma and the protocol above it. Readers of one of the two
 // packages have to know the whole interface.
 const (

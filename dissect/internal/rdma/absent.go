@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
@@ -22,42 +23,43 @@ func SeveralPoints(c *Conn) bool {
 }
 
 // missedRequest takes a request that its receiver did not get, or dropped because of a bad ICRC.
-func (ib *infiniband) missedRequest(f *flow, d *Datagram, cur *currentPacket) {
+func (f *flow) missedRequest(d *Datagram, cur *currentPacket) {
 	psn, p := d.Packet.PSN, d.Path
 	if p.Sent.Packet == 0 {
-		ib.damagedRequest(f, d)
+		f.damagedRequest(d)
 		return
 	}
 	if p.Lost { // the sender's copy, which is not damaged
-		ib.start(f, psn)
+		f.qp.order.Begin(psn)
+		f.apply(d, cur)
 	}
 	p.Lost = true
-	r := psnRun(psn)
+	r := order.One(psn)
 	again := f.noteSent(r, p)
 	f.noteLoss(Loss{At: p.harmed(d.At), By: f.side, Damaged: !p.Gone, seq: psn})
-	switch delta := psns.delta(psn, f.qp.expect); {
-	case !f.qp.started || delta > fitWindow || delta < -fitWindow:
-	case delta < 0:
-		ib.resentOld(f, d, cur)
+	switch {
+	case !f.isNear(psn):
+	case order.PSNs.Delta(psn, f.qp.order.Expected()) < 0:
+		f.resentOld(d, cur)
 	default:
-		ib.keepAbsent(f, d, again, cur)
+		f.requestAbsent(d, again, cur)
 	}
 	f.signals.requested = d.At.Time
 	f.reportLost()
 }
 
 // resentOld takes a retransmission that was lost or damaged. An earlier copy of the request came to its receiver.
-func (ib *infiniband) resentOld(f *flow, d *Datagram, cur *currentPacket) {
+func (f *flow) resentOld(d *Datagram, cur *currentPacket) {
 	psn := d.Packet.PSN
-	if f.gaps.find(psns, psnRun(psn)) >= 0 {
+	if f.qp.order.Lacks(psn) {
 		return // nothing is known of the copies before it
 	}
-	f.noteRetry(psns, psn, !f.isAcked(psn), d.At)
-	r, o := psnRun(psn), f.ops.at(psns, psn)
-	if i := f.ops.find(psns, psn); o != nil && o.Kind == Read {
-		r.to = f.ops.entries[i].to
+	f.noteRetry(order.PSNs, psn, !f.isAcked(psn), d.At)
+	r, o := order.One(psn), f.ops.at(order.PSNs, psn)
+	if i := f.ops.find(order.PSNs, psn); o != nil && o.Kind == Read {
+		r.To = f.ops.entries[i].To
 	}
-	ib.operations.resentInVain(f, o, ib.operations.burstOf(f, psns, r, o, d.At), cur)
+	f.conn.tracker.operations.resentInVain(f, o, f.conn.tracker.operations.burstOf(f, order.PSNs, r, o, d.At), cur)
 }
 
 // resentInVain counts and reports a retransmission that was lost or damaged.
@@ -65,34 +67,26 @@ func (ops *operations) resentInVain(f *flow, o *Operation, b *Burst, cur *curren
 	ops.noteRetransmission(f, o, cur, Event{What: Retransmitted, Op: o, By: f.side, At: cur.at, Burst: b, Gone: true})
 }
 
-// keepAbsent keeps a request of which no copy has come to the receiver in order, and notes its retransmissions.
-func (ib *infiniband) keepAbsent(f *flow, d *Datagram, again bool, cur *currentPacket) {
+// requestAbsent keeps a request of which no copy has come to the receiver in order, and notes its retransmissions.
+func (f *flow) requestAbsent(d *Datagram, again bool, cur *currentPacket) {
 	psn := d.Packet.PSN
-	if again || f.isHeld(psns, psn) {
-		ib.operations.sentAgain(f, psnRun(psn), true, cur)
+	if again || f.waiting().Item(order.PSNs, psn) != nil {
+		f.conn.tracker.operations.sentAgain(f, order.One(psn), true, cur)
 	}
 	if d.Path.Lost { // otherwise the captured copy is damaged
-		f.keepAbsent(psns, psn, held{stamp: d.At, data: ib.operations.buffers.add(nil, d.Raw), length: d.Length})
+		f.keepAbsent(order.PSNs, psn, held{stamp: d.At, data: f.conn.tracker.operations.buffers.add(nil, d.Raw), length: d.Length})
 	}
-}
-
-// isHeld reports whether a request came before one that it has to follow, and waits for that.
-func (f *flow) isHeld(c circle, seq uint32) (held bool) {
-	if f.window != nil {
-		_, held = f.window.find(c, seq)
-	}
-	return held
 }
 
 // keepAbsent keeps a request of which no copy has come to the receiver. The flow owns the data of the item.
-func (f *flow) keepAbsent(c circle, seq uint32, item held) {
+func (f *flow) keepAbsent(c order.Circle, seq uint32, item held) {
 	w := f.paths.absent
 	if w == nil {
 		w = new(window)
 		f.paths.absent = w
 	}
-	if i, kept := w.find(c, seq); !kept && !w.full() {
-		w.insert(i, seq, item)
+	if i, kept := w.Find(c, seq); !kept && !w.Full() {
+		w.Insert(i, order.Request{PSN: seq, At: item.stamp}, len(item.data), item)
 		f.conn.share.Charge(int64(len(item.data)) + heldCost)
 		return
 	}
@@ -101,17 +95,17 @@ func (f *flow) keepAbsent(c circle, seq uint32, item held) {
 
 // sentAgain notes the retransmission of a request whose earlier copies did not come to the receiver in order. Gone is set
 // if this copy was lost or damaged, too.
-func (ops *operations) sentAgain(f *flow, r run, gone bool, cur *currentPacket) {
+func (ops *operations) sentAgain(f *flow, r order.Run, gone bool, cur *currentPacket) {
 	c := f.circle()
-	f.noteRetry(c, r.from, !f.isAcked(r.from), cur.at)
-	o := f.ops.at(c, r.from)
+	f.noteRetry(c, r.From, !f.isAcked(r.From), cur.at)
+	o := f.ops.at(c, r.From)
 	b := ops.burstOf(f, c, r, o, cur.at)
-	for _, w := range []*window{f.window, f.paths.absent} {
-		if w == nil || o != nil {
-			continue
+	for _, w := range []*window{f.waiting(), f.paths.absent} {
+		if o != nil {
+			break
 		}
-		if i, kept := w.find(c, r.from); kept {
-			w.at(i).keep(f, heldCopy{at: cur.at, gone: gone}, b)
+		if item := w.Item(c, r.From); item != nil {
+			item.keep(f, heldCopy{at: cur.at, gone: gone}, b)
 			cur.mark(nil, record.Retransmitted)
 			return
 		}
@@ -126,34 +120,34 @@ func (ops *operations) sentAgain(f *flow, r run, gone bool, cur *currentPacket) 
 // isAcked reports whether a sequence number of the flow was acknowledged.
 func (f *flow) isAcked(seq uint32) bool {
 	if f.qp != nil {
-		return f.qp.hasAck && psns.delta(f.qp.acked, seq) >= 0
+		return f.qp.order.IsAcked(seq)
 	}
-	return f.stream.acked && octets.delta(f.stream.ackedTo, seq) > 0
+	return f.stream.acked && order.Octets.Delta(f.stream.ackedTo, seq) > 0
 }
 
 // settleAbsent forgets the requests of which a later copy was accepted. Their retransmissions are now known to be of
 // its operation.
 func (ops *operations) settleAbsent(f *flow) {
-	if f.paths == nil || f.paths.absent.empty() {
+	if f.paths == nil || f.paths.absent.Empty() {
 		return
 	}
 	c, w, expect := f.circle(), f.paths.absent, f.expected()
 	n := 0
-	for ; n < len(w.order) && c.delta(w.order[n].seq, expect) < 0; n++ {
-		item := w.at(n)
-		if f.stream != nil && c.delta(w.order[n].seq+uint32(item.length), expect) > 0 {
+	for ; n < w.Len() && c.Delta(w.Seq(n), expect) < 0; n++ {
+		item, seq := w.At(n), w.Seq(n)
+		if f.stream != nil && c.Delta(seq+uint32(item.length), expect) > 0 {
 			break
 		}
-		ops.reportHeldRetransmissions(f, f.ops.at(c, w.order[n].seq), item)
+		ops.reportHeldRetransmissions(f, f.ops.at(c, seq), item)
 		ops.unhold(f, item)
 	}
-	w.remove(n)
+	w.Remove(n)
 }
 
 // expected returns the sequence number of the flow's next request.
 func (f *flow) expected() uint32 {
 	if f.qp != nil {
-		return f.qp.expect
+		return f.qp.order.Expected()
 	}
 	return f.stream.next
 }
@@ -164,7 +158,7 @@ func (ops *operations) acceptAbsent(c *Conn) {
 	for {
 		var next *flow
 		for _, f := range c.flows {
-			if f != nil && f.paths != nil && !f.paths.absent.empty() && (next == nil || f.paths.absent.earliest().stamp.Before(next.paths.absent.earliest().stamp)) {
+			if f != nil && f.paths != nil && !f.paths.absent.Empty() && (next == nil || f.paths.absent.At(0).stamp.Before(next.paths.absent.At(0).stamp)) {
 				next = f
 			}
 		}
@@ -172,13 +166,13 @@ func (ops *operations) acceptAbsent(c *Conn) {
 			return
 		}
 		next.paths.last = Path{Joined: true}
-		first := next.paths.absent.first()
+		first := next.paths.absent.Seq(0)
 		ops.sentOnly = true
 		next.half.acceptSent()
 		ops.sentOnly = false
-		if ops.settleAbsent(next); !next.paths.absent.empty() && next.paths.absent.first() == first { // it cannot be decoded
-			ops.unhold(next, next.paths.absent.earliest())
-			next.paths.absent.remove(1)
+		if ops.settleAbsent(next); !next.paths.absent.Empty() && next.paths.absent.Seq(0) == first { // it cannot be decoded
+			ops.unhold(next, next.paths.absent.At(0))
+			next.paths.absent.Remove(1)
 		}
 		next.reportLost()
 	}
@@ -187,30 +181,32 @@ func (ops *operations) acceptAbsent(c *Conn) {
 // acceptSent accepts the earliest request of which no copy came to the receiver, and what came before it and waits.
 func (q *queuePair) acceptSent() {
 	f := q.flow
-	ib, w := f.conn.tracker.infiniband, f.paths.absent
-	psn, item := w.first(), w.earliest()
-	for !f.window.empty() && psns.delta(f.window.first(), psn) < 0 {
-		ib.skipGap(f, &currentPacket{at: item.stamp})
+	w, p := f.paths.absent, &f.conn.tracker.held
+	psn, item := w.Seq(0), w.At(0)
+	cur := &currentPacket{at: item.stamp}
+	for held := f.waiting(); !held.Empty() && order.PSNs.Delta(held.Seq(0), psn) < 0; {
+		q.skip(cur)
 	}
-	if psns.delta(psn, f.qp.expect) >= 0 && ib.held.Decode(item.data, item.length) == nil {
-		ib.skipTo(f, psn, item.stamp)
-		ib.accept(f, &ib.held, &currentPacket{at: item.stamp})
+	if order.PSNs.Delta(psn, q.order.Expected()) >= 0 && p.Decode(item.data, item.length) == nil {
+		q.order.Insist(orderOf(p, item.stamp))
+	} else {
+		q.order.Drain()
 	}
-	ib.acceptHeld(f, &currentPacket{at: item.stamp})
+	f.apply(&Datagram{Packet: p, At: item.stamp}, cur)
 }
 
 // acceptSent accepts the earliest segment of which no copy came to the receiver, and what came before it and waits.
 func (w *stream) acceptSent() {
 	f := w.flow
-	ts, item, seq := f.conn.tracker.tcp, f.paths.absent.earliest(), f.paths.absent.first()
+	ts, item, seq := f.conn.tracker.tcp, f.paths.absent.At(0), f.paths.absent.Seq(0)
 	cur := &currentPacket{at: item.stamp}
-	for !f.window.empty() && octets.delta(f.window.first(), seq) < 0 {
+	for !f.waiting().Empty() && order.Octets.Delta(f.waiting().Seq(0), seq) < 0 {
 		ts.skipSegments(f, cur)
 	}
-	if missing := octets.delta(seq, w.next); missing > 0 {
+	if missing := order.Octets.Delta(seq, w.next); missing > 0 {
 		ts.skipMissing(f, seq, missing, item.stamp)
 	}
-	if skip := -int(octets.delta(seq, w.next)); skip < item.length {
+	if skip := -int(order.Octets.Delta(seq, w.next)); skip < item.length {
 		ts.deliver(f, item.data[min(skip, len(item.data)):], -1, item.length-skip, cur)
 	}
 	ts.drainSegments(f, cur)
@@ -219,16 +215,16 @@ func (w *stream) acceptSent() {
 // shownReceived takes a response that was lost on the way to the flow of the requests that it answers. It shows
 // nothing to their sender, but it shows that its own sender had got them.
 func (ops *operations) shownReceived(f *flow, d *Datagram) {
-	if f == nil || !f.qp.started || d.Path.Sent.Packet == 0 {
+	if f == nil || !f.qp.order.Begun() || d.Path.Sent.Packet == 0 {
 		return
 	}
 	last, info := d.Packet.PSN, d.Packet.Opcode.Info()
 	if aeth := d.Packet.AETH.Syndrome; info.Kind == rocev2.KindReadResponse || aeth.IsNak() || aeth.IsRNR() {
-		last = psns.add(last, 1<<psns-1)
+		last = order.PSNs.Add(last, 1<<order.PSNs-1)
 	}
-	next := psns.add(last, 1)
+	next := order.PSNs.Add(last, 1)
 	l := &f.ops
-	for i := l.unacked; i < len(l.entries) && psns.delta(next, l.entries[i].to) >= 0; i++ {
+	for i := l.unacked; i < len(l.entries) && order.PSNs.Delta(next, l.entries[i].To) >= 0; i++ {
 		o := l.entries[i].op
 		if o == f.send || o == f.write {
 			return
@@ -245,20 +241,20 @@ func (ops *operations) shownReceived(f *flow, d *Datagram) {
 
 // missedSegment takes a TCP segment that its receiver did not get.
 func (ts *tcpStreams) missedSegment(f *flow, s *TCP) {
-	w, r, cur := f.stream, run{s.Seq, s.Seq + uint32(s.Length)}, &currentPacket{at: s.At}
+	w, r, cur := f.stream, order.Run{From: s.Seq, To: s.Seq + uint32(s.Length)}, &currentPacket{at: s.At}
 	again := f.noteSent(r, s.Path)
 	f.noteLoss(Loss{At: s.Path.harmed(s.At), By: f.side, Damaged: !s.Path.Gone, seq: s.Seq})
 	switch {
 	case !w.known || w.records != nil && w.records.given:
-	case octets.delta(r.to, w.next) <= 0: // an earlier copy came to the receiver
-		f.noteRetry(octets, s.Seq, !f.isAcked(s.Seq), s.At)
-		o := f.ops.at(octets, s.Seq)
-		ts.operations.resentInVain(f, o, ts.operations.burstOf(f, octets, r, o, s.At), cur)
+	case order.Octets.Delta(r.To, w.next) <= 0: // an earlier copy came to the receiver
+		f.noteRetry(order.Octets, s.Seq, !f.isAcked(s.Seq), s.At)
+		o := f.ops.at(order.Octets, s.Seq)
+		ts.operations.resentInVain(f, o, ts.operations.burstOf(f, order.Octets, r, o, s.At), cur)
 	default:
-		if again || f.isHeld(octets, s.Seq) {
+		if again || f.waiting().Item(order.Octets, s.Seq) != nil {
 			ts.operations.sentAgain(f, r, true, cur)
 		}
-		f.keepAbsent(octets, s.Seq, held{stamp: s.At, data: ts.operations.buffers.add(nil, s.Payload), length: s.Length})
+		f.keepAbsent(order.Octets, s.Seq, held{stamp: s.At, data: ts.operations.buffers.add(nil, s.Payload), length: s.Length})
 	}
 	f.signals.requested = s.At.Time
 	f.reportLost()

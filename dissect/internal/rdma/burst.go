@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -23,40 +24,40 @@ type Burst struct {
 // burst is the latest burst of a flow, and the sequence numbers that it covers.
 type burst struct {
 	Burst
-	run           // from its lowest sequence number to the one that continues it
-	packets int32 // number of its requests
-	over    bool  // a new request followed after a while, so that what continues it is another burst
+	order.Run       // from its lowest sequence number to the one that continues it
+	packets   int32 // number of its requests
+	over      bool  // a new request followed after a while, so that what continues it is another burst
 }
 
 // continues reports whether a request continues the burst. Soon after the latest request, it may
 // leave a gap.
-func (b *burst) continues(c circle, r run, soon bool) bool {
-	gap := c.delta(r.from, b.to)
+func (b *burst) continues(c order.Circle, r order.Run, soon bool) bool {
+	gap := c.Delta(r.From, b.To)
 	return !b.over && (gap == 0 || gap > 0 && soon)
 }
 
 // lacks reports whether a request comes before the end of the burst, and is not among those that
 // the burst has.
-func (b *burst) lacks(c circle, r run) bool {
-	return c.delta(r.from, b.to) < 0 && (c.delta(r.from, b.run.from) < 0 || b.packets < c.delta(b.to, b.run.from))
+func (b *burst) lacks(c order.Circle, r order.Run) bool {
+	return c.Delta(r.From, b.To) < 0 && (c.Delta(r.From, b.Run.From) < 0 || b.packets < c.Delta(b.To, b.Run.From))
 }
 
 // add adds a request to the burst.
-func (b *burst) add(c circle, r run) *Burst {
-	if c.delta(r.from, b.run.from) < 0 {
-		b.run.from = r.from
+func (b *burst) add(c order.Circle, r order.Run) *Burst {
+	if c.Delta(r.From, b.Run.From) < 0 {
+		b.Run.From = r.From
 	}
-	b.Burst.from, b.seq = b.run.from, r.from
-	if c.delta(r.from, b.to) >= 0 {
-		b.to = r.to
+	b.Burst.from, b.seq = b.Run.From, r.From
+	if c.Delta(r.From, b.To) >= 0 {
+		b.To = r.To
 	}
 	b.packets++
 	return &b.Burst
 }
 
 // followedBy notes a new request of the sender, which was idle before.
-func (b *burst) followedBy(c circle, seq uint32, idle record.Time) {
-	b.over = b.over || b.Number != 0 && idle >= continuesSoon && c.delta(seq, b.to) >= 0
+func (b *burst) followedBy(c order.Circle, seq uint32, idle record.Time) {
+	b.over = b.over || b.Number != 0 && idle >= continuesSoon && c.Delta(seq, b.To) >= 0
 }
 
 // signals are the events that make a sender retransmit, or that show why it did: its
@@ -86,7 +87,7 @@ func (s *signals) networkCopy(d *Datagram) bool {
 
 // answered notes a Read or Atomic response.
 func (s *signals) answered(psn uint32) {
-	if !s.responded || psns.delta(psn, s.farthest) > 0 {
+	if !s.responded || order.PSNs.Delta(psn, s.farthest) > 0 {
 		s.farthest, s.responded = psn, true
 	}
 }
@@ -133,12 +134,12 @@ const longestResponse = record.Time(4e9)
 // sender was idle as long as its timer; another NAK of this PSN or an earlier one; a
 // gap, if a later request was answered while a Read is incomplete (TCP: duplicate
 // acknowledgements). Otherwise, the cause is unknown.
-func (ops *operations) burstOf(f *flow, c circle, r run, o *Operation, at record.Stamp) *Burst {
-	seq := r.from
+func (ops *operations) burstOf(f *flow, c order.Circle, r order.Run, o *Operation, at record.Stamp) *Burst {
+	seq := r.From
 	b, s := &f.burst, &f.signals
 	idle := at.Time - max(s.requested, s.progress)
 	expired := f.expired(idle)
-	asked := s.nak.open && (!s.nak.rnr && c.delta(seq, s.nak.psn) >= 0 || s.nak.psn == seq)
+	asked := s.nak.open && (!s.nak.rnr && c.Delta(seq, s.nak.psn) >= 0 || s.nak.psn == seq)
 	if b.Number != 0 && !expired && !(asked && idle >= heededAfter) {
 		soon := idle < continuesSoon && !s.nak.open
 		// The network may have delayed a request that the burst lacks, unless something else explains it.
@@ -147,7 +148,7 @@ func (ops *operations) burstOf(f *flow, c circle, r run, o *Operation, at record
 		}
 	}
 	ops.bursts++
-	*b = burst{Burst: Burst{Number: ops.bursts, Idle: idle, At: at, from: r.from, seq: r.from}, run: r, packets: 1}
+	*b = burst{Burst: Burst{Number: ops.bursts, Idle: idle, At: at, from: r.From, seq: r.From}, Run: r, packets: 1}
 	if timer, announced := f.conn.timer.Get(); announced {
 		b.Timer = record.Some(int64(timer))
 	}
@@ -179,14 +180,14 @@ func (ops *operations) burstOf(f *flow, c circle, r run, o *Operation, at record
 // with this PSN.
 func (q *queuePair) answeredBeyond(psn uint32) bool {
 	f := q.flow
-	return q.hasAck && psns.delta(q.acked, psn) > 0 || f.signals.responded && psns.delta(f.signals.farthest, psn) > 0
+	return q.order.IsAcked(order.PSNs.Add(psn, 1)) || f.signals.responded && order.PSNs.Delta(f.signals.farthest, psn) > 0
 }
 
 // readOpenAt reports whether the response to a Read or Atomic at or before a PSN is
 // incomplete.
 func (q *queuePair) readOpenAt(psn uint32) bool {
 	f := q.flow
-	i := f.ops.find(psns, psn)
+	i := f.ops.find(order.PSNs, psn)
 	for n := 0; i >= f.ops.head && n < 16; i, n = i-1, n+1 {
 		if o := f.ops.entries[i].op; o.Side == f.side && (o.Kind == Read && o.taken < int64(max(o.count, 1)) || o.Kind == Atomic && !o.done) {
 			return true

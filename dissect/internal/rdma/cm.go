@@ -235,9 +235,9 @@ func (hs *handshakes) handleREP(r *rocev2.REP, d *Datagram) *Conn {
 	f := hs.connections.attach(c, 0, ends{to, from}, r.LocalQPN)
 	// The PSN in the message of a side is the first PSN of the other side (IBTA volume
 	// 1, section 12.7.31).
-	f.qp.announced, f.qp.expect = true, r.StartingPSN
+	f.qp.announce(r.StartingPSN)
 	if starting, known := c.starting.Get(); known && c.flows[1] != nil {
-		c.flows[1].qp.announced, c.flows[1].qp.expect = true, starting
+		c.flows[1].qp.announce(starting)
 	}
 	hs.reportPrivateData(c, 1, r.PrivateData, d)
 	return c

@@ -11,7 +11,6 @@ import (
 type connections struct {
 	tracker    *Tracker
 	handshakes *handshakes
-	infiniband *infiniband
 	tcp        *tcpStreams
 	operations *operations
 	contents   *contents
@@ -179,7 +178,7 @@ func (cs *connections) finish(c *Conn) {
 			continue
 		}
 		cs.operations.forgetAll(f)
-		f.ops, f.window = ledger{}, nil // a timer queue may keep the connection for a while
+		f.ops = ledger{} // a timer queue may keep the connection for a while
 		cs.operations.buffers.back(f.buffer)
 		f.buffer = nil
 	}
@@ -192,7 +191,7 @@ func (cs *connections) flush(c *Conn) {
 		if f == nil {
 			continue
 		}
-		for !f.window.empty() {
+		for !f.waiting().Empty() {
 			f.skip(&currentPacket{at: cs.tracker.now})
 		}
 		f.flush()
@@ -248,13 +247,13 @@ func (c *Conn) Evict() (budget.Kind, bool) {
 		return budget.ChunkData, true
 	}
 	for _, f := range c.flows {
-		if f != nil && !f.window.empty() {
+		if f != nil && !f.waiting().Empty() {
 			f.skip(&currentPacket{at: t.now})
 			return budget.HeldPackets, true
 		}
 	}
 	for _, f := range c.flows {
-		if f != nil && f.paths != nil && !f.paths.absent.empty() {
+		if f != nil && f.paths != nil && !f.paths.absent.Empty() {
 			t.operations.acceptAbsent(c)
 			return budget.HeldPackets, true
 		}

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -10,7 +11,7 @@ import (
 type currentPacket struct {
 	PacketVerdict
 	at    record.Stamp // when it was captured
-	shown run          // iWARP: sequence numbers of the FPDUs that were noted when the segment was held
+	shown order.Run    // iWARP: sequence numbers of the FPDUs that were noted when the segment was held
 	after record.Stamp // InfiniBand, if it was held: the packet after which it was accepted; otherwise its packet number is 0
 }
 

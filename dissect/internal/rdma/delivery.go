@@ -1,6 +1,9 @@
 package rdma
 
-import "github.com/rdmadump/rdmadump/dissect/record"
+import (
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
 
 // Delivery: which captured copy of a request its receiver accepted.
 //
@@ -29,7 +32,7 @@ const (
 
 // arrives returns what the receiver does with a request.
 func (r *receiver) arrives(psn uint32) arrival {
-	switch delta := psns.delta(psn, r.next); {
+	switch delta := order.PSNs.Delta(psn, r.next); {
 	case delta == 0:
 		return inOrder
 	case delta > 0:
@@ -81,14 +84,14 @@ func (c *copies) note(a arrival, at record.Stamp, print uint32) {
 // rollBack notes that the receiver refused the requests from a PSN on, and expects that
 // PSN. With several capture points, sent is the time at which its NAK left it, otherwise 0:
 // what it accepted after that is not refused.
-func (ib *infiniband) rollBack(f *flow, psn uint32, sent record.Time) {
+func (f *flow) rollBack(psn uint32, sent record.Time) {
 	if !f.qp.receiver.known {
 		return
 	}
-	if psns.delta(psn, f.qp.receiver.next) < 0 {
+	if order.PSNs.Delta(psn, f.qp.receiver.next) < 0 {
 		for i := len(f.ops.entries) - 1; i >= f.ops.head; i-- {
 			e := &f.ops.entries[i]
-			if psns.delta(e.to, psn) <= 0 { // it ends before this PSN
+			if order.PSNs.Delta(e.To, psn) <= 0 { // it ends before this PSN
 				break
 			}
 			if c := &e.op.copies; e.op.Side == f.side && !c.decided {

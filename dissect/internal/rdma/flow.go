@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -27,10 +28,8 @@ type flow struct {
 	accepted      Delivery // of the latest delivered operation
 	burst         burst
 	signals       signals
-	ops           ledger  // operations, by sequence number
-	window        *window // requests or segments that came early; nil before the first
-	from          uint32  // the sequence number from which on the capture has the requests, except for the gaps
-	gaps          gaps
+	ops           ledger     // operations, by sequence number
+	charged       int64      // bytes of the order of its requests that were charged to the budget
 	send          *Operation // the Send that is being reassembled
 	buffer        []byte     // captured bytes of that Send, from its start
 	write         *Operation // the RDMA Write in progress
@@ -57,6 +56,8 @@ type half interface {
 	// destination returns the queue pair that the packets go to.
 	destination() record.Opt[record.Hex24]
 
+	// waiting returns the requests or segments that came early; it may be nil.
+	waiting() *window
 	// skip moves past the packets that are missing before the first held packet.
 	skip(cur *currentPacket)
 	// acceptSent accepts the earliest request that did not come to its receiver; see absent.go.
@@ -74,37 +75,30 @@ type queuePair struct {
 	flow *flow
 	qpn  uint32 // number of the destination queue pair
 
-	route              *route   // from src to dst
-	receiver           receiver // progress of the receiver of its requests
-	full               int      // largest payload of a packet that is not the last of its message, bytes
-	copied             int64    // number of second copies of its packets that no sender made
-	started            bool
-	announced          bool   // the handshake contained the PSN of its first request
-	expect             uint32 // the PSN of the next request
-	psnLowerBound      bool   // expect is a lower bound, because the latest request is a Read of unknown extent
-	acked              uint32 // the highest PSN that the other side acknowledged
-	hasAck             bool
-	ackedEarly         bool   // a PSN was acknowledged before the first request was captured
-	earlyAck           uint32 // that PSN
-	acksSeen           bool   // this side acknowledged a PSN before the other direction was known
-	lastAck            uint32
-	unmatchedResponses int32 // consecutive responses to a request that was not captured
-	unmatchedPSN       uint32
-	damaged            []damagedSend // the latest Sends with a bad ICRC that belong to no known operation
+	route     *route   // from src to dst
+	receiver  receiver // progress of the receiver of its requests
+	full      int      // largest payload of a packet that is not the last of its message, bytes
+	copied    int64    // number of second copies of its packets that no sender made
+	announced bool     // the handshake contained the PSN of its first request
+	order     order.Order[held]
+	acksSeen  bool // this side acknowledged a PSN before the other direction was known
+	lastAck   uint32
+	damaged   []damagedSend // the latest Sends with a bad ICRC that belong to no known operation
 
 	search
 }
 
 func (q *queuePair) announcedFirst() bool { return q.announced }
-func (q *queuePair) acknowledges() bool   { return q.hasAck }
+func (q *queuePair) acknowledges() bool   { _, known := q.order.Acked(); return known }
 func (q *queuePair) ordered() bool        { return false }
 func (q *queuePair) evict() bool          { return false }
+func (q *queuePair) awaited() bool        { return q.order.Awaits() }
+func (q *queuePair) waiting() *window     { return q.order.Window() }
 
-func (q *queuePair) awaited() bool {
-	if !q.started { // its first request was acknowledged, but not captured
-		return q.announced && q.ackedEarly && psns.delta(q.earlyAck, q.expect) >= 0
-	}
-	return q.hasAck && psns.delta(q.acked, q.expect) >= 0
+// announce notes the PSN of the first request in the handshake.
+func (q *queuePair) announce(psn uint32) {
+	q.announced = true
+	q.order.Announce(psn)
 }
 
 func (q *queuePair) expired(idle record.Time) bool {
@@ -123,12 +117,14 @@ func (q *queuePair) destination() record.Opt[record.Hex24] {
 	return record.Some(record.Hex24(q.qpn))
 }
 
-func (q *queuePair) skip(cur *currentPacket) { q.flow.conn.tracker.infiniband.skipGap(q.flow, cur) }
+func (q *queuePair) skip(cur *currentPacket) {
+	q.order.SkipGap()
+	q.flow.apply(nil, cur)
+}
 
 func (q *queuePair) flush() {
-	if c := q.flow.conn; q.started && q.hasAck {
-		c.tracker.infiniband.skipTo(q.flow, psns.add(q.acked, 1), c.last)
-	}
+	q.order.SkipAcked(q.flow.conn.last)
+	q.flow.apply(nil, &currentPacket{at: q.flow.conn.last})
 }
 
 func (q *queuePair) unlist() {
@@ -142,6 +138,7 @@ func (q *queuePair) unlist() {
 
 func (w *stream) announcedFirst() bool { return true }
 func (w *stream) acknowledges() bool   { return w.acked }
+func (w *stream) waiting() *window     { return w.window }
 func (w *stream) ordered() bool        { return true }
 
 func (w *stream) awaited() bool {
@@ -149,7 +146,7 @@ func (w *stream) awaited() bool {
 	if w.fin { // a FIN takes a sequence number
 		fin = 1
 	}
-	return w.known && w.acked && octets.delta(w.ackedTo, w.next) > fin
+	return w.known && w.acked && order.Octets.Delta(w.ackedTo, w.next) > fin
 }
 
 func (w *stream) expired(idle record.Time) bool { return idle >= timerTCP }

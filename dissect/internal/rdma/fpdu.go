@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -32,8 +33,8 @@ func (ts *tcpStreams) noteFPDU(plain []byte, ulpdu, offset int, crc iwarp.CRCRes
 
 // noteHeldFPDUs keeps the complete FPDUs of a segment that has to wait for earlier ones, if it begins
 // with an FPDU. It returns their sequence numbers.
-func (ts *tcpStreams) noteHeldFPDUs(f *flow, s *TCP) run {
-	shown, data, offset := run{s.Seq, s.Seq}, s.Payload, s.Offset
+func (ts *tcpStreams) noteHeldFPDUs(f *flow, s *TCP) order.Run {
+	shown, data, offset := order.Run{From: s.Seq, To: s.Seq}, s.Payload, s.Offset
 	if !ts.tracker.KeepFPDUs || f.stream.records != nil || f.stream.markers || !plausibleFPDU(data, true) {
 		return shown
 	}
@@ -44,7 +45,7 @@ func (ts *tcpStreams) noteHeldFPDUs(f *flow, s *TCP) run {
 		}
 		ts.noteFPDU(data[:size], int(be.Uint16(data)), offset, crc)
 		data, offset = data[size:], within(offset, size)
-		shown.to += uint32(size)
+		shown.To += uint32(size)
 	}
 	return shown
 }
@@ -91,10 +92,10 @@ func (ts *tcpStreams) feed(f *flow, data []byte, offset, length int, cur *curren
 		w.position = (w.position + n) % iwarp.MarkerEvery
 		offset = within(offset, n)
 	}
-	cut := int(octets.delta(end, start)) > len(data)
+	cut := int(order.Octets.Delta(end, start)) > len(data)
 	if w.resync && len(data) > 0 {
 		if !plausibleFPDU(data, true) && !(cut && plausibleHeader(data)) {
-			w.position = (w.position + int(octets.delta(end, start))) % iwarp.MarkerEvery
+			w.position = (w.position + int(order.Octets.Delta(end, start))) % iwarp.MarkerEvery
 			w.next = end
 			return
 		}
@@ -130,7 +131,7 @@ func (ts *tcpStreams) feed(f *flow, data []byte, offset, length int, cur *curren
 		}
 	}
 	w.next = end
-	if missing := int(octets.delta(end, start)); missing > 0 {
+	if missing := int(order.Octets.Delta(end, start)); missing > 0 {
 		ts.truncatedSegment(f, start, end, cur)
 	}
 }
@@ -140,7 +141,7 @@ func (ts *tcpStreams) feed(f *flow, data []byte, offset, length int, cur *curren
 // continues the stream after that FPDU.
 func (ts *tcpStreams) truncatedSegment(f *flow, from, end uint32, cur *currentPacket) {
 	w := f.stream
-	missing := int(octets.delta(end, from))
+	missing := int(order.Octets.Delta(end, from))
 	size := fpduSize(w.partial, w.markers, w.position)
 	rest := size - len(w.partial) - missing // bytes of the FPDU in further segments
 	ts.contents.beginPayloadPartial(f, max(size, len(w.partial)))
@@ -149,7 +150,7 @@ func (ts *tcpStreams) truncatedSegment(f *flow, from, end uint32, cur *currentPa
 	if size > 0 && !w.markers && s.Decode(w.partial[iwarp.LengthLen:]) == nil && s.Plausible() {
 		ulpdu := int(be.Uint16(w.partial))
 		ts.noteFPDU(w.partial, ulpdu, -1, iwarp.CRCOff)
-		ts.ddp(f, fragment{&s, max(ulpdu-s.HeaderLength, 0), run{w.from, w.from + uint32(size)}, true}, cur)
+		ts.ddp(f, fragment{&s, max(ulpdu-s.HeaderLength, 0), order.Run{From: w.from, To: w.from + uint32(size)}, true}, cur)
 	} else {
 		f.missing = true // the contents of this FPDU are unknown
 	}
@@ -278,7 +279,7 @@ func (ts *tcpStreams) fpdu(f *flow, raw []byte, offset int, from uint32, cur *cu
 		return
 	}
 	ulpdu := plain[iwarp.LengthLen : iwarp.LengthLen+size]
-	if octets.delta(from, cur.shown.from) < 0 || octets.delta(from, cur.shown.to) >= 0 {
+	if order.Octets.Delta(from, cur.shown.From) < 0 || order.Octets.Delta(from, cur.shown.To) >= 0 {
 		ts.noteFPDU(plain, len(ulpdu), offset, crc)
 	}
 	if crc == iwarp.CRCBad {
@@ -292,15 +293,15 @@ func (ts *tcpStreams) fpdu(f *flow, raw []byte, offset int, from uint32, cur *cu
 		ts.reportMisframed(f, rule.MPAFraming, at, "%v", err)
 		return
 	}
-	ts.ddp(f, fragment{s, len(s.Payload), run{from, from + uint32(len(raw))}, false}, cur)
+	ts.ddp(f, fragment{s, len(s.Payload), order.Run{From: from, To: from + uint32(len(raw))}, false}, cur)
 }
 
 // fragment is a DDP segment and its position in the stream.
 type fragment struct {
 	*iwarp.Segment
-	size int  // bytes of its payload on the wire
-	run       // sequence numbers of its FPDU
-	cut  bool // the capture has only a part of it, or lacks its CRC
+	size      int  // bytes of its payload on the wire
+	order.Run      // sequence numbers of its FPDU
+	cut       bool // the capture has only a part of it, or lacks its CRC
 }
 
 // ddp adds a DDP segment to its operation.
@@ -315,7 +316,7 @@ func (ts *tcpStreams) ddp(f *flow, s fragment, cur *currentPacket) {
 	case s.Opcode == iwarp.ReadRequest:
 		var r iwarp.ReadRequestHeader
 		if r.Decode(s.Payload) == nil {
-			o := ts.operations.readBegins(f, target{r.SourceSTag, r.SourceOffset, r.Size}, s.run, cur.at)
+			o := ts.operations.readBegins(f, target{r.SourceSTag, r.SourceOffset, r.Size}, s.Run, cur.at)
 			o.sink, o.sinkAt = r.SinkSTag, r.SinkOffset
 			cur.mark(o, 0)
 			cur.noteBytes(o, o.Offset, o.Length)
@@ -330,7 +331,7 @@ func (ts *tcpStreams) untaggedSend(f *flow, s fragment, cur *currentPacket) {
 	if s.Offset != 0 && (f.send == nil || s.Offset != uint64(f.send.Length)) {
 		return // its beginning was not captured
 	}
-	p := part{first: s.Offset == 0, last: s.Last, data: s.Payload, size: s.size, cut: s.cut, run: s.run}
+	p := part{first: s.Offset == 0, last: s.Last, data: s.Payload, size: s.size, cut: s.cut, Run: s.Run}
 	if s.Opcode.Invalidates() {
 		p.invalidates = record.Some(s.STag)
 	}
@@ -347,9 +348,9 @@ func (ts *tcpStreams) untaggedSend(f *flow, s fragment, cur *currentPacket) {
 // STag, up to the last one.
 func (ts *tcpStreams) taggedWrite(f *flow, s fragment, cur *currentPacket) {
 	if f.write == nil || f.write.Handle != s.STag {
-		ts.operations.writeBegins(f, target{s.STag, s.Offset, uint32(s.size)}, false, s.run, cur.at)
+		ts.operations.writeBegins(f, target{s.STag, s.Offset, uint32(s.size)}, false, s.Run, cur.at)
 	} else {
-		ts.operations.enter(f, s.run, f.write)
+		ts.operations.enter(f, s.Run, f.write)
 	}
 	cur.mark(f.write, 0)
 	ts.operations.countPacket(f.write, cur)
@@ -369,12 +370,12 @@ func (ts *tcpStreams) taggedResponse(f *flow, s fragment, cur *currentPacket) {
 	if o == nil {
 		return
 	}
-	ts.operations.enter(f, s.run, o)
+	ts.operations.enter(f, s.Run, o)
 	cur.mark(o, 0)
 	ts.operations.countPacket(o, cur)
 	offset := int64(s.Offset - o.sinkAt)
 	fresh := ts.operations.markSeen(o, offset, offset+int64(s.size))
-	f.noteStreamResponse(o, s.from, cur.at)
+	f.noteStreamResponse(o, s.From, cur.at)
 	if fresh == int64(s.size) || fresh > 0 {
 		o.Bytes += fresh - int64(s.size) // readPart counts all of its bytes
 		cur.noteBytes(o, o.Offset+uint64(offset), int64(s.size))
@@ -449,7 +450,7 @@ func (ts *tcpStreams) terminate(f *flow, payload []byte, cur *currentPacket) {
 	if r.Op != nil {
 		from = r.Op.from
 	}
-	ts.operations.refuse(asker, &r, octets, from)
+	ts.operations.refuse(asker, &r, order.Octets, from)
 }
 
 // operationNamed returns the operation of the flow that a Terminate names, nil if it is

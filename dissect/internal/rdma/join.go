@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
@@ -29,12 +30,8 @@ type search struct {
 	listed     bool // it is in a chain
 }
 
-// fitWindow is the maximum distance of PSNs that belong together. It is small enough to
-// distinguish two connections between the same ends, because initial PSNs are random.
-const (
-	fitShift  = 12
-	fitWindow = 1 << fitShift
-)
+// fitShift divides PSNs into ranges as long as order.Near.
+const fitShift = 12
 
 // onlyAcks marks the keys of chains of flows of which only acknowledgements were
 // captured. Such a flow is listed by its latest acknowledged PSN, other flows by their
@@ -75,12 +72,11 @@ func (cs *connections) drop(f *flow) {
 	for f.ops.len() > 0 {
 		cs.operations.forgetOldest(f)
 	}
-	for !f.window.empty() {
-		cs.operations.unhold(f, f.window.earliest())
-		f.window.remove(1)
+	for w := f.waiting(); !w.Empty(); w.Remove(1) {
+		cs.operations.unhold(f, w.At(0))
 	}
 	cs.operations.dropBuffer(f)
-	f.conn.share.Charge(-flowCost)
+	f.conn.share.Charge(-flowCost - f.charged)
 	f.conn.flows[f.side] = nil
 }
 
@@ -169,8 +165,8 @@ func (cs *connections) indexUnpaired(f *flow) {
 	}
 	var place uint32
 	switch {
-	case f.qp.started:
-		place = f.qp.expect >> fitShift
+	case f.qp.order.Begun():
+		place = f.qp.order.Expected() >> fitShift
 	case f.qp.acksSeen:
 		place = f.qp.lastAck>>fitShift | onlyAcks
 	default:
@@ -218,7 +214,7 @@ func (cs *connections) flowOf(f *flow, d *Datagram, e *ends) *flow {
 	if f == nil {
 		return cs.startFlow(d, e)
 	}
-	if f.qp.started && d.Packet.Opcode.Info().Request && f.isReused(d.Packet.PSN) {
+	if f.qp.order.Begun() && d.Packet.Opcode.Info().Request && f.isReused(d.Packet.PSN) {
 		cs.endReused(f.conn)
 		return cs.startFlow(d, e)
 	}
@@ -253,11 +249,11 @@ func (cs *connections) startFlow(d *Datagram, e *ends) *flow {
 // isReused reports whether a request cannot belong to the connection, because its PSN
 // is too far away: another connection reuses the queue pair.
 func (f *flow) isReused(psn uint32) bool {
-	delta := psns.delta(psn, f.qp.expect)
+	delta := order.PSNs.Delta(psn, f.qp.order.Expected())
 	if f.conn.closing {
 		return delta > 64 || delta < -1<<16
 	}
-	return delta > maxJump || delta < -maxJump
+	return delta > order.MaxJump || delta < -order.MaxJump
 }
 
 // peerOf finds the other direction of a packet whose flow has none: an unpaired flow
@@ -304,13 +300,13 @@ func (cs *connections) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeIn
 	}
 	switch info.Kind {
 	case rocev2.KindAcknowledge, rocev2.KindReadResponse, rocev2.KindAtomicAck:
-		if !other.qp.started {
+		if !other.qp.order.Begun() {
 			return false
 		}
-		if delta := psns.delta(p.PSN, other.qp.expect); delta < 0 && delta > -fitWindow {
+		if delta := order.PSNs.Delta(p.PSN, other.qp.order.Expected()); delta < 0 && delta > -order.Near {
 			return true
 		}
-		return info.Kind == rocev2.KindReadResponse && other.ops.at(psns, p.PSN) != nil
+		return info.Kind == rocev2.KindReadResponse && other.ops.at(order.PSNs, p.PSN) != nil
 	case rocev2.KindSend:
 		if info.First && len(p.Payload) >= 4 && c.follower.Owner(other.side, Name{Kind: Send, Handle: be.Uint32(p.Payload)}) != 0 {
 			return true
@@ -328,8 +324,8 @@ func (cs *connections) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeIn
 	if !other.qp.acksSeen {
 		return false
 	}
-	delta := psns.delta(p.PSN, other.qp.lastAck)
-	return delta > 0 && delta < fitWindow
+	delta := order.PSNs.Delta(p.PSN, other.qp.lastAck)
+	return delta > 0 && delta < order.Near
 }
 
 // join makes one connection of two that have one flow each.

@@ -36,7 +36,10 @@ func halves() (t *Tracker, a, b *flow) {
 	client, server := Address{IP: netip.MustParseAddr("192.0.2.1")}, Address{IP: netip.MustParseAddr("192.0.2.2")}
 	flowFrom := func(from, to *Address, qpn uint32) *flow {
 		f := cs.attach(cs.newConn(), 0, cs.hosts.ends(from, to), qpn)
-		f.seen, f.seq, f.qp.announced, f.qp.started = true, 2, true, true
+		f.seen, f.seq = true, 2
+		f.qp.announce(100)
+		f.qp.order.Begin(100)
+		f.apply(nil, nil)
 		return f
 	}
 	return t, flowFrom(&client, &server, 1), flowFrom(&server, &client, 2)

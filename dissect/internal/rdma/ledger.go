@@ -1,5 +1,7 @@
 package rdma
 
+import "github.com/rdmadump/rdmadump/dissect/internal/order"
+
 // ledger assigns the sequence numbers of a direction to operations: to those in
 // progress, and to the latest finished ones, so that a late retransmission or NAK finds
 // its operation.
@@ -10,16 +12,10 @@ type ledger struct {
 	reads   int     // iWARP: no entry before it is an outstanding Read
 }
 
-// run is a range of sequence numbers, [from, to).
-type run struct{ from, to uint32 }
-
-// psnRun returns the run of one PSN.
-func psnRun(psn uint32) run { return run{psn, psns.add(psn, 1)} }
-
 // entry assigns a run to an operation. On an iWARP stream, the run may be a response to
 // a Read of the other side.
 type entry struct {
-	run
+	order.Run
 	op *Operation
 }
 
@@ -65,12 +61,12 @@ func (l *ledger) pop() *Operation {
 
 // find returns the index of the entry that contains a sequence number, -1 if there is
 // none.
-func (l *ledger) find(c circle, seq uint32) int {
+func (l *ledger) find(c order.Circle, seq uint32) int {
 	lo, hi := l.head, len(l.entries)
 	for hi > lo { // most packets belong to the newest entries
 		e := &l.entries[hi-1]
-		if c.delta(seq, e.from) >= 0 {
-			if c.delta(seq, e.to) < 0 {
+		if c.Delta(seq, e.From) >= 0 {
+			if c.Delta(seq, e.To) < 0 {
 				return hi - 1
 			}
 			return -1
@@ -81,20 +77,20 @@ func (l *ledger) find(c circle, seq uint32) int {
 	}
 	for lo < hi { // finds the last entry that does not begin after seq
 		mid := (lo + hi) / 2
-		if c.delta(seq, l.entries[mid].from) >= 0 {
+		if c.Delta(seq, l.entries[mid].From) >= 0 {
 			lo = mid + 1
 		} else {
 			hi = mid
 		}
 	}
-	if i := lo - 1; i >= l.head && c.delta(seq, l.entries[i].from) >= 0 && c.delta(seq, l.entries[i].to) < 0 {
+	if i := lo - 1; i >= l.head && c.Delta(seq, l.entries[i].From) >= 0 && c.Delta(seq, l.entries[i].To) < 0 {
 		return i
 	}
 	return -1
 }
 
 // at returns the operation of a sequence number, nil if there is none.
-func (l *ledger) at(c circle, seq uint32) *Operation {
+func (l *ledger) at(c order.Circle, seq uint32) *Operation {
 	if i := l.find(c, seq); i >= 0 {
 		return l.entries[i].op
 	}

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
@@ -73,7 +74,7 @@ func (f *flow) missedResponse(d *Datagram) {
 		l.Response = true
 	}
 	asker.noteLoss(l)
-	asker.lost(asker.ops.at(psns, psn), &l)
+	asker.lost(asker.ops.at(order.PSNs, psn), &l)
 }
 
 // lost reports that a packet of an operation, or of its response, was lost or damaged after it left its sender.
@@ -92,7 +93,7 @@ func (f *flow) reportLost() {
 	c, expect := f.circle(), f.expected()
 	for i := range f.paths.losses {
 		l := &f.paths.losses[i]
-		if l.reported || c.delta(l.seq, expect) >= 0 {
+		if l.reported || c.Delta(l.seq, expect) >= 0 {
 			continue
 		}
 		o := f.ops.at(c, l.seq)
@@ -127,10 +128,10 @@ func LossesBefore(c *Conn, o LossesOf) (list []Loss) {
 			continue
 		case b == nil && l.At.Time < o.Since:
 			continue
-		case b != nil && circle.delta(l.seq, b.from) < 0:
+		case b != nil && circle.Delta(l.seq, b.from) < 0:
 			continue
 		}
-		l.Later = b != nil && circle.delta(l.seq, b.seq) > 0
+		l.Later = b != nil && circle.Delta(l.seq, b.seq) > 0
 		if list = append(list, l); len(list) == o.Most {
 			break
 		}

@@ -1,7 +1,7 @@
 package rdma
 
 import (
-	"math"
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
@@ -30,7 +30,7 @@ type operations struct {
 }
 
 // operate starts an operation of a flow, with the sequence numbers r.
-func (ops *operations) operate(f *flow, kind Kind, r run, at record.Stamp) *Operation {
+func (ops *operations) operate(f *flow, kind Kind, r order.Run, at record.Stamp) *Operation {
 	f.seq++
 	ops.number++
 	o := ops.unused.Take()
@@ -44,14 +44,14 @@ func (ops *operations) operate(f *flow, kind Kind, r run, at record.Stamp) *Oper
 			o.response = r
 		}
 	}
-	o.Number, o.Seq, o.Side, o.Kind, o.First, o.Last, o.conn, o.from = ops.number, f.seq, f.side, kind, at, at, f.conn, r.from
+	o.Number, o.Seq, o.Side, o.Kind, o.First, o.Last, o.conn, o.from = ops.number, f.seq, f.side, kind, at, at, f.conn, r.From
 	if f.paths != nil {
 		var first sentAt
-		first, o.sentSeen = f.firstSent(r.from, at)
+		first, o.sentSeen = f.firstSent(r.From, at)
 		if o.First, o.notDelivered = first.at, ops.sentOnly; first.hurt && kind == Send && !ops.sentOnly {
 			o.disorder = &disorder{damaged: first.at, gone: first.gone}
 			for i := range f.paths.losses {
-				if l := &f.paths.losses[i]; l.seq == r.from && l.At.Time >= first.at.Time {
+				if l := &f.paths.losses[i]; l.seq == r.From && l.At.Time >= first.at.Time {
 					o.disorder.damaged = l.At
 					break
 				}
@@ -66,9 +66,9 @@ func (ops *operations) operate(f *flow, kind Kind, r run, at record.Stamp) *Oper
 
 // enter assigns sequence numbers of a flow to an operation, and forgets the oldest
 // finished operations.
-func (ops *operations) enter(f *flow, r run, o *Operation) {
-	if last := f.ops.last(); last != nil && last.op == o && last.to == r.from {
-		last.to = r.to
+func (ops *operations) enter(f *flow, r order.Run, o *Operation) {
+	if last := f.ops.last(); last != nil && last.op == o && last.To == r.From {
+		last.To = r.To
 		return
 	}
 	f.ops.add(entry{r, o})
@@ -167,14 +167,14 @@ type part struct {
 	cut         bool   // the capture truncated the packet, or lacks its checksum
 	bad         bool   // its ICRC is bad, and it was accepted
 	invalidates record.Opt[uint32]
-	run         // its sequence numbers
+	order.Run   // its sequence numbers
 }
 
 // sendPart adds a part to a Send.
 func (ops *operations) sendPart(f *flow, p part, cur *currentPacket) {
 	if p.first {
 		ops.breakSend(f)
-		f.send = ops.operate(f, Send, p.run, cur.at)
+		f.send = ops.operate(f, Send, p.Run, cur.at)
 		f.buffer, f.sendTruncated = f.buffer[:0], false
 		if len(p.data) >= 4 {
 			f.send.Word = record.Some(be.Uint32(p.data))
@@ -187,7 +187,7 @@ func (ops *operations) sendPart(f *flow, p part, cur *currentPacket) {
 	ops.countPacket(o, cur)
 	o.notDelivered = o.notDelivered || ops.sentOnly
 	if !p.first {
-		ops.enter(f, p.run, o)
+		ops.enter(f, p.Run, o)
 	}
 	data := p.data
 	if !(p.first && p.last) { // a Send in one packet is not copied
@@ -217,7 +217,7 @@ func (ops *operations) sendPart(f *flow, p part, cur *currentPacket) {
 		}
 		ops.endSend(f, data)
 		if o.Damaged().Packet != 0 && f.paths == nil {
-			ops.resent(f, o, p.run, cur)
+			ops.resent(f, o, p.Run, cur)
 		}
 	}
 }
@@ -277,7 +277,7 @@ type target struct {
 
 // writeBegins starts an RDMA Write. If announced is false, the length of the memory is
 // only that of the first segment.
-func (ops *operations) writeBegins(f *flow, m target, announced bool, r run, at record.Stamp) {
+func (ops *operations) writeBegins(f *flow, m target, announced bool, r order.Run, at record.Stamp) {
 	ops.breakWrite(f)
 	o := ops.operate(f, Write, r, at)
 	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), announced
@@ -313,7 +313,7 @@ func (ops *operations) writePart(f *flow, offset uint64, data []byte, size int, 
 }
 
 // readBegins starts an RDMA Read that a flow requests.
-func (ops *operations) readBegins(f *flow, m target, r run, at record.Stamp) *Operation {
+func (ops *operations) readBegins(f *flow, m target, r order.Run, at record.Stamp) *Operation {
 	ops.breakWrite(f)
 	o := ops.operate(f, Read, r, at)
 	if o.response == nil {
@@ -347,9 +347,9 @@ func (ops *operations) readPart(o *Operation, offset int64, data []byte, size in
 
 // covered reports that the other side has received all operations before the sequence number
 // next.
-func (ops *operations) covered(f *flow, c circle, next uint32, cur *currentPacket) {
+func (ops *operations) covered(f *flow, c order.Circle, next uint32, cur *currentPacket) {
 	l, end := &f.ops, f.ops.unacked
-	for end < len(l.entries) && c.delta(next, l.entries[end].to) >= 0 && l.entries[end].op != f.send && l.entries[end].op != f.write {
+	for end < len(l.entries) && c.Delta(next, l.entries[end].To) >= 0 && l.entries[end].op != f.send && l.entries[end].op != f.write {
 		end++
 	}
 	ops.decideCopies(f, l.unacked, end, cur.at)
@@ -371,7 +371,7 @@ func (ops *operations) covered(f *flow, c circle, next uint32, cur *currentPacke
 //
 // The first fatal refusal ends the connection. After maxRefusals of them, operations
 // are not searched any more.
-func (ops *operations) refuse(asker *flow, r *Refusal, c circle, seq uint32) {
+func (ops *operations) refuse(asker *flow, r *Refusal, c order.Circle, seq uint32) {
 	follower := asker.conn.follower
 	if !r.Fatal {
 		follower.Refused(r)
@@ -383,13 +383,13 @@ func (ops *operations) refuse(asker *flow, r *Refusal, c circle, seq uint32) {
 	asker.refusals++
 	r.Op.noteRefused(r)
 	follower.Refused(r)
-	if r.Op == nil && c == octets {
+	if r.Op == nil && c == order.Octets {
 		return // the operations after it are not known
 	}
 	later := Refusal{Later: true, Fatal: true, By: r.By, At: r.At, Reason: r.Reason, Text: r.Text}
 	for i := asker.ops.head; i < len(asker.ops.entries); i++ {
 		e := &asker.ops.entries[i]
-		if e.op == r.Op || e.op.Tag == 0 || c.delta(e.from, seq) < 0 && c.delta(e.to, seq) <= 0 || e.op.Side != asker.side {
+		if e.op == r.Op || e.op.Tag == 0 || c.Delta(e.From, seq) < 0 && c.Delta(e.To, seq) <= 0 || e.op.Side != asker.side {
 			continue
 		}
 		later.Op = e.op
@@ -408,11 +408,6 @@ func (ops *operations) countMissing(c *Conn, s Side, n int64) {
 	}
 	c.record.Lost += n
 	ops.tracker.Lost += n
-}
-
-// packetsFor returns the number of packets that carry n bytes, at least one.
-func packetsFor(n uint32, mtu int) uint32 {
-	return uint32(min(max(1, (uint64(n)+uint64(mtu)-1)/uint64(mtu)), math.MaxInt32))
 }
 
 // markSeen adds the range from lo to hi to the captured part of a Read's response, and

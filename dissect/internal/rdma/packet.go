@@ -3,26 +3,16 @@ package rdma
 import (
 	"fmt"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
+
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
 
 // InfiniBand's transport: PSNs, retransmission, loss. A receiver accepts requests in
-// the order of their PSNs, each once, and makes operations of them.
-
-// maxJump is the maximum distance of the PSNs of one connection. A PSN farther away
-// belongs to another connection that reuses the number of the queue pair.
-const maxJump = 1 << 20
-
-// infiniband takes the packets of InfiniBand's transport, in the order of their PSNs.
-type infiniband struct {
-	tracker    *Tracker
-	operations *operations
-	contents   *contents
-
-	held rocev2.Packet // a held packet, decoded again
-}
+// the order of their PSNs, each once; package order has that order. The facts that it reports
+// make operations.
 
 // Datagram is a packet of InfiniBand's transport.
 type Datagram struct {
@@ -56,243 +46,218 @@ func printOf(p *rocev2.Packet, raw []byte, length int) uint32 {
 
 // request takes a packet that its sender numbered itself: Send, Write, Read Request,
 // Atomic.
-func (ib *infiniband) request(f *flow, d *Datagram, cur *currentPacket) {
-	p := d.Packet
-	ib.start(f, p.PSN)
-	again := d.Path.Joined && f.noteSent(psnRun(p.PSN), d.Path)
-	delta := psns.delta(p.PSN, f.qp.expect)
-	if f.qp.psnLowerBound && delta > 0 {
-		ib.learnPSN(f, p.PSN)
-		delta = psns.delta(p.PSN, f.qp.expect)
-	}
-	switch {
-	case delta == 0:
-		if f.qp.hasAck && psns.delta(f.qp.acked, p.PSN) >= 0 { // the acknowledgement came first
-			ib.tracker.unordered = true
-		}
-		turn := f.qp.receiver.arrives(p.PSN)
-		f.burst.followedBy(psns, p.PSN, d.At.Time-f.signals.requested)
-		ib.accept(f, p, cur)
-		f.sentLast(p.PSN, turn, d.At, d.print)
-		if turn == inOrder {
-			f.qp.receiver.next = f.qp.expect
-		}
-		ib.drain(f, cur)
-	case delta < 0:
-		if o := f.ops.at(psns, p.PSN); o != nil && p.Headers&rocev2.HasRETH != 0 && o.Kind == Read {
-			o.Again, o.again = int64(p.RETH.DMALength), d.At
-			o.requestedAgain(p.PSN)
-		}
-		ib.takeOldRequest(f, d, cur)
-	default:
-		ib.holdRequest(f, d, cur)
-	}
-	ib.operations.settleAbsent(f)
+func (f *flow) request(d *Datagram, cur *currentPacket) {
+	psn := d.Packet.PSN
+	again := d.Path.Joined && f.noteSent(order.One(psn), d.Path)
+	isNew := !f.qp.order.Begun() || order.PSNs.Delta(psn, f.qp.order.Expected()) >= 0
+	f.qp.order.Take(orderOf(d.Packet, d.At))
+	f.apply(d, cur)
+	ops := f.conn.tracker.operations
+	ops.settleAbsent(f)
 	f.reportLost()
-	if again && delta >= 0 && cur.Mark&record.Retransmitted == 0 {
-		ib.operations.sentAgain(f, psnRun(p.PSN), false, cur)
+	if again && isNew && cur.Mark&record.Retransmitted == 0 {
+		ops.sentAgain(f, order.One(psn), false, cur)
 	}
-	f.signals.requested, f.signals.sent = d.At.Time, sentRequest{p.PSN, d.print, d.At.Time}
+	f.signals.requested, f.signals.sent = d.At.Time, sentRequest{psn, d.print, d.At.Time}
 }
 
-// start notes the PSN of the first request of a flow that was captured.
-func (ib *infiniband) start(f *flow, psn uint32) {
-	if f.qp.started {
+// orderOf returns what the order of requests depends on.
+func orderOf(p *rocev2.Packet, at record.Stamp) order.Request {
+	return order.Request{PSN: p.PSN, Read: p.Opcode.Info().Kind == rocev2.KindReadRequest, Size: p.RETH.DMALength, At: at}
+}
+
+// apply applies the facts that the order of the requests reports. d is the request that is being taken, nil if a
+// response is being taken, or nothing. No other function changes operations because of requests and acknowledgements.
+func (f *flow) apply(d *Datagram, cur *currentPacket) {
+	t, own := f.conn.tracker, currentPacket{}
+	for fact := f.qp.order.Next(f.conn.mtu); fact != nil; fact = f.qp.order.Next(f.conn.mtu) {
+		switch fact.Kind {
+		case order.Begun:
+			f.lateStart = !fact.Known
+			f.qp.receiver = receiver{fact.From, true}
+			t.unordered = t.unordered || fact.N > 0
+		case order.Unordered:
+			t.unordered = true
+		case order.Extended:
+			f.ops.last().extend(fact.N)
+		case order.Accepted:
+			if fact.Item == nil {
+				f.accept(d, fact, cur)
+				continue
+			}
+			f.acceptHeld(fact, cur, &own)
+		case order.Filled: // the current packet came after those that wait
+			f.conn.record.OutOfOrder++
+			cur.mark(nil, record.OutOfOrder)
+		case order.Released:
+			t.operations.reportHeldRetransmissions(f, f.ops.at(order.PSNs, fact.From), fact.Item)
+			t.operations.unhold(f, fact.Item)
+		case order.Missing:
+			f.lacks(fact)
+		case order.Late:
+			if fact.Known {
+				f.conn.record.OutOfOrder++
+				t.unordered = true
+				cur.mark(nil, record.Late)
+			}
+		case order.Again:
+			f.requestAgain(d, cur)
+		case order.Waits:
+			f.wait(d, cur)
+		case order.AckedTo:
+			f.retries = retries{}
+			f.signals.progress = cur.at.Time
+			if r := &f.qp.receiver; r.known && order.PSNs.Delta(fact.To, r.next) > 0 {
+				r.next = fact.To
+			}
+		case order.Covered:
+			t.operations.covered(f, order.PSNs, fact.To, cur)
+		}
+	}
+	f.settle(f.qp.order.Bytes())
+}
+
+// settle charges the memory of the order of the requests, which is a number of bytes now.
+func (f *flow) settle(bytes int64) {
+	if bytes != f.charged {
+		f.conn.share.Charge(bytes - f.charged)
+		f.charged = bytes
+	}
+}
+
+// accept takes the request of the current packet, which is next. Only on a reliable connection, and if a copy came to the
+// receiver, it may be one of several copies.
+func (f *flow) accept(d *Datagram, fact *order.Fact[held], cur *currentPacket) {
+	if f.conn.tracker.operations.sentOnly || d.Packet.Opcode.Transport() != rocev2.RC {
+		f.take(d.Packet, fact, cur)
 		return
 	}
-	f.qp.started = true
-	f.lateStart = !f.qp.announced || psn != f.qp.expect
-	if delta := psns.delta(psn, f.qp.expect); !f.qp.announced || delta < 0 || delta > fitWindow {
-		f.qp.expect = psn
+	turn := f.qp.receiver.arrives(fact.From)
+	f.burst.followedBy(order.PSNs, fact.From, d.At.Time-f.signals.requested)
+	f.take(d.Packet, fact, cur)
+	f.sentLast(fact.From, turn, d.At, d.print)
+	if turn == inOrder {
+		f.qp.receiver.next = fact.To
 	}
-	f.begin(f.qp.expect)
-	f.qp.receiver = receiver{f.qp.expect, true}
-	if f.qp.ackedEarly && psns.delta(f.qp.earlyAck, psn) >= 0 && psns.delta(f.qp.earlyAck, psn) < maxJump {
-		ib.tracker.unordered = true // the acknowledgement came first
+}
+
+// acceptHeld takes a request that waited, and is next now. The current packet may be the one that has to wait.
+func (f *flow) acceptHeld(fact *order.Fact[held], cur, own *currentPacket) {
+	item, p := fact.Item, &f.conn.tracker.held
+	if p.Decode(item.data, item.length) != nil {
+		return
 	}
+	taking := cur.accepting(item, own)
+	taking.after = cur.at
+	f.take(p, fact, taking)
+	f.sentLast(fact.From, ahead, item.stamp, printOf(p, item.data, item.length))
+}
+
+// requestAgain takes a further copy of a request.
+func (f *flow) requestAgain(d *Datagram, cur *currentPacket) {
+	o := f.ops.at(order.PSNs, d.Packet.PSN)
+	if o != nil && o.Kind != kindOf(d.Packet.Opcode) {
+		return // it is no copy of the operation's request
+	}
+	if o != nil && o.Kind == Read {
+		o.Again, o.again = int64(d.Packet.RETH.DMALength), d.At
+		o.requestedAgain(d.Packet.PSN)
+	}
+	f.takeOldRequest(d, cur)
 }
 
 // sentLast notes the first copy of a packet for the operation that it ends, if it ends
 // one.
 func (f *flow) sentLast(psn uint32, turn arrival, at record.Stamp, print uint32) {
-	if last := f.ops.last(); last != nil && last.op.Side == f.side && (last.op.Kind == Read && last.from == psn || psns.delta(last.to, psn) == 1) {
+	if last := f.ops.last(); last != nil && last.op.Side == f.side && (last.op.Kind == Read && last.From == psn || order.PSNs.Delta(last.To, psn) == 1) {
 		last.op.copies.note(turn, at, print)
 		last.op.copies.seen = turn == inOrder && f.paths != nil && f.paths.last.Arrived
 	}
 }
 
-// learnPSN sets the expected PSN after an RDMA Read with an unknown number of
-// responses, because the path MTU was not known. The PSN of the next request shows the
-// number.
-func (ib *infiniband) learnPSN(f *flow, psn uint32) {
-	f.qp.psnLowerBound = false
-	last := f.ops.last()
-	if n := psns.delta(psn, last.op.from); n > 0 && uint32(n) <= last.op.most(f.conn.mtu) {
-		f.extend(last, uint32(n))
-	}
+// extend sets the number of PSNs of a Read.
+func (e *entry) extend(n uint32) {
+	e.op.count = n
+	e.To = order.PSNs.Add(e.From, n)
 }
 
-// extend sets the number of PSNs of the latest operation, a Read.
-func (f *flow) extend(last *entry, n uint32) {
-	last.op.count = n
-	last.to = psns.add(last.from, n)
-	f.qp.expect = last.to
-	f.qp.psnLowerBound = false
-}
-
-// most returns the maximum number of PSNs of a Read.
-func (o *Operation) most(mtu int) uint32 {
-	if o.count != 0 {
-		return o.count
-	}
-	if mtu == 0 {
-		mtu = 256
-	}
-	return min(packetsFor(uint32(o.Length), mtu), maxJump)
-}
-
-// holdRequest keeps a copy of a request that came before one that it has to follow.
-func (ib *infiniband) holdRequest(f *flow, d *Datagram, cur *currentPacket) {
-	psn := d.Packet.PSN
-	cur.mark(f.ops.at(psns, psn), record.AfterGap)
-	i, found := f.held().find(psns, psn)
-	if found {
-		if first := f.window.at(i); kindOf(d.Packet.Opcode) != kindOf(rocev2.Opcode(first.data[0])) {
-			return // it is no copy of the request
+// wait keeps a copy of a request that came before one that it has to follow.
+func (f *flow) wait(d *Datagram, cur *currentPacket) {
+	ops, psn := f.conn.tracker.operations, d.Packet.PSN
+	cur.mark(f.ops.at(order.PSNs, psn), record.AfterGap)
+	if first := f.qp.order.Window().Item(order.PSNs, psn); first != nil {
+		if kindOf(d.Packet.Opcode) == kindOf(rocev2.Opcode(first.data[0])) { // otherwise it is no copy of the request
+			ops.noteHeldRetransmission(f, first, cur, ops.burstOf(f, order.PSNs, order.One(psn), nil, d.At))
 		}
-		ib.operations.noteHeldRetransmission(f, i, cur, ib.operations.burstOf(f, psns, psnRun(psn), nil, d.At))
 		return
 	}
-	copied := held{stamp: d.At, badICRC: cur.acceptedBadICRC(), data: ib.operations.buffers.add(nil, d.Raw), length: d.Length}
-	f.window.insert(i, psn, copied)
+	copied := held{stamp: d.At, badICRC: cur.acceptedBadICRC(), data: ops.buffers.add(nil, d.Raw), length: d.Length}
 	f.conn.share.Charge(int64(len(copied.data)) + heldCost)
-	if f.qp.hasAck && psns.delta(f.qp.acked, f.window.first()) >= -1 {
-		ib.skipGap(f, cur)
-	}
-	for f.window.full() {
-		ib.skipGap(f, cur)
-	}
+	f.qp.order.Hold(len(copied.data), copied)
 }
 
-// drain accepts held requests that are now in order.
-func (ib *infiniband) drain(f *flow, cur *currentPacket) {
-	if f.window.empty() {
-		return
-	}
-	f.conn.record.OutOfOrder++ // the current packet came after the held ones
-	cur.mark(nil, record.OutOfOrder)
-	ib.acceptHeld(f, cur)
-}
-
-// acceptHeld accepts held requests up to the next gap. The current packet may be one of them.
-func (ib *infiniband) acceptHeld(f *flow, cur *currentPacket) {
-	if f.window.empty() {
-		return
-	}
-	taken, own := 0, currentPacket{}
-	for ; taken < len(f.window.order); taken++ {
-		psn := f.window.order[taken].seq
-		item := f.window.at(taken)
-		if delta := psns.delta(psn, f.qp.expect); delta > 0 && !f.qp.psnLowerBound {
-			break
-		} else if delta >= 0 && ib.held.Decode(item.data, item.length) == nil {
-			if f.qp.psnLowerBound {
-				ib.learnPSN(f, psn)
-			}
-			taking := cur.accepting(item, &own)
-			taking.after = cur.at
-			ib.accept(f, &ib.held, taking)
-			f.sentLast(psn, ahead, item.stamp, printOf(&ib.held, item.data, item.length))
-		}
-		ib.operations.reportHeldRetransmissions(f, f.ops.at(psns, psn), item)
-		ib.operations.unhold(f, item)
-	}
-	f.window.remove(taken)
-}
-
-// skipGap counts the requests before the first held request as not captured, and
-// accepts the held ones.
-func (ib *infiniband) skipGap(f *flow, cur *currentPacket) {
-	if f.window.empty() {
-		return
-	}
-	ib.skipTo(f, f.window.first(), f.window.earliest().stamp)
-	ib.acceptHeld(f, cur)
-}
-
-// skipTo moves the expected PSN forward over packets that were not captured.
-func (ib *infiniband) skipTo(f *flow, psn uint32, at record.Stamp) {
-	c := f.conn
-	n := psns.delta(psn, f.qp.expect)
-	if n <= 0 {
-		return
-	}
-	if first := psns.delta(f.qp.unmatchedPSN, f.qp.expect); f.qp.unmatchedResponses > 0 && first >= 0 && first+f.qp.unmatchedResponses <= n {
-		n -= f.qp.unmatchedResponses - 1 // the PSNs of one RDMA Read Request whose responses were captured
-	}
-	f.qp.unmatchedResponses = 0
-	ib.operations.countMissing(c, f.side, int64(n))
-	last := (psn - 1) & rocev2.PSNMask
-	switch all := psns.delta(psn, f.qp.expect); {
+// lacks counts requests as not captured.
+func (f *flow) lacks(fact *order.Fact[held]) {
+	c, ops, last := f.conn, f.conn.tracker.operations, (fact.To-1)&rocev2.PSNMask
+	ops.countMissing(c, f.side, int64(fact.N))
+	switch all := uint32(order.PSNs.Delta(fact.To, fact.From)); {
 	case all == 1:
-		c.Report(ruleLost, Where{At: at}, "the packet with PSN %d is not in the capture", last)
-	case n == all:
-		c.Report(ruleLost, Where{At: at}, "%d packets with PSN %d to %d are not in the capture", n, f.qp.expect, last)
+		c.Report(ruleLost, Where{At: fact.At}, "the packet with PSN %d is not in the capture", last)
+	case fact.N == all:
+		c.Report(ruleLost, Where{At: fact.At}, "%d packets with PSN %d to %d are not in the capture", fact.N, fact.From, last)
 	default: // the responses to a Read have its other PSNs
-		c.Report(ruleLost, Where{At: at}, "%d of the packets with PSN %d to %d are not in the capture", n, f.qp.expect, last)
+		c.Report(ruleLost, Where{At: fact.At}, "%d of the packets with PSN %d to %d are not in the capture", fact.N, fact.From, last)
 	}
-	f.noteGap(len(f.gaps), gap{run{f.qp.expect, psn}, true})
-	f.qp.expect = psn
-	f.qp.psnLowerBound = false
-	ib.operations.breakSend(f)
+	ops.breakSend(f)
 }
 
-// accept takes the request that is next in order.
-func (ib *infiniband) accept(f *flow, p *rocev2.Packet, cur *currentPacket) {
-	info := p.Opcode.Info()
-	f.qp.expect = psns.add(p.PSN, 1)
-	f.forget(psns, f.qp.expect)
+// take makes the part of an operation that an accepted request is.
+func (f *flow) take(p *rocev2.Packet, fact *order.Fact[held], cur *currentPacket) {
+	t, info := f.conn.tracker, p.Opcode.Info()
 	if !info.Last {
-		ib.notePayload(f, p.PayloadLength, cur)
+		f.notePayload(p.PayloadLength, cur)
 	}
 	if f.offsets != nil {
-		f.offsets.advance(psns, p.PSN)
-		ib.contents.beginPayloadPacket(f.offsets.requests(psns, p.PSN))
+		f.offsets.advance(order.PSNs, p.PSN)
+		t.contents.beginPayloadPacket(f.offsets.requests(order.PSNs, p.PSN))
 	}
 	switch info.Kind {
 	case rocev2.KindSend:
-		whole := part{first: info.First, last: info.Last, data: p.Payload, size: p.PayloadLength, cut: !p.HasICRC, bad: cur.acceptedBadICRC(), run: run{p.PSN, f.qp.expect}}
+		whole := part{first: info.First, last: info.Last, data: p.Payload, size: p.PayloadLength, cut: !p.HasICRC, bad: cur.acceptedBadICRC(), Run: fact.Run}
 		if p.Headers&rocev2.HasIETH != 0 {
 			whole.invalidates = record.Some(p.IETH.RKey)
 		}
-		ib.operations.sendPart(f, whole, cur)
+		t.operations.sendPart(f, whole, cur)
 		if last := f.ops.last(); last != nil && last.op.Kind == Send {
 			cur.mark(last.op, 0)
 		}
 	case rocev2.KindWrite:
-		ib.writePacket(f, p, cur)
+		f.writePacket(p, fact.Run, cur)
 	case rocev2.KindReadRequest:
-		ib.readRequest(f, p, cur)
+		o := t.operations.readBegins(f, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, fact.Run, cur.at)
+		o.count = fact.N
+		cur.mark(o, 0)
+		cur.noteBytes(o, o.Offset, o.Length)
 	case rocev2.KindAtomic:
-		ib.operations.breakWrite(f)
-		o := ib.operations.operate(f, Atomic, run{p.PSN, f.qp.expect}, cur.at)
+		t.operations.breakWrite(f)
+		o := t.operations.operate(f, Atomic, fact.Run, cur.at)
 		o.Handle, o.Offset, o.Length, o.Announced, o.Packets, o.count = p.AtomicETH.RKey, p.AtomicETH.VirtualAddress, 8, true, 1, 1
 		f.conn.follower.Operation(Event{What: Began, Op: o})
 		cur.mark(o, 0)
 	}
-	ib.contents.reportPayload()
+	t.contents.reportPayload()
 }
 
 // notePayload takes the length of the payload of a packet that is not the last of its message, and
 // so has to be filled.
-func (ib *infiniband) notePayload(f *flow, n int, cur *currentPacket) {
+func (f *flow) notePayload(n int, cur *currentPacket) {
 	if c := f.conn; n < f.qp.full && !c.unfilledReported {
 		c.unfilledReported = true
 		c.Report(rule.UnfilledPacket, Where{At: cur.at, AtFault: record.Some(f.side)}, "a packet that is not the last of its message carries %d bytes, although such packets of this side carry up to %d", n, f.qp.full)
 	}
 	f.qp.full = max(f.qp.full, n)
 	if n > 0 {
-		ib.learnMTU(f.conn, n, cur)
+		f.conn.learnMTU(n, cur)
 	}
 }
 
@@ -301,7 +266,7 @@ const maxLearned = 8
 
 // learnMTU derives the path MTU from a packet that is not the last of its message, and
 // therefore full. The path MTU of the handshake is only an upper limit.
-func (ib *infiniband) learnMTU(c *Conn, n int, cur *currentPacket) {
+func (c *Conn) learnMTU(n int, cur *currentPacket) {
 	if n == c.mtu || n < 256 || n > 4096 || n&(n-1) != 0 || c.learned == maxLearned {
 		return
 	}
@@ -311,21 +276,29 @@ func (ib *infiniband) learnMTU(c *Conn, n int, cur *currentPacket) {
 	}
 	c.mtu = n
 	c.learned++
-	for _, f := range c.flows { // the PSNs of Reads can now be counted
-		if f == nil {
-			continue
+	for _, f := range c.flows {
+		if f != nil {
+			f.countReads(n, cur)
 		}
-		for i := f.ops.head; i < len(f.ops.entries); i++ {
-			if e := &f.ops.entries[i]; e.op.Kind == Read && !e.op.done && i+1 < len(f.ops.entries) {
-				e.op.count = max(1, uint32(psns.delta(f.ops.entries[i+1].from, e.from))) // as the next request shows
-				e.to = psns.add(e.from, e.op.count)
-			}
+	}
+}
+
+// countReads counts the PSNs of Reads, as the path MTU n shows.
+func (f *flow) countReads(n int, cur *currentPacket) {
+	for i := f.ops.head; i < len(f.ops.entries); i++ {
+		if e := &f.ops.entries[i]; e.op.Kind == Read && !e.op.done && i+1 < len(f.ops.entries) {
+			e.extend(max(1, uint32(order.PSNs.Delta(f.ops.entries[i+1].From, e.From)))) // as the next request shows
 		}
-		if last := f.ops.last(); last != nil && last.op.Kind == Read && !last.op.done {
-			if after := psns.add(last.from, max(last.op.count, 1)); f.qp.psnLowerBound || after == f.qp.expect {
-				f.extend(last, packetsFor(uint32(last.op.Length), n))
-				ib.acceptHeld(f, cur)
-			}
+	}
+	last := f.ops.last()
+	if last == nil || last.op.Kind != Read || last.op.done {
+		return
+	}
+	if q := &f.qp.order; q.AtLeast() || order.PSNs.Add(last.From, max(last.op.count, 1)) == q.Expected() {
+		last.extend(order.Packets(uint32(last.op.Length), n))
+		q.Extend(last.From, last.op.count)
+		if q.Drain() {
+			f.apply(nil, cur)
 		}
 	}
 }
@@ -334,96 +307,82 @@ func (ib *infiniband) learnMTU(c *Conn, n int, cur *currentPacket) {
 // to the current Write if its PSN is within that Write; packets lost before it do not
 // matter. Its offset follows from the size of the Write's own packets, which may be
 // smaller than the path MTU of the handshake.
-func (ib *infiniband) writePacket(f *flow, p *rocev2.Packet, cur *currentPacket) {
-	info := p.Opcode.Info()
+func (f *flow) writePacket(p *rocev2.Packet, r order.Run, cur *currentPacket) {
+	ops, info := f.conn.tracker.operations, p.Opcode.Info()
 	if info.First {
-		ib.operations.writeBegins(f, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, run{p.PSN, f.qp.expect}, cur.at)
+		ops.writeBegins(f, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, r, cur.at)
 		f.write.size = int32(p.PayloadLength)
 	}
 	o := f.write
 	if o == nil {
 		return
 	}
-	offset := int64(uint32(psns.delta(p.PSN, o.from))) * int64(o.size)
+	offset := int64(uint32(order.PSNs.Delta(p.PSN, o.from))) * int64(o.size)
 	if offset > 0 && offset+int64(p.PayloadLength) > o.Length {
-		ib.operations.breakWrite(f) // it belongs to another Write, whose first packet was not captured
+		ops.breakWrite(f) // it belongs to another Write, whose first packet was not captured
 		return
 	}
-	ib.operations.countPacket(o, cur)
+	ops.countPacket(o, cur)
 	o.Cut = o.Cut || !p.HasICRC
 	if !info.First {
-		ib.operations.enter(f, run{p.PSN, f.qp.expect}, o)
+		ops.enter(f, r, o)
 	}
 	cur.mark(o, 0)
 	cur.noteBytes(o, o.Offset+uint64(offset), int64(p.PayloadLength))
-	ib.operations.writePart(f, o.Offset+uint64(offset), p.Payload, p.PayloadLength, info.Last)
-}
-
-// readRequest takes an RDMA Read Request.
-func (ib *infiniband) readRequest(f *flow, p *rocev2.Packet, cur *currentPacket) {
-	count := uint32(0)
-	switch {
-	case p.RETH.DMALength <= 256:
-		count = 1
-	case f.conn.mtu != 0:
-		count = min(packetsFor(p.RETH.DMALength, f.conn.mtu), maxJump)
-	}
-	to := psns.add(p.PSN, max(count, 1))
-	o := ib.operations.readBegins(f, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, run{p.PSN, to}, cur.at)
-	o.count = count
-	f.qp.psnLowerBound = count == 0
-	f.qp.expect = to
-	cur.mark(o, 0)
-	cur.noteBytes(o, o.Offset, o.Length)
+	ops.writePart(f, o.Offset+uint64(offset), p.Payload, p.PayloadLength, info.Last)
 }
 
 // response takes a packet that carries the PSN of a request of the other side: an
 // acknowledgement or a response.
-func (ib *infiniband) response(f *flow, d *Datagram, cur *currentPacket) {
+func (f *flow) response(d *Datagram, cur *currentPacket) {
 	p, info := d.Packet, d.Packet.Opcode.Info()
 	asker := f.peer()
 	if asker == nil {
 		f.qp.acksSeen, f.qp.lastAck = true, p.PSN
-		ib.countRefusal(f, p, cur)
+		f.countRefusal(p, cur)
 		return
 	}
+	if info.Kind == rocev2.KindReadResponse && !info.Last {
+		f.notePayload(p.PayloadLength, cur)
+	}
+	asker.answer(d, cur)
+}
+
+// answer takes a response to a request of the flow.
+func (f *flow) answer(d *Datagram, cur *currentPacket) {
+	p, info := d.Packet, d.Packet.Opcode.Info()
 	before := (p.PSN - 1) & rocev2.PSNMask
-	if info.Kind == rocev2.KindReadResponse {
-		if !info.Last {
-			ib.notePayload(f, p.PayloadLength, cur)
-		}
-		ib.acknowledged(asker, before, cur)
-		ib.readResponse(f, asker, p, cur)
-		return
-	}
 	syndrome := p.AETH.Syndrome
 	switch {
+	case info.Kind == rocev2.KindReadResponse:
+		f.acknowledge(before, cur)
+		f.readResponse(p, cur)
 	case info.Kind == rocev2.KindAtomicAck:
-		asker.signals.answered(p.PSN)
-		ib.acknowledged(asker, p.PSN, cur)
-		if o := asker.ops.at(psns, p.PSN); o != nil && o.Kind == Atomic && !o.done {
-			ib.operations.countPacket(o, cur)
+		f.signals.answered(p.PSN)
+		f.acknowledge(p.PSN, cur)
+		if o := f.ops.at(order.PSNs, p.PSN); o != nil && o.Kind == Atomic && !o.done {
+			f.conn.tracker.operations.countPacket(o, cur)
 			o.done, o.Bytes = true, o.Length
 			f.conn.follower.Operation(Event{What: Done, Op: o})
 			cur.mark(o, 0)
 		}
 	case syndrome.IsAck():
-		cur.mark(asker.ops.at(psns, p.PSN), 0)
-		ib.acknowledged(asker, p.PSN, cur)
-		cur.mark(asker.ops.at(psns, p.PSN), 0) // the request may have been held until now
+		cur.mark(f.ops.at(order.PSNs, p.PSN), 0)
+		f.acknowledge(p.PSN, cur)
+		cur.mark(f.ops.at(order.PSNs, p.PSN), 0) // the request may have been held until now
 	case syndrome.IsRNR():
 		f.conn.record.RNRNaks++
-		ib.acknowledged(asker, before, cur)
-		ib.nak(f, asker, d, cur)
+		f.acknowledge(before, cur)
+		f.nak(d, cur)
 	case syndrome.IsNak():
 		f.conn.record.Naks++
-		ib.acknowledged(asker, before, cur)
-		ib.nak(f, asker, d, cur)
+		f.acknowledge(before, cur)
+		f.nak(d, cur)
 	}
 }
 
 // countRefusal counts a NAK whose request was not captured.
-func (ib *infiniband) countRefusal(f *flow, p *rocev2.Packet, cur *currentPacket) {
+func (f *flow) countRefusal(p *rocev2.Packet, cur *currentPacket) {
 	switch s := p.AETH.Syndrome; {
 	case p.Opcode.Info().Kind != rocev2.KindAcknowledge:
 		return
@@ -437,40 +396,26 @@ func (ib *infiniband) countRefusal(f *flow, p *rocev2.Packet, cur *currentPacket
 	cur.mark(nil, record.Refused)
 }
 
-// acknowledged notes that the receiver of the flow's requests accepted every PSN up to
+// acknowledge notes that the receiver of the flow's requests accepted every PSN up to
 // psn.
-func (ib *infiniband) acknowledged(f *flow, psn uint32, cur *currentPacket) {
-	if !f.qp.started {
-		f.qp.ackedEarly, f.qp.earlyAck = true, psn
-	}
-	if !f.qp.started || f.qp.hasAck && psns.delta(psn, f.qp.acked) <= 0 || psns.delta(psn, f.qp.expect) > maxJump {
-		return
-	}
-	f.qp.acked, f.qp.hasAck = psn, true
-	f.retries = retries{}
-	f.signals.progress = cur.at.Time
-	if f.qp.receiver.known && psns.delta(psn, f.qp.receiver.next) >= 0 {
-		f.qp.receiver.next = psns.add(psn, 1)
-	}
-	if !f.window.empty() && psns.delta(psn, f.window.first()) >= -1 {
-		ib.skipGap(f, cur)
-	}
-	ib.operations.covered(f, psns, psns.add(psn, 1), cur)
+func (f *flow) acknowledge(psn uint32, cur *currentPacket) {
+	f.qp.order.Acknowledge(psn)
+	f.apply(nil, cur)
 }
 
-// nak takes a NAK: it finds the refused operation, and ends the connection if the NAK
+// nak takes a NAK of a request of the flow: it finds the refused operation, and ends the connection if the NAK
 // is fatal.
-func (ib *infiniband) nak(f, asker *flow, d *Datagram, cur *currentPacket) {
+func (f *flow) nak(d *Datagram, cur *currentPacket) {
 	p, at := d.Packet, d.At
-	c, syndrome := f.conn, p.AETH.Syndrome
-	if old := asker.qp.hasAck && psns.delta(p.PSN, asker.qp.acked) <= 0; !old && asker.signals.refused(p.PSN, syndrome.IsRNR(), d) {
-		ib.rollBack(asker, p.PSN, d.Path.Sent.Time)
+	c, by, syndrome := f.conn, f.side.Other(), p.AETH.Syndrome
+	if !f.qp.order.IsAcked(p.PSN) && f.signals.refused(p.PSN, syndrome.IsRNR(), d) {
+		f.rollBack(p.PSN, d.Path.Sent.Time)
 	}
-	r := Refusal{Op: asker.ops.at(psns, p.PSN), By: f.side, At: at, Reason: "RNR", NotReady: syndrome.IsRNR()}
+	r := Refusal{Op: f.ops.at(order.PSNs, p.PSN), By: by, At: at, Reason: "RNR", NotReady: syndrome.IsRNR()}
 	cur.mark(r.Op, record.Refused)
 	if o := r.Op; o != nil {
 		r.Kind, r.Handle, r.Offset, r.Length = o.Kind, record.SomeIf(o.Handle, o.Kind != Send), o.Offset, uint32(o.Length)
-		r.Taken = int64(uint32(psns.delta(p.PSN, o.from))) * int64(o.size)
+		r.Taken = int64(uint32(order.PSNs.Delta(p.PSN, o.from))) * int64(o.size)
 	}
 	if syndrome.IsNak() {
 		r.Reason = syndrome.NakName()
@@ -479,28 +424,22 @@ func (ib *infiniband) nak(f, asker *flow, d *Datagram, cur *currentPacket) {
 	}
 	if r.Fatal {
 		r.Text = fmt.Sprintf("NAK of PSN %d: %s", p.PSN, r.Reason)
-		c.ends(Ending{How: record.EndNak, By: record.Some(f.side), At: at, Reason: r.Reason})
+		c.ends(Ending{How: record.EndNak, By: record.Some(by), At: at, Reason: r.Reason})
 	}
-	ib.operations.refuse(asker, &r, psns, p.PSN)
-	if r.Fatal && asker.refused == nil {
-		asker.refused = &Refusal{Later: true, Fatal: true, By: r.By, At: at, Reason: r.Reason, Text: r.Text}
+	c.tracker.operations.refuse(f, &r, order.PSNs, p.PSN)
+	if r.Fatal && f.refused == nil {
+		f.refused = &Refusal{Later: true, Fatal: true, By: r.By, At: at, Reason: r.Reason, Text: r.Text}
 	}
 }
 
-// readResponse takes a packet of the response to a Read of the other side.
-func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, cur *currentPacket) {
-	c, at := f.conn, cur.at
-	o := asker.ops.at(psns, p.PSN)
-	if o == nil && asker.qp.psnLowerBound { // its number of PSNs is not known yet
-		if last := asker.ops.last(); last.op.Kind == Read {
-			if n := psns.delta(p.PSN, last.from); n >= 0 && uint32(n) < last.op.most(c.mtu) {
-				o = last.op
-			}
-		}
-	}
+// readResponse takes a packet of the response to a Read of the flow.
+func (f *flow) readResponse(p *rocev2.Packet, cur *currentPacket) {
+	t, c, at := f.conn.tracker, f.conn, cur.at
+	ops := t.operations
+	o := f.readOf(p.PSN)
 	if o == nil {
-		if asker.qp.hasResponse(p.PSN) {
-			ib.operations.retransmitted(f, nil, nil, cur)
+		if f.qp.order.HasResponse(p.PSN) {
+			ops.retransmitted(f.peer(), nil, nil, cur)
 		}
 		return
 	}
@@ -508,18 +447,18 @@ func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, cur *curren
 		return
 	}
 	cur.mark(o, 0)
-	asker.signals.answered(p.PSN)
-	index := int64(psns.delta(p.PSN, o.from))
+	f.signals.answered(p.PSN)
+	index := int64(order.PSNs.Delta(p.PSN, o.from))
 	if index > 0 && c.mtu == 0 {
 		return
 	}
 	cur.noteBytes(o, o.Offset+uint64(index*int64(c.mtu)), int64(p.PayloadLength))
-	if ib.operations.markSeen(o, index, index+1) == 0 {
-		ib.operations.retransmitted(f, o, nil, cur)
+	if ops.markSeen(o, index, index+1) == 0 {
+		ops.retransmitted(f.peer(), o, nil, cur)
 		return
 	}
-	if asker.qp.hasAck && psns.delta(asker.qp.acked, p.PSN) > 0 && o.Again == 0 { // a later request was acknowledged first, and the requester did not ask again
-		ib.tracker.unordered = true
+	if f.qp.order.IsAcked(order.PSNs.Add(p.PSN, 1)) && o.Again == 0 { // a later request was acknowledged first, and the requester did not ask again
+		t.unordered = true
 	}
 	if index+1 < o.seen.Last().Hi {
 		c.record.OutOfOrder++
@@ -535,49 +474,37 @@ func (ib *infiniband) readResponse(f, asker *flow, p *rocev2.Packet, cur *curren
 			o.disorder = &disorder{early: at, index: index}
 		}
 	}
-	ib.operations.countPacket(o, cur)
+	ops.countPacket(o, cur)
 	offset := index * int64(c.mtu)
 	if offset+int64(p.PayloadLength) > o.Length || o.done {
 		return // more than the request asked for
 	}
-	ib.contents.beginPayloadPacket(asker.offsets.responses(p.PSN))
-	ib.operations.readPart(o, offset, p.Payload, p.PayloadLength)
-	ib.contents.reportPayload()
-	if last := asker.ops.last(); o.done && asker.qp.psnLowerBound && o == last.op { // the number of its PSNs is now known
-		asker.extend(last, uint32(o.Packets))
+	t.contents.beginPayloadPacket(f.offsets.responses(p.PSN))
+	ops.readPart(o, offset, p.Payload, p.PayloadLength)
+	t.contents.reportPayload()
+	if last := f.ops.last(); o.done && f.qp.order.AtLeast() && o == last.op { // the number of its PSNs is now known
+		last.extend(uint32(o.Packets))
+		f.qp.order.Extend(last.From, last.op.count)
 	}
 }
 
-// hasResponse takes a response to a Read Request that belongs to no known operation, and reports whether the capture has
-// an earlier copy of it: the request was captured, and its operation is complete and forgotten, or the response is
-// one of the latest that belong to a request that was not captured.
-func (q *queuePair) hasResponse(psn uint32) bool {
-	if q.started && psns.delta(psn, q.expect) < 0 && psns.delta(psn, q.flow.from) >= 0 && q.flow.gaps.find(psns, psnRun(psn)) < 0 {
-		return true
+// readOf returns the operation that a response with a PSN belongs to, nil if it is not known. The PSNs of the latest
+// Read may not be counted yet.
+func (f *flow) readOf(psn uint32) *Operation {
+	if o := f.ops.at(order.PSNs, psn); o != nil {
+		return o
 	}
-	after := psns.delta(psn, q.unmatchedPSN)
-	if q.unmatchedResponses > 0 && after >= 0 && after < q.unmatchedResponses {
-		return true
+	if last := f.ops.last(); f.qp.order.AtLeast() && last != nil && last.op.Kind == Read {
+		if n := order.PSNs.Delta(psn, last.From); n >= 0 && uint32(n) < order.Most(uint32(last.op.Length), f.conn.mtu) {
+			return last.op
+		}
 	}
-	if q.unmatchedResponses > 0 && after == q.unmatchedResponses {
-		q.unmatchedResponses++
-	} else {
-		q.unmatchedResponses, q.unmatchedPSN = 1, psn
-	}
-	return false
+	return nil
 }
 
 // unreliable takes a packet of an unreliable connection: it has no retransmissions, and
 // missing packets are not captured or lost.
-func (ib *infiniband) unreliable(f *flow, p *rocev2.Packet, cur *currentPacket) {
-	if f.qp.started && psns.delta(p.PSN, f.qp.expect) < 0 {
-		f.conn.record.OutOfOrder++
-		cur.mark(nil, record.OutOfOrder)
-		return
-	}
-	if f.qp.started {
-		ib.skipTo(f, p.PSN, cur.at)
-	}
-	f.qp.started = true
-	ib.accept(f, p, cur)
+func (f *flow) unreliable(d *Datagram, cur *currentPacket) {
+	f.qp.order.TakeOnce(orderOf(d.Packet, cur.at))
+	f.apply(d, cur)
 }

@@ -3,6 +3,8 @@ package rdma
 import (
 	"hash/crc32"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
+
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/wiremap"
 	"github.com/rdmadump/rdmadump/rocev2"
@@ -44,19 +46,19 @@ func (ct *contents) newStreamOffsets() *offsets {
 func (ct *contents) wantsOffsets() bool { return ct.tracker.Offsets || ct.tracker.Payload != nil }
 
 // requests returns the position of a request of the flow, or of a byte of its stream.
-func (l *offsets) requests(c circle, seq uint32) wiremap.StreamOffset {
+func (l *offsets) requests(c order.Circle, seq uint32) wiremap.StreamOffset {
 	if l == nil {
 		return wiremap.StreamOffset{}
 	}
 	if !l.known {
 		l.ref, l.known = seq, true
 	}
-	return wiremap.StreamOffset{StreamID: l.id, At: l.at + int64(c.delta(seq, l.ref))}
+	return wiremap.StreamOffset{StreamID: l.id, At: l.at + int64(c.Delta(seq, l.ref))}
 }
 
 // responses returns the position of a response to a request of the flow.
 func (l *offsets) responses(psn uint32) wiremap.StreamOffset {
-	p := l.requests(psns, psn)
+	p := l.requests(order.PSNs, psn)
 	if l != nil {
 		p.StreamID++
 	}
@@ -64,7 +66,7 @@ func (l *offsets) responses(psn uint32) wiremap.StreamOffset {
 }
 
 // advance notes the latest sequence number of the flow.
-func (l *offsets) advance(c circle, seq uint32) {
+func (l *offsets) advance(c order.Circle, seq uint32) {
 	if l == nil {
 		return
 	}
@@ -74,7 +76,7 @@ func (l *offsets) advance(c circle, seq uint32) {
 // offsetOf returns the position of a packet of the flow.
 func (f *flow) offsetOf(p *rocev2.Packet) (at wiremap.StreamOffset) {
 	if p.Opcode.Info().Request || p.Opcode.Transport() == rocev2.UC {
-		return f.offsets.requests(psns, p.PSN)
+		return f.offsets.requests(order.PSNs, p.PSN)
 	}
 	if asker := f.peer(); asker != nil {
 		at = asker.offsets.responses(p.PSN)
@@ -115,12 +117,12 @@ func (ct *contents) reportPayload() {
 // beginPayloadFPDU starts the content report of a complete FPDU, whose sequence number
 // is from.
 func (ct *contents) beginPayloadFPDU(f *flow, raw, plain []byte, from uint32) {
-	f.offsets.advance(octets, from)
+	f.offsets.advance(order.Octets, from)
 	if ct.tracker.Payload == nil {
 		return
 	}
 	w, at := f.stream, len(raw)-iwarp.CRCLen
-	ct.payload = wiremap.Payload{StreamOffset: f.offsets.requests(octets, from), Count: int64(len(raw)), Frame: plain, Markers: w.markers, Position: w.position}
+	ct.payload = wiremap.Payload{StreamOffset: f.offsets.requests(order.Octets, from), Count: int64(len(raw)), Frame: plain, Markers: w.markers, Position: w.position}
 	ct.tag = 0
 	if stored := le.Uint32(raw[at:]); stored != 0 {
 		ct.payload.HasCRC, ct.payload.WrongCRC = true, stored^crc32.Checksum(raw[:at], iwarp.Castagnoli)
@@ -139,13 +141,13 @@ func (ct *contents) beginPayloadPartial(f *flow, size int) {
 		ct.unmarked = withoutMarkers(ct.unmarked[:0], w.partial, w.position)
 		plain = ct.unmarked
 	}
-	ct.payload = wiremap.Payload{StreamOffset: f.offsets.requests(octets, w.from), Count: int64(size), Frame: plain, Markers: w.markers, Position: w.position}
+	ct.payload = wiremap.Payload{StreamOffset: f.offsets.requests(order.Octets, w.from), Count: int64(size), Frame: plain, Markers: w.markers, Position: w.position}
 	ct.tag = 0
 }
 
 // reportPayloadMPA reports an MPA request or reply, whose sequence number is from.
 func (ct *contents) reportPayloadMPA(f *flow, frame []byte, from uint32) {
 	if ct.tracker.Payload != nil {
-		ct.tracker.Payload(&wiremap.Payload{StreamOffset: f.offsets.requests(octets, from), Count: int64(len(frame)), Frame: frame, MPA: true}, 0)
+		ct.tracker.Payload(&wiremap.Payload{StreamOffset: f.offsets.requests(order.Octets, from), Count: int64(len(frame)), Frame: frame, MPA: true}, 0)
 	}
 }

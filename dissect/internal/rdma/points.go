@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -31,7 +32,7 @@ func (p *Path) Mark() record.Marks {
 
 // sentAt is a packet of a flow that left its sender and that its receiver has not accepted yet.
 type sentAt struct {
-	run
+	order.Run
 	at   record.Stamp
 	lost bool // a copy of it was lost or damaged
 	gone bool // the first copy was lost
@@ -63,7 +64,7 @@ type lostMessage struct {
 const maxLostMessages = 64
 
 // noteSent notes when a packet left its sender. It reports whether an earlier copy of it was lost.
-func (f *flow) noteSent(r run, p Path) (again bool) {
+func (f *flow) noteSent(r order.Run, p Path) (again bool) {
 	if f.paths == nil {
 		f.paths = new(paths)
 		f.conn.share.Charge(pathsCost)
@@ -73,9 +74,9 @@ func (f *flow) noteSent(r run, p Path) (again bool) {
 	}
 	w := f.paths
 	w.last = p
-	newer := len(w.sent) > 0 && f.circle().delta(r.from, w.top) > 0
+	newer := len(w.sent) > 0 && f.circle().Delta(r.From, w.top) > 0
 	for i := 0; i < len(w.sent) && !newer; i++ {
-		if s := &w.sent[i]; s.from == r.from {
+		if s := &w.sent[i]; s.From == r.From {
 			again = s.lost
 			s.lost = s.lost || p.Lost
 			return again
@@ -88,10 +89,10 @@ func (f *flow) noteSent(r run, p Path) (again bool) {
 		w.sent = w.sent[:copy(w.sent, w.sent[maxSentAt/2:])]
 	}
 	if newer || len(w.sent) == 0 {
-		w.top = r.from
+		w.top = r.From
 	}
 	had := cap(w.sent)
-	w.sent = append(w.sent, sentAt{run: r, at: p.Sent, lost: p.Lost, hurt: p.Lost, gone: p.Gone})
+	w.sent = append(w.sent, sentAt{Run: r, at: p.Sent, lost: p.Lost, hurt: p.Lost, gone: p.Gone})
 	f.conn.share.Charge(int64(cap(w.sent)-had) * sentAtCost)
 	return false
 }
@@ -110,11 +111,11 @@ func (f *flow) firstSent(seq uint32, captured record.Stamp) (first sentAt, seen 
 	kept := f.paths.sent[:0]
 	for _, s := range f.paths.sent {
 		switch {
-		case c.delta(seq, s.from) >= 0 && c.delta(seq, s.to) < 0:
+		case c.Delta(seq, s.From) >= 0 && c.Delta(seq, s.To) < 0:
 			if !seen || s.at.Time < first.at.Time {
 				first, seen = s, true
 			}
-		case c.delta(s.from, seq) < 0:
+		case c.Delta(s.From, seq) < 0:
 			continue
 		}
 		kept = append(kept, s)
@@ -124,11 +125,11 @@ func (f *flow) firstSent(seq uint32, captured record.Stamp) (first sentAt, seen 
 }
 
 // circle returns the circle of a flow's sequence numbers.
-func (f *flow) circle() circle {
+func (f *flow) circle() order.Circle {
 	if f.qp != nil {
-		return psns
+		return order.PSNs
 	}
-	return octets
+	return order.Octets
 }
 
 // lostOnPath takes a packet that did not come to its receiver.
@@ -139,7 +140,7 @@ func (t *Tracker) lostOnPath(f *flow, d *Datagram, cur *currentPacket) {
 		asker = f.peer()
 	}
 	if asker != nil {
-		cur.mark(asker.ops.at(psns, d.Packet.PSN), d.Path.Mark())
+		cur.mark(asker.ops.at(order.PSNs, d.Packet.PSN), d.Path.Mark())
 	}
 	cur.mark(nil, d.Path.Mark())
 	if !info.Request {
@@ -148,7 +149,7 @@ func (t *Tracker) lostOnPath(f *flow, d *Datagram, cur *currentPacket) {
 		t.operations.shownReceived(asker, d)
 		return
 	}
-	t.infiniband.missedRequest(f, d, cur)
+	f.missedRequest(d, cur)
 }
 
 // ReadTimes are the times of an RDMA Read at both ends, with several capture points. Times that are not known are 0.
@@ -183,7 +184,7 @@ func (f *flow) noteResponse(d *Datagram, lost bool) {
 	if asker == nil || d.Path.Copy {
 		return
 	}
-	o := asker.ops.at(psns, d.Packet.PSN)
+	o := asker.ops.at(order.PSNs, d.Packet.PSN)
 	if o == nil || o.Kind != Read || o.times == nil {
 		return
 	}
@@ -201,7 +202,7 @@ func (f *flow) noteResponse(d *Datagram, lost bool) {
 		return
 	}
 	t.OneSided = t.OneSided || !d.Path.Arrived
-	if index := int64(psns.delta(d.Packet.PSN, o.from)); index == t.next {
+	if index := int64(order.PSNs.Delta(d.Packet.PSN, o.from)); index == t.next {
 		if t.next++; d.Packet.Opcode.Info().Last {
 			t.Done = d.At.Time
 		}
@@ -293,7 +294,7 @@ func (us *datagrams) arrived(f *flow, d *UDP) {
 // requestedAgain notes that a requester requested a Read from a PSN on once more: it has no response from there on.
 func (o *Operation) requestedAgain(psn uint32) {
 	if t := o.Times(); t != nil {
-		if index := int64(psns.delta(psn, o.from)); index < t.next {
+		if index := int64(order.PSNs.Delta(psn, o.from)); index < t.next {
 			t.next, t.Done = index, 0
 		}
 	}

@@ -6,9 +6,10 @@
 // A [Tracker] takes packets and TCP segments. connections (connections.go, join.go)
 // finds the connection of each and forgets connections that have ended, handshakes
 // (cm.go) follows the connection manager, and icrcTrust (icrc.go) decides which packets
-// with a bad ICRC are dropped. infiniband (packet.go) and tcpStreams (stream.go,
-// fpdu.go) use window.go to put requests into the order in which the receiver accepts
-// them, and operations (operation.go) makes operations of them. delivery.go decides
+// with a bad ICRC are dropped. Package order puts the requests of InfiniBand's transport into
+// the order in which the receiver accepts them, and packet.go applies what it reports. tcpStreams
+// (stream.go, fpdu.go) does both for TCP, and operations (operation.go) makes operations of
+// the requests. delivery.go decides
 // which captured copy of a request was accepted, and burst.go decides why a request was
 // retransmitted. Each connection reports its events to a [Follower].
 package rdma

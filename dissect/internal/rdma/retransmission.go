@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
+
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
@@ -14,55 +16,37 @@ import (
 
 // takeOldRequest takes a request with a PSN below the expected one: it is a
 // retransmission, or was counted as not captured before.
-func (ib *infiniband) takeOldRequest(f *flow, d *Datagram, cur *currentPacket) {
+func (f *flow) takeOldRequest(d *Datagram, cur *currentPacket) {
 	psn, at := d.Packet.PSN, d.At
-	if o := f.ops.at(psns, psn); o != nil && o.Kind != kindOf(d.Packet.Opcode) {
-		return // it is no copy of the operation's request
-	}
-	if f.takeLate(psns, psnRun(psn), kindOf(d.Packet.Opcode) == Read, cur) {
-		return
-	}
-	f.noteRetry(psns, psn, !f.qp.hasAck || psns.delta(psn, f.qp.acked) > 0, at)
-	o, to := ib.copyOf(f, d)
+	f.noteRetry(order.PSNs, psn, !f.isAcked(psn), at)
+	o, to := f.copyOf(d)
 	if o != nil && o.Kind == Write {
-		offset := int64(uint32(psns.delta(psn, o.from))) * int64(o.size)
+		offset := int64(uint32(order.PSNs.Delta(psn, o.from))) * int64(o.size)
 		cur.noteBytes(o, o.Offset+uint64(offset), min(int64(o.size), o.Length-offset))
 	}
 	var b *Burst
 	if !f.signals.networkCopy(d) {
-		b = ib.operations.burstOf(f, psns, run{psn, to}, o, at)
+		b = f.conn.tracker.operations.burstOf(f, order.PSNs, order.Run{From: psn, To: to}, o, at)
 	}
-	ib.operations.retransmitted(f, o, b, cur)
-}
-
-// takeLate takes the sequence numbers of the current request that come before the next one; see comesLate. It reports whether the request
-// may be the first copy that was sent, so that nothing shows that it was retransmitted.
-func (f *flow) takeLate(c circle, r run, read bool, cur *currentPacket) bool {
-	late, counted := f.comesLate(c, r, read)
-	if counted {
-		f.conn.record.OutOfOrder++
-		f.conn.tracker.unordered = true
-		cur.mark(nil, record.Late)
-	}
-	return late
+	f.conn.tracker.operations.retransmitted(f, o, b, cur)
 }
 
 // copyOf notes a further copy of a request. It returns the operation that the copy
 // belongs to, nil if the operation is not known, and the PSN that follows the request.
-func (ib *infiniband) copyOf(f *flow, d *Datagram) (o *Operation, to uint32) {
+func (f *flow) copyOf(d *Datagram) (o *Operation, to uint32) {
 	psn := d.Packet.PSN
-	to = psns.add(psn, 1)
+	to = order.PSNs.Add(psn, 1)
 	turn := f.qp.receiver.arrives(psn)
-	if i := f.ops.find(psns, psn); i >= 0 {
+	if i := f.ops.find(order.PSNs, psn); i >= 0 {
 		e := &f.ops.entries[i]
 		o = e.op
 		isRead := o.Kind == Read
 		if isRead {
-			to = e.to
+			to = e.To
 		}
-		if isRead || psns.delta(e.to, psn) == 1 {
+		if isRead || order.PSNs.Delta(e.To, psn) == 1 {
 			if d.duplicates(o.copies.print, o.copies.newest.Time) {
-				ib.noteCopy(f)
+				f.noteCopy()
 				return o, to
 			}
 			o.copies.note(turn, d.At, d.print)
@@ -79,44 +63,42 @@ func (ib *infiniband) copyOf(f *flow, d *Datagram) (o *Operation, to uint32) {
 // its sender was not idle and, if the request was sent before, a retransmission. The
 // opcode has to be that of the operation, because the damage may be in the PSN, and the operation must
 // not be acknowledged, because no sender retransmits it then.
-func (ib *infiniband) damagedRequest(f *flow, d *Datagram) {
+func (f *flow) damagedRequest(d *Datagram) {
 	psn := d.Packet.PSN
-	if delta := psns.delta(psn, f.qp.expect); !f.qp.started || delta > fitWindow || delta < -fitWindow {
+	if !f.isNear(psn) {
 		f.keepDamaged(d)
 		return
 	}
-	o := f.ops.at(psns, psn)
-	item, isHeld := 0, false
-	if f.window != nil {
-		item, isHeld = f.window.find(psns, psn)
-	}
+	ops, o := f.conn.tracker.operations, f.ops.at(order.PSNs, psn)
+	item := f.waiting().Item(order.PSNs, psn)
 	switch {
 	case o != nil && o.Side == f.side && o.Kind == kindOf(d.Packet.Opcode) && !o.acked:
-		ib.operations.damaged(f, o, d.At, ib.operations.burstOf(f, psns, psnRun(psn), o, d.At))
-	case isHeld:
-		f.window.at(item).keep(f, heldCopy{at: d.At, damaged: true}, ib.operations.burstOf(f, psns, psnRun(psn), nil, d.At))
+		ops.damaged(f, o, d.At, ops.burstOf(f, order.PSNs, order.One(psn), o, d.At))
+	case item != nil:
+		item.keep(f, heldCopy{at: d.At, damaged: true}, ops.burstOf(f, order.PSNs, order.One(psn), nil, d.At))
 	default:
 		f.keepDamaged(d)
 	}
 	f.signals.requested = d.At.Time
 }
 
+// isNear reports whether a PSN is near that of the next request, so that it is not damaged.
+func (f *flow) isNear(psn uint32) bool {
+	delta := order.PSNs.Delta(psn, f.qp.order.Expected())
+	return f.qp.order.Begun() && delta <= order.Near && delta >= -order.Near
+}
+
 // damagedResponse takes a response with a bad ICRC, which its receiver drops. If it is a NAK, the
 // receiver does not learn that it has to retransmit.
-func (ib *infiniband) damagedResponse(f *flow, d *Datagram) {
+func (f *flow) damagedResponse(d *Datagram) {
 	p, asker := d.Packet, f.peer()
 	if asker == nil || p.Opcode.Info().Kind != rocev2.KindAcknowledge || !p.AETH.Syndrome.IsNak() && !p.AETH.Syndrome.IsRNR() {
 		return
 	}
-	if o := asker.ops.at(psns, p.PSN); o != nil {
-		ib.operations.damagedNak(asker, o, d.At)
-		return
-	}
-	if asker.window == nil {
-		return
-	}
-	if i, held := asker.window.find(psns, p.PSN); held {
-		asker.window.at(i).keep(asker, heldCopy{at: d.At, nak: true}, nil)
+	if o := asker.ops.at(order.PSNs, p.PSN); o != nil {
+		f.conn.tracker.operations.damagedNak(asker, o, d.At)
+	} else if item := asker.waiting().Item(order.PSNs, p.PSN); item != nil {
+		item.keep(asker, heldCopy{at: d.At, nak: true}, nil)
 	}
 }
 
@@ -158,7 +140,7 @@ func (f *flow) keepDamaged(d *Datagram) {
 	} else {
 		f.conn.share.Charge(damagedCost)
 	}
-	*kept = append(*kept, damagedSend{at: d.At, psn: p.PSN, next: f.qp.expect, size: p.PayloadLength})
+	*kept = append(*kept, damagedSend{at: d.At, psn: p.PSN, next: f.qp.order.Expected(), size: p.PayloadLength})
 }
 
 // takeDamaged notes the first damaged copy of a Send in one packet, and forgets all of them.
@@ -169,7 +151,7 @@ func (f *flow) takeDamaged(o *Operation, p part) {
 	first := record.Stamp{}
 	kept := f.qp.damaged[:0]
 	for _, d := range f.qp.damaged {
-		if !d.isCopyOf(p.from, p.size) {
+		if !d.isCopyOf(p.From, p.size) {
 			kept = append(kept, d)
 		} else if f.conn.share.Charge(-damagedCost); first.Packet == 0 {
 			first = d.at
@@ -187,10 +169,10 @@ func (f *flow) takeDamaged(o *Operation, p part) {
 
 // resent reports that a Send whose first copy was damaged is a retransmission. The reason for it is
 // known only if the retransmission came in order: otherwise the events before it have passed.
-func (ops *operations) resent(f *flow, o *Operation, r run, cur *currentPacket) {
+func (ops *operations) resent(f *flow, o *Operation, r order.Run, cur *currentPacket) {
 	var b *Burst
 	if cur.after.Packet == 0 {
-		b = ops.burstOf(f, psns, r, o, cur.at)
+		b = ops.burstOf(f, order.PSNs, r, o, cur.at)
 	}
 	ops.retransmitted(f, o, b, cur)
 }
@@ -210,12 +192,12 @@ func kindOf(op rocev2.Opcode) Kind {
 
 // noteResentSegment notes a retransmitted segment for the operations that end in it.
 func (ts *tcpStreams) noteResentSegment(f *flow, s *TCP, cur *currentPacket) {
-	end := octets.add(s.Seq, uint32(s.Length))
-	for i := f.ops.find(octets, s.Seq); i >= 0 && i < len(f.ops.entries) && octets.delta(f.ops.entries[i].to, end) <= 0; i++ {
+	end := order.Octets.Add(s.Seq, uint32(s.Length))
+	for i := f.ops.find(order.Octets, s.Seq); i >= 0 && i < len(f.ops.entries) && order.Octets.Delta(f.ops.entries[i].To, end) <= 0; i++ {
 		f.ops.entries[i].op.copies.note(behind, s.At, 0)
 	}
-	o := f.ops.at(octets, s.Seq)
-	ts.operations.retransmitted(f, o, ts.operations.burstOf(f, octets, run{s.Seq, end}, o, s.At), cur)
+	o := f.ops.at(order.Octets, s.Seq)
+	ts.operations.retransmitted(f, o, ts.operations.burstOf(f, order.Octets, order.Run{From: s.Seq, To: end}, o, s.At), cur)
 }
 
 // retransmitted counts and reports a retransmitted packet; o is nil if its operation is
@@ -262,9 +244,9 @@ const copyWithin = record.Time(5e6)
 
 // noteCopy counts a second copy of a packet that no sender retransmitted. If a capture has
 // many of them, it shows packets at more than one point, and their order proves nothing.
-func (ib *infiniband) noteCopy(f *flow) {
+func (f *flow) noteCopy() {
 	if f.qp.copied++; f.qp.copied >= manyCopies && uint64(f.qp.copied)*4 >= f.seq {
-		ib.tracker.unordered = true
+		f.conn.tracker.unordered = true
 	}
 }
 
@@ -293,11 +275,11 @@ func (c *Conn) exhausted() *flow {
 
 // noteRetry counts a retransmission of a request that is not acknowledged yet.
 // Retransmissions of the oldest such request count.
-func (f *flow) noteRetry(c circle, seq uint32, unacked bool, at record.Stamp) {
+func (f *flow) noteRetry(c order.Circle, seq uint32, unacked bool, at record.Stamp) {
 	switch s := &f.retries; {
 	case !unacked:
 		*s = retries{}
-	case s.repeats == 0 || c.delta(seq, s.seq) < 0:
+	case s.repeats == 0 || c.Delta(seq, s.seq) < 0:
 		*s = retries{seq, 1, at}
 	case seq == s.seq:
 		s.repeats = max(s.repeats+1, s.repeats) // does not overflow

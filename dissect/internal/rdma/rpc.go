@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -119,9 +120,9 @@ const recordsCost = 96
 // expect sets the sequence number of the first byte of the stream, if the handshake shows
 // it. A segment with the sequence number seq was captured.
 func (w *stream) expect(h *opening, seq uint32) {
-	if first, known := h.first(w.flow.side); known && octets.delta(seq, first) >= 0 {
+	if first, known := h.first(w.flow.side); known && order.Octets.Delta(seq, first) >= 0 {
 		w.known, w.next, w.resync = true, first, false
-		w.flow.begin(first)
+		w.gaps.Begin(first)
 	}
 }
 
@@ -237,10 +238,10 @@ func (rs *recordStreams) addToRecord(f *flow, data []byte, size int, to uint32, 
 	first := !r.inside
 	r.inside, r.left = true, r.left-size
 	ends := r.left == 0 && r.last
-	p := part{first: first, last: ends, data: data, size: size, cut: len(data) < size, run: run{r.from, to}}
+	p := part{first: first, last: ends, data: data, size: size, cut: len(data) < size, Run: order.Run{From: r.from, To: to}}
 	if first && r.begun != cur.at { // the mark, or a part of it, was in an earlier segment
-		rs.operations.sendPart(f, part{first: true, run: run{r.from, to - uint32(size)}}, &currentPacket{at: r.begun})
-		p.first, p.from = false, to-uint32(size)
+		rs.operations.sendPart(f, part{first: true, Run: order.Run{From: r.from, To: to - uint32(size)}}, &currentPacket{at: r.begun})
+		p.first, p.From = false, to-uint32(size)
 	}
 	if p.first || f.send != nil {
 		rs.operations.sendPart(f, p, cur)
@@ -269,7 +270,7 @@ func (rs *recordStreams) skip(f *flow, next uint32, missing int) {
 	if o := f.send; o != nil {
 		o.Broken, f.sendTruncated = true, true
 		o.Length += int64(missing)
-		rs.operations.enter(f, run{r.from, next}, o)
+		rs.operations.enter(f, order.Run{From: r.from, To: next}, o)
 	}
 	r.from = next
 }
@@ -278,7 +279,7 @@ func (rs *recordStreams) skip(f *flow, next uint32, missing int) {
 func (rs *recordStreams) noteCut(f *flow, s *TCP) {
 	w := f.stream
 	r := w.records
-	if r == nil || r.given || w.resync || !w.known || w.next != s.Seq+uint32(s.Length) || !f.window.empty() {
+	if r == nil || r.given || w.resync || !w.known || w.next != s.Seq+uint32(s.Length) || !w.window.Empty() {
 		return
 	}
 	if !r.inside && r.marked == 0 && r.left == 0 || f.send != nil && f.send.Broken || f.lateStart && f.seq < 2 {

@@ -3,6 +3,8 @@ package rdma
 import (
 	"net/netip"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
+
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/link"
@@ -73,6 +75,8 @@ type stream struct {
 	partial   []byte // the bytes so far of an incomplete FPDU or MPA frame
 	from      uint32 // sequence number of partial
 	fin       bool
+	window    *window // segments that came early; nil before the first
+	gaps      order.Gaps
 	records   *records // RPC over TCP; nil for iWARP
 }
 
@@ -130,7 +134,7 @@ func (ts *tcpStreams) segment(s *TCP, cur *currentPacket) bool {
 			return f != nil
 		}
 	}
-	if isMPA && (f == nil || f.conn.closing || f.stream.known && !f.stream.handshake && octets.delta(s.Seq, f.stream.next) > 0) {
+	if isMPA && (f == nil || f.conn.closing || f.stream.known && !f.stream.handshake && order.Octets.Delta(s.Seq, f.stream.next) > 0) {
 		f = ts.openStream(key, s)
 	} else if f == nil {
 		if f = ts.records.recognize(key, s); f == nil {
@@ -271,14 +275,14 @@ func (ts *tcpStreams) takeSegment(f *flow, s *TCP, cur *currentPacket) {
 			pureACK := s.Length == 0 // it has no other purpose
 			ts.acknowledgedTCP(peer, s.Ack, pureACK, cur)
 			if pureACK {
-				cur.mark(peer.ops.at(octets, s.Ack-1), 0)
+				cur.mark(peer.ops.at(order.Octets, s.Ack-1), 0)
 			}
 		}
 	}
 	if s.Length > 0 {
-		r := run{s.Seq, s.Seq + uint32(s.Length)}
-		again := s.Path.Joined && f.noteSent(r, s.Path) && octets.delta(s.Seq, w.next) >= 0
-		cur.Offset = f.offsets.requests(octets, s.Seq)
+		r := order.Run{From: s.Seq, To: s.Seq + uint32(s.Length)}
+		again := s.Path.Joined && f.noteSent(r, s.Path) && order.Octets.Delta(s.Seq, w.next) >= 0
+		cur.Offset = f.offsets.requests(order.Octets, s.Seq)
 		ts.takeData(f, s, cur)
 		if ts.operations.settleAbsent(f); again && cur.Mark&record.Retransmitted == 0 {
 			ts.operations.sentAgain(f, r, false, cur)
@@ -339,29 +343,29 @@ func (ts *tcpStreams) takeData(f *flow, s *TCP, cur *currentPacket) {
 	if !w.known {
 		w.known, w.next = true, s.Seq
 		f.lateStart = !w.handshake
-		f.begin(s.Seq)
+		w.gaps.Begin(s.Seq)
 	}
-	f.forget(octets, w.next)
-	data, delta := s.Payload, octets.delta(s.Seq, w.next)
+	w.gaps.Forget(order.Octets, w.next)
+	data, delta := s.Payload, order.Octets.Delta(s.Seq, w.next)
 	switch {
 	case delta <= -int32(s.Length): // all of it was captured before
-		if f.takeLate(octets, run{s.Seq, s.Seq + uint32(s.Length)}, false, cur) {
+		if ts.takeLate(f, order.Run{From: s.Seq, To: s.Seq + uint32(s.Length)}, cur) {
 			return
 		}
-		f.noteRetry(octets, s.Seq, w.acked && octets.delta(s.Seq, w.ackedTo) >= 0, s.At)
+		f.noteRetry(order.Octets, s.Seq, w.acked && order.Octets.Delta(s.Seq, w.ackedTo) >= 0, s.At)
 		ts.noteResentSegment(f, s, cur)
 		return
 	case delta < 0: // a part of it was captured before
-		if !f.takeLate(octets, run{s.Seq, w.next}, false, cur) {
+		if !ts.takeLate(f, order.Run{From: s.Seq, To: w.next}, cur) {
 			ts.noteResentSegment(f, s, cur)
 		}
 		skip := min(int(-delta), len(data))
 		ts.deliver(f, data[skip:], s.Offset+skip, s.Length+int(delta), cur)
 	case delta == 0:
-		if w.acked && octets.delta(w.ackedTo, s.Seq) > 0 { // the acknowledgement came first
+		if w.acked && order.Octets.Delta(w.ackedTo, s.Seq) > 0 { // the acknowledgement came first
 			ts.tracker.unordered = true
 		}
-		if !f.window.empty() {
+		if !w.window.Empty() {
 			c.record.OutOfOrder++
 			cur.mark(nil, record.OutOfOrder)
 		}
@@ -373,27 +377,42 @@ func (ts *tcpStreams) takeData(f *flow, s *TCP, cur *currentPacket) {
 	ts.drainSegments(f, cur)
 }
 
+// takeLate takes bytes that come before the next one. It reports whether the segment may be the first one that was sent
+// with them, so that nothing shows that it was retransmitted.
+func (ts *tcpStreams) takeLate(f *flow, r order.Run, cur *currentPacket) bool {
+	late, counted := f.stream.gaps.Late(order.Octets, r, f.isAcked(r.From), false)
+	if counted {
+		f.conn.record.OutOfOrder++
+		ts.tracker.unordered = true
+		cur.mark(nil, record.Late)
+	}
+	return late
+}
+
 // holdSegment keeps a copy of a segment that came before one that it has to follow.
 func (ts *tcpStreams) holdSegment(f *flow, s *TCP, cur *currentPacket) {
 	cur.mark(nil, record.AfterGap)
-	i, found := f.held().find(octets, s.Seq)
+	w := f.stream
+	if w.window == nil {
+		w.window = new(window)
+	}
+	i, found := w.window.Find(order.Octets, s.Seq)
 	if found {
-		ts.operations.noteHeldRetransmission(f, i, cur, nil)
-		item := f.window.at(i)
+		item := w.window.At(i)
+		ts.operations.noteHeldRetransmission(f, item, cur, nil)
 		if len(s.Payload) > len(item.data) { // the longer copy is kept
 			grown := int64(len(s.Payload) - len(item.data))
-			f.window.bytes += int(grown)
+			w.window.Grow(i, int(grown))
 			f.conn.share.Charge(grown)
 			item.data, item.length = ts.operations.buffers.add(item.data[:0], s.Payload), s.Length
 		}
 	} else {
 		cur.shown = ts.noteHeldFPDUs(f, s)
 		copied := held{stamp: s.At, data: ts.operations.buffers.add(nil, s.Payload), length: s.Length, shown: cur.shown}
-		f.window.insert(i, s.Seq, copied)
+		w.window.Insert(i, order.Request{PSN: s.Seq, At: s.At}, len(copied.data), copied)
 		f.conn.share.Charge(int64(len(copied.data)) + heldCost)
 	}
-	w := f.stream
-	for !f.window.empty() && (f.window.full() || w.acked && octets.delta(w.ackedTo, f.window.first()) > 0) {
+	for !w.window.Empty() && (w.window.Full() || w.acked && order.Octets.Delta(w.ackedTo, w.window.Seq(0)) > 0) {
 		ts.skipSegments(f, cur)
 	}
 }
@@ -401,36 +420,36 @@ func (ts *tcpStreams) holdSegment(f *flow, s *TCP, cur *currentPacket) {
 // drainSegments takes held segments that are now in order. The current packet may be one of
 // them.
 func (ts *tcpStreams) drainSegments(f *flow, cur *currentPacket) {
-	if f.window.empty() {
+	w := f.stream
+	if w.window.Empty() {
 		return
 	}
-	w := f.stream
 	taken, own := 0, currentPacket{}
-	for ; taken < len(f.window.order); taken++ {
-		seq := f.window.order[taken].seq
-		item := f.window.at(taken)
-		delta := octets.delta(seq, w.next)
+	for ; taken < w.window.Len(); taken++ {
+		seq := w.window.Seq(taken)
+		item := w.window.At(taken)
+		delta := order.Octets.Delta(seq, w.next)
 		if delta > 0 {
 			break
 		}
 		if skip := int(-delta); skip < item.length {
 			ts.deliver(f, item.data[min(skip, len(item.data)):], -1, item.length-skip, cur.accepting(item, &own))
 		}
-		ts.operations.reportHeldRetransmissions(f, f.ops.at(octets, seq), item)
+		ts.operations.reportHeldRetransmissions(f, f.ops.at(order.Octets, seq), item)
 		ts.operations.unhold(f, item)
 	}
-	f.window.remove(taken)
+	w.window.Remove(taken)
 }
 
 // skipSegments counts the bytes before the first held segment as not captured, and
 // takes the held segments.
 func (ts *tcpStreams) skipSegments(f *flow, cur *currentPacket) {
-	if f.window.empty() {
+	w := f.stream
+	if w.window.Empty() {
 		return
 	}
-	w, at := f.stream, f.window.earliest().stamp
-	seq := f.window.first()
-	if missing := octets.delta(seq, w.next); missing > 0 {
+	seq, at := w.window.First()
+	if missing := order.Octets.Delta(seq, w.next); missing > 0 {
 		ts.skipMissing(f, seq, missing, at)
 	}
 	ts.drainSegments(f, cur)
@@ -440,7 +459,8 @@ func (ts *tcpStreams) skipSegments(f *flow, cur *currentPacket) {
 func (ts *tcpStreams) skipMissing(f *flow, seq uint32, missing int32, at record.Stamp) {
 	ts.operations.countMissing(f.conn, f.side, 1)
 	f.conn.Report(ruleLost, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", missing, f.stream.next)
-	f.noteGap(len(f.gaps), gap{run{f.stream.next, seq}, true})
+	f.stream.gaps.Missing(order.Run{From: f.stream.next, To: seq})
+	f.settle(f.stream.gaps.Bytes())
 	ts.skipBytes(f, seq, int(missing))
 }
 
@@ -465,7 +485,7 @@ func (ts *tcpStreams) skipBytes(f *flow, next uint32, missing int) {
 // acknowledges.
 func (ts *tcpStreams) acknowledgedTCP(f *flow, ack uint32, pureACK bool, cur *currentPacket) {
 	w := f.stream
-	if w.acked && octets.delta(ack, w.ackedTo) <= 0 {
+	if w.acked && order.Octets.Delta(ack, w.ackedTo) <= 0 {
 		if pureACK && ack == w.ackedTo {
 			f.signals.dupAcks++
 		}
@@ -475,13 +495,13 @@ func (ts *tcpStreams) acknowledgedTCP(f *flow, ack uint32, pureACK bool, cur *cu
 	f.retries = retries{}
 	f.signals.progress, f.signals.dupAcks = cur.at.Time, 0
 	first := f.ops.unacked
-	ts.operations.covered(f, octets, ack, cur)
+	ts.operations.covered(f, order.Octets, ack, cur)
 	for _, e := range f.ops.entries[min(first, f.ops.unacked):f.ops.unacked] {
 		if pureACK && e.op.Side == f.side {
 			cur.mark(e.op, 0)
 		}
 	}
-	if !f.window.empty() && octets.delta(ack, f.window.first()) > 0 {
+	if !w.window.Empty() && order.Octets.Delta(ack, w.window.Seq(0)) > 0 {
 		ts.skipSegments(f, cur)
 	}
 }

@@ -80,7 +80,7 @@ type Tracker struct {
 	icrcs       *icrcTrust
 	connections *connections
 	handshakes  *handshakes
-	infiniband  *infiniband
+	held        rocev2.Packet // a request that waited, decoded again
 	tcp         *tcpStreams
 	udp         *datagrams
 	operations  *operations
@@ -92,9 +92,8 @@ func New(upper UpperLayer, b *budget.Budget) *Tracker {
 	t := &Tracker{upper: upper, budget: b}
 	t.contents = &contents{tracker: t}
 	t.operations = &operations{tracker: t, contents: t.contents}
-	t.infiniband = &infiniband{tracker: t, operations: t.operations, contents: t.contents}
 	t.connections = &connections{
-		tracker: t, infiniband: t.infiniband, operations: t.operations, contents: t.contents,
+		tracker: t, operations: t.operations, contents: t.contents,
 		hosts: newHosts(), routes: routes{all: map[ends]*route{}}, queues: map[queueKey]*flow{},
 	}
 	t.connections.conns.prev, t.connections.conns.next = &t.connections.conns, &t.connections.conns
@@ -209,9 +208,9 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 			switch {
 			case service != rocev2.RC:
 			case info.Request:
-				t.infiniband.missedRequest(f, d, cur)
+				f.missedRequest(d, cur)
 			default:
-				t.infiniband.damagedResponse(f, d)
+				f.damagedResponse(d)
 				f.missedResponse(d)
 			}
 		}
@@ -236,17 +235,17 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 	case info.Kind == rocev2.KindCongestion:
 		c.countCongestion(&c.cnps, d.At)
 	case service == rocev2.UC:
-		t.infiniband.unreliable(f, p, cur)
+		f.unreliable(d, cur)
 	case info.Request:
 		if c.setup.Handshake && !c.record.Established.Known() && f.side == 0 {
 			t.connections.establish(c, d.At)
 		}
-		t.infiniband.request(f, d, cur)
+		f.request(d, cur)
 	default:
 		if d.Path.Joined {
 			f.noteResponse(d, false)
 		}
-		t.infiniband.response(f, d, cur)
+		f.response(d, cur)
 	}
 	t.connections.indexUnpaired(f)
 }

@@ -3,6 +3,8 @@ package rdma
 import (
 	"net/netip"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
+
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -56,6 +58,7 @@ func (d *datagramFlow) destination() (none record.Opt[record.Hex24]) { return no
 func (d *datagramFlow) skip(*currentPacket)                          {}
 func (d *datagramFlow) acceptSent()                                  {}
 func (d *datagramFlow) flush()                                       {}
+func (d *datagramFlow) waiting() *window                             { return nil }
 func (d *datagramFlow) evict() bool                                  { return false }
 
 func (d *datagramFlow) unlist() {
@@ -101,14 +104,14 @@ func (us *datagrams) take(d *UDP, cur *currentPacket) bool {
 		if d.Path.Copy {
 			return true
 		}
-		if f.noteSent(run{n, n + 1}, d.Path); d.Path.Sent.Packet != 0 && len(d.Payload) >= 4 {
+		if f.noteSent(order.Run{From: n, To: n + 1}, d.Path); d.Path.Sent.Packet != 0 && len(d.Payload) >= 4 {
 			first := f.paths.sentBefore(be.Uint32(d.Payload), d.Path.Sent)
 			if f.paths.sent[len(f.paths.sent)-1].at = first; first != d.Path.Sent {
 				lost = first
 			}
 		}
 	}
-	us.operations.sendPart(f, part{first: true, last: true, data: d.Payload, size: d.Length, cut: len(d.Payload) < d.Length, run: run{n, n + 1}}, cur)
+	us.operations.sendPart(f, part{first: true, last: true, data: d.Payload, size: d.Length, cut: len(d.Payload) < d.Length, Run: order.Run{From: n, To: n + 1}}, cur)
 	if e := f.ops.last(); e != nil {
 		cur.mark(e.op, 0)
 	}

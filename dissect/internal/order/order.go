@@ -1,0 +1,510 @@
+package order
+
+import (
+	"math"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// Kind is what a fact says. The list is closed: a new kind needs a row in the table of
+// docs/architecture.md that says which packets cause it.
+type Kind uint8
+
+// The kinds of facts.
+const (
+	Begun     Kind = iota // the first request was captured; Known is set if it is the first one that was sent
+	Unordered             // the packets in the capture are in an order in which they cannot have been sent
+	Extended              // the latest request, a Read, has N PSNs
+	Accepted              // the receiver accepts the request of the current packet, or the item that waited
+	Filled                // items wait for the request that was accepted
+	Released              // the item waits no longer
+	Missing               // the PSNs of the run were not captured; N requests are missing
+	Again                 // a further copy of a request
+	Late                  // a request comes late that may be the first copy of it; Known is set if it was counted as missing
+	Waits                 // the request is ahead of the next one: the caller has to call Hold or Drop
+	AckedTo               // the other side has accepted the requests up to a new PSN
+	Covered               // and all facts that follow from that are reported
+)
+
+// Fact is something that a packet shows about the requests of one sender.
+type Fact[T any] struct {
+	Kind
+	Run                // the PSNs that the fact is about
+	Item  *T           // Accepted, Released: the item that waited; nil for the request of the current packet
+	N     uint32       // Missing: requests; Extended, Accepted: PSNs of a Read, 0 if that is unknown
+	At    record.Stamp // Missing: the packet that shows it
+	Known bool
+}
+
+// Request is what the order of requests depends on.
+type Request struct {
+	PSN  uint32
+	Read bool
+	Size uint32 // bytes that a Read requests
+	At   record.Stamp
+}
+
+// progress is what the expected PSN of an Order means.
+type progress uint8
+
+const (
+	idle      progress = iota // nothing: no request was captured
+	announced                 // the handshake contained it
+	exact                     // the next request has it
+	atLeast                   // the next request has it or a later one, because the latest is a Read of unknown extent
+)
+
+// event is what changes the progress.
+type event uint8
+
+const (
+	announce event = iota // the handshake contains a PSN
+	first                 // the first request was captured
+	accept                // a request was accepted
+	unknown               // a Read of unknown extent was accepted
+	learn                 // the extent of the latest Read is known, or PSNs were skipped
+	events
+)
+
+// transitions has the progress after each event. The other events do not happen: the first request comes before all
+// others, and a handshake counts only before it.
+var transitions = [...][events]progress{
+	idle:      {announce: announced, first: exact},
+	announced: {announce: announced, first: exact},
+	exact:     {accept: exact, unknown: atLeast, learn: exact},
+	atLeast:   {accept: exact, unknown: atLeast, learn: exact},
+}
+
+// acks is what the acknowledged PSN of an Order means.
+type acks uint8
+
+const (
+	nothing acks = iota
+	early        // the latest one before the first request; the next state is nothing
+	upTo         // the other side has accepted all requests up to it
+)
+
+// MaxJump is the maximum distance of the PSNs of one connection. A PSN farther away
+// belongs to another connection that reuses the number of the queue pair.
+const MaxJump = 1 << 20
+
+// Near is the maximum distance of PSNs that belong together. It is small enough to
+// distinguish two connections between the same ends, because initial PSNs are random.
+const Near = 1 << 12
+
+// Order is the order of the requests of one sender of InfiniBand's transport. T is what its owner keeps of a
+// request that waits for earlier ones. A method that takes a packet only notes it: [Order.Next] then returns what follows,
+// one fact after the other, so that what the caller learns from a fact is known when the next one is found.
+type Order[T any] struct {
+	progress progress
+	acks     acks
+	next     uint32 // the PSN of the next request, or the first one that it can have; see progress
+	acked    uint32 // see acks
+	read     Request
+	gaps     Gaps
+	window   *Window[T] // nil before the first request that waits
+
+	unmatched Run // PSNs of the latest responses to Read Requests that were not captured
+
+	fact Fact[T] // the latest one
+
+	// What Next reports next.
+	step     step
+	taking   Request
+	accepted bool // it has reported that the earliest item of the window was accepted
+	released bool // and that it was released
+	skips    bool // what is missing before the earliest item of the window was not captured
+	covers   bool // Covered follows
+}
+
+// step is what Next does.
+type step uint8
+
+const (
+	rest     step = iota // reports nothing
+	begin                // reports the first request
+	start                // reports the request if it is the first one
+	find                 // finds the place of the request
+	take                 // accepts the request
+	fill                 // reports that the window waits for it
+	insist               // accepts the request, which the window does not wait for
+	once                 // takes a request of an unreliable connection
+	ack                  // reports a new acknowledgement
+	skip                 // skips what is missing before the request
+	skipOnly             // skips what is missing before a PSN
+	drain                // accepts the items of the window that are next
+	finish               // reports what an acknowledgement covers
+)
+
+// Begun reports whether a request was captured.
+func (o *Order[T]) Begun() bool { return o.progress >= exact }
+
+// Expected returns the PSN of the next request.
+func (o *Order[T]) Expected() uint32 { return o.next }
+
+// AtLeast reports whether Expected is a lower bound, because the latest request is a Read of unknown extent.
+func (o *Order[T]) AtLeast() bool { return o.progress == atLeast }
+
+// IsAcked reports whether the other side has shown that it accepted a request.
+func (o *Order[T]) IsAcked(psn uint32) bool {
+	return o.acks == upTo && PSNs.Delta(o.acked, psn) >= 0
+}
+
+// Acked returns the highest PSN that the other side has accepted, and whether it is known.
+func (o *Order[T]) Acked() (psn uint32, known bool) { return o.acked, o.acks == upTo }
+
+// Awaits reports whether a request was acknowledged that was not captured yet.
+func (o *Order[T]) Awaits() bool {
+	if !o.Begun() {
+		return o.progress == announced && o.acks == early && PSNs.Delta(o.acked, o.next) >= 0
+	}
+	return o.IsAcked(o.next)
+}
+
+// Lacks reports whether a PSN was counted as not captured, or comes before the first captured one and after a later
+// one that was captured.
+func (o *Order[T]) Lacks(psn uint32) bool { return o.gaps.Lacks(PSNs, One(psn)) }
+
+// Window returns the requests that wait. It may be nil.
+func (o *Order[T]) Window() *Window[T] { return o.window }
+
+// Bytes returns the memory of the gaps.
+func (o *Order[T]) Bytes() int64 { return o.gaps.Bytes() }
+
+// Announce notes the PSN of the first request in the handshake.
+func (o *Order[T]) Announce(psn uint32) {
+	if !o.Begun() {
+		o.next = psn
+		o.after(announce)
+	}
+}
+
+// after changes the progress after an event.
+func (o *Order[T]) after(e event) { o.progress = transitions[o.progress][e] }
+
+// Take takes a request of a reliable connection.
+func (o *Order[T]) Take(r Request) { o.taking, o.step = r, start }
+
+// Begin takes only the PSN of a request, which may be the first one.
+func (o *Order[T]) Begin(psn uint32) {
+	if !o.Begun() {
+		o.taking, o.step = Request{PSN: psn}, begin
+	}
+}
+
+// TakeOnce takes a request of an unreliable connection, whose requests are sent once.
+func (o *Order[T]) TakeOnce(r Request) { o.taking, o.step = r, once }
+
+// Insist takes a request that is accepted although requests before it may be missing.
+func (o *Order[T]) Insist(r Request) { o.taking, o.step = r, skip }
+
+// Hold keeps an item of a number of bytes for the request that Waits reported, which the window lacks.
+func (o *Order[T]) Hold(bytes int, item T) {
+	if o.window == nil {
+		o.window = new(Window[T])
+	}
+	i, _ := o.window.Find(PSNs, o.taking.PSN)
+	o.window.Insert(i, o.taking, bytes, item)
+	o.step, o.skips = drain, o.shown()
+}
+
+// shown reports whether the other side has accepted the request before the earliest one that waits.
+func (o *Order[T]) shown() bool {
+	if o.window.Empty() || o.acks != upTo {
+		return false
+	}
+	seq, _ := o.window.First()
+	return PSNs.Delta(o.acked, seq) >= -1
+}
+
+// Acknowledge notes that the other side has accepted all requests up to a PSN.
+func (o *Order[T]) Acknowledge(psn uint32) {
+	switch {
+	case !o.Begun():
+		o.acks, o.acked = early, psn
+	case o.IsAcked(psn) || PSNs.Delta(psn, o.next) > MaxJump:
+	default:
+		o.acks, o.acked, o.step = upTo, psn, ack
+	}
+}
+
+// Drain accepts the requests that wait and are next, after Extend. It returns false if Next has more to report anyway.
+func (o *Order[T]) Drain() bool {
+	if o.step != rest {
+		return false
+	}
+	o.step = drain
+	return true
+}
+
+// SkipGap counts the requests before the earliest one that waits as not captured.
+func (o *Order[T]) SkipGap() {
+	if !o.window.Empty() {
+		o.step, o.skips = drain, true
+	}
+}
+
+// SkipAcked counts the requests that were acknowledged and not captured, at the end.
+func (o *Order[T]) SkipAcked(at record.Stamp) {
+	if o.Begun() && o.acks == upTo {
+		o.taking, o.step = Request{PSN: PSNs.Add(o.acked, 1), At: at}, skipOnly
+	}
+}
+
+// Extend sets the number of PSNs of the latest request, a Read.
+func (o *Order[T]) Extend(from, n uint32) {
+	o.next = PSNs.Add(from, n)
+	o.after(learn)
+}
+
+// HasResponse takes a response to a Read Request that belongs to no known operation, and reports whether the capture has
+// an earlier copy of it: the request was captured, and its operation is complete and forgotten, or the response is
+// one of the latest that belong to a request that was not captured.
+func (o *Order[T]) HasResponse(psn uint32) bool {
+	if o.Begun() && PSNs.Delta(psn, o.next) < 0 && o.gaps.Has(PSNs, One(psn)) {
+		return true
+	}
+	n := PSNs.Delta(o.unmatched.To, o.unmatched.From)
+	switch after := PSNs.Delta(psn, o.unmatched.From); {
+	case n > 0 && after >= 0 && after < n:
+		return true
+	case n > 0 && after == n:
+		o.unmatched = Run{o.unmatched.From, PSNs.Add(psn, 1)}
+	default:
+		o.unmatched = One(psn)
+	}
+	return false
+}
+
+// Next returns the next fact that follows from what was noted, nil if there is none. It is valid until the next call.
+// mtu is the path MTU, 0 if it is not known.
+func (o *Order[T]) Next(mtu int) *Fact[T] {
+	for {
+		switch o.step {
+		case begin:
+			o.step = rest
+			o.first()
+			return &o.fact
+		case start:
+			if o.step = find; !o.Begun() {
+				o.first()
+				return &o.fact
+			}
+		case find:
+			if o.learn(o.taking.PSN, mtu) {
+				return &o.fact
+			}
+			if o.place() {
+				return &o.fact
+			}
+		case take:
+			o.step = fill
+			o.accept(o.taking, nil, mtu)
+			return &o.fact
+		case fill:
+			if o.step = drain; !o.window.Empty() {
+				o.fact = Fact[T]{Kind: Filled}
+				return &o.fact
+			}
+		case skip:
+			o.step = insist
+			if o.skipTo(o.taking.PSN, o.taking.At) {
+				return &o.fact
+			}
+		case skipOnly:
+			o.step = rest
+			if o.skipTo(o.taking.PSN, o.taking.At) {
+				return &o.fact
+			}
+		case insist:
+			o.step = drain
+			o.accept(o.taking, nil, mtu)
+			return &o.fact
+		case once:
+			if o.takeOnce() {
+				return &o.fact
+			}
+		case ack:
+			o.skips = o.shown()
+			o.covers, o.step = true, finish
+			if o.skips {
+				o.step = drain
+			}
+			o.fact = Fact[T]{Kind: AckedTo, Run: Run{To: PSNs.Add(o.acked, 1)}}
+			return &o.fact
+		case drain:
+			if o.drain(mtu) {
+				return &o.fact
+			}
+			o.step, o.skips = finish, false
+		case finish:
+			if o.step = rest; o.covers {
+				o.covers = false
+				o.fact = Fact[T]{Kind: Covered, Run: Run{To: PSNs.Add(o.acked, 1)}}
+				return &o.fact
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// first reports the first request.
+func (o *Order[T]) first() {
+	psn, n := o.taking.PSN, uint32(0)
+	known := o.progress == announced && psn == o.next
+	if delta := PSNs.Delta(psn, o.next); o.progress == idle || delta < 0 || delta > Near {
+		o.next = psn
+	}
+	if after := PSNs.Delta(o.acked, psn); o.acks == early && after >= 0 && after < MaxJump {
+		n = 1 // the acknowledgement came first
+	}
+	o.fact = Fact[T]{Kind: Begun, Run: One(o.next), N: n, Known: known}
+	o.gaps.Begin(o.next)
+	o.acks = nothing
+	o.after(first)
+}
+
+// place reports the place of the request that is being taken, unless it is simply the next one.
+func (o *Order[T]) place() bool {
+	psn := o.taking.PSN
+	switch delta := PSNs.Delta(psn, o.next); {
+	case delta == 0:
+		o.step = take
+		o.fact = Fact[T]{Kind: Unordered}
+		return o.IsAcked(psn) // the acknowledgement came first
+	case delta < 0:
+		o.step = rest
+		o.fact = Fact[T]{Kind: Again, Run: One(psn)}
+		if late, counted := o.gaps.Late(PSNs, One(psn), o.IsAcked(psn), o.taking.Read); late {
+			o.fact = Fact[T]{Kind: Late, Run: One(psn), Known: counted}
+		}
+	default:
+		o.step = rest // unless the caller calls Hold
+		o.fact = Fact[T]{Kind: Waits, Run: One(psn)}
+	}
+	return true
+}
+
+// accept accepts a request, which has the PSN next.
+func (o *Order[T]) accept(r Request, item *T, mtu int) {
+	n, known := uint32(1), true
+	if r.Read {
+		n, known = r.extent(mtu)
+	}
+	o.fact = Fact[T]{Kind: Accepted, Run: Run{r.PSN, PSNs.Add(r.PSN, max(n, 1))}, Item: item, N: n}
+	o.next = o.fact.To
+	if o.gaps.Forget(PSNs, o.next); known {
+		o.after(accept)
+		return
+	}
+	o.read = r
+	o.after(unknown)
+}
+
+// extent returns the number of PSNs of a Read, and whether it is known.
+func (r *Request) extent(mtu int) (n uint32, known bool) {
+	switch {
+	case r.Size <= smallest:
+		return 1, true
+	case mtu != 0:
+		return min(Packets(r.Size, mtu), MaxJump), true
+	}
+	return 0, false
+}
+
+// smallest is the smallest path MTU.
+const smallest = 256
+
+// Packets returns the number of packets that carry n bytes, at least one.
+func Packets(n uint32, mtu int) uint32 {
+	return uint32(min(max(1, (uint64(n)+uint64(mtu)-1)/uint64(mtu)), math.MaxInt32))
+}
+
+// Most returns the maximum number of PSNs of a Read of a number of bytes.
+func Most(size uint32, mtu int) uint32 {
+	if mtu == 0 {
+		mtu = smallest
+	}
+	return min(Packets(size, mtu), MaxJump)
+}
+
+// learn sets the expected PSN after a Read of unknown extent: the PSN of the request that follows it shows its extent.
+func (o *Order[T]) learn(psn uint32, mtu int) bool {
+	if o.progress != atLeast || PSNs.Delta(psn, o.next) <= 0 {
+		return false
+	}
+	o.after(learn)
+	n := PSNs.Delta(psn, o.read.PSN)
+	if n <= 0 || uint32(n) > Most(o.read.Size, mtu) {
+		return false
+	}
+	o.next = psn
+	o.fact = Fact[T]{Kind: Extended, Run: Run{o.read.PSN, psn}, N: uint32(n)}
+	return true
+}
+
+// skipTo moves the expected PSN forward over requests that were not captured. The PSNs of one Read Request whose
+// responses were captured are one request.
+func (o *Order[T]) skipTo(psn uint32, at record.Stamp) bool {
+	n := PSNs.Delta(psn, o.next)
+	if n <= 0 {
+		return false
+	}
+	missing := Run{o.next, psn}
+	if ahead, all := PSNs.Delta(o.unmatched.From, o.next), PSNs.Delta(o.unmatched.To, o.unmatched.From); all > 0 && ahead >= 0 && ahead+all <= n {
+		n -= all - 1
+	}
+	o.fact = Fact[T]{Kind: Missing, Run: missing, N: uint32(n), At: at}
+	o.unmatched = Run{}
+	o.gaps.Missing(missing)
+	o.next = psn
+	o.after(learn)
+	return true
+}
+
+// takeOnce reports the place of the request of an unreliable connection.
+func (o *Order[T]) takeOnce() bool {
+	o.step = skip
+	switch {
+	case !o.Begun():
+		o.step, o.next = insist, o.taking.PSN
+		o.after(first)
+	case PSNs.Delta(o.taking.PSN, o.next) < 0:
+		o.step = rest
+		o.fact = Fact[T]{Kind: Filled}
+		return true
+	}
+	return false
+}
+
+// drain reports what follows for the earliest request that waits, and returns false if it has to wait on.
+func (o *Order[T]) drain(mtu int) bool {
+	if o.released {
+		o.released = false
+		o.window.Remove(1)
+	}
+	if o.window.Empty() {
+		return false
+	}
+	p := &o.window.order[0]
+	if !o.accepted {
+		if o.learn(p.PSN, mtu) {
+			return true
+		}
+		if delta := PSNs.Delta(p.PSN, o.next); delta > 0 {
+			if o.skips || o.window.Full() {
+				o.skips = false
+				return o.skipTo(p.PSN, p.At)
+			}
+			return false
+		} else if delta == 0 {
+			o.accepted, o.skips = true, false
+			o.accept(p.Request, o.window.At(0), mtu)
+			return true
+		}
+	}
+	o.accepted, o.released = false, true
+	o.fact = Fact[T]{Kind: Released, Run: One(p.PSN), Item: o.window.At(0)}
+	return true
+}

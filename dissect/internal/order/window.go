@@ -1,0 +1,107 @@
+package order
+
+import (
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// Limits of the items in a window. They also limit the cost of
+// inserting an item.
+const (
+	maxHeld      = 1024
+	maxHeldBytes = 4 << 20
+)
+
+// Window holds items that came early, in order. T is what its owner keeps of an item. The window
+// may be nil if it is only read.
+type Window[T any] struct {
+	order []place // by sequence number
+	items []T     // at the indexes in order
+	free  []int32
+	bytes int
+}
+
+// place is an item of a window.
+type place struct {
+	Request
+	item  int32
+	bytes int32
+}
+
+// Empty reports whether no item is held.
+func (w *Window[T]) Empty() bool { return w == nil || len(w.order) == 0 }
+
+// Len returns the number of items.
+func (w *Window[T]) Len() int { return len(w.order) }
+
+// At returns the item at an index of the order, and Seq its sequence number.
+func (w *Window[T]) At(i int) *T { return &w.items[w.order[i].item] }
+
+// Seq returns the sequence number of the item at an index of the order.
+func (w *Window[T]) Seq(i int) uint32 { return w.order[i].PSN }
+
+// First returns the sequence number of the earliest item, and the packet that it came with.
+func (w *Window[T]) First() (seq uint32, at record.Stamp) { return w.order[0].PSN, w.order[0].At }
+
+// Find returns the index of an item, or the index at which it would be inserted.
+func (w *Window[T]) Find(c Circle, seq uint32) (i int, found bool) {
+	if w == nil {
+		return 0, false
+	}
+	if n := len(w.order); n > 0 && c.Delta(seq, w.order[n-1].PSN) > 0 {
+		return n, false
+	}
+	return slices.BinarySearchFunc(w.order, seq, func(p place, seq uint32) int { return int(c.Delta(p.PSN, seq)) })
+}
+
+// Item returns the item with a sequence number, nil if there is none.
+func (w *Window[T]) Item(c Circle, seq uint32) *T {
+	if i, found := w.Find(c, seq); found {
+		return w.At(i)
+	}
+	return nil
+}
+
+// Insert adds an item of a number of bytes at index i.
+func (w *Window[T]) Insert(i int, r Request, bytes int, item T) {
+	var n int32
+	if last := len(w.free); last > 0 {
+		n, w.free = w.free[last-1], w.free[:last-1]
+		w.items[n] = item
+	} else {
+		n = int32(len(w.items))
+		w.items = append(w.items, item)
+	}
+	w.order = slices.Insert(w.order, i, place{Request: r, item: n, bytes: int32(bytes)})
+	w.bytes += bytes
+}
+
+// Grow notes that the item at an index has more bytes than before.
+func (w *Window[T]) Grow(i, bytes int) {
+	w.order[i].bytes += int32(bytes)
+	w.bytes += bytes
+}
+
+// Remove removes the earliest n items.
+func (w *Window[T]) Remove(n int) {
+	var none T
+	for _, p := range w.order[:n] {
+		w.bytes -= int(p.bytes)
+		w.items[p.item] = none
+		w.free = append(w.free, p.item)
+	}
+	w.order = slices.Delete(w.order, 0, n)
+	if cap(w.items) > 64 && len(w.order)*8 < cap(w.items) { // free the memory that a burst needed
+		kept := Window[T]{bytes: w.bytes}
+		for i, p := range w.order {
+			kept.items = append(kept.items, w.items[p.item])
+			p.item = int32(i)
+			kept.order = append(kept.order, p)
+		}
+		*w = kept
+	}
+}
+
+// Full reports whether the window has exceeded its limits.
+func (w *Window[T]) Full() bool { return len(w.order) > maxHeld || w.bytes > maxHeldBytes }
