@@ -301,6 +301,18 @@ func (c *Conn) countPacket() {
 	}
 }
 
+// countOutOfOrder counts a packet that came out of order.
+func (c *Conn) countOutOfOrder() { c.record.OutOfOrder++ }
+
+// countNak counts a NAK, or an RNR NAK.
+func (c *Conn) countNak(rnr bool) {
+	if rnr {
+		c.record.RNRNaks++
+	} else {
+		c.record.Naks++
+	}
+}
+
 // makeRecord makes the connection's record except for the follower's part. The record
 // is valid until the next call.
 func (c *Conn) makeRecord() *record.Connection {

@@ -87,7 +87,7 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 			}
 			f.acceptHeld(fact, cur, &own)
 		case order.Filled: // the current packet came after those that wait
-			f.conn.record.OutOfOrder++
+			f.conn.countOutOfOrder()
 			cur.mark(nil, record.OutOfOrder)
 		case order.Released:
 			t.operations.reportHeldRetransmissions(f, f.ops.at(order.PSNs, fact.From), fact.Item)
@@ -96,7 +96,7 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 			f.lacks(fact)
 		case order.Late:
 			if fact.Known {
-				f.conn.record.OutOfOrder++
+				f.conn.countOutOfOrder()
 				t.unordered = true
 				cur.mark(nil, record.Late)
 			}
@@ -371,11 +371,11 @@ func (f *flow) answer(d *Datagram, cur *currentPacket) {
 		f.acknowledge(p.PSN, cur)
 		cur.mark(f.ops.at(order.PSNs, p.PSN), 0) // the request may have been held until now
 	case syndrome.IsRNR():
-		f.conn.record.RNRNaks++
+		f.conn.countNak(true)
 		f.acknowledge(before, cur)
 		f.nak(d, cur)
 	case syndrome.IsNak():
-		f.conn.record.Naks++
+		f.conn.countNak(false)
 		f.acknowledge(before, cur)
 		f.nak(d, cur)
 	}
@@ -387,9 +387,9 @@ func (f *flow) countRefusal(p *rocev2.Packet, cur *currentPacket) {
 	case p.Opcode.Info().Kind != rocev2.KindAcknowledge:
 		return
 	case s.IsRNR():
-		f.conn.record.RNRNaks++
+		f.conn.countNak(true)
 	case s.IsNak():
-		f.conn.record.Naks++
+		f.conn.countNak(false)
 	default:
 		return
 	}
@@ -461,7 +461,7 @@ func (f *flow) readResponse(p *rocev2.Packet, cur *currentPacket) {
 		t.unordered = true
 	}
 	if index+1 < o.seen.Last().Hi {
-		c.record.OutOfOrder++
+		c.countOutOfOrder()
 		cur.mark(o, record.OutOfOrder)
 	}
 	switch {

@@ -366,7 +366,7 @@ func (ts *tcpStreams) takeData(f *flow, s *TCP, cur *currentPacket) {
 			ts.tracker.unordered = true
 		}
 		if !w.window.Empty() {
-			c.record.OutOfOrder++
+			c.countOutOfOrder()
 			cur.mark(nil, record.OutOfOrder)
 		}
 		ts.deliver(f, data, s.Offset, s.Length, cur)
@@ -382,7 +382,7 @@ func (ts *tcpStreams) takeData(f *flow, s *TCP, cur *currentPacket) {
 func (ts *tcpStreams) takeLate(f *flow, r order.Run, cur *currentPacket) bool {
 	late, counted := f.stream.gaps.Late(order.Octets, r, f.isAcked(r.From), false)
 	if counted {
-		f.conn.record.OutOfOrder++
+		f.conn.countOutOfOrder()
 		ts.tracker.unordered = true
 		cur.mark(nil, record.Late)
 	}
