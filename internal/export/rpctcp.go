@@ -16,7 +16,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/internal/export/internal/disk"
+	"github.com/rdmadump/rdmadump/internal/disk"
 	"github.com/rdmadump/rdmadump/internal/link"
 )
 

@@ -2,7 +2,6 @@ package show
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,12 +12,13 @@ import (
 	"time"
 
 	"github.com/rdmadump/rdmadump/internal/command/flags"
+	"github.com/rdmadump/rdmadump/internal/disk"
 	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/render"
 )
 
 // sorter sorts lines by their keys; lines with equal keys keep their order. It holds a limited
-// number of bytes. Beyond the limit it writes sorted runs to a temporary file, which it merges at
+// number of bytes. Beyond the limit it writes sorted runs to a temporary file, which are merged at
 // the end.
 //
 // It is not a library such as lanrat/extsort, because these limit the number of records in memory
@@ -30,9 +30,8 @@ type sorter struct {
 	full  bool // worst is set
 	held  []line
 	bytes int
-	runs  []sorted
+	runs  disk.Runs[line]
 	file  *os.File
-	size  int64 // size of file, in bytes
 }
 
 // line is a line with its key.
@@ -43,19 +42,12 @@ type line struct {
 	bytes  int // size of text or record
 }
 
-// sorted is a sorted run in the file.
-type sorted struct{ offset, length int64 }
-
 // sortMemory is the number of bytes that a sorter holds. It is small compared with the memory
 // limit of the dissector.
 const sortMemory = 96 << 20
 
-// lineCost is the memory for a line in addition to its bytes, and mergeBytes the size of the
-// buffers for reading all runs together.
-const (
-	lineCost   = 96
-	mergeBytes = 8 << 20
-)
+// lineCost is the memory for a line in addition to its bytes.
+const lineCost = 96
 
 func newSorter(o flags.Order) *sorter { return &sorter{Order: o, limit: sortMemory} }
 
@@ -143,25 +135,26 @@ func (s *sorter) spill() error {
 		}
 		s.file = file
 		os.Remove(file.Name()) // Where an open file can be removed, it disappears with the process.
-	}
-	w := bufio.NewWriterSize(s.file, 1<<16)
-	r := sorted{offset: s.size}
-	var head, text []byte
-	for _, l := range s.held {
-		if l.record != nil {
-			text = render.AppendJSON(text[:0], l.record)
-			l.text = text
+		s.runs = disk.Runs[line]{
+			File:    disk.NewFile(file),
+			Compare: func(a, b *line) int { return s.compare(a.key, b.key) },
+			Read:    func(r *bufio.Reader, l *line) error { return l.read(r) },
 		}
-		head = binary.AppendUvarint(appendKey(head[:0], l.key), uint64(len(l.text)))
-		w.Write(head)
-		w.Write(l.text)
-		r.length += int64(len(head) + len(l.text))
 	}
-	if err := w.Flush(); err != nil {
+	err := s.runs.Add(func(f *disk.File) {
+		var b, text []byte
+		for _, l := range s.held {
+			if l.record != nil {
+				text = render.AppendJSON(text[:0], l.record)
+				l.text = text
+			}
+			b = append(binary.AppendUvarint(appendKey(b[:0], l.key), uint64(len(l.text))), l.text...)
+			f.Append(b)
+		}
+	})
+	if err != nil {
 		return fmt.Errorf("sorting: %w", err)
 	}
-	s.size += r.length
-	s.runs = append(s.runs, r)
 	clear(s.held)
 	s.held, s.bytes = s.held[:0], 0
 	return nil
@@ -170,7 +163,7 @@ func (s *sorter) spill() error {
 // each passes the lines to take in order, until take returns an error. It passes the record if it
 // is still in memory, or else the text, which is valid until take returns.
 func (s *sorter) each(take func(text []byte, record any) error) error {
-	if len(s.runs) == 0 {
+	if s.runs.Len() == 0 {
 		s.trim()
 		for i := range s.held {
 			if err := take(s.held[i].text, s.held[i].record); err != nil {
@@ -189,57 +182,22 @@ func (s *sorter) each(take func(text []byte, record any) error) error {
 			return err
 		}
 	}
-	return s.merge(take)
+	n := 0
+	err := s.runs.Merge(func(l *line) error {
+		if s.Top > 0 && n == s.Top {
+			return errTop
+		}
+		n++
+		return take(l.text, nil)
+	})
+	if err == errTop {
+		return nil
+	}
+	return err
 }
 
-// merge merges the runs. If keys are equal, the line of the earlier run comes first.
-func (s *sorter) merge(take func(text []byte, record any) error) error {
-	buffer := min(max(mergeBytes/len(s.runs), 4<<10), 64<<10)
-	var heads []*head
-	for i, r := range s.runs {
-		h := &head{run: i, r: bufio.NewReaderSize(io.NewSectionReader(s.file, r.offset, r.length), buffer)}
-		if err := h.next(); err == nil {
-			heads = append(heads, h)
-		} else if err != io.EOF {
-			return err
-		}
-	}
-	less := func(a, b *head) bool { return cmp.Or(s.compare(a.key, b.key), cmp.Compare(a.run, b.run)) < 0 }
-	sink := func(at int) {
-		for {
-			least := at
-			for child := 2*at + 1; child <= 2*at+2 && child < len(heads); child++ {
-				if less(heads[child], heads[least]) {
-					least = child
-				}
-			}
-			if least == at {
-				return
-			}
-			heads[at], heads[least] = heads[least], heads[at]
-			at = least
-		}
-	}
-	for at := len(heads)/2 - 1; at >= 0; at-- {
-		sink(at)
-	}
-	for n := 0; len(heads) > 0 && (s.Top == 0 || n < s.Top); n++ {
-		h := heads[0]
-		if err := take(h.text, nil); err != nil {
-			return err
-		}
-		switch err := h.next(); err {
-		case nil:
-		case io.EOF:
-			last := len(heads) - 1
-			heads[0], heads = heads[last], heads[:last]
-		default:
-			return err
-		}
-		sink(0)
-	}
-	return nil
-}
+// errTop ends merging when the top lines have been taken.
+var errTop = errors.New("the top lines have been taken")
 
 // close removes the file.
 func (s *sorter) close() {
@@ -249,22 +207,15 @@ func (s *sorter) close() {
 	}
 }
 
-// head is the next line of a run.
-type head struct {
-	line
-	run int
-	r   *bufio.Reader
-}
-
-// next reads the next line. It returns io.EOF at the end of the run.
-func (h *head) next() (err error) {
-	if h.key, err = readKey(h.r); err != nil {
+// read reads the next line of a run. It returns io.EOF at the end of the run.
+func (l *line) read(r *bufio.Reader) (err error) {
+	if l.key, err = readKey(r); err != nil {
 		return err
 	}
-	n, err := binary.ReadUvarint(h.r)
+	n, err := binary.ReadUvarint(r)
 	if err == nil {
-		h.text = slices.Grow(h.text[:0], int(n))[:n]
-		_, err = io.ReadFull(h.r, h.text)
+		l.text = slices.Grow(l.text[:0], int(n))[:n]
+		_, err = io.ReadFull(r, l.text)
 	}
 	if err != nil {
 		return fmt.Errorf("sorting: %w", errors.Join(io.ErrUnexpectedEOF, err))

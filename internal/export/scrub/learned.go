@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/wiremap"
-	"github.com/rdmadump/rdmadump/internal/export/internal/disk"
+	"github.com/rdmadump/rdmadump/internal/disk"
 )
 
 // The results of the first run are in a temporary file: the plans, and tables that find

@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/internal/export/internal/disk"
+	"github.com/rdmadump/rdmadump/internal/disk"
 )
 
 // store keeps items and changes of counters in a temporary file, and returns them in order.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/internal/export/internal/disk"
+	"github.com/rdmadump/rdmadump/internal/disk"
 )
 
 // TempFile holds the items until they are written in order, usually an [os.File].

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rdmadump/rdmadump/internal/export/internal/disk"
+	"github.com/rdmadump/rdmadump/internal/disk"
 )
 
 // create returns an empty temporary file.

@@ -1,7 +1,9 @@
 package disk
 
 import (
+	"bufio"
 	"bytes"
+	"io"
 	"slices"
 	"sort"
 )
@@ -9,7 +11,6 @@ import (
 const (
 	runBytes = 1 << 20 // records that are sorted in memory
 	fanIn    = 32      // runs that are merged at once
-	feed     = 1 << 14 // bytes of each run that are in memory while it is merged
 )
 
 // A Sorter sorts records of one length by their bytes. Numbers in the key of a record,
@@ -18,14 +19,23 @@ type Sorter struct {
 	file    *File
 	width   int
 	records []byte // records that are not in a run yet
-	runs    []run
+	runs    Runs[[]byte]
 }
 
-// run is a series of sorted records in the file.
-type run struct{ at, n int64 }
-
 // NewSorter returns a Sorter for records of width bytes.
-func NewSorter(file *File, width int) *Sorter { return &Sorter{file: file, width: width} }
+func NewSorter(file *File, width int) *Sorter {
+	return &Sorter{file: file, width: width, runs: Runs[[]byte]{
+		File:    file,
+		Compare: func(a, b *[]byte) int { return bytes.Compare(*a, *b) },
+		Read: func(r *bufio.Reader, record *[]byte) error {
+			if *record == nil {
+				*record = make([]byte, width)
+			}
+			_, err := io.ReadFull(r, *record)
+			return err
+		},
+	}}
+}
 
 // Add adds a record.
 func (s *Sorter) Add(record []byte) {
@@ -57,7 +67,7 @@ func (s *Sorter) flush() {
 	if r := (rows{s.records, make([]byte, s.width), s.width}); !sort.IsSorted(r) {
 		sort.Sort(r)
 	}
-	s.runs = append(s.runs, run{s.file.Append(s.records), int64(len(s.records) / s.width)})
+	s.runs.Add(func(f *File) { f.Append(s.records) }) // The file keeps the error.
 	s.records = s.records[:0]
 }
 
@@ -67,68 +77,33 @@ func (s *Sorter) flush() {
 func (s *Sorter) Table(each func(record []byte)) *Table {
 	s.flush()
 	s.records = nil
-	for len(s.runs) > fanIn {
+	for s.runs.Len() > fanIn {
 		var merged []run
-		for part := range slices.Chunk(s.runs, fanIn) {
+		for part := range slices.Chunk(s.runs.list, fanIn) {
 			merged = append(merged, s.merge(part, nil))
 		}
-		s.runs = merged
+		s.runs.list = merged
 	}
-	t := &Table{file: s.file, width: s.width, record: make([]byte, s.width)}
-	if len(s.runs) == 1 && each == nil {
-		t.run = s.runs[0]
-	} else if len(s.runs) > 0 {
-		t.run = s.merge(s.runs, each)
+	var all run
+	if s.runs.Len() == 1 && each == nil {
+		all = s.runs.list[0]
+	} else if s.runs.Len() > 0 {
+		all = s.merge(s.runs.list, each)
 	}
-	return t
-}
-
-// source reads a run while it is merged.
-type source struct {
-	run
-	records []byte
-}
-
-// next makes sure that the source has a record in memory, and reports whether there is
-// one.
-func (s *source) next(f *File, width int) bool {
-	if len(s.records) == 0 && s.n > 0 {
-		n := min(s.n, max(int64(feed/width), 1))
-		s.records = slices.Grow(s.records[:0], int(n)*width)[:int(n)*width]
-		f.readRaw(s.records, s.at)
-		s.at, s.n = s.at+n*int64(width), s.n-n
-	}
-	return len(s.records) > 0
+	return &Table{file: s.file, width: s.width, record: make([]byte, s.width), at: all.at, n: all.length / int64(s.width)}
 }
 
 // merge merges runs into one.
 func (s *Sorter) merge(runs []run, each func([]byte)) run {
-	s.file.Flush()
-	var sources []*source
-	out := run{at: s.file.Size()}
-	for _, r := range runs {
-		sources = append(sources, &source{run: r})
-	}
-	sources = slices.DeleteFunc(sources, func(r *source) bool { return !r.next(s.file, s.width) })
-	for len(sources) > 0 && s.file.err == nil {
-		first := 0
-		for i := 1; i < len(sources); i++ {
-			if bytes.Compare(sources[i].records[:s.width], sources[first].records[:s.width]) < 0 {
-				first = i
-			}
-		}
-		from := sources[first]
-		record := from.records[:s.width]
+	at := s.file.Size()
+	s.file.fail(s.runs.merge(runs, func(record *[]byte) error {
 		if each != nil {
-			each(record)
+			each(*record)
 		}
-		s.file.Append(record)
-		out.n++
-		if from.records = from.records[s.width:]; !from.next(s.file, s.width) {
-			sources = slices.Delete(sources, first, first+1)
-		}
-	}
-	return out
+		s.file.Append(*record)
+		return s.file.err
+	}))
+	return run{at, s.file.Size() - at}
 }
 
 // A Table is a sorted series of records on disk.
@@ -136,8 +111,8 @@ type Table struct {
 	file   *File
 	width  int
 	record []byte
-	run
-	hint int64 // result of the last Search
+	at, n  int64 // where the records begin in the file, and how many they are
+	hint   int64 // result of the last Search
 }
 
 // Len returns the number of records.

@@ -1,4 +1,4 @@
-// Package disk keeps data in a temporary file that does not fit into memory: blobs, and
+// Package disk keeps data in a temporary file that does not fit into memory: blobs, sorted runs, and
 // tables of records with a fixed length that are sorted on disk. The memory that it takes
 // does not depend on the amount of data.
 package disk
