@@ -597,7 +597,7 @@ func FuzzDissector(f *testing.F) {
 	f.Fuzz(func(t *testing.T, link uint16, stream []byte) {
 		packets := 0
 		// The records are drawn, too, because any record must be drawable.
-		theme := render.NewTheme(io.Discard, false)
+		theme := render.NewTheme(false)
 		text, tree := render.NewText(io.Discard, theme, 80), render.NewPackets(io.Discard, theme, 80)
 		conns := render.NewText(io.Discard, theme, 80)
 		tree.Tree = true

@@ -21,7 +21,7 @@ import (
 func trees(t *testing.T, w *synth.Wire) (asJSON []string, text string) {
 	t.Helper()
 	var out bytes.Buffer
-	draw := render.NewPackets(&out, render.NewTheme(&out, false), 0)
+	draw := render.NewPackets(&out, render.NewTheme(false), 0)
 	draw.Tree = true
 	d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) error {
 		draw.Packet(p)
@@ -232,7 +232,7 @@ func TestCallbackTrees(t *testing.T) {
 // RPCSEC_GSS protects end before the checksum.
 func TestPlaces(t *testing.T) {
 	var out strings.Builder
-	draw := render.NewPackets(&out, render.NewTheme(&out, false), 0)
+	draw := render.NewPackets(&out, render.NewTheme(false), 0)
 	draw.Tree = true
 	draw.Packet(&record.Packet{Nodes: []record.Node{
 		{Kind: record.NodeFields, Offset: -1, Length: 14, Table: &header.DDPTagged, Data: make([]byte, 14)},

@@ -38,7 +38,7 @@ func TestLooks(t *testing.T) {
 	} {
 		t.Run(look.name, func(t *testing.T) {
 			var b bytes.Buffer
-			theme := render.NewLook(&b, look.look)
+			theme := render.NewLook(look.look)
 			var forward analyze.CreditTimeline
 			var handles analyze.HandleTimeline
 			table := analyze.NewTable(analyze.ByOperation)
@@ -104,7 +104,7 @@ func TestOverviewOfPauses(t *testing.T) {
 		{record.Summary{Packets: 9, RDMA: 7, CaptureDrops: 3, PFCPauses: 2}, "health    0 packets on connections; 2 PFC pauses"},
 	} {
 		var b bytes.Buffer
-		screen := render.Screen{Out: &b, Theme: render.NewLook(&b, render.Look{Colour: render.NoColour}), Width: 100}
+		screen := render.Screen{Out: &b, Theme: render.NewLook(render.Look{Colour: render.NoColour}), Width: 100}
 		if err := render.Overview(screen, analyze.NewCollector().Finish(nil), &c.summary, "x.pcap"); err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestOverviewOfPauses(t *testing.T) {
 // TestOverviewOfNothing: the overview of a capture without RDMA reports nothing as healthy.
 func TestOverviewOfNothing(t *testing.T) {
 	var b bytes.Buffer
-	screen := render.Screen{Out: &b, Theme: render.NewLook(&b, render.Look{Colour: render.NoColour}), Width: 100}
+	screen := render.Screen{Out: &b, Theme: render.NewLook(render.Look{Colour: render.NoColour}), Width: 100}
 	if err := render.Overview(screen, analyze.NewCollector().Finish(&record.Summary{Packets: 7}), &record.Summary{Packets: 7}, "ssh.pcap"); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestOverviewLooks(t *testing.T) {
 				Finding:     func(r *record.Finding) error { c.Finding(r); return nil },
 			})
 			var b bytes.Buffer
-			screen := render.Screen{Out: &b, Theme: render.NewLook(&b, look.look), Width: look.width}
+			screen := render.Screen{Out: &b, Theme: render.NewLook(look.look), Width: look.width}
 			if err := render.Overview(screen, c.Finish(summary), summary, "nfs.pcap"); err != nil {
 				t.Fatal(err)
 			}
@@ -161,7 +161,7 @@ func TestOverviewLooks(t *testing.T) {
 // learned from. The column with flex becomes narrower instead.
 func TestNumbersAreWhole(t *testing.T) {
 	var b bytes.Buffer
-	text := render.NewText(&b, render.NewLook(&b, render.Look{Colour: render.NoColour, Columns: []string{"NUMBER", "TIME", "SUMMARY", "LENGTH"}}), 50)
+	text := render.NewText(&b, render.NewLook(render.Look{Colour: render.NoColour, Columns: []string{"NUMBER", "TIME", "SUMMARY", "LENGTH"}}), 50)
 	for i := range 300 {
 		p := record.Packet{Number: int64(i + 1), Length: 60, Summary: []byte(strings.Repeat("summary ", 9))}
 		if i == 299 {
@@ -204,7 +204,7 @@ func TestHidden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b, notes bytes.Buffer
-			text := render.NewText(&b, render.NewLook(&b, render.Look{Colour: render.NoColour, Notes: &notes}), 60)
+			text := render.NewText(&b, render.NewLook(render.Look{Colour: render.NoColour, Notes: &notes}), 60)
 			for _, r := range c.rows {
 				text.Connection(r)
 			}
@@ -238,7 +238,7 @@ func TestTimes(t *testing.T) {
 		render.Local: "2026-11-21 13:55:01.297912", render.Epoch: "1795236901.297912",
 	} {
 		var b bytes.Buffer
-		text := render.NewText(&b, render.NewLook(&b, render.Look{Colour: render.NoColour, Times: form}), 0)
+		text := render.NewText(&b, render.NewLook(render.Look{Colour: render.NoColour, Times: form}), 0)
 		for _, at := range []record.Time{first, second} {
 			text.Finding(&render.FindingGroup{First: record.Finding{Rule: "a-rule", Severity: record.Error, Time: record.Some(at)}, Count: 1})
 		}
@@ -270,7 +270,7 @@ func TestLegend(t *testing.T) {
 		"a pipe":      {[]*record.Transaction{row("xid-mismatch")}, false, "ok !\n"},
 	} {
 		var b bytes.Buffer
-		text := render.NewText(&b, render.NewLook(&b, render.Look{Colour: render.NoColour, Legend: c.legend}), 0)
+		text := render.NewText(&b, render.NewLook(render.Look{Colour: render.NoColour, Legend: c.legend}), 0)
 		for _, r := range c.rows {
 			if err := text.Transaction(r); err != nil {
 				t.Fatal(err)
@@ -290,7 +290,7 @@ func TestNotCaptured(t *testing.T) {
 		like                  string
 	}{{0, 1038, "dim"}, {3, 1038, "warning"}, {0, 0, "good"}} {
 		var b bytes.Buffer
-		text := render.NewText(&b, render.NewLook(&b, render.Look{Colour: render.Colours16}), 0)
+		text := render.NewText(&b, render.NewLook(render.Look{Colour: render.Colours16}), 0)
 		text.Connection(&record.Connection{Retransmitted: c.retransmitted, NotCaptured: c.missed})
 		text.Finish()
 		want := fmt.Sprintf("%s%d/0/%d", map[string]string{"dim": "\x1b[2m", "warning": "\x1b[33m", "good": "\x1b[32m"}[c.like], c.retransmitted, c.missed)

@@ -262,7 +262,7 @@ func TestTables(t *testing.T) {
 	for _, width := range []int{0, 80, 140} {
 		for _, c := range []string{"rocev2-errors", "rocev2-mixed", "rocev2-callback41"} {
 			var transactions, connections bytes.Buffer
-			theme := render.NewTheme(&transactions, false)
+			theme := render.NewTheme(false)
 			rows, conns := render.NewText(&transactions, theme, width), render.NewText(&connections, theme, width)
 			run(t, c+".pcap.zst", dissect.Handler{
 				Transaction: func(r *record.Transaction) error {
@@ -304,7 +304,7 @@ func TestLadders(t *testing.T) {
 	} {
 		for _, width := range []int{80, 132} {
 			var b bytes.Buffer
-			theme := render.NewTheme(&b, false)
+			theme := render.NewTheme(false)
 			run(t, c.capture+".pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) error {
 				if len(c.xids) == 0 || slices.Contains(c.xids, r.XID.String()) {
 					if err := render.Ladder(&b, theme, width, r); err != nil {
@@ -335,7 +335,7 @@ func TestCharts(t *testing.T) {
 	for _, name := range []string{"rocev2-nfs41.pcap", "rocev2-callback41.pcap", "rocev2-loss42.pcap", "rocev2-nconnect41.pcapng"} {
 		for _, width := range []int{80, 132} {
 			var b bytes.Buffer
-			theme := render.NewTheme(&b, false)
+			theme := render.NewTheme(false)
 			var forward, backward analyze.CreditTimeline
 			var handles analyze.HandleTimeline
 			table := analyze.NewTable(analyze.ByOperation)
@@ -386,7 +386,7 @@ func TestCharts(t *testing.T) {
 // TestPackets draws the tree and the bytes of chosen packets.
 func TestPackets(t *testing.T) {
 	var b bytes.Buffer
-	r := render.NewPackets(&b, render.NewTheme(&b, false), 0)
+	r := render.NewPackets(&b, render.NewTheme(false), 0)
 	run(t, "rocev2-callback41.pcap.zst", dissect.Handler{Packet: func(p *record.Packet) error {
 		r.Tree, r.Bytes = p.Number == 23 || p.Number == 24 || p.Number == 33, p.Number == 33
 		if p.Number < 40 {
@@ -408,7 +408,7 @@ func TestHostile(t *testing.T) {
 		t.Errorf("%v: %q", err, line)
 	}
 	var b bytes.Buffer
-	r := render.NewPackets(&b, render.NewTheme(&b, false), 0)
+	r := render.NewPackets(&b, render.NewTheme(false), 0)
 	r.Tree = true
 	r.Packet(p)
 	for _, c := range b.Bytes() {
@@ -438,7 +438,7 @@ func TestManyHandles(t *testing.T) {
 		for range 3 { // The machine may be busy with something else meanwhile.
 			began := time.Now()
 			var b bytes.Buffer
-			if err := render.Ladder(&b, render.NewTheme(&b, false), 80, r); err != nil {
+			if err := render.Ladder(&b, render.NewTheme(false), 80, r); err != nil {
 				t.Fatal(err)
 			}
 			fastest = min(fastest, time.Since(began))
@@ -472,7 +472,7 @@ func TestAnyTimes(t *testing.T) {
 			r := &record.Transaction{Call: &record.Message{Time: times[0]}, LatencyNS: record.Some[int64](math.MinInt64)}
 			summary := &record.Summary{First: record.Some(times[0]), Last: record.Some(times[len(times)-1])}
 			var b bytes.Buffer
-			theme := render.NewTheme(&b, false)
+			theme := render.NewTheme(false)
 			packets, text := render.NewPackets(&b, theme, 0), render.NewText(&b, theme, 0)
 			for i, at := range times {
 				credits.Points = append(credits.Points, analyze.CreditPoint{Time: at, InFlight: record.Some(i), Granted: record.Some[uint32](2)})
@@ -535,7 +535,7 @@ func TestSameEachTime(t *testing.T) {
 			}
 		}
 		var text bytes.Buffer
-		if err := render.NewText(&text, render.NewTheme(&text, false), 0).Summary(summary); err != nil {
+		if err := render.NewText(&text, render.NewTheme(false), 0).Summary(summary); err != nil {
 			t.Fatal(err)
 		}
 		if want := "memory limit reached: chunk data kept; memory limit reached: connections; memory limit reached: transactions\n"; !strings.HasSuffix(text.String(), want) {
@@ -677,7 +677,7 @@ func TestUncertainLatency(t *testing.T) {
 	}
 	ladder := func() string {
 		var out bytes.Buffer
-		if err := render.Ladder(&out, render.NewTheme(&out, false), 132, r); err != nil {
+		if err := render.Ladder(&out, render.NewTheme(false), 132, r); err != nil {
 			t.Fatal(err)
 		}
 		return strings.Join(strings.Fields(out.String()), " ")

@@ -2,13 +2,13 @@ package render
 
 import (
 	"fmt"
+	"image/color"
 	"io"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/charmbracelet/lipgloss"
-	"github.com/muesli/termenv"
+	"charm.land/lipgloss/v2"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -18,10 +18,10 @@ type Colour int
 
 // These are the supported numbers of colours.
 const (
-	NoColour   Colour = Colour(termenv.Ascii)
-	Colours16  Colour = Colour(termenv.ANSI)
-	Colours256 Colour = Colour(termenv.ANSI256)
-	TrueColour Colour = Colour(termenv.TrueColor)
+	NoColour Colour = iota
+	Colours16
+	Colours256
+	TrueColour
 )
 
 // Look describes the abilities of an output, and the choices of its user.
@@ -77,33 +77,33 @@ type ink struct{ before, after string }
 
 // NewTheme returns the look for an output with ASCII characters and, if colour is set, the
 // terminal's own sixteen colours.
-func NewTheme(w io.Writer, colour bool) *Theme {
+func NewTheme(colour bool) *Theme {
 	look := Look{}
 	if colour {
 		look.Colour = Colours16
 	} else {
 		look.Colour = NoColour
 	}
-	return NewLook(w, look)
+	return NewLook(look)
 }
 
 // NewLook returns the theme for an output. It does not query the terminal, because a
 // terminal that does not answer would delay the output.
-func NewLook(w io.Writer, look Look) *Theme {
-	r := lipgloss.NewRenderer(w)
-	r.SetColorProfile(termenv.Profile(look.Colour))
-	r.SetHasDarkBackground(!look.Light)
+func NewLook(look Look) *Theme {
 	style := func(s lipgloss.Style) ink {
+		if look.Colour == NoColour {
+			return ink{}
+		}
 		before, after, _ := strings.Cut(s.Render("x"), "x")
 		return ink{before, after}
 	}
 	// With sixteen colours, the terminal's own colours are used, which suit its background.
 	// With more, the colours depend on whether the background is dark or light.
-	colour := func(ansi, dark256, dark, light256, light string) lipgloss.CompleteAdaptiveColor {
-		return lipgloss.CompleteAdaptiveColor{
-			Dark:  lipgloss.CompleteColor{ANSI: ansi, ANSI256: dark256, TrueColor: dark},
-			Light: lipgloss.CompleteColor{ANSI: ansi, ANSI256: light256, TrueColor: light},
+	colour := func(ansi, dark256, dark, light256, light string) color.Color {
+		if look.Light {
+			dark256, dark = light256, light
 		}
+		return lipgloss.Color([...]string{"", ansi, dark256, dark}[look.Colour])
 	}
 	green := colour("2", "78", "#5fd787", "28", "#007f3f")
 	yellow := colour("3", "221", "#ffd75f", "130", "#a05a00")
@@ -111,7 +111,7 @@ func NewLook(w io.Writer, look Look) *Theme {
 	blue := colour("4", "75", "#5fafff", "25", "#005faf")
 	cyan := colour("6", "80", "#5fd7d7", "30", "#007777")
 	grey := colour("8", "245", "#8a8a8a", "242", "#6c6c6c")
-	plain := r.NewStyle()
+	plain := lipgloss.NewStyle()
 	dim := plain.Faint(true)
 	if look.Colour == Colours256 || look.Colour == TrueColour {
 		dim = plain.Foreground(grey)

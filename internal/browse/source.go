@@ -217,5 +217,5 @@ func (p *printer) line(r any) string {
 // theme returns the theme of the drawings, for output to no terminal of its own.
 func theme(look render.Look) *render.Theme {
 	look.Notes = io.Discard
-	return render.NewLook(io.Discard, look)
+	return render.NewLook(look)
 }

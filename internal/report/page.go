@@ -723,7 +723,7 @@ const (
 // drawLadders renders ladder diagrams while there is space.
 func (v *page) drawLadders(list []chosen) {
 	// The fonts of readers need not have box characters of the right width, so diagrams are ASCII.
-	look := render.NewLook(io.Discard, render.Look{Colour: render.NoColour})
+	look := render.NewLook(render.Look{Colour: render.NoColour})
 	v.part("ladders", "ladders", v.run("FILE", "--top", fmt.Sprint(slowest)))
 	dropped := 0
 	for _, c := range list {

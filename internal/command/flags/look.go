@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/muesli/termenv"
+	"github.com/charmbracelet/colorprofile"
 
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/render"
@@ -62,7 +63,7 @@ func (l *appearance) Of(stdout, notes io.Writer, colored bool) (theme *render.Th
 	if l.wide {
 		width = 0
 	}
-	theme = render.NewLook(stdout, render.Look{
+	theme = render.NewLook(render.Look{
 		Colour: colors(colored), Light: l.light(), Unicode: l.ascii == "false" || l.ascii == "auto" && terminal && command.Utf8Terminal(),
 		Legend: terminal, Whole: l.wide, Times: render.Times(l.time), Notes: notes, Columns: l.Columns,
 	})
@@ -75,8 +76,13 @@ func colors(wanted bool) render.Colour {
 	if !wanted {
 		return render.NoColour
 	}
-	if p := termenv.NewOutput(io.Discard, termenv.WithUnsafe()).ColorProfile(); p != termenv.Ascii {
-		return render.Colour(p)
+	// Whether there are colors at all was decided before, from other variables, too.
+	promises := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "NO_COLOR=") })
+	switch colorprofile.Env(promises) {
+	case colorprofile.TrueColor:
+		return render.TrueColour
+	case colorprofile.ANSI256:
+		return render.Colours256
 	}
 	return render.Colours16
 }

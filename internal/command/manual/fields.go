@@ -142,7 +142,7 @@ func paragraph(text string) string { return strings.Join(render.Wrap(text, 84), 
 func listFields(w io.Writer, view string, fields query.Fields, asJSON, titled bool) error {
 	if !asJSON {
 		width := command.TerminalWidth(w)
-		theme := render.NewTheme(w, width > 0 && os.Getenv("NO_COLOR") == "")
+		theme := render.NewTheme(width > 0 && os.Getenv("NO_COLOR") == "")
 		if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n >= flags.Narrowest {
 			width = n
 		}

@@ -92,7 +92,7 @@ func findings(s *sink) (dissect.Handler, func()) {
 		case s.Report == "sarif":
 			s.fail(c.sarif(s.w, s.Shown))
 		case s.Report == "junit":
-			s.fail(c.junit(s.w, s.Shown))
+			s.fail(c.junit(s.w, s.Shown, s.FailOn))
 		case inGroups:
 			slices.SortStableFunc(c.groups, func(a, b *render.FindingGroup) int {
 				return cmp.Compare(a.First.Packet.Or(0), b.First.Packet.Or(0))

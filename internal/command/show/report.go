@@ -1,14 +1,15 @@
 package show
 
 import (
+	"encoding/xml"
 	"fmt"
 	"io"
 
-	"github.com/jstemmer/go-junit-report/v2/junit"
-	"github.com/owenrumney/go-sarif/v2/sarif"
+	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/internal/command"
 )
 
 // This file writes findings for other programs: SARIF for code scanning, JUnit for CI.
@@ -37,10 +38,7 @@ func located(r *record.Finding) string {
 // sarif writes the findings as SARIF 2.1.0. The number of a packet is the line number of
 // its finding.
 func (c *results) sarif(w io.Writer, shown string) error {
-	report, err := sarif.New(sarif.Version210)
-	if err != nil {
-		return err
-	}
+	report := sarif.NewReport()
 	run := sarif.NewRunWithInformationURI("rdmadump", "https://github.com/rdmadump/rdmadump")
 	for _, r := range rule.All {
 		run.AddRule(r.ID).WithDescription(r.Title()).WithMarkdownHelp(r.Markdown())
@@ -57,24 +55,68 @@ func (c *results) sarif(w io.Writer, shown string) error {
 	return report.PrettyWrite(w)
 }
 
-// junit writes a test case for each rule. It is a failure if there are findings of the rule.
-func (c *results) junit(w io.Writer, shown string) error {
-	suite := junit.Testsuite{Name: "rdmadump check " + shown}
+// These are the elements of a JUnit file, as CI servers read them.
+type (
+	junitSuites struct {
+		XMLName  xml.Name     `xml:"testsuites"`
+		Tests    int          `xml:"tests,attr"`
+		Failures int          `xml:"failures,attr"`
+		Suites   []junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name     string      `xml:"name,attr"`
+		Tests    int         `xml:"tests,attr"`
+		Failures int         `xml:"failures,attr"`
+		Errors   int         `xml:"errors,attr"`
+		ID       int         `xml:"id,attr"`
+		Time     string      `xml:"time,attr"`
+		Cases    []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Name    string        `xml:"name,attr"`
+		Class   string        `xml:"classname,attr"`
+		Time    string        `xml:"time,attr"`
+		Failure *junitFailure `xml:"failure"`
+		Output  *junitText    `xml:"system-out"`
+	}
+	junitFailure struct {
+		Message string `xml:"message,attr"`
+		Type    string `xml:"type,attr"`
+		Data    string `xml:",chardata"`
+	}
+	junitText struct {
+		Data string `xml:",chardata"`
+	}
+)
+
+// junit writes a test case for each rule. It is a failure if one of its findings is at least as
+// severe as failOn, as for the exit status. Other findings are the output of their test case.
+func (c *results) junit(w io.Writer, shown string, failOn record.Severity) error {
+	suite := junitSuite{Name: "rdmadump check " + shown, Tests: len(rule.All), Time: "0"}
 	for _, r := range rule.All {
-		test := junit.Testcase{Name: r.ID, Classname: "rdmadump", Time: "0"}
-		n, data := 0, ""
+		test := junitCase{Name: r.ID, Class: "rdmadump", Time: "0"}
+		n, data, worst := 0, "", record.Severity("")
 		for _, f := range c.all {
 			if f.Rule == r.ID {
 				n++
 				data += fmt.Sprintf("%s: %s\n", f.Severity, located(f))
+				if n == 1 || f.Severity.Rank() < worst.Rank() {
+					worst = f.Severity
+				}
 			}
 		}
-		if n > 0 {
-			test.Failure = &junit.Result{Message: fmt.Sprintf("%s: %d findings", r.Title(), n), Type: string(r.Severity), Data: data}
+		switch {
+		case n > 0 && worst.Rank() <= failOn.Rank():
+			suite.Failures++
+			test.Failure = &junitFailure{fmt.Sprintf("%s: %s", r.Title(), command.Number(n, "finding")), string(worst), data}
+		case n > 0:
+			test.Output = &junitText{data}
 		}
-		suite.AddTestcase(test)
+		suite.Cases = append(suite.Cases, test)
 	}
-	var all junit.Testsuites
-	all.AddSuite(suite)
-	return all.WriteXML(w)
+	text, err := xml.MarshalIndent(junitSuites{Tests: suite.Tests, Failures: suite.Failures, Suites: []junitSuite{suite}}, "", "\t")
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, text)
+	}
+	return err
 }

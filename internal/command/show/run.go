@@ -167,7 +167,7 @@ func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		if s.found != nil {
 			shown.Findings = s.found // without those that --ignore, --baseline or a filter left out
 		}
-		render.NewText(r.Stderr, render.NewTheme(r.Stderr, command.Colored(s.Color, r.Stderr)), 0).Summary(&shown)
+		render.NewText(r.Stderr, render.NewTheme(command.Colored(s.Color, r.Stderr)), 0).Summary(&shown)
 		switch {
 		case s.Shown == "" || s.View == nil || s.View.Name == "overview" || r.lines != nil:
 		case hasRPCs(summary):
