@@ -25,18 +25,17 @@ type wire struct {
 }
 
 // send sends a packet from the client or the server at a time in milliseconds.
-func (w *wire) send(fromServer bool, at int64, parts ...gopacket.SerializableLayer) {
+func (w *wire) send(fromServer bool, at int64, p *rocev2.Packet, payload []byte) {
 	w.t.Helper()
 	src, dst := net.IP{10, 0, 0, 1}, net.IP{10, 0, 0, 2}
 	if fromServer {
 		src, dst = dst, src
 	}
-	all := append([]gopacket.SerializableLayer{
-		&layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: src, DstIP: dst},
-		&layers.UDP{SrcPort: 49152, DstPort: rocev2.UDPPort},
-	}, parts...)
+	p.PKey, p.Headers = 0xffff, p.Opcode.Info().Headers
 	buf := gopacket.NewSerializeBuffer()
-	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true}, all...); err != nil {
+	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true},
+		&layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: src, DstIP: dst},
+		&layers.UDP{SrcPort: 49152, DstPort: rocev2.UDPPort}, p, gopacket.Payload(payload)); err != nil {
 		w.t.Fatal(err)
 	}
 	if err := rocev2.FixICRC(buf.Bytes()); err != nil {
@@ -47,10 +46,11 @@ func (w *wire) send(fromServer bool, at int64, parts ...gopacket.SerializableLay
 }
 
 // cm sends a message of the connection manager.
-func (w *wire) cm(fromServer bool, at int64, attribute rocev2.CMAttribute, message gopacket.SerializableLayer) {
+func (w *wire) cm(fromServer bool, at int64, attribute rocev2.CMAttribute, message rocev2.Header) {
 	w.t.Helper()
-	w.send(fromServer, at, &rocev2.BTH{Opcode: 0x64, DestQPN: 1, PKey: 0xffff}, &rocev2.DETH{QKey: 0x80010000, SourceQPN: 1},
-		&rocev2.MAD{BaseVersion: 1, Class: rocev2.ClassCM, ClassVersion: 2, Method: 3, Attribute: attribute}, message)
+	mad := rocev2.MAD{BaseVersion: 1, Class: rocev2.ClassCM, ClassVersion: 2, Method: 3, Attribute: attribute}
+	w.send(fromServer, at, &rocev2.Packet{BTH: rocev2.BTH{Opcode: 0x64, DestQPN: 1}, DETH: rocev2.DETH{QKey: 0x80010000, SourceQPN: 1}},
+		rocev2.Append(rocev2.Append(nil, &mad), message))
 }
 
 func request(id, qpn, psn uint32) *rocev2.REQ {
@@ -58,7 +58,7 @@ func request(id, qpn, psn uint32) *rocev2.REQ {
 }
 
 // null returns a NULL Call, or the Reply to it, without chunks.
-func null(xid uint32, reply bool) gopacket.Payload {
+func null(xid uint32, reply bool) []byte {
 	b := []byte{}
 	word := func(v ...uint32) {
 		for _, v := range v {
@@ -77,7 +77,7 @@ func null(xid uint32, reply bool) gopacket.Payload {
 // message sends a Call of the client or a Reply of the server.
 func (w *wire) message(fromServer bool, at int64, qpn, psn, xid uint32) {
 	w.t.Helper()
-	w.send(fromServer, at, &rocev2.BTH{Opcode: 0x04, DestQPN: qpn, PSN: psn, PKey: 0xffff}, null(xid, fromServer))
+	w.send(fromServer, at, &rocev2.Packet{BTH: rocev2.BTH{Opcode: 0x04, DestQPN: qpn, PSN: psn}}, null(xid, fromServer))
 }
 
 // newWire returns a wire whose connections and transactions are collected as text, one per line.
@@ -165,7 +165,7 @@ func TestHalfHandshake(t *testing.T) {
 				w.cm(true, 2, rocev2.CMRep, &rocev2.REP{LocalCommID: 97, RemoteCommID: 7, LocalQPN: 18, StartingPSN: 900})
 			}
 			w.message(false, 4, 18, 900, 1)
-			w.send(true, 5, &rocev2.BTH{Opcode: 0x11, DestQPN: 17, PSN: 900, PKey: 0xffff}, &rocev2.AETH{Syndrome: 31})
+			w.send(true, 5, &rocev2.Packet{BTH: rocev2.BTH{Opcode: 0x11, DestQPN: 17, PSN: 900}, AETH: rocev2.AETH{Syndrome: 31}}, nil)
 			w.message(true, 6, 17, 500, 1)
 			w.d.Finish()
 			found := 0
@@ -199,7 +199,7 @@ func TestCreditLimit(t *testing.T) {
 	}
 	zero := null(2, true)
 	zero[11] = 0
-	w.send(true, 6, &rocev2.BTH{Opcode: 0x04, DestQPN: 17, PSN: 501, PKey: 0xffff}, zero)
+	w.send(true, 6, &rocev2.Packet{BTH: rocev2.BTH{Opcode: 0x04, DestQPN: 17, PSN: 501}}, zero)
 	w.d.Finish()
 	want := []string{"credit-limit-exceeded 0x00000002", "credit-limit-exceeded 0x00000022", "credits-granted-zero 0x00000002"}
 	if !slices.Equal(rules, want) {

@@ -1,10 +1,6 @@
 package rocev2
 
-import (
-	"fmt"
-
-	"github.com/google/gopacket"
-)
+import "fmt"
 
 // AETHLen is the length of an AETH in bytes.
 const AETHLen = 4
@@ -69,41 +65,21 @@ func (s Syndrome) String() string {
 //	0      8 bits  syndrome
 //	1      24      MSN, message sequence number
 //
-// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 4 bytes.
+// Decode returns an error that wraps [ErrTruncated] for fewer than 4 bytes.
 type AETH struct {
-	BaseLayer
 	Syndrome Syndrome
 	MSN      uint32 // 24 bits
 }
 
-// LayerType returns LayerTypeAETH.
-func (a *AETH) LayerType() gopacket.LayerType { return LayerTypeAETH }
+func (*AETH) layout() layout { return layout{LayerTypeAETH, AETHLen} }
 
-// CanDecode returns LayerTypeAETH.
-func (a *AETH) CanDecode() gopacket.LayerClass { return LayerTypeAETH }
-
-// NextLayerType returns gopacket.LayerTypePayload.
-func (a *AETH) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
-
-func (a *AETH) header(data []byte) {
-	a.Contents = data[:AETHLen]
+func (a *AETH) decode(data []byte) {
 	a.Syndrome = Syndrome(data[0])
 	a.MSN = be.Uint32(data) & 0xffffff
 }
 
-// put encodes the header into the first AETHLen bytes of data.
-func (a *AETH) put(data []byte) {
+func (a *AETH) encode(data []byte) {
 	be.PutUint32(data, uint32(a.Syndrome)<<24|a.MSN&0xffffff)
-}
-
-// DecodeFromBytes decodes the header. Payload holds the bytes after the header.
-func (a *AETH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	return decodeExtended(a, "AETH", AETHLen, data, df)
-}
-
-// SerializeTo prepends the header to buf.
-func (a *AETH) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	return serializeExtended(a, AETHLen, buf)
 }
 
 // String returns a one-line description.

@@ -3,8 +3,6 @@ package rocev2
 import (
 	"encoding/binary"
 	"fmt"
-
-	"github.com/google/gopacket"
 )
 
 // be is the byte order of all fields except the CRCs.
@@ -38,11 +36,8 @@ const PSNMask = 0xffffff
 //	8.1    7       reserved
 //	9      24      PSN
 //
-// DecodeFromBytes needs the whole transport packet, including the ICRC. Payload holds the bytes
-// between the BTH and the pad. If the packet is too short for BTH, pad and ICRC, the error wraps
-// [ErrTruncated].
+// The layer of gopacket is [Packet], because the opcode says what follows.
 type BTH struct {
-	BaseLayer
 	Opcode         Opcode
 	SolicitedEvent bool
 	MigReq         bool
@@ -59,17 +54,8 @@ type BTH struct {
 	ICRC           uint32 // as stored, least significant byte first
 }
 
-// LayerType returns LayerTypeBTH.
-func (b *BTH) LayerType() gopacket.LayerType { return LayerTypeBTH }
-
-// CanDecode returns LayerTypeBTH.
-func (b *BTH) CanDecode() gopacket.LayerClass { return LayerTypeBTH }
-
-// NextLayerType returns gopacket.LayerTypePayload. To decode extended headers, use [Packet].
-func (b *BTH) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
-
-// header decodes the 12 bytes. The caller has checked the length.
-func (b *BTH) header(data []byte) {
+// decode decodes the 12 bytes. The caller has checked the length.
+func (b *BTH) decode(data []byte) {
 	_ = data[BTHLen-1]
 	b.Opcode = Opcode(data[0])
 	b.SolicitedEvent = data[1]&0x80 != 0
@@ -86,25 +72,8 @@ func (b *BTH) header(data []byte) {
 	b.PSN = be.Uint32(data[8:]) & PSNMask
 }
 
-// DecodeFromBytes decodes a whole transport packet, from the BTH to the ICRC.
-func (b *BTH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if len(data) < BTHLen+ICRCLen {
-		df.SetTruncated()
-		return short("BTH and ICRC", BTHLen+ICRCLen, len(data))
-	}
-	b.header(data)
-	end := len(data) - ICRCLen
-	pad := end - int(b.PadCount)
-	if pad < BTHLen {
-		return short("BTH with its pad", BTHLen+int(b.PadCount), end)
-	}
-	b.Contents, b.Payload, b.Pad = data[:BTHLen], data[BTHLen:pad], data[pad:end]
-	b.ICRC = binary.LittleEndian.Uint32(data[end:])
-	return nil
-}
-
-// put encodes the 12 bytes.
-func (b *BTH) put(data []byte) {
+// encode encodes the 12 bytes.
+func (b *BTH) encode(data []byte) {
 	data[0] = uint8(b.Opcode)
 	data[1] = bit(b.SolicitedEvent, 7) | bit(b.MigReq, 6) | b.PadCount&3<<4 | b.TVer&0x0f
 	be.PutUint16(data[2:], b.PKey)
@@ -112,31 +81,6 @@ func (b *BTH) put(data []byte) {
 	data[4] = bit(b.FECN, 7) | bit(b.BECN, 6) | b.Reserved6&0x3f
 	be.PutUint32(data[8:], b.PSN&PSNMask)
 	data[8] = bit(b.AckReq, 7) | b.Reserved7&0x7f
-}
-
-// SerializeTo prepends the BTH to the payload in buf, and appends pad and ICRC. With FixLengths it
-// computes the pad. It writes the ICRC of the struct, because the ICRC also covers the IP and UDP
-// headers; [FixICRC] computes the ICRC of the finished packet.
-func (b *BTH) SerializeTo(buf gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
-	if opts.FixLengths {
-		b.PadCount = uint8(-len(buf.Bytes()) & 3)
-		b.Pad = make([]byte, b.PadCount)
-	}
-	if stray := !b.Opcode.Info().hasPayload() && len(b.Pad) < int(b.PadCount); len(b.Pad) != int(b.PadCount) && !stray {
-		return fmt.Errorf("rocev2: the pad count of the BTH is %d, but Pad has %d bytes", b.PadCount, len(b.Pad))
-	}
-	tail, err := buf.AppendBytes(len(b.Pad) + ICRCLen)
-	if err != nil {
-		return err
-	}
-	copy(tail, b.Pad)
-	binary.LittleEndian.PutUint32(tail[len(b.Pad):], b.ICRC)
-	head, err := buf.PrependBytes(BTHLen)
-	if err != nil {
-		return err
-	}
-	b.put(head)
-	return nil
 }
 
 // String returns a one-line description.

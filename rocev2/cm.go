@@ -156,7 +156,6 @@ func (c *codec) bytes(at, n int, v *[]byte) {
 
 // cm holds the common parts of all connection manager messages.
 type cm struct {
-	BaseLayer
 	// PrivateData holds the consumer's private data, which extends to the end of the message.
 	PrivateData []byte
 	// Reserved is a copy of the message in which all known fields are zero. It is nil if all
@@ -164,39 +163,40 @@ type cm struct {
 	Reserved []byte
 }
 
-// NextLayerType returns gopacket.LayerTypeZero, because the format of the private data is the
-// consumer's.
-func (m *cm) NextLayerType() gopacket.LayerType { return gopacket.LayerTypeZero }
+// common returns m, so that functions reach it in every message.
+func (m *cm) common() *cm { return m }
 
-// LayerPayload returns the private data.
-func (m *cm) LayerPayload() []byte { return m.PrivateData }
+// next returns gopacket.LayerTypeZero, because the format of the private data is the consumer's.
+func (m *cm) next() gopacket.LayerType { return gopacket.LayerTypeZero }
 
-// decode decodes the message with the given field list.
-func (m *cm) decode(what string, data []byte, df gopacket.DecodeFeedback, fields func(*codec)) error {
-	if err := splitHeader(&m.BaseLayer, what, CMSize, data, df); err != nil {
-		return err
-	}
+// payload returns the private data.
+func (m *cm) payload([]byte) []byte { return m.PrivateData }
+
+// message is a message of the connection manager.
+type message interface {
+	Header
+	common() *cm
+	fields(c *codec)
+}
+
+// decodeMessage decodes a message, whose length the caller has checked.
+func decodeMessage(data []byte, h message) {
 	c := codecs.Get().(*codec)
 	defer codecs.Put(c)
 	c.wire, c.encoding = data[:CMSize], false
 	copy(c.left[:], data)
-	fields(c)
+	h.fields(c)
+	m := h.common()
 	if m.Reserved = nil; c.left != [CMSize]byte{} {
 		m.Reserved = slices.Clone(c.left[:])
 	}
 	c.wire = nil
-	return nil
 }
 
-// serialize prepends the message to buf.
-func (m *cm) serialize(buf gopacket.SerializeBuffer, fields func(*codec)) error {
-	data, err := buf.PrependBytes(CMSize)
-	if err != nil {
-		return err
-	}
-	clear(data[copy(data, m.Reserved):])
-	fields(&codec{wire: data, encoding: true})
-	return nil
+// encodeMessage encodes a message.
+func encodeMessage(data []byte, h message) {
+	clear(data[copy(data, h.common().Reserved):])
+	h.fields(&codec{wire: data, encoding: true})
 }
 
 // isIPCM reports whether a service ID belongs to the RDMA IP CM service (IBTA annex A11). If so,
@@ -236,7 +236,7 @@ func (p *Path) fields(c *codec, at int) {
 }
 
 // REQ asks for a connection (IBTA volume 1, section 12.6.5). The private data is the 92 bytes from
-// offset 140. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
+// offset 140. Decode returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
 type REQ struct {
 	cm
 	LocalCommID        uint32
@@ -265,6 +265,8 @@ type REQ struct {
 	Primary            Path
 	Alternate          Path
 }
+
+func (*REQ) layout() layout { return layout{LayerTypeREQ, CMSize} }
 
 func (m *REQ) fields(c *codec) {
 	bits(c, 0*8, 32, &m.LocalCommID)
@@ -295,32 +297,15 @@ func (m *REQ) fields(c *codec) {
 	c.bytes(140, CMSize-140, &m.PrivateData)
 }
 
-// LayerType returns LayerTypeREQ.
-func (m *REQ) LayerType() gopacket.LayerType { return LayerTypeREQ }
-
-// CanDecode returns LayerTypeREQ.
-func (m *REQ) CanDecode() gopacket.LayerClass { return LayerTypeREQ }
-
-// NextLayerType returns LayerTypeIPCM if the service ID belongs to the RDMA IP CM service.
-func (m *REQ) NextLayerType() gopacket.LayerType {
+func (m *REQ) next() gopacket.LayerType {
 	if isIPCM(m.ServiceID) {
 		return LayerTypeIPCM
 	}
 	return gopacket.LayerTypeZero
 }
 
-// DecodeFromBytes decodes the message.
-func (m *REQ) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	return m.decode("REQ", data, df, m.fields)
-}
-
-// SerializeTo prepends the message to buf.
-func (m *REQ) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	return m.serialize(buf, m.fields)
-}
-
 // MRA acknowledges a message whose answer will take a while (IBTA volume 1, section 12.6.6). The
-// private data is the 222 bytes from offset 10. DecodeFromBytes returns an error that wraps
+// private data is the 222 bytes from offset 10. Decode returns an error that wraps
 // [ErrTruncated] for fewer than 232 bytes.
 type MRA struct {
 	cm
@@ -330,6 +315,8 @@ type MRA struct {
 	ServiceTimeout uint8 // 4.096 us * 2^n
 }
 
+func (*MRA) layout() layout { return layout{LayerTypeMRA, CMSize} }
+
 func (m *MRA) fields(c *codec) {
 	bits(c, 0*8, 32, &m.LocalCommID)
 	bits(c, 4*8, 32, &m.RemoteCommID)
@@ -338,24 +325,8 @@ func (m *MRA) fields(c *codec) {
 	c.bytes(10, CMSize-10, &m.PrivateData)
 }
 
-// LayerType returns LayerTypeMRA.
-func (m *MRA) LayerType() gopacket.LayerType { return LayerTypeMRA }
-
-// CanDecode returns LayerTypeMRA.
-func (m *MRA) CanDecode() gopacket.LayerClass { return LayerTypeMRA }
-
-// DecodeFromBytes decodes the message.
-func (m *MRA) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	return m.decode("MRA", data, df, m.fields)
-}
-
-// SerializeTo prepends the message to buf.
-func (m *MRA) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	return m.serialize(buf, m.fields)
-}
-
 // REJ refuses a connection (IBTA volume 1, section 12.6.7). The private data is the 148 bytes from
-// offset 84. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
+// offset 84. Decode returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
 type REJ struct {
 	cm
 	LocalCommID  uint32
@@ -365,6 +336,8 @@ type REJ struct {
 	Reason       RejectReason
 	Info         []byte // additional information, 72 bytes
 }
+
+func (*REJ) layout() layout { return layout{LayerTypeREJ, CMSize} }
 
 func (m *REJ) fields(c *codec) {
 	bits(c, 0*8, 32, &m.LocalCommID)
@@ -376,24 +349,8 @@ func (m *REJ) fields(c *codec) {
 	c.bytes(84, CMSize-84, &m.PrivateData)
 }
 
-// LayerType returns LayerTypeREJ.
-func (m *REJ) LayerType() gopacket.LayerType { return LayerTypeREJ }
-
-// CanDecode returns LayerTypeREJ.
-func (m *REJ) CanDecode() gopacket.LayerClass { return LayerTypeREJ }
-
-// DecodeFromBytes decodes the message.
-func (m *REJ) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	return m.decode("REJ", data, df, m.fields)
-}
-
-// SerializeTo prepends the message to buf.
-func (m *REJ) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	return m.serialize(buf, m.fields)
-}
-
 // REP accepts a connection (IBTA volume 1, section 12.6.8). The private data is the 196 bytes from
-// offset 36. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
+// offset 36. Decode returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
 type REP struct {
 	cm
 	LocalCommID        uint32
@@ -411,6 +368,8 @@ type REP struct {
 	SRQ                bool
 	LocalCAGUID        uint64
 }
+
+func (*REP) layout() layout { return layout{LayerTypeREP, CMSize} }
 
 func (m *REP) fields(c *codec) {
 	bits(c, 0*8, 32, &m.LocalCommID)
@@ -430,24 +389,8 @@ func (m *REP) fields(c *codec) {
 	c.bytes(36, CMSize-36, &m.PrivateData)
 }
 
-// LayerType returns LayerTypeREP.
-func (m *REP) LayerType() gopacket.LayerType { return LayerTypeREP }
-
-// CanDecode returns LayerTypeREP.
-func (m *REP) CanDecode() gopacket.LayerClass { return LayerTypeREP }
-
-// DecodeFromBytes decodes the message.
-func (m *REP) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	return m.decode("REP", data, df, m.fields)
-}
-
-// SerializeTo prepends the message to buf.
-func (m *REP) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	return m.serialize(buf, m.fields)
-}
-
 // RTU confirms that the connection is ready to use (IBTA volume 1, section 12.6.9). The private
-// data is the 224 bytes from offset 8. DecodeFromBytes returns an error that wraps [ErrTruncated]
+// data is the 224 bytes from offset 8. Decode returns an error that wraps [ErrTruncated]
 // for fewer than 232 bytes.
 type RTU struct {
 	cm
@@ -455,30 +398,16 @@ type RTU struct {
 	RemoteCommID uint32
 }
 
+func (*RTU) layout() layout { return layout{LayerTypeRTU, CMSize} }
+
 func (m *RTU) fields(c *codec) {
 	bits(c, 0*8, 32, &m.LocalCommID)
 	bits(c, 4*8, 32, &m.RemoteCommID)
 	c.bytes(8, CMSize-8, &m.PrivateData)
 }
 
-// LayerType returns LayerTypeRTU.
-func (m *RTU) LayerType() gopacket.LayerType { return LayerTypeRTU }
-
-// CanDecode returns LayerTypeRTU.
-func (m *RTU) CanDecode() gopacket.LayerClass { return LayerTypeRTU }
-
-// DecodeFromBytes decodes the message.
-func (m *RTU) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	return m.decode("RTU", data, df, m.fields)
-}
-
-// SerializeTo prepends the message to buf.
-func (m *RTU) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	return m.serialize(buf, m.fields)
-}
-
 // DREQ asks to close a connection (IBTA volume 1, section 12.6.10). The private data is the 220
-// bytes from offset 12. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than
+// bytes from offset 12. Decode returns an error that wraps [ErrTruncated] for fewer than
 // 232 bytes.
 type DREQ struct {
 	cm
@@ -487,6 +416,8 @@ type DREQ struct {
 	RemoteQPN    uint32 // 24 bits
 }
 
+func (*DREQ) layout() layout { return layout{LayerTypeDREQ, CMSize} }
+
 func (m *DREQ) fields(c *codec) {
 	bits(c, 0*8, 32, &m.LocalCommID)
 	bits(c, 4*8, 32, &m.RemoteCommID)
@@ -494,24 +425,8 @@ func (m *DREQ) fields(c *codec) {
 	c.bytes(12, CMSize-12, &m.PrivateData)
 }
 
-// LayerType returns LayerTypeDREQ.
-func (m *DREQ) LayerType() gopacket.LayerType { return LayerTypeDREQ }
-
-// CanDecode returns LayerTypeDREQ.
-func (m *DREQ) CanDecode() gopacket.LayerClass { return LayerTypeDREQ }
-
-// DecodeFromBytes decodes the message.
-func (m *DREQ) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	return m.decode("DREQ", data, df, m.fields)
-}
-
-// SerializeTo prepends the message to buf.
-func (m *DREQ) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	return m.serialize(buf, m.fields)
-}
-
 // DREP agrees to close a connection (IBTA volume 1, section 12.6.11). The private data is the 224
-// bytes from offset 8. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than
+// bytes from offset 8. Decode returns an error that wraps [ErrTruncated] for fewer than
 // 232 bytes.
 type DREP struct {
 	cm
@@ -519,30 +434,16 @@ type DREP struct {
 	RemoteCommID uint32
 }
 
+func (*DREP) layout() layout { return layout{LayerTypeDREP, CMSize} }
+
 func (m *DREP) fields(c *codec) {
 	bits(c, 0*8, 32, &m.LocalCommID)
 	bits(c, 4*8, 32, &m.RemoteCommID)
 	c.bytes(8, CMSize-8, &m.PrivateData)
 }
 
-// LayerType returns LayerTypeDREP.
-func (m *DREP) LayerType() gopacket.LayerType { return LayerTypeDREP }
-
-// CanDecode returns LayerTypeDREP.
-func (m *DREP) CanDecode() gopacket.LayerClass { return LayerTypeDREP }
-
-// DecodeFromBytes decodes the message.
-func (m *DREP) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	return m.decode("DREP", data, df, m.fields)
-}
-
-// SerializeTo prepends the message to buf.
-func (m *DREP) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	return m.serialize(buf, m.fields)
-}
-
 // SIDRREQ asks which QP serves a service ID (IBTA volume 1, section 16.7.1). The private data is
-// the 216 bytes from offset 16. DecodeFromBytes returns an error that wraps [ErrTruncated] for
+// the 216 bytes from offset 16. Decode returns an error that wraps [ErrTruncated] for
 // fewer than 232 bytes.
 type SIDRREQ struct {
 	cm
@@ -551,6 +452,8 @@ type SIDRREQ struct {
 	ServiceID uint64
 }
 
+func (*SIDRREQ) layout() layout { return layout{LayerTypeSIDRREQ, CMSize} }
+
 func (m *SIDRREQ) fields(c *codec) {
 	bits(c, 0*8, 32, &m.RequestID)
 	bits(c, 4*8, 16, &m.PKey)
@@ -558,32 +461,15 @@ func (m *SIDRREQ) fields(c *codec) {
 	c.bytes(16, CMSize-16, &m.PrivateData)
 }
 
-// LayerType returns LayerTypeSIDRREQ.
-func (m *SIDRREQ) LayerType() gopacket.LayerType { return LayerTypeSIDRREQ }
-
-// CanDecode returns LayerTypeSIDRREQ.
-func (m *SIDRREQ) CanDecode() gopacket.LayerClass { return LayerTypeSIDRREQ }
-
-// NextLayerType returns LayerTypeIPCM if the service ID belongs to the RDMA IP CM service.
-func (m *SIDRREQ) NextLayerType() gopacket.LayerType {
+func (m *SIDRREQ) next() gopacket.LayerType {
 	if isIPCM(m.ServiceID) {
 		return LayerTypeIPCM
 	}
 	return gopacket.LayerTypeZero
 }
 
-// DecodeFromBytes decodes the message.
-func (m *SIDRREQ) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	return m.decode("SIDRREQ", data, df, m.fields)
-}
-
-// SerializeTo prepends the message to buf.
-func (m *SIDRREQ) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	return m.serialize(buf, m.fields)
-}
-
 // SIDRREP answers a SIDRREQ (IBTA volume 1, section 16.7.1). The private data is the 136 bytes from
-// offset 96. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
+// offset 96. Decode returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
 type SIDRREP struct {
 	cm
 	RequestID  uint32
@@ -594,6 +480,8 @@ type SIDRREP struct {
 	QKey       uint32
 	Info       []byte // additional information, 72 bytes
 }
+
+func (*SIDRREP) layout() layout { return layout{LayerTypeSIDRREP, CMSize} }
 
 func (m *SIDRREP) fields(c *codec) {
 	bits(c, 0*8, 32, &m.RequestID)
@@ -606,24 +494,8 @@ func (m *SIDRREP) fields(c *codec) {
 	c.bytes(96, CMSize-96, &m.PrivateData)
 }
 
-// LayerType returns LayerTypeSIDRREP.
-func (m *SIDRREP) LayerType() gopacket.LayerType { return LayerTypeSIDRREP }
-
-// CanDecode returns LayerTypeSIDRREP.
-func (m *SIDRREP) CanDecode() gopacket.LayerClass { return LayerTypeSIDRREP }
-
-// DecodeFromBytes decodes the message.
-func (m *SIDRREP) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	return m.decode("SIDRREP", data, df, m.fields)
-}
-
-// SerializeTo prepends the message to buf.
-func (m *SIDRREP) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	return m.serialize(buf, m.fields)
-}
-
 // LAP asks to load an alternate path (IBTA volume 1, section 12.8.1). The private data is the 168
-// bytes from offset 64. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than
+// bytes from offset 64. Decode returns an error that wraps [ErrTruncated] for fewer than
 // 232 bytes.
 type LAP struct {
 	cm
@@ -644,6 +516,8 @@ type LAP struct {
 	LocalACKTimeout uint8 // 4.096 us * 2^n
 }
 
+func (*LAP) layout() layout { return layout{LayerTypeLAP, CMSize} }
+
 func (m *LAP) fields(c *codec) {
 	bits(c, 0*8, 32, &m.LocalCommID)
 	bits(c, 4*8, 32, &m.RemoteCommID)
@@ -663,24 +537,8 @@ func (m *LAP) fields(c *codec) {
 	c.bytes(64, CMSize-64, &m.PrivateData)
 }
 
-// LayerType returns LayerTypeLAP.
-func (m *LAP) LayerType() gopacket.LayerType { return LayerTypeLAP }
-
-// CanDecode returns LayerTypeLAP.
-func (m *LAP) CanDecode() gopacket.LayerClass { return LayerTypeLAP }
-
-// DecodeFromBytes decodes the message.
-func (m *LAP) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	return m.decode("LAP", data, df, m.fields)
-}
-
-// SerializeTo prepends the message to buf.
-func (m *LAP) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	return m.serialize(buf, m.fields)
-}
-
 // APR answers a LAP (IBTA volume 1, section 12.8.2). The private data is the 148 bytes from offset
-// 84. DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
+// 84. Decode returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
 type APR struct {
 	cm
 	LocalCommID  uint32
@@ -690,6 +548,8 @@ type APR struct {
 	Info         []byte // additional information, 72 bytes
 }
 
+func (*APR) layout() layout { return layout{LayerTypeAPR, CMSize} }
+
 func (m *APR) fields(c *codec) {
 	bits(c, 0*8, 32, &m.LocalCommID)
 	bits(c, 4*8, 32, &m.RemoteCommID)
@@ -697,22 +557,6 @@ func (m *APR) fields(c *codec) {
 	bits(c, 9*8, 8, &m.Status)
 	c.bytes(12, 72, &m.Info)
 	c.bytes(84, CMSize-84, &m.PrivateData)
-}
-
-// LayerType returns LayerTypeAPR.
-func (m *APR) LayerType() gopacket.LayerType { return LayerTypeAPR }
-
-// CanDecode returns LayerTypeAPR.
-func (m *APR) CanDecode() gopacket.LayerClass { return LayerTypeAPR }
-
-// DecodeFromBytes decodes the message.
-func (m *APR) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	return m.decode("APR", data, df, m.fields)
-}
-
-// SerializeTo prepends the message to buf.
-func (m *APR) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	return m.serialize(buf, m.fields)
 }
 
 // MTU returns the path MTU in bytes, or 0 if the code in the REQ is invalid.

@@ -27,9 +27,8 @@ const NextHeaderIBA = 0x1b
 //	8      128     source GID
 //	24     128     destination GID
 //
-// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 40 bytes.
+// Decode returns an error that wraps [ErrTruncated] for fewer than 40 bytes.
 type GRH struct {
-	BaseLayer
 	Version        uint8
 	TrafficClass   uint8
 	FlowLabel      uint32 // 20 bits
@@ -40,55 +39,45 @@ type GRH struct {
 	DestinationGID netip.Addr
 }
 
-// LayerType returns LayerTypeGRH.
-func (g *GRH) LayerType() gopacket.LayerType { return LayerTypeGRH }
-
-// CanDecode returns LayerTypeGRH.
-func (g *GRH) CanDecode() gopacket.LayerClass { return LayerTypeGRH }
-
-// NextLayerType returns LayerTypeBTH, or gopacket.LayerTypePayload if the next header is not a BTH.
-func (g *GRH) NextLayerType() gopacket.LayerType {
+// next returns LayerTypeBTH, or gopacket.LayerTypePayload if the next header is not a BTH.
+func (g *GRH) next() gopacket.LayerType {
 	if g.NextHeader == NextHeaderIBA {
 		return LayerTypeBTH
 	}
 	return gopacket.LayerTypePayload
 }
 
-// DecodeFromBytes decodes the header. Payload ends according to the payload length, or with the
-// data if the payload length is too large.
-func (g *GRH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := splitHeader(&g.BaseLayer, "GRH", GRHLen, data, df); err != nil {
-		return err
-	}
+func (*GRH) layout() layout { return layout{LayerTypeGRH, GRHLen} }
+
+func (g *GRH) decode(data []byte) {
 	word := be.Uint32(data)
 	g.Version, g.TrafficClass, g.FlowLabel = uint8(word>>28), uint8(word>>20), word&0xfffff
 	g.PayloadLength = be.Uint16(data[4:])
 	g.NextHeader, g.HopLimit = data[6], data[7]
 	g.SourceGID = netip.AddrFrom16([16]byte(data[8:24]))
 	g.DestinationGID = netip.AddrFrom16([16]byte(data[24:40]))
-	if end := GRHLen + int(g.PayloadLength); end < len(data) {
-		g.Payload = data[GRHLen:end]
-	}
-	return nil
 }
 
-// SerializeTo prepends the header to buf. With FixLengths it computes the payload length from the
-// contents of buf, which must end with the ICRC.
-func (g *GRH) SerializeTo(buf gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
-	if opts.FixLengths {
-		g.PayloadLength = uint16(len(buf.Bytes()))
+// payload returns the bytes after the header, up to the payload length.
+func (g *GRH) payload(data []byte) []byte {
+	if end := GRHLen + int(g.PayloadLength); end < len(data) {
+		return data[GRHLen:end]
 	}
-	data, err := buf.PrependBytes(GRHLen)
-	if err != nil {
-		return err
-	}
+	return data[GRHLen:]
+}
+
+func (g *GRH) encode(data []byte) {
 	be.PutUint32(data, uint32(g.Version)<<28|uint32(g.TrafficClass)<<20|g.FlowLabel&0xfffff)
 	be.PutUint16(data[4:], g.PayloadLength)
 	data[6], data[7] = g.NextHeader, g.HopLimit
 	source, destination := g.SourceGID.As16(), g.DestinationGID.As16()
 	copy(data[8:], source[:])
 	copy(data[24:], destination[:])
-	return nil
+}
+
+// fix computes the length from the number of bytes after the header, which must end with the ICRC.
+func (g *GRH) fix(payload int) {
+	g.PayloadLength = uint16(payload)
 }
 
 // String returns a one-line description.

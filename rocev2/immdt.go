@@ -1,10 +1,6 @@
 package rocev2
 
-import (
-	"fmt"
-
-	"github.com/google/gopacket"
-)
+import "fmt"
 
 // ImmDtLen is the length of an ImmDt in bytes.
 const ImmDtLen = 4
@@ -14,40 +10,19 @@ const ImmDtLen = 4
 //	offset width
 //	0      32 bits immediate data, opaque
 //
-// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 4 bytes.
+// Decode returns an error that wraps [ErrTruncated] for fewer than 4 bytes.
 type ImmDt struct {
-	BaseLayer
 	Immediate uint32 // opaque to the transport
 }
 
-// LayerType returns LayerTypeImmDt.
-func (r *ImmDt) LayerType() gopacket.LayerType { return LayerTypeImmDt }
+func (*ImmDt) layout() layout { return layout{LayerTypeImmDt, ImmDtLen} }
 
-// CanDecode returns LayerTypeImmDt.
-func (r *ImmDt) CanDecode() gopacket.LayerClass { return LayerTypeImmDt }
-
-// NextLayerType returns gopacket.LayerTypePayload.
-func (r *ImmDt) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
-
-// header decodes the 4 bytes. The caller has checked the length.
-func (r *ImmDt) header(data []byte) {
-	r.Contents = data[:ImmDtLen]
+func (r *ImmDt) decode(data []byte) {
 	r.Immediate = be.Uint32(data[0:])
 }
 
-// put encodes the header into the first ImmDtLen bytes of data.
-func (r *ImmDt) put(data []byte) {
+func (r *ImmDt) encode(data []byte) {
 	be.PutUint32(data[0:], r.Immediate)
-}
-
-// DecodeFromBytes decodes the header. Payload holds the bytes after the header.
-func (r *ImmDt) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	return decodeExtended(r, "ImmDt", ImmDtLen, data, df)
-}
-
-// SerializeTo prepends the header to buf.
-func (r *ImmDt) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	return serializeExtended(r, ImmDtLen, buf)
 }
 
 // String returns a one-line description.

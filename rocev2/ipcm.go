@@ -3,8 +3,6 @@ package rocev2
 import (
 	"fmt"
 	"net/netip"
-
-	"github.com/google/gopacket"
 )
 
 // IPCMLen is the length of the IP CM header in bytes.
@@ -22,9 +20,8 @@ const IPCMLen = 36
 //	4      128     source address; IPv4 in the last 4 bytes
 //	20     128     destination address; IPv4 in the last 4 bytes
 //
-// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 36 bytes.
+// Decode returns an error that wraps [ErrTruncated] for fewer than 36 bytes.
 type IPCM struct {
-	BaseLayer
 	MajorVersion, MinorVersion uint8
 	IPVersion                  uint8
 	Reserved4                  uint8
@@ -32,39 +29,21 @@ type IPCM struct {
 	Source, Destination        [16]byte
 }
 
-// LayerType returns LayerTypeIPCM.
-func (h *IPCM) LayerType() gopacket.LayerType { return LayerTypeIPCM }
+func (*IPCM) layout() layout { return layout{LayerTypeIPCM, IPCMLen} }
 
-// CanDecode returns LayerTypeIPCM.
-func (h *IPCM) CanDecode() gopacket.LayerClass { return LayerTypeIPCM }
-
-// NextLayerType returns gopacket.LayerTypePayload, the consumer's private data.
-func (h *IPCM) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
-
-// DecodeFromBytes decodes the header. Payload holds the consumer's private data.
-func (h *IPCM) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := splitHeader(&h.BaseLayer, "IP CM header", IPCMLen, data, df); err != nil {
-		return err
-	}
+func (h *IPCM) decode(data []byte) {
 	h.MajorVersion, h.MinorVersion = data[0]>>4, data[0]&15
 	h.IPVersion, h.Reserved4 = data[1]>>4, data[1]&15
 	h.SourcePort = be.Uint16(data[2:])
 	h.Source, h.Destination = [16]byte(data[4:20]), [16]byte(data[20:36])
-	return nil
 }
 
-// SerializeTo prepends the header to buf.
-func (h *IPCM) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	data, err := buf.PrependBytes(IPCMLen)
-	if err != nil {
-		return err
-	}
+func (h *IPCM) encode(data []byte) {
 	data[0] = h.MajorVersion<<4 | h.MinorVersion&15
 	data[1] = h.IPVersion<<4 | h.Reserved4&15
 	be.PutUint16(data[2:], h.SourcePort)
 	copy(data[4:], h.Source[:])
 	copy(data[20:], h.Destination[:])
-	return nil
 }
 
 // Addresses returns the source and the destination address in the form of the IP version.

@@ -31,9 +31,8 @@ const (
 //	4.5    11      packet length in words of 4 bytes, LRH through ICRC
 //	6      16      SLID
 //
-// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 8 bytes.
+// Decode returns an error that wraps [ErrTruncated] for fewer than 8 bytes.
 type LRH struct {
-	BaseLayer
 	VL        uint8
 	LVer      uint8
 	SL        uint8
@@ -45,15 +44,9 @@ type LRH struct {
 	SLID      uint16
 }
 
-// LayerType returns LayerTypeLRH.
-func (l *LRH) LayerType() gopacket.LayerType { return LayerTypeLRH }
-
-// CanDecode returns LayerTypeLRH.
-func (l *LRH) CanDecode() gopacket.LayerClass { return LayerTypeLRH }
-
-// NextLayerType returns LayerTypeGRH or LayerTypeBTH according to the LNH, or
+// next returns LayerTypeGRH or LayerTypeBTH according to the LNH, or
 // gopacket.LayerTypePayload for raw packets.
-func (l *LRH) NextLayerType() gopacket.LayerType {
+func (l *LRH) next() gopacket.LayerType {
 	switch l.LNH {
 	case LNHLocal:
 		return LayerTypeBTH
@@ -63,39 +56,36 @@ func (l *LRH) NextLayerType() gopacket.LayerType {
 	return gopacket.LayerTypePayload
 }
 
-// DecodeFromBytes decodes the header. If the packet length shows where the ICRC ends, Payload ends
-// there and excludes the VCRC, which belongs to the link.
-func (l *LRH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := splitHeader(&l.BaseLayer, "LRH", LRHLen, data, df); err != nil {
-		return err
-	}
+func (*LRH) layout() layout { return layout{LayerTypeLRH, LRHLen} }
+
+func (l *LRH) decode(data []byte) {
 	l.VL, l.LVer = data[0]>>4, data[0]&15
 	l.SL, l.Reserved2, l.LNH = data[1]>>4, data[1]>>2&3, data[1]&3
 	l.DLID = be.Uint16(data[2:])
 	l.Reserved5, l.Words = data[4]>>3, be.Uint16(data[4:])&0x7ff
 	l.SLID = be.Uint16(data[6:])
-	if end := int(l.Words) * 4; end >= LRHLen && end < len(data) {
-		l.Payload = data[LRHLen:end]
-	}
-	return nil
 }
 
-// SerializeTo prepends the header to buf. With FixLengths it computes the packet length from the
-// contents of buf, which must end with the ICRC.
-func (l *LRH) SerializeTo(buf gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
-	if opts.FixLengths {
-		l.Words = uint16((len(buf.Bytes()) + LRHLen) / 4)
+// payload returns the bytes after the header. If the packet length shows where the ICRC ends, they
+// end there, without the VCRC, which belongs to the link.
+func (l *LRH) payload(data []byte) []byte {
+	if end := int(l.Words) * 4; end >= LRHLen && end < len(data) {
+		return data[LRHLen:end]
 	}
-	data, err := buf.PrependBytes(LRHLen)
-	if err != nil {
-		return err
-	}
+	return data[LRHLen:]
+}
+
+func (l *LRH) encode(data []byte) {
 	data[0] = l.VL<<4 | l.LVer&15
 	data[1] = l.SL<<4 | l.Reserved2&3<<2 | l.LNH&3
 	be.PutUint16(data[2:], l.DLID)
 	be.PutUint16(data[4:], uint16(l.Reserved5)<<11|l.Words&0x7ff)
 	be.PutUint16(data[6:], l.SLID)
-	return nil
+}
+
+// fix computes the length from the number of bytes after the header, which must end with the ICRC.
+func (l *LRH) fix(payload int) {
+	l.Words = uint16((payload + LRHLen) / 4)
 }
 
 // String returns a one-line description.

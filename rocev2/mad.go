@@ -98,9 +98,8 @@ func AttributeName(class uint8, attribute uint16) string {
 //	18     16      reserved
 //	20     32      attribute modifier
 //
-// DecodeFromBytes returns an error that wraps [ErrTruncated] for fewer than 24 bytes.
+// Decode returns an error that wraps [ErrTruncated] for fewer than 24 bytes.
 type MAD struct {
-	BaseLayer
 	BaseVersion       uint8
 	Class             uint8
 	ClassVersion      uint8
@@ -113,15 +112,9 @@ type MAD struct {
 	AttributeModifier uint32
 }
 
-// LayerType returns LayerTypeMAD.
-func (m *MAD) LayerType() gopacket.LayerType { return LayerTypeMAD }
-
-// CanDecode returns LayerTypeMAD.
-func (m *MAD) CanDecode() gopacket.LayerClass { return LayerTypeMAD }
-
-// NextLayerType returns the layer type of the message if the class is that of the connection
+// next returns the layer type of the message if the class is that of the connection
 // manager, and gopacket.LayerTypePayload otherwise.
-func (m *MAD) NextLayerType() gopacket.LayerType {
+func (m *MAD) next() gopacket.LayerType {
 	if m.Class == ClassCM {
 		if row, known := cmMessages[m.Attribute]; known {
 			return row.layer()
@@ -130,11 +123,9 @@ func (m *MAD) NextLayerType() gopacket.LayerType {
 	return gopacket.LayerTypePayload
 }
 
-// DecodeFromBytes decodes the header. Payload holds the bytes after the header.
-func (m *MAD) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	if err := splitHeader(&m.BaseLayer, "MAD", MADLen, data, df); err != nil {
-		return err
-	}
+func (*MAD) layout() layout { return layout{LayerTypeMAD, MADLen} }
+
+func (m *MAD) decode(data []byte) {
 	m.BaseVersion, m.Class, m.ClassVersion, m.Method = data[0], data[1], data[2], data[3]
 	m.Status = be.Uint16(data[4:])
 	m.ClassSpecific = be.Uint16(data[6:])
@@ -142,15 +133,9 @@ func (m *MAD) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	m.Attribute = CMAttribute(be.Uint16(data[16:]))
 	m.Reserved16 = be.Uint16(data[18:])
 	m.AttributeModifier = be.Uint32(data[20:])
-	return nil
 }
 
-// SerializeTo prepends the header to buf.
-func (m *MAD) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
-	data, err := buf.PrependBytes(MADLen)
-	if err != nil {
-		return err
-	}
+func (m *MAD) encode(data []byte) {
 	data[0], data[1], data[2], data[3] = m.BaseVersion, m.Class, m.ClassVersion, m.Method
 	be.PutUint16(data[4:], m.Status)
 	be.PutUint16(data[6:], m.ClassSpecific)
@@ -158,7 +143,6 @@ func (m *MAD) SerializeTo(buf gopacket.SerializeBuffer, _ gopacket.SerializeOpti
 	be.PutUint16(data[16:], uint16(m.Attribute))
 	be.PutUint16(data[18:], m.Reserved16)
 	be.PutUint32(data[20:], m.AttributeModifier)
-	return nil
 }
 
 // Name returns the class, method and attribute of m in the notation of the specification, such as

@@ -29,7 +29,19 @@ type Packet struct {
 	PayloadLength int
 	// HasICRC reports whether the ICRC was captured.
 	HasICRC bool
+
+	contents []byte // of the BTH
 }
+
+// LayerType returns LayerTypeBTH.
+func (p *Packet) LayerType() gopacket.LayerType { return LayerTypeBTH }
+
+// CanDecode returns LayerTypeBTH.
+func (p *Packet) CanDecode() gopacket.LayerClass { return LayerTypeBTH }
+
+// LayerContents returns the bytes of the BTH. With [gopacket.NewPacket], the extended headers are
+// layers of their own, too.
+func (p *Packet) LayerContents() []byte { return p.contents }
 
 // DecodeFromBytes decodes a packet that was captured completely, from the BTH to the ICRC.
 func (p *Packet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
@@ -59,8 +71,8 @@ func (p *Packet) Decode(data []byte, length int) error {
 	if len(data) < BTHLen {
 		return short("BTH", BTHLen, len(data))
 	}
-	p.BTH.header(data)
-	p.Contents, p.BTH.Payload = data[:BTHLen], data[BTHLen:]
+	p.BTH.decode(data)
+	p.contents = data[:BTHLen]
 	info := p.Opcode.Info()
 	at := BTHLen
 	for want := info.Headers; want != 0; want &= want - 1 {
@@ -68,7 +80,7 @@ func (p *Packet) Decode(data []byte, length int) error {
 		if size := h.Len(); len(data)-at < size {
 			return fmt.Errorf("rocev2: %v needs %d bytes of extended header at offset %d, %d left: %w", p.Opcode, size, at, len(data)-at, ErrTruncated)
 		}
-		p.extended(h).header(data[at:])
+		p.extended(h).decode(data[at:])
 		p.Headers |= h
 		at += h.Len()
 	}
@@ -83,11 +95,9 @@ func (p *Packet) Decode(data []byte, length int) error {
 	p.PayloadLength = end - at
 	if len(data) < end {
 		p.Payload = data[at:]
-		p.BTH.Payload = p.Payload
 		return nil
 	}
 	p.Payload = data[at:end]
-	p.BTH.Payload = p.Payload
 	if len(data) >= length {
 		p.Pad = data[end : end+pad]
 		p.ICRC = binary.LittleEndian.Uint32(data[length-ICRCLen:])
@@ -109,7 +119,7 @@ func Plausible(data []byte, length int) bool {
 		return false
 	}
 	var b BTH
-	b.header(data)
+	b.decode(data)
 	info := b.Opcode.Info()
 	need := BTHLen + info.HeadLen + ICRCLen
 	if info.hasPayload() {
@@ -119,7 +129,7 @@ func Plausible(data []byte, length int) bool {
 }
 
 // extended returns the field of p for one header.
-func (p *Packet) extended(h Headers) extended {
+func (p *Packet) extended(h Headers) fixed {
 	switch h {
 	case HasRDETH:
 		return &p.RDETH
@@ -159,20 +169,33 @@ func (p *Packet) NextLayerType() gopacket.LayerType {
 // LayerPayload returns the bytes after the last header.
 func (p *Packet) LayerPayload() []byte { return p.Payload }
 
-// SerializeTo prepends BTH and extended headers to the payload in buf, and appends pad and ICRC as
-// [BTH.SerializeTo] does.
+// SerializeTo prepends BTH and extended headers to the payload in buf, and appends pad and ICRC.
+// With FixLengths it computes the pad. It writes the ICRC of the struct, because the ICRC also
+// covers the IP and UDP headers; [FixICRC] computes the ICRC of the finished packet.
 func (p *Packet) SerializeTo(buf gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
 	if opts.FixLengths {
 		p.PadCount = uint8(-len(buf.Bytes()) & 3)
 		p.Pad = make([]byte, p.PadCount)
-		opts.FixLengths = false
 	}
-	for bit := HasIETH; bit != 0; bit >>= 1 {
-		if p.Headers&bit != 0 {
-			if err := p.extended(bit).SerializeTo(buf, opts); err != nil {
-				return err
-			}
-		}
+	if stray := !p.Opcode.Info().hasPayload() && len(p.Pad) < int(p.PadCount); len(p.Pad) != int(p.PadCount) && !stray {
+		return fmt.Errorf("rocev2: the pad count of the BTH is %d, but Pad has %d bytes", p.PadCount, len(p.Pad))
 	}
-	return p.BTH.SerializeTo(buf, opts)
+	tail, err := buf.AppendBytes(len(p.Pad) + ICRCLen)
+	if err != nil {
+		return err
+	}
+	copy(tail, p.Pad)
+	binary.LittleEndian.PutUint32(tail[len(p.Pad):], p.ICRC)
+	at := BTHLen
+	head, err := buf.PrependBytes(BTHLen + p.Headers.Len())
+	if err != nil {
+		return err
+	}
+	p.BTH.encode(head)
+	for have := p.Headers; have != 0; have &= have - 1 {
+		h := have & -have
+		p.extended(h).encode(head[at:])
+		at += h.Len()
+	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"net/netip"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -157,41 +158,35 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// serializable is the interface of all layers in this package.
-type serializable interface {
-	gopacket.DecodingLayer
-	gopacket.SerializableLayer
-}
-
-// reassembleMAD decodes a datagram layer by layer and encodes it again from the decoded fields.
+// reassembleMAD decodes a datagram header by header and encodes it again from the decoded fields.
 func reassembleMAD(t *testing.T, data []byte) []byte {
 	t.Helper()
 	var mad rocev2.MAD
-	if err := mad.DecodeFromBytes(data, gopacket.NilDecodeFeedback); err != nil {
+	if err := rocev2.Decode(data, &mad); err != nil {
 		t.Fatal(err)
 	}
-	message := map[gopacket.LayerType]serializable{
-		rocev2.LayerTypeREQ: new(rocev2.REQ), rocev2.LayerTypeREP: new(rocev2.REP), rocev2.LayerTypeRTU: new(rocev2.RTU),
-		rocev2.LayerTypeREJ: new(rocev2.REJ), rocev2.LayerTypeDREQ: new(rocev2.DREQ), rocev2.LayerTypeDREP: new(rocev2.DREP),
-		rocev2.LayerTypeMRA: new(rocev2.MRA),
-	}[mad.NextLayerType()]
-	if message == nil {
-		t.Fatalf("no layer for %v", &mad)
+	message := map[rocev2.CMAttribute]rocev2.Header{
+		rocev2.CMReq: new(rocev2.REQ), rocev2.CMRep: new(rocev2.REP), rocev2.CMRtu: new(rocev2.RTU),
+		rocev2.CMRej: new(rocev2.REJ), rocev2.CMDreq: new(rocev2.DREQ), rocev2.CMDrep: new(rocev2.DREP),
+		rocev2.CMMra: new(rocev2.MRA),
+	}[mad.Attribute]
+	if mad.Class != rocev2.ClassCM || message == nil {
+		t.Fatalf("no message for %v", &mad)
 	}
-	if err := message.DecodeFromBytes(mad.Payload, gopacket.NilDecodeFeedback); err != nil {
+	if err := rocev2.Decode(data[rocev2.MADLen:], message); err != nil {
 		t.Fatal(err)
 	}
 	if left := reflect.ValueOf(message).Elem().FieldByName("Reserved"); !left.IsNil() {
 		t.Errorf("%v has bits that no field claims: %x", mad.Attribute, left.Bytes())
 	}
-	if req, ok := message.(*rocev2.REQ); ok && req.NextLayerType() == rocev2.LayerTypeIPCM {
+	if req, ok := message.(*rocev2.REQ); ok && req.ServiceID>>24 == 1 {
 		var ip rocev2.IPCM
-		if err := ip.DecodeFromBytes(req.PrivateData, gopacket.NilDecodeFeedback); err != nil {
+		if err := rocev2.Decode(req.PrivateData, &ip); err != nil {
 			t.Fatal(err)
 		}
-		req.PrivateData = serialize(t, &ip, gopacket.Payload(ip.Payload))
+		req.PrivateData = append(rocev2.Append(nil, &ip), req.PrivateData[rocev2.IPCMLen:]...)
 	}
-	return serialize(t, &mad, message)
+	return rocev2.Append(rocev2.Append(nil, &mad), message)
 }
 
 func serialize(t testing.TB, layers ...gopacket.SerializableLayer) []byte {
@@ -207,7 +202,7 @@ func serialize(t testing.TB, layers ...gopacket.SerializableLayer) []byte {
 func pattern(v reflect.Value, n *uint64) {
 	for i := range v.NumField() {
 		f := v.Field(i)
-		if !f.CanSet() || v.Type().Field(i).Name == "BaseLayer" {
+		if !f.CanSet() {
 			continue
 		}
 		*n = *n*6364136223846793005 + 1442695040888963407
@@ -220,12 +215,12 @@ func pattern(v reflect.Value, n *uint64) {
 	}
 }
 
-// TestEveryLayer checks that decoding and encoding any bytes gives the same bytes, also for layers
+// TestEveryHeader checks that decoding and encoding any bytes gives the same bytes, also for headers
 // that are in no capture.
-func TestEveryLayer(t *testing.T) {
+func TestEveryHeader(t *testing.T) {
 	for _, c := range []struct {
-		layer serializable
-		size  int
+		header rocev2.Header
+		size   int
 	}{
 		{new(rocev2.LRH), rocev2.LRHLen},
 		{new(rocev2.GRH), rocev2.GRHLen},
@@ -253,32 +248,32 @@ func TestEveryLayer(t *testing.T) {
 		{new(rocev2.LAP), rocev2.CMSize},
 		{new(rocev2.APR), rocev2.CMSize},
 	} {
-		name := reflect.TypeOf(c.layer).Elem().Name()
+		name := reflect.TypeOf(c.header).Elem().Name()
 		t.Run(name, func(t *testing.T) {
 			data := make([]byte, c.size)
 			for i := range data {
 				data[i] = byte(i*167 + 13)
 			}
-			if err := c.layer.DecodeFromBytes(data, gopacket.NilDecodeFeedback); err != nil {
+			if err := rocev2.Decode(data, c.header); err != nil {
 				t.Fatal(err)
 			}
-			if got := serialize(t, c.layer); !bytes.Equal(got, data) {
+			if got := rocev2.Append(nil, c.header); !bytes.Equal(got, data) {
 				t.Errorf("\n got %x\nwant %x", got, data)
 			}
 			for size := range c.size {
-				if err := c.layer.DecodeFromBytes(data[:size], gopacket.NilDecodeFeedback); !errors.Is(err, rocev2.ErrTruncated) {
+				if err := rocev2.Decode(data[:size], c.header); !errors.Is(err, rocev2.ErrTruncated) {
 					t.Fatalf("%d bytes: error %v, want one that wraps ErrTruncated", size, err)
 				}
 			}
 			// Encoding and decoding fields gives the same fields.
-			v := reflect.New(reflect.TypeOf(c.layer).Elem())
+			v := reflect.New(reflect.TypeOf(c.header).Elem())
 			seed := uint64(7)
 			pattern(v.Elem(), &seed)
-			once := serialize(t, v.Interface().(serializable))
-			if err := c.layer.DecodeFromBytes(once, gopacket.NilDecodeFeedback); err != nil {
+			once := rocev2.Append(nil, v.Interface().(rocev2.Header))
+			if err := rocev2.Decode(once, c.header); err != nil {
 				t.Fatal(err)
 			}
-			if twice := serialize(t, c.layer); !bytes.Equal(once, twice) {
+			if twice := rocev2.Append(nil, c.header); !bytes.Equal(once, twice) {
 				t.Errorf("\n got %x\nwant %x", twice, once)
 			}
 		})
@@ -458,11 +453,64 @@ func TestGopacket(t *testing.T) {
 	}
 }
 
+// TestLayers decodes a whole frame with gopacket, and encodes it again from its layers. Each layer
+// has the fields of its header and the bytes that follow it.
+func TestLayers(t *testing.T) {
+	eth := &layers.Ethernet{SrcMAC: []byte{2, 0, 0, 0, 0, 1}, DstMAC: []byte{2, 0, 0, 0, 0, 2}, EthernetType: layers.EthernetTypeIPv4}
+	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: []byte{10, 0, 0, 1}, DstIP: []byte{10, 0, 0, 2}}
+	udp := &layers.UDP{SrcPort: 49152, DstPort: rocev2.UDPPort}
+	sent := &rocev2.Packet{BTH: rocev2.BTH{Opcode: 0x0b, PKey: 0xffff, DestQPN: 17, PSN: 5}, Headers: rocev2.HasRETH | rocev2.HasImmDt}
+	sent.RETH, sent.ImmDt = rocev2.RETH{VirtualAddress: 0x1122334455667788, RKey: 0xabc, DMALength: 7}, rocev2.ImmDt{Immediate: 0xdeadbeef}
+	frame := serializeFixed(t, eth, ip, udp, sent, gopacket.Payload("seven b"))
+	p := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.Default)
+	if e := p.ErrorLayer(); e != nil {
+		t.Fatal(e.Error())
+	}
+	bth := p.Layer(rocev2.LayerTypeBTH).(*rocev2.Packet)
+	reth := p.Layer(rocev2.LayerTypeRETH).(*rocev2.Layer[rocev2.RETH])
+	immdt := p.Layer(rocev2.LayerTypeImmDt).(*rocev2.Layer[rocev2.ImmDt])
+	if bth.PSN != 5 || bth.DestQPN != 17 || string(bth.Payload) != "seven b" || bth.PadCount != 1 || len(bth.LayerContents()) != rocev2.BTHLen {
+		t.Errorf("BTH %+v", bth)
+	}
+	if reth.Header != sent.RETH || len(reth.LayerContents()) != rocev2.RETHLen || len(reth.LayerPayload()) != rocev2.ImmDtLen+7 {
+		t.Errorf("RETH %+v", reth)
+	}
+	if immdt.Header != sent.ImmDt || string(immdt.LayerPayload()) != "seven b" || string(p.ApplicationLayer().Payload()) != "seven b" {
+		t.Errorf("ImmDt %+v", immdt)
+	}
+	if got, want := immdt.String(), "ImmDt immediate 0xdeadbeef"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := serialize(t, reth, immdt, gopacket.Payload("seven b")); !bytes.Equal(got, frame[14+20+8+rocev2.BTHLen:len(frame)-1-rocev2.ICRCLen]) {
+		t.Errorf("RETH, ImmDt and payload are encoded to %x", got)
+	}
+
+	grh := &rocev2.Layer[rocev2.GRH]{Header: rocev2.GRH{
+		Version: 6, NextHeader: rocev2.NextHeaderIBA, HopLimit: 9, SourceGID: netip.MustParseAddr("fe80::1"), DestinationGID: netip.MustParseAddr("fe80::2"),
+	}}
+	v1 := serializeFixed(t, &layers.Ethernet{SrcMAC: eth.SrcMAC, DstMAC: eth.DstMAC, EthernetType: rocev2.EtherTypeRoCEv1}, grh, sent, gopacket.Payload("seven b"))
+	p = gopacket.NewPacket(v1, layers.LayerTypeEthernet, gopacket.Default)
+	got := p.Layer(rocev2.LayerTypeGRH).(*rocev2.Layer[rocev2.GRH]).Header
+	if got != grh.Header || got.PayloadLength != rocev2.BTHLen+rocev2.RETHLen+rocev2.ImmDtLen+8+rocev2.ICRCLen || p.Layer(rocev2.LayerTypeRETH) == nil {
+		t.Errorf("GRH %+v, %v", got, p)
+	}
+}
+
+// serializeFixed encodes layers, of which it computes the lengths.
+func serializeFixed(t *testing.T, all ...gopacket.SerializableLayer) []byte {
+	t.Helper()
+	buf := gopacket.NewSerializeBuffer()
+	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true}, all...); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
 // TestFix checks that SerializeTo computes the lengths and FixICRC the ICRC of a packet.
 func TestFix(t *testing.T) {
 	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: []byte{10, 0, 0, 1}, DstIP: []byte{10, 0, 0, 2}}
 	udp := &layers.UDP{SrcPort: 49152, DstPort: rocev2.UDPPort}
-	bth := &rocev2.BTH{Opcode: 0x04, PKey: 0xffff, DestQPN: 17, PSN: 5}
+	bth := &rocev2.Packet{BTH: rocev2.BTH{Opcode: 0x04, PKey: 0xffff, DestQPN: 17, PSN: 5}}
 	buf := gopacket.NewSerializeBuffer()
 	err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true}, ip, udp, bth, gopacket.Payload("seven b"))
 	if err != nil {
@@ -552,7 +600,7 @@ func BenchmarkREQ(b *testing.B) {
 	var r rocev2.REQ
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := r.DecodeFromBytes(data, gopacket.NilDecodeFeedback); err != nil {
+		if err := rocev2.Decode(data, &r); err != nil {
 			b.Fatal(err)
 		}
 	}

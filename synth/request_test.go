@@ -326,20 +326,20 @@ func TestConnectionManager(t *testing.T) {
 		packet := gopacket.NewPacket(f.Data, layers.LayerTypeEthernet, gopacket.NoCopy)
 		line := map[*synth.Side]string{c.Client: "> ", c.Server: "< "}[f.From]
 		switch m := packet.Layers()[6].(type) {
-		case *rocev2.REQ:
-			line += fmt.Sprintf("REQ %d PSN %x service %x", m.LocalCommID, m.StartingPSN, m.ServiceID)
-		case *rocev2.REP:
-			line += fmt.Sprintf("REP %d %d PSN %x private data %x", m.LocalCommID, m.RemoteCommID, m.StartingPSN, m.PrivateData[:8])
-		case *rocev2.RTU:
-			line += fmt.Sprintf("RTU %d %d", m.LocalCommID, m.RemoteCommID)
-		case *rocev2.MRA:
-			line += fmt.Sprintf("MRA %d %d of message %d", m.LocalCommID, m.RemoteCommID, m.Message)
-		case *rocev2.REJ:
-			line += fmt.Sprintf("REJ %d %d of message %d: %v, %d", m.LocalCommID, m.RemoteCommID, m.Message, m.Reason, m.InfoLength)
-		case *rocev2.DREQ:
-			line += fmt.Sprintf("DREQ %d %d QPN %x", m.LocalCommID, m.RemoteCommID, m.RemoteQPN)
-		case *rocev2.DREP:
-			line += fmt.Sprintf("DREP %d %d", m.LocalCommID, m.RemoteCommID)
+		case *rocev2.Layer[rocev2.REQ]:
+			line += fmt.Sprintf("REQ %d PSN %x service %x", m.Header.LocalCommID, m.Header.StartingPSN, m.Header.ServiceID)
+		case *rocev2.Layer[rocev2.REP]:
+			line += fmt.Sprintf("REP %d %d PSN %x private data %x", m.Header.LocalCommID, m.Header.RemoteCommID, m.Header.StartingPSN, m.Header.PrivateData[:8])
+		case *rocev2.Layer[rocev2.RTU]:
+			line += fmt.Sprintf("RTU %d %d", m.Header.LocalCommID, m.Header.RemoteCommID)
+		case *rocev2.Layer[rocev2.MRA]:
+			line += fmt.Sprintf("MRA %d %d of message %d", m.Header.LocalCommID, m.Header.RemoteCommID, m.Header.Message)
+		case *rocev2.Layer[rocev2.REJ]:
+			line += fmt.Sprintf("REJ %d %d of message %d: %v, %d", m.Header.LocalCommID, m.Header.RemoteCommID, m.Header.Message, m.Header.Reason, m.Header.InfoLength)
+		case *rocev2.Layer[rocev2.DREQ]:
+			line += fmt.Sprintf("DREQ %d %d QPN %x", m.Header.LocalCommID, m.Header.RemoteCommID, m.Header.RemoteQPN)
+		case *rocev2.Layer[rocev2.DREP]:
+			line += fmt.Sprintf("DREP %d %d", m.Header.LocalCommID, m.Header.RemoteCommID)
 		default:
 			t.Fatalf("%v", packet)
 		}

@@ -228,11 +228,9 @@ func (s *Side) CNP() *Frame {
 // before it is sent.
 
 // CM sends any message of the connection manager.
-func (s *Side) CM(attribute rocev2.CMAttribute, message gopacket.SerializableLayer) *Frame {
+func (s *Side) CM(attribute rocev2.CMAttribute, message rocev2.Header) *Frame {
 	s.Conn.only(false, "connection manager")
 	w := s.Conn.wire
-	must(w.buf.Clear())
-	must(message.SerializeTo(w.buf, gopacket.SerializeOptions{}))
 	mad := rocev2.MAD{
 		BaseVersion: 1, Class: rocev2.ClassCM, ClassVersion: 2, Method: 3,
 		TransactionID: uint64(s.Conn.Client.CommID), Attribute: attribute,
@@ -240,7 +238,10 @@ func (s *Side) CM(attribute rocev2.CMAttribute, message gopacket.SerializableLay
 	if attribute == rocev2.CMDreq || attribute == rocev2.CMDrep {
 		mad.TransactionID |= 1 << 32 // it begins another MAD transaction
 	}
-	must(mad.SerializeTo(w.buf, gopacket.SerializeOptions{}))
+	must(w.buf.Clear())
+	datagram, err := w.buf.AppendBytes(rocev2.MADSize)
+	must(err)
+	copy(datagram, rocev2.Append(rocev2.Append(nil, &mad), message))
 	p := &w.packet
 	p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(uint8(rocev2.UD) | rocev2.OpSendOnly), DestQPN: 1, PSN: s.cmPSN, AckReq: true}
 	p.DETH = rocev2.DETH{QKey: 0x80010000, SourceQPN: 1}
@@ -265,8 +266,6 @@ func (c *Conn) REQ(edits ...func(*rocev2.REQ)) *Frame {
 	if c.Client.Addr.Is6() {
 		ipcm.IPVersion = 6
 	}
-	buf := gopacket.NewSerializeBuffer()
-	must(gopacket.SerializeLayers(buf, gopacket.SerializeOptions{}, &ipcm, gopacket.Payload(c.Client.PrivateData)))
 	m := &rocev2.REQ{
 		LocalCommID: c.Client.CommID, ServiceID: 0x0000000001060000 | uint64(c.Server.Port), LocalCAGUID: 0x0200000000000001,
 		LocalQPN: c.Client.QPN, ResponderResources: 16, InitiatorDepth: 16, RemoteCMTimeout: 20, FlowControl: true,
@@ -277,7 +276,7 @@ func (c *Conn) REQ(edits ...func(*rocev2.REQ)) *Frame {
 			LocalGID: c.Client.Addr, RemoteGID: c.Server.Addr, PacketRate: 3, HopLimit: 64, LocalACKTimeout: 19,
 		},
 	}
-	m.PrivateData = buf.Bytes()
+	m.PrivateData = append(rocev2.Append(nil, &ipcm), c.Client.PrivateData...)
 	return c.Client.CM(rocev2.CMReq, edited(m, edits))
 }
 

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/gopacket"
-
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
@@ -35,13 +33,13 @@ type decoder struct {
 	without map[string]string
 }
 
-// layer returns a decode function for a gopacket layer.
+// layer returns a decode function for a header of package rocev2.
 func layer[T any, P interface {
 	*T
-	DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error
+	rocev2.Header
 }](data []byte) (any, int, error) {
 	var v T
-	err := P(&v).DecodeFromBytes(data, gopacket.NilDecodeFeedback)
+	err := rocev2.Decode(data, P(&v))
 	return v, 0, err
 }
 
@@ -54,7 +52,7 @@ const (
 // cmOf returns the decoder of a connection manager message.
 func cmOf[T any, P interface {
 	*T
-	DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error
+	rocev2.Header
 }](attribute rocev2.CMAttribute, names map[string]string) decoder {
 	return decoder{header.CM[attribute], layer[T, P], names, nil}
 }
@@ -105,7 +103,11 @@ var ofDDP = map[string]string{
 var decoders = []decoder{
 	{&header.LRH, layer[rocev2.LRH], nil, nil},
 	{&header.GRH, layer[rocev2.GRH], map[string]string{"ip_version": "Version"}, nil},
-	{&header.BTH, layer[rocev2.BTH], nil, map[string]string{"Pad": afterTable, "ICRC": afterTable}},
+	{&header.BTH, func(data []byte) (any, int, error) {
+		var p rocev2.Packet
+		p.Decode(data, len(data)) // What follows the BTH is missing.
+		return p.BTH, 0, nil
+	}, nil, map[string]string{"Pad": afterTable, "ICRC": afterTable}},
 	{&header.RDETH, layer[rocev2.RDETH], nil, nil},
 	{&header.DETH, layer[rocev2.DETH], nil, nil},
 	{&header.XRCETH, layer[rocev2.XRCETH], nil, nil},
@@ -136,7 +138,7 @@ var decoders = []decoder{
 	{&header.IPCMv4, func(data []byte) (any, int, error) {
 		data[1] = data[1]&15 | 4<<4
 		var h rocev2.IPCM
-		err := h.DecodeFromBytes(data, gopacket.NilDecodeFeedback)
+		err := rocev2.Decode(data, &h)
 		source, destination := h.Addresses()
 		return struct {
 			MajorVersion, MinorVersion, IPVersion, Reserved uint8

@@ -386,10 +386,10 @@ func isIPoIB(l *link.Decoder, t *rocev2.Packet) bool {
 func (d *Describer) describeMAD(p *packet, at int) {
 	data := d.in.Packet.Payload
 	m := &d.mad
-	if m.DecodeFromBytes(data, noFeedback{}) != nil {
+	if rocev2.Decode(data, m) != nil {
 		return
 	}
-	p.header(header.MAD(m.Class), at, m.Contents)
+	p.header(header.MAD(m.Class), at, data[:rocev2.MADLen])
 	p.addSummary(" MAD ")
 	table := header.CM[m.Attribute]
 	if m.Class != rocev2.ClassCM || table == nil {
@@ -397,7 +397,7 @@ func (d *Describer) describeMAD(p *packet, at int) {
 		return
 	}
 	at += rocev2.MADLen
-	body := m.Payload[:min(len(m.Payload), rocev2.CMSize)]
+	body := data[rocev2.MADLen:min(len(data), rocev2.MADSize)]
 	p.open(record.NodeObject, "cm", table.Label, at, len(body))
 	p.text("message", "Message", m.Attribute.String(), at, 0)
 	p.fields(table, at, body)
@@ -406,7 +406,7 @@ func (d *Describer) describeMAD(p *packet, at int) {
 	private := table.Field("private_data")
 	if private.Whole(body) {
 		raw, offset := private.Raw(body), at+private.Bit/8
-		if m.Attribute == rocev2.CMReq && d.req.DecodeFromBytes(body, noFeedback{}) == nil {
+		if m.Attribute == rocev2.CMReq && rocev2.Decode(body, &d.req) == nil {
 			id := d.req.ServiceID
 			switch {
 			case rocev2.IsIPoIB(id):
@@ -815,8 +815,3 @@ func within(offset, n int) int {
 	}
 	return offset + n
 }
-
-// noFeedback ignores the truncation flag of gopacket, because the decoders also return an error.
-type noFeedback struct{}
-
-func (noFeedback) SetTruncated() {}

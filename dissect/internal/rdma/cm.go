@@ -43,12 +43,6 @@ const (
 	reqPrivate     = 140 // start of a REQ's private data
 )
 
-// noFeedback ignores that a packet is truncated, because the decoder's error reports
-// it.
-type noFeedback struct{}
-
-func (noFeedback) SetTruncated() {}
-
 // handshakes takes the messages of the connection manager.
 type handshakes struct {
 	connections *connections
@@ -61,10 +55,10 @@ type handshakes struct {
 // none.
 func (hs *handshakes) handleMAD(d *Datagram) *Conn {
 	m := &hs.cm
-	if m.mad.DecodeFromBytes(d.Packet.Payload, noFeedback{}) != nil || m.mad.Class != rocev2.ClassCM {
+	if rocev2.Decode(d.Packet.Payload, &m.mad) != nil || m.mad.Class != rocev2.ClassCM {
 		return nil
 	}
-	body := m.mad.Payload
+	body := d.Packet.Payload[rocev2.MADLen:]
 	if m.captured = min(len(body), rocev2.CMSize); m.captured < rocev2.CMSize { // truncated: the missing bytes read as zero
 		if m.captured < minCMLength[m.mad.Attribute] || minCMLength[m.mad.Attribute] == 0 {
 			return nil
@@ -75,26 +69,26 @@ func (hs *handshakes) handleMAD(d *Datagram) *Conn {
 	}
 	switch m.mad.Attribute {
 	case rocev2.CMReq:
-		if m.req.DecodeFromBytes(body, noFeedback{}) == nil {
+		if rocev2.Decode(body, &m.req) == nil {
 			return hs.handleREQ(&m.req, d)
 		}
 	case rocev2.CMRep:
-		if m.rep.DecodeFromBytes(body, noFeedback{}) == nil {
+		if rocev2.Decode(body, &m.rep) == nil {
 			return hs.handleREP(&m.rep, d)
 		}
 	case rocev2.CMRtu:
-		if m.rtu.DecodeFromBytes(body, noFeedback{}) == nil {
+		if rocev2.Decode(body, &m.rtu) == nil {
 			if c := hs.findByCommID(d, m.rtu.LocalCommID, m.rtu.RemoteCommID); c != nil {
 				hs.connections.establish(c, d.At)
 				return c
 			}
 		}
 	case rocev2.CMRej:
-		if m.rej.DecodeFromBytes(body, noFeedback{}) == nil {
+		if rocev2.Decode(body, &m.rej) == nil {
 			return hs.handleREJ(&m.rej, d)
 		}
 	case rocev2.CMDreq:
-		if m.dreq.DecodeFromBytes(body, noFeedback{}) == nil {
+		if rocev2.Decode(body, &m.dreq) == nil {
 			c := hs.findByCommID(d, m.dreq.LocalCommID, m.dreq.RemoteCommID)
 			var e ends
 			if f := hs.connections.toward(d, m.dreq.RemoteQPN, &e); c == nil && f != nil {
@@ -106,7 +100,7 @@ func (hs *handshakes) handleMAD(d *Datagram) *Conn {
 			return c
 		}
 	case rocev2.CMDrep:
-		if m.drep.DecodeFromBytes(body, noFeedback{}) == nil {
+		if rocev2.Decode(body, &m.drep) == nil {
 			c := hs.findByCommID(d, m.drep.LocalCommID, m.drep.RemoteCommID)
 			if c != nil { // a DREP answers the other side's DREQ
 				by := c.sideOf(hs.connections.hosts.find(&d.Src), m.drep.LocalCommID)
@@ -198,9 +192,9 @@ func (hs *handshakes) handleREQ(r *rocev2.REQ, d *Datagram) *Conn {
 	if r.ServiceID>>24 == 1 { // the RDMA IP CM service (IBTA annex A11)
 		c.setup.Service = record.Some(uint16(r.ServiceID))
 		c.ports[1] = c.setup.Service
-		if hs.cm.captured >= reqPrivate+rocev2.IPCMLen && hs.cm.ipcm.DecodeFromBytes(private, noFeedback{}) == nil {
+		if hs.cm.captured >= reqPrivate+rocev2.IPCMLen && rocev2.Decode(private, &hs.cm.ipcm) == nil {
 			c.ports[0] = record.Some(hs.cm.ipcm.SourcePort)
-			private = hs.cm.ipcm.Payload
+			private = private[rocev2.IPCMLen:]
 		}
 	}
 	hs.reportPrivateData(c, 0, private, d)
