@@ -25,6 +25,7 @@ type Conn struct {
 
 	wantSends          bool
 	closing            bool
+	flushed            bool // no packets follow, and the follower knows it
 	retired            bool
 	congestionReported bool             // the finding about congestion was reported
 	mtuReported        bool             // the finding about an unused path MTU was reported

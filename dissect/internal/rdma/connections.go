@@ -184,8 +184,12 @@ func (cs *connections) finish(c *Conn) {
 	}
 }
 
-// flush ends the operations in progress on a connection: no packets follow.
+// flush ends the operations in progress on a connection, once: no packets follow.
 func (cs *connections) flush(c *Conn) {
+	if c.flushed {
+		return
+	}
+	c.flushed = true
 	cs.operations.acceptAbsent(c)
 	for _, f := range c.flows {
 		if f == nil {

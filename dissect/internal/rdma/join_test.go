@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -131,5 +132,46 @@ func TestJoinCounts(t *testing.T) {
 		if withID == 0 && (len(found) != 1 || found[0].Rule != "one" || found[0].Connection != c.setup.ID) {
 			t.Errorf("findings %+v", found)
 		}
+	}
+}
+
+// strict is a follower that fails if it receives an event after Closed.
+type strict struct {
+	ignorant
+	t      *testing.T
+	closed *int
+}
+
+func (s strict) Follow(*Conn, *budget.Share) Follower { return s }
+
+func (s strict) Operation(e Event) Standing {
+	if *s.closed > 0 {
+		s.t.Errorf("event %d after Closed", e.What)
+	}
+	return Unassigned
+}
+
+func (s strict) Refused(*Refusal) {
+	if *s.closed > 0 {
+		s.t.Error("Refused after Closed")
+	}
+}
+
+func (s strict) Closed(record.Stamp, *Ending) { *s.closed++ }
+
+// TestClosedOnce: a follower receives Closed once, and no event after it, although a connection is closed and then
+// finished at the end of a capture.
+func TestClosedOnce(t *testing.T) {
+	closed := 0
+	tr := New(strict{t: t, closed: &closed}, budget.New(1<<30))
+	tr.now.Packet = 1
+	cs := tr.connections
+	client, server := Address{IP: netip.MustParseAddr("192.0.2.1")}, Address{IP: netip.MustParseAddr("192.0.2.2")}
+	f := cs.attach(cs.newConn(), 0, cs.hosts.ends(&client, &server), 1)
+	tr.operations.readBegins(f, target{handle: 1, length: 8}, order.One(5), tr.now) // it will never be complete
+	tr.Close(func() {})
+	tr.Finish()
+	if closed != 1 {
+		t.Errorf("Closed was called %d times", closed)
 	}
 }
