@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"html"
 	"os"
 	"path/filepath"
 	"strings"
@@ -277,5 +278,35 @@ func TestVerdictOfWindow(t *testing.T) {
 	}
 	if v := verdictOf(t, path); v.Counts.Retransmitted != total || total == 0 {
 		t.Errorf("%d packets of all windows are retransmitted, %d of the whole capture", total, v.Counts.Retransmitted)
+	}
+}
+
+// TestVerdictOfReport: the verdict of a report is that of overview, word for word, also with several capture points, of a window
+// and of one direction.
+func TestVerdictOfReport(t *testing.T) {
+	const captures = "../../testdata/captures/"
+	client := partOf(t, captures+"rocev2-storm41.pcap.zst", func(_ int, source byte) bool { return source == 2 })
+	for _, args := range [][]string{
+		{captures + "ends-stormall42-client.pcap.zst", captures + "ends-stormall42-server.pcap.zst"},
+		{captures + "rocev2-storm41.pcap.zst", "--from", "8", "--to", "10"},
+		{client},
+	} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), append([]string{"overview", "-q", "--width", "4000"}, args...), &out, &errs); code != command.ExitOK {
+			t.Fatalf("%v: exit status %d: %s", args, code, &errs)
+		}
+		first, _, _ := strings.Cut(out.String(), "\n")
+		want := strings.TrimPrefix(first, "verdict   ")
+		page := filepath.Join(t.TempDir(), "page.html")
+		if code := run(t.Context(), append([]string{"report", "-q", "-w", page}, args...), &out, &errs); code != command.ExitOK {
+			t.Fatalf("report %v: exit status %d: %s", args, code, &errs)
+		}
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == first || !strings.Contains(html.UnescapeString(string(text)), `<span class="why">`+want+"</span>") {
+			t.Errorf("%v: the report does not contain %q", args, want)
+		}
 	}
 }
