@@ -736,7 +736,7 @@ func TestCompareBounds(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		list := analyze.Compare(side(record.Opt[int64]{}), side(c.least))
-		if err := render.Compare(render.Screen{Out: &out, Theme: render.NewTheme(&out, false), Width: 200}, list); err != nil {
+		if err := render.Compare(render.Screen{Out: &out, Theme: render.NewTheme(false), Width: 200}, list); err != nil {
 			t.Fatal(err)
 		}
 		if got := out.String(); strings.Count(got, c.want) != 3 {
