@@ -122,7 +122,7 @@ func (p *presence) all() []record.Silence {
 		}
 	}
 	slices.SortFunc(list, func(a, b record.Silence) int {
-		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Peer, b.Peer))
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Last, b.Last), cmp.Compare(a.Next.Or(0), b.Next.Or(0)))
 	})
 	return list[:min(len(list), maxSilences)]
 }

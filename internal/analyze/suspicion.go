@@ -309,6 +309,8 @@ func (s *suspicion) connection(r *record.Connection) {
 		h.reason = end.Reason.Or("no reason given")
 		s.rejected = appendFew(s.rejected, h)
 		return
+	case end.How == record.EndReused: // Nothing shows when the server lost the connection, or that it did.
+		return
 	}
 	s.closed = appendFew(s.closed, h)
 }

@@ -84,7 +84,7 @@ func scrubbed(t testing.TB, frames []capture.Frame, secret []byte) ([]capture.Fr
 	return out, s
 }
 
-var addressed = regexp.MustCompile(`"(address|client|server)":"([^"]*)"`)
+var addressed = regexp.MustCompile(`"(address|peer|directions|client|server)":"([^"]*)"`)
 
 // credentials are the fields of transactions whose values scrubbing replaces.
 var credentials = regexp.MustCompile(`("uid"|"gid"|"machine"):("[^"]*"|[0-9]+|null)`)
