@@ -149,7 +149,7 @@ var explanations = []Explanation{
 	{"files", "P50", "Median of the latency."},
 	{"files", "P99", "99th percentile of the latency."},
 	{"files", "WORST", "Longest latency. Here, and before a percentile, <= marks an upper bound: the capture does not prove which copy of a Reply was accepted."},
-	{"files", "CREATED", "Time, user ID and client of the RPC that created the file, such as 6.12 1000@192.168.77.2. It is empty if the capture does not prove that an RPC created the file."},
+	{"files", "CREATED", "Time, user ID and client of the RPC that created the file, such as 6.12 1000@192.0.2.1. It is empty if the capture does not prove that an RPC created the file."},
 	{"files", "RENAMED", "Time, user ID and client of the last RPC that renamed the file."},
 	{"files", "FORMER NAME", "Path of the file before it was renamed."},
 	{"files", "REMOVED", "Time, user ID and client of the last RPC that removed a name of the file."},

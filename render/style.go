@@ -46,6 +46,7 @@ type Theme struct {
 	notes                             io.Writer
 	columns                           []string
 	glyphs                            *glyphs
+	sheet                             func(columns []column, cells []cell) // takes the rows of tables instead of the output; see SheetOf
 }
 
 // glyphs are the characters of drawings.

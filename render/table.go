@@ -66,6 +66,10 @@ func newTable(w io.Writer, theme *Theme, width int, columns []column) *table {
 
 // row adds a row. The table keeps a copy of the cells while it learns the widths.
 func (t *table) row(cells []cell) error {
+	if t.theme.sheet != nil {
+		t.theme.sheet(t.columns, cells)
+		return nil
+	}
 	if t.drawn {
 		return t.write(cells)
 	}

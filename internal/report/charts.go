@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"math/bits"
 	"slices"
 	"strings"
@@ -28,34 +29,11 @@ func (v *page) intervals() error {
 	if err != nil {
 		return err
 	}
-	t := table{ID: "rate-table", Caption: "Intervals", Columns: []column{
-		{"Start", "Start of the interval, in seconds since the start of the capture", true},
-		{"RPCs", "Number of RPCs whose Reply is in the interval", true},
-		{"Errors", "Number of RPCs that failed", true},
-		{"To server", "Bytes that clients sent", true},
-		{"To client", "Bytes that servers sent", true},
-		{"P50", "Median of the latencies", true},
-		{"P99", "99th percentile of the latencies", true},
-		{"Worst", "Longest latency", true},
-		{"In flight", "Mean and largest number of Calls in flight", false},
-		{"Credits", "Credits that the last Reply granted", true},
-	}}
+	t := drawn("rate-table", "Intervals", sheet(v, "rates", rows, func(theme *render.Theme) error { return render.Rates(io.Discard, theme, 0, v.start, rows) }),
+		"TIME=Start: Start of the interval, in seconds since the start of the capture", "RPCS=RPCs", "ERR=Errors", "TO SERVER", "TO CLIENT", "P50", "P99", "WORST", "IN FLIGHT", "CREDITS")
 	rpcs, errors, up, down := make([]int, len(rows)), make([]int, len(rows)), make([]int, len(rows)), make([]int, len(rows))
 	for i, r := range rows {
 		rpcs[i], errors[i], up[i], down[i] = r.RPCs, r.Errors, int(r.BytesToServer), int(r.BytesToClient)
-		level, credits := cell{Text: "?"}, cell{Text: "-"}
-		if l, known := r.InFlight.Get(); known {
-			level.Text = fmt.Sprintf("%.1f / %d", l.Mean, l.Peak)
-		}
-		if n, known := r.Credits.Get(); known {
-			credits = number(int64(n), fmt.Sprint(n))
-		}
-		t.Rows = append(t.Rows, []cell{
-			{Text: seconds(r.Start.Sub(v.start)), Value: fmt.Sprint(int64(r.Start)), Head: true},
-			number(int64(r.RPCs), fmt.Sprint(r.RPCs)), number(int64(r.Errors), fmt.Sprint(r.Errors)),
-			number(r.BytesToServer, render.Bytes(r.BytesToServer)), number(r.BytesToClient, render.Bytes(r.BytesToClient)),
-			quantile(r.Latency, r.Latency.P50), quantile(r.Latency, r.Latency.P99), longest(r.Latency, r.Latency.Max), level, credits,
-		})
 	}
 	every := v.rates.Every()
 	x := axis{v.start, v.start}

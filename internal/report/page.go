@@ -437,34 +437,16 @@ const histogramSteps = 32
 func (v *page) operations() {
 	rows := v.table.Rows()
 	low, high := analyze.LatencyRange(rows)
-	t := table{ID: "operation-table", Caption: "Operations, by the sum of their latencies", Columns: []column{
-		{"Operation", "Program and operation", false},
-		{"Count", "Number of RPCs", true},
-		{"Errors", "Number of RPCs without Call or Reply, or with an error", true},
-		{"Retr.", "Number of retransmitted packets", true},
-		{"Call bytes", "Bytes of the Calls", true},
-		{"Reply bytes", "Bytes of the Replies", true},
-		{"P50", "Median of the latencies", true},
-		{"P90", "90th percentile of the latencies", true},
-		{"P99", "99th percentile of the latencies", true},
-		{"Worst", "Longest latency", true},
-		{"Sum", "Sum of all latencies", true},
-		{"Phases", "Parts of the sum", false},
-		{"Latencies", "Number of RPCs by latency, from " + render.Duration(low) + " to " + render.Duration(high) + " on a logarithmic scale", false},
-	}}
 	if n := len(rows) - maxOperations; n > 0 {
 		v.omit("The table of operations shows the %d with the largest sums of latencies; %s are left out. %s lists them.", maxOperations, plural(int64(n), "operation"), v.run("stats", "FILE"))
 		rows = rows[:maxOperations]
 	}
-	for _, s := range rows {
-		t.Rows = append(t.Rows, []cell{
-			{Text: printable(s.Name), Head: true},
-			number(int64(s.Count), fmt.Sprint(s.Count)), number(int64(s.Errors), fmt.Sprint(s.Errors)), number(int64(s.Retransmitted), fmt.Sprint(s.Retransmitted)),
-			number(s.CallBytes.Total(), render.Bytes(s.CallBytes.Total())), number(s.ReplyBytes.Total(), render.Bytes(s.ReplyBytes.Total())),
-			quantile(s.Latency, s.Latency.P50), quantile(s.Latency, s.Latency.P90), quantile(s.Latency, s.Latency.P99), longest(s.Latency, s.Latency.Max), total(s.Latency, s.TotalNS),
-			phaseCell(s), histogramCell(s, low, high),
-		})
-	}
+	t := drawn("operation-table", "Operations, by the sum of their latencies", statsSheet(v, rows),
+		"NAME=Operation: Program and operation", "COUNT", "ERR=Errors", "RETR=Retr.", "CALL BYTES", "REPLY BYTES", "P50", "P90", "P99", "WORST")
+	t.insertSum(func(i int) cell { return total(rows[i].Latency, rows[i].TotalNS) })
+	t.append(column{"Phases", "Parts of the sum", false}, func(i int) cell { return phaseCell(rows[i]) })
+	t.append(column{"Latencies", "Number of RPCs by latency, from " + render.Duration(low) + " to " + render.Duration(high) + " on a logarithmic scale", false},
+		func(i int) cell { return histogramCell(rows[i], low, high) })
 	v.part("operations", "operations", struct {
 		Table   table
 		Command string
@@ -571,36 +553,29 @@ func histogramCell(s *analyze.Stats, low, high int64) cell {
 // callers renders the table of callers.
 func (v *page) callers() {
 	rows := v.clients.Rows()
-	t := table{ID: "caller-table", Caption: "Callers, by the sum of their latencies", Columns: []column{
-		{"Client", "Address of the client", false},
-		{"Machine", "Name of the machine in the credential", false},
-		{"UID", "Number of the user in the credential", true},
-		{"Principal", "Name of the RPCSEC_GSS principal", false},
-		{"Count", "Number of RPCs", true},
-		{"Errors", "Number of RPCs that failed", true},
-		{"P50", "Median of the latencies", true},
-		{"P99", "99th percentile of the latencies", true},
-		{"Worst", "Longest latency", true},
-		{"Sum", "Sum of all latencies", true},
-	}}
 	if n := len(rows) - maxClients; n > 0 {
 		v.omit("The table of callers shows the %d with the largest sums of latencies; %s are left out.", maxClients, plural(int64(n), "caller"))
 		rows = rows[:maxClients]
 	}
-	for _, s := range rows {
-		group := []string{analyze.Others, unknown, unknown, unknown}
-		if s.Group != nil {
-			group = s.Group
-		}
-		t.Rows = append(t.Rows, []cell{
-			{Text: printable(group[0]), Head: true},
-			{Text: printable(group[1])},
-			{Text: group[2]},
-			{Text: printable(group[3])},
-			number(int64(s.Count), fmt.Sprint(s.Count)), number(int64(s.Errors), fmt.Sprint(s.Errors)),
-			quantile(s.Latency, s.Latency.P50), quantile(s.Latency, s.Latency.P99), longest(s.Latency, s.Latency.Max), total(s.Latency, s.TotalNS),
+	t := drawn("caller-table", "Callers, by the sum of their latencies", statsSheet(v, rows), "COUNT", "ERR=Errors", "P50", "P99", "WORST")
+	for at, c := range []column{
+		{"Client", "Address of the client", false},
+		{"Machine", "Name of the machine in the credential", false},
+		{"UID", "Number of the user in the credential", true},
+		{"Principal", "Name of the RPCSEC_GSS principal", false},
+	} {
+		t.insert(at, c, func(i int) cell {
+			group := []string{analyze.Others, unknown, unknown, unknown}
+			if rows[i].Group != nil {
+				group = rows[i].Group
+			}
+			return cell{Text: printable(group[at]), Head: at == 0}
 		})
 	}
+	for i := range t.Rows {
+		t.Rows[i][4].Head = false // COUNT
+	}
+	t.insertSum(func(i int) cell { return total(rows[i].Latency, rows[i].TotalNS) })
 	v.part("clients", "callers", struct {
 		Table   table
 		Command string
@@ -617,50 +592,21 @@ const maxConnections = 200
 
 // connections renders the table of connections.
 func (v *page) connections() {
-	t := table{ID: "connection-table", Caption: "All connections", Columns: []column{
-		{"Conn", "Number of the connection", true},
-		{"Client", "Address and port of the client", false},
-		{"Server", "Address and port of the server", false},
-		{"Transport", "Transport protocol", false},
-		{"Layer", "Upper-layer protocol that the connection carries", false},
-		{"RPCs", "Number of RPCs", true},
-		{"In flight", "Largest number of Calls in flight, and granted credits", false},
-		{"Packets", "Number of packets", true},
-		{"Retr.", "Number of retransmitted packets", true},
-		{"OOO", "Out of order: number of packets that arrived after a later one", true},
-		{"Missed", "Not captured: number of packets that are missing from the capture", true},
-		{"NAK", "Number of NAKs without RNR NAKs", true},
-		{"RNR", "Number of receiver-not-ready NAKs", true},
-		{"End", "How the connection ended, and who ended it", false},
-	}}
 	if n := len(v.all) - maxConnections + v.others; n > 0 && len(v.all) > maxConnections {
 		v.omit("The table of connections shows the first %d; %s are left out. %s lists them.", maxConnections, plural(int64(n), "connection"), v.run("connections", "FILE"))
 	}
-	for _, c := range v.all[:min(len(v.all), maxConnections)] {
-		count := func(n int64) cell { return number(n, fmt.Sprint(n)) }
-		use := c.Credits.Or(record.CreditPair{}).Forward
-		inFlight := cell{Text: "?"}
-		if n, known := use.PeakInFlight.Get(); known {
-			inFlight = cell{Text: fmt.Sprint(n), Value: fmt.Sprint(n)}
+	shown := v.all[:min(len(v.all), maxConnections)]
+	t := drawn("connection-table", "All connections", sheet(v, "connections", shown, func(theme *render.Theme) error {
+		text := render.NewText(io.Discard, theme, 0)
+		for _, c := range shown {
+			if err := text.Connection(c); err != nil {
+				return err
+			}
 		}
-		if granted, known := use.Granted.Get(); known {
-			inFlight.Text += fmt.Sprintf(" of %d", granted)
-		}
-		if !c.Credits.Known() { // another upper layer
-			inFlight = cell{Text: "-"}
-		}
-		end := cell{Text: "open"}
-		if e, ended := c.Ended.Get(); ended {
-			end.Text = render.EndingText(e.How, e.By)
-		}
-		t.Rows = append(t.Rows, []cell{
-			{Text: fmt.Sprint(c.ID), Value: fmt.Sprint(c.ID), Link: connAnchor(c.ID), Head: true},
-			{Text: endpoint(c.Client)},
-			{Text: endpoint(c.Server)},
-			{Text: c.Transport},
-			{Text: c.UpperLayer},
-			count(c.Transactions), inFlight, count(c.Packets), count(c.Retransmitted), count(c.OutOfOrder), count(c.NotCaptured), count(c.Naks), count(c.RNRNaks), end,
-		})
+		return nil
+	}), "CONN: Number of the connection", "CLIENT", "SERVER: Address and port of the end that accepted the connection", "TRANSPORT", "UPPER=Layer", "RPCS=RPCs", "IN-FLIGHT=In flight", "PACKETS", "RETR=Retr.", "OOO=OOO", "MISSED", "NAK=NAK", "RNR=RNR", "CLOSED=End")
+	for i, c := range shown {
+		t.Rows[i][0].Link = connAnchor(c.ID)
 	}
 	v.part("connections", "connections", struct {
 		Table   table
@@ -754,7 +700,9 @@ const staticRows = 500
 
 // rpcs renders the table of RPCs, and packs all RPCs for the script.
 func (v *page) rpcs() {
-	t := table{ID: "rpc-table", Columns: rowColumns}
+	t := drawn("rpc-table", "", sheet[*record.Transaction](v, "transactions", nil, nil), "#: Number of the RPC, counted from 1",
+		"TIME: Time of the Call since the start of the capture, in seconds", "CONN", "XID=XID: Transaction ID", "DIR", "PROCEDURE=Operation: Program and operation", "CALL", "REPLY", "LATENCY", "STATUS")
+	t.append(column{"Findings", "Rules of the findings", false}, nil)
 	rows := v.rows.choose(staticRows)
 	for i := range rows {
 		t.Rows = append(t.Rows, v.cells(&rows[i]))

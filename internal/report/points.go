@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -19,7 +20,7 @@ func (v *page) capturePoints() {
 	v.part("points", "section", section{
 		ID: "points", Name: "Capture points",
 		Text:   "The captures contain the same packets at several points. Each packet counts once, and all times are those of the first point's clock.",
-		Charts: v.courses(), Tables: []table{clocks(v.about.Points), directions(v.about.Network), places(&v.ends), splits(v.slow)},
+		Charts: v.courses(), Tables: []table{clocks(v.about.Points), directions(v), places(&v.ends), splits(v.slow)},
 		Commands: []string{v.run("network", "FILE"), v.run("network", "FILE", "--lost"), v.run("FILE", "--top", fmt.Sprint(slowest), "-e", "xid,latency_ns,"+strings.Join(splitFields, ","))},
 	})
 }
@@ -66,37 +67,11 @@ func signed(ns int64) string {
 }
 
 // directions returns the table of what happened to the packets of each direction.
-func directions(list []*record.Network) table {
-	t := table{ID: "network-table", Caption: "Packets between the capture points, by direction", Columns: []column{
-		{"From", "Capture point that the packets passed first", false},
-		{"To", "Capture point that the packets passed next", false},
-		{"Packets", "Number of packets, including retransmissions", true},
-		{"Lost", "Number of packets that did not arrive", true},
-		{"Not captured", "Number of packets that the second capture does not contain although their receiver had them", true},
-		{"Unknown", "Number of packets that were sent when the second capture did not run", true},
-		{"Reordered", "Number of packets that arrived after a packet that was sent later", true},
-		{"Corrupted", "Number of packets that arrived damaged", true},
-		{"Duplicated", "Number of additional copies that arrived", true},
-		{"Mirror", "Number of second copies of mirror ports, which are not counted as packets", true},
-		{"Least", "Shortest one-way delay", true},
-		{"P50", "Median of the one-way delays", true},
-		{"P90", "90th percentile of the one-way delays", true},
-		{"P99", "99th percentile of the one-way delays", true},
-		{"Worst", "Longest one-way delay", true},
-	}}
-	for _, n := range list {
-		row := []cell{
-			{Text: printable(n.From), Head: true},
-			{Text: printable(n.To)},
-			count(n.Packets), count(n.Lost), count(n.NotCaptured), count(n.Unknown), count(n.Reordered), count(n.Corrupted), count(n.Duplicated), count(n.MirrorDuplicates),
-		}
-		d, any := n.Delay.Get()
-		for _, ns := range []int64{d.MinNS, d.P50NS, d.P90NS, d.P99NS, d.MaxNS} {
-			row = append(row, known(record.SomeIf(ns, any)))
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	return t
+func directions(v *page) table {
+	list := v.about.Network
+	return drawn("network-table", "Packets between the capture points, by direction", sheet(v, "network", list, func(theme *render.Theme) error {
+		return render.Network(render.Screen{Out: io.Discard, Theme: theme}, v.start, nil, list)
+	}), "FROM: Capture point that the packets passed first", "TO", "PACKETS", "LOST", "NOT CAPT=Not captured", "UNKNOWN", "REORD=Reordered", "CORRUPT=Corrupted", "DUP=Duplicated", "MIRROR", "LEAST", "P50", "P90", "P99", "WORST")
 }
 
 // courses returns a picture of the delays and losses of each direction over time.

@@ -251,18 +251,3 @@ func (v *page) cells(x *row) []cell {
 		{Text: l.rules.list[x.rules]},
 	}
 }
-
-// rowColumns are the columns of the table of RPCs.
-var rowColumns = []column{
-	{"#", "Number of the RPC, counted from 1", true},
-	{"Time", "Time of the Call since the start of the capture, in seconds", true},
-	{"Conn", "Number of the connection", true},
-	{"XID", "Transaction ID", false},
-	{"Dir", "Direction: fwd from client to server, back from server to client", false},
-	{"Operation", "Program and operation", false},
-	{"Call", "Bytes of the Call", true},
-	{"Reply", "Bytes of the Reply", true},
-	{"Latency", "Time from the Call to the Reply", true},
-	{"Status", "Outcome", false},
-	{"Findings", "Rules of the findings", false},
-}

@@ -1,7 +1,11 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"io"
+	"slices"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
@@ -14,6 +18,68 @@ type section struct {
 	Charts         []*chart
 	Tables         []table
 	Commands       []string
+}
+
+// drawn returns a table of the page with columns of a table that rdmadump prints in text. A pick is the heading there, the
+// heading here after an equals sign if it is not the same in small letters, and the explanation of the heading after a
+// colon if that of the text is not true of the page. The first column names the rows.
+func drawn(id, caption string, s *render.Sheet, picks ...string) table {
+	t := table{ID: id, Caption: caption, Rows: make([][]cell, len(s.Rows))}
+	for i, pick := range picks {
+		pick, explain, _ := strings.Cut(pick, ": ")
+		name, heading, other := strings.Cut(pick, "=")
+		if !other {
+			heading = name[:1] + strings.ToLower(name[1:])
+		}
+		at := slices.IndexFunc(s.Columns, func(c render.SheetColumn) bool { return c.Name == name })
+		if at < 0 {
+			panic("report: no table has the column " + name)
+		}
+		t.Columns = append(t.Columns, column{heading, cmp.Or(explain, s.Columns[at].Explain), s.Columns[at].Number})
+		for j, row := range s.Rows {
+			c := cell{Text: printable(row[at].Text), Value: row[at].Value, Head: i == 0}
+			if c.Text == "" { // not shown in text
+				c.Text = cmp.Or(c.Value, unknown)
+			}
+			t.Rows[j] = append(t.Rows[j], c)
+		}
+	}
+	return t
+}
+
+// column returns the index of the column with a heading.
+func (t *table) column(name string) int {
+	return slices.IndexFunc(t.Columns, func(c column) bool { return c.Name == name })
+}
+
+// insert inserts a column in front of the column with an index.
+func (t *table) insert(at int, c column, cells func(row int) cell) {
+	t.Columns = slices.Insert(t.Columns, at, c)
+	for i := range t.Rows {
+		t.Rows[i] = slices.Insert(t.Rows[i], at, cells(i))
+	}
+}
+
+// append adds a column on the right.
+func (t *table) append(c column, cells func(row int) cell) { t.insert(len(t.Columns), c, cells) }
+
+// insertSum inserts the column with the sums of latencies, which follows that with the longest latency.
+func (t *table) insertSum(cells func(row int) cell) {
+	t.insert(t.column("Worst")+1, column{"Sum", "Sum of all latencies", true}, cells)
+}
+
+// sheet returns the table that rdmadump prints of records. A table of the text cannot fail, because nothing is written.
+func sheet[R any](v *page, of string, records []R, draw func(theme *render.Theme) error) *render.Sheet {
+	s, err := render.SheetOf(of, records, draw)
+	if err != nil && v.err == nil {
+		v.err = err
+	}
+	return s
+}
+
+// statsSheet returns the table that stats prints.
+func statsSheet(v *page, rows []*analyze.Stats) *render.Sheet {
+	return sheet(v, "stats", rows, func(theme *render.Theme) error { return render.Stats(io.Discard, theme, 0, rows) })
 }
 
 // count returns the cell of a number.
@@ -76,30 +142,15 @@ func (v *page) namedFiles() {
 		return
 	}
 	s.Text = "The input is records of rdmadump, which name the file of each RPC. They do not contain how many bytes of each file were read and written, and who created, renamed and removed it."
-	t := table{ID: "named-file-table", Caption: "Files, by the sum of the latencies of the RPCs that name them", Columns: []column{
-		{"File", "Path in the records, or the short form of the file handle if they have none", false},
-		{"RPCs", "Number of RPCs that name the file", true},
-		{"Errors", "Number of these RPCs that failed", true},
-		{"P50", "Median of the latencies", true},
-		{"P99", "99th percentile of the latencies", true},
-		{"Worst", "Longest latency", true},
-		{"Sum", "Sum of all latencies", true},
-	}}
 	if n := len(rows) - maxFiles; n > 0 {
 		v.omit("The table of files shows the %d with the largest sums of latencies; %s are left out. %s lists them.", maxFiles, plural(int64(n), "file"), s.Commands[0])
 		rows = rows[:maxFiles]
 	}
-	for _, f := range rows {
-		name := analyze.Others
-		if f.Group != nil {
-			name = f.Group[0]
-		}
-		t.Rows = append(t.Rows, []cell{
-			{Text: printable(name), Head: true, Class: "path"},
-			count(int64(f.Count)), count(int64(f.Errors)),
-			quantile(f.Latency, f.Latency.P50), quantile(f.Latency, f.Latency.P99), longest(f.Latency, f.Latency.Max), total(f.Latency, f.TotalNS),
-		})
+	t := drawn("named-file-table", "Files, by the sum of the latencies of the RPCs that name them", statsSheet(v, rows), "NAME=File: Path in the records, or the short form of the file handle if they have none", "COUNT=RPCs", "ERR=Errors", "P50", "P99", "WORST")
+	for i := range t.Rows {
+		t.Rows[i][0].Class = "path"
 	}
+	t.insertSum(func(i int) cell { return total(rows[i].Latency, rows[i].TotalNS) })
 	s.Tables = []table{t}
 	v.part("files", "section", s)
 }
@@ -111,56 +162,22 @@ func (v *page) filesTable() {
 		return
 	}
 	s := section{ID: "files", Name: "Files", Commands: []string{v.run("files", "FILE")}}
-	t := table{ID: "file-table", Caption: "Files, by the sum of the latencies of the RPCs that acted on them", Columns: []column{
-		{"File", "Path after the last RPC, or the short form of the file handle if the capture shows no name", false},
-		{"Server", "Address of the server", false},
-		{"RPCs", "Number of RPCs that acted on the file", true},
-		{"Errors", "Number of these RPCs that failed", true},
-		{"Read", "Bytes of the file that Replies to READ returned", true},
-		{"Written", "Bytes that were written to the file, according to the Replies to WRITE", true},
-		{"P50", "Median of the latencies", true},
-		{"P99", "99th percentile of the latencies", true},
-		{"Worst", "Longest latency", true},
-		{"Sum", "Sum of all latencies", true},
-		{"Created", "Time in seconds since the start of the capture, user and client", false},
-		{"Renamed", "Time of the last RENAME, user and client", false},
-		{"Former name", "Path before the last RENAME", false},
-		{"Removed", "Time of the last REMOVE or RMDIR, user and client", false},
-	}}
 	rows := v.files.Rows()
 	if n := len(rows) - maxFiles; n > 0 {
 		v.omit("The table of files shows the %d with the largest sums of latencies; %s are left out. %s lists them.", maxFiles, plural(int64(n), "file"), s.Commands[0])
 		rows = rows[:maxFiles]
 	}
-	for _, f := range rows {
-		former := text(f.Renamed.Or(analyze.FileChange{}).From)
-		former.Class = "path"
-		t.Rows = append(t.Rows, []cell{
-			{Text: printable(f.FileText()), Head: true, Class: "path"},
-			text(f.Server), count(int64(f.Operations)), count(int64(f.Errors)),
-			number(f.BytesRead, render.Bytes(f.BytesRead)), number(f.BytesWritten, render.Bytes(f.BytesWritten)),
-			quantile(f.Latency, f.Latency.P50), quantile(f.Latency, f.Latency.P99), longest(f.Latency, f.Latency.Max), total(f.Latency, f.TotalNS),
-			changed(f.Created, v.start), changed(f.Renamed, v.start), former, changed(f.Removed, v.start),
-		})
+	t := drawn("file-table", "Files, by the sum of the latencies of the RPCs that acted on them",
+		sheet(v, "files", rows, func(theme *render.Theme) error { return render.Files(io.Discard, theme, 0, v.start, rows) }),
+		"FILE: Path after the last RPC, or the short form of the file handle if the capture shows no name", "SERVER: Address of the server", "OPS=RPCs", "ERR=Errors", "READ", "WRITTEN", "P50", "P99", "WORST", "CREATED", "RENAMED", "FORMER NAME", "REMOVED")
+	former := t.column("Former name")
+	for i := range t.Rows {
+		t.Rows[i][0].Class, t.Rows[i][former].Class = "path", "path"
 	}
+	t.insertSum(func(i int) cell { return total(rows[i].Latency, rows[i].TotalNS) })
 	s.Tables = []table{t}
-	if t.Rows == nil {
+	if len(t.Rows) == 0 {
 		s.Text = "The capture shows no RPC that acted on a file."
 	}
 	v.part("files", "section", s)
-}
-
-// changed returns the cell of a change of a file's name: its time, user and client.
-func changed(change record.Opt[analyze.FileChange], start record.Time) cell {
-	c, known := change.Get()
-	if !known {
-		return cell{Text: unknown}
-	}
-	user := "?"
-	if name, is := c.Principal.Get(); is {
-		user = printable(name)
-	} else if uid, is := c.UID.Get(); is {
-		user = fmt.Sprint(uid)
-	}
-	return cell{Text: fmt.Sprintf("%s %s@%s", seconds(c.Time.Sub(start)), user, printable(c.Client.Or("?"))), Value: fmt.Sprint(int64(c.Time))}
 }
