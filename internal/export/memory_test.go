@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/export"
@@ -28,15 +27,15 @@ func (c *counter) Write(b []byte) (int, error) {
 }
 
 // exported exports n RPCs of one connection, and returns the memory that the exporter
-// takes at the end of the capture, the bytes of output and the time.
-func exported(t testing.TB, n int64) (memory, written int64, took time.Duration) {
+// takes at the end of the capture, and the number of bytes of output.
+func exported(t testing.TB, n int64) (memory, written int64) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "messages"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	before, start := heap(), time.Now()
+	before := heap()
 	e := export.NewRPCTCP(f)
 	h := e.Handler()
 	r := &record.Transaction{Call: &record.Message{}, Reply: &record.Message{}, Direction: record.Forward, Status: record.Complete}
@@ -55,31 +54,29 @@ func exported(t testing.TB, n int64) (memory, written int64, took time.Duration)
 	memory = heap() - before
 	var out counter
 	report, err := e.Write(&out, "test")
-	took = time.Since(start)
 	if err != nil || report.Calls != n || report.Replies != n || report.Connections != 1 {
 		t.Fatalf("%+v, %v", report, err)
 	}
 	memory = max(memory, heap()-before)
 	runtime.KeepAlive(e)
-	return memory, out.n, took
+	return memory, out.n
 }
 
 // TestRPCTCPMemory verifies that the export as TCP keeps nothing in memory for each RPC:
 // 300,000 RPCs of one connection take some megabytes, as fewer do.
 func TestRPCTCPMemory(t *testing.T) {
-	few, _, _ := exported(t, 30_000)
-	memory, written, took := exported(t, 300_000)
+	few, _ := exported(t, 30_000)
+	memory, written := exported(t, 300_000)
 	if memory > 16<<20 || memory > few+8<<20 {
 		t.Errorf("%d bytes of memory, %d for a tenth of the RPCs", memory, few)
 	}
 	if min := int64(300_000 * (120 + 80 + 2*4 + 2*54)); written < min {
 		t.Errorf("%d bytes were written, want %d", written, min)
 	}
-	t.Logf("%d bytes of memory, %v", memory, took)
 }
 
 // BenchmarkRPCTCP exports RPCs of one connection.
 func BenchmarkRPCTCP(b *testing.B) {
-	memory, _, _ := exported(b, int64(b.N))
+	memory, _ := exported(b, int64(b.N))
 	b.ReportMetric(float64(memory), "heap-bytes")
 }

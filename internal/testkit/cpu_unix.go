@@ -1,15 +1,14 @@
 //go:build unix
 
-package dissect_test
+package testkit
 
 import (
 	"syscall"
 	"time"
 )
 
-// cpu returns the processor time of the process, because other processes may use the machine,
-// too.
-func cpu() time.Duration {
+// CPU returns the processor time of the process. Other processes that use the machine do not change it much.
+func CPU() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0
