@@ -469,6 +469,9 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 	}
 	for i := range r.Timeline {
 		e := &r.Timeline[i]
+		if inLineOfMessage(r, e) {
+			continue
+		}
 		g := rung{at: e.Time, first: e.First(), last: e.First(), toRight: e.From == record.Requester, kind: string(e.Event) + string(e.From)}
 		handle, size := e.Handle.Or(0), Size(e.Bytes.Or(0))
 		switch e.Event {
@@ -487,16 +490,12 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 				g.span(m.First(), m.Last())
 			}
 			if !r.Invalidation.Known() && m != nil {
-				for _, handle := range r.NotInvalidated {
-					g.mark(handle, 'o')
-				}
+				g.markAll(r.NotInvalidated, 'o')
 			}
 		case record.EventInvalidate:
 			g.text, g.ink, g.kind = fmt.Sprintf("Send With Invalidate %v", handle), theme.key, ""
 			g.mark(handle, 'x')
-			for _, handle := range r.NotInvalidated {
-				g.mark(handle, 'o')
-			}
+			g.markAll(r.NotInvalidated, 'o')
 		case record.EventRead:
 			g.text, g.double = fmt.Sprintf("RDMA Read of %s %v", size, handle), true
 			g.mark(handle, '|')
@@ -527,9 +526,6 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 		case record.EventNak:
 			g.text, g.ink, g.kind = fmt.Sprintf("NAK of the %s: %s", title(e.Of), e.Reason), theme.bad, ""
 		case record.EventRetransmit:
-			if isCopyOf(r.Reply, e, record.EventReply) { // its line says so
-				continue
-			}
 			g.text, g.ink = fmt.Sprintf("%s retransmitted, %s", title(e.Of), packets(e)), theme.warn
 			g.span(e.First(), e.Last())
 		case record.EventReadAgain:
@@ -543,9 +539,6 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 			g.least = fmt.Sprintf("Response, %s, %s", packets(e), strings.TrimPrefix(again, "the "))
 			g.toRight = true
 		case record.EventDamaged:
-			if isCopyOf(r.Call, e, record.EventCall) { // its line says so
-				continue
-			}
 			what := title(e.Of)
 			if e.Of != record.EventNak && !isFirstCopy(r, e) {
 				what += " retransmitted"
@@ -554,9 +547,6 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 		case record.EventLost:
 			g.text, g.ink, g.kind = title(e.Of)+" lost on the way", theme.bad, ""
 		case record.EventOutOfOrder:
-			if isCopyOf(r.Call, e, record.EventCall) || isCopyOf(r.Reply, e, record.EventReply) { // its line says so
-				continue
-			}
 			g.text, g.ink, g.kind = title(e.Of)+" after a gap", theme.warn, ""
 			g.short = g.text
 			if filled, known := e.LastPacket.Get(); known {
@@ -573,16 +563,37 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 			})
 		}
 	}
-	if m := r.Reply; m != nil && m.FirstSent.Known() && !slices.ContainsFunc(rungs, func(g rung) bool { return g.at == m.FirstSent.Or(0) }) {
-		g := rung{at: m.FirstSent.Or(0), text: firstCopyText(m), ink: theme.warn}
-		if packet, known := r.LatencyMinPacket.Get(); known && int64(g.at-r.Sent()) == r.LatencyMinNS.Or(-1) {
-			g.first = record.PacketRef{Packet: packet, Point: r.LatencyMinPoint}
-			g.last = g.first
-		}
-		rungs = append(rungs, g)
-	}
+	rungs = withFirstCopy(rungs, theme, r)
 	slices.SortStableFunc(rungs, func(a, b rung) int { return cmp.Compare(a.at, b.at) })
 	return withPauses(rungs, theme, r)
+}
+
+// inLineOfMessage reports whether the line of the Call or of the Reply says what the event is about.
+func inLineOfMessage(r *record.Transaction, e *record.Event) bool {
+	switch e.Event {
+	case record.EventRetransmit:
+		return isCopyOf(r.Reply, e, record.EventReply)
+	case record.EventDamaged:
+		return isCopyOf(r.Call, e, record.EventCall)
+	case record.EventOutOfOrder:
+		return isCopyOf(r.Call, e, record.EventCall) || isCopyOf(r.Reply, e, record.EventReply)
+	}
+	return false
+}
+
+// withFirstCopy adds a rung for the first copy of a Reply, if a later copy is the Reply of the transaction and no event
+// is about the first.
+func withFirstCopy(rungs []rung, theme *Theme, r *record.Transaction) []rung {
+	m := r.Reply
+	if m == nil || !m.FirstSent.Known() || slices.ContainsFunc(rungs, func(g rung) bool { return g.at == m.FirstSent.Or(0) }) {
+		return rungs
+	}
+	g := rung{at: m.FirstSent.Or(0), text: firstCopyText(m), ink: theme.warn}
+	if packet, known := r.LatencyMinPacket.Get(); known && int64(g.at-r.Sent()) == r.LatencyMinNS.Or(-1) {
+		g.first = record.PacketRef{Packet: packet, Point: r.LatencyMinPoint}
+		g.last = g.first
+	}
+	return append(rungs, g)
 }
 
 // firstCopyText describes the first copy of a Reply of which a later copy was, or may have been,
@@ -673,6 +684,13 @@ func (g *rung) mark(handle record.Hex32, c byte) {
 	}
 	g.marks[len(g.handle)] = c
 	g.handle = append(g.handle, handle)
+}
+
+// markAll marks the bars of handles.
+func (g *rung) markAll(handles []record.Hex32, c byte) {
+	for _, handle := range handles {
+		g.mark(handle, c)
+	}
 }
 
 // title returns the protocol's name for an event: a "read_request" is an RDMA Read.

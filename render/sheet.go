@@ -3,7 +3,6 @@ package render
 import (
 	"encoding"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -47,7 +46,7 @@ func SheetOf[R any](of string, records []R, draw func(theme *Theme) error) (*She
 		s.head(of, tableColumns[of])
 		return s, nil
 	}
-	theme := NewTheme(io.Discard, false)
+	theme := NewTheme(false)
 	theme.sheet = func(columns []column, cells []cell) {
 		if s.Columns == nil {
 			s.head(of, columns)

@@ -4,6 +4,8 @@
 package arrows
 
 import (
+	"bytes"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -54,6 +56,101 @@ func TestParameters(t *testing.T) {
 	})
 	if slices.Sort(long); len(long) > 0 {
 		t.Errorf("functions with more than %d parameters: %q", maxParameters, long)
+	}
+}
+
+// maxPaths is the maximum number of paths through a function: one, and one more for each condition, loop and case. Nobody
+// can keep more of them in mind.
+const maxPaths = 40
+
+// longer has the functions that had more paths when the limit was set, with the number that they must not exceed.
+var longer = map[string]int{
+	"internal/command/show/run.go: finish": 41,
+	"internal/query/compile.go: accepts":   62, "internal/query/lex.go: lex": 69,
+}
+
+// TestPaths: no function has more than maxPaths paths.
+func TestPaths(t *testing.T) {
+	var long []string
+	functions := 0
+	eachFile(t, func(path string, _ bool) {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, is := d.(*ast.FuncDecl)
+			if !is {
+				continue
+			}
+			functions++
+			name, _ := filepath.Rel(root, path)
+			name = filepath.ToSlash(name) + ": " + f.Name.Name
+			if n := paths(f); n > max(maxPaths, longer[name]) {
+				long = append(long, fmt.Sprintf("%s has %d", name, n))
+			}
+		}
+	})
+	if slices.Sort(long); len(long) > 0 {
+		t.Errorf("functions with more than %d paths, which should be several functions: %q", maxPaths, long)
+	}
+	if functions < 1000 {
+		t.Errorf("the test found only %d functions", functions)
+	}
+}
+
+// paths returns the number of paths through a function, as gocyclo counts them.
+func paths(f *ast.FuncDecl) int {
+	n := 1
+	ast.Inspect(f, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
+			n++
+		case *ast.CaseClause:
+			if node.List != nil { // not the default
+				n++
+			}
+		case *ast.CommClause:
+			if node.Comm != nil {
+				n++
+			}
+		case *ast.BinaryExpr:
+			if node.Op == token.LAND || node.Op == token.LOR {
+				n++
+			}
+		}
+		return true
+	})
+	return n
+}
+
+// maxLines is the maximum number of lines of a package without its tests.
+const maxLines = 8000
+
+// TestLines: no package has more than maxLines lines.
+func TestLines(t *testing.T) {
+	lines := map[string]int{}
+	eachFile(t, func(path string, _ bool) {
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines[filepath.ToSlash(folder)] += bytes.Count(text, []byte("\n"))
+	})
+	for folder, n := range lines {
+		if n > maxLines {
+			t.Errorf("the package %s has %d lines, which is more than %d: split it by responsibility", folder, n, maxLines)
+		}
+	}
+	if len(lines) < 40 {
+		t.Errorf("the test found only %d packages", len(lines))
 	}
 }
 

@@ -89,104 +89,35 @@ type Order struct {
 // Parse converts the flags for a view. Whole reports whether the input has an end, at which
 // records can be sorted.
 func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
-	if f.Every != 0 && v.takes("every") {
-		v = RatesView
-	}
-	if f.Lost && v.Name == "network" && (len(f.fields) > 0 || f.output == "csv") {
-		v = LostView
-	}
-	if f.by != "" && (v.Name == "rdma" || v.Name == "stats" && f.Every == 0 && onlyOfOperations(f.by)) {
-		if v = OperationSumsView; len(f.XIDs) > 0 {
-			return nil, errors.New("RDMA operations cannot be summed up by --by with --xid; -Y 'transaction == N' selects those of an RPC")
-		}
+	v, err := f.shownBy(v)
+	if err != nil {
+		return nil, err
 	}
 	s := &Settings{
 		values: f.values, View: v, JSON: f.output == "json", Program: f.jq, FailOn: record.Severity(f.failOn),
 		RPC:    f.rpc || slices.ContainsFunc(append([]string{f.Filter, f.sort}, f.fields...), namesRPC),
 		Decode: f.Tree || f.rpc,
 	}
-	for i := range table {
-		r := &table[i]
-		if r.values == nil || !v.takes(r.name) {
-			continue
-		}
-		if v.onePage && r.name == "output" && f.output == "csv" {
-			return nil, fmt.Errorf("-o csv: %s has no table; use -o json, or -o csv with a view that has one, such as rdmadump stats -o csv", v.Name)
-		}
-		if err := command.OneOf(r.shown(), *r.sets(f).(*string), r.values(v)...); err != nil {
-			return nil, err
-		}
-	}
-	if v.takes("width") {
-		if err := s.Look.check(v); err != nil {
-			return nil, err
-		}
-	}
-	if v.takes("by") {
-		var err error
-		parse := ParseGrouping
-		if v == OperationSumsView {
-			parse = parseOperationGrouping
-		}
-		if s.By, err = parse(cmp.Or(f.by, analyze.ByOperation)); err != nil {
-			return nil, err
-		}
-		s.By.Given = f.by != ""
+	if err := s.parseValues(f); err != nil {
+		return nil, err
 	}
 	if err := s.parseKnown(f); err != nil {
 		return nil, err
 	}
-	var err error
 	if s.ports, err = parsePorts(f.decodeAs); err != nil {
 		return nil, err
 	}
 	if f.output == "sarif" || f.output == "junit" {
 		s.Report = f.output
 	}
-	if f.Count < 0 {
-		return nil, fmt.Errorf("-c %d: must not be negative", f.Count)
-	}
-	if f.top < 0 {
-		return nil, fmt.Errorf("--top %d: must not be negative", f.top)
-	}
-	for _, conn := range f.Conns {
-		if conn < 0 {
-			return nil, fmt.Errorf("--conn %d: must not be negative; connections are counted from 0", conn)
-		}
-	}
-	for _, word := range f.XIDs {
-		xid, err := record.ParseHex32(strings.TrimSpace(word))
-		if err != nil {
-			return nil, fmt.Errorf("--xid %s: must be a 32-bit number, such as 0x4cc9dbf7", word)
-		}
-		s.XIDs = append(s.XIDs, xid)
-	}
-	for _, limit := range []struct {
-		flag, value string
-		to          *moment
-	}{{"--from", f.From, &s.From}, {"--to", f.To, &s.To}} {
-		var err error
-		if *limit.to, err = parseMoment(limit.value); err != nil {
-			return nil, fmt.Errorf("%s %s: must be a time as in RFC 3339, such as 2026-11-21T04:55:00Z, or seconds since the start of the capture, such as 2.5 or 90s", limit.flag, limit.value)
-		}
+	if err := s.parseSelection(f); err != nil {
+		return nil, err
 	}
 	if err := s.parseFilter(f.Filter); err != nil {
 		return nil, err
 	}
-	if f.jq != "" {
-		s.JSON = true
-		program, err := gojq.Parse(f.jq)
-		if err == nil {
-			s.JQ, err = gojq.Compile(program)
-		}
-		if end := (*gojq.ParseError)(nil); errors.As(err, &end) && end.Token == "" && end.Offset >= len(f.jq) {
-			return nil, fmt.Errorf("--jq %s: the jq program is incomplete", f.jq)
-		} else if err != nil {
-			return nil, fmt.Errorf("--jq %s: %w", f.jq, err)
-		}
-		if v.takes("field") { // The records of other views have fields of their own.
-			s.Notes = append(s.Notes, query.OnlyInFilters(f.jq, v.Fields)...)
-		}
+	if err := s.parseJQ(f.jq); err != nil {
+		return nil, err
 	}
 	if err := s.parseColumns(f); err != nil {
 		return nil, err
@@ -203,6 +134,108 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 		v.Name == "transactions" && s.Columns == nil && (s.JSON || s.Look.wide || s.Filter != nil)
 	s.Ladder = v.Name == "transactions" && len(s.XIDs) > 0 && !s.JSON && s.Columns == nil
 	return s, nil
+}
+
+// shownBy returns the view that shows what the flags ask of a view for.
+func (f *Typed) shownBy(v *View) (*View, error) {
+	if f.Every != 0 && v.takes("every") {
+		v = RatesView
+	}
+	if f.Lost && v.Name == "network" && (len(f.fields) > 0 || f.output == "csv") {
+		v = LostView
+	}
+	if f.by != "" && (v.Name == "rdma" || v.Name == "stats" && f.Every == 0 && onlyOfOperations(f.by)) {
+		if v = OperationSumsView; len(f.XIDs) > 0 {
+			return nil, errors.New("RDMA operations cannot be summed up by --by with --xid; -Y 'transaction == N' selects those of an RPC")
+		}
+	}
+	return v, nil
+}
+
+// parseValues verifies the flags that have few values, and determines the look and what --by names.
+func (s *Settings) parseValues(f *Typed) error {
+	for i := range table {
+		r := &table[i]
+		if r.values == nil || !s.View.takes(r.name) {
+			continue
+		}
+		if s.View.onePage && r.name == "output" && f.output == "csv" {
+			return fmt.Errorf("-o csv: %s has no table; use -o json, or -o csv with a view that has one, such as rdmadump stats -o csv", s.View.Name)
+		}
+		if err := command.OneOf(r.shown(), *r.sets(f).(*string), r.values(s.View)...); err != nil {
+			return err
+		}
+	}
+	if s.View.takes("width") {
+		if err := s.Look.check(s.View); err != nil {
+			return err
+		}
+	}
+	if s.View.takes("by") {
+		var err error
+		parse := ParseGrouping
+		if s.View == OperationSumsView {
+			parse = parseOperationGrouping
+		}
+		if s.By, err = parse(cmp.Or(f.by, analyze.ByOperation)); err != nil {
+			return err
+		}
+		s.By.Given = f.by != ""
+	}
+	return nil
+}
+
+// parseSelection determines which records the flags select without a filter.
+func (s *Settings) parseSelection(f *Typed) error {
+	if f.Count < 0 {
+		return fmt.Errorf("-c %d: must not be negative", f.Count)
+	}
+	if f.top < 0 {
+		return fmt.Errorf("--top %d: must not be negative", f.top)
+	}
+	for _, conn := range f.Conns {
+		if conn < 0 {
+			return fmt.Errorf("--conn %d: must not be negative; connections are counted from 0", conn)
+		}
+	}
+	for _, word := range f.XIDs {
+		xid, err := record.ParseHex32(strings.TrimSpace(word))
+		if err != nil {
+			return fmt.Errorf("--xid %s: must be a 32-bit number, such as 0x4cc9dbf7", word)
+		}
+		s.XIDs = append(s.XIDs, xid)
+	}
+	for _, limit := range []struct {
+		flag, value string
+		to          *moment
+	}{{"--from", f.From, &s.From}, {"--to", f.To, &s.To}} {
+		var err error
+		if *limit.to, err = parseMoment(limit.value); err != nil {
+			return fmt.Errorf("%s %s: must be a time as in RFC 3339, such as 2026-11-21T04:55:00Z, or seconds since the start of the capture, such as 2.5 or 90s", limit.flag, limit.value)
+		}
+	}
+	return nil
+}
+
+// parseJQ compiles the program of --jq.
+func (s *Settings) parseJQ(source string) error {
+	if source == "" {
+		return nil
+	}
+	s.JSON = true
+	program, err := gojq.Parse(source)
+	if err == nil {
+		s.JQ, err = gojq.Compile(program)
+	}
+	if end := (*gojq.ParseError)(nil); errors.As(err, &end) && end.Token == "" && end.Offset >= len(source) {
+		return fmt.Errorf("--jq %s: the jq program is incomplete", source)
+	} else if err != nil {
+		return fmt.Errorf("--jq %s: %w", source, err)
+	}
+	if s.View.takes("field") { // The records of other views have fields of their own.
+		s.Notes = append(s.Notes, query.OnlyInFilters(source, s.View.Fields)...)
+	}
+	return nil
 }
 
 // parseColumns determines the fields to print, if not whole records are printed.

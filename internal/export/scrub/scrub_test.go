@@ -265,42 +265,55 @@ var sensitive = map[string]bool{
 	"groups": true, "components": true, "server": true, "xattr_value": true, "xattr_names": true,
 }
 
+// addSecrets adds what identifies somebody in the value of a member of a record's rpc, as secrets returns it.
+func addSecrets(found map[string]string, name string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for n, v := range v {
+			addSecrets(found, n, v)
+		}
+	case []any:
+		for _, v := range v {
+			addSecrets(found, name, v)
+		}
+	case string:
+		if name = strings.TrimRight(name, "_0123456789"); name == "cookie" { // a cookie may be a hash of a name
+			if v, err := strconv.ParseUint(v, 0, 64); err == nil && v >= 1<<32 {
+				found[string(be.AppendUint64(nil, v))] = name
+			}
+		}
+		if !sensitive[name] {
+			return
+		}
+		if b, err := hex.DecodeString(v); err == nil && len(b) >= 4 {
+			found[string(b)] = name
+		}
+		for _, word := range strings.FieldsFunc(v, func(r rune) bool { return r == '/' || r == '@' }) {
+			if len(word) >= 4 {
+				found[word] = name
+			}
+		}
+	}
+}
+
+// addMACs adds the MAC addresses of an Ethernet frame, as secrets returns them.
+func addMACs(found map[string]string, f *capture.Frame) {
+	if f.LinkType != capture.LinkEthernet || len(f.Data) < 14 {
+		return
+	}
+	for _, mac := range [][]byte{f.Data[:6], f.Data[6:12]} {
+		if mac[0]&1 == 0 && !zero(mac) {
+			found[string(mac)] = "MAC " + hex.EncodeToString(mac)
+		}
+	}
+}
+
 // secrets returns the bytes that must not be in a scrubbed capture, with a
 // description of each. It finds them in the records of Calls and Replies and in the
 // headers of packets.
 func secrets(t testing.TB, frames []capture.Frame) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	var walk func(name string, v any)
-	walk = func(name string, v any) {
-		switch v := v.(type) {
-		case map[string]any:
-			for n, v := range v {
-				walk(n, v)
-			}
-		case []any:
-			for _, v := range v {
-				walk(name, v)
-			}
-		case string:
-			if name = strings.TrimRight(name, "_0123456789"); name == "cookie" { // a cookie may be a hash of a name
-				if v, err := strconv.ParseUint(v, 0, 64); err == nil && v >= 1<<32 {
-					found[string(be.AppendUint64(nil, v))] = name
-				}
-			}
-			if !sensitive[name] {
-				return
-			}
-			if b, err := hex.DecodeString(v); err == nil && len(b) >= 4 {
-				found[string(b)] = name
-			}
-			for _, word := range strings.FieldsFunc(v, func(r rune) bool { return r == '/' || r == '@' }) {
-				if len(word) >= 4 {
-					found[word] = name
-				}
-			}
-		}
-	}
 	d := dissect.New(dissect.Handler{
 		Transaction: func(r *record.Transaction) error {
 			if r.RPC == nil {
@@ -314,15 +327,12 @@ func secrets(t testing.TB, frames []capture.Frame) map[string]string {
 			if err := json.Unmarshal(b, &v); err != nil {
 				t.Fatal(err)
 			}
-			if m, ok := v.(map[string]any); ok {
-				for _, half := range m {
-					if h, ok := half.(map[string]any); ok {
-						if ops, ok := h["ops"].([]any); ok {
-							for _, op := range ops {
-								walk("", op.(map[string]any)["fields"])
-							}
-						}
-					}
+			halves, _ := v.(map[string]any)
+			for _, half := range halves {
+				h, _ := half.(map[string]any)
+				ops, _ := h["ops"].([]any)
+				for _, op := range ops {
+					addSecrets(found, "", op.(map[string]any)["fields"])
 				}
 			}
 			return nil
@@ -350,13 +360,7 @@ func secrets(t testing.TB, frames []capture.Frame) map[string]string {
 	}, dissect.Options{RPC: true, OnlyRDMA: true})
 	for i := range frames {
 		d.Frame(&frames[i])
-		if f := &frames[i]; f.LinkType == capture.LinkEthernet && len(f.Data) >= 14 {
-			for _, mac := range [][]byte{f.Data[:6], f.Data[6:12]} {
-				if mac[0]&1 == 0 && !zero(mac) {
-					found[string(mac)] = "MAC " + hex.EncodeToString(mac)
-				}
-			}
-		}
+		addMACs(found, &frames[i])
 	}
 	d.Finish()
 	return found
