@@ -294,6 +294,18 @@ func (c *Conn) counters() record.PacketCounts {
 	}
 }
 
+// selectCounted does what [Tracker.Select] says.
+func (c *Conn) selectCounted(inside, damaged bool) {
+	if damaged {
+		c.damaged++
+	}
+	now := c.counters()
+	if inside {
+		c.selected.AddSince(&c.counted, &now)
+	}
+	c.counted = now
+}
+
 // countPacket counts a packet.
 func (c *Conn) countPacket() {
 	c.record.Packets++
@@ -319,7 +331,7 @@ func (c *Conn) countNak(rnr bool) {
 func (c *Conn) makeRecord() *record.Connection {
 	r, f := &c.tracker.connections.finished, &c.record
 	client := c.setup.Client.Or(0)
-	c.tracker.Select(c, c.tracker.Selects == nil || c.tracker.Selects(c.record.Last), false) // what was counted after the last packet
+	c.selectCounted(c.tracker.Selects == nil || c.tracker.Selects(c.record.Last), false) // what was counted after the last packet
 	*r = record.Connection{
 		Type: "connection", ID: c.setup.ID.Or(0), Transport: c.setup.Transport, Client: c.endpoint(client), Server: c.endpoint(client.Other()),
 		Established: f.Established, Closed: f.Closed, Ended: c.ended(), Handshake: "missed",

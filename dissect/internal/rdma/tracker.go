@@ -115,14 +115,7 @@ func (t *Tracker) Count(r *rule.Rule) { t.Findings[slices.Index(record.Severitie
 // Select counts what was counted for a connection since the last call as packets in the time that is selected, if inside
 // is set. Damaged is set if the current packet has a bad checksum.
 func (t *Tracker) Select(c *Conn, inside, damaged bool) {
-	if damaged {
-		c.damaged++
-	}
-	now := c.counters()
-	if inside {
-		c.selected.AddSince(&c.counted, &now)
-	}
-	c.counted = now
+	c.selectCounted(inside, damaged)
 }
 
 // Closing reports whether a side began to end a connection, which may be nil.
