@@ -326,7 +326,7 @@ type Mapping struct {
 	Program     uint32      `json:"program" doc:"RPC program number: the program for whose port the Call asks."`
 	ProgramName Opt[string] `json:"program_name" doc:"Name of that program, such as NFS or MOUNT; null if it has no known name." secret:"no"`
 	Version     uint32      `json:"version" doc:"Version of that program."`
-	Protocol    string      `json:"protocol" doc:"Protocol that the client wants to use: TCP, UDP, or a netid such as tcp6 or rdma." secret:"no"`
+	Protocol    string      `json:"protocol" doc:"Protocol that the client wants to use: TCP, UDP, or a netid such as tcp6 or rdma." secret:"content"`
 	Port        Opt[uint16] `json:"port" doc:"Port in the Reply, 0 if the program is not registered; null if the capture does not contain the port."`
 }
 

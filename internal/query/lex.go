@@ -330,7 +330,7 @@ func (l *lexer) operator(rest string) {
 		m = two
 	}
 	switch {
-	case strings.Index("-+*/%<>!?:|.,;~^=#&$@", m[:1]) < 0:
+	case !strings.Contains("-+*/%<>!?:|.,;~^=#&$@", m[:1]):
 		_, width := utf8.DecodeRuneInString(rest)
 		l.fail(width, "unexpected character %s", visible(rest[:width]))
 	case strings.HasPrefix(rest, "=~"):

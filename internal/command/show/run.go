@@ -168,15 +168,7 @@ func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
 			shown.Findings = s.found // without those that --ignore, --baseline or a filter left out
 		}
 		render.NewText(r.Stderr, render.NewTheme(command.Colored(s.Color, r.Stderr)), 0).Summary(&shown)
-		switch {
-		case s.Shown == "" || s.View == nil || s.View.Name == "overview" || r.lines != nil:
-		case hasRPCs(summary):
-			fmt.Fprintf(r.Stderr, "to see which RPCs were slow and why: rdmadump overview %s\n", s.Typed)
-		case summary.RDMA+summary.RPC == 0 && s.View.SumsRPCs():
-			fmt.Fprintf(r.Stderr, "the capture contains neither RDMA nor RPC: rdmadump packets %s lists what it has\n", s.Typed)
-		case summary.RDMA > 0 && s.View.SumsRPCs():
-			fmt.Fprintf(r.Stderr, "the capture contains RDMA but no RPC: rdmadump overview %s shows what it carries, rdmadump connections and packets list it\n", s.Typed)
-		}
+		r.sayNext(s, summary)
 	}
 	if s.unpaired > 0 && !s.Quiet {
 		command.Say(r.Stderr, "without %s of --conn from before the two directions were known to belong together; bth.dest_qpn finds them", command.Number(s.unpaired, "packet"))
@@ -194,6 +186,24 @@ func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
 	} else if s.written == 0 && len(s.Conns) > 0 && slices.Min(s.Conns) >= summary.Connections && !s.Quiet {
 		command.Say(r.Stderr, "%s", noConnection(s.Conns, summary.Connections))
 	}
+	return r.status(s, summary, readErr)
+}
+
+// sayNext says which command comes next if a view shows sums, or what is in a capture without RPCs.
+func (r *Runner) sayNext(s *sink, summary *record.Summary) {
+	switch {
+	case s.Shown == "" || s.View == nil || s.View.Name == "overview" || r.lines != nil:
+	case hasRPCs(summary):
+		fmt.Fprintf(r.Stderr, "to see which RPCs were slow and why: rdmadump overview %s\n", s.Typed)
+	case summary.RDMA+summary.RPC == 0 && s.View.SumsRPCs():
+		fmt.Fprintf(r.Stderr, "the capture contains neither RDMA nor RPC: rdmadump packets %s lists what it has\n", s.Typed)
+	case summary.RDMA > 0 && s.View.SumsRPCs():
+		fmt.Fprintf(r.Stderr, "the capture contains RDMA but no RPC: rdmadump overview %s shows what it carries, rdmadump connections and packets list it\n", s.Typed)
+	}
+}
+
+// status returns the exit status, as an error; it is nil if all went well.
+func (r *Runner) status(s *sink, summary *record.Summary, readErr error) error {
 	switch {
 	case readErr != nil:
 		return &command.Status{Code: command.ExitBroken, Err: command.Damaged(readErr)}

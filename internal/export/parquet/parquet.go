@@ -31,7 +31,7 @@ type table[R any] struct {
 	name    string // of one row, in the schema
 	columns []column[R]
 	file    *os.File
-	writer  *parquet.Writer
+	writer  *parquet.GenericWriter[any]
 	row     parquet.Row
 	rows    int64
 }
@@ -95,7 +95,7 @@ func (t *table[R]) create(folder, name, capture string) error {
 		return err
 	}
 	t.file = file
-	t.writer = parquet.NewWriter(file, schema(t.name, t.columns), parquet.MaxRowsPerRowGroup(maxRows), parquet.Compression(&parquet.Zstd))
+	t.writer = parquet.NewGenericWriter[any](file, schema(t.name, t.columns), parquet.MaxRowsPerRowGroup(maxRows), parquet.Compression(&parquet.Zstd))
 	return nil
 }
 
