@@ -7,7 +7,7 @@ HOSTILE ?= 4000
 SINCE   ?= HEAD
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint fuzz hostile bench compare profile golden golden-diff dist audit clean
+.PHONY: help build demo quick test lint fuzz hostile bench compare profile golden golden-diff dist audit clean
 
 # tools of packaging/go.mod
 tool = $(GO) tool -modfile=packaging/go.mod
@@ -26,11 +26,18 @@ demo: build ## build, and find out why an RPC was slow
 	@echo; echo "== and why was the slowest slow? rdmadump --xid 0x4a5eb126 $(SLOW)"; bin/rdmadump -q --xid 0x4a5eb126 $(SLOW)
 	@echo; echo "== all of this as one page: rdmadump report $(SLOW) -w bin/report.html"; bin/rdmadump report $(SLOW) -w bin/report.html
 
-test: lint ## run the tests, after each change; the end lists failed and skipped tests with their output
+quick: ## run what takes seconds, while you change something: unit tests, the cases of rules, three captures
+	$(GO) test -vet=off -count=1 ./dissect/internal/order ./dissect/internal/pending ./dissect/internal/memory ./dissect/internal/transaction \
+	  ./dissect/record ./rocev2 ./internal/link ./internal/analyze ./internal/arrows
+	$(GO) test -vet=off -count=1 ./dissect -run '^TestCases$$'
+	$(GO) test -vet=off -count=1 ./cmd/rdmadump -run '^TestGolden$$/^(rocev2-callback41|iwarp-nfs41|rocev2-errors)'
+
+test: ## run the tests and lint, after each change; the end of the tests lists failed and skipped ones with their output
 	$(tool) gotestsum --format pkgname --raw-command -- ./scripts/test-json $(GO)
+	@$(MAKE) --no-print-directory lint
 
 # The profile that releases are built by would make these compile everything twice.
-test lint fuzz hostile: export GOFLAGS += -pgo=off
+quick test lint fuzz hostile: export GOFLAGS += -pgo=off
 
 lint: ## formatting, vet, staticcheck
 	@out=$$($(GO) tool gofumpt -l .); test -z "$$out" || { echo "gofumpt would change: $$out"; exit 1; }
