@@ -233,7 +233,7 @@ func (v *overview) health() {
 	case h.Packets == 0:
 		v.line("health", packets+pauses, v.theme.dim)
 	case v.oneWay():
-		v.line("health", packets+": each once, in order; what the other side sent is not in the capture"+pauses, v.theme.warn)
+		v.line("health", packets+": what the other side sent is not in the capture, so nothing is said about their order"+pauses, v.theme.warn)
 	case missing != "":
 		v.line("health", packets+": no retransmission and no NAK in them"+pauses, v.theme.good)
 	case pauses != "":
