@@ -2,6 +2,7 @@ package dissect_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
@@ -49,6 +50,40 @@ func TestWho(t *testing.T) {
 	}
 	if len(s.findings) == 0 {
 		t.Error("there is no finding")
+	}
+}
+
+// TestClientOwner: a transaction has the owner and the verifier with which an NFSv4 client names itself, and no other
+// transaction has them. An owner that is empty, too long or not whole is unknown.
+func TestClientOwner(t *testing.T) {
+	const verifier = 0x18e9f672ab2fa448
+	exchange := synth.XDR{}.Word(42).Hyper(verifier).String("owner").Word(0, 0, 0)
+	w := synth.New()
+	conn := w.RoCE(synth.Options{})
+	conn.Connect()
+	for _, c := range []synth.Call{
+		synth.Compound(exchange),
+		synth.Compound4(0, synth.OpPutRootFH(), synth.XDR{}.Word(35).Hyper(verifier+1).String("id").Word(0x40000000).String("rdma").String("").Word(1)),
+		synth.Compound(synth.OpPutRootFH(), synth.OpGetAttr()),
+		synth.Compound(synth.XDR{}.Word(42).Hyper(verifier).String("").Word(0, 0, 0)),
+		synth.Compound(synth.XDR{}.Word(42).Hyper(verifier).String(strings.Repeat("x", 1025)).Word(0, 0, 0)),
+		synth.Compound(synth.XDR{}.Word(42).Hyper(verifier).Word(9)),
+		synth.Compound(synth.XDR{}.Word(42, 7)),
+		synth.Getattr3(),
+	} {
+		conn.RPC(c, synth.CompoundReply())
+	}
+	s := look(w)
+	want := []string{
+		"6f776e6572 0x18e9f672ab2fa448", "6964 0x18e9f672ab2fa449", "null null", "null null", "null null", "null null", "null null", "null null",
+	}
+	if len(s.transactions) != len(want) {
+		t.Fatalf("%d transactions", len(s.transactions))
+	}
+	for i, r := range s.transactions {
+		if got := text(r.ClientOwner) + " " + text(r.BootVerifier); got != want[i] {
+			t.Errorf("transaction %d names the client %s, want %s", i, got, want[i])
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ const (
 	SecretUser     Secret = "user"     // name of a user
 	SecretID       Secret = "id"       // number of a user or group
 	SecretPath     Secret = "path"     // of a file
-	SecretHandle   Secret = "handle"   // of a file
+	SecretHandle   Secret = "handle"   // of a file, or another value in hex that a client or server chose
 	SecretPoint    Secret = "point"    // name of a capture point, which is the name of a file
 	SecretSentence Secret = "sentence" // words of rdmadump, which may contain names of captures
 	SecretContent  Secret = "content"  // what a packet says, which may be anything: it has no pseudonym and is left out

@@ -349,11 +349,18 @@ func (c *Collector) Connection(r *record.Connection) {
 }
 
 // Unselected notes a connection that the overview is not about. It may show that a server accepted a client that it had
-// rejected.
-func (c *Collector) Unselected(r *record.Connection) { c.suspicion.accept(r) }
+// rejected, or that a client took leave of the server.
+func (c *Collector) Unselected(r *record.Connection) {
+	c.suspicion.accept(r)
+	c.suspicion.leave(r)
+}
 
-// UnselectedRPC notes a transaction that the overview is not about. It may be a copy of one that got no Reply.
-func (c *Collector) UnselectedRPC(r *record.Transaction) { c.suspicion.retry(r) }
+// UnselectedRPC notes a transaction that the overview is not about. It may be a copy of one that got no Reply, or show
+// when the client named itself to the server, or took leave of it.
+func (c *Collector) UnselectedRPC(r *record.Transaction) {
+	c.suspicion.retry(r)
+	c.suspicion.clientCall(r)
+}
 
 // SoFar returns the overview of what was added so far. Open calls its argument with the connections that are
 // still open, which count in groups and health. The Collector may be used afterwards.

@@ -23,6 +23,9 @@ type suspicion struct {
 	longest   int64 // latency
 	clients   map[string]*tally
 	restarted map[statusOf]record.Stamp // first Replies with a status that a server sends after a restart
+	boots     []boot                    // Calls in which NFSv4 clients name themselves
+	lastCalls map[int]record.Time       // times of the latest Calls of the clients, by connection
+	leaves    []handshake               // Calls and disconnects that take leave of the server
 
 	pending  []pendingRPC    // RPCs without a Reply
 	dropped  int64           // RPCs without a Reply that are not in pending, because there are too many
@@ -41,6 +44,19 @@ var afterRestart = map[string]bool{
 
 // statusOf is a status that a server sent.
 type statusOf struct{ server, status string }
+
+// boot is a Call in which an NFSv4 client names itself to a server. It sends another verifier after a restart.
+type boot struct {
+	client, server, owner string
+	verifier              record.Hex64
+	connection            int
+	at                    record.Time
+	packet                int64
+}
+
+// purging reports whether a verifier is one with which Linux clients ask the server to forget all their state. They have
+// not restarted.
+func purging(verifier record.Hex64) bool { return verifier == 1_000_000_001 || verifier == 1<<64-1 }
 
 // connEnd is what the capture shows of the end of a connection.
 type connEnd uint8
@@ -127,6 +143,7 @@ func newSuspicion() suspicion {
 	return suspicion{
 		faults: map[faultKey]*fault{}, refusals: map[refusalKey]*refusal{}, served: map[served]record.Time{}, rnr: map[record.End]int64{},
 		clients: map[string]*tally{}, restarted: map[statusOf]record.Stamp{}, retried: map[int64]retry{}, ended: map[int]connEnd{},
+		lastCalls: map[int]record.Time{},
 	}
 }
 
@@ -163,6 +180,7 @@ func (s *suspicion) transaction(r *record.Transaction) {
 	}
 	s.longest = max(s.longest, r.LatencyNS.Or(0))
 	s.retry(r)
+	s.clientCall(r)
 	if r.Status == record.NoReply {
 		if len(s.pending) < maxPending {
 			s.pending = append(s.pending, pendingRPC{r.ID, r.Connection, r.Client.Or(""), r.Start()})
@@ -198,6 +216,24 @@ func (s *suspicion) transaction(r *record.Transaction) {
 	}
 	if len(s.refusals) > 0 && r.Direction == record.Forward && r.Succeeded() { // Earlier ones say nothing about a refusal.
 		s.serves(r, refusalKey{client: r.Client.Or(""), server: r.Server.Or("")})
+	}
+}
+
+// clientCall notes what shows later whether the client restarted. Among that, there are the Calls with which a client that
+// unmounts everything takes leave.
+func (s *suspicion) clientCall(r *record.Transaction) {
+	if r.Direction != record.Forward || r.Call == nil {
+		return
+	}
+	at := r.Start()
+	if last, had := s.lastCalls[r.Connection]; at > last && (had || len(s.lastCalls) < maxHandshakes) {
+		s.lastCalls[r.Connection] = at
+	}
+	if verifier, known := r.BootVerifier.Get(); known && len(s.boots) < maxHandshakes {
+		s.boots = append(s.boots, boot{r.Client.Or(""), r.Server.Or(""), r.ClientOwner.Or(""), verifier, r.Connection, at, r.Call.Packet})
+	}
+	if slices.ContainsFunc(r.Operations, func(name string) bool { return name == "DESTROY_SESSION" || name == "DESTROY_CLIENTID" }) {
+		s.leaves = appendFew(s.leaves, handshake{client: r.Client.Or(""), server: r.Server.Or(""), at: at})
 	}
 }
 
@@ -288,6 +324,7 @@ var lostBefore = map[string]bool{
 // connection notes how a connection began and ended.
 func (s *suspicion) connection(r *record.Connection) {
 	s.opened(r)
+	s.leave(r)
 	end, ended := r.Ended.Get()
 	if _, pending := s.ended[r.ID]; pending && r.NotCaptured > 0 {
 		s.ended[r.ID] = partial
@@ -313,6 +350,13 @@ func (s *suspicion) connection(r *record.Connection) {
 		return
 	}
 	s.closed = appendFew(s.closed, h)
+}
+
+// leave notes that a client disconnected, which may have been because it unmounted everything.
+func (s *suspicion) leave(r *record.Connection) {
+	if end, ended := r.Ended.Get(); ended && (end.How == record.EndDisconnect || end.How == record.EndReset) && end.By.Or(record.Client) == record.Client {
+		s.leaves = appendFew(s.leaves, handshakeOf(r, r.Closed.Or(r.Last)))
+	}
 }
 
 // opened notes the packets of a connection, and that it was accepted.
@@ -459,10 +503,59 @@ func (s *suspicion) restarts(silences []record.Silence) (list []Restart) {
 			list = append(list, r)
 		}
 	}
+	list = append(list, s.clientRestarts()...)
 	slices.SortFunc(list, func(a, b Restart) int {
-		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.From, b.From), cmp.Compare(b.To, a.To), cmp.Compare(a.Packet.Or(0), b.Packet.Or(0)))
+		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Role, b.Role), cmp.Compare(a.From, b.From), cmp.Compare(b.To, a.To), cmp.Compare(a.Packet.Or(0), b.Packet.Or(0)))
 	})
-	return slices.CompactFunc(list, func(a, b Restart) bool { return a.Address == b.Address && b.From <= a.To })
+	return slices.CompactFunc(list, func(a, b Restart) bool { return a.Address == b.Address && a.Role == b.Role && b.From <= a.To })
+}
+
+// clientRestarts returns the restarts of clients that the capture shows: a client named itself with the same owner and
+// another verifier, although it had not taken leave of the server. A client that unmounts everything and whose NFS module is
+// loaded again has another verifier, too. If a verifier is used again later, or a connection of the time before is, two
+// clients have the same owner.
+func (s *suspicion) clientRestarts() (list []Restart) {
+	if max(len(s.boots), len(s.lastCalls), len(s.leaves)) >= maxHandshakes {
+		return nil // What would clear a client may be missing.
+	}
+	boots := slices.Clone(s.boots)
+	slices.SortFunc(boots, func(a, b boot) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.packet, b.packet)) })
+	latest := map[[3]string]int{} // by client, server and owner
+	for i, b := range boots {
+		key := [3]string{b.client, b.server, b.owner}
+		before, had := latest[key]
+		if latest[key] = i; !had || b.client == "" {
+			continue
+		}
+		if from, restarted := s.restartBetween(boots, before, i); restarted {
+			list = append(list, Restart{
+				Address: b.client, Role: record.Client, From: from, To: b.at, ShownBy: "another boot verifier", Packet: record.Some(b.packet),
+			})
+		}
+	}
+	return list
+}
+
+// restartBetween reports whether a client restarted between two Calls in which it named itself, and returns the time of its
+// last Call before.
+func (s *suspicion) restartBetween(boots []boot, before, after int) (from record.Time, restarted bool) {
+	a, b := boots[before], boots[after]
+	if a.verifier == b.verifier || purging(a.verifier) || purging(b.verifier) {
+		return 0, false
+	}
+	for i, x := range boots {
+		switch {
+		case x.client != b.client || x.server != b.server || x.owner != b.owner:
+		case i < after && x.verifier == b.verifier, i > after && x.verifier == a.verifier, i < after && x.connection == b.connection:
+			return 0, false
+		case x.verifier == a.verifier:
+			from = max(from, s.lastCalls[x.connection])
+		}
+	}
+	gone := from < b.at && !slices.ContainsFunc(s.leaves, func(h handshake) bool {
+		return h.client == b.client && h.server == b.server && h.at > a.at && h.at <= b.at
+	})
+	return from, gone
 }
 
 // stopped reports whether a server rejected a connection between two times, on a port on which it had accepted one before.

@@ -65,6 +65,87 @@ func TestRestarted(t *testing.T) {
 	}
 }
 
+// TestClientRestarted: a client that names itself with the same owner and another verifier had restarted. If it had taken
+// leave before, or the capture shows that two clients have the same owner, the capture does not show that.
+func TestClientRestarted(t *testing.T) {
+	const s = record.Time(1e9)
+	const client, server = "10.0.0.1", "10.0.0.2"
+	rpc := func(connection int, at record.Time, operation string) *record.Transaction {
+		return &record.Transaction{
+			Status: record.Complete, Direction: record.Forward, Client: record.Some(client), Server: record.Some(server), Connection: connection,
+			Operations: []string{operation}, Call: &record.Message{Time: at, Packet: int64(at / s)}, Reply: &record.Message{Time: at},
+		}
+	}
+	named := func(connection int, at record.Time, owner string, verifier record.Hex64) *record.Transaction {
+		r := rpc(connection, at, "EXCHANGE_ID")
+		r.ClientOwner, r.BootVerifier = record.Some(owner), record.Some(verifier)
+		return r
+	}
+	ended := func(how record.Ending, by record.End) *record.Connection {
+		return &record.Connection{
+			Client: record.Endpoint{Address: record.Some(client)}, Server: record.Endpoint{Address: record.Some(server)}, First: s, Last: 45 * s,
+			Closed: record.Some(45 * s), Ended: record.Some(record.Ended{How: how, By: record.Some(by)}),
+		}
+	}
+	elsewhere := named(1, 101*s, "aa", 2)
+	elsewhere.Client = record.Some("10.0.0.3")
+	const told = "the client 10.0.0.1 restarted between 40.00s and 100.00s: it named itself with the same owner and another boot verifier (packet 101)"
+	for _, c := range []struct {
+		name       string
+		list       []*record.Transaction // besides Calls at 2 s and 41 s on connection 0
+		connection *record.Connection
+		unselected bool // what the list has
+		text       string
+	}{
+		{"another verifier", []*record.Transaction{named(1, 101*s, "aa", 2), rpc(1, 102*s, "READ")}, nil, false, told},
+		{"the server disconnected", []*record.Transaction{named(1, 101*s, "aa", 2)}, ended(record.EndDisconnect, record.Server), false, told},
+		{"trunking discovery", []*record.Transaction{named(1, 101*s, "aa", 2), named(1, 102*s, "aa", 2)}, nil, false, told},
+		{"the same verifier", []*record.Transaction{named(1, 101*s, "aa", 1)}, nil, false, ""},
+		{"another owner", []*record.Transaction{named(1, 101*s, "bb", 2)}, nil, false, ""},
+		{"another client", []*record.Transaction{elsewhere}, nil, false, ""},
+		{"the session was destroyed", []*record.Transaction{rpc(0, 42*s, "DESTROY_SESSION"), named(1, 101*s, "aa", 2)}, nil, false, ""},
+		{"the client ID was destroyed", []*record.Transaction{rpc(0, 42*s, "DESTROY_CLIENTID"), named(1, 101*s, "aa", 2)}, nil, false, ""},
+		{"the client disconnected", []*record.Transaction{named(1, 101*s, "aa", 2)}, ended(record.EndDisconnect, record.Client), false, ""},
+		{"the client reset the connection", []*record.Transaction{named(1, 101*s, "aa", 2)}, ended(record.EndReset, record.Client), false, ""},
+		{"both verifiers later", []*record.Transaction{named(1, 101*s, "aa", 2), named(2, 103*s, "aa", 1)}, nil, false, ""},
+		{"the connection is used later", []*record.Transaction{named(1, 101*s, "aa", 2), rpc(0, 102*s, "READ")}, nil, false, ""},
+		{"the same connection", []*record.Transaction{named(0, 101*s, "aa", 2)}, nil, false, ""},
+		{"the state is purged", []*record.Transaction{named(1, 101*s, "aa", 1_000_000_001)}, nil, false, ""},
+		{"the state is purged by a newer client", []*record.Transaction{named(1, 101*s, "aa", 1<<64-1)}, nil, false, ""},
+		{"leave that is not selected", []*record.Transaction{rpc(0, 42*s, "DESTROY_SESSION"), named(1, 101*s, "aa", 2)}, nil, true, ""},
+		{"a disconnect that is not selected", []*record.Transaction{named(1, 101*s, "aa", 2)}, ended(record.EndDisconnect, record.Client), true, ""},
+	} {
+		col := NewCollector()
+		col.Transaction(named(0, 2*s, "aa", 1))
+		col.Transaction(rpc(0, 41*s, "READ"))
+		for _, r := range c.list {
+			if c.unselected && !r.BootVerifier.Known() {
+				col.UnselectedRPC(r)
+			} else {
+				col.Transaction(r)
+			}
+		}
+		switch {
+		case c.connection == nil:
+		case c.unselected:
+			col.Unselected(c.connection)
+		default:
+			col.Connection(c.connection)
+		}
+		v := col.Finish(&record.Summary{RDMA: 1, First: record.Some(s), Last: record.Some(110 * s)}).Verdict
+		if c.text == "" {
+			if len(v.Restarts) > 0 || strings.Contains(v.Text, "restarted") {
+				t.Errorf("%s: %s: %+v", c.name, v.Text, v.Restarts)
+			}
+			continue
+		}
+		want := Restart{Address: client, Role: record.Client, From: 41 * s, To: 101 * s, ShownBy: "another boot verifier", Packet: record.Some(int64(101))}
+		if v.Where != InClient || v.ID != "client-restarted" || !strings.HasPrefix(v.Text, c.text) || len(v.Restarts) != 1 || v.Restarts[0] != want {
+			t.Errorf("%s: %s: %s: %+v, want %s", c.name, v.Where, v.Text, v.Restarts, c.text)
+		}
+	}
+}
+
 // TestRejectedThenAccepted: a rejection is a count if the server accepts the same client afterwards, on any port, and the verdict
 // if it does not.
 func TestRejectedThenAccepted(t *testing.T) {

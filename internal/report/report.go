@@ -156,7 +156,7 @@ func (p *Report) transaction(r *record.Transaction) error {
 	}
 	if p.selects.Transaction != nil {
 		if wanted, err := p.selects.Transaction(r); err != nil || !wanted {
-			p.overview.UnselectedRPC(r)
+			p.overview.UnselectedRPC(hidden(p, r)) // It may name the client.
 			return err
 		}
 	}

@@ -1,6 +1,8 @@
 package transaction
 
 import (
+	"encoding/hex"
+
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -32,8 +34,55 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 	if len(x.named) > 0 || b.message.Named {
 		r.name(x.named)
 	}
+	x.noteOwner(b)
 	t.files.note(x, rpc, payload, b)
 	return b
+}
+
+// The operations with which a client names itself to a server, and the maximum length of the name (RFC 7530, RFC 8881).
+const (
+	opSetClientID = 35
+	opExchangeID  = 42
+	maxOwner      = 1024
+)
+
+// noteOwner records the owner and the verifier with which an NFSv4 client names itself, if the Call does that. The arguments
+// of both operations begin with the verifier and the owner.
+func (x *txn) noteOwner(b *rpcBody) {
+	if len(b.holes) > 0 { // Offsets are not those in the Payload stream.
+		return
+	}
+	for i := range b.message.Ops {
+		op := &b.message.Ops[i]
+		if op.Number != opSetClientID && op.Number != opExchangeID || op.At < 0 || op.At > int64(len(b.bytes)) {
+			continue
+		}
+		const fixed = 4 + 8 + 4 // number of the operation, verifier, length of the owner
+		at := b.bytes[op.At:]
+		if len(at) < fixed {
+			return
+		}
+		size := be.Uint32(at[fixed-4:])
+		if size == 0 || size > maxOwner || int(size) > len(at)-fixed {
+			return
+		}
+		x.charge(int64(2 * size))
+		x.owner = &clientOwner{hex.EncodeToString(at[fixed : fixed+size]), record.Hex64(be.Uint64(at[4:]))}
+		return
+	}
+}
+
+// clientOwner is how an NFSv4 client names itself.
+type clientOwner struct {
+	owner    string
+	verifier record.Hex64
+}
+
+// fill fills in the name in a record, unless o is nil.
+func (o *clientOwner) fill(r *record.Transaction) {
+	if o != nil {
+		r.ClientOwner, r.BootVerifier = record.Some(o.owner), record.Some(o.verifier)
+	}
 }
 
 // identity is what an AUTH_SYS credential says about the caller.

@@ -229,8 +229,9 @@ type txn struct {
 	ownAnswer  *answered   // its storage, nil if it had no Reply yet
 	checks     txnChecks
 	procedure  procedure
-	identity   identity   // of the caller
-	files      *fileState // nil if there are none, or if Options do not ask for them
+	identity   identity     // of the caller
+	owner      *clientOwner // nil if the Call does not name the client
+	files      *fileState   // nil if there are none, or if Options do not ask for them
 	gss        oncrpc.Service
 	path       *pathTimes // nil without several capture points
 	inCall     inlineStream
