@@ -89,6 +89,9 @@ var addressed = regexp.MustCompile(`"(address|peer|directions|client|server)":"(
 // credentials are the fields of transactions whose values scrubbing replaces.
 var credentials = regexp.MustCompile(`("uid"|"gid"|"machine"):("[^"]*"|[0-9]+|null)`)
 
+// owners are the names that clients give themselves. Scrubbing replaces them, and what follows them if they are truncated.
+var owners = regexp.MustCompile(`"client_owner":"[^"]*",|"boot_verifier":"[^"]*",`)
+
 // preserved lists nodes of undamaged packets that scrubbing preserves.
 var preserved = []string{"rpcrdma", "header_bytes", "program_name", "procedure_name"}
 
@@ -105,7 +108,7 @@ func views(t testing.TB, frames []capture.Frame, k *key) (lines []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b = credentials.ReplaceAll(b, []byte("${1}:0"))
+		b = owners.ReplaceAll(credentials.ReplaceAll(b, []byte("${1}:0")), nil)
 		if k != nil {
 			b = addressed.ReplaceAllFunc(b, func(b []byte) []byte {
 				m := addressed.FindSubmatch(b)
