@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"math"
 	"os"
@@ -13,30 +12,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// silentTerminal returns a terminal that shows nothing and answers nothing, and its other end.
-func silentTerminal(t *testing.T) (terminal, other *os.File) {
-	t.Helper()
-	other, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Skip("there are no pseudo-terminals: ", err)
-	}
-	t.Cleanup(func() { other.Close() })
-	if err := unix.IoctlSetPointerInt(int(other.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Skip("there are no pseudo-terminals: ", err)
-	}
-	n, err := unix.IoctlGetInt(int(other.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Skip("there are no pseudo-terminals: ", err)
-	}
-	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("there are no pseudo-terminals: ", err)
-	}
-	t.Cleanup(func() { terminal.Close() })
-	return terminal, other
-}
+	"github.com/rdmadump/rdmadump/internal/testkit"
+)
 
 // TestSilentTerminal: no command asks the terminal a question before it shows anything, because one
 // that does not answer would delay it: libraries for terminals do that, even if a command does not
@@ -104,7 +82,7 @@ func TestSilentTerminal(t *testing.T) {
 // it wrote.
 func silent(t *testing.T, cmd *exec.Cmd) (took time.Duration, shown string) {
 	t.Helper()
-	terminal, other := silentTerminal(t)
+	terminal, other := testkit.Terminal(t)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 	cmd.Env = append(os.Environ(), "TERM=xterm-256color")
 	var out bytes.Buffer
@@ -131,7 +109,7 @@ func TestSilentBrowse(t *testing.T) {
 	const limit = 500 * time.Millisecond
 	first, end := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 	for try := 0; try < 5 && (first > limit || end > limit); try++ {
-		terminal, other := silentTerminal(t)
+		terminal, other := testkit.Terminal(t)
 		if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
 			t.Fatal(err)
 		}

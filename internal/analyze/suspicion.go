@@ -315,7 +315,7 @@ func (l *lateAnswers) add(r *record.Transaction) {
 }
 
 // lostBefore has the reasons of rejections that follow from messages that were lost before: the server waited in vain
-// for the last message of the handshake, or still has the connection that the client has given up.
+// for the last message of the handshake, or still has the connection that the client abandoned.
 var lostBefore = map[string]bool{
 	"timeout": true, "stale connection": true, "invalid communication ID": true, "invalid communication instance": true,
 	"duplicate local communication ID": true, "RNR retry count reject": true,

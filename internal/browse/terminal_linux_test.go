@@ -16,29 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/render"
 )
 
 // deafTerminal returns a terminal whose other end, where keys are written, nobody reads.
 func deafTerminal(t *testing.T) (terminal, other *os.File) {
 	t.Helper()
-	other, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Skip("there are no pseudo-terminals: ", err)
-	}
-	t.Cleanup(func() { other.Close() })
-	if err := unix.IoctlSetPointerInt(int(other.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Skip("there are no pseudo-terminals: ", err)
-	}
-	n, err := unix.IoctlGetInt(int(other.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Skip("there are no pseudo-terminals: ", err)
-	}
-	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("there are no pseudo-terminals: ", err)
-	}
-	t.Cleanup(func() { terminal.Close() })
+	terminal, other = testkit.Terminal(t)
 	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
 		t.Fatal(err)
 	}

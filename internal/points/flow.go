@@ -224,14 +224,11 @@ func (s *psnSet) add(psn uint32) {
 	s[far/64] &^= 1 << (far % 64)
 }
 
-// transmissions are those of which an arrival may be: equal packets cannot be distinguished.
-type transmissions struct {
-	oldest, latest uint64 // positions plus 1
-	again          bool   // an equal packet arrived before: this one is a copy, and copies have no order
-}
+// transmissions are those of which an arrival may be, as their positions plus 1: equal packets cannot be distinguished.
+type transmissions struct{ oldest, latest uint64 }
 
 // arrived notes that a packet came to the next point of its path, and reports whether it was overtaken on this hop by
-// one that was sent later.
+// one that was sent later. A further copy has no order.
 func (s *flows) arrived(e *entry, of transmissions) (overtaken bool) {
 	f := s.of(flowKey{e.path.dir, e.qpn})
 	if f == nil {
@@ -241,7 +238,7 @@ func (s *flows) arrived(e *entry, of transmissions) (overtaken bool) {
 	for len(f.newest) <= hop {
 		f.newest = append(f.newest, 0)
 	}
-	overtaken = !of.again && of.latest < f.newest[hop]
+	overtaken = !e.second && of.latest < f.newest[hop]
 	f.newest[hop] = max(f.newest[hop], of.oldest)
 	if hop+1 < len(e.path.hops) || e.icrc == rocev2.ICRCBad || e.opcode.Transport() != rocev2.RC {
 		return overtaken

@@ -429,7 +429,7 @@ func (m *matcher) arrive(at uint64) {
 		h.Duplicated++
 		return
 	}
-	possible := transmissions{oldest: b.head, latest: best, again: b.arrived}
+	possible := transmissions{oldest: b.head, latest: best}
 	b.arrived, b.taken = true, best
 	if latest := b.latest - 1; m.ring.has(latest) && m.ring.at(latest).time <= e.time+m.slack {
 		possible.latest = max(best, b.latest)

@@ -76,7 +76,8 @@ func run(t testing.TB, paths ...string) *result {
 	return runWith(t, Options{Memory: 64 << 20}, paths...)
 }
 
-func runWith(t testing.TB, o Options, paths ...string) *result {
+// open recognizes points, and opens the source of their packets.
+func open(t testing.TB, o Options, paths ...string) *Source {
 	t.Helper()
 	var files []File
 	for _, path := range paths {
@@ -90,8 +91,14 @@ func runWith(t testing.TB, o Options, paths ...string) *result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	r := &result{Plan: p, hops: s.Hops()}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func runWith(t testing.TB, o Options, paths ...string) *result {
+	t.Helper()
+	s := open(t, o, paths...)
+	r := &result{Plan: s.plan, hops: s.Hops()}
 	for f, err := range capture.All(t.Context(), s) {
 		if err != nil {
 			t.Fatal(err)
@@ -1077,7 +1084,7 @@ func TestBetterCopy(t *testing.T) {
 		for side := range 2 {
 			ends := [2]string{twoClient, twoServer}
 			ends[side] = write(t, "harmed.pcap", edited(load(t, ends[side]), c.change))
-			s, whole, unchecked := open(t, ends[:]...), 0, 0
+			s, whole, unchecked := open(t, Options{Memory: 64 << 20}, ends[:]...), 0, 0
 			frames := 0
 			for f, err := range capture.All(t.Context(), s) {
 				if err != nil {
@@ -1102,23 +1109,4 @@ func TestBetterCopy(t *testing.T) {
 			}
 		}
 	}
-}
-
-// open recognizes points and opens them.
-func open(t *testing.T, paths ...string) *Source {
-	t.Helper()
-	var files []File
-	for _, path := range paths {
-		files = append(files, File{Path: path, Name: path})
-	}
-	p, err := Recognize(t.Context(), files, Options{Memory: 64 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := p.Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
 }

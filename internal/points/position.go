@@ -117,8 +117,8 @@ func (p *position) nak(dir int32, psn uint32) {
 	}
 }
 
-// isBetween determines which points are not at the sender or the receiver of a direction.
-func (p *Plan) isBetween() {
+// findBetween determines which points are not at the sender or the receiver of a direction.
+func (p *Plan) findBetween() {
 	p.between = map[[2]int32]bool{}
 	inner := map[int]bool{}
 	for _, path := range p.paths {

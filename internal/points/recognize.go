@@ -245,7 +245,7 @@ func (p *Plan) recognize(reference string) {
 	p.span(all, g, root)
 	p.place(all, g)
 	p.route(all)
-	p.isBetween()
+	p.findBetween()
 	p.describe()
 	p.note(all)
 	for _, src := range p.sources {
