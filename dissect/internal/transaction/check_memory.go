@@ -228,6 +228,9 @@ func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact b
 	case s == nil && !exact:
 		cs.report(violation{rule.OutsideExposedMemory, nil, where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which no outstanding Call exposes", o.Kind, m.Length, m.Offset, m.Handle)
 	case s != nil && !exact && !s.reaches(m):
+		if !o.Announced {
+			s.txn.checks.memory.exceeds.first() // what follows of the operation is no second finding
+		}
 		cs.report(violation{rule.OutsideExposedMemory, s.txn, where, m}, "%v of %d bytes at 0x%016x exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, m.Length, m.Offset, m.Handle, s.Length, s.Offset)
 	case s != nil:
 		if right := matchingSegment(cs, o, m, s, exact); s.takes(o.Kind) || right != s {
@@ -302,7 +305,7 @@ func checkSize(c checker, m *message) {
 }
 
 // checkExceeds reports, once, that an operation without an announced length continues after the end
-// of the memory in which it began.
+// of the memory in which it began. checkTarget has reported one that began outside of it.
 func checkExceeds(cs *connState, x *txn, s *segment, o *rdma.Operation) {
 	if o.Announced || x.state != outstanding || !x.checks.memory.exceeds.first() {
 		return

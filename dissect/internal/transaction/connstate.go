@@ -344,6 +344,7 @@ func (cs *connState) Closed(at record.Stamp, how *rdma.Ending) {
 		checkUnanswered(cs, cs.calls.first, at, how)
 		cs.table.end(cs.calls.first, record.NoReply)
 	}
+	cs.pending.Decide(0, pending.AtEnd, (*proofs)(cs)) // what the end itself has shown does not wait, either
 }
 
 // Finish hands out the transactions of the connection, and fills in the RPC part of its record.
