@@ -1,7 +1,7 @@
 // The tools that make a release. This is a separate module, so that the program's module does not depend on them.
 module github.com/rdmadump/rdmadump/packaging
 
-go 1.26.8
+go 1.26.0
 
 require (
 	github.com/CycloneDX/cyclonedx-go v0.12.0

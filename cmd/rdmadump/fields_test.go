@@ -1,7 +1,10 @@
 package main
 
 import (
+	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -88,7 +91,15 @@ func TestFieldDocsEverywhere(t *testing.T) {
 		}
 		schemas[view] = string(text)
 	}
-	page := strings.NewReplacer(`\-`, "-", `\&`, "", `\(aq`, "'").Replace(string(manual.FilterPage()))
+	folder := t.TempDir()
+	if err := manual.WriteManual(newRoot(io.Discard, io.Discard), folder); err != nil {
+		t.Fatal(err)
+	}
+	written, err := os.ReadFile(filepath.Join(folder, "rdmadump-filter.7"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.NewReplacer(`\-`, "-", `\(aq`, "'").Replace(string(written))
 	for view, list := range documented() {
 		for i := range list {
 			f := &list[i]

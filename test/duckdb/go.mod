@@ -1,6 +1,6 @@
 module github.com/rdmadump/rdmadump/test/duckdb
 
-go 1.26.8
+go 1.26.0
 
 require github.com/marcboeker/go-duckdb v1.8.5
 

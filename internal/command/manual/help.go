@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -153,87 +152,4 @@ func columnsPage(all []render.Explanation) string {
 		fmt.Fprintf(&b, "**%s**\n: %s\n\n", escapeMarkdown(e.Name), escapeMarkdown(e.Meaning))
 	}
 	return b.String()
-}
-
-// readable is the width of help topics if nothing limits it.
-const readable = 80
-
-// PageText lays a page in the subset of Markdown that the manual uses out as text: the
-// name and synopsis that a man page needs are left out, headings begin a line, and all
-// else is indented and wrapped.
-func PageText(page string, width int) string {
-	if width <= 0 || width > readable {
-		width = readable
-	}
-	var b, paragraph strings.Builder
-	indent := "  "
-	flush := func() {
-		if paragraph.Len() > 0 {
-			for _, line := range wrapped(paragraph.String(), width-len(indent)) {
-				b.WriteString(indent + line + "\n")
-			}
-			paragraph.Reset()
-		}
-	}
-	_, page, _ = strings.Cut(page, "# DESCRIPTION\n")
-	unmark := strings.NewReplacer("**", "", `\*`, "*", `\_`, "_", `\<`, "<", `\|`, "|", "*", "")
-	blank := false
-	for line := range strings.Lines("# DESCRIPTION\n" + page) {
-		line = strings.TrimRight(line, "\n")
-		heading, isHeading := strings.CutPrefix(line, "# ")
-		definition, isDefinition := strings.CutPrefix(line, ": ")
-		switch {
-		case isHeading:
-			flush()
-			if b.Len() > 0 {
-				b.WriteString("\n")
-			}
-			b.WriteString(heading + "\n")
-		case isDefinition:
-			flush()
-			indent = "      "
-			paragraph.WriteString(unmark.Replace(definition))
-		case strings.HasPrefix(line, "    "): // an example
-			flush()
-			b.WriteString(line + "\n")
-		case line == "":
-			flush()
-			indent = "  "
-			blank = true
-			continue
-		default:
-			if blank && paragraph.Len() == 0 && !strings.HasSuffix(b.String(), "\n\n") && !endsHeading(b.String()) {
-				b.WriteString("\n")
-			}
-			if paragraph.Len() > 0 {
-				paragraph.WriteString(" ")
-			}
-			paragraph.WriteString(unmark.Replace(line))
-		}
-		blank = false
-	}
-	flush()
-	return b.String()
-}
-
-// endsHeading reports whether the last line of a text is a heading.
-func endsHeading(text string) bool {
-	text = strings.TrimSuffix(text, "\n")
-	return !strings.HasPrefix(text[strings.LastIndexByte(text, '\n')+1:], " ")
-}
-
-// wrapped returns the words of a text in lines of at most width columns. A longer word has
-// a line of its own.
-func wrapped(text string, width int) (lines []string) {
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			lines, line = append(lines, line), ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
 }

@@ -13,7 +13,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/cpuguy83/go-md2man/v2/md2man"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -82,10 +81,7 @@ var viewExamples = map[string]string{
 
 // columnsManual is the beginning of the page on headings and symbols, in Markdown. The
 // explanations follow.
-const columnsManual = `rdmadump-columns 7 "" rdmadump "Headings and symbols of rdmadump"
-================================================================
-
-# NAME
+const columnsManual = `# NAME
 
 rdmadump-columns - the headings and symbols of tables, ladder diagrams and timelines
 
@@ -97,10 +93,7 @@ which; **--wide** shows all of them.
 `
 
 // FilterManual is the page on the filter language, in Markdown. The fields follow.
-const FilterManual = `rdmadump-filter 7 "" rdmadump "Filters of rdmadump"
-==================================================
-
-# NAME
+const FilterManual = `# NAME
 
 rdmadump-filter - the expressions of rdmadump -Y
 
@@ -252,8 +245,8 @@ error:
 
 `
 
-// FilterPage returns the man page on filters, with the fields of all views.
-func FilterPage() []byte {
+// filterPage returns the page on filters with the fields of all views, in Markdown.
+func filterPage() string {
 	var b strings.Builder
 	b.WriteString(FilterManual)
 	for _, l := range FieldLists[:7] {
@@ -272,7 +265,7 @@ func FilterPage() []byte {
 		}
 	}
 	b.WriteString("# SEE ALSO\n\n**rdmadump(1)**, **rdmadump-fields(1)**\n")
-	return md2man.Render([]byte(b.String()))
+	return b.String()
 }
 
 // kindOf returns the type of a field in words.
@@ -295,11 +288,6 @@ func aboutField(f *query.Field) string {
 	return text
 }
 
-// escapeMarkdown returns text in which no character marks emphasis or a link.
-func escapeMarkdown(s string) string {
-	return strings.NewReplacer("_", `\_`, "*", `\*`, "<", `\<`).Replace(s)
-}
-
 // WriteManual writes the man pages of root, of all commands below it, and of the help
 // topics to a folder.
 func WriteManual(root *cobra.Command, folder string) (err error) {
@@ -307,39 +295,44 @@ func WriteManual(root *cobra.Command, folder string) (err error) {
 	if epoch, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
 		date = time.Unix(epoch, 0) // for builds that can be reproduced
 	}
-	write := func(name string, page []byte) {
+	month := date.UTC().Format("Jan 2006")
+	write := func(name string, section int, page string) {
 		if err == nil {
-			err = os.WriteFile(filepath.Join(folder, name), page, 0o644)
+			err = os.WriteFile(filepath.Join(folder, fmt.Sprintf("%s.%d", name, section)), manPage(name, section, month, page), 0o644)
 		}
 	}
 	EachCommand(root, func(cmd *cobra.Command) {
 		if cmd.IsAvailableCommand() || cmd == root {
-			write(Dashed(cmd)+".1", commandPage(cmd, date.UTC().Format("Jan 2006")))
+			write(Dashed(cmd), 1, commandPage(cmd))
 		}
 	})
-	write("rdmadump-filter.7", FilterPage())
-	write("rdmadump-columns.7", md2man.Render([]byte(columnsPage(render.Explanations())+"# SEE ALSO\n\n**rdmadump(1)**\n")))
+	write("rdmadump-filter", 7, filterPage())
+	write("rdmadump-columns", 7, columnsPage(render.Explanations())+"# SEE ALSO\n\n**rdmadump(1)**\n")
 	return err
 }
 
 // Dashed returns the name of a command's man page.
 func Dashed(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// commandPage returns the man page of a command. Its flags have the same headings as in the
-// help text.
-func commandPage(cmd *cobra.Command, date string) []byte {
+// commandPage returns the man page of a command, in Markdown. Its flags have the same headings as in the help text.
+func commandPage(cmd *cobra.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%% \"RDMADUMP\" \"1\" \"%s\" \"rdmadump\" \"User Commands\"\n", date)
-	fmt.Fprintf(&b, "# NAME\n%s \\- %s\n\n# SYNOPSIS\n**%s**\n\n# DESCRIPTION\n%s\n\n", Dashed(cmd), cmd.Short, cmd.UseLine(), escapeMarkdown(cmp.Or(cmd.Long, cmd.Short+".")))
-	b.WriteString("# OPTIONS\n")
+	fmt.Fprintf(&b, "# NAME\n%s - %s\n\n# SYNOPSIS\n**%s**\n\n# DESCRIPTION\n", Dashed(cmd), escapeMarkdown(cmd.Short), escapeMarkdown(cmd.UseLine()))
+	for line := range strings.Lines(cmp.Or(cmd.Long, cmd.Short+".")) {
+		if !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "\t") { // Examples have no marks.
+			line = escapeMarkdown(line)
+		}
+		b.WriteString(line)
+	}
+	b.WriteString("\n\n# OPTIONS\n")
 	for group, set := range flags.Grouped(cmd) {
 		if set.HasFlags() {
-			fmt.Fprintf(&b, "### %s\n", flags.GroupTitles[group])
+			fmt.Fprintf(&b, "## %s\n", flags.GroupTitles[group])
 		}
 		set.VisitAll(func(f *pflag.Flag) { fmt.Fprintf(&b, "%s\n: %s\n\n", flagName(f), escapeMarkdown(flagUsage(f))) })
 	}
 	if cmd.HasExample() {
-		fmt.Fprintf(&b, "# EXAMPLES\n```\n%s\n```\n", cmd.Example)
+		fmt.Fprintf(&b, "# EXAMPLES\n%s\n\n", cmd.Example)
 	}
 	var also []string
 	if cmd.HasParent() {
@@ -354,7 +347,7 @@ func commandPage(cmd *cobra.Command, date string) []byte {
 		also = append(also, "rdmadump-"+topic.Name+"(7)")
 	}
 	fmt.Fprintf(&b, "# SEE ALSO\n**%s**\n", strings.Join(also, "**, **"))
-	return md2man.Render([]byte(b.String()))
+	return b.String()
 }
 
 // flagName returns a flag with its short form and its placeholder, for a man page.
