@@ -67,6 +67,8 @@ var answers = []Case{
 	},
 
 	{Rule: "error-not-answered", Name: "another version", AtFault: server, Broken: unrefused(synth.Call{Vers: 3}), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 1))},
+	{Rule: "error-not-answered", Name: "version 0", AtFault: server, Broken: unrefused(synth.Call{Vers: synth.Zero}), Healthy: refused(synth.Call{Vers: synth.Zero}, synth.Reply{Vers: synth.Zero, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 1})},
+	{Rule: "error-not-answered", Name: "version 0, answered with a Reply", AtFault: server, Broken: refused(synth.Call{Vers: synth.Zero}, synth.Reply{Vers: 1}), Healthy: rpc},
 	{Rule: "error-not-answered", Name: "an RDMA_NOMSG without chunks", AtFault: server, Broken: unrefused(synth.Call{Proc: rpcrdma.NoMsg}), Healthy: refused(synth.Call{Proc: rpcrdma.NoMsg}, synth.ErrChunk())},
 	{Rule: "error-not-answered", Name: "another procedure", AtFault: server, Broken: unrefused(synth.Call{Proc: 99}), Healthy: refused(synth.Call{Proc: 99}, synth.ErrChunk())},
 	{

@@ -32,6 +32,16 @@ func versionThree(vers uint32) func(*wire, *conn) {
 	}
 }
 
+// backOf returns a function in which the server sends a Call of a version.
+func backOf(vers uint32) func(*wire, *conn) {
+	return func(_ *wire, c *conn) {
+		session(c, synth.ConnBackChannel)
+		call := synth.CBNull()
+		call.Vers = vers
+		c.Server.RPC(call, synth.Reply{Vers: 1})
+	}
+}
+
 var headers = []Case{
 	{Rule: "header-truncated", Name: "in the four words", AtFault: client, Broken: sends(header()[:12]), Healthy: rpc},
 	{
@@ -43,19 +53,11 @@ var headers = []Case{
 	{Rule: "header-malformed", Name: "neither 0 nor 1", AtFault: client, Broken: sends(header(2, 0, 0)), Healthy: rpc},
 	{Rule: "header-malformed", Name: "an undefined error code", AtFault: server, Broken: does(synth.Null(), synth.Reply{Proc: rpcrdma.Error, Err: 7}), Healthy: rpc},
 	{Rule: "rdma-version", Name: "3", AtFault: client, Broken: calls(synth.Call{Vers: 3}), Healthy: rpc},
-	{
-		Rule: "rdma-version", Name: "in a Call of the server", AtFault: server,
-		Broken: func(_ *wire, c *conn) {
-			session(c, synth.ConnBackChannel)
-			call := synth.CBNull()
-			call.Vers = 9
-			c.Server.Call(call)
-		},
-		Healthy: func(_ *wire, c *conn) {
-			session(c, synth.ConnBackChannel)
-			c.Server.RPC(synth.CBNull(), synth.NullReply())
-		},
-	},
+	{Rule: "rdma-version", Name: "0", AtFault: client, Broken: calls(synth.Call{Vers: synth.Zero}), Healthy: rpc},
+	{Rule: "rdma-version", Name: "0, which both sides use", AtFault: client, Broken: does(synth.Call{Vers: synth.Zero}, synth.NullReply()), Healthy: versionThree(3)},
+	{Rule: "rdma-version", Name: "0, in a Reply", AtFault: server, Broken: does(synth.Call{}, synth.Reply{Vers: synth.Zero}), Healthy: rpc},
+	{Rule: "rdma-version", Name: "in a Call of the server", AtFault: server, Broken: backOf(9), Healthy: backOf(1)},
+	{Rule: "rdma-version", Name: "0, in a Call of the server", AtFault: server, Broken: backOf(synth.Zero), Healthy: backOf(1)},
 	{
 		Rule: "rdma-version", Name: "3, which the server answers with version 1", AtFault: client,
 		Broken: versionThree(1), Healthy: versionThree(3),

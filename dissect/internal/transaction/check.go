@@ -85,7 +85,7 @@ type connChecks struct {
 	backchannel        backchannelGrant           // whether the server may send Calls
 	asking             int                        // number of outstanding Calls that ask for a backchannel
 	persistentReported bool                       // memory that is registered persistently and exposed twice was reported
-	usedVersion        uint32                     // a version that this program does not know and both sides use; 0 for none
+	usedVersion        record.Opt[uint32]         // a version that this program does not know and both sides use
 	version1Answered   bool                       // the responder answered a Call of version 1
 	xidReused          bool                       // an XID was reused while a Call with it was outstanding, so it is unknown which Calls and memory are current
 	answered           [2]record.Opt[record.Time] // time of the last Reply to a side
@@ -98,7 +98,7 @@ type connChecks struct {
 func (j *connChecks) join(o *connChecks, moved func(rdma.Side) rdma.Side) {
 	j.xidReused, j.version1Answered = j.xidReused || o.xidReused, j.version1Answered || o.version1Answered
 	j.asking += o.asking
-	j.usedVersion = max(j.usedVersion, o.usedVersion)
+	j.usedVersion = either(j.usedVersion, o.usedVersion)
 	j.persistentReported = j.persistentReported || o.persistentReported
 	j.backchannel = max(j.backchannel, o.backchannel)
 	for s := range rdma.Side(2) {

@@ -54,7 +54,7 @@ func checkHeader(c checker, m *message) {
 		return
 	}
 	switch {
-	case m.unknownVersion() && h.Vers == c.cs.checks.usedVersion:
+	case m.unknownVersion() && c.cs.checks.usedVersion == record.Some(h.Vers):
 	case m.unknownVersion():
 		c.broken(rule.RDMAVersion, "rdma_vers is %d, but only version 1 is defined", h.Vers)
 	case h.Proc == rpcrdma.MsgP:
@@ -79,10 +79,11 @@ func checkHeader(c checker, m *message) {
 
 // noteVersion decides, by the answer to a Call, whether the version of the Call is a violation. It is
 // none if a Call of a version that this program does not know got a Reply of the same version: both
-// sides use it. Then nothing is known of the memory that is exposed.
+// sides use it. Then nothing is known of the memory that is exposed. Versions count from 1, so that no
+// document can define version 0.
 func noteVersion(cs *connState, x *txn, m *message) {
-	if m.unknownVersion() && x.rec.Call != nil && x.call.RDMAVers == record.Some(m.header.Vers) {
-		cs.checks.usedVersion = m.header.Vers
+	if m.unknownVersion() && m.header.Vers != 0 && x.rec.Call != nil && x.call.RDMAVers == record.Some(m.header.Vers) {
+		cs.checks.usedVersion = record.Some(m.header.Vers)
 		cs.halfRead = [2]bool{true, true}
 	}
 	cs.pending.DecideAnswered(rule.RDMAVersion, x.tag(partCall), (*proofs)(cs))
@@ -90,7 +91,7 @@ func noteVersion(cs *connState, x *txn, m *message) {
 
 // refusable returns the rule that obliges the responder to answer the Call with RDMA_ERROR, or nil.
 func (x *txn) refusable() *rule.Rule {
-	if broken := x.checks.header.broken; broken != rule.RDMAVersion || x.call.RDMAVers.Or(0) != x.cs.checks.usedVersion {
+	if broken := x.checks.header.broken; broken != rule.RDMAVersion || x.call.RDMAVers != x.cs.checks.usedVersion {
 		return broken
 	}
 	return nil

@@ -85,7 +85,7 @@ func (p *proofs) cs() *connState { return (*connState)(p) }
 func (p *proofs) Sides(fault record.Opt[rdma.Side]) evidence.Sides { return p.cs().sides(fault) }
 
 // UsesNewVersion implements [pending.Connection].
-func (p *proofs) UsesNewVersion() bool { return p.checks.usedVersion != 0 }
+func (p *proofs) UsesNewVersion() bool { return p.checks.usedVersion.Known() }
 
 // IsOutstanding implements [pending.Connection].
 func (p *proofs) IsOutstanding(tag rdma.Tag) bool {
