@@ -2,6 +2,7 @@ package dissect_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -221,6 +223,53 @@ func TestNeverDelivered(t *testing.T) {
 		}
 		if count["retransmission-timeout"] != 6 || count["connection-lost"] != 1 || count["capture-incomplete"] != 0 {
 			t.Errorf("%s: findings %v", name, count)
+		}
+	}
+}
+
+// TestConnectionKeys: both ends give each connection the same key, connections have different ones, and nothing has the key of a
+// connection whose handshake was not captured.
+func TestConnectionKeys(t *testing.T) {
+	keys := func(path string, from int) (found map[record.Hex64]int64, without int) {
+		frames, _ := testkit.Frames(t, path)
+		found = map[record.Hex64]int64{} // RPCs by the key of their connection
+		d := dissect.New(dissect.Handler{
+			Connection: func(r *record.Connection) error {
+				if key, known := r.Key.Get(); known != (r.Handshake == "seen" && r.Transport != "UDP") {
+					t.Errorf("%s: connection %d: handshake %s, key %v", path, r.ID, r.Handshake, r.Key)
+				} else if _, had := found[key]; known && !had && r.Transactions > 0 {
+					t.Errorf("%s: connection %d has a key that none of its %d RPCs had", path, r.ID, r.Transactions)
+				} else if !known {
+					without++
+				}
+				return nil
+			},
+			Transaction: func(r *record.Transaction) error {
+				if key, known := r.Key.Get(); known {
+					found[key]++
+				}
+				return nil
+			},
+		}, dissect.Options{})
+		for i := range frames[from:] {
+			if err := d.Frame(&frames[from+i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := d.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		return found, without
+	}
+	for _, pair := range []string{"iw-twosided", "roce-oneway41", "roce-outage41"} {
+		path := "../testdata/ends/" + pair
+		client, _ := keys(path+"-client.pcap.zst", 0)
+		server, _ := keys(path+"-server.pcap.zst", 0)
+		if len(client) < 4 || !slices.Equal(slices.Sorted(maps.Keys(client)), slices.Sorted(maps.Keys(server))) {
+			t.Errorf("%s: the client's capture has these RPCs by key: %v; the server's has %v", pair, client, server)
+		}
+		if late, without := keys(path+"-client.pcap.zst", 400); without == 0 {
+			t.Errorf("%s: each connection has a key without the first 400 frames: %v", pair, late)
 		}
 	}
 }

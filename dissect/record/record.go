@@ -69,6 +69,8 @@ type Finding struct {
 	Packet      Opt[int64]  `json:"packet" doc:"Packet number: the packet that shows the finding." alias:"frame.number"`
 	Point       string      `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points." secret:"point"`
 	Time        Opt[Time]   `json:"time" doc:"Time of the packet that shows the finding." alias:"frame.time"`
+
+	Key Opt[Hex64] `json:"-"` // that of the record of the connection
 }
 
 // Clone returns a copy that stays valid after the handler has returned.

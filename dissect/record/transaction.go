@@ -121,6 +121,8 @@ type Transaction struct {
 	Retransmitted     int               `json:"retransmitted" doc:"Number of packets of the transaction that were retransmitted." alias:"retr"`
 	Findings          []string          `json:"findings" doc:"Ids of the rules of all findings about the transaction, each once." secret:"no"`
 
+	// Key is that of the record of the connection.
+	Key Opt[Hex64] `json:"-"`
 	// FileUses lists the files that the RPC acted on: File, and others that it read, wrote, created, renamed or
 	// removed. It is filled in only with the option Files of
 	// package dissect, as are File, FileFrom and FileHandle.

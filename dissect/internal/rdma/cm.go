@@ -232,6 +232,7 @@ func (hs *handshakes) handleREP(r *rocev2.REP, d *Datagram) *Conn {
 	f.qp.announce(r.StartingPSN)
 	if starting, known := c.starting.Get(); known && c.flows[1] != nil {
 		c.flows[1].qp.announce(starting)
+		c.setKey(starting, r.StartingPSN)
 	}
 	hs.reportPrivateData(c, 1, r.PrivateData, d)
 	return c

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"crypto/sha256"
 	"fmt"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
@@ -81,6 +82,7 @@ type Setup struct {
 	Client         record.Opt[Side]         // the side that opened the connection
 	Service        record.Opt[uint16]       // the port that the client connected to
 	ServiceID      record.Opt[record.Hex64] // the service ID in the client's REQ
+	Key            record.Opt[record.Hex64] // as in the connection's record
 	ResponseWithin record.Time              // a response to an operation comes within this time, on the clock of the capture
 }
 
@@ -194,7 +196,7 @@ func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
 
 // hand fills in the connection of a finding, and hands the finding out.
 func (c *Conn) hand(f *record.Finding) {
-	f.Connection = c.setup.ID
+	f.Connection, f.Key = c.setup.ID, c.setup.Key
 	if client, known := c.setup.Client.Get(); known {
 		f.Client, f.Server = c.Host(client).Known(), c.Host(client.Other()).Known()
 	}
@@ -335,7 +337,7 @@ func (c *Conn) makeRecord() *record.Connection {
 	*r = record.Connection{
 		Type: "connection", ID: c.setup.ID.Or(0), Transport: c.setup.Transport, Client: c.endpoint(client), Server: c.endpoint(client.Other()),
 		Established: f.Established, Closed: f.Closed, Ended: c.ended(), Handshake: "missed",
-		ServiceID: c.setup.ServiceID, PathMTU: record.SomeIf(c.mtu, c.mtu != 0),
+		ServiceID: c.setup.ServiceID, Key: c.setup.Key, PathMTU: record.SomeIf(c.mtu, c.mtu != 0),
 		Packets: f.Packets, PacketsBeforePairing: f.BeforePairing, Retransmitted: f.Retransmitted, RetransmittedUnassigned: f.RetransmittedUnassigned, OutOfOrder: f.OutOfOrder,
 		NotCaptured: f.Lost, Naks: f.Naks, RNRNaks: f.RNRNaks, First: f.First, Last: f.Last, Damaged: c.damaged, CongestionMarks: c.marked, CNPs: c.cnps, Selected: record.SomeIf(c.selected, c.tracker.Selects != nil),
 	}
@@ -343,6 +345,28 @@ func (c *Conn) makeRecord() *record.Connection {
 		r.Handshake = "seen"
 	}
 	return r
+}
+
+// setKey sets the key of a connection whose handshake shows with which sequence numbers the client and the server start.
+func (c *Conn) setKey(client, server uint32) { // of an announced connection, side 0 is the client
+	c.setup.setKey([2]record.Endpoint{c.endpoint(0), c.endpoint(1)}, [2]uint32{client, server})
+}
+
+// setKey sets the key of the connection between two ends, each of which starts with a sequence number.
+func (s *Setup) setKey(ends [2]record.Endpoint, first [2]uint32) {
+	if !ends[0].Address.Known() || !ends[1].Address.Known() {
+		return
+	}
+	h := sha256.New()
+	for i := range ends {
+		e := &ends[i]
+		if s.RoCE() { // the connection manager's ports are not those of the connection
+			fmt.Fprintf(h, "%s qpn %d %d\n", e.Address.Or(""), e.QPN.Or(0), first[i])
+		} else {
+			fmt.Fprintf(h, "%s port %d %d\n", e.Address.Or(""), e.Port.Or(0), first[i])
+		}
+	}
+	s.Key = record.Some(record.Hex64(be.Uint64(h.Sum(nil))))
 }
 
 // endpoint returns the known properties of one side.

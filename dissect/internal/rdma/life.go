@@ -146,7 +146,7 @@ func (c *Conn) passWaiting() {
 // identify fills in what depends on the ends of the connection.
 func (c *Conn) identify(r *record.RDMAOperation, s Side) {
 	client := c.setup.Client.Or(0)
-	r.Connection, r.Side = c.setup.ID.Or(0), c.setup.End(s)
+	r.Connection, r.Key, r.Side = c.setup.ID.Or(0), c.setup.Key, c.setup.End(s)
 	r.Client, r.Server = c.Host(client).Known(), c.Host(client.Other()).Known()
 	for i := range r.Waits { // a side waits only for its own operations
 		r.Waits[i].Waiting = r.Side

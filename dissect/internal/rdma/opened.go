@@ -97,6 +97,13 @@ func (h *opening) describe(c *Conn) {
 	c.opened = h
 }
 
+// setKey sets the key of the connection, if the server's answer was captured.
+func (h *opening) setKey(c *Conn) {
+	if h.answered.Packet != 0 {
+		c.setKey(h.seq[0], h.seq[1])
+	}
+}
+
 // portNFSRDMA is the port of NFS over RDMA (IANA's service name is nfsrdma), which is a TCP port for iWARP.
 const portNFSRDMA = 20049
 

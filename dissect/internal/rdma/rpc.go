@@ -97,6 +97,7 @@ func (rs *recordStreams) recognize(key streamKey, s *TCP) *flow {
 	f.stream.handshake = false
 	rs.follow(f, s)
 	if shown {
+		opened.setKey(c)
 		f.stream.expect(&opened, s.Seq)
 		back := rs.tcp.attachStream(c, side.Other(), key.reversed())
 		back.stream.records, back.stream.resync = new(records), true

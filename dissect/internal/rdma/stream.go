@@ -155,7 +155,11 @@ func (ts *tcpStreams) segment(s *TCP, cur *currentPacket) bool {
 func (ts *tcpStreams) openStream(key streamKey, s *TCP) *flow {
 	if string(s.Payload[:len(iwarp.ReplyKey)]) == iwarp.ReplyKey {
 		if back := ts.streams[key.reversed()]; back != nil && !back.conn.closing && back.conn.flows[1] == nil {
-			return ts.attachStream(back.conn, 1, key)
+			f := ts.attachStream(back.conn, 1, key)
+			if h, known := ts.records.opened.find(key.reversed()); known {
+				h.setKey(f.conn)
+			}
+			return f
 		}
 		return ts.attachStream(ts.setPorts(ts.connections.newAnnouncedConn(), key.reversed()), 1, key)
 	}

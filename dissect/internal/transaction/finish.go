@@ -97,6 +97,7 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	setup := cs.conn.Setup()
 	client := setup.Client.Or(0)
 	r.Client, r.Server, r.Transport = cs.conn.Host(client).Known(), cs.conn.Host(client.Other()).Known(), setup.Transport
+	r.Key = setup.Key
 	if v := x.rendezvous; v != nil {
 		r.Mapping, r.MountPath = v.mapping, v.path
 	}
