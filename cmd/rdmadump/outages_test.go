@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -180,5 +182,54 @@ func TestLostXIDs(t *testing.T) {
 		if count[xid] != n {
 			t.Errorf("%d lost packets of %s, want %d", count[xid], xid, n)
 		}
+	}
+}
+
+// TestDeliveredBeforeReply: in every recording, at one end, at both ends, and with the switch between them, a Call is delivered
+// before its Reply is first sent. At both ends, a delivery that is certain is the arrival of a copy of the Call.
+func TestDeliveredBeforeReply(t *testing.T) {
+	singles, err := filepath.Glob("../../testdata/*/*.pcap*.zst")
+	if err != nil || len(singles) < 40 {
+		t.Fatal(singles, err)
+	}
+	inputs := [][]string{bothEnds, {"../../testdata/captures/ends-twoclock42-client.pcap.zst", "../../testdata/ends/twoclock42-server.pcap.zst"}}
+	for _, file := range singles {
+		inputs = append(inputs, []string{file})
+	}
+	for _, name := range []string{"roce-outage41", "roce-oneway41", "iw-twosided"} {
+		inputs = append(inputs, recordedEnds(name))
+	}
+	for _, name := range []string{"roce-linkdown3", "roce-burst41", "roce-reorder42"} {
+		ends := recordedEnds(name)
+		between := strings.Replace(ends[0], "-client", "-switch", 1)
+		inputs = append(inputs, ends, []string{ends[0], between, ends[1]}, []string{ends[0], between}, []string{between, ends[1]})
+	}
+	compared := 0
+	for _, files := range inputs {
+		both := len(files) > 1 && strings.HasSuffix(files[len(files)-1], "-server.pcap.zst") && strings.HasSuffix(files[0], "-client.pcap.zst")
+		arrivals := map[string]bool{} // transactions, and times at which their packets came to the server
+		if both {
+			for _, r := range recordsOf(t, append([]string{"packets", "-Y", "transaction"}, files...)...) {
+				seen, _ := r["seen"].([]any)
+				for _, at := range seen {
+					arrivals[value(r, "transaction")+" "+value(at.(map[string]any), "time")] = true
+				}
+			}
+		}
+		for _, r := range recordsOf(t, files...) {
+			sent, delivered := cmp.Or(value(r, "reply.first_sent"), value(r, "reply.time")), value(r, "call.delivered")
+			if sent == "" || delivered == "" {
+				continue
+			}
+			if compared++; delivered > sent { // as text, the times are in order
+				t.Errorf("%q: the Call of %s was delivered at %s, and its Reply sent at %s", files, value(r, "xid"), delivered, sent)
+			}
+			if both && value(r, "call.delivery") == "certain" && !arrivals[value(r, "id")+" "+delivered] {
+				t.Errorf("%q: no packet of %s was captured at %s, when its Call was delivered", files, value(r, "xid"), delivered)
+			}
+		}
+	}
+	if compared < 10_000 {
+		t.Errorf("%d Calls were compared", compared)
 	}
 }

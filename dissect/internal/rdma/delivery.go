@@ -50,6 +50,8 @@ type copies struct {
 	newest    record.Stamp // the latest copy
 	print     uint32       // ICRC of the latest copy
 	decided   bool
+	final     bool // delivered was compared with the delivery of the operations before, and does not change any more
+	moved     bool // they were delivered later than the copy was captured, and delivered has their time
 	seen      bool // the copy in order was captured when it came to its receiver
 	delivered Delivery
 }
@@ -111,7 +113,7 @@ func (f *flow) rollBack(psn uint32, sent record.Time) {
 // decideCopies decides which copies of the entries [lo, hi) of a flow's ledger were
 // accepted. All of them were accepted before a response that was sent at that time. It
 // begins with the newest, because each operation was accepted before a copy of the next one that
-// came in order.
+// came in order. Entries that an earlier call decided do not change.
 func (ops *operations) decideCopies(f *flow, lo, hi int, at record.Stamp) {
 	bound := at
 	for i := hi - 1; i >= lo; i-- {
@@ -125,25 +127,51 @@ func (ops *operations) decideCopies(f *flow, lo, hi int, at record.Stamp) {
 			}
 		}
 	}
+	before := f.deliveredBefore(lo)
 	for i := lo; i < hi; i++ {
 		o := f.ops.entries[i].op
 		c := &o.copies
 		if o.Side != f.side || !c.decided || c.delivered.At.Packet == 0 {
 			continue
 		}
-		follow(&c.delivered.At, &f.accepted.At)
-		follow(&c.delivered.Earliest, &f.accepted.Earliest)
+		if d := &c.delivered; !c.final {
+			c.final = true
+			c.moved = follow(&d.At, before.At)
+			c.moved = follow(&d.Earliest, before.Earliest) || c.moved
+		}
+		before.advance(&c.delivered)
 	}
 }
 
-// follow takes the time at which the operations before an operation were delivered, if its copy was
-// captured sooner: it was delivered only after them. Otherwise it sets that time.
-func follow(at, before *record.Stamp) {
-	if at.Before(*before) {
-		at.Time = before.Time
-		return
+// deliveredBefore returns the latest delivery of the operations before an entry of a flow's ledger.
+func (f *flow) deliveredBefore(i int) (d Delivery) {
+	for i--; i >= f.ops.head; i-- {
+		if o := f.ops.entries[i].op; o.Side == f.side && o.copies.final {
+			if d.advance(&o.copies.delivered); !o.copies.moved {
+				break
+			}
+		}
 	}
-	*before = *at
+	return d
+}
+
+// follow takes the time at which the operations before an operation were delivered, if its copy was
+// captured sooner, and reports whether it was: it was delivered only after them.
+func follow(at *record.Stamp, before record.Stamp) (moved bool) {
+	if moved = at.Before(before); moved {
+		at.Time = before.Time
+	}
+	return moved
+}
+
+// advance takes what is later in another delivery.
+func (d *Delivery) advance(other *Delivery) {
+	if d.At.Before(other.At) {
+		d.At = other.At
+	}
+	if d.Earliest.Before(other.Earliest) {
+		d.Earliest = other.Earliest
+	}
 }
 
 // decide selects the copy that was accepted, from the copies before bound, and reports whether it

@@ -25,7 +25,6 @@ type flow struct {
 	missing       bool     // packets of it are missing from the capture
 	silent        bool     // it did not answer silentAfter requests that ask for a response
 	asked         int16    // number of such requests of the peer since the last packet of this flow
-	accepted      Delivery // of the latest delivered operation
 	burst         burst
 	signals       signals
 	ops           ledger     // operations, by sequence number
