@@ -26,7 +26,7 @@ func TestPageText(t *testing.T) {
 
 // TestManPage: a page has the macros of man(7), and no character of its text is taken for a request or printed as another.
 func TestManPage(t *testing.T) {
-	page := "# NAME\nx-y - does\n\n# DESCRIPTION\nWith **-Y** *'a'*, a\\_b\nand \\*.\n\n.dots ~ ^ `\n\n  x --one '*' \\n\n  .two\n\n" +
+	page := "# NAME\nx-y - does\n\n# DESCRIPTION\nWith **-Y** *'a'*, a\\_b\nand \\*.\n\n.dots ~ ^ `\n\n  x --one '*' \\n\n\n  .two\n\n" +
 		"## More\n**--flag** *value*\n: Its meaning.\n\nEnd.\n"
 	want := ".nh\n.TH \"X\\-Y\" \"1\" \"Jan 2026\" \"rdmadump\" \"User Commands\"\n.SH NAME\nx\\-y \\- does\n.SH DESCRIPTION\n" +
 		"With \\fB\\-Y\\fP \\fI\\(aqa\\(aq\\fP, a_b and *.\n.PP\n\\&.dots \\(ti \\(ha \\(ga\n.PP\n.EX\n  x \\-\\-one \\(aq*\\(aq \\en\n.EE\n.PP\n.EX\n  .two\n.EE\n" +
