@@ -26,7 +26,7 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 	peak, known := c.PeakInFlight.Get()
 	fmt.Fprintf(&b, "%scredits, %s%s: ", theme.key.before, c.Direction, theme.key.after)
 	if known {
-		fmt.Fprintf(&b, "at most %s", plural(int64(peak), "outstanding Call"))
+		fmt.Fprintf(&b, "at most %s", record.Plural(int64(peak), "outstanding Call"))
 	} else {
 		b.WriteString("outstanding Calls unknown")
 	}
@@ -49,7 +49,7 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 		fmt.Fprintf(&b, "  grant %s %d at %s, packet %s\n", word, g.Granted, theme.moment(axis, g.Time), numbered(g.Packet, g.Point))
 	}
 	if n := len(c.Grants) - 8; n > 0 {
-		fmt.Fprintf(&b, "  ... and %s\n", plural(int64(n), "more change"))
+		fmt.Fprintf(&b, "  ... and %s\n", record.Plural(int64(n), "more change"))
 	}
 	_, err := fmt.Fprintf(w, "%s\n", b.String())
 	return err
@@ -149,7 +149,7 @@ func endingDetail(e *record.Ended) string {
 		text += ", reason: " + clean(reason)
 	}
 	if n, known := e.Retransmissions.Get(); known {
-		text += ", after " + plural(n, "unacknowledged retransmission")
+		text += ", after " + record.Plural(n, "unacknowledged retransmission")
 	}
 	if packet, known := e.Packet.Get(); known {
 		text += ", packet " + numbered(packet, e.Point)
@@ -173,7 +173,7 @@ func (t *Theme) moment(a Axis, at record.Time) string {
 	}
 	text := string(c.append(nil, at))
 	if c.form == Relative || c.form == "" {
-		return seconds(at.Sub(a.Start)) + "s"
+		return Seconds(at.Sub(a.Start), 3) + "s"
 	}
 	return text
 }
@@ -181,9 +181,9 @@ func (t *Theme) moment(a Axis, at record.Time) string {
 // both returns a date and time, and the seconds since the start of the capture.
 func (t *Theme) both(a Axis, at record.Time) string {
 	if t.times == UTC || t.times == Local || t.times == Epoch {
-		return fmt.Sprintf("%s, %ss after the start", t.moment(a, at), seconds(at.Sub(a.Start)))
+		return fmt.Sprintf("%s, %ss after the start", t.moment(a, at), Seconds(at.Sub(a.Start), 3))
 	}
-	return fmt.Sprintf("%s, %ss after the start", at, seconds(at.Sub(a.Start)))
+	return fmt.Sprintf("%s, %ss after the start", at, Seconds(at.Sub(a.Start), 3))
 }
 
 // inked builds a line in several inks, with as few escape sequences as possible.
@@ -254,9 +254,6 @@ func list(values []uint32) string {
 	return strings.Trim(fmt.Sprint(values), "[]")
 }
 
-// seconds returns a duration in seconds with three decimals.
-func seconds(ns int64) string { return fmt.Sprintf("%.3f", float64(ns)/1e9) }
-
 // scale maps times to the columns of a drawing. A time outside of its span is in the first or
 // the last column.
 type scale struct {
@@ -314,7 +311,7 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 	w, theme := on.Out, on.Theme
 	width, height := chartSize(on.Width, on.Height)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%shandles%s: %s of %s (xN: exposed N times)\n", theme.key.before, theme.key.after, plural(int64(h.ExposureCount), "exposure"), plural(int64(h.Distinct), "handle"))
+	fmt.Fprintf(&b, "%shandles%s: %s of %s (xN: exposed N times)\n", theme.key.before, theme.key.after, record.Plural(int64(h.ExposureCount), "exposure"), record.Plural(int64(h.Distinct), "handle"))
 	if len(h.Exposures) == 0 {
 		_, err := fmt.Fprintf(w, "%s\n", b.String())
 		return err
@@ -349,7 +346,7 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 	}
 	theme.ticks(&b, chartMargin, plot, axis)
 	if n := len(order) - len(shown); n > 0 {
-		fmt.Fprintf(&b, "%s%s exposed for less time and not drawn%s\n", theme.dim.before, plural(int64(n), "handle"), theme.dim.after)
+		fmt.Fprintf(&b, "%s%s exposed for less time and not drawn%s\n", theme.dim.before, record.Plural(int64(n), "handle"), theme.dim.after)
 	}
 	if theme.unicode {
 		fmt.Fprintf(&b, "%s⠶%s%s exposed  %s%s⣿%s%s data moved  invalidation: %s✕ remote  ○ local  ? no Reply%s\n", theme.exposed.before, theme.exposed.after, theme.dim.before, theme.dim.after,
@@ -663,7 +660,7 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 	}
 	row("transactions", "%d", c.Transactions)
 	row("packets", "%d", c.Packets)
-	row("health", "%d retransmitted, %d out of order, %s, %s", c.Retransmitted, c.OutOfOrder, plural(c.Naks, "NAK"), plural(c.RNRNaks, "RNR NAK"))
+	row("health", "%d retransmitted, %d out of order, %s, %s", c.Retransmitted, c.OutOfOrder, record.Plural(c.Naks, "NAK"), record.Plural(c.RNRNaks, "RNR NAK"))
 	if c.NotCaptured > 0 { // a property of the capture, not of the network
 		row("capture", "%s%d packets not captured%s", theme.dim.before, c.NotCaptured, theme.dim.after)
 	}

@@ -17,8 +17,9 @@ func TestClean(t *testing.T) {
 		"\u2066a\u2069":        `\xe2\x81\xa6a\xe2\x81\xa9`,
 		"a\u200bb\u2028\u00a0": `a\xe2\x80\x8bb\xe2\x80\xa8\xc2\xa0`,
 		"\ue000":               `\xee\x80\x80`,
+		"":                     "",
 	} {
-		if got := clean(text); got != want {
+		if got := Clean(text); got != want {
 			t.Errorf("clean(%q) = %q, want %q", text, got, want)
 		}
 		if got := string(appendClean(nil, []byte(text))); got != want {
@@ -28,6 +29,16 @@ func TestClean(t *testing.T) {
 	if got := ASCII("a\u00fc"); got != `a\xc3\xbc` {
 		t.Errorf("ASCII: %q", got)
 	}
+}
+
+// FuzzClean: the result is always valid and visible.
+func FuzzClean(f *testing.F) {
+	f.Add("a\x1b[31m\xff")
+	f.Fuzz(func(t *testing.T, s string) {
+		if out := Clean(s); Clean(out) != out {
+			t.Errorf("%q becomes %q, which changes again", s, out)
+		}
+	})
 }
 
 // TestWidths: texts are shortened to columns, between characters.

@@ -121,7 +121,7 @@ func ComparisonText(c *analyze.Comparison) (label, text string) {
 			if m.Count.Or(0) == 0 {
 				return "none"
 			}
-			text := fmt.Sprintf("%s, %s in total", plural(m.Count.Or(0), "stall"), Duration(m.TotalNS.Or(0)))
+			text := fmt.Sprintf("%s, %s in total", record.Plural(m.Count.Or(0), "stall"), Duration(m.TotalNS.Or(0)))
 			if share, known := m.Share.Get(); known {
 				text += fmt.Sprintf(" (%.1f%% of all latencies)", share*100)
 			}
@@ -129,9 +129,9 @@ func ComparisonText(c *analyze.Comparison) (label, text string) {
 		}
 		text = WaitText(record.WaitReason(c.Name)) + ": " + unlessSame(side(&c.Before), side(&c.After))
 	case analyze.ComparedFinding:
-		label, text = "vanished", fmt.Sprintf("%s: %s", c.Name, plural(c.Before.Count.Or(0), "finding"))
+		label, text = "vanished", fmt.Sprintf("%s: %s", c.Name, record.Plural(c.Before.Count.Or(0), "finding"))
 		if c.Before.Count.Or(0) == 0 {
-			label, text = "new", fmt.Sprintf("%s: %s", c.Name, plural(c.After.Count.Or(0), "finding"))
+			label, text = "new", fmt.Sprintf("%s: %s", c.Name, record.Plural(c.After.Count.Or(0), "finding"))
 		}
 	case analyze.ComparedSetting:
 		name := c.Name

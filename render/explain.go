@@ -132,7 +132,7 @@ func explain(r *record.Transaction) []string {
 	if w := longest(r, false); w != nil && r.Waited(w) >= latency/5 {
 		sentences = append(sentences, waitSentence(r, w, "For "+Duration(r.Waited(w))+" of "+total+noProgress))
 		if n, ns := waits(r); n > 1 {
-			sentences[len(sentences)-1] += fmt.Sprintf(" %s in all: %s.", plural(int64(n), "stall"), Duration(ns))
+			sentences[len(sentences)-1] += fmt.Sprintf(" %s in all: %s.", record.Plural(int64(n), "stall"), Duration(ns))
 		}
 		return sentences
 	}
@@ -315,7 +315,7 @@ func atWork(r *record.Transaction, latency int64) string {
 		text = fmt.Sprintf("The RDMA Writes to the %s's memory took %s; the capture does not show what limited them.", caller, partOf(writes, latency))
 	}
 	if text != "" && r.Retransmitted > 0 {
-		text += fmt.Sprintf(" %s of this RPC %s retransmitted.", plural(int64(r.Retransmitted), "packet"), wasWere(r.Retransmitted))
+		text += fmt.Sprintf(" %s of this RPC %s retransmitted.", record.Plural(int64(r.Retransmitted), "packet"), wasWere(r.Retransmitted))
 	}
 	return text
 }
@@ -392,7 +392,7 @@ func serverOrNetwork(r *record.Transaction, p record.Phases, latency int64) stri
 	if p.ToReadNS.Known() {
 		ns = arriving
 	}
-	after, packet := int64(ack.Time-r.Sent()), numbered(ack.Packet, pointName(ack.Point))
+	after, packet := int64(ack.Time-r.Sent()), numbered(ack.Packet, record.PointName(ack.Point))
 	if after*5 > ns { // The network may have taken so much of it that both have to be named.
 		return fmt.Sprintf("The %s or the network took %s; the ACK of the Call came after %s (packet %s).", other, partOf(ns, latency), Duration(after), packet)
 	}
@@ -437,7 +437,7 @@ func atPlace(r *record.Transaction, split record.Split, latency int64) string {
 	cause, delayed := "", ""
 	switch {
 	case r.Retransmitted > 0:
-		cause = fmt.Sprintf("; %s of this RPC %s retransmitted", plural(int64(r.Retransmitted), "packet"), wasWere(r.Retransmitted))
+		cause = fmt.Sprintf("; %s of this RPC %s retransmitted", record.Plural(int64(r.Retransmitted), "packet"), wasWere(r.Retransmitted))
 	case lostPackets(r) == "":
 		cause = "; the captures show no retransmission, NAK or loss in that time"
 		delayed = "; none of its packets was lost, so the network delayed packets"

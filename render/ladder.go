@@ -236,14 +236,6 @@ func (l numberColumnList) cells(text func(numberColumn) string) string {
 	return strings.Join(cells, " ")
 }
 
-// pointName returns the name of a capture point, or nothing if there is only one.
-func pointName(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
-}
-
 // span sets the first and the last packet of a line, if both have numbers of the capture that the line is about.
 func (g *rung) span(first, last record.PacketRef) {
 	if first != last && first.Point == g.first.Point && last.Point == g.first.Point {
@@ -317,7 +309,7 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 	if latency, known := r.LatencyNS.Get(); known {
 		took = " after " + Duration(latency)
 		if r.Reply != nil && r.Reply.Delivery == record.DeliveryUncertain {
-			took += ", if the Reply in packet " + numbered(r.Reply.LastPacket, pointName(r.Reply.LastPoint)) + " is the copy that was accepted; the capture does not prove it"
+			took += ", if the Reply in packet " + numbered(r.Reply.LastPacket, record.PointName(r.Reply.LastPoint)) + " is the copy that was accepted; the capture does not prove it"
 		}
 		if text := uncertainLatency(r); text != "" {
 			took, parts = " after "+text, "; of "+Duration(latency)+": "
@@ -550,7 +542,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 			g.text, g.ink, g.kind = title(e.Of)+" after a gap", theme.warn, ""
 			g.short = g.text
 			if filled, known := e.LastPacket.Get(); known {
-				g.text += fmt.Sprintf(" (closed by packet %s)", numbered(filled, pointName(e.LastPoint)))
+				g.text += fmt.Sprintf(" (closed by packet %s)", numbered(filled, record.PointName(e.LastPoint)))
 			}
 		}
 		rungs = append(rungs, g)
@@ -716,7 +708,7 @@ func title(of record.EventKind) string {
 
 // packets returns the number of packets of an event.
 func packets(e *record.Event) string {
-	return plural(e.Packets.Or(1), "packet")
+	return record.Plural(e.Packets.Or(1), "packet")
 }
 
 // messageText describes a Call or a Reply.

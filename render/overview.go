@@ -147,17 +147,17 @@ func (v *overview) verdict() {
 // capture writes what the capture contains.
 func (v *overview) capture() {
 	s := v.s
-	text := plural(s.Packets, "packet") + ", " + carried(s)
+	text := record.Plural(s.Packets, "packet") + ", " + carried(s)
 	if first, known := s.First.Get(); known {
 		text += ", from " + first.String()[:19] + " UTC, " + Duration(s.Last.Or(first).Sub(first))
 	}
 	v.line("capture", text, ink{})
 	for i, g := range v.o.Groups {
 		if i == 4 {
-			v.row("", part{fmt.Sprintf("and %s of client and server", plural(int64(len(v.o.Groups)-i), "more pair")), v.theme.dim})
+			v.row("", part{fmt.Sprintf("and %s of client and server", record.Plural(int64(len(v.o.Groups)-i), "more pair")), v.theme.dim})
 			break
 		}
-		text := fmt.Sprintf("%s > %s  %s, %s: %s, %s", g.Client.Or("?"), g.Server.Or("?"), g.Transport, upperLayer(g.UpperLayer), plural(int64(g.Connections), "connection"), plural(g.Transactions, "RPC"))
+		text := fmt.Sprintf("%s > %s  %s, %s: %s, %s", g.Client.Or("?"), g.Server.Or("?"), g.Transport, upperLayer(g.UpperLayer), record.Plural(int64(g.Connections), "connection"), record.Plural(g.Transactions, "RPC"))
 		if missed := g.Connections - g.Handshakes; missed > 0 {
 			text += fmt.Sprintf(", %d without a captured handshake", missed)
 		}
@@ -167,7 +167,7 @@ func (v *overview) capture() {
 		v.line("", v.o.Selected, v.theme.warn)
 	}
 	if s.TimeBackwards > 0 {
-		text := fmt.Sprintf("time stamps go backwards %s, by up to %s, first at packet %d", plural(s.TimeBackwards, "time"), Duration(s.TimeBackwardsNS), s.TimeBackwardsPacket.Or(0))
+		text := fmt.Sprintf("time stamps go backwards %s, by up to %s, first at packet %d", record.Plural(s.TimeBackwards, "time"), Duration(s.TimeBackwardsNS), s.TimeBackwardsPacket.Or(0))
 		v.row("", part{text, v.theme.warn})
 	}
 	if problem, known := s.InputError.Get(); known {
@@ -203,22 +203,22 @@ func counted(total int64, counts []count) string {
 func (v *overview) health() {
 	h := &v.o.Health
 	trouble := counted(h.Packets, []count{
-		{h.Retransmitted, "retransmitted"}, {h.OutOfOrder, "out of order"}, {h.Naks, nounFor(h.Naks, "NAK")}, {h.RNRNaks, nounFor(h.RNRNaks, "RNR NAK")},
+		{h.Retransmitted, "retransmitted"}, {h.OutOfOrder, "out of order"}, {h.Naks, record.Noun(h.Naks, "NAK")}, {h.RNRNaks, record.Noun(h.RNRNaks, "RNR NAK")},
 	})
 	if n := h.Damaged; n > 0 && v.o.Selected != "" {
-		trouble = strings.TrimPrefix(trouble+"; "+plural(n, "packet")+" with a bad checksum", "; ")
+		trouble = strings.TrimPrefix(trouble+"; "+record.Plural(n, "packet")+" with a bad checksum", "; ")
 	} else if v.s.ICRCBad > 0 && v.o.Selected == "" {
 		trouble = strings.TrimPrefix(trouble+"; "+v.badICRCs(), "; ")
 	}
 	missing := counted(h.Packets, []count{
-		{h.NotCaptured, nounFor(h.NotCaptured, "packet") + " not captured"},
-		{int64(v.s.CaptureDrops), nounFor(int64(v.s.CaptureDrops), "packet") + " dropped by the capture tool"},
-		{v.s.Truncated, nounFor(v.s.Truncated, "packet") + " truncated"},
+		{h.NotCaptured, record.Noun(h.NotCaptured, "packet") + " not captured"},
+		{int64(v.s.CaptureDrops), record.Noun(int64(v.s.CaptureDrops), "packet") + " dropped by the capture tool"},
+		{v.s.Truncated, record.Noun(v.s.Truncated, "packet") + " truncated"},
 	})
-	packets := plural(h.Packets, "packet") + " on connections"
+	packets := record.Plural(h.Packets, "packet") + " on connections"
 	pauses := "" // which are not among the packets of connections
 	if v.s.PFCPauses > 0 {
-		pauses = "; " + plural(v.s.PFCPauses, "PFC pause")
+		pauses = "; " + record.Plural(v.s.PFCPauses, "PFC pause")
 	}
 	switch {
 	case v.s.RDMA+v.s.RPC == 0:
@@ -245,16 +245,16 @@ func (v *overview) health() {
 		v.line("", "the capture is incomplete: "+missing, v.theme.dim)
 	}
 	if n := h.UnansweredRequests; n > 0 {
-		v.line("", plural(n, "connection request")+" without an answer in the capture", v.theme.warn)
+		v.line("", record.Plural(n, "connection request")+" without an answer in the capture", v.theme.warn)
 		v.suggest("connections FILE -Y 'established == null and ended == null'")
 	}
 	for i, e := range v.o.Ended {
 		if i == 3 {
 			break
 		}
-		text := fmt.Sprintf("%s ended: %s", plural(e.Count, "connection"), EndingText(e.How, e.By))
+		text := fmt.Sprintf("%s ended: %s", record.Plural(e.Count, "connection"), EndingText(e.How, e.By))
 		if e.OutstandingCalls > 0 {
-			text += "; " + plural(e.OutstandingCalls, "outstanding Call")
+			text += "; " + record.Plural(e.OutstandingCalls, "outstanding Call")
 			if list := outstanding(e.OutstandingCalls, e.XIDs[:min(len(e.XIDs), 1)]); list != "" {
 				text += ": " + list
 			}
@@ -281,13 +281,13 @@ func (v *overview) traffic() {
 		t := &v.o.Traffic[i]
 		var kinds []string
 		for _, k := range t.Kinds {
-			kinds = append(kinds, fmt.Sprintf("%s of the %s (%s)", plural(k.Count, operationNames[k.Kind]), k.Side, Size(k.Bytes)))
+			kinds = append(kinds, fmt.Sprintf("%s of the %s (%s)", record.Plural(k.Count, operationNames[k.Kind]), k.Side, Size(k.Bytes)))
 		}
 		label := t.UpperLayer
 		if len(label) >= overviewMargin-2 { // A longer label would leave no space.
 			label = label[:overviewMargin-3]
 		}
-		text := plural(int64(t.Connections), "connection")
+		text := record.Plural(int64(t.Connections), "connection")
 		if t.UpperLayer == "unknown" {
 			label, text = "other", text+" of an unknown upper layer"
 		}
@@ -295,9 +295,9 @@ func (v *overview) traffic() {
 			text += ": " + strings.Join(kinds, ", ")
 		}
 		v.line(label, text, ink{})
-		trouble := counted(t.Packets, []count{{t.Retransmitted, "packets retransmitted"}, {t.Naks, nounFor(t.Naks, "NAK")}, {t.RNRNaks, nounFor(t.RNRNaks, "RNR NAK")}})
+		trouble := counted(t.Packets, []count{{t.Retransmitted, "packets retransmitted"}, {t.Naks, record.Noun(t.Naks, "NAK")}, {t.RNRNaks, record.Noun(t.RNRNaks, "RNR NAK")}})
 		if t.Stalled > 0 {
-			trouble += fmt.Sprintf("; %s stalled for %s", plural(t.Stalled, "operation"), Duration(t.TotalNS))
+			trouble += fmt.Sprintf("; %s stalled for %s", record.Plural(t.Stalled, "operation"), Duration(t.TotalNS))
 			if t.Stalled > 1 {
 				trouble += fmt.Sprintf(" in total, the longest for %s", Duration(t.LongestNS))
 			}
@@ -322,7 +322,7 @@ func (v *overview) badICRCs() string {
 	if !slices.ContainsFunc(v.o.Groups, func(g analyze.Group) bool { return g.Transport != "iWARP" }) && len(v.o.Groups) > 0 {
 		noun = "CRC"
 	}
-	text := fmt.Sprintf("%s with a bad %s in the capture", plural(v.s.ICRCBad, "packet"), noun)
+	text := fmt.Sprintf("%s with a bad %s in the capture", record.Plural(v.s.ICRCBad, "packet"), noun)
 	if n := v.s.ICRCBadUnassigned; n > 0 {
 		text += fmt.Sprintf(" (%d on no connection)", n)
 	}
@@ -357,7 +357,7 @@ func (v *overview) marks() (marks []string) {
 func (v *overview) rpcs() {
 	r := &v.o.RPCs
 	total := v.transactions()
-	text := plural(total, "RPC")
+	text := record.Plural(total, "RPC")
 	shade := v.theme.good
 	if total == 0 {
 		return
@@ -527,17 +527,17 @@ func (v *overview) answered(label string) {
 		if w.Count > 1 {
 			took += " in total"
 		}
-		text := fmt.Sprintf("%s stalled for %s: %s", plural(w.RPCs, "RPC"), took, WaitText(w.Reason))
+		text := fmt.Sprintf("%s stalled for %s: %s", record.Plural(w.RPCs, "RPC"), took, WaitText(w.Reason))
 		if n, known := w.Timeouts.Get(); known && w.Count > 1 {
 			text += " (" + timeouts(n, w.TimeoutRPCs, w.RPCs) + ")"
 		}
 		if w.Reason == record.CreditLimit { // before the Call: not part of the latency
-			text = fmt.Sprintf("%s came after a Reply had freed a credit; before, all credits were in use for %s", plural(w.RPCs, "Call"), took)
+			text = fmt.Sprintf("%s came after a Reply had freed a credit; before, all credits were in use for %s", record.Plural(w.RPCs, "Call"), took)
 		}
 		v.line("", text, v.theme.warn)
 	}
 	if rpcs > t.Stalled {
-		v.line("", fmt.Sprintf("%s stalled, some for several reasons", plural(t.Stalled, "RPC")), v.theme.dim)
+		v.line("", fmt.Sprintf("%s stalled, some for several reasons", record.Plural(t.Stalled, "RPC")), v.theme.dim)
 	}
 }
 
@@ -552,12 +552,12 @@ func upperLayer(name string) string {
 // timeouts says how many RPCs each of n timeouts stalled; rpcs are the largest numbers. stalled is
 // the number of RPCs that they stalled, each counted once.
 func timeouts(n int64, rpcs []int64, stalled int64) string {
-	text := plural(n, "timeout")
+	text := record.Plural(n, "timeout")
 	if n == 1 || rpcs[0] == 1 {
 		return text
 	}
 	if n > int64(len(rpcs)) {
-		return fmt.Sprintf("%s, each stalled at most %s", text, plural(rpcs[0], "RPC"))
+		return fmt.Sprintf("%s, each stalled at most %s", text, record.Plural(rpcs[0], "RPC"))
 	}
 	var each []string
 	all := int64(0)
@@ -621,7 +621,7 @@ func (v *overview) mountSteps() {
 		shown++
 	}
 	if left := len(list) - shown; left > 0 {
-		v.row("", part{fmt.Sprintf("and %s", plural(int64(left), "more step")), v.theme.dim})
+		v.row("", part{fmt.Sprintf("and %s", record.Plural(int64(left), "more step")), v.theme.dim})
 	}
 	if len(list) > 0 {
 		v.suggest(`FILE -Y 'portmap || mount'`)
@@ -700,9 +700,9 @@ func (v *overview) credits() {
 		return
 	}
 	c := v.o.Credits[0]
-	text := fmt.Sprintf("all %d credits of connection %d were in use at once (at most %s)", c.Granted.Or(0), c.Connection, plural(int64(c.Peak), "outstanding Call"))
+	text := fmt.Sprintf("all %d credits of connection %d were in use at once (at most %s)", c.Granted.Or(0), c.Connection, record.Plural(int64(c.Peak), "outstanding Call"))
 	if n := len(v.o.Credits) - 1; n > 0 {
-		text += fmt.Sprintf(", and those of %s", plural(int64(n), "other connection"))
+		text += fmt.Sprintf(", and those of %s", record.Plural(int64(n), "other connection"))
 	}
 	v.line("credits", text, v.theme.warn)
 	v.suggest(fmt.Sprintf("connections FILE --conn %d --timeline", c.Connection))
@@ -715,7 +715,7 @@ func (v *overview) handles() {
 		return
 	}
 	text := fmt.Sprintf("%s of answered Calls: %d invalidated remotely (%d%%), %d %s local invalidation",
-		plural(h.Exposed, "registered handle"), h.ByServer, int(h.Share.Or(0)*100+0.5), h.LocalInvalidations, needs(h.LocalInvalidations))
+		record.Plural(h.Exposed, "registered handle"), h.ByServer, int(h.Share.Or(0)*100+0.5), h.LocalInvalidations, needs(h.LocalInvalidations))
 	if agreed, known := h.Negotiated.Get(); known && !agreed && h.ByServer > 0 {
 		if h.OnlyClients {
 			text += ". Send With Invalidate was used although only the client announced support (normal for Linux servers)."
@@ -744,7 +744,7 @@ func (v *overview) findings() {
 	}
 	for i, f := range v.o.Findings {
 		if i == 6 {
-			v.row("", part{"and " + plural(int64(len(v.o.Findings)-i), "more rule"), v.theme.dim})
+			v.row("", part{"and " + record.Plural(int64(len(v.o.Findings)-i), "more rule"), v.theme.dim})
 			break
 		}
 		v.row(once(i, "check"), part{fmt.Sprintf("%-7s", f.Severity), v.theme.severity(f.Severity)}, part{fmt.Sprintf(" %d x ", f.Count), ink{}},

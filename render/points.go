@@ -30,7 +30,7 @@ func (v *overview) points() {
 		for i, p := range places {
 			words = append(words, fmt.Sprintf("%d%% %s", shares[i], p.name))
 		}
-		v.line("places", fmt.Sprintf("latencies of %s that both ends captured: %s", plural(e.Transactions, "RPC"), strings.Join(words, ", ")), ink{})
+		v.line("places", fmt.Sprintf("latencies of %s that both ends captured: %s", record.Plural(e.Transactions, "RPC"), strings.Join(words, ", ")), ink{})
 		v.line("", "The time until a lost packet was retransmitted is part of the network.", v.theme.dim)
 	}
 }

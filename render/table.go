@@ -5,6 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // column is a column of a table. The table, -o csv, --columns, and the headings that -Y, -e and --sort accept all come
@@ -139,7 +141,7 @@ func (t *Theme) noteHidden(w io.Writer, width int, hidden []string) error {
 	if t.notes != nil {
 		w = t.notes
 	}
-	text := fmt.Sprintf("%d %s hidden: %s (--wide shows all, --columns picks)", len(hidden), nounFor(int64(len(hidden)), "column"), strings.Join(hidden, ", "))
+	text := fmt.Sprintf("%d %s hidden: %s (--wide shows all, --columns picks)", len(hidden), record.Noun(int64(len(hidden)), "column"), strings.Join(hidden, ", "))
 	_, err := fmt.Fprintf(w, "%s%s%s\n", t.dim.before, strings.Join(Wrap(text, max(width, 40)), "\n"), t.dim.after)
 	return err
 }

@@ -100,7 +100,12 @@ func Duration(ns int64) string {
 	case d < time.Second:
 		return strconv.FormatFloat(float64(ns)/1e6, 'f', 2, 64) + "ms"
 	}
-	return strconv.FormatFloat(float64(ns)/1e9, 'f', 3, 64) + "s"
+	return Seconds(ns, 3) + "s"
+}
+
+// Seconds returns a duration, given in nanoseconds, in seconds with some decimals and without a unit.
+func Seconds(ns int64, decimals int) string {
+	return strconv.FormatFloat(float64(ns)/1e9, 'f', decimals, 64)
 }
 
 // Bytes returns a number of bytes: exact below 10,000, and in KiB or MiB from there.
@@ -456,19 +461,6 @@ func yesNo(v bool) string {
 
 func number(v uint32) string { return strconv.FormatUint(uint64(v), 10) }
 
-// plural returns a number of things; noun is their name in the singular.
-func plural(n int64, noun string) string {
-	return fmt.Sprintf("%d %s", n, nounFor(n, noun))
-}
-
-// nounFor returns the name of n things; noun is their name in the singular.
-func nounFor(n int64, noun string) string {
-	if n == 1 {
-		return noun
-	}
-	return noun + "s"
-}
-
 // carried returns how many packets carry RDMA, and how many carry RPC without RDMA.
 func carried(s *record.Summary) string {
 	text := strconv.FormatInt(s.RDMA, 10) + " of RDMA"
@@ -481,11 +473,11 @@ func carried(s *record.Summary) string {
 // Summary writes how much was read, and the problems that were found.
 func (t *Text) Summary(r *record.Summary) error {
 	var b strings.Builder
-	b.WriteString(plural(r.Packets, "packet"))
+	b.WriteString(record.Plural(r.Packets, "packet"))
 	if first, known := r.First.Get(); known {
 		fmt.Fprintf(&b, " in %s", Duration(r.Last.Or(first).Sub(first)))
 	}
-	fmt.Fprintf(&b, ", %s; %s; ", carried(r), plural(int64(r.Connections), "connection"))
+	fmt.Fprintf(&b, ", %s; %s; ", carried(r), record.Plural(int64(r.Connections), "connection"))
 	total := int64(0)
 	var parts []string
 	for _, s := range record.Statuses {
@@ -494,7 +486,7 @@ func (t *Text) Summary(r *record.Summary) error {
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(string(s), "_", " ")))
 		}
 	}
-	b.WriteString(plural(total, "transaction"))
+	b.WriteString(record.Plural(total, "transaction"))
 	if len(parts) > 0 {
 		fmt.Fprintf(&b, " (%s)", strings.Join(parts, ", "))
 	}
@@ -513,7 +505,7 @@ func (t *Text) Summary(r *record.Summary) error {
 		{r.UnknownLink, "packet", " of an unknown link type"},
 	} {
 		if x.n > 0 {
-			b.WriteString("; " + plural(x.n, x.noun) + x.words)
+			b.WriteString("; " + record.Plural(x.n, x.noun) + x.words)
 		}
 	}
 	if len(r.LeftOut) > 0 {
@@ -566,7 +558,7 @@ func (t *Text) Finding(g *FindingGroup) error {
 	b.WriteString(place + "\n")
 	text := fmt.Sprintf("%s (%s)", clean(r.Message), r.Section)
 	if more := g.Count - 1; more > 0 {
-		text += fmt.Sprintf("; %s of this rule", plural(more, "more finding"))
+		text += fmt.Sprintf("; %s of this rule", record.Plural(more, "more finding"))
 		if packet, known := g.LastPacket.Get(); known {
 			text += map[bool]string{true: ", in packet ", false: ", the last in packet "}[more == 1] + numbered(packet, g.LastPoint)
 		}

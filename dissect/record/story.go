@@ -13,11 +13,14 @@ type PacketRef struct {
 }
 
 // refTo returns a reference to a packet of a point, which is nil if there is only one.
-func refTo(packet int64, point *string) PacketRef {
+func refTo(packet int64, point *string) PacketRef { return PacketRef{packet, PointName(point)} }
+
+// PointName returns the name of a capture point; it is empty if there is only one.
+func PointName(point *string) string {
 	if point == nil {
-		return PacketRef{Packet: packet}
+		return ""
 	}
-	return PacketRef{packet, *point}
+	return *point
 }
 
 // Known reports whether the reference names a packet.

@@ -2,9 +2,11 @@ package record
 
 import (
 	"encoding/hex"
+	"fmt"
 	"hash/crc32"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
@@ -164,4 +166,21 @@ func ShortHex(handle string) string {
 func ParseHex32(s string) (h Hex32, err error) {
 	err = parseHex(&h, []byte(s), 32)
 	return h, err
+}
+
+// Plural returns a number of things; noun is their name in the singular.
+func Plural[N int | int32 | int64 | uint32 | uint64](n N, noun string) string {
+	return fmt.Sprintf("%d %s", n, Noun(n, noun))
+}
+
+// Noun returns the name of n things; noun is their name in the singular.
+func Noun[N int | int32 | int64 | uint32 | uint64](n N, noun string) string {
+	stem, ends := strings.CutSuffix(noun, "y")
+	switch {
+	case n == 1:
+		return noun
+	case ends && stem != "" && !strings.ContainsAny(stem[len(stem)-1:], "aeiou"):
+		return stem + "ies"
+	}
+	return noun + "s"
 }

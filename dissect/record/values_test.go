@@ -58,3 +58,25 @@ func TestBytes(t *testing.T) {
 		t.Errorf("seven XIDs take %d bytes", n)
 	}
 }
+
+// TestPlural: a number has its noun in the singular or in the plural.
+func TestPlural(t *testing.T) {
+	for _, c := range []struct {
+		n          int64
+		noun, want string
+	}{
+		{0, "packet", "0 packets"},
+		{1, "packet", "1 packet"},
+		{2, "packet", "2 packets"},
+		{-1, "packet", "-1 packets"},
+		{2, "Reply", "2 Replies"},
+		{1, "Reply", "1 Reply"},
+		{3, "latency", "3 latencies"},
+		{2, "delay", "2 delays"},
+		{2, "y", "2 ys"},
+	} {
+		if got := record.Plural(c.n, c.noun); got != c.want {
+			t.Errorf("%d times %q is %q, want %q", c.n, c.noun, got, c.want)
+		}
+	}
+}

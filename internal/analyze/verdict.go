@@ -1202,16 +1202,7 @@ func endsEarly(j *facts) said {
 }
 
 // plural returns a number with its noun.
-func plural(n int64, noun string) string {
-	switch {
-	case n == 1:
-	case strings.HasSuffix(noun, "Reply"), strings.HasSuffix(noun, "cy"):
-		noun = strings.TrimSuffix(noun, "y") + "ies"
-	default:
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
-}
+var plural = record.Plural[int64]
 
 // seconds returns a duration in words, with the same precision as tables.
 func seconds(ns int64) string {

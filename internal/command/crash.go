@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"strings"
-	"unicode"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // BlackBox gives access to the state of a command after rdmadump itself has failed. A command
@@ -59,7 +58,7 @@ https://github.com/rdmadump/rdmadump/issues with the command line, all of these
 lines and, if you may share them, %s.
 
 rdmadump %s, %s, %s/%s
-%s`, where, Printable(fmt.Sprint(v)), flushed, packets, version, runtime.Version(), runtime.GOOS, runtime.GOARCH, stack)
+%s`, where, render.Clean(fmt.Sprint(v)), flushed, packets, version, runtime.Version(), runtime.GOOS, runtime.GOARCH, stack)
 	return ExitFailed
 }
 
@@ -71,15 +70,4 @@ func (b *BlackBox) attempt(f func() error) (err error) {
 		}
 	}()
 	return f()
-}
-
-// Printable returns s without control characters, because a message may quote the contents of a
-// packet.
-func Printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '.'
-		}
-		return r
-	}, s)
 }

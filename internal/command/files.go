@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // Regular reports whether a file is a regular file, and not a pipe.
@@ -39,12 +41,12 @@ func RefuseInput(flag, path string, captures []string, outputs ...io.Writer) err
 	for _, name := range captures {
 		in, err := os.Stat(name)
 		if name == "-" && is(os.Stdin) || name != "-" && err == nil && os.SameFile(in, out) {
-			return fmt.Errorf("%s %s: this file is one of the captures that are read; choose another name", flag, Printable(path))
+			return fmt.Errorf("%s %s: this file is one of the captures that are read; choose another name", flag, render.Clean(path))
 		}
 	}
 	for _, w := range outputs {
 		if f, isFile := w.(*os.File); isFile && is(f) {
-			return fmt.Errorf("%s %s: standard output or standard error goes to this file; choose another name", flag, Printable(path))
+			return fmt.Errorf("%s %s: standard output or standard error goes to this file; choose another name", flag, render.Clean(path))
 		}
 	}
 	return nil
@@ -85,7 +87,7 @@ func OpenLater(flag, path string) (*LaterFile, error) {
 		f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", flag, Printable(path), Cause(err))
+		return nil, fmt.Errorf("%s %s: %w", flag, render.Clean(path), Cause(err))
 	}
 	return &LaterFile{File: f, flag: flag, created: created}, nil
 }
@@ -96,7 +98,7 @@ func (l *LaterFile) Begin() error {
 		return nil
 	}
 	if err := l.Truncate(0); err != nil {
-		return fmt.Errorf("%s %s: %w", l.flag, Printable(l.Name()), Cause(err))
+		return fmt.Errorf("%s %s: %w", l.flag, render.Clean(l.Name()), Cause(err))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -82,5 +83,5 @@ func Describe(err error) string {
 	if errors.Is(broken.Err, io.ErrUnexpectedEOF) {
 		what, reason = "is truncated at", strings.TrimSuffix(reason, ": "+io.ErrUnexpectedEOF.Error())
 	}
-	return fmt.Sprintf("%s %s byte %d, after %s (%s)", broken.Name, what, broken.Offset, Number(broken.Frames, "packet"), reason)
+	return fmt.Sprintf("%s %s byte %d, after %s (%s)", broken.Name, what, broken.Offset, record.Plural(broken.Frames, "packet"), reason)
 }

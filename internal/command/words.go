@@ -24,11 +24,3 @@ func OneOf(flag, value string, values ...string) error {
 	noun := map[string]string{"-o": "format", "--format": "format", "--view": "view", "--fail-on": "severity"}[flag]
 	return fmt.Errorf("%s %s: unknown %s (want %s)", flag, value, cmp.Or(noun, "value"), List(values, "or"))
 }
-
-// Number returns a number with its noun, such as "1 packet" or "2 packets".
-func Number[T int | int64](n T, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
-}

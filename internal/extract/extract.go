@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strconv"
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/files"
@@ -339,35 +338,26 @@ func (e *Extractor) Finish(each func(*File)) error {
 
 // String returns the report as one line of text.
 func (r *Report) String() string {
-	s := count(r.Files, "file", "files")
+	s := record.Plural(r.Files, "file")
 	for _, part := range []struct {
-		n         int64
-		one, many string
-		text      string
+		n          int64
+		noun, text string
 	}{
-		{r.Holes, "byte", "bytes", "in holes"},
-		{r.Missing, "READ or WRITE", "READs and WRITEs", "with data that was not fully captured"},
-		{r.Unanswered, "WRITE", "WRITEs", "left out for lack of a Reply"},
-		{r.Unreadable, "Call", "Calls", "that could not be decoded"},
-		{r.Secret, "Call", "Calls", "encrypted by RPCSEC_GSS"},
-		{r.TooFar, "range", "ranges", "left out because of the maximum file size"},
-		{r.Refused, "range", "ranges", "left out because the file system does not accept files of that size"},
-		{r.Scattered, "file", "files", "with so many ranges that some data counts as holes"},
+		{r.Holes, "byte", "in holes"},
+		{r.Missing, "READ or WRITE operation", "with data that was not fully captured"},
+		{r.Unanswered, "WRITE", "left out for lack of a Reply"},
+		{r.Unreadable, "Call", "that could not be decoded"},
+		{r.Secret, "Call", "encrypted by RPCSEC_GSS"},
+		{r.TooFar, "range", "left out because of the maximum file size"},
+		{r.Refused, "range", "left out because the file system does not accept files of that size"},
+		{r.Scattered, "file", "with so many ranges that some data counts as holes"},
 	} {
 		if part.n > 0 {
-			s += "; " + count(part.n, part.one, part.many) + " " + part.text
+			s += "; " + record.Plural(part.n, part.noun) + " " + part.text
 		}
 	}
 	if r.NamesFull {
 		s += "; some files have no name because the capture has too many"
 	}
 	return s
-}
-
-// count returns n and the noun, in the singular if n is 1.
-func count(n int64, one, many string) string {
-	if n != 1 {
-		one = many
-	}
-	return strconv.FormatInt(n, 10) + " " + one
 }

@@ -66,7 +66,7 @@ func newChecker(t reflect.Type) checker {
 		if values := record.ValuesOf(t); values != nil {
 			return oneOf(values)
 		}
-		return printable
+		return noControls
 	case reflect.Map:
 		if inner := checkerOf(t.Key()); inner != nil {
 			return func(v reflect.Value) error {
@@ -161,8 +161,8 @@ var quoted = []string{
 	"created", "file", "file_from", "from", "group", "groups", "input_error", "machine", "message", "name", "principal", "reason", "removed", "renamed", "rpc",
 }
 
-// printable returns an error for a text with control characters, which a terminal may obey.
-func printable(v reflect.Value) error {
+// noControls returns an error for a text with control characters, which a terminal may obey.
+func noControls(v reflect.Value) error {
 	for _, c := range v.String() {
 		if unicode.IsControl(c) || c == unicode.ReplacementChar {
 			return errors.New("the text contains control characters")

@@ -32,12 +32,12 @@ func (v *page) comparison() {
 	}
 	e := v.about.Before
 	s := section{ID: "before", Name: "Compared with before", Commands: []string{v.typed("compare " + e.Typed + " FILE")}}
-	s.Text = fmt.Sprintf("Before: %s, %d bytes", printable(e.File.Name), e.File.Size)
+	s.Text = fmt.Sprintf("Before: %s, %d bytes", render.Clean(e.File.Name), e.File.Size)
 	if e.File.SHA256 != "" {
 		s.Text += ", SHA-256 " + e.File.SHA256
 	}
 	s.Text += fmt.Sprintf("; %s. After: this capture, %s. A change with ! is more than chance explains (p < 0.001 in an exact permutation test); ? marks changes that were not tested, because there were fewer than 30 latencies before or after.",
-		plural(int64(v.before.RPCs()), "RPC"), plural(int64(v.after.RPCs()), "RPC"))
+		record.Plural(int64(v.before.RPCs()), "RPC"), record.Plural(int64(v.after.RPCs()), "RPC"))
 	groups := table{ID: "compare-table", Caption: "Operations before and after, by the sum of their latencies", Columns: []column{
 		{"Operation", "Program and operation", false},
 		{"RPCs before", "Number of RPCs in the earlier capture", true},
@@ -55,13 +55,13 @@ func (v *page) comparison() {
 	others := table{ID: "change-table", Caption: "Stalls, findings of only one capture, and settings that changed", Columns: []column{{"What", "What is compared", false}, {"Change", "What was before, and what is after", false}}}
 	for _, c := range analyze.Compare(v.before, v.after) {
 		if label, text := render.ComparisonText(c); label != "" {
-			others.Rows = append(others.Rows, []cell{{Text: label, Head: true}, {Text: printable(text), Class: "path"}})
+			others.Rows = append(others.Rows, []cell{{Text: label, Head: true}, {Text: render.Clean(text), Class: "path"}})
 			continue
 		}
 		groups.Rows = append(groups.Rows, compared(c))
 	}
 	if n := len(groups.Rows) - maxOperations; n > 0 {
-		v.omit("The comparison shows %d operations; %s are left out. %s lists them.", maxOperations, plural(int64(n), "operation"), s.Commands[0])
+		v.omit("The comparison shows %d operations; %s are left out. %s lists them.", maxOperations, record.Plural(int64(n), "operation"), s.Commands[0])
 		groups.Rows = groups.Rows[:maxOperations]
 	}
 	s.Tables = []table{groups, others}
@@ -74,7 +74,7 @@ func compared(c *analyze.Comparison) []cell {
 	plain := func(n int64) string { return fmt.Sprint(n) }
 	b, a := &c.Before, &c.After
 	row := []cell{
-		{Text: printable(c.Name), Head: true},
+		{Text: render.Clean(c.Name), Head: true},
 		amount(b.Count, plain), amount(a.Count, plain), amount(b.Errors, plain), amount(a.Errors, plain), amount(b.Bytes, render.Bytes), amount(a.Bytes, render.Bytes),
 	}
 	for i := range analyze.Percentiles {

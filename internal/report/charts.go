@@ -58,7 +58,7 @@ func (v *page) intervals() error {
 			Height: chartHigh, Shapes: shapesOf(classes, paths), Scale: show(int64(most)), Marks: marks,
 		})
 	}
-	bars("RPCs", "RPCs of each interval", rpcs, errors, func(n int64) string { return plural(n, "RPC") })
+	bars("RPCs", "RPCs of each interval", rpcs, errors, func(n int64) string { return record.Plural(n, "RPC") })
 	bars("To server", "bytes that clients sent", up, nil, func(n int64) string { return render.Bytes(n) + " B" })
 	bars("To client", "bytes that servers sent", down, nil, func(n int64) string { return render.Bytes(n) + " B" })
 	if s, any := heatMap(rows); any {
@@ -122,7 +122,7 @@ func heatMap(rows []*analyze.Rate) (s strip, any bool) {
 	}
 	low, high := render.Duration(analyze.StepStart(from)), render.Duration(analyze.StepStart(to))
 	return strip{
-		Name: "Latency", Title: "Heat map of latencies over time", Desc: fmt.Sprintf("Latencies from %s at the bottom to %s at the top, on a logarithmic scale; at most %s in one cell.", low, high, plural(int64(most), "RPC")),
+		Name: "Latency", Title: "Heat map of latencies over time", Desc: fmt.Sprintf("Latencies from %s at the bottom to %s at the top, on a logarithmic scale; at most %s in one cell.", low, high, record.Plural(int64(most), "RPC")),
 		Height: height, Shapes: shapesOf(classes, paths), Scale: low + " to " + high, Marks: []legend{{"h1", "few RPCs"}, {"h7", "many RPCs"}},
 	}, true
 }
@@ -159,7 +159,7 @@ func (v *page) drawCards() {
 		v.parts["cards"] = append(v.parts["cards"], c.html...)
 	}
 	if left > 0 {
-		v.omit("%s have no picture: the page has those of the %d with the most RPCs, as far as there is space. %s draws another.", plural(int64(left), "connection"), len(cards), v.run("connections", "FILE", "--conn", "N", "--timeline"))
+		v.omit("%s have no picture: the page has those of the %d with the most RPCs, as far as there is space. %s draws another.", record.Plural(int64(left), "connection"), len(cards), v.run("connections", "FILE", "--conn", "N", "--timeline"))
 	}
 	var others []ladderView // links lead to them
 	for _, c := range v.all {
@@ -194,12 +194,12 @@ func (v *page) cardOf(c *record.Connection) *cardView {
 	if mtu, known := c.PathMTU.Get(); known {
 		row("Path MTU", "%d B", mtu)
 	}
-	row("Health", "%s: %d retransmitted, %d out of order, %s, %s, %d not captured", plural(c.Packets, "packet"), c.Retransmitted, c.OutOfOrder, plural(c.Naks, "NAK"), plural(c.RNRNaks, "RNR NAK"), c.NotCaptured)
+	row("Health", "%s: %d retransmitted, %d out of order, %s, %s, %d not captured", record.Plural(c.Packets, "packet"), c.Retransmitted, c.OutOfOrder, record.Plural(c.Naks, "NAK"), record.Plural(c.RNRNaks, "RNR NAK"), c.NotCaptured)
 	end := "open at the end of the capture"
 	if e, ended := c.Ended.Get(); ended {
 		end = render.EndingText(e.How, e.By)
 		if e.OutstandingCalls > 0 {
-			end += ", with " + plural(e.OutstandingCalls, "outstanding Call")
+			end += ", with " + record.Plural(e.OutstandingCalls, "outstanding Call")
 		}
 	}
 	row("End", "%s", end)
@@ -271,7 +271,7 @@ func (v *page) drawSpans(view *cardView, x axis, end record.Time, data *card) {
 		runs(paths, columns[slot], slot*high, high-1)
 	}
 	s := strip{
-		ID: "spans", Name: "RPCs in flight", Title: "RPCs in flight over time", Height: used * high, Scale: plural(int64(used), "RPC") + " at once", Shapes: shapesOf(spanClasses, paths),
+		ID: "spans", Name: "RPCs in flight", Title: "RPCs in flight over time", Height: used * high, Scale: record.Plural(int64(used), "RPC") + " at once", Shapes: shapesOf(spanClasses, paths),
 		Desc: fmt.Sprintf("Each bar is an RPC, from its Call to its Reply: %d without a problem, %d with findings, %d with another outcome than ok, %d that stalled.", counts[inFlight], counts[found], counts[failed], counts[stalled]),
 	}
 	for k, text := range []string{"", "RPC", "with findings", "failed", "stalled"} {
@@ -363,11 +363,11 @@ func (v *page) drawCredits(view *cardView, x axis, c *analyze.Credits, name stri
 	paths[1].area(used, scale, chartHigh, full)
 	reached := "They were never all in use."
 	if c.CreditLimitReached.Or(0) > 0 {
-		reached = fmt.Sprintf("All were in use %s, for %s.", plural(int64(c.CreditLimitReached.Or(0)), "time"), render.Duration(c.CreditLimitReachedNS.Or(0)))
+		reached = fmt.Sprintf("All were in use %s, for %s.", record.Plural(int64(c.CreditLimitReached.Or(0)), "time"), render.Duration(c.CreditLimitReachedNS.Or(0)))
 	}
 	view.Chart.Strips = append(view.Chart.Strips, strip{
-		Name: name, Title: name + " over time", Height: chartHigh, Shapes: shapesOf([]string{"flight", "full", "granted"}, paths), Scale: plural(int64(scale), "credit"), Marks: marks,
-		Desc: fmt.Sprintf("At most %s in flight; %s. %s", plural(int64(peak), "Call"), grants, reached),
+		Name: name, Title: name + " over time", Height: chartHigh, Shapes: shapesOf([]string{"flight", "full", "granted"}, paths), Scale: record.Plural(int64(scale), "credit"), Marks: marks,
+		Desc: fmt.Sprintf("At most %s in flight; %s. %s", record.Plural(int64(peak), "Call"), grants, reached),
 	})
 }
 
@@ -397,9 +397,9 @@ func (v *page) drawHandles(view *cardView, x axis, h *analyze.Handles) {
 		longest = render.Duration(ns)
 	}
 	view.Chart.Strips = append(view.Chart.Strips, strip{
-		Name: "Exposed handles", Title: "Exposed handles over time", Height: chartHigh, Shapes: shapesOf([]string{"exposed", "always"}, paths), Scale: plural(int64(peak), "handle"),
+		Name: "Exposed handles", Title: "Exposed handles over time", Height: chartHigh, Shapes: shapesOf([]string{"exposed", "always"}, paths), Scale: record.Plural(int64(peak), "handle"),
 		Desc: fmt.Sprintf("%s of %s, at most %d at once, the longest for %s; the responder invalidated %s of them remotely, and %d belong to Calls without a Reply.",
-			plural(int64(h.ExposureCount), "exposure"), plural(int64(h.Distinct), "handle"), peak, longest, share, h.NeverInvalidated),
+			record.Plural(int64(h.ExposureCount), "exposure"), record.Plural(int64(h.Distinct), "handle"), peak, longest, share, h.NeverInvalidated),
 		Marks: []legend{{"exposed", "at most"}, {"always", "at least"}},
 	})
 	if h.Evicted > 0 {

@@ -59,9 +59,9 @@ var placeClasses = map[analyze.Place]string{analyze.Clear: "good", analyze.Unpro
 // verdict returns the verdict.
 func (v *page) verdict() verdictView {
 	d := &v.o.Verdict
-	view := verdictView{Class: cmp.Or(placeClasses[d.Where], "bad"), Text: printable(d.Line()), Command: v.run("overview", "FILE")}
+	view := verdictView{Class: cmp.Or(placeClasses[d.Where], "bad"), Text: render.Clean(d.Line()), Command: v.run("overview", "FILE")}
 	for _, e := range d.Evidence {
-		view.Evidence = append(view.Evidence, analyze.Evidence{Fact: printable(e.Fact), Command: v.typed(e.Command)})
+		view.Evidence = append(view.Evidence, analyze.Evidence{Fact: render.Clean(e.Fact), Command: v.typed(e.Command)})
 	}
 	return view
 }
@@ -79,7 +79,7 @@ func (v *page) whatIsWrong() []fact {
 	order := []string{"bad", "warn", "note", "good", "info"}
 	slices.SortStableFunc(f.list, func(a, b fact) int { return slices.Index(order, a.Class) - slices.Index(order, b.Class) })
 	if v.summary.RDMA+v.summary.RPC > 0 && !slices.ContainsFunc(f.list, func(x fact) bool { return x.Class != "good" && x.Class != "info" }) {
-		f.say("good", "", v.run("check", "FILE"), "Nothing was found: every Call has a Reply, none has an error status, no packet was retransmitted or rejected, and none of %s has a finding.", plural(int64(len(rule.All)), "rule"))
+		f.say("good", "", v.run("check", "FILE"), "Nothing was found: every Call has a Reply, none has an error status, no packet was retransmitted or rejected, and none of %s has a finding.", record.Plural(int64(len(rule.All)), "rule"))
 	}
 	return f.list
 }
@@ -91,7 +91,7 @@ func (f *facts) capture() {
 		f.say("warn", "", f.run("packets", "FILE"), "The capture contains no RDMA: neither RoCE, nor iWARP, nor native InfiniBand.")
 	}
 	if problem, known := s.InputError.Get(); known {
-		f.say("bad", "", "", "The input is damaged; the page is about everything before that: %s", printable(problem))
+		f.say("bad", "", "", "The input is damaged; the page is about everything before that: %s", render.Clean(problem))
 	}
 	for _, x := range []struct {
 		n    int64
@@ -105,11 +105,11 @@ func (f *facts) capture() {
 		{s.TimeBackwards, "with a time stamp that is earlier than that of the packet before"},
 	} {
 		if x.n > 0 {
-			f.say("note", "", "", "The capture is incomplete or unusual: %s %s.", plural(x.n, "packet"), x.text)
+			f.say("note", "", "", "The capture is incomplete or unusual: %s %s.", record.Plural(x.n, "packet"), x.text)
 		}
 	}
 	for _, kind := range sortedKeys(s.Evicted) {
-		f.say("warn", "", "", "The memory limit was reached, and %s of the analysis were discarded; a larger --memory keeps them.", plural(s.Evicted[kind], "object")+" ("+strings.ReplaceAll(kind, "_", " ")+")")
+		f.say("warn", "", "", "The memory limit was reached, and %s of the analysis were discarded; a larger --memory keeps them.", record.Plural(s.Evicted[kind], "object")+" ("+strings.ReplaceAll(kind, "_", " ")+")")
 	}
 	for _, n := range s.NotJudged {
 		f.say("note", "", f.run("check", "FILE"), "Not reported: %d possible %s, because the capture does not prove it (%s).", n.Count, n.Rule, strings.ReplaceAll(n.Gap, "_", " "))
@@ -141,11 +141,11 @@ func (f *facts) findings() {
 		if r := rule.Find(x.Rule); r != nil {
 			title = r.Title()
 		}
-		f.say(factClasses[x.Severity], ruleAnchor(x.Rule), f.run("check", "FILE", "-Y", "rule == "+x.Rule), "%s of %s: %s.", plural(x.Count, "finding"), x.Rule, printable(title))
+		f.say(factClasses[x.Severity], ruleAnchor(x.Rule), f.run("check", "FILE", "-Y", "rule == "+x.Rule), "%s of %s: %s.", record.Plural(x.Count, "finding"), x.Rule, render.Clean(title))
 	}
 	for _, severity := range record.Severities {
 		if n := more[severity]; n > 0 {
-			f.say(factClasses[severity], "findings", f.run("check", "FILE"), "%s of other rules with the severity %s.", plural(n, "finding"), severity)
+			f.say(factClasses[severity], "findings", f.run("check", "FILE"), "%s of other rules with the severity %s.", record.Plural(n, "finding"), severity)
 		}
 	}
 }
@@ -154,12 +154,12 @@ func (f *facts) findings() {
 func (f *facts) endings() {
 	for i, e := range f.o.Ended {
 		if i == mostFacts {
-			f.say("warn", "connections", f.run("connections", "FILE"), "%s ended in other ways that are not an orderly disconnect.", plural(f.rest(i), "connection"))
+			f.say("warn", "connections", f.run("connections", "FILE"), "%s ended in other ways that are not an orderly disconnect.", record.Plural(f.rest(i), "connection"))
 			break
 		}
-		text := fmt.Sprintf("%s ended: %s", plural(e.Count, "connection"), render.EndingText(e.How, e.By))
+		text := fmt.Sprintf("%s ended: %s", record.Plural(e.Count, "connection"), render.EndingText(e.How, e.By))
 		if e.OutstandingCalls > 0 {
-			text += ", with " + plural(e.OutstandingCalls, "outstanding Call")
+			text += ", with " + record.Plural(e.OutstandingCalls, "outstanding Call")
 		}
 		f.say("bad", connAnchor(e.First), f.run("connections", "FILE", "--conn", fmt.Sprint(e.First)), "%s.", text)
 	}
@@ -203,12 +203,12 @@ func (f *facts) outcomes() {
 				words = append(words, "and others")
 				break
 			}
-			words = append(words, fmt.Sprintf("%d %s", x.Count, printable(x.Status)))
+			words = append(words, fmt.Sprintf("%d %s", x.Count, render.Clean(x.Status)))
 		}
 		f.say("note", "rpcs", f.run("FILE", "-Y", "status != ok"), "RPCs with an error status: %d of %d (%s).", r.Failed, total, strings.Join(words, ", "))
 	}
 	if r.RetransmittedOnNewConnection > 0 {
-		f.say("warn", "rpcs", "", "%s retransmit an RPC of an earlier connection.", plural(r.RetransmittedOnNewConnection, "RPC"))
+		f.say("warn", "rpcs", "", "%s retransmit an RPC of an earlier connection.", record.Plural(r.RetransmittedOnNewConnection, "RPC"))
 	}
 }
 
@@ -219,9 +219,9 @@ func (f *facts) waits() {
 		if i == mostFacts {
 			break
 		}
-		class, text := "warn", fmt.Sprintf("%s stalled for %s in total: %s", plural(w.RPCs, "RPC"), render.Duration(w.TotalNS), render.WaitText(w.Reason))
+		class, text := "warn", fmt.Sprintf("%s stalled for %s in total: %s", record.Plural(w.RPCs, "RPC"), render.Duration(w.TotalNS), render.WaitText(w.Reason))
 		if w.Reason == record.CreditLimit {
-			text = fmt.Sprintf("%s came after a Reply had freed a credit; before, all credits were in use for %s", plural(w.RPCs, "Call"), render.Duration(w.TotalNS))
+			text = fmt.Sprintf("%s came after a Reply had freed a credit; before, all credits were in use for %s", record.Plural(w.RPCs, "Call"), render.Duration(w.TotalNS))
 		} else if w.TotalNS*100 < t.TotalNS {
 			class = "note" // less than one percent
 		}
@@ -232,14 +232,14 @@ func (f *facts) waits() {
 	}
 	for i, c := range f.o.Credits {
 		if i == mostFacts {
-			f.say("warn", "connections", f.run("connections", "FILE"), "%s more used all their credits.", plural(int64(len(f.o.Credits)-i), "connection"))
+			f.say("warn", "connections", f.run("connections", "FILE"), "%s more used all their credits.", record.Plural(int64(len(f.o.Credits)-i), "connection"))
 			break
 		}
 		f.say("warn", connAnchor(c.Connection), f.run("connections", "FILE", "--conn", fmt.Sprint(c.Connection), "--timeline"), "All %d credits of connection %d were in use.", c.Granted.Or(0), c.Connection)
 	}
 	if len(f.o.Slowest) > 0 {
 		r := f.o.Slowest[0].Transaction
-		f.say("info", rpcAnchor(r.ID), f.run("FILE", "--conn", fmt.Sprint(r.Connection), "--xid", r.XID.String()), "The slowest RPC, without those of mounting, is XID %v, %s, with %s: %s.", r.XID, printable(opName(r)),
+		f.say("info", rpcAnchor(r.ID), f.run("FILE", "--conn", fmt.Sprint(r.Connection), "--xid", r.XID.String()), "The slowest RPC, without those of mounting, is XID %v, %s, with %s: %s.", r.XID, render.Clean(opName(r)),
 			render.Latency(r), render.Cause(r))
 	}
 }
@@ -260,11 +260,11 @@ func (f *facts) transport() {
 		parts = append(parts, fmt.Sprintf("%d with a bad checksum", f.s.ICRCBad))
 	}
 	if parts != nil {
-		f.say("warn", "connections", f.run("packets", "FILE", "-Y", "marks in {retransmitted, out_of_order, refused, bad_icrc}"), "Of %s on connections: %s.", plural(h.Packets, "packet"), strings.Join(parts, ", "))
+		f.say("warn", "connections", f.run("packets", "FILE", "-Y", "marks in {retransmitted, out_of_order, refused, bad_icrc}"), "Of %s on connections: %s.", record.Plural(h.Packets, "packet"), strings.Join(parts, ", "))
 	} else if h.Packets > 0 && h.NotCaptured == 0 {
 		f.say("good", "", "", "Every packet of the connections was sent once and in order, and no NAK was sent.")
 	}
 	if f.s.PFCPauses > 0 {
-		f.say("note", "", "", "The capture contains %s of priority flow control (PFC).", plural(f.s.PFCPauses, "pause"))
+		f.say("note", "", "", "The capture contains %s of priority flow control (PFC).", record.Plural(f.s.PFCPauses, "pause"))
 	}
 }

@@ -294,7 +294,7 @@ func (v *page) run(args ...string) string {
 	if !own {
 		words = append(words, v.about.Selection...)
 	}
-	return printable(strings.Join(words, " "))
+	return render.Clean(strings.Join(words, " "))
 }
 
 // flag matches the arguments that are flags.
@@ -314,7 +314,7 @@ func (v *page) typed(command string) string {
 	if !strings.Contains(command, " -Y ") {
 		text = strings.Join(append([]string{text}, v.about.Selection...), " ")
 	}
-	return printable(text)
+	return render.Clean(text)
 }
 
 // head returns the head of the page.
@@ -341,10 +341,10 @@ func (v *page) head() head {
 			h.Facts[i].Link = "connections"
 		}
 	}
-	h.Command = printable(strings.Join(words, " "))
+	h.Command = render.Clean(strings.Join(words, " "))
 	var names []string
 	for i := range h.Files {
-		h.Files[i].Name = printable(h.Files[i].Name)
+		h.Files[i].Name = render.Clean(h.Files[i].Name)
 		if base := filepath.Base(h.Files[i].Name); !slices.Contains(names, base) {
 			names = append(names, base)
 		} else {
@@ -375,17 +375,17 @@ func (v *page) head() head {
 	row("Connections", "%d", s.Connections)
 	var found []string
 	for _, severity := range record.Severities {
-		found = append(found, plural(s.Findings[severity], string(severity)))
+		found = append(found, record.Plural(s.Findings[severity], string(severity)))
 	}
 	row("Findings", "%s", strings.Join(found, ", "))
 	if v.about.Selected != "" {
-		row("Selected", "%s", printable(v.about.Selected))
+		row("Selected", "%s", render.Clean(v.about.Selected))
 	}
 	complete := "The capture was read completely."
 	if v.about.Error != "" {
-		complete = printable(v.about.Error)
+		complete = render.Clean(v.about.Error)
 	}
-	row("Completeness", "%s %s truncated, %s missing from the capture.", complete, plural(s.Truncated, "packet"), plural(s.NotCaptured, "packet"))
+	row("Completeness", "%s %s truncated, %s missing from the capture.", complete, record.Plural(s.Truncated, "packet"), record.Plural(s.NotCaptured, "packet"))
 	return h
 }
 
@@ -394,10 +394,10 @@ func (v *page) findings() {
 	var list []ruleView
 	for _, x := range v.o.Findings {
 		sum := v.rules[x.Rule]
-		view := ruleView{ID: ruleAnchor(x.Rule), Rule: x.Rule, Class: factClasses[x.Severity], Message: printable(x.Message), Command: v.run("check", "FILE", "-Y", "rule == "+x.Rule)}
+		view := ruleView{ID: ruleAnchor(x.Rule), Rule: x.Rule, Class: factClasses[x.Severity], Message: render.Clean(x.Message), Command: v.run("check", "FILE", "-Y", "rule == "+x.Rule)}
 		for _, severity := range record.Severities {
 			if n := sum.counts[severity]; n > 0 {
-				view.Counts = append(view.Counts, cell{Text: plural(n, string(severity)), Value: fmt.Sprint(n), Class: string(severity)})
+				view.Counts = append(view.Counts, cell{Text: record.Plural(n, string(severity)), Value: fmt.Sprint(n), Class: string(severity)})
 			}
 		}
 		if r := rule.Find(x.Rule); r != nil {
@@ -438,7 +438,7 @@ func (v *page) operations() {
 	rows := v.table.Rows()
 	low, high := analyze.LatencyRange(rows)
 	if n := len(rows) - maxOperations; n > 0 {
-		v.omit("The table of operations shows the %d with the largest sums of latencies; %s are left out. %s lists them.", maxOperations, plural(int64(n), "operation"), v.run("stats", "FILE"))
+		v.omit("The table of operations shows the %d with the largest sums of latencies; %s are left out. %s lists them.", maxOperations, record.Plural(int64(n), "operation"), v.run("stats", "FILE"))
 		rows = rows[:maxOperations]
 	}
 	t := drawn("operation-table", "Operations, by the sum of their latencies", statsSheet(v, rows),
@@ -531,7 +531,7 @@ func phaseCell(s *analyze.Stats) cell {
 		from = max(from, to)
 		words = append(words, percent(ns, s.TotalNS)+" "+phaseLegend[i].Text)
 	}
-	return cell{Picture: &picture{printable(s.Name) + ": " + strings.Join(words, ", "), barWidth, 14, shapesOf(classes, paths)}}
+	return cell{Picture: &picture{render.Clean(s.Name) + ": " + strings.Join(words, ", "), barWidth, 14, shapesOf(classes, paths)}}
 }
 
 // histogramCell returns the histogram of an operation's latencies.
@@ -547,14 +547,14 @@ func histogramCell(s *analyze.Stats, low, high int64) cell {
 			paths[0].box(i*4, 24-h, 3, h)
 		}
 	}
-	return cell{Picture: &picture{fmt.Sprintf("%s: histogram of latencies, at most %d in one of %d steps", printable(s.Name), most, histogramSteps), histogramSteps * 4, 24, shapesOf([]string{"hist"}, paths)}}
+	return cell{Picture: &picture{fmt.Sprintf("%s: histogram of latencies, at most %d in one of %d steps", render.Clean(s.Name), most, histogramSteps), histogramSteps * 4, 24, shapesOf([]string{"hist"}, paths)}}
 }
 
 // callers renders the table of callers.
 func (v *page) callers() {
 	rows := v.clients.Rows()
 	if n := len(rows) - maxClients; n > 0 {
-		v.omit("The table of callers shows the %d with the largest sums of latencies; %s are left out.", maxClients, plural(int64(n), "caller"))
+		v.omit("The table of callers shows the %d with the largest sums of latencies; %s are left out.", maxClients, record.Plural(int64(n), "caller"))
 		rows = rows[:maxClients]
 	}
 	t := drawn("caller-table", "Callers, by the sum of their latencies", statsSheet(v, rows), "COUNT", "ERR=Errors", "P50", "P99", "WORST")
@@ -569,7 +569,7 @@ func (v *page) callers() {
 			if rows[i].Group != nil {
 				group = rows[i].Group
 			}
-			return cell{Text: printable(group[at]), Head: at == 0}
+			return cell{Text: render.Clean(group[at]), Head: at == 0}
 		})
 	}
 	for i := range t.Rows {
@@ -593,7 +593,7 @@ const maxConnections = 200
 // connections renders the table of connections.
 func (v *page) connections() {
 	if n := len(v.all) - maxConnections + v.others; n > 0 && len(v.all) > maxConnections {
-		v.omit("The table of connections shows the first %d; %s are left out. %s lists them.", maxConnections, plural(int64(n), "connection"), v.run("connections", "FILE"))
+		v.omit("The table of connections shows the first %d; %s are left out. %s lists them.", maxConnections, record.Plural(int64(n), "connection"), v.run("connections", "FILE"))
 	}
 	shown := v.all[:min(len(v.all), maxConnections)]
 	t := drawn("connection-table", "All connections", sheet(v, "connections", shown, func(theme *render.Theme) error {
@@ -616,7 +616,7 @@ func (v *page) connections() {
 
 // endpoint returns the address and port of one end of a connection.
 func endpoint(e record.Endpoint) string {
-	text := printable(e.Address.Or("?"))
+	text := render.Clean(e.Address.Or("?"))
 	if port, known := e.Port.Get(); known {
 		if strings.Contains(text, ":") {
 			text = "[" + text + "]"
@@ -691,7 +691,7 @@ func (v *page) drawLadders(list []chosen) {
 		}
 	}
 	if dropped > 0 {
-		v.omit("%s are left out because of the size of the page.", plural(int64(dropped), "ladder diagram"))
+		v.omit("%s are left out because of the size of the page.", record.Plural(int64(dropped), "ladder diagram"))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // This file makes the shapes of the pictures. They consist of numbers only; all text around them is
@@ -139,7 +140,7 @@ func scaled(value, scale, height int) int {
 func ticksOf(x axis, start record.Time) (list []tick) {
 	span := x.to.Sub(x.from)
 	if span <= 0 {
-		return []tick{{"0", seconds(x.from.Sub(start)) + "s"}}
+		return []tick{{"0", render.Seconds(x.from.Sub(start), 6) + "s"}}
 	}
 	step := int64(1)
 	for span/step > 8 {
@@ -157,7 +158,7 @@ func ticksOf(x axis, start record.Time) (list []tick) {
 	offset := x.from.Sub(start)
 	for at := (offset + step - 1) / step * step; at <= offset+span; at += step {
 		place := float64(at-offset) / float64(span) * 100
-		list = append(list, tick{strconv.FormatFloat(place, 'f', 2, 64), strconv.FormatFloat(float64(at)/1e9, 'f', decimals, 64) + "s"})
+		list = append(list, tick{strconv.FormatFloat(place, 'f', 2, 64), render.Seconds(int64(at), decimals) + "s"})
 		if at > at+step || len(list) > 20 { // a clock at the end of time
 			break
 		}

@@ -53,7 +53,7 @@ func clocks(list []*record.Point) table {
 		if steps != nil {
 			jumps.Text += ": " + strings.Join(steps, ", ")
 		}
-		t.Rows = append(t.Rows, []cell{{Text: printable(p.Name), Head: true}, text(p.Address), count(p.Packets), offset, known(p.ErrorNS), drift, jumps})
+		t.Rows = append(t.Rows, []cell{{Text: render.Clean(p.Name), Head: true}, text(p.Address), count(p.Packets), offset, known(p.ErrorNS), drift, jumps})
 	}
 	return t
 }
@@ -93,7 +93,7 @@ func (v *page) courses() []*chart {
 			}
 			most, losses = max(most, s.MaxNS.Or(0)), max(losses, s.Lost)
 		}
-		name := printable(n.From) + " to " + printable(n.To)
+		name := render.Clean(n.From) + " to " + render.Clean(n.To)
 		paths := make([]path, 2)
 		paths[0].area(longest, int(most), chartHigh, nil)
 		paths[1].area(median, int(most), chartHigh, nil)
@@ -108,8 +108,8 @@ func (v *page) courses() []*chart {
 		drops := make([]path, 1)
 		drops[0].area(lost, int(losses), chartHigh/2, nil)
 		c.Strips = append(c.Strips, strip{
-			Name: "Lost, " + name, Title: "Lost packets over time, " + name, Height: chartHigh / 2, Shapes: shapesOf([]string{"failed"}, drops), Scale: plural(losses, "packet"),
-			Desc: fmt.Sprintf("%s lost, at most %d in one interval.", plural(n.Lost, "packet"), losses), Marks: []legend{{"failed", "lost packets"}},
+			Name: "Lost, " + name, Title: "Lost packets over time, " + name, Height: chartHigh / 2, Shapes: shapesOf([]string{"failed"}, drops), Scale: record.Plural(losses, "packet"),
+			Desc: fmt.Sprintf("%s lost, at most %d in one interval.", record.Plural(n.Lost, "packet"), losses), Marks: []legend{{"failed", "lost packets"}},
 		})
 	}
 	if c.Strips == nil {
@@ -120,7 +120,7 @@ func (v *page) courses() []*chart {
 
 // places returns the table of where the latency of all RPCs passed.
 func places(sums *analyze.Ends) table {
-	t := table{ID: "place-table", Caption: fmt.Sprintf("Where the latencies of the %s that were captured at both ends passed", plural(sums.Transactions, "RPC")), Columns: []column{
+	t := table{ID: "place-table", Caption: fmt.Sprintf("Where the latencies of the %s that were captured at both ends passed", record.Plural(sums.Transactions, "RPC")), Columns: []column{
 		{"Place", "Place at which the time passed", false},
 		{"Sum", "Sum over all RPCs", true},
 		{"Share", "Share of the sum of the latencies", true},

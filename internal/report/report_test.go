@@ -230,27 +230,6 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestPrintable: text from a capture has no bytes that change how it is shown.
-func TestPrintable(t *testing.T) {
-	for text, want := range map[string]string{
-		"plain <b>": "plain <b>", "a\x1b[31m": `a\x1b[31m`, "\xff": `\xff`, "\u202eabc": `\xe2\x80\xaeabc`, "Grüße": "Grüße", "a\u00a0b": `a\xc2\xa0b`, "": "",
-	} {
-		if got := printable(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-}
-
-// FuzzPrintable: the result is always valid and visible.
-func FuzzPrintable(f *testing.F) {
-	f.Add("a\x1b[31m\xff")
-	f.Fuzz(func(t *testing.T, s string) {
-		if out := printable(s); printable(out) != out {
-			t.Errorf("%q becomes %q, which changes again", s, out)
-		}
-	})
-}
-
 // TestRecords: the records in a page are those of the RPCs with diagrams, of the connections and of the
 // findings.
 func TestRecords(t *testing.T) {

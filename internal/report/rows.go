@@ -90,7 +90,7 @@ func (l *rowList) rowOf(r *record.Transaction) row {
 }
 
 // operation returns the name of a transaction's operation, as in the table of operations.
-func operation(r *record.Transaction) string { return printable(opName(r)) }
+func operation(r *record.Transaction) string { return render.Clean(opName(r)) }
 
 // add adds a transaction.
 func (l *rowList) add(r *record.Transaction) {
@@ -238,12 +238,12 @@ func (v *page) cells(x *row) []cell {
 	if v.known[int(x.conn)] {
 		conn.Link = connAnchor(int(x.conn))
 	}
-	status := cell{Text: printable(l.statuses.list[x.status])}
+	status := cell{Text: render.Clean(l.statuses.list[x.status])}
 	if status.Text != "ok" {
 		status.Class = "bad"
 	}
 	return []cell{
-		number(x.id, fmt.Sprint(x.id)), number(x.start, seconds(record.Time(x.start).Sub(v.start))), conn,
+		number(x.id, fmt.Sprint(x.id)), number(x.start, render.Seconds(record.Time(x.start).Sub(v.start), 6)), conn,
 		name,
 		{Text: direction},
 		{Text: l.names.list[x.name]},

@@ -37,7 +37,7 @@ func drawn(id, caption string, s *render.Sheet, picks ...string) table {
 		}
 		t.Columns = append(t.Columns, column{heading, cmp.Or(explain, s.Columns[at].Explain), s.Columns[at].Number})
 		for j, row := range s.Rows {
-			c := cell{Text: printable(row[at].Text), Value: row[at].Value, Head: i == 0}
+			c := cell{Text: render.Clean(row[at].Text), Value: row[at].Value, Head: i == 0}
 			if c.Text == "" { // not shown in text
 				c.Text = cmp.Or(c.Value, unknown)
 			}
@@ -88,14 +88,14 @@ func count(n int64) cell { return number(n, fmt.Sprint(n)) }
 // text returns the cell of a text that may be unknown.
 func text(v record.Opt[string]) cell {
 	if s, known := v.Get(); known && s != "" {
-		return cell{Text: printable(s)}
+		return cell{Text: render.Clean(s)}
 	}
 	return cell{Text: unknown}
 }
 
 // instant returns the cell of a time, in seconds since the start of the capture.
 func instant(t, start record.Time) cell {
-	return cell{Text: seconds(t.Sub(start)), Value: fmt.Sprint(int64(t))}
+	return cell{Text: render.Seconds(t.Sub(start), 6), Value: fmt.Sprint(int64(t))}
 }
 
 // mounts renders the steps of mounts.
@@ -111,7 +111,7 @@ func (v *page) mounts() {
 	}}
 	for i := range v.o.MountSteps {
 		s := &v.o.MountSteps[i]
-		conn, answer, granted := count(int64(s.Connection)), cell{Text: printable(s.Answer)}, cell{Text: unknown}
+		conn, answer, granted := count(int64(s.Connection)), cell{Text: render.Clean(s.Answer)}, cell{Text: unknown}
 		if v.known[s.Connection] {
 			conn.Link = connAnchor(s.Connection)
 		}
@@ -122,7 +122,7 @@ func (v *page) mounts() {
 		} else {
 			answer.Class = "bad"
 		}
-		t.Rows = append(t.Rows, []cell{instant(s.Time, v.start), text(s.Client), text(s.Server), conn, {Text: printable(s.Asked), Class: "path"}, answer, granted})
+		t.Rows = append(t.Rows, []cell{instant(s.Time, v.start), text(s.Client), text(s.Server), conn, {Text: render.Clean(s.Asked), Class: "path"}, answer, granted})
 	}
 	if t.Rows != nil {
 		v.part("mounts", "section", section{ID: "mounts", Name: "Mounts", Tables: []table{t}, Commands: []string{v.run("overview", "FILE"), v.run("FILE", "-Y", "portmap || mount")}})
@@ -143,7 +143,7 @@ func (v *page) namedFiles() {
 	}
 	s.Text = "The input is records of rdmadump, which name the file of each RPC. They do not contain how many bytes of each file were read and written, and who created, renamed and removed it."
 	if n := len(rows) - maxFiles; n > 0 {
-		v.omit("The table of files shows the %d with the largest sums of latencies; %s are left out. %s lists them.", maxFiles, plural(int64(n), "file"), s.Commands[0])
+		v.omit("The table of files shows the %d with the largest sums of latencies; %s are left out. %s lists them.", maxFiles, record.Plural(int64(n), "file"), s.Commands[0])
 		rows = rows[:maxFiles]
 	}
 	t := drawn("named-file-table", "Files, by the sum of the latencies of the RPCs that name them", statsSheet(v, rows), "NAME=File: Path in the records, or the short form of the file handle if they have none", "COUNT=RPCs", "ERR=Errors", "P50", "P99", "WORST")
@@ -164,7 +164,7 @@ func (v *page) filesTable() {
 	s := section{ID: "files", Name: "Files", Commands: []string{v.run("files", "FILE")}}
 	rows := v.files.Rows()
 	if n := len(rows) - maxFiles; n > 0 {
-		v.omit("The table of files shows the %d with the largest sums of latencies; %s are left out. %s lists them.", maxFiles, plural(int64(n), "file"), s.Commands[0])
+		v.omit("The table of files shows the %d with the largest sums of latencies; %s are left out. %s lists them.", maxFiles, record.Plural(int64(n), "file"), s.Commands[0])
 		rows = rows[:maxFiles]
 	}
 	t := drawn("file-table", "Files, by the sum of the latencies of the RPCs that acted on them",

@@ -1,34 +1,12 @@
 package report
 
 import (
-	"fmt"
 	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/render"
 )
-
-// printable returns text from a capture or a command line without bytes that a reader cannot see, or
-// that change the direction of the text: escapes such as \x1b replace them.
-func printable(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && n < 2 || !unicode.IsPrint(r) {
-			for _, c := range []byte(s[i : i+n]) {
-				fmt.Fprintf(&b, "\\x%02x", c)
-			}
-		} else {
-			b.WriteString(s[i : i+n])
-		}
-		i += n
-	}
-	return b.String()
-}
 
 // opName returns the name of a transaction's operation, as in the table of operations.
 func opName(r *record.Transaction) string { return analyze.Name(r, analyze.ByOperation) }
@@ -63,17 +41,6 @@ func shown(v record.Opt[string]) string {
 
 // unknown stands for a value that the capture does not show.
 const unknown = "-"
-
-// seconds returns a duration in seconds, with microseconds.
-func seconds(ns int64) string { return strconv.FormatFloat(float64(ns)/1e9, 'f', 6, 64) }
-
-// plural returns a number with its noun.
-func plural(n int64, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return strconv.FormatInt(n, 10) + " " + noun
-}
 
 // percent returns a part of a whole.
 func percent(part, whole int64) string {

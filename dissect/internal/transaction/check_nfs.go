@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/nfs"
@@ -144,7 +143,7 @@ func checkArguments(c checker, rpc *oncrpc.Header, payload []byte, b *rpcBody) {
 	if m.Complete {
 		x.checks.binding.count(m)
 		if x.writes > int(x.checks.binding.reducible) {
-			c.report(rule.ReducedIneligible, "the Call offers %s, but %s", counted(x.writes, "Write chunk"), reducibleText(x.checks.binding.reducible))
+			c.report(rule.ReducedIneligible, "the Call offers %s, but %s", record.Plural(x.writes, "Write chunk"), reducibleText(x.checks.binding.reducible))
 		}
 		c.checkOffered()
 	}
@@ -153,20 +152,12 @@ func checkArguments(c checker, rpc *oncrpc.Header, payload []byte, b *rpcBody) {
 	}
 }
 
-// counted returns a number of things, such as "2 Write chunks".
-func counted(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return strconv.Itoa(n) + " " + thing
-}
-
 // reducibleText says how many results of a Call may be reduced.
 func reducibleText(n int32) string {
 	if n == 0 {
 		return "none of its results may be reduced"
 	}
-	return fmt.Sprintf("only %s may be reduced", counted(int(n), "result"))
+	return fmt.Sprintf("only %s may be reduced", record.Plural(n, "result"))
 }
 
 // readHoles appends the holes that the Read chunks of a Call leave in its Payload stream, in the

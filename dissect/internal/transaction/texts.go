@@ -15,7 +15,7 @@ func endText(cs *connState, e *rdma.Ending) string {
 	if !known {
 		switch e.How {
 		case record.EndSilence:
-			return fmt.Sprintf("%s until the end of the capture", retransmissions(e.Repeats))
+			return fmt.Sprintf("%s until the end of the capture", record.Plural(e.Repeats, "unacknowledged retransmission"))
 		case record.EndReused:
 			return "the queue pair was used for a new connection"
 		}
@@ -38,23 +38,16 @@ func endText(cs *connState, e *rdma.Ending) string {
 	case record.EndRejected:
 		return side + " rejected the connection" + reason
 	case record.EndRetries:
-		return fmt.Sprintf("%s closed the connection after %s", side, retransmissions(e.Repeats))
+		return fmt.Sprintf("%s closed the connection after %s", side, record.Plural(e.Repeats, "unacknowledged retransmission"))
 	}
 	return side + " ended the connection (" + how + ")" + reason
 }
 
-// retransmissions returns a number of retransmissions that were not acknowledged.
-func retransmissions(n int64) string {
-	if n == 1 {
-		return "1 unacknowledged retransmission"
-	}
-	return fmt.Sprintf("%d unacknowledged retransmissions", n)
-}
-
 // outstandingText returns a number of outstanding Calls, and the XID of the first one.
 func outstandingText(n int, first uint32) string {
-	if n == 1 {
-		return fmt.Sprintf("1 Call outstanding (0x%08x)", first)
+	more := ""
+	if n > 1 {
+		more = ", ..."
 	}
-	return fmt.Sprintf("%d Calls outstanding (0x%08x, ...)", n, first)
+	return fmt.Sprintf("%s outstanding (0x%08x%s)", record.Plural(n, "Call"), first, more)
 }

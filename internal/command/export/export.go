@@ -362,7 +362,7 @@ func exportRecords(r *Run) (string, error) {
 	if err := write("summary", r.Summary); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s, %s, %s", command.Number(counts["transaction"], "transaction"), command.Number(counts["connection"], "connection"), command.Number(counts["finding"], "finding")), out.Flush()
+	return fmt.Sprintf("%s, %s, %s", record.Plural(counts["transaction"], "transaction"), record.Plural(counts["connection"], "connection"), record.Plural(counts["finding"], "finding")), out.Flush()
 }
 
 // exportPackets writes packets with comments.

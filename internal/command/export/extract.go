@@ -116,10 +116,10 @@ func extractTo(cmd *cobra.Command, f *flags.Typed, paths []string, to destinatio
 
 // fileLine returns the line of one file in the text output.
 func fileLine(f *extract.File) string {
-	s := fmt.Sprintf("%12d  %s", f.Size, command.Printable(f.Path))
+	s := fmt.Sprintf("%12d  %s", f.Size, render.Clean(f.Path))
 	switch {
 	case f.Error.Known():
-		s += "  not written: " + command.Printable(f.Error.Or(""))
+		s += "  not written: " + render.Clean(f.Error.Or(""))
 	case f.Holes > 0:
 		s += fmt.Sprintf("  %d bytes in %d holes are missing", f.HoleBytes, f.Holes)
 	}

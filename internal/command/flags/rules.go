@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/command"
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // baseline is the set of findings that are not reported because they are known. Each is
@@ -41,7 +42,7 @@ func (s *Settings) parseKnown(f *Typed) error {
 		}
 		id, _, _ := strings.Cut(line, "\t")
 		if rule.Find(id) == nil {
-			return fmt.Errorf("--baseline %s: unknown rule %.40q; --write-baseline writes such files, and rdmadump check --rules lists all rules", f.baseline, command.Printable(id))
+			return fmt.Errorf("--baseline %s: unknown rule %.40q; --write-baseline writes such files, and rdmadump check --rules lists all rules", f.baseline, render.Clean(id))
 		}
 		s.Known[line] = true
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdmadump/rdmadump/internal/command"
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // OnlyFiles copies inputs that are not files to temporary files, because the page contains the
@@ -43,7 +43,7 @@ func OnlyFiles(cmd *cobra.Command, given []string) (paths []string, called map[s
 			return os.Open(name)
 		})
 		if err != nil {
-			return nil, nil, remove, fmt.Errorf("%s: %w", command.Printable(shown), err)
+			return nil, nil, remove, fmt.Errorf("%s: %w", render.Clean(shown), err)
 		}
 		paths[i], called[copied] = copied, shown
 	}

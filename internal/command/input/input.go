@@ -45,7 +45,7 @@ func OpenNamed(cmd *cobra.Command, f *flags.Typed, paths []string, stderr io.Wri
 	}
 	for _, path := range source.Repeated() {
 		if !f.Quiet {
-			command.Say(stderr, "%s is named twice and is read only once", command.Printable(path))
+			command.Say(stderr, "%s is named twice and is read only once", render.Clean(path))
 		}
 	}
 	return source, failed, nil
@@ -65,7 +65,7 @@ func OpenUntil(ctx context.Context, paths []string, names map[string]string) (*c
 	case <-opened:
 		return source, err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%s: interrupted before the input could be opened", command.Printable(strings.Join(paths, " ")))
+		return nil, fmt.Errorf("%s: interrupted before the input could be opened", render.Clean(strings.Join(paths, " ")))
 	}
 }
 
@@ -79,10 +79,10 @@ func mistyped(cmd *cobra.Command, name string) error {
 		return nil
 	}
 	if near := Similar(cmd, name); len(near) > 0 {
-		return fmt.Errorf("%s is neither a command nor a file; did you mean %s?", command.Printable(name), command.List(near, "or"))
+		return fmt.Errorf("%s is neither a command nor a file; did you mean %s?", render.Clean(name), command.List(near, "or"))
 	}
 	if !strings.ContainsAny(name, "./\\") {
-		return fmt.Errorf("%s is neither a command nor a file; see rdmadump --help", command.Printable(name))
+		return fmt.Errorf("%s is neither a command nor a file; see rdmadump --help", render.Clean(name))
 	}
 	return nil
 }

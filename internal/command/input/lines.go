@@ -21,6 +21,7 @@ import (
 	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/internal/records"
 	"github.com/rdmadump/rdmadump/internal/report"
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // Lines is an input of JSON lines that rdmadump wrote earlier, in place of captures.
@@ -39,7 +40,7 @@ func (l *Lines) Close() {
 }
 
 // name returns the names of the inputs, for messages.
-func (l *Lines) name() string { return command.Printable(strings.Join(l.Names, " ")) }
+func (l *Lines) name() string { return render.Clean(strings.Join(l.Names, " ")) }
 
 // openLines returns the JSON lines among inputs that are no captures. Standard input is copied to
 // a temporary file, because records are read twice.
@@ -63,7 +64,7 @@ func openLines(ctx context.Context, texts []*capture.TextError) (l *Lines, err e
 		} else {
 			text.Close()
 		}
-		inputs = append(inputs, records.Input{Name: command.Printable(text.Name), Open: func() (io.ReadCloser, error) { return openText(path) }})
+		inputs = append(inputs, records.Input{Name: render.Clean(text.Name), Open: func() (io.ReadCloser, error) { return openText(path) }})
 	}
 	l.Source, err = records.Scan(ctx, inputs...)
 	return l, err
@@ -108,7 +109,7 @@ func OpenRecords(cmd *cobra.Command, f *flags.Typed, paths []string, stderr io.W
 	}
 	if source != nil {
 		source.Close()
-		return nil, nil, nil, fmt.Errorf("%s has records and %s is a capture; name either captures or records", command.Printable(texts[0].Name), command.Printable(source.Paths()[0]))
+		return nil, nil, nil, fmt.Errorf("%s has records and %s is a capture; name either captures or records", render.Clean(texts[0].Name), render.Clean(source.Paths()[0]))
 	}
 	if others != nil {
 		return nil, nil, nil, others
@@ -128,7 +129,7 @@ func NeedsPackets(name string, err, failed error) error {
 	if texts == nil {
 		return err
 	}
-	return fmt.Errorf("%s needs the packets of a capture, and %s is text, such as records that rdmadump wrote as JSON", name, command.Printable(texts[0].Name))
+	return fmt.Errorf("%s needs the packets of a capture, and %s is text, such as records that rdmadump wrote as JSON", name, render.Clean(texts[0].Name))
 }
 
 // RefuseAnalysis returns an error if a flag of the command changes the analysis of packets, which
@@ -206,7 +207,7 @@ func (l *Lines) Partial(h *dissect.Handler) string {
 		used bool
 	}{{"transaction", h.Transaction != nil}, {"connection", h.Connection != nil}, {"finding", h.Finding != nil}} {
 		if n, of := l.Count(have.kind), written[have.kind](s); have.used && n < of {
-			missing = append(missing, fmt.Sprintf("%d of %s", n, command.Number(of, have.kind)))
+			missing = append(missing, fmt.Sprintf("%d of %s", n, record.Plural(of, have.kind)))
 		}
 	}
 	if missing == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/command/flags"
 	"github.com/rdmadump/rdmadump/internal/points"
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // PointRecords returns the records of the capture points; there are none if joined is nil.
@@ -103,7 +104,7 @@ func Spooled(cmd *cobra.Command, f *flags.Typed, paths []string, stderr io.Write
 		if name == "-" {
 			name = standardInput
 		}
-		command.Say(stderr, "%s is stored in a temporary file until it ends, to compare capture points; --points off reads it at once", command.Printable(name))
+		command.Say(stderr, "%s is stored in a temporary file until it ends, to compare capture points; --points off reads it at once", render.Clean(name))
 	}
 	files, f.Called, remove, err = OnlyFiles(cmd, paths)
 	return files, remove, err
@@ -120,7 +121,7 @@ func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, alwa
 		info, err := os.Stat(path)
 		if path == "-" || err != nil || !info.Mode().IsRegular() {
 			if len(source.Paths()) > 1 && !f.Quiet {
-				command.Say(stderr, "%s can be read only once, so the files are merged by their own times; save it to a file to compare capture points", command.Printable(path))
+				command.Say(stderr, "%s can be read only once, so the files are merged by their own times; save it to a file to compare capture points", render.Clean(path))
 			}
 			return nil, refuseClock(f, false)
 		}
@@ -136,7 +137,7 @@ func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, alwa
 	}
 	if !f.Quiet {
 		for _, note := range plan.Notes {
-			command.Say(stderr, "%s", command.Printable(note))
+			command.Say(stderr, "%s", render.Clean(note))
 		}
 	}
 	if !plan.Joined() {
@@ -153,7 +154,7 @@ func refuseClock(f *flags.Typed, known bool) error {
 	if f.Clock == "" || known {
 		return nil
 	}
-	return fmt.Errorf("--clock %s: this is not one of several capture points; name one of the files", command.Printable(f.Clock))
+	return fmt.Errorf("--clock %s: this is not one of several capture points; name one of the files", render.Clean(f.Clock))
 }
 
 // pointNames returns the names of the capture points; it is nil if there is only one.

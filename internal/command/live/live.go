@@ -393,7 +393,7 @@ func (l *liveFlags) refuseOutputs(args []string, stdout, stderr io.Writer) error
 	case l.Accept == "":
 		return nil
 	case l.write != "" && l.write != "-" && command.SameFile(l.write, l.Accept):
-		return fmt.Errorf("--write-baseline %s: this is the file of -w; choose another name", command.Printable(l.Accept))
+		return fmt.Errorf("--write-baseline %s: this is the file of -w; choose another name", render.Clean(l.Accept))
 	}
 	return command.RefuseInput("--write-baseline", l.Accept, inputs, stdout, stderr)
 }

@@ -190,7 +190,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		for _, n := range r.Summary.Transactions {
 			rpcs += n
 		}
-		command.Say(x.stderr, "%s: %s on %s", command.Printable(x.path), command.Number(rpcs, "RPC"), command.Number(r.Summary.Connections, "connection"))
+		command.Say(x.stderr, "%s: %s on %s", render.Clean(x.path), record.Plural(rpcs, "RPC"), record.Plural(r.Summary.Connections, "connection"))
 	}
 	return r.Ended()
 }
@@ -244,7 +244,7 @@ func (x *reporting) earlier(cmd *cobra.Command, set *flags.Settings) (*report.Ea
 		err = errors.Join(r.Feed(h, false), r.Err)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("--before %s: %w", command.Printable(x.before), err)
+		return nil, nil, fmt.Errorf("--before %s: %w", render.Clean(x.before), err)
 	}
 	d := <-digestsOf(cmd.Context(), []string{x.before}, nil)
 	return &report.Earlier{File: d.list[0], Typed: render.Shell(x.before)}, side, nil

@@ -147,7 +147,7 @@ func (t *timeouts) lines() []string {
 	if t.rpcs <= n || n == 0 || n == maxTimeouts {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s stalled %s; a finding names only the RPC whose packet was retransmitted first", command.Number(n, "retransmission timeout"), command.Number(t.rpcs, "RPC"))}
+	return []string{fmt.Sprintf("%s stalled %s; a finding names only the RPC whose packet was retransmitted first", record.Plural(n, "retransmission timeout"), record.Plural(t.rpcs, "RPC"))}
 }
 
 // add adds a finding to its group.
@@ -222,7 +222,7 @@ func (c *results) unchecked(s *record.Summary) (lines []string) {
 			}
 			list = append(list, id)
 		}
-		lines = append(lines, fmt.Sprintf("not checked: %s, on %s: %s", command.Number(int64(len(list)), "rule"), connections, strings.Join(list, ", ")))
+		lines = append(lines, fmt.Sprintf("not checked: %s, on %s: %s", record.Plural(int64(len(list)), "rule"), connections, strings.Join(list, ", ")))
 	}
 	if c.noHandshake > 0 {
 		notChecked("no_handshake", fmt.Sprintf("%d of %d connections, whose handshakes are not in the capture", c.noHandshake, c.connections))
@@ -231,7 +231,7 @@ func (c *results) unchecked(s *record.Summary) (lines []string) {
 		notChecked("missing", fmt.Sprintf("%d of %d connections, after the first packet that is missing from the capture", c.incomplete, c.connections))
 	}
 	if s != nil && s.Truncated > 0 {
-		lines = append(lines, fmt.Sprintf("not checked: the missing contents of %s", command.Number(s.Truncated, "truncated packet")))
+		lines = append(lines, fmt.Sprintf("not checked: the missing contents of %s", record.Plural(s.Truncated, "truncated packet")))
 	}
 	for _, n := range possible {
 		lines = append(lines, notReported(n))
@@ -257,7 +257,7 @@ func (c *results) writeBaseline(path string, f *command.LaterFile) (err error) {
 		_, err = f.WriteAt([]byte(b.String()), 0)
 	}
 	if err != nil {
-		return fmt.Errorf("--write-baseline %s: %w", command.Printable(path), command.Cause(err))
+		return fmt.Errorf("--write-baseline %s: %w", render.Clean(path), command.Cause(err))
 	}
 	return nil
 }

@@ -95,10 +95,10 @@ func (c *comparing) run(cmd *cobra.Command, paths []string) error {
 		}
 		broken = errors.Join(broken, err)
 		if sides[i].RPCs() == 0 && s.err == nil {
-			return fmt.Errorf("%s has no RPC to compare", command.Printable(path))
+			return fmt.Errorf("%s has no RPC to compare", render.Clean(path))
 		}
 		if !s.JSON && s.Columns == nil {
-			fmt.Fprintf(s.w, "%-8s%s: %s on %s\n", [...]string{"before", "after"}[i], command.Printable(path), command.Number(sides[i].RPCs(), "RPC"), span(summary))
+			fmt.Fprintf(s.w, "%-8s%s: %s on %s\n", [...]string{"before", "after"}[i], render.Clean(path), record.Plural(sides[i].RPCs(), "RPC"), span(summary))
 		}
 	}
 	c.show(s, analyze.Compare(sides[0], sides[1]))
@@ -123,7 +123,7 @@ func nanoseconds(text string) (int64, error) {
 // span says how much a capture has.
 func span(s *record.Summary) string {
 	first, _ := s.First.Get()
-	return fmt.Sprintf("%s, %.3fs", command.Number(s.Connections, "connection"), float64(s.Last.Or(first).Sub(first))/1e9)
+	return fmt.Sprintf("%s, %.3fs", record.Plural(s.Connections, "connection"), float64(s.Last.Or(first).Sub(first))/1e9)
 }
 
 // side reads one of the captures. Its error is of the damage of a capture if there is a summary.
@@ -219,7 +219,7 @@ func (c *comparing) show(s *sink, list []*analyze.Comparison) {
 			if c.limits[i].Exceeded(one) {
 				s.errors++
 				before, after := c.limits[i].Values(one)
-				command.Say(c.stderr, "%s of %s changed from %s to %s, by more than --fail-on %s", c.limits[i].Name(), command.Printable(one.Name), render.Duration(before), render.Duration(after), strings.TrimSpace(c.failOn[i]))
+				command.Say(c.stderr, "%s of %s changed from %s to %s, by more than --fail-on %s", c.limits[i].Name(), render.Clean(one.Name), render.Duration(before), render.Duration(after), strings.TrimSpace(c.failOn[i]))
 			}
 		}
 	}

@@ -196,7 +196,7 @@ func (f *refresh) draw(now record.Time) {
 	}
 	f.shown = time.Now()
 	s := f.summarize()
-	fmt.Fprintf(&b, "%s%s after %.1fs, %s; Ctrl-C ends the capture%s\r\n", screenTop, command.Number(s.Packets, "packet"), float64(now.Sub(s.First.Or(now)))/1e9, command.Number(s.Connections, "connection"), lineRest)
+	fmt.Fprintf(&b, "%s%s after %.1fs, %s; Ctrl-C ends the capture%s\r\n", screenTop, record.Plural(s.Packets, "packet"), float64(now.Sub(s.First.Or(now)))/1e9, record.Plural(s.Connections, "connection"), lineRest)
 	for _, line := range lines {
 		b.WriteString(line + lineRest + "\r\n")
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
-	"github.com/rdmadump/rdmadump/internal/command"
 )
 
 // This file writes findings for other programs: SARIF for code scanning, JUnit for CI.
@@ -108,7 +107,7 @@ func (c *results) junit(w io.Writer, shown string, failOn record.Severity) error
 		switch {
 		case n > 0 && worst.Rank() <= failOn.Rank():
 			suite.Failures++
-			test.Failure = &junitFailure{fmt.Sprintf("%s: %s", r.Title(), command.Number(n, "finding")), string(worst), data}
+			test.Failure = &junitFailure{fmt.Sprintf("%s: %s", r.Title(), record.Plural(n, "finding")), string(worst), data}
 		case n > 0:
 			test.Output = &junitText{data}
 		}

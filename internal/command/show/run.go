@@ -171,7 +171,7 @@ func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		r.sayNext(s, summary)
 	}
 	if s.unpaired > 0 && !s.Quiet {
-		command.Say(r.Stderr, "without %s of --conn from before the two directions were known to belong together; bth.dest_qpn finds them", command.Number(s.unpaired, "packet"))
+		command.Say(r.Stderr, "without %s of --conn from before the two directions were known to belong together; bth.dest_qpn finds them", record.Plural(s.unpaired, "packet"))
 	}
 	if s.hint != "" && !s.Quiet {
 		command.Say(r.Stderr, "%s", s.hint)

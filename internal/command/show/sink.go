@@ -34,7 +34,7 @@ func (s *sink) noMatch() string {
 	if f == nil || s.written > 0 || s.hits > 0 {
 		return ""
 	}
-	text := fmt.Sprintf("0 of %s match", command.Number(s.seen, "record"))
+	text := fmt.Sprintf("0 of %s match", record.Plural(s.seen, "record"))
 	for _, hint := range f.Near() {
 		text += "; " + hint
 	}

@@ -203,7 +203,7 @@ func rpcArgs(r *record.Transaction) (args []arg) {
 			continue
 		}
 		number(m.name+"_packet", m.Packet)
-		text(m.name+"_point", pointOf(m.Point))
+		text(m.name+"_point", record.PointName(m.Point))
 		text(m.name+"_form", string(m.Form))
 		if n, known := m.Credits.Get(); known {
 			number(m.name+"_credits", int64(n))
@@ -230,14 +230,6 @@ func rpcArgs(r *record.Transaction) (args []arg) {
 	}
 	text("findings", strings.Join(r.Findings, " "))
 	return args
-}
-
-// pointOf returns the name of a capture point; it is empty if there is only one.
-func pointOf(point *string) string {
-	if point == nil {
-		return ""
-	}
-	return *point
 }
 
 // parts divides a transaction with a latency as the field phases does, but with the stalls.
@@ -291,7 +283,7 @@ func operationItem(r *record.Transaction, t track, flows []record.Hex32, o recor
 		{key: "bytes", n: last.Bytes.Or(0)},
 		{key: "packet", n: first.Packet},
 	}
-	if point := pointOf(first.Point); point != "" {
+	if point := record.PointName(first.Point); point != "" {
 		s.args = append(s.args, arg{key: "point", text: point})
 	}
 	if n, known := last.Packets.Get(); known {
@@ -353,7 +345,7 @@ func addTransport(to adder, r *record.Transaction) {
 		}
 		s := &item{track: transport, connection: r.Connection, start: e.Time, end: e.Time, name: string(e.Event), category: "transport", id: r.ID}
 		s.args = []arg{{key: "xid", text: fmt.Sprint(r.XID)}, {key: "packet", n: e.Packet}}
-		for _, a := range []arg{{key: "point", text: pointOf(e.Point)}, {key: "of", text: string(e.Of)}, {key: "reason", text: e.Reason}} {
+		for _, a := range []arg{{key: "point", text: record.PointName(e.Point)}, {key: "of", text: string(e.Of)}, {key: "reason", text: e.Reason}} {
 			if a.text != "" {
 				s.args = append(s.args, a)
 			}

@@ -41,19 +41,11 @@ type Report struct {
 
 // String returns the report as one line of text.
 func (r *Report) String() string {
-	s := fmt.Sprintf("%s, %s and %s on %s", counted(r.RPCs, "RPC"), counted(r.Operations, "RDMA operation"), counted(r.Instants, "event"), counted(int64(r.Connections), "connection"))
+	s := fmt.Sprintf("%s, %s and %s on %s", record.Plural(r.RPCs, "RPC"), record.Plural(r.Operations, "RDMA operation"), record.Plural(r.Instants, "event"), record.Plural(r.Connections, "connection"))
 	if r.Reduced {
 		s += fmt.Sprintf("; RDMA operations and handles are left out because there are more than %d RPCs: select fewer with --from, --to or -Y", maxDetailed)
 	}
 	return s
-}
-
-// counted returns a number with its noun.
-func counted(n int64, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
 }
 
 // Writer collects the records of a capture and writes them as a trace.
