@@ -80,6 +80,9 @@ func (r *Rule) generated() string {
 		fmt.Fprintf(&b, "- Source for RPC over TCP and UDP, without RDMA: %s\n", r.RPC)
 	}
 	for _, v := range r.variants {
+		if v.Severity == r.Severity && v.Section == r.Section { // it only needs or waits for other things
+			continue
+		}
 		fmt.Fprintf(&b, "- Severity in some cases: %s (source: %s)\n", v.Severity, v.Section)
 	}
 	b.WriteString("\n## Reported only if\n\n")

@@ -204,6 +204,7 @@ var (
 
 // These variants have the id and page of their rule, and another severity or section:
 //   - InvalidationUnannounced: only the responder did not announce remote invalidation.
+//   - InvalidatedForeignHandle: another outstanding Call exposes the handle.
 //   - BackwardRequestedZero: the Call that requests zero credits is from the server.
 //   - ElementNotRefused: the message without RDMA_ERROR is an RDMA_MSGP or RDMA_DONE.
 //   - ExposedTwiceInCall: one Call exposes the memory twice.
@@ -212,12 +213,13 @@ var (
 //   - InvHandleUnused: the Reply invalidated nothing although its Call named a handle.
 //   - RPCRecordUnfinished: a side ended its TCP stream inside a record, as a program that is stopped does.
 var (
-	InvalidationUnannounced = InvalidationNegotiated.as(record.Note, "RFC 8797 s.4.1")
-	BackwardRequestedZero   = CreditsRequestedZero.as(record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.1.2")
-	ElementNotRefused       = ErrorNotAnswered.as(record.Warning, "RFC 8166 s.4.6")
-	ExposedTwiceInCall      = MemoryExposedTwice.as(record.Warning, "RFC 8166 s.8.1.2").needs(0, 0, 0).until(evidence.Now)
-	PersistentlyExposed     = MemoryExposedTwice.as(record.Note, "RFC 8166 s.8.1.2")
-	UnusedReplyChunkLength  = UnusedChunkLength.as(record.Error, "RFC 8166 s.4.3.3")
-	InvHandleUnused         = InvHandleNotHonored.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")
-	RPCRecordUnfinished     = RPCRecordTruncated.as(record.Warning, "RFC 5531 s.11")
+	InvalidationUnannounced  = InvalidationNegotiated.as(record.Note, "RFC 8797 s.4.1")
+	InvalidatedForeignHandle = InvalidatedUnexposedHandle.as(record.Error, "RFC 8797 s.4.1").needs(missing, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.TruncatedAgain|evidence.Closing).until(evidence.Next).callMayFollow()
+	BackwardRequestedZero    = CreditsRequestedZero.as(record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.1.2")
+	ElementNotRefused        = ErrorNotAnswered.as(record.Warning, "RFC 8166 s.4.6")
+	ExposedTwiceInCall       = MemoryExposedTwice.as(record.Warning, "RFC 8166 s.8.1.2").needs(0, 0, 0).until(evidence.Now)
+	PersistentlyExposed      = MemoryExposedTwice.as(record.Note, "RFC 8166 s.8.1.2")
+	UnusedReplyChunkLength   = UnusedChunkLength.as(record.Error, "RFC 8166 s.4.3.3")
+	InvHandleUnused          = InvHandleNotHonored.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")
+	RPCRecordUnfinished      = RPCRecordTruncated.as(record.Warning, "RFC 5531 s.11")
 )

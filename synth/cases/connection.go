@@ -56,6 +56,58 @@ func sharedHandle(c *conn, call synth.Call) {
 	}
 }
 
+// strays sends a READ, and before its Reply a message that answers no outstanding Call. The server then writes the data.
+func strays(stray synth.Reply) func(*wire, *conn) {
+	return func(w *wire, c *conn) {
+		granted(c, 32, 32)
+		c.RPC(synth.Call{XID: 5}, synth.NullReply())
+		call := read()
+		call.XID = 72
+		c.Client.Call(call)
+		c.Server.Ack()
+		stray.XID = 5
+		c.Server.Reply(stray)
+		c.Client.Ack()
+		r := readReply().To(call)
+		c.Server.Push(r)
+		c.Server.Reply(r)
+		c.Client.Ack()
+		rpc(w, c)
+	}
+}
+
+// strayThenMany sends n Calls at once after a handle that another open Call exposes was invalidated and used, when the
+// client knows that two credits are granted.
+func strayThenMany(n int) func(*wire, *conn) {
+	return func(w *wire, c *conn) {
+		strays(synth.Reply{Invalidate: 0xa1})(w, c)
+		granted(c, 32, 2)
+		w.Advance(10 * time.Millisecond)
+		many(c, n, 32)
+	}
+}
+
+// refusedAfter sends two READs with one handle. The Reply to the first invalidates a handle, and then the client refuses
+// the RDMA Write of the second.
+func refusedAfter(handle uint32) func(*wire, *conn) {
+	return func(_ *wire, c *conn) {
+		granted(c, 32, 32)
+		a, b := read(), read()
+		a.XID, b.XID = 71, 72
+		a.Writes = [][]rpcrdma.Segment{{mem2}}
+		c.Client.Call(a)
+		c.Client.Call(b)
+		c.Server.Ack()
+		r := readReply().To(a)
+		c.Server.Push(r)
+		r.Invalidate = handle
+		c.Server.Reply(r)
+		c.Client.Ack()
+		c.Server.Write(0xa1, mem.Offset, data(4096))
+		c.Client.Refuse()
+	}
+}
+
 var private = []Case{
 	{Rule: "private-data-unusable", Name: "version 2", AtFault: client, Broken: twice(privately(edited(4, 2), yes), rpc), Healthy: rpc},
 	{Rule: "private-data-unusable", Name: "truncated", AtFault: server, Transport: IWARP, Broken: twice(privately(yes, yes[:7]), rpc), Healthy: rpc},
@@ -141,6 +193,26 @@ var private = []Case{
 			c.Server.Write(0xa1, mem.Offset, data(100))
 		},
 		Healthy: func(_ *wire, c *conn) { sharedHandle(c, draft(0xa1)) },
+	},
+	{
+		Rule: "invalidated-unexposed-handle", Name: "of another open Call, by a second Reply", AtFault: server,
+		Broken: strays(synth.Reply{Invalidate: 0xa1}), Healthy: strays(synth.Reply{}),
+	},
+	{
+		Rule: "invalidated-unexposed-handle", Name: "of another open Call, by an RDMA_ERROR without a Call", AtFault: server,
+		Broken: strays(synth.ErrChunk().Invalidating(0xa1)), Healthy: strays(synth.ErrChunk()),
+	},
+	{
+		Rule: "invalidated-handle-used", Name: "which another open Call still exposes", AtFault: server,
+		Broken: strays(synth.Reply{Invalidate: 0xa1}), Healthy: strays(synth.Reply{}),
+	},
+	{
+		Rule: "invalidated-handle-used", Name: "which another open Call still exposes, and the Write is refused", AtFault: server,
+		Broken: refusedAfter(0xa1), Healthy: refusedAfter(0xa2),
+	},
+	{
+		Rule: "credit-limit-exceeded", Name: "after the use of a handle that another open Call exposes", AtFault: client,
+		Broken: strayThenMany(3), Healthy: strayThenMany(2),
 	},
 	{
 		Rule: "invalidated-unexposed-handle", Name: "by an RDMA_ERROR", AtFault: server,

@@ -38,7 +38,7 @@ func backOf(vers uint32) func(*wire, *conn) {
 		session(c, synth.ConnBackChannel)
 		call := synth.CBNull()
 		call.Vers = vers
-		c.Server.RPC(call, synth.Reply{Vers: 1})
+		c.Server.Call(call)
 	}
 }
 

@@ -26,6 +26,8 @@ var transport = []Case{
 		Rule: "terminate", Name: "an RDMA Write", Transport: IWARP,
 		Broken: refusedWrite, Healthy: does(read(), readReply()),
 	},
+	{Rule: "remote-error-nak", Name: "an RDMA Write to an invalidated handle", AtFault: server, Transport: RoCE, Broken: refusedAfter(0xa1), Healthy: does(read(), readReply())},
+	{Rule: "terminate", Name: "an RDMA Write to an invalidated handle", AtFault: server, Transport: IWARP, Broken: refusedAfter(0xa1), Healthy: does(read(), readReply())},
 	{
 		Rule: "terminate-bits-reversed", Name: "as siw writes it", AtFault: client, Transport: IWARP,
 		Broken: func(_ *wire, c *conn) {

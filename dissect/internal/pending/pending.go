@@ -19,7 +19,8 @@ type Finding struct {
 	Rule   *rule.Rule
 	Where  rdma.Where
 	Tag    rdma.Tag      // of its transaction, 0 for none
-	Memory memory.Target // if not zero, it is reported only if this memory is still not exposed when it is decided
+	Memory memory.Target // if not zero, it is reported only if no Call has exposed this memory when it is decided
+	After  int64         // id of the latest transaction when it was found: Memory that an earlier one exposes is no excuse
 	Text   string        // the sentence of the finding, once it waits
 
 	until evidence.Until // Now: when no passing gap is left

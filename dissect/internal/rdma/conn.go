@@ -32,6 +32,7 @@ type Conn struct {
 	mtuReported        bool             // the finding about an unused path MTU was reported
 	unfilledReported   bool             // the finding about a packet that is not filled was reported
 	evicted            bool             // state of it was evicted because the memory limit was reached
+	unordered          bool             // its packets are in an order in which they cannot have been sent
 	markers            bool             // iWARP: the client requested markers
 	opened             *opening         // TCP: its handshake; nil if it is not known
 	fin                record.Opt[Side] // iWARP: the side that ended its stream first
@@ -230,7 +231,7 @@ func (c *Conn) Gaps(s Side) (g evidence.Gap) {
 	set(!c.setup.Handshake, evidence.NoHandshake)
 	set(c.evicted, evidence.Evicted)
 	set(c.closing || c.fin.Known(), evidence.Closing)
-	set(c.tracker.unordered, evidence.Unordered)
+	set(c.unordered || c.tracker.unordered > 1, evidence.Unordered)
 	set(c.tracker.icrcs.recentBadICRC(), evidence.Awaited)
 	f := c.flows[s]
 	if f == nil {
@@ -242,6 +243,16 @@ func (c *Conn) Gaps(s Side) (g evidence.Gap) {
 	set(f.silent, evidence.Silent)
 	set(f.lateStart || !f.announcedFirst(), evidence.Late)
 	return g
+}
+
+// Disorder notes that packets of the connection are in an order in which they cannot have been sent. If two
+// connections show that, the whole capture counts as unordered. One alone may owe it to a host that breaks the rules, and
+// must not silence them for others.
+func (c *Conn) Disorder() {
+	if !c.unordered {
+		c.unordered = true
+		c.tracker.unordered++
+	}
 }
 
 // Ending is how a connection ended, as far as the transport shows it.

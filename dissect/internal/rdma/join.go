@@ -376,6 +376,10 @@ func (cs *connections) join(other, f *flow) {
 	c.share.Charge(bytes)
 	f.conn, f.side = c, to
 	c.evicted = c.evicted || old.evicted
+	if old.unordered {
+		c.tracker.unordered--
+		c.Disorder()
+	}
 	if c.cnps+c.marked == 0 || old.cnps+old.marked > 0 && old.first.Before(c.first) {
 		c.first = old.first
 	}

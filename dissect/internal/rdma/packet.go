@@ -75,9 +75,11 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 		case order.Begun:
 			f.lateStart = !fact.Known
 			f.qp.receiver = receiver{fact.From, true}
-			t.unordered = t.unordered || fact.N > 0
+			if fact.N > 0 {
+				f.conn.Disorder()
+			}
 		case order.Unordered:
-			t.unordered = true
+			f.conn.Disorder()
 		case order.Extended:
 			f.ops.last().extend(fact.N)
 		case order.Accepted:
@@ -97,7 +99,7 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 		case order.Late:
 			if fact.Known {
 				f.conn.countOutOfOrder()
-				t.unordered = true
+				f.conn.Disorder()
 				cur.mark(nil, record.Late)
 			}
 		case order.Again:
@@ -458,7 +460,7 @@ func (f *flow) readResponse(p *rocev2.Packet, cur *currentPacket) {
 		return
 	}
 	if f.qp.order.IsAcked(order.PSNs.Add(p.PSN, 1)) && o.Again == 0 { // a later request was acknowledged first, and the requester did not ask again
-		t.unordered = true
+		c.Disorder()
 	}
 	if index+1 < o.seen.Last().Hi {
 		c.countOutOfOrder()

@@ -75,7 +75,7 @@ type Tracker struct {
 	now       record.Stamp // the latest packet
 	upper     UpperLayer
 	budget    *budget.Budget
-	unordered bool // the order of the packets in the capture contradicts every order in which they can have been sent
+	unordered int // number of connections whose packets are in an order in which they cannot have been sent
 
 	icrcs       *icrcTrust
 	connections *connections

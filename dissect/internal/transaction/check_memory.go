@@ -3,6 +3,7 @@ package transaction
 import (
 	"strconv"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -139,14 +140,14 @@ func checkInvalidation(c checker, m *message, withoutCall bool) {
 	if other != nil && x.checks.memory.inv == record.Some(handle) {
 		return // the requester asked for it in rdma_inv_handle, so it answers for the other Call
 	}
-	if !withoutCall && !x.listsIncomplete {
-		i, _ := x.invalidation.Get()
-		switch {
-		case !i.Chunk.Known() && x.rec.Call != nil:
-			c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of handle 0x%08x, which this Call did not expose", handle)
-		case other != nil && c.cs.proves(rule.InvalidatedHandleUsed, m.side):
-			c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of handle 0x%08x, which the outstanding Call with XID 0x%08x also exposes", handle, uint32(other.rec.XID))
-		}
+	switch i, _ := x.invalidation.Get(); {
+	case x.listsIncomplete:
+	case !withoutCall && !i.Chunk.Known() && x.rec.Call != nil:
+		c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of handle 0x%08x, which this Call did not expose", handle)
+	case withoutCall && other != nil:
+		c.report(rule.InvalidatedForeignHandle, "Send With Invalidate of handle 0x%08x, which the outstanding Call with XID 0x%08x exposes, in a message that answers no outstanding Call", handle, uint32(other.rec.XID))
+	case other != nil:
+		c.report(rule.InvalidatedForeignHandle, "Send With Invalidate of handle 0x%08x, which the outstanding Call with XID 0x%08x also exposes", handle, uint32(other.rec.XID))
 	}
 	noteInvalidated(c, m)
 }
@@ -176,13 +177,22 @@ func noteInvalidated(c checker, m *message) {
 		c.report(rule.InvalidatedHandleUsed, "Send With Invalidate of handle 0x%08x, which was already invalidated and has not been exposed since", handle)
 	}
 	if invalid == nil {
-		invalid = map[uint32]struct{}{}
+		invalid = map[uint32]record.Stamp{}
 		c.cs.checks.invalidatedHandles[owner] = invalid
 	}
 	if len(invalid) >= maxInvalidatedHandles {
 		clear(invalid)
 	}
-	invalid[handle] = struct{}{}
+	invalid[handle] = record.Stamp{}
+}
+
+// refusesInvalid reports whether a fatal refusal is about an RDMA operation that used an invalidated handle, so that its
+// sender is at fault.
+func refusesInvalid(cs *connState, r *rdma.Refusal) bool {
+	handle, named := r.Handle.Get()
+	used := cs.checks.invalidatedHandles[r.By][handle]
+	return named && used != record.Stamp{} && (r.Op == nil || !r.Op.First.Before(used)) &&
+		rule.InvalidatedHandleUsed.Needs.Without(evidence.Closing).Blocks(cs.sides(record.Some(r.By.Other()))) == 0
 }
 
 // noteExposed records that the handles of a Call are exposed, and so are valid again.
@@ -221,7 +231,10 @@ func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact b
 	if s != nil {
 		where.XID, where.Transaction = record.Some(uint32(s.txn.rec.XID)), s.txn.rec.ID
 	}
-	if _, invalid := cs.checks.invalidatedHandles[owner][o.Handle]; invalid {
+	if used, invalid := cs.checks.invalidatedHandles[owner][o.Handle]; invalid {
+		if used == (record.Stamp{}) {
+			cs.checks.invalidatedHandles[owner][o.Handle] = o.First
+		}
 		cs.report(violation{rule.InvalidatedHandleUsed, s.owner(), where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which was already invalidated and has not been exposed since", o.Kind, m.Length, m.Offset, m.Handle)
 	}
 	switch {
@@ -241,10 +254,15 @@ func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact b
 	return s
 }
 
-// exposesAll reports whether a side exposes a whole range of memory.
-func exposesAll(cs *connState, s rdma.Side, m target) bool {
-	_, exact := cs.exposed[s].Find(m)
-	return exact
+// exposedSince reports whether a Call of a side that came after a transaction exposes a whole range of memory.
+func exposedSince(cs *connState, s rdma.Side, m target, after int64) bool {
+	n := 0
+	for have := cs.exposed[s].Latest(m.Handle); have != nil; have, n = have.Earlier(), n+1 {
+		if n == lookAt || have.txn.rec.ID > after && have.Holds(m) { // too many segments have the handle to search them all
+			return true
+		}
+	}
+	return false
 }
 
 // owner returns the transaction of a segment, or nil if s is nil.

@@ -1,6 +1,8 @@
 package transaction
 
 import (
+	"fmt"
+
 	"github.com/rdmadump/rdmadump/dissect/internal/pending"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -312,11 +314,18 @@ func reportRefusal(cs *connState, r *rdma.Refusal, x *txn) {
 	if cs.conn.Setup().IWARP {
 		broken = rule.Terminate
 	}
+	where, text := rdma.Where{At: r.At}, r.Text
+	if refusesInvalid(cs, r) {
+		where.AtFault = record.Some(r.By.Other())
+		text += fmt.Sprintf(": handle 0x%08x was invalidated, and has not been exposed since", r.Handle.Or(0))
+	}
 	if x != nil {
-		x.checker(r.At).reportUnconditionally(broken, "%s", r.Text)
+		c := x.checker(r.At)
+		c.atFault = where.AtFault
+		c.reportUnconditionally(broken, "%s", text)
 		return
 	}
-	cs.report(violation{rule: broken, where: rdma.Where{At: r.At}}, "%s", r.Text)
+	cs.report(violation{rule: broken, where: where}, "%s", text)
 }
 
 // refusedTxn returns the transaction that a refusal is about, or nil if it is unknown.

@@ -65,7 +65,7 @@ func remembers(s rdma.Side) *connState {
 		transactions: 2,
 		checks: connChecks{
 			credits:            oneOf(s, allowance{some, some, some, 1, 2, 3, true}),
-			invalidatedHandles: oneOf(s, map[uint32]struct{}{0xa2: {}}),
+			invalidatedHandles: oneOf(s, map[uint32]record.Stamp{0xa2: {}}),
 			backchannel:        backchannelGranted, asking: 1, persistentReported: true, usedVersion: record.Some[uint32](3), version1Answered: true, xidReused: true,
 			answered: oneOf(s, record.Some(at.Time)), newestAnswered: oneOf[int64](s, 11), invalidation: st,
 		},

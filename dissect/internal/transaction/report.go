@@ -33,9 +33,6 @@ func (cs *connState) gaps(s rdma.Side) evidence.Gap {
 	if cs.truncatedRetransmit {
 		g |= evidence.TruncatedAgain
 	}
-	if cs.table.unordered {
-		g |= evidence.Unordered
-	}
 	if cs.checks.xidReused {
 		g |= evidence.XIDReused
 	}
@@ -60,7 +57,7 @@ func (cs *connState) proves(r *rule.Rule, fault rdma.Side) bool {
 
 // report reports that a rule was broken, at the time that the rule says, if the capture proves it.
 func (cs *connState) report(v violation, format string, args ...any) {
-	f := pending.Finding{Rule: v.rule, Where: v.where, Memory: v.memory}
+	f := pending.Finding{Rule: v.rule, Where: v.where, Memory: v.memory, After: cs.table.last}
 	switch verdict, gap := cs.pending.Check(&f, cs.unverifiedSend, (*proofs)(cs)); verdict {
 	case pending.Dropped:
 		cs.table.notJudged(v.rule, gap, v.where.At)
@@ -93,10 +90,13 @@ func (p *proofs) IsOutstanding(tag rdma.Tag) bool {
 	return x != nil && x.state == outstanding
 }
 
-// Excuses implements [pending.Connection]. The Call was captured after what it allows, so the capture is not in order.
+// Excuses implements [pending.Connection]. The Call was captured after what it allows, so the packets are not in order. A
+// Call that was captured before allows nothing: the finding holds in spite of it.
 func (p *proofs) Excuses(f *pending.Finding, side rdma.Side) bool {
-	excused := f.Rule.CallMayFollow && p.open[side].has(f.Where.XID) || f.Memory != target{} && exposesAll(p.cs(), side, f.Memory)
-	p.table.unordered = p.table.unordered || excused
+	excused := f.Rule.CallMayFollow && p.open[side].has(f.Where.XID) || f.Memory != target{} && exposedSince(p.cs(), side, f.Memory, f.After)
+	if excused {
+		p.conn.Disorder()
+	}
 	return excused
 }
 

@@ -84,7 +84,6 @@ type Table struct {
 
 	conns     []*connState // by tag; nil if the place is free
 	freeConns []rdma.Tag
-	unordered bool // a Reply was captured before its Call
 
 	slots  []*txn   // nil if the slot is free
 	gens   []uint32 // number of times that each slot was used
