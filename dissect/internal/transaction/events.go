@@ -317,7 +317,7 @@ func reportRefusal(cs *connState, r *rdma.Refusal, x *txn) {
 	where, text := rdma.Where{At: r.At}, r.Text
 	if refusesInvalid(cs, r) {
 		where.AtFault = record.Some(r.By.Other())
-		text += fmt.Sprintf(": handle 0x%08x was invalidated, and has not been exposed since", r.Handle.Or(0))
+		text += fmt.Sprintf("; the %s used handle 0x%08x, which was invalidated before and has not been exposed since", cs.conn.Setup().End(r.By.Other()), r.Handle.Or(0))
 	}
 	if x != nil {
 		c := x.checker(r.At)
