@@ -245,10 +245,12 @@ func (c *Conn) Gaps(s Side) (g evidence.Gap) {
 	return g
 }
 
-// Disorder notes that packets of the connection are in an order in which they cannot have been sent. If two
-// connections show that, the whole capture counts as unordered. One alone may owe it to a host that breaks the rules, and
-// must not silence them for others.
-func (c *Conn) Disorder() {
+// Disorder notes that packets of a connection are in an order in which they cannot have been sent. If two
+// connections show that, the whole capture counts as unordered. A single one may owe it to a host that breaks the rules,
+// and must not silence them for others.
+func Disorder(c *Conn) { c.disorder() }
+
+func (c *Conn) disorder() {
 	if !c.unordered {
 		c.unordered = true
 		c.tracker.unordered++

@@ -378,7 +378,7 @@ func (cs *connections) join(other, f *flow) {
 	c.evicted = c.evicted || old.evicted
 	if old.unordered {
 		c.tracker.unordered--
-		c.Disorder()
+		c.disorder()
 	}
 	if c.cnps+c.marked == 0 || old.cnps+old.marked > 0 && old.first.Before(c.first) {
 		c.first = old.first

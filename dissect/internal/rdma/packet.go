@@ -76,10 +76,10 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 			f.lateStart = !fact.Known
 			f.qp.receiver = receiver{fact.From, true}
 			if fact.N > 0 {
-				f.conn.Disorder()
+				f.conn.disorder()
 			}
 		case order.Unordered:
-			f.conn.Disorder()
+			f.conn.disorder()
 		case order.Extended:
 			f.ops.last().extend(fact.N)
 		case order.Accepted:
@@ -99,7 +99,7 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 		case order.Late:
 			if fact.Known {
 				f.conn.countOutOfOrder()
-				f.conn.Disorder()
+				f.conn.disorder()
 				cur.mark(nil, record.Late)
 			}
 		case order.Again:
@@ -460,7 +460,7 @@ func (f *flow) readResponse(p *rocev2.Packet, cur *currentPacket) {
 		return
 	}
 	if f.qp.order.IsAcked(order.PSNs.Add(p.PSN, 1)) && o.Again == 0 { // a later request was acknowledged first, and the requester did not ask again
-		c.Disorder()
+		c.disorder()
 	}
 	if index+1 < o.seen.Last().Hi {
 		c.countOutOfOrder()

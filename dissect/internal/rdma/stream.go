@@ -367,7 +367,7 @@ func (ts *tcpStreams) takeData(f *flow, s *TCP, cur *currentPacket) {
 		ts.deliver(f, data[skip:], s.Offset+skip, s.Length+int(delta), cur)
 	case delta == 0:
 		if w.acked && order.Octets.Delta(w.ackedTo, s.Seq) > 0 { // the acknowledgement came first
-			c.Disorder()
+			c.disorder()
 		}
 		if !w.window.Empty() {
 			c.countOutOfOrder()
@@ -387,7 +387,7 @@ func (ts *tcpStreams) takeLate(f *flow, r order.Run, cur *currentPacket) bool {
 	late, counted := f.stream.gaps.Late(order.Octets, r, f.isAcked(r.From), false)
 	if counted {
 		f.conn.countOutOfOrder()
-		f.conn.Disorder()
+		f.conn.disorder()
 		cur.mark(nil, record.Late)
 	}
 	return late

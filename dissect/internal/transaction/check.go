@@ -81,7 +81,7 @@ func (c checker) attributedTo(s rdma.Side) checker {
 // connChecks is the state that the rules keep for a connection.
 type connChecks struct {
 	credits            [2]allowance               // by side of the caller
-	invalidatedHandles [2]map[uint32]record.Stamp // by side of their owner: the first operation that used each since; zero for none
+	invalidatedHandles [2]invalidated             // by side of their owner
 	backchannel        backchannelGrant           // whether the server may send Calls
 	asking             int                        // number of outstanding Calls that ask for a backchannel
 	persistentReported bool                       // memory that is registered persistently and exposed twice was reported

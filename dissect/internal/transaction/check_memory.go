@@ -172,18 +172,42 @@ const maxInvalidatedHandles = 1 << 14
 func noteInvalidated(c checker, m *message) {
 	handle := m.Invalidates.Or(0)
 	owner := m.side.Other()
-	invalid := c.cs.checks.invalidatedHandles[owner]
-	if _, was := invalid[handle]; was {
+	if c.cs.checks.invalidatedHandles[owner].has(handle) {
 		c.report(rule.InvalidatedHandleUsed, "Send With Invalidate of handle 0x%08x, which was already invalidated and has not been exposed since", handle)
 	}
-	if invalid == nil {
-		invalid = map[uint32]record.Stamp{}
-		c.cs.checks.invalidatedHandles[owner] = invalid
+	c.cs.checks.invalidatedHandles[owner].add(handle)
+}
+
+// invalidated contains the handles of a side that were invalidated and not exposed since, with the first operation that
+// used each of them in spite of that; zero for none.
+type invalidated map[uint32]record.Stamp
+
+// has reports whether a handle is invalid.
+func (i invalidated) has(handle uint32) bool {
+	_, is := i[handle]
+	return is
+}
+
+// add adds a handle.
+func (i *invalidated) add(handle uint32) {
+	if *i == nil {
+		*i = invalidated{}
 	}
-	if len(invalid) >= maxInvalidatedHandles {
-		clear(invalid)
+	if len(*i) >= maxInvalidatedHandles {
+		clear(*i)
 	}
-	invalid[handle] = record.Stamp{}
+	(*i)[handle] = record.Stamp{}
+}
+
+// use notes an operation that uses a handle, and reports whether the handle is invalid.
+func (i invalidated) use(handle uint32, at record.Stamp) bool {
+	if !i.has(handle) {
+		return false
+	}
+	if i[handle] == (record.Stamp{}) {
+		i[handle] = at
+	}
+	return true
 }
 
 // refusesInvalid reports whether a fatal refusal is about an RDMA operation that used an invalidated handle, so that its
@@ -231,10 +255,7 @@ func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact b
 	if s != nil {
 		where.XID, where.Transaction = record.Some(uint32(s.txn.rec.XID)), s.txn.rec.ID
 	}
-	if used, invalid := cs.checks.invalidatedHandles[owner][o.Handle]; invalid {
-		if used == (record.Stamp{}) {
-			cs.checks.invalidatedHandles[owner][o.Handle] = o.First
-		}
+	if cs.checks.invalidatedHandles[owner].use(o.Handle, o.First) {
 		cs.report(violation{rule.InvalidatedHandleUsed, s.owner(), where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which was already invalidated and has not been exposed since", o.Kind, m.Length, m.Offset, m.Handle)
 	}
 	switch {

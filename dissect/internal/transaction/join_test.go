@@ -65,7 +65,7 @@ func remembers(s rdma.Side) *connState {
 		transactions: 2,
 		checks: connChecks{
 			credits:            oneOf(s, allowance{some, some, some, 1, 2, 3, true}),
-			invalidatedHandles: oneOf(s, map[uint32]record.Stamp{0xa2: {}}),
+			invalidatedHandles: oneOf(s, invalidated{0xa2: {}}),
 			backchannel:        backchannelGranted, asking: 1, persistentReported: true, usedVersion: record.Some[uint32](3), version1Answered: true, xidReused: true,
 			answered: oneOf(s, record.Some(at.Time)), newestAnswered: oneOf[int64](s, 11), invalidation: st,
 		},
@@ -136,7 +136,7 @@ func TestJoinBoth(t *testing.T) {
 	cs, o := remembers(0), remembers(0)
 	table := &Table{conns: []*connState{cs, o}}
 	cs.table, o.table, cs.conn = table, table, &rdma.Conn{Tag: 1}
-	o.checks.invalidatedHandles[0] = map[uint32]struct{}{0xa3: {}}
+	o.checks.invalidatedHandles[0] = invalidated{0xa3: {}}
 	o.checks.invalidation.recent[0] = 0xa4
 	cs.Join(&rdma.Conn{Tag: 2}, 0, 0)
 	if got := cs.checks.invalidatedHandles[0]; len(got) != 2 {

@@ -253,7 +253,7 @@ func (cs *connState) call(m *message) {
 		t.end(old, record.NoReply)
 	}
 	if cs.rareState != nil && cs.rareState.unmatched[side].has(h.XID) { // its Reply was captured first
-		cs.conn.Disorder()
+		rdma.Disorder(cs.conn)
 	}
 	x := t.begin(cs, side, h.XID)
 	x.enter(outstanding)

@@ -95,7 +95,7 @@ func (p *proofs) IsOutstanding(tag rdma.Tag) bool {
 func (p *proofs) Excuses(f *pending.Finding, side rdma.Side) bool {
 	excused := f.Rule.CallMayFollow && p.open[side].has(f.Where.XID) || f.Memory != target{} && exposedSince(p.cs(), side, f.Memory, f.After)
 	if excused {
-		p.conn.Disorder()
+		rdma.Disorder(p.conn)
 	}
 	return excused
 }
