@@ -110,19 +110,18 @@ const (
 	heededAfter   = record.Time(1e6)   // what follows a NAK sooner may have been sent before its sender received it
 )
 
-// setTimer notes the Local ACK Timeout n in the handshake (IBTA volume 1, section
+// localTimer returns the timer of a Local ACK Timeout n in the handshake (IBTA volume 1, section
 // 9.7.6.1.3: 4.096 us * 2^n; n = 0 is none).
-func (c *Conn) setTimer(n uint8) {
+func localTimer(n uint8) record.Time {
 	if n == 0 {
-		c.timer = record.Some(record.Time(0))
-		return
+		return 0
 	}
-	timer := record.Time(4096) << n
-	c.timer = record.Some(timer)
-	if timer > 0 {
-		c.setup.ResponseWithin = min(4*timer, longestResponse)
-	}
+	return record.Time(4096) << n
 }
+
+// responseWithin returns the time within which a response to a requester with a Local ACK Timeout n comes, 0 if the
+// timeout does not show it.
+func responseWithin(n uint8) record.Time { return max(0, min(4*localTimer(n), longestResponse)) }
 
 // longestResponse is the time within which a response comes if the timer of the requester
 // is not known.

@@ -79,7 +79,7 @@ func (hs *handshakes) handleMAD(d *Datagram) *Conn {
 	case rocev2.CMRtu:
 		if rocev2.Decode(body, &m.rtu) == nil {
 			if c := hs.findByCommID(d, m.rtu.LocalCommID, m.rtu.RemoteCommID); c != nil {
-				hs.connections.establish(c, d.At)
+				c.establish(d.At)
 				return c
 			}
 		}
@@ -95,7 +95,7 @@ func (hs *handshakes) handleMAD(d *Datagram) *Conn {
 				c = f.conn
 			}
 			if c != nil {
-				hs.connections.close(c, Ending{How: record.EndDisconnect, By: c.sideOf(hs.connections.hosts.find(&d.Src), m.dreq.LocalCommID), At: d.At})
+				c.close(Ending{How: record.EndDisconnect, By: c.sideOf(hs.connections.hosts.find(&d.Src), m.dreq.LocalCommID), At: d.At})
 			}
 			return c
 		}
@@ -107,8 +107,8 @@ func (hs *handshakes) handleMAD(d *Datagram) *Conn {
 				if s, known := by.Get(); known {
 					by = record.Some(s.Other())
 				}
-				hs.connections.close(c, Ending{How: record.EndDisconnect, By: by, At: d.At})
-				hs.connections.markClosed(c)
+				c.close(Ending{How: record.EndDisconnect, By: by, At: d.At})
+				c.bothClosed()
 			}
 			return c
 		}
@@ -176,29 +176,40 @@ func (hs *handshakes) handleREQ(r *rocev2.REQ, d *Datagram) *Conn {
 			return old // a retransmission
 		}
 	}
-	c := hs.connections.newAnnouncedConn()
-	c.setup.Client = record.Some(Side(0))
-	c.mtu = r.MTU()
-	c.asked = c.mtu
-	if hs.cm.captured >= ackTimeoutEnd {
-		c.setTimer(r.Primary.LocalACKTimeout)
-	}
+	setup, private := hs.setupOf(r)
+	c := hs.connections.open(setup)
+	c.asks(r, hs.cm.captured)
 	hs.setCommID(c, 0, id)
 	hs.connections.attach(c, 1, ends{hs.connections.hosts.get(&d.Dst), id.owner}, r.LocalQPN)
-	c.starting = record.SomeIf(r.StartingPSN, hs.cm.captured >= startingPSNEnd)
-	c.setup.ServiceID = record.Some(record.Hex64(r.ServiceID))
+	hs.reportPrivateData(c, 0, private, d)
+	return c
+}
 
-	private := r.PrivateData
+// setupOf returns the setup of the connection that a REQ begins, and the private data of its upper layer.
+func (hs *handshakes) setupOf(r *rocev2.REQ) (s Setup, private []byte) {
+	s, private = Setup{Handshake: true, Client: record.Some(Side(0)), ServiceID: record.Some(record.Hex64(r.ServiceID))}, r.PrivateData
+	if hs.cm.captured >= ackTimeoutEnd {
+		s.ResponseWithin = responseWithin(r.Primary.LocalACKTimeout)
+	}
 	if r.ServiceID>>24 == 1 { // the RDMA IP CM service (IBTA annex A11)
-		c.setup.Service = record.Some(uint16(r.ServiceID))
-		c.ports[1] = c.setup.Service
+		s.Service = record.Some(uint16(r.ServiceID))
+		s.ports[1] = s.Service
 		if hs.cm.captured >= reqPrivate+rocev2.IPCMLen && rocev2.Decode(private, &hs.cm.ipcm) == nil {
-			c.ports[0] = record.Some(hs.cm.ipcm.SourcePort)
+			s.ports[0] = record.Some(hs.cm.ipcm.SourcePort)
 			private = private[rocev2.IPCMLen:]
 		}
 	}
-	hs.reportPrivateData(c, 0, private, d)
-	return c
+	return s, private
+}
+
+// asks notes what the REQ asks for, of which a number of bytes was captured.
+func (c *Conn) asks(r *rocev2.REQ, captured int) {
+	c.mtu = r.MTU()
+	c.asked = c.mtu
+	if captured >= ackTimeoutEnd {
+		c.timer = record.Some(localTimer(r.Primary.LocalACKTimeout))
+	}
+	c.starting = record.SomeIf(r.StartingPSN, captured >= startingPSNEnd)
 }
 
 // reportPrivateData reports the private data of a REQ or REP if the message was
@@ -219,8 +230,7 @@ func (hs *handshakes) handleREP(r *rocev2.REP, d *Datagram) *Conn {
 		if known := hs.comms[commID{from, r.LocalCommID}]; known != nil && !known.closing {
 			return known
 		}
-		c = hs.connections.newAnnouncedConn()
-		c.setup.Client = record.Some(Side(0))
+		c = hs.connections.open(Setup{Handshake: true, Client: record.Some(Side(0))})
 		hs.setCommID(c, 0, commID{to, r.RemoteCommID})
 	} else if f := c.flows[0]; f != nil && f.qp.qpn == r.LocalQPN {
 		return c // a retransmission
@@ -245,7 +255,7 @@ func (hs *handshakes) handleREJ(r *rocev2.REJ, d *Datagram) *Conn {
 		return c
 	}
 	c.Report(rule.ConnectionRejected, Where{At: d.At}, "the connection was rejected: %v", r.Reason)
-	hs.connections.close(c, Ending{How: record.EndRejected, By: c.sideOf(hs.connections.hosts.find(&d.Src), r.LocalCommID), At: d.At, Reason: r.Reason.String()})
-	hs.connections.markClosed(c)
+	c.close(Ending{How: record.EndRejected, By: c.sideOf(hs.connections.hosts.find(&d.Src), r.LocalCommID), At: d.At, Reason: r.Reason.String()})
+	c.bothClosed()
 	return c
 }

@@ -24,53 +24,33 @@ type Conn struct {
 	flows      [2]*flow
 	comms      [2]commID // communication IDs of the connection manager, by side
 
-	wantSends          bool
-	closing            bool
-	flushed            bool // no packets follow, and the follower knows it
-	retired            bool
-	congestionReported bool             // the finding about congestion was reported
-	mtuReported        bool             // the finding about an unused path MTU was reported
-	unfilledReported   bool             // the finding about a packet that is not filled was reported
-	evicted            bool             // state of it was evicted because the memory limit was reached
-	unordered          bool             // its packets are in an order in which they cannot have been sent
-	markers            bool             // iWARP: the client requested markers
-	opened             *opening         // TCP: its handshake; nil if it is not known
-	fin                record.Opt[Side] // iWARP: the side that ended its stream first
-	since              record.Time      // on the tracker's clock: when it was first seen, or, if it is closing, when it began to close
-	touched            record.Time
-	closedAt           record.Time  // on the tracker's clock: when both sides had ended it
-	last               record.Stamp // its last packet
+	wantSends bool
+	closing   bool
+	flushed   bool // no packets follow, and the follower knows it
+	retired   bool
+	reported  struct {
+		congestion once // that the network was congested
+		mtu        once // that the path MTU is not used
+		unfilled   once // that a packet is not filled
+	}
+	evicted   bool             // state of it was evicted because the memory limit was reached
+	unordered bool             // its packets are in an order in which they cannot have been sent
+	markers   bool             // iWARP: the client requested markers
+	opened    *opening         // TCP: its handshake; nil if it is not known
+	fin       record.Opt[Side] // iWARP: the side that ended its stream first
+	since     record.Time      // on the tracker's clock: when it was first seen, or, if it is closing, when it began to close
+	touched   record.Time
+	closedAt  record.Time  // on the tracker's clock: when both sides had ended it
+	last      record.Stamp // its last packet
 
 	timer    record.Opt[record.Time] // Local ACK Timeout of the REQ; 0 if there is no timer
-	ports    [2]record.Opt[uint16]   // TCP or UDP ports, by side
 	mtu      int                     // path MTU in use, bytes; 0 if it is not known
 	asked    int                     // path MTU in the REQ, bytes
-	cnps     int64                   // congestion notification packets
-	marked   int64                   // packets with a congestion mark of a switch
-	damaged  int64                   // packets with a bad checksum
-	counted  record.PacketCounts     // the counters when the latest packet was assigned to a span of time
-	selected record.PacketCounts     // packets in the time that is selected
-	first    record.Stamp            // the first packet counted in cnps or marked
 	learned  int                     // number of path MTUs that were derived from packets
 	starting record.Opt[uint32]      // the PSN that the server starts with
 	ending   *Ending                 // nil until the connection ends
 	waiting  []*record.Finding       // findings that wait until the connection has an ID
 	records  []waitingRecord         // records of operations that wait for it, too
-}
-
-// figures are the counters and times of a connection that its record reports; see
-// [record.Connection].
-type figures struct {
-	Established, Closed     record.Opt[record.Time]
-	Packets                 int64
-	BeforePairing           int64 // packets that were taken while the connection had no ID
-	Retransmitted           int64
-	RetransmittedUnassigned int64
-	OutOfOrder              int64
-	Lost                    int64
-	Naks                    int64
-	RNRNaks                 int64
-	First, Last             record.Time
 }
 
 // Setup is what the capture shows about the beginning of a connection.
@@ -85,6 +65,8 @@ type Setup struct {
 	ServiceID      record.Opt[record.Hex64] // the service ID in the client's REQ
 	Key            record.Opt[record.Hex64] // as in the connection's record
 	ResponseWithin record.Time              // a response to an operation comes within this time, on the clock of the capture
+
+	ports [2]record.Opt[uint16] // TCP or UDP ports, by side
 }
 
 // Setup returns what the capture shows so far about the beginning of the connection.
@@ -105,7 +87,7 @@ func (s Setup) End(side Side) record.End {
 // Complete reports whether the capture has every packet that is known to have been sent
 // since the first packet of each flow, and no state was evicted.
 func (c *Conn) Complete() bool {
-	return c.record.Lost == 0 && !c.evicted && !c.tracker.icrcs.recentBadICRC() && !c.awaited()
+	return c.record.counts.NotCaptured == 0 && !c.evicted && !c.tracker.icrcs.recentBadICRC() && !c.awaited()
 }
 
 // awaited reports whether a packet or a byte was acknowledged that was not captured yet.
@@ -147,18 +129,19 @@ type Where struct {
 
 // reportCongestion reports the congestion signals of a connection when it ends.
 func (c *Conn) reportCongestion() {
-	if c.cnps+c.marked > 0 && !c.congestionReported {
-		c.congestionReported = true
-		c.Report(rule.Congestion, Where{At: c.first}, "the network was congested: receivers sent %d congestion notification packets, and switches marked %d packets", c.cnps, c.marked)
+	if n := &c.record.counts; n.CNPs+n.CongestionMarks > 0 && c.reported.congestion.first() {
+		c.Report(rule.Congestion, Where{At: c.record.congested}, "the network was congested: receivers sent %d congestion notification packets, and switches marked %d packets", n.CNPs, n.CongestionMarks)
 	}
 }
 
-// countCongestion counts a packet that signals congestion.
-func (c *Conn) countCongestion(n *int64, at record.Stamp) {
-	if c.cnps+c.marked == 0 {
-		c.first = at
-	}
-	*n++
+// once is set when a finding is reported that is reported at most once for each connection.
+type once bool
+
+// first reports whether it was not reported before.
+func (o *once) first() bool {
+	before := *o
+	*o = true
+	return !bool(before)
 }
 
 // Report reports the violation of a rule. The message is formatted only if findings are
@@ -300,59 +283,19 @@ func (c *Conn) ended() (r record.Opt[record.Ended]) {
 	return record.Some(end)
 }
 
-// counters returns the counters of packets.
-func (c *Conn) counters() record.PacketCounts {
-	f := &c.record
-	return record.PacketCounts{
-		Packets: f.Packets, Retransmitted: f.Retransmitted, OutOfOrder: f.OutOfOrder, NotCaptured: f.Lost, Naks: f.Naks, RNRNaks: f.RNRNaks,
-		Damaged: c.damaged, CongestionMarks: c.marked, CNPs: c.cnps,
-	}
-}
-
-// selectCounted does what [Tracker.Select] says.
-func (c *Conn) selectCounted(inside, damaged bool) {
-	if damaged {
-		c.damaged++
-	}
-	now := c.counters()
-	if inside {
-		c.selected.AddSince(&c.counted, &now)
-	}
-	c.counted = now
-}
-
-// countPacket counts a packet.
-func (c *Conn) countPacket() {
-	c.record.Packets++
-	if !c.setup.ID.Known() {
-		c.record.BeforePairing++
-	}
-}
-
-// countOutOfOrder counts a packet that came out of order.
-func (c *Conn) countOutOfOrder() { c.record.OutOfOrder++ }
-
-// countNak counts a NAK, or an RNR NAK.
-func (c *Conn) countNak(rnr bool) {
-	if rnr {
-		c.record.RNRNaks++
-	} else {
-		c.record.Naks++
-	}
-}
-
 // makeRecord makes the connection's record except for the follower's part. The record
 // is valid until the next call.
 func (c *Conn) makeRecord() *record.Connection {
 	r, f := &c.tracker.connections.finished, &c.record
 	client := c.setup.Client.Or(0)
-	c.selectCounted(c.tracker.Selects == nil || c.tracker.Selects(c.record.Last), false) // what was counted after the last packet
+	f.choose(c.tracker.Selects == nil || c.tracker.Selects(f.last), false) // what was counted after the last packet
+	n := &f.counts
 	*r = record.Connection{
 		Type: "connection", ID: c.setup.ID.Or(0), Transport: c.setup.Transport, Client: c.endpoint(client), Server: c.endpoint(client.Other()),
-		Established: f.Established, Closed: f.Closed, Ended: c.ended(), Handshake: "missed",
+		Established: f.established, Closed: f.closed, Ended: c.ended(), Handshake: "missed",
 		ServiceID: c.setup.ServiceID, Key: c.setup.Key, PathMTU: record.SomeIf(c.mtu, c.mtu != 0),
-		Packets: f.Packets, PacketsBeforePairing: f.BeforePairing, Retransmitted: f.Retransmitted, RetransmittedUnassigned: f.RetransmittedUnassigned, OutOfOrder: f.OutOfOrder,
-		NotCaptured: f.Lost, Naks: f.Naks, RNRNaks: f.RNRNaks, First: f.First, Last: f.Last, Damaged: c.damaged, CongestionMarks: c.marked, CNPs: c.cnps, Selected: record.SomeIf(c.selected, c.tracker.Selects != nil),
+		Packets: n.Packets, PacketsBeforePairing: f.beforePairing, Retransmitted: n.Retransmitted, RetransmittedUnassigned: f.unassigned, OutOfOrder: n.OutOfOrder,
+		NotCaptured: n.NotCaptured, Naks: n.Naks, RNRNaks: n.RNRNaks, First: f.first, Last: f.last, Damaged: n.Damaged, CongestionMarks: n.CongestionMarks, CNPs: n.CNPs, Selected: record.SomeIf(f.selected, c.tracker.Selects != nil),
 	}
 	if c.setup.Handshake {
 		r.Handshake = "seen"
@@ -385,7 +328,7 @@ func (s *Setup) setKey(ends [2]record.Endpoint, first [2]uint32) {
 // endpoint returns the known properties of one side.
 func (c *Conn) endpoint(s Side) (e record.Endpoint) {
 	e.Address = c.Host(s).Known()
-	e.Port = c.ports[s]
+	e.Port = c.setup.ports[s]
 	if f := c.flows[s.Other()]; f != nil { // packets to a side name its queue pair
 		e.QPN = f.destination()
 	}

@@ -1,6 +1,8 @@
 package rdma
 
 import (
+	"cmp"
+
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -62,86 +64,47 @@ func (cs *connections) expire() {
 			break
 		}
 		cs.undecided.Pop()
-		cs.assignID(c)
+		c.identify()
 	}
 	for cs.closing.Len() > 0 && (cs.closing.First().retired || clock-cs.closing.First().since > lingerClose) {
-		cs.finish(cs.closing.First())
+		cs.closing.First().finish()
 		cs.closing.Pop()
 	}
 	for cs.closed.Len() > 0 && (cs.closed.First().retired || clock-cs.closed.First().closedAt > lingerClosed) {
-		cs.finish(cs.closed.First())
+		cs.closed.First().finish()
 		cs.closed.Pop()
 	}
 }
 
-// endsOf completes the ends of a datagram, and remembers those that are new.
-func (cs *connections) endsOf(d *Datagram, e *ends) {
-	if e.src == nil || e.dst == nil {
-		*e = cs.hosts.ends(&d.Src, &d.Dst)
-	}
-}
-
-// countFor counts the current packet for its connection.
-func (cs *connections) countFor(c *Conn, transport string, cur *currentPacket) {
-	cur.Conn = c
-	c.setup.Transport = transport
-	c.countPacket()
-	c.record.Last, c.last = cur.at.Time, cur.at
-	if cs.tracker.Clock-c.touched > touchEvery || c.touched == 0 {
-		c.touched = cs.tracker.Clock
-		cs.tracker.budget.Touch(&c.share)
-	}
-	if !c.setup.ID.Known() && c.record.Packets >= decideAtMost {
-		cs.assignID(c)
-	}
-}
-
-// newConn starts a connection.
-func (cs *connections) newConn() *Conn {
-	c := &Conn{tracker: cs.tracker, wantSends: true, since: cs.tracker.Clock, setup: Setup{ResponseWithin: longestResponse}}
-	c.record.First, c.record.Last = cs.tracker.now.Time, cs.tracker.now.Time
-	c.prev, c.next = cs.conns.prev, &cs.conns
-	c.prev.next, c.next.prev = c, c
+// open starts a connection. If its handshake was captured, it has an ID at once.
+func (cs *connections) open(s Setup) *Conn {
+	s.ResponseWithin = cmp.Or(s.ResponseWithin, longestResponse)
+	now := cs.tracker.now.Time
+	c := &Conn{tracker: cs.tracker, wantSends: true, since: cs.tracker.Clock, setup: s, record: figures{first: now, last: now}}
+	c.link(&cs.conns)
 	cs.live++
 	cs.tracker.budget.Open(&c.share, c)
 	c.share.Charge(connCost)
 	c.follower = cs.tracker.upper.Follow(c, &c.share)
+	if s.Handshake {
+		c.identify()
+	}
 	return c
 }
 
-// newAnnouncedConn starts a connection whose handshake was captured.
-func (cs *connections) newAnnouncedConn() *Conn {
-	c := cs.newConn()
-	c.setup.Handshake = true
-	cs.assignID(c)
-	return c
-}
-
-// assignID assigns a connection its ID, and reports the findings that waited for it.
-func (cs *connections) assignID(c *Conn) {
-	if c.setup.ID.Known() || c.retired {
-		return
-	}
-	if c.last == cs.tracker.now && c.record.BeforePairing > 0 {
-		c.record.BeforePairing-- // The current packet is shown with the ID.
-	}
-	c.setup.ID = record.Some(cs.ids)
+// nextID returns the ID of the next connection.
+func (cs *connections) nextID() (id int) {
+	id = cs.ids
 	cs.ids++
-	if cs.tracker.Finding != nil {
-		for _, f := range c.waiting {
-			c.hand(f)
-		}
-	}
-	c.share.Charge(-findingCost * int64(len(c.waiting)))
-	c.waiting = nil
-	c.passWaiting()
+	return id
 }
 
-// unlink removes a connection from all tables.
-func (cs *connections) unlink(c *Conn) {
-	c.retired = true
-	c.prev.next, c.next.prev = c.next, c.prev
+// remove removes a connection from all tables. It is finished, or became a part of another one.
+func (cs *connections) remove(c *Conn, finished bool) {
 	cs.live--
+	if finished {
+		cs.retired++
+	}
 	for _, f := range c.flows {
 		if f != nil {
 			cs.removeFlow(f)
@@ -153,58 +116,137 @@ func (cs *connections) unlink(c *Conn) {
 	cs.tracker.budget.Close(&c.share)
 }
 
-// finish passes the record of a connection to Connection, and forgets the connection. A
-// connection is finished a while after it was closed (see Tick), when its queue pair or
-// port is reused, when it is evicted, and at the end of the capture.
-func (cs *connections) finish(c *Conn) {
-	if c.retired {
-		return
-	}
-	cs.assignID(c)
-	cs.flush(c)
-	cs.operations.passAll(c)
-	var r *record.Connection // nil if no record is wanted
-	if cs.tracker.Connection != nil {
-		r = c.makeRecord()
-	}
-	c.follower.Finish(r)
-	cs.unlink(c)
-	cs.retired++
-	if r != nil {
-		cs.tracker.Connection(r)
-	}
-	for _, f := range c.flows {
-		if f == nil {
-			continue
-		}
-		cs.operations.forgetAll(f)
-		f.ops = ledger{} // a timer queue may keep the connection for a while
-		cs.operations.buffers.back(f.buffer)
-		f.buffer = nil
+// endsOf completes the ends of a datagram, and remembers those that are new.
+func (cs *connections) endsOf(d *Datagram, e *ends) {
+	if e.src == nil || e.dst == nil {
+		*e = cs.hosts.ends(&d.Src, &d.Dst)
 	}
 }
 
-// flush ends the operations in progress on a connection, once: no packets follow.
-func (cs *connections) flush(c *Conn) {
+// ring makes the connection the head of an empty list.
+func (c *Conn) ring() { c.prev, c.next = c, c }
+
+// link adds the connection to the end of a circular list, of which the head is given.
+func (c *Conn) link(head *Conn) {
+	c.prev, c.next = head.prev, head
+	c.prev.next, head.prev = c, c
+}
+
+// unlink removes the connection from its list.
+func (c *Conn) unlink() { c.prev.next, c.next.prev = c.next, c.prev }
+
+// took notes that the current packet belongs to the connection.
+func (c *Conn) took(transport string, cur *currentPacket) {
+	t := c.tracker
+	cur.belongs(c)
+	c.setup.Transport = transport
+	c.countPacket()
+	c.record.until(cur.at.Time)
+	c.last = cur.at
+	if t.Clock-c.touched > touchEvery || c.touched == 0 {
+		c.touched = t.Clock
+		t.budget.Touch(&c.share)
+	}
+	if !c.setup.ID.Known() && c.record.counts.Packets >= decideAtMost {
+		c.identify()
+	}
+}
+
+// countPacket counts a packet.
+func (c *Conn) countPacket() { c.record.packet(c.setup.ID.Known()) }
+
+// identify assigns the connection its ID, and reports the findings that waited for it.
+func (c *Conn) identify() {
+	if c.setup.ID.Known() || c.retired {
+		return
+	}
+	t := c.tracker
+	c.record.identified(c.last == t.now)
+	c.setup.ID = record.Some(t.connections.nextID())
+	if t.Finding != nil {
+		for _, f := range c.waiting {
+			c.hand(f)
+		}
+	}
+	c.share.Charge(-findingCost * int64(len(c.waiting)))
+	c.waiting = nil
+	c.passWaiting()
+}
+
+// establish notes when the connection was established.
+func (c *Conn) establish(at record.Stamp) {
+	if !c.closing {
+		c.record.establish(at.Time)
+	}
+}
+
+// close notes that the connection ends. Later packets still belong to it, and its record
+// follows later.
+func (c *Conn) close(e Ending) {
+	if c.closing {
+		return
+	}
+	t := c.tracker
+	if e.How != record.EndDisconnect || c.setup.RoCE() { // after a FIN, TCP still retransmits
+		t.operations.acceptAbsent(c)
+	}
+	c.ends(e)
+	c.closing, c.since = true, t.Clock
+	c.record.close(e.At.Time)
+	c.follower.Closing()
+	t.connections.closing.Push(c)
+}
+
+// bothClosed notes that both sides of the connection have ended it.
+func (c *Conn) bothClosed() {
+	if c.closedAt == 0 {
+		c.closedAt = c.tracker.Clock
+		c.tracker.connections.closed.Push(c)
+	}
+}
+
+// closedByFIN notes that a side ended its stream with a FIN, or that both sides have done so.
+func (c *Conn) closedByFIN(s Side, both bool, at record.Stamp) {
+	by := c.fin
+	if !by.Known() {
+		by = record.Some(s)
+	}
+	if !both {
+		c.fin = by
+		return
+	}
+	c.close(Ending{How: record.EndDisconnect, By: by, At: at})
+	c.bothClosed()
+}
+
+// reuse ends the connection, because another one uses its queue pair or port.
+func (c *Conn) reuse() {
+	c.close(Ending{How: record.EndReused, At: c.tracker.now})
+	c.finish()
+}
+
+// flush ends the operations in progress on the connection, once: no packets follow.
+func (c *Conn) flush() {
 	if c.flushed {
 		return
 	}
 	c.flushed = true
-	cs.operations.acceptAbsent(c)
+	ops := c.tracker.operations
+	ops.acceptAbsent(c)
 	for _, f := range c.flows {
 		if f == nil {
 			continue
 		}
 		for !f.waiting().Empty() {
-			f.skip(&currentPacket{at: cs.tracker.now})
+			f.skip(&currentPacket{at: c.tracker.now})
 		}
 		f.flush()
-		cs.operations.breakSend(f)
+		ops.breakSend(f)
 	}
 	for _, f := range c.flows {
 		for i := 0; f != nil && i < f.ops.len(); i++ {
 			if o := f.ops.entries[f.ops.head+i].op; o.Kind == Read && !o.done && o.Side == f.side {
-				cs.operations.abandon(o)
+				ops.abandon(o)
 			}
 		}
 	}
@@ -212,35 +254,63 @@ func (cs *connections) flush(c *Conn) {
 	c.reportCongestion()
 }
 
-// establish notes when a connection was established.
-func (cs *connections) establish(c *Conn, at record.Stamp) {
-	if !c.record.Established.Known() && !c.closing {
-		c.record.Established = record.Some(at.Time)
-	}
-}
-
-// close notes that a connection ends. Later packets still belong to it, and its record
-// follows later.
-func (cs *connections) close(c *Conn, e Ending) {
-	if c.closing {
+// finish passes the record of the connection to [Tracker.Connection], and forgets the connection. A
+// connection is finished a while after it was closed (see Tick), when its queue pair or
+// port is reused, when it is evicted, and at the end of the capture.
+func (c *Conn) finish() {
+	if c.retired {
 		return
 	}
-	if e.How != record.EndDisconnect || c.setup.RoCE() { // after a FIN, TCP still retransmits
-		cs.operations.acceptAbsent(c)
+	t := c.tracker
+	c.identify()
+	c.flush()
+	t.operations.passAll(c)
+	var r *record.Connection // nil if no record is wanted
+	if t.Connection != nil {
+		r = c.makeRecord()
 	}
-	c.ends(e)
-	c.closing, c.since = true, cs.tracker.Clock
-	c.record.Closed = record.Some(e.At.Time)
-	c.follower.Closing()
-	cs.closing.Push(c)
+	c.follower.Finish(r)
+	c.retire(true)
+	if r != nil {
+		t.Connection(r)
+	}
+	for _, f := range c.flows {
+		if f != nil {
+			f.release()
+		}
+	}
 }
 
-// markClosed notes that both sides of a connection have ended it.
-func (cs *connections) markClosed(c *Conn) {
-	if c.closedAt == 0 {
-		c.closedAt = cs.tracker.Clock
-		cs.closed.Push(c)
+// retire removes the connection from all tables: it is finished, or became a part of another one.
+func (c *Conn) retire(finished bool) {
+	c.retired = true
+	c.unlink()
+	c.tracker.connections.remove(c, finished)
+}
+
+// addFlow adds a flow to the connection.
+func (c *Conn) addFlow(side Side, e ends) *flow {
+	f := &flow{conn: c, side: side, src: e.src, dst: e.dst}
+	e.src.Hold()
+	e.dst.Hold()
+	c.flows[side] = f
+	c.share.Charge(flowCost)
+	return f
+}
+
+// drop forgets a flow of the connection, which continues without it.
+func (c *Conn) drop(f *flow) {
+	t := c.tracker
+	t.connections.removeFlow(f)
+	for f.ops.len() > 0 {
+		t.operations.forgetOldest(f)
 	}
+	for w := f.waiting(); !w.Empty(); w.Remove(1) {
+		t.operations.unhold(f, w.At(0))
+	}
+	t.operations.dropBuffer(f)
+	c.share.Charge(-flowCost - f.charged)
+	c.flows[f.side] = nil
 }
 
 // Evict frees the state of the connection that costs least; see [budget.Owner].
@@ -287,12 +357,12 @@ func (c *Conn) Evict() (budget.Kind, bool) {
 	if c.retired {
 		return 0, false
 	}
-	t.connections.finish(c)
+	c.finish()
 	return budget.Connections, true
 }
 
 // Decide assigns the connection its ID before the usual time, and returns the ID.
 func (c *Conn) Decide() (id int) {
-	c.tracker.connections.assignID(c)
+	c.identify()
 	return c.setup.ID.Or(0)
 }

@@ -15,6 +15,9 @@ type currentPacket struct {
 	after record.Stamp // InfiniBand, if it was held: the packet after which it was accepted; otherwise its packet number is 0
 }
 
+// belongs sets the connection of the packet.
+func (cur *currentPacket) belongs(c *Conn) { cur.Conn = c }
+
 // mark adds marks to the verdict. The first operation that is named stays.
 func (cur *currentPacket) mark(o *Operation, m record.Marks) {
 	if cur.Op == nil {

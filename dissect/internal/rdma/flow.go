@@ -69,6 +69,30 @@ type half interface {
 	unlist()
 }
 
+// overQueuePair makes the flow one of InfiniBand's transport.
+func (f *flow) overQueuePair(r *route, qpn uint32, o *offsets) {
+	f.qp, f.offsets = &queuePair{flow: f, route: r, qpn: qpn}, o
+	f.half = f.qp
+}
+
+// overStream makes the flow one over TCP.
+func (f *flow) overStream(key streamKey, o *offsets) {
+	f.stream, f.offsets = &stream{flow: f, key: key, handshake: f.conn.setup.Handshake}, o
+	f.half = f.stream
+}
+
+// overDatagrams makes the flow one over UDP.
+func (f *flow) overDatagrams(key streamKey) { f.half = &datagramFlow{flow: f, key: key} }
+
+// release frees what the flow of a finished connection holds. A timer queue may keep the connection for a while.
+func (f *flow) release() {
+	ops := f.conn.tracker.operations
+	ops.forgetAll(f)
+	f.ops = ledger{}
+	ops.buffers.back(f.buffer)
+	f.buffer = nil
+}
+
 // queuePair is the half of InfiniBand's transport: the progress of one direction, in PSNs.
 type queuePair struct {
 	flow *flow

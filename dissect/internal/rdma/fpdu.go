@@ -240,9 +240,9 @@ func (ts *tcpStreams) handshake(f *flow, data []byte, at record.Stamp) int {
 		}
 		if m.Reject {
 			c.Report(rule.ConnectionRejected, Where{At: at}, "the MPA reply rejected the connection")
-			ts.connections.close(c, Ending{How: record.EndRejected, By: record.Some(f.side), At: at, Reason: "MPA reply"})
+			c.close(Ending{How: record.EndRejected, By: record.Some(f.side), At: at, Reason: "MPA reply"})
 		} else {
-			ts.connections.establish(c, at)
+			c.establish(at)
 		}
 	}
 	w.partial = w.partial[:0]
@@ -254,7 +254,7 @@ func (ts *tcpStreams) handshake(f *flow, data []byte, at record.Stamp) int {
 // a stream whose handshake does not show whether it has markers. In these cases, the
 // next start of an FPDU has to be found.
 func (ts *tcpStreams) reportMisframed(f *flow, r *rule.Rule, at record.Stamp, format string, args ...any) {
-	if c := f.conn; f.stream.markers && c.record.Lost > 0 || c.setup.Handshake && !c.record.Established.Known() {
+	if c := f.conn; f.stream.markers && c.record.counts.NotCaptured > 0 || c.setup.Handshake && !c.record.established.Known() {
 		f.stream.resync = true
 		return
 	}

@@ -47,43 +47,18 @@ func (cs *connections) attach(c *Conn, side Side, e ends, qpn uint32) *flow {
 	r := cs.routes.take(e)
 	key := queueKey{r, qpn}
 	if old := cs.queues[key]; old != nil && old.conn != c {
-		cs.endReused(old.conn)
+		old.conn.reuse()
 	} else if old != nil {
-		cs.drop(old)
+		c.drop(old)
 	}
 	if old := c.flows[side]; old != nil { // the side uses another queue pair now
-		cs.drop(old)
+		c.drop(old)
 	}
-	f := &flow{conn: c, side: side, src: e.src, dst: e.dst, offsets: cs.contents.newStreamOffsets()}
-	f.qp = &queuePair{flow: f, route: r, qpn: qpn}
-	f.half = f.qp
-	e.src.Hold()
-	e.dst.Hold()
-	c.flows[side] = f
-	c.share.Charge(flowCost)
+	f := c.addFlow(side, e)
+	f.overQueuePair(r, qpn, cs.contents.newStreamOffsets())
 	cs.queues[key] = f
 	cs.updatePairing(c)
 	return f
-}
-
-// drop forgets a flow of a connection that continues without it.
-func (cs *connections) drop(f *flow) {
-	cs.removeFlow(f)
-	for f.ops.len() > 0 {
-		cs.operations.forgetOldest(f)
-	}
-	for w := f.waiting(); !w.Empty(); w.Remove(1) {
-		cs.operations.unhold(f, w.At(0))
-	}
-	cs.operations.dropBuffer(f)
-	f.conn.share.Charge(-flowCost - f.charged)
-	f.conn.flows[f.side] = nil
-}
-
-// endReused ends a connection whose queue pair or port is reused.
-func (cs *connections) endReused(c *Conn) {
-	cs.close(c, Ending{How: record.EndReused, At: cs.tracker.now})
-	cs.finish(c)
 }
 
 // updatePairing lists the flow of a connection that has only one, or assigns an ID to a
@@ -108,7 +83,7 @@ func (cs *connections) updatePairing(c *Conn) {
 		}
 	}
 	if c.flows[0] != nil && c.flows[1] != nil {
-		cs.assignID(c)
+		c.identify()
 	}
 }
 
@@ -215,7 +190,7 @@ func (cs *connections) flowOf(f *flow, d *Datagram, e *ends) *flow {
 		return cs.startFlow(d, e)
 	}
 	if f.qp.order.Begun() && d.Packet.Opcode.Info().Request && f.isReused(d.Packet.PSN) {
-		cs.endReused(f.conn)
+		f.conn.reuse()
 		return cs.startFlow(d, e)
 	}
 	if f.qp.unpaired == nil {
@@ -236,10 +211,10 @@ func (cs *connections) startFlow(d *Datagram, e *ends) *flow {
 	if other := cs.peerOf(cs.routes.reverse(*e), nil, d); other != nil {
 		return cs.attach(other.conn, other.side.Other(), *e, d.Packet.DestQPN)
 	}
-	c := cs.newConn()
+	c := cs.open(Setup{})
 	f := cs.attach(c, 0, *e, d.Packet.DestQPN)
 	if back := cs.routes.reverse(*e); back == nil || len(back.flows) == 0 {
-		cs.assignID(c) // The other direction has not begun, so it will join this connection.
+		c.identify() // The other direction has not begun, so it will join this connection.
 	} else {
 		cs.undecided.Push(c)
 	}
@@ -328,42 +303,36 @@ func (cs *connections) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeIn
 	return delta > 0 && delta < order.Near
 }
 
-// join makes one connection of two that have one flow each.
+// join makes one connection of two that have one flow each. The connection with an ID or a handshake stays.
 func (cs *connections) join(other, f *flow) {
-	c, old := other.conn, f.conn
-	if old.setup.ID.Known() || old.setup.Handshake && !c.setup.Handshake { // the connection with an ID or a handshake stays
+	if old := f.conn; old.setup.ID.Known() || old.setup.Handshake && !other.conn.setup.Handshake {
 		other, f = f, other
-		c, old = old, c
 	}
-	from, to := f.side, other.side.Other()
-	r, o := &c.record, &old.record
-	r.Packets += o.Packets
-	r.BeforePairing += o.BeforePairing
-	r.Retransmitted += o.Retransmitted
-	r.RetransmittedUnassigned += o.RetransmittedUnassigned
-	r.OutOfOrder += o.OutOfOrder
-	r.Lost += o.Lost
-	r.Naks += o.Naks
-	r.RNRNaks += o.RNRNaks
-	r.First, r.Last = min(r.First, o.First), max(r.Last, o.Last)
+	c := other.conn
+	c.join(f, other.side.Other())
+	cs.updatePairing(c)
+}
+
+// join takes over a flow as that of a side, and the connection of the flow, which has no other flow and no ID.
+func (c *Conn) join(f *flow, to Side) {
+	old, from := f.conn, f.side
+	moved := func(s Side) Side {
+		if s == from {
+			return to
+		}
+		return to.Other()
+	}
+	c.record.join(&old.record)
 	if c.mtu == 0 {
 		c.mtu = old.mtu
 	}
 	if client, known := old.setup.Client.Get(); known && !c.setup.Client.Known() {
-		c.setup.Client = record.Some(to)
-		if client != from {
-			c.setup.Client = record.Some(to.Other())
-		}
+		c.setup.Client = record.Some(moved(client))
 	}
-	c.wantSends, c.unfilledReported = c.wantSends || old.wantSends, c.unfilledReported || old.unfilledReported
+	c.wantSends, c.reported.unfilled = c.wantSends || old.wantSends, c.reported.unfilled || old.reported.unfilled
 	c.waiting = append(c.waiting, old.waiting...)
 	for _, r := range old.records {
-		if r.side == from {
-			r.side = to
-		} else {
-			r.side = to.Other()
-		}
-		c.records = append(c.records, r)
+		c.records = append(c.records, waitingRecord{r.RDMAOperation, moved(r.side)})
 	}
 	if c.setup.ID.Known() {
 		c.passWaiting()
@@ -371,42 +340,37 @@ func (cs *connections) join(other, f *flow) {
 	c.follower.Join(old, from, to)
 	old.flows[from] = nil
 	bytes := old.share.Bytes() - connCost
-	cs.removeUnpaired(f)
-	cs.unlink(old)
+	c.tracker.connections.removeUnpaired(f)
+	old.retire(false)
 	c.share.Charge(bytes)
-	f.conn, f.side = c, to
 	c.evicted = c.evicted || old.evicted
 	if old.unordered {
 		c.tracker.unordered--
 		c.disorder()
 	}
-	if c.cnps+c.marked == 0 || old.cnps+old.marked > 0 && old.first.Before(c.first) {
-		c.first = old.first
-	}
-	c.marked, c.cnps, c.damaged = c.marked+old.marked, c.cnps+old.cnps, c.damaged+old.damaged
-	c.counted.AddSince(&record.PacketCounts{}, &old.counted)
-	c.selected.AddSince(&record.PacketCounts{}, &old.selected)
 	c.flows[to] = f
-	for i := f.ops.head; i < len(f.ops.entries); i++ {
-		f.ops.entries[i].op.Side, f.ops.entries[i].op.conn = to, c
-	}
+	f.move(c, to)
 	if old.closing && !c.closing {
-		cs.joinClosing(c, old, from, to)
+		c.joinClosing(old, moved)
 	}
-	cs.updatePairing(c)
 }
 
-// joinClosing notes that a connection is closing because another one was that became a part of it.
-func (cs *connections) joinClosing(c, old *Conn, from, to Side) {
+// move makes the flow one of another connection.
+func (f *flow) move(c *Conn, s Side) {
+	f.conn, f.side = c, s
+	for i := f.ops.head; i < len(f.ops.entries); i++ {
+		f.ops.entries[i].op.move(c, s)
+	}
+}
+
+// joinClosing notes that the connection is closing because another one was that became a part of it.
+func (c *Conn) joinClosing(old *Conn, moved func(Side) Side) {
 	e := *old.ending
 	if by, known := e.By.Get(); known {
-		e.By = record.Some(to)
-		if by != from {
-			e.By = record.Some(to.Other())
-		}
+		e.By = record.Some(moved(by))
 	}
-	cs.close(c, e)
+	c.close(e)
 	if old.closedAt != 0 {
-		cs.markClosed(c)
+		c.bothClosed()
 	}
 }

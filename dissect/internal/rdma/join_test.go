@@ -36,7 +36,7 @@ func halves() (t *Tracker, a, b *flow) {
 	cs := t.connections
 	client, server := Address{IP: netip.MustParseAddr("192.0.2.1")}, Address{IP: netip.MustParseAddr("192.0.2.2")}
 	flowFrom := func(from, to *Address, qpn uint32) *flow {
-		f := cs.attach(cs.newConn(), 0, cs.hosts.ends(from, to), qpn)
+		f := cs.attach(cs.open(Setup{}), 0, cs.hosts.ends(from, to), qpn)
 		f.seen, f.seq = true, 2
 		f.qp.announce(100)
 		f.qp.order.Begin(100)
@@ -55,7 +55,7 @@ func TestJoinGaps(t *testing.T) {
 		evidence.Late:    func(f *flow) { f.lateStart = true },
 		evidence.Evicted: func(f *flow) { f.conn.evicted = true },
 		evidence.Closing: func(f *flow) {
-			f.conn.tracker.connections.close(f.conn, Ending{How: record.EndDisconnect, By: record.Some(f.side)})
+			f.conn.close(Ending{How: record.EndDisconnect, By: record.Some(f.side)})
 		},
 	}
 	ofSide := evidence.Missing | evidence.Silent | evidence.Late
@@ -68,7 +68,7 @@ func TestJoinGaps(t *testing.T) {
 				if got := both[withGap].conn.Gaps(both[withGap].side); got&gap == 0 {
 					t.Fatalf("%s is not set", gap.Name())
 				}
-				tracker.connections.assignID(both[withID].conn)
+				both[withID].conn.identify()
 				tracker.connections.join(a, b)
 				if a.conn != b.conn || a.side == b.side || a.conn.flows[a.side] != a || b.conn.flows[b.side] != b {
 					t.Fatalf("%s: sides %d and %d of the connection", gap.Name(), a.side, b.side)
@@ -95,39 +95,39 @@ func TestJoinCounts(t *testing.T) {
 		both := []*flow{a, b}
 		for i, f := range both {
 			n := int64(i + 1)
+			counts := record.PacketCounts{Packets: n, Retransmitted: n, OutOfOrder: n, NotCaptured: n, Naks: n, RNRNaks: n, Damaged: n}
 			f.conn.record = figures{
-				Packets: n, BeforePairing: n, Retransmitted: n, RetransmittedUnassigned: n, OutOfOrder: n, Lost: n, Naks: n, RNRNaks: n,
-				First: record.Time(10 * n), Last: record.Time(10 * n),
+				counts: counts, counted: counts, selected: counts, beforePairing: n, unassigned: n,
+				first: record.Time(10 * n), last: record.Time(10 * n),
 			}
 		}
 		other := both[1-withID].conn
-		other.unfilledReported, other.mtu = true, 1024
-		other.countCongestion(&other.cnps, record.Stamp{Packet: 7})
-		other.countCongestion(&other.marked, record.Stamp{Packet: 8})
+		other.reported.unfilled, other.mtu = true, 1024
+		other.record.congestion(true, record.Stamp{Packet: 7})
+		other.record.congestion(false, record.Stamp{Packet: 8})
 		other.SetClient(0)
 		client := both[1-withID]
 		other.waiting = []*record.Finding{{Rule: "one"}}
 		kept := both[withID].conn
-		kept.countCongestion(&kept.marked, record.Stamp{Packet: 9})
+		kept.record.congestion(false, record.Stamp{Packet: 9})
 		var found []*record.Finding
 		tracker.Finding = func(f *record.Finding) { found = append(found, f) }
 		if withID == 1 {
-			tracker.connections.assignID(kept)
+			kept.identify()
 		}
 		tracker.connections.join(both[withID], both[1-withID])
 		c := a.conn
 		if c != kept || b.conn != kept {
 			t.Fatal("the wrong connection stays")
 		}
-		want := figures{Packets: 3, BeforePairing: 3, Retransmitted: 3, RetransmittedUnassigned: 3, OutOfOrder: 3, Lost: 3, Naks: 3, RNRNaks: 3, First: 10, Last: 20}
+		counts := record.PacketCounts{Packets: 3, Retransmitted: 3, OutOfOrder: 3, NotCaptured: 3, Naks: 3, RNRNaks: 3, Damaged: 3}
+		want := figures{counts: counts, counted: counts, selected: counts, beforePairing: 3, unassigned: 3, first: 10, last: 20, congested: record.Stamp{Packet: 7}}
+		want.counts.CNPs, want.counts.CongestionMarks = 1, 2
 		if c.record != want {
 			t.Errorf("%+v, want %+v", c.record, want)
 		}
-		if !c.unfilledReported || c.mtu != 1024 || c.setup.Client != record.Some(client.side) {
-			t.Errorf("unfilled reported: %t, MTU %d, client %v", c.unfilledReported, c.mtu, c.setup.Client)
-		}
-		if c.cnps != 1 || c.marked != 2 || c.first.Packet != 7 {
-			t.Errorf("%d notifications and %d marks since packet %d", c.cnps, c.marked, c.first.Packet)
+		if !c.reported.unfilled || c.mtu != 1024 || c.setup.Client != record.Some(client.side) {
+			t.Errorf("unfilled reported: %t, MTU %d, client %v", c.reported.unfilled, c.mtu, c.setup.Client)
 		}
 		if withID == 0 && (len(found) != 1 || found[0].Rule != "one" || found[0].Connection != c.setup.ID) {
 			t.Errorf("findings %+v", found)
@@ -167,7 +167,7 @@ func TestClosedOnce(t *testing.T) {
 	tr.now.Packet = 1
 	cs := tr.connections
 	client, server := Address{IP: netip.MustParseAddr("192.0.2.1")}, Address{IP: netip.MustParseAddr("192.0.2.2")}
-	f := cs.attach(cs.newConn(), 0, cs.hosts.ends(&client, &server), 1)
+	f := cs.attach(cs.open(Setup{}), 0, cs.hosts.ends(&client, &server), 1)
 	tr.operations.readBegins(f, target{handle: 1, length: 8}, order.One(5), tr.now) // it will never be complete
 	tr.Close(func() {})
 	tr.Finish()

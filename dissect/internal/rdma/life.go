@@ -30,6 +30,9 @@ const (
 	stallFrom        = record.Time(1e6) // the shortest pause that counts as a stall
 )
 
+// move makes the operation one of a side of another connection.
+func (o *Operation) move(c *Conn, s Side) { o.conn, o.Side = c, s }
+
 // watch starts the record of an operation. A message of RPC over TCP or UDP is no RDMA operation.
 func (ops *operations) watch(o *Operation) {
 	if t := ops.tracker; t.Operation != nil && !o.conn.setup.RPC && (t.Wanted == nil || t.Wanted(o.conn)) {
@@ -136,15 +139,15 @@ type waitingRecord struct {
 // passWaiting passes the records on that wait for the ID of a connection.
 func (c *Conn) passWaiting() {
 	for _, r := range c.records {
-		c.identify(r.RDMAOperation, r.side)
+		c.fillEnds(r.RDMAOperation, r.side)
 		c.tracker.Operation(r.RDMAOperation)
 	}
 	c.share.Charge(-operationCost * int64(len(c.records)))
 	c.records = nil
 }
 
-// identify fills in what depends on the ends of the connection.
-func (c *Conn) identify(r *record.RDMAOperation, s Side) {
+// fillEnds fills in what depends on the ends of the connection.
+func (c *Conn) fillEnds(r *record.RDMAOperation, s Side) {
 	client := c.setup.Client.Or(0)
 	r.Connection, r.Key, r.Side = c.setup.ID.Or(0), c.setup.Key, c.setup.End(s)
 	r.Client, r.Server = c.Host(client).Known(), c.Host(client.Other()).Known()
@@ -167,7 +170,7 @@ func (ops *operations) record(o *Operation) *record.RDMAOperation {
 		Type: "rdma_operation", ID: o.Number, Kind: kindsOfRecords[o.Kind], Status: record.OperationComplete, Bytes: o.Bytes, Packets: o.Packets,
 		Packet: first.Packet, LastPacket: last.Packet, Sent: first.Time, Retransmitted: l.retransmitted, Waits: l.waits, Transaction: l.transaction,
 	}
-	o.conn.identify(r, o.Side)
+	o.conn.fillEnds(r, o.Side)
 	if r.Waits == nil {
 		r.Waits = []record.Wait{} // an operation without stalls has an empty list
 	}

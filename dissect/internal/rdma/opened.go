@@ -85,15 +85,9 @@ func (h *opening) first(s Side) (seq uint32, known bool) {
 	return h.seq[s], s == 0 || h.answered.Packet != 0
 }
 
-// describe fills in what the handshake shows about a connection.
-func (h *opening) describe(c *Conn) {
-	r := &c.record
-	r.Packets += int64(h.packets)
-	r.BeforePairing += int64(h.packets)
-	r.First = min(r.First, h.asked.Time)
-	if h.answered.Packet != 0 {
-		r.Established = record.Some(h.answered.Time)
-	}
+// opens notes the handshake of the connection.
+func (c *Conn) opens(h *opening) {
+	c.record.opens(h)
 	c.opened = h
 }
 
@@ -136,8 +130,7 @@ func (rs *recordStreams) unanswered() {
 	slices.SortFunc(keys, func(a, b streamKey) int { return cmp.Compare(asked(a), asked(b)) })
 	for _, key := range slices.Compact(keys) {
 		if h, _, known := rs.opened.take(key); known {
-			c := rs.announced(key, &h)
-			c.record.Last = h.again.Time
+			rs.announced(key, &h)
 		}
 	}
 }
@@ -145,9 +138,8 @@ func (rs *recordStreams) unanswered() {
 // announced starts a connection of which nothing but the client's SYN was captured. The key is the
 // direction in which the client sends.
 func (rs *recordStreams) announced(key streamKey, h *opening) *Conn {
-	c := rs.tcp.setPorts(rs.connections.newAnnouncedConn(), key)
-	c.setup.IWARP, c.setup.RPC, c.setup.Transport = false, true, TCPTransport
-	h.describe(c)
+	c := rs.connections.open(key.setup(TCPTransport, true))
+	c.opens(h)
 	rs.tcp.attachStream(c, 0, key)
 	return c
 }
@@ -165,10 +157,10 @@ func (rs *recordStreams) handshake(key streamKey, s *TCP, cur *currentPacket) (r
 			return false
 		}
 		c := rs.announced(key.reversed(), &h)
-		rs.connections.countFor(c, TCPTransport, cur)
+		c.took(TCPTransport, cur)
 		c.Report(rule.ConnectionRejected, Where{At: s.At}, "the server refused the TCP connection to its RPC port %d", key.srcPort)
-		rs.connections.close(c, Ending{How: record.EndReset, By: record.Some(Side(1)), At: s.At, Reason: "connection refused"})
-		rs.connections.markClosed(c)
+		c.close(Ending{How: record.EndReset, By: record.Some(Side(1)), At: s.At, Reason: "connection refused"})
+		c.bothClosed()
 		return true
 	}
 	return false

@@ -406,7 +406,7 @@ func (ops *operations) countMissing(c *Conn, s Side, n int64) {
 	if f := c.flows[s]; f != nil {
 		f.missing = true
 	}
-	c.record.Lost += n
+	c.record.lost(n)
 	ops.tracker.Lost += n
 }
 

@@ -89,7 +89,7 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 			}
 			f.acceptHeld(fact, cur, &own)
 		case order.Filled: // the current packet came after those that wait
-			f.conn.countOutOfOrder()
+			f.conn.record.outOfOrder()
 			cur.mark(nil, record.OutOfOrder)
 		case order.Released:
 			t.operations.reportHeldRetransmissions(f, f.ops.at(order.PSNs, fact.From), fact.Item)
@@ -98,7 +98,7 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 			f.lacks(fact)
 		case order.Late:
 			if fact.Known {
-				f.conn.countOutOfOrder()
+				f.conn.record.outOfOrder()
 				f.conn.disorder()
 				cur.mark(nil, record.Late)
 			}
@@ -253,8 +253,7 @@ func (f *flow) take(p *rocev2.Packet, fact *order.Fact[held], cur *currentPacket
 // notePayload takes the length of the payload of a packet that is not the last of its message, and
 // so has to be filled.
 func (f *flow) notePayload(n int, cur *currentPacket) {
-	if c := f.conn; n < f.qp.full && !c.unfilledReported {
-		c.unfilledReported = true
+	if c := f.conn; n < f.qp.full && c.reported.unfilled.first() {
 		c.Report(rule.UnfilledPacket, Where{At: cur.at, AtFault: record.Some(f.side)}, "a packet that is not the last of its message carries %d bytes, although such packets of this side carry up to %d", n, f.qp.full)
 	}
 	f.qp.full = max(f.qp.full, n)
@@ -272,8 +271,7 @@ func (c *Conn) learnMTU(n int, cur *currentPacket) {
 	if n == c.mtu || n < 256 || n > 4096 || n&(n-1) != 0 || c.learned == maxLearned {
 		return
 	}
-	if n < c.asked && !c.mtuReported {
-		c.mtuReported = true
+	if n < c.asked && c.reported.mtu.first() {
 		c.Report(rule.PathMTUUnused, Where{At: cur.at}, "full packets carry %d bytes, although the REQ asked for a path MTU of %d", n, c.asked)
 	}
 	c.mtu = n
@@ -373,11 +371,11 @@ func (f *flow) answer(d *Datagram, cur *currentPacket) {
 		f.acknowledge(p.PSN, cur)
 		cur.mark(f.ops.at(order.PSNs, p.PSN), 0) // the request may have been held until now
 	case syndrome.IsRNR():
-		f.conn.countNak(true)
+		f.conn.record.nak(true)
 		f.acknowledge(before, cur)
 		f.nak(d, cur)
 	case syndrome.IsNak():
-		f.conn.countNak(false)
+		f.conn.record.nak(false)
 		f.acknowledge(before, cur)
 		f.nak(d, cur)
 	}
@@ -389,9 +387,9 @@ func (f *flow) countRefusal(p *rocev2.Packet, cur *currentPacket) {
 	case p.Opcode.Info().Kind != rocev2.KindAcknowledge:
 		return
 	case s.IsRNR():
-		f.conn.countNak(true)
+		f.conn.record.nak(true)
 	case s.IsNak():
-		f.conn.countNak(false)
+		f.conn.record.nak(false)
 	default:
 		return
 	}
@@ -463,7 +461,7 @@ func (f *flow) readResponse(p *rocev2.Packet, cur *currentPacket) {
 		c.disorder()
 	}
 	if index+1 < o.seen.Last().Hi {
-		c.countOutOfOrder()
+		c.record.outOfOrder()
 		cur.mark(o, record.OutOfOrder)
 	}
 	switch {

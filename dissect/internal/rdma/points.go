@@ -240,7 +240,7 @@ func (t *Tracker) LostDatagram(d *UDP) (verdict PacketVerdict, rpc bool) {
 		verdict, rpc = t.Datagram(d)
 	} else if f := t.udp.of(d, kind); f != nil && d.Path.Sent.Packet != 0 {
 		cur := currentPacket{at: d.At}
-		t.connections.countFor(f.conn, UDPTransport, &cur)
+		f.conn.took(UDPTransport, &cur)
 		f.noteLost(lostMessage{be.Uint32(d.Payload), d.Path.Sent})
 		verdict, rpc = cur.PacketVerdict, true
 	}

@@ -209,13 +209,13 @@ func (ops *operations) retransmitted(f *flow, o *Operation, b *Burst, cur *curre
 // noteRetransmission counts and reports a retransmission, as an event.
 func (ops *operations) noteRetransmission(f *flow, o *Operation, cur *currentPacket, e Event) {
 	c := f.conn
-	c.record.Retransmitted++
+	c.record.retransmitted()
 	cur.mark(o, record.Retransmitted)
 	if o != nil {
 		o.noteRetransmitted(f.side, e.Burst, cur.at)
 	}
 	if o == nil || c.follower.Operation(e) == Unassigned {
-		c.record.RetransmittedUnassigned++
+		c.record.unassignedRetransmission()
 	}
 }
 

@@ -77,21 +77,18 @@ func (rs *recordStreams) recognize(key streamKey, s *TCP) *flow {
 	if !ok {
 		return nil
 	}
-	c := rs.connections.newConn()
 	opened, side, shown := rs.opened.take(key)
 	if !shown {
 		side = rs.tracker.sideOf(key, false, t)
 	}
-	c.setup.Handshake = shown
-	rs.connections.assignID(c)
 	asks := key
 	if side == 1 {
 		asks = key.reversed()
 	}
-	rs.tcp.setPorts(c, asks)
-	c.setup.IWARP, c.setup.Transport, c.setup.RPC = false, TCPTransport, true
+	c := rs.connections.open(asks.setup(TCPTransport, shown))
+	c.identify()
 	if shown {
-		opened.describe(c)
+		c.opens(&opened)
 	}
 	f := rs.tcp.attachStream(c, side, key)
 	f.stream.handshake = false
@@ -309,6 +306,6 @@ func (rs *recordStreams) outlived(f *flow, s *TCP) bool {
 			return false
 		}
 	}
-	rs.connections.endReused(f.conn)
+	f.conn.reuse()
 	return true
 }

@@ -108,7 +108,7 @@ func (ts *tcpStreams) segment(s *TCP, cur *currentPacket) bool {
 		return false
 	}
 	if f != nil && f.stream.records != nil && f.stream.records.given {
-		ts.connections.countFor(f.conn, f.conn.setup.Transport, cur)
+		f.conn.took(f.conn.setup.Transport, cur)
 		return true
 	}
 	if right, known := s.Checksum(); known {
@@ -127,8 +127,8 @@ func (ts *tcpStreams) segment(s *TCP, cur *currentPacket) bool {
 		}
 		if bad && (from.tcpBad <= maxBadChecksums || from.tcpGood >= from.tcpBad) { // the receiver drops the segment
 			if cur.mark(nil, record.BadChecksum); f != nil {
-				f.conn.record.Packets++
-				cur.Conn = f.conn
+				f.conn.countPacket()
+				cur.belongs(f.conn)
 			}
 			ts.tracker.BadChecksum++
 			return f != nil
@@ -144,7 +144,7 @@ func (ts *tcpStreams) segment(s *TCP, cur *currentPacket) bool {
 	if f == nil {
 		return false
 	}
-	ts.connections.countFor(f.conn, f.conn.setup.Transport, cur)
+	f.conn.took(f.conn.setup.Transport, cur)
 	f.notePacket(s.Length > 0)
 	ts.takeSegment(f, s, cur)
 	return true
@@ -161,39 +161,31 @@ func (ts *tcpStreams) openStream(key streamKey, s *TCP) *flow {
 			}
 			return f
 		}
-		return ts.attachStream(ts.setPorts(ts.connections.newAnnouncedConn(), key.reversed()), 1, key)
+		return ts.attachStream(ts.connections.open(key.reversed().setup(IWARP, true)), 1, key)
 	}
-	return ts.attachStream(ts.setPorts(ts.connections.newAnnouncedConn(), key), 0, key)
+	return ts.attachStream(ts.connections.open(key.setup(IWARP, true)), 0, key)
 }
 
-// setPorts sets the ports of a connection's sides; key is the direction in which the
-// client sends.
-func (ts *tcpStreams) setPorts(c *Conn, key streamKey) *Conn {
-	c.setup.Client = record.Some(Side(0))
-	c.ports[0], c.ports[1] = record.Some(key.srcPort), record.Some(key.dstPort)
-	c.setup.Service = c.ports[1]
-	c.setup.IWARP, c.setup.Transport = true, IWARP
-	return c
+// setup returns the setup of a connection whose client sends in the direction of the key.
+func (k streamKey) setup(transport string, handshake bool) Setup {
+	ports := [2]record.Opt[uint16]{record.Some(k.srcPort), record.Some(k.dstPort)}
+	return Setup{
+		Transport: transport, IWARP: transport == IWARP, RPC: transport != IWARP, Handshake: handshake,
+		Client: record.Some(Side(0)), Service: ports[1], ports: ports,
+	}
 }
 
 func (ts *tcpStreams) attachStream(c *Conn, side Side, key streamKey) *flow {
 	if old := ts.streams[key]; old != nil && old.conn != c {
-		ts.connections.endReused(old.conn)
+		old.conn.reuse()
 	} else if old != nil {
-		ts.connections.drop(old)
+		c.drop(old)
 	}
-	f := &flow{conn: c}
-	e := ts.connections.hosts.ends(&Address{IP: key.src}, &Address{IP: key.dst})
-	f.side, f.src, f.dst, f.offsets = side, e.src, e.dst, ts.contents.newStreamOffsets()
-	e.src.Hold()
-	e.dst.Hold()
-	f.stream = &stream{flow: f, key: key, handshake: c.setup.Handshake}
-	f.half = f.stream
-	c.flows[side] = f
-	c.share.Charge(flowCost)
+	f := c.addFlow(side, ts.connections.hosts.ends(&Address{IP: key.src}, &Address{IP: key.dst}))
+	f.overStream(key, ts.contents.newStreamOffsets())
 	ts.streams[key] = f
 	if c.flows[side.Other()] != nil {
-		ts.connections.assignID(c)
+		c.identify()
 	}
 	return f
 }
@@ -227,18 +219,18 @@ func (ts *tcpStreams) recognizeStream(key streamKey, s *TCP) *flow {
 	if !plausibleFPDU(s.Payload, false) {
 		return nil
 	}
-	c := ts.connections.newConn()
-	ts.connections.assignID(c) // The ports say which segments are its other direction.
 	side := Side(0)
 	asks := key
-	setPorts := ts.tracker.upper.ServerPort
-	if setPorts(key.srcPort) || key.srcPort < key.dstPort && !setPorts(key.dstPort) {
+	isServer := ts.tracker.upper.ServerPort
+	if isServer(key.srcPort) || key.srcPort < key.dstPort && !isServer(key.dstPort) {
 		side, asks = 1, key.reversed()
 	}
-	ts.setPorts(c, asks)
-	if !setPorts(asks.dstPort) {
-		c.setup.Client = record.Opt[Side]{}
+	setup := asks.setup(IWARP, false)
+	if !isServer(asks.dstPort) {
+		setup.Client = record.Opt[Side]{}
 	}
+	c := ts.connections.open(setup)
+	c.identify() // The ports say which segments are its other direction.
 	return ts.attachStream(c, side, key)
 }
 
@@ -298,17 +290,13 @@ func (ts *tcpStreams) takeSegment(f *flow, s *TCP, cur *currentPacket) {
 	}
 	switch {
 	case s.Flags&link.TCPRST != 0:
-		ts.connections.close(c, Ending{How: record.EndReset, By: record.Some(f.side), At: s.At})
-		ts.connections.markClosed(c)
+		c.close(Ending{How: record.EndReset, By: record.Some(f.side), At: s.At})
+		c.bothClosed()
 	case s.Flags&link.TCPFIN != 0:
 		w.fin = true
 		ts.records.noteCut(f, s)
-		if peer := f.peer(); peer == nil || peer.stream.fin {
-			ts.connections.close(c, Ending{How: record.EndDisconnect, By: c.firstFin(f), At: s.At})
-			ts.connections.markClosed(c)
-		} else if !c.fin.Known() {
-			c.fin = record.Some(f.side)
-		}
+		peer := f.peer()
+		c.closedByFIN(f.side, peer == nil || peer.stream.fin, s.At)
 	}
 }
 
@@ -331,15 +319,6 @@ func (ts *tcpStreams) attributePartial(f *flow, cur *currentPacket) {
 	case s.Opcode.IsSend() && s.Offset > 0:
 		cur.mark(f.send, 0)
 	}
-}
-
-// firstFin returns the side that ended its stream first; f is the flow with the latest
-// FIN.
-func (c *Conn) firstFin(f *flow) record.Opt[Side] {
-	if c.fin.Known() {
-		return c.fin
-	}
-	return record.Some(f.side)
 }
 
 func (ts *tcpStreams) takeData(f *flow, s *TCP, cur *currentPacket) {
@@ -370,7 +349,7 @@ func (ts *tcpStreams) takeData(f *flow, s *TCP, cur *currentPacket) {
 			c.disorder()
 		}
 		if !w.window.Empty() {
-			c.countOutOfOrder()
+			c.record.outOfOrder()
 			cur.mark(nil, record.OutOfOrder)
 		}
 		ts.deliver(f, data, s.Offset, s.Length, cur)
@@ -386,7 +365,7 @@ func (ts *tcpStreams) takeData(f *flow, s *TCP, cur *currentPacket) {
 func (ts *tcpStreams) takeLate(f *flow, r order.Run, cur *currentPacket) bool {
 	late, counted := f.stream.gaps.Late(order.Octets, r, f.isAcked(r.From), false)
 	if counted {
-		f.conn.countOutOfOrder()
+		f.conn.record.outOfOrder()
 		f.conn.disorder()
 		cur.mark(nil, record.Late)
 	}

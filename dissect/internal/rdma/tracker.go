@@ -96,7 +96,7 @@ func New(upper UpperLayer, b *budget.Budget) *Tracker {
 		tracker: t, operations: t.operations, contents: t.contents,
 		hosts: newHosts(), routes: routes{all: map[ends]*route{}}, queues: map[queueKey]*flow{},
 	}
-	t.connections.conns.prev, t.connections.conns.next = &t.connections.conns, &t.connections.conns
+	t.connections.conns.ring()
 	t.handshakes = &handshakes{connections: t.connections, comms: map[commID]*Conn{}}
 	t.tcp = &tcpStreams{
 		tracker: t, connections: t.connections, operations: t.operations, contents: t.contents,
@@ -115,7 +115,7 @@ func (t *Tracker) Count(r *rule.Rule) { t.Findings[slices.Index(record.Severitie
 // Select counts what was counted for a connection since the last call as packets in the time that is selected, if inside
 // is set. Damaged is set if the current packet has a bad checksum.
 func (t *Tracker) Select(c *Conn, inside, damaged bool) {
-	c.selectCounted(inside, damaged)
+	c.record.choose(inside, damaged)
 }
 
 // Closing reports whether a side began to end a connection, which may be nil.
@@ -148,8 +148,8 @@ func (t *Tracker) Open(visit func(*record.Connection)) {
 func (t *Tracker) Close(ended func()) {
 	t.tcp.records.unanswered()
 	for c := t.connections.conns.next; c != &t.connections.conns; c = c.next {
-		t.connections.assignID(c)
-		t.connections.flush(c)
+		c.identify()
+		c.flush()
 		ended()
 	}
 }
@@ -157,7 +157,7 @@ func (t *Tracker) Close(ended func()) {
 // Finish passes the records of all connections to Connection, oldest first.
 func (t *Tracker) Finish() {
 	for t.connections.conns.next != &t.connections.conns {
-		t.connections.finish(t.connections.conns.next)
+		t.connections.conns.next.finish()
 	}
 }
 
@@ -181,7 +181,7 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 		t.CM++
 		if t.icrcs.accepts(d, &e, cur) {
 			if c := t.handshakes.handleMAD(d); c != nil {
-				t.connections.countFor(c, d.Transport, cur)
+				c.took(d.Transport, cur)
 			}
 		} else {
 			cur.Offset.Dropped = true
@@ -213,7 +213,7 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 	f := t.connections.flowOf(known, d, &e)
 	c := f.conn
 	f.notePacket(info.Request && p.AckReq && !d.Path.Lost)
-	t.connections.countFor(c, d.Transport, cur)
+	c.took(d.Transport, cur)
 	if t.contents.wantsOffsets() {
 		cur.Offset = f.offsetOf(p)
 	}
@@ -222,16 +222,16 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 		return
 	}
 	if d.Congested || p.BTH.FECN {
-		c.countCongestion(&c.marked, d.At)
+		c.record.congestion(false, d.At)
 	}
 	switch {
 	case info.Kind == rocev2.KindCongestion:
-		c.countCongestion(&c.cnps, d.At)
+		c.record.congestion(true, d.At)
 	case service == rocev2.UC:
 		f.unreliable(d, cur)
 	case info.Request:
-		if c.setup.Handshake && !c.record.Established.Known() && f.side == 0 {
-			t.connections.establish(c, d.At)
+		if c.setup.Handshake && f.side == 0 {
+			c.establish(d.At)
 		}
 		f.request(d, cur)
 	default:

@@ -89,7 +89,7 @@ func (us *datagrams) take(d *UDP, cur *currentPacket) bool {
 	if f == nil {
 		return false
 	}
-	us.connections.countFor(f.conn, UDPTransport, cur)
+	f.conn.took(UDPTransport, cur)
 	f.notePacket(false)
 	if d.BadChecksum {
 		us.tracker.BadChecksum++
@@ -154,28 +154,19 @@ func (us *datagrams) start(key streamKey, kind oncrpc.MessageType, d *UDP) *flow
 	if ports == OtherPort || d.BadChecksum || kind == oncrpc.Reply && ports != RPCPort {
 		return nil
 	}
-	c := us.connections.newConn()
-	us.connections.assignID(c)
 	side, asks := us.tracker.sideOf(key, true, kind), key
 	if side == 1 {
 		asks = key.reversed()
 	}
-	c.setup.Client, c.setup.Service = record.Some(Side(0)), record.Some(asks.dstPort)
-	c.ports[0], c.ports[1] = record.Some(asks.srcPort), record.Some(asks.dstPort)
-	c.setup.Transport, c.setup.RPC = UDPTransport, true
+	c := us.connections.open(asks.setup(UDPTransport, false))
+	c.identify()
 	us.idle.Push(c)
 	return us.attach(c, side, key)
 }
 
 func (us *datagrams) attach(c *Conn, side Side, key streamKey) *flow {
-	f := &flow{conn: c}
-	e := us.connections.hosts.ends(&Address{IP: key.src}, &Address{IP: key.dst})
-	f.side, f.src, f.dst = side, e.src, e.dst
-	e.src.Hold()
-	e.dst.Hold()
-	f.half = &datagramFlow{flow: f, key: key}
-	c.flows[side] = f
-	c.share.Charge(flowCost)
+	f := c.addFlow(side, us.connections.hosts.ends(&Address{IP: key.src}, &Address{IP: key.dst}))
+	f.overDatagrams(key)
 	us.flows[key] = f
 	return f
 }
@@ -202,7 +193,7 @@ func (us *datagrams) expire() {
 			us.requeue()
 		default:
 			us.idle.Pop()
-			us.connections.finish(c)
+			c.finish()
 		}
 	}
 }
