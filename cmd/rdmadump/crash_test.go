@@ -73,7 +73,7 @@ func TestPanic(t *testing.T) {
 		{"elsewhere, handed on as an error", func(context.Context, io.Writer) error {
 			return fmt.Errorf("drawing: %w", &capture.Panic{Value: "elsewhere", Stack: []byte("its stack\n")})
 		}, "", []string{"rdmadump: failed: elsewhere\n", "if you may share them, the capture.\n", "\nits stack\n"}},
-		{"with what a packet says", func(context.Context, io.Writer) error { panic("\x1b[2J\n") }, "", []string{"rdmadump: failed: .[2J.\n"}},
+		{"with what a packet says", func(context.Context, io.Writer) error { panic("\x1b[2J\n") }, "", []string{`rdmadump: failed: \x1b[2J\x0a` + "\n"}},
 		{"again while flushing", func(ctx context.Context, _ io.Writer) error {
 			command.BoxOf(ctx).Flush = func() error { panic("twice") }
 			command.BoxOf(ctx).Packet = func() int64 { panic("thrice") }
