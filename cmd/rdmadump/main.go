@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/internal/command"
+	"github.com/rdmadump/rdmadump/internal/command/flags"
 )
 
 func main() { os.Exit(Main()) }
@@ -44,7 +45,9 @@ func endSignals() []os.Signal {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot(stdout, stderr)
 	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
-		complete(root)
+		for _, cmd := range append(root.Commands(), root) {
+			flags.Complete(cmd)
+		}
 	}
 	root.SetArgs(args)
 	return execute(ctx, root, stderr)

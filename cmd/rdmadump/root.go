@@ -65,9 +65,8 @@ Without a command, rdmadump lists the RPC transactions.
 	manual.Document(root)
 	manual.AddHelp(root, stdout)
 	for _, cmd := range append(root.Commands(), root) {
+		cmd.PreRunE = flags.Missing
 		switch {
-		case cmd.Name() == "export", cmd.Name() == "extract", cmd.Name() == "report":
-			cmd.PreRunE = required
 		case cmd.Name() == "help":
 			cmd.Args = known
 		case cmd.Args != nil:
@@ -86,23 +85,6 @@ func counted(check cobra.PositionalArgs) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// outputFlags gives the messages about flags that name the output of a command.
-var outputFlags = map[string]string{
-	"write":     "-w OUT is missing: name the file to write, or - for standard output",
-	"directory": "-C DIR is missing: name the folder to write to",
-}
-
-// required returns an error if the flag that names the output is missing. It is called before
-// cobra looks for required flags.
-func required(cmd *cobra.Command, _ []string) error {
-	for name, message := range outputFlags {
-		if f := cmd.Flags().Lookup(name); f != nil && !f.Changed {
-			return fmt.Errorf("%s; see %s --help", message, cmd.CommandPath())
-		}
-	}
-	return nil
 }
 
 // known returns an error if help was asked for a command or topic that does not exist.

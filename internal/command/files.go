@@ -17,6 +17,9 @@ func Regular(f *os.File) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
+// Sysfs is the folder in which the kernel lists the RDMA devices of each interface.
+const Sysfs = "/sys"
+
 // Cause returns an error of a file without the name of the system call and the path, which
 // messages give as they were typed.
 func Cause(err error) error {

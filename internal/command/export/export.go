@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,18 +27,18 @@ import (
 
 // exporter writes one kind of file.
 type exporter struct {
-	Format, Description string
-	fields              query.Fields // the fields that -Y may use
-	run                 func(*Run) (report string, err error)
+	fields query.Fields // the fields that -Y may use
+	run    func(*Run) (report string, err error)
 }
 
-var Exporters = []exporter{
-	{"rpc-tcp", "the RPCs as if TCP had carried them, for tools that read NFS over TCP", query.Transactions, exportRPCTCP},
-	{"pcapng", "the packets, each with a comment that says what it carries", query.Packets, exportPackets},
-	{"perfetto", "a trace for the timeline viewer Perfetto", query.Transactions, exportPerfetto},
-	{"chrome-trace", "a trace as JSON, for speedscope and other viewers of Chrome's format", query.Transactions, exportChrome},
-	{"records", "all records of the capture as JSON lines, for rdmadump and other programs", query.Transactions, exportRecords},
-	{"parquet", "tables, for engines that query many captures at once", query.Transactions, nil},
+// exporters has the exporter of each of [flags.Formats]; parquet writes several files below a folder.
+var exporters = map[string]exporter{
+	"rpc-tcp":      {query.Transactions, exportRPCTCP},
+	"pcapng":       {query.Packets, exportPackets},
+	"perfetto":     {query.Transactions, exportPerfetto},
+	"chrome-trace": {query.Transactions, exportChrome},
+	"records":      {query.Transactions, exportRecords},
+	"parquet":      {query.Transactions, nil},
 }
 
 // Run is one export.
@@ -90,7 +89,6 @@ func (r *Run) Ended() error {
 // exporting holds the flags of export.
 type exporting struct {
 	flags.Typed
-	format, path   string
 	scrubbed       scrubbed
 	stdout, stderr io.Writer
 }
@@ -146,51 +144,39 @@ numeric values of NFS are not replaced.
   rdmadump export --format perfetto nfs.pcap -w nfs.perfetto.gz
   rdmadump export --scrub nfs.pcap -w public.pcapng`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, err := x.scrubbed.kind(x.format, cmd.Flags().Changed("key"))
-			if err != nil {
+			secret, err := x.Secret(cmd, "scrub")
+			switch {
+			case err != nil:
 				return err
+			case x.Scrub:
+				return x.scrub(cmd, secret, args)
+			case x.Format == "":
+				return errors.New("say what to write: --format FORMAT or --scrub; see rdmadump export --help")
 			}
-			if kind != nil {
-				return x.scrub(cmd, kind, args)
+			if kind, known := exporters[x.Format]; known {
+				return x.export(cmd, kind, args)
 			}
-			for i := range Exporters {
-				if Exporters[i].Format == x.format {
-					return x.export(cmd, &Exporters[i], args)
-				}
-			}
-			return command.OneOf("--format", x.format, exportNames()...)
+			return command.OneOf("--format", x.Format, flags.FormatNames()...)
 		},
 	}
-	x.Define(cmd.Flags(), flags.ExportView(query.Transactions))
-	cmd.Flags().StringVar(&x.format, "format", "", "write this `format`: "+strings.Join(exportNames(), ", "))
-	cmd.Flags().StringVarP(&x.path, "write", "w", "", "write to this `file`; - is standard output")
-	x.scrubbed.define(cmd)
-	cmd.MarkFlagRequired("write")
+	x.DefineCommand(cmd, flags.ExportView(query.Transactions))
 	return cmd
 }
 
-// exportNames returns the names of all exporters.
-func exportNames() (names []string) {
-	for i := range Exporters {
-		names = append(names, Exporters[i].Format)
-	}
-	return names
-}
-
 // export reads captures and writes one kind of file.
-func (x *exporting) export(cmd *cobra.Command, kind *exporter, paths []string) error {
+func (x *exporting) export(cmd *cobra.Command, kind exporter, paths []string) error {
 	r, err := Open(cmd, &x.Typed, flags.ExportView(kind.fields), paths, x.stderr)
 	if err != nil {
 		return err
 	}
 	defer r.Source.Close()
 	if kind.run == nil {
-		if x.path == "-" {
+		if x.Write == "-" {
 			return &command.Status{Code: command.ExitUsage, Err: errors.New("--write -: the tables are several files, below a folder; name the folder")}
 		}
-		return r.parquet(paths[0], x.path)
+		return r.parquet(paths[0], x.Write)
 	}
-	out, err := command.Create(x.path, paths, x.stdout)
+	out, err := command.Create(x.Write, paths, x.stdout)
 	if err != nil {
 		return err
 	}
@@ -200,7 +186,7 @@ func (x *exporting) export(cmd *cobra.Command, kind *exporter, paths []string) e
 		return err
 	}
 	if !x.Quiet {
-		command.Say(x.stderr, "%s: %s", x.path, report)
+		command.Say(x.stderr, "%s: %s", x.Write, report)
 	}
 	return r.Ended()
 }

@@ -15,9 +15,7 @@ import (
 
 // NewExtract returns the command extract.
 func NewExtract(stdout, stderr io.Writer) *cobra.Command {
-	f := new(flags.Typed)
-	var folder string
-	most := flags.Size(extract.DefaultMaxSize)
+	f := &flags.Typed{MaxSize: extract.DefaultMaxSize}
 	cmd := &cobra.Command{
 		Use: "extract FILE... -C DIR", Short: "Write the file data of READ and WRITE to files",
 		Long: `extract writes the data of READs and WRITEs below the folder DIR. Each NFS file
@@ -39,28 +37,17 @@ ranges than are tracked).`,
 		Example: `  rdmadump extract nfs.pcap -C files
   rdmadump extract nfs.pcap -C files -o json | jq 'select(.holes > 0)'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return extractTo(cmd, f, args, destination{folder, most, stdout, stderr})
+			return extractTo(cmd, f, args, stdout, stderr)
 		},
 	}
-	f.Define(cmd.Flags(), flags.ExtractView)
-	cmd.Flags().StringVarP(&folder, "directory", "C", "", "write below this `folder`, which is created if it does not exist")
-	cmd.Flags().Var(&most, "max-size", "write at most this `size` of each file, and leave out data, holes and sizes beyond it")
-	cmd.MarkFlagRequired("directory")
+	f.DefineCommand(cmd, flags.ExtractView)
 	return cmd
 }
 
-// destination is where extract writes.
-type destination struct {
-	folder string
-	most   flags.Size // maximum size of a file
-
-	stdout, stderr io.Writer
-}
-
 // extractTo reads captures and writes the data of files.
-func extractTo(cmd *cobra.Command, f *flags.Typed, paths []string, to destination) error {
-	folder := to.folder
-	r, err := Open(cmd, f, flags.ExtractView, paths, to.stderr)
+func extractTo(cmd *cobra.Command, f *flags.Typed, paths []string, stdout, stderr io.Writer) error {
+	folder := f.Folder
+	r, err := Open(cmd, f, flags.ExtractView, paths, stderr)
 	if err != nil {
 		return err
 	}
@@ -78,21 +65,21 @@ func extractTo(cmd *cobra.Command, f *flags.Typed, paths []string, to destinatio
 		return fmt.Errorf("-C %s: %w", folder, err)
 	}
 	defer e.Abandon()
-	e.Wants, e.MaxSize = r.Selects, int64(to.most)
+	e.Wants, e.MaxSize = r.Selects, int64(f.MaxSize)
 	if err := r.Feed(e.Handler(), true); err != nil {
 		return err
 	}
 	var failed error // error of writing to standard output
 	unwritten := 0
-	err = e.Finish(func(f *extract.File) {
-		if f.Error.Known() {
+	err = e.Finish(func(written *extract.File) {
+		if written.Error.Known() {
 			unwritten++
 		}
-		line := []byte(fileLine(f) + "\n")
+		line := []byte(fileLine(written) + "\n")
 		if r.JSON {
-			line = render.AppendJSON(nil, f)
+			line = render.AppendJSON(nil, written)
 		}
-		if _, err := to.stdout.Write(line); err != nil && failed == nil {
+		if _, err := stdout.Write(line); err != nil && failed == nil {
 			failed = err
 		}
 	})
@@ -103,9 +90,9 @@ func extractTo(cmd *cobra.Command, f *flags.Typed, paths []string, to destinatio
 		return err
 	}
 	if !r.Quiet && !r.JSON {
-		command.Say(to.stderr, "%s", &e.Report)
+		command.Say(stderr, "%s", &e.Report)
 		if e.Report.TooFar > 0 {
-			command.Say(to.stderr, "--max-size is %s; a larger value extracts more", &to.most)
+			command.Say(stderr, "--max-size is %s; a larger value extracts more", &f.MaxSize)
 		}
 	}
 	if r.Err == nil && unwritten > 0 {

@@ -2,7 +2,6 @@ package export
 
 import (
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,59 +15,25 @@ import (
 	"github.com/rdmadump/rdmadump/internal/query"
 )
 
-// scrubbed holds the flags --scrub and --key.
+// scrubbed is what --scrub needs in addition to the captures.
 type scrubbed struct {
-	enabled bool
-	key     string // path of the file that holds the key
-
 	secret []byte
 	reopen func() (input.Source, error) // opens the captures for the second run
 }
 
-func (s *scrubbed) define(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&s.enabled, "scrub", false, "write packets that can be shared: pseudonyms replace data, names, handles, credentials and addresses")
-	cmd.Flags().StringVar(&s.key, "key", "", "with --scrub: derive pseudonyms from the contents of this `file`, so that several captures get the same pseudonyms; without it the key is random")
-}
-
-// kind returns the exporter for --scrub, or nil if the flag is not given. keyed
-// reports whether --key was given, even with an empty name.
-func (s *scrubbed) kind(to string, keyed bool) (*exporter, error) {
-	switch {
-	case keyed && s.key == "":
-		return nil, errors.New(`--key "": the name of the file is empty`)
-	case !s.enabled && keyed:
-		return nil, errors.New("--key can only be used with --scrub")
-	case !s.enabled && to == "":
-		return nil, errors.New("say what to write: --format FORMAT or --scrub; see rdmadump export --help")
-	case !s.enabled:
-		return nil, nil
-	case to != "" && to != "pcapng":
-		return nil, fmt.Errorf("--scrub writes packets, as --format pcapng does, and cannot be used with --format %s; scrub the capture first, then export the scrubbed file", to)
-	}
-	return &exporter{Format: "pcapng", fields: query.Packets, run: s.run}, nil
-}
-
 // scrub writes a scrubbed capture. It reads the captures twice, so it copies inputs
 // that are not files to temporary files first.
-func (x *exporting) scrub(cmd *cobra.Command, kind *exporter, paths []string) error {
-	s := &x.scrubbed
-	s.secret = make([]byte, 32)
-	rand.Read(s.secret) // rand.Read never fails
-	if s.key != "" {
-		var err error
-		if s.secret, err = os.ReadFile(s.key); err != nil {
-			return fmt.Errorf("--key: %w", err)
-		}
-		if len(s.secret) == 0 {
-			return fmt.Errorf("--key %s: the file is empty", s.key)
-		}
-		key, err := os.Stat(s.key)
-		if out, failed := os.Stat(x.path); err == nil && failed == nil && os.SameFile(key, out) {
-			return fmt.Errorf("-w %s: the file is that of --key", x.path)
-		}
+func (x *exporting) scrub(cmd *cobra.Command, secret []byte, paths []string) error {
+	if x.Format != "" && x.Format != "pcapng" {
+		return fmt.Errorf("--scrub writes packets, as --format pcapng does, and cannot be used with --format %s; scrub the capture first, then export the scrubbed file", x.Format)
 	}
-	if x.path != "-" {
-		if err := command.RefuseInput("-w", x.path, paths, x.stdout); err != nil { // The copies of inputs do not show it.
+	s := &x.scrubbed
+	if s.secret = secret; secret == nil {
+		s.secret = make([]byte, 32)
+		rand.Read(s.secret) // rand.Read never fails
+	}
+	if x.Write != "-" {
+		if err := command.RefuseInput("-w", x.Write, paths, x.stdout); err != nil { // The copies of inputs do not show it.
 			return err
 		}
 	}
@@ -82,7 +47,7 @@ func (x *exporting) scrub(cmd *cobra.Command, kind *exporter, paths []string) er
 		source, _, err := input.OpenNamed(cmd, &x.Typed, paths, io.Discard)
 		return source, err
 	}
-	return x.export(cmd, kind, paths)
+	return x.export(cmd, exporter{query.Packets, s.run}, paths)
 }
 
 // again opens the captures of a run once more.

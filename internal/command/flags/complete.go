@@ -27,20 +27,30 @@ const (
 // errEnough ends reading when there are enough values.
 var errEnough = errors.New("enough")
 
-// Complete registers the completion of the flags of the views that a command has.
+// Complete registers the completion of the flags of a command. Cobra keeps what is registered for as long as the process
+// runs, so this is done only if a shell asks for completions.
 func Complete(cmd *cobra.Command) {
 	shown := viewOf(cmd)
-	for i := range table {
-		r := &table[i]
-		switch {
-		case cmd.Flags().Lookup(r.name) == nil:
-		case r.complete != nil:
-			cmd.RegisterFlagCompletionFunc(r.name, r.complete(shown))
-		case r.values != nil:
-			cmd.RegisterFlagCompletionFunc(r.name, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-				return r.values(viewOf(cmd)), cobra.ShellCompDirectiveNoFileComp
-			})
+	for i := range commandTable {
+		if r := &commandTable[i]; r.takers(cmd.Name()) {
+			r.completed(cmd, shown)
 		}
+	}
+	for i := range table {
+		table[i].completed(cmd, shown)
+	}
+}
+
+// completed registers the completion of the flag, if the command has it. The first registration of a flag counts.
+func (r *row) completed(cmd *cobra.Command, shown *View) {
+	switch {
+	case cmd.Flags().Lookup(r.name) == nil:
+	case r.complete != nil:
+		cmd.RegisterFlagCompletionFunc(r.name, r.complete(shown))
+	case r.values != nil:
+		cmd.RegisterFlagCompletionFunc(r.name, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return r.values(viewOf(cmd)), cobra.ShellCompDirectiveNoFileComp
+		})
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package flags defines the flags of the views: the table has a row for each of them, [Typed] their values as they were typed,
+// Package flags defines the flags of the commands: the tables have a row for each of them, [Typed] their values as they were typed,
 // and [Settings] what they mean to one [View].
 package flags
 
@@ -20,7 +20,7 @@ import (
 // they mean to one view.
 type Typed struct {
 	Called map[string]string // names that messages use for captures instead of their paths
-	values
+	plain
 
 	output   string
 	Filter   string
@@ -38,13 +38,33 @@ type Typed struct {
 	Rules    bool
 	Explain  string
 	rpc      bool
+	Points   string
+	Clock    string // empty for the first file
+
+	// These are of commands that are no views.
+	Interface   string
+	LiveView    string // of --view
+	Follow      string
+	Stop        []string // of -a
+	Promiscuous bool
+	Force       bool
+	Keep        int64
+	Write       string // of -w
+	Format      string
+	Scrub       bool
+	Redact      bool
+	Key         string
+	Before      string
+	Folder      string // of -C
+	MaxSize     Size
+	Limits      []string // of --fail-on of compare
 }
 
-// values holds the values of the flags that mean the same to every view.
-type values struct {
+// plain holds the flags that mean what was typed, to every view: numbers, switches, a path, and the look of the output,
+// which depends on the terminal. Both [Typed] and [Settings] have them.
+type plain struct {
 	Conns      []int
 	Count      int64
-	Color      string
 	Quiet      bool
 	Memory     Size
 	Tree       bool
@@ -53,9 +73,7 @@ type values struct {
 	Every      time.Duration // length of the intervals of stats; 0 for one sum
 	Accept     string        // file of --write-baseline
 	unanswered time.Duration
-	Points     string // of --points
-	Clock      string // file of --clock; empty for the first
-	Lost       bool   // network lists the packets that were lost
+	Lost       bool // network lists the packets that were lost
 	Look       appearance
 }
 

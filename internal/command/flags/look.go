@@ -15,9 +15,9 @@ import (
 )
 
 // Drawing returns the look of drawings on a terminal.
-func (l *appearance) Drawing(colored bool) render.Look {
+func (l *appearance) Drawing(stdout io.Writer) render.Look {
 	return render.Look{
-		Colour: min(colors(colored), render.Colours16), Light: l.light(), Unicode: l.ascii == "false" || l.ascii == "auto" && command.Utf8Terminal(),
+		Colour: min(colors(l.Colored(stdout)), render.Colours16), Light: l.light(), Unicode: l.ascii == "false" || l.ascii == "auto" && command.Utf8Terminal(),
 		Times: render.Times(l.time),
 	}
 }
@@ -30,7 +30,11 @@ type appearance struct {
 	ascii      string // "auto", "true", "false"
 	time       string
 	background string
+	color      string // "auto", "always", "never"
 }
+
+// Colored reports whether an output has colors.
+func (l *appearance) Colored(w io.Writer) bool { return command.Colored(l.color, w) }
 
 // Narrowest is the smallest supported width, in columns.
 const Narrowest = 20
@@ -48,7 +52,7 @@ func (l *appearance) check(v *View) error {
 
 // Of returns the theme, the width and the height of an output. The width is 0 if lines are
 // not shortened.
-func (l *appearance) Of(stdout, notes io.Writer, colored bool) (theme *render.Theme, width, height int) {
+func (l *appearance) Of(stdout, notes io.Writer) (theme *render.Theme, width, height int) {
 	width, height = command.TerminalSize(stdout)
 	terminal := width > 0
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n >= Narrowest {
@@ -64,7 +68,7 @@ func (l *appearance) Of(stdout, notes io.Writer, colored bool) (theme *render.Th
 		width = 0
 	}
 	theme = render.NewLook(render.Look{
-		Colour: colors(colored), Light: l.light(), Unicode: l.ascii == "false" || l.ascii == "auto" && terminal && command.Utf8Terminal(),
+		Colour: colors(l.Colored(stdout)), Light: l.light(), Unicode: l.ascii == "false" || l.ascii == "auto" && terminal && command.Utf8Terminal(),
 		Legend: terminal, Whole: l.wide, Times: render.Times(l.time), Notes: notes, Columns: l.Columns,
 	})
 	return theme, width, height

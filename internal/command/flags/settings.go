@@ -50,7 +50,7 @@ func (s *Settings) Selection() string {
 
 // Settings holds what the flags mean to one view. It does not change after it is made.
 type Settings struct {
-	values
+	plain
 
 	View     *View
 	JSON     bool
@@ -94,7 +94,7 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 		return nil, err
 	}
 	s := &Settings{
-		values: f.values, View: v, JSON: f.output == "json", Program: f.jq, FailOn: record.Severity(f.failOn),
+		plain: f.plain, View: v, JSON: f.output == "json", Program: f.jq, FailOn: record.Severity(f.failOn),
 		RPC:    f.rpc || slices.ContainsFunc(append([]string{f.Filter, f.sort}, f.fields...), namesRPC),
 		Decode: f.Tree || f.rpc,
 	}

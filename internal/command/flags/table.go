@@ -26,6 +26,7 @@ type row struct {
 	complete    func(v *View) cobra.CompletionFunc // returns what offers values to a shell; nil if values does, or nothing
 	noInput     bool                               // the command reads no capture with this flag, so that live does not list it
 	refusal     map[string]string                  // messages of views that do not take it; others have a general one
+	missing     string                             // message of a command that needs it; empty if none does
 }
 
 // takers reports whether the command with a name takes a flag.
@@ -209,7 +210,7 @@ var table = []row{
 	{
 		name: "color", group: presentation, takers: but("report", "export", "extract"),
 		doc:  "say `when` to use colors: auto, always or never",
-		sets: func(t *Typed) any { return &t.Color }, byDefault: "auto",
+		sets: func(t *Typed) any { return &t.Look.color }, byDefault: "auto",
 		values: fixed("auto", "always", "never"),
 	},
 	{
@@ -287,7 +288,9 @@ func (r *row) define(t *Typed, s *pflag.FlagSet, v *View) {
 	case *time.Duration:
 		s.DurationVarP(to, r.name, r.short, r.byDefault.(time.Duration), usage)
 	case *Size:
-		*to = r.byDefault.(Size)
+		if r.byDefault != nil { // The others have a size already.
+			*to = r.byDefault.(Size)
+		}
 		s.VarP(to, r.name, r.short, usage)
 	case pflag.Value:
 		s.VarP(to, r.name, r.short, usage)

@@ -46,3 +46,32 @@ func TestTakers(t *testing.T) {
 		}
 	}
 }
+
+// TestCommandTable: a command has one row for each of its own flags, none of which views give it, too.
+func TestCommandTable(t *testing.T) {
+	commands := []string{"live", "browse", "report", "export", "extract", "compare"}
+	taken := map[string]bool{}
+	for i := range commandTable {
+		r := &commandTable[i]
+		takers := slices.DeleteFunc(slices.Clone(commands), func(name string) bool { return !r.takers(name) })
+		if len(takers) == 0 || r.takers("no such command") {
+			t.Errorf("--%s: these commands take it: %q", r.name, takers)
+		}
+		for _, name := range takers {
+			if taken[name+" "+r.name] {
+				t.Errorf("%s has two rows for --%s", name, r.name)
+			}
+			taken[name+" "+r.name] = true
+			if view := rowOf(r.name); view != nil && view.takers(name) {
+				t.Errorf("%s has --%s of its own, and that of views", name, r.name)
+			}
+		}
+		var s pflag.FlagSet
+		if r.define(new(Typed), &s, nil); s.Lookup(r.name) == nil || s.Lookup(r.name).Shorthand != r.short || s.Lookup(r.name).Usage != r.doc {
+			t.Errorf("--%s is not defined as its row says", r.name)
+		}
+	}
+	if len(taken) < 20 {
+		t.Errorf("the commands have %d flags of their own, want more than 20: %v", len(taken), taken)
+	}
+}

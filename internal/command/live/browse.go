@@ -28,7 +28,6 @@ import (
 // browsing holds the values of the flags of browse.
 type browsing struct {
 	liveFlags
-	keep           int64
 	stdout, stderr io.Writer
 }
 
@@ -42,6 +41,7 @@ type browsed struct {
 	live   bool
 }
 
+// NewBrowse returns the command browse.
 func NewBrowse(stdout, stderr io.Writer) *cobra.Command {
 	b := &browsing{stdout: stdout, stderr: stderr}
 	cmd := &cobra.Command{
@@ -65,14 +65,7 @@ temporary file, and the first line says so.
   ibdump -d mlx5_0 -w - | rdmadump browse -`,
 		RunE: func(cmd *cobra.Command, args []string) error { return b.run(cmd, args) },
 	}
-	f := cmd.Flags()
-	f.StringVarP(&b.iface, "interface", "i", "", "capture packets on this `interface`")
-	f.StringVar(&b.follow, "follow", "", "read this `file` while it is being written, also when it is rotated")
-	f.StringVarP(&b.write, "write", "w", "", "save the packets of an interface or a pipe to this pcapng `file`, so that those of an RPC can be shown")
-	f.Int64Var(&b.keep, "keep", 0, "limit the list to this `number` of RPCs, the newest ones; 0 means no limit")
-	f.BoolVar(&b.promiscuous, "promiscuous", false, "capture packets for other hosts, too (promiscuous mode)")
-	f.BoolVar(&b.force, "force", false, "capture although the interface belongs to a hardware RDMA device")
-	b.Define(f, flags.BrowseView)
+	b.DefineCommand(cmd, flags.BrowseView)
 	return cmd
 }
 
@@ -102,20 +95,20 @@ func (b *browsing) run(cmd *cobra.Command, paths []string) error {
 	if err := flags.BrowseView.Check(cmd); err != nil {
 		return err
 	}
-	if b.iface != "" || b.follow != "" {
+	if b.Interface != "" || b.Follow != "" {
 		if err := b.oneSource(paths); err != nil {
 			return err
 		}
 	}
-	if b.keep < 0 {
-		return fmt.Errorf("--keep %d: must not be negative", b.keep)
+	if b.Keep < 0 {
+		return fmt.Errorf("--keep %d: must not be negative", b.Keep)
 	}
 	set, err := b.Parse(flags.BrowseView, true)
 	if err != nil {
 		return err
 	}
-	isLive := b.iface != "" || b.follow != "" || slices.Equal(paths, []string{"-"}) && !command.Regular(os.Stdin)
-	if b.write != "" && !isLive {
+	isLive := b.Interface != "" || b.Follow != "" || slices.Equal(paths, []string{"-"}) && !command.Regular(os.Stdin)
+	if b.Write != "" && !isLive {
 		return errors.New("-w saves live packets; it needs -i INTERFACE or a pipe")
 	}
 	terminal, done, err := b.theTerminal(slices.Contains(paths, "-"))
@@ -162,7 +155,7 @@ func (b *browsing) run(cmd *cobra.Command, paths []string) error {
 
 // runLive browses live traffic.
 func (b *browsing) runLive(cmd *cobra.Command, set *flags.Settings, args []string, terminal browse.Terminal) error {
-	if b.write == "-" || b.write != "" && b.follow != "" {
+	if b.Write == "-" || b.Write != "" && b.Follow != "" {
 		return errors.New("-w saves the packets of an interface or a pipe to a FILE")
 	}
 	if err := b.refuseOutputs(args, b.stdout, b.stderr); err != nil {
@@ -174,7 +167,7 @@ func (b *browsing) runLive(cmd *cobra.Command, set *flags.Settings, args []strin
 	}
 	var again *os.File // of the saved packets, opened before the right to is dropped
 	if saved != nil {
-		if again, err = os.Open(b.write); err != nil {
+		if again, err = os.Open(b.Write); err != nil {
 			return err
 		}
 		defer again.Close()
@@ -188,7 +181,7 @@ func (b *browsing) runLive(cmd *cobra.Command, set *flags.Settings, args []strin
 		return err
 	}
 	defer source.Close()
-	what := &browsed{set: set, live: true, names: []string{b.iface + b.follow}}
+	what := &browsed{set: set, live: true, names: []string{b.Interface + b.Follow}}
 	if len(args) > 0 {
 		what.names = args
 	}
@@ -207,16 +200,16 @@ func (b *browsing) runLive(cmd *cobra.Command, set *flags.Settings, args []strin
 			if err != nil {
 				return nil, err
 			}
-			return capture.NewFile(b.write, io.NewSectionReader(again, 0, info.Size()))
+			return capture.NewFile(b.Write, io.NewSectionReader(again, 0, info.Size()))
 		}
-	case b.follow != "":
+	case b.Follow != "":
 		what.closed = "the packets of this file cannot be shown, because it was replaced by another one"
-		if first, err := os.Stat(b.follow); err == nil && capture.Ring(b.follow) == b.follow {
+		if first, err := os.Stat(b.Follow); err == nil && capture.Ring(b.Follow) == b.Follow {
 			what.open = func(ctx context.Context) (browse.Source, error) {
-				if now, err := os.Stat(b.follow); err != nil || !os.SameFile(first, now) {
+				if now, err := os.Stat(b.Follow); err != nil || !os.SameFile(first, now) {
 					return nil, errors.New(what.closed)
 				}
-				return input.OpenUntil(ctx, []string{b.follow}, nil)
+				return input.OpenUntil(ctx, []string{b.Follow}, nil)
 			}
 		}
 	}
@@ -237,7 +230,7 @@ func (b *browsing) show(ctx context.Context, what *browsed, terminal browse.Term
 	if command.OwnProcess {
 		debug.SetGCPercent(browseGarbage)
 	}
-	x := index.New(index.Options{Memory: int64(set.Memory) / 4, Keep: b.keep})
+	x := index.New(index.Options{Memory: int64(set.Memory) / 4, Keep: b.Keep})
 	defer x.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -258,7 +251,7 @@ func (b *browsing) show(ctx context.Context, what *browsed, terminal browse.Term
 		typed = append(typed, render.Shell(path))
 	}
 	options := browse.Options{
-		Index: x, Name: strings.Join(what.names, " "), Typed: strings.Join(typed, " "), Look: b.Look.Drawing(command.Colored(b.Color, b.stdout)), Dissect: o,
+		Index: x, Name: strings.Join(what.names, " "), Typed: strings.Join(typed, " "), Look: set.Look.Drawing(b.stdout), Dissect: o,
 		Open: what.open, Closed: what.closed, Live: what.live,
 		Create: func(path string) (io.WriteCloser, error) { return createSaved(path, what.names) },
 	}

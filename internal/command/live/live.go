@@ -26,21 +26,10 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// Sysfs is the folder in which the kernel lists the RDMA devices of each interface.
-const Sysfs = "/sys"
+// liveFlags are the flags of the commands that read live traffic.
+type liveFlags struct{ flags.Typed }
 
-// liveFlags holds the values of the flags of live.
-type liveFlags struct {
-	flags.Typed
-	iface       string
-	view        string
-	write       string
-	follow      string
-	stop        []string
-	promiscuous bool
-	force       bool
-}
-
+// NewLive returns the command live.
 func NewLive(stdout, stderr io.Writer) *cobra.Command {
 	l := new(liveFlags)
 	cmd := &cobra.Command{
@@ -74,15 +63,7 @@ without root, run this once: setcap cap_net_raw+ep rdmadump
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return l.run(cmd, args, stdout, stderr) },
 	}
-	f := cmd.Flags()
-	f.StringVarP(&l.iface, "interface", "i", "", "capture packets on this `interface`")
-	f.StringVar(&l.view, "view", "transactions", "show this `view`: "+command.List(LiveNames(), "or")+"; rate has a row for each second")
-	f.StringVarP(&l.write, "write", "w", "", "save the packets to this pcapng `file`; with -, write them to standard output instead of records")
-	f.StringVar(&l.follow, "follow", "", "read this `file` while it is being written, also when it is rotated, or the ring of files that tcpdump -C writes with this name")
-	f.StringSliceVarP(&l.stop, "autostop", "a", nil, "stop at this `limit`: duration:SECONDS, filesize:KB or packets:NUMBER")
-	f.BoolVar(&l.promiscuous, "promiscuous", false, "capture packets for other hosts, too (promiscuous mode)")
-	f.BoolVar(&l.force, "force", false, "capture although the interface belongs to a hardware RDMA device")
-	l.Define(f, flags.Views...)
+	l.DefineCommand(cmd, flags.Views...)
 	return cmd
 }
 
@@ -106,7 +87,7 @@ const maxLimit = 1 << 32
 func (l *liveFlags) limits() (limits, error) {
 	var out limits
 	const forms = "must be duration:SECONDS, filesize:KB or packets:NUMBER"
-	for _, s := range l.stop {
+	for _, s := range l.Stop {
 		what, value, _ := strings.Cut(s, ":")
 		v, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(v > 0 && v <= maxLimit) {
@@ -118,7 +99,7 @@ func (l *liveFlags) limits() (limits, error) {
 		case "packets":
 			out.packets = int64(math.Ceil(v))
 		case "filesize":
-			if l.write == "" {
+			if l.Write == "" {
 				return out, fmt.Errorf("-a %s: requires -w, because it limits the size of that file", s)
 			}
 			out.bytes = int64(v * 1000)
@@ -128,9 +109,6 @@ func (l *liveFlags) limits() (limits, error) {
 	}
 	return out, nil
 }
-
-// LiveNames returns the names of the views of live.
-func LiveNames() []string { return append(flags.ViewNames(), show.RateView) }
 
 // refusePoints returns an error if a flag about capture points was given for live traffic.
 func refusePoints(cmd *cobra.Command) error {
@@ -144,13 +122,13 @@ func refusePoints(cmd *cobra.Command) error {
 
 // run captures and shows live traffic.
 func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Writer) error {
-	name := l.view
-	if name == show.RateView {
+	name := l.LiveView
+	if name == flags.RateView {
 		name, l.Every = "stats", cmp.Or(l.Every, show.RefreshEvery)
 	}
 	v := flags.ViewNamed(name)
 	if v == nil {
-		return command.OneOf("--view", l.view, LiveNames()...)
+		return command.OneOf("--view", l.LiveView, flags.LiveNames()...)
 	}
 	if err := v.Check(cmd); err != nil {
 		return err
@@ -170,7 +148,7 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 		return err
 	}
 	r := &show.Runner{Settings: set, Stdout: stdout, Stderr: stderr, Live: true}
-	r.Typed = render.Shell(cmp.Or(l.follow, strings.TrimPrefix(l.write, "-"), "FILE"))
+	r.Typed = render.Shell(cmp.Or(l.Follow, strings.TrimPrefix(l.Write, "-"), "FILE"))
 	saved, err := l.saver(r)
 	if err != nil {
 		return err
@@ -252,7 +230,7 @@ func (l *limited) ReadBatch(ctx context.Context, b *capture.Batch) error {
 // oneSource returns an error if there is more than one source of live traffic.
 func (l *liveFlags) oneSource(args []string) error {
 	sources := len(args)
-	for _, flag := range []string{l.iface, l.follow} {
+	for _, flag := range []string{l.Interface, l.Follow} {
 		if flag != "" {
 			sources++
 		}
@@ -269,12 +247,12 @@ func (l *liveFlags) open(ctx context.Context, args []string, stderr io.Writer) (
 		return nil, err
 	}
 	switch {
-	case len(args) == 0 && l.iface == "" && l.follow == "":
+	case len(args) == 0 && l.Interface == "" && l.Follow == "":
 		return nil, errors.New("no input: use -i INTERFACE, --follow FILE, or - for a pipe; rdmadump interfaces lists the interfaces")
-	case l.follow != "":
+	case l.Follow != "":
 		l.reportMissing(stderr)
-		return capture.OpenFollow(l.follow)
-	case l.iface != "":
+		return capture.OpenFollow(l.Follow)
+	case l.Interface != "":
 		live, err := l.openInterface()
 		if err != nil {
 			return nil, err
@@ -295,14 +273,14 @@ func (l *liveFlags) open(ctx context.Context, args []string, stderr io.Writer) (
 
 // openInterface starts capturing on the interface.
 func (l *liveFlags) openInterface() (*capture.Live, error) {
-	if device := capture.Bypass(Sysfs, l.iface); device != "" && !l.force {
+	if device := capture.Bypass(command.Sysfs, l.Interface); device != "" && !l.Force {
 		return nil, fmt.Errorf(`%s belongs to the hardware RDMA device %s, whose traffic bypasses the kernel: a socket on %s receives none of it.
 Use libpcap's RDMA sniffer or ibdump instead:
   tcpdump -i %s -w - | rdmadump live -
   ibdump -d %s -w - | rdmadump live -
-(--force captures on %s anyway)`, l.iface, device, l.iface, device, device, l.iface)
+(--force captures on %s anyway)`, l.Interface, device, l.Interface, device, device, l.Interface)
 	}
-	return capture.OpenLive(l.iface, capture.LiveOptions{Promiscuous: l.promiscuous})
+	return capture.OpenLive(l.Interface, capture.LiveOptions{Promiscuous: l.Promiscuous})
 }
 
 // unprivileged drops the privileges of the process. A test process keeps its own.
@@ -316,20 +294,20 @@ func unprivileged() error {
 // reportMissing prints a message if the file to follow does not exist yet, because its name
 // may have been mistyped.
 func (l *liveFlags) reportMissing(stderr io.Writer) {
-	if _, err := os.Stat(l.follow); !errors.Is(err, os.ErrNotExist) || l.Quiet {
+	if _, err := os.Stat(l.Follow); !errors.Is(err, os.ErrNotExist) || l.Quiet {
 		return
 	}
-	if first := capture.Ring(l.follow); first != l.follow {
-		command.Say(stderr, "%s does not exist, but a ring of files does; reading it from its oldest file, %s", l.follow, first)
+	if first := capture.Ring(l.Follow); first != l.Follow {
+		command.Say(stderr, "%s does not exist, but a ring of files does; reading it from its oldest file, %s", l.Follow, first)
 		return
 	}
 	var more string
-	if folder := filepath.Dir(l.follow); folder != "." {
+	if folder := filepath.Dir(l.Follow); folder != "." {
 		if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
 			more = fmt.Sprintf("; the folder %s does not exist yet", folder)
 		}
 	}
-	command.Say(stderr, "waiting for %s to be created%s", l.follow, more)
+	command.Say(stderr, "waiting for %s to be created%s", l.Follow, more)
 }
 
 // saver writes packets to a pcapng file. The reading goroutine writes packets, and the
@@ -343,7 +321,7 @@ type saver struct {
 // saver returns the saver for -w, or nil if -w was not given. If it writes to standard
 // output, no records are written there.
 func (l *liveFlags) saver(r *show.Runner) (*saver, error) {
-	switch l.write {
+	switch l.Write {
 	case "":
 		return nil, nil
 	case "-":
@@ -354,7 +332,7 @@ func (l *liveFlags) saver(r *show.Runner) (*saver, error) {
 		r.Stdout = io.Discard
 		return k, nil
 	}
-	f, err := command.OpenLater("-w", l.write)
+	f, err := command.OpenLater("-w", l.Write)
 	if err != nil {
 		return nil, err
 	}
@@ -381,18 +359,18 @@ func (k *saver) close() error {
 // that standard output or standard error goes to.
 func (l *liveFlags) refuseOutputs(args []string, stdout, stderr io.Writer) error {
 	inputs := args
-	if l.follow != "" {
-		inputs = append(slices.Clone(args), l.follow)
+	if l.Follow != "" {
+		inputs = append(slices.Clone(args), l.Follow)
 	}
-	if l.write != "" && l.write != "-" {
-		if err := command.RefuseInput("-w", l.write, inputs, stdout, stderr); err != nil {
+	if l.Write != "" && l.Write != "-" {
+		if err := command.RefuseInput("-w", l.Write, inputs, stdout, stderr); err != nil {
 			return err
 		}
 	}
 	switch {
 	case l.Accept == "":
 		return nil
-	case l.write != "" && l.write != "-" && command.SameFile(l.write, l.Accept):
+	case l.Write != "" && l.Write != "-" && command.SameFile(l.Write, l.Accept):
 		return fmt.Errorf("--write-baseline %s: this is the file of -w; choose another name", render.Clean(l.Accept))
 	}
 	return command.RefuseInput("--write-baseline", l.Accept, inputs, stdout, stderr)
@@ -433,7 +411,7 @@ func NewInterfaces(stdout io.Writer) *cobra.Command {
 			if err := command.OneOf("-o", output, "text", "json"); err != nil {
 				return err
 			}
-			list, err := capture.Interfaces(Sysfs)
+			list, err := capture.Interfaces(command.Sysfs)
 			if err != nil {
 				return err
 			}

@@ -33,16 +33,12 @@ import (
 // reporting holds the flags of report.
 type reporting struct {
 	flags.Typed
-	path, key      string
-	before         string // earlier capture to compare with
-	most           flags.Size
-	redact         bool
 	stdout, stderr io.Writer
 }
 
 // New returns the command report.
 func New(stdout, stderr io.Writer) *cobra.Command {
-	x := &reporting{most: report.DefaultMaxSize, stdout: stdout, stderr: stderr}
+	x := &reporting{Typed: flags.Typed{MaxSize: report.DefaultMaxSize}, stdout: stdout, stderr: stderr}
 	cmd := &cobra.Command{
 		Use: "report FILE... -w OUT", Short: "Write a report about a capture: one HTML page for a ticket",
 		Long: `report writes one HTML page about a capture, for a ticket or a mail: the verdict and
@@ -71,23 +67,17 @@ output.`,
   rdmadump report --redact nfs.pcap -w public.html`,
 		RunE: func(cmd *cobra.Command, args []string) error { return x.write(cmd, args) },
 	}
-	x.Define(cmd.Flags(), flags.ReportView)
-	cmd.Flags().StringVarP(&x.path, "write", "w", "", "write to this `file`; - is standard output")
-	cmd.Flags().StringVar(&x.before, "before", "", "compare with this earlier capture `file`")
-	cmd.Flags().Var(&x.most, "max-size", "write a page of at most this `size`")
-	cmd.Flags().BoolVar(&x.redact, "redact", false, "use pseudonyms for addresses, paths, users, and names of machines and captures")
-	cmd.Flags().StringVar(&x.key, "key", "", "derive the pseudonyms of --redact from the contents of this `file`, as export --scrub does; without it, they are derived from the captures")
-	cmd.MarkFlagRequired("write")
+	x.DefineCommand(cmd, flags.ReportView)
 	return cmd
 }
 
 // write reads captures and writes the page.
 func (x *reporting) write(cmd *cobra.Command, paths []string) error {
-	secret, err := x.secret(cmd.Flags().Changed("key"))
+	secret, err := x.Secret(cmd, "redact")
 	if err != nil {
 		return err
 	}
-	if x.before != "" && len(paths) > 1 {
+	if x.Before != "" && len(paths) > 1 {
 		return errors.New("--before compares two captures; name one FILE")
 	}
 	given := paths
@@ -141,9 +131,9 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	}
 	inputs := given
 	if earlier != nil {
-		inputs = append(slices.Clone(given), x.before)
+		inputs = append(slices.Clone(given), x.Before)
 	}
-	out, err := command.Create(x.path, inputs, x.stdout)
+	out, err := command.Create(x.Write, inputs, x.stdout)
 	if err != nil {
 		return err
 	}
@@ -159,7 +149,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	}
 	files := <-digests
 	about := report.About{
-		Version: command.Version(), Command: typedLine(cmd, given), Files: files.list, LinkTypes: links.names(), Selection: x.selection(), MaxSize: int64(x.most),
+		Version: command.Version(), Command: typedLine(cmd, given), Files: files.list, LinkTypes: links.names(), Selection: x.selection(), MaxSize: int64(x.MaxSize),
 		Points: input.PointRecords(r.Joined), Network: input.NetworkRecords(r.Joined), Before: earlier,
 	}
 	for _, path := range given {
@@ -179,7 +169,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 			about.Error = missing + "."
 		}
 	}
-	if x.redact {
+	if x.Redact {
 		r.Summary = x.hide(&about, r.Summary, given, pseudonyms)
 	}
 	if err := out.Done(page.Write(out, r.Summary, about)); err != nil {
@@ -190,7 +180,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		for _, n := range r.Summary.Transactions {
 			rpcs += n
 		}
-		command.Say(x.stderr, "%s: %s on %s", render.Clean(x.path), record.Plural(rpcs, "RPC"), record.Plural(r.Summary.Connections, "connection"))
+		command.Say(x.stderr, "%s: %s on %s", render.Clean(x.Write), record.Plural(rpcs, "RPC"), record.Plural(r.Summary.Connections, "connection"))
 	}
 	return r.Ended()
 }
@@ -198,10 +188,10 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 // earlier reads the capture that the page compares with, if there is one. Damage ends the command: a comparison with a
 // part of a capture would mislead.
 func (x *reporting) earlier(cmd *cobra.Command, set *flags.Settings) (*report.Earlier, *analyze.Side, error) {
-	if x.before == "" {
+	if x.Before == "" {
 		return nil, nil, nil
 	}
-	source, text, failed, err := input.OpenRecords(cmd, &x.Typed, []string{x.before}, x.stderr)
+	source, text, failed, err := input.OpenRecords(cmd, &x.Typed, []string{x.Before}, x.stderr)
 	if err = errors.Join(err, failed); err != nil {
 		return nil, nil, err
 	}
@@ -244,30 +234,10 @@ func (x *reporting) earlier(cmd *cobra.Command, set *flags.Settings) (*report.Ea
 		err = errors.Join(r.Feed(h, false), r.Err)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("--before %s: %w", render.Clean(x.before), err)
+		return nil, nil, fmt.Errorf("--before %s: %w", render.Clean(x.Before), err)
 	}
-	d := <-digestsOf(cmd.Context(), []string{x.before}, nil)
-	return &report.Earlier{File: d.list[0], Typed: render.Shell(x.before)}, side, nil
-}
-
-// secret returns the secret of the pseudonyms if --key names a file, and nil otherwise.
-func (x *reporting) secret(keyed bool) ([]byte, error) {
-	switch {
-	case !keyed:
-		return nil, nil
-	case !x.redact:
-		return nil, errors.New("--key can only be used with --redact")
-	case x.key == "":
-		return nil, errors.New(`--key "": the name of the file is empty`)
-	}
-	secret, err := os.ReadFile(x.key)
-	if err == nil && len(secret) == 0 {
-		err = errors.New("the file is empty")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--key %s: %w", x.key, command.Cause(err))
-	}
-	return secret, command.RefuseInput("-w", x.path, []string{x.key})
+	d := <-digestsOf(cmd.Context(), []string{x.Before}, nil)
+	return &report.Earlier{File: d.list[0], Typed: render.Shell(x.Before)}, side, nil
 }
 
 // selection returns the flags that select RPCs, quoted for a shell.
@@ -286,7 +256,7 @@ func (x *reporting) selection() (words []string) {
 // pseudonyms returns the pseudonyms of --redact, or nil without that flag. If there is no secret, they depend on the
 // checksums of the captures. Points are the names of the capture points, as far as they are known.
 func (x *reporting) pseudonyms(secret []byte, of chan digests, points []string) *redaction {
-	if !x.redact {
+	if !x.Redact {
 		return nil
 	}
 	if secret == nil {
@@ -337,8 +307,8 @@ func (x *reporting) hide(about *report.About, summary *record.Summary, given []s
 	about.Typed = strings.Join(typed, " ")
 	if e := about.Before; e != nil {
 		e.File.Name, e.Typed = "before", "before"
-		if names[x.before] == "" {
-			names[x.before] = e.Typed
+		if names[x.Before] == "" {
+			names[x.Before] = e.Typed
 		}
 	}
 	for i := range about.Files {

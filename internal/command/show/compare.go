@@ -21,7 +21,6 @@ import (
 // comparing holds the flags of compare.
 type comparing struct {
 	flags.Typed
-	failOn         []string
 	limits         []analyze.Limit
 	stdout, stderr io.Writer
 }
@@ -62,8 +61,7 @@ decrease by more than 5 percent.
 		Args: cobra.ExactArgs(2),
 		RunE: c.run,
 	}
-	c.Define(cmd.Flags(), flags.CompareView)
-	cmd.Flags().StringSliceVar(&c.failOn, "fail-on", nil, "exit with status 1 if a percentile of a group with at least 30 latencies in both captures changed significantly and by more than this `limit`, such as 'p99 > +20%' or 'p50 > +1ms', an increase by more than 1 ms (repeat the flag for more)")
+	c.DefineCommand(cmd, flags.CompareView)
 	return cmd
 }
 
@@ -73,7 +71,7 @@ func (c *comparing) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	for _, text := range c.failOn {
+	for _, text := range c.Limits {
 		limit, err := analyze.ParseLimit(text, nanoseconds)
 		if err != nil {
 			return fmt.Errorf("--fail-on %s: %w", text, err)
@@ -219,7 +217,7 @@ func (c *comparing) show(s *sink, list []*analyze.Comparison) {
 			if c.limits[i].Exceeded(one) {
 				s.errors++
 				before, after := c.limits[i].Values(one)
-				command.Say(c.stderr, "%s of %s changed from %s to %s, by more than --fail-on %s", c.limits[i].Name(), render.Clean(one.Name), render.Duration(before), render.Duration(after), strings.TrimSpace(c.failOn[i]))
+				command.Say(c.stderr, "%s of %s changed from %s to %s, by more than --fail-on %s", c.limits[i].Name(), render.Clean(one.Name), render.Duration(before), render.Duration(after), strings.TrimSpace(c.Limits[i]))
 			}
 		}
 	}

@@ -29,9 +29,6 @@ var refreshed = map[string]string{"stats": analyze.ByOperation, "overview": "", 
 // RefreshEvery is the time after which live shows a table anew, and the length of its intervals.
 const RefreshEvery = time.Second
 
-// RateView is the name that live has for stats with --every.
-const RateView = "rate"
-
 // intervalGrace is the capture time after the end of an interval, after which it is shown: RPCs become
 // complete a while after their Replies.
 const intervalGrace = 5 * LiveLinger
@@ -183,7 +180,7 @@ const (
 
 // draw shows the table in place of the previous one.
 func (f *refresh) draw(now record.Time) {
-	f.theme, f.width, f.height = f.Look.Of(f.out, io.Discard, command.Colored(f.Color, f.out))
+	f.theme, f.width, f.height = f.Look.Of(f.out, io.Discard)
 	var table bytes.Buffer
 	f.fail(f.redraw(&table, f))
 	lines := strings.Split(strings.TrimRight(table.String(), "\n"), "\n")

@@ -167,7 +167,7 @@ func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		if s.found != nil {
 			shown.Findings = s.found // without those that --ignore, --baseline or a filter left out
 		}
-		render.NewText(r.Stderr, render.NewTheme(command.Colored(s.Color, r.Stderr)), 0).Summary(&shown)
+		render.NewText(r.Stderr, render.NewTheme(s.Look.Colored(r.Stderr)), 0).Summary(&shown)
 		r.sayNext(s, summary)
 	}
 	if s.unpaired > 0 && !s.Quiet {

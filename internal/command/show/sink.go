@@ -95,7 +95,7 @@ var errEnough = errors.New("enough")
 // newSink returns a sink that writes to stdout; messages about the layout go to notes.
 func newSink(set *flags.Settings, stdout, notes io.Writer, captures input.Names) *sink {
 	s := &sink{Times: flags.Times{Settings: set}, Names: captures, w: bufio.NewWriterSize(set.Look.Safe(stdout), 1<<16)}
-	s.theme, s.width, s.height = set.Look.Of(stdout, notes, command.Colored(set.Color, stdout))
+	s.theme, s.width, s.height = set.Look.Of(stdout, notes)
 	s.text = render.NewText(s.w, s.theme, s.width)
 	if !set.ShowsFiles(s.width) {
 		s.text.WithoutFiles()

@@ -1,0 +1,226 @@
+package flags
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/internal/command"
+)
+
+// commandTable lists the flags of commands that are no views, in the order in which help lists them. Several commands may
+// have a flag with one name and different meanings; then each meaning has a row.
+var commandTable = []row{
+	{
+		name: "interface", short: "i", takers: only("live", "browse"),
+		doc:      "capture packets on this `interface`",
+		sets:     func(t *Typed) any { return &t.Interface },
+		complete: offerInterfaces,
+	},
+	{
+		name: "view", takers: only("live"),
+		doc:  "show this `view`: " + command.List(LiveNames(), "or") + "; rate has a row for each second",
+		sets: func(t *Typed) any { return &t.LiveView }, byDefault: Views[0].Name,
+		values: fixed(LiveNames()...),
+	},
+	{
+		name: "write", short: "w", takers: only("live"),
+		doc:  "save the packets to this pcapng `file`; with -, write them to standard output instead of records",
+		sets: func(t *Typed) any { return &t.Write },
+	},
+	{
+		name: "follow", takers: only("live"),
+		doc:  "read this `file` while it is being written, also when it is rotated, or the ring of files that tcpdump -C writes with this name",
+		sets: func(t *Typed) any { return &t.Follow },
+	},
+	{
+		name: "follow", takers: only("browse"),
+		doc:  "read this `file` while it is being written, also when it is rotated",
+		sets: func(t *Typed) any { return &t.Follow },
+	},
+	{
+		name: "write", short: "w", takers: only("browse"),
+		doc:  "save the packets of an interface or a pipe to this pcapng `file`, so that those of an RPC can be shown",
+		sets: func(t *Typed) any { return &t.Write },
+	},
+	{
+		name: "autostop", short: "a", takers: only("live"),
+		doc:  "stop at this `limit`: duration:SECONDS, filesize:KB or packets:NUMBER",
+		sets: func(t *Typed) any { return &t.Stop },
+	},
+	{
+		name: "keep", takers: only("browse"),
+		doc:  "limit the list to this `number` of RPCs, the newest ones; 0 means no limit",
+		sets: func(t *Typed) any { return &t.Keep },
+	},
+	{
+		name: "promiscuous", takers: only("live", "browse"),
+		doc:  "capture packets for other hosts, too (promiscuous mode)",
+		sets: func(t *Typed) any { return &t.Promiscuous },
+	},
+	{
+		name: "force", takers: only("live", "browse"),
+		doc:  "capture although the interface belongs to a hardware RDMA device",
+		sets: func(t *Typed) any { return &t.Force },
+	},
+
+	{
+		name: "format", takers: only("export"),
+		doc:      "write this `format`: " + strings.Join(FormatNames(), ", "),
+		sets:     func(t *Typed) any { return &t.Format },
+		complete: offerFormats,
+	},
+	{
+		name: "write", short: "w", takers: only("export", "report"),
+		doc:     "write to this `file`; - is standard output",
+		sets:    func(t *Typed) any { return &t.Write },
+		missing: "-w OUT is missing: name the file to write, or - for standard output",
+	},
+	{
+		name: "scrub", takers: only("export"),
+		doc:  "write packets that can be shared: pseudonyms replace data, names, handles, credentials and addresses",
+		sets: func(t *Typed) any { return &t.Scrub },
+	},
+	{
+		name: "key", takers: only("export"),
+		doc:  "with --scrub: derive pseudonyms from the contents of this `file`, so that several captures get the same pseudonyms; without it the key is random",
+		sets: func(t *Typed) any { return &t.Key },
+	},
+
+	{
+		name: "before", takers: only("report"),
+		doc:  "compare with this earlier capture `file`",
+		sets: func(t *Typed) any { return &t.Before },
+	},
+	{
+		name: "max-size", takers: only("report"),
+		doc:  "write a page of at most this `size`",
+		sets: func(t *Typed) any { return &t.MaxSize },
+	},
+	{
+		name: "redact", takers: only("report"),
+		doc:  "use pseudonyms for addresses, paths, users, and names of machines and captures",
+		sets: func(t *Typed) any { return &t.Redact },
+	},
+	{
+		name: "key", takers: only("report"),
+		doc:  "derive the pseudonyms of --redact from the contents of this `file`, as export --scrub does; without it, they are derived from the captures",
+		sets: func(t *Typed) any { return &t.Key },
+	},
+
+	{
+		name: "directory", short: "C", takers: only("extract"),
+		doc:     "write below this `folder`, which is created if it does not exist",
+		sets:    func(t *Typed) any { return &t.Folder },
+		missing: "-C DIR is missing: name the folder to write to",
+	},
+	{
+		name: "max-size", takers: only("extract"),
+		doc:  "write at most this `size` of each file, and leave out data, holes and sizes beyond it",
+		sets: func(t *Typed) any { return &t.MaxSize },
+	},
+
+	{
+		name: "fail-on", takers: only("compare"),
+		doc:  "exit with status 1 if a percentile of a group with at least 30 latencies in both captures changed significantly and by more than this `limit`, such as 'p99 > +20%' or 'p50 > +1ms', an increase by more than 1 ms (repeat the flag for more)",
+		sets: func(t *Typed) any { return &t.Limits },
+	},
+}
+
+// DefineCommand defines the flags that a command has itself, and those that any of these views supports.
+func (f *Typed) DefineCommand(cmd *cobra.Command, of ...*View) {
+	f.Define(cmd.Flags(), of...)
+	for i := range commandTable {
+		r := &commandTable[i]
+		if !r.takers(cmd.Name()) {
+			continue
+		}
+		r.define(f, cmd.Flags(), nil)
+		if r.missing != "" {
+			cobra.MarkFlagRequired(cmd.Flags(), r.name)
+		}
+	}
+}
+
+// Missing returns an error if a flag was not given that the command cannot do without. It has to be called before cobra looks
+// for such flags, because its message says less.
+func Missing(cmd *cobra.Command, _ []string) error {
+	for i := range commandTable {
+		if r := &commandTable[i]; r.missing != "" && r.takers(cmd.Name()) && !cmd.Flags().Changed(r.name) {
+			return fmt.Errorf("%s; see %s --help", r.missing, cmd.CommandPath())
+		}
+	}
+	return nil
+}
+
+// RateView is the name that live has for stats with --every.
+const RateView = "rate"
+
+// LiveNames returns the names of the views of live.
+func LiveNames() []string { return append(ViewNames(), RateView) }
+
+// Formats lists what export writes: the value of --format, and what it means.
+var Formats = []struct{ Name, Description string }{
+	{"rpc-tcp", "the RPCs as if TCP had carried them, for tools that read NFS over TCP"},
+	{"pcapng", "the packets, each with a comment that says what it carries"},
+	{"perfetto", "a trace for the timeline viewer Perfetto"},
+	{"chrome-trace", "a trace as JSON, for speedscope and other viewers of Chrome's format"},
+	{"records", "all records of the capture as JSON lines, for rdmadump and other programs"},
+	{"parquet", "tables, for engines that query many captures at once"},
+}
+
+// FormatNames returns the values of --format.
+func FormatNames() (names []string) {
+	for _, f := range Formats {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// offerFormats offers the values of --format with their descriptions.
+func offerFormats(*View) cobra.CompletionFunc {
+	return offered(func() (formats []string) {
+		for _, f := range Formats {
+			formats = append(formats, cobra.CompletionWithDesc(f.Name, f.Description))
+		}
+		return formats
+	})
+}
+
+// offerInterfaces offers the network interfaces of this machine.
+func offerInterfaces(*View) cobra.CompletionFunc {
+	return offered(func() (names []string) {
+		list, _ := capture.Interfaces(command.Sysfs)
+		for _, i := range list {
+			names = append(names, i.Name)
+		}
+		return names
+	})
+}
+
+// Secret returns the contents of the file of --key, or nil without the flag, which belongs to another flag.
+func (f *Typed) Secret(cmd *cobra.Command, with string) ([]byte, error) {
+	given, _ := cmd.Flags().GetBool(with)
+	switch {
+	case !cmd.Flags().Changed("key"):
+		return nil, nil
+	case !given:
+		return nil, fmt.Errorf("--key can only be used with --%s", with)
+	case f.Key == "":
+		return nil, errors.New(`--key "": the name of the file is empty`)
+	}
+	secret, err := os.ReadFile(f.Key)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("--key %s: %w", f.Key, command.Cause(err))
+	case len(secret) == 0:
+		return nil, fmt.Errorf("--key %s: the file is empty", f.Key)
+	case command.SameFile(f.Key, f.Write):
+		return nil, fmt.Errorf("-w %s: the file is that of --key", f.Write)
+	}
+	return secret, nil
+}
