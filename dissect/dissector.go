@@ -112,12 +112,7 @@ type Options struct {
 	// Ports says which TCP and UDP ports carry RPC and which do not, in addition to what the
 	// packets show.
 	Ports []Port
-	// Tunnels are the UDP ports of VXLAN and Geneve, in addition to those that are known.
-	Tunnels []Tunnel
 }
-
-// Tunnel is a UDP port that carries a tunnel.
-type Tunnel = link.Tunnel
 
 // Port is a TCP or UDP port that carries RPC, or does not carry it if RPC is false.
 type Port struct {
@@ -152,7 +147,6 @@ type Dissector struct {
 	describe describe.Describer
 	current  packetRef              // the current frame
 	presence presence               // which hosts sent packets
-	others   others                 // packets that no view of RPCs and connections shows
 	selects  func(record.Time) bool // whether Options.Window selects a time; nil without it
 	ahead    *ahead                 // nil if handlers are called directly
 
@@ -176,7 +170,6 @@ func New(h Handler, o Options) *Dissector {
 	if d.describe.Only = o.Only; o.Only == 0 || o.Tree {
 		d.describe.Only = field.Everything
 	}
-	d.link.Tunnels = o.Tunnels
 	shown := d.shown()
 	d.table = transaction.NewTable(transaction.Options{
 		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown, Files: o.Files, Connections: h.Connection != nil,
@@ -201,7 +194,6 @@ func New(h Handler, o Options) *Dissector {
 	d.tracker.OnlyRDMA = o.OnlyRDMA
 	d.tracker.Connection, d.tracker.Finding = handing(d, h.Connection), handing(d, h.Finding)
 	d.tracker.Operation = handing(d, h.Operation)
-	d.tracker.Missing, d.tracker.Retired = d.presence.missing, d.presence.retired
 	d.tracker.TransactionOf = func(tag rdma.Tag) record.Opt[int64] {
 		id, _, known := d.table.Of(tag)
 		return record.SomeIf(id, known)
@@ -225,7 +217,7 @@ func New(h Handler, o Options) *Dissector {
 	d.tracker.KeepFPDUs, d.tracker.Offsets = shown, h.Frame != nil
 	d.budget.OnFirst = d.limit
 	d.summary = record.Summary{
-		Type: "summary", Transactions: map[record.Status]int64{}, Findings: map[record.Severity]int64{}, Evicted: map[string]int64{}, NotJudged: []record.NotJudged{}, LeftOut: []string{}, OtherProtocols: []record.OtherProtocol{},
+		Type: "summary", Transactions: map[record.Status]int64{}, Findings: map[record.Severity]int64{}, Evicted: map[string]int64{}, NotJudged: []record.NotJudged{}, LeftOut: []string{},
 	}
 	return d
 }
@@ -363,7 +355,7 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 		}
 	}
 	s.Last = record.Some(now.Time)
-	if len(f.Data) < f.Length || l.truncated {
+	if len(f.Data) < f.Length {
 		s.Truncated++
 	}
 	d.table.Clock, d.tracker.Clock = d.clock.now, d.clock.now
@@ -423,10 +415,8 @@ func (d *Dissector) Summary() *record.Summary {
 	s, t := &d.summary, d.tracker
 	s.Connections = t.Connections()
 	s.CM, s.NotCaptured = t.CM, t.Lost
-	s.OtherProtocols = d.others.list()
 	s.NotJudged = append([]record.NotJudged{}, d.table.NotJudged...)
 	s.Directions, s.OneWay, s.Silences = d.presence.directions(), d.presence.oneWay(), d.presence.all()
-	s.Absences, s.StartsNotCaptured, s.EndsNotCaptured = d.presence.lacking(), d.presence.starts, d.presence.ends
 	if d.options.Points != nil {
 		s.Localize(d.options.Points)
 	}
@@ -525,7 +515,6 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		}
 	}
 	d.watch(l, now, &verdict, taken)
-	d.unlisted(l, now, taken)
 	d.count(&verdict, in.ICRC == rocev2.ICRCBad && verdict.Offset.Dropped || d.tracker.BadCRC > badCRCs, now)
 	if shown {
 		d.show(taken, &verdict)

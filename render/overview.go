@@ -170,9 +170,6 @@ func (v *overview) capture() {
 		text := fmt.Sprintf("time stamps go backwards %s, by up to %s, first at packet %d", record.Plural(s.TimeBackwards, "time"), Duration(s.TimeBackwardsNS), s.TimeBackwardsPacket.Or(0))
 		v.row("", part{text, v.theme.warn})
 	}
-	for _, sentence := range analyze.Unopened(s) {
-		v.line("", sentence, v.theme.warn)
-	}
 	if problem, known := s.InputError.Get(); known {
 		v.row("", part{"the input is damaged: " + problem, v.theme.warn})
 	}
@@ -225,11 +222,7 @@ func (v *overview) health() {
 	}
 	switch {
 	case v.s.RDMA+v.s.RPC == 0:
-		text := "no RDMA in the capture: neither RoCE, nor iWARP, nor native InfiniBand"
-		if slices.ContainsFunc(v.s.OtherProtocols, func(p record.OtherProtocol) bool { return p.Tunnel }) {
-			text = "no RDMA known in the capture: neither RoCE, nor iWARP, nor native InfiniBand in the tunnels that rdmadump opens (VXLAN, Geneve, GRE, ERSPAN, MPLS)"
-		}
-		v.line("health", text, v.theme.warn)
+		v.line("health", "no RDMA in the capture: neither RoCE, nor iWARP, nor native InfiniBand", v.theme.warn)
 	case trouble != "":
 		v.line("health", packets+": "+trouble+pauses, v.theme.warn)
 		if marks := v.marks(); len(marks) == 1 {
@@ -241,7 +234,7 @@ func (v *overview) health() {
 		v.line("health", packets+pauses, v.theme.dim)
 	case v.oneWay():
 		v.line("health", packets+": what the other side sent is not in the capture, so nothing is said about their order"+pauses, v.theme.warn)
-	case missing != "" || h.StartsNotCaptured+h.EndsNotCaptured > 0 || len(v.s.Absences) > 0: // It does not show what the rest contains.
+	case missing != "":
 		v.line("health", packets+": no retransmission and no NAK in them"+pauses, v.theme.good)
 	case pauses != "":
 		v.line("health", "every packet once, in order; no NAK, no loss"+pauses, v.theme.warn)

@@ -168,11 +168,11 @@ var (
 	ErrorNotAnswered  = define("error-not-answered", record.Error, "RFC 8166 s.4.5").needs(0, missing, evidence.XIDReused).until(evidence.Delivered)
 	ErrorWrongCode    = define("error-wrong-code", record.Error, "RFC 8166 s.4.5.1").needs(0, missing, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
 	ErrorWrongVersion = define("error-wrong-version", record.Error, "RFC 8166 s.4.5").needs(0, missing, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
-	ErrorUnknownXID   = define("error-unknown-xid", record.Warning, "RFC 8166 s.4.5").needs(0, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Next).callMayFollow()
+	ErrorUnknownXID   = define("error-unknown-xid", record.Warning, "RFC 8166 s.4.5").needs(0, unseen|evidence.NoXID, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Next).callMayFollow()
 	ErrorAnswered     = define("error-answered", record.Error, "RFC 8166 s.4.5").needs(0, missing, evidence.Unordered).until(evidence.Delivered)
 	CallNotAnswered   = define("call-not-answered", record.Warning, "RFC 8166 s.4.5.4").overRPC("RFC 5531 s.4").needs(unseen, 0, evidence.XIDReused|evidence.Unordered)
 	RPCRejected       = define("rpc-rejected", record.Warning, "RFC 8166 s.4.5.2").overRPC("RFC 5531 s.9").until(evidence.Delivered)
-	ReplyWithoutCall  = define("reply-without-call", record.Note, "RFC 5531 s.9").needs(0, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Next).callMayFollow()
+	ReplyWithoutCall  = define("reply-without-call", record.Note, "RFC 5531 s.9").needs(0, unseen|evidence.NoXID, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Next).callMayFollow()
 	XIDInUse          = define("xid-in-use", record.Warning, "RFC 5531 s.9").needs(0, missing|evidence.Silent|evidence.HalfRead, evidence.Unordered).until(evidence.Next)
 
 	BackwardWithChunks = define("backward-with-chunks", record.Warning, "draft-cel-nfsv4-rpcrdma-bidirection s.2.4").needs(0, 0, evidence.NoHandshake).until(evidence.Delivered)

@@ -21,7 +21,7 @@ var mostWriters = map[string]struct {
 	takes   map[string]int // functions that have a pointer to a type as a parameter
 }{
 	"rdma":        {foreign: 220, types: map[string]int{"Conn": 5, "Operation": 27, "flow": 19, "queuePair": 14}, takes: map[string]int{"flow": 79}},
-	"transaction": {foreign: 135, types: map[string]int{"txn": 19}},
+	"transaction": {foreign: 134, types: map[string]int{"txn": 19}},
 	"order":       {foreign: 2},
 }
 

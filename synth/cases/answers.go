@@ -53,6 +53,39 @@ func unknownVersionBack(high uint32) func(*wire, *conn) {
 	}
 }
 
+// rejectsReply sends an RPC whose Reply the client rejects with by.
+func rejectsReply(reply, by synth.Reply) func(*wire, *conn) {
+	return func(_ *wire, c *conn) {
+		rpc(nil, c)
+		exchange(c, synth.Call{XID: 77}, reply)
+		by.XID = 77
+		c.Client.Reply(by)
+		c.Server.Ack()
+		rpc(nil, c)
+	}
+}
+
+// backInstead returns a function in which the server sends a Call with another rdma_proc than RDMA_MSG, and the client
+// answers with by, or not at all if by has no procedure.
+func backInstead(proc rpcrdma.Proc, by synth.Reply) func(*wire, *conn) {
+	return func(w *wire, c *conn) {
+		session(c, synth.ConnBackChannel)
+		call := synth.CBNull()
+		call.XID, call.Proc, by.XID = 0x99, proc, 0x99
+		if proc > rpcrdma.Error { // synth has no layout for it
+			call.Tail = call.Message().Inline()
+		}
+		c.Server.Call(call)
+		c.Client.Ack()
+		if by.Proc != 0 {
+			c.Client.Reply(by)
+			c.Server.Ack()
+		}
+		w.Advance(2 * time.Second)
+		rpc(nil, c)
+	}
+}
+
 var answers = []Case{
 	{Rule: "rdma-error", Name: "a chunk", Broken: does(synth.Null(), synth.ErrChunk()), Healthy: rpc},
 	{Rule: "rdma-error", Name: "a version", Broken: refused(synth.Call{Vers: 3}, refusal(1, 1)), Healthy: rpc},
@@ -105,10 +138,32 @@ var answers = []Case{
 	},
 	{Rule: "error-not-answered", Name: "a version that both sides use", AtFault: server, Broken: versionThree(1), Healthy: versionThree(3)},
 	{Rule: "error-not-answered", Name: "an RDMA_MSGP", AtFault: server, Severity: "warning", Broken: unrefused(synth.Call{Proc: rpcrdma.MsgP}), Healthy: refused(synth.Call{Proc: rpcrdma.MsgP}, synth.ErrChunk())},
+	{Rule: "error-not-answered", Name: "an unknown procedure of the server's Call", AtFault: client, Broken: backInstead(99, synth.Reply{}), Healthy: backInstead(99, synth.ErrChunk())},
+	{Rule: "error-not-answered", Name: "an RDMA_MSGP of the server", AtFault: client, Severity: "warning", Broken: backInstead(rpcrdma.MsgP, synth.Reply{}), Healthy: backInstead(rpcrdma.MsgP, synth.ErrChunk())},
+	{Rule: "reply-without-call", Name: "an RDMA_DONE of the server is no Reply", AtFault: server, Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Server.Reply(synth.Reply{XID: 0x999}) }, Healthy: func(_ *wire, c *conn) { rpc(nil, c); c.Server.Reply(synth.Reply{XID: 0x999, Proc: rpcrdma.Done}) }},
+	{Rule: "reply-without-call", Name: "an unknown procedure of the server is no Reply", AtFault: server, Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Server.Reply(synth.Reply{XID: 0x999}) }, Healthy: backInstead(99, synth.Reply{})},
 	{Rule: "error-not-answered", Name: "an RDMA_DONE", AtFault: server, Severity: "warning", Broken: unrefused(synth.Call{XID: 1, Proc: rpcrdma.Done}), Healthy: refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())},
 	{Rule: "error-wrong-code", Name: "ERR_CHUNK for a version", AtFault: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 2))},
 	{Rule: "error-wrong-code", Name: "ERR_VERS for a chunk", AtFault: server, Broken: refused(synth.Call{Proc: 99}, synth.ErrVers(1, 1)), Healthy: refused(synth.Call{Proc: 99}, synth.ErrChunk())},
-	{Rule: "error-wrong-code", Name: "a range with the refused version", AtFault: server, Broken: refused(synth.Call{Vers: 3}, refusal(1, 4)), Healthy: refused(synth.Call{Vers: 3}, refusal(4, 9))},
+	{Rule: "error-wrong-code", Name: "a range with the refused version", AtFault: server, Broken: refused(synth.Call{Vers: 3}, refusal(1, 4)), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 2))},
+	{Rule: "error-wrong-code", Name: "a range without the version that the server uses", AtFault: server, Broken: refused(synth.Call{Vers: 3}, refusal(4, 9)), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 1))},
+	{Rule: "error-wrong-code", Name: "a range of version 0 only", AtFault: server, Broken: refused(synth.Call{Vers: 3}, refusal(0, 0)), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 1))},
+	{
+		Rule: "error-wrong-code", Name: "a range without the version that the server uses later", AtFault: server,
+		Broken: func(_ *wire, c *conn) {
+			exchange(c, synth.Call{XID: 77, Proc: rpcrdma.MsgP}, synth.ErrVers(2, 2))
+			rpc(nil, c)
+		},
+		Healthy: func(_ *wire, c *conn) {
+			exchange(c, synth.Call{XID: 77, Proc: rpcrdma.MsgP}, synth.ErrVers(2, 2))
+			disconnects(nil, c)
+		},
+	},
+	{Rule: "error-wrong-code", Name: "ERR_CHUNK for the version of a Reply", AtFault: client, Broken: rejectsReply(synth.Reply{Vers: 5}, synth.Reply{Vers: 5, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}), Healthy: rejectsReply(synth.Reply{Vers: 5}, synth.Reply{Vers: 5, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 1})},
+	{Rule: "error-wrong-code", Name: "ERR_VERS for a Reply of version 1", AtFault: client, Broken: rejectsReply(synth.Reply{Proc: 99}, synth.ErrVers(2, 2)), Healthy: rejectsReply(synth.Reply{Proc: 99}, synth.ErrChunk())},
+	{Rule: "error-wrong-version", Name: "1 for a Reply of version 5", AtFault: client, Broken: rejectsReply(synth.Reply{Vers: 5}, synth.ErrVers(1, 1)), Healthy: rejectsReply(synth.Reply{Vers: 5}, synth.Reply{Vers: 5, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 1})},
+	{Rule: "error-wrong-version", Name: "3 for a Call with an unknown procedure", AtFault: server, Broken: refused(synth.Call{Proc: 99}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}), Healthy: refused(synth.Call{Proc: 99}, synth.ErrChunk())},
+	{Rule: "error-unknown-xid", Name: "an unknown XID, while a Call has to be rejected", AtFault: server, Broken: refused(synth.Call{Proc: 99}, synth.Reply{XID: 78, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}), Healthy: refused(synth.Call{Proc: 99}, synth.ErrChunk())},
 	{Rule: "error-wrong-code", Name: "low above high", AtFault: server, Broken: refused(synth.Call{Vers: 3}, refusal(2, 1)), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 1))},
 	{Rule: "error-wrong-version", Name: "1 for 3", AtFault: server, Broken: refused(synth.Call{Vers: 3}, synth.ErrVers(1, 1)), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 1))},
 	{Rule: "error-unknown-xid", Name: "an unknown XID", AtFault: server, Broken: func(_ *wire, c *conn) { rpc(nil, c); r := synth.ErrChunk(); r.XID = 0x999; c.Server.Reply(r) }, Healthy: refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())},

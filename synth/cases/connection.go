@@ -108,6 +108,23 @@ func refusedAfter(handle uint32) func(*wire, *conn) {
 	}
 }
 
+// asked connects with a REQ that announces 1024 bytes. If it is changed, it is retransmitted with 4096 bytes. Then the server
+// sends 4096 bytes.
+func asked(changed bool) func(*wire, *conn) {
+	return func(_ *wire, c *conn) {
+		private := c.Client.PrivateData
+		c.Client.PrivateData = synth.Inline(1024, 1024, true)
+		c.REQ()
+		if changed {
+			c.Client.PrivateData = private
+		}
+		c.REQ()
+		c.REP()
+		c.RTU()
+		c.RPC(synth.Read3(0, 3000), synth.Read3Reply(data(3000)))
+	}
+}
+
 var private = []Case{
 	{Rule: "private-data-unusable", Name: "version 2", AtFault: client, Broken: twice(privately(edited(4, 2), yes), rpc), Healthy: rpc},
 	{Rule: "private-data-unusable", Name: "truncated", AtFault: server, Transport: IWARP, Broken: twice(privately(yes, yes[:7]), rpc), Healthy: rpc},
@@ -136,6 +153,10 @@ var private = []Case{
 			session(c, synth.ConnBackChannel)
 			c.Server.RPC(synth.CBCompound(synth.OpCBSequence(1)), synth.CompoundReply(synth.ResCBSequence(1)))
 		},
+	},
+	{
+		Rule: "inline-threshold-exceeded", Name: "not if the REQ was retransmitted with other private data", AtFault: server, Transport: RoCE, HalfOpen: true,
+		Broken: asked(false), Healthy: asked(true),
 	},
 	{
 		Rule: "inline-threshold-exceeded", Name: "new settings after a reconnect", AtFault: client,

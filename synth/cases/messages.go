@@ -88,6 +88,17 @@ var headers = []Case{
 		}, Healthy: rpc,
 	},
 	{
+		Rule: "rdma-done", Name: "of the server", AtFault: server,
+		Broken: func(_ *wire, c *conn) {
+			c.Client.Call(synth.Call{XID: 5})
+			c.Server.Reply(synth.Reply{XID: 5, Proc: rpcrdma.Done})
+			c.Server.Reply(synth.Reply{XID: 5})
+			c.Client.Ack()
+		}, Healthy: rpc,
+	},
+	{Rule: "rdma-proc-unknown", Name: "99, of the server", AtFault: server, Broken: backInstead(99, synth.ErrChunk()), Healthy: backOf(1)},
+	{Rule: "rdma-msgp", Name: "a Call of the server", AtFault: server, Broken: backInstead(rpcrdma.MsgP, synth.ErrChunk()), Healthy: backOf(1)},
+	{
 		Rule: "rdma-done", Name: "for an open Call", AtFault: client,
 		Broken: func(_ *wire, c *conn) {
 			c.Client.Call(synth.Call{XID: 5})

@@ -28,6 +28,7 @@ const (
 	TruncatedAgain                 // of a connection, lasting
 	XIDReused                      // of a side, lasting
 	Closing                        // of a connection, lasting
+	NoXID                          // of a side, lasting: a message was captured without its XID, so that HalfRead is set, too
 )
 
 // Passing contains the gaps that may close.
@@ -48,6 +49,7 @@ var gaps = []struct {
 	{Missing, "missing", "the sequence numbers of the packets from SIDE have no gap, so that none of them is missing from the capture"},
 	{Awaited, "awaited", "no packet from ANY was acknowledged before it was captured"},
 	{HalfRead, "half_read", "no message from ANY that is still outstanding was captured only in part"},
+	{NoXID, "no_xid", "the capture contains the XID of every message from SIDE"},
 	{Evicted, "evicted", "no state of the connection was evicted because the memory limit was reached"},
 	{TruncatedAgain, "truncated_again", "no truncated packet was retransmitted or rejected with a NAK"},
 	{XIDReused, "xid_reused", "no XID was used for another Call while a Call with this XID was outstanding"},

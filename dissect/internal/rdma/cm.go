@@ -173,6 +173,8 @@ func (hs *handshakes) handleREQ(r *rocev2.REQ, d *Datagram) *Conn {
 	id := commID{hs.connections.hosts.get(&d.Src), r.LocalCommID}
 	if old := hs.comms[id]; old != nil {
 		if f := old.flows[1]; !old.closing && f != nil && f.qp.qpn == r.LocalQPN {
+			_, private := hs.setupOf(r)
+			hs.reportPrivateData(old, 0, private, d)
 			return old // a retransmission
 		}
 	}
@@ -233,6 +235,7 @@ func (hs *handshakes) handleREP(r *rocev2.REP, d *Datagram) *Conn {
 		c = hs.connections.open(Setup{Handshake: true, Client: record.Some(Side(0))})
 		hs.setCommID(c, 0, commID{to, r.RemoteCommID})
 	} else if f := c.flows[0]; f != nil && f.qp.qpn == r.LocalQPN {
+		hs.reportPrivateData(c, 1, r.PrivateData, d)
 		return c // a retransmission
 	}
 	hs.setCommID(c, 1, commID{from, r.LocalCommID})

@@ -86,7 +86,7 @@ type connChecks struct {
 	asking             int                        // number of outstanding Calls that ask for a backchannel
 	persistentReported bool                       // memory that is registered persistently and exposed twice was reported
 	usedVersion        record.Opt[uint32]         // a version that this program does not know and both sides use
-	version1Answered   bool                       // the responder answered a Call of version 1
+	versionUse         [2]versionUse              // by side
 	xidReused          bool                       // an XID was reused while a Call with it was outstanding, so it is unknown which Calls and memory are current
 	answered           [2]record.Opt[record.Time] // time of the last Reply to a side
 	newestAnswered     [2]int64                   // id of the latest transaction of a side that was answered
@@ -96,7 +96,7 @@ type connChecks struct {
 // join merges the state of another connection; moved maps its sides to the sides of this
 // connection.
 func (j *connChecks) join(o *connChecks, moved func(rdma.Side) rdma.Side) {
-	j.xidReused, j.version1Answered = j.xidReused || o.xidReused, j.version1Answered || o.version1Answered
+	j.xidReused = j.xidReused || o.xidReused
 	j.asking += o.asking
 	j.usedVersion = either(j.usedVersion, o.usedVersion)
 	j.persistentReported = j.persistentReported || o.persistentReported
@@ -106,6 +106,7 @@ func (j *connChecks) join(o *connChecks, moved func(rdma.Side) rdma.Side) {
 		a, b := &j.credits[at], &o.credits[s]
 		a.asked, a.grant, a.lower = either(a.asked, b.asked), either(a.grant, b.grant), either(a.lower, b.lower)
 		a.by, a.binds = max(a.by, b.by), max(a.binds, b.binds)
+		j.versionUse[at].join(o.versionUse[s])
 		a.dones, a.unread = a.dones+b.dones, a.unread || b.unread
 		if j.invalidatedHandles[at] == nil {
 			j.invalidatedHandles[at] = o.invalidatedHandles[s]
@@ -164,6 +165,7 @@ func checkMessage(cs *connState, x *txn, m *message) {
 	if m.header.Length < rpcrdma.FixedLen {
 		return
 	}
+	checkVersion1(cs, m)
 	checkSize(c, m)
 	checkBackward(c, m)
 }
@@ -229,6 +231,9 @@ func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
 	}
 	if withoutCall && wasRepeated(cs, m.side.Other(), h.XID) {
 		return
+	}
+	if withoutCall && (h.Proc == rpcrdma.Done || h.Proc > rpcrdma.Error) {
+		return // it was reported, and is no Reply
 	}
 	if withoutCall {
 		c.report(rule.ReplyWithoutCall, "no outstanding Call has this XID")

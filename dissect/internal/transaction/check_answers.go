@@ -1,6 +1,7 @@
 package transaction
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -61,6 +62,18 @@ func discardsError(cs *connState, m *message) bool {
 	return true
 }
 
+// answersNothing reports whether m is an RDMA_DONE from the responder of an outstanding Call, which is no Reply.
+func answersNothing(cs *connState, m *message) bool {
+	h := m.header
+	x := cs.open[m.side.Other()][h.XID]
+	if x == nil || h.Length < rpcrdma.FixedLen || h.Proc != rpcrdma.Done || h.Vers != rpcrdma.Version {
+		return false
+	}
+	m.Tag = x.tag(partReply)
+	checkMessage(cs, x, m)
+	return true
+}
+
 // checkError compares an RDMA_ERROR with the Call that it answers.
 func checkError(c checker, m *message, withoutCall bool) {
 	h, x := m.header, c.x
@@ -72,44 +85,132 @@ func checkError(c checker, m *message, withoutCall bool) {
 		case answersError:
 			c.report(rule.ErrorAnswered, "an RDMA_ERROR answers an RDMA_ERROR, which must be discarded without an answer")
 		case wasRepeated(c.cs, m.side.Other(), h.XID):
-		case about:
-			c.unattributed().report(rule.RDMAError, "the requester rejected a Reply with %v", h.Err)
+		case about != nil:
+			see := ""
+			if broken := about.checks.header.replyBroken; broken != nil {
+				see = ": see the finding " + broken.ID
+			}
+			c.unattributed().report(rule.RDMAError, "the requester rejected a Reply with %v%s", h.Err, see)
+			c.checkRejection(m, "Reply", about.answer.RDMAVers, about.checks.header.replyBroken)
 		case c.cs.proves(rule.ErrorUnknownXID, m.side):
-			c.report(rule.ErrorUnknownXID, "RDMA_ERROR %v has the XID of no outstanding Call", h.Err)
+			c.report(rule.ErrorUnknownXID, "RDMA_ERROR %v has the XID of no outstanding Call%s", h.Err, misaddressed(c.cs, m.side.Other()))
 		default:
 			c.unattributed().report(rule.RDMAError, "%v in an RDMA_ERROR whose Call is not in the capture", h.Err)
 		}
 		return
 	}
-	verb := "rejected the Call"
-	if x.checks.header.broken != nil {
+	broken, verb := x.checks.header.broken, "rejected the Call"
+	if wrong, wrongVersion := wrongCode(c.cs, m, x.call.RDMAVers.Or(0), broken); broken != nil && wrong == "" && !wrongVersion && (h.Err == rpcrdma.ErrVers) == (broken == rule.RDMAVersion) {
 		verb = "correctly rejected the Call"
 	}
 	c.unattributed().report(rule.RDMAError, "the responder %s with %v%s", verb, h.Err, rejectionText(x, h))
-	if x.rec.Call == nil || m.err != nil {
+	if x.rec.Call == nil {
 		return
 	}
-	if vers := x.call.RDMAVers.Or(0); h.Vers != vers && x.call.HeaderBytes.Known() || h.Vers != vers && x.checks.header.broken == rule.RDMAVersion {
-		c.report(rule.ErrorWrongVersion, "the RDMA_ERROR has rdma_vers %d, but the Call that it answers has rdma_vers %d", h.Vers, vers)
+	c.checkRejection(m, "Call", x.call.RDMAVers, broken)
+	if m.err == nil {
+		checkFits(c, m)
 	}
-	checkCode(c, h)
-	checkFits(c, m)
 }
 
-// checkCode compares the code of an RDMA_ERROR with the error in the Call.
-func checkCode(c checker, h *rpcrdma.Header) {
-	vers, broken := c.x.call.RDMAVers.Or(0), c.x.checks.header.broken
+// checkRejection compares the version and the code of an RDMA_ERROR with the message that it rejects, a Call or a Reply.
+// broken is the rule that this message breaks, as far as the capture shows it.
+func (c checker) checkRejection(m *message, what string, rejected record.Opt[uint32], broken *rule.Rule) {
+	vers, read := rejected.Get()
+	if m.err != nil || !read {
+		return
+	}
+	wrong, wrongVersion := wrongCode(c.cs, m, vers, broken)
+	if wrongVersion {
+		c.report(rule.ErrorWrongVersion, "the RDMA_ERROR has rdma_vers %d, but the %s that it answers has rdma_vers %d", m.header.Vers, what, vers)
+	}
+	if wrong != "" {
+		c.report(rule.ErrorWrongCode, "%s", wrong)
+	} else {
+		c.cs.checks.versionUse[m.side].exclude(c, m.header)
+	}
+}
+
+// wrongCode returns what is wrong with the code and the versions that an RDMA_ERROR lists, or "", and whether it has
+// another version than the message that it rejects, whose version is vers.
+func wrongCode(cs *connState, m *message, vers uint32, broken *rule.Rule) (text string, wrongVersion bool) {
+	h := m.header
 	switch {
 	case h.Err == rpcrdma.ErrChunk && broken == rule.RDMAVersion:
-		c.report(rule.ErrorWrongCode, "ERR_CHUNK answers a Call of version %d, but only ERR_VERS tells the requester which versions are supported", vers)
+		text = fmt.Sprintf("ERR_CHUNK answers a message of version %d, but only ERR_VERS tells its sender which versions are supported", vers)
 	case h.Err != rpcrdma.ErrVers:
 	case h.VersLow > h.VersHigh:
-		c.report(rule.ErrorWrongCode, "ERR_VERS lists the versions %d to %d, but the lowest version is above the highest", h.VersLow, h.VersHigh)
+		text = fmt.Sprintf("ERR_VERS lists the versions %d to %d, but the lowest version is above the highest", h.VersLow, h.VersHigh)
 	case h.VersLow <= vers && vers <= h.VersHigh:
-		c.report(rule.ErrorWrongCode, "ERR_VERS rejects version %d, although it lists versions %d to %d as supported", vers, h.VersLow, h.VersHigh)
-	case c.cs.checks.version1Answered && vers == rpcrdma.Version:
-		c.report(rule.ErrorWrongCode, "ERR_VERS rejects version 1, which this responder accepted before")
+		text = fmt.Sprintf("ERR_VERS rejects version %d, although it lists versions %d to %d as supported", vers, h.VersLow, h.VersHigh)
+	case h.VersHigh == 0:
+		text = "ERR_VERS lists only version 0 as supported, but versions count from 1"
+	case !cs.checks.versionUse[m.side].version1:
+	case vers == rpcrdma.Version:
+		text = "ERR_VERS rejects version 1, which this side uses itself"
+	case h.VersLow > rpcrdma.Version:
+		text = fmt.Sprintf("ERR_VERS lists the versions %d to %d as supported, but this side also uses version 1", h.VersLow, h.VersHigh)
 	}
+	return text, h.Vers != vers
+}
+
+// versionUse is what a side has shown about version 1: that it uses it, or an ERR_VERS that does not list it.
+type versionUse struct {
+	version1 bool
+	excluded *excludedVersion1 // the first such ERR_VERS; nil for none
+}
+
+// excludedVersion1 is an ERR_VERS that does not list version 1, from a side that has not used version 1 yet.
+type excludedVersion1 struct {
+	where     rdma.Where
+	tag       rdma.Tag // of its transaction
+	low, high uint32
+}
+
+// exclude notes an ERR_VERS, if it does not list version 1.
+func (s *versionUse) exclude(c checker, h *rpcrdma.Header) {
+	if h.Err == rpcrdma.ErrVers && h.VersLow > rpcrdma.Version && s.excluded == nil {
+		s.excluded = &excludedVersion1{c.where(), c.x.tag(partReply), h.VersLow, h.VersHigh}
+	}
+}
+
+// use notes that the side sent a Call or Reply of version 1. The first time, it returns its earlier ERR_VERS that does
+// not list version 1, or nil.
+func (s *versionUse) use() (contradicted *excludedVersion1) {
+	if !s.version1 {
+		contradicted = s.excluded
+	}
+	s.version1 = true
+	return contradicted
+}
+
+// join adds what the side has shown on another connection.
+func (s *versionUse) join(o versionUse) {
+	s.version1, s.excluded = s.version1 || o.version1, cmp.Or(s.excluded, o.excluded)
+}
+
+// checkVersion1 reports an earlier ERR_VERS of the sender of a message, if the message contradicts it.
+func checkVersion1(cs *connState, m *message) {
+	if m.header.Vers != rpcrdma.Version || m.header.Proc == rpcrdma.Error {
+		return
+	}
+	if e := cs.checks.versionUse[m.side].use(); e != nil {
+		x, _ := cs.table.tagged(e.tag)
+		cs.report(violation{rule: rule.ErrorWrongCode, x: x, where: e.where}, "ERR_VERS lists the versions %d to %d as supported, but this side uses version 1 in packet %s", e.low, e.high, record.PacketText(m.First.Packet))
+	}
+}
+
+// misaddressed looks for an outstanding Call of a side that had to be rejected, to which an RDMA_ERROR with another XID
+// belongs. It notes that this Call was rejected, and returns a clause that names it, or "".
+func misaddressed(cs *connState, side rdma.Side) string {
+	n := 0
+	for x := cs.calls.first; x != nil && n < lookAt; x, n = x.next, n+1 {
+		if x.side == side && x.refusable() != nil && !x.checks.header.misaddressed {
+			x.checks.header.rejectElsewhere()
+			return fmt.Sprintf("; the Call with XID 0x%08x had to be rejected, and got no RDMA_ERROR", uint32(x.rec.XID))
+		}
+	}
+	return ""
 }
 
 // rejectionText returns the reason why an RDMA_ERROR may have rejected the Call, as far as the
@@ -130,15 +231,15 @@ func rejectionText(x *txn, h *rpcrdma.Header) string {
 	return ""
 }
 
-// answeredBefore reports whether a side's own Call with this XID has a Reply.
-func answeredBefore(cs *connState, s rdma.Side, xid uint32) bool {
+// answeredBefore returns the transaction of a side's own Call with this XID that has a Reply, or nil.
+func answeredBefore(cs *connState, s rdma.Side, xid uint32) *txn {
 	n := 0
 	for x := cs.finished.last; x != nil && n < 1024; x, n = x.prev, n+1 {
 		if x.side == s && uint32(x.rec.XID) == xid && x.state.hasReply() {
-			return true
+			return x
 		}
 	}
-	return false
+	return nil
 }
 
 // noteAnswered records that a Call was answered: the responder did not close the connection because
@@ -147,9 +248,6 @@ func noteAnswered(cs *connState, x *txn, m *message) {
 	j := &cs.checks
 	j.answered[x.side] = record.Some(m.Last.Time)
 	j.newestAnswered[x.side] = max(j.newestAnswered[x.side], x.rec.ID)
-	if m.header.Vers == rpcrdma.Version {
-		j.version1Answered = true
-	}
 }
 
 // checkAnswered reports a Reply to a Call that had to be rejected with RDMA_ERROR, and a Call that
@@ -203,7 +301,7 @@ func checkUnanswered(cs *connState, x *txn, end record.Stamp, how *rdma.Ending) 
 		} else {
 			wentOn = wentOn || end.Time-since >= patience
 		}
-		if wentOn && cs.proves(rule.CallNotAnswered, x.side.Other()) {
+		if wentOn && !x.checks.header.misaddressed && cs.proves(rule.CallNotAnswered, x.side.Other()) {
 			c.report(notRefused(broken), "a broken Call got no RDMA_ERROR, although the connection stayed open: see the finding %s", broken.ID)
 		}
 		return

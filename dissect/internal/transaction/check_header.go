@@ -13,9 +13,11 @@ import (
 
 // headerRules is what the rules about headers remember of a transaction.
 type headerRules struct {
-	broken    *rule.Rule // first rule that obliges the responder to answer with RDMA_ERROR
-	callBroke *rule.Rule // first rule that the requester broke before the Reply
-	doneSent  bool       // the requester sent RDMA_DONE for it
+	broken       *rule.Rule // first rule that obliges the responder to answer with RDMA_ERROR
+	replyBroken  *rule.Rule // first rule that allows the requester to reject the Reply with RDMA_ERROR
+	callBroke    *rule.Rule // first rule that the requester broke before the Reply
+	doneSent     bool       // the requester sent RDMA_DONE for it
+	misaddressed bool       // the Call had to be rejected, and the RDMA_ERROR for it has another XID
 }
 
 // breaks notes a rule that obliges the responder to answer with RDMA_ERROR. The first one counts.
@@ -24,6 +26,16 @@ func (r *headerRules) breaks(broken *rule.Rule) {
 		r.broken = broken
 	}
 }
+
+// replyBreaks notes a rule that allows the requester to reject the Reply. The first one counts.
+func (r *headerRules) replyBreaks(broken *rule.Rule) {
+	if r.replyBroken == nil {
+		r.replyBroken = broken
+	}
+}
+
+// rejectElsewhere notes that the RDMA_ERROR for the Call has another XID.
+func (r *headerRules) rejectElsewhere() { r.misaddressed = true }
 
 // callBreaks notes a rule that the requester broke before the Reply. The first one counts.
 func (r *headerRules) callBreaks(broken *rule.Rule) {
@@ -100,8 +112,12 @@ func (x *txn) refusable() *rule.Rule {
 // broken reports an error that the receiver has to answer with RDMA_ERROR.
 func (c checker) broken(r *rule.Rule, format string, args ...any) {
 	c.report(r, format, args...)
-	if side, known := c.atFault.Get(); known && side == c.x.side {
+	switch side, known := c.atFault.Get(); {
+	case !known:
+	case side == c.x.side:
 		c.x.checks.header.breaks(r)
+	default:
+		c.x.checks.header.replyBreaks(r)
 	}
 }
 

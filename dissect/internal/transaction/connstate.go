@@ -38,6 +38,7 @@ type connState struct {
 	private              [2]*record.PrivateData // by side; nil if it is unusable
 	privateDataSeen      [2]bool                // the private data was captured completely
 	privateDataBadICRC   [2]bool                // it came in a packet with a bad ICRC
+	privateDataChanged   [2]bool                // a retransmission of it has other contents
 	invalidationReported bool                   // remote invalidation without negotiation was reported
 
 	open            [2]openCalls          // by side of the caller
@@ -251,6 +252,7 @@ func (cs *connState) Join(old *rdma.Conn, from, to rdma.Side) {
 		cs.requested[at], cs.granted[at] = either(cs.requested[at], o.requested[s]), either(cs.granted[at], o.granted[s])
 		cs.peak[at].join(o.peak[s])
 		cs.privateDataBadICRC[at] = cs.privateDataBadICRC[at] || o.privateDataBadICRC[s]
+		cs.privateDataChanged[at] = cs.privateDataChanged[at] || o.privateDataChanged[s]
 		cs.privateDataSeen[at], cs.halfRead[at] = cs.privateDataSeen[at] || o.privateDataSeen[s], cs.halfRead[at] || o.halfRead[s]
 		cs.private[at] = cmp.Or(cs.private[at], o.private[s])
 		cs.retransmittedAt[at] = max(cs.retransmittedAt[at], o.retransmittedAt[s])

@@ -50,7 +50,7 @@ func remembers(s rdma.Side) *connState {
 	st.figures.MixedDirectionCalls, st.figures.MixedRegistrationCalls = 1, 1
 	return &connState{
 		upper: upperRPC, isRPC: true, closing: true, nfs4: true, truncatedRetransmit: true, nonRPCSends: 1,
-		private: oneOf(s, new(record.PrivateData)), privateDataSeen: oneOf(s, true), privateDataBadICRC: oneOf(s, true), invalidationReported: true,
+		private: oneOf(s, new(record.PrivateData)), privateDataSeen: oneOf(s, true), privateDataBadICRC: oneOf(s, true), privateDataChanged: oneOf(s, true), invalidationReported: true,
 		incompleteLists: oneOf[int32](s, 1), requested: oneOf(s, some), granted: oneOf(s, some), peak: oneOf(s, peak{3, 2}),
 		wire: &wireActivity{
 			busy:   otherThan(busy{txn: noTxn}, s, busy{at, at, 9, 10, 11, at}),
@@ -66,7 +66,7 @@ func remembers(s rdma.Side) *connState {
 		checks: connChecks{
 			credits:            oneOf(s, allowance{some, some, some, 1, 2, 3, true}),
 			invalidatedHandles: oneOf(s, invalidated{0xa2: {}}),
-			backchannel:        backchannelGranted, asking: 1, persistentReported: true, usedVersion: record.Some[uint32](3), version1Answered: true, xidReused: true,
+			backchannel:        backchannelGranted, asking: 1, persistentReported: true, usedVersion: record.Some[uint32](3), versionUse: oneOf(s, versionUse{true, &excludedVersion1{where: rdma.Where{At: at}}}), xidReused: true,
 			answered: oneOf(s, record.Some(at.Time)), newestAnswered: oneOf[int64](s, 11), invalidation: st,
 		},
 		pending:  waiting(s),

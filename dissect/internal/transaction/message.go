@@ -196,7 +196,7 @@ func isCall(cs *connState, m *message) bool {
 	if h.IsDraft {
 		return h.Direction == 0
 	}
-	if !h.Understood() {
+	if !h.Understood() || h.Proc == rpcrdma.MsgP || h.Proc > rpcrdma.Error {
 		if call, found := m.findRPC(); found {
 			return call
 		}
@@ -215,7 +215,7 @@ func isCall(cs *connState, m *message) bool {
 // maxUnknownHeader is the number of bytes in which findRPC looks for the RPC message.
 const maxUnknownHeader = 1 << 10
 
-// findRPC looks for the RPC message that follows a header of an unknown version. The RPC message
+// findRPC looks for the RPC message that follows a header of an unknown version or procedure. The RPC message
 // begins with the XID of the header, and then is a Call or a Reply.
 func (m *message) findRPC() (call, found bool) {
 	data := m.data[:min(len(m.data), maxUnknownHeader)]
@@ -363,13 +363,16 @@ func (m *message) fill(to *record.Message) {
 	if m.plain {
 		return
 	}
-	to.RDMAVers, to.RDMAProc, to.Credits = record.Some(h.Vers), record.Some(h.Proc.String()), record.Some(h.Credits)
+	to.RDMAVers, to.Credits = record.SomeIf(h.Vers, h.Length >= 8), record.SomeIf(h.Credits, h.Length >= 12)
+	if h.Length >= rpcrdma.FixedLen {
+		to.RDMAProc = record.Some(h.Proc.String())
+	}
 	to.HeaderBytes = record.SomeIf(h.Length, m.known())
 }
 
 // reply completes a transaction.
 func (cs *connState) reply(m *message) {
-	if m.plain && answersAgain(cs, m) || !m.plain && (answersDone(cs, m) || discardsError(cs, m)) {
+	if m.plain && answersAgain(cs, m) || !m.plain && (answersDone(cs, m) || discardsError(cs, m) || answersNothing(cs, m)) {
 		return
 	}
 	t, h, side := cs.table, m.header, m.side.Other()

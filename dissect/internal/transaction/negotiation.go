@@ -12,13 +12,21 @@ import (
 // Private decodes the private data of a side (RFC 8797).
 func (cs *connState) Private(s rdma.Side, data []byte, at record.Stamp, badICRC bool) {
 	cs.lookUpService()
-	cs.privateDataSeen[s], cs.privateDataBadICRC[s] = true, badICRC
 	found, ok, err := rpcrdma.FindPrivateData(data)
-	switch {
-	case ok:
-		cs.private[s] = &record.PrivateData{
+	var private *record.PrivateData
+	if ok {
+		private = &record.PrivateData{
 			Offset: found.Offset, Version: found.Version, RemoteInvalidation: found.RemoteInvalidation, SendSize: found.SendSize, ReceiveSize: found.ReceiveSize,
 		}
+	}
+	if cs.privateDataSeen[s] && (badICRC || !cs.privateDataBadICRC[s]) { // a copy of a message that may have been accepted
+		cs.privateDataChanged[s] = cs.privateDataChanged[s] || badICRC == cs.privateDataBadICRC[s] && !equalPrivateData(private, cs.private[s])
+		return
+	}
+	cs.privateDataSeen[s], cs.privateDataBadICRC[s] = true, badICRC
+	cs.private[s] = private
+	switch {
+	case ok:
 		checkPrivate(cs, s, found, at)
 		if cs.upper == "" {
 			cs.setUpperLayer(upperRPC)
@@ -26,6 +34,11 @@ func (cs *connState) Private(s rdma.Side, data []byte, at record.Stamp, badICRC 
 	case err != nil:
 		cs.report(violation{rule: rule.PrivateDataUnusable, where: rdma.Where{At: at, AtFault: record.Some(s)}}, "%v; the default inline thresholds apply", err)
 	}
+}
+
+// equalPrivateData reports whether two announcements are equal, or both absent.
+func equalPrivateData(a, b *record.PrivateData) bool {
+	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
 
 // thresholds returns the inline thresholds of the connection.
@@ -67,9 +80,10 @@ func (cs *connState) negotiated() bool {
 }
 
 // receivedPrivate reports whether the private data of a side was captured as its receiver took it. A
-// receiver drops a message with a bad ICRC, if the sender has shown that it fills ICRCs in.
+// receiver drops a message with a bad ICRC, if the sender has shown that it fills ICRCs in. If the sender repeated the
+// message with other private data, it is unknown which of them was accepted.
 func (cs *connState) receivedPrivate(s rdma.Side) bool {
-	return cs.privateDataSeen[s] && !(cs.privateDataBadICRC[s] && cs.fillsICRC(s))
+	return cs.privateDataSeen[s] && !cs.privateDataChanged[s] && !(cs.privateDataBadICRC[s] && cs.fillsICRC(s))
 }
 
 // fillsICRC reports whether a side has shown that it fills ICRCs in.

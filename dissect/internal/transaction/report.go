@@ -30,6 +30,9 @@ func (cs *connState) gaps(s rdma.Side) evidence.Gap {
 	if cs.incompleteLists[s] > 0 || cs.halfRead[s] {
 		g |= evidence.HalfRead
 	}
+	if cs.halfRead[s] {
+		g |= evidence.NoXID
+	}
 	if cs.truncatedRetransmit {
 		g |= evidence.TruncatedAgain
 	}

@@ -272,6 +272,7 @@ var gapReasons = map[string]string{
 	"missing":         "packets are missing from the capture",
 	"awaited":         "packets that were acknowledged are not in the capture",
 	"half_read":       "an outstanding message was not captured completely",
+	"no_xid":          "a message was captured without its XID",
 	"evicted":         "state of the connection was evicted, because the memory limit was reached",
 	"truncated_again": "a truncated packet was retransmitted or rejected",
 	"xid_reused":      "an XID was reused while a Call with it was outstanding",
