@@ -272,10 +272,13 @@ func (l *lexer) quoted(rest string) {
 
 // number appends a number, or bytes in hex that begin with a digit.
 func (l *lexer) number(rest string) {
-	m := numeral().FindString(rest)
+	m := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
+	if after := rest[len(m):]; after != "" && strings.IndexByte("_.eExXbBoO", after[0]) >= 0 {
+		m = numeral().FindString(rest)
+	}
 	v, ok := parseNumber(m)
 	why := fmt.Sprintf("%s is too large; numbers have 64 bits", m)
-	if after := rest[len(m):]; after != "" && after[0] != '.' && stray().MatchString(after) {
+	if after := rest[len(m):]; after != "" && inWord(after[0]) && stray().MatchString(after) {
 		m += stray().FindString(after)
 		ok, why = false, fmt.Sprintf("%s is not a number; units are ns, us, ms, s, m and h for time, and B, KiB, MiB and GiB for sizes", m)
 	}
@@ -348,27 +351,41 @@ func (l *lexer) operator(rest string) {
 	}
 }
 
-var (
-	pairs  = pattern(`^[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){1,127}`)
-	groups = pattern(`^[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?:\.\d{1,3}){0,3}(?:/\d{1,3})?`)
-)
+var groups = pattern(`^[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?:\.\d{1,3}){0,3}(?:/\d{1,3})?`)
 
-// bytePairs returns the bytes in hex, separated by colons, with which s begins, or "" if it
-// does not. Six bytes count as a MAC address instead, and eight as an IPv6 address.
+// mostPairs is the number of bytes of the longest file handle.
+const mostPairs = 128
+
+// bytePairs returns the bytes in hex, separated by colons, with which s begins, or "" if it does not begin with three or
+// more. Six bytes count as a MAC address instead, and eight as an IPv6 address.
 func bytePairs(s string) string {
-	m := pairs().FindString(s)
-	if n := (len(m) + 1) / 3; n == 6 || n == 8 || !hexPairs().MatchString(s) {
+	n, end := 0, 0
+	for n < mostPairs && len(s) >= 3*n+2 && isHex(s[3*n]) && isHex(s[3*n+1]) {
+		n, end = n+1, 3*n+2
+		if end == len(s) || s[end] != ':' {
+			break
+		}
+	}
+	if n < 3 || n == 6 || n == 8 || end < len(s) && (s[end] == ':' || inWord(s[end])) {
 		return ""
 	}
-	return m
+	return s[:end]
+}
+
+// isHex reports whether a character is a hex digit.
+func isHex(c byte) bool { return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f' }
+
+// inWord reports whether a character is an ASCII letter, a digit or an underscore.
+func inWord(c byte) bool {
+	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_'
 }
 
 // ipv6 returns the IPv6 address or network with which s begins, or "" if it does not.
 func ipv6(s string) string {
-	m := groups().FindString(s)
-	if m == "" || strings.HasPrefix(m, ":") && !strings.HasPrefix(m, "::") {
+	if strings.HasPrefix(s, ":") && (!strings.HasPrefix(s, "::") || strings.HasPrefix(s, ":::")) {
 		return ""
 	}
+	m := groups().FindString(s)
 	if _, ok := parseNet(m); !ok {
 		return ""
 	}

@@ -14,7 +14,7 @@ import (
 
 // TestLong: any expression of 100 KB is compiled, or found wrong, in a time that grows with its
 // length and not with its square. The limit is in processor time, so that it holds on a busy
-// machine: it is ten times what the slowest takes, and a hundredth of what a square would.
+// machine: it is ten times what the slowest took on one, and a hundredth of what a square would.
 func TestLong(t *testing.T) {
 	const size = 100_000
 	repeat := func(s string) string { return strings.Repeat(s, size/len(s)) }

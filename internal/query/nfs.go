@@ -367,7 +367,6 @@ type wanted struct {
 }
 
 var (
-	hexPairs    = pattern(`^[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){2,127}(?:$|[^:\w])`) // at most the length of a file handle
 	hexWord     = pattern(`^(?:0[xX])?(?:[0-9a-fA-F]{2})+$`)
 	stateidForm = pattern(`^\d{1,10}:[0-9a-fA-F]{24}\b`)
 	octalForm   = pattern(`^0[oO]?[0-7]+$`)
