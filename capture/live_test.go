@@ -234,7 +234,7 @@ func TestRDMADevices(t *testing.T) {
 	got := rdmaDevices(sys)
 	if len(got) != 4 || len(got["eth0"]) != 2 || got["eth0"][0] != (Device{"rxe0", "Ethernet", false}) || got["ens1f0.100"][0] != (Device{"mlx5_0", "Ethernet", true}) ||
 		got["ib0"][0] != (Device{"mlx5_1", "InfiniBand", true}) {
-		t.Errorf("%+v", got)
+		t.Errorf("the interfaces have these RDMA devices: %v; want eth0 with rxe0 and another, ens1f0.100 with the hardware device mlx5_0, ib0 with mlx5_1, and one more", got)
 	}
 	for name, want := range map[string]string{"eth0": "", "ens1f0": "mlx5_0", "ens1f0.100": "mlx5_0", "ib0": "mlx5_1", "lo": ""} {
 		if got := Bypass(sys, name); got != want {

@@ -31,7 +31,7 @@ func TestText(t *testing.T) {
 		}
 		texts, others := Texts(failed)
 		if len(texts) != 1 || texts[0].Path != path || !errors.Is(texts[0], ErrFormat) || others == nil {
-			t.Fatalf("%s: %v, %v", name, texts, others)
+			t.Fatalf("%s: these are texts: %v, and this is the error for the others: %v; want this file, and an error for the missing one", name, texts, others)
 		}
 		want := text
 		if name == "short" {
@@ -41,7 +41,7 @@ func TestText(t *testing.T) {
 			t.Errorf("%s: %d bytes of %d, %v", name, len(got), len(want), err)
 		}
 		if err := texts[0].Close(); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: closing the text fails: %v", name, err)
 		}
 	}
 }

@@ -157,6 +157,7 @@ func TestFindingTransaction(t *testing.T) {
 	}
 }
 
+// lines returns findings, one on a line.
 func lines(all []record.Finding) string {
 	var b strings.Builder
 	for _, f := range all {
@@ -184,7 +185,7 @@ func TestMemoryLimitReached(t *testing.T) {
 		d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error {
 			said = said || f.Rule == "memory-limit-reached"
 			if f.Severity == record.Error {
-				t.Errorf("%s: %s", f.Rule, f.Message)
+				t.Errorf("the memory limit was reached, but there is an error: %s: %s", f.Rule, f.Message)
 			}
 			return nil
 		}}, dissect.Options{Memory: memory})
@@ -234,7 +235,7 @@ func TestUnknownVersion(t *testing.T) {
 		}
 		for _, transport := range []string{cases.RoCE, cases.IWARP} {
 			if all := findings(t, c.Wire(transport, false)); len(all) > 0 {
-				t.Errorf("%s:%s", transport, lines(all))
+				t.Errorf("over %s, both sides use an unknown version, but one is accused: %s", transport, lines(all))
 			}
 		}
 		return

@@ -175,7 +175,7 @@ func TestHalfHandshake(t *testing.T) {
 				}
 			}
 			if len(*lines) != 2 || found != 1 {
-				t.Errorf("%q", *lines)
+				t.Errorf("the lines are %q; want the complete RPC of connection 0 and another one", *lines)
 			}
 		})
 	}
@@ -224,7 +224,7 @@ func TestPrivateDataBadICRC(t *testing.T) {
 	d.Finish()
 	for _, f := range s.findings {
 		if f.Severity == record.Error {
-			t.Errorf("%s: %s", f.Rule, f.Message)
+			t.Errorf("reserved bits are no error, but there is one: %s: %s", f.Rule, f.Message)
 		}
 	}
 	if c := s.connections[0]; !broken || c.RemoteInvalidation.Known() || c.PrivateData.Client != nil || c.PrivateData.Server == nil {

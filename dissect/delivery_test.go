@@ -321,11 +321,11 @@ func TestUnacceptedCopies(t *testing.T) {
 				}
 				found := slices.IndexFunc(r.Timeline, func(e record.Event) bool { return e.Packet == tt.want.Packet && e.Event == tt.want.Event })
 				if found < 0 {
-					t.Fatalf("the timeline lacks the %s: %+v", tt.want.Event, r.Timeline)
+					t.Fatalf("the timeline lacks the %s of packet %d: %s", tt.want.Event, tt.want.Packet, events(r.Timeline))
 				}
 				e := r.Timeline[found]
 				if e.Of != tt.want.Of || e.From != tt.want.From || e.Event == record.EventReadAgain && e.Bytes.Or(-1) != tt.bytes {
-					t.Errorf("%+v", e)
+					t.Errorf("the event %s of packet %d is about the %s, from the %s, %d bytes; want the %s, the %s, %d bytes", e.Event, e.Packet, e.Of, e.From, e.Bytes.Or(-1), tt.want.Of, tt.want.From, tt.bytes)
 				}
 				return
 			}
@@ -399,7 +399,7 @@ func TestMissingFirstCopy(t *testing.T) {
 			d.Frame(&frames[i])
 		}
 		if _, err := d.Finish(); err != nil || !found {
-			t.Errorf("%s: %v, %t", c.name, err, found)
+			t.Errorf("%s: there is the RPC: %t, want true; error %v", c.name, found, err)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func TestGuardedReplies(t *testing.T) {
 			c := floods.RoCE(w)
 			test.act(c, w)
 			if got := labels(t, w, o); !slices.Equal(got, test.want) {
-				t.Errorf("%s, %+v: %q", name, o, got)
+				t.Errorf("%s, with Ahead %t and Tree %t: the RPCs are shown as %q, want %q", name, o.Ahead, o.Tree, got, test.want)
 			}
 		}
 	}
@@ -118,7 +118,7 @@ func TestGuardedFPDUs(t *testing.T) {
 	c.RPC(call, reply)
 	for _, ahead := range []bool{false, true} {
 		if got := labels(t, w, dissect.Options{Ahead: ahead}); len(got) != 2 || got[0] != "SUCCESS NFS4_OK SEQUENCE / NFS4_OK" || got[1] != got[0] {
-			t.Errorf("%q", got)
+			t.Errorf("two RPCs with a verifier and a checksum, with Ahead %t, are shown as %q", ahead, got)
 		}
 	}
 }

@@ -223,7 +223,7 @@ func (f faulty) ReadBatch(ctx context.Context, b *capture.Batch) error { panic("
 func TestPanicOfTheReader(t *testing.T) {
 	defer func() {
 		if p, ok := recover().(*capture.Panic); !ok || p.Value != "faulty" || !bytes.Contains(p.Stack, []byte("faulty")) {
-			t.Errorf("%+v", p)
+			t.Errorf("Run panics with %v; want a *capture.Panic with the value and the stack of the reader", p)
 		}
 	}()
 	dissect.New(dissect.Handler{}, dissect.Options{}).Run(t.Context(), faulty{})

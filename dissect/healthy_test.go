@@ -328,7 +328,7 @@ func TestNobodyIsAccused(t *testing.T) {
 					t.Errorf("%s: the verdict is %s: %s", harm.name, v.Where, v.Text)
 				}
 				if len(errors) > 0 {
-					t.Errorf("%s: %v, %s", harm.name, errors, first)
+					t.Errorf("%s: a healthy capture has these errors: %v, the first: %s", harm.name, errors, first)
 				}
 			}
 		})

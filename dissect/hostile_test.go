@@ -27,6 +27,16 @@ type observed struct {
 	summary      *record.Summary
 }
 
+// events returns a timeline as text.
+func events(timeline []record.Event) string {
+	var b strings.Builder
+	for i := range timeline {
+		e := &timeline[i]
+		fmt.Fprintf(&b, "\n  %v packet %d: %s of %s", e.Time, e.Packet, e.Event, e.Of)
+	}
+	return b.String()
+}
+
 // collect returns a dissector that stores all its records.
 func collect(o dissect.Options) (*observed, *dissect.Dissector) {
 	s := &observed{}
@@ -394,7 +404,7 @@ func TestWritesAfterLoss(t *testing.T) {
 		s := look(w)
 		for _, f := range s.findings {
 			if f.Severity == record.Error {
-				t.Errorf("%s: %s", f.Rule, f.Message)
+				t.Errorf("packets are missing from the capture, but there is an error: %s: %s", f.Rule, f.Message)
 			}
 		}
 		if got := moved(s.transactions[0]); got != "write 8192" {
@@ -438,7 +448,7 @@ func TestRefusedWrite(t *testing.T) {
 func ordered(t *testing.T, x *record.Transaction) {
 	t.Helper()
 	if !slices.IsSortedFunc(x.Timeline, func(a, b record.Event) int { return int(a.Time - b.Time) }) {
-		t.Errorf("the timeline of %v runs backwards: %+v", x.XID, x.Timeline)
+		t.Errorf("the timeline of %v runs backwards: %s", x.XID, events(x.Timeline))
 	}
 }
 
@@ -786,11 +796,11 @@ func TestBadICRC(t *testing.T) {
 			damage(w, c)
 			s := look(w)
 			if len(s.connections) != 1 || s.summary.ICRCBad != 1 || s.connections[0].Ended.Known() {
-				t.Errorf("%d connections (%+v), %d bad ICRCs", len(s.connections), s.connections[0].State(), s.summary.ICRCBad)
+				t.Errorf("there are %d connections, %d packets with a bad ICRC, and the first ended: %t; want one that goes on, and one such packet", len(s.connections), s.summary.ICRCBad, s.connections[0].Ended.Known())
 			}
 			for _, x := range s.transactions {
 				if x.Status != record.Complete || len(x.Findings) > 0 {
-					t.Errorf("%v: %s, %v", x.XID, x.Status, x.Findings)
+					t.Errorf("the RPC %v is %s with the findings %q; want it complete and without any", x.XID, x.Status, x.Findings)
 				}
 			}
 			if got := strings.TrimSpace(strings.ReplaceAll(s.rules(), "icrc-bad", "")); got != "" {
@@ -900,7 +910,7 @@ func TestAfterAPause(t *testing.T) {
 		s.expect(t, "", "1 complete")
 		x := s.transactions[0]
 		if !slices.ContainsFunc(x.Timeline, func(e record.Event) bool { return e.Event == record.EventAck }) || x.Retransmitted != 1 {
-			t.Errorf("%d packets again, timeline %+v", x.Retransmitted, x.Timeline)
+			t.Errorf("%d packets were sent again, want the timeline to say so: %s", x.Retransmitted, events(x.Timeline))
 		}
 	})
 }

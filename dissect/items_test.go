@@ -99,7 +99,7 @@ func TestHeaderHole(t *testing.T) {
 			for _, content := range p.Messages {
 				m := content.(*nfs.Message)
 				if packets++; !m.Complete || !strings.HasSuffix(string(p.Summary), "PUTFH+WRITE+GETATTR") {
-					t.Errorf("%s: %v", p.Summary, m.Err)
+					t.Errorf("the message of the packet %q is not decoded completely: %v", p.Summary, m.Err)
 				}
 			}
 			return nil

@@ -98,7 +98,7 @@ func TestReplyFromMemory(t *testing.T) {
 		c.RPC(synth.Null(), synth.NullReply())
 		s := look(w)
 		if s.rules() != "read-chunk-not-read" || s.findings[0].AtFault.Known() {
-			t.Errorf("findings %+v, want read-chunk-not-read without a side at fault", s.findings)
+			t.Errorf("the findings are %s; want read-chunk-not-read without a side at fault", s.rules())
 		}
 	})
 }
@@ -124,7 +124,7 @@ func TestDisplacedResponse(t *testing.T) {
 	c.RPC(synth.Null(), synth.NullReply())
 	for _, f := range look(w).findings {
 		if f.Severity == record.Error {
-			t.Errorf("%s: %s", f.Rule, f.Message)
+			t.Errorf("responses came out of order, but somebody is accused: %s: %s", f.Rule, f.Message)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestPlainNobodyIsAccused(t *testing.T) {
 				runs++
 				for _, f := range findings(t, w) {
 					if f.Severity == record.Error || slices.Contains(accuses, f.Rule) {
-						t.Errorf("%s, %s (%d): %s", c.name, name, n, f.Rule)
+						t.Errorf("%s is accused after %s at packet %d of a conversation without faults: %s", c.name, name, n, f.Rule)
 					}
 				}
 			}

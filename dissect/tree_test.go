@@ -28,7 +28,7 @@ func trees(t *testing.T, w *synth.Wire) (asJSON []string, text string) {
 		var members map[string]json.RawMessage
 		line := render.AppendPacketJSON(nil, p, true)
 		if err := json.Unmarshal(line, &members); err != nil {
-			t.Fatalf("%v: %s", err, line)
+			t.Fatalf("the JSON of a packet is not valid: %v: %s", err, line)
 		}
 		for _, key := range []string{"auth_sys", "rpcsec_gss", "gss_body", "nfs", "auth_sys_2", "nfs_2"} {
 			if members[key] != nil {
@@ -239,7 +239,7 @@ func TestPlaces(t *testing.T) {
 		{Kind: record.NodeFields, Offset: 50, Length: 14, Table: &header.DDPTagged, Data: make([]byte, 14)},
 	}})
 	if text := out.String(); strings.Count(text, "STag: 0x00000000") != 2 || strings.Count(text, " @") != strings.Count(text, " @5")+strings.Count(text, " @6") || !strings.Contains(text, " @52+4") {
-		t.Errorf("%s", text)
+		t.Errorf("only a header inside the packet has places, from 50 on, but the tree is\n%s", text)
 	}
 
 	w := synth.New()
@@ -273,7 +273,7 @@ func TestTreesChangeNothing(t *testing.T) {
 		d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) error {
 			line := render.AppendPacketJSON(nil, p, true)
 			if !tree && (p.Messages != nil || bytes.Contains(line, []byte(`"nfs":`))) {
-				t.Errorf("%s", line)
+				t.Errorf("a packet without a tree has decoded messages: %s", line)
 			}
 			return nil
 		}}, dissect.Options{Tree: tree})

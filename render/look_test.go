@@ -122,7 +122,7 @@ func TestOverviewOfNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); len(lines) != 5 || !strings.HasPrefix(lines[0], "verdict   the capture contains no RDMA") || !strings.HasPrefix(lines[4], "health    no RDMA in the capture") {
-		t.Errorf("%q", lines)
+		t.Errorf("the overview of a capture without RDMA has these lines, want a verdict first and no RDMA as health last of five: %q", lines)
 	}
 }
 

@@ -406,7 +406,7 @@ func TestHostile(t *testing.T) {
 	line := render.AppendPacketJSON(nil, p, true)
 	var back struct{ Summary, Error string }
 	if err := json.Unmarshal(line, &back); err != nil || back.Summary != "\x1b[31m\x00\ufffd\"\\\x7f" || back.Error != "\x1b]0;title\x07\ufffd" {
-		t.Errorf("%v: %q", err, line)
+		t.Errorf("the JSON of text with control characters and bytes that are no UTF-8 is %s (%v)", line, err)
 	}
 	var b bytes.Buffer
 	r := render.NewPackets(&b, render.NewTheme(false), 0)
@@ -556,7 +556,7 @@ func TestManyWaits(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := render.Cause(r); got != "90.00ms in 9 stalls" {
-		t.Errorf("%q", got)
+		t.Errorf("the cause of nine stalls is %q", got)
 	}
 	r.Status, r.Reply, r.LatencyNS = record.NoReply, nil, record.Opt[int64]{}
 	want = "It has no Reply. It stalled 9 times, for 90.00ms in total. " + longest
@@ -695,7 +695,7 @@ func TestUncertainLatency(t *testing.T) {
 	r.Timeline, r.LatencyMinPacket = nil, record.Opt[int64]{}
 	check(ladder(), "ok after 2.26ms to 548.54ms; the capture does not prove when the Reply, and the packets before it, were accepted; of 548.54ms: ")
 	if got := render.Explain(r); len(got) != 0 { // the wait may have come after the Reply was accepted
-		t.Errorf("%q", got)
+		t.Errorf("the wait may have come after the Reply was accepted, but it explains the latency: %q", got)
 	}
 	r.LatencyMinNS = record.Opt[int64]{}
 	if got := render.Latency(r); got != "548.54ms" {

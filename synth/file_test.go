@@ -105,7 +105,7 @@ func TestUnrepresentableTimes(t *testing.T) {
 	c.REQ()
 	for _, o := range []synth.Pcapng{{TSResol: 19}, {TSResol: 20}, {TSResol: 0x80 | 63}, {TSResol: 0x80 | 64}, {TSOffset: 1 << 40}} {
 		if err := w.WritePcapng(io.Discard, o); err == nil || !strings.HasPrefix(err.Error(), "synth: frame 1: the file cannot represent the time 1704067200000000000 ns") {
-			t.Errorf("%+v: %v", o, err)
+			t.Errorf("with the resolution 0x%02x and the offset %d, the error is %v; want that the time of frame 1 cannot be represented", o.TSResol, o.TSOffset, err)
 		}
 	}
 	w.Now = -1

@@ -208,7 +208,7 @@ func TestTerminate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if h.Layer != 0 || h.Type != 1 || h.Code != 2 || h.Swapped != swapped || h.SegmentLength != 46 || h.DDP.Opcode != iwarp.ReadRequest || h.Read.SourceSTag != 0xa1 || h.Read.Size != 100 {
-			t.Errorf("%+v", h)
+			t.Errorf("the Terminate header is %v with a segment of %d bytes, an opcode %v, source STag %#x and size %d; want layer 0, type 1, code 2, swapped %t, 46 bytes, a Read request, 0xa1, 100", &h, h.SegmentLength, h.DDP.Opcode, h.Read.SourceSTag, h.Read.Size, swapped)
 		}
 	}
 }
@@ -341,7 +341,7 @@ func TestConnectionManager(t *testing.T) {
 		case *rocev2.Layer[rocev2.DREP]:
 			line += fmt.Sprintf("DREP %d %d", m.Header.LocalCommID, m.Header.RemoteCommID)
 		default:
-			t.Fatalf("%v", packet)
+			t.Fatalf("a packet of the handshake is no message of the connection manager: %v", packet)
 		}
 		got = append(got, line)
 	}
@@ -386,7 +386,7 @@ func TestDistinct(t *testing.T) {
 		seen[fmt.Sprint(c.Server.CommID, c.Server.Port)] = true
 	}
 	if len(seen) != 3*60000 {
-		t.Errorf("%d", len(seen))
+		t.Errorf("60,000 connections have %d different ports, queue pairs and ids; want all of 180,000 to differ", len(seen))
 	}
 }
 

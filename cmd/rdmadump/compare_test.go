@@ -66,11 +66,11 @@ func TestCompareSame(t *testing.T) {
 		}
 		for _, c := range list {
 			if c.Kind != analyze.ComparedGroup && c.Kind != analyze.ComparedWait {
-				t.Errorf("%s: %+v", path, c)
+				t.Errorf("%s compared with itself: %q is there as a %s, want only groups and waits", path, c.Name, c.Kind)
 			}
 			for _, change := range []record.Opt[float64]{c.Change.Count, c.Change.Bytes, c.Change.P50, c.Change.P90, c.Change.P99, c.Change.TotalNS} {
 				if change.Or(0) != 0 || c.Significant.Or(false) {
-					t.Errorf("%s: %+v", path, c)
+					t.Errorf("%s compared with itself: %q has changed: %+v", path, c.Name, c.Change)
 				}
 			}
 		}
@@ -168,7 +168,7 @@ func TestCompareShifted(t *testing.T) {
 	from, to := filepath.Join(t.TempDir(), "before.json"), filepath.Join(t.TempDir(), "after.json")
 	var errs bytes.Buffer
 	if code := run(t.Context(), []string{"export", "--format", "records", "../../testdata/captures/rocev2-ipv6-nfs42.pcap.zst", "-w", from}, &errs, &errs); code != command.ExitOK {
-		t.Fatalf("%d: %s", code, &errs)
+		t.Fatalf("exporting records ends with status %d: %s", code, &errs)
 	}
 	text, err := os.ReadFile(from)
 	if err != nil {

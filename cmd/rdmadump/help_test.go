@@ -141,7 +141,7 @@ func TestFilterExamples(t *testing.T) {
 			}
 			compiled = true
 			if _, err := query.Compile(example[2], l.Fields); err != nil {
-				t.Errorf("%s, %s: %v", view, example[2], err)
+				t.Errorf("an example of the help on filters, for %s, does not compile: %s: %v", view, example[2], err)
 			}
 		}
 		if !compiled {

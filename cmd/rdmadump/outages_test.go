@@ -58,7 +58,7 @@ func TestOneEndProves(t *testing.T) {
 			}
 		}
 		if both["no_reply"] != c.noReply || both["retransmission-timeout"] != c.timeouts || both["connection-lost"] != c.lost2 || both["again"] != c.again {
-			t.Errorf("%s: %v", c.name, both)
+			t.Errorf("%s: with both ends, these are proven: %v; want %d without Reply, %d timeouts, %d lost connections, %d repeated RPCs", c.name, both, c.noReply, c.timeouts, c.lost2, c.again)
 		}
 		var lost []string
 		for _, r := range recordsOf(t, append([]string{"network"}, files...)...) {

@@ -43,7 +43,7 @@ func rewrite(v any, change func(any) any, visit func()) {
 func TestHostileRecords(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), []string{"export", "--format", "records", "../../testdata/captures/rocev2-loss42.pcap.zst", "-w", "-", "-q"}, &out, &errs); code != command.ExitOK {
-		t.Fatalf("%d: %s", code, &errs)
+		t.Fatalf("exporting records ends with status %d: %s", code, &errs)
 	}
 	seen, kept := map[string]int{}, []byte(nil)
 	var changed [][]byte

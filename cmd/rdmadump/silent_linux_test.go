@@ -58,7 +58,7 @@ func TestSilentTerminal(t *testing.T) {
 			cmd := exec.Command(program, args...)
 			cmd.Stdout, cmd.Stderr = new(bytes.Buffer), new(bytes.Buffer)
 			if err := cmd.Run(); err != nil {
-				t.Errorf("%q: %v: %s", args, err, cmd.Stderr)
+				t.Errorf("%q with a pipe as its output fails: %v: %s", args, err, cmd.Stderr)
 			}
 			piped := time.Since(began)
 			took, shown := silent(t, exec.Command(program, args...))
@@ -93,7 +93,7 @@ func silent(t *testing.T, cmd *exec.Cmd) (took time.Duration, shown string) {
 	}()
 	began := time.Now()
 	if err := cmd.Run(); err != nil {
-		t.Errorf("%q: %v", cmd.Args, err)
+		t.Errorf("%q with a terminal that answers nothing fails: %v", cmd.Args, err)
 	}
 	took = time.Since(began)
 	terminal.Close()

@@ -37,7 +37,7 @@ func FuzzAppendJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		var got string
 		if err := json.Unmarshal(field.AppendJSON(nil, s), &got); err != nil || got != string([]rune(s)) {
-			t.Errorf("%q: %q, %v", s, got, err)
+			t.Errorf("the JSON of %q is read back as %q, error %v", s, got, err)
 		}
 	})
 }

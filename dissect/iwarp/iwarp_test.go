@@ -33,7 +33,7 @@ func TestMPA(t *testing.T) {
 			m.PrivateData, c.want.PrivateData = nil, nil
 			if m.Length != c.want.Length || m.IRD != c.want.IRD || m.ORD != c.want.ORD || m.Reply != c.want.Reply || m.Markers != c.want.Markers ||
 				m.CRC != c.want.CRC || m.Reject != c.want.Reject || m.Enhanced != c.want.Enhanced || m.Reserved != c.want.Reserved || !bytes.Equal(private, want) {
-				t.Errorf("%+v %q", m, private)
+				t.Errorf("the MPA frame is decoded as %+v with private data %q; want %+v with %q", m, private, c.want, want)
 			}
 			m.PrivateData = private
 			if got := m.Append(nil); !bytes.Equal(got, wire) {
@@ -96,7 +96,7 @@ func TestReadRequest(t *testing.T) {
 	wire := testkit.Unhex(t, "00000001 0000000000000002 00000003 00000004 0000000000000005")
 	var r iwarp.ReadRequestHeader
 	if err := r.Decode(wire); err != nil || r != (iwarp.ReadRequestHeader{SinkSTag: 1, SinkOffset: 2, Size: 3, SourceSTag: 4, SourceOffset: 5}) {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("the Read request is decoded as %+v, error %v; want the values 1 to 5 in the order of the wire", r, err)
 	}
 	if got := r.Append(nil); !bytes.Equal(got, wire) {
 		t.Errorf("encodes as %x", got)
@@ -133,7 +133,7 @@ func TestTerminate(t *testing.T) {
 				stag = h.Read.SourceSTag
 			}
 			if h.String() != c.want || h.HasDDP != c.ddp || h.HasRDMAP != c.read || stag != c.stag || h.Swapped != c.swapped {
-				t.Errorf("%v: %+v", &h, h)
+				t.Errorf("the Terminate header says %q (DDP header %t, RDMAP header %t, STag %#x, swapped %t); want %q (%t, %t, %#x, %t)", h.String(), h.HasDDP, h.HasRDMAP, stag, h.Swapped, c.want, c.ddp, c.read, c.stag, c.swapped)
 			}
 		})
 	}

@@ -31,7 +31,7 @@ func TestNamesOfValues(t *testing.T) {
 		for i := range items {
 			it := &items[i]
 			if !good.MatchString(it.name) {
-				t.Errorf("%s: %q", where, it.name)
+				t.Errorf("%s has the name %q, which is no lower case with underscores", where, it.name)
 			}
 			if it.least < 4 {
 				t.Errorf("%s: %s takes %d bytes at least", where, it.name, it.least) // this size limits counts of arrays

@@ -398,13 +398,13 @@ func TestFind(t *testing.T) {
 	var m Message
 	m.Call(ProgramNFS, 4, 1, NewStream(bytesOf("", 1, 2, 22, "fh", 25, id, l(77), 9), nil))
 	if v := m.Find(1, "offset"); v == nil || v.Uint != 77 || v.At != 44 || v.Len != 8 {
-		t.Errorf("%+v", v)
+		t.Errorf("the offset of operation 1 is %+v; want 77 in 8 bytes at 44", v)
 	}
 	if v := m.Find(0, "offset"); v != nil {
-		t.Errorf("%+v", v)
+		t.Errorf("operation 0 has no offset, but Find returns %+v", v)
 	}
 	if v := m.Find(0, "fh"); v == nil || string(v.Bytes) != "fh" || v.At != 16 || v.Len != 8 {
-		t.Errorf("%+v", v)
+		t.Errorf("the file handle of operation 0 is %+v; want fh in 8 bytes at 16", v)
 	}
 	m.Call(ProgramNFS, 4, 1, NewStream(compoundOf(9, 2, 0x12, 2), nil))
 	if got := slices.Collect(Attributes(m.Find(0, "attr_request").Bytes)); !slices.Equal(got, []uint32{1, 4, 33}) {
@@ -492,19 +492,19 @@ func fuzzMessage(t *testing.T, data []byte, at int64, reply bool) {
 		for i := range m.Items {
 			it := &m.Items[i]
 			if it.Op < -1 || it.Op >= len(m.Ops) || it.Op < 0 && !IsCompound(program, version, procedure) || it.Value < -1 || it.Value >= len(m.Values) || it.Hole < -1 || it.Hole >= len(holes) || m.Whose(it) == "" {
-				t.Fatalf("%+v", *it)
+				t.Fatalf("a data item refers to operations, values or holes that do not exist, or has no name: %+v", *it)
 			}
 		}
 		for i := range m.Values {
 			v := &m.Values[i]
 			if v.At < 0 || v.Len < 0 || v.At+v.Len > int64(len(data))+moved || v.Name == "" {
-				t.Fatalf("%+v", *v)
+				t.Fatalf("a value lies outside of the message, or has no name: %+v", *v)
 			}
 			if n := len(v.Bytes); n > 0 && (!within(v.Bytes, data) || int64(n) > v.Len) {
 				t.Fatalf("%+v is not of the input", *v)
 			}
 			if text := v.String(); strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-				t.Fatalf("%q", text)
+				t.Fatalf("the text of a value has control characters: %q", text)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ func TestNames(t *testing.T) {
 	names := map[string]nfs.Named{}
 	for _, n := range nfs.Names() {
 		if _, twice := names[n.Name]; twice || n.Name == "" || len(n.Kinds) == 0 || len(n.Of) == 0 {
-			t.Errorf("%+v", n)
+			t.Errorf("the name %q is listed twice, or without kinds (%v) or operations (%v)", n.Name, n.Kinds, n.Of)
 		}
 		names[n.Name] = n
 	}

@@ -67,7 +67,7 @@ func TestHeader(t *testing.T) {
 func TestGSS(t *testing.T) {
 	a := oncrpc.Auth{Flavor: oncrpc.AuthRPCSECGSS, Body: testkit.Unhex(t, "00000001 00000000 00000007 00000002 00000000")}
 	if g, ok := a.GSS(); !ok || g != (oncrpc.GSS{Version: 1, Sequence: 7, Service: oncrpc.ServiceIntegrity}) {
-		t.Errorf("%+v, %t", g, ok)
+		t.Errorf("the credential is %+v, known %t; want version 1, sequence number 7, integrity", g, ok)
 	}
 	if _, ok := (oncrpc.Auth{Flavor: oncrpc.AuthRPCSECGSS, Body: a.Body[:12]}).GSS(); ok {
 		t.Error("read from twelve bytes")
@@ -115,7 +115,7 @@ func TestSys(t *testing.T) {
 		"00000009 00000000 00000001 00000002 00000011" + strings.Repeat("00000001", 17),
 	} {
 		if s, ok := (oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: testkit.Unhex(t, wire)}).Sys(); ok {
-			t.Errorf("%s: %+v", wire, s)
+			t.Errorf("the credential %s is longer or shorter than it says, but is read as %+v", wire, s)
 		}
 	}
 	if _, ok := (oncrpc.Auth{Flavor: oncrpc.AuthNone, Body: whole}).Sys(); ok {
@@ -147,6 +147,6 @@ func TestProtected(t *testing.T) {
 	}
 	a.Body[19] = 9
 	if got := a.Handle(); got != nil {
-		t.Errorf("%x", got)
+		t.Errorf("the handle is longer than the credential, but is read as %x", got)
 	}
 }

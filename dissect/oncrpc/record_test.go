@@ -57,7 +57,7 @@ func TestPlausibleRecord(t *testing.T) {
 		{"a reject state that does not exist", "80000014 7 1 1 2 5", Reply, false},
 	} {
 		if kind, ok := PlausibleRecord(hexWords(c.words)); kind != c.kind || ok != c.ok {
-			t.Errorf("%s: %v, %t", c.name, kind, ok)
+			t.Errorf("%s: the record begins like a %v, plausible %t; want %v, %t", c.name, kind, ok, c.kind, c.ok)
 		}
 	}
 }

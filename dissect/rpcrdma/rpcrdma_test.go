@@ -141,7 +141,7 @@ func TestPrivateData(t *testing.T) {
 				message = err.Error()
 			}
 			if got != c.want || found != c.found || message != c.err {
-				t.Errorf("%+v, %t, %v", got, found, err)
+				t.Errorf("the private data is %+v (found %t), error %q; want %+v (%t), %q", got, found, message, c.want, c.found, c.err)
 			}
 			if found && data[got.Offset+5]&0xfe == 0 && !bytes.Equal(got.Append(nil), data[got.Offset:got.Offset+8]) {
 				t.Errorf("encodes as %x", got.Append(nil))

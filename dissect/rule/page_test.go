@@ -35,7 +35,7 @@ func TestPages(t *testing.T) {
 		}
 		p, err := parsePage(r.ID, text)
 		if err != nil {
-			t.Errorf("%s: %v", r.ID, err)
+			t.Errorf("the page of %s cannot be read: %v", r.ID, err)
 			continue
 		}
 		checkPage(t, r.ID, &p)
@@ -95,7 +95,7 @@ func TestMalformedPages(t *testing.T) {
 	const good = "# x\n\n**The title**\n\nText of\ntwo lines.\n\nMore.\n\nFrom RFC 1 s.2:\n\n> A\n> quote.\n\n## Usual causes\n\n- one\n- two\n  lines\n\n## What to look at\n\n- `command`\n\n" + generated
 	p, err := parsePage("x", good)
 	if err != nil || p.Title != "The title" || p.Text != "Text of two lines.\n\nMore." || p.From != "RFC 1 s.2" || p.Quote != "A quote." || !slices.Equal(p.Causes, []string{"one", "two lines"}) || !slices.Equal(p.Next, []string{"`command`"}) {
-		t.Fatalf("%+v, %v", p, err)
+		t.Fatalf("the page is read as %+v, error %v; want all its parts", p, err)
 	}
 	for name, change := range map[string][2]string{
 		"no heading":           {"# x\n\n", ""},
@@ -115,8 +115,8 @@ func TestMalformedPages(t *testing.T) {
 		"text after the end":   {endGenerated + "\n", endGenerated + "\n\nmore\n"},
 	} {
 		text := strings.Replace(good, change[0], change[1], 1)
-		if p, err := parsePage("x", text); text == good || err == nil {
-			t.Errorf("%s: no error, %+v", name, p)
+		if _, err := parsePage("x", text); text == good || err == nil {
+			t.Errorf("a page that is wrong (%s) is read without an error", name)
 		}
 	}
 }

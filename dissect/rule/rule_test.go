@@ -18,7 +18,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%q is not an id, or is in the table twice", r.ID)
 		}
 		if !slices.Contains(record.Severities[:], r.Severity) || r.Section == "" {
-			t.Errorf("%s: %+v", r.ID, *r)
+			t.Errorf("%s has the severity %q and the section %q; want a known severity, and a section", r.ID, r.Severity, r.Section)
 		}
 		seen[r.ID] = true
 	}

@@ -80,7 +80,7 @@ func TestUnwithCredits(t *testing.T) {
 		c.Credits = record.Some(pair)
 		got := timeline.Finish(c, direction)
 		if got.PeakInFlight.Known() || got.CreditLimitReached.Known() || got.CreditLimitReachedNS.Known() || len(got.Points) != 4 || got.Points[1].InFlight.Known() {
-			t.Errorf("%s: %+v", direction, got)
+			t.Errorf("%s: the peak is %v, the limit was reached %v for %v ns, and the points are %v; want all unknown at four points", direction, got.PeakInFlight, got.CreditLimitReached, got.CreditLimitReachedNS, got.Points)
 		}
 		if len(got.Grants) != 1 || got.Points[1].Granted != record.Some[uint32](2) || len(got.Requested) != 1 {
 			t.Errorf("%s: grants %v, requested %v, %+v", direction, got.Grants, got.Requested, got.Points)
@@ -140,7 +140,7 @@ func TestStats(t *testing.T) {
 	}
 	s := rows[0]
 	if s.Name != "NFS3 READ" || s.Count != 103 || s.Complete != 102 || s.Errors != 2 || s.ExplicitRDMA != 1 {
-		t.Errorf("%+v", s)
+		t.Errorf("%s has %d RPCs, %d complete, %d errors, %d with explicit RDMA; want NFS3 READ with 103, 102, 2, 1", s.Name, s.Count, s.Complete, s.Errors, s.ExplicitRDMA)
 	}
 	if l := s.Latency; l.P50.Or(-1) != 50e6 || l.P90.Or(-1) != 91e6 || l.P99.Or(-1) != 100e6 || l.Max.Or(-1) != 200e6 {
 		t.Errorf("p50 %v, p90 %v, p99 %v, max %v", l.P50, l.P90, l.P99, l.Max)
@@ -194,7 +194,7 @@ func TestDurations(t *testing.T) {
 		}
 		d.coarsen()
 		if q := d.quantiles(); q.Max.Or(0) != slices.Max(all) || q.P50.Or(1) > q.Max.Or(0) || d.steps.TotalCount() != int64(len(all)) {
-			t.Errorf("%v: %+v", all, q)
+			t.Errorf("of the durations %v, %d are counted, the largest is %v and half are at most %v", all, d.steps.TotalCount(), q.Max, q.P50)
 		}
 	}
 }
@@ -413,7 +413,7 @@ func TestUpperBounds(t *testing.T) {
 	table.Add(transaction(0, 200, 1, func(r *record.Transaction) { r.LatencyMinNS = record.Some[int64](1e6) }))
 	q := table.Rows()[0].Latency
 	if got := fmt.Sprint(q.UpperBounds, q.AtMost(q.P50.Or(0)), q.AtMost(q.Max.Or(0)), q.AtMost(201e6)); got != "2 true true false" {
-		t.Errorf("%s", got)
+		t.Errorf("with two upper bounds, the bounds of the median, the largest and 201 ms are %s; want true, true, false", got)
 	}
 	if q := (Quantiles{UpperBounds: 1}); !q.AtMost(5) { // as JSON has it, without the ends
 		t.Error("quantiles from JSON are not upper bounds")

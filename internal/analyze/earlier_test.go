@@ -19,6 +19,6 @@ func TestEarlier(t *testing.T) {
 	c.Add(rpc(20, 5, 32))
 	out := c.Finish(withCredits(100), record.Forward)
 	if len(out.Grants) != 0 || len(out.Points) != 3 || out.Points[0] != (CreditPoint{15, record.Some(0), record.Some[uint32](32)}) || out.PeakInFlight != record.Some(1) {
-		t.Errorf("%+v", out)
+		t.Errorf("the timeline has %d grants, the points %v and a peak of %v; want none, three from 15 on, and 1", len(out.Grants), out.Points, out.PeakInFlight)
 	}
 }

@@ -63,10 +63,10 @@ func TestManyFiles(t *testing.T) {
 	rows := table.Rows()
 	last := rows[len(rows)-1]
 	if len(rows) != 4 || last.FileText() != Others || last.Operations != 21 || last.Others != 21 || last.Removed.Known() {
-		t.Fatalf("%d rows, the last is %+v", len(rows), last)
+		t.Fatalf("there are %d rows, and the last is %s with %d operations, %d of other files; want 4, others, 21, 21, and no removal", len(rows), last.FileText(), last.Operations, last.Others)
 	}
 	if !last.Latency.Estimated || rows[0].Operations != 3 {
-		t.Errorf("%+v", rows)
+		t.Errorf("the latency of others is exact: %t, and the first file has %d operations; want an estimate, and 3", !last.Latency.Estimated, rows[0].Operations)
 	}
 	var d durations
 	l := exactLimit{most: 1, coarse: maxCoarse}

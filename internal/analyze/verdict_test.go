@@ -135,7 +135,7 @@ func TestClientRestarted(t *testing.T) {
 		v := col.Finish(&record.Summary{RDMA: 1, First: record.Some(s), Last: record.Some(110 * s)}).Verdict
 		if c.text == "" {
 			if len(v.Restarts) > 0 || strings.Contains(v.Text, "restarted") {
-				t.Errorf("%s: %s: %+v", c.name, v.Text, v.Restarts)
+				t.Errorf("%s: the verdict speaks of a restart, which nothing proves: %s; %d restarts", c.name, v.Text, len(v.Restarts))
 			}
 			continue
 		}

@@ -220,7 +220,7 @@ func TestFilters(t *testing.T) {
 				return
 			}
 			if err := m.list.setFilter(filter); err != nil {
-				t.Errorf("%s: %s: %v", path, filter, err)
+				t.Errorf("%s: the filter %s is refused: %v", path, filter, err)
 				return
 			}
 			settle(t, m)
@@ -260,7 +260,7 @@ func TestRowFilters(t *testing.T) {
 		} {
 			f, err := query.Compile(expression, query.Transactions)
 			if err != nil {
-				t.Errorf("%s: %v", expression, err)
+				t.Errorf("%s does not compile: %v", expression, err)
 				continue
 			}
 			if i := slices.IndexFunc(f.Paths(), func(path string) bool { return !slices.Contains(rowPaths, path) }); i >= 0 {
@@ -330,7 +330,7 @@ func TestDecodedFilter(t *testing.T) {
 	m := modelOf(t, sample, plainLook)
 	for _, filter := range []string{`nfs.access == 1`, `nfs.name == "x"`} {
 		if err := m.list.setFilter(filter); err == nil || !strings.Contains(err.Error(), "browse does not keep") {
-			t.Errorf("%s: %v", filter, err)
+			t.Errorf("the filter %s, on what browse does not keep, gives the error %v", filter, err)
 		}
 		if m.list.count() != 64 {
 			t.Errorf("the list has %d RPCs after a filter with an error", m.list.count())

@@ -55,7 +55,7 @@ func exported(t testing.TB, n int64) (memory, written int64) {
 	var out counter
 	report, err := e.Write(&out, "test")
 	if err != nil || report.Calls != n || report.Replies != n || report.Connections != 1 {
-		t.Fatalf("%+v, %v", report, err)
+		t.Fatalf("the report is %q, error %v; want %d Calls and Replies of one connection", report.String(), err, n)
 	}
 	memory = max(memory, heap()-before)
 	runtime.KeepAlive(e)

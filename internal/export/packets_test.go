@@ -121,7 +121,7 @@ func TestBefore1970(t *testing.T) {
 	}
 	path, report, _ := rpcTCP(t, source())
 	if report.Calls != 1 || report.Replies != 1 {
-		t.Errorf("%+v", report)
+		t.Errorf("exporting the export gives %q, want one Call and one Reply", report.String())
 	}
 	as, _ := testkit.Frames(t, path)
 	if len(as) == 0 || as[0].Time >= 0 {

@@ -220,7 +220,7 @@ func TestRPCTCP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path, report, all := rpcTCP(t, testkit.Open(t, captures+name))
 			if (*report != export.RPCTCPReport{Connections: want.connections, Calls: want.calls, Replies: want.replies}) {
-				t.Errorf("%v, want %+v", report, want)
+				t.Errorf("the report is %q, want %d Calls and %d Replies on %d connections", report.String(), want.calls, want.replies, want.connections)
 			}
 			compareRPCs(t, path, all)
 			compareRead(t, path, all)
@@ -254,7 +254,7 @@ func compareRead(t *testing.T, path string, all []rpc) {
 			return nil
 		},
 		Finding: func(f *record.Finding) error {
-			t.Errorf("%s: %s", f.Rule, f.Message)
+			t.Errorf("the exported RPCs have a finding: %s: %s", f.Rule, f.Message)
 			return nil
 		},
 	}, dissect.Options{Rebuild: true})
@@ -286,7 +286,7 @@ func TestRPCTCPHoles(t *testing.T) {
 	}
 	path, report, _ := rpcTCP(t, testkit.Source(t, w))
 	if want := (export.RPCTCPReport{Connections: 1, Calls: 2, Replies: 2, Zeroed: 1, ZeroedBytes: 1024, Truncated: 1}); *report != want {
-		t.Errorf("%+v, want %+v", *report, want)
+		t.Errorf("the report is %q, want %q", report.String(), want.String())
 	}
 	var sizes []int
 	for name, list := range receive(t, path) {

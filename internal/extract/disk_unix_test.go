@@ -71,7 +71,7 @@ func TestHoleBomb(t *testing.T) {
 		t.Errorf("holes: %+v, %d bytes on disk", f, bytes["holes"])
 	}
 	if report.TooFar != 0 || report.Files != 2 {
-		t.Errorf("%+v", report)
+		t.Errorf("the report is %q; want two files, and nothing too far", report.String())
 	}
 }
 
@@ -103,12 +103,12 @@ func TestMaxSize(t *testing.T) {
 	c.RPC(compound("beyond", 2000, []byte("nothing else")))
 	files, _, report := onDisk(t, w, 1010)
 	if f := files["fits"]; f.Size != 1010 || f.Data != 10 || f.Error.Known() {
-		t.Errorf("%+v", f)
+		t.Errorf("the file has %d bytes, %d of them data, error %q; want 1010, 10 and none", f.Size, f.Data, f.Error.Or(""))
 	}
 	if want := (extract.Report{Files: 1, Holes: 1000, TooFar: 4}); report != want {
-		t.Errorf("%+v, want %+v", report, want)
+		t.Errorf("the report is %q, want %q", report.String(), want.String())
 	}
 	if s := report.String(); !strings.Contains(s, "; 4 ranges left out because of the maximum file size") {
-		t.Errorf("%q", s)
+		t.Errorf("the report does not count the ranges beyond the maximum: %q", s)
 	}
 }

@@ -193,7 +193,7 @@ func TestHoles(t *testing.T) {
 	files, there, report := extracted(t, testkit.Source(t, w), t.TempDir())
 	clear(data[1024:2048])
 	if there["gaps"] != "abcd\x00\x00\x00\x00ijkl\x00\x00\x00\x00qr" || there["lost"] != string(data) || there["none"] != string(make([]byte, 1000)) || len(there) != 3 {
-		t.Errorf("%q", there)
+		t.Errorf("the files are %q; want zeros for the gaps, all of lost, and none as zeros", there)
 	}
 	if n := files["none"]; n.Size != 1000 || n.Data != 0 || n.Holes != 1 || n.HoleBytes != 1000 {
 		t.Errorf("none: %+v", n)
@@ -205,7 +205,7 @@ func TestHoles(t *testing.T) {
 		t.Errorf("lost: %+v", l)
 	}
 	if want := (extract.Report{Files: 3, Holes: 2032, Missing: 2, TooFar: 1}); report != want {
-		t.Errorf("%+v, want %+v", report, want)
+		t.Errorf("the report is %q, want %q", report.String(), want.String())
 	}
 }
 
@@ -238,10 +238,10 @@ func TestScattered(t *testing.T) {
 	}
 	f := files["dust"]
 	if !f.Scattered || f.Data != 1<<16 || f.HoleBytes != size-1<<16 || report.Scattered != 1 {
-		t.Errorf("%+v, %+v", f, report)
+		t.Errorf("the file is scattered: %t, with %d bytes of data and %d of holes, and the report counts %d; want true, 65536, %d and 1", f.Scattered, f.Data, f.HoleBytes, report.Scattered, size-1<<16)
 	}
 	if s := report.String(); !strings.Contains(s, "; 1 file with so many ranges") {
-		t.Errorf("%q", s)
+		t.Errorf("the report does not count the scattered file: %q", s)
 	}
 }
 
@@ -302,7 +302,7 @@ func TestSameName(t *testing.T) {
 	}
 	for path, handle := range map[string]string{"a": "handle 1", "a~2": "handle 2", "b": "handle 3"} {
 		if got := files[path].Handle.Or(""); got != hex.EncodeToString([]byte(handle)) || !files[path].Named {
-			t.Errorf("%s: %+v", path, files[path])
+			t.Errorf("%s has the handle %s, and its name is known: %t; want that of %q, and true", path, got, files[path].Named, handle)
 		}
 	}
 }
@@ -330,7 +330,7 @@ func TestReplaced(t *testing.T) {
 			path = fmt.Sprint("a~", i+1)
 		}
 		if there[path] != fmt.Sprint("version ", i) || files[path].Error.Known() || files[path].Renamed != (i > 0) {
-			t.Fatalf("%s: %q, %+v", path, there[path], files[path])
+			t.Fatalf("%s has the content %q, renamed %t, error %q; want version %d", path, there[path], files[path].Renamed, files[path].Error.Or(""), i)
 		}
 	}
 }

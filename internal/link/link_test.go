@@ -256,7 +256,7 @@ func TestICRC(t *testing.T) {
 		check := func() rocev2.ICRCResult {
 			d.Decode(&capture.Frame{LinkType: c.kind, Length: len(raw), Data: raw})
 			if err := p.Decode(d.Transport, d.Length); err != nil {
-				t.Fatalf("%s: %v", c.name, err)
+				t.Fatalf("%s: the packet cannot be decoded: %v", c.name, err)
 			}
 			return d.CheckICRC(&p)
 		}

@@ -109,7 +109,7 @@ func TestDamagedHeaders(t *testing.T) {
 				if n := f.Seen.SentNumber; n > 0 && times[ends[f.Seen.SentPoint][n-1].Time] {
 					found++
 					if f.Seen.Fate != capture.FateCorrupted || !c.badICRC && f.Seen.ArrivedNumber != 0 {
-						t.Errorf("%+v", f.Seen)
+						t.Errorf("packet %d, of which a byte was changed, is %v and arrived as %d; want it corrupted", f.Seen.SentNumber, f.Seen.Fate, f.Seen.ArrivedNumber)
 					}
 				}
 			}

@@ -912,7 +912,7 @@ func FuzzPoints(f *testing.F) {
 		}
 		for _, h := range s.Hops() {
 			if h.Lost < 0 || h.Lost+h.NotCaptured+h.Unknown > h.Packets {
-				t.Errorf("%+v", *h)
+				t.Errorf("of %d packets, %d are lost, %d not captured and %d unknown: more than there are, or fewer than none", h.Packets, h.Lost, h.NotCaptured, h.Unknown)
 			}
 		}
 		if n > total {
@@ -1054,7 +1054,7 @@ func TestInterfaces(t *testing.T) {
 	r := run(t, path)
 	r.want(t, 8, 10, 13)
 	if len(r.Points) != 2 || r.Points[1].Name != "both.pcapng (right)" {
-		t.Errorf("%+v", r.Points)
+		t.Errorf("the interfaces of one file are %d points, want two, the second called both.pcapng (right)", len(r.Points))
 	}
 	f, err := capture.Open(path)
 	if err != nil {

@@ -14,7 +14,7 @@ func TestExtents(t *testing.T) {
 		has      bool
 	}{{10, 20, true}, {12, 18, true}, {5, 15, false}, {15, 35, false}, {30, 40, true}, {40, 41, false}} {
 		if got := f.has(base+c.from, base+c.to); got != c.has {
-			t.Errorf("[%d, %d): %v", c.from, c.to, got)
+			t.Errorf("the bytes from %d to %d arrived: %v, want %v", c.from, c.to, got, c.has)
 		}
 	}
 	f.arrived(base+18, base+32)

@@ -39,11 +39,11 @@ func decoded(t *testing.T, w *synth.Wire, source string, fields query.Fields) (n
 	d := dissect.New(h, o)
 	for f := range testkit.Made(w.Frames) {
 		if err := d.Frame(f); err != nil {
-			t.Errorf("%s: %v", source, err)
+			t.Errorf("%s: dissecting a frame fails: %v", source, err)
 		}
 	}
 	if _, err := d.Finish(); err != nil {
-		t.Errorf("%s: %v", source, err)
+		t.Errorf("%s: dissecting fails: %v", source, err)
 	}
 	return n
 }
@@ -208,7 +208,7 @@ func TestNFSFields(t *testing.T) {
 			if f := fields.Field("nfs." + name.Name); f != nil {
 				n++
 				if f.Doc == "" || f.Type == "" || !f.List || !f.Drawn || !query.Decoded(f.Path) {
-					t.Errorf("%+v", f)
+					t.Errorf("%s has the type %q and the description %q, list %t, drawn %t; want all of these", f.Path, f.Type, f.Doc, f.List, f.Drawn)
 				}
 			} else if name.Kinds[0] != nfs.Group || len(name.Kinds) > 1 {
 				t.Errorf("no field nfs.%s of %s", name.Name, fields.Of())
@@ -237,7 +237,7 @@ func TestNFSFields(t *testing.T) {
 		{`latency > 99999999999999999999`, "is too large; numbers have 64 bits"},
 	} {
 		if _, err := query.Compile(c.source, query.Transactions); err == nil || !strings.Contains(err.Error(), c.message) {
-			t.Errorf("%s: %v", c.source, err)
+			t.Errorf("%s: the error is %v, want %q", c.source, err, c.message)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func count(t *testing.T, name, source string, fields query.Fields) int {
 	match := func(r any) {
 		hit, err := filter.Match(r)
 		if err != nil {
-			t.Fatalf("%s: %v", source, err)
+			t.Fatalf("%s: a record cannot be matched: %v", source, err)
 		}
 		if hit {
 			n++
@@ -343,7 +343,7 @@ func TestUnsigned(t *testing.T) {
 	} {
 		f, err := query.Compile(source, query.Transactions)
 		if err != nil {
-			t.Errorf("%v", err)
+			t.Errorf("%s does not compile: %v", source, err)
 			continue
 		}
 		if got, err := f.Match(high); err != nil || got != want {

@@ -144,7 +144,7 @@ func TestParse(t *testing.T) {
 		_, err := records.Parse([]byte(c.line))
 		switch {
 		case c.want == "" && err != nil:
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("%s is refused: %v", c.name, err)
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, records.ErrFormat)):
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
 		}
@@ -166,7 +166,7 @@ func TestScan(t *testing.T) {
 	)
 	source, err := records.Scan(t.Context(), text("a", finding+finding+one), text("b", "\n"+finding+one))
 	if err != nil || source.Count("finding") != 3 || source.Summary().Packets != 3 {
-		t.Fatalf("%v, %v", source, err)
+		t.Fatalf("scanning two inputs with three findings and one summary each fails or counts wrong: %v", err)
 	}
 	n, start := 0, record.Time(0)
 	err = source.Run(t.Context(), records.Handler{Finding: func(r *record.Finding) error {
@@ -211,7 +211,7 @@ func FuzzParse(f *testing.F) {
 		once := render.AppendJSON(nil, r)
 		again, err := records.Parse(once)
 		if err != nil {
-			t.Fatalf("%s: %v", once, err)
+			t.Fatalf("a record that was read is written as %s, which is refused: %v", once, err)
 		}
 		if twice := render.AppendJSON(nil, again); !bytes.Equal(once, twice) {
 			t.Fatalf("%s\n%s", once, twice)

@@ -35,7 +35,7 @@ func described(t *testing.T, kind capture.LinkType, frame string) (summary strin
 	r := d.Describe(in)
 	line := render.AppendPacketJSON(nil, r, true)
 	if err := json.Unmarshal(line, &members); err != nil {
-		t.Fatalf("%v: %s", err, line)
+		t.Fatalf("the JSON of a packet is not valid: %v: %s", err, line)
 	}
 	return string(r.Summary), members
 }

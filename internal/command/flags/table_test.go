@@ -37,7 +37,7 @@ func TestTakers(t *testing.T) {
 		r := &table[i]
 		takers := slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !r.takers(name) })
 		if other := r.takers("no such command"); other && len(takers) == 0 || !other && len(takers) == len(known) {
-			t.Errorf("--%s: %v", r.name, takers)
+			t.Errorf("--%s: only and but name commands that do not exist, or all that do; these take it: %q", r.name, takers)
 		}
 		for name := range r.refusal {
 			if !slices.Contains(known, name) || r.takers(name) {

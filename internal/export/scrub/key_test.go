@@ -182,7 +182,7 @@ func TestStreams(t *testing.T) {
 		}
 	}
 	if got := hex.EncodeToString(newKey(secret).opaque("handle", []byte("01234567"))); got != hex.EncodeToString(k.opaque("handle", []byte("01234567"))) || len(got) != 16 {
-		t.Errorf("%s", got)
+		t.Errorf("equal keys give a handle the pseudonyms %s and another one, or one of another length than 16 digits", got)
 	}
 }
 

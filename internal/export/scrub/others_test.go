@@ -139,7 +139,7 @@ func filesOf(t *testing.T, name string) string {
 	t.Helper()
 	found, _ := filepath.Glob("../../../testdata/captures/" + name + ".pcap*")
 	if len(found) != 1 {
-		t.Fatalf("%s: %v", name, found)
+		t.Fatalf("%d files are called %s, want one: %q", len(found), name, found)
 	}
 	return filepath.Base(found[0])
 }
