@@ -14,6 +14,7 @@ type Seen struct {
 	// SentBetween says that the point that captured the packet first is not at its sender: packets passed something in
 	// between. ArrivedBetween says the same of the point nearest to the receiver.
 	SentBetween, ArrivedBetween bool
+	Duplicate                   bool // the network made this copy before the point that captured the frame
 	Unchecked                   bool // the frame's ICRC proves nothing, because the file has no good ones
 	Copy                        Copy // what the frame is, if another frame stands for the packet
 }
@@ -39,5 +40,5 @@ const (
 	FateLost                    // it was lost between the points
 	FateCorrupted               // it arrived, but damaged
 	FateNotCaptured             // its receiver got it, but the capture at that point does not contain it
-	FateDuplicated              // a copy that the network made
+	FateDuplicated              // it arrived, and is a copy that the network made
 )

@@ -15,7 +15,7 @@ func pathOf(f *capture.Frame) (p rdma.Path) {
 	if v == nil {
 		return p
 	}
-	p.Joined, p.Arrived, p.Copy = true, v.ArrivedNumber != 0 && !v.ArrivedBetween, v.Fate == capture.FateDuplicated
+	p.Joined, p.Arrived, p.Copy = true, v.ArrivedNumber != 0 && !v.ArrivedBetween, v.Duplicate || v.Fate == capture.FateDuplicated
 	p.Lost = v.Fate == capture.FateLost || v.Fate == capture.FateCorrupted && !p.Arrived
 	p.Gone = v.Fate == capture.FateLost
 	if v.SentNumber != 0 && !v.SentBetween {

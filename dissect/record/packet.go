@@ -143,9 +143,10 @@ const (
 	Late                            // the payload had been counted as missing from the capture
 	LostOnPath                      // the packet was lost between the capture points
 	DamagedOnPath                   // the packet was damaged between the capture points, so that its receiver dropped it
+	Duplicated                      // with several capture points: the network made this copy of a packet that its sender sent once
 )
 
-var markNames = [...]string{"retransmitted", "out_of_order", "after_gap", "refused", "bad_icrc", "bad_checksum", "late", "lost_on_path", "damaged_on_path"}
+var markNames = [...]string{"retransmitted", "out_of_order", "after_gap", "refused", "bad_icrc", "bad_checksum", "late", "lost_on_path", "damaged_on_path", "duplicated"}
 
 // Names returns the names of the marks in the set.
 func (m Marks) Names() iter.Seq[string] {

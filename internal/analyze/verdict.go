@@ -757,8 +757,8 @@ func (j *facts) networkLost() bool {
 		return true
 	}
 	h := &j.o.Health
-	if j.o.Network != nil && n.Unknown == 0 { // All packets arrived.
-		return false
+	if j.o.Network != nil && n.Unknown == 0 { // All packets arrived, perhaps in another order.
+		return n.Reordered > 0 && h.OutOfOrder+j.sequenceNaks() > 0
 	}
 	return h.Damaged+h.OutOfOrder+j.sequenceNaks() > 0
 }
@@ -798,6 +798,10 @@ func (j *facts) transport(where Place) said {
 			fact = plural(n.Corrupted, "packet") + " damaged between the capture points"
 		}
 		parts, evidence = append(parts, fact), append(evidence, Evidence{fact, "network FILE --lost"})
+	}
+	if n.Reordered > 0 {
+		fact := plural(n.Reordered, "packet") + " reordered between the capture points"
+		parts, evidence = append(parts, fact), append(evidence, Evidence{fact, "network FILE"})
 	}
 	again := fmt.Sprintf("%d of %s retransmitted%s", h.Retransmitted, plural(h.Packets, "packet"), j.which(func(t *tally) int64 { return t.retransmitted }))
 	parts = append(parts, again)
@@ -858,6 +862,7 @@ func sumNetwork(list []*record.Network) (sum record.Network) {
 		sum.Lost += n.Lost
 		sum.Corrupted += n.Corrupted
 		sum.Unknown += n.Unknown
+		sum.Reordered += n.Reordered
 	}
 	return sum
 }

@@ -447,7 +447,8 @@ func (m *matcher) arrive(at uint64) {
 
 // choose returns the transmission of an arrival, as its position plus 1, or 0 if there is none. It is the
 // latest one before the arrival. But if several equal packets are on the way at the same time, it is the oldest
-// one.
+// one, and if the network made the latest one before this hop, it is the packet of which that is a copy: nothing
+// tells the two apart, and the first that arrives is not the copy.
 func (m *matcher) choose(b *bucket, e *entry, w *path) (best uint64) {
 	oldest, onTheWay := uint64(0), 0
 	for i, n := b.tail, 0; i != 0 && n < searched; n++ {
@@ -475,6 +476,14 @@ func (m *matcher) choose(b *bucket, e *entry, w *path) (best uint64) {
 		return b.head
 	case best == 0 || onTheWay >= pipelined:
 		return oldest
+	}
+	for i := best; m.ring.at(i - 1).copied; {
+		if i = m.ring.at(i - 1).prev; i == 0 || e.time-m.ring.at(i-1).time > w.longest {
+			return best
+		}
+		if !m.ring.at(i - 1).copied {
+			return i
+		}
 	}
 	return best
 }

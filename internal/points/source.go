@@ -227,6 +227,7 @@ func (s *Source) describe(e *entry, f *capture.Frame) *capture.Seen {
 		v.Sent, v.SentPoint, v.SentNumber = e.sent, int(e.sentPoint), e.sentNumber
 	}
 	v.SentBetween, v.ArrivedBetween = !s.plan.atSender(e.path.dir, e.path.points[0]), !s.plan.atReceiver(e.path.dir, e.path.points[len(e.path.points)-1])
+	v.Duplicate = e.copied && (e.sending == lost || e.sending == damagedOn)
 	switch e.sending {
 	case lost:
 		v.Fate, v.ArrivedPoint = capture.FateLost, e.path.points[e.hop+1]

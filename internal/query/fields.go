@@ -432,7 +432,7 @@ var ownFields = []struct {
 	{Field{Path: "transaction", Type: "number", Doc: "Number (id) of the transaction that the packet belongs to; null if it belongs to none."}, func(p *record.Packet) any { return number(p.Transaction) }},
 	{Field{Path: "xid", Type: "hex", Doc: "XID of the RPC that the packet belongs to; null if it belongs to none."}, func(p *record.Packet) any { return number(p.XID) }},
 	{
-		Field{Path: "marks", Type: "text", List: true, Values: record.Marks(0).Values(), Doc: "Unusual properties of the packet: retransmitted, out_of_order (captured after a later packet), after_gap (an earlier packet had not been accepted), refused (the packet is a NAK or Terminate that rejects a request), bad_icrc (the ICRC, or the CRC of an FPDU, is bad), bad_checksum (the TCP checksum is bad), late (the payload had been counted as missing from the capture), lost_on_path or damaged_on_path (with several capture points: it was lost between them, or damaged so that its receiver dropped it)."},
+		Field{Path: "marks", Type: "text", List: true, Values: record.Marks(0).Values(), Doc: "Unusual properties of the packet: retransmitted, out_of_order (captured after a later packet), after_gap (an earlier packet had not been accepted), refused (the packet is a NAK or Terminate that rejects a request), bad_icrc (the ICRC, or the CRC of an FPDU, is bad), bad_checksum (the TCP checksum is bad), late (the payload had been counted as missing from the capture), lost_on_path or damaged_on_path (with several capture points: it was lost between them, or damaged so that its receiver dropped it), duplicated (with several capture points: the network made this copy)."},
 		func(p *record.Packet) any {
 			marks := []any{}
 			for name := range p.Marks.Names() {

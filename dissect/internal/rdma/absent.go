@@ -25,7 +25,13 @@ func SeveralPoints(c *Conn) bool {
 // missedRequest takes a request that its receiver did not get, or dropped because of a bad ICRC.
 func (f *flow) missedRequest(d *Datagram, cur *currentPacket) {
 	psn, p := d.Packet.PSN, d.Path
+	if p.Copy {
+		return
+	}
 	if p.Sent.Packet == 0 {
+		if f.paths != nil {
+			f.paths.last = p
+		}
 		f.damagedRequest(d)
 		return
 	}
@@ -44,7 +50,7 @@ func (f *flow) missedRequest(d *Datagram, cur *currentPacket) {
 	default:
 		f.requestAbsent(d, again, cur)
 	}
-	f.signals.requested = d.At.Time
+	f.noteRequested(d.At)
 	f.reportLost()
 }
 
@@ -256,6 +262,6 @@ func (ts *tcpStreams) missedSegment(f *flow, s *TCP) {
 		}
 		f.keepAbsent(order.Octets, s.Seq, held{stamp: s.At, data: ts.operations.buffers.add(nil, s.Payload), length: s.Length})
 	}
-	f.signals.requested = s.At.Time
+	f.noteRequested(s.At)
 	f.reportLost()
 }

@@ -66,6 +66,7 @@ type signals struct {
 	requested record.Time // its latest request
 	progress  record.Time // the latest response that acknowledged something new
 	nak       nakSignal   // the latest NAK
+	before    nakSignal   // the NAK before it, if no burst had followed that yet
 	farthest  uint32      // the highest PSN of a Read or Atomic response
 	responded bool        // there was such a response
 	sent      sentRequest // the latest request
@@ -99,6 +100,11 @@ type nakSignal struct {
 	rnr   bool
 	open  bool   // no burst has followed it yet
 	print uint32 // ICRC, by which network duplicates are recognized
+}
+
+// asks reports whether a NAK that no burst has followed yet requests a sequence number again.
+func (n *nakSignal) asks(c order.Circle, seq uint32) bool {
+	return n.open && (!n.rnr && c.Delta(seq, n.psn) >= 0 || n.psn == seq)
 }
 
 // Idle times of a sender from which on its timer caused a retransmission.
@@ -136,9 +142,13 @@ const longestResponse = record.Time(4e9)
 func (ops *operations) burstOf(f *flow, c order.Circle, r order.Run, o *Operation, at record.Stamp) *Burst {
 	seq := r.From
 	b, s := &f.burst, &f.signals
-	idle := at.Time - max(s.requested, s.progress)
+	idle := f.sentTime(at) - max(s.requested, s.progress)
 	expired := f.expired(idle)
-	asked := s.nak.open && (!s.nak.rnr && c.Delta(seq, s.nak.psn) >= 0 || s.nak.psn == seq)
+	nak := &s.nak
+	if !nak.asks(c, seq) {
+		nak = &s.before
+	}
+	asked := nak.asks(c, seq)
 	if b.Number != 0 && !expired && !(asked && idle >= heededAfter) {
 		soon := idle < continuesSoon && !s.nak.open
 		// The network may have delayed a request that the burst lacks, unless something else explains it.
@@ -155,10 +165,10 @@ func (ops *operations) burstOf(f *flow, c order.Circle, r order.Run, o *Operatio
 		b.First = o.Tag
 	}
 	if asked {
-		b.Nak = s.nak.at
+		b.Nak = nak.at
 	}
 	switch {
-	case asked && s.nak.rnr:
+	case asked && nak.rnr:
 		b.Cause = record.RNRNak
 	case expired:
 		b.Cause = record.RetransmitTimeout
@@ -170,7 +180,7 @@ func (ops *operations) burstOf(f *flow, c order.Circle, r order.Run, o *Operatio
 		b.Cause = record.RetransmitUnknown
 	}
 	if asked || expired { // the sender goes back, as the NAK requested
-		s.nak.open = false
+		nak.open, s.before.open, s.nak.open = false, false, s.nak.open && nak != &s.nak && !expired
 	}
 	return &b.Burst
 }
@@ -201,6 +211,7 @@ func (s *signals) refused(psn uint32, rnr bool, d *Datagram) bool {
 	if s.nak.psn == psn && d.duplicates(s.nak.print, s.nak.at.Time) {
 		return false
 	}
+	s.before = s.nak
 	s.nak = nakSignal{psn: psn, at: d.At, rnr: rnr, open: true, print: d.print}
 	return true
 }

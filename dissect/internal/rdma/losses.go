@@ -62,7 +62,7 @@ func (f *flow) noteLoss(l Loss) {
 // missedResponse notes a response that its receiver, the peer of the flow, did not get unharmed.
 func (f *flow) missedResponse(d *Datagram) {
 	asker := f.peer()
-	if asker == nil || d.Path.Sent.Packet == 0 {
+	if asker == nil || d.Path.Sent.Packet == 0 || d.Path.Copy {
 		return
 	}
 	psn := d.Packet.PSN

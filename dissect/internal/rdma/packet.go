@@ -58,7 +58,10 @@ func (f *flow) request(d *Datagram, cur *currentPacket) {
 	if again && isNew && cur.Mark&record.Retransmitted == 0 {
 		ops.sentAgain(f, order.One(psn), false, cur)
 	}
-	f.signals.requested, f.signals.sent = d.At.Time, sentRequest{psn, d.print, d.At.Time}
+	if !d.Path.Copy {
+		f.noteRequested(d.At)
+		f.signals.sent = sentRequest{psn, d.print, d.At.Time}
+	}
 }
 
 // orderOf returns what the order of requests depends on.
@@ -135,7 +138,7 @@ func (f *flow) accept(d *Datagram, fact *order.Fact[held], cur *currentPacket) {
 		return
 	}
 	turn := f.qp.receiver.arrives(fact.From)
-	f.burst.followedBy(order.PSNs, fact.From, d.At.Time-f.signals.requested)
+	f.burst.followedBy(order.PSNs, fact.From, f.sentTime(d.At)-f.signals.requested)
 	f.take(d.Packet, fact, cur)
 	f.sentLast(fact.From, turn, d.At, d.print)
 	if turn == inOrder {
@@ -161,7 +164,7 @@ func (f *flow) requestAgain(d *Datagram, cur *currentPacket) {
 	if o != nil && o.Kind != kindOf(d.Packet.Opcode) {
 		return // it is no copy of the operation's request
 	}
-	if o != nil && o.Kind == Read {
+	if o != nil && o.Kind == Read && !d.Path.Copy {
 		o.Again, o.again = int64(d.Packet.RETH.DMALength), d.At
 		o.requestedAgain(d.Packet.PSN)
 	}
@@ -188,7 +191,7 @@ func (f *flow) wait(d *Datagram, cur *currentPacket) {
 	ops, psn := f.conn.tracker.operations, d.Packet.PSN
 	cur.mark(f.ops.at(order.PSNs, psn), record.AfterGap)
 	if first := f.qp.order.Window().Item(order.PSNs, psn); first != nil {
-		if kindOf(d.Packet.Opcode) == kindOf(rocev2.Opcode(first.data[0])) { // otherwise it is no copy of the request
+		if !d.Path.Copy && kindOf(d.Packet.Opcode) == kindOf(rocev2.Opcode(first.data[0])) { // otherwise it is no retransmission of the request
 			ops.noteHeldRetransmission(f, first, cur, ops.burstOf(f, order.PSNs, order.One(psn), nil, d.At))
 		}
 		return
@@ -345,6 +348,10 @@ func (f *flow) response(d *Datagram, cur *currentPacket) {
 	if info.Kind == rocev2.KindReadResponse && !info.Last {
 		f.notePayload(p.PayloadLength, cur)
 	}
+	if d.Path.Copy && info.Kind == rocev2.KindAcknowledge { // it says nothing new
+		cur.mark(asker.ops.at(order.PSNs, p.PSN), 0)
+		return
+	}
 	asker.answer(d, cur)
 }
 
@@ -454,6 +461,9 @@ func (f *flow) readResponse(p *rocev2.Packet, cur *currentPacket) {
 	}
 	cur.noteBytes(o, o.Offset+uint64(index*int64(c.mtu)), int64(p.PayloadLength))
 	if ops.markSeen(o, index, index+1) == 0 {
+		if cur.Mark&record.Duplicated != 0 {
+			return
+		}
 		ops.retransmitted(f.peer(), o, nil, cur)
 		return
 	}

@@ -16,18 +16,21 @@ type Path struct {
 	Arrived bool         // the packet was captured when it came to its receiver
 	Lost    bool         // it did not come to its receiver, or came damaged
 	Gone    bool         // nothing of it came to its receiver
-	Copy    bool         // the network made this copy
+	Copy    bool         // the network made this copy of a packet that its sender sent once
 }
 
-// Mark returns the mark of a packet that did not come to its receiver unharmed.
-func (p *Path) Mark() record.Marks {
+// Mark returns the marks of a packet that did not come to its receiver unharmed, or that the network made.
+func (p *Path) Mark() (m record.Marks) {
 	switch {
 	case p.Gone:
-		return record.LostOnPath
+		m = record.LostOnPath
 	case p.Lost:
-		return record.DamagedOnPath
+		m = record.DamagedOnPath
 	}
-	return 0
+	if p.Copy {
+		m |= record.Duplicated
+	}
+	return m
 }
 
 // sentAt is a packet of a flow that left its sender and that its receiver has not accepted yet.
@@ -69,11 +72,10 @@ func (f *flow) noteSent(r order.Run, p Path) (again bool) {
 		f.paths = new(paths)
 		f.conn.share.Charge(pathsCost)
 	}
-	if p.Copy {
+	w := f.paths
+	if w.last = p; p.Copy {
 		return false
 	}
-	w := f.paths
-	w.last = p
 	newer := len(w.sent) > 0 && f.circle().Delta(r.From, w.top) > 0
 	for i := 0; i < len(w.sent) && !newer; i++ {
 		if s := &w.sent[i]; s.From == r.From {
@@ -124,6 +126,24 @@ func (f *flow) firstSent(seq uint32, captured record.Stamp) (first sentAt, seen 
 	return first, seen
 }
 
+// sentTime returns when the current packet of a flow left its sender, if that was captured, and otherwise when it was
+// captured. What was lost comes earlier than what its sender sent before it.
+func (f *flow) sentTime(at record.Stamp) record.Time {
+	if f.paths != nil && f.paths.last.Sent.Packet != 0 {
+		return f.paths.last.Sent.Time
+	}
+	return at.Time
+}
+
+// noteRequested notes that the sender of a flow was not idle.
+func (f *flow) noteRequested(at record.Stamp) {
+	if f.paths == nil {
+		f.signals.requested = at.Time
+		return
+	}
+	f.signals.requested = max(f.signals.requested, f.sentTime(at))
+}
+
 // circle returns the circle of a flow's sequence numbers.
 func (f *flow) circle() order.Circle {
 	if f.qp != nil {
@@ -143,6 +163,9 @@ func (t *Tracker) lostOnPath(f *flow, d *Datagram, cur *currentPacket) {
 		cur.mark(asker.ops.at(order.PSNs, d.Packet.PSN), d.Path.Mark())
 	}
 	cur.mark(nil, d.Path.Mark())
+	if d.Path.Copy { // its sender did not send it
+		return
+	}
 	if !info.Request {
 		f.missedResponse(d)
 		f.noteResponse(d, true)
@@ -181,7 +204,7 @@ func (o *Operation) SeenAtBoth() bool { return o.sentSeen && o.copies.seen }
 // noteResponse notes a response to a Read, which may be lost.
 func (f *flow) noteResponse(d *Datagram, lost bool) {
 	asker := f.peer()
-	if asker == nil || d.Path.Copy {
+	if asker == nil {
 		return
 	}
 	o := asker.ops.at(order.PSNs, d.Packet.PSN)
@@ -193,6 +216,7 @@ func (f *flow) noteResponse(d *Datagram, lost bool) {
 		t.Delivered = o.copies.accepted.Time
 	}
 	switch sent := d.Path.Sent; {
+	case d.Path.Copy: // the packet of which it is a copy left earlier
 	case sent.Packet == 0:
 		t.OneSided = true
 	case t.Responded == 0 || sent.Time < t.Responded:
@@ -225,7 +249,7 @@ func (f *flow) noteStreamResponse(o *Operation, from uint32, now record.Stamp) {
 
 // LostSegment takes a TCP segment that did not come to its receiver. Its bytes come later.
 func (t *Tracker) LostSegment(s *TCP) {
-	if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil && s.Length > 0 {
+	if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil && s.Length > 0 && !s.Path.Copy {
 		t.tcp.missedSegment(f, s)
 	}
 }
@@ -233,7 +257,7 @@ func (t *Tracker) LostSegment(s *TCP) {
 // LostDatagram takes a UDP datagram that did not come to its receiver, and returns the verdict on it. It returns false
 // if the datagram carries no RPC. A Call is outstanding although it was lost.
 func (t *Tracker) LostDatagram(d *UDP) (verdict PacketVerdict, rpc bool) {
-	if t.OnlyRDMA {
+	if t.OnlyRDMA || d.Path.Copy {
 		return verdict, false
 	}
 	if kind, ok := oncrpc.Plausible(d.Payload, d.Length, len(d.Payload) < d.Length); !ok || kind == oncrpc.Call {

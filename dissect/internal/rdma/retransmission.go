@@ -18,8 +18,12 @@ import (
 // retransmission, or was counted as not captured before.
 func (f *flow) takeOldRequest(d *Datagram, cur *currentPacket) {
 	psn, at := d.Packet.PSN, d.At
-	f.noteRetry(order.PSNs, psn, !f.isAcked(psn), at)
 	o, to := f.copyOf(d)
+	if d.Path.Copy {
+		cur.mark(o, 0)
+		return
+	}
+	f.noteRetry(order.PSNs, psn, !f.isAcked(psn), at)
 	if o != nil && o.Kind == Write {
 		offset := int64(uint32(order.PSNs.Delta(psn, o.from))) * int64(o.size)
 		cur.noteBytes(o, o.Offset+uint64(offset), min(int64(o.size), o.Length-offset))
@@ -45,7 +49,12 @@ func (f *flow) copyOf(d *Datagram) (o *Operation, to uint32) {
 			to = e.To
 		}
 		if isRead || order.PSNs.Delta(e.To, psn) == 1 {
-			if d.duplicates(o.copies.print, o.copies.newest.Time) {
+			switch {
+			case d.Path.Joined: // a copy that the network made is accepted, too, if it comes in order
+				if d.Path.Copy && turn == behind {
+					return o, to
+				}
+			case d.duplicates(o.copies.print, o.copies.newest.Time):
 				f.noteCopy()
 				return o, to
 			}
@@ -79,7 +88,7 @@ func (f *flow) damagedRequest(d *Datagram) {
 	default:
 		f.keepDamaged(d)
 	}
-	f.signals.requested = d.At.Time
+	f.noteRequested(d.At)
 }
 
 // isNear reports whether a PSN is near that of the next request, so that it is not damaged.
@@ -193,6 +202,10 @@ func kindOf(op rocev2.Opcode) Kind {
 // noteResentSegment notes a retransmitted segment for the operations that end in it.
 func (ts *tcpStreams) noteResentSegment(f *flow, s *TCP, cur *currentPacket) {
 	end := order.Octets.Add(s.Seq, uint32(s.Length))
+	if s.Path.Copy {
+		cur.mark(f.ops.at(order.Octets, s.Seq), 0)
+		return
+	}
 	for i := f.ops.find(order.Octets, s.Seq); i >= 0 && i < len(f.ops.entries) && order.Octets.Delta(f.ops.entries[i].To, end) <= 0; i++ {
 		f.ops.entries[i].op.copies.note(behind, s.At, 0)
 	}

@@ -34,6 +34,9 @@ func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
 	cur := currentPacket{at: s.At}
 	t.now = s.At
 	t.operations.reclaim()
+	if s.Path.Copy {
+		cur.mark(nil, record.Duplicated)
+	}
 	known = t.tcp.segment(s, &cur)
 	if s.Path.Joined {
 		if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil {
@@ -283,7 +286,9 @@ func (ts *tcpStreams) takeSegment(f *flow, s *TCP, cur *currentPacket) {
 		if ts.operations.settleAbsent(f); again && cur.Mark&record.Retransmitted == 0 {
 			ts.operations.sentAgain(f, r, false, cur)
 		}
-		f.signals.requested = s.At.Time
+		if !s.Path.Copy {
+			f.noteRequested(s.At)
+		}
 		if cur.Op == nil {
 			ts.attributePartial(f, cur)
 		}
@@ -335,7 +340,9 @@ func (ts *tcpStreams) takeData(f *flow, s *TCP, cur *currentPacket) {
 		if ts.takeLate(f, order.Run{From: s.Seq, To: s.Seq + uint32(s.Length)}, cur) {
 			return
 		}
-		f.noteRetry(order.Octets, s.Seq, w.acked && order.Octets.Delta(s.Seq, w.ackedTo) >= 0, s.At)
+		if !s.Path.Copy {
+			f.noteRetry(order.Octets, s.Seq, w.acked && order.Octets.Delta(s.Seq, w.ackedTo) >= 0, s.At)
+		}
 		ts.noteResentSegment(f, s, cur)
 		return
 	case delta < 0: // a part of it was captured before
@@ -382,7 +389,9 @@ func (ts *tcpStreams) holdSegment(f *flow, s *TCP, cur *currentPacket) {
 	i, found := w.window.Find(order.Octets, s.Seq)
 	if found {
 		item := w.window.At(i)
-		ts.operations.noteHeldRetransmission(f, item, cur, nil)
+		if !s.Path.Copy {
+			ts.operations.noteHeldRetransmission(f, item, cur, nil)
+		}
 		if len(s.Payload) > len(item.data) { // the longer copy is kept
 			grown := int64(len(s.Payload) - len(item.data))
 			w.window.Grow(i, int(grown))

@@ -166,6 +166,9 @@ func (t *Tracker) Packet(d *Datagram) PacketVerdict {
 	cur := currentPacket{at: d.At}
 	t.now = d.At
 	t.operations.reclaim()
+	if d.Path.Copy {
+		cur.mark(nil, record.Duplicated)
+	}
 	t.packet(d, &cur)
 	return cur.PacketVerdict
 }

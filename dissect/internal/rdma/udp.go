@@ -102,6 +102,7 @@ func (us *datagrams) take(d *UDP, cur *currentPacket) bool {
 	var lost record.Stamp // an earlier copy of a Reply
 	if d.Path.Joined {
 		if d.Path.Copy {
+			cur.mark(nil, record.Duplicated)
 			return true
 		}
 		if f.noteSent(order.Run{From: n, To: n + 1}, d.Path); d.Path.Sent.Packet != 0 && len(d.Payload) >= 4 {
