@@ -1,19 +1,151 @@
-// Package duckdb compares the Parquet tables of rdmadump with the results of its stats view,
-// by DuckDB. It is a separate module, because DuckDB needs cgo and rdmadump does not.
+// Package duckdb runs the queries of docs/export.md on the Parquet tables of rdmadump, and compares the tables with its
+// other outputs. It is a separate module, because DuckDB needs cgo and rdmadump does not.
 package duckdb
 
 import (
 	"bytes"
 	"database/sql"
 	"encoding/json"
+	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"text/tabwriter"
+	"time"
 
 	_ "github.com/marcboeker/go-duckdb"
 )
+
+var update = flag.Bool("update", false, "write the results of the queries to docs/export.md")
+
+// page is the page with the queries.
+const page = "../../docs/export.md"
+
+// query matches a query of the page, and its result.
+var query = regexp.MustCompile("(?s)```sql\n(.*?)```\n\n```text\n(.*?)```")
+
+// built builds rdmadump, and returns the path of the program.
+func built(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rdmadump")
+	build := exec.Command("go", "build", "-pgo=off", "-o", path, "./cmd/rdmadump")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return path
+}
+
+// run returns the standard output of a command, which must succeed.
+func run(t *testing.T, name string, args ...string) []byte {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd := exec.Command(name, args...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %v: %s", args, err, stderr.String())
+	}
+	return out
+}
+
+// result returns the result of a query as text, a line for each row below the names of the columns.
+func result(t *testing.T, db *sql.DB, query string) string {
+	t.Helper()
+	rows, err := db.Query(query)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, query)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join(columns, "\t"))
+	for rows.Next() {
+		values := make([]any, len(columns))
+		into := make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+		words := make([]string, len(values))
+		for i, v := range values {
+			switch v := v.(type) {
+			case nil:
+				words[i] = "NULL"
+			case time.Time:
+				words[i] = v.UTC().Format("2006-01-02 15:04:05")
+			default:
+				words[i] = fmt.Sprint(v)
+			}
+		}
+		fmt.Fprintln(w, strings.Join(words, "\t"))
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatalf("%v\n%s", err, query)
+	}
+	w.Flush()
+	return regexp.MustCompile(` +\n`).ReplaceAllString(text.String(), "\n")
+}
+
+// database returns a database, which is in memory.
+func database(t *testing.T) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("duckdb", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// TestPage: the queries in docs/export.md have the results that the page shows.
+func TestPage(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdmadump, folder := built(t), t.TempDir()
+	for host, capture := range map[string]string{"client": "ends/roce-burst41-client", "server": "ends/roce-burst41-server", "node3": "captures/lab-iwarpdata3"} {
+		name := filepath.Join(folder, host+".pcap")
+		if err := os.WriteFile(name, run(t, "zstd", "-dc", "../../testdata/"+capture+".pcap.zst"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(rdmadump, "export", "--format", "parquet", host+".pcap", "-w", "tables", "--partition", "host="+host)
+		cmd.Dir = folder
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	db, queries := database(t), 0
+	after := query.ReplaceAllStringFunc(string(text), func(both string) string {
+		m := query.FindStringSubmatch(both)
+		queries++
+		got := result(t, db, strings.ReplaceAll(m[1], "'tables/", "'"+folder+"/tables/"))
+		if got != m[2] && !*update {
+			t.Errorf("the query\n%sreturns\n%s, the page shows\n%s", m[1], got, m[2])
+		}
+		return "```sql\n" + m[1] + "```\n\n```text\n" + got + "```"
+	})
+	if queries != 10 {
+		t.Errorf("the page has %d queries with results, want 10", queries)
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
 
 // row has the statistics of one operation.
 type row struct {
@@ -24,73 +156,24 @@ type row struct {
 	CallBytes, ReplyBytes                  int64
 }
 
-// TestStats: the query in docs/export.md computes the same values as stats.
+// TestStats: the first query of the page computes the same values as stats, and the other tables have as many rows as their views.
 func TestStats(t *testing.T) {
-	page, err := os.ReadFile("../../docs/export.md")
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, query, found := strings.Cut(string(page), "```sql\n")
-	query, _, ended := strings.Cut(query, "```")
-	if !found || !ended {
-		t.Fatal("no query in docs/export.md")
-	}
-	folder := t.TempDir()
-	rdmadump := filepath.Join(folder, "rdmadump")
-	build := exec.Command("go", "build", "-o", rdmadump, "./cmd/rdmadump")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	captures := []string{"rocev2-data42.pcap.zst", "rocev2-errors.pcap.zst", "lab-retries42.pcap.zst", "lab-iwarpdata3.pcap.zst", "rocev2-callback41.pcap.zst"}
-	for _, name := range captures {
+	first := strings.Replace(query.FindStringSubmatch(string(text))[1], " LIMIT 5", "", 1)
+	rdmadump, folder := built(t), t.TempDir()
+	for _, name := range []string{"rocev2-data42.pcap.zst", "rocev2-errors.pcap.zst", "lab-retries42.pcap.zst", "lab-iwarpdata3.pcap.zst", "rocev2-callback41.pcap.zst"} {
 		path, _ := filepath.Abs("../../testdata/captures/" + name)
 		tables := filepath.Join(folder, name)
-		run(t, rdmadump, "export", "--to", "parquet", path, "-w", tables, "-q")
-		want := map[string]row{}
-		lines := json.NewDecoder(bytes.NewReader(run(t, rdmadump, "stats", path, "-o", "json", "-q")))
-		type forms struct{ Short, Chunked, Long int64 }
-		for {
-			var s struct {
-				Type, Name                             string
-				Count, Complete, Errors, Retransmitted int64
-				TotalNS                                int64 `json:"total_ns"`
-				CallBytes                              forms `json:"call_bytes"`
-				ReplyBytes                             forms `json:"reply_bytes"`
-				Latency                                struct {
-					P50 *int64 `json:"p50_ns"`
-					P90 *int64 `json:"p90_ns"`
-					P99 *int64 `json:"p99_ns"`
-					Max *int64 `json:"max_ns"`
-				}
-			}
-			if lines.Decode(&s) != nil {
-				break
-			}
-			if s.Type != "stats" {
-				continue
-			}
-			null := func(p *int64) (n sql.NullInt64) {
-				if p != nil {
-					n = sql.NullInt64{Int64: *p, Valid: true}
-				}
-				return n
-			}
-			all := func(f forms) int64 { return f.Short + f.Chunked + f.Long }
-			want[s.Name] = row{
-				s.Name, s.Count, s.Complete, s.Errors, s.Retransmitted, s.TotalNS,
-				null(s.Latency.P50), null(s.Latency.P90), null(s.Latency.P99), null(s.Latency.Max), all(s.CallBytes), all(s.ReplyBytes),
-			}
-		}
+		run(t, rdmadump, "export", "--format", "parquet", path, "-w", tables, "-q")
+		want := statsOf(t, rdmadump, path)
 		if len(want) == 0 {
-			t.Fatalf("%s: stats has %d rows", name, len(want))
+			t.Fatalf("%s: stats has no rows", name)
 		}
-		db, err := sql.Open("duckdb", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
-		rows, err := db.Query(strings.ReplaceAll(query, "'tables/", "'"+tables+"/"))
+		db := database(t)
+		rows, err := db.Query(strings.ReplaceAll(first, "'tables/", "'"+tables+"/"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,18 +191,101 @@ func TestStats(t *testing.T) {
 			t.Errorf("%s: %d rows, want %d, %v", name, got, len(want), err)
 		}
 		rows.Close()
+		for table, view := range map[string][]string{
+			"connections": {"connections"}, "findings": {"check"}, "files": {"files"}, "rdma_operations": {"rdma"}, "captures": {"overview"}, "points": nil,
+		} {
+			lines := 0
+			if view != nil {
+				lines = recordsOf(t, rdmadump, append(view, path)...)
+			}
+			rows := result(t, db, fmt.Sprintf("SELECT count(*) AS n FROM read_parquet('%s/v1/%s/**/*.parquet', hive_partitioning = true)", tables, table))
+			if want := fmt.Sprintf("n\n%d\n", lines); rows != want {
+				t.Errorf("%s: the table %s has %q rows, the view %q", name, table, rows, want)
+			}
+		}
 	}
 }
 
-// run returns the standard output of a command, which must succeed.
-func run(t *testing.T, name string, args ...string) []byte {
+// recordsOf returns the number of records that a view writes, but for summaries.
+func recordsOf(t *testing.T, rdmadump string, args ...string) (n int) {
 	t.Helper()
-	var stderr bytes.Buffer
-	cmd := exec.Command(name, args...)
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v: %v: %s", args, err, stderr.String())
+	cmd := exec.Command(rdmadump, append(slices.Clone(args), "-o", "json", "-q")...)
+	out, _ := cmd.Output() // check ends with 1 if it reports anything
+	for _, line := range bytes.Split(bytes.TrimSpace(out), []byte("\n")) {
+		var r struct{ Type string }
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatalf("%v: %v: %s", args, err, line)
+		}
+		if r.Type != "summary" {
+			n++
+		}
 	}
-	return out
+	return n
+}
+
+// statsOf returns the rows of stats.
+func statsOf(t *testing.T, rdmadump, path string) map[string]row {
+	t.Helper()
+	type forms struct{ Short, Chunked, Long int64 }
+	list := map[string]row{}
+	lines := json.NewDecoder(bytes.NewReader(run(t, rdmadump, "stats", path, "-o", "json", "-q")))
+	for {
+		var s struct {
+			Type, Name                             string
+			Count, Complete, Errors, Retransmitted int64
+			TotalNS                                int64 `json:"total_ns"`
+			CallBytes                              forms `json:"call_bytes"`
+			ReplyBytes                             forms `json:"reply_bytes"`
+			Latency                                struct {
+				P50 *int64 `json:"p50_ns"`
+				P90 *int64 `json:"p90_ns"`
+				P99 *int64 `json:"p99_ns"`
+				Max *int64 `json:"max_ns"`
+			}
+		}
+		if lines.Decode(&s) != nil {
+			return list
+		}
+		if s.Type != "stats" {
+			continue
+		}
+		null := func(p *int64) (n sql.NullInt64) {
+			if p != nil {
+				n = sql.NullInt64{Int64: *p, Valid: true}
+			}
+			return n
+		}
+		all := func(f forms) int64 { return f.Short + f.Chunked + f.Long }
+		list[s.Name] = row{
+			s.Name, s.Count, s.Complete, s.Errors, s.Retransmitted, s.TotalNS,
+			null(s.Latency.P50), null(s.Latency.P90), null(s.Latency.P99), null(s.Latency.Max), all(s.CallBytes), all(s.ReplyBytes),
+		}
+	}
+}
+
+// TestBothEnds: the captures of both ends, exported apart, are joined by rpc_key: each RPC that both have, once, whatever the
+// clocks say.
+func TestBothEnds(t *testing.T) {
+	rdmadump, db := built(t), database(t)
+	for pair, least := range map[string]int{"roce-oneway41": 203, "iw-twosided": 250, "roce-outage41": 250, "roce-linkdown3": 18} {
+		folder := t.TempDir()
+		for _, end := range []string{"client", "server"} {
+			path := "../../testdata/ends/" + pair + "-" + end + ".pcap.zst"
+			run(t, rdmadump, "export", "--format", "parquet", path, "-w", folder, "--partition", "host="+end, "-q")
+		}
+		var rows, keys, wrong, client, server int
+		both := fmt.Sprintf(`FROM read_parquet('%[1]s/v1/transactions/host=client/*.parquet') c
+			JOIN read_parquet('%[1]s/v1/transactions/host=server/*.parquet') s USING (rpc_key)`, folder)
+		err := db.QueryRow(`SELECT count(*), count(DISTINCT rpc_key), count(*) FILTER (c.xid <> s.xid OR c.name <> s.name AND c.program IS NOT NULL AND s.program IS NOT NULL) `+both).Scan(&rows, &keys, &wrong)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := fmt.Sprintf(`SELECT (SELECT count(*) FROM read_parquet('%[1]s/v1/transactions/host=client/*.parquet')), (SELECT count(*) FROM read_parquet('%[1]s/v1/transactions/host=server/*.parquet'))`, folder)
+		if err := db.QueryRow(count).Scan(&client, &server); err != nil {
+			t.Fatal(err)
+		}
+		if rows != keys || wrong != 0 || rows < least || rows < min(client, server) {
+			t.Errorf("%s: %d RPCs joined by %d keys, %d of them wrong; the client's capture has %d, the server's %d", pair, rows, keys, wrong, client, server)
+		}
+	}
 }

@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
@@ -89,6 +92,7 @@ func (r *Run) Ended() error {
 // exporting holds the flags of export.
 type exporting struct {
 	flags.Typed
+	selecting      []string // the flags that select records, as typed
 	scrubbed       scrubbed
 	stdout, stderr io.Writer
 }
@@ -111,10 +115,11 @@ func NewExport(stdout, stderr io.Writer) *cobra.Command {
             connections, RDMA operations and the summary. -Y and --xid select
             transactions, without RDMA operations. Every command that reads records accepts
             the file in place of the capture, and so does compare.
-  parquet   Parquet tables below the folder OUT: transactions, operations,
-            connections and findings. Each table has a folder for this capture
-            (capture=NAME), so that several captures can be exported to one OUT
-            and queried together.
+  parquet   Parquet tables below the folder OUT/v1: transactions, waits, findings,
+            rdma_operations, connections, gaps, points, files, rates and captures.
+            Each table has a folder for this capture (capture=NAME, or that of
+            --partition), so that the captures of many hosts can be exported to one
+            OUT and queried together.
 
   perfetto  a trace for the timeline viewer at ui.perfetto.dev, which also opens
             kernel traces next to it, on the same clock. Each connection is a process
@@ -141,6 +146,7 @@ numeric values of NFS are not replaced.
   rdmadump export --format rpc-tcp nfs.pcap -w - | tshark -r - -z rpc,srt,100003,4
   rdmadump export --format records nfs.pcap -w - | zstd > nfs.json.zst
   rdmadump export --format pcapng nfs.pcap --xid 0x4cc9dbf7 -w one.pcapng
+  rdmadump export --format parquet nfs.pcap -w tables --partition host=node7
   rdmadump export --format perfetto nfs.pcap -w nfs.perfetto.gz
   rdmadump export --scrub nfs.pcap -w public.pcapng`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -153,6 +159,16 @@ numeric values of NFS are not replaced.
 			case x.Format == "":
 				return errors.New("say what to write: --format FORMAT or --scrub; see rdmadump export --help")
 			}
+			for _, name := range []string{"partition", "replace"} {
+				if cmd.Flags().Changed(name) && x.Format != "parquet" {
+					return &command.Status{Code: command.ExitUsage, Err: fmt.Errorf("--%s: only --format parquet writes tables", name)}
+				}
+			}
+			cmd.Flags().Visit(func(f *pflag.Flag) {
+				if slices.Contains([]string{"xid", "conn", "from", "to", "filter"}, f.Name) {
+					x.selecting = append(x.selecting, "--"+f.Name+"="+f.Value.String())
+				}
+			})
 			if kind, known := exporters[x.Format]; known {
 				return x.export(cmd, kind, args)
 			}
@@ -174,7 +190,7 @@ func (x *exporting) export(cmd *cobra.Command, kind exporter, paths []string) er
 		if x.Write == "-" {
 			return &command.Status{Code: command.ExitUsage, Err: errors.New("--write -: the tables are several files, below a folder; name the folder")}
 		}
-		return r.parquet(paths[0], x.Write)
+		return x.parquet(r, paths)
 	}
 	out, err := command.Create(x.Write, paths, x.stdout)
 	if err != nil {
@@ -386,26 +402,80 @@ func (r *Run) wantsPacket(p *record.Packet) (bool, error) {
 	return r.Filter.Match(p)
 }
 
-// parquet writes tables below a folder; name is the name of the capture.
-func (r *Run) parquet(name, folder string) error {
-	if name == "-" {
-		name = "stdin"
-	}
-	w, err := parquet.Create(folder, name)
+// parquet writes tables below a folder. The partition is that of --partition, or else the name of the first file.
+func (x *exporting) parquet(r *Run, paths []string) error {
+	partition, err := parquet.ParsePartition(x.Partition)
 	if err != nil {
-		return fmt.Errorf("-w: %w", err)
+		return &command.Status{Code: command.ExitUsage, Err: fmt.Errorf("--partition: %w", err)}
 	}
+	if len(partition) == 0 {
+		name := paths[0]
+		if name == "-" {
+			name = "stdin"
+		}
+		partition = parquet.ByName(name)
+	}
+	of := parquet.Capture{Files: paths, Program: command.Version(), Options: x.selecting, Role: "unknown", Memory: int64(r.Memory) / 8}
+	of.Host, _ = os.Hostname()
+	if r.Joined != nil {
+		of.Role = "both"
+	}
+	w := parquet.New(x.Write, partition, of, x.Replace)
 	w.Wants, r.Files = r.Selects, true
+	first := &beginning{Source: r.Source, begin: w.Begin}
+	r.Source = first
 	if err := r.Feed(w.Handler(), false); err != nil {
 		w.Abandon()
-		return err
+		return tablesExist(err)
+	}
+	if err := first.none(); err != nil {
+		return tablesExist(err)
+	}
+	if err := w.Finish(r.Summary, input.PointRecords(r.Joined)); err != nil {
+		w.Abandon()
+		return fmt.Errorf("-w %s: %w", x.Write, err)
 	}
 	if err := w.Close(); err != nil {
-		return fmt.Errorf("-w %s: %w", folder, err)
+		return tablesExist(err)
 	}
-	if rows := w.Rows(); !r.Quiet {
-		command.Say(r.Stderr, "%s: %d transactions, %d operations, %d connections, %d findings in capture=%s",
-			folder, rows.Transactions, rows.Operations, rows.Connections, rows.Findings, parquet.Partition(name))
+	if transactions, operations, connections, findings := w.Rows(); !r.Quiet {
+		command.Say(r.Stderr, "%s: %d transactions, %d operations, %d connections, %d findings in %s", x.Write, transactions, operations, connections, findings, w.Name())
 	}
 	return r.Ended()
+}
+
+// tablesExist returns the error of an export, with what to do if the capture has tables already.
+func tablesExist(err error) error {
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("-w: %w: the tables have this capture; --replace writes it anew", err)
+	}
+	return fmt.Errorf("-w: %w", err)
+}
+
+// beginning is a source that calls a function for its first frame.
+type beginning struct {
+	input.Source
+	begin func(first *capture.Frame) error
+	begun bool
+}
+
+// ReadBatch returns the next packets, or the error of the function.
+func (b *beginning) ReadBatch(ctx context.Context, into *capture.Batch) error {
+	if err := b.Source.ReadBatch(ctx, into); err != nil || b.begun || len(into.Frames) == 0 {
+		return err
+	}
+	b.begun = true
+	err := b.begin(&into.Frames[0])
+	if err != nil {
+		into.Release()
+	}
+	return err
+}
+
+// none calls the function without a frame, if the source had none.
+func (b *beginning) none() error {
+	if b.begun {
+		return nil
+	}
+	return b.begin(nil)
 }

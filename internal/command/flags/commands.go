@@ -81,6 +81,16 @@ var commandTable = []row{
 		missing: "-w OUT is missing: name the file to write, or - for standard output",
 	},
 	{
+		name: "partition", takers: only("export"),
+		doc:  "write the tables of --format parquet to this `partition`, of the form KEY=VALUE,..., such as host=node7; the default is capture=NAME",
+		sets: func(t *Typed) any { return &t.Partition },
+	},
+	{
+		name: "replace", takers: only("export"),
+		doc:  "write the tables of --format parquet anew if there are tables of this capture",
+		sets: func(t *Typed) any { return &t.Replace },
+	},
+	{
 		name: "scrub", takers: only("export"),
 		doc:  "write packets that can be shared: pseudonyms replace data, names, handles, credentials and addresses",
 		sets: func(t *Typed) any { return &t.Scrub },

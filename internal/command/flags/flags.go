@@ -51,6 +51,8 @@ type Typed struct {
 	Keep        int64
 	Write       string // of -w
 	Format      string
+	Partition   []string
+	Replace     bool
 	Scrub       bool
 	Redact      bool
 	Key         string

@@ -1,173 +1,419 @@
 // Package parquet writes the records of a capture as Parquet tables, for engines
 // that query many captures at once: DuckDB, ClickHouse, Spark, Trino.
 //
-// A table is a folder, and each capture is a partition of it, as in Hive:
-// DIR/transactions/capture=NAME/part-0.parquet. The package uses parquet-go because
+// Each table is a folder with partitions, as in Hive: DIR/v1/transactions/host=a/part-TIME-KEY.parquet. TIME is that of the
+// capture's first packet, and KEY the key of the capture, so that captures of many hosts have different names. A file has another
+// name until it is complete. The package uses parquet-go because
 // it is pure Go, so that rdmadump remains one static binary, and because Grafana's
 // Tempo and Loki depend on it and maintain it; arrow-go would add most of Arrow.
 package parquet
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/parquet-go/parquet-go"
 
+	framed "github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
 )
 
-// The limits of a row group, which is in memory until it is complete: the number of rows, and the number of
-// bytes in the paths of files, which may be long.
+// Version is the name of the folder with the tables. Another version of the schema, which lacks a column of this one, has another.
+const Version = "v1"
+
+// The limits of what is in memory: the number of rows of a row group, and the number of rows that are sorted by time, and of the
+// bytes of their texts.
 const (
-	maxRows  = 1 << 15
-	maxPaths = 16 << 20
+	maxRows   = 128 << 10
+	maxSorted = 4 << 10
+	maxTexts  = 16 << 20
 )
 
-// table writes one table, whose rows are made from values of type R.
-type table[R any] struct {
-	name    string // of one row, in the schema
-	columns []column[R]
-	file    *os.File
-	writer  *parquet.GenericWriter[any]
-	row     parquet.Row
-	rows    int64
+// every is the length of the intervals in the table rates.
+const every = 10 * time.Second
+
+// Capture is what an export says about a capture, in addition to its records.
+type Capture struct {
+	Files   []string // names of the inputs
+	Host    string   // name of the computer that exports it
+	Program string   // version of rdmadump
+	Options []string // flags that select records
+	Role    string   // the place at which the packets were captured: client, server, between, both, or unknown
+	Memory  int64    // memory for the table of files, in bytes
 }
 
-// Writer writes the tables of one capture.
+// Writer writes the tables of one capture. Begin is called before all other methods.
 type Writer struct {
 	// Wants, if not nil, reports whether a transaction is written; an error ends the
 	// export.
 	Wants func(*record.Transaction) (bool, error)
 
+	folder    string
+	partition string
+	replace   bool
+	row       row
+	used      map[user]*xids
+	byFile    *analyze.Files
+	byTime    *analyze.Rates
+
 	transactions table[record.Transaction]
-	operations   table[operation]
+	waits        table[record.Wait]
+	operations   table[record.RDMAOperation]
 	connections  table[record.Connection]
 	findings     table[record.Finding]
-	paths        int // bytes of the paths in the row group of transactions
+	gaps         table[gap]
+	points       table[record.Point]
+	files        table[analyze.File]
+	rates        table[analyze.Rate]
+	captures     table[record.Summary]
 }
 
-// Rows counts the rows of each table.
-type Rows struct{ Transactions, Operations, Connections, Findings int64 }
+// part is the file of one table of a capture.
+type part interface {
+	begin(w *Writer, name string) error
+	complete() error
+	path() string
+	publish(replace bool) error
+	abandon()
+}
 
-// Partition returns the name of a capture's partition: the base name of its file,
-// in which "_" replaces all characters that may have a meaning for query engines.
-func Partition(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_' {
-			return r
+// parts returns the files of all tables.
+func (w *Writer) parts() []part {
+	return []part{&w.transactions, &w.waits, &w.operations, &w.connections, &w.findings, &w.gaps, &w.points, &w.files, &w.rates, &w.captures}
+}
+
+// New returns a writer of tables below a folder. Replace allows Begin to write the tables of a capture anew.
+func New(folder string, partition Partition, of Capture, replace bool) *Writer {
+	rates, _ := analyze.NewRates(every, "", nil) // the interval is long enough
+	return &Writer{
+		folder: folder, partition: partition.Path(), replace: replace, row: row{of: &of, role: of.Role},
+		used: map[user]*xids{}, byFile: analyze.NewFiles(of.Memory), byTime: rates,
+		transactions: table[record.Transaction]{name: "transactions", columns: transactionColumns, at: func(r *record.Transaction) record.Time { return r.Start() }},
+		waits:        table[record.Wait]{name: "waits", columns: waitColumns, at: func(r *record.Wait) record.Time { return r.From }},
+		operations:   table[record.RDMAOperation]{name: "rdma_operations", columns: operationColumns, at: func(r *record.RDMAOperation) record.Time { return r.Sent }},
+		connections:  table[record.Connection]{name: "connections", columns: connectionColumns, at: func(r *record.Connection) record.Time { return r.First }},
+		findings:     table[record.Finding]{name: "findings", columns: findingColumns, at: func(r *record.Finding) record.Time { return r.Time.Or(0) }},
+		gaps:         table[gap]{name: "gaps", columns: gapColumns, at: func(r *gap) record.Time { return r.From.Or(0) }},
+		points:       table[record.Point]{name: "points", columns: pointColumns, at: func(*record.Point) record.Time { return 0 }},
+		files:        table[analyze.File]{name: "files", columns: fileColumns, at: func(r *analyze.File) record.Time { return r.First }},
+		rates:        table[analyze.Rate]{name: "rates", columns: rateColumns, at: func(r *analyze.Rate) record.Time { return r.Start }},
+		captures:     table[record.Summary]{name: "captures", columns: captureColumns, at: func(r *record.Summary) record.Time { return r.First.Or(0) }},
+	}
+}
+
+// Begin begins to write the tables of the capture that begins with a frame, or of an empty capture if it is nil. It returns an error
+// that matches [io/fs.ErrExist] if the capture has tables already, unless they are to be replaced.
+func (w *Writer) Begin(first *framed.Frame) error {
+	var at time.Time
+	if first == nil {
+		w.row.capture = key("empty", w.row.of.Host, w.row.of.Files)
+	} else {
+		at = first.Timestamp()
+		w.row.capture = key("capture", first.Time, first.Length, first.Data)
+	}
+	name := fmt.Sprintf("part-%s-%s.parquet", at.UTC().Format("20060102T150405Z"), w.row.capture)
+	if err := w.fits(); err != nil {
+		return err
+	}
+	for _, p := range w.parts() {
+		if err := p.begin(w, name); err != nil {
+			w.Abandon()
+			return err
 		}
-		return '_'
-	}, filepath.Base(name))
-	if strings.Trim(name, ".") == "" {
-		name = "_"
 	}
-	return name
+	return nil
 }
 
-// Create creates the tables of a capture below a folder. It returns an error that
-// matches [io/fs.ErrExist] if the partition exists, which is never overwritten.
-func Create(folder, capture string) (*Writer, error) {
-	w := &Writer{
-		transactions: table[record.Transaction]{name: "Transaction", columns: transactionColumns}, operations: table[operation]{name: "Operation", columns: operationColumns},
-		connections: table[record.Connection]{name: "Connection", columns: connectionColumns}, findings: table[record.Finding]{name: "Finding", columns: findingColumns},
-	}
-	err := errors.Join(
-		w.transactions.create(folder, "transactions", capture), w.operations.create(folder, "operations", capture),
-		w.connections.create(folder, "connections", capture), w.findings.create(folder, "findings", capture))
-	if err != nil {
-		w.Abandon()
-		return nil, err
-	}
-	return w, nil
+// Name returns the name that the files of the capture have in all tables, with their partition.
+func (w *Writer) Name() string {
+	return filepath.Join(w.partition, filepath.Base(w.transactions.path()))
 }
 
-// create creates the file of a table.
-func (t *table[R]) create(folder, name, capture string) error {
-	folder = filepath.Join(folder, name, "capture="+Partition(capture))
+// table writes one table, whose rows are made from values of type R.
+type table[R any] struct {
+	name    string
+	columns []column[R]
+	at      func(*R) record.Time // by which rows are sorted
+
+	final  string // path of the complete file
+	file   *os.File
+	writer *parquet.GenericWriter[any]
+	sorted []sortable
+	texts  texts
+	rows   int64
+}
+
+// sortable is a row that is not written yet.
+type sortable struct {
+	at  record.Time
+	row parquet.Row
+}
+
+func (t *table[R]) path() string { return t.final }
+
+// begin creates the file of a table, under another name than its own.
+func (t *table[R]) begin(w *Writer, name string) error {
+	folder := filepath.Join(w.folder, Version, t.name, w.partition)
+	t.final = filepath.Join(folder, name)
+	if _, err := os.Lstat(t.final); err == nil && !w.replace {
+		return &fs.PathError{Op: "create", Path: t.final, Err: fs.ErrExist}
+	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(filepath.Join(folder, "part-0.parquet"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	file, err := os.CreateTemp(folder, ".part-*.tmp") // engines read neither names that begin with a dot nor others than *.parquet
 	if err != nil {
 		return err
 	}
 	t.file = file
-	t.writer = parquet.NewGenericWriter[any](file, schema(t.name, t.columns), parquet.MaxRowsPerRowGroup(maxRows), parquet.Compression(&parquet.Zstd))
+	t.writer = parquet.NewGenericWriter[any](file, schema(t.name, t.columns), parquet.MaxRowsPerRowGroup(maxRows), parquet.Compression(&parquet.Zstd),
+		parquet.KeyValueMetadata(metadata, Version), parquet.KeyValueMetadata("rdmadump.program", w.row.of.Program),
+		parquet.KeyValueMetadata("rdmadump.options", strings.Join(w.row.of.Options, " ")), parquet.KeyValueMetadata("rdmadump.capture", w.row.capture))
 	return nil
 }
 
+// metadata is the key under which the files say which version of the schema they have.
+const metadata = "rdmadump.schema"
+
 // write writes the row of a value.
-func (t *table[R]) write(r *R) error {
-	t.rows++
-	t.row = appendRow(t.row[:0], t.columns, r)
-	_, err := t.writer.WriteRows([]parquet.Row{t.row})
-	return err
-}
-
-// close completes the file.
-func (t *table[R]) close() error {
-	if t.file == nil {
-		return nil
+func (t *table[R]) write(r *R, about *row) error {
+	n := len(t.sorted)
+	if n == cap(t.sorted) {
+		t.sorted = slices.Grow(t.sorted, 1)
 	}
-	err := errors.Join(t.writer.Close(), t.file.Close())
-	t.file = nil
+	t.sorted = t.sorted[:n+1]
+	s := &t.sorted[n]
+	s.at, s.row = t.at(r), appendRow(s.row[:0], t.columns, r, about, &t.texts)
+	t.rows++
+	if len(t.sorted) == maxSorted || t.texts.bytes > maxTexts {
+		return t.flush()
+	}
+	return nil
+}
+
+// flush writes the rows that are in memory.
+func (t *table[R]) flush() error {
+	slices.SortStableFunc(t.sorted, func(a, b sortable) int { return cmp.Compare(a.at, b.at) })
+	rows := make([]parquet.Row, len(t.sorted))
+	for i := range t.sorted {
+		rows[i] = t.sorted[i].row
+	}
+	_, err := t.writer.WriteRows(rows)
+	t.sorted, t.texts = t.sorted[:0], texts{}
 	return err
 }
 
-// Close completes the tables.
-func (w *Writer) Close() error {
-	return errors.Join(w.transactions.close(), w.operations.close(), w.connections.close(), w.findings.close())
+// complete writes everything that is missing in the file, and closes it.
+func (t *table[R]) complete() error {
+	err := errors.Join(t.flush(), t.writer.Close(), t.file.Chmod(0o644), t.file.Close())
+	t.sorted = nil
+	return err
 }
 
-// Abandon removes the tables.
-func (w *Writer) Abandon() {
-	for _, f := range []*os.File{w.transactions.file, w.operations.file, w.connections.file, w.findings.file} {
-		if f != nil {
-			f.Close()
-			os.Remove(f.Name())
+// publish gives the file its name.
+func (t *table[R]) publish(replace bool) error {
+	if replace {
+		return os.Rename(t.file.Name(), t.final)
+	}
+	switch err := os.Link(t.file.Name(), t.final); { // unlike Rename, Link never replaces the file of another process
+	case err == nil:
+		return os.Remove(t.file.Name())
+	case errors.Is(err, fs.ErrExist):
+		return &fs.PathError{Op: "create", Path: t.final, Err: fs.ErrExist}
+	}
+	if _, err := os.Lstat(t.final); err == nil { // the file system has no links
+		return &fs.PathError{Op: "create", Path: t.final, Err: fs.ErrExist}
+	}
+	return os.Rename(t.file.Name(), t.final)
+}
+
+// abandon removes the file, if it is not complete.
+func (t *table[R]) abandon() {
+	if t.file != nil {
+		t.file.Close()
+		os.Remove(t.file.Name())
+		t.file = nil
+	}
+}
+
+// Close completes the tables. They have their names when all of them are complete.
+func (w *Writer) Close() error {
+	parts := w.parts()
+	for _, p := range parts {
+		if err := p.complete(); err != nil {
+			w.Abandon()
+			return err
 		}
 	}
+	for i, p := range parts {
+		if err := p.publish(w.replace); err != nil {
+			if !w.replace {
+				for _, published := range parts[:i] {
+					os.Remove(published.path())
+				}
+			}
+			w.Abandon()
+			return err
+		}
+	}
+	return nil
 }
 
-// Rows returns the number of rows that were written so far.
-func (w *Writer) Rows() Rows {
-	return Rows{w.transactions.rows, w.operations.rows, w.connections.rows, w.findings.rows}
+// Abandon removes what was written.
+func (w *Writer) Abandon() {
+	for _, p := range w.parts() {
+		p.abandon()
+	}
+}
+
+// Rows returns the number of rows that were written so far, by table.
+func (w *Writer) Rows() (transactions, operations, connections, findings int64) {
+	return w.transactions.rows, w.operations.rows, w.connections.rows, w.findings.rows
 }
 
 // Handler returns the handler for the dissector.
 func (w *Writer) Handler() dissect.Handler {
-	return dissect.Handler{Transaction: w.transaction, Connection: w.connection, Finding: w.finding}
+	return dissect.Handler{
+		Begin:       func(first record.Time) error { w.byTime.Begin(first); return nil },
+		Transaction: w.transaction, Connection: w.connection, Finding: w.finding, Operation: w.operation,
+	}
 }
 
-// transaction adds a transaction, and the operations of a COMPOUND.
+// about returns what the rows about a connection say in addition to their records.
+func (w *Writer) about(connection int, known record.Opt[record.Hex64]) *row {
+	text, certain := w.connectionKey(connection, known)
+	w.row.connection, w.row.certain = record.Some(text), certain
+	w.row.rpc, w.row.transaction, w.row.operation = record.Opt[string]{}, record.Opt[int64]{}, record.Opt[int64]{}
+	return &w.row
+}
+
+// transaction adds a transaction.
 func (w *Writer) transaction(r *record.Transaction) error {
+	about := w.about(r.Connection, r.Key)
+	about.rpc = w.rpcKey(r) // it counts all uses of the XID
 	if w.Wants != nil {
 		if wanted, err := w.Wants(r); err != nil || !wanted {
 			return err
 		}
 	}
-	if err := w.transactions.write(r); err != nil {
+	w.byFile.Add(r)
+	if err := w.byTime.Add(r); err != nil {
 		return err
 	}
-	if w.paths += len(r.File.Or("")) + len(r.FileFrom.Or("")) + len(r.FileHandle.Or("")); w.paths > maxPaths {
-		w.paths = 0
-		if err := w.transactions.writer.Flush(); err != nil {
-			return err
-		}
+	if err := w.transactions.write(r, about); err != nil {
+		return err
 	}
-	for i := range r.Operations {
-		if err := w.operations.write(&operation{r, i}); err != nil {
+	about.transaction = record.Some(r.ID)
+	return w.stalls(r.Waits)
+}
+
+// stalls adds the stalls of a transaction or of an RDMA operation.
+func (w *Writer) stalls(list []record.Wait) error {
+	for i := range list {
+		if err := w.waits.write(&list[i], &w.row); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// connection adds a connection.
-func (w *Writer) connection(r *record.Connection) error { return w.connections.write(r) }
+// operation adds an RDMA operation.
+func (w *Writer) operation(r *record.RDMAOperation) error {
+	about := w.about(r.Connection, r.Key)
+	if err := w.operations.write(r, about); err != nil || r.Transaction.Known() {
+		return err
+	}
+	about.operation = record.Some(r.ID)
+	return w.stalls(r.Waits)
+}
+
+// connection adds a connection, and what the capture lacks of it.
+func (w *Writer) connection(r *record.Connection) error {
+	about := w.about(r.ID, r.Key)
+	for _, d := range []record.Direction{record.Forward, record.Backward} {
+		delete(w.used, user{r.ID, d})
+	}
+	if err := w.byTime.Connection(r); err != nil {
+		return err
+	}
+	id, first, last := record.Some(r.ID), record.Some(r.First), record.Some(r.Last)
+	lacks := []struct {
+		is bool
+		gap
+	}{
+		{r.NotCaptured > 0, gap{Kind: gapPackets, From: first, To: last, Packets: record.Some(r.NotCaptured)}},
+		{r.Handshake == "missed" && r.Transport != "UDP", gap{Kind: gapBeginning, To: first}},
+		{!r.Ended.Known() && r.Transport != "UDP", gap{Kind: gapEnd, From: last}},
+	}
+	for i := range lacks {
+		if lacks[i].Connection = id; lacks[i].is {
+			if err := w.gaps.write(&lacks[i].gap, about); err != nil {
+				return err
+			}
+		}
+	}
+	return w.connections.write(r, about)
+}
 
 // finding adds a finding.
-func (w *Writer) finding(r *record.Finding) error { return w.findings.write(r) }
+func (w *Writer) finding(r *record.Finding) error {
+	id, known := r.Connection.Get()
+	about := w.about(id, r.Key)
+	if !known {
+		about.connection = record.Opt[string]{}
+	}
+	return w.findings.write(r, about)
+}
+
+// Finish adds what is known at the end of the capture: its summary, its capture points, and the rows that sum up transactions.
+func (w *Writer) Finish(s *record.Summary, points []*record.Point) error {
+	w.row.connection, w.row.rpc = record.Opt[string]{}, record.Opt[string]{}
+	rates, err := w.byTime.Rows(s.Last.Or(0))
+	if err != nil {
+		return err
+	}
+	return errors.Join(writeAll(&w.rates, rates, &w.row), writeAll(&w.files, w.byFile.Rows(), &w.row), writeAll(&w.points, points, &w.row),
+		writeAll(&w.gaps, gapsOf(s), &w.row), w.captures.write(s, &w.row))
+}
+
+// writeAll writes rows.
+func writeAll[R any](t *table[R], list []*R, about *row) error {
+	for _, r := range list {
+		if err := t.write(r, about); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gapsOf returns what a whole capture lacks.
+func gapsOf(s *record.Summary) (list []*gap) {
+	add := func(is bool, g gap) {
+		if is {
+			list = append(list, &g)
+		}
+	}
+	evicted := int64(0)
+	for _, n := range s.Evicted {
+		evicted += n
+	}
+	add(s.CaptureDrops > 0, gap{Kind: gapDrops, From: s.First, To: s.Last, Packets: record.Some(int64(s.CaptureDrops))})
+	add(s.Truncated > 0, gap{Kind: gapTruncated, From: s.First, To: s.Last, Packets: record.Some(s.Truncated)})
+	add(evicted > 0, gap{Kind: gapRemembered, From: s.First, To: s.Last})
+	add(s.InputError.Known() || s.EndsInPacket.Known(), gap{Kind: gapBroken, From: s.Last})
+	add(s.Directions.Known() && s.Directions.Or("") != record.BothDirections, gap{Kind: gapDirection, From: s.First, To: s.Last, Address: s.Directions})
+	for i := range s.Silences {
+		h := &s.Silences[i]
+		add(true, gap{Kind: gapSilence, From: record.Some(h.From), To: h.To, Packets: record.Some(h.Packets), Address: record.Some(h.Address)})
+	}
+	return list
+}

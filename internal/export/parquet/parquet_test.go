@@ -1,8 +1,10 @@
 package parquet_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,6 +16,7 @@ import (
 
 	reader "github.com/parquet-go/parquet-go"
 
+	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/export/parquet"
@@ -31,7 +34,7 @@ type (
 		Time           int64   `parquet:"time,timestamp(nanosecond)"`
 		Packet         int64   `parquet:"packet"`
 		LatencyNS      *int64  `parquet:"latency_ns,optional"`
-		CallBytes      *int64  `parquet:"call_bytes,optional"`
+		CallBytes      *int64  `parquet:"call_payload_bytes,optional"`
 		ReadMovedBytes int64   `parquet:"read_moved_bytes"`
 		Client         *string `parquet:"client,optional"`
 		Server         *string `parquet:"server,optional"`
@@ -51,30 +54,47 @@ type (
 	}
 )
 
-// TestTables compares the rows with the records.
-func TestTables(t *testing.T) {
-	folder := t.TempDir()
-	w, err := parquet.Create(folder, "host 1/nfs=1.pcap")
+// written returns a writer that has begun the tables of a capture.
+func written(t testing.TB, folder string, partition ...string) *parquet.Writer {
+	t.Helper()
+	p, err := parquet.ParsePartition(partition)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := testkit.Open(t, "../../../testdata/captures/lab-iwarpdata3.pcap.zst")
+	w := parquet.New(folder, p, parquet.Capture{Files: []string{"nfs.pcap"}, Program: "1.0", Role: "unknown"}, false)
+	if err := w.Begin(&capture.Frame{Time: 1763712000e9, Data: []byte("a")}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// export writes the tables of a capture file.
+func export(t testing.TB, w *parquet.Writer, path string, each func(*record.Transaction)) {
+	t.Helper()
 	h := w.Handler()
-	var want []*record.Transaction
 	take := h.Transaction
 	h.Transaction = func(r *record.Transaction) error {
-		want = append(want, r.Clone())
+		each(r)
 		return take(r)
 	}
-	if _, err := dissect.New(h, dissect.Options{Files: true}).Run(t.Context(), f); err != nil {
+	summary, err := dissect.New(h, dissect.Options{Files: true}).Run(t.Context(), testkit.Open(t, path))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
+	if err := errors.Join(w.Finish(summary, nil), w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	got, err := reader.ReadFile[transaction](filepath.Join(folder, "transactions", "capture=nfs_1.pcap", "part-0.parquet"))
-	if err != nil || len(got) != len(want) || len(got) != 93 {
-		t.Fatalf("%d rows, want %d, %v", len(got), len(want), err)
+}
+
+// TestTables compares the rows with the records.
+func TestTables(t *testing.T) {
+	folder := t.TempDir()
+	var want []*record.Transaction
+	export(t, written(t, folder, "host=a=b"), "../../../testdata/captures/lab-iwarpdata3.pcap.zst", func(r *record.Transaction) { want = append(want, r.Clone()) })
+	slices.SortStableFunc(want, func(a, b *record.Transaction) int { return cmp.Compare(a.Start(), b.Start()) })
+	got := rowsOf[transaction](t, folder, "transactions/host=a%3Db")
+	if len(got) != len(want) || len(got) != 93 {
+		t.Fatalf("%d rows, want %d", len(got), len(want))
 	}
 	moved, files := int64(0), 0
 	for i, r := range want {
@@ -93,17 +113,168 @@ func TestTables(t *testing.T) {
 	if files < 50 {
 		t.Errorf("only %d rows have a file and a user", files)
 	}
-	connections, err := reader.ReadFile[connection](filepath.Join(folder, "connections", "capture=nfs_1.pcap", "part-0.parquet"))
+	connections := rowsOf[connection](t, folder, "connections/host=a%3Db")
 	plain := slices.DeleteFunc(slices.Clone(connections), func(c connection) bool { return c.Transport != "TCP" })
 	connections = slices.DeleteFunc(connections, func(c connection) bool { return c.Transport == "TCP" })
 	if len(plain) != 10 || plain[0].UpperLayer != "rpc" || *plain[0].ServerPort != 111 || plain[0].ClientQPN != nil {
-		t.Errorf("connections without RDMA: %+v", plain)
+		t.Errorf("connections without RDMA: %s", asText(t, plain))
 	}
-	if err != nil || len(connections) != 2 || connections[0].Transport != "iWARP" || *connections[0].ServerPort != 20049 || connections[0].ClientQPN != nil {
-		t.Errorf("connections %+v, %v", connections, err)
+	if len(connections) != 2 || connections[0].Transport != "iWARP" || *connections[0].ServerPort != 20049 || connections[0].ClientQPN != nil {
+		t.Errorf("connections with RDMA: %s", asText(t, connections))
 	}
-	if _, err := parquet.Create(folder, "nfs_1.pcap"); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("a partition that exists: %v", err)
+}
+
+// rowsOf returns the rows of a table, which has one file.
+func rowsOf[R any](t *testing.T, folder, table string) []R {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, parquet.Version, table, "*.parquet"))
+	if err != nil || len(paths) != 1 {
+		t.Fatalf("%s has the files %q, %v; want one", table, paths, err)
+	}
+	rows, err := reader.ReadFile[R](paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// TestKeys: the captures of both ends have the same keys of connections and RPCs, each RPC has another one, and without handshakes
+// nothing has the key that it has in another capture.
+func TestKeys(t *testing.T) {
+	type row struct {
+		Connection string `parquet:"connection_key"`
+		Certain    bool   `parquet:"connection_key_certain"`
+		RPC        string `parquet:"rpc_key"`
+	}
+	for _, pair := range []string{"iw-twosided", "roce-oneway41"} {
+		var ends [2]map[string]row
+		for i, end := range []string{"client", "server"} {
+			folder := t.TempDir()
+			export(t, written(t, folder), "../../../testdata/ends/"+pair+"-"+end+".pcap.zst", func(*record.Transaction) {})
+			ends[i] = map[string]row{}
+			rows := rowsOf[row](t, folder, "transactions")
+			for _, r := range rows {
+				ends[i][r.RPC] = r
+				if !r.Certain {
+					t.Errorf("%s: an RPC with the key %s has a connection whose handshake is not known", pair, r.RPC)
+				}
+			}
+			if len(ends[i]) != len(rows) || len(rows) < 100 {
+				t.Errorf("%s: %d RPCs have %d keys", pair, len(rows), len(ends[i]))
+			}
+		}
+		if !reflect.DeepEqual(ends[0], ends[1]) {
+			t.Errorf("%s: the ends have different keys", pair)
+		}
+	}
+}
+
+// TestXIDs: how often a connection used an XID before is known as long as its XIDs are a few spans.
+func TestXIDs(t *testing.T) {
+	var x parquet.XIDs
+	for i, c := range []struct {
+		xid  uint32
+		want int
+	}{{7, 0}, {8, 0}, {5, 0}, {6, 0}, {7, 1}, {7, 2}, {0xffffffff, 0}, {0, 0}, {0xffffffff, 1}, {9, 0}, {5, 1}} {
+		if got, known := x.Use(c.xid); got != c.want || !known {
+			t.Errorf("use %d, of the XID %d: it was used %d times before (known: %t), want %d", i, c.xid, got, known, c.want)
+		}
+	}
+	for i := range uint32(1 << 20) { // as a client counts, with some out of order
+		if got, known := x.Use(1000 + i ^ 1); got != 0 || !known {
+			t.Fatalf("XID %d was used %d times before (known: %t)", 1000+i^1, got, known)
+		}
+	}
+	known := true
+	for i := uint32(0); known && i < 1<<20; i++ {
+		_, known = x.Use(i * 2654435761)
+	}
+	if known {
+		t.Error("a million scattered XIDs are remembered")
+	}
+}
+
+// TestParts: what a folder has is never overwritten, unless it is to be replaced, and an export that does not end leaves no file that engines read.
+func TestParts(t *testing.T) {
+	folder := t.TempDir()
+	files := func() (list []string) {
+		filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				list = append(list, filepath.Base(path))
+			}
+			return err
+		})
+		return list
+	}
+	first := &capture.Frame{Time: 1763712000e9, Data: []byte("a")}
+	p := parquet.ByName("nfs.pcap")
+	open := written(t, folder, "host=a")
+	other := written(t, folder, "host=a")
+	if err := errors.Join(open.Finish(new(record.Summary), nil), open.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if list := files(); len(list) != 20 {
+		t.Errorf("one export is complete, another is not; the files are %q", list)
+	}
+	if err := errors.Join(other.Finish(new(record.Summary), nil), other.Close()); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("two exports at once: the second returns %v", err)
+	}
+	for _, c := range []struct {
+		partition parquet.Partition
+		replace   bool
+		want      string
+	}{
+		{parquet.Partition{{"host", "a"}}, false, "file already exists"},
+		{parquet.Partition{{"host", "a"}}, true, ""},
+		{parquet.Partition{{"host", "b"}}, false, ""},
+		{p, false, "not a partition by capture"},
+		{parquet.Partition{{"host", "b"}, {"day", "1"}}, false, "not a partition by day"},
+	} {
+		w := parquet.New(folder, c.partition, parquet.Capture{}, c.replace)
+		err := w.Begin(first)
+		if err == nil {
+			err = errors.Join(w.Finish(new(record.Summary), nil), w.Close())
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("partition %v, replace %t: %v, want %q", c.partition, c.replace, err, c.want)
+		}
+	}
+	list := files()
+	for _, name := range list {
+		if name != "part-20251121T080000Z-"+strings.TrimPrefix(strings.TrimSuffix(list[0], ".parquet"), "part-20251121T080000Z-")+".parquet" {
+			t.Errorf("%s is not the name of a part", name)
+		}
+	}
+	if len(list) != 20 {
+		t.Errorf("%d files, want those of ten tables in two partitions", len(list))
+	}
+	if err := os.WriteFile(filepath.Join(folder, "v1", "transactions", "host=c"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := parquet.New(folder, parquet.Partition{{"host", "d"}}, parquet.Capture{}, false).Begin(first); err == nil {
+		t.Error("a file in the place of a partition is no error")
+	}
+}
+
+// TestOtherFiles: files that are no tables of this version are an error before anything is written.
+func TestOtherFiles(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(folder, "v1", "transactions", "host=a"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "v1", "transactions", "host=a", "part-0.parquet"), []byte("PAR1 no table PAR1"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w := parquet.New(folder, parquet.Partition{{"host", "a"}}, parquet.Capture{}, false)
+	if err := w.Begin(&capture.Frame{}); err == nil || !strings.Contains(err.Error(), "not a file of a table") {
+		t.Errorf("another file: %v", err)
+	}
+}
+
+// TestNoFieldForgotten: each field of the records has a column, unless the table says that it has none.
+func TestNoFieldForgotten(t *testing.T) {
+	for _, f := range parquet.Forgotten() {
+		t.Errorf("%s has no column: values of its type cannot be stored in one; name it among those that are left out, and store it elsewhere", f)
 	}
 }
 
@@ -117,7 +288,7 @@ func rowOf(r *record.Transaction, g *transaction) transaction {
 }
 
 // asText returns a row as JSON, which has values in place of pointers.
-func asText(t *testing.T, row transaction) string {
+func asText(t *testing.T, row any) string {
 	t.Helper()
 	text, err := json.Marshal(row)
 	if err != nil {
@@ -129,30 +300,45 @@ func asText(t *testing.T, row transaction) string {
 // TestColumns: the columns of a table have the names and the types that queries of users rely on, in this order.
 func TestColumns(t *testing.T) {
 	folder := t.TempDir()
-	w, err := parquet.Create(folder, "nfs.pcap")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
+	if err := written(t, folder).Close(); err != nil {
 		t.Fatal(err)
 	}
 	var got strings.Builder
-	for _, table := range []string{"transactions", "operations", "connections", "findings"} {
-		fmt.Fprintln(&got, open(t, filepath.Join(folder, table, "capture=nfs.pcap", "part-0.parquet")).Schema())
+	for _, table := range []string{"transactions", "waits", "rdma_operations", "connections", "findings", "gaps", "points", "files", "rates", "captures"} {
+		schema := open(t, folder, table).Schema()
+		fmt.Fprintln(&got, schema)
+		names := map[string]bool{}
+		for _, f := range schema.Fields() {
+			if names[f.Name()] {
+				t.Errorf("the table %s has two columns %s", table, f.Name())
+			}
+			names[f.Name()] = true
+		}
+	}
+	if *update {
+		if err := os.WriteFile("testdata/columns.txt", []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	want, err := os.ReadFile("testdata/columns.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.String() != string(want) {
-		t.Errorf("the columns of the tables are\n%s\nwant those of testdata/columns.txt\n%s", got.String(), want)
+		t.Errorf("the columns of the tables are\n%s\nwant those of testdata/columns.txt\n%s; columns may be added (-update), but not changed", got.String(), want)
 	}
 }
 
-// open opens a file of a table.
-func open(t *testing.T, path string) *reader.File {
+var update = flag.Bool("update", false, "write testdata/columns.txt")
+
+// open opens the file of a table.
+func open(t *testing.T, folder, table string) *reader.File {
 	t.Helper()
-	f, err := os.Open(path)
+	paths, err := filepath.Glob(filepath.Join(folder, parquet.Version, table, "*.parquet"))
+	if err != nil || len(paths) != 1 {
+		t.Fatalf("%s has the files %q, %v; want one", table, paths, err)
+	}
+	f, err := os.Open(paths[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,23 +357,26 @@ func open(t *testing.T, path string) *reader.File {
 // TestDictionaries: only texts that are the same in many rows are stored as indexes of a dictionary.
 func TestDictionaries(t *testing.T) {
 	folder := t.TempDir()
-	w, err := parquet.Create(folder, "nfs.pcap")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := w.Handler()
-	if err := h.Finding(&record.Finding{Rule: "a", Message: "b"}); err != nil {
+	w := written(t, folder)
+	if err := w.Handler().Finding(&record.Finding{Rule: "a", Message: "b"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	file := open(t, filepath.Join(folder, "findings", "capture=nfs.pcap", "part-0.parquet"))
-	for i, want := range map[int]bool{0: true, 4: false} { // rule and message
-		chunk := file.Metadata().RowGroups[0].Columns[i].MetaData
-		if got := chunk.DictionaryPageOffset != 0; got != want {
-			t.Errorf("column %s has a dictionary: %t, want %t", chunk.PathInSchema, got, want)
+	seen := 0
+	for _, c := range open(t, folder, "findings").Metadata().RowGroups[0].Columns {
+		name := c.MetaData.PathInSchema[0]
+		want, tested := map[string]bool{"rule": true, "message": false}[name]
+		if got := c.MetaData.DictionaryPageOffset != 0; tested && got != want {
+			t.Errorf("column %s has a dictionary: %t, want %t", name, got, want)
 		}
+		if tested {
+			seen++
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d of the two columns exist", seen)
 	}
 }
 
@@ -199,22 +388,31 @@ func pointer[T any](value record.Opt[T]) *T {
 	return nil
 }
 
-// TestPartition verifies that names of partitions have no characters with a meaning
-// for query engines.
+// TestPartition: names of files become values without characters that mean something to engines; values that were given keep theirs,
+// in the form of Hive.
 func TestPartition(t *testing.T) {
-	for name, want := range map[string]string{"a/b.pcap": "b.pcap", "x=1 y": "x_1_y", "..": "_", "/": "_", "ü": "_", "": "_"} {
-		if got := parquet.Partition(name); got != want {
-			t.Errorf("%q: %q, want %q", name, got, want)
+	for name, want := range map[string]string{"a/b.pcap": "b.pcap", "x=1 y": "x_1_y", "..": "_", "/": "_", "\u00fc": "_", "": "_"} {
+		if got := parquet.ByName(name); got[0] != (parquet.Level{"capture", want}) {
+			t.Errorf("%q: %v, want %q", name, got, want)
 		}
+	}
+	for text, want := range map[string]string{
+		"host=a=b/../c": "host=a%3Db%2F..%2Fc", "day=2026-11-23": "day=2026-11-23", "h=\u00fc %x\x01": "h=\u00fc %25x%01", "a=..": "a=..",
+		"Host=a": "", "host=": "", "=a": "", "host": "", "client=a": "", "capture_key=1": "", "1a=b": "", "a=\xff": "", "a=" + strings.Repeat("x", 254): "",
+	} {
+		p, err := parquet.ParsePartition([]string{text})
+		if (err == nil) != (want != "") || err == nil && p.Path() != want {
+			t.Errorf("%q: %v, %v; want %q", text, p, err, want)
+		}
+	}
+	if p, err := parquet.ParsePartition([]string{"a=1", "a=2"}); err == nil {
+		t.Errorf("a key that is given twice: %v", p)
 	}
 }
 
 // BenchmarkTransactions writes the rows of RPCs.
 func BenchmarkTransactions(b *testing.B) {
-	w, err := parquet.Create(b.TempDir(), "nfs.pcap")
-	if err != nil {
-		b.Fatal(err)
-	}
+	w := written(b, b.TempDir())
 	r := &record.Transaction{
 		Status: record.Complete, Program: record.Some[uint32](100003), ProgramName: record.Some("NFS"), Version: record.Some[uint32](4),
 		LatencyNS: record.Some[int64](1e6), Phases: record.Some(record.Phases{ToReplyNS: record.Some[int64](1e6)}), Client: record.Some("192.0.2.1"),

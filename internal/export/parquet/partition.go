@@ -1,0 +1,161 @@
+package parquet
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// Partition is the folder of a capture in each table: names and values, in the order of the folders. Engines that query the tables
+// add them as columns.
+type Partition []Level
+
+// Level is one level of a partition.
+type Level struct{ Key, Value string }
+
+// validKey matches the keys that every engine takes without quotes.
+var validKey = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+// maxName is the length that the name of a folder may have, in bytes.
+const maxName = 255
+
+// ParsePartition returns the partition of texts of the form KEY=VALUE.
+func ParsePartition(list []string) (p Partition, err error) {
+	for _, text := range list {
+		name, value, found := strings.Cut(text, "=")
+		switch {
+		case !found:
+			return nil, fmt.Errorf("%q is not of the form KEY=VALUE, such as host=node7", text)
+		case !validKey.MatchString(name):
+			return nil, fmt.Errorf("the key %q: a key has the form [a-z][a-z0-9_]*", name)
+		case isColumn(name):
+			return nil, fmt.Errorf("the key %s is a column of the tables; choose another one", name)
+		case slices.ContainsFunc(p, func(l Level) bool { return l.Key == name }):
+			return nil, fmt.Errorf("the key %s is given twice", name)
+		case value == "":
+			return nil, fmt.Errorf("the value of %s is empty", name)
+		case !utf8.ValidString(value):
+			return nil, fmt.Errorf("the value of %s is not UTF-8: %q", name, value)
+		}
+		level := Level{name, value}
+		if n := len(level.folder()); n > maxName {
+			return nil, fmt.Errorf("the value of %s is too long: the name of its folder would have %d bytes, and %d are the most", name, n, maxName)
+		}
+		p = append(p, level)
+	}
+	return p, nil
+}
+
+// isColumn reports whether a table has a column of this name.
+func isColumn(name string) bool {
+	return has(transactionColumns, name) || has(waitColumns, name) || has(operationColumns, name) || has(connectionColumns, name) || has(findingColumns, name) ||
+		has(gapColumns, name) || has(pointColumns, name) || has(fileColumns, name) || has(rateColumns, name) || has(captureColumns, name)
+}
+
+// has reports whether one of the columns has this name.
+func has[R any](columns []column[R], name string) bool {
+	return slices.ContainsFunc(columns, func(c column[R]) bool { return c.name == name })
+}
+
+// ByName returns the partition of a capture that has none of its own: the base name of its file, in which "_" replaces all
+// characters that may have a meaning for query engines.
+func ByName(name string) Partition {
+	name = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_' {
+			return r
+		}
+		return '_'
+	}, filepath.Base(name))
+	if strings.Trim(name, ".") == "" {
+		name = "_"
+	}
+	return Partition{{"capture", name[:min(len(name), maxName-len("capture="))]}}
+}
+
+// folder returns the name of the folder, in which %XX stands for the characters that Hive does not write.
+func (l Level) folder() string {
+	var b strings.Builder
+	for i := range len(l.Value) {
+		if c := l.Value[i]; c < ' ' || c == 0x7f || strings.IndexByte("\"#%'*/:=?\\{[]^", c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return l.Key + "=" + b.String()
+}
+
+// Path returns the path of the partition below the folder of a table.
+func (p Partition) Path() string {
+	var names []string
+	for _, l := range p {
+		names = append(names, l.folder())
+	}
+	return filepath.Join(names...)
+}
+
+// fits returns an error if the folder of the table transactions has files that cannot be queried together with those of the writer:
+// other partitions, or other files than tables of this version.
+func (w *Writer) fits() error {
+	at := filepath.Join(w.folder, Version, "transactions")
+	for _, name := range strings.Split(w.partition, string(filepath.Separator)) {
+		key, _, _ := strings.Cut(name, "=")
+		list, err := os.ReadDir(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		for _, e := range list {
+			if other, _, found := strings.Cut(e.Name(), "="); !strings.HasPrefix(e.Name(), ".") && (!found || other != key || !e.IsDir()) {
+				return fmt.Errorf("%s: this is not a partition by %s, as the new one is: engines cannot query both together; use the partitions that the folder has, or another folder", filepath.Join(at, e.Name()), key)
+			}
+		}
+		at = filepath.Join(at, name)
+	}
+	list, err := os.ReadDir(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		return ofThisVersion(filepath.Join(at, e.Name())) // one file is enough
+	}
+	return nil
+}
+
+// ofThisVersion returns an error if a file is not one of a table that this program writes.
+func ofThisVersion(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: this is not a file of a table; use another folder", path)
+	}
+	table, err := parquet.OpenFile(f, info.Size())
+	if err != nil {
+		return fmt.Errorf("%s: this is not a file of a table: %v; use another folder", path, err)
+	}
+	if version, _ := table.Lookup(metadata); version != Version {
+		return fmt.Errorf("%s: this table has not the schema %s of rdmadump; use another folder", path, Version)
+	}
+	return nil
+}

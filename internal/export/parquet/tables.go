@@ -1,0 +1,171 @@
+package parquet
+
+import (
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
+)
+
+// row is what a row says in addition to its record.
+type row struct {
+	of          *Capture
+	capture     string // key of the capture
+	role        string
+	connection  record.Opt[string] // key of the connection
+	certain     bool
+	rpc         record.Opt[string] // key of the RPC
+	transaction record.Opt[int64]  // number of the RPC that a stall belongs to
+	operation   record.Opt[int64]  // number of the RDMA operation that it belongs to
+}
+
+// of returns the columns that every table has.
+func of[R any]() []column[R] {
+	return slices.Concat(
+		computed("capture_key", func(_ *R, about *row) string { return about.capture }),
+		computed("point_role", func(_ *R, about *row) string { return about.role }),
+	)
+}
+
+// ofConnection returns the columns that every table about connections has.
+func ofConnection[R any]() []column[R] {
+	return slices.Concat(of[R](),
+		computed("connection_key", func(_ *R, about *row) record.Opt[string] { return about.connection }),
+		computed("connection_key_certain", func(_ *R, about *row) record.Opt[bool] {
+			return record.SomeIf(about.certain, about.connection.Known())
+		}))
+}
+
+// rpcKey returns the column with the key of an RPC.
+func rpcKey[R any]() []column[R] {
+	return computed("rpc_key", func(_ *R, about *row) record.Opt[string] { return about.rpc })
+}
+
+// transactionColumns are the columns of the table transactions: one RPC is a about.
+var transactionColumns = slices.Concat(ofConnection[record.Transaction](), rpcKey[record.Transaction](),
+	computed("time", func(r *record.Transaction, _ *row) record.Time { return r.Start() }), // of the Call, or of a Reply without a Call
+	computed("packet", firstPacket),
+	fields[record.Transaction]("read_chunks write_chunks reply_chunk timeline waits rpc"),
+	computed("name", func(r *record.Transaction, _ *row) string { return analyze.Name(r, analyze.ByOperation) }), // by which stats groups RPCs
+	computed("failed", func(r *record.Transaction, _ *row) bool { return r.Failed() }),                           // stats counts the RPC as an error
+	computed("read_segments", segments(record.ReadList)),
+	computed("write_segments", segments(record.WriteList)),
+	computed("reply_segments", segments(record.ReplyList)),
+	computed("read_moved_bytes", moved(true)), // by RDMA Read
+	computed("write_moved_bytes", moved(false)),
+)
+
+// waitColumns are the columns of the table waits: one stall of an RPC, or of an RDMA operation that belongs to no RPC, is a about.
+var waitColumns = slices.Concat(ofConnection[record.Wait](), rpcKey[record.Wait](),
+	computed("transaction", func(_ *record.Wait, about *row) record.Opt[int64] { return about.transaction }),
+	computed("operation", func(_ *record.Wait, about *row) record.Opt[int64] { return about.operation }),
+	computed("time", func(w *record.Wait, _ *row) record.Time { return w.From }),
+	fields[record.Wait]("lost"),
+	computed("lost_packets", func(w *record.Wait, _ *row) int64 { return int64(len(w.Lost)) }), // between the capture points
+)
+
+// operationColumns are the columns of the table rdma_operations.
+var operationColumns = slices.Concat(ofConnection[record.RDMAOperation](),
+	computed("time", func(r *record.RDMAOperation, _ *row) record.Time { return r.Sent }), fields[record.RDMAOperation]("waits"))
+
+// connectionColumns are the columns of the table connections.
+var connectionColumns = slices.Concat(ofConnection[record.Connection](),
+	computed("time", func(r *record.Connection, _ *row) record.Time { return r.First }), fields[record.Connection]("connection_key"))
+
+// findingColumns are the columns of the table findings.
+var findingColumns = slices.Concat(ofConnection[record.Finding](), fields[record.Finding](""))
+
+// pointColumns are the columns of the table points, which has rows only for captures of several points.
+var pointColumns = slices.Concat(of[record.Point](), fields[record.Point]("steps"),
+	computed("clock_steps", func(p *record.Point, _ *row) int64 { return int64(len(p.Steps)) }))
+
+// fileColumns are the columns of the table files: all RPCs of the capture that acted on one file are a about.
+var fileColumns = slices.Concat(of[analyze.File](), fields[analyze.File](""))
+
+// rateColumns are the columns of the table rates: the RPCs of ten seconds are a about.
+var rateColumns = slices.Concat(of[analyze.Rate](),
+	computed("time", func(r *analyze.Rate, _ *row) record.Time { return r.Start }), fields[analyze.Rate]("group"))
+
+// gap is something that a capture does not show.
+type gap struct {
+	Connection record.Opt[int]         `json:"connection"`
+	From       record.Opt[record.Time] `json:"from"`
+	To         record.Opt[record.Time] `json:"to"`
+	Packets    record.Opt[int64]       `json:"packets"`
+	Kind       string                  `json:"kind"`
+	Address    record.Opt[string]      `json:"address"`
+}
+
+// The kinds of gaps.
+const (
+	gapPackets    = "not_captured"      // packets of a connection that their receiver acknowledged
+	gapBeginning  = "no_beginning"      // the handshake of a connection
+	gapEnd        = "no_end"            // the end of a connection
+	gapDirection  = "one_direction"     // the packets of all hosts but these
+	gapSilence    = "silence"           // a host that sent nothing: it may have been silent
+	gapDrops      = "capture_drops"     // packets that the capturing program dropped
+	gapTruncated  = "truncated_packets" // the ends of packets
+	gapBroken     = "input_error"       // everything after an error in the input
+	gapRemembered = "evicted"           // what was forgotten because of the memory limit
+)
+
+// gapColumns are the columns of the table gaps.
+var gapColumns = slices.Concat(ofConnection[gap](), fields[gap](""))
+
+// captureColumns are the columns of the table captures, which has one about.
+var captureColumns = slices.Concat(of[record.Summary](),
+	computed("time", func(s *record.Summary, _ *row) record.Opt[record.Time] { return s.First }),
+	computed("exported_on", func(_ *record.Summary, about *row) string { return about.of.Host }), // the computer that exported the capture
+	computed("files", func(_ *record.Summary, about *row) []string { return about.of.Files }),
+	computed("rdmadump", func(_ *record.Summary, about *row) string { return about.of.Program }),
+	computed("options", func(_ *record.Summary, about *row) []string { return about.of.Options }),
+	fields[record.Summary]("transactions findings evicted not_judged silences"),
+	numbers("transactions_", record.Statuses[:], func(s *record.Summary) map[record.Status]int64 { return s.Transactions }),
+	numbers("findings_", record.Severities[:], func(s *record.Summary) map[record.Severity]int64 { return s.Findings }),
+	computed("not_judged", func(s *record.Summary, _ *row) (list []string) { // rules, and what is missing
+		for _, n := range s.NotJudged {
+			list = append(list, n.Rule+": "+n.Gap)
+		}
+		return list
+	}),
+)
+
+// numbers returns a column for each key of a map.
+func numbers[R any, K ~string](prefix string, keys []K, of func(r *R) map[K]int64) (list []column[R]) {
+	for _, k := range keys {
+		list = append(list, computed(prefix+string(k), func(r *R, _ *row) int64 { return of(r)[k] })...)
+	}
+	return list
+}
+
+// firstPacket returns the number of the transaction's first packet.
+func firstPacket(r *record.Transaction, _ *row) int64 {
+	if r.Call != nil {
+		return r.Call.Packet
+	}
+	return r.Reply.Packet
+}
+
+// segments returns a function that counts the segments of a chunk list.
+func segments(of record.Chunk) func(r *record.Transaction, _ *row) int64 {
+	return func(r *record.Transaction, _ *row) (n int64) {
+		for list := range r.Segments() {
+			if list == of {
+				n++
+			}
+		}
+		return n
+	}
+}
+
+// moved returns a function that adds up the bytes that RDMA Read moved, or RDMA Write.
+func moved(read bool) func(r *record.Transaction, _ *row) int64 {
+	return func(r *record.Transaction, _ *row) (n int64) {
+		for list, s := range r.Segments() {
+			if (list == record.ReadList) == read {
+				n += s.MovedBytes
+			}
+		}
+		return n
+	}
+}
