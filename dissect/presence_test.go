@@ -123,6 +123,47 @@ func TestNaksOfOneDirection(t *testing.T) {
 	}
 }
 
+// TestOneDirection: the packets of one side are those of the connection that its handshake began, also without the handshake of
+// the other side. Without both, the client is the end whose memory the server reads and writes.
+func TestOneDirection(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		from   int // address of the only sender, in the last byte
+		skip   int // packets at the start of the capture
+		layer  string
+		number int
+		known  bool
+	}{
+		{"rocev2-nvmeloss", 1, 0, "unknown", 3, true},
+		{"rocev2-nvmeloss", 2, 0, "nvme", 3, true},
+		{"rocev2-nvmeloss", 1, 1400, "unknown", 2, false},
+		{"rocev2-reboot41", 1, 0, "rpcrdma", 0, true},
+		{"rocev2-reboot41", 2, 0, "rpcrdma", 0, true},
+	} {
+		connections := 0
+		h := dissect.Handler{Connection: func(r *record.Connection) error {
+			if end, ended := r.Ended.Get(); ended && end.How == record.EndRejected || r.Packets < 4 {
+				return nil
+			}
+			connections++
+			if r.Client.Address.Or("") != "192.168.77.2" || r.Server.Address.Or("") != "192.168.77.1" || r.ClientKnown != c.known || r.UpperLayer != c.layer {
+				t.Errorf("%s from %d: client %s, server %s, known %t, %s", c.name, c.from, r.Client.Address.Or(""), r.Server.Address.Or(""), r.ClientKnown, r.UpperLayer)
+			}
+			return nil
+		}}
+		d := dissect.New(h, dissect.Options{})
+		frames, _ := testkit.Frames(t, "../testdata/other/"+c.name+".pcap.zst")
+		for i := range frames {
+			if f := &frames[i]; f.Number > int64(c.skip) && len(f.Data) > 29 && f.Data[12] == 8 && int(f.Data[29]) == c.from {
+				d.Frame(f)
+			}
+		}
+		if d.Finish(); c.number > 0 && connections != c.number {
+			t.Errorf("%s from %d: %d connections, want %d", c.name, c.from, connections, c.number)
+		}
+	}
+}
+
 // TestWindow: the packets of a connection in a span of time are counted, each with its marks, however the spans divide the
 // capture.
 func TestWindow(t *testing.T) {

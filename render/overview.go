@@ -161,6 +161,9 @@ func (v *overview) capture() {
 		if missed := g.Connections - g.Handshakes; missed > 0 {
 			text += fmt.Sprintf(", %d without a captured handshake", missed)
 		}
+		if unknown := g.Connections - g.ClientsKnown; unknown > 0 {
+			text += fmt.Sprintf(", %d of which it is not known who is the client", unknown)
+		}
 		v.row("", part{text, ink{}})
 	}
 	if v.o.Selected != "" {
@@ -295,7 +298,7 @@ func (v *overview) traffic() {
 			text += ": " + strings.Join(kinds, ", ")
 		}
 		v.line(label, text, ink{})
-		trouble := counted(t.Packets, []count{{t.Retransmitted, "packets retransmitted"}, {t.Naks, record.Noun(t.Naks, "NAK")}, {t.RNRNaks, record.Noun(t.RNRNaks, "RNR NAK")}})
+		trouble := counted(t.Packets, []count{{t.Retransmitted, record.Noun(t.Retransmitted, "packet") + " retransmitted"}, {t.Naks, record.Noun(t.Naks, "NAK")}, {t.RNRNaks, record.Noun(t.RNRNaks, "RNR NAK")}})
 		if t.Stalled > 0 {
 			trouble += fmt.Sprintf("; %s stalled for %s", record.Plural(t.Stalled, "operation"), Duration(t.TotalNS))
 			if t.Stalled > 1 {

@@ -18,6 +18,7 @@ type Connection struct {
 	Transport               string                   `json:"transport" doc:"Transport protocol that carries the connection." values:"RoCEv2,RoCEv1,InfiniBand,iWARP,TCP,UDP"`
 	Client                  Endpoint                 `json:"client" doc:"The end that opened the connection." alias:"ip.src=address"`
 	Server                  Endpoint                 `json:"server" doc:"The end that accepted the connection." alias:"ip.dst=address"`
+	ClientKnown             bool                     `json:"client_known" doc:"Whether the capture shows which end opened the connection. If it does not, client is the end whose memory was read or written first, and client and server may be the other way round."`
 	Established             Opt[Time]                `json:"established" doc:"Time at which the handshake was complete; null if the handshake is not in the capture."`
 	Closed                  Opt[Time]                `json:"closed" doc:"Time at which the connection began to close; null if it was not seen to close."`
 	Ended                   Opt[Ended]               `json:"ended" doc:"End of the connection, with its cause and the side that ended it; null if the connection had not ended."`

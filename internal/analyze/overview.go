@@ -47,6 +47,7 @@ type Group struct {
 	Connections  int                `json:"connections" doc:"Number of connections in the group."`
 	Transactions int64              `json:"transactions" doc:"Number of RPC transactions on the connections."`
 	Handshakes   int                `json:"handshakes" doc:"Number of connections whose handshake is in the capture."`
+	ClientsKnown int                `json:"clients_known" doc:"Number of connections of which the capture shows which end is the client."`
 }
 
 // Health sums up retransmissions, losses and NAKs of all connections, in the time that the overview is about.
@@ -414,6 +415,9 @@ func (c *Collector) group(r *record.Connection) {
 	to.Transactions += r.Transactions
 	if r.Handshake == "seen" {
 		to.Handshakes++
+	}
+	if r.ClientKnown {
+		to.ClientsKnown++
 	}
 }
 

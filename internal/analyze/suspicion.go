@@ -361,7 +361,11 @@ func (s *suspicion) leave(r *record.Connection) {
 
 // opened notes the packets of a connection, and that it was accepted.
 func (s *suspicion) opened(r *record.Connection) {
-	s.tally(r.Client.Address).retransmitted += r.Counts().Retransmitted
+	client := r.Client.Address
+	if !r.ClientKnown {
+		client = record.Opt[string]{}
+	}
+	s.tally(client).retransmitted += r.Counts().Retransmitted
 	s.accept(r)
 }
 

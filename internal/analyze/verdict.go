@@ -631,11 +631,11 @@ func since(t record.Time, j *facts) string {
 
 // isServer and isClient report whether a host is an end of a group of connections.
 func (j *facts) isServer(address string) bool {
-	return slices.ContainsFunc(j.o.Groups, func(g Group) bool { return g.Server.Or("") == address })
+	return slices.ContainsFunc(j.o.Groups, func(g Group) bool { return g.ClientsKnown > 0 && g.Server.Or("") == address })
 }
 
 func (j *facts) isClient(address string) bool {
-	return slices.ContainsFunc(j.o.Groups, func(g Group) bool { return g.Client.Or("") == address })
+	return slices.ContainsFunc(j.o.Groups, func(g Group) bool { return g.ClientsKnown > 0 && g.Client.Or("") == address })
 }
 
 // lostReplies is for Replies that the network lost: the server had executed the Calls that the client retransmitted, and
@@ -847,7 +847,11 @@ func trafficText(j *facts) (x said) {
 		if x.text != "" {
 			x.text += "; "
 		}
-		x.text += fmt.Sprintf("%s of %s stalled for %s", plural(t.Stalled, "RDMA operation"), t.UpperLayer, seconds(t.TotalNS))
+		layer := t.UpperLayer
+		if layer == "unknown" {
+			layer = "an unknown upper layer"
+		}
+		x.text += fmt.Sprintf("%s of %s stalled for %s", plural(t.Stalled, "RDMA operation"), layer, seconds(t.TotalNS))
 		if t.Stalled > 1 {
 			x.text += " in total"
 		}

@@ -13,7 +13,7 @@ func TestRestarted(t *testing.T) {
 	const s = record.Time(1e9)
 	const server, client = "10.0.0.2", "10.0.0.1"
 	ends := func(r *record.Connection) *record.Connection {
-		r.Client, r.Server = record.Endpoint{Address: record.Some(client)}, record.Endpoint{Address: record.Some(server), Port: record.Some(uint16(20049))}
+		r.Client, r.Server, r.ClientKnown = record.Endpoint{Address: record.Some(client)}, record.Endpoint{Address: record.Some(server), Port: record.Some(uint16(20049))}, true
 		return r
 	}
 	for _, c := range []struct {
@@ -43,17 +43,19 @@ func TestRestarted(t *testing.T) {
 		}
 		if c.rejected || c.silent {
 			col.Connection(ends(&record.Connection{
-				ID: 0, First: s, Last: 9 * s, Established: record.Some(s), Closed: record.Some(9 * s), Ended: record.Some(record.Ended{How: record.EndDisconnect}),
+				ClientKnown: true,
+				ID:          0, First: s, Last: 9 * s, Established: record.Some(s), Closed: record.Some(9 * s), Ended: record.Some(record.Ended{How: record.EndDisconnect}),
 			}))
 		}
 		if c.rejected {
 			col.Connection(ends(&record.Connection{
-				ID: 1, First: 30 * s, Last: 30 * s, Closed: record.Some(30 * s),
+				ClientKnown: true,
+				ID:          1, First: 30 * s, Last: 30 * s, Closed: record.Some(30 * s),
 				Ended: record.Some(record.Ended{How: record.EndRejected, By: record.Some(record.Server), Reason: record.Some("invalid service ID")}),
 			}))
 		}
 		if c.accepted {
-			col.Connection(ends(&record.Connection{ID: 2, First: 33 * s, Last: 50 * s, Established: record.Some(33 * s)}))
+			col.Connection(ends(&record.Connection{ClientKnown: true, ID: 2, First: 33 * s, Last: 50 * s, Established: record.Some(33 * s)}))
 		}
 		sum := &record.Summary{RDMA: 1, First: record.Some(s), Last: record.Some(50 * s)}
 		if c.silent {
@@ -83,7 +85,8 @@ func TestClientRestarted(t *testing.T) {
 	}
 	ended := func(how record.Ending, by record.End) *record.Connection {
 		return &record.Connection{
-			Client: record.Endpoint{Address: record.Some(client)}, Server: record.Endpoint{Address: record.Some(server)}, First: s, Last: 45 * s,
+			ClientKnown: true,
+			Client:      record.Endpoint{Address: record.Some(client)}, Server: record.Endpoint{Address: record.Some(server)}, First: s, Last: 45 * s,
 			Closed: record.Some(45 * s), Ended: record.Some(record.Ended{How: how, By: record.Some(by)}),
 		}
 	}
@@ -152,7 +155,8 @@ func TestRejectedThenAccepted(t *testing.T) {
 	const ms = record.Time(1e6)
 	connection := func(client string, port uint16, at record.Time, accepted bool) *record.Connection {
 		r := &record.Connection{
-			Client: record.Endpoint{Address: record.Some(client)}, Server: record.Endpoint{Address: record.Some("10.0.0.9"), Port: record.Some(port)}, First: at, Last: at,
+			ClientKnown: true,
+			Client:      record.Endpoint{Address: record.Some(client)}, Server: record.Endpoint{Address: record.Some("10.0.0.9"), Port: record.Some(port)}, First: at, Last: at,
 		}
 		if accepted {
 			r.Established = record.Some(at)
@@ -203,7 +207,7 @@ func TestCulprits(t *testing.T) {
 	} {
 		col := NewCollector()
 		for i, n := range c.retransmitted {
-			col.Connection(&record.Connection{ID: i, Client: record.Endpoint{Address: record.Some("10.0.0." + string(rune('0'+i)))}, Packets: 100, Retransmitted: n, Naks: 3})
+			col.Connection(&record.Connection{ClientKnown: true, ID: i, Client: record.Endpoint{Address: record.Some("10.0.0." + string(rune('0'+i)))}, Packets: 100, Retransmitted: n, Naks: 3})
 		}
 		v := col.Finish(&record.Summary{RDMA: 1}).Verdict
 		if v.Line() != c.text {

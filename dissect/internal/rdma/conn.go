@@ -66,7 +66,8 @@ type Setup struct {
 	Key            record.Opt[record.Hex64] // as in the connection's record
 	ResponseWithin record.Time              // a response to an operation comes within this time, on the clock of the capture
 
-	ports [2]record.Opt[uint16] // TCP or UDP ports, by side
+	ports  [2]record.Opt[uint16] // TCP or UDP ports, by side
+	likely record.Opt[Side]      // the client, if it is not known
 }
 
 // Setup returns what the capture shows so far about the beginning of the connection.
@@ -75,10 +76,20 @@ func (c *Conn) Setup() Setup { return c.setup }
 // RoCE reports whether the transport is RoCEv2.
 func (s Setup) RoCE() bool { return !s.IWARP && !s.RPC }
 
-// End returns whether a side is the client or the server. If the client is not known,
-// side 0 is taken to be the client.
+// Opener returns the side that opened the connection. If it is not known, it is the side whose memory the other side was
+// first to read or to write, as clients of storage let servers do, or otherwise side 0.
+func (s Setup) Opener() Side { return s.Client.Or(s.likely.Or(0)) }
+
+// usesMemory notes that a side reads or writes memory of the other side.
+func (s *Setup) usesMemory(by Side) {
+	if !s.likely.Known() {
+		s.likely = record.Some(by.Other())
+	}
+}
+
+// End returns whether a side is the client or the server; see [Setup.Opener].
 func (s Setup) End(side Side) record.End {
-	if side == s.Client.Or(0) {
+	if side == s.Opener() {
 		return record.Client
 	}
 	return record.Server
@@ -287,12 +298,12 @@ func (c *Conn) ended() (r record.Opt[record.Ended]) {
 // is valid until the next call.
 func (c *Conn) makeRecord() *record.Connection {
 	r, f := &c.tracker.connections.finished, &c.record
-	client := c.setup.Client.Or(0)
+	client := c.setup.Opener()
 	f.choose(c.tracker.Selects == nil || c.tracker.Selects(f.last), false) // what was counted after the last packet
 	n := &f.counts
 	*r = record.Connection{
 		Type: "connection", ID: c.setup.ID.Or(0), Transport: c.setup.Transport, Client: c.endpoint(client), Server: c.endpoint(client.Other()),
-		Established: f.established, Closed: f.closed, Ended: c.ended(), Handshake: "missed",
+		ClientKnown: c.setup.Client.Known(), Established: f.established, Closed: f.closed, Ended: c.ended(), Handshake: "missed",
 		ServiceID: c.setup.ServiceID, Key: c.setup.Key, PathMTU: record.SomeIf(c.mtu, c.mtu != 0),
 		Packets: n.Packets, PacketsBeforePairing: f.beforePairing, Retransmitted: n.Retransmitted, RetransmittedUnassigned: f.unassigned, OutOfOrder: n.OutOfOrder,
 		NotCaptured: n.NotCaptured, Naks: n.Naks, RNRNaks: n.RNRNaks, First: f.first, Last: f.last, Damaged: n.Damaged, CongestionMarks: n.CongestionMarks, CNPs: n.CNPs, Selected: record.SomeIf(f.selected, c.tracker.Selects != nil),

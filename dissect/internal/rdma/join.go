@@ -276,7 +276,7 @@ func (cs *connections) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeIn
 	switch info.Kind {
 	case rocev2.KindAcknowledge, rocev2.KindReadResponse, rocev2.KindAtomicAck:
 		if !other.qp.order.Begun() {
-			return false
+			return other.mayStart(p.PSN)
 		}
 		if delta := order.PSNs.Delta(p.PSN, other.qp.order.Expected()); delta < 0 && delta > -order.Near {
 			return true
@@ -303,6 +303,20 @@ func (cs *connections) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeIn
 	return delta > 0 && delta < order.Near
 }
 
+// mayStart reports whether an acknowledgement has one of the first PSNs of a flow of which only the handshake was captured.
+func (f *flow) mayStart(psn uint32) bool {
+	first, known := f.qp.order.Expected(), f.qp.announced
+	if !known && f.side == 1 {
+		first, known = f.conn.starting.Get()
+	}
+	after := order.PSNs.Delta(psn, first)
+	return known && after >= 0 && after < maxFirst
+}
+
+// maxFirst is the number of PSNs of which one is in the first acknowledgement. PSNs begin anywhere, so that another
+// connection hardly has one of them.
+const maxFirst = 64
+
 // join makes one connection of two that have one flow each. The connection with an ID or a handshake stays.
 func (cs *connections) join(other, f *flow) {
 	if old := f.conn; old.setup.ID.Known() || old.setup.Handshake && !other.conn.setup.Handshake {
@@ -328,6 +342,9 @@ func (c *Conn) join(f *flow, to Side) {
 	}
 	if client, known := old.setup.Client.Get(); known && !c.setup.Client.Known() {
 		c.setup.Client = record.Some(moved(client))
+	}
+	if client, known := old.setup.likely.Get(); known && !c.setup.likely.Known() {
+		c.setup.likely = record.Some(moved(client))
 	}
 	c.wantSends, c.reported.unfilled = c.wantSends || old.wantSends, c.reported.unfilled || old.reported.unfilled
 	c.waiting = append(c.waiting, old.waiting...)

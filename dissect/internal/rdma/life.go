@@ -148,7 +148,7 @@ func (c *Conn) passWaiting() {
 
 // fillEnds fills in what depends on the ends of the connection.
 func (c *Conn) fillEnds(r *record.RDMAOperation, s Side) {
-	client := c.setup.Client.Or(0)
+	client := c.setup.Opener()
 	r.Connection, r.Key, r.Side = c.setup.ID.Or(0), c.setup.Key, c.setup.End(s)
 	r.Client, r.Server = c.Host(client).Known(), c.Host(client.Other()).Known()
 	for i := range r.Waits { // a side waits only for its own operations

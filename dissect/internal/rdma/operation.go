@@ -280,6 +280,7 @@ type target struct {
 func (ops *operations) writeBegins(f *flow, m target, announced bool, r order.Run, at record.Stamp) {
 	ops.breakWrite(f)
 	o := ops.operate(f, Write, r, at)
+	f.conn.setup.usesMemory(f.side)
 	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), announced
 	f.write = o
 	f.conn.follower.Operation(Event{What: Began, Op: o})
@@ -316,6 +317,7 @@ func (ops *operations) writePart(f *flow, offset uint64, data []byte, size int, 
 func (ops *operations) readBegins(f *flow, m target, r order.Run, at record.Stamp) *Operation {
 	ops.breakWrite(f)
 	o := ops.operate(f, Read, r, at)
+	f.conn.setup.usesMemory(f.side)
 	if o.response == nil {
 		o.response = new(response)
 	}

@@ -362,7 +362,7 @@ func (cs *connState) Finish(r *record.Connection) {
 
 // Describe fills in the part of a connection's record that is about RPCs.
 func (cs *connState) Describe(r *record.Connection) {
-	side := cs.conn.Setup().Client.Or(0)
+	side := cs.conn.Setup().Opener()
 	cs.lookUpService()
 	rejected := r.Ended.Or(record.Ended{}).How == record.EndRejected
 	if cs.upper == upperRPC {

@@ -95,7 +95,7 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 		r.Operation = r.ProcedureName
 	}
 	setup := cs.conn.Setup()
-	client := setup.Client.Or(0)
+	client := setup.Opener()
 	r.Client, r.Server, r.Transport = cs.conn.Host(client).Known(), cs.conn.Host(client.Other()).Known(), setup.Transport
 	r.Key = setup.Key
 	if v := x.rendezvous; v != nil {

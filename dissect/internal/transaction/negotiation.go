@@ -43,7 +43,7 @@ func equalPrivateData(a, b *record.PrivateData) bool {
 
 // thresholds returns the inline thresholds of the connection.
 func thresholds(cs *connState) record.InlineThresholds {
-	client := cs.conn.Setup().Client.Or(0)
+	client := cs.conn.Setup().Opener()
 	t := record.InlineThresholds{ClientToServer: inlineThreshold(cs, client), ServerToClient: inlineThreshold(cs, client.Other()), Source: "private_data"}
 	if cs.stated(0) == nil || cs.stated(1) == nil {
 		t.Source = "default"
