@@ -51,6 +51,8 @@ var Extras = []Extra{
 	{"rpc", "credential", Text, "The flavor of the Call's credential.", ""},
 	{"rpc", "verifier", Text, "The flavor of the Call's verifier.", ""},
 	{"rpc", "rpc_status", Text, "The accept status or reject status of a Reply.", ""},
+	{"rpc", "low", Number, "The lowest version that the responder supports, of the RPC protocol or of the program, in a Reply that rejects another version.", "rpc.programversion.min"},
+	{"rpc", "high", Number, "The highest version that the responder supports.", "rpc.programversion.max"},
 	{"rpc", "nfs_status", Text, "The NFS status at the start of the results.", ""},
 	{"rpc", "operations", TextList, "The names of the operations of a COMPOUND, in order.", ""},
 	{"rpc", "error", Text, "The reason why the RPC header cannot be decoded.", ""},

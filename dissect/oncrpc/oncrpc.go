@@ -144,6 +144,24 @@ const (
 	maxGIDs    = 16
 )
 
+// Excess returns an error that wraps [ErrMalformed] if an AUTH_SYS credential exceeds the limits of the RFC, and nil
+// otherwise.
+func (a Auth) Excess() error {
+	if a.Flavor != AuthSys || len(a.Body) < 8 {
+		return nil
+	}
+	size := be.Uint32(a.Body[4:])
+	if size > maxMachine {
+		return fmt.Errorf("oncrpc: the machine name of AUTH_SYS has %d bytes, the limit is %d: %w", size, maxMachine, ErrMalformed)
+	}
+	if at := 8 + int(size+3)&^3 + 8; at+4 <= len(a.Body) {
+		if n := be.Uint32(a.Body[at:]); n > maxGIDs {
+			return fmt.Errorf("oncrpc: AUTH_SYS has %d groups, the limit is %d: %w", n, maxGIDs, ErrMalformed)
+		}
+	}
+	return nil
+}
+
 // Sys decodes the body of an AUTH_SYS credential. It returns false if the credential
 // has another flavor, is truncated or exceeds the limits of the RFC.
 func (a Auth) Sys() (s Sys, ok bool) {
@@ -227,6 +245,8 @@ const (
 	acceptMismatch = 2
 	rejectMismatch = 0
 	rejectAuth     = 1
+
+	version = 2 // of the RPC protocol
 )
 
 var (
@@ -314,6 +334,27 @@ func (h *Header) Succeeded() bool {
 	return h.Type == Reply && h.ReplyState == accepted && h.AcceptState == acceptSuccess
 }
 
+// Undefined returns an error that wraps [ErrMalformed] if a field of a header that was decoded has a value that
+// RFC 5531 s.9 does not define, and nil otherwise.
+func (h *Header) Undefined() error {
+	switch {
+	case h.Type == Call && h.RPCVersion != version:
+		return fmt.Errorf("oncrpc: RPC version %d at offset 8, but only version %d is defined: %w", h.RPCVersion, version, ErrMalformed)
+	case h.Type == Reply && h.ReplyState == accepted && int64(h.AcceptState) >= int64(len(acceptNames)):
+		return fmt.Errorf("oncrpc: accept state %d is not defined: %w", h.AcceptState, ErrMalformed)
+	case h.Type == Reply && h.ReplyState == denied && h.RejectState > rejectAuth:
+		return fmt.Errorf("oncrpc: reject state %d at offset 12 is not defined: %w", h.RejectState, ErrMalformed)
+	}
+	return nil
+}
+
+// Mismatch returns the versions that a Reply lists as supported, and the offset of the lower one. It returns false if the
+// Reply reports no mismatch of versions.
+func (h *Header) Mismatch() (low, high uint32, at int, ok bool) {
+	ok = h.Type == Reply && (h.ReplyState == accepted && h.AcceptState == acceptMismatch || h.ReplyState == denied && h.RejectState == rejectMismatch)
+	return h.Low, h.High, h.Length - 8, ok
+}
+
 // Status returns the outcome of the RPC in a Reply: an accept state ("SUCCESS"),
 // "RPC_MISMATCH", or an authentication state.
 func (h *Header) Status() string {
@@ -322,8 +363,10 @@ func (h *Header) Status() string {
 		return name(acceptNames[:], h.AcceptState, "ACCEPT")
 	case h.RejectState == rejectMismatch:
 		return "RPC_MISMATCH"
+	case h.RejectState == rejectAuth:
+		return name(authNames[:], h.AuthState, "AUTH")
 	}
-	return name(authNames[:], h.AuthState, "AUTH")
+	return fmt.Sprintf("REJECT_%d", h.RejectState)
 }
 
 func name(names []string, v uint32, prefix string) string {

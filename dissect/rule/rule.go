@@ -210,6 +210,7 @@ var (
 //   - ExposedTwiceInCall: one Call exposes the memory twice.
 //   - PersistentlyExposed: the handle is registered persistently.
 //   - UnusedReplyChunkLength: the unused chunk is the Reply chunk.
+//   - CredentialTooLong: an AUTH_SYS credential exceeds its limits, which most receivers reject.
 //   - InvHandleUnused: the Reply invalidated nothing although its Call named a handle.
 //   - RPCRecordUnfinished: a side ended its TCP stream inside a record, as a program that is stopped does.
 var (
@@ -220,6 +221,7 @@ var (
 	ExposedTwiceInCall       = MemoryExposedTwice.as(record.Warning, "RFC 8166 s.8.1.2").needs(0, 0, 0).until(evidence.Now)
 	PersistentlyExposed      = MemoryExposedTwice.as(record.Note, "RFC 8166 s.8.1.2")
 	UnusedReplyChunkLength   = UnusedChunkLength.as(record.Error, "RFC 8166 s.4.3.3")
+	CredentialTooLong        = RPCHeaderMalformed.as(record.Warning, "RFC 5531 appendix A")
 	InvHandleUnused          = InvHandleNotHonored.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")
 	RPCRecordUnfinished      = RPCRecordTruncated.as(record.Warning, "RFC 5531 s.11")
 )

@@ -76,6 +76,35 @@ func protected(call synth.Call, s oncrpc.Service) synth.Call {
 	return call
 }
 
+// control returns a Call that creates an RPCSEC_GSS context.
+func control() synth.Call {
+	cred := oncrpc.Auth{Flavor: oncrpc.AuthRPCSECGSS, Body: synth.XDR{}.Word(1, 1, 0, uint32(oncrpc.ServiceNone)).Opaque(nil).Bytes}
+	return synth.Call{Cred: cred, Args: synth.XDR{}.Opaque(data(100))}
+}
+
+// twoReads reads twice into two Write chunks, of which one READ returns no data. The data is in a chunk.
+func twoReads(first, second []byte, chunk int) func(*wire, *conn) {
+	return whole(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(4096, 4096)).Offer(mem).Offer(mem2),
+		synth.CompoundReply(synth.ResPutFH(), synth.ResRead(first), synth.ResRead(second)),
+		func(r *synth.Reply) {
+			items := r.Results.Items
+			if size := len(items[0].Data) + len(items[1].Data); chunk == 1 {
+				r.Writes[0][0].Length, r.Writes[1][0].Length = 0, uint32(size)
+			} else {
+				r.Writes[0][0].Length, r.Writes[1][0].Length = uint32(size), 0
+			}
+			items[0].Data, items[1].Data = pick(chunk == 0, data(4096)), pick(chunk == 1, data(4096))
+		})
+}
+
+// pick returns data if it is wanted.
+func pick(wanted bool, data []byte) []byte {
+	if wanted {
+		return data
+	}
+	return nil
+}
+
 // integral returns a Call with its arguments in the layout of the integrity service.
 func integral(call synth.Call) synth.Call {
 	call = protected(call, oncrpc.ServiceIntegrity)
@@ -242,6 +271,18 @@ var binding = []Case{
 			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(500)))),
 	},
 	{
+		Rule: "write-chunk-unused", Name: "the first result in the second chunk, the second being empty", AtFault: server,
+		Broken: twoReads(data(4096), nil, 1), Healthy: twoReads(data(4096), nil, 0),
+	},
+	{
+		Rule: "write-chunk-unused", Name: "an empty result may use a chunk or none", AtFault: server,
+		Broken: twoReads(data(4096), nil, 1), Healthy: twoReads(nil, data(4096), 1),
+	},
+	{
+		Rule: "write-chunk-unused", Name: "an empty result need not use a chunk", AtFault: server,
+		Broken: twoReads(data(4096), nil, 1), Healthy: twoReads(nil, data(4096), 0),
+	},
+	{
 		Rule: "write-chunk-unused", Name: "a READ that failed uses none", AtFault: server,
 		Broken: inline(synth.Readlink3().Offer(mem), synth.Readlink3Reply("a target")), Healthy: does(synth.Read3(0, 4096).Offer(mem), synth.Failed(5, 0)),
 	},
@@ -358,6 +399,18 @@ var binding = []Case{
 
 	{Rule: "reduced-under-gss", Name: "a WRITE with integrity", AtFault: client, Broken: calls(integral(synth.Write3(0, data(1000))).Reduce(0xa1)), Healthy: does(integral(synth.Write3(0, data(1000))), integralReply(synth.Write3Reply(1000)))},
 	{Rule: "reduced-under-gss", Name: "a WRITE with privacy", AtFault: client, Broken: calls(protected(synth.Write3(0, data(1000)).Reduce(0xa1), oncrpc.ServicePrivacy)), Healthy: does(protected(synth.Write3(0, data(1000)), oncrpc.ServiceNone).Reduce(0xa1), synth.Write3Reply(1000))},
+	{
+		Rule: "reduced-under-gss", Name: "a Write chunk for a READ with integrity", AtFault: client,
+		Broken: inline(integral(synth.Read3(0, 512)).Offer(mem), integralReply(synth.Read3Reply(data(512)))), Healthy: does(integral(synth.Read3(0, 512)), integralReply(synth.Read3Reply(data(512)))),
+	},
+	{
+		Rule: "reduced-under-gss", Name: "a Write chunk for a READ with privacy", AtFault: client,
+		Broken: calls(protected(synth.Read3(0, 512).Offer(mem), oncrpc.ServicePrivacy)), Healthy: does(protected(synth.Read3(0, 512), oncrpc.ServiceNone).Offer(mem), synth.Read3Reply(data(512))),
+	},
+	{
+		Rule: "reduced-under-gss", Name: "a Write chunk for a control message", AtFault: client,
+		Broken: calls(control().Offer(mem)), Healthy: calls(control().OfferReply(mem)),
+	},
 	{
 		Rule: "reduced-under-gss", Name: "the result of a READ", AtFault: server,
 		Broken: does(integral(synth.Read3(0, 4096)).Offer(mem), integralReply(readReply())), Healthy: does(protected(synth.Read3(0, 4096), oncrpc.ServiceNone).Offer(mem), readReply()),

@@ -52,6 +52,22 @@ func pulls(call synth.Call, reply synth.Reply, n int) func(*wire, *conn) {
 	}
 }
 
+// atomic sends a READ. Before its Reply, the server does a FetchAdd on a handle.
+func atomic(handle uint32) func(*wire, *conn) {
+	return func(_ *wire, c *conn) {
+		call := read()
+		call.XID = 77
+		c.Client.Call(call)
+		c.Server.Ack()
+		c.Server.FetchAdd(handle, mem.Offset, 1, 0)
+		r := readReply().To(call)
+		c.Server.Push(r)
+		c.Server.Reply(r)
+		c.Client.Ack()
+		rpc(nil, c)
+	}
+}
+
 var chunks = []Case{
 	{
 		Rule: "rdma-outside-exposed-memory", Name: "an unknown handle", AtFault: server,
@@ -102,6 +118,14 @@ var chunks = []Case{
 		Rule: "rdma-wrong-direction", Name: "an RDMA Write to a Read chunk", AtFault: server,
 		Broken:  func(_ *wire, c *conn) { c.Client.Call(write()); c.Server.Write(0xa1, mem.Offset, data(100)) },
 		Healthy: does(write(), writeReply()),
+	},
+	{
+		Rule: "rdma-wrong-direction", Name: "an Atomic on a Write chunk", AtFault: server, Transport: RoCE,
+		Broken: atomic(0xa1), Healthy: does(read(), readReply()),
+	},
+	{
+		Rule: "rdma-outside-exposed-memory", Name: "an Atomic on an unknown handle", AtFault: server, Transport: RoCE,
+		Broken: atomic(0xb7), Healthy: does(read(), readReply()),
 	},
 	{
 		Rule: "memory-exposed-twice", Name: "by two outstanding Calls", AtFault: client,

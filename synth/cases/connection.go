@@ -108,7 +108,7 @@ func refusedAfter(handle uint32) func(*wire, *conn) {
 	}
 }
 
-// asked connects with a REQ that announces 1024 bytes. If it is changed, it is retransmitted with 4096 bytes. Then the server
+// asked connects with a REQ that announces 1024 bytes. If it is changed, it is retransmitted with 4096 bytes, so that it is unknown which of them counts. Then the server
 // sends 4096 bytes.
 func asked(changed bool) func(*wire, *conn) {
 	return func(_ *wire, c *conn) {
@@ -155,7 +155,7 @@ var private = []Case{
 		},
 	},
 	{
-		Rule: "inline-threshold-exceeded", Name: "not if the REQ was retransmitted with other private data", AtFault: server, Transport: RoCE, HalfOpen: true,
+		Rule: "inline-threshold-exceeded", Name: "the REQ was retransmitted as it was", AtFault: server, Transport: RoCE, HalfOpen: true,
 		Broken: asked(false), Healthy: asked(true),
 	},
 	{

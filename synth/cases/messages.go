@@ -42,6 +42,17 @@ func backOf(vers uint32) func(*wire, *conn) {
 	}
 }
 
+// rpcOf returns a Call with an RPC message of these words.
+func rpcOf(words ...uint32) synth.Call {
+	x := synth.XDR{}.Word(words...)
+	return synth.Call{XID: words[0], RPC: &x}
+}
+
+// authSys returns an AUTH_SYS credential with a machine name of some bytes and a number of groups.
+func authSys(name, groups int) oncrpc.Auth {
+	return oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: synth.XDR{}.Word(1).Opaque(data(name)).Word(0, 0, uint32(groups)).Word(make([]uint32, groups)...).Bytes}
+}
+
 var headers = []Case{
 	{Rule: "header-truncated", Name: "in the four words", AtFault: client, Broken: sends(header()[:12]), Healthy: rpc},
 	{
@@ -137,6 +148,42 @@ var headers = []Case{
 		}, Healthy: rpc,
 	},
 	{
+		Rule: "rpc-header-malformed", Name: "another version of RPC", AtFault: client,
+		Broken: calls(rpcOf(7, 0, 1, 100003, 3, 0, 0, 0, 0, 0)), Healthy: calls(rpcOf(7, 0, 2, 100003, 3, 0, 0, 0, 0, 0)),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "an undefined accept state", AtFault: server,
+		Broken: does(synth.Null(), synth.Reply{Accept: 7}), Healthy: does(synth.Null(), synth.Reply{Accept: 5}),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "an undefined reject state", AtFault: server,
+		Broken: does(synth.Null(), synth.Reply{Deny: []uint32{2, 0}}), Healthy: does(synth.Null(), synth.Reply{Deny: []uint32{0, 2, 2}}),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "17 groups of AUTH_SYS", AtFault: client, Severity: "warning",
+		Broken: does(synth.Call{Cred: authSys(6, 17)}, synth.NullReply()), Healthy: does(synth.Call{Cred: authSys(6, 16)}, synth.NullReply()),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "a machine name of 256 bytes", AtFault: client, Severity: "warning",
+		Broken: does(synth.Call{Cred: authSys(256, 0)}, synth.NullReply()), Healthy: does(synth.Call{Cred: authSys(255, 0)}, synth.NullReply()),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "a CALL in a Long Reply", AtFault: server,
+		Broken: func(_ *wire, c *conn) {
+			x := synth.XDR{}.Word(7, 0, 2, 100003, 3, 0, 0, 0, 0, 0)
+			call := listing
+			call.XID = 7
+			c.RPC(call, synth.Reply{XID: 7, RPC: &x}.Long())
+		}, Healthy: does(listing, listingReply),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "a REPLY in a Long Call", AtFault: client,
+		Broken: func(_ *wire, c *conn) {
+			x := synth.XDR{}.Word(7, 1, 0, 0, 0, 0)
+			c.RPC(synth.Call{XID: 7, RPC: &x}.Long(0xa1), synth.NullReply())
+		}, Healthy: does(long, synth.Symlink3Reply()),
+	},
+	{
 		Rule: "rpc-header-malformed", Name: "in a Long Reply", AtFault: server,
 		Broken: func(_ *wire, c *conn) {
 			x := synth.XDR{}.Word(7, 1, 9)
@@ -150,6 +197,10 @@ var headers = []Case{
 	{
 		Rule: "nomsg-without-chunk", Name: "a Call without a Position Zero Read chunk", AtFault: client,
 		Broken: calls(synth.Call{Proc: rpcrdma.NoMsg, Writes: [][]rpcrdma.Segment{{mem}}}), Healthy: does(long, synth.Symlink3Reply()),
+	},
+	{
+		Rule: "nomsg-without-chunk", Name: "a Call with a Position Zero Read chunk of no bytes", AtFault: client,
+		Broken: calls(synth.Call{Proc: rpcrdma.NoMsg, Reads: synth.ReadChunk(0, synth.Mem(0xa1, 0))}), Healthy: does(long, synth.Symlink3Reply()),
 	},
 	{
 		Rule: "nomsg-without-chunk", Name: "a Reply without a Reply chunk", AtFault: server,

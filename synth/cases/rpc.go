@@ -66,6 +66,15 @@ var plain = []Case{
 		Healthy: plainly(ordinary),
 	},
 	{
+		Rule: "rpc-header-malformed", Name: "over TCP: an undefined accept state", AtFault: server, Transport: IWARP, HalfOpen: true, Options: nfsTCP,
+		Broken: plainly(func(c *conn) {
+			c.Client.Records(calling(2, 1))
+			c.Server.Records(synth.Reply{XID: 2, Accept: 7}.Message())
+			c.Client.Ack()
+		}),
+		Healthy: plainly(ordinary),
+	},
+	{
 		Rule: "reply-without-call", Name: "over TCP", AtFault: server, Transport: IWARP, HalfOpen: true, Options: nfsTCP,
 		Broken: plainly(func(c *conn) {
 			c.Server.Records(answering(7))

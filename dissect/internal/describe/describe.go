@@ -561,6 +561,10 @@ func (d *Describer) describeRPC(p *packet, at int, data []byte, suffix string) {
 		p.text("rpc_status", "Status", r.Status(), at+8, r.Length-8)
 		p.addSummary(" Reply ")
 		p.addSummary(r.Status())
+		if low, high, offset, ok := r.Mismatch(); ok {
+			p.number("low", "Lowest version", int64(low), at+offset, 4)
+			p.number("high", "Highest version", int64(high), at+offset+4, 4)
+		}
 		d.describeReply(p, at, data)
 	}
 	if err != nil {

@@ -256,7 +256,7 @@ func checkAnswered(c checker, h *rpcrdma.Header) {
 	if broken := c.x.refusable(); broken != nil && c.x.rec.Call != nil {
 		c.report(notRefused(broken), "the responder answered a broken Call with a Reply instead of RDMA_ERROR: see the finding %s", broken.ID)
 	}
-	if status, known := c.x.rpcStatus.Get(); known && status != "SUCCESS" && !isProbe(c.x, status) {
+	if status, known := c.x.rpcStatus.Get(); known && status != "SUCCESS" && !isProbe(c.x, status) && c.cs.table.rpc.Undefined() == nil {
 		if status == "GARBAGE_ARGS" && h.Proc == rpcrdma.NoMsg {
 			c.report(rule.RPCRejected, "GARBAGE_ARGS is in an RDMA_NOMSG, but it should be in an RDMA_MSG")
 		}

@@ -79,6 +79,8 @@ func checkHeader(c checker, m *message) {
 			c.broken(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message is 0x%08x", h.XID, m.rpc.XID)
 		case m.rpcErr != nil && m.captured() && !headerReduced(h):
 			c.report(rule.RPCHeaderMalformed, "%v", m.rpcErr)
+		case m.rpcErr == nil && !headerReduced(h):
+			c.checkRPC(m.rpc)
 		}
 	}
 	if (h.Proc == rpcrdma.NoMsg && h.Understood() || h.Proc == rpcrdma.Error) && m.err == nil && m.whole && m.Length > int64(h.Length) {
@@ -131,6 +133,8 @@ func (c checker) checkNoMsg(m *message) {
 		c.broken(rule.NoMsgWithoutChunk, "an RDMA_NOMSG message without any chunk contains no RPC message")
 	case isCall && !positionZero(h):
 		c.broken(rule.NoMsgWithoutChunk, "an RDMA_NOMSG Call has no Position Zero Read chunk for its RPC message")
+	case isCall && positionZeroBytes(h) == 0:
+		c.broken(rule.NoMsgWithoutChunk, "the Position Zero Read chunk of an RDMA_NOMSG Call has no bytes, so it contains no RPC message")
 	case !isCall && !h.HasReply:
 		c.report(rule.NoMsgWithoutChunk, "an RDMA_NOMSG Reply has no Reply chunk for its RPC message")
 	case !isCall && rpcrdma.Length(h.Reply) == 0:
@@ -146,6 +150,16 @@ func positionZero(h *rpcrdma.Header) bool {
 		}
 	}
 	return false
+}
+
+// positionZeroBytes returns the number of bytes in the Position Zero Read chunk of a header.
+func positionZeroBytes(h *rpcrdma.Header) (n int64) {
+	for i := range h.Reads {
+		if r := &h.Reads[i]; r.Position == 0 {
+			n += int64(r.Length)
+		}
+	}
+	return n
 }
 
 // maxRPCHeader is the maximum length of an RPC header in bytes.
@@ -193,12 +207,29 @@ func isSurelyCall(cs *connState, m *message) bool {
 	return m.inline && m.rpc.Length >= 8 && m.rpc.Type == oncrpc.Call || h.IsDraft && h.Direction == 0 || h.Proc == rpcrdma.NoMsg && positionZero(h)
 }
 
-// checkLong checks the RPC header of a message that was transferred in a chunk.
-func checkLong(c checker, rpc *oncrpc.Header, err error, whole bool) {
+// checkLong checks the RPC header of a message of a type that was transferred in a chunk.
+func checkLong(c checker, rpc *oncrpc.Header, err error, whole bool, want oncrpc.MessageType) {
 	switch {
 	case rpc.Length >= 4 && rpc.XID != uint32(c.x.rec.XID):
 		c.broken(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message in the chunk is 0x%08x", uint32(c.x.rec.XID), rpc.XID)
+	case rpc.Length >= 8 && rpc.Type != want:
+		c.report(rule.RPCHeaderMalformed, "the RPC message in the chunk is of type %v, but it has to be a %v", rpc.Type, want)
 	case err != nil && whole:
 		c.report(rule.RPCHeaderMalformed, "the RPC message in the chunk is malformed: %v", err)
+	case err == nil:
+		c.checkRPC(rpc)
+	}
+}
+
+// checkRPC checks the values in an RPC header that was decoded.
+func (c checker) checkRPC(rpc *oncrpc.Header) {
+	if err := rpc.Undefined(); err != nil {
+		c.report(rule.RPCHeaderMalformed, "%v", err)
+	}
+	if rpc.Type != oncrpc.Call {
+		return
+	}
+	if err := rpc.Credential.Excess(); err != nil {
+		c.report(rule.CredentialTooLong, "%v", err)
 	}
 }

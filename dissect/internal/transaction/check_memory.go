@@ -94,7 +94,7 @@ func checkChunks(c checker, h *rpcrdma.Header) {
 		if returned > s.Length {
 			c.report(rule.ReturnedTooLong, "segment 0x%08x has %d bytes, but the Reply returns %d", s.Handle, s.Length, returned)
 		}
-		if moved := s.Transferred().Moved(); moved < int64(returned) && !x.checks.memory.shared {
+		if moved := s.Transferred().Moved(); moved < int64(min(returned, s.Length)) && !x.checks.memory.shared {
 			c.report(rule.ReturnedNotSeen, "the Reply returns %[2]d bytes in segment 0x%08[1]x, but the capture shows RDMA Writes of only %[3]d bytes there", s.Handle, returned, moved)
 		}
 	}
@@ -297,7 +297,9 @@ func (s *segment) owner() *txn {
 var listNames = [...]string{"Read list, only for RDMA Reads", "Write list, only for RDMA Writes", "Reply chunk, only for RDMA Writes"}
 
 // takes reports whether operations of a kind may access the list of the segment.
-func (s *segment) takes(k rdma.Kind) bool { return (k == rdma.Read) == (s.kind == readChunk) }
+func (s *segment) takes(k rdma.Kind) bool {
+	return k != rdma.Atomic && (k == rdma.Read) == (s.kind == readChunk)
+}
 
 // matchingSegment returns the segment that an operation is meant for if several segments share a
 // handle and memory: the one that is offered for this kind of operation.

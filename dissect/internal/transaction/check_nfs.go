@@ -122,6 +122,10 @@ func checkArguments(c checker, rpc *oncrpc.Header, payload []byte, b *rpcBody) {
 		total += (b.holes[i].Length + 3) &^ 3
 	}
 	gss, isGSS := rpc.Credential.GSS()
+	protects := isGSS && (gss.Service == oncrpc.ServiceIntegrity || gss.Service == oncrpc.ServicePrivacy)
+	if x.writes > 0 && isGSS && (protects || gss.Control()) {
+		c.report(rule.ReducedUnderGSS, "the Call offers %s, but of its Reply, which %s, nothing may be reduced", record.Plural(x.writes, "Write chunk"), guardedText(gss))
+	}
 	if len(b.holes) > 0 {
 		first := b.holes[0].Position + b.at
 		switch {
@@ -131,7 +135,7 @@ func checkArguments(c checker, rpc *oncrpc.Header, payload []byte, b *rpcBody) {
 		case isGSS && gss.Procedure != 0:
 			c.report(rule.ReducedUnderGSS, "a Read chunk at Position %d contains part of an RPCSEC_GSS control message", first)
 			return
-		case isGSS && (gss.Service == oncrpc.ServiceIntegrity || gss.Service == oncrpc.ServicePrivacy):
+		case protects:
 			c.report(rule.ReducedUnderGSS, "a Read chunk is at Position %d of a Call that RPCSEC_GSS protects, of which nothing may be reduced", first)
 			return
 		}
@@ -150,6 +154,14 @@ func checkArguments(c checker, rpc *oncrpc.Header, payload []byte, b *rpcBody) {
 	if len(b.holes) > 0 {
 		c.checkReduced(long, rpc)
 	}
+}
+
+// guardedText says why nothing of the Reply to a Call may be reduced.
+func guardedText(gss oncrpc.GSS) string {
+	if gss.Control() {
+		return "is an RPCSEC_GSS control message"
+	}
+	return "RPCSEC_GSS protects"
 }
 
 // reducibleText says how many results of a Call may be reduced.
@@ -429,7 +441,7 @@ func checkResults(c checker, m *message) {
 			b.holes, b.chunks = append(b.holes, nfs.Hole{Position: -1, Length: size}), append(b.chunks, i)
 		}
 	}
-	if x.gss == oncrpc.ServiceIntegrity || x.gss == oncrpc.ServicePrivacy {
+	if x.control || x.gss == oncrpc.ServiceIntegrity || x.gss == oncrpc.ServicePrivacy {
 		if len(b.holes) > 0 {
 			c.report(rule.ReducedUnderGSS, "a Write chunk returns %d bytes of a Reply that RPCSEC_GSS protects, of which nothing may be reduced", b.holes[0].Length)
 		}
@@ -495,7 +507,16 @@ func succeeded(x *txn) bool {
 func (c checker) checkReturned() {
 	x, b := c.x, c.body
 	m := &b.message
-	empty := 0 // number of results without bytes, each of which may have used a chunk
+	empty := 0                         // number of results without bytes, each of which may have used a chunk
+	unused, skipped, last := 0, -1, -1 // number of chunks that return empty, the latest of them, and the last chunk that contains a result
+	reported := false
+	passes := func(to int) { // the chunks before another one
+		for chunk := last + 1; chunk < to; chunk++ {
+			if x.offered(writeChunk, chunk) > 0 {
+				unused, skipped = unused+1, chunk
+			}
+		}
+	}
 	for i := range m.Items {
 		item := &m.Items[i]
 		switch {
@@ -503,26 +524,15 @@ func (c checker) checkReturned() {
 			empty++
 		case item.Reduced:
 			c.checkResult(item)
-		}
-	}
-	// Look for chunks that return empty although a later chunk, or the Send, contains data.
-	last := -1
-	if n := len(b.chunks); n > 0 {
-		last = b.chunks[n-1]
-	}
-	unused, used := 0, 0
-	for chunk := range x.writes {
-		switch offered := x.offered(writeChunk, chunk); {
-		case used < len(b.chunks) && b.chunks[used] == chunk:
-			used++
-		case offered > 0:
-			if unused++; chunk < last && unused > empty {
-				c.report(rule.WriteChunkUnused, "Write chunk %d returns empty, although chunk %d contains a result, and results use Write chunks in order", chunk, last)
-				return
+			chunk := b.chunks[item.Hole]
+			if passes(chunk); unused > empty && !reported { // A later result cannot have used an earlier chunk.
+				c.report(rule.WriteChunkUnused, "Write chunk %d returns empty, although chunk %d contains a result, and results use Write chunks in order", skipped, chunk)
+				reported = true
 			}
+			last = chunk
 		}
 	}
-	if unused <= empty {
+	if passes(x.writes); unused <= empty || reported {
 		return
 	}
 	most := int64(0) // size of the largest chunk after the last used chunk
@@ -675,7 +685,7 @@ func checkLongCall(x *txn, rpc *oncrpc.Header, err error, payload []byte, b *rpc
 		return
 	}
 	c := x.checker(record.Stamp{Time: x.call.Time, Packet: x.call.Packet}).attributedTo(x.side)
-	checkLong(c, rpc, err, true)
+	checkLong(c, rpc, err, true, oncrpc.Call)
 	if err == nil && rpc.Type == oncrpc.Call && !x.listsIncomplete {
 		checkArguments(c, rpc, payload, b)
 	}

@@ -144,13 +144,13 @@ func unexpose(cs *connState, x *txn) {
 
 // began finds the memory that an RDMA operation names.
 func (cs *connState) began(o *rdma.Operation) {
-	if !cs.isRPC || o.Length == 0 || o.Kind == rdma.Atomic {
+	if !cs.isRPC || o.Length == 0 {
 		return
 	}
 	owner := o.Side.Other()
 	m := target{Handle: o.Handle, Offset: o.Offset, Length: uint32(o.Length)}
 	s, exact := cs.exposed[owner].Find(m)
-	if s = checkTarget(cs, o, m, s, exact); s == nil {
+	if s = checkTarget(cs, o, m, s, exact); s == nil || o.Kind == rdma.Atomic {
 		return
 	}
 	x := s.txn

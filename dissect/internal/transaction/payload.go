@@ -161,7 +161,7 @@ func (t *Table) replyRPC(x *txn, m *message) (r results) {
 		err = rpc.Decode(payload)
 		t.mapLong(x, replyChunk)
 		r.whole = len(payload) > 0 && int64(len(payload)) == rpcrdma.Length(m.header.Reply)
-		checkLong(x.checker(m.Last).attributedTo(m.side), rpc, err, r.whole)
+		checkLong(x.checker(m.Last).attributedTo(m.side), rpc, err, r.whole, oncrpc.Reply)
 	}
 	if r.payload = payload; err != nil {
 		return r

@@ -116,7 +116,9 @@ func checkPlainReply(cs *connState, x *txn, m *message, withoutCall bool) {
 func checkPlainHeader(cs *connState, x *txn, m *message) {
 	c := x.checker(m.First).attributedTo(m.side)
 	switch {
-	case m.rpcErr == nil || !m.captured():
+	case m.rpcErr == nil:
+		c.checkRPC(m.rpc)
+	case !m.captured():
 	case errors.Is(m.rpcErr, oncrpc.ErrTruncated):
 		c.report(rule.RPCRecordTruncated, "an RPC record of %d bytes ends inside the header of its message: %v", m.Length, m.rpcErr)
 	default:
