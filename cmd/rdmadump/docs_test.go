@@ -87,7 +87,7 @@ func workplace(t *testing.T, root string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[string][]byte{"nfs.pcap": data, "files.pcap": names, "nvme.pcap": nvme, "before.pcap": sample, "after.pcap": sample}
+	files := map[string][]byte{"nfs.pcap": data, "files.pcap": names, "nvme.pcap": nvme, "node3.pcap": data, "before.pcap": sample, "after.pcap": sample}
 	for _, end := range []string{"client", "server"} {
 		if files[end+".pcap"], err = os.ReadFile(filepath.Join(root, "testdata/captures/ends-stormall42-"+end+".pcap.zst")); err != nil {
 			t.Fatal(err)
