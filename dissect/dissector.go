@@ -112,7 +112,12 @@ type Options struct {
 	// Ports says which TCP and UDP ports carry RPC and which do not, in addition to what the
 	// packets show.
 	Ports []Port
+	// Tunnels are the UDP ports of VXLAN and Geneve, in addition to those that are known.
+	Tunnels []Tunnel
 }
+
+// Tunnel is a UDP port that carries a tunnel.
+type Tunnel = link.Tunnel
 
 // Port is a TCP or UDP port that carries RPC, or does not carry it if RPC is false.
 type Port struct {
@@ -147,6 +152,7 @@ type Dissector struct {
 	describe describe.Describer
 	current  packetRef              // the current frame
 	presence presence               // which hosts sent packets
+	others   others                 // packets that no view of RPCs and connections shows
 	selects  func(record.Time) bool // whether Options.Window selects a time; nil without it
 	ahead    *ahead                 // nil if handlers are called directly
 
@@ -170,6 +176,7 @@ func New(h Handler, o Options) *Dissector {
 	if d.describe.Only = o.Only; o.Only == 0 || o.Tree {
 		d.describe.Only = field.Everything
 	}
+	d.link.Tunnels = o.Tunnels
 	shown := d.shown()
 	d.table = transaction.NewTable(transaction.Options{
 		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown, Files: o.Files, Connections: h.Connection != nil,
@@ -217,7 +224,7 @@ func New(h Handler, o Options) *Dissector {
 	d.tracker.KeepFPDUs, d.tracker.Offsets = shown, h.Frame != nil
 	d.budget.OnFirst = d.limit
 	d.summary = record.Summary{
-		Type: "summary", Transactions: map[record.Status]int64{}, Findings: map[record.Severity]int64{}, Evicted: map[string]int64{}, NotJudged: []record.NotJudged{}, LeftOut: []string{},
+		Type: "summary", Transactions: map[record.Status]int64{}, Findings: map[record.Severity]int64{}, Evicted: map[string]int64{}, NotJudged: []record.NotJudged{}, LeftOut: []string{}, OtherProtocols: []record.OtherProtocol{},
 	}
 	return d
 }
@@ -355,7 +362,7 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 		}
 	}
 	s.Last = record.Some(now.Time)
-	if len(f.Data) < f.Length {
+	if len(f.Data) < f.Length || l.truncated {
 		s.Truncated++
 	}
 	d.table.Clock, d.tracker.Clock = d.clock.now, d.clock.now
@@ -415,6 +422,7 @@ func (d *Dissector) Summary() *record.Summary {
 	s, t := &d.summary, d.tracker
 	s.Connections = t.Connections()
 	s.CM, s.NotCaptured = t.CM, t.Lost
+	s.OtherProtocols = d.others.list()
 	s.NotJudged = append([]record.NotJudged{}, d.table.NotJudged...)
 	s.Directions, s.OneWay, s.Silences = d.presence.directions(), d.presence.oneWay(), d.presence.all()
 	if d.options.Points != nil {
@@ -515,6 +523,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		}
 	}
 	d.watch(l, now, &verdict, taken)
+	d.unlisted(l, now, taken)
 	d.count(&verdict, in.ICRC == rocev2.ICRCBad && verdict.Offset.Dropped || d.tracker.BadCRC > badCRCs, now)
 	if shown {
 		d.show(taken, &verdict)

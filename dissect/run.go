@@ -35,7 +35,7 @@ const tickEvery = 25 * time.Millisecond
 func (d *Dissector) Run(ctx context.Context, source capture.Source) (*record.Summary, error) {
 	cores := runtime.GOMAXPROCS(0)
 	reading, cancel := context.WithCancel(ctx)
-	r := newReader(reading, source, cores > 1, d.shown())
+	r := newReader(reading, source, reader{decodes: cores > 1, shows: d.shown(), tunnels: d.options.Tunnels})
 	defer r.wait()
 	defer cancel()
 	if o := &d.options; o.Ahead && cores > 1 && !o.Live && !o.Rebuild && !o.Decode && !o.Tree && d.handler.Observer == nil {
@@ -135,7 +135,10 @@ type layers struct {
 	offset           int           // offset of the transport header in the frame, in bytes
 	length           int           // length of the packet on the wire, in bytes
 	paused           uint8         // priorities that the frame pauses
-	srcPort, dstPort uint16        // UDP
+	protocol         string        // of a frame that carries no transport
+	protocolNumber   uint16        // of a protocol whose name is not known
+	truncated        bool          // a tunnel has only the beginning of the packet
+	srcPort, dstPort uint16        // TCP and UDP
 	plausible        bool          // UDP: the datagram may carry RPC
 	badUDP           bool          // UDP: the receiver drops the datagram because of its checksum
 	err              error         // error of decoding packet
@@ -148,6 +151,7 @@ type layers struct {
 func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 	l.link, l.carries = k, k.Decode(f)
 	l.offset, l.length, l.paused = k.Offset, k.WireLength, k.Paused
+	l.protocol, l.protocolNumber, l.truncated, l.srcPort, l.dstPort = k.Protocol, k.Number, k.Truncated(), k.SrcPort, k.DstPort
 	d := &l.datagram
 	d.Raw, d.Length, d.At = k.Transport, k.Length, stamp(f)
 	if f.Seen != nil || d.Path.Joined {
@@ -156,7 +160,7 @@ func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 	d.Src, d.Dst = rdma.Address{IP: k.Src, LID: k.SrcLID}, rdma.Address{IP: k.Dst, LID: k.DstLID}
 	switch l.carries {
 	case link.CarriesUDP:
-		l.srcPort, l.dstPort, l.badUDP = k.SrcPort, k.DstPort, false
+		l.badUDP = false
 		if _, l.plausible = oncrpc.Plausible(d.Raw, d.Length, len(d.Raw) < d.Length); l.plausible {
 			right, known := k.UDPChecksum()
 			l.badUDP = known && !right
@@ -214,7 +218,7 @@ func (b *batch) fill(ctx context.Context, source capture.Source, r *reader) {
 			b.links = make([]link.Decoder, cap(b.Frames))
 		}
 		for i := range b.links {
-			b.links[i].ICRC = &b.icrc
+			b.links[i].ICRC, b.links[i].Tunnels = &b.icrc, r.tunnels
 		}
 	}
 	for i := range b.Frames {
@@ -233,15 +237,16 @@ type reader struct {
 	done        chan struct{}
 	decodes     bool // it decodes the headers of frames, too
 	shows       bool // a handler gets packets, so the headers of each frame are kept
+	tunnels     []Tunnel
 }
 
-// newReader starts to read a source.
-func newReader(ctx context.Context, source capture.Source, decodes, shows bool) *reader {
-	r := &reader{ready: make(chan *batch, inFlight), free: make(chan *batch, inFlight), done: make(chan struct{}), decodes: decodes, shows: shows}
+// newReader starts to read a source, as the other fields of r say.
+func newReader(ctx context.Context, source capture.Source, r reader) *reader {
+	r.ready, r.free, r.done = make(chan *batch, inFlight), make(chan *batch, inFlight), make(chan struct{})
 	for range inFlight {
 		r.free <- new(batch)
 	}
-	go func() {
+	go func(r *reader) {
 		defer close(r.done)
 		for {
 			select {
@@ -255,8 +260,8 @@ func newReader(ctx context.Context, source capture.Source, decodes, shows bool) 
 				}
 			}
 		}
-	}()
-	return r
+	}(&r)
+	return &r
 }
 
 // wait waits until the goroutine that reads the source has ended.

@@ -173,6 +173,9 @@ func (v *overview) capture() {
 		text := fmt.Sprintf("time stamps go backwards %s, by up to %s, first at packet %d", record.Plural(s.TimeBackwards, "time"), Duration(s.TimeBackwardsNS), s.TimeBackwardsPacket.Or(0))
 		v.row("", part{text, v.theme.warn})
 	}
+	for _, sentence := range analyze.Unopened(s) {
+		v.line("", sentence, v.theme.warn)
+	}
 	if problem, known := s.InputError.Get(); known {
 		v.row("", part{"the input is damaged: " + problem, v.theme.warn})
 	}
@@ -225,7 +228,11 @@ func (v *overview) health() {
 	}
 	switch {
 	case v.s.RDMA+v.s.RPC == 0:
-		v.line("health", "no RDMA in the capture: neither RoCE, nor iWARP, nor native InfiniBand", v.theme.warn)
+		text := "no RDMA in the capture: neither RoCE, nor iWARP, nor native InfiniBand"
+		if slices.ContainsFunc(v.s.OtherProtocols, func(p record.OtherProtocol) bool { return p.Tunnel }) {
+			text = "no RDMA known in the capture: neither RoCE, nor iWARP, nor native InfiniBand in the tunnels that rdmadump opens (VXLAN, Geneve, GRE, ERSPAN, MPLS)"
+		}
+		v.line("health", text, v.theme.warn)
 	case trouble != "":
 		v.line("health", packets+": "+trouble+pauses, v.theme.warn)
 		if marks := v.marks(); len(marks) == 1 {

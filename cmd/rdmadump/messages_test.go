@@ -56,8 +56,8 @@ func TestMessages(t *testing.T) {
 		{[]string{"report", sample, "-w", "/nonexistent/x.html"}, command.ExitUsage, "-w /nonexistent/x.html: cannot create a file in /nonexistent: no such file or directory"},
 		{[]string{"stats", "--every", "0", sample}, command.ExitUsage, "--every 0: a duration is a number with a unit, such as 1s or 200ms, and must be longer than 0"},
 		{[]string{"stats", "--every", "5", sample}, command.ExitUsage, "--every 5: a duration is a number with a unit"},
-		{[]string{arp}, command.ExitOK, "the capture contains neither RDMA nor RPC: rdmadump packets "},
-		{[]string{"check", arp}, command.ExitUsage, "the capture contains neither RDMA nor RPC, so nothing was checked"},
+		{[]string{arp}, command.ExitOK, "the capture contains neither RDMA nor RPC that rdmadump knows (4 packets of ARP): rdmadump packets "},
+		{[]string{"check", arp}, command.ExitUsage, "the capture contains neither RDMA nor RPC that rdmadump knows (4 packets of ARP), so nothing was checked"},
 		{[]string{"check", "-q", tcp}, command.ExitOK, ""},
 		{[]string{"overview", "-q", tcp}, command.ExitOK, "verdict   the capture contains RPC over TCP or UDP, and no RDMA, which verdicts are about"},
 		{[]string{"compare", "-q", "../../testdata/captures/rocev2-chimera-overrun42.pcap.zst", "../../testdata/captures/rocev2-loss42.pcap.zst", "-Y", `name contains client_to_server`, "-e", "before.values"}, command.ExitOK, "1024\n"},
@@ -92,6 +92,42 @@ func TestWidth(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestTunnelMessages: fields of tunnels are shown, and tunnels that are not opened are named.
+func TestTunnelMessages(t *testing.T) {
+	const inner = "020000000001 020000000002 0800 45000030 00010000 4011 66ba 0a000001 0a000002 c000 12b7 001c 0000 04 00 ffff 00 000011 00 000005 00000000 00000000"
+	const outer = "02000000000a 02000000000b 0800 45000080 00010000 40"
+	write := func(name, frame string) string {
+		path := filepath.Join(t.TempDir(), name)
+		data := testkit.Unhex(t, frame)
+		frames := []capture.Frame{{LinkType: capture.LinkEthernet, Data: data, Length: len(data), Time: 1e18}}
+		if err := os.WriteFile(path, testkit.Pcapng(frames, 9), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	erspan := write("erspan.pcap", outer+"2f0000 c6336401 c6336402 100088be 00000007 10640405 00000012"+inner)
+	gre := write("gre.pcap", outer+"2f0000 c6336401 c6336402 00008949"+inner)
+	vxlan := write("vxlan.pcap", outer+"110000 c6336401 c6336402 c000 2119 006c 0000 08000000 00000100"+inner)
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"overview", "-q", erspan}, "capture   1 packet, 1 of RDMA"},
+		{[]string{"packets", "-q", "-V", erspan}, "Session ID: 5\n"},
+		{[]string{"packets", "-q", erspan, "-e", "erspan.spanid", "-e", "gre_sequence.number", "-e", "bth.psn"}, "5\t7\t5\n"},
+		{[]string{"packets", "-q", gre}, "GRE with protocol 0x8949"},
+		{[]string{"overview", "-q", gre}, "the capture contains no RDMA that rdmadump knows: 1 packet of GRE with protocol 0x8949, which rdmadump does"},
+		{[]string{gre}, "the capture contains neither RDMA nor RPC that rdmadump knows (1 packet of GRE with protocol 0x8949, which rdmadump does not decode): rdmadump packets "},
+		{[]string{"overview", "-q", vxlan}, "1 packet of VXLAN on UDP port 8473 may carry RDMA; --decode-as udp.port==8473,vxlan opens them"},
+		{[]string{"overview", "-q", "--decode-as", "udp.port==8473,vxlan", vxlan}, "capture   1 packet, 1 of RDMA"},
+	} {
+		var out bytes.Buffer
+		if code := run(t.Context(), c.args, &out, &out); code != command.ExitOK || !strings.Contains(out.String(), c.says) {
+			t.Errorf("%q: exit status %d, want %q:\n%s", c.args, code, c.says, &out)
 		}
 	}
 }

@@ -242,6 +242,8 @@ var decoders = []decoder{
 var noDecoder = []*field.Header{
 	&header.PFC, &header.Pause, &header.IPoIB,
 	&header.Ethernet, &header.VLAN, &header.SLL, &header.SLL2, &header.ERF, &header.IPv4, &header.IPv6, &header.UDP, &header.TCP, &header.VXLAN, &header.GRE,
+	&header.Geneve, &header.GeneveOption, &header.GREChecksum, &header.GREKey, &header.GRESequence, &header.ERSPAN2, &header.ERSPAN3, &header.ERSPANPlatform, &header.MPLS,
+	&header.ControlWord,
 }
 
 // fold returns a name in lower case without underscores.

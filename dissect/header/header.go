@@ -55,7 +55,8 @@ func enum(names map[uint64]string) func(uint64) string {
 }
 
 var etherTypes = enum(map[uint64]string{
-	0x0800: "IPv4", 0x0806: "ARP", 0x8035: "RARP", 0x8100: "802.1Q", 0x86dd: "IPv6", 0x8808: "MAC control", 0x88a8: "802.1ad", 0x8915: "RoCEv1",
+	0x0800: "IPv4", 0x0806: "ARP", 0x22eb: "ERSPAN III", 0x6558: "Ethernet", 0x8035: "RARP", 0x8100: "802.1Q", 0x86dd: "IPv6", 0x8808: "MAC control",
+	0x8847: "MPLS", 0x8848: "MPLS", 0x88a8: "802.1ad", 0x88be: "ERSPAN", 0x8915: "RoCEv1",
 })
 
 var protocols = enum(map[uint64]string{1: "ICMP", 4: "IPv4", 6: "TCP", 17: "UDP", 41: "IPv6", 47: "GRE", 58: "ICMPv6"})
@@ -160,9 +161,74 @@ var (
 		bytes(byteRow{"vni", "VNI", 4, 24, field.Dec, "vxlan.vni"}),
 		bytes(byteRow{"reserved", "Reserved", 7, 8, field.Hex, "vxlan.reserved8"}),
 	}}
+	Geneve = field.Header{Name: "geneve", Label: "Geneve", Length: 8, Link: true, Fields: []field.Field{
+		bits(bitRow{"version", "Version", 0, 0, 2, field.Dec, "geneve.version"}),
+		bits(bitRow{"option_words", "Length of the options in words of 4 bytes", 0, 2, 6, field.Dec, ""}),
+		bits(bitRow{"control", "Control packet", 1, 0, 1, field.Flag, "geneve.flags.oam"}),
+		bits(bitRow{"critical", "Critical options present", 1, 1, 1, field.Flag, "geneve.flags.critical"}),
+		bits(bitRow{"reserved6", "Reserved", 1, 2, 6, field.Hex, ""}),
+		named(bytes(byteRow{"protocol", "Protocol", 2, 16, field.Hex, "geneve.proto_type"}), etherTypes),
+		bytes(byteRow{"vni", "VNI", 4, 24, field.Dec, "geneve.vni"}),
+		bytes(byteRow{"reserved8", "Reserved", 7, 8, field.Hex, "geneve.reserved"}),
+	}}
+	GeneveOption = field.Header{Name: "geneve_option", Label: "Geneve option", Length: 4, Link: true, Fields: []field.Field{
+		bytes(byteRow{"class", "Class", 0, 16, field.Hex, "geneve.option.class"}),
+		bytes(byteRow{"option_type", "Type", 2, 8, field.Hex, "geneve.option.type"}),
+		bits(bitRow{"words", "Length of the data in words of 4 bytes", 3, 3, 5, field.Dec, ""}),
+	}}
 	GRE = field.Header{Name: "gre", Label: "Generic Routing Encapsulation", Length: 4, Link: true, Fields: []field.Field{
 		bytes(byteRow{"flags", "Flags and version", 0, 16, field.Hex, "gre.flags_and_version"}),
 		named(bytes(byteRow{"protocol", "Protocol", 2, 16, field.Hex, "gre.proto"}), etherTypes),
+	}}
+	GREChecksum = field.Header{Name: "gre_checksum", Label: "Checksum of GRE", Length: 4, Link: true, Fields: []field.Field{
+		bytes(byteRow{"checksum", "Checksum", 0, 16, field.Hex, "gre.checksum"}),
+		bytes(byteRow{"reserved", "Reserved", 2, 16, field.Hex, "gre.offset"}),
+	}}
+	GREKey = field.Header{Name: "gre_key", Label: "Key of GRE", Length: 4, Link: true, Fields: []field.Field{
+		bytes(byteRow{"key", "Key", 0, 32, field.Hex, "gre.key"}),
+	}}
+	GRESequence = field.Header{Name: "gre_sequence", Label: "Sequence number of GRE", Length: 4, Link: true, Fields: []field.Field{
+		bytes(byteRow{"number", "Sequence number", 0, 32, field.Dec, "gre.sequence_number"}),
+	}}
+	ERSPAN2 = field.Header{Name: "erspan", Label: "Encapsulated Remote SPAN, type II", Length: 8, Link: true, Fields: []field.Field{
+		bits(bitRow{"version", "Version", 0, 0, 4, field.Dec, "erspan.version"}),
+		bits(bitRow{"vlan", "VLAN", 0, 4, 12, field.Dec, "erspan.vlan"}),
+		bits(bitRow{"cos", "Class of service", 2, 0, 3, field.Dec, "erspan.cos"}),
+		bits(bitRow{"encapsulation", "VLAN encapsulation", 2, 3, 2, field.Dec, "erspan.encap"}),
+		bits(bitRow{"truncated", "The switch truncated the packet", 2, 5, 1, field.Flag, "erspan.truncated"}),
+		bits(bitRow{"session", "Session ID", 2, 6, 10, field.Dec, "erspan.spanid"}),
+		bits(bitRow{"reserved", "Reserved", 4, 0, 12, field.Hex, "erspan.reserved"}),
+		bits(bitRow{"index", "Index of the port", 5, 4, 20, field.Dec, "erspan.index"}),
+	}}
+	ERSPAN3 = field.Header{Name: "erspan", Label: "Encapsulated Remote SPAN, type III", Length: 12, Link: true, Fields: []field.Field{
+		bits(bitRow{"version", "Version", 0, 0, 4, field.Dec, "erspan.version"}),
+		bits(bitRow{"vlan", "VLAN", 0, 4, 12, field.Dec, "erspan.vlan"}),
+		bits(bitRow{"cos", "Class of service", 2, 0, 3, field.Dec, "erspan.cos"}),
+		bits(bitRow{"bad", "Integrity of the packet: 0 good, 1 short, 2 oversized, 3 bad", 2, 3, 2, field.Dec, "erspan.bso"}),
+		bits(bitRow{"truncated", "The switch truncated the packet", 2, 5, 1, field.Flag, "erspan.truncated"}),
+		bits(bitRow{"session", "Session ID", 2, 6, 10, field.Dec, "erspan.spanid"}),
+		bytes(byteRow{"timestamp", "Timestamp", 4, 32, field.Dec, "erspan.timestamp"}),
+		bytes(byteRow{"security_group", "Security group tag", 8, 16, field.Dec, "erspan.sgt"}),
+		bits(bitRow{"protocol_data", "The packet is an Ethernet frame", 10, 0, 1, field.Flag, "erspan.p"}),
+		bits(bitRow{"frame_type", "Frame type", 10, 1, 5, field.Dec, "erspan.ft"}),
+		bits(bitRow{"hardware", "Hardware ID", 10, 6, 6, field.Dec, "erspan.hw"}),
+		bits(bitRow{"egress", "Mirrored when it left the switch", 11, 4, 1, field.Flag, "erspan.direction"}),
+		bits(bitRow{"granularity", "Granularity of the timestamp", 11, 5, 2, field.Dec, "erspan.gra"}),
+		bits(bitRow{"subheader", "A platform subheader follows", 11, 7, 1, field.Flag, "erspan.o"}),
+	}}
+	ERSPANPlatform = field.Header{Name: "erspan_platform", Label: "Platform subheader of ERSPAN", Length: 8, Link: true, Fields: []field.Field{
+		bits(bitRow{"platform", "Platform ID", 0, 0, 6, field.Dec, "erspan.platid"}),
+		bits(bitRow{"info", "Information of this platform", 0, 6, 58, field.Hex, ""}),
+	}}
+	MPLS = field.Header{Name: "mpls", Label: "MPLS label", Length: 4, Link: true, Fields: []field.Field{
+		bits(bitRow{"label", "Label", 0, 0, 20, field.Dec, "mpls.label"}),
+		bits(bitRow{"traffic_class", "Traffic class", 2, 4, 3, field.Dec, "mpls.exp"}),
+		bits(bitRow{"bottom", "Bottom of the stack", 2, 7, 1, field.Flag, "mpls.bottom"}),
+		bytes(byteRow{"ttl", "Time to live", 3, 8, field.Dec, "mpls.ttl"}),
+	}}
+	ControlWord = field.Header{Name: "control_word", Label: "Control word of an Ethernet pseudowire", Length: 4, Link: true, Fields: []field.Field{
+		bits(bitRow{"reserved", "Reserved", 0, 4, 12, field.Hex, ""}),
+		bytes(byteRow{"number", "Sequence number", 2, 16, field.Dec, "pweth.cw.sequence_number"}),
 	}}
 )
 
@@ -550,7 +616,8 @@ var (
 var All = func() []*field.Header {
 	all := []*field.Header{
 		&TCP, &RecordMark, &MPAFrame, &DDPTagged, &DDPUntagged, &RDMAP, &InvalidateSTag, &ReadRequest, &Terminate,
-		&Ethernet, &VLAN, &PFC, &Pause, &SLL, &SLL2, &ERF, &IPv4, &IPv6, &UDP, &VXLAN, &GRE, &LRH, &GRH, &BTH, &RDETH, &DETH, &XRCETH,
+		&Ethernet, &VLAN, &PFC, &Pause, &SLL, &SLL2, &ERF, &IPv4, &IPv6, &UDP, &VXLAN, &Geneve, &GeneveOption, &GRE, &GREChecksum,
+		&GREKey, &GRESequence, &ERSPAN2, &ERSPAN3, &ERSPANPlatform, &MPLS, &ControlWord, &LRH, &GRH, &BTH, &RDETH, &DETH, &XRCETH,
 		&FETH, &RETH, &AtomicETH, &AETH, &AtomicAckETH, &ImmDt, &IETH, &IPoIB, &IPCM, &IPCMv4, &PrivateData, &RPCRDMA, &Segment, &RPC,
 	}
 	for _, class := range slices.Sorted(maps.Keys(madTables)) {

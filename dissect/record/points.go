@@ -215,6 +215,9 @@ func (r *Summary) Localize(points []string) {
 	for i := range r.NotJudged {
 		localOpt(&r.NotJudged[i].Packet, &r.NotJudged[i].Point, points)
 	}
+	for i := range r.OtherProtocols {
+		local(&r.OtherProtocols[i].First, &r.OtherProtocols[i].Point, points)
+	}
 	for i := range r.Silences {
 		s := &r.Silences[i]
 		local(&s.Last, &s.Point, points)

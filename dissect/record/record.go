@@ -108,6 +108,7 @@ type Summary struct {
 	TimeBackwardsPacket Opt[int64]         `json:"time_backwards_packet" doc:"Packet number: the first packet whose time is earlier than that of the packet before."`
 	Directions          Opt[string]        `json:"directions" doc:"Whether the capture contains packets of connections from both ends (both); otherwise the addresses of the only hosts whose packets it contains. Null without packets of connections." secret:"senders"`
 	Silences            []Silence          `json:"silences" doc:"Times in which a host sent no packet to another one although several packets of the other one asked for an answer; at most 64. A host of which the capture has no earlier packet is not listed, because its packets are perhaps not captured."`
+	OtherProtocols      []OtherProtocol    `json:"other_protocols" doc:"Packets that are in no connection and no RPC, by protocol; the one with the most packets is first. At most 64 protocols are distinguished."`
 	InputError          Opt[string]        `json:"input_error" doc:"Description of where and why reading the input failed; null if all of it was read." secret:"sentence"`
 
 	EndsInPacket Opt[int64] `json:"ends_in_packet" doc:"Position in the input, in bytes, at which it ends in the middle of a packet; null if it does not."`
@@ -117,6 +118,17 @@ type Summary struct {
 	// in the time that the option Window of package dissect selects. They are unknown without this option.
 	SelectedDamaged Opt[int64] `json:"-"`
 	SelectedPauses  Opt[int64] `json:"-"`
+}
+
+// OtherProtocol counts packets of a protocol that is not analyzed.
+type OtherProtocol struct {
+	Protocol string `json:"protocol" doc:"Name of the protocol, such as ARP, TCP port 22, GRE with protocol 0x8949 or UD datagrams. Of two ports, the lower one is named." secret:"no"`
+	Packets  int64  `json:"packets" doc:"Number of packets of this protocol."`
+	First    int64  `json:"first_packet" doc:"Packet number: the first packet of this protocol."`
+	Point    string `json:"first_packet_point,omitzero" doc:"Name of the capture point whose number first_packet is; present only with several capture points." secret:"point"`
+	Tunnel   bool   `json:"tunnel" doc:"Whether the packets may be those of a tunnel that rdmadump did not open, so that they may carry RDMA."`
+
+	Port Opt[uint16] `json:"port" doc:"UDP port whose datagrams look like VXLAN, for --decode-as; null for other protocols."`
 }
 
 // BothDirections is the value of [Summary.Directions] for a capture with packets of both ends.

@@ -418,7 +418,11 @@ func noRDMA(j *facts) said {
 			{"the RPCs that took longest, and why", "--top 5 FILE"}, {"latencies by operation", "stats FILE"}, {"violations of RPC and NFS", "check FILE"},
 		}}
 	}
-	return said{Unproven, nil, "the capture contains no RDMA", []Evidence{{plural(j.s.Packets, "packet") + ", none of RDMA", "packets FILE"}}}
+	text := "the capture contains no RDMA"
+	if contents := Contents(j.s); contents != "" {
+		text += " that rdmadump knows: " + contents
+	}
+	return said{Unproven, nil, text, []Evidence{{plural(j.s.Packets, "packet") + ", none of RDMA", "packets FILE"}}}
 }
 
 // oneDirection is for a capture of the packets of one side.

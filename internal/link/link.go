@@ -1,12 +1,15 @@
 // Package link decodes the headers of a frame below the RDMA transport: Ethernet, VLAN tags, Linux
-// cooked captures, ERF, IP, VXLAN and GRE tunnels, or an InfiniBand link. It stops at the
+// cooked captures, ERF, IP, tunnels (VXLAN, Geneve, GRE, ERSPAN, MPLS), or an InfiniBand link. It stops at the
 // transport: UDP port 4791, RoCEv1, native InfiniBand, or TCP.
 package link
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"net/netip"
+	"strconv"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/rocev2"
@@ -45,7 +48,17 @@ const (
 	HeaderIPv6Extension
 	HeaderUDP
 	HeaderVXLAN
+	HeaderGeneve
+	HeaderGeneveOption
 	HeaderGRE
+	HeaderGREChecksum
+	HeaderGREKey
+	HeaderGRESequence
+	HeaderERSPAN2
+	HeaderERSPAN3
+	HeaderERSPANPlatform
+	HeaderMPLS
+	HeaderControlWord
 	HeaderLRH
 	HeaderGRH
 	HeaderPFC
@@ -55,10 +68,12 @@ const (
 )
 
 var headerNames = [HeaderKinds]string{
-	"ethernet", "vlan", "sll", "sll2", "erf", "erf_extension", "erf_ethernet", "ipv4", "ipv6", "ipv6_extension", "udp", "vxlan", "gre", "lrh", "grh", "pfc", "pause",
+	"ethernet", "vlan", "sll", "sll2", "erf", "erf_extension", "erf_ethernet", "ipv4", "ipv6", "ipv6_extension", "udp",
+	"vxlan", "geneve", "geneve_option", "gre", "gre_checksum", "gre_key", "gre_sequence", "erspan", "erspan", "erspan_platform", "mpls", "control_word",
+	"lrh", "grh", "pfc", "pause",
 }
 
-// String returns the name of the kind in JSON, such as "ethernet".
+// String returns the name of the kind in JSON, such as "ethernet". Both types of ERSPAN header have one name.
 func (k HeaderKind) String() string { return headerNames[k] }
 
 // Header is the position of one header in a frame.
@@ -85,7 +100,9 @@ type Decoder struct {
 	Length           int        // length of the transport on the wire in bytes
 	WireLength       int        // bytes of the packet on the wire, without the record header of ERF
 	Captured         int        // captured bytes of the packet, without the record header of ERF
-	Protocol         string     // name of a protocol that is not RDMA, such as "ARP"
+	Protocol         string     // name of a protocol that is not RDMA, such as "ARP" or "EtherType"
+	Number           uint16     // number of a protocol whose name is not known, such as the EtherType; 0 if Protocol says it all
+	Tunnels          []Tunnel   // UDP ports of tunnels; the caller sets it
 
 	// Paused is the set of priorities that a priority flow control frame (IEEE 802.1Qbb) pauses,
 	// priority 0 in bit 0. It is 0 for all other frames, and for a frame that only ends pauses.
@@ -99,6 +116,7 @@ type Decoder struct {
 	ipEnd             int    // offset in the frame at which the IP packet ends according to its length field
 	ipFirst           bool   // the packet is the first fragment of a datagram
 	ipExtended        bool   // the packet has IPv6 extension headers, so its ICRC is not checked
+	cut               bool   // a tunnel may have truncated the packet, so that it is longer than the tunnel's packet
 	frame             []byte
 	headers           [maxHeaders]Header
 	depth             int
@@ -126,8 +144,25 @@ func (d *Decoder) Identification() uint16 {
 	return be.Uint16(d.ip[4:])
 }
 
+// Truncated reports whether a tunnel has only the beginning of the packet: the switch that mirrored it left out the rest, or
+// the rest is in other fragments of the tunnel's packet.
+func (d *Decoder) Truncated() bool { return d.cut && len(d.Transport) < d.Length }
+
 // Headers returns the decoded headers, outermost first.
 func (d *Decoder) Headers() []Header { return d.headers[:d.depth] }
+
+// AppendProtocol appends the name of a protocol, with its number if there is one: ports and small numbers as people know them,
+// others as in the documents.
+func AppendProtocol(b []byte, name string, number uint16) []byte {
+	b = append(b, name...)
+	switch {
+	case number == 0:
+		return b
+	case number <= math.MaxUint8 || strings.HasSuffix(name, " port"):
+		return strconv.AppendUint(append(b, ' '), uint64(number), 10)
+	}
+	return fmt.Appendf(b, " 0x%04x", number)
+}
 
 var be = binary.BigEndian
 
@@ -135,7 +170,7 @@ var be = binary.BigEndian
 // frame that cannot be decoded it returns CarriesMalformed.
 func (d *Decoder) Decode(f *capture.Frame) Carries {
 	d.Src, d.Dst, d.SrcLID, d.DstLID, d.SrcPort, d.DstPort = netip.Addr{}, netip.Addr{}, 0, 0, 0, 0
-	d.Transport, d.Offset, d.Length, d.Protocol = nil, 0, 0, ""
+	d.Transport, d.Offset, d.Length, d.Protocol, d.Number, d.cut = nil, 0, 0, "", 0, false
 	d.ip, d.udp, d.grh, d.lrh = nil, nil, nil, nil
 	d.frame, d.depth = f.Data, 0
 	d.WireLength, d.Captured, d.Paused = f.Length, len(f.Data), 0
@@ -245,7 +280,11 @@ func (d *Decoder) globalRoute(c Carries, at, end int) Carries {
 	d.grh = h
 	d.Src, d.Dst = address16(h[8:24]), address16(h[24:40])
 	at += rocev2.GRHLen
-	return d.transport(c, at, min(end, at+int(be.Uint16(h[4:]))))
+	stop := at + int(be.Uint16(h[4:]))
+	if d.cut {
+		return d.transport(c, at, stop)
+	}
+	return d.transport(c, at, min(end, stop))
 }
 
 // address16 returns an IPv6 address or GID, or the IPv4 address that is mapped in it.
@@ -267,6 +306,8 @@ const (
 	etherQinQ    = 0x88a8
 	etherQinQOld = 0x9100
 	etherBridged = 0x6558
+	etherMPLS    = 0x8847
+	etherMPLSUp  = 0x8848 // with labels that the upstream router assigned
 	etherLLDP    = 0x88cc
 	etherControl = 0x8808
 )
@@ -288,6 +329,8 @@ func (d *Decoder) etherType(kind uint16, at, end int) Carries {
 		return d.globalRoute(CarriesRoCEv1, at, end)
 	case etherBridged:
 		return d.ethernet(at, end)
+	case etherMPLS, etherMPLSUp:
+		return d.mpls(at, end)
 	case etherARP:
 		d.Protocol = "ARP"
 	case etherLLDP:
@@ -295,10 +338,20 @@ func (d *Decoder) etherType(kind uint16, at, end int) Carries {
 	case etherControl:
 		d.macControl(at)
 	default:
-		d.Protocol = "Ethernet"
+		if kind < leastEtherType {
+			d.Protocol = "LLC"
+			return CarriesOther
+		}
+		return d.unread(unknownEtherType, kind)
 	}
 	return CarriesOther
 }
+
+// leastEtherType is the least EtherType; smaller values are the length of an IEEE 802.3 frame.
+const leastEtherType = 0x0600
+
+// unknownEtherType is the Protocol of a frame whose EtherType is not decoded.
+const unknownEtherType = "EtherType"
 
 // The opcodes of MAC control frames that are decoded (IEEE 802.3, annex 31).
 const (
@@ -372,8 +425,16 @@ func (d *Decoder) ipv4(at, end int) Carries {
 		return CarriesFragment
 	}
 	d.ipFirst = fragment&0x2000 != 0
-	end = min(end, d.ipEnd)
-	return d.ipPayload(h[9], at+size, end)
+	return d.ipPayload(h[9], at+size, d.endOfIP(end))
+}
+
+// endOfIP returns the end of the IP packet whose header was decoded last, in data that ends at end. If a tunnel may have
+// truncated the packet, its own length counts.
+func (d *Decoder) endOfIP(end int) int {
+	if d.cut && d.ipEnd != math.MaxInt {
+		return d.ipEnd
+	}
+	return min(end, d.ipEnd)
 }
 
 // The IP protocols and extension headers that are decoded or named.
@@ -401,8 +462,8 @@ func (d *Decoder) ipv6(at, end int) Carries {
 	d.Src, d.Dst = netip.AddrFrom16([16]byte(h[8:24])), netip.AddrFrom16([16]byte(h[24:40]))
 	if size := int(be.Uint16(h[4:])); size != 0 {
 		d.ipEnd = at + 40 + size
-		end = min(end, d.ipEnd)
 	}
+	end = d.endOfIP(end)
 	next := h[6]
 	for at += 40; ; {
 		size := 0
@@ -458,12 +519,10 @@ func (d *Decoder) ipPayload(proto uint8, at, end int) Carries {
 	case protoICMPv6:
 		d.Protocol = "ICMPv6"
 	default:
-		d.Protocol = "IP"
+		return d.unread("IP protocol", uint16(proto))
 	}
 	return CarriesOther
 }
-
-const portVXLAN = 4789
 
 // datagram decodes a UDP header.
 func (d *Decoder) datagram(at, end int) Carries {
@@ -478,13 +537,10 @@ func (d *Decoder) datagram(at, end int) Carries {
 	// port by itself proves nothing, because any program may send from it, so the BTH is checked as well.
 	toRoCE := d.DstPort == rocev2.UDPPort
 	fromRoCE := d.SrcPort == rocev2.UDPPort && rocev2.Plausible(d.frame[at+8:], size-8)
-	switch {
-	case d.DstPort == portVXLAN:
-		if !d.add(HeaderVXLAN, at+8, 8) {
-			return CarriesMalformed
-		}
-		return d.ethernet(at+16, end)
-	case toRoCE || fromRoCE:
+	if c, is := d.udpTunnel(at+8, end); is {
+		return c
+	}
+	if toRoCE || fromRoCE {
 		if size < 8 {
 			return CarriesMalformed
 		}
@@ -513,23 +569,6 @@ func (d *Decoder) plainDatagram(at, size int) Carries {
 		d.Length = size - 8
 	}
 	return carries
-}
-
-// gre decodes a GRE header with its optional words (RFC 2784, RFC 2890).
-func (d *Decoder) gre(at, end int) Carries {
-	if at+4 > len(d.frame) {
-		return CarriesMalformed
-	}
-	flags, size := d.frame[at], 4
-	for _, optional := range []byte{0x80, 0x20, 0x10} { // checksum, key, sequence number
-		if flags&optional != 0 {
-			size += 4
-		}
-	}
-	if !d.add(HeaderGRE, at, size) {
-		return CarriesMalformed
-	}
-	return d.etherType(be.Uint16(d.frame[at+2:]), at+size, end)
 }
 
 // transport stores the position of the transport.

@@ -82,7 +82,7 @@ func TestDecoder(t *testing.T) {
 			"VXLAN", 1, eth + "0800 45000062 00010000 40110000 0a000001 0a000002 c000 12b5 004e 0000 0800000000000100" + eth + "0800" + ip + udp + bth,
 			link.CarriesRoCEv2, 92, 20, "ethernet ipv4 udp vxlan ethernet ipv4 udp",
 		},
-		{"GRE", 1, eth + "0800 4500004c 00010000 402f0000 0a000001 0a000002 2000 0800 00000007" + ip + udp + bth, link.CarriesRoCEv2, 70, 20, "ethernet ipv4 gre ipv4 udp"},
+		{"GRE", 1, eth + "0800 4500004c 00010000 402f0000 0a000001 0a000002 2000 0800 00000007" + ip + udp + bth, link.CarriesRoCEv2, 70, 20, "ethernet ipv4 gre gre_key ipv4 udp"},
 		{"bridged GRE", 1, eth + "0800 45000056 00010000 402f0000 0a000001 0a000002 0000 6558" + eth + "0800" + ip + udp + bth, link.CarriesRoCEv2, 80, 20, "ethernet ipv4 gre ethernet ipv4 udp"},
 		{"unsupported link type", 147, bth, link.CarriesUnknownLink, 0, 0, ""},
 		{"truncated in the Ethernet header", 1, "020000", link.CarriesMalformed, 0, 0, ""},

@@ -172,7 +172,7 @@ type matcher struct {
 
 func newMatcher(p *Plan) *matcher {
 	m := &matcher{plan: p, buckets: map[uint64]bucket{}, paths: map[int32]*path{}, window: minWindow, twins: map[*source]*twins{}}
-	m.eye.dirs = &p.dirs
+	m.eye.dirs, m.eye.link.Tunnels = &p.dirs, p.tunnels
 	m.missing, m.frames = make([]int64, len(p.Points)), make([]int64, len(p.Points))
 	m.limit = int(max(p.memory/entryBytes, 1<<10))
 	m.flows.limit = int(max(p.memory/4/flowBytes, 64))

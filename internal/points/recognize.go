@@ -16,6 +16,7 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/internal/link"
 )
 
 // File is a capture file that can be read several times.
@@ -69,6 +70,7 @@ type Plan struct {
 	trusted  map[[2]int]bool   // pairs of points between which the IP identification does not change
 	same     bool              // some files hold the same packets with the same times
 	memory   int64
+	tunnels  []link.Tunnel
 
 	clockKnown bool    // the reference is the file that the caller named
 	reference  *source // whose clock is the reference
@@ -181,12 +183,15 @@ func (src *source) time(number, t int64) int64 {
 type Options struct {
 	Clock  string // path of the file whose clock is the reference; the first file if it is empty
 	Memory int64  // in bytes
+
+	Tunnels []link.Tunnel // UDP ports of tunnels, in addition to the known ones
 }
 
 // Recognize reads capture files and recognizes points. Of a file that is damaged, it takes the part before the damage,
 // and returns no error: the [Source] that [Plan.Open] returns reads the file again, and returns it then.
 func Recognize(ctx context.Context, files []File, o Options) (*Plan, error) {
 	s := newSampler(o.Memory)
+	s.eye.link.Tunnels = o.Tunnels
 	for i, f := range files {
 		from, err := capture.OpenParts(ctx, []capture.Part{{Path: f.Path, Name: f.Name, Take: func(*capture.Frame) bool { return true }}})
 		if err != nil {
@@ -199,7 +204,7 @@ func Recognize(ctx context.Context, files []File, o Options) (*Plan, error) {
 		}
 	}
 	slices.SortStableFunc(s.sources, func(a, b *source) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.origin, b.origin)) })
-	p := &Plan{files: files, sources: s.sources, dirs: s.dirs, memory: o.Memory}
+	p := &Plan{files: files, sources: s.sources, dirs: s.dirs, memory: o.Memory, tunnels: o.Tunnels}
 	p.recognize(o.Clock)
 	return p, nil
 }

@@ -90,6 +90,9 @@ func (f *facts) capture() {
 	if s.RDMA+s.RPC == 0 {
 		f.say("warn", "", f.run("packets", "FILE"), "The capture contains no RDMA: neither RoCE, nor iWARP, nor native InfiniBand.")
 	}
+	for _, sentence := range analyze.Unopened(s) {
+		f.say("note", "", f.run("packets", "FILE"), "The capture contains something else: %s.", sentence)
+	}
 	if problem, known := s.InputError.Get(); known {
 		f.say("bad", "", "", "The input is damaged; the page is about everything before that: %s", render.Clean(problem))
 	}

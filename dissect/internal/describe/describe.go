@@ -124,11 +124,16 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 			d.describeDatagram(p)
 			break
 		}
-		p.addSummary(l.Protocol)
+		if p.wants.Has(field.Summary) {
+			p.Summary = link.AppendProtocol(p.Summary, l.Protocol, l.Number)
+		}
 		if l.Paused != 0 {
 			p.addPriorities(l.Paused)
 		}
 		if l.SrcPort != 0 || l.DstPort != 0 {
+			if l.Number != 0 {
+				p.addSummary(",")
+			}
 			p.addSummary(" port ")
 			p.addSummaryNumber(uint64(l.SrcPort))
 			p.addSummary(" > ")
@@ -148,6 +153,10 @@ var linkTables = [link.HeaderKinds]*field.Header{
 	link.HeaderEthernet: &header.Ethernet, link.HeaderVLAN: &header.VLAN, link.HeaderSLL: &header.SLL, link.HeaderSLL2: &header.SLL2,
 	link.HeaderERF: &header.ERF, link.HeaderIPv4: &header.IPv4, link.HeaderIPv6: &header.IPv6, link.HeaderUDP: &header.UDP,
 	link.HeaderLRH: &header.LRH, link.HeaderGRH: &header.GRH, link.HeaderVXLAN: &header.VXLAN, link.HeaderGRE: &header.GRE,
+	link.HeaderGeneve: &header.Geneve, link.HeaderGeneveOption: &header.GeneveOption,
+	link.HeaderGREChecksum: &header.GREChecksum, link.HeaderGREKey: &header.GREKey, link.HeaderGRESequence: &header.GRESequence,
+	link.HeaderERSPAN2: &header.ERSPAN2, link.HeaderERSPAN3: &header.ERSPAN3, link.HeaderERSPANPlatform: &header.ERSPANPlatform,
+	link.HeaderMPLS: &header.MPLS, link.HeaderControlWord: &header.ControlWord,
 	link.HeaderPFC: &header.PFC, link.HeaderPause: &header.Pause,
 }
 
@@ -156,7 +165,7 @@ func (p *packet) links(headers []link.Header, data []byte) {
 	for i, h := range headers {
 		count := 1
 		for _, outer := range headers[:i] {
-			if outer.Kind == h.Kind {
+			if outer.Kind == h.Kind || outer.Kind.String() == h.Kind.String() {
 				count++
 			}
 		}

@@ -64,6 +64,7 @@ type Settings struct {
 	Order    Order
 	XIDs     []record.Hex32
 	ports    []dissect.Port // what TCP and UDP ports carry
+	Tunnels  []dissect.Tunnel
 	From, To moment
 	By       Grouping
 	FailOn   record.Severity
@@ -104,7 +105,7 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 	if err := s.parseKnown(f); err != nil {
 		return nil, err
 	}
-	if s.ports, err = parsePorts(f.decodeAs); err != nil {
+	if s.ports, s.Tunnels, err = parsePorts(f.decodeAs); err != nil {
 		return nil, err
 	}
 	if f.output == "sarif" || f.output == "junit" {

@@ -157,7 +157,7 @@ var table = []row{
 	},
 	{
 		name: "decode-as", group: selection, takers: everyone,
-		doc:  "say what a TCP or UDP port carries without RDMA, with a `rule` such as tcp.port==4045,rpc or udp.port==2049,other (repeat the flag for more)",
+		doc:  "say what a TCP or UDP port carries, with a `rule` such as tcp.port==4045,rpc, udp.port==2049,other or udp.port==8473,vxlan (repeat the flag for more)",
 		sets: func(t *Typed) any { return (*whole)(&t.decodeAs) },
 	},
 	{

@@ -85,7 +85,7 @@ func isPipe(path string) bool {
 // that has the packets of all of them, which is then joined, too; otherwise the merged files. The caller closes it. An
 // error closes the merged files.
 func Join(ctx context.Context, f *flags.Typed, merged *capture.Merged, s *flags.Settings, stderr io.Writer) (in Source, joined *points.Source, err error) {
-	joined, err = recognize(ctx, f, merged, s.View.Name == "network", stderr)
+	joined, err = recognize(ctx, f, merged, s, stderr)
 	if s.AtPoints = pointNames(joined); joined == nil && err == nil {
 		return merged, nil, nil
 	}
@@ -111,9 +111,9 @@ func Spooled(cmd *cobra.Command, f *flags.Typed, paths []string, stderr io.Write
 }
 
 // recognize returns the source of several capture points. It returns nil if the files are one capture. It looks for
-// points in a single file only if the file describes several interfaces, unless always is set.
-func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, always bool, stderr io.Writer) (*points.Source, error) {
-	if f.Points == "off" || !always && !source.MayHavePoints() {
+// points in a single file only if the file describes several interfaces, or if the view is network.
+func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, s *flags.Settings, stderr io.Writer) (*points.Source, error) {
+	if always := s.View.Name == "network"; f.Points == "off" || !always && !source.MayHavePoints() {
 		return nil, refuseClock(f, false)
 	}
 	var files []points.File
@@ -131,7 +131,7 @@ func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, alwa
 		}
 		files = append(files, points.File{Path: path, Name: name})
 	}
-	plan, err := points.Recognize(ctx, files, points.Options{Clock: f.Clock, Memory: int64(f.Memory) / joinedMemory})
+	plan, err := points.Recognize(ctx, files, points.Options{Clock: f.Clock, Memory: int64(f.Memory) / joinedMemory, Tunnels: s.Tunnels})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/command/flags"
 	"github.com/rdmadump/rdmadump/internal/command/input"
@@ -196,7 +197,7 @@ func (r *Runner) sayNext(s *sink, summary *record.Summary) {
 	case hasRPCs(summary):
 		fmt.Fprintf(r.Stderr, "to see which RPCs were slow and why: rdmadump overview %s\n", s.Typed)
 	case summary.RDMA+summary.RPC == 0 && s.View.SumsRPCs():
-		fmt.Fprintf(r.Stderr, "the capture contains neither RDMA nor RPC: rdmadump packets %s lists what it has\n", s.Typed)
+		fmt.Fprintf(r.Stderr, "the capture contains neither RDMA nor RPC%s: rdmadump packets %s lists what it has\n", contents(summary), s.Typed)
 	case summary.RDMA > 0 && s.View.SumsRPCs():
 		fmt.Fprintf(r.Stderr, "the capture contains RDMA but no RPC: rdmadump overview %s shows what it carries, rdmadump connections and packets list it\n", s.Typed)
 	}
@@ -212,11 +213,19 @@ func (r *Runner) status(s *sink, summary *record.Summary, readErr error) error {
 	case r.openErr != nil:
 		return &command.Status{Code: command.ExitUsage}
 	case s.found != nil && summary.RDMA+summary.RPC == 0:
-		return &command.Status{Code: command.ExitUsage, Err: errors.New("the capture contains neither RDMA nor RPC, so nothing was checked")}
+		return &command.Status{Code: command.ExitUsage, Err: errors.New("the capture contains neither RDMA nor RPC" + contents(summary) + ", so nothing was checked")}
 	case s.errors > 0:
 		return &command.Status{Code: command.ExitFound}
 	}
 	return nil
+}
+
+// contents returns what a capture has instead of RDMA and RPC, as the end of a sentence.
+func contents(s *record.Summary) string {
+	if list := analyze.Contents(s); list != "" {
+		return " that rdmadump knows (" + list + ")"
+	}
+	return ""
 }
 
 // hasRPCs reports whether the capture contains RPCs.

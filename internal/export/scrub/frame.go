@@ -138,6 +138,10 @@ func (w *frame) header(h link.Header) {
 		w.cooked(at+11, 1, at+12)
 	case link.HeaderERFExtension: // it may identify the capturing host
 		clear(w.out[at+1 : end])
+	case link.HeaderGeneveOption: // its data may name hosts and users
+		clear(w.out[at+4 : end])
+	case link.HeaderERSPANPlatform: // it may identify the switch
+		clear(w.out[at+1 : end])
 	case link.HeaderIPv4:
 		w.options(at+20, end, false)
 	case link.HeaderIPv6Extension:

@@ -21,6 +21,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/dissect/wiremap"
+	"github.com/rdmadump/rdmadump/internal/link"
 )
 
 // A Scrubber pseudonymizes the sensitive parts of a capture. It is not safe for
@@ -80,10 +81,10 @@ type waitingValue struct {
 
 // New returns a Scrubber whose pseudonyms depend on a secret of any length. It keeps
 // the scrubbed messages in file, which must be empty and belongs to the caller.
-func New(secret []byte, file *os.File) *Scrubber {
+func New(secret []byte, file *os.File, tunnels ...link.Tunnel) *Scrubber {
 	s := &Scrubber{learned: newLearned(file), key: newKey(secret), waiting: map[int64][]waitingValue{}, xids: map[int64]*xids{}}
 	s.message = message{key: s.key, report: &s.Report}
-	s.frame.s = s
+	s.frame.s, s.frame.link.Tunnels, s.frame.check.Tunnels = s, tunnels, tunnels
 	return s
 }
 
