@@ -201,6 +201,7 @@ func New(h Handler, o Options) *Dissector {
 	d.tracker.OnlyRDMA = o.OnlyRDMA
 	d.tracker.Connection, d.tracker.Finding = handing(d, h.Connection), handing(d, h.Finding)
 	d.tracker.Operation = handing(d, h.Operation)
+	d.tracker.Missing, d.tracker.Retired = d.presence.missing, d.presence.retired
 	d.tracker.TransactionOf = func(tag rdma.Tag) record.Opt[int64] {
 		id, _, known := d.table.Of(tag)
 		return record.SomeIf(id, known)
@@ -425,6 +426,7 @@ func (d *Dissector) Summary() *record.Summary {
 	s.OtherProtocols = d.others.list()
 	s.NotJudged = append([]record.NotJudged{}, d.table.NotJudged...)
 	s.Directions, s.OneWay, s.Silences = d.presence.directions(), d.presence.oneWay(), d.presence.all()
+	s.Absences, s.StartsNotCaptured, s.EndsNotCaptured = d.presence.lacking(), d.presence.starts, d.presence.ends
 	if d.options.Points != nil {
 		s.Localize(d.options.Points)
 	}

@@ -20,6 +20,8 @@ const (
 	maxSilences   = 64
 	leastSilence  = int64(1e9) // between the first and the last packet that asks for an answer, in nanoseconds
 	leastQuestion = 2          // packets that ask for an answer: a single answer may be missing from the capture
+	maxAbsences   = 64
+	leastDoubt    = int64(100e6) // without any packet, before a connection without a handshake, in nanoseconds
 )
 
 // wayKey identifies the packets from one host to another.
@@ -31,9 +33,13 @@ type way struct {
 	back        *way         // the opposite way
 	last        record.Stamp // latest packet; its number is 0 if there was none
 	packets     int64        // packets of connections
+	latest      record.Time  // the latest of them
 	taken       bool         // it has packets of connections, or messages that open them
 	asked       int64        // packets since the latest packet of back that ask for an answer
 	first, next record.Stamp // the first and the latest of these
+	again       bool         // one of these is a retransmission, so its sender got no answer
+	gap, began  record.Time  // of the first connection without a handshake that began a while after the latest packet of both ways: the times of that packet, and of its own first one
+	open        record.Time  // the earliest time of the last packet of a connection that did not end
 }
 
 // presence is what the capture shows of each host.
@@ -41,7 +47,11 @@ type presence struct {
 	ways     map[wayKey]*way
 	latest   *way // of the latest packet
 	silences []record.Silence
-	full     bool // there were more ways or silences
+	absences []record.Absence
+	full     bool  // there were more ways or silences
+	blind    bool  // there were more absences, so that silences are not known
+	starts   int64 // connections whose handshake is not captured
+	ends     int64 // connections whose end is not captured
 }
 
 // find returns the way of a packet, which is created if that is wanted; nil if it is not remembered.
@@ -73,20 +83,31 @@ func (p *presence) find(k wayKey, create bool) *way {
 	return w
 }
 
-// took notes a packet that the tracker took.
-func (p *presence) took(w *way, at record.Stamp, ofConnection, asks bool) {
+// took notes a packet that the tracker took. Asks and again are set if it asks for an answer, and if it is a retransmission.
+func (p *presence) took(w *way, at record.Stamp, ofConnection, asks, again bool) {
 	if w == nil {
 		return
 	}
 	if w.taken = true; ofConnection {
 		w.packets++
+		w.latest = at.Time
 	}
 	p.sent(w, at)
 	if asks {
+		w.again = w.asked > 0 && (w.again || again)
 		if w.next = at; w.asked == 0 {
 			w.first = at
 		}
 		w.asked++
+	}
+}
+
+// begins notes the first packet of a connection whose handshake is not captured, if the packet before it of both ways is not
+// recent.
+func (w *way) begins(s rdma.Setup, latest, now record.Time) {
+	if s.First == now && !s.Handshake && s.Transport != rdma.UDPTransport {
+		w.gap, w.began = latest, now
+		w.back.gap, w.back.began = latest, now
 	}
 }
 
@@ -103,9 +124,9 @@ func (p *presence) sent(w *way, at record.Stamp) {
 }
 
 // silence returns the silence of the host that the packets of w go to. If no packet of that host is in the capture, its
-// packets were perhaps not captured, so that it is not known to be silent.
+// packets were perhaps not captured, so that it is not known to be silent. The same holds if nothing was retransmitted.
 func (w *way) silence() (s record.Silence, silent bool) {
-	if w.asked < leastQuestion || w.next.Time.Sub(w.first.Time) < leastSilence || !w.back.taken {
+	if w.asked < leastQuestion || !w.again || w.next.Time.Sub(w.first.Time) < leastSilence || !w.back.taken {
 		return s, false
 	}
 	return record.Silence{
@@ -113,7 +134,8 @@ func (w *way) silence() (s record.Silence, silent bool) {
 	}, true
 }
 
-// all returns the silences, the earliest first; those that have not ended are among them.
+// all returns the silences, the earliest first; those that have not ended are among them. While packets of two hosts are
+// missing from the capture, neither is known to be silent.
 func (p *presence) all() []record.Silence {
 	list := append([]record.Silence{}, p.silences...)
 	for _, w := range p.ways {
@@ -121,10 +143,82 @@ func (p *presence) all() []record.Silence {
 			list = append(list, s)
 		}
 	}
+	list = slices.DeleteFunc(list, func(s record.Silence) bool {
+		return p.blind || slices.ContainsFunc(p.absences, func(a record.Absence) bool {
+			return (a.Address == s.Address && a.Peer == s.Peer || a.Address == s.Peer && a.Peer == s.Address) && a.To >= s.From && a.From <= s.To.Or(a.From)
+		})
+	})
 	slices.SortFunc(list, func(a, b record.Silence) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Last, b.Last), cmp.Compare(a.Next.Or(0), b.Next.Or(0)))
 	})
 	return list[:min(len(list), maxSilences)]
+}
+
+// missing notes packets from one host to another one that are missing from the capture. Times that overlap become one.
+func (p *presence) missing(src, dst rdma.Address, n int64, from, to record.Time) {
+	a := record.Absence{Address: src.String(), Peer: dst.String(), From: from, To: to, Packets: record.Some(n)}
+	if a.Address > a.Peer {
+		a.Address, a.Peer = a.Peer, a.Address
+	}
+	p.absences = slices.DeleteFunc(p.absences, func(x record.Absence) bool {
+		overlap := x.Address == a.Address && x.Peer == a.Peer && x.To >= a.From && x.From <= a.To
+		if overlap {
+			a.From, a.To = min(x.From, a.From), max(x.To, a.To)
+			a.Packets = record.Some(a.Packets.Or(0) + x.Packets.Or(0))
+		}
+		return overlap
+	})
+	if len(p.absences) == maxAbsences {
+		p.blind = true
+		return
+	}
+	p.absences = append(p.absences, a)
+}
+
+// retired notes whether the capture has the beginning and the end of a connection.
+func (p *presence) retired(c rdma.Retired) {
+	if c.Transport == rdma.UDPTransport || c.Asked {
+		return
+	}
+	if !c.Handshake {
+		p.starts++
+	}
+	if c.Ended {
+		return
+	}
+	if p.ends++; c.Hosts[0] == nil || c.Hosts[1] == nil {
+		return
+	}
+	if w := p.ways[wayKey{c.Hosts[0].Address, c.Hosts[1].Address}]; w != nil && (w.open == 0 || c.Last < w.open) {
+		w.open, w.back.open = c.Last, c.Last
+	}
+}
+
+// doubtful returns the time after a packet of two hosts in which packets are perhaps missing from the capture: a connection
+// did not end before it, and the connection of the next packet did not begin.
+func (p *presence) doubtful() (list []record.Absence) {
+	for _, w := range p.ways {
+		if a, b := w.key.src.String(), w.key.dst.String(); a <= b && w.began != 0 && w.open != 0 && w.open <= w.gap {
+			list = append(list, record.Absence{Address: a, Peer: b, From: w.gap, To: w.began})
+		}
+	}
+	return list
+}
+
+// lacking returns the times in which packets are missing, the earliest first.
+func (p *presence) lacking() []record.Absence {
+	list := append([]record.Absence{}, p.absences...)
+	for _, d := range p.doubtful() {
+		if !slices.ContainsFunc(p.absences, func(x record.Absence) bool {
+			return x.Address == d.Address && x.Peer == d.Peer && x.To >= d.From && x.From <= d.To
+		}) {
+			list = append(list, d)
+		}
+	}
+	slices.SortFunc(list, func(a, b record.Absence) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Peer, b.Peer))
+	})
+	return list[:min(len(list), maxAbsences)]
 }
 
 // directions returns whether the capture has packets of connections in both directions. If it has them in one direction
@@ -171,17 +265,24 @@ func (d *Dissector) watch(l *layers, now record.Stamp, v *rdma.PacketVerdict, ta
 		}
 		return
 	}
-	ofConnection, asks := v.Conn != nil, false
+	ofConnection, asks, again := v.Conn != nil, false, v.Mark&record.Retransmitted != 0
 	if v.Mark&(record.BadICRC|record.BadChecksum) == 0 && !g.Path.Lost { // Otherwise its receiver has no reason to answer.
 		switch l.carries {
 		case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 			asks = asksForAnswer(g.Packet) && !d.tracker.Closing(v.Conn)
+			again = again || g.Packet.Opcode.Transport() == rocev2.UD // one request to open a connection follows another one
 			ofConnection = ofConnection && g.Packet.Opcode.Transport() != rocev2.UD
 		case link.CarriesTCP:
 			asks = d.tcp.Length > 0 && !d.tracker.Closing(v.Conn)
 		}
 	}
-	d.presence.took(d.presence.find(k, true), now, ofConnection, asks)
+	w := d.presence.find(k, true)
+	if w != nil && ofConnection {
+		if latest := max(w.latest, w.back.latest); latest != 0 && w.began == 0 && now.Time.Sub(latest) >= leastDoubt {
+			w.begins(v.Conn.Setup(), latest, now.Time)
+		}
+	}
+	d.presence.took(w, now, ofConnection, asks, again)
 }
 
 // asksForAnswer reports whether the receiver of a packet has to answer it at once: a request that asks for an

@@ -36,6 +36,26 @@ func TestSilences(t *testing.T) {
 			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
 			again(w, c.Client.Call(synth.Getattr3()), 4)
 		}, "both", 5, 0, false},
+		{"no answer, and nothing retransmitted", func(w *synth.Wire, c *synth.Conn) {
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+			for range 4 {
+				w.Advance(500 * time.Millisecond)
+				c.Client.Call(synth.Getattr3())
+			}
+		}, "both", 0, 0, false},
+		{"answers that were not captured", func(w *synth.Wire, c *synth.Conn) {
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+			again(w, c.Client.Call(synth.Getattr3()), 4)
+			lost := len(w.Frames)
+			for range 3 {
+				c.Server.Reply(synth.Getattr3Reply())
+				c.Client.Call(synth.Getattr3())
+			}
+			again(w, c.Client.Call(synth.Getattr3()), 4)
+			w.Frames = append(w.Frames[:lost], w.Frames[lost+6:]...)
+			c.Server.Ack()
+			c.Client.Ack()
+		}, "both", 0, 0, false},
 		{"answers on another connection", func(w *synth.Wire, c *synth.Conn) {
 			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
 			other := c.Another(synth.Options{})

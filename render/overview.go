@@ -244,7 +244,7 @@ func (v *overview) health() {
 		v.line("health", packets+pauses, v.theme.dim)
 	case v.oneWay():
 		v.line("health", packets+": what the other side sent is not in the capture, so nothing is said about their order"+pauses, v.theme.warn)
-	case missing != "":
+	case missing != "" || h.StartsNotCaptured+h.EndsNotCaptured > 0 || len(v.s.Absences) > 0: // It does not show what the rest contains.
 		v.line("health", packets+": no retransmission and no NAK in them"+pauses, v.theme.good)
 	case pauses != "":
 		v.line("health", "every packet once, in order; no NAK, no loss"+pauses, v.theme.warn)

@@ -257,11 +257,10 @@ func TestReportNumbers(t *testing.T) {
 // compareOverview compares the verdict and the steps of mounts with those of overview.
 func compareOverview(t *testing.T, page *html.Node, o map[string]any, names *strings.Replacer) {
 	t.Helper()
-	want := "verdict "
+	want, place := "verdict "+value(o, "verdict.text"), ""
 	if where := value(o, "verdict.where"); where != "unproven" && where != "clear" {
-		want += where + ": "
+		place = where + ": " // what the capture lacks precedes it
 	}
-	want += value(o, "verdict.text")
 	for _, e := range o["verdict"].(map[string]any)["evidence"].([]any) {
 		e := e.(map[string]any)
 		want += "\n" + value(e, "fact") + " rdmadump " + names.Replace(value(e, "command"))
@@ -274,7 +273,7 @@ func compareOverview(t *testing.T, page *html.Node, o map[string]any, names *str
 		for _, p := range append(elements(box, "p")[:1], elements(box, "li")...) {
 			got = append(got, textOf(p))
 		}
-		if got := strings.Join(got, "\n"); got != want {
+		if got := strings.Join(got, "\n"); strings.Replace(got, place, "", 1) != want || !strings.Contains(got, place) {
 			t.Errorf("the verdict is\n%s\nwant\n%s", got, want)
 		}
 	}

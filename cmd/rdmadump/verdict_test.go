@@ -152,7 +152,7 @@ func TestVerdictsMade(t *testing.T) {
 		{"a late server in an incomplete capture", func(w *synth.Wire, c *synth.Conn) {
 			late(w, c)
 			w.Drop(w.Frames[7])
-		}, analyze.Unproven, "no fault proven: up to 100% of the latency (3s) is the server's, or the network's; 1 Reply without a Call in the capture; the capture is incomplete: 1 packet not captured"},
+		}, analyze.Unproven, "1 packet is missing from the capture, between 0.00s and 3.00s; no fault proven: up to 100% of the latency (3s) is the server's, or the network's; 1 Reply without a Call in the capture"},
 		{"no answer to a connection request", func(w *synth.Wire, c *synth.Conn) {
 			frames := c.Connect()
 			w.Drop(frames[1:]...)
@@ -239,11 +239,11 @@ func TestVerdictsOfParts(t *testing.T) {
 		where         analyze.Place
 		text          string // how the verdict begins
 	}{
-		{"a middle", "rocev2-nfs41", func(i int, _ byte) bool { return i >= 800 && i < 1600 }, analyze.Unproven, "no fault proven: up to 100% of the latency (509.17ms) is the server's, or the network's; 1 of 172 RPCs failed (1 NFS4ERR_NOENT); 1 RPC outstanding when the capture ended; no packet lost, repeated or refused"},
+		{"a middle", "rocev2-nfs41", func(i int, _ byte) bool { return i >= 800 && i < 1600 }, analyze.Unproven, "no fault proven: up to 100% of the latency (509.17ms) is the server's, or the network's; 1 of 172 RPCs failed (1 NFS4ERR_NOENT); 1 RPC without a Reply up to the end of the capture; the handshake of 1 connection and the end of 1 connection are not in the capture"},
 		{"the client", "rocev2-nfs41", func(_ int, source byte) bool { return source == 2 }, analyze.Unproven, "only the packets of 192.168.77.2 are in the capture; no fault proven"},
 		{"the server", "rocev2-nfs41", func(_ int, source byte) bool { return source == 1 }, analyze.Unproven, "only the packets of 192.168.77.1 are in the capture; no fault proven"},
 		{"the server of a bad network", "rocev2-storm41", func(_ int, source byte) bool { return source == 1 }, analyze.InNetwork, "only the packets of 192.168.77.1 are in the capture; "},
-		{"a hole", "rocev2-nfs41", func(i int, _ byte) bool { return i < 900 || i >= 1500 }, analyze.Unproven, "no fault proven: up to 87% of the latency (872.9ms) is the server's, or the network's; 2 of 191 RPCs failed (2 NFS4ERR_NOENT); 1 RPC whose Reply may be missing from the capture; the capture is incomplete: 300 packets not captured"},
+		{"a hole", "rocev2-nfs41", func(i int, _ byte) bool { return i < 900 || i >= 1500 }, analyze.Unproven, "300 packets are missing from the capture, between 10.83s and 18.21s; no fault proven: up to 87% of the latency (872.9ms) is the server's, or the network's; 2 of 191 RPCs failed (2 NFS4ERR_NOENT); 1 RPC whose Reply may be missing from the capture"},
 	} {
 		if v := verdictOf(t, partOf(t, "../../testdata/captures/"+c.capture+".pcap.zst", c.wanted)); v.Where != c.where || !strings.HasPrefix(v.Text, c.text) || len(v.Silences) > 0 {
 			t.Errorf("%s: %s: %s, silences %v, want %s: %s", c.name, v.Where, v.Text, v.Silences, c.where, c.text)

@@ -109,6 +109,9 @@ type Summary struct {
 	Directions          Opt[string]        `json:"directions" doc:"Whether the capture contains packets of connections from both ends (both); otherwise the addresses of the only hosts whose packets it contains. Null without packets of connections." secret:"senders"`
 	Silences            []Silence          `json:"silences" doc:"Times in which a host sent no packet to another one although several packets of the other one asked for an answer; at most 64. A host of which the capture has no earlier packet is not listed, because its packets are perhaps not captured."`
 	OtherProtocols      []OtherProtocol    `json:"other_protocols" doc:"Packets that are in no connection and no RPC, by protocol; the one with the most packets is first. At most 64 protocols are distinguished."`
+	Absences            []Absence          `json:"absences" doc:"Times in which packets of two hosts passed that are missing from the capture, such as those of a missing file of a ring; at most 64."`
+	StartsNotCaptured   int64              `json:"starts_not_captured" doc:"Number of connections whose handshake is not in the capture; UDP has no handshakes."`
+	EndsNotCaptured     int64              `json:"ends_not_captured" doc:"Number of connections whose end is not in the capture; UDP has none."`
 	InputError          Opt[string]        `json:"input_error" doc:"Description of where and why reading the input failed; null if all of it was read." secret:"sentence"`
 
 	EndsInPacket Opt[int64] `json:"ends_in_packet" doc:"Position in the input, in bytes, at which it ends in the middle of a packet; null if it does not."`
@@ -145,6 +148,15 @@ type Silence struct {
 	Point     string     `json:"last_point,omitzero" doc:"Name of the capture point whose number last is; present only with several capture points." secret:"point"`
 	Next      Opt[int64] `json:"next" doc:"Packet number: the next packet of the silent host; null if the capture contains none."`
 	NextPoint string     `json:"next_point,omitzero" doc:"Name of the capture point whose number next is; present only with several capture points." secret:"point"`
+}
+
+// Absence is a time in which packets of two hosts passed that are missing from the capture.
+type Absence struct {
+	Address string     `json:"address" doc:"Address of one of the hosts." secret:"address"`
+	Peer    string     `json:"peer" doc:"Address of the other host." secret:"address"`
+	From    Time       `json:"from" doc:"Time after which the packets passed: that of the latest captured packet before them."`
+	To      Time       `json:"to" doc:"Time before which the packets passed: that of the packet that shows that they are missing."`
+	Packets Opt[int64] `json:"packets" doc:"Number of the packets, as far as sequence numbers show it; null if packets are only perhaps missing, because a connection does not end in the capture, and the next packet of the hosts belongs to a connection whose handshake is not in the capture."`
 }
 
 // NotJudged counts violations of a rule that are not reported, because the capture

@@ -64,6 +64,9 @@ type Health struct {
 	CNPs            int64 `json:"cnps" doc:"Number of congestion notification packets (CNP)."`
 	Pauses          int64 `json:"pauses" doc:"Number of priority flow control (PFC) frames that pause at least one priority, on any connection."`
 
+	StartsNotCaptured int64 `json:"starts_not_captured" doc:"Number of connections whose handshake is not in the capture, or not in the time that the overview is about; UDP has no handshakes."`
+	EndsNotCaptured   int64 `json:"ends_not_captured" doc:"Number of connections whose end is not in the capture, or not in the time that the overview is about; UDP has none."`
+
 	UnansweredRequests int64 `json:"unanswered_requests" doc:"Number of connection requests of the connection manager, or of MPA, that got no answer in the capture."`
 }
 
@@ -311,6 +314,8 @@ func (c *Collector) Connection(r *record.Connection) {
 	h.add(r)
 	if unanswered(r) {
 		h.UnansweredRequests++
+	} else {
+		c.seen(r)
 	}
 	c.suspicion.span = c.Overlaps
 	c.suspicion.connection(r)
@@ -390,6 +395,26 @@ func (h *Health) add(r *record.Connection) {
 	h.Damaged += n.Damaged
 	h.CongestionMarks += n.CongestionMarks
 	h.CNPs += n.CNPs
+}
+
+// seen counts whether the beginning and the end of a connection are in the capture, and in the time that the overview is
+// about.
+func (c *Collector) seen(r *record.Connection) {
+	if r.Transport == "UDP" {
+		return
+	}
+	h := &c.o.Health
+	outside := func(at record.Time) bool {
+		out := c.Overlaps != nil && !c.Overlaps(at, at)
+		c.suspicion.cutOff = c.suspicion.cutOff || out
+		return out
+	}
+	if r.Handshake != "seen" || outside(r.First) {
+		h.StartsNotCaptured++
+	}
+	if end, ended := r.Ended.Get(); !ended || end.How == record.EndSilence || outside(r.Closed.Or(r.Last)) {
+		h.EndsNotCaptured++
+	}
 }
 
 // unanswered reports whether a connection is only a request to open one, which got no answer in the

@@ -13,6 +13,7 @@ import (
 // suspicion collects what the verdict is based on, besides the overview.
 type suspicion struct {
 	span      func(from, to record.Time) bool // whether a span of time overlaps the one that the overview is about; nil for all of it
+	cutOff    bool                            // a handshake, or the end of a connection, is in the capture, and not in that span
 	faults    map[faultKey]*fault
 	refusals  map[refusalKey]*refusal // attempts to mount that were refused
 	served    map[served]record.Time  // latest RPCs that show that the server can be mounted
@@ -76,6 +77,7 @@ type pendingRPC struct {
 	id         int64
 	connection int
 	client     string
+	server     string
 	start      record.Time
 }
 
@@ -183,7 +185,7 @@ func (s *suspicion) transaction(r *record.Transaction) {
 	s.clientCall(r)
 	if r.Status == record.NoReply {
 		if len(s.pending) < maxPending {
-			s.pending = append(s.pending, pendingRPC{r.ID, r.Connection, r.Client.Or(""), r.Start()})
+			s.pending = append(s.pending, pendingRPC{r.ID, r.Connection, r.Client.Or(""), r.Server.Or(""), r.Start()})
 			s.ended[r.Connection] = open
 		} else {
 			s.dropped++
@@ -415,12 +417,12 @@ type outcomes struct {
 	unanswered  int64 // their connection ended, and no copy of the Call got a Reply
 	repaired    int64 // a copy of the Call on a later connection got a Reply
 	outstanding int64 // their connection had not ended
-	unknown     int64 // the capture lacks packets of their connection
+	unknown     int64 // the capture lacks packets of their connection, or of their hosts at a later time
 	since       record.Time
 }
 
 // outcomes returns what became of the RPCs without a Reply, and counts those that were never answered for their clients.
-func (s *suspicion) outcomes() (o outcomes) {
+func (s *suspicion) outcomes(absences []record.Absence) (o outcomes) {
 	for _, t := range s.clients {
 		t.unanswered = 0
 	}
@@ -434,7 +436,9 @@ func (s *suspicion) outcomes() (o outcomes) {
 		case answered:
 			o.repaired++
 		case sentAgain: // The latest copy of the Call counts.
-		case s.ended[p.connection] == partial:
+		case s.ended[p.connection] == partial || slices.ContainsFunc(absences, func(a record.Absence) bool {
+			return a.To > p.start && (a.Address == p.client && a.Peer == p.server || a.Address == p.server && a.Peer == p.client)
+		}):
 			o.unknown++
 		case s.ended[p.connection] == over:
 			o.unanswered++

@@ -97,6 +97,8 @@ const (
 	creditShare   = 0.02                    // of all latencies
 	unknownShare  = 0.5                     // of all latencies
 	slowLatency   = int64(time.Millisecond) // the longest latency of RPCs that are not slow
+	missingShare  = 0.01                    // of all packets
+	leastAbsence  = int64(time.Second)      // of the times in which packets are missing
 )
 
 // said is what a sentence says about a capture. It is empty if the sentence does not hold.
@@ -132,6 +134,7 @@ type sentence struct {
 var sentences = []sentence{
 	{"no-rdma", trouble, noRDMA},
 	{"one-direction", context, oneDirection},
+	{"not-captured", context, notCaptured},
 	{"protocol-fault", trouble, harmfulFault},
 	{"mount-refused", trouble, mountRefused},
 	{"server-restarted", trouble, serverRestarted},
@@ -167,6 +170,7 @@ var sentences = []sentence{
 	{"reply-unknown", count, replyUnknown},
 	{"reply-truncated", count, replyTruncated},
 	{"incomplete", count, incomplete},
+	{"part", hint, partOnly},
 	{"cut", count, endsEarly},
 }
 
@@ -229,6 +233,9 @@ func (c *Collector) verdict(s *record.Summary) Verdict {
 	case len(list) == 0 || before == "" && len(list) == 1 && list[0].id == "failed" && j.ordinary():
 		v.Where, v.ID, v.Text, v.Evidence = Clear, "clear", j.clear(), []Evidence{}
 	default:
+		if before == "" && list[0].id == "part" && j.sound() { // Everything that the capture has is as it should be.
+			texts[0].text = j.captured() + "; " + texts[0].text
+		}
 		text := join(list, texts)
 		if list[0].role != trouble && j.whole() && j.sound() && j.s.RDMA > 0 {
 			text += "; no packet lost, repeated or refused"
@@ -269,7 +276,7 @@ func join(list []sentence, texts []said) string {
 // newFacts computes what all sentences need.
 func newFacts(c *Collector, s *record.Summary) *facts {
 	o, h := &c.o, &c.o.Health
-	j := &facts{suspicion: &c.suspicion, o: o, s: s, outcomes: c.suspicion.outcomes(), repairs: c.suspicion.repairs(), end: s.Last.Or(0), silences: []record.Silence{}}
+	j := &facts{suspicion: &c.suspicion, o: o, s: s, outcomes: c.suspicion.outcomes(s.Absences), repairs: c.suspicion.repairs(), end: s.Last.Or(0), silences: []record.Silence{}}
 	if direction := s.Directions.Or(record.BothDirections); direction != record.BothDirections {
 		j.oneWay = direction
 	}
@@ -307,10 +314,11 @@ func (j *facts) total() int64 {
 	return n.Complete + n.NoReply + n.NoCall + n.RDMAError
 }
 
-// whole reports whether the capture contains all packets completely, and in both directions.
+// whole reports whether the capture contains all packets completely, in both directions, and of each connection from its
+// beginning to its end.
 func (j *facts) whole() bool {
-	s := j.s
-	return j.o.Health.NotCaptured == 0 && s.Truncated+s.Malformed == 0 && s.CaptureDrops == 0 && !s.InputError.Known() && j.oneWay == "" && s.OneWay == 0 && s.TimeBackwards == 0
+	s, h := j.s, &j.o.Health
+	return len(s.Absences) == 0 && h.StartsNotCaptured+h.EndsNotCaptured == 0 && j.o.Health.NotCaptured == 0 && s.Truncated+s.Malformed == 0 && s.CaptureDrops == 0 && !s.InputError.Known() && j.oneWay == "" && s.OneWay == 0 && s.TimeBackwards == 0
 }
 
 // sound reports whether nothing happened to any packet.
@@ -326,6 +334,15 @@ func (j *facts) clear() string {
 		text += x.text + "; "
 	}
 	return text + j.flawless() + "; longest latency " + seconds(j.longest)
+}
+
+// captured says what a part of a capture without any trouble has.
+func (j *facts) captured() string {
+	text := "no retransmission and no NAK in " + plural(j.o.Health.Packets, "packet")
+	if n := j.total(); n > 0 {
+		text = plural(n, "RPC") + ", all answered; " + text + "; longest latency " + seconds(j.longest)
+	}
+	return text
 }
 
 // ordinaryStatuses are the statuses with which a server answers questions about files as it should.
@@ -432,6 +449,37 @@ func oneDirection(j *facts) said {
 	}
 	text := "only the packets of " + j.oneWay + " are in the capture"
 	return said{Unproven, nil, text, []Evidence{{text, "packets FILE"}}}
+}
+
+// notCaptured is for a capture that lacks many packets, or all packets of a while.
+func notCaptured(j *facts) said {
+	var longest *record.Absence
+	for i := range j.s.Absences {
+		if a := &j.s.Absences[i]; j.suspicion.overlaps(a.From, a.To) && (longest == nil || a.To.Sub(a.From) > longest.To.Sub(longest.From)) {
+			longest = a
+		}
+	}
+	n := j.o.Health.NotCaptured
+	if longest == nil || longest.To.Sub(longest.From) < leastAbsence && float64(n) < missingShare*float64(j.o.Health.Packets) {
+		return said{}
+	}
+	when := fmt.Sprintf("between %s and %s", j.at(longest.From), j.at(longest.To))
+	if when == fmt.Sprintf("between %[1]s and %[1]s", j.at(longest.From)) {
+		when = "at " + j.at(longest.From)
+	}
+	if n := len(j.s.Absences); n > 1 {
+		when = fmt.Sprintf("the longest of %d times %s", n, when)
+	}
+	text := fmt.Sprintf("%s are missing from the capture, %s", plural(n, "packet"), when)
+	switch {
+	case n == 0: // They are counted with a later packet than those of this time.
+		text = "packets are missing from the capture, " + when
+	case !longest.Packets.Known():
+		text = "packets may be missing from the capture between " + j.at(longest.From) + " and " + j.at(longest.To)
+	case n == 1:
+		text = "1 packet is missing from the capture, " + when
+	}
+	return said{Unproven, nil, text, []Evidence{{text, "connections FILE"}}}
 }
 
 // harmfulFault is for a side that broke the protocol, so that RPCs failed or connections ended. If the capture is
@@ -1127,15 +1175,15 @@ func ranges(j *facts) said {
 	return said{Unproven, nil, text, []Evidence{{text, "FILE -Y 'latency_min_ns != null'"}}}
 }
 
-// outstanding counts the RPCs that had no Reply yet when the capture ended.
+// outstanding counts the RPCs that had no Reply when the capture ended, which it did before their connections.
 func outstanding(j *facts) said {
 	n := j.outcomes.outstanding
 	if n == 0 || j.oneWay != "" {
 		return said{}
 	}
-	text := plural(n, "RPC") + " outstanding when the capture ended"
+	text := plural(n, "RPC") + " without a Reply up to the end of the capture"
 	if ns := j.end.Sub(j.outcomes.since); j.end != 0 && ns >= int64(time.Second) {
-		text += fmt.Sprintf(", for up to %s", seconds(ns))
+		text += fmt.Sprintf(" (%s after the first)", seconds(ns))
 	}
 	return said{Unproven, nil, text, []Evidence{{text, "FILE -Y 'status == no_reply'"}}}
 }
@@ -1180,7 +1228,7 @@ func incomplete(j *facts) said {
 		n    int64
 		text string
 	}{
-		{j.o.Health.NotCaptured, " not captured"},
+		{j.missing(), " not captured"},
 		{int64(j.s.CaptureDrops), " dropped by the capturing program"},
 		{j.s.Truncated, " truncated"},
 		{j.s.Malformed, " with headers that cannot be decoded"},
@@ -1199,6 +1247,43 @@ func incomplete(j *facts) said {
 		return said{}
 	}
 	return said{Unproven, nil, "the capture is incomplete: " + strings.Join(parts, ", "), []Evidence{{"the capture is incomplete", "connections FILE"}}}
+}
+
+// missing returns the number of packets that are missing, or 0 if that is said first.
+func (j *facts) missing() int64 {
+	if notCaptured(j).text != "" {
+		return 0
+	}
+	return j.o.Health.NotCaptured
+}
+
+// partOnly is for a capture that has only a part of its connections.
+func partOnly(j *facts) said {
+	starts, ends := j.o.Health.StartsNotCaptured, j.o.Health.EndsNotCaptured
+	if j.s.RDMA+j.s.RPC == 0 || starts+ends == 0 {
+		return said{}
+	}
+	of := func(part string, n int64) string {
+		if n > 1 {
+			part += "s"
+		}
+		return "the " + part + " of " + plural(n, "connection")
+	}
+	text, verb := of("handshake", starts), " are"
+	switch {
+	case starts > 0 && ends > 0:
+		text += " and " + of("end", ends)
+	case starts+ends == 1:
+		verb = " is"
+	}
+	if starts == 0 {
+		text = of("end", ends)
+	}
+	text += verb + " not in the capture"
+	if j.cutOff {
+		text += ", or not in this time"
+	}
+	return said{Unproven, nil, text, []Evidence{{text, "connections FILE"}}}
 }
 
 // endsEarly is for an input that could not be read to its end.

@@ -60,6 +60,7 @@ type Setup struct {
 	IWARP          bool                     // the transport is iWARP
 	RPC            bool                     // the transport is TCP or UDP without RDMA: each Send is an RPC message
 	Handshake      bool                     // the handshake was captured
+	First          record.Time              // of the first packet
 	Client         record.Opt[Side]         // the side that opened the connection
 	Service        record.Opt[uint16]       // the port that the client connected to
 	ServiceID      record.Opt[record.Hex64] // the service ID in the client's REQ
@@ -99,6 +100,21 @@ func (s Setup) End(side Side) record.End {
 // since the first packet of each flow, and no state was evicted.
 func (c *Conn) Complete() bool {
 	return c.record.counts.NotCaptured == 0 && !c.evicted && !c.tracker.icrcs.recentBadICRC() && !c.awaited()
+}
+
+// Retired is a connection that is finished.
+type Retired struct {
+	Setup
+	Hosts [2]*Host    // by side; nil if it is not known
+	Last  record.Time // of its last packet
+	Asked bool        // it is only a request to open a connection, which got no answer
+	Ended bool        // the capture shows its end, or does not show it only because state of the connection was evicted
+}
+
+// retiring returns what is passed to Retired of the tracker.
+func (c *Conn) retiring() Retired {
+	asked := c.setup.ServiceID.Known() && c.flows[0] == nil && !c.record.established.Known() && c.ending == nil
+	return Retired{c.setup, [2]*Host{c.Host(0), c.Host(1)}, c.record.last, asked, c.ending != nil || c.evicted}
 }
 
 // awaited reports whether a packet or a byte was acknowledged that was not captured yet.

@@ -78,9 +78,8 @@ func (cs *connections) expire() {
 
 // open starts a connection. If its handshake was captured, it has an ID at once.
 func (cs *connections) open(s Setup) *Conn {
-	s.ResponseWithin = cmp.Or(s.ResponseWithin, longestResponse)
-	now := cs.tracker.now.Time
-	c := &Conn{tracker: cs.tracker, wantSends: true, since: cs.tracker.Clock, setup: s, record: figures{first: now, last: now}}
+	s.ResponseWithin, s.First = cmp.Or(s.ResponseWithin, longestResponse), cs.tracker.now.Time
+	c := &Conn{tracker: cs.tracker, wantSends: true, since: cs.tracker.Clock, setup: s, record: figures{first: s.First, last: s.First}}
 	c.link(&cs.conns)
 	cs.live++
 	cs.tracker.budget.Open(&c.share, c)
@@ -270,6 +269,9 @@ func (c *Conn) finish() {
 		r = c.makeRecord()
 	}
 	c.follower.Finish(r)
+	if c.tracker.Retired != nil {
+		c.tracker.Retired(c.retiring())
+	}
 	c.retire(true)
 	if r != nil {
 		t.Connection(r)

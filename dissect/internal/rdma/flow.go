@@ -33,8 +33,9 @@ type flow struct {
 	buffer        []byte     // captured bytes of that Send, from its start
 	write         *Operation // the RDMA Write in progress
 	retries       retries
-	offsets       *offsets // nil if no positions are wanted
-	paths         *paths   // nil without several capture points
+	taken         record.Time // of the latest request, or segment, that is in order
+	offsets       *offsets    // nil if no positions are wanted
+	paths         *paths      // nil without several capture points
 }
 
 // half is the part of a flow that depends on its transport.
@@ -181,6 +182,11 @@ func (w *stream) destination() (none record.Opt[record.Hex24]) { return none }
 func (w *stream) skip(cur *currentPacket) { w.flow.conn.tracker.tcp.skipSegments(w.flow, cur) }
 
 func (w *stream) flush() {
+	if w.awaited() && w.window.Empty() {
+		c := w.flow.conn
+		c.tracker.operations.countMissing(c, w.flow.side, 1, w.flow.taken, c.last.Time)
+		c.Report(ruleLost, Where{At: c.last}, "%d bytes of the TCP stream from sequence number %d are not in the capture", order.Octets.Delta(w.ackedTo, w.next), w.next)
+	}
 	contents := w.flow.conn.tracker.contents
 	contents.beginPayloadPartial(w.flow, len(w.partial))
 	contents.reportPayload()
@@ -202,6 +208,9 @@ func (w *stream) unlist() {
 	t.operations.buffers.back(w.partial)
 	w.partial = nil
 }
+
+// takes notes a request, or a segment, that is in order.
+func (f *flow) takes(at record.Stamp) { f.taken = at.Time }
 
 // peer returns the flow in the other direction, nil if no packet of it was captured.
 func (f *flow) peer() *flow { return f.conn.flows[f.side.Other()] }

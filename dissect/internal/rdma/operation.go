@@ -154,7 +154,7 @@ func (ops *operations) abandon(o *Operation) {
 	}
 	missing := int64(o.count) - o.seen.Total()
 	if c.follower.Operation(Event{What: Abandoned, Op: o}) != Open && missing > 0 { // the requester went on without them
-		ops.countMissing(c, o.Side.Other(), missing)
+		ops.countMissing(c, o.Side.Other(), missing, o.First.Time, c.last.Time)
 		c.Report(ruleLost, Where{At: c.last}, "%d response packets of the RDMA Read with PSN %d are not in the capture", missing, o.from)
 	}
 }
@@ -403,10 +403,18 @@ func (ops *operations) refuse(asker *flow, r *Refusal, c order.Circle, seq uint3
 // reported.
 const maxRefusals = 16
 
-// countMissing counts packets of a side that are missing from the capture.
-func (ops *operations) countMissing(c *Conn, s Side, n int64) {
-	if f := c.flows[s]; f != nil {
+// countMissing counts packets of a side that are missing from the capture. They passed after the first time, and before the
+// packet at the second one.
+func (ops *operations) countMissing(c *Conn, s Side, n int64, from, to record.Time) {
+	f := c.flows[s]
+	if f != nil {
 		f.missing = true
+	}
+	if f != nil && ops.tracker.Missing != nil {
+		if from == 0 { // nothing of this side was captured before
+			from = c.record.first
+		}
+		ops.tracker.Missing(f.src.Address, f.dst.Address, n, min(from, to), to)
 	}
 	c.record.lost(n)
 	ops.tracker.Lost += n

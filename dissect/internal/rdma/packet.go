@@ -204,7 +204,7 @@ func (f *flow) wait(d *Datagram, cur *currentPacket) {
 // lacks counts requests as not captured.
 func (f *flow) lacks(fact *order.Fact[held]) {
 	c, ops, last := f.conn, f.conn.tracker.operations, (fact.To-1)&rocev2.PSNMask
-	ops.countMissing(c, f.side, int64(fact.N))
+	ops.countMissing(c, f.side, int64(fact.N), f.taken, fact.At.Time)
 	switch all := uint32(order.PSNs.Delta(fact.To, fact.From)); {
 	case all == 1:
 		c.Report(ruleLost, Where{At: fact.At}, "the packet with PSN %d is not in the capture", last)
@@ -219,6 +219,7 @@ func (f *flow) lacks(fact *order.Fact[held]) {
 // take makes the part of an operation that an accepted request is.
 func (f *flow) take(p *rocev2.Packet, fact *order.Fact[held], cur *currentPacket) {
 	t, info := f.conn.tracker, p.Opcode.Info()
+	f.takes(cur.at)
 	if !info.Last {
 		f.notePayload(p.PayloadLength, cur)
 	}

@@ -288,6 +288,7 @@ func (rs *recordStreams) noteCut(f *flow, s *TCP) {
 
 // deliver passes the next bytes of a stream to its framing; see feed and feedRecords.
 func (ts *tcpStreams) deliver(f *flow, data []byte, offset, length int, cur *currentPacket) {
+	f.takes(cur.at)
 	if f.stream.records != nil {
 		ts.records.feed(f, data, offset, length, cur)
 		return

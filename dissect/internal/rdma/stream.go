@@ -449,7 +449,7 @@ func (ts *tcpStreams) skipSegments(f *flow, cur *currentPacket) {
 
 // skipMissing counts the bytes of a stream before a sequence number as not captured.
 func (ts *tcpStreams) skipMissing(f *flow, seq uint32, missing int32, at record.Stamp) {
-	ts.operations.countMissing(f.conn, f.side, 1)
+	ts.operations.countMissing(f.conn, f.side, 1, f.taken, at.Time)
 	f.conn.Report(ruleLost, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", missing, f.stream.next)
 	f.stream.gaps.Missing(order.Run{From: f.stream.next, To: seq})
 	f.settle(f.stream.gaps.Bytes())

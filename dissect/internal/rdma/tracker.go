@@ -52,6 +52,10 @@ type Tracker struct {
 	CM       int64
 	Lost     int64
 	BadCRC   int64
+	// Missing, if not nil, receives the number of packets from one host to another one that are missing from the capture,
+	// and the times between which they passed. Retired, if not nil, receives each connection when it is finished.
+	Missing func(src, dst Address, n int64, from, to record.Time)
+	Retired func(Retired)
 	// BadChecksum counts TCP segments of iWARP that their receiver drops because of
 	// their checksum.
 	BadChecksum int64
