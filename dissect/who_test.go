@@ -87,6 +87,23 @@ func TestClientOwner(t *testing.T) {
 	}
 }
 
+// TestWriteVerifier: the results of WRITE have a verifier, in versions 3 and 4, and those of others have none.
+func TestWriteVerifier(t *testing.T) {
+	w := synth.New()
+	conn := w.RoCE(synth.Options{})
+	conn.Connect()
+	conn.RPC(synth.Write3(0, make([]byte, 9)), synth.Write3Reply(9))
+	conn.RPC(synth.Getattr3(), synth.Getattr3Reply())
+	conn.RPC(synth.Compound(synth.OpPutRootFH(), synth.OpWrite(0, make([]byte, 9)), synth.OpGetAttr()), synth.CompoundReply(synth.ResPutRootFH(), synth.ResWrite(9), synth.ResGetAttr()))
+	conn.RPC(synth.Compound(synth.OpPutRootFH(), synth.OpWrite(0, make([]byte, 9))), synth.CompoundReply(synth.ResPutRootFH()))
+	s := look(w)
+	for i, want := range []string{"0x1122334455667788", "null", "0x1122334455667788", "null"} {
+		if got := text(s.transactions[i].WriteVerifier); got != want {
+			t.Errorf("transaction %d: verifier %s, want %s", i, got, want)
+		}
+	}
+}
+
 // text returns a value as text, or "null".
 func text[T any](v record.Opt[T]) string {
 	if !v.Known() {

@@ -24,6 +24,7 @@ type suspicion struct {
 	longest   int64 // latency
 	clients   map[string]*tally
 	restarted map[statusOf]record.Stamp // first Replies with a status that a server sends after a restart
+	verifiers map[string][]written      // of WRITE and COMMIT, by server, in the order of their first Replies
 	boots     []boot                    // Calls in which NFSv4 clients name themselves
 	lastCalls map[int]record.Time       // times of the latest Calls of the clients, by connection
 	leaves    []handshake               // Calls and disconnects that take leave of the server
@@ -45,6 +46,16 @@ var afterRestart = map[string]bool{
 
 // statusOf is a status that a server sent.
 type statusOf struct{ server, status string }
+
+// written is a verifier that a server sent in Replies to WRITE and COMMIT.
+type written struct {
+	verifier record.Hex64
+	first    record.Stamp // Reply
+	last     record.Time  // of a Reply
+}
+
+// maxVerifiers is the number of verifiers of a server that are remembered. A server with more of them shows no restart by them.
+const maxVerifiers = 16
 
 // boot is a Call in which an NFSv4 client names itself to a server. It sends another verifier after a restart.
 type boot struct {
@@ -145,7 +156,7 @@ func newSuspicion() suspicion {
 	return suspicion{
 		faults: map[faultKey]*fault{}, refusals: map[refusalKey]*refusal{}, served: map[served]record.Time{}, rnr: map[record.End]int64{},
 		clients: map[string]*tally{}, restarted: map[statusOf]record.Stamp{}, retried: map[int64]retry{}, ended: map[int]connEnd{},
-		lastCalls: map[int]record.Time{},
+		lastCalls: map[int]record.Time{}, verifiers: map[string][]written{},
 	}
 }
 
@@ -197,6 +208,7 @@ func (s *suspicion) transaction(r *record.Transaction) {
 			s.restarted[key] = record.Stamp{Time: r.Reply.Time, Packet: r.Reply.Packet}
 		}
 	}
+	s.writes(r)
 	if status := r.NFSStatus.Or(""); r.RetransmitOf.Known() && status == "NFS4ERR_RETRY_UNCACHED_REP" {
 		s.repeats++
 	}
@@ -220,6 +232,51 @@ func (s *suspicion) transaction(r *record.Transaction) {
 		s.serves(r, refusalKey{client: r.Client.Or(""), server: r.Server.Or("")})
 	}
 }
+
+// writes notes the verifier in a Reply to WRITE or COMMIT.
+func (s *suspicion) writes(r *record.Transaction) {
+	verifier, known := r.WriteVerifier.Get()
+	if !known || r.Reply == nil {
+		return
+	}
+	list, had := s.verifiers[r.Server.Or("")]
+	if !had && len(s.verifiers) >= maxHosts || len(list) >= maxVerifiers {
+		return
+	}
+	at := r.Reply.Time
+	if i := slices.IndexFunc(list, func(w written) bool { return w.verifier == verifier }); i < 0 {
+		s.verifiers[r.Server.Or("")] = append(list, written{verifier, record.Stamp{Time: at, Packet: r.Reply.Packet}, at})
+	} else if list[i].last = max(list[i].last, at); at < list[i].first.Time {
+		list[i].first = record.Stamp{Time: at, Packet: r.Reply.Packet}
+	}
+}
+
+// sign is a Reply that a server may have sent because it restarted, after a time.
+type sign struct {
+	server, shownBy string
+	at              record.Stamp
+	after           record.Time
+}
+
+// signs returns the Replies that may show restarts: those with a status of afterRestart, and those with another verifier than
+// the Replies before, which are those of no later Reply.
+func (s *suspicion) signs() (list []sign) {
+	for key, at := range s.restarted {
+		list = append(list, sign{key.server, key.status, at, 0})
+	}
+	for server, all := range s.verifiers {
+		all = slices.SortedFunc(slices.Values(all), func(a, b written) int { return cmp.Compare(a.first.Time, b.first.Time) })
+		for i := 1; i < len(all) && len(all) < maxVerifiers; i++ {
+			if all[i-1].last < all[i].first.Time {
+				list = append(list, sign{server, anotherVerifier, all[i].first, all[i-1].last})
+			}
+		}
+	}
+	return list
+}
+
+// anotherVerifier says that a write verifier shows a restart.
+const anotherVerifier = "another write verifier"
 
 // clientCall notes what shows later whether the client restarted. Among that, there are the Calls with which a client that
 // unmounts everything takes leave.
@@ -489,25 +546,26 @@ func (s *suspicion) repairs() (r repairs) {
 // restarts returns the restarts that the capture shows: a server was silent, rejected connections or lost all its
 // connections, and then sent a status that it had not sent before, and that a server sends after a restart. A server also
 // sends most of these statuses when the lease of a client has expired. Then only rejected connections, on a port on which it
-// accepted connections before, show that it had stopped serving.
+// accepted connections before, show that it had stopped serving. The same holds for another write verifier, which a server also sends after an error of its
+// storage, and which each of its file systems may have of its own.
 func (s *suspicion) restarts(silences []record.Silence) (list []Restart) {
-	for key, at := range s.restarted {
-		r := Restart{Address: key.server, Role: record.Server, ShownBy: key.status, Packet: record.Some(at.Packet)}
+	for _, sign := range s.signs() {
+		r := Restart{Address: sign.server, Role: record.Server, ShownBy: sign.shownBy, Packet: record.Some(sign.at.Packet)}
 		found := false
 		note := func(from, to record.Time) {
-			if to <= at.Time && (!found || to.Sub(from) > r.To.Sub(r.From)) { // A restart takes longer than other interruptions.
+			if from >= sign.after && to <= sign.at.Time && (!found || to.Sub(from) > r.To.Sub(r.From)) { // A restart takes longer than other interruptions.
 				r.From, r.To, found = from, to, true
 			}
 		}
 		for _, x := range silences {
-			if to, ended := x.To.Get(); ended && x.Address == key.server {
+			if to, ended := x.To.Get(); ended && x.Address == sign.server {
 				note(x.From, to)
 			}
 		}
 		if !found {
-			s.interrupted(key.server, at.Time, note)
+			s.interrupted(sign.server, sign.at.Time, note)
 		}
-		if found && (key.status == "NFS4ERR_GRACE" || s.stopped(key.server, r.From, at.Time)) {
+		if found && (sign.shownBy == "NFS4ERR_GRACE" || s.stopped(sign.server, r.From, sign.at.Time)) {
 			list = append(list, r)
 		}
 	}

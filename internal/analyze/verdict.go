@@ -605,10 +605,14 @@ func serverRestarted(j *facts) said {
 	if n := len(list) - 1; n > 0 {
 		text += ", and " + plural(int64(n), "other") + " restarted"
 	}
+	command := "FILE -Y 'status == " + r.ShownBy + "'"
+	if r.ShownBy == anotherVerifier {
+		command = "FILE -Y 'write_verifier != null' -e number,time,operation,write_verifier"
+	}
 	if n := j.repairs.repaired; n > 0 {
 		text += ": " + j.acceptedLater()
 	}
-	return said{InServer, nil, text, []Evidence{{"Replies that a server sends only after a restart", "FILE -Y 'status == " + r.ShownBy + "'"}}}
+	return said{InServer, nil, text, []Evidence{{"Replies that a server sends only after a restart", command}}}
 }
 
 // restartsOf returns the restarts of clients, or those of servers.

@@ -67,6 +67,46 @@ func TestRestarted(t *testing.T) {
 	}
 }
 
+// TestWriteVerifiers: a server that rejects connections on a port on which it accepted some, and sends another write verifier
+// afterwards, had restarted. A verifier that a later Reply has, too, is that of another file system, and one without an
+// interruption may follow an error of its storage.
+func TestWriteVerifiers(t *testing.T) {
+	const s = record.Time(1e9)
+	const server = "10.0.0.2"
+	for _, c := range []struct {
+		name      string
+		verifiers []record.Hex64 // of Replies at 5 s, 40 s, 45 s
+		rejected  bool           // at 30 s
+		restarted bool
+	}{
+		{"another one", []record.Hex64{1, 2, 2}, true, true},
+		{"the same", []record.Hex64{1, 1, 1}, true, false},
+		{"of two file systems", []record.Hex64{1, 2, 1}, true, false},
+		{"without an interruption", []record.Hex64{1, 2, 2}, false, false},
+		{"only afterwards", []record.Hex64{2, 2, 2}, true, false},
+	} {
+		col := NewCollector()
+		for i, at := range []record.Time{5 * s, 40 * s, 45 * s} {
+			col.Transaction(&record.Transaction{
+				Status: record.Complete, Direction: record.Forward, Server: record.Some(server), WriteVerifier: record.Some(c.verifiers[i]),
+				Call: &record.Message{Time: at}, Reply: &record.Message{Time: at, Packet: int64(at / s)},
+			})
+		}
+		port := record.Endpoint{Address: record.Some(server), Port: record.Some(uint16(20049))}
+		col.Connection(&record.Connection{Server: port, First: s, Last: 9 * s, Established: record.Some(s), Closed: record.Some(9 * s), Ended: record.Some(record.Ended{How: record.EndDisconnect})})
+		if c.rejected {
+			end := record.Ended{How: record.EndRejected, By: record.Some(record.Server), Reason: record.Some("invalid service ID")}
+			col.Connection(&record.Connection{Server: port, First: 30 * s, Last: 30 * s, Closed: record.Some(30 * s), Ended: record.Some(end)})
+		}
+		col.Connection(&record.Connection{Server: port, First: 33 * s, Last: 50 * s, Established: record.Some(33 * s)})
+		v := col.Finish(&record.Summary{RDMA: 1, First: record.Some(s), Last: record.Some(50 * s)}).Verdict
+		const want = "the server restarted between 8.00s and 29.00s (another write verifier in packet 40)"
+		if restarted := strings.HasPrefix(v.Text, want); restarted != c.restarted || len(v.Restarts) > 0 != restarted {
+			t.Errorf("%s: %s, restarts %+v", c.name, v.Text, v.Restarts)
+		}
+	}
+}
+
 // TestClientRestarted: a client that names itself with the same owner and another verifier had restarted. If it had taken
 // leave before, or the capture shows that two clients have the same owner, the capture does not show that.
 func TestClientRestarted(t *testing.T) {

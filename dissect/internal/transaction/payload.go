@@ -2,6 +2,7 @@ package transaction
 
 import (
 	"encoding/hex"
+	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
@@ -70,6 +71,57 @@ func (x *txn) noteOwner(b *rpcBody) {
 		x.owner = &clientOwner{hex.EncodeToString(at[fixed : fixed+size]), record.Hex64(be.Uint64(at[4:]))}
 		return
 	}
+}
+
+// The procedures of NFSv3 and the operations of NFSv4 whose results have a verifier (RFC 1813, RFC 7530, RFC 8881).
+const (
+	procedureWrite  = 7
+	procedureCommit = 21
+	opCommit        = 5
+)
+
+// noteWriteVerifier records the verifier in the results of WRITE and COMMIT.
+func (x *txn) noteWriteVerifier(h *rpcrdma.Header, body []byte) {
+	switch p := &x.procedure; {
+	case !p.known || h.WriteEnds != nil: // Offsets are not those in the Payload stream.
+	case p.program == nfs.ProgramNFS && p.version == 3 && (p.procedure == procedureWrite || p.procedure == procedureCommit):
+		x.writeVerifier = writeVerifier3(body, p.procedure == procedureWrite)
+	case x.isCompound() && (slices.Contains(x.named, "WRITE") || slices.Contains(x.named, "COMMIT")):
+		m := x.cs.table.readResults(h, body)
+		for i := range m.Ops {
+			op := &m.Ops[i]
+			at := op.At + 8 // number and status
+			if op.Number == opWrite {
+				at += 8 // bytes and stability
+			} else if op.Number != opCommit {
+				continue
+			}
+			if op.HasStatus && op.Status == 0 && at >= 0 && at <= int64(len(body))-8 {
+				x.writeVerifier = record.Some(record.Hex64(be.Uint64(body[at:])))
+			}
+		}
+	}
+}
+
+// writeVerifier3 returns the verifier in the results of WRITE or COMMIT of NFSv3: they begin with a status and the attributes of
+// the file before and after the operation, each of which may be absent.
+func writeVerifier3(body []byte, write bool) (none record.Opt[record.Hex64]) {
+	at := 4
+	for _, size := range [...]int{24, 84} {
+		if len(body) < at+4 {
+			return none
+		}
+		if at += 4; be.Uint32(body[at-4:]) != 0 {
+			at += size
+		}
+	}
+	if write {
+		at += 8 // bytes and stability
+	}
+	if len(body) < at+8 || be.Uint32(body) != 0 {
+		return none
+	}
+	return record.Some(record.Hex64(be.Uint64(body[at:])))
 }
 
 // clientOwner is how an NFSv4 client names itself.
@@ -181,6 +233,7 @@ func (t *Table) replyRPC(x *txn, m *message) (r results) {
 		return r
 	}
 	t.files.answer(x, m.header, body)
+	x.noteWriteVerifier(m.header, body)
 	p := &x.procedure
 	switch {
 	case m.plain && readRendezvous(x, body):

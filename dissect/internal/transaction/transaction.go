@@ -230,13 +230,15 @@ type txn struct {
 	procedure  procedure
 	identity   identity     // of the caller
 	owner      *clientOwner // nil if the Call does not name the client
-	files      *fileState   // nil if there are none, or if Options do not ask for them
-	gss        oncrpc.Service
-	path       *pathTimes // nil without several capture points
-	inCall     inlineStream
-	named      []string // storage of rec.Operations
-	slot       uint32
-	gen        uint32 // number of times that the slot was used
+
+	writeVerifier record.Opt[record.Hex64] // of WRITE or COMMIT
+	files         *fileState               // nil if there are none, or if Options do not ask for them
+	gss           oncrpc.Service
+	path          *pathTimes // nil without several capture points
+	inCall        inlineStream
+	named         []string // storage of rec.Operations
+	slot          uint32
+	gen           uint32 // number of times that the slot was used
 }
 
 // answered is the part of a transaction that its Reply adds.
