@@ -283,3 +283,42 @@ func TestTreesChangeNothing(t *testing.T) {
 		d.Finish()
 	}
 }
+
+// TestVersion2Trees: the tree of a message of the remote invalidation draft has its header and its RPC message, and the
+// ladder shows the handle that it names.
+func TestVersion2Trees(t *testing.T) {
+	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		c.Connect()
+		call := synth.Read3(0, 100).Offer(synth.Mem(0xa1, 100))
+		call.XID, call.Vers, call.InvHandle = 9, 2, 0xa1
+		c.RPC(call, synth.Read3Reply(make([]byte, 100)).Invalidating(0xa1))
+		_, text := trees(t, w)
+		for _, want := range []string{"Direction: Call", "Direction: Reply", "Handle to invalidate: 0x000000a1", "Write list", "Program: 100003", "Procedure name: READ", "Status: SUCCESS"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the tree has no %q:\n%s", want, text)
+			}
+		}
+		var ladder bytes.Buffer
+		for _, r := range look(w).transactions {
+			render.Ladder(&ladder, render.NewTheme(false), 120, r)
+		}
+		if want := "rdma_inv_handle 0x000000a1"; !strings.Contains(ladder.String(), want) {
+			t.Errorf("the ladder has no %q:\n%s", want, ladder.String())
+		}
+	})
+}
+
+// TestMismatches: the tree of a Reply that rejects a version has the versions that the responder supports.
+func TestMismatches(t *testing.T) {
+	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		c.Connect()
+		c.RPC(synth.Getattr3(), synth.Reply{Accept: 2, Results: synth.XDR{}.Word(2, 4)})
+		c.RPC(synth.Getattr3(), synth.Reply{Deny: []uint32{0, 5, 6}})
+		_, text := trees(t, w)
+		for _, want := range []string{"Lowest version: 2", "Highest version: 4", "Lowest version: 5", "Highest version: 6"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the tree has no %q:\n%s", want, text)
+			}
+		}
+	})
+}

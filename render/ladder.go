@@ -727,6 +727,9 @@ func messageText(name string, m *record.Message) string {
 	if n, known := m.PayloadBytes.Get(); known {
 		s += fmt.Sprintf(", payload %s", Size(n))
 	}
+	if handle, known := m.InvHandle.Get(); known {
+		s += fmt.Sprintf(", rdma_inv_handle %v", handle)
+	}
 	return s
 }
 

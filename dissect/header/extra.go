@@ -38,6 +38,8 @@ var Extras = []Extra{
 	{"rpcrdma", "rdma_err", Text, "The error code of an RDMA_ERROR message: ERR_VERS or ERR_CHUNK.", ""},
 	{"rpcrdma", "vers_low", Number, "The lowest version that the responder supports, in an ERR_VERS error.", "rpcordma.vers_low"},
 	{"rpcrdma", "vers_high", Number, "The highest version that the responder supports, in an ERR_VERS error.", "rpcordma.vers_high"},
+	{"rpcrdma", "rdma_direction", Text, "Whether a message of version 2 of the remote invalidation draft is a Call or a Reply.", ""},
+	{"rpcrdma", "rdma_inv_handle", Text, "The rdma_inv_handle of such a message, which names the handle that the responder may invalidate; 0 for none.", ""},
 	{"rpcrdma", "align", Number, "The rdma_align field of RDMA_MSGP in bytes.", "rpcordma.rdma_align"},
 	{"rpcrdma", "thresh", Number, "The rdma_thresh field of RDMA_MSGP in bytes.", "rpcordma.rdma_thresh"},
 	{"rpcrdma", "error", Text, "The reason why the RPC-over-RDMA header cannot be decoded.", ""},

@@ -466,8 +466,17 @@ func (d *Describer) describeRPCRDMA(p *packet, at int, data []byte, suffix strin
 			}
 		case rpcrdma.Msg, rpcrdma.NoMsg, rpcrdma.MsgP:
 			lists := at + rpcrdma.FixedLen
-			if h.Vers != rpcrdma.Version {
+			if !h.Understood() {
 				break
+			}
+			if h.IsDraft {
+				p.text("rdma_direction", "Direction", directions[h.Direction], lists, 4)
+				p.text("rdma_inv_handle", "Handle to invalidate", record.Hex32(h.InvHandle).String(), lists+4, 4)
+				if h.InvHandle != 0 {
+					p.addSummary(" rdma_inv_handle ")
+					p.addSummaryHex(uint64(h.InvHandle), 8)
+				}
+				lists += 8
 			}
 			if h.Proc == rpcrdma.MsgP {
 				p.number("align", "Alignment", int64(h.Align), lists, 4)
@@ -483,10 +492,13 @@ func (d *Describer) describeRPCRDMA(p *packet, at int, data []byte, suffix strin
 	}
 	p.number("header_bytes", "Header bytes", int64(h.Length), at, h.Length)
 	p.close()
-	if err == nil && h.Vers == rpcrdma.Version && h.Proc == rpcrdma.Msg && len(data) > h.Length && p.wants.Has(forRPC) {
+	if err == nil && h.Understood() && h.Proc == rpcrdma.Msg && len(data) > h.Length && p.wants.Has(forRPC) {
 		d.describeRPC(p, at+h.Length, data[h.Length:], suffix)
 	}
 }
+
+// directions are the names of rdma_direction of the remote invalidation draft.
+var directions = [...]string{"Call", "Reply"}
 
 // chunkLists adds the three chunk lists, which start at byte n of data. The offset of data in the
 // frame is base.
