@@ -60,32 +60,33 @@ func (f *flow) resentOld(d *Datagram, cur *currentPacket) {
 	if f.qp.order.Lacks(psn) {
 		return // nothing is known of the copies before it
 	}
-	f.noteRetry(order.PSNs, psn, !f.isAcked(psn), d.At)
-	r, o := order.One(psn), f.ops.at(order.PSNs, psn)
-	if i := f.ops.find(order.PSNs, psn); o != nil && o.Kind == Read {
+	f.noteRetry(psn, !f.isAcked(psn), d.At)
+	r, o := order.One(psn), f.ops.at(psn)
+	if i := f.ops.find(psn); o != nil && o.Kind == Read {
 		r.To = f.ops.entries[i].To
 	}
-	f.conn.tracker.operations.resentInVain(f, o, f.conn.tracker.operations.burstOf(f, order.PSNs, r, o, d.At), cur)
+	f.resentInVain(o, f.burstOf(r, o, d.At), cur)
 }
 
 // resentInVain counts and reports a retransmission that was lost or damaged.
-func (ops *operations) resentInVain(f *flow, o *Operation, b *Burst, cur *currentPacket) {
-	ops.noteRetransmission(f, o, cur, Event{What: Retransmitted, Op: o, By: f.side, At: cur.at, Burst: b, Gone: true})
+func (f *flow) resentInVain(o *Operation, b *Burst, cur *currentPacket) {
+	f.noteRetransmission(o, cur, Event{What: Retransmitted, Op: o, By: f.side, At: cur.at, Burst: b, Gone: true})
 }
 
 // requestAbsent keeps a request of which no copy has come to the receiver in order, and notes its retransmissions.
 func (f *flow) requestAbsent(d *Datagram, again bool, cur *currentPacket) {
 	psn := d.Packet.PSN
 	if again || f.waiting().Item(order.PSNs, psn) != nil {
-		f.conn.tracker.operations.sentAgain(f, order.One(psn), true, cur)
+		f.sentAgain(order.One(psn), true, cur)
 	}
 	if d.Path.Lost { // otherwise the captured copy is damaged
-		f.keepAbsent(order.PSNs, psn, held{stamp: d.At, data: f.conn.tracker.operations.buffers.add(nil, d.Raw), length: d.Length})
+		f.keepAbsent(psn, held{stamp: d.At, data: f.conn.tracker.buffers.add(nil, d.Raw), length: d.Length})
 	}
 }
 
 // keepAbsent keeps a request of which no copy has come to the receiver. The flow owns the data of the item.
-func (f *flow) keepAbsent(c order.Circle, seq uint32, item held) {
+func (f *flow) keepAbsent(seq uint32, item held) {
+	c := f.ops.circle
 	w := f.paths.absent
 	if w == nil {
 		w = new(window)
@@ -96,16 +97,16 @@ func (f *flow) keepAbsent(c order.Circle, seq uint32, item held) {
 		f.conn.share.Charge(int64(len(item.data)) + heldCost)
 		return
 	}
-	f.conn.tracker.operations.buffers.back(item.data)
+	f.conn.tracker.buffers.back(item.data)
 }
 
 // sentAgain notes the retransmission of a request whose earlier copies did not come to the receiver in order. Gone is set
 // if this copy was lost or damaged, too.
-func (ops *operations) sentAgain(f *flow, r order.Run, gone bool, cur *currentPacket) {
-	c := f.circle()
-	f.noteRetry(c, r.From, !f.isAcked(r.From), cur.at)
-	o := f.ops.at(c, r.From)
-	b := ops.burstOf(f, c, r, o, cur.at)
+func (f *flow) sentAgain(r order.Run, gone bool, cur *currentPacket) {
+	c := f.ops.circle
+	f.noteRetry(r.From, !f.isAcked(r.From), cur.at)
+	o := f.ops.at(r.From)
+	b := f.burstOf(r, o, cur.at)
 	for _, w := range []*window{f.waiting(), f.paths.absent} {
 		if o != nil {
 			break
@@ -117,10 +118,10 @@ func (ops *operations) sentAgain(f *flow, r order.Run, gone bool, cur *currentPa
 		}
 	}
 	if gone {
-		ops.resentInVain(f, o, b, cur)
+		f.resentInVain(o, b, cur)
 		return
 	}
-	ops.retransmitted(f, o, b, cur)
+	f.retransmitted(o, b, cur)
 }
 
 // isAcked reports whether a sequence number of the flow was acknowledged.
@@ -133,19 +134,19 @@ func (f *flow) isAcked(seq uint32) bool {
 
 // settleAbsent forgets the requests of which a later copy was accepted. Their retransmissions are now known to be of
 // its operation.
-func (ops *operations) settleAbsent(f *flow) {
+func (f *flow) settleAbsent() {
 	if f.paths == nil || f.paths.absent.Empty() {
 		return
 	}
-	c, w, expect := f.circle(), f.paths.absent, f.expected()
+	c, w, expect := f.ops.circle, f.paths.absent, f.expected()
 	n := 0
 	for ; n < w.Len() && c.Delta(w.Seq(n), expect) < 0; n++ {
 		item, seq := w.At(n), w.Seq(n)
 		if f.stream != nil && c.Delta(seq+uint32(item.length), expect) > 0 {
 			break
 		}
-		ops.reportHeldRetransmissions(f, f.ops.at(c, seq), item)
-		ops.unhold(f, item)
+		f.reportHeldRetransmissions(f.ops.at(seq), item)
+		f.unhold(item)
 	}
 	w.Remove(n)
 }
@@ -160,7 +161,7 @@ func (f *flow) expected() uint32 {
 
 // acceptAbsent accepts the requests that were sent on a connection and did not come to their receivers, in the order in
 // which they were sent: no further copies are expected.
-func (ops *operations) acceptAbsent(c *Conn) {
+func (c *Conn) acceptAbsent() {
 	for {
 		var next *flow
 		for _, f := range c.flows {
@@ -171,18 +172,30 @@ func (ops *operations) acceptAbsent(c *Conn) {
 		if next == nil {
 			return
 		}
-		next.paths.last = Path{Joined: true}
 		first := next.paths.absent.Seq(0)
-		ops.sentOnly = true
+		next.paths.acceptSent(true)
 		next.half.acceptSent()
-		ops.sentOnly = false
-		if ops.settleAbsent(next); !next.paths.absent.Empty() && next.paths.absent.Seq(0) == first { // it cannot be decoded
-			ops.unhold(next, next.paths.absent.At(0))
+		next.paths.acceptSent(false)
+		if next.settleAbsent(); !next.paths.absent.Empty() && next.paths.absent.Seq(0) == first { // it cannot be decoded
+			next.unhold(next.paths.absent.At(0))
 			next.paths.absent.Remove(1)
 		}
 		next.reportLost()
 	}
 }
+
+// acceptSent notes that what is accepted until the next call was sent, and did not come to its receiver.
+func (w *paths) acceptSent(begins bool) {
+	if w.sentOnly = begins; begins {
+		w.last = Path{Joined: true}
+	}
+}
+
+// sentOnly reports whether what is being accepted was sent, and did not come to its receiver.
+func (f *flow) sentOnly() bool { return f.paths != nil && f.paths.sentOnly }
+
+// seenArriving reports whether the current packet was captured when it came to its receiver.
+func (f *flow) seenArriving() bool { return f.paths != nil && f.paths.last.Arrived }
 
 // acceptSent accepts the earliest request of which no copy came to the receiver, and what came before it and waits.
 func (q *queuePair) acceptSent() {
@@ -220,7 +233,7 @@ func (w *stream) acceptSent() {
 
 // shownReceived takes a response that was lost on the way to the flow of the requests that it answers. It shows
 // nothing to their sender, but it shows that its own sender had got them.
-func (ops *operations) shownReceived(f *flow, d *Datagram) {
+func (f *flow) shownReceived(d *Datagram) {
 	if f == nil || !f.qp.order.Begun() || d.Path.Sent.Packet == 0 {
 		return
 	}
@@ -229,19 +242,26 @@ func (ops *operations) shownReceived(f *flow, d *Datagram) {
 		last = order.PSNs.Add(last, 1<<order.PSNs-1)
 	}
 	next := order.PSNs.Add(last, 1)
-	l := &f.ops
-	for i := l.unacked; i < len(l.entries) && order.PSNs.Delta(next, l.entries[i].To) >= 0; i++ {
-		o := l.entries[i].op
-		if o == f.send || o == f.write {
-			return
-		}
-		if o.Side != f.side || o.acked || o.copies.decided || o.copies.accepted.Packet == 0 {
-			continue
-		}
-		ops.decideCopies(f, i, i+1, record.Stamp{Time: d.At.Time, Packet: d.At.Packet})
+	f.ops.received(next, d.At, func(o *Operation) {
 		if o.Tag != 0 {
 			f.conn.follower.Operation(Event{What: Arrived, Op: o, At: d.At})
 		}
+	})
+}
+
+// received decides which copies of the requests before the sequence number next were delivered, because a response that
+// was lost covers them. It passes those of which a copy came in order, and nothing was decided before, to yield.
+func (l *ledger) received(next uint32, at record.Stamp, yield func(*Operation)) {
+	for i := l.unacked; i < len(l.entries) && l.circle.Delta(next, l.entries[i].To) >= 0; i++ {
+		o := l.entries[i].op
+		if o.growing() {
+			return
+		}
+		if o.Side != l.side || o.acked || o.copies.decided || o.copies.accepted.Packet == 0 {
+			continue
+		}
+		l.decideCopies(i, i+1, at)
+		yield(o)
 	}
 }
 
@@ -253,14 +273,14 @@ func (ts *tcpStreams) missedSegment(f *flow, s *TCP) {
 	switch {
 	case !w.known || w.records != nil && w.records.given:
 	case order.Octets.Delta(r.To, w.next) <= 0: // an earlier copy came to the receiver
-		f.noteRetry(order.Octets, s.Seq, !f.isAcked(s.Seq), s.At)
-		o := f.ops.at(order.Octets, s.Seq)
-		ts.operations.resentInVain(f, o, ts.operations.burstOf(f, order.Octets, r, o, s.At), cur)
+		f.noteRetry(s.Seq, !f.isAcked(s.Seq), s.At)
+		o := f.ops.at(s.Seq)
+		f.resentInVain(o, f.burstOf(r, o, s.At), cur)
 	default:
 		if again || f.waiting().Item(order.Octets, s.Seq) != nil {
-			ts.operations.sentAgain(f, r, true, cur)
+			f.sentAgain(r, true, cur)
 		}
-		f.keepAbsent(order.Octets, s.Seq, held{stamp: s.At, data: ts.operations.buffers.add(nil, s.Payload), length: s.Length})
+		f.keepAbsent(s.Seq, held{stamp: s.At, data: ts.tracker.buffers.add(nil, s.Payload), length: s.Length})
 	}
 	f.noteRequested(s.At)
 	f.reportLost()

@@ -139,7 +139,8 @@ const longestResponse = record.Time(4e9)
 // sender was idle as long as its timer; another NAK of this PSN or an earlier one; a
 // gap, if a later request was answered while a Read is incomplete (TCP: duplicate
 // acknowledgements). Otherwise, the cause is unknown.
-func (ops *operations) burstOf(f *flow, c order.Circle, r order.Run, o *Operation, at record.Stamp) *Burst {
+func (f *flow) burstOf(r order.Run, o *Operation, at record.Stamp) *Burst {
+	c := f.ops.circle
 	seq := r.From
 	b, s := &f.burst, &f.signals
 	idle := f.sentTime(at) - max(s.requested, s.progress)
@@ -156,8 +157,7 @@ func (ops *operations) burstOf(f *flow, c order.Circle, r order.Run, o *Operatio
 			return b.add(c, r)
 		}
 	}
-	ops.bursts++
-	*b = burst{Burst: Burst{Number: ops.bursts, Idle: idle, At: at, from: r.From, seq: r.From}, Run: r, packets: 1}
+	*b = burst{Burst: Burst{Number: f.conn.tracker.nextBurst(), Idle: idle, At: at, from: r.From, seq: r.From}, Run: r, packets: 1}
 	if timer, announced := f.conn.timer.Get(); announced {
 		b.Timer = record.Some(int64(timer))
 	}
@@ -196,7 +196,7 @@ func (q *queuePair) answeredBeyond(psn uint32) bool {
 // incomplete.
 func (q *queuePair) readOpenAt(psn uint32) bool {
 	f := q.flow
-	i := f.ops.find(order.PSNs, psn)
+	i := f.ops.find(psn)
 	for n := 0; i >= f.ops.head && n < 16; i, n = i-1, n+1 {
 		if o := f.ops.entries[i].op; o.Side == f.side && (o.Kind == Read && o.taken < int64(max(o.count, 1)) || o.Kind == Atomic && !o.done) {
 			return true

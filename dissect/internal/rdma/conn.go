@@ -154,6 +154,23 @@ type Where struct {
 	Operation   string // name of the RPC's operation; empty if it is not known
 }
 
+// countMissing counts packets of a side that are missing from the capture. They passed after the first time, and before the
+// packet at the second one.
+func (c *Conn) countMissing(s Side, n int64, from, to record.Time) {
+	t := c.tracker
+	if f := c.flows[s]; f != nil {
+		f.noteMissing()
+		if t.Missing != nil {
+			if from == 0 { // nothing of this side was captured before
+				from = c.record.first
+			}
+			t.Missing(f.src.Address, f.dst.Address, n, min(from, to), to)
+		}
+	}
+	c.record.lost(n)
+	t.Lost += n
+}
+
 // reportCongestion reports the congestion signals of a connection when it ends.
 func (c *Conn) reportCongestion() {
 	if n := &c.record.counts; n.CNPs+n.CongestionMarks > 0 && c.reported.congestion.first() {

@@ -14,7 +14,6 @@ type connections struct {
 	tracker    *Tracker
 	handshakes *handshakes
 	tcp        *tcpStreams
-	operations *operations
 	contents   *contents
 
 	hosts  hosts
@@ -187,7 +186,7 @@ func (c *Conn) close(e Ending) {
 	}
 	t := c.tracker
 	if e.How != record.EndDisconnect || c.setup.RoCE() { // after a FIN, TCP still retransmits
-		t.operations.acceptAbsent(c)
+		c.acceptAbsent()
 	}
 	c.ends(e)
 	c.closing, c.since = true, t.Clock
@@ -230,8 +229,7 @@ func (c *Conn) flush() {
 		return
 	}
 	c.flushed = true
-	ops := c.tracker.operations
-	ops.acceptAbsent(c)
+	c.acceptAbsent()
 	for _, f := range c.flows {
 		if f == nil {
 			continue
@@ -240,12 +238,15 @@ func (c *Conn) flush() {
 			f.skip(&currentPacket{at: c.tracker.now})
 		}
 		f.flush()
-		ops.breakSend(f)
+		f.breakSend()
 	}
 	for _, f := range c.flows {
-		for i := 0; f != nil && i < f.ops.len(); i++ {
-			if o := f.ops.entries[f.ops.head+i].op; o.Kind == Read && !o.done && o.Side == f.side {
-				ops.abandon(o)
+		if f == nil {
+			continue
+		}
+		for _, e := range f.ops.all() {
+			if o := e.op; o.Kind == Read && !o.done && o.Side == f.side {
+				o.abandon()
 			}
 		}
 	}
@@ -263,7 +264,7 @@ func (c *Conn) finish() {
 	t := c.tracker
 	c.identify()
 	c.flush()
-	t.operations.passAll(c)
+	c.passOperations()
 	var r *record.Connection // nil if no record is wanted
 	if t.Connection != nil {
 		r = c.makeRecord()
@@ -290,9 +291,10 @@ func (c *Conn) retire(finished bool) {
 	c.tracker.connections.remove(c, finished)
 }
 
-// addFlow adds a flow to the connection.
-func (c *Conn) addFlow(side Side, e ends) *flow {
-	f := &flow{conn: c, side: side, src: e.src, dst: e.dst}
+// addFlow adds a flow to the connection. The ledger says how its sequence numbers work.
+func (c *Conn) addFlow(side Side, e ends, l ledger) *flow {
+	l.side = side
+	f := &flow{conn: c, side: side, src: e.src, dst: e.dst, ops: l}
 	e.src.Hold()
 	e.dst.Hold()
 	c.flows[side] = f
@@ -305,12 +307,12 @@ func (c *Conn) drop(f *flow) {
 	t := c.tracker
 	t.connections.removeFlow(f)
 	for f.ops.len() > 0 {
-		t.operations.forgetOldest(f)
+		f.forgetOldest()
 	}
 	for w := f.waiting(); !w.Empty(); w.Remove(1) {
-		t.operations.unhold(f, w.At(0))
+		f.unhold(w.At(0))
 	}
-	t.operations.dropBuffer(f)
+	f.dropBuffer()
 	c.share.Charge(-flowCost - f.charged)
 	c.flows[f.side] = nil
 }
@@ -330,7 +332,7 @@ func (c *Conn) Evict() (budget.Kind, bool) {
 	}
 	for _, f := range c.flows {
 		if f != nil && f.paths != nil && !f.paths.absent.Empty() {
-			t.operations.acceptAbsent(c)
+			c.acceptAbsent()
 			return budget.HeldPackets, true
 		}
 	}
@@ -338,9 +340,9 @@ func (c *Conn) Evict() (budget.Kind, bool) {
 		if f == nil {
 			continue
 		}
-		if cap(f.buffer) > 0 {
-			f.sendTruncated = true
-			t.operations.dropBuffer(f)
+		if cap(f.parts.buffer) > 0 {
+			f.parts.truncate()
+			f.dropBuffer()
 			return budget.SendData, true
 		}
 		if f.evict() {
@@ -349,7 +351,7 @@ func (c *Conn) Evict() (budget.Kind, bool) {
 	}
 	for _, f := range c.flows {
 		if f != nil && f.ops.len() > 16 {
-			t.operations.forgetOldest(f)
+			f.forgetOldest()
 			return budget.Operations, true
 		}
 	}

@@ -83,76 +83,166 @@ func (c *copies) note(a arrival, at record.Stamp, print uint32) {
 	c.newest, c.print = at, print
 }
 
+// arrived notes whether the copy in order was captured when it came to its receiver.
+func (c *copies) arrived(seen bool) { c.seen = seen }
+
+// came notes that the only copy came to its receiver, which does not acknowledge it.
+func (c *copies) came(at record.Stamp) {
+	c.accepted, c.seen, c.decided = at, true, true
+	c.delivered = Delivery{At: at, Earliest: at, Certain: true}
+}
+
+// complete notes the packet that completed the operation as the copy in order.
+func (c *copies) complete(at record.Stamp) { c.accepted = at }
+
+// refused notes that the receiver refused what it had accepted in order. With several capture points, sent is the time at
+// which its NAK left it, otherwise 0: it returns false if the receiver accepted the request after that.
+func (c *copies) refused(sent record.Time) bool {
+	if sent != 0 && c.accepted.Packet != 0 && c.accepted.Time > sent {
+		return false
+	}
+	if c.accepted.Packet != 0 {
+		c.early = c.accepted
+	}
+	c.accepted, c.again = record.Stamp{}, record.Stamp{}
+	return true
+}
+
+// begin notes the first request of the capture.
+func (r *receiver) begin(psn uint32) { *r = receiver{psn, true} }
+
+// expect sets the PSN that the receiver expects next.
+func (r *receiver) expect(psn uint32) { r.next = psn }
+
+// acceptedTo notes that the receiver has accepted all requests before a PSN.
+func (r *receiver) acceptedTo(psn uint32) {
+	if r.known && order.PSNs.Delta(psn, r.next) > 0 {
+		r.next = psn
+	}
+}
+
 // rollBack notes that the receiver refused the requests from a PSN on, and expects that
 // PSN. With several capture points, sent is the time at which its NAK left it, otherwise 0:
 // what it accepted after that is not refused.
-func (f *flow) rollBack(psn uint32, sent record.Time) {
-	if !f.qp.receiver.known {
+func (l *ledger) rollBack(psn uint32, sent record.Time) {
+	if !l.receiver.known {
 		return
 	}
-	if order.PSNs.Delta(psn, f.qp.receiver.next) < 0 {
-		for i := len(f.ops.entries) - 1; i >= f.ops.head; i-- {
-			e := &f.ops.entries[i]
+	if order.PSNs.Delta(psn, l.receiver.next) < 0 {
+		for i := len(l.entries) - 1; i >= l.head; i-- {
+			e := &l.entries[i]
 			if order.PSNs.Delta(e.To, psn) <= 0 { // it ends before this PSN
 				break
 			}
-			if c := &e.op.copies; e.op.Side == f.side && !c.decided {
-				if sent != 0 && c.accepted.Packet != 0 && c.accepted.Time > sent {
-					return
-				}
-				if c.accepted.Packet != 0 {
-					c.early = c.accepted
-				}
-				c.accepted, c.again = record.Stamp{}, record.Stamp{}
+			if c := &e.op.copies; e.op.Side == l.side && !c.decided && !c.refused(sent) {
+				return
 			}
 		}
 	}
-	f.qp.receiver.next = psn
+	l.receiver.expect(psn)
 }
 
-// decideCopies decides which copies of the entries [lo, hi) of a flow's ledger were
+// sentLast notes the first copy of a packet for the operation that it ends, if it ends
+// one. Seen is set if that copy was captured when it came to its receiver.
+func (l *ledger) sentLast(psn uint32, turn arrival, at record.Stamp, print uint32, seen bool) {
+	if last := l.last(); last != nil && last.op.Side == l.side && (last.op.Kind == Read && last.From == psn || order.PSNs.Delta(last.To, psn) == 1) {
+		last.op.copies.note(turn, at, print)
+		last.op.copies.arrived(turn == inOrder && seen)
+	}
+}
+
+// copied notes a further copy of a request. It returns the operation that the copy
+// belongs to, nil if the operation is not known, the PSN that follows the request, and whether only the network can have made the copy.
+func (l *ledger) copied(d *Datagram) (o *Operation, to uint32, network bool) {
+	psn := d.Packet.PSN
+	to = order.PSNs.Add(psn, 1)
+	turn := l.receiver.arrives(psn)
+	if i := l.find(psn); i >= 0 {
+		e := &l.entries[i]
+		o = e.op
+		isRead := o.Kind == Read
+		if isRead {
+			to = e.To
+		}
+		if isRead || order.PSNs.Delta(e.To, psn) == 1 {
+			switch {
+			case d.Path.Joined: // a copy that the network made is accepted, too, if it comes in order
+				if d.Path.Copy && turn == behind {
+					return o, to, false
+				}
+			case d.duplicates(o.copies.print, o.copies.newest.Time):
+				return o, to, true
+			}
+			o.copies.note(turn, d.At, d.print)
+			o.copies.arrived(turn == inOrder && d.Path.Arrived || turn != inOrder && o.copies.seen)
+		}
+	}
+	if turn == inOrder {
+		l.receiver.expect(to)
+	}
+	return o, to, false
+}
+
+// copiedTo notes a retransmission of the bytes from one sequence number to another for the operations that end in it.
+func (l *ledger) copiedTo(from, to uint32, at record.Stamp) {
+	for i := l.find(from); i >= 0 && i < len(l.entries) && l.circle.Delta(l.entries[i].To, to) <= 0; i++ {
+		l.entries[i].op.copies.note(behind, at, 0)
+	}
+}
+
+// decideCopies decides which copies of the entries [lo, hi) were
 // accepted. All of them were accepted before a response that was sent at that time. It
 // begins with the newest, because each operation was accepted before a copy of the next one that
 // came in order. Entries that an earlier call decided do not change.
-func (ops *operations) decideCopies(f *flow, lo, hi int, at record.Stamp) {
+func (l *ledger) decideCopies(lo, hi int, at record.Stamp) {
 	bound := at
 	for i := hi - 1; i >= lo; i-- {
-		o := f.ops.entries[i].op
-		if c := &o.copies; o.Side == f.side && !c.decided {
-			if f.ordered() && c.accepted.Packet == 0 { // TCP delivers in order: this packet completed the operation
-				c.accepted = o.Last
+		o := l.entries[i].op
+		if c := &o.copies; o.Side == l.side && !c.decided {
+			if l.ordered && c.accepted.Packet == 0 { // TCP delivers in order: this packet completed the operation
+				c.complete(o.Last)
 			}
 			if c.decide(o.Last, bound) {
 				bound = c.delivered.At
 			}
 		}
 	}
-	before := f.deliveredBefore(lo)
+	before := l.deliveredBefore(lo)
 	for i := lo; i < hi; i++ {
-		o := f.ops.entries[i].op
+		o := l.entries[i].op
 		c := &o.copies
-		if o.Side != f.side || !c.decided || c.delivered.At.Packet == 0 {
+		if o.Side != l.side || !c.decided || c.delivered.At.Packet == 0 {
 			continue
 		}
-		if d := &c.delivered; !c.final {
-			c.final = true
-			c.moved = follow(&d.At, before.At)
-			c.moved = follow(&d.Earliest, before.Earliest) || c.moved
-		}
+		c.follow(before)
 		before.advance(&c.delivered)
 	}
 }
 
-// deliveredBefore returns the latest delivery of the operations before an entry of a flow's ledger.
-func (f *flow) deliveredBefore(i int) (d Delivery) {
-	for i--; i >= f.ops.head; i-- {
-		if o := f.ops.entries[i].op; o.Side == f.side && o.copies.final {
+// deliveredBefore returns the latest delivery of the operations before an entry.
+func (l *ledger) deliveredBefore(i int) (d Delivery) {
+	for i--; i >= l.head; i-- {
+		if o := l.entries[i].op; o.Side == l.side && o.copies.final {
 			if d.advance(&o.copies.delivered); !o.copies.moved {
 				break
 			}
 		}
 	}
 	return d
+}
+
+// follow compares the delivery with that of the operations before, once.
+func (c *copies) follow(before Delivery) {
+	if !c.final {
+		c.final, c.moved = true, c.delivered.follow(before)
+	}
+}
+
+// follow takes the times at which the operations before an operation were delivered, if its copies were captured sooner,
+// and reports whether they were.
+func (d *Delivery) follow(before Delivery) (moved bool) {
+	moved = follow(&d.At, before.At)
+	return follow(&d.Earliest, before.Earliest) || moved
 }
 
 // follow takes the time at which the operations before an operation were delivered, if its copy was
@@ -211,12 +301,16 @@ func (c *Conn) Accepted(s Side, seq uint64, at record.Stamp) (d Delivery, known 
 	if f == nil {
 		return d, false
 	}
-	l := &f.ops
+	return f.ops.acceptedUpTo(seq, at)
+}
+
+// acceptedUpTo does what [Conn.Accepted] says.
+func (l *ledger) acceptedUpTo(seq uint64, at record.Stamp) (d Delivery, known bool) {
 	hi := l.unacked
 	for hi < len(l.entries) && l.entries[hi].op.Seq <= seq {
 		hi++
 	}
-	c.tracker.operations.decideCopies(f, l.unacked, hi, at)
+	l.decideCopies(l.unacked, hi, at)
 	if hi == l.unacked || l.entries[hi-1].op.Seq != seq {
 		return d, false
 	}

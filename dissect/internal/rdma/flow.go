@@ -13,29 +13,26 @@ type flow struct {
 	qp     *queuePair // InfiniBand; nil otherwise
 	stream *stream    // iWARP and RPC over TCP; nil otherwise
 
-	conn          *Conn
-	src, dst      *Host
-	side          Side     // side of the sender
-	sendTruncated bool     // buffer ends before the Send does
-	refusals      int16    // number of fatal refusals
-	refused       *Refusal // first fatal refusal, after which nothing is accepted; nil if there was none
-	seq           uint64   // number of operations so far
-	seen          bool     // a packet of it was captured
-	lateStart     bool     // its first packets were not captured
-	missing       bool     // packets of it are missing from the capture
-	silent        bool     // it did not answer silentAfter requests that ask for a response
-	asked         int16    // number of such requests of the peer since the last packet of this flow
-	burst         burst
-	signals       signals
-	ops           ledger     // operations, by sequence number
-	charged       int64      // bytes of the order of its requests that were charged to the budget
-	send          *Operation // the Send that is being reassembled
-	buffer        []byte     // captured bytes of that Send, from its start
-	write         *Operation // the RDMA Write in progress
-	retries       retries
-	taken         record.Time // of the latest request, or segment, that is in order
-	offsets       *offsets    // nil if no positions are wanted
-	paths         *paths      // nil without several capture points
+	conn      *Conn
+	src, dst  *Host
+	side      Side     // side of the sender
+	refusals  int16    // number of fatal refusals
+	refused   *Refusal // first fatal refusal, after which nothing is accepted; nil if there was none
+	seq       uint64   // number of operations so far
+	seen      bool     // a packet of it was captured
+	lateStart bool     // its first packets were not captured
+	missing   bool     // packets of it are missing from the capture
+	silent    bool     // it did not answer silentAfter requests that ask for a response
+	asked     int16    // number of such requests of the peer since the last packet of this flow
+	burst     burst
+	signals   signals
+	ops       ledger // operations, by sequence number
+	charged   int64  // bytes of the order of its requests that were charged to the budget
+	parts     assembly
+	retries   retries
+	taken     record.Time // of the latest request, or segment, that is in order
+	offsets   *offsets    // nil if no positions are wanted
+	paths     *paths      // nil without several capture points
 }
 
 // half is the part of a flow that depends on its transport.
@@ -46,9 +43,6 @@ type half interface {
 	// awaited whether one was captured of something that was not captured yet.
 	acknowledges() bool
 	awaited() bool
-	// ordered reports whether the transport delivers what is retransmitted without
-	// showing which copy it accepted.
-	ordered() bool
 	// expired reports whether a sender that was idle for a time retransmitted because its
 	// timer expired, and gapShown whether responses show that the request at seq is missing.
 	expired(idle record.Time) bool
@@ -87,11 +81,14 @@ func (f *flow) overDatagrams(key streamKey) { f.half = &datagramFlow{flow: f, ke
 
 // release frees what the flow of a finished connection holds. A timer queue may keep the connection for a while.
 func (f *flow) release() {
-	ops := f.conn.tracker.operations
-	ops.forgetAll(f)
-	f.ops = ledger{}
-	ops.buffers.back(f.buffer)
-	f.buffer = nil
+	t := f.conn.tracker
+	for f.ops.len() > 0 {
+		if o := f.ops.pop(); o.ledgers == 0 {
+			t.pool.free(o)
+		}
+	}
+	f.parts.free(&t.buffers)
+	f.ops, f.parts = ledger{}, assembly{}
 }
 
 // queuePair is the half of InfiniBand's transport: the progress of one direction, in PSNs.
@@ -99,11 +96,10 @@ type queuePair struct {
 	flow *flow
 	qpn  uint32 // number of the destination queue pair
 
-	route     *route   // from src to dst
-	receiver  receiver // progress of the receiver of its requests
-	full      int      // largest payload of a packet that is not the last of its message, bytes
-	copied    int64    // number of second copies of its packets that no sender made
-	announced bool     // the handshake contained the PSN of its first request
+	route     *route // from src to dst
+	full      int    // largest payload of a packet that is not the last of its message, bytes
+	copied    int64  // number of second copies of its packets that no sender made
+	announced bool   // the handshake contained the PSN of its first request
 	order     order.Order[held]
 	acksSeen  bool // this side acknowledged a PSN before the other direction was known
 	lastAck   uint32
@@ -114,7 +110,6 @@ type queuePair struct {
 
 func (q *queuePair) announcedFirst() bool { return q.announced }
 func (q *queuePair) acknowledges() bool   { _, known := q.order.Acked(); return known }
-func (q *queuePair) ordered() bool        { return false }
 func (q *queuePair) evict() bool          { return false }
 func (q *queuePair) awaited() bool        { return q.order.Awaits() }
 func (q *queuePair) waiting() *window     { return q.order.Window() }
@@ -163,7 +158,6 @@ func (q *queuePair) unlist() {
 func (w *stream) announcedFirst() bool { return true }
 func (w *stream) acknowledges() bool   { return w.acked }
 func (w *stream) waiting() *window     { return w.window }
-func (w *stream) ordered() bool        { return true }
 
 func (w *stream) awaited() bool {
 	fin := int32(0)
@@ -184,7 +178,7 @@ func (w *stream) skip(cur *currentPacket) { w.flow.conn.tracker.tcp.skipSegments
 func (w *stream) flush() {
 	if w.awaited() && w.window.Empty() {
 		c := w.flow.conn
-		c.tracker.operations.countMissing(c, w.flow.side, 1, w.flow.taken, c.last.Time)
+		c.countMissing(w.flow.side, 1, w.flow.taken, c.last.Time)
 		c.Report(ruleLost, Where{At: c.last}, "%d bytes of the TCP stream from sequence number %d are not in the capture", order.Octets.Delta(w.ackedTo, w.next), w.next)
 	}
 	contents := w.flow.conn.tracker.contents
@@ -205,7 +199,7 @@ func (w *stream) unlist() {
 	if t.tcp.streams[w.key] == w.flow {
 		delete(t.tcp.streams, w.key)
 	}
-	t.operations.buffers.back(w.partial)
+	t.buffers.back(w.partial)
 	w.partial = nil
 }
 
@@ -224,6 +218,9 @@ func (f *flow) notePacket(asks bool) {
 		}
 	}
 }
+
+// noteMissing notes that packets of the flow are missing from the capture.
+func (f *flow) noteMissing() { f.missing = true }
 
 // silentAfter is the number of requests that ask for a response. If a side sends no
 // packet while the other side sends that many, the packets of the side are taken to be

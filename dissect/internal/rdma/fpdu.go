@@ -316,8 +316,8 @@ func (ts *tcpStreams) ddp(f *flow, s fragment, cur *currentPacket) {
 	case s.Opcode == iwarp.ReadRequest:
 		var r iwarp.ReadRequestHeader
 		if r.Decode(s.Payload) == nil {
-			o := ts.operations.readBegins(f, target{r.SourceSTag, r.SourceOffset, r.Size}, s.Run, cur.at)
-			o.sink, o.sinkAt = r.SinkSTag, r.SinkOffset
+			o := f.names(Read, target{r.SourceSTag, r.SourceOffset, r.Size}, true, s.Run, cur.at)
+			o.response.into(r.SinkSTag, r.SinkOffset)
 			cur.mark(o, 0)
 			cur.noteBytes(o, o.Offset, o.Length)
 		}
@@ -328,17 +328,17 @@ func (ts *tcpStreams) ddp(f *flow, s fragment, cur *currentPacket) {
 
 // untaggedSend takes a DDP segment of a Send.
 func (ts *tcpStreams) untaggedSend(f *flow, s fragment, cur *currentPacket) {
-	if s.Offset != 0 && (f.send == nil || s.Offset != uint64(f.send.Length)) {
+	if s.Offset != 0 && (f.parts.send == nil || s.Offset != uint64(f.parts.send.Length)) {
 		return // its beginning was not captured
 	}
 	p := part{first: s.Offset == 0, last: s.Last, data: s.Payload, size: s.size, cut: s.cut, Run: s.Run}
 	if s.Opcode.Invalidates() {
 		p.invalidates = record.Some(s.STag)
 	}
-	ts.operations.sendPart(f, p, cur)
+	f.sendPart(p, cur)
 	if e := f.ops.last(); e != nil {
 		if e.op.Kind == Send {
-			e.op.msn = s.Sequence
+			e.op.numbered(s.Sequence)
 		}
 		cur.mark(e.op, 0)
 	}
@@ -347,16 +347,17 @@ func (ts *tcpStreams) untaggedSend(f *flow, s fragment, cur *currentPacket) {
 // taggedWrite takes a DDP segment of an RDMA Write: successive segments with the same
 // STag, up to the last one.
 func (ts *tcpStreams) taggedWrite(f *flow, s fragment, cur *currentPacket) {
-	if f.write == nil || f.write.Handle != s.STag {
-		ts.operations.writeBegins(f, target{s.STag, s.Offset, uint32(s.size)}, false, s.Run, cur.at)
+	o := f.parts.write
+	if o == nil || o.Handle != s.STag {
+		o = f.names(Write, target{s.STag, s.Offset, uint32(s.size)}, false, s.Run, cur.at)
 	} else {
-		ts.operations.enter(f, s.Run, f.write)
+		f.enter(s.Run, o)
 	}
-	cur.mark(f.write, 0)
-	ts.operations.countPacket(f.write, cur)
-	f.write.Cut = f.write.Cut || s.cut
-	cur.noteBytes(f.write, s.Offset, int64(s.size))
-	ts.operations.writePart(f, s.Offset, s.Payload, s.size, s.Last)
+	cur.mark(o, 0)
+	o.countPacket(cur)
+	o.truncated(s.cut)
+	cur.noteBytes(o, s.Offset, int64(s.size))
+	f.writePart(s.Offset, s.Payload, s.size, s.Last)
 }
 
 // taggedResponse takes a DDP segment with data of a Read. Its destination is the sink
@@ -370,16 +371,15 @@ func (ts *tcpStreams) taggedResponse(f *flow, s fragment, cur *currentPacket) {
 	if o == nil {
 		return
 	}
-	ts.operations.enter(f, s.Run, o)
+	f.enter(s.Run, o)
 	cur.mark(o, 0)
-	ts.operations.countPacket(o, cur)
+	o.countPacket(cur)
 	offset := int64(s.Offset - o.sinkAt)
-	fresh := ts.operations.markSeen(o, offset, offset+int64(s.size))
+	fresh := o.markSeen(offset, offset+int64(s.size))
 	f.noteStreamResponse(o, s.From, cur.at)
 	if fresh == int64(s.size) || fresh > 0 {
-		o.Bytes += fresh - int64(s.size) // readPart counts all of its bytes
 		cur.noteBytes(o, o.Offset+uint64(offset), int64(s.size))
-		ts.operations.readPart(o, offset, s.Payload, s.size)
+		o.read(offset, s.Payload, s.size, fresh)
 	}
 }
 
@@ -450,7 +450,7 @@ func (ts *tcpStreams) terminate(f *flow, payload []byte, cur *currentPacket) {
 	if r.Op != nil {
 		from = r.Op.from
 	}
-	ts.operations.refuse(asker, &r, order.Octets, from)
+	asker.refuse(&r, from)
 }
 
 // operationNamed returns the operation of the flow that a Terminate names, nil if it is

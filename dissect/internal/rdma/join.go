@@ -54,7 +54,7 @@ func (cs *connections) attach(c *Conn, side Side, e ends, qpn uint32) *flow {
 	if old := c.flows[side]; old != nil { // the side uses another queue pair now
 		c.drop(old)
 	}
-	f := c.addFlow(side, e)
+	f := c.addFlow(side, e, ledger{circle: order.PSNs})
 	f.overQueuePair(r, qpn, cs.contents.newStreamOffsets())
 	cs.queues[key] = f
 	cs.updatePairing(c)
@@ -281,7 +281,7 @@ func (cs *connections) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeIn
 		if delta := order.PSNs.Delta(p.PSN, other.qp.order.Expected()); delta < 0 && delta > -order.Near {
 			return true
 		}
-		return info.Kind == rocev2.KindReadResponse && other.ops.at(order.PSNs, p.PSN) != nil
+		return info.Kind == rocev2.KindReadResponse && other.ops.at(p.PSN) != nil
 	case rocev2.KindSend:
 		if info.First && len(p.Payload) >= 4 && c.follower.Owner(other.side, Name{Kind: Send, Handle: be.Uint32(p.Payload)}) != 0 {
 			return true
@@ -375,9 +375,7 @@ func (c *Conn) join(f *flow, to Side) {
 // move makes the flow one of another connection.
 func (f *flow) move(c *Conn, s Side) {
 	f.conn, f.side = c, s
-	for i := f.ops.head; i < len(f.ops.entries); i++ {
-		f.ops.entries[i].op.move(c, s)
-	}
+	f.ops.move(c, s)
 }
 
 // joinClosing notes that the connection is closing because another one was that became a part of it.

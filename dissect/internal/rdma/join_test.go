@@ -168,7 +168,7 @@ func TestClosedOnce(t *testing.T) {
 	cs := tr.connections
 	client, server := Address{IP: netip.MustParseAddr("192.0.2.1")}, Address{IP: netip.MustParseAddr("192.0.2.2")}
 	f := cs.attach(cs.open(Setup{}), 0, cs.hosts.ends(&client, &server), 1)
-	tr.operations.readBegins(f, target{handle: 1, length: 8}, order.One(5), tr.now) // it will never be complete
+	f.names(Read, target{handle: 1, length: 8}, true, order.One(5), tr.now) // it will never be complete
 	tr.Close(func() {})
 	tr.Finish()
 	if closed != 1 {

@@ -30,12 +30,9 @@ const (
 	stallFrom        = record.Time(1e6) // the shortest pause that counts as a stall
 )
 
-// move makes the operation one of a side of another connection.
-func (o *Operation) move(c *Conn, s Side) { o.conn, o.Side = c, s }
-
 // watch starts the record of an operation. A message of RPC over TCP or UDP is no RDMA operation.
-func (ops *operations) watch(o *Operation) {
-	if t := ops.tracker; t.Operation != nil && !o.conn.setup.RPC && (t.Wanted == nil || t.Wanted(o.conn)) {
+func (o *Operation) watch() {
+	if t := o.conn.tracker; t.Operation != nil && !o.conn.setup.RPC && (t.Wanted == nil || t.Wanted(o.conn)) {
 		o.life = new(life)
 		o.conn.share.Charge(lifeCost)
 	}
@@ -45,23 +42,28 @@ func (ops *operations) watch(o *Operation) {
 func (o *Operation) noteTag() {
 	if l := o.life; l != nil && o.Tag != 0 && !l.transaction.Known() {
 		if of := o.conn.tracker.TransactionOf; of != nil {
-			l.transaction = of(o.Tag)
+			l.belong(of(o.Tag))
 		}
 	}
 }
+
+// belong sets the transaction, acknowledge the packet that acknowledges the operation, and refuse that it was refused.
+func (l *life) belong(to record.Opt[int64]) { l.transaction = to }
+func (l *life) acknowledge(at record.Stamp) { l.acked = at }
+func (l *life) refuse()                     { l.refused = true }
 
 // noteAcked notes the packet that acknowledges an operation.
 func (o *Operation) noteAcked(at record.Stamp) {
 	if o.life != nil {
 		o.noteTag()
-		o.life.acked = at
+		o.life.acknowledge(at)
 	}
 }
 
 // noteRefused notes that an operation was refused, and that the connection ends with that.
 func (o *Operation) noteRefused(r *Refusal) {
 	if o != nil && o.life != nil && r.Fatal {
-		o.life.refused = true
+		o.life.refuse()
 	}
 }
 
@@ -73,7 +75,6 @@ func (o *Operation) noteRetransmitted(by Side, b *Burst, at record.Stamp) {
 	if l == nil {
 		return
 	}
-	l.retransmitted++
 	from := l.active
 	if from.Before(o.Last) {
 		from = o.Last
@@ -81,51 +82,71 @@ func (o *Operation) noteRetransmitted(by Side, b *Burst, at record.Stamp) {
 	if from.Packet == at.Packet { // the first copy was damaged, and this is the second
 		from = o.Damaged()
 	}
+	if l.repeat(b, by == o.Side, at) && at.Time-from.Time >= stallFrom && len(l.waits) < maxStalls {
+		l.wait(o.stall(b, from, at))
+		o.conn.share.Charge(stallCost)
+	}
+}
+
+// repeat notes a retransmitted packet of the operation, or of its response. It reports whether the packet is the
+// first one of a burst of requests.
+func (l *life) repeat(b *Burst, request bool, at record.Stamp) (first bool) {
+	l.retransmitted++
 	l.active = at
-	if by == o.Side {
+	if request {
 		l.asked = at
 	} else {
 		l.answered = at
 	}
 	if b == nil || b.Number == l.burst {
-		return
+		return false
 	}
 	l.burst = b.Number
-	if by != o.Side || at.Time-from.Time < stallFrom || len(l.waits) >= maxStalls {
-		return
-	}
-	of := map[Kind]record.EventKind{Read: record.EventRead, Write: record.EventWrite}[o.Kind]
+	return request
+}
+
+// wait keeps a stall.
+func (l *life) wait(w record.Wait) { l.waits = append(l.waits, w) }
+
+// stall returns the time that the operation waited for the first retransmission of a burst, from a packet on.
+func (o *Operation) stall(b *Burst, from, at record.Stamp) record.Wait {
 	packets := []int64{from.Packet}
 	if b.Nak.Packet != 0 {
 		packets[0] = b.Nak.Packet
 	}
-	l.waits = append(l.waits, record.Wait{
-		From: from.Time, To: at.Time, NS: int64(at.Time - from.Time), Reason: b.Cause, Waiting: o.conn.setup.End(by), Event: of,
+	return record.Wait{
+		From: from.Time, To: at.Time, NS: int64(at.Time - from.Time), Reason: b.Cause, Waiting: o.conn.setup.End(o.Side),
+		Event:   map[Kind]record.EventKind{Read: record.EventRead, Write: record.EventWrite}[o.Kind],
 		Packets: append(packets, at.Packet), NakPacket: record.SomeIf(b.Nak.Packet, b.Nak.Packet != 0),
-	})
-	o.conn.share.Charge(stallCost)
+	}
 }
 
 // kindsOfRecords has the kinds of operations in records.
 var kindsOfRecords = [...]record.OperationKind{Send: record.SendOperation, Write: record.WriteOperation, Read: record.ReadOperation, Atomic: record.AtomicOperation}
 
-// pass passes the record of an operation on, once. If the connection has no ID, the record waits for it.
-func (ops *operations) pass(o *Operation) {
+// pass passes the record of the operation on, once.
+func (o *Operation) pass() {
 	l := o.life
 	if l == nil || l.passed {
 		return
 	}
-	l.passed = true
 	o.noteTag()
+	l.pass()
 	o.conn.share.Charge(-lifeCost - stallCost*int64(len(l.waits)))
-	c := o.conn
-	r := ops.record(o)
+	o.conn.passOperation(o.makeRecord(), o.Side)
+}
+
+// pass notes that the record was passed on.
+func (l *life) pass() { l.passed = true }
+
+// passOperation passes the record of an operation of a side on. If the connection has no ID, the record waits for it.
+func (c *Conn) passOperation(r *record.RDMAOperation, s Side) {
 	if c.setup.ID.Known() {
-		ops.tracker.Operation(r)
+		c.tracker.Operation(r)
 		return
 	}
 	if len(c.records) < maxWaitingRecord {
-		c.records = append(c.records, waitingRecord{r.Clone(), o.Side})
+		c.records = append(c.records, waitingRecord{r.Clone(), s})
 		c.share.Charge(operationCost)
 	}
 }
@@ -156,9 +177,9 @@ func (c *Conn) fillEnds(r *record.RDMAOperation, s Side) {
 	}
 }
 
-// record makes the record of an operation. The record is valid until the next call.
-func (ops *operations) record(o *Operation) *record.RDMAOperation {
-	l, r := o.life, &ops.finished
+// makeRecord makes the record of the operation. The record is valid until the next call.
+func (o *Operation) makeRecord() *record.RDMAOperation {
+	l, r := o.life, &o.conn.tracker.finished
 	first, last := o.First, o.Last
 	if last.Before(first) { // The first packet came after others.
 		first, last = last, first
@@ -223,9 +244,9 @@ func (o *Operation) responded() record.Stamp {
 	return record.Stamp{}
 }
 
-// passAll passes on the records of a connection's operations, in the order of their first packets.
-func (ops *operations) passAll(c *Conn) {
-	if ops.tracker.Operation == nil {
+// passOperations passes on the records of the connection's operations, in the order of their first packets.
+func (c *Conn) passOperations() {
+	if c.tracker.Operation == nil {
 		return
 	}
 	var next [2]int
@@ -236,8 +257,8 @@ func (ops *operations) passAll(c *Conn) {
 			if f == nil {
 				continue
 			}
-			for ; next[i] < f.ops.len(); next[i]++ {
-				if o := f.ops.entries[f.ops.head+next[i]].op; o.life != nil && !o.life.passed {
+			for all := f.ops.all(); next[i] < len(all); next[i]++ {
+				if o := all[next[i]].op; o.life != nil && !o.life.passed {
 					if first == nil || o.Number < first.Number {
 						first, of = o, i
 					}
@@ -249,6 +270,6 @@ func (ops *operations) passAll(c *Conn) {
 			return
 		}
 		next[of]++
-		ops.pass(first)
+		first.pass()
 	}
 }

@@ -1,7 +1,6 @@
 package rdma
 
 import (
-	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
@@ -59,6 +58,16 @@ func (f *flow) noteLoss(l Loss) {
 	f.conn.share.Charge(int64(cap(w.losses)-had) * lossCost)
 }
 
+// firstLoss returns the first loss of a packet that left its sender at a time, or, if it was damaged, the damaged packet.
+func (w *paths) firstLoss(seq uint32, sent record.Stamp) record.Stamp {
+	for i := range w.losses {
+		if l := &w.losses[i]; l.seq == seq && l.At.Time >= sent.Time {
+			return l.At
+		}
+	}
+	return sent
+}
+
 // missedResponse notes a response that its receiver, the peer of the flow, did not get unharmed.
 func (f *flow) missedResponse(d *Datagram) {
 	asker := f.peer()
@@ -74,7 +83,7 @@ func (f *flow) missedResponse(d *Datagram) {
 		l.Response = true
 	}
 	asker.noteLoss(l)
-	asker.lost(asker.ops.at(order.PSNs, psn), &l)
+	asker.lost(asker.ops.at(psn), &l)
 }
 
 // lost reports that a packet of an operation, or of its response, was lost or damaged after it left its sender.
@@ -90,13 +99,13 @@ func (f *flow) reportLost() {
 	if f.paths == nil || f.paths.open == 0 {
 		return
 	}
-	c, expect := f.circle(), f.expected()
+	c, expect := f.ops.circle, f.expected()
 	for i := range f.paths.losses {
 		l := &f.paths.losses[i]
 		if l.reported || c.Delta(l.seq, expect) >= 0 {
 			continue
 		}
-		o := f.ops.at(c, l.seq)
+		o := f.ops.at(l.seq)
 		if f.qp == nil && (o == nil || o.Tag == 0) {
 			continue
 		}
@@ -121,7 +130,7 @@ func LossesBefore(c *Conn, o LossesOf) (list []Loss) {
 	if f == nil || f.paths == nil {
 		return nil
 	}
-	circle, b := f.circle(), o.Burst
+	circle, b := f.ops.circle, o.Burst
 	for _, l := range f.paths.losses {
 		switch {
 		case l.At.Time > o.Until || l.Ack:
@@ -143,7 +152,7 @@ func LossesBefore(c *Conn, o LossesOf) (list []Loss) {
 // nil if that is not known.
 func LostOperation(c *Conn, s Side, l *Loss) *Operation {
 	if f := c.flows[s]; f != nil {
-		return f.ops.at(f.circle(), l.seq)
+		return f.ops.at(l.seq)
 	}
 	return nil
 }

@@ -52,11 +52,10 @@ func (f *flow) request(d *Datagram, cur *currentPacket) {
 	isNew := !f.qp.order.Begun() || order.PSNs.Delta(psn, f.qp.order.Expected()) >= 0
 	f.qp.order.Take(orderOf(d.Packet, d.At))
 	f.apply(d, cur)
-	ops := f.conn.tracker.operations
-	ops.settleAbsent(f)
+	f.settleAbsent()
 	f.reportLost()
 	if again && isNew && cur.Mark&record.Retransmitted == 0 {
-		ops.sentAgain(f, order.One(psn), false, cur)
+		f.sentAgain(order.One(psn), false, cur)
 	}
 	if !d.Path.Copy {
 		f.noteRequested(d.At)
@@ -72,12 +71,12 @@ func orderOf(p *rocev2.Packet, at record.Stamp) order.Request {
 // apply applies the facts that the order of the requests reports. d is the request that is being taken, nil if a
 // response is being taken, or nothing. No other function changes operations because of requests and acknowledgements.
 func (f *flow) apply(d *Datagram, cur *currentPacket) {
-	t, own := f.conn.tracker, currentPacket{}
+	own := currentPacket{}
 	for fact := f.qp.order.Next(f.conn.mtu); fact != nil; fact = f.qp.order.Next(f.conn.mtu) {
 		switch fact.Kind {
 		case order.Begun:
 			f.lateStart = !fact.Known
-			f.qp.receiver = receiver{fact.From, true}
+			f.ops.receiver.begin(fact.From)
 			if fact.N > 0 {
 				f.conn.disorder()
 			}
@@ -95,8 +94,8 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 			f.conn.record.outOfOrder()
 			cur.mark(nil, record.OutOfOrder)
 		case order.Released:
-			t.operations.reportHeldRetransmissions(f, f.ops.at(order.PSNs, fact.From), fact.Item)
-			t.operations.unhold(f, fact.Item)
+			f.reportHeldRetransmissions(f.ops.at(fact.From), fact.Item)
+			f.unhold(fact.Item)
 		case order.Missing:
 			f.lacks(fact)
 		case order.Late:
@@ -112,11 +111,9 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 		case order.AckedTo:
 			f.retries = retries{}
 			f.signals.progress = cur.at.Time
-			if r := &f.qp.receiver; r.known && order.PSNs.Delta(fact.To, r.next) > 0 {
-				r.next = fact.To
-			}
+			f.ops.receiver.acceptedTo(fact.To)
 		case order.Covered:
-			t.operations.covered(f, order.PSNs, fact.To, cur)
+			f.covered(fact.To, cur.at)
 		}
 	}
 	f.settle(f.qp.order.Bytes())
@@ -133,16 +130,16 @@ func (f *flow) settle(bytes int64) {
 // accept takes the request of the current packet, which is next. Only on a reliable connection, and if a copy came to the
 // receiver, it may be one of several copies.
 func (f *flow) accept(d *Datagram, fact *order.Fact[held], cur *currentPacket) {
-	if f.conn.tracker.operations.sentOnly || d.Packet.Opcode.Transport() != rocev2.RC {
+	if f.sentOnly() || d.Packet.Opcode.Transport() != rocev2.RC {
 		f.take(d.Packet, fact, cur)
 		return
 	}
-	turn := f.qp.receiver.arrives(fact.From)
+	turn := f.ops.receiver.arrives(fact.From)
 	f.burst.followedBy(order.PSNs, fact.From, f.sentTime(d.At)-f.signals.requested)
 	f.take(d.Packet, fact, cur)
-	f.sentLast(fact.From, turn, d.At, d.print)
+	f.ops.sentLast(fact.From, turn, d.At, d.print, f.seenArriving())
 	if turn == inOrder {
-		f.qp.receiver.next = fact.To
+		f.ops.receiver.expect(fact.To)
 	}
 }
 
@@ -155,56 +152,40 @@ func (f *flow) acceptHeld(fact *order.Fact[held], cur, own *currentPacket) {
 	taking := cur.accepting(item, own)
 	taking.after = cur.at
 	f.take(p, fact, taking)
-	f.sentLast(fact.From, ahead, item.stamp, printOf(p, item.data, item.length))
+	f.ops.sentLast(fact.From, ahead, item.stamp, printOf(p, item.data, item.length), false)
 }
 
 // requestAgain takes a further copy of a request.
 func (f *flow) requestAgain(d *Datagram, cur *currentPacket) {
-	o := f.ops.at(order.PSNs, d.Packet.PSN)
+	o := f.ops.at(d.Packet.PSN)
 	if o != nil && o.Kind != kindOf(d.Packet.Opcode) {
 		return // it is no copy of the operation's request
 	}
 	if o != nil && o.Kind == Read && !d.Path.Copy {
-		o.Again, o.again = int64(d.Packet.RETH.DMALength), d.At
-		o.requestedAgain(d.Packet.PSN)
+		o.requestedAgain(d.Packet.PSN, d.Packet.RETH.DMALength, d.At)
 	}
 	f.takeOldRequest(d, cur)
 }
 
-// sentLast notes the first copy of a packet for the operation that it ends, if it ends
-// one.
-func (f *flow) sentLast(psn uint32, turn arrival, at record.Stamp, print uint32) {
-	if last := f.ops.last(); last != nil && last.op.Side == f.side && (last.op.Kind == Read && last.From == psn || order.PSNs.Delta(last.To, psn) == 1) {
-		last.op.copies.note(turn, at, print)
-		last.op.copies.seen = turn == inOrder && f.paths != nil && f.paths.last.Arrived
-	}
-}
-
-// extend sets the number of PSNs of a Read.
-func (e *entry) extend(n uint32) {
-	e.op.count = n
-	e.To = order.PSNs.Add(e.From, n)
-}
-
 // wait keeps a copy of a request that came before one that it has to follow.
 func (f *flow) wait(d *Datagram, cur *currentPacket) {
-	ops, psn := f.conn.tracker.operations, d.Packet.PSN
-	cur.mark(f.ops.at(order.PSNs, psn), record.AfterGap)
+	psn := d.Packet.PSN
+	cur.mark(f.ops.at(psn), record.AfterGap)
 	if first := f.qp.order.Window().Item(order.PSNs, psn); first != nil {
 		if !d.Path.Copy && kindOf(d.Packet.Opcode) == kindOf(rocev2.Opcode(first.data[0])) { // otherwise it is no retransmission of the request
-			ops.noteHeldRetransmission(f, first, cur, ops.burstOf(f, order.PSNs, order.One(psn), nil, d.At))
+			f.noteHeldRetransmission(first, cur, f.burstOf(order.One(psn), nil, d.At))
 		}
 		return
 	}
-	copied := held{stamp: d.At, badICRC: cur.acceptedBadICRC(), data: ops.buffers.add(nil, d.Raw), length: d.Length}
+	copied := held{stamp: d.At, badICRC: cur.acceptedBadICRC(), data: f.conn.tracker.buffers.add(nil, d.Raw), length: d.Length}
 	f.conn.share.Charge(int64(len(copied.data)) + heldCost)
 	f.qp.order.Hold(len(copied.data), copied)
 }
 
 // lacks counts requests as not captured.
 func (f *flow) lacks(fact *order.Fact[held]) {
-	c, ops, last := f.conn, f.conn.tracker.operations, (fact.To-1)&rocev2.PSNMask
-	ops.countMissing(c, f.side, int64(fact.N), f.taken, fact.At.Time)
+	c, last := f.conn, (fact.To-1)&rocev2.PSNMask
+	c.countMissing(f.side, int64(fact.N), f.taken, fact.At.Time)
 	switch all := uint32(order.PSNs.Delta(fact.To, fact.From)); {
 	case all == 1:
 		c.Report(ruleLost, Where{At: fact.At}, "the packet with PSN %d is not in the capture", last)
@@ -213,7 +194,7 @@ func (f *flow) lacks(fact *order.Fact[held]) {
 	default: // the responses to a Read have its other PSNs
 		c.Report(ruleLost, Where{At: fact.At}, "%d of the packets with PSN %d to %d are not in the capture", fact.N, fact.From, last)
 	}
-	ops.breakSend(f)
+	f.breakSend()
 }
 
 // take makes the part of an operation that an accepted request is.
@@ -233,23 +214,19 @@ func (f *flow) take(p *rocev2.Packet, fact *order.Fact[held], cur *currentPacket
 		if p.Headers&rocev2.HasIETH != 0 {
 			whole.invalidates = record.Some(p.IETH.RKey)
 		}
-		t.operations.sendPart(f, whole, cur)
+		f.sendPart(whole, cur)
 		if last := f.ops.last(); last != nil && last.op.Kind == Send {
 			cur.mark(last.op, 0)
 		}
 	case rocev2.KindWrite:
 		f.writePacket(p, fact.Run, cur)
 	case rocev2.KindReadRequest:
-		o := t.operations.readBegins(f, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, fact.Run, cur.at)
-		o.count = fact.N
+		o := f.names(Read, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, fact.Run, cur.at)
+		o.extend(fact.N)
 		cur.mark(o, 0)
 		cur.noteBytes(o, o.Offset, o.Length)
 	case rocev2.KindAtomic:
-		t.operations.breakWrite(f)
-		o := t.operations.operate(f, Atomic, fact.Run, cur.at)
-		o.Handle, o.Offset, o.Length, o.Announced, o.Packets, o.count = p.AtomicETH.RKey, p.AtomicETH.VirtualAddress, 8, true, 1, 1
-		f.conn.follower.Operation(Event{What: Began, Op: o})
-		cur.mark(o, 0)
+		cur.mark(f.names(Atomic, target{p.AtomicETH.RKey, p.AtomicETH.VirtualAddress, 8}, true, fact.Run, cur.at), 0)
 	}
 	t.contents.reportPayload()
 }
@@ -289,9 +266,9 @@ func (c *Conn) learnMTU(n int, cur *currentPacket) {
 
 // countReads counts the PSNs of Reads, as the path MTU n shows.
 func (f *flow) countReads(n int, cur *currentPacket) {
-	for i := f.ops.head; i < len(f.ops.entries); i++ {
-		if e := &f.ops.entries[i]; e.op.Kind == Read && !e.op.done && i+1 < len(f.ops.entries) {
-			e.extend(max(1, uint32(order.PSNs.Delta(f.ops.entries[i+1].From, e.From)))) // as the next request shows
+	for i, all := 0, f.ops.all(); i+1 < len(all); i++ {
+		if e := &all[i]; e.op.Kind == Read && !e.op.done {
+			e.extend(max(1, uint32(order.PSNs.Delta(all[i+1].From, e.From)))) // as the next request shows
 		}
 	}
 	last := f.ops.last()
@@ -312,28 +289,27 @@ func (f *flow) countReads(n int, cur *currentPacket) {
 // matter. Its offset follows from the size of the Write's own packets, which may be
 // smaller than the path MTU of the handshake.
 func (f *flow) writePacket(p *rocev2.Packet, r order.Run, cur *currentPacket) {
-	ops, info := f.conn.tracker.operations, p.Opcode.Info()
+	info := p.Opcode.Info()
 	if info.First {
-		ops.writeBegins(f, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, r, cur.at)
-		f.write.size = int32(p.PayloadLength)
+		f.names(Write, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, r, cur.at).sized(p.PayloadLength)
 	}
-	o := f.write
+	o := f.parts.write
 	if o == nil {
 		return
 	}
 	offset := int64(uint32(order.PSNs.Delta(p.PSN, o.from))) * int64(o.size)
 	if offset > 0 && offset+int64(p.PayloadLength) > o.Length {
-		ops.breakWrite(f) // it belongs to another Write, whose first packet was not captured
+		f.breakWrite() // it belongs to another Write, whose first packet was not captured
 		return
 	}
-	ops.countPacket(o, cur)
-	o.Cut = o.Cut || !p.HasICRC
+	o.countPacket(cur)
+	o.truncated(!p.HasICRC)
 	if !info.First {
-		ops.enter(f, r, o)
+		f.enter(r, o)
 	}
 	cur.mark(o, 0)
 	cur.noteBytes(o, o.Offset+uint64(offset), int64(p.PayloadLength))
-	ops.writePart(f, o.Offset+uint64(offset), p.Payload, p.PayloadLength, info.Last)
+	f.writePart(o.Offset+uint64(offset), p.Payload, p.PayloadLength, info.Last)
 }
 
 // response takes a packet that carries the PSN of a request of the other side: an
@@ -350,7 +326,7 @@ func (f *flow) response(d *Datagram, cur *currentPacket) {
 		f.notePayload(p.PayloadLength, cur)
 	}
 	if d.Path.Copy && info.Kind == rocev2.KindAcknowledge { // it says nothing new
-		cur.mark(asker.ops.at(order.PSNs, p.PSN), 0)
+		cur.mark(asker.ops.at(p.PSN), 0)
 		return
 	}
 	asker.answer(d, cur)
@@ -368,16 +344,14 @@ func (f *flow) answer(d *Datagram, cur *currentPacket) {
 	case info.Kind == rocev2.KindAtomicAck:
 		f.signals.answered(p.PSN)
 		f.acknowledge(p.PSN, cur)
-		if o := f.ops.at(order.PSNs, p.PSN); o != nil && o.Kind == Atomic && !o.done {
-			f.conn.tracker.operations.countPacket(o, cur)
-			o.done, o.Bytes = true, o.Length
-			f.conn.follower.Operation(Event{What: Done, Op: o})
+		if o := f.ops.at(p.PSN); o != nil && o.Kind == Atomic && !o.done {
+			o.answer(cur)
 			cur.mark(o, 0)
 		}
 	case syndrome.IsAck():
-		cur.mark(f.ops.at(order.PSNs, p.PSN), 0)
+		cur.mark(f.ops.at(p.PSN), 0)
 		f.acknowledge(p.PSN, cur)
-		cur.mark(f.ops.at(order.PSNs, p.PSN), 0) // the request may have been held until now
+		cur.mark(f.ops.at(p.PSN), 0) // the request may have been held until now
 	case syndrome.IsRNR():
 		f.conn.record.nak(true)
 		f.acknowledge(before, cur)
@@ -417,9 +391,9 @@ func (f *flow) nak(d *Datagram, cur *currentPacket) {
 	p, at := d.Packet, d.At
 	c, by, syndrome := f.conn, f.side.Other(), p.AETH.Syndrome
 	if !f.qp.order.IsAcked(p.PSN) && f.signals.refused(p.PSN, syndrome.IsRNR(), d) {
-		f.rollBack(p.PSN, d.Path.Sent.Time)
+		f.ops.rollBack(p.PSN, d.Path.Sent.Time)
 	}
-	r := Refusal{Op: f.ops.at(order.PSNs, p.PSN), By: by, At: at, Reason: "RNR", NotReady: syndrome.IsRNR()}
+	r := Refusal{Op: f.ops.at(p.PSN), By: by, At: at, Reason: "RNR", NotReady: syndrome.IsRNR()}
 	cur.mark(r.Op, record.Refused)
 	if o := r.Op; o != nil {
 		r.Kind, r.Handle, r.Offset, r.Length = o.Kind, record.SomeIf(o.Handle, o.Kind != Send), o.Offset, uint32(o.Length)
@@ -434,7 +408,7 @@ func (f *flow) nak(d *Datagram, cur *currentPacket) {
 		r.Text = fmt.Sprintf("NAK of PSN %d: %s", p.PSN, r.Reason)
 		c.ends(Ending{How: record.EndNak, By: record.Some(by), At: at, Reason: r.Reason})
 	}
-	c.tracker.operations.refuse(f, &r, order.PSNs, p.PSN)
+	f.refuse(&r, p.PSN)
 	if r.Fatal && f.refused == nil {
 		f.refused = &Refusal{Later: true, Fatal: true, By: r.By, At: at, Reason: r.Reason, Text: r.Text}
 	}
@@ -442,12 +416,11 @@ func (f *flow) nak(d *Datagram, cur *currentPacket) {
 
 // readResponse takes a packet of the response to a Read of the flow.
 func (f *flow) readResponse(p *rocev2.Packet, cur *currentPacket) {
-	t, c, at := f.conn.tracker, f.conn, cur.at
-	ops := t.operations
+	t, c := f.conn.tracker, f.conn
 	o := f.readOf(p.PSN)
 	if o == nil {
 		if f.qp.order.HasResponse(p.PSN) {
-			ops.retransmitted(f.peer(), nil, nil, cur)
+			f.peer().retransmitted(nil, nil, cur)
 		}
 		return
 	}
@@ -461,11 +434,11 @@ func (f *flow) readResponse(p *rocev2.Packet, cur *currentPacket) {
 		return
 	}
 	cur.noteBytes(o, o.Offset+uint64(index*int64(c.mtu)), int64(p.PayloadLength))
-	if ops.markSeen(o, index, index+1) == 0 {
+	if o.markSeen(index, index+1) == 0 {
 		if cur.Mark&record.Duplicated != 0 {
 			return
 		}
-		ops.retransmitted(f.peer(), o, nil, cur)
+		f.peer().retransmitted(o, nil, cur)
 		return
 	}
 	if f.qp.order.IsAcked(order.PSNs.Add(p.PSN, 1)) && o.Again == 0 { // a later request was acknowledged first, and the requester did not ask again
@@ -475,23 +448,16 @@ func (f *flow) readResponse(p *rocev2.Packet, cur *currentPacket) {
 		c.record.outOfOrder()
 		cur.mark(o, record.OutOfOrder)
 	}
-	switch {
-	case index == o.taken:
-		if o.taken++; o.disorder != nil && o.taken == o.disorder.index {
-			o.disorder.filled = at
-		}
-	case index > o.taken:
-		if cur.mark(o, record.AfterGap); o.disorder == nil {
-			o.disorder = &disorder{early: at, index: index}
-		}
+	if o.arrive(index, cur.at) {
+		cur.mark(o, record.AfterGap)
 	}
-	ops.countPacket(o, cur)
+	o.countPacket(cur)
 	offset := index * int64(c.mtu)
 	if offset+int64(p.PayloadLength) > o.Length || o.done {
 		return // more than the request asked for
 	}
 	t.contents.beginPayloadPacket(f.offsets.responses(p.PSN))
-	ops.readPart(o, offset, p.Payload, p.PayloadLength)
+	o.read(offset, p.Payload, p.PayloadLength, int64(p.PayloadLength))
 	t.contents.reportPayload()
 	if last := f.ops.last(); o.done && f.qp.order.AtLeast() && o == last.op { // the number of its PSNs is now known
 		last.extend(uint32(o.Packets))
@@ -502,7 +468,7 @@ func (f *flow) readResponse(p *rocev2.Packet, cur *currentPacket) {
 // readOf returns the operation that a response with a PSN belongs to, nil if it is not known. The PSNs of the latest
 // Read may not be counted yet.
 func (f *flow) readOf(psn uint32) *Operation {
-	if o := f.ops.at(order.PSNs, psn); o != nil {
+	if o := f.ops.at(psn); o != nil {
 		return o
 	}
 	if last := f.ops.last(); f.qp.order.AtLeast() && last != nil && last.op.Kind == Read {

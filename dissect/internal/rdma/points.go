@@ -48,13 +48,14 @@ const maxSentAt = 1024
 
 // paths are the packets of a flow that its receiver has not accepted yet.
 type paths struct {
-	sent   []sentAt
-	top    uint32 // the highest sequence number at which one of them begins
-	last   Path   // of the current packet
-	lost   []lostMessage
-	absent *window // requests that left their sender, and of which no copy has come to the receiver; nil before the first
-	losses []Loss  // requests of the flow, and responses to them
-	open   int     // number of losses that are not reported
+	sent     []sentAt
+	top      uint32 // the highest sequence number at which one of them begins
+	last     Path   // of the current packet
+	lost     []lostMessage
+	sentOnly bool    // what is being accepted was sent, and did not come to its receiver
+	absent   *window // requests that left their sender, and of which no copy has come to the receiver; nil before the first
+	losses   []Loss  // requests of the flow, and responses to them
+	open     int     // number of losses that are not reported
 }
 
 // lostMessage is a datagram that did not come to its receiver.
@@ -76,7 +77,7 @@ func (f *flow) noteSent(r order.Run, p Path) (again bool) {
 	if w.last = p; p.Copy {
 		return false
 	}
-	newer := len(w.sent) > 0 && f.circle().Delta(r.From, w.top) > 0
+	newer := len(w.sent) > 0 && f.ops.circle.Delta(r.From, w.top) > 0
 	for i := 0; i < len(w.sent) && !newer; i++ {
 		if s := &w.sent[i]; s.From == r.From {
 			again = s.lost
@@ -108,7 +109,7 @@ const (
 // firstSent returns the packet with a sequence number, with the time at which it first left its sender, and whether that
 // was captured. If not, the time is that at which the packet was captured. The packets before it are forgotten.
 func (f *flow) firstSent(seq uint32, captured record.Stamp) (first sentAt, seen bool) {
-	c := f.circle()
+	c := f.ops.circle
 	first.at = captured
 	kept := f.paths.sent[:0]
 	for _, s := range f.paths.sent {
@@ -144,14 +145,6 @@ func (f *flow) noteRequested(at record.Stamp) {
 	f.signals.requested = max(f.signals.requested, f.sentTime(at))
 }
 
-// circle returns the circle of a flow's sequence numbers.
-func (f *flow) circle() order.Circle {
-	if f.qp != nil {
-		return order.PSNs
-	}
-	return order.Octets
-}
-
 // lostOnPath takes a packet that did not come to its receiver.
 func (t *Tracker) lostOnPath(f *flow, d *Datagram, cur *currentPacket) {
 	info := d.Packet.Opcode.Info()
@@ -160,7 +153,7 @@ func (t *Tracker) lostOnPath(f *flow, d *Datagram, cur *currentPacket) {
 		asker = f.peer()
 	}
 	if asker != nil {
-		cur.mark(asker.ops.at(order.PSNs, d.Packet.PSN), d.Path.Mark())
+		cur.mark(asker.ops.at(d.Packet.PSN), d.Path.Mark())
 	}
 	cur.mark(nil, d.Path.Mark())
 	if d.Path.Copy { // its sender did not send it
@@ -169,7 +162,7 @@ func (t *Tracker) lostOnPath(f *flow, d *Datagram, cur *currentPacket) {
 	if !info.Request {
 		f.missedResponse(d)
 		f.noteResponse(d, true)
-		t.operations.shownReceived(asker, d)
+		asker.shownReceived(d)
 		return
 	}
 	f.missedRequest(d, cur)
@@ -207,30 +200,73 @@ func (f *flow) noteResponse(d *Datagram, lost bool) {
 	if asker == nil {
 		return
 	}
-	o := asker.ops.at(order.PSNs, d.Packet.PSN)
+	o := asker.ops.at(d.Packet.PSN)
 	if o == nil || o.Kind != Read || o.times == nil {
 		return
 	}
 	t := o.times
-	if t.Delivered == 0 {
-		t.Delivered = o.copies.accepted.Time
+	t.deliver(o.copies.accepted.Time)
+	t.respond(&d.Path)
+	if lost {
+		return
 	}
-	switch sent := d.Path.Sent; {
-	case d.Path.Copy: // the packet of which it is a copy left earlier
+	t.arrive(int64(order.PSNs.Delta(d.Packet.PSN, o.from)), d)
+}
+
+// deliver notes when the request came to the responder, if that is not known yet.
+func (t *ReadTimes) deliver(at record.Time) {
+	if t.Delivered == 0 {
+		t.Delivered = at
+	}
+}
+
+// respond notes that a response left the responder, if that was captured. The packet of which the network made a copy
+// left earlier.
+func (t *ReadTimes) respond(p *Path) {
+	switch sent := p.Sent; {
+	case p.Copy:
 	case sent.Packet == 0:
 		t.OneSided = true
 	case t.Responded == 0 || sent.Time < t.Responded:
 		t.Responded = sent.Time
 	}
-	if lost {
-		return
-	}
+}
+
+// arrive notes that the response with an index came to the requester.
+func (t *ReadTimes) arrive(index int64, d *Datagram) {
 	t.OneSided = t.OneSided || !d.Path.Arrived
-	if index := int64(order.PSNs.Delta(d.Packet.PSN, o.from)); index == t.next {
+	if index == t.next {
 		if t.next++; d.Packet.Opcode.Info().Last {
 			t.Done = d.At.Time
 		}
 	}
+}
+
+// arriveInOrder notes a part of the response in a TCP stream, which arrives in order: when it left the responder, whether
+// that was captured, and whether it was captured when it came to the requester.
+func (t *ReadTimes) arriveInOrder(sent, at record.Time, seen, arrived bool) {
+	if t.OneSided = t.OneSided || !seen || !arrived; seen && (t.Responded == 0 || sent < t.Responded) {
+		t.Responded = sent
+	}
+	t.Done = at
+}
+
+// expect notes that the requester requested the response from an index on once more.
+func (t *ReadTimes) expect(index int64) {
+	if t != nil && index < t.next {
+		t.next, t.Done = index, 0
+	}
+}
+
+// readTimes returns the times of a new Read of the flow, whose request was captured; nil without several capture points.
+func (f *flow) readTimes(o *Operation, at record.Stamp) *ReadTimes {
+	switch {
+	case f.paths == nil:
+		return nil
+	case f.ops.ordered:
+		return &ReadTimes{Requested: o.First.Time, Delivered: at.Time, OneSided: !o.sentSeen || !f.paths.last.Arrived}
+	}
+	return &ReadTimes{Requested: o.First.Time, OneSided: !o.sentSeen}
 }
 
 // noteStreamResponse notes a part of the response to a Read in a TCP stream, which arrives in order.
@@ -240,11 +276,7 @@ func (f *flow) noteStreamResponse(o *Operation, from uint32, now record.Stamp) {
 		return
 	}
 	first, seen := f.firstSent(from, now)
-	sent := first.at
-	if t.OneSided = t.OneSided || !seen || !f.paths.last.Arrived; seen && (t.Responded == 0 || sent.Time < t.Responded) {
-		t.Responded = sent.Time
-	}
-	t.Done = now.Time
+	t.arriveInOrder(first.at.Time, now.Time, seen, f.paths.last.Arrived)
 }
 
 // LostSegment takes a TCP segment that did not come to its receiver. Its bytes come later.
@@ -309,17 +341,6 @@ func (us *datagrams) arrived(f *flow, d *UDP) {
 	if e == nil || !d.Path.Arrived {
 		return
 	}
-	c := &e.op.copies
-	c.accepted, c.seen, c.decided = d.At, true, true
-	c.delivered = Delivery{At: d.At, Earliest: d.At, Certain: true}
+	e.op.copies.came(d.At)
 	f.conn.follower.Operation(Event{What: Arrived, Op: e.op, At: d.At})
-}
-
-// requestedAgain notes that a requester requested a Read from a PSN on once more: it has no response from there on.
-func (o *Operation) requestedAgain(psn uint32) {
-	if t := o.Times(); t != nil {
-		if index := int64(order.PSNs.Delta(psn, o.from)); index < t.next {
-			t.next, t.Done = index, 0
-		}
-	}
 }

@@ -18,54 +18,24 @@ import (
 // retransmission, or was counted as not captured before.
 func (f *flow) takeOldRequest(d *Datagram, cur *currentPacket) {
 	psn, at := d.Packet.PSN, d.At
-	o, to := f.copyOf(d)
+	o, to, network := f.ops.copied(d)
+	if network {
+		f.noteCopy()
+	}
 	if d.Path.Copy {
 		cur.mark(o, 0)
 		return
 	}
-	f.noteRetry(order.PSNs, psn, !f.isAcked(psn), at)
+	f.noteRetry(psn, !f.isAcked(psn), at)
 	if o != nil && o.Kind == Write {
 		offset := int64(uint32(order.PSNs.Delta(psn, o.from))) * int64(o.size)
 		cur.noteBytes(o, o.Offset+uint64(offset), min(int64(o.size), o.Length-offset))
 	}
 	var b *Burst
 	if !f.signals.networkCopy(d) {
-		b = f.conn.tracker.operations.burstOf(f, order.PSNs, order.Run{From: psn, To: to}, o, at)
+		b = f.burstOf(order.Run{From: psn, To: to}, o, at)
 	}
-	f.conn.tracker.operations.retransmitted(f, o, b, cur)
-}
-
-// copyOf notes a further copy of a request. It returns the operation that the copy
-// belongs to, nil if the operation is not known, and the PSN that follows the request.
-func (f *flow) copyOf(d *Datagram) (o *Operation, to uint32) {
-	psn := d.Packet.PSN
-	to = order.PSNs.Add(psn, 1)
-	turn := f.qp.receiver.arrives(psn)
-	if i := f.ops.find(order.PSNs, psn); i >= 0 {
-		e := &f.ops.entries[i]
-		o = e.op
-		isRead := o.Kind == Read
-		if isRead {
-			to = e.To
-		}
-		if isRead || order.PSNs.Delta(e.To, psn) == 1 {
-			switch {
-			case d.Path.Joined: // a copy that the network made is accepted, too, if it comes in order
-				if d.Path.Copy && turn == behind {
-					return o, to
-				}
-			case d.duplicates(o.copies.print, o.copies.newest.Time):
-				f.noteCopy()
-				return o, to
-			}
-			o.copies.note(turn, d.At, d.print)
-			o.copies.seen = turn == inOrder && d.Path.Arrived || turn != inOrder && o.copies.seen
-		}
-	}
-	if turn == inOrder {
-		f.qp.receiver.next = to
-	}
-	return o, to
+	f.retransmitted(o, b, cur)
 }
 
 // damagedRequest takes a request with a bad ICRC, which its receiver drops. It shows that
@@ -78,13 +48,13 @@ func (f *flow) damagedRequest(d *Datagram) {
 		f.keepDamaged(d)
 		return
 	}
-	ops, o := f.conn.tracker.operations, f.ops.at(order.PSNs, psn)
+	o := f.ops.at(psn)
 	item := f.waiting().Item(order.PSNs, psn)
 	switch {
 	case o != nil && o.Side == f.side && o.Kind == kindOf(d.Packet.Opcode) && !o.acked:
-		ops.damaged(f, o, d.At, ops.burstOf(f, order.PSNs, order.One(psn), o, d.At))
+		f.damaged(o, d.At, f.burstOf(order.One(psn), o, d.At))
 	case item != nil:
-		item.keep(f, heldCopy{at: d.At, damaged: true}, ops.burstOf(f, order.PSNs, order.One(psn), nil, d.At))
+		item.keep(f, heldCopy{at: d.At, damaged: true}, f.burstOf(order.One(psn), nil, d.At))
 	default:
 		f.keepDamaged(d)
 	}
@@ -104,8 +74,8 @@ func (f *flow) damagedResponse(d *Datagram) {
 	if asker == nil || p.Opcode.Info().Kind != rocev2.KindAcknowledge || !p.AETH.Syndrome.IsNak() && !p.AETH.Syndrome.IsRNR() {
 		return
 	}
-	if o := asker.ops.at(order.PSNs, p.PSN); o != nil {
-		f.conn.tracker.operations.damagedNak(asker, o, d.At)
+	if o := asker.ops.at(p.PSN); o != nil {
+		asker.damagedNak(o, d.At)
 	} else if item := asker.waiting().Item(order.PSNs, p.PSN); item != nil {
 		item.keep(asker, heldCopy{at: d.At, nak: true}, nil)
 	}
@@ -113,7 +83,7 @@ func (f *flow) damagedResponse(d *Datagram) {
 
 // damagedNak reports a NAK of an operation that its receiver, the sender of f, drops; o is nil if
 // the operation is not known.
-func (ops *operations) damagedNak(f *flow, o *Operation, at record.Stamp) {
+func (f *flow) damagedNak(o *Operation, at record.Stamp) {
 	if o != nil && o.Side == f.side {
 		f.conn.follower.Operation(Event{What: DamagedNak, Op: o, By: f.side.Other(), At: at})
 	}
@@ -170,20 +140,17 @@ func (f *flow) takeDamaged(o *Operation, p part) {
 	if first.Packet == 0 {
 		return
 	}
-	if o.disorder == nil {
-		o.disorder = new(disorder)
-	}
-	o.disorder.damaged = first
+	o.damagedFirst(first, false)
 }
 
 // resent reports that a Send whose first copy was damaged is a retransmission. The reason for it is
 // known only if the retransmission came in order: otherwise the events before it have passed.
-func (ops *operations) resent(f *flow, o *Operation, r order.Run, cur *currentPacket) {
+func (f *flow) resent(o *Operation, r order.Run, cur *currentPacket) {
 	var b *Burst
 	if cur.after.Packet == 0 {
-		b = ops.burstOf(f, order.PSNs, r, o, cur.at)
+		b = f.burstOf(r, o, cur.at)
 	}
-	ops.retransmitted(f, o, b, cur)
+	f.retransmitted(o, b, cur)
 }
 
 // kindOf returns the kind of the operation that a request belongs to.
@@ -200,27 +167,25 @@ func kindOf(op rocev2.Opcode) Kind {
 }
 
 // noteResentSegment notes a retransmitted segment for the operations that end in it.
-func (ts *tcpStreams) noteResentSegment(f *flow, s *TCP, cur *currentPacket) {
-	end := order.Octets.Add(s.Seq, uint32(s.Length))
+func (f *flow) noteResentSegment(s *TCP, cur *currentPacket) {
+	o := f.ops.at(s.Seq)
 	if s.Path.Copy {
-		cur.mark(f.ops.at(order.Octets, s.Seq), 0)
+		cur.mark(o, 0)
 		return
 	}
-	for i := f.ops.find(order.Octets, s.Seq); i >= 0 && i < len(f.ops.entries) && order.Octets.Delta(f.ops.entries[i].To, end) <= 0; i++ {
-		f.ops.entries[i].op.copies.note(behind, s.At, 0)
-	}
-	o := f.ops.at(order.Octets, s.Seq)
-	ts.operations.retransmitted(f, o, ts.operations.burstOf(f, order.Octets, order.Run{From: s.Seq, To: end}, o, s.At), cur)
+	r := order.Run{From: s.Seq, To: order.Octets.Add(s.Seq, uint32(s.Length))}
+	f.ops.copiedTo(r.From, r.To, s.At)
+	f.retransmitted(o, f.burstOf(r, o, s.At), cur)
 }
 
 // retransmitted counts and reports a retransmitted packet; o is nil if its operation is
 // not known.
-func (ops *operations) retransmitted(f *flow, o *Operation, b *Burst, cur *currentPacket) {
-	ops.noteRetransmission(f, o, cur, Event{What: Retransmitted, Op: o, By: f.side, At: cur.at, Burst: b})
+func (f *flow) retransmitted(o *Operation, b *Burst, cur *currentPacket) {
+	f.noteRetransmission(o, cur, Event{What: Retransmitted, Op: o, By: f.side, At: cur.at, Burst: b})
 }
 
 // noteRetransmission counts and reports a retransmission, as an event.
-func (ops *operations) noteRetransmission(f *flow, o *Operation, cur *currentPacket, e Event) {
+func (f *flow) noteRetransmission(o *Operation, cur *currentPacket, e Event) {
 	c := f.conn
 	c.record.retransmitted()
 	cur.mark(o, record.Retransmitted)
@@ -234,7 +199,7 @@ func (ops *operations) noteRetransmission(f *flow, o *Operation, cur *currentPac
 
 // damaged reports a retransmitted request that its receiver drops, because its ICRC is bad;
 // o is nil if its operation is not known.
-func (ops *operations) damaged(f *flow, o *Operation, at record.Stamp, b *Burst) {
+func (f *flow) damaged(o *Operation, at record.Stamp, b *Burst) {
 	if o != nil {
 		f.conn.follower.Operation(Event{What: Damaged, Op: o, By: f.side, At: at, Burst: b})
 	}
@@ -287,9 +252,14 @@ func (c *Conn) exhausted() *flow {
 }
 
 // noteRetry counts a retransmission of a request that is not acknowledged yet.
+func (f *flow) noteRetry(seq uint32, unacked bool, at record.Stamp) {
+	f.retries.note(f.ops.circle, seq, unacked, at)
+}
+
+// note counts a retransmission of a request that is not acknowledged yet.
 // Retransmissions of the oldest such request count.
-func (f *flow) noteRetry(c order.Circle, seq uint32, unacked bool, at record.Stamp) {
-	switch s := &f.retries; {
+func (s *retries) note(c order.Circle, seq uint32, unacked bool, at record.Stamp) {
+	switch {
 	case !unacked:
 		*s = retries{}
 	case s.repeats == 0 || c.Delta(seq, s.seq) < 0:

@@ -21,7 +21,6 @@ import (
 type recordStreams struct {
 	tracker     *Tracker
 	connections *connections
-	operations  *operations
 	tcp         *tcpStreams
 
 	opened openings   // handshakes of connections that may carry RPC
@@ -147,7 +146,7 @@ func (rs *recordStreams) feed(f *flow, data []byte, offset, length int, cur *cur
 		left, at = left-take, at+uint32(take)
 		if !ok { // what was taken for a record mark is none
 			w.resync = true
-			rs.operations.breakSend(f)
+			f.breakSend()
 			rs.search(f, left)
 			return
 		}
@@ -238,11 +237,11 @@ func (rs *recordStreams) addToRecord(f *flow, data []byte, size int, to uint32, 
 	ends := r.left == 0 && r.last
 	p := part{first: first, last: ends, data: data, size: size, cut: len(data) < size, Run: order.Run{From: r.from, To: to}}
 	if first && r.begun != cur.at { // the mark, or a part of it, was in an earlier segment
-		rs.operations.sendPart(f, part{first: true, Run: order.Run{From: r.from, To: to - uint32(size)}}, &currentPacket{at: r.begun})
+		f.sendPart(part{first: true, Run: order.Run{From: r.from, To: to - uint32(size)}}, &currentPacket{at: r.begun})
 		p.first, p.From = false, to-uint32(size)
 	}
-	if p.first || f.send != nil {
-		rs.operations.sendPart(f, p, cur)
+	if p.first || f.parts.send != nil {
+		f.sendPart(p, cur)
 		if e := f.ops.last(); e != nil && e.op.Kind == Send {
 			cur.mark(e.op, 0)
 		}
@@ -259,16 +258,16 @@ func (rs *recordStreams) skip(f *flow, next uint32, missing int) {
 	w, r := f.stream, f.stream.records
 	w.next = next
 	if w.resync || r.marked > 0 || missing > r.left || !r.inside || missing == r.left && r.last {
-		rs.operations.breakSend(f)
+		f.breakSend()
 		w.resync = !(missing == r.left && r.left > 0 && r.marked == 0 && !w.resync)
 		*r = records{from: next, searched: r.searched}
 		return
 	}
 	r.left -= missing
-	if o := f.send; o != nil {
-		o.Broken, f.sendTruncated = true, true
-		o.Length += int64(missing)
-		rs.operations.enter(f, order.Run{From: r.from, To: next}, o)
+	if o := f.parts.send; o != nil {
+		o.lack(missing)
+		f.parts.truncate()
+		f.enter(order.Run{From: r.from, To: next}, o)
 	}
 	r.from = next
 }
@@ -280,7 +279,7 @@ func (rs *recordStreams) noteCut(f *flow, s *TCP) {
 	if r == nil || r.given || w.resync || !w.known || w.next != s.Seq+uint32(s.Length) || !w.window.Empty() {
 		return
 	}
-	if !r.inside && r.marked == 0 && r.left == 0 || f.send != nil && f.send.Broken || f.lateStart && f.seq < 2 {
+	if !r.inside && r.marked == 0 && r.left == 0 || f.parts.send != nil && f.parts.send.Broken || f.lateStart && f.seq < 2 {
 		return
 	}
 	f.conn.Report(rule.RPCRecordUnfinished, Where{At: s.At, AtFault: record.Some(f.side)}, "the %s ended its stream inside an RPC record, of which %d bytes are missing", f.conn.setup.End(f.side), r.left)

@@ -20,7 +20,6 @@ import (
 type tcpStreams struct {
 	tracker     *Tracker
 	connections *connections
-	operations  *operations
 	contents    *contents
 
 	streams map[streamKey]*flow
@@ -33,7 +32,7 @@ type tcpStreams struct {
 func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
 	cur := currentPacket{at: s.At}
 	t.now = s.At
-	t.operations.reclaim()
+	t.pool.reclaim()
 	if s.Path.Copy {
 		cur.mark(nil, record.Duplicated)
 	}
@@ -184,7 +183,7 @@ func (ts *tcpStreams) attachStream(c *Conn, side Side, key streamKey) *flow {
 	} else if old != nil {
 		c.drop(old)
 	}
-	f := c.addFlow(side, ts.connections.hosts.ends(&Address{IP: key.src}, &Address{IP: key.dst}))
+	f := c.addFlow(side, ts.connections.hosts.ends(&Address{IP: key.src}, &Address{IP: key.dst}), ledger{circle: order.Octets, ordered: true})
 	f.overStream(key, ts.contents.newStreamOffsets())
 	ts.streams[key] = f
 	if c.flows[side.Other()] != nil {
@@ -274,7 +273,7 @@ func (ts *tcpStreams) takeSegment(f *flow, s *TCP, cur *currentPacket) {
 			pureACK := s.Length == 0 // it has no other purpose
 			ts.acknowledgedTCP(peer, s.Ack, pureACK, cur)
 			if pureACK {
-				cur.mark(peer.ops.at(order.Octets, s.Ack-1), 0)
+				cur.mark(peer.ops.at(s.Ack-1), 0)
 			}
 		}
 	}
@@ -283,8 +282,8 @@ func (ts *tcpStreams) takeSegment(f *flow, s *TCP, cur *currentPacket) {
 		again := s.Path.Joined && f.noteSent(r, s.Path) && order.Octets.Delta(s.Seq, w.next) >= 0
 		cur.Offset = f.offsets.requests(order.Octets, s.Seq)
 		ts.takeData(f, s, cur)
-		if ts.operations.settleAbsent(f); again && cur.Mark&record.Retransmitted == 0 {
-			ts.operations.sentAgain(f, r, false, cur)
+		if f.settleAbsent(); again && cur.Mark&record.Retransmitted == 0 {
+			f.sentAgain(r, false, cur)
 		}
 		if !s.Path.Copy {
 			f.noteRequested(s.At)
@@ -313,8 +312,8 @@ func (ts *tcpStreams) attributePartial(f *flow, cur *currentPacket) {
 		return
 	}
 	switch {
-	case s.Tagged && s.Opcode == iwarp.Write && f.write != nil && f.write.Handle == s.STag:
-		cur.mark(f.write, 0)
+	case s.Tagged && s.Opcode == iwarp.Write && f.parts.write != nil && f.parts.write.Handle == s.STag:
+		cur.mark(f.parts.write, 0)
 	case s.Tagged && s.Opcode == iwarp.Write:
 		cur.Tag = f.conn.follower.Owner(f.side.Other(), Name{Kind: Write, Handle: s.STag, Offset: s.Offset})
 	case s.Tagged && s.Opcode == iwarp.ReadResponse:
@@ -322,7 +321,7 @@ func (ts *tcpStreams) attributePartial(f *flow, cur *currentPacket) {
 			cur.mark(peer.readOfSink(fragment{Segment: s}), 0)
 		}
 	case s.Opcode.IsSend() && s.Offset > 0:
-		cur.mark(f.send, 0)
+		cur.mark(f.parts.send, 0)
 	}
 }
 
@@ -341,13 +340,13 @@ func (ts *tcpStreams) takeData(f *flow, s *TCP, cur *currentPacket) {
 			return
 		}
 		if !s.Path.Copy {
-			f.noteRetry(order.Octets, s.Seq, w.acked && order.Octets.Delta(s.Seq, w.ackedTo) >= 0, s.At)
+			f.noteRetry(s.Seq, w.acked && order.Octets.Delta(s.Seq, w.ackedTo) >= 0, s.At)
 		}
-		ts.noteResentSegment(f, s, cur)
+		f.noteResentSegment(s, cur)
 		return
 	case delta < 0: // a part of it was captured before
 		if !ts.takeLate(f, order.Run{From: s.Seq, To: w.next}, cur) {
-			ts.noteResentSegment(f, s, cur)
+			f.noteResentSegment(s, cur)
 		}
 		skip := min(int(-delta), len(data))
 		ts.deliver(f, data[skip:], s.Offset+skip, s.Length+int(delta), cur)
@@ -390,17 +389,17 @@ func (ts *tcpStreams) holdSegment(f *flow, s *TCP, cur *currentPacket) {
 	if found {
 		item := w.window.At(i)
 		if !s.Path.Copy {
-			ts.operations.noteHeldRetransmission(f, item, cur, nil)
+			f.noteHeldRetransmission(item, cur, nil)
 		}
 		if len(s.Payload) > len(item.data) { // the longer copy is kept
 			grown := int64(len(s.Payload) - len(item.data))
 			w.window.Grow(i, int(grown))
 			f.conn.share.Charge(grown)
-			item.data, item.length = ts.operations.buffers.add(item.data[:0], s.Payload), s.Length
+			item.data, item.length = ts.tracker.buffers.add(item.data[:0], s.Payload), s.Length
 		}
 	} else {
 		cur.shown = ts.noteHeldFPDUs(f, s)
-		copied := held{stamp: s.At, data: ts.operations.buffers.add(nil, s.Payload), length: s.Length, shown: cur.shown}
+		copied := held{stamp: s.At, data: ts.tracker.buffers.add(nil, s.Payload), length: s.Length, shown: cur.shown}
 		w.window.Insert(i, order.Request{PSN: s.Seq, At: s.At}, len(copied.data), copied)
 		f.conn.share.Charge(int64(len(copied.data)) + heldCost)
 	}
@@ -427,8 +426,8 @@ func (ts *tcpStreams) drainSegments(f *flow, cur *currentPacket) {
 		if skip := int(-delta); skip < item.length {
 			ts.deliver(f, item.data[min(skip, len(item.data)):], -1, item.length-skip, cur.accepting(item, &own))
 		}
-		ts.operations.reportHeldRetransmissions(f, f.ops.at(order.Octets, seq), item)
-		ts.operations.unhold(f, item)
+		f.reportHeldRetransmissions(f.ops.at(seq), item)
+		f.unhold(item)
 	}
 	w.window.Remove(taken)
 }
@@ -449,7 +448,7 @@ func (ts *tcpStreams) skipSegments(f *flow, cur *currentPacket) {
 
 // skipMissing counts the bytes of a stream before a sequence number as not captured.
 func (ts *tcpStreams) skipMissing(f *flow, seq uint32, missing int32, at record.Stamp) {
-	ts.operations.countMissing(f.conn, f.side, 1, f.taken, at.Time)
+	f.conn.countMissing(f.side, 1, f.taken, at.Time)
 	f.conn.Report(ruleLost, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", missing, f.stream.next)
 	f.stream.gaps.Missing(order.Run{From: f.stream.next, To: seq})
 	f.settle(f.stream.gaps.Bytes())
@@ -467,8 +466,8 @@ func (ts *tcpStreams) skipBytes(f *flow, next uint32, missing int) {
 	ts.contents.reportPayload()
 	w.next, w.resync, w.rest, w.partial = next, true, 0, w.partial[:0]
 	w.position = (w.position + missing) % iwarp.MarkerEvery
-	ts.operations.breakSend(f)
-	ts.operations.breakWrite(f)
+	f.breakSend()
+	f.breakWrite()
 }
 
 // acknowledgedTCP notes that the receiver's TCP has received all bytes before ack. Its
@@ -487,7 +486,7 @@ func (ts *tcpStreams) acknowledgedTCP(f *flow, ack uint32, pureACK bool, cur *cu
 	f.retries = retries{}
 	f.signals.progress, f.signals.dupAcks = cur.at.Time, 0
 	first := f.ops.unacked
-	ts.operations.covered(f, order.Octets, ack, cur)
+	f.covered(ack, cur.at)
 	for _, e := range f.ops.entries[min(first, f.ops.unacked):f.ops.unacked] {
 		if pureACK && e.op.Side == f.side {
 			cur.mark(e.op, 0)
@@ -502,7 +501,7 @@ func (ts *tcpStreams) acknowledgedTCP(f *flow, ack uint32, pureACK bool, cur *cu
 func (ts *tcpStreams) keepPartial(f *flow, data []byte) {
 	w := f.stream
 	had := cap(w.partial)
-	w.partial = ts.operations.buffers.add(w.partial, data)
+	w.partial = ts.tracker.buffers.add(w.partial, data)
 	f.conn.share.Charge(int64(cap(w.partial) - had))
 }
 
@@ -516,6 +515,6 @@ func (ts *tcpStreams) dropPartial(f *flow) {
 		w.resync = true
 		w.position = (w.position + len(w.partial)) % iwarp.MarkerEvery
 	}
-	ts.operations.buffers.back(w.partial)
+	ts.tracker.buffers.back(w.partial)
 	w.partial = nil
 }

@@ -87,7 +87,10 @@ type Tracker struct {
 	held        rocev2.Packet // a request that waited, decoded again
 	tcp         *tcpStreams
 	udp         *datagrams
-	operations  *operations
+	pool        pool
+	buffers     buffers
+	finished    record.RDMAOperation // the latest record of an operation
+	bursts      int64                // number of bursts so far
 	contents    *contents
 }
 
@@ -95,22 +98,27 @@ type Tracker struct {
 func New(upper UpperLayer, b *budget.Budget) *Tracker {
 	t := &Tracker{upper: upper, budget: b}
 	t.contents = &contents{tracker: t}
-	t.operations = &operations{tracker: t, contents: t.contents}
 	t.connections = &connections{
-		tracker: t, operations: t.operations, contents: t.contents,
+		tracker: t, contents: t.contents,
 		hosts: newHosts(), routes: routes{all: map[ends]*route{}}, queues: map[queueKey]*flow{},
 	}
 	t.connections.conns.ring()
 	t.handshakes = &handshakes{connections: t.connections, comms: map[commID]*Conn{}}
 	t.tcp = &tcpStreams{
-		tracker: t, connections: t.connections, operations: t.operations, contents: t.contents,
+		tracker: t, connections: t.connections, contents: t.contents,
 		streams: map[streamKey]*flow{},
 	}
-	t.tcp.records = &recordStreams{tracker: t, connections: t.connections, operations: t.operations, tcp: t.tcp}
-	t.udp = &datagrams{tracker: t, connections: t.connections, operations: t.operations, flows: map[streamKey]*flow{}}
+	t.tcp.records = &recordStreams{tracker: t, connections: t.connections, tcp: t.tcp}
+	t.udp = &datagrams{tracker: t, connections: t.connections, flows: map[streamKey]*flow{}}
 	t.connections.handshakes, t.connections.tcp = t.handshakes, t.tcp
 	t.icrcs = &icrcTrust{tracker: t, connections: t.connections}
 	return t
+}
+
+// nextBurst returns the number of the next burst.
+func (t *Tracker) nextBurst() int64 {
+	t.bursts++
+	return t.bursts
 }
 
 // Count counts a finding by its severity.
@@ -169,7 +177,7 @@ func (t *Tracker) Finish() {
 func (t *Tracker) Packet(d *Datagram) PacketVerdict {
 	cur := currentPacket{at: d.At}
 	t.now = d.At
-	t.operations.reclaim()
+	t.pool.reclaim()
 	if d.Path.Copy {
 		cur.mark(nil, record.Duplicated)
 	}

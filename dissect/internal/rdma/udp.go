@@ -28,7 +28,6 @@ type UDP struct {
 type datagrams struct {
 	tracker     *Tracker
 	connections *connections
-	operations  *operations
 
 	flows map[streamKey]*flow
 	idle  timerQueue // all connections, by the time at which they were last looked at
@@ -51,7 +50,6 @@ type datagramFlow struct {
 func (d *datagramFlow) announcedFirst() bool                         { return false }
 func (d *datagramFlow) acknowledges() bool                           { return false }
 func (d *datagramFlow) awaited() bool                                { return true }
-func (d *datagramFlow) ordered() bool                                { return false }
 func (d *datagramFlow) expired(record.Time) bool                     { return false }
 func (d *datagramFlow) gapShown(uint32) bool                         { return false }
 func (d *datagramFlow) destination() (none record.Opt[record.Hex24]) { return none }
@@ -75,7 +73,7 @@ func (t *Tracker) Datagram(d *UDP) (verdict PacketVerdict, rpc bool) {
 	}
 	cur := currentPacket{at: d.At}
 	t.now = d.At
-	t.operations.reclaim()
+	t.pool.reclaim()
 	rpc = t.udp.take(d, &cur)
 	return cur.PacketVerdict, rpc
 }
@@ -112,7 +110,7 @@ func (us *datagrams) take(d *UDP, cur *currentPacket) bool {
 			}
 		}
 	}
-	us.operations.sendPart(f, part{first: true, last: true, data: d.Payload, size: d.Length, cut: len(d.Payload) < d.Length, Run: order.Run{From: n, To: n + 1}}, cur)
+	f.sendPart(part{first: true, last: true, data: d.Payload, size: d.Length, cut: len(d.Payload) < d.Length, Run: order.Run{From: n, To: n + 1}}, cur)
 	if e := f.ops.last(); e != nil {
 		cur.mark(e.op, 0)
 	}
@@ -126,7 +124,7 @@ func (us *datagrams) take(d *UDP, cur *currentPacket) bool {
 		us.arrived(f, d)
 	}
 	for f.ops.len() > keepDatagrams { // nothing more happens to them
-		us.operations.forgetOldest(f)
+		f.forgetOldest()
 	}
 	return true
 }
@@ -166,7 +164,7 @@ func (us *datagrams) start(key streamKey, kind oncrpc.MessageType, d *UDP) *flow
 }
 
 func (us *datagrams) attach(c *Conn, side Side, key streamKey) *flow {
-	f := c.addFlow(side, us.connections.hosts.ends(&Address{IP: key.src}, &Address{IP: key.dst}))
+	f := c.addFlow(side, us.connections.hosts.ends(&Address{IP: key.src}, &Address{IP: key.dst}), ledger{circle: order.Octets})
 	f.overDatagrams(key)
 	us.flows[key] = f
 	return f

@@ -36,11 +36,16 @@ const maxHeldCopies = 8
 
 // noteHeldRetransmission counts a retransmission of a request or segment that is held.
 // Its operation is not known before it is accepted. b is nil for a segment.
-func (ops *operations) noteHeldRetransmission(f *flow, item *held, cur *currentPacket, b *Burst) {
-	item.repeats++
-	item.again = cur.at
+func (f *flow) noteHeldRetransmission(item *held, cur *currentPacket, b *Burst) {
+	item.repeat(cur.at)
 	item.keep(f, heldCopy{at: cur.at}, b)
 	cur.mark(nil, record.Retransmitted)
+}
+
+// repeat counts a retransmission.
+func (h *held) repeat(at record.Stamp) {
+	h.repeats++
+	h.again = at
 }
 
 // keep keeps a retransmission and its burst.
@@ -57,30 +62,28 @@ func (h *held) keep(f *flow, again heldCopy, b *Burst) {
 
 // reportHeldRetransmissions reports the retransmissions of a request or segment that
 // was held until now.
-func (ops *operations) reportHeldRetransmissions(f *flow, o *Operation, item *held) {
+func (f *flow) reportHeldRetransmissions(o *Operation, item *held) {
+	repeats := item.repeats
 	for i := range item.copies {
 		again := &item.copies[i]
 		b := &again.burst
 		if b.Number == 0 {
 			b = nil
 		}
-		if again.nak {
-			ops.damagedNak(f, o, again.at)
-			continue
+		switch {
+		case again.nak:
+			f.damagedNak(o, again.at)
+		case again.damaged:
+			f.damaged(o, again.at, b)
+		case again.gone:
+			f.resentInVain(o, b, &currentPacket{at: again.at})
+		default:
+			f.retransmitted(o, b, &currentPacket{at: again.at})
+			repeats--
 		}
-		if again.damaged {
-			ops.damaged(f, o, again.at, b)
-			continue
-		}
-		if again.gone {
-			ops.resentInVain(f, o, b, &currentPacket{at: again.at})
-			continue
-		}
-		ops.retransmitted(f, o, b, &currentPacket{at: again.at})
-		item.repeats--
 	}
-	for ; item.repeats > 0; item.repeats-- {
-		ops.retransmitted(f, o, nil, &currentPacket{at: item.again})
+	for ; repeats > 0; repeats-- {
+		f.retransmitted(o, nil, &currentPacket{at: item.again})
 	}
 	if item.again.Packet != 0 && o != nil {
 		o.copies.note(ahead, item.again, 0)
@@ -88,7 +91,7 @@ func (ops *operations) reportHeldRetransmissions(f *flow, o *Operation, item *he
 }
 
 // unhold releases the buffer of a held item, and its share of the budget.
-func (ops *operations) unhold(f *flow, item *held) {
+func (f *flow) unhold(item *held) {
 	f.conn.share.Charge(-int64(len(item.data)) - heldCost - heldCopyCost*int64(len(item.copies)))
-	ops.buffers.back(item.data)
+	f.conn.tracker.buffers.back(item.data)
 }
