@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/contrast"
 	"github.com/rdmadump/rdmadump/internal/query"
 )
 
@@ -26,6 +27,7 @@ var (
 	FileFields         = fieldsWith[analyze.File]("files")
 	ComparisonFields   = fieldsWith[analyze.Comparison]("comparisons")
 	NetworkFields      = fieldsWith[record.Network]("network")
+	CommonFields       = fieldsWith[contrast.Set]("sets")
 	LostPacketFields   = fieldsWith[record.LostPacket]("lost packets")
 )
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/contrast"
 )
 
 // ErrFormat is wrapped by the error for a line that is not a record.
@@ -35,6 +36,7 @@ var types = map[string]reflect.Type{
 	"rdma_stats":     reflect.TypeFor[analyze.OperationStats](),
 	"finding":        reflect.TypeFor[record.Finding](),
 	"summary":        reflect.TypeFor[record.Summary](),
+	"common":         reflect.TypeFor[contrast.Set](),
 	"comparison":     reflect.TypeFor[analyze.Comparison](),
 	"overview":       reflect.TypeFor[analyze.Overview](),
 	"stats":          reflect.TypeFor[analyze.Stats](),

@@ -12,6 +12,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/contrast"
 	"github.com/rdmadump/rdmadump/internal/records"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/render"
@@ -46,6 +47,7 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 	operations := analyze.NewOperationTable("kind", func(values []string, r *record.RDMAOperation) []string { return append(values, string(r.Kind)) })
 	var credits analyze.CreditTimeline
 	var handles analyze.HandleTimeline
+	common := contrast.NewCollector(contrast.Options{Kinds: []contrast.Kind{contrast.NoReply, contrast.Status, contrast.ByRule}})
 	summary, _ := dissect.New(dissect.Handler{
 		Begin: func(first record.Time) error { rates.Begin(first); return nil },
 		Transaction: func(r *record.Transaction) error {
@@ -56,6 +58,9 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 			credits.Add(r)
 			handles.Add(r)
 			rates.Add(r)
+			if err := common.Add(r); err != nil {
+				return err
+			}
 			return add(r)
 		},
 		Connection: func(r *record.Connection) error {
@@ -93,6 +98,9 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 	add(handles.Finish(0, last))
 	add(overview.Finish(summary))
 	for _, r := range analyze.Compare(sides[0], sides[1]) {
+		add(r)
+	}
+	for _, r := range common.Sets() {
 		add(r)
 	}
 	add(summary)

@@ -52,6 +52,8 @@ type connState struct {
 	wire            *wireActivity // nil before its first RPC
 	rareState       *rareState    // nil until it is needed
 	transactions    int64
+	firstMessage    record.Stamp // the first Call or Reply; its packet is 0 before there is one
+	lastMessage     record.Stamp // the latest one
 	checks          connChecks
 	pending         pending.Findings // findings that wait until the capture proves them
 	halfRead        [2]bool          // a message of a side was captured without its XID
@@ -210,6 +212,28 @@ func (cs *connState) direction(s rdma.Side) record.Direction {
 	return record.Forward
 }
 
+// noteContext records the state of the connection in which a Call was sent. The Call is among the open ones already.
+func (x *txn) noteContext(at record.Stamp) {
+	c, cs := &x.context, x.cs
+	c.InFlight, c.NumberOnConnection = len(cs.open[x.side])-1, cs.transactions
+	if granted, known := cs.granted[x.side].Get(); known {
+		c.CreditsLeft = record.Some(int64(granted) - int64(len(cs.open[x.side])))
+	}
+	if cs.lastMessage.Packet != 0 {
+		c.IdleNS = record.Some(max(0, at.Time.Sub(cs.lastMessage.Time)))
+	}
+	cs.noteMessage(at)
+	c.ConnectionAgeNS = max(0, at.Time.Sub(cs.firstMessage.Time))
+}
+
+// noteMessage records the time of a Call or Reply.
+func (cs *connState) noteMessage(at record.Stamp) {
+	if cs.firstMessage.Packet == 0 {
+		cs.firstMessage = at
+	}
+	cs.lastMessage = at
+}
+
 // Owner returns the tag of the outstanding Call with an XID, or of the segment that exposes memory.
 func (cs *connState) Owner(s rdma.Side, n rdma.Name) rdma.Tag {
 	if n.Kind == rdma.Send {
@@ -266,6 +290,12 @@ func (cs *connState) Join(old *rdma.Conn, from, to rdma.Side) {
 	}
 	cs.closing = cs.closing || o.closing
 	cs.transactions += o.transactions
+	if cs.firstMessage.Packet == 0 || o.firstMessage.Packet != 0 && o.firstMessage.Time < cs.firstMessage.Time {
+		cs.firstMessage = o.firstMessage
+	}
+	if cs.lastMessage.Packet == 0 || o.lastMessage.Time > cs.lastMessage.Time {
+		cs.lastMessage = o.lastMessage
+	}
 	cs.pending.Join(&o.pending, moved)
 	cs.truncatedRetransmit, cs.invalidationReported = cs.truncatedRetransmit || o.truncatedRetransmit, cs.invalidationReported || o.invalidationReported
 	cs.nfs4 = cs.nfs4 || o.nfs4

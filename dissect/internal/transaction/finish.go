@@ -83,6 +83,7 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	r.LatencyMinPacket = record.SomeIf(x.minPacket, x.minPacket != 0)
 	r.LatencyMinNS, r.ReplyLost, r.HeldBackBy = x.latencyMin, x.state == lost, record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)
 	r.Split = splitOf(x)
+	r.Context = record.SomeIf(x.context, k.Call != nil)
 	r.RetransmitOf, r.Retransmitted = record.SomeIf(k.RetransmitOf, k.RetransmitOf != 0), int(k.Retransmitted)
 	if x.state.hasReply() || x.state == lost {
 		r.Reply = &x.answer

@@ -271,6 +271,7 @@ func (cs *connState) call(m *message) {
 		x.call.Time, x.call.Packet, x.call.LastPacket, x.call.LastTime = first.Time, first.Packet, last.Packet, last.Time
 	}
 	x.rec.call(&x.call)
+	x.noteContext(first)
 	x.callSeq = m.Seq
 	x.form = formOf(h)
 	if h.Length >= 12 {
@@ -400,6 +401,7 @@ func (cs *connState) reply(m *message) {
 	}
 	noteReordered(cs, x, m.Operation, record.EventReply)
 	addAnswer(x)
+	cs.noteMessage(m.Last)
 	m.fill(&x.answer)
 	x.answer.FirstSent = record.SomeIf(damaged.Time, damaged.Packet != 0)
 	if d, known := callAccepted(cs, x, m); known && !withoutCall {

@@ -63,6 +63,7 @@ var FieldLists = []struct {
 	{"rates", flags.RatesView.Fields},
 	{"rdma-sums", flags.OperationSumsView.Fields},
 	{"compare", flags.CompareView.Fields},
+	{"common", flags.CommonView.Fields},
 	{"overview", query.New[analyze.Overview]("overviews")},
 	{"summary", query.New[record.Summary]("summaries")},
 	{"credits", query.New[analyze.Credits]("credits")},

@@ -1,0 +1,288 @@
+package show
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/internal/command"
+	"github.com/rdmadump/rdmadump/internal/command/flags"
+	"github.com/rdmadump/rdmadump/internal/command/input"
+	"github.com/rdmadump/rdmadump/internal/contrast"
+	"github.com/rdmadump/rdmadump/internal/query"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// contrasting holds the flags of common.
+type contrasting struct {
+	flags.Typed
+	stdout, stderr io.Writer
+}
+
+// NewCommon returns the command common.
+func NewCommon(stdout, stderr io.Writer) *cobra.Command {
+	c := &contrasting{stdout: stdout, stderr: stderr}
+	cmd := &cobra.Command{
+		Use: "common [flags] FILE...", Short: "Show what RPCs without a Reply, failed or slow ones have in common",
+		Long: `common compares a set of RPCs, such as those without a Reply, with all others, and shows
+which facts separate the two: for example that all of them are READDIRPLUS, and none of the
+others is. It compares every field of the Calls and how the RPCs were handled: operation, user,
+file, sizes, chunks, arguments, connection, order and time. Below each fact is the command that
+lists its RPCs.
+
+A fact is shown if chance by itself shows as much in at most one of 1,024 sets, with all
+fields taken into account that were compared. Otherwise common says that nothing separates the set
+from the others, and how many RPCs a fact needed to be true of, so that it would have been
+found; or that the RPCs are too few to tell. RPCs that come in bursts are compared with random
+bursts, too. What a fact is the reason for, the capture does not show: other facts may be true
+of the same RPCs, and common names those that it knows of.
+
+The set is that of --no-reply, --failed, --slow, --finding or -Y. Without any of them, common
+compares each set that the capture has: RPCs without a Reply, with each error status, slow
+ones, and those with findings of each rule. A set is compared only with RPCs that could have
+been in it: a status with RPCs that have a Reply, slow RPCs with those that have a latency.
+
+If a capture has very many RPCs, common compares a sample of them, and reads the capture once
+more to count the facts that it found on all of them.
+
+` + command.ExitHelp,
+		Example: `  rdmadump common nfs.pcap
+  rdmadump common nfs.pcap --no-reply
+  rdmadump common nfs.pcap --slow=20ms --from 10 --to 60
+  rdmadump common nfs.pcap -Y 'operation == READ and latency > 5ms' --against 'operation == READ'
+  rdmadump common nfs.pcap -o json --jq 'select(.verdict == "separated") | .facts[].text'`,
+		Args: cobra.ArbitraryArgs,
+		RunE: c.run,
+	}
+	c.Define(cmd.Flags(), flags.CommonView)
+	return cmd
+}
+
+// run compares sets of the RPCs of captures.
+func (c *contrasting) run(cmd *cobra.Command, paths []string) error {
+	set, err := c.Parse(flags.CommonView, true)
+	if err != nil {
+		return err
+	}
+	asked := []bool{set.NoReply, set.Failed, set.Slow != "", set.Finding != "", set.Summed != nil}
+	options, err := c.options(set)
+	if err != nil {
+		return err
+	}
+	if len(paths) > 0 { // The capture may be read several times.
+		var remove func()
+		paths, c.Called, remove, err = input.OnlyFiles(cmd, paths)
+		defer remove()
+		if err != nil {
+			return err
+		}
+	}
+	p := &passes{contrasting: c, cmd: cmd, paths: paths, settings: set}
+	sets, err := p.compare(options)
+	if err != nil {
+		return err
+	}
+	s := p.sink
+	if !slices.ContainsFunc(asked, func(is bool) bool { return is }) { // An empty set is an answer only if the flags ask for it.
+		sets = slices.DeleteFunc(sets, func(one *contrast.Set) bool { return one.Bad == 0 })
+	}
+	if s.JSON {
+		for _, one := range sets {
+			s.emit(one, nil)
+		}
+	} else {
+		s.fail(render.Common(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, sets, s.Typed))
+		if len(sets) == 0 {
+			fmt.Fprintln(s.w, "no RPC is without a Reply, failed or slow, and none has a finding")
+		}
+	}
+	return p.runner.finish(s, p.summary, p.broken)
+}
+
+// options returns what is compared.
+func (c *contrasting) options(set *flags.Settings) (o contrast.Options, err error) {
+	o.Obvious = set.Obvious
+	for _, name := range set.Compared {
+		path, err := query.Resolve(strings.TrimSpace(name), query.Transactions)
+		if err != nil {
+			return o, fmt.Errorf("--fields %s: %w", name, err)
+		}
+		o.Fields = append(o.Fields, path)
+	}
+	if set.Against != "" {
+		if o.Against.Filter, err = query.Compile(set.Against, query.Transactions); err != nil {
+			return o, fmt.Errorf("--against: %w", err)
+		}
+		o.Against.Text = set.Against
+	}
+	if set.Summed != nil {
+		o.Kinds, o.Set = append(o.Kinds, contrast.ByFilter), contrast.Expression{Filter: set.Summed, Text: c.Filter}
+	} else if set.Filter != nil {
+		return o, errors.New("-Y selects the set of RPCs, by the fields of transactions")
+	}
+	if set.NoReply {
+		o.Kinds = append(o.Kinds, contrast.NoReply)
+	}
+	if set.Failed {
+		o.Kinds = append(o.Kinds, contrast.Status)
+	}
+	if set.Finding != "" {
+		if rule.Find(set.Finding) == nil {
+			return o, fmt.Errorf("--finding %s: there is no such rule; rdmadump check --rules lists them", set.Finding)
+		}
+		o.Kinds, o.Rule = append(o.Kinds, contrast.ByRule), set.Finding
+	}
+	o.Slow.Times = usualSlow
+	if set.Slow != "" {
+		o.Kinds = append(o.Kinds, contrast.Slow)
+		if o.Slow, err = slowness(set.Slow); err != nil {
+			return o, err
+		}
+	}
+	if o.Kinds == nil {
+		o.Kinds = []contrast.Kind{contrast.NoReply, contrast.Status, contrast.Slow, contrast.ByRule}
+	}
+	// A row takes about as many bytes as this, with what the dissector needs at the same time.
+	const rowBytes = 4096
+	o.Rows = int(min(max(int64(set.Memory)/4/rowBytes, 256), 16384))
+	return o, nil
+}
+
+// usualSlow is the multiple of the median latency of its operation above which an RPC is slow.
+const usualSlow = 10
+
+// slowness parses the limit of --slow.
+func slowness(text string) (s contrast.Slowness, err error) {
+	wrong := fmt.Errorf("--slow %s: must be a duration such as 20ms, a percentile such as p90, or a multiple of the median such as 10x", text)
+	switch {
+	case strings.HasSuffix(text, "x"):
+		s.Times, err = strconv.ParseFloat(strings.TrimSuffix(text, "x"), 64)
+		if err != nil || !(s.Times > 0) || s.Times > 1e9 {
+			return s, wrong
+		}
+	case strings.HasPrefix(text, "p"):
+		s.Percentile, err = strconv.ParseFloat(text[1:], 64)
+		if s.Percentile /= 100; err != nil || !(s.Percentile > 0 && s.Percentile < 1) {
+			return s, wrong
+		}
+	default:
+		d, err := time.ParseDuration(text)
+		if err != nil || d <= 0 {
+			return s, wrong
+		}
+		s.NS = int64(d)
+	}
+	return s, nil
+}
+
+// passes reads the same captures several times.
+type passes struct {
+	*contrasting
+	cmd      *cobra.Command
+	paths    []string
+	settings *flags.Settings
+	sink     *sink
+	runner   *Runner
+	summary  *record.Summary
+	broken   error // damage of the captures
+}
+
+// compare reads the captures as often as needed and returns the comparisons.
+func (p *passes) compare(o contrast.Options) ([]*contrast.Set, error) {
+	collector := contrast.NewCollector(o)
+	if err := p.pass(collector.Begin, collector.Add); err != nil {
+		return nil, err
+	}
+	if again := collector.Again(); again != nil {
+		collector = again
+		if err := p.pass(collector.Begin, collector.Add); err != nil {
+			return nil, err
+		}
+	}
+	sets := collector.Sets()
+	if !collector.Sampled() {
+		return sets, nil
+	}
+	recount, err := collector.NewRecount(sets)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.pass(func(record.Time) {}, recount.Add); err != nil {
+		return nil, err
+	}
+	recount.Finish()
+	return sets, nil
+}
+
+// pass reads the captures once.
+func (p *passes) pass(begin func(record.Time), add func(*record.Transaction) error) error {
+	source, lines, failed, err := input.OpenRecords(p.cmd, &p.Typed, p.paths, p.stderr)
+	if err != nil {
+		return err
+	}
+	first := p.sink == nil
+	set := *p.settings
+	set.Decode, set.Files = lines == nil, lines == nil
+	r := &Runner{Settings: &set, Stdout: p.stdout, Stderr: p.stderr, openErr: failed, lines: lines}
+	if lines != nil {
+		defer lines.Close()
+		r.Names = input.NamesOf(lines.Paths)
+	} else {
+		r.Names = input.NamesOf(source.Paths())
+	}
+	s := newSink(&set, p.stdout, p.stderr, r.Names)
+	s.ctx = p.cmd.Context()
+	h := dissect.Handler{
+		Begin: func(at record.Time) error {
+			begin(at)
+			return s.begin(at)
+		},
+		Transaction: func(t *record.Transaction) error {
+			if s.asked(t) {
+				s.seen++
+				s.written++
+				s.fail(add(t))
+			}
+			return s.err
+		},
+	}
+	var summary *record.Summary
+	if lines != nil {
+		if err := lines.Check(&set, &h); err != nil {
+			return err
+		}
+		if text := lines.Partial(&h); text != "" && first && !p.Quiet {
+			command.Say(p.stderr, "%s", text)
+		}
+		summary, err = ended(s, func() (*record.Summary, error) { return lines.Read(s.ctx, h) })
+	} else {
+		in, joined, err2 := input.Join(s.ctx, &p.Typed, source, &set, p.stderr)
+		if err2 != nil {
+			return err2
+		}
+		defer in.Close()
+		r.joined, s.joined = joined, joined
+		progress := input.NewProgress(in, p.stderr, !p.Quiet && command.TerminalWidth(p.stdout) == 0)
+		h.Tick = func() error {
+			progress.Update()
+			return s.err
+		}
+		summary, err = ended(s, func() (*record.Summary, error) { return r.dissect(s.ctx, in, s, h) })
+		progress.Finish()
+	}
+	if err != nil && (summary == nil || s.err != nil) {
+		return err
+	}
+	p.sink, p.runner, p.summary, p.broken = s, r, summary, err
+	s.summary = summary
+	return nil
+}

@@ -1,0 +1,536 @@
+// Package contrast finds what a set of RPCs has in common that the others do not have: the facts about fields of records that
+// separate the two. It reports an association, with counts, and never a cause.
+//
+// question.go and rpcs.go have the questions that are asked, sample.go keeps the answers, search.go finds the facts that
+// separate two sets, chance.go says how unlikely chance makes them, and words.go phrases the result.
+package contrast
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/internal/query"
+)
+
+// Kind is what makes the RPCs of a set bad.
+type Kind string
+
+// The kinds of sets.
+const (
+	NoReply  Kind = "no_reply"
+	Status   Kind = "status"
+	Slow     Kind = "slow"
+	ByRule   Kind = "finding"
+	ByFilter Kind = "filter"
+)
+
+// Values returns all kinds.
+func (Kind) Values() []string {
+	return []string{string(NoReply), string(Status), string(Slow), string(ByRule), string(ByFilter)}
+}
+
+// Slowness says which RPCs are slow. One of its fields is set.
+type Slowness struct {
+	Times      float64 // longer than this many times the median latency of their operation
+	NS         int64   // longer than this
+	Percentile float64 // longer than this share of all latencies
+}
+
+// Expression is a filter, as it was typed.
+type Expression struct {
+	*query.Filter
+	Text string
+}
+
+// Options say which sets are asked about, and which questions.
+type Options struct {
+	Kinds   []Kind     // sets to ask about
+	Rule    string     // with ByRule: only this rule; empty for each of which there are findings
+	Set     Expression // with ByFilter
+	Against Expression // the others; a nil filter for all that could have been in the set
+	Slow    Slowness   // with Slow
+	Fields  []string   // questions are only about these fields; nil for all
+	Obvious bool       // ask also about what follows from the definition of the set
+	Routine bool       // leave out statuses that are ordinary answers, and rules whose findings are notes
+	Rows    int        // number of RPCs of each kind that are compared; 0 for the usual number
+
+	limits map[string]int64 // latencies in nanoseconds above which RPCs are slow, by operation; "" for all operations
+}
+
+// usualRows is the number of RPCs that are compared, if there are more: so many of the bad ones, and so many of all.
+const usualRows = 16384
+
+// maxSets is the number of sets of one capture. Statuses come from the wire, so they are limited.
+const maxSets = 64
+
+// maxArguments is the number of names of arguments that are asked about.
+const maxArguments = 64
+
+// target is a set of RPCs that are asked about.
+type target struct {
+	kind   Kind
+	name   string // of the status or rule
+	filter string
+	scope  int // in Collector.scopes
+	held   reservoir
+}
+
+// facets are the properties of a row that decide which sets could have it.
+type facets struct {
+	member  []int // sets that have it
+	scopes  uint64
+	against bool
+}
+
+// scope is a filter for the RPCs of which the question of a set can be answered.
+type scope struct {
+	text   string
+	filter *query.Filter
+}
+
+// Collector keeps the answers of RPCs to all questions: of all RPCs if they are few, and of a sample otherwise.
+type Collector struct {
+	options Options
+	columns []*column
+	fixed   int // columns that are not of arguments
+	byName  map[string]int
+	targets []*target
+	byKey   map[string]int
+	scopes  []scope
+	all     reservoir
+	total   int64 // RPCs whose Call is in the capture
+	without int64 // RPCs whose Call is not
+	start   record.Time
+	began   bool
+	out     answers
+	scratch []byte
+	entries []uint32
+	members []int
+	logs    factorials
+}
+
+// NewCollector returns a collector.
+func NewCollector(o Options) *Collector {
+	c := &Collector{options: o, byName: map[string]int{}, byKey: map[string]int{}}
+	if c.options.Rows == 0 {
+		c.options.Rows = usualRows
+	}
+	c.all.size = c.options.Rows
+	questions := rpcQuestions()
+	for i := range maxHandleBytes {
+		questions = append(questions, handleByte(i))
+	}
+	for i := range questions {
+		c.columns = append(c.columns, newColumn(&questions[i]))
+	}
+	c.fixed = len(c.columns)
+	for _, within := range []string{"", answeredScope} {
+		c.scope(within)
+	}
+	for _, r := range rule.All { // Which rules have findings is known only later.
+		c.scope(r.Scope())
+	}
+	if slices.Contains(o.Kinds, ByFilter) {
+		c.target(ByFilter, "", o.Set.Text, scopeOf(&o.Set))
+	}
+	if slices.Contains(o.Kinds, Slow) && o.limits != nil {
+		filter, scope := slowFilters(o.limits)
+		c.target(Slow, "", filter, scope)
+	}
+	return c
+}
+
+// scopeOf returns the scope of a set that -Y selects: RPCs with a Reply if the filter is only about their outcome.
+func scopeOf(e *Expression) string {
+	for _, path := range e.Paths() {
+		if !slices.Contains([]string{"status", "nfs_status", "rpc_status"}, path) {
+			return ""
+		}
+	}
+	if strings.Contains(e.Text, string(record.NoReply)) || strings.Contains(e.Text, "!=") || strings.Contains(e.Text, "not ") {
+		return ""
+	}
+	return answeredScope
+}
+
+// The scopes of statuses and latencies.
+const (
+	answeredScope = "reply != null"
+	latencyScope  = "latency_ns != null"
+)
+
+// slowFilters returns the filter for slow RPCs, and for those of which that can be said.
+func slowFilters(limits map[string]int64) (filter, scope string) {
+	if limit, all := limits[""]; all {
+		return fmt.Sprintf("latency_ns > %dns", limit), latencyScope
+	}
+	var names, parts, list []string
+	for name := range limits {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		v := textValue(name).literal()
+		list = append(list, v)
+		parts = append(parts, fmt.Sprintf("operation == %s and latency_ns > %dns", v, limits[name]))
+	}
+	if names == nil {
+		return "latency_ns < 0ns", latencyScope
+	}
+	return strings.Join(parts, " or "), latencyScope + " and operation in [" + strings.Join(list, ", ") + "]"
+}
+
+// target returns the number of a set, which is new if it was not asked for before. It returns -1 if there are too many.
+func (c *Collector) target(kind Kind, name, filter, within string) int {
+	key := string(kind) + " " + name
+	if i, known := c.byKey[key]; known {
+		return i
+	}
+	if len(c.targets) == maxSets {
+		return -1
+	}
+	t := &target{kind: kind, name: name, filter: filter, scope: c.scope(within)}
+	if t.scope < 0 {
+		return -1
+	}
+	c.byKey[key] = len(c.targets)
+	c.targets = append(c.targets, t)
+	t.held.size = max(c.options.Rows/len(c.targets), 1)
+	for _, other := range c.targets { // The sets share the space.
+		other.held.shrink(t.held.size, func(r *row) {})
+	}
+	return len(c.targets) - 1
+}
+
+// scope returns the number of a scope; -1 if there are too many. An empty expression is the scope of all RPCs.
+func (c *Collector) scope(text string) int {
+	if i := slices.IndexFunc(c.scopes, func(s scope) bool { return s.text == text }); i >= 0 {
+		return i
+	}
+	if len(c.scopes) == 64 {
+		return -1
+	}
+	s := scope{text: text}
+	if text != "" {
+		var err error
+		if s.filter, err = query.Compile(text, query.Transactions); err != nil {
+			panic(err) // It is in the tables of this program.
+		}
+	}
+	c.scopes = append(c.scopes, s)
+	return len(c.scopes) - 1
+}
+
+// Begin sets the time of the first packet.
+func (c *Collector) Begin(at record.Time) { c.start, c.began = at, true }
+
+// Add takes an RPC. It keeps nothing of the record.
+func (c *Collector) Add(r *record.Transaction) error {
+	if r.Call == nil {
+		c.without++
+		return nil
+	}
+	if !c.began {
+		c.Begin(r.Start())
+	}
+	c.total++
+	if err := c.memberships(r); err != nil {
+		return err
+	}
+	hash := mix(r.ID)
+	wanted := c.all.wants(hash)
+	c.all.seen++
+	for _, i := range c.members {
+		t := c.targets[i]
+		t.held.seen++
+		wanted = wanted || t.held.wants(hash)
+	}
+	if !wanted {
+		return nil
+	}
+	one, err := c.answer(r, hash)
+	if err != nil {
+		return err
+	}
+	if c.all.wants(hash) {
+		one.sampled = true
+		c.all.hold(one, func(r *row) { r.sampled = false })
+	}
+	for _, i := range one.facets.member {
+		if t := c.targets[i]; t.held.wants(hash) {
+			one.sets = append(one.sets, i)
+			t.held.hold(one, func(r *row) { r.sets = slices.DeleteFunc(r.sets, func(n int) bool { return n == i }) })
+		}
+	}
+	return nil
+}
+
+// memberships determines which sets have an RPC.
+func (c *Collector) memberships(r *record.Transaction) error {
+	c.members = c.members[:0]
+	join := func(i int) {
+		if i >= 0 {
+			c.members = append(c.members, i)
+		}
+	}
+	for _, kind := range c.options.Kinds {
+		switch kind {
+		case NoReply:
+			if r.Status == record.NoReply {
+				join(c.target(NoReply, "", "status == no_reply", ""))
+			}
+		case Status:
+			if name := query.Outcome(r); r.Reply != nil && (r.Status == record.RDMAError || r.RPCFailed() || r.NFSFailed()) && !(c.options.Routine && ordinary[name]) {
+				join(c.target(Status, name, "status == "+textValue(name).literal(), answeredScope))
+			}
+		case ByRule:
+			for _, id := range r.Findings {
+				if c.options.Rule != "" && c.options.Rule != id {
+					continue
+				}
+				if of := rule.Find(id); of != nil && !(c.options.Routine && of.Severity == record.Note) {
+					join(c.target(ByRule, id, "findings == "+textValue(id).literal(), of.Scope()))
+				}
+			}
+		case Slow:
+			latency, known := r.LatencyNS.Get()
+			limit, has := c.options.limits[""]
+			if !has {
+				limit, has = c.options.limits[r.Operation.Or("")]
+			}
+			if known && has && latency > limit {
+				join(c.byKey[string(Slow)+" "])
+			}
+		case ByFilter:
+			hit, err := c.options.Set.Match(r)
+			if err != nil {
+				return err
+			}
+			if hit {
+				join(c.byKey[string(ByFilter)+" "])
+			}
+		}
+	}
+	return nil
+}
+
+// ordinary has the statuses that are answers to ordinary questions: that a file does not exist is no trouble.
+var ordinary = map[string]bool{}
+
+func init() {
+	for _, name := range []string{"NOENT", "EXIST", "NOTEMPTY", "NOTDIR", "ISDIR", "ACCESS", "ACCES", "PERM", "SAME", "NOT_SAME", "NOXATTR", "COMPLETE_ALREADY", "DENIED"} {
+		for _, version := range []string{"NFS", "NFS3", "NFS4"} {
+			ordinary[version+"ERR_"+name] = true
+		}
+	}
+}
+
+// answer returns a row with the answers of an RPC to all questions.
+func (c *Collector) answer(r *record.Transaction, hash uint64) (*row, error) {
+	one := &row{id: r.ID, time: int64(r.Start()), hash: hash}
+	one.facets.member = slices.Clone(c.members)
+	c.entries = c.entries[:0]
+	for _, col := range c.columns[:c.fixed] {
+		c.out.values = c.out.values[:0]
+		col.each(r, &c.out)
+		var n uint32
+		n, c.scratch = col.enter(c.out.values, c.scratch)
+		c.entries = append(c.entries, n)
+	}
+	c.arguments(r)
+	one.entries = slices.Clone(c.entries)
+	for i := range c.scopes {
+		hit, err := c.within(i, r)
+		if err != nil {
+			return nil, err
+		}
+		if hit {
+			one.facets.scopes |= 1 << i
+		}
+	}
+	one.facets.against = true
+	if c.options.Against.Filter != nil {
+		hit, err := c.options.Against.Match(r)
+		if err != nil {
+			return nil, err
+		}
+		one.facets.against = hit
+	}
+	return one, nil
+}
+
+// within reports whether a scope has an RPC.
+func (c *Collector) within(scope int, r *record.Transaction) (bool, error) {
+	if c.scopes[scope].filter == nil {
+		return true, nil
+	}
+	return c.scopes[scope].filter.Match(r)
+}
+
+// arguments appends the entries of the arguments of an RPC.
+func (c *Collector) arguments(r *record.Transaction) {
+	type list struct {
+		column int
+		values []value
+	}
+	var lists []list
+	argumentsOf(r.Decoded.Call.Message, func(name string, v value) {
+		at := c.argumentColumn(name)
+		if at < 0 {
+			return
+		}
+		for i := range lists {
+			if lists[i].column == at {
+				if !slices.Contains(lists[i].values, v) {
+					lists[i].values = append(lists[i].values, v)
+				}
+				return
+			}
+		}
+		lists = append(lists, list{at, []value{v}})
+	})
+	argumentsOf(r.Decoded.Reply.Message, func(name string, _ value) {
+		if at := c.argumentColumn(name); at >= 0 { // Filters find the value in the Reply, too.
+			c.columns[at].replies = true
+		}
+	})
+	for _, l := range lists {
+		for len(c.entries) <= l.column {
+			c.entries = append(c.entries, 0)
+		}
+		c.entries[l.column], c.scratch = c.columns[l.column].enter(l.values, c.scratch)
+	}
+}
+
+// argumentColumn returns the number of the column of an argument; -1 if it has none.
+func (c *Collector) argumentColumn(name string) int {
+	if name == "to_name" {
+		name = "name"
+	}
+	if at, known := c.byName[name]; known {
+		return at
+	}
+	at := -1
+	q := argument(name)
+	if f := query.Transactions.Field(q.path); f != nil && !slices.Contains(merged, name) && len(c.columns)-c.fixed < maxArguments {
+		at = len(c.columns)
+		c.columns = append(c.columns, newColumn(&q))
+	}
+	c.byName[name] = at
+	return at
+}
+
+// merged lists the names of arguments that stand for several fields in filters.
+var merged = []string{"operation", "opcode", "status", "seqid", "sequenceid", "open_seqid", "stateid", "fhandle", "error"}
+
+// Sampled reports whether not all RPCs are kept.
+func (c *Collector) Sampled() bool {
+	return c.all.seen > int64(len(c.all.rows)) || slices.ContainsFunc(c.targets, func(t *target) bool { return t.held.seen > int64(len(t.held.rows)) })
+}
+
+// leastLatencies is the number of latencies that an operation needs, so that any of them can be slow.
+const leastLatencies = 8
+
+// limitsOf returns the latencies above which RPCs are slow, by operation, as the RPCs so far show it.
+func (c *Collector) limitsOf(slow Slowness) map[string]int64 {
+	latency := slices.IndexFunc(c.columns, func(c *column) bool { return c.path == "latency_ns" })
+	byName := map[string][]int64{}
+	for _, r := range c.all.rows {
+		col, operation := c.columns[latency], c.columns[0]
+		entry := col.entries[r.entries[latency]].values
+		if len(entry) == 0 {
+			continue
+		}
+		name := ""
+		if of := operation.entries[r.entries[0]].values; slow.Times > 0 && len(of) > 0 {
+			name = operation.values[of[0]].text
+		}
+		if name != "" || slow.Times == 0 {
+			byName[name] = append(byName[name], col.values[entry[0]].number)
+		}
+	}
+	limits := map[string]int64{}
+	if slow.NS > 0 {
+		return map[string]int64{"": slow.NS}
+	}
+	for name, list := range byName {
+		if len(list) < leastLatencies {
+			continue
+		}
+		slices.Sort(list)
+		if slow.Percentile > 0 {
+			limits[name] = list[min(int(slow.Percentile*float64(len(list))), len(list)-1)]
+		} else {
+			limits[name] = int64(math.Min(slow.Times*float64(list[len(list)/2]), math.MaxInt64/2))
+		}
+	}
+	return limits
+}
+
+// Again returns a collector that must take the same RPCs once more, because only now is it known which RPCs are slow. It
+// returns nil if the RPCs that were kept are enough.
+func (c *Collector) Again() *Collector {
+	if !slices.Contains(c.options.Kinds, Slow) || c.options.limits != nil {
+		return nil
+	}
+	limits := c.limitsOf(c.options.Slow)
+	if c.Sampled() {
+		o := c.options
+		o.limits = limits
+		return NewCollector(o)
+	}
+	c.options.limits = limits
+	c.markSlow(limits)
+	return nil
+}
+
+// markSlow adds the set of slow RPCs, if all RPCs are kept.
+func (c *Collector) markSlow(limits map[string]int64) {
+	filter, within := slowFilters(limits)
+	i := c.target(Slow, "", filter, within)
+	if i < 0 {
+		return
+	}
+	latency := slices.IndexFunc(c.columns, func(c *column) bool { return c.path == "latency_ns" })
+	for _, r := range c.all.rows {
+		entry := c.columns[latency].entries[r.entries[latency]].values
+		if len(entry) == 0 {
+			continue
+		}
+		name := ""
+		if of := c.columns[0].entries[r.entries[0]].values; len(of) > 0 {
+			name = c.columns[0].values[of[0]].text
+		}
+		limit, has := limits[""]
+		if !has {
+			limit, has = limits[name]
+		}
+		if !has {
+			continue
+		}
+		r.facets.scopes |= 1 << c.targets[i].scope
+		if c.columns[latency].values[entry[0]].number > limit {
+			r.facets.member, r.sets = append(r.facets.member, i), append(r.sets, i)
+			c.targets[i].held.rows, c.targets[i].held.seen = append(c.targets[i].held.rows, r), c.targets[i].held.seen+1
+		}
+	}
+}
+
+// sorted returns all rows that are kept, in the order of time.
+func (c *Collector) sorted() []*row {
+	rows := slices.Clone(c.all.rows)
+	for _, t := range c.targets {
+		for _, r := range t.held.rows {
+			if !r.sampled {
+				rows = append(rows, r)
+			}
+		}
+	}
+	slices.SortFunc(rows, func(a, b *row) int { return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.id, b.id)) })
+	return slices.Compact(rows)
+}

@@ -1,0 +1,257 @@
+package contrast
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/query"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+)
+
+// collected returns a collector that has taken the RPCs of a capture.
+func collected(t testing.TB, path string, o Options) *Collector {
+	t.Helper()
+	file, err := capture.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	c := NewCollector(o)
+	d := dissect.New(dissect.Handler{
+		Begin:       func(at record.Time) error { c.Begin(at); return nil },
+		Transaction: c.Add,
+	}, dissect.Options{Decode: true, Files: true})
+	if _, err := d.Run(t.Context(), file); err != nil {
+		t.Logf("%s: %v", path, err) // One of them is damaged at its end.
+	}
+	return c
+}
+
+// captures returns the paths of captures whose names match a pattern.
+func captures(t testing.TB, pattern string) []string {
+	t.Helper()
+	list, err := filepath.Glob("../../testdata/" + pattern)
+	if err != nil || len(list) == 0 {
+		t.Fatalf("no capture matches %s: %v", pattern, err)
+	}
+	return list
+}
+
+// planted compares the RPCs that bad selects, by their place in the order of time, with the others.
+func (c *Collector) planted(bad func(i int, r *row) bool) *Set {
+	c.targets, c.byKey = nil, map[string]int{}
+	at := c.target(ByRule, "planted", "id < 0", "")
+	rows := c.sorted()
+	for i, r := range rows {
+		r.facets.member, r.sets = nil, nil
+		if bad(i, r) {
+			r.facets.member, r.sets = []int{at}, []int{at}
+			c.targets[at].held.seen++
+			c.targets[at].held.rows = append(c.targets[at].held.rows, r)
+		}
+	}
+	return c.compare(newSearch(c.columns, rows, &c.logs), at)
+}
+
+// text returns the report of a set.
+func text(s *Set) string {
+	lines := []string{s.Head()}
+	for _, l := range s.Lines() {
+		lines = append(lines, strings.Repeat("  ", l.Depth)+l.Text+l.Filter)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// healthy returns collectors of captures with enough RPCs.
+func healthy(t testing.TB) (list []*Collector) {
+	for _, path := range captures(t, "captures/*.pcap*.zst") {
+		if c := collected(t, path, Options{}); c.total >= 60 {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// TestRandomSets: of random sets, nothing is reported, and of random bursts nothing but when they were sent, or where they are
+// on a connection. At most 1% may be reported otherwise.
+func TestRandomSets(t *testing.T) {
+	random := rand.New(rand.NewPCG(11, 12))
+	list := healthy(t)
+	const sets, most = 2000, 20
+	said, bursts := 0, 0
+	for i := range sets {
+		c := list[i%len(list)]
+		n := int(c.total)
+		bad := map[int]bool{}
+		for size := 3 + random.IntN(n/3); len(bad) < size; {
+			bad[random.IntN(n)] = true
+		}
+		if s := c.planted(func(i int, _ *row) bool { return bad[i] }); len(s.Facts) > 0 {
+			said++
+			t.Logf("a random set: %s", text(s))
+		}
+		var runs []int
+		for range 2 + random.IntN(8) {
+			runs = append(runs, 1+random.IntN(min(8, n/20)))
+		}
+		order := shuffled(runs, n, random)
+		s := c.planted(func(i int, _ *row) bool { return order[i] })
+		if slices.ContainsFunc(s.Facts, func(f Fact) bool { return f.About != "time" }) {
+			bursts++
+			t.Logf("bursts of %v: %s", runs, text(s))
+		}
+	}
+	t.Logf("something is reported of %d of %d random sets, and something other than a time of %d of %d random bursts", said, sets, bursts, sets)
+	if said > most || bursts > most {
+		t.Errorf("something is reported of %d random sets and %d random bursts; at most %d of %d are expected", said, bursts, most, sets)
+	}
+}
+
+// predicate returns a random fact about one field that is true of some of the RPCs.
+func predicate(s *search, random *rand.Rand) (c candidate, holds func(*row) bool, n int) {
+	for {
+		c.column = random.IntN(len(s.columns))
+		col := s.columns[c.column]
+		if !s.asked[c.column] || len(col.values) == 0 {
+			continue
+		}
+		c.values = []int32{int32(random.IntN(len(col.values)))}
+		c.form = isValue
+		if col.asks&asksPresence != 0 && (col.asks&asksValue == 0 || random.IntN(2) == 0) {
+			c.form = isPresent
+		} else if col.asks&asksMore != 0 && (col.asks&asksValue == 0 || random.IntN(2) == 0) {
+			if len(s.ranks[c.column].sorted) < 2 {
+				continue
+			}
+			c.form = []form{isMore, isAtMost}[random.IntN(2)]
+		}
+		holds, n = s.holds(&c), 0
+		for _, r := range s.rows {
+			if holds(r) {
+				n++
+			}
+		}
+		if n >= 8 && n <= len(s.rows)/2 {
+			return c, holds, n
+		}
+	}
+}
+
+// TestPlanted: if a fact decides which RPCs are bad, the first sentence is this fact, or another one that is true of the same RPCs.
+func TestPlanted(t *testing.T) {
+	random := rand.New(rand.NewPCG(21, 22))
+	exact, wrong, noisy, all := 0, 0, 0, 0
+	for _, c := range healthy(t) {
+		rows := c.sorted()
+		s := newSearch(c.columns, rows, &c.logs)
+		s.ask(func(col *column) bool { return (col.about == ofCall || col.about == ofDetail) && !col.replies })
+		for range 12 {
+			p, holds, n := predicate(s, random)
+			all++
+			set := c.planted(func(_ int, r *row) bool { return holds(r) })
+			what := fmt.Sprintf("%d that %s", n, s.columns[p.column].filter(p.form, []value{s.columns[p.column].values[p.values[0]]}))
+			switch {
+			case len(set.Facts) > 0 && set.Facts[0].Bad == int64(n) && set.Facts[0].Others == 0:
+				exact++
+			case len(set.Facts) > 0:
+				wrong++
+				t.Logf("%s: %s", what, text(set))
+			default:
+				t.Logf("%s: %s", what, text(set))
+			}
+			// One of five RPCs is spared, and one of fifty others is bad, too.
+			set = c.planted(func(_ int, r *row) bool {
+				return holds(r) == (random.IntN(100) < map[bool]int{true: 80, false: 98}[holds(r)])
+			})
+			if len(set.Facts) > 0 {
+				noisy++
+			}
+		}
+	}
+	t.Logf("of %d facts, %d are reported exactly and %d otherwise; with noise, something is reported of %d", all, exact, wrong, noisy)
+	if exact*10 < all*9 || wrong*100 > all*3 || noisy*2 < all {
+		t.Errorf("of %d facts, %d are reported exactly, %d otherwise, and with noise %d", all, exact, wrong, noisy)
+	}
+}
+
+// TestFilters: the filter of each fact selects exactly the RPCs of which the fact is true.
+func TestFilters(t *testing.T) {
+	random := rand.New(rand.NewPCG(31, 32))
+	for _, path := range append(captures(t, "captures/rocev2-*.pcap.zst"), captures(t, "captures/lab-*.pcap.zst")...) {
+		c := collected(t, path, Options{})
+		s := newSearch(c.columns, c.sorted(), &c.logs)
+		s.ask(func(col *column) bool { return !col.replies })
+		r := reporter{c: c, search: s, set: &Set{exact: true}}
+		type fact struct {
+			*candidate
+			filter *query.Filter
+			text   string
+			hits   int
+		}
+		var facts []*fact
+		add := func(one *candidate) {
+			f := &fact{candidate: one, text: r.plainFilter(one)}
+			var err error
+			if f.filter, err = query.Compile(f.text, query.Transactions); err != nil {
+				t.Fatalf("%s: %v", f.text, err)
+			}
+			facts = append(facts, f)
+		}
+		for i, col := range s.columns {
+			if !s.asked[i] {
+				continue
+			}
+			unknowns := slices.ContainsFunc(col.entries, func(e entry) bool { return e.unknown })
+			for range 4 {
+				v := []int32{}
+				if len(col.values) > 0 {
+					v = []int32{int32(random.IntN(len(col.values)))}
+				}
+				for form, asked := range map[form]bool{
+					isValue: col.asks&asksValue != 0, isNotValue: col.asks&asksNot != 0 && !unknowns, isPresent: col.asks&asksPresence != 0, isAbsent: col.asks&asksPresence != 0 && !unknowns,
+					isMore: col.asks&asksMore != 0 && len(s.ranks[i].sorted) > 1, isAtMost: col.asks&asksMore != 0 && len(s.ranks[i].sorted) > 1,
+				} {
+					if asked && (len(v) > 0 || form == isPresent || form == isAbsent) {
+						add(&candidate{column: i, form: form, values: v})
+					}
+				}
+			}
+		}
+		from, to := s.rows[len(s.rows)/4].time, s.rows[len(s.rows)/2].time
+		for _, form := range []form{isBetween, isFrom, isUntil} {
+			add(&candidate{column: -1, form: form, from: from, to: to, and: facts[0].candidate})
+		}
+		byID := map[int64]*row{}
+		for _, r := range s.rows {
+			byID[r.id] = r
+		}
+		file := testkit.Open(t, path)
+		d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+			one := byID[r.ID]
+			if one == nil {
+				return nil
+			}
+			for _, f := range facts {
+				hit, err := f.filter.Match(r)
+				if err != nil {
+					t.Fatalf("%s: %v", f.text, err)
+				}
+				if want := s.holds(f.candidate)(one); hit != want {
+					t.Errorf("%s: RPC %d: %s selects it: %v; the fact is true of it: %v", filepath.Base(path), r.ID, f.text, hit, want)
+				}
+				if hit {
+					f.hits++
+				}
+			}
+			return nil
+		}}, dissect.Options{Decode: true, Files: true})
+		d.Run(t.Context(), file)
+	}
+}

@@ -1,0 +1,182 @@
+package contrast
+
+import (
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/query"
+)
+
+// Recount counts the facts of sets on all RPCs, with the filters that the report prints. It is needed if not all RPCs were kept.
+type Recount struct {
+	sets []*recounted
+	all  int64
+}
+
+// recounted has the filters of one set, and what they selected.
+type recounted struct {
+	*Set
+	bad, within, against *query.Filter // nil for all
+	facts                []recountedFact
+	nBad, nOthers        int64
+}
+
+// recountedFact has the filter of a fact, and those of its relatives.
+type recountedFact struct {
+	holds        *query.Filter
+	hits, spared int64
+	left, others int64 // of the RPCs that no earlier fact has
+	same, nearly []recountedFact
+}
+
+// NewRecount returns a recount of sets that the collector returned.
+func (c *Collector) NewRecount(sets []*Set) (*Recount, error) {
+	n := &Recount{}
+	for _, set := range sets {
+		one := &recounted{Set: set, against: c.options.Against.Filter}
+		var err error
+		if one.bad, err = query.Compile(set.Filter, query.Transactions); err != nil {
+			return nil, err
+		}
+		if set.scope != "" {
+			if one.within, err = query.Compile(set.scope, query.Transactions); err != nil {
+				return nil, err
+			}
+		}
+		for i := range set.Facts {
+			f, err := recountedOf(&set.Facts[i])
+			if err != nil {
+				return nil, err
+			}
+			one.facts = append(one.facts, f)
+		}
+		n.sets = append(n.sets, one)
+	}
+	return n, nil
+}
+
+// recountedOf compiles the filters of a fact and of its relatives.
+func recountedOf(f *Fact) (r recountedFact, err error) {
+	if r.holds, err = query.Compile(f.plain, query.Transactions); err != nil {
+		return r, err
+	}
+	if r.same, err = recountedList(f.Same); err != nil {
+		return r, err
+	}
+	r.nearly, err = recountedList(f.Nearly)
+	return r, err
+}
+
+// recountedList compiles the filters of relatives.
+func recountedList(list []Relative) (facts []recountedFact, err error) {
+	for i := range list {
+		holds, err := query.Compile(list[i].plain, query.Transactions)
+		if err != nil {
+			return nil, err
+		}
+		facts = append(facts, recountedFact{holds: holds})
+	}
+	return facts, nil
+}
+
+// matches reports whether a filter selects an RPC; no filter selects all.
+func matches(f *query.Filter, r *record.Transaction) (bool, error) {
+	if f == nil {
+		return true, nil
+	}
+	return f.Match(r)
+}
+
+// Add counts an RPC.
+func (n *Recount) Add(r *record.Transaction) error {
+	n.all++
+	if r.Call == nil {
+		return nil
+	}
+	for _, set := range n.sets {
+		if err := set.add(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add counts an RPC for one set.
+func (s *recounted) add(r *record.Transaction) error {
+	bad, err := s.bad.Match(r)
+	if err != nil {
+		return err
+	}
+	if !bad {
+		for _, f := range []*query.Filter{s.within, s.against} {
+			if in, err := matches(f, r); !in {
+				return err
+			}
+		}
+		s.nOthers++
+	} else {
+		s.nBad++
+	}
+	for i := range s.facts {
+		hit, err := s.facts[i].count(r, bad)
+		if hit || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count counts an RPC for a fact and its relatives.
+func (f *recountedFact) count(r *record.Transaction, bad bool) (hit bool, err error) {
+	if hit, err = f.holds.Match(r); err != nil {
+		return false, err
+	}
+	switch {
+	case bad && hit:
+		f.hits++
+	case hit:
+		f.spared++
+	}
+	if bad {
+		f.left++
+	} else {
+		f.others++
+	}
+	for _, list := range [][]recountedFact{f.same, f.nearly} {
+		for i := range list {
+			if _, err := list[i].count(r, bad); err != nil {
+				return false, err
+			}
+		}
+	}
+	return hit, nil
+}
+
+// Finish writes the numbers into the sets.
+func (n *Recount) Finish() {
+	for _, s := range n.sets {
+		set := s.Set
+		set.Bad, set.Others, set.NotAsked, set.exact = s.nBad, s.nOthers, n.all-s.nBad-s.nOthers, true
+		set.Unexplained = set.Bad
+		for i := range s.facts {
+			s.facts[i].finish(&set.Facts[i])
+			set.Unexplained -= s.facts[i].hits
+		}
+	}
+}
+
+// finish writes the numbers into a fact and its relatives.
+func (f *recountedFact) finish(to *Fact) {
+	to.Bad, to.Others, to.OfBad, to.OfOthers = f.hits, f.spared, f.left, f.others
+	for i := range f.nearly {
+		to.Nearly[i].Bad, to.Nearly[i].Others = f.nearly[i].hits, f.nearly[i].spared
+	}
+	same := []Relative{}
+	for i, one := range to.Same {
+		one.Bad, one.Others = f.same[i].hits, f.same[i].spared
+		if one.Bad == to.Bad && one.Others == to.Others {
+			same = append(same, one)
+		} else { // Both are true of the same RPCs only in the sample.
+			to.Nearly = append(to.Nearly, one)
+		}
+	}
+	to.Same = same
+}

@@ -1,0 +1,146 @@
+package contrast
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// row is one subject: the answers to all questions, as numbers of entries of the columns.
+type row struct {
+	id, time int64
+	hash     uint64
+	entries  []uint32 // by column; a column that came later has no answer
+	held     int      // number of reservoirs that hold the row
+	sampled  bool     // the reservoir of all subjects holds it
+	sets     []int    // sets whose reservoirs hold it
+	facets   facets
+}
+
+// entry is the answer of some subjects to one question.
+type entry struct {
+	values  []int32 // numbers of the values, each once; nil if the field is absent
+	unknown bool
+}
+
+// column has the answers to one question.
+type column struct {
+	*question
+	entries []entry
+	values  []value
+	byValue map[value]int32
+	byEntry map[string]uint32
+	replies bool // the field has values of Replies, too
+}
+
+func newColumn(q *question) *column {
+	return &column{question: q, byValue: map[value]int32{}, byEntry: map[string]uint32{"": 0}, entries: []entry{{}}}
+}
+
+// enter returns the number of the entry with these values.
+func (c *column) enter(values []value, scratch []byte) (uint32, []byte) {
+	key := scratch[:0]
+	if len(values) == 0 {
+		return 0, key
+	}
+	var e entry
+	for _, v := range values {
+		if v.kind == unknown {
+			e, key = entry{unknown: true}, append(key[:0], 0xff)
+			break
+		}
+		n, known := c.byValue[v]
+		if !known {
+			n = int32(len(c.values))
+			c.values = append(c.values, v)
+			c.byValue[v] = n
+		}
+		key = binary.AppendUvarint(key, uint64(n))
+	}
+	if n, known := c.byEntry[string(key)]; known {
+		return n, key
+	}
+	if !e.unknown {
+		for _, v := range values {
+			if n := c.byValue[v]; !slices.Contains(e.values, n) {
+				e.values = append(e.values, n)
+			}
+		}
+	}
+	n := uint32(len(c.entries))
+	c.entries = append(c.entries, e)
+	c.byEntry[string(key)] = n
+	return n, key
+}
+
+// answer returns the entry of a row.
+func (c *column) answer(r *row, index int) uint32 {
+	if index < len(r.entries) {
+		return r.entries[index]
+	}
+	return 0
+}
+
+// mix returns a hash of the number of a subject, which decides whether it is sampled. It depends on nothing else, so that
+// the sample is the same in every run.
+func mix(id int64) uint64 {
+	x := uint64(id) + 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// reservoir holds the rows with the smallest hashes.
+type reservoir struct {
+	rows []*row // a heap, the largest hash first
+	size int
+	seen int64
+}
+
+// wants reports whether a row with this hash would be held.
+func (v *reservoir) wants(hash uint64) bool { return len(v.rows) < v.size || hash < v.rows[0].hash }
+
+// hold adds a row that is wanted, and passes the one that gives way to release.
+func (v *reservoir) hold(r *row, release func(*row)) {
+	r.held++
+	v.rows = append(v.rows, r)
+	for i := len(v.rows) - 1; i > 0; {
+		up := (i - 1) / 2
+		if v.rows[up].hash >= v.rows[i].hash {
+			break
+		}
+		v.rows[up], v.rows[i] = v.rows[i], v.rows[up]
+		i = up
+	}
+	v.shrink(v.size, release)
+}
+
+// shrink drops the rows with the largest hashes, until size are left.
+func (v *reservoir) shrink(size int, release func(*row)) {
+	v.size = size
+	for len(v.rows) > size {
+		last := len(v.rows) - 1
+		dropped := v.rows[0]
+		v.rows[0] = v.rows[last]
+		v.rows = v.rows[:last]
+		for i := 0; ; {
+			largest := i
+			for _, below := range [2]int{2*i + 1, 2*i + 2} {
+				if below < last && v.rows[below].hash > v.rows[largest].hash {
+					largest = below
+				}
+			}
+			if largest == i {
+				break
+			}
+			v.rows[i], v.rows[largest] = v.rows[largest], v.rows[i]
+			i = largest
+		}
+		dropped.held--
+		release(dropped)
+	}
+}
+
+// start returns the time of a subject, and its number.
+func startOf(r *record.Transaction) (id, at int64) { return r.ID, int64(r.Start()) }

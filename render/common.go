@@ -1,0 +1,41 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/internal/contrast"
+)
+
+// Common draws what sets of RPCs have in common. The commands that it suggests contain file, which must be quoted for a shell:
+// see [Shell].
+func Common(to Screen, sets []*contrast.Set, file string) error {
+	if to.Width <= 0 {
+		to.Width = 120
+	}
+	var b strings.Builder
+	for i, s := range sets {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		for _, line := range Wrap(clean(s.Head()), to.Width) {
+			b.WriteString(to.Theme.key.before + line + to.Theme.key.after + "\n")
+		}
+		for _, l := range s.Lines() {
+			indent := strings.Repeat("  ", l.Depth)
+			if l.Filter != "" { // A command is not wrapped, so that it can be copied.
+				fmt.Fprintf(&b, "%s%s%s rdmadump %s -Y %s%s\n", indent, to.Theme.dim.before, to.Theme.glyphs.right, file, Shell(l.Filter), to.Theme.dim.after)
+				continue
+			}
+			for j, line := range Wrap(clean(l.Text), to.Width-len(indent)) {
+				if j == 1 {
+					indent += "  "
+				}
+				b.WriteString(indent + line + "\n")
+			}
+		}
+	}
+	_, err := io.WriteString(to.Out, b.String())
+	return err
+}
