@@ -289,3 +289,34 @@ func TestBothEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestKilled: an export that is killed, at any time, leaves only files that can be read.
+func TestKilled(t *testing.T) {
+	rdmadump, folder, db := built(t), t.TempDir(), database(t)
+	path, left := "../../testdata/captures/lab-retries42.pcap.zst", 0
+	began := time.Now()
+	run(t, rdmadump, "export", "--format", "parquet", path, "-w", folder, "--partition", "host=whole", "-q")
+	whole := time.Since(began)
+	for i := range 100 {
+		cmd := exec.Command(rdmadump, "export", "--format", "parquet", path, "-w", folder, "--partition", fmt.Sprintf("host=%d", i), "-q")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(whole * time.Duration(i) / 80)
+		cmd.Process.Kill()
+		cmd.Wait()
+		if list, _ := filepath.Glob(filepath.Join(folder, "v1", "*", fmt.Sprintf("host=%d", i), ".part-*")); len(list) > 0 {
+			left++
+		}
+	}
+	if left == 0 {
+		t.Error("no run was killed while it wrote")
+	}
+	for _, table := range []string{"transactions", "waits", "rdma_operations", "connections", "findings", "gaps", "points", "files", "rates", "captures"} {
+		var rows, files int
+		query := fmt.Sprintf("SELECT count(*), count(DISTINCT filename) FROM read_parquet('%s/v1/%s/**/*.parquet', hive_partitioning = true, filename = true)", folder, table)
+		if err := db.QueryRow(query).Scan(&rows, &files); err != nil {
+			t.Errorf("%s: %v", table, err)
+		}
+	}
+}

@@ -416,19 +416,18 @@ func (x *exporting) parquet(r *Run, paths []string) error {
 		partition = parquet.ByName(name)
 	}
 	of := parquet.Capture{Files: paths, Program: command.Version(), Options: x.selecting, Role: "unknown", Memory: int64(r.Memory) / 8}
-	of.Host, _ = os.Hostname()
-	if r.Joined != nil {
+	if of.Host, _ = os.Hostname(); r.Joined != nil {
 		of.Role = "both"
 	}
 	w := parquet.New(x.Write, partition, of, x.Replace)
 	w.Wants, r.Files = r.Selects, true
-	first := &beginning{Source: r.Source, begin: w.Begin}
+	first := &input.First{Source: r.Source, Begin: w.Begin}
 	r.Source = first
 	if err := r.Feed(w.Handler(), false); err != nil {
 		w.Abandon()
 		return tablesExist(err)
 	}
-	if err := first.none(); err != nil {
+	if err := first.None(); err != nil {
 		return tablesExist(err)
 	}
 	if err := w.Finish(r.Summary, input.PointRecords(r.Joined)); err != nil {
@@ -450,32 +449,4 @@ func tablesExist(err error) error {
 		return fmt.Errorf("-w: %w: the tables have this capture; --replace writes it anew", err)
 	}
 	return fmt.Errorf("-w: %w", err)
-}
-
-// beginning is a source that calls a function for its first frame.
-type beginning struct {
-	input.Source
-	begin func(first *capture.Frame) error
-	begun bool
-}
-
-// ReadBatch returns the next packets, or the error of the function.
-func (b *beginning) ReadBatch(ctx context.Context, into *capture.Batch) error {
-	if err := b.Source.ReadBatch(ctx, into); err != nil || b.begun || len(into.Frames) == 0 {
-		return err
-	}
-	b.begun = true
-	err := b.begin(&into.Frames[0])
-	if err != nil {
-		into.Release()
-	}
-	return err
-}
-
-// none calls the function without a frame, if the source had none.
-func (b *beginning) none() error {
-	if b.begun {
-		return nil
-	}
-	return b.begin(nil)
 }

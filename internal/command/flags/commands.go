@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -79,6 +80,26 @@ var commandTable = []row{
 		doc:     "write to this `file`; - is standard output",
 		sets:    func(t *Typed) any { return &t.Write },
 		missing: "-w OUT is missing: name the file to write, or - for standard output",
+	},
+	{
+		name: "export", takers: only("live"),
+		doc:  "write Parquet tables below this `folder`, as export --format parquet does, and show nothing unless --view says what",
+		sets: func(t *Typed) any { return &t.Export },
+	},
+	{
+		name: "roll", takers: only("live"),
+		doc:  "with --export: complete the files of the tables after this `duration`, and begin others",
+		sets: func(t *Typed) any { return &t.Roll }, byDefault: 5 * time.Minute,
+	},
+	{
+		name: "partition", takers: only("live"),
+		doc:  "with --export: write the tables to this `partition`, of the form KEY=VALUE,..., such as host=node7",
+		sets: func(t *Typed) any { return &t.Partition },
+	},
+	{
+		name: "replace", takers: only("live"),
+		doc:  "with --export: replace files that an earlier run wrote of the same packets",
+		sets: func(t *Typed) any { return &t.Replace },
 	},
 	{
 		name: "partition", takers: only("export"),

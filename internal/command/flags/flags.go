@@ -51,6 +51,8 @@ type Typed struct {
 	Keep        int64
 	Write       string // of -w
 	Format      string
+	Export      string
+	Roll        time.Duration
 	Partition   []string
 	Replace     bool
 	Scrub       bool

@@ -18,6 +18,43 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
+// First is a source that calls a function for its first frame.
+type First struct {
+	Source
+	Begin func(first *capture.Frame) error
+	begun bool
+}
+
+// BeginError is the error of the function that [First] calls, which is none of the input.
+type BeginError struct{ Err error }
+
+func (e *BeginError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error of the function.
+func (e *BeginError) Unwrap() error { return e.Err }
+
+// ReadBatch returns the next packets, or a BeginError.
+func (s *First) ReadBatch(ctx context.Context, b *capture.Batch) error {
+	if err := s.Source.ReadBatch(ctx, b); err != nil || s.begun || len(b.Frames) == 0 {
+		return err
+	}
+	s.begun = true
+	if err := s.Begin(&b.Frames[0]); err != nil {
+		b.Release()
+		return &BeginError{err}
+	}
+	return nil
+}
+
+// None calls the function without a frame, if the source had none. It is called after the source has ended.
+func (s *First) None() error {
+	if s.begun {
+		return nil
+	}
+	s.begun = true
+	return s.Begin(nil)
+}
+
 // NamesOf returns the names of the inputs. Suggested commands leave out files that cannot be read.
 func NamesOf(paths []string) Names {
 	var typed []string

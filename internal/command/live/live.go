@@ -59,7 +59,8 @@ without root, run this once: setcap cap_net_raw+ep rdmadump
 ` + command.ExitHelp,
 		Example: `  rdmadump live -i eth0 -w saved.pcapng -a duration:60
   rdmadump live -i eth0 --view check
-  rdmadump live --follow /var/tmp/ring.pcap -o json`,
+  rdmadump live --follow /var/tmp/ring.pcap -o json
+  rdmadump live --follow /var/tmp/ring.pcap --export tables --partition host=node7`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return l.run(cmd, args, stdout, stderr) },
 	}
@@ -153,6 +154,16 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 	if err != nil {
 		return err
 	}
+	tables, err := l.tables(cmd, set, cmp.Or(l.Interface, l.Follow, "stdin"))
+	if err != nil {
+		return err
+	}
+	if tables != nil {
+		r.Beside = append(r.Beside, tables)
+		if !cmd.Flags().Changed("view") {
+			r.Stdout = io.Discard
+		}
+	}
 	if saved != nil {
 		defer saved.close()
 	}
@@ -179,11 +190,15 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 	if when := shownLater[v.Name]; when != "" && !l.Quiet && command.TerminalWidth(stdout) == 0 && !set.JSON && set.Columns == nil {
 		command.Say(stderr, "%s; Ctrl-C ends the capture", when)
 	}
+	var packets input.Source = &limited{Source: source, stop: stop, saved: saved}
+	if tables != nil {
+		packets = tables.of(packets)
+	}
 	if saved == nil {
-		return r.Run(ctx, &limited{Source: source, stop: stop})
+		return r.Run(ctx, packets)
 	}
 	r.Tick, r.Flush = saved.flush, saved.flush
-	err = r.Run(ctx, &limited{Source: source, stop: stop, saved: saved})
+	err = r.Run(ctx, packets)
 	if failed := saved.finish(); err == nil {
 		err = failed
 	}

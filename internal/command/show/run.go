@@ -3,6 +3,7 @@
 package show
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,9 +29,43 @@ type Runner struct {
 	Tick           func() error // called now and then; nil for none
 	Flush          func() error // called after a panic; nil for none
 	Live           bool
-	refresh        *refresh       // of a live view; nil if its records are shown as they come
-	joined         *points.Source // nil if there is one capture point
-	lines          *input.Lines   // records in place of a capture; nil for a capture
+	summarize      func() *record.Summary // the summary so far
+	refresh        *refresh               // of a live view; nil if its records are shown as they come
+	joined         *points.Source         // nil if there is one capture point
+	lines          *input.Lines           // records in place of a capture; nil for a capture
+	Beside         []Beside               // also get the records
+}
+
+// Beside gets the records of a run, beside the view. It does not write to standard output.
+type Beside interface {
+	// Handler returns what gets the records.
+	Handler() dissect.Handler
+	// Tick is called now and then; summary returns the summary so far.
+	Tick(summary func() *record.Summary) error
+	// End is called after the last record.
+	End(*record.Summary) error
+}
+
+// beside returns a handler that also hands records to those that get them beside the view.
+func (r *Runner) beside(h dissect.Handler) dissect.Handler {
+	for _, b := range r.Beside {
+		o := b.Handler()
+		h.Begin = both(h.Begin, o.Begin)
+		h.Transaction, h.Connection = both(h.Transaction, o.Transaction), both(h.Connection, o.Connection)
+		h.Finding, h.Operation, h.Packet = both(h.Finding, o.Finding), both(h.Operation, o.Operation), both(h.Packet, o.Packet)
+	}
+	return h
+}
+
+// both returns a function that calls two functions, each of which may be nil.
+func both[R any](a, b func(R) error) func(R) error {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return func(r R) error { return cmp.Or(b(r), a(r)) }
 }
 
 // Run shows the view of a source. Its error determines the exit status.
@@ -64,6 +99,7 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 		s.text.Live()
 	}
 	h.Begin = s.begin
+	h = r.beside(h)
 	if r.lines != nil {
 		if err := r.lines.Check(r.Settings, &h); err != nil {
 			return err
@@ -78,6 +114,9 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 		if r.refresh != nil && r.refresh.now != nil {
 			s.fail(r.refresh.tick())
 		}
+		for _, b := range r.Beside {
+			s.fail(b.Tick(r.summarize))
+		}
 		if r.Live && !(r.refresh != nil && r.refresh.screen) {
 			s.flush()
 		}
@@ -89,6 +128,9 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 	}
 	summary, err := read(ctx, source, s, h)
 	p.Finish()
+	if refused := (*input.BeginError)(nil); errors.As(err, &refused) {
+		return refused
+	}
 	switch {
 	case err == errEnough || err != nil && err == s.err:
 		err = nil // The sink has it.
@@ -101,6 +143,11 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 		}
 	case err != nil && summary != nil && !summary.InputError.Known():
 		summary.InputError = record.Some(command.Describe(err))
+	}
+	for _, b := range r.Beside {
+		if failed := b.End(summary); err == nil {
+			err = failed
+		}
 	}
 	s.summary = summary
 	if r.refresh != nil {
@@ -117,7 +164,7 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 func (r *Runner) dissect(ctx context.Context, source input.Source, s *sink, h dissect.Handler) (*record.Summary, error) {
 	o := r.Dissection()
 	o.XIDs = r.XIDs
-	o.Files = r.ShowsFiles(s.width)
+	o.Files = r.ShowsFiles(s.width) || len(r.Beside) > 0
 	r.Only(&o)
 	filtered := r.Filter != nil || r.Summed != nil
 	o.Ahead = (filtered || !r.View.Light) && r.Count == 0 // With -c, the summary counts only the packets that were needed.
@@ -125,6 +172,7 @@ func (r *Runner) dissect(ctx context.Context, source input.Source, s *sink, h di
 		o.Live, o.Linger = true, LiveLinger
 	}
 	d := dissect.New(h, o)
+	r.summarize = d.Summary
 	if r.refresh != nil {
 		r.refresh.now, r.refresh.open, r.refresh.summarize = d.Now, d.Open, d.Summary
 	}

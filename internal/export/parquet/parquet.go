@@ -64,6 +64,8 @@ type Writer struct {
 	used      map[user]*xids
 	byFile    *analyze.Files
 	byTime    *analyze.Rates
+	rolls     int     // number of files of each table that are complete
+	before    numbers // those of the summary, of the files that are complete
 
 	transactions table[record.Transaction]
 	waits        table[record.Wait]
@@ -120,10 +122,30 @@ func (w *Writer) Begin(first *framed.Frame) error {
 		at = first.Timestamp()
 		w.row.capture = key("capture", first.Time, first.Length, first.Data)
 	}
-	name := fmt.Sprintf("part-%s-%s.parquet", at.UTC().Format("20060102T150405Z"), w.row.capture)
 	if err := w.fits(); err != nil {
 		return err
 	}
+	return w.create(at, w.row.capture)
+}
+
+// Roll completes the files that it writes, with the summary of the capture so far, and begins others, whose names have a time. What is
+// not complete yet goes into the files in which it ends. The summary may be reused after the call.
+func (w *Writer) Roll(s *record.Summary, at time.Time) error {
+	if err := w.finish(s, nil, true); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	w.rolls++
+	w.byFile = analyze.NewFiles(w.row.of.Memory)
+	w.before = numbersOf(s)
+	return w.create(at, key("part", w.row.capture, w.rolls, at.UnixNano()))
+}
+
+// create creates the files of all tables.
+func (w *Writer) create(at time.Time, key string) error {
+	name := fmt.Sprintf("part-%s-%s.parquet", at.UTC().Format("20060102T150405Z"), key)
 	for _, p := range w.parts() {
 		if err := p.begin(w, name); err != nil {
 			w.Abandon()
@@ -376,11 +398,21 @@ func (w *Writer) finding(r *record.Finding) error {
 
 // Finish adds what is known at the end of the capture: its summary, its capture points, and the rows that sum up transactions.
 func (w *Writer) Finish(s *record.Summary, points []*record.Point) error {
+	return w.finish(s, points, false)
+}
+
+// finish does so. If the capture goes on, its latest interval is left for later.
+func (w *Writer) finish(s *record.Summary, points []*record.Point, live bool) error {
 	w.row.connection, w.row.rpc = record.Opt[string]{}, record.Opt[string]{}
-	rates, err := w.byTime.Rows(s.Last.Or(0))
-	if err != nil {
+	var rates []*analyze.Rate
+	if last := s.Last.Or(0); live {
+		rates = w.byTime.Take(last)
+	} else if list, err := w.byTime.Rows(last); err != nil {
 		return err
+	} else {
+		rates = list
 	}
+	s = w.before.since(s)
 	return errors.Join(writeAll(&w.rates, rates, &w.row), writeAll(&w.files, w.byFile.Rows(), &w.row), writeAll(&w.points, points, &w.row),
 		writeAll(&w.gaps, gapsOf(s), &w.row), w.captures.write(s, &w.row))
 }

@@ -1,6 +1,8 @@
 package parquet
 
 import (
+	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -120,8 +122,8 @@ var captureColumns = slices.Concat(of[record.Summary](),
 	computed("rdmadump", func(_ *record.Summary, about *row) string { return about.of.Program }),
 	computed("options", func(_ *record.Summary, about *row) []string { return about.of.Options }),
 	fields[record.Summary]("transactions findings evicted not_judged silences"),
-	numbers("transactions_", record.Statuses[:], func(s *record.Summary) map[record.Status]int64 { return s.Transactions }),
-	numbers("findings_", record.Severities[:], func(s *record.Summary) map[record.Severity]int64 { return s.Findings }),
+	columnsOf("transactions_", record.Statuses[:], func(s *record.Summary) map[record.Status]int64 { return s.Transactions }),
+	columnsOf("findings_", record.Severities[:], func(s *record.Summary) map[record.Severity]int64 { return s.Findings }),
 	computed("not_judged", func(s *record.Summary, _ *row) (list []string) { // rules, and what is missing
 		for _, n := range s.NotJudged {
 			list = append(list, n.Rule+": "+n.Gap)
@@ -130,12 +132,64 @@ var captureColumns = slices.Concat(of[record.Summary](),
 	}),
 )
 
-// numbers returns a column for each key of a map.
-func numbers[R any, K ~string](prefix string, keys []K, of func(r *R) map[K]int64) (list []column[R]) {
+// columnsOf returns a column for each key of a map.
+func columnsOf[R any, K ~string](prefix string, keys []K, of func(r *R) map[K]int64) (list []column[R]) {
 	for _, k := range keys {
 		list = append(list, computed(prefix+string(k), func(r *R, _ *row) int64 { return of(r)[k] })...)
 	}
 	return list
+}
+
+// numbers are the numbers of a summary that grow with the capture: its fields by their index, and those of its maps.
+type numbers struct {
+	fields       map[int]int64
+	transactions map[record.Status]int64
+	findings     map[record.Severity]int64
+	silences     int
+}
+
+// numbersOf returns the numbers of a summary.
+func numbersOf(s *record.Summary) numbers {
+	n := numbers{map[int]int64{}, maps.Clone(s.Transactions), maps.Clone(s.Findings), len(s.Silences)}
+	v := reflect.ValueOf(s).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Kind() {
+		case reflect.Int, reflect.Int64:
+			n.fields[i] = f.Int()
+		case reflect.Uint64:
+			n.fields[i] = int64(f.Uint())
+		}
+	}
+	return n
+}
+
+// since returns the summary of what came since a summary with these numbers, so that sums of all parts of a capture are those of the
+// capture.
+func (n numbers) since(s *record.Summary) *record.Summary {
+	if n.fields == nil {
+		return s
+	}
+	c := *s
+	v := reflect.ValueOf(&c).Elem()
+	for i, before := range n.fields {
+		if f := v.Field(i); f.Kind() == reflect.Uint64 {
+			f.SetUint(f.Uint() - uint64(before))
+		} else {
+			f.SetInt(f.Int() - before)
+		}
+	}
+	c.Transactions, c.Findings = less(s.Transactions, n.transactions), less(s.Findings, n.findings)
+	c.Silences = s.Silences[min(n.silences, len(s.Silences)):]
+	return &c
+}
+
+// less returns what is in a map more than in another one.
+func less[K comparable](m, before map[K]int64) map[K]int64 {
+	m = maps.Clone(m)
+	for k, n := range before {
+		m[k] -= n
+	}
+	return m
 }
 
 // firstPacket returns the number of the transaction's first packet.
