@@ -68,6 +68,7 @@ type arena struct {
 	handles   []record.Hex32
 	events    []record.Event
 	waits     []record.Wait
+	proofs    []record.Proof
 	fpdus     []iwarp.Noted
 	guarded   []describe.Guarded
 	records   []describe.Record
@@ -116,6 +117,10 @@ func (s *arena) transaction(r *record.Transaction) {
 	r.NotInvalidated = place(s, &s.handles, r.NotInvalidated)
 	r.FileUses = place(s, &s.files, r.FileUses)
 	r.Timeline, r.Waits = place(s, &s.events, r.Timeline), place(s, &s.waits, r.Waits)
+	if v, known := r.Shares.Get(); known {
+		v.Proofs = place(s, &s.proofs, v.Proofs)
+		r.Shares = record.Some(v)
+	}
 }
 
 // writeChunk copies the segments of a chunk into the arena.
@@ -148,7 +153,7 @@ func (p *recordBatch) clear() {
 	}
 	p.lists = arena{
 		words: s.words[:0], messages: s.messages[:0], reads: s.reads[:0], writes: s.writes[:0], readSegs: s.readSegs[:0], writeSegs: s.writeSegs[:0],
-		handles: s.handles[:0], events: s.events[:0], waits: s.waits[:0], fpdus: s.fpdus[:0], guarded: s.guarded[:0], tcp: s.tcp[:0], bytes: s.bytes[:0], files: s.files[:0], records: s.records[:0],
+		handles: s.handles[:0], events: s.events[:0], waits: s.waits[:0], proofs: s.proofs[:0], fpdus: s.fpdus[:0], guarded: s.guarded[:0], tcp: s.tcp[:0], bytes: s.bytes[:0], files: s.files[:0], records: s.records[:0],
 	}
 }
 

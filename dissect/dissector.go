@@ -19,6 +19,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/dissect/wiremap"
+	"github.com/rdmadump/rdmadump/internal/claim"
 	"github.com/rdmadump/rdmadump/internal/link"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
@@ -107,6 +108,8 @@ type Options struct {
 	// Window, if not nil, returns the first and the last time of the span whose packets the field Selected of
 	// [record.Connection] counts. It gets the time of the first frame.
 	Window func(first record.Time) (from, to record.Time)
+	// At is where the capture was taken. What the packets show refutes it.
+	At record.Position
 	// OnlyRDMA ignores RPC over TCP and UDP.
 	OnlyRDMA bool
 	// Ports says which TCP and UDP ports carry RPC and which do not, in addition to what the
@@ -151,6 +154,7 @@ type Dissector struct {
 	table    *transaction.Table
 	describe describe.Describer
 	current  packetRef              // the current frame
+	causes   claim.Maker            // makes the sentences about transactions
 	presence presence               // which hosts sent packets
 	others   others                 // packets that no view of RPCs and connections shows
 	selects  func(record.Time) bool // whether Options.Window selects a time; nil without it
@@ -180,7 +184,7 @@ func New(h Handler, o Options) *Dissector {
 	shown := d.shown()
 	d.table = transaction.NewTable(transaction.Options{
 		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown, Files: o.Files, Connections: h.Connection != nil,
-		Linger: o.Linger, Unanswered: o.Unanswered, Ports: portsOf(o.Ports),
+		Linger: o.Linger, Unanswered: o.Unanswered, Ports: portsOf(o.Ports), Position: o.At,
 	}, d.budget)
 	d.table.Transaction = handing(d, h.Transaction)
 	if h.Payload != nil || o.Decode {
@@ -248,6 +252,9 @@ func handing[T any, R completed[T]](d *Dissector, handler func(*T) error) func(*
 		}
 		if d.options.Points != nil {
 			localize(r, d.options.Points)
+		}
+		if t, is := any(r).(*record.Transaction); is { // when its packet numbers are those of the points
+			t.Cause = d.causes.Of(t)
 		}
 		if R(r).Complete(d.now, d.summary.First.Or(0)); d.ahead != nil {
 			d.err = d.ahead.put(r)

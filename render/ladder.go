@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/internal/claim"
 )
 
 // ladderBars is the number of handles that get a bar of their own next to the ladder.
@@ -305,18 +306,18 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 		fmt.Fprintf(b, "%s%s%s%s\n", theme.key.before, title, procedure, theme.key.after)
 	}
 	word, shade := status(theme, r)
-	took, parts := "", ": "
+	took := ""
 	if latency, known := r.LatencyNS.Get(); known {
 		took = " after " + Duration(latency)
 		if r.Reply != nil && r.Reply.Delivery == record.DeliveryUncertain {
 			took += ", if the Reply in packet " + numbered(r.Reply.LastPacket, record.PointName(r.Reply.LastPoint)) + " is the copy that was accepted; the capture does not prove it"
 		}
-		if text := uncertainLatency(r); text != "" {
-			took, parts = " after "+text, "; of "+Duration(latency)+": "
+		if r.LatencyMinNS.Known() {
+			took = " after at most " + Duration(latency)
 		}
 	}
 	if p := phases(r); p != "" {
-		took += parts + p
+		took += ": " + p
 	}
 	lines := Wrap(took, max(width-len(word)-1, narrowest))
 	fmt.Fprintf(b, "%s%s%s", shade.before, word, shade.after)
@@ -334,8 +335,8 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 			fmt.Fprintf(b, "%s\n", line)
 		}
 	}
-	for _, sentence := range Explain(r) {
-		for _, line := range Wrap(sentence, width) {
+	for _, sentence := range claim.Lines(r) {
+		for _, line := range Wrap(clean(sentence), width) {
 			fmt.Fprintf(b, "%s%s%s\n", theme.warn.before, line, theme.warn.after)
 		}
 	}
@@ -392,7 +393,7 @@ func places(r *record.Transaction) string {
 	if !known {
 		return ""
 	}
-	caller, other := sides(r)
+	caller, other := r.Sides()
 	var parts []string
 	for _, p := range []struct {
 		place string
@@ -410,11 +411,6 @@ func places(r *record.Transaction) string {
 type Phase struct {
 	Name string // such as "until Reply"
 	NS   int64  // 0 if the RPC has no such part, and for a Write of one packet
-}
-
-// PhaseNames are the names of the phases of a latency in sentences and tables. Each phase has the same name on every screen.
-var PhaseNames = [record.PhaseCount]string{
-	"until the first RDMA Read", "in RDMA Reads", "until the first RDMA Write", "in RDMA Writes", "until the Reply", "stalled",
 }
 
 // shortPhases are the names of the phases where all of them are in one line.
@@ -514,11 +510,11 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 				g.mark(handle, '#')
 			}
 		case record.EventAck:
-			g.text, g.ink = "ACK of the "+title(e.Of), theme.dim
+			g.text, g.ink = "ACK of the "+e.Of.Title(), theme.dim
 		case record.EventNak:
-			g.text, g.ink, g.kind = fmt.Sprintf("NAK of the %s: %s", title(e.Of), e.Reason), theme.bad, ""
+			g.text, g.ink, g.kind = fmt.Sprintf("NAK of the %s: %s", e.Of.Title(), e.Reason), theme.bad, ""
 		case record.EventRetransmit:
-			g.text, g.ink = fmt.Sprintf("%s retransmitted, %s", title(e.Of), packets(e)), theme.warn
+			g.text, g.ink = fmt.Sprintf("%s retransmitted, %s", e.Of.Title(), packets(e)), theme.warn
 			g.span(e.First(), e.Last())
 		case record.EventReadAgain:
 			again[place{handle, e.Offset.Or(0)}] = true
@@ -531,15 +527,15 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 			g.least = fmt.Sprintf("Response, %s, %s", packets(e), strings.TrimPrefix(again, "the "))
 			g.toRight = true
 		case record.EventDamaged:
-			what := title(e.Of)
+			what := e.Of.Title()
 			if e.Of != record.EventNak && !isFirstCopy(r, e) {
 				what += " retransmitted"
 			}
 			g.text, g.short, g.ink = what+", bad ICRC: dropped by its receiver", what+", bad ICRC", theme.warn
 		case record.EventLost:
-			g.text, g.ink, g.kind = title(e.Of)+" lost on the way", theme.bad, ""
+			g.text, g.ink, g.kind = e.Of.Title()+" lost on the way", theme.bad, ""
 		case record.EventOutOfOrder:
-			g.text, g.ink, g.kind = title(e.Of)+" after a gap", theme.warn, ""
+			g.text, g.ink, g.kind = e.Of.Title()+" after a gap", theme.warn, ""
 			g.short = g.text
 			if filled, known := e.LastPacket.Get(); known {
 				g.text += fmt.Sprintf(" (closed by packet %s)", numbered(filled, record.PointName(e.LastPoint)))
@@ -683,27 +679,6 @@ func (g *rung) markAll(handles []record.Hex32, c byte) {
 	for _, handle := range handles {
 		g.mark(handle, c)
 	}
-}
-
-// title returns the protocol's name for an event: a "read_request" is an RDMA Read.
-func title(of record.EventKind) string {
-	switch of {
-	case record.EventCall:
-		return "Call"
-	case record.EventReply:
-		return "Reply"
-	case record.EventRead:
-		return "RDMA Read"
-	case record.EventReadDone:
-		return "Read response"
-	case record.EventWrite:
-		return "RDMA Write"
-	case record.EventNak:
-		return "NAK"
-	case record.EventAck:
-		return "ACK"
-	}
-	return string(of)
 }
 
 // packets returns the number of packets of an event.
@@ -886,7 +861,7 @@ func withoutReply(r *record.Transaction) string {
 	case slices.Contains(r.Findings, rule.RemoteErrorNak.ID) || slices.Contains(r.Findings, rule.Terminate.ID):
 		for i := len(r.Timeline) - 1; i >= 0; i-- {
 			if e := &r.Timeline[i]; e.Event == record.EventNak {
-				return title(e.Of) + " rejected"
+				return e.Of.Title() + " rejected"
 			}
 		}
 	}

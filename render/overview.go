@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/claim"
 )
 
 // Screen is an output for drawings.
@@ -482,11 +483,11 @@ func (v *overview) answered(label string) {
 		ink ink
 	}
 	phases := []inkedPhase{
-		{phase{PhaseNames[record.PhaseStalled], t.Phases.WaitNS}, v.theme.warn},
+		{phase{record.PhaseStalled.String(), t.Phases.WaitNS}, v.theme.warn},
 	}
 	lengths := t.Phases.List()
 	for i, look := range []ink{v.theme.exposed, v.theme.moved, v.theme.exposed, v.theme.moved, v.theme.good} {
-		phases = append(phases, inkedPhase{phase{PhaseNames[i], lengths[i]}, look})
+		phases = append(phases, inkedPhase{phase{record.Phase(i).String(), lengths[i]}, look})
 	}
 	slices.SortStableFunc(phases, func(a, b inkedPhase) int { return cmp.Compare(b.ns, a.ns) })
 	other := t.TotalNS
@@ -671,7 +672,7 @@ func (v *overview) slow(label string, s *analyze.Slow, length int) {
 	if s.Count > 1 {
 		text += fmt.Sprintf(" (sent on several connections, slowest of at least %d answered)", s.Count)
 	}
-	if cause := Cause(r); cause != "" {
+	if cause := cmp.Or(claim.Brief(r), longestPart(r)); cause != "" {
 		text += ": " + cause
 	}
 	v.row(label, part{fmt.Sprintf("%*s  ", max(length, 8), Latency(r)), ink{}}, part{r.XID.String(), v.theme.key}, part{text, ink{}})

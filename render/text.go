@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/query"
@@ -88,46 +87,15 @@ func (t *Text) legend() error {
 // at returns a time as text.
 func (t *Text) at(at record.Time) string { return string(t.clock.append(nil, at)) }
 
-// Duration returns a duration, given in nanoseconds, with a unit that suits its size.
-func Duration(ns int64) string {
-	switch d := time.Duration(ns); {
-	case ns < 0:
-		return "-" + Duration(-max(ns, -math.MaxInt64)) // the lowest number has no opposite
-	case d < time.Microsecond:
-		return strconv.FormatInt(ns, 10) + "ns"
-	case d < time.Millisecond:
-		return strconv.FormatFloat(float64(ns)/1e3, 'f', 1, 64) + "us"
-	case d < time.Second:
-		return strconv.FormatFloat(float64(ns)/1e6, 'f', 2, 64) + "ms"
-	}
-	return Seconds(ns, 3) + "s"
-}
-
 // Seconds returns a duration, given in nanoseconds, in seconds with some decimals and without a unit.
 func Seconds(ns int64, decimals int) string {
 	return strconv.FormatFloat(float64(ns)/1e9, 'f', decimals, 64)
 }
 
-// Bytes returns a number of bytes: exact below 10,000, and in KiB or MiB from there.
-func Bytes(n int64) string {
-	switch {
-	case n < 10000:
-		return strconv.FormatInt(n, 10)
-	case n < 10<<20:
-		return strconv.FormatFloat(float64(n)/1024, 'f', 1, 64) + "K"
-	}
-	return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + "M"
-}
-
-// Size returns a number of bytes with its unit, for sentences.
-func Size(n int64) string {
-	switch text := Bytes(n); text[len(text)-1] {
-	case 'K', 'M':
-		return text[:len(text)-1] + " " + text[len(text)-1:] + "iB"
-	default:
-		return text + " B"
-	}
-}
+// Duration, Bytes and Size return a number as [field.Duration] and its neighbors do.
+func Duration(ns int64) string { return field.Duration(ns) }
+func Bytes(n int64) string     { return field.Amount(n) }
+func Size(n int64) string      { return field.Size(n) }
 
 var transactionColumns = []column{
 	{name: "#", fields: "id", right: true, rank: 5, usual: 5},

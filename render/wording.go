@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -45,7 +44,7 @@ func stalledUntil(r *record.Transaction, w *record.Wait) string {
 		if nak, known := w.NakPacket.Get(); known {
 			at := numbered(nak, w.NakPoint)
 			switch {
-			case hasNak(r, nak):
+			case r.HasNak(nak):
 			case w.BlockingTransaction.Known():
 				return "until its retransmission after the NAK of another RPC in packet " + at
 			default:
@@ -82,10 +81,55 @@ func shortlyUntil(w *record.Wait) string {
 	return "by " + WaitText(w.Reason)
 }
 
-// hasNak reports whether a NAK is in the timeline of a transaction. Otherwise it rejected a packet of
-// another RPC, or of none, and the sender retransmitted all packets from there on.
-func hasNak(r *record.Transaction, packet int64) bool {
-	return slices.ContainsFunc(r.Timeline, func(e record.Event) bool { return e.Event == record.EventNak && e.Packet == packet })
+// pauseText returns the text of a wait in the ladder, and a shorter text; to follows its length.
+func pauseText(r *record.Transaction, w *record.Wait, to string) (text, short string) {
+	if xid, known := w.BlockingXID.Get(); known && w.Reason == record.HeadOfLine {
+		short = fmt.Sprintf("%s%s: %s busy with XID %v", Duration(w.NS), to, w.Waiting, xid)
+		return "... " + short + " ...", short
+	}
+	text = fmt.Sprintf("... %s%s: %s stalled %s ...", Duration(w.NS), to, w.Waiting, stalledUntil(r, w))
+	return text, fmt.Sprintf("%s%s: %s stalled %s", Duration(w.NS), to, w.Waiting, shortlyUntil(w))
+}
+
+// numbered returns a packet number, with its capture point if there are several.
+func numbered(n int64, point string) string {
+	if point == "" {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d of %s", n, clean(point))
+}
+
+// phase is one part of a latency, or of a sum of latencies.
+type phase struct {
+	name string
+	ns   int64
+}
+
+// Cause returns the sentence about where the time of a transaction went, as package claim makes it. If none holds, it
+// returns the longest part of the latency, and without a latency the status.
+func Cause(r *record.Transaction) string {
+	if c, known := r.Cause.Get(); known {
+		return clean(c.Text)
+	}
+	if !r.LatencyNS.Known() {
+		return string(r.Status)
+	}
+	return longestPart(r)
+}
+
+// longestPart returns the longest part of a latency, or nothing if it is not known.
+func longestPart(r *record.Transaction) string {
+	var most phase
+	p := r.Phases.Or(record.Phases{})
+	for i, ns := range p.List() {
+		if ns := ns.Or(0); ns > most.ns {
+			most = phase{record.Phase(i).String(), ns}
+		}
+	}
+	if most.name == "" {
+		return ""
+	}
+	return Duration(most.ns) + " " + most.name
 }
 
 // endingWords name the ways in which a connection ends, if the name in JSON without its

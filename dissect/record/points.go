@@ -187,6 +187,11 @@ func (r *Transaction) Localize(points []string) {
 			local(&w.Lost[j].Packet, &w.Lost[j].Point, points)
 		}
 	}
+	if s, known := r.Shares.Get(); known {
+		for i := range s.Proofs {
+			localOpt(&s.Proofs[i].Packet, &s.Proofs[i].Point, points)
+		}
+	}
 }
 
 // localized returns a copy of a message with packet numbers of capture points.

@@ -81,6 +81,46 @@ const (
 	PhaseCount
 )
 
+// String returns the name of a phase. Each phase has the same name in sentences, in tables and on every screen.
+func (p Phase) String() string {
+	return [...]string{"until the first RDMA Read", "in RDMA Reads", "until the first RDMA Write", "in RDMA Writes", "until the Reply", "stalled"}[p]
+}
+
+// Sides returns the side that sent the Call, and the side that executed it.
+func (r *Transaction) Sides() (caller, other End) {
+	if r.Direction == Backward {
+		return Server, Client
+	}
+	return Client, Server
+}
+
+// HasNak reports whether a NAK is in the timeline of the transaction. Otherwise it rejected a packet of another RPC, or of
+// none, and the sender retransmitted all packets from there on.
+func (r *Transaction) HasNak(packet int64) bool {
+	return slices.ContainsFunc(r.Timeline, func(e Event) bool { return e.Event == EventNak && e.Packet == packet })
+}
+
+// Title returns the protocol's name for an event: a "read_request" is an RDMA Read.
+func (of EventKind) Title() string {
+	switch of {
+	case EventCall:
+		return "Call"
+	case EventReply:
+		return "Reply"
+	case EventRead:
+		return "RDMA Read"
+	case EventReadDone:
+		return "Read response"
+	case EventWrite:
+		return "RDMA Write"
+	case EventNak:
+		return "NAK"
+	case EventAck:
+		return "ACK"
+	}
+	return string(of)
+}
+
 // List returns the lengths of all phases.
 func (p *Phases) List() [PhaseCount]Opt[int64] {
 	return [PhaseCount]Opt[int64]{p.ToReadNS, p.ReadNS, p.ToWriteNS, p.WriteNS, p.ToReplyNS, Some(p.WaitNS)}
@@ -174,6 +214,24 @@ func (r *Transaction) Stalls() iter.Seq2[*Wait, int64] {
 				return
 			}
 		}
+	}
+}
+
+// Waited returns how many nanoseconds of [from, to) passed in those waits for which counts returns true. Waits may overlap.
+func Waited(waits []Wait, from, to Time, counts func(*Wait) bool) (ns int64) {
+	at := from
+	for { // from one wait to the next, by their beginnings
+		next, end := to, to
+		for i := range waits {
+			if w := &waits[i]; counts(w) && w.To > at && w.From < to && max(w.From, at) < next {
+				next, end = max(w.From, at), min(w.To, to)
+			}
+		}
+		if next >= to {
+			return ns
+		}
+		ns += int64(end - next)
+		at = end
 	}
 }
 

@@ -116,6 +116,8 @@ type Transaction struct {
 	Waits             []Wait            `json:"waits" doc:"Stalls: times in which the transaction made no progress, each with its reason."`
 	Phases            Opt[Phases]       `json:"phases" doc:"Parts that the latency is made of; null without a latency."`
 	Split             Opt[Split]        `json:"split,omitzero" doc:"Where the latency passed: at the client, in the network, or at the server; present only with several capture points, and if every part of the transaction was captured at both ends."`
+	Shares            Opt[Shares]       `json:"shares" doc:"How much of the latency each side took, as far as the capture proves it; null without a latency."`
+	Cause             Opt[Cause]        `json:"cause" doc:"What took most of the latency, in a sentence; null without a latency, if no part of it is most of it and at least one millisecond, and without a Call."`
 	RDMAError         Opt[string]       `json:"rdma_error" doc:"Error code of an RDMA_ERROR: ERR_VERS or ERR_CHUNK; null if there was none." secret:"no"`
 	RDMAErrorRange    Opt[VersionRange] `json:"rdma_error_versions" doc:"Versions that an ERR_VERS says are supported."`
 	RetransmitOf      Opt[int64]        `json:"retransmit_of" doc:"Transaction number (id): the transaction on an earlier connection that this transaction retransmits."`
@@ -287,6 +289,10 @@ func (r *Transaction) Clone() *Transaction {
 	c.NotInvalidated = slices.Clone(r.NotInvalidated)
 	c.Timeline = slices.Clone(r.Timeline)
 	c.Waits = slices.Clone(r.Waits)
+	if s, known := c.Shares.Get(); known {
+		s.Proofs = slices.Clone(s.Proofs)
+		c.Shares = Some(s)
+	}
 	c.Findings, c.FileUses = slices.Clone(r.Findings), slices.Clone(r.FileUses)
 	c.Mapping = clonePointer(r.Mapping)
 	c.Decoded = Decoded{}
@@ -309,6 +315,7 @@ func (r *Transaction) CloneBytes() int {
 	for i := range r.Waits {
 		n += listBytes(r.Waits[i].Packets) + listBytes(r.Waits[i].Lost)
 	}
+	n += listBytes(r.Shares.Or(Shares{}).Proofs) + uintptr(len(r.Cause.Or(Cause{}).Text))
 	return int(n)
 }
 

@@ -242,8 +242,8 @@ func (f *facts) waits() {
 	}
 	if len(f.o.Slowest) > 0 {
 		r := f.o.Slowest[0].Transaction
-		f.say("info", rpcAnchor(r.ID), f.run("FILE", "--conn", fmt.Sprint(r.Connection), "--xid", r.XID.String()), "The slowest RPC, without those of mounting, is XID %v, %s, with %s: %s.", r.XID, render.Clean(opName(r)),
-			render.Latency(r), render.Cause(r))
+		f.say("info", rpcAnchor(r.ID), f.run("FILE", "--conn", fmt.Sprint(r.Connection), "--xid", r.XID.String()), "The slowest RPC, without those of mounting, is XID %v, %s, with %s. %s.", r.XID, render.Clean(opName(r)),
+			render.Latency(r), strings.TrimSuffix(render.Cause(r), "."))
 	}
 }
 

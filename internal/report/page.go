@@ -499,8 +499,8 @@ func latencyCell(r *record.Transaction) cell {
 
 // phaseLegend explains the parts of a bar of phases.
 var phaseLegend = func() (list []legend) {
-	for i, name := range render.PhaseNames {
-		list = append(list, legend{fmt.Sprintf("p%d", i), name})
+	for i := range record.PhaseCount {
+		list = append(list, legend{fmt.Sprintf("p%d", i), i.String()})
 	}
 	return list
 }()

@@ -127,6 +127,10 @@ func (c *Conn) awaited() bool {
 	return false
 }
 
+// Lacks reports whether packets are known to be missing from the capture, or state of the connection was evicted. Unlike
+// Complete, it says nothing about packets with a bad ICRC.
+func Lacks(c *Conn) bool { return c.record.counts.NotCaptured > 0 || c.evicted || c.awaited() }
+
 // Host returns the host of a side, nil if it is not known.
 func (c *Conn) Host(s Side) *Host {
 	if f := c.flows[s]; f != nil {
@@ -136,6 +140,15 @@ func (c *Conn) Host(s Side) *Host {
 		return f.dst
 	}
 	return nil
+}
+
+// LateFrom returns the number of packets of a side that were captured after later ones of it for the first time, so that they
+// were lost or overtaken before the capture point.
+func LateFrom(c *Conn, s Side) int64 {
+	if f := c.flows[s]; f != nil {
+		return f.late
+	}
+	return 0
 }
 
 // SetClient sets the side that opened the connection, if the handshake was not

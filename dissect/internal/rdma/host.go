@@ -1,6 +1,10 @@
 package rdma
 
-import "github.com/rdmadump/rdmadump/dissect/record"
+import (
+	"net/netip"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
 
 // Hosts and the routes between them. Each is one object, so that pointers to it can be
 // compared.
@@ -34,6 +38,9 @@ func (h *Host) Known() (address record.Opt[string]) {
 	}
 	return address
 }
+
+// At reports whether the host has an address.
+func (h *Host) At(address netip.Addr) bool { return h != nil && h.IP == address }
 
 // Hold prevents the host from being forgotten until LetGo was called as often as Hold,
 // so that pointers to it stay comparable. The host may be nil.

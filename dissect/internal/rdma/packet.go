@@ -91,6 +91,7 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 			}
 			f.acceptHeld(fact, cur, &own)
 		case order.Filled: // the current packet came after those that wait
+			f.isLate()
 			f.conn.record.outOfOrder()
 			cur.mark(nil, record.OutOfOrder)
 		case order.Released:
@@ -100,6 +101,7 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 			f.lacks(fact)
 		case order.Late:
 			if fact.Known {
+				f.isLate()
 				f.conn.record.outOfOrder()
 				f.conn.disorder()
 				cur.mark(nil, record.Late)
@@ -445,6 +447,9 @@ func (f *flow) readResponse(p *rocev2.Packet, cur *currentPacket) {
 		c.disorder()
 	}
 	if index+1 < o.seen.Last().Hi {
+		if peer := f.peer(); peer != nil && o.Again == 0 {
+			peer.isLate()
+		}
 		c.record.outOfOrder()
 		cur.mark(o, record.OutOfOrder)
 	}

@@ -355,6 +355,7 @@ func (ts *tcpStreams) takeData(f *flow, s *TCP, cur *currentPacket) {
 			c.disorder()
 		}
 		if !w.window.Empty() {
+			f.isLate()
 			c.record.outOfOrder()
 			cur.mark(nil, record.OutOfOrder)
 		}
@@ -371,6 +372,7 @@ func (ts *tcpStreams) takeData(f *flow, s *TCP, cur *currentPacket) {
 func (ts *tcpStreams) takeLate(f *flow, r order.Run, cur *currentPacket) bool {
 	late, counted := f.stream.gaps.Late(order.Octets, r, f.isAcked(r.From), false)
 	if counted {
+		f.isLate()
 		f.conn.record.outOfOrder()
 		f.conn.disorder()
 		cur.mark(nil, record.Late)

@@ -7,6 +7,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/pending"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/internal/shares"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
@@ -64,8 +65,9 @@ type connState struct {
 // wireActivity records which transaction each side is transmitting, to attribute head-of-line
 // waiting.
 type wireActivity struct {
-	busy   [2]busy   // by sending side
-	credit [2]credit // by side of the caller
+	busy   [2]busy          // by sending side
+	credit [2]credit        // by side of the caller
+	served [2]shares.Served // by sending side
 }
 
 // wireActivity returns the activity of the connection, allocating it if needed.
@@ -341,6 +343,9 @@ func (w *wireActivity) join(o *wireActivity, moved func(rdma.Side) rdma.Side) {
 		}
 		if w.credit[at].full.Before(o.credit[from].full) {
 			w.credit[at] = o.credit[from]
+		}
+		if w.served[at].At < o.served[from].At {
+			w.served[at] = o.served[from]
 		}
 	}
 }

@@ -38,6 +38,7 @@ func (cs *connState) moved(o *rdma.Operation) {
 	if o.Kind == rdma.Read {
 		what, from = record.EventReadDone, o.Side.Other()
 		x.checks.memory.readEnds()
+		x.turn.Ends(o.Last.Time)
 	}
 	e := x.event(o.Last, what, x.role(from))
 	e.Handle, e.Offset = record.Some(record.Hex32(o.Handle)), record.Some(record.Hex64(o.Offset))

@@ -18,6 +18,7 @@ type storage struct {
 	segs     []record.WriteSegment
 	handles  []record.Hex32
 	reply    record.WriteChunk
+	proofs   []record.Proof
 }
 
 // newStorage returns storage for a typical record.
@@ -84,6 +85,7 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	r.LatencyMinNS, r.ReplyLost, r.HeldBackBy = x.latencyMin, x.state == lost, record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)
 	r.Split = splitOf(x)
 	r.Context = record.SomeIf(x.context, k.Call != nil)
+	r.Shares = x.divide(r.Split)
 	r.RetransmitOf, r.Retransmitted = record.SomeIf(k.RetransmitOf, k.RetransmitOf != 0), int(k.Retransmitted)
 	if x.state.hasReply() || x.state == lost {
 		r.Reply = &x.answer

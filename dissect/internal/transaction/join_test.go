@@ -10,6 +10,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/pending"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/internal/shares"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
@@ -55,6 +56,7 @@ func remembers(s rdma.Side) *connState {
 		wire: &wireActivity{
 			busy:   otherThan(busy{txn: noTxn}, s, busy{at, at, 9, 10, 11, at}),
 			credit: oneOf(s, credit{at, at}),
+			served: oneOf(s, shares.Served{At: at.Time, Packet: at.Packet, XID: 12}),
 		},
 		rareState: &rareState{
 			lostCalls: 1, lostXIDs: []record.Hex32{8},

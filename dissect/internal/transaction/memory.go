@@ -156,6 +156,7 @@ func (cs *connState) began(o *rdma.Operation) {
 	x := s.txn
 	o.Tag = x.tag(int(s.number))
 	noteActivity(cs, x, o.Side, o.First)
+	x.noteServed(o.Side)
 	notePath(x, o)
 	what := record.EventWriteFirst
 	if o.Kind == rdma.Read {
@@ -218,6 +219,9 @@ func (cs *connState) Moved(o *rdma.Operation, offset uint64, data []byte, n int)
 	noteActivity(cs, x, from, o.Last)
 	if o.Kind == rdma.Read { // its requester can hardly do anything else meanwhile
 		cs.wireActivity().noteSend(o.Side, x, o.Last)
+		if o.Bytes == int64(n) {
+			x.turn.Answered(o.First.Time, o.Last.Time)
+		}
 	}
 	checkLateRead(cs, o, x)
 	s := &x.segments[part]

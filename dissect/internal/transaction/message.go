@@ -392,6 +392,7 @@ func (cs *connState) reply(m *message) {
 	}
 	if !withoutCall {
 		cs.wireActivity().noteCreditFreed(side, m.Last)
+		x.noteServed(m.side)
 	}
 	damaged := m.Damaged()
 	if damaged.Packet == 0 {

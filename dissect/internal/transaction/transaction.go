@@ -17,6 +17,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/internal/shares"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -49,6 +50,8 @@ type Options struct {
 	// Unanswered is the time for which later Calls have to be answered before a Call without Reply
 	// is reported.
 	Unanswered record.Time
+	// Position is where the capture was taken.
+	Position record.Position
 }
 
 // Table contains the transactions of all connections.
@@ -221,6 +224,7 @@ type txn struct {
 
 	callSeq  uint64 // of the Send that contains the Call
 	progress progress
+	turn     shares.Turn
 
 	call       record.Message
 	context    record.Context

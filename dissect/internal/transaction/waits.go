@@ -193,23 +193,9 @@ func packetList(cs *connState, numbers ...int64) []int64 {
 // evidenceBlock is the number of packet numbers that are allocated at once.
 const evidenceBlock = 256
 
-// waited returns how many nanoseconds of [from, to) the transaction waited. Waits may overlap.
-func (x *txn) waited(from, to record.Time) (ns int64) {
-	at := from
-	for { // from one wait to the next, by their beginnings
-		next, end := to, to
-		for i := range x.rec.Waits {
-			w := &x.rec.Waits[i]
-			if w.To > at && w.From < to && max(w.From, at) < next {
-				next, end = max(w.From, at), min(w.To, to)
-			}
-		}
-		if next >= to {
-			return ns
-		}
-		ns += int64(end - next)
-		at = end
-	}
+// waited returns how many nanoseconds of [from, to) the transaction waited.
+func (x *txn) waited(from, to record.Time) int64 {
+	return record.Waited(x.rec.Waits, from, to, func(*record.Wait) bool { return true })
 }
 
 // heldBy is a packet that was lost or damaged between capture points before a wait ended.

@@ -28,6 +28,7 @@ type Typed struct {
 	fields   []string
 	XIDs     []string
 	decodeAs []string
+	at       string
 	sort     string
 	top      int
 	From, To string

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,6 +66,7 @@ type Settings struct {
 	XIDs     []record.Hex32
 	ports    []dissect.Port // what TCP and UDP ports carry
 	Tunnels  []dissect.Tunnel
+	at       record.Position
 	From, To moment
 	By       Grouping
 	FailOn   record.Severity
@@ -108,6 +110,9 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 	if s.ports, s.Tunnels, err = parsePorts(f.decodeAs); err != nil {
 		return nil, err
 	}
+	if s.at, err = parseAt(f.at); err != nil {
+		return nil, err
+	}
 	if f.output == "sarif" || f.output == "junit" {
 		s.Report = f.output
 	}
@@ -135,6 +140,21 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 		v.Name == "transactions" && s.Columns == nil && (s.JSON || s.Look.wide || s.Filter != nil)
 	s.Ladder = v.Name == "transactions" && len(s.XIDs) > 0 && !s.JSON && s.Columns == nil
 	return s, nil
+}
+
+// parseAt converts the value of --at.
+func parseAt(text string) (at record.Position, err error) {
+	switch place := record.Place(text); place {
+	case "":
+	case record.AtClient, record.AtServer, record.Between:
+		at.Place = place
+	default:
+		if at.Address, err = netip.ParseAddr(text); err != nil {
+			return at, fmt.Errorf("--at %s: must be client, server, between, or the address of a host", render.Clean(text))
+		}
+		at.Address = at.Address.Unmap()
+	}
+	return at, nil
 }
 
 // shownBy returns the view that shows what the flags ask of a view for.

@@ -199,6 +199,11 @@ var table = []row{
 		sets: func(t *Typed) any { return (*whole)(&t.decodeAs) },
 	},
 	{
+		name: "at", group: selection, takers: everyone,
+		doc:  "say where the capture was taken: at the host with an `address`, at the client or server, or between them; at a host, the times that this host took are known exactly",
+		sets: func(t *Typed) any { return &t.at },
+	},
+	{
 		name: "points", group: selection, takers: everyone,
 		doc:  "say `when` to recognize captures of the same traffic at several points: auto, or off to merge the files by their own times",
 		sets: func(t *Typed) any { return &t.Points }, byDefault: "auto",
