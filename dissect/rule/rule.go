@@ -211,6 +211,7 @@ var (
 //   - PersistentlyExposed: the handle is registered persistently.
 //   - UnusedReplyChunkLength: the unused chunk is the Reply chunk.
 //   - CredentialTooLong: an AUTH_SYS credential exceeds its limits, which most receivers reject.
+//   - FirstNotPosted: the Call is the first request of the connection.
 //   - InvHandleUnused: the Reply invalidated nothing although its Call named a handle.
 //   - RPCRecordUnfinished: a side ended its TCP stream inside a record, as a program that is stopped does.
 var (
@@ -222,6 +223,7 @@ var (
 	PersistentlyExposed      = MemoryExposedTwice.as(record.Note, "RFC 8166 s.8.1.2")
 	UnusedReplyChunkLength   = UnusedChunkLength.as(record.Error, "RFC 8166 s.4.3.3")
 	CredentialTooLong        = RPCHeaderMalformed.as(record.Warning, "RFC 5531 appendix A")
+	FirstNotPosted           = ReceiveNotPosted.as(record.Error, "RFC 8166 s.3.3.3").needs(0, evidence.Late|evidence.NoHandshake, evidence.Unordered|evidence.Evicted|evidence.TruncatedAgain)
 	InvHandleUnused          = InvHandleNotHonored.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")
 	RPCRecordUnfinished      = RPCRecordTruncated.as(record.Warning, "RFC 5531 s.11")
 )

@@ -128,7 +128,11 @@ var answers = []Case{
 	{Rule: "error-not-answered", Name: "answered with a Reply", AtFault: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{}), Healthy: rpc},
 	{Rule: "error-not-answered", Name: "the XID of another RPC", AtFault: server, Broken: unrefused(synth.Call{XID: 0x70, RPCXID: 0x71}), Healthy: refused(synth.Call{RPCXID: 0x71}, synth.ErrChunk())},
 	{
-		Rule: "error-not-answered", Name: "the XID of another RPC, and the connection is closed", AtFault: server, Broken: refused(synth.Call{RPCXID: 0x71}, synth.Reply{}),
+		Rule: "error-not-answered", Name: "the XID of another RPC; the responder may go by rdma_xid", AtFault: server, Broken: unrefused(synth.Call{XID: 0x70, RPCXID: 0x71}),
+		Healthy: refused(synth.Call{RPCXID: 0x71}, synth.Reply{}),
+	},
+	{
+		Rule: "error-not-answered", Name: "the XID of another RPC, and the connection is closed", AtFault: server, Broken: unrefused(synth.Call{XID: 0x70, RPCXID: 0x71}),
 		Healthy: func(w *wire, c *conn) {
 			rpc(nil, c)
 			c.Client.Call(synth.Call{XID: 0x70, RPCXID: 0x71})

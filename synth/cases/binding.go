@@ -33,6 +33,16 @@ func padded(call synth.Call) synth.Call {
 	return call
 }
 
+// split returns a Call whose only data item has its first n bytes in the Send, and the rest in a Read chunk.
+func split(call synth.Call, n int) synth.Call {
+	item := call.Args.Items[0]
+	rest := item.Data[n:]
+	call.Args = synth.XDR{Bytes: append(append(append([]byte{}, call.Args.Bytes[:item.At]...), item.Data[:n]...), call.Args.Bytes[item.At:]...)}
+	call.Args.Items = []synth.Item{{At: item.At + n, Data: rest, Reduced: true}}
+	call.Reads = synth.ReadChunk(call.Message().Position(0), synth.Mem(0xa1, uint32(len(rest))))
+	return call
+}
+
 // compound returns a COMPOUND with a WRITE that another operation follows.
 func compound(n int) synth.Call {
 	return synth.Compound(synth.OpPutFH(), synth.OpWrite(0, data(n)), synth.OpGetAttr())
@@ -171,6 +181,21 @@ var binding = []Case{
 	{
 		Rule: "read-position-invalid", Name: "of two chunks whose segments alternate in the Read list", AtFault: client,
 		Broken: calls(at(twoWrites, 4)), Healthy: does(twoWrites, synth.CompoundReply(synth.ResPutFH(), synth.ResWrite(4000), synth.ResWrite(3000))),
+	},
+	{
+		Rule: "read-position-invalid", Name: "of the rest of a data item", AtFault: client,
+		Broken: calls(split(synth.Write3(0, data(2000)), 1000)), Healthy: does(synth.Write3(0, data(2000)).Reduce(0xa1), synth.Write3Reply(2000)),
+	},
+	{
+		Rule: "long-call-position", Name: "of the rest of a data item", AtFault: client,
+		Broken: func(_ *wire, c *conn) {
+			call := split(synth.Symlink3("name", "a target of a symbolic link"), 8)
+			call.XID = 77
+			m := call.Message().Inline()
+			call.Proc, call.Reads = rpcrdma.NoMsg, append(synth.ReadChunk(0, synth.Mem(0xa2, uint32(len(m)))), call.Reads...)
+			exchange(c, call, synth.Symlink3Reply().To(call))
+		},
+		Healthy: does(synth.Symlink3("name", "a target of a symbolic link").Reduce(0xa1).Long(0xa2), synth.Symlink3Reply()),
 	},
 	{Rule: "read-position-invalid", Name: "in a COMPOUND", AtFault: client, Broken: calls(at(compound(4096).Reduce(0xa1), 8)), Healthy: does(compound(4096).Reduce(0xa1), compoundReply(4096))},
 	{

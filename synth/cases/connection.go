@@ -296,6 +296,29 @@ func many(c *conn, n int, credits uint32) {
 	c.Client.Ack()
 }
 
+// lowered sends n Calls at once, right after the Reply that lowers the grant from 8 to 2. The server has no receive buffer
+// for the last of them at first.
+func lowered(n int) func(*wire, *conn) {
+	return func(w *wire, c *conn) {
+		granted(c, 32, 8)
+		granted(c, 32, 2)
+		for i := range n {
+			c.Client.Call(synth.Call{XID: uint32(1000 + i)})
+		}
+		last := w.Last()
+		c.Server.NotReady()
+		w.Advance(time.Millisecond)
+		w.Retransmit(last)
+		c.Server.Ack()
+		for i := range n {
+			c.Server.Reply(synth.Reply{XID: uint32(1000 + i), Credits: 2})
+			c.Client.Ack()
+		}
+		rpc(w, c)
+		rpc(w, c)
+	}
+}
+
 var credits = []Case{
 	{
 		Rule: "credit-limit-exceeded", Name: "before the first Reply", AtFault: client,
@@ -374,6 +397,19 @@ var credits = []Case{
 			granted(c, 32, 1)
 			rpc(nil, c)
 		},
+	},
+	{
+		Rule: "receive-not-posted", Name: "for the first Call of the connection", AtFault: server,
+		Broken: func(_ *wire, c *conn) { c.Client.Call(synth.Null()); c.Server.NotReady() },
+		Healthy: func(_ *wire, c *conn) { // the second Call before the first Reply
+			c.Client.Call(synth.Null())
+			c.Client.Call(synth.Null())
+			c.Server.NotReady()
+		},
+	},
+	{
+		Rule: "receive-not-posted", Name: "for a Call within a grant that is being lowered", AtFault: server, Transport: RoCE,
+		Broken: lowered(2), Healthy: lowered(3),
 	},
 	{
 		Rule: "receive-not-posted", Name: "for a Reply", AtFault: client,

@@ -253,7 +253,7 @@ func noteAnswered(cs *connState, x *txn, m *message) {
 // checkAnswered reports a Reply to a Call that had to be rejected with RDMA_ERROR, and a Call that
 // the RPC layer rejected.
 func checkAnswered(c checker, h *rpcrdma.Header) {
-	if broken := c.x.refusable(); broken != nil && c.x.rec.Call != nil {
+	if broken := c.x.refusable(); broken != nil && broken != rule.XIDMismatch && c.x.rec.Call != nil { // RFC 8166 s.4.2.1 allows the responder to ignore the XID of the RPC message
 		c.report(notRefused(broken), "the responder answered a broken Call with a Reply instead of RDMA_ERROR: see the finding %s", broken.ID)
 	}
 	if status, known := c.x.rpcStatus.Get(); known && status != "SUCCESS" && !isProbe(c.x, status) && c.cs.table.rpc.Undefined() == nil {

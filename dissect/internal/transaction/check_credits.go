@@ -27,15 +27,16 @@ type allowance struct {
 
 // creditRules is what the rules about credits remember of a transaction.
 type creditRules struct {
-	isDone    bool // the message is itself an RDMA_DONE
-	overGrant bool // its Call may have exceeded the granted credits
+	isDone    bool   // the message is itself an RDMA_DONE
+	overGrant bool   // its Call may have exceeded the granted credits
+	calls     uint32 // number of Calls that were outstanding with it
 }
 
 // done notes that the message is an RDMA_DONE, which uses no credit.
 func (r *creditRules) done() { r.isDone = true }
 
-// use notes that the Call uses a credit, and whether that may exceed the granted ones.
-func (r *creditRules) use(over bool) { r.overGrant = over }
+// use notes that the Call uses one of a number of credits, and whether that may exceed the granted ones.
+func (r *creditRules) use(calls int, over bool) { r.calls, r.overGrant = uint32(calls), over }
 
 // limit returns the number of Calls that may be outstanding, and false if the capture does not show
 // it.
@@ -48,6 +49,11 @@ func (a *allowance) limit(handshake bool) (n uint32, known bool) {
 		return 1, true // until the first Reply (RFC 8166 s.3.3.3)
 	}
 	return 0, false
+}
+
+// promises reports whether no grant that the capture shows, in force or on its way, is below a number of Calls.
+func (a *allowance) promises(calls uint32) bool {
+	return calls <= max(1, min(a.grant.Or(calls), a.lower.Or(calls)))
 }
 
 // peak is the largest number of Calls of a side that were outstanding at once.
@@ -97,12 +103,13 @@ func checkCredits(c checker, m *message) {
 		return
 	}
 	if m.unknownVersion() {
-		c.x.checks.credits.use(true) // what it may send is unknown
+		c.x.checks.credits.use(0, true) // what it may send is unknown
 		return
 	}
-	n, credits, proven := creditsUsed(c.cs, m.side, m.First.Time)
+	n, credits, _ := creditsUsed(c.cs, m.side, m.First.Time)
 	limit, known := credits.Get()
-	c.x.checks.credits.use(!proven || uint32(n) > limit)
+	lasting := rule.CreditLimitExceeded.Needs.Blocks(c.cs.sides(record.Some(m.side))).Lasting() // a finding waits while other gaps last
+	c.x.checks.credits.use(n, !known || lasting != 0 || uint32(n) > limit)
 	if known && uint32(n) > limit {
 		switch grant, granted := a.grant.Get(); {
 		case !granted:
@@ -202,12 +209,20 @@ func reportNotReady(cs *connState, x *txn, isCall bool, by rdma.Side, at record.
 		return // some adapters report a Send that is too long in this way
 	}
 	c := x.checker(at).attributedTo(by)
-	switch {
-	case isCall && !x.checks.credits.overGrant:
+	switch used := &x.checks.credits; {
+	case isCall && isFirstRequest(cs, x) && used.calls == 1:
+		c.report(rule.FirstNotPosted, "this side had no receive buffer for the first Call of the connection, for which it always has to have one")
+	case isCall && !used.overGrant && cs.checks.credits[x.side].promises(used.calls):
 		c.report(rule.ReceiveNotPosted, "this side had no receive buffer for a Call, although the Call is within the credits that it granted")
 	case !isCall && x.rec.Call != nil:
 		c.report(rule.ReceiveNotPosted, "this side had no receive buffer for the Reply to its own Call")
 	}
+}
+
+// isFirstRequest reports whether the handshake shows that a Call was the first request of its side, so that no unseen
+// packet of this side came before it.
+func isFirstRequest(cs *connState, x *txn) bool {
+	return x.callSeq == 1 && cs.gaps(x.side)&(evidence.Late|evidence.NoHandshake) == 0
 }
 
 // noteRefusedEarly records that a Send was refused before all of its packets were sent.

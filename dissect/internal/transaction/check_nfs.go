@@ -317,6 +317,7 @@ func (c checker) checkReduced(long bool, rpc *oncrpc.Header) {
 	}
 	m.Call(rpc.Program, rpc.Version, rpc.Procedure, nfs.NewStream(body, b.holes))
 	if !m.Complete {
+		c.checkSplitItem(long)
 		return
 	}
 	if i := firstUnmatched(m); i < len(b.holes) { // the arguments are valid without this hole
@@ -324,6 +325,23 @@ func (c checker) checkReduced(long bool, rpc *oncrpc.Header) {
 		return
 	}
 	c.checkItems(at, long)
+}
+
+// checkSplitItem reports a Read chunk at a Position inside a data item: the arguments, which were decoded before, end in an
+// item that is complete only with the bytes of the chunk.
+func (c checker) checkSplitItem(long bool) {
+	b := c.body
+	from, to, lacks := b.message.Lacks()
+	total := int64(len(b.bytes))
+	for i := range b.holes {
+		total += (b.holes[i].Length + 3) &^ 3
+	}
+	for i := range b.holes {
+		if position := b.holes[i].Position; lacks && to <= total && from < position && position < to {
+			c.invalidPosition(position+b.at, long, fmt.Sprintf("; it is inside a data item of %d bytes, which begins at %d", to-from, from+b.at))
+			return
+		}
+	}
 }
 
 func (c checker) invalidPosition(position int64, long bool, why string) {
