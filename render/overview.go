@@ -42,6 +42,7 @@ func Overview(to Screen, o *analyze.Overview, s *record.Summary, file string) er
 	v.credits()
 	v.handles()
 	v.findings()
+	v.common()
 	_, err := io.WriteString(to.Out, v.b.String())
 	return err
 }
@@ -762,4 +763,13 @@ func (v *overview) findings() {
 			part{f.Rule, v.theme.key}, part{map[bool]string{true: ": ", false: ", first: "}[f.Count == 1] + f.Message, ink{}})
 	}
 	v.suggest("check FILE")
+}
+
+// common writes what RPCs with trouble have in common that the others do not have.
+func (v *overview) common() {
+	for i, set := range v.o.Common {
+		text, flags := set.Sentence()
+		v.line(once(i, "common"), text, ink{})
+		v.suggest("common FILE " + flags)
+	}
 }

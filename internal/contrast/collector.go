@@ -56,7 +56,7 @@ type Options struct {
 	Slow    Slowness   // with Slow
 	Fields  []string   // questions are only about these fields; nil for all
 	Obvious bool       // ask also about what follows from the definition of the set
-	Routine bool       // leave out statuses that are ordinary answers, and rules whose findings are notes
+	Brief   bool       // leave out statuses that are ordinary answers, rules whose findings are notes, files and arguments
 	Rows    int        // number of RPCs of each kind that are compared; 0 for the usual number
 
 	limits map[string]int64 // latencies in nanoseconds above which RPCs are slow, by operation; "" for all operations
@@ -285,7 +285,7 @@ func (c *Collector) memberships(r *record.Transaction) error {
 				join(c.target(NoReply, "", "status == no_reply", ""))
 			}
 		case Status:
-			if name := query.Outcome(r); r.Reply != nil && (r.Status == record.RDMAError || r.RPCFailed() || r.NFSFailed()) && !(c.options.Routine && ordinary[name]) {
+			if name := query.Outcome(r); r.Reply != nil && (r.Status == record.RDMAError || r.RPCFailed() || r.NFSFailed()) && !(c.options.Brief && ordinary[name]) {
 				join(c.target(Status, name, "status == "+textValue(name).literal(), answeredScope))
 			}
 		case ByRule:
@@ -293,7 +293,7 @@ func (c *Collector) memberships(r *record.Transaction) error {
 				if c.options.Rule != "" && c.options.Rule != id {
 					continue
 				}
-				if of := rule.Find(id); of != nil && !(c.options.Routine && of.Severity == record.Note) {
+				if of := rule.Find(id); of != nil && !(c.options.Brief && of.Severity == record.Note) {
 					join(c.target(ByRule, id, "findings == "+textValue(id).literal(), of.Scope()))
 				}
 			}

@@ -11,8 +11,10 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/synth/cases"
 )
 
 // collected returns a collector that has taken the RPCs of a capture.
@@ -253,5 +255,51 @@ func TestFilters(t *testing.T) {
 			return nil
 		}}, dissect.Options{Decode: true, Files: true})
 		d.Run(t.Context(), file)
+	}
+}
+
+// TestScopes: each finding is about an RPC in the scope of its rule, on all captures, and on connections that violate the rules.
+func TestScopes(t *testing.T) {
+	filters, findings := map[string]*query.Filter{}, map[string]int{}
+	for _, r := range rule.All {
+		if r.Scope() == "" {
+			continue
+		}
+		f, err := query.Compile(r.Scope(), query.Transactions)
+		if err != nil {
+			t.Fatalf("%s: %v", r.ID, err)
+		}
+		filters[r.ID] = f
+	}
+	if len(filters) < 15 {
+		t.Fatalf("only %d rules have a scope", len(filters))
+	}
+	check := func(name string, source capture.Source) {
+		dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+			for _, id := range r.Findings {
+				f := filters[id]
+				if f == nil || r.Call == nil { // An RPC without a Call is not compared.
+					continue
+				}
+				findings[id]++
+				if hit, err := f.Match(r); !hit || err != nil {
+					t.Errorf("%s: XID %v has a finding of %s, but is not in its scope: %v", name, r.XID, id, err)
+				}
+			}
+			return nil
+		}}, dissect.Options{}).Run(t.Context(), source)
+	}
+	for _, path := range captures(t, "captures/*.pcap*.zst") {
+		check(path, testkit.Open(t, path))
+	}
+	for _, c := range cases.All() {
+		for _, transport := range []string{cases.RoCE, cases.IWARP} {
+			if c.On(transport) {
+				check(c.Name, testkit.Source(t, c.Wire(transport, true)))
+			}
+		}
+	}
+	if len(findings) < len(filters)*3/4 {
+		t.Errorf("of %d rules with a scope, only %d have findings: %v", len(filters), len(findings), findings)
 	}
 }

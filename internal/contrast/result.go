@@ -372,7 +372,7 @@ func (r *reporter) wanted(col *column) bool {
 	if r.c.options.Fields != nil {
 		return slices.ContainsFunc(r.c.options.Fields, func(f string) bool { return f == col.path || below(col.path, f) })
 	}
-	if col.replies {
+	if col.replies || r.c.options.Brief && col.topic == ofFile {
 		return false
 	}
 	if r.c.options.Obvious {

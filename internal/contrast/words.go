@@ -124,6 +124,31 @@ func (s *Set) Lines() (list []Line) {
 	return list
 }
 
+// Sentence returns the report of the set in one sentence, and the flags with which the command common shows all of it.
+func (s *Set) Sentence() (text, flags string) {
+	switch name := s.Name.Or(""); s.Set {
+	case NoReply:
+		flags = "--no-reply"
+	case Status:
+		flags = "-Y '" + s.Filter + "'"
+	case ByRule:
+		flags = "--finding " + name
+	}
+	if len(s.Facts) == 0 {
+		return fmt.Sprintf("nothing separates the %s %s from the %d others", rpcs(s.Bad), s.Title, s.Others), flags
+	}
+	f := &s.Facts[0]
+	subject := fmt.Sprintf("%d of the %s %s %s", f.Bad, rpcs(s.Bad), s.Title, f.phrase.plural())
+	if f.Bad == f.OfBad {
+		subject = fmt.Sprintf("all %s %s %s", rpcs(s.Bad), s.Title, f.phrase.plural())
+	}
+	text = subject + f.ofOthers()
+	if sample, known := s.Sampled.Get(); known && !s.exact {
+		text += fmt.Sprintf(" (in a sample of %d of them and %d others)", sample.Bad, sample.Others)
+	}
+	return text, flags
+}
+
 // power says what would have been found.
 func (s *Set) power() string {
 	if n, known := s.Detectable.Get(); known {
@@ -187,13 +212,18 @@ func (f *Fact) sentence(rest bool) string {
 	case f.Bad == 1:
 		text = fmt.Sprintf("1 of the %d%s %s", f.OfBad, remain, f.phrase.singular())
 	}
-	switch {
-	case f.Others == 0:
-		return fmt.Sprintf("%s; none of the %d others %s", text, f.OfOthers, f.phrase.echo(true))
-	case f.Others == 1:
-		return fmt.Sprintf("%s; 1 of the %d others %s, too", text, f.OfOthers, f.phrase.echo(true))
+	return text + f.ofOthers()
+}
+
+// ofOthers says of how many others the fact is true.
+func (f *Fact) ofOthers() string {
+	switch f.Others {
+	case 0:
+		return fmt.Sprintf("; none of the %d others %s", f.OfOthers, f.phrase.echo(true))
+	case 1:
+		return fmt.Sprintf("; 1 of the %d others %s, too", f.OfOthers, f.phrase.echo(true))
 	}
-	return fmt.Sprintf("%s; %d of the %d others %s, too", text, f.Others, f.OfOthers, f.phrase.echo(false))
+	return fmt.Sprintf("; %d of the %d others %s, too", f.Others, f.OfOthers, f.phrase.echo(false))
 }
 
 // nearly returns the sentence of a fact that is true of nearly the same RPCs.

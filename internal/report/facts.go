@@ -75,6 +75,7 @@ func (v *page) whatIsWrong() []fact {
 	f.endings()
 	f.outcomes()
 	f.waits()
+	f.common()
 	f.transport()
 	order := []string{"bad", "warn", "note", "good", "info"}
 	slices.SortStableFunc(f.list, func(a, b fact) int { return slices.Index(order, a.Class) - slices.Index(order, b.Class) })
@@ -244,6 +245,18 @@ func (f *facts) waits() {
 		r := f.o.Slowest[0].Transaction
 		f.say("info", rpcAnchor(r.ID), f.run("FILE", "--conn", fmt.Sprint(r.Connection), "--xid", r.XID.String()), "The slowest RPC, without those of mounting, is XID %v, %s, with %s. %s.", r.XID, render.Clean(opName(r)),
 			render.Latency(r), strings.TrimSuffix(render.Cause(r), "."))
+	}
+}
+
+// common says what RPCs with trouble have in common that the others do not have.
+func (f *facts) common() {
+	for _, set := range f.o.Common {
+		text, _ := set.Sentence()
+		filter, class := set.Filter, "info"
+		if len(set.Facts) > 0 {
+			filter, class = set.Facts[0].Filter, "note"
+		}
+		f.say(class, "rpcs", f.run("FILE", "-Y", filter), "In common: %s.", render.Clean(text))
 	}
 }
 
