@@ -92,6 +92,9 @@ var credentials = regexp.MustCompile(`("uid"|"gid"|"machine"):("[^"]*"|[0-9]+|nu
 // owners are the names that clients give themselves. Scrubbing replaces them, and what follows them if they are truncated.
 var owners = regexp.MustCompile(`"client_owner":"[^"]*",|"boot_verifier":"[^"]*",`)
 
+// keys are keys of connections, which are made of addresses.
+var keys = regexp.MustCompile(`"connection_key":"0x[0-9a-f]{16}"`)
+
 // preserved lists nodes of undamaged packets that scrubbing preserves.
 var preserved = []string{"rpcrdma", "header_bytes", "program_name", "procedure_name"}
 
@@ -109,6 +112,7 @@ func views(t testing.TB, frames []capture.Frame, k *key) (lines []string) {
 			t.Fatal(err)
 		}
 		b = owners.ReplaceAll(credentials.ReplaceAll(b, []byte("${1}:0")), nil)
+		b = keys.ReplaceAll(b, []byte(`"connection_key":"known"`))
 		if k != nil {
 			b = addressed.ReplaceAllFunc(b, func(b []byte) []byte {
 				m := addressed.FindSubmatch(b)
