@@ -55,8 +55,9 @@ var hostileViews = []string{
 	"report -w - --redact",
 }
 
-// patience is the longest time that a view of such a small capture may take.
-const patience = 5 * time.Second
+// patience is the time after which a view of such a small capture counts as hanging. It takes milliseconds, and some
+// seconds on a busy machine.
+const patience = time.Minute
 
 // TestHostile runs every view on damaged copies of every sample: no view panics or hangs, JSON is
 // complete, and the output has no control characters. make hostile tries many more copies.
@@ -124,18 +125,12 @@ func unharmed(view, file string) string {
 		args = append(args, strings.Join(xids, ","))
 	}
 	var out, errs bytes.Buffer
-	took := patience + 1
-	for tries := 0; took > patience && tries < 3; tries++ { // another process may have kept the processors busy
-		out.Reset()
-		errs.Reset()
-		began := time.Now()
-		if code := run(context.Background(), append(args, file), &out, &errs); code == command.ExitFailed {
-			return fmt.Sprintf("%s: exit status %d\n%s", view, code, &errs)
-		}
-		took = time.Since(began)
+	began := time.Now()
+	if code := run(context.Background(), append(args, file), &out, &errs); code == command.ExitFailed {
+		return fmt.Sprintf("%s: exit status %d\n%s", view, code, &errs)
 	}
-	if took > patience {
-		return fmt.Sprintf("%s: took %v, as often as it was tried", view, took)
+	if took := time.Since(began); took > patience {
+		return fmt.Sprintf("%s: took %v", view, took)
 	}
 	if what := testkit.Printable(errs.Bytes()); what != "" {
 		return fmt.Sprintf("%s: standard error has %s", view, what)

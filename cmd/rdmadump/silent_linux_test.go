@@ -16,9 +16,8 @@ import (
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
-// TestSilentTerminal: no command asks the terminal a question before it shows anything, because one
-// that does not answer would delay it: libraries for terminals do that, even if a command does not
-// use them. So no command takes much longer than with a pipe.
+// TestSilentTerminal: no command asks the terminal a question, because one that does not answer would delay it: libraries
+// for terminals do that, even if a command does not use them.
 func TestSilentTerminal(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -51,36 +50,20 @@ func TestSilentTerminal(t *testing.T) {
 		{"-o", "json", sample},
 		{"--xid", "0x3ea94e54", sample},
 	} {
-		const limit = 200 * time.Millisecond
-		difference := time.Duration(math.MaxInt64)
-		for try := 0; try < 5 && difference > limit; try++ { // Other programs may delay a single run.
-			began := time.Now()
-			cmd := exec.Command(program, args...)
-			cmd.Stdout, cmd.Stderr = new(bytes.Buffer), new(bytes.Buffer)
-			if err := cmd.Run(); err != nil {
-				t.Errorf("%q with a pipe as its output fails: %v: %s", args, err, cmd.Stderr)
-			}
-			piped := time.Since(began)
-			took, shown := silent(t, exec.Command(program, args...))
-			difference = min(difference, took-piped)
-			for _, question := range []string{"\x1b]1", "\x1b[6n", "\x1b[c", "\x1b[>"} {
-				if strings.Contains(shown, question) {
-					t.Errorf("%q asks the terminal %q", args, question)
-				}
-			}
-			if shown == "" {
-				t.Errorf("%q shows nothing", args)
+		shown := silent(t, exec.Command(program, args...))
+		for _, question := range []string{"\x1b]1", "\x1b[6n", "\x1b[c", "\x1b[>"} {
+			if strings.Contains(shown, question) {
+				t.Errorf("%q asks the terminal %q", args, question)
 			}
 		}
-		if difference > limit {
-			t.Errorf("%q takes %v longer with a terminal that answers nothing, want at most %v", args, difference, limit)
+		if shown == "" {
+			t.Errorf("%q shows nothing", args)
 		}
 	}
 }
 
-// silent runs a command with a terminal that answers nothing. It returns the time that the command took, and what
-// it wrote.
-func silent(t *testing.T, cmd *exec.Cmd) (took time.Duration, shown string) {
+// silent returns what a command writes to a terminal that answers nothing.
+func silent(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	terminal, other := testkit.Terminal(t)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
@@ -91,14 +74,12 @@ func silent(t *testing.T, cmd *exec.Cmd) (took time.Duration, shown string) {
 		defer close(read)
 		io.Copy(&out, other)
 	}()
-	began := time.Now()
 	if err := cmd.Run(); err != nil {
 		t.Errorf("%q with a terminal that answers nothing fails: %v", cmd.Args, err)
 	}
-	took = time.Since(began)
 	terminal.Close()
 	<-read
-	return took, out.String()
+	return out.String()
 }
 
 // TestSilentBrowse: browse shows its first rows, and ends, without waiting for a terminal that answers nothing.
@@ -106,7 +87,7 @@ func TestSilentBrowse(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "rdmadump")
 	itself(t, program)
-	const limit = 500 * time.Millisecond
+	const limit = 2 * time.Second // A library that waits for an answer gives up after five.
 	first, end := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 	for try := 0; try < 5 && (first > limit || end > limit); try++ {
 		terminal, other := testkit.Terminal(t)

@@ -1,15 +1,13 @@
-//go:build unix
-
 package query_test
 
 import (
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/query"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
 // TestLong: any expression of 100 KB is compiled, or found wrong, in a time that grows with its
@@ -77,9 +75,9 @@ func TestLong(t *testing.T) {
 	} {
 		source := c.before + repeat(c.part) + c.after
 		for _, fields := range []query.Fields{query.Transactions, query.Packets} {
-			began := processorTime(t)
+			began := testkit.CPU()
 			query.Compile(source, fields)
-			if took := processorTime(t) - began; took > time.Second {
+			if took := testkit.CPU() - began; took > time.Second {
 				t.Errorf("%s%s... (100 KB) takes %v for %s", c.before, c.part, took, fields.Of())
 			}
 		}
@@ -104,13 +102,4 @@ func TestNested(t *testing.T) {
 	if hit, err := f.Match(r); hit || err != nil {
 		t.Errorf("one event has another reason: %v, %v", hit, err)
 	}
-}
-
-// processorTime returns the processor time of this program in user mode.
-func processorTime(t *testing.T) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano())
 }
