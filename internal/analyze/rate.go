@@ -107,8 +107,8 @@ type openCall struct {
 	at    record.Time
 }
 
-// ErrTooManyIntervals is the error for intervals that are too short for the length of a capture.
-var ErrTooManyIntervals = errors.New("too many intervals")
+// errTooManyIntervals is the error for intervals that are too short for the length of a capture.
+var errTooManyIntervals = errors.New("too many intervals")
 
 // NewRates returns empty rates with intervals of this length. If values is not nil, it appends the
 // values by which a transaction is grouped, and by says what they are.
@@ -283,7 +283,7 @@ func (t *Rates) interval(g *rates, at record.Time) (*Rate, error) {
 	}
 	if more := i + 1 - int64(len(g.intervals)); more > 0 {
 		if more > maxIntervals-t.total {
-			return nil, fmt.Errorf("%w: intervals of %v would be more than %d; use longer ones", ErrTooManyIntervals, time.Duration(t.every), maxIntervals)
+			return nil, fmt.Errorf("%w: intervals of %v would be more than %d; use longer ones", errTooManyIntervals, time.Duration(t.every), maxIntervals)
 		}
 		t.total += more
 		g.intervals = slices.Grow(g.intervals, int(more))[:i+1]

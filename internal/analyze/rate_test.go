@@ -94,7 +94,7 @@ func TestRatesLimits(t *testing.T) {
 	if err := sums.Add(transaction(10, 20, 8, nil)); err != nil {
 		t.Error(err)
 	}
-	if err := sums.Add(transaction(maxIntervals+2000, maxIntervals+2001, 8, nil)); !errors.Is(err, ErrTooManyIntervals) {
+	if err := sums.Add(transaction(maxIntervals+2000, maxIntervals+2001, 8, nil)); !errors.Is(err, errTooManyIntervals) {
 		t.Errorf("error %v for too many intervals", err)
 	}
 	if rows, err := sums.Rows(record.Time(1e9)); err != nil || len(rows) != 1 || rows[0].RPCs != 1 {

@@ -31,7 +31,7 @@ type Stats struct {
 	FitsInlineAt  map[string]int        `json:"fits_inline_at" doc:"Number of RPCs with chunks that would have needed none, by inline threshold in bytes: their Call and their largest possible Reply, which is the one that fills the chunks that the Call offers, fit into it."`
 
 	latencies durations
-	inlineAt  [len(Thresholds)]int // number of RPCs for each of Thresholds
+	inlineAt  [len(thresholds)]int // number of RPCs for each of thresholds
 }
 
 // Forms counts bytes by the form of the message that carried them.
@@ -84,9 +84,9 @@ func (s *PhaseSums) add(p record.Phases) {
 	s.WaitNS += p.WaitNS
 }
 
-// Thresholds lists the inline thresholds that FitsInlineAt reports. They are between the usual
+// thresholds lists the inline thresholds that FitsInlineAt reports. They are between the usual
 // threshold and the largest one of RFC 8797.
-var Thresholds = [...]int{8192, 16384, 65536, 262144}
+var thresholds = [...]int{8192, 16384, 65536, 262144}
 
 // These values are the supported groupings.
 const (
@@ -271,7 +271,7 @@ func (t *Table) Add(r *record.Transaction) {
 	}
 	if need := inlineNeed(r); need > 0 {
 		s.ExplicitRDMA++
-		for i, threshold := range Thresholds {
+		for i, threshold := range thresholds {
 			if need <= int64(threshold) {
 				s.inlineAt[i]++
 			}
@@ -310,7 +310,7 @@ func (t *Table) Rows() []*Stats {
 		s.Latency = s.Latency.withBounds(s.latencies.quantiles())
 		for i, n := range s.inlineAt {
 			if n > 0 {
-				s.FitsInlineAt[strconv.Itoa(Thresholds[i])] = n
+				s.FitsInlineAt[strconv.Itoa(thresholds[i])] = n
 			}
 		}
 	}

@@ -114,7 +114,7 @@ func TestScreens(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := modelOf(t, test.path, test.look)
-			m.Resize(test.width, test.height)
+			m.resize(test.width, test.height)
 			var b strings.Builder
 			for _, keys := range test.steps {
 				press(t, m, keys)
@@ -185,12 +185,12 @@ func TestSizes(t *testing.T) {
 		}
 		for _, width := range []int{1, 5, 20, 39, 40, 59, 60, 79, 80, 99, 100, 140, 200, 400} {
 			for _, height := range []int{1, 2, 7, 8, 12, 24, 50, 100} {
-				m.Resize(width, height)
+				m.resize(width, height)
 				m.Tick()
 				verify(t, m)
 			}
 		}
-		m.Resize(80, 24)
+		m.resize(80, 24)
 	}
 }
 
@@ -595,7 +595,7 @@ func FuzzKeys(f *testing.F) {
 		}
 		m := New(o)
 		defer m.Close()
-		m.Resize(int(width%300), int(height%100))
+		m.resize(int(width%300), int(height%100))
 		names := map[rune]string{'\r': "enter", '\t': "tab", 0x1b: "esc", ' ': "space", 0x7f: "backspace", 4: "ctrl+d", 6: "pgdown"}
 		for _, c := range keys {
 			k := names[c]

@@ -56,7 +56,7 @@ func million(b testing.TB) *Model {
 		Index: x, Look: render.Look{Colour: render.Colours16, Unicode: true}, Closed: "not here", Typed: "nfs.pcap",
 		Create: func(string) (io.WriteCloser, error) { return nil, io.ErrShortWrite },
 	})
-	m.Resize(200, 60)
+	m.resize(200, 60)
 	b.Cleanup(func() { m.Close(); x.Close() })
 	settle(b, m)
 	return m

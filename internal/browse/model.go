@@ -142,8 +142,8 @@ func (m *Model) Filter(expression string) {
 	}
 }
 
-// Resize sets the size of the screen.
-func (m *Model) Resize(width, height int) { m.width, m.height = width, height }
+// resize sets the size of the screen.
+func (m *Model) resize(width, height int) { m.width, m.height = width, height }
 
 // top returns the screen that is shown.
 func (m *Model) top() screen {

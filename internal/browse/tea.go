@@ -82,7 +82,7 @@ func (p *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var command tea.Cmd
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		p.Resize(msg.Width, msg.Height)
+		p.resize(msg.Width, msg.Height)
 	case tea.KeyPressMsg:
 		k := msg.String()
 		if k == "ctrl+z" {

@@ -30,12 +30,12 @@ func TestCountFits(t *testing.T) {
 	m := modelOf(t, nconnect, plainLook)
 	press(t, m, "&connection == 2 and frame.time_relative >= 8.5 and frame.time_relative < 8.9<enter>")
 	for width := leastWidth; width < 120; width++ {
-		m.Resize(width, 24)
+		m.resize(width, 24)
 		if line := secondLine(m); !strings.Contains(line, " of 108, final") || !strings.HasPrefix(line, "& connect") {
 			t.Errorf("with %d columns, the second line is %q", width, line)
 		}
 	}
-	m.Resize(80, 24)
+	m.resize(80, 24)
 	press(t, m, "<<zj ")
 	if line := secondLine(m); !strings.Contains(line, " of 108, final") || len(line) > 80 {
 		t.Errorf("in a sorted list, the second line is %q", line)
@@ -66,7 +66,7 @@ func TestFitting(t *testing.T) {
 func TestHeadingSpace(t *testing.T) {
 	m := modelOf(t, "../../testdata/captures/derived-cut-callback41.pcap.zst", plainLook)
 	for width := leastWidth; width < 160; width++ {
-		m.Resize(width, 24)
+		m.resize(width, 24)
 		if line := m.heading(); !strings.HasSuffix(line, " damaged") || wide(line) != width {
 			t.Errorf("with %d columns, the first line is %q", width, line)
 		}
@@ -78,7 +78,7 @@ func TestHeadingSpace(t *testing.T) {
 func TestFilterError(t *testing.T) {
 	m := modelOf(t, nconnect, plainLook)
 	for _, width := range []int{60, 80, 120} {
-		m.Resize(width, 24)
+		m.resize(width, 24)
 		for _, filter := range []string{"time > 7", "conn == 2 and time >= 7s"} {
 			press(t, m, "&"+filter+"<enter>")
 			screen := strings.Join(strings.Fields(m.Screen()), " ")
@@ -106,7 +106,7 @@ func TestFilterError(t *testing.T) {
 // TestTabValues: Tab after status == offers what the column STATUS shows, and every word that it offers has its quotes.
 func TestTabValues(t *testing.T) {
 	m := modelOf(t, sample, plainLook)
-	m.Resize(120, 40)
+	m.resize(120, 40)
 	for _, test := range []struct {
 		keys, text string
 		offers     []string
@@ -304,7 +304,7 @@ func TestSumsSorted(t *testing.T) {
 		{"5", "files ", fileSums}, {"4", "stats ", operationSums}, {"6", "stats ", intervalSums},
 	} {
 		m := modelOf(t, lossy, plainLook)
-		m.Resize(400, 100)
+		m.resize(400, 100)
 		press(t, m, test.tab)
 		s := m.top().(*sums)
 		m.Lines()
@@ -378,7 +378,7 @@ func TestSumsSorted(t *testing.T) {
 func TestShownColumns(t *testing.T) {
 	m := modelOf(t, lossy, plainLook)
 	for _, width := range []int{60, 80, 120, 250} {
-		m.Resize(width, 24)
+		m.resize(width, 24)
 		for _, k := range []string{">", "<"} {
 			n := 0
 			for press(t, m, k); m.list.by >= 0; press(t, m, k) {
@@ -436,7 +436,7 @@ func TestComparison(t *testing.T) {
 		m := modelOf(t, test.path, plainLook)
 		press(t, m, test.keys)
 		for _, width := range []int{60, 80, 119, 120, 130, 140, 180} {
-			m.Resize(width, 60)
+			m.resize(width, 60)
 			lines, most := m.Lines(), 0
 			if want := "> " + test.first; !strings.HasPrefix(lines[2], want) {
 				t.Errorf("with %d columns, the first line is %q, want %q", width, lines[2], want)

@@ -54,7 +54,7 @@ func (r *PacketsReport) String() string {
 // NewPackets returns an exporter that writes to the file to, whose section header
 // names the application.
 func NewPackets(to io.Writer, application string) *Packets {
-	return &Packets{w: NewWriter(to, application), interfaces: map[origin]uint32{}}
+	return &Packets{w: newWriter(to, application), interfaces: map[origin]uint32{}}
 }
 
 // Point is a capture point. It has an interface of its own.

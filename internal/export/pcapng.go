@@ -11,9 +11,9 @@ import (
 // Writer writes a pcapng file whose packets may have comments.
 type Writer = capture.Writer
 
-// NewWriter returns a Writer and writes the section header, which names the
+// newWriter returns a Writer and writes the section header, which names the
 // application. The methods that write packets, and Flush, return write errors.
-func NewWriter(to io.Writer, application string) *Writer {
+func newWriter(to io.Writer, application string) *Writer {
 	w := capture.NewWriter(to)
 	w.Begin(application)
 	return w

@@ -305,7 +305,7 @@ func (e *RPCTCP) Write(to io.Writer, application string) (*RPCTCPReport, error) 
 	}
 	messages, connections := e.messages.Table(nil), e.all.Table(nil)
 	e.report.Connections = connections.Len()
-	w := wire{Writer: NewWriter(to, application), ports: newPorts(), live: map[int]*tcp{}}
+	w := wire{Writer: newWriter(to, application), ports: newPorts(), live: map[int]*tcp{}}
 	w.Interface(&capture.Origin{LinkType: capture.LinkEthernet, Description: "RPCs as if TCP had carried them", Digits: 9})
 	next := int64(0) // connection
 	// until writes the handshakes and ends that are not later than time.

@@ -157,16 +157,7 @@ func (x *Index) State() State {
 // Bounds returns the numbers of the first RPC that is kept, and of the one after the last.
 func (x *Index) Bounds() (from, to int64) { return x.rows.bounds() }
 
-// Name returns the text of a Row's Operation, Status or Outcome. It is empty if the RPC has no operation, and for
-// names of which there were too many.
-func (x *Index) Name(number uint16) string {
-	if names := x.names.all(); int(number) < len(names) {
-		return names[number]
-	}
-	return ""
-}
-
-// Names returns the texts so far that Name returns, by number.
+// Names returns the texts so far that the Operation, Status and Outcome of a Row stand for, by number.
 func (x *Index) Names() []string { return slices.Clip(x.names.all()) }
 
 // Close removes the temporary file. Nothing may be read afterwards.

@@ -65,13 +65,13 @@ func TestRecords(t *testing.T) {
 					if !known || row.ID != want.ID || row.XID != want.XID || row.Time != want.Start() || row.LatencyNS != want.LatencyNS.Or(Unknown) {
 						t.Fatalf("%s: row %d is %+v", path, rpcs, row)
 					}
-					if name := x.Name(row.Outcome); name != query.Outcome(want) {
+					if name := x.Names()[row.Outcome]; name != query.Outcome(want) {
 						t.Fatalf("%s: the outcome of row %d is %q, want %q", path, rpcs, name, query.Outcome(want))
 					}
-					if name := x.Name(row.Status); name != string(want.Status) {
+					if name := x.Names()[row.Status]; name != string(want.Status) {
 						t.Fatalf("%s: the status of row %d is %q, want %q", path, rpcs, name, want.Status)
 					}
-					if name := x.Name(row.Operation); name != want.Operation.Or("") || row.Marks&Unnamed != 0 {
+					if name := x.Names()[row.Operation]; name != want.Operation.Or("") || row.Marks&Unnamed != 0 {
 						t.Fatalf("%s: the operation of row %d is %q, want %q", path, rpcs, name, want.Operation.Or(""))
 					}
 					if failed := row.Marks&Failed != 0; failed != want.Failed() {

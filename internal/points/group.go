@@ -286,13 +286,13 @@ func (p *Plan) note(all []*relation) {
 	}
 	for i := range p.Points {
 		if point := &p.Points[i]; len(p.Points) > 1 && len(point.sources[0].chain) > 0 {
-			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s show the same traffic at two points; the clock of %s shows %s, which rdmadump corrects", reference, point.Name, point.Name, point.ClockText()))
+			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s show the same traffic at two points; the clock of %s shows %s, which rdmadump corrects", reference, point.Name, point.Name, point.clockText()))
 		}
 	}
 }
 
-// ClockText says how much more or less the clock of a point shows than the reference.
-func (point *Point) ClockText() string {
+// clockText says how much more or less the clock of a point shows than the reference.
+func (point *Point) clockText() string {
 	how := "more"
 	if point.Offset < 0 {
 		how = "less"

@@ -271,14 +271,6 @@ func (s *Source) Progress() (read, total int64) { return s.frames.Progress() }
 // Dropped returns the number of packets that the files report as dropped.
 func (s *Source) Dropped() (n uint64) { return s.frames.Dropped() }
 
-// Paths returns the paths of the files.
-func (s *Source) Paths() (paths []string) {
-	for _, f := range s.plan.files {
-		paths = append(paths, f.Path)
-	}
-	return paths
-}
-
 // Close closes the files.
 func (s *Source) Close() error {
 	s.batch.Release()

@@ -66,8 +66,8 @@ func (p *Report) keep(r *record.Finding) {
 	}
 }
 
-// ErrNoRecords is the error for a page without records.
-var ErrNoRecords = errors.New("the page contains no records of rdmadump; pages of rdmadump report do, unless they were written with --redact")
+// errNoRecords is the error for a page without records.
+var errNoRecords = errors.New("the page contains no records of rdmadump; pages of rdmadump report do, unless they were written with --redact")
 
 // Records returns the JSON lines in a page.
 func Records(page io.Reader) (io.Reader, error) {
@@ -82,7 +82,7 @@ func Records(page io.Reader) (io.Reader, error) {
 			}
 			return lines, nil
 		case err == io.EOF:
-			return nil, ErrNoRecords
+			return nil, errNoRecords
 		case err != nil && err != bufio.ErrBufferFull:
 			return nil, err
 		}

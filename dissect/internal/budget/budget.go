@@ -24,10 +24,10 @@ const (
 
 	FileNames // names and handles of files; a file has its name again after its next LOOKUP or OPEN
 
-	Kinds // number of kinds
+	kinds // number of kinds
 )
 
-var names = [Kinds]string{"chunk_data", "held_packets", "send_data", "operations", "calls", "connections", "ranges", "events", "file_names"}
+var names = [kinds]string{"chunk_data", "held_packets", "send_data", "operations", "calls", "connections", "ranges", "events", "file_names"}
 
 // String returns the name of the kind in the summary record. It is stable.
 func (k Kind) String() string { return names[k] }
@@ -65,7 +65,7 @@ func (s *Share) Charge(bytes int64) {
 // Budget is the memory limit that all connections share.
 type Budget struct {
 	Limit   int64        // bytes
-	Evicted [Kinds]int64 // number of evictions by kind
+	Evicted [kinds]int64 // number of evictions by kind
 	OnFirst func(Kind)   // if not nil, called for the first eviction of each kind
 	used    int64
 	head    Share // head of the ring: next is the most, prev the least recently used share
@@ -80,9 +80,6 @@ func New(limit int64) *Budget {
 	b.head.prev, b.head.next = &b.head, &b.head
 	return b
 }
-
-// Used returns the number of bytes that are charged.
-func (b *Budget) Used() int64 { return b.used }
 
 // Open adds a share as the most recently used one.
 func (b *Budget) Open(s *Share, o Owner) {

@@ -7,7 +7,6 @@
 package evidence
 
 import (
-	"math/bits"
 	"strings"
 )
 
@@ -124,9 +123,6 @@ func (n Needs) Necessary(own, other string) (clauses []string) {
 	}
 	return clauses
 }
-
-// Count returns the number of gaps in a set.
-func (g Gap) Count() int { return bits.OnesCount16(uint16(g)) }
 
 // Until is the moment until which a finding waits after its violation was captured.
 type Until uint8

@@ -37,11 +37,11 @@ func (g *Gaps) Forget(c Circle, next uint32) {
 // Missing notes that sequence numbers before the next request were counted as not captured.
 func (g *Gaps) Missing(r Run) { g.insert(len(g.list), gap{r, true}) }
 
-// Lacks reports whether a sequence number of r is in a gap.
-func (g *Gaps) Lacks(c Circle, r Run) bool { return g.find(c, r) >= 0 }
+// lacks reports whether a sequence number of r is in a gap.
+func (g *Gaps) lacks(c Circle, r Run) bool { return g.find(c, r) >= 0 }
 
 // Has reports whether the capture had r before: it neither begins after it, nor has a gap there.
-func (g *Gaps) Has(c Circle, r Run) bool { return c.Delta(r.From, g.from) >= 0 && !g.Lacks(c, r) }
+func (g *Gaps) Has(c Circle, r Run) bool { return c.Delta(r.From, g.from) >= 0 && !g.lacks(c, r) }
 
 // find returns the index of the first gap that has a sequence number of r, -1 if there is none.
 func (g *Gaps) find(c Circle, r Run) int {

@@ -163,7 +163,7 @@ func (o *Order[T]) Awaits() bool {
 
 // Lacks reports whether a PSN was counted as not captured, or comes before the first captured one and after a later
 // one that was captured.
-func (o *Order[T]) Lacks(psn uint32) bool { return o.gaps.Lacks(PSNs, One(psn)) }
+func (o *Order[T]) Lacks(psn uint32) bool { return o.gaps.lacks(PSNs, One(psn)) }
 
 // Window returns the requests that wait. It may be nil.
 func (o *Order[T]) Window() *Window[T] { return o.window }

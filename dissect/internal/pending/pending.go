@@ -66,10 +66,10 @@ const (
 	AtEnd                       // the connection is over
 )
 
-// Most is the maximum number of findings that wait on one connection, and Cost the cost of each in bytes
+// most is the maximum number of findings that wait on one connection, and Cost the cost of each in bytes
 // of the budget.
 const (
-	Most = 64
+	most = 64
 	Cost = 512
 )
 
@@ -103,7 +103,7 @@ func (fs *Findings) Check(f *Finding, send int64, c Connection) (Verdict, eviden
 		return Dropped, gap.Lasting()
 	case f.until == evidence.Now && gap == 0:
 		return Proved, 0
-	case len(fs.list) >= Most: // more, if two connections became one
+	case len(fs.list) >= most: // more, if two connections became one
 		return Dropped, evidence.Evicted
 	}
 	return Waiting, 0

@@ -108,17 +108,17 @@ func TestJudge(t *testing.T) {
 // TestMost: the findings that wait are limited, but those that need not wait are not.
 func TestMost(t *testing.T) {
 	fs, c := Findings{}, &shown{}
-	for n := range Most + 1 {
+	for n := range most + 1 {
 		f := of(made(evidence.Next, all))
 		v, gap := fs.Check(&f, 0, c)
-		if (v == Waiting) != (n < Most) || (gap == evidence.Evicted) != (n == Most) {
+		if (v == Waiting) != (n < most) || (gap == evidence.Evicted) != (n == most) {
 			t.Fatalf("finding %d is %s, %q", n, verdicts[v], gap.Name())
 		}
 		if v == Waiting {
 			fs.Keep(f)
 		}
 	}
-	if f := of(made(evidence.Now, all)); fs.Len() != Most {
+	if f := of(made(evidence.Now, all)); fs.Len() != most {
 		t.Errorf("%d wait", fs.Len())
 	} else if v, _ := fs.Check(&f, 0, c); v != Proved {
 		t.Errorf("a finding that need not wait is %s", verdicts[v])

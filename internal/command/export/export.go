@@ -61,8 +61,8 @@ type Run struct {
 	Err     error           // error of reading; everything that was read before it is written
 }
 
-// Open opens the captures of an export. The caller closes its source.
-func Open(cmd *cobra.Command, f *flags.Typed, v *flags.View, paths []string, stderr io.Writer) (*Run, error) {
+// open opens the captures of an export. The caller closes its source.
+func open(cmd *cobra.Command, f *flags.Typed, v *flags.View, paths []string, stderr io.Writer) (*Run, error) {
 	set, err := f.Parse(v, true)
 	if err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ numeric values of NFS are not replaced.
 
 // export reads captures and writes one kind of file.
 func (x *exporting) export(cmd *cobra.Command, kind exporter, paths []string) error {
-	r, err := Open(cmd, &x.Typed, flags.ExportView(kind.fields), paths, x.stderr)
+	r, err := open(cmd, &x.Typed, flags.ExportView(kind.fields), paths, x.stderr)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ ranges than are tracked).`,
 // extractTo reads captures and writes the data of files.
 func extractTo(cmd *cobra.Command, f *flags.Typed, paths []string, stdout, stderr io.Writer) error {
 	folder := f.Folder
-	r, err := Open(cmd, f, flags.ExtractView, paths, stderr)
+	r, err := open(cmd, f, flags.ExtractView, paths, stderr)
 	if err != nil {
 		return err
 	}

@@ -192,7 +192,7 @@ func Missing(cmd *cobra.Command, _ []string) error {
 const RateView = "rate"
 
 // LiveNames returns the names of the views of live.
-func LiveNames() []string { return append(ViewNames(), RateView) }
+func LiveNames() []string { return append(viewNames(), RateView) }
 
 // Formats lists what export writes: the value of --format, and what it means.
 var Formats = []struct{ Name, Description string }{

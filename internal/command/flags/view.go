@@ -115,8 +115,8 @@ func ViewNamed(name string) *View {
 	return nil
 }
 
-// ViewNames returns the names of all views.
-func ViewNames() (names []string) {
+// viewNames returns the names of all views.
+func viewNames() (names []string) {
 	for _, v := range Views {
 		names = append(names, v.Name)
 	}

@@ -41,7 +41,7 @@ func AddHelp(root *cobra.Command, stdout io.Writer) {
 	for _, topic := range Topics {
 		cmd := &cobra.Command{Use: topic.Name, Short: topic.short}
 		cmd.SetHelpFunc(func(*cobra.Command, []string) {
-			io.WriteString(stdout, PageText(topic.Page(), command.TerminalWidth(stdout)))
+			io.WriteString(stdout, pageText(topic.Page(), command.TerminalWidth(stdout)))
 		})
 		root.AddCommand(cmd)
 	}

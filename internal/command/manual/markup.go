@@ -75,8 +75,8 @@ var unmark = strings.NewReplacer("**", "", `\*`, "*", `\_`, "_", `\<`, "<", `\|`
 // readable is the width of help topics if nothing limits it.
 const readable = 80
 
-// PageText lays a page out as text, from its description on: headings begin a line, and all else is indented and wrapped.
-func PageText(page string, width int) string {
+// pageText lays a page out as text, from its description on: headings begin a line, and all else is indented and wrapped.
+func pageText(page string, width int) string {
 	if width <= 0 || width > readable {
 		width = readable
 	}

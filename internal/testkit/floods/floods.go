@@ -45,14 +45,14 @@ func Segments(n int, handle func(int) uint32) []rpcrdma.Segment {
 	return s
 }
 
-// OneHandle is a handle function for Segments that gives all segments the same handle.
-func OneHandle(int) uint32 { return 0xa1 }
+// oneHandle is a handle function for Segments that gives all segments the same handle.
+func oneHandle(int) uint32 { return 0xa1 }
 
 // OwnHandle is a handle function for Segments that gives each segment another handle.
 func OwnHandle(i int) uint32 { return uint32(i) + 1 }
 
-// Offering returns a Call with a Write chunk.
-func Offering(xid uint32, s []rpcrdma.Segment) synth.Call {
+// offering returns a Call with a Write chunk.
+func offering(xid uint32, s []rpcrdma.Segment) synth.Call {
 	return synth.Call{XID: xid, Program: 100003, Version: 3, Procedure: 6, Writes: [][]rpcrdma.Segment{s}}
 }
 
@@ -191,34 +191,34 @@ var rdma = []Flood{
 	}},
 	{"segments of one handle, one Call", func(w *synth.Wire, n int) int {
 		c := RoCE(w)
-		c.Client.Call(Offering(1, Segments(min(n, perCall), OneHandle)))
+		c.Client.Call(offering(1, Segments(min(n, perCall), oneHandle)))
 		for i := perCall; i < n; i += perCall {
-			c.Client.Call(Offering(uint32(i), Segments(perCall, OneHandle)))
+			c.Client.Call(offering(uint32(i), Segments(perCall, oneHandle)))
 		}
 		return n
 	}},
 	{"segments of one handle, 240 a Call", func(w *synth.Wire, n int) int {
 		c := RoCE(w)
 		for i := 0; i < n; i += 240 {
-			c.Client.Call(Offering(uint32(i)+1, Segments(240, OneHandle)))
+			c.Client.Call(offering(uint32(i)+1, Segments(240, oneHandle)))
 		}
 		return n
 	}},
 	{"segments of one handle and offset", func(w *synth.Wire, n int) int {
 		c := RoCE(w)
-		s := Segments(240, OneHandle)
+		s := Segments(240, oneHandle)
 		for i := range s {
 			s[i].Offset = 0
 		}
 		for i := 0; i < n; i += 240 {
-			c.Client.Call(Offering(uint32(i)+1, s))
+			c.Client.Call(offering(uint32(i)+1, s))
 		}
 		return n
 	}},
 	{"distinct handles, one Call", func(w *synth.Wire, n int) int {
 		c := RoCE(w)
 		for i := 0; i < n; i += perCall {
-			call := Offering(uint32(i)+1, Segments(min(n, perCall), OwnHandle))
+			call := offering(uint32(i)+1, Segments(min(n, perCall), OwnHandle))
 			c.Client.Call(call)
 			c.Server.Reply(synth.NullReply().To(call))
 		}
@@ -259,7 +259,7 @@ var rdma = []Flood{
 	}},
 	{"Writes to segments of one handle", func(w *synth.Wire, n int) int {
 		c := RoCE(w)
-		c.Client.Call(Offering(1, Segments(min(n, perCall), OneHandle)))
+		c.Client.Call(offering(1, Segments(min(n, perCall), oneHandle)))
 		for i := range n {
 			c.Server.Write(0xa1, uint64(i%perCall)*8192, []byte("data"))
 		}
@@ -267,7 +267,7 @@ var rdma = []Flood{
 	}},
 	{"Writes to no segment of one handle", func(w *synth.Wire, n int) int {
 		c := RoCE(w)
-		c.Client.Call(Offering(1, Segments(min(n, perCall), OneHandle)))
+		c.Client.Call(offering(1, Segments(min(n, perCall), oneHandle)))
 		for i := range n {
 			c.Server.Write(0xa1, uint64(i%perCall)*8192+5000, []byte("data"))
 		}
@@ -275,12 +275,12 @@ var rdma = []Flood{
 	}},
 	{"Writes over empty segments, iWARP", func(w *synth.Wire, n int) int {
 		c := IWARP(w)
-		s := Segments(min(n, perCall), OneHandle)
+		s := Segments(min(n, perCall), oneHandle)
 		for i := range s[1:] {
 			s[i+1].Offset, s[i+1].Length = s[0].Offset+4096, 0
 		}
 		s[0].Length = 4096
-		c.Client.Call(Offering(1, s))
+		c.Client.Call(offering(1, s))
 		for range n / 2 {
 			c.Server.Write(0xa1, 0, make([]byte, 4097), synth.PacketSize(4096))
 		}
@@ -288,7 +288,7 @@ var rdma = []Flood{
 	}},
 	{"Writes all over one segment", func(w *synth.Wire, n int) int {
 		c := RoCE(w)
-		call := Offering(1, []rpcrdma.Segment{{Handle: 0xa1, Length: 1 << 30}})
+		call := offering(1, []rpcrdma.Segment{{Handle: 0xa1, Length: 1 << 30}})
 		c.Client.Call(call)
 		for i := range n {
 			c.Server.Write(0xa1, uint64(i*7919%n)*8, []byte("data"))
@@ -298,7 +298,7 @@ var rdma = []Flood{
 	{"Terminates after large Calls", func(w *synth.Wire, n int) int {
 		c := IWARP(w)
 		for i := range 100 {
-			c.Client.Call(Offering(uint32(i)+1, Segments(400, OneHandle)))
+			c.Client.Call(offering(uint32(i)+1, Segments(400, oneHandle)))
 		}
 		for i := range 5000 {
 			c.Server.Write(0xa1, uint64(i%400)*8192, []byte("data"))
@@ -311,7 +311,7 @@ var rdma = []Flood{
 	{"NAKs after large Calls", func(w *synth.Wire, n int) int {
 		c := RoCE(w)
 		for i := range 100 {
-			c.Client.Call(Offering(uint32(i)+1, Segments(400, OneHandle)))
+			c.Client.Call(offering(uint32(i)+1, Segments(400, oneHandle)))
 		}
 		for i := range 5000 {
 			c.Server.Write(0xa1, uint64(i%400)*8192, []byte("data"))
@@ -420,7 +420,7 @@ var rdma = []Flood{
 	}},
 	{"duplicates of old operations", func(w *synth.Wire, n int) int {
 		c := RoCE(w)
-		c.Client.Call(Offering(1, Segments(400, OneHandle)))
+		c.Client.Call(offering(1, Segments(400, oneHandle)))
 		var old []*synth.Frame
 		for i := range 3000 {
 			old = append(old, c.Server.Write(0xa1, uint64(i%400)*8192, []byte("data"))...)
