@@ -22,9 +22,9 @@ type Row struct {
 	ReplyBytes uint32
 	ReadBytes  uint32 // moved by RDMA Reads
 	WriteBytes uint32
-	Operation  uint16 // field operation of the RPC, see [Index.Name]
-	Status     uint16 // field status of the RPC, see [Index.Name]
-	Outcome    uint16 // how the RPC ended, see [Index.Name]
+	Operation  uint16 // field operation of the RPC, see [Index.Names]
+	Status     uint16 // field status of the RPC, see [Index.Names]
+	Outcome    uint16 // how the RPC ended, see [Index.Names]
 	Marks      Marks
 }
 
