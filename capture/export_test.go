@@ -1,5 +1,7 @@
 package capture
 
+import "bytes"
+
 // PoisonReleased makes the package overwrite released memory, so that reading a frame after its
 // release shows wrong bytes.
 func PoisonReleased() (undo func()) {
@@ -16,3 +18,6 @@ const (
 	MaxBatch = maxBatch
 	MaxFree  = maxFree
 )
+
+// SpanIn returns the span of a file's content.
+func SpanIn(raw []byte) (Span, bool) { return spanOf(bytes.NewReader(raw), int64(len(raw))) }

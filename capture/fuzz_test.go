@@ -113,3 +113,17 @@ func framesOf(t *testing.T, r io.Reader, batches bool) (lines []string) {
 	}
 	return append(lines, err.Error())
 }
+
+// FuzzSpan checks that the span of any content is found without a panic, and that of a sound file is right.
+func FuzzSpan(f *testing.F) {
+	f.Add(pcap(binary.LittleEndian, 0xa1b2c3d4, 1, sample...))
+	f.Add(pcap(binary.BigEndian, 0xa1b23c4d, 113, sample...))
+	f.Add([]byte("\x0a\x0d\x0d\x0a\x1c\x00\x00\x00\x4d\x3c\x2b\x1a\x01\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\x1c\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		capture.SpanIn(raw)
+		sound := append(pcap(binary.LittleEndian, 0xa1b23c4d, 1, frame{7, 1, "first", 5}), pcap(binary.LittleEndian, 0xa1b23c4d, 1, frame{9, 2, string(raw[:min(len(raw), 60000)]) + "!", 70000})[24:]...)
+		if s, known := capture.SpanIn(sound); !known || s.First != 7e9+1 || s.Last != 9e9+2 {
+			t.Errorf("%v, %v, want 7.000000001 s to 9.000000002 s", s, known)
+		}
+	})
+}

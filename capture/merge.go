@@ -14,6 +14,9 @@ import (
 // if their times are not in order. Frame numbers count across all files.
 type Merged struct {
 	inputs   []*input
+	pool     *pool // of the blocks of all files
+	opened   int   // number of open files
+	spare    []Frame
 	heap     []int // indexes of the inputs that have frames, as a heap: the input with the earliest frame is first
 	empty    int   // index of the input whose batch is used up and must be refilled, -1 if there is none
 	count    int64
@@ -35,7 +38,12 @@ type input struct {
 	path       string
 	name       string // name for messages
 	part       *Part  // nil if all frames of the file are read, unchanged
-	first      int64  // time of the first frame, while the file is not open yet
+	first      int64  // time of the next frame, while the file is not open
+	span       Span   // if it is known
+	began      int64  // time of the first frame of the file
+	started    bool   // began is set
+	skip       int64  // number of frames that were returned before the file was closed
+	resume     int64  // offset of the next frame in a plain pcap file then; 0 if it is not known
 	read, size int64  // progress, while the file is not open
 	dropped    uint64
 }
@@ -45,6 +53,10 @@ type input struct {
 // when its frames are due.
 const manyFiles = 4
 
+// maxOpen limits the number of files that are open at once, because each takes memory. If the times of more files overlap, those
+// whose next frames are the latest are closed until their frames are due.
+const maxOpen = 32
+
 // OpenAll opens several captures and merges them by time. A file that is named twice is read once,
 // see [Merged.Repeated]. If some of the files cannot be opened, OpenAll returns a Merged that reads
 // the others, together with the joined errors. Merged is nil only if no file could be opened.
@@ -53,12 +65,12 @@ func OpenAll(paths []string) (*Merged, error) { return OpenAllAs(paths, nil) }
 // OpenAllAs is like OpenAll, but messages show a file under another name if names has one for its
 // path.
 func OpenAllAs(paths []string, names map[string]string) (*Merged, error) {
-	m := &Merged{empty: -1}
+	m := &Merged{empty: -1, pool: newPool()}
 	if len(paths) == 0 {
 		return nil, errors.New("capture: no file to open")
 	}
 	var failed error
-	var seen []os.FileInfo
+	seen := map[int64][]os.FileInfo{} // by size
 	for _, path := range paths {
 		name := path
 		if other, is := names[path]; is {
@@ -69,19 +81,25 @@ func OpenAllAs(paths []string, names map[string]string) (*Merged, error) {
 			stat = os.Stdin.Stat
 		}
 		info, err := stat()
-		if err == nil && slices.ContainsFunc(seen, func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
+		if err == nil && slices.ContainsFunc(seen[info.Size()], func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
 			m.repeated = append(m.repeated, name)
 			continue
 		}
-		f, err := openAs(path, name)
+		if info != nil {
+			seen[info.Size()] = append(seen[info.Size()], info)
+		}
+		if span, known := SpanOf(path); known && len(paths) > manyFiles {
+			m.inputs = append(m.inputs, &input{path: path, name: name, first: span.First, span: span, size: info.Size()})
+			m.push(len(m.inputs) - 1)
+			continue
+		}
+		f, err := openAs(path, name, m.pool)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		if info != nil {
-			seen = append(seen, info)
-		}
 		m.inputs = append(m.inputs, &input{file: f, path: path, name: name})
+		m.opened++
 		if len(paths) > manyFiles {
 			m.load(context.Background(), len(m.inputs)-1, f.size > 0)
 		}
@@ -99,7 +117,7 @@ func OpenAllAs(paths []string, names map[string]string) (*Merged, error) {
 
 // Merge returns a source that merges already opened files, ordered by time.
 func Merge(files ...*File) *Merged {
-	m := &Merged{empty: -1}
+	m := &Merged{empty: -1, pool: newPool(), opened: len(files)}
 	for i, f := range files {
 		m.inputs = append(m.inputs, &input{file: f})
 		if len(files) > 1 {
@@ -117,6 +135,30 @@ func (m *Merged) Paths() (paths []string) {
 	return paths
 }
 
+// Series returns the series among the files, whose Files are indexes of [Merged.Paths].
+func (m *Merged) Series() []Series {
+	spans := map[string]Span{}
+	for _, in := range m.inputs {
+		spans[in.path] = in.span
+	}
+	return SeriesOf(m.Paths(), func(path string) (Span, bool) {
+		if s := spans[path]; s != (Span{}) {
+			return s, true
+		}
+		return SpanOf(path)
+	})
+}
+
+// MissingFiles returns which files of a ring are missing, by the numbers in the names of the others.
+func (m *Merged) MissingFiles() (list []MissingFiles) {
+	for _, s := range m.Series() {
+		for _, a := range s.Missing {
+			list = append(list, MissingFiles{m.inputs[a.After].name, m.inputs[a.Before].name, a.Count})
+		}
+	}
+	return list
+}
+
 // MayHavePoints reports whether the capture may be one of several capture points: it has several files, or its only file
 // describes several interfaces. It must be called before the first frame is read.
 func (m *Merged) MayHavePoints() bool {
@@ -132,22 +174,34 @@ func (m *Merged) Repeated() []string { return m.repeated }
 func (m *Merged) load(ctx context.Context, i int, later bool) {
 	in := m.inputs[i]
 	in.at = 0
+	if in.batch.Frames == nil {
+		in.batch.Frames, m.spare = m.spare, nil
+	}
 	err := m.open(in)
 	if err == nil {
 		err = in.refill(ctx)
 	}
 	switch {
 	case err == nil && later:
-		in.first = in.head().Time
-		in.batch.Release()
-		m.close(in)
+		in.suspend()
+		m.retire(in)
 		in.read = 0
 	case err != nil:
 		if err != io.EOF {
 			m.broken = errors.Join(m.broken, err)
 		}
-		m.close(in)
+		m.retire(in)
 		return
+	}
+	m.push(i)
+	for m.opened > maxOpen && m.pause(i) {
+	}
+}
+
+// push inserts an input into the heap.
+func (m *Merged) push(i int) {
+	if in := m.inputs[i]; !in.started {
+		in.began, in.started = in.time(), true
 	}
 	m.heap = append(m.heap, i)
 	for at := len(m.heap) - 1; at > 0 && m.before(at, (at-1)/2); at = (at - 1) / 2 {
@@ -166,7 +220,7 @@ type Part struct {
 // OpenParts merges parts of files, ordered by the times that [Part.Take] sets. Frames keep the numbers
 // that they have in their files, and Input is the index of the part. All parts are opened, or none is.
 func OpenParts(ctx context.Context, parts []Part) (*Merged, error) {
-	m := &Merged{empty: -1, numbered: true}
+	m := &Merged{empty: -1, numbered: true, pool: newPool()}
 	for i := range parts {
 		p := &parts[i]
 		m.inputs = append(m.inputs, &input{path: p.Path, name: p.Name, part: p})
@@ -179,15 +233,15 @@ func OpenParts(ctx context.Context, parts []Part) (*Merged, error) {
 	return m, nil
 }
 
-// refill reads the next batch of the input that has frames of its part.
+// refill reads the next batch of the input that has frames of its part, and that were not returned yet.
 func (in *input) refill(ctx context.Context) error {
 	for {
-		if err := in.file.ReadBatch(ctx, &in.batch); err != nil || in.part == nil {
+		if err := in.file.ReadBatch(ctx, &in.batch); err != nil || in.part == nil && in.skip == 0 {
 			return err
 		}
 		kept := in.batch.Frames[:0]
 		for i := range in.batch.Frames {
-			if f := &in.batch.Frames[i]; in.part.Take(f) {
+			if f := &in.batch.Frames[i]; f.Number > in.skip && (in.part == nil || in.part.Take(f)) {
 				kept = append(kept, *f)
 			}
 		}
@@ -197,14 +251,58 @@ func (in *input) refill(ctx context.Context) error {
 	}
 }
 
+// suspend forgets the frames of the input that were not returned yet, and notes where they are in the file.
+func (in *input) suspend() {
+	next := in.head()
+	in.first, in.skip, in.resume, in.fill = next.Time, next.Number-1, 0, 0
+	left := in.batch.Frames[in.at:]
+	whole := left[len(left)-1].Number-next.Number == int64(len(left)-1) // No frame between them was left out.
+	if r, plain := in.file.reader.(*pcapReader); plain && whole && in.skip > 0 && !in.file.packed.Load() {
+		in.resume = in.file.stream.offset
+		for i := range left {
+			in.resume -= int64(r.record + len(left[i].Data))
+		}
+	}
+	in.batch.Release()
+}
+
+// pause closes the file whose next frame is the latest, except input i. It returns false if there is none that can be opened again.
+func (m *Merged) pause(except int) bool {
+	var latest *input
+	for _, i := range m.heap {
+		in := m.inputs[i]
+		if in.file == nil || i == except || in.file.size == 0 || len(in.batch.Frames) == 0 {
+			continue
+		}
+		if latest == nil || in.time() > latest.time() {
+			latest = in
+		}
+	}
+	if latest == nil {
+		return false
+	}
+	latest.suspend()
+	m.retire(latest)
+	return true
+}
+
+// reopen opens the file of an input, at the frame after those that were returned.
+func (m *Merged) reopen(in *input) (f *File, err error) {
+	if in.resume > 0 {
+		return resumed(in.path, in.name, m.pool, in.resume, in.skip)
+	}
+	return openAs(in.path, in.name, m.pool)
+}
+
 func (m *Merged) open(in *input) error {
 	if in.file != nil {
 		return nil
 	}
-	f, err := openAs(in.path, in.name)
+	f, err := m.reopen(in)
 	if err != nil {
 		return err
 	}
+	m.opened++
 	m.mu.Lock()
 	in.file = f
 	m.mu.Unlock()
@@ -222,14 +320,35 @@ func (m *Merged) close(in *input) error {
 	in.dropped = in.file.Dropped()
 	err := in.file.Close()
 	in.file = nil
+	m.opened--
 	return err
 }
 
-// before orders the heap by time. Inputs with equal times are ordered as the files were given.
+// retire closes the file of an input, and keeps its memory for the next one.
+func (m *Merged) retire(in *input) {
+	if in.file != nil {
+		in.file.stream.recycle()
+	}
+	m.close(in)
+	in.batch.Release()
+	if m.spare == nil {
+		m.spare = in.batch.Frames
+	}
+	in.batch.Frames = nil
+}
+
+// before orders the heap by time. Of inputs with equal times, the one whose file began earlier is first, because a ring continues in
+// the next file, and then the one that was given first.
 func (m *Merged) before(a, b int) bool {
 	a, b = m.heap[a], m.heap[b]
-	x, y := m.inputs[a].time(), m.inputs[b].time()
-	return x < y || x == y && a < b
+	in, other := m.inputs[a], m.inputs[b]
+	if x, y := in.time(), other.time(); x != y {
+		return x < y
+	}
+	if in.began != other.began {
+		return in.began < other.began
+	}
+	return a < b
 }
 
 // time returns the time of the input's next frame.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/rdmadump/rdmadump/capture"
 )
 
@@ -92,4 +94,123 @@ func TestManyFiles(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+}
+
+// TestManyOpen checks that not all files whose times overlap are open at once, in any format, and that frames come in the same
+// order and with the same bytes as if they were.
+func TestManyOpen(t *testing.T) {
+	const files, each = 100, 600
+	dir, le := t.TempDir(), binary.LittleEndian
+	var paths, want []string
+	for i := range files {
+		var frames []frame
+		for n := range each {
+			data := fmt.Sprintf("%d/%d %s", i, n, strings.Repeat("x", (i*n)%50))
+			frames = append(frames, frame{uint32(n), uint32(i), data, len(data)})
+		}
+		path, raw := filepath.Join(dir, fmt.Sprintf("%03d.pcap", i)), pcap(le, 0xa1b23c4d, 1, frames...)
+		if i%3 == 1 {
+			raw = zstandard(raw)
+		}
+		if err := os.WriteFile(path, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	for n := range each {
+		for i := range files {
+			want = append(want, fmt.Sprintf("%d/%d %s", i, n, strings.Repeat("x", (i*n)%50)))
+		}
+	}
+	before := runtime.NumGoroutine()
+	m, err := capture.OpenAll(paths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	n, most := 0, 0
+	for f, err := range capture.All(t.Context(), m) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n < len(want) && string(f.Data) != want[n] {
+			t.Fatalf("frame %d is %q, want %q", n+1, f.Data, want[n])
+		}
+		if n++; n%64 == 0 {
+			most = max(most, runtime.NumGoroutine()-before)
+		}
+	}
+	if n != len(want) || most > 60 {
+		t.Errorf("%d frames, want %d; at most %d files were being read", n, len(want), most)
+	}
+}
+
+// TestSpan checks that the span of a file is that of its first and last frame, and that nothing is known about damaged and
+// compressed files.
+func TestSpan(t *testing.T) {
+	le, be := binary.LittleEndian, binary.BigEndian
+	var long []frame
+	for i := range 5000 {
+		data := strings.Repeat("\x00\x01", i%100+1)
+		long = append(long, frame{uint32(i), 7, data, len(data)})
+	}
+	for _, c := range []struct {
+		name        string
+		raw         []byte
+		first, last int64
+		known       bool
+	}{
+		{"one frame", pcap(le, 0xa1b2c3d4, 1, frame{5, 6, "abc", 3}), 5e9 + 6000, 5e9 + 6000, true},
+		{"big-endian", pcap(be, 0xa1b23c4d, 1, frame{5, 6, "abc", 3}, frame{7, 8, "d", 9}), 5e9 + 6, 7e9 + 8, true},
+		{"many frames", pcap(le, 0xa1b23c4d, 1, long...), 7, 4999e9 + 7, true},
+		{"no frame", pcap(le, 0xa1b23c4d, 1), 0, 0, false},
+		{"truncated", pcap(le, 0xa1b23c4d, 1, long...)[:3000], 0, 0, false},
+		{"damaged", append(pcap(le, 0xa1b23c4d, 1, long...), 1, 2, 3), 0, 0, false},
+		{"compressed", zstandard(pcap(le, 0xa1b23c4d, 1, long...)), 0, 0, false},
+		{"text", []byte("hello, this is not a capture at all"), 0, 0, false},
+	} {
+		path := filepath.Join(t.TempDir(), "capture")
+		if err := os.WriteFile(path, c.raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, known := capture.SpanOf(path)
+		if known != c.known || known && (s.First != c.first || s.Last != c.last) {
+			t.Errorf("%s: %v, %v; want %d to %d, %v", c.name, s, known, c.first, c.last, c.known)
+		}
+	}
+	pcapng := "../testdata/captures/rocev2-nconnect41.pcapng.zst"
+	plain := filepath.Join(t.TempDir(), "plain.pcapng")
+	f, err := capture.Open(pcapng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	first, last := int64(0), int64(0)
+	for f, err := range capture.All(t.Context(), f) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == 0 {
+			first = f.Time
+		}
+		last = f.Time
+	}
+	packed, err := os.ReadFile(pcapng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := z.DecodeAll(packed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(plain, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, known := capture.SpanOf(plain); !known || s.First != first || s.Last != last {
+		t.Errorf("pcapng: %v, %v; want %d to %d", s, known, first, last)
+	}
 }

@@ -30,6 +30,7 @@ type File struct {
 	closer io.Closer
 	raw    *counter
 	size   int64 // size of the file in bytes, 0 if unknown
+	packed atomic.Bool
 	failed error
 }
 
@@ -51,11 +52,11 @@ func Open(path string) (*File, error) {
 	if path == "-" {
 		return NewFile("standard input", os.Stdin)
 	}
-	return openAs(path, path)
+	return openAs(path, path, newPool())
 }
 
-// openAs is like Open, but messages show the file under name.
-func openAs(path, name string) (*File, error) {
+// openAs is like Open, but messages show the file under name, and files that are read one after the other may share a pool.
+func openAs(path, name string, p *pool) (*File, error) {
 	if path == "-" {
 		return Open(path)
 	}
@@ -72,7 +73,7 @@ func openAs(path, name string) (*File, error) {
 		f.Close()
 		return nil, fmt.Errorf("%s: is a directory: %w", name, ErrFormat)
 	}
-	file, err := NewFile(name, f)
+	file, err := newPipe(name, f, p)
 	if text := (*TextError)(nil); errors.As(err, &text) {
 		text.Path, text.text.closer = path, f
 		return nil, err
@@ -100,10 +101,18 @@ func NewFile(name string, r io.Reader) (*File, error) {
 // NewPipe is like NewFile for an input that is still being written: it waits for the first bytes
 // until ctx ends.
 func NewPipe(ctx context.Context, name string, r io.Reader) (*File, error) {
+	return newPipeUntil(ctx, name, r, newPool())
+}
+
+// newPipe is like NewFile with a pool.
+func newPipe(name string, r io.Reader, p *pool) (*File, error) {
+	return newPipeUntil(context.Background(), name, r, p)
+}
+
+func newPipeUntil(ctx context.Context, name string, r io.Reader, p *pool) (*File, error) {
 	f := &File{name: name, raw: &counter{r: r}}
-	var packed atomic.Bool
-	f.stream = newStream(ctx, func() (io.ReadCloser, error) { return decompress(f.raw, &packed) })
-	if err := f.detect(&packed); err == errText {
+	f.stream = newStream(ctx, p, func() (io.ReadCloser, error) { return decompress(f.raw, &f.packed) })
+	if err := f.detect(); err == errText {
 		return nil, &TextError{Name: name, Path: "-", text: f}
 	} else if err != nil {
 		f.Close()
@@ -113,7 +122,7 @@ func NewPipe(ctx context.Context, name string, r io.Reader) (*File, error) {
 }
 
 // detect selects the reader by the first bytes after decompression.
-func (f *File) detect(packed *atomic.Bool) error {
+func (f *File) detect() error {
 	magic, err := f.stream.peek(4)
 	if err != nil {
 		switch {
@@ -133,7 +142,7 @@ func (f *File) detect(packed *atomic.Bool) error {
 		r, err := newPcapngReader(f.stream)
 		f.reader = r
 		return err
-	case packed.Load() && (isGzip(magic) || isZstd(magic)):
+	case f.packed.Load() && (isGzip(magic) || isZstd(magic)):
 		return fmt.Errorf("the input is compressed twice; decompress it once: %w", ErrFormat)
 	case magic[0] == '{', magic[0] == '<': // JSON, or a page of rdmadump report
 		return errText

@@ -47,11 +47,14 @@ const (
 // errNotYet means that the record has not arrived completely.
 var errNotYet = errors.New("the record has not arrived yet")
 
-// newStream reads the reader that open returns. The reading goroutine calls open, because open may
+// newPool returns a pool of blocks for streams.
+func newPool() *pool { return &pool{size: headroom + readSize} }
+
+// newStream reads the reader that open returns, into blocks of a pool. The reading goroutine calls open, because open may
 // wait for the first bytes, and closes the reader.
-func newStream(ctx context.Context, open func() (io.ReadCloser, error)) *stream {
+func newStream(ctx context.Context, p *pool, open func() (io.ReadCloser, error)) *stream {
 	s := &stream{
-		ctx: ctx, pool: &pool{size: headroom + readSize},
+		ctx: ctx, pool: p,
 		arrived: make(chan struct{}, 1), space: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.close = sync.OnceFunc(func() { close(s.done) })
@@ -135,6 +138,22 @@ func signal(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
+}
+
+// recycle returns the blocks to the pool, if nothing writes to them any more. Nothing can be read afterwards.
+func (s *stream) recycle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end == nil {
+		return
+	}
+	if s.block != nil {
+		s.block.release()
+	}
+	for _, b := range s.queue {
+		b.release()
+	}
+	s.block, s.queue, s.at, s.have = nil, nil, 0, 0
 }
 
 // peek returns the next n bytes, at most maxPeek, without consuming them. If the input ends first,

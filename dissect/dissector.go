@@ -229,7 +229,7 @@ func New(h Handler, o Options) *Dissector {
 	d.tracker.KeepFPDUs, d.tracker.Offsets = shown, h.Frame != nil
 	d.budget.OnFirst = d.limit
 	d.summary = record.Summary{
-		Type: "summary", Transactions: map[record.Status]int64{}, Findings: map[record.Severity]int64{}, Evicted: map[string]int64{}, NotJudged: []record.NotJudged{}, LeftOut: []string{}, OtherProtocols: []record.OtherProtocol{},
+		Type: "summary", Transactions: map[record.Status]int64{}, Findings: map[record.Severity]int64{}, Evicted: map[string]int64{}, NotJudged: []record.NotJudged{}, LeftOut: []string{}, OtherProtocols: []record.OtherProtocol{}, MissingFiles: []record.MissingFiles{},
 	}
 	return d
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -101,6 +102,11 @@ func (d *Dissector) end(source capture.Source, reason error) (*record.Summary, e
 	}
 	if source, ok := source.(interface{ Dropped() uint64 }); ok {
 		s.CaptureDrops = source.Dropped()
+	}
+	if source, ok := source.(interface{ MissingFiles() []capture.MissingFiles }); ok {
+		for _, m := range source.MissingFiles() {
+			s.MissingFiles = append(s.MissingFiles, record.MissingFiles{After: filepath.Base(m.After), Before: filepath.Base(m.Before), Count: int64(m.Count)})
+		}
 	}
 	if source, ok := source.(interface{ LeftOut() []string }); ok {
 		s.LeftOut = append(s.LeftOut, source.LeftOut()...)

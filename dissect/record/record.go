@@ -108,6 +108,7 @@ type Summary struct {
 	TimeBackwardsPacket Opt[int64]         `json:"time_backwards_packet" doc:"Packet number: the first packet whose time is earlier than that of the packet before."`
 	Directions          Opt[string]        `json:"directions" doc:"Whether the capture contains packets of connections from both ends (both); otherwise the addresses of the only hosts whose packets it contains. Null without packets of connections." secret:"senders"`
 	Silences            []Silence          `json:"silences" doc:"Times in which a host sent no packet to another one although several packets of the other one asked for an answer; at most 64. A host of which the capture has no earlier packet is not listed, because its packets are perhaps not captured."`
+	MissingFiles        []MissingFiles     `json:"missing_files" doc:"Files that are missing between two files of a ring, by the numbers in their names. Files are a ring if their names differ only in numbers and their times do not overlap."`
 	OtherProtocols      []OtherProtocol    `json:"other_protocols" doc:"Packets that are in no connection and no RPC, by protocol; the one with the most packets is first. At most 64 protocols are distinguished."`
 	Absences            []Absence          `json:"absences" doc:"Times in which packets of two hosts passed that are missing from the capture, such as those of a missing file of a ring; at most 64."`
 	StartsNotCaptured   int64              `json:"starts_not_captured" doc:"Number of connections whose handshake is not in the capture; UDP has no handshakes."`
@@ -121,6 +122,13 @@ type Summary struct {
 	// in the time that the option Window of package dissect selects. They are unknown without this option.
 	SelectedDamaged Opt[int64] `json:"-"`
 	SelectedPauses  Opt[int64] `json:"-"`
+}
+
+// MissingFiles are files of a ring of capture files that were not read.
+type MissingFiles struct {
+	After  string `json:"after" doc:"Name of the file after which files are missing." secret:"point"`
+	Before string `json:"before" doc:"Name of the file before which files are missing." secret:"point"`
+	Count  int64  `json:"count" doc:"Number of missing files."`
 }
 
 // OtherProtocol counts packets of a protocol that is not analyzed.

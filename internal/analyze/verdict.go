@@ -134,6 +134,7 @@ type sentence struct {
 var sentences = []sentence{
 	{"no-rdma", trouble, noRDMA},
 	{"one-direction", context, oneDirection},
+	{"missing-files", context, missingFiles},
 	{"not-captured", context, notCaptured},
 	{"protocol-fault", trouble, harmfulFault},
 	{"mount-refused", trouble, mountRefused},
@@ -449,6 +450,25 @@ func oneDirection(j *facts) said {
 	}
 	text := "only the packets of " + j.oneWay + " are in the capture"
 	return said{Unproven, nil, text, []Evidence{{text, "packets FILE"}}}
+}
+
+// missingFiles is for a ring of files that is not complete.
+func missingFiles(j *facts) said {
+	list := j.s.MissingFiles
+	if len(list) == 0 {
+		return said{}
+	}
+	var n int64
+	for _, m := range list {
+		n += m.Count
+	}
+	text := plural(n, "file") + " of the ring are missing, after " + list[0].After
+	if n == 1 {
+		text = "1 file of the ring is missing, after " + list[0].After
+	} else if len(list) > 1 {
+		text = fmt.Sprintf("%s of the ring are missing, the first after %s", plural(n, "file"), list[0].After)
+	}
+	return said{Unproven, nil, text, []Evidence{{text, "overview FILE"}}}
 }
 
 // notCaptured is for a capture that lacks many packets, or all packets of a while.

@@ -53,7 +53,10 @@ func (p *Plan) group(all []*relation) groups {
 	near := p.near(all)
 	for a := range p.sources {
 		for b := a + 1; b < len(p.sources); b++ {
-			if x, y := p.sources[a], p.sources[b]; !related[[2]int{a, b}] && overlap(near[a], near[b]) && (x.last <= y.first || y.last <= x.first || x.file == y.file) {
+			x, y := p.sources[a], p.sources[b]
+			if p.inSeries(x, y) {
+				g.join(a, b)
+			} else if !related[[2]int{a, b}] && overlap(near[a], near[b]) && (x.last <= y.first || y.last <= x.first || x.file == y.file) {
 				g.join(a, b)
 			}
 		}

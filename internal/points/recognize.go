@@ -71,6 +71,7 @@ type Plan struct {
 	same     bool              // some files hold the same packets with the same times
 	memory   int64
 	tunnels  []link.Tunnel
+	series   []int // by file: the series that it belongs to; -1 if it belongs to none
 
 	clockKnown bool    // the reference is the file that the caller named
 	reference  *source // whose clock is the reference
@@ -112,7 +113,7 @@ func (p *Plan) leaveOut(all []*relation, g groups, root int) {
 		return n
 	}
 	for _, r := range all {
-		if r.usable() || joined.of(r.a) == joined.of(r.b) || p.sources[r.a].leftOut || p.sources[r.b].leftOut {
+		if r.usable() || !p.substantial(r) || joined.of(r.a) == joined.of(r.b) || p.sources[r.a].leftOut || p.sources[r.b].leftOut {
 			continue
 		}
 		out := r.b
@@ -123,6 +124,12 @@ func (p *Plan) leaveOut(all []*relation, g groups, root int) {
 			src.leftOut = src.leftOut || joined.of(j) == joined.of(out)
 		}
 	}
+}
+
+// substantial reports whether sources have at least a quarter of their packets in common, so that they show the same traffic: a packet that was
+// retransmitted may be in two captures of one point, too.
+func (p *Plan) substantial(r *relation) bool {
+	return 4*r.shared >= min(len(p.sources[r.a].samples), len(p.sources[r.b].samples))
 }
 
 // bothWays returns the number of frames of a source, of which those of hosts that only send or only receive count as one.
@@ -205,6 +212,7 @@ func Recognize(ctx context.Context, files []File, o Options) (*Plan, error) {
 	}
 	slices.SortStableFunc(s.sources, func(a, b *source) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.origin, b.origin)) })
 	p := &Plan{files: files, sources: s.sources, dirs: s.dirs, memory: o.Memory, tunnels: o.Tunnels}
+	p.findSeries()
 	p.recognize(o.Clock)
 	return p, nil
 }
@@ -234,11 +242,9 @@ func (p *Plan) recognize(reference string) {
 		src.oneWay = !p.hasBothWays(src)
 	}
 	var all []*relation
-	for a := range p.sources {
-		for b := a + 1; b < len(p.sources); b++ {
-			if r := p.compare(a, b); r != nil {
-				all = append(all, r)
-			}
+	for _, c := range p.candidates() {
+		if r := p.compare(c[0], c[1]); r != nil {
+			all = append(all, r)
 		}
 	}
 	g := p.group(all)

@@ -268,6 +268,9 @@ func (s *Source) Hops() []*Hop { return s.matcher.hops }
 // Progress returns the number of bytes that were read, and the size of the files. The total is 0 if the size of one of them is unknown.
 func (s *Source) Progress() (read, total int64) { return s.frames.Progress() }
 
+// MissingFiles returns which files of a ring are missing; see [capture.Merged.MissingFiles].
+func (s *Source) MissingFiles() []capture.MissingFiles { return s.frames.MissingFiles() }
+
 // Dropped returns the number of packets that the files report as dropped.
 func (s *Source) Dropped() (n uint64) { return s.frames.Dropped() }
 

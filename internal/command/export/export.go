@@ -181,6 +181,10 @@ numeric values of NFS are not replaced.
 
 // export reads captures and writes one kind of file.
 func (x *exporting) export(cmd *cobra.Command, kind exporter, paths []string) error {
+	paths, err := input.Expand(paths)
+	if err != nil {
+		return err
+	}
 	r, err := open(cmd, &x.Typed, flags.ExportView(kind.fields), paths, x.stderr)
 	if err != nil {
 		return err

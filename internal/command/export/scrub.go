@@ -27,6 +27,10 @@ func (x *exporting) scrub(cmd *cobra.Command, secret []byte, paths []string) err
 	if x.Format != "" && x.Format != "pcapng" {
 		return fmt.Errorf("--scrub writes packets, as --format pcapng does, and cannot be used with --format %s; scrub the capture first, then export the scrubbed file", x.Format)
 	}
+	paths, err := input.Expand(paths)
+	if err != nil {
+		return err
+	}
 	s := &x.scrubbed
 	if s.secret = secret; secret == nil {
 		s.secret = make([]byte, 32)

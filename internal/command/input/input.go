@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -55,13 +56,49 @@ func (s *First) None() error {
 	return s.Begin(nil)
 }
 
-// NamesOf returns the names of the inputs. Suggested commands leave out files that cannot be read.
-func NamesOf(paths []string) Names {
+// fewNames is the largest number of names that suggested commands repeat.
+const fewNames = 3
+
+// NamesOf returns the names of the inputs, of which given are those on the command line, and paths those that are read. Suggested
+// commands have folders as they were typed, leave out files that cannot be read, and do not repeat many names.
+func NamesOf(given, paths []string) Names {
+	folders := slices.ContainsFunc(given, isFolder)
+	if folders {
+		paths = slices.DeleteFunc(slices.Clone(given), func(path string) bool { return !isFolder(path) && !slices.Contains(paths, path) })
+	}
+	if len(paths) > fewNames {
+		return Names{Shown: strings.Join(paths, " "), Typed: "FILE..."}
+	}
 	var typed []string
 	for _, path := range paths {
 		typed = append(typed, render.Shell(path))
 	}
 	return Names{Shown: strings.Join(paths, " "), Typed: strings.Join(typed, " ")}
+}
+
+// isFolder reports whether a path is that of a folder.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// Expand replaces each folder by the captures in it.
+func Expand(given []string) (paths []string, err error) {
+	if !slices.ContainsFunc(given, isFolder) {
+		return given, nil
+	}
+	for _, path := range given {
+		if !isFolder(path) {
+			paths = append(paths, path)
+			continue
+		}
+		files, err := capture.In(path)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, files...)
+	}
+	return paths, nil
 }
 
 // OpenNamed opens the captures that the command line names. If some cannot be opened, it
@@ -72,6 +109,9 @@ func OpenNamed(cmd *cobra.Command, f *flags.Typed, paths []string, stderr io.Wri
 		return nil, nil, fmt.Errorf("no input: name a FILE, or use - for standard input; see %s --help", cmd.CommandPath())
 	}
 	if err := mistyped(cmd, paths[0]); err != nil {
+		return nil, nil, err
+	}
+	if paths, err = Expand(paths); err != nil {
 		return nil, nil, err
 	}
 	if source, failed = OpenUntil(cmd.Context(), paths, f.Called); source == nil {

@@ -116,6 +116,9 @@ func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, s *f
 	if always := s.View.Name == "network"; f.Points == "off" || !always && !source.MayHavePoints() {
 		return nil, refuseClock(f, false)
 	}
+	if list := source.Series(); len(list) == 1 && len(list[0].Files) == len(source.Paths()) {
+		return nil, refuseClock(f, false) // One program wrote all files one after the other.
+	}
 	var files []points.File
 	for _, path := range source.Paths() {
 		info, err := os.Stat(path)

@@ -81,6 +81,10 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		return errors.New("--before compares two captures; name one FILE")
 	}
 	given := paths
+	if paths, err = input.Expand(paths); err != nil {
+		return err
+	}
+	inputs := slices.Clone(paths)
 	paths, called, remove, err := input.OnlyFiles(cmd, paths)
 	defer remove()
 	if err != nil {
@@ -129,9 +133,8 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 			return err
 		}
 	}
-	inputs := given
 	if earlier != nil {
-		inputs = append(slices.Clone(given), x.Before)
+		inputs = append(inputs, x.Before)
 	}
 	out, err := command.Create(x.Write, inputs, x.stdout)
 	if err != nil {

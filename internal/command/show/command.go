@@ -46,6 +46,7 @@ func (x *viewing) run(cmd *cobra.Command, paths []string) error {
 			return err
 		}
 	}
+	given := paths
 	paths, remove, err := input.Spooled(cmd, f, paths, stderr)
 	defer remove()
 	if err != nil {
@@ -61,10 +62,10 @@ func (x *viewing) run(cmd *cobra.Command, paths []string) error {
 		if err := input.RefuseAnalysis(cmd, records); err != nil {
 			return err
 		}
-		r.Names = input.NamesOf(records.Paths)
+		r.Names = input.NamesOf(given, records.Paths)
 		return r.Run(cmd.Context(), nil)
 	}
-	r.Names = input.NamesOf(source.Paths())
+	r.Names = input.NamesOf(given, source.Paths())
 	in, joined, err := input.Join(cmd.Context(), f, source, set, stderr)
 	if err != nil {
 		return err

@@ -235,9 +235,9 @@ func (p *passes) pass(begin func(record.Time), add func(*record.Transaction) err
 	r := &Runner{Settings: &set, Stdout: p.stdout, Stderr: p.stderr, openErr: failed, lines: lines}
 	if lines != nil {
 		defer lines.Close()
-		r.Names = input.NamesOf(lines.Paths)
+		r.Names = input.NamesOf(p.paths, lines.Paths)
 	} else {
-		r.Names = input.NamesOf(source.Paths())
+		r.Names = input.NamesOf(p.paths, source.Paths())
 	}
 	s := newSink(&set, p.stdout, p.stderr, r.Names)
 	s.ctx = p.cmd.Context()

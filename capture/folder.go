@@ -1,0 +1,66 @@
+package capture
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// In returns the paths of the captures in a folder and in the folders below it, in the order of their names. It recognizes them by
+// their content, and leaves out hidden files and folders, and folders that are symbolic links. The error wraps [ErrFormat] if there
+// are none.
+func In(folder string) (paths []string, err error) {
+	err = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case path != folder && strings.HasPrefix(e.Name(), "."):
+			if e.IsDir() {
+				return fs.SkipDir
+			}
+		case !e.IsDir() && isCapture(path):
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(paths) == 0:
+		return nil, fmt.Errorf("%s: the folder contains no capture: %w", folder, ErrFormat)
+	case len(paths) > math.MaxUint16:
+		return nil, fmt.Errorf("%s: the folder contains %d captures, at most %d can be read at once", folder, len(paths), math.MaxUint16)
+	}
+	return paths, nil
+}
+
+// isCapture reports whether a file begins as a capture does, perhaps compressed.
+func isCapture(path string) bool {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return true // The function that reads the file reports why it cannot be opened.
+	}
+	defer f.Close()
+	var magic [4]byte
+	if _, err := io.ReadFull(f, magic[:]); err != nil {
+		return false
+	}
+	if isGzip(magic[:]) || isZstd(magic[:]) {
+		opened, err := Open(path)
+		if err == nil {
+			opened.Close()
+		} else if text := (*TextError)(nil); errors.As(err, &text) {
+			text.Close()
+		}
+		return err == nil
+	}
+	return pcapOrder(magic[:]) != unknownOrder || string(magic[:]) == "\n\r\r\n"
+}

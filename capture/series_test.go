@@ -1,0 +1,91 @@
+package capture_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+)
+
+// TestSeries checks which files are a ring, and which of its files are missing.
+func TestSeries(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		files []string // in the order of their times; a name with ~ overlaps with the file before
+		want  string
+	}{
+		{"dumpcap", []string{"a/r_00001_20261121050951.pcap", "a/r_00002_20261121050958.pcap", "a/r_00003_20261121050959.pcap"}, "[0 1 2] missing []"},
+		{"tcpdump -C", []string{"r.pcap", "r.pcap1", "r.pcap2"}, "[0 1 2] missing []"},
+		{"a ring that started again", []string{"r3", "r4", "r0", "r1"}, "[0 1 2 3] missing []"},
+		{"a missing file", []string{"r_00003_5.pcap", "r_00004_6.pcap", "r_00006_9.pcap", "r_00007_9.pcap"}, "[0 1 2 3] missing [{1 2 1}]"},
+		{"many missing files", []string{"r1", "r2", "r3", "r13"}, "[0 1 2 3] missing [{2 3 9}]"},
+		{"names of times", []string{"r-1000.pcap", "r-1060.pcap", "r-1120.pcap"}, "[0 1 2] missing []"},
+		{"two files with distant numbers", []string{"r1", "r9"}, "[0 1] missing []"},
+		{"points with numbers", []string{"client1.pcap", "client2.pcap~"}, ""},
+		{"other names", []string{"client.pcap", "server.pcap"}, ""},
+		{"two folders", []string{"a/r1", "b/r2"}, ""},
+		{"two rings", []string{"c1", "s1~", "c2", "s2~", "c3", "s3~"}, "[0 2 4] missing [][1 3 5] missing []"},
+	} {
+		spans := map[string]capture.Span{}
+		var paths []string
+		for i, name := range c.files {
+			s := capture.Span{First: int64(i) * 10e9, Last: int64(i)*10e9 + 9e9}
+			if n := len(name) - 1; name[n] == '~' {
+				name = name[:n]
+				s.First -= 10e9
+				s.Last -= 9e9
+			}
+			paths = append(paths, name)
+			spans[name] = s
+		}
+		got := ""
+		for _, s := range capture.SeriesOf(paths, func(path string) (capture.Span, bool) { return spans[path], true }) {
+			got += fmt.Sprint(s.Files, " missing ", s.Missing)
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+		slices.Reverse(paths)
+		reversed := capture.SeriesOf(paths, func(path string) (capture.Span, bool) { return spans[path], true })
+		if (got == "") != (len(reversed) == 0) {
+			t.Errorf("%s: in another order %v, want %s", c.name, reversed, got)
+		}
+	}
+	if list := capture.SeriesOf([]string{"r1", "r2"}, func(string) (capture.Span, bool) { return capture.Span{}, false }); list != nil {
+		t.Errorf("%v of files whose times are not known, want none", list)
+	}
+}
+
+// TestIn checks that a folder stands for the captures in it, whatever their names are.
+func TestIn(t *testing.T) {
+	dir := t.TempDir()
+	raw := pcap(binary.LittleEndian, 0xa1b23c4d, 1, sample...)
+	for name, data := range map[string][]byte{
+		"b.pcap": raw, "a.cap1": raw, "deep/c.zst": zstandard(raw), "deep/log.zst": zstandard([]byte("hello, world")), "notes.txt": []byte("hello"),
+		"x.json": []byte("{}\n{}\n"), "empty": nil, ".hidden.pcap": raw, ".git/d.pcap": raw,
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	paths, err := capture.In(dir)
+	want := []string{filepath.Join(dir, "a.cap1"), filepath.Join(dir, "b.pcap"), filepath.Join(dir, "deep", "c.zst")}
+	if err != nil || !slices.Equal(paths, want) {
+		t.Errorf("%q, error %v; want %q", paths, err, want)
+	}
+	if paths, err := capture.In(filepath.Join(dir, ".git", "..", "none")); err == nil {
+		t.Errorf("%q of a folder that does not exist, want an error", paths)
+	}
+	if paths, err := capture.In(t.TempDir()); !errors.Is(err, capture.ErrFormat) {
+		t.Errorf("%q, error %v of an empty folder, want an error", paths, err)
+	}
+}
