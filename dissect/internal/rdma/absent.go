@@ -217,18 +217,18 @@ func (q *queuePair) acceptSent() {
 // acceptSent accepts the earliest segment of which no copy came to the receiver, and what came before it and waits.
 func (w *stream) acceptSent() {
 	f := w.flow
-	ts, item, seq := f.conn.tracker.tcp, f.paths.absent.At(0), f.paths.absent.Seq(0)
+	item, seq := f.paths.absent.At(0), f.paths.absent.Seq(0)
 	cur := &currentPacket{at: item.stamp}
 	for !f.waiting().Empty() && order.Octets.Delta(f.waiting().Seq(0), seq) < 0 {
-		ts.skipSegments(f, cur)
+		w.skip(cur)
 	}
 	if missing := order.Octets.Delta(seq, w.next); missing > 0 {
-		ts.skipMissing(f, seq, missing, item.stamp)
+		w.skipMissing(seq, missing, item.stamp)
 	}
 	if skip := -int(order.Octets.Delta(seq, w.next)); skip < item.length {
-		ts.deliver(f, item.data[min(skip, len(item.data)):], -1, item.length-skip, cur)
+		w.deliver(item.data[min(skip, len(item.data)):], -1, item.length-skip, cur)
 	}
-	ts.drainSegments(f, cur)
+	w.drain(cur)
 }
 
 // shownReceived takes a response that was lost on the way to the flow of the requests that it answers. It shows
@@ -265,13 +265,13 @@ func (l *ledger) received(next uint32, at record.Stamp, yield func(*Operation)) 
 	}
 }
 
-// missedSegment takes a TCP segment that its receiver did not get.
-func (ts *tcpStreams) missedSegment(f *flow, s *TCP) {
-	w, r, cur := f.stream, order.Run{From: s.Seq, To: s.Seq + uint32(s.Length)}, &currentPacket{at: s.At}
+// missed takes a TCP segment that its receiver did not get.
+func (w *stream) missed(s *TCP) {
+	f, r, cur := w.flow, order.Run{From: s.Seq, To: s.Seq + uint32(s.Length)}, &currentPacket{at: s.At}
 	again := f.noteSent(r, s.Path)
 	f.noteLoss(Loss{At: s.Path.harmed(s.At), By: f.side, Damaged: !s.Path.Gone, seq: s.Seq})
 	switch {
-	case !w.known || w.records != nil && w.records.given:
+	case !w.known || w.frames.given():
 	case order.Octets.Delta(r.To, w.next) <= 0: // an earlier copy came to the receiver
 		f.noteRetry(s.Seq, !f.isAcked(s.Seq), s.At)
 		o := f.ops.at(s.Seq)
@@ -280,7 +280,7 @@ func (ts *tcpStreams) missedSegment(f *flow, s *TCP) {
 		if again || f.waiting().Item(order.Octets, s.Seq) != nil {
 			f.sentAgain(r, true, cur)
 		}
-		f.keepAbsent(s.Seq, held{stamp: s.At, data: ts.tracker.buffers.add(nil, s.Payload), length: s.Length})
+		f.keepAbsent(s.Seq, held{stamp: s.At, data: f.conn.tracker.buffers.add(nil, s.Payload), length: s.Length})
 	}
 	f.noteRequested(s.At)
 	f.reportLost()

@@ -86,6 +86,10 @@ func (s *signals) networkCopy(d *Datagram) bool {
 	return s.sent.psn == d.Packet.PSN && d.duplicates(s.sent.print, s.sent.at)
 }
 
+// acknowledged notes an acknowledgement of something new, and duplicateACK one of nothing new.
+func (s *signals) acknowledged(at record.Stamp) { s.progress, s.dupAcks = at.Time, 0 }
+func (s *signals) duplicateACK()                { s.dupAcks++ }
+
 // answered notes a Read or Atomic response.
 func (s *signals) answered(psn uint32) {
 	if !s.responded || order.PSNs.Delta(psn, s.farthest) > 0 {

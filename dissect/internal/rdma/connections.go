@@ -13,7 +13,6 @@ import (
 type connections struct {
 	tracker    *Tracker
 	handshakes *handshakes
-	tcp        *tcpStreams
 	contents   *contents
 
 	hosts  hosts

@@ -72,9 +72,12 @@ func (f *flow) overQueuePair(r *route, qpn uint32, o *offsets) {
 }
 
 // overStream makes the flow one over TCP.
-func (f *flow) overStream(key streamKey, o *offsets) {
-	f.stream, f.offsets = &stream{flow: f, key: key, handshake: f.conn.setup.Handshake}, o
-	f.half = f.stream
+func (f *flow) overStream(key streamKey, frames *mpa) {
+	w := &stream{flow: f, key: key}
+	if frames != nil {
+		w.carries(frames)
+	}
+	f.stream, f.half, f.offsets = w, w, f.conn.tracker.contents.newStreamOffsets()
 }
 
 // overDatagrams makes the flow one over UDP.
@@ -156,54 +159,6 @@ func (q *queuePair) unlist() {
 	cs.routes.leave(q.route)
 }
 
-func (w *stream) announcedFirst() bool { return true }
-func (w *stream) acknowledges() bool   { return w.acked }
-func (w *stream) waiting() *window     { return w.window }
-
-func (w *stream) awaited() bool {
-	fin := int32(0)
-	if w.fin { // a FIN takes a sequence number
-		fin = 1
-	}
-	return w.known && w.acked && order.Octets.Delta(w.ackedTo, w.next) > fin
-}
-
-func (w *stream) expired(idle record.Time) bool { return idle >= timerTCP }
-
-func (w *stream) gapShown(uint32) bool { return w.flow.signals.dupAcks > 0 }
-
-func (w *stream) destination() (none record.Opt[record.Hex24]) { return none }
-
-func (w *stream) skip(cur *currentPacket) { w.flow.conn.tracker.tcp.skipSegments(w.flow, cur) }
-
-func (w *stream) flush() {
-	if w.awaited() && w.window.Empty() {
-		c := w.flow.conn
-		c.countMissing(w.flow.side, 1, w.flow.taken, c.last.Time)
-		c.Report(ruleLost, Where{At: c.last}, "%d bytes of the TCP stream from sequence number %d are not in the capture", order.Octets.Delta(w.ackedTo, w.next), w.next)
-	}
-	contents := w.flow.conn.tracker.contents
-	contents.beginPayloadPartial(w.flow, len(w.partial))
-	contents.reportPayload()
-}
-
-func (w *stream) evict() bool {
-	if cap(w.partial) == 0 {
-		return false
-	}
-	w.flow.conn.tracker.tcp.dropPartial(w.flow)
-	return true
-}
-
-func (w *stream) unlist() {
-	t := w.flow.conn.tracker
-	if t.tcp.streams[w.key] == w.flow {
-		delete(t.tcp.streams, w.key)
-	}
-	t.buffers.back(w.partial)
-	w.partial = nil
-}
-
 // takes notes a request, or a segment, that is in order.
 func (f *flow) takes(at record.Stamp) { f.taken = at.Time }
 
@@ -221,6 +176,15 @@ func (f *flow) notePacket(asks bool) {
 			peer.silent = true
 		}
 	}
+}
+
+// start notes the first packet of the flow. Late is set if earlier ones were not captured.
+func (f *flow) start(late bool) { f.lateStart = late }
+
+// progress notes an acknowledgement of something new.
+func (f *flow) progress(at record.Stamp) {
+	f.retries = retries{}
+	f.signals.acknowledged(at)
 }
 
 // noteMissing notes that packets of the flow are missing from the capture.

@@ -1,25 +1,57 @@
 package rdma
 
 import (
+	"hash/crc32"
+
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 )
 
 // iWARP: MPA frames and FPDUs in a TCP stream, and the operations that their DDP
 // segments make.
+
+// mpa is the framing of iWARP: a stream begins with an MPA frame, and consists of FPDUs after it.
+type mpa struct {
+	stream *stream
+	shared *decoders
+
+	handshake bool   // the MPA frame is not complete yet
+	markers   bool   // this side sends markers
+	resync    bool   // bytes are missing, so the start of an FPDU has to be found
+	rest      int    // remaining bytes of an FPDU that was truncated
+	position  int    // bytes since the FPDUs began, modulo MarkerEvery
+	partial   []byte // the bytes so far of an incomplete FPDU or MPA frame
+	from      uint32 // sequence number of partial
+}
+
+func (m *mpa) flow() *flow   { return m.stream.flow }
+func (m *mpa) opening() bool { return m.handshake }
+func (m *mpa) given() bool   { return false }
+func (m *mpa) end(*TCP)      {}
+
+// of sets the stream.
+func (m *mpa) of(w *stream) { m.stream = w }
+
+// advance moves the position of the next FPDU by n bytes.
+func (m *mpa) advance(n int) { m.position = (m.position + n) % iwarp.MarkerEvery }
 
 // fpduHead is the number of bytes that are copied of an FPDU: its headers, and
 // RPC-over-RDMA and RPC headers of common length.
 const fpduHead = 512
 
 // noteFPDU keeps an FPDU of the current segment if KeepFPDUs is set.
-func (ts *tcpStreams) noteFPDU(plain []byte, ulpdu, offset int, crc iwarp.CRCResult) {
-	if !ts.tracker.KeepFPDUs {
-		return
+func (m *mpa) noteFPDU(plain []byte, ulpdu, offset int, crc iwarp.CRCResult) {
+	if m.flow().conn.tracker.KeepFPDUs {
+		m.shared.note(plain, ulpdu, offset, crc)
 	}
-	n := ts.iwarp.fpdus
+}
+
+// note keeps an FPDU of the current segment.
+func (d *decoders) note(plain []byte, ulpdu, offset int, crc iwarp.CRCResult) {
+	n := d.fpdus
 	if len(n) < cap(n) {
 		n = n[:len(n)+1]
 	} else {
@@ -28,14 +60,14 @@ func (ts *tcpStreams) noteFPDU(plain []byte, ulpdu, offset int, crc iwarp.CRCRes
 	last := &n[len(n)-1]
 	last.Head = append(last.Head[:0], plain[:min(len(plain), fpduHead)]...)
 	last.Offset, last.ULPDU, last.CRC = offset, ulpdu, crc
-	ts.iwarp.fpdus = n
+	d.fpdus = n
 }
 
-// noteHeldFPDUs keeps the complete FPDUs of a segment that has to wait for earlier ones, if it begins
+// early keeps the complete FPDUs of a segment that has to wait for earlier ones, if it begins
 // with an FPDU. It returns their sequence numbers.
-func (ts *tcpStreams) noteHeldFPDUs(f *flow, s *TCP) order.Run {
+func (m *mpa) early(s *TCP) order.Run {
 	shown, data, offset := order.Run{From: s.Seq, To: s.Seq}, s.Payload, s.Offset
-	if !ts.tracker.KeepFPDUs || f.stream.records != nil || f.stream.markers || !plausibleFPDU(data, true) {
+	if !m.flow().conn.tracker.KeepFPDUs || m.markers || !plausibleFPDU(data, true) {
 		return shown
 	}
 	for size := fpduSize(data, false, 0); size > 0 && size <= len(data); size = fpduSize(data, false, 0) {
@@ -43,7 +75,7 @@ func (ts *tcpStreams) noteHeldFPDUs(f *flow, s *TCP) order.Run {
 		if crc == iwarp.CRCBad { // its start is uncertain
 			break
 		}
-		ts.noteFPDU(data[:size], int(be.Uint16(data)), offset, crc)
+		m.noteFPDU(data[:size], int(be.Uint16(data)), offset, crc)
 		data, offset = data[size:], within(offset, size)
 		shown.To += uint32(size)
 	}
@@ -61,103 +93,205 @@ func within(offset, n int) int {
 
 // feed takes the next bytes of a stream: length bytes were sent, and data was captured
 // of them. offset is their position in the frame, or -1.
-func (ts *tcpStreams) feed(f *flow, data []byte, offset, length int, cur *currentPacket) {
-	w := f.stream
+func (m *mpa) feed(data []byte, offset, length int, cur *currentPacket) {
+	w := m.stream
 	end := w.next + uint32(length)
-	if w.handshake {
-		n := ts.handshake(f, data, cur.at)
+	if m.handshake {
+		n := m.takeHandshake(data, cur.at)
 		if n < 0 { // the MPA frame is not complete
-			w.next = end
+			w.reach(end)
 			if len(data) < length {
-				w.handshake = false
-				ts.skipBytes(f, end, 0)
+				m.handshake = false
+				m.skip(end, 0)
 			}
 			return
 		}
 		data = data[n:]
-		w.next += uint32(n)
+		w.reach(w.next + uint32(n))
 		length -= n
 		offset = within(offset, n)
 		if length <= 0 {
-			w.next = end
+			w.reach(end)
 			return
 		}
 	}
-	start := w.next + uint32(w.rest) // the sequence number of data[0]
-	if w.rest > 0 {                  // the rest of an FPDU that was truncated
-		n := min(w.rest, length)
-		w.rest -= n
+	start := w.next + uint32(m.rest) // the sequence number of data[0]
+	if m.rest > 0 {                  // the rest of an FPDU that was truncated
+		n := min(m.rest, length)
+		m.rest -= n
 		data = data[min(n, len(data)):]
 		start = w.next + uint32(n)
-		w.position = (w.position + n) % iwarp.MarkerEvery
+		m.advance(n)
 		offset = within(offset, n)
 	}
 	cut := int(order.Octets.Delta(end, start)) > len(data)
-	if w.resync && len(data) > 0 {
+	if m.resync && len(data) > 0 {
 		if !plausibleFPDU(data, true) && !(cut && plausibleHeader(data)) {
-			w.position = (w.position + int(order.Octets.Delta(end, start))) % iwarp.MarkerEvery
-			w.next = end
+			m.advance(int(order.Octets.Delta(end, start)))
+			w.reach(end)
 			return
 		}
-		w.resync = false
+		m.resync = false
 	}
 	for len(data) > 0 {
-		if len(w.partial) == 0 {
-			size := fpduSize(data, w.markers, w.position)
+		if len(m.partial) == 0 {
+			size := fpduSize(data, m.markers, m.position)
 			if size > 0 && size <= len(data) { // complete in this segment: not copied
-				ts.fpdu(f, data[:size], offset, start, cur)
+				m.fpdu(data[:size], offset, start, cur)
 				data, start = data[size:], start+uint32(size)
 				offset = within(offset, size)
-				w.position = (w.position + size) % iwarp.MarkerEvery
+				m.advance(size)
 				continue
 			}
-			w.from = start
+			m.from = start
 		}
 		// An FPDU that spans segments is reassembled.
-		size := fpduSize(w.partial, w.markers, w.position)
+		size := fpduSize(m.partial, m.markers, m.position)
 		take := len(data)
 		if size > 0 {
-			take = min(take, size-len(w.partial))
+			take = min(take, size-len(m.partial))
 		} else { // byte by byte until its length is known
 			take = 1
 		}
-		ts.keepPartial(f, data[:take])
+		m.keep(data[:take])
 		data, start = data[take:], start+uint32(take)
 		offset = within(offset, take)
-		if size = fpduSize(w.partial, w.markers, w.position); size > 0 && len(w.partial) >= size {
-			ts.fpdu(f, w.partial[:size], -1, w.from, cur)
-			w.position = (w.position + size) % iwarp.MarkerEvery
-			w.partial = w.partial[:0]
+		if size = fpduSize(m.partial, m.markers, m.position); size > 0 && len(m.partial) >= size {
+			m.fpdu(m.partial[:size], -1, m.from, cur)
+			m.advance(size)
+			m.partial = m.partial[:0]
 		}
 	}
-	w.next = end
+	w.reach(end)
 	if missing := int(order.Octets.Delta(end, start)); missing > 0 {
-		ts.truncatedSegment(f, start, end, cur)
+		m.truncatedSegment(start, end, cur)
 	}
 }
 
 // truncatedSegment handles a segment of which the capture has only the beginning, up to
 // from. It decodes the captured part of an FPDU that begins in the segment, and
 // continues the stream after that FPDU.
-func (ts *tcpStreams) truncatedSegment(f *flow, from, end uint32, cur *currentPacket) {
-	w := f.stream
+func (m *mpa) truncatedSegment(from, end uint32, cur *currentPacket) {
+	f := m.flow()
 	missing := int(order.Octets.Delta(end, from))
-	size := fpduSize(w.partial, w.markers, w.position)
-	rest := size - len(w.partial) - missing // bytes of the FPDU in further segments
-	ts.contents.beginPayloadPartial(f, max(size, len(w.partial)))
-	defer ts.contents.reportPayload()
+	size := fpduSize(m.partial, m.markers, m.position)
+	rest := size - len(m.partial) - missing // bytes of the FPDU in further segments
+	m.beginPayloadPartial(max(size, len(m.partial)))
+	defer f.conn.tracker.contents.reportPayload()
 	var s iwarp.Segment
-	if size > 0 && !w.markers && s.Decode(w.partial[iwarp.LengthLen:]) == nil && s.Plausible() {
-		ulpdu := int(be.Uint16(w.partial))
-		ts.noteFPDU(w.partial, ulpdu, -1, iwarp.CRCOff)
-		ts.ddp(f, fragment{&s, max(ulpdu-s.HeaderLength, 0), order.Run{From: w.from, To: w.from + uint32(size)}, true}, cur)
+	if size > 0 && !m.markers && s.Decode(m.partial[iwarp.LengthLen:]) == nil && s.Plausible() {
+		ulpdu := int(be.Uint16(m.partial))
+		m.noteFPDU(m.partial, ulpdu, -1, iwarp.CRCOff)
+		m.flow().ddp(fragment{&s, max(ulpdu-s.HeaderLength, 0), order.Run{From: m.from, To: m.from + uint32(size)}, true}, cur)
 	} else {
-		f.missing = true // the contents of this FPDU are unknown
+		f.noteMissing() // the contents of this FPDU are unknown
 	}
-	w.position = (w.position + len(w.partial) + missing) % iwarp.MarkerEvery
-	w.partial = w.partial[:0]
-	w.rest, w.resync = max(rest, 0), size == 0 || rest < 0
-	f.missing = f.missing || rest < 0 // the missing part contains whole FPDUs
+	m.advance(len(m.partial) + missing)
+	m.partial = m.partial[:0]
+	m.rest, m.resync = max(rest, 0), size == 0 || rest < 0
+	if rest < 0 { // the missing part contains whole FPDUs
+		f.noteMissing()
+	}
+}
+
+// attribute finds the operation of an FPDU of which a segment brought only a
+// part.
+func (m *mpa) attribute(cur *currentPacket) {
+	f, s := m.flow(), &m.shared.segment
+	if m.markers || len(m.partial) < iwarp.LengthLen || s.Decode(m.partial[iwarp.LengthLen:]) != nil {
+		return
+	}
+	switch {
+	case s.Tagged && s.Opcode == iwarp.Write && f.parts.write != nil && f.parts.write.Handle == s.STag:
+		cur.mark(f.parts.write, 0)
+	case s.Tagged && s.Opcode == iwarp.Write:
+		cur.owe(f.conn.follower.Owner(f.side.Other(), Name{Kind: Write, Handle: s.STag, Offset: s.Offset}))
+	case s.Tagged && s.Opcode == iwarp.ReadResponse:
+		if peer := f.peer(); peer != nil {
+			cur.mark(peer.readOfSink(fragment{Segment: s}), 0)
+		}
+	case s.Opcode.IsSend() && s.Offset > 0:
+		cur.mark(f.parts.send, 0)
+	}
+}
+
+// skip moves past missing bytes.
+func (m *mpa) skip(next uint32, missing int) {
+	m.flush()
+	m.stream.reach(next)
+	m.resync, m.rest, m.partial = true, 0, m.partial[:0]
+	m.advance(missing)
+	m.flow().breakSend()
+	m.flow().breakWrite()
+}
+
+// keep appends bytes to the incomplete FPDU.
+func (m *mpa) keep(data []byte) {
+	c, had := m.flow().conn, cap(m.partial)
+	m.partial = c.tracker.buffers.add(m.partial, data)
+	c.share.Charge(int64(cap(m.partial) - had))
+}
+
+// flush reports the contents of the incomplete FPDU.
+func (m *mpa) flush() {
+	m.beginPayloadPartial(len(m.partial))
+	m.flow().conn.tracker.contents.reportPayload()
+}
+
+// evict frees the incomplete FPDU.
+func (m *mpa) evict() bool {
+	if cap(m.partial) == 0 {
+		return false
+	}
+	m.flow().conn.share.Charge(-int64(cap(m.partial)))
+	if len(m.partial) > 0 {
+		m.flush()
+		m.resync = true
+		m.advance(len(m.partial))
+	}
+	m.release()
+	return true
+}
+
+func (m *mpa) release() {
+	m.flow().conn.tracker.buffers.back(m.partial)
+	m.partial = nil
+}
+
+// beginPayload starts the content report of a complete FPDU, whose sequence number
+// is from.
+func (m *mpa) beginPayload(raw, plain []byte, from uint32) {
+	f := m.flow()
+	f.offsets.advance(order.Octets, from)
+	if f.conn.tracker.Payload == nil {
+		return
+	}
+	p := wiremap.Payload{StreamOffset: f.offsets.requests(order.Octets, from), Count: int64(len(raw)), Frame: plain, Markers: m.markers, Position: m.position}
+	at := len(raw) - iwarp.CRCLen
+	if stored := le.Uint32(raw[at:]); stored != 0 {
+		p.HasCRC, p.WrongCRC = true, stored^crc32.Checksum(raw[:at], iwarp.Castagnoli)
+	}
+	f.conn.tracker.contents.begin(p)
+}
+
+// beginPayloadPartial starts the content report of an incomplete FPDU of size bytes.
+// The caller may add its operation before it calls reportPayload.
+func (m *mpa) beginPayloadPartial(size int) {
+	f := m.flow()
+	if f.conn.tracker.Payload == nil || len(m.partial) == 0 || iwarp.IsMPA(m.partial) {
+		return
+	}
+	plain := m.partial
+	if m.markers {
+		plain = m.shared.unmarkPartial(m.partial, m.position)
+	}
+	f.conn.tracker.contents.begin(wiremap.Payload{StreamOffset: f.offsets.requests(order.Octets, m.from), Count: int64(size), Frame: plain, Markers: m.markers, Position: m.position})
+}
+
+// unmarkPartial returns an incomplete FPDU without its markers, valid until the next call.
+func (d *decoders) unmarkPartial(raw []byte, position int) []byte {
+	d.partial = withoutMarkers(d.partial[:0], raw, position)
+	return d.partial
 }
 
 // plausibleHeader reports whether data begins with the headers of an FPDU that was
@@ -205,95 +339,104 @@ func withoutMarkers(to, raw []byte, position int) []byte {
 	return to
 }
 
-// handshake decodes an MPA request or reply at the start of a stream. It returns the
+// takeHandshake decodes an MPA request or reply at the start of a stream. It returns the
 // number of bytes of data that it used, or -1 if the frame is incomplete.
-func (ts *tcpStreams) handshake(f *flow, data []byte, at record.Stamp) int {
-	c, w := f.conn, f.stream
-	before := len(w.partial)
+func (m *mpa) takeHandshake(data []byte, at record.Stamp) int {
+	f, c := m.flow(), m.flow().conn
+	before := len(m.partial)
 	if before > 0 {
-		ts.keepPartial(f, data)
-		data = w.partial
+		m.keep(data)
+		data = m.partial
 	}
-	m := &ts.iwarp.mpa
-	if err := m.Decode(data); err != nil {
+	frame := &m.shared.mpa
+	if err := frame.Decode(data); err != nil {
 		if len(data) < iwarp.MPALen+512 && iwarp.IsMPA(data) {
 			if before == 0 {
-				ts.keepPartial(f, data)
+				m.keep(data)
 			}
 			return -1
 		}
-		w.handshake, w.partial = false, w.partial[:0]
-		w.resync = before > 0 // the earlier bytes were discarded
+		m.handshake, m.partial = false, m.partial[:0]
+		m.resync = before > 0 // the earlier bytes were discarded
 		return 0
 	}
-	w.handshake = false
-	ts.contents.reportPayloadMPA(f, data[:m.Length], w.next-uint32(before))
-	if f.side == 0 || !m.Reject { // a side that rejects agrees to nothing
-		c.follower.Private(f.side, m.PrivateData, at, false)
+	m.handshake = false
+	c.tracker.contents.reportPayloadMPA(f.offsets.requests(order.Octets, m.stream.next-uint32(before)), data[:frame.Length])
+	if f.side == 0 || !frame.Reject { // a side that rejects agrees to nothing
+		c.follower.Private(f.side, frame.PrivateData, at, false)
 	}
 	if f.side == 0 {
-		c.markers = m.Markers
+		c.markers = frame.Markers
 	} else {
-		w.markers = c.markers // a side that requests markers gets them
+		m.markers = c.markers // a side that requests markers gets them
 		if peer := f.peer(); peer != nil {
-			peer.stream.markers = m.Markers
+			peer.stream.frames.(*mpa).mark(frame.Markers)
 		}
-		if m.Reject {
+		if frame.Reject {
 			c.Report(rule.ConnectionRejected, Where{At: at}, "the MPA reply rejected the connection")
 			c.close(Ending{How: record.EndRejected, By: record.Some(f.side), At: at, Reason: "MPA reply"})
 		} else {
 			c.establish(at)
 		}
 	}
-	w.partial = w.partial[:0]
-	return max(m.Length-before, 0)
+	m.partial = m.partial[:0]
+	return max(frame.Length-before, 0)
 }
+
+// mark notes whether the stream has markers, as the other side requested.
+func (m *mpa) mark(markers bool) { m.markers = markers }
 
 // reportMisframed reports invalid framing, unless the capture may have caused it. The
 // start of an FPDU is uncertain after missing segments of a stream with markers, and in
 // a stream whose handshake does not show whether it has markers. In these cases, the
 // next start of an FPDU has to be found.
-func (ts *tcpStreams) reportMisframed(f *flow, r *rule.Rule, at record.Stamp, format string, args ...any) {
-	if c := f.conn; f.stream.markers && c.record.counts.NotCaptured > 0 || c.setup.Handshake && !c.record.established.Known() {
-		f.stream.resync = true
+func (m *mpa) reportMisframed(r *rule.Rule, at record.Stamp, format string, args ...any) {
+	c := m.flow().conn
+	if m.markers && c.record.counts.NotCaptured > 0 || c.setup.Handshake && !c.record.established.Known() {
+		m.resync = true
 		return
 	}
-	f.conn.Report(r, Where{At: at}, format, args...)
+	c.Report(r, Where{At: at}, format, args...)
+}
+
+// unmark returns an FPDU without its markers, valid until the next call.
+func (d *decoders) unmark(raw []byte, position int) []byte {
+	d.unmarked = withoutMarkers(d.unmarked[:0], raw, position)
+	return d.unmarked
 }
 
 // fpdu takes one complete FPDU, with its markers; from is its sequence number.
-func (ts *tcpStreams) fpdu(f *flow, raw []byte, offset int, from uint32, cur *currentPacket) {
-	w, at := f.stream, cur.at
+func (m *mpa) fpdu(raw []byte, offset int, from uint32, cur *currentPacket) {
+	at, contents := cur.at, m.flow().conn.tracker.contents
 	plain := raw
-	if w.markers {
-		ts.iwarp.unmarked = withoutMarkers(ts.iwarp.unmarked[:0], raw, w.position)
-		plain, offset = ts.iwarp.unmarked, -1
+	if m.markers {
+		plain, offset = m.shared.unmark(raw, m.position), -1
 	}
 	crc := iwarp.CheckCRC(raw)
-	ts.contents.beginPayloadFPDU(f, raw, plain, from)
-	defer ts.contents.reportPayload()
+	m.beginPayload(raw, plain, from)
+	defer contents.reportPayload()
 	size := int(be.Uint16(plain))
 	if iwarp.LengthLen+size > len(plain) { // a marker is in place of its length, because bytes are missing
-		ts.reportMisframed(f, rule.MPAFraming, at, "FPDU of %d bytes in %d", size, len(plain))
-		w.resync = true
+		m.reportMisframed(rule.MPAFraming, at, "FPDU of %d bytes in %d", size, len(plain))
+		m.resync = true
 		return
 	}
 	ulpdu := plain[iwarp.LengthLen : iwarp.LengthLen+size]
 	if order.Octets.Delta(from, cur.shown.From) < 0 || order.Octets.Delta(from, cur.shown.To) >= 0 {
-		ts.noteFPDU(plain, len(ulpdu), offset, crc)
+		m.noteFPDU(plain, len(ulpdu), offset, crc)
 	}
 	if crc == iwarp.CRCBad {
-		ts.tracker.BadCRC++
+		m.flow().conn.tracker.countBadCRC()
 		cur.mark(nil, record.BadICRC)
-		ts.reportMisframed(f, rule.MPACRCBad, at, "FPDU of %d bytes has a bad CRC", len(raw))
+		m.reportMisframed(rule.MPACRCBad, at, "FPDU of %d bytes has a bad CRC", len(raw))
 		return
 	}
-	s := &ts.iwarp.segment
+	s := &m.shared.segment
 	if err := s.Decode(ulpdu); err != nil {
-		ts.reportMisframed(f, rule.MPAFraming, at, "%v", err)
+		m.reportMisframed(rule.MPAFraming, at, "%v", err)
 		return
 	}
-	ts.ddp(f, fragment{s, len(s.Payload), order.Run{From: from, To: from + uint32(len(raw))}, false}, cur)
+	m.flow().ddp(fragment{s, len(s.Payload), order.Run{From: from, To: from + uint32(len(raw))}, false}, cur)
 }
 
 // fragment is a DDP segment and its position in the stream.
@@ -305,14 +448,14 @@ type fragment struct {
 }
 
 // ddp adds a DDP segment to its operation.
-func (ts *tcpStreams) ddp(f *flow, s fragment, cur *currentPacket) {
+func (f *flow) ddp(s fragment, cur *currentPacket) {
 	switch {
 	case s.Tagged && s.Opcode == iwarp.Write:
-		ts.taggedWrite(f, s, cur)
+		f.taggedWrite(s, cur)
 	case s.Tagged && s.Opcode == iwarp.ReadResponse:
-		ts.taggedResponse(f, s, cur)
+		f.taggedResponse(s, cur)
 	case s.Opcode.IsSend():
-		ts.untaggedSend(f, s, cur)
+		f.untaggedSend(s, cur)
 	case s.Opcode == iwarp.ReadRequest:
 		var r iwarp.ReadRequestHeader
 		if r.Decode(s.Payload) == nil {
@@ -322,12 +465,12 @@ func (ts *tcpStreams) ddp(f *flow, s fragment, cur *currentPacket) {
 			cur.noteBytes(o, o.Offset, o.Length)
 		}
 	case s.Opcode == iwarp.Terminate:
-		ts.terminate(f, s.Payload, cur)
+		f.terminate(s.Payload, cur)
 	}
 }
 
 // untaggedSend takes a DDP segment of a Send.
-func (ts *tcpStreams) untaggedSend(f *flow, s fragment, cur *currentPacket) {
+func (f *flow) untaggedSend(s fragment, cur *currentPacket) {
 	if s.Offset != 0 && (f.parts.send == nil || s.Offset != uint64(f.parts.send.Length)) {
 		return // its beginning was not captured
 	}
@@ -346,7 +489,7 @@ func (ts *tcpStreams) untaggedSend(f *flow, s fragment, cur *currentPacket) {
 
 // taggedWrite takes a DDP segment of an RDMA Write: successive segments with the same
 // STag, up to the last one.
-func (ts *tcpStreams) taggedWrite(f *flow, s fragment, cur *currentPacket) {
+func (f *flow) taggedWrite(s fragment, cur *currentPacket) {
 	o := f.parts.write
 	if o == nil || o.Handle != s.STag {
 		o = f.names(Write, target{s.STag, s.Offset, uint32(s.size)}, false, s.Run, cur.at)
@@ -362,7 +505,7 @@ func (ts *tcpStreams) taggedWrite(f *flow, s fragment, cur *currentPacket) {
 
 // taggedResponse takes a DDP segment with data of a Read. Its destination is the sink
 // that the Read Request named.
-func (ts *tcpStreams) taggedResponse(f *flow, s fragment, cur *currentPacket) {
+func (f *flow) taggedResponse(s fragment, cur *currentPacket) {
 	asker := f.peer()
 	if asker == nil {
 		return
@@ -408,7 +551,7 @@ const maxReadsAtOnce = 128
 
 // terminate takes a Terminate: the connection has ended, and the operation that it
 // names was not executed.
-func (ts *tcpStreams) terminate(f *flow, payload []byte, cur *currentPacket) {
+func (f *flow) terminate(payload []byte, cur *currentPacket) {
 	c, at := f.conn, cur.at
 	var m iwarp.TerminateHeader
 	if m.Decode(payload) != nil {

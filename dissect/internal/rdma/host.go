@@ -61,6 +61,23 @@ func (h *Host) LetGo() {
 // host that is forgotten has to show again that it fills ICRCs in.
 const maxHosts = 1 << 14
 
+// checked notes a TCP segment with a good or a wrong checksum; good says that it counts as good, and bad that it is wrong.
+// It reports whether the receiver of the segment drops it.
+func (h *Host) checked(right, good, bad bool) (drops bool) {
+	h.known = true
+	if good {
+		h.tcpGood++
+	} else if bad {
+		h.tcpBad++
+	}
+	return bad && (h.tcpBad <= maxBadChecksums || h.tcpGood >= h.tcpBad)
+}
+
+// maxBadChecksums is the number of wrong checksums of a sender that are taken for
+// damage. If it is exceeded, and more checksums are wrong than right, the capture is
+// taken to contain checksums that the adapter had not filled in.
+const maxBadChecksums = 8
+
 // hosts contains the hosts that are remembered.
 type hosts struct {
 	all  map[Address]*Host

@@ -102,8 +102,8 @@ func (h *opening) setKey(c *Conn) {
 const portNFSRDMA = 20049
 
 // awaitsRPC reports whether a TCP port is one of a server for RPC, with or without RDMA.
-func (rs *recordStreams) awaitsRPC(port uint16) bool {
-	kind := rs.tracker.upper.RPCPort(false, port)
+func (ts *tcpStreams) awaitsRPC(port uint16) bool {
+	kind := ts.tracker.upper.RPCPort(false, port)
 	return kind == RPCPort || kind == UnknownPort && port == portNFSRDMA
 }
 
@@ -114,49 +114,49 @@ const unansweredAfter = record.Time(500e6)
 
 // unanswered starts a connection for each handshake with an RPC port that nothing answered, at the end of
 // the capture.
-func (rs *recordStreams) unanswered() {
+func (ts *tcpStreams) unanswered() {
 	var keys []streamKey
-	for _, m := range []map[streamKey]opening{rs.opened.young, rs.opened.old} {
+	for _, m := range []map[streamKey]opening{ts.opened.young, ts.opened.old} {
 		for key, h := range m {
-			if h.answered.Packet == 0 && h.again.Packet != 0 && h.again.Time-h.asked.Time >= unansweredAfter && rs.awaitsRPC(key.dstPort) {
+			if h.answered.Packet == 0 && h.again.Packet != 0 && h.again.Time-h.asked.Time >= unansweredAfter && ts.awaitsRPC(key.dstPort) {
 				keys = append(keys, key)
 			}
 		}
 	}
 	asked := func(key streamKey) int64 {
-		h, _ := rs.opened.find(key)
+		h, _ := ts.opened.find(key)
 		return h.asked.Packet
 	}
 	slices.SortFunc(keys, func(a, b streamKey) int { return cmp.Compare(asked(a), asked(b)) })
 	for _, key := range slices.Compact(keys) {
-		if h, _, known := rs.opened.take(key); known {
-			rs.announced(key, &h)
+		if h, _, known := ts.opened.take(key); known {
+			ts.announced(key, &h)
 		}
 	}
 }
 
 // announced starts a connection of which nothing but the client's SYN was captured. The key is the
 // direction in which the client sends.
-func (rs *recordStreams) announced(key streamKey, h *opening) *Conn {
-	c := rs.connections.open(key.setup(TCPTransport, true))
+func (ts *tcpStreams) announced(key streamKey, h *opening) *Conn {
+	c := ts.connections.open(key.setup(TCPTransport, true))
 	c.opens(h)
-	rs.tcp.attachStream(c, 0, key)
+	ts.attachStream(c, 0, key, ts.framing(true))
 	return c
 }
 
 // handshake takes a segment with SYN or RST of a stream that is not followed, and returns
 // whether it shows the end of a connection to an RPC port: the server refused it.
-func (rs *recordStreams) handshake(key streamKey, s *TCP, cur *currentPacket) (refused bool) {
+func (ts *tcpStreams) handshake(key streamKey, s *TCP, cur *currentPacket) (refused bool) {
 	switch {
-	case rs.tracker.OnlyRDMA:
+	case ts.tracker.OnlyRDMA:
 	case s.Flags&link.TCPSYN != 0:
-		rs.opened.note(key, s)
+		ts.opened.note(key, s)
 	case s.Flags&link.TCPRST != 0:
-		h, sender, known := rs.opened.take(key)
-		if !known || sender == 0 || h.answered.Packet != 0 || !rs.awaitsRPC(key.srcPort) {
+		h, sender, known := ts.opened.take(key)
+		if !known || sender == 0 || h.answered.Packet != 0 || !ts.awaitsRPC(key.srcPort) {
 			return false
 		}
-		c := rs.announced(key.reversed(), &h)
+		c := ts.announced(key.reversed(), &h)
 		c.took(TCPTransport, cur)
 		c.Report(rule.ConnectionRejected, Where{At: s.At}, "the server refused the TCP connection to its RPC port %d", key.srcPort)
 		c.close(Ending{How: record.EndReset, By: record.Some(Side(1)), At: s.At, Reason: "connection refused"})

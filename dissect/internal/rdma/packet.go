@@ -111,8 +111,7 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 		case order.Waits:
 			f.wait(d, cur)
 		case order.AckedTo:
-			f.retries = retries{}
-			f.signals.progress = cur.at.Time
+			f.progress(cur.at)
 			f.ops.receiver.acceptedTo(fact.To)
 		case order.Covered:
 			f.covered(fact.To, cur.at)

@@ -1,11 +1,8 @@
 package rdma
 
 import (
-	"hash/crc32"
-
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
 
-	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/wiremap"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
@@ -21,7 +18,6 @@ type contents struct {
 	payload   wiremap.Payload // of the current packet or FPDU
 	tag       Tag             // of the memory that the payload belongs to
 	streamIDs int64
-	unmarked  []byte // an incomplete FPDU without its markers
 }
 
 // offsets converts sequence numbers of a flow to positions that do not wrap.
@@ -114,40 +110,12 @@ func (ct *contents) reportPayload() {
 	c.StreamID = 0
 }
 
-// beginPayloadFPDU starts the content report of a complete FPDU, whose sequence number
-// is from.
-func (ct *contents) beginPayloadFPDU(f *flow, raw, plain []byte, from uint32) {
-	f.offsets.advance(order.Octets, from)
-	if ct.tracker.Payload == nil {
-		return
-	}
-	w, at := f.stream, len(raw)-iwarp.CRCLen
-	ct.payload = wiremap.Payload{StreamOffset: f.offsets.requests(order.Octets, from), Count: int64(len(raw)), Frame: plain, Markers: w.markers, Position: w.position}
-	ct.tag = 0
-	if stored := le.Uint32(raw[at:]); stored != 0 {
-		ct.payload.HasCRC, ct.payload.WrongCRC = true, stored^crc32.Checksum(raw[:at], iwarp.Castagnoli)
-	}
-}
+// begin starts the content report of an FPDU.
+func (ct *contents) begin(p wiremap.Payload) { ct.payload, ct.tag = p, 0 }
 
-// beginPayloadPartial starts the content report of an incomplete FPDU of size bytes.
-// The caller may add its operation before it calls reportPayload.
-func (ct *contents) beginPayloadPartial(f *flow, size int) {
-	w := f.stream
-	if ct.tracker.Payload == nil || len(w.partial) == 0 || iwarp.IsMPA(w.partial) {
-		return
-	}
-	plain := w.partial
-	if w.markers {
-		ct.unmarked = withoutMarkers(ct.unmarked[:0], w.partial, w.position)
-		plain = ct.unmarked
-	}
-	ct.payload = wiremap.Payload{StreamOffset: f.offsets.requests(order.Octets, w.from), Count: int64(size), Frame: plain, Markers: w.markers, Position: w.position}
-	ct.tag = 0
-}
-
-// reportPayloadMPA reports an MPA request or reply, whose sequence number is from.
-func (ct *contents) reportPayloadMPA(f *flow, frame []byte, from uint32) {
+// reportPayloadMPA reports an MPA request or reply at a position.
+func (ct *contents) reportPayloadMPA(at wiremap.StreamOffset, frame []byte) {
 	if ct.tracker.Payload != nil {
-		ct.tracker.Payload(&wiremap.Payload{StreamOffset: f.offsets.requests(order.Octets, from), Count: int64(len(frame)), Frame: frame, MPA: true}, 0)
+		ct.tracker.Payload(&wiremap.Payload{StreamOffset: at, Count: int64(len(frame)), Frame: frame, MPA: true}, 0)
 	}
 }

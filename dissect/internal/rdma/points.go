@@ -282,7 +282,7 @@ func (f *flow) noteStreamResponse(o *Operation, from uint32, now record.Stamp) {
 // LostSegment takes a TCP segment that did not come to its receiver. Its bytes come later.
 func (t *Tracker) LostSegment(s *TCP) {
 	if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil && s.Length > 0 && !s.Path.Copy {
-		t.tcp.missedSegment(f, s)
+		f.stream.missed(s)
 	}
 }
 

@@ -7,8 +7,8 @@
 // finds the connection of each and forgets connections that have ended, handshakes
 // (cm.go) follows the connection manager, and icrcTrust (icrc.go) decides which packets
 // with a bad ICRC are dropped. Package order puts the requests of InfiniBand's transport into
-// the order in which the receiver accepts them, and packet.go applies what it reports. tcpStreams
-// (stream.go, fpdu.go) does both for TCP. A flow makes operations of the requests (assembly.go), and its ledger
+// the order in which the receiver accepts them, and packet.go applies what it reports. A stream
+// (stream.go) has the order of the bytes of TCP, and its framer (fpdu.go, rpc.go) finds out what they carry. A flow makes operations of the requests (assembly.go), and its ledger
 // decides which captured copy of a request was accepted (ledger.go, delivery.go). burst.go decides why a request was
 // retransmitted. Each connection reports its events to a [Follower].
 package rdma

@@ -15,20 +15,19 @@ import (
 // A stream is followed from the first segment that begins with a record mark and the
 // header of a Call, or of a Reply if its port is known or if the other direction is
 // followed. Nothing is stored about other streams, except for a limited number of
-// handshakes (handshakes.go): a few words of each of their segments are inspected.
-
-// recordStreams takes the segments of TCP streams that carry RPC without RDMA.
-type recordStreams struct {
-	tracker     *Tracker
-	connections *connections
-	tcp         *tcpStreams
-
-	opened openings   // handshakes of connections that may carry RPC
-	shown  []RecordAt // record marks of the current segment
-}
+// handshakes (opened.go): a few words of each of their segments are inspected.
 
 // records is the record marking of one direction of a connection.
 type records struct {
+	stream *stream
+	shared *decoders
+	resync bool // the start of a record has to be found
+	opened bool // the handshake was captured before all data, so that the first segment is taken for the beginning
+	marks
+}
+
+// marks is what the record marks say about the bytes that follow.
+type marks struct {
 	mark     [oncrpc.RecordMarkLen]byte
 	marked   int          // bytes of mark that were captured so far
 	left     int          // bytes of the current fragment that follow
@@ -37,7 +36,7 @@ type records struct {
 	from     uint32       // sequence number of the first byte that belongs to no operation yet
 	begun    record.Stamp // the segment in which the record begins
 	searched int64        // bytes since the last record, if the start of a record has to be found
-	given    bool         // the stream does not carry RPC any more
+	gone     bool         // the stream does not carry RPC any more
 }
 
 // giveUpAfter is the number of bytes in which no record begins, after which a stream is
@@ -47,107 +46,114 @@ const giveUpAfter = 2*oncrpc.MaxFragment + 1
 // maxShownRecords is the maximum number of record marks of one segment that are shown.
 const maxShownRecords = 64
 
-// mayCarry reports whether a segment of an unknown stream may begin with a record. It
+// mayCarryRPC reports whether a segment of an unknown stream may begin with a record. It
 // rejects most segments of other protocols quickly.
-func (rs *recordStreams) mayCarry(key streamKey, s *TCP) bool {
-	if rs.tracker.OnlyRDMA || len(s.Payload) < 16 {
+func (ts *tcpStreams) mayCarryRPC(key streamKey, s *TCP) bool {
+	if ts.tracker.OnlyRDMA || len(s.Payload) < 16 {
 		return false
 	}
 	t, ok := oncrpc.PlausibleRecord(s.Payload)
 	if !ok {
 		return false
 	}
-	ports := rs.tracker.portOf(false, key)
-	return ports != OtherPort && (t == oncrpc.Call || ports == RPCPort || rs.tcp.streams[key.reversed()] != nil)
+	ports := ts.tracker.portOf(false, key)
+	return ports != OtherPort && (t == oncrpc.Call || ports == RPCPort || ts.streams[key.reversed()] != nil)
 }
 
-// recognize starts to follow a stream whose segment begins with a record, or attaches it
+// recognizeRPC starts to follow a stream whose segment begins with a record, or attaches it
 // to the connection of its other direction.
-func (rs *recordStreams) recognize(key streamKey, s *TCP) *flow {
-	if back := rs.tcp.streams[key.reversed()]; back != nil {
-		if back.stream.records == nil || back.conn.closing && s.Flags&link.TCPSYN != 0 || back.conn.flows[back.side.Other()] != nil {
+func (ts *tcpStreams) recognizeRPC(key streamKey, s *TCP) *flow {
+	if back := ts.streams[key.reversed()]; back != nil {
+		if _, rpc := back.stream.frames.(*records); !rpc || back.conn.closing && s.Flags&link.TCPSYN != 0 || back.conn.flows[back.side.Other()] != nil {
 			return nil
 		}
-		f := rs.tcp.attachStream(back.conn, back.side.Other(), key)
-		rs.follow(f, s)
+		f := ts.attachStream(back.conn, back.side.Other(), key, nil)
+		f.stream.followRecords(&ts.shared, false).begin(s)
 		return f
 	}
 	t, ok := oncrpc.PlausibleRecord(s.Payload)
 	if !ok {
 		return nil
 	}
-	opened, side, shown := rs.opened.take(key)
+	opened, side, shown := ts.opened.take(key)
 	if !shown {
-		side = rs.tracker.sideOf(key, false, t)
+		side = ts.tracker.sideOf(key, false, t)
 	}
 	asks := key
 	if side == 1 {
 		asks = key.reversed()
 	}
-	c := rs.connections.open(asks.setup(TCPTransport, shown))
+	c := ts.connections.open(asks.setup(TCPTransport, shown))
 	c.identify()
 	if shown {
 		c.opens(&opened)
 	}
-	f := rs.tcp.attachStream(c, side, key)
-	f.stream.handshake = false
-	rs.follow(f, s)
+	f := ts.attachStream(c, side, key, nil)
+	r := f.stream.followRecords(&ts.shared, false)
+	r.begin(s)
 	if shown {
 		opened.setKey(c)
-		f.stream.expect(&opened, s.Seq)
-		back := rs.tcp.attachStream(c, side.Other(), key.reversed())
-		back.stream.records, back.stream.resync = new(records), true
-		back.stream.expect(&opened, s.Ack)
+		f.stream.expect(&opened, s.Seq, r)
+		back := ts.attachStream(c, side.Other(), key.reversed(), nil)
+		back.stream.expect(&opened, s.Ack, back.stream.followRecords(&ts.shared, true))
 	}
 	return f
 }
 
-// follow makes a stream one of records.
-func (rs *recordStreams) follow(f *flow, s *TCP) {
-	w := f.stream
-	w.handshake, w.records = false, new(records)
+// followRecords makes the stream one of records. Opened is set if its handshake was captured, and none of its data yet.
+func (w *stream) followRecords(d *decoders, opened bool) *records {
+	r := &records{stream: w, shared: d, resync: true, opened: opened}
+	w.frames = r
+	return r
+}
+
+// begin takes the first segment.
+func (r *records) begin(s *TCP) {
 	_, ok := oncrpc.PlausibleRecord(s.Payload)
-	w.resync = !ok
-	f.conn.share.Charge(recordsCost)
+	r.resync = !ok
+	r.flow().conn.share.Charge(recordsCost)
 }
 
 // recordsCost is the cost of the record marking of a stream in bytes of the budget.
 const recordsCost = 96
 
-// expect sets the sequence number of the first byte of the stream, if the handshake shows
-// it. A segment with the sequence number seq was captured.
-func (w *stream) expect(h *opening, seq uint32) {
-	if first, known := h.first(w.flow.side); known && order.Octets.Delta(seq, first) >= 0 {
-		w.known, w.next, w.resync = true, first, false
-		w.gaps.Begin(first)
-	}
-}
+func (r *records) flow() *flow              { return r.stream.flow }
+func (r *records) opening() bool            { return r.opened }
+func (r *records) given() bool              { return r.gone }
+func (r *records) early(s *TCP) order.Run   { return order.Run{From: s.Seq, To: s.Seq} }
+func (r *records) attribute(*currentPacket) {}
+func (r *records) flush()                   {}
+func (r *records) evict() bool              { return false }
+func (r *records) release()                 {}
+
+// found notes that a record begins with the next byte.
+func (r *records) found() { r.resync = false }
 
 // feed takes the next bytes of a stream of records: length bytes were sent, and data
 // was captured of them. offset is their position in the frame, or -1.
-func (rs *recordStreams) feed(f *flow, data []byte, offset, length int, cur *currentPacket) {
-	w, r := f.stream, f.stream.records
-	at, end := w.next, w.next+uint32(length)
-	w.next = end
-	if w.resync {
+func (r *records) feed(data []byte, offset, length int, cur *currentPacket) {
+	w := r.stream
+	at := w.next
+	w.reach(at + uint32(length))
+	if r.resync {
 		if _, ok := oncrpc.PlausibleRecord(data); !ok {
-			rs.search(f, length)
+			r.search(length)
 			return
 		}
-		*r, w.resync = records{from: at}, false
+		r.marks, r.resync = marks{from: at}, false
 	}
 	for left := length; left > 0; {
 		take, ok := 0, false
 		if r.left == 0 {
-			take, ok = rs.takeMark(f, data, offset, at, cur)
+			take, ok = r.takeMark(data, offset, at, cur)
 		} else {
-			take, ok = rs.takeFragment(f, data, left, at, cur)
+			take, ok = r.takeFragment(data, left, at, cur)
 		}
 		left, at = left-take, at+uint32(take)
 		if !ok { // what was taken for a record mark is none
-			w.resync = true
-			f.breakSend()
-			rs.search(f, left)
+			r.resync = true
+			r.flow().breakSend()
+			r.search(left)
 			return
 		}
 		data, offset = data[min(take, len(data)):], within(offset, take)
@@ -157,14 +163,13 @@ func (rs *recordStreams) feed(f *flow, data []byte, offset, length int, cur *cur
 // takeFragment takes bytes of the current fragment, up to its end: size bytes follow in the
 // segment, and data was captured of them. It returns how many bytes it took. It returns false
 // if they cannot be those of a message.
-func (rs *recordStreams) takeFragment(f *flow, data []byte, size int, at uint32, cur *currentPacket) (took int, ok bool) {
-	r := f.stream.records
+func (r *records) takeFragment(data []byte, size int, at uint32, cur *currentPacket) (took int, ok bool) {
 	took = min(r.left, size)
 	data = data[:min(took, len(data))]
 	if !r.inside && !startsMessage(data) {
 		return 0, false
 	}
-	rs.addToRecord(f, data, took, at+uint32(took), cur)
+	r.addToRecord(data, took, at+uint32(took), cur)
 	return took, true
 }
 
@@ -185,19 +190,17 @@ func startsMessage(data []byte) bool {
 }
 
 // search counts bytes in which no record begins.
-func (rs *recordStreams) search(f *flow, n int) {
-	r := f.stream.records
+func (r *records) search(n int) {
 	if r.searched += int64(n); r.searched >= giveUpAfter {
-		r.given = true
+		r.gone = true
 	}
 }
 
 // takeMark takes the bytes of a record mark. It returns how many bytes it took. It returns false if
 // they were not captured, or are no record mark.
-func (rs *recordStreams) takeMark(f *flow, data []byte, offset int, at uint32, cur *currentPacket) (took int, ok bool) {
-	r := f.stream.records
+func (r *records) takeMark(data []byte, offset int, at uint32, cur *currentPacket) (took int, ok bool) {
 	if len(data) == 0 { // The capture truncated the segment, and the missing part may contain whole records.
-		f.missing = true
+		r.flow().noteMissing()
 		return 0, false
 	}
 	if r.marked == 0 && !r.inside {
@@ -213,13 +216,20 @@ func (rs *recordStreams) takeMark(f *flow, data []byte, offset int, at uint32, c
 		return took, false
 	}
 	r.left, r.last = m.Length(), m.Last()
-	if n := len(rs.shown); rs.tracker.KeepFPDUs && took == len(r.mark) && offset >= 0 && n < maxShownRecords {
-		rs.shown = append(rs.shown, RecordAt{Offset: offset, Continues: r.inside})
+	if r.flow().conn.tracker.KeepFPDUs && took == len(r.mark) && offset >= 0 {
+		r.shared.show(RecordAt{Offset: offset, Continues: r.inside})
 	}
 	if r.left == 0 && r.last { // an empty fragment ends the record
-		rs.addToRecord(f, nil, 0, at+uint32(took), cur)
+		r.addToRecord(nil, 0, at+uint32(took), cur)
 	}
 	return took, true
+}
+
+// show keeps a record mark of the current segment.
+func (d *decoders) show(at RecordAt) {
+	if len(d.records) < maxShownRecords {
+		d.records = append(d.records, at)
+	}
 }
 
 // RecordAt is a record mark in a segment.
@@ -230,8 +240,8 @@ type RecordAt struct {
 
 // addToRecord adds bytes of a fragment to its record, up to the sequence number to: size bytes were sent,
 // and data was captured of them.
-func (rs *recordStreams) addToRecord(f *flow, data []byte, size int, to uint32, cur *currentPacket) {
-	r := f.stream.records
+func (r *records) addToRecord(data []byte, size int, to uint32, cur *currentPacket) {
+	f := r.flow()
 	first := !r.inside
 	r.inside, r.left = true, r.left-size
 	ends := r.left == 0 && r.last
@@ -252,15 +262,15 @@ func (rs *recordStreams) addToRecord(f *flow, data []byte, size int, to uint32, 
 	}
 }
 
-// skip moves a stream past missing bytes. If they are in one fragment, the record is Broken and goes
+// skip moves past missing bytes. If they are in one fragment, the record is Broken and goes
 // on after them, so that its end is known.
-func (rs *recordStreams) skip(f *flow, next uint32, missing int) {
-	w, r := f.stream, f.stream.records
-	w.next = next
-	if w.resync || r.marked > 0 || missing > r.left || !r.inside || missing == r.left && r.last {
+func (r *records) skip(next uint32, missing int) {
+	f := r.flow()
+	r.stream.reach(next)
+	if r.resync || r.marked > 0 || missing > r.left || !r.inside || missing == r.left && r.last {
 		f.breakSend()
-		w.resync = !(missing == r.left && r.left > 0 && r.marked == 0 && !w.resync)
-		*r = records{from: next, searched: r.searched}
+		r.resync = !(missing == r.left && r.left > 0 && r.marked == 0 && !r.resync)
+		r.marks = marks{from: next, searched: r.searched}
 		return
 	}
 	r.left -= missing
@@ -272,40 +282,14 @@ func (rs *recordStreams) skip(f *flow, next uint32, missing int) {
 	r.from = next
 }
 
-// noteCut reports that a side ended its stream inside a record.
-func (rs *recordStreams) noteCut(f *flow, s *TCP) {
-	w := f.stream
-	r := w.records
-	if r == nil || r.given || w.resync || !w.known || w.next != s.Seq+uint32(s.Length) || !w.window.Empty() {
+// end reports that a side ended its stream inside a record.
+func (r *records) end(s *TCP) {
+	f, w := r.flow(), r.stream
+	if r.gone || r.resync || !w.known || w.next != s.Seq+uint32(s.Length) || !w.window.Empty() {
 		return
 	}
 	if !r.inside && r.marked == 0 && r.left == 0 || f.parts.send != nil && f.parts.send.Broken || f.lateStart && f.seq < 2 {
 		return
 	}
 	f.conn.Report(rule.RPCRecordUnfinished, Where{At: s.At, AtFault: record.Some(f.side)}, "the %s ended its stream inside an RPC record, of which %d bytes are missing", f.conn.setup.End(f.side), r.left)
-}
-
-// deliver passes the next bytes of a stream to its framing; see feed and feedRecords.
-func (ts *tcpStreams) deliver(f *flow, data []byte, offset, length int, cur *currentPacket) {
-	f.takes(cur.at)
-	if f.stream.records != nil {
-		ts.records.feed(f, data, offset, length, cur)
-		return
-	}
-	ts.feed(f, data, offset, length, cur)
-}
-
-// outlived reports whether a segment with SYN begins another connection between the ports
-// of a followed one, and ends the followed one. A retransmitted SYN does not.
-func (rs *recordStreams) outlived(f *flow, s *TCP) bool {
-	if s.Flags&link.TCPSYN == 0 {
-		return false
-	}
-	if h := f.conn.opened; h != nil {
-		if first, known := h.first(f.side); !known || first == s.Seq+1 {
-			return false
-		}
-	}
-	f.conn.reuse()
-	return true
 }

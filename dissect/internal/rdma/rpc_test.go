@@ -42,7 +42,7 @@ func heard(data []byte, size int) (sends [][]byte, framed bool) {
 		s.Header = make([]byte, 20)
 		t.Segment(&s)
 		for _, f := range t.tcp.streams {
-			framed = framed && !f.stream.resync
+			framed = framed && !f.stream.frames.(*records).resync
 		}
 	}
 	t.Close(func() {})
@@ -99,7 +99,7 @@ func TestNotRPC(t *testing.T) {
 		s.Flags, s.Payload, s.Length = link.TCPACK, make([]byte, 1000), 1000
 		tracker.Segment(&s)
 	}
-	if n := len(tracker.tcp.records.opened.young) + len(tracker.tcp.records.opened.old); n > 2*maxOpened {
+	if n := len(tracker.tcp.opened.young) + len(tracker.tcp.opened.old); n > 2*maxOpened {
 		t.Errorf("%d handshakes are kept", n)
 	}
 	if tracker.Connections() != 0 || len(tracker.tcp.streams) != 0 {

@@ -104,13 +104,9 @@ func New(upper UpperLayer, b *budget.Budget) *Tracker {
 	}
 	t.connections.conns.ring()
 	t.handshakes = &handshakes{connections: t.connections, comms: map[commID]*Conn{}}
-	t.tcp = &tcpStreams{
-		tracker: t, connections: t.connections, contents: t.contents,
-		streams: map[streamKey]*flow{},
-	}
-	t.tcp.records = &recordStreams{tracker: t, connections: t.connections, tcp: t.tcp}
+	t.tcp = &tcpStreams{tracker: t, connections: t.connections, streams: map[streamKey]*flow{}}
 	t.udp = &datagrams{tracker: t, connections: t.connections, flows: map[streamKey]*flow{}}
-	t.connections.handshakes, t.connections.tcp = t.handshakes, t.tcp
+	t.connections.handshakes = t.handshakes
 	t.icrcs = &icrcTrust{tracker: t, connections: t.connections}
 	return t
 }
@@ -120,6 +116,9 @@ func (t *Tracker) nextBurst() int64 {
 	t.bursts++
 	return t.bursts
 }
+
+// countBadCRC counts an FPDU with a bad CRC.
+func (t *Tracker) countBadCRC() { t.BadCRC++ }
 
 // Count counts a finding by its severity.
 func (t *Tracker) Count(r *rule.Rule) { t.Findings[slices.Index(record.Severities[:], r.Severity)]++ }
@@ -158,7 +157,7 @@ func (t *Tracker) Open(visit func(*record.Connection)) {
 // and calls ended after each connection. [Tracker.Finish] passes the records
 // afterwards.
 func (t *Tracker) Close(ended func()) {
-	t.tcp.records.unanswered()
+	t.tcp.unanswered()
 	for c := t.connections.conns.next; c != &t.connections.conns; c = c.next {
 		c.identify()
 		c.flush()

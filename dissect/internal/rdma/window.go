@@ -42,6 +42,11 @@ func (f *flow) noteHeldRetransmission(item *held, cur *currentPacket, b *Burst) 
 	cur.mark(nil, record.Retransmitted)
 }
 
+// lengthen takes the data of a longer copy of a segment.
+func (h *held) lengthen(b *buffers, data []byte, length int) {
+	h.data, h.length = b.add(h.data[:0], data), length
+}
+
 // repeat counts a retransmission.
 func (h *held) repeat(at record.Stamp) {
 	h.repeats++
