@@ -26,7 +26,7 @@ type First struct {
 	begun bool
 }
 
-// BeginError is the error of the function that [First] calls, which is none of the input.
+// BeginError is the error of the function that [First] calls, which is no error of the input.
 type BeginError struct{ Err error }
 
 func (e *BeginError) Error() string { return e.Err.Error() }

@@ -159,7 +159,7 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 		return err
 	}
 	if tables != nil {
-		r.Beside = append(r.Beside, tables)
+		r.Also = append(r.Also, tables)
 		if !cmd.Flags().Changed("view") {
 			r.Stdout = io.Discard
 		}

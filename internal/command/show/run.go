@@ -33,11 +33,11 @@ type Runner struct {
 	refresh        *refresh               // of a live view; nil if its records are shown as they come
 	joined         *points.Source         // nil if there is one capture point
 	lines          *input.Lines           // records in place of a capture; nil for a capture
-	Beside         []Beside               // also get the records
+	Also           []Recipient            // they get the records, too
 }
 
-// Beside gets the records of a run, beside the view. It does not write to standard output.
-type Beside interface {
+// Recipient gets the records of a run, in addition to the view. It does not write to standard output.
+type Recipient interface {
 	// Handler returns what gets the records.
 	Handler() dissect.Handler
 	// Tick is called now and then; summary returns the summary so far.
@@ -46,15 +46,32 @@ type Beside interface {
 	End(*record.Summary) error
 }
 
-// beside returns a handler that also hands records to those that get them beside the view.
-func (r *Runner) beside(h dissect.Handler) dissect.Handler {
-	for _, b := range r.Beside {
-		o := b.Handler()
+// also returns a handler that hands records to the other recipients, too.
+func (r *Runner) also(h dissect.Handler) dissect.Handler {
+	for _, recipient := range r.Also {
+		o := recipient.Handler()
 		h.Begin = both(h.Begin, o.Begin)
 		h.Transaction, h.Connection = both(h.Transaction, o.Transaction), both(h.Connection, o.Connection)
 		h.Finding, h.Operation, h.Packet = both(h.Finding, o.Finding), both(h.Operation, o.Operation), both(h.Packet, o.Packet)
 	}
 	return h
+}
+
+// tickAlso lets the other recipients do what they do now and then.
+func (r *Runner) tickAlso(s *sink) {
+	for _, o := range r.Also {
+		s.fail(o.Tick(r.summarize))
+	}
+}
+
+// endAlso tells the other recipients that nothing follows. It returns the error that ended the run, or else that of a recipient.
+func (r *Runner) endAlso(summary *record.Summary, err error) error {
+	for _, o := range r.Also {
+		if failed := o.End(summary); err == nil {
+			err = failed
+		}
+	}
+	return err
 }
 
 // both returns a function that calls two functions, each of which may be nil.
@@ -99,7 +116,7 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 		s.text.Live()
 	}
 	h.Begin = s.begin
-	h = r.beside(h)
+	h = r.also(h)
 	if r.lines != nil {
 		if err := r.lines.Check(r.Settings, &h); err != nil {
 			return err
@@ -114,9 +131,7 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 		if r.refresh != nil && r.refresh.now != nil {
 			s.fail(r.refresh.tick())
 		}
-		for _, b := range r.Beside {
-			s.fail(b.Tick(r.summarize))
-		}
+		r.tickAlso(s)
 		if r.Live && !(r.refresh != nil && r.refresh.screen) {
 			s.flush()
 		}
@@ -144,11 +159,7 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 	case err != nil && summary != nil && !summary.InputError.Known():
 		summary.InputError = record.Some(command.Describe(err))
 	}
-	for _, b := range r.Beside {
-		if failed := b.End(summary); err == nil {
-			err = failed
-		}
-	}
+	err = r.endAlso(summary, err)
 	s.summary = summary
 	if r.refresh != nil {
 		r.refresh.finish(summary)
@@ -164,7 +175,7 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 func (r *Runner) dissect(ctx context.Context, source input.Source, s *sink, h dissect.Handler) (*record.Summary, error) {
 	o := r.Dissection()
 	o.XIDs = r.XIDs
-	o.Files = r.ShowsFiles(s.width) || len(r.Beside) > 0
+	o.Files = r.ShowsFiles(s.width) || len(r.Also) > 0
 	r.Only(&o)
 	filtered := r.Filter != nil || r.Summed != nil
 	o.Ahead = (filtered || !r.View.Light) && r.Count == 0 // With -c, the summary counts only the packets that were needed.
