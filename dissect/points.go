@@ -18,6 +18,7 @@ func pathOf(f *capture.Frame) (p rdma.Path) {
 	p.Joined, p.Arrived, p.Copy = true, v.ArrivedNumber != 0 && !v.ArrivedBetween, v.Duplicate || v.Fate == capture.FateDuplicated
 	p.Lost = v.Fate == capture.FateLost || v.Fate == capture.FateCorrupted && !p.Arrived
 	p.Gone = v.Fate == capture.FateLost
+	p.Early = v.ArrivedNumber == 0 && v.SentNumber != 0 && !p.Lost
 	if v.SentNumber != 0 && !v.SentBetween {
 		p.Sent = record.Stamp{Time: record.Time(v.Sent), Packet: record.NumberAt(v.SentPoint, v.SentNumber)}
 	}

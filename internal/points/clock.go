@@ -70,7 +70,8 @@ func (l *line) back(t int64) int64 {
 // segment is a line that holds from a frame on.
 type segment struct {
 	line
-	from int64 // number of the first frame at the other point
+	from  int64 // number of the first frame at the other point
+	after int64 // number of a frame there that is certainly before the segment; 0 if none is known
 }
 
 // Limits of the drifts that are considered. Clocks of computers differ by less than usualDrift. Larger drifts are
@@ -369,7 +370,7 @@ func (f *fitter) stepped() []segment {
 			hi = cuts[i+1]
 		}
 		if l, ok := f.line(lo, hi); ok {
-			list = append(list, segment{l, f.pairs[lo].order})
+			list = append(list, segment{line: l, from: f.pairs[lo].order})
 		}
 	}
 	for i := 1; i < len(list); i++ {
@@ -464,7 +465,7 @@ func (f *fitter) place(before, after *segment) {
 		}
 	}
 	if best < len(f.pairs) && best > 0 {
-		after.from = f.pairs[best].order
+		after.from, after.after = f.pairs[best].order, f.pairs[best-1].order
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // of the result.
 
 // maxMasked is the maximum number of bytes that are compared: IPv6 or GRH, UDP, BTH, and the bytes after it.
-const maxMasked = 40 + 8 + 12 + keyBytes
+const maxMasked = 40 + 8 + 12 + 16
 
 // maxDamaged is the maximum number of bytes in which a damaged packet differs from the original.
 const maxDamaged = 3
@@ -41,6 +41,16 @@ func (e *eye) lanesOf(packet []byte, v6 bool) (lanes uint64) {
 		lanes ^= bits.RotateLeft64(be.Uint64(m[i:]), i) // so that equal words do not cancel
 	}
 	return lanes
+}
+
+// hasHeaders reports whether all the bytes of a packet that are compared were captured. Otherwise it is truncated, and nothing
+// shows that it is damaged.
+func hasHeaders(packet []byte, v6 bool, length int) bool {
+	n := maxMasked
+	if !v6 {
+		n -= 20
+	}
+	return len(packet) >= min(n, length)
 }
 
 // damaged reports whether two packets may be one that was damaged.
@@ -98,7 +108,7 @@ func (m *matcher) lookAtDamaged(src *source, f *capture.Frame, at uint64, e *ent
 	if network < 0 || v.carries != link.CarriesRoCEv2 {
 		network, v6 = src.network, src.v6
 	}
-	if network < 0 || network >= len(f.Data) {
+	if network < 0 || network >= len(f.Data) || v.cut || !hasHeaders(f.Data[network:], v6, m.eye.link.WireLength-network) {
 		return
 	}
 	s := &suspect{time: e.time, lanes: m.eye.lanesOf(f.Data[network:], v6), length: int32(m.eye.link.WireLength - network), point: e.point}

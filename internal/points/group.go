@@ -251,7 +251,11 @@ func (point *Point) clock(src *source) {
 func (p *Plan) note(all []*relation) {
 	names := baseNames(p.files)
 	var lone []string
+	used := 0
 	for i, src := range p.sources {
+		if !src.leftOut {
+			used++
+		}
 		related := slices.ContainsFunc(all, func(r *relation) bool { return (r.a == i || r.b == i) && r.usable() })
 		if name := p.nameOf(names, i); !related && !src.leftOut && !slices.Contains(lone, name) && p.Points[src.point].sources != nil {
 			lone = append(lone, name)
@@ -275,9 +279,9 @@ func (p *Plan) note(all []*relation) {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s have packets in common, but %s: %s is left out; capture both directions at both points, or read the files with --points off to merge them by their own times", a, b, reason, out))
 		}
 	}
-	if len(lone) == len(p.sources) && len(lone) > 1 && len(p.Notes) == 0 {
+	if len(lone) == used && len(lone) > 1 && len(p.Notes) == 0 {
 		p.Notes = append(p.Notes, "the files have no packets in common, so they are merged by time as one capture")
-	} else if len(lone) > 0 && len(lone) < len(p.sources) {
+	} else if len(lone) > 0 && len(lone) < used {
 		p.Notes = append(p.Notes, fmt.Sprintf("%s has no packets in common with the other files, so it is merged by its own clock", strings.Join(lone, ", ")))
 	}
 	reference := ""

@@ -17,8 +17,9 @@ import (
 
 var be = binary.BigEndian
 
-// keyBytes is the number of bytes after the BTH that belong to the key. They contain the AETH or the RETH.
-const keyBytes = 16
+// keyBytes is the number of bytes after the BTH that belong to the key. They contain the AETH, or the address in the RETH. A point
+// that captures 64 bytes of each frame has them.
+const keyBytes = 8
 
 // datagramBytes is the same number for datagrams. They contain a DETH and the header of a MAD with the
 // transaction ID and the attribute ID, in which the messages of one exchange differ.
@@ -95,6 +96,7 @@ type sight struct {
 	qpn     uint32          // destination queue pair
 	aeth    rocev2.Syndrome // syndrome of the AETH
 	hasAETH bool            // aeth is set
+	cut     bool            // so few bytes of the packet were captured that it has no key
 	tcp     link.TCP        // for TCP only
 	network int             // offset of the network header in the frame, in bytes
 	v6      bool            // the network header is that of IPv6
@@ -116,6 +118,10 @@ func (e *eye) look(f *capture.Frame, s *sight, verify bool) {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		e.place(s)
 		if e.packet.Decode(d.Transport, d.Length) != nil {
+			if len(d.Transport) > 0 && len(d.Transport) < d.Length { // The snapshot length is too short.
+				s.cut, s.opcode = true, rocev2.Opcode(d.Transport[0])
+				s.dir = e.dirs.of(ends{d.Src, d.Dst, d.SrcLID, d.DstLID})
+			}
 			return
 		}
 		s.dir = e.dirs.of(ends{d.Src, d.Dst, d.SrcLID, d.DstLID})
@@ -185,6 +191,7 @@ func (e *eye) roce(s *sight) {
 	}
 	end := min(rocev2.BTHLen+n, d.Length-rocev2.ICRCLen)
 	if end > len(d.Transport) { // The snapshot length is too short.
+		s.cut = true
 		return
 	}
 	h := mix(addressHash(d), uint64(p.Opcode)<<56|uint64(p.DestQPN)<<24|uint64(p.PSN))
@@ -268,6 +275,14 @@ func hashBytes(h uint64, b []byte) uint64 {
 		rest = rest<<8 | uint64(v)
 	}
 	return mix(h, rest)
+}
+
+// kindOfCut returns the index in the counts of packets without a key: datagrams need more bytes.
+func kindOfCut(op rocev2.Opcode) int {
+	if op.Transport() == rocev2.UD {
+		return 1
+	}
+	return 0
 }
 
 // nonzero returns a hash that is not 0.

@@ -70,6 +70,7 @@ type entry struct {
 	sum        uint32            // ICRC that the packet should have
 	held       int32             // captured bytes from the network header on
 	blind      bool              // the ICRCs of the capture prove nothing
+	cut        bool              // the capture has not all headers, so damage is not recognized
 	control    bool              // TCP: the frame has no data, so its loss does not matter
 	stream     bool              // TCP: the frame is matched by its bytes
 	unseen     bool              // the receiver had the packet, but did not capture it
@@ -255,6 +256,12 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 	if w != nil && v.key != 0 {
 		position, on = w.position[src.point]
 	}
+	if v.cut && w != nil {
+		if _, passes := w.position[src.point]; passes { // The frame of another point stands for the packet.
+			e.arriving = secondCopy
+			return
+		}
+	}
 	if !on {
 		if len(m.hops) > 0 && v.carries != link.CarriesTCP {
 			m.lookAtDamaged(src, f, at, e)
@@ -278,6 +285,7 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 	}
 	if v.network >= 0 && v.network <= len(f.Data) {
 		e.lanes = m.eye.lanesOf(f.Data[v.network:], v.v6)
+		e.cut = !hasHeaders(f.Data[v.network:], v.v6, int(v.length))
 	}
 	e.hop = int8(min(position, 100))
 	e.sent, e.sentPoint, e.sentNumber = e.time, e.point, e.number
@@ -394,14 +402,14 @@ func (m *matcher) arrive(at uint64) {
 	if !known {
 		e.arriving = unexplained
 		if e.icrc == rocev2.ICRCOk && !e.control {
-			if m.covered(h.From, e.time-w.longest, w.longest) {
+			if m.covered(h.From, e.time-w.longest, w.longest) && !m.cutAt(h.From, e.opcode) {
 				m.missing[h.From]++
 			}
 			if hop == 0 {
 				m.flows.unsent(e)
 			}
 		}
-		if e.icrc != rocev2.ICRCOk && !e.control {
+		if e.icrc != rocev2.ICRCOk && !e.control && !e.cut {
 			e.arriving = notYet
 			m.damage.add(e, at)
 		}
@@ -586,10 +594,10 @@ func (m *matcher) miss(at uint64, e *entry) {
 	case m.decideRefused(h, e):
 	case e.control:
 		e.sending = unknown
-	case m.late > maxWindow || !m.covered(h.To, e.time, w.longest): // or the frames are in disorder
+	case m.late > maxWindow || !m.covered(h.To, e.time, w.longest) || m.cutAt(h.To, e.opcode): // or the frames are in disorder
 		e.sending = unknown
 		h.Unknown++
-	case m.damage.take(m, h.To, e, w.longest):
+	case !e.cut && m.damage.take(m, h.To, e, w.longest):
 		e.sending = damagedOn
 		h.Corrupted++
 	case e.unseen || m.flows.wasAnswered(e):
@@ -606,6 +614,11 @@ func (m *matcher) miss(at uint64, e *entry) {
 		h.Lost++
 		h.course.at(e.time).lost++
 	}
+}
+
+// cutAt reports whether a point captured so few bytes of some packets like one with an opcode that they cannot be recognized.
+func (m *matcher) cutAt(point int, op rocev2.Opcode) bool {
+	return slices.ContainsFunc(m.plan.Points[point].sources, func(src *source) bool { return src.cut[kindOfCut(op)] > 0 })
 }
 
 // fewMissing is a number of packets that may be missing in a capture that is otherwise complete.

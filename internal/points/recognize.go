@@ -132,6 +132,30 @@ func (p *Plan) substantial(r *relation) bool {
 	return 4*r.shared >= min(len(p.sources[r.a].samples), len(p.sources[r.b].samples))
 }
 
+// leaveOutCut leaves out sources that captured so few bytes of each packet that none can be recognized, although others captured
+// packets in the same direction: each of their packets would count twice.
+func (p *Plan) leaveOutCut(all []*relation) {
+	for i, src := range p.sources {
+		if 2*(src.cut[0]+src.cut[1]) <= src.frames || slices.ContainsFunc(all, func(r *relation) bool { return r.a == i || r.b == i }) {
+			continue
+		}
+		other := slices.IndexFunc(p.sources, func(other *source) bool {
+			for _, x := range other.samples {
+				if x.dir == src.cutDir {
+					return true
+				}
+			}
+			return false
+		})
+		if other < 0 {
+			continue
+		}
+		src.leftOut = true
+		names := baseNames(p.files)
+		p.Notes = append(p.Notes, fmt.Sprintf("%s has packets of the same hosts as %s, but too few bytes of each to recognize them: %s is left out; capture at least 128 bytes of each packet", p.nameOf(names, i), p.nameOf(names, other), p.nameOf(names, i)))
+	}
+}
+
 // bothWays returns the number of frames of a source, of which those of hosts that only send or only receive count as one.
 func (src *source) bothWays() int64 {
 	if src.oneWay {
@@ -213,8 +237,8 @@ func Recognize(ctx context.Context, files []File, o Options) (*Plan, error) {
 	slices.SortStableFunc(s.sources, func(a, b *source) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.origin, b.origin)) })
 	p := &Plan{files: files, sources: s.sources, dirs: s.dirs, memory: o.Memory, tunnels: o.Tunnels}
 	p.findSeries()
-	p.recognize(o.Clock)
-	return p, nil
+	p.recognize(ctx, o.Clock)
+	return p, ctx.Err()
 }
 
 // relation is how the captures of two sources compare.
@@ -236,7 +260,7 @@ type relation struct {
 const fewShared = 8
 
 // recognize finds the points.
-func (p *Plan) recognize(reference string) {
+func (p *Plan) recognize(ctx context.Context, reference string) {
 	for _, src := range p.sources {
 		src.findMirrors()
 		src.oneWay = !p.hasBothWays(src)
@@ -253,7 +277,9 @@ func (p *Plan) recognize(reference string) {
 		p.reference = p.sources[root]
 	}
 	p.leaveOut(all, g, root)
+	p.leaveOutCut(all)
 	p.span(all, g, root)
+	p.refineSteps(ctx)
 	p.place(all, g)
 	p.route(all)
 	p.findBetween()
@@ -540,6 +566,49 @@ func (p *Plan) span(all []*relation, g groups, root int) {
 			}
 		}
 	}
+}
+
+// refineSteps finds the frame at which a clock stepped among those that are no samples: the one before which the times differ by
+// the step, and by as little as possible more.
+func (p *Plan) refineSteps(ctx context.Context) {
+	for _, src := range p.sources {
+		if len(src.chain) == 0 || !src.chain[0].numbered || src.leftOut {
+			continue
+		}
+		list := src.chain[0].segments
+		for i := 1; i < len(list); i++ {
+			if s := &list[i]; s.after != 0 && s.from-s.after > 1 {
+				by := int64(s.at(s.x0) - list[i-1].at(s.x0))
+				s.from = p.stepBetween(ctx, src, s.after, s.from, by-int64(s.gap)-src.resolution)
+			}
+		}
+	}
+}
+
+// stepBetween returns the number of the frame of a source that is in the range (after, upTo] and comes least, and at least by a
+// time, later than the one before it by the clock of the source; if there is none, it returns upTo.
+func (p *Plan) stepBetween(ctx context.Context, src *source, after, upTo, by int64) int64 {
+	file := p.files[src.file]
+	from, err := capture.OpenParts(ctx, []capture.Part{{Path: file.Path, Name: file.Name, Take: func(f *capture.Frame) bool {
+		return f.Number >= after && f.Number <= upTo && (f.From == nil || f.From.Index == src.origin)
+	}}})
+	if err != nil { // It was read before. The source that reads it again reports the error.
+		return upTo
+	}
+	defer from.Close()
+	first, before, least := upTo, int64(0), int64(math.MaxInt64)
+	for f, err := range capture.All(ctx, from) {
+		if err != nil || f.Number > upTo {
+			break
+		}
+		if d := f.Time - before - by; f.Number > after && d >= 0 && d < least {
+			first, least = f.Number, d
+		}
+		if before = f.Time; f.Number == upTo {
+			break
+		}
+	}
+	return first
 }
 
 // unnumbered returns the conversions of another source, whose frames are not known.

@@ -49,8 +49,10 @@ type source struct {
 	icrcs        int            // verified ICRCs
 	badICRCs     int            // the number of bad ones
 	unchecked    bool           // ICRCs prove nothing, because most of them are bad
+	cut          [2]int64       // packets that have no key because too few of their bytes were captured; see kindOfCut
 	ipSums       checksums      // of IPv4 headers
 	udpSums      checksums      // of RoCEv2 packets
+	cutDir       int32          // direction of the latest one
 	mirror       map[int32]bool // directions whose packets appear twice
 	chain        []conversion   // to the clock of the reference, in this order
 	position     position
@@ -166,6 +168,10 @@ func (s *sampler) add(file int, f *capture.Frame) {
 	}
 	if v.icrc == rocev2.ICRCOk && src.icrcs < positionFrames && (v.carries == link.CarriesRoCEv2 || v.carries == link.CarriesRoCEv1 || v.carries == link.CarriesInfiniBand) {
 		src.position.note(v, s.dirs.find(s.dirs.list[v.dir].reversed()))
+	}
+	if v.cut {
+		src.cut[kindOfCut(v.opcode)]++
+		src.cutDir = v.dir
 	}
 	if v.key == 0 || v.dir < 0 || v.key&s.mask != 0 {
 		return

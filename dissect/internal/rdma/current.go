@@ -13,6 +13,7 @@ type currentPacket struct {
 	PacketVerdict
 	at    record.Stamp // when it was captured
 	shown order.Run    // iWARP: sequence numbers of the FPDUs that were noted when the segment was held
+	early bool         // see [Path]
 	after record.Stamp // InfiniBand, if it was held: the packet after which it was accepted; otherwise its packet number is 0
 }
 
@@ -35,6 +36,29 @@ func (cur *currentPacket) mark(o *Operation, m record.Marks) {
 		cur.Op = o
 	}
 	cur.Mark |= m
+}
+
+// markAfterGap marks a packet that came before an earlier one. One that was captured only when it left its sender may
+// have come later.
+func (cur *currentPacket) markAfterGap(o *Operation) {
+	if cur.early {
+		cur.mark(o, 0)
+		return
+	}
+	cur.mark(o, record.AfterGap)
+}
+
+// isOvertaken reports whether a packet came after one that waits for it.
+func (cur *currentPacket) isOvertaken(w *window) bool {
+	if w.Empty() {
+		return false
+	}
+	for i := range w.Len() {
+		if !w.At(i).early {
+			return true
+		}
+	}
+	return false
 }
 
 // noteBytes notes the bytes of the operation's memory that the packet moves or requests.

@@ -198,6 +198,7 @@ func (o *Operation) read(offset int64, data []byte, size int, fresh int64) {
 // arrive notes that a packet of a Read's response arrived for the first time, with its index in the response. It
 // reports whether an earlier packet of the response is missing before it.
 func (o *Operation) arrive(index int64, at record.Stamp) (afterGap bool) {
+	o.response.come(index)
 	switch {
 	case index == o.taken:
 		if o.response.advance(); o.disorder != nil && o.taken == o.disorder.index {
@@ -267,7 +268,23 @@ func (r *response) begin(times *ReadTimes) { r.seen, r.times = r.initial[:0], ti
 func (r *response) into(sink uint32, at uint64) { r.sink, r.sinkAt = sink, at }
 
 // advance notes that the next packet of the response was captured.
-func (r *response) advance() { r.taken++ }
+func (r *response) advance() {
+	for r.taken++; r.early.has(r.taken); {
+		r.taken++
+	}
+}
+
+// come notes that a packet came to the requester, with its index.
+func (r *response) come(index int64) { r.latest = max(r.latest, index+1) }
+
+// comeLater notes a packet that will come to the requester, at an unknown time: no packet before it is missing then.
+func (r *response) comeLater(index int64) {
+	if index == r.taken {
+		r.advance()
+		return
+	}
+	r.early.add(r.taken, index)
+}
 
 // add adds the range from lo to hi to the captured part. It returns the number of new packets or bytes, the number of
 // spans for which more storage is used, and whether no more spans can be stored.

@@ -91,9 +91,11 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 			}
 			f.acceptHeld(fact, cur, &own)
 		case order.Filled: // the current packet came after those that wait
-			f.isLate()
-			f.conn.record.outOfOrder()
-			cur.mark(nil, record.OutOfOrder)
+			if w := f.waiting(); w.Empty() || cur.isOvertaken(w) { // of an unreliable connection, none waits
+				f.isLate()
+				f.conn.record.outOfOrder()
+				cur.mark(nil, record.OutOfOrder)
+			}
 		case order.Released:
 			f.reportHeldRetransmissions(f.ops.at(fact.From), fact.Item)
 			f.unhold(fact.Item)
@@ -151,7 +153,9 @@ func (f *flow) acceptHeld(fact *order.Fact[held], cur, own *currentPacket) {
 		return
 	}
 	taking := cur.accepting(item, own)
-	taking.after = cur.at
+	if !item.early {
+		taking.after = cur.at
+	}
 	f.take(p, fact, taking)
 	f.ops.sentLast(fact.From, ahead, item.stamp, printOf(p, item.data, item.length), false)
 }
@@ -171,14 +175,14 @@ func (f *flow) requestAgain(d *Datagram, cur *currentPacket) {
 // wait keeps a copy of a request that came before one that it has to follow.
 func (f *flow) wait(d *Datagram, cur *currentPacket) {
 	psn := d.Packet.PSN
-	cur.mark(f.ops.at(psn), record.AfterGap)
+	cur.markAfterGap(f.ops.at(psn))
 	if first := f.qp.order.Window().Item(order.PSNs, psn); first != nil {
 		if !d.Path.Copy && kindOf(d.Packet.Opcode) == kindOf(rocev2.Opcode(first.data[0])) { // otherwise it is no retransmission of the request
 			f.noteHeldRetransmission(first, cur, f.burstOf(order.One(psn), nil, d.At))
 		}
 		return
 	}
-	copied := held{stamp: d.At, badICRC: cur.acceptedBadICRC(), data: f.conn.tracker.buffers.add(nil, d.Raw), length: d.Length}
+	copied := held{stamp: d.At, badICRC: cur.acceptedBadICRC(), early: cur.early, data: f.conn.tracker.buffers.add(nil, d.Raw), length: d.Length}
 	f.conn.share.Charge(int64(len(copied.data)) + heldCost)
 	f.qp.order.Hold(len(copied.data), copied)
 }
@@ -445,14 +449,16 @@ func (f *flow) readResponse(p *rocev2.Packet, cur *currentPacket) {
 	if f.qp.order.IsAcked(order.PSNs.Add(p.PSN, 1)) && o.Again == 0 { // a later request was acknowledged first, and the requester did not ask again
 		c.disorder()
 	}
-	if index+1 < o.seen.Last().Hi {
+	if index+1 < o.latest {
 		if peer := f.peer(); peer != nil && o.Again == 0 {
 			peer.isLate()
 		}
 		c.record.outOfOrder()
 		cur.mark(o, record.OutOfOrder)
 	}
-	if o.arrive(index, cur.at) {
+	if cur.early {
+		o.response.comeLater(index)
+	} else if o.arrive(index, cur.at) {
 		cur.mark(o, record.AfterGap)
 	}
 	o.countPacket(cur)

@@ -16,6 +16,7 @@ type Path struct {
 	Arrived bool         // the packet was captured when it came to its receiver
 	Lost    bool         // it did not come to its receiver, or came damaged
 	Gone    bool         // nothing of it came to its receiver
+	Early   bool         // it was captured only before it came to its receiver, so that it comes before packets that arrived sooner
 	Copy    bool         // the network made this copy of a packet that its sender sent once
 }
 

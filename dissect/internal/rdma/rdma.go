@@ -143,9 +143,32 @@ type response struct {
 	times   *ReadTimes   // with several capture points
 	again   record.Stamp // its latest retransmitted request, which sets Again
 	taken   int64        // packets at the beginning of the response, up to the first gap
+	latest  int64        // packets up to the last one that came
+	early   few          // packets that were captured only before they came to the requester
 	sinkAt  uint64       // iWARP: offset of the requester's own memory; sink is its STag
 	sink    uint32
 	spans   int32 // spans that were charged to the budget
+}
+
+// few is a set of numbers that are near each other.
+type few struct {
+	from int64
+	bits uint64
+}
+
+// add adds a number that is not below from, below which no number matters any more. It forgets one that is too far from the others.
+func (s *few) add(from, n int64) {
+	if s.bits == 0 || from-s.from >= 64 {
+		*s = few{from: from}
+	}
+	if n -= s.from; n >= 0 && n < 64 {
+		s.bits |= 1 << n
+	}
+}
+
+func (s *few) has(n int64) bool {
+	n -= s.from
+	return n >= 0 && n < 64 && s.bits>>n&1 != 0
 }
 
 // Whole reports whether a Send was captured from its first packet to its last.

@@ -138,7 +138,7 @@ func (w *stream) takeData(s *TCP, cur *currentPacket) {
 		if w.acked && order.Octets.Delta(w.ackedTo, s.Seq) > 0 { // the acknowledgement came first
 			c.disorder()
 		}
-		if !w.window.Empty() {
+		if cur.isOvertaken(w.window) {
 			f.isLate()
 			c.record.outOfOrder()
 			cur.mark(nil, record.OutOfOrder)
@@ -167,7 +167,7 @@ func (w *stream) takeLate(r order.Run, cur *currentPacket) bool {
 
 // hold keeps a copy of a segment that came before one that it has to follow.
 func (w *stream) hold(s *TCP, cur *currentPacket) {
-	cur.mark(nil, record.AfterGap)
+	cur.markAfterGap(nil)
 	f := w.flow
 	buffers := &f.conn.tracker.buffers
 	if w.window == nil {
@@ -187,7 +187,7 @@ func (w *stream) hold(s *TCP, cur *currentPacket) {
 		}
 	} else {
 		cur.show(w.frames.early(s))
-		copied := held{stamp: s.At, data: buffers.add(nil, s.Payload), length: s.Length, shown: cur.shown}
+		copied := held{stamp: s.At, data: buffers.add(nil, s.Payload), length: s.Length, shown: cur.shown, early: cur.early}
 		w.window.Insert(i, order.Request{PSN: s.Seq, At: s.At}, len(copied.data), copied)
 		f.conn.share.Charge(int64(len(copied.data)) + heldCost)
 	}

@@ -27,7 +27,7 @@ type tcpStreams struct {
 // Segment takes a TCP segment, and returns the verdict on it. It returns false if the
 // segment carries neither iWARP nor RPC.
 func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
-	cur := currentPacket{at: s.At}
+	cur := currentPacket{at: s.At, early: s.Path.Early}
 	t.now = s.At
 	t.pool.reclaim()
 	if s.Path.Copy {

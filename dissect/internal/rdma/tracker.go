@@ -174,7 +174,7 @@ func (t *Tracker) Finish() {
 
 // Packet takes a packet of InfiniBand's transport, and returns the verdict on it.
 func (t *Tracker) Packet(d *Datagram) PacketVerdict {
-	cur := currentPacket{at: d.At}
+	cur := currentPacket{at: d.At, early: d.Path.Early}
 	t.now = d.At
 	t.pool.reclaim()
 	if d.Path.Copy {
