@@ -87,7 +87,7 @@ func TestSilentBrowse(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "rdmadump")
 	itself(t, program)
-	const limit = 2 * time.Second // A library that waits for an answer gives up after five.
+	const limit = 2 * time.Second // A library that waits for an answer stops after five.
 	first, end := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 	for try := 0; try < 5 && (first > limit || end > limit); try++ {
 		terminal, other := testkit.Terminal(t)
