@@ -365,7 +365,7 @@ func (cs *connState) Closing() {
 		cs.table.rememberUnanswered(x)
 	}
 	for x := cs.finished.first; x != nil; x = x.next {
-		if x.state.mayBeRetransmitted() && cs.conn.Acknowledges(x.side.Other()) { // its Reply may never arrive
+		if x.state.mayBeRetransmitted() { // its Reply may never arrive
 			cs.table.rememberUnanswered(x)
 		}
 	}

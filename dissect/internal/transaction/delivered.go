@@ -95,9 +95,9 @@ func (x *txn) moveEvents(from int64, to record.Stamp, kinds ...record.EventKind)
 }
 
 // settleDelivery decides about a Reply that was not acknowledged while its transaction waited. The
-// Reply was not delivered if the requester sent its Call again on another connection, or if the
-// Reply was retransmitted until the connection ended. A missing acknowledgement does not prove
-// anything by itself, because the capture may lack it.
+// Reply was not delivered if the requester sent its Call again on another connection, which no requester
+// does with a Reply at hand, or if the Reply was retransmitted until the connection ended. A missing
+// acknowledgement does not prove anything by itself, because the capture may lack it.
 func (x *txn) settleDelivery() {
 	if x.state != awaitingDelivery {
 		return
@@ -109,10 +109,10 @@ func (x *txn) settleDelivery() {
 		return
 	}
 	waited := cs.table.Clock-x.ended > cs.table.options.Linger
-	notDelivered := x.repeatedElsewhere || waited && x.progress.replyAgain && cs.closing
 	const unknown = evidence.Missing | evidence.Awaited | evidence.Unordered | evidence.Silent
-	proven := notDelivered && cs.gaps(x.side)&unknown == 0 && cs.conn.Acknowledges(x.side.Other())
-	if !proven || x.rec.Call == nil {
+	gaveUp := waited && x.progress.replyAgain && cs.closing && cs.gaps(x.side)&unknown == 0 && cs.conn.Acknowledges(x.side.Other())
+	repeated := x.repeatedElsewhere && cs.gaps(x.side)&evidence.Unordered == 0
+	if !gaveUp && !repeated || x.rec.Call == nil {
 		return
 	}
 	loseReply(x)
