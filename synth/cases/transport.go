@@ -123,6 +123,21 @@ var transport = []Case{
 		Healthy: func(_ *wire, c *conn) { c.Server.TOS = 2; c.RPC(read(), readReply()) },
 	},
 	{Rule: "retransmission-timeout", Name: "a Call", Transport: RoCE, Broken: retransmits(2500 * time.Millisecond), Healthy: retransmits(time.Second)},
+	{Rule: "retransmission-timeout", Name: "a Call, of which the first copy was lost before the capture", Broken: lostFirst(2500 * time.Millisecond), Healthy: lostFirst(50 * time.Millisecond)},
+	{
+		Rule: "returned-bytes-not-seen", Name: "after a timeout for a Call whose first copy was lost before the capture", AtFault: server,
+		Broken: func(w *wire, c *conn) {
+			lostFirst(2500*time.Millisecond)(w, c)
+			call := read()
+			call.XID = 77
+			c.Client.Call(call)
+			c.Server.Ack()
+			c.Server.Reply(readReply().To(call))
+			c.Client.Ack()
+			rpc(w, c)
+		},
+		Healthy: func(w *wire, c *conn) { lostFirst(2500*time.Millisecond)(w, c); c.RPC(read(), readReply()) },
+	},
 	{
 		Rule: "capture-incomplete", Name: "a Call", Transport: RoCE,
 		Broken: func(w *wire, c *conn) { rpc(nil, c); w.Drop(c.Client.Call(synth.Null())...); c.Server.Ack() }, Healthy: rpc,
@@ -151,6 +166,26 @@ func retransmits(after time.Duration) func(*wire, *conn) {
 		w.Retransmit(call...)
 		c.Server.Reply(synth.Reply{XID: 5})
 		c.Client.Ack()
+	}
+}
+
+// lostFirst sends two Calls, of which the first is lost before the capture. After a while, the client retransmits both.
+func lostFirst(after time.Duration) func(*wire, *conn) {
+	return func(w *wire, c *conn) {
+		rpc(nil, c)
+		rpc(nil, c)
+		c.Options.ManualAck = true
+		first, second := c.Client.Call(synth.Call{XID: 5}), c.Client.Call(synth.Call{XID: 6})
+		w.Drop(first...)
+		w.Advance(after)
+		w.Retransmit(first...)
+		w.Retransmit(second...)
+		c.Server.Ack()
+		c.Options.ManualAck = false
+		for xid := uint32(5); xid < 7; xid++ {
+			c.Server.Reply(synth.Reply{XID: xid})
+			c.Client.Ack()
+		}
 	}
 }
 

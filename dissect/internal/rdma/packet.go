@@ -91,7 +91,7 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 			}
 			f.acceptHeld(fact, cur, &own)
 		case order.Filled: // the current packet came after those that wait
-			if w := f.waiting(); w.Empty() || cur.isOvertaken(w) { // of an unreliable connection, none waits
+			if w := f.waiting(); !f.firstCopyLost(d, cur) && (w.Empty() || cur.isOvertaken(w)) { // of an unreliable connection, none waits
 				f.isLate()
 				f.conn.record.outOfOrder()
 				cur.mark(nil, record.OutOfOrder)
@@ -102,7 +102,7 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 		case order.Missing:
 			f.lacks(fact)
 		case order.Late:
-			if fact.Known {
+			if fact.Known && !f.firstCopyLost(d, cur) {
 				f.isLate()
 				f.conn.record.outOfOrder()
 				f.conn.disorder()

@@ -38,6 +38,28 @@ func (f *flow) takeOldRequest(d *Datagram, cur *currentPacket) {
 	f.retransmitted(o, b, cur)
 }
 
+// firstCopyLost takes the first captured copy of a request that comes after later ones. If its sender was idle for as long
+// as its timer, it is a retransmission of a copy that was lost before the capture, and firstCopyLost reports it.
+// Otherwise, the network or the capture may have delayed the packet.
+func (f *flow) firstCopyLost(d *Datagram, cur *currentPacket) bool {
+	if d == nil || d.Path.Joined || d.Packet.Opcode.Transport() != rocev2.RC || !f.wasIdle(d.At) {
+		return false
+	}
+	psn := d.Packet.PSN
+	o := f.ops.at(psn)
+	b := f.burstOf(order.One(psn), o, d.At)
+	if o == nil { // it was counted as not captured
+		f.conn.follower.Operation(Event{What: Retransmitted, Op: &Operation{Side: f.side, Kind: kindOf(d.Packet.Opcode), conn: f.conn}, By: f.side, At: cur.at, Burst: b})
+	}
+	f.retransmitted(o, b, cur)
+	return true
+}
+
+// wasIdle reports whether the sender was idle for as long as its timer before a request.
+func (f *flow) wasIdle(at record.Stamp) bool {
+	return f.expired(f.sentTime(at) - max(f.signals.requested, f.signals.progress))
+}
+
 // damagedRequest takes a request with a bad ICRC, which its receiver drops. It shows that
 // its sender was not idle and, if the request was sent before, a retransmission. The
 // opcode has to be that of the operation, because the damage may be in the PSN, and the operation must

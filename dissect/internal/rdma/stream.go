@@ -120,7 +120,7 @@ func (w *stream) takeData(s *TCP, cur *currentPacket) {
 	data, delta := s.Payload, order.Octets.Delta(s.Seq, w.next)
 	switch {
 	case delta <= -int32(s.Length): // all of it was captured before
-		if w.takeLate(order.Run{From: s.Seq, To: s.Seq + uint32(s.Length)}, cur) {
+		if w.takeLate(s, order.Run{From: s.Seq, To: s.Seq + uint32(s.Length)}, cur) {
 			return
 		}
 		if !s.Path.Copy {
@@ -129,7 +129,7 @@ func (w *stream) takeData(s *TCP, cur *currentPacket) {
 		f.noteResentSegment(s, cur)
 		return
 	case delta < 0: // a part of it was captured before
-		if !w.takeLate(order.Run{From: s.Seq, To: w.next}, cur) {
+		if !w.takeLate(s, order.Run{From: s.Seq, To: w.next}, cur) {
 			f.noteResentSegment(s, cur)
 		}
 		skip := min(int(-delta), len(data))
@@ -138,12 +138,17 @@ func (w *stream) takeData(s *TCP, cur *currentPacket) {
 		if w.acked && order.Octets.Delta(w.ackedTo, s.Seq) > 0 { // the acknowledgement came first
 			c.disorder()
 		}
-		if cur.isOvertaken(w.window) {
+		resent := !w.window.Empty() && !s.Path.Joined && f.wasIdle(s.At) // the first copy was lost before the capture
+		if !resent && cur.isOvertaken(w.window) {
 			f.isLate()
 			c.record.outOfOrder()
 			cur.mark(nil, record.OutOfOrder)
 		}
 		w.deliver(data, s.Offset, s.Length, cur)
+		if resent {
+			o := f.ops.at(s.Seq)
+			f.retransmitted(o, f.burstOf(order.Run{From: s.Seq, To: w.next}, o, s.At), cur)
+		}
 	default:
 		w.hold(s, cur)
 		return
@@ -151,12 +156,15 @@ func (w *stream) takeData(s *TCP, cur *currentPacket) {
 	w.drain(cur)
 }
 
-// takeLate takes bytes that come before the next one. It reports whether the segment may be the first one that was sent
-// with them, so that nothing shows that it was retransmitted.
-func (w *stream) takeLate(r order.Run, cur *currentPacket) bool {
+// takeLate takes bytes of a segment that come before the next one. It reports whether the segment may be the first one
+// that was sent with them, so that nothing shows that it was retransmitted.
+func (w *stream) takeLate(s *TCP, r order.Run, cur *currentPacket) bool {
 	f := w.flow
 	late, counted := w.gaps.Late(order.Octets, r, f.isAcked(r.From), false)
-	if counted {
+	switch {
+	case counted && !s.Path.Joined && f.wasIdle(s.At): // the first copy was lost before the capture
+		return false
+	case counted:
 		f.isLate()
 		f.conn.record.outOfOrder()
 		f.conn.disorder()

@@ -96,7 +96,7 @@ func (x *txn) moveEvents(from int64, to record.Stamp, kinds ...record.EventKind)
 
 // settleDelivery decides about a Reply that was not acknowledged while its transaction waited. The
 // Reply was not delivered if the requester sent its Call again on another connection, which no requester
-// does with a Reply at hand, or if the Reply was retransmitted until the connection ended. A missing
+// does that has the Reply, or if the Reply was retransmitted until the connection ended. A missing
 // acknowledgement does not prove anything by itself, because the capture may lack it.
 func (x *txn) settleDelivery() {
 	if x.state != awaitingDelivery {
