@@ -123,11 +123,12 @@ var transport = []Case{
 		Healthy: func(_ *wire, c *conn) { c.Server.TOS = 2; c.RPC(read(), readReply()) },
 	},
 	{Rule: "retransmission-timeout", Name: "a Call", Transport: RoCE, Broken: retransmits(2500 * time.Millisecond), Healthy: retransmits(time.Second)},
-	{Rule: "retransmission-timeout", Name: "a Call, of which the first copy was lost before the capture", Broken: lostFirst(2500 * time.Millisecond), Healthy: lostFirst(50 * time.Millisecond)},
+	{Rule: "retransmission-timeout", Name: "a Call, of which the first copy was lost before the capture", Broken: lostFirst(2500*time.Millisecond, false), Healthy: lostFirst(50*time.Millisecond, false)},
+	{Rule: "retransmission-timeout", Name: "a Call that was acknowledged, of which the capture lacks the first copy", Transport: RoCE, Broken: lostFirst(2500*time.Millisecond, true), Healthy: lostFirst(50*time.Millisecond, true)},
 	{
 		Rule: "returned-bytes-not-seen", Name: "after a timeout for a Call whose first copy was lost before the capture", AtFault: server,
 		Broken: func(w *wire, c *conn) {
-			lostFirst(2500*time.Millisecond)(w, c)
+			lostFirst(2500*time.Millisecond, true)(w, c)
 			call := read()
 			call.XID = 77
 			c.Client.Call(call)
@@ -136,7 +137,7 @@ var transport = []Case{
 			c.Client.Ack()
 			rpc(w, c)
 		},
-		Healthy: func(w *wire, c *conn) { lostFirst(2500*time.Millisecond)(w, c); c.RPC(read(), readReply()) },
+		Healthy: func(w *wire, c *conn) { lostFirst(2500*time.Millisecond, true)(w, c); c.RPC(read(), readReply()) },
 	},
 	{
 		Rule: "capture-incomplete", Name: "a Call", Transport: RoCE,
@@ -169,14 +170,18 @@ func retransmits(after time.Duration) func(*wire, *conn) {
 	}
 }
 
-// lostFirst sends two Calls, of which the first is lost before the capture. After a while, the client retransmits both.
-func lostFirst(after time.Duration) func(*wire, *conn) {
+// lostFirst sends two Calls, of which the capture lacks the first. The server may acknowledge them. After a while, the client
+// retransmits both.
+func lostFirst(after time.Duration, acknowledged bool) func(*wire, *conn) {
 	return func(w *wire, c *conn) {
 		rpc(nil, c)
 		rpc(nil, c)
 		c.Options.ManualAck = true
 		first, second := c.Client.Call(synth.Call{XID: 5}), c.Client.Call(synth.Call{XID: 6})
 		w.Drop(first...)
+		if acknowledged {
+			c.Server.Ack()
+		}
 		w.Advance(after)
 		w.Retransmit(first...)
 		w.Retransmit(second...)
