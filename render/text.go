@@ -23,7 +23,9 @@ type Text struct {
 	table *table
 	cells []cell
 	clock clock
-	live  bool
+
+	selected string // how many records are shown, for the summary
+	live     bool
 
 	withoutFiles bool // the column FILE is not wanted
 	withFindings bool // a row has the mark of transactions with findings
@@ -438,9 +440,15 @@ func carried(s *record.Summary) string {
 	return text
 }
 
+// Selected sets the beginning of the summary, which says how many records are shown; it may be empty.
+func (t *Text) Selected(words string) { t.selected = words }
+
 // Summary writes how much was read, and the problems that were found.
 func (t *Text) Summary(r *record.Summary) error {
 	var b strings.Builder
+	if t.selected != "" {
+		b.WriteString(t.selected + "; ")
+	}
 	b.WriteString(record.Plural(r.Packets, "packet"))
 	if first, known := r.First.Get(); known {
 		fmt.Fprintf(&b, " in %s", Duration(r.Last.Or(first).Sub(first)))

@@ -14,6 +14,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
 // Field describes a field of a record type.
@@ -123,6 +124,11 @@ func (f *recordFields) arrange() {
 	slices.SortStableFunc(f.list, func(a, b Field) int { return strings.Count(a.Path, ".") - strings.Count(b.Path, ".") })
 	for i := range f.list {
 		field := &f.list[i]
+		if f.of == "findings" && field.Path == "rule" {
+			for r := range rule.All {
+				field.Values = append(field.Values, rule.All[r].ID)
+			}
+		}
 		f.names = append(f.names, field.Path)
 		kept := field.Aliases[:0]
 		for _, alias := range field.Aliases {

@@ -7,9 +7,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/itchyny/gojq"
 
@@ -220,11 +218,18 @@ func (s *Settings) parseSelection(f *Typed) error {
 		}
 	}
 	for _, word := range f.XIDs {
-		xid, err := record.ParseHex32(strings.TrimSpace(word))
-		if err != nil {
+		word := strings.TrimSpace(word)
+		xid, err := record.ParseHex32(word)
+		other, bad := record.ParseHex32("0x" + word) // Other programs write XIDs without 0x.
+		if err != nil && bad != nil {
 			return fmt.Errorf("--xid %s: must be a 32-bit number, such as 0x4cc9dbf7", word)
 		}
-		s.XIDs = append(s.XIDs, xid)
+		if err == nil {
+			s.XIDs = append(s.XIDs, xid)
+		}
+		if bad == nil && (err != nil || other != xid && len(word) == 8) {
+			s.XIDs = append(s.XIDs, other)
+		}
 	}
 	for _, limit := range []struct {
 		flag, value string
@@ -232,7 +237,7 @@ func (s *Settings) parseSelection(f *Typed) error {
 	}{{"--from", f.From, &s.From}, {"--to", f.To, &s.To}} {
 		var err error
 		if *limit.to, err = parseMoment(limit.value); err != nil {
-			return fmt.Errorf("%s %s: must be a time as in RFC 3339, such as 2026-11-21T04:55:00Z, or seconds since the start of the capture, such as 2.5 or 90s", limit.flag, limit.value)
+			return fmt.Errorf("%s %s: must be a time such as 10:02, 10:02:03.5, 2026-11-21 04:55:00 or 2026-11-21T04:55:00Z, seconds since the start of the capture or since 1970, such as 2.5 or 90s, or -1m, which counts from its end", limit.flag, limit.value)
 		}
 	}
 	return nil
@@ -380,52 +385,6 @@ func (s *Settings) Wants(conn record.Opt[int], xid record.Opt[record.Hex32]) boo
 // WantsConnection reports whether --conn selects a connection.
 func (s *Settings) WantsConnection(id int) bool {
 	return len(s.Conns) == 0 || slices.Contains(s.Conns, id)
-}
-
-// moment is the time of --from or --to.
-type moment struct {
-	Set      bool
-	relative bool // at counts from the start of the capture
-	at       record.Time
-}
-
-// errRange is the error for a time that nanoseconds since 1970 cannot represent.
-var errRange = errors.New("out of range")
-
-// parseMoment parses a time of --from or --to: seconds, a duration, or RFC 3339.
-func parseMoment(s string) (moment, error) {
-	if s == "" {
-		return moment{}, nil
-	}
-	if v, err := strconv.ParseFloat(s, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		if !(math.Abs(v*1e9) < math.MaxInt64) { // Not a number is not smaller either.
-			return moment{}, errRange
-		}
-		return moment{true, true, record.Time(v * 1e9)}, nil
-	}
-	if d, err := time.ParseDuration(s); err == nil {
-		return moment{true, true, record.Time(d)}, nil
-	}
-	t, err := time.Parse(time.RFC3339Nano, s)
-	if at := time.Unix(0, t.UnixNano()); err == nil && !at.Equal(t) {
-		return moment{}, errRange
-	}
-	return moment{true, false, record.Time(t.UnixNano())}, err
-}
-
-// of returns the absolute time of m in a capture that starts at start.
-func (m moment) of(start record.Time) record.Time {
-	if !m.relative {
-		return m.at
-	}
-	at := start + m.at
-	switch {
-	case m.at > 0 && at < start:
-		return math.MaxInt64
-	case m.at < 0 && at > start:
-		return math.MinInt64
-	}
-	return at
 }
 
 // Times holds --from and --to as times of a capture, once its first frame is known.

@@ -185,7 +185,7 @@ var table = []row{
 	},
 	{
 		name: "from", group: selection, takers: but("browse"),
-		doc:  "select records at or after this `time`: RFC 3339, or seconds since the start of the capture such as 2.5 or 90s",
+		doc:  "select records at or after this `time`: 10:02, 10:02:03.5, 2026-11-21 10:02:03 or RFC 3339, seconds since the start of the capture such as 2.5 or 90s, or -1m, which counts from its end",
 		sets: func(t *Typed) any { return &t.From },
 	},
 	{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 
@@ -85,12 +86,60 @@ func isPipe(path string) bool {
 // that has the packets of all of them, which is then joined, too; otherwise the merged files. The caller closes it. An
 // error closes the merged files.
 func Join(ctx context.Context, f *flags.Typed, merged *capture.Merged, s *flags.Settings, stderr io.Writer) (in Source, joined *points.Source, err error) {
+	if err := resolve(ctx, merged.Paths(), s); err != nil {
+		merged.Close()
+		return nil, nil, err
+	}
 	joined, err = recognize(ctx, f, merged, s, stderr)
 	if s.AtPoints = pointNames(joined); joined == nil && err == nil {
 		return merged, nil, nil
 	}
 	merged.Close()
 	return joined, joined, err
+}
+
+// resolve determines the times of --from and --to that depend on when the captures begin and end.
+func resolve(ctx context.Context, paths []string, s *flags.Settings) error {
+	needs, needsEnd := s.NeedsSpan()
+	if !needs {
+		return nil
+	}
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
+	for _, path := range paths {
+		span, known := capture.SpanOf(path)
+		if !known && !isPipe(path) {
+			span, known = readSpan(ctx, path)
+		}
+		if !known && needsEnd {
+			return fmt.Errorf("%s has no end that is known before it was read, from which --from or --to counts; save it to a file first", render.Clean(path))
+		}
+		if known {
+			first, last = min(first, span.First), max(last, span.Last)
+		}
+	}
+	if first > last {
+		return nil
+	}
+	return s.Resolve(record.Time(first), record.Time(last))
+}
+
+// readSpan reads a whole file to find out when it begins and ends; damage ends it.
+func readSpan(ctx context.Context, path string) (s capture.Span, known bool) {
+	f, err := capture.Open(path)
+	if err != nil {
+		return s, false
+	}
+	defer f.Close()
+	for frame, err := range capture.All(ctx, f) {
+		if err != nil {
+			break
+		}
+		if !known {
+			s, known = capture.Span{First: frame.Time, Last: frame.Time}, true
+		}
+		s.First, s.Last = min(s.First, frame.Time), max(s.Last, frame.Time)
+	}
+	return s, known
 }
 
 // Spooled copies inputs that can be read only once to temporary files if there are several inputs, because points are

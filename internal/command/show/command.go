@@ -1,6 +1,7 @@
 package show
 
 import (
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -61,6 +62,9 @@ func (x *viewing) run(cmd *cobra.Command, paths []string) error {
 		defer records.Close()
 		if err := input.RefuseAnalysis(cmd, records); err != nil {
 			return err
+		}
+		if _, end := set.NeedsSpan(); end {
+			return errors.New("--from and --to cannot count from the end of records; name the time")
 		}
 		r.Names = input.NamesOf(given, records.Paths)
 		return r.Run(cmd.Context(), nil)

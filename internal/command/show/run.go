@@ -212,6 +212,7 @@ func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
 	case s.JQ != nil: // The program is for the view's own records.
 	case summary == nil && s.JSON: // The input was records without one.
 	case s.JSON:
+		s.count(summary)
 		s.record(summary)
 	default:
 		s.fail(s.text.Finish())
@@ -223,11 +224,14 @@ func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
 	if summary == nil {
 		summary = &record.Summary{}
 	} else if !s.JSON && !s.Quiet {
+		s.count(summary)
 		shown := *summary
 		if s.found != nil {
 			shown.Findings = s.found // without those that --ignore, --baseline or a filter left out
 		}
-		render.NewText(r.Stderr, render.NewTheme(s.Look.Colored(r.Stderr)), 0).Summary(&shown)
+		text := render.NewText(r.Stderr, render.NewTheme(s.Look.Colored(r.Stderr)), 0)
+		text.Selected(s.selection(summary))
+		text.Summary(&shown)
 		r.sayNext(s, summary)
 	}
 	if s.unpaired > 0 && !s.Quiet {
@@ -241,12 +245,57 @@ func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
 	}
 	if text := s.afterEnd(summary); text != "" && !s.Quiet {
 		command.Say(r.Stderr, "%s", text)
-	} else if s.written == 0 && len(s.XIDs) > 0 && !s.Quiet {
-		command.Say(r.Stderr, "%s", s.noXID())
-	} else if s.written == 0 && len(s.Conns) > 0 && slices.Min(s.Conns) >= summary.Connections && !s.Quiet {
-		command.Say(r.Stderr, "%s", noConnection(s.Conns, summary.Connections))
+	} else if err := s.nothing(summary); err != nil && readErr == nil && r.openErr == nil {
+		return err
 	}
 	return r.status(s, summary, readErr)
+}
+
+// nothing returns the error that --xid or --conn names something that the capture does not have. It returns nil if there was
+// something, or if other flags select, too.
+func (s *sink) nothing(summary *record.Summary) error {
+	switch {
+	case s.written > 0 || s.Filter != nil || s.Summed != nil || s.found != nil || s.From.Set || s.To.Set:
+		return nil
+	case len(s.Conns) > 0 && slices.Min(s.Conns) >= summary.Connections:
+		return &command.Status{Code: command.ExitUsage, Err: errors.New(noConnection(s.Conns, summary.Connections))}
+	case len(s.XIDs) > 0:
+		return &command.Status{Code: command.ExitUsage, Err: errors.New(s.noXID())}
+	}
+	return nil
+}
+
+// selecting reports whether flags select records of the view one by one.
+func (s *sink) selecting() bool {
+	return s.View != nil && s.written >= 0 && (s.Filter != nil || len(s.XIDs) > 0 || len(s.Conns) > 0 || s.From.Set || s.To.Set) && s.Summed == nil && s.View.Name != "overview"
+}
+
+// count notes in the summary how many records the flags select.
+func (s *sink) count(summary *record.Summary) {
+	summary.Selected = record.SomeIf(s.written, s.selecting())
+}
+
+// selection says how many records are shown of how many, if flags select some.
+func (s *sink) selection(summary *record.Summary) string {
+	if !s.selecting() {
+		return ""
+	}
+	total, noun := int64(-1), "record"
+	switch s.View.Name {
+	case "transactions":
+		total, noun = 0, "RPC"
+		for _, n := range summary.Transactions {
+			total += n
+		}
+	case "packets":
+		total, noun = summary.Packets, "packet"
+	case "connections":
+		total, noun = int64(summary.Connections), "connection"
+	}
+	if total < s.written {
+		return record.Plural(s.written, noun) + " shown"
+	}
+	return fmt.Sprintf("%d of %s shown", s.written, record.Plural(total, noun))
 }
 
 // sayNext says which command comes next if a view shows sums, or what is in a capture without RPCs.

@@ -1,0 +1,184 @@
+package flags
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// moment is the time of --from or --to. A wall clock time without a zone, or without a day, is resolved when the times of the
+// capture are known.
+type moment struct {
+	Set      bool
+	relative bool // at counts from the start of the capture
+	fromEnd  bool // at counts from the end of the capture, and is negative
+	at       record.Time
+	wall     time.Time // the time of a wall clock whose zone was not typed, as if it were UTC; zero if there is none
+	daily    bool      // wall has no day
+}
+
+// errRange is the error for a time that nanoseconds since 1970 cannot represent.
+var errRange = errors.New("out of range")
+
+// leastEpoch is the least number that is seconds since 1970: smaller ones count from the start of the capture.
+const leastEpoch = 1e8
+
+// wallForms are the forms of times without a zone. Fractions of seconds may follow.
+var wallForms = []struct {
+	form  string
+	daily bool
+}{
+	{"15:04", true},
+	{"15:04:05", true},
+	{"2006-01-02 15:04:05", false},
+	{"2006-01-02T15:04:05", false},
+	{"2006-01-02 15:04", false},
+	{"2006-01-02T15:04", false},
+}
+
+// parseMoment parses a time of --from or --to: seconds from the start of the capture or since 1970, a duration from its start or, if it
+// is negative, from its end, or a time of a wall clock, in any form in which times are printed.
+func parseMoment(s string) (moment, error) {
+	s = strings.TrimSuffix(strings.TrimSpace(s), " UTC")
+	if s == "" {
+		return moment{}, nil
+	}
+	if v, err := strconv.ParseFloat(s, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		if !(math.Abs(v*1e9) < math.MaxInt64) { // Not a number is not smaller either.
+			return moment{}, errRange
+		}
+		at := record.Time(v * 1e9)
+		if v >= leastEpoch {
+			return moment{Set: true, at: exactly(s, at)}, nil
+		}
+		return moment{Set: true, relative: v >= 0, fromEnd: v < 0, at: at}, nil
+	}
+	if d, err := time.ParseDuration(s); err == nil {
+		return moment{Set: true, relative: d >= 0, fromEnd: d < 0, at: record.Time(d)}, nil
+	}
+	for _, f := range wallForms {
+		if t, err := time.Parse(f.form, s); err == nil {
+			if t.Year() != 0 && !inRange(t) {
+				return moment{}, errRange
+			}
+			return moment{Set: true, wall: t, daily: f.daily}, nil
+		}
+	}
+	t, err := time.Parse(time.RFC3339Nano, strings.Replace(s, " ", "T", 1))
+	if err == nil && !inRange(t) {
+		return moment{}, errRange
+	}
+	return moment{Set: true, at: record.Time(t.UnixNano())}, err
+}
+
+// inRange reports whether nanoseconds since 1970 can represent a time.
+func inRange(t time.Time) bool { return time.Unix(0, t.UnixNano()).Equal(t) }
+
+// exactly returns the nanoseconds of a decimal number of seconds. A floating-point number cannot represent those of a time of today.
+func exactly(s string, rounded record.Time) record.Time {
+	whole, fraction, _ := strings.Cut(s, ".")
+	seconds, err := strconv.ParseInt(whole, 10, 64)
+	digits, bad := strconv.ParseUint((fraction + "000000000")[:9], 10, 64)
+	if err != nil || bad != nil {
+		return rounded
+	}
+	return record.Time(seconds*1e9 + int64(digits))
+}
+
+// of returns the absolute time of m in a capture that starts at start.
+func (m moment) of(start record.Time) record.Time {
+	if !m.wall.IsZero() { // The times of the capture are not known.
+		return m.on(time.Unix(0, int64(start)), time.UTC)
+	}
+	if !m.relative {
+		return m.at
+	}
+	at := start + m.at
+	switch {
+	case m.at > 0 && at < start:
+		return math.MaxInt64
+	case m.at < 0 && at > start:
+		return math.MinInt64
+	}
+	return at
+}
+
+// on returns the time that a wall clock in a zone shows, on a day if its own is not known.
+func (m moment) on(day time.Time, zone *time.Location) record.Time {
+	w := m.wall
+	year, month, date := w.Date()
+	if m.daily {
+		year, month, date = day.In(zone).Date()
+	}
+	return record.Time(time.Date(year, month, date, w.Hour(), w.Minute(), w.Second(), w.Nanosecond(), zone).UnixNano())
+}
+
+// NeedsSpan reports whether --from or --to depend on when the capture begins and ends, and whether they need its end.
+func (s *Settings) NeedsSpan() (needs, end bool) {
+	for _, m := range []moment{s.From, s.To} {
+		needs, end = needs || m.fromEnd || !m.wall.IsZero(), end || m.fromEnd
+	}
+	return needs, end
+}
+
+// Resolve determines the times of --from and --to in a capture that begins and ends at these times.
+func (s *Settings) Resolve(first, last record.Time) error {
+	zone := time.UTC
+	sure := s.Look.time == string(render.UTC) || s.Look.time == string(render.Local)
+	if s.Look.time == string(render.Local) {
+		zone = time.Local
+	}
+	for _, limit := range []struct {
+		flag string
+		m    *moment
+	}{{"--from", &s.From}, {"--to", &s.To}} {
+		m := limit.m
+		switch {
+		case m.fromEnd:
+			*m = moment{Set: true, at: max(last+m.at, first)}
+		case m.wall.IsZero():
+		default:
+			at, err := m.within(first, last, zone)
+			if err != nil {
+				return fmt.Errorf("%s %w", limit.flag, err)
+			}
+			if !sure {
+				other, err := m.within(first, last, time.Local)
+				if err == nil && other != at && first <= other && other <= last {
+					return fmt.Errorf("%s may be %s or %s; write the first, or select one with --time utc or --time local", limit.flag, reading(at, time.UTC), reading(other, time.Local))
+				}
+			}
+			*m = moment{Set: true, at: at}
+		}
+	}
+	return nil
+}
+
+// within returns the time of a wall clock in a zone. Without a day it is the day on which the capture has this time; if it
+// has it on several days, that is an error that shows the first two.
+func (m moment) within(first, last record.Time, zone *time.Location) (record.Time, error) {
+	day, end := time.Unix(0, int64(first)).In(zone), time.Unix(0, int64(last)).In(zone)
+	at := m.on(day, zone)
+	if !m.daily || end.Sub(day) < 0 {
+		return at, nil
+	}
+	next := m.on(day.AddDate(0, 0, 1), zone)
+	switch {
+	case next > last:
+		return at, nil
+	case at >= first:
+		return 0, fmt.Errorf("may be %s or %s; write the day, too", reading(at, zone), reading(next, zone))
+	}
+	return next, nil
+}
+
+// reading returns a time as it can be typed without a doubt.
+func reading(at record.Time, zone *time.Location) string {
+	return time.Unix(0, int64(at)).In(zone).Format(time.RFC3339Nano)
+}

@@ -1,0 +1,89 @@
+package flags
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// TestMoments checks which time each form of --from means in a capture of 2026-11-21 from 05:38:55 to 05:40:00 UTC.
+func TestMoments(t *testing.T) {
+	old := time.Local
+	defer func() { time.Local = old }()
+	date := func(day, hour, minute, second, ns int) record.Time {
+		return record.Time(time.Date(2026, 11, day, hour, minute, second, ns, time.UTC).UnixNano())
+	}
+	first, last := date(21, 5, 38, 55, 0), date(21, 5, 40, 0, 0)
+	for _, c := range []struct {
+		typed, form string
+		zone        int // hours east of UTC
+		want        record.Time
+	}{
+		{"05:39", "", 0, date(21, 5, 39, 0, 0)},
+		{"05:39:03.5", "", 0, date(21, 5, 39, 3, 5e8)},
+		{"04:00", "", 0, date(21, 4, 0, 0, 0)},
+		{"23:00", "", 0, date(21, 23, 0, 0, 0)},
+		{"2026-11-21 05:38:55.355563", "", 0, date(21, 5, 38, 55, 355563000)},
+		{"2026-11-21T05:38:55.355563", "", 0, date(21, 5, 38, 55, 355563000)},
+		{"2026-11-21 05:39", "", 0, date(21, 5, 39, 0, 0)},
+		{"2026-11-21T05:38:55.355563000Z", "", 0, date(21, 5, 38, 55, 355563000)},
+		{"2026-11-21 06:38:55+01:00", "", 0, date(21, 5, 38, 55, 0)},
+		{"2026-11-21T05:38:55 UTC", "", 0, date(21, 5, 38, 55, 0)},
+		{"1795239535.355563", "", 0, date(21, 5, 38, 55, 355563000)},
+		{"2.5", "", 0, first + 25e8},
+		{"1m", "", 0, first + 60e9},
+		{"-10s", "", 0, last - 10e9},
+		{"-1h", "", 0, first},
+		{"06:39", "local", 1, date(21, 5, 39, 0, 0)},
+		{"05:39", "utc", -1, date(21, 5, 39, 0, 0)},
+		{"05:39", "relative", 8, date(21, 5, 39, 0, 0)}, // In the other zone the capture does not have this time.
+	} {
+		time.Local = time.FixedZone("here", c.zone*3600)
+		m, err := parseMoment(c.typed)
+		if err != nil {
+			t.Errorf("%s: %v", c.typed, err)
+			continue
+		}
+		s := &Settings{From: m}
+		s.Look.time = c.form
+		if err := s.Resolve(first, last); err != nil {
+			t.Errorf("%s: %v", c.typed, err)
+		} else if got := s.From.of(first); got != c.want {
+			t.Errorf("%s is %v, want %v", c.typed, got, c.want)
+		}
+	}
+}
+
+// TestAmbiguousMoments checks that a time that may be two times is an error that shows both.
+func TestAmbiguousMoments(t *testing.T) {
+	old := time.Local
+	defer func() { time.Local = old }()
+	time.Local = time.FixedZone("here", 3600)
+	first := record.Time(time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC).UnixNano())
+	for _, c := range []struct {
+		typed string
+		last  record.Time
+		says  []string
+	}{
+		{"06:30", first + 7200e9, []string{"2026-11-21T06:30:00Z", "2026-11-21T06:30:00+01:00", "--time utc"}},
+		{"05:30", first + 2*86400e9, []string{"2026-11-21T05:30:00Z", "2026-11-22T05:30:00Z", "write the day"}},
+	} {
+		m, err := parseMoment(c.typed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Settings{To: m}
+		err = s.Resolve(first, c.last)
+		if err == nil {
+			t.Errorf("%s: %v, want an error", c.typed, s.To.of(first))
+			continue
+		}
+		for _, part := range c.says {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %v, want %s in it", c.typed, err, part)
+			}
+		}
+	}
+}
