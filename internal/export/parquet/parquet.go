@@ -443,6 +443,13 @@ func gapsOf(s *record.Summary) (list []*gap) {
 	add(evicted > 0, gap{Kind: gapRemembered, From: s.First, To: s.Last})
 	add(s.InputError.Known() || s.EndsInPacket.Known(), gap{Kind: gapBroken, From: s.Last})
 	add(s.Directions.Known() && s.Directions.Or("") != record.BothDirections, gap{Kind: gapDirection, From: s.First, To: s.Last, Address: s.Directions})
+	for range s.MissingFiles {
+		add(true, gap{Kind: gapFiles})
+	}
+	for i := range s.Absences {
+		a := &s.Absences[i]
+		add(true, gap{Kind: gapAbsence, From: record.Some(a.From), To: record.Some(a.To), Packets: a.Packets, Address: record.Some(a.Address)})
+	}
 	for i := range s.Silences {
 		h := &s.Silences[i]
 		add(true, gap{Kind: gapSilence, From: record.Some(h.From), To: h.To, Packets: record.Some(h.Packets), Address: record.Some(h.Address)})

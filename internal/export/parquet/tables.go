@@ -47,7 +47,7 @@ func rpcKey[R any]() []column[R] {
 var transactionColumns = slices.Concat(ofConnection[record.Transaction](), rpcKey[record.Transaction](),
 	computed("time", func(r *record.Transaction, _ *row) record.Time { return r.Start() }), // of the Call, or of a Reply without a Call
 	computed("packet", firstPacket),
-	fields[record.Transaction]("read_chunks write_chunks reply_chunk timeline waits rpc"),
+	fields[record.Transaction]("read_chunks write_chunks reply_chunk timeline waits rpc shares_proofs"),
 	computed("name", func(r *record.Transaction, _ *row) string { return analyze.Name(r, analyze.ByOperation) }), // by which stats groups RPCs
 	computed("failed", func(r *record.Transaction, _ *row) bool { return r.Failed() }),                           // stats counts the RPC as an error
 	computed("read_segments", segments(record.ReadList)),
@@ -104,6 +104,8 @@ const (
 	gapBeginning  = "no_beginning"      // the handshake of a connection
 	gapEnd        = "no_end"            // the end of a connection
 	gapDirection  = "one_direction"     // the packets of all hosts but these
+	gapAbsence    = "absence"           // packets of two hosts that passed while others were captured
+	gapFiles      = "missing_files"     // files of a ring
 	gapSilence    = "silence"           // a host that sent nothing: it may have been silent
 	gapDrops      = "capture_drops"     // packets that the capturing program dropped
 	gapTruncated  = "truncated_packets" // the ends of packets
@@ -121,9 +123,15 @@ var captureColumns = slices.Concat(of[record.Summary](),
 	computed("files", func(_ *record.Summary, about *row) []string { return about.of.Files }),
 	computed("rdmadump", func(_ *record.Summary, about *row) string { return about.of.Program }),
 	computed("options", func(_ *record.Summary, about *row) []string { return about.of.Options }),
-	fields[record.Summary]("transactions findings evicted not_judged silences"),
+	fields[record.Summary]("transactions findings evicted not_judged silences absences missing_files other_protocols"),
 	columnsOf("transactions_", record.Statuses[:], func(s *record.Summary) map[record.Status]int64 { return s.Transactions }),
 	columnsOf("findings_", record.Severities[:], func(s *record.Summary) map[record.Severity]int64 { return s.Findings }),
+	computed("other_protocols", func(s *record.Summary, _ *row) (list []string) {
+		for _, p := range s.OtherProtocols {
+			list = append(list, p.Protocol)
+		}
+		return list
+	}),
 	computed("not_judged", func(s *record.Summary, _ *row) (list []string) { // rules, and what is missing
 		for _, n := range s.NotJudged {
 			list = append(list, n.Rule+": "+n.Gap)
