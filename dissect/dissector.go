@@ -156,6 +156,7 @@ type Dissector struct {
 	current  packetRef              // the current frame
 	causes   claim.Maker            // makes the sentences about transactions
 	presence presence               // which hosts sent packets
+	doubles  *doubles               // which packets are in the capture twice; nil before the first packet
 	others   others                 // packets that no view of RPCs and connections shows
 	selects  func(record.Time) bool // whether Options.Window selects a time; nil without it
 	ahead    *ahead                 // nil if handlers are called directly
@@ -468,6 +469,13 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	in.ICRC = rocev2.ICRCUnchecked
 	var verdict rdma.PacketVerdict
 	taken := false // the tracker used the packet
+	if d.doubled(l, now) {
+		if s.Doubled++; shown {
+			in.Transport = l.datagram.Transport
+			d.show(taken, &rdma.PacketVerdict{Mark: record.Duplicated})
+		}
+		return
+	}
 	switch l.carries {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		s.RDMA++
@@ -531,7 +539,10 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 			}
 		}
 	}
-	d.watch(l, now, &verdict, taken)
+	if d.watch(l, now, &verdict, taken) {
+		s.Disordered++
+		d.tracker.Unordered()
+	}
 	d.unlisted(l, now, taken)
 	d.count(&verdict, in.ICRC == rocev2.ICRCBad && verdict.Offset.Dropped || d.tracker.BadCRC > badCRCs, now)
 	if shown {

@@ -249,21 +249,22 @@ func (p *presence) oneWay() (n int64) {
 	return n
 }
 
-// watch notes the sender of the current frame.
-func (d *Dissector) watch(l *layers, now record.Stamp, v *rdma.PacketVerdict, taken bool) {
+// watch notes the sender of the current frame. It reports whether the frame comes after a later packet of this sender, and has
+// an earlier time.
+func (d *Dissector) watch(l *layers, now record.Stamp, v *rdma.PacketVerdict, taken bool) (disordered bool) {
 	g := &l.datagram
 	if !g.Src.IP.IsValid() && g.Src.LID == 0 {
-		return
+		return false
 	}
 	k := wayKey{g.Src, g.Dst}
 	if !taken {
 		if len(d.presence.ways) == 0 {
-			return
+			return false
 		}
 		if w := d.presence.find(k, false); w != nil {
 			d.presence.sent(w, now)
 		}
-		return
+		return false
 	}
 	ofConnection, asks, again := v.Conn != nil, false, v.Mark&record.Retransmitted != 0
 	if v.Mark&(record.BadICRC|record.BadChecksum) == 0 && !g.Path.Lost { // Otherwise its receiver has no reason to answer.
@@ -282,7 +283,10 @@ func (d *Dissector) watch(l *layers, now record.Stamp, v *rdma.PacketVerdict, ta
 			w.begins(v.Conn.Setup(), latest, now.Time)
 		}
 	}
+	const behind = record.OutOfOrder | record.Late | record.Retransmitted
+	disordered = w != nil && now.Time < w.last.Time && v.Mark&behind != 0 && v.Mark&record.BadICRC == 0
 	d.presence.took(w, now, ofConnection, asks, again)
+	return disordered
 }
 
 // asksForAnswer reports whether the receiver of a packet has to answer it at once: a request that asks for an

@@ -164,6 +164,7 @@ func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 		d.Path = pathOf(f)
 	}
 	d.Src, d.Dst = rdma.Address{IP: k.Src, LID: k.SrcLID}, rdma.Address{IP: k.Dst, LID: k.DstLID}
+	d.Identification = k.Identification()
 	switch l.carries {
 	case link.CarriesUDP:
 		l.badUDP = false
@@ -178,7 +179,6 @@ func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 			if f.Seen != nil && f.Seen.Unchecked {
 				d.ICRC = rocev2.ICRCUnchecked
 			}
-			d.Identification = k.Identification()
 			d.Ready()
 		}
 	}

@@ -229,6 +229,9 @@ func (v *overview) health() {
 		pauses = "; " + record.Plural(v.s.PFCPauses, "PFC pause")
 	}
 	switch {
+	case v.o.Verdict.Unordered && v.s.RDMA+v.s.RPC > 0:
+		v.line("health", packets+", not in the order of their times, so nothing is said about losses and order"+pauses, v.theme.warn)
+		missing = ""
 	case v.s.RDMA+v.s.RPC == 0:
 		text := "no RDMA in the capture: neither RoCE, nor iWARP, nor native InfiniBand"
 		if slices.ContainsFunc(v.s.OtherProtocols, func(p record.OtherProtocol) bool { return p.Tunnel }) {

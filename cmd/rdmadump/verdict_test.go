@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"html"
 	"os"
 	"path/filepath"
@@ -247,6 +248,40 @@ func TestVerdictsOfParts(t *testing.T) {
 	} {
 		if v := verdictOf(t, partOf(t, "../../testdata/captures/"+c.capture+".pcap.zst", c.wanted)); v.Where != c.where || !strings.HasPrefix(v.Text, c.text) || len(v.Silences) > 0 {
 			t.Errorf("%s: %s: %s, silences %v, want %s: %s", c.name, v.Where, v.Text, v.Silences, c.where, c.text)
+		}
+	}
+}
+
+// TestVerdictOfDisorder: what the order of the packets in the file seems to show is not attributed to the network.
+func TestVerdictOfDisorder(t *testing.T) {
+	for _, name := range []string{"rocev2-nfs41", "rocev2-loss42"} {
+		frames, _ := testkit.Frames(t, "../../testdata/captures/"+name+".pcap.zst")
+		for i := 10; i+20 < len(frames); i += 20 { // a packet comes some packets later
+			f := frames[i]
+			copy(frames[i:], frames[i+1:i+8])
+			frames[i+7] = f
+		}
+		path := filepath.Join(t.TempDir(), "disorder.pcapng")
+		out, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := capture.NewWriter(out)
+		if err := w.Begin(""); err != nil {
+			t.Fatal(err)
+		}
+		for i := range frames {
+			if err := w.Write(&frames[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(w.Finish(), out.Close()); err != nil {
+			t.Fatal(err)
+		}
+		v := verdictOf(t, path)
+		const want = "the packets are not in the order of their times ("
+		if v.Where != analyze.Unproven || !strings.HasPrefix(v.Text, want) || strings.Contains(v.Text, "retransmitted") || strings.Contains(v.Text, "missing") {
+			t.Errorf("%s: %s: %s", name, v.Where, v.Text)
 		}
 	}
 }

@@ -143,7 +143,7 @@ const (
 	Late                            // the payload had been counted as missing from the capture
 	LostOnPath                      // the packet was lost between the capture points
 	DamagedOnPath                   // the packet was damaged between the capture points, so that its receiver dropped it
-	Duplicated                      // with several capture points: the network made this copy of a packet that its sender sent once
+	Duplicated                      // a copy that no sender sent: the network made it, as several capture points show, or the capture has packets twice
 )
 
 var markNames = [...]string{"retransmitted", "out_of_order", "after_gap", "refused", "bad_icrc", "bad_checksum", "late", "lost_on_path", "damaged_on_path", "duplicated"}

@@ -107,10 +107,12 @@ type Summary struct {
 	TimeBackwardsNS     int64              `json:"time_backwards_ns" doc:"Largest step back in time, in nanoseconds."`
 	TimeBackwardsPacket Opt[int64]         `json:"time_backwards_packet" doc:"Packet number: the first packet whose time is earlier than that of the packet before."`
 	Selected            Opt[int64]         `json:"selected" doc:"Number of records of the view that the flags select; null if no flag selects any."`
+	Disordered          int64              `json:"disordered" doc:"Number of packets that come after a later packet of the same sender in the input, and have an earlier time: the packets are not in the order in which they were captured."`
 	Directions          Opt[string]        `json:"directions" doc:"Whether the capture contains packets of connections from both ends (both); otherwise the addresses of the only hosts whose packets it contains. Null without packets of connections." secret:"senders"`
 	Silences            []Silence          `json:"silences" doc:"Times in which a host sent no packet to another one although several packets of the other one asked for an answer; at most 64. A host of which the capture has no earlier packet is not listed, because its packets are perhaps not captured."`
 	MissingFiles        []MissingFiles     `json:"missing_files" doc:"Files that are missing between two files of a ring, by the numbers in their names. Files are a ring if their names differ only in numbers and their times do not overlap."`
 	OtherProtocols      []OtherProtocol    `json:"other_protocols" doc:"Packets that are in no connection and no RPC, by protocol; the one with the most packets is first. At most 64 protocols are distinguished."`
+	Doubled             int64              `json:"doubled" doc:"Number of packets that are second copies, because the capture has packets twice, as a mirror of both ports of a switch has them. They belong to no connection, and nothing else counts them."`
 	Absences            []Absence          `json:"absences" doc:"Times in which packets of two hosts passed that are missing from the capture, such as those of a missing file of a ring; at most 64."`
 	StartsNotCaptured   int64              `json:"starts_not_captured" doc:"Number of connections whose handshake is not in the capture; UDP has no handshakes."`
 	EndsNotCaptured     int64              `json:"ends_not_captured" doc:"Number of connections whose end is not in the capture; UDP has none."`

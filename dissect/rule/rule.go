@@ -188,7 +188,7 @@ var (
 	RemoteErrorNak        = define("remote-error-nak", record.Error, "IBTA vol. 1 s.9.7.5")
 	ReplyNotDelivered     = define("reply-not-delivered", record.Error, "IBTA vol. 1 s.9.9.3").overTCP("RFC 5040 s.4.8")
 	ConnectionRejected    = define("connection-rejected", record.Warning, "IBTA vol. 1 s.12.6.7").overTCP("RFC 5044 s.7.1").overRPC("RFC 9293 s.3.5.2")
-	ConnectionLost        = define("connection-lost", record.Warning, "RFC 8166 s.4.5.5").overRPC("RFC 5531 s.4").needs(0, missing, 0)
+	ConnectionLost        = define("connection-lost", record.Warning, "RFC 8166 s.4.5.5").overRPC("RFC 5531 s.4").needs(0, missing, evidence.Unordered)
 	Terminate             = define("terminate", record.Error, "RFC 5040 s.4.8")
 	TerminateBitsReversed = define("terminate-bits-reversed", record.Error, "RFC 5040 s.4.8")
 	MPACRCBad             = define("mpa-crc-bad", record.Error, "RFC 5044 s.4.4")

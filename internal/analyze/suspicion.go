@@ -258,8 +258,8 @@ type sign struct {
 	after           record.Time
 }
 
-// signs returns the Replies that may show restarts: those with a status of afterRestart, and those with another verifier than
-// the Replies before, which are those of no later Reply.
+// signs returns the Replies that may show restarts: those with a status of afterRestart, and the first ones with another verifier,
+// if no later Reply has the verifier of those before.
 func (s *suspicion) signs() (list []sign) {
 	for key, at := range s.restarted {
 		list = append(list, sign{key.server, key.status, at, 0})

@@ -44,6 +44,9 @@ type Verdict struct {
 	NotJudged []string         `json:"not_judged" doc:"What the capture cannot show, as sentences."`
 	Evidence  []Evidence       `json:"evidence" doc:"Facts that the verdict is based on, each with the command that shows it; empty if there is no trouble."`
 
+	// Unordered is set if the packets are not in the order in which they were captured.
+	Unordered bool `json:"-"`
+
 	line string
 }
 
@@ -98,6 +101,8 @@ const (
 	unknownShare  = 0.5                     // of all latencies
 	slowLatency   = int64(time.Millisecond) // the longest latency of RPCs that are not slow
 	missingShare  = 0.01                    // of all packets
+	doubledShare  = 50                      // packets for each second copy
+	leastStep     = int64(time.Second)      // back in time, which no adapter with several queues makes
 	leastAbsence  = int64(time.Second)      // of the times in which packets are missing
 )
 
@@ -135,6 +140,7 @@ var sentences = []sentence{
 	{"no-rdma", trouble, noRDMA},
 	{"one-direction", context, oneDirection},
 	{"missing-files", context, missingFiles},
+	{"unordered", context, disorderedFile},
 	{"not-captured", context, notCaptured},
 	{"protocol-fault", trouble, harmfulFault},
 	{"mount-refused", trouble, mountRefused},
@@ -171,8 +177,17 @@ var sentences = []sentence{
 	{"reply-unknown", count, replyUnknown},
 	{"reply-truncated", count, replyTruncated},
 	{"incomplete", count, incomplete},
+	{"doubled", count, doubled},
 	{"part", hint, partOnly},
 	{"cut", count, endsEarly},
+}
+
+// needOrder has the sentences about what the order of the packets shows. They are not said if the packets are not in the order
+// of their times.
+var needOrder = map[string]bool{
+	"not-captured": true, "lost": true, "silent": true, "request-unanswered": true, "ended": true, "unanswered": true, "late-answers": true, "retransmitted": true,
+	"traffic-stalled": true, "busy": true, "share-unknown": true, "out-of-order": true, "answered-again": true, "ranges": true, "outstanding": true, "no-call": true, "reply-unknown": true,
+	"server-restarted": true, "client-restarted": true, "replies-lost": true, "few-credits": true, "reply-truncated": true, "part": true,
 }
 
 // facts is what a verdict is decided from.
@@ -196,11 +211,14 @@ func (c *Collector) verdict(s *record.Summary) Verdict {
 		s = &record.Summary{RDMA: 1}
 	}
 	j := newFacts(c, s)
-	v := Verdict{Where: Clear, ID: "clear", Possible: []Place{}, Counts: j.counts, Silences: j.silences, Restarts: j.restarts, NotJudged: j.notJudged(), Evidence: []Evidence{}}
+	v := Verdict{Where: Clear, ID: "clear", Possible: []Place{}, Counts: j.counts, Silences: j.silences, Restarts: j.restarts, NotJudged: j.notJudged(), Evidence: []Evidence{}, Unordered: j.unordered()}
 	var before string // contexts
 	var list []sentence
 	var texts []said
 	for _, x := range sentences {
+		if j.unordered() && needOrder[x.id] {
+			continue
+		}
 		switch t := x.holds(j); {
 		case t.text == "" || x.role == hint && len(list) > 0 && list[0].role == trouble:
 		case x.role == context:
@@ -319,7 +337,7 @@ func (j *facts) total() int64 {
 // beginning to its end.
 func (j *facts) whole() bool {
 	s, h := j.s, &j.o.Health
-	return len(s.Absences) == 0 && h.StartsNotCaptured+h.EndsNotCaptured == 0 && j.o.Health.NotCaptured == 0 && s.Truncated+s.Malformed == 0 && s.CaptureDrops == 0 && !s.InputError.Known() && j.oneWay == "" && s.OneWay == 0 && s.TimeBackwards == 0
+	return len(s.Absences)+len(s.MissingFiles) == 0 && h.StartsNotCaptured+h.EndsNotCaptured == 0 && j.o.Health.NotCaptured == 0 && s.Truncated+s.Malformed == 0 && s.CaptureDrops == 0 && !s.InputError.Known() && j.oneWay == "" && s.OneWay == 0 && s.TimeBackwards == 0
 }
 
 // sound reports whether nothing happened to any packet.
@@ -374,6 +392,7 @@ func (j *facts) notJudged() []string {
 	add(j.oneWay != "", "Whether RPCs were answered, and whether the other hosts were silent, because only the packets of "+j.oneWay+" are in the capture.")
 	add(s.Truncated > 0, "Whether packets were damaged, and the parts of messages, that the capture does not contain because of its snapshot length.")
 	add(s.CaptureDrops > 0, "What happened to the packets that the capturing program dropped.")
+	add(j.unordered(), "What was lost, and in which order packets were sent, because the packets are not in the order in which they were captured.")
 	add(s.InputError.Known(), "What came after the place at which the input is damaged.")
 	add(j.ranges > 0, "Which copies of some Replies were accepted.")
 	add(j.dropped > 0, fmt.Sprintf("What became of %d RPCs without a Reply, because there were too many.", j.dropped))
@@ -469,6 +488,23 @@ func missingFiles(j *facts) said {
 		text = fmt.Sprintf("%s of the ring are missing, the first after %s", plural(n, "file"), list[0].After)
 	}
 	return said{Unproven, nil, text, []Evidence{{text, "overview FILE"}}}
+}
+
+// unordered reports whether the packets are not in the order in which they were captured. Small steps back of the time do not
+// show that: adapters with several queues have them between connections.
+func (j *facts) unordered() bool {
+	return j.s.Disordered > 0 || j.s.TimeBackwardsNS >= leastStep
+}
+
+// disorderedFile is for a capture whose packets are not in the order of their times. What seems to be lost, or out of order, may
+// only be elsewhere in the file.
+func disorderedFile(j *facts) said {
+	n := j.s.TimeBackwards
+	if !j.unordered() {
+		return said{}
+	}
+	fact := fmt.Sprintf("%s earlier than the packet before, by up to %s", plural(n, "packet"), short(j.s.TimeBackwardsNS))
+	return said{Unproven, nil, "the packets are not in the order of their times (" + fact + "), so that nothing is said about losses and order; reordercap sorts them", []Evidence{{fact, "packets FILE"}}}
 }
 
 // notCaptured is for a capture that lacks many packets, or all packets of a while.
@@ -1113,6 +1149,9 @@ func failed(j *facts) said {
 	command := "FILE -Y 'status != ok'"
 	if len(n.Statuses) == 1 {
 		command = "FILE -Y 'status == " + n.Statuses[0].Status + "'"
+		if n.NoCall > 0 && strings.HasPrefix(n.Statuses[0].Status, "NFS") { // The status of a Reply without a Call is no_call.
+			command = "FILE -Y 'nfs_status == " + n.Statuses[0].Status + "'"
+		}
 	}
 	return said{
 		Unproven, nil, fmt.Sprintf("%d of %s failed (%s)%s", n.Failed, plural(j.total(), "RPC"), strings.Join(parts, ", "), j.which(func(t *tally) int64 { return t.failed })),
@@ -1264,7 +1303,7 @@ func incomplete(j *facts) said {
 	if n := j.s.OneWay; n > 0 && j.oneWay == "" {
 		parts = append(parts, "the packets of only one of both hosts for "+plural(n, "pair")+" of hosts")
 	}
-	if n := j.s.TimeBackwards; n > 0 {
+	if n := j.s.TimeBackwards; n > 0 && !j.unordered() {
 		parts = append(parts, plural(n, "packet")+" with a time before that of the packet before (reordercap sorts them)")
 	}
 	if parts == nil {
@@ -1275,10 +1314,20 @@ func incomplete(j *facts) said {
 
 // missing returns the number of packets that are missing, or 0 if that is said first.
 func (j *facts) missing() int64 {
-	if notCaptured(j).text != "" {
+	if j.unordered() || notCaptured(j).text != "" {
 		return 0
 	}
 	return j.o.Health.NotCaptured
+}
+
+// doubled is for a capture that has packets twice.
+func doubled(j *facts) said {
+	n := j.s.Doubled
+	if n == 0 || j.s.Packets == 0 || n*doubledShare < j.s.Packets {
+		return said{}
+	}
+	text := fmt.Sprintf("%d of %s are second copies, as a mirror of both ports makes them, and were left out", n, plural(j.s.Packets, "packet"))
+	return said{Unproven, nil, text, []Evidence{{text, "packets FILE -Y 'marks == duplicated'"}}}
 }
 
 // partOnly is for a capture that has only a part of its connections.

@@ -123,6 +123,9 @@ func (t *Tracker) countBadCRC() { t.BadCRC++ }
 // Count counts a finding by its severity.
 func (t *Tracker) Count(r *rule.Rule) { t.Findings[slices.Index(record.Severities[:], r.Severity)]++ }
 
+// Unordered notes that the packets are not in the order in which they were sent.
+func (t *Tracker) Unordered() { t.unordered = max(t.unordered, 2) }
+
 // Select counts what was counted for a connection since the last call as packets in the time that is selected, if inside
 // is set. Damaged is set if the current packet has a bad checksum.
 func (t *Tracker) Select(c *Conn, inside, damaged bool) {

@@ -1,0 +1,136 @@
+package dissect
+
+import (
+	"hash/maphash"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/link"
+	"github.com/rdmadump/rdmadump/rocev2"
+)
+
+// A capture of a mirror of both ports of a switch, or of several interfaces of a host, has each packet twice. The second copy is
+// not taken: no sender sent it. A retransmission has the same bytes as the first copy, too, if the sender gives its packets
+// no IP identification. But it comes later or after a NAK, and hardly any capture retransmits most of its packets.
+
+// The limits by which packets that are in a capture twice are recognized.
+const (
+	doubledWithin = record.Time(5e6) // between both copies
+	doubledOf     = 1 << 11          // packets before the second copy that are remembered
+	doubledAfter  = 8                // packets of a direction, without those of the latest time, that show whether it is doubled
+	doubledForget = 256              // packets after which the earlier ones count half
+)
+
+// doubles recognizes packets that are in the capture twice.
+type doubles struct {
+	seed       maphash.Seed
+	slots      [doubledOf]int64 // latest position in sent, by key; 0 for none
+	sent       [doubledOf]single
+	next, aged int64     // positions of the next packet, and of the first one that a copy may still follow; from 1
+	nak        [2]int64  // position of the latest NAK, by the direction of the packets that it refuses
+	ways       [2]figure // by direction
+}
+
+// single is a packet without its copy.
+type single struct {
+	key     uint64
+	at      record.Time
+	before  int64 // position of the packet before with the same slot
+	way     uint8
+	doubled bool // its copy was captured
+}
+
+// figure counts the packets of a direction, and the packets of which a copy was captured.
+type figure struct{ packets, doubled int32 }
+
+// note counts a packet after whose time no copy of it follows.
+func (f *figure) note(p *single) {
+	if f.packets++; p.doubled {
+		f.doubled++
+	}
+	if f.packets >= doubledForget {
+		f.packets, f.doubled = f.packets/2, f.doubled/2
+	}
+}
+
+// most reports whether most packets are in the capture twice. Before there are enough of them, that may be so.
+func (f *figure) most() bool { return f.packets < doubledAfter || 3*f.doubled >= 2*f.packets }
+
+// copies reports whether a packet is the second copy of one that is in the capture already.
+func (d *doubles) copies(l *layers, at record.Time) bool {
+	g := &l.datagram
+	way, back := uint8(0), uint8(1)
+	if g.Src.IP.Compare(g.Dst.IP) > 0 || g.Src.LID > g.Dst.LID {
+		way, back = 1, 0
+	}
+	key := d.key(l)
+	for d.aged < d.next && (at-d.sent[d.aged%doubledOf].at > doubledWithin || d.next-d.aged == doubledOf) {
+		p := &d.sent[d.aged%doubledOf]
+		d.ways[p.way].note(p)
+		d.aged++
+	}
+	slot := &d.slots[key%doubledOf]
+	f := &d.ways[way]
+	for i := *slot; i >= d.aged; {
+		p := &d.sent[i%doubledOf]
+		if p.key == key && !p.doubled {
+			p.doubled = true
+			return f.most() && (f.packets >= doubledAfter || d.nak[way] < i && d.before(i, way))
+		}
+		i = p.before
+	}
+	*slot, d.sent[d.next%doubledOf] = d.next, single{key: key, at: at, before: *slot, way: way}
+	if isNak(l) {
+		d.nak[back] = d.next
+	}
+	d.next++
+	return false
+}
+
+// before reports whether most packets of a direction that precede the packet at a position are in the capture twice.
+func (d *doubles) before(i int64, way uint8) bool {
+	f := d.ways[way]
+	for at := d.aged; at < i; at++ {
+		if p := &d.sent[at%doubledOf]; p.way == way {
+			f.note(p)
+		}
+	}
+	return 3*f.doubled >= 2*f.packets
+}
+
+// key returns a hash of what both copies of a packet have in common.
+func (d *doubles) key(l *layers) uint64 {
+	g := &l.datagram
+	var h maphash.Hash
+	h.SetSeed(d.seed)
+	h.Write(g.Raw)
+	maphash.WriteComparable(&h, [...]rdma.Address{g.Src, g.Dst})
+	maphash.WriteComparable(&h, [...]int{g.Length, int(g.Identification), int(l.srcPort), int(l.dstPort)})
+	return h.Sum64()
+}
+
+// isNak reports whether a packet is a NAK, after which a sender retransmits at once.
+func isNak(l *layers) bool {
+	if l.carries == link.CarriesTCP || l.carries == link.CarriesUDP || l.err != nil {
+		return false
+	}
+	p := &l.packet
+	return p.Opcode.Info().Kind == rocev2.KindAcknowledge && (p.AETH.Syndrome.IsNak() || p.AETH.Syndrome.IsRNR())
+}
+
+// doubled reports whether the current frame is the second copy of a packet. Several capture points have each packet several
+// times for other reasons.
+func (d *Dissector) doubled(l *layers, now record.Stamp) bool {
+	switch l.carries {
+	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand, link.CarriesTCP, link.CarriesUDP:
+	default:
+		return false
+	}
+	if d.options.Points != nil {
+		return false
+	}
+	if d.doubles == nil {
+		d.doubles = &doubles{seed: maphash.MakeSeed(), next: 1, aged: 1}
+	}
+	return d.doubles.copies(l, now.Time)
+}
