@@ -35,6 +35,8 @@ type Frame struct {
 	Seen     *Seen    // where the packet was seen; nil unless there are several capture points
 	Length   int      // bytes on the wire; Data may be shorter
 	Data     []byte   // captured bytes; valid until the batch is released
+	Options  []byte   // options of the packet in a pcapng file, in the byte order of Section; valid as long as Data
+	Section  *Section // section of the pcapng file; nil for other inputs
 }
 
 // Origin is an interface as described in a capture file: one interface of a pcapng file, or the
@@ -48,6 +50,8 @@ type Origin struct {
 	// finer resolution.
 	Digits uint8
 	Index  int // number of interfaces that the file describes before this one
+	// Options has the other options of the description in a pcapng file, for Writer.Interface.
+	Options string
 }
 
 // Timestamp returns the time of the frame in UTC.

@@ -216,6 +216,7 @@ func (l *Live) receive(f *Frame, flags int) error {
 		binary.BigEndian.PutUint32(data[12:], tag)
 	}
 	l.frames++
+	f.Options, f.Section = nil, nil
 	f.Number, f.LinkType, f.Data, f.Length = l.frames, LinkEthernet, data[:len(data):len(data)], length
 	return nil
 }

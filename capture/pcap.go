@@ -76,7 +76,7 @@ func (r *pcapReader) next(f *Frame) error {
 	}
 	f.Time = int64(r.order.Uint32(h))*1e9 + int64(r.order.Uint32(h[4:]))*r.fraction
 	f.Length = int(r.order.Uint32(h[12:]))
-	f.LinkType, f.From = r.link, r.origin
+	f.LinkType, f.From, f.Options, f.Section = r.link, r.origin, nil, nil
 	total := r.record + int(captured)
 	if h, err = r.s.peek(total); err != nil {
 		return truncatedAt("record", total, len(h), err)

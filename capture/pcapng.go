@@ -12,6 +12,7 @@ const (
 	blockInterface = 1
 	blockPacket    = 2 // obsolete, but still found in files
 	blockSimple    = 3
+	blockNames     = 4
 	blockStats     = 5
 	blockEnhanced  = 6
 )
@@ -24,6 +25,7 @@ const (
 	optIfName        = 2
 	optIfDescription = 3
 	optIfTSResol     = 9
+	optIfTimeZone    = 10 // of the times, which are UTC here
 	optIfTSOffset    = 14
 	optIsbIfDrop     = 5
 	sectionMagic     = 0x1a2b3c4d
@@ -38,6 +40,7 @@ const (
 type pcapngReader struct {
 	s          *stream
 	order      order
+	current    *Section
 	interfaces []ngInterface
 	described  int    // number of interfaces of all sections so far
 	last       int64  // time of the last packet, used for blocks without a time
@@ -92,8 +95,8 @@ func (r *pcapngReader) next(f *Frame) error {
 		if size < blockOverhead || size%4 != 0 {
 			return fmt.Errorf("block of type %d claims %d bytes", kind, size)
 		}
-		switch kind {
-		case blockInterface, blockStats, blockEnhanced, blockSimple, blockPacket:
+		switch {
+		case kind == blockInterface, kind == blockStats, kind == blockEnhanced, kind == blockSimple, kind == blockPacket, kind == blockNames && size <= maxBlock:
 		default:
 			if !r.s.available(int64(size)) {
 				return errNotYet
@@ -173,8 +176,15 @@ func (r *pcapngReader) section() error {
 	if !r.s.available(int64(size)) {
 		return errNotYet
 	}
-	r.order, r.interfaces = order, r.interfaces[:0]
-	if err := r.s.skip(int64(size)); err != nil {
+	r.order, r.interfaces, r.current = order, r.interfaces[:0], &Section{order: order}
+	if size > maxBlock {
+		err = r.s.skip(int64(size))
+	} else if h, err = r.s.peek(int(size)); err == nil {
+		options, _ := convert(nil, h[24:size-4], order, nil)
+		r.current.Options = string(options)
+		r.s.discard(int(size))
+	}
+	if err != nil {
 		return truncatedAt("section header", int(size), 0, err)
 	}
 	return nil
@@ -190,6 +200,9 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 		need = 12
 	case blockSimple:
 		need = 4
+	case blockNames:
+		r.current.add(body)
+		return false, nil
 	}
 	if len(body) < need {
 		return false, fmt.Errorf("block of type %d needs %d bytes of body, has %d", kind, need, len(body))
@@ -214,6 +227,7 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 		return false, nil
 	}
 	id, ticks, length, data := uint32(0), uint64(0), uint32(0), body[4:]
+	f.Options, f.Section = nil, r.current
 	switch kind {
 	case blockEnhanced, blockPacket:
 		id = r.order.Uint32(body)
@@ -225,6 +239,9 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 		length, data = r.order.Uint32(body[16:]), body[enhancedHeader:]
 		if int64(captured) > int64(len(data)) {
 			return false, fmt.Errorf("packet block claims %d captured bytes, has %d", captured, len(data))
+		}
+		if end := (int(captured) + 3) &^ 3; end < len(data) {
+			f.Options = data[end:len(data):len(data)]
 		}
 		data = data[:captured]
 	case blockSimple:
@@ -257,6 +274,7 @@ func (r *pcapngReader) describe(body []byte) ngInterface {
 	i := ngInterface{link: LinkType(r.order.Uint16(body)), snap: r.order.Uint32(body[4:]), clock: clock{digits: 6}}
 	i.from = &Origin{LinkType: i.link, Snap: i.snap, Index: r.described}
 	r.described++
+	var others []byte
 	r.eachOption(body[8:], func(code uint16, value []byte) {
 		switch {
 		case code == optIfName:
@@ -267,9 +285,11 @@ func (r *pcapngReader) describe(body []byte) ngInterface {
 			i.clock.binary, i.clock.digits = value[0]&0x80 != 0, value[0]&0x7f
 		case code == optIfTSOffset && len(value) >= 8:
 			i.clock.offset = int64(r.order.Uint64(value))
+		case code != optIfTSResol && code != optIfTSOffset && code != optIfTimeZone:
+			others = r.order.appendOption(others, code, value, interfaceNumbers)
 		}
 	})
-	i.from.Digits = 9
+	i.from.Options, i.from.Digits = string(others), 9
 	if !i.clock.binary && i.link != LinkERF {
 		i.from.Digits = min(i.clock.digits, 9)
 	}

@@ -22,6 +22,7 @@ type Writer struct {
 	size       int64
 	begun      bool
 	scratch    []byte
+	options    []byte // of a packet
 }
 
 // ngOut is an interface. The file describes it once for times since 1970 and once more for earlier
@@ -42,7 +43,11 @@ func NewWriter(w io.Writer) *Writer {
 
 // Begin writes the section header, with application as the name of the writing program. If Begin is
 // not called, the section header is written before the first interface and without a name.
-func (w *Writer) Begin(application string) error {
+func (w *Writer) Begin(application string) error { return w.Section(application, "") }
+
+// Section does what Begin does, and also writes options of the section of another file, but for the name of the program that
+// wrote it.
+func (w *Writer) Section(application, options string) error {
 	if w.begun {
 		return nil
 	}
@@ -51,12 +56,23 @@ func (w *Writer) Begin(application string) error {
 	b = le.AppendUint32(b, sectionMagic)
 	b = le.AppendUint16(le.AppendUint16(b, 1), 0)
 	b = le.AppendUint64(b, math.MaxUint64) // length of the section: unknown
+	at := len(b)
+	new(pcapngReader).eachOption([]byte(options), func(code uint16, value []byte) {
+		if code != optApplication || application == "" {
+			b = appendOption(b, code, value)
+		}
+	})
 	if application != "" {
 		b = appendOption(b, optApplication, text(application))
+	}
+	if len(b) > at {
 		b = appendOption(b, optEnd, nil)
 	}
 	return w.end(b)
 }
+
+// Names writes names of addresses, as Section.Names returns them.
+func (w *Writer) Names(body string) error { return w.end(append(w.block(blockNames), body...)) }
 
 // Interface adds an interface and returns its number, which Packet needs. The next call of Packet
 // returns the error if writing fails.
@@ -90,6 +106,7 @@ func (w *Writer) describe(i *ngOut, old int) {
 	if i.origin.Description != "" {
 		b = appendOption(b, optIfDescription, text(i.origin.Description))
 	}
+	b = append(b, i.origin.Options...)
 	b = appendOption(b, optIfTSResol, []byte{i.origin.Digits})
 	if old > 0 {
 		b = appendOption(b, optIfTSOffset, le.AppendUint64(nil, uint64(oldOffset)))
@@ -107,13 +124,13 @@ func (w *Writer) Write(f *Frame) error {
 		number = w.add(&Origin{LinkType: f.LinkType, Digits: 9})
 		w.own[f.LinkType] = number
 	}
-	return w.Packet(number, f.Time, f.Data, f.Length, "")
+	return w.Packet(number, f, "")
 }
 
-// Packet writes a frame of an interface that had length bytes on the wire. If comment is not empty,
-// it is written as the packet's comment. The time is in nanoseconds since 1970 UTC and is rounded
-// down to the interface's resolution.
-func (w *Writer) Packet(number uint32, time int64, data []byte, length int, comment string) error {
+// Packet writes a frame of an interface, with its options. If comment is not empty, it is written as another comment of the
+// packet. The time is rounded down to the interface's resolution.
+func (w *Writer) Packet(number uint32, f *Frame, comment string) error {
+	time, data := f.Time, f.Data
 	if int64(number) >= int64(len(w.interfaces)) {
 		return fmt.Errorf("capture: there is no interface %d, only %d interfaces were added", number, len(w.interfaces))
 	}
@@ -127,21 +144,25 @@ func (w *Writer) Packet(number uint32, time int64, data []byte, length int, comm
 		w.describe(i, old)
 	}
 	ticks /= i.tick
-	note := text(comment)
-	size := uint32(blockOverhead + enhancedHeader + (len(data)+3)&^3)
-	if len(note) > 0 {
-		size += uint32(8 + (len(note)+3)&^3)
+	w.options = w.options[:0]
+	if f.Section != nil {
+		w.options, _ = convert(w.options, f.Options, f.Section.order, packetNumbers)
 	}
+	if comment != "" {
+		w.options = appendOption(w.options, optComment, text(comment))
+	}
+	if len(w.options) > 0 {
+		w.options = appendOption(w.options, optEnd, nil)
+	}
+	size := uint32(blockOverhead + enhancedHeader + (len(data)+3)&^3 + len(w.options))
 	b := le.AppendUint32(le.AppendUint32(w.scratch[:0], blockEnhanced), size)
 	b = le.AppendUint32(b, i.number[old]-1)
 	b = le.AppendUint32(le.AppendUint32(b, uint32(ticks>>32)), uint32(ticks))
-	b = le.AppendUint32(le.AppendUint32(b, uint32(len(data))), uint32(length))
+	b = le.AppendUint32(le.AppendUint32(b, uint32(len(data))), uint32(f.Length))
 	w.put(b)
 	w.put(data)
 	b = append(b[:0], 0, 0, 0)[:-len(data)&3]
-	if len(note) > 0 {
-		b = appendOption(appendOption(b, optComment, note), optEnd, nil)
-	}
+	b = append(b, w.options...)
 	w.scratch = le.AppendUint32(b, size)
 	return w.put(w.scratch)
 }

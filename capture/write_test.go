@@ -119,11 +119,11 @@ func TestWriterInterfaces(t *testing.T) {
 		{1, 5_900_000_000, 5_000_000_000, ""},
 	}
 	for _, p := range packets {
-		if err := w.Packet(p.number, p.time, []byte("data."), 9, p.comment); err != nil {
+		if err := w.Packet(p.number, &capture.Frame{Time: p.time, Data: []byte("data."), Length: 9}, p.comment); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Packet(3, 0, nil, 0, ""); err == nil || !strings.Contains(err.Error(), "no interface 3") {
+	if err := w.Packet(3, new(capture.Frame), ""); err == nil || !strings.Contains(err.Error(), "no interface 3") {
 		t.Errorf("a packet of no interface: %v", err)
 	}
 	if err := w.Finish(); err != nil || w.Size() != int64(b.Len()) {

@@ -43,14 +43,17 @@ const maxWaiting = 64 << 20
 // waitingCost is the memory of a frame that waits, without its bytes.
 const waitingCost = 256
 
+// cost returns the number of bytes that count against the limit.
+func (w *waitingFrame) cost() int { return len(w.data) + len(w.frame.Options) + waitingCost }
+
 func (q *waitingFrames) empty() bool { return len(q.frames) == 0 }
 
 // add adds a frame that can be written.
 func (q *waitingFrames) add(f *capture.Frame, number uint32, data []byte, comment string) *waitingFrame {
 	w := &waitingFrame{frame: *f, number: number, data: slices.Clone(data), comment: comment, known: true}
-	w.frame.Data, w.frame.Seen = nil, nil
+	w.frame.Data, w.frame.Options, w.frame.Seen = nil, slices.Clone(f.Options), nil
 	q.frames = append(q.frames, w)
-	q.bytes += len(data) + waitingCost
+	q.bytes += w.cost()
 	return w
 }
 
@@ -104,7 +107,7 @@ func (e *Packets) release(most int) error {
 			}
 		}
 		q.frames[n] = nil
-		q.bytes -= len(w.data) + waitingCost
+		q.bytes -= w.cost()
 		if w.left {
 			continue
 		}

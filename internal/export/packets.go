@@ -3,6 +3,7 @@ package export
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,8 +21,8 @@ type Packets struct {
 	// export.
 	Wants func(*record.Packet) (bool, error)
 	// Rewrite, if not nil, returns the bytes to write instead of those of a frame, as
-	// many as the frame has. In this case names and descriptions of interfaces are
-	// left out.
+	// many as the frame has. In this case names, descriptions and options of interfaces,
+	// sections and packets are left out.
 	Rewrite func(*capture.Frame, *record.Packet, wiremap.StreamOffset) ([]byte, error)
 	// HideXID, if not nil, reports whether the comment must not contain the XID of a
 	// packet, because Rewrite replaces it.
@@ -29,10 +30,13 @@ type Packets struct {
 	// Report counts the packets that were written.
 	Report PacketsReport
 
-	w          *Writer
-	interfaces map[origin]uint32
-	points     []string // names of the capture points, if there are several
-	queue      waitingFrames
+	w           *Writer
+	application string
+	sections    []*capture.Section // that have a packet, in the order of the first ones
+	named       []int              // numbers of blocks with names that were written, by section
+	interfaces  map[origin]uint32
+	points      []string // names of the capture points, if there are several
+	queue       waitingFrames
 }
 
 // origin is an interface of a capture point.
@@ -54,7 +58,7 @@ func (r *PacketsReport) String() string {
 // NewPackets returns an exporter that writes to the file to, whose section header
 // names the application.
 func NewPackets(to io.Writer, application string) *Packets {
-	return &Packets{w: newWriter(to, application), interfaces: map[origin]uint32{}}
+	return &Packets{w: capture.NewWriter(to), application: application, interfaces: map[origin]uint32{}}
 }
 
 // Point is a capture point. It has an interface of its own.
@@ -80,11 +84,56 @@ func (e *Packets) Flush() error {
 	if err := e.release(0); err != nil {
 		return err
 	}
+	if err := e.begin(nil); err != nil {
+		return err
+	}
+	for i := range e.sections { // names that the file had after its packets
+		if err := e.names(i); err != nil {
+			return err
+		}
+	}
 	return e.w.Flush()
+}
+
+// begin writes the header of the file if there is none yet, with what the first section of the captures says.
+func (e *Packets) begin(first *capture.Section) error {
+	options := ""
+	if first != nil {
+		options = first.Options
+	}
+	return e.w.Section(e.application, options)
+}
+
+// section writes what the section of a frame says, if that is not written yet. Of a later section than the first, these are
+// only the names of addresses.
+func (e *Packets) section(f *capture.Frame) error {
+	s := f.Section
+	if s == nil || e.Rewrite != nil || slices.Contains(e.sections, s) {
+		return nil
+	}
+	if err := e.begin(s); err != nil {
+		return err
+	}
+	e.sections, e.named = append(e.sections, s), append(e.named, 0)
+	return e.names(len(e.sections) - 1)
+}
+
+// names writes the names of addresses of a section that were read since the last call.
+func (e *Packets) names(i int) error {
+	for _, body := range e.sections[i].Names()[e.named[i]:] {
+		if err := e.w.Names(body); err != nil {
+			return err
+		}
+		e.named[i]++
+	}
+	return nil
 }
 
 func (e *Packets) packet(f *capture.Frame, p *record.Packet, at wiremap.StreamOffset) error {
 	if f.Seen != nil && f.Seen.Copy == capture.CopySent {
+		if err := e.section(f); err != nil {
+			return err
+		}
 		e.queue.wait(f, e.interfaceOf(f))
 		return e.release(maxWaiting)
 	}
@@ -102,6 +151,9 @@ func (e *Packets) packet(f *capture.Frame, p *record.Packet, at wiremap.StreamOf
 	}
 	if !wanted {
 		return e.release(maxWaiting)
+	}
+	if err := e.section(f); err != nil {
+		return err
 	}
 	data, comment, err := e.content(f, p, at)
 	if err != nil {
@@ -137,8 +189,9 @@ func (e *Packets) describe(from origin) uint32 {
 		described.Name = e.points[from.point]
 	}
 	if e.Rewrite != nil {
-		described.Name, described.Description = "", ""
+		described.Name, described.Description, described.Options = "", "", ""
 	}
+	e.begin(nil)
 	number := e.w.Interface(&described)
 	e.interfaces[from] = number
 	return number
@@ -169,7 +222,11 @@ func (e *Packets) write(number uint32, f *capture.Frame, data []byte, comment st
 	if e.Report.Packets++; comment != "" {
 		e.Report.Commented++
 	}
-	return e.w.Packet(number, f.Time, data, f.Length, comment)
+	written := capture.Frame{Time: f.Time, Data: data, Length: f.Length}
+	if e.Rewrite == nil {
+		written.Options, written.Section = f.Options, f.Section
+	}
+	return e.w.Packet(number, &written, comment)
 }
 
 // Comment returns one line that describes a packet, such as "XID 0x4cc9dbf7, Read

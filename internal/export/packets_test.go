@@ -12,6 +12,8 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/wiremap"
 	"github.com/rdmadump/rdmadump/internal/export"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
@@ -204,5 +206,57 @@ func TestPacketsTshark(t *testing.T) {
 	}
 	if got := strings.Split(strings.TrimSpace(string(out)), "\n"); !slices.Equal(got, want) || int64(len(got)) != report.Commented {
 		t.Errorf("%d comments, want %d of %+v", len(got), len(want), report)
+	}
+}
+
+// TestPacketsKeepOptions: comments, options and names of addresses of a pcapng file are exported. A file whose packets are
+// rewritten has none of them.
+func TestPacketsKeepOptions(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	c.RPC(synth.Null(), synth.NullReply())
+	option := func(code byte, text string) string {
+		return string([]byte{code, 0, byte(len(text)), 0}) + text + strings.Repeat("\x00", -len(text)&3)
+	}
+	var input bytes.Buffer
+	in := capture.NewWriter(&input)
+	in.Section("dumpcap", option(1, "a comment of the file"))
+	in.Names("\x01\x00\x0b\x00\xc0\x00\x02\x01server\x00\x00\x00\x00\x00\x00")
+	number := in.Interface(&capture.Origin{LinkType: capture.LinkEthernet, Name: "eth0", Digits: 9, Options: option(11, "\x00port 4791")})
+	for i := range w.Frames {
+		f := capture.Frame{Time: w.Frames[i].Time, Data: w.Frames[i].Data, Length: len(w.Frames[i].Data)}
+		if err := in.Packet(number, &f, "note of the user"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := in.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	for _, rewritten := range []bool{false, true} {
+		source, err := capture.NewFile("x", bytes.NewReader(input.Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		e := export.NewPackets(&out, "test")
+		if rewritten {
+			e.Rewrite = func(f *capture.Frame, _ *record.Packet, _ wiremap.StreamOffset) ([]byte, error) { return f.Data, nil }
+		}
+		if _, err := dissect.New(e.Handler(), dissect.Options{}).Run(t.Context(), source); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		want := 1
+		if rewritten {
+			want = 0
+		}
+		for text, n := range map[string]int{"a comment of the file": want, "server": want, "port 4791": want, "note of the user": want * len(w.Frames), "dumpcap": 0, "test": 1} {
+			if got := bytes.Count(out.Bytes(), []byte(text)); got != n {
+				t.Errorf("with rewritten packets %t, the exported file has %q %d times, want %d", rewritten, text, got, n)
+			}
+		}
 	}
 }

@@ -614,7 +614,7 @@ func (w *wire) segment(s segment) {
 	binary.BigEndian.PutUint16(b[at+16:], ^link.Fold(link.AddWords(sum, b[at:])))
 	b = append(b, make([]byte, max(minFrame-len(b), 0))...)
 	w.buffer = b
-	if err := w.Packet(0, s.at, b[:len(b)-s.missing], len(b), s.comment); w.err == nil {
+	if err := w.Packet(0, &capture.Frame{Time: s.at, Data: b[:len(b)-s.missing], Length: len(b)}, s.comment); w.err == nil {
 		w.err = err
 	}
 }

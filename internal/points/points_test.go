@@ -1040,7 +1040,7 @@ func TestInterfaces(t *testing.T) {
 		} else {
 			f, from, at = &server[at], 1, at+1
 		}
-		if err := w.Packet(numbers[from], f.Time, f.Data, f.Length, ""); err != nil {
+		if err := w.Packet(numbers[from], f, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
