@@ -72,7 +72,7 @@ func remembers(s rdma.Side) *connState {
 			answered: oneOf(s, record.Some(at.Time)), newestAnswered: oneOf[int64](s, 11), invalidation: st,
 		},
 		pending:  waiting(s),
-		halfRead: oneOf(s, true), retransmittedAt: oneOf(s, record.Time(1)),
+		firstMessage: at, lastMessage: at, halfRead: oneOf(s, true), retransmittedAt: oneOf(s, record.Time(1)),
 	}
 }
 
