@@ -71,7 +71,7 @@ func remembers(s rdma.Side) *connState {
 			backchannel:        backchannelGranted, asking: 1, persistentReported: true, usedVersion: record.Some[uint32](3), versionUse: oneOf(s, versionUse{true, &excludedVersion1{where: rdma.Where{At: at}}}), xidReused: true,
 			answered: oneOf(s, record.Some(at.Time)), newestAnswered: oneOf[int64](s, 11), invalidation: st,
 		},
-		pending:  waiting(s),
+		pending:      waiting(s),
 		firstMessage: at, lastMessage: at, halfRead: oneOf(s, true), retransmittedAt: oneOf(s, record.Time(1)),
 	}
 }
