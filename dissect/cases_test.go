@@ -3,6 +3,9 @@ package dissect_test
 import (
 	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -99,6 +102,82 @@ func TestCases(t *testing.T) {
 			t.Errorf("%s has no case", r.ID)
 		}
 	}
+}
+
+// TestClaims: each requirement of docs/requirements.md with the state right names a case of a rule that it names, or a
+// test, and its cases exist on RoCEv2 and iWARP, unless the state says on which of them.
+func TestClaims(t *testing.T) {
+	page, err := os.ReadFile("../docs/requirements.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	transports := map[string][]string{} // by rule and name of the case
+	for _, c := range cases.All() {
+		for _, transport := range []string{cases.RoCE, cases.IWARP} {
+			if c.On(transport) {
+				transports[c.Rule+": "+c.Name] = append(transports[c.Rule+": "+c.Name], transport)
+			}
+		}
+	}
+	id, tests, claims := regexp.MustCompile(`[a-z]+(-[a-z]+)+`), testNames(t), 0
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		last := len(cells) - 1
+		if last < 4 || !strings.HasPrefix(strings.TrimSpace(cells[last]), "right") {
+			continue
+		}
+		claims++
+		on := map[string]bool{}
+		for entry := range strings.SplitSeq(cells[last-1], "/") {
+			entry = strings.TrimSpace(entry)
+			names := []string{entry}
+			for _, r := range id.FindAllString(cells[last-2], -1) {
+				names = append(names, r+": "+entry)
+			}
+			known := tests[entry]
+			for _, name := range names {
+				for _, transport := range transports[name] {
+					known, on[transport] = true, true
+				}
+			}
+			if tests[entry] {
+				on[cases.RoCE], on[cases.IWARP] = true, true
+			}
+			if !known {
+				t.Errorf("there is no case or test %q: %s", entry, line)
+			}
+		}
+		for transport, name := range map[string]string{cases.RoCE: "RoCEv2", cases.IWARP: "iWARP"} {
+			other := map[string]string{"RoCEv2": "on iWARP", "iWARP": "on RoCEv2"}[name]
+			if said := strings.Contains(cells[last], "right, "+other); on[transport] == said {
+				t.Errorf("cases on %s: %t, but the state is%s: %s", name, on[transport], cells[last], line)
+			}
+		}
+	}
+	if claims < 200 {
+		t.Errorf("only %d requirements are said to be right", claims)
+	}
+}
+
+// testNames returns the names of the tests of this package and of those below it.
+func testNames(t *testing.T) map[string]bool {
+	names, function := map[string]bool{}, regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	for _, pattern := range []string{"*_test.go", "*/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, match := range function.FindAllSubmatch(source, -1) {
+				names[string(match[1])] = true
+			}
+		}
+	}
+	return names
 }
 
 // TestMuted: without any one of the rules, a case is not recognized.

@@ -128,7 +128,7 @@ var answers = []Case{
 	{Rule: "error-not-answered", Name: "answered with a Reply", AtFault: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{}), Healthy: rpc},
 	{Rule: "error-not-answered", Name: "the XID of another RPC", AtFault: server, Broken: unrefused(synth.Call{XID: 0x70, RPCXID: 0x71}), Healthy: refused(synth.Call{RPCXID: 0x71}, synth.ErrChunk())},
 	{
-		Rule: "error-not-answered", Name: "the XID of another RPC; the responder may go by rdma_xid", AtFault: server, Broken: unrefused(synth.Call{XID: 0x70, RPCXID: 0x71}),
+		Rule: "error-not-answered", Name: "the XID of another RPC, although the responder may go by rdma_xid", AtFault: server, Broken: unrefused(synth.Call{XID: 0x70, RPCXID: 0x71}),
 		Healthy: refused(synth.Call{RPCXID: 0x71}, synth.Reply{}),
 	},
 	{

@@ -353,6 +353,7 @@ var binding = []Case{
 		Healthy: does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(0, 4096)).Offer(mem).Offer(mem2),
 			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(4096)))),
 	},
+	{Rule: "write-chunk-too-short", Name: "a Write chunk of no segments", AtFault: client, Broken: inline(synth.Read3(0, 512).Offer(), synth.Read3Reply(data(512))), Healthy: inline(synth.Read3(0, 512), synth.Read3Reply(data(512)))},
 	{Rule: "write-chunk-room-for-pad", Name: "a READ", AtFault: client, Broken: does(synth.Read3(0, 4094).Offer(mem), synth.Read3Reply(data(4094))), Healthy: does(read(), readReply())},
 	{
 		Rule: "reply-chunk-missing", Name: "a READ that is too long", AtFault: client,

@@ -105,6 +105,27 @@ var chunks = []Case{
 		},
 	},
 	{
+		Rule: "rdma-outside-exposed-memory", Name: "an RDMA Write of the client", AtFault: client,
+		Broken: func(_ *wire, c *conn) {
+			rpc(nil, c)
+			rpc(nil, c)
+			c.Client.Write(0xb7, 0, data(100))
+			c.Server.Ack()
+			rpc(nil, c)
+		},
+		Healthy: does(write(), writeReply()),
+	},
+	{
+		Rule: "rdma-outside-exposed-memory", Name: "an RDMA Read of the client", AtFault: client,
+		Broken: func(_ *wire, c *conn) {
+			rpc(nil, c)
+			rpc(nil, c)
+			c.Client.Read(0xb7, 0, data(100))
+			rpc(nil, c)
+		},
+		Healthy: does(read(), readReply()),
+	},
+	{
 		Rule: "rdma-wrong-direction", Name: "an RDMA Read of a Write chunk", AtFault: server,
 		Broken:  func(_ *wire, c *conn) { c.Client.Call(read()); c.Server.Read(0xa1, mem.Offset, data(100)) },
 		Healthy: does(read(), readReply()),

@@ -296,6 +296,19 @@ func many(c *conn, n int, credits uint32) {
 	c.Client.Ack()
 }
 
+// raised sends n Calls at once after a Reply that raises the grant from 1 to 4, and the server has no receive buffer for
+// the last of them.
+func raised(n int) func(*wire, *conn) {
+	return func(_ *wire, c *conn) {
+		granted(c, 32, 1)
+		granted(c, 32, 4)
+		for range n {
+			c.Client.Call(synth.Null())
+		}
+		c.Server.NotReady()
+	}
+}
+
 // lowered sends n Calls at once, right after the Reply that lowers the grant from 8 to 2. The server has no receive buffer
 // for the last of them at first.
 func lowered(n int) func(*wire, *conn) {
@@ -376,6 +389,10 @@ var credits = []Case{
 		Broken:  does(synth.Null(), synth.Reply{Credits: synth.Zero, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}),
 		Healthy: does(synth.Null(), synth.NullReply()),
 	},
+	{
+		Rule: "credits-granted-zero", Name: "a Reply of the client", AtFault: client,
+		Broken: back(synth.CBNull(), synth.Reply{Credits: synth.Zero}), Healthy: back(synth.CBNull(), synth.NullReply()),
+	},
 	{Rule: "credits-requested-zero", Name: "the client", AtFault: client, Broken: does(synth.Call{Credits: synth.Zero}, synth.NullReply()), Healthy: rpc},
 	{
 		Rule: "credits-requested-zero", Name: "the server", AtFault: server, Severity: "error",
@@ -410,6 +427,20 @@ var credits = []Case{
 	{
 		Rule: "receive-not-posted", Name: "for a Call within a grant that is being lowered", AtFault: server, Transport: RoCE,
 		Broken: lowered(2), Healthy: lowered(3),
+	},
+	{
+		Rule: "receive-not-posted", Name: "for a Call within a raised grant", AtFault: server,
+		Broken: raised(2), Healthy: raised(5),
+	},
+	{
+		Rule: "receive-not-posted", Name: "for a Call of the server", AtFault: client,
+		Broken: func(_ *wire, c *conn) {
+			session(c, synth.ConnBackChannel)
+			c.Server.RPC(synth.CBNull(), synth.NullReply())
+			c.Server.Call(synth.CBNull())
+			c.Client.NotReady()
+		},
+		Healthy: back(synth.CBNull(), synth.NullReply()),
 	},
 	{
 		Rule: "receive-not-posted", Name: "for a Reply", AtFault: client,

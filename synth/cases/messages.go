@@ -120,6 +120,9 @@ var headers = []Case{
 
 	{Rule: "xid-mismatch", Name: "a Call", AtFault: client, Broken: calls(synth.Call{XID: 7, RPCXID: 8}), Healthy: rpc},
 	{Rule: "xid-mismatch", Name: "a Reply", AtFault: server, Broken: does(synth.Null(), synth.Reply{RPCXID: 8}), Healthy: rpc},
+	{Rule: "xid-mismatch", Name: "a Call of the server", AtFault: server, Broken: back(synth.Call{XID: 0x98, RPCXID: 0x99, Program: recall.Program, Version: 1}, synth.NullReply()), Healthy: back(synth.CBNull(), synth.NullReply())},
+	{Rule: "xid-mismatch", Name: "a Reply of the client", AtFault: client, Broken: back(synth.CBNull(), synth.Reply{RPCXID: 8}), Healthy: back(synth.CBNull(), synth.NullReply())},
+	{Rule: "rdma-version", Name: "in a Reply of the client", AtFault: client, Broken: back(synth.CBNull(), synth.Reply{Vers: 9}), Healthy: back(synth.CBNull(), synth.NullReply())},
 	{
 		Rule: "xid-mismatch", Name: "a Long Call", AtFault: client,
 		Broken: func(_ *wire, c *conn) {
