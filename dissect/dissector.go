@@ -493,7 +493,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		}
 	case link.CarriesTCP:
 		g := &l.datagram
-		d.tcp.Src, d.tcp.Dst, d.tcp.At = g.Src.IP, g.Dst.IP, now
+		d.tcp.Src, d.tcp.Dst, d.tcp.At, d.tcp.Identification, d.tcp.Class = g.Src.IP, g.Dst.IP, now, g.Identification, g.Class
 		bad := d.tracker.BadCRC
 		d.tcp.Path = g.Path
 		if g.Path.Lost {
@@ -534,6 +534,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		s.Other++
 		if l.paused != 0 {
 			s.PFCPauses++
+			d.tracker.Pauses++
 			if d.selects != nil {
 				s.SelectedPauses = record.Some(s.SelectedPauses.Or(0) + d.selected(now.Time))
 			}

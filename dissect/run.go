@@ -172,10 +172,13 @@ func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 			right, known := k.UDPChecksum()
 			l.badUDP = known && !right
 		}
+	case link.CarriesTCP:
+		d.Identification, d.Class = k.Identification(), k.TrafficClass()
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		d.Packet, d.Transport = &l.packet, transportName(l.carries)
 		if l.err = l.packet.Decode(d.Raw, d.Length); l.err == nil {
 			d.ICRC, d.Congested = k.CheckICRC(&l.packet), k.Congested()
+			d.Class = k.TrafficClass()
 			if f.Seen != nil && f.Seen.Unchecked {
 				d.ICRC = rocev2.ICRCUnchecked
 			}

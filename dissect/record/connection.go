@@ -44,6 +44,7 @@ type Connection struct {
 	CongestionMarks         int64                    `json:"congestion_marks" doc:"Number of packets with a congestion mark of a switch (CE)."`
 	CNPs                    int64                    `json:"cnps" doc:"Number of congestion notification packets (CNP)."`
 	Key                     Opt[Hex64]               `json:"connection_key" doc:"Hash of the addresses, ports or queue pair numbers, and first sequence numbers of both ends: every capture of the connection gives the same one, whatever its clock says. Null if the capture does not contain the whole handshake."`
+	Path                    ConnectionPath           `json:"path" doc:"What the packets show about their way: round trips, packets that came late or again, where the capture was taken, and congestion."`
 	First                   Time                     `json:"first" doc:"Time of the connection's first packet."`
 	Last                    Time                     `json:"last" doc:"Time of the connection's last packet."`
 

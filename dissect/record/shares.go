@@ -25,6 +25,21 @@ type Position struct {
 	Address netip.Addr
 }
 
+// Of returns the place at which the packets between a client and a server were captured.
+func (p Position) Of(client, server netip.Addr) Place {
+	switch {
+	case !p.Address.IsValid() && p.Place == "":
+		return PlaceUnknown
+	case !p.Address.IsValid():
+		return p.Place
+	case p.Address == client:
+		return AtClient
+	case p.Address == server:
+		return AtServer
+	}
+	return Between
+}
+
 // Side is what took the time of a transaction.
 type Side string
 
@@ -62,7 +77,7 @@ type Shares struct {
 	ClientNS   Bounds  `json:"client_ns" doc:"Time that the caller's host took to respond to RDMA Reads. The caller is the client, or, for a Call in backward direction, the NFS server."`
 	ServerNS   Bounds  `json:"server_ns" doc:"Time that the side that executed the Call took: its host and adapter, until it had sent the Reply."`
 	NetworkNS  Bounds  `json:"network_ns" doc:"Time that packets took on their way between the hosts, with the time until lost packets were retransmitted."`
-	ToServerNS Bounds  `json:"to_server_ns" doc:"Part of network_ns that the Call took to the side that executed it."`
+	ToServerNS Bounds  `json:"to_server_ns" doc:"Part of network_ns on the way to the side that executed the Call: of the Call, and of the responses to RDMA Reads."`
 	ToClientNS Bounds  `json:"to_client_ns" doc:"Part of network_ns on the way back to the caller."`
 	StalledNS  int64   `json:"stalled_ns" doc:"Time until packets were retransmitted, and that RNR NAKs demanded, in nanoseconds, as in waits. It is not subtracted from the shares, because a host may work meanwhile."`
 	BusyNS     int64   `json:"busy_ns" doc:"Time in which a sender transmitted for other transactions of the connection (head_of_line), in nanoseconds, as in waits. It is not subtracted from the shares."`
@@ -101,4 +116,91 @@ type Cause struct {
 	Side Opt[Side] `json:"side" doc:"What took the time; null if the capture does not prove it."`
 	NS   int64     `json:"ns" doc:"Time that the sentence is about, in nanoseconds: the least that it can have been if side is known, and otherwise the most."`
 	Text string    `json:"text" doc:"The sentence, with further facts." secret:"sentence"`
+}
+
+// Meanwhile is what happened on the connection while a transaction lasted.
+type Meanwhile struct {
+	RoundTrips    Opt[RecentTrips] `json:"round_trips" doc:"Round trips from the caller to the other side that ended between one second before the Call and the Reply, but the latest 64 at most; null if there were none. They do not show where the time of the transaction passed."`
+	CEToClient    int64            `json:"ce_to_client" doc:"Number of packets to the client that a switch had marked (CE) before they came to the capture point, from the Call to the Reply."`
+	CEToServer    int64            `json:"ce_to_server" doc:"Number of packets to the server that a switch had marked (CE) before they came to the capture point, from the Call to the Reply."`
+	CNPFromClient int64            `json:"cnp_from_client" doc:"Number of congestion notification packets (CNP) of the client, from the Call to the Reply: packets on the way to the client had been marked."`
+	CNPFromServer int64            `json:"cnp_from_server" doc:"Number of congestion notification packets (CNP) of the server, from the Call to the Reply: packets on the way to the server had been marked."`
+	Pauses        int64            `json:"pauses" doc:"Number of frames that paused a link (priority flow control) from the Call to the Reply. The link is the one at the capture point."`
+	ECN           ECN              `json:"ecn" doc:"Whether the packets of the connection can be marked: on (those of both sides), partly, or off. Without ECN, the absence of marks proves nothing."`
+}
+
+// RecentTrips are round trips before the end of a transaction.
+type RecentTrips struct {
+	Count           int64 `json:"count" doc:"Number of round trips."`
+	MinNS           int64 `json:"min_ns" doc:"Shortest round trip, in nanoseconds."`
+	MaxNS           int64 `json:"max_ns" doc:"Longest round trip, in nanoseconds."`
+	LastBeforeEndNS int64 `json:"last_before_end_ns" doc:"Time from the end of the latest round trip to the Reply, in nanoseconds."`
+}
+
+// ECN reports whether switches can mark the packets of a connection (RFC 3168).
+type ECN string
+
+// The values of ECN.
+const (
+	ECNOn     ECN = "on"
+	ECNPartly ECN = "partly"
+	ECNOff    ECN = "off"
+)
+
+// Values returns all values.
+func (ECN) Values() []string { return wordsOf(ECNOn, ECNPartly, ECNOff) }
+
+// Congested reports whether the meanwhile of a transaction has signals of congestion.
+func (m *Meanwhile) Congested() bool {
+	return m.CEToClient+m.CEToServer+m.CNPFromClient+m.CNPFromServer+m.Pauses > 0
+}
+
+// ConnectionPath is what the packets of a connection show about their way.
+type ConnectionPath struct {
+	RoundTrips RoundTripPair  `json:"round_trips" doc:"Times from packets of one side to the responses of the other side, at the capture point. They are facts: they do not show where the time of a transaction passed."`
+	Late       FromPair       `json:"late" doc:"Packets whose first copy was captured after later packets of the same side: they were lost or overtaken before they came to the capture point, which is then not at this side."`
+	Repeated   FromPair       `json:"repeated" doc:"Packets that had passed the capture point, and came again."`
+	Point      PointFacts     `json:"point" doc:"Where the capture was taken, as far as it is known."`
+	Congestion PathCongestion `json:"congestion" doc:"Signals of congestion."`
+}
+
+// RoundTripPair has the round trips to both sides.
+type RoundTripPair struct {
+	ToServer Opt[RoundTrips] `json:"to_server" doc:"Round trips of the client's requests to the server; null if none was measured."`
+	ToClient Opt[RoundTrips] `json:"to_client" doc:"Round trips of the server's requests to the client; null if none was measured."`
+}
+
+// RoundTrips is a distribution of round trips.
+type RoundTrips struct {
+	Count     int64 `json:"count" doc:"Number of round trips: packets that were captured once, and were answered by a response with exactly their sequence number."`
+	MinNS     int64 `json:"min_ns" doc:"Shortest round trip, in nanoseconds."`
+	P50NS     int64 `json:"p50_ns" doc:"Time that about half of the round trips did not exceed, in nanoseconds; it may be up to a half larger than the median."`
+	P99NS     int64 `json:"p99_ns" doc:"Time that about 99% of the round trips did not exceed, in nanoseconds; it may be up to a half larger than the percentile."`
+	MaxNS     int64 `json:"max_ns" doc:"Longest round trip, in nanoseconds."`
+	MaxPacket int64 `json:"max_packet" doc:"Packet number: the response that ended the longest round trip."`
+}
+
+// FromPair counts packets by their sender.
+type FromPair struct {
+	FromClient int64 `json:"from_client" doc:"Number of packets of the client."`
+	FromServer int64 `json:"from_server" doc:"Number of packets of the server."`
+}
+
+// PointFacts says where a capture was taken.
+type PointFacts struct {
+	At     Opt[Place]  `json:"at" doc:"Place of the capture; null if it is not known."`
+	How    Opt[string] `json:"how" doc:"How the place is known: option (--at), or both_ends (several capture points); null if it is not known." values:"option,both_ends" secret:"no"`
+	NotAt  []End       `json:"not_at" doc:"Sides at which the capture was not taken, because packets of them came late."`
+	Nearer Opt[End]    `json:"nearer" doc:"Side to which round trips were at least three times shorter than to the other one, both the shortest and most of them; null if there is none. It is a hint and no proof."`
+}
+
+// PathCongestion counts signals of congestion.
+type PathCongestion struct {
+	ECN           ECN   `json:"ecn" doc:"Whether the packets can be marked: on (those of both sides), partly, or off. Without ECN, the absence of marks proves nothing."`
+	CEToServer    int64 `json:"ce_to_server" doc:"Number of packets to the server that a switch had marked (CE) before they came to the capture point."`
+	CEToClient    int64 `json:"ce_to_client" doc:"Number of packets to the client that a switch had marked (CE) before they came to the capture point."`
+	CNPFromClient int64 `json:"cnp_from_client" doc:"Number of congestion notification packets (CNP) of the client: packets on the way to the client had been marked."`
+	CNPFromServer int64 `json:"cnp_from_server" doc:"Number of congestion notification packets (CNP) of the server: packets on the way to the server had been marked."`
+	PauseFrames   int64 `json:"pause_frames" doc:"Number of frames in the capture, while the connection lasted, that paused a link (priority flow control)."`
+	DSCP          []int `json:"dscp" doc:"Differentiated services code points of the packets, but at most four of each side; congestion notification packets are not among them."`
 }

@@ -60,6 +60,11 @@ var All = [...]*Sentence{
 		Proves: "An RNR NAK was captured, and took a fifth of the latency; the side is the receiver if it took half of it.", Twin: "An RNR NAK of another RPC.", says: reasoned("receiver", record.RNRNak),
 	},
 	{
+		ID: "server-or-pause", Brief: "{ns} at the {other}, or while a link was paused", Like: "The server, or a paused link, took 17.65ms: 12 frames paused a link meanwhile (PFC).",
+		Proves: "What server-proven needs, and frames that paused a link while the RPC lasted: a host whose link is paused cannot send.",
+		Needs:  "As server-proven.", Withdrawn: "The proofs of server-proven, if no link was paused.", Twin: "The same capture without the frames.", says: isServerOrPause,
+	},
+	{
 		ID: "server-proven", Brief: "{ns} at the {other}", Like: "The server took 17.65ms (captured at the server).",
 		Proves: "The server took at least half of the latency and 1 ms: the capture was taken at the server (--at), at both ends, it has TCP timestamps of the server, or the server answered a later Call first.",
 		Needs:  "All packets of the connection, XIDs that are not used twice at a time, and one latency.", Withdrawn: "The server retransmitted something while it worked; then server-or-way-back.",
@@ -177,6 +182,7 @@ func (m *Maker) Of(r *record.Transaction) (c record.Opt[record.Cause]) {
 			if lost := lostPackets(r); lost != "" {
 				m.text = append(append(m.text, ' '), lost...)
 			}
+			m.text = f.appendEndings(m.text, s.ID)
 			return record.Some(record.Cause{ID: s.ID, Side: v.side, NS: v.ns, Text: string(m.text)})
 		}
 	}
@@ -290,9 +296,14 @@ func sideOf(e record.End) record.Opt[record.Side] { return record.Some(record.Si
 // isExact reports whether bounds are so close that a single number stands for both.
 func isExact(b record.Bounds) bool { return b.Max-b.Min <= b.Min/1000 }
 
+func isServerOrPause(f *facts) (v said, holds bool) {
+	b, pauses := f.shares.ServerNS, f.Meanwhile.Or(record.Meanwhile{}).Pauses
+	return said{ns: b.Min, text: "The {other}, or a paused link, took {part}."}, f.certain && f.proven(b) && pauses > 0
+}
+
 func isServer(f *facts) (v said, holds bool) {
 	b := f.shares.ServerNS
-	if !f.certain || !f.proven(b) {
+	if !f.certain || !f.proven(b) || f.Meanwhile.Or(record.Meanwhile{}).Pauses > 0 {
 		return v, false
 	}
 	v = said{side: sideOf(f.other), ns: b.Min}
@@ -316,7 +327,7 @@ func isServer(f *facts) (v said, holds bool) {
 
 func isClient(f *facts) (v said, holds bool) {
 	b := f.shares.ClientNS
-	if !f.certain || !f.proven(b) {
+	if !f.certain || !f.proven(b) || f.Meanwhile.Or(record.Meanwhile{}).Pauses > 0 {
 		return v, false
 	}
 	v = said{side: sideOf(f.caller), ns: b.Min}

@@ -122,18 +122,22 @@ type Decoder struct {
 	depth             int
 }
 
-// Congested reports whether a router marked the packet "congestion experienced" (RFC 3168 s.5).
-func (d *Decoder) Congested() bool {
+// TrafficClass returns the traffic class of the packet: a differentiated services code point, and in the lowest two bits
+// whether routers can mark it, or have marked it, because of congestion (RFC 3168 s.5).
+func (d *Decoder) TrafficClass() uint8 {
 	switch h := d.ip; {
 	case len(h) >= 20 && h[0]>>4 == 4:
-		return h[1]&3 == 3
+		return h[1]
 	case len(h) >= 40:
-		return h[1]>>4&3 == 3
+		return h[0]<<4 | h[1]>>4
 	case len(d.grh) >= 40:
-		return d.grh[1]>>4&3 == 3
+		return d.grh[0]<<4 | d.grh[1]>>4
 	}
-	return false
+	return 0
 }
+
+// Congested reports whether a router marked the packet "congestion experienced" (RFC 3168 s.5).
+func (d *Decoder) Congested() bool { return d.TrafficClass()&3 == 3 }
 
 // Identification returns the Identification field of the innermost IPv4 header,
 // or 0 if there is none.

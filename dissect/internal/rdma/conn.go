@@ -42,6 +42,7 @@ type Conn struct {
 	touched   record.Time
 	closedAt  record.Time  // on the tracker's clock: when both sides had ended it
 	last      record.Stamp // its last packet
+	unpaused  int64        // frames that had paused a link when it began
 
 	timer    record.Opt[record.Time] // Local ACK Timeout of the REQ; 0 if there is no timer
 	mtu      int                     // path MTU in use, bytes; 0 if it is not known
@@ -140,15 +141,6 @@ func (c *Conn) Host(s Side) *Host {
 		return f.dst
 	}
 	return nil
-}
-
-// LateFrom returns the number of packets of a side that were captured after later ones of it for the first time, so that they
-// were lost or overtaken before the capture point.
-func LateFrom(c *Conn, s Side) int64 {
-	if f := c.flows[s]; f != nil {
-		return f.late
-	}
-	return 0
 }
 
 // SetClient sets the side that opened the connection, if the handshake was not
@@ -357,6 +349,7 @@ func (c *Conn) makeRecord() *record.Connection {
 	if c.setup.Handshake {
 		r.Handshake = "seen"
 	}
+	r.Path = WaysOf(c).Record()
 	return r
 }
 

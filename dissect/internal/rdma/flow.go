@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
+	"github.com/rdmadump/rdmadump/dissect/internal/path"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -21,7 +22,7 @@ type flow struct {
 	seq       uint64   // number of operations so far
 	seen      bool     // a packet of it was captured
 	lateStart bool     // its first packets were not captured
-	late      int64    // packets of it whose first copy came after later packets, so that they were lost or overtaken before the point
+	way       path.Way // of its packets to the capture point
 	missing   bool     // packets of it are missing from the capture
 	silent    bool     // it did not answer silentAfter requests that ask for a response
 	asked     int16    // number of such requests of the peer since the last packet of this flow
@@ -164,9 +165,6 @@ func (f *flow) takes(at record.Stamp) { f.taken = at.Time }
 
 // peer returns the flow in the other direction, nil if no packet of it was captured.
 func (f *flow) peer() *flow { return f.conn.flows[f.side.Other()] }
-
-// isLate notes a packet whose first copy came after later ones.
-func (f *flow) isLate() { f.late++ }
 
 // notePacket notes a packet of the flow. asks is set if its receiver has to respond.
 func (f *flow) notePacket(asks bool) {

@@ -39,8 +39,13 @@ func (h *Host) Known() (address record.Opt[string]) {
 	return address
 }
 
-// At reports whether the host has an address.
-func (h *Host) At(address netip.Addr) bool { return h != nil && h.IP == address }
+// IPAddress returns the IP address, which is not valid if the host is nil or has none.
+func (h *Host) IPAddress() (ip netip.Addr) {
+	if h != nil {
+		ip = h.IP
+	}
+	return ip
+}
 
 // Hold prevents the host from being forgotten until LetGo was called as often as Hold,
 // so that pointers to it stay comparable. The host may be nil.

@@ -23,6 +23,7 @@ type Datagram struct {
 	Transport      string
 	ICRC           rocev2.ICRCResult
 	Congested      bool   // a switch set a congestion mark
+	Class          uint8  // traffic class
 	Identification uint16 // of the IPv4 header; 0 if there is none
 	At             record.Stamp
 	Path           Path   // with several capture points
@@ -52,6 +53,9 @@ func (f *flow) request(d *Datagram, cur *currentPacket) {
 	isNew := !f.qp.order.Begun() || order.PSNs.Delta(psn, f.qp.order.Expected()) >= 0
 	f.qp.order.Take(orderOf(d.Packet, d.At))
 	f.apply(d, cur)
+	if !d.Path.Joined {
+		f.askedFor(d.Packet, isNew, d.At.Time)
+	}
 	f.settleAbsent()
 	f.reportLost()
 	if again && isNew && cur.Mark&record.Retransmitted == 0 {
@@ -60,6 +64,18 @@ func (f *flow) request(d *Datagram, cur *currentPacket) {
 	if !d.Path.Copy {
 		f.noteRequested(d.At)
 		f.signals.sent = sentRequest{psn, d.print, d.At.Time}
+	}
+}
+
+// askedFor notes a request that asks for a response, to measure its round trip.
+func (f *flow) askedFor(p *rocev2.Packet, isNew bool, at record.Time) {
+	kind := p.Opcode.Info().Kind
+	switch asks := p.AckReq || kind == rocev2.KindReadRequest || kind == rocev2.KindAtomic; {
+	case !asks:
+	case isNew:
+		f.conn.share.Charge(f.way.Sent(order.PSNs, p.PSN, at))
+	default:
+		f.way.SentAgain(p.PSN)
 	}
 }
 
@@ -91,8 +107,8 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 			}
 			f.acceptHeld(fact, cur, &own)
 		case order.Filled: // the current packet came after those that wait
+			f.way.Late()
 			if w := f.waiting(); !f.firstCopyLost(d, cur) && (w.Empty() || cur.isOvertaken(w)) { // of an unreliable connection, none waits
-				f.isLate()
 				f.conn.record.outOfOrder()
 				cur.mark(nil, record.OutOfOrder)
 			}
@@ -102,8 +118,10 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 		case order.Missing:
 			f.lacks(fact)
 		case order.Late:
+			if fact.Known {
+				f.way.Late()
+			}
 			if fact.Known && !f.firstCopyLost(d, cur) {
-				f.isLate()
 				f.conn.record.outOfOrder()
 				f.conn.disorder()
 				cur.mark(nil, record.Late)
@@ -344,6 +362,9 @@ func (f *flow) answer(d *Datagram, cur *currentPacket) {
 	syndrome := p.AETH.Syndrome
 	switch {
 	case info.Kind == rocev2.KindReadResponse:
+		if info.First {
+			f.way.Answered(p.PSN, d.At)
+		}
 		f.acknowledge(before, cur)
 		f.readResponse(p, cur)
 	case info.Kind == rocev2.KindAtomicAck:
@@ -354,6 +375,7 @@ func (f *flow) answer(d *Datagram, cur *currentPacket) {
 			cur.mark(o, 0)
 		}
 	case syndrome.IsAck():
+		f.way.Answered(p.PSN, d.At)
 		cur.mark(f.ops.at(p.PSN), 0)
 		f.acknowledge(p.PSN, cur)
 		cur.mark(f.ops.at(p.PSN), 0) // the request may have been held until now
@@ -451,7 +473,7 @@ func (f *flow) readResponse(p *rocev2.Packet, cur *currentPacket) {
 	}
 	if index+1 < o.latest {
 		if peer := f.peer(); peer != nil && o.Again == 0 {
-			peer.isLate()
+			peer.way.Late()
 		}
 		c.record.outOfOrder()
 		cur.mark(o, record.OutOfOrder)

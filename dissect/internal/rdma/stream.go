@@ -66,6 +66,7 @@ func (w *stream) expect(h *opening, seq uint32, r *records) {
 // take takes a segment of the stream.
 func (w *stream) take(s *TCP, cur *currentPacket) {
 	f, c := w.flow, w.flow.conn
+	f.seeWay(s)
 	if s.Flags&link.TCPACK != 0 {
 		if peer := f.peer(); peer != nil && peer.stream.known {
 			pureACK := s.Length == 0 // it has no other purpose
@@ -106,6 +107,9 @@ func (w *stream) carry(s *TCP, cur *currentPacket) {
 	if cur.Op == nil {
 		w.frames.attribute(cur)
 	}
+	if cur.Mark&record.Retransmitted != 0 {
+		f.way.Repeated()
+	}
 }
 
 // takeData takes the bytes of a segment.
@@ -118,6 +122,7 @@ func (w *stream) takeData(s *TCP, cur *currentPacket) {
 	}
 	w.gaps.Forget(order.Octets, w.next)
 	data, delta := s.Payload, order.Octets.Delta(s.Seq, w.next)
+	f.asksWith(s, delta >= 0)
 	switch {
 	case delta <= -int32(s.Length): // all of it was captured before
 		if w.takeLate(s, order.Run{From: s.Seq, To: s.Seq + uint32(s.Length)}, cur) {
@@ -139,8 +144,10 @@ func (w *stream) takeData(s *TCP, cur *currentPacket) {
 			c.disorder()
 		}
 		resent := !w.window.Empty() && !s.Path.Joined && f.wasIdle(s.At) // the first copy was lost before the capture
+		if !w.window.Empty() {
+			f.way.Late()
+		}
 		if !resent && cur.isOvertaken(w.window) {
-			f.isLate()
 			c.record.outOfOrder()
 			cur.mark(nil, record.OutOfOrder)
 		}
@@ -161,11 +168,13 @@ func (w *stream) takeData(s *TCP, cur *currentPacket) {
 func (w *stream) takeLate(s *TCP, r order.Run, cur *currentPacket) bool {
 	f := w.flow
 	late, counted := w.gaps.Late(order.Octets, r, f.isAcked(r.From), false)
+	if counted {
+		f.way.Late()
+	}
 	switch {
 	case counted && !s.Path.Joined && f.wasIdle(s.At): // the first copy was lost before the capture
 		return false
 	case counted:
-		f.isLate()
 		f.conn.record.outOfOrder()
 		f.conn.disorder()
 		cur.mark(nil, record.Late)
@@ -257,6 +266,7 @@ func (w *stream) skipMissing(seq uint32, missing int32, at record.Stamp) {
 // acknowledges.
 func (w *stream) acknowledge(ack uint32, pureACK bool, cur *currentPacket) {
 	f := w.flow
+	f.answeredAt(ack, cur.at)
 	if w.acked && order.Octets.Delta(ack, w.ackedTo) <= 0 {
 		if pureACK && ack == w.ackedTo {
 			f.signals.duplicateACK()

@@ -48,6 +48,9 @@ type TCP struct {
 	link.TCP
 	At   record.Stamp
 	Path Path // with several capture points
+
+	Identification uint16 // of the IPv4 header; 0 if there is none
+	Class          uint8  // traffic class
 }
 
 // streamKey identifies one direction of a TCP connection.

@@ -72,6 +72,8 @@ type Tracker struct {
 	// Selects, if not nil, reports whether a time is in the span of time whose packets a connection's record counts
 	// in Selected.
 	Selects func(record.Time) bool
+	// Pauses counts the frames that paused a link. The caller counts them.
+	Pauses int64
 	// Clock is the time that timers use. It never goes back. The caller sets it to the
 	// time of a packet before it passes the packet.
 	Clock record.Time
@@ -241,6 +243,7 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 	if d.Congested || p.BTH.FECN {
 		c.record.congestion(false, d.At)
 	}
+	f.noteWay(d, info.Kind == rocev2.KindCongestion)
 	switch {
 	case info.Kind == rocev2.KindCongestion:
 		c.record.congestion(true, d.At)
@@ -258,4 +261,7 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 		f.response(d, cur)
 	}
 	t.connections.indexUnpaired(f)
+	if cur.Mark&record.Retransmitted != 0 {
+		f.way.Repeated()
+	}
 }

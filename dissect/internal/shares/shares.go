@@ -23,10 +23,12 @@ type RPC struct {
 
 // Turn is what the sides did for an RPC, as far as the timeline does not show it.
 type Turn struct {
-	after    Served      // the latest Call that the other side had before it sent its first packet for the RPC
-	seen     bool        // it sent one
-	answered record.Time // the latest RDMA Read was answered completely
-	answers  int64       // time from requests of RDMA Reads to their first responses, in nanoseconds
+	after    Served       // the latest Call that the other side had before it sent its first packet for the RPC
+	seen     bool         // it sent one
+	answered record.Time  // the latest RDMA Read was answered completely
+	first    record.Stamp // the first packet of the other side, if the longest time of its way is known
+	wayBack  int64        // this time, in nanoseconds
+	answers  int64        // time from requests of RDMA Reads to their first responses, in nanoseconds
 }
 
 // Begins notes that the other side sent its first packet for the RPC, after it had a Call.
@@ -34,6 +36,9 @@ func (u *Turn) Begins(after Served) { u.seen, u.after = true, after }
 
 // Begun reports whether the other side sent a packet for the RPC.
 func (u *Turn) Begun() bool { return u.seen }
+
+// Takes notes the longest time that the first packet of the other side can have taken to the capture point.
+func (u *Turn) Takes(at record.Stamp, ns int64) { u.first, u.wayBack = at, ns }
 
 // Ends notes that an RDMA Read was answered completely.
 func (u *Turn) Ends(at record.Time) { u.answered = at }
@@ -246,10 +251,20 @@ func (d *division) ways() {
 		}
 		break
 	}
-	d.ToServerNS.Max = min(int64(arrived-d.Call.Time), d.Latency)
+	d.ToServerNS.Max = int64(arrived - d.Call.Time)
+	if c.reading > 0 { // no packet shows when the responses to RDMA Reads arrived
+		d.ToServerNS.Max += c.reading + c.server - c.first
+	}
+	d.ToServerNS.Max = min(d.ToServerNS.Max, d.Latency)
 	if later := d.Turn.after; d.proves && later.At > arrived && later.At <= left {
 		d.ServerNS.Min = int64(later.At - arrived)
 		d.prove(record.Proof{Proof: record.ProofLaterCall, Packet: record.Some(later.Packet), XID: record.Some(later.XID), NS: record.Some(int64(later.At - d.Call.Time))})
+	}
+	if u := d.Turn; d.proves && u.first.Packet != 0 && u.first.Time == left {
+		if ns := int64(left-arrived) - u.wayBack; ns > d.ServerNS.Min {
+			d.ServerNS.Min = ns
+			d.prove(record.Proof{Proof: record.ProofTimestamp, Packet: record.Some(u.first.Packet), NS: record.Some(u.wayBack)})
+		}
 	}
 	if c.reading == 0 { // one way back only
 		d.ToClientNS.Max = d.ServerNS.Max - d.ServerNS.Min

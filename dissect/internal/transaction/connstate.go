@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/path"
 	"github.com/rdmadump/rdmadump/dissect/internal/pending"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
@@ -264,6 +265,7 @@ func (cs *connState) Join(old *rdma.Conn, from, to rdma.Side) {
 		for x := l.from.first; x != nil; {
 			next := x.next
 			x.cs, x.side = cs, moved(x.side)
+			x.signals = path.Counts{} // of one direction, which are not comparable with those of both
 			l.to.add(x)
 			x = next
 		}
@@ -409,6 +411,11 @@ func (cs *connState) Describe(r *record.Connection) {
 	}
 	if cs.isRPC && !rejected {
 		r.Credits = record.Some(record.CreditPair{Forward: creditsOf(cs, side), Backward: creditsOf(cs, side.Other())})
+	}
+	if at := cs.place(); at != record.PlaceUnknown {
+		r.Path.Point.At, r.Path.Point.How = record.Some(at), record.Some("option")
+	} else if rdma.SeveralPoints(cs.conn) {
+		r.Path.Point.At, r.Path.Point.How = record.Some(record.AtBothEnds), record.Some("both_ends")
 	}
 	r.UpperLayer = cmp.Or(cs.upper, upperUnknown)
 	r.Transactions = cs.transactions

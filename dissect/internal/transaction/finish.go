@@ -86,6 +86,9 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	r.Split = splitOf(x)
 	r.Context = record.SomeIf(x.context, k.Call != nil)
 	r.Shares = x.divide(r.Split)
+	if r.Shares.Known() {
+		r.Meanwhile = x.meanwhile
+	}
 	r.RetransmitOf, r.Retransmitted = record.SomeIf(k.RetransmitOf, k.RetransmitOf != 0), int(k.Retransmitted)
 	if x.state.hasReply() || x.state == lost {
 		r.Reply = &x.answer

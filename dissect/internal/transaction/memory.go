@@ -156,7 +156,7 @@ func (cs *connState) began(o *rdma.Operation) {
 	x := s.txn
 	o.Tag = x.tag(int(s.number))
 	noteActivity(cs, x, o.Side, o.First)
-	x.noteServed(o.Side)
+	x.noteServed(o)
 	notePath(x, o)
 	what := record.EventWriteFirst
 	if o.Kind == rdma.Read {

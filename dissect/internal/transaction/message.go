@@ -273,6 +273,7 @@ func (cs *connState) call(m *message) {
 	x.rec.call(&x.call)
 	x.noteContext(first)
 	x.callSeq = m.Seq
+	x.begins()
 	x.form = formOf(h)
 	if h.Length >= 12 {
 		cs.requested[side] = record.Some(h.Credits)
@@ -392,7 +393,7 @@ func (cs *connState) reply(m *message) {
 	}
 	if !withoutCall {
 		cs.wireActivity().noteCreditFreed(side, m.Last)
-		x.noteServed(m.side)
+		x.noteServed(m.Operation)
 	}
 	damaged := m.Damaged()
 	if damaged.Packet == 0 {
@@ -433,6 +434,7 @@ func (cs *connState) reply(m *message) {
 		status = record.NoCall
 	} else {
 		x.latency = since(firstSent(x).Time, m.Last.Time)
+		x.lasts(m.Last.Time)
 	}
 	x.invalidate(m)
 	checkReply(cs, x, m, withoutCall)

@@ -8,49 +8,34 @@ import (
 
 // Shares: what package shares needs to know to divide the latency of an RPC.
 
-// fewLate is the number of packets of a host that came late to a point and prove that the point is not at this host: a host
-// sends in order, and a single packet may be an accident of the capture.
-const fewLate = 2
-
-// place returns where the packets of a connection were captured.
+// place returns where the packets of a connection were captured. With several points, each end has one only if Split is known.
 func (cs *connState) place() record.Place {
-	if rdma.SeveralPoints(cs.conn) {
-		return record.PlaceUnknown // each end has a point only if Split is known
-	}
-	p, setup := cs.table.options.Position, cs.conn.Setup()
-	at := p.Place
-	client, known := setup.Client.Get()
-	if p.Address.IsValid() {
-		switch at = record.Between; {
-		case cs.conn.Host(client).At(p.Address):
-			at = record.AtClient
-		case cs.conn.Host(client.Other()).At(p.Address):
-			at = record.AtServer
-		}
-	}
-	side := client
-	switch {
-	case at == "" || !known:
+	client, known := cs.conn.Setup().Client.Get()
+	if !known || rdma.SeveralPoints(cs.conn) {
 		return record.PlaceUnknown
-	case at == record.Between:
-		return at
-	case at == record.AtServer:
-		side = client.Other()
 	}
-	if rdma.LateFrom(cs.conn, side) >= fewLate {
+	at := cs.table.options.Position.Of(cs.conn.Host(client).IPAddress(), cs.conn.Host(client.Other()).IPAddress())
+	if ways := rdma.WaysOf(cs.conn); at == record.AtClient && ways.FromClient.IsElsewhere() || at == record.AtServer && ways.FromServer.IsElsewhere() {
 		return record.PlaceUnknown
 	}
 	return at
 }
 
+// copyBefore is the time before the Call in which a copy of its answer may have been sent, for all that is known.
+const copyBefore = record.Time(200e6)
+
 // noteServed notes that the side that executes an RPC sent a packet for it. Packets are noted in the order in which they
 // were sent. The first of an RPC left its sender after all those that were noted before.
-func (x *txn) noteServed(by rdma.Side) {
+func (x *txn) noteServed(o *rdma.Operation) {
+	by := o.Side
 	if by == x.side || x.turn.Begun() {
 		return
 	}
 	latest := &x.cs.wireActivity().served[by]
 	x.turn.Begins(*latest)
+	if ns, known := rdma.WayBack(o, x.call.LastTime-copyBefore); known {
+		x.turn.Takes(o.First, ns)
+	}
 	latest.Take(&x.call, x.rec.XID)
 }
 
@@ -68,6 +53,14 @@ func (x *txn) divide(split record.Opt[record.Split]) (r record.Opt[record.Shares
 	}).Divide(t.storage.proofs[:0])
 	t.storage.keep(s.Proofs)
 	return record.Some(s)
+}
+
+// begins and lasts note what happens on the connection from the Call to the Reply.
+func (x *txn) begins() { x.signals = rdma.WaysOf(x.cs.conn).Counts() }
+
+func (x *txn) lasts(to record.Time) {
+	const before = record.Time(1e9)
+	x.meanwhile = rdma.WaysOf(x.cs.conn).Meanwhile(&x.signals, rdma.WayOf(x.cs.conn, x.side), x.call.Time-before, to)
 }
 
 // keep keeps the storage of a list of proofs.

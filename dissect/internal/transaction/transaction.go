@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/memory"
+	"github.com/rdmadump/rdmadump/dissect/internal/path"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/internal/shares"
@@ -224,6 +225,7 @@ type txn struct {
 
 	callSeq  uint64 // of the Send that contains the Call
 	progress progress
+	signals  path.Counts // when the Call was captured
 	turn     shares.Turn
 
 	call       record.Message
@@ -256,6 +258,7 @@ type answered struct {
 	rdmaError      record.Opt[string]
 	rdmaErrorRange record.Opt[record.VersionRange]
 	invalidation   record.Opt[record.Invalidation]
+	meanwhile      record.Opt[record.Meanwhile]
 	latency        record.Opt[int64]
 	latencyMin     record.Opt[int64]
 	minPacket      int64 // of the copy of the Reply with which latencyMin ends; 0 if it is not another one

@@ -1,0 +1,68 @@
+package rdma
+
+import (
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
+	"github.com/rdmadump/rdmadump/dissect/internal/path"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// What the packets of both sides of a connection show about their way; see package path.
+
+// seeWay notes a TCP segment, and the clock of its sender.
+func (f *flow) seeWay(s *TCP) {
+	f.way.Packet(s.Class, s.Class&3 == 3, false)
+	if value, known := path.Timestamp(s.Header[20:]); known && !s.Path.Joined {
+		f.conn.share.Charge(f.way.See(s.At, value, s.Identification))
+	}
+}
+
+// asksWith notes a segment with data, to measure its round trip. It may have been captured before unless it is new.
+func (f *flow) asksWith(s *TCP, isNew bool) {
+	switch end := s.Seq + uint32(s.Length); {
+	case s.Path.Joined:
+	case isNew:
+		f.conn.share.Charge(f.way.Sent(order.Octets, end, s.At.Time))
+	default:
+		f.way.SentAgain(end)
+	}
+}
+
+// answeredAt notes that the other side acknowledged the bytes of the flow before a sequence number.
+func (f *flow) answeredAt(ack uint32, at record.Stamp) {
+	ns, measured := f.way.Answered(ack, at)
+	if peer := f.peer(); measured && peer != nil && peer.way.Clock() != nil {
+		peer.way.Clock().Trip(ns)
+	}
+}
+
+// noteWay notes a packet of InfiniBand's transport.
+func (f *flow) noteWay(d *Datagram, notifies bool) {
+	f.way.Packet(d.Class, d.Congested || d.Packet.BTH.FECN, notifies)
+}
+
+// WayBack returns the longest time that the first packet of an operation, which is the current one, can have taken to the
+// capture point. It is unknown if a copy of the packet may have been lost since a time.
+func WayBack(o *Operation, since record.Time) (ns int64, known bool) {
+	f := o.conn.flows[o.Side]
+	if f == nil || f.way.Clock() == nil {
+		return 0, false
+	}
+	return f.way.Clock().WayBack(o.First, since)
+}
+
+// itsWay returns what the packets of the flow show about their way.
+func (f *flow) itsWay() *path.Way { return &f.way }
+
+// WayOf returns what the packets of a side show about their way. It is not nil.
+func WayOf(c *Conn, s Side) *path.Way {
+	if f := c.flows[s]; f != nil {
+		return f.itsWay()
+	}
+	return new(path.Way)
+}
+
+// WaysOf returns what the packets of both sides show, and the number of frames that have paused a link.
+func WaysOf(c *Conn) *path.Ways {
+	client := c.setup.Opener()
+	return &path.Ways{FromClient: WayOf(c, client), FromServer: WayOf(c, client.Other()), Pauses: c.tracker.Pauses, PausesBefore: c.unpaused}
+}
