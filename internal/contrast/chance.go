@@ -73,6 +73,41 @@ func bursty(order []bool, runs []int) bool {
 	return variance > 0 && float64(len(runs))-mean < -2*math.Sqrt(variance)
 }
 
+// These limits decide whether bad subjects come at a regular distance.
+const (
+	leastPeriodic = 8   // bad subjects that are followed by another one at this distance
+	mostPeriod    = 32  // the largest distance
+	regular       = 0.9 // share of the bad subjects that are followed so
+	mostFrequent  = 0.6 // share of bad subjects, above which any distance is followed so
+)
+
+// periodOf returns the distance at which bad subjects come in the order of time, or 0 if it is not regular.
+func periodOf(order []bool) int {
+	bad := 0
+	for _, is := range order {
+		if is {
+			bad++
+		}
+	}
+	if float64(bad) > mostFrequent*float64(len(order)) {
+		return 0
+	}
+	for distance := 2; distance <= mostPeriod; distance++ {
+		followed, all := 0, 0
+		for i := 0; i+distance < len(order); i++ {
+			if order[i] {
+				if all++; order[i+distance] {
+					followed++
+				}
+			}
+		}
+		if followed >= leastPeriodic && float64(followed) >= regular*float64(all) {
+			return distance
+		}
+	}
+	return 0
+}
+
 // shuffled returns an order with runs of the same lengths at random places.
 func shuffled(runs []int, n int, random *rand.Rand) []bool {
 	lengths := make([]int, len(runs))

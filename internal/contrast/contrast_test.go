@@ -183,6 +183,79 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
+// TestPairs: two facts that decide together which RPCs are bad are found, such as one or two operations during an interval.
+func TestPairs(t *testing.T) {
+	random := rand.New(rand.NewPCG(41, 42))
+	exact, silent, all := 0, 0, 0
+	for _, c := range healthy(t) {
+		rows := c.sorted()
+		for range 4 {
+			names := map[int32]bool{}
+			for range 1 + random.IntN(2) {
+				if of := c.columns[0].entries[rows[random.IntN(len(rows))].entries[0]]; len(of.values) > 0 {
+					names[of.values[0]] = true
+				}
+			}
+			from := random.IntN(len(rows) / 2)
+			to := from + len(rows)/4 + random.IntN(len(rows)/4)
+			n := 0
+			holds := func(i int, r *row) bool {
+				of := c.columns[0].entries[r.entries[0]].values
+				return i >= from && i < to && len(of) > 0 && names[of[0]]
+			}
+			for i, r := range rows {
+				if holds(i, r) {
+					n++
+				}
+			}
+			if n < 10 || n > (to-from)*2/3 {
+				continue
+			}
+			all++
+			switch s := c.planted(holds); {
+			case len(s.Facts) == 0:
+				silent++
+				t.Logf("%d to %d: %s", from, to, text(s))
+			case s.Facts[0].Bad == int64(n) && s.Facts[0].Others == 0:
+				exact++
+			default:
+				t.Logf("%d to %d: %s", from, to, text(s))
+			}
+		}
+	}
+	t.Logf("of %d operations during an interval, %d are reported exactly, and nothing is reported of %d", all, exact, silent)
+	if all < 30 || exact*10 < all*7 {
+		t.Errorf("of %d operations during an interval, only %d are reported exactly", all, exact)
+	}
+}
+
+// TestPeriodic: of trouble that comes at a regular distance, nothing is reported that only the rhythm of the workload makes so.
+func TestPeriodic(t *testing.T) {
+	wrong, all := 0, 0
+	for _, c := range healthy(t) {
+		for distance := 2; distance <= 12; distance++ {
+			for shift := range min(distance, 3) {
+				if int(c.total)/distance < 10 {
+					continue
+				}
+				all++
+				s := c.planted(func(i int, _ *row) bool { return i%distance == shift })
+				for _, f := range s.Facts {
+					if f.About != "time" && (f.Bad < f.OfBad || f.Others > 0) {
+						wrong++
+						t.Logf("every %s: %s", ordinal(int64(distance)), text(s))
+						break
+					}
+				}
+			}
+		}
+	}
+	t.Logf("of %d periodic sets, something that is only nearly true is reported of %d", all, wrong)
+	if all < 300 || wrong*100 > all {
+		t.Errorf("of %d periodic sets, something that is only nearly true is reported of %d", all, wrong)
+	}
+}
+
 // TestFilters: the filter of each fact selects exactly the RPCs of which the fact is true.
 func TestFilters(t *testing.T) {
 	random := rand.New(rand.NewPCG(31, 32))

@@ -469,6 +469,7 @@ type round struct {
 	singles []candidate // all with a positive score, the best first
 	pairs   []candidate
 	runs    []int // of bad subjects; nil unless they come in bursts
+	period  int   // distance at which they come in the order of time; 0 if it is not regular
 	drawn   []float64
 }
 
@@ -486,6 +487,8 @@ func (s *search) look(l labels, w weights) *round {
 	order := s.order(l)
 	if runs := runsOf(order); bursty(order, runs) {
 		r.runs = runs
+	} else {
+		r.period = periodOf(order)
 	}
 	r.combine()
 	return r
@@ -577,11 +580,17 @@ func (r *round) first(list []candidate) *candidate {
 		if c.score() < least {
 			return nil
 		}
-		if c.separates(r.labels, r.weights) && r.notByBursts(c) {
+		if c.separates(r.labels, r.weights) && r.notByBursts(c) && r.notByRhythm(c) {
 			return c
 		}
 	}
 	return nil
+}
+
+// notByRhythm reports whether a fact is more than a rhythm shows: trouble that comes at a regular distance meets the same
+// operations again and again if the workload has a rhythm, too, although not only these.
+func (r *round) notByRhythm(c *candidate) bool {
+	return r.period == 0 || r.aboutOf(c) == ofTime || c.hits == len(r.bad) && c.spared == 0
 }
 
 // notByBursts reports whether a fact is more than bursts at random times show, too. Facts about time are what bursts show.
@@ -589,13 +598,50 @@ func (r *round) notByBursts(c *candidate) bool {
 	if r.runs == nil || c.and == nil && r.aboutOf(c) == ofTime {
 		return true
 	}
+	if c.and != nil && (c.column < 0) != (c.and.column < 0) {
+		return r.withinTime(c)
+	}
 	if c.and != nil || c.form == isAmong {
 		independent := float64(len(r.runs)) / float64(len(r.bad))
 		if c.raw*independent-c.price < least {
 			return false
 		}
 	}
-	return c.and != nil && r.aboutOf(c) == ofTime || r.asGood(c) == 0
+	return r.asGood(c) == 0
+}
+
+// withinTime reports whether a fact together with an interval is more than bursts show: whether it separates the subjects
+// within the interval, where they may come one by one.
+func (r *round) withinTime(c *candidate) bool {
+	interval, fact := *c, *c.and
+	if c.and.column < 0 {
+		interval, fact = *c.and, *c
+	}
+	interval.and, fact.and = nil, nil
+	inner := r.restrict(r.labels, &interval, true)
+	both := r.restrict(inner, &fact, true)
+	hits, spared := len(both.bad), len(both.other)
+	raw := r.logs.bits(hits, spared, len(inner.bad), len(inner.other))
+	order := r.order(inner)
+	if runs := runsOf(order); bursty(order, runs) {
+		raw *= float64(len(runs)) / float64(len(inner.bad))
+	}
+	return raw-r.priceOf(&fact) >= least
+}
+
+// priceOf returns the price of a fact about one field, which may be a part of a pair.
+func (r *round) priceOf(c *candidate) float64 {
+	col := r.columns[c.column]
+	price := r.base(col.about) + 2
+	switch c.form {
+	case isValue, isNotValue:
+		price += math.Log2(2 * float64(len(col.values)))
+	case isMore, isAtMost:
+		price += math.Log2(2 * float64(len(r.ranks[c.column].cuts)))
+	case isAmong:
+		price += 1 + math.Log2(maxAmong-1) + r.logs.choose(len(col.values), len(c.values))
+	}
+	return price
 }
 
 // asGood returns how many of the random sets with bursts have a fact that is not about time and as good as this, or nearly.

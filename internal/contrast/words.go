@@ -86,6 +86,9 @@ func (s *Set) Lines() (list []Line) {
 		s.bursts(add)
 		s.nearest(add)
 	}
+	if period, known := s.Period.Get(); known && s.Verdict != TooFew {
+		add(2, "every %s RPC is one of them: whether this rhythm matters, this capture cannot tell", ordinal(period))
+	}
 	for i := range s.Facts {
 		f := &s.Facts[i]
 		add(1, "%s", f.sentence(i > 0))
