@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -102,14 +103,25 @@ func pair(before, after string) string {
 
 // compared writes a line for a comparison that is no group.
 func compared(b *strings.Builder, width int, c *analyze.Comparison) {
-	label, text := ComparisonText(c)
-	if label == "" {
-		return
+	if label, text := ComparisonText(c); label != "" {
+		labeled(b, width, label, text)
 	}
+}
+
+// labeled writes lines with a label before the first.
+func labeled(b *strings.Builder, width int, label, text string) {
 	for _, line := range wrapped(text, width-10) {
 		fmt.Fprintf(b, "%-10s%s\n", label, line)
 		label = ""
 	}
+}
+
+// Labeled writes text with a label, in the form of the lines below the table of [Compare].
+func Labeled(to io.Writer, width int, label, text string) error {
+	var b strings.Builder
+	labeled(&b, width, label, clean(text))
+	_, err := io.WriteString(to, b.String())
+	return err
 }
 
 // ComparisonText describes a comparison that is no group: what it is about, and what changed. Both are empty for a group.

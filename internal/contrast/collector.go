@@ -39,6 +39,10 @@ type Slowness struct {
 	Times      float64 // longer than this many times the median latency of their operation
 	NS         int64   // longer than this
 	Percentile float64 // longer than this share of all latencies
+
+	// Limits are latencies in nanoseconds by operation, with Title for the RPCs that take longer.
+	Limits map[string]int64
+	Title  string
 }
 
 // Expression is a filter, as it was typed.
@@ -458,6 +462,9 @@ func (c *Collector) limitsOf(slow Slowness) map[string]int64 {
 	if slow.NS > 0 {
 		return map[string]int64{"": slow.NS}
 	}
+	if slow.Limits != nil {
+		return slow.Limits
+	}
 	for name, list := range byName {
 		if len(list) < leastLatencies {
 			continue
@@ -488,6 +495,9 @@ func (c *Collector) Again() *Collector {
 	c.markSlow(limits)
 	return nil
 }
+
+// SetSlow says which RPCs are slow, after they were taken.
+func (c *Collector) SetSlow(s Slowness) { c.options.Slow = s }
 
 // markSlow adds the set of slow RPCs, if all RPCs are kept.
 func (c *Collector) markSlow(limits map[string]int64) {

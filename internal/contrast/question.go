@@ -105,6 +105,8 @@ type question struct {
 	has, lacks string
 	// more and atMost phrase thresholds; nil for numbers after the words of is.
 	more, atMost func(v value) string
+	// some and none phrase the thresholds above 0 and at most 0; empty for those of other numbers.
+	some, none string
 	// equal returns the filter for a value; nil for a comparison of the field with it.
 	equal func(v value) string
 	// presence is the filter for presence; empty for a comparison with null.
@@ -236,8 +238,14 @@ func (q *question) phrase(f form, values []value) string {
 		}
 		return negated(q.has)
 	case isMore:
+		if q.some != "" && values[0].number == 0 {
+			return q.some
+		}
 		return q.more(values[0])
 	case isAtMost:
+		if q.none != "" && values[0].number == 0 {
+			return q.none
+		}
 		return q.atMost(values[0])
 	case isAmong:
 		first := q.is(values[0])

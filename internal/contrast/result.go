@@ -44,7 +44,7 @@ type Set struct {
 	Unexplained int64               `json:"unexplained" doc:"Number of RPCs of the set that no fact explains."`
 	Hints       []Fact              `json:"hints" doc:"Facts that come nearest to separating the set, if none does; chance may explain them."`
 	Bursts      record.Opt[Bursts]  `json:"bursts" doc:"Bursts in which the RPCs of the set come; null if they come one by one."`
-	Period      record.Opt[int64]   `json:"period" doc:"Distance at which the RPCs of the set come among those compared, such as 3 if every third one is in the set; null if they do not come at a regular distance."`
+	Period      record.Opt[int64]   `json:"period" doc:"Distance at which the RPCs of the set come among those compared, such as 3 if every third one is in the set, at least for some time; null if they do not come at a regular distance."`
 	Sampled     record.Opt[Sampled] `json:"sampled" doc:"Numbers of RPCs that were compared, if not all were; the numbers of facts are exact nevertheless, except in overview."`
 
 	exact bool   // numbers are of all RPCs

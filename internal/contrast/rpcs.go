@@ -55,6 +55,12 @@ func (q question) whether(has, lacks, filter string, rank int) question {
 	return q
 }
 
+// counting returns the question with phrases for the thresholds above 0 and at most 0.
+func (q question) counting(some, none string) question {
+	q.some, q.none = some, none
+	return q
+}
+
 // from returns the question with what its field follows from.
 func (q question) from(t topic) question {
 	q.topic = t
@@ -232,9 +238,11 @@ func callQuestions() []question {
 			}
 		}).named("", 7, 0).sized("offer a Reply segment of more than %s bytes", "offer a Reply segment of at most %s bytes", plainNumber),
 		rpc("read_chunks.segments", ofCall, func(r *record.Transaction, out *answers) { out.add(numberValue(len(readLengths(r.ReadChunks)))) }).
-			expression("len(read_chunks.segments.length)").named("", 8, 0).sized("offer more than %s Read segments", "offer at most %s Read segments", plainNumber),
+			expression("len(read_chunks.segments.length)").named("", 8, 0).sized("offer more than %s Read segments", "offer at most %s Read segments", plainNumber).
+			counting("offer Read segments", "offer no Read segment"),
 		rpc("write_chunks.segments", ofCall, func(r *record.Transaction, out *answers) { out.add(numberValue(len(writeLengths(r.WriteChunks)))) }).
-			expression("len(write_chunks.segments.length)").named("", 8, 0).sized("offer more than %s Write segments", "offer at most %s Write segments", plainNumber),
+			expression("len(write_chunks.segments.length)").named("", 8, 0).sized("offer more than %s Write segments", "offer at most %s Write segments", plainNumber).
+			counting("offer Write segments", "offer no Write segment"),
 		rpc("call.form", ofCall, func(r *record.Transaction, out *answers) { out.text(string(r.Call.Form)) }).
 			named("have a %s Call", 9, asksValue|asksNot),
 		rpc("call.payload_bytes", ofCall, func(r *record.Transaction, out *answers) { sizeOf(r.Call, out) }).
@@ -257,9 +265,11 @@ func callQuestions() []question {
 		rpc("retransmit_of", ofCall, func(r *record.Transaction, out *answers) { out.flag(r.RetransmitOf.Known()) }).
 			whether("repeat an earlier RPC", "do not repeat an earlier RPC", "retransmit_of != null", 28),
 		context("in_flight", func(c *record.Context, out *answers) { out.add(numberValue(c.InFlight)) }).
-			named("", 30, 0).sized("had more than %s other Calls in flight", "had at most %s other Calls in flight", plainNumber),
+			named("", 30, 0).sized("had more than %s other Calls in flight", "had at most %s other Calls in flight", plainNumber).
+			counting("had other Calls in flight", "had no other Call in flight"),
 		context("credits_left", func(c *record.Context, out *answers) { optional(c.CreditsLeft, out) }).
-			named("", 31, 0).sized("had more than %s credits left", "had at most %s credits left", plainNumber),
+			named("", 31, 0).sized("had more than %s credits left", "had at most %s credits left", plainNumber).
+			counting("had credits left", "had no credits left"),
 		context("idle_ns", func(c *record.Context, out *answers) { optional(c.IdleNS, out) }).
 			named("", 32, 0).sized("came more than %s after the message before", "came at most %s after the message before", duration),
 	}
@@ -339,8 +349,8 @@ func handlingQuestions() []question {
 		}).named("", 15, 0).sized("have a Reply that grants more than %s credits", "have a Reply that grants at most %s credits", plainNumber).from(ofReply),
 		rpc("invalidation", ofHandling, func(r *record.Transaction, out *answers) { out.flag(r.Invalidation.Known()) }).
 			whether("have a Reply that invalidated a handle", "", "invalidation.handle != null", 15).from(ofReply).positive(),
-		moved("read", func(r *record.Transaction) int64 { n, _ := query.Moved(r); return n }).sized("moved more than %s bytes by RDMA Read", "moved at most %s bytes by RDMA Read", plainNumber),
-		moved("write", func(r *record.Transaction) int64 { _, n := query.Moved(r); return n }).sized("moved more than %s bytes by RDMA Write", "moved at most %s bytes by RDMA Write", plainNumber),
+		moved("read", func(r *record.Transaction) int64 { n, _ := query.Moved(r); return n }).sized("moved more than %s bytes by RDMA Read", "moved at most %s bytes by RDMA Read", plainNumber).counting("moved bytes by RDMA Read", "moved no bytes by RDMA Read"),
+		moved("write", func(r *record.Transaction) int64 { _, n := query.Moved(r); return n }).sized("moved more than %s bytes by RDMA Write", "moved at most %s bytes by RDMA Write", plainNumber).counting("moved bytes by RDMA Write", "moved no bytes by RDMA Write"),
 		rpc("waits.reason", ofHandling, func(r *record.Transaction, out *answers) {
 			for i := range r.Waits {
 				if word := string(r.Waits[i].Reason); !slices.ContainsFunc(out.values, func(v value) bool { return v.text == word }) {

@@ -590,7 +590,7 @@ func (r *round) first(list []candidate) *candidate {
 // notByRhythm reports whether a fact is more than a rhythm shows: trouble that comes at a regular distance meets the same
 // operations again and again if the workload has a rhythm, too, although not only these.
 func (r *round) notByRhythm(c *candidate) bool {
-	return r.period == 0 || r.aboutOf(c) == ofTime || c.hits == len(r.bad) && c.spared == 0
+	return r.period == 0 || c.and == nil && r.aboutOf(c) == ofTime || float64(c.hits) >= regular*float64(len(r.bad)+c.spared)
 }
 
 // notByBursts reports whether a fact is more than bursts at random times show, too. Facts about time are what bursts show.

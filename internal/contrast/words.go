@@ -27,6 +27,8 @@ func (c *Collector) title(t *target) string {
 		return "that match " + clean(c.options.Set.Text)
 	}
 	switch slow := c.options.Slow; {
+	case slow.Limits != nil:
+		return slow.Title
 	case slow.NS > 0:
 		return "slow (over " + duration(value{number: slow.NS}) + ")"
 	case slow.Percentile > 0:
@@ -87,7 +89,7 @@ func (s *Set) Lines() (list []Line) {
 		s.nearest(add)
 	}
 	if period, known := s.Period.Get(); known && s.Verdict != TooFew {
-		add(2, "every %s RPC is one of them: whether this rhythm matters, this capture cannot tell", ordinal(period))
+		add(2, "they follow each other at a distance of %d RPCs: whether this rhythm matters, this capture cannot tell", period)
 	}
 	for i := range s.Facts {
 		f := &s.Facts[i]
