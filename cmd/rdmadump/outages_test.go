@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"path/filepath"
 	"strings"
@@ -294,6 +295,31 @@ func TestSentOnce(t *testing.T) {
 			if where, text := value(o, "verdict.where"), value(o, "verdict.text"); len(files) == 2 && (where != c.verdict || !strings.Contains(text, c.inTheReport)) {
 				t.Errorf("%s: the verdict is %s: %s", c.name, where, text)
 			}
+		}
+	}
+}
+
+// TestRepeatedCalls: the capture at the client and both captures give the same latency, and the same time until the Call was
+// retransmitted on a new connection.
+func TestRepeatedCalls(t *testing.T) {
+	for name, least := range map[string]int{"roce-burst41": 8, "roce-outage41": 3, "roce-oneway41": 2} {
+		repeated := func(files ...string) map[string]string {
+			list := map[string]string{}
+			for _, r := range recordsOf(t, append([]string{"-Y", "retransmit_of != null"}, files...)...) {
+				text := value(r, "latency_ns") + " ns, first sent at " + value(r, "call.first_sent")
+				for _, w := range r["waits"].([]any) {
+					if w := w.(map[string]any); w["reason"] == "new_connection" {
+						text += ", repeated after " + value(w, "ns")
+					}
+				}
+				list[value(r, "xid")+" "+value(r, "call.time")] = text
+			}
+			return list
+		}
+		ends := recordedEnds(name)
+		one, both := repeated(ends[0]), repeated(ends...)
+		if !maps.Equal(one, both) || len(one) < least {
+			t.Errorf("%s: at the client %v, at both ends %v", name, one, both)
 		}
 	}
 }

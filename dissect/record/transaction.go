@@ -108,7 +108,7 @@ type Transaction struct {
 	PersistentHandles int               `json:"persistent_handles" doc:"Number of handles that the Call exposed although an earlier Call had exposed them and nothing invalidated them since: the requester registers them persistently."`
 	Timeline          []Event           `json:"timeline" doc:"Events of the transaction, in the order of their packets."`
 	ReplyLost         bool              `json:"reply_lost" doc:"Whether a Reply was sent that its receiver never accepted; the status is then no_reply."`
-	LatencyNS         Opt[int64]        `json:"latency_ns" doc:"Time from the first packet of the Call to the last packet of the Reply (of the copy that the requester accepted), in nanoseconds. With several capture points, the time of a Call that was sent before on an earlier connection begins there. The time for which the Call waited for credits is not included." alias:"latency,rpc.time"`
+	LatencyNS         Opt[int64]        `json:"latency_ns" doc:"Time from the first packet of the Call to the last packet of the Reply (of the copy that the requester accepted), in nanoseconds. The time of a Call that was sent before on an earlier connection begins there. The time for which the Call waited for credits is not included." alias:"latency,rpc.time"`
 	LatencyMinNS      Opt[int64]        `json:"latency_min_ns" doc:"Shortest latency that the capture allows, in nanoseconds; null unless it is uncertain which copy of the Reply was accepted. latency_ns is then only an upper bound."`
 	LatencyMinPacket  Opt[int64]        `json:"latency_min_packet,omitzero" doc:"Packet number: the last packet of the copy of the Reply with which latency_min_ns ends; present only if it is known and not the copy with which latency_ns ends."`
 	LatencyMinPoint   string            `json:"latency_min_packet_point,omitzero" doc:"Name of the capture point whose number latency_min_packet is; present only with several capture points." secret:"point"`
@@ -470,7 +470,7 @@ type Message struct {
 	InvHandle    Opt[Hex32]  `json:"inv_handle,omitzero" doc:"The field rdma_inv_handle of the header: in a Call, the handle that the Reply may invalidate; a Reply repeats it (draft-cel-nfsv4-reminv-design; the header of RFC 8166 has no such field). 0x00000000 means none."`
 	Delivered    Opt[Time]   `json:"delivered" doc:"Time at which the receiver accepted the message; null if the capture does not show it."`
 	Delivery     Delivery    `json:"delivery" doc:"Whether the capture shows which copy of the message was accepted: certain (it does), uncertain (one of several copies was accepted), unknown (the capture shows no response to the message), not_delivered (no copy was accepted before the connection ended)."`
-	FirstSent    Opt[Time]   `json:"first_sent,omitzero" doc:"Time of the first copy of a Reply, if a later copy was accepted; with several capture points, time at which a Call was first sent, if that was on an earlier connection; not present otherwise."`
+	FirstSent    Opt[Time]   `json:"first_sent,omitzero" doc:"Time of the first copy of a Reply, if a later copy was accepted; time at which a Call was first sent, if that was on an earlier connection; not present otherwise."`
 	Form         Form        `json:"form" doc:"Form in which the Payload stream was transferred: in the Send (short), reduced by chunks (chunked), or in a chunk of its own (long). Messages on TCP and UDP are short."`
 
 	LastTime Time `json:"-"` // time of the last packet

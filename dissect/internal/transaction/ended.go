@@ -117,7 +117,7 @@ type pastCall struct {
 	bytes      record.Opt[int]   // of the Send
 	payload    record.Opt[int64] // bytes of the Payload stream
 	procedure  procedure
-	earlier    earlier // with several capture points
+	earlier    earlier
 }
 
 // callForm is how a Call was sent. A retransmission on a new connection may have other chunks.

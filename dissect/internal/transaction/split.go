@@ -52,7 +52,7 @@ func firstSent(x *txn) record.Stamp {
 // soFar returns what has happened to an RPC whose Call may be retransmitted on another connection.
 func soFar(x *txn) (e earlier) {
 	if !rdma.SeveralPoints(x.cs.conn) {
-		return e
+		return earlier{sent: firstSent(x), unclear: true}
 	}
 	if x.path != nil {
 		e = x.path.earlier

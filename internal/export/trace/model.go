@@ -217,6 +217,9 @@ func rpcArgs(r *record.Transaction) (args []arg) {
 	}
 	if ns, known := r.LatencyNS.Get(); known {
 		number("latency_ns", ns)
+		if r.Call != nil && r.Sent() < r.Start() { // on an earlier connection, which has a slice of its own
+			number("first_sent_before_ns", int64(r.Start()-r.Sent()))
+		}
 	}
 	if v, known := r.Split.Get(); known {
 		number("client_ns", v.ClientNS)

@@ -90,7 +90,7 @@ func TestPerfetto(t *testing.T) {
 				rpcs++
 				if ns, known := r.LatencyNS.Get(); known && !r.ReplyLost {
 					complete++
-					latency += ns
+					latency += ns - int64(r.Start()-r.Sent())
 				}
 			})
 			r := readPerfetto(t, file)
@@ -110,7 +110,7 @@ func TestPerfetto(t *testing.T) {
 					}
 				case 2:
 					if depth[e.track]--; depth[e.track] == 0 && began[e.track].numbers["latency_ns"] > 0 {
-						if got, want := int64(e.at-began[e.track].at), began[e.track].numbers["latency_ns"]; got != want {
+						if got, want := int64(e.at-began[e.track].at), began[e.track].numbers["latency_ns"]-began[e.track].numbers["first_sent_before_ns"]; got != want {
 							t.Errorf("XID %s lasts %d ns, and its latency is %d", began[e.track].texts["xid"], got, want)
 						}
 						taken += int64(e.at - began[e.track].at)
