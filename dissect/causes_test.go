@@ -265,7 +265,7 @@ func TestCauses(t *testing.T) {
 		"all responses": {func(s *stage) {
 			s.read().Respond(data)
 			s.readAgain(1)
-		}, "6b unknown"},
+		}, "6b gap"},
 		"an Atomic without a response": {func(s *stage) {
 			psn := s.c.Server.NextPSN
 			f := s.c.Server.FetchAdd(dataOf6, 0, 1, 0)

@@ -349,3 +349,57 @@ func TestCreditsUsed(t *testing.T) {
 		t.Errorf("%d peaks are known, %d are not", known, lacking)
 	}
 }
+
+// TestRestOfReads: a Read of which the rest was requested once more, although later responses had been sent and the timer had not
+// expired, has a gap at its requester. The capture of the other end has all responses, and shows it, too.
+func TestRestOfReads(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		gaps int
+	}{{"roce-burst41-client", 2}, {"roce-burst41-server", 2}, {"roce-reorder42-client", 3}, {"roce-reorder42-server", 3}} {
+		gaps, unknown := 0, 0
+		h := dissect.Handler{Transaction: func(r *record.Transaction) error {
+			for i := range r.Waits {
+				w := &r.Waits[i]
+				switch {
+				case w.Event != record.EventRead:
+				case w.Reason == record.RetransmitGap:
+					gaps++
+				case w.Reason == record.RetransmitUnknown:
+					unknown++
+				}
+				within, known := w.WithinNS.Get()
+				if known != r.LatencyNS.Known() || within > w.NS || within < 0 {
+					t.Errorf("%s: XID %v: %d of %d ns within the latency, known: %t", c.name, r.XID, within, w.NS, known)
+				}
+			}
+			return nil
+		}}
+		if _, err := dissect.New(h, dissect.Options{}).Run(t.Context(), testkit.Open(t, "../testdata/ends/"+c.name+".pcap.zst")); err != nil {
+			t.Fatal(err)
+		}
+		if gaps != c.gaps || unknown != 0 {
+			t.Errorf("%s: %d Reads have gaps, want %d; %d have no known reason", c.name, gaps, c.gaps, unknown)
+		}
+	}
+}
+
+// TestWithin: the part of a stall that is inside the latency ends with the Reply, and a stall before the Call has none.
+func TestWithin(t *testing.T) {
+	const ms = int64(1e6)
+	r := record.Transaction{Call: &record.Message{Time: 1000}, LatencyNS: record.Some(10 * ms), Waits: []record.Wait{
+		{From: record.Time(1000 + 2*ms), NS: 3 * ms, Reason: record.RetransmitNak},
+		{From: record.Time(1000 + 4*ms), NS: 500 * ms, Reason: record.RetransmitTimeout},
+		{From: 1, NS: 5 * ms, Reason: record.CreditLimit},
+	}}
+	r.FillWaits()
+	for i, want := range []int64{3 * ms, 6 * ms, 0} {
+		if got := r.Waits[i].WithinNS; got != record.Some(want) {
+			t.Errorf("wait %d: %v ns within the latency, want %d", i, got, want)
+		}
+	}
+	r.LatencyNS = record.Opt[int64]{}
+	if r.FillWaits(); r.Waits[0].WithinNS.Known() {
+		t.Errorf("without a latency: %v", r.Waits[0].WithinNS)
+	}
+}

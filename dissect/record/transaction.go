@@ -210,6 +210,18 @@ func (r *Transaction) Waited(w *Wait) (ns int64) {
 	return max(0, min(w.NS, latency-int64(w.From-r.Sent())))
 }
 
+// FillWaits fills in the parts of the waits that are inside the latency.
+func (r *Transaction) FillWaits() {
+	for i := range r.Waits {
+		w := &r.Waits[i]
+		within := int64(0)
+		if w.Reason != CreditLimit {
+			within = r.Waited(w)
+		}
+		w.WithinNS = SomeIf(within, r.LatencyNS.Known() && r.Call != nil)
+	}
+}
+
 // ProgramVersion returns the program with its version, such as "NFS4" or "program 99 v1". The
 // program must be known.
 func (r *Transaction) ProgramVersion() string {
@@ -402,6 +414,7 @@ type Wait struct {
 	From                Time       `json:"from" doc:"Time of the last packet before the stall."`
 	To                  Time       `json:"to" doc:"Time of the first packet after the stall."`
 	NS                  int64      `json:"ns" doc:"Length of the stall, in nanoseconds."`
+	WithinNS            Opt[int64] `json:"within_ns" doc:"Part of the stall that is inside the latency of the transaction, in nanoseconds; null if there is no latency, and for RDMA operations."`
 	Reason              WaitReason `json:"reason" doc:"Reason for the stall: retransmit_timeout (a sender retransmitted after its timer expired), retransmit_gap (a sender retransmitted because later packets showed that a packet was missing), retransmit_nak (a sender retransmitted as a NAK requested), retransmit_unknown (a sender retransmitted, and the capture does not show why), rnr_nak (the receiver had no buffer), head_of_line (the sender was transmitting for another transaction), new_connection (the Call, or its Reply, was lost on an earlier connection, and the Call was retransmitted; only with several capture points), credit_limit (before the Call, all credits were in use; this time is not part of the latency)."`
 	Waiting             End        `json:"waiting" doc:"The side that stalled: it waited before it transmitted its next packet."`
 	Packets             []int64    `json:"packets" doc:"Numbers of the packets that show the stall."`

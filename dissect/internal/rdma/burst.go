@@ -196,6 +196,13 @@ func (q *queuePair) answeredBeyond(psn uint32) bool {
 	return q.order.IsAcked(order.PSNs.Add(psn, 1)) || f.signals.responded && order.PSNs.Delta(f.signals.farthest, psn) > 0
 }
 
+// readAgainAt reports whether a PSN is one of a Read, so that a request with it is for the rest of the Read. If the capture
+// has all responses, then one of them was lost after it passed the capture point.
+func (q *queuePair) readAgainAt(psn uint32) bool {
+	o := q.flow.ops.at(psn)
+	return o != nil && o.Kind == Read && o.Side == q.flow.side
+}
+
 // readOpenAt reports whether the response to a Read or Atomic at or before a PSN is
 // incomplete.
 func (q *queuePair) readOpenAt(psn uint32) bool {

@@ -134,7 +134,7 @@ func (q *queuePair) expired(idle record.Time) bool {
 }
 
 func (q *queuePair) gapShown(seq uint32) bool {
-	return q.answeredBeyond(seq) && q.readOpenAt(seq)
+	return q.answeredBeyond(seq) && (q.readOpenAt(seq) || q.readAgainAt(seq))
 }
 
 func (q *queuePair) destination() record.Opt[record.Hex24] {

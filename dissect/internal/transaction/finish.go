@@ -83,6 +83,7 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	r.LatencyNS, r.Phases, r.RDMAError, r.RDMAErrorRange = x.latency, x.phases(), x.rdmaError, x.rdmaErrorRange
 	r.LatencyMinPacket = record.SomeIf(x.minPacket, x.minPacket != 0)
 	r.LatencyMinNS, r.ReplyLost, r.HeldBackBy = x.latencyMin, x.state == lost, record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)
+	r.FillWaits()
 	r.Split = splitOf(x)
 	r.Context = record.SomeIf(x.context, k.Call != nil)
 	r.Shares = x.divide(r.Split)
