@@ -60,7 +60,7 @@ func (f *flow) resentOld(d *Datagram, cur *currentPacket) {
 	if f.qp.order.Lacks(psn) {
 		return // nothing is known of the copies before it
 	}
-	f.noteRetry(psn, !f.isAcked(psn), d.At)
+	f.cause.Retry(psn, f.isAcked(psn), d.At)
 	r, o := order.One(psn), f.ops.at(psn)
 	if i := f.ops.find(psn); o != nil && o.Kind == Read {
 		r.To = f.ops.entries[i].To
@@ -104,7 +104,7 @@ func (f *flow) keepAbsent(seq uint32, item held) {
 // if this copy was lost or damaged, too.
 func (f *flow) sentAgain(r order.Run, gone bool, cur *currentPacket) {
 	c := f.ops.circle
-	f.noteRetry(r.From, !f.isAcked(r.From), cur.at)
+	f.cause.Retry(r.From, f.isAcked(r.From), cur.at)
 	o := f.ops.at(r.From)
 	b := f.burstOf(r, o, cur.at)
 	for _, w := range []*window{f.waiting(), f.paths.absent} {
@@ -273,7 +273,7 @@ func (w *stream) missed(s *TCP) {
 	switch {
 	case !w.known || w.frames.given():
 	case order.Octets.Delta(r.To, w.next) <= 0: // an earlier copy came to the receiver
-		f.noteRetry(s.Seq, !f.isAcked(s.Seq), s.At)
+		f.cause.Retry(s.Seq, f.isAcked(s.Seq), s.At)
 		o := f.ops.at(s.Seq)
 		f.resentInVain(o, f.burstOf(r, o, s.At), cur)
 	default:

@@ -304,7 +304,8 @@ func (c *Conn) ends(e Ending) {
 		return
 	}
 	if f := c.exhausted(); f != nil && (e.How == record.EndDisconnect || e.How == record.EndReset || e.How == record.EndReused) {
-		e = Ending{How: record.EndRetries, By: record.Some(f.side), At: f.retries.at, Repeats: int64(f.retries.repeats)}
+		repeats, at, _ := f.cause.Exhausted()
+		e = Ending{How: record.EndRetries, By: record.Some(f.side), At: at, Repeats: repeats}
 	}
 	ending := e
 	c.ending = &ending
@@ -320,7 +321,8 @@ func (c *Conn) ended() (r record.Opt[record.Ended]) {
 		if f == nil {
 			return r
 		}
-		e = Ending{How: record.EndSilence, At: f.retries.at, Repeats: int64(f.retries.repeats)}
+		repeats, at, _ := f.cause.Exhausted()
+		e = Ending{How: record.EndSilence, At: at, Repeats: repeats}
 	}
 	end := record.Ended{
 		How: e.How, Packet: record.SomeIf(e.At.Packet, e.At.Packet != 0), Reason: record.SomeIf(e.Reason, e.Reason != ""),

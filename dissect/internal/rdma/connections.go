@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/cause"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -293,7 +294,7 @@ func (c *Conn) retire(finished bool) {
 // addFlow adds a flow to the connection. The ledger says how its sequence numbers work.
 func (c *Conn) addFlow(side Side, e ends, l ledger) *flow {
 	l.side = side
-	f := &flow{conn: c, side: side, src: e.src, dst: e.dst, ops: l}
+	f := &flow{conn: c, side: side, src: e.src, dst: e.dst, ops: l, cause: cause.NewSender(l.circle, &c.tracker.bursts)}
 	e.src.Hold()
 	e.dst.Hold()
 	c.flows[side] = f

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"github.com/rdmadump/rdmadump/dissect/internal/cause"
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/internal/path"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -16,22 +17,20 @@ type flow struct {
 
 	conn      *Conn
 	src, dst  *Host
-	side      Side     // side of the sender
-	refusals  int16    // number of fatal refusals
-	refused   *Refusal // first fatal refusal, after which nothing is accepted; nil if there was none
-	seq       uint64   // number of operations so far
-	seen      bool     // a packet of it was captured
-	lateStart bool     // its first packets were not captured
-	way       path.Way // of its packets to the capture point
-	missing   bool     // packets of it are missing from the capture
-	silent    bool     // it did not answer silentAfter requests that ask for a response
-	asked     int16    // number of such requests of the peer since the last packet of this flow
-	burst     burst
-	signals   signals
-	ops       ledger // operations, by sequence number
-	charged   int64  // bytes of the order of its requests that were charged to the budget
+	side      Side         // side of the sender
+	refusals  int16        // number of fatal refusals
+	refused   *Refusal     // first fatal refusal, after which nothing is accepted; nil if there was none
+	seq       uint64       // number of operations so far
+	seen      bool         // a packet of it was captured
+	lateStart bool         // its first packets were not captured
+	way       path.Way     // of its packets to the capture point
+	missing   bool         // packets of it are missing from the capture
+	silent    bool         // it did not answer silentAfter requests that ask for a response
+	asked     int16        // number of such requests of the peer since the last packet of this flow
+	cause     cause.Sender // why it retransmits
+	ops       ledger       // operations, by sequence number
+	charged   int64        // bytes of the order of its requests that were charged to the budget
 	parts     assembly
-	retries   retries
 	taken     record.Time // of the latest request, or segment, that is in order
 	offsets   *offsets    // nil if no positions are wanted
 	paths     *paths      // nil without several capture points
@@ -39,16 +38,13 @@ type flow struct {
 
 // half is the part of a flow that depends on its transport.
 type half interface {
+	cause.Evidence
 	// announcedFirst reports whether the handshake shows the first sequence number.
 	announcedFirst() bool
 	// acknowledges reports whether an acknowledgement of the flow was captured, and
 	// awaited whether one was captured of something that was not captured yet.
 	acknowledges() bool
 	awaited() bool
-	// expired reports whether a sender that was idle for a time retransmitted because its
-	// timer expired, and gapShown whether responses show that the request at seq is missing.
-	expired(idle record.Time) bool
-	gapShown(seq uint32) bool
 	// destination returns the queue pair that the packets go to.
 	destination() record.Opt[record.Hex24]
 
@@ -125,18 +121,6 @@ func (q *queuePair) announce(psn uint32) {
 	q.order.Announce(psn)
 }
 
-func (q *queuePair) expired(idle record.Time) bool {
-	timer, announced := q.flow.conn.timer.Get()
-	if !announced {
-		return idle >= timerUnknown
-	}
-	return timer > 0 && float64(idle) >= timerShare*float64(timer)
-}
-
-func (q *queuePair) gapShown(seq uint32) bool {
-	return q.answeredBeyond(seq) && (q.readOpenAt(seq) || q.readAgainAt(seq))
-}
-
 func (q *queuePair) destination() record.Opt[record.Hex24] {
 	return record.Some(record.Hex24(q.qpn))
 }
@@ -181,8 +165,7 @@ func (f *flow) start(late bool) { f.lateStart = late }
 
 // progress notes an acknowledgement of something new.
 func (f *flow) progress(at record.Stamp) {
-	f.retries = retries{}
-	f.signals.acknowledged(at)
+	f.cause.Progress(at.Time)
 }
 
 // noteMissing notes that packets of the flow are missing from the capture.

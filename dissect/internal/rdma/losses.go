@@ -137,10 +137,10 @@ func LossesBefore(c *Conn, o LossesOf) (list []Loss) {
 			continue
 		case b == nil && l.At.Time < o.Since:
 			continue
-		case b != nil && circle.Delta(l.seq, b.from) < 0:
+		case b != nil && circle.Delta(l.seq, b.From()) < 0:
 			continue
 		}
-		l.Later = b != nil && circle.Delta(l.seq, b.seq) > 0
+		l.Later = b != nil && circle.Delta(l.seq, b.Latest()) > 0
 		if list = append(list, l); len(list) == o.Most {
 			break
 		}

@@ -3,6 +3,7 @@ package rdma
 import (
 	"fmt"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/cause"
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -63,7 +64,7 @@ func (f *flow) request(d *Datagram, cur *currentPacket) {
 	}
 	if !d.Path.Copy {
 		f.noteRequested(d.At)
-		f.signals.sent = sentRequest{psn, d.print, d.At.Time}
+		f.cause.Requested(cause.Request{Seq: psn, Print: d.print, At: d.At.Time})
 	}
 }
 
@@ -156,7 +157,7 @@ func (f *flow) accept(d *Datagram, fact *order.Fact[held], cur *currentPacket) {
 		return
 	}
 	turn := f.ops.receiver.arrives(fact.From)
-	f.burst.followedBy(order.PSNs, fact.From, f.sentTime(d.At)-f.signals.requested)
+	f.cause.New(fact.From, f.sentTime(d.At))
 	f.take(d.Packet, fact, cur)
 	f.ops.sentLast(fact.From, turn, d.At, d.print, f.seenArriving())
 	if turn == inOrder {
@@ -368,7 +369,7 @@ func (f *flow) answer(d *Datagram, cur *currentPacket) {
 		f.acknowledge(before, cur)
 		f.readResponse(p, cur)
 	case info.Kind == rocev2.KindAtomicAck:
-		f.signals.answered(p.PSN)
+		f.cause.Answered(p.PSN)
 		f.acknowledge(p.PSN, cur)
 		if o := f.ops.at(p.PSN); o != nil && o.Kind == Atomic && !o.done {
 			o.answer(cur)
@@ -417,7 +418,7 @@ func (f *flow) acknowledge(psn uint32, cur *currentPacket) {
 func (f *flow) nak(d *Datagram, cur *currentPacket) {
 	p, at := d.Packet, d.At
 	c, by, syndrome := f.conn, f.side.Other(), p.AETH.Syndrome
-	if !f.qp.order.IsAcked(p.PSN) && f.signals.refused(p.PSN, syndrome.IsRNR(), d) {
+	if !f.qp.order.IsAcked(p.PSN) && f.refusedAt(p.PSN, syndrome.IsRNR(), d) {
 		f.ops.rollBack(p.PSN, d.Path.Sent.Time)
 	}
 	r := Refusal{Op: f.ops.at(p.PSN), By: by, At: at, Reason: "RNR", NotReady: syndrome.IsRNR()}
@@ -455,7 +456,7 @@ func (f *flow) readResponse(p *rocev2.Packet, cur *currentPacket) {
 		return
 	}
 	cur.mark(o, 0)
-	f.signals.answered(p.PSN)
+	f.cause.Answered(p.PSN)
 	index := int64(order.PSNs.Delta(p.PSN, o.from))
 	if index > 0 && c.mtu == 0 {
 		return

@@ -140,10 +140,10 @@ func (f *flow) sentTime(at record.Stamp) record.Time {
 // noteRequested notes that the sender of a flow was not idle.
 func (f *flow) noteRequested(at record.Stamp) {
 	if f.paths == nil {
-		f.signals.requested = at.Time
+		f.cause.Busy(at.Time)
 		return
 	}
-	f.signals.requested = max(f.signals.requested, f.sentTime(at))
+	f.cause.Busy(max(f.cause.LastBusy(), f.sentTime(at)))
 }
 
 // lostOnPath takes a packet that did not come to its receiver.

@@ -9,7 +9,7 @@
 // with a bad ICRC are dropped. Package order puts the requests of InfiniBand's transport into
 // the order in which the receiver accepts them, and packet.go applies what it reports. A stream
 // (stream.go) has the order of the bytes of TCP, and its framer (fpdu.go, rpc.go) finds out what they carry. A flow makes operations of the requests (assembly.go), and its ledger
-// decides which captured copy of a request was accepted (ledger.go, delivery.go). burst.go decides why a request was
+// decides which captured copy of a request was accepted (ledger.go, delivery.go). Package cause decides why a request was
 // retransmitted. Each connection reports its events to a [Follower].
 package rdma
 

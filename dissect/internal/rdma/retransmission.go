@@ -12,7 +12,7 @@ import (
 
 // What counts as a retransmission, on both transports: a request whose sequence number its sender
 // used before, unless the network duplicated the packet, or the capture shows it a second time.
-// burst.go decides why it was retransmitted, and delivery.go which copy was accepted.
+// Package cause decides why it was retransmitted, and delivery.go which copy was accepted.
 
 // takeOldRequest takes a request with a PSN below the expected one: it is a
 // retransmission, or was counted as not captured before.
@@ -26,13 +26,13 @@ func (f *flow) takeOldRequest(d *Datagram, cur *currentPacket) {
 		cur.mark(o, 0)
 		return
 	}
-	f.noteRetry(psn, !f.isAcked(psn), at)
+	f.cause.Retry(psn, f.isAcked(psn), at)
 	if o != nil && o.Kind == Write {
 		offset := int64(uint32(order.PSNs.Delta(psn, o.from))) * int64(o.size)
 		cur.noteBytes(o, o.Offset+uint64(offset), min(int64(o.size), o.Length-offset))
 	}
 	var b *Burst
-	if !f.signals.networkCopy(d) {
+	if !f.networkCopy(d) {
 		b = f.burstOf(order.Run{From: psn, To: to}, o, at)
 	}
 	f.retransmitted(o, b, cur)
@@ -57,7 +57,7 @@ func (f *flow) firstCopyLost(d *Datagram, cur *currentPacket) bool {
 
 // wasIdle reports whether the sender was idle for as long as its timer before a request.
 func (f *flow) wasIdle(at record.Stamp) bool {
-	return f.expired(f.sentTime(at) - max(f.signals.requested, f.signals.progress))
+	return f.cause.Expired(f.sentTime(at), f.timer())
 }
 
 // damagedRequest takes a request with a bad ICRC, which its receiver drops. It shows that
@@ -253,45 +253,15 @@ func (f *flow) noteCopy() {
 // manyCopies is a number of second copies that no network makes.
 const manyCopies = 16
 
-// Retransmissions that nothing acknowledges: the sender gives up after some of them.
-
-// retries counts the retransmissions of one request that was never acknowledged.
-type retries struct {
-	seq     uint32
-	repeats uint32
-	at      record.Stamp
-}
-
-// exhausted returns a flow whose sender retransmitted at least exhaustedAfter times
-// without an acknowledgement, nil if there is none.
+// exhausted returns a flow whose sender retransmitted without an acknowledgement until it stopped, nil if there is none.
 func (c *Conn) exhausted() *flow {
 	for _, f := range c.flows {
-		if f != nil && f.retries.repeats >= exhaustedAfter {
+		if f == nil {
+			continue
+		}
+		if _, _, exhausted := f.cause.Exhausted(); exhausted {
 			return f
 		}
 	}
 	return nil
 }
-
-// noteRetry counts a retransmission of a request that is not acknowledged yet.
-func (f *flow) noteRetry(seq uint32, unacked bool, at record.Stamp) {
-	f.retries.note(f.ops.circle, seq, unacked, at)
-}
-
-// note counts a retransmission of a request that is not acknowledged yet.
-// Retransmissions of the oldest such request count.
-func (s *retries) note(c order.Circle, seq uint32, unacked bool, at record.Stamp) {
-	switch {
-	case !unacked:
-		*s = retries{}
-	case s.repeats == 0 || c.Delta(seq, s.seq) < 0:
-		*s = retries{seq, 1, at}
-	case seq == s.seq:
-		s.repeats = max(s.repeats+1, s.repeats) // does not overflow
-		s.at = at
-	}
-}
-
-// exhaustedAfter is the number of consecutive retransmissions of one request, none of
-// them acknowledged, after which the sender is taken to have got no more answers.
-const exhaustedAfter = 3

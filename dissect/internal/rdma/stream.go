@@ -129,7 +129,7 @@ func (w *stream) takeData(s *TCP, cur *currentPacket) {
 			return
 		}
 		if !s.Path.Copy {
-			f.noteRetry(s.Seq, w.acked && order.Octets.Delta(s.Seq, w.ackedTo) >= 0, s.At)
+			f.cause.Retry(s.Seq, !w.acked || order.Octets.Delta(s.Seq, w.ackedTo) < 0, s.At)
 		}
 		f.noteResentSegment(s, cur)
 		return
@@ -269,7 +269,7 @@ func (w *stream) acknowledge(ack uint32, pureACK bool, cur *currentPacket) {
 	f.answeredAt(ack, cur.at)
 	if w.acked && order.Octets.Delta(ack, w.ackedTo) <= 0 {
 		if pureACK && ack == w.ackedTo {
-			f.signals.duplicateACK()
+			f.cause.DuplicateACK()
 		}
 		return
 	}
@@ -320,10 +320,6 @@ func (w *stream) awaited() bool {
 	}
 	return w.known && w.acked && order.Octets.Delta(w.ackedTo, w.next) > fin
 }
-
-func (w *stream) expired(idle record.Time) bool { return idle >= timerTCP }
-
-func (w *stream) gapShown(uint32) bool { return w.flow.signals.dupAcks > 0 }
 
 func (w *stream) destination() (none record.Opt[record.Hex24]) { return none }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/cause"
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -92,7 +93,7 @@ type Tracker struct {
 	pool        pool
 	buffers     buffers
 	finished    record.RDMAOperation // the latest record of an operation
-	bursts      int64                // number of bursts so far
+	bursts      cause.Numbers
 	contents    *contents
 }
 
@@ -111,12 +112,6 @@ func New(upper UpperLayer, b *budget.Budget) *Tracker {
 	t.connections.handshakes = t.handshakes
 	t.icrcs = &icrcTrust{tracker: t, connections: t.connections}
 	return t
-}
-
-// nextBurst returns the number of the next burst.
-func (t *Tracker) nextBurst() int64 {
-	t.bursts++
-	return t.bursts
 }
 
 // countBadCRC counts an FPDU with a bad CRC.

@@ -50,8 +50,6 @@ type datagramFlow struct {
 func (d *datagramFlow) announcedFirst() bool                         { return false }
 func (d *datagramFlow) acknowledges() bool                           { return false }
 func (d *datagramFlow) awaited() bool                                { return true }
-func (d *datagramFlow) expired(record.Time) bool                     { return false }
-func (d *datagramFlow) gapShown(uint32) bool                         { return false }
 func (d *datagramFlow) destination() (none record.Opt[record.Hex24]) { return none }
 func (d *datagramFlow) skip(*currentPacket)                          {}
 func (d *datagramFlow) acceptSent()                                  {}

@@ -76,7 +76,7 @@ func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
 			From: from.Time, To: at.Time, Reason: r.Burst.Cause, Waiting: cs.conn.Setup().End(r.By), Event: of, Bytes: record.SomeIf(o.Again, o.Again > 0),
 			Packets: packetList(cs, shown, at.Packet, 0),
 		}
-		if id, xid, known := cs.table.Of(r.Burst.First); known && id != x.rec.ID {
+		if id, xid, known := cs.table.Of(rdma.Tag(r.Burst.First)); known && id != x.rec.ID {
 			w.BlockingTransaction, w.BlockingXID = record.Some(id), record.Some(xid)
 		}
 		w.BurstPacket = record.Some(r.Burst.At.Packet)
