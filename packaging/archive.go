@@ -92,6 +92,15 @@ func inPackage(name, packager string) string {
 	return "/usr/share/doc/rdmadump/" + name
 }
 
+// extcapFolder returns the folder in which Wireshark looks for capture sources.
+func extcapFolder(packager, arch string) string {
+	if packager == "rpm" {
+		return "/usr/lib64/wireshark/extcap"
+	}
+	triplet := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch] + "-linux-gnu"
+	return "/usr/lib/" + triplet + "/wireshark/extcap"
+}
+
 // writePackages writes the .deb and the .rpm. base is their path without the extension.
 func (r *maker) writePackages(base, version string, t target, list []file) error {
 	for _, packager := range []string{"deb", "rpm"} {
@@ -109,6 +118,10 @@ func (r *maker) writePackages(base, version string, t target, list []file) error
 				FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: f.mode, MTime: r.epoch},
 			})
 		}
+		contents = append(contents, &files.Content{ // Wireshark then lists the interface "RPC over RDMA"
+			Source: "/usr/bin/rdmadump", Destination: extcapFolder(packager, t.arch) + "/rdmadump-extcap", Type: files.TypeSymlink,
+			FileInfo: &files.ContentFileInfo{MTime: r.epoch},
+		})
 		info := nfpm.WithDefaults(&nfpm.Info{
 			Name: "rdmadump", Arch: t.arch, Platform: t.os, Version: version,
 			Section: "net", Priority: "optional", Maintainer: "The rdmadump authors <rdmadump@localhost>",

@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -16,6 +18,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/command/flags"
+	"github.com/rdmadump/rdmadump/internal/command/live"
 )
 
 func main() { os.Exit(Main()) }
@@ -29,7 +32,11 @@ func Main() int {
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), endSignals()...)
 	defer stop()
-	return run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	args := os.Args[1:]
+	if strings.HasPrefix(filepath.Base(os.Args[0]), live.ExtcapName) { // a link to the program
+		args = append([]string{"extcap"}, args...)
+	}
+	return run(ctx, args, os.Stdout, os.Stderr)
 }
 
 // endSignals returns the signals that end the command.

@@ -19,9 +19,10 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"rdmadump": func() { os.Exit(Main()) },
-		"replay":   func() { os.Exit(replay(os.Args[1:])) },
-		"resident": func() { os.Exit(resident(os.Args[1:])) },
+		"rdmadump":        func() { os.Exit(Main()) },
+		"rdmadump-extcap": func() { os.Exit(Main()) },
+		"replay":          func() { os.Exit(replay(os.Args[1:])) },
+		"resident":        func() { os.Exit(resident(os.Args[1:])) },
 	})
 }
 

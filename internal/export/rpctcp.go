@@ -45,6 +45,7 @@ type RPCTCP struct {
 	messages *disk.Sorter
 	all      *disk.Sorter     // connections
 	open     map[int]*pending // connections whose record is still to come
+	live     *wire            // nil if messages are written at the end
 	report   RPCTCPReport
 }
 
@@ -185,6 +186,36 @@ func NewRPCTCP(temporary TempFile) *RPCTCP {
 	return &RPCTCP{file: file, messages: disk.NewSorter(file, messageLen), all: disk.NewSorter(file, connectionLen), open: map[int]*pending{}}
 }
 
+// LiveRPCTCP returns an exporter that writes each RPC when it is complete, for live traffic. It needs no temporary file, and Write is not
+// called. The times of the packets are not in order if RPCs overlap.
+func LiveRPCTCP(to io.Writer, application string) *RPCTCP {
+	return &RPCTCP{file: disk.NewFile(nil), live: newWire(to, application)}
+}
+
+// Flush writes what is buffered.
+func (e *RPCTCP) Flush() error {
+	return cmp.Or(e.live.err, e.live.Flush())
+}
+
+// newWire returns what writes the segments of a file.
+func newWire(to io.Writer, application string) *wire {
+	w := &wire{Writer: newWriter(to, application), ports: newPorts(), live: map[int]*tcp{}}
+	w.Interface(&capture.Origin{LinkType: capture.LinkEthernet, Description: "RPCs as if TCP had carried them", Digits: 9})
+	return w
+}
+
+// now writes a message of live traffic.
+func (e *RPCTCP) now(r *record.Transaction, m *message, data []byte) {
+	w := e.live
+	c := w.live[r.Connection]
+	if c == nil {
+		c = &tcp{connection: connection{ID: r.Connection, Transport: r.Transport, Client: endpoint{Address: r.Client.Or("")}, Server: endpoint{Address: r.Server.Or("")}, Opens: m.time}}
+		w.connect(c)
+	}
+	w.open(c, m.time)
+	w.write(c, m, func(into []byte) { copy(into, data) })
+}
+
 // Handler returns the handler for a dissector that runs with
 // [dissect.Options.Rebuild].
 func (e *RPCTCP) Handler() dissect.Handler {
@@ -209,6 +240,14 @@ const connectionLen = 32
 
 // connection writes a connection with messages to the temporary file.
 func (e *RPCTCP) connection(r *record.Connection) {
+	if e.live != nil {
+		if c := e.live.live[r.ID]; c != nil {
+			c.Closes = int64(r.Closed.Or(r.Last))
+			e.live.close(c, c.Closes)
+			delete(e.live.live, r.ID)
+		}
+		return
+	}
 	p := e.open[r.ID]
 	if p == nil {
 		return
@@ -256,7 +295,7 @@ func (e *RPCTCP) payload(r *record.Transaction, call, reply *record.Payload) err
 	return e.err()
 }
 
-// keep writes a message to the temporary file.
+// keep writes a message to the temporary file, or at once if the traffic is live.
 func (e *RPCTCP) keep(r *record.Transaction, p *record.Payload, entry message) {
 	if p == nil || len(p.Data) == 0 {
 		e.report.LeftOut++
@@ -273,15 +312,20 @@ func (e *RPCTCP) keep(r *record.Transaction, p *record.Payload, entry message) {
 			entry.zeroed += uint32(h.To - h.From)
 		}
 	}
-	c := e.open[r.Connection]
-	if c == nil {
-		c = &pending{first: entry.time}
-		e.open[r.Connection] = c
+	entry.id, entry.xid, entry.connection = r.ID, uint32(r.XID), int32(r.Connection)
+	if e.live != nil {
+		e.now(r, &entry, p.Data)
+	} else {
+		c := e.open[r.Connection]
+		if c == nil {
+			c = &pending{first: entry.time}
+			e.open[r.Connection] = c
+		}
+		c.messages++
+		c.first = min(c.first, entry.time)
+		entry.offset = e.file.Append(p.Data)
+		e.messages.Add(entry.append(nil))
 	}
-	c.messages++
-	c.first = min(c.first, entry.time)
-	entry.id, entry.xid, entry.connection, entry.offset = r.ID, uint32(r.XID), int32(r.Connection), e.file.Append(p.Data)
-	e.messages.Add(entry.append(nil))
 	switch {
 	case entry.reply:
 		e.report.Replies++
@@ -305,8 +349,7 @@ func (e *RPCTCP) Write(to io.Writer, application string) (*RPCTCPReport, error) 
 	}
 	messages, connections := e.messages.Table(nil), e.all.Table(nil)
 	e.report.Connections = connections.Len()
-	w := wire{Writer: newWriter(to, application), ports: newPorts(), live: map[int]*tcp{}}
-	w.Interface(&capture.Origin{LinkType: capture.LinkEthernet, Description: "RPCs as if TCP had carried them", Digits: 9})
+	w := newWire(to, application)
 	next := int64(0) // connection
 	// until writes the handshakes and ends that are not later than time.
 	until := func(time int64) {
@@ -342,7 +385,7 @@ func (e *RPCTCP) Write(to io.Writer, application string) (*RPCTCPReport, error) 
 			w.connect(c)
 		}
 		w.open(c, m.time) // the captured handshake may be later than the message
-		e.write(&w, c, &m)
+		w.write(c, &m, func(to []byte) { e.file.Read(to, m.offset) })
 		if w.err != nil {
 			return nil, w.err
 		}
@@ -402,12 +445,12 @@ const (
 	lastMark   = 1 << 31
 )
 
-// write writes a message as TCP segments.
-func (e *RPCTCP) write(w *wire, c *tcp, m *message) {
+// write writes a message, whose bytes a function reads, as TCP segments.
+func (w *wire) write(c *tcp, m *message, read func(into []byte)) {
 	w.message = slices.Grow(w.message[:0], markLength+int(m.length))[:markLength+int(m.length)]
 	b := w.message
 	binary.BigEndian.PutUint32(b, lastMark|m.length)
-	e.file.Read(b[markLength:], m.offset)
+	read(b[markLength:])
 	from, to := &c.client, &c.server
 	if m.fromServer {
 		from, to = to, from

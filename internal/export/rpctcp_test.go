@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -81,8 +82,9 @@ type received struct {
 }
 
 // receive reads a capture of TCP and returns the messages of each stream by "from >
-// to". It verifies sequence numbers, acknowledgements, lengths and checksums.
-func receive(t testing.TB, path string) map[string][]received {
+// to". It verifies sequence numbers, acknowledgements, lengths and checksums,
+// and that times are in order if they are to be sorted.
+func receive(t testing.TB, path string, sorted bool) map[string][]received {
 	t.Helper()
 	type stream struct {
 		next    uint32
@@ -98,7 +100,7 @@ func receive(t testing.TB, path string) map[string][]received {
 		if !is || p.ErrorLayer() != nil {
 			t.Fatalf("frame %d: %v, %v", f.Number, p, p.ErrorLayer())
 		}
-		if f.Time < last {
+		if sorted && f.Time < last {
 			t.Errorf("frame %d: time %d after %d", f.Number, f.Time, last)
 		}
 		last = f.Time
@@ -188,7 +190,7 @@ func compareRPCs(t testing.TB, path string, all []rpc) {
 			note(&want, !server, int64(x.record.Reply.LastTime), x.reply)
 		}
 	}
-	for name, list := range receive(t, path) {
+	for name, list := range receive(t, path, true) {
 		for _, h := range list {
 			note(&got, strings.Contains(name, ":2049 >"), h.time, h.message)
 		}
@@ -268,6 +270,36 @@ func compareRead(t *testing.T, path string, all []rpc) {
 	}
 }
 
+// TestLiveRPCTCP: RPCs that are written when they are complete are the same messages, of the same connections, as those that are sorted.
+func TestLiveRPCTCP(t *testing.T) {
+	messages := func(path string) (list []string) {
+		for _, all := range receive(t, path, false) {
+			for _, m := range all {
+				list = append(list, fmt.Sprintf("%d %x", m.time, m.message))
+			}
+		}
+		slices.Sort(list)
+		return list
+	}
+	for _, name := range []string{"rocev2-callback41", "lab-iwarpdata3", "rocev2-long42"} {
+		sorted, report, _ := rpcTCP(t, testkit.Open(t, captures+name+".pcap.zst"))
+		path := filepath.Join(t.TempDir(), "live.pcapng")
+		out, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := export.LiveRPCTCP(out, "test")
+		_, err = dissect.New(e.Handler(), dissect.Options{Rebuild: true}).Run(t.Context(), testkit.Open(t, captures+name+".pcap.zst"))
+		if err := errors.Join(err, e.Flush(), out.Close()); err != nil {
+			t.Fatal(err)
+		}
+		got, want := messages(path), messages(sorted)
+		if !slices.Equal(got, want) || int64(len(got)) != report.Calls+report.Replies {
+			t.Errorf("%s: %d messages of live traffic, want the same %d as from the file", name, len(got), len(want))
+		}
+	}
+}
+
 // TestRPCTCPHoles verifies that zeros replace missing file data, that a message of
 // which other bytes are missing is truncated there, and that it is left out if it
 // needs two segments.
@@ -289,7 +321,7 @@ func TestRPCTCPHoles(t *testing.T) {
 		t.Errorf("the report is %q, want %q", report.String(), want.String())
 	}
 	var sizes []int
-	for name, list := range receive(t, path) {
+	for name, list := range receive(t, path, true) {
 		if strings.HasSuffix(name, ":2049") {
 			for _, h := range list {
 				sizes = append(sizes, len(h.message))
