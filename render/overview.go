@@ -35,7 +35,9 @@ func Overview(to Screen, o *analyze.Overview, s *record.Summary, file string) er
 	v.mountSteps()
 	v.health()
 	v.traffic()
+	v.mounted()
 	v.rpcs()
+	v.throughput()
 	v.time()
 	v.slowest()
 	v.busiest()
@@ -182,6 +184,60 @@ func (v *overview) capture() {
 		v.row("", part{"the input is damaged: " + problem, v.theme.warn})
 	}
 	v.suggest("connections FILE")
+}
+
+// maxMounted limits the mounts that an overview lists.
+const maxMounted = 4
+
+// mounted writes what clients and servers agreed on.
+func (v *overview) mounted() {
+	for i, m := range v.o.Mounted {
+		if i == maxMounted {
+			v.row("", part{fmt.Sprintf("and %s of client, server and version", record.Plural(int64(len(v.o.Mounted)-i), "more pair")), v.theme.dim})
+			break
+		}
+		text := fmt.Sprintf("%s > %s  NFS %s", m.Client.Or("?"), m.Server.Or("?"), m.NFSVersion)
+		if m.Security != "" {
+			text += ", " + m.Security
+		}
+		text += ", " + record.Plural(int64(m.Connections), "connection")
+		if mtu, known := m.MTU.Get(); known {
+			text += fmt.Sprintf(", MTU %d", mtu)
+		}
+		if n, known := m.ReadBytesMax.Get(); known {
+			text += ", largest READ " + Size(n)
+		}
+		if n, known := m.WriteBytesMax.Get(); known {
+			text += ", largest WRITE " + Size(n)
+		}
+		if t, known := m.InlineThresholds.Get(); known {
+			text += fmt.Sprintf(", inline %d to the server and %d to the client", t.ClientToServer, t.ServerToClient)
+		}
+		if n, known := m.Credits.Get(); known {
+			text += ", " + record.Plural(int64(n), "credit")
+		}
+		v.line(once(i, "mounted"), text, ink{})
+	}
+}
+
+// throughput writes how much file data was moved, and how fast.
+func (v *overview) throughput() {
+	t, known := v.o.Throughput.Get()
+	if !known {
+		return
+	}
+	text := fmt.Sprintf("%s read and %s written: %s/s on average, %s in the busiest second", Size(t.BytesRead), Size(t.BytesWritten), Size(t.MeanBytesPerS), Size(t.PeakBytesPerS))
+	if first, known := v.s.First.Get(); known && t.PeakAt > first {
+		text += fmt.Sprintf(", after %s", Duration(t.PeakAt.Sub(first)))
+	}
+	if client, known := t.BusiestClient.Get(); known && t.BusiestBytes < t.BytesRead+t.BytesWritten {
+		text += fmt.Sprintf("; %s moved %s of it", client, Size(t.BusiestBytes))
+	}
+	if t.AllCreditsInUseNS > 0 {
+		text += "; Calls waited for credits for " + Duration(t.AllCreditsInUseNS)
+	}
+	v.line("data", text, ink{})
+	v.suggest("stats FILE --every 1s")
 }
 
 // count is a number of things, and the words after the number.

@@ -78,6 +78,7 @@ type Transaction struct {
 	Program           Opt[uint32]       `json:"program" doc:"RPC program number." alias:"rpc.program"`
 	ProgramName       Opt[string]       `json:"program_name" doc:"Name of the RPC program, such as NFS, MOUNT or NFS_CB." secret:"no"`
 	Version           Opt[uint32]       `json:"version" doc:"Version of the RPC program." alias:"rpc.programversion"`
+	MinorVersion      Opt[uint32]       `json:"minor_version" doc:"Minor version of NFSv4 that the Call states; null if the RPC is not a COMPOUND, or if its Call was not decoded." alias:"nfs.minorversion"`
 	Procedure         Opt[uint32]       `json:"procedure" doc:"RPC procedure number." alias:"rpc.procedure"`
 	ProcedureName     Opt[string]       `json:"procedure_name" doc:"Name of the RPC procedure." secret:"no"`
 	Operations        []string          `json:"operations" doc:"Names of the COMPOUND's operations, in order; null if the RPC is not a COMPOUND." alias:"nfs.opcode" secret:"no"`

@@ -12,23 +12,25 @@ import (
 // Overview summarizes a capture: its connections, how well the transport worked, and how
 // the RPCs spent their time.
 type Overview struct {
-	Type            string        `json:"type" doc:"The record's type, always \"overview\"." values:"overview"`
-	Verdict         Verdict       `json:"verdict" doc:"Where the trouble is and why, as far as the capture proves it."`
-	Groups          []Group       `json:"groups" doc:"Groups of connections between the same two ends with the same transport and upper layer."`
-	Health          Health        `json:"health" doc:"Retransmissions, losses and NAKs on all connections."`
-	RPCs            RPCs          `json:"rpcs" doc:"Number of transactions, by outcome."`
-	Time            Where         `json:"time" doc:"Parts that the time of all transactions is made of."`
-	Slowest         []Slow        `json:"slowest" doc:"Transactions with the longest latency, without those of mounting and unmounting: first those whose latency the capture proves, then at most two of which it shows only an upper bound, if they may have been slower than the last of these."`
-	SlowestMounting []Slow        `json:"slowest_mounting" doc:"Transactions of mounting and unmounting with the longest latency, in the same order."`
-	MountSteps      []Step        `json:"mount_steps" doc:"Steps of mounts and unmounts in the order of their time: the questions to rpcbind, the RPCs to mountd, the connections for RPC over RDMA, and the first RPC of NFS on each connection; null if the capture contains no RPC to rpcbind or mountd."`
-	Busiest         []*Stats      `json:"busiest" doc:"Operations with the longest total latency, without those of mounting and unmounting."`
-	BusiestMounting []*Stats      `json:"busiest_mounting" doc:"Operations of mounting and unmounting with the longest total latency."`
-	Credits         []CreditUse   `json:"credits" doc:"Connections that used all their credits or were granted few."`
-	Traffic         []Traffic     `json:"traffic" doc:"Sums of the connections of other upper layers than RPC-over-RDMA, by upper layer."`
-	Handles         Invalidations `json:"handles" doc:"Number of exposed handles, by how they were invalidated."`
-	Findings        []RuleCount   `json:"findings" doc:"Number of findings by rule, most severe first."`
-	Ended           []EndCount    `json:"ended" doc:"Ends of connections, except orderly disconnects without outstanding Calls."`
-	Connections     int           `json:"connections" doc:"Number of connection records."`
+	Type            string                 `json:"type" doc:"The record's type, always \"overview\"." values:"overview"`
+	Verdict         Verdict                `json:"verdict" doc:"Where the trouble is and why, as far as the capture proves it."`
+	Groups          []Group                `json:"groups" doc:"Groups of connections between the same two ends with the same transport and upper layer."`
+	Health          Health                 `json:"health" doc:"Retransmissions, losses and NAKs on all connections."`
+	RPCs            RPCs                   `json:"rpcs" doc:"Number of transactions, by outcome."`
+	Time            Where                  `json:"time" doc:"Parts that the time of all transactions is made of."`
+	Slowest         []Slow                 `json:"slowest" doc:"Transactions with the longest latency, without those of mounting and unmounting: first those whose latency the capture proves, then at most two of which it shows only an upper bound, if they may have been slower than the last of these."`
+	SlowestMounting []Slow                 `json:"slowest_mounting" doc:"Transactions of mounting and unmounting with the longest latency, in the same order."`
+	MountSteps      []Step                 `json:"mount_steps" doc:"Steps of mounts and unmounts in the order of their time: the questions to rpcbind, the RPCs to mountd, the connections for RPC over RDMA, and the first RPC of NFS on each connection; null if the capture contains no RPC to rpcbind or mountd."`
+	Busiest         []*Stats               `json:"busiest" doc:"Operations with the longest total latency, without those of mounting and unmounting."`
+	BusiestMounting []*Stats               `json:"busiest_mounting" doc:"Operations of mounting and unmounting with the longest total latency."`
+	Throughput      record.Opt[Throughput] `json:"throughput" doc:"File data that READ and WRITE moved; null if the capture shows none."`
+	Mounted         []Mounted              `json:"mounted" doc:"What clients and servers agreed on, by pair of client and server: at most 64."`
+	Credits         []CreditUse            `json:"credits" doc:"Connections that used all their credits or were granted few."`
+	Traffic         []Traffic              `json:"traffic" doc:"Sums of the connections of other upper layers than RPC-over-RDMA, by upper layer."`
+	Handles         Invalidations          `json:"handles" doc:"Number of exposed handles, by how they were invalidated."`
+	Findings        []RuleCount            `json:"findings" doc:"Number of findings by rule, most severe first."`
+	Ended           []EndCount             `json:"ended" doc:"Ends of connections, except orderly disconnects without outstanding Calls."`
+	Connections     int                    `json:"connections" doc:"Number of connection records."`
 
 	Common []*contrast.Set `json:"common" doc:"Facts that RPCs without a Reply, with an error status or with findings have in common and others do not have, for at most three sets; a set is not listed if it is too small for that. Statuses that are ordinary answers, such as that a file does not exist, are not compared, and neither are files and arguments."`
 
@@ -204,6 +206,8 @@ type Collector struct {
 	traffic     traffic
 	steps       steps
 	common      *contrast.Collector
+	throughput  throughput
+	mounted     mounted
 
 	slowest, slowestMounting slowLists
 }
@@ -270,6 +274,8 @@ func (c *Collector) Transaction(r *record.Transaction) {
 		}
 	}
 	c.slow(r)
+	c.throughput.add(r)
+	c.mounted.transaction(r)
 	c.suspicion.transaction(r)
 	c.steps.transaction(r)
 	if c.common.Add(r) != nil {
@@ -332,6 +338,7 @@ func (c *Collector) Connection(r *record.Connection) {
 	c.suspicion.connection(r)
 	c.traffic.connection(r)
 	c.group(r)
+	c.mounted.connection(r)
 	c.steps.connection(r)
 	if _, stalled := c.stalledOn[r.ID]; stalled {
 		if end, _ := r.Ended.Get(); end.How == record.EndRetries {
@@ -501,6 +508,7 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 	if sum := c.answered[record.CreditLimit]; sum != nil {
 		o.Time.CreditsNS = sum.outages.total()
 	}
+	o.Throughput, o.Mounted = c.throughput.finish(o.Time.CreditsNS), c.mounted.list()
 	o.Common = c.commonFacts(s)
 	u := &o.Time.Unanswered
 	u.Waits, u.StalledNS, u.GaveUp = c.unanswered.counts(), c.stalled.total(), c.gaveUp()

@@ -34,6 +34,7 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 	x.charge(nameCost * int64(len(x.named)))
 	if len(x.named) > 0 || b.message.Named {
 		r.name(x.named)
+		r.minor(b.message.MinorVersion)
 	}
 	x.noteOwner(b)
 	t.files.note(x, rpc, payload, b)

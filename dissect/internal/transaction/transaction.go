@@ -142,6 +142,7 @@ type story struct {
 	RetransmitOf  int64 // 0 for none
 	Status        record.Status
 	Operations    []string
+	Minor         record.Opt[uint32] // of the COMPOUND
 	Call          *record.Message
 	Timeline      []record.Event
 	Waits         []record.Wait
@@ -171,6 +172,9 @@ func (s *story) holdBack(id int64) { s.HeldBackBy = id }
 func (s *story) call(m *record.Message)   { s.Call = m }
 func (s *story) end(status record.Status) { s.Status = status }
 func (s *story) name(operations []string) { s.Operations = operations }
+
+// minor notes the minor version of the COMPOUND.
+func (s *story) minor(version uint32) { s.Minor = record.Some(version) }
 
 // found notes that a finding is about the transaction.
 func (s *story) found(r *rule.Rule) {

@@ -82,7 +82,9 @@ func offerHeadings(v *View) cobra.CompletionFunc {
 }
 
 func offerGroups(*View) cobra.CompletionFunc {
-	return offered(func() []string { return append(slices.Clone(groupKinds), query.Transactions.Names()...) })
+	return offered(func() []string {
+		return append(append(slices.Clone(groupKinds), byDirectory, bySize), query.Transactions.Names()...)
+	})
 }
 
 // offerRules offers the ids of all rules.

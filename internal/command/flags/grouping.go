@@ -17,6 +17,12 @@ import (
 // more telling names than the field.
 var groupKinds = []string{analyze.ByProgram, analyze.ByProcedure, analyze.ByOperation}
 
+// The values of --by that are computed from several fields: the folder of the file, and the class of a READ or WRITE by its bytes.
+const (
+	byDirectory = "directory"
+	bySize      = "size"
+)
+
 // maxGroupFields is the maximum number of fields of --by.
 const maxGroupFields = 8
 
@@ -32,9 +38,9 @@ func ParseGrouping(text string) (g Grouping, err error) {
 	for name := range strings.SplitSeq(text, ",") {
 		name = strings.TrimSpace(name)
 		path := name
-		if !slices.Contains(groupKinds, name) {
+		if !slices.Contains(groupKinds, name) && name != byDirectory && name != bySize {
 			if path, err = query.Resolve(name, query.Transactions); err != nil {
-				return g, fmt.Errorf("--by %s: %w; it may also be %s", text, err, command.List(groupKinds, "or"))
+				return g, fmt.Errorf("--by %s: %w; it may also be %s", text, err, command.List(append(slices.Clone(groupKinds), byDirectory, bySize), "or"))
 			}
 		}
 		g.paths = append(g.paths, path)
@@ -61,6 +67,12 @@ func (g Grouping) Append(values []string, r *record.Transaction) []string {
 		switch {
 		case slices.Contains(groupKinds, path):
 			value = analyze.Name(r, path)
+		case path == bySize:
+			value = analyze.SizeClass(r)
+		case path == byDirectory:
+			if file, known := r.File.Get(); known {
+				value = string(render.AppendValue(nil, folderOf(file)))
+			}
 		case path == "file": // files without a name are different files
 			value = string(render.AppendValue(nil, r.FileText()))
 		default:
@@ -72,6 +84,17 @@ func (g Grouping) Append(values []string, r *record.Transaction) []string {
 		values = append(values, value)
 	}
 	return values
+}
+
+// folderOf returns the folder of a path. Paths come from the capture, so that they are not those of this computer.
+func folderOf(file string) string {
+	switch at := strings.LastIndexByte(file, '/'); {
+	case at > 0:
+		return file[:at]
+	case at == 0:
+		return "/"
+	}
+	return file
 }
 
 // parseOperationGrouping parses the value of --by for RDMA operations: fields, with commas between

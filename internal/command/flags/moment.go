@@ -12,15 +12,15 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// moment is the time of --from or --to. A wall clock time without a zone, or without a day, is resolved when the times of the
+// moment is the time of --from or --to. A time of day without a zone, or without a day, is resolved when the times of the
 // capture are known.
 type moment struct {
 	Set      bool
 	relative bool // at counts from the start of the capture
 	fromEnd  bool // at counts from the end of the capture, and is negative
 	at       record.Time
-	wall     time.Time // the time of a wall clock whose zone was not typed, as if it were UTC; zero if there is none
-	daily    bool      // wall has no day
+	clock    time.Time // the time of a clock whose zone was not typed, as if it were UTC; zero if there is none
+	daily    bool      // clock has no day
 }
 
 // errRange is the error for a time that nanoseconds since 1970 cannot represent.
@@ -29,8 +29,8 @@ var errRange = errors.New("out of range")
 // leastEpoch is the least number that is seconds since 1970: smaller ones count from the start of the capture.
 const leastEpoch = 1e8
 
-// wallForms are the forms of times without a zone. Fractions of seconds may follow.
-var wallForms = []struct {
+// clockForms are the forms of times without a zone. Fractions of seconds may follow.
+var clockForms = []struct {
 	form  string
 	daily bool
 }{
@@ -43,7 +43,7 @@ var wallForms = []struct {
 }
 
 // parseMoment parses a time of --from or --to: seconds from the start of the capture or since 1970, a duration from its start or, if it
-// is negative, from its end, or a time of a wall clock, in any form in which times are printed.
+// is negative, from its end, or a time of a clock, in any form in which times are printed.
 func parseMoment(s string) (moment, error) {
 	s = strings.TrimSuffix(strings.TrimSpace(s), " UTC")
 	if s == "" {
@@ -62,12 +62,12 @@ func parseMoment(s string) (moment, error) {
 	if d, err := time.ParseDuration(s); err == nil {
 		return moment{Set: true, relative: d >= 0, fromEnd: d < 0, at: record.Time(d)}, nil
 	}
-	for _, f := range wallForms {
+	for _, f := range clockForms {
 		if t, err := time.Parse(f.form, s); err == nil {
 			if t.Year() != 0 && !inRange(t) {
 				return moment{}, errRange
 			}
-			return moment{Set: true, wall: t, daily: f.daily}, nil
+			return moment{Set: true, clock: t, daily: f.daily}, nil
 		}
 	}
 	t, err := time.Parse(time.RFC3339Nano, strings.Replace(s, " ", "T", 1))
@@ -93,7 +93,7 @@ func exactly(s string, rounded record.Time) record.Time {
 
 // of returns the absolute time of m in a capture that starts at start.
 func (m moment) of(start record.Time) record.Time {
-	if !m.wall.IsZero() { // The times of the capture are not known.
+	if !m.clock.IsZero() { // The times of the capture are not known.
 		return m.on(time.Unix(0, int64(start)), time.UTC)
 	}
 	if !m.relative {
@@ -109,9 +109,9 @@ func (m moment) of(start record.Time) record.Time {
 	return at
 }
 
-// on returns the time that a wall clock in a zone shows, on a day if its own is not known.
+// on returns the time that a clock in a zone shows, on a day if its own is not known.
 func (m moment) on(day time.Time, zone *time.Location) record.Time {
-	w := m.wall
+	w := m.clock
 	year, month, date := w.Date()
 	if m.daily {
 		year, month, date = day.In(zone).Date()
@@ -122,7 +122,7 @@ func (m moment) on(day time.Time, zone *time.Location) record.Time {
 // NeedsSpan reports whether --from or --to depend on when the capture begins and ends, and whether they need its end.
 func (s *Settings) NeedsSpan() (needs, end bool) {
 	for _, m := range []moment{s.From, s.To} {
-		needs, end = needs || m.fromEnd || !m.wall.IsZero(), end || m.fromEnd
+		needs, end = needs || m.fromEnd || !m.clock.IsZero(), end || m.fromEnd
 	}
 	return needs, end
 }
@@ -142,7 +142,7 @@ func (s *Settings) Resolve(first, last record.Time) error {
 		switch {
 		case m.fromEnd:
 			*m = moment{Set: true, at: max(last+m.at, first)}
-		case m.wall.IsZero():
+		case m.clock.IsZero():
 		default:
 			at, err := m.within(first, last, zone)
 			if err != nil {
@@ -160,7 +160,7 @@ func (s *Settings) Resolve(first, last record.Time) error {
 	return nil
 }
 
-// within returns the time of a wall clock in a zone. Without a day it is the day on which the capture has this time; if it
+// within returns the time of a clock in a zone. Without a day it is the day on which the capture has this time; if it
 // has it on several days, that is an error that shows the first two.
 func (m moment) within(first, last record.Time, zone *time.Location) (record.Time, error) {
 	day, end := time.Unix(0, int64(first)).In(zone), time.Unix(0, int64(last)).In(zone)

@@ -1,0 +1,131 @@
+package analyze
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// Mounted is what a client and a server agreed on, as far as the capture shows it.
+type Mounted struct {
+	Client           record.Opt[string]                  `json:"client" doc:"Address of the client." secret:"address"`
+	Server           record.Opt[string]                  `json:"server" doc:"Address of the server." secret:"address"`
+	NFSVersion       string                              `json:"nfs_version" doc:"Version of NFS, such as 3, 4.1 or 4.2." secret:"no"`
+	Security         string                              `json:"security" doc:"Flavor of the credentials of most Calls, such as AUTH_SYS; empty if it is not known." secret:"no"`
+	ReadBytesMax     record.Opt[int64]                   `json:"read_bytes_max" doc:"Number of bytes that the largest READ returned; null if none had a chunk. With large files it is the rsize of the mount."`
+	WriteBytesMax    record.Opt[int64]                   `json:"write_bytes_max" doc:"Number of bytes that the largest WRITE wrote; null if none had a chunk. With large files it is the wsize of the mount."`
+	Connections      int                                 `json:"connections" doc:"Number of connections that carried NFS between the two."`
+	MTU              record.Opt[int]                     `json:"mtu" doc:"Path MTU that the handshakes negotiated, in bytes; null if it is not known or not the same on all connections."`
+	InlineThresholds record.Opt[record.InlineThresholds] `json:"inline_thresholds" doc:"Longest Send that each side may transmit, of the first connection that shows it."`
+	Credits          record.Opt[uint32]                  `json:"credits" doc:"Number of credits that the latest Reply granted, on the connection with the most."`
+
+	flavors map[string]int
+	conns   map[int]bool
+}
+
+// pairKey identifies a mount of a client.
+type pairKey struct{ client, server, version string }
+
+// programNFS is the number of the RPC program, and maxMountedConns limits the connections that are remembered.
+const (
+	programNFS      = 100003
+	maxMountedConns = 1 << 12
+)
+
+// mounted collects the mounts.
+type mounted struct {
+	pairs map[pairKey]*Mounted
+	of    map[int]*Mounted // by connection
+}
+
+// transaction notes an RPC of NFS.
+func (m *mounted) transaction(r *record.Transaction) {
+	if r.Program.Or(0) != programNFS || r.Direction == record.Backward {
+		return
+	}
+	version := strconv.FormatUint(uint64(r.Version.Or(0)), 10)
+	if r.Version.Or(0) == 4 {
+		minor, known := r.MinorVersion.Get()
+		if !known {
+			return
+		}
+		version += "." + strconv.FormatUint(uint64(min(minor, 99)), 10)
+	}
+	k := pairKey{r.Client.Or(""), r.Server.Or(""), version}
+	p := m.pairs[k]
+	if p == nil {
+		if len(m.pairs) >= maxGroups {
+			return
+		}
+		if m.pairs == nil {
+			m.pairs, m.of = map[pairKey]*Mounted{}, map[int]*Mounted{}
+		}
+		p = &Mounted{Client: r.Client, Server: r.Server, NFSVersion: version, flavors: map[string]int{}, conns: map[int]bool{}}
+		m.pairs[k] = p
+	}
+	if len(m.of) < maxMountedConns {
+		m.of[r.Connection] = p
+		p.conns[r.Connection] = true
+	}
+	if flavor, known := r.Credential.Get(); known && (len(p.flavors) < 8 || p.flavors[flavor] > 0) {
+		p.flavors[flavor]++
+	}
+	if len(r.ReadChunks) == 0 && len(r.WriteChunks) == 0 {
+		return
+	}
+	read, written := fileData(r)
+	if read > p.ReadBytesMax.Or(0) {
+		p.ReadBytesMax = record.Some(read)
+	}
+	if written > p.WriteBytesMax.Or(0) {
+		p.WriteBytesMax = record.Some(written)
+	}
+}
+
+// connection notes what the handshake of a connection negotiated. Its transactions come before it.
+func (m *mounted) connection(r *record.Connection) {
+	p := m.of[r.ID]
+	if p == nil {
+		return
+	}
+	delete(m.of, r.ID)
+	p.Connections++
+	if mtu, known := r.PathMTU.Get(); known {
+		if other, had := p.MTU.Get(); had && other != mtu {
+			p.MTU = record.Some(0) // They differ.
+		} else {
+			p.MTU = record.Some(mtu)
+		}
+	}
+	if !p.InlineThresholds.Known() {
+		p.InlineThresholds = r.InlineThreshold
+	}
+	if c, known := r.Credits.Get(); known && c.Forward.Granted.Or(0) > p.Credits.Or(0) {
+		p.Credits = c.Forward.Granted
+	}
+}
+
+// list returns the mounts with the most connections first.
+func (m *mounted) list() []Mounted {
+	list := []Mounted{}
+	for _, p := range m.pairs {
+		now := *p
+		now.Connections = len(p.conns)
+		if now.MTU.Or(1) == 0 {
+			now.MTU = record.Opt[int]{}
+		}
+		most := 0
+		for flavor, n := range p.flavors {
+			if n > most || n == most && flavor < now.Security {
+				now.Security, most = flavor, n
+			}
+		}
+		list = append(list, now)
+	}
+	slices.SortFunc(list, func(a, b Mounted) int {
+		return cmp.Or(cmp.Compare(b.Connections, a.Connections), cmp.Compare(a.Client.Or(""), b.Client.Or("")), cmp.Compare(a.Server.Or(""), b.Server.Or("")), cmp.Compare(a.NFSVersion, b.NFSVersion))
+	})
+	return list
+}

@@ -1,0 +1,141 @@
+package analyze
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// Throughput sums up the file data that READ and WRITE moved.
+type Throughput struct {
+	BytesRead         int64              `json:"bytes_read" doc:"Number of bytes of Replies to READ: the data in their chunks, or all of a Reply that a Send carried with its data."`
+	BytesWritten      int64              `json:"bytes_written" doc:"Number of bytes of answered Calls of WRITE: the data in their chunks, or all of a Call that a Send carried with its data."`
+	MeanBytesPerS     int64              `json:"mean_bytes_per_s" doc:"Mean number of these bytes in a second, from the first Call of these READs and WRITEs to their last Reply."`
+	PeakBytesPerS     int64              `json:"peak_bytes_per_s" doc:"Number of bytes in the second of the capture with the most bytes, by the time of the Reply."`
+	PeakAt            record.Time        `json:"peak_at" doc:"Start of this second."`
+	BusiestClient     record.Opt[string] `json:"busiest_client" doc:"Address of the client whose READs and WRITEs moved the most bytes; null if it is not known." secret:"address"`
+	BusiestBytes      int64              `json:"busiest_client_bytes" doc:"Number of bytes of this client."`
+	AllCreditsInUseNS int64              `json:"all_credits_in_use_ns" doc:"Time in which at least one Call waited for a credit because all were in use, in nanoseconds."`
+}
+
+// The limits of what is remembered at once.
+const (
+	maxSeconds = 1 << 12
+	maxClients = 1 << 12
+)
+
+// fileData returns the bytes of a READ or WRITE that succeeded.
+func fileData(r *record.Transaction) (read, written int64) {
+	if r.Reply == nil || r.RPCFailed() || r.NFSFailed() {
+		return 0, 0
+	}
+	switch r.Operation.Or("") {
+	case "READ", "READ_PLUS":
+		for i := range r.WriteChunks {
+			for _, s := range r.WriteChunks[i].Segments {
+				read += int64(s.ReturnedLength.Or(0))
+			}
+		}
+		if read == 0 {
+			read = r.Reply.PayloadBytes.Or(0)
+		}
+	case "WRITE":
+		for i := range r.ReadChunks {
+			for _, s := range r.ReadChunks[i].Segments {
+				written += int64(s.Length)
+			}
+		}
+		if written == 0 && r.Call != nil {
+			written = r.Call.PayloadBytes.Or(0)
+		}
+	}
+	return read, written
+}
+
+// sizes are the largest numbers of bytes of the classes of READs and WRITEs.
+var sizes = []struct {
+	most int64
+	name string
+}{{4 << 10, "up to 4 KiB"}, {16 << 10, "up to 16 KiB"}, {64 << 10, "up to 64 KiB"}, {256 << 10, "up to 256 KiB"}, {1 << 20, "up to 1 MiB"}}
+
+// SizeClass returns the class of a READ or WRITE by the bytes that it moved; it is empty for other RPCs, and for those that failed.
+func SizeClass(r *record.Transaction) string {
+	read, written := fileData(r)
+	if read+written == 0 {
+		return ""
+	}
+	for _, s := range sizes {
+		if read+written <= s.most {
+			return s.name
+		}
+	}
+	return "more than 1 MiB"
+}
+
+// throughput collects a Throughput.
+type throughput struct {
+	Throughput
+	first, last record.Time
+	seconds     map[int64]int64 // bytes by second since the first Call
+	clients     map[string]int64
+}
+
+// add adds a transaction. Its bytes count in the second of its Reply.
+func (t *throughput) add(r *record.Transaction) {
+	read, written := fileData(r)
+	if read+written == 0 {
+		return
+	}
+	if t.seconds == nil {
+		t.seconds, t.clients, t.first = map[int64]int64{}, map[string]int64{}, r.Start()
+	}
+	t.BytesRead += read
+	t.BytesWritten += written
+	t.first, t.last = min(t.first, r.Start()), max(t.last, r.Reply.Time)
+	t.seconds[int64(r.Reply.Time)/1e9] += read + written
+	if len(t.seconds) > maxSeconds {
+		t.fold(false)
+	}
+	client := r.Client.Or("")
+	if _, known := t.clients[client]; client != "" && (known || len(t.clients) < maxClients) {
+		t.clients[client] += read + written
+	}
+}
+
+// fold compares the seconds with the busiest one so far, and forgets all but the latest ones, or all.
+func (t *throughput) fold(all bool) {
+	seconds := slices.Sorted(maps.Keys(t.seconds))
+	if !all {
+		seconds = seconds[:len(seconds)/2]
+	}
+	for _, second := range seconds {
+		if n := t.seconds[second]; n > t.PeakBytesPerS {
+			t.PeakBytesPerS, t.PeakAt = n, record.Time(second*1e9)
+		}
+		if !all {
+			delete(t.seconds, second)
+		}
+	}
+}
+
+// finish returns the sums; they may go on growing afterwards.
+func (t *throughput) finish(creditsNS int64) record.Opt[Throughput] {
+	if t.BytesRead+t.BytesWritten == 0 {
+		return record.Opt[Throughput]{}
+	}
+	now := *t
+	now.fold(true)
+	now.AllCreditsInUseNS = creditsNS
+	if span := now.last.Sub(now.first); span > 0 {
+		now.MeanBytesPerS = int64(float64(now.BytesRead+now.BytesWritten) / (float64(span) / 1e9))
+	}
+	busiest := slices.SortedFunc(maps.Keys(now.clients), func(a, b string) int {
+		return cmp.Or(cmp.Compare(now.clients[b], now.clients[a]), cmp.Compare(a, b))
+	})
+	if len(busiest) > 0 {
+		now.BusiestClient, now.BusiestBytes = record.Some(busiest[0]), now.clients[busiest[0]]
+	}
+	return record.Some(now.Throughput)
+}
