@@ -25,7 +25,11 @@ func Common(to Screen, sets []*contrast.Set, file string) error {
 		for _, l := range s.Lines() {
 			indent := strings.Repeat("  ", l.Depth)
 			if l.Filter != "" { // A command is not wrapped, so that it can be copied.
-				fmt.Fprintf(&b, "%s%s%s rdmadump %s -Y %s%s\n", indent, to.Theme.dim.before, to.Theme.glyphs.right, file, Shell(l.Filter), to.Theme.dim.after)
+				command := file
+				if s.Subject == contrast.OfConnections {
+					command = "connections " + file
+				}
+				fmt.Fprintf(&b, "%s%s%s rdmadump %s -Y %s%s\n", indent, to.Theme.dim.before, to.Theme.glyphs.right, command, Shell(l.Filter), to.Theme.dim.after)
 				continue
 			}
 			for j, line := range Wrap(clean(l.Text), to.Width-len(indent)) {

@@ -27,11 +27,14 @@ const (
 	Slow     Kind = "slow"
 	ByRule   Kind = "finding"
 	ByFilter Kind = "filter"
+
+	Ended          Kind = "ended" // these are sets of connections
+	Retransmitting Kind = "retransmitted"
 )
 
 // Values returns all kinds.
 func (Kind) Values() []string {
-	return []string{string(NoReply), string(Status), string(Slow), string(ByRule), string(ByFilter)}
+	return []string{string(NoReply), string(Status), string(Slow), string(ByRule), string(ByFilter), string(Ended), string(Retransmitting)}
 }
 
 // Slowness says which RPCs are slow. One of its fields is set.
@@ -53,15 +56,16 @@ type Expression struct {
 
 // Options say which sets are asked about, and which questions.
 type Options struct {
-	Kinds   []Kind     // sets to ask about
-	Rule    string     // with ByRule: only this rule; empty for each of which there are findings
-	Set     Expression // with ByFilter
-	Against Expression // the others; a nil filter for all that could have been in the set
-	Slow    Slowness   // with Slow
-	Fields  []string   // questions are only about these fields; nil for all
-	Obvious bool       // ask also about what follows from the definition of the set
-	Brief   bool       // leave out statuses that are ordinary answers, rules whose findings are notes, files and arguments
-	Rows    int        // number of RPCs of each kind that are compared; 0 for the usual number
+	Kinds       []Kind     // sets to ask about
+	Rule        string     // with ByRule: only this rule; empty for each of which there are findings
+	Set         Expression // with ByFilter
+	Against     Expression // the others; a nil filter for all that could have been in the set
+	Slow        Slowness   // with Slow
+	Fields      []string   // questions are only about these fields; nil for all
+	Obvious     bool       // ask also about what follows from the definition of the set
+	Brief       bool       // leave out statuses that are ordinary answers, rules whose findings are notes, files and arguments
+	Connections bool       // compare connections instead of RPCs
+	Rows        int        // number of RPCs of each kind that are compared; 0 for the usual number
 
 	limits map[string]int64 // latencies in nanoseconds above which RPCs are slow, by operation; "" for all operations
 }
@@ -100,6 +104,7 @@ type scope struct {
 // Collector keeps the answers of RPCs to all questions: of all RPCs if they are few, and of a sample otherwise.
 type Collector struct {
 	options Options
+	fields  query.Fields // of the records that are compared
 	columns []*column
 	fixed   int // columns that are not of arguments
 	byName  map[string]int
@@ -120,27 +125,37 @@ type Collector struct {
 
 // NewCollector returns a collector.
 func NewCollector(o Options) *Collector {
-	c := &Collector{options: o, byName: map[string]int{}, byKey: map[string]int{}}
+	c := &Collector{options: o, fields: query.Transactions, byName: map[string]int{}, byKey: map[string]int{}}
 	if c.options.Rows == 0 {
 		c.options.Rows = usualRows
 	}
 	c.all.size = c.options.Rows
-	questions := rpcQuestions()
-	for i := range maxHandleBytes {
-		questions = append(questions, handleByte(i))
+	var questions []question
+	if o.Connections {
+		c.fields, questions = query.Connections, connectionQuestions()
+	} else {
+		questions = rpcQuestions()
+		for i := range maxHandleBytes {
+			questions = append(questions, handleByte(i))
+		}
 	}
 	for i := range questions {
 		c.columns = append(c.columns, newColumn(&questions[i]))
 	}
 	c.fixed = len(c.columns)
-	for _, within := range []string{"", answeredScope} {
-		c.scope(within)
-	}
-	for _, r := range rule.All { // Which rules have findings is known only later.
-		c.scope(r.Scope())
+	c.scope("")
+	if !o.Connections {
+		c.scope(answeredScope)
+		for _, r := range rule.All { // Which rules have findings is known only later.
+			c.scope(r.Scope())
+		}
 	}
 	if slices.Contains(o.Kinds, ByFilter) {
-		c.target(ByFilter, "", o.Set.Text, scopeOf(&o.Set))
+		within := ""
+		if !o.Connections {
+			within = scopeOf(&o.Set)
+		}
+		c.target(ByFilter, "", o.Set.Text, within)
 	}
 	if slices.Contains(o.Kinds, Slow) && o.limits != nil {
 		filter, scope := slowFilters(o.limits)
@@ -222,7 +237,7 @@ func (c *Collector) scope(text string) int {
 	s := scope{text: text}
 	if text != "" {
 		var err error
-		if s.filter, err = query.Compile(text, query.Transactions); err != nil {
+		if s.filter, err = query.Compile(text, c.fields); err != nil {
 			panic(err) // It is in the tables of this program.
 		}
 	}
@@ -242,11 +257,16 @@ func (c *Collector) Add(r *record.Transaction) error {
 	if !c.began {
 		c.Begin(r.Start())
 	}
-	c.total++
 	if err := c.memberships(r); err != nil {
 		return err
 	}
-	hash := mix(r.ID)
+	return c.take(r, r.ID, r.Start())
+}
+
+// take keeps the answers of a subject with this number and time, if it is wanted.
+func (c *Collector) take(r any, id int64, at record.Time) error {
+	c.total++
+	hash := mix(id)
 	wanted := c.all.wants(hash)
 	c.all.seen++
 	for _, i := range c.members {
@@ -257,7 +277,7 @@ func (c *Collector) Add(r *record.Transaction) error {
 	if !wanted {
 		return nil
 	}
-	one, err := c.answer(r, hash)
+	one, err := c.answer(r, id, at)
 	if err != nil {
 		return err
 	}
@@ -334,9 +354,9 @@ func init() {
 	}
 }
 
-// answer returns a row with the answers of an RPC to all questions.
-func (c *Collector) answer(r *record.Transaction, hash uint64) (*row, error) {
-	one := &row{id: r.ID, time: int64(r.Start()), hash: hash}
+// answer returns a row with the answers of a subject to all questions.
+func (c *Collector) answer(r any, id int64, at record.Time) (*row, error) {
+	one := &row{id: id, time: int64(at), hash: mix(id)}
 	one.facets.member = slices.Clone(c.members)
 	c.entries = c.entries[:0]
 	for _, col := range c.columns[:c.fixed] {
@@ -346,7 +366,9 @@ func (c *Collector) answer(r *record.Transaction, hash uint64) (*row, error) {
 		n, c.scratch = col.enter(c.out.values, c.scratch)
 		c.entries = append(c.entries, n)
 	}
-	c.arguments(r)
+	if t, is := r.(*record.Transaction); is {
+		c.arguments(t)
+	}
 	one.entries = slices.Clone(c.entries)
 	for i := range c.scopes {
 		hit, err := c.within(i, r)
@@ -369,7 +391,7 @@ func (c *Collector) answer(r *record.Transaction, hash uint64) (*row, error) {
 }
 
 // within reports whether a scope has an RPC.
-func (c *Collector) within(scope int, r *record.Transaction) (bool, error) {
+func (c *Collector) within(scope int, r any) (bool, error) {
 	if c.scopes[scope].filter == nil {
 		return true, nil
 	}

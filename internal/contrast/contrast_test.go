@@ -28,12 +28,27 @@ func collected(t testing.TB, path string, o Options) *Collector {
 	c := NewCollector(o)
 	d := dissect.New(dissect.Handler{
 		Begin:       func(at record.Time) error { c.Begin(at); return nil },
-		Transaction: c.Add,
+		Transaction: c.unlessConnections, Connection: c.ifConnections,
 	}, dissect.Options{Decode: true, Files: true})
 	if _, err := d.Run(t.Context(), file); err != nil {
 		t.Logf("%s: %v", path, err) // One of them is damaged at its end.
 	}
 	return c
+}
+
+// unlessConnections takes an RPC, and ifConnections a connection.
+func (c *Collector) unlessConnections(r *record.Transaction) error {
+	if c.options.Connections {
+		return nil
+	}
+	return c.Add(r)
+}
+
+func (c *Collector) ifConnections(r *record.Connection) error {
+	if !c.options.Connections {
+		return nil
+	}
+	return c.AddConnection(r)
 }
 
 // captures returns the paths of captures whose names match a pattern.
@@ -256,78 +271,93 @@ func TestPeriodic(t *testing.T) {
 	}
 }
 
-// TestFilters: the filter of each fact selects exactly the RPCs of which the fact is true.
+// filtered is a fact with its compiled filter.
+type filtered struct {
+	*candidate
+	*query.Filter
+	text string
+}
+
+// facts returns facts about every column, and some about times.
+func facts(t *testing.T, s *search, r *reporter, random *rand.Rand) (list []*filtered) {
+	add := func(one *candidate) {
+		f := &filtered{candidate: one, text: r.plainFilter(one)}
+		var err error
+		if f.Filter, err = query.Compile(f.text, r.c.fields); err != nil {
+			t.Fatalf("%s: %v", f.text, err)
+		}
+		list = append(list, f)
+	}
+	for i, col := range s.columns {
+		if !s.asked[i] {
+			continue
+		}
+		unknowns := slices.ContainsFunc(col.entries, func(e entry) bool { return e.unknown })
+		for range 4 {
+			var v []int32
+			if len(col.values) > 0 {
+				v = []int32{int32(random.IntN(len(col.values)))}
+			}
+			for form, asked := range map[form]bool{
+				isValue: col.asks&asksValue != 0, isNotValue: col.asks&asksNot != 0 && !unknowns, isPresent: col.asks&asksPresence != 0, isAbsent: col.asks&asksPresence != 0 && !unknowns,
+				isMore: col.asks&asksMore != 0 && len(s.ranks[i].sorted) > 1, isAtMost: col.asks&asksMore != 0 && len(s.ranks[i].sorted) > 1,
+			} {
+				if asked && (len(v) > 0 || form == isPresent || form == isAbsent) {
+					add(&candidate{column: i, form: form, values: v})
+				}
+			}
+		}
+	}
+	from, to := s.rows[len(s.rows)/4].time, s.rows[len(s.rows)/2].time
+	for _, form := range []form{isBetween, isFrom, isUntil} {
+		add(&candidate{column: -1, form: form, from: from, to: to, and: list[0].candidate})
+	}
+	return list
+}
+
+// TestFilters: the filter of each fact selects exactly the RPCs, or connections, of which the fact is true.
 func TestFilters(t *testing.T) {
 	random := rand.New(rand.NewPCG(31, 32))
-	for _, path := range append(captures(t, "captures/rocev2-*.pcap.zst"), captures(t, "captures/lab-*.pcap.zst")...) {
-		c := collected(t, path, Options{})
-		s := newSearch(c.columns, c.sorted(), &c.logs)
-		s.ask(func(col *column) bool { return !col.replies })
-		r := reporter{c: c, search: s, set: &Set{exact: true}}
-		type fact struct {
-			*candidate
-			filter *query.Filter
-			text   string
-			hits   int
-		}
-		var facts []*fact
-		add := func(one *candidate) {
-			f := &fact{candidate: one, text: r.plainFilter(one)}
-			var err error
-			if f.filter, err = query.Compile(f.text, query.Transactions); err != nil {
-				t.Fatalf("%s: %v", f.text, err)
-			}
-			facts = append(facts, f)
-		}
-		for i, col := range s.columns {
-			if !s.asked[i] {
+	compared := 0
+	for _, path := range append(captures(t, "captures/rocev2-*.zst"), captures(t, "captures/lab-*.pcap.zst")...) {
+		for _, connections := range []bool{false, true} {
+			c := collected(t, path, Options{Connections: connections})
+			if c.total < 2 {
 				continue
 			}
-			unknowns := slices.ContainsFunc(col.entries, func(e entry) bool { return e.unknown })
-			for range 4 {
-				v := []int32{}
-				if len(col.values) > 0 {
-					v = []int32{int32(random.IntN(len(col.values)))}
-				}
-				for form, asked := range map[form]bool{
-					isValue: col.asks&asksValue != 0, isNotValue: col.asks&asksNot != 0 && !unknowns, isPresent: col.asks&asksPresence != 0, isAbsent: col.asks&asksPresence != 0 && !unknowns,
-					isMore: col.asks&asksMore != 0 && len(s.ranks[i].sorted) > 1, isAtMost: col.asks&asksMore != 0 && len(s.ranks[i].sorted) > 1,
-				} {
-					if asked && (len(v) > 0 || form == isPresent || form == isAbsent) {
-						add(&candidate{column: i, form: form, values: v})
-					}
-				}
+			s := newSearch(c.columns, c.sorted(), &c.logs)
+			s.ask(func(col *column) bool { return !col.replies })
+			list := facts(t, s, &reporter{c: c, search: s, set: &Set{exact: true}}, random)
+			byID := map[int64]*row{}
+			for _, r := range s.rows {
+				byID[r.id] = r
 			}
-		}
-		from, to := s.rows[len(s.rows)/4].time, s.rows[len(s.rows)/2].time
-		for _, form := range []form{isBetween, isFrom, isUntil} {
-			add(&candidate{column: -1, form: form, from: from, to: to, and: facts[0].candidate})
-		}
-		byID := map[int64]*row{}
-		for _, r := range s.rows {
-			byID[r.id] = r
-		}
-		file := testkit.Open(t, path)
-		d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
-			one := byID[r.ID]
-			if one == nil {
+			check := func(id int64, r any) error {
+				one := byID[id]
+				for _, f := range list {
+					if one == nil {
+						continue
+					}
+					hit, err := f.Match(r)
+					if err != nil {
+						t.Fatalf("%s: %v", f.text, err)
+					}
+					if want := s.holds(f.candidate)(one); hit != want {
+						t.Errorf("%s: number %d: %s selects it: %v; the fact is true of it: %v", filepath.Base(path), id, f.text, hit, want)
+					}
+					compared++
+				}
 				return nil
 			}
-			for _, f := range facts {
-				hit, err := f.filter.Match(r)
-				if err != nil {
-					t.Fatalf("%s: %v", f.text, err)
-				}
-				if want := s.holds(f.candidate)(one); hit != want {
-					t.Errorf("%s: RPC %d: %s selects it: %v; the fact is true of it: %v", filepath.Base(path), r.ID, f.text, hit, want)
-				}
-				if hit {
-					f.hits++
-				}
+			h := dissect.Handler{Transaction: func(r *record.Transaction) error { return check(r.ID, r) }}
+			if connections {
+				h = dissect.Handler{Connection: func(r *record.Connection) error { return check(int64(r.ID), r) }}
 			}
-			return nil
-		}}, dissect.Options{Decode: true, Files: true})
-		d.Run(t.Context(), file)
+			dissect.New(h, dissect.Options{Decode: true, Files: true}).Run(t.Context(), testkit.Open(t, path))
+		}
+	}
+	if compared < 100_000 {
+		t.Errorf("only %d comparisons", compared)
 	}
 }
 

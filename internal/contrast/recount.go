@@ -7,8 +7,9 @@ import (
 
 // Recount counts the facts of sets on all RPCs, with the filters that the report prints. It is needed if not all RPCs were kept.
 type Recount struct {
-	sets []*recounted
-	all  int64
+	sets   []*recounted
+	fields query.Fields
+	all    int64
 }
 
 // recounted has the filters of one set, and what they selected.
@@ -29,20 +30,20 @@ type recountedFact struct {
 
 // NewRecount returns a recount of sets that the collector returned.
 func (c *Collector) NewRecount(sets []*Set) (*Recount, error) {
-	n := &Recount{}
+	n := &Recount{fields: c.fields}
 	for _, set := range sets {
 		one := &recounted{Set: set, against: c.options.Against.Filter}
 		var err error
-		if one.bad, err = query.Compile(set.Filter, query.Transactions); err != nil {
+		if one.bad, err = query.Compile(set.Filter, n.fields); err != nil {
 			return nil, err
 		}
 		if set.scope != "" {
-			if one.within, err = query.Compile(set.scope, query.Transactions); err != nil {
+			if one.within, err = query.Compile(set.scope, n.fields); err != nil {
 				return nil, err
 			}
 		}
 		for i := range set.Facts {
-			f, err := recountedOf(&set.Facts[i])
+			f, err := n.factOf(&set.Facts[i])
 			if err != nil {
 				return nil, err
 			}
@@ -53,22 +54,22 @@ func (c *Collector) NewRecount(sets []*Set) (*Recount, error) {
 	return n, nil
 }
 
-// recountedOf compiles the filters of a fact and of its relatives.
-func recountedOf(f *Fact) (r recountedFact, err error) {
-	if r.holds, err = query.Compile(f.plain, query.Transactions); err != nil {
+// factOf compiles the filters of a fact and of its relatives.
+func (n *Recount) factOf(f *Fact) (r recountedFact, err error) {
+	if r.holds, err = query.Compile(f.plain, n.fields); err != nil {
 		return r, err
 	}
-	if r.same, err = recountedList(f.Same); err != nil {
+	if r.same, err = n.factsOf(f.Same); err != nil {
 		return r, err
 	}
-	r.nearly, err = recountedList(f.Nearly)
+	r.nearly, err = n.factsOf(f.Nearly)
 	return r, err
 }
 
-// recountedList compiles the filters of relatives.
-func recountedList(list []Relative) (facts []recountedFact, err error) {
+// factsOf compiles the filters of relatives.
+func (n *Recount) factsOf(list []Relative) (facts []recountedFact, err error) {
 	for i := range list {
-		holds, err := query.Compile(list[i].plain, query.Transactions)
+		holds, err := query.Compile(list[i].plain, n.fields)
 		if err != nil {
 			return nil, err
 		}
@@ -78,19 +79,27 @@ func recountedList(list []Relative) (facts []recountedFact, err error) {
 }
 
 // matches reports whether a filter selects an RPC; no filter selects all.
-func matches(f *query.Filter, r *record.Transaction) (bool, error) {
+func matches(f *query.Filter, r any) (bool, error) {
 	if f == nil {
 		return true, nil
 	}
 	return f.Match(r)
 }
 
-// Add counts an RPC.
+// Add counts an RPC, and AddConnection a connection.
 func (n *Recount) Add(r *record.Transaction) error {
-	n.all++
 	if r.Call == nil {
+		n.all++
 		return nil
 	}
+	return n.add(r)
+}
+
+func (n *Recount) AddConnection(r *record.Connection) error { return n.add(r) }
+
+// add counts a record.
+func (n *Recount) add(r any) error {
+	n.all++
 	for _, set := range n.sets {
 		if err := set.add(r); err != nil {
 			return err
@@ -100,7 +109,7 @@ func (n *Recount) Add(r *record.Transaction) error {
 }
 
 // add counts an RPC for one set.
-func (s *recounted) add(r *record.Transaction) error {
+func (s *recounted) add(r any) error {
 	bad, err := s.bad.Match(r)
 	if err != nil {
 		return err
@@ -125,7 +134,7 @@ func (s *recounted) add(r *record.Transaction) error {
 }
 
 // count counts an RPC for a fact and its relatives.
-func (f *recountedFact) count(r *record.Transaction, bad bool) (hit bool, err error) {
+func (f *recountedFact) count(r any, bad bool) (hit bool, err error) {
 	if hit, err = f.holds.Match(r); err != nil {
 		return false, err
 	}

@@ -26,10 +26,23 @@ func (Verdict) Values() []string {
 	return []string{string(Separated), string(Nothing), string(TooFew), string(All), string(None)}
 }
 
+// Subject is what a set consists of.
+type Subject string
+
+// The subjects.
+const (
+	OfRPCs        Subject = "rpc"
+	OfConnections Subject = "connection"
+)
+
+// Values returns all subjects.
+func (Subject) Values() []string { return []string{string(OfRPCs), string(OfConnections)} }
+
 // Set is what the RPCs of a set have in common that the others do not have.
 type Set struct {
 	Type        string              `json:"type" doc:"The record's type, always \"common\"." values:"common"`
-	Set         Kind                `json:"set" doc:"What the RPCs of the set are: no_reply (without a Reply), status (with one error status), slow, finding (with a finding of one rule), filter (those that -Y selects)."`
+	Set         Kind                `json:"set" doc:"What the RPCs of the set are: no_reply (without a Reply), status (with one error status), slow, finding (with a finding of one rule), filter (those that -Y selects); of connections ended (in one way other than by a disconnect) or retransmitted (with retransmitted packets)."`
+	Subject     Subject             `json:"subject" doc:"What is compared: RPCs (rpc) or connections (connection). Where other fields say RPCs, they are about these."`
 	Name        record.Opt[string]  `json:"name" doc:"The status, or the id of the rule; null for other sets." secret:"no"`
 	Title       string              `json:"title" doc:"Description of the set, such as without a Reply." secret:"content"`
 	Filter      string              `json:"filter" doc:"Filter that selects the RPCs of the set." secret:"content"`
@@ -144,7 +157,10 @@ func alike(a, b map[*row]bool) bool {
 // compare compares a set with the others.
 func (c *Collector) compare(s *search, target int) *Set {
 	t := c.targets[target]
-	set := &Set{Type: "common", Set: t.kind, Name: record.SomeIf(t.name, t.name != ""), Title: c.title(t), Filter: t.filter, Bad: t.held.seen, Facts: []Fact{}, OfCalls: []Fact{}, Hints: []Fact{}, Asked: []string{}, exact: !c.Sampled(), scope: c.scopes[t.scope].text}
+	set := &Set{Type: "common", Set: t.kind, Subject: OfRPCs, Name: record.SomeIf(t.name, t.name != ""), Title: c.title(t), Filter: t.filter, Bad: t.held.seen, Facts: []Fact{}, OfCalls: []Fact{}, Hints: []Fact{}, Asked: []string{}, exact: !c.Sampled(), scope: c.scopes[t.scope].text}
+	if c.options.Connections {
+		set.Subject = OfConnections
+	}
 	var l labels
 	sampled, could := 0, 0
 	for i, r := range s.rows {
@@ -337,8 +353,10 @@ var (
 // topics returns what the definition of the set is about.
 func (r *reporter) topics() (list []topic) {
 	switch r.target.kind {
-	case NoReply, Status:
+	case NoReply, Status, Ended:
 		return []topic{ofStatus}
+	case Retransmitting:
+		return []topic{ofStalls}
 	case Slow:
 		return []topic{ofLatency}
 	case ByRule:
@@ -561,7 +579,7 @@ func (r *reporter) filterOf(c *candidate) string {
 	}
 	if outside || !sure {
 		if against := r.c.options.Against; against.Filter != nil {
-			scope = cmp.Or(scope, "call != null")
+			scope = cmp.Or(scope, map[bool]string{false: "call != null", true: "id >= 0"}[r.c.options.Connections])
 			text = join(text, "(("+r.target.filter+") or ("+scope+") and ("+against.Text+"))")
 		} else if scope != "" {
 			text = join(text, scope)
@@ -577,9 +595,9 @@ func join(a, b string) string { return "(" + a + ") and (" + b + ")" }
 func (r *reporter) plainFilter(c *candidate) string {
 	text := ""
 	if c.column < 0 {
-		text = timeQuestion.filter(c.form, []value{textValue(timeText(record.Time(c.from))), textValue(timeText(record.Time(c.to)))})
+		text = r.timeQuestion().filter(c.form, []value{textValue(timeText(record.Time(c.from))), textValue(timeText(record.Time(c.to)))})
 		if c.form == isUntil {
-			text = timeQuestion.filter(c.form, []value{textValue(timeText(record.Time(c.to)))})
+			text = r.timeQuestion().filter(c.form, []value{textValue(timeText(record.Time(c.to)))})
 		}
 	} else {
 		text = r.columns[c.column].filter(c.form, r.valuesOf(c))
@@ -590,8 +608,13 @@ func (r *reporter) plainFilter(c *candidate) string {
 	return text
 }
 
-// timeQuestion is the question about the time of the Call.
-var timeQuestion = question{path: "time", about: ofTime}
+// timeQuestion returns the question about when subjects began.
+func (r *reporter) timeQuestion() *question {
+	if r.c.options.Connections {
+		return &question{path: "first", about: ofTime}
+	}
+	return &question{path: "time", about: ofTime}
+}
 
 func (r *reporter) valuesOf(c *candidate) (list []value) {
 	for _, v := range c.values {
@@ -614,15 +637,19 @@ func (r *reporter) phraseOf(c *candidate) phrase {
 	if c.column >= 0 {
 		return append(p, r.columns[c.column].phrase(c.form, r.valuesOf(c)))
 	}
+	verb := "were sent "
+	if r.c.options.Connections {
+		verb = "came "
+	}
 	from, to := seconds(record.Time(c.from), r.c.start, 3), seconds(record.Time(c.to), r.c.start, 3)
 	if from == to {
 		from, to = seconds(record.Time(c.from), r.c.start, 6), seconds(record.Time(c.to), r.c.start, 6)
 	}
 	switch c.form {
 	case isFrom:
-		return append(p, "were sent at "+from+" or later")
+		return append(p, verb+"at "+from+" or later")
 	case isUntil:
-		return append(p, "were sent at "+to+" or earlier")
+		return append(p, verb+"at "+to+" or earlier")
 	}
-	return append(p, "were sent between "+from+" and "+to)
+	return append(p, verb+"between "+from+" and "+to)
 }

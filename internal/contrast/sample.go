@@ -3,8 +3,6 @@ package contrast
 import (
 	"encoding/binary"
 	"slices"
-
-	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // row is one subject: the answers to all questions, as numbers of entries of the columns.
@@ -141,6 +139,3 @@ func (v *reservoir) shrink(size int, release func(*row)) {
 		release(dropped)
 	}
 }
-
-// start returns the time of a subject, and its number.
-func startOf(r *record.Transaction) (id, at int64) { return r.ID, int64(r.Start()) }

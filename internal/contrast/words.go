@@ -23,6 +23,10 @@ func (c *Collector) title(t *target) string {
 		return "with the status " + textValue(t.name).shown()
 	case ByRule:
 		return "with a finding of " + t.name
+	case Ended:
+		return "ended by " + t.name
+	case Retransmitting:
+		return "with retransmitted packets"
 	case ByFilter:
 		return "that match " + clean(c.options.Set.Text)
 	}
@@ -50,26 +54,25 @@ func clean(s string) string {
 
 // Head returns the first line: which RPCs are compared with how many.
 func (s *Set) Head() string {
-	text := fmt.Sprintf("%d of %s: %s", s.Bad, rpcs(s.Bad+s.Others), s.Title)
+	text := fmt.Sprintf("%d of %s: %s", s.Bad, s.count(s.Bad+s.Others, ""), s.Title)
 	if s.NotAsked > 0 {
-		text += fmt.Sprintf(" (%s not asked)", others(s.NotAsked))
+		text += fmt.Sprintf(" (%s not asked)", s.count(s.NotAsked, "other "))
 	}
 	return text
 }
 
-func rpcs(n int64) string {
+// nouns are the names of what is compared.
+var nouns = map[Subject]string{OfRPCs: "RPC", OfConnections: "connection"}
+
+// count returns a number of RPCs or connections; other is "other " or empty.
+func (s *Set) count(n int64, other string) string {
 	if n == 1 {
-		return "1 RPC"
+		return "1 " + other + s.noun()
 	}
-	return fmt.Sprintf("%d RPCs", n)
+	return fmt.Sprintf("%d %s%ss", n, other, s.noun())
 }
 
-func others(n int64) string {
-	if n == 1 {
-		return "1 other RPC"
-	}
-	return fmt.Sprintf("%d other RPCs", n)
-}
+func (s *Set) noun() string { return nouns[s.Subject] }
 
 // Lines returns the report of the set, without its head.
 func (s *Set) Lines() (list []Line) {
@@ -78,9 +81,13 @@ func (s *Set) Lines() (list []Line) {
 	}
 	switch s.Verdict {
 	case None:
-		add(1, "no RPC is one of these")
+		add(1, "no %s is one of these", s.noun())
 	case All:
-		add(1, "all %s of which this can be said: there are no others to compare them with", rpcs(s.Bad))
+		if s.Bad == 1 {
+			add(1, "it is the only %s of which this can be said: there are no others to compare it with", s.noun())
+			break
+		}
+		add(1, "all %s of which this can be said: there are no others to compare them with", s.count(s.Bad, ""))
 	case TooFew:
 		s.weak(add)
 	case Nothing:
@@ -89,7 +96,7 @@ func (s *Set) Lines() (list []Line) {
 		s.nearest(add)
 	}
 	if period, known := s.Period.Get(); known && s.Verdict != TooFew {
-		add(2, "they follow each other at a distance of %d RPCs: whether this rhythm matters, this capture cannot tell", period)
+		add(2, "they follow each other at a distance of %d %ss: whether this rhythm matters, this capture cannot tell", period, s.noun())
 	}
 	for i := range s.Facts {
 		f := &s.Facts[i]
@@ -99,17 +106,17 @@ func (s *Set) Lines() (list []Line) {
 			for j := range f.Same {
 				texts = append(texts, f.Same[j].Text)
 			}
-			add(2, "the same RPCs %s: this capture cannot tell which matters", strings.Join(texts, "; "))
+			add(2, "the same %ss %s: this capture cannot tell which matters", s.noun(), strings.Join(texts, "; "))
 		}
 		for j := range f.Nearly {
-			add(2, "or %s: nearly the same RPCs", f.nearly(j))
+			add(2, "or %s: nearly the same %ss", f.nearly(j), s.noun())
 		}
 		list = append(list, Line{Depth: 1, Filter: f.Filter})
 	}
 	if len(s.Facts) == 0 {
 		return list
 	}
-	if s.onlyHandling() {
+	if s.Subject == OfRPCs && s.onlyHandling() {
 		if len(s.OfCalls) > 0 {
 			add(1, "of what was asked: %s", s.OfCalls[0].sentence(false))
 			list = append(list, Line{Depth: 1, Filter: s.OfCalls[0].Filter})
@@ -140,12 +147,12 @@ func (s *Set) Sentence() (text, flags string) {
 		flags = "--finding " + name
 	}
 	if len(s.Facts) == 0 {
-		return fmt.Sprintf("nothing separates the %s %s from the %d others", rpcs(s.Bad), s.Title, s.Others), flags
+		return fmt.Sprintf("nothing separates the %s %s from the %d others", s.count(s.Bad, ""), s.Title, s.Others), flags
 	}
 	f := &s.Facts[0]
-	subject := fmt.Sprintf("%d of the %s %s %s", f.Bad, rpcs(s.Bad), s.Title, f.phrase.plural())
+	subject := fmt.Sprintf("%d of the %s %s %s", f.Bad, s.count(s.Bad, ""), s.Title, f.phrase.plural())
 	if f.Bad == f.OfBad {
-		subject = fmt.Sprintf("all %s %s %s", rpcs(s.Bad), s.Title, f.phrase.plural())
+		subject = fmt.Sprintf("all %s %s %s", s.count(s.Bad, ""), s.Title, f.phrase.plural())
 	}
 	text = subject + f.ofOthers()
 	if sample, known := s.Sampled.Get(); known && !s.exact {
@@ -169,7 +176,7 @@ func (s *Set) weak(add func(depth int, format string, args ...any)) {
 		for i := range s.Hints {
 			texts = append(texts, s.Hints[i].phrase.singular())
 		}
-		add(1, "1 of %d: proves little. Only this RPC %s (%s)", s.Bad+s.Others, strings.Join(texts, ", "), s.Hints[0].odds("such sets"))
+		add(1, "1 of %d: proves little. Only this %s %s (%s)", s.Bad+s.Others, s.noun(), strings.Join(texts, ", "), s.Hints[0].odds("such sets"))
 		return
 	}
 	add(1, "%d of %d: too few to tell what separates them", s.Bad, s.Bad+s.Others)

@@ -81,6 +81,7 @@ type plain struct {
 	Lost       bool // network lists the packets that were lost
 	Look       appearance
 
+	OfConnections   bool     // common compares connections
 	NoReply, Failed bool     // sets that common asks about
 	Slow            string   // limit of slow RPCs; empty if they are not asked about
 	Finding         string   // rule of another set; empty for none

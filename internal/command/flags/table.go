@@ -127,6 +127,11 @@ var table = []row{
 		sets: func(t *Typed) any { return &t.unanswered }, byDefault: 30 * time.Second,
 	},
 	{
+		name: "connections", group: ofView, takers: only("common"),
+		doc:  "compare connections instead of RPCs: those that did not end by a disconnect, and those with retransmitted packets; -Y then selects connections",
+		sets: func(t *Typed) any { return &t.OfConnections },
+	},
+	{
 		name: "no-reply", group: ofView, takers: only("common"),
 		doc:  "compare the RPCs without a Reply with the others",
 		sets: func(t *Typed) any { return &t.NoReply },

@@ -76,6 +76,11 @@ var CommonView = &View{
 	Name: "common", Fields: render.CommonFields, summed: query.Transactions, filters: "set of RPCs (by the fields of transactions)", onePage: true,
 }
 
+// CommonConnectionsView is the view of common with --connections.
+var CommonConnectionsView = &View{
+	Name: "common", Fields: render.CommonFields, summed: query.Connections, filters: "set of connections", onePage: true,
+}
+
 // BrowseView describes the flags that browse supports.
 var BrowseView = &View{
 	Name: "browse", Fields: query.Transactions, filters: "RPCs (by the fields of transactions)",

@@ -51,6 +51,9 @@ compares each set that the capture has: RPCs without a Reply, with each error st
 ones, and those with findings of each rule. A set is compared only with RPCs that could have
 been in it: a status with RPCs that have a Reply, slow RPCs with those that have a latency.
 
+With --connections, it compares connections instead: those that did not end by a disconnect, such
+as rejected ones, those with retransmitted packets, or those that -Y selects.
+
 If a capture has very many RPCs, common compares a sample of them, and reads the capture once
 more to count the facts that it found on all of them.
 
@@ -102,7 +105,7 @@ func (c *contrasting) run(cmd *cobra.Command, paths []string) error {
 	} else {
 		s.fail(render.Common(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, sets, s.Typed))
 		if len(sets) == 0 {
-			fmt.Fprintln(s.w, "no RPC is without a Reply, failed or slow, and none has a finding")
+			fmt.Fprintln(s.w, map[bool]string{false: "no RPC is without a Reply, failed or slow, and none has a finding", true: "every connection ended by a disconnect or is open, and no packet was retransmitted"}[set.OfConnections])
 		}
 	}
 	return p.runner.finish(s, p.summary, p.broken)
@@ -110,16 +113,23 @@ func (c *contrasting) run(cmd *cobra.Command, paths []string) error {
 
 // options returns what is compared.
 func (c *contrasting) options(set *flags.Settings) (o contrast.Options, err error) {
-	o.Obvious = set.Obvious
+	o.Obvious, o.Connections = set.Obvious, set.OfConnections
+	fields := query.Transactions
+	if o.Connections {
+		fields = query.Connections
+		if set.NoReply || set.Failed || set.Slow != "" || set.Finding != "" {
+			return o, errors.New("--no-reply, --failed, --slow and --finding select RPCs; with --connections, -Y selects connections")
+		}
+	}
 	for _, name := range set.Compared {
-		path, err := query.Resolve(strings.TrimSpace(name), query.Transactions)
+		path, err := query.Resolve(strings.TrimSpace(name), fields)
 		if err != nil {
 			return o, fmt.Errorf("--fields %s: %w", name, err)
 		}
 		o.Fields = append(o.Fields, path)
 	}
 	if set.Against != "" {
-		if o.Against.Filter, err = query.Compile(set.Against, query.Transactions); err != nil {
+		if o.Against.Filter, err = query.Compile(set.Against, fields); err != nil {
 			return o, fmt.Errorf("--against: %w", err)
 		}
 		o.Against.Text = set.Against
@@ -147,6 +157,9 @@ func (c *contrasting) options(set *flags.Settings) (o contrast.Options, err erro
 		if o.Slow, err = slowness(set.Slow); err != nil {
 			return o, err
 		}
+	}
+	if o.Kinds == nil && o.Connections {
+		o.Kinds = []contrast.Kind{contrast.Ended, contrast.Retransmitting}
 	}
 	if o.Kinds == nil {
 		o.Kinds = []contrast.Kind{contrast.NoReply, contrast.Status, contrast.Slow, contrast.ByRule}
@@ -199,12 +212,12 @@ type passes struct {
 // compare reads the captures as often as needed and returns the comparisons.
 func (p *passes) compare(o contrast.Options) ([]*contrast.Set, error) {
 	collector := contrast.NewCollector(o)
-	if err := p.pass(collector.Begin, collector.Add); err != nil {
+	if err := p.pass(collector.Begin, collector); err != nil {
 		return nil, err
 	}
 	if again := collector.Again(); again != nil {
 		collector = again
-		if err := p.pass(collector.Begin, collector.Add); err != nil {
+		if err := p.pass(collector.Begin, collector); err != nil {
 			return nil, err
 		}
 	}
@@ -216,15 +229,21 @@ func (p *passes) compare(o contrast.Options) ([]*contrast.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.pass(func(record.Time) {}, recount.Add); err != nil {
+	if err := p.pass(func(record.Time) {}, recount); err != nil {
 		return nil, err
 	}
 	recount.Finish()
 	return sets, nil
 }
 
+// taker takes what is compared.
+type taker interface {
+	Add(r *record.Transaction) error
+	AddConnection(r *record.Connection) error
+}
+
 // pass reads the captures once.
-func (p *passes) pass(begin func(record.Time), add func(*record.Transaction) error) error {
+func (p *passes) pass(begin func(record.Time), to taker) error {
 	source, lines, failed, err := input.OpenRecords(p.cmd, &p.Typed, p.paths, p.stderr)
 	if err != nil {
 		return err
@@ -250,10 +269,20 @@ func (p *passes) pass(begin func(record.Time), add func(*record.Transaction) err
 			if s.asked(t) {
 				s.seen++
 				s.written++
-				s.fail(add(t))
+				s.fail(to.Add(t))
 			}
 			return s.err
 		},
+	}
+	if set.OfConnections {
+		h.Transaction, set.Decode, set.Files = nil, false, false
+		h.Connection = func(r *record.Connection) error {
+			if s.WantsConnection(r.ID) && s.Overlaps(r.First, r.Last) {
+				s.written++
+				s.fail(to.AddConnection(r))
+			}
+			return s.err
+		}
 	}
 	var summary *record.Summary
 	if lines != nil {
