@@ -23,6 +23,7 @@ type Text struct {
 	table *table
 	cells []cell
 	clock clock
+	kept  keeping
 
 	selected string // how many records are shown, for the summary
 	live     bool
@@ -186,6 +187,10 @@ func (t *Text) path(r *record.Transaction) string {
 
 // row writes t.cells as a row of the table with these columns.
 func (t *Text) row(columns []column) error {
+	if t.kept.on {
+		t.keep(columns)
+		return nil
+	}
 	if t.table == nil {
 		t.table = newTable(t.w, t.theme, t.width, columns)
 		t.table.live = t.live

@@ -175,6 +175,10 @@ func (s *sink) take(record any, text func(any) error) bool {
 		s.buffer = s.Columns.Append(s.buffer[:0], record)
 	case s.Ladder: // Decoded arguments are good only until the handler returns.
 		s.buffer = s.drawLadder(record)
+	case s.keepsRows(record):
+		var err error
+		s.buffer, err = s.text.Keep(s.buffer[:0], func() error { return text(record) })
+		s.fail(err)
 	default: // The columns of a table depend on all records, so tables are drawn after sorting.
 		s.show, s.kind = text, reflect.TypeOf(record).Elem()
 		if kept, bytes := cloned(record); kept != nil && !s.JSON {
@@ -185,6 +189,16 @@ func (s *sink) take(record any, text func(any) error) bool {
 	}
 	s.fail(s.sorter.add(key, s.buffer))
 	return true
+}
+
+// keepsRows reports whether the drawn row of a record is sorted instead of the record: rows take less memory, and there are
+// many of these records.
+func (s *sink) keepsRows(r any) bool {
+	switch r.(type) {
+	case *record.Transaction, *record.RDMAOperation:
+		return !s.JSON && s.text.CanKeep()
+	}
+	return false
 }
 
 // cloned returns a copy of a record and the number of bytes of the copy. It returns nil for
@@ -307,6 +321,9 @@ func (s *sink) release() {
 			s.written++
 			_, err := s.w.Write(text)
 			s.fail(err)
+		case s.show == nil:
+			s.written++
+			s.fail(s.text.Row(text))
 		default:
 			if kept == nil {
 				kept = reflect.New(s.kind).Interface()
