@@ -494,6 +494,8 @@ var statsColumns = []column{
 	{name: "WORST", fields: "worst=latency.max_ns total_ns", right: true, rank: 2},
 	{name: "HISTOGRAM", rank: 5},
 	{name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", rank: 3, some: true},
+	{name: "PROVEN", fields: "shares.client_min_ns shares.network_min_ns shares.server_min_ns shares.server_max_ns", rank: 3, some: true},
+	{name: "CONGESTED", fields: "congested", right: true, rank: 6, some: true},
 	{name: "READ/WRITE/STALL/REST", fields: "read=phases.read_ns write=phases.write_ns stall=phases.wait_ns wait=phases.wait_ns", rank: 3},
 	{name: "WITH CHUNKS", fields: "explicit_rdma", right: true, rank: 7},
 	{name: "FIT 64K", fields: "fits_inline_at", total: func(r any) any { return r.(*analyze.Stats).FitsInlineAt["65536"] }, right: true, rank: 8},
@@ -526,6 +528,8 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			{text: maximum(&s.Latency, s.Latency.Max)},
 			{text: theme.histogram(s.Histogram(low, high, histogramCells)), ink: theme.flight},
 			{text: placeShares(s)},
+			{text: provenShares(s)},
+			{text: some(int64(s.Congested)), ink: theme.warn},
 			{text: phaseShares(s)},
 			{text: fmt.Sprint(s.ExplicitRDMA)},
 			{text: inlineShare(s)},
@@ -595,6 +599,26 @@ func placeShares(s *analyze.Stats) string {
 	return fmt.Sprintf("%d%%/%d%%/%d%%", part(p.ClientNS), part(network), part(p.ServerNS))
 }
 
+// provenShares returns the percentages of the time that provably passed at the client, in the network and at the server, and
+// of the rest, or nothing if no part is proven.
+func provenShares(s *analyze.Stats) string {
+	p := &s.Shares
+	proven := p.ClientMinNS + p.NetworkMinNS + p.ServerMinNS
+	if s.TotalNS == 0 || proven == 0 {
+		return ""
+	}
+	part := func(ns int64) int64 { return (ns*100 + s.TotalNS/2) / s.TotalNS }
+	return fmt.Sprintf("%d%%/%d%%/%d%%/%d%%", part(p.ClientMinNS), part(p.NetworkMinNS), part(p.ServerMinNS), part(s.TotalNS-proven))
+}
+
+// some returns a number, or nothing if it is 0.
+func some(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
 // inlineShare returns the percentage of RPCs with chunks that would have needed none with an
 // inline threshold of 64 KiB.
 func inlineShare(s *analyze.Stats) string {
@@ -661,9 +685,45 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 	row("transactions", "%d", c.Transactions)
 	row("packets", "%d", c.Packets)
 	row("health", "%d retransmitted, %d out of order, %s, %s", c.Retransmitted, c.OutOfOrder, record.Plural(c.Naks, "NAK"), record.Plural(c.RNRNaks, "RNR NAK"))
+	pathDetail(&c.Path, row)
 	if c.NotCaptured > 0 { // a property of the capture, not of the network
 		row("capture", "%s%d packets not captured%s", theme.dim.before, c.NotCaptured, theme.dim.after)
 	}
 	_, err := fmt.Fprintf(w, "%s\n", b.String())
 	return err
+}
+
+// pathDetail writes what the packets of a connection show about their way.
+func pathDetail(p *record.ConnectionPath, row func(name, format string, args ...any)) {
+	if at, known := p.Point.At.Get(); known {
+		row("captured at", "%s", map[record.Place]string{
+			record.AtClient: "the client", record.AtServer: "the server", record.Between: "neither host", record.AtBothEnds: "both ends",
+		}[at])
+	}
+	for _, end := range p.Point.NotAt {
+		row("not captured at", "the %s, because packets of it came late", end)
+	}
+	for _, way := range []struct {
+		name  string
+		trips record.Opt[record.RoundTrips]
+	}{{"round trips to server", p.RoundTrips.ToServer}, {"round trips to client", p.RoundTrips.ToClient}} {
+		if t, measured := way.trips.Get(); measured {
+			row(way.name, "%d, %s to %s (packet %d)", t.Count, Duration(t.MinNS), Duration(t.MaxNS), t.MaxPacket)
+		}
+	}
+	pair := func(name string, n record.FromPair, of string) {
+		if n.FromClient+n.FromServer > 0 {
+			row(name, "%s of the client, %d of the server %s", record.Plural(n.FromClient, "packet"), n.FromServer, of)
+		}
+	}
+	pair("late", p.Late, "(lost or overtaken before the capture point)")
+	pair("repeated", p.Repeated, "(had passed the capture point before)")
+	n := &p.Congestion
+	if n.CEToClient+n.CEToServer+n.CNPFromClient+n.CNPFromServer > 0 {
+		row("congestion", "%s to the server and %d to the client marked (CE); %s of the client and %d of the server",
+			record.Plural(n.CEToServer, "packet"), n.CEToClient, record.Plural(n.CNPFromClient, "CNP"), n.CNPFromServer)
+	}
+	if n.PauseFrames > 0 {
+		row("pauses", "%s paused a link meanwhile (PFC)", record.Plural(n.PauseFrames, "frame"))
+	}
 }

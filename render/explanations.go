@@ -39,6 +39,7 @@ var explanations = []Explanation{
 	{"transactions", "CREDITS", "Number of credits that the Call requested, and number that the Reply granted (RFC 8166 s.3.3.1)."},
 	{"transactions", "INVALIDATED", "Handle that the Reply invalidated remotely, and the number of handles that the Call exposed if there are several, such as 0x000008ae of 3. The requester has to invalidate the others itself; none of 2: both of them."},
 	{"transactions", "LATENCY", "Time from the first packet of the Call to the last packet of the Reply (of the copy that the requester accepted), without the time for which the Call waited for credits before it was sent. <= marks an upper bound: the capture does not prove which copy of the Reply was accepted."},
+	{"transactions", "CAUSE", "Id of the sentence about what took most of the latency; docs/causes.md explains each. The ladder diagram has the sentence."},
 	{"transactions", "STATUS", "Outcome: ok, no_reply, no_call (the Call is not in the capture), or the RDMA, RPC or NFS error."},
 	{"transactions", "!", "The transaction has findings, which rdmadump check lists."},
 
@@ -66,6 +67,8 @@ var explanations = []Explanation{
 	{"connections", "PACKETS", "Number of packets of the connection."},
 	{"connections", "RETR/OOO/MISSED", "Numbers of packets that were retransmitted, that arrived out of order, and that are missing from the capture although the receiver acknowledged them."},
 	{"connections", "NAK/RNR", "Numbers of NAKs, and of receiver-not-ready (RNR) NAKs."},
+	{"connections", "LATE", "Number of packets whose first copy came after later packets of the same side: they were lost or overtaken before the capture point."},
+	{"connections", "CE/CNP", "Numbers of packets that a switch marked because of congestion (CE), and of congestion notification packets (CNP)."},
 	{"connections", "CLOSED", "How the connection ended, and the side that ended it; open if the capture does not show an end."},
 
 	{"credits", "# \u2588", "Number of outstanding Calls at that time. A Call without a Reply is outstanding until its connection begins to close or, if the capture does not show that, until the last packet of the connection."},
@@ -135,6 +138,8 @@ var explanations = []Explanation{
 	{"stats", "WORST", "Longest latency. Here, and before a percentile, <= marks an upper bound: the capture does not prove which copy of a Reply was accepted."},
 	{"stats", "HISTOGRAM", "Distribution of the latency on a logarithmic scale. The heading has the range: the shortest and the longest latency of all rows."},
 	{"stats", "CLIENT/NETWORK/SERVER", "Shares of the latency of the RPCs that were captured at both ends: at the side that sent the Call, in the network in both directions, and at the side that executed it. Without captures at both ends, the column is not shown."},
+	{"stats", "PROVEN", "Shares of the total latency that provably passed at the client, in the network and at the server, and the rest, which one capture cannot assign. Without any proof, the column is not shown."},
+	{"stats", "CONGESTED", "Number of RPCs during which a packet was marked because of congestion (CE), a host sent a congestion notification packet (CNP), or a link was paused (PFC)."},
 	{"stats", "READ/WRITE/STALL/REST", "Shares of the total latency: in RDMA Reads, in RDMA Writes, stalled, and the rest: until the first RDMA Read or RDMA Write, and until the Reply. In the rest only the server, or the network, can make progress; one capture does not show which of the two took it."},
 	{"stats", "WITH CHUNKS", "Number of RPCs that used chunks."},
 	{"stats", "FIT 64K", "Share of the RPCs with chunks whose Call and largest possible Reply fit into 64 KiB, so that they would have needed no chunks with this inline threshold. The largest possible Reply is the one that fills the chunks that the Call offers."},
@@ -160,6 +165,7 @@ var explanations = []Explanation{
 	{"rates", "RPCS", "Number of RPCs that were answered in the interval; an RPC without a Reply counts in the interval of its Call."},
 	{"rates", "ERR", "Number of RPCs that failed: without a Call or Reply in the capture, rejected by RPC, with RDMA_ERROR, or with an NFS error status."},
 	{"rates", "RETR", "Number of retransmitted packets of the RPCs that the row counts; the packets may be in other intervals."},
+	{"rates", "CONGESTED", "Number of RPCs during which a packet was marked because of congestion (CE), a host sent a congestion notification packet (CNP), or a link was paused (PFC)."},
 	{"rates", "TO SERVER", "Number of bytes in the Payload streams that clients sent."},
 	{"rates", "TO CLIENT", "Number of bytes in the Payload streams that servers sent."},
 	{"rates", "P50", "Median of the latency."},

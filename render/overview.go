@@ -708,11 +708,23 @@ func (v *overview) slowest() {
 	for i, slow := range v.o.Slowest {
 		v.slow(once(i, "slowest"), &slow, length)
 	}
+	v.whereNext()
 	v.ladderOf(v.o.Slowest)
 	if list := v.o.SlowestMounting; len(list) > 0 { // They would hide the others.
 		v.slow("setup", &list[0], length)
 		if len(v.o.Slowest) == 0 {
 			v.ladderOf(list)
+		}
+	}
+}
+
+// whereNext says how to distinguish the server from the network, if one of the slowest RPCs needs that.
+func (v *overview) whereNext() {
+	for i := range v.o.Slowest {
+		r := v.o.Slowest[i].Transaction
+		if strings.HasPrefix(r.Cause.Or(record.Cause{}).ID, "server-or-") && r.Shares.Or(record.Shares{}).Point == record.PlaceUnknown {
+			v.line("", "To distinguish the server from the network, capture at the server, too, or say --at server if this is the server's capture.", v.theme.dim)
+			return
 		}
 	}
 }

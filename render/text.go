@@ -122,6 +122,7 @@ var transactionColumns = []column{
 	{name: "CREDITS", fields: "call.credits reply.credits", right: true, rank: 8},
 	{name: "INVALIDATED", fields: "invalidation.handle not_invalidated", rank: 9, usual: 18},
 	{name: "LATENCY", fields: "latency_ns", right: true, usual: 8},
+	{name: "CAUSE", fields: "cause.id cause.text", rank: 10, some: true},
 	{name: "STATUS", fields: "status nfs_status findings"},
 }
 
@@ -161,6 +162,7 @@ func (t *Text) Transaction(r *record.Transaction) error {
 		cell{text: credits(r)},
 		cell{text: invalidated(r), ink: t.theme.dim},
 		cell{text: Latency(r)},
+		cell{text: r.Cause.Or(record.Cause{}).ID, ink: t.theme.dim},
 		cell{text: status, ink: shade},
 	)
 	return t.row(transactionColumns)
@@ -342,6 +344,8 @@ var connectionColumns = []column{
 	{name: "PACKETS", fields: "packets", right: true, rank: 2},
 	{name: "RETR/OOO/MISSED", fields: "retransmitted out_of_order not_captured", right: true, rank: 2, quiet: true},
 	{name: "NAK/RNR", fields: "naks rnr_naks", right: true, rank: 5, quiet: true},
+	{name: "LATE", fields: "path.late.from_client path.late.from_server", right: true, rank: 8, some: true},
+	{name: "CE/CNP", fields: "congestion_marks cnps", right: true, rank: 5, some: true},
 	{name: "CLOSED", fields: "ended.how ended.by", flex: true, whole: true, min: 8, usual: 26},
 }
 
@@ -376,9 +380,19 @@ func (t *Text) Connection(r *record.Connection) error {
 		cell{text: strconv.FormatInt(r.Packets, 10)},
 		cell{text: fmt.Sprintf("%d/%d/%d", r.Retransmitted, r.OutOfOrder, r.NotCaptured), ink: health},
 		cell{text: fmt.Sprintf("%d/%d", r.Naks, r.RNRNaks)},
+		cell{text: some(r.Path.Late.FromClient + r.Path.Late.FromServer)},
+		cell{text: congestion(r), ink: t.theme.warn},
 		closed,
 	)
 	return t.row(connectionColumns)
+}
+
+// congestion returns the numbers of packets that signal congestion, or nothing if there are none.
+func congestion(r *record.Connection) string {
+	if r.CongestionMarks+r.CNPs == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", r.CongestionMarks, r.CNPs)
 }
 
 // endpoint returns the address and port of an end of a connection.

@@ -158,7 +158,7 @@ func (m *Meanwhile) Congested() bool {
 // ConnectionPath is what the packets of a connection show about their way.
 type ConnectionPath struct {
 	RoundTrips RoundTripPair  `json:"round_trips" doc:"Times from packets of one side to the responses of the other side, at the capture point. They are facts: they do not show where the time of a transaction passed."`
-	Late       FromPair       `json:"late" doc:"Packets whose first copy was captured after later packets of the same side: they were lost or overtaken before they came to the capture point, which is then not at this side."`
+	Late       FromPair       `json:"late" doc:"Packets whose first copy was captured after later packets of the same side: they were lost or overtaken before they came to the capture point, which is then not at this side." alias:"late"`
 	Repeated   FromPair       `json:"repeated" doc:"Packets that had passed the capture point, and came again."`
 	Point      PointFacts     `json:"point" doc:"Where the capture was taken, as far as it is known."`
 	Congestion PathCongestion `json:"congestion" doc:"Signals of congestion."`

@@ -39,3 +39,33 @@ func (s *SplitSums) add(p record.Split) {
 	s.ReplyNetworkNS += p.ReplyNetworkNS
 	s.ServerSendNS += p.ServerSendNS
 }
+
+// ShareSums sums up how much of the latencies of transactions each side took; see [record.Shares].
+type ShareSums struct {
+	ClientMinNS  int64 `json:"client_min_ns" doc:"Least time that callers took to respond to RDMA Reads, in nanoseconds."`
+	ClientMaxNS  int64 `json:"client_max_ns" doc:"Most time that callers took to respond to RDMA Reads, in nanoseconds."`
+	ServerMinNS  int64 `json:"server_min_ns" doc:"Least time that the sides that executed the Calls took, in nanoseconds."`
+	ServerMaxNS  int64 `json:"server_max_ns" doc:"Most time that the sides that executed the Calls took, in nanoseconds."`
+	NetworkMinNS int64 `json:"network_min_ns" doc:"Least time that the network took, in nanoseconds."`
+	NetworkMaxNS int64 `json:"network_max_ns" doc:"Most time that the network took, in nanoseconds."`
+}
+
+// add adds the shares of a transaction, if it has any.
+func (s *ShareSums) add(r *record.Transaction) {
+	shares, known := r.Shares.Get()
+	if !known {
+		return
+	}
+	s.ClientMinNS += shares.ClientNS.Min
+	s.ClientMaxNS += shares.ClientNS.Max
+	s.ServerMinNS += shares.ServerNS.Min
+	s.ServerMaxNS += shares.ServerNS.Max
+	s.NetworkMinNS += shares.NetworkNS.Min
+	s.NetworkMaxNS += shares.NetworkNS.Max
+}
+
+// isCongested reports whether there were signals of congestion while a transaction lasted.
+func isCongested(r *record.Transaction) bool {
+	m, known := r.Meanwhile.Get()
+	return known && m.Congested()
+}

@@ -26,6 +26,7 @@ type Rate struct {
 	Latency       Quantiles         `json:"latency" doc:"Distribution of the latencies of the RPCs."`
 	InFlight      record.Opt[Level] `json:"in_flight" doc:"Number of Calls that were in flight; null if there were too many to count them, and in live records, which are written before all of them are known. A Call without a Reply is in flight until its connection begins to close or, if the capture does not show that, until the last packet of the connection."`
 	Credits       record.Opt[int]   `json:"credits" doc:"Number of credits that the last Reply of the interval granted; null without a Reply."`
+	Congested     int               `json:"congested" doc:"Number of RPCs during which there were signals of congestion on their connection: a packet that a switch had marked (CE), a congestion notification packet (CNP), or a frame that paused a link."`
 	Retransmitted int               `json:"retransmitted" doc:"Number of retransmitted packets of the RPCs that the interval counts; the packets may be in other intervals."`
 
 	latencies durations
@@ -176,6 +177,7 @@ func (s *Rate) merge(x *Rate) {
 	s.BytesToServer += x.BytesToServer
 	s.BytesToClient += x.BytesToClient
 	s.Retransmitted += x.Retransmitted
+	s.Congested += x.Congested
 	s.latencies.merge(&x.latencies)
 	if s.steps == nil {
 		s.steps = x.steps
@@ -330,6 +332,9 @@ func (t *Rates) Add(r *record.Transaction) error {
 		s.Errors++
 	}
 	s.Retransmitted += r.Retransmitted
+	if isCongested(r) {
+		s.Congested++
+	}
 	to, from := &s.BytesToServer, &s.BytesToClient
 	if r.Direction == record.Backward {
 		to, from = from, to

@@ -66,13 +66,13 @@ var All = [...]*Sentence{
 	},
 	{
 		ID: "server-proven", Brief: "{ns} at the {other}", Like: "The server took 17.65ms (captured at the server).",
-		Proves: "The server took at least half of the latency and 1 ms: the capture was taken at the server (--at), at both ends, it has TCP timestamps of the server, or the server answered a later Call first.",
+		Proves: "At least half of the latency, and 1 ms, passed at the server: the capture was taken at the server (--at), at both ends, it has TCP timestamps of the server, or the server answered a later Call first.",
 		Needs:  "All packets of the connection, XIDs that are not used twice at a time, and one latency.", Withdrawn: "The server retransmitted something while it worked; then server-or-way-back.",
 		Twin: "The same capture without --at.", says: isServer,
 	},
 	{
 		ID: "client-proven", Brief: "{ns} at the {caller}", Like: "The client took 61.99ms of 70.08ms to answer RDMA Reads (captured at the client).",
-		Proves: "The client took at least half of the latency and 1 ms until the first responses to RDMA Reads: the capture was taken at the client (--at), or at both ends.",
+		Proves: "At least half of the latency, and 1 ms, passed at the client until the first responses to RDMA Reads: the capture was taken at the client (--at), or at both ends.",
 		Needs:  "As server-proven.", Withdrawn: "Responses were retransmitted; then client-or-network.", Twin: "The same capture without --at.", says: isClient,
 	},
 	{
@@ -318,7 +318,7 @@ func isServer(f *facts) (v said, holds bool) {
 		v.text = f.without("The {other} took at least {part} (its TCP timestamps).", "The {other} took at least {part} (its TCP timestamps); {again}.")
 	case later != nil:
 		v.xid, v.after = later.XID.Or(0), later.NS.Or(0)
-		v.text = "The {other} took at least {part} (it had the Call of XID {xid}, sent {after} later, before it answered)."
+		v.text = "The {other} took at least {part} (it had the Call of XID {xid}, sent {after} later, before it answered this one)."
 	default:
 		return v, false
 	}

@@ -178,7 +178,7 @@ func TestEveryField(t *testing.T) {
 				read(query.Findings, "finding ", r)
 				return nil
 			},
-		}, dissect.Options{RPC: true, Files: true})
+		}, dissect.Options{RPC: true, Files: true, At: record.Position{Place: record.AtClient}})
 		if _, err := d.Run(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}

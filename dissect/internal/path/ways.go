@@ -79,7 +79,7 @@ func (w *Ways) Record() (p record.ConnectionPath) {
 	return p
 }
 
-// IsElsewhere reports whether so many packets of the sender came late that the capture was not taken at the sender.
+// IsElsewhere reports whether two packets of the sender came late, or more, so that the capture was not taken at the sender.
 func (w *Way) IsElsewhere() bool { return w.late >= fewLate }
 
 // fewLate is the number of packets of a host that came late to a point and prove that the point is not at this host: a host
