@@ -373,6 +373,7 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 	s.Last = record.Some(now.Time)
 	if len(f.Data) < f.Length || l.truncated {
 		s.Truncated++
+		s.SnapshotLength = record.Some(max(s.SnapshotLength.Or(0), int64(len(f.Data))))
 	}
 	d.table.Clock, d.tracker.Clock = d.clock.now, d.clock.now
 	d.frame(f, l, now)

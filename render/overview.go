@@ -170,6 +170,9 @@ func (v *overview) capture() {
 		}
 		v.row("", part{text, ink{}})
 	}
+	if len(v.o.Capture) > 0 {
+		v.line("", strings.Join(v.o.Capture, "; "), v.theme.warn)
+	}
 	if v.o.Selected != "" {
 		v.line("", v.o.Selected, v.theme.warn)
 	}

@@ -127,6 +127,7 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 		sides := [2]*analyze.Side{analyze.NewSide(analyze.NewTable(analyze.ByOperation)), analyze.NewSide(analyze.NewTable(analyze.ByOperation))}
 		operations := analyze.NewOperationTable("kind", func(values []string, r *record.RDMAOperation) []string { return append(values, string(r.Kind)) })
 		packets := 0
+		overview := analyze.NewCollector()
 		s := run(t, name, dissect.Handler{
 			Begin: func(start record.Time) error {
 				rates.Begin(start)
@@ -142,6 +143,7 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 			Transaction: func(r *record.Transaction) error {
 				visit(name, "transaction", r)
 				table.Add(r)
+				overview.Transaction(r)
 				sides[r.ID%2].Transaction(r)
 				files.Add(r)
 				if err := rates.Add(r); err != nil {
@@ -157,6 +159,7 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 			Connection: func(r *record.Connection) error {
 				visit(name, "connection", r)
 				sides[r.ID%2].Connection(r)
+				overview.Connection(r)
 				return nil
 			},
 			Operation: func(r *record.RDMAOperation) error {
@@ -164,11 +167,13 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 					visit(name, "rdma_operation", r)
 				}
 				operations.Add(r)
+				overview.Operation(r)
 				return nil
 			},
 			Finding: func(r *record.Finding) error {
 				visit(name, "finding", r)
 				sides[0].Finding(r)
+				overview.Finding(r)
 				return nil
 			},
 		}, dissect.Options{Tree: true, Files: true})
@@ -194,6 +199,7 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 			visit(name, "rate", row)
 		}
 		visit(name, "summary", s)
+		visit(name, "overview", overview.Finish(s))
 	}
 	visit("several points", "point", &record.Point{Type: "point", Name: "a.pcap", Address: record.Some("192.0.2.1"), DriftPPM: record.Some(-90.5), Steps: []record.ClockStep{{Packet: 1}}})
 	visit("several points", "network", &record.Network{

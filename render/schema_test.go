@@ -67,6 +67,7 @@ var schemas = []struct {
 	{"interface", "A network interface that can be captured on", reflect.TypeFor[capture.Interface]()},
 	{"lost_packet", "A packet that was lost between two capture points", reflect.TypeFor[record.LostPacket]()},
 	{"network", "What happened to the packets of one direction between two capture points", reflect.TypeFor[record.Network]()},
+	{"overview", "A summary of a capture: the verdict, what the capture is and lacks, and where the time went", reflect.TypeFor[analyze.Overview]()},
 	{"packet", "One frame, one object a header under its lower-case name; where there are several, the second is name_2", nil},
 	{"point", "A capture point: a place in the network with its clock", reflect.TypeFor[record.Point]()},
 	{"rate", "Sums of the transactions of one interval of time", reflect.TypeFor[analyze.Rate]()},
@@ -249,6 +250,8 @@ func (d *definitions) typeOf(t reflect.Type, name string) object {
 		return slices.Clone(number)
 	case reflect.Float64:
 		return object{{"type", "number"}}
+	case reflect.Pointer: // in a list, none of which is null
+		return d.typeOf(t.Elem(), name)
 	case reflect.Slice:
 		return object{{"type", "array"}, {"items", d.typeOf(t.Elem(), "")}}
 	case reflect.Map:

@@ -91,6 +91,7 @@ type Summary struct {
 	Fragments           int64              `json:"fragments" doc:"Number of IP fragments that were not read, because only the first fragment of a datagram is read."`
 	Malformed           int64              `json:"malformed" doc:"Number of packets whose headers could not be decoded."`
 	Truncated           int64              `json:"truncated" doc:"Number of frames that the capture holds only in part because of its snapshot length."`
+	SnapshotLength      Opt[int64]         `json:"snapshot_length" doc:"Largest number of bytes that the capture holds of a frame that it truncated; null if it truncated none."`
 	UnknownLink         int64              `json:"unknown_link" doc:"Number of frames with a link type that rdmadump does not read."`
 	ICRCBad             int64              `json:"icrc_bad" doc:"Number of packets with a bad ICRC and FPDUs with a bad CRC, whether they belong to a connection or not."`
 	ICRCBadUnassigned   int64              `json:"icrc_bad_unassigned" doc:"Number of packets with a bad ICRC that belong to no connection, because any part of them may be damaged. The rule icrc-bad does not count them."`

@@ -14,6 +14,7 @@ import (
 type Overview struct {
 	Type            string                 `json:"type" doc:"The record's type, always \"overview\"." values:"overview"`
 	Verdict         Verdict                `json:"verdict" doc:"Where the trouble is and why, as far as the capture proves it."`
+	Capture         []string               `json:"capture" doc:"What the capture is, and what it lacks, as sentences: the direction of its packets, handshakes and ends of connections, missing packets, second copies, truncated packets; empty if it lacks nothing."`
 	Groups          []Group                `json:"groups" doc:"Groups of connections between the same two ends with the same transport and upper layer."`
 	Health          Health                 `json:"health" doc:"Retransmissions, losses and NAKs on all connections."`
 	RPCs            RPCs                   `json:"rpcs" doc:"Number of transactions, by outcome."`
@@ -25,11 +26,11 @@ type Overview struct {
 	BusiestMounting []*Stats               `json:"busiest_mounting" doc:"Operations of mounting and unmounting with the longest total latency."`
 	Throughput      record.Opt[Throughput] `json:"throughput" doc:"File data that READ and WRITE moved; null if the capture shows none."`
 	Mounted         []Mounted              `json:"mounted" doc:"What clients and servers agreed on, by pair of client and server: at most 64."`
-	Credits         []CreditUse            `json:"credits" doc:"Connections that used all their credits or were granted few."`
+	Credits         []CreditUse            `json:"credits" doc:"Connections that used all their credits or were granted few; null if there is none."`
 	Traffic         []Traffic              `json:"traffic" doc:"Sums of the connections of other upper layers than RPC-over-RDMA, by upper layer."`
 	Handles         Invalidations          `json:"handles" doc:"Number of exposed handles, by how they were invalidated."`
 	Findings        []RuleCount            `json:"findings" doc:"Number of findings by rule, most severe first."`
-	Ended           []EndCount             `json:"ended" doc:"Ends of connections, except orderly disconnects without outstanding Calls."`
+	Ended           []EndCount             `json:"ended" doc:"Ends of connections, except orderly disconnects without outstanding Calls; null if there is none."`
 	Connections     int                    `json:"connections" doc:"Number of connection records."`
 
 	Common []*contrast.Set `json:"common" doc:"Facts that RPCs without a Reply, with an error status or with findings have in common and others do not have, for at most three sets; a set is not listed if it is too small for that. Statuses that are ordinary answers, such as that a file does not exist, are not compared, and neither are files and arguments."`
@@ -95,7 +96,7 @@ type Where struct {
 	TotalNS     int64       `json:"total_ns" doc:"Sum of the latencies of all answered RPCs, in nanoseconds."`
 	UpperBounds int64       `json:"upper_bounds" doc:"Number of these latencies that are upper bounds, because it is uncertain which copy of a Reply was accepted. The sums count the upper bounds."`
 	Phases      PhaseSums   `json:"phases" doc:"Parts that the sum of all latencies is made of."`
-	Waits       []WaitCount `json:"waits" doc:"Stalls of answered RPCs by reason, the longest first."`
+	Waits       []WaitCount `json:"waits" doc:"Stalls of answered RPCs by reason, the longest first; null if there is none."`
 	CreditsNS   int64       `json:"credits_ns" doc:"Time in which at least one Call of an answered RPC waited for a credit before it was sent, in nanoseconds."`
 	Unanswered  Unanswered  `json:"unanswered" doc:"RPCs that got no Reply, and how long they made no progress."`
 
@@ -119,7 +120,7 @@ type Unanswered struct {
 	RPCs      int64                  `json:"rpcs" doc:"Number of RPCs that got no Reply."`
 	Stalled   int64                  `json:"stalled" doc:"Number of RPCs without a Reply that stalled at least once."`
 	StalledNS int64                  `json:"stalled_ns" doc:"Time in which at least one RPC without a Reply stalled, in nanoseconds; stalls that overlap count once."`
-	Waits     []WaitCount            `json:"waits" doc:"Stalls of RPCs without a Reply by reason, the longest first."`
+	Waits     []WaitCount            `json:"waits" doc:"Stalls of RPCs without a Reply by reason, the longest first; null if there is none."`
 	GaveUp    record.Opt[record.End] `json:"gave_up" doc:"The side that stopped retransmitting on all connections with such stalls; null if not all of them ended so."`
 }
 

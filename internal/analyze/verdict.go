@@ -211,6 +211,7 @@ func (c *Collector) verdict(s *record.Summary) Verdict {
 		s = &record.Summary{RDMA: 1}
 	}
 	j := newFacts(c, s)
+	c.o.Capture = j.capture()
 	v := Verdict{Where: Clear, ID: "clear", Possible: []Place{}, Counts: j.counts, Silences: j.silences, Restarts: j.restarts, NotJudged: j.notJudged(), Evidence: []Evidence{}, Unordered: j.unordered()}
 	var before string // contexts
 	var list []sentence
@@ -290,6 +291,35 @@ func join(list []sentence, texts []said) string {
 		b.WriteString(t.text)
 	}
 	return b.String()
+}
+
+// capture says what the capture is, and what it lacks.
+func (j *facts) capture() []string {
+	list := []string{}
+	for _, about := range []func(*facts) said{oneDirection, onlyOneHost, missingFiles, notCaptured, partOnly, doubled, truncated} {
+		if text := about(j).text; text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// onlyOneHost is for a capture that has the packets of one host only of some pairs of hosts.
+func onlyOneHost(j *facts) said {
+	n := j.s.OneWay
+	if n == 0 || j.oneWay != "" {
+		return said{}
+	}
+	return said{text: "of " + plural(n, "pair") + " of hosts, the capture has the packets of only one of both"}
+}
+
+// truncated is for a capture with a snapshot length.
+func truncated(j *facts) said {
+	n := j.s.Truncated
+	if n == 0 {
+		return said{}
+	}
+	return said{text: fmt.Sprintf("%s captured only up to a length of %d bytes", plural(n, "packet"), j.s.SnapshotLength.Or(0))}
 }
 
 // newFacts computes what all sentences need.
