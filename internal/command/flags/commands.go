@@ -87,6 +87,16 @@ var commandTable = []row{
 		sets: func(t *Typed) any { return &t.Export },
 	},
 	{
+		name: "metrics", takers: only("live"),
+		doc:  "serve metrics for Prometheus (OpenMetrics) at this `address`: PORT on loopback, or HOST:PORT",
+		sets: func(t *Typed) any { return &t.Metrics },
+	},
+	{
+		name: "metrics-clients", takers: only("live"),
+		doc:  "with --metrics: give this `number` of clients a label of their own; all others are one",
+		sets: func(t *Typed) any { return &t.MetricsClients }, byDefault: 200,
+	},
+	{
 		name: "roll", takers: only("live"),
 		doc:  "with --export: complete the files of the tables after this `duration`, and begin others",
 		sets: func(t *Typed) any { return &t.Roll }, byDefault: 5 * time.Minute,

@@ -43,26 +43,28 @@ type Typed struct {
 	Clock    string // empty for the first file
 
 	// These are of commands that are no views.
-	Interface   string
-	LiveView    string // of --view
-	Follow      string
-	Stop        []string // of -a
-	Promiscuous bool
-	Force       bool
-	Keep        int64
-	Write       string // of -w
-	Format      string
-	Export      string
-	Roll        time.Duration
-	Partition   []string
-	Replace     bool
-	Scrub       bool
-	Redact      bool
-	Key         string
-	Before      string
-	Folder      string // of -C
-	MaxSize     Size
-	Limits      []string // of --fail-on of compare
+	Interface      string
+	LiveView       string // of --view
+	Follow         string
+	Stop           []string // of -a
+	Promiscuous    bool
+	Force          bool
+	Keep           int64
+	Write          string // of -w
+	Format         string
+	Export         string
+	Metrics        string // address
+	MetricsClients int
+	Roll           time.Duration
+	Partition      []string
+	Replace        bool
+	Scrub          bool
+	Redact         bool
+	Key            string
+	Before         string
+	Folder         string // of -C
+	MaxSize        Size
+	Limits         []string // of --fail-on of compare
 }
 
 // plain holds the flags that mean what was typed, to every view: numbers, switches, a path, and the look of the output,

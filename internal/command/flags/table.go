@@ -321,7 +321,8 @@ func (r *row) define(t *Typed, s *pflag.FlagSet, v *View) {
 	case *bool:
 		s.BoolVarP(to, r.name, r.short, false, usage)
 	case *int:
-		s.IntVarP(to, r.name, r.short, 0, usage)
+		number, _ := r.byDefault.(int)
+		s.IntVarP(to, r.name, r.short, number, usage)
 	case *int64:
 		s.Int64VarP(to, r.name, r.short, 0, usage)
 	case *string:

@@ -167,7 +167,11 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 	if saved != nil {
 		defer saved.close()
 	}
-	ctx := cmd.Context()
+	ctx, served := context.WithCancel(cmd.Context())
+	defer served()
+	if err := l.serveMetrics(ctx, cmd, r); err != nil {
+		return err
+	}
 	if stop.duration > 0 {
 		timed, cancel := context.WithTimeout(ctx, stop.duration)
 		defer cancel()

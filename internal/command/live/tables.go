@@ -15,6 +15,7 @@ import (
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/command/flags"
 	"github.com/rdmadump/rdmadump/internal/command/input"
+	"github.com/rdmadump/rdmadump/internal/command/show"
 	"github.com/rdmadump/rdmadump/internal/export/parquet"
 )
 
@@ -74,7 +75,7 @@ func (t *tables) of(source input.Source) input.Source {
 func (t *tables) Handler() dissect.Handler { return t.Writer.Handler() }
 
 // Tick completes the files if their time is over.
-func (t *tables) Tick(summary func() *record.Summary) error {
+func (t *tables) Tick(state show.State) error {
 	now := time.Now()
 	select {
 	case <-t.began:
@@ -86,7 +87,7 @@ func (t *tables) Tick(summary func() *record.Summary) error {
 		t.due = now.Add(t.every)
 	case !now.Before(t.due):
 		t.due = now.Add(t.every)
-		if s := summary(); s.Packets > t.packets { // otherwise the files would have no rows
+		if s := state.Summary(); s.Packets > t.packets { // otherwise the files would have no rows
 			t.packets = s.Packets
 			return t.failed(t.Roll(s, now))
 		}

@@ -29,19 +29,25 @@ type Runner struct {
 	Tick           func() error // called now and then; nil for none
 	Flush          func() error // called after a panic; nil for none
 	Live           bool
-	summarize      func() *record.Summary // the summary so far
-	refresh        *refresh               // of a live view; nil if its records are shown as they come
-	joined         *points.Source         // nil if there is one capture point
-	lines          *input.Lines           // records in place of a capture; nil for a capture
-	Also           []Recipient            // they get the records, too
+	state          State          // of the run
+	refresh        *refresh       // of a live view; nil if its records are shown as they come
+	joined         *points.Source // nil if there is one capture point
+	lines          *input.Lines   // records in place of a capture; nil for a capture
+	Also           []Recipient    // they get the records, too
+}
+
+// State is what is known while records come.
+type State interface {
+	Summary() *record.Summary            // so far
+	Open(visit func(*record.Connection)) // calls visit with the record so far of each open connection
 }
 
 // Recipient gets the records of a run, in addition to the view. It does not write to standard output.
 type Recipient interface {
 	// Handler returns what gets the records.
 	Handler() dissect.Handler
-	// Tick is called now and then; summary returns the summary so far.
-	Tick(summary func() *record.Summary) error
+	// Tick is called now and then, with the state of the run.
+	Tick(State) error
 	// End is called after the last record.
 	End(*record.Summary) error
 }
@@ -60,7 +66,7 @@ func (r *Runner) also(h dissect.Handler) dissect.Handler {
 // tickAlso lets the other recipients do what they do now and then.
 func (r *Runner) tickAlso(s *sink) {
 	for _, o := range r.Also {
-		s.fail(o.Tick(r.summarize))
+		s.fail(o.Tick(r.state))
 	}
 }
 
@@ -183,7 +189,7 @@ func (r *Runner) dissect(ctx context.Context, source input.Source, s *sink, h di
 		o.Live, o.Linger = true, LiveLinger
 	}
 	d := dissect.New(h, o)
-	r.summarize = d.Summary
+	r.state = d
 	if r.refresh != nil {
 		r.refresh.now, r.refresh.open, r.refresh.summarize = d.Now, d.Open, d.Summary
 	}

@@ -1,0 +1,296 @@
+// Package metrics counts the records of live traffic, for Prometheus and other programs that read OpenMetrics.
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
+)
+
+// DefaultClients is the number of clients that have a label of their own if nothing else is asked for.
+const DefaultClients = 200
+
+// maxValues is the number of values of every other label. What comes later is "other", so that traffic cannot make labels without end.
+const maxValues = 200
+
+// other is the value of a label for everything that has none of its own.
+const other = "other"
+
+// label gives values to a label, as many as are allowed.
+type label struct {
+	most   int
+	values map[string]bool
+}
+
+// of returns a value, or "other" if there are too many.
+func (l *label) of(value string) string {
+	switch {
+	case value == "":
+		return "unknown"
+	case l.values[value]:
+		return value
+	case len(l.values) == l.most:
+		return other
+	}
+	if l.values == nil {
+		l.values = map[string]bool{}
+	}
+	l.values[value] = true
+	return value
+}
+
+// Metrics counts the records of live traffic. Its methods other than ServeHTTP are called by one goroutine.
+type Metrics struct {
+	registry                                  *prometheus.Registry
+	server, client, operation, status, reason label
+
+	rpcs, failed, bytes, rdma, retransmitted, stalls, stalled, findings *prometheus.CounterVec
+	latency                                                             *prometheus.HistogramVec
+	packets, dropped, marks, cnps, pauses, lost, ended                  prometheus.Counter
+	credits, outstanding                                                *prometheus.GaugeVec
+	connections                                                         prometheus.Gauge
+
+	next   time.Time      // when the state of connections is taken again
+	before record.Summary // its counters, when they were taken
+	marked [2]int64       // congestion marks and notification packets that were counted
+	closed [2]int64       // those of connections that ended
+}
+
+// New returns metrics in which this number of clients has a label of its own.
+func New(clients int) *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(), server: label{most: maxValues}, client: label{most: clients}, operation: label{most: maxValues},
+		status: label{most: maxValues}, reason: label{most: maxValues},
+	}
+	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "rdmadump", Name: name, Help: help}, labels)
+		m.registry.MustRegister(v)
+		return v
+	}
+	one := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "rdmadump", Name: name, Help: help})
+		m.registry.MustRegister(c)
+		return c
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "rdmadump", Name: name, Help: help}, labels)
+		m.registry.MustRegister(g)
+		return g
+	}
+	m.rpcs = vec("rpcs_total", "RPCs, each when it is complete or its connection has ended.", "server", "client", "operation")
+	m.failed = vec("failed_rpcs_total", "RPCs without a Reply or with an error, by status.", "server", "client", "operation", "status")
+	m.bytes = vec("payload_bytes_total", "Bytes of RPC messages, by the direction in which they went.", "server", "client", "direction")
+	m.rdma = vec("rdma_bytes_total", "Bytes that RDMA Reads and RDMA Writes moved for RPCs.", "server", "client", "kind")
+	m.retransmitted = vec("retransmitted_packets_total", "Retransmitted packets of RPCs.", "server", "client")
+	m.stalls = vec("stalls_total", "Times in which an RPC made no progress, by reason.", "server", "reason")
+	m.stalled = vec("stalled_seconds_total", "Time in which RPCs made no progress, by reason; stalls of several RPCs at once are added up.", "server", "reason")
+	m.findings = vec("findings_total", "What check reports, by rule.", "rule", "severity")
+	m.latency = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: "rdmadump", Name: "rpc_latency_seconds", Help: "Time from the Call to the Reply. If it is uncertain which copy of the Reply was accepted, the longest time.",
+		Buckets:                     []float64{50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 0.1, 0.2, 0.5, 1, 2, 5, 10},
+		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour,
+	}, []string{"server", "operation"})
+	m.registry.MustRegister(m.latency)
+	m.packets = one("packets_total", "Packets that were read.")
+	m.dropped = one("dropped_packets_total", "Packets that the capture dropped, so that the other numbers are too small.")
+	m.lost = one("not_captured_packets_total", "Packets that their receivers acknowledged and the capture does not contain.")
+	m.marks = one("congestion_marks_total", "Packets with a congestion mark of a switch (CE).")
+	m.cnps = one("congestion_notifications_total", "Congestion notification packets (CNP).")
+	m.pauses = one("pause_frames_total", "Priority flow control frames that pause at least one priority.")
+	m.ended = one("connections_ended_total", "Connections that ended, or of which no packets came for long.")
+	m.credits = gauge("credits_granted", "Credits that servers granted last, over all open connections.", "server")
+	m.outstanding = gauge("peak_outstanding_calls", "Largest number of outstanding Calls of an open connection.", "server")
+	connections := gauge("connections_open", "Open connections.")
+	m.connections = connections.WithLabelValues()
+	return m
+}
+
+// Handler returns what counts records.
+func (m *Metrics) Handler() dissect.Handler {
+	return dissect.Handler{Transaction: m.transaction, Finding: m.finding, Connection: m.connection}
+}
+
+// transaction counts an RPC.
+func (m *Metrics) transaction(r *record.Transaction) error {
+	server, client := m.server.of(r.Server.Or("")), m.client.of(r.Client.Or(""))
+	operation := m.operation.of(analyze.Name(r, analyze.ByOperation))
+	m.rpcs.WithLabelValues(server, client, operation).Inc()
+	if r.Failed() {
+		m.failed.WithLabelValues(server, client, operation, m.status.of(statusOf(r))).Inc()
+	}
+	if ns, known := r.LatencyNS.Get(); known {
+		m.latency.WithLabelValues(server, operation).Observe(float64(ns) / 1e9)
+	}
+	toServer, toClient := r.Call, r.Reply
+	if r.Direction == record.Backward {
+		toServer, toClient = toClient, toServer
+	}
+	for direction, message := range map[string]*record.Message{"to_server": toServer, "to_client": toClient} {
+		if message != nil {
+			m.bytes.WithLabelValues(server, client, direction).Add(float64(message.PayloadBytes.Or(0)))
+		}
+	}
+	for list, s := range r.Segments() {
+		kind := "write"
+		if list == record.ReadList {
+			kind = "read"
+		}
+		m.rdma.WithLabelValues(server, client, kind).Add(float64(s.MovedBytes))
+	}
+	m.retransmitted.WithLabelValues(server, client).Add(float64(r.Retransmitted))
+	for i := range r.Waits {
+		w := &r.Waits[i]
+		reason := m.reason.of(string(w.Reason))
+		m.stalls.WithLabelValues(server, reason).Inc()
+		m.stalled.WithLabelValues(server, reason).Add(float64(max(w.NS, 0)) / 1e9)
+	}
+	return nil
+}
+
+// statusOf returns the status of an RPC that failed.
+func statusOf(r *record.Transaction) string {
+	switch {
+	case r.RDMAError.Known():
+		return r.RDMAError.Or("")
+	case !r.Status.Replied():
+		return string(r.Status)
+	case r.RPCFailed():
+		return r.RPCStatus.Or("")
+	}
+	return r.NFSStatus.Or("")
+}
+
+// finding counts a finding.
+func (m *Metrics) finding(r *record.Finding) error {
+	m.findings.WithLabelValues(r.Rule, string(r.Severity)).Inc()
+	return nil
+}
+
+// connection counts a connection that ended.
+func (m *Metrics) connection(r *record.Connection) error {
+	m.ended.Inc()
+	m.closed[0], m.closed[1] = m.closed[0]+r.CongestionMarks, m.closed[1]+r.CNPs
+	return nil
+}
+
+// State is what a dissector knows while it runs.
+type State interface {
+	Summary() *record.Summary
+	Open(visit func(*record.Connection))
+}
+
+// stateEvery is the time after which the state of connections is taken again.
+const stateEvery = time.Second
+
+// Tick takes the counters of the summary and the state of the open connections, once a second.
+func (m *Metrics) Tick(s State) error {
+	if now := time.Now(); now.Before(m.next) {
+		return nil
+	} else {
+		m.next = now.Add(stateEvery)
+	}
+	granted, peak, open, marked := map[string]float64{}, map[string]float64{}, 0, m.closed
+	s.Open(func(c *record.Connection) {
+		open++
+		marked[0], marked[1] = marked[0]+c.CongestionMarks, marked[1]+c.CNPs
+		if credits, known := c.Credits.Get(); known {
+			server := m.server.of(c.Server.Address.Or(""))
+			granted[server] += float64(credits.Forward.Granted.Or(0))
+			peak[server] = max(peak[server], float64(credits.Forward.PeakInFlight.Or(0)))
+		}
+	})
+	m.connections.Set(float64(open))
+	for _, g := range []struct {
+		gauge  *prometheus.GaugeVec
+		values map[string]float64
+	}{{m.credits, granted}, {m.outstanding, peak}} {
+		g.gauge.Reset()
+		for server, v := range g.values {
+			g.gauge.WithLabelValues(server).Set(v)
+		}
+	}
+	m.marks.Add(float64(max(marked[0]-m.marked[0], 0)))
+	m.cnps.Add(float64(max(marked[1]-m.marked[1], 0)))
+	m.marked = [2]int64{max(marked[0], m.marked[0]), max(marked[1], m.marked[1])}
+	m.count(s.Summary())
+	return nil
+}
+
+// count adds what came since the summary was taken last.
+func (m *Metrics) count(s *record.Summary) {
+	b := &m.before
+	m.packets.Add(float64(max(s.Packets-b.Packets, 0)))
+	m.lost.Add(float64(max(s.NotCaptured-b.NotCaptured, 0)))
+	m.pauses.Add(float64(max(s.PFCPauses-b.PFCPauses, 0)))
+	if s.CaptureDrops > b.CaptureDrops {
+		m.dropped.Add(float64(s.CaptureDrops - b.CaptureDrops))
+	}
+	m.before = record.Summary{Packets: s.Packets, NotCaptured: s.NotCaptured, PFCPauses: s.PFCPauses, CaptureDrops: s.CaptureDrops}
+}
+
+// End counts what the last summary has.
+func (m *Metrics) End(s *record.Summary) error {
+	if s != nil {
+		m.count(s)
+	}
+	return nil
+}
+
+// Path is the path of the metrics.
+const Path = "/metrics"
+
+// The limits of the server, which protect the capture from those who ask.
+const (
+	maxRequests = 4
+	patience    = 10 * time.Second
+	maxHeader   = 16 << 10
+)
+
+// ServeHTTP answers a request for the metrics.
+func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != Path {
+		http.Error(w, "the metrics are at "+Path, http.StatusNotFound)
+		return
+	}
+	promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: maxRequests}).ServeHTTP(w, r)
+}
+
+// Registry returns the registry of the metrics.
+func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
+
+// Listen listens at an address of the form HOST:PORT, or PORT on loopback.
+func Listen(address string) (net.Listener, error) {
+	if !strings.Contains(address, ":") {
+		address = ":" + address
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not of the form PORT or HOST:PORT", address)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return net.Listen("tcp", net.JoinHostPort(host, port))
+}
+
+// Serve answers requests until ctx ends.
+func (m *Metrics) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{Handler: m, ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience, MaxHeaderBytes: maxHeader}
+	stop := context.AfterFunc(ctx, func() { server.Close() })
+	defer stop()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

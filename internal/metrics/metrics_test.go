@@ -1,0 +1,212 @@
+package metrics_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/metrics"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+)
+
+// scrape returns the metrics as a program gets them.
+func scrape(t testing.TB, m *metrics.Metrics, path string) (status int, text string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	b, err := io.ReadAll(w.Result().Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.Code, string(b)
+}
+
+// counted returns the metrics of a capture.
+func counted(t testing.TB, path string, clients int) (m *metrics.Metrics, all []*record.Transaction) {
+	t.Helper()
+	m = metrics.New(clients)
+	h := m.Handler()
+	taken := h.Transaction
+	h.Transaction = func(r *record.Transaction) error {
+		all = append(all, r.Clone())
+		return taken(r)
+	}
+	var d *dissect.Dissector
+	h.Tick = func() error { return m.Tick(d) }
+	d = dissect.New(h, dissect.Options{})
+	summary, err := d.Run(t.Context(), testkit.Open(t, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.End(summary); err != nil {
+		t.Fatal(err)
+	}
+	return m, all
+}
+
+// value matches a line of the metrics.
+var value = regexp.MustCompile(`(?m)^(rdmadump_\w+)(\{[^}]*\})? ([0-9.e+-]+)$`)
+
+// sums returns the sum of each metric over its labels.
+func sums(text string) map[string]float64 {
+	list := map[string]float64{}
+	for _, m := range value.FindAllStringSubmatch(text, -1) {
+		var v float64
+		fmt.Sscan(m[3], &v)
+		list[m[1]] += v
+	}
+	return list
+}
+
+// TestCounts: the metrics of a capture are sums of its records.
+func TestCounts(t *testing.T) {
+	m, all := counted(t, "../../testdata/captures/lab-retries42.pcap.zst", 200)
+	var failed, read, written, stalls, seconds float64
+	for _, r := range all {
+		if r.Failed() {
+			failed++
+		}
+		for list, s := range r.Segments() {
+			if list == record.ReadList {
+				read += float64(s.MovedBytes)
+			} else {
+				written += float64(s.MovedBytes)
+			}
+		}
+		for _, w := range r.Waits {
+			stalls++
+			seconds += float64(w.NS) / 1e9
+		}
+	}
+	_, text := scrape(t, m, metrics.Path)
+	got := sums(text)
+	for name, want := range map[string]float64{
+		"rdmadump_rpcs_total": float64(len(all)), "rdmadump_failed_rpcs_total": failed, "rdmadump_rdma_bytes_total": read + written, "rdmadump_stalls_total": stalls,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %g, want %g", name, got[name], want)
+		}
+	}
+	if d := got["rdmadump_stalled_seconds_total"] - seconds; d > 1e-6 || d < -1e-6 || stalls == 0 {
+		t.Errorf("%g stalls took %g s, want %g s", stalls, got["rdmadump_stalled_seconds_total"], seconds)
+	}
+	if got["rdmadump_packets_total"] == 0 || got["rdmadump_rpc_latency_seconds_count"] == 0 {
+		t.Errorf("no packets or no latencies: %v", got)
+	}
+	if !strings.Contains(text, `operation="NFS4 WRITE"`) {
+		t.Error("no operation is a label")
+	}
+	if status, text := scrape(t, m, "/"); status != http.StatusNotFound || !strings.Contains(text, metrics.Path) {
+		t.Errorf("another path: status %d, %q", status, text)
+	}
+}
+
+// TestNames: the names of the metrics follow the rules of Prometheus.
+func TestNames(t *testing.T) {
+	m, _ := counted(t, "../../testdata/captures/lab-retries42.pcap.zst", 200)
+	problems, err := testutil.GatherAndLint(m.Registry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// TestBoundedLabels: a million clients, servers and operations have some hundreds of labels.
+func TestBoundedLabels(t *testing.T) {
+	m := metrics.New(10)
+	take := m.Handler().Transaction
+	for i := range uint32(5000) {
+		r := &record.Transaction{
+			Client: record.Some(fmt.Sprintf("10.0.%d.%d", i>>8, i&255)), Server: record.Some(fmt.Sprintf("10.1.%d.%d", i>>8, i&255)), Program: record.Some(i), Version: record.Some(i),
+			Procedure: record.Some(i), Call: &record.Message{}, LatencyNS: record.Some(int64(i)), RPCStatus: record.Some(fmt.Sprint("status ", i)), Status: record.Complete,
+		}
+		if err := take(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, text := scrape(t, m, metrics.Path)
+	if got := sums(text)["rdmadump_rpcs_total"]; got != 5000 {
+		t.Errorf("%g RPCs, want 5000", got)
+	}
+	clients := map[string]bool{}
+	for _, c := range regexp.MustCompile(`client="([^"]*)"`).FindAllStringSubmatch(text, -1) {
+		clients[c[1]] = true
+	}
+	if lines := strings.Count(text, "\n"); len(clients) != 11 || lines > 20000 {
+		t.Errorf("%d clients in %d lines, want 10 and other", len(clients), lines)
+	}
+}
+
+// TestBoard: the queries of the board for Grafana name metrics that exist.
+func TestBoard(t *testing.T) {
+	data, err := os.ReadFile("../../docs/grafana/rdmadump.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var board struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(data, &board); err != nil {
+		t.Fatal(err)
+	}
+	m, _ := counted(t, "../../testdata/captures/lab-retries42.pcap.zst", 200)
+	families, err := m.Registry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exist := map[string]bool{}
+	for _, f := range families {
+		exist[f.GetName()], exist[f.GetName()+"_bucket"], exist[f.GetName()+"_count"], exist[f.GetName()+"_sum"] = true, true, true, true
+	}
+	for name := range map[string]bool{"rdmadump_failed_rpcs_total": true, "rdmadump_findings_total": true} { // this capture may have none of these
+		exist[name] = true
+	}
+	queries := 0
+	for _, p := range board.Panels {
+		for _, q := range p.Targets {
+			queries++
+			for _, name := range regexp.MustCompile(`rdmadump_\w+`).FindAllString(q.Expr, -1) {
+				if !exist[name] {
+					t.Errorf("%s: the query %s names %s, which does not exist", p.Title, q.Expr, name)
+				}
+			}
+		}
+	}
+	if queries < 8 {
+		t.Errorf("the board has %d queries", queries)
+	}
+}
+
+// TestListen: without a host, the address is one of loopback.
+func TestListen(t *testing.T) {
+	for _, address := range []string{"0", ":0", "127.0.0.1:0"} {
+		l, err := metrics.Listen(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Addr().String(); !strings.HasPrefix(got, "127.0.0.1:") {
+			t.Errorf("%s listens at %s", address, got)
+		}
+		l.Close()
+	}
+	for _, address := range []string{"a:b:c", "127.0.0.1:x", "99999"} {
+		if l, err := metrics.Listen(address); err == nil {
+			t.Errorf("%s listens at %v", address, l.Addr())
+		}
+	}
+}
