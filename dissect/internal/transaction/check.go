@@ -103,11 +103,8 @@ func (j *connChecks) join(o *connChecks, moved func(rdma.Side) rdma.Side) {
 	j.backchannel = max(j.backchannel, o.backchannel)
 	for s := range rdma.Side(2) {
 		at := moved(s)
-		a, b := &j.credits[at], &o.credits[s]
-		a.asked, a.grant, a.lower = either(a.asked, b.asked), either(a.grant, b.grant), either(a.lower, b.lower)
-		a.by, a.binds = max(a.by, b.by), max(a.binds, b.binds)
+		j.credits[at].join(&o.credits[s])
 		j.versionUse[at].join(o.versionUse[s])
-		a.dones, a.unread = a.dones+b.dones, a.unread || b.unread
 		if j.invalidatedHandles[at] == nil {
 			j.invalidatedHandles[at] = o.invalidatedHandles[s]
 		} else {

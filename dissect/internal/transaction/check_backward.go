@@ -200,12 +200,29 @@ type shortMessage struct {
 	wentOn    int  // number of messages that its receiver sent or acknowledged after that
 }
 
+// goOn notes that the receiver of the message sent another one, if the message was delivered before.
+func (s *shortMessage) goOn() {
+	if s.delivered {
+		s.wentOn++
+	}
+}
+
+// deliver notes that a Send of the same sender was acknowledged, which may be the message or a later one.
+func (s *shortMessage) deliver(seq uint64) {
+	if seq < s.seq {
+		return
+	}
+	if s.delivered = true; seq > s.seq {
+		s.wentOn++
+	}
+}
+
 // noteShort notes the first short message of a side in the backward direction, and that its receiver
 // sent another message.
 func noteShort(cs *connState, m *message) {
 	if s := cs.rareState; s != nil {
-		if short := s.short[m.side.Other()]; short != nil && short.delivered {
-			short.wentOn++
+		if short := s.short[m.side.Other()]; short != nil {
+			short.goOn()
 		}
 	}
 	if !isShortBackward(cs, m) {
@@ -221,10 +238,8 @@ func noteShortDelivered(cs *connState, o *rdma.Operation) {
 	if cs.rareState == nil {
 		return
 	}
-	if short := cs.rareState.short[o.Side]; short != nil && o.Seq >= short.seq {
-		if short.delivered = true; o.Seq > short.seq {
-			short.wentOn++
-		}
+	if short := cs.rareState.short[o.Side]; short != nil {
+		short.deliver(o.Seq)
 	}
 }
 

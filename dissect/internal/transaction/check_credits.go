@@ -51,6 +51,45 @@ func (a *allowance) limit(handshake bool) (n uint32, known bool) {
 	return 0, false
 }
 
+// request notes the credits that a Call requested.
+func (a *allowance) request(credits uint32) { a.asked = record.Some(max(credits, 1)) }
+
+// begin and end count an open transaction that is an RDMA_DONE.
+func (a *allowance) begin() { a.dones++ }
+func (a *allowance) end()   { a.dones-- }
+
+// take takes the credits that the Send with a Seq grants. A higher grant is valid at
+// once, a lower one when it has reached the requester.
+func (a *allowance) take(grant uint32, seq uint64) {
+	a.unread = false
+	now, known := a.grant.Get()
+	switch {
+	case !known || grant >= now:
+		a.grant, a.lower = record.Some(grant), record.Opt[uint32]{}
+	case a.lower != record.Some(grant):
+		a.lower, a.by, a.binds = record.Some(grant), seq, 0
+	}
+}
+
+// lose notes a Reply that was captured without its credits, which may have raised the grant.
+func (a *allowance) lose() {
+	a.grant, a.lower, a.unread = record.Opt[uint32]{}, record.Opt[uint32]{}, true
+}
+
+// deliver notes that a Send that was sent at a time was delivered to the side no later than at.
+func (a *allowance) deliver(seq uint64, sent, at record.Time) {
+	if a.lower.Known() && seq >= a.by && a.binds == 0 {
+		a.binds = at + max(at-sent, leastRoundTrip)
+	}
+}
+
+// join takes over what is known of another connection.
+func (a *allowance) join(b *allowance) {
+	a.asked, a.grant, a.lower = either(a.asked, b.asked), either(a.grant, b.grant), either(a.lower, b.lower)
+	a.by, a.binds = max(a.by, b.by), max(a.binds, b.binds)
+	a.dones, a.unread = a.dones+b.dones, a.unread || b.unread
+}
+
 // promises reports whether no grant that the capture shows, in force or on its way, is below a number of Calls.
 func (a *allowance) promises(calls uint32) bool {
 	return calls <= max(1, min(a.grant.Or(calls), a.lower.Or(calls)))
@@ -99,7 +138,7 @@ func checkCredits(c checker, m *message) {
 	a := &c.cs.checks.credits[m.side]
 	if h.Proc == rpcrdma.Done && m.err == nil {
 		c.x.checks.credits.done()
-		a.dones++
+		a.begin()
 		return
 	}
 	if m.unknownVersion() {
@@ -120,11 +159,7 @@ func checkCredits(c checker, m *message) {
 			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but only %d credits are granted%s", n, grant, canceledHint(c.cs, m))
 		}
 	}
-	if asked := h.Credits; asked > 0 {
-		a.asked = record.Some(asked)
-	} else {
-		a.asked = record.Some[uint32](1)
-	}
+	a.request(h.Credits)
 }
 
 // canceledHint returns a hint if the oldest outstanding Call of the sender of m has waited for long: its
@@ -143,29 +178,17 @@ func canceledHint(cs *connState, m *message) string {
 	return ""
 }
 
-// noteGrant records the credits that a Reply or an RDMA_ERROR grants. A higher grant is valid at
-// once, a lower one when it has reached the requester.
+// noteGrant records the credits that a Reply or an RDMA_ERROR grants.
 func noteGrant(cs *connState, m *message) {
-	h := m.header
-	a := &cs.checks.credits[m.side.Other()]
-	g := max(h.Credits, 1)
-	if h.Credits == 0 || m.unknownVersion() {
+	if m.header.Credits == 0 || m.unknownVersion() {
 		return // it was reported, and the meaning of 0 is undefined
 	}
-	a.unread = false
-	now, known := a.grant.Get()
-	switch {
-	case !known || g >= now:
-		a.grant, a.lower = record.Some(g), record.Opt[uint32]{}
-	case a.lower != record.Some(g):
-		a.lower, a.by, a.binds = record.Some(g), m.Seq, 0
-	}
+	cs.checks.credits[m.side.Other()].take(m.header.Credits, m.Seq)
 }
 
 // noteUnreadGrant records that a Reply was captured without its credits, which may have raised the grant.
 func noteUnreadGrant(cs *connState, m *message) {
-	a := &cs.checks.credits[m.side.Other()]
-	a.grant, a.lower, a.unread = record.Opt[uint32]{}, record.Opt[uint32]{}, true
+	cs.checks.credits[m.side.Other()].lose()
 }
 
 // learns makes a lower grant the current one if the side must know it when it sends a Call. The
@@ -179,10 +202,7 @@ func (a *allowance) learns(at record.Time) {
 
 // noteGrantDelivered records that a Send was delivered to the other side no later than at.
 func noteGrantDelivered(cs *connState, o *rdma.Operation, at record.Stamp) {
-	a := &cs.checks.credits[o.Side.Other()]
-	if a.lower.Known() && o.Seq >= a.by && a.binds == 0 {
-		a.binds = at.Time + max(at.Time-o.Last.Time, leastRoundTrip)
-	}
+	cs.checks.credits[o.Side.Other()].deliver(o.Seq, o.Last.Time, at.Time)
 }
 
 // leastRoundTrip is the shortest time in which a requester has to learn of a lower grant.

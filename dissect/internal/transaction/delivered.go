@@ -28,7 +28,7 @@ func (x *txn) delivered(o *rdma.Operation, part int) {
 	case part == partCall:
 		noteAccepted(&x.call, d)
 		if o.SeenAtBoth() {
-			onPath(x).callSeen = true
+			onPath(x).seenAtBoth(true)
 		}
 	case part == partReply:
 		x.answerDelivered(o, d)
@@ -46,7 +46,7 @@ func (x *txn) answerDelivered(o *rdma.Operation, d rdma.Delivery) {
 	x.enter(accepted)
 	noteAccepted(a, d)
 	if o.SeenAtBoth() {
-		onPath(x).answerSeen = true
+		onPath(x).seenAtBoth(false)
 	}
 	if first := a.LastPacket; d.At.Packet != first {
 		a.FirstSent = record.Some(a.FirstSent.Or(a.Time))

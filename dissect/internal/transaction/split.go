@@ -19,6 +19,38 @@ type pathTimes struct {
 	earlier              earlier     // what happened on earlier connections
 }
 
+// follow notes what happened to the RPC before its Call was sent on the current connection.
+func (p *pathTimes) follow(e earlier, call record.Time) {
+	if p.earlier = e; len(e.parts) > 0 { // The Reply was sent, and did not come to the requester.
+		p.earlier.parts = append(p.earlier.parts, passed{call, toClient})
+	}
+}
+
+// read keeps the times of an RDMA Read, and reports whether it did.
+func (p *pathTimes) read(t *rdma.ReadTimes) bool {
+	if len(p.reads) > maxSplitReads {
+		return false
+	}
+	p.reads = append(p.reads, t)
+	return true
+}
+
+// write notes when an RDMA Write left the responder.
+func (p *pathTimes) write(at record.Time) {
+	if p.firstWrite == 0 || at < p.firstWrite {
+		p.firstWrite = at
+	}
+}
+
+// seenAtBoth notes that the Call, or the answer, was captured at both ends.
+func (p *pathTimes) seenAtBoth(call bool) {
+	p.callSeen, p.answerSeen = p.callSeen || call, p.answerSeen || !call
+}
+
+// hold keeps a packet that was lost before a wait ended, and explained forgets all of them.
+func (p *pathTimes) hold(h heldBy) { p.held = append(p.held, h) }
+func (p *pathTimes) explained()    { p.held = nil }
+
 // earlier is what happened to an RPC before its Call was sent on the current connection.
 type earlier struct {
 	sent    record.Stamp // the Call was first sent; its packet number is 0 if it was not sent before
@@ -78,10 +110,7 @@ func continueFrom(x *txn, e *earlier) {
 		return
 	}
 	p := onPath(x)
-	p.earlier = *e
-	if n := len(p.earlier.parts); n > 0 { // The Reply was sent, and did not come to the requester.
-		p.earlier.parts = append(p.earlier.parts, passed{x.call.Time, toClient})
-	}
+	p.follow(*e, x.call.Time)
 	x.charge(int64(len(p.earlier.parts)) * passedCost)
 	x.call.FirstSent = record.Some(e.sent.Time)
 	x.wait(record.Wait{
@@ -112,14 +141,11 @@ func onPath(x *txn) *pathTimes {
 func notePath(x *txn, o *rdma.Operation) {
 	switch t := o.Times(); {
 	case t != nil:
-		if p := onPath(x); len(p.reads) <= maxSplitReads {
-			p.reads = append(p.reads, t)
+		if onPath(x).read(t) {
 			x.charge(pathTimesCost)
 		}
 	case o.Kind == rdma.Write && o.SentSeen():
-		if p := onPath(x); p.firstWrite == 0 || o.First.Time < p.firstWrite {
-			p.firstWrite = o.First.Time
-		}
+		onPath(x).write(o.First.Time)
 	}
 }
 

@@ -222,7 +222,7 @@ func noteHeldUp(x *txn, losses []rdma.Loss, s rdma.Side) {
 		return
 	}
 	for i := range losses {
-		p.held = append(p.held, heldBy{n - 1, s, losses[i]})
+		p.hold(heldBy{n - 1, s, losses[i]})
 	}
 	x.charge(int64(len(losses)) * heldByCost)
 }
@@ -260,5 +260,5 @@ func (t *Table) explainWaits(x *txn) {
 		}
 		w.Lost = append(w.Lost, l)
 	}
-	x.path.held = nil
+	x.path.explained()
 }
