@@ -324,6 +324,21 @@ func TestPaneSearch(t *testing.T) {
 	}
 }
 
+// TestInCommon: the key c says what the RPCs of the filter have in common, as the command common does.
+func TestInCommon(t *testing.T) {
+	m := modelOf(t, "../../testdata/captures/rocev2-chimera-noreplychunk3.pcap.zst", plainLook)
+	press(t, m, "&status == no_reply<enter>")
+	settle(t, m)
+	press(t, m, "c")
+	settle(t, m)
+	m.Lines()
+	for _, want := range []string{"30 of 130 RPCs: that match status == no_reply", "all 30 are READDIRPLUS; none of the 100 others is", `-Y 'operation == "READDIR`} {
+		if screen := m.Screen(); !strings.Contains(screen, want) {
+			t.Errorf("the key c does not say %q:\n%s", want, screen)
+		}
+	}
+}
+
 // TestDecodedFilter: a filter on arguments and results, which are not kept, is an error and does not
 // select nothing.
 func TestDecodedFilter(t *testing.T) {

@@ -11,7 +11,9 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/contrast"
 	"github.com/rdmadump/rdmadump/internal/index"
+	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -697,6 +699,51 @@ func (m *Model) compare() {
 		return append(append(render.Wrap(latencies(both[0], both[1]), width), ""), sideBySide(m.theme, both, width)...)
 	}})
 }
+
+// contrast shows what the RPCs that the filter selects have in common that the others do not have. Without a filter, it compares
+// the RPCs without a Reply, with an error status, slow ones, and those with findings.
+func (m *Model) contrast() {
+	o := contrast.Options{
+		Kinds: []contrast.Kind{contrast.NoReply, contrast.Status, contrast.Slow, contrast.ByRule}, Slow: contrast.Slowness{Times: contrast.UsualSlow}, Rows: maxCompared,
+	}
+	if filter := m.list.filter; filter != "" {
+		f, err := query.Compile(filter, query.Transactions)
+		if err != nil {
+			m.fail(err)
+			return
+		}
+		o.Kinds, o.Set = []contrast.Kind{contrast.ByFilter}, contrast.Expression{Filter: f, Text: filter}
+	}
+	from, to, begin := m.state.From, m.state.To, m.state.Start
+	m.later("comparing the RPCs with the others", func(ctx context.Context, r *index.Reader) func() {
+		c := contrast.NewCollector(o)
+		if at, known := begin.Get(); known {
+			c.Begin(at)
+		}
+		var failed error
+		err := r.Each(ctx, from, to, func(_ int64, t *record.Transaction) bool {
+			failed = c.Add(t)
+			return failed == nil
+		})
+		if err = cmp.Or(failed, err); err != nil {
+			return func() { m.fail(err) }
+		}
+		sets := c.Sets()
+		return func() {
+			m.push(&pane{name: "what the RPCs have in common", drawn: func(width int) []string {
+				var b strings.Builder
+				render.Common(render.Screen{Out: &b, Theme: m.theme, Width: width}, sets, m.options.Typed)
+				if len(sets) == 0 {
+					return []string{"no RPC is without a Reply, failed or slow, and none has a finding"}
+				}
+				return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+			}})
+		}
+	})
+}
+
+// maxCompared is the number of RPCs that are compared with each other; of more, a sample.
+const maxCompared = 4096
 
 // sideBySide draws two ladders, one below the other if they do not fit.
 func sideBySide(theme *render.Theme, both [2]*record.Transaction, width int) (text []string) {

@@ -324,6 +324,8 @@ func (m *Model) common(k string) {
 		m.nextProblem(k == "E")
 	case "d":
 		m.compare()
+	case "c":
+		m.contrast()
 	case "n", "N":
 		if s, is := m.top().(searchable); is {
 			s.find(m, "", k == "N")

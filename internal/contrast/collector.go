@@ -48,6 +48,9 @@ type Slowness struct {
 	Title  string
 }
 
+// UsualSlow is the multiple of the median latency of its operation above which an RPC is slow, unless a user says otherwise.
+const UsualSlow = 10
+
 // Expression is a filter, as it was typed.
 type Expression struct {
 	*query.Filter
@@ -62,6 +65,7 @@ type Options struct {
 	Against     Expression // the others; a nil filter for all that could have been in the set
 	Slow        Slowness   // with Slow
 	Fields      []string   // questions are only about these fields; nil for all
+	Explicit    bool       // report empty sets, too
 	Obvious     bool       // ask also about what follows from the definition of the set
 	Brief       bool       // leave out statuses that are ordinary answers, rules whose findings are notes, files and arguments
 	Connections bool       // compare connections instead of RPCs
@@ -150,6 +154,12 @@ func NewCollector(o Options) *Collector {
 			c.scope(r.Scope())
 		}
 	}
+	if o.Explicit && slices.Contains(o.Kinds, NoReply) {
+		c.target(NoReply, "", noReplyFilter, "")
+	}
+	if of := rule.Find(o.Rule); o.Explicit && of != nil {
+		c.ofRule(of)
+	}
 	if slices.Contains(o.Kinds, ByFilter) {
 		within := ""
 		if !o.Connections {
@@ -182,6 +192,14 @@ const (
 	answeredScope = "reply != null"
 	latencyScope  = "latency_ns != null"
 )
+
+// noReplyFilter selects the RPCs without a Reply.
+const noReplyFilter = "status == no_reply"
+
+// ofRule returns the number of the set of RPCs with findings of a rule.
+func (c *Collector) ofRule(r *rule.Rule) int {
+	return c.target(ByRule, r.ID, "findings == "+textValue(r.ID).literal(), r.Scope())
+}
 
 // slowFilters returns the filter for slow RPCs, and for those of which that can be said.
 func slowFilters(limits map[string]int64) (filter, scope string) {
@@ -306,7 +324,7 @@ func (c *Collector) memberships(r *record.Transaction) error {
 		switch kind {
 		case NoReply:
 			if r.Status == record.NoReply {
-				join(c.target(NoReply, "", "status == no_reply", ""))
+				join(c.target(NoReply, "", noReplyFilter, ""))
 			}
 		case Status:
 			if name := query.Outcome(r); r.Reply != nil && (r.Status == record.RDMAError || r.RPCFailed() || r.NFSFailed()) && !(c.options.Brief && ordinary[name]) {
@@ -318,7 +336,7 @@ func (c *Collector) memberships(r *record.Transaction) error {
 					continue
 				}
 				if of := rule.Find(id); of != nil && !(c.options.Brief && of.Severity == record.Note) {
-					join(c.target(ByRule, id, "findings == "+textValue(id).literal(), of.Scope()))
+					join(c.ofRule(of))
 				}
 			}
 		case Slow:

@@ -189,7 +189,7 @@ func (s *Set) bursts(add func(depth int, format string, args ...any)) {
 	if !known || b.AsGood == 0 || len(s.Hints) == 0 {
 		return
 	}
-	add(2, "%s: but the %d come in bursts, and %d of %d sets of bursts at random times show as much", s.Hints[0].sentence(false), s.Bad, b.AsGood, b.RandomSets)
+	add(2, "%s: but the %d come in bursts, and %d of %d sets of bursts at random times %s as much", s.Hints[0].sentence(false), s.Bad, b.AsGood, b.RandomSets, map[bool]string{true: "shows", false: "show"}[b.AsGood == 1])
 }
 
 // nearest adds the fact that comes nearest to separating the set.

@@ -76,7 +76,6 @@ func (c *contrasting) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	asked := []bool{set.NoReply, set.Failed, set.Slow != "", set.Finding != "", set.Summed != nil}
 	options, err := c.options(set)
 	if err != nil {
 		return err
@@ -95,7 +94,7 @@ func (c *contrasting) run(cmd *cobra.Command, paths []string) error {
 		return err
 	}
 	s := p.sink
-	if !slices.ContainsFunc(asked, func(is bool) bool { return is }) { // An empty set is an answer only if the flags ask for it.
+	if !options.Explicit {
 		sets = slices.DeleteFunc(sets, func(one *contrast.Set) bool { return one.Bad == 0 })
 	}
 	if s.JSON {
@@ -104,7 +103,9 @@ func (c *contrasting) run(cmd *cobra.Command, paths []string) error {
 		}
 	} else {
 		s.fail(render.Common(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, sets, s.Typed))
-		if len(sets) == 0 {
+		if len(sets) == 0 && options.Explicit { // of --failed
+			fmt.Fprintln(s.w, "no RPC has an error status")
+		} else if len(sets) == 0 {
 			fmt.Fprintln(s.w, map[bool]string{false: "no RPC is without a Reply, failed or slow, and none has a finding", true: "every connection ended by a disconnect or is open, and no packet was retransmitted"}[set.OfConnections])
 		}
 	}
@@ -151,13 +152,14 @@ func (c *contrasting) options(set *flags.Settings) (o contrast.Options, err erro
 		}
 		o.Kinds, o.Rule = append(o.Kinds, contrast.ByRule), set.Finding
 	}
-	o.Slow.Times = usualSlow
+	o.Slow.Times = contrast.UsualSlow
 	if set.Slow != "" {
 		o.Kinds = append(o.Kinds, contrast.Slow)
 		if o.Slow, err = slowness(set.Slow); err != nil {
 			return o, err
 		}
 	}
+	o.Explicit = o.Kinds != nil
 	if o.Kinds == nil && o.Connections {
 		o.Kinds = []contrast.Kind{contrast.Ended, contrast.Retransmitting}
 	}
@@ -169,9 +171,6 @@ func (c *contrasting) options(set *flags.Settings) (o contrast.Options, err erro
 	o.Rows = int(min(max(int64(set.Memory)/4/rowBytes, 256), 16384))
 	return o, nil
 }
-
-// usualSlow is the multiple of the median latency of its operation above which an RPC is slow.
-const usualSlow = 10
 
 // slowness parses the limit of --slow.
 func slowness(text string) (s contrast.Slowness, err error) {
