@@ -266,6 +266,18 @@ var conflicts = []struct{ flag, with, why string }{
 	{"field", "jq", "the jq program selects the fields"},
 }
 
+// habits says what to type instead of flags that other programs have.
+var habits = map[string]string{
+	"r": "name the capture without a flag, such as rdmadump FILE",
+	"w": "rdmadump export --format pcapng FILE -w OUT writes packets, and -Y, --conn and --xid select them",
+	"n": "names are never resolved, so leave it out",
+	"t": "--time selects the form of times: relative, delta, utc, local or epoch",
+	"T": "-o json or csv prints records, and -e FIELD selects fields",
+	"d": "--decode-as says what a port carries, such as --decode-as udp.port==8473,vxlan",
+	"2": "nothing needs a second pass, so leave it out",
+	"z": "rdmadump stats, overview and connections sum up a capture",
+}
+
 // Error returns a clear error for a flag that could not be parsed: one that another
 // view supports, or a value that is not valid.
 func Error(cmd *cobra.Command, err error) error {
@@ -273,14 +285,15 @@ func Error(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
+		if instead := habits[name]; instead != "" && unknown.GetSpecifiedShortnames() != "" {
+			return fmt.Errorf("there is no flag -%s here; %s", name, instead)
+		}
 		if err := unknownFlag(cmd, name); err != nil {
 			return err
 		}
 		switch {
 		case unknown.GetSpecifiedShortnames() == "":
 			name = "--" + name
-		case name == "r":
-			return errors.New("there is no flag -r; name the capture without a flag, such as rdmadump FILE")
 		default:
 			name = "-" + name
 		}

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -243,6 +244,9 @@ func (c *comparing) show(s *sink, list []*analyze.Comparison) {
 	if !s.JSON && s.Columns == nil {
 		s.fail(render.Compare(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, shown))
 		c.common(s, list)
+		if len(shown) > 0 {
+			s.fail(render.Labeled(s.w, cmp.Or(s.width, 120), "in short", analyze.Conclusion(shown)))
+		}
 	}
 	tested := false
 	for _, one := range list {

@@ -1,0 +1,92 @@
+package analyze
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// maxConcluded limits the groups that a conclusion names.
+const maxConcluded = 3
+
+// Conclusion says in one sentence what changed between two captures: latencies that changed by more than chance explains, failed RPCs,
+// stalls, and rules that only one of the captures violates.
+func Conclusion(list []*Comparison) string {
+	type change struct {
+		text string
+		size float64
+	}
+	var slower, faster []change
+	var failed, found [2]int64
+	var stalls [2]float64
+	tested := false
+	for _, c := range list {
+		switch c.Kind {
+		case ComparedGroup:
+			failed[0] += c.Before.Errors.Or(0)
+			failed[1] += c.After.Errors.Or(0)
+			tested = tested || c.Significant.Known()
+			largest := change{}
+			for i := range Percentiles {
+				if _, _, by, significant := Percentiles[i].Of(c); significant.Or(false) && math.Abs(by.Or(0)) > math.Abs(largest.size) {
+					largest = change{fmt.Sprintf("%s (%s %+.0f%%)", c.Name, Percentiles[i].Name, by.Or(0)*100), by.Or(0)}
+				}
+			}
+			if largest.size > 0 {
+				slower = append(slower, largest)
+			} else if largest.size < 0 {
+				faster = append(faster, largest)
+			}
+		case ComparedWait:
+			stalls[0] += c.Before.Share.Or(0)
+			stalls[1] += c.After.Share.Or(0)
+		case ComparedFinding:
+			if c.Before.Count.Or(0) > 0 {
+				found[0]++
+			} else {
+				found[1]++
+			}
+		}
+	}
+	names := func(list []change) string {
+		slices.SortStableFunc(list, func(a, b change) int { return cmp.Compare(math.Abs(b.size), math.Abs(a.size)) })
+		var words []string
+		for i, one := range list {
+			if i == maxConcluded {
+				words = append(words, fmt.Sprintf("and %d more", len(list)-i))
+				break
+			}
+			words = append(words, one.text)
+		}
+		return strings.Join(words, ", ")
+	}
+	var parts []string
+	switch {
+	case len(slower)+len(faster) > 0:
+		if len(slower) > 0 {
+			parts = append(parts, "slower by more than chance explains: "+names(slower))
+		}
+		if len(faster) > 0 {
+			parts = append(parts, "faster by more than chance explains: "+names(faster))
+		}
+	case tested:
+		parts = append(parts, "no latency changed by more than chance explains")
+	default:
+		parts = append(parts, "no change of a latency was tested, because no group has 30 latencies in both captures")
+	}
+	if failed[0] != failed[1] {
+		parts = append(parts, fmt.Sprintf("failed RPCs %d > %d", failed[0], failed[1]))
+	}
+	if math.Abs(stalls[0]-stalls[1]) >= 0.01 {
+		parts = append(parts, fmt.Sprintf("stalls took %.0f%% > %.0f%% of all latencies", min(stalls[0], 1)*100, min(stalls[1], 1)*100))
+	}
+	if found[0] > 0 {
+		parts = append(parts, plural(found[0], "rule")+" with findings only before")
+	}
+	if found[1] > 0 {
+		parts = append(parts, plural(found[1], "rule")+" with findings only after")
+	}
+	return strings.Join(parts, "; ")
+}
