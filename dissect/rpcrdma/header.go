@@ -162,6 +162,16 @@ func (h *Header) WriteChunk(i int) []Segment {
 // HasChunks reports whether the header has any chunk.
 func (h *Header) HasChunks() bool { return len(h.Reads) > 0 || len(h.WriteEnds) > 0 || h.HasReply }
 
+// PositionZero returns the number of bytes in the Position Zero Read chunk, and whether there is one.
+func (h *Header) PositionZero() (bytes int64, ok bool) {
+	for i := range h.Reads {
+		if r := &h.Reads[i]; r.Position == 0 {
+			bytes, ok = bytes+int64(r.Length), true
+		}
+	}
+	return bytes, ok
+}
+
 // Understood reports whether the layout of the header after its first four words is
 // known.
 func (h *Header) Understood() bool { return h.Vers == Version || h.IsDraft }

@@ -141,7 +141,7 @@ var (
 
 	OutsideExposedMemory = define("rdma-outside-exposed-memory", record.Error, "RFC 8166 s.3.4.3").needs(missing, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing|evidence.TruncatedAgain).until(evidence.Next)
 	WrongDirection       = define("rdma-wrong-direction", record.Error, "RFC 8166 s.3.4.5").needs(missing, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing|evidence.TruncatedAgain).until(evidence.Next)
-	MemoryExposedTwice   = define("memory-exposed-twice", record.Warning, "RFC 8166 s.8.1.2").needs(0, missing|evidence.Silent|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing).until(evidence.Next)
+	MemoryExposedTwice   = define("memory-exposed-twice", record.Warning, "RFC 8166 s.8.1.2").needs(0, missing|evidence.Silent|evidence.Late|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing).until(evidence.Next)
 	EmptySegment         = define("empty-segment", record.Note, "RFC 8166 s.3.4.3").until(evidence.Delivered)
 	PositionUnaligned    = define("read-position-unaligned", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered)
 	PositionInvalid      = define("read-position-invalid", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered)
@@ -173,7 +173,7 @@ var (
 	CallNotAnswered   = define("call-not-answered", record.Warning, "RFC 8166 s.4.5.4").overRPC("RFC 5531 s.4").needs(unseen, 0, evidence.XIDReused|evidence.Unordered)
 	RPCRejected       = define("rpc-rejected", record.Warning, "RFC 8166 s.4.5.2").overRPC("RFC 5531 s.9").until(evidence.Delivered)
 	ReplyWithoutCall  = define("reply-without-call", record.Note, "RFC 5531 s.9").needs(0, unseen|evidence.NoXID, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Next).callMayFollow()
-	XIDInUse          = define("xid-in-use", record.Warning, "RFC 5531 s.9").needs(0, missing|evidence.Silent|evidence.HalfRead, evidence.Unordered).until(evidence.Next)
+	XIDInUse          = define("xid-in-use", record.Warning, "RFC 5531 s.9").needs(0, missing|evidence.Silent|evidence.Late|evidence.HalfRead, evidence.Unordered).until(evidence.Next)
 
 	BackwardWithChunks = define("backward-with-chunks", record.Warning, "draft-cel-nfsv4-rpcrdma-bidirection s.2.4").needs(0, 0, evidence.NoHandshake).until(evidence.Delivered)
 	BackwardNotMsg     = define("backward-not-msg", record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.4").needs(0, 0, evidence.NoHandshake).until(evidence.Delivered)
@@ -212,11 +212,12 @@ var (
 //   - UnusedReplyChunkLength: the unused chunk is the Reply chunk.
 //   - CredentialTooLong: an AUTH_SYS credential exceeds its limits, which most receivers reject.
 //   - FirstNotPosted: the Call is the first request of the connection.
+//   - VersionZero: the version is 0, which no document can define.
 //   - InvHandleUnused: the Reply invalidated nothing although its Call named a handle.
 //   - RPCRecordUnfinished: a side ended its TCP stream inside a record, as a program that is stopped does.
 var (
 	InvalidationUnannounced  = InvalidationNegotiated.as(record.Note, "RFC 8797 s.4.1")
-	InvalidatedForeignHandle = InvalidatedUnexposedHandle.as(record.Error, "RFC 8797 s.4.1").needs(missing, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.TruncatedAgain|evidence.Closing).until(evidence.Next).callMayFollow()
+	InvalidatedForeignHandle = InvalidatedUnexposedHandle.as(record.Error, "RFC 8797 s.4.1").needs(missing|evidence.Late|evidence.Silent, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.TruncatedAgain|evidence.Closing).until(evidence.Next).callMayFollow()
 	BackwardRequestedZero    = CreditsRequestedZero.as(record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.1.2")
 	ElementNotRefused        = ErrorNotAnswered.as(record.Warning, "RFC 8166 s.4.6")
 	ExposedTwiceInCall       = MemoryExposedTwice.as(record.Warning, "RFC 8166 s.8.1.2").needs(0, 0, 0).until(evidence.Now)
@@ -224,6 +225,7 @@ var (
 	UnusedReplyChunkLength   = UnusedChunkLength.as(record.Error, "RFC 8166 s.4.3.3")
 	CredentialTooLong        = RPCHeaderMalformed.as(record.Warning, "RFC 5531 appendix A")
 	FirstNotPosted           = ReceiveNotPosted.as(record.Error, "RFC 8166 s.3.3.3").needs(0, evidence.Late|evidence.NoHandshake, evidence.Unordered|evidence.Evicted|evidence.TruncatedAgain)
+	VersionZero              = RDMAVersion.as(record.Error, "RFC 8166 s.4.2.2").until(evidence.Delivered)
 	InvHandleUnused          = InvHandleNotHonored.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")
 	RPCRecordUnfinished      = RPCRecordTruncated.as(record.Warning, "RFC 5531 s.11")
 )

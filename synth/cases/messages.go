@@ -18,12 +18,15 @@ func header(words ...uint32) []byte { return synth.XDR{}.Word(0x1234, 1, 32, 0).
 
 var long = synth.Symlink3("name", "target").Long(0xa1)
 
-// versionThree returns a function that sends Calls of version 3, of which the first gets a Reply of another
+// versionThree returns a function that sends Calls of version 3, which get Replies of another
 // version. If that is 3, too, both sides use a version that RFC 8166 does not know.
-func versionThree(vers uint32) func(*wire, *conn) {
+func versionThree(vers uint32) func(*wire, *conn) { return versions(3, vers) }
+
+// versions returns a function that sends Calls of a version, which get Replies of another.
+func versions(asked, vers uint32) func(*wire, *conn) {
 	return func(_ *wire, c *conn) {
 		for xid := uint32(0x44); xid < 0x47; xid++ {
-			c.Client.Call(synth.Call{XID: xid, Vers: 3, Credits: synth.Zero, Writes: [][]rpcrdma.Segment{{mem}}})
+			c.Client.Call(synth.Call{XID: xid, Vers: asked, Credits: synth.Zero, Writes: [][]rpcrdma.Segment{{mem}}})
 			c.Server.Ack()
 			c.Server.Write(0xa1, mem.Offset, data(100))
 			c.Server.Reply(synth.Reply{XID: xid, Vers: vers, Credits: synth.Zero, Invalidate: 0xa1})
@@ -65,7 +68,7 @@ var headers = []Case{
 	{Rule: "header-malformed", Name: "an undefined error code", AtFault: server, Broken: does(synth.Null(), synth.Reply{Proc: rpcrdma.Error, Err: 7}), Healthy: rpc},
 	{Rule: "rdma-version", Name: "3", AtFault: client, Broken: calls(synth.Call{Vers: 3}), Healthy: rpc},
 	{Rule: "rdma-version", Name: "0", AtFault: client, Broken: calls(synth.Call{Vers: synth.Zero}), Healthy: rpc},
-	{Rule: "rdma-version", Name: "0, which both sides use", AtFault: client, Broken: does(synth.Call{Vers: synth.Zero}, synth.NullReply()), Healthy: versionThree(3)},
+	{Rule: "rdma-version", Name: "0, which both sides use", AtFault: client, Broken: versions(synth.Zero, synth.Zero), Healthy: versionThree(3)},
 	{Rule: "rdma-version", Name: "0, in a Reply", AtFault: server, Broken: does(synth.Call{}, synth.Reply{Vers: synth.Zero}), Healthy: rpc},
 	{Rule: "rdma-version", Name: "in a Call of the server", AtFault: server, Broken: backOf(9), Healthy: backOf(1)},
 	{Rule: "rdma-version", Name: "0, in a Call of the server", AtFault: server, Broken: backOf(synth.Zero), Healthy: backOf(1)},

@@ -140,6 +140,8 @@ func (f *Finding) decide(side rdma.Side, now Moment, c Connection) (Verdict, evi
 		return Dropped, gap
 	case f.Rule.Until == evidence.Answered && c.UsesNewVersion():
 		return Excused, 0
+	case f.Rule.Until == evidence.Answered && end && c.Sides(f.Where.AtFault).Other&answerUnseen != 0:
+		return Dropped, c.Sides(f.Where.AtFault).Other & answerUnseen
 	case f.Rule.Until == evidence.Answered && !end && (now != AfterMessage || c.IsOutstanding(f.Tag)):
 		return Waiting, 0
 	case f.until == evidence.Delivered && end:
@@ -194,6 +196,9 @@ func (fs *Findings) DecideAnswered(r *rule.Rule, tag rdma.Tag, c Connection) {
 		return Proved, 0
 	})
 }
+
+// answerUnseen are the gaps because of which the capture may lack the answer to a Call.
+const answerUnseen = evidence.Missing | evidence.Awaited | evidence.Silent | evidence.Evicted | evidence.Unordered
 
 // settle asks for the verdict on each finding, in their order, and keeps those that wait.
 func (fs *Findings) settle(c Connection, ask func(*Finding) (Verdict, evidence.Gap)) {

@@ -175,6 +175,9 @@ func checkCall(cs *connState, x *txn, m *message) {
 	}
 	checkMessage(cs, x, m)
 	if m.header.Length < rpcrdma.FixedLen {
+		if cs.direction(m.side) != backward {
+			noteBackchannelRequest(cs, x, m)
+		}
 		return
 	}
 	c := x.checker(m.First).attributedTo(m.side)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -12,29 +13,6 @@ import (
 )
 
 // Answers: the rules about RDMA_ERROR and about Replies to broken Calls (RFC 8166 s.4.5).
-
-// recent remembers the last 64 XIDs.
-type recent struct {
-	xids [64]uint32
-	n    int
-}
-
-func (r *recent) add(xid uint32) {
-	r.xids[r.n%len(r.xids)] = xid
-	r.n++
-}
-
-func (r *recent) has(xid uint32) bool {
-	if r == nil {
-		return false
-	}
-	for _, have := range r.xids[:min(r.n, len(r.xids))] {
-		if have == xid {
-			return true
-		}
-	}
-	return false
-}
 
 // answersDone reports whether m is an RDMA_ERROR that answers an RDMA_DONE for an outstanding Call.
 // Such an RDMA_ERROR does not answer the Call.
@@ -78,7 +56,7 @@ func answersNothing(cs *connState, m *message) bool {
 func checkError(c checker, m *message, withoutCall bool) {
 	h, x := m.header, c.x
 	errors := &c.cs.rare().errors
-	answersError := errors[m.side.Other()].has(h.XID)
+	answersError := errors[m.side.Other()].Has(h.XID)
 	noteXID(&errors[m.side], h.XID)
 	if withoutCall {
 		switch about := answeredBefore(c.cs, m.side, h.XID); {
@@ -361,17 +339,17 @@ func repeatsCall(old *txn, m *message) bool {
 }
 
 // noteXID adds an XID to a list that is allocated when it is needed.
-func noteXID(to **recent, xid uint32) {
+func noteXID(to **queue.Recent, xid uint32) {
 	if *to == nil {
-		*to = new(recent)
+		*to = new(queue.Recent)
 	}
-	(*to).add(xid)
+	(*to).Add(xid)
 }
 
 // wasRepeated reports whether a Call of a side with this XID was retransmitted while it was
 // outstanding, so that it may get more than one Reply.
 func wasRepeated(cs *connState, side rdma.Side, xid uint32) bool {
-	return cs.rareState != nil && cs.rareState.repeated[side].has(xid)
+	return cs.rareState != nil && cs.rareState.repeated[side].Has(xid)
 }
 
 // tooShortText returns the message for a Send that is too short to have an XID.

@@ -217,10 +217,13 @@ func checkNotReady(cs *connState, r *rdma.Refusal, x *txn, part int) {
 		noteRefusedEarly(cs, r)
 		return
 	}
-	reportNotReady(cs, x, part == partCall, r.By, r.At)
+	reportNotReady(cs, x, part, r.Op != nil, rdma.Where{At: r.At, AtFault: record.Some(r.By)})
 }
 
-func reportNotReady(cs *connState, x *txn, isCall bool, by rdma.Side, at record.Stamp) {
+// reportNotReady reports that a side had no receive buffer for a part of a transaction, its Call or its Reply. The refusal
+// named the Send, or the part is the only one that it can be about as far as the capture shows.
+func reportNotReady(cs *connState, x *txn, part int, named bool, where rdma.Where) {
+	by, isCall := where.AtFault.Or(0), part == partCall
 	message := &x.answer
 	if isCall {
 		message = &x.call
@@ -228,9 +231,9 @@ func reportNotReady(cs *connState, x *txn, isCall bool, by rdma.Side, at record.
 	if size, _ := receiveSize(cs, by); int64(message.SendBytes.Or(0)) > size {
 		return // some adapters report a Send that is too long in this way
 	}
-	c := x.checker(at).attributedTo(by)
+	c := x.checker(where.At).attributedTo(by)
 	switch used := &x.checks.credits; {
-	case isCall && isFirstRequest(cs, x) && used.calls == 1:
+	case isCall && named && isFirstRequest(cs, x) && used.calls == 1:
 		c.report(rule.FirstNotPosted, "this side had no receive buffer for the first Call of the connection, for which it always has to have one")
 	case isCall && !used.overGrant && cs.checks.credits[x.side].promises(used.calls):
 		c.report(rule.ReceiveNotPosted, "this side had no receive buffer for a Call, although the Call is within the credits that it granted")
@@ -242,7 +245,11 @@ func reportNotReady(cs *connState, x *txn, isCall bool, by rdma.Side, at record.
 // isFirstRequest reports whether the handshake shows that a Call was the first request of its side, so that no unseen
 // packet of this side came before it.
 func isFirstRequest(cs *connState, x *txn) bool {
-	return x.callSeq == 1 && cs.gaps(x.side)&(evidence.Late|evidence.NoHandshake) == 0
+	gaps := evidence.Late | evidence.NoHandshake
+	if cs.conn.Setup().IWARP { // operations have no numbers there
+		gaps |= evidence.Missing
+	}
+	return x.callSeq == 1 && cs.gaps(x.side)&gaps == 0
 }
 
 // noteRefusedEarly records that a Send was refused before all of its packets were sent.
@@ -261,7 +268,11 @@ func checkRefusedEarly(c checker, m *message) {
 		return
 	}
 	s.refused[m.side] = 0
-	reportNotReady(c.cs, c.x, m.side == c.x.side, m.side.Other(), s.refusedAt[m.side])
+	part := partReply
+	if m.side == c.x.side {
+		part = partCall
+	}
+	reportNotReady(c.cs, c.x, part, true, rdma.Where{At: s.refusedAt[m.side], AtFault: record.Some(m.side.Other())})
 }
 
 // checkTooSmall compares a Send that the receiver rejected as too long with the size that the

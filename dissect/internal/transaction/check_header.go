@@ -66,7 +66,12 @@ func checkHeader(c checker, m *message) {
 		return
 	}
 	switch {
+	case m.unknownVersion() && h.Vers == 0: // no answer can excuse it
+		c.report(rule.VersionZero, "rdma_vers is 0, but only version 1 is defined")
+		c.noteBroken(rule.RDMAVersion)
 	case m.unknownVersion() && c.cs.checks.usedVersion == record.Some(h.Vers):
+	case m.unknownVersion() && c.x.rec.Call == nil && !c.cs.proves(rule.ReplyWithoutCall, m.side): // its Call, which the capture lacks, may have the same version
+	case m.unknownVersion() && h.Vers == rpcrdma.Draft && !m.captured(): // it may have the layout of the draft
 	case m.unknownVersion():
 		c.broken(rule.RDMAVersion, "rdma_vers is %d, but only version 1 is defined", h.Vers)
 	case h.Proc == rpcrdma.MsgP:
@@ -98,7 +103,7 @@ func checkHeader(c checker, m *message) {
 func noteVersion(cs *connState, x *txn, m *message) {
 	if m.unknownVersion() && m.header.Vers != 0 && x.rec.Call != nil && x.call.RDMAVers == record.Some(m.header.Vers) {
 		cs.checks.usedVersion = record.Some(m.header.Vers)
-		cs.halfRead = [2]bool{true, true}
+		cs.notRead(true)
 	}
 	cs.pending.DecideAnswered(rule.RDMAVersion, x.tag(partCall), (*proofs)(cs))
 }
@@ -114,6 +119,11 @@ func (x *txn) refusable() *rule.Rule {
 // broken reports an error that the receiver has to answer with RDMA_ERROR.
 func (c checker) broken(r *rule.Rule, format string, args ...any) {
 	c.report(r, format, args...)
+	c.noteBroken(r)
+}
+
+// noteBroken notes that the receiver has to answer with RDMA_ERROR because of a rule.
+func (c checker) noteBroken(r *rule.Rule) {
 	switch side, known := c.atFault.Get(); {
 	case !known:
 	case side == c.x.side:
@@ -128,12 +138,13 @@ func (c checker) broken(r *rule.Rule, format string, args ...any) {
 func (c checker) checkNoMsg(m *message) {
 	h := m.header
 	isCall := m.side == c.x.side
+	long, has := h.PositionZero()
 	switch {
 	case !h.HasChunks():
 		c.broken(rule.NoMsgWithoutChunk, "an RDMA_NOMSG message without any chunk contains no RPC message")
-	case isCall && !positionZero(h):
+	case isCall && !has:
 		c.broken(rule.NoMsgWithoutChunk, "an RDMA_NOMSG Call has no Position Zero Read chunk for its RPC message")
-	case isCall && positionZeroBytes(h) == 0:
+	case isCall && long == 0:
 		c.broken(rule.NoMsgWithoutChunk, "the Position Zero Read chunk of an RDMA_NOMSG Call has no bytes, so it contains no RPC message")
 	case !isCall && !h.HasReply:
 		c.report(rule.NoMsgWithoutChunk, "an RDMA_NOMSG Reply has no Reply chunk for its RPC message")
@@ -144,22 +155,8 @@ func (c checker) checkNoMsg(m *message) {
 
 // positionZero reports whether the header has a Position Zero Read chunk.
 func positionZero(h *rpcrdma.Header) bool {
-	for i := range h.Reads {
-		if h.Reads[i].Position == 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// positionZeroBytes returns the number of bytes in the Position Zero Read chunk of a header.
-func positionZeroBytes(h *rpcrdma.Header) (n int64) {
-	for i := range h.Reads {
-		if r := &h.Reads[i]; r.Position == 0 {
-			n += int64(r.Length)
-		}
-	}
-	return n
+	_, has := h.PositionZero()
+	return has
 }
 
 // maxRPCHeader is the maximum length of an RPC header in bytes.

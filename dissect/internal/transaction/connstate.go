@@ -84,13 +84,13 @@ type rareState struct {
 	txnsWithChunkData    queue.Queue[rdma.Tag] // transactions that hold chunk data
 	lostCalls            int64                 // Calls that were never answered
 	lostXIDs             []record.Hex32
-	errors               [2]*recent // XIDs of the RDMA_ERRORs that a side sent; nil if it sent none
-	refused              [2]uint64  // Seq of a Send that was refused before it was complete
+	errors               [2]*queue.Recent // XIDs of the RDMA_ERRORs that a side sent; nil if it sent none
+	refused              [2]uint64        // Seq of a Send that was refused before it was complete
 	refusedAt            [2]record.Stamp
 	pendingBackwardCalls []backwardCall   // Calls of the server that wait for the Reply to CREATE_SESSION
 	short                [2]*shortMessage // by sender; nil if it sent none
-	repeated             [2]*recent       // by side of the caller: XIDs of Calls that were retransmitted while they were outstanding
-	unmatched            [2]*recent       // by side of the caller: XIDs of Replies whose Calls were not captured before them
+	repeated             [2]*queue.Recent // by side of the caller: XIDs of Calls that were retransmitted while they were outstanding
+	unmatched            [2]*queue.Recent // by side of the caller: XIDs of Replies whose Calls were not captured before them
 }
 
 // rare returns the rare state of the connection, allocating it if needed.

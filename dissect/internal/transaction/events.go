@@ -349,7 +349,7 @@ func (cs *connState) refusedTxn(r *rdma.Refusal) (x *txn, part int) {
 			}
 		}
 	}
-	if only := cs.open[r.By.Other()].only(); r.Kind == rdma.Send && only != nil {
+	if only := cs.open[r.By.Other()].only(); r.Kind == rdma.Send && only != nil && cs.conn.Setup().IWARP { // a NAK names its request
 		return only, partCall
 	}
 	return nil, 0

@@ -9,6 +9,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/pending"
+	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/internal/shares"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -45,7 +46,8 @@ func waiting(s rdma.Side) (fs pending.Findings) {
 func remembers(s rdma.Side) *connState {
 	at := record.Stamp{Time: 5, Packet: 6}
 	some := record.Some[uint32](7)
-	r := &recent{n: 1}
+	r := new(queue.Recent)
+	r.Add(1)
 	st := &invalidationStats{next: 1}
 	st.recent[0] = 0xa1
 	st.figures.MixedDirectionCalls, st.figures.MixedRegistrationCalls = 1, 1

@@ -129,6 +129,7 @@ const maxNonRPCSends = 64
 func recognize(cs *connState, m *message) bool {
 	if looksLikeRPC(m) {
 		cs.setUpperLayer(upperRPC)
+		cs.notRead(cs.nonRPCSends > 0) // They may have been messages, too.
 		return true
 	}
 	if cs.nonRPCSends++; cs.nonRPCSends >= maxNonRPCSends {
@@ -136,6 +137,11 @@ func recognize(cs *connState, m *message) bool {
 		cs.conn.WantSends(false)
 	}
 	return false
+}
+
+// notRead notes that messages of both sides may not have been read.
+func (cs *connState) notRead(may bool) {
+	cs.halfRead = [2]bool{cs.halfRead[0] || may, cs.halfRead[1] || may}
 }
 
 // looksLikeRPC reports whether a Send is an RPC-over-RDMA message. It is strict: it checks every
@@ -252,7 +258,7 @@ func (cs *connState) call(m *message) {
 		checkReuse(c, m)
 		t.end(old, record.NoReply)
 	}
-	if cs.rareState != nil && cs.rareState.unmatched[side].has(h.XID) { // its Reply was captured first
+	if cs.rareState != nil && cs.rareState.unmatched[side].Has(h.XID) { // its Reply was captured first
 		rdma.Disorder(cs.conn)
 	}
 	x := t.begin(cs, side, h.XID)
