@@ -59,7 +59,7 @@ func (e *BrokenError) Unwrap() error { return e.Err }
 // or if the inputs are of different captures. A last line that is incomplete is no error here.
 func Scan(ctx context.Context, inputs ...Input) (*Source, error) {
 	s := &Source{inputs: inputs, kinds: map[string]int64{}}
-	err := s.each(ctx, func(line []byte) error {
+	err := s.each(ctx, func(line []byte, _ bool) error {
 		name, err := TypeOf(line)
 		if err != nil {
 			return err
@@ -109,7 +109,10 @@ func (s *Source) Run(ctx context.Context, h Handler) error {
 		start = s.summary.First.Or(0)
 	}
 	failed := error(nil)
-	err := s.each(ctx, func(line []byte) error {
+	err := s.each(ctx, func(line []byte, whole bool) error {
+		if kind, err := TypeOf(line); err != nil || whole && !h.wants(kind) {
+			return err
+		}
 		r, err := Parse(line)
 		if err == nil {
 			err = h.take(r, start)
@@ -121,6 +124,21 @@ func (s *Source) Run(ctx context.Context, h Handler) error {
 		return failed
 	}
 	return err
+}
+
+// wants reports whether a function gets the records of a type. Others are not parsed, because that takes time.
+func (h *Handler) wants(kind string) bool {
+	switch kind {
+	case "transaction":
+		return h.Transaction != nil
+	case "connection":
+		return h.Connection != nil
+	case "finding":
+		return h.Finding != nil
+	case "rdma_operation":
+		return h.Operation != nil
+	}
+	return h.Other != nil
 }
 
 // take passes a record to its function.
@@ -165,8 +183,8 @@ func completed(r *record.Transaction) record.Stamp {
 	return at
 }
 
-// each calls visit for each line of all inputs.
-func (s *Source) each(ctx context.Context, visit func(line []byte) error) error {
+// each calls visit for each line of all inputs. The last line of an input may not be whole.
+func (s *Source) each(ctx context.Context, visit func(line []byte, whole bool) error) error {
 	for _, in := range s.inputs {
 		r, err := in.Open()
 		if err != nil {
@@ -184,7 +202,7 @@ func (s *Source) each(ctx context.Context, visit func(line []byte) error) error 
 }
 
 // lines calls visit for each line of one input.
-func (s *Source) lines(ctx context.Context, r io.Reader, name string, visit func(line []byte) error) error {
+func (s *Source) lines(ctx context.Context, r io.Reader, name string, visit func(line []byte, whole bool) error) error {
 	b := bufio.NewReaderSize(r, 256<<10)
 	var long []byte
 	for number := int64(1); ctx.Err() == nil; number++ {
@@ -206,7 +224,7 @@ func (s *Source) lines(ctx context.Context, r io.Reader, name string, visit func
 			return &BrokenError{name, number, err}
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			if failed := visit(line); failed != nil {
+			if failed := visit(line, whole); failed != nil {
 				if !whole && errors.Is(failed, ErrFormat) {
 					failed = fmt.Errorf("the line is incomplete: %w", io.ErrUnexpectedEOF)
 				}
