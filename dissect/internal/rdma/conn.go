@@ -351,7 +351,8 @@ func (c *Conn) makeRecord() *record.Connection {
 	if c.setup.Handshake {
 		r.Handshake = "seen"
 	}
-	r.Path = WaysOf(c).Record()
+	ways := WaysOf(c)
+	r.Path = ways.Record()
 	return r
 }
 

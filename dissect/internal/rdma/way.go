@@ -53,16 +53,19 @@ func WayBack(o *Operation, since record.Time) (ns int64, known bool) {
 // itsWay returns what the packets of the flow show about their way.
 func (f *flow) itsWay() *path.Way { return &f.way }
 
+// noWay is what nothing shows. It is never written to.
+var noWay path.Way
+
 // WayOf returns what the packets of a side show about their way. It is not nil.
 func WayOf(c *Conn, s Side) *path.Way {
 	if f := c.flows[s]; f != nil {
 		return f.itsWay()
 	}
-	return new(path.Way)
+	return &noWay
 }
 
 // WaysOf returns what the packets of both sides show, and the number of frames that have paused a link.
-func WaysOf(c *Conn) *path.Ways {
+func WaysOf(c *Conn) path.Ways {
 	client := c.setup.Opener()
-	return &path.Ways{FromClient: WayOf(c, client), FromServer: WayOf(c, client.Other()), Pauses: c.tracker.Pauses, PausesBefore: c.unpaused}
+	return path.Ways{FromClient: WayOf(c, client), FromServer: WayOf(c, client.Other()), Pauses: c.tracker.Pauses, PausesBefore: c.unpaused}
 }

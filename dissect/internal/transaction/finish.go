@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/shares"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -19,6 +20,7 @@ type storage struct {
 	handles  []record.Hex32
 	reply    record.WriteChunk
 	proofs   []record.Proof
+	rpc      shares.RPC
 }
 
 // newStorage returns storage for a typical record.

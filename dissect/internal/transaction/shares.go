@@ -46,25 +46,33 @@ func (x *txn) divide(split record.Opt[record.Split]) (r record.Opt[record.Shares
 	if !known || x.rec.Call == nil {
 		return r
 	}
-	s := (&shares.RPC{
+	s := t.storage.divide(shares.RPC{
 		Call: &x.call, Reply: &x.answer, Timeline: x.rec.Timeline, Waits: x.rec.Waits, Split: split, Turn: &x.turn, Latency: latency,
 		Place: x.cs.place(), Backward: x.cs.direction(x.side) == record.Backward, Certain: !x.latencyMin.Known(), Complete: x.cs.showsAll(),
 		Whole: len(x.rec.Timeline) < maxEvents && firstSent(x).Time == x.call.Time,
-	}).Divide(t.storage.proofs[:0])
-	t.storage.keep(s.Proofs)
+	})
 	return record.Some(s)
 }
 
 // begins and lasts note what happens on the connection from the Call to the Reply.
-func (x *txn) begins() { x.signals = rdma.WaysOf(x.cs.conn).Counts() }
+func (x *txn) begins() {
+	ways := rdma.WaysOf(x.cs.conn)
+	x.signals = ways.Counts()
+}
 
 func (x *txn) lasts(to record.Time) {
 	const before = record.Time(1e9)
-	x.meanwhile = rdma.WaysOf(x.cs.conn).Meanwhile(&x.signals, rdma.WayOf(x.cs.conn, x.side), x.call.Time-before, to)
+	ways := rdma.WaysOf(x.cs.conn)
+	x.meanwhile = ways.Meanwhile(&x.signals, rdma.WayOf(x.cs.conn, x.side), x.call.Time-before, to)
 }
 
-// keep keeps the storage of a list of proofs.
-func (s *storage) keep(proofs []record.Proof) { s.proofs = proofs }
+// divide divides the latency of an RPC. The list of proofs is valid until the next call.
+func (s *storage) divide(r shares.RPC) record.Shares {
+	s.rpc = r
+	divided := s.rpc.Divide(s.proofs[:0])
+	s.proofs = divided.Proofs
+	return divided
+}
 
 // showsAll reports whether the capture can prove the least time of a side: packets that are missing may have been sent
 // meanwhile, and with an XID that is used twice at a time, a Reply may answer another Call.

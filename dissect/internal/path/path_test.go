@@ -1,0 +1,200 @@
+package path
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// stamp is a packet at a time in microseconds.
+func stamp(us int64) record.Stamp {
+	return record.Stamp{Time: record.Time(1e9 + us*1000), Packet: us + 1}
+}
+
+// TestRoundTrips: only a request that was captured once, and a response with exactly its sequence number, show a round trip.
+// Sequence numbers wrap.
+func TestRoundTrips(t *testing.T) {
+	var w Way
+	if w.Trips().Record().Known() || w.Trips().Between(0, 1<<62).Known() {
+		t.Error("a way without packets has round trips")
+	}
+	sent := func(seq uint32, us int64) { w.Sent(order.PSNs, seq, stamp(us).Time) }
+	answered := func(seq uint32, us, want int64) {
+		t.Helper()
+		if ns, measured := w.Answered(seq, stamp(us)); ns != want*1000 || measured != (want > 0) {
+			t.Errorf("the answer to %d after %d us shows a round trip of %d ns (%t), want %d us", seq, us, ns, measured, want)
+		}
+	}
+	sent(0xfffffe, 0)
+	sent(0xffffff, 10)
+	sent(0, 20)
+	answered(0xfffffe, 100, 100)
+	answered(0, 150, 130) // 0xffffff was acknowledged with it
+	answered(0xffffff, 160, 0)
+	sent(1, 200)
+	w.SentAgain(1)
+	answered(1, 300, 0)
+	sent(2, 400)
+	answered(1, 450, 0) // an earlier one
+	answered(2, 1400, 1000)
+	r := w.Trips().Record().Or(record.RoundTrips{})
+	if r.Count != 3 || r.MinNS != 100_000 || r.MaxNS != 1_000_000 || r.MaxPacket != 1401 || r.P50NS < 130_000 || r.P50NS > 195_000 || r.P99NS != 1_000_000 {
+		t.Errorf("the round trips are %+v", r)
+	}
+	recent, known := w.Trips().Between(stamp(120).Time, stamp(2000).Time).Get()
+	if want := (record.RecentTrips{Count: 2, MinNS: 130_000, MaxNS: 1_000_000, LastBeforeEndNS: 600_000}); recent != want || !known {
+		t.Errorf("the latest round trips are %+v, want %+v", recent, want)
+	}
+	for seq := range uint32(100) { // more requests than are kept
+		sent(10+seq, 3000+int64(seq))
+	}
+	answered(10, 4000, 0)
+	answered(109, 4000, 901)
+	for i := range int64(200) {
+		sent(200+uint32(i), 5000+10*i)
+		answered(200+uint32(i), 5005+10*i, 5)
+	}
+	if got := w.Trips().Between(0, 1<<62).Or(record.RecentTrips{}); got.Count != mostRecent || got.MaxNS != 5000 {
+		t.Errorf("of many round trips, %+v are kept", got)
+	}
+}
+
+// TestBuckets: a time is not longer than the end of its bucket, and longer than half of it.
+func TestBuckets(t *testing.T) {
+	for ns := int64(1); ns < 1<<38; ns = ns*9/8 + 1 {
+		if end := below(bucketOf(ns)); end < ns || end > ns+ns/2 {
+			t.Errorf("the bucket of %d ends at %d", ns, end)
+		}
+	}
+}
+
+// clocked is a sender whose clock ticks once in a number of microseconds, and which the capture sees.
+type clocked struct {
+	*testing.T
+	way  Way
+	tick int64
+	id   uint16
+}
+
+// segment captures a segment that was sent at a time and took a time, in microseconds. If trip is set, it ends a round trip.
+func (c *clocked) segment(sent, took, trip int64) record.Stamp {
+	at := stamp(sent + took)
+	c.way.See(at, uint32(0xfffffff0+sent/c.tick), c.id) // the clock wraps
+	c.id++
+	if trip > 0 {
+		c.way.Clock().Trip(trip * 1000)
+	}
+	return at
+}
+
+// TestWayBack: the bound of the way back holds, and there is none if ticks are not milliseconds, if a segment may be missing,
+// if the clock was not compared before, and for another segment.
+func TestWayBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		tick  int64
+		skip  uint16 // identifications before the last segment
+		late  bool   // the proof needs segments that came before the gap
+		known bool
+	}{
+		"milliseconds": {tick: 1000, known: true}, "ten milliseconds": {tick: 10_000}, "microseconds": {tick: 1},
+		"a lost segment": {tick: 1000, skip: 1}, "a lost segment before": {tick: 1000, skip: 1, late: true, known: true},
+	} {
+		s := &clocked{T: t, tick: c.tick, id: 0xfffe}
+		for i := range int64(1000) {
+			s.segment(i*1000, 200, 400)
+		}
+		s.id += c.skip
+		if c.late {
+			for i := range int64(300) {
+				s.segment(1_100_000+i*1000, 200, 0)
+			}
+		}
+		const sent, took = 1_500_000, 30_000
+		at := s.segment(sent, took, 0)
+		ns, known := s.way.Clock().WayBack(at, stamp(1_450_000-250_000*int64(c.skip)+300_000*map[bool]int64{true: 1}[c.late]).Time)
+		if known != c.known {
+			t.Errorf("%s: a bound is known: %t, want %t", name, known, c.known)
+		}
+		if known && (ns < took*1000 || ns > (took+200)*1000+tick+window*1e9/driftOver+tick) {
+			t.Errorf("%s: the way back took %d ns at most, and %d us in truth", name, ns, took)
+		}
+		if _, known := s.way.Clock().WayBack(stamp(sent), 0); known {
+			t.Errorf("%s: a bound is known for a segment that is not the current one", name)
+		}
+	}
+	s := &clocked{T: t, tick: 1000}
+	if at := s.segment(0, 10, 20); true {
+		if _, known := s.way.Clock().WayBack(at, 0); known {
+			t.Error("one segment bounds its own way")
+		}
+	}
+	odd := &clocked{T: t, tick: 1000}
+	var at record.Stamp
+	for i := range int64(1000) {
+		odd.id += uint16(i%5) * 7 // a counter of all connections
+		at = odd.segment(i*1000, 200, 400)
+	}
+	if _, known := odd.way.Clock().WayBack(at, at.Time+1); known {
+		t.Error("identifications that are not counted by connection show whether a segment is missing")
+	}
+}
+
+// TestPosition: two late packets show that the capture was not taken at their sender, and round trips which side is nearer.
+func TestPosition(t *testing.T) {
+	trips := func(us int64) *RoundTrips {
+		var w Way
+		for i := range int64(fewTrips) {
+			w.Sent(order.PSNs, uint32(i), stamp(i*1000).Time)
+			w.Answered(uint32(i), stamp(i*1000+us))
+		}
+		return w.Trips()
+	}
+	if got := Nearer(trips(300), trips(50)); got != record.Some(record.Client) {
+		t.Errorf("nearer is %v, want the client", got)
+	}
+	if got := Nearer(trips(100), trips(50)); got.Known() {
+		t.Errorf("nearer is %v, and round trips are similar", got)
+	}
+	w := Ways{FromClient: new(Way), FromServer: new(Way), Pauses: 5, PausesBefore: 2}
+	w.FromServer.Late()
+	if got := w.Record(); len(got.Point.NotAt) != 0 || got.Late.FromServer != 1 || got.Congestion.PauseFrames != 3 || got.Congestion.ECN != record.ECNOff {
+		t.Errorf("one late packet: %+v", got)
+	}
+	before := w.Counts()
+	w.FromServer.Late()
+	w.FromServer.Packet(26<<2|3, true, false)
+	w.FromServer.Packet(48<<2, false, true)
+	w.Pauses++
+	if got := w.Record(); len(got.Point.NotAt) != 1 || got.Point.NotAt[0] != record.Server || got.Congestion.ECN != record.ECNPartly || len(got.Congestion.DSCP) != 1 || got.Congestion.DSCP[0] != 26 {
+		t.Errorf("two late packets, and a marked one: %+v", got)
+	}
+	got, known := w.Meanwhile(&before, w.FromClient, 0, 1<<62).Get()
+	if want := (record.Meanwhile{CEToClient: 1, CNPFromServer: 1, Pauses: 1, ECN: record.ECNPartly}); got != want || !known || !got.Congested() {
+		t.Errorf("meanwhile %+v, want %+v", got, want)
+	}
+	if w.Meanwhile(new(Counts), w.FromClient, 0, 1).Known() {
+		t.Error("what happened is known, although nothing was counted before")
+	}
+}
+
+// FuzzTimestamp: options of a TCP header that end anywhere, or have any length, have a timestamp or none.
+func FuzzTimestamp(f *testing.F) {
+	f.Add([]byte{1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9})
+	f.Add([]byte{8, 10, 0, 0})
+	f.Add([]byte{5, 0, 8, 10})
+	f.Fuzz(func(t *testing.T, options []byte) {
+		if value, known := Timestamp(options); known {
+			at := -1
+			for i := range options[:max(0, len(options)-9)] {
+				if options[i] == 8 && options[i+1] == 10 && binary.BigEndian.Uint32(options[i+2:]) == value {
+					at = i
+				}
+			}
+			if at < 0 {
+				t.Errorf("%x has no timestamp of %d", options, value)
+			}
+		}
+	})
+}
