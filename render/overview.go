@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,22 @@ func Overview(to Screen, o *analyze.Overview, s *record.Summary, file string) er
 		to.Width = 120
 	}
 	v := overview{theme: to.Theme, width: to.Width, o: o, s: s, file: file}
+	v.draw()
+	_, err := io.WriteString(to.Out, v.b.String())
+	return err
+}
+
+// OverviewMarkdown writes the same as Markdown: an item of a list for each label, with its lines and commands below it. It is for
+// summaries of jobs, issues and other pages.
+func OverviewMarkdown(to io.Writer, o *analyze.Overview, s *record.Summary, file string) error {
+	v := overview{theme: NewTheme(false), width: math.MaxInt32, o: o, s: s, file: file, markdown: true}
+	v.draw()
+	_, err := io.WriteString(to, v.b.String())
+	return err
+}
+
+// draw draws all sections.
+func (v *overview) draw() {
 	v.verdict()
 	v.capture()
 	v.points()
@@ -45,8 +62,6 @@ func Overview(to Screen, o *analyze.Overview, s *record.Summary, file string) er
 	v.handles()
 	v.findings()
 	v.common()
-	_, err := io.WriteString(to.Out, v.b.String())
-	return err
 }
 
 // overview is the drawing in progress.
@@ -57,6 +72,8 @@ type overview struct {
 	o     *analyze.Overview
 	s     *record.Summary
 	file  string
+
+	markdown bool
 }
 
 // overviewMargin is the width of the labels on the left, including a vertical line on
@@ -71,6 +88,10 @@ type part struct {
 
 // margin begins a line; a label begins a section.
 func (v *overview) margin(label string) {
+	if v.markdown {
+		v.b.WriteString("  - ")
+		return
+	}
 	width, side := overviewMargin, ""
 	if v.theme.unicode {
 		width, side = overviewMargin-2, v.theme.dim.before+v.theme.glyphs.side+v.theme.dim.after+" "
@@ -84,6 +105,10 @@ func (v *overview) margin(label string) {
 // row writes a line that is not wrapped. If the line is too long, it is shortened and ends
 // with a mark.
 func (v *overview) row(label string, parts ...part) {
+	if v.markdown {
+		v.item(label, parts)
+		return
+	}
 	v.margin(label)
 	total, left := 0, v.width-overviewMargin
 	for i := range parts {
@@ -110,6 +135,41 @@ func (v *overview) row(label string, parts ...part) {
 	v.b.WriteString(line.String() + "\n")
 }
 
+// item writes a line as Markdown.
+func (v *overview) item(label string, parts []part) {
+	if label != "" {
+		fmt.Fprintf(&v.b, "- **%s**\n", markdown(label))
+	}
+	v.margin("")
+	for i, p := range parts {
+		text := markdown(clean(p.text))
+		if i == 0 {
+			text = strings.TrimLeft(text, " ")
+		}
+		v.b.WriteString(text)
+	}
+	v.b.WriteString("\n")
+}
+
+// markdown returns a text in which nothing means something to Markdown or HTML.
+func markdown(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '<':
+			b.WriteString("&lt;")
+			continue
+		case r == '&':
+			b.WriteString("&amp;")
+			continue
+		case strings.ContainsRune("\\`*_{}[]()#+!|~>@", r):
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
 // line writes text that is wrapped.
 func (v *overview) line(label, text string, shade ink) {
 	for _, line := range Wrap(text, v.width-overviewMargin) {
@@ -129,6 +189,15 @@ func once(i int, label string) string {
 // suggest writes a command that shows more.
 func (v *overview) suggest(command string) {
 	v.margin("")
+	if v.markdown {
+		text := "rdmadump " + strings.ReplaceAll(command, "FILE", v.file)
+		fence := "`"
+		for strings.Contains(text, fence) {
+			fence += "`"
+		}
+		fmt.Fprintf(&v.b, "%s %s %s\n", fence, text, fence)
+		return
+	}
 	fmt.Fprintf(&v.b, "%s%s rdmadump %s%s\n", v.theme.dim.before, v.theme.glyphs.right, strings.ReplaceAll(command, "FILE", v.file), v.theme.dim.after)
 }
 
@@ -585,7 +654,7 @@ func (v *overview) answered(label string) {
 		total = fmt.Sprintf("%s%s (%d of %d %s)", AtMost, total, t.UpperBounds, t.Answered, boundsAre(t.UpperBounds))
 	}
 	v.line(label, fmt.Sprintf("latencies of %d answered RPCs add up to %s: %s", t.Answered, total, strings.Join(words, ", ")), ink{})
-	if v.theme.unicode && drawn > 0 {
+	if v.theme.unicode && drawn > 0 && !v.markdown {
 		v.margin("")
 		v.b.WriteString(bar.String() + "\n")
 	}

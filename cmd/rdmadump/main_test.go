@@ -58,6 +58,7 @@ func TestScript(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("CAPTURES", captures)
 			e.Setenv("SAMPLES", samples)
+			e.Setenv("ROOT", filepath.Dir(samples))
 			namespace := fmt.Sprintf("rdmadump%d%s", os.Getpid(), filepath.Base(e.WorkDir)) // Scripts run in parallel.
 			e.Setenv("NS", namespace)
 			e.Defer(func() { exec.Command("ip", "netns", "del", namespace).Run() })

@@ -77,6 +77,7 @@ type plain struct {
 	Tree       bool
 	Bytes      bool
 	Timeline   bool
+	Brief      bool
 	Every      time.Duration // length of the intervals of stats; 0 for one sum
 	Accept     string        // file of --write-baseline
 	unanswered time.Duration

@@ -53,7 +53,7 @@ type Settings struct {
 
 	View     *View
 	JSON     bool
-	Report   string        // sarif or junit; empty for neither
+	Report   string        // sarif, junit or markdown; empty for none of them
 	Filter   *query.Filter // for the view's records; nil for none
 	Summed   *query.Filter // for the transactions that stats sums up; nil for none
 	JQ       *gojq.Code
@@ -111,7 +111,10 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 	if s.at, err = parseAt(f.at); err != nil {
 		return nil, err
 	}
-	if f.output == "sarif" || f.output == "junit" {
+	if s.Brief && !s.JSON {
+		return nil, errors.New("--brief: only JSON has whole transactions; use it with -o json")
+	}
+	if slices.Contains([]string{"sarif", "junit", "markdown"}, f.output) {
 		s.Report = f.output
 	}
 	if err := s.parseSelection(f); err != nil {

@@ -66,6 +66,11 @@ var table = []row{
 		sets: func(t *Typed) any { return &t.Timeline },
 	},
 	{
+		name: "brief", group: ofView, takers: only("overview"),
+		doc:  "with -o json: of transactions, write only what names them, their status, latency and cause",
+		sets: func(t *Typed) any { return &t.Brief },
+	},
+	{
 		name: "by", group: ofView, takers: only("rdma", "stats", "compare"),
 		doc:   "group transactions by these `fields`, with commas between them, such as client,operation; program, procedure, directory and size (of READs and WRITEs) are possible, too (default operation; with --every, no groups)",
 		sets:  func(t *Typed) any { return &t.by },
@@ -386,6 +391,8 @@ func outputs(v *View) []string {
 	switch {
 	case v.Name == checks:
 		return []string{"text", "json", "csv", "sarif", "junit"}
+	case v.Name == "overview":
+		return []string{"text", "json", "markdown"}
 	case v.onePage:
 		return []string{"text", "json"}
 	}

@@ -1,7 +1,10 @@
 package show
 
 import (
+	"bytes"
+	"encoding/json"
 	"io"
+	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -63,8 +66,56 @@ func overview(s *sink) (dissect.Handler, func()) {
 		o := c.Finish(s.summary)
 		o.Selected = s.Selection()
 		o.Ends = record.SomeIf(ends, ends.Transactions > 0)
+		if s.Report == "markdown" {
+			s.written++
+			s.fail(render.OverviewMarkdown(s.w, o, s.summary, s.Typed))
+			return
+		}
+		if s.Brief {
+			s.written++
+			s.fail(s.brief(o))
+			return
+		}
 		s.emit(o, func(r any) error {
 			return render.Overview(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, r.(*analyze.Overview), s.summary, s.Typed)
 		})
 	}
+}
+
+// brief writes an overview as JSON in which a transaction has only what names it, its status, its latency and its cause.
+func (s *sink) brief(o *analyze.Overview) error {
+	var whole map[string]any
+	numbers := json.NewDecoder(bytes.NewReader(render.AppendJSON(nil, o)))
+	numbers.UseNumber()
+	if err := numbers.Decode(&whole); err != nil {
+		return err
+	}
+	line, err := json.Marshal(shorter(whole))
+	if err != nil {
+		return err
+	}
+	_, err = s.w.Write(append(line, '\n'))
+	return err
+}
+
+// kept are the members of a transaction in brief JSON.
+var kept = []string{"type", "id", "connection", "xid", "direction", "operation", "procedure_name", "program_name", "version", "status", "nfs_status", "client", "server", "latency_ns", "latency_min_ns", "cause"}
+
+// shorter returns a value of JSON with short transactions.
+func shorter(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = shorter(v[i])
+		}
+	case map[string]any:
+		for name, member := range v {
+			if v["type"] == "transaction" && !slices.Contains(kept, name) {
+				delete(v, name)
+			} else {
+				v[name] = shorter(member)
+			}
+		}
+	}
+	return v
 }
