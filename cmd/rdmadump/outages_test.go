@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -321,5 +322,32 @@ func TestRepeatedCalls(t *testing.T) {
 		if !maps.Equal(one, both) || len(one) < least {
 			t.Errorf("%s: at the client %v, at both ends %v", name, one, both)
 		}
+	}
+}
+
+// TestWaitsOverTCP: RPCs over iWARP wait for the segments that were lost, and selective acknowledgements show why they were
+// retransmitted. What was repaired before, and what came after the RPC was over, made none of them wait.
+func TestWaitsOverTCP(t *testing.T) {
+	var got []string
+	for _, r := range recordsOf(t, recordedEnds("iw-twosided")...) {
+		waits, _ := r["waits"].([]any)
+		for _, w := range waits {
+			w := w.(map[string]any)
+			text := value(r, "xid") + " " + value(w, "reason")
+			lost, _ := w["lost"].([]any)
+			for _, l := range lost {
+				l := l.(map[string]any)
+				text += ", packet " + value(l, "packet") + " of " + value(l, "point") + " of " + value(l, "xid")
+			}
+			got = append(got, text)
+		}
+	}
+	slices.Sort(got)
+	if want := []string{
+		"0x05d5acd1 retransmit_gap, packet 1829 of iw-twosided-server.pcap.zst of 0x05d5acd1",
+		"0x1eef82e6 retransmit_timeout, packet 2493 of iw-twosided-client.pcap.zst of 0x1eef82e6",
+		"0xf6d4acd1 retransmit_gap, packet 1238 of iw-twosided-server.pcap.zst of 0xf6d4acd1",
+	}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

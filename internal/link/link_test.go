@@ -3,6 +3,7 @@ package link_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"path/filepath"
 	"slices"
@@ -220,6 +221,9 @@ func FuzzDecoder(f *testing.F) {
 		var l link.Decoder
 		frame := capture.Frame{LinkType: capture.LinkType(linkType), Data: data, Length: len(data)}
 		l.Decode(&frame)
+		if s := new(link.TCP); s.Decode(l.Transport, l.Length, l.Offset) {
+			s.ReportsGap()
+		}
 		for _, h := range l.Headers() {
 			if h.Offset < 0 || h.Offset+h.Length > len(data) {
 				t.Errorf("header %v is outside of %d bytes", h, len(data))
@@ -266,6 +270,41 @@ func TestICRC(t *testing.T) {
 		raw[len(raw)-5] ^= 1 // the last byte of the AETH
 		if got := check(); got != rocev2.ICRCBad {
 			t.Errorf("%s, corrupted: ICRC %v", c.name, got)
+		}
+	}
+}
+
+// TestReportsGap: a segment reports a gap if a block of its selective acknowledgements is beyond what it acknowledges.
+func TestReportsGap(t *testing.T) {
+	block := func(from, to uint32) []byte {
+		return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, from), to)
+	}
+	for _, c := range []struct {
+		name    string
+		options []byte
+		want    bool
+	}{
+		{"none", nil, false},
+		{"timestamps", []byte{1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2}, false},
+		{"a later block", append([]byte{1, 1, 5, 10}, block(2000, 3000)...), true},
+		{"after timestamps", append([]byte{1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 1, 1, 5, 10}, block(2000, 3000)...), true},
+		{"bytes that came twice", append([]byte{1, 1, 5, 10}, block(100, 200)...), false},
+		{"bytes that came twice, and a later block", append(append([]byte{1, 1, 5, 18}, block(100, 200)...), block(2000, 3000)...), true},
+		{"an option that is too long", []byte{5, 18, 0, 0, 8, 0, 0, 0, 9, 0}, false},
+		{"an option without a length", []byte{1, 1, 1, 5}, false},
+		{"an option of length 0", []byte{5, 0, 0, 0}, false},
+		{"the end of the list", append([]byte{0, 0, 5, 10}, block(2000, 3000)...), false},
+	} {
+		data := make([]byte, 20, 60)
+		binary.BigEndian.PutUint32(data[8:], 1000)
+		data = append(data, c.options...)
+		for len(data)%4 != 0 {
+			data = append(data, 0)
+		}
+		data[12] = byte(len(data) / 4 << 4)
+		var s link.TCP
+		if !s.Decode(data, len(data), 0) || s.ReportsGap() != c.want {
+			t.Errorf("%s: %t, want %t", c.name, s.ReportsGap(), c.want)
 		}
 	}
 }

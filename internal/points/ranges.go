@@ -244,9 +244,9 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 	if e.icrc == rocev2.ICRCBad && e.length <= maxSegment && m.damagedBytes(at, e, f) {
 		return
 	}
-	taken, newest := uint32(0), reach{}
+	taken, newest, limit := uint32(0), reach{}, e.time+m.slack
 	take := func(r reach) bool {
-		if r.time > e.time+m.slack+mergedWithin || !m.ring.has(r.at) {
+		if r.time > limit || !m.ring.has(r.at) {
 			return false
 		}
 		t := m.ring.at(r.at)
@@ -261,11 +261,17 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		}
 		return true
 	}
-	f.remove(from, to, take)
-	for i := len(f.replaced) - 1; i >= 0 && taken < e.bytes; i-- {
-		if r := f.replaced[i]; octets(r.from, to) < 0 && octets(r.to, from) > 0 && take(r) {
-			f.replaced = slices.Delete(f.replaced, i, i+1)
+	for range 2 { // The frame may have the time of the first of several segments, but what was sent before it comes first.
+		f.remove(from, to, take)
+		for i := len(f.replaced) - 1; i >= 0 && taken < e.bytes; i-- {
+			if r := f.replaced[i]; octets(r.from, to) < 0 && octets(r.to, from) > 0 && take(r) {
+				f.replaced = slices.Delete(f.replaced, i, i+1)
+			}
 		}
+		if taken >= e.bytes {
+			break
+		}
+		limit += mergedWithin
 	}
 	if taken == 0 && e.icrc == rocev2.ICRCBad && e.length <= maxSegment { // Its sequence number may be damaged.
 		e.arriving = notYet

@@ -166,7 +166,7 @@ type Sender struct {
 	before    signal      // the NAK before it, if no burst had followed that yet
 	farthest  uint32      // the highest PSN of a Read or Atomic response
 	responded bool        // there was such a response
-	dupAcks   int         // iWARP: consecutive acknowledgements that acknowledged nothing new
+	gaps      [4]gapTime  // TCP: the latest first; with several capture points, segments come later than what followed them
 	retries   retries
 }
 
@@ -186,12 +186,45 @@ func (s *Sender) New(seq uint32, sent record.Time) {
 	s.burst.followedBy(s.circle, seq, sent-s.busy)
 }
 
-// Progress notes an acknowledgement of something new, and DuplicateACK one of nothing new.
-func (s *Sender) Progress(at record.Time) { s.progress, s.dupAcks, s.retries = at, 0, retries{} }
-func (s *Sender) DuplicateACK()           { s.dupAcks++ }
+// gapTime is a time in which the sender of a TCP stream knew of a gap: from the acknowledgement that showed it until the next
+// one of something new, which is 0 before that comes.
+type gapTime struct{ from, until record.Time }
 
-// DuplicateACKs reports whether there was an acknowledgement of nothing new since the latest progress.
-func (s *Sender) DuplicateACKs() bool { return s.dupAcks > 0 }
+// end notes that the sender has an acknowledgement of something new.
+func (g *gapTime) end(at record.Time) {
+	if g.until == 0 {
+		g.until = at
+	}
+}
+
+// has reports whether a time is in the range.
+func (g *gapTime) has(at record.Time) bool {
+	return g.from != 0 && at >= g.from && (g.until == 0 || at < g.until)
+}
+
+// Progress notes an acknowledgement of something new.
+func (s *Sender) Progress(at record.Time) {
+	s.progress, s.retries = at, retries{}
+	s.gaps[0].end(at)
+}
+
+// ShowsGap notes an acknowledgement in a TCP stream that shows a gap: it acknowledges nothing new, or names later bytes.
+func (s *Sender) ShowsGap(at record.Time) {
+	if latest := s.gaps[0]; latest.until != 0 || latest.from == 0 {
+		copy(s.gaps[1:], s.gaps[:])
+		s.gaps[0] = gapTime{from: at}
+	}
+}
+
+// KnewOfGap reports whether the sender knew of a gap when it sent a segment.
+func (s *Sender) KnewOfGap(sent record.Time) bool {
+	for i := range s.gaps {
+		if s.gaps[i].has(sent) {
+			return true
+		}
+	}
+	return false
+}
 
 // Answered notes a Read or Atomic response.
 func (s *Sender) Answered(seq uint32) {
@@ -230,7 +263,7 @@ func (s *Sender) Expired(sent record.Time, t Timer) bool { return t.expired(s.id
 // cause is the first of these that applies: an RNR NAK of this PSN; a timeout, if the
 // sender was idle as long as its timer; another NAK of this PSN or an earlier one; a
 // gap, if a later request was answered while a Read is incomplete (TCP: duplicate
-// acknowledgements). Otherwise, the cause is unknown.
+// or selective acknowledgements). Otherwise, the cause is unknown.
 func (s *Sender) Burst(a *Again, shown Evidence) *Burst {
 	seq, b := a.From, &s.burst
 	idle := s.idle(a.Sent)

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -233,15 +234,37 @@ func TestAnswered(t *testing.T) {
 			t.Errorf("answered beyond %d: %t", seq, got)
 		}
 	}
-	if s.DuplicateACKs() {
-		t.Error("duplicate acknowledgements without any")
+}
+
+// TestGaps: the sender of a TCP stream knows of a gap from the first acknowledgement that shows it until the next one of
+// something new. The latest gaps are remembered.
+func TestGaps(t *testing.T) {
+	s := NewSender(order.Octets, new(Numbers))
+	knew := func(want string) {
+		t.Helper()
+		got := ""
+		for at := record.Time(1); at < 10; at++ {
+			if s.KnewOfGap(at) {
+				got += strconv.Itoa(int(at))
+			}
+		}
+		if got != want {
+			t.Errorf("the sender knew of gaps at %q, want %q", got, want)
+		}
 	}
-	if s.DuplicateACK(); !s.DuplicateACKs() {
-		t.Error("no duplicate acknowledgement after one")
-	}
-	if s.Progress(1); s.DuplicateACKs() {
-		t.Error("duplicate acknowledgements after progress")
-	}
+	knew("")
+	s.Progress(1)
+	knew("")
+	s.ShowsGap(3)
+	s.ShowsGap(4)
+	knew("3456789")
+	s.Progress(6)
+	s.Progress(7)
+	knew("345")
+	s.ShowsGap(8)
+	knew("34589")
+	s.Progress(9)
+	knew("3458")
 }
 
 // TestExhausted: a sender stops after three retransmissions of the oldest request that is not acknowledged.

@@ -32,8 +32,10 @@ func (q *queuePair) GapShown(psn uint32) bool {
 	return (q.order.IsAcked(order.PSNs.Add(psn, 1)) || q.flow.cause.AnsweredBeyond(psn)) && (q.flow.ops.readOpenAt(psn) || q.flow.ops.readAgainAt(psn))
 }
 
-// GapShown reports whether there were duplicate acknowledgements.
-func (w *stream) GapShown(uint32) bool { return w.flow.cause.DuplicateACKs() }
+// GapShown reports whether acknowledgements had shown a gap when the current segment was sent.
+func (w *stream) GapShown(uint32) bool {
+	return w.flow.cause.KnewOfGap(w.flow.sentTime(w.flow.conn.tracker.now))
+}
 
 // GapShown implements [cause.Evidence]; UDP has no responses.
 func (d *datagramFlow) GapShown(uint32) bool { return false }

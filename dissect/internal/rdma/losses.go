@@ -18,6 +18,14 @@ type Loss struct {
 	Later    bool // it comes after the request that was retransmitted; see [LossesBefore]
 	seq      uint32
 	reported bool
+	repaired record.Time // TCP: when a later copy was taken; 0 if that is not known
+}
+
+// repair notes that a later copy was taken.
+func (l *Loss) repair(at record.Time) {
+	if l.repaired == 0 {
+		l.repaired = at
+	}
 }
 
 // harmed returns the stamp of a loss: when the packet left its sender, or, if its damaged frame was captured, that frame.
@@ -105,6 +113,9 @@ func (f *flow) reportLost() {
 		if l.reported || c.Delta(l.seq, expect) >= 0 {
 			continue
 		}
+		if f.stream != nil {
+			l.repair(f.conn.tracker.now.Time)
+		}
 		o := f.ops.at(l.seq)
 		if f.qp == nil && (o == nil || o.Tag == 0) {
 			continue
@@ -117,9 +128,9 @@ func (f *flow) reportLost() {
 
 // LossesOf selects losses.
 type LossesOf struct {
-	Side  Side   // whose requests, and the responses to them
-	Burst *Burst // requests from the beginning of this burst on; if it is nil, Since applies
-	Since record.Time
+	Side  Side        // whose requests, and the responses to them
+	Burst *Burst      // requests from the beginning of this burst on; if it is nil, those that were sent since then
+	Since record.Time // when the wait began: what was repaired before did not cause it
 	Until record.Time // when they were sent at the latest
 	Most  int
 }
@@ -133,7 +144,7 @@ func LossesBefore(c *Conn, o LossesOf) (list []Loss) {
 	circle, b := f.ops.circle, o.Burst
 	for _, l := range f.paths.losses {
 		switch {
-		case l.At.Time > o.Until || l.Ack:
+		case l.At.Time > o.Until || l.Ack || l.repaired != 0 && l.repaired < o.Since:
 			continue
 		case b == nil && l.At.Time < o.Since:
 			continue

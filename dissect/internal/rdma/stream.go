@@ -70,7 +70,7 @@ func (w *stream) take(s *TCP, cur *currentPacket) {
 	if s.Flags&link.TCPACK != 0 {
 		if peer := f.peer(); peer != nil && peer.stream.known {
 			pureACK := s.Length == 0 // it has no other purpose
-			peer.stream.acknowledge(s.Ack, pureACK, cur)
+			peer.stream.acknowledge(s, cur)
 			if pureACK {
 				cur.mark(peer.ops.at(s.Ack-1), 0)
 			}
@@ -96,6 +96,9 @@ func (w *stream) carry(s *TCP, cur *currentPacket) {
 	f := w.flow
 	r := order.Run{From: s.Seq, To: s.Seq + uint32(s.Length)}
 	again := s.Path.Joined && f.noteSent(r, s.Path) && order.Octets.Delta(s.Seq, w.next) >= 0
+	if !s.Path.Copy && order.Octets.Delta(s.Seq, w.next) >= 0 {
+		f.cause.New(s.Seq, f.sentTime(s.At))
+	}
 	cur.place(f.offsets.requests(order.Octets, s.Seq))
 	w.takeData(s, cur)
 	if f.settleAbsent(); again && cur.Mark&record.Retransmitted == 0 {
@@ -261,20 +264,23 @@ func (w *stream) skipMissing(seq uint32, missing int32, at record.Stamp) {
 }
 
 // acknowledge notes that the receiver's TCP has received all bytes before ack. Its
-// RDMAP may still refuse them with a Terminate, for example a Reply. If pureACK is
-// true, the segment has no other purpose, and is a packet of the operations that it
-// acknowledges.
-func (w *stream) acknowledge(ack uint32, pureACK bool, cur *currentPacket) {
-	f := w.flow
+// RDMAP may still refuse them with a Terminate, for example a Reply. A segment without data
+// has no other purpose, and is a packet of the operations that it acknowledges.
+func (w *stream) acknowledge(s *TCP, cur *currentPacket) {
+	f, ack, pureACK := w.flow, s.Ack, s.Length == 0
 	f.answeredAt(ack, cur.at)
+	gap := s.ReportsGap()
 	if w.acked && order.Octets.Delta(ack, w.ackedTo) <= 0 {
-		if pureACK && ack == w.ackedTo {
-			f.cause.DuplicateACK()
+		if ack == w.ackedTo && (pureACK || gap) && !s.Path.Copy {
+			f.cause.ShowsGap(cur.at.Time)
 		}
 		return
 	}
 	w.acked, w.ackedTo = true, ack
 	f.progress(cur.at)
+	if gap {
+		f.cause.ShowsGap(cur.at.Time)
+	}
 	first := f.ops.unacked
 	f.covered(ack, cur.at)
 	for _, e := range f.ops.entries[min(first, f.ops.unacked):f.ops.unacked] {

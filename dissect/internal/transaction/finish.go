@@ -75,6 +75,7 @@ func (t *Table) emit(x *txn) {
 func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	cs, k, r := x.cs, &x.rec, &t.record
 	t.explainWaits(x)
+	x.endWaits()
 	if x.rec.disordered {
 		slices.SortStableFunc(k.Timeline, func(a, b record.Event) int { return compareEvents(&a, &b) })
 	}

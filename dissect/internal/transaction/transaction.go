@@ -160,6 +160,11 @@ func (s *story) move(e *record.Event, to record.Stamp) {
 	s.disordered = true
 }
 
+// endWaits removes the waits that began when the RPC was over.
+func (s *story) endWaits(at record.Time) {
+	s.Waits = slices.DeleteFunc(s.Waits, func(w record.Wait) bool { return w.From >= at })
+}
+
 // repeat counts a packet that was retransmitted.
 func (s *story) repeat() { s.Retransmitted++ }
 

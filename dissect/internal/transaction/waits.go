@@ -89,7 +89,7 @@ func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
 			}
 		}
 		x.wait(w)
-		noteHeldUp(x, rdma.LossesBefore(cs.conn, rdma.LossesOf{Side: r.By, Burst: r.Burst, Until: at.Time, Most: mostLosses}), r.By)
+		noteHeldUp(x, rdma.LossesBefore(cs.conn, rdma.LossesOf{Side: r.By, Burst: r.Burst, Since: from.Time, Until: at.Time, Most: mostLosses}), r.By)
 	}
 	if b := &cs.wireActivity().busy[r.By]; !r.Gone || b.last.Before(at) { // lost ones may be reported late
 		cs.wireActivity().noteSend(r.By, x, at)
@@ -105,6 +105,14 @@ func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
 	}
 	if r.Burst != nil {
 		x.progress.inBurst(r.Burst.Number)
+	}
+}
+
+// endWaits removes waits that began when the RPC was over: the requester had accepted the Reply, and its sender retransmitted it
+// because the acknowledgement was late or lost.
+func (x *txn) endWaits() {
+	if x.latency.Known() && !x.latencyMin.Known() && x.answer.Delivery == record.DeliveryCertain {
+		x.rec.endWaits(x.answer.LastTime)
 	}
 }
 
