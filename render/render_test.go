@@ -199,7 +199,11 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 			visit(name, "rate", row)
 		}
 		visit(name, "summary", s)
-		visit(name, "overview", overview.Finish(s))
+		whole := overview.Finish(s)
+		visit(name, "overview", whole)
+		for _, set := range whole.Common {
+			visit(name, "common", set)
+		}
 	}
 	visit("several points", "point", &record.Point{Type: "point", Name: "a.pcap", Address: record.Some("192.0.2.1"), DriftPPM: record.Some(-90.5), Steps: []record.ClockStep{{Packet: 1}}})
 	visit("several points", "network", &record.Network{
@@ -590,7 +594,7 @@ func TestUncertainLatency(t *testing.T) {
 	r.Timeline = []record.Event{{Event: record.EventDamaged, Of: record.EventReply, Packet: 269}}
 	check(ladder(), "if its earlier copy (packet 271) was lost")
 	r.Timeline, r.LatencyMinPacket = nil, record.Opt[int64]{}
-	check(ladder(), "ok after at most 548.54ms: until Reply 2.26ms, stalled 546.28ms The Reply was accepted after 2.26ms to 548.54ms; the capture does not prove when it, and the packets before it, were accepted. timeline")
+	check(ladder(), "ok after at most 548.54ms: until Reply 2.26ms, stalled 546.28ms The Reply was accepted after 2.26ms to 548.54ms; the capture does not prove when it, and the packets before it, were accepted. TIME PACKET")
 	r.LatencyMinNS = record.Opt[int64]{}
 	if got := render.Latency(r); got != "548.54ms" {
 		t.Errorf("the latency is %q", got)

@@ -513,6 +513,7 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 	o.Common = c.commonFacts(s)
 	u := &o.Time.Unanswered
 	u.Waits, u.StalledNS, u.GaveUp = c.unanswered.counts(), c.stalled.total(), c.gaveUp()
+	o.Findings = []RuleCount{}
 	for _, r := range c.rules {
 		o.Findings = append(o.Findings, *r)
 	}
