@@ -77,6 +77,9 @@ type Options struct {
 // usualRows is the number of RPCs that are compared, if there are more: so many of the bad ones, and so many of all.
 const usualRows = 16384
 
+// answerBytes is the memory for the different answers of an RPC, in bytes. Answers beyond that are unknown.
+const answerBytes = 4096
+
 // maxSets is the number of sets of one capture. Statuses come from the wire, so they are limited.
 const maxSets = 64
 
@@ -121,7 +124,7 @@ type Collector struct {
 	start   record.Time
 	began   bool
 	out     answers
-	scratch []byte
+	memory  memory
 	entries []uint32
 	members []int
 	logs    factorials
@@ -133,7 +136,7 @@ func NewCollector(o Options) *Collector {
 	if c.options.Rows == 0 {
 		c.options.Rows = usualRows
 	}
-	c.all.size = c.options.Rows
+	c.all.size, c.memory.left = c.options.Rows, int64(c.options.Rows)*answerBytes
 	var questions []question
 	if o.Connections {
 		c.fields, questions = query.Connections, connectionQuestions()
@@ -380,9 +383,7 @@ func (c *Collector) answer(r any, id int64, at record.Time) (*row, error) {
 	for _, col := range c.columns[:c.fixed] {
 		c.out.values = c.out.values[:0]
 		col.each(r, &c.out)
-		var n uint32
-		n, c.scratch = col.enter(c.out.values, c.scratch)
-		c.entries = append(c.entries, n)
+		c.entries = append(c.entries, col.enter(c.out.values, &c.memory))
 	}
 	if t, is := r.(*record.Transaction); is {
 		c.arguments(t)
@@ -444,10 +445,13 @@ func (c *Collector) arguments(r *record.Transaction) {
 		}
 	})
 	for _, l := range lists {
+		if len(l.values) > 1 { // A value that is too long is not asked about; the others are.
+			l.values = slices.DeleteFunc(l.values, func(v value) bool { return v.kind == unknown })
+		}
 		for len(c.entries) <= l.column {
 			c.entries = append(c.entries, 0)
 		}
-		c.entries[l.column], c.scratch = c.columns[l.column].enter(l.values, c.scratch)
+		c.entries[l.column] = c.columns[l.column].enter(l.values, &c.memory)
 	}
 }
 
@@ -472,9 +476,9 @@ func (c *Collector) argumentColumn(name string) int {
 // merged lists the names of arguments that stand for several fields in filters.
 var merged = []string{"operation", "opcode", "status", "seqid", "sequenceid", "open_seqid", "stateid", "fhandle", "error"}
 
-// Sampled reports whether not all RPCs are kept.
+// Sampled reports whether not all RPCs are kept, or not all of their answers.
 func (c *Collector) Sampled() bool {
-	return c.all.seen > int64(len(c.all.rows)) || slices.ContainsFunc(c.targets, func(t *target) bool { return t.held.seen > int64(len(t.held.rows)) })
+	return c.memory.left <= 0 || c.all.seen > int64(len(c.all.rows)) || slices.ContainsFunc(c.targets, func(t *target) bool { return t.held.seen > int64(len(t.held.rows)) })
 }
 
 // leastLatencies is the number of latencies that an operation needs, so that any of them can be slow.

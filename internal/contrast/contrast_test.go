@@ -74,7 +74,7 @@ func (c *Collector) planted(bad func(i int, r *row) bool) *Set {
 			c.targets[at].held.rows = append(c.targets[at].held.rows, r)
 		}
 	}
-	return c.compare(newSearch(c.columns, rows, &c.logs), at)
+	return c.compare(c.newSearch(rows), at)
 }
 
 // text returns the report of a set.
@@ -167,7 +167,7 @@ func TestPlanted(t *testing.T) {
 	exact, wrong, noisy, all := 0, 0, 0, 0
 	for _, c := range healthy(t) {
 		rows := c.sorted()
-		s := newSearch(c.columns, rows, &c.logs)
+		s := c.newSearch(rows)
 		s.ask(func(col *column) bool { return (col.about == ofCall || col.about == ofDetail) && !col.replies })
 		for range 12 {
 			p, holds, n := predicate(s, random)
@@ -325,7 +325,7 @@ func TestFilters(t *testing.T) {
 			if c.total < 2 {
 				continue
 			}
-			s := newSearch(c.columns, c.sorted(), &c.logs)
+			s := c.newSearch(c.sorted())
 			s.ask(func(col *column) bool { return !col.replies })
 			list := facts(t, s, &reporter{c: c, search: s, set: &Set{exact: true}}, random)
 			byID := map[int64]*row{}
@@ -404,5 +404,50 @@ func TestScopes(t *testing.T) {
 	}
 	if len(findings) < len(filters)*3/4 {
 		t.Errorf("of %d rules with a scope, only %d have findings: %v", len(filters), len(findings), findings)
+	}
+}
+
+// TestHostile: thousands of values, long names and control characters take little memory, are never in a sentence or a filter
+// as they are, and hide no fact.
+func TestHostile(t *testing.T) {
+	c := NewCollector(Options{Kinds: []Kind{NoReply, Status}, Rows: 512})
+	for i := range int64(4000) {
+		r := &record.Transaction{
+			ID: i + 1, Connection: int(i % 3000), Status: record.Complete, Transport: "RoCEv2", Call: &record.Message{Time: record.Time(i * 1e6), Packet: i + 1}, Reply: &record.Message{Time: record.Time(i*1e6 + 10)},
+			Operation: record.Some(fmt.Sprintf("OP%d", i%5)), Machine: record.Some(fmt.Sprintf("\x1b[31m%d\xff", i)), NFSStatus: record.Some(fmt.Sprintf("ERR%d", i)),
+			File: record.Some("/" + strings.Repeat("\x07/", 100) + fmt.Sprint(i)), UID: record.Some(uint32(i)),
+		}
+		if i%5 == 3 {
+			r.Status, r.Reply, r.NFSStatus, r.Operation = record.NoReply, nil, record.Opt[string]{}, record.Some("OP\x1b[2J'\"; rm 7")
+		}
+		if err := c.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(c.targets) > maxSets || len(c.all.rows) > 512 {
+		t.Errorf("%d sets, %d rows", len(c.targets), len(c.all.rows))
+	}
+	used := 0
+	for _, col := range c.columns {
+		for _, v := range col.values {
+			used += len(v.text) + valueBytes
+		}
+	}
+	if used > 2*512*answerBytes {
+		t.Errorf("the values take %d bytes", used)
+	}
+	sets := c.Sets()
+	if sets[0].Set != NoReply || len(sets[0].Facts) == 0 || !strings.HasPrefix(sets[0].Facts[0].Text, `are "OP\x1b[2J'`) {
+		t.Errorf("the fact is hidden: %s", text(sets[0]))
+	}
+	for _, s := range sets {
+		if i := strings.IndexFunc(text(s), func(r rune) bool { return r < 0x20 && r != '\n' || r >= 0x7f }); i >= 0 {
+			t.Errorf("a control character: %q", text(s))
+		}
+		for _, f := range s.Facts {
+			if _, err := query.Compile(f.Filter, query.Transactions); err != nil {
+				t.Errorf("%s: %v", f.Filter, err)
+			}
+		}
 	}
 }

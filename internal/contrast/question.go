@@ -117,7 +117,7 @@ type question struct {
 type answers struct{ values []value }
 
 // maxText is the length of the longest text that is compared, in bytes. Longer text is unknown.
-const maxText = 1024
+const maxText = 256
 
 func (a *answers) text(s string) {
 	if len(s) > maxText {

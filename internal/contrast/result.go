@@ -122,7 +122,7 @@ const (
 func (c *Collector) Sets() (list []*Set) {
 	c.Again()
 	rows := c.sorted()
-	s := newSearch(c.columns, rows, &c.logs)
+	s := c.newSearch(rows)
 	order := make([]int, len(c.targets))
 	for i := range order {
 		order[i] = i
@@ -306,7 +306,7 @@ func (r *reporter) hint(seen *round) {
 	used := map[string]bool{}
 	for i := range most {
 		c := &most[i]
-		if of := r.aboutOf(c); of != ofCall && of != ofHandling {
+		if of := r.aboutOf(c); of != ofCall && of != ofHandling || !r.usable(c) {
 			continue
 		}
 		if path := r.families(c)[0]; len(r.set.Hints) < mostHints && !used[path] && (len(r.set.Hints) == 0 || len(seen.bad) < leastBad) {
@@ -455,6 +455,9 @@ func (r *reporter) relatives(seen *round, c *candidate) (chosen *candidate, same
 	}
 	slices.SortStableFunc(same, func(a, b *candidate) int { return cmp.Compare(r.rankOf(a), r.rankOf(b)) })
 	for _, other := range same {
+		if !r.usable(other) {
+			continue
+		}
 		if other.form != isAmong && other.and == nil || seen.notByBursts(other) { // Of several values or facts, some fit any burst.
 			chosen = other
 			break
@@ -471,13 +474,13 @@ func (r *reporter) relatives(seen *round, c *candidate) (chosen *candidate, same
 	}
 	distinct := same[:0:0]
 	for _, other := range same {
-		if other != chosen && len(distinct) < mostSame && fresh(other) {
+		if other != chosen && len(distinct) < mostSame && fresh(other) && r.usable(other) {
 			distinct = append(distinct, other)
 			used = append(used, r.families(other)...)
 		}
 	}
 	for _, other := range near {
-		if other == chosen || len(nearly) == mostNearly || !fresh(other) || !other.separates(seen.labels, r.weights) {
+		if other == chosen || len(nearly) == mostNearly || !fresh(other) || !r.usable(other) || !other.separates(seen.labels, r.weights) {
 			continue
 		}
 		if share(seen.members(other), of) >= nearShare {
@@ -590,38 +593,6 @@ func (r *reporter) filterOf(c *candidate) string {
 
 // join returns the filter for what two filters select.
 func join(a, b string) string { return "(" + a + ") and (" + b + ")" }
-
-// plainFilter returns the filter for a fact.
-func (r *reporter) plainFilter(c *candidate) string {
-	text := ""
-	if c.column < 0 {
-		text = r.timeQuestion().filter(c.form, []value{textValue(timeText(record.Time(c.from))), textValue(timeText(record.Time(c.to)))})
-		if c.form == isUntil {
-			text = r.timeQuestion().filter(c.form, []value{textValue(timeText(record.Time(c.to)))})
-		}
-	} else {
-		text = r.columns[c.column].filter(c.form, r.valuesOf(c))
-	}
-	if c.and != nil {
-		return join(r.plainFilter(c.and), text)
-	}
-	return text
-}
-
-// timeQuestion returns the question about when subjects began.
-func (r *reporter) timeQuestion() *question {
-	if r.c.options.Connections {
-		return &question{path: "first", about: ofTime}
-	}
-	return &question{path: "time", about: ofTime}
-}
-
-func (r *reporter) valuesOf(c *candidate) (list []value) {
-	for _, v := range c.values {
-		list = append(list, r.columns[c.column].values[v])
-	}
-	return list
-}
 
 // phraseOf returns what a fact says.
 func (r *reporter) phraseOf(c *candidate) phrase {

@@ -212,7 +212,7 @@ func callQuestions() []question {
 	folder := rpc("file", ofCall, func(r *record.Transaction, out *answers) {
 		path := r.File.Or("")
 		for i := 1; i < len(path) && len(out.values) < maxFolders; i++ {
-			if path[i] == '/' {
+			if path[i] == '/' && i < maxText {
 				out.text(path[:i+1])
 			}
 		}
@@ -422,7 +422,11 @@ func argumentsOf(c record.Content, found func(name string, v value)) {
 				found(v.Name, numberValue(v.Uint))
 			}
 		case nfs.String:
-			found(v.Name, textValue(string(v.Bytes[:min(len(v.Bytes), maxText+1)])))
+			if len(v.Bytes) > maxText {
+				found(v.Name, value{kind: unknown})
+			} else {
+				found(v.Name, textValue(string(v.Bytes)))
+			}
 		}
 	}
 }

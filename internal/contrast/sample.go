@@ -3,6 +3,7 @@ package contrast
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 )
 
 // row is one subject: the answers to all questions, as numbers of entries of the columns.
@@ -36,29 +37,48 @@ func newColumn(q *question) *column {
 	return &column{question: q, byValue: map[value]int32{}, byEntry: map[string]uint32{"": 0}, entries: []entry{{}}}
 }
 
-// enter returns the number of the entry with these values.
-func (c *column) enter(values []value, scratch []byte) (uint32, []byte) {
-	key := scratch[:0]
+// These are the bytes that a value and an entry take in addition to the text of the value and the numbers of the entry.
+const (
+	valueBytes = 128
+	entryBytes = 160
+)
+
+// memory is the number of bytes that the columns may still use.
+type memory struct {
+	left    int64
+	scratch []byte
+}
+
+// enter returns the number of the entry with these values. If there is no memory for new ones, they are unknown.
+func (c *column) enter(values []value, m *memory) uint32 {
+	key := m.scratch[:0]
+	defer func() { m.scratch = key }()
 	if len(values) == 0 {
-		return 0, key
+		return 0
 	}
 	var e entry
 	for _, v := range values {
-		if v.kind == unknown {
-			e, key = entry{unknown: true}, append(key[:0], 0xff)
-			break
-		}
 		n, known := c.byValue[v]
-		if !known {
-			n = int32(len(c.values))
+		if !known && v.kind != unknown && m.left > 0 {
+			m.left -= valueBytes + int64(len(v.text))
+			v.text = strings.Clone(v.text)
+			n, known = int32(len(c.values)), true
 			c.values = append(c.values, v)
 			c.byValue[v] = n
+		}
+		if !known {
+			e, key = entry{unknown: true}, append(key[:0], 0xff)
+			break
 		}
 		key = binary.AppendUvarint(key, uint64(n))
 	}
 	if n, known := c.byEntry[string(key)]; known {
-		return n, key
+		return n
 	}
+	if !e.unknown && m.left <= 0 {
+		return c.enter([]value{{kind: unknown}}, m)
+	}
+	m.left -= entryBytes + int64(len(key)) + 4*int64(len(values))
 	if !e.unknown {
 		for _, v := range values {
 			if n := c.byValue[v]; !slices.Contains(e.values, n) {
@@ -69,7 +89,7 @@ func (c *column) enter(values []value, scratch []byte) (uint32, []byte) {
 	n := uint32(len(c.entries))
 	c.entries = append(c.entries, e)
 	c.byEntry[string(key)] = n
-	return n, key
+	return n
 }
 
 // answer returns the entry of a row.

@@ -5,6 +5,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/query"
 )
 
 // These limits decide what is reported. They are in bits where chance is concerned: 10 bits are a chance of 1 in 1,024.
@@ -56,12 +59,13 @@ type ranked struct {
 
 // search looks for the facts that separate two sets of the same rows.
 type search struct {
+	fields  query.Fields // of the records, for filters
 	columns []*column
 	rows    []*row // in the order of time
 	ranks   []ranked
-	asked   []bool // by column
-	timely  bool   // it is asked when subjects were sent, too
-	fields  [ofTime + 1]int
+	asked   []bool          // by column
+	timely  bool            // it is asked when subjects were sent, too
+	counts  [ofTime + 1]int // columns that are asked about, by class
 	logs    *factorials
 
 	hitsOf, sparedOf []int32 // counters, by entry
@@ -69,8 +73,9 @@ type search struct {
 }
 
 // newSearch returns a search over rows in the order of time.
-func newSearch(columns []*column, rows []*row, logs *factorials) *search {
-	s := &search{timely: true, columns: columns, rows: rows, logs: logs, ranks: make([]ranked, len(columns)), asked: make([]bool, len(columns))}
+func (c *Collector) newSearch(rows []*row) *search {
+	columns := c.columns
+	s := &search{timely: true, fields: c.fields, columns: columns, rows: rows, logs: &c.logs, ranks: make([]ranked, len(columns)), asked: make([]bool, len(columns))}
 	entries, values := 0, 0
 	for i, c := range columns {
 		entries, values = max(entries, len(c.entries)), max(values, len(c.values))
@@ -115,11 +120,11 @@ func rank(c *column) (r ranked) {
 
 // ask sets which columns are asked about. A field that is the same for all rows is no question.
 func (s *search) ask(wanted func(*column) bool) {
-	s.fields = [ofTime + 1]int{}
+	s.counts = [ofTime + 1]int{}
 	for i, c := range s.columns {
 		s.asked[i] = len(c.entries) > 2 || len(c.entries) == 2 && s.varies(i)
 		if s.asked[i] = s.asked[i] && wanted(c); s.asked[i] {
-			s.fields[c.about]++
+			s.counts[c.about]++
 		}
 	}
 }
@@ -136,7 +141,7 @@ func (s *search) varies(column int) bool {
 
 // base returns the price of asking about a field.
 func (s *search) base(a about) float64 {
-	n := math.Log2(float64(max(s.fields[a], 1)))
+	n := math.Log2(float64(max(s.counts[a], 1)))
 	return [...]float64{ofCall: 2, ofDetail: 3, ofHandling: 4, ofOutcome: 6, ofTime: 3}[a] + n
 }
 
@@ -396,6 +401,44 @@ func (s *search) trueOf(c *candidate, e int) bool {
 	return slices.ContainsFunc(entry.values, func(v int32) bool { return (col.values[v].number > limit) == (c.form == isMore) })
 }
 
+// plainFilter returns the filter for a fact.
+func (s *search) plainFilter(c *candidate) string {
+	text := ""
+	if c.column < 0 {
+		text = s.timeQuestion().filter(c.form, []value{textValue(timeText(record.Time(c.from))), textValue(timeText(record.Time(c.to)))})
+		if c.form == isUntil {
+			text = s.timeQuestion().filter(c.form, []value{textValue(timeText(record.Time(c.to)))})
+		}
+	} else {
+		text = s.columns[c.column].filter(c.form, s.valuesOf(c))
+	}
+	if c.and != nil {
+		return join(s.plainFilter(c.and), text)
+	}
+	return text
+}
+
+// timeQuestion returns the question about when subjects began.
+func (s *search) timeQuestion() *question {
+	if s.fields == query.Connections {
+		return &question{path: "first", about: ofTime}
+	}
+	return &question{path: "time", about: ofTime}
+}
+
+func (s *search) valuesOf(c *candidate) (list []value) {
+	for _, v := range c.values {
+		list = append(list, s.columns[c.column].values[v])
+	}
+	return list
+}
+
+// usable reports whether filters accept the fact. Records that were read from JSON may have names that no filter knows.
+func (s *search) usable(c *candidate) bool {
+	_, err := query.Compile(s.plainFilter(c), s.fields)
+	return err == nil
+}
+
 // restrict returns the subjects of which a fact is true, or false.
 func (s *search) restrict(l labels, c *candidate, to bool) (r labels) {
 	holds := s.holds(c)
@@ -580,7 +623,7 @@ func (r *round) first(list []candidate) *candidate {
 		if c.score() < least {
 			return nil
 		}
-		if c.separates(r.labels, r.weights) && r.notByBursts(c) && r.notByRhythm(c) {
+		if c.separates(r.labels, r.weights) && r.notByBursts(c) && r.notByRhythm(c) && r.usable(c) {
 			return c
 		}
 	}

@@ -166,8 +166,8 @@ func (c *contrasting) options(set *flags.Settings) (o contrast.Options, err erro
 	if o.Kinds == nil {
 		o.Kinds = []contrast.Kind{contrast.NoReply, contrast.Status, contrast.Slow, contrast.ByRule}
 	}
-	// A row takes about as many bytes as this, with what the dissector needs at the same time.
-	const rowBytes = 4096
+	// A row takes at most about as many bytes as this, twice if it is one of a set.
+	const rowBytes = 6144
 	o.Rows = int(min(max(int64(set.Memory)/4/rowBytes, 256), 16384))
 	return o, nil
 }
