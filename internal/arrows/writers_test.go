@@ -20,7 +20,7 @@ var mostWriters = map[string]struct {
 	types   map[string]int // of them, those of one type
 	takes   map[string]int // functions that have a pointer to a type as a parameter
 }{
-	"rdma":        {foreign: 101, types: map[string]int{"Conn": 4, "Operation": 0, "flow": 0, "queuePair": 10, "stream": 0, "ledger": 2}, takes: map[string]int{"flow": 14}},
+	"rdma":        {foreign: 90, types: map[string]int{"Conn": 4, "Operation": 0, "flow": 0, "queuePair": 7, "stream": 0, "ledger": 2}, takes: map[string]int{"flow": 14}},
 	"transaction": {foreign: 120, types: map[string]int{"txn": 19}},
 	"order":       {foreign: 2},
 	"cause":       {foreign: 0},

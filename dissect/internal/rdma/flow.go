@@ -140,7 +140,7 @@ func (q *queuePair) unlist() {
 	if key := (queueKey{q.route, q.qpn}); cs.queues[key] == q.flow {
 		delete(cs.queues, key)
 	}
-	cs.removeUnpaired(q.flow)
+	q.unpaired.remove(q.flow)
 	cs.routes.leave(q.route)
 }
 

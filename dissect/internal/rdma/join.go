@@ -57,29 +57,20 @@ func (cs *connections) attach(c *Conn, side Side, e ends, qpn uint32) *flow {
 	f := c.addFlow(side, e, ledger{circle: order.PSNs})
 	f.overQueuePair(r, qpn, cs.contents.newStreamOffsets())
 	cs.queues[key] = f
-	cs.updatePairing(c)
+	c.pair()
 	return f
 }
 
-// updatePairing lists the flow of a connection that has only one, or assigns an ID to a
+// pair lists the flow of a connection that has only one, or assigns an ID to a
 // connection that has both.
-func (cs *connections) updatePairing(c *Conn) {
+func (c *Conn) pair() {
 	for side, f := range c.flows {
-		if f == nil {
-			continue
-		}
-		if c.flows[1-side] != nil {
-			cs.removeUnpaired(f)
-		} else if f.qp.unpaired == nil {
-			a := &f.qp.route.unpaired
-			f.qp.unpaired, f.qp.index = a, int32(len(a.flows))
-			a.flows = append(a.flows, f)
-			if len(a.flows) > lookAt && a.byPSN == nil { // too many to compare all of them
-				a.byPSN = map[uint32]*flow{}
-				for _, f := range a.flows {
-					cs.indexUnpaired(f)
-				}
-			}
+		switch {
+		case f == nil:
+		case c.flows[1-side] != nil:
+			f.qp.unpaired.remove(f)
+		case f.qp.unpaired == nil:
+			f.qp.route.unpaired.add(f)
 		}
 	}
 	if c.flows[0] != nil && c.flows[1] != nil {
@@ -99,42 +90,36 @@ func (cs *connections) removeFlow(f *flow) {
 	f.dst.LetGo()
 }
 
-// removeUnpaired removes a flow from the unpaired flows of its route.
-func (cs *connections) removeUnpaired(f *flow) {
-	a := f.qp.unpaired
+// add adds a flow.
+func (a *unpaired) add(f *flow) {
+	f.qp.search.enter(a)
+	a.flows = append(a.flows, f)
+	if len(a.flows) > lookAt && a.byPSN == nil { // too many to compare all of them
+		a.byPSN = map[uint32]*flow{}
+		for _, f := range a.flows {
+			a.update(f)
+		}
+	}
+}
+
+// remove removes a flow. It does nothing if a is nil.
+func (a *unpaired) remove(f *flow) {
 	if a == nil {
 		return
 	}
-	a.removeFromChain(f)
+	a.unchain(&f.qp.search)
 	last := a.flows[len(a.flows)-1]
-	a.flows[f.qp.index], last.qp.index = last, f.qp.index
+	a.flows[f.qp.index] = last
+	last.qp.search.move(f.qp.index)
 	a.flows[len(a.flows)-1] = nil
 	if a.flows = a.flows[:len(a.flows)-1]; len(a.flows) == 0 {
 		*a = unpaired{flows: a.flows}
 	}
-	f.qp.search = search{}
+	f.qp.search.leave()
 }
 
-func (a *unpaired) removeFromChain(f *flow) {
-	if !f.qp.listed {
-		return
-	}
-	if f.qp.prev != nil {
-		f.qp.prev.qp.next = f.qp.next
-	} else if f.qp.next != nil {
-		a.byPSN[f.qp.place] = f.qp.next
-	} else {
-		delete(a.byPSN, f.qp.place)
-	}
-	if f.qp.next != nil {
-		f.qp.next.qp.prev = f.qp.prev
-	}
-	f.qp.prev, f.qp.next, f.qp.listed = nil, nil, false
-}
-
-// indexUnpaired updates the position of an unpaired flow in the index.
-func (cs *connections) indexUnpaired(f *flow) {
-	a := f.qp.unpaired
+// update updates the position of a flow in the index. There is none if a is nil.
+func (a *unpaired) update(f *flow) {
 	if a == nil || a.byPSN == nil {
 		return
 	}
@@ -150,12 +135,53 @@ func (cs *connections) indexUnpaired(f *flow) {
 	if f.qp.listed && f.qp.place == place {
 		return
 	}
-	a.removeFromChain(f)
-	f.qp.place, f.qp.listed = place, true
-	if head := a.byPSN[place]; head != nil {
-		f.qp.next, head.qp.prev = head, f
-	}
+	a.unchain(&f.qp.search)
+	f.qp.search.lead(f, place, a.byPSN[place])
 	a.byPSN[place] = f
+}
+
+// unchain removes a flow from its chain, if it is in one.
+func (a *unpaired) unchain(s *search) {
+	switch {
+	case !s.listed:
+		return
+	case s.prev != nil:
+	case s.next != nil:
+		a.byPSN[s.place] = s.next
+	default:
+		delete(a.byPSN, s.place)
+	}
+	s.unchain()
+}
+
+// enter makes the flow the last one of the unpaired ones, move gives it another index, and leave makes it one that is not
+// unpaired.
+func (s *search) enter(a *unpaired) { s.unpaired, s.index = a, int32(len(a.flows)) }
+func (s *search) move(index int32)  { s.index = index }
+func (s *search) leave()            { *s = search{} }
+
+// lead puts the flow, which is f, before the head of a chain, which may be nil.
+func (s *search) lead(f *flow, place uint32, head *flow) {
+	if s.place, s.listed = place, true; head != nil {
+		s.next, head.qp.search.prev = head, f
+	}
+}
+
+// unchain removes the flow from between its neighbors.
+func (s *search) unchain() {
+	if s.prev != nil {
+		s.prev.qp.search.next = s.next
+	}
+	if s.next != nil {
+		s.next.qp.search.prev = s.prev
+	}
+	s.prev, s.next, s.listed = nil, nil, false
+}
+
+// looks reports whether the other direction of the flow is looked for now: for the first packets, and then for some.
+func (s *search) looks() bool {
+	s.tries++
+	return s.tries <= decideAtMost || s.tries&63 == 0
 }
 
 // toward returns the flow from a datagram's source to a queue pair, nil if there is
@@ -182,35 +208,53 @@ func (cs *connections) toward(d *Datagram, qpn uint32, e *ends) *flow {
 	return f
 }
 
-// flowOf returns the flow that a packet belongs to; f is the known flow of its queue
-// pair, or nil. A packet without a flow starts a connection, or joins one whose other
-// direction is known. e contains the known ends of the packet.
-func (cs *connections) flowOf(f *flow, d *Datagram, e *ends) *flow {
-	if f == nil {
-		return cs.startFlow(d, e)
-	}
-	if f.qp.order.Begun() && d.Packet.Opcode.Info().Request && f.isReused(d.Packet.PSN) {
-		f.conn.reuse()
-		return cs.startFlow(d, e)
-	}
-	if f.qp.unpaired == nil {
-		return f
-	}
-	if f.qp.tries++; f.qp.tries > decideAtMost && f.qp.tries&63 != 0 {
-		return f
-	}
-	if other := cs.peerOf(f.qp.route.back, f, d); other != nil && !(other.conn.setup.ID.Known() && f.conn.setup.ID.Known()) {
-		cs.join(other, f)
-	}
-	return f
+// placement says where a packet belongs.
+type placement struct {
+	flow  *flow // its flow; nil if it starts one
+	other *flow // the flow of the other direction with which that flow makes a connection; nil if none was found now
+	ended *Conn // the connection that has ended, because its queue pair is used again; nil if there is none
 }
 
-// startFlow creates the flow of a packet that belongs to none.
-func (cs *connections) startFlow(d *Datagram, e *ends) *flow {
-	cs.endsOf(d, e)
-	if other := cs.peerOf(cs.routes.reverse(*e), nil, d); other != nil {
-		return cs.attach(other.conn, other.side.Other(), *e, d.Packet.DestQPN)
+// place finds out where a packet belongs; f is the known flow of its queue
+// pair, or nil. It changes nothing but what it remembers to find flows sooner. It completes the known ends of the packet
+// if the packet starts a flow.
+func (cs *connections) place(f *flow, d *Datagram, e *ends) placement {
+	switch {
+	case f == nil:
+		cs.endsOf(d, e)
+		return placement{other: cs.peerOf(cs.routes.reverse(*e), nil, d)}
+	case f.qp.order.Begun() && d.Packet.Opcode.Info().Request && f.isReused(d.Packet.PSN):
+		return placement{ended: f.conn}
+	case f.qp.unpaired == nil || !f.qp.looks():
+		return placement{flow: f}
 	}
+	other := cs.peerOf(f.qp.route.back, f, d)
+	if other != nil && other.conn.setup.ID.Known() && f.conn.setup.ID.Known() {
+		other = nil
+	}
+	return placement{flow: f, other: other}
+}
+
+// enter carries out what the placement of a packet says, and returns its flow. A packet without a flow starts a
+// connection, or joins one whose other direction is known.
+func (cs *connections) enter(p placement, d *Datagram, e *ends) *flow {
+	switch {
+	case p.ended != nil:
+		p.ended.reuse()
+		return cs.enter(cs.place(nil, d, e), d, e)
+	case p.flow != nil && p.other != nil:
+		cs.join(p.other, p.flow)
+	case p.flow != nil:
+	case p.other != nil:
+		return cs.attach(p.other.conn, p.other.side.Other(), *e, d.Packet.DestQPN)
+	default:
+		return cs.startConn(d, e)
+	}
+	return p.flow
+}
+
+// startConn starts a connection with the flow of a packet.
+func (cs *connections) startConn(d *Datagram, e *ends) *flow {
 	c := cs.open(Setup{})
 	f := cs.attach(c, 0, *e, d.Packet.DestQPN)
 	if back := cs.routes.reverse(*e); back == nil || len(back.flows) == 0 {
@@ -251,7 +295,7 @@ func (cs *connections) peerOf(back *route, f *flow, d *Datagram) *flow {
 	for _, place := range chains {
 		n := 0
 		for other := a.byPSN[place]; other != nil && n < lookAt; other, n = other.qp.next, n+1 {
-			if other != f && cs.fits(other, p, info) {
+			if other != f && other.fits(p, info) {
 				return other
 			}
 		}
@@ -259,7 +303,7 @@ func (cs *connections) peerOf(back *route, f *flow, d *Datagram) *flow {
 	for range min(lookAt, len(a.flows)) {
 		a.cursor++
 		other := a.flows[a.cursor%len(a.flows)]
-		if other != f && cs.fits(other, p, info) {
+		if other != f && other.fits(p, info) {
 			return other
 		}
 	}
@@ -268,22 +312,22 @@ func (cs *connections) peerOf(back *route, f *flow, d *Datagram) *flow {
 
 // fits reports whether a packet shows that it belongs to the same connection as a flow
 // in the opposite direction.
-func (cs *connections) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeInfo) bool {
-	c := other.conn
+func (f *flow) fits(p *rocev2.Packet, info *rocev2.OpcodeInfo) bool {
+	c := f.conn
 	if c.closing {
 		return false
 	}
 	switch info.Kind {
 	case rocev2.KindAcknowledge, rocev2.KindReadResponse, rocev2.KindAtomicAck:
-		if !other.qp.order.Begun() {
-			return other.mayStart(p.PSN)
+		if !f.qp.order.Begun() {
+			return f.mayStart(p.PSN)
 		}
-		if delta := order.PSNs.Delta(p.PSN, other.qp.order.Expected()); delta < 0 && delta > -order.Near {
+		if delta := order.PSNs.Delta(p.PSN, f.qp.order.Expected()); delta < 0 && delta > -order.Near {
 			return true
 		}
-		return info.Kind == rocev2.KindReadResponse && other.ops.at(p.PSN) != nil
+		return info.Kind == rocev2.KindReadResponse && f.ops.at(p.PSN) != nil
 	case rocev2.KindSend:
-		if info.First && len(p.Payload) >= 4 && c.follower.Owner(other.side, Name{Kind: Send, Handle: be.Uint32(p.Payload)}) != 0 {
+		if info.First && len(p.Payload) >= 4 && c.follower.Owner(f.side, Name{Kind: Send, Handle: be.Uint32(p.Payload)}) != 0 {
 			return true
 		}
 	case rocev2.KindReadRequest, rocev2.KindWrite:
@@ -291,15 +335,15 @@ func (cs *connections) fits(other *flow, p *rocev2.Packet, info *rocev2.OpcodeIn
 		if info.Kind == rocev2.KindReadRequest {
 			kind = Read
 		}
-		if p.Headers&rocev2.HasRETH != 0 && c.follower.Owner(other.side, Name{kind, p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}) != 0 {
+		if p.Headers&rocev2.HasRETH != 0 && c.follower.Owner(f.side, Name{kind, p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}) != 0 {
 			return true
 		}
 	}
 	// Acknowledgements that were captured before the first request.
-	if !other.qp.acksSeen {
+	if !f.qp.acksSeen {
 		return false
 	}
-	delta := order.PSNs.Delta(p.PSN, other.qp.lastAck)
+	delta := order.PSNs.Delta(p.PSN, f.qp.lastAck)
 	return delta > 0 && delta < order.Near
 }
 
@@ -324,7 +368,7 @@ func (cs *connections) join(other, f *flow) {
 	}
 	c := other.conn
 	c.join(f, other.side.Other())
-	cs.updatePairing(c)
+	c.pair()
 }
 
 // join takes over a flow as that of a side, and the connection of the flow, which has no other flow and no ID.
@@ -357,7 +401,7 @@ func (c *Conn) join(f *flow, to Side) {
 	c.follower.Join(old, from, to)
 	old.flows[from] = nil
 	bytes := old.share.Bytes() - connCost
-	c.tracker.connections.removeUnpaired(f)
+	f.qp.unpaired.remove(f)
 	old.retire(false)
 	c.share.Charge(bytes)
 	c.evicted = c.evicted || old.evicted

@@ -224,7 +224,7 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 		cur.Offset.Dropped = true
 		return
 	}
-	f := t.connections.flowOf(known, d, &e)
+	f := t.connections.enter(t.connections.place(known, d, &e), d, &e)
 	c := f.conn
 	f.notePacket(info.Request && p.AckReq && !d.Path.Lost)
 	c.took(d.Transport, cur)
@@ -255,7 +255,7 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 		}
 		f.response(d, cur)
 	}
-	t.connections.indexUnpaired(f)
+	f.qp.unpaired.update(f)
 	if cur.Mark&record.Retransmitted != 0 {
 		f.way.Repeated()
 	}
