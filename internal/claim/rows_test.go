@@ -50,10 +50,10 @@ func stall(r *record.Transaction, reason record.WaitReason) {
 	r.Phases = record.Some(record.Phases{ToReplyNS: record.Some[int64](40e6), WaitNS: 60e6})
 }
 
-// phases sets the phases of an RPC, in milliseconds.
-func phases(r *record.Transaction, toRead, read, toWrite, write, toReply int64) {
+// phases sets the phases of an RPC, in milliseconds and in their order.
+func phases(r *record.Transaction, lengths ...int64) {
 	opt := func(ms int64) record.Opt[int64] { return record.SomeIf(ms*1e6, ms > 0) }
-	r.Phases = record.Some(record.Phases{ToReadNS: opt(toRead), ReadNS: opt(read), ToWriteNS: opt(toWrite), WriteNS: opt(write), ToReplyNS: opt(toReply)})
+	r.Phases = record.Some(record.Phases{ToReadNS: opt(lengths[0]), ReadNS: opt(lengths[1]), ToWriteNS: opt(lengths[2]), WriteNS: opt(lengths[3]), ToReplyNS: opt(lengths[4])})
 }
 
 // at moves the capture to a place, at which bounds of a side are exact.

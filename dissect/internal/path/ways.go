@@ -26,15 +26,18 @@ func (w *Ways) Counts() Counts {
 	return Counts{[2]int64{a.Marked, b.Marked}, [2]int64{a.CNPs, b.CNPs}, w.Pauses, true}
 }
 
+// before is the time before a span of time whose round trips are of interest, too.
+const before = record.Time(1e9)
+
 // Meanwhile returns what happened on the connection in a span of time that ends now, since its signals were counted; it is
-// unknown if they were not. The round trips are those of the requests of a side.
+// unknown if they were not. The round trips are those of the requests of a side; they may have ended up to a second before.
 func (w *Ways) Meanwhile(since *Counts, caller *Way, from, to record.Time) (m record.Opt[record.Meanwhile]) {
 	if !since.known {
 		return m
 	}
 	now := w.Counts()
 	return record.Some(record.Meanwhile{
-		RoundTrips: caller.Trips().Between(from, to), ECN: w.ecn(),
+		RoundTrips: caller.Trips().Between(from-before, to), ECN: w.ecn(),
 		CEToServer: now.marked[0] - since.marked[0], CEToClient: now.marked[1] - since.marked[1],
 		CNPFromClient: now.notified[0] - since.notified[0], CNPFromServer: now.notified[1] - since.notified[1],
 		Pauses: now.pauses - since.pauses,

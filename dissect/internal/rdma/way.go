@@ -64,6 +64,12 @@ func WayOf(c *Conn, s Side) *path.Way {
 	return &noWay
 }
 
+// CountsOf returns the signals of congestion so far.
+func CountsOf(c *Conn) path.Counts {
+	ways := WaysOf(c)
+	return ways.Counts()
+}
+
 // WaysOf returns what the packets of both sides show, and the number of frames that have paused a link.
 func WaysOf(c *Conn) path.Ways {
 	client := c.setup.Opener()

@@ -124,6 +124,20 @@ func (c *course) take(e *record.Event) {
 	}
 }
 
+// Divider divides latencies. Its zero value is ready for use.
+type Divider struct {
+	rpc    RPC
+	proofs []record.Proof
+}
+
+// Divide returns the shares of a latency. The list of proofs is valid until the next call.
+func (v *Divider) Divide(r RPC) record.Shares {
+	v.rpc = r
+	s := v.rpc.Divide(v.proofs[:0])
+	v.proofs = s.Proofs
+	return s
+}
+
 // division is the shares of an RPC, and how they are found.
 type division struct {
 	record.Shares

@@ -19,8 +19,7 @@ type storage struct {
 	segs     []record.WriteSegment
 	handles  []record.Hex32
 	reply    record.WriteChunk
-	proofs   []record.Proof
-	rpc      shares.RPC
+	divider  shares.Divider
 }
 
 // newStorage returns storage for a typical record.

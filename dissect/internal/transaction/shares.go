@@ -46,7 +46,7 @@ func (x *txn) divide(split record.Opt[record.Split]) (r record.Opt[record.Shares
 	if !known || x.rec.Call == nil {
 		return r
 	}
-	s := t.storage.divide(shares.RPC{
+	s := t.storage.divider.Divide(shares.RPC{
 		Call: &x.call, Reply: &x.answer, Timeline: x.rec.Timeline, Waits: x.rec.Waits, Split: split, Turn: &x.turn, Latency: latency,
 		Place: x.cs.place(), Backward: x.cs.direction(x.side) == record.Backward, Certain: !x.latencyMin.Known(), Complete: x.cs.showsAll(),
 		Whole: len(x.rec.Timeline) < maxEvents && firstSent(x).Time == x.call.Time,
@@ -55,23 +55,11 @@ func (x *txn) divide(split record.Opt[record.Split]) (r record.Opt[record.Shares
 }
 
 // begins and lasts note what happens on the connection from the Call to the Reply.
-func (x *txn) begins() {
-	ways := rdma.WaysOf(x.cs.conn)
-	x.signals = ways.Counts()
-}
+func (x *txn) begins() { x.signals = rdma.CountsOf(x.cs.conn) }
 
 func (x *txn) lasts(to record.Time) {
-	const before = record.Time(1e9)
 	ways := rdma.WaysOf(x.cs.conn)
-	x.meanwhile = ways.Meanwhile(&x.signals, rdma.WayOf(x.cs.conn, x.side), x.call.Time-before, to)
-}
-
-// divide divides the latency of an RPC. The list of proofs is valid until the next call.
-func (s *storage) divide(r shares.RPC) record.Shares {
-	s.rpc = r
-	divided := s.rpc.Divide(s.proofs[:0])
-	s.proofs = divided.Proofs
-	return divided
+	x.meanwhile = ways.Meanwhile(&x.signals, rdma.WayOf(x.cs.conn, x.side), x.call.Time, to)
 }
 
 // showsAll reports whether the capture can prove the least time of a side: packets that are missing may have been sent
