@@ -14,6 +14,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/describe"
+	"github.com/rdmadump/rdmadump/dissect/internal/ports"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/internal/transaction"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -605,9 +606,9 @@ func (d *Dissector) tookSegment(in *describe.Input, v *rdma.PacketVerdict, badBe
 }
 
 // portsOf returns the ports for the table of transactions.
-func portsOf(named []Port) (all []transaction.Port) {
+func portsOf(named []Port) (all []ports.Port) {
 	for _, p := range named {
-		all = append(all, transaction.Port(p))
+		all = append(all, ports.Port(p))
 	}
 	return all
 }

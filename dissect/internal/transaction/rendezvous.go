@@ -47,7 +47,7 @@ func noteRendezvous(x *txn, m *message) {
 
 // readRendezvous reads the results of rpcbind and mountd. It returns false for other programs.
 func readRendezvous(x *txn, results []byte) bool {
-	p, ports := &x.procedure, x.cs.table.ports
+	p, known := &x.procedure, x.cs.table.Ports
 	switch {
 	case !p.known:
 		return false
@@ -59,9 +59,9 @@ func readRendezvous(x *txn, results []byte) bool {
 		if v := x.rendezvous; v != nil && v.mapping != nil {
 			port, ok := nfs.MappingAnswer(p.version, p.procedure, results)
 			v.mapping.Port = record.SomeIf(port, ok)
-			ports.learn(nfs.Mapping{Protocol: v.mapping.Protocol, Port: port})
+			known.Learn(nfs.Mapping{Protocol: v.mapping.Protocol, Port: port})
 		}
-		nfs.EachMapping(p.version, p.procedure, results, ports.learn)
+		nfs.EachMapping(p.version, p.procedure, results, known.Learn)
 	default:
 		return false
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/path"
+	"github.com/rdmadump/rdmadump/dissect/internal/ports"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/internal/shares"
@@ -47,7 +48,7 @@ type Options struct {
 	// acknowledgement, a retransmission, or a NAK that refuses its Reply.
 	Linger record.Time
 	// Ports says which ports carry RPC and which do not, in addition to the known ones.
-	Ports []Port
+	Ports []ports.Port
 	// Unanswered is the time for which later Calls have to be answered before a Call without Reply
 	// is reported.
 	Unanswered record.Time
@@ -75,9 +76,9 @@ type Table struct {
 	// The owner of the table sets it before each packet.
 	Undescribed bool
 
-	*ports  // which ports carry RPC
-	options Options
-	budget  *budget.Budget
+	*ports.Ports // which ports carry RPC
+	options      Options
+	budget       *budget.Budget
 
 	// unannounced is set once the finding InvalidationUnannounced was reported, because a capture
 	// gets it only once.
@@ -126,7 +127,7 @@ type Table struct {
 
 // NewTable returns a table whose memory is charged to a budget.
 func NewTable(o Options, b *budget.Budget) *Table {
-	t := &Table{options: o, budget: b, ports: newPorts(o.Ports), unanswered: map[callKey]pastCall{}, storage: newStorage(), body: rpcBody{message: nfs.Message{Limit: -1}}}
+	t := &Table{options: o, budget: b, Ports: ports.New(o.Ports), unanswered: map[callKey]pastCall{}, storage: newStorage(), body: rpcBody{message: nfs.Message{Limit: -1}}}
 	if o.Files {
 		t.files = newFileTable(b)
 	}

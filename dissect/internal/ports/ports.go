@@ -1,4 +1,5 @@
-package transaction
+// Package ports knows which TCP and UDP ports carry RPC.
+package ports
 
 import (
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
@@ -24,11 +25,12 @@ type portSet [1 << 16 / 64]uint64
 func (s *portSet) add(port uint16)      { s[port/64] |= 1 << (port % 64) }
 func (s *portSet) has(port uint16) bool { return s[port/64]>>(port%64)&1 != 0 }
 
-// ports are the known ports, of TCP and of UDP.
-type ports struct{ rpc, other [2]portSet }
+// Ports are the known ports, of TCP and of UDP.
+type Ports struct{ rpc, other [2]portSet }
 
-func newPorts(named []Port) *ports {
-	p := new(ports)
+// New returns the registered ports, and those that the user named.
+func New(named []Port) *Ports {
+	p := new(Ports)
 	for _, port := range registered {
 		p.rpc[0].add(port)
 		p.rpc[1].add(port)
@@ -52,7 +54,7 @@ func protocol(udp bool) int {
 }
 
 // RPCPort returns what a TCP or UDP port is used for.
-func (p *ports) RPCPort(udp bool, port uint16) rdma.PortKind {
+func (p *Ports) RPCPort(udp bool, port uint16) rdma.PortKind {
 	switch at := protocol(udp); {
 	case p.other[at].has(port):
 		return rdma.OtherPort
@@ -62,8 +64,8 @@ func (p *ports) RPCPort(udp bool, port uint16) rdma.PortKind {
 	return rdma.UnknownPort
 }
 
-// learn notes that a port is one of an RPC server.
-func (p *ports) learn(m nfs.Mapping) {
+// Learn notes that a port is one of an RPC server.
+func (p *Ports) Learn(m nfs.Mapping) {
 	if m.Port == 0 || !m.TCP() && !m.UDP() {
 		return
 	}
