@@ -267,8 +267,8 @@ var conflicts = []struct{ flag, with, why string }{
 	{"field", "jq", "the jq program selects the fields"},
 }
 
-// habits says what to type instead of flags that other programs have.
-var habits = map[string]string{
+// foreignFlags has the flags that only other programs have, and what to type instead.
+var foreignFlags = map[string]string{
 	"r": "name the capture without a flag, such as rdmadump FILE",
 	"w": "rdmadump export --format pcapng FILE -w OUT writes packets, and -Y, --conn and --xid select them",
 	"n": "names are never resolved, so leave it out",
@@ -286,7 +286,7 @@ func Error(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
-		if instead := habits[name]; instead != "" && unknown.GetSpecifiedShortnames() != "" {
+		if instead := foreignFlags[name]; instead != "" && unknown.GetSpecifiedShortnames() != "" {
 			return fmt.Errorf("there is no flag -%s here; %s", name, instead)
 		}
 		if err := unknownFlag(cmd, name); err != nil {
