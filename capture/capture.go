@@ -33,6 +33,7 @@ type Frame struct {
 	Input    uint16   // index of the input that the frame was read from; 0 if there is only one
 	From     *Origin  // the interface as described in the file; nil if the file does not describe it
 	Seen     *Seen    // where the packet was seen; nil unless there are several capture points
+	Heading  Heading  // as the file says; see [Frame.Heads]
 	Length   int      // bytes on the wire; Data may be shorter
 	Data     []byte   // captured bytes; valid until the batch is released
 	Options  []byte   // options of the packet in a pcapng file, in the byte order of Section; valid as long as Data
@@ -52,6 +53,38 @@ type Origin struct {
 	Index  int // number of interfaces that the file describes before this one
 	// Options has the other options of the description in a pcapng file, for Writer.Interface.
 	Options string
+}
+
+// Heading reports whether the computer that captured a frame received or sent it.
+type Heading uint8
+
+// The headings.
+const (
+	HeadingUnknown Heading = iota
+	Received
+	Sent
+)
+
+// Heads returns whether the computer that captured the frame received or sent it, as its file or its Linux cooked header says.
+func (f *Frame) Heads() Heading {
+	at, high := -1, 0 // of the packet type
+	switch f.LinkType {
+	case LinkSLL:
+		at, high = 1, 1
+	case LinkSLL2:
+		at = 10
+	}
+	if at < 0 || len(f.Data) <= at || high == 1 && f.Data[0] != 0 {
+		return f.Heading
+	}
+	const toUs, toOther, fromUs = 0, 3, 4
+	switch f.Data[at] {
+	case toUs, toOther:
+		return Received
+	case fromUs:
+		return Sent
+	}
+	return f.Heading
 }
 
 // Timestamp returns the time of the frame in UTC.

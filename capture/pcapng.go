@@ -28,6 +28,7 @@ const (
 	optIfTimeZone    = 10 // of the times, which are UTC here
 	optIfTSOffset    = 14
 	optIsbIfDrop     = 5
+	optEpbFlags      = 2
 	sectionMagic     = 0x1a2b3c4d
 	maxInterfaces    = 1 << 16
 	maxBlock         = MaxFrame + 1<<16 // a packet block: frame and options
@@ -227,7 +228,7 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 		return false, nil
 	}
 	id, ticks, length, data := uint32(0), uint64(0), uint32(0), body[4:]
-	f.Options, f.Section = nil, r.current
+	f.Options, f.Section, f.Heading = nil, r.current, HeadingUnknown
 	switch kind {
 	case blockEnhanced, blockPacket:
 		id = r.order.Uint32(body)
@@ -242,6 +243,7 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 		}
 		if end := (int(captured) + 3) &^ 3; end < len(data) {
 			f.Options = data[end:len(data):len(data)]
+			f.Heading = r.heading(f.Options)
 		}
 		data = data[:captured]
 	case blockSimple:
@@ -294,6 +296,23 @@ func (r *pcapngReader) describe(body []byte) ngInterface {
 		i.from.Digits = min(i.clock.digits, 9)
 	}
 	return i
+}
+
+// heading returns the direction in the options of a packet block.
+func (r *pcapngReader) heading(options []byte) (h Heading) {
+	const inbound, outbound = 1, 2
+	r.eachOption(options, func(code uint16, value []byte) {
+		if code != optEpbFlags || len(value) != 4 {
+			return
+		}
+		switch r.order.Uint32(value) & 3 {
+		case inbound:
+			h = Received
+		case outbound:
+			h = Sent
+		}
+	})
+	return h
 }
 
 // eachOption calls visit for each option in list, and stops at the first malformed one.

@@ -188,6 +188,7 @@ func New(h Handler, o Options) *Dissector {
 		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown, Files: o.Files, Connections: h.Connection != nil,
 		Linger: o.Linger, Unanswered: o.Unanswered, Ports: portsOf(o.Ports), Position: o.At,
 	}, d.budget)
+	d.table.Located = d.presence.placeOf
 	d.table.Transaction = handing(d, h.Transaction)
 	if h.Payload != nil || o.Decode {
 		var reader rpcReader
@@ -471,6 +472,10 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	in.ICRC = rocev2.ICRCUnchecked
 	var verdict rdma.PacketVerdict
 	taken := false // the tracker used the packet
+	if h := f.Heads(); h != capture.HeadingUnknown && f.Seen == nil {
+		k := wayKey{l.datagram.Src, l.datagram.Dst}
+		d.presence.heads(d.presence.find(k, l.carries == link.CarriesRoCEv2 || l.carries == link.CarriesRoCEv1), h)
+	}
 	if d.doubled(l, now) {
 		if s.Doubled++; shown {
 			in.Transport = l.datagram.Transport

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/link"
@@ -34,6 +35,8 @@ type way struct {
 	last        record.Stamp // latest packet; its number is 0 if there was none
 	packets     int64        // packets of connections
 	latest      record.Time  // the latest of them
+	received    bool         // the capturing computer received packets of it
+	sent        bool         // and sent packets of it
 	taken       bool         // it has packets of connections, or messages that open them
 	asked       int64        // packets since the latest packet of back that ask for an answer
 	first, next record.Stamp // the first and the latest of these
@@ -48,6 +51,7 @@ type presence struct {
 	latest   *way // of the latest packet
 	silences []record.Silence
 	absences []record.Absence
+	headed   bool  // the capture says which packets its computer sent
 	full     bool  // there were more ways or silences
 	blind    bool  // there were more absences, so that silences are not known
 	starts   int64 // connections whose handshake is not captured
@@ -192,6 +196,26 @@ func (p *presence) retired(c rdma.Retired) {
 	if w := p.ways[wayKey{c.Hosts[0].Address, c.Hosts[1].Address}]; w != nil && (w.open == 0 || c.Last < w.open) {
 		w.open, w.back.open = c.Last, c.Last
 	}
+}
+
+// heads notes whether the capturing computer received or sent a packet.
+func (p *presence) heads(w *way, h capture.Heading) {
+	if w != nil {
+		p.headed, w.received, w.sent = true, w.received || h == capture.Received, w.sent || h == capture.Sent
+	}
+}
+
+// placeOf returns the place at which the packets between a client and a server were captured, if the capture says which packets its
+// computer sent: at a host, it sends all packets of this host and receives all others.
+func (p *presence) placeOf(client, server rdma.Address) record.Place {
+	w := p.ways[wayKey{client, server}]
+	if w == nil || !p.headed || w.sent == w.received || w.back.sent == w.back.received || w.sent == w.back.sent {
+		return record.PlaceUnknown
+	}
+	if w.sent {
+		return record.AtClient
+	}
+	return record.AtServer
 }
 
 // doubtful returns the time after a packet of two hosts in which packets are perhaps missing from the capture: a connection

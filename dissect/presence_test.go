@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
@@ -180,6 +181,52 @@ func TestOneDirection(t *testing.T) {
 		}
 		if d.Finish(); c.number > 0 && connections != c.number {
 			t.Errorf("%s from %d: %d connections, want %d", c.name, c.from, connections, c.number)
+		}
+	}
+}
+
+// TestLocated: a capture that says which packets its computer sent was taken at the host that sent all of its packets and received
+// all others. A computer that forwards packets is at neither host.
+func TestLocated(t *testing.T) {
+	original, _ := testkit.Frames(t, "../testdata/captures/rocev2-callback41.pcap.zst")
+	for _, c := range []struct {
+		name  string
+		sends func(client bool) []byte // packet types with which each packet is in the capture
+		at    record.Place
+	}{
+		{"the client", func(client bool) []byte { return map[bool][]byte{true: {4}, false: {0}}[client] }, record.AtClient},
+		{"the server", func(client bool) []byte { return map[bool][]byte{true: {0}, false: {4}}[client] }, record.AtServer},
+		{"a computer that forwards", func(bool) []byte { return []byte{3, 4} }, ""},
+		{"a mirror", func(bool) []byte { return []byte{3} }, ""},
+	} {
+		var frames []capture.Frame
+		for _, f := range original {
+			if len(f.Data) < 30 || f.Data[12] != 8 || f.Data[13] != 0 {
+				continue
+			}
+			for _, kind := range c.sends(f.Data[29] == 2) {
+				cooked := f
+				cooked.LinkType = capture.LinkSLL2
+				cooked.Data = append([]byte{8, 0, 0, 0, 0, 0, 0, 1, 0, 1, kind, 6, 0, 0, 0, 0, 0, 0, 0, 0}, f.Data[14:]...)
+				cooked.Length += 6
+				frames = append(frames, cooked)
+			}
+		}
+		n := 0
+		d := dissect.New(dissect.Handler{Connection: func(r *record.Connection) error {
+			n++
+			want := record.SomeIf("interface", c.at != "")
+			if point := &r.Path.Point; point.At.Or("") != c.at || point.How != want {
+				t.Errorf("%s: connection %d was captured at %v, %v", c.name, r.ID, point.At, point.How)
+			}
+			return nil
+		}}, dissect.Options{})
+		for i := range frames {
+			frames[i].Number = int64(i + 1)
+			d.Frame(&frames[i])
+		}
+		if d.Finish(); n != 2 {
+			t.Errorf("%s: %d connections", c.name, n)
 		}
 	}
 }

@@ -188,10 +188,12 @@ type FromPair struct {
 
 // PointFacts says where a capture was taken.
 type PointFacts struct {
-	At     Opt[Place]  `json:"at" doc:"Place of the capture; null if it is not known."`
-	How    Opt[string] `json:"how" doc:"How the place is known: option (--at), or both_ends (several capture points); null if it is not known." values:"option,both_ends" secret:"no"`
-	NotAt  []End       `json:"not_at" doc:"Sides at which the capture was not taken, because packets of them came late."`
-	Nearer Opt[End]    `json:"nearer" doc:"Side to which round trips were at least three times shorter than to the other one, both the shortest and most of them; null if there is none. It is a hint and no proof."`
+	At  Opt[Place]  `json:"at" doc:"Place of the capture; null if it is not known."`
+	How Opt[string] `json:"how" doc:"How the place is known: option (--at), interface (the capture says which packets its computer sent), or both_ends (several capture points); null if it is not known." values:"option,interface,both_ends" secret:"no"`
+
+	Refuted Opt[Place] `json:"refuted" doc:"Place that the option or the interface named, although the capture was not taken there: packets of that side came late. Null if there is none."`
+	NotAt   []End      `json:"not_at" doc:"Sides at which the capture was not taken, because packets of them came late."`
+	Nearer  Opt[End]   `json:"nearer" doc:"Side to which round trips were at least three times shorter than to the other one, both the shortest and most of them; null if there is none. It is a hint and no proof."`
 }
 
 // PathCongestion counts signals of congestion.

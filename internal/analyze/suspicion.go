@@ -22,8 +22,10 @@ type suspicion struct {
 	repeats   int64 // RPCs whose answer proves that the server had answered them before
 	ranges    int64 // latencies that are upper bounds
 	longest   int64 // latency
+	serverNS  int64 // least time that servers took of the latencies
 	clients   map[string]*tally
 	restarted map[statusOf]record.Stamp // first Replies with a status that a server sends after a restart
+	places    []placed                  // where the connections say that the capture was taken
 	verifiers map[string][]written      // of WRITE and COMMIT, by server, in the order of their first Replies
 	boots     []boot                    // Calls in which NFSv4 clients name themselves
 	lastCalls map[int]record.Time       // times of the latest Calls of the clients, by connection
@@ -192,6 +194,9 @@ func (s *suspicion) transaction(r *record.Transaction) {
 		s.ranges++
 	}
 	s.longest = max(s.longest, r.LatencyNS.Or(0))
+	if shares, known := r.Shares.Get(); known && r.Direction == record.Forward {
+		s.serverNS += shares.ServerNS.Min
+	}
 	s.retry(r)
 	s.clientCall(r)
 	if r.Status == record.NoReply {
@@ -383,6 +388,7 @@ var lostBefore = map[string]bool{
 // connection notes how a connection began and ended.
 func (s *suspicion) connection(r *record.Connection) {
 	s.opened(r)
+	s.located(r)
 	s.leave(r)
 	end, ended := r.Ended.Get()
 	if _, pending := s.ended[r.ID]; pending && r.NotCaptured > 0 {
@@ -415,6 +421,35 @@ func (s *suspicion) connection(r *record.Connection) {
 func (s *suspicion) leave(r *record.Connection) {
 	if end, ended := r.Ended.Get(); ended && (end.How == record.EndDisconnect || end.How == record.EndReset) && end.By.Or(record.Client) == record.Client {
 		s.leaves = appendFew(s.leaves, handshakeOf(r, r.Closed.Or(r.Last)))
+	}
+}
+
+// placed is a place at which a capture was taken, or seems to have been taken, as connections say.
+type placed struct {
+	place   record.Place
+	how     string
+	refuted bool
+	late    int64 // packets of that side
+}
+
+// located notes where a connection was captured.
+func (s *suspicion) located(r *record.Connection) {
+	point := &r.Path.Point
+	x := placed{point.At.Or(""), point.How.Or(""), point.Refuted.Known(), 0}
+	if x.refuted {
+		x.place = point.Refuted.Or("")
+	}
+	if howPlaced[x.how] == "" {
+		return
+	}
+	i := slices.IndexFunc(s.places, func(y placed) bool { return y.place == x.place && y.how == x.how && y.refuted == x.refuted })
+	if i < 0 {
+		i, s.places = len(s.places), append(s.places, x)
+	}
+	if x.place == record.AtClient {
+		s.places[i].late += r.Path.Late.FromClient
+	} else if x.place == record.AtServer {
+		s.places[i].late += r.Path.Late.FromServer
 	}
 }
 

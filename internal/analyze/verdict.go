@@ -163,6 +163,7 @@ var sentences = []sentence{
 	{"retransmitted", count, retransmitted},
 	{"traffic-stalled", count, trafficStalled},
 	{"busy", count, busy},
+	{"slow-server", count, slowServer},
 	{"share-unknown", hint, shareUnknown},
 	{"failed", count, failed},
 	{"errors-found", count, errorsFound},
@@ -186,7 +187,7 @@ var sentences = []sentence{
 // of their times.
 var needOrder = map[string]bool{
 	"not-captured": true, "lost": true, "silent": true, "request-unanswered": true, "ended": true, "unanswered": true, "late-answers": true, "retransmitted": true,
-	"traffic-stalled": true, "busy": true, "share-unknown": true, "out-of-order": true, "answered-again": true, "ranges": true, "outstanding": true, "no-call": true, "reply-unknown": true,
+	"traffic-stalled": true, "busy": true, "slow-server": true, "share-unknown": true, "out-of-order": true, "answered-again": true, "ranges": true, "outstanding": true, "no-call": true, "reply-unknown": true,
 	"server-restarted": true, "client-restarted": true, "replies-lost": true, "few-credits": true, "reply-truncated": true, "part": true,
 }
 
@@ -296,12 +297,33 @@ func join(list []sentence, texts []said) string {
 // capture says what the capture is, and what it lacks.
 func (j *facts) capture() []string {
 	list := []string{}
-	for _, about := range []func(*facts) said{oneDirection, onlyOneHost, missingFiles, notCaptured, partOnly, doubled, truncated} {
+	for _, about := range []func(*facts) said{takenAt, oneDirection, onlyOneHost, missingFiles, notCaptured, partOnly, doubled, truncated} {
 		if text := about(j).text; text != "" {
 			list = append(list, text)
 		}
 	}
 	return list
+}
+
+// howPlaced says how the place of a capture is known.
+var howPlaced = map[string]string{"option": "--at", "interface": "its interface says which packets it sent"}
+
+// takenAt says at which end the capture was taken, or that it was not taken where it seems to be.
+func takenAt(j *facts) said {
+	var parts []string
+	for _, x := range j.places {
+		where := "at the " + string(x.place)
+		if x.place == record.Between {
+			where = "between the client and the server"
+		}
+		switch {
+		case x.refuted:
+			parts = append(parts, fmt.Sprintf("not taken %s (%s): %s of it came late", where, howPlaced[x.how], plural(x.late, "packet")))
+		case !slices.ContainsFunc(j.places, func(y placed) bool { return y.refuted && y.place == x.place }):
+			parts = append(parts, fmt.Sprintf("taken %s (%s)", where, howPlaced[x.how]))
+		}
+	}
+	return said{text: strings.Join(parts, ", ")}
 }
 
 // onlyOneHost is for a capture that has the packets of one host only of some pairs of hosts.
@@ -1146,12 +1168,29 @@ func busy(j *facts) said {
 	return said{}
 }
 
+// slowServer is for a server that took most of the latency, as the capture proves.
+func slowServer(j *facts) said {
+	t := &j.o.Time
+	if j.longest < slowLatency || t.TotalNS == 0 || float64(j.serverNS) < unknownShare*float64(t.TotalNS) {
+		return said{}
+	}
+	proof := "as the capture proves"
+	switch {
+	case j.o.Points != nil:
+		proof = "seen at both ends"
+	case slices.ContainsFunc(j.places, func(x placed) bool { return x.place == record.AtServer && !x.refuted }):
+		proof = "captured at the server"
+	}
+	text := fmt.Sprintf("the server took at least %.0f%% of the latency (%s of %s; %s)", float64(j.serverNS)*100/float64(t.TotalNS), seconds(j.serverNS), seconds(t.TotalNS), proof)
+	return said{InServer, nil, text, []Evidence{{"where the latency of each operation passed", "stats FILE"}}}
+}
+
 // shareUnknown says how much of the latency may be the server's or the network's, if that is most of it and no capture
 // points tell the two apart.
 func shareUnknown(j *facts) said {
 	t := &j.o.Time
 	ns := min(t.Phases.ToReadNS+t.Phases.ToWriteNS+t.Phases.ToReplyNS+t.Phases.WaitNS, t.TotalNS)
-	if j.o.Points != nil || j.longest < slowLatency || t.TotalNS == 0 || float64(ns) < unknownShare*float64(t.TotalNS) {
+	if j.o.Points != nil || slowServer(j).text != "" || j.longest < slowLatency || t.TotalNS == 0 || float64(ns) < unknownShare*float64(t.TotalNS) {
 		return said{}
 	}
 	return said{

@@ -189,6 +189,37 @@ func TestClientRestarted(t *testing.T) {
 	}
 }
 
+// TestSlowServer: the verdict names the server if the capture proves that it took at least half of the latency, and says where the
+// capture was taken. Late packets of the server refute that.
+func TestSlowServer(t *testing.T) {
+	const ms = int64(1e6)
+	for _, c := range []struct {
+		serverNS int64
+		point    record.PointFacts
+		late     int64
+		where    Place
+		text     string
+		capture  string
+	}{
+		{60 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("option")}, 0, InServer, "the server took at least 60% of the latency (60ms of 100ms; captured at the server)", "taken at the server (--at)"},
+		{40 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("interface")}, 0, Clear, "1 RPC, all answered", "taken at the server (its interface says which packets it sent)"},
+		{60 * ms, record.PointFacts{}, 0, InServer, "the server took at least 60% of the latency (60ms of 100ms; as the capture proves)", ""},
+		{0, record.PointFacts{Refuted: record.Some(record.AtServer), How: record.Some("option")}, 6, Clear, "1 RPC, all answered", "not taken at the server (--at): 6 packets of it came late"},
+	} {
+		col := NewCollector()
+		col.Transaction(&record.Transaction{
+			Status: record.Complete, Direction: record.Forward, LatencyNS: record.Some(100 * ms), Call: &record.Message{Time: 1}, Reply: &record.Message{Time: record.Time(100 * ms)},
+			Shares: record.Some(record.Shares{ServerNS: record.Bounds{Min: c.serverNS, Max: 100 * ms}}),
+		})
+		end := record.Some(record.Ended{How: record.EndDisconnect})
+		col.Connection(&record.Connection{Handshake: "seen", Ended: end, Packets: 9, Path: record.ConnectionPath{Point: c.point, Late: record.FromPair{FromServer: c.late}}})
+		o := col.Finish(&record.Summary{RDMA: 1})
+		if v := &o.Verdict; v.Where != c.where || !strings.HasPrefix(v.Text, c.text) || strings.Join(o.Capture, "; ") != c.capture {
+			t.Errorf("%s: %s (%v), want %s: %s (%s)", v.Where, v.Text, o.Capture, c.where, c.text, c.capture)
+		}
+	}
+}
+
 // TestRejectedThenAccepted: a rejection is a count if the server accepts the same client afterwards, on any port, and the verdict
 // if it does not.
 func TestRejectedThenAccepted(t *testing.T) {

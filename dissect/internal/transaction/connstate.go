@@ -412,8 +412,8 @@ func (cs *connState) Describe(r *record.Connection) {
 	if cs.isRPC && !rejected {
 		r.Credits = record.Some(record.CreditPair{Forward: creditsOf(cs, side), Backward: creditsOf(cs, side.Other())})
 	}
-	if at := cs.place(); at != record.PlaceUnknown {
-		r.Path.Point.At, r.Path.Point.How = record.Some(at), record.Some("option")
+	if at := cs.place(); at.How.Known() {
+		r.Path.Point.At, r.Path.Point.How, r.Path.Point.Refuted = at.At, at.How, at.Refuted
 	} else if rdma.SeveralPoints(cs.conn) {
 		r.Path.Point.At, r.Path.Point.How = record.Some(record.AtBothEnds), record.Some("both_ends")
 	}

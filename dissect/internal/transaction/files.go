@@ -131,7 +131,7 @@ func (t *fileTable) answer(x *txn, h *rpcrdma.Header, body []byte) {
 	if s.file != nil {
 		t.light.Reply(p.program, p.version, p.procedure, results)
 		use := record.FileUse{}
-		use.ReadBytes, use.WrittenBytes = moved(&t.light, body)
+		use.ReadBytes, use.WrittenBytes = t.light.Moved(body)
 		t.single(x, use)
 		return
 	}
@@ -229,35 +229,6 @@ func (t *fileTable) limitMemory() {
 		t.budget.Evicted[budget.FileNames]++
 	}
 	t.budget.Touch(&t.share)
-}
-
-// opWrite is the number of WRITE in a COMPOUND.
-const opWrite = 38
-
-// moved returns the number of bytes that the READs and WRITEs of an RPC moved, according to the
-// results in body, which are decoded without values.
-func moved(m *nfs.Message, body []byte) (read, written int64) {
-	v4 := nfs.IsCompound(m.Program, m.Version, m.Procedure)
-	for i := range m.Items {
-		if item := &m.Items[i]; item.Name == "data" {
-			read += item.Length
-		}
-	}
-	for i := range m.Ops {
-		o := &m.Ops[i]
-		at := int64(-1) // offset of the count of a WRITE
-		switch {
-		case !o.HasStatus || o.Status != 0 || !m.Complete && i == len(m.Ops)-1:
-		case v4 && o.Number == opWrite:
-			at = o.At + 8
-		case !v4 && m.Name == "WRITE" && m.Version == 3:
-			at = o.End - 16 // count, committed, verifier
-		}
-		if at >= 0 && at+4 <= int64(len(body)) && (!v4 || at+4 <= o.End) {
-			written += int64(be.Uint32(body[at:]))
-		}
-	}
-	return read, written
 }
 
 // movedBy returns the number of bytes that a single operation moved.

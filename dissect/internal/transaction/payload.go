@@ -41,88 +41,29 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 	return b
 }
 
-// The operations with which a client names itself to a server, and the maximum length of the name (RFC 7530, RFC 8881).
-const (
-	opSetClientID = 35
-	opExchangeID  = 42
-	maxOwner      = 1024
-)
-
-// noteOwner records the owner and the verifier with which an NFSv4 client names itself, if the Call does that. The arguments
-// of both operations begin with the verifier and the owner.
+// noteOwner records the owner and the verifier with which an NFSv4 client names itself, if the Call does that.
 func (x *txn) noteOwner(b *rpcBody) {
 	if len(b.holes) > 0 { // Offsets are not those in the Payload stream.
 		return
 	}
-	for i := range b.message.Ops {
-		op := &b.message.Ops[i]
-		if op.Number != opSetClientID && op.Number != opExchangeID || op.At < 0 || op.At > int64(len(b.bytes)) {
-			continue
-		}
-		const fixed = 4 + 8 + 4 // number of the operation, verifier, length of the owner
-		at := b.bytes[op.At:]
-		if len(at) < fixed {
-			return
-		}
-		size := be.Uint32(at[fixed-4:])
-		if size == 0 || size > maxOwner || int(size) > len(at)-fixed {
-			return
-		}
-		x.charge(int64(2 * size))
-		x.owner = &clientOwner{hex.EncodeToString(at[fixed : fixed+size]), record.Hex64(be.Uint64(at[4:]))}
-		return
+	if owner, verifier, known := b.message.ClientOwner(b.bytes); known {
+		x.charge(int64(2 * len(owner)))
+		x.owner = &clientOwner{hex.EncodeToString(owner), record.Hex64(verifier)}
 	}
 }
-
-// The procedures of NFSv3 and the operations of NFSv4 whose results have a verifier (RFC 1813, RFC 7530, RFC 8881).
-const (
-	procedureWrite  = 7
-	procedureCommit = 21
-	opCommit        = 5
-)
 
 // noteWriteVerifier records the verifier in the results of WRITE and COMMIT.
 func (x *txn) noteWriteVerifier(h *rpcrdma.Header, body []byte) {
-	switch p := &x.procedure; {
+	p := &x.procedure
+	verifier, known := uint64(0), false
+	switch {
 	case !p.known || h.WriteEnds != nil: // Offsets are not those in the Payload stream.
-	case p.program == nfs.ProgramNFS && p.version == 3 && (p.procedure == procedureWrite || p.procedure == procedureCommit):
-		x.writeVerifier = writeVerifier3(body, p.procedure == procedureWrite)
+	case p.program == nfs.ProgramNFS && p.version == 3:
+		verifier, known = nfs.WriteVerifier3(p.procedure, body)
 	case x.isCompound() && (slices.Contains(x.named, "WRITE") || slices.Contains(x.named, "COMMIT")):
-		m := x.cs.table.readResults(h, body)
-		for i := range m.Ops {
-			op := &m.Ops[i]
-			at := op.At + 8 // number and status
-			if op.Number == opWrite {
-				at += 8 // bytes and stability
-			} else if op.Number != opCommit {
-				continue
-			}
-			if op.HasStatus && op.Status == 0 && at >= 0 && at <= int64(len(body))-8 {
-				x.writeVerifier = record.Some(record.Hex64(be.Uint64(body[at:])))
-			}
-		}
+		verifier, known = x.cs.table.readResults(h, body).WriteVerifier(body)
 	}
-}
-
-// writeVerifier3 returns the verifier in the results of WRITE or COMMIT of NFSv3: they begin with a status and the attributes of
-// the file before and after the operation, each of which may be absent.
-func writeVerifier3(body []byte, write bool) (none record.Opt[record.Hex64]) {
-	at := 4
-	for _, size := range [...]int{24, 84} {
-		if len(body) < at+4 {
-			return none
-		}
-		if at += 4; be.Uint32(body[at-4:]) != 0 {
-			at += size
-		}
-	}
-	if write {
-		at += 8 // bytes and stability
-	}
-	if len(body) < at+8 || be.Uint32(body) != 0 {
-		return none
-	}
-	return record.Some(record.Hex64(be.Uint64(body[at:])))
+	x.writeVerifier = record.SomeIf(record.Hex64(verifier), known)
 }
 
 // clientOwner is how an NFSv4 client names itself.

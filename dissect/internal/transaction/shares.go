@@ -8,17 +8,26 @@ import (
 
 // Shares: what package shares needs to know to divide the latency of an RPC.
 
-// place returns where the packets of a connection were captured. With several points, each end has one only if Split is known.
-func (cs *connState) place() record.Place {
+// place returns where the packets of a connection were captured, and how that is known. It is refuted if packets of that side came
+// late. With several points, each end has a place only if Split is known.
+func (cs *connState) place() record.PointFacts {
 	client, known := cs.conn.Setup().Client.Get()
 	if !known || rdma.SeveralPoints(cs.conn) {
-		return record.PlaceUnknown
+		return record.PointFacts{}
 	}
-	at := cs.table.options.Position.Of(cs.conn.Host(client).IPAddress(), cs.conn.Host(client.Other()).IPAddress())
-	if ways := rdma.WaysOf(cs.conn); at == record.AtClient && ways.FromClient.IsElsewhere() || at == record.AtServer && ways.FromServer.IsElsewhere() {
-		return record.PlaceUnknown
+	asker, server := cs.conn.Host(client), cs.conn.Host(client.Other())
+	at, how := cs.table.options.Position.Of(asker.IPAddress(), server.IPAddress()), "option"
+	if at == record.PlaceUnknown && cs.table.Located != nil && asker != nil && server != nil {
+		at, how = cs.table.Located(asker.Address, server.Address), "interface"
 	}
-	return at
+	ways := rdma.WaysOf(cs.conn)
+	switch {
+	case at == record.PlaceUnknown:
+		return record.PointFacts{}
+	case at == record.AtClient && ways.FromClient.IsElsewhere(), at == record.AtServer && ways.FromServer.IsElsewhere():
+		return record.PointFacts{Refuted: record.Some(at), How: record.Some(how)}
+	}
+	return record.PointFacts{At: record.Some(at), How: record.Some(how)}
 }
 
 // copyBefore is the time before the Call in which a copy of its answer may have been sent, for all that is known.
@@ -48,7 +57,7 @@ func (x *txn) divide(split record.Opt[record.Split]) (r record.Opt[record.Shares
 	}
 	s := t.storage.divider.Divide(shares.RPC{
 		Call: &x.call, Reply: &x.answer, Timeline: x.rec.Timeline, Waits: x.rec.Waits, Split: split, Turn: &x.turn, Latency: latency,
-		Place: x.cs.place(), Backward: x.cs.direction(x.side) == record.Backward, Certain: !x.latencyMin.Known(), Complete: x.cs.showsAll(),
+		Place: x.cs.place().At.Or(record.PlaceUnknown), Backward: x.cs.direction(x.side) == record.Backward, Certain: !x.latencyMin.Known(), Complete: x.cs.showsAll(),
 		Whole: len(x.rec.Timeline) < maxEvents && firstSent(x).Time == x.call.Time,
 	})
 	return record.Some(s)

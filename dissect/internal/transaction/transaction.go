@@ -61,7 +61,9 @@ type Table struct {
 	// Transaction receives the record of each transaction when no later packet can change it.
 	// Payload receives the rebuilt Payload streams just before.
 	Transaction func(*record.Transaction)
-	Payload     func(t *record.Transaction, call, reply *record.Payload)
+	// Located, if not nil, returns where the packets between a client and a server were captured, as the capture says.
+	Located func(client, server rdma.Address) record.Place
+	Payload func(t *record.Transaction, call, reply *record.Payload)
 	// Message, if not nil, receives the decoded messages.
 	Message func(*wiremap.Message)
 	// NotJudged counts violations that the capture does not prove, by rule and gap, in the order in
