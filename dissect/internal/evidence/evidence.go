@@ -22,7 +22,7 @@ const (
 	Evicted                        // of a connection, lasting
 	NoHandshake                    // of a connection, lasting
 	NoPrivateData                  // of a side, lasting
-	Unordered                      // of the capture, lasting
+	Unordered                      // of a connection, or of the capture if two connections have it; lasting
 	HalfRead                       // of a side, lasting: a message that was not decoded can never excuse a finding later
 	TruncatedAgain                 // of a connection, lasting
 	XIDReused                      // of a side, lasting
@@ -52,7 +52,7 @@ var gaps = []struct {
 	{Evicted, "evicted", "no state of the connection was evicted because the memory limit was reached"},
 	{TruncatedAgain, "truncated_again", "no truncated packet was retransmitted or rejected with a NAK"},
 	{XIDReused, "xid_reused", "no XID was used for another Call while a Call with this XID was outstanding"},
-	{Unordered, "unordered", "the packets of the capture are in the order in which they were sent"},
+	{Unordered, "unordered", "the packets of the connection are in an order in which they can have been sent, and so are those of all other connections but one"},
 	{Closing, "closing", "neither side has begun to close the connection"},
 }
 
