@@ -154,7 +154,11 @@ var liveFilter = []bpf.Instruction{
 	bpf.RetConstant{Val: liveFrame},
 }
 
-// ReadBatch waits for a frame and also returns the frames that are queued after it. See [Source].
+// liveGather is the time that ReadBatch gives further frames to arrive after the first one. Without it, most batches would
+// have one frame, and passing them on costs more than the frames.
+const liveGather = 2 * time.Millisecond
+
+// ReadBatch waits for a frame and also returns the frames that come shortly after it. See [Source].
 func (l *Live) ReadBatch(ctx context.Context, b *Batch) error {
 	b.begin()
 	if l.block == nil || len(l.block.buf)-l.block.end < liveSlot {
@@ -164,6 +168,7 @@ func (l *Live) ReadBatch(ctx context.Context, b *Batch) error {
 		l.block = l.pool.get()
 		l.block.end = 0
 	}
+	gathered := false
 	for l.failed == nil && len(b.Frames) < maxBatch && len(l.block.buf)-l.block.end >= liveSlot {
 		n := len(b.Frames)
 		if n == 0 && ctx.Err() != nil {
@@ -185,6 +190,10 @@ func (l *Live) ReadBatch(ctx context.Context, b *Batch) error {
 			l.failed = &BrokenError{Name: l.name, Frames: l.frames, Err: err}
 			continue
 		case n == 0:
+			continue
+		case !gathered:
+			gathered = true
+			time.Sleep(liveGather)
 			continue
 		}
 		break
