@@ -74,8 +74,9 @@ type stream struct {
 
 // source generates the bytes of a stream.
 type source struct {
-	block cipher.Block
-	iv    [8]byte
+	block          cipher.Block
+	iv             [8]byte
+	counter, bytes [aes.BlockSize]byte
 }
 
 // fill writes the bytes of a stream, beginning at an offset.
@@ -95,12 +96,22 @@ func (k *key) fill(to []byte, s stream, at int64) {
 	from.fill(to, at)
 }
 
-// fill writes the bytes of the stream, beginning at an offset.
+// fewBytes is the number of bytes up to which encrypting single blocks takes less time than making a cipher object for them.
+const fewBytes = 256
+
+// fill writes the bytes of the stream, beginning at an offset: those of AES in counter mode.
 func (s *source) fill(to []byte, at int64) {
-	var counter [aes.BlockSize]byte
-	copy(counter[:8], s.iv[:])
-	be.PutUint64(counter[8:], uint64(at)/aes.BlockSize)
-	ctr := cipher.NewCTR(s.block, counter[:])
+	copy(s.counter[:8], s.iv[:])
+	for ; len(to) > 0 && len(to) <= fewBytes; at = (at/aes.BlockSize + 1) * aes.BlockSize {
+		be.PutUint64(s.counter[8:], uint64(at)/aes.BlockSize)
+		s.block.Encrypt(s.bytes[:], s.counter[:])
+		to = to[copy(to, s.bytes[at%aes.BlockSize:]):]
+	}
+	if len(to) == 0 {
+		return
+	}
+	be.PutUint64(s.counter[8:], uint64(at)/aes.BlockSize)
+	ctr := cipher.NewCTR(s.block, s.counter[:])
 	if skip := uint64(at) % aes.BlockSize; skip > 0 {
 		var before [aes.BlockSize]byte
 		ctr.XORKeyStream(before[:skip], before[:skip])
