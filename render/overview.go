@@ -790,14 +790,18 @@ func (v *overview) slowest() {
 	}
 }
 
-// whereNext says how to distinguish the server from the network, if one of the slowest RPCs needs that.
+// whereNext says how to distinguish the server from the network, if most of the time of the slowest RPCs needs that.
 func (v *overview) whereNext() {
+	all, unknown := int64(0), int64(0)
 	for i := range v.o.Slowest {
 		r := v.o.Slowest[i].Transaction
-		if strings.HasPrefix(r.Cause.Or(record.Cause{}).ID, "server-or-") && r.Shares.Or(record.Shares{}).Point == record.PlaceUnknown {
-			v.line("", "To distinguish the server from the network, capture at the server, too, or say --at server if this is the server's capture.", v.theme.dim)
-			return
+		c := r.Cause.Or(record.Cause{})
+		if all += c.NS; strings.HasPrefix(c.ID, "server-or-") && r.Shares.Or(record.Shares{}).Point == record.PlaceUnknown {
+			unknown += c.NS
 		}
+	}
+	if 2*unknown > all {
+		v.line("", "To distinguish the server from the network, capture at the server, too, or say --at server if this is the server's capture.", v.theme.dim)
 	}
 }
 
