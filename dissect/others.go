@@ -67,6 +67,20 @@ func (o others) list() []record.OtherProtocol {
 // tunnelNames are the names that package link gives to tunnels that it does not open.
 var tunnelNames = [...]string{"GRE with protocol", "Geneve with protocol", "Geneve version", "ERSPAN version", "ERSPAN with frame type", "MPLS", "IP protocol", link.VXLANPort}
 
+// portNFS is the port of NFS without RDMA.
+const portNFS = 2049
+
+// isTLS reports whether a TCP segment begins with a TLS record (RFC 8446 s.5.1): its type, a version, and a length that is allowed.
+// RPC begins with a record mark, which for a message of at most 16 MiB has other bytes there.
+func isTLS(segment []byte) bool {
+	const header = 20
+	if len(segment) < header {
+		return false
+	}
+	payload := segment[min(int(segment[12]>>4)*4, len(segment)):]
+	return len(payload) >= 5 && payload[0] >= 20 && payload[0] <= 23 && payload[1] == 3 && payload[2] <= 4 && int(payload[3])<<8|int(payload[4]) <= 1<<14+256
+}
+
 // unlisted notes a packet that no view of RPCs and connections shows. Taken reports whether the tracker used it.
 func (d *Dissector) unlisted(l *layers, now record.Stamp, taken bool) {
 	switch l.carries {
@@ -75,6 +89,10 @@ func (d *Dissector) unlisted(l *layers, now record.Stamp, taken bool) {
 			d.others.note(otherKey{name: "UD datagrams"}, now)
 		}
 	case link.CarriesTCP, link.CarriesUDP:
+		if l.carries == link.CarriesTCP && (l.srcPort == portNFS || l.dstPort == portNFS) && isTLS(l.datagram.Raw) {
+			d.others.note(otherKey{name: record.RPCWithTLS}, now)
+			return
+		}
 		if taken {
 			return
 		}

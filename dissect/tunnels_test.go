@@ -118,3 +118,36 @@ func TestTunnelsTshark(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherProtocols checks what the summary says about packets that no view of RPCs shows: encrypted RPC, and other protocols.
+func TestOtherProtocols(t *testing.T) {
+	const eth, ip = "020000000001 020000000002 ", "45000037 00010000 4006 0000 0a000001 0a000002 "
+	frame := func(text string) capture.Frame {
+		data := testkit.Unhex(t, text)
+		return capture.Frame{LinkType: capture.LinkEthernet, Data: data, Length: len(data), Time: 1e18}
+	}
+	tcp := func(ports, payload string) capture.Frame {
+		return frame(eth + "0800" + ip + ports + "00000001 00000001 5018ffff 0000 0000" + payload)
+	}
+	frames := []capture.Frame{
+		frame(eth + "0806 0001"), tcp("03e8 0801", "16 0301 0200 01000000 0000000000000000"), tcp("0801 03e8", "17 0303 0010 00000000 0000000000000000"),
+		tcp("03e8 0801", "80 0000 28 1234 5678 00000000 0000 0002 000000"), tcp("c000 0016", "17 0303 0010 00000000 0000000000000000"), frame(eth + "88b5 0001"),
+	}
+	for i := range frames {
+		frames[i].Number = int64(i + 1)
+	}
+	_, s := recordsOf(t, frames)
+	want := map[string]int64{"ARP": 1, "RPC with TLS": 2, "TCP port 22": 1, "EtherType 0x88b5": 1}
+	for _, p := range s.OtherProtocols {
+		if n, expected := want[p.Protocol]; expected && n != p.Packets {
+			t.Errorf("%d packets of %s, want %d", p.Packets, p.Protocol, n)
+		}
+		delete(want, p.Protocol)
+	}
+	if len(want) > 0 {
+		t.Errorf("not in the summary: %v; it has %v", want, s.OtherProtocols)
+	}
+	if s.OtherProtocols[0].Protocol != record.RPCWithTLS || s.OtherProtocols[0].First != 2 {
+		t.Errorf("first %+v, want RPC with TLS from packet 2 on", s.OtherProtocols[0])
+	}
+}

@@ -135,6 +135,9 @@ type MissingFiles struct {
 	Count  int64  `json:"count" doc:"Number of missing files."`
 }
 
+// RPCWithTLS is the Protocol of packets with encrypted RPC (RFC 9289).
+const RPCWithTLS = "RPC with TLS"
+
 // OtherProtocol counts packets of a protocol that is not analyzed.
 type OtherProtocol struct {
 	Protocol string `json:"protocol" doc:"Name of the protocol, such as ARP, TCP port 22, GRE with protocol 0x8949 or UD datagrams. Of two ports, the lower one is named." secret:"no"`

@@ -11,6 +11,9 @@ import (
 // maxOthers limits the protocols that a sentence names.
 const maxOthers = 3
 
+// fewRecords is a number of TLS records that data in the middle of a stream does not imitate by chance.
+const fewRecords = 4
+
 // Unopened returns a sentence for each protocol of the capture that may hide RDMA, or that only the list of packets shows: at most
 // three.
 func Unopened(s *record.Summary) (sentences []string) {
@@ -22,6 +25,8 @@ func Unopened(s *record.Summary) (sentences []string) {
 			sentences = append(sentences, fmt.Sprintf("%s of %s may carry RDMA; --decode-as udp.port==%d,vxlan opens them", packets, p.Protocol, port))
 		case p.Tunnel:
 			sentences = append(sentences, fmt.Sprintf("%s of %s, which rdmadump does not decode, may carry RDMA", packets, p.Protocol))
+		case p.Protocol == record.RPCWithTLS && p.Packets >= fewRecords:
+			sentences = append(sentences, fmt.Sprintf("%s of RPC with TLS (RFC 9289), encrypted from packet %d on, so that nothing is known about its RPCs", packets, p.First))
 		case p.Protocol == "UD datagrams":
 			sentences = append(sentences, plural(p.Packets, "UD datagram")+" besides connection management, which only the list of packets shows")
 		}
