@@ -145,6 +145,9 @@ func NewCollector(o Options) *Collector {
 		for i := range maxHandleBytes {
 			questions = append(questions, handleByte(i))
 		}
+		if o.Brief {
+			questions = slices.DeleteFunc(questions, func(q question) bool { return q.topic == ofFile })
+		}
 	}
 	for i := range questions {
 		c.columns = append(c.columns, newColumn(&questions[i]))
@@ -289,7 +292,9 @@ func (c *Collector) take(r any, id int64, at record.Time) error {
 	c.total++
 	hash := mix(id)
 	wanted := c.all.wants(hash)
-	c.all.seen++
+	if c.all.seen++; c.options.Brief && c.all.seen == 4*int64(c.options.Rows) { // A long capture is slow enough without a large sample.
+		c.all.shrink(max(c.options.Rows/4, 1), func(r *row) { r.sampled = false })
+	}
 	for _, i := range c.members {
 		t := c.targets[i]
 		t.held.seen++

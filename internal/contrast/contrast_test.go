@@ -169,7 +169,7 @@ func TestPlanted(t *testing.T) {
 		rows := c.sorted()
 		s := c.newSearch(rows)
 		s.ask(func(col *column) bool { return (col.about == ofCall || col.about == ofDetail) && !col.replies })
-		for range 12 {
+		for range 6 {
 			p, holds, n := predicate(s, random)
 			all++
 			set := c.planted(func(_ int, r *row) bool { return holds(r) })

@@ -121,6 +121,9 @@ const (
 // once.
 func (c *Collector) Sets() (list []*Set) {
 	c.Again()
+	if len(c.targets) == 0 {
+		return nil
+	}
 	rows := c.sorted()
 	s := c.newSearch(rows)
 	order := make([]int, len(c.targets))
@@ -392,7 +395,7 @@ func (r *reporter) wanted(col *column) bool {
 	if r.c.options.Fields != nil {
 		return slices.ContainsFunc(r.c.options.Fields, func(f string) bool { return f == col.path || below(col.path, f) })
 	}
-	if col.replies || r.c.options.Brief && col.topic == ofFile {
+	if col.replies {
 		return false
 	}
 	if r.c.options.Obvious {

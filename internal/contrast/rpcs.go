@@ -2,7 +2,6 @@ package contrast
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,8 +143,11 @@ func readLengths(chunks []record.ReadChunk) (list []uint32) {
 	return list
 }
 
-// unaligned matches an address that is not at the beginning of a page of 4096 bytes.
-const unaligned = `([1-9a-f]..|.[1-9a-f].|..[1-9a-f])$`
+// pageBytes is the size of a page of memory, and unaligned matches an address that is not at the beginning of one.
+const (
+	pageBytes = 4096
+	unaligned = `([1-9a-f]..|.[1-9a-f].|..[1-9a-f])$`
+)
 
 // chunkFields are the fields of the three chunk lists.
 var chunkFields = [...]string{"read_chunks.segments", "write_chunks.segments", "reply_chunk.segments"}
@@ -297,7 +299,6 @@ func detailQuestions() []question {
 	lowByte.equal = func(v value) string { return anySegment("handle", v.text+"$") }
 	handle := rpc("file_handle", ofDetail, func(r *record.Transaction, out *answers) { optionalText(r.FileHandle, out) }).named("", 49, asksValue).from(ofFile)
 	handle.is = func(v value) string { return "act on the file handle " + record.ShortHex(v.text) }
-	page := regexp.MustCompile(unaligned)
 	return []question{
 		rpc("gid", ofDetail, func(r *record.Transaction, out *answers) { optional(r.GID, out) }).named("come from the group %s", 48, asksValue),
 		rpc("machine", ofDetail, func(r *record.Transaction, out *answers) { optionalText(r.Machine, out) }).named("come from the machine %s", 48, asksValue),
@@ -306,7 +307,7 @@ func detailQuestions() []question {
 		lowByte,
 		rpc("offset", ofDetail, func(r *record.Transaction, out *answers) {
 			for _, s := range r.Segments() {
-				if page.MatchString(s.Offset.String()) {
+				if uint64(s.Offset)%pageBytes != 0 {
 					out.flag(true)
 					return
 				}
