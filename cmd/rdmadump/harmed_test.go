@@ -174,8 +174,9 @@ func TestHarmedEnd(t *testing.T) {
 					t.Errorf("%s packets are %s", n, count)
 				}
 			}
-			if where := value(o, "verdict.where"); where != "clear" && where != "unproven" {
-				t.Errorf("the verdict is %s: %s", where, value(o, "verdict.text"))
+			where, text := value(o, "verdict.where"), value(o, "verdict.text")
+			if where != "clear" && where != "unproven" && !(where == "server" && strings.HasPrefix(text, "the server took at least ")) { // as both ends show
+				t.Errorf("the verdict is %s: %s", where, text)
 			}
 			for _, r := range recordsOf(t, append([]string{"network"}, files...)...) {
 				for _, count := range []string{"lost", "corrupted", "reordered"} {
