@@ -3,6 +3,7 @@ package transaction
 import (
 	"maps"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/credits"
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
@@ -80,7 +81,7 @@ func (c checker) attributedTo(s rdma.Side) checker {
 
 // connChecks is the state that the rules keep for a connection.
 type connChecks struct {
-	credits            [2]allowance               // by side of the caller
+	credits            [2]credits.Allowance       // by side of the caller
 	invalidatedHandles [2]invalidated             // by side of their owner
 	backchannel        backchannelGrant           // whether the server may send Calls
 	asking             int                        // number of outstanding Calls that ask for a backchannel
@@ -103,7 +104,7 @@ func (j *connChecks) join(o *connChecks, moved func(rdma.Side) rdma.Side) {
 	j.backchannel = max(j.backchannel, o.backchannel)
 	for s := range rdma.Side(2) {
 		at := moved(s)
-		j.credits[at].join(&o.credits[s])
+		j.credits[at].Join(&o.credits[s])
 		j.versionUse[at].join(o.versionUse[s])
 		if j.invalidatedHandles[at] == nil {
 			j.invalidatedHandles[at] = o.invalidatedHandles[s]

@@ -13,18 +13,6 @@ import (
 
 // Credits and receive buffers (RFC 8166 s.3.3).
 
-// allowance limits the number of Calls that a side may have outstanding.
-type allowance struct {
-	asked record.Opt[uint32] // credits that the last Call but the current one requested
-	grant record.Opt[uint32] // the current grant
-	lower record.Opt[uint32] // a lower grant that may not have reached the side yet
-	by    uint64             // Seq of the Send that carries the lower grant
-	binds record.Time        // time from which the side must know the lower grant; 0 while unknown
-	dones int                // number of open transactions that are RDMA_DONEs
-	// unread is set if the latest Reply was captured without its credits, so the grant is unknown until the next Reply.
-	unread bool
-}
-
 // creditRules is what the rules about credits remember of a transaction.
 type creditRules struct {
 	isDone    bool   // the message is itself an RDMA_DONE
@@ -38,83 +26,6 @@ func (r *creditRules) done() { r.isDone = true }
 // use notes that the Call uses one of a number of credits, and whether that may exceed the granted ones.
 func (r *creditRules) use(calls int, over bool) { r.calls, r.overGrant = uint32(calls), over }
 
-// limit returns the number of Calls that may be outstanding, and false if the capture does not show
-// it.
-func (a *allowance) limit(handshake bool) (n uint32, known bool) {
-	grant, granted := a.grant.Get()
-	switch {
-	case granted:
-		return max(1, min(grant, a.asked.Or(grant))), true
-	case handshake && !a.unread:
-		return 1, true // until the first Reply (RFC 8166 s.3.3.3)
-	}
-	return 0, false
-}
-
-// request notes the credits that a Call requested.
-func (a *allowance) request(credits uint32) { a.asked = record.Some(max(credits, 1)) }
-
-// begin and end count an open transaction that is an RDMA_DONE.
-func (a *allowance) begin() { a.dones++ }
-func (a *allowance) end()   { a.dones-- }
-
-// take takes the credits that the Send with a Seq grants. A higher grant is valid at
-// once, a lower one when it has reached the requester.
-func (a *allowance) take(grant uint32, seq uint64) {
-	a.unread = false
-	now, known := a.grant.Get()
-	switch {
-	case !known || grant >= now:
-		a.grant, a.lower = record.Some(grant), record.Opt[uint32]{}
-	case a.lower != record.Some(grant):
-		a.lower, a.by, a.binds = record.Some(grant), seq, 0
-	}
-}
-
-// lose notes a Reply that was captured without its credits, which may have raised the grant.
-func (a *allowance) lose() {
-	a.grant, a.lower, a.unread = record.Opt[uint32]{}, record.Opt[uint32]{}, true
-}
-
-// deliver notes that a Send that was sent at a time was delivered to the side no later than at.
-func (a *allowance) deliver(seq uint64, sent, at record.Time) {
-	if a.lower.Known() && seq >= a.by && a.binds == 0 {
-		a.binds = at + max(at-sent, leastRoundTrip)
-	}
-}
-
-// join takes over what is known of another connection.
-func (a *allowance) join(b *allowance) {
-	a.asked, a.grant, a.lower = either(a.asked, b.asked), either(a.grant, b.grant), either(a.lower, b.lower)
-	a.by, a.binds = max(a.by, b.by), max(a.binds, b.binds)
-	a.dones, a.unread = a.dones+b.dones, a.unread || b.unread
-}
-
-// promises reports whether no grant that the capture shows, in force or on its way, is below a number of Calls.
-func (a *allowance) promises(calls uint32) bool {
-	return calls <= max(1, min(a.grant.Or(calls), a.lower.Or(calls)))
-}
-
-// peak is the largest number of Calls of a side that were outstanding at once.
-type peak struct {
-	proven   int32 // where the capture proves that none of them was answered before
-	doubtful int32 // where a Reply may be missing
-}
-
-// count notes how many Calls are outstanding.
-func (p *peak) count(calls int32, proven bool) {
-	if proven {
-		p.proven = max(p.proven, calls)
-	} else {
-		p.doubtful = max(p.doubtful, calls)
-	}
-}
-
-// join adds what was counted on another connection.
-func (p *peak) join(o peak) {
-	p.proven, p.doubtful = max(p.proven, o.proven), max(p.doubtful, o.doubtful)
-}
-
 // showsCalls reports whether the capture has all Calls of a side, and all Replies to them: nothing was found missing
 // after they were counted. When a connection ends, one side closes it, and then is silent; that hides no Call.
 func showsCalls(cs *connState, s rdma.Side) bool {
@@ -127,9 +38,9 @@ func showsCalls(cs *connState, s rdma.Side) bool {
 // both: that no Reply is missing, and what the Replies granted.
 func creditsUsed(cs *connState, s rdma.Side, at record.Time) (calls int, limit record.Opt[uint32], proven bool) {
 	a := &cs.checks.credits[s]
-	a.learns(at)
-	n, known := a.limit(cs.conn.Setup().Handshake)
-	return len(cs.open[s]) - a.dones, record.SomeIf(n, known), known && cs.proves(rule.CreditLimitExceeded, s)
+	a.Learn(at)
+	n, known := a.Limit(cs.conn.Setup().Handshake)
+	return len(cs.open[s]) - a.Dones(), record.SomeIf(n, known), known && cs.proves(rule.CreditLimitExceeded, s)
 }
 
 // checkCredits compares the number of outstanding Calls with the granted credits.
@@ -138,7 +49,7 @@ func checkCredits(c checker, m *message) {
 	a := &c.cs.checks.credits[m.side]
 	if h.Proc == rpcrdma.Done && m.err == nil {
 		c.x.checks.credits.done()
-		a.begin()
+		a.Begin()
 		return
 	}
 	if m.unknownVersion() {
@@ -150,7 +61,7 @@ func checkCredits(c checker, m *message) {
 	lasting := rule.CreditLimitExceeded.Needs.Blocks(c.cs.sides(record.Some(m.side))).Lasting() // a finding waits while other gaps last
 	c.x.checks.credits.use(n, !known || lasting != 0 || uint32(n) > limit)
 	if known && uint32(n) > limit {
-		switch grant, granted := a.grant.Get(); {
+		switch grant, granted := a.Grant().Get(); {
 		case !granted:
 			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but before the first Reply only one is allowed%s", n, canceledHint(c.cs, m))
 		case grant > limit:
@@ -159,7 +70,7 @@ func checkCredits(c checker, m *message) {
 			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but only %d credits are granted%s", n, grant, canceledHint(c.cs, m))
 		}
 	}
-	a.request(h.Credits)
+	a.Request(h.Credits)
 }
 
 // canceledHint returns a hint if the oldest outstanding Call of the sender of m has waited for long: its
@@ -183,30 +94,18 @@ func noteGrant(cs *connState, m *message) {
 	if m.header.Credits == 0 || m.unknownVersion() {
 		return // it was reported, and the meaning of 0 is undefined
 	}
-	cs.checks.credits[m.side.Other()].take(m.header.Credits, m.Seq)
+	cs.checks.credits[m.side.Other()].Take(m.header.Credits, m.Seq)
 }
 
 // noteUnreadGrant records that a Reply was captured without its credits, which may have raised the grant.
 func noteUnreadGrant(cs *connState, m *message) {
-	cs.checks.credits[m.side.Other()].lose()
-}
-
-// learns makes a lower grant the current one if the side must know it when it sends a Call. The
-// side must know it one round trip after the grant was delivered. An acknowledgement by its adapter
-// or its TCP does not show that the side has read the Reply.
-func (a *allowance) learns(at record.Time) {
-	if lower, known := a.lower.Get(); known && a.binds != 0 && at >= a.binds {
-		a.grant, a.lower = record.Some(lower), record.Opt[uint32]{}
-	}
+	cs.checks.credits[m.side.Other()].Lose()
 }
 
 // noteGrantDelivered records that a Send was delivered to the other side no later than at.
 func noteGrantDelivered(cs *connState, o *rdma.Operation, at record.Stamp) {
-	cs.checks.credits[o.Side.Other()].deliver(o.Seq, o.Last.Time, at.Time)
+	cs.checks.credits[o.Side.Other()].Deliver(o.Seq, o.Last.Time, at.Time)
 }
-
-// leastRoundTrip is the shortest time in which a requester has to learn of a lower grant.
-const leastRoundTrip = record.Time(1e6)
 
 // checkNotReady checks whether a receiver that had no receive buffer had to have one.
 func checkNotReady(cs *connState, r *rdma.Refusal, x *txn, part int) {
@@ -235,7 +134,7 @@ func reportNotReady(cs *connState, x *txn, part int, named bool, where rdma.Wher
 	switch used := &x.checks.credits; {
 	case isCall && named && isFirstRequest(cs, x) && used.calls == 1:
 		c.report(rule.FirstNotPosted, "this side had no receive buffer for the first Call of the connection, for which it always has to have one")
-	case isCall && !used.overGrant && cs.checks.credits[x.side].promises(used.calls):
+	case isCall && !used.overGrant && cs.checks.credits[x.side].Promises(used.calls):
 		c.report(rule.ReceiveNotPosted, "this side had no receive buffer for a Call, although the Call is within the credits that it granted")
 	case !isCall && x.rec.Call != nil:
 		c.report(rule.ReceiveNotPosted, "this side had no receive buffer for the Reply to its own Call")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/credits"
 	"github.com/rdmadump/rdmadump/dissect/internal/path"
 	"github.com/rdmadump/rdmadump/dissect/internal/pending"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
@@ -50,7 +51,7 @@ type connState struct {
 	exposed         [2]exposure           // memory, by side of its owner
 	requested       [2]record.Opt[uint32] // credits, by side of the caller
 	granted         [2]record.Opt[uint32]
-	peak            [2]peak
+	peak            [2]credits.Peak
 	wire            *wireActivity // nil before its first RPC
 	rareState       *rareState    // nil until it is needed
 	transactions    int64
@@ -278,7 +279,7 @@ func (cs *connState) Join(old *rdma.Conn, from, to rdma.Side) {
 		cs.exposed[at].Join(&o.exposed[s])
 		cs.incompleteLists[at] += o.incompleteLists[s]
 		cs.requested[at], cs.granted[at] = either(cs.requested[at], o.requested[s]), either(cs.granted[at], o.granted[s])
-		cs.peak[at].join(o.peak[s])
+		cs.peak[at].Join(o.peak[s])
 		cs.privateDataBadICRC[at] = cs.privateDataBadICRC[at] || o.privateDataBadICRC[s]
 		cs.privateDataChanged[at] = cs.privateDataChanged[at] || o.privateDataChanged[s]
 		cs.privateDataSeen[at], cs.halfRead[at] = cs.privateDataSeen[at] || o.privateDataSeen[s], cs.halfRead[at] || o.halfRead[s]
@@ -427,8 +428,8 @@ func (cs *connState) Describe(r *record.Connection) {
 
 // creditsOf returns the credits of a side's Calls.
 func creditsOf(cs *connState, s rdma.Side) record.Credits {
-	p := &cs.peak[s]
-	return record.Credits{Requested: cs.requested[s], Granted: cs.granted[s], PeakInFlight: record.SomeIf(int(p.proven), p.doubtful <= p.proven && showsCalls(cs, s))}
+	peak, proven := cs.peak[s].Proven()
+	return record.Credits{Requested: cs.requested[s], Granted: cs.granted[s], PeakInFlight: record.SomeIf(peak, proven && showsCalls(cs, s))}
 }
 
 // Evict frees the oldest state of a kind, and reports whether there was any.

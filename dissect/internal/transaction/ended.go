@@ -20,7 +20,7 @@ func (t *Table) end(x *txn, status record.Status) {
 		cs.open[x.side].remove(x)
 		cs.calls.remove(x)
 		if x.checks.credits.isDone {
-			cs.checks.credits[x.side].end()
+			cs.checks.credits[x.side].End()
 		}
 		if x.checks.session.asks {
 			cs.checks.asking--

@@ -285,7 +285,7 @@ func (cs *connState) call(m *message) {
 		cs.requested[side] = record.Some(h.Credits)
 	}
 	calls := int32(len(cs.open[side])) // a single one is certainly outstanding: it has just been sent
-	cs.peak[side].count(calls, calls == 1 || cs.proves(rule.CreditLimitExceeded, side))
+	cs.peak[side].Count(calls, calls == 1 || cs.proves(rule.CreditLimitExceeded, side))
 	if x.listsIncomplete = !m.known(); x.listsIncomplete {
 		cs.incompleteLists[side]++
 	}
@@ -388,7 +388,7 @@ func (cs *connState) reply(m *message) {
 	withoutCall := x == nil
 	if withoutCall {
 		noteReplyBeforeCall(cs, side, h.XID)
-		cs.peak[side].count(int32(len(cs.open[side]))+1, false)
+		cs.peak[side].Count(int32(len(cs.open[side]))+1, false)
 		x = t.begin(cs, side, h.XID)
 	} else {
 		t.longCall(x)
