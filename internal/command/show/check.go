@@ -276,7 +276,7 @@ var gapReasons = map[string]string{
 	"evicted":         "state of the connection was evicted, because the memory limit was reached",
 	"truncated_again": "a truncated packet was retransmitted or rejected",
 	"xid_reused":      "an XID was reused while a Call with it was outstanding",
-	"unordered":       "the packets of the capture are not in the order in which they were sent",
+	"unordered":       "the packets are not in the order in which they were sent",
 	"closing":         "the connection was being closed",
 }
 
