@@ -101,18 +101,19 @@ const fewBytes = 256
 
 // fill writes the bytes of the stream, beginning at an offset: those of AES in counter mode.
 func (s *source) fill(to []byte, at int64) {
+	block, skip := uint64(at)/aes.BlockSize, uint64(at)%aes.BlockSize // Offsets before the first known byte are negative.
 	copy(s.counter[:8], s.iv[:])
-	for ; len(to) > 0 && len(to) <= fewBytes; at = (at/aes.BlockSize + 1) * aes.BlockSize {
-		be.PutUint64(s.counter[8:], uint64(at)/aes.BlockSize)
+	for ; len(to) > 0 && len(to) <= fewBytes; block, skip = block+1, 0 {
+		be.PutUint64(s.counter[8:], block)
 		s.block.Encrypt(s.bytes[:], s.counter[:])
-		to = to[copy(to, s.bytes[at%aes.BlockSize:]):]
+		to = to[copy(to, s.bytes[skip:]):]
 	}
 	if len(to) == 0 {
 		return
 	}
-	be.PutUint64(s.counter[8:], uint64(at)/aes.BlockSize)
+	be.PutUint64(s.counter[8:], block)
 	ctr := cipher.NewCTR(s.block, s.counter[:])
-	if skip := uint64(at) % aes.BlockSize; skip > 0 {
+	if skip > 0 {
 		var before [aes.BlockSize]byte
 		ctr.XORKeyStream(before[:skip], before[:skip])
 	}

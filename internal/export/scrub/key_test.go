@@ -167,10 +167,11 @@ func TestIDs(t *testing.T) {
 func TestStreams(t *testing.T) {
 	k := newKey(secret)
 	whole := make([]byte, 3*fewBytes) // the parts are short, and made in another way
-	k.fill(whole, stream{"a", 1, 2}, 0)
+	const first = -4*fewBytes - 4     // Offsets before the first known byte are negative.
+	k.fill(whole, stream{"a", 1, 2}, first)
 	for at := range 2 * fewBytes {
 		part := make([]byte, 37)
-		k.fill(part, stream{"a", 1, 2}, int64(at))
+		k.fill(part, stream{"a", 1, 2}, first+int64(at))
 		if !bytes.Equal(part, whole[at:at+37]) {
 			t.Fatalf("the part of the stream from %d on is %x, want %x", at, part, whole[at:at+37])
 		}
