@@ -87,12 +87,20 @@ func (d *doubles) copies(l *layers, at record.Time) bool {
 	return false
 }
 
-// before reports whether most packets of a direction that precede the packet at a position are in the capture twice.
+// before reports whether most packets of a direction that precede the packet at a position are in the capture twice. If there are
+// none, that may be so unless the other side sent something after the packet: a mirror is faster than an answer.
 func (d *doubles) before(i int64, way uint8) bool {
 	f := d.ways[way]
 	for at := d.aged; at < i; at++ {
 		if p := &d.sent[at%doubledOf]; p.way == way {
 			f.note(p)
+		}
+	}
+	if f.packets == 0 {
+		for at := i + 1; at < d.next; at++ {
+			if d.sent[at%doubledOf].way != way {
+				return false
+			}
 		}
 	}
 	return 3*f.doubled >= 2*f.packets
