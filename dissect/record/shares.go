@@ -74,11 +74,11 @@ func (ProofKind) Values() []string {
 // Shares says how much of the latency of a transaction each side took, as far as the capture proves it. The bounds hold for
 // everything that can have happened; they are never estimates.
 type Shares struct {
-	ClientNS   Bounds  `json:"client_ns" doc:"Time that the caller's host took to respond to RDMA Reads. The caller is the client, or, for a Call in backward direction, the NFS server."`
-	ServerNS   Bounds  `json:"server_ns" doc:"Time that the side that executed the Call took: its host and adapter, until it had sent the Reply."`
-	NetworkNS  Bounds  `json:"network_ns" doc:"Time that packets took on their way between the hosts, with the time until lost packets were retransmitted."`
-	ToServerNS Bounds  `json:"to_server_ns" doc:"Part of network_ns on the way to the side that executed the Call: of the Call, and of the responses to RDMA Reads."`
-	ToClientNS Bounds  `json:"to_client_ns" doc:"Part of network_ns on the way back to the caller."`
+	ClientNS   Bounds  `json:"client_ns" doc:"Time that the caller's host took to respond to RDMA Reads, in nanoseconds. The caller is the client, or, for a Call in backward direction, the NFS server."`
+	ServerNS   Bounds  `json:"server_ns" doc:"Time that the side that executed the Call took: its host and adapter, until it had sent the Reply, in nanoseconds."`
+	NetworkNS  Bounds  `json:"network_ns" doc:"Time that packets took on their way between the hosts, with the time until lost packets were retransmitted, in nanoseconds."`
+	ToServerNS Bounds  `json:"to_server_ns" doc:"Part of network_ns on the way to the side that executed the Call: of the Call, and of the responses to RDMA Reads, in nanoseconds."`
+	ToClientNS Bounds  `json:"to_client_ns" doc:"Part of network_ns on the way back to the caller, in nanoseconds."`
 	StalledNS  int64   `json:"stalled_ns" doc:"Time until packets were retransmitted, and that RNR NAKs demanded, in nanoseconds, as in waits. It is not subtracted from the shares, because a host may work meanwhile."`
 	BusyNS     int64   `json:"busy_ns" doc:"Time in which a sender transmitted for other transactions of the connection (head_of_line), in nanoseconds, as in waits. It is not subtracted from the shares."`
 	Point      Place   `json:"point" doc:"Where the capture was taken, as far as that is known: client, server, between (at neither), both_ends (several capture points), unknown. At the server, the latency that is divided begins with the arrival of the Call and ends when the Reply was sent."`
@@ -189,7 +189,7 @@ type FromPair struct {
 // PointFacts says where a capture was taken.
 type PointFacts struct {
 	At  Opt[Place]  `json:"at" doc:"Place of the capture; null if it is not known."`
-	How Opt[string] `json:"how" doc:"How the place is known: option (--at), interface (the capture says which packets its computer sent), or both_ends (several capture points); null if it is not known." values:"option,interface,both_ends" secret:"no"`
+	How Opt[string] `json:"how" doc:"Source of the place: option (--at), interface (the capture says which packets its computer sent), or both_ends (several capture points); null if it is not known." values:"option,interface,both_ends" secret:"no"`
 
 	Refuted Opt[Place] `json:"refuted" doc:"Place that the option or the interface named, although the capture was not taken there: packets of that side came late. Null if there is none."`
 	NotAt   []End      `json:"not_at" doc:"Sides at which the capture was not taken, because packets of them came late."`

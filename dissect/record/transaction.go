@@ -117,7 +117,7 @@ type Transaction struct {
 	Waits             []Wait            `json:"waits" doc:"Stalls: times in which the transaction made no progress, each with its reason."`
 	Phases            Opt[Phases]       `json:"phases" doc:"Parts that the latency is made of; null without a latency."`
 	Split             Opt[Split]        `json:"split,omitzero" doc:"Where the latency passed: at the client, in the network, or at the server; present only with several capture points, and if every part of the transaction was captured at both ends."`
-	Shares            Opt[Shares]       `json:"shares" doc:"How much of the latency each side took, as far as the capture proves it; null without a latency."`
+	Shares            Opt[Shares]       `json:"shares" doc:"Parts of the latency that each side took, as far as the capture proves it; null without a latency."`
 	Meanwhile         Opt[Meanwhile]    `json:"meanwhile" doc:"What happened on the connection while the transaction lasted; null without a latency, and if only then it was known which two directions form the connection."`
 	Cause             Opt[Cause]        `json:"cause" doc:"What took most of the latency, in a sentence; null without a latency, if no part of it is most of it and at least one millisecond, and without a Call."`
 	RDMAError         Opt[string]       `json:"rdma_error" doc:"Error code of an RDMA_ERROR: ERR_VERS or ERR_CHUNK; null if there was none." secret:"no"`

@@ -27,7 +27,7 @@ type Stats struct {
 	TotalNS       int64                 `json:"total_ns" doc:"Sum of all latencies, in nanoseconds."`
 	Phases        PhaseSums             `json:"phases" doc:"Parts that the sum of all latencies is made of."`
 	Split         record.Opt[SplitSums] `json:"split,omitzero" doc:"Places at which the latencies passed, summed up; present only with several capture points, and if a transaction was captured at both ends completely."`
-	Shares        ShareSums             `json:"shares" doc:"How much of the sum of all latencies each side took, as far as the capture proves it."`
+	Shares        ShareSums             `json:"shares" doc:"Parts of the sum of all latencies that each side took, as far as the capture proves it."`
 	Congested     int                   `json:"congested" doc:"Number of RPCs during which there were signals of congestion on their connection: a packet that a switch had marked (CE), a congestion notification packet (CNP), or a frame that paused a link."`
 	ExplicitRDMA  int                   `json:"explicit_rdma" doc:"Number of RPCs that used chunks."`
 	FitsInlineAt  map[string]int        `json:"fits_inline_at" doc:"Number of RPCs with chunks that would have needed none, by inline threshold in bytes: their Call and their largest possible Reply, which is the one that fills the chunks that the Call offers, fit into it."`

@@ -67,7 +67,7 @@ var table = []row{
 	},
 	{
 		name: "brief", group: ofView, takers: only("overview"),
-		doc:  "with -o json: of transactions, write only what names them, their status, latency and cause",
+		doc:  "with -o json: write only what names transactions, their status, latency and cause",
 		sets: func(t *Typed) any { return &t.Brief },
 	},
 	{

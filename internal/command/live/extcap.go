@@ -40,7 +40,7 @@ type extcap struct {
 func NewExtcap(stdout io.Writer) *cobra.Command {
 	x := &extcap{stdout: stdout}
 	cmd := &cobra.Command{
-		Use: "extcap", Hidden: true, Short: "Serve Wireshark as a capture source", Args: cobra.ArbitraryArgs,
+		Use: "extcap", Hidden: true, Short: "Capture for Wireshark: list the interface, its options, and its packets", Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return x.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
@@ -48,13 +48,13 @@ func NewExtcap(stdout io.Writer) *cobra.Command {
 	f.BoolVar(&x.dlts, "extcap-dlts", false, "list the link types of the interface")
 	f.BoolVar(&x.config, "extcap-config", false, "list the options of the interface")
 	f.BoolVar(&x.capture, "capture", false, "capture")
-	f.StringVar(&x.iface, "extcap-interface", "", "name of the interface")
-	f.StringVar(&x.fifo, "fifo", "", "file to which packets are written")
-	f.StringVar(&x.file, "file", "", "capture file")
-	f.StringVar(&x.live, "live", "", "network interface")
-	f.StringVar(&x.version, "extcap-version", "", "version of Wireshark")
-	f.StringVar(&x.filter, "extcap-capture-filter", "", "capture filter")
-	f.StringVar(&x.reload, "extcap-reload-option", "", "option whose values are listed again")
+	f.StringVar(&x.iface, "extcap-interface", "", "select the interface with this `name`")
+	f.StringVar(&x.fifo, "fifo", "", "write packets to this `file`")
+	f.StringVar(&x.file, "file", "", "read this capture `file`")
+	f.StringVar(&x.live, "live", "", "capture on this network `interface`")
+	f.StringVar(&x.version, "extcap-version", "", "accept the `version` of Wireshark")
+	f.StringVar(&x.filter, "extcap-capture-filter", "", "refuse this capture `filter`")
+	f.StringVar(&x.reload, "extcap-reload-option", "", "list the values of this `option` again")
 	return cmd
 }
 
