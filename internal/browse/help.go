@@ -31,8 +31,8 @@ FIND
 USE
   Space, U           mark an RPC; unmark all
   d                  compare two marked RPCs side by side
-  c                  say what the RPCs of the filter have in common that others
-                     do not have; without a filter, of those with trouble
+  c                  say what the RPCs of the filter have in common that
+                     others do not; without a filter, of those with trouble
   y, then            copy to the clipboard of the terminal (OSC 52):
     r x j l            the row, the XID, the JSON, the ladder as text
     f c                the filter, the command line that shows the same

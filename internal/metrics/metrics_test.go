@@ -37,12 +37,13 @@ func counted(t testing.TB, path string, clients int) (m *metrics.Metrics, all []
 	m = metrics.New(clients)
 	h := m.Handler()
 	taken := h.Transaction
+	var d *dissect.Dissector
 	h.Transaction = func(r *record.Transaction) error {
-		all = append(all, r.Clone())
+		if all = append(all, r.Clone()); len(all) == 1 {
+			m.Tick(d) // while connections are open
+		}
 		return taken(r)
 	}
-	var d *dissect.Dissector
-	h.Tick = func() error { return m.Tick(d) }
 	d = dissect.New(h, dissect.Options{})
 	summary, err := d.Run(t.Context(), testkit.Open(t, path))
 	if err != nil {
