@@ -115,7 +115,7 @@ func New(folder string, partition Partition, of Capture, replace bool) *Writer {
 // Begin begins to write the tables of the capture that begins with a frame, or of an empty capture if it is nil. It returns an error
 // that matches [io/fs.ErrExist] if the capture has tables already, unless they are to be replaced.
 func (w *Writer) Begin(first *framed.Frame) error {
-	var at time.Time
+	at := time.Unix(0, 0)
 	if first == nil {
 		w.row.capture = key("empty", w.row.of.Host, w.row.of.Files)
 	} else {
