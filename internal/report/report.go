@@ -12,6 +12,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/claim"
 )
 
 // DefaultMaxSize is the default size of a page, in bytes. Many programs that keep tickets accept no
@@ -140,6 +141,19 @@ func hidden[T any](p *Report, r *T) *T {
 	return record.Hidden(r, p.hide)
 }
 
+// hiddenRPC returns a transaction as hidden does. The sentence about its cause is made again, from what the pseudonyms have
+// replaced: no name that it contained can remain.
+func (p *Report) hiddenRPC(r *record.Transaction) *record.Transaction {
+	if p.hide == nil {
+		return r
+	}
+	r = hidden(p, r)
+	if r.Cause.Known() {
+		r.Cause = claim.Of(r)
+	}
+	return r
+}
+
 // begin sets the time of the capture's first packet.
 func (p *Report) begin(at record.Time) error {
 	p.start = at
@@ -156,11 +170,11 @@ func (p *Report) transaction(r *record.Transaction) error {
 	}
 	if p.selects.Transaction != nil {
 		if wanted, err := p.selects.Transaction(r); err != nil || !wanted {
-			p.overview.UnselectedRPC(hidden(p, r)) // It may name the client.
+			p.overview.UnselectedRPC(p.hiddenRPC(r)) // It may name the client.
 			return err
 		}
 	}
-	r = hidden(p, r)
+	r = p.hiddenRPC(r)
 	p.overview.Transaction(r)
 	p.table.Add(r)
 	p.clients.Add(r)

@@ -267,7 +267,7 @@ func (x *reporting) pseudonyms(secret []byte, of chan digests, points []string) 
 		secret = d.secret
 		of <- d
 	}
-	p := &redaction{scrub.NewPseudonyms(secret), map[string]string{}, strings.NewReplacer()}
+	p := &redaction{scrub.NewPseudonyms(secret), map[string]string{}, nil}
 	for _, name := range points {
 		p.Text(record.SecretPoint, name)
 	}
@@ -278,7 +278,7 @@ func (x *reporting) pseudonyms(secret []byte, of chan digests, points []string) 
 type redaction struct {
 	*scrub.Pseudonyms
 	points   map[string]string // by name
-	captures *strings.Replacer // replaces the names of captures in sentences
+	captures *strings.Replacer // replaces the names of captures in sentences; nil until all are known, and then sentences are left out
 }
 
 // Text returns the pseudonym of a text. A capture point has one with a number. Records can name points that were not known
@@ -291,6 +291,9 @@ func (p *redaction) Text(what record.Secret, text string) string {
 		}
 		return p.points[text]
 	case record.SecretSentence:
+		if p.captures == nil { // The names are not known yet. The page makes sentences about RPCs itself.
+			return ""
+		}
 		return p.captures.Replace(text)
 	}
 	return p.Pseudonyms.Text(what, text)
