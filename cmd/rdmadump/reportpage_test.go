@@ -758,7 +758,7 @@ func TestReportHidesPoints(t *testing.T) {
 				t.Errorf("%s: the page contains %s", name, secret)
 			}
 		}
-		for _, want := range []string{"RDMA Write was lost (packet 1218 of point-2)", "1286 of point-1"} {
+		for _, want := range []string{"Lost on the way: RDMA Write, packet 1218 of point-2.", "1286 of point-1"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: the page does not contain %q", name, want)
 			}
