@@ -13,10 +13,12 @@ import (
 )
 
 // waited says of each transaction in which packet each of its waits ended, the reason of the wait,
-// the NAK that asked for the retransmission, and the transaction that the burst began with.
+// the NAK that asked for the retransmission, and the transaction that the burst began with. The operation waited, but no RPC,
+// if it belongs to none, or if that was over.
 func (s *stage) waited() string {
 	var said []string
-	transactions := look(s.w).transactions
+	seen := look(s.w)
+	transactions, ends := seen.transactions, map[record.Time]bool{}
 	xids := map[int64]record.Hex32{}
 	for _, r := range transactions {
 		xids[r.ID] = r.XID
@@ -24,6 +26,7 @@ func (s *stage) waited() string {
 	for _, r := range transactions {
 		for i := range r.Waits {
 			w := &r.Waits[i]
+			ends[w.To] = true
 			text := fmt.Sprintf("%s %s", s.names[int64(w.To)], strings.TrimPrefix(string(w.Reason), "retransmit_"))
 			if nak, known := w.NakPacket.Get(); known {
 				text += " " + s.names[s.w.Frames[nak-1].Time]
@@ -32,6 +35,11 @@ func (s *stage) waited() string {
 				text += fmt.Sprintf(" behind %d", uint32(xids[id]))
 			}
 			said = append(said, text)
+		}
+	}
+	for _, w := range seen.waits {
+		if !ends[w.To] {
+			said = append(said, fmt.Sprintf("%s %s of no RPC", s.names[int64(w.To)], strings.TrimPrefix(string(w.Reason), "retransmit_")))
 		}
 	}
 	slices.Sort(said)
@@ -170,7 +178,7 @@ func TestCauses(t *testing.T) {
 			s.reply("789")
 			s.nak('8')
 			s.again("7")
-		}, "7b unknown"},
+		}, "7b unknown of no RPC"},
 		"a timeout": {func(s *stage) {
 			s.reply("789")
 			s.after(expired).again("89")
@@ -229,18 +237,18 @@ func TestCauses(t *testing.T) {
 			s.ack('8')
 			s.readAgain(0)
 			s.after(soon).again("8")
-		}, "6b gap, 8b gap behind 6"},
+		}, "6b gap, 8b gap of no RPC"},
 		"a Send behind a Read": {func(s *stage) {
 			s.read()
 			s.reply("89")
 			s.ack('9')
 			s.again("8")
-		}, "8b gap"},
+		}, "8b gap of no RPC"},
 		"a Send without a Read": {func(s *stage) {
 			s.reply("789")
 			s.ack('9')
 			s.again("8")
-		}, "8b unknown"},
+		}, "8b unknown of no RPC"},
 		"a missing response": {func(s *stage) {
 			s.read().RespondPackets(data, 1, 2)
 			s.readAgain(0)
@@ -273,10 +281,10 @@ func TestCauses(t *testing.T) {
 			s.reply("8")
 			s.ack('8')
 			s.w.Advance(pause)
-			s.c.Server.FetchAdd(dataOf6, 0, 1, 0, synth.AtPSN(psn))
+			s.nameAs("atomic", s.c.Server.FetchAdd(dataOf6, 0, 1, 0, synth.AtPSN(psn))[0])
 			s.w.Drop(s.w.Last())
 			s.after(soon).again("8")
-		}, "8b gap"},
+		}, "8b gap of no RPC, atomic gap of no RPC"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(synth.Options{})

@@ -127,7 +127,7 @@ func TestReject(t *testing.T) {
 }
 
 // TestReuse: a queue pair number that is used again belongs to a new connection, and a Call that
-// is retransmitted on it is recognized.
+// is retransmitted on it is recognized. A Call whose transaction is complete is not repeated.
 func TestReuse(t *testing.T) {
 	w, lines := newWire(t)
 	for i, at := range []int64{0, 1000} { // Both ends use the same numbers twice.

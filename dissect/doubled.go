@@ -19,6 +19,7 @@ const (
 	doubledOf     = 1 << 11          // packets before the second copy that are remembered
 	doubledAfter  = 8                // packets of a direction, without those of the latest time, that show whether it is doubled
 	doubledForget = 256              // packets after which the earlier ones count half
+	doubledNear   = 64               // packets before a packet that are looked at if there are no earlier ones
 )
 
 // doubles recognizes packets that are in the capture twice.
@@ -28,6 +29,7 @@ type doubles struct {
 	sent       [doubledOf]single
 	next, aged int64     // positions of the next packet, and of the first one that a copy may still follow; from 1
 	nak        [2]int64  // position of the latest NAK, by the direction of the packets that it refuses
+	latest     [2]int64  // position of the latest packet, by direction
 	ways       [2]figure // by direction
 }
 
@@ -73,7 +75,10 @@ func (d *doubles) copies(l *layers, at record.Time) bool {
 	f := &d.ways[way]
 	for i := *slot; i >= d.aged; {
 		p := &d.sent[i%doubledOf]
-		if p.key == key && !p.doubled {
+		if p.key == key {
+			if p.doubled { // so are the earlier ones with the same bytes, because each copy belongs to the latest
+				break
+			}
 			p.doubled = true
 			return f.most() && (f.packets >= doubledAfter || d.nak[way] < i && d.before(i, way))
 		}
@@ -83,24 +88,24 @@ func (d *doubles) copies(l *layers, at record.Time) bool {
 	if isNak(l) {
 		d.nak[back] = d.next
 	}
+	d.latest[way] = d.next
 	d.next++
 	return false
 }
 
 // before reports whether most packets of a direction that precede the packet at a position are in the capture twice. If there are
-// none, that may be so unless the other side sent something after the packet: a mirror is faster than an answer.
+// none, those of the other direction whose time is over show it. If there are none either, that may be so unless the other side
+// sent something after the packet: a mirror is faster than an answer.
 func (d *doubles) before(i int64, way uint8) bool {
 	f := d.ways[way]
-	for at := d.aged; at < i; at++ {
+	for at := max(d.aged, i-doubledNear); at < i; at++ {
 		if p := &d.sent[at%doubledOf]; p.way == way {
 			f.note(p)
 		}
 	}
 	if f.packets == 0 {
-		for at := i + 1; at < d.next; at++ {
-			if d.sent[at%doubledOf].way != way {
-				return false
-			}
+		if f = d.ways[1-way]; f.packets == 0 {
+			return d.latest[1-way] < i
 		}
 	}
 	return 3*f.doubled >= 2*f.packets

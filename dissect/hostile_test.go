@@ -23,6 +23,7 @@ type observed struct {
 	connections  []*record.Connection
 	transactions []*record.Transaction
 	findings     []*record.Finding
+	waits        []record.Wait // of operations
 	packets      []*record.Packet
 	summary      *record.Summary
 }
@@ -52,6 +53,10 @@ func collect(o dissect.Options) (*observed, *dissect.Dissector) {
 		Finding: func(r *record.Finding) error {
 			f := *r
 			s.findings = append(s.findings, &f)
+			return nil
+		},
+		Operation: func(r *record.RDMAOperation) error {
+			s.waits = append(s.waits, r.Clone().Waits...)
 			return nil
 		},
 		Packet: func(r *record.Packet) error {

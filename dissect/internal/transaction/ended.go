@@ -185,6 +185,19 @@ func (t *Table) rememberUnanswered(x *txn) {
 	}
 }
 
+// forgetUnanswered forgets a Call that was remembered because its Reply might not have arrived: the record that is handed out
+// says that it is complete, and so none may repeat it.
+func (t *Table) forgetUnanswered(x *txn) {
+	if !x.cs.closing || x.rec.Call == nil {
+		return
+	}
+	k := x.callKey()
+	if before, known := t.unanswered[k]; known && before.id == x.rec.ID {
+		delete(t.unanswered, k)
+		k.release()
+	}
+}
+
 // findRetransmitted finds the unanswered transaction that a new Call retransmits, if any.
 func (t *Table) findRetransmitted(x *txn) {
 	if len(t.unanswered) == 0 {
