@@ -54,7 +54,7 @@ fuzz: ## run every fuzz target for FUZZ (60s each)
 hostile: ## run what takes minutes: HOSTILE (4000) damaged copies of each sample, long captures, memory hogs, a release, tables in DuckDB, vet for other systems
 	GOOS=darwin $(GO) vet ./...
 	GOOS=windows $(GO) vet ./...
-	$(GO) test ./dissect ./internal/export ./internal/export/scrub ./internal/browse -timeout 0 -all
+	$(GO) test ./dissect ./internal/export ./internal/export/scrub ./internal/browse ./internal/metrics -timeout 0 -all
 	$(GO) test ./cmd/rdmadump -timeout 0 -all -hostile $(HOSTILE) -hogs
 	cd packaging && $(GO) test -run '^TestRelease$$' .
 	cd test/duckdb && $(GO) test .

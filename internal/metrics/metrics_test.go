@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -209,5 +210,40 @@ func TestListen(t *testing.T) {
 		if l, err := metrics.Listen(address); err == nil {
 			t.Errorf("%s listens at %v", address, l.Addr())
 		}
+	}
+}
+
+// TestHeap: the memory for metrics does not grow with the number of RPCs and scrapes, once every label has been seen.
+func TestHeap(t *testing.T) {
+	rpcs, scrapes := 200_000, 100
+	if testkit.All() {
+		rpcs, scrapes = 10_000_000, 500
+	}
+	m := metrics.New(200)
+	take := m.Handler().Transaction
+	heap := func() uint64 {
+		runtime.GC()
+		var s runtime.MemStats
+		runtime.ReadMemStats(&s)
+		return s.HeapAlloc
+	}
+	var early uint64
+	r := &record.Transaction{Program: record.Some[uint32](100003), Version: record.Some[uint32](4), Call: &record.Message{}, Reply: &record.Message{}, Status: record.Complete}
+	operations := []string{"READ", "WRITE", "OPEN", "CLOSE", "GETATTR"}
+	for i := range rpcs {
+		r.Client, r.Server = record.Some(fmt.Sprintf("10.0.%d.%d", i/7>>8&3, i/7&255)), record.Some(fmt.Sprintf("10.1.0.%d", i%5))
+		r.Operation, r.LatencyNS = record.Some(operations[i%len(operations)]), record.Some(int64(i%1_000_000)*1000)
+		if err := take(r); err != nil {
+			t.Fatal(err)
+		}
+		if i%(rpcs/scrapes) == 0 {
+			scrape(t, m, metrics.Path)
+		}
+		if i == 50*(rpcs/scrapes) {
+			early = heap()
+		}
+	}
+	if late := heap(); late > early+early/10 {
+		t.Errorf("%d bytes of heap after %d RPCs and %d scrapes, want at most 1.1 times the %d bytes after 50 scrapes", late, rpcs, scrapes, early)
 	}
 }

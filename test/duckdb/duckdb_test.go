@@ -320,3 +320,61 @@ func TestKilled(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherReader: another reader, which shares no code with the writer, finds the same columns, rows and values as DuckDB.
+func TestOtherReader(t *testing.T) {
+	if _, err := os.Stat("../browser/node_modules/hyparquet"); err != nil {
+		t.Skip("npm ci was not run in test/browser")
+	}
+	rdmadump, folder, db := built(t), t.TempDir(), database(t)
+	run(t, rdmadump, "export", "--format", "parquet", "../../testdata/captures/lab-retries42.pcap.zst", "-w", folder, "-q")
+	for _, table := range []string{"transactions", "waits", "rdma_operations", "connections", "findings", "gaps", "points", "files", "rates", "captures"} {
+		paths, err := filepath.Glob(filepath.Join(folder, "v1", table, "*", "*.parquet"))
+		if err != nil || len(paths) != 1 {
+			t.Fatalf("%s has the files %q, %v", table, paths, err)
+		}
+		path, _ := filepath.Abs(paths[0])
+		node := exec.Command("node", "parquet.mjs", path)
+		node.Dir = "../browser"
+		var stderr bytes.Buffer
+		node.Stderr = &stderr
+		out, err := node.Output()
+		if err != nil {
+			t.Errorf("%s: %v: %s", table, err, stderr.String())
+			continue
+		}
+		var got struct {
+			Rows    int
+			Columns []string
+			First   map[string]any
+		}
+		if err := json.Unmarshal(out, &got); err != nil {
+			t.Fatal(err)
+		}
+		var rows int
+		from := fmt.Sprintf(" FROM read_parquet('%s', hive_partitioning = false)", path)
+		if err := db.QueryRow("SELECT count(*)" + from).Scan(&rows); err != nil {
+			t.Fatal(err)
+		}
+		list, err := db.Query("SELECT *" + from + " LIMIT 0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		columns, err := list.Columns()
+		list.Close()
+		if err != nil || got.Rows != rows || !slices.Equal(got.Columns, columns) {
+			t.Errorf("%s: %d rows and the columns %q, DuckDB has %d and %q, %v", table, got.Rows, got.Columns, rows, columns, err)
+		}
+		if table != "transactions" {
+			continue
+		}
+		var key, name string
+		var xid int64
+		if err := db.QueryRow("SELECT rpc_key, name, xid"+from+" LIMIT 1").Scan(&key, &name, &xid); err != nil {
+			t.Fatal(err)
+		}
+		if got.First["rpc_key"] != key || got.First["name"] != name || fmt.Sprint(got.First["xid"]) != fmt.Sprint(xid) && fmt.Sprint(int64(got.First["xid"].(float64))) != fmt.Sprint(xid) {
+			t.Errorf("the first row is %v, DuckDB has %s, %s, %d", got.First, key, name, xid)
+		}
+	}
+}
