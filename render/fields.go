@@ -15,24 +15,34 @@ var fieldColumns = []column{
 	{name: "MEANING", flex: true, wrap: true, min: 30},
 }
 
-// widestNames is the largest width of the column of Wireshark's names. Further names follow the
-// meaning of the field.
+// widestNames is the largest width of the column of Wireshark's names. Names that it, or a narrow terminal, has no space for
+// follow the meaning of the field.
 const widestNames = 40
 
 // Fields lists the fields of a type of record, one in each row: name, type, Wireshark's
 // names, meaning, values and other names.
 func Fields(w io.Writer, theme *Theme, width int, list []query.Field) error {
 	t := newTable(w, theme, width, fieldColumns)
+	room := widestNames
+	if width > 0 { // The names and types of fields are never shortened, and leave this space.
+		path, kind := 0, 0
+		for i := range list {
+			path, kind = max(path, len(list[i].Path)), max(kind, len(kindOf(&list[i])))
+		}
+		room = max(min(room, width-path-kind-len("  ")), 0)
+	}
 	for i := range list {
 		f := &list[i]
-		kind := f.Type
-		if f.List {
-			kind += " list"
-		}
+		kind := kindOf(f)
 		names, text := f.Wireshark(), meaning(f)
-		if len(strings.Join(names, ", ")) > widestNames {
+		switch {
+		case len(strings.Join(names, ", ")) <= room:
+		case len(names[0]) <= room:
 			text += " In Wireshark also: " + strings.Join(names[1:], ", ") + "."
 			names = names[:1]
+		default:
+			text += " In Wireshark: " + strings.Join(names, ", ") + "."
+			names = nil
 		}
 		if err := t.row([]cell{
 			{text: f.Path, ink: theme.key},
@@ -44,6 +54,14 @@ func Fields(w io.Writer, theme *Theme, width int, list []query.Field) error {
 		}
 	}
 	return t.flush()
+}
+
+// kindOf returns the type of a field.
+func kindOf(f *query.Field) string {
+	if f.List {
+		return f.Type + " list"
+	}
+	return f.Type
 }
 
 // meaning returns the description of a field, its values and its other names.
