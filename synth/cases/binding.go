@@ -118,13 +118,18 @@ func pick(wanted bool, data []byte) []byte {
 // integral returns a Call with its arguments in the layout of the integrity service.
 func integral(call synth.Call) synth.Call {
 	call = protected(call, oncrpc.ServiceIntegrity)
-	call.Args = synth.XDR{}.Word(0, 1).Append(call.Args).Opaque(data(16))
+	call.Args = checked(call.Args)
 	return call
 }
 
 func integralReply(r synth.Reply) synth.Reply {
-	r.Results = synth.XDR{}.Word(0, 1).Append(r.Results).Opaque(data(16))
+	r.Results = checked(r.Results)
 	return r
+}
+
+// checked returns a body in the layout of the integrity service (RFC 2203 s.5.3.2.2).
+func checked(body synth.XDR) synth.XDR {
+	return synth.XDR{}.Word(uint32(4+len(body.Whole())), 1).Append(body).Opaque(data(16))
 }
 
 // inline sends the Reply with its data in the Send, although there are chunks.

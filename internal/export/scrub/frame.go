@@ -2,6 +2,7 @@ package scrub
 
 import (
 	"hash/crc32"
+	"hash/maphash"
 	"net/netip"
 	"slices"
 
@@ -33,6 +34,7 @@ type frame struct {
 	icrc    rocev2.ICRC
 	try     int64
 	notRoCE bool // the frame is a datagram to RoCE's port that is not a RoCE packet
+	firsts  firsts
 }
 
 // maxTries limits how often a frame is written with other random bytes, which is
@@ -47,9 +49,15 @@ const maxFrame = 1 << 24
 // until the next call. The error is that of reading the temporary file.
 func (s *Scrubber) Frame(f *capture.Frame, p *record.Packet, at wiremap.StreamOffset) ([]byte, error) {
 	w := &s.frame
+	w.link.Decode(f)
+	if again := w.firsts.find(&w.link, f, p, at); again != nil {
+		same := *f
+		same.Number = again.number
+		f, at = &same, again.at
+		p = &record.Packet{Transport: again.transport, ICRC: again.icrc, Connection: again.connection}
+	}
 	w.at = at
 	before := s.Report
-	w.link.Decode(f)
 	for try := int64(0); ; try++ {
 		s.Report = before
 		w.write(f, p, try)
@@ -59,6 +67,51 @@ func (s *Scrubber) Frame(f *capture.Frame, p *record.Packet, at wiremap.StreamOf
 	}
 	s.Report.Packets++
 	return w.out, s.failed()
+}
+
+// firsts holds the latest packets, because a capture may have packets twice. The dissector
+// does not take the second copy, so that only the first one shows where its bytes belong. The
+// second copy is written like the first one, so that it is one in the scrubbed capture, too.
+type firsts struct {
+	seed   maphash.Seed
+	begun  bool
+	packet [1 << 11]first // as many as the dissector remembers
+	next   int
+}
+
+// first is what is written of a packet depends on, apart from its bytes.
+type first struct {
+	key        uint64
+	number     int64
+	at         wiremap.StreamOffset
+	transport  string
+	icrc       record.Check
+	connection record.Opt[int]
+}
+
+// find returns the first copy of a packet if the packet is the second one. Otherwise it
+// remembers the packet and returns nil.
+func (s *firsts) find(d *link.Decoder, f *capture.Frame, p *record.Packet, at wiremap.StreamOffset) *first {
+	if !s.begun {
+		s.seed, s.begun = maphash.MakeSeed(), true
+	}
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	h.Write(d.Transport)
+	maphash.WriteComparable(&h, [...]netip.Addr{d.Src, d.Dst})
+	maphash.WriteComparable(&h, [...]int{d.Length, int(d.SrcLID), int(d.DstLID), int(d.SrcPort), int(d.DstPort)})
+	key := h.Sum64()
+	if p.Marks&record.Duplicated != 0 && at.StreamID == 0 && !p.Connection.Known() {
+		for i := range s.packet {
+			if c := &s.packet[(s.next-1-i)&(len(s.packet)-1)]; c.number != 0 && c.key == key {
+				return c
+			}
+		}
+		return nil
+	}
+	s.packet[s.next&(len(s.packet)-1)] = first{key, f.Number, at, p.Transport, p.ICRC, p.Connection}
+	s.next++
+	return nil
 }
 
 // HidesXID reports whether the XID of a packet must not be shown: its transaction has no

@@ -116,14 +116,14 @@ func (m *message) rpcrdma(size int) bool {
 	if errors.Is(err, rpcrdma.ErrMalformed) && h.Proc <= rpcrdma.MsgP && size >= h.Length+4 {
 		m.keepSmall(h.Length) // findings quote the wrong word
 	}
-	if !h.Understood() {
+	if !h.Understood() || h.Proc == rpcrdma.MsgP || h.Proc > rpcrdma.Error {
 		m.keepKind()
 	}
 	return true
 }
 
-// keepKind keeps the words that tell whether a message of an unknown version is a Call or
-// a Reply: the XID of the header again, the type of the RPC message, and the RPC version or
+// keepKind keeps the words that tell whether a message of an unknown version or procedure, or
+// an RDMA_MSGP, is a Call or a Reply: the XID of the header again, the type of the RPC message, and the RPC version or
 // the state of the Reply.
 func (m *message) keepKind() {
 	const farthest = 1 << 10 // the dissector does not look farther
@@ -409,8 +409,9 @@ func (m *message) fits() bool {
 
 // read decodes a body. If the body does not fit, read tries again without the XDR
 // pads of reduced items, which some implementations leave in the body, and then with
-// reduced items at other positions than the chunk list says, or a Reply whose Write
-// chunks are unused although they are returned with a length. It reports false if the
+// reduced items at other positions than the chunk list says, or a Reply whose results are
+// in later Write chunks than they should be, or whose Write chunks are unused although they
+// are returned with a length. It reports false if the
 // result cannot be trusted.
 func (m *message) read(s *wiremap.Message, body []byte) bool {
 	call := m.header.Type == oncrpc.Call
@@ -450,6 +451,9 @@ func (m *message) read(s *wiremap.Message, body []byte) bool {
 		}
 	}
 	if !call {
+		if m.readUsed(s, body, given) {
+			return true
+		}
 		m.holes = m.holes[:0]
 		if m.decode(s, body); m.fits() {
 			return true
@@ -457,6 +461,31 @@ func (m *message) read(s *wiremap.Message, body []byte) bool {
 	}
 	m.holes = append(m.holes[:0], given...)
 	m.decode(s, body)
+	return true
+}
+
+// readUsed decodes the body of a Reply as if the Write chunks that are returned empty were not
+// there: a server may have used a later chunk for an earlier result. It reports whether the
+// body fits.
+func (m *message) readUsed(s *wiremap.Message, body []byte, given []nfs.Hole) bool {
+	var chunks []int // the index of each hole's Write chunk
+	m.holes = m.holes[:0]
+	for i, h := range given {
+		if h.Length > 0 {
+			m.holes, chunks = append(m.holes, h), append(chunks, i)
+		}
+	}
+	if len(chunks) == len(given) {
+		return false
+	}
+	if m.decode(s, body); !m.fits() {
+		return false
+	}
+	for i := range m.nfs.Items {
+		if it := &m.nfs.Items[i]; it.Reduced {
+			it.Hole = chunks[it.Hole]
+		}
+	}
 	return true
 }
 
@@ -516,8 +545,12 @@ func (m *message) values(base int, inner int64) {
 		if number := n.Ops[last].Number; last > 0 && !m.guessed && (number < 3 || number > maxNumbered) && number != illegal {
 			last-- // the number is not that of an operation, so the operation before it was decoded wrongly
 		}
-		broken = n.Ops[last].First
-		end = min(end, m.head(last))
+		if item, split := m.splitItem(); split && last == len(n.Ops)-1 {
+			end = min(end, item)
+		} else {
+			broken = n.Ops[last].First
+			end = min(end, m.head(last))
+		}
 	}
 	for i := range n.Values[:broken] {
 		if v := &n.Values[i]; !tooMuch(n, v) || m.guessed && v.Kind == nfs.Bool { // the message may be a callback that is decoded as something else
@@ -559,19 +592,45 @@ func (m *message) values(base int, inner int64) {
 func (m *message) head(nth int) int {
 	n := &m.nfs
 	op := &n.Ops[nth]
-	at := op.At
-	for i := range n.Items {
-		if it := &n.Items[i]; it.Reduced && it.Position <= op.At {
-			at -= (it.Length + 3) &^ 3
-		}
-	}
+	at := m.decodedAt(op.At)
 	if !nfs.IsCompound(n.Program, n.Version, n.Procedure) || op.Number > maxOperation {
-		return int(at)
+		return at
 	}
 	if at += 4; op.HasStatus {
 		at += 4
 	}
+	return at
+}
+
+// decodedAt converts a position in the unreduced body to an offset in the decoded body.
+func (m *message) decodedAt(position int64) int {
+	at := position
+	for i := range m.nfs.Items {
+		if it := &m.nfs.Items[i]; it.Reduced && it.Position <= position {
+			at -= (it.Length + 3) &^ 3
+		}
+	}
 	return int(at)
+}
+
+// splitItem reports whether the arguments end in a data item of which only the first bytes
+// are in the body and a Read chunk has the rest, and returns the offset of these bytes in the
+// decoded body. All that precedes them was decoded.
+func (m *message) splitItem() (at int, split bool) {
+	from, to, lacks := m.nfs.Lacks()
+	total := int64(m.size)
+	for _, h := range m.holes {
+		total += (h.Length + 3) &^ 3
+	}
+	if !lacks || m.header.Type != oncrpc.Call || to > total {
+		return 0, false
+	}
+	for _, h := range m.holes {
+		if from < h.Position && h.Position < to {
+			return m.decodedAt(from), true
+		}
+	}
+	return 0, false
 }
 
 // illegal is OP_ILLEGAL, with which a server answers an operation that it does not

@@ -259,12 +259,37 @@ func TestCases(t *testing.T) {
 			for _, broken := range []bool{true, false} {
 				if c.On(transport) {
 					t.Run(fmt.Sprintf("%s/%s/%s/%t", transport, c.Rule, c.Name, broken), func(t *testing.T) {
-						sameViews(t, framesOf(c.Wire(transport, broken)))
+						frames := framesOf(c.Wire(transport, broken))
+						noneOf(t, secrets(t, frames), sameViews(t, frames))
 					})
 				}
 			}
 		}
 	}
+}
+
+// TestSplitItem verifies that the first bytes of a data item are replaced if a Read chunk has
+// the rest of it, and that its length is kept.
+func TestSplitItem(t *testing.T) {
+	call := synth.Symlink3("a link", "the diary of alice, in her home.")
+	item := call.Args.Items[0]
+	at, inline := item.At, 16
+	call.Args.Bytes = slices.Concat(call.Args.Bytes[:at], item.Data[:inline], call.Args.Bytes[at:])
+	call.Args.Items = []synth.Item{{At: at + inline, Data: item.Data[inline:], Reduced: true}}
+	call.Reads = synth.ReadChunk(call.Message().Position(0), synth.Mem(0xa1, uint32(len(item.Data)-inline)))
+	w := synth.New()
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	c.RPC(call, synth.Symlink3Reply())
+	frames := framesOf(w)
+	found := false
+	for _, line := range views(t, frames, nil) {
+		found = found || strings.Contains(line, "it is inside a data item of 32 bytes")
+	}
+	if !found {
+		t.Error("the item is not split")
+	}
+	noneOf(t, map[string]string{"a link": "name", "the ": "target", "diary": "target", "alice": "target", "her home": "target"}, sameViews(t, frames))
 }
 
 // sensitive lists the members of a record's rpc whose strings must be replaced.
