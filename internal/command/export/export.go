@@ -419,10 +419,8 @@ func (x *exporting) parquet(r *Run, paths []string) error {
 		}
 		partition = parquet.ByName(name)
 	}
-	of := parquet.Capture{Files: paths, Program: command.Version(), Options: x.selecting, Role: "unknown", Memory: int64(r.Memory) / 8}
-	if of.Host, _ = os.Hostname(); r.Joined != nil {
-		of.Role = "both"
-	}
+	of := parquet.Capture{Files: paths, Program: command.Version(), Options: x.selecting, Both: r.Joined != nil, At: r.Dissection().At, Memory: int64(r.Memory) / 8}
+	of.Host, _ = os.Hostname()
 	w := parquet.New(x.Write, partition, of, x.Replace)
 	w.Wants, r.Files = r.Selects, true
 	first := &input.First{Source: r.Source, Begin: w.Begin}

@@ -51,7 +51,7 @@ func (l *liveFlags) tables(cmd *cobra.Command, set *flags.Settings, name string)
 	if len(partition) == 0 {
 		partition = parquet.ByName(name)
 	}
-	of := parquet.Capture{Files: []string{name}, Program: command.Version(), Role: "unknown", Memory: int64(set.Memory) / 8}
+	of := parquet.Capture{Files: []string{name}, Program: command.Version(), At: set.Dissection().At, Memory: int64(set.Memory) / 8}
 	of.Host, _ = os.Hostname()
 	t := &tables{Writer: parquet.New(l.Export, partition, of, l.Replace), every: l.Roll, began: make(chan struct{})}
 	if set.Filter != nil {

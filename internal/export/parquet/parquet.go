@@ -43,12 +43,33 @@ const every = 10 * time.Second
 
 // Capture is what an export says about a capture, in addition to its records.
 type Capture struct {
-	Files   []string // names of the inputs
-	Host    string   // name of the computer that exports it
-	Program string   // version of rdmadump
-	Options []string // flags that select records
-	Role    string   // the place at which the packets were captured: client, server, between, both, or unknown
-	Memory  int64    // memory for the table of files, in bytes
+	Files   []string        // names of the inputs
+	Host    string          // name of the computer that exports it
+	Program string          // version of rdmadump
+	Options []string        // flags that select records
+	Both    bool            // there are captures of both ends
+	At      record.Position // where the packets were captured, if that is known
+	Memory  int64           // memory for the table of files, in bytes
+}
+
+// role returns the place at which the packets of a connection were captured: client, server, between, both, or unknown. The
+// addresses are those of its ends, or empty.
+func (c *Capture) role(client, server string) string {
+	at := ""
+	if c.At.Address.IsValid() {
+		at = c.At.Address.String()
+	}
+	switch {
+	case c.Both:
+		return "both"
+	case c.At.Place != "":
+		return string(c.At.Place)
+	case at != "" && at == client && at != server:
+		return string(record.AtClient)
+	case at != "" && at == server && at != client:
+		return string(record.AtServer)
+	}
+	return "unknown"
 }
 
 // Writer writes the tables of one capture. Begin is called before all other methods.
@@ -97,7 +118,7 @@ func (w *Writer) parts() []part {
 func New(folder string, partition Partition, of Capture, replace bool) *Writer {
 	rates, _ := analyze.NewRates(every, "", nil) // the interval is long enough
 	return &Writer{
-		folder: folder, partition: partition.Path(), replace: replace, row: row{of: &of, role: of.Role},
+		folder: folder, partition: partition.Path(), replace: replace, row: row{of: &of, role: of.role("", "")},
 		used: map[user]*xids{}, byFile: analyze.NewFiles(of.Memory), byTime: rates,
 		transactions: table[record.Transaction]{name: "transactions", columns: transactionColumns, at: func(r *record.Transaction) record.Time { return r.Start() }},
 		waits:        table[record.Wait]{name: "waits", columns: waitColumns, at: func(r *record.Wait) record.Time { return r.From }},
@@ -311,7 +332,8 @@ func (w *Writer) Handler() dissect.Handler {
 }
 
 // about returns what the rows about a connection say in addition to their records.
-func (w *Writer) about(connection int, known record.Opt[record.Hex64]) *row {
+func (w *Writer) about(connection int, known record.Opt[record.Hex64], client, server record.Opt[string]) *row {
+	w.row.role = w.row.of.role(client.Or(""), server.Or(""))
 	text, certain := w.connectionKey(connection, known)
 	w.row.connection, w.row.certain = record.Some(text), certain
 	w.row.rpc, w.row.transaction, w.row.operation = record.Opt[string]{}, record.Opt[int64]{}, record.Opt[int64]{}
@@ -320,7 +342,7 @@ func (w *Writer) about(connection int, known record.Opt[record.Hex64]) *row {
 
 // transaction adds a transaction.
 func (w *Writer) transaction(r *record.Transaction) error {
-	about := w.about(r.Connection, r.Key)
+	about := w.about(r.Connection, r.Key, r.Client, r.Server)
 	about.rpc = w.rpcKey(r) // it counts all uses of the XID
 	if w.Wants != nil {
 		if wanted, err := w.Wants(r); err != nil || !wanted {
@@ -350,7 +372,7 @@ func (w *Writer) stalls(list []record.Wait) error {
 
 // operation adds an RDMA operation.
 func (w *Writer) operation(r *record.RDMAOperation) error {
-	about := w.about(r.Connection, r.Key)
+	about := w.about(r.Connection, r.Key, r.Client, r.Server)
 	if err := w.operations.write(r, about); err != nil || r.Transaction.Known() {
 		return err
 	}
@@ -360,7 +382,7 @@ func (w *Writer) operation(r *record.RDMAOperation) error {
 
 // connection adds a connection, and what the capture lacks of it.
 func (w *Writer) connection(r *record.Connection) error {
-	about := w.about(r.ID, r.Key)
+	about := w.about(r.ID, r.Key, r.Client.Address, r.Server.Address)
 	for _, d := range []record.Direction{record.Forward, record.Backward} {
 		delete(w.used, user{r.ID, d})
 	}
@@ -389,7 +411,7 @@ func (w *Writer) connection(r *record.Connection) error {
 // finding adds a finding.
 func (w *Writer) finding(r *record.Finding) error {
 	id, known := r.Connection.Get()
-	about := w.about(id, r.Key)
+	about := w.about(id, r.Key, r.Client, r.Server)
 	if !known {
 		about.connection = record.Opt[string]{}
 	}
@@ -403,7 +425,7 @@ func (w *Writer) Finish(s *record.Summary, points []*record.Point) error {
 
 // finish does so. If the capture goes on, its latest interval is left for later.
 func (w *Writer) finish(s *record.Summary, points []*record.Point, live bool) error {
-	w.row.connection, w.row.rpc = record.Opt[string]{}, record.Opt[string]{}
+	w.row.connection, w.row.rpc, w.row.role = record.Opt[string]{}, record.Opt[string]{}, w.row.of.role("", "")
 	var rates []*analyze.Rate
 	if last := s.Last.Or(0); live {
 		rates = w.byTime.Take(last)

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -61,7 +62,7 @@ func written(t testing.TB, folder string, partition ...string) *parquet.Writer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := parquet.New(folder, p, parquet.Capture{Files: []string{"nfs.pcap"}, Program: "1.0", Role: "unknown"}, false)
+	w := parquet.New(folder, p, parquet.Capture{Files: []string{"nfs.pcap"}, Program: "1.0"}, false)
 	if err := w.Begin(&capture.Frame{Time: 1763712000e9, Data: []byte("a")}); err != nil {
 		t.Fatal(err)
 	}
@@ -165,6 +166,37 @@ func TestKeys(t *testing.T) {
 		}
 		if !reflect.DeepEqual(ends[0], ends[1]) {
 			t.Errorf("%s: the ends have different keys", pair)
+		}
+	}
+}
+
+// TestRole: the place of a capture is that of the flag --at, for each connection if it is an address.
+func TestRole(t *testing.T) {
+	type row struct {
+		Role string `parquet:"point_role"`
+	}
+	for _, c := range []struct {
+		of   parquet.Capture
+		want string
+	}{
+		{parquet.Capture{}, "unknown"},
+		{parquet.Capture{Both: true}, "both"},
+		{parquet.Capture{At: record.Position{Place: record.Between}}, "between"},
+		{parquet.Capture{At: record.Position{Address: netip.MustParseAddr("192.0.2.1")}}, "client"},
+		{parquet.Capture{At: record.Position{Address: netip.MustParseAddr("192.0.2.2")}}, "server"},
+		{parquet.Capture{At: record.Position{Address: netip.MustParseAddr("192.0.2.3")}}, "unknown"},
+	} {
+		folder := t.TempDir()
+		w := parquet.New(folder, nil, c.of, false)
+		if err := w.Begin(&capture.Frame{}); err != nil {
+			t.Fatal(err)
+		}
+		r := &record.Transaction{Client: record.Some("192.0.2.1"), Server: record.Some("192.0.2.2"), Call: &record.Message{}}
+		if err := errors.Join(w.Handler().Begin(0), w.Handler().Transaction(r), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if rows := rowsOf[row](t, folder, "transactions"); len(rows) != 1 || rows[0].Role != c.want {
+			t.Errorf("%+v: the rows are %v, want the role %s", c.of.At, rows, c.want)
 		}
 	}
 }
