@@ -76,7 +76,7 @@ func (x *extcap) run(ctx context.Context) error {
 	case x.capture:
 		return x.deliver(ctx)
 	default:
-		return errors.New("Wireshark calls this command; see https://www.wireshark.org/docs/man-pages/extcap.html")
+		return errors.New("this command is for Wireshark; see https://www.wireshark.org/docs/man-pages/extcap.html")
 	}
 	return nil
 }
