@@ -199,6 +199,14 @@ func (l *ladder) take(m *Model) {
 	l.opening = false
 }
 
+// restyle makes the ladder draw itself with another theme. Decoded arguments and results have to be read once more for that.
+func (l *ladder) restyle(m *Model) {
+	if l.redraw(); l.decoded != nil {
+		l.decoded = nil
+		l.read(m)
+	}
+}
+
 func (l *ladder) busy() bool { return l.closer != nil }
 
 // status says which RPC this is, and what is still being read.

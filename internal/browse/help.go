@@ -25,11 +25,12 @@ FIND
                      z reverses the order
   :sort FIELD        sort by any field; -FIELD puts the largest first
   x                  in findings: explain the rule
+  t                  times: since the start, time of day (UTC), here
   \                  hide or show the lines below a list
   F                  the cursor stays on the newest record of a live capture
 
 USE
-  Space, U           mark an RPC; unmark all
+  Space, U           mark the RPC, or take its mark away; unmark all
   d                  compare two marked RPCs side by side
   c                  say what the RPCs of the filter have in common that
                      others do not; without a filter, of those with trouble

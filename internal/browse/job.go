@@ -96,6 +96,23 @@ type matches struct {
 	err     error
 }
 
+// selected returns the numbers of the records that a filter selects, if it was applied to all of them. It returns nil for all
+// records, if there is no filter, or no match, or if it cannot be known yet because the capture is still being read.
+func selected(ctx context.Context, found *job[matches], done bool) []int64 {
+	if found == nil || !done {
+		return nil
+	}
+	select {
+	case <-found.done:
+	case <-ctx.Done():
+	}
+	all, _ := found.get()
+	if len(all.numbers) == 0 {
+		return nil
+	}
+	return all.numbers
+}
+
 // rowPaths are the fields that can be set in a record from its row, without reading the record.
 var rowPaths = []string{"id", "xid", "connection", "latency_ns", "operation", "time", "direction"}
 

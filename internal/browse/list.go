@@ -304,6 +304,9 @@ func (l *list) counted() string {
 	return fmt.Sprintf("%d of %d, final", len(l.numbers), l.seen)
 }
 
+// restyle makes the list draw its rows with another theme.
+func (l *list) restyle(*Model) { l.print = nil }
+
 // learning reports whether there are more rows that can tell the widths of columns.
 func (l *list) learning() bool {
 	return l.print != nil && int64(l.print.sample) < min(l.count(), sampleRows)
@@ -478,7 +481,6 @@ func (l *list) key(m *Model, k string) bool {
 			if l.marked[n] = !l.marked[n]; !l.marked[n] {
 				delete(l.marked, n)
 			}
-			l.move(1, l.count())
 		}
 	case "x":
 		n, r := l.current()

@@ -11,8 +11,10 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
@@ -317,6 +319,8 @@ func (m *Model) common(k string) {
 		m.prompt = newPrompt("command", ":", "", m.command)
 	case "\\":
 		m.hidden = !m.hidden
+	case "t":
+		m.nextTimes()
 	case "F":
 		m.follow = !m.follow
 		m.say(map[bool]string{true: "the cursor stays on the newest record; F ends that", false: "the cursor stays on its record"}[m.follow])
@@ -335,6 +339,32 @@ func (m *Model) common(k string) {
 	default:
 		if len(k) == 1 {
 			m.say("? lists the keys")
+		}
+	}
+}
+
+// nextTimes shows all times in the next format: seconds since the start of the capture, UTC, or the time of this computer.
+func (m *Model) nextTimes() {
+	look := &m.options.Look
+	switch look.Times {
+	case render.UTC:
+		look.Times = render.Local
+		m.say("times of day in the zone of this computer, " + time.Unix(0, int64(m.state.Start.Or(0))).Format("MST"))
+	case render.Local:
+		look.Times = render.Relative
+		m.say("seconds since the first packet")
+	default:
+		look.Times = render.UTC
+		m.say("times of day, UTC")
+	}
+	m.theme = theme(*look)
+	all := append(slices.Clone(m.tabs), m.stack...)
+	for _, from := range m.origin {
+		all = append(all, from.stack...)
+	}
+	for _, s := range all {
+		if s, is := s.(interface{ restyle(m *Model) }); is {
+			s.restyle(m)
 		}
 	}
 }

@@ -106,6 +106,9 @@ func (p *pane) busy() bool { return p.waits != nil && p.waits() }
 // redraw makes the pane draw its text anew.
 func (p *pane) redraw() { p.width = -1 }
 
+// restyle makes the pane draw its text with another theme.
+func (p *pane) restyle(*Model) { p.redraw() }
+
 func (p *pane) title() string { return p.name }
 
 func (p *pane) footer() []string { return append(slices.Clone(p.keys), "y copy", "q back") }

@@ -34,9 +34,10 @@ type sums struct {
 	begun   time.Time
 	sorter
 	arranged
-	kind   *source // fields of the rows, and the orders that they can have
-	usual  string  // describes the order that they have if the user chose none; empty if they tell
-	wanted *scroll // position when the work ends; nil for the one that it has
+	kind   *source       // fields of the rows, and the orders that they can have
+	usual  string        // describes the order that they have if the user chose none; empty if they tell
+	when   func() string // returns the time of the row with the cursor; nil if rows have none
+	wanted *scroll       // position when the work ends; nil for the one that it has
 }
 
 // arranged are rows in an order.
@@ -181,6 +182,9 @@ func (s *sums) key(m *Model, k string) bool {
 func (s *sums) status() (parts []part) {
 	if s.m.list.filter != "" {
 		parts = append(parts, part{"& " + clean(s.m.list.filter), withoutEnd})
+	}
+	if s.when != nil {
+		parts = append(parts, part{text: s.when()})
 	}
 	if s.names != nil && s.cursor > 0 { // Columns may be too narrow for the whole name.
 		parts = append(parts, part{s.names(s.cursor), withoutBeginning})
@@ -394,8 +398,8 @@ type rates struct {
 
 // axis is a part of the capture in intervals.
 type axis struct {
-	every    time.Duration // 0 for as many intervals as suit the screen
-	from, to record.Time   // to is 0 for all of the capture
+	every    time.Duration
+	from, to record.Time // to is 0 for all of the capture in as many intervals as suit the screen
 }
 
 // intervals is the number of intervals that the whole capture is divided into.
@@ -439,9 +443,9 @@ func newRates(m *Model) *sums {
 		return fmt.Sprintf("end_time >= %s and end_time < %s", z.from, z.to)
 	}
 	s.work = func(s *sums) {
-		selected, arrange, zoom, state := s.selection(), s.arrange(), *z, m.state
+		chosen, arrange, zoom, state, found := s.selection(), s.arrange(), *z, m.state, m.list.found
 		running = start(m, func(ctx context.Context, _ func(result)) result {
-			begin, end := state.Start.Or(0), lastTime(ctx, selected.Index)
+			begin, end := span(ctx, chosen.Index, selected(ctx, found, state.Done))
 			if state.Summary != nil {
 				end = state.Summary.Last.Or(end)
 			}
@@ -449,22 +453,23 @@ func newRates(m *Model) *sums {
 				begin, end = zoom.from, zoom.to
 			}
 			every := zoom.every
-			if every == 0 {
+			if zoom.to == 0 {
 				every = step(time.Duration(max(end.Sub(begin), 1)), intervals)
+				begin -= max(begin-state.Start.Or(begin), 0) % record.Time(every) // The intervals are those of stats --every.
 			}
 			t, err := analyze.NewRates(every, "", nil)
 			if err != nil {
 				return result{err: err}
 			}
 			t.Begin(begin)
-			err = selected.each(ctx, func(r *record.Transaction) error {
+			err = chosen.each(ctx, func(r *record.Transaction) error {
 				if at := r.End(); zoom.to > 0 && (at < begin || at >= end) {
 					return nil
 				}
 				return t.Add(r)
 			})
 			if err == nil { // A Call without a Reply is in flight until its connection closes.
-				err = selected.connections(ctx, func(c *record.Connection) error {
+				err = chosen.connections(ctx, func(c *record.Connection) error {
 					until := *c
 					until.Last = min(c.Last, end)
 					return t.Connection(&until)
@@ -507,6 +512,12 @@ func newRates(m *Model) *sums {
 			return []string{err.Error()}
 		}
 		return split(b.String())
+	}
+	s.when = func() string {
+		if i := s.at(s.cursor); i >= 0 {
+			return z.rows[i].Start.String()[:len("2006-01-02T15:04:05.000000")] + "Z"
+		}
+		return "no interval"
 	}
 	s.on = func(m *Model, k string) bool {
 		i := s.at(s.cursor)
@@ -580,16 +591,26 @@ func (z *rates) around(r *analyze.Rate) axis {
 	return axis{every, from, to}
 }
 
-// lastTime returns the time of the last RPC so far.
-func lastTime(ctx context.Context, x *index.Index) (last record.Time) {
+// span returns the time of the first Call of the RPCs with some numbers, and the time of the last Reply so far; all RPCs if
+// numbers is nil.
+func span(ctx context.Context, x *index.Index, numbers []int64) (first, last record.Time) {
 	r := x.Reader()
 	defer r.Close()
-	from, to := x.Bounds()
-	r.Rows(ctx, from, to, func(_ int64, row *index.Row) bool {
-		last = max(last, row.Time+record.Time(max(row.LatencyNS, 0)))
-		return true
-	})
-	return last
+	first = math.MaxInt64
+	add := func(_ int64, row *index.Row) bool {
+		first, last = min(first, row.Time), max(last, row.Time+record.Time(max(row.LatencyNS, 0)))
+		return ctx.Err() == nil
+	}
+	if numbers == nil {
+		from, to := x.Bounds()
+		r.Rows(ctx, from, to, add)
+	}
+	for _, n := range numbers {
+		if row, known := r.Row(n); known && !add(n, &row) {
+			break
+		}
+	}
+	return min(first, last), last
 }
 
 // text returns what the screen copies.

@@ -493,15 +493,90 @@ func TestRatesInFlight(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, err := want.Rows(s.Last.Or(0))
-	if err != nil || len(rows) != len(m.rates.rows) {
-		t.Fatalf("%d intervals, want %d: %v", len(m.rates.rows), len(rows), err)
+	before := slices.IndexFunc(rows, func(r *analyze.Rate) bool { return r.RPCs > 0 })
+	if err != nil || before != 5 || len(rows) != before+len(m.rates.rows) {
+		t.Fatalf("%d intervals, want %d after %d without RPCs: %v", len(m.rates.rows), len(rows)-before, before, err)
 	}
+	for _, row := range rows[:before] {
+		if row.InFlight != record.Some(analyze.Level{}) {
+			t.Errorf("before the first RPC, %+v are in flight", row.InFlight)
+		}
+	}
+	rows = rows[before:]
 	for i, row := range m.rates.rows {
-		if row.InFlight != rows[i].InFlight {
-			t.Errorf("interval %d: %+v are in flight, want %+v", i, row.InFlight, rows[i].InFlight)
+		if row.InFlight != rows[i].InFlight || row.Start != rows[i].Start {
+			t.Errorf("interval %d from %v: %+v are in flight, want %+v from %v", i, row.Start, row.InFlight, rows[i].InFlight, rows[i].Start)
 		}
 	}
 	if last, known := rows[len(rows)-1].InFlight.Get(); !known || last.Peak != 3 {
 		t.Errorf("in the last interval, %+v are in flight, want a peak of the 3 Calls of the last connection", last)
+	}
+}
+
+// TestMarkStays: Space marks the RPC of the cursor, which stays where it is, and takes the mark away again.
+func TestMarkStays(t *testing.T) {
+	m := modelOf(t, sample, plainLook)
+	for _, test := range []struct {
+		keys   string
+		cursor int64
+		marked int
+	}{{"jj ", 2, 1}, {" ", 2, 0}, {" j ", 3, 2}} {
+		press(t, m, test.keys)
+		if m.list.cursor != test.cursor || len(m.list.marked) != test.marked {
+			t.Errorf("after %q, the cursor is at %d and %d RPCs are marked, want %d and %d", test.keys, m.list.cursor, len(m.list.marked), test.cursor, test.marked)
+		}
+	}
+}
+
+// TestFirstInterval: the intervals begin with the first RPC that the filter selects, at a multiple of their length since
+// the start of the capture, and the second line has the time of day of the one with the cursor.
+func TestFirstInterval(t *testing.T) {
+	m := modelOf(t, sample, plainLook)
+	for _, test := range []struct {
+		filter, first, row string
+		rpcs               int
+	}{
+		{"", "2026-11-21T05:19:56.140067Z   intervals of 500ms", ">  6.500000    4", 64},
+		{"frame.time_relative > 20", "2026-11-21T05:20:10.240067Z   intervals of 200ms", "> 20.600000    1", 22},
+		{"frame.time_relative > 100", "", "", 0},
+	} {
+		press(t, m, "1&"+test.filter+"<enter>6g")
+		screen, sum := m.Screen(), 0
+		for _, r := range m.rates.rows {
+			sum += r.RPCs
+		}
+		if sum != test.rpcs || test.rpcs > 0 && (!strings.Contains(screen, test.first) || !strings.Contains(screen, "\n"+test.row)) {
+			t.Errorf("with the filter %q, the intervals have %d RPCs, want %d:\n%s", test.filter, sum, test.rpcs, screen)
+		}
+	}
+}
+
+// TestTimesOfDay: t shows the times of all lists and ladders as times of day, then in the zone of the computer, and then as
+// seconds again. Decoded arguments stay in the ladder.
+func TestTimesOfDay(t *testing.T) {
+	m := modelOf(t, sample, plainLook)
+	m.resize(140, 40)
+	seconds := m.Screen()
+	press(t, m, "<enter>")
+	ladder := m.Screen()
+	press(t, m, "qt")
+	if screen := m.Screen(); !strings.Contains(screen, ">  1 2026-11-21 05:19:56.422064 ") || !strings.Contains(screen, "UTC") {
+		t.Errorf("after t, the list shows\n%s", screen)
+	}
+	press(t, m, "<enter>")
+	if screen := m.Screen(); !strings.Contains(screen, "2026-11-21 05:19:56.4") {
+		t.Errorf("after t, the ladder shows\n%s", screen)
+	}
+	press(t, m, "tt")
+	if screen := m.Screen(); !strings.HasPrefix(screen, strings.Join(strings.Split(ladder, "\n")[:39], "\n")) {
+		t.Errorf("after t three times, the ladder shows\n%s\nwant\n%s", screen, ladder)
+	}
+	press(t, m, "qtt")
+	local := time.Unix(0, int64(m.state.Start.Or(0))).Format("2006-01-02 15:04:")
+	if screen := m.Screen(); !strings.Contains(screen, ">  1 "+local) {
+		t.Errorf("after t twice, the list shows\n%s", screen)
+	}
+	if press(t, m, "t"); strings.Split(m.Screen(), "\n")[3] != strings.Split(seconds, "\n")[3] {
+		t.Errorf("after t three times, the list shows\n%s", m.Screen())
 	}
 }
