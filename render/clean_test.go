@@ -1,6 +1,10 @@
 package render
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
 
 // TestClean: printable characters stay UTF-8; all others are escaped, byte by byte.
 func TestClean(t *testing.T) {
@@ -65,6 +69,31 @@ func TestWidths(t *testing.T) {
 			if wide(line) > x.width {
 				t.Errorf("Wrap(%q, %d): %q", x.text, x.width, line)
 			}
+		}
+	}
+}
+
+// TestFindingHosts: a group of findings says whose they are, those with the most findings first.
+func TestFindingHosts(t *testing.T) {
+	server := record.Some(record.Server)
+	for _, c := range []struct {
+		atFault record.Opt[record.End]
+		hosts   map[string]int64
+		want    string
+	}{
+		{server, nil, ""},
+		{server, map[string]int64{"a": 1}, "; of server a"},
+		{server, map[string]int64{"a": 3}, "; all of server a"},
+		{record.Opt[record.End]{}, map[string]int64{"a": 3}, "; all on connections of client a"},
+		{record.Opt[record.End]{}, map[string]int64{"a": 1, "b": 2}, "; 2 on connections of client b, 1 on connections of client a"},
+		{server, map[string]int64{"a": 1, "b": 2, "\x1b": 7, "d": 2, "e": 1}, "; 7 of server \\x1b, 2 of server b, 2 of server d, the rest of 2 others"},
+	} {
+		g := &FindingGroup{First: record.Finding{AtFault: c.atFault}, Hosts: c.hosts}
+		for _, n := range c.hosts {
+			g.Count += n
+		}
+		if got := g.hosts(); got != c.want {
+			t.Errorf("%v: %q, want %q", c.hosts, got, c.want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -519,6 +520,40 @@ type FindingGroup struct {
 	Count      int64
 	LastPacket record.Opt[int64]
 	LastPoint  string // the capture point whose number LastPacket is; empty if there is one
+
+	// Hosts has the numbers of findings by the address of the side at fault or, if no side is, of the client. It is nil if the
+	// capture has one client.
+	Hosts map[string]int64
+}
+
+// shownHosts is the number of hosts that a group of findings names.
+const shownHosts = 3
+
+// hosts says whose the findings of a group are, those with the most findings first.
+func (g *FindingGroup) hosts() string {
+	whose := "on connections of client "
+	if side, known := g.First.AtFault.Get(); known {
+		whose = "of " + string(side) + " "
+	}
+	list := slices.SortedFunc(maps.Keys(g.Hosts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(g.Hosts[b], g.Hosts[a]), cmp.Compare(a, b))
+	})
+	switch {
+	case len(list) == 0:
+		return ""
+	case len(list) == 1 && g.Count > 1:
+		return "; all " + whose + clean(list[0])
+	case len(list) == 1:
+		return "; " + whose + clean(list[0])
+	}
+	var parts []string
+	for _, address := range list[:min(len(list), shownHosts)] {
+		parts = append(parts, fmt.Sprintf("%d %s%s", g.Hosts[address], whose, clean(address)))
+	}
+	if more := len(list) - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("the rest of %d others", more))
+	}
+	return "; " + strings.Join(parts, ", ")
 }
 
 // Finding writes the severity, rule and place of a finding and, on the next lines, its
@@ -558,6 +593,7 @@ func (t *Text) Finding(g *FindingGroup) error {
 			text += map[bool]string{true: ", in packet ", false: ", the last in packet "}[more == 1] + numbered(packet, g.LastPoint)
 		}
 	}
+	text += g.hosts()
 	for _, line := range wrapped(text, t.width-8) {
 		fmt.Fprintf(&b, "        %s\n", line)
 	}

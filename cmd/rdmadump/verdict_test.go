@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"html"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -198,6 +199,48 @@ func TestVerdictsMade(t *testing.T) {
 	} {
 		if v := verdictOf(t, made(t, c.do)); v.Where != c.where || !strings.Contains(v.Text, c.text) {
 			t.Errorf("%s: %s: %s, want %s: %s", c.name, v.Where, v.Text, c.where, c.text)
+		}
+	}
+}
+
+// TestTroubleOfClients: if a capture has several clients, check and the verdict say which of them the trouble belongs to.
+func TestTroubleOfClients(t *testing.T) {
+	path := made(t, func(w *synth.Wire, c *synth.Conn) {
+		one := c.Another(synth.Options{Client: synth.End{Addr: netip.MustParseAddr("10.1.0.7")}})
+		two := c.Another(synth.Options{Client: synth.End{Addr: netip.MustParseAddr("10.1.0.8")}})
+		zero := synth.Reply{Credits: synth.Zero, Results: synth.Getattr3Reply().Results}
+		for i, x := range []*synth.Conn{one, two, two} {
+			if i < 2 {
+				x.Connect()
+			}
+			call := x.Client.Call(synth.Getattr3())
+			w.Advance(600 * time.Millisecond)
+			w.Retransmit(call...)
+			x.Server.Ack()
+			x.Server.Reply(zero)
+			x.Client.Ack()
+		}
+		one.Disconnect(one.Client)
+		two.Disconnect(two.Client)
+	})
+	const sentence = "By client, the most affected first: 10.1.0.8 has 2 of 3 retransmissions and 1.2s of 1.8s of stalls; 10.1.0.7 has 1 of 3 retransmissions and 600ms of 1.8s of stalls"
+	if v := verdictOf(t, path); !strings.HasSuffix(v.Text, ". "+sentence) {
+		t.Errorf("verdict %q, want %q at its end", v.Text, sentence)
+	}
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{nil, []string{sentence, "2 more findings of this rule, the last in packet 20; all of server 10.2.0.1"}},
+		{[]string{"--conn", "0"}, []string{"!" + sentence, "!10.1.0"}},
+		{[]string{"-Y", "severity == error"}, []string{"!" + sentence}},
+	} {
+		var out, errs bytes.Buffer
+		run(t.Context(), append(append([]string{"check"}, c.args...), path), &out, &errs)
+		for _, text := range c.want {
+			if want, not := strings.CutPrefix(text, "!"); strings.Contains(out.String(), want) == not {
+				t.Errorf("check %q: want %q, got %s", c.args, text, &out)
+			}
 		}
 	}
 }

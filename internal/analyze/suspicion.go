@@ -82,9 +82,6 @@ const (
 	partial                // it lacks packets, which may have been Replies
 )
 
-// tally counts the trouble of one client.
-type tally struct{ retransmitted, unanswered, failed int64 }
-
 // pendingRPC is an RPC without a Reply.
 type pendingRPC struct {
 	id         int64
@@ -173,23 +170,9 @@ func (s *suspicion) clone() suspicion {
 	return c
 }
 
-// tally returns the counts of a client. If there are too many clients, those that are over share one tally.
-func (s *suspicion) tally(client record.Opt[string]) *tally {
-	name := client.Or("")
-	if s.clients[name] == nil && len(s.clients) >= maxHosts {
-		name = ""
-	}
-	if s.clients[name] == nil {
-		s.clients[name] = &tally{}
-	}
-	return s.clients[name]
-}
-
 // transaction notes what a transaction proves.
 func (s *suspicion) transaction(r *record.Transaction) {
-	if r.Failed() && r.Status == record.Complete {
-		s.tally(r.Client).failed++
-	}
+	s.tally(r.Client).transaction(r)
 	if r.LatencyMinNS.Known() {
 		s.ranges++
 	}
@@ -459,7 +442,9 @@ func (s *suspicion) opened(r *record.Connection) {
 	if !r.ClientKnown {
 		client = record.Opt[string]{}
 	}
-	s.tally(client).retransmitted += r.Counts().Retransmitted
+	t, n := s.tally(client), r.Counts()
+	t.retransmitted += n.Retransmitted
+	t.naks += n.Naks + n.RNRNaks
 	s.accept(r)
 }
 

@@ -41,6 +41,7 @@ type Verdict struct {
 	Counts    Counts           `json:"counts" doc:"Numbers that the verdict is made from. They are about the time that --from and --to select, as are silences and restarts."`
 	Silences  []record.Silence `json:"silences" doc:"Times in which a host sent no packet to another one although several packets of the other one asked for an answer."`
 	Restarts  []Restart        `json:"restarts" doc:"Restarts of hosts that the capture shows."`
+	Clients   []Client         `json:"clients" doc:"Clients with retransmitted packets, NAKs, failed RPCs or stalls, at most 64: first the one with the largest shares of them. They are numbers about the connections of a client, and do not say that the client is their cause."`
 	NotJudged []string         `json:"not_judged" doc:"What the capture cannot show, as sentences."`
 	Evidence  []Evidence       `json:"evidence" doc:"Facts that the verdict is based on, each with the command that shows it; empty if there is no trouble."`
 
@@ -213,7 +214,7 @@ func (c *Collector) verdict(s *record.Summary) Verdict {
 	}
 	j := newFacts(c, s)
 	c.o.Capture = j.capture()
-	v := Verdict{Where: Clear, ID: "clear", Possible: []Place{}, Counts: j.counts, Silences: j.silences, Restarts: j.restarts, NotJudged: j.notJudged(), Evidence: []Evidence{}, Unordered: j.unordered()}
+	v := Verdict{Where: Clear, ID: "clear", Possible: []Place{}, Counts: j.counts, Silences: j.silences, Restarts: j.restarts, Clients: j.troubled(), NotJudged: j.notJudged(), Evidence: []Evidence{}, Unordered: j.unordered()}
 	var before string // contexts
 	var list []sentence
 	var texts []said
@@ -260,6 +261,9 @@ func (c *Collector) verdict(s *record.Summary) Verdict {
 		text := join(list, texts)
 		if list[0].role != trouble && j.whole() && j.sound() && j.s.RDMA > 0 {
 			text += "; no packet lost, repeated or refused"
+		}
+		if worst := j.worst(v.Clients); worst != "" {
+			text += ". " + worst
 		}
 		v.Text, v.line = before+text, before+text
 		if v.Where.proven() {
@@ -347,10 +351,7 @@ func truncated(j *facts) said {
 // newFacts computes what all sentences need.
 func newFacts(c *Collector, s *record.Summary) *facts {
 	o, h := &c.o, &c.o.Health
-	j := &facts{suspicion: &c.suspicion, o: o, s: s, outcomes: c.suspicion.outcomes(s.Absences), repairs: c.suspicion.repairs(), end: s.Last.Or(0), silences: []record.Silence{}}
-	if direction := s.Directions.Or(record.BothDirections); direction != record.BothDirections {
-		j.oneWay = direction
-	}
+	j := &facts{suspicion: &c.suspicion, o: o, s: s, outcomes: c.suspicion.outcomes(s.Absences), repairs: c.suspicion.repairs(), end: s.Last.Or(0), silences: []record.Silence{}, oneWay: directionOf(s)}
 	for _, x := range s.Silences {
 		if c.suspicion.overlaps(x.From, x.To.Or(j.end)) {
 			j.silences = append(j.silences, x)
@@ -419,12 +420,15 @@ func (j *facts) captured() string {
 // ordinaryStatuses are the statuses with which a server answers questions about files as it should.
 var ordinaryStatuses = map[string]bool{"NOENT": true, "EXIST": true, "NOTDIR": true, "ISDIR": true, "NOTEMPTY": true, "NOTSUPP": true, "NOXATTR": true}
 
+// isOrdinary reports whether a status is an ordinary answer.
+func isOrdinary(status string) bool {
+	_, name, _ := strings.Cut(status, "ERR_")
+	return ordinaryStatuses[name]
+}
+
 // ordinary reports whether all RPCs with an error status have one that is an ordinary answer.
 func (j *facts) ordinary() bool {
-	return !slices.ContainsFunc(j.o.RPCs.Statuses, func(s StatusCount) bool {
-		_, name, _ := strings.Cut(s.Status, "ERR_")
-		return !ordinaryStatuses[name]
-	})
+	return !slices.ContainsFunc(j.o.RPCs.Statuses, func(s StatusCount) bool { return !isOrdinary(s.Status) })
 }
 
 // flawless says that nothing happened to the packets.
@@ -452,44 +456,6 @@ func (j *facts) notJudged() []string {
 		list = append(list, "What needs the state that was evicted because of the memory limit.")
 	}
 	return list
-}
-
-// which says to which clients a number belongs, if the capture has several.
-func (j *facts) which(of func(t *tally) int64) string {
-	type entry struct {
-		name string
-		n    int64
-	}
-	var list []entry
-	named := 0
-	for name, t := range j.clients {
-		if name != "" {
-			named++
-		}
-		if n := of(t); n > 0 {
-			list = append(list, entry{cmp.Or(name, "an unknown client"), n})
-		}
-	}
-	if named < 2 || len(list) == 0 {
-		return ""
-	}
-	slices.SortFunc(list, func(a, b entry) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.name, b.name)) })
-	if len(list) == 1 {
-		return ", all of client " + list[0].name
-	}
-	const shown = 3
-	var parts []string
-	for _, x := range list[:min(len(list), shown)] {
-		parts = append(parts, fmt.Sprintf("%d of client %s", x.n, x.name))
-	}
-	if more := list[len(parts):]; len(more) > 0 {
-		n := int64(0)
-		for _, x := range more {
-			n += x.n
-		}
-		parts = append(parts, fmt.Sprintf("%d of %s", n, plural(int64(len(more)), "other")))
-	}
-	return ": " + strings.Join(parts, ", ")
 }
 
 // at returns a time as seconds since the start of the capture.
@@ -652,7 +618,7 @@ func (j *facts) broken(consequence string) said {
 	} else {
 		text = fmt.Sprintf("both sides violate the protocol, %s each, such as %s: %s", plural(count[record.Server], "time"), keys[first].rule, text)
 	}
-	if hosts := slices.Sorted(maps.Keys(f.hosts)); len(j.clients) > 1 && len(hosts) > 0 && hosts[0] != "" {
+	if hosts := slices.Sorted(maps.Keys(f.hosts)); j.severalClients() && len(hosts) > 0 && hosts[0] != "" {
 		text += " (" + strings.Join(hosts[:min(len(hosts), 3)], ", ")
 		if len(hosts) > 3 {
 			text += fmt.Sprintf(" and %d others", len(hosts)-3)
@@ -689,7 +655,7 @@ func mountRefused(j *facts) said {
 	})
 	name, r := keys[0].name, j.refusals[keys[0]]
 	text := fmt.Sprintf("%s refused with %s", name, r.status)
-	if len(j.clients) > 1 && keys[0].client != "" {
+	if j.severalClients() && keys[0].client != "" {
 		text += " (client " + keys[0].client + ")"
 	}
 	if why := refusalReasons[r.status]; why != "" {
@@ -835,7 +801,7 @@ func rejected(j *facts) said {
 	for _, h := range list {
 		clients[h.client] = true
 	}
-	if len(j.clients) > 1 && len(clients) == 1 && first.client != "" {
+	if j.severalClients() && len(clients) == 1 && first.client != "" {
 		text += " (client " + first.client + ")"
 	}
 	where := InServer
@@ -967,7 +933,7 @@ func (j *facts) transport(where Place) said {
 		fact := plural(n.Reordered, "packet") + " reordered between the capture points"
 		parts, evidence = append(parts, fact), append(evidence, Evidence{fact, "network FILE"})
 	}
-	again := fmt.Sprintf("%d of %s retransmitted%s", h.Retransmitted, plural(h.Packets, "packet"), j.which(func(t *tally) int64 { return t.retransmitted }))
+	again := fmt.Sprintf("%d of %s retransmitted", h.Retransmitted, plural(h.Packets, "packet"))
 	parts = append(parts, again)
 	evidence = append(evidence, Evidence{again, "packets FILE -Y 'marks == retransmitted'"})
 	add := func(n int64, fact, mark string) {

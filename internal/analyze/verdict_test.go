@@ -266,23 +266,55 @@ func TestRejectedThenAccepted(t *testing.T) {
 	}
 }
 
-// TestCulprits: if a capture has several clients, the verdict names those that a number belongs to.
+// TestCulprits: if a capture has several clients, the verdict says how much of the trouble each of them has, the worst first.
+// Ordinary answers are no trouble.
 func TestCulprits(t *testing.T) {
+	type trouble struct {
+		retransmitted, naks int64
+		status              string // of an RPC
+		stalled             int64  // of an RPC, in seconds
+	}
 	for _, c := range []struct {
-		retransmitted []int64 // by client
-		text          string
+		clients []trouble // of 10.0.0.0, 10.0.0.1, ...
+		text    string
+		shares  [4]float64 // of the worst client
 	}{
-		{[]int64{60}, "network: 60 of 100 packets retransmitted, 3 NAKs"},
-		{[]int64{0, 60, 0}, "network: 60 of 300 packets retransmitted, all of client 10.0.0.1, 9 NAKs"},
-		{[]int64{5, 60, 7, 1, 2}, "network: 75 of 500 packets retransmitted: 60 of client 10.0.0.1, 7 of client 10.0.0.2, 5 of client 10.0.0.0, 3 of 2 others, 15 NAKs"},
+		{[]trouble{{60, 3, "", 0}}, "network: 60 of 100 packets retransmitted, 3 NAKs", [4]float64{1, 1, 0, 0}},
+		{[]trouble{{}, {60, 9, "", 0}, {}}, "network: 60 of 300 packets retransmitted, 9 NAKs. By client, the most affected first: 10.0.0.1 has all 60 retransmissions and all 9 NAKs", [4]float64{1, 1, 0, 0}},
+		{
+			[]trouble{{5, 0, "", 0}, {60, 3, "NFS4ERR_IO", 3}, {7, 9, "", 0}, {1, 0, "", 1}, {2, 0, "NFS4ERR_NOENT", 0}},
+			"By client, the most affected first: 10.0.0.1 has 60 of 75 retransmissions, 3 of 12 NAKs, the only failed RPC and 3s of 4s of stalls; 10.0.0.2 has 7 of 75 retransmissions and 9 of 12 NAKs; 10.0.0.3 has 1 of 75 retransmissions and 1s of 4s of stalls; 2 others the rest",
+			[4]float64{0.8, 0.25, 1, 0.75},
+		},
+		{[]trouble{{}, {0, 0, "NFS4ERR_NOENT", 0}}, "2 RPCs, all answered; 1 of 2 RPCs failed (1 NFS4ERR_NOENT), all of client 10.0.0.1; 200 packets, each once and in order, none refused or damaged; longest latency 4s", [4]float64{}},
 	} {
 		col := NewCollector()
-		for i, n := range c.retransmitted {
-			col.Connection(&record.Connection{ClientKnown: true, ID: i, Client: record.Endpoint{Address: record.Some("10.0.0." + string(rune('0'+i)))}, Packets: 100, Retransmitted: n, Naks: 3})
+		for i, x := range c.clients {
+			address := record.Some("10.0.0." + string(rune('0'+i)))
+			r := &record.Transaction{
+				Status: record.Complete, Direction: record.Forward, Client: address, Call: &record.Message{}, Reply: &record.Message{}, NFSStatus: record.SomeIf(x.status, x.status != ""),
+				LatencyNS: record.Some(int64(4e9)), Phases: record.Some(record.Phases{WaitNS: x.stalled * 1e9}),
+			}
+			col.Transaction(r)
+			col.Connection(&record.Connection{
+				ClientKnown: true, ID: i, Client: record.Endpoint{Address: address}, Packets: 100, Retransmitted: x.retransmitted, Naks: x.naks,
+				Handshake: "seen", Ended: record.Some(record.Ended{How: record.EndDisconnect}),
+			})
 		}
 		v := col.Finish(&record.Summary{RDMA: 1}).Verdict
-		if v.Line() != c.text {
-			t.Errorf("%v: %s, want %s", c.retransmitted, v.Line(), c.text)
+		if !strings.HasSuffix(v.Line(), c.text) {
+			t.Errorf("%v: %s, want %s", c.clients, v.Line(), c.text)
+		}
+		if c.shares == [4]float64{} {
+			if len(v.Clients) > 0 {
+				t.Errorf("%v: clients %+v, want none", c.clients, v.Clients)
+			}
+			continue
+		}
+		for i, p := range v.Clients[0].parts() {
+			if p.Share != c.shares[i] {
+				t.Errorf("%v: share %d of the first client is %v, want %v", c.clients, i, p.Share, c.shares[i])
+			}
 		}
 	}
 }

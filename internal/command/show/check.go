@@ -10,6 +10,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -24,6 +25,7 @@ type results struct {
 	incomplete  int                          // connections with packets missing from the capture
 	connections int
 	timeouts    timeouts
+	clients     *analyze.Clients
 	all         []*record.Finding // for -o sarif and -o junit
 }
 
@@ -36,7 +38,7 @@ type groupKey struct {
 
 // findings shows the findings: in text output a few lines for each group, at the end.
 func findings(s *sink) (dissect.Handler, func()) {
-	c := &results{byKey: map[groupKey]*render.FindingGroup{}, counts: map[string]*render.RuleCount{}, reported: map[string]bool{}}
+	c := &results{byKey: map[groupKey]*render.FindingGroup{}, counts: map[string]*render.RuleCount{}, reported: map[string]bool{}, clients: analyze.NewClients(s.Overlaps)}
 	s.found = map[record.Severity]int64{}
 	inGroups := !s.JSON && s.Columns == nil && s.sorter == nil && s.Count == 0 && !s.text.IsLive()
 	show := func(r any) error { return s.text.Finding(&render.FindingGroup{First: *r.(*record.Finding), Count: 1}) }
@@ -83,6 +85,7 @@ func findings(s *sink) (dissect.Handler, func()) {
 		h.Transaction = func(r *record.Transaction) error {
 			if s.asked(r) {
 				c.timeouts.add(r)
+				c.clients.Transaction(r)
 			}
 			return s.status()
 		}
@@ -97,12 +100,16 @@ func findings(s *sink) (dissect.Handler, func()) {
 			slices.SortStableFunc(c.groups, func(a, b *render.FindingGroup) int {
 				return cmp.Compare(a.First.Packet.Or(0), b.First.Packet.Or(0))
 			})
+			several := c.clients.Several()
 			for _, g := range c.groups {
+				if !several {
+					g.Hosts = nil
+				}
 				s.written++
 				s.fail(s.text.Finding(g))
 			}
 			if !s.Quiet {
-				s.fail(s.text.Verdict(c.byRule(), append(c.timeouts.lines(), c.unchecked(s.summary)...)))
+				s.fail(s.text.Verdict(c.byRule(), slices.Concat(c.trouble(s), c.timeouts.lines(), c.unchecked(s.summary))))
 			}
 		}
 		if s.Accept != "" {
@@ -150,14 +157,32 @@ func (t *timeouts) lines() []string {
 	return []string{fmt.Sprintf("%s stalled %s; a finding names only the RPC whose packet was retransmitted first", record.Plural(n, "retransmission timeout"), record.Plural(t.rpcs, "RPC"))}
 }
 
+// maxFaulty limits the number of hosts for which the findings of a group are counted.
+const maxFaulty = 1 << 10
+
+// trouble says how much of the trouble each client has, if there are several. A filter selects findings, and no trouble.
+func (c *results) trouble(s *sink) []string {
+	if text := c.clients.Sentence(s.summary); text != "" && s.Filter == nil {
+		return []string{text}
+	}
+	return nil
+}
+
 // add adds a finding to its group.
 func (c *results) add(r *record.Finding) {
 	key := groupKey{r.Rule, r.Severity, r.AtFault}
 	g := c.byKey[key]
 	if g == nil {
-		g = &render.FindingGroup{First: *r.Clone()}
+		g = &render.FindingGroup{First: *r.Clone(), Hosts: map[string]int64{}}
 		c.byKey[key] = g
 		c.groups = append(c.groups, g)
+	}
+	host := r.Client
+	if r.AtFault.Or(record.Client) == record.Server {
+		host = r.Server
+	}
+	if name := host.Or("?"); g.Hosts[name] > 0 || len(g.Hosts) < maxFaulty {
+		g.Hosts[name]++
 	}
 	g.Count++
 	g.LastPacket, g.LastPoint = r.Packet, r.Point
@@ -194,6 +219,7 @@ func (c *results) byRule() (all []render.RuleCount) {
 // connection notes whether the capture lacks a part of a connection, so that some rules
 // cannot be checked there.
 func (c *results) connection(r *record.Connection) {
+	c.clients.Connection(r)
 	if r.UpperLayer != "rpcrdma" {
 		return
 	}
