@@ -75,11 +75,18 @@ func Marks(p *record.Packet) []string {
 // PacketLine is a line of a packet's tree, and the bytes of the frame that it is about: those from From, up to To.
 type PacketLine struct {
 	Text     string
-	From, To int // equal for none
+	From, To int  // equal for none
+	Depth    int  // in the tree; 0 for the line of the packet
+	Label    int  // byte of Text at which the label begins; the two before are spaces
+	Link     bool // whether the line begins a header of Ethernet, IP, TCP or another layer below the RDMA transport
 }
 
-// span is a part of a frame that a line of a tree is about; line is where the line begins.
-type span struct{ line, from, to int }
+// span is a line of a tree, with the part of the frame that it is about; line is where the line begins, and label where its
+// label does.
+type span struct {
+	line, label, from, to, depth int
+	link                         bool
+}
 
 // PacketLines returns the lines of a packet's tree, for callers that show the bytes of a line. Times count from start.
 func PacketLines(theme *Theme, start record.Opt[record.Time], p *record.Packet) (lines []PacketLine) {
@@ -90,7 +97,8 @@ func PacketLines(theme *Theme, start record.Opt[record.Time], p *record.Packet) 
 	for text := range strings.Lines(strings.TrimRight(string(r.line), "\n")) {
 		line := PacketLine{Text: strings.TrimSuffix(text, "\n")}
 		if len(r.spans) > 0 && r.spans[0].line == at {
-			line.From, line.To = r.spans[0].from, r.spans[0].to
+			s := r.spans[0]
+			line.From, line.To, line.Depth, line.Label, line.Link = s.from, s.to, s.depth, s.label-at, s.link
 			r.spans = r.spans[1:]
 		}
 		lines = append(lines, line)
@@ -361,6 +369,7 @@ func (r *Packets) tree(b []byte, p *record.Packet) []byte {
 		b = r.margin(b, n.Offset, n.Length, depth)
 		switch n.Kind {
 		case record.NodeObject, record.NodeList, record.NodeHeader:
+			r.spans[len(r.spans)-1].link = n.Kind == record.NodeHeader && n.Table.Link
 			b = append(b, r.theme.key.before...)
 			b = append(b, n.Label...)
 			b = append(b, r.theme.key.after...)
@@ -381,7 +390,7 @@ func (r *Packets) tree(b []byte, p *record.Packet) []byte {
 			b = r.fields(b, n, depth+1)
 		}
 	}
-	return append(b, fmt.Sprintf("%16sICRC: %v\n", "", p.ICRC)...)
+	return append(r.margin(b, -1, 0, 1), fmt.Sprintf("ICRC: %v\n", p.ICRC)...)
 }
 
 // fields writes the fields of a table that are whole.
@@ -409,9 +418,9 @@ func (r *Packets) fields(b []byte, n *record.Node, depth int) []byte {
 func (r *Packets) margin(b []byte, offset, length, depth int) []byte {
 	line := len(b)
 	b = append(b, r.theme.dim.before...)
-	at := len(b)
+	at, s := len(b), span{line: line, depth: depth}
 	if offset >= 0 && length > 0 {
-		r.spans = append(r.spans, span{line, offset, offset + length})
+		s.from, s.to = offset, offset+length
 		b = append(b, " @"...)
 		b = strconv.AppendInt(b, int64(offset), 10)
 		b = append(b, '+')
@@ -424,6 +433,8 @@ func (r *Packets) margin(b []byte, offset, length, depth int) []byte {
 	for range depth {
 		b = append(b, "  "...)
 	}
+	s.label = len(b)
+	r.spans = append(r.spans, s)
 	return b
 }
 

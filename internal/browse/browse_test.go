@@ -403,7 +403,18 @@ func TestPackets(t *testing.T) {
 		m.push(l)
 		settle(t, m)
 		for i, p := range l.packets {
-			got := strings.Join(newPacket(m, l.packets, i).tree(80), "\n")
+			open := newPacket(m, l.packets, i)
+			open.tree(80)
+			open.foldAll("R")
+			for n, line := range open.lines {
+				if open.isHeader(n) {
+					if mark := open.text[n][line.Label-2 : line.Label]; mark != "- " {
+						t.Errorf("packet %d: an open header has the mark %q", p.Number, mark)
+					}
+					open.text[n] = open.text[n][:line.Label-2] + "  " + open.text[n][line.Label:]
+				}
+			}
+			got := strings.Join(open.text, "\n")
 			if want := strings.Join(split(trees[p.Number]), "\n"); got != want {
 				t.Fatalf("packet %d is\n%s\nwant\n%s", p.Number, got, want)
 			}

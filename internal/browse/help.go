@@ -43,6 +43,8 @@ USE
   + - 0              in sums by time: zoom in, zoom out, show all
   n N                in a ladder: next, previous one of the list that it was
                      opened from; with packets: next, previous packet
+  Space, za zo zc    in a packet: fold or open the fields of a header, as in
+  zR zM              vim; open all, fold all
   ^Z                 suspend
 
 ROWS

@@ -77,9 +77,10 @@ type Model struct {
 	list   *list    // of RPCs
 	rates  *rates
 	prompt *prompt
-	before string // first key of two, such as y
-	follow bool   // the cursor stays on the last record
-	hidden bool   // lists have no preview of the record with the cursor
+	before string          // first key of two, such as y
+	follow bool            // the cursor stays on the last record
+	folds  map[string]bool // whether the user folded a header of packets, by the names of the header and of those that contain it
+	hidden bool            // lists have no preview of the record with the cursor
 
 	message string // in the last line, until the next key
 	bad     bool
@@ -104,7 +105,7 @@ const (
 
 // New returns a Model for a screen of 80 columns and 24 lines.
 func New(o Options) *Model {
-	m := &Model{options: o, theme: theme(o.Look), inks: inks{o.Look.Colour != render.NoColour}, width: 80, height: 24, reader: o.Index.Reader(), past: map[string][]string{}}
+	m := &Model{options: o, theme: theme(o.Look), inks: inks{o.Look.Colour != render.NoColour}, width: 80, height: 24, reader: o.Index.Reader(), past: map[string][]string{}, folds: map[string]bool{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.list = newList(m, rpcs)
 	m.list.enter = func(n int64, _ any) { m.push(newLadder(m, n)) }
@@ -387,6 +388,10 @@ func (m *Model) second(before, k string) {
 		m.quit = true
 	case before == "y":
 		choice{m}.copy(k)
+	case before == "z":
+		if p, is := m.top().(*packet); is {
+			p.foldAll(k)
+		}
 	}
 }
 
@@ -503,6 +508,8 @@ func (m *Model) lastLines() []string {
 		return m.prompt.lines(m)
 	case m.before == "y":
 		return m.wrapped("", "copy: r row  x XID  j JSON  l text of the ladder  f filter  c command line that shows it", m.width, m.height/3)
+	case m.before == "z":
+		return m.wrapped("", "fields: a fold or open  o open  c fold  R open all  M fold all", m.width, m.height/3)
 	case m.bad:
 		return m.wrapped(red, m.message, m.width, m.height/3)
 	case m.message != "":

@@ -580,3 +580,66 @@ func TestTimesOfDay(t *testing.T) {
 		t.Errorf("after t three times, the list shows\n%s", m.Screen())
 	}
 }
+
+// fieldsOf returns the labels of the lines of a packet that are shown, without values.
+func fieldsOf(m *Model) (labels []string) {
+	p := m.top().(*packet)
+	for i, n := range p.shown {
+		label, _, _ := strings.Cut(strip(p.text[i])[max(p.lines[n].Label-2, 0):], ":")
+		if _, name, bits := strings.Cut(label, " = "); bits {
+			label = name
+		}
+		labels = append(labels, strings.TrimSpace(label))
+	}
+	return labels
+}
+
+// TestFolds: the headers below the transport are folded and all others open, the folds stay in other packets, and a text
+// that is searched is found in folded headers.
+func TestFolds(t *testing.T) {
+	m := modelOf(t, sample, plainLook)
+	m.resize(140, 60)
+	press(t, m, "j<enter><enter>")
+	m.Lines()
+	all := fieldsOf(m)
+	if got := all[1:6]; !slices.Equal(got, []string{"+ Ethernet", "+ Internet Protocol version 4", "+ User Datagram Protocol", "- Base Transport Header", "Opcode"}) {
+		t.Fatalf("the first fields are %q", got)
+	}
+	if !slices.Contains(all, "- RPC-over-RDMA") || !slices.Contains(all, "Credits") {
+		t.Errorf("RPC-over-RDMA is not open: %q", all)
+	}
+	press(t, m, "jj ") // opens IP
+	if got := fieldsOf(m); got[2] != "- Internet Protocol version 4" || got[4] != "Header length in words of 4 bytes" || len(got) != len(all)+15 {
+		t.Errorf("after Space on IP, the fields are %q", got)
+	}
+	press(t, m, "jjj ") // closes it from one of its fields
+	if got := fieldsOf(m); !slices.Equal(got, all) || m.top().(*packet).cursor != 2 {
+		t.Errorf("after Space on a field of IP, the cursor is at %d, and the fields are %q", m.top().(*packet).cursor, got)
+	}
+	press(t, m, "jjzc") // folds the transport, also in the next packet
+	if press(t, m, "n"); fieldsOf(m)[4] != "+ Base Transport Header" {
+		t.Errorf("after zc and n, the fields are %q", fieldsOf(m))
+	}
+	press(t, m, "N/don't fragment<enter>")
+	p := m.top().(*packet)
+	if got := fieldsOf(m); got[p.cursor] != "Don't fragment" || got[2] != "- Internet Protocol version 4" {
+		t.Errorf("/ puts the cursor on %q", got[p.cursor])
+	}
+	if line := m.top().(*packet).lines[p.shown[p.cursor]]; line.From != 20 || line.To != 21 {
+		t.Errorf("the bytes of the field are [%d, %d), want [20, 21)", line.From, line.To)
+	}
+	press(t, m, "zM")
+	if got := fieldsOf(m); len(got) != 11 || got[len(got)-1] != "ICRC" || got[p.cursor] != "+ Internet Protocol version 4" {
+		t.Errorf("after zM, the cursor is on %q of %q", got[p.cursor], got)
+	}
+	if press(t, m, "zR"); len(fieldsOf(m)) != len(p.lines) {
+		t.Errorf("after zR, %d of %d lines are shown", len(fieldsOf(m)), len(p.lines))
+	}
+	if press(t, m, "zx"); !strings.Contains(m.Screen(), "z is followed by a, o, c, R or M") {
+		t.Errorf("after zx:\n%s", m.Screen())
+	}
+	press(t, m, "g ")
+	if !strings.Contains(m.Screen(), "this line is in no header") {
+		t.Errorf("after Space on the line of the packet:\n%s", m.Screen())
+	}
+}
