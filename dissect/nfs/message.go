@@ -546,12 +546,12 @@ func (m *Message) finish() {
 	m.Complete = m.Err == nil
 }
 
-// Lacks returns the range, in the unreduced stream, of the bytes for which a message that was not decoded to its end has too
-// few bytes left. It returns false if the message is complete, or malformed for another reason.
+// Lacks returns the range, in the unreduced stream and without XDR padding, of the bytes for which a message that was not
+// decoded to its end has too few bytes left. It returns false if the message is complete, or malformed for another reason.
 func (m *Message) Lacks() (from, to int64, ok bool) {
 	s := &m.stream
 	from = s.position()
-	return from, from + s.need, s.failed && s.reason == truncated
+	return from, from + s.need - s.pad, s.failed && s.reason == truncated
 }
 
 // failed sets Err to the failure of the stream, unless Err is already set.

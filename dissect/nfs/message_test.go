@@ -382,6 +382,27 @@ func TestSentinels(t *testing.T) {
 	}
 }
 
+// TestLacks: an item that is not there to its end has the length that its count says, without padding.
+func TestLacks(t *testing.T) {
+	lookup := bytesOf("fh", "a name of 21 bytes...")
+	for _, c := range []struct {
+		data     []byte
+		from, to int64
+		lacks    bool
+	}{
+		{lookup[:20], 12, 33, true},
+		{lookup[:33], 12, 33, true}, // only the padding is missing
+		{lookup[:10], 8, 12, true},
+		{lookup, 36, 36, false},
+	} {
+		var m Message
+		m.Call(ProgramNFS, 3, 3, NewStream(c.data, nil))
+		if from, to, lacks := m.Lacks(); from != c.from || to != c.to || lacks != c.lacks {
+			t.Errorf("of %d bytes: %d to %d, %t, want %d to %d, %t", len(c.data), from, to, lacks, c.from, c.to, c.lacks)
+		}
+	}
+}
+
 // TestLimit: values beyond the limit are counted, and the message is decoded to its end.
 func TestLimit(t *testing.T) {
 	m := Message{Limit: 10}

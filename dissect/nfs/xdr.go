@@ -31,6 +31,7 @@ type Stream struct {
 	failed bool
 	reason reason
 	need   int64 // truncated: bytes that the step needed; malformed: the invalid word
+	pad    int64 // truncated: how many of these are XDR padding
 	field  *item // the innermost item that failed
 }
 
@@ -119,7 +120,9 @@ func (s *Stream) opaque(reducible bool) (n int64, hole int) {
 	if s.next < len(s.holes) && s.takeHole(padded, reducible) {
 		return n, s.next - 1
 	}
-	s.skip(padded)
+	if s.skip(padded); s.failed {
+		s.pad = padded - n
+	}
 	return n, -1
 }
 
