@@ -2,6 +2,7 @@ package dissect_test
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect"
@@ -92,7 +93,10 @@ func TestManyHosts(t *testing.T) {
 	t.Run("other RPC with the same XID", func(t *testing.T) {
 		other := synth.Getattr3()
 		other.Procedure = 3
-		for i, second := range []synth.Call{synth.Null(), other, synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4096))} {
+		another := synth.Getattr3()
+		another.Args.Bytes = slices.Clone(another.Args.Bytes)
+		another.Args.Bytes[len(another.Args.Bytes)-1] ^= 1 // another file
+		for i, second := range []synth.Call{synth.Null(), other, another, synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4096))} {
 			w := synth.New()
 			for _, call := range []synth.Call{synth.Getattr3(), second} {
 				c := w.RoCE(floods.Pair)

@@ -1,7 +1,10 @@
 package transaction
 
 import (
+	"hash/maphash"
+
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 )
@@ -117,7 +120,30 @@ type pastCall struct {
 	bytes      record.Opt[int]   // of the Send
 	payload    record.Opt[int64] // bytes of the Payload stream
 	procedure  procedure
+	arguments  arguments
 	earlier    earlier
+}
+
+// arguments identifies the captured arguments of a Call that follow its RPC header.
+type arguments struct {
+	known bool
+	bytes int
+	sum   uint64
+}
+
+// argumentsOf returns the arguments of a Call. Those under RPCSEC_GSS are not known, because a client protects them anew
+// when it retransmits the Call.
+func (t *Table) argumentsOf(m *message) arguments {
+	if m.rpcErr != nil || !m.captured() || m.rpc.Credential.Flavor == oncrpc.AuthRPCSECGSS {
+		return arguments{}
+	}
+	data := m.payload[m.rpc.Length:]
+	return arguments{true, len(data), maphash.Bytes(t.seed, data)}
+}
+
+// differ reports whether the arguments cannot be those of one RPC: with other chunks, other parts of them follow the header.
+func (a *arguments) differ(o *arguments) bool {
+	return a.known && o.known && a.bytes == o.bytes && a.sum != o.sum
 }
 
 // callForm is how a Call was sent. A retransmission on a new connection may have other chunks.
@@ -141,8 +167,8 @@ func formOf(h *rpcrdma.Header) callForm {
 }
 
 // mayBe reports whether a Call may be a retransmission of the past one. Other RPCs may have its
-// XID, but a retransmission has the same procedure and a Payload stream of the same length, and
-// without chunks a Send of the same length.
+// XID, because a client may number the RPCs of each connection anew, but a retransmission has the same procedure, equal
+// arguments, a Payload stream of the same length, and without chunks a Send of the same length.
 func (p *pastCall) mayBe(x *txn) bool {
 	before, size := p.payload.Get()
 	now, sized := x.call.PayloadBytes.Get()
@@ -150,6 +176,8 @@ func (p *pastCall) mayBe(x *txn) bool {
 	case p.form == otherForm || x.form == otherForm || size && sized && before != now:
 		return false
 	case p.procedure.known && x.procedure.known && !p.procedure.equal(&x.procedure):
+		return false
+	case p.arguments.differ(&x.arguments):
 		return false
 	case p.form == inlineForm && x.form == inlineForm:
 		return p.bytes == x.call.SendBytes
@@ -179,7 +207,7 @@ func (t *Table) rememberUnanswered(x *txn) {
 	}
 	k := x.callKey()
 	before := len(t.unanswered)
-	t.unanswered[k] = pastCall{x.rec.ID, x.cs.conn.Setup().ID.Or(0), x.tag(partReply), x.form, x.call.SendBytes, x.call.PayloadBytes, x.procedure, soFar(x)}
+	t.unanswered[k] = pastCall{x.rec.ID, x.cs.conn.Setup().ID.Or(0), x.tag(partReply), x.form, x.call.SendBytes, x.call.PayloadBytes, x.procedure, x.arguments, soFar(x)}
 	if len(t.unanswered) > before {
 		k.hold()
 	}

@@ -329,6 +329,7 @@ func (cs *connState) call(m *message) {
 	if m.plain && m.rpcErr == nil {
 		noteRendezvous(x, m)
 	}
+	x.arguments = t.argumentsOf(m)
 	t.findRetransmitted(x)
 	checkCall(cs, x, m)
 }

@@ -11,6 +11,7 @@ package transaction
 
 import (
 	"encoding/binary"
+	"hash/maphash"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
@@ -104,6 +105,7 @@ type Table struct {
 	last     int64       // last id
 
 	unanswered map[callKey]pastCall
+	seed       maphash.Seed // of arguments
 
 	responseSizes map[sessionID]uint32 // ca_maxresponsesize of the fore channel of each NFSv4.1 session
 
@@ -129,7 +131,7 @@ type Table struct {
 
 // NewTable returns a table whose memory is charged to a budget.
 func NewTable(o Options, b *budget.Budget) *Table {
-	t := &Table{options: o, budget: b, Ports: ports.New(o.Ports), unanswered: map[callKey]pastCall{}, storage: newStorage(), body: rpcBody{message: nfs.Message{Limit: -1}}}
+	t := &Table{options: o, budget: b, Ports: ports.New(o.Ports), unanswered: map[callKey]pastCall{}, seed: maphash.MakeSeed(), storage: newStorage(), body: rpcBody{message: nfs.Message{Limit: -1}}}
 	if o.Files {
 		t.files = newFileTable(b)
 	}
@@ -247,6 +249,7 @@ type txn struct {
 	ownAnswer  *answered   // its storage, nil if it had no Reply yet
 	checks     txnChecks
 	procedure  procedure
+	arguments  arguments
 	identity   identity     // of the caller
 	owner      *clientOwner // nil if the Call does not name the client
 
