@@ -12,35 +12,36 @@ type Kind uint8
 
 // The kinds of facts.
 const (
-	Begun     Kind = iota // the first request was captured; Known is set if it is the first one that was sent
-	Unordered             // the packets in the capture are in an order in which they cannot have been sent
-	Extended              // the latest request, a Read, has N PSNs
-	Accepted              // the receiver accepts the request of the current packet, or the item that waited
-	Filled                // items wait for the request that was accepted
-	Released              // the item waits no longer
-	Missing               // the PSNs of the run were not captured; N requests are missing
-	Again                 // a further copy of a request
-	Late                  // a request comes late that may be the first copy of it; Known is set if it was counted as missing
-	Waits                 // the request is ahead of the next one: the caller has to call Hold or Drop
-	AckedTo               // the other side has accepted the requests up to a new PSN
-	Covered               // and all facts that follow from that are reported
+	Begun      Kind = iota // the first request was captured; Known is set if it is the first one that was sent
+	Unordered              // the packets in the capture are in an order in which they cannot have been sent
+	Extended               // the latest request, a Read, has N PSNs
+	Accepted               // the receiver accepts the request of the current packet, or the item that waited
+	Filled                 // items wait for the request that was accepted
+	Released               // the item waits no longer
+	Missing                // the sequence numbers of the run were not captured; N requests, or bytes, are missing
+	Again                  // a further copy of a request
+	Late                   // a request comes late that may be the first copy of it; Known is set if it was counted as missing
+	Waits                  // the request is ahead of the next one: the caller has to call Hold or Drop
+	AckedTo                // the other side has accepted the requests up to a new PSN
+	Covered                // and all facts that follow from that are reported
+	AckedAgain             // TCP: the other side acknowledges the same bytes once more
 )
 
 // Fact is something that a packet shows about the requests of one sender.
 type Fact[T any] struct {
 	Kind
-	Run                // the PSNs that the fact is about
+	Run                // the sequence numbers that the fact is about
 	Item  *T           // Accepted, Released: the item that waited; nil for the request of the current packet
-	N     uint32       // Missing: requests; Extended, Accepted: PSNs of a Read, 0 if that is unknown
+	N     uint32       // Missing: requests, or bytes; Extended, Accepted: PSNs of a Read, 0 if that is unknown
 	At    record.Stamp // Missing: the packet that shows it
 	Known bool
 }
 
-// Request is what the order of requests depends on.
+// Request is what the order of requests, or of segments, depends on.
 type Request struct {
 	PSN  uint32
 	Read bool
-	Size uint32 // bytes that a Read requests
+	Size uint32 // bytes that a Read requests, or that a segment has
 	At   record.Stamp
 }
 
@@ -117,7 +118,7 @@ type Order[T any] struct {
 	covers   bool // Covered follows
 }
 
-// step is what Next does.
+// step is what Next does, of [Order] and of [Bytes].
 type step uint8
 
 const (
@@ -134,6 +135,10 @@ const (
 	skipOnly             // skips what is missing before a PSN
 	drain                // accepts the items of the window that are next
 	finish               // reports what an acknowledgement covers
+
+	// Of [Bytes] only.
+	hold   // looks whether the segments that wait have to wait on
+	repeat // reports an acknowledgement that repeats the one before
 )
 
 // Begun reports whether a request was captured.

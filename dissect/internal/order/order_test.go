@@ -11,7 +11,7 @@ import (
 )
 
 // names has the names of the facts in the tests.
-var names = [...]string{"begun", "unordered", "extended", "accepted", "filled", "released", "missing", "again", "late", "waits", "acked", "covered"}
+var names = [...]string{"begun", "unordered", "extended", "accepted", "filled", "released", "missing", "again", "late", "waits", "acked", "covered", "acked again"}
 
 // facts returns the facts that an order reports, one after the other. Requests that have to wait are held, as the items
 // PSN*10, unless they wait already.
@@ -184,6 +184,34 @@ func TestAwaits(t *testing.T) {
 	}
 }
 
+// TestBegin: only the first request of a connection begins it, and what waits is accepted when the extent of a Read
+// becomes known.
+func TestBegin(t *testing.T) {
+	var o Order[int]
+	for _, c := range []struct {
+		psn  uint32
+		want string
+	}{{5, "begun 5 known false acked 0"}, {9, ""}} {
+		if o.Begin(c.psn); facts(&o, 0) != c.want || o.Expected() != 5 {
+			t.Errorf("PSN %d: %d is expected", c.psn, o.Expected())
+		}
+	}
+	o.Take(Request{PSN: 5, Read: true, Size: 1000})
+	facts(&o, 0)
+	o.Take(Request{PSN: 11})
+	facts(&o, 0) // it waits: a Read of this size has at most 4 PSNs
+	o.Extend(5, 6)
+	if !o.Drain() {
+		t.Error("nothing else was to be reported")
+	}
+	if o.Drain() {
+		t.Error("what follows is to be reported already")
+	}
+	if got := facts(&o, 0); got != "accepted 11-12 item 110, released item 110" {
+		t.Error(got)
+	}
+}
+
 // TestModel: whatever the order, the losses and the copies of packets, each request that was captured is accepted once,
 // in order, unless it came after it was counted as missing, and what is not accepted was missing.
 func TestModel(t *testing.T) {
@@ -274,7 +302,20 @@ func TestWindow(t *testing.T) {
 	if w := o.Window(); !w.Empty() || cap(w.items) > 64 || w.bytes != 0 {
 		t.Errorf("%d items, %d bytes of storage, %d bytes are left", w.Len(), cap(w.items), w.bytes)
 	}
-	o.Take(Request{PSN: maxHeld + 5})
+	if n := testing.AllocsPerRun(100, func() { // each time, a request waits for another one
+		next := o.Expected()
+		for _, psn := range []uint32{next + 1, next} {
+			o.Take(Request{PSN: psn})
+			for f := o.Next(0); f != nil; f = o.Next(0) {
+				if f.Kind == Waits {
+					o.Hold(1, 1)
+				}
+			}
+		}
+	}); n > 0 {
+		t.Errorf("a window that is used again needs %v allocations", n)
+	}
+	o.Take(Request{PSN: o.Expected() + 3})
 	for f := o.Next(0); f != nil; f = o.Next(0) {
 		if f.Kind == Waits {
 			o.Hold(maxHeldBytes+1, 1)

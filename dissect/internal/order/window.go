@@ -77,9 +77,10 @@ func (w *Window[T]) Insert(i int, r Request, bytes int, item T) {
 	w.bytes += bytes
 }
 
-// Grow notes that the item at an index has more bytes than before.
-func (w *Window[T]) Grow(i, bytes int) {
-	w.order[i].bytes += int32(bytes)
+// Grow notes that the item at an index is of a longer segment now, of which a number of bytes more are kept.
+func (w *Window[T]) Grow(i int, size uint32, bytes int) {
+	p := w.order[i]
+	w.order[i] = place{Request{PSN: p.PSN, Size: size, At: p.At}, p.item, p.bytes + int32(bytes)}
 	w.bytes += bytes
 }
 
@@ -96,8 +97,7 @@ func (w *Window[T]) Remove(n int) {
 		kept := Window[T]{bytes: w.bytes}
 		for i, p := range w.order {
 			kept.items = append(kept.items, w.items[p.item])
-			p.item = int32(i)
-			kept.order = append(kept.order, p)
+			kept.order = append(kept.order, place{p.Request, int32(i), p.bytes})
 		}
 		*w = kept
 	}

@@ -129,7 +129,7 @@ func (f *flow) isAcked(seq uint32) bool {
 	if f.qp != nil {
 		return f.qp.order.IsAcked(seq)
 	}
-	return f.stream.acked && order.Octets.Delta(f.stream.ackedTo, seq) > 0
+	return f.stream.order.IsAcked(seq)
 }
 
 // settleAbsent forgets the requests of which a later copy was accepted. Their retransmissions are now known to be of
@@ -156,7 +156,7 @@ func (f *flow) expected() uint32 {
 	if f.qp != nil {
 		return f.qp.order.Expected()
 	}
-	return f.stream.next
+	return f.stream.order.Expected()
 }
 
 // acceptAbsent accepts the requests that were sent on a connection and did not come to their receivers, in the order in
@@ -222,13 +222,10 @@ func (w *stream) acceptSent() {
 	for !f.waiting().Empty() && order.Octets.Delta(f.waiting().Seq(0), seq) < 0 {
 		w.skip(cur)
 	}
-	if missing := order.Octets.Delta(seq, w.next); missing > 0 {
-		w.skipMissing(seq, missing, item.stamp)
-	}
-	if skip := -int(order.Octets.Delta(seq, w.next)); skip < item.length {
-		w.deliver(item.data[min(skip, len(item.data)):], -1, item.length-skip, cur)
-	}
-	w.drain(cur)
+	sent := &TCP{At: item.stamp}
+	sent.Seq, sent.Length, sent.Payload, sent.Offset = seq, item.length, item.data, -1
+	w.order.Insist(sent.request())
+	w.apply(sent, cur)
 }
 
 // shownReceived takes a response that was lost on the way to the flow of the requests that it answers. It shows
@@ -267,12 +264,12 @@ func (l *ledger) received(next uint32, at record.Stamp, yield func(*Operation)) 
 
 // missed takes a TCP segment that its receiver did not get.
 func (w *stream) missed(s *TCP) {
-	f, r, cur := w.flow, order.Run{From: s.Seq, To: s.Seq + uint32(s.Length)}, &currentPacket{at: s.At}
+	f, r, cur := w.flow, s.run(), &currentPacket{at: s.At}
 	again := f.noteSent(r, s.Path)
 	f.noteLoss(Loss{At: s.Path.harmed(s.At), By: f.side, Damaged: !s.Path.Gone, seq: s.Seq})
 	switch {
-	case !w.known || w.frames.given():
-	case order.Octets.Delta(r.To, w.next) <= 0: // an earlier copy came to the receiver
+	case !w.order.Known() || w.frames.given():
+	case order.Octets.Delta(r.To, w.order.Expected()) <= 0: // an earlier copy came to the receiver
 		f.cause.Retry(s.Seq, f.isAcked(s.Seq), s.At)
 		o := f.ops.at(s.Seq)
 		f.resentInVain(o, f.burstOf(r, o, s.At), cur)

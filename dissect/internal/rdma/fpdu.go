@@ -91,36 +91,33 @@ func within(offset, n int) int {
 	return offset + n
 }
 
-// feed takes the next bytes of a stream: length bytes were sent, and data was captured
-// of them. offset is their position in the frame, or -1.
-func (m *mpa) feed(data []byte, offset, length int, cur *currentPacket) {
-	w := m.stream
-	end := w.next + uint32(length)
+// feed takes the next bytes of a stream, which have the sequence numbers r; data was captured of them. offset is their
+// position in the frame, or -1.
+func (m *mpa) feed(data []byte, offset int, r order.Run, cur *currentPacket) {
+	w, start, end := m.stream, r.From, r.To // start is the sequence number of data[0]
 	if m.handshake {
-		n := m.takeHandshake(data, cur.at)
+		n := m.takeHandshake(data, start, cur.at)
 		if n < 0 { // the MPA frame is not complete
 			w.reach(end)
-			if len(data) < length {
+			if len(data) < int(end-start) {
 				m.handshake = false
-				m.skip(end, 0)
+				m.skip(order.Run{From: end, To: end})
 			}
 			return
 		}
-		data = data[n:]
-		w.reach(w.next + uint32(n))
-		length -= n
+		data, start = data[n:], start+uint32(n)
+		w.reach(start)
 		offset = within(offset, n)
-		if length <= 0 {
+		if order.Octets.Delta(end, start) <= 0 {
 			w.reach(end)
 			return
 		}
 	}
-	start := w.next + uint32(m.rest) // the sequence number of data[0]
-	if m.rest > 0 {                  // the rest of an FPDU that was truncated
-		n := min(m.rest, length)
+	if m.rest > 0 { // the rest of an FPDU that was truncated
+		n := min(m.rest, int(end-start))
 		m.rest -= n
 		data = data[min(n, len(data)):]
-		start = w.next + uint32(n)
+		start += uint32(n)
 		m.advance(n)
 		offset = within(offset, n)
 	}
@@ -216,11 +213,11 @@ func (m *mpa) attribute(cur *currentPacket) {
 }
 
 // skip moves past missing bytes.
-func (m *mpa) skip(next uint32, missing int) {
+func (m *mpa) skip(r order.Run) {
 	m.flush()
-	m.stream.reach(next)
+	m.stream.reach(r.To)
 	m.resync, m.rest, m.partial = true, 0, m.partial[:0]
-	m.advance(missing)
+	m.advance(int(r.To - r.From))
 	m.flow().breakSend()
 	m.flow().breakWrite()
 }
@@ -340,8 +337,8 @@ func withoutMarkers(to, raw []byte, position int) []byte {
 }
 
 // takeHandshake decodes an MPA request or reply at the start of a stream. It returns the
-// number of bytes of data that it used, or -1 if the frame is incomplete.
-func (m *mpa) takeHandshake(data []byte, at record.Stamp) int {
+// number of bytes of data that it used, or -1 if the frame is incomplete. start is the sequence number of data[0].
+func (m *mpa) takeHandshake(data []byte, start uint32, at record.Stamp) int {
 	f, c := m.flow(), m.flow().conn
 	before := len(m.partial)
 	if before > 0 {
@@ -361,7 +358,7 @@ func (m *mpa) takeHandshake(data []byte, at record.Stamp) int {
 		return 0
 	}
 	m.handshake = false
-	c.tracker.contents.reportPayloadMPA(f.offsets.requests(order.Octets, m.stream.next-uint32(before)), data[:frame.Length])
+	c.tracker.contents.reportPayloadMPA(f.offsets.requests(order.Octets, start-uint32(before)), data[:frame.Length])
 	if f.side == 0 || !frame.Reject { // a side that rejects agrees to nothing
 		c.follower.Private(f.side, frame.PrivateData, at, false)
 	}

@@ -129,12 +129,11 @@ func (r *records) release()                 {}
 // found notes that a record begins with the next byte.
 func (r *records) found() { r.resync = false }
 
-// feed takes the next bytes of a stream of records: length bytes were sent, and data
-// was captured of them. offset is their position in the frame, or -1.
-func (r *records) feed(data []byte, offset, length int, cur *currentPacket) {
-	w := r.stream
-	at := w.next
-	w.reach(at + uint32(length))
+// feed takes the next bytes of a stream of records, which have the sequence numbers sent; data was captured of them.
+// offset is their position in the frame, or -1.
+func (r *records) feed(data []byte, offset int, sent order.Run, cur *currentPacket) {
+	at, length := sent.From, int(sent.To-sent.From)
+	r.stream.reach(sent.To)
 	if r.resync {
 		if _, ok := oncrpc.PlausibleRecord(data); !ok {
 			r.search(length)
@@ -264,28 +263,28 @@ func (r *records) addToRecord(data []byte, size int, to uint32, cur *currentPack
 
 // skip moves past missing bytes. If they are in one fragment, the record is Broken and goes
 // on after them, so that its end is known.
-func (r *records) skip(next uint32, missing int) {
-	f := r.flow()
-	r.stream.reach(next)
+func (r *records) skip(lost order.Run) {
+	f, missing := r.flow(), int(lost.To-lost.From)
+	r.stream.reach(lost.To)
 	if r.resync || r.marked > 0 || missing > r.left || !r.inside || missing == r.left && r.last {
 		f.breakSend()
 		r.resync = !(missing == r.left && r.left > 0 && r.marked == 0 && !r.resync)
-		r.marks = marks{from: next, searched: r.searched}
+		r.marks = marks{from: lost.To, searched: r.searched}
 		return
 	}
 	r.left -= missing
 	if o := f.parts.send; o != nil {
 		o.lack(missing)
 		f.parts.truncate()
-		f.enter(order.Run{From: r.from, To: next}, o)
+		f.enter(order.Run{From: r.from, To: lost.To}, o)
 	}
-	r.from = next
+	r.from = lost.To
 }
 
 // end reports that a side ended its stream inside a record.
 func (r *records) end(s *TCP) {
 	f, w := r.flow(), r.stream
-	if r.gone || r.resync || !w.known || w.next != s.Seq+uint32(s.Length) || !w.window.Empty() {
+	if r.gone || r.resync || !w.order.Known() || w.order.Expected() != s.run().To || !w.waiting().Empty() {
 		return
 	}
 	if !r.inside && r.marked == 0 && r.left == 0 || f.parts.send != nil && f.parts.send.Broken || f.lateStart && f.seq < 2 {

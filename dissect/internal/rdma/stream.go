@@ -6,29 +6,24 @@ import (
 	"github.com/rdmadump/rdmadump/internal/link"
 )
 
-// stream is one direction of a TCP connection that carries iWARP, or RPC. It puts the bytes of its segments in order, and
-// its framer finds out what they carry.
+// stream is one direction of a TCP connection that carries iWARP, or RPC. Package order puts the bytes of its segments in
+// order, and its framer finds out what they carry.
 type stream struct {
 	flow    *flow
 	key     streamKey
-	next    uint32 // the sequence number of the next byte
-	known   bool   // next is known
-	ackedTo uint32 // the other side has received all bytes before it
-	acked   bool
-	fin     bool
-	window  *window // segments that came early; nil before the first
-	gaps    order.Gaps
+	order   order.Bytes[held]
+	reached uint32 // the framer made operations of the bytes before it
 	frames  framer
 }
 
 // framer finds FPDUs or records in the bytes of a stream, and makes operations of them. It says when the stream has
 // reached a sequence number ([stream.reach]).
 type framer interface {
-	// feed takes the next bytes: length bytes were sent, and data was captured of them. offset is their position in the
-	// frame, or -1.
-	feed(data []byte, offset, length int, cur *currentPacket)
-	// skip moves past missing bytes, to the sequence number next.
-	skip(next uint32, missing int)
+	// feed takes the next bytes, which have the sequence numbers r; data was captured of them. offset is their position in
+	// the frame, or -1.
+	feed(data []byte, offset int, r order.Run, cur *currentPacket)
+	// skip moves past missing bytes.
+	skip(r order.Run)
 	// early shows what is in a segment that has to wait for earlier ones, and returns the sequence numbers of that.
 	early(s *TCP) order.Run
 	// attribute finds the operation of a segment that brought only a part of an FPDU.
@@ -44,8 +39,9 @@ type framer interface {
 	release()    // gives back the storage
 }
 
-// reach notes the sequence number up to which the bytes of the stream were taken.
-func (w *stream) reach(seq uint32) { w.next = seq }
+// reach notes the sequence number up to which the framer made operations of the bytes. While a segment is taken, the order
+// of the stream is ahead of that: it has all bytes of the segment, and the follower does not know what they contain yet.
+func (w *stream) reach(seq uint32) { w.reached = seq }
 
 // carries makes the stream one of iWARP.
 func (w *stream) carries(m *mpa) {
@@ -57,8 +53,8 @@ func (w *stream) carries(m *mpa) {
 // it. A segment with the sequence number seq was captured.
 func (w *stream) expect(h *opening, seq uint32, r *records) {
 	if first, known := h.first(w.flow.side); known && order.Octets.Delta(seq, first) >= 0 {
-		w.known, w.next = true, first
-		w.gaps.Begin(first)
+		w.order.Announce(first)
+		w.reach(first)
 		r.found()
 	}
 }
@@ -68,10 +64,11 @@ func (w *stream) take(s *TCP, cur *currentPacket) {
 	f, c := w.flow, w.flow.conn
 	f.seeWay(s)
 	if s.Flags&link.TCPACK != 0 {
-		if peer := f.peer(); peer != nil && peer.stream.known {
-			pureACK := s.Length == 0 // it has no other purpose
-			peer.stream.acknowledge(s, cur)
-			if pureACK {
+		if peer := f.peer(); peer != nil && peer.stream.order.Known() {
+			peer.answeredAt(s.Ack, cur.at)
+			peer.stream.order.Acknowledge(s.Ack)
+			peer.stream.apply(s, cur)
+			if s.Length == 0 { // it has no other purpose
 				cur.mark(peer.ops.at(s.Ack-1), 0)
 			}
 		}
@@ -84,23 +81,32 @@ func (w *stream) take(s *TCP, cur *currentPacket) {
 		c.close(Ending{How: record.EndReset, By: record.Some(f.side), At: s.At})
 		c.bothClosed()
 	case s.Flags&link.TCPFIN != 0:
-		w.fin = true
+		w.order.End(s.run().To)
 		w.frames.end(s)
 		peer := f.peer()
-		c.closedByFIN(f.side, peer == nil || peer.stream.fin, s.At)
+		c.closedByFIN(f.side, peer == nil || peer.stream.order.Ended(), s.At)
 	}
+}
+
+// run returns the sequence numbers of a segment.
+func (s *TCP) run() order.Run { return order.Run{From: s.Seq, To: s.Seq + uint32(s.Length)} }
+
+// request returns what the order of segments depends on.
+func (s *TCP) request() order.Request {
+	return order.Request{PSN: s.Seq, Size: uint32(s.Length), At: s.At}
 }
 
 // carry takes a segment with data.
 func (w *stream) carry(s *TCP, cur *currentPacket) {
-	f := w.flow
-	r := order.Run{From: s.Seq, To: s.Seq + uint32(s.Length)}
-	again := s.Path.Joined && f.noteSent(r, s.Path) && order.Octets.Delta(s.Seq, w.next) >= 0
-	if !s.Path.Copy && order.Octets.Delta(s.Seq, w.next) >= 0 {
+	f, r, isNew := w.flow, s.run(), w.order.IsNew(s.Seq)
+	again := s.Path.Joined && f.noteSent(r, s.Path) && isNew
+	if !s.Path.Copy && isNew {
 		f.cause.New(s.Seq, f.sentTime(s.At))
 	}
 	cur.place(f.offsets.requests(order.Octets, s.Seq))
-	w.takeData(s, cur)
+	f.asksWith(s, isNew)
+	w.order.Take(s.request())
+	w.apply(s, cur)
 	if f.settleAbsent(); again && cur.Mark&record.Retransmitted == 0 {
 		f.sentAgain(r, false, cur)
 	}
@@ -115,74 +121,82 @@ func (w *stream) carry(s *TCP, cur *currentPacket) {
 	}
 }
 
-// takeData takes the bytes of a segment.
-func (w *stream) takeData(s *TCP, cur *currentPacket) {
-	f, c := w.flow, w.flow.conn
-	if !w.known {
-		w.known, w.next = true, s.Seq
-		f.start(!w.frames.opening())
-		w.gaps.Begin(s.Seq)
-	}
-	w.gaps.Forget(order.Octets, w.next)
-	data, delta := s.Payload, order.Octets.Delta(s.Seq, w.next)
-	f.asksWith(s, delta >= 0)
-	switch {
-	case delta <= -int32(s.Length): // all of it was captured before
-		if w.takeLate(s, order.Run{From: s.Seq, To: s.Seq + uint32(s.Length)}, cur) {
-			return
-		}
-		if !s.Path.Copy {
-			f.cause.Retry(s.Seq, !w.acked || order.Octets.Delta(s.Seq, w.ackedTo) < 0, s.At)
-		}
-		f.noteResentSegment(s, cur)
-		return
-	case delta < 0: // a part of it was captured before
-		if !w.takeLate(s, order.Run{From: s.Seq, To: w.next}, cur) {
-			f.noteResentSegment(s, cur)
-		}
-		skip := min(int(-delta), len(data))
-		w.deliver(data[skip:], s.Offset+skip, s.Length+int(delta), cur)
-	case delta == 0:
-		if w.acked && order.Octets.Delta(w.ackedTo, s.Seq) > 0 { // the acknowledgement came first
-			c.disorder()
-		}
-		resent := !w.window.Empty() && !s.Path.Joined && f.wasIdle(s.At) // the first copy was lost before the capture
-		if !w.window.Empty() {
+// apply applies the facts that the order of the bytes reports, as [flow.apply] does for InfiniBand. s is the segment that is
+// being taken, or one of the other side that acknowledges bytes of the stream, nil if there is none.
+func (w *stream) apply(s *TCP, cur *currentPacket) {
+	f, own := w.flow, currentPacket{}
+	for fact := w.order.Next(); fact != nil; fact = w.order.Next() {
+		switch fact.Kind {
+		case order.Begun:
+			w.reach(fact.From)
+			f.start(!w.frames.opening())
+		case order.Unordered:
+			f.conn.disorder()
+		case order.Accepted:
+			if item := fact.Item; item == nil {
+				w.deliver(s.Payload, s.Offset, int(fact.From-s.Seq), fact.Run, cur)
+			} else {
+				w.deliver(item.data, -1, item.length-int(fact.To-fact.From), fact.Run, cur.accepting(item, &own))
+			}
+		case order.Filled: // the current segment came after those that wait
 			f.way.Late()
+			if !s.Path.Joined && f.wasIdle(s.At) { // the first copy was lost before the capture
+				o := f.ops.at(s.Seq)
+				f.retransmitted(o, f.burstOf(fact.Run, o, s.At), cur)
+			} else if cur.isOvertaken(f.waiting()) {
+				f.conn.record.outOfOrder()
+				cur.mark(nil, record.OutOfOrder)
+			}
+		case order.Released:
+			f.reportHeldRetransmissions(f.ops.at(fact.From), fact.Item)
+			f.unhold(fact.Item)
+		case order.Missing:
+			w.lacks(fact.Run, fact.At)
+			w.frames.skip(fact.Run)
+		case order.Late:
+			w.takeLate(s, fact, cur)
+		case order.Again:
+			w.takeAgain(s, fact.Run, cur)
+		case order.Waits:
+			w.hold(s, cur)
+		case order.AckedTo:
+			if f.progress(cur.at); s.ReportsGap() {
+				f.cause.ShowsGap(cur.at.Time)
+			}
+		case order.AckedAgain:
+			if (s.Length == 0 || s.ReportsGap()) && !s.Path.Copy {
+				f.cause.ShowsGap(cur.at.Time)
+			}
+		case order.Covered:
+			w.covers(s, fact.To, cur)
 		}
-		if !resent && cur.isOvertaken(w.window) {
-			c.record.outOfOrder()
-			cur.mark(nil, record.OutOfOrder)
-		}
-		w.deliver(data, s.Offset, s.Length, cur)
-		if resent {
-			o := f.ops.at(s.Seq)
-			f.retransmitted(o, f.burstOf(order.Run{From: s.Seq, To: w.next}, o, s.At), cur)
-		}
-	default:
-		w.hold(s, cur)
-		return
 	}
-	w.drain(cur)
+	f.settle(w.order.Size())
 }
 
-// takeLate takes bytes of a segment that come before the next one. It reports whether the segment may be the first one
-// that was sent with them, so that nothing shows that it was retransmitted.
-func (w *stream) takeLate(s *TCP, r order.Run, cur *currentPacket) bool {
+// takeLate takes bytes of a segment that come before the next one, and may be the first copy that was sent of them, so
+// that nothing shows that they were retransmitted.
+func (w *stream) takeLate(s *TCP, fact *order.Fact[held], cur *currentPacket) {
+	if !fact.Known { // they come before the first captured ones
+		return
+	}
 	f := w.flow
-	late, counted := w.gaps.Late(order.Octets, r, f.isAcked(r.From), false)
-	if counted {
-		f.way.Late()
+	if f.way.Late(); !s.Path.Joined && f.wasIdle(s.At) { // the first copy was lost before the capture
+		w.takeAgain(s, fact.Run, cur)
+		return
 	}
-	switch {
-	case counted && !s.Path.Joined && f.wasIdle(s.At): // the first copy was lost before the capture
-		return false
-	case counted:
-		f.conn.record.outOfOrder()
-		f.conn.disorder()
-		cur.mark(nil, record.Late)
+	f.conn.record.outOfOrder()
+	f.conn.disorder()
+	cur.mark(nil, record.Late)
+}
+
+// takeAgain takes bytes of a segment that were captured before: all of it, or its first ones.
+func (w *stream) takeAgain(s *TCP, r order.Run, cur *currentPacket) {
+	f := w.flow
+	if r == s.run() && !s.Path.Copy {
+		f.cause.Retry(s.Seq, !w.order.Acknowledged() || w.order.IsAcked(s.Seq), s.At)
 	}
-	return late
+	f.noteResentSegment(s, cur)
 }
 
 // hold keeps a copy of a segment that came before one that it has to follow.
@@ -190,113 +204,49 @@ func (w *stream) hold(s *TCP, cur *currentPacket) {
 	cur.markAfterGap(nil)
 	f := w.flow
 	buffers := &f.conn.tracker.buffers
-	if w.window == nil {
-		w.window = new(window)
-	}
-	i, found := w.window.Find(order.Octets, s.Seq)
-	if found {
-		item := w.window.At(i)
+	if item := w.order.Window().Item(order.Octets, s.Seq); item != nil {
 		if !s.Path.Copy {
 			f.noteHeldRetransmission(item, cur, nil)
 		}
-		if len(s.Payload) > len(item.data) { // the longer copy is kept
-			grown := int64(len(s.Payload) - len(item.data))
-			w.window.Grow(i, int(grown))
-			f.conn.share.Charge(grown)
+		if grown := len(s.Payload) - len(item.data); grown > 0 { // the longer copy is kept
+			f.conn.share.Charge(int64(grown))
 			item.lengthen(buffers, s.Payload, s.Length)
-		}
-	} else {
-		cur.show(w.frames.early(s))
-		copied := held{stamp: s.At, data: buffers.add(nil, s.Payload), length: s.Length, shown: cur.shown, early: cur.early}
-		w.window.Insert(i, order.Request{PSN: s.Seq, At: s.At}, len(copied.data), copied)
-		f.conn.share.Charge(int64(len(copied.data)) + heldCost)
-	}
-	for !w.window.Empty() && (w.window.Full() || w.acked && order.Octets.Delta(w.ackedTo, w.window.Seq(0)) > 0) {
-		w.skip(cur)
-	}
-}
-
-// drain takes held segments that are now in order. The current packet may be one of
-// them.
-func (w *stream) drain(cur *currentPacket) {
-	f := w.flow
-	if w.window.Empty() {
-		return
-	}
-	taken, own := 0, currentPacket{}
-	for ; taken < w.window.Len(); taken++ {
-		seq := w.window.Seq(taken)
-		item := w.window.At(taken)
-		delta := order.Octets.Delta(seq, w.next)
-		if delta > 0 {
-			break
-		}
-		if skip := int(-delta); skip < item.length {
-			w.deliver(item.data[min(skip, len(item.data)):], -1, item.length-skip, cur.accepting(item, &own))
-		}
-		f.reportHeldRetransmissions(f.ops.at(seq), item)
-		f.unhold(item)
-	}
-	w.window.Remove(taken)
-}
-
-// skip counts the bytes before the first held segment as not captured, and
-// takes the held segments.
-func (w *stream) skip(cur *currentPacket) {
-	if w.window.Empty() {
-		return
-	}
-	seq, at := w.window.First()
-	if missing := order.Octets.Delta(seq, w.next); missing > 0 {
-		w.skipMissing(seq, missing, at)
-	}
-	w.drain(cur)
-}
-
-// skipMissing counts the bytes of a stream before a sequence number as not captured.
-func (w *stream) skipMissing(seq uint32, missing int32, at record.Stamp) {
-	f := w.flow
-	f.conn.countMissing(f.side, 1, f.taken, at.Time)
-	f.conn.Report(ruleLost, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", missing, w.next)
-	w.gaps.Missing(order.Run{From: w.next, To: seq})
-	f.settle(w.gaps.Bytes())
-	w.frames.skip(seq, int(missing))
-}
-
-// acknowledge notes that the receiver's TCP has received all bytes before ack. Its
-// RDMAP may still refuse them with a Terminate, for example a Reply. A segment without data
-// has no other purpose, and is a packet of the operations that it acknowledges.
-func (w *stream) acknowledge(s *TCP, cur *currentPacket) {
-	f, ack, pureACK := w.flow, s.Ack, s.Length == 0
-	f.answeredAt(ack, cur.at)
-	gap := s.ReportsGap()
-	if w.acked && order.Octets.Delta(ack, w.ackedTo) <= 0 {
-		if ack == w.ackedTo && (pureACK || gap) && !s.Path.Copy {
-			f.cause.ShowsGap(cur.at.Time)
+			w.order.Lengthen(grown)
 		}
 		return
 	}
-	w.acked, w.ackedTo = true, ack
-	f.progress(cur.at)
-	if gap {
-		f.cause.ShowsGap(cur.at.Time)
-	}
-	first := f.ops.unacked
-	f.covered(ack, cur.at)
+	cur.show(w.frames.early(s))
+	copied := held{stamp: s.At, data: buffers.add(nil, s.Payload), length: s.Length, shown: cur.shown, early: cur.early}
+	f.conn.share.Charge(int64(len(copied.data)) + heldCost)
+	w.order.Hold(len(copied.data), copied)
+}
+
+// lacks counts bytes as not captured. A packet shows it.
+func (w *stream) lacks(r order.Run, at record.Stamp) {
+	c := w.flow.conn
+	c.countMissing(w.flow.side, 1, w.flow.taken, at.Time)
+	c.Report(ruleLost, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", r.To-r.From, r.From)
+}
+
+// covers notes that the receiver's TCP has received all bytes before a sequence number. Its RDMAP may still refuse them
+// with a Terminate, for example a Reply. A segment without data has no other purpose, and is a packet of the operations
+// that it acknowledges.
+func (w *stream) covers(s *TCP, next uint32, cur *currentPacket) {
+	f, first := w.flow, w.flow.ops.unacked
+	f.covered(next, cur.at)
 	for _, e := range f.ops.entries[min(first, f.ops.unacked):f.ops.unacked] {
-		if pureACK && e.op.Side == f.side {
+		if s.Length == 0 && e.op.Side == f.side {
 			cur.mark(e.op, 0)
 		}
 	}
-	if !w.window.Empty() && order.Octets.Delta(ack, w.window.Seq(0)) > 0 {
-		w.skip(cur)
-	}
 }
 
-// deliver passes the next bytes of the stream to its framer.
-func (w *stream) deliver(data []byte, offset, length int, cur *currentPacket) {
+// deliver passes the new bytes of a segment, which has the sequence numbers r, to the framer. Its first skip bytes were
+// taken before.
+func (w *stream) deliver(data []byte, offset, skip int, r order.Run, cur *currentPacket) {
 	w.flow.takes(cur.at)
-	w.frames.feed(data, offset, length, cur)
+	skipped := min(skip, len(data))
+	w.frames.feed(data[skipped:], within(offset, skip), r, cur)
 }
 
 // outlived reports whether a segment with SYN begins another connection between the ports
@@ -316,24 +266,20 @@ func (w *stream) outlived(s *TCP) bool {
 }
 
 func (w *stream) announcedFirst() bool { return true }
-func (w *stream) acknowledges() bool   { return w.acked }
-func (w *stream) waiting() *window     { return w.window }
-
-func (w *stream) awaited() bool {
-	fin := int32(0)
-	if w.fin { // a FIN takes a sequence number
-		fin = 1
-	}
-	return w.known && w.acked && order.Octets.Delta(w.ackedTo, w.next) > fin
-}
+func (w *stream) acknowledges() bool   { return w.order.Acknowledged() }
+func (w *stream) waiting() *window     { return w.order.Window() }
+func (w *stream) awaited() bool        { return w.order.AckedFrom(w.reached) > 0 }
 
 func (w *stream) destination() (none record.Opt[record.Hex24]) { return none }
 
+func (w *stream) skip(cur *currentPacket) {
+	w.order.SkipGap()
+	w.apply(nil, cur)
+}
+
 func (w *stream) flush() {
-	if w.awaited() && w.window.Empty() {
-		c := w.flow.conn
-		c.countMissing(w.flow.side, 1, w.flow.taken, c.last.Time)
-		c.Report(ruleLost, Where{At: c.last}, "%d bytes of the TCP stream from sequence number %d are not in the capture", order.Octets.Delta(w.ackedTo, w.next), w.next)
+	if n := w.order.AckedFrom(w.reached); n > 0 && w.waiting().Empty() {
+		w.lacks(order.Run{From: w.reached, To: w.reached + uint32(n)}, w.flow.conn.last)
 	}
 	w.frames.flush()
 }
