@@ -120,16 +120,9 @@ func textEncoder[T encoding.TextAppender](b []byte, p unsafe.Pointer) []byte {
 	return append(b, '"')
 }
 
-// optOffsets returns the offsets of the two fields of an Opt.
-func optOffsets(t reflect.Type) (value, known uintptr) {
-	v, _ := t.FieldByName("value")
-	k, _ := t.FieldByName("known")
-	return v.Offset, k.Offset
-}
-
 func optEncoder(t, elem reflect.Type) encoder {
 	inner := encoderOf(elem)
-	value, known := optOffsets(t)
+	value, known := record.OptOffsets(t)
 	return func(b []byte, p unsafe.Pointer) []byte {
 		if !*(*bool)(unsafe.Add(p, known)) {
 			return append(b, "null"...)
@@ -212,7 +205,7 @@ func structEncoder(t reflect.Type) encoder {
 		m := member{"," + string(field.AppendJSON(nil, f.Name)) + ":", of.Offset, nil, encoderOf(of.Type)}
 		switch {
 		case f.OmitZero && f.Opt:
-			_, known := optOffsets(of.Type)
+			_, known := record.OptOffsets(of.Type)
 			m.isZero = func(p unsafe.Pointer) bool { return !*(*bool)(unsafe.Add(p, known)) }
 		case f.OmitZero && of.Type.Kind() == reflect.String:
 			m.isZero = func(p unsafe.Pointer) bool { return *(*string)(p) == "" }

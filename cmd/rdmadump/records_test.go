@@ -13,8 +13,8 @@ import (
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
-// rewrite applies change to every string and number of a decoded JSON value, one at a time, and
-// calls visit after each change. It undoes the change afterwards.
+// rewrite applies change to every string and number of a decoded JSON value, and removes every member
+// of its objects, one at a time, and calls visit after each change. It undoes the change afterwards.
 func rewrite(v any, change func(any) any, visit func()) {
 	each := func(old any, set func(any)) {
 		switch old.(type) {
@@ -30,6 +30,9 @@ func rewrite(v any, change func(any) any, visit func()) {
 	case map[string]any:
 		for key, old := range v {
 			each(old, func(now any) { v[key] = now })
+			delete(v, key)
+			visit()
+			v[key] = old
 		}
 	case []any:
 		for i, old := range v {
@@ -38,8 +41,8 @@ func rewrite(v any, change func(any) any, visit func()) {
 	}
 }
 
-// TestHostileRecords: records that somebody made to do harm neither make a view panic nor reach
-// the terminal raw.
+// TestHostileRecords: records that somebody made to do harm, and those that lack a field as if an earlier
+// version had written them, neither make a view panic nor reach the terminal raw.
 func TestHostileRecords(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), []string{"export", "--format", "records", "../../testdata/captures/rocev2-loss42.pcap.zst", "-w", "-", "-q"}, &out, &errs); code != command.ExitOK {

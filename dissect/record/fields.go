@@ -88,6 +88,14 @@ func OptOf(t reflect.Type) (reflect.Type, bool) {
 	return o.Elem(), true
 }
 
+// OptOffsets returns the offset of the value in an [Opt] type, and the offset of the boolean that is true
+// if the value is known, for code that reads and writes records without reflection.
+func OptOffsets(t reflect.Type) (value, known uintptr) {
+	v, _ := t.FieldByName("value")
+	k, _ := t.FieldByName("known")
+	return v.Offset, k.Offset
+}
+
 // FieldsOf returns the fields of a record, or of a struct in a record, that JSON contains.
 func FieldsOf(t reflect.Type) (fields []Field) {
 	for i := range t.NumField() {

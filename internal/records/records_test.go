@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,6 +121,9 @@ func TestRoundTrip(t *testing.T) {
 				if err != nil || r == nil {
 					t.Fatalf("%.200s: %v", line, err)
 				}
+				if records.Fast(line) == nil {
+					t.Fatalf("%.200s is not decoded as a line that rdmadump writes", line)
+				}
 				if again := bytes.TrimSpace(render.AppendJSON(nil, r)); !bytes.Equal(again, line) {
 					t.Fatalf("read\n%s\nwrote\n%s", line, again)
 				}
@@ -138,9 +145,20 @@ func TestParse(t *testing.T) {
 	for _, c := range []struct{ name, line, want string }{
 		{"a record", `{"type":"transaction","status":"complete","direction":"forward","transport":"RoCEv2",` + call + `}`, ""},
 		{"a field of a later version", `{"type":"summary","packets":3,"later":[1]}`, ""},
+		{"a field of a later version that has other fields in it", `{"type":"summary","later":{"packets":[3,{"x":"\\\"}"}]},"packets":3}`, ""},
+		{"damage in a field of a later version", `{"type":"summary","packets":3,"later":[1}}`, "invalid character '}' after array element"},
+		{"a field twice", `{"type":"summary","packets":"3","packets":3}`, "summary: packets must not be of the type string"},
+		{"a field that an earlier version did not have", `{"type":"connection","id":1,"transport":"RoCEv2","path":{}}`, ""},
+		{"a negative number for a count", `{"type":"transaction","program":-1,` + call + `}`, "transaction: program must not be of the type number -1"},
+		{"a number with a fraction", `{"type":"summary","packets":3.5}`, "summary: packets must not be of the type number 3.5"},
+		{"a number that begins with 0", `{"type":"summary","packets":03}`, "invalid character '3' after object key:value pair"},
+		{"a day that does not exist", `{"type":"summary","first":"2026-02-30T00:00:00.000000000Z"}`, "day out of range"},
+		{"control characters", `{"type":"transaction","client":"\u009b2J",` + call + `}`, "transaction: client: the text contains control characters"},
 		{"a type of a later version", `{"type":"later","packets":3}`, ""},
 		{"spaces and another order", `{ "packets": 3, "type" : "summary" }`, ""},
 		{"no Call and no Reply", `{"type":"transaction","status":"complete"}`, "transaction: it has neither a Call nor a Reply"},
+		{"a Call in the timeline alone", `{"type":"transaction","reply":{},"timeline":[{"event":"call"}]}`, "transaction: its timeline has a Call, and the record has none"},
+		{"a latency without a Reply", `{"type":"transaction","latency_ns":1,` + call + `}`, "transaction: it has a latency without a Call or without a Reply"},
 		{"a wrong enumeration", `{"type":"transaction","status":"\u001b[2J","direction":"forward",` + call + `}`, `transaction: status: unknown value "\x1b[2J"`},
 		{"a wrong enumeration in a list", `{"type":"transaction","status":"complete","direction":"forward","transport":"RoCEv2",` + call + `,"waits":[{"waiting":"client","reason":"x"}]}`, `transaction: waits: reason: unknown value "x"`},
 		{"a wrong type", `{"type":"summary","packets":"3"}`, "summary: packets must not be of the type string"},
@@ -203,8 +221,8 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// FuzzParse: no line makes Parse panic, and what it returns is written and read again without a
-// change.
+// FuzzParse: no line makes Parse panic, what it returns is what encoding/json reads, and that is written and
+// read again without a change.
 func FuzzParse(f *testing.F) {
 	for _, line := range allRecords(f, "../../samples/rocev2-callback41.pcap", true) {
 		if len(line) < 8<<10 {
@@ -213,6 +231,10 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		r, err := records.Parse(line)
+		slow, failed := records.Slow(line)
+		if fmt.Sprint(failed) != fmt.Sprint(err) || !reflect.DeepEqual(r, slow) {
+			t.Fatalf("%s is read as %+v, %v; encoding/json reads %+v, %v", line, r, err, slow, failed)
+		}
 		if err != nil || r == nil {
 			return
 		}
@@ -243,5 +265,55 @@ func BenchmarkParse(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+	}
+}
+
+// TestDamagedLines: a line that was changed is read like encoding/json reads it: the same record, or the
+// same error.
+func TestDamagedLines(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	texts := []string{"null", "0", "-1", "1e3", "4294967296", "18446744073709551615", `""`, `"x"`, `"\u0041"`, `"\u202e"`, "\"\xff\"", `"é"`, "{}", "[]", "[{}]", "[null]", "true", " ", ",", `"new":[{"id":"]"}],`, `"ID":1,`, `"ſ":1,`}
+	read := 0
+	for _, line := range allRecords(t, "../../samples/rocev2-callback41.pcap", true) {
+		for range 60 {
+			changed := slices.Clone(line)
+			for range 1 + r.IntN(2) {
+				at := r.IntN(len(changed))
+				switch r.IntN(4) {
+				case 0: // other bytes
+					changed[at] ^= 1 << r.IntN(8)
+				case 1: // another value, or another member
+					end := at + bytes.IndexAny(changed[at:], ",:{[")
+					if end >= at {
+						at = end + 1
+					}
+					to := at
+					if r.IntN(2) == 0 {
+						to += max(0, bytes.IndexAny(changed[at:], ",:}]"))
+					}
+					changed = slices.Replace(changed, at, to, []byte(texts[r.IntN(len(texts))])...)
+				case 2: // a member less
+					if end := bytes.IndexByte(changed[at:], ','); end > 0 {
+						if from := bytes.LastIndexByte(changed[:at], ','); from > 0 {
+							changed = slices.Delete(changed, from, at+end)
+						}
+					}
+				case 3: // bytes twice
+					end := min(len(changed), at+r.IntN(40))
+					changed = slices.Insert(changed, at, changed[at:end]...)
+				}
+			}
+			fast, err := records.Parse(changed)
+			slow, failed := records.Slow(changed)
+			if fmt.Sprint(failed) != fmt.Sprint(err) || !reflect.DeepEqual(fast, slow) {
+				t.Fatalf("%s\nis read as %+v, %v\nencoding/json reads %+v, %v", changed, fast, err, slow, failed)
+			}
+			if records.Fast(changed) != nil {
+				read++
+			}
+		}
+	}
+	if read < 500 {
+		t.Errorf("only %d of the changed lines are records", read)
 	}
 }
