@@ -134,7 +134,7 @@ func (w *way) silence() (s record.Silence, silent bool) {
 		return s, false
 	}
 	return record.Silence{
-		Address: w.key.dst.String(), Peer: w.key.src.String(), From: w.first.Time, Packets: w.asked, Last: w.back.last.Packet,
+		Address: w.key.dst.String(), Peer: w.key.src.String(), From: w.first.Time, Packets: w.asked, Last: w.back.last.Packet, LastTime: w.back.last.Time,
 	}, true
 }
 

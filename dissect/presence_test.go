@@ -112,7 +112,7 @@ func TestSilences(t *testing.T) {
 		}
 		x := s.Silences[0]
 		to, ended := x.To.Get()
-		if len(s.Silences) > 1 || x.Packets != c.packets || ended != c.ended || ended && to.Sub(x.From) < int64(c.lasts) || ended && x.Next != record.Some(s.Packets) || x.Address == x.Peer {
+		if len(s.Silences) > 1 || x.Packets != c.packets || ended != c.ended || ended && to.Sub(x.From) < int64(c.lasts) || ended && x.Next != record.Some(s.Packets) || x.Address == x.Peer || (x.LastTime != 0) != (x.Last != 0) || x.LastTime > x.From {
 			t.Errorf("%s: silences %+v of %d packets", c.name, s.Silences, s.Packets)
 		}
 	}

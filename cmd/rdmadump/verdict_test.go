@@ -69,7 +69,7 @@ func TestVerdicts(t *testing.T) {
 		{"../other/rocev2-nvmeloss.pcap.zst", analyze.InNetwork, "5 NAKs, 1 damaged, 4 out of order; 10 RDMA operations of nvme stalled for 5.057s in total"},
 		{"rocev2-storm41.pcap.zst", analyze.InNetwork, "53 NAKs, 43 damaged, 73 out of order; 88% of the latency stalled until a retransmission. 192.168.77.1 silent from 12.57s to 13.71s: 15 packets of 192.168.77.2 asked for an answer; the network or the server. 10 latencies are upper bounds"},
 		{"rocev2-loss42.pcap.zst", analyze.InNetwork, "155 out of order; 30% of the latency stalled until a retransmission"},
-		{"../other/rocev2-reboot41.pcap.zst", analyze.InServer, "the server restarted between 21.67s and 35.01s (NFS4ERR_BADSESSION in packet 366): 4 connections rejected, accepted 3.08s to 6.15s later. 1 connection ended (retransmissions never acknowledged) with 1 outstanding Call"},
+		{"../other/rocev2-reboot41.pcap.zst", analyze.InServer, "the server 192.168.77.1 restarted between 21.67s and 35.01s (NFS4ERR_BADSESSION in packet 366): 4 connections rejected, accepted 3.08s to 6.15s later; it was last heard of at 21.16s (packet 325); the last RPC that it answered before was NFS4 CLOSE, XID 0x6d45ec10; 1 RPC was outstanding; afterwards it answered with 3 NFS4ERR_BADSESSION, 1 NFS4ERR_BAD_STATEID, 1 NFS4ERR_GRACE, 1 NFS4ERR_STALE_CLIENTID. 1 connection ended (retransmissions never acknowledged) with 1 outstanding Call"},
 		{"lab-iwarploss41.pcap.zst", analyze.InNetwork, "58 out of order"},
 		{"iwarp-nfs41.pcap.zst", analyze.Unproven, "no fault proven: 13 of 2153 packets retransmitted; 15% of the latency stalled until a retransmission"},
 		{"rocev2-errors.pcap.zst", analyze.InClient, "13 violations of the protocol"},

@@ -160,6 +160,7 @@ type Silence struct {
 	To        Opt[Time]  `json:"to" doc:"Time of the next packet of the silent host; null if the capture contains none."`
 	Packets   int64      `json:"packets" doc:"Number of packets that asked for an answer in this time."`
 	Last      int64      `json:"last" doc:"Packet number: the last packet of the silent host before."`
+	LastTime  Time       `json:"last_time" doc:"Time of this packet."`
 	Point     string     `json:"last_point,omitzero" doc:"Name of the capture point whose number last is; present only with several capture points." secret:"point"`
 	Next      Opt[int64] `json:"next" doc:"Packet number: the next packet of the silent host; null if the capture contains none."`
 	NextPoint string     `json:"next_point,omitzero" doc:"Name of the capture point whose number next is; present only with several capture points." secret:"point"`

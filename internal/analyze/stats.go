@@ -225,6 +225,18 @@ type kind struct {
 	direction                             record.Direction
 }
 
+// kindOf returns the kind of a transaction.
+func kindOf(r *record.Transaction) kind {
+	return kind{r.Program, r.Version, r.Procedure, r.ProgramName, r.ProcedureName, r.Operation, r.Direction}
+}
+
+// name returns what Name returns for the transactions of a kind.
+func (k *kind) name(by string) string {
+	r := record.Transaction{Program: k.program, Version: k.version, Procedure: k.procedure, ProgramName: k.programName, ProcedureName: k.procedureName}
+	r.Operation, r.Direction = k.operation, k.direction
+	return Name(&r, by)
+}
+
 // find returns the row for a transaction. It caches rows, because most transactions are of
 // few kinds and their names take time to build.
 func (t *Table) find(r *record.Transaction) *Stats {
@@ -240,7 +252,7 @@ func (t *Table) find(r *record.Transaction) *Stats {
 	if operation := r.Operation.Or(""); operation != "" {
 		slot += uint32(len(operation)) + 3*uint32(operation[0])
 	}
-	k, l := kind{r.Program, r.Version, r.Procedure, r.ProgramName, r.ProcedureName, r.Operation, r.Direction}, &t.recent[slot%uint32(len(t.recent))]
+	k, l := kindOf(r), &t.recent[slot%uint32(len(t.recent))]
 	if l.row == nil || l.kind != k {
 		name := Name(r, t.by)
 		*l = recentRow{t.row(name, []string{name}), k}

@@ -24,12 +24,12 @@ type suspicion struct {
 	longest   int64 // latency
 	serverNS  int64 // least time that servers took of the latencies
 	clients   map[string]*tally
-	restarted map[statusOf]record.Stamp // first Replies with a status that a server sends after a restart
-	places    []placed                  // where the connections say that the capture was taken
-	verifiers map[string][]written      // of WRITE and COMMIT, by server, in the order of their first Replies
-	boots     []boot                    // Calls in which NFSv4 clients name themselves
-	lastCalls map[int]record.Time       // times of the latest Calls of the clients, by connection
-	leaves    []handshake               // Calls and disconnects that take leave of the server
+	restarted map[statusOf]*sent   // Replies with a status that a server sends after a restart
+	places    []placed             // where the connections say that the capture was taken
+	verifiers map[string][]written // of WRITE and COMMIT, by server, in the order of their first Replies
+	boots     []boot               // Calls in which NFSv4 clients name themselves
+	last      map[int]*lastRPCs    // by connection
+	leaves    []handshake          // Calls and disconnects that take leave of the server
 
 	pending  []pendingRPC    // RPCs without a Reply
 	dropped  int64           // RPCs without a Reply that are not in pending, because there are too many
@@ -40,37 +40,6 @@ type suspicion struct {
 	closed   []handshake     // connections that ended
 	nakEnds  int64           // connections that a NAK ended
 }
-
-// afterRestart has the statuses that a server sends after a restart.
-var afterRestart = map[string]bool{
-	"NFS4ERR_GRACE": true, "NFS4ERR_BADSESSION": true, "NFS4ERR_DEADSESSION": true, "NFS4ERR_STALE_CLIENTID": true, "NFS4ERR_STALE_STATEID": true,
-}
-
-// statusOf is a status that a server sent.
-type statusOf struct{ server, status string }
-
-// written is a verifier that a server sent in Replies to WRITE and COMMIT.
-type written struct {
-	verifier record.Hex64
-	first    record.Stamp // Reply
-	last     record.Time  // of a Reply
-}
-
-// maxVerifiers is the number of verifiers of a server that are remembered. A server with more of them shows no restart by them.
-const maxVerifiers = 16
-
-// boot is a Call in which an NFSv4 client names itself to a server. It sends another verifier after a restart.
-type boot struct {
-	client, server, owner string
-	verifier              record.Hex64
-	connection            int
-	at                    record.Time
-	packet                int64
-}
-
-// purging reports whether a verifier is one with which Linux clients ask the server to forget all their state. They have
-// not restarted.
-func purging(verifier record.Hex64) bool { return verifier == 1_000_000_001 || verifier == 1<<64-1 }
 
 // connEnd is what the capture shows of the end of a connection.
 type connEnd uint8
@@ -154,8 +123,8 @@ const (
 func newSuspicion() suspicion {
 	return suspicion{
 		faults: map[faultKey]*fault{}, refusals: map[refusalKey]*refusal{}, served: map[served]record.Time{}, rnr: map[record.End]int64{},
-		clients: map[string]*tally{}, restarted: map[statusOf]record.Stamp{}, retried: map[int64]retry{}, ended: map[int]connEnd{},
-		lastCalls: map[int]record.Time{}, verifiers: map[string][]written{},
+		clients: map[string]*tally{}, restarted: map[statusOf]*sent{}, retried: map[int64]retry{}, ended: map[int]connEnd{},
+		last: map[int]*lastRPCs{}, verifiers: map[string][]written{},
 	}
 }
 
@@ -190,12 +159,7 @@ func (s *suspicion) transaction(r *record.Transaction) {
 			s.dropped++
 		}
 	}
-	if status := r.NFSStatus.Or(""); afterRestart[status] && r.Direction == record.Forward && r.Reply != nil {
-		key := statusOf{r.Server.Or(""), status}
-		if first, had := s.restarted[key]; !had && len(s.restarted) < maxHosts || had && r.Reply.Time < first.Time {
-			s.restarted[key] = record.Stamp{Time: r.Reply.Time, Packet: r.Reply.Packet}
-		}
-	}
+	s.stateRejected(r)
 	s.writes(r)
 	if status := r.NFSStatus.Or(""); r.RetransmitOf.Known() && status == "NFS4ERR_RETRY_UNCACHED_REP" {
 		s.repeats++
@@ -218,69 +182,6 @@ func (s *suspicion) transaction(r *record.Transaction) {
 	}
 	if len(s.refusals) > 0 && r.Direction == record.Forward && r.Succeeded() { // Earlier ones say nothing about a refusal.
 		s.serves(r, refusalKey{client: r.Client.Or(""), server: r.Server.Or("")})
-	}
-}
-
-// writes notes the verifier in a Reply to WRITE or COMMIT.
-func (s *suspicion) writes(r *record.Transaction) {
-	verifier, known := r.WriteVerifier.Get()
-	if !known || r.Reply == nil {
-		return
-	}
-	list, had := s.verifiers[r.Server.Or("")]
-	if !had && len(s.verifiers) >= maxHosts || len(list) >= maxVerifiers {
-		return
-	}
-	at := r.Reply.Time
-	if i := slices.IndexFunc(list, func(w written) bool { return w.verifier == verifier }); i < 0 {
-		s.verifiers[r.Server.Or("")] = append(list, written{verifier, record.Stamp{Time: at, Packet: r.Reply.Packet}, at})
-	} else if list[i].last = max(list[i].last, at); at < list[i].first.Time {
-		list[i].first = record.Stamp{Time: at, Packet: r.Reply.Packet}
-	}
-}
-
-// sign is a Reply that a server may have sent because it restarted, after a time.
-type sign struct {
-	server, shownBy string
-	at              record.Stamp
-	after           record.Time
-}
-
-// signs returns the Replies that may show restarts: those with a status of afterRestart, and the first ones with another verifier,
-// if no later Reply has the verifier of those before.
-func (s *suspicion) signs() (list []sign) {
-	for key, at := range s.restarted {
-		list = append(list, sign{key.server, key.status, at, 0})
-	}
-	for server, all := range s.verifiers {
-		all = slices.SortedFunc(slices.Values(all), func(a, b written) int { return cmp.Compare(a.first.Time, b.first.Time) })
-		for i := 1; i < len(all) && len(all) < maxVerifiers; i++ {
-			if all[i-1].last < all[i].first.Time {
-				list = append(list, sign{server, anotherVerifier, all[i].first, all[i-1].last})
-			}
-		}
-	}
-	return list
-}
-
-// anotherVerifier says that a write verifier shows a restart.
-const anotherVerifier = "another write verifier"
-
-// clientCall notes what shows later whether the client restarted. Among that, there are the Calls with which a client that
-// unmounts everything takes leave.
-func (s *suspicion) clientCall(r *record.Transaction) {
-	if r.Direction != record.Forward || r.Call == nil {
-		return
-	}
-	at := r.Start()
-	if last, had := s.lastCalls[r.Connection]; at > last && (had || len(s.lastCalls) < maxHandshakes) {
-		s.lastCalls[r.Connection] = at
-	}
-	if verifier, known := r.BootVerifier.Get(); known && len(s.boots) < maxHandshakes {
-		s.boots = append(s.boots, boot{r.Client.Or(""), r.Server.Or(""), r.ClientOwner.Or(""), verifier, r.Connection, at, r.Call.Packet})
-	}
-	if slices.ContainsFunc(r.Operations, func(name string) bool { return name == "DESTROY_SESSION" || name == "DESTROY_CLIENTID" }) {
-		s.leaves = appendFew(s.leaves, handshake{client: r.Client.Or(""), server: r.Server.Or(""), at: at})
 	}
 }
 
@@ -561,117 +462,4 @@ func (s *suspicion) repairs() (r repairs) {
 		}
 	}
 	return r
-}
-
-// restarts returns the restarts that the capture shows: a server was silent, rejected connections or lost all its
-// connections, and then sent a status that it had not sent before, and that a server sends after a restart. A server also
-// sends most of these statuses when the lease of a client has expired. Then only rejected connections, on a port on which it
-// accepted connections before, show that it had stopped serving. The same holds for another write verifier, which a server also sends after an error of its
-// storage, and which each of its file systems may have of its own.
-func (s *suspicion) restarts(silences []record.Silence) (list []Restart) {
-	for _, sign := range s.signs() {
-		r := Restart{Address: sign.server, Role: record.Server, ShownBy: sign.shownBy, Packet: record.Some(sign.at.Packet)}
-		found := false
-		note := func(from, to record.Time) {
-			if from >= sign.after && to <= sign.at.Time && (!found || to.Sub(from) > r.To.Sub(r.From)) { // A restart takes longer than other interruptions.
-				r.From, r.To, found = from, to, true
-			}
-		}
-		for _, x := range silences {
-			if to, ended := x.To.Get(); ended && x.Address == sign.server {
-				note(x.From, to)
-			}
-		}
-		if !found {
-			s.interrupted(sign.server, sign.at.Time, note)
-		}
-		if found && (sign.shownBy == "NFS4ERR_GRACE" || s.stopped(sign.server, r.From, sign.at.Time)) {
-			list = append(list, r)
-		}
-	}
-	list = append(list, s.clientRestarts()...)
-	slices.SortFunc(list, func(a, b Restart) int {
-		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Role, b.Role), cmp.Compare(a.From, b.From), cmp.Compare(b.To, a.To), cmp.Compare(a.Packet.Or(0), b.Packet.Or(0)))
-	})
-	return slices.CompactFunc(list, func(a, b Restart) bool { return a.Address == b.Address && a.Role == b.Role && b.From <= a.To })
-}
-
-// clientRestarts returns the restarts of clients that the capture shows: a client named itself with the same owner and
-// another verifier, although it had not taken leave of the server. A client that unmounts everything and whose NFS module is
-// loaded again has another verifier, too. If a verifier is used again later, or a connection of the time before is, two
-// clients have the same owner.
-func (s *suspicion) clientRestarts() (list []Restart) {
-	if max(len(s.boots), len(s.lastCalls), len(s.leaves)) >= maxHandshakes {
-		return nil // What would clear a client may be missing.
-	}
-	boots := slices.Clone(s.boots)
-	slices.SortFunc(boots, func(a, b boot) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.packet, b.packet)) })
-	latest := map[[3]string]int{} // by client, server and owner
-	for i, b := range boots {
-		key := [3]string{b.client, b.server, b.owner}
-		before, had := latest[key]
-		if latest[key] = i; !had || b.client == "" {
-			continue
-		}
-		if from, restarted := s.restartBetween(boots, before, i); restarted {
-			list = append(list, Restart{
-				Address: b.client, Role: record.Client, From: from, To: b.at, ShownBy: "another boot verifier", Packet: record.Some(b.packet),
-			})
-		}
-	}
-	return list
-}
-
-// restartBetween reports whether a client restarted between two Calls in which it named itself, and returns the time of its
-// last Call before.
-func (s *suspicion) restartBetween(boots []boot, before, after int) (from record.Time, restarted bool) {
-	a, b := boots[before], boots[after]
-	if a.verifier == b.verifier || purging(a.verifier) || purging(b.verifier) {
-		return 0, false
-	}
-	for i, x := range boots {
-		switch {
-		case x.client != b.client || x.server != b.server || x.owner != b.owner:
-		case i < after && x.verifier == b.verifier, i > after && x.verifier == a.verifier, i < after && x.connection == b.connection:
-			return 0, false
-		case x.verifier == a.verifier:
-			from = max(from, s.lastCalls[x.connection])
-		}
-	}
-	gone := from < b.at && !slices.ContainsFunc(s.leaves, func(h handshake) bool {
-		return h.client == b.client && h.server == b.server && h.at > a.at && h.at <= b.at
-	})
-	return from, gone
-}
-
-// stopped reports whether a server rejected a connection between two times, on a port on which it had accepted one before.
-func (s *suspicion) stopped(server string, from, to record.Time) bool {
-	return slices.ContainsFunc(s.rejected, func(h handshake) bool {
-		return h.server == server && h.at >= from && h.at <= to &&
-			slices.ContainsFunc(s.accepted, func(a handshake) bool { return a.server == server && a.port == h.port && a.at < h.at })
-	})
-}
-
-// interrupted notes the time in which a server that was not silent had no connections, or rejected some: from the end of a
-// connection until the next one was accepted.
-func (s *suspicion) interrupted(server string, before record.Time, note func(from, to record.Time)) {
-	for _, end := range s.closed {
-		if end.server != server || end.at > before {
-			continue
-		}
-		from, to := end.at, record.Time(0)
-		for _, a := range s.accepted {
-			if a.server == server && a.at >= from && (to == 0 || a.at < to) {
-				to = a.at
-			}
-		}
-		for _, h := range s.rejected {
-			if h.server == server && h.at >= from && (to == 0 || h.at < to) {
-				to = h.at
-			}
-		}
-		if to != 0 {
-			note(from, to)
-		}
-	}
 }

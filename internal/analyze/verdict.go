@@ -78,16 +78,6 @@ type Counts struct {
 	RejectedThenAccepted int64             `json:"rejected_then_accepted" doc:"Number of connections that a server rejected before it accepted one of the same client, on any port."`
 }
 
-// Restart is a restart of a host.
-type Restart struct {
-	Address string            `json:"address" doc:"Address of the host."`
-	Role    record.End        `json:"role" doc:"The side of its connections that the host is."`
-	From    record.Time       `json:"from" doc:"Time from which the server did not answer, or had no connection; of a client, time of its last Call before."`
-	To      record.Time       `json:"to" doc:"Time at which the server answered or accepted a connection again, or rejected one; of a client, time at which it named itself with another boot verifier."`
-	ShownBy string            `json:"shown_by" doc:"What shows the restart, such as a status that a server sends only after one."`
-	Packet  record.Opt[int64] `json:"packet" doc:"Packet number: the packet that shows the restart."`
-}
-
 // Evidence is a fact that a verdict is based on.
 type Evidence struct {
 	Fact    string `json:"fact" doc:"Fact that the verdict follows from, as a sentence."`
@@ -662,50 +652,6 @@ func mountRefused(j *facts) said {
 		text += ": " + why
 	}
 	return said{InServer, nil, text, []Evidence{{fmt.Sprintf("%s with %s", plural(r.count, name+" Reply"), r.status), "FILE -Y 'status == " + r.status + "'"}}}
-}
-
-// serverRestarted is for a server that restarted.
-func serverRestarted(j *facts) said {
-	list := j.restartsOf(record.Server)
-	if len(list) == 0 {
-		return said{}
-	}
-	r := list[0]
-	text := "the server"
-	if j.several(func(h handshake) string { return h.server }) {
-		text += " " + r.Address
-	}
-	text += fmt.Sprintf(" restarted between %s and %s (%s in packet %d)", j.at(r.From), j.at(r.To), r.ShownBy, r.Packet.Or(0))
-	if n := len(list) - 1; n > 0 {
-		text += ", and " + plural(int64(n), "other") + " restarted"
-	}
-	command := "FILE -Y 'status == " + r.ShownBy + "'"
-	if r.ShownBy == anotherVerifier {
-		command = "FILE -Y 'write_verifier != null' -e number,time,operation,write_verifier"
-	}
-	if n := j.repairs.repaired; n > 0 {
-		text += ": " + j.acceptedLater()
-	}
-	return said{InServer, nil, text, []Evidence{{"Replies that a server sends only after a restart", command}}}
-}
-
-// restartsOf returns the restarts of clients, or those of servers.
-func (j *facts) restartsOf(role record.End) []Restart {
-	return slices.DeleteFunc(slices.Clone(j.restarts), func(r Restart) bool { return r.Role != role })
-}
-
-// clientRestarted is for a client that named itself to a server with another verifier.
-func clientRestarted(j *facts) said {
-	list := j.restartsOf(record.Client)
-	if len(list) == 0 {
-		return said{}
-	}
-	r := list[0]
-	text := fmt.Sprintf("the client %s restarted between %s and %s: it named itself with the same owner and another boot verifier (packet %d)", r.Address, j.at(r.From), j.at(r.To), r.Packet.Or(0))
-	if n := len(list) - 1; n > 0 {
-		text += fmt.Sprintf("; %s of clients in all", plural(int64(len(list)), "restart"))
-	}
-	return said{InClient, nil, text, []Evidence{{"the same owner with another verifier", "FILE -Y 'boot_verifier != null' --json"}}}
 }
 
 // several reports whether the connections that were accepted have several values of a property.

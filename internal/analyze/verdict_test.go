@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -26,25 +27,44 @@ func TestRestarted(t *testing.T) {
 		where    Place
 		text     string
 	}{
-		{"GRACE after a silence", "NFS4ERR_GRACE", []record.Time{40 * s}, true, false, true, InServer, "the server restarted between 9.00s and 29.00s (NFS4ERR_GRACE in packet 40)"},
-		{"GRACE after a rejection", "NFS4ERR_GRACE", []record.Time{40 * s}, false, true, true, InServer, "the server restarted between 8.00s and 29.00s (NFS4ERR_GRACE in packet 40): 1 connection rejected, accepted 3s later"},
+		{"GRACE after a silence", "NFS4ERR_GRACE", []record.Time{40 * s}, true, false, true, InServer, "the server 10.0.0.2 restarted between 9.00s and 29.00s (NFS4ERR_GRACE in packet 40); it was last heard of at 7.00s (packet 9); the last RPC that it answered before was NFS4 READ, XID 0x00000007; 1 RPC was outstanding; afterwards it answered with 2 NFS4ERR_BAD_STATEID, 1 NFS4ERR_GRACE"},
+		{"GRACE after a rejection", "NFS4ERR_GRACE", []record.Time{40 * s}, false, true, true, InServer, "the server 10.0.0.2 restarted between 8.00s and 29.00s (NFS4ERR_GRACE in packet 40): 1 connection rejected, accepted 3s later; it was last heard of at 6.00s (packet 70); the last RPC that it answered before"},
 		{"GRACE before, too", "NFS4ERR_GRACE", []record.Time{5 * s, 40 * s}, true, false, true, Unproven, "10.0.0.2 silent from 9.00s to 29.00s: 7 packets of 10.0.0.1 asked for an answer; the network or the server"},
 		{"an expired lease", "NFS4ERR_BADSESSION", []record.Time{40 * s}, true, false, true, Unproven, "10.0.0.2 silent from 9.00s to 29.00s"},
-		{"BADSESSION after a rejection", "NFS4ERR_BADSESSION", []record.Time{40 * s}, true, true, true, InServer, "the server restarted between 9.00s and 29.00s (NFS4ERR_BADSESSION in packet 40)"},
-		{"no silence and no rejection", "NFS4ERR_GRACE", []record.Time{40 * s}, false, false, false, Unproven, "no fault proven: 1 of 1 RPC failed (1 NFS4ERR_GRACE)"},
+		{"BADSESSION after a rejection", "NFS4ERR_BADSESSION", []record.Time{40 * s}, true, true, true, InServer, "the server 10.0.0.2 restarted between 9.00s and 29.00s (NFS4ERR_BADSESSION in packet 40)"},
+		{"no silence and no rejection", "NFS4ERR_GRACE", []record.Time{40 * s}, false, false, false, Unproven, "no fault proven: 3 of 6 RPCs failed (2 NFS4ERR_BAD_STATEID, 1 NFS4ERR_GRACE); 1 RPC without a Reply up to the end of the capture"},
 		{"a server that stops", "", nil, false, true, false, InServer, "1 connection rejected: invalid service ID; none accepted afterwards"},
 	} {
 		col := NewCollector()
+		rpc := func(connection int, at record.Time, xid record.Hex32, status string) *record.Transaction {
+			r := &record.Transaction{
+				Status: record.Complete, Direction: record.Forward, Connection: connection, XID: xid, Client: record.Some(client), Server: record.Some(server), NFSStatus: record.SomeIf(status, status != ""),
+				Program: record.Some(uint32(100003)), ProgramName: record.Some("NFS"), Version: record.Some(uint32(4)), Operation: record.Some("READ"),
+				Call: &record.Message{Time: at - 1}, Reply: &record.Message{Time: at, Packet: int64(at / s * 10)},
+			}
+			return r
+		}
+		col.Transaction(rpc(0, 6*s, 6, ""))
+		col.Transaction(rpc(0, 7*s, 7, ""))
+		lost := rpc(0, 8*s, 8, "")
+		lost.Status, lost.Reply = record.NoReply, nil
+		col.Transaction(lost)
+		for range 2 {
+			col.Transaction(rpc(2, 41*s, 9, "NFS4ERR_BAD_STATEID"))
+		}
 		for _, at := range c.at {
-			col.Transaction(&record.Transaction{
-				Status: record.Complete, Direction: record.Forward, Client: record.Some(client), Server: record.Some(server), NFSStatus: record.Some(c.status),
-				Call: &record.Message{Time: at}, Reply: &record.Message{Time: at, Packet: int64(at / s)},
-			})
+			r := rpc(2, at, 10, c.status)
+			r.Reply.Packet = int64(at / s)
+			col.Transaction(r)
+		}
+		closed := 9 * s
+		if c.silent {
+			closed = 25 * s
 		}
 		if c.rejected || c.silent {
 			col.Connection(ends(&record.Connection{
 				ClientKnown: true,
-				ID:          0, First: s, Last: 9 * s, Established: record.Some(s), Closed: record.Some(9 * s), Ended: record.Some(record.Ended{How: record.EndDisconnect}),
+				ID:          0, First: s, Last: closed, Established: record.Some(s), Closed: record.Some(closed), Ended: record.Some(record.Ended{How: record.EndDisconnect}),
 			}))
 		}
 		if c.rejected {
@@ -59,7 +79,7 @@ func TestRestarted(t *testing.T) {
 		}
 		sum := &record.Summary{RDMA: 1, First: record.Some(s), Last: record.Some(50 * s)}
 		if c.silent {
-			sum.Silences = []record.Silence{{Address: server, Peer: client, From: 10 * s, To: record.Some(30 * s), Packets: 7, Last: 9, Next: record.Some(int64(30))}}
+			sum.Silences = []record.Silence{{Address: server, Peer: client, From: 10 * s, To: record.Some(30 * s), Packets: 7, Last: 9, LastTime: 8 * s, Next: record.Some(int64(30))}}
 		}
 		if v := col.Finish(sum).Verdict; v.Where != c.where || !strings.HasPrefix(v.Text, c.text) || len(v.Restarts) > 0 != strings.Contains(c.text, "restarted") {
 			t.Errorf("%s: %s: %s, want %s: %s", c.name, v.Where, v.Text, c.where, c.text)
@@ -100,7 +120,7 @@ func TestWriteVerifiers(t *testing.T) {
 		}
 		col.Connection(&record.Connection{Server: port, First: 33 * s, Last: 50 * s, Established: record.Some(33 * s)})
 		v := col.Finish(&record.Summary{RDMA: 1, First: record.Some(s), Last: record.Some(50 * s)}).Verdict
-		const want = "the server restarted between 8.00s and 29.00s (another write verifier in packet 40)"
+		const want = "the server 10.0.0.2 restarted between 8.00s and 29.00s (another write verifier in packet 40)"
 		if restarted := strings.HasPrefix(v.Text, want); restarted != c.restarted || len(v.Restarts) > 0 != restarted {
 			t.Errorf("%s: %s, restarts %+v", c.name, v.Text, v.Restarts)
 		}
@@ -182,8 +202,11 @@ func TestClientRestarted(t *testing.T) {
 			}
 			continue
 		}
-		want := Restart{Address: client, Role: record.Client, From: 41 * s, To: 101 * s, ShownBy: "another boot verifier", Packet: record.Some(int64(101))}
-		if v.Where != InClient || v.ID != "client-restarted" || !strings.HasPrefix(v.Text, c.text) || len(v.Restarts) != 1 || v.Restarts[0] != want {
+		want := Restart{
+			Address: client, Role: record.Client, From: 41 * s, To: 101 * s, ShownBy: "another boot verifier", Packet: record.Some(int64(101)),
+			LastHeard: record.Some(41 * s), LastPacket: record.Some(int64(41)), LastRPC: record.Some(LastRPC{0, "(not decoded)", 41 * s, 41}), Refused: map[string]int64{},
+		}
+		if v.Where != InClient || v.ID != "client-restarted" || !strings.HasPrefix(v.Text, c.text) || len(v.Restarts) != 1 || !reflect.DeepEqual(v.Restarts[0], want) {
 			t.Errorf("%s: %s: %s: %+v, want %s", c.name, v.Where, v.Text, v.Restarts, c.text)
 		}
 	}
