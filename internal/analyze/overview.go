@@ -337,6 +337,7 @@ func (c *Collector) Connection(r *record.Connection) {
 	}
 	c.suspicion.span = c.Overlaps
 	c.suspicion.connection(r)
+	c.common.Ended(r)
 	c.traffic.connection(r)
 	c.group(r)
 	c.mounted.connection(r)
@@ -490,6 +491,9 @@ func (c *Collector) commonFacts(s *record.Summary) []*contrast.Set {
 	list := []*contrast.Set{}
 	if s != nil && s.First.Known() {
 		c.common.Begin(s.First.Or(0))
+	}
+	if s != nil {
+		c.common.Absences(s.Absences)
 	}
 	for _, set := range c.common.Sets() {
 		if (set.Verdict == contrast.Separated || set.Verdict == contrast.Nothing) && len(list) < maxCommon {

@@ -95,6 +95,16 @@ type target struct {
 	held   reservoir
 }
 
+// maxEnds is the number of connections of RPCs without a Reply of which the end is kept.
+const maxEnds = 65536
+
+// ending is how a connection with RPCs without a Reply ended.
+type ending struct {
+	client, server string
+	at             record.Time // the largest time if it did not end
+	lacks          bool        // the capture lacks packets of it
+}
+
 // facets are the properties of a row that decide which sets could have it.
 type facets struct {
 	member  []int // sets that have it
@@ -128,11 +138,15 @@ type Collector struct {
 	entries []uint32
 	members []int
 	logs    factorials
+
+	ends      map[int]ending // of connections with RPCs without a Reply
+	absences  []record.Absence
+	endsKnown bool
 }
 
 // NewCollector returns a collector.
 func NewCollector(o Options) *Collector {
-	c := &Collector{options: o, fields: query.Transactions, byName: map[string]int{}, byKey: map[string]int{}}
+	c := &Collector{options: o, fields: query.Transactions, byName: map[string]int{}, byKey: map[string]int{}, ends: map[int]ending{}}
 	if c.options.Rows == 0 {
 		c.options.Rows = usualRows
 	}
@@ -287,6 +301,31 @@ func (c *Collector) Add(r *record.Transaction) error {
 	return c.take(r, r.ID, r.Start())
 }
 
+// Ended takes the end of a connection, after its RPCs. It decides which RPCs without a Reply may have one that the capture lacks.
+func (c *Collector) Ended(r *record.Connection) {
+	e, asked := c.ends[r.ID]
+	if !asked {
+		return
+	}
+	e.lacks = r.NotCaptured > 0
+	if r.Ended.Known() {
+		e.at = r.Closed.Or(r.Last)
+	}
+	c.ends[r.ID] = e
+}
+
+// Absences takes the times in which packets are missing from the capture, after all connections.
+func (c *Collector) Absences(list []record.Absence) { c.absences, c.endsKnown = list, true }
+
+// mayHaveReply reports whether the capture may lack the Reply to an RPC without one: it lacks packets of the connection, or of
+// its hosts between the Call and the end of the connection.
+func (c *Collector) mayHaveReply(r *row) bool {
+	e := c.ends[r.conn]
+	return e.lacks || slices.ContainsFunc(c.absences, func(a record.Absence) bool {
+		return int64(a.To) > r.time && a.From < e.at && (a.Address == e.client && a.Peer == e.server || a.Address == e.server && a.Peer == e.client)
+	})
+}
+
 // take keeps the answers of a subject with this number and time, if it is wanted.
 func (c *Collector) take(r any, id int64, at record.Time) error {
 	c.total++
@@ -333,6 +372,9 @@ func (c *Collector) memberships(r *record.Transaction) error {
 		case NoReply:
 			if r.Status == record.NoReply {
 				join(c.target(NoReply, "", noReplyFilter, ""))
+				if _, known := c.ends[r.Connection]; !known && len(c.ends) < maxEnds {
+					c.ends[r.Connection] = ending{client: r.Client.Or(""), server: r.Server.Or(""), at: math.MaxInt64}
+				}
 			}
 		case Status:
 			if name := query.Outcome(r); r.Reply != nil && (r.Status == record.RDMAError || r.RPCFailed() || r.NFSFailed()) && !(c.options.Brief && ordinary[name]) {
@@ -391,6 +433,7 @@ func (c *Collector) answer(r any, id int64, at record.Time) (*row, error) {
 		c.entries = append(c.entries, col.enter(c.out.values, &c.memory))
 	}
 	if t, is := r.(*record.Transaction); is {
+		one.of, one.conn = t.RetransmitOf.Or(0), t.Connection
 		c.arguments(t)
 	}
 	one.entries = slices.Clone(c.entries)

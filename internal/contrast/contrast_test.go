@@ -451,3 +451,159 @@ func TestHostile(t *testing.T) {
 		}
 	}
 }
+
+// TestExact: a fact that is true of all bad RPCs and of no other is reported whether or not other fields are compared, and says
+// which interval and how many random bursts show as much.
+func TestExact(t *testing.T) {
+	for _, tc := range []struct {
+		path   string
+		kind   Kind
+		fields []string
+		want   []string
+	}{
+		{"captures/rocev2-chimera-noreplychunk3.pcap.zst", NoReply, []string{"operation"}, []string{
+			"30 of 130 RPCs: without a Reply",
+			"  the 30 are 1 request and 29 retransmissions on later connections: a single request proves little",
+			"  all 30 are READDIRPLUS; none of the 100 others is",
+			"    the same RPCs were sent between 21.103s and 22.897s: this capture cannot tell which matters",
+			"    they come in 1 burst: 2 of 199 random sets of as many bursts show as much",
+			`  operation == "READDIRPLUS"`,
+		}},
+		{"captures/rocev2-chimera-noreplychunk3.pcap.zst", NoReply, nil, []string{
+			"30 of 130 RPCs: without a Reply",
+			"  the 30 are 1 request and 29 retransmissions on later connections: a single request proves little",
+			"  all 30 are READDIRPLUS; none of the 100 others is",
+			"    the same RPCs offer a Reply chunk; have a Call of 116 bytes; offer memory that does not begin at a page; were sent between 21.103s and 22.897s: this capture cannot tell which matters",
+			"    they come in 1 burst: 2 of 199 random sets of as many bursts show as much",
+			`  operation == "READDIRPLUS"`,
+		}},
+		{"captures/rocev2-chimera-overrun42.pcap.zst", Status, []string{"operation"}, []string{
+			"10 of 74 RPCs: with the status NFS4ERR_RETRY_UNCACHED_REP (12 other RPCs are not compared: no Reply)",
+			"  all 10 are READ; none of the 64 others is",
+			"    the same RPCs were sent between 20.046s and 20.866s: this capture cannot tell which matters",
+			"    they come in 1 burst: 1 of 199 random sets of as many bursts shows as much",
+			`  (operation == "READ") and (reply != null)`,
+		}},
+		{"captures/rocev2-chimera-overrun42.pcap.zst", Status, nil, []string{
+			"10 of 74 RPCs: with the status NFS4ERR_RETRY_UNCACHED_REP (12 other RPCs are not compared: no Reply)",
+			"  all 10 are READ; none of the 64 others is",
+			"    the same RPCs offer a Write chunk; repeat an earlier RPC; were sent between 20.046s and 20.866s: this capture cannot tell which matters",
+			"    they come in 1 burst: 1 of 199 random sets of as many bursts shows as much",
+			`  (operation == "READ") and (reply != null)`,
+			"    or all 10 are the first on their connection; 2 of the 64 others are, too: nearly the same RPCs",
+			`    (context.number_on_connection == 1) and (reply != null)`,
+		}},
+	} {
+		c := collected(t, "../../testdata/"+tc.path, Options{Kinds: []Kind{tc.kind}, Fields: tc.fields})
+		if got := text(c.Sets()[0]); got != strings.Join(tc.want, "\n") {
+			t.Errorf("%s with the fields %v:\n%s", tc.path, tc.fields, got)
+		}
+	}
+}
+
+// listed is a filter of a report, and how many RPCs it must select.
+type listed struct {
+	text        string
+	bad, others int64
+	filter      *query.Filter
+	hits, rest  int64
+}
+
+// TestCommands: the filter of each sentence selects exactly the RPCs, or connections, that the sentence counts, whether all are
+// compared or a sample, in all captures.
+func TestCommands(t *testing.T) {
+	paths := captures(t, "captures/*.pcap*.zst")
+	for _, pattern := range []string{"ends/*.zst", "other/*.zst", "../samples/*.pcap.zst"} {
+		paths = append(paths, captures(t, pattern)...)
+	}
+	filters, sampled := 0, 0
+	for i, path := range testkit.Short(t, paths) {
+		for _, o := range []Options{
+			{Kinds: []Kind{NoReply, Status, Slow, ByRule}, Slow: Slowness{Times: UsualSlow}},
+			{Kinds: []Kind{NoReply, Slow}, Slow: Slowness{Percentile: 0.8}, Rows: 48},
+			{Kinds: []Kind{Ended, Retransmitting}, Connections: true},
+		} {
+			c := collected(t, path, o)
+			if again := c.Again(); again != nil {
+				c = collected(t, path, again.options)
+			}
+			sets := c.Sets()
+			if c.Sampled() {
+				n, err := c.NewRecount(sets)
+				if err != nil {
+					t.Fatal(err)
+				}
+				visit(t, path, o.Connections, n.Add, n.AddConnection)
+				n.Finish()
+				sampled++
+			}
+			for _, s := range sets {
+				filters += s.check(t, fmt.Sprintf("capture %d, %s", i, filepath.Base(path)), path, c)
+			}
+		}
+	}
+	if !testing.Short() && (filters < 300 || sampled < 20) {
+		t.Errorf("only %d filters, and %d captures of which a sample was compared", filters, sampled)
+	}
+}
+
+// visit passes the RPCs or the connections of a capture.
+func visit(t *testing.T, path string, connections bool, rpc func(*record.Transaction) error, connection func(*record.Connection) error) {
+	h := dissect.Handler{Transaction: rpc}
+	if connections {
+		h = dissect.Handler{Connection: connection}
+	}
+	dissect.New(h, dissect.Options{Decode: true, Files: true}).Run(t.Context(), testkit.Open(t, path))
+}
+
+// check verifies the filters of a set, and returns their number.
+func (s *Set) check(t *testing.T, name, path string, c *Collector) int {
+	list := []*listed{{text: s.Filter, bad: s.Bad}}
+	fact := func(f *Fact) {
+		list = append(list, &listed{text: f.Filter, bad: f.Bad, others: f.Others})
+		for _, r := range append(slices.Clone(f.Same), f.Nearly...) {
+			list = append(list, &listed{text: r.Filter, bad: r.Bad, others: r.Others})
+		}
+	}
+	for i := range s.Facts {
+		fact(&s.Facts[i])
+	}
+	for _, f := range s.apart() {
+		fact(f)
+	}
+	if len(s.Facts) > 0 {
+		list = append(list, &listed{text: s.remaining(), bad: s.Unexplained})
+	}
+	for _, l := range list {
+		var err error
+		if l.filter, err = query.Compile(l.text, c.fields); err != nil {
+			t.Fatalf("%s: %s: %v", name, l.text, err)
+		}
+	}
+	each := func(r any) error {
+		bad := false
+		for i, l := range list {
+			hit, err := l.filter.Match(r)
+			if err != nil {
+				t.Fatalf("%s: %s: %v", name, l.text, err)
+			}
+			if i == 0 {
+				bad = hit
+			}
+			switch {
+			case hit && bad:
+				l.hits++
+			case hit:
+				l.rest++
+			}
+		}
+		return nil
+	}
+	visit(t, path, c.options.Connections, func(r *record.Transaction) error { return each(r) }, func(r *record.Connection) error { return each(r) })
+	for _, l := range list {
+		if l.hits != l.bad || l.rest != l.others {
+			t.Errorf("%s: %s: %s selects %d of the set and %d others; the report has %d and %d", name, s.Title, l.text, l.hits, l.rest, l.bad, l.others)
+		}
+	}
+	return len(list)
+}

@@ -17,6 +17,7 @@ type recounted struct {
 	*Set
 	bad, within, against *query.Filter // nil for all
 	facts                []recountedFact
+	apart                []recountedFact // of OfCalls and of Hints, each of which is about all RPCs of the set
 	nBad, nOthers        int64
 }
 
@@ -49,9 +50,26 @@ func (c *Collector) NewRecount(sets []*Set) (*Recount, error) {
 			}
 			one.facts = append(one.facts, f)
 		}
+		for _, f := range set.apart() {
+			f, err := n.factOf(f)
+			if err != nil {
+				return nil, err
+			}
+			one.apart = append(one.apart, f)
+		}
 		n.sets = append(n.sets, one)
 	}
 	return n, nil
+}
+
+// apart returns the facts that are about all RPCs of the set, whatever the other facts are about.
+func (s *Set) apart() (list []*Fact) {
+	for _, facts := range [][]Fact{s.OfCalls, s.Hints} {
+		for i := range facts {
+			list = append(list, &facts[i])
+		}
+	}
+	return list
 }
 
 // factOf compiles the filters of a fact and of its relatives.
@@ -124,6 +142,11 @@ func (s *recounted) add(r any) error {
 	} else {
 		s.nBad++
 	}
+	for i := range s.apart {
+		if _, err := s.apart[i].count(r, bad); err != nil {
+			return err
+		}
+	}
 	for i := range s.facts {
 		hit, err := s.facts[i].count(r, bad)
 		if hit || err != nil {
@@ -164,6 +187,9 @@ func (n *Recount) Finish() {
 	for _, s := range n.sets {
 		set := s.Set
 		set.Bad, set.Others, set.NotAsked, set.exact = s.nBad, s.nOthers, n.all-s.nBad-s.nOthers, true
+		for i, f := range set.apart() {
+			s.apart[i].finish(f)
+		}
 		set.Unexplained = set.Bad
 		for i := range s.facts {
 			s.facts[i].finish(&set.Facts[i])

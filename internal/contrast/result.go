@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -49,6 +50,9 @@ type Set struct {
 	Bad         int64               `json:"bad" doc:"Number of RPCs in the set."`
 	Others      int64               `json:"others" doc:"Number of other RPCs that could have been in the set, with which it is compared."`
 	NotAsked    int64               `json:"not_asked" doc:"Number of RPCs that could not have been in the set, such as those without a latency if the set has slow ones."`
+	NotAskedWhy record.Opt[string]  `json:"not_asked_why" doc:"What these RPCs lack, such as no Reply; null if there are none." secret:"no"`
+	Requests    record.Opt[int64]   `json:"requests" doc:"Number of different requests in the set: retransmissions on later connections are RPCs of their own, and are counted once here. Null if not all RPCs were compared."`
+	MayHave     record.Opt[int64]   `json:"may_have_reply" doc:"Number of RPCs without a Reply for which the capture may lack the Reply, because it lacks packets of their connections or hosts; null for other sets, and if RPCs were read from JSON."`
 	Verdict     Verdict             `json:"verdict" doc:"Result: separated (at least one fact separates the set from the others), nothing (no fact does, although one could have been found), too_few (too few RPCs to find one), all (there are no others), none (the set is empty)."`
 	Detectable  record.Opt[int64]   `json:"detectable" doc:"Number of RPCs of the set for which a fact had to be true, and for no other RPC, so that it would have been found; null if no fact could have been found."`
 	Facts       []Fact              `json:"facts" doc:"Facts that separate the set from the others; a later one is about the RPCs that the earlier ones do not explain."`
@@ -61,6 +65,7 @@ type Set struct {
 	Sampled     record.Opt[Sampled] `json:"sampled" doc:"Numbers of RPCs that were compared, if not all were; the numbers of facts are exact nevertheless, except in overview."`
 
 	exact bool   // numbers are of all RPCs
+	once  bool   // facts separate the set even if each request counts once
 	scope string // filter for the RPCs that could be in the set; empty for all
 }
 
@@ -80,6 +85,8 @@ type Fact struct {
 
 	phrase phrase
 	plain  string // filter for the fact, which may select RPCs that are not compared, too
+	runs   int64  // number of bursts, if the subjects come in bursts
+	asGood int64  // number of the random sets of as many bursts that show as much
 	asked  bool   // a fact about what the Calls asked is true of the same RPCs
 }
 
@@ -160,7 +167,7 @@ func alike(a, b map[*row]bool) bool {
 // compare compares a set with the others.
 func (c *Collector) compare(s *search, target int) *Set {
 	t := c.targets[target]
-	set := &Set{Type: "common", Set: t.kind, Subject: OfRPCs, Name: record.SomeIf(t.name, t.name != ""), Title: c.title(t), Filter: t.filter, Bad: t.held.seen, Facts: []Fact{}, OfCalls: []Fact{}, Hints: []Fact{}, Asked: []string{}, exact: !c.Sampled(), scope: c.scopes[t.scope].text}
+	set := &Set{Type: "common", Set: t.kind, Subject: OfRPCs, Name: record.SomeIf(t.name, t.name != ""), Title: c.title(t), Filter: c.withCall(t.filter), Bad: t.held.seen, Facts: []Fact{}, OfCalls: []Fact{}, Hints: []Fact{}, Asked: []string{}, exact: !c.Sampled(), scope: c.scopes[t.scope].text}
 	if c.options.Connections {
 		set.Subject = OfConnections
 	}
@@ -189,6 +196,9 @@ func (c *Collector) compare(s *search, target int) *Set {
 		set.Sampled = record.Some(Sampled{int64(len(l.bad)), int64(len(l.other))})
 	}
 	set.NotAsked = max(0, c.total+c.without-set.Bad-set.Others)
+	if set.NotAsked > 0 {
+		set.NotAskedWhy = record.SomeIf(c.whyNot(t, set.NotAsked), true)
+	}
 	switch {
 	case len(l.bad) == 0:
 		set.Verdict = None
@@ -198,8 +208,42 @@ func (c *Collector) compare(s *search, target int) *Set {
 		return set
 	}
 	r := reporter{c: c, search: s, set: set, target: t, l: l, weights: weights{float64(set.Bad) / float64(len(l.bad)), float64(set.Others) / float64(len(l.other))}}
+	r.copies()
+	if t.kind == NoReply && c.endsKnown {
+		n := 0
+		for _, at := range l.bad {
+			if c.mayHaveReply(s.rows[at]) {
+				n++
+			}
+		}
+		set.MayHave = record.Some(int64(math.Round(float64(n) * r.weights.bad)))
+	}
 	r.report()
 	return set
+}
+
+// whyNot says what so many subjects lack that are not compared with a set.
+func (c *Collector) whyNot(t *target, n int64) string {
+	var list []string
+	if c.without > 0 {
+		list = append(list, "no Call in the capture")
+	}
+	if n > c.without {
+		switch within := c.scopes[t.scope].text; {
+		case t.kind == Slow && within != latencyScope:
+			list = append(list, "no latency, or an operation with fewer than "+strconv.Itoa(leastLatencies)+" of them")
+		case within == latencyScope:
+			list = append(list, "no latency")
+		case within == answeredScope:
+			list = append(list, "no Reply")
+		case within != "":
+			list = append(list, "nothing that the rule can be checked on")
+		}
+		if c.options.Against.Filter != nil {
+			list = append(list, "not selected by --against")
+		}
+	}
+	return strings.Join(list, ", or ")
 }
 
 // reporter makes the report of one set.
@@ -211,6 +255,57 @@ type reporter struct {
 	l       labels
 	weights weights
 	found   []*candidate
+	origins map[int64]int64 // of RPCs that are retransmissions: the request that was sent first
+}
+
+// copies finds out which RPCs of the set are retransmissions of one another.
+func (r *reporter) copies() {
+	r.origins = map[int64]int64{}
+	byID := map[int64]int64{}
+	for _, one := range r.rows {
+		if one.of != 0 {
+			byID[one.id] = one.of
+		}
+	}
+	bad := map[int64]bool{}
+	for _, at := range r.l.bad {
+		bad[r.rows[at].id] = true
+	}
+	again := 0
+	for _, at := range r.l.bad {
+		if bad[byID[r.rows[at].id]] {
+			again++
+		}
+	}
+	for id := range byID {
+		origin := id
+		for of := byID[id]; of != 0 && of < origin; of = byID[of] { // An RPC is a retransmission of an earlier one.
+			origin = of
+		}
+		r.origins[id] = origin
+	}
+	r.search.copies = 2*again > len(r.l.bad)
+	if r.set.exact && r.set.Subject == OfRPCs {
+		r.set.Requests = record.Some(int64(r.different(r.l.bad, func(*row) bool { return true })))
+	}
+}
+
+// different returns the number of different requests among some RPCs of which a fact is true.
+func (r *reporter) different(of []int32, holds func(*row) bool) int {
+	seen := map[int64]bool{}
+	for _, at := range of {
+		if one := r.rows[at]; holds(one) {
+			seen[cmp.Or(r.origins[one.id], one.id)] = true
+		}
+	}
+	return len(seen)
+}
+
+// separatesOnce reports whether a fact would be reported if each request counted once.
+func (r *reporter) separatesOnce(c *candidate) bool {
+	all, of := func(*row) bool { return true }, r.holds(c)
+	raw := r.logs.bits(r.different(r.l.bad, of), r.different(r.l.other, of), r.different(r.l.bad, all), r.different(r.l.other, all))
+	return raw-c.price >= least
 }
 
 // report fills in the facts of the set.
@@ -243,6 +338,7 @@ func (r *reporter) report() {
 			break
 		}
 		r.set.Facts = append(r.set.Facts, r.tell(seen, best))
+		r.set.once = r.set.once || r.separatesOnce(best)
 		r.found = append(r.found, best)
 		if len(r.found) == 1 && r.set.onlyHandling() {
 			r.ofCalls()
@@ -266,10 +362,13 @@ func (s *Set) onlyHandling() bool { return s.Facts[0].About == ofHandling.words(
 // ofCalls asks only what the Calls asked.
 func (r *reporter) ofCalls() {
 	r.ask(func(col *column) bool { return r.wanted(col) && col.about != ofHandling && col.about != ofOutcome })
+	found := r.found
+	r.found = nil // The fact is about all RPCs of the set.
 	seen := r.look(r.l, r.weights)
 	if best := seen.best(); best != nil {
 		r.set.OfCalls = append(r.set.OfCalls, r.tell(seen, best))
 	}
+	r.found = found
 	r.ask(func(col *column) bool { return r.wanted(col) })
 }
 
@@ -284,7 +383,7 @@ func (r *reporter) noteBursts(seen *round, best *candidate) {
 		if c.score() < least {
 			break
 		}
-		if c.separates(seen.labels, r.weights) && r.aboutOf(c) != ofTime {
+		if c.separates(seen.labels, r.weights) && r.aboutOf(c) != ofTime && !r.consequence(c) {
 			b.AsGood = int64(seen.asGood(c))
 			b.RandomSets = draws
 			if best == nil {
@@ -309,7 +408,7 @@ func (r *reporter) hint(seen *round) {
 	used := map[string]bool{}
 	for i := range most {
 		c := &most[i]
-		if of := r.aboutOf(c); of != ofCall && of != ofHandling || !r.usable(c) {
+		if of := r.aboutOf(c); of != ofCall && of != ofHandling || r.consequence(c) || !r.usable(c) {
 			continue
 		}
 		if path := r.families(c)[0]; len(r.set.Hints) < mostHints && !used[path] && (len(r.set.Hints) == 0 || len(seen.bad) < leastBad) {
@@ -356,7 +455,9 @@ var (
 // topics returns what the definition of the set is about.
 func (r *reporter) topics() (list []topic) {
 	switch r.target.kind {
-	case NoReply, Status, Ended:
+	case NoReply: // A Call without a Reply is retransmitted, and its sender waits.
+		return []topic{ofStatus, ofStalls}
+	case Status, Ended:
 		return []topic{ofStatus}
 	case Retransmitting:
 		return []topic{ofStalls}
@@ -365,7 +466,7 @@ func (r *reporter) topics() (list []topic) {
 	case ByRule:
 		list = []topic{ofFindings}
 		if slices.Contains(rulesOfEnds, r.target.name) {
-			list = append(list, ofStatus)
+			list = append(list, ofStatus, ofStalls)
 		}
 		if slices.Contains(rulesOfStalls, r.target.name) {
 			list = append(list, ofStalls)
@@ -423,8 +524,13 @@ func (r *reporter) wanted(col *column) bool {
 func (r *reporter) tell(seen *round, c *candidate) Fact {
 	chosen, same, nearly := r.relatives(seen, c)
 	f := r.fact(seen.labels, chosen)
-	if c.raw-c.price > 0 && (seen.runs == nil || r.aboutOf(chosen) != ofTime) {
-		f.Chance = record.Some(math.Exp2(-c.score()))
+	if timely := r.aboutOf(chosen) == ofTime; c.raw-c.price > 0 && (seen.runs == nil || !timely) {
+		chance := math.Exp2(-c.score())
+		if seen.runs != nil {
+			f.runs, f.asGood = int64(len(seen.runs)), int64(seen.asGood(c))
+			chance = max(chance, float64(f.asGood+1)/(draws+1))
+		}
+		f.Chance = record.Some(chance)
 	}
 	for _, other := range same {
 		f.asked = f.asked || r.aboutOf(other) != ofHandling && r.aboutOf(other) != ofOutcome
@@ -447,6 +553,9 @@ func (r *reporter) relatives(seen *round, c *candidate) (chosen *candidate, same
 			other := &list[i]
 			if other.score() < 0 {
 				break
+			}
+			if seen.consequence(other) {
+				continue
 			}
 			alike := other.hits == c.hits && other.spared == c.spared
 			if alike && (other.and == nil) == (c.and == nil) && slices.Equal(seen.members(other), of) {
@@ -475,13 +584,25 @@ func (r *reporter) relatives(seen *round, c *candidate) (chosen *candidate, same
 		}
 		return !(slices.Contains(used, "operation") && other.column >= 0 && r.columns[other.column].path[:min(4, len(r.columns[other.column].path))] == "nfs.")
 	}
-	distinct := same[:0:0]
+	distinct, most := same[:0:0], mostSame
+	interval := slices.IndexFunc(same, func(other *candidate) bool { return other.column < 0 && other.and == nil })
+	if interval >= 0 && same[interval] != chosen { // When the subjects came is always of interest.
+		distinct, most = append(distinct, same[interval]), mostSame-1
+		used = append(used, r.families(same[interval])...)
+	}
 	for _, other := range same {
-		if other != chosen && len(distinct) < mostSame && fresh(other) && r.usable(other) {
-			distinct = append(distinct, other)
+		if other == chosen || !r.usable(other) {
+			continue
+		}
+		isFresh := fresh(other) && most > 0
+		if isFresh {
+			distinct, most = append(distinct, other), most-1
+		}
+		if isFresh || other.and == nil { // What is about a part of a field that is used is no news either.
 			used = append(used, r.families(other)...)
 		}
 	}
+	slices.SortStableFunc(distinct, func(a, b *candidate) int { return cmp.Compare(r.rankOf(a), r.rankOf(b)) })
 	for _, other := range near {
 		if other == chosen || len(nearly) == mostNearly || !fresh(other) || !r.usable(other) || !other.separates(seen.labels, r.weights) {
 			continue
@@ -531,10 +652,25 @@ func (r *reporter) pathsOf(c *candidate) (list []string) {
 	return list
 }
 
+// says reports whether a fact is about one value, which is this text.
+func (r *reporter) says(c *candidate, text string) bool {
+	values := r.valuesOf(c)
+	return len(values) == 1 && values[0].text == text
+}
+
 // families returns what the fields of a fact are parts of: of facts about parts of one list of chunks, one is enough.
 func (r *reporter) families(c *candidate) []string {
 	list := r.pathsOf(c)
+	if c.column >= 0 {
+		switch path := r.columns[c.column].path; {
+		case path == "waits.reason" && r.says(c, string(record.NewConnection)): // It is a retransmission.
+			list = append(list, "retransmit_of")
+		case path == "findings" && slices.ContainsFunc(rulesOfStalls, func(id string) bool { return r.says(c, id) }):
+			list = append(list, "waits")
+		}
+	}
 	for i, path := range list {
+		path = strings.TrimSuffix(path, ".reason")
 		if list, _, part := strings.Cut(path, "."); part && strings.HasSuffix(list, "chunks") || list == "reply_chunk" {
 			path = list
 		}
@@ -565,7 +701,6 @@ func (r *reporter) relative(l labels, c *candidate) Relative {
 func (r *reporter) filterOf(c *candidate) string {
 	text := r.plainFilter(c)
 	of := r.holds(c)
-	scope := r.c.scopes[r.target.scope].text
 	outside, earlier := false, false
 	for _, one := range r.rows {
 		if !of(one) {
@@ -577,21 +712,31 @@ func (r *reporter) filterOf(c *candidate) string {
 			earlier = earlier || r.holds(before)(one)
 		}
 	}
-	sure := r.set.exact
-	if earlier || !sure {
+	if earlier || !r.set.exact {
 		for _, before := range r.found {
 			text = join(text, "not ("+r.plainFilter(before)+")")
 		}
 	}
-	if outside || !sure {
-		if against := r.c.options.Against; against.Filter != nil {
-			scope = cmp.Or(scope, map[bool]string{false: "call != null", true: "id >= 0"}[r.c.options.Connections])
-			text = join(text, "(("+r.target.filter+") or ("+scope+") and ("+against.Text+"))")
-		} else if scope != "" {
-			text = join(text, scope)
+	scope := r.c.scopes[r.target.scope].text
+	if against := r.c.options.Against; against.Filter != nil {
+		others := "(" + against.Text + ")"
+		if scope != "" {
+			others = join(scope, against.Text)
 		}
+		scope = "(" + r.target.filter + ") or (" + others + ")"
 	}
-	return text
+	if scope != "" && (outside || !r.set.exact) {
+		text = join(text, scope)
+	}
+	return r.c.withCall(text)
+}
+
+// withCall returns a filter that selects no RPC whose Call the capture lacks.
+func (c *Collector) withCall(filter string) string {
+	if c.without == 0 {
+		return filter
+	}
+	return join(filter, "call != null")
 }
 
 // join returns the filter for what two filters select.

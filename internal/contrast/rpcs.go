@@ -2,6 +2,7 @@ package contrast
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,10 +44,16 @@ func (q question) named(format string, rank int, forms asks) question {
 // sized returns the question with phrases for thresholds, each in a format with one %s.
 func (q question) sized(more, atMost string, show func(value) string) question {
 	q.asks |= asksMore
-	q.more = func(v value) string { return fmt.Sprintf(more, show(v)) }
-	q.atMost = func(v value) string { return fmt.Sprintf(atMost, show(v)) }
+	q.more = func(v value) string { return singularAfterOne(fmt.Sprintf(more, show(v))) }
+	q.atMost = func(v value) string { return singularAfterOne(fmt.Sprintf(atMost, show(v))) }
 	return q
 }
+
+// afterOne matches the number 1, followed by a noun in the plural, with or without an adjective.
+var afterOne = regexp.MustCompile(`\b1 ((?:other |Read |Write |retransmitted |damaged |RNR )?[A-Za-z]+)s\b`)
+
+// singularAfterOne returns a phrase with nouns in the singular after the number 1.
+func singularAfterOne(phrase string) string { return afterOne.ReplaceAllString(phrase, "1 $1") }
 
 // whether returns a question that is answered with yes or no: the phrases for both, and the filter for yes.
 func (q question) whether(has, lacks, filter string, rank int) question {
@@ -321,7 +328,7 @@ func detailQuestions() []question {
 			if c, known := r.Context.Get(); known {
 				out.add(numberValue(c.NumberOnConnection))
 			}
-		}).named("", 55, 0).sized("came after the %s. RPC of their connection", "are among the first %s RPCs of their connection", plainNumber),
+		}).named("", 55, 0).sized("came after the %s RPC of their connection", "are not after the %s RPC of their connection", func(v value) string { return ordinal(v.number) }),
 		rpc("context.connection_age_ns", ofTime, func(r *record.Transaction, out *answers) {
 			if c, known := r.Context.Get(); known {
 				out.add(numberValue(c.ConnectionAgeNS))

@@ -9,6 +9,8 @@ import (
 // row is one subject: the answers to all questions, as numbers of entries of the columns.
 type row struct {
 	id, time int64
+	of       int64 // number of the RPC that it is a retransmission of; 0 if it is none
+	conn     int
 	hash     uint64
 	entries  []uint32 // by column; a column that came later has no answer
 	held     int      // number of reservoirs that hold the row

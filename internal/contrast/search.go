@@ -65,6 +65,7 @@ type search struct {
 	ranks   []ranked
 	asked   []bool          // by column
 	timely  bool            // it is asked when subjects were sent, too
+	copies  bool            // most subjects that are retransmissions are those of bad ones
 	counts  [ofTime + 1]int // columns that are asked about, by class
 	logs    *factorials
 
@@ -290,7 +291,7 @@ const fewForAll = 128
 // times passes the facts about when subjects were sent to visit.
 func (s *search) times(l labels, visit func(candidate)) {
 	bad, n := l.bad, len(l.bad)
-	if n < 2 || !s.timely {
+	if n < 2 {
 		return
 	}
 	at := func(i int) int64 { return s.rows[bad[i]].time }
@@ -563,11 +564,11 @@ func (r *round) combine() {
 	seen := map[[3]int]bool{}
 	for i := range r.singles {
 		c := &r.singles[i]
-		if c.spared == 0 && c.hits == len(r.bad) {
+		if c.spared == 0 && c.hits == len(r.bad) && r.wantsTime(c) {
 			return // nothing is left to separate
 		}
 		// Of facts about the same numbers of subjects in one column, or of times, one is enough.
-		if key := [3]int{c.column, c.hits, c.spared}; len(starts) < bases && !seen[key] && c.spared > 0 {
+		if key := [3]int{c.column, c.hits, c.spared}; len(starts) < bases && !seen[key] && c.spared > 0 && r.wantsTime(c) {
 			seen[key] = true
 			starts = append(starts, c)
 		}
@@ -593,7 +594,7 @@ func (r *round) combine() {
 			}
 		}
 		r.search.singles(inner, take)
-		if first.column >= 0 {
+		if first.column >= 0 && r.timely {
 			r.times(inner, take)
 		}
 	}
@@ -623,11 +624,34 @@ func (r *round) first(list []candidate) *candidate {
 		if c.score() < least {
 			return nil
 		}
-		if c.separates(r.labels, r.weights) && r.notByBursts(c) && r.notByRhythm(c) && r.usable(c) {
+		if c.separates(r.labels, r.weights) && r.wantsTime(c) && !r.consequence(c) && r.notByBursts(c) && r.notByRhythm(c) && r.usable(c) {
 			return c
 		}
 	}
 	return nil
+}
+
+// wantsTime reports whether a fact is not only about a time, or times are asked about. They are looked for in any case: that
+// the subjects of another fact are those of an interval is worth knowing.
+func (r *round) wantsTime(c *candidate) bool { return r.timely || c.column >= 0 }
+
+// consequence reports whether a fact follows from the trouble: that an RPC is a retransmission of one that got no Reply, and that
+// it is among the first on its connection, which the client opened for it.
+func (s *search) consequence(c *candidate) bool {
+	for ; c != nil && s.copies; c = c.and {
+		if c.column >= 0 && c.form != isAbsent && slices.Contains(ofRetransmissions, s.columns[c.column].path) {
+			return true
+		}
+	}
+	return false
+}
+
+// ofRetransmissions are the fields of an RPC that differ from those of the RPC that it is a retransmission of.
+var ofRetransmissions = []string{"retransmit_of", "connection", "context.first", "context.number_on_connection", "context.connection_age_ns", "context.credits_left"}
+
+// exact reports whether a fact about one value or size is true of all bad subjects and of no other.
+func (r *round) exact(c *candidate) bool {
+	return c.and == nil && c.form != isAmong && c.hits == len(r.bad) && c.spared == 0
 }
 
 // notByRhythm reports whether a fact is more than a rhythm shows: trouble that comes at a regular distance meets the same
@@ -636,9 +660,11 @@ func (r *round) notByRhythm(c *candidate) bool {
 	return r.period == 0 || c.and == nil && r.aboutOf(c) == ofTime || float64(c.hits) >= regular*float64(len(r.bad)+c.spared)
 }
 
-// notByBursts reports whether a fact is more than bursts at random times show, too. Facts about time are what bursts show.
+// notByBursts reports whether a fact is more than bursts at random times show, too. Facts about time are what bursts show. A
+// fact that separates all is reported in any case, together with the interval that has the same subjects, and with how many sets
+// of random bursts show as much.
 func (r *round) notByBursts(c *candidate) bool {
-	if r.runs == nil || c.and == nil && r.aboutOf(c) == ofTime {
+	if r.runs == nil || c.and == nil && r.aboutOf(c) == ofTime || r.exact(c) {
 		return true
 	}
 	if c.and != nil && (c.column < 0) != (c.and.column < 0) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // Line is a line of a report. Command is set if the line is a filter that selects the RPCs of the sentence before it.
@@ -52,11 +54,48 @@ func clean(s string) string {
 	}, s)
 }
 
-// Head returns the first line: which RPCs are compared with how many.
+// sentence is a sentence of a report, as a format. The reports consist of these, and of the phrases of the questions.
+type sentence string
+
+// The sentences. The arguments of each are those that the functions below pass.
+const (
+	headSentence     sentence = "%d of %s: %s"
+	notCompared      sentence = " (%s not compared: %s)"
+	noneSentence     sentence = "no %s is one of these"
+	onlyOne          sentence = "it is the only %s of which this can be said: there are no others to compare it with"
+	allSentence      sentence = "all %s of which this can be said: there are no others to compare them with"
+	weakSentence     sentence = "1 of %d: proves little. Only this %s %s (%s)"
+	tooFewSentence   sentence = "%d of %d: too few to tell what separates them"
+	nearestSentence  sentence = "nearest: %s (%s)"
+	nothingSentence  sentence = "nothing separates them: the %d look like the other %d%s"
+	inBursts         sentence = "nothing separates them for certain, because they come in %s"
+	inRhythm         sentence = "nothing separates them for certain, because they come at a distance of %d %ss"
+	burstsShow       sentence = "they come in %s: %s"
+	rhythmSentence   sentence = "they follow each other at a distance of %d %ss: whether this rhythm matters, this capture cannot tell"
+	copiesSentence   sentence = "the %d are %s and %s on later connections%s"
+	mayHaveReply     sentence = "%d of the %d may have a Reply: the capture lacks packets of their connections or hosts"
+	sameSentence     sentence = "the same %ss %s: this capture cannot tell which matters"
+	nearlySentence   sentence = "or %s: nearly the same %ss"
+	ofAskedSentence  sentence = "of what was asked: %s"
+	nothingAsked     sentence = "nothing that the Calls asked separates the %d: not operation, file, user, size, chunks, connection or time%s"
+	oneMore          sentence = "1 more: too few to tell"
+	remainSentence   sentence = "nothing separates the %d that remain"
+	sampledSentence  sentence = "found in a sample of %d of them and %d others%s"
+	powerSentence    sentence = " (a fact would show if it were true of %d of the %d and of no other)"
+	chanceSentence   sentence = "1 of %.0f random sets of as many %ss shows as much"
+	noChanceSentence sentence = "random sets of as many %ss show as much"
+	burstsChance     sentence = "%d of %d random sets of as many bursts show as much"
+	overviewNothing  sentence = "nothing separates the %s %s from the %d others"
+)
+
+// of returns the sentence with its arguments.
+func (s sentence) of(args ...any) string { return fmt.Sprintf(string(s), args...) }
+
+// Head returns the first line: which RPCs are compared with how many, and why not with more.
 func (s *Set) Head() string {
-	text := fmt.Sprintf("%d of %s: %s", s.Bad, s.count(s.Bad+s.Others, ""), s.Title)
-	if s.NotAsked > 0 {
-		text += fmt.Sprintf(" (%s not asked)", s.count(s.NotAsked, "other "))
+	text := headSentence.of(s.Bad, s.count(s.Bad+s.Others, ""), s.Title)
+	if why, known := s.NotAskedWhy.Get(); known && s.NotAsked > 0 {
+		text += notCompared.of(s.count(s.NotAsked, "other ")+map[bool]string{true: " is", false: " are"}[s.NotAsked == 1], why)
 	}
 	return text
 }
@@ -66,75 +105,142 @@ var nouns = map[Subject]string{OfRPCs: "RPC", OfConnections: "connection"}
 
 // count returns a number of RPCs or connections; other is "other " or empty.
 func (s *Set) count(n int64, other string) string {
-	if n == 1 {
-		return "1 " + other + s.noun()
-	}
-	return fmt.Sprintf("%d %s%ss", n, other, s.noun())
+	return count(n, other+s.noun())
 }
 
 func (s *Set) noun() string { return nouns[s.Subject] }
 
+// report collects the lines of a report.
+type report []Line
+
+// say adds a sentence, and list adds the command that lists what a filter selects.
+func (r *report) say(depth int, s sentence, args ...any) {
+	*r = append(*r, Line{Text: s.of(args...), Depth: depth})
+}
+
+func (r *report) list(depth int, filter string) { *r = append(*r, Line{Depth: depth, Filter: filter}) }
+
 // Lines returns the report of the set, without its head.
-func (s *Set) Lines() (list []Line) {
-	add := func(depth int, format string, args ...any) {
-		list = append(list, Line{Text: fmt.Sprintf(format, args...), Depth: depth})
-	}
+func (s *Set) Lines() []Line {
+	var r report
+	s.doubts(&r)
 	switch s.Verdict {
 	case None:
-		add(1, "no %s is one of these", s.noun())
+		r.say(1, noneSentence, s.noun())
 	case All:
 		if s.Bad == 1 {
-			add(1, "it is the only %s of which this can be said: there are no others to compare it with", s.noun())
-			break
+			r.say(1, onlyOne, s.noun())
+		} else {
+			r.say(1, allSentence, s.count(s.Bad, ""))
 		}
-		add(1, "all %s of which this can be said: there are no others to compare them with", s.count(s.Bad, ""))
 	case TooFew:
-		s.weak(add)
+		s.weak(&r)
 	case Nothing:
-		add(1, "nothing separates them: the %d look like the other %d%s", s.Bad, s.Others, s.power())
-		s.bursts(add)
-		s.nearest(add)
-	}
-	if period, known := s.Period.Get(); known && s.Verdict != TooFew {
-		add(2, "they follow each other at a distance of %d %ss: whether this rhythm matters, this capture cannot tell", period, s.noun())
+		if b, bursts := s.Bursts.Get(); bursts && b.AsGood > 0 {
+			r.say(1, inBursts, count(b.Runs, "burst"))
+		} else if s.onlyRhythm() {
+			r.say(1, inRhythm, s.Period.Or(0), s.noun())
+		} else {
+			r.say(1, nothingSentence, s.Bad, s.Others, s.power())
+		}
+		s.nearest(&r)
+		r.list(1, s.Filter)
 	}
 	for i := range s.Facts {
-		f := &s.Facts[i]
-		add(1, "%s", f.sentence(i > 0))
-		if len(f.Same) > 0 {
-			var texts []string
-			for j := range f.Same {
-				texts = append(texts, f.Same[j].Text)
-			}
-			add(2, "the same %ss %s: this capture cannot tell which matters", s.noun(), strings.Join(texts, "; "))
-		}
-		for j := range f.Nearly {
-			add(2, "or %s: nearly the same %ss", f.nearly(j), s.noun())
-		}
-		list = append(list, Line{Depth: 1, Filter: f.Filter})
+		s.fact(&r, &s.Facts[i], i > 0)
 	}
 	if len(s.Facts) == 0 {
-		return list
+		return r
 	}
 	if s.Subject == OfRPCs && s.onlyHandling() {
 		if len(s.OfCalls) > 0 {
-			add(1, "of what was asked: %s", s.OfCalls[0].sentence(false))
-			list = append(list, Line{Depth: 1, Filter: s.OfCalls[0].Filter})
+			r.say(1, ofAskedSentence, s.OfCalls[0].sentence(false))
+			r.list(1, s.OfCalls[0].Filter)
 		} else {
-			add(1, "nothing that the Calls asked separates them: not operation, file, user, size, chunks, connection or time%s", s.power())
+			r.say(1, nothingAsked, s.Bad, s.power())
 		}
 	}
-	switch {
-	case s.Unexplained == 1:
-		add(1, "1 more: too few to tell")
-	case s.Unexplained > 0:
-		add(1, "nothing separates the other %d", s.Unexplained)
+	if s.Unexplained == 1 {
+		r.say(1, oneMore)
+	} else if s.Unexplained > 1 {
+		r.say(1, remainSentence, s.Unexplained)
+	}
+	if s.Unexplained > 0 && s.Set != Slow { // The filter for slow RPCs has the limit of every operation.
+		r.list(1, s.remaining())
 	}
 	if sample, known := s.Sampled.Get(); known {
-		add(1, "found in a sample of %d of them and %d others%s", sample.Bad, sample.Others, map[bool]string{true: "; the numbers are those of all RPCs", false: "; the numbers are those of the sample"}[s.exact])
+		r.say(1, sampledSentence, sample.Bad, sample.Others, map[bool]string{true: "; the numbers are those of all RPCs", false: "; the numbers are those of the sample"}[s.exact])
 	}
-	return list
+	return r
 }
+
+// doubts adds what limits the answer: Replies that the capture may lack, retransmissions that count as RPCs, and a rhythm.
+func (s *Set) doubts(r *report) {
+	if n, known := s.MayHave.Get(); known && n > 0 {
+		r.say(1, mayHaveReply, n, s.Bad)
+	}
+	if text := s.copies(); text != "" {
+		r.say(1, copiesSentence, s.Bad, s.requests(), s.retransmissions(), strings.TrimSuffix(text, "."))
+	}
+	if period, known := s.Period.Get(); known && s.Verdict != TooFew && !s.onlyRhythm() {
+		r.say(1, rhythmSentence, period, s.noun())
+	}
+}
+
+// onlyRhythm reports whether a fact would be reported if the RPCs did not come at a regular distance.
+func (s *Set) onlyRhythm() bool {
+	return s.Period.Known() && s.Verdict == Nothing && len(s.Hints) > 0 && s.Hints[0].Chance.Or(1) <= math.Exp2(-least)
+}
+
+// copies says what follows from the retransmissions of the set for what the facts prove. It is empty if there are none.
+func (s *Set) copies() string {
+	n, known := s.Requests.Get()
+	switch {
+	case !known || n == s.Bad || n == 0:
+		return ""
+	case n == 1:
+		return ": a single request proves little"
+	case !s.once && len(s.Facts) > 0:
+		return ": the requests by themselves are too few to tell"
+	}
+	return "."
+}
+
+// requests and retransmissions return how many of the RPCs are one or the other.
+func (s *Set) requests() string        { return count(s.Requests.Or(0), "request") }
+func (s *Set) retransmissions() string { return count(s.Bad-s.Requests.Or(0), "retransmission") }
+
+// fact adds a fact, those that are true of the same RPCs, or of nearly the same, and the commands that list them.
+func (s *Set) fact(r *report, f *Fact, rest bool) {
+	r.say(1, "%s", f.sentence(rest))
+	if len(f.Same) > 0 {
+		var texts []string
+		for i := range f.Same {
+			texts = append(texts, f.Same[i].Text)
+		}
+		r.say(2, sameSentence, s.noun(), strings.Join(texts, "; "))
+	}
+	if f.asGood > 0 {
+		r.say(2, burstsShow, count(f.runs, "burst"), burstsOdds(f.asGood))
+	}
+	r.list(1, f.Filter)
+	for i := range f.Nearly {
+		r.say(2, nearlySentence, f.nearly(i), s.noun())
+		r.list(2, f.Nearly[i].Filter)
+	}
+}
+
+// remaining returns the filter for the RPCs that no fact explains.
+func (s *Set) remaining() string {
+	text := s.Filter
+	for i := range s.Facts {
+		text = join(text, "not ("+s.Facts[i].plain+")")
+	}
+	return text
+}
+
+// count returns a number of something.
+func count(n int64, one string) string { return record.Plural(n, one) }
 
 // Sentence returns the report of the set in one sentence, and the flags with which the command common shows all of it.
 func (s *Set) Sentence() (text, flags string) {
@@ -142,73 +248,89 @@ func (s *Set) Sentence() (text, flags string) {
 	case NoReply:
 		flags = "--no-reply"
 	case Status:
-		flags = "-Y '" + s.Filter + "'"
+		flags = "-Y 'status == " + textValue(name).literal() + "'"
 	case ByRule:
 		flags = "--finding " + name
 	}
 	if len(s.Facts) == 0 {
-		return fmt.Sprintf("nothing separates the %s %s from the %d others", s.count(s.Bad, ""), s.Title, s.Others), flags
+		return overviewNothing.of(s.count(s.Bad, ""), s.Title, s.Others) + s.inShort(), flags
 	}
 	f := &s.Facts[0]
 	subject := fmt.Sprintf("%d of the %s %s %s", f.Bad, s.count(s.Bad, ""), s.Title, f.phrase.plural())
 	if f.Bad == f.OfBad {
 		subject = fmt.Sprintf("all %s %s %s", s.count(s.Bad, ""), s.Title, f.phrase.plural())
 	}
-	text = subject + f.ofOthers()
+	text = subject + f.ofOthers() + s.inShort()
 	if sample, known := s.Sampled.Get(); known && !s.exact {
 		text += fmt.Sprintf(" (in a sample of %d of them and %d others)", sample.Bad, sample.Others)
 	}
 	return text, flags
 }
 
+// inShort says what doubts says, for a sentence about the set.
+func (s *Set) inShort() string {
+	var parts []string
+	if s.copies() != "" {
+		parts = append(parts, s.requests()+" and "+s.retransmissions())
+	}
+	if n, known := s.MayHave.Get(); known && n > 0 {
+		parts = append(parts, fmt.Sprintf("%d may have a Reply that the capture lacks", n))
+	}
+	if parts == nil {
+		return ""
+	}
+	return " (" + strings.Join(parts, "; ") + ")"
+}
+
 // power says what would have been found.
 func (s *Set) power() string {
 	if n, known := s.Detectable.Get(); known {
-		return fmt.Sprintf(" (one of them that is true of %d of the %d and of no other would show)", n, s.Bad)
+		return powerSentence.of(n, s.Bad)
 	}
 	return ""
 }
 
-// weak adds the sentences about a set that is too small.
-func (s *Set) weak(add func(depth int, format string, args ...any)) {
+// weak adds the sentences about a set that is too small, and the command that lists it.
+func (s *Set) weak(r *report) {
+	defer func() { r.list(1, s.Filter) }()
 	if s.Bad == 1 && len(s.Hints) > 0 && s.Hints[0].Others == 0 {
 		var texts []string
 		for i := range s.Hints {
 			texts = append(texts, s.Hints[i].phrase.singular())
 		}
-		add(1, "1 of %d: proves little. Only this %s %s (%s)", s.Bad+s.Others, s.noun(), strings.Join(texts, ", "), s.Hints[0].odds("such sets"))
+		r.say(1, weakSentence, s.Bad+s.Others, s.noun(), strings.Join(texts, ", and only this one "), s.odds(&s.Hints[0]))
 		return
 	}
-	add(1, "%d of %d: too few to tell what separates them", s.Bad, s.Bad+s.Others)
-	s.nearest(add)
-}
-
-// bursts adds that a fact is not reported because bursts show as much.
-func (s *Set) bursts(add func(depth int, format string, args ...any)) {
-	b, known := s.Bursts.Get()
-	if !known || b.AsGood == 0 || len(s.Hints) == 0 {
-		return
-	}
-	add(2, "%s: but the %d come in bursts, and %d of %d sets of bursts at random times %s as much", s.Hints[0].sentence(false), s.Bad, b.AsGood, b.RandomSets, map[bool]string{true: "shows", false: "show"}[b.AsGood == 1])
+	r.say(1, tooFewSentence, s.Bad, s.Bad+s.Others)
+	s.nearest(r)
 }
 
 // nearest adds the fact that comes nearest to separating the set.
-func (s *Set) nearest(add func(depth int, format string, args ...any)) {
-	b, _ := s.Bursts.Get()
-	if len(s.Hints) == 0 || b.AsGood > 0 {
-		return
+func (s *Set) nearest(r *report) {
+	if len(s.Hints) > 0 {
+		r.say(2, nearestSentence, s.Hints[0].sentence(false), s.odds(&s.Hints[0]))
 	}
-	f := &s.Hints[0]
-	add(2, "nearest: %s (%s)", f.sentence(false), f.odds("such sets"))
 }
 
-// odds says how often chance by itself shows as much.
-func (f *Fact) odds(of string) string {
+// odds says how many random sets have a fact that separates them as well.
+func (s *Set) odds(f *Fact) string {
+	if f.asGood > 0 {
+		return burstsOdds(f.asGood)
+	}
 	chance, known := f.Chance.Get()
 	if !known || chance > 0.5 {
-		return "chance by itself shows as much"
+		return noChanceSentence.of(s.noun())
 	}
-	return fmt.Sprintf("chance by itself shows as much in 1 of %.0f %s", math.Min(1/chance, 1e6), of)
+	return chanceSentence.of(math.Min(1/chance, 1e6), s.noun())
+}
+
+// burstsOdds says how many of the random sets of bursts have a fact that separates them as well.
+func burstsOdds(n int64) string {
+	text := burstsChance.of(n, draws)
+	if n == 1 {
+		text = strings.Replace(text, "show as", "shows as", 1)
+	}
+	return text
 }
 
 // sentence says of how many RPCs the fact is true; rest is set if earlier facts explain other RPCs.

@@ -39,23 +39,33 @@ others is. It compares every field of the Calls and how the RPCs were handled: o
 file, sizes, chunks, arguments, connection, order and time. Below each fact is the command that
 lists its RPCs.
 
-A fact is shown if chance by itself shows as much in at most one of 1,024 sets, with all
-fields taken into account that were compared. Otherwise common says that nothing separates the set
-from the others, and how many RPCs a fact needed to be true of, so that it would have been
-found; or that the RPCs are too few to tell. RPCs that come in bursts are compared with random
-bursts, too. What a fact is the reason for, the capture does not show: other facts may be true
-of the same RPCs, and common names those that it knows of.
+A fact is shown if at most one of 1,024 random sets of as many RPCs has a fact that
+separates it as well, with all fields taken into account that were compared. The RPCs of a
+burst often have something in common by chance: if the RPCs come in bursts, a fact must also
+be better than that of any of 199 random sets of as many bursts, unless it is true of
+all of them and of no other; then common shows how many of these sets are as good. Otherwise
+common says that nothing separates the set from the others, and how many RPCs a fact needed
+to be true of, so that it would have been found; or that the RPCs are too few to tell. What a
+fact is the reason for, the capture does not show: other facts may be true of the same RPCs,
+and common names those that it knows of.
+
+A Call that is retransmitted on a later connection is an RPC of its own; common shows how
+many different requests a set has. What follows from the trouble is not compared: that an RPC
+without a Reply waited, or that it is a retransmission of another one without a Reply.
 
 The set is that of --no-reply, --failed, --slow, --finding or -Y. Without any of them, common
 compares each set that the capture has: RPCs without a Reply, with each error status, slow
 ones, and those with findings of each rule. A set is compared only with RPCs that could have
-been in it: a status with RPCs that have a Reply, slow RPCs with those that have a latency.
+been in it: a status with RPCs that have a Reply, slow RPCs with those that have a latency, and
+if slow is relative to the operation, with those of operations that have at least 8
+latencies. The first line says how many RPCs are not compared, and why. Slow RPCs are those that
+took more than 10 times the median of their operation, if --slow has no limit.
 
 With --connections, it compares connections instead: those that did not end by a disconnect, such
 as rejected ones, those with retransmitted packets, or those that -Y selects.
 
-If a capture has very many RPCs, common compares a sample of them, and reads the capture once
-more to count the facts that it found on all of them.
+If a capture has more than 16,384 RPCs, or fewer with a small --memory, common compares a
+sample of them, and reads the capture once more to count the facts that it found on all of them.
 
 ` + command.ExitHelp,
 		Example: `  rdmadump common nfs.pcap
@@ -283,6 +293,13 @@ func (p *passes) pass(begin func(record.Time), to taker) error {
 			return s.err
 		}
 	}
+	collector, collects := to.(*contrast.Collector)
+	if collects && lines == nil && !set.OfConnections { // JSON lines may have no connections.
+		h.Connection = func(r *record.Connection) error {
+			collector.Ended(r)
+			return nil
+		}
+	}
 	var summary *record.Summary
 	if lines != nil {
 		if err := lines.Check(&set, &h); err != nil {
@@ -309,6 +326,9 @@ func (p *passes) pass(begin func(record.Time), to taker) error {
 	}
 	if err != nil && (summary == nil || s.err != nil) {
 		return err
+	}
+	if collects && lines == nil && summary != nil {
+		collector.Absences(summary.Absences)
 	}
 	p.sink, p.runner, p.summary, p.broken = s, r, summary, err
 	s.summary = summary
