@@ -462,7 +462,7 @@ func writeUpperBounds(w io.Writer, width, n int) error {
 		return nil
 	}
 	text := fmt.Sprintf("%s marks an upper bound: %d of these latencies %s, because the capture does not prove which copy of a Reply was accepted.", AtMost, n, boundsAre(int64(n)))
-	_, err := io.WriteString(w, strings.Join(wrapped(text, width), "\n")+"\n")
+	_, err := io.WriteString(w, strings.Join(wrapped(text, cmp.Or(width, 120)), "\n")+"\n")
 	return err
 }
 
@@ -481,24 +481,26 @@ func percent(v record.Opt[float64]) string {
 
 var statsColumns = []column{
 	{name: "NAME", fields: "name", flex: true, min: 22},
-	{name: "COUNT", fields: "count", right: true},
-	{name: "ERR", fields: "errors", right: true},
-	{name: "RETR", fields: "retransmitted", right: true, rank: 6},
-	{name: "CALL BYTES", fields: "call_bytes", total: func(r any) any { return int(r.(*analyze.Stats).CallBytes.Total()) }, right: true, rank: 1},
-	{name: "CALL S/C/L", fields: "call_bytes.short call_bytes.chunked call_bytes.long", rank: 9},
-	{name: "REPLY BYTES", fields: "reply_bytes", total: func(r any) any { return int(r.(*analyze.Stats).ReplyBytes.Total()) }, right: true, rank: 1},
-	{name: "REPLY S/C/L", fields: "reply_bytes.short reply_bytes.chunked reply_bytes.long", rank: 9},
+	{name: "RPCS", former: "COUNT", fields: "rpcs=count", right: true},
+	{name: "ERRORS", former: "ERR", fields: "errors", right: true},
+	{name: "RETRANSMITTED", former: "RETR", fields: "retransmitted", right: true, rank: 6, some: true},
+	{name: "STALLED", fields: "phases.wait_ns", right: true, rank: 3, some: true},
+	{name: "BYTES", fields: "bytes", right: true, rank: 1},
+	{name: "CALL BYTES", fields: "call_bytes", total: func(r any) any { return int(r.(*analyze.Stats).CallBytes.Total()) }, right: true, wide: true},
+	{name: "CALL BYTES SHORT/CHUNKED/LONG", former: "CALL S/C/L", fields: "call_bytes.short call_bytes.chunked call_bytes.long", wide: true},
+	{name: "REPLY BYTES", fields: "reply_bytes", total: func(r any) any { return int(r.(*analyze.Stats).ReplyBytes.Total()) }, right: true, wide: true},
+	{name: "REPLY BYTES SHORT/CHUNKED/LONG", former: "REPLY S/C/L", fields: "reply_bytes.short reply_bytes.chunked reply_bytes.long", wide: true},
 	{name: "P50", fields: "latency.p50_ns", right: true},
-	{name: "P90", fields: "latency.p90_ns", right: true, rank: 4},
+	{name: "P90", fields: "latency.p90_ns", right: true, wide: true},
 	{name: "P99", fields: "latency.p99_ns", right: true},
 	{name: "WORST", fields: "worst=latency.max_ns total_ns", right: true, rank: 2},
-	{name: "HISTOGRAM", rank: 5},
+	{name: "LATENCY", former: "HISTOGRAM", rank: 5},
 	{name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", rank: 3, some: true},
-	{name: "PROVEN", fields: "shares.client_min_ns shares.network_min_ns shares.server_min_ns shares.server_max_ns", rank: 3, some: true},
+	{name: "PROVEN CLIENT/NETWORK/SERVER/REST", former: "PROVEN", fields: "shares.client_min_ns shares.network_min_ns shares.server_min_ns shares.server_max_ns", wide: true},
 	{name: "CONGESTED", fields: "congested", right: true, rank: 6, some: true},
-	{name: "READ/WRITE/STALL/REST", fields: "read=phases.read_ns write=phases.write_ns stall=phases.wait_ns wait=phases.wait_ns", rank: 3},
-	{name: "WITH CHUNKS", fields: "explicit_rdma", right: true, rank: 7},
-	{name: "FIT 64K", fields: "fits_inline_at", total: func(r any) any { return r.(*analyze.Stats).FitsInlineAt["65536"] }, right: true, rank: 8},
+	{name: "IN READS/IN WRITES/STALLED/REST", former: "READ/WRITE/STALL/REST", fields: "read=phases.read_ns write=phases.write_ns stall=phases.wait_ns wait=phases.wait_ns", wide: true},
+	{name: "RPCS WITH CHUNKS", former: "WITH CHUNKS", fields: "explicit_rdma", right: true, wide: true},
+	{name: "WOULD FIT 64K", former: "FIT 64K", fields: "fits_inline_at", total: func(r any) any { return r.(*analyze.Stats).FitsInlineAt["65536"] }, right: true, wide: true},
 }
 
 // Stats writes the table of statistics.
@@ -506,7 +508,7 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 	low, high := analyze.LatencyRange(rows)
 	columns := slices.Clone(statsColumns)
 	if high > 0 {
-		i := slices.IndexFunc(columns, func(c column) bool { return c.name == "HISTOGRAM" })
+		i := slices.IndexFunc(columns, func(c column) bool { return c.name == "LATENCY" })
 		columns[i].scale = Duration(low) + ".." + Duration(high)
 	}
 	t := newTable(w, theme, width, columns)
@@ -518,6 +520,8 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			{text: fmt.Sprint(s.Count)},
 			{text: fmt.Sprint(s.Errors)},
 			{text: fmt.Sprint(s.Retransmitted)},
+			{text: stalledShare(s), ink: theme.warn},
+			{text: Bytes(s.Bytes)},
 			{text: Bytes(s.CallBytes.Total())},
 			{text: forms(s.CallBytes)},
 			{text: Bytes(s.ReplyBytes.Total())},
@@ -543,7 +547,7 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 	if err := writeUpperBounds(w, width, bounds); err != nil || !theme.legend {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s%s%s\n", theme.dim.before, columnsExplained, theme.dim.after)
+	_, err := fmt.Fprintf(w, "%s%s%s\n", theme.dim.before, t.explained(), theme.dim.after)
 	return err
 }
 
@@ -609,6 +613,14 @@ func provenShares(s *analyze.Stats) string {
 	}
 	part := func(ns int64) int64 { return (ns*100 + s.TotalNS/2) / s.TotalNS }
 	return fmt.Sprintf("%d%%/%d%%/%d%%/%d%%", part(p.ClientMinNS), part(p.NetworkMinNS), part(p.ServerMinNS), part(s.TotalNS-proven))
+}
+
+// stalledShare returns the percentage of the latency in which RPCs were stalled, or nothing if they were not.
+func stalledShare(s *analyze.Stats) string {
+	if s.TotalNS == 0 || s.Phases.WaitNS == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d%%", (s.Phases.WaitNS*100+s.TotalNS/2)/s.TotalNS)
 }
 
 // some returns a number, or nothing if it is 0.

@@ -40,6 +40,13 @@ func fieldsWith[T any](of string) query.Fields {
 				headings = append(headings, query.Heading{Name: f.name, Path: f.path, Value: c.total})
 			}
 		}
+		for _, name := range c.formerly() {
+			list := c.columnFields()
+			known := func(f columnField) bool { return f.name == nameOf(name) || f.path == nameOf(name) }
+			if len(list) > 0 && !slices.ContainsFunc(list, known) {
+				headings = append(headings, query.Heading{Name: nameOf(name), Path: list[0].path, Value: c.total})
+			}
+		}
 	}
 	return query.New[T](of, headings...)
 }
@@ -59,7 +66,7 @@ func (c *column) columnFields() (list []columnField) {
 		switch {
 		case named:
 		case len(list) == 0 && !strings.Contains(c.fields, "="):
-			name, path = strings.ToLower(strings.ReplaceAll(c.name, " ", "-")), word
+			name, path = nameOf(c.name), word
 		default:
 			name, path = "", word
 		}
@@ -67,6 +74,9 @@ func (c *column) columnFields() (list []columnField) {
 	}
 	return list
 }
+
+// nameOf returns what filters, -e and --sort call a heading.
+func nameOf(heading string) string { return strings.ToLower(strings.ReplaceAll(heading, " ", "-")) }
 
 // CSVFields returns the fields that -o csv prints of a type of record, named in the plural: those that its table shows.
 // It returns nil if there is no such table.
@@ -96,14 +106,40 @@ func headings(columns []column) (names []string) {
 	return names
 }
 
+// ColumnsShown says which columns the table of these records, named in the plural, shows and which it does not, one list
+// on each line.
+func ColumnsShown(of string) string {
+	var usual, depends, wide []string
+	for _, c := range tableColumns[of] {
+		switch {
+		case c.wide:
+			wide = append(wide, c.name)
+		case c.some || c.varied:
+			depends = append(depends, c.name)
+		default:
+			usual = append(usual, c.name)
+		}
+	}
+	var b strings.Builder
+	for _, l := range []struct {
+		what  string
+		names []string
+	}{{"shown", usual}, {"shown if they say something, or with --columns", depends}, {"shown only with --wide or --columns", wide}} {
+		if len(l.names) > 0 {
+			fmt.Fprintf(&b, "%s: %s\n", l.what, strings.Join(l.names, ", "))
+		}
+	}
+	return b.String()
+}
+
 // CheckColumns returns an error unless the table of these records has columns with all these
 // headings, or with headings that contain them between slashes.
 func CheckColumns(of string, names []string) error {
 	all := Headings(of)
 	for _, name := range names {
-		found := slices.ContainsFunc(all, func(heading string) bool { return (&column{name: heading}).called(name) })
+		found := slices.ContainsFunc(tableColumns[of], func(c column) bool { return c.called(name) })
 		if !found && len(all) > 0 {
-			return fmt.Errorf("there is no column %s; there are %s", clean(name), strings.Join(all, ", "))
+			return fmt.Errorf("there is no column %s; there are %s; --columns help says which of them are usually hidden", clean(name), strings.Join(all, ", "))
 		}
 		if !found {
 			return fmt.Errorf("%s have no columns to choose from; -e takes fields", of)

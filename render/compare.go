@@ -12,7 +12,7 @@ import (
 var compareColumns = []column{
 	{name: "NAME", fields: "kind name=name", flex: true, min: 12},
 	{name: "RPCS", fields: "before.count rpcs=after.count", right: true},
-	{name: "ERR", fields: "before.errors err=after.errors", right: true, rank: 3},
+	{name: "ERRORS", former: "ERR", fields: "before.errors errors=after.errors err=after.errors", right: true, rank: 3},
 	{name: "BYTES", fields: "before.bytes after.bytes", right: true, rank: 4},
 	{name: "P50", fields: "before.latency.p50_ns after.latency.p50_ns p50=change.p50 p_values.p50", right: true, rank: 1},
 	{name: "P90", fields: "before.latency.p90_ns after.latency.p90_ns p90=change.p90 p_values.p90", right: true, rank: 2},

@@ -12,10 +12,10 @@ import (
 var filesColumns = []column{
 	{name: "FILE", fields: "file file_handle", flex: true, min: 20},
 	{name: "SERVER", fields: "server", rank: 6, varied: true},
-	{name: "OPS", fields: "operations", right: true},
-	{name: "ERR", fields: "errors", right: true, rank: 3, quiet: true},
-	{name: "READ", fields: "bytes_read", right: true, rank: 1},
-	{name: "WRITTEN", fields: "bytes_written", right: true, rank: 1},
+	{name: "RPCS", former: "OPS", fields: "rpcs=operations", right: true},
+	{name: "ERRORS", former: "ERR", fields: "errors", right: true, rank: 3, quiet: true},
+	{name: "BYTES READ", former: "READ", fields: "bytes_read", right: true, rank: 1},
+	{name: "BYTES WRITTEN", former: "WRITTEN", fields: "bytes_written", right: true, rank: 1},
 	{name: "P50", fields: "latency.p50_ns", right: true, rank: 5},
 	{name: "P99", fields: "p90=latency.p90_ns p99=latency.p99_ns", right: true, rank: 4},
 	{name: "WORST", fields: "latency.max_ns", right: true, rank: 2},
@@ -57,7 +57,7 @@ func Files(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 	if err := writeUpperBounds(w, width, bounds); err != nil || !theme.legend {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s%s%s\n", theme.dim.before, columnsExplained, theme.dim.after)
+	_, err := fmt.Fprintf(w, "%s%s%s\n", theme.dim.before, t.explained(), theme.dim.after)
 	return err
 }
 

@@ -15,8 +15,8 @@ var ratesColumns = []column{
 	{name: "TIME", fields: "start end", right: true},
 	{name: "NAME", fields: "name", flex: true, min: 12},
 	{name: "RPCS", fields: "rpcs", right: true},
-	{name: "ERR", fields: "errors", right: true, quiet: true},
-	{name: "RETR", fields: "retransmitted", right: true, quiet: true},
+	{name: "ERRORS", former: "ERR", fields: "errors", right: true, quiet: true},
+	{name: "RETRANSMITTED", former: "RETR", fields: "retransmitted", right: true, quiet: true, some: true},
 	{name: "CONGESTED", fields: "congested", right: true, rank: 6, some: true},
 	{name: "TO SERVER", fields: "bytes_to_server", right: true, rank: 2},
 	{name: "TO CLIENT", fields: "bytes_to_client", right: true, rank: 2},
@@ -90,7 +90,7 @@ func Rates(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 	if err := writeUpperBounds(w, width, bounds); err != nil || !theme.legend {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s%s%s\n", theme.dim.before, columnsExplained, theme.dim.after)
+	_, err := fmt.Fprintf(w, "%s%s%s\n", theme.dim.before, t.explained(), theme.dim.after)
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // Sheet is a table as values, for writers of other formats than text. A column whose heading has several names with
-// slashes between them, such as NAK/RNR, becomes several columns.
+// slashes between them, such as CREDITS REQUESTED/GRANTED, becomes several columns.
 type Sheet struct {
 	Columns []SheetColumn
 	Rows    [][]SheetCell
@@ -69,7 +69,7 @@ func (s *Sheet) head(of string, columns []column) {
 		names, list := strings.Split(c.name, "/"), c.columnFields()
 		for j, name := range names {
 			own := SheetColumn{Name: name, Explain: explain, Number: c.right, number: func(any) string { return "" }}
-			switch at := slices.IndexFunc(list, func(f columnField) bool { return f.name == strings.ToLower(strings.ReplaceAll(name, " ", "-")) }); {
+			switch at := slices.IndexFunc(list, func(f columnField) bool { return f.name == nameOf(name) }); {
 			case c.total != nil:
 				own.number = func(r any) string { return numberText(c.total(r)) }
 			case len(names) > 1 && len(list) == len(names):

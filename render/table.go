@@ -25,7 +25,9 @@ type column struct {
 	rank   int    // columns with the highest rank are hidden first on a narrow terminal; 0 is never hidden
 	usual  int    // width in a live table, which cannot wait for rows to learn widths from
 	varied bool   // hidden unless the sample has at least two different texts, not counting empty ones
-	some   bool   // hidden if all texts in the sample are empty
+	some   bool   // hidden if all texts in the sample are empty or 0
+	wide   bool   // for special questions: hidden unless the user wants all columns, or chose this one
+	former string // headings that the column had, with commas between them; --columns, -Y, -e and --sort still accept them
 	quiet  bool   // hidden last unless all of its cells are empty, because it shows problems
 }
 
@@ -59,7 +61,7 @@ type table struct {
 	line    []byte
 	late    []string // hidden columns whose cells differed in a later row
 	common  []string // text that all cells of a column had in the sample
-	uniform []bool   // the column is hidden because the sample has less than two different texts for it
+	uniform []bool   // the column is hidden for another reason than its width
 }
 
 func newTable(w io.Writer, theme *Theme, width int, columns []column) *table {
@@ -269,21 +271,30 @@ func (t *table) choose() {
 	}
 }
 
-// omit hides the columns that are only shown if they have texts, or if their texts differ, unless the user chose the columns.
+// omit hides the columns for special questions, and those that are only shown if they have texts, or if their texts differ.
+// It hides none if the user chose the columns.
 func (t *table) omit() {
 	if len(t.theme.columns) > 0 {
 		return
 	}
 	for i, c := range t.columns {
-		if !c.varied && !c.some {
-			continue
-		}
 		text, uniform := t.only(i)
-		if t.uniform[i] = uniform && (c.varied || text == ""); t.uniform[i] {
+		switch {
+		case c.wide:
+			t.uniform[i] = !t.theme.whole
+		case c.varied:
+			t.uniform[i] = uniform
+		case c.some:
+			t.uniform[i] = uniform && isZero(text) && !(t.live && c.quiet)
+		}
+		if t.uniform[i] {
 			t.common[i], t.widths[i] = text, 0
 		}
 	}
 }
+
+// isZero reports whether a column that is shown only if it has texts may be hidden in spite of this one.
+func isZero(text string) bool { return text == "" || text == "0" }
 
 // heading returns the text at the top of the column.
 func (c *column) heading() string {
@@ -293,10 +304,19 @@ func (c *column) heading() string {
 	return c.name + " " + c.scale
 }
 
-// called reports whether a name is the name of the column, or one of the names between its
-// slashes.
+// called reports whether a name is the name of the column, one of the names between its
+// slashes, or a former name.
 func (c *column) called(name string) bool {
-	return strings.EqualFold(name, c.name) || slices.ContainsFunc(strings.Split(c.name, "/"), func(part string) bool { return strings.EqualFold(name, part) })
+	is := func(heading string) bool { return strings.EqualFold(name, heading) }
+	return is(c.name) || slices.ContainsFunc(strings.Split(c.name, "/"), is) || slices.ContainsFunc(c.formerly(), is)
+}
+
+// formerly returns the headings that the column had.
+func (c *column) formerly() []string {
+	if c.former == "" {
+		return nil
+	}
+	return strings.Split(c.former, ",")
 }
 
 // write writes one row.
@@ -375,7 +395,7 @@ func (t *table) missed(i int, text string) {
 		return
 	}
 	switch {
-	case t.uniform[i] && text == "":
+	case c.wide, t.uniform[i] && isZero(text):
 	case t.uniform[i] && t.common[i] == "" && c.varied:
 		t.common[i] = text
 	case t.uniform[i] || c.quiet:

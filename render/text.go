@@ -74,13 +74,23 @@ func (t *Text) Finish() error {
 // columnsExplained names the command that prints Explanations.
 const columnsExplained = "columns explained: rdmadump help columns"
 
+// explained returns the line below a table about its columns.
+func (t *table) explained() string {
+	text := columnsExplained
+	more := slices.ContainsFunc(t.columns, func(c column) bool { return c.wide })
+	if more && !t.theme.whole && len(t.theme.columns) == 0 {
+		text += "   more columns: --wide"
+	}
+	return text
+}
+
 // legend writes one line that explains the mark of findings, and names the command that
 // explains the columns.
 func (t *Text) legend() error {
 	if !t.theme.legend || !t.table.drawn {
 		return nil
 	}
-	text := columnsExplained
+	text := t.table.explained()
 	if t.withFindings {
 		text = "! has findings: rdmadump check   " + text
 	}
@@ -115,13 +125,14 @@ var transactionColumns = []column{
 	{name: "PRINCIPAL", fields: "principal", rank: 2, varied: true},
 	{name: "PROCEDURE", fields: "program_name version procedure_name operation operations", flex: true, min: 23, usual: 45},
 	{name: "FILE", fields: "file file_from", rank: 1, usual: 24, some: true},
-	{name: "CALL", fields: "call.payload_bytes", right: true, rank: 1, usual: 6},
-	{name: "REPLY", fields: "reply.payload_bytes", right: true, rank: 1, usual: 6},
+	{name: "CALL BYTES", former: "CALL", fields: "call.payload_bytes", right: true, rank: 1},
+	{name: "REPLY BYTES", former: "REPLY", fields: "reply.payload_bytes", right: true, rank: 1},
 	{name: "FORM", fields: "call.form reply.form", rank: 4, usual: 15},
-	{name: "READ", fields: "read", right: true, rank: 6, usual: 6},
-	{name: "WRITE", fields: "write", right: true, rank: 6, usual: 6},
-	{name: "CREDITS", fields: "call.credits reply.credits", right: true, rank: 8},
-	{name: "INVALIDATED", fields: "invalidation.handle not_invalidated", rank: 9, usual: 18},
+	{name: "RDMA READ", former: "READ", fields: "rdma-read=read", right: true, rank: 6},
+	{name: "RDMA WRITE", former: "WRITE", fields: "rdma-write=write", right: true, rank: 6},
+	{name: "CREDITS REQUESTED/GRANTED", former: "CREDITS", fields: "call.credits reply.credits", right: true, wide: true},
+	{name: "INVALIDATED", fields: "invalidation.handle", wide: true},
+	{name: "NOT INVALIDATED", fields: "not_invalidated", right: true, wide: true},
 	{name: "LATENCY", fields: "latency_ns", right: true, usual: 8},
 	{name: "CAUSE", fields: "cause.id cause.text", rank: 10, some: true},
 	{name: "STATUS", fields: "status nfs_status findings"},
@@ -161,7 +172,8 @@ func (t *Text) Transaction(r *record.Transaction) error {
 		cell{text: moved(read)},
 		cell{text: moved(written)},
 		cell{text: credits(r)},
-		cell{text: invalidated(r), ink: t.theme.dim},
+		cell{text: known(r.Invalidation, "", func(i record.Invalidation) string { return i.Handle.String() }), ink: t.theme.dim},
+		cell{text: some(int64(len(r.NotInvalidated)))},
 		cell{text: Latency(r)},
 		cell{text: r.Cause.Or(record.Cause{}).ID, ink: t.theme.dim},
 		cell{text: status, ink: shade},
@@ -272,21 +284,6 @@ func credits(r *record.Transaction) string {
 	return requested + "/" + granted
 }
 
-// invalidated returns the handle that the Reply invalidated, and the number of handles that
-// the requester has to invalidate itself: local invalidation.
-func invalidated(r *record.Transaction) string {
-	others := len(r.NotInvalidated)
-	switch i, known := r.Invalidation.Get(); {
-	case known && others > 0:
-		return fmt.Sprintf("%v of %d", i.Handle, others+1)
-	case known:
-		return i.Handle.String()
-	case others > 0:
-		return fmt.Sprintf("none of %d", others)
-	}
-	return ""
-}
-
 // remoteInvalidation returns whether both sides of a connection announced support for remote
 // invalidation, or which of them did.
 func remoteInvalidation(c *record.Connection) string {
@@ -305,6 +302,18 @@ func remoteInvalidation(c *record.Connection) string {
 		return "server only"
 	}
 	return "no"
+}
+
+// announced returns the sides that announced support for remote invalidation.
+func announced(c *record.Connection) string {
+	switch text := remoteInvalidation(c); text {
+	case "yes":
+		return "both"
+	case "no":
+		return "neither"
+	default:
+		return strings.TrimSuffix(text, " only")
+	}
 }
 
 // AtMost is the mark before a time that is only an upper bound.
@@ -336,17 +345,20 @@ var connectionColumns = []column{
 	{name: "TRANSPORT", fields: "transport", rank: 6},
 	{name: "CLIENT", fields: "client.address client.port"},
 	{name: "SERVER", fields: "server.address server.port"},
-	{name: "QPN", fields: "client.qpn server.qpn", rank: 7},
-	{name: "UPPER", fields: "upper_layer", rank: 3},
+	{name: "QPN", fields: "client.qpn server.qpn", wide: true},
+	{name: "PROTOCOL", former: "UPPER", fields: "upper_layer", rank: 3},
 	{name: "RPCS", fields: "transactions", right: true, rank: 1},
-	{name: "INLINE", fields: "inline_threshold.client_to_server inline_threshold.server_to_client", right: true, rank: 3},
-	{name: "REMOTE-INV", fields: "remote_invalidation", rank: 8},
-	{name: "IN-FLIGHT", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, rank: 4},
+	{name: "INLINE TO SERVER/TO CLIENT", former: "INLINE", fields: "inline_threshold.client_to_server inline_threshold.server_to_client", right: true, wide: true},
+	{name: "INVALIDATION ANNOUNCED BY", former: "REMOTE-INV", fields: "remote_invalidation", wide: true},
+	{name: "IN FLIGHT", former: "IN-FLIGHT", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, rank: 4},
 	{name: "PACKETS", fields: "packets", right: true, rank: 2},
-	{name: "RETR/OOO/MISSED", fields: "retransmitted out_of_order not_captured", right: true, rank: 2, quiet: true},
-	{name: "NAK/RNR", fields: "naks rnr_naks", right: true, rank: 5, quiet: true},
+	{name: "RETRANSMITTED", former: "RETR,RETR/OOO/MISSED", fields: "retransmitted", right: true, rank: 2, quiet: true, some: true},
+	{name: "OUT OF ORDER", former: "OOO", fields: "out_of_order", right: true, rank: 3, quiet: true, some: true},
+	{name: "NOT CAPTURED", former: "MISSED", fields: "not_captured", right: true, rank: 3, quiet: true, some: true},
+	{name: "NAKS", former: "NAK,NAK/RNR", fields: "naks", right: true, rank: 5, quiet: true, some: true},
+	{name: "RNR NAKS", former: "RNR", fields: "rnr_naks", right: true, rank: 5, quiet: true, some: true},
 	{name: "LATE", fields: "path.late.from_client path.late.from_server", right: true, rank: 8, some: true},
-	{name: "CE/CNP", fields: "congestion_marks cnps", right: true, rank: 5, some: true},
+	{name: "CE MARKS/CNPS", former: "CE/CNP", fields: "congestion_marks cnps", right: true, rank: 5, some: true},
 	{name: "CLOSED", fields: "ended.how ended.by", flex: true, whole: true, min: 8, usual: 26},
 }
 
@@ -355,8 +367,6 @@ func (t *Text) Connection(r *record.Connection) error {
 	health := t.theme.good
 	if r.Retransmitted > 0 || r.OutOfOrder > 0 {
 		health = t.theme.warn
-	} else if r.NotCaptured > 0 { // a property of the capture, not of the network
-		health = t.theme.dim
 	}
 	closed := cell{text: closedText(r), ink: t.theme.dim}
 	if end, ended := r.Ended.Get(); ended {
@@ -376,11 +386,14 @@ func (t *Text) Connection(r *record.Connection) error {
 		cell{text: r.UpperLayer, ink: t.theme.key},
 		cell{text: strconv.FormatInt(r.Transactions, 10)},
 		cell{text: inlineThresholds(r)},
-		cell{text: remoteInvalidation(r)},
+		cell{text: announced(r)},
 		cell{text: inUse(r)},
 		cell{text: strconv.FormatInt(r.Packets, 10)},
-		cell{text: fmt.Sprintf("%d/%d/%d", r.Retransmitted, r.OutOfOrder, r.NotCaptured), ink: health},
-		cell{text: fmt.Sprintf("%d/%d", r.Naks, r.RNRNaks)},
+		cell{text: strconv.FormatInt(r.Retransmitted, 10), ink: health},
+		cell{text: strconv.FormatInt(r.OutOfOrder, 10), ink: health},
+		cell{text: strconv.FormatInt(r.NotCaptured, 10), ink: t.theme.dim},
+		cell{text: strconv.FormatInt(r.Naks, 10)},
+		cell{text: strconv.FormatInt(r.RNRNaks, 10)},
 		cell{text: some(r.Path.Late.FromClient + r.Path.Late.FromServer)},
 		cell{text: congestion(r), ink: t.theme.warn},
 		closed,

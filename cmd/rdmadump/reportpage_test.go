@@ -193,7 +193,7 @@ func TestReportNumbers(t *testing.T) {
 				return
 			}
 			want := columns(stats, map[string]string{
-				"Operation": "name", "Count": "count", "Errors": "errors", "Retr.": "retransmitted", "P50": "latency.p50_ns", "P90": "latency.p90_ns", "P99": "latency.p99_ns", "Worst": "latency.max_ns", "Sum": "total_ns",
+				"Operation": "name", "RPCs": "count", "Errors": "errors", "Retransmitted": "retransmitted", "P50": "latency.p50_ns", "P90": "latency.p90_ns", "P99": "latency.p99_ns", "Worst": "latency.max_ns", "Sum": "total_ns",
 			})
 			for i, r := range stats {
 				for column, form := range map[string]string{"Call bytes": "call_bytes", "Reply bytes": "reply_bytes"} {
@@ -211,9 +211,9 @@ func TestReportNumbers(t *testing.T) {
 			same("operations", "Operation", tableOf(t, page, "operation-table"), want)
 
 			want = columns(recordsOf(t, "stats", path, "--by", "client,machine,uid,principal"), map[string]string{
-				"Count": "count", "Errors": "errors", "P50": "latency.p50_ns", "P99": "latency.p99_ns", "Worst": "latency.max_ns", "Sum": "total_ns",
+				"RPCs": "count", "Errors": "errors", "P50": "latency.p50_ns", "P99": "latency.p99_ns", "Worst": "latency.max_ns", "Sum": "total_ns",
 			})
-			same("callers", "Count", tableOf(t, page, "caller-table"), want)
+			same("callers", "RPCs", tableOf(t, page, "caller-table"), want)
 
 			every := regexp.MustCompile(`stats [^\n<]* --every (\S+)</code>`).FindStringSubmatch(text)
 			if every == nil {
@@ -226,8 +226,8 @@ func TestReportNumbers(t *testing.T) {
 
 			connections := recordsOf(t, "connections", path)
 			want = columns(connections, map[string]string{
-				"Conn": "id", "RPCs": "transactions", "In flight": "credits.forward.peak_in_flight", "Packets": "packets", "Retr.": "retransmitted", "OOO": "out_of_order", "Missed": "not_captured",
-				"NAK": "naks", "RNR": "rnr_naks", "Transport": "transport", "Layer": "upper_layer",
+				"Conn": "id", "RPCs": "transactions", "In flight": "credits.forward.peak_in_flight", "Packets": "packets", "Retransmitted": "retransmitted", "Out of order": "out_of_order", "Not captured": "not_captured",
+				"NAKs": "naks", "RNR NAKs": "rnr_naks", "Transport": "transport", "Protocol": "upper_layer",
 			})
 			for i, c := range connections {
 				if want[i]["In flight"] != "" || c["credits"] == nil {
@@ -242,7 +242,7 @@ func TestReportNumbers(t *testing.T) {
 
 			files := recordsOf(t, "files", path)
 			want = columns(files[:min(len(files), 200)], map[string]string{
-				"Server": "server", "RPCs": "operations", "Errors": "errors", "Read": "bytes_read", "Written": "bytes_written", "P50": "latency.p50_ns", "P99": "latency.p99_ns",
+				"Server": "server", "RPCs": "operations", "Errors": "errors", "Bytes read": "bytes_read", "Bytes written": "bytes_written", "P50": "latency.p50_ns", "P99": "latency.p99_ns",
 				"Worst": "latency.max_ns", "Sum": "total_ns", "Former name": "renamed.from",
 			})
 			same("files", "RPCs", tableOf(t, page, "file-table"), want)
@@ -326,8 +326,8 @@ func TestReportPoints(t *testing.T) {
 	}
 	equal("point-table", points, map[string]string{"Point": "name", "Address": "address", "Packets": "packets", "Clock ahead": "offset_ns", "Error": "error_ns"})
 	equal("network-table", directions, map[string]string{
-		"From": "from", "To": "to", "Packets": "packets", "Lost": "lost", "Not captured": "not_captured", "Unknown": "unknown", "Reordered": "reordered", "Corrupted": "corrupted",
-		"Duplicated": "duplicated", "Mirror": "mirror_duplicates", "Least": "delay.min_ns", "P50": "delay.p50_ns", "P90": "delay.p90_ns", "P99": "delay.p99_ns", "Worst": "delay.max_ns",
+		"From": "from", "To": "to", "Packets": "packets", "Lost": "lost", "Not captured": "not_captured", "Unknown": "unknown", "Reordered": "reordered", "Damaged": "corrupted",
+		"Duplicated": "duplicated", "Mirror copies": "mirror_duplicates", "Shortest": "delay.min_ns", "P50": "delay.p50_ns", "P90": "delay.p90_ns", "P99": "delay.p99_ns", "Worst": "delay.max_ns",
 	})
 	o := recordsOf(t, append([]string{"overview"}, bothEnds...)...)[0]
 	var ends []map[string]any
@@ -459,7 +459,7 @@ func compareRPCs(t *testing.T, page *html.Node, rpcs []map[string]any) {
 			rules = append(rules, id.(string))
 		}
 		for column, want := range map[string]string{
-			"Conn": value(r, "connection"), "XID": value(r, "xid"), "Call": value(r, "call.payload_bytes"), "Reply": value(r, "reply.payload_bytes"), "Latency": value(r, "latency_ns"), "Findings": strings.Join(rules, " "),
+			"Conn": value(r, "connection"), "XID": value(r, "xid"), "Call bytes": value(r, "call.payload_bytes"), "Reply bytes": value(r, "reply.payload_bytes"), "Latency": value(r, "latency_ns"), "Findings": strings.Join(rules, " "),
 		} {
 			if row[column] != want {
 				t.Errorf("RPC %s, column %s: %q, want %q", row["#"], column, row[column], want)

@@ -280,7 +280,7 @@ func measured(s *Stats) Measured {
 		return Measured{Count: zero, Errors: zero, Bytes: zero, TotalNS: zero}
 	}
 	return Measured{
-		Count: record.Some(int64(s.Count)), Errors: record.Some(int64(s.Errors)), Bytes: record.Some(s.CallBytes.Total() + s.ReplyBytes.Total()),
+		Count: record.Some(int64(s.Count)), Errors: record.Some(int64(s.Errors)), Bytes: record.Some(s.Bytes),
 		Latency: s.Latency, TotalNS: record.Some(s.TotalNS),
 	}
 }

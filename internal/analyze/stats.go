@@ -21,6 +21,7 @@ type Stats struct {
 	Complete      int                   `json:"complete" doc:"Number of transactions with both a Call and a Reply."`
 	Errors        int                   `json:"errors" doc:"Number of transactions that failed: the capture contains no Call or no Reply, the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
 	Retransmitted int                   `json:"retransmitted" doc:"Number of retransmitted packets."`
+	Bytes         int64                 `json:"bytes" doc:"Number of bytes in the Payload streams of Calls and Replies."`
 	CallBytes     Forms                 `json:"call_bytes" doc:"Bytes in the Payload streams of Calls, by form."`
 	ReplyBytes    Forms                 `json:"reply_bytes" doc:"Bytes in the Payload streams of Replies, by form."`
 	Latency       Quantiles             `json:"latency" doc:"Distribution of the time from the first packet of the Call to the last packet of the Reply."`
@@ -267,6 +268,7 @@ func (t *Table) Add(r *record.Transaction) {
 	s.Retransmitted += r.Retransmitted
 	s.CallBytes.add(r.Call)
 	s.ReplyBytes.add(r.Reply)
+	s.Bytes = s.CallBytes.Total() + s.ReplyBytes.Total()
 	if r.Status.Replied() {
 		s.Complete++
 	}

@@ -66,8 +66,8 @@ var rpcs = &source{
 		{heading: "CONN", path: "connection", row: func(r *index.Row) int64 { return int64(r.Connection) }},
 		{heading: "XID", path: "xid", row: func(r *index.Row) int64 { return int64(r.XID) }},
 		{heading: "PROCEDURE", path: "operation", name: func(r *index.Row) uint16 { return r.Operation }},
-		{heading: "CALL", path: "call.payload_bytes", descending: true, row: func(r *index.Row) int64 { return bytesOf(r.CallBytes) }},
-		{heading: "REPLY", path: "reply.payload_bytes", descending: true, row: func(r *index.Row) int64 { return bytesOf(r.ReplyBytes) }},
+		{heading: "CALL BYTES", path: "call.payload_bytes", descending: true, row: func(r *index.Row) int64 { return bytesOf(r.CallBytes) }},
+		{heading: "REPLY BYTES", path: "reply.payload_bytes", descending: true, row: func(r *index.Row) int64 { return bytesOf(r.ReplyBytes) }},
 		{heading: "LATENCY", path: "latency_ns", descending: true, row: func(r *index.Row) int64 {
 			if r.LatencyNS == index.Unknown {
 				return null
@@ -96,7 +96,7 @@ var connections = &source{
 		{heading: "CONN", path: "id"},
 		{heading: "RPCS", path: "transactions", descending: true},
 		{heading: "PACKETS", path: "packets", descending: true},
-		{heading: "RETR", path: "retransmitted", descending: true},
+		{heading: "RETRANSMITTED", path: "retransmitted", descending: true},
 	},
 }
 
@@ -126,10 +126,10 @@ var (
 	fileSums = &source{fields: render.FileFields, orders: []order{
 		{heading: "FILE", path: "file"},
 		{heading: "SERVER", path: "server"},
-		{heading: "OPS", path: "operations", descending: true},
-		{heading: "ERR", path: "errors", descending: true},
-		{heading: "READ", path: "bytes_read", descending: true},
-		{heading: "WRITTEN", path: "bytes_written", descending: true},
+		{heading: "RPCS", path: "operations", descending: true},
+		{heading: "ERRORS", path: "errors", descending: true},
+		{heading: "BYTES READ", path: "bytes_read", descending: true},
+		{heading: "BYTES WRITTEN", path: "bytes_written", descending: true},
 		{heading: "P50", path: "latency.p50_ns", descending: true},
 		{heading: "P99", path: "latency.p99_ns", descending: true},
 		{heading: "WORST", path: "latency.max_ns", descending: true},
@@ -140,23 +140,19 @@ var (
 	}}
 	operationSums = &source{fields: render.StatsFields, orders: []order{
 		{heading: "NAME", path: "name"},
-		{heading: "COUNT", path: "count", descending: true},
-		{heading: "ERR", path: "errors", descending: true},
-		{heading: "RETR", path: "retransmitted", descending: true},
-		{heading: "CALL BYTES", path: "call_bytes", descending: true},
-		{heading: "REPLY BYTES", path: "reply_bytes", descending: true},
+		{heading: "RPCS", path: "count", descending: true},
+		{heading: "ERRORS", path: "errors", descending: true},
+		{heading: "RETRANSMITTED", path: "retransmitted", descending: true},
+		{heading: "BYTES", path: "bytes", descending: true},
 		{heading: "P50", path: "latency.p50_ns", descending: true},
-		{heading: "P90", path: "latency.p90_ns", descending: true},
 		{heading: "P99", path: "latency.p99_ns", descending: true},
 		{heading: "WORST", path: "latency.max_ns", descending: true},
-		{heading: "WITH CHUNKS", path: "explicit_rdma", descending: true},
-		{heading: "FIT 64K", path: "fits_inline_at", descending: true},
 	}}
 	intervalSums = &source{fields: render.RateFields, orders: []order{
 		{heading: "TIME", path: "start"},
 		{heading: "RPCS", path: "rpcs", descending: true},
-		{heading: "ERR", path: "errors", descending: true},
-		{heading: "RETR", path: "retransmitted", descending: true},
+		{heading: "ERRORS", path: "errors", descending: true},
+		{heading: "RETRANSMITTED", path: "retransmitted", descending: true},
 		{heading: "TO SERVER", path: "bytes_to_server", descending: true},
 		{heading: "TO CLIENT", path: "bytes_to_client", descending: true},
 		{heading: "P50", path: "latency.p50_ns", descending: true},

@@ -71,8 +71,8 @@ var ofTransactions = []drawnField{
 		t := r.(*record.Transaction)
 		return []any{t.Client.Any(), t.Server.Any()}
 	}},
-	added("read", "number", "Number of bytes that RDMA Read moved out of the requester's memory.", func(r *record.Transaction) any { read, _ := Moved(r); return int(read) }),
-	added("write", "number", "Number of bytes that RDMA Write moved into the requester's memory.", func(r *record.Transaction) any { _, written := Moved(r); return int(written) }),
+	added("read", "number", "Number of bytes that RDMA Read moved out of the requester's memory.", func(r *record.Transaction) any { read, _ := Moved(r); return int(read) }, "rdma-read"),
+	added("write", "number", "Number of bytes that RDMA Write moved into the requester's memory.", func(r *record.Transaction) any { _, written := Moved(r); return int(written) }, "rdma-write"),
 	added("form", "text", "Forms of the Call and of the Reply, such as short>long, or TCP or UDP for a transaction without RDMA.", func(r *record.Transaction) any { return Forms(r) }),
 	shown("status", func(r *record.Transaction) any { return Outcome(r) }).among(outcomes),
 	shown[*record.Transaction]("nfs_status", nil).among(nfsStatuses),
@@ -90,11 +90,12 @@ var ofTransactions = []drawnField{
 		}
 		return append(names, r.ProgramVersion()+" "+strings.Join(r.Operations, " "))
 	}),
-	shown("call", func(r *record.Transaction) any { return payloadOf(r.Call) }),
-	shown("reply", func(r *record.Transaction) any { return payloadOf(r.Reply) }),
+	shown("call", func(r *record.Transaction) any { return payloadOf(r.Call) }, "call-bytes"),
+	shown("reply", func(r *record.Transaction) any { return payloadOf(r.Reply) }, "reply-bytes"),
 	shown[*record.Transaction]("reply.credits", nil, "granted"),
 	shown[*record.Transaction]("call.credits", nil, "credits"),
 	shown[*record.Transaction]("invalidation.handle", nil, "invalidated"),
+	shown[*record.Transaction]("not_invalidated", nil, "not-invalidated"),
 }
 
 var ofConnections = []drawnField{
@@ -115,16 +116,16 @@ var ofConnections = []drawnField{
 	shown("client", func(r *record.Connection) any { return endpointOf(r.Client) }),
 	shown("server", func(r *record.Connection) any { return endpointOf(r.Server) }),
 	shown("closed", func(r *record.Connection) any { return r.State() }),
-	shown[*record.Connection]("upper_layer", nil, "upper"),
+	shown[*record.Connection]("upper_layer", nil, "upper", "protocol"),
 	shown[*record.Connection]("retransmitted", nil, "retr"),
-	shown[*record.Connection]("out_of_order", nil, "ooo"),
+	shown[*record.Connection]("out_of_order", nil, "ooo", "out-of-order"),
 	shown[*record.Connection]("naks", nil, "nak"),
-	shown[*record.Connection]("rnr_naks", nil, "rnr"),
-	shown[*record.Connection]("remote_invalidation", nil, "remote-inv"),
+	shown[*record.Connection]("rnr_naks", nil, "rnr", "rnr-naks"),
+	shown[*record.Connection]("remote_invalidation", nil, "remote-inv", "invalidation-announced-by"),
 	shown[*record.Connection]("credits.forward.peak_in_flight", nil, "in-flight"),
 	shown[*record.Connection]("inline_threshold.client_to_server", nil, "inline"),
 	shown[*record.Connection]("path_mtu", nil, "mtu"),
-	shown[*record.Connection]("not_captured", nil, "missed"),
+	shown[*record.Connection]("not_captured", nil, "missed", "not-captured"),
 }
 
 // among returns the drawnField with all values that a table may show for it.

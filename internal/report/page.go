@@ -442,7 +442,7 @@ func (v *page) operations() {
 		rows = rows[:maxOperations]
 	}
 	t := drawn("operation-table", "Operations, by the sum of their latencies", statsSheet(v, rows),
-		"NAME=Operation: Program and operation", "COUNT", "ERR=Errors", "RETR=Retr.", "CALL BYTES", "REPLY BYTES", "P50", "P90", "P99", "WORST")
+		"NAME=Operation: Program and operation", "RPCS=RPCs", "ERRORS", "RETRANSMITTED", "CALL BYTES", "REPLY BYTES", "P50", "P90", "P99", "WORST")
 	t.insertSum(func(i int) cell { return total(rows[i].Latency, rows[i].TotalNS) })
 	t.append(column{"Phases", "Parts of the sum", false}, func(i int) cell { return phaseCell(rows[i]) })
 	t.append(column{"Latencies", "Number of RPCs by latency, from " + render.Duration(low) + " to " + render.Duration(high) + " on a logarithmic scale", false},
@@ -557,7 +557,7 @@ func (v *page) callers() {
 		v.omit("The table of callers shows the %d with the largest sums of latencies; %s are left out.", maxClients, record.Plural(int64(n), "caller"))
 		rows = rows[:maxClients]
 	}
-	t := drawn("caller-table", "Callers, by the sum of their latencies", statsSheet(v, rows), "COUNT", "ERR=Errors", "P50", "P99", "WORST")
+	t := drawn("caller-table", "Callers, by the sum of their latencies", statsSheet(v, rows), "RPCS=RPCs", "ERRORS", "P50", "P99", "WORST")
 	for at, c := range []column{
 		{"Client", "Address of the client", false},
 		{"Machine", "Name of the machine in the credential", false},
@@ -573,7 +573,7 @@ func (v *page) callers() {
 		})
 	}
 	for i := range t.Rows {
-		t.Rows[i][4].Head = false // COUNT
+		t.Rows[i][4].Head = false // RPCS
 	}
 	t.insertSum(func(i int) cell { return total(rows[i].Latency, rows[i].TotalNS) })
 	v.part("clients", "callers", struct {
@@ -604,7 +604,7 @@ func (v *page) connections() {
 			}
 		}
 		return nil
-	}), "CONN: Number of the connection", "CLIENT", "SERVER: Address and port of the end that accepted the connection", "TRANSPORT", "UPPER=Layer", "RPCS=RPCs", "IN-FLIGHT=In flight", "PACKETS", "RETR=Retr.", "OOO=OOO", "MISSED", "NAK=NAK", "RNR=RNR", "CLOSED=End")
+	}), "CONN: Number of the connection", "CLIENT", "SERVER: Address and port of the end that accepted the connection", "TRANSPORT", "PROTOCOL", "RPCS=RPCs", "IN FLIGHT", "PACKETS", "RETRANSMITTED", "OUT OF ORDER", "NOT CAPTURED", "NAKS=NAKs", "RNR NAKS=RNR NAKs", "CLOSED=End")
 	for i, c := range shown {
 		t.Rows[i][0].Link = connAnchor(c.ID)
 	}
@@ -701,7 +701,7 @@ const staticRows = 500
 // rpcs renders the table of RPCs, and packs all RPCs for the script.
 func (v *page) rpcs() {
 	t := drawn("rpc-table", "", sheet[*record.Transaction](v, "transactions", nil, nil), "#: Number of the RPC, counted from 1",
-		"TIME: Time of the Call since the start of the capture, in seconds", "CONN", "XID=XID: Transaction ID", "DIR", "PROCEDURE=Operation: Program and operation", "CALL", "REPLY", "LATENCY", "STATUS")
+		"TIME: Time of the Call since the start of the capture, in seconds", "CONN", "XID=XID: Transaction ID", "DIR", "PROCEDURE=Operation: Program and operation", "CALL BYTES", "REPLY BYTES", "LATENCY", "STATUS")
 	t.append(column{"Findings", "Rules of the findings", false}, nil)
 	rows := v.rows.choose(staticRows)
 	for i := range rows {

@@ -71,7 +71,7 @@ func directions(v *page) table {
 	list := v.about.Network
 	return drawn("network-table", "Packets between the capture points, by direction", sheet(v, "network", list, func(theme *render.Theme) error {
 		return render.Network(render.Screen{Out: io.Discard, Theme: theme}, v.start, nil, list)
-	}), "FROM: Capture point that the packets passed first", "TO", "PACKETS", "LOST", "NOT CAPT=Not captured", "UNKNOWN", "REORD=Reordered", "CORRUPT=Corrupted", "DUP=Duplicated", "MIRROR", "LEAST", "P50", "P90", "P99", "WORST")
+	}), "FROM: Capture point that the packets passed first", "TO", "PACKETS", "LOST", "NOT CAPTURED", "UNKNOWN", "REORDERED", "DAMAGED", "DUPLICATED", "MIRROR COPIES", "SHORTEST", "P50", "P90", "P99", "WORST")
 }
 
 // courses returns a picture of the delays and losses of each direction over time.

@@ -146,7 +146,7 @@ func (v *page) namedFiles() {
 		v.omit("The table of files shows the %d with the largest sums of latencies; %s are left out. %s lists them.", maxFiles, record.Plural(int64(n), "file"), s.Commands[0])
 		rows = rows[:maxFiles]
 	}
-	t := drawn("named-file-table", "Files, by the sum of the latencies of the RPCs that name them", statsSheet(v, rows), "NAME=File: Path in the records, or the short form of the file handle if they have none", "COUNT=RPCs", "ERR=Errors", "P50", "P99", "WORST")
+	t := drawn("named-file-table", "Files, by the sum of the latencies of the RPCs that name them", statsSheet(v, rows), "NAME=File: Path in the records, or the short form of the file handle if they have none", "RPCS=RPCs", "ERRORS", "P50", "P99", "WORST")
 	for i := range t.Rows {
 		t.Rows[i][0].Class = "path"
 	}
@@ -169,7 +169,7 @@ func (v *page) filesTable() {
 	}
 	t := drawn("file-table", "Files, by the sum of the latencies of the RPCs that acted on them",
 		sheet(v, "files", rows, func(theme *render.Theme) error { return render.Files(io.Discard, theme, 0, v.start, rows) }),
-		"FILE: Path after the last RPC, or the short form of the file handle if the capture shows no name", "SERVER: Address of the server", "OPS=RPCs", "ERR=Errors", "READ", "WRITTEN", "P50", "P99", "WORST", "CREATED", "RENAMED", "FORMER NAME", "REMOVED")
+		"FILE: Path after the last RPC, or the short form of the file handle if the capture shows no name", "SERVER: Address of the server", "RPCS=RPCs", "ERRORS", "BYTES READ", "BYTES WRITTEN", "P50", "P99", "WORST", "CREATED", "RENAMED", "FORMER NAME", "REMOVED")
 	former := t.column("Former name")
 	for i := range t.Rows {
 		t.Rows[i][0].Class, t.Rows[i][former].Class = "path", "path"

@@ -244,7 +244,7 @@ var table = []row{
 	},
 	{
 		name: "columns", group: presentation, takers: only("transactions", "connections", "packets", "rdma", "files", "stats", "compare"),
-		doc:      "show the table columns with these `headings`, with commas between them; rdmadump help columns explains them",
+		doc:      "show the table columns with these `headings`, with commas between them; help lists them, and rdmadump help columns explains them",
 		sets:     func(t *Typed) any { return &t.Look.Columns },
 		complete: offerHeadings,
 	},

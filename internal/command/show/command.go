@@ -3,12 +3,14 @@ package show
 import (
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/command/flags"
 	"github.com/rdmadump/rdmadump/internal/command/input"
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // viewing is the command of a view.
@@ -33,6 +35,10 @@ func NewView(v *flags.View, stdout, stderr io.Writer) *cobra.Command {
 func (x *viewing) run(cmd *cobra.Command, paths []string) error {
 	f, stdout, stderr := &x.Typed, x.stdout, x.stderr
 	if err := x.view.Check(cmd); err != nil {
+		return err
+	}
+	if slices.Equal(f.Look.Columns, []string{"help"}) {
+		_, err := io.WriteString(stdout, render.ColumnsShown(x.view.Fields.Of()))
 		return err
 	}
 	set, err := f.Parse(x.view, true)
