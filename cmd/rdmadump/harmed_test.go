@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -186,5 +187,41 @@ func TestHarmedEnd(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCutSegments: if the capture at one end has only the first bytes of each TCP segment, both ends show the same
+// RPCs, in all their fields, as if both captures had whole segments.
+func TestCutSegments(t *testing.T) {
+	ends := []string{"client", "server"}
+	var whole [2][]capture.Frame
+	for i, end := range ends {
+		whole[i], _ = testkit.Frames(t, "../../testdata/ends/iw-twosided-"+end+".pcap.zst")
+	}
+	show := func(frames [2][]capture.Frame) []map[string]any {
+		dir := t.TempDir()
+		var files []string
+		for i, end := range ends {
+			path := filepath.Join(dir, end+".pcapng")
+			if err := os.WriteFile(path, testkit.Pcapng(frames[i], 9), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, path)
+		}
+		return recordsOf(t, files...)
+	}
+	want := show(whole)
+	for i, end := range ends {
+		cut := whole
+		cut[i] = cutTo(cut[i], 96)
+		got := show(cut)
+		if len(got) != len(want) || len(want) < 250 {
+			t.Fatalf("with a snapshot length of 96 at the %s there are %d RPCs, otherwise %d", end, len(got), len(want))
+		}
+		for i := range want {
+			if !reflect.DeepEqual(got[i], want[i]) {
+				t.Fatalf("with a snapshot length of 96 at the %s an RPC is\n%v\nand otherwise\n%v", end, got[i], want[i])
+			}
+		}
 	}
 }

@@ -158,10 +158,13 @@ func (s *Source) keep(at uint64, e *entry, f *capture.Frame) {
 	} else {
 		b = better{f.LinkType, f.Length, f.Data, e.held, e.blind}
 	}
-	if e.sending != matched || e.mate == 0 || e.stream || !s.matcher.ring.has(e.mate-1) {
+	if e.sending != matched || e.mate == 0 || !s.matcher.ring.has(e.mate-1) {
 		return
 	}
 	next := s.matcher.ring.at(e.mate - 1)
+	if e.stream && (next.seq != e.seq || next.bytes != e.bytes) { // hosts merged or split the segment
+		return
+	}
 	if next.arriving != matched || e.icrc == rocev2.ICRCBad || next.icrc == rocev2.ICRCBad || b.held <= next.held && b.blind == next.blind || b.blind && !next.blind || b.held < next.held {
 		return
 	}
