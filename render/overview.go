@@ -35,6 +35,29 @@ func Overview(to Screen, o *analyze.Overview, s *record.Summary, file string) er
 	return err
 }
 
+// OverviewLine is a line of an overview, and the arguments of rdmadump that show more about it: FILE stands for the capture. They
+// are empty if there are none.
+type OverviewLine struct{ Text, Command string }
+
+// OverviewLines returns the lines of Overview.
+func OverviewLines(theme *Theme, width int, o *analyze.Overview, s *record.Summary, file string) (lines []OverviewLine) {
+	v := overview{theme: theme, width: width, o: o, s: s, file: file}
+	v.draw()
+	at := 0
+	for text := range strings.Lines(v.b.String()) {
+		line := OverviewLine{Text: strings.TrimSuffix(text, "\n")}
+		for len(v.topics) > 0 && v.topics[0].to <= at {
+			v.topics = v.topics[1:]
+		}
+		if len(v.topics) > 0 && v.topics[0].from <= at {
+			line.Command = v.topics[0].command
+		}
+		lines = append(lines, line)
+		at += len(text)
+	}
+	return lines
+}
+
 // OverviewMarkdown writes the same as Markdown: an item of a list for each label, with its lines and commands below it. It is for
 // summaries of jobs, issues and other pages.
 func OverviewMarkdown(to io.Writer, o *analyze.Overview, s *record.Summary, file string) error {
@@ -74,6 +97,23 @@ type overview struct {
 	file  string
 
 	markdown bool
+	section  int     // where the last section begins
+	topics   []topic // in the order of the drawing
+}
+
+// topic is a part of the drawing, and the command that shows more about it.
+type topic struct {
+	from, to int
+	command  string
+}
+
+// about says that a command shows more about the lines of the last section that no command is about.
+func (v *overview) about(command string) {
+	from := v.section
+	if n := len(v.topics); n > 0 {
+		from = max(from, v.topics[n-1].to)
+	}
+	v.topics = append(v.topics, topic{from, v.b.Len(), command})
 }
 
 // overviewMargin is the width of the labels on the left, including a vertical line on
@@ -91,6 +131,9 @@ func (v *overview) margin(label string) {
 	if v.markdown {
 		v.b.WriteString("  - ")
 		return
+	}
+	if label != "" {
+		v.section = v.b.Len()
 	}
 	width, side := overviewMargin, ""
 	if v.theme.unicode {
@@ -199,6 +242,7 @@ func (v *overview) suggest(command string) {
 		return
 	}
 	fmt.Fprintf(&v.b, "%s%s rdmadump %s%s\n", v.theme.dim.before, v.theme.glyphs.right, strings.ReplaceAll(command, "FILE", v.file), v.theme.dim.after)
+	v.about(command)
 }
 
 // verdict writes where the trouble is.
@@ -289,6 +333,7 @@ func (v *overview) mounted() {
 			text += ", " + record.Plural(int64(n), "credit")
 		}
 		v.line(once(i, "mounted"), text, ink{})
+		v.about("connections FILE")
 	}
 }
 
@@ -824,6 +869,7 @@ func (v *overview) slow(label string, s *analyze.Slow, length int) {
 		text += ": " + cause
 	}
 	v.row(label, part{fmt.Sprintf("%*s  ", max(length, 8), Latency(r)), ink{}}, part{r.XID.String(), v.theme.key}, part{text, ink{}})
+	v.about(fmt.Sprintf("FILE -Y 'id == %d'", r.ID))
 }
 
 // busiest writes the operations with the largest sum of latencies.
@@ -846,6 +892,7 @@ func (v *overview) busiest() {
 		}
 		text := fmt.Sprintf("%8s  %d x %s, p50 %s, worst %s", total, s.Count, name, about(&s.Latency, s.Latency.P50), maximum(&s.Latency, s.Latency.Max))
 		v.row(once(i, "busiest"), part{text, ink{}})
+		v.about("stats FILE")
 	}
 }
 

@@ -91,7 +91,7 @@ func TestBrowseInTerminal(t *testing.T) {
 		s.keys("Enter")
 		s.wait(`& latency > 5ms +12 of 64, final`)
 		s.tmux("resize-window", "-x", "60", "-y", "12")
-		s.wait(`(?m)^\[1:64 RPCs\].{0,49}$`)
+		s.wait(`(?m)^0.{0,11}\[1:64 RPCs\].{0,47}$`)
 		s.tmux("resize-window", "-x", "20", "-y", "5")
 		s.wait(`at least 40`)
 		s.tmux("resize-window", "-x", "120", "-y", "40")

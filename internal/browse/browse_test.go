@@ -33,10 +33,11 @@ const sample = "../../samples/rocev2-callback41.pcap"
 // modelOf returns the Model of a capture that was read.
 func modelOf(t testing.TB, path string, look render.Look) *Model {
 	t.Helper()
-	x := index.New(index.Options{})
-	x.Run(context.Background(), testkit.Open(t, path), dissect.Options{Files: true}) // Damaged captures are shown as far as they can be read.
+	sum := NewOverview()
+	x := index.New(index.Options{Also: sum.Handler()})
+	x.Run(context.Background(), testkit.Open(t, path), dissect.Options{Files: true, OtherOperations: true}) // Damaged captures are shown as far as they can be read.
 	m := New(Options{
-		Index: x, Name: filepath.Base(path), Typed: filepath.Base(path), Look: look,
+		Index: x, Name: filepath.Base(path), Typed: filepath.Base(path), Look: look, Overview: sum, Dissect: dissect.Options{Files: true, OtherOperations: true},
 		Open: func(context.Context) (Source, error) {
 			source, err := capture.Open(path)
 			return source, err

@@ -185,6 +185,8 @@ func (m choice) commandLine() string {
 			filter = both(filter, s.selects())
 		}
 		return sorted(filtering("rdmadump "+s.command(file), filter), &s.sorter, s.kind)
+	case *overview:
+		return filtering("rdmadump overview "+file, m.list.filter)
 	case *packet:
 		p := s.packets[s.i]
 		filter := fmt.Sprintf("number == %d", p.Number)

@@ -371,7 +371,7 @@ func (m *Model) showRPCs(filter, name string) {
 		return
 	}
 	m.restartSums()
-	m.tab, m.stack, m.origin = 0, nil, append(m.origin, from)
+	m.tab, m.stack, m.origin = tabRPCs, nil, append(m.origin, from)
 }
 
 // goBack returns to the screen from which the list of RPCs was opened.
@@ -497,7 +497,7 @@ func newFinding(m *Model, f *record.Finding, o *opener) *pane {
 // nextProblem moves to the next RPC, or the previous one, that failed or has findings.
 func (m *Model) nextProblem(back bool) {
 	l := m.list
-	if len(m.stack) > 0 || m.tab != 0 {
+	if len(m.stack) > 0 || m.tab != tabRPCs {
 		m.say("e works in the list of RPCs")
 		return
 	}

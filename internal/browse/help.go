@@ -10,6 +10,7 @@ const helpText = `MOVE
   Enter, l           open: an RPC as a ladder, then its packets; a connection
   q, h, Esc          back; q in a list quits, unless the list was opened from
                      another one: the last line says so
+  0                  overview; Enter shows what its line is about
   1 2 3 4 5 6, Tab   RPCs, connections, findings, sums by operation, files,
                      sums by time
   Q, ^C, ZZ          quit
@@ -40,7 +41,8 @@ USE
   Y                  quit and print what was copied
   s, F2              save the marked RPCs, this RPC or the list as
                      FILE.pcapng, FILE.json (JSON lines), FILE.txt (ladders)
-  + - 0              in sums by time: zoom in, zoom out, show all
+  + - 0              in sums by time: zoom in, zoom out, show all; if all is
+                     shown, 0 is the overview
   n N                in a ladder: next, previous one of the list that it was
                      opened from; with packets: next, previous packet
   Space, za zo zc    in a packet: fold or open the fields of a header, as in

@@ -41,6 +41,10 @@ type Options struct {
 	// Create creates a file for Save.
 	Create func(path string) (io.WriteCloser, error)
 	Live   bool // packets are still being captured
+	// Overview sums up the records of the index. It is nil for none.
+	Overview *Overview
+	// Network returns what happened to the packets between the capture points. It is nil if there is only one.
+	Network func() ([]*record.Point, []*record.Network)
 }
 
 // Source is a capture that is read once more.
@@ -103,6 +107,17 @@ const (
 	leastHeight = 8
 )
 
+// The lists, by their keys.
+const (
+	tabOverview = iota
+	tabRPCs
+	tabConnections
+	tabFindings
+	tabStats
+	tabFiles
+	tabRates
+)
+
 // New returns a Model for a screen of 80 columns and 24 lines.
 func New(o Options) *Model {
 	m := &Model{options: o, theme: theme(o.Look), inks: inks{o.Look.Colour != render.NoColour}, width: 80, height: 24, reader: o.Index.Reader(), past: map[string][]string{}, folds: map[string]bool{}}
@@ -115,7 +130,8 @@ func New(o Options) *Model {
 	found := newList(m, findings)
 	found.enter = func(n int64, r any) { m.openFinding(&opener{list: found, n: n}, r.(*record.Finding), m.push) }
 	found.preview = m.previewFinding
-	m.tabs = []screen{m.list, conns, found, newStats(m), newFiles(m), newRates(m)}
+	m.tabs = []screen{newOverview(m), m.list, conns, found, newStats(m), newFiles(m), newRates(m)}
+	m.tab = tabRPCs
 	m.Tick()
 	return m
 }
@@ -272,8 +288,8 @@ func (m *Model) Text(s string) {
 // common takes the keys that mean the same on every screen.
 func (m *Model) common(k string) {
 	switch k {
-	case "1", "2", "3", "4", "5", "6":
-		m.tab, m.stack = int(k[0]-'1'), nil
+	case "0", "1", "2", "3", "4", "5", "6":
+		m.tab, m.stack = int(k[0]-'0'), nil
 	case "tab":
 		m.tab, m.stack = (m.tab+1)%len(m.tabs), nil
 	case "q", "h", "left":
@@ -429,7 +445,7 @@ func (m *Model) heading() string {
 		state = " " + state
 	}
 	tabs := m.tabNames([]string{
-		fmt.Sprintf("%d RPCs", s.To-s.From), fmt.Sprintf("%d conns", s.Connections), fmt.Sprintf("%d findings", s.Findings), "stats", "files", "rates",
+		"overview", fmt.Sprintf("%d RPCs", s.To-s.From), fmt.Sprintf("%d conns", s.Connections), fmt.Sprintf("%d findings", s.Findings), "stats", "files", "rates",
 	}, m.width-len(state)-1)
 	left := m.width - wide(tabs) - len(state) - 1
 	line := tabs
@@ -439,23 +455,31 @@ func (m *Model) heading() string {
 	return pad(line, m.width-len(state)) + m.styled(bold, state)
 }
 
-// tabNames returns the names of the tabs. If they need more than width columns, the names of other
-// tabs than the current one have no numbers of records or, if that is still too wide, are only keys.
+// tabNames returns the names of the tabs. If they need more than width columns, there is less space between them; then the
+// names of other tabs than the current one have no numbers of records; then these tabs are only keys.
 func (m *Model) tabNames(names []string, width int) (text string) {
-	for _, short := range []func(string) string{
-		func(name string) string { return ":" + name },
-		func(name string) string { return ":" + name[strings.LastIndexByte(name, ' ')+1:] },
-		func(string) string { return "" },
+	whole := func(name string) string { return ":" + name }
+	for _, form := range []struct {
+		other string // format of a tab that is not the current one
+		short func(string) string
+	}{
+		{" %d%s ", whole},
+		{"%d%s", whole},
+		{"%d%s", func(name string) string { return ":" + name[strings.LastIndexByte(name, ' ')+1:] }},
+		{"%d%s", func(string) string { return "" }},
 	} {
-		var b strings.Builder
+		var tabs []string
 		for i, name := range names {
 			if i == m.tab {
-				b.WriteString(m.styled(bold, fmt.Sprintf("[%d:%s]", i+1, name)))
+				tabs = append(tabs, m.styled(bold, fmt.Sprintf("[%d:%s]", i, name)))
 			} else {
-				fmt.Fprintf(&b, " %d%s ", i+1, short(name))
+				tabs = append(tabs, fmt.Sprintf(form.other, i, form.short(name)))
 			}
 		}
-		if text = b.String(); wide(text) <= width {
+		if text = strings.Join(tabs, " "); form.other[0] == ' ' {
+			text = strings.Join(tabs, "")
+		}
+		if text = strings.TrimRight(text, " "); wide(text) <= width {
 			break
 		}
 	}

@@ -367,7 +367,7 @@ func (m *Model) goTo(id int64) {
 				m.fail(fmt.Errorf("there is no RPC with the number %d", id))
 				return
 			}
-			m.tab, m.stack, m.follow = 0, nil, false
+			m.tab, m.stack, m.follow = tabRPCs, nil, false
 			if !m.list.place(n) {
 				m.fail(fmt.Errorf("the filter does not select RPC %d", id))
 			}

@@ -521,6 +521,9 @@ func newRates(m *Model) *sums {
 	}
 	s.on = func(m *Model, k string) bool {
 		i := s.at(s.cursor)
+		if k == "0" && len(z.outer) == 0 {
+			return false // It is the key of the overview.
+		}
 		switch k {
 		case "+", "=", "-", "0":
 			if i >= 0 {

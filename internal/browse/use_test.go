@@ -204,7 +204,7 @@ func TestPacketMarks(t *testing.T) {
 func TestNextOfList(t *testing.T) {
 	m := modelOf(t, storm, plainLook)
 	press(t, m, "3&rule == retransmission-timeout<enter>")
-	found := m.tabs[2].(*list)
+	found := m.tabs[tabFindings].(*list)
 	var want []int64
 	for i := range found.count() {
 		_, r := found.current()
@@ -286,8 +286,8 @@ func TestWayBack(t *testing.T) {
 		}
 	}
 	m := modelOf(t, storm, plainLook)
-	if press(t, m, "5j<enter>4<enter>qq"); m.Quit() || m.tab != 4 || m.list.filter != "" {
-		t.Errorf("two steps back show tab %d with the filter %q", m.tab+1, m.list.filter)
+	if press(t, m, "5j<enter>4<enter>qq"); m.Quit() || m.tab != tabFiles || m.list.filter != "" {
+		t.Errorf("two steps back show tab %d with the filter %q", m.tab, m.list.filter)
 	}
 	if press(t, m, "<enter>&<enter>q"); !m.Quit() {
 		t.Error("q does not quit after the user removed the filter")

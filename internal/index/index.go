@@ -32,6 +32,11 @@ type Options struct {
 	Folder string
 	// Keep is the number of RPCs to keep, the newest ones; up to 4,096 more may be kept. 0 keeps all.
 	Keep int64
+	// Also gets the records, too, after the index has them.
+	Also dissect.Handler
+	// Tick is called about forty times a second by Run, between records, while packets are being captured. It is nil if there
+	// is nothing to do.
+	Tick func(*dissect.Dissector)
 }
 
 // defaultMemory is the default of Options.Memory.
@@ -87,6 +92,7 @@ func New(o Options) *Index {
 // Handler returns a handler that adds records. Its functions do not return errors, and must not be
 // called at the same time.
 func (x *Index) Handler() dissect.Handler {
+	also := &x.options.Also
 	return dissect.Handler{
 		Begin: func(first record.Time) error {
 			x.mu.Lock()
@@ -102,17 +108,26 @@ func (x *Index) Handler() dissect.Handler {
 				_, to := x.rows.bounds()
 				x.transactions.forget(x.rows.forget(to - keep))
 			}
-			return nil
+			return passed(also.Transaction, r)
 		},
 		Connection: func(r *record.Connection) error {
 			x.connections.add(r)
-			return nil
+			return passed(also.Connection, r)
 		},
 		Finding: func(r *record.Finding) error {
 			x.findings.add(r)
-			return nil
+			return passed(also.Finding, r)
 		},
+		Operation: also.Operation,
 	}
+}
+
+// passed passes a record to a function, which may be nil.
+func passed[R any](to func(R) error, r R) error {
+	if to == nil {
+		return nil
+	}
+	return to(r)
 }
 
 // Run dissects a capture and adds its records. It returns when the capture ends, or cannot be read
@@ -123,7 +138,13 @@ func (x *Index) Run(ctx context.Context, source capture.Source, o dissect.Option
 		x.progress = s.Progress
 		x.mu.Unlock()
 	}
-	summary, err := dissect.New(x.Handler(), o).Run(ctx, source)
+	h := x.Handler()
+	var d *dissect.Dissector
+	if x.options.Tick != nil && o.Live {
+		h.Tick = func() error { x.options.Tick(d); return nil }
+	}
+	d = dissect.New(h, o)
+	summary, err := d.Run(ctx, source)
 	x.Finish(summary, err)
 	return summary, err
 }

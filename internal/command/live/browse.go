@@ -33,12 +33,13 @@ type browsing struct {
 
 // browsed is what browse shows, and how.
 type browsed struct {
-	set    *flags.Settings
-	names  []string                                                     // of the inputs
-	read   func(ctx context.Context, x *index.Index, o dissect.Options) // reads the records
-	open   func(context.Context) (browse.Source, error)                 // opens the packets once more; nil if that is not possible
-	closed string                                                       // says why open is nil
-	live   bool
+	set     *flags.Settings
+	names   []string                                                     // of the inputs
+	read    func(ctx context.Context, x *index.Index, o dissect.Options) // reads the records
+	open    func(context.Context) (browse.Source, error)                 // opens the packets once more; nil if that is not possible
+	closed  string                                                       // says why open is nil
+	network func() ([]*record.Point, []*record.Network)                  // returns what happened between the capture points; nil if there is only one
+	live    bool
 }
 
 // NewBrowse returns the command browse.
@@ -144,6 +145,9 @@ func (b *browsing) run(cmd *cobra.Command, paths []string) error {
 		defer in.Close()
 		if joined != nil {
 			what.open = func(ctx context.Context) (browse.Source, error) { return joined.Again(ctx) }
+			what.network = func() ([]*record.Point, []*record.Network) {
+				return input.PointRecords(joined), input.NetworkRecords(joined)
+			}
 		}
 		what.read = func(ctx context.Context, x *index.Index, o dissect.Options) { x.Run(ctx, in, o) }
 	}
@@ -226,11 +230,12 @@ func (b *browsing) runLive(cmd *cobra.Command, set *flags.Settings, args []strin
 func (b *browsing) show(ctx context.Context, what *browsed, terminal browse.Terminal) error {
 	set := what.set
 	o := set.Dissection()
-	o.Files, o.Ahead = true, true
+	o.Files, o.Ahead, o.OtherOperations = true, true, true
 	if command.OwnProcess {
 		debug.SetGCPercent(browseGarbage)
 	}
-	x := index.New(index.Options{Memory: int64(set.Memory) / 4, Keep: b.Keep})
+	sum := browse.NewOverview()
+	x := index.New(index.Options{Memory: int64(set.Memory) / 4, Keep: b.Keep, Also: sum.Handler(), Tick: sum.Tick})
 	defer x.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -252,7 +257,7 @@ func (b *browsing) show(ctx context.Context, what *browsed, terminal browse.Term
 	}
 	options := browse.Options{
 		Index: x, Name: strings.Join(what.names, " "), Typed: strings.Join(typed, " "), Look: set.Look.Drawing(b.stdout), Dissect: o,
-		Open: what.open, Closed: what.closed, Live: what.live,
+		Open: what.open, Closed: what.closed, Live: what.live, Overview: sum, Network: what.network,
 		Create: func(path string) (io.WriteCloser, error) { return createSaved(path, what.names) },
 	}
 	if what.open != nil {
