@@ -292,7 +292,7 @@ func checkUnanswered(cs *connState, x *txn, end record.Stamp, how *rdma.Ending) 
 
 // checkLost reports the Calls that were outstanding when the connection ended.
 func checkLost(cs *connState, how *rdma.Ending) {
-	if how == nil || !cs.isRPC {
+	if how == nil || !cs.upper.IsRPC() {
 		return
 	}
 	n := 0

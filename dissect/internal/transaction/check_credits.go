@@ -109,7 +109,7 @@ func noteGrantDelivered(cs *connState, o *rdma.Operation, at record.Stamp) {
 
 // checkNotReady checks whether a receiver that had no receive buffer had to have one.
 func checkNotReady(cs *connState, r *rdma.Refusal, x *txn, part int) {
-	if r.Kind != rdma.Send || !r.NotReady || r.Later || cs.closing || !cs.isRPC {
+	if r.Kind != rdma.Send || !r.NotReady || r.Later || cs.closing || !cs.upper.IsRPC() {
 		return
 	}
 	if x == nil {
@@ -178,7 +178,7 @@ func checkRefusedEarly(c checker, m *message) {
 // receiver announced.
 func checkTooSmall(cs *connState, r *rdma.Refusal, x *txn) {
 	o := r.Op
-	if !r.Fatal || r.Later || !r.TooLong || o == nil || o.Kind != rdma.Send || !cs.negotiated() || !cs.isRPC || o.Broken || !o.Whole() {
+	if !r.Fatal || r.Later || !r.TooLong || o == nil || o.Kind != rdma.Send || !cs.negotiated() || !cs.upper.IsRPC() || o.Broken || !o.Whole() {
 		return
 	}
 	size, stated := receiveSize(cs, r.By)

@@ -10,18 +10,8 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/internal/shares"
+	"github.com/rdmadump/rdmadump/dissect/internal/upper"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/rocev2"
-)
-
-// serviceUpperLayers maps the TCP-space port of a service ID to the upper layer (IANA's service
-// names).
-var serviceUpperLayers = map[uint16]string{20049: upperRPC, 4420: "nvme", 3260: "iser", 5445: "smbdirect", 445: "smbdirect", 7174: "rping", 18515: "perftest"}
-
-const (
-	upperRPC     = "rpcrdma"
-	upperPlain   = "rpc" // over TCP or UDP
-	upperUnknown = "unknown"
 )
 
 // connState is the RPC state of one connection. It implements rdma.Follower.
@@ -30,13 +20,10 @@ type connState struct {
 	conn  *rdma.Conn
 	share *budget.Share // of the connection
 
-	upper               string // "" while it is unknown
-	undecided           bool   // the upper layer is still to be determined from the Sends
-	isRPC               bool
-	closing             bool  // a side has begun to end the connection
-	nfs4                bool  // NFSv4 was seen on it
-	truncatedRetransmit bool  // a truncated packet was retransmitted or refused, so the captured copy may not be the one that was delivered
-	nonRPCSends         int32 // number of Sends that were not RPC-over-RDMA, while undecided
+	upper               upper.Recognizer
+	closing             bool // a side has begun to end the connection
+	nfs4                bool // NFSv4 was seen on it
+	truncatedRetransmit bool // a truncated packet was retransmitted or refused, so the captured copy may not be the one that was delivered
 
 	private              [2]*record.PrivateData // by side; nil if it is unusable
 	privateDataSeen      [2]bool                // the private data was captured completely
@@ -154,7 +141,7 @@ func (l *list) remove(x *txn) {
 
 // Follow returns the state of a new connection, whose tag is its place in the table.
 func (t *Table) Follow(c *rdma.Conn, share *budget.Share) rdma.Follower {
-	cs := &connState{table: t, conn: c, share: share, undecided: true}
+	cs := &connState{table: t, conn: c, share: share, upper: t.protocols.New()}
 	if n := len(t.freeConns); n > 0 {
 		c.Tag, t.freeConns = t.freeConns[n-1], t.freeConns[:n-1]
 		t.conns[c.Tag-1] = cs
@@ -181,30 +168,19 @@ func (t *Table) stateOf(c *rdma.Conn) *connState {
 }
 
 // ServerPort reports whether a port belongs to a known upper layer.
-func (t *Table) ServerPort(port uint16) bool { return serviceUpperLayers[port] != "" }
+func (t *Table) ServerPort(port uint16) bool { return upper.ServerPort(port) }
 
-// setUpperLayer sets the upper layer of a connection.
-func (cs *connState) setUpperLayer(upper string) {
-	cs.upper = upper
-	cs.isRPC, cs.undecided = upper == upperRPC || upper == upperPlain, upper == ""
-	cs.conn.WantSends(cs.isRPC || cs.undecided)
-}
+// recognized has the bytes of Sends collected as long as they are needed, after the protocol was recognized, or the search
+// for it is over.
+func (cs *connState) recognized() { cs.conn.WantSends(cs.upper.IsRPC() || cs.upper.Searches()) }
 
-// lookUpService determines the upper layer from the service ID: from its port, or because it is the
-// connected mode of IP over InfiniBand.
+// lookUpService recognizes the protocol by its service, if that is known by now.
 func (cs *connState) lookUpService() {
-	if cs.upper != "" || !cs.undecided {
+	if !cs.upper.Searches() {
 		return
 	}
-	setup := cs.conn.Setup()
-	if setup.RPC {
-		cs.setUpperLayer(upperPlain)
-		return
-	}
-	if id, known := setup.ServiceID.Get(); known && rocev2.IsIPoIB(uint64(id)) {
-		cs.setUpperLayer("ipoib")
-	} else if upper := serviceUpperLayers[setup.Service.Or(0)]; upper != "" {
-		cs.setUpperLayer(upper)
+	if setup := cs.conn.Setup(); cs.upper.Service(setup.RPC, setup.Service.Or(0), setup.ServiceID) {
+		cs.recognized()
 	}
 }
 
@@ -241,7 +217,7 @@ func (cs *connState) noteMessage(at record.Stamp) {
 // Owner returns the tag of the outstanding Call with an XID, or of the segment that exposes memory.
 func (cs *connState) Owner(s rdma.Side, n rdma.Name) rdma.Tag {
 	if n.Kind == rdma.Send {
-		if x := cs.open[s][n.Handle]; x != nil && cs.isRPC {
+		if x := cs.open[s][n.Handle]; x != nil && cs.upper.IsRPC() {
 			return x.tag(partCall)
 		}
 		return 0
@@ -304,11 +280,8 @@ func (cs *connState) Join(old *rdma.Conn, from, to rdma.Side) {
 	cs.pending.Join(&o.pending, moved)
 	cs.truncatedRetransmit, cs.invalidationReported = cs.truncatedRetransmit || o.truncatedRetransmit, cs.invalidationReported || o.invalidationReported
 	cs.nfs4 = cs.nfs4 || o.nfs4
-	cs.nonRPCSends += o.nonRPCSends
-	if o.isRPC && !cs.isRPC {
-		cs.setUpperLayer(upperRPC)
-	} else if cs.upper == "" && o.upper != "" {
-		cs.setUpperLayer(o.upper)
+	if cs.upper.Join(&o.upper) {
+		cs.recognized()
 	}
 }
 
@@ -403,14 +376,14 @@ func (cs *connState) Describe(r *record.Connection) {
 	side := cs.conn.Setup().Opener()
 	cs.lookUpService()
 	rejected := r.Ended.Or(record.Ended{}).How == record.EndRejected
-	if cs.upper == upperRPC {
+	if cs.upper.Is(upper.RPCRDMA) {
 		r.PrivateData = record.PrivateDataPair{Client: cs.stated(side), Server: cs.stated(side.Other())}
 	}
-	if cs.upper == upperRPC && !rejected { // otherwise nothing applies
+	if cs.upper.Is(upper.RPCRDMA) && !rejected { // otherwise nothing applies
 		r.InlineThreshold, r.RemoteInvalidation = record.Some(thresholds(cs)), remoteInvalidation(cs)
 		r.Invalidation = record.Some(cs.checks.invalidation.result())
 	}
-	if cs.isRPC && !rejected {
+	if cs.upper.IsRPC() && !rejected {
 		r.Credits = record.Some(record.CreditPair{Forward: creditsOf(cs, side), Backward: creditsOf(cs, side.Other())})
 	}
 	if at := cs.place(); at.How.Known() {
@@ -418,7 +391,7 @@ func (cs *connState) Describe(r *record.Connection) {
 	} else if rdma.SeveralPoints(cs.conn) {
 		r.Path.Point.At, r.Path.Point.How = record.Some(record.AtBothEnds), record.Some("both_ends")
 	}
-	r.UpperLayer = cmp.Or(cs.upper, upperUnknown)
+	r.UpperLayer = cs.upper.Name()
 	r.Transactions = cs.transactions
 	if end, ended := r.Ended.Get(); ended && cs.rareState != nil {
 		end.OutstandingCalls, end.XIDs = cs.rareState.lostCalls, cs.rareState.lostXIDs
@@ -459,7 +432,7 @@ func (cs *connState) Evict(k budget.Kind) bool {
 // CarriesRPC reports whether a connection carries RPC-over-RDMA, and whether it carries NFSv4.
 func (t *Table) CarriesRPC(c *rdma.Conn) (rpc, nfs4 bool) {
 	if cs := t.stateOf(c); cs != nil {
-		return cs.isRPC, cs.nfs4
+		return cs.upper.IsRPC(), cs.nfs4
 	}
 	return false, false
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/internal/shares"
+	"github.com/rdmadump/rdmadump/dissect/internal/upper"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
@@ -59,7 +60,7 @@ func remembers(s rdma.Side) *connState {
 	st.recent[0] = 0xa1
 	st.figures.MixedDirectionCalls, st.figures.MixedRegistrationCalls = 1, 1
 	return &connState{
-		upper: upperRPC, isRPC: true, closing: true, nfs4: true, truncatedRetransmit: true, nonRPCSends: 1,
+		upper: recognizer(true), closing: true, nfs4: true, truncatedRetransmit: true,
 		private: oneOf(s, new(record.PrivateData)), privateDataSeen: oneOf(s, true), privateDataBadICRC: oneOf(s, true), privateDataChanged: oneOf(s, true), invalidationReported: true,
 		incompleteLists: oneOf[int32](s, 1), requested: oneOf(s, some), granted: oneOf(s, some), peak: oneOf(s, calls),
 		wire: &wireActivity{
@@ -85,6 +86,18 @@ func remembers(s rdma.Side) *connState {
 	}
 }
 
+// recognizer returns the recognizer of a connection, after a Send that showed nothing. RPC-over-RDMA is recognized if rpc is set.
+func recognizer(rpc bool) upper.Recognizer {
+	r := protocols.New()
+	if rpc {
+		r.Message(nil, 0)
+		r.Service(false, 20049, record.Opt[record.Hex64]{})
+	}
+	return r
+}
+
+var protocols upper.Protocols
+
 // unset returns the fields of a struct that are zero, except for some.
 func unset(v reflect.Value, except ...string) (names []string) {
 	for i := range v.NumField() {
@@ -101,7 +114,7 @@ func unset(v reflect.Value, except ...string) (names []string) {
 func TestJoin(t *testing.T) {
 	full := remembers(0)
 	missing := unset(reflect.ValueOf(*full),
-		"table", "conn", "share", "undecided", // of the connection itself
+		"table", "conn", "share", // of the connection itself
 		"open", "calls", "finished", "exposed", // TestJoinCalls
 		"unverifiedSend") // set while a Send is decoded
 	missing = append(missing, unset(reflect.ValueOf(*full.rareState), "txnsWithChunkData")...)
@@ -110,7 +123,7 @@ func TestJoin(t *testing.T) {
 	if len(missing) > 0 {
 		t.Fatalf("remembers sets no %v", missing)
 	}
-	empty := func() *connState { return &connState{undecided: true} }
+	empty := func() *connState { return &connState{upper: recognizer(false)} }
 	for _, test := range []struct {
 		name      string
 		into, old *connState
@@ -129,7 +142,7 @@ func TestJoin(t *testing.T) {
 			test.into.conn, test.into.share = &rdma.Conn{Tag: 1}, new(budget.Share)
 			test.into.Join(old, test.from, test.to)
 			got := *test.into
-			got.table, got.conn, got.share, got.undecided = nil, nil, nil, false
+			got.table, got.conn, got.share = nil, nil, nil
 			g, w := reflect.ValueOf(got), reflect.ValueOf(*test.want)
 			for i := range g.NumField() {
 				name := g.Type().Field(i).Name
@@ -156,8 +169,8 @@ func TestJoinBoth(t *testing.T) {
 	if st.figures.MixedDirectionCalls != 2 || st.figures.MixedRegistrationCalls != 2 || !st.noteHandle(0xa1) || !st.noteHandle(0xa4) {
 		t.Errorf("%+v lacks handles or Calls", st)
 	}
-	if cs.transactions != 4 || cs.nonRPCSends != 2 || cs.incompleteLists[0] != 2 || cs.checks.asking != 2 || cs.checks.credits[0].Dones() != 2 {
-		t.Errorf("sums: %d transactions, %d other Sends, %d incomplete, %d asking, %d dones", cs.transactions, cs.nonRPCSends, cs.incompleteLists[0], cs.checks.asking, cs.checks.credits[0].Dones())
+	if cs.transactions != 4 || cs.incompleteLists[0] != 2 || cs.checks.asking != 2 || cs.checks.credits[0].Dones() != 2 {
+		t.Errorf("sums: %d transactions, %d incomplete, %d asking, %d dones", cs.transactions, cs.incompleteLists[0], cs.checks.asking, cs.checks.credits[0].Dones())
 	}
 	if cs.pending.Len() != 2 || len(cs.rareState.pendingBackwardCalls) != 2 || cs.rareState.lostCalls != 2 {
 		t.Errorf("%d pending findings, %d Calls of the server, %d lost", cs.pending.Len(), len(cs.rareState.pendingBackwardCalls), cs.rareState.lostCalls)
@@ -167,7 +180,7 @@ func TestJoinBoth(t *testing.T) {
 // TestJoinCalls: the Calls and the memory of the other connection are those of the right side.
 func TestJoinCalls(t *testing.T) {
 	for _, to := range []rdma.Side{0, 1} {
-		cs, o := &connState{}, &connState{}
+		cs, o := &connState{upper: recognizer(false)}, &connState{upper: recognizer(true)}
 		table := &Table{conns: []*connState{cs, o}}
 		cs.table, o.table, cs.conn = table, table, &rdma.Conn{Tag: 1}
 		open, ended := &txn{cs: o}, &txn{cs: o, side: 1}

@@ -144,7 +144,7 @@ func unexpose(cs *connState, x *txn) {
 
 // began finds the memory that an RDMA operation names.
 func (cs *connState) began(o *rdma.Operation) {
-	if !cs.isRPC || o.Length == 0 {
+	if !cs.upper.IsRPC() || o.Length == 0 {
 		return
 	}
 	owner := o.Side.Other()

@@ -1,8 +1,6 @@
 package transaction
 
 import (
-	"errors"
-
 	"github.com/rdmadump/rdmadump/dissect/internal/pending"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
@@ -72,15 +70,11 @@ func (cs *connState) message(o *rdma.Operation) {
 	}
 	t := cs.table
 	m := message{Operation: o, side: o.Side, data: o.Payload, whole: !o.Broken, header: &t.header, rpc: &t.rpc}
-	if !cs.isRPC && !cs.undecided {
+	if !cs.upper.IsRPC() && !cs.recognize(&m) {
 		o.Word = record.Opt[uint32]{} // it is not an XID
 		return
 	}
 	m.decode()
-	if !cs.isRPC && !recognize(cs, &m) {
-		o.Word = record.Opt[uint32]{}
-		return
-	}
 	h := m.header
 	noteShort(cs, &m)
 	if h.Length < 4 {
@@ -120,50 +114,23 @@ func (m *message) decode() {
 	}
 }
 
-// maxNonRPCSends is the number of Sends without RPC-over-RDMA after which a connection is no longer
-// examined.
-const maxNonRPCSends = 64
-
-// recognize decides whether the Sends of a connection are RPC-over-RDMA, if neither service ID nor
-// private data showed it.
-func recognize(cs *connState, m *message) bool {
-	if looksLikeRPC(m) {
-		cs.setUpperLayer(upperRPC)
-		cs.notRead(cs.nonRPCSends > 0) // They may have been messages, too.
-		return true
+// recognize reports whether a Send shows that the connection carries RPC-over-RDMA, if neither service nor private data
+// showed it.
+func (cs *connState) recognize(m *message) bool {
+	if !cs.upper.Searches() || !cs.upper.Message(m.data, m.Length) {
+		return false
 	}
-	if cs.nonRPCSends++; cs.nonRPCSends >= maxNonRPCSends {
-		cs.undecided = false
-		cs.conn.WantSends(false)
+	cs.recognized()
+	if !cs.upper.IsRPC() {
+		return false
 	}
-	return false
+	cs.notRead(cs.upper.Unread()) // They may have been messages, too.
+	return true
 }
 
 // notRead notes that messages of both sides may not have been read.
 func (cs *connState) notRead(may bool) {
 	cs.halfRead = [2]bool{cs.halfRead[0] || may, cs.halfRead[1] || may}
-}
-
-// looksLikeRPC reports whether a Send is an RPC-over-RDMA message. It is strict: it checks every
-// word that can be wrong.
-func looksLikeRPC(m *message) bool {
-	h, rpc := m.header, m.rpc
-	if m.err != nil || h.Vers != rpcrdma.Version || h.XID == 0 || h.Credits > 1<<16 {
-		return false
-	}
-	switch h.Proc {
-	case rpcrdma.Msg:
-		err := m.rpcErr
-		if err != nil && !(errors.Is(err, oncrpc.ErrTruncated) && int64(len(m.data)) < m.Length) || rpc.Length < 12 || rpc.XID != h.XID {
-			return false
-		}
-		return rpc.Type == oncrpc.Reply || rpc.RPCVersion == 2
-	case rpcrdma.NoMsg:
-		return h.HasChunks() && m.Length == int64(h.Length)
-	case rpcrdma.Error:
-		return m.Length == int64(h.Length)
-	}
-	return false
 }
 
 // guessClient determines which side is the client if the handshake was not captured: the side that

@@ -28,8 +28,8 @@ func (cs *connState) Private(s rdma.Side, data []byte, at record.Stamp, badICRC 
 	switch {
 	case ok:
 		checkPrivate(cs, s, found, at)
-		if cs.upper == "" {
-			cs.setUpperLayer(upperRPC)
+		if cs.upper.Private(data) {
+			cs.recognized()
 		}
 	case err != nil:
 		cs.report(violation{rule: rule.PrivateDataUnusable, where: rdma.Where{At: at, AtFault: record.Some(s)}}, "%v; the default inline thresholds apply", err)

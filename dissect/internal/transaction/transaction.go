@@ -21,6 +21,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/internal/shares"
+	"github.com/rdmadump/rdmadump/dissect/internal/upper"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -109,6 +110,7 @@ type Table struct {
 
 	responseSizes map[sessionID]uint32 // ca_maxresponsesize of the fore channel of each NFSv4.1 session
 
+	protocols     upper.Protocols
 	header        rpcrdma.Header // of the current Send
 	plain         rpcrdma.Header // stands for the header of the current Send if it has none
 	rpc           oncrpc.Header
