@@ -13,6 +13,8 @@ func operations(s *sink) (dissect.Handler, func()) {
 	return dissect.Handler{Operation: func(r *record.RDMAOperation) error {
 		if s.WantsConnection(r.Connection) && s.Within(r.Sent) {
 			s.take(r, show)
+		} else {
+			s.pass(r.ID)
 		}
 		return s.status()
 	}}, nil

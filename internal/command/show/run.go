@@ -109,6 +109,9 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 	case anew.screen && r.View.Name == "connections" && len(r.XIDs) == 0 && !r.Timeline:
 		opens = liveConnections
 	}
+	if !r.Live {
+		s.byNumber()
+	}
 	h, finish := opens(s)
 	if anew != nil && anew.screen && s.redraw == nil {
 		anew = nil

@@ -70,7 +70,8 @@ type sink struct {
 	width, height int // of the terminal; 0 if there is none
 	text          *render.Text
 	packets       *render.Packets
-	sorter        *sorter // nil if records are not sorted
+	sorter        *sorter   // nil if records are not sorted
+	numbered      *numbered // nil if records are shown as they come, or sorted by something else than their numbers
 	show          func(any) error
 	redraw        func(w io.Writer, f *refresh) error // draws the table of a live view so far; nil if there is none
 	kind          reflect.Type                        // of the records in sorter
@@ -159,17 +160,27 @@ func (s *sink) match(f *query.Filter, record any) bool {
 // take shows a record, as text with the function text, or keeps it to be sorted. It returns
 // false if the filter does not select the record.
 func (s *sink) take(record any, text func(any) error) bool {
-	if s.done() || !s.matches(record) {
+	if s.done() {
 		return false
 	}
-	if s.sorter == nil {
+	if !s.matches(record) {
+		s.pass(numberOf(record))
+		return false
+	}
+	var key any
+	switch {
+	case s.numbered != nil && numberOf(record) > s.numbered.next:
+		key = int(numberOf(record))
+	case s.sorter == nil:
 		s.emit(record, text)
+		s.pass(numberOf(record))
 		return true
+	default:
+		if key = query.SortKey(s.View.Fields, record, s.sorter.Path); s.sorter.hopeless(key) {
+			return true
+		}
 	}
-	key := query.SortKey(s.View.Fields, record, s.sorter.Path)
-	if s.sorter.hopeless(key) {
-		return true
-	}
+	l := line{key: sortKey(key)}
 	switch {
 	case s.Columns != nil:
 		s.buffer = s.Columns.Append(s.buffer[:0], record)
@@ -182,12 +193,19 @@ func (s *sink) take(record any, text func(any) error) bool {
 	default: // The columns of a table depend on all records, so tables are drawn after sorting.
 		s.show, s.kind = text, reflect.TypeOf(record).Elem()
 		if kept, bytes := cloned(record); kept != nil && !s.JSON {
-			s.fail(s.sorter.keep(key, kept, bytes))
-			return true
+			l.record, l.bytes = kept, bytes
+			break
 		}
 		s.buffer = render.AppendJSON(s.buffer[:0], record)
 	}
-	s.fail(s.sorter.add(key, s.buffer))
+	if l.record == nil {
+		l.text, l.bytes = slices.Clone(s.buffer), len(s.buffer)
+	}
+	if s.sorter != nil {
+		s.fail(s.sorter.take(l))
+	} else {
+		s.hold(l)
+	}
 	return true
 }
 
@@ -305,6 +323,9 @@ func (s *sink) line(line []byte) {
 
 // release shows the sorted records.
 func (s *sink) release() {
+	if s.numbered != nil {
+		s.sortNumbered()
+	}
 	if s.sorter == nil {
 		return
 	}
@@ -312,29 +333,34 @@ func (s *sink) release() {
 	s.sorter = nil
 	defer sorter.close()
 	err := sorter.each(func(text []byte, kept any) error {
-		switch {
-		case s.done():
-		case s.JSON:
-			s.written++
-			s.line(text)
-		case s.Columns != nil || s.Ladder:
-			s.written++
-			_, err := s.w.Write(text)
-			s.fail(err)
-		case s.show == nil:
-			s.written++
-			s.fail(s.text.Row(text))
-		default:
-			if kept == nil {
-				kept = reflect.New(s.kind).Interface()
-				s.fail(json.Unmarshal(text, kept))
-			}
-			s.emit(kept, s.show)
-		}
+		s.put(text, kept)
 		return s.status()
 	})
 	if err != errEnough {
 		s.fail(err)
+	}
+}
+
+// put shows a record that take kept.
+func (s *sink) put(text []byte, kept any) {
+	switch {
+	case s.done():
+	case s.JSON:
+		s.written++
+		s.line(text)
+	case s.Columns != nil || s.Ladder:
+		s.written++
+		_, err := s.w.Write(text)
+		s.fail(err)
+	case s.show == nil:
+		s.written++
+		s.fail(s.text.Row(text))
+	default:
+		if kept == nil {
+			kept = reflect.New(s.kind).Interface()
+			s.fail(json.Unmarshal(text, kept))
+		}
+		s.emit(kept, s.show)
 	}
 }
 

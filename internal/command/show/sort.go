@@ -64,16 +64,7 @@ func (s *sorter) hopeless(key any) bool {
 	return s.full && s.compare(s.worst, sortKey(key)) <= 0
 }
 
-// add adds a line; it copies text.
-func (s *sorter) add(key any, text []byte) error {
-	return s.take(line{key: sortKey(key), text: slices.Clone(text), bytes: len(text)})
-}
-
-// keep adds a record of this size in bytes. The caller must not use the record afterwards.
-func (s *sorter) keep(key any, record any, bytes int) error {
-	return s.take(line{key: sortKey(key), record: record, bytes: bytes})
-}
-
+// take adds a line.
 func (s *sorter) take(l line) error {
 	s.held = append(s.held, l)
 	s.bytes += l.cost()

@@ -67,7 +67,7 @@ func TestSorter(t *testing.T) {
 					if s.hopeless(key) {
 						continue
 					}
-					if err := s.add(key, fmt.Appendf(nil, "line %d", i)); err != nil {
+					if err := s.take(line{key: sortKey(key), text: fmt.Appendf(nil, "line %d", i)}); err != nil {
 						t.Fatal(err)
 					}
 					most = max(most, s.bytes)

@@ -52,6 +52,8 @@ func transactions(s *sink) (dissect.Handler, func()) {
 	return dissect.Handler{Transaction: func(r *record.Transaction) error {
 		if s.asked(r) {
 			s.take(r, show)
+		} else {
+			s.pass(r.ID)
 		}
 		return s.status()
 	}}, nil
@@ -115,7 +117,8 @@ func connections(s *sink) (dissect.Handler, func()) {
 		delete(lines, r.ID)
 		delete(carried, r.ID)
 		if len(s.XIDs) > 0 && !had || !s.WantsConnection(r.ID) || !s.Overlaps(r.First, r.Last) {
-			return nil
+			s.pass(int64(r.ID))
+			return s.status()
 		}
 		if s.take(r, show) && s.Timeline && t != nil {
 			s.timelines(t, r)
