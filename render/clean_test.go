@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
 )
 
 // TestClean: printable characters stay UTF-8; all others are escaped, byte by byte.
@@ -94,6 +95,22 @@ func TestFindingHosts(t *testing.T) {
 		}
 		if got := g.hosts(); got != c.want {
 			t.Errorf("%v: %q, want %q", c.hosts, got, c.want)
+		}
+	}
+}
+
+// TestProvenParts: the line about what is proven has bounds, and a single number if both are the same.
+func TestProvenParts(t *testing.T) {
+	for _, c := range []struct {
+		sums analyze.ShareSums
+		want string
+	}{
+		{analyze.ShareSums{RPCs: 3, LatencyNS: 1000, ServerMaxNS: 920, ClientMaxNS: 80, NetworkMaxNS: 1000}, "the server took at most 92%, the client took at most 8%, the network took at most 100%; known exactly for no RPC"},
+		{analyze.ShareSums{RPCs: 3, Exact: 2, LatencyNS: 1000, ServerMinNS: 600, ServerMaxNS: 920, NetworkMaxNS: 400}, "the server took 60% to 92%, the client took 0%, the network took at most 40%; known exactly for 2 of 3 RPCs"},
+		{analyze.ShareSums{RPCs: 3, Exact: 3, LatencyNS: 1000, ServerMinNS: 340, ServerMaxNS: 341, NetworkMinNS: 659, NetworkMaxNS: 660}, "the server took 34%, the client took 0%, the network took 66%; known exactly for all RPCs"},
+	} {
+		if got := provenParts(&c.sums); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.sums, got, c.want)
 		}
 	}
 }

@@ -16,7 +16,7 @@ var compareColumns = []column{
 	{name: "BYTES", fields: "before.bytes after.bytes", right: true, rank: 4},
 	{name: "P50", fields: "before.latency.p50_ns after.latency.p50_ns p50=change.p50 p_values.p50", right: true, rank: 1},
 	{name: "P90", fields: "before.latency.p90_ns after.latency.p90_ns p90=change.p90 p_values.p90", right: true, rank: 2},
-	{name: "P99", fields: "before.latency.p99_ns after.latency.p99_ns p99=change.p99 p_values.p99 before.total_ns after.total_ns before.share after.share before.values after.values significant", right: true},
+	{name: "P99", fields: "before.latency.p99_ns after.latency.p99_ns p99=change.p99 p_values.p99 before.total_ns after.total_ns before.share after.share before.mean_min_ns before.mean_max_ns before.exact after.mean_min_ns after.mean_max_ns after.exact before.values after.values significant", right: true},
 }
 
 // Compare draws the comparisons of two captures: a table of the groups of RPCs, and a line for
@@ -26,7 +26,7 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 	tested, marked, changed, pairs, absent := false, false, false, false, false
 	for _, c := range list {
 		if c.Kind != analyze.ComparedGroup {
-			changed = changed || c.Kind != analyze.ComparedWait || c.Before.Count != c.After.Count || c.Before.TotalNS != c.After.TotalNS
+			changed = changed || c.Kind != analyze.ComparedWait && c.Kind != analyze.ComparedShare || c.Before.MinNS != c.After.MinNS || c.Before.MaxNS != c.After.MaxNS || c.Before.Count != c.After.Count || c.Before.TotalNS != c.After.TotalNS
 			continue
 		}
 		count := func(n func(*analyze.Measured) record.Opt[int64], text func(int64) string) cell {
@@ -140,6 +140,13 @@ func ComparisonText(c *analyze.Comparison) (label, text string) {
 			return text
 		}
 		text = WaitText(record.WaitReason(c.Name)) + ": " + unlessSame(side(&c.Before), side(&c.After))
+	case analyze.ComparedShare:
+		label = "proven"
+		side := func(m *analyze.Measured) string { return between(m.MinNS.Or(0), m.MaxNS.Or(0)) }
+		text = "the " + c.Name + " took " + unlessSame(side(&c.Before), side(&c.After)) + " for an RPC on average"
+		if c.Proven() == 0 && side(&c.Before) != side(&c.After) {
+			text += " (which proves no change)"
+		}
 	case analyze.ComparedFinding:
 		label, text = "vanished", fmt.Sprintf("%s: %s", c.Name, record.Plural(c.Before.Count.Or(0), "finding"))
 		if c.Before.Count.Or(0) == 0 {
@@ -153,6 +160,18 @@ func ComparisonText(c *analyze.Comparison) (label, text string) {
 		label, text = "setting", name+": "+strings.Join(c.Before.Values, ", ")+" > "+strings.Join(c.After.Values, ", ")
 	}
 	return label, clean(text)
+}
+
+// between returns the least and the most that a time can have been.
+func between(least, most int64) string {
+	switch a, b := Duration(least), Duration(most); {
+	case a == b:
+		return a
+	case least == 0:
+		return "at most " + b
+	default:
+		return a + " to " + b
+	}
 }
 
 // settingUnits has the units of negotiated values.

@@ -703,6 +703,7 @@ func (v *overview) answered(label string) {
 		v.margin("")
 		v.b.WriteString(bar.String() + "\n")
 	}
+	v.line("", "proven: "+provenParts(&t.Shares), ink{})
 	rpcs := int64(0) // counted once for each reason
 	for i, w := range t.Waits {
 		if w.Reason != record.CreditLimit {
@@ -727,6 +728,32 @@ func (v *overview) answered(label string) {
 	if rpcs > t.Stalled {
 		v.line("", fmt.Sprintf("%s stalled, some for several reasons", record.Plural(t.Stalled, "RPC")), v.theme.dim)
 	}
+}
+
+// provenParts says how much of the latencies each side took, as far as the capture proves it.
+func provenParts(s *analyze.ShareSums) string {
+	percent := func(ns int64) string { return fmt.Sprintf("%.0f%%", float64(ns)*100/float64(max(s.LatencyNS, 1))) }
+	var parts []string
+	for _, x := range s.Sides() {
+		least, most := percent(x.NS.Min), percent(x.NS.Max)
+		switch {
+		case least == most:
+			least = "took "
+		case least == "0%":
+			least = "took at most "
+		default:
+			least = "took " + least + " to "
+		}
+		parts = append(parts, "the "+string(x.Side)+" "+least+most)
+	}
+	known := "all RPCs"
+	switch {
+	case s.Exact == 0:
+		known = "no RPC"
+	case s.Exact < s.RPCs:
+		known = fmt.Sprintf("%d of %s", s.Exact, record.Plural(s.RPCs, "RPC"))
+	}
+	return strings.Join(parts, ", ") + "; known exactly for " + known
 }
 
 // upperLayer returns the words for the upper layer of a group of connections.

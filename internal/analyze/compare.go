@@ -17,6 +17,7 @@ type ComparisonKind string
 // The kinds, in the order of the comparisons.
 const (
 	ComparedGroup   ComparisonKind = "group"
+	ComparedShare   ComparisonKind = "share"
 	ComparedWait    ComparisonKind = "wait"
 	ComparedFinding ComparisonKind = "finding"
 	ComparedSetting ComparisonKind = "setting"
@@ -24,15 +25,15 @@ const (
 
 // Values returns all kinds.
 func (ComparisonKind) Values() []string {
-	return []string{string(ComparedGroup), string(ComparedWait), string(ComparedFinding), string(ComparedSetting)}
+	return []string{string(ComparedGroup), string(ComparedShare), string(ComparedWait), string(ComparedFinding), string(ComparedSetting)}
 }
 
 // Comparison is one thing that two captures have, or only one of them: a group of RPCs, a reason for
 // stalls, a rule, or a negotiated value.
 type Comparison struct {
 	Type        string           `json:"type" doc:"The record's type, always \"comparison\"." values:"comparison"`
-	Kind        ComparisonKind   `json:"kind" doc:"What is compared: group (RPCs, by operation or by the fields of --by), wait (stalls with one reason), finding (findings of one rule that only one of the captures has), setting (a value that connections negotiated and that changed)."`
-	Name        string           `json:"name" doc:"Name of the group, reason of the stalls, id of the rule, or name of the value."`
+	Kind        ComparisonKind   `json:"kind" doc:"What is compared: group (RPCs, by operation or by the fields of --by), share (time that the server, the client or the network took of all RPCs, as far as the captures prove it), wait (stalls with one reason), finding (findings of one rule that only one of the captures has), setting (a value that connections negotiated and that changed)."`
+	Name        string           `json:"name" doc:"Name of the group, the side that took a share, reason of the stalls, id of the rule, or name of the value."`
 	Group       []string         `json:"group,omitzero" doc:"Values of what the RPCs are grouped by; present only for a group, and not for others."`
 	Before      Measured         `json:"before" doc:"What the first capture has."`
 	After       Measured         `json:"after" doc:"What the second capture has."`
@@ -49,6 +50,9 @@ type Measured struct {
 	Latency Quantiles           `json:"latency" doc:"Distribution of the latency of the group's RPCs; its members are null for other kinds."`
 	TotalNS record.Opt[int64]   `json:"total_ns" doc:"Sum of all latencies of a group, or of all stalls of answered RPCs with one reason, in nanoseconds; null for other kinds."`
 	Share   record.Opt[float64] `json:"share" doc:"Share of the stalls in the sum of the latencies of all RPCs, from 0 to 1; null unless a wait is compared."`
+	MinNS   record.Opt[int64]   `json:"mean_min_ns" doc:"Least time that the side can have taken for an RPC on average, in nanoseconds; null unless a share is compared."`
+	MaxNS   record.Opt[int64]   `json:"mean_max_ns" doc:"Most time that the side can have taken for an RPC on average, in nanoseconds; null unless a share is compared."`
+	Exact   record.Opt[int64]   `json:"exact" doc:"Number of RPCs of which the capture proves what each side took, up to a hundredth of the latency; null unless a share is compared."`
 	Values  []string            `json:"values" doc:"Values that the connections of the capture have, sorted; null unless a setting is compared."`
 }
 
@@ -119,6 +123,7 @@ type Side struct {
 	table    *Table
 	waits    waitTable
 	totalNS  int64 // of all latencies
+	shares   ShareSums
 	findings map[string]int64
 	settings map[string]map[string]bool
 }
@@ -136,6 +141,7 @@ func (s *Side) Transaction(r *record.Transaction) {
 	s.table.Add(r)
 	if latency, known := r.LatencyNS.Get(); known {
 		s.totalNS += latency
+		s.shares.addHosts(r)
 		s.waits.add(r)
 	}
 }
@@ -216,11 +222,12 @@ func (s *Side) Connection(r *record.Connection) {
 	}
 }
 
-// Compare compares two captures. It returns all groups of RPCs and all reasons for stalls, with their numbers before and
+// Compare compares two captures. It returns all groups of RPCs, the shares of the sides, all reasons for stalls, with their numbers before and
 // after, the rules that have findings in only one of the captures, and the settings that differ. The sides must not be
 // used afterwards.
 func Compare(before, after *Side) (list []*Comparison) {
 	list = groups(before, after)
+	list = append(list, shares(before, after)...)
 	list = append(list, waits(before, after)...)
 	list = append(list, findings(before, after)...)
 	return append(list, changedSettings(before, after)...)
@@ -290,6 +297,38 @@ func relative(before, after record.Opt[int64]) record.Opt[float64] {
 	a, known := before.Get()
 	b, too := after.Get()
 	return record.SomeIf(float64(b)/float64(max(a, 1))-1, known && too && a > 0)
+}
+
+// shares compares what each side took for an RPC on average.
+func shares(before, after *Side) (list []*Comparison) {
+	if before.shares.RPCs == 0 || after.shares.RPCs == 0 {
+		return nil
+	}
+	measured := func(sums *ShareSums, b record.Bounds) Measured {
+		return Measured{
+			Count: record.Some(sums.RPCs), Exact: record.Some(sums.Exact), MinNS: record.Some(b.Min / sums.RPCs), MaxNS: record.Some((b.Max + sums.RPCs - 1) / sums.RPCs),
+		}
+	}
+	a, b := before.shares.Sides(), after.shares.Sides()
+	for i := range a {
+		list = append(list, &Comparison{
+			Type: "comparison", Kind: ComparedShare, Name: string(a[i].Side), Before: measured(&before.shares, a[i].NS), After: measured(&after.shares, b[i].NS),
+		})
+	}
+	return list
+}
+
+// Proven returns how a side's time for an RPC changed on average, as the captures prove: 1 if it became longer, -1 if it became
+// shorter, and 0 if its bounds before and after overlap.
+func (c *Comparison) Proven() int {
+	switch {
+	case c.Kind != ComparedShare:
+	case c.After.MinNS.Or(0) > c.Before.MaxNS.Or(0):
+		return 1
+	case c.After.MaxNS.Or(0) < c.Before.MinNS.Or(0):
+		return -1
+	}
+	return 0
 }
 
 // waits compares the stalls of answered RPCs by their reason.

@@ -22,6 +22,7 @@ func Conclusion(list []*Comparison) string {
 	var failed, found [2]int64
 	var stalls [2]float64
 	tested := false
+	var proven []string
 	for _, c := range list {
 		switch c.Kind {
 		case ComparedGroup:
@@ -38,6 +39,13 @@ func Conclusion(list []*Comparison) string {
 				slower = append(slower, largest)
 			} else if largest.size < 0 {
 				faster = append(faster, largest)
+			}
+		case ComparedShare:
+			switch name := "the " + c.Name; c.Proven() {
+			case 1:
+				proven = append(proven, name+" provably took longer for an RPC")
+			case -1:
+				proven = append(proven, name+" provably took less time for an RPC")
 			}
 		case ComparedWait:
 			stalls[0] += c.Before.Share.Or(0)
@@ -76,6 +84,7 @@ func Conclusion(list []*Comparison) string {
 	default:
 		parts = append(parts, "no change of a latency was tested, because no group has 30 latencies in both captures")
 	}
+	parts = append(parts, proven...)
 	if failed[0] != failed[1] {
 		parts = append(parts, fmt.Sprintf("failed RPCs %d > %d", failed[0], failed[1]))
 	}

@@ -96,6 +96,7 @@ type Where struct {
 	TotalNS     int64       `json:"total_ns" doc:"Sum of the latencies of all answered RPCs, in nanoseconds."`
 	UpperBounds int64       `json:"upper_bounds" doc:"Number of these latencies that are upper bounds, because it is uncertain which copy of a Reply was accepted. The sums count the upper bounds."`
 	Phases      PhaseSums   `json:"phases" doc:"Parts that the sum of all latencies is made of."`
+	Shares      ShareSums   `json:"shares" doc:"Parts of the sum of all latencies that each host and the network took, as far as the capture proves it. The server is the caller of Calls in backward direction."`
 	Waits       []WaitCount `json:"waits" doc:"Stalls of answered RPCs by reason, the longest first; null if there is none."`
 	CreditsNS   int64       `json:"credits_ns" doc:"Time in which at least one Call of an answered RPC waited for a credit before it was sent, in nanoseconds."`
 	Unanswered  Unanswered  `json:"unanswered" doc:"RPCs that got no Reply, and how long they made no progress."`
@@ -256,6 +257,7 @@ func (c *Collector) Transaction(r *record.Transaction) {
 	}
 	c.table.Add(r)
 	c.waits(r)
+	o.Time.Shares.addHosts(r)
 	if latency, known := r.LatencyNS.Get(); known {
 		o.Time.Answered++
 		o.Time.TotalNS += latency

@@ -42,6 +42,9 @@ func (s *SplitSums) add(p record.Split) {
 
 // ShareSums sums up how much of the latencies of transactions each side took; see [record.Shares].
 type ShareSums struct {
+	RPCs         int64 `json:"rpcs" doc:"Number of RPCs with a latency, which the sums are about."`
+	Exact        int64 `json:"exact" doc:"Number of these RPCs of which the capture proves what each side took, up to a hundredth of the latency."`
+	LatencyNS    int64 `json:"latency_ns" doc:"Sum of their latencies, in nanoseconds."`
 	ClientMinNS  int64 `json:"client_min_ns" doc:"Least time that callers took to respond to RDMA Reads, in nanoseconds."`
 	ClientMaxNS  int64 `json:"client_max_ns" doc:"Most time that callers took to respond to RDMA Reads, in nanoseconds."`
 	ServerMinNS  int64 `json:"server_min_ns" doc:"Least time that the sides that executed the Calls took, in nanoseconds."`
@@ -50,11 +53,40 @@ type ShareSums struct {
 	NetworkMaxNS int64 `json:"network_max_ns" doc:"Most time that the network took, in nanoseconds."`
 }
 
-// add adds the shares of a transaction, if it has any.
+// exactPart is the part of a latency that the bounds of an exact share may differ by.
+const exactPart = 100
+
+// add adds the shares of a transaction. If they are not known, each side may have taken the whole latency.
 func (s *ShareSums) add(r *record.Transaction) {
-	shares, known := r.Shares.Get()
+	latency, known := r.LatencyNS.Get()
 	if !known {
 		return
+	}
+	all := record.Bounds{Max: latency}
+	shares := r.Shares.Or(record.Shares{ClientNS: all, ServerNS: all, NetworkNS: all})
+	s.sum(latency, &shares)
+}
+
+// addHosts adds the shares of a transaction to those of the hosts: the server is the caller of a Call in backward direction.
+func (s *ShareSums) addHosts(r *record.Transaction) {
+	if shares, known := r.Shares.Get(); known && r.Direction == record.Backward && r.LatencyNS.Known() {
+		shares.ClientNS, shares.ServerNS = shares.ServerNS, shares.ClientNS
+		s.sum(r.LatencyNS.Or(0), &shares)
+		return
+	}
+	s.add(r)
+}
+
+// sum adds shares of a latency.
+func (s *ShareSums) sum(latency int64, shares *record.Shares) {
+	s.RPCs++
+	s.LatencyNS += latency
+	exact := true
+	for _, b := range [...]record.Bounds{shares.ClientNS, shares.ServerNS, shares.NetworkNS} {
+		exact = exact && b.Max-b.Min <= latency/exactPart
+	}
+	if exact {
+		s.Exact++
 	}
 	s.ClientMinNS += shares.ClientNS.Min
 	s.ClientMaxNS += shares.ClientNS.Max
@@ -62,6 +94,21 @@ func (s *ShareSums) add(r *record.Transaction) {
 	s.ServerMaxNS += shares.ServerNS.Max
 	s.NetworkMinNS += shares.NetworkNS.Min
 	s.NetworkMaxNS += shares.NetworkNS.Max
+}
+
+// SideShare is what a side took of latencies.
+type SideShare struct {
+	Side record.Side
+	NS   record.Bounds
+}
+
+// Sides returns what each side took: the server, the client and the network.
+func (s *ShareSums) Sides() [3]SideShare {
+	return [...]SideShare{
+		{record.SideServer, record.Bounds{Min: s.ServerMinNS, Max: s.ServerMaxNS}},
+		{record.SideClient, record.Bounds{Min: s.ClientMinNS, Max: s.ClientMaxNS}},
+		{record.SideNetwork, record.Bounds{Min: s.NetworkMinNS, Max: s.NetworkMaxNS}},
+	}
 }
 
 // isCongested reports whether there were signals of congestion while a transaction lasted.

@@ -22,7 +22,6 @@ type suspicion struct {
 	repeats   int64 // RPCs whose answer proves that the server had answered them before
 	ranges    int64 // latencies that are upper bounds
 	longest   int64 // latency
-	serverNS  int64 // least time that servers took of the latencies
 	clients   map[string]*tally
 	restarted map[statusOf]*sent   // Replies with a status that a server sends after a restart
 	places    []placed             // where the connections say that the capture was taken
@@ -146,9 +145,6 @@ func (s *suspicion) transaction(r *record.Transaction) {
 		s.ranges++
 	}
 	s.longest = max(s.longest, r.LatencyNS.Or(0))
-	if shares, known := r.Shares.Get(); known && r.Direction == record.Forward {
-		s.serverNS += shares.ServerNS.Min
-	}
 	s.retry(r)
 	s.clientCall(r)
 	if r.Status == record.NoReply {

@@ -1083,7 +1083,7 @@ func busy(j *facts) said {
 // slowServer is for a server that took most of the latency, as the capture proves.
 func slowServer(j *facts) said {
 	t := &j.o.Time
-	if j.longest < slowLatency || t.TotalNS == 0 || float64(j.serverNS) < unknownShare*float64(t.TotalNS) {
+	if j.longest < slowLatency || t.TotalNS == 0 || float64(t.Shares.ServerMinNS) < unknownShare*float64(t.TotalNS) {
 		return said{}
 	}
 	proof := "as the capture proves"
@@ -1093,7 +1093,7 @@ func slowServer(j *facts) said {
 	case slices.ContainsFunc(j.places, func(x placed) bool { return x.place == record.AtServer && !x.refuted }):
 		proof = "captured at the server"
 	}
-	text := fmt.Sprintf("the server took at least %.0f%% of the latency (%s of %s; %s)", float64(j.serverNS)*100/float64(t.TotalNS), seconds(j.serverNS), seconds(t.TotalNS), proof)
+	text := fmt.Sprintf("the server took at least %.0f%% of the latency (%s of %s; %s)", float64(t.Shares.ServerMinNS)*100/float64(t.TotalNS), seconds(t.Shares.ServerMinNS), seconds(t.TotalNS), proof)
 	return said{InServer, nil, text, []Evidence{{"where the latency of each operation passed", "stats FILE"}}}
 }
 
@@ -1101,16 +1101,15 @@ func slowServer(j *facts) said {
 // points tell the two apart.
 func shareUnknown(j *facts) said {
 	t := &j.o.Time
-	ns := min(t.Phases.ToReadNS+t.Phases.ToWriteNS+t.Phases.ToReplyNS+t.Phases.WaitNS, t.TotalNS)
+	ns, least := t.Shares.ServerMaxNS, t.Shares.ServerMinNS
 	if j.o.Points != nil || slowServer(j).text != "" || j.longest < slowLatency || t.TotalNS == 0 || float64(ns) < unknownShare*float64(t.TotalNS) {
 		return said{}
 	}
-	return said{
-		Unproven,
-		[]Place{InServer, InNetwork},
-		fmt.Sprintf("up to %.0f%% of the latency (%s) is the server's, or the network's", float64(ns)*100/float64(t.TotalNS), seconds(ns)),
-		[]Evidence{{"where the latency of each operation passed", "stats FILE"}},
+	text := fmt.Sprintf("up to %.0f%% of the latency (%s) is the server's, or the network's", float64(ns)*100/float64(t.TotalNS), seconds(ns))
+	if percent := float64(least) * 100 / float64(t.TotalNS); percent >= 1 {
+		text += fmt.Sprintf("; at least %.0f%% (%s) the server's", percent, seconds(least))
 	}
+	return said{Unproven, []Place{InServer, InNetwork}, text, []Evidence{{"where the latency of each operation passed", "stats FILE"}}}
 }
 
 // failed counts the RPCs with an error status.

@@ -225,9 +225,9 @@ func TestSlowServer(t *testing.T) {
 		capture  string
 	}{
 		{60 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("option")}, 0, InServer, "the server took at least 60% of the latency (60ms of 100ms; captured at the server)", "taken at the server (--at)"},
-		{40 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("interface")}, 0, Clear, "1 RPC, all answered", "taken at the server (its interface says which packets it sent)"},
+		{40 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("interface")}, 0, Unproven, "no fault proven: up to 100% of the latency (100ms) is the server's, or the network's; at least 40% (40ms) the server's", "taken at the server (its interface says which packets it sent)"},
 		{60 * ms, record.PointFacts{}, 0, InServer, "the server took at least 60% of the latency (60ms of 100ms; as the capture proves)", ""},
-		{0, record.PointFacts{Refuted: record.Some(record.AtServer), How: record.Some("option")}, 6, Clear, "1 RPC, all answered", "not taken at the server (--at): 6 packets of it came late"},
+		{0, record.PointFacts{Refuted: record.Some(record.AtServer), How: record.Some("option")}, 6, Unproven, "no fault proven: up to 100% of the latency (100ms) is the server's, or the network's;", "not taken at the server (--at): 6 packets of it came late"},
 	} {
 		col := NewCollector()
 		col.Transaction(&record.Transaction{
@@ -309,7 +309,7 @@ func TestCulprits(t *testing.T) {
 			"By client, the most affected first: 10.0.0.1 has 60 of 75 retransmissions, 3 of 12 NAKs, the only failed RPC and 3s of 4s of stalls; 10.0.0.2 has 7 of 75 retransmissions and 9 of 12 NAKs; 10.0.0.3 has 1 of 75 retransmissions and 1s of 4s of stalls; 2 others the rest",
 			[4]float64{0.8, 0.25, 1, 0.75},
 		},
-		{[]trouble{{}, {0, 0, "NFS4ERR_NOENT", 0}}, "2 RPCs, all answered; 1 of 2 RPCs failed (1 NFS4ERR_NOENT), all of client 10.0.0.1; 200 packets, each once and in order, none refused or damaged; longest latency 4s", [4]float64{}},
+		{[]trouble{{}, {0, 0, "NFS4ERR_NOENT", 0}}, "1 of 2 RPCs failed (1 NFS4ERR_NOENT), all of client 10.0.0.1; no packet lost, repeated or refused", [4]float64{}},
 	} {
 		col := NewCollector()
 		for i, x := range c.clients {
