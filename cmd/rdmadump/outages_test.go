@@ -245,7 +245,7 @@ func TestSentOnce(t *testing.T) {
 		wait, verdict, inTheReport string
 	}{
 		{"roce-reorder42", 249, 79, "retransmit_nak", "network", "34 packets reordered between the capture points"},
-		{"roce-burst41", 151, 30, "retransmit_timeout", "network", "82 packets lost between the capture points"},
+		{"roce-burst41", 159, 30, "retransmit_timeout", "network", "82 packets lost between the capture points"},
 	} {
 		ends := recordedEnds(c.name)
 		type packet struct{ to, qpn, psn, kind string }
@@ -264,7 +264,7 @@ func TestSentOnce(t *testing.T) {
 		}
 		between := strings.Replace(ends[0], "-client", "-switch", 1)
 		for _, files := range [][]string{ends, {ends[0], between, ends[1]}} {
-			retransmitted, duplicated := 0, 0
+			retransmitted, duplicated, again := 0, 0, map[packet]int{}
 			for _, r := range recordsOf(t, append([]string{"packets", "-Y", "marks in {retransmitted, duplicated}"}, files...)...) {
 				marks := fmt.Sprint(r["marks"])
 				if strings.Contains(marks, "duplicated") {
@@ -274,6 +274,7 @@ func TestSentOnce(t *testing.T) {
 					continue
 				}
 				retransmitted++
+				again[of(r)]++
 				// A Read is requested again from a packet on that is not the first one, which has a PSN of its own.
 				if p := of(r); sent[p] < 2 && p.kind != "RC RDMA READ Request" {
 					t.Errorf("%s with %d points: packet %s of %s is said to be retransmitted, and was sent %d times: %+v", c.name, len(files), value(r, "number"), value(r, "point"), sent[p], p)
@@ -281,6 +282,11 @@ func TestSentOnce(t *testing.T) {
 			}
 			if retransmitted != c.retransmitted || duplicated != c.duplicated {
 				t.Errorf("%s with %d points: %d packets retransmitted and %d duplicated, want %d and %d", c.name, len(files), retransmitted, duplicated, c.retransmitted, c.duplicated)
+			}
+			for p, n := range sent {
+				if p.kind == "Response" && again[p] != n-1 {
+					t.Errorf("%s with %d points: %d copies of a response are retransmitted, and its sender sent %d: %+v", c.name, len(files), again[p], n, p)
+				}
 			}
 			reasons := map[string]int{}
 			for _, r := range recordsOf(t, files...) {

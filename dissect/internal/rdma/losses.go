@@ -1,6 +1,9 @@
 package rdma
 
 import (
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
@@ -76,13 +79,27 @@ func (w *paths) firstLoss(seq uint32, sent record.Stamp) record.Stamp {
 	return sent
 }
 
+// lostEarlier reports whether an earlier copy of a response to an operation of the flow was lost or damaged, so that the
+// current packet is a retransmission.
+func (f *flow) lostEarlier(o *Operation, d *Datagram) bool {
+	if f.paths == nil || o == nil || d.Path.Copy || d.Path.Sent.Packet == 0 {
+		return false
+	}
+	return slices.ContainsFunc(f.paths.losses, func(l Loss) bool {
+		return l.Response && l.seq == d.Packet.PSN && l.At.Time < d.Path.Sent.Time && l.At.Time >= o.First.Time
+	})
+}
+
 // missedResponse notes a response that its receiver, the peer of the flow, did not get unharmed.
-func (f *flow) missedResponse(d *Datagram) {
+func (f *flow) missedResponse(d *Datagram, cur *currentPacket) {
 	asker := f.peer()
 	if asker == nil || d.Path.Sent.Packet == 0 || d.Path.Copy {
 		return
 	}
 	psn := d.Packet.PSN
+	if o := asker.ops.at(psn); o != nil && o.Kind == Read && (asker.lostEarlier(o, d) || o.hasSeen(int64(order.PSNs.Delta(psn, o.from)))) {
+		f.resentInVain(o, nil, cur)
+	}
 	l := Loss{At: d.Path.harmed(d.At), By: f.side, Damaged: !d.Path.Gone, seq: psn, reported: true}
 	if d.Packet.Opcode.Info().Kind == rocev2.KindAcknowledge {
 		l.Nak = d.Packet.AETH.Syndrome.IsNak() || d.Packet.AETH.Syndrome.IsRNR()

@@ -1,9 +1,12 @@
 package rdma
 
 import (
+	"slices"
+
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
+	"github.com/rdmadump/rdmadump/dissect/internal/span"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -242,6 +245,11 @@ func (o *Operation) abandon() {
 		c.countMissing(o.Side.Other(), missing, o.First.Time, c.last.Time)
 		c.Report(ruleLost, Where{At: c.last}, "%d response packets of the RDMA Read with PSN %d are not in the capture", missing, o.from)
 	}
+}
+
+// hasSeen reports whether a packet of a Read's response was captured.
+func (o *Operation) hasSeen(index int64) bool {
+	return o.response != nil && slices.ContainsFunc(o.seen, func(s span.Span) bool { return s.Lo <= index && index < s.Hi })
 }
 
 // markSeen adds the range from lo to hi to the captured part of a Read's response, and

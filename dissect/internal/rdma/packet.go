@@ -367,7 +367,7 @@ func (f *flow) answer(d *Datagram, cur *currentPacket) {
 			f.way.Answered(p.PSN, d.At)
 		}
 		f.acknowledge(before, cur)
-		f.readResponse(p, cur)
+		f.readResponse(d, cur)
 	case info.Kind == rocev2.KindAtomicAck:
 		f.cause.Answered(p.PSN)
 		f.acknowledge(p.PSN, cur)
@@ -443,8 +443,8 @@ func (f *flow) nak(d *Datagram, cur *currentPacket) {
 }
 
 // readResponse takes a packet of the response to a Read of the flow.
-func (f *flow) readResponse(p *rocev2.Packet, cur *currentPacket) {
-	t, c := f.conn.tracker, f.conn
+func (f *flow) readResponse(d *Datagram, cur *currentPacket) {
+	t, c, p := f.conn.tracker, f.conn, d.Packet
 	o := f.readOf(p.PSN)
 	if o == nil {
 		if f.qp.order.HasResponse(p.PSN) {
@@ -468,6 +468,9 @@ func (f *flow) readResponse(p *rocev2.Packet, cur *currentPacket) {
 		}
 		f.peer().retransmitted(o, nil, cur)
 		return
+	}
+	if f.lostEarlier(o, d) {
+		f.peer().retransmitted(o, nil, cur)
 	}
 	if f.qp.order.IsAcked(order.PSNs.Add(p.PSN, 1)) && o.Again == 0 { // a later request was acknowledged first, and the requester did not ask again
 		c.disorder()

@@ -161,7 +161,7 @@ func (t *Tracker) lostOnPath(f *flow, d *Datagram, cur *currentPacket) {
 		return
 	}
 	if !info.Request {
-		f.missedResponse(d)
+		f.missedResponse(d, cur)
 		f.noteResponse(d, true)
 		asker.shownReceived(d)
 		return

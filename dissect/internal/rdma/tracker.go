@@ -218,7 +218,7 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 				f.missedRequest(d, cur)
 			default:
 				f.damagedResponse(d)
-				f.missedResponse(d)
+				f.missedResponse(d, cur)
 			}
 		}
 		cur.Offset.Dropped = true
