@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -23,6 +24,24 @@ const DefaultClients = 200
 
 // maxValues is the number of values of every other label. What comes later is "other", so that traffic cannot make labels without end.
 const maxValues = 200
+
+// maxSeries is the number of combinations of server, client and operation that are counted apart, and of those with a status, because
+// a few hundred values of each have millions of combinations.
+const maxSeries = 20000
+
+// series are combinations of labels.
+type series map[[4]string]bool
+
+// admits reports whether a combination is counted apart: it is one already, or there are fewer than the limit.
+func (s series) admits(values ...string) bool {
+	key := [4]string{}
+	copy(key[:], values)
+	if !s[key] && len(s) == maxSeries {
+		return false
+	}
+	s[key] = true
+	return true
+}
 
 // other is the value of a label for everything that has none of its own.
 const other = "other"
@@ -54,6 +73,8 @@ func (l *label) of(value string) string {
 type Metrics struct {
 	registry                                  *prometheus.Registry
 	server, client, operation, status, reason label
+	combined, failures                        series
+	handler                                   http.Handler
 
 	rpcs, failed, bytes, rdma, retransmitted, stalls, stalled, findings *prometheus.CounterVec
 	latency                                                             *prometheus.HistogramVec
@@ -71,8 +92,9 @@ type Metrics struct {
 func New(clients int) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(), server: label{most: maxValues}, client: label{most: clients}, operation: label{most: maxValues},
-		status: label{most: maxValues}, reason: label{most: maxValues},
+		status: label{most: maxValues}, reason: label{most: maxValues}, combined: series{}, failures: series{},
 	}
+	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: maxRequests})
 	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "rdmadump", Name: name, Help: help}, labels)
 		m.registry.MustRegister(v)
@@ -125,9 +147,16 @@ func (m *Metrics) Handler() dissect.Handler {
 func (m *Metrics) transaction(r *record.Transaction) error {
 	server, client := m.server.of(r.Server.Or("")), m.client.of(r.Client.Or(""))
 	operation := m.operation.of(analyze.Name(r, analyze.ByOperation))
+	if !m.combined.admits(server, client, operation) {
+		server, client, operation = other, other, other
+	}
 	m.rpcs.WithLabelValues(server, client, operation).Inc()
 	if r.Failed() {
-		m.failed.WithLabelValues(server, client, operation, m.status.of(statusOf(r))).Inc()
+		status := m.status.of(statusOf(r))
+		if !m.failures.admits(server, client, operation, status) {
+			status = other
+		}
+		m.failed.WithLabelValues(server, client, operation, status).Inc()
 	}
 	if ns, known := r.LatencyNS.Get(); known {
 		m.latency.WithLabelValues(server, operation).Observe(float64(ns) / 1e9)
@@ -252,9 +281,10 @@ const Path = "/metrics"
 
 // The limits of the server, which protect the capture from those who ask.
 const (
-	maxRequests = 4
-	patience    = 10 * time.Second
-	maxHeader   = 16 << 10
+	maxRequests    = 4
+	maxConnections = 32
+	patience       = 10 * time.Second
+	maxHeader      = 16 << 10
 )
 
 // ServeHTTP answers a request for the metrics.
@@ -263,7 +293,7 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the metrics are at "+Path, http.StatusNotFound)
 		return
 	}
-	promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: maxRequests}).ServeHTTP(w, r)
+	m.handler.ServeHTTP(w, r)
 }
 
 // Registry returns the registry of the metrics.
@@ -289,7 +319,7 @@ func (m *Metrics) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{Handler: m, ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience, MaxHeaderBytes: maxHeader}
 	stop := context.AfterFunc(ctx, func() { server.Close() })
 	defer stop()
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(netutil.LimitListener(l, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

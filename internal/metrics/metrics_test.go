@@ -1,16 +1,21 @@
 package metrics_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -150,6 +155,100 @@ func TestBoundedLabels(t *testing.T) {
 		t.Errorf("%d clients in %d lines, want 10 and other", len(clients), lines)
 	}
 }
+
+// TestBoundedSeries: a few hundred values of each label do not have combinations without end, and each RPC is counted.
+func TestBoundedSeries(t *testing.T) {
+	m := metrics.New(200)
+	take := m.Handler().Transaction
+	const rpcs = 60000
+	for i := range uint32(rpcs) {
+		r := &record.Transaction{
+			Server: record.Some(fmt.Sprint("10.1.0.", i%190)), Client: record.Some(fmt.Sprint("10.0.0.", i/190%190)), Program: record.Some(i / 36100),
+			Version: record.Some(uint32(1)), Call: &record.Message{}, Status: record.NoReply,
+		}
+		if err := take(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, text := scrape(t, m, metrics.Path)
+	got := sums(text)
+	if got["rdmadump_rpcs_total"] != rpcs || got["rdmadump_failed_rpcs_total"] != rpcs {
+		t.Errorf("%g RPCs, of which %g failed; want %d", got["rdmadump_rpcs_total"], got["rdmadump_failed_rpcs_total"], rpcs)
+	}
+	if n := strings.Count(text, "\nrdmadump_rpcs_total{"); n != 20001 {
+		t.Errorf("%d combinations of server, client and operation, want 20000 and one for all others", n)
+	}
+	if !strings.Contains(text, `rdmadump_rpcs_total{client="other",operation="other",server="other"} 40000`) {
+		t.Error("the other 40000 RPCs are not counted together")
+	}
+}
+
+// slow is a client that does not read its answer.
+type slow struct {
+	*httptest.ResponseRecorder
+	began, end chan struct{}
+}
+
+func (s *slow) Write(b []byte) (int, error) {
+	select {
+	case s.began <- struct{}{}:
+	case <-s.end:
+	}
+	<-s.end
+	return len(b), nil
+}
+
+// TestSlowClients: clients that do not read their answers take the memory of four answers, and no more connections than some.
+func TestSlowClients(t *testing.T) {
+	m := metrics.New(10)
+	began, end := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			m.ServeHTTP(&slow{httptest.NewRecorder(), began, end}, httptest.NewRequest(http.MethodGet, metrics.Path, nil))
+		})
+		<-began
+	}
+	if status, _ := scrape(t, m, metrics.Path); status != http.StatusServiceUnavailable {
+		t.Errorf("the fifth client at once gets the status %d", status)
+	}
+	close(end)
+	all.Wait()
+	if status, _ := scrape(t, m, metrics.Path); status != http.StatusOK {
+		t.Errorf("after the others have their answers, a client gets the status %d", status)
+	}
+
+	var accepted atomic.Int64
+	l := &endless{accepted: &accepted}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error)
+	go func() { served <- m.Serve(ctx, l) }()
+	for accepted.Load() < 32 {
+		runtime.Gosched()
+	}
+	time.Sleep(50 * time.Millisecond)
+	if n := accepted.Load(); n != 32 {
+		t.Errorf("%d connections are open, want at most 32", n)
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// endless is a listener to which clients connect all the time.
+type endless struct{ accepted *atomic.Int64 }
+
+func (l *endless) Accept() (net.Conn, error) {
+	if l.accepted.Add(1) > 100 {
+		return nil, net.ErrClosed
+	}
+	_, server := net.Pipe()
+	return server, nil
+}
+
+func (l *endless) Close() error   { return nil }
+func (l *endless) Addr() net.Addr { return &net.TCPAddr{} }
 
 // TestBoard: the queries of the board for Grafana name metrics that exist.
 func TestBoard(t *testing.T) {
