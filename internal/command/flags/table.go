@@ -1,6 +1,7 @@
 package flags
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -316,6 +317,23 @@ var table = []row{
 // whole is the value of a flag whose values may contain commas.
 type whole []string
 
+// words is the value of a flag that is a list of words.
+type words interface {
+	pflag.Value
+	pflag.SliceValue
+}
+
+// oneLine is a list of words. The package pflag reads it as CSV, and would ignore all lines but the first.
+type oneLine struct{ words }
+
+// Set parses a list of words.
+func (l oneLine) Set(text string) error {
+	if strings.ContainsAny(text, "\r\n") {
+		return errors.New("a line break is not allowed")
+	}
+	return l.words.Set(text)
+}
+
 // define defines the flag, with the usage that it has for a view, or for several if v is nil.
 func (r *row) define(t *Typed, s *pflag.FlagSet, v *View) {
 	usage := r.doc
@@ -335,6 +353,8 @@ func (r *row) define(t *Typed, s *pflag.FlagSet, v *View) {
 		s.StringVarP(to, r.name, r.short, word, usage)
 	case *[]string:
 		s.StringSliceVarP(to, r.name, r.short, nil, usage)
+		f := s.Lookup(r.name)
+		f.Value = oneLine{f.Value.(words)}
 	case *whole:
 		s.StringArrayVarP((*[]string)(to), r.name, r.short, nil, usage)
 	case *[]int:

@@ -75,3 +75,27 @@ func TestCommandTable(t *testing.T) {
 		t.Errorf("the commands have %d flags of their own, want more than 20: %v", len(taken), taken)
 	}
 }
+
+// TestWords: no part of the value of a flag with several words is ignored.
+func TestWords(t *testing.T) {
+	n := 0
+	for i := range commandTable {
+		var typed Typed
+		var s pflag.FlagSet
+		commandTable[i].define(&typed, &s, nil)
+		f := s.Lookup(commandTable[i].name)
+		if f.Value.Type() != "stringSlice" {
+			continue
+		}
+		n++
+		if err := f.Value.Set("a=1,b=2\nc=3"); err == nil {
+			t.Errorf("--%s with two lines is %q", f.Name, f.Value)
+		}
+		if err := f.Value.Set(`a=1,"b=2,3"`); err != nil || !slices.Equal(f.Value.(pflag.SliceValue).GetSlice(), []string{"a=1", "b=2,3"}) {
+			t.Errorf("--%s is %q, %v", f.Name, f.Value, err)
+		}
+	}
+	if n < 2 {
+		t.Errorf("%d flags have several words, want at least the two --partition", n)
+	}
+}
