@@ -217,6 +217,9 @@ func (t *Rates) Unattended() { t.overflow = true }
 // Start returns the start of the first interval that is left.
 func (t *Rates) Start() record.Time { return t.start }
 
+// Latest returns the latest time of a transaction.
+func (t *Rates) Latest() record.Time { return t.latest }
+
 // Take removes the intervals that end at or before a time, and returns those with transactions, and also
 // the others if transactions are not grouped. Transactions of these intervals that are added later count
 // in the first interval that is left. It returns no more than maxTaken intervals without transactions.

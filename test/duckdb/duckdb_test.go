@@ -137,8 +137,8 @@ func TestPage(t *testing.T) {
 		}
 		return "```sql\n" + m[1] + "```\n\n```text\n" + got + "```"
 	})
-	if queries != 10 {
-		t.Errorf("the page has %d queries with results, want 10", queries)
+	if queries != 11 {
+		t.Errorf("the page has %d queries with results, want 11", queries)
 	}
 	if *update {
 		if err := os.WriteFile(page, []byte(after), 0o644); err != nil {

@@ -191,8 +191,8 @@ func (x *exporting) export(cmd *cobra.Command, kind exporter, paths []string) er
 	}
 	defer r.Source.Close()
 	if kind.run == nil {
-		if x.Write == "-" {
-			return &command.Status{Code: command.ExitUsage, Err: errors.New("--write -: the tables are several files, below a folder; name the folder")}
+		if x.Write == "-" || x.Write == "" {
+			return &command.Status{Code: command.ExitUsage, Err: fmt.Errorf("--write %s: the tables are several files, below a folder; name the folder", render.Shell(x.Write))}
 		}
 		return x.parquet(r, paths)
 	}

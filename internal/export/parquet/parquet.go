@@ -83,10 +83,11 @@ type Writer struct {
 	replace   bool
 	row       row
 	used      map[user]*xids
+	places    map[int]record.Place // by connection
 	byFile    *analyze.Files
 	byTime    *analyze.Rates
 	rolls     int     // number of files of each table that are complete
-	before    numbers // those of the summary, of the files that are complete
+	before    written // what the complete files say
 
 	transactions table[record.Transaction]
 	waits        table[record.Wait]
@@ -102,6 +103,7 @@ type Writer struct {
 
 // part is the file of one table of a capture.
 type part interface {
+	table() string
 	begin(w *Writer, name string) error
 	complete() error
 	path() string
@@ -119,7 +121,7 @@ func New(folder string, partition Partition, of Capture, replace bool) *Writer {
 	rates, _ := analyze.NewRates(every, "", nil) // the interval is long enough
 	return &Writer{
 		folder: folder, partition: partition.Path(), replace: replace, row: row{of: &of, role: of.role("", "")},
-		used: map[user]*xids{}, byFile: analyze.NewFiles(of.Memory), byTime: rates,
+		used: map[user]*xids{}, places: map[int]record.Place{}, byFile: analyze.NewFiles(of.Memory), byTime: rates,
 		transactions: table[record.Transaction]{name: "transactions", columns: transactionColumns, at: func(r *record.Transaction) record.Time { return r.Start() }},
 		waits:        table[record.Wait]{name: "waits", columns: waitColumns, at: func(r *record.Wait) record.Time { return r.From }},
 		operations:   table[record.RDMAOperation]{name: "rdma_operations", columns: operationColumns, at: func(r *record.RDMAOperation) record.Time { return r.Sent }},
@@ -143,8 +145,10 @@ func (w *Writer) Begin(first *framed.Frame) error {
 		at = first.Timestamp()
 		w.row.capture = key("capture", first.Time, first.Length, first.Data)
 	}
-	if err := w.fits(); err != nil {
-		return err
+	for _, p := range w.parts() {
+		if err := w.fits(p.table()); err != nil {
+			return err
+		}
 	}
 	return w.create(at, w.row.capture)
 }
@@ -160,7 +164,6 @@ func (w *Writer) Roll(s *record.Summary, at time.Time) error {
 	}
 	w.rolls++
 	w.byFile = analyze.NewFiles(w.row.of.Memory)
-	w.before = numbersOf(s)
 	return w.create(at, key("part", w.row.capture, w.rolls, at.UnixNano()))
 }
 
@@ -201,7 +204,8 @@ type sortable struct {
 	row parquet.Row
 }
 
-func (t *table[R]) path() string { return t.final }
+func (t *table[R]) table() string { return t.name }
+func (t *table[R]) path() string  { return t.final }
 
 // begin creates the file of a table, under another name than its own.
 func (t *table[R]) begin(w *Writer, name string) error {
@@ -213,10 +217,11 @@ func (t *table[R]) begin(w *Writer, name string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(folder, ".part-*.tmp") // engines read neither names that begin with a dot nor others than *.parquet
+	file, err := os.CreateTemp(folder, temporaryBegins+"*"+temporaryEnds) // engines read neither names that begin with a dot nor others than *.parquet
 	if err != nil {
 		return err
 	}
+	lock(file) // without a lock, the file stays if the process is killed
 	t.file = file
 	t.writer = parquet.NewGenericWriter[any](file, schema(t.name, t.columns), parquet.MaxRowsPerRowGroup(maxRows), parquet.Compression(&parquet.Zstd),
 		parquet.KeyValueMetadata(metadata, Version), parquet.KeyValueMetadata("rdmadump.program", w.row.of.Program),
@@ -333,15 +338,29 @@ func (w *Writer) Handler() dissect.Handler {
 
 // about returns what the rows about a connection say in addition to their records.
 func (w *Writer) about(connection int, known record.Opt[record.Hex64], client, server record.Opt[string]) *row {
-	w.row.role = w.row.of.role(client.Or(""), server.Or(""))
+	if place, known := w.places[connection]; known {
+		w.row.role = string(place)
+	} else {
+		w.row.role = w.row.of.role(client.Or(""), server.Or(""))
+	}
 	text, certain := w.connectionKey(connection, known)
 	w.row.connection, w.row.certain = record.Some(text), certain
 	w.row.rpc, w.row.transaction, w.row.operation = record.Opt[string]{}, record.Opt[int64]{}, record.Opt[int64]{}
 	return &w.row
 }
 
+// place notes where the packets of a connection were captured, as far as the capture itself says or refutes it.
+func (w *Writer) place(connection int, at record.Place) {
+	if !w.row.of.Both && w.places[connection] != at {
+		w.places[connection] = at
+	}
+}
+
 // transaction adds a transaction.
 func (w *Writer) transaction(r *record.Transaction) error {
+	if shares, known := r.Shares.Get(); known {
+		w.place(r.Connection, shares.Point)
+	}
 	about := w.about(r.Connection, r.Key, r.Client, r.Server)
 	about.rpc = w.rpcKey(r) // it counts all uses of the XID
 	if w.Wants != nil {
@@ -350,7 +369,7 @@ func (w *Writer) transaction(r *record.Transaction) error {
 		}
 	}
 	w.byFile.Add(r)
-	if err := w.byTime.Add(r); err != nil {
+	if err := w.rate(r); err != nil {
 		return err
 	}
 	if err := w.transactions.write(r, about); err != nil {
@@ -358,6 +377,19 @@ func (w *Writer) transaction(r *record.Transaction) error {
 	}
 	about.transaction = record.Some(r.ID)
 	return w.stalls(r.Waits)
+}
+
+// rate adds a transaction to the intervals of the table rates. If the capture has too many of them, because it lasts for weeks or
+// because a clock was set, those before the transaction are written, and it is not known how many Calls were in flight.
+func (w *Writer) rate(r *record.Transaction) error {
+	if w.byTime.Add(r) == nil {
+		return nil
+	}
+	w.byTime.Unattended()
+	if err := writeAll(&w.rates, w.byTime.Take(r.End()), &row{of: w.row.of, capture: w.row.capture, role: w.row.of.role("", "")}); err != nil {
+		return err
+	}
+	return w.byTime.Add(r)
 }
 
 // stalls adds the stalls of a transaction or of an RDMA operation.
@@ -382,12 +414,16 @@ func (w *Writer) operation(r *record.RDMAOperation) error {
 
 // connection adds a connection, and what the capture lacks of it.
 func (w *Writer) connection(r *record.Connection) error {
+	if p := &r.Path.Point; p.At.Known() || p.Refuted.Known() {
+		w.place(r.ID, p.At.Or(record.PlaceUnknown))
+	}
 	about := w.about(r.ID, r.Key, r.Client.Address, r.Server.Address)
 	for _, d := range []record.Direction{record.Forward, record.Backward} {
 		delete(w.used, user{r.ID, d})
 	}
-	if err := w.byTime.Connection(r); err != nil {
-		return err
+	delete(w.places, r.ID)
+	if w.byTime.Connection(r) != nil { // as in rate
+		w.byTime.Unattended()
 	}
 	id, first, last := record.Some(r.ID), record.Some(r.First), record.Some(r.Last)
 	lacks := []struct {
@@ -413,7 +449,7 @@ func (w *Writer) finding(r *record.Finding) error {
 	id, known := r.Connection.Get()
 	about := w.about(id, r.Key, r.Client, r.Server)
 	if !known {
-		about.connection = record.Opt[string]{}
+		about.connection, about.role = record.Opt[string]{}, w.row.of.role(r.Client.Or(""), r.Server.Or(""))
 	}
 	return w.findings.write(r, about)
 }
@@ -429,12 +465,12 @@ func (w *Writer) finish(s *record.Summary, points []*record.Point, live bool) er
 	var rates []*analyze.Rate
 	if last := s.Last.Or(0); live {
 		rates = w.byTime.Take(last)
-	} else if list, err := w.byTime.Rows(last); err != nil {
-		return err
-	} else {
+	} else if list, err := w.byTime.Rows(last); err == nil {
 		rates = list
+	} else { // as in rate
+		rates = w.byTime.Take(max(last, w.byTime.Latest()) + record.Time(every))
 	}
-	s = w.before.since(s)
+	s = w.before.take(s, live)
 	return errors.Join(writeAll(&w.rates, rates, &w.row), writeAll(&w.files, w.byFile.Rows(), &w.row), writeAll(&w.points, points, &w.row),
 		writeAll(&w.gaps, gapsOf(s), &w.row), w.captures.write(s, &w.row))
 }

@@ -9,11 +9,14 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	reader "github.com/parquet-go/parquet-go"
 
@@ -139,6 +142,23 @@ func rowsOf[R any](t *testing.T, folder, table string) []R {
 	return rows
 }
 
+// rowsOfAll returns the rows of all files of a table.
+func rowsOfAll[R any](t *testing.T, folder, table string) (rows []R) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, parquet.Version, table, "*.parquet"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s has the files %q, %v", table, paths, err)
+	}
+	for _, path := range paths {
+		list, err := reader.ReadFile[R](path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, list...)
+	}
+	return rows
+}
+
 // TestKeys: the captures of both ends have the same keys of connections and RPCs, each RPC has another one, and without handshakes
 // nothing has the key that it has in another capture.
 func TestKeys(t *testing.T) {
@@ -197,6 +217,47 @@ func TestRole(t *testing.T) {
 		}
 		if rows := rowsOf[row](t, folder, "transactions"); len(rows) != 1 || rows[0].Role != c.want {
 			t.Errorf("%+v: the rows are %v, want the role %s", c.of.At, rows, c.want)
+		}
+	}
+}
+
+// TestKnownRole: what the capture itself says about its place, or refutes, holds for all rows of the connection.
+func TestKnownRole(t *testing.T) {
+	type row struct {
+		Role string `parquet:"point_role"`
+	}
+	at := parquet.Capture{At: record.Position{Place: record.AtServer}}
+	for _, c := range []struct {
+		of    parquet.Capture
+		place record.PointFacts
+		want  string
+		whole string // role of what is about no connection
+	}{
+		{parquet.Capture{}, record.PointFacts{At: record.Some(record.AtClient)}, "client", "unknown"},
+		{parquet.Capture{}, record.PointFacts{}, "unknown", "unknown"},
+		{at, record.PointFacts{Refuted: record.Some(record.AtServer)}, "unknown", "server"},
+		{parquet.Capture{Both: true}, record.PointFacts{At: record.Some(record.AtClient)}, "both", "both"},
+	} {
+		folder := t.TempDir()
+		w := parquet.New(folder, nil, c.of, false)
+		if err := w.Begin(&capture.Frame{}); err != nil {
+			t.Fatal(err)
+		}
+		shares := record.Some(record.Shares{Point: c.place.At.Or(record.PlaceUnknown)})
+		h, r := w.Handler(), &record.Transaction{Connection: 7, Call: &record.Message{}, Shares: shares}
+		connection, finding := &record.Connection{ID: 7}, &record.Finding{Connection: record.Some(7)}
+		connection.Path.Point = c.place
+		if err := errors.Join(h.Begin(0), h.Transaction(r), h.Finding(finding), h.Finding(&record.Finding{}), h.Connection(connection), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		for _, table := range []string{"transactions", "findings", "connections"} {
+			rows := rowsOf[row](t, folder, table)
+			if len(rows) == 0 || rows[0].Role != c.want {
+				t.Errorf("%+v, %s: the rows are %v, want the role %s", c.place, table, rows, c.want)
+			}
+			if table == "findings" && (len(rows) != 2 || rows[1].Role != c.whole) {
+				t.Errorf("%+v: a finding of no connection has the role %v", c.place, rows)
+			}
 		}
 	}
 }
@@ -300,6 +361,190 @@ func TestOtherFiles(t *testing.T) {
 	w := parquet.New(folder, parquet.Partition{{"host", "a"}}, parquet.Capture{}, false)
 	if err := w.Begin(&capture.Frame{}); err == nil || !strings.Contains(err.Error(), "not a file of a table") {
 		t.Errorf("another file: %v", err)
+	}
+}
+
+// TestForeignFiles: whatever is in the place of a table's file, in any table, is an error at once, and names that engines ignore
+// are none.
+func TestForeignFiles(t *testing.T) {
+	for _, c := range []struct{ path, kind, want string }{
+		{"transactions/host=a/part-0.parquet", "fifo", "not a file of a table"},
+		{"waits/host=a/part-0.parquet", "fifo", "not a file of a table"},
+		{"transactions/host=a/part-0.parquet", "link", "not a file of a table"},
+		{"findings/host=a/part-0.parquet", "folder", "not a file of a table"},
+		{"captures/day=1/part-0.parquet", "folder", "day=1: this is not a partition by host"},
+		{"transactions/host=a/_SUCCESS", "file", ""},
+		{"_delta_log/0.json", "file", ""},
+		{"transactions/_temporary", "folder", ""},
+	} {
+		folder := t.TempDir()
+		path := filepath.Join(folder, "v1", c.path)
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		switch {
+		case err != nil:
+		case c.kind == "fifo":
+			if exec.Command("mkfifo", path).Run() != nil {
+				t.Log("there is no mkfifo")
+				continue
+			}
+		case c.kind == "link":
+			err = os.Symlink("missing", path)
+		case c.kind == "folder":
+			err = os.Mkdir(path, 0o755)
+		default:
+			err = os.WriteFile(path, nil, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := parquet.New(folder, parquet.Partition{{"host", "a"}}, parquet.Capture{}, false)
+		if err = w.Begin(&capture.Frame{}); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("a %s in the place of %s: %v, want %q", c.kind, c.path, err, c.want)
+		}
+		w.Abandon()
+	}
+}
+
+// TestAbandoned: files of processes that were killed are removed, and those of processes that write them stay.
+func TestAbandoned(t *testing.T) {
+	folder := t.TempDir()
+	writes := written(t, folder, "host=a") // and goes on
+	at := filepath.Join(folder, "v1", "waits", "host=a")
+	for _, name := range []string{".part-1.tmp", ".part-new.tmp", ".other.tmp", ".part-3.bak"} {
+		if err := os.WriteFile(filepath.Join(at, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := os.ReadDir(at)
+	if err != nil || len(list) != 5 {
+		t.Fatal(list, err)
+	}
+	for _, e := range list {
+		if past := time.Now().Add(-time.Hour); e.Name() != ".part-new.tmp" {
+			if err := os.Chtimes(filepath.Join(at, e.Name()), past, past); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	written(t, folder, "host=a").Abandon()
+	if _, err := os.Stat(filepath.Join(at, ".part-1.tmp")); runtime.GOOS == "linux" && !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file of a process that was killed: %v", err)
+	}
+	for _, name := range []string{".part-new.tmp", ".other.tmp", ".part-3.bak"} {
+		if _, err := os.Stat(filepath.Join(at, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := errors.Join(writes.Finish(new(record.Summary), nil), writes.Close()); err != nil {
+		t.Errorf("the process that goes on: %v", err)
+	}
+}
+
+// TestLongCaptures: a capture with more intervals than are in memory, because it lasts for months or because a clock was set, is
+// written, and no RPC is missing from the rates.
+func TestLongCaptures(t *testing.T) {
+	const day = record.Time(24 * time.Hour)
+	for _, times := range [][]record.Time{{0, day, 20 * day, 40 * day, 60 * day}, {0, 36500 * day, day, 36500 * day}, {0, 1, 2}} {
+		folder := t.TempDir()
+		w := written(t, folder)
+		h := w.Handler()
+		err := h.Begin(0)
+		for i, at := range times {
+			err = errors.Join(err, h.Transaction(&record.Transaction{
+				Connection: i, Call: &record.Message{Time: at}, Reply: &record.Message{Time: at + 1000, LastTime: at + 1000}, LatencyNS: record.Some[int64](1000),
+			}), h.Transaction(&record.Transaction{Connection: i, Call: &record.Message{Time: at}}), h.Connection(&record.Connection{ID: i, First: at, Last: 50 * day}))
+		}
+		if err = errors.Join(err, w.Finish(&record.Summary{First: record.Some[record.Time](0), Last: record.Some(70 * day)}, nil), w.Close()); err != nil {
+			t.Errorf("RPCs at %v: %v", times, err)
+			continue
+		}
+		type row struct {
+			Time int64 `parquet:"time,timestamp(nanosecond)"`
+			RPCs int64 `parquet:"rpcs"`
+		}
+		rpcs := int64(0)
+		for _, r := range rowsOf[row](t, folder, "rates") {
+			if rpcs += r.RPCs; r.RPCs > 0 && !slices.Contains(times, record.Time(r.Time)) {
+				t.Errorf("%d RPCs at %d", r.RPCs, r.Time)
+			}
+		}
+		if rpcs != 2*int64(len(times)) {
+			t.Errorf("RPCs at %v: the rates have %d RPCs, want %d", times, rpcs, 2*len(times))
+		}
+	}
+}
+
+// TestRolls: the parts of a capture that goes on add up to what its summary says at the end: no part repeats what an earlier one has.
+func TestRolls(t *testing.T) {
+	const a, b = "192.0.2.1", "192.0.2.2"
+	at := func(n int64) record.Opt[record.Time] { return record.Some(record.Time(n)) }
+	absence := func(from, to record.Time, packets int64) record.Absence {
+		return record.Absence{Address: a, Peer: b, From: from, To: to, Packets: record.Some(packets)}
+	}
+	silence := record.Silence{Address: a, Peer: b, From: 50, Packets: 2}
+	ended := silence
+	ended.To = at(150)
+	folder := t.TempDir()
+	w := written(t, folder)
+	base := time.Unix(1763712000, 0)
+	err := w.Handler().Begin(0)
+	for i, s := range []*record.Summary{
+		{
+			Packets: 10, First: at(1), Last: at(100), TimeBackwards: 1, TimeBackwardsNS: 7, CaptureDrops: 3, Evicted: map[string]int64{"send": 2},
+			Absences: []record.Absence{absence(10, 20, 5)}, Silences: []record.Silence{silence}, Transactions: map[record.Status]int64{record.Complete: 4},
+		},
+		{
+			Packets: 25, First: at(1), Last: at(200), TimeBackwards: 1, TimeBackwardsNS: 7, CaptureDrops: 3, Evicted: map[string]int64{"send": 2},
+			Absences: []record.Absence{absence(2, 4, 1), absence(10, 20, 5)}, Silences: []record.Silence{ended}, Transactions: map[record.Status]int64{record.Complete: 9},
+		},
+		{
+			Packets: 30, First: at(1), Last: at(300), TimeBackwards: 2, TimeBackwardsNS: 7, CaptureDrops: 4, Evicted: map[string]int64{"send": 3},
+			Absences: []record.Absence{absence(2, 4, 1), absence(10, 250, 8)}, Silences: []record.Silence{ended}, Transactions: map[record.Status]int64{record.Complete: 9},
+		},
+	} {
+		if i < 2 {
+			err = errors.Join(err, w.Roll(s, base.Add(time.Duration(i)*time.Minute)))
+		} else {
+			err = errors.Join(err, w.Finish(s, nil), w.Close())
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	type lack struct {
+		Kind    string `parquet:"kind"`
+		From    *int64 `parquet:"from,optional,timestamp(nanosecond)"`
+		To      *int64 `parquet:"to,optional,timestamp(nanosecond)"`
+		Packets *int64 `parquet:"packets,optional"`
+	}
+	text := func(v *int64) string {
+		if v == nil {
+			return "?"
+		}
+		return fmt.Sprint(*v)
+	}
+	var got []string
+	for _, g := range rowsOfAll[lack](t, folder, "gaps") {
+		got = append(got, fmt.Sprintf("%s %s-%s %s", g.Kind, text(g.From), text(g.To), text(g.Packets)))
+	}
+	slices.Sort(got)
+	want := []string{
+		"absence 10-20 5", "absence 10-250 3", "absence 2-4 1", "capture_drops 1-100 3", "capture_drops 200-300 1", "evicted 1-100 ?", "evicted 200-300 ?", "silence 50-150 2",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the gaps are\n%q, want\n%q", got, want)
+	}
+	type sum struct {
+		Packets   int64 `parquet:"packets"`
+		First     int64 `parquet:"first,optional,timestamp(nanosecond)"`
+		Back      int64 `parquet:"time_backwards"`
+		BackNS    int64 `parquet:"time_backwards_ns"`
+		Completed int64 `parquet:"transactions_complete"`
+	}
+	sums := rowsOfAll[sum](t, folder, "captures")
+	slices.SortFunc(sums, func(x, y sum) int { return cmp.Compare(x.First, y.First) })
+	if want := []sum{{10, 1, 1, 7, 4}, {15, 100, 0, 0, 5}, {5, 200, 1, 7, 0}}; !slices.Equal(sums, want) {
+		t.Errorf("the summaries are %v, want %v", sums, want)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
@@ -102,54 +103,83 @@ func (p Partition) Path() string {
 	return filepath.Join(names...)
 }
 
-// fits returns an error if the folder of the table transactions has files that cannot be queried together with those of the writer:
-// other partitions, or other files than tables of this version.
-func (w *Writer) fits() error {
-	at := filepath.Join(w.folder, Version, "transactions")
+// fits returns an error if the folder of a table has files that cannot be queried together with those of the writer: other
+// partitions, or other files than tables of this version. It removes the files of processes that were killed.
+func (w *Writer) fits(table string) error {
+	at := filepath.Join(w.folder, Version, table)
 	for _, name := range strings.Split(w.partition, string(filepath.Separator)) {
 		key, _, _ := strings.Cut(name, "=")
-		list, err := os.ReadDir(at)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		} else if err != nil {
+		list, err := entries(at)
+		if err != nil {
 			return err
 		}
 		for _, e := range list {
-			if other, _, found := strings.Cut(e.Name(), "="); !strings.HasPrefix(e.Name(), ".") && (!found || other != key || !e.IsDir()) {
+			if other, _, found := strings.Cut(e.Name(), "="); isRead(e) && (!found || other != key || !e.IsDir()) {
 				return fmt.Errorf("%s: this is not a partition by %s, as the new one is: engines cannot query both together; use the partitions that the folder has, or another folder", filepath.Join(at, e.Name()), key)
 			}
 		}
 		at = filepath.Join(at, name)
 	}
-	list, err := os.ReadDir(at)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
+	list, err := entries(at)
+	if err != nil {
 		return err
 	}
-	for _, e := range list {
-		if strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		return ofThisVersion(filepath.Join(at, e.Name())) // one file is enough
+	removeAbandoned(at, list)
+	if i := slices.IndexFunc(list, isRead); i >= 0 {
+		return ofThisVersion(filepath.Join(at, list[i].Name())) // one file is enough
 	}
 	return nil
 }
 
+// entries returns what a folder has; a folder that does not exist has nothing.
+func entries(folder string) ([]fs.DirEntry, error) {
+	list, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return list, err
+}
+
+// isRead reports whether engines read a file or a folder: they ignore names such as _SUCCESS and those that begin with a dot.
+func isRead(e fs.DirEntry) bool { return e.Name()[0] != '.' && e.Name()[0] != '_' }
+
+// The names of files that are not complete begin and end like this, with a number between.
+const temporaryBegins, temporaryEnds = ".part-", ".tmp"
+
+// abandonedAfter is the time after which a file is abandoned that no process holds a lock on. A process locks a file when it has
+// created it, and closes it before it gives the file its name.
+const abandonedAfter = time.Minute
+
+// removeAbandoned removes the files that processes began in a folder and never completed, because they were killed.
+func removeAbandoned(folder string, list []fs.DirEntry) {
+	for _, e := range list {
+		if !strings.HasPrefix(e.Name(), temporaryBegins) || !strings.HasSuffix(e.Name(), temporaryEnds) || !e.Type().IsRegular() {
+			continue
+		}
+		if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < abandonedAfter {
+			continue
+		}
+		path := filepath.Join(folder, e.Name())
+		if f, err := os.Open(path); err == nil {
+			if lock(f) {
+				os.Remove(path)
+			}
+			f.Close()
+		}
+	}
+}
+
 // ofThisVersion returns an error if a file is not one of a table that this program writes.
 func ofThisVersion(path string) error {
+	info, err := os.Stat(path) // first, because to open a FIFO would take until somebody writes to it
+	if err != nil || !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: this is not a file of a table; use another folder", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s: this is not a file of a table; use another folder", path)
-	}
 	table, err := parquet.OpenFile(f, info.Size())
 	if err != nil {
 		return fmt.Errorf("%s: this is not a file of a table: %v; use another folder", path, err)

@@ -148,47 +148,67 @@ func columnsOf[R any, K ~string](prefix string, keys []K, of func(r *R) map[K]in
 	return list
 }
 
-// numbers are the numbers of a summary that grow with the capture: its fields by their index, and those of its maps.
-type numbers struct {
-	fields       map[int]int64
-	transactions map[record.Status]int64
-	findings     map[record.Severity]int64
-	silences     int
-}
+// written is the summary of a capture when its files were completed last. Its silences are only those that the files have.
+type written struct{ record.Summary }
 
-// numbersOf returns the numbers of a summary.
-func numbersOf(s *record.Summary) numbers {
-	n := numbers{map[int]int64{}, maps.Clone(s.Transactions), maps.Clone(s.Findings), len(s.Silences)}
-	v := reflect.ValueOf(s).Elem()
-	for i := range v.NumField() {
-		switch f := v.Field(i); f.Kind() {
-		case reflect.Int, reflect.Int64:
-			n.fields[i] = f.Int()
-		case reflect.Uint64:
-			n.fields[i] = int64(f.Uint())
-		}
-	}
-	return n
-}
+// largest are the numbers of a summary that are no sums.
+var largest = []string{"time_backwards_ns"}
 
-// since returns the summary of what came since a summary with these numbers, so that sums of all parts of a capture are those of the
-// capture.
-func (n numbers) since(s *record.Summary) *record.Summary {
-	if n.fields == nil {
-		return s
-	}
+// take returns the summary of what came since the summaries that were taken before, so that sums of all parts of a capture are those
+// of the capture. A part begins when the one before ended. If the capture goes on, a host that is silent is left for later.
+func (before *written) take(s *record.Summary, live bool) *record.Summary {
 	c := *s
-	v := reflect.ValueOf(&c).Elem()
-	for i, before := range n.fields {
-		if f := v.Field(i); f.Kind() == reflect.Uint64 {
-			f.SetUint(f.Uint() - uint64(before))
-		} else {
-			f.SetInt(f.Int() - before)
+	v, old := reflect.ValueOf(&c).Elem(), reflect.ValueOf(&before.Summary).Elem()
+	for _, field := range record.FieldsOf(v.Type()) {
+		switch f, b := v.Field(field.Index), old.Field(field.Index); {
+		case slices.Contains(largest, field.Name):
+		case f.Kind() == reflect.Uint64:
+			f.SetUint(f.Uint() - b.Uint())
+		case f.CanInt():
+			f.SetInt(f.Int() - b.Int())
 		}
 	}
-	c.Transactions, c.Findings = less(s.Transactions, n.transactions), less(s.Findings, n.findings)
-	c.Silences = s.Silences[min(n.silences, len(s.Silences)):]
+	if c.TimeBackwards == 0 {
+		c.TimeBackwardsNS, c.TimeBackwardsPacket = 0, record.Opt[int64]{}
+	}
+	c.Transactions, c.Findings, c.Evicted = less(s.Transactions, before.Transactions), less(s.Findings, before.Findings), less(s.Evicted, before.Evicted)
+	if before.Last.Known() {
+		c.First = before.Last
+	}
+	c.MissingFiles = s.MissingFiles[min(len(before.MissingFiles), len(s.MissingFiles)):]
+	c.Absences = nil
+	for _, a := range s.Absences {
+		if a, unknown := before.absent(a); unknown {
+			c.Absences = append(c.Absences, a)
+		}
+	}
+	was := func(h record.Silence) bool {
+		return slices.ContainsFunc(before.Silences, func(x record.Silence) bool { return x.Address == h.Address && x.Peer == h.Peer && x.From == h.From })
+	}
+	lasts := func(h record.Silence) bool { return live && !h.To.Known() }
+	c.Silences = slices.DeleteFunc(slices.Clone(s.Silences), func(h record.Silence) bool { return was(h) || lasts(h) })
+	silences := slices.DeleteFunc(slices.Clone(s.Silences), func(h record.Silence) bool { return !was(h) && lasts(h) })
+
+	before.Summary = *s
+	before.Transactions, before.Findings, before.Evicted = maps.Clone(s.Transactions), maps.Clone(s.Findings), maps.Clone(s.Evicted)
+	before.Absences, before.Silences = slices.Clone(s.Absences), silences
 	return &c
+}
+
+// absent returns what was not known of an absence, which may have become longer. It returns false if all of it was known.
+func (before *written) absent(a record.Absence) (record.Absence, bool) {
+	packets, counted := a.Packets.Get()
+	for _, x := range before.Absences {
+		if x.Address != a.Address || x.Peer != a.Peer || x.To < a.From || x.From > a.To {
+			continue
+		}
+		if x == a {
+			return a, false
+		}
+		packets -= x.Packets.Or(0)
+	}
+	a.Packets = record.SomeIf(max(packets, 0), counted)
+	return a, true
 }
 
 // less returns what is in a map more than in another one.
