@@ -17,18 +17,18 @@ import (
 // connection have the same axis.
 const chartMargin = 17
 
-// CreditChart draws the credits of one direction over time: outstanding Calls as columns, and
+// CreditChart draws the credits of one direction over time: Calls in flight as columns, and
 // the granted credits as a line. The scale is interrupted if the grant is far above the peak
-// of outstanding Calls.
+// of Calls in flight.
 func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 	w, theme := on.Out, on.Theme
 	var b strings.Builder
 	peak, known := c.PeakInFlight.Get()
 	fmt.Fprintf(&b, "%scredits, %s%s: ", theme.key.before, c.Direction, theme.key.after)
 	if known {
-		fmt.Fprintf(&b, "at most %s", record.Plural(int64(peak), "outstanding Call"))
+		fmt.Fprintf(&b, "at most %s", record.Plural(int64(peak), "Call")+" in flight")
 	} else {
-		b.WriteString("outstanding Calls unknown")
+		b.WriteString("number of Calls in flight unknown")
 	}
 	if len(c.Points) == 0 {
 		_, err := fmt.Fprintf(w, "%s, no Calls\n\n", b.String())
@@ -120,9 +120,9 @@ func drawCredits(b *strings.Builder, on Screen, c *analyze.Credits, axis Axis) {
 		b.WriteString(line.String() + "\n")
 	}
 	theme.ticks(b, chartMargin, plot, axis)
-	legend := "# outstanding Calls  @ all credits in use  - granted credits"
+	legend := "# Calls in flight  @ all credits in use  - granted credits"
 	if theme.unicode {
-		legend = theme.flight.before + "█" + theme.flight.after + theme.dim.before + " outstanding Calls  " + theme.dim.after + theme.bad.before + map[bool]string{true: "@", false: "█"}[marked] + theme.bad.after + theme.dim.before +
+		legend = theme.flight.before + "█" + theme.flight.after + theme.dim.before + " Calls in flight  " + theme.dim.after + theme.bad.before + map[bool]string{true: "@", false: "█"}[marked] + theme.bad.after + theme.dim.before +
 			" all credits in use  " + theme.dim.after + theme.granted.before + "╌" + theme.granted.after + theme.dim.before + " granted credits"
 		fmt.Fprintf(b, "%s%s\n", legend, theme.dim.after)
 	} else {
@@ -668,7 +668,7 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 			if list := outstanding(end.OutstandingCalls, end.XIDs); list != "" {
 				text += ": " + list
 			}
-			row("outstanding Calls", "%s", text)
+			row("Calls in flight", "%s", text)
 		}
 	}
 	for _, side := range []struct {
@@ -694,7 +694,7 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 	if mtu, known := c.PathMTU.Get(); known {
 		row("path MTU", "%d bytes", mtu)
 	}
-	row("transactions", "%d", c.Transactions)
+	row("RPCs", "%d", c.Transactions)
 	row("packets", "%d", c.Packets)
 	row("health", "%d retransmitted, %d out of order, %s, %s", c.Retransmitted, c.OutOfOrder, record.Plural(c.Naks, "NAK"), record.Plural(c.RNRNaks, "RNR NAK"))
 	pathDetail(&c.Path, row)

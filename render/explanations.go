@@ -21,7 +21,7 @@ var explanations = []Explanation{
 	{"transactions", "#", "Number of the RPC, in the order of the Calls. Rows are in this order, except in live captures, where they are in the order in which RPCs ended, and with --sort and --top."},
 	{"transactions", "TIME", "Time of the Call, or of the Reply if the Call is not in the capture; the flag --time selects the format."},
 	{"transactions", "CONN", "Number of the connection."},
-	{"transactions", "XID", "Transaction ID of the RPC, which is unique only among the outstanding Calls of a connection and a direction; the flag --conn selects a connection."},
+	{"transactions", "XID", "Transaction ID of the RPC, which is unique only among the Calls in flight of a connection and a direction; the flag --conn selects a connection."},
 	{"transactions", "DIR", "Direction of the Call: fwd from the client to the server, back from the server to the client (RFC 8167)."},
 	{"transactions", "CLIENT", "Address of the client. This column is only shown if it has at least two different values; --columns shows it in any case."},
 	{"transactions", "SERVER", "Address of the server. This column is shown under the same condition as CLIENT."},
@@ -42,7 +42,7 @@ var explanations = []Explanation{
 	{"transactions", "LATENCY", "Time from the first packet of the Call to the last packet of the Reply (of the copy that the requester accepted), without the time for which the Call waited for credits before it was sent. <= marks an upper bound: the capture does not prove which copy of the Reply was accepted."},
 	{"transactions", "CAUSE", "Id of the sentence about what took most of the latency; docs/causes.md explains each. The ladder diagram has the sentence."},
 	{"transactions", "STATUS", "Outcome: ok, no_reply, no_call (the Call is not in the capture), or the RDMA, RPC or NFS error."},
-	{"transactions", "!", "The transaction has findings, which rdmadump check lists."},
+	{"transactions", "!", "The RPC has findings, which rdmadump check lists."},
 
 	{"ladder", "TIME", "Time of the event, counted from the Call; of a range of packets, that of its first packet."},
 	{"ladder", "PACKET", "Number of the packet that shows the event, or the range of its packets; of an event that took several packets, a single number is that of the last one."},
@@ -75,8 +75,8 @@ var explanations = []Explanation{
 	{"connections", "CE MARKS/CNPS", "Numbers of packets that a switch marked because of congestion (CE), and of congestion notification packets (CNP)."},
 	{"connections", "CLOSED", "How the connection ended, and the side that ended it; open if the capture does not show an end."},
 
-	{"credits", "# \u2588", "Number of outstanding Calls at that time. A Call without a Reply is outstanding until its connection begins to close or, if the capture does not show that, until the last packet of the connection."},
-	{"credits", "@", "Number of outstanding Calls at a time when all credits were in use; with Unicode characters and colours, the column is red instead."},
+	{"credits", "# \u2588", "Number of Calls in flight at that time. A Call without a Reply is in flight until its connection begins to close or, if the capture does not show that, until the last packet of the connection."},
+	{"credits", "@", "Number of Calls in flight at a time when all credits were in use; with Unicode characters and colours, the column is red instead."},
 	{"credits", "- \u254c", "Number of granted credits at that time."},
 
 	{"handles", "= \u2836", "The handle was exposed at that time."},
@@ -94,7 +94,7 @@ var explanations = []Explanation{
 	{"packets", "TRANSPORT", "Protocol that carries the RDMA traffic."},
 	{"packets", "LENGTH", "Length of the packet on the wire, in bytes."},
 	{"packets", "CONN", "Number of the connection."},
-	{"packets", "#", "Number of the transaction that the packet belongs to."},
+	{"packets", "#", "Number of the RPC that the packet belongs to."},
 	{"packets", "XID", "Transaction ID of the RPC that the packet belongs to."},
 	{"packets", "OPERATION", "RDMA operation that the packet is part of."},
 	{"packets", "QPN", "Number of the destination queue pair."},
@@ -130,7 +130,7 @@ var explanations = []Explanation{
 
 	{"stats", "NAME", "Values of what --by names, usually the operation; others sums up all groups beyond the first 1024."},
 	{"stats", "RPCS", "Number of RPCs."},
-	{"stats", "ERRORS", "Number of RPCs that failed, or whose Call or Reply is missing from the capture: those with another STATUS than ok."},
+	{"stats", "ERRORS", "Number of RPCs that failed, or whose Call or Reply was not captured: those with another STATUS than ok."},
 	{"stats", "RETRANSMITTED", "Number of retransmitted packets. Shown only if it is not 0."},
 	{"stats", "STALLED", "Share of the sum of all latencies in which RPCs were stalled: they made no progress, and the capture shows why. Shown only if it is not 0."},
 	{"stats", "BYTES", "Number of bytes in the Payload streams of all Calls and Replies."},
@@ -202,7 +202,7 @@ var explanations = []Explanation{
 
 	{"compare", "NAME", "Name of the group of RPCs: the operation, or the values of what --by names."},
 	{"compare", "RPCS", "Number of RPCs before and after the change; one number if it is the same."},
-	{"compare", "ERRORS", "Number of RPCs that failed, or whose Call or Reply is missing from the capture, before and after."},
+	{"compare", "ERRORS", "Number of RPCs that failed, or whose Call or Reply was not captured, before and after."},
 	{"compare", "BYTES", "Number of bytes in the Payload streams of Calls and Replies, before and after."},
 	{"compare", ">", "The value before is on the left, the value after on the right; a single value is the same in both captures. A dash is a latency that a capture does not have, because it has no such RPC with a Reply."},
 	{"compare", "P50", "Median of the latency before and after, and its relative change."},

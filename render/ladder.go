@@ -85,7 +85,11 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 	}
 	stamp, stamps := theme.ladderTimes(r)
 	arrow := max(width-stamps-1-numbers-1-barsWidth-1, leastArrow)
-	fmt.Fprintf(&b, "%s%*s %s %-*s%s\n", theme.dim.before, stamps, "TIME", columns.head(), arrow, "requester"+strings.Repeat(" ", max(0, arrow-18))+"responder", barHeads(shown)+theme.dim.after)
+	left, right := "client", "server"
+	if r.Direction == record.Backward {
+		left, right = right, left
+	}
+	fmt.Fprintf(&b, "%s%*s %s %-*s%s\n", theme.dim.before, stamps, "TIME", columns.head(), arrow, left+strings.Repeat(" ", max(0, arrow-len(left)-len(right)))+right, barHeads(shown)+theme.dim.after)
 	take(&rung{})
 	open := make([]bool, shown)
 	for i := range rungs {
@@ -363,7 +367,7 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 		}
 	}
 	if id, known := r.RetransmitOf.Get(); known {
-		fmt.Fprintf(b, "%sretransmits RPC #%d of the transaction table, which has the same XID, on a new connection%s\n", theme.warn.before, id, theme.warn.after)
+		fmt.Fprintf(b, "%sretransmits RPC #%d of the table of RPCs, which has the same XID, on a new connection%s\n", theme.warn.before, id, theme.warn.after)
 	}
 }
 
@@ -414,7 +418,7 @@ type Phase struct {
 }
 
 // shortPhases are the names of the phases where all of them are in one line.
-var shortPhases = [record.PhaseCount]string{"until first Read", "Reads", "until first Write", "Writes", "until Reply", "stalled"}
+var shortPhases = [record.PhaseCount]string{"until first RDMA Read", "in RDMA Reads", "until first RDMA Write", "in RDMA Writes", "until Reply", "stalled"}
 
 // Phases returns all parts that a latency can have, with their lengths in this RPC.
 func Phases(r *record.Transaction) (list []Phase) {
@@ -700,7 +704,7 @@ func messageText(name string, m *record.Message) string {
 		s += fmt.Sprintf(", Send %s", Size(int64(n)))
 	}
 	if n, known := m.PayloadBytes.Get(); known {
-		s += fmt.Sprintf(", payload %s", Size(n))
+		s += fmt.Sprintf(", RPC %s", Size(n))
 	}
 	if handle, known := m.InvHandle.Get(); known {
 		s += fmt.Sprintf(", rdma_inv_handle %v", handle)

@@ -442,7 +442,7 @@ func (v *overview) health() {
 		}
 		text := fmt.Sprintf("%s ended: %s", record.Plural(e.Count, "connection"), EndingText(e.How, e.By))
 		if e.OutstandingCalls > 0 {
-			text += "; " + record.Plural(e.OutstandingCalls, "outstanding Call")
+			text += "; " + record.Plural(e.OutstandingCalls, "Call") + " in flight"
 			if list := outstanding(e.OutstandingCalls, e.XIDs[:min(len(e.XIDs), 1)]); list != "" {
 				text += ": " + list
 			}
@@ -933,7 +933,7 @@ func (v *overview) credits() {
 		return
 	}
 	c := v.o.Credits[0]
-	text := fmt.Sprintf("all %d credits of connection %d were in use at once (at most %s)", c.Granted.Or(0), c.Connection, record.Plural(int64(c.Peak), "outstanding Call"))
+	text := fmt.Sprintf("all %d credits of connection %d were in use at once (at most %s)", c.Granted.Or(0), c.Connection, record.Plural(int64(c.Peak), "Call")+" in flight")
 	if n := len(v.o.Credits) - 1; n > 0 {
 		text += fmt.Sprintf(", and those of %s", record.Plural(int64(n), "other connection"))
 	}

@@ -495,7 +495,7 @@ func (t *Text) Summary(r *record.Summary) error {
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(string(s), "_", " ")))
 		}
 	}
-	b.WriteString(record.Plural(total, "transaction"))
+	b.WriteString(record.Plural(total, "RPC"))
 	if len(parts) > 0 {
 		fmt.Fprintf(&b, " (%s)", strings.Join(parts, ", "))
 	}

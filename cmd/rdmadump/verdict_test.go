@@ -69,7 +69,7 @@ func TestVerdicts(t *testing.T) {
 		{"../other/rocev2-nvmeloss.pcap.zst", analyze.InNetwork, "5 NAKs, 1 damaged, 4 out of order; 10 RDMA operations of nvme stalled for 5.057s in total"},
 		{"rocev2-storm41.pcap.zst", analyze.InNetwork, "53 NAKs, 43 damaged, 73 out of order; 88% of the latency stalled until a retransmission. 192.168.77.1 silent from 12.57s to 13.71s: 15 packets of 192.168.77.2 asked for an answer; the network or the server. 10 latencies are upper bounds"},
 		{"rocev2-loss42.pcap.zst", analyze.InNetwork, "155 out of order; 30% of the latency stalled until a retransmission"},
-		{"../other/rocev2-reboot41.pcap.zst", analyze.InServer, "the server 192.168.77.1 restarted between 21.67s and 35.01s (NFS4ERR_BADSESSION in packet 366): 4 connections rejected, accepted 3.08s to 6.15s later; it was last heard of at 21.16s (packet 325); the last RPC that it answered before was NFS4 CLOSE, XID 0x6d45ec10; 1 RPC was outstanding; afterwards it answered with 3 NFS4ERR_BADSESSION, 1 NFS4ERR_BAD_STATEID, 1 NFS4ERR_GRACE, 1 NFS4ERR_STALE_CLIENTID. 1 connection ended (retransmissions never acknowledged) with 1 outstanding Call"},
+		{"../other/rocev2-reboot41.pcap.zst", analyze.InServer, "the server 192.168.77.1 restarted between 21.67s and 35.01s (NFS4ERR_BADSESSION in packet 366): 4 connections rejected, accepted 3.08s to 6.15s later; it was last heard of at 21.16s (packet 325); the last RPC that it answered before was NFS4 CLOSE, XID 0x6d45ec10; 1 RPC was outstanding; afterwards it answered with 3 NFS4ERR_BADSESSION, 1 NFS4ERR_BAD_STATEID, 1 NFS4ERR_GRACE, 1 NFS4ERR_STALE_CLIENTID. 1 connection ended (retransmissions never acknowledged) with 1 Call in flight"},
 		{"lab-iwarploss41.pcap.zst", analyze.InNetwork, "58 out of order"},
 		{"iwarp-nfs41.pcap.zst", analyze.Unproven, "no fault proven: 13 of 2153 packets retransmitted; 15% of the latency stalled until a retransmission"},
 		{"rocev2-errors.pcap.zst", analyze.InClient, "13 violations of the protocol"},
@@ -154,7 +154,7 @@ func TestVerdictsMade(t *testing.T) {
 		{"a late server in an incomplete capture", func(w *synth.Wire, c *synth.Conn) {
 			late(w, c)
 			w.Drop(w.Frames[7])
-		}, analyze.Unproven, "1 packet is missing from the capture, between 0.00s and 3.00s; no fault proven: up to 100% of the latency (3s) is the server's, or the network's; 1 Reply without a Call in the capture"},
+		}, analyze.Unproven, "1 packet not captured, between 0.00s and 3.00s; no fault proven: up to 100% of the latency (3s) is the server's, or the network's; 1 Reply without a Call in the capture"},
 		{"no answer to a connection request", func(w *synth.Wire, c *synth.Conn) {
 			frames := c.Connect()
 			w.Drop(frames[1:]...)
@@ -287,7 +287,7 @@ func TestVerdictsOfParts(t *testing.T) {
 		{"the client", "rocev2-nfs41", func(_ int, source byte) bool { return source == 2 }, analyze.Unproven, "only the packets of 192.168.77.2 are in the capture; no fault proven"},
 		{"the server", "rocev2-nfs41", func(_ int, source byte) bool { return source == 1 }, analyze.Unproven, "only the packets of 192.168.77.1 are in the capture; no fault proven"},
 		{"the server of a bad network", "rocev2-storm41", func(_ int, source byte) bool { return source == 1 }, analyze.InNetwork, "only the packets of 192.168.77.1 are in the capture; "},
-		{"a hole", "rocev2-nfs41", func(i int, _ byte) bool { return i < 900 || i >= 1500 }, analyze.Unproven, "300 packets are missing from the capture, between 10.83s and 18.21s; no fault proven: up to 89% of the latency (892.37ms) is the server's, or the network's; 2 of 191 RPCs failed (2 NFS4ERR_NOENT); 1 RPC whose Reply may be missing from the capture"},
+		{"a hole", "rocev2-nfs41", func(i int, _ byte) bool { return i < 900 || i >= 1500 }, analyze.Unproven, "300 packets not captured, between 10.83s and 18.21s; no fault proven: up to 89% of the latency (892.37ms) is the server's, or the network's; 2 of 191 RPCs failed (2 NFS4ERR_NOENT); 1 RPC whose Reply may not have been captured"},
 	} {
 		if v := verdictOf(t, partOf(t, "../../testdata/captures/"+c.capture+".pcap.zst", c.wanted)); v.Where != c.where || !strings.HasPrefix(v.Text, c.text) || len(v.Silences) > 0 {
 			t.Errorf("%s: %s: %s, silences %v, want %s: %s", c.name, v.Where, v.Text, v.Silences, c.where, c.text)

@@ -534,14 +534,12 @@ func notCaptured(j *facts) said {
 	if n := len(j.s.Absences); n > 1 {
 		when = fmt.Sprintf("the longest of %d times %s", n, when)
 	}
-	text := fmt.Sprintf("%s are missing from the capture, %s", plural(n, "packet"), when)
+	text := fmt.Sprintf("%s not captured, %s", plural(n, "packet"), when)
 	switch {
 	case n == 0: // They are counted with a later packet than those of this time.
-		text = "packets are missing from the capture, " + when
+		text = "packets not captured, " + when
 	case !longest.Packets.Known():
-		text = "packets may be missing from the capture between " + j.at(longest.From) + " and " + j.at(longest.To)
-	case n == 1:
-		text = "1 packet is missing from the capture, " + when
+		text = "packets may not have been captured between " + j.at(longest.From) + " and " + j.at(longest.To)
 	}
 	return said{Unproven, nil, text, []Evidence{{text, "connections FILE"}}}
 }
@@ -1032,7 +1030,7 @@ func endedConnections(j *facts) said {
 	}
 	text := fmt.Sprintf("%s ended (%s)", plural(n, "connection"), strings.Join(parts, ", "))
 	if calls > 0 {
-		text += " with " + plural(calls, "outstanding Call")
+		text += " with " + plural(calls, "Call") + " in flight"
 	}
 	return said{Unproven, []Place{InNetwork, InClient, InServer}, text, []Evidence{{plural(n, "connection") + " ended", "connections FILE -Y 'ended != null'"}}}
 }
@@ -1237,9 +1235,9 @@ func replyUnknown(j *facts) said {
 	if n == 0 || j.oneWay != "" {
 		return said{}
 	}
-	text := fmt.Sprintf("%s whose Replies may be missing from the capture", plural(n, "RPC"))
+	text := fmt.Sprintf("%s whose Replies may not have been captured", plural(n, "RPC"))
 	if n == 1 {
-		text = "1 RPC whose Reply may be missing from the capture"
+		text = "1 RPC whose Reply may not have been captured"
 	}
 	return said{Unproven, nil, text, []Evidence{{text, "FILE -Y 'status == no_reply'"}}}
 }

@@ -430,7 +430,7 @@ func TestComparison(t *testing.T) {
 		path, keys, first string
 		least             int // columns with which they are side by side
 	}{
-		{sample, "&write > 0<enter> j d", "RPC 16 took 18.23ms less than RPC 2: until first Write", 119},
+		{sample, "&write > 0<enter> j d", "RPC 16 took 18.23ms less than RPC 2: until first RDMA Write", 119},
 		{lossy, "&operation == WRITE<enter>:sort -latency<enter> j d", "RPC 25 took 820.88ms longer than RPC 14: ", 130},
 	} {
 		m := modelOf(t, test.path, plainLook)

@@ -199,7 +199,7 @@ func (v *page) cardOf(c *record.Connection) *cardView {
 	if e, ended := c.Ended.Get(); ended {
 		end = render.EndingText(e.How, e.By)
 		if e.OutstandingCalls > 0 {
-			end += ", with " + record.Plural(e.OutstandingCalls, "outstanding Call")
+			end += ", with " + record.Plural(e.OutstandingCalls, "Call") + " in flight"
 		}
 	}
 	row("End", "%s", end)

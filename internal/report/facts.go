@@ -101,7 +101,7 @@ func (f *facts) capture() {
 		n    int64
 		text string
 	}{
-		{s.NotCaptured, "that receivers acknowledged but that are missing from the capture"},
+		{s.NotCaptured, "that receivers acknowledged but that were not captured"},
 		{int64(s.CaptureDrops), "dropped by the capturing program"},
 		{s.Truncated, "truncated to the snapshot length"},
 		{s.Malformed, "with headers that could not be decoded"},
@@ -163,7 +163,7 @@ func (f *facts) endings() {
 		}
 		text := fmt.Sprintf("%s ended: %s", record.Plural(e.Count, "connection"), render.EndingText(e.How, e.By))
 		if e.OutstandingCalls > 0 {
-			text += ", with " + record.Plural(e.OutstandingCalls, "outstanding Call")
+			text += ", with " + record.Plural(e.OutstandingCalls, "Call") + " in flight"
 		}
 		f.say("bad", connAnchor(e.First), f.run("connections", "FILE", "--conn", fmt.Sprint(e.First)), "%s.", text)
 	}

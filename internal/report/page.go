@@ -385,7 +385,7 @@ func (v *page) head() head {
 	if v.about.Error != "" {
 		complete = render.Clean(v.about.Error)
 	}
-	row("Completeness", "%s %s truncated, %s missing from the capture.", complete, record.Plural(s.Truncated, "packet"), record.Plural(s.NotCaptured, "packet"))
+	row("Completeness", "%s %s truncated, %s not captured.", complete, record.Plural(s.Truncated, "packet"), record.Plural(s.NotCaptured, "packet"))
 	return h
 }
 

@@ -203,11 +203,11 @@ func (l *Lines) Partial(h *dissect.Handler) string {
 	}
 	var missing []string
 	for _, have := range []struct {
-		kind string
-		used bool
-	}{{"transaction", h.Transaction != nil}, {"connection", h.Connection != nil}, {"finding", h.Finding != nil}} {
+		kind, noun string
+		used       bool
+	}{{"transaction", "RPC", h.Transaction != nil}, {"connection", "connection", h.Connection != nil}, {"finding", "finding", h.Finding != nil}} {
 		if n, of := l.Count(have.kind), written[have.kind](s); have.used && n < of {
-			missing = append(missing, fmt.Sprintf("%d of %s", n, record.Plural(of, have.kind)))
+			missing = append(missing, fmt.Sprintf("%d of %s", n, record.Plural(of, have.noun)))
 		}
 	}
 	if missing == nil {

@@ -254,7 +254,7 @@ func (c *results) unchecked(s *record.Summary) (lines []string) {
 		notChecked("no_handshake", fmt.Sprintf("%d of %d connections, whose handshakes are not in the capture", c.noHandshake, c.connections))
 	}
 	if c.incomplete > 0 {
-		notChecked("missing", fmt.Sprintf("%d of %d connections, after the first packet that is missing from the capture", c.incomplete, c.connections))
+		notChecked("missing", fmt.Sprintf("%d of %d connections, after the first packet that was not captured", c.incomplete, c.connections))
 	}
 	if s != nil && s.Truncated > 0 {
 		lines = append(lines, fmt.Sprintf("not checked: the missing contents of %s", record.Plural(s.Truncated, "truncated packet")))
@@ -295,7 +295,7 @@ var gapReasons = map[string]string{
 	"no_private_data": "the private data of the handshake is not in the capture",
 	"late":            "the capture began after the connection",
 	"silent":          "the capture contains the packets of only one side",
-	"missing":         "packets are missing from the capture",
+	"missing":         "packets were not captured",
 	"awaited":         "packets that were acknowledged are not in the capture",
 	"half_read":       "an outstanding message was not captured completely",
 	"no_xid":          "a message was captured without its XID",
