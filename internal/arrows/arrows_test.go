@@ -152,13 +152,14 @@ func TestLines(t *testing.T) {
 // packages have to know the whole interface.
 const (
 	maxFollower = 12 // methods of rdma.Follower
-	maxConn     = 10 // exported methods of rdma.Conn, not counting Evict, which the memory limit calls
+	maxLink     = 20 // methods of rdma.Link
 )
 
 // TestFollower: the interface between rdma and the protocol above it stays small, and nothing
-// bypasses it with a type assertion.
+// bypasses it with a type assertion, or with a function of rdma that takes a connection.
 func TestFollower(t *testing.T) {
-	follower, conn := 0, 0
+	follower, link := 0, 0
+	asked, methods := map[string]bool{"Evict": true}, map[string]bool{} // the memory limit calls Evict
 	eachFile(t, func(path string, separate bool) {
 		name, err := filepath.Rel(root, path)
 		if err != nil {
@@ -177,10 +178,23 @@ func TestFollower(t *testing.T) {
 			case *ast.TypeSpec:
 				if i, ok := n.Type.(*ast.InterfaceType); ok && folder == "dissect/internal/rdma" && n.Name.Name == "Follower" {
 					follower = i.Methods.NumFields()
+				} else if ok && folder == "dissect/internal/rdma" && n.Name.Name == "Link" {
+					link = i.Methods.NumFields()
+					for _, m := range i.Methods.List {
+						asked[m.Names[0].Name] = true
+					}
 				}
 			case *ast.FuncDecl:
-				if folder == "dissect/internal/rdma" && n.Recv != nil && receiver(n.Recv.List[0].Type) == "Conn" && n.Name.IsExported() && n.Name.Name != "Evict" {
-					conn++
+				if folder != "dissect/internal/rdma" || !n.Name.IsExported() {
+					break
+				}
+				if n.Recv != nil && receiver(n.Recv.List[0].Type) == "Conn" {
+					methods[n.Name.Name] = true
+				}
+				for _, p := range n.Type.Params.List {
+					if n.Recv == nil && receiver(p.Type) == "Conn" {
+						t.Errorf("rdma.%s takes a connection: make it a method of rdma.Link", n.Name.Name)
+					}
 				}
 			case *ast.TypeAssertExpr:
 				if e, ok := n.Type.(*ast.StarExpr); ok && receiver(e) == "connState" {
@@ -193,8 +207,13 @@ func TestFollower(t *testing.T) {
 	if follower == 0 || follower > maxFollower {
 		t.Errorf("rdma.Follower has %d methods, and %d are the most", follower, maxFollower)
 	}
-	if conn == 0 || conn > maxConn {
-		t.Errorf("rdma.Conn has %d exported methods, and %d are the most", conn, maxConn)
+	if link == 0 || link > maxLink {
+		t.Errorf("rdma.Link has %d methods, and %d are the most", link, maxLink)
+	}
+	for name := range methods {
+		if !asked[name] {
+			t.Errorf("rdma.Conn.%s is exported, and no method of rdma.Link", name)
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // delivered.
 
 // SeveralPoints reports whether the packets of a connection were captured at several points.
-func SeveralPoints(c *Conn) bool {
+func (c *Conn) SeveralPoints() bool {
 	for _, f := range c.flows {
 		if f != nil && f.paths != nil {
 			return true

@@ -12,9 +12,8 @@ import (
 
 // Conn is a connection: its two flows, and what they have in common.
 type Conn struct {
-	Tag Tag // set by the upper layer
-
 	tracker  *Tracker
+	tag      Tag // set by the upper layer
 	follower Follower
 	share    budget.Share
 	setup    Setup
@@ -71,6 +70,10 @@ type Setup struct {
 	ports  [2]record.Opt[uint16] // TCP or UDP ports, by side
 	likely record.Opt[Side]      // the client, if it is not known
 }
+
+// Tag returns the tag that the upper layer set, and SetTag sets it.
+func (c *Conn) Tag() Tag       { return c.tag }
+func (c *Conn) SetTag(tag Tag) { c.tag = tag }
 
 // Setup returns what the capture shows so far about the beginning of the connection.
 func (c *Conn) Setup() Setup { return c.setup }
@@ -130,7 +133,7 @@ func (c *Conn) awaited() bool {
 
 // Lacks reports whether packets are known to be missing from the capture, or state of the connection was evicted. Unlike
 // Complete, it says nothing about packets with a bad ICRC.
-func Lacks(c *Conn) bool { return c.record.counts.NotCaptured > 0 || c.evicted || c.awaited() }
+func (c *Conn) Lacks() bool { return c.record.counts.NotCaptured > 0 || c.evicted || c.awaited() }
 
 // Host returns the host of a side, nil if it is not known.
 func (c *Conn) Host(s Side) *Host {
@@ -280,9 +283,7 @@ func (c *Conn) Gaps(s Side) (g evidence.Gap) {
 // Disorder notes that packets of a connection are in an order in which they cannot have been sent. If two
 // connections show that, the whole capture counts as unordered. A single one may owe it to a host that breaks the rules,
 // and must not silence them for others.
-func Disorder(c *Conn) { c.disorder() }
-
-func (c *Conn) disorder() {
+func (c *Conn) Disorder() {
 	if !c.unordered {
 		c.unordered = true
 		c.tracker.unordered++
@@ -351,7 +352,7 @@ func (c *Conn) makeRecord() *record.Connection {
 	if c.setup.Handshake {
 		r.Handshake = "seen"
 	}
-	ways := WaysOf(c)
+	ways := c.Ways()
 	r.Path = ways.Record()
 	return r
 }

@@ -407,7 +407,7 @@ func (c *Conn) join(f *flow, to Side) {
 	c.evicted = c.evicted || old.evicted
 	if old.unordered {
 		c.tracker.unordered--
-		c.disorder()
+		c.Disorder()
 	}
 	c.flows[to] = f
 	f.move(c, to)

@@ -13,7 +13,7 @@ import (
 // ignorant is an upper layer that takes nothing.
 type ignorant struct{}
 
-func (ignorant) Follow(*Conn, *budget.Share) Follower     { return ignorant{} }
+func (ignorant) Follow(Link, *budget.Share) Follower      { return ignorant{} }
 func (ignorant) ServerPort(uint16) bool                   { return false }
 func (ignorant) RPCPort(bool, uint16) PortKind            { return UnknownPort }
 func (ignorant) Private(Side, []byte, record.Stamp, bool) {}
@@ -21,7 +21,7 @@ func (ignorant) Operation(Event) Standing                 { return Unassigned }
 func (ignorant) Moved(*Operation, uint64, []byte, int)    {}
 func (ignorant) Refused(*Refusal)                         {}
 func (ignorant) Owner(Side, Name) Tag                     { return 0 }
-func (ignorant) Join(*Conn, Side, Side)                   {}
+func (ignorant) Join(Link, Side, Side)                    {}
 func (ignorant) Closing()                                 {}
 func (ignorant) Closed(record.Stamp, *Ending)             {}
 func (ignorant) Finish(*record.Connection)                {}
@@ -142,7 +142,7 @@ type strict struct {
 	closed *int
 }
 
-func (s strict) Follow(*Conn, *budget.Share) Follower { return s }
+func (s strict) Follow(Link, *budget.Share) Follower { return s }
 
 func (s strict) Operation(e Event) Standing {
 	if *s.closed > 0 {

@@ -153,7 +153,7 @@ type LossesOf struct {
 }
 
 // LossesBefore returns the packets of a connection that were lost or damaged before a side retransmitted, the first ones.
-func LossesBefore(c *Conn, o LossesOf) (list []Loss) {
+func (c *Conn) LossesBefore(o LossesOf) (list []Loss) {
 	f := c.flows[o.Side]
 	if f == nil || f.paths == nil {
 		return nil
@@ -178,7 +178,7 @@ func LossesBefore(c *Conn, o LossesOf) (list []Loss) {
 
 // LostOperation returns the operation to which a lost packet of a side's requests, or of their responses, belongs; it is
 // nil if that is not known.
-func LostOperation(c *Conn, s Side, l *Loss) *Operation {
+func (c *Conn) LostOperation(s Side, l *Loss) *Operation {
 	if f := c.flows[s]; f != nil {
 		return f.ops.at(l.seq)
 	}

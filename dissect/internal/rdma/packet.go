@@ -95,10 +95,10 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 			f.lateStart = !fact.Known
 			f.ops.receiver.begin(fact.From)
 			if fact.N > 0 {
-				f.conn.disorder()
+				f.conn.Disorder()
 			}
 		case order.Unordered:
-			f.conn.disorder()
+			f.conn.Disorder()
 		case order.Extended:
 			f.ops.last().extend(fact.N)
 		case order.Accepted:
@@ -124,7 +124,7 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 			}
 			if fact.Known && !f.firstCopyLost(d, cur) {
 				f.conn.record.outOfOrder()
-				f.conn.disorder()
+				f.conn.Disorder()
 				cur.mark(nil, record.Late)
 			}
 		case order.Again:
@@ -473,7 +473,7 @@ func (f *flow) readResponse(d *Datagram, cur *currentPacket) {
 		f.peer().retransmitted(o, nil, cur)
 	}
 	if f.qp.order.IsAcked(order.PSNs.Add(p.PSN, 1)) && o.Again == 0 { // a later request was acknowledged first, and the requester did not ask again
-		c.disorder()
+		c.Disorder()
 	}
 	if index+1 < o.latest {
 		if peer := f.peer(); peer != nil && o.Again == 0 {

@@ -17,9 +17,12 @@ import (
 	"net/netip"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
+	"github.com/rdmadump/rdmadump/dissect/internal/path"
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/dissect/wiremap"
 )
 
@@ -243,14 +246,48 @@ type Name struct {
 // UpperLayer is the protocol that uses the operations.
 type UpperLayer interface {
 	// Follow returns the follower of a new connection, never nil, which may charge its
-	// memory to share. It may set c.Tag. It is also called for connections of which only
-	// one direction was captured.
-	Follow(c *Conn, share *budget.Share) Follower
+	// memory to share. It may set the tag of l. It is also called for connections of which only one direction was
+	// captured.
+	Follow(l Link, share *budget.Share) Follower
 	// ServerPort reports whether a port is likely to be a server's. It is used if the
 	// handshake was not captured.
 	ServerPort(port uint16) bool
 	// RPCPort returns what a TCP or UDP port is used for.
 	RPCPort(udp bool, port uint16) PortKind
+}
+
+// Link is a connection, as far as an upper layer may ask about it. Everything that it asks is here; a [Conn] implements it.
+type Link interface {
+	// Tag returns what SetTag set: it identifies what the upper layer knows of the connection. 0 means nothing.
+	Tag() Tag
+	SetTag(Tag)
+
+	Setup() Setup
+	Host(Side) *Host
+
+	// What the capture has of the connection.
+	Gaps(Side) evidence.Gap
+	Complete() bool
+	Lacks() bool
+	Acknowledges(Side) bool
+	SeveralPoints() bool
+
+	// What happened on the way of its packets.
+	WayOf(Side) *path.Way
+	Ways() path.Ways
+	Counts() path.Counts
+	LossesBefore(LossesOf) []Loss
+	LostOperation(Side, *Loss) *Operation
+
+	// Accepted decides which copies of a side's requests were accepted; no other question changes the answers of later ones.
+	Accepted(s Side, seq uint64, at record.Stamp) (d Delivery, known bool)
+
+	// What the upper layer tells the connection.
+	Report(r *rule.Rule, where Where, format string, args ...any)
+	SetClient(Side)
+	WantSends(bool)
+	Disorder()
+	Decide() int
 }
 
 // Follower receives the events of one connection, each once, in the order in which the
@@ -275,7 +312,7 @@ type Follower interface {
 
 	// Join takes over the state of the follower of old, a connection without an ID. The
 	// side from of old is the side to of this connection.
-	Join(old *Conn, from, to Side)
+	Join(old Link, from, to Side)
 	// Closing reports that a side, or an unknown one, began to end the connection.
 	// Later packets still belong to it.
 	Closing()

@@ -246,7 +246,7 @@ const copyWithin = record.Time(5e6)
 // many of them, it shows packets at more than one point, and their order proves nothing.
 func (f *flow) noteCopy() {
 	if f.qp.copied++; f.qp.copied >= manyCopies && uint64(f.qp.copied)*4 >= f.seq {
-		f.conn.disorder()
+		f.conn.Disorder()
 	}
 }
 

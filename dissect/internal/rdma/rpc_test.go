@@ -17,7 +17,7 @@ type hearer struct {
 	sends *[][]byte
 }
 
-func (h hearer) Follow(*Conn, *budget.Share) Follower { return h }
+func (h hearer) Follow(Link, *budget.Share) Follower { return h }
 
 func (h hearer) Operation(e Event) Standing {
 	if e.What == Done && !e.Op.Broken {

@@ -131,7 +131,7 @@ func (w *stream) apply(s *TCP, cur *currentPacket) {
 			w.reach(fact.From)
 			f.start(!w.frames.opening())
 		case order.Unordered:
-			f.conn.disorder()
+			f.conn.Disorder()
 		case order.Accepted:
 			if item := fact.Item; item == nil {
 				w.deliver(s.Payload, s.Offset, int(fact.From-s.Seq), fact.Run, cur)
@@ -186,7 +186,7 @@ func (w *stream) takeLate(s *TCP, fact *order.Fact[held], cur *currentPacket) {
 		return
 	}
 	f.conn.record.outOfOrder()
-	f.conn.disorder()
+	f.conn.Disorder()
 	cur.mark(nil, record.Late)
 }
 

@@ -42,7 +42,7 @@ func (f *flow) noteWay(d *Datagram, notifies bool) {
 
 // WayBack returns the longest time that the first packet of an operation, which is the current one, can have taken to the
 // capture point. It is unknown if a copy of the packet may have been lost since a time.
-func WayBack(o *Operation, since record.Time) (ns int64, known bool) {
+func (o *Operation) WayBack(since record.Time) (ns int64, known bool) {
 	f := o.conn.flows[o.Side]
 	if f == nil || f.way.Clock() == nil {
 		return 0, false
@@ -57,21 +57,21 @@ func (f *flow) itsWay() *path.Way { return &f.way }
 var noWay path.Way
 
 // WayOf returns what the packets of a side show about their way. It is not nil.
-func WayOf(c *Conn, s Side) *path.Way {
+func (c *Conn) WayOf(s Side) *path.Way {
 	if f := c.flows[s]; f != nil {
 		return f.itsWay()
 	}
 	return &noWay
 }
 
-// CountsOf returns the signals of congestion so far.
-func CountsOf(c *Conn) path.Counts {
-	ways := WaysOf(c)
+// Counts returns the signals of congestion so far.
+func (c *Conn) Counts() path.Counts {
+	ways := c.Ways()
 	return ways.Counts()
 }
 
-// WaysOf returns what the packets of both sides show, and the number of frames that have paused a link.
-func WaysOf(c *Conn) path.Ways {
+// Ways returns what the packets of both sides show, and the number of frames that have paused a link.
+func (c *Conn) Ways() path.Ways {
 	client := c.setup.Opener()
-	return path.Ways{FromClient: WayOf(c, client), FromServer: WayOf(c, client.Other()), Pauses: c.tracker.Pauses, PausesBefore: c.unpaused}
+	return path.Ways{FromClient: c.WayOf(client), FromServer: c.WayOf(client.Other()), Pauses: c.tracker.Pauses, PausesBefore: c.unpaused}
 }

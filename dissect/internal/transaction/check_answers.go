@@ -380,10 +380,10 @@ func checkBurst(cs *connState, x *txn, e rdma.Event) {
 		of = record.EventRead
 	}
 	sent := "request"
-	if !cs.conn.Setup().RoCE() {
+	if !cs.link.Setup().RoCE() {
 		sent = "data"
 	}
-	text := fmt.Sprintf("the %s retransmitted its %s after a timeout: for %v it sent no %s, and the capture has no new acknowledgement", cs.conn.Setup().End(e.By), eventNames[of], time.Duration(b.Idle).Round(time.Microsecond), sent)
+	text := fmt.Sprintf("the %s retransmitted its %s after a timeout: for %v it sent no %s, and the capture has no new acknowledgement", cs.link.Setup().End(e.By), eventNames[of], time.Duration(b.Idle).Round(time.Microsecond), sent)
 	if timer, known := b.Timer.Get(); known && timer > 0 {
 		text += fmt.Sprintf("; the connection request of the client (CM REQ) announced a timeout of %v", time.Duration(timer).Round(time.Millisecond))
 	}

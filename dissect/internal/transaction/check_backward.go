@@ -38,7 +38,7 @@ func (r *sessionRules) ask() { r.asks = true }
 // checkBackward checks the form of a message in the backward direction.
 func checkBackward(c checker, m *message) {
 	h := m.header
-	if c.cs.direction(c.x.side) != backward || !c.cs.conn.Setup().Handshake {
+	if c.cs.direction(c.x.side) != backward || !c.cs.link.Setup().Handshake {
 		return
 	}
 	if m.err == nil && h.HasChunks() {
@@ -247,7 +247,7 @@ func noteShortDelivered(cs *connState, o *rdma.Operation) {
 // direction: a Call of the server, or the Reply to one.
 func isShortBackward(cs *connState, m *message) bool {
 	h := m.header
-	setup := cs.conn.Setup()
+	setup := cs.link.Setup()
 	client, known := setup.Client.Get()
 	truncated := errors.Is(m.err, rpcrdma.ErrTruncated) || m.inline && errors.Is(m.rpcErr, oncrpc.ErrTruncated)
 	if !truncated || !m.captured() || !known || !setup.Handshake {

@@ -39,7 +39,7 @@ func showsCalls(cs *connState, s rdma.Side) bool {
 func creditsUsed(cs *connState, s rdma.Side, at record.Time) (calls int, limit record.Opt[uint32], proven bool) {
 	a := &cs.checks.credits[s]
 	a.Learn(at)
-	n, known := a.Limit(cs.conn.Setup().Handshake)
+	n, known := a.Limit(cs.link.Setup().Handshake)
 	return len(cs.open[s]) - a.Dones(), record.SomeIf(n, known), known && cs.proves(rule.CreditLimitExceeded, s)
 }
 
@@ -145,7 +145,7 @@ func reportNotReady(cs *connState, x *txn, part int, named bool, where rdma.Wher
 // packet of this side came before it.
 func isFirstRequest(cs *connState, x *txn) bool {
 	gaps := evidence.Late | evidence.NoHandshake
-	if cs.conn.Setup().IWARP { // operations have no numbers there
+	if cs.link.Setup().IWARP { // operations have no numbers there
 		gaps |= evidence.Missing
 	}
 	return x.callSeq == 1 && cs.gaps(x.side)&gaps == 0

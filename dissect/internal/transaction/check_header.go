@@ -176,7 +176,7 @@ func headerReduced(h *rpcrdma.Header) bool {
 func checkCallHeader(c checker, m *message) {
 	h := m.header
 	if h.Credits == 0 && h.Proc != rpcrdma.Done && !m.unknownVersion() {
-		if c.cs.direction(m.side) == backward && c.cs.conn.Setup().Handshake {
+		if c.cs.direction(m.side) == backward && c.cs.link.Setup().Handshake {
 			c.report(rule.BackwardRequestedZero, "a Call in the backward direction requests 0 credits")
 		} else {
 			c.report(rule.CreditsRequestedZero, "the Call requests 0 credits")

@@ -17,7 +17,7 @@ import (
 // connState is the RPC state of one connection. It implements rdma.Follower.
 type connState struct {
 	table *Table
-	conn  *rdma.Conn
+	link  rdma.Link
 	share *budget.Share // of the connection
 
 	upper               upper.Recognizer
@@ -140,31 +140,32 @@ func (l *list) remove(x *txn) {
 }
 
 // Follow returns the state of a new connection, whose tag is its place in the table.
-func (t *Table) Follow(c *rdma.Conn, share *budget.Share) rdma.Follower {
-	cs := &connState{table: t, conn: c, share: share, upper: t.protocols.New()}
+func (t *Table) Follow(l rdma.Link, share *budget.Share) rdma.Follower {
+	cs := &connState{table: t, link: l, share: share, upper: t.protocols.New()}
 	if n := len(t.freeConns); n > 0 {
-		c.Tag, t.freeConns = t.freeConns[n-1], t.freeConns[:n-1]
-		t.conns[c.Tag-1] = cs
+		l.SetTag(t.freeConns[n-1])
+		t.freeConns = t.freeConns[:n-1]
+		t.conns[l.Tag()-1] = cs
 	} else {
 		t.conns = append(t.conns, cs)
-		c.Tag = rdma.Tag(len(t.conns))
+		l.SetTag(rdma.Tag(len(t.conns)))
 	}
 	return cs
 }
 
 // forget removes the state of a connection from the table.
-func (t *Table) forget(c *rdma.Conn) {
-	t.conns[c.Tag-1] = nil
-	t.freeConns = append(t.freeConns, c.Tag)
-	c.Tag = 0
+func (t *Table) forget(l rdma.Link) {
+	t.conns[l.Tag()-1] = nil
+	t.freeConns = append(t.freeConns, l.Tag())
+	l.SetTag(0)
 }
 
 // stateOf returns the state of a connection, nil if it is forgotten.
-func (t *Table) stateOf(c *rdma.Conn) *connState {
-	if c.Tag == 0 {
+func (t *Table) stateOf(l rdma.Link) *connState {
+	if l.Tag() == 0 {
 		return nil
 	}
-	return t.conns[c.Tag-1]
+	return t.conns[l.Tag()-1]
 }
 
 // ServerPort reports whether a port belongs to a known upper layer.
@@ -172,21 +173,21 @@ func (t *Table) ServerPort(port uint16) bool { return upper.ServerPort(port) }
 
 // recognized has the bytes of Sends collected as long as they are needed, after the protocol was recognized, or the search
 // for it is over.
-func (cs *connState) recognized() { cs.conn.WantSends(cs.upper.IsRPC() || cs.upper.Searches()) }
+func (cs *connState) recognized() { cs.link.WantSends(cs.upper.IsRPC() || cs.upper.Searches()) }
 
 // lookUpService recognizes the protocol by its service, if that is known by now.
 func (cs *connState) lookUpService() {
 	if !cs.upper.Searches() {
 		return
 	}
-	if setup := cs.conn.Setup(); cs.upper.Service(setup.RPC, setup.Service.Or(0), setup.ServiceID) {
+	if setup := cs.link.Setup(); cs.upper.Service(setup.RPC, setup.Service.Or(0), setup.ServiceID) {
 		cs.recognized()
 	}
 }
 
 // direction returns the direction of the Calls of a side.
 func (cs *connState) direction(s rdma.Side) record.Direction {
-	if client, known := cs.conn.Setup().Client.Get(); known && s != client {
+	if client, known := cs.link.Setup().Client.Get(); known && s != client {
 		return record.Backward
 	}
 	return record.Forward
@@ -229,7 +230,7 @@ func (cs *connState) Owner(s rdma.Side, n rdma.Name) rdma.Tag {
 }
 
 // Join merges the state of another connection, whose side from becomes side to.
-func (cs *connState) Join(old *rdma.Conn, from, to rdma.Side) {
+func (cs *connState) Join(old rdma.Link, from, to rdma.Side) {
 	o := cs.table.stateOf(old)
 	cs.table.forget(old)
 	moved := func(s rdma.Side) rdma.Side {
@@ -365,7 +366,7 @@ func (cs *connState) Finish(r *record.Connection) {
 	for cs.finished.first != nil {
 		cs.table.emit(cs.finished.first)
 	}
-	cs.table.forget(cs.conn)
+	cs.table.forget(cs.link)
 	if r != nil {
 		cs.Describe(r)
 	}
@@ -373,7 +374,7 @@ func (cs *connState) Finish(r *record.Connection) {
 
 // Describe fills in the part of a connection's record that is about RPCs.
 func (cs *connState) Describe(r *record.Connection) {
-	side := cs.conn.Setup().Opener()
+	side := cs.link.Setup().Opener()
 	cs.lookUpService()
 	rejected := r.Ended.Or(record.Ended{}).How == record.EndRejected
 	if cs.upper.Is(upper.RPCRDMA) {
@@ -388,7 +389,7 @@ func (cs *connState) Describe(r *record.Connection) {
 	}
 	if at := cs.place(); at.How.Known() {
 		r.Path.Point.At, r.Path.Point.How, r.Path.Point.Refuted = at.At, at.How, at.Refuted
-	} else if rdma.SeveralPoints(cs.conn) {
+	} else if cs.link.SeveralPoints() {
 		r.Path.Point.At, r.Path.Point.How = record.Some(record.AtBothEnds), record.Some("both_ends")
 	}
 	r.UpperLayer = cs.upper.Name()
@@ -429,9 +430,9 @@ func (cs *connState) Evict(k budget.Kind) bool {
 	return false
 }
 
-// CarriesRPC reports whether a connection carries RPC-over-RDMA, and whether it carries NFSv4.
-func (t *Table) CarriesRPC(c *rdma.Conn) (rpc, nfs4 bool) {
-	if cs := t.stateOf(c); cs != nil {
+// CarriesRPC reports whether a connection carries RPC, over RDMA or not, and whether it carries NFSv4.
+func (t *Table) CarriesRPC(l rdma.Link) (rpc, nfs4 bool) {
+	if cs := t.stateOf(l); cs != nil {
 		return cs.upper.IsRPC(), cs.nfs4
 	}
 	return false, false

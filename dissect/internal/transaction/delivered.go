@@ -110,7 +110,7 @@ func (x *txn) settleDelivery() {
 	}
 	waited := cs.table.Clock-x.ended > cs.table.options.Linger
 	const unknown = evidence.Missing | evidence.Awaited | evidence.Unordered | evidence.Silent
-	gaveUp := waited && x.progress.replyAgain && cs.closing && cs.gaps(x.side)&unknown == 0 && cs.conn.Acknowledges(x.side.Other())
+	gaveUp := waited && x.progress.replyAgain && cs.closing && cs.gaps(x.side)&unknown == 0 && cs.link.Acknowledges(x.side.Other())
 	repeated := x.repeatedElsewhere && cs.gaps(x.side)&evidence.Unordered == 0
 	if !gaveUp && !repeated || x.rec.Call == nil {
 		cs.table.forgetUnanswered(x)

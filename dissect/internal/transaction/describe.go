@@ -65,8 +65,8 @@ func (t *Table) CompletedSends() []CompletedSend {
 
 // Open returns the procedure of the outstanding Call with this XID. It is unknown if both sides
 // have such a Call.
-func (t *Table) Open(c *rdma.Conn, xid uint32) (a Asked) {
-	cs := t.stateOf(c)
+func (t *Table) Open(l rdma.Link, xid uint32) (a Asked) {
+	cs := t.stateOf(l)
 	if cs == nil {
 		return a
 	}

@@ -61,14 +61,14 @@ func (t *Table) Expire() {
 			case x.cs.pending.Concern(x.tag(partCall)):
 				wait = max(wait, pendingWait)
 			case x.state.mayBeRetransmitted():
-				wait = max(wait, x.cs.conn.Setup().ResponseWithin)
+				wait = max(wait, x.cs.link.Setup().ResponseWithin)
 				since = min(max(since, x.cs.retransmittedAt[x.side.Other()]), since+longestUndecided)
 			}
 			if t.Clock-since <= wait && t.settling.Len() < maxSettling {
 				t.due = x.ended + t.options.Linger
 				return
 			}
-			if !x.cs.conn.Setup().ID.Known() && t.settling.Len() < maxSettling {
+			if !x.cs.link.Setup().ID.Known() && t.settling.Len() < maxSettling {
 				return
 			}
 			t.emit(x)
@@ -189,7 +189,7 @@ func (p *pastCall) mayBe(x *txn) bool {
 const maxUnanswered = 1 << 14
 
 func (x *txn) callKey() callKey {
-	c := x.cs.conn
+	c := x.cs.link
 	return callKey{c.Host(x.side), c.Host(x.side.Other()), uint32(x.rec.XID)}
 }
 
@@ -207,7 +207,7 @@ func (t *Table) rememberUnanswered(x *txn) {
 	}
 	k := x.callKey()
 	before := len(t.unanswered)
-	t.unanswered[k] = pastCall{x.rec.ID, x.cs.conn.Setup().ID.Or(0), x.tag(partReply), x.form, x.call.SendBytes, x.call.PayloadBytes, x.procedure, x.arguments, soFar(x)}
+	t.unanswered[k] = pastCall{x.rec.ID, x.cs.link.Setup().ID.Or(0), x.tag(partReply), x.form, x.call.SendBytes, x.call.PayloadBytes, x.procedure, x.arguments, soFar(x)}
 	if len(t.unanswered) > before {
 		k.hold()
 	}
@@ -233,7 +233,7 @@ func (t *Table) findRetransmitted(x *txn) {
 	}
 	k := x.callKey()
 	if before, known := t.unanswered[k]; known {
-		if x.cs.conn.Setup().ID.Or(0) == before.connection || !before.mayBe(x) {
+		if x.cs.link.Setup().ID.Or(0) == before.connection || !before.mayBe(x) {
 			return
 		}
 		delete(t.unanswered, k)

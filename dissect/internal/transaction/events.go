@@ -297,7 +297,7 @@ func (cs *connState) Refused(r *rdma.Refusal) {
 	}
 	refusesReply := part == partReply || r.Op == nil && x.side == r.By // its memory was refused, and its Reply came afterwards
 	if refusesReply && x.state.hasReply() && x.rec.Status != record.NoReply {
-		x.checker(r.At).reportUnconditionally(rule.ReplyNotDelivered, "the %s cannot have received the Reply in packet %s: it rejected that Reply or an earlier packet (%s), and discards everything from there on", cs.conn.Setup().End(r.By), record.PacketText(x.answer.LastPacket), r.Text)
+		x.checker(r.At).reportUnconditionally(rule.ReplyNotDelivered, "the %s cannot have received the Reply in packet %s: it rejected that Reply or an earlier packet (%s), and discards everything from there on", cs.link.Setup().End(r.By), record.PacketText(x.answer.LastPacket), r.Text)
 		x.retractReply(retracted)
 		cs.table.rememberUnanswered(x)
 		noteLostCall(cs, x)
@@ -312,13 +312,13 @@ func (x *txn) where(at record.Stamp) rdma.Where {
 // reportRefusal reports a NAK or Terminate.
 func reportRefusal(cs *connState, r *rdma.Refusal, x *txn) {
 	broken := rule.RemoteErrorNak
-	if cs.conn.Setup().IWARP {
+	if cs.link.Setup().IWARP {
 		broken = rule.Terminate
 	}
 	where, text := rdma.Where{At: r.At}, r.Text
 	if refusesInvalid(cs, r) {
 		where.AtFault = record.Some(r.By.Other())
-		text += fmt.Sprintf("; the %s used handle 0x%08x, which was invalidated before and has not been exposed since", cs.conn.Setup().End(r.By.Other()), r.Handle.Or(0))
+		text += fmt.Sprintf("; the %s used handle 0x%08x, which was invalidated before and has not been exposed since", cs.link.Setup().End(r.By.Other()), r.Handle.Or(0))
 	}
 	if x != nil {
 		c := x.checker(r.At)
@@ -332,7 +332,7 @@ func reportRefusal(cs *connState, r *rdma.Refusal, x *txn) {
 // refusedTxn returns the transaction that a refusal is about, or nil if it is unknown.
 func (cs *connState) refusedTxn(r *rdma.Refusal) (x *txn, part int) {
 	if r.Op != nil {
-		if x, part = cs.table.tagged(r.Op.Tag); x != nil || !cs.conn.Setup().IWARP {
+		if x, part = cs.table.tagged(r.Op.Tag); x != nil || !cs.link.Setup().IWARP {
 			return x, part
 		}
 	}
@@ -349,7 +349,7 @@ func (cs *connState) refusedTxn(r *rdma.Refusal) (x *txn, part int) {
 			}
 		}
 	}
-	if only := cs.open[r.By.Other()].only(); r.Kind == rdma.Send && only != nil && cs.conn.Setup().IWARP { // a NAK names its request
+	if only := cs.open[r.By.Other()].only(); r.Kind == rdma.Send && only != nil && cs.link.Setup().IWARP { // a NAK names its request
 		return only, partCall
 	}
 	return nil, 0

@@ -85,7 +85,7 @@ func (t *fileTable) release(x *txn) {
 
 // serverOf returns the address of the server of a connection.
 func (cs *connState) serverOf() string {
-	return cs.conn.Host(cs.conn.Setup().Opener().Other()).Known().Or("")
+	return cs.link.Host(cs.link.Setup().Opener().Other()).Known().Or("")
 }
 
 // note records which files a Call acts on. b is the Call decoded without values, or nil.

@@ -38,7 +38,7 @@ func (t *Table) emit(x *txn) {
 	}
 	t.due = 0
 	cs := x.cs
-	connection := cs.conn.Decide()
+	connection := cs.link.Decide()
 	cs.finished.remove(x)
 	x.settleDelivery()
 	x.countMissing()
@@ -105,9 +105,9 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	if p := &x.procedure; p.known && p.program == nfs.ProgramNFS && p.version < 4 {
 		r.Operation = r.ProcedureName
 	}
-	setup := cs.conn.Setup()
+	setup := cs.link.Setup()
 	client := setup.Opener()
-	r.Client, r.Server, r.Transport = cs.conn.Host(client).Known(), cs.conn.Host(client.Other()).Known(), setup.Transport
+	r.Client, r.Server, r.Transport = cs.link.Host(client).Known(), cs.link.Host(client.Other()).Known(), setup.Transport
 	r.Key = setup.Key
 	if v := x.rendezvous; v != nil {
 		r.Mapping, r.MountPath = v.mapping, v.path

@@ -98,6 +98,13 @@ func recognizer(rpc bool) upper.Recognizer {
 
 var protocols upper.Protocols
 
+// tagged returns a connection with a tag.
+func tagged(tag rdma.Tag) rdma.Link {
+	c := new(rdma.Conn)
+	c.SetTag(tag)
+	return c
+}
+
 // unset returns the fields of a struct that are zero, except for some.
 func unset(v reflect.Value, except ...string) (names []string) {
 	for i := range v.NumField() {
@@ -114,7 +121,7 @@ func unset(v reflect.Value, except ...string) (names []string) {
 func TestJoin(t *testing.T) {
 	full := remembers(0)
 	missing := unset(reflect.ValueOf(*full),
-		"table", "conn", "share", // of the connection itself
+		"table", "link", "share", // of the connection itself
 		"open", "calls", "finished", "exposed", // TestJoinCalls
 		"unverifiedSend") // set while a Send is decoded
 	missing = append(missing, unset(reflect.ValueOf(*full.rareState), "txnsWithChunkData")...)
@@ -136,13 +143,13 @@ func TestJoin(t *testing.T) {
 		{name: "nothing to take over", into: remembers(1), old: empty(), from: 0, to: 1, want: remembers(1)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			old := &rdma.Conn{Tag: 2}
+			old := tagged(2)
 			table := &Table{conns: []*connState{test.into, test.old}}
 			test.into.table, test.old.table = table, table
-			test.into.conn, test.into.share = &rdma.Conn{Tag: 1}, new(budget.Share)
+			test.into.link, test.into.share = tagged(1), new(budget.Share)
 			test.into.Join(old, test.from, test.to)
 			got := *test.into
-			got.table, got.conn, got.share = nil, nil, nil
+			got.table, got.link, got.share = nil, nil, nil
 			g, w := reflect.ValueOf(got), reflect.ValueOf(*test.want)
 			for i := range g.NumField() {
 				name := g.Type().Field(i).Name
@@ -158,10 +165,10 @@ func TestJoin(t *testing.T) {
 func TestJoinBoth(t *testing.T) {
 	cs, o := remembers(0), remembers(0)
 	table := &Table{conns: []*connState{cs, o}}
-	cs.table, o.table, cs.conn = table, table, &rdma.Conn{Tag: 1}
+	cs.table, o.table, cs.link = table, table, tagged(1)
 	o.checks.invalidatedHandles[0] = invalidated{0xa3: {}}
 	o.checks.invalidation.recent[0] = 0xa4
-	cs.Join(&rdma.Conn{Tag: 2}, 0, 0)
+	cs.Join(tagged(2), 0, 0)
 	if got := cs.checks.invalidatedHandles[0]; len(got) != 2 {
 		t.Errorf("invalidated handles %v, want both", got)
 	}
@@ -182,14 +189,14 @@ func TestJoinCalls(t *testing.T) {
 	for _, to := range []rdma.Side{0, 1} {
 		cs, o := &connState{upper: recognizer(false)}, &connState{upper: recognizer(true)}
 		table := &Table{conns: []*connState{cs, o}}
-		cs.table, o.table, cs.conn = table, table, &rdma.Conn{Tag: 1}
+		cs.table, o.table, cs.link = table, table, tagged(1)
 		open, ended := &txn{cs: o}, &txn{cs: o, side: 1}
 		open.rec.XID = 5
 		o.calls.add(open)
 		o.finished.add(ended)
 		o.open[0].add(open)
 		o.exposed[0].Add(&segment{Region: memory.Region[*segment]{Target: target{Handle: 0xa1, Length: 10}}, txn: open})
-		cs.Join(&rdma.Conn{Tag: 2}, 0, to)
+		cs.Join(tagged(2), 0, to)
 		if open.cs != cs || open.side != to || ended.cs != cs || ended.side != to.Other() || cs.calls.first != open || cs.finished.first != ended {
 			t.Errorf("to side %d: the Calls are on sides %d and %d", to, open.side, ended.side)
 		}

@@ -64,7 +64,7 @@ func (cs *connState) message(o *rdma.Operation) {
 	cs.lookUpService()
 	cs.pending.Decide(o.Side, pending.BeforeMessage, (*proofs)(cs))
 	defer cs.pending.Decide(o.Side, pending.AfterMessage, (*proofs)(cs))
-	if cs.conn.Setup().RPC {
+	if cs.link.Setup().RPC {
 		cs.plainMessage(o)
 		return
 	}
@@ -86,7 +86,7 @@ func (cs *connState) message(o *rdma.Operation) {
 		}
 		return
 	}
-	if !cs.conn.Setup().Client.Known() {
+	if !cs.link.Setup().Client.Known() {
 		guessClient(cs, &m)
 	}
 	if isCall(cs, &m) {
@@ -140,18 +140,18 @@ func guessClient(cs *connState, m *message) {
 	switch {
 	case !m.inline:
 		if len(h.Reads) > 0 {
-			cs.conn.SetClient(m.side)
+			cs.link.SetClient(m.side)
 		} else if h.Proc == rpcrdma.NoMsg && h.HasReply {
-			cs.conn.SetClient(m.side.Other())
+			cs.link.SetClient(m.side.Other())
 		}
 	case rpc.Type == oncrpc.Call && rpc.Length >= 16:
 		if nfs.IsCallback(rpc.Program) {
-			cs.conn.SetClient(m.side.Other())
+			cs.link.SetClient(m.side.Other())
 		} else {
-			cs.conn.SetClient(m.side)
+			cs.link.SetClient(m.side)
 		}
 	case rpc.Type == oncrpc.Reply && h.HasChunks():
-		cs.conn.SetClient(m.side.Other())
+		cs.link.SetClient(m.side.Other())
 	}
 }
 
@@ -174,7 +174,7 @@ func isCall(cs *connState, m *message) bool {
 			return call
 		}
 	}
-	client, known := cs.conn.Setup().Client.Get()
+	client, known := cs.link.Setup().Client.Get()
 	answers := cs.open[m.side.Other()][h.XID] != nil
 	if m.err == nil && h.Proc == rpcrdma.NoMsg && len(h.Reads) > 0 && (!answers || m.side == client && known && positionZero(h)) {
 		return true
@@ -226,7 +226,7 @@ func (cs *connState) call(m *message) {
 		t.end(old, record.NoReply)
 	}
 	if cs.rareState != nil && cs.rareState.unmatched[side].Has(h.XID) { // its Reply was captured first
-		rdma.Disorder(cs.conn)
+		cs.link.Disorder()
 	}
 	x := t.begin(cs, side, h.XID)
 	x.enter(outstanding)
@@ -238,7 +238,7 @@ func (cs *connState) call(m *message) {
 	first, last := m.First, m.Last
 	damaged := m.Damaged()
 	if damaged.Packet != 0 { // the requester sent its Call then
-		if first, last = damaged, damaged; rdma.SeveralPoints(cs.conn) { // it may have been captured when it came
+		if first, last = damaged, damaged; cs.link.SeveralPoints() { // it may have been captured when it came
 			first, last = m.First, m.First
 		}
 		x.call.Time, x.call.Packet, x.call.LastPacket, x.call.LastTime = first.Time, first.Packet, last.Packet, last.Time

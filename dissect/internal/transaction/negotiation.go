@@ -43,7 +43,7 @@ func equalPrivateData(a, b *record.PrivateData) bool {
 
 // thresholds returns the inline thresholds of the connection.
 func thresholds(cs *connState) record.InlineThresholds {
-	client := cs.conn.Setup().Opener()
+	client := cs.link.Setup().Opener()
 	t := record.InlineThresholds{ClientToServer: inlineThreshold(cs, client), ServerToClient: inlineThreshold(cs, client.Other()), Source: "private_data"}
 	if cs.stated(0) == nil || cs.stated(1) == nil {
 		t.Source = "default"
@@ -76,7 +76,7 @@ func receiveSize(cs *connState, s rdma.Side) (size int64, stated bool) {
 // negotiated reports whether the handshake and both sides' private data were captured. Only then is
 // it known what the sides agreed on.
 func (cs *connState) negotiated() bool {
-	return cs.conn.Setup().Handshake && cs.receivedPrivate(0) && cs.receivedPrivate(1)
+	return cs.link.Setup().Handshake && cs.receivedPrivate(0) && cs.receivedPrivate(1)
 }
 
 // receivedPrivate reports whether the private data of a side was captured as its receiver took it. A
@@ -88,7 +88,7 @@ func (cs *connState) receivedPrivate(s rdma.Side) bool {
 
 // fillsICRC reports whether a side has shown that it fills ICRCs in.
 func (cs *connState) fillsICRC(s rdma.Side) bool {
-	h := cs.conn.Host(s)
+	h := cs.link.Host(s)
 	return h != nil && h.FillsICRC
 }
 

@@ -83,8 +83,8 @@ func answersAgain(cs *connState, m *message) bool {
 // callAccepted returns when the Call that a Reply answers was accepted, and whether the capture shows it. Over
 // UDP, the Reply says nothing about other Calls.
 func callAccepted(cs *connState, x *txn, m *message) (d rdma.Delivery, known bool) {
-	if cs.conn.Setup().Transport != rdma.UDPTransport {
-		return cs.conn.Accepted(x.side, x.callSeq, m.First)
+	if cs.link.Setup().Transport != rdma.UDPTransport {
+		return cs.link.Accepted(x.side, x.callSeq, m.First)
 	}
 	arrived, seen := x.call.Delivered.Get()
 	at := record.Stamp{Time: x.call.Time, Packet: x.call.Packet}

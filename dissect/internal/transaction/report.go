@@ -23,7 +23,7 @@ type violation struct {
 
 // gaps returns the gaps of a side.
 func (cs *connState) gaps(s rdma.Side) evidence.Gap {
-	g := cs.conn.Gaps(s)
+	g := cs.link.Gaps(s)
 	if !cs.receivedPrivate(s) {
 		g |= evidence.NoPrivateData
 	}
@@ -98,7 +98,7 @@ func (p *proofs) IsOutstanding(tag rdma.Tag) bool {
 func (p *proofs) Excuses(f *pending.Finding, side rdma.Side) bool {
 	excused := f.Rule.CallMayFollow && p.open[side].has(f.Where.XID) || f.Memory != target{} && exposedSince(p.cs(), side, f.Memory, f.After)
 	if excused {
-		rdma.Disorder(p.conn)
+		p.link.Disorder()
 	}
 	return excused
 }
@@ -123,7 +123,7 @@ func (cs *connState) addFinding(r *rule.Rule, x *txn, where rdma.Where, format s
 			x.checks.header.callBreaks(r)
 		}
 	}
-	cs.conn.Report(r, where, format, args...)
+	cs.link.Report(r, where, format, args...)
 }
 
 // notJudged counts a violation that the capture does not prove because of a gap.

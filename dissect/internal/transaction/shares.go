@@ -11,16 +11,16 @@ import (
 // place returns where the packets of a connection were captured, and how that is known. It is refuted if packets of that side came
 // late. With several points, each end has a place only if Split is known.
 func (cs *connState) place() record.PointFacts {
-	client, known := cs.conn.Setup().Client.Get()
-	if !known || rdma.SeveralPoints(cs.conn) {
+	client, known := cs.link.Setup().Client.Get()
+	if !known || cs.link.SeveralPoints() {
 		return record.PointFacts{}
 	}
-	asker, server := cs.conn.Host(client), cs.conn.Host(client.Other())
+	asker, server := cs.link.Host(client), cs.link.Host(client.Other())
 	at, how := cs.table.options.Position.Of(asker.IPAddress(), server.IPAddress()), "option"
 	if at == record.PlaceUnknown && cs.table.Located != nil && asker != nil && server != nil {
 		at, how = cs.table.Located(asker.Address, server.Address), "interface"
 	}
-	ways := rdma.WaysOf(cs.conn)
+	ways := cs.link.Ways()
 	switch {
 	case at == record.PlaceUnknown:
 		return record.PointFacts{}
@@ -42,7 +42,7 @@ func (x *txn) noteServed(o *rdma.Operation) {
 	}
 	latest := &x.cs.wireActivity().served[by]
 	x.turn.Begins(*latest)
-	if ns, known := rdma.WayBack(o, x.call.LastTime-copyBefore); known {
+	if ns, known := o.WayBack(x.call.LastTime - copyBefore); known {
 		x.turn.Takes(o.First, ns)
 	}
 	latest.Take(&x.call, x.rec.XID)
@@ -64,13 +64,13 @@ func (x *txn) divide(split record.Opt[record.Split]) (r record.Opt[record.Shares
 }
 
 // begins and lasts note what happens on the connection from the Call to the Reply.
-func (x *txn) begins() { x.signals = rdma.CountsOf(x.cs.conn) }
+func (x *txn) begins() { x.signals = x.cs.link.Counts() }
 
 func (x *txn) lasts(to record.Time) {
-	ways := rdma.WaysOf(x.cs.conn)
-	x.meanwhile = ways.Meanwhile(&x.signals, rdma.WayOf(x.cs.conn, x.side), x.call.Time, to)
+	ways := x.cs.link.Ways()
+	x.meanwhile = ways.Meanwhile(&x.signals, x.cs.link.WayOf(x.side), x.call.Time, to)
 }
 
 // showsAll reports whether the capture can prove the least time of a side: packets that are missing may have been sent
 // meanwhile, and with an XID that is used twice at a time, a Reply may answer another Call.
-func (cs *connState) showsAll() bool { return !rdma.Lacks(cs.conn) && !cs.checks.xidReused }
+func (cs *connState) showsAll() bool { return !cs.link.Lacks() && !cs.checks.xidReused }

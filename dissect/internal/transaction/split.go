@@ -83,7 +83,7 @@ func firstSent(x *txn) record.Stamp {
 
 // soFar returns what has happened to an RPC whose Call may be retransmitted on another connection.
 func soFar(x *txn) (e earlier) {
-	if !rdma.SeveralPoints(x.cs.conn) {
+	if !x.cs.link.SeveralPoints() {
 		return earlier{sent: firstSent(x), unclear: true}
 	}
 	if x.path != nil {
@@ -114,7 +114,7 @@ func continueFrom(x *txn, e *earlier) {
 	x.charge(int64(len(p.earlier.parts)) * passedCost)
 	x.call.FirstSent = record.Some(e.sent.Time)
 	x.wait(record.Wait{
-		From: e.sent.Time, To: x.call.Time, Reason: record.NewConnection, Waiting: x.cs.conn.Setup().End(x.side), Event: record.EventCall,
+		From: e.sent.Time, To: x.call.Time, Reason: record.NewConnection, Waiting: x.cs.link.Setup().End(x.side), Event: record.EventCall,
 		Packets: packetList(x.cs, e.sent.Packet, x.call.Packet, 0),
 	})
 }

@@ -25,7 +25,7 @@ func endText(cs *connState, e *rdma.Ending) string {
 	if e.Reason != "" {
 		reason = " (" + e.Reason + ")"
 	}
-	side := string(cs.conn.Setup().End(by))
+	side := string(cs.link.Setup().End(by))
 	switch e.How {
 	case record.EndDisconnect:
 		return side + " disconnected"

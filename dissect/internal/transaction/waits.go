@@ -41,10 +41,10 @@ func noteActivity(cs *connState, x *txn, s rdma.Side, at record.Stamp) {
 	if x.progress.active.Packet != 0 && at.Time-x.progress.active.Time >= waitFrom && b.txn != x.rec.ID && b.packets >= busyFrom && at.Time-b.last.Time < waitFrom {
 		if from := max(b.from.Time, x.progress.active.Time); b.last.Time-from >= waitFrom {
 			x.wait(record.Wait{
-				From: from, To: at.Time, Reason: record.HeadOfLine, Waiting: cs.conn.Setup().End(s), BlockingTransaction: record.Some(b.txn), BlockingXID: record.Some(b.xid),
+				From: from, To: at.Time, Reason: record.HeadOfLine, Waiting: cs.link.Setup().End(s), BlockingTransaction: record.Some(b.txn), BlockingXID: record.Some(b.xid),
 				Packets: packetList(cs, x.progress.active.Packet, b.last.Packet, at.Packet),
 			})
-			noteHeldUp(x, rdma.LossesBefore(cs.conn, rdma.LossesOf{Side: s, Since: from, Until: at.Time, Most: mostLosses}), s)
+			noteHeldUp(x, cs.link.LossesBefore(rdma.LossesOf{Side: s, Since: from, Until: at.Time, Most: mostLosses}), s)
 		}
 	}
 	cs.wireActivity().noteSend(s, x, at)
@@ -73,7 +73,7 @@ func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
 			shown = r.Burst.Nak.Packet
 		}
 		w := record.Wait{
-			From: from.Time, To: at.Time, Reason: r.Burst.Cause, Waiting: cs.conn.Setup().End(r.By), Event: of, Bytes: record.SomeIf(o.Again, o.Again > 0),
+			From: from.Time, To: at.Time, Reason: r.Burst.Cause, Waiting: cs.link.Setup().End(r.By), Event: of, Bytes: record.SomeIf(o.Again, o.Again > 0),
 			Packets: packetList(cs, shown, at.Packet, 0),
 		}
 		if id, xid, known := cs.table.Of(rdma.Tag(r.Burst.First)); known && id != x.rec.ID {
@@ -89,7 +89,7 @@ func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
 			}
 		}
 		x.wait(w)
-		noteHeldUp(x, rdma.LossesBefore(cs.conn, rdma.LossesOf{Side: r.By, Burst: r.Burst, Since: from.Time, Until: at.Time, Most: mostLosses}), r.By)
+		noteHeldUp(x, cs.link.LossesBefore(rdma.LossesOf{Side: r.By, Burst: r.Burst, Since: from.Time, Until: at.Time, Most: mostLosses}), r.By)
 	}
 	if b := &cs.wireActivity().busy[r.By]; !r.Gone || b.last.Before(at) { // lost ones may be reported late
 		cs.wireActivity().noteSend(r.By, x, at)
@@ -145,7 +145,7 @@ func noteCreditWait(cs *connState, x *txn, m *message) {
 		return
 	}
 	x.wait(record.Wait{
-		From: c.full.Time, To: c.freed.Time, Reason: record.CreditLimit, Waiting: cs.conn.Setup().End(m.side),
+		From: c.full.Time, To: c.freed.Time, Reason: record.CreditLimit, Waiting: cs.link.Setup().End(m.side),
 		Packets: packetList(cs, c.full.Packet, c.freed.Packet, m.First.Packet),
 	})
 }
@@ -252,7 +252,7 @@ func (t *Table) explainWaits(x *txn) {
 		w := &x.rec.Waits[h.wait]
 		l := record.LostRef{Packet: h.loss.At.Packet, Time: h.loss.At.Time, Damaged: h.loss.Damaged}
 		own := false
-		if o := rdma.LostOperation(x.cs.conn, h.side, &h.loss); o != nil {
+		if o := x.cs.link.LostOperation(h.side, &h.loss); o != nil {
 			if other, part := t.tagged(o.Tag); other != nil {
 				l.XID, own = record.Some(other.rec.XID), other == x
 				l.Event = lostKind(o, part, &h.loss)
