@@ -430,8 +430,8 @@ func TestComparison(t *testing.T) {
 		path, keys, first string
 		least             int // columns with which they are side by side
 	}{
-		{sample, "&write > 0<enter> j d", "RPC 16 took 18.23ms less than RPC 2: until first RDMA Write", 119},
-		{lossy, "&operation == WRITE<enter>:sort -latency<enter> j d", "RPC 25 took 820.88ms longer than RPC 14: ", 130},
+		{sample, "&write > 0<enter> j d", "RPC 3 took 19.52ms less than RPC 2: until first RDMA Write", 119},
+		{lossy, "&operation == WRITE<enter>:sort -latency<enter> j d", "RPC 25 took 812.19ms longer than RPC 15: ", 130},
 	} {
 		m := modelOf(t, test.path, plainLook)
 		press(t, m, test.keys)
