@@ -354,7 +354,7 @@ func TestSumsSorted(t *testing.T) {
 	m := modelOf(t, lossy, plainLook)
 	m.Key("4") // and at once, before there are rows
 	m.Key(">")
-	if press(t, m, ">"); !strings.Contains(secondLine(m), "sorted by COUNT, largest first") {
+	if press(t, m, ">"); !strings.Contains(secondLine(m), "sorted by RPCS, largest first") {
 		t.Errorf("after 4 > >, the second line is %q", secondLine(m))
 	}
 	press(t, m, "5:sort -read<enter>")
