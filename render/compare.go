@@ -26,7 +26,7 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 	tested, marked, changed, pairs, absent := false, false, false, false, false
 	for _, c := range list {
 		if c.Kind != analyze.ComparedGroup {
-			changed = changed || c.Kind != analyze.ComparedWait && c.Kind != analyze.ComparedShare || c.Before.MinNS != c.After.MinNS || c.Before.MaxNS != c.After.MaxNS || c.Before.Count != c.After.Count || c.Before.TotalNS != c.After.TotalNS
+			changed = changed || c.Proven() != 0 || c.Kind != analyze.ComparedWait && c.Kind != analyze.ComparedShare || c.Before.Count != c.After.Count || c.Before.TotalNS != c.After.TotalNS
 			continue
 		}
 		count := func(n func(*analyze.Measured) record.Opt[int64], text func(int64) string) cell {
@@ -124,7 +124,8 @@ func Labeled(to io.Writer, width int, label, text string) error {
 	return err
 }
 
-// ComparisonText describes a comparison that is no group: what it is about, and what changed. Both are empty for a group.
+// ComparisonText describes a comparison that is no group: what it is about, and what changed. Both are empty for a group, and
+// for the time of a side if the captures do not prove that it changed.
 func ComparisonText(c *analyze.Comparison) (label, text string) {
 	switch c.Kind {
 	case analyze.ComparedWait:
@@ -141,12 +142,12 @@ func ComparisonText(c *analyze.Comparison) (label, text string) {
 		}
 		text = WaitText(record.WaitReason(c.Name)) + ": " + unlessSame(side(&c.Before), side(&c.After))
 	case analyze.ComparedShare:
+		if c.Proven() == 0 {
+			break
+		}
 		label = "proven"
 		side := func(m *analyze.Measured) string { return between(m.MinNS.Or(0), m.MaxNS.Or(0)) }
 		text = "the " + c.Name + " took " + unlessSame(side(&c.Before), side(&c.After)) + " for an RPC on average"
-		if c.Proven() == 0 && side(&c.Before) != side(&c.After) {
-			text += " (which proves no change)"
-		}
 	case analyze.ComparedFinding:
 		label, text = "vanished", fmt.Sprintf("%s: %s", c.Name, record.Plural(c.Before.Count.Or(0), "finding"))
 		if c.Before.Count.Or(0) == 0 {

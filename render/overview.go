@@ -703,7 +703,9 @@ func (v *overview) answered(label string) {
 		v.margin("")
 		v.b.WriteString(bar.String() + "\n")
 	}
-	v.line("", "proven: "+provenParts(&t.Shares), ink{})
+	if proven := provenParts(&t.Shares); proven != "" {
+		v.line("", "proven: "+proven, ink{})
+	}
 	rpcs := int64(0) // counted once for each reason
 	for i, w := range t.Waits {
 		if w.Reason != record.CreditLimit {
@@ -730,7 +732,8 @@ func (v *overview) answered(label string) {
 	}
 }
 
-// provenParts says how much of the latencies each side took, as far as the capture proves it.
+// provenParts says how much of the latencies each side took, as far as the capture proves it. It leaves out a side that may
+// have taken nothing or everything, and is empty if that is true of all.
 func provenParts(s *analyze.ShareSums) string {
 	percent := func(ns int64) string { return fmt.Sprintf("%.0f%%", float64(ns)*100/float64(max(s.LatencyNS, 1))) }
 	var parts []string
@@ -739,6 +742,8 @@ func provenParts(s *analyze.ShareSums) string {
 		switch {
 		case least == most:
 			least = "took "
+		case least == "0%" && most == "100%":
+			continue
 		case least == "0%":
 			least = "took at most "
 		default:
@@ -746,14 +751,15 @@ func provenParts(s *analyze.ShareSums) string {
 		}
 		parts = append(parts, "the "+string(x.Side)+" "+least+most)
 	}
-	known := "all RPCs"
+	text := strings.Join(parts, ", ")
 	switch {
-	case s.Exact == 0:
-		known = "no RPC"
+	case text == "" || s.Exact == 0:
 	case s.Exact < s.RPCs:
-		known = fmt.Sprintf("%d of %s", s.Exact, record.Plural(s.RPCs, "RPC"))
+		text += fmt.Sprintf("; known exactly for %d of %s", s.Exact, record.Plural(s.RPCs, "RPC"))
+	default:
+		text += "; known exactly for all RPCs"
 	}
-	return strings.Join(parts, ", ") + "; known exactly for " + known
+	return text
 }
 
 // upperLayer returns the words for the upper layer of a group of connections.

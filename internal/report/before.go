@@ -54,11 +54,12 @@ func (v *page) comparison() {
 	}
 	others := table{ID: "change-table", Caption: "Stalls, findings of only one capture, and settings that changed", Columns: []column{{"What", "What is compared", false}, {"Change", "What was before, and what is after", false}}}
 	for _, c := range analyze.Compare(v.before, v.after) {
-		if label, text := render.ComparisonText(c); label != "" {
+		switch label, text := render.ComparisonText(c); {
+		case c.Kind == analyze.ComparedGroup:
+			groups.Rows = append(groups.Rows, compared(c))
+		case label != "":
 			others.Rows = append(others.Rows, []cell{{Text: label, Head: true}, {Text: render.Clean(text), Class: "path"}})
-			continue
 		}
-		groups.Rows = append(groups.Rows, compared(c))
 	}
 	if n := len(groups.Rows) - maxOperations; n > 0 {
 		v.omit("The comparison shows %d operations; %s are left out. %s lists them.", maxOperations, record.Plural(int64(n), "operation"), s.Commands[0])
