@@ -295,15 +295,23 @@ func (r *Packets) head() error {
 		return nil
 	}
 	r.headed = true
+	if r.narrow() {
+		if err := r.theme.noteHidden(r.w, r.width, []string{"TRANSPORT", "LENGTH"}); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(r.w, r.Heading()+"\n")
+	return err
+}
+
+// Heading returns the heading of the lines, with the widths of the lines so far.
+func (r *Packets) Heading() string {
 	heads := fmt.Sprintf("%6s ", "NUMBER")
 	if r.pointWidth > 0 {
 		heads += fmt.Sprintf("%-*s ", r.pointWidth, "POINT")
 	}
 	heads += fmt.Sprintf("%*s %-*s ", r.clock.width(), "TIME", r.pair, "SOURCE > DESTINATION")
 	if r.narrow() {
-		if err := r.theme.noteHidden(r.w, r.width, []string{"TRANSPORT", "LENGTH"}); err != nil {
-			return err
-		}
 		heads += "CONN SUMMARY"
 	} else {
 		heads += fmt.Sprintf("%-*s LENGTH CONN SUMMARY", len("InfiniBand"), "TRANSPORT")
@@ -311,8 +319,7 @@ func (r *Packets) head() error {
 	if r.width > 0 {
 		heads = r.theme.fit(heads, r.width)
 	}
-	_, err := fmt.Fprintf(r.w, "%s%s%s\n", r.theme.header.before, heads, r.theme.header.after)
-	return err
+	return r.theme.header.before + heads + r.theme.header.after
 }
 
 // padRight appends spaces until b has width bytes from at on.

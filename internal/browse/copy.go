@@ -75,6 +75,9 @@ func (m choice) take(text string) {
 func (m choice) record() any {
 	switch s := m.top().(type) {
 	case *list:
+		if s.pass != nil {
+			return nil // Rows do not have all fields of packets.
+		}
 		_, record := s.current()
 		return record
 	case *ladder:

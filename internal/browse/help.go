@@ -11,8 +11,8 @@ const helpText = `MOVE
   q, h, Esc          back; q in a list quits, unless the list was opened from
                      another one: the last line says so
   0                  overview; Enter shows what its line is about
-  1 2 3 4 5 6, Tab   RPCs, connections, findings, sums by operation, files,
-                     sums by time
+  1 2 3 4 5 6 7, Tab RPCs, connections, findings, sums by operation, files,
+                     sums by time, packets
   Q, ^C, ZZ          quit
 
 FIND
@@ -20,8 +20,11 @@ FIND
                      n N go on
   &, f, F7           filter in the language of -Y; empty shows all; Tab
                      completes fields and values, Up shows earlier filters
-  e E                next, previous RPC that failed or has findings
-  :57                the RPC with the number 57
+  e E                next, previous RPC that failed or has findings; in the
+                     list of packets, packet with a mark
+  :57                the RPC with the number 57; in the list of packets, the
+                     packet
+  r                  in the list of packets: the RPC of the packet
   < > z              sort by the column to the left or right, << by latency;
                      z reverses the order
   :sort FIELD        sort by any field; -FIELD puts the largest first

@@ -43,6 +43,8 @@ type list struct {
 
 	search  string
 	looking *job[lookup]
+
+	pass *packetPass // of the list of packets; nil for others
 }
 
 // lookup is the progress of a search.
@@ -102,6 +104,9 @@ func (l *list) current() (n int64, record any) {
 
 // update takes what jobs have found since.
 func (l *list) update(m *Model) {
+	if l.pass != nil {
+		l.pass.update(l)
+	}
 	from, to := l.bounds(m.state)
 	gone := from - l.from
 	l.from, l.to = from, to
@@ -238,6 +243,9 @@ func (l *list) check(expression string) error {
 		return err
 	}
 	for _, path := range f.Paths() {
+		if l.pass != nil {
+			break // A pass of its own decodes what the filter needs.
+		}
 		if query.Decoded(path) || path == "rpc" || strings.HasPrefix(path, "rpc.") {
 			return fmt.Errorf("%s needs decoded arguments and results, which browse does not keep; rdmadump FILE -Y has them", path)
 		}
@@ -257,6 +265,14 @@ func (l *list) setFilter(expression string) error {
 	l.sorting.stop()
 	l.filter, l.found, l.sorting, l.numbers, l.ordered, l.seen, l.dropped, l.final, l.err = expression, nil, nil, nil, 0, 0, 0, false, nil
 	l.cursor, l.top, l.print = 0, 0, nil
+	if l.pass != nil {
+		l.sample = nil
+		err := l.pass.read(expression)
+		if expression == "" && err == nil {
+			l.pass.goBackTo(l, record)
+		}
+		return err
+	}
 	if expression != "" {
 		l.found = filtered(l.m, l.source, expression)
 	}
@@ -268,12 +284,14 @@ func (l *list) setFilter(expression string) error {
 
 // busy reports whether the screen may change without a key.
 func (l *list) busy() bool {
-	return l.learning() || l.found != nil && !l.final && l.err == nil || l.sorting != nil || l.looking != nil || l.by >= 0 && l.found == nil && l.ordered != l.to-l.from
+	return l.learning() || l.pass != nil && l.pass.busy() || l.found != nil && !l.final && l.err == nil || l.sorting != nil || l.looking != nil || l.by >= 0 && l.found == nil && l.ordered != l.to-l.from
 }
 
 // status describes the filter and the order.
 func (l *list) status() (parts []part) {
-	if l.filter != "" {
+	if l.pass != nil {
+		parts = l.pass.status(l.filter)
+	} else if l.filter != "" {
 		parts = append(parts, part{"& " + clean(l.filter), withoutEnd}, part{text: l.counted()})
 	} else if n := l.count(); n == 1 {
 		parts = append(parts, part{text: "1 " + l.one})
@@ -321,7 +339,7 @@ func (l *list) printer(width int) *printer {
 	if l.print != nil && l.fits == width {
 		return l.print
 	}
-	p := newPrinter(l.source, l.m.theme, width, l.m.state.Start)
+	p := newPrinter(l.m, l.source, width)
 	before, reads := l.sample, 0
 	l.sample = map[int64]any{}
 	for i := range min(l.count(), sampleRows) {
@@ -430,6 +448,8 @@ func (m inks) previewFinding(r any, width int) []string {
 // empty says why the list is empty.
 func (l *list) empty() string {
 	switch {
+	case l.pass != nil:
+		return l.pass.empty(l.filter)
 	case l.filter != "" && !l.final:
 		return "no match so far"
 	case l.filter != "":
@@ -449,6 +469,9 @@ func (l *list) empty() string {
 func (l *list) title() string { return l.name }
 
 func (l *list) footer() (keys []string) {
+	if l.pass != nil {
+		return []string{"Enter fields", "r its RPC", "& filter", "/ search", "e next with a mark", "y copy"}
+	}
 	if l.name != rpcs.name {
 		if l.name == findings.name {
 			return []string{"Enter its RPC", "x explain", "& filter", "/ search", "y copy", "< > sort"}
@@ -462,7 +485,7 @@ func (l *list) footer() (keys []string) {
 	if l.by >= 0 {
 		keys = append(keys, "z reverse")
 	}
-	return append(keys, "e problem", "Space mark", "y copy", "s save", "1-6 lists")
+	return append(keys, "e problem", "Space mark", "y copy", "s save", "0-7 lists")
 }
 
 func (l *list) key(m *Model, k string) bool {
@@ -489,9 +512,25 @@ func (l *list) key(m *Model, k string) bool {
 			return false
 		}
 		m.push(newFinding(m, f, &opener{l, n, true}))
+	case "r":
+		_, r := l.current()
+		p, is := r.(*record.Packet)
+		if !is {
+			return false
+		}
+		m.openRPCOf(p)
+	case "e", "E":
+		if l.pass == nil {
+			return false
+		}
+		m.nextMarked(l, k == "E")
 	case "U":
 		clear(l.marked)
 	case "<", ">", "z":
+		if l.pass != nil {
+			m.say("packets are in the order of the capture")
+			return true
+		}
 		if !l.sorter.key(l.source, k, l.printer(max(m.width-gutter, 20)).heading, l.setOrder) {
 			m.say(sortsFirst)
 		}
@@ -522,13 +561,11 @@ func (l *list) find(text string, back bool) {
 	records, at := l.shown(), l.cursor
 	positions := records.count()
 	src, x := l.source, l.m.options.Index
-	st := l.m.state.Start
-	look := l.m.theme
+	p := newPrinter(l.m, src, 0)
 	l.looking = start(l.m, func(ctx context.Context, pass func(lookup)) lookup {
 		found := lookup{at: -1}
 		r := x.Reader()
 		defer r.Close()
-		p := newPrinter(src, look, 0, st)
 		for i := range min(positions, sampleRows) {
 			if record, err := src.get(r, records.at(i)); err == nil && record != nil {
 				p.learn(record)

@@ -116,6 +116,7 @@ const (
 	tabStats
 	tabFiles
 	tabRates
+	tabPackets
 )
 
 // New returns a Model for a screen of 80 columns and 24 lines.
@@ -130,7 +131,7 @@ func New(o Options) *Model {
 	found := newList(m, findings)
 	found.enter = func(n int64, r any) { m.openFinding(&opener{list: found, n: n}, r.(*record.Finding), m.push) }
 	found.preview = m.previewFinding
-	m.tabs = []screen{newOverview(m), m.list, conns, found, newStats(m), newFiles(m), newRates(m)}
+	m.tabs = []screen{newOverview(m), m.list, conns, found, newStats(m), newFiles(m), newRates(m), newPackets(m)}
 	m.tab = tabRPCs
 	m.Tick()
 	return m
@@ -288,8 +289,11 @@ func (m *Model) Text(s string) {
 // common takes the keys that mean the same on every screen.
 func (m *Model) common(k string) {
 	switch k {
-	case "0", "1", "2", "3", "4", "5", "6":
+	case "0", "1", "2", "3", "4", "5", "6", "7":
 		m.tab, m.stack = int(k[0]-'0'), nil
+		if l := m.searched(); l != nil && l.pass != nil {
+			l.pass.again(l)
+		}
 	case "tab":
 		m.tab, m.stack = (m.tab+1)%len(m.tabs), nil
 	case "q", "h", "left":
@@ -445,7 +449,7 @@ func (m *Model) heading() string {
 		state = " " + state
 	}
 	tabs := m.tabNames([]string{
-		"overview", fmt.Sprintf("%d RPCs", s.To-s.From), fmt.Sprintf("%d conns", s.Connections), fmt.Sprintf("%d findings", s.Findings), "stats", "files", "rates",
+		"overview", fmt.Sprintf("%d RPCs", s.To-s.From), fmt.Sprintf("%d conns", s.Connections), fmt.Sprintf("%d findings", s.Findings), "stats", "files", "rates", "packets",
 	}, m.width-len(state)-1)
 	left := m.width - wide(tabs) - len(state) - 1
 	line := tabs

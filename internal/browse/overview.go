@@ -289,6 +289,8 @@ func (m *Model) follows(command string) {
 		m.showList(tabConnections, filter)
 	case "check":
 		m.showList(tabFindings, filter)
+	case "packets":
+		m.showList(tabPackets, filter)
 	case "stats":
 		m.tab = tabStats
 		if strings.Contains(command, " --every ") {

@@ -16,18 +16,25 @@ type packet struct {
 	lines   []render.PacketLine
 	shown   []int // indexes of the lines that no folded header hides
 	m       *Model
+	list    *list // of all packets, if the packet was opened from it; nil for the packets of an RPC
+	from    int64 // position of the first of packets in the list
 }
 
 func newPacket(m *Model, packets []*record.Packet, i int) *packet {
 	p := &packet{packets: packets, i: i, m: m}
 	p.keys = []string{"n N next, previous packet", "Space fold", "/ search"}
 	p.drawn = p.tree
-	p.on = func(_ *Model, k string) bool {
+	p.on = func(m *Model, k string) bool {
 		switch k {
 		case "n", "]", "enter", "right", "l":
 			p.turn(1)
 		case "N", "[":
 			p.turn(-1)
+		case "r":
+			if p.list == nil {
+				return false
+			}
+			m.openRPCOf(p.packets[p.i])
 		case "space":
 			p.fold(!p.folded(p.header()))
 		case "z":
@@ -42,11 +49,21 @@ func newPacket(m *Model, packets []*record.Packet, i int) *packet {
 
 // turn shows the next packet, or the previous one.
 func (p *packet) turn(by int) {
-	if i := p.i + by; i >= 0 && i < len(p.packets) {
+	i := p.i + by
+	if i >= 0 && i < len(p.packets) {
 		p.i, p.cursor, p.top = i, 0, 0
-		p.redraw()
-	} else {
+		if p.redraw(); p.list != nil {
+			p.list.cursor = p.from + int64(i)
+		}
+		return
+	}
+	switch at := p.from + int64(i); {
+	case p.list == nil:
 		p.m.say("the RPC has no more packets")
+	case at < 0 || at >= p.list.count():
+		p.m.say("the list has no more packets")
+	default:
+		p.m.openPackets(p.list, at)
 	}
 }
 
@@ -61,7 +78,12 @@ func (p *packet) status() []part {
 			}
 		}
 	}
-	return append([]part{{text: fmt.Sprintf("%s, %d of %d of the RPC", text, p.i+1, len(p.packets))}}, p.marks()...)
+	if p.list != nil {
+		text = fmt.Sprintf("%s, %d of %d", text, p.from+int64(p.i)+1, p.list.count())
+	} else {
+		text = fmt.Sprintf("%s, %d of %d of the RPC", text, p.i+1, len(p.packets))
+	}
+	return append([]part{{text: text}}, p.marks()...)
 }
 
 // marks returns the marks of the packet, which the bytes may hide in the first line of its fields.

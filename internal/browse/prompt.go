@@ -332,7 +332,12 @@ func (m *Model) command(text string) error {
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	rest = strings.TrimSpace(rest)
 	if n, err := strconv.ParseInt(word, 10, 64); err == nil {
-		m.goTo(n)
+		l, packets := m.tabs[m.tab].(*list)
+		if packets && l.pass != nil && (len(m.stack) == 0 || choice{m}.ladder() == nil) {
+			m.goToPacket(l, n)
+		} else {
+			m.goTo(n)
+		}
 		return nil
 	}
 	switch word {
@@ -351,7 +356,7 @@ func (m *Model) command(text string) error {
 	case "help":
 		m.push(newHelp())
 	default:
-		return fmt.Errorf("unknown command %s; there are a number of an RPC, filter EXPR, sort FIELD, save FILE, help, quit", clean(word))
+		return fmt.Errorf("unknown command %s; there are the number of an RPC (in the list of packets, of a packet), filter EXPR, sort FIELD, save FILE, help, quit", clean(word))
 	}
 	return nil
 }
@@ -377,6 +382,9 @@ func (m *Model) goTo(id int64) {
 
 // sortBy sorts the list that is shown by any field; on other screens, the list of RPCs.
 func (m *Model) sortBy(name string) error {
+	if l := m.searched(); l != nil && l.pass != nil {
+		return errors.New("packets are in the order of the capture; rdmadump packets --sort sorts them")
+	}
 	kind, set := &m.list.source, m.list.setOrder
 	switch s := m.top().(type) {
 	case *list:

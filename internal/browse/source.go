@@ -167,6 +167,7 @@ var (
 // on the command line.
 type printer struct {
 	text    *render.Text
+	packets *packetPrinter // draws packets; nil for other records
 	out     bytes.Buffer
 	heading string
 	draw    func(t *render.Text, record any) error
@@ -177,10 +178,13 @@ type printer struct {
 const sampleRows = 256
 
 // newPrinter returns a printer whose columns fit the first records and the width.
-func newPrinter(src *source, theme *render.Theme, width int, start record.Opt[record.Time]) *printer {
+func newPrinter(m *Model, src *source, width int) *printer {
+	if src.draw == nil {
+		return &printer{packets: newPacketPrinter(m, width)}
+	}
 	p := &printer{draw: src.draw}
-	p.text = render.NewText(&p.out, theme, width)
-	if at, known := start.Get(); known {
+	p.text = render.NewText(&p.out, m.theme, width)
+	if at, known := m.state.Start.Get(); known {
 		p.text.Start(at)
 	}
 	return p
@@ -188,20 +192,31 @@ func newPrinter(src *source, theme *render.Theme, width int, start record.Opt[re
 
 // learn takes a record of the sample.
 func (p *printer) learn(r any) {
-	if p.sample < sampleRows {
+	if p.sample >= sampleRows {
+		return
+	}
+	if p.sample++; p.packets != nil {
+		p.line(r)
+	} else {
 		p.draw(p.text, r)
-		p.sample++
 	}
 }
 
 // start lays out the columns.
 func (p *printer) start() {
+	if p.packets != nil {
+		p.heading = p.packets.Heading()
+		return
+	}
 	p.text.Flush()
 	p.heading, _, _ = strings.Cut(p.out.String(), "\n")
 }
 
 // line returns the row of a record.
 func (p *printer) line(r any) string {
+	if p.packets != nil {
+		return p.packets.draw(r.(*record.Packet))
+	}
 	p.out.Reset()
 	if err := p.draw(p.text, r); err != nil {
 		return err.Error()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/netip"
 	"reflect"
 	"runtime"
 	"sync"
@@ -201,6 +202,20 @@ func newCodec(t reflect.Type) codec {
 				e.time = at
 			},
 			func(d *decoder, p unsafe.Pointer) { d.time += d.int(); *(*int64)(p) = d.time },
+		}
+	}
+	if t == reflect.TypeFor[netip.Addr]() {
+		return codec{
+			func(e *encoder, p unsafe.Pointer) {
+				var b [32]byte
+				text, _ := (*netip.Addr)(p).AppendBinary(b[:0]) // It never fails.
+				e.string(string(text))
+			},
+			func(d *decoder, p unsafe.Pointer) {
+				if (*netip.Addr)(p).UnmarshalBinary([]byte(d.string())) != nil {
+					d.fail()
+				}
+			},
 		}
 	}
 	if _, is := record.OptOf(t); is {

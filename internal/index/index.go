@@ -82,11 +82,16 @@ func New(o Options) *Index {
 	}
 	x := &Index{options: o, space: space{limit: o.Memory, folder: o.Folder}, names: newWords()}
 	x.rows.space = &x.space
-	enc, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), // valid options
-		zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(64<<10), zstd.WithEncoderCRC(false))
-	w := newWords()
+	enc, w := newEncoder(), newWords()
 	x.transactions, x.connections, x.findings = newList[record.Transaction](&x.space, w, enc), newList[record.Connection](&x.space, w, enc), newList[record.Finding](&x.space, w, enc)
 	return x
+}
+
+// newEncoder returns a compressor of blocks.
+func newEncoder() *zstd.Encoder {
+	enc, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), // valid options
+		zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(64<<10), zstd.WithEncoderCRC(false))
+	return enc
 }
 
 // Handler returns a handler that adds records. Its functions do not return errors, and must not be
@@ -194,7 +199,8 @@ type Reader struct {
 	transactions *reader[record.Transaction]
 	connections  *reader[record.Connection]
 	findings     *reader[record.Finding]
-	chunk        []byte // rows from number at on
+	packets      *reader[packetRow] // of the list that was read last; nil for none
+	chunk        []byte             // rows from number at on
 	at           int64
 }
 
@@ -211,6 +217,9 @@ func (r *Reader) Close() {
 	r.transactions.close()
 	r.connections.close()
 	r.findings.close()
+	if r.packets != nil {
+		r.packets.close()
+	}
 }
 
 // Transaction returns the record of an RPC, which stays valid. It is nil if the RPC is not kept any
