@@ -90,23 +90,41 @@ func TestManyHosts(t *testing.T) {
 			t.Errorf("retransmit_of %v, want %d", transactions[1].RetransmitOf, transactions[0].ID)
 		}
 	})
-	t.Run("other RPC with the same XID", func(t *testing.T) {
+	t.Run("the same XID", func(t *testing.T) {
+		with := func(call synth.Call, at int, b byte) synth.Call { // changes a byte of the arguments, counted from their end
+			call.Args.Bytes = slices.Clone(call.Args.Bytes)
+			call.Args.Bytes[len(call.Args.Bytes)-at] ^= b
+			return call
+		}
+		inSession := synth.Compound(synth.OpSequence(1), synth.OpPutFH())
+		write := synth.Write3(0, []byte("the data"))
 		other := synth.Getattr3()
 		other.Procedure = 3
-		another := synth.Getattr3()
-		another.Args.Bytes = slices.Clone(another.Args.Bytes)
-		another.Args.Bytes[len(another.Args.Bytes)-1] ^= 1 // another file
-		for i, second := range []synth.Call{synth.Null(), other, another, synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4096))} {
+		size := len(synth.OpPutFH().Bytes)
+		for name, c := range map[string]struct {
+			first, second synth.Call
+			repeats       bool
+		}{
+			"repeated":                        {synth.Getattr3(), synth.Getattr3(), true},
+			"without arguments":               {synth.Getattr3(), synth.Null(), false},
+			"another procedure":               {synth.Getattr3(), other, false},
+			"another file":                    {synth.Getattr3(), with(synth.Getattr3(), 1, 1), false},
+			"with chunks":                     {synth.Getattr3(), synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4096)), false},
+			"data that was changed":           {write, with(write, 1, 1), true},
+			"in a session":                    {inSession, inSession, true},
+			"with other slots in the session": {inSession, with(inSession, size+5, 3), true},
+			"a later use of the slot":         {inSession, synth.Compound(synth.OpSequence(2), synth.OpPutFH()), false},
+		} {
 			w := synth.New()
-			for _, call := range []synth.Call{synth.Getattr3(), second} {
-				c := w.RoCE(floods.Pair)
-				c.Connect()
+			for _, call := range []synth.Call{c.first, c.second} {
+				conn := w.RoCE(floods.Pair)
+				conn.Connect()
 				call.XID = 9
-				c.Client.Call(call)
-				c.Disconnect(c.Client)
+				conn.Client.Call(call)
+				conn.Disconnect(conn.Client)
 			}
-			if transactions, _ := run(w); len(transactions) != 2 || transactions[1].RetransmitOf.Known() {
-				t.Errorf("Call %d: %d transactions, the second retransmits %v", i, len(transactions), transactions[len(transactions)-1].RetransmitOf)
+			if transactions, _ := run(w); len(transactions) != 2 || transactions[1].RetransmitOf.Known() != c.repeats {
+				t.Errorf("%s: %d transactions, the second retransmits %v", name, len(transactions), transactions[len(transactions)-1].RetransmitOf)
 			}
 		}
 	})

@@ -7,11 +7,13 @@ import "encoding/binary"
 // The operations and procedures that have verifiers (RFC 1813, RFC 7530, RFC 8881), and the maximum length of a client's name.
 const (
 	procedureWrite  = 7
+	procedureWrite2 = 8 // of NFSv2
 	procedureCommit = 21
 	opCommit        = 5
 	opSetClientID   = 35
 	opWrite         = 38
 	opExchangeID    = 42
+	opSequence      = 53
 	maxOwner        = 1024
 )
 
@@ -36,6 +38,25 @@ func (m *Message) ClientOwner(body []byte) (owner []byte, verifier uint64, known
 		return at[fixed : fixed+size], binary.BigEndian.Uint64(at[4:]), true
 	}
 	return nil, 0, false
+}
+
+// SlotUse returns the bytes of a COMPOUND Call that identify it in its session: the session, and which use of which slot it is.
+// Body has the arguments. It returns nil if the COMPOUND is in no session, or is not whole.
+func (m *Message) SlotUse(body []byte) []byte {
+	const session, use = 16, 8
+	if len(m.Ops) == 0 || m.Ops[0].Number != opSequence {
+		return nil
+	}
+	from := m.Ops[0].At + 4 // number of the operation
+	if from < 4 || from+session+use > int64(len(body)) {
+		return nil
+	}
+	return body[from : from+session+use]
+}
+
+// WritesData reports whether the arguments of a procedure contain data of a file, which may change until they are encoded again.
+func WritesData(program, version, procedure uint32) bool {
+	return program == ProgramNFS && (version == 3 && procedure == procedureWrite || version == 2 && procedure == procedureWrite2)
 }
 
 // WriteVerifier returns the last verifier in the results of WRITE and COMMIT of a COMPOUND, of which body has the results without

@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"bytes"
 	"encoding/binary"
 	"testing"
 )
@@ -22,7 +23,29 @@ func FuzzWriteVerifier(f *testing.F) {
 		m.Moved(body)
 		m.Call(ProgramNFS, 4, ProcedureCompound, NewStream(body, nil))
 		m.ClientOwner(body)
+		m.SlotUse(body)
 	})
+}
+
+// TestSlotUse: the session, the sequence number and the slot are those of SEQUENCE, if that is the first operation.
+func TestSlotUse(t *testing.T) {
+	for _, c := range []struct {
+		call []byte
+		want []byte
+	}{
+		{compoundOf(53, id, 7, 2, 9, 1), bytesOf(id, 7, 2)},
+		{compoundOf(53, id, 7, 2, 5, 0), bytesOf(id, 7, 2)},
+		{compoundOf(53, id, 8, 2, 9, 1), bytesOf(id, 8, 2)},
+		{compoundOf(53, id, 7), nil},
+		{compoundOf(24), nil},
+		{bytesOf("", 1, 0), nil},
+	} {
+		m := Message{Limit: -1}
+		m.Call(ProgramNFS, 4, ProcedureCompound, NewStream(c.call, nil))
+		if got := m.SlotUse(c.call); !bytes.Equal(got, c.want) {
+			t.Errorf("%x, want %x", got, c.want)
+		}
+	}
 }
 
 // TestWriteVerifier3: the verifier follows the attributes, which may be absent, and is not in results of a failure.

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -124,20 +125,28 @@ type pastCall struct {
 	earlier    earlier
 }
 
-// arguments identifies the captured arguments of a Call that follow its RPC header.
+// arguments identifies the captured arguments of a Call that follow its RPC header, or the part of them by which a server
+// recognizes the RPC.
 type arguments struct {
 	known bool
 	bytes int
 	sum   uint64
 }
 
-// argumentsOf returns the arguments of a Call. Those under RPCSEC_GSS are not known, because a client protects them anew
-// when it retransmits the Call.
+// argumentsOf returns the arguments of a Call that a retransmission has, too. A client encodes a Call anew when it retransmits
+// it: protection by RPCSEC_GSS changes, and so may the data of a file, and what a COMPOUND says about the slots of its session.
+// Which slot it uses, and how often the slot was used before, stays.
 func (t *Table) argumentsOf(m *message) arguments {
 	if m.rpcErr != nil || !m.captured() || m.rpc.Credential.Flavor == oncrpc.AuthRPCSECGSS {
 		return arguments{}
 	}
 	data := m.payload[m.rpc.Length:]
+	if b := m.arguments; b != nil {
+		data = b.message.SlotUse(b.bytes)
+	}
+	if data == nil || nfs.WritesData(m.rpc.Program, m.rpc.Version, m.rpc.Procedure) {
+		return arguments{}
+	}
 	return arguments{true, len(data), maphash.Bytes(t.seed, data)}
 }
 
@@ -167,8 +176,8 @@ func formOf(h *rpcrdma.Header) callForm {
 }
 
 // mayBe reports whether a Call may be a retransmission of the past one. Other RPCs may have its
-// XID, because a client may number the RPCs of each connection anew, but a retransmission has the same procedure, equal
-// arguments, a Payload stream of the same length, and without chunks a Send of the same length.
+// XID, because a client may number the RPCs of each connection anew, but a retransmission has the same procedure, the
+// same arguments, a Payload stream of the same length, and without chunks a Send of the same length.
 func (p *pastCall) mayBe(x *txn) bool {
 	before, size := p.payload.Get()
 	now, sized := x.call.PayloadBytes.Get()
