@@ -114,3 +114,18 @@ func TestProvenParts(t *testing.T) {
 		}
 	}
 }
+
+// TestMarkdown: nothing in a text from the wire is a mark of Markdown, HTML or a link.
+func TestMarkdown(t *testing.T) {
+	for text, want := range map[string]string{
+		"lab/file-1.txt":            "lab/file-1.txt",
+		"<img src=x> &amp; a@b #1":  "&lt;img src=x\\> &amp;amp; a\\@b \\#1",
+		"[a](b) `c` *d* _e_ |f| ~g": "\\[a\\]\\(b\\) \\`c\\` \\*d\\* \\_e\\_ \\|f\\| \\~g",
+		"https://192.0.2.1/x":       `https:\//192.0.2.1/x`,
+		"www.example.net":           `www\.example.net`,
+	} {
+		if got := markdown(text); got != want {
+			t.Errorf("%q is %q as Markdown, want %q", text, got, want)
+		}
+	}
+}

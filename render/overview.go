@@ -194,6 +194,9 @@ func (v *overview) item(label string, parts []part) {
 	v.b.WriteString("\n")
 }
 
+// noLinks escapes what becomes a link in GitHub's Markdown without any mark.
+var noLinks = strings.NewReplacer("://", `:\//`, "www.", `www\.`)
+
 // markdown returns a text in which nothing means something to Markdown or HTML.
 func markdown(s string) string {
 	var b strings.Builder
@@ -210,7 +213,7 @@ func markdown(s string) string {
 		}
 		b.WriteRune(r)
 	}
-	return b.String()
+	return noLinks.Replace(b.String())
 }
 
 // line writes text that is wrapped.
