@@ -24,6 +24,12 @@ const ExtcapName = "rdmadump-extcap"
 // extcapInterface is the name of the interface that Wireshark shows.
 const extcapInterface = "rdmadump"
 
+// noFilter is the answer to a capture filter, and forWireshark that to a person.
+const (
+	noFilter     = "a capture filter is not supported: use a display filter"
+	forWireshark = "this command is for Wireshark, which passes --extcap-interface; see https://www.wireshark.org/docs/man-pages/extcap.html"
+)
+
 // linkEthernet is the link type of the packets that Wireshark gets.
 const linkEthernet = 1
 
@@ -60,7 +66,11 @@ func NewExtcap(stdout io.Writer) *cobra.Command {
 
 // run does what Wireshark asks for.
 func (x *extcap) run(ctx context.Context) error {
-	if !x.interfaces && x.iface != extcapInterface {
+	switch {
+	case x.interfaces:
+	case x.iface == "":
+		return errors.New(forWireshark)
+	case x.iface != extcapInterface:
 		return fmt.Errorf("--extcap-interface %q: the interface is %s", x.iface, extcapInterface)
 	}
 	switch {
@@ -72,11 +82,13 @@ func (x *extcap) run(ctx context.Context) error {
 	case x.config:
 		return x.options()
 	case x.capture && x.filter != "":
-		return errors.New("a capture filter is not supported: use a display filter")
+		return errors.New(noFilter)
 	case x.capture:
 		return x.deliver(ctx)
+	case x.filter != "": // Wireshark asks whether it is valid, and takes what is printed for what is wrong with it.
+		fmt.Fprintln(x.stdout, noFilter)
 	default:
-		return errors.New("this command is for Wireshark; see https://www.wireshark.org/docs/man-pages/extcap.html")
+		return errors.New(forWireshark)
 	}
 	return nil
 }
