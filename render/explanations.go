@@ -197,8 +197,9 @@ var explanations = []Explanation{
 	{"network", "P90", "90th percentile of the one-way delays."},
 	{"network", "P99", "99th percentile of the one-way delays."},
 	{"network", "WORST", "Longest one-way delay."},
-	{"network", "longest delay", "Chart of the longest one-way delay of each interval; the number on the right belongs to the darkest character."},
+	{"network", "longest delay", "Chart of the longest one-way delay of each interval; the number on the right belongs to the darkest character, in all directions."},
 	{"network", "lost packets", "Chart of the number of packets that were lost in each interval; the number on the right belongs to the darkest character."},
+	{"network", "damaged packets", "Chart of the number of packets of each interval that arrived damaged; the number on the right belongs to the darkest character."},
 
 	{"compare", "NAME", "Name of the group of RPCs: the operation, or the values of what --by names."},
 	{"compare", "RPCS", "Number of RPCs before and after the change; one number if it is the same."},

@@ -71,8 +71,14 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 			return err
 		}
 	}
+	var all record.NetworkInterval // the largest values, so that the directions have the same scale
 	for _, n := range list {
-		if err := s.course(start, n); err != nil {
+		for _, i := range n.Course {
+			all.MaxNS, all.Lost, all.Corrupted = record.Some(max(all.MaxNS.Or(1), i.MaxNS.Or(0))), max(all.Lost, i.Lost), max(all.Corrupted, i.Corrupted)
+		}
+	}
+	for _, n := range list {
+		if err := s.course(start, n, &all); err != nil {
 			return err
 		}
 	}
@@ -137,41 +143,42 @@ func ClockOffset(p *record.Point) string {
 	return fmt.Sprintf("%s %s (error %s, %s)", Duration(offset), how, Duration(p.ErrorNS.Or(0)), drift)
 }
 
-// course draws the delays and the losses of a direction over time.
-func (s Screen) course(start record.Time, n *record.Network) error {
+// course draws the delays, the losses and the damaged packets of a direction over time. The darkest character stands for the
+// largest value of all directions.
+func (s Screen) course(start record.Time, n *record.Network, all *record.NetworkInterval) error {
 	levels := asciiLevels
 	if s.Theme.unicode {
 		levels = s.Theme.glyphs.levels
 	}
-	most, lost := int64(1), int64(0)
-	for _, i := range n.Course {
-		most, lost = max(most, i.MaxNS.Or(0)), max(lost, i.Lost)
-	}
 	if len(n.Course) < 2 {
 		return nil
-	}
-	draw := func(value func(*record.NetworkInterval) (v, of int64)) string {
-		var b strings.Builder
-		for i := range n.Course {
-			v, of := value(&n.Course[i])
-			level := 0
-			if v > 0 {
-				level = 1 + int(v*int64(len(levels)-2)/max(of, 1))
-			}
-			b.WriteString(levels[min(level, len(levels)-1)])
-		}
-		return b.String()
 	}
 	const margin = 16 // width of the names of the rows
 	width := n.Course[1].Start.Sub(n.Course[0].Start)
 	fmt.Fprintln(s.Out)
 	err := s.text("  ", fmt.Sprintf("%s to %s, each character is %s", clean(n.From), clean(n.To), Duration(width)))
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(s.Out, "  longest delay  |%s| up to %s\n", draw(func(i *record.NetworkInterval) (int64, int64) { return i.MaxNS.Or(0), most }), Duration(most))
-	if lost > 0 && err == nil {
-		_, err = fmt.Fprintf(s.Out, "  lost packets   |%s| up to %d\n", draw(func(i *record.NetworkInterval) (int64, int64) { return i.Lost, lost }), lost)
+	for _, row := range []struct {
+		name  string
+		value func(*record.NetworkInterval) int64
+		text  func(int64) string
+	}{
+		{"longest delay", func(i *record.NetworkInterval) int64 { return i.MaxNS.Or(0) }, Duration},
+		{"lost packets", func(i *record.NetworkInterval) int64 { return i.Lost }, whole},
+		{"damaged packets", func(i *record.NetworkInterval) int64 { return i.Corrupted }, whole},
+	} {
+		of := row.value(all)
+		if of == 0 || err != nil {
+			continue
+		}
+		var b strings.Builder
+		for i := range n.Course {
+			level := 0
+			if v := row.value(&n.Course[i]); v > 0 {
+				level = 1 + int(v*int64(len(levels)-2)/of)
+			}
+			b.WriteString(levels[min(level, len(levels)-1)])
+		}
+		_, err = fmt.Fprintf(s.Out, "  %-15s|%s| up to %s\n", row.name, b.String(), row.text(of))
 	}
 	if err != nil {
 		return err
@@ -182,6 +189,9 @@ func (s Screen) course(start record.Time, n *record.Network) error {
 	_, err = io.WriteString(s.Out, b.String())
 	return err
 }
+
+// whole returns a number.
+func whole(n int64) string { return fmt.Sprint(n) }
 
 var lostColumns = []column{
 	{name: "TIME", fields: "time", right: true},

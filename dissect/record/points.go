@@ -54,11 +54,12 @@ type DelayQuantiles struct {
 
 // NetworkInterval is what happened between two capture points in an interval of time.
 type NetworkInterval struct {
-	Start   Time       `json:"start" doc:"Start of the interval, which ends when the next one starts."`
-	Packets int64      `json:"packets" doc:"Number of packets that were sent in the interval."`
-	Lost    int64      `json:"lost" doc:"Number of these packets that were lost."`
-	P50NS   Opt[int64] `json:"p50_ns" doc:"Median of the delays, about, in nanoseconds; null if no packet arrived."`
-	MaxNS   Opt[int64] `json:"max_ns" doc:"Longest delay, in nanoseconds; null if no packet arrived."`
+	Start     Time       `json:"start" doc:"Start of the interval, which ends when the next one starts."`
+	Packets   int64      `json:"packets" doc:"Number of packets that were sent in the interval."`
+	Lost      int64      `json:"lost" doc:"Number of these packets that were lost."`
+	Corrupted int64      `json:"corrupted" doc:"Number of these packets that arrived damaged."`
+	P50NS     Opt[int64] `json:"p50_ns" doc:"Median of the delays, about, in nanoseconds; null if no packet arrived."`
+	MaxNS     Opt[int64] `json:"max_ns" doc:"Longest delay, in nanoseconds; null if no packet arrived."`
 }
 
 // LostPacket is a packet that was lost between two capture points.

@@ -82,6 +82,7 @@ type Interval struct {
 	Start   int64 // on the reference clock
 	Packets int64 // that were sent
 	Lost    int64
+	Damaged int64
 	Delay   Delay
 }
 
@@ -104,9 +105,9 @@ type course struct {
 
 // slot is one interval of a course.
 type slot struct {
-	packets, lost, delays int64
-	least, most, sum      int64
-	quick                 [slotBuckets]int32 // delays by powers of two
+	packets, lost, damaged, delays int64
+	least, most, sum               int64
+	quick                          [slotBuckets]int32 // delays by powers of two
 }
 
 const (
@@ -143,7 +144,7 @@ func (c *course) widen() {
 				s.least = o.least
 			}
 			s.most = max(s.most, o.most)
-			s.packets, s.lost, s.delays, s.sum = s.packets+o.packets, s.lost+o.lost, s.delays+o.delays, s.sum+o.sum
+			s.packets, s.lost, s.damaged, s.delays, s.sum = s.packets+o.packets, s.lost+o.lost, s.damaged+o.damaged, s.delays+o.delays, s.sum+o.sum
 			for j, v := range o.quick {
 				s.quick[j] += v
 			}
@@ -170,7 +171,7 @@ func (c *course) list() (list []Interval) {
 	for i := range c.intervals {
 		s := &c.intervals[i]
 		list = append(list, Interval{
-			Start: c.start + int64(i)*c.width, Packets: s.packets, Lost: s.lost,
+			Start: c.start + int64(i)*c.width, Packets: s.packets, Lost: s.lost, Damaged: s.damaged,
 			Delay: Delay{Count: s.delays, Min: s.least, P50: s.quantile(0.5), P90: s.quantile(0.9), P99: s.quantile(0.99), Max: s.most},
 		})
 	}

@@ -121,6 +121,12 @@ func (h *Hop) Delay() Delay { return h.delays.delay() }
 // Course returns the traffic over time.
 func (h *Hop) Course() []Interval { return h.course.list() }
 
+// damaged counts a packet that was sent at a time and damaged on the way.
+func (h *Hop) damaged(sent int64) {
+	h.Corrupted++
+	h.course.at(sent).damaged++
+}
+
 // bucket has the transmissions of one packet.
 type bucket struct {
 	head, tail uint64 // those that are not taken, oldest first: positions plus 1
@@ -528,7 +534,7 @@ func (m *matcher) measure(h *Hop, e, t *entry, possible transmissions) {
 	h.delays.add(e.time - t.time)
 	h.course.at(t.time).delay(e.time - t.time)
 	if e.icrc == rocev2.ICRCBad && t.icrc != rocev2.ICRCBad || e.summed && t.summed && e.sum != t.sum && e.id == t.id {
-		h.Corrupted++
+		h.damaged(t.time)
 		e.arriving = damagedOn
 	}
 	if m.flows.arrived(e, possible) {
@@ -577,7 +583,7 @@ func (m *matcher) decideRefused(h *Hop, t *entry) bool {
 		return true
 	}
 	t.sending = damagedOn
-	h.Corrupted++
+	h.damaged(t.time)
 	m.hide(t.refused - 1)
 	return true
 }
@@ -599,7 +605,7 @@ func (m *matcher) miss(at uint64, e *entry) {
 		h.Unknown++
 	case !e.cut && m.damage.take(m, h.To, e, w.longest):
 		e.sending = damagedOn
-		h.Corrupted++
+		h.damaged(e.time)
 	case e.unseen || m.flows.wasAnswered(e):
 		if !e.unseen {
 			m.missing[h.To]++

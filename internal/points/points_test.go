@@ -132,6 +132,9 @@ func (r *result) want(t *testing.T, lost, corrupted, duplicated int64) {
 	if c := r.counts(); c != (counts{lost: lost, corrupted: corrupted, duplicated: duplicated}) {
 		t.Errorf("%+v; want %d lost, %d corrupted, %d duplicated", c, lost, corrupted, duplicated)
 	}
+	for _, h := range r.hops {
+		sumsUp(t, h)
+	}
 }
 
 // network returns the offset of the IP header of a RoCEv2 frame with Ethernet and IPv4, or false for another frame.
@@ -233,6 +236,7 @@ func TestSwitch(t *testing.T) {
 					continue
 				}
 				h := r.hops[i]
+				sumsUp(t, h)
 				if got := (hop{want.from, want.to, h.Packets, h.Lost, h.Reordered, h.Duplicated}); got != want || h.NotCaptured+h.Corrupted != 0 {
 					t.Errorf("got %+v, %d not captured, %d corrupted; want %+v", got, h.NotCaptured, h.Corrupted, want)
 				}
@@ -914,6 +918,7 @@ func FuzzPoints(f *testing.F) {
 			if h.Lost < 0 || h.Lost+h.NotCaptured+h.Unknown > h.Packets {
 				t.Errorf("of %d packets, %d are lost, %d not captured and %d unknown: more than there are, or fewer than none", h.Packets, h.Lost, h.NotCaptured, h.Unknown)
 			}
+			sumsUp(t, h)
 		}
 		if n > total {
 			t.Errorf("%d frames of %d", n, total)
@@ -1108,5 +1113,17 @@ func TestBetterCopy(t *testing.T) {
 				t.Errorf("end %d is %s: %d frames, %d of %d delivered ones are whole, %d cannot be checked; want %d frames, all of them whole and checked", side, c.name, frames, whole, delivered, unchecked, len(want.frames))
 			}
 		}
+	}
+}
+
+// sumsUp checks that the course over time has each packet that was lost or damaged.
+func sumsUp(t *testing.T, h *Hop) {
+	t.Helper()
+	lost, damaged := int64(0), int64(0)
+	for _, i := range h.Course() {
+		lost, damaged = lost+i.Lost, damaged+i.Damaged
+	}
+	if lost != h.Lost || damaged != h.Corrupted {
+		t.Errorf("over time, %d packets are lost and %d damaged; in total %d and %d", lost, damaged, h.Lost, h.Corrupted)
 	}
 }

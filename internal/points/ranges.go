@@ -318,7 +318,7 @@ func (m *matcher) damagedBytes(at uint64, e *entry, f *stream) bool {
 	}
 	h, t := e.path.hops[int(e.hop)-1], m.ring.at(from.at)
 	if e.arriving, t.sending, t.mate = damagedOn, matched, at+1; f.counted {
-		h.Corrupted++
+		h.damaged(t.time)
 	}
 	e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
 	return true
@@ -365,7 +365,7 @@ func (m *matcher) missBytes(r sentRange, e *entry) {
 		h.Unknown++
 	case left == int64(e.bytes) && m.damage.take(m, h.To, e, w.longest):
 		e.sending = damagedOn
-		h.Corrupted++
+		h.damaged(e.time)
 	case !again && f.hasAck && octets(f.acked, e.seq+e.bytes) >= 0 && !f.has(e.seq, e.seq+e.bytes): // otherwise it acknowledges another copy
 		e.sending = notCaptured
 		h.NotCaptured++

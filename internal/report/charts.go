@@ -41,11 +41,7 @@ func (v *page) intervals() error {
 		x.to = rows[n-1].End
 	}
 	c := &chart{ID: "rates", From: x.from.Sub(v.start), To: x.to.Sub(v.start), Ticks: ticksOf(x, v.start), Wide: columnsWide}
-	bars := func(name, what string, values, over []int, show func(n int64) string) {
-		most := 0
-		for _, n := range values {
-			most = max(most, n)
-		}
+	bars := func(name, what string, values, over []int, most int, show func(n int64) string) {
 		paths := make([]path, 2)
 		paths[0].area(spread(values), most, chartHigh, nil)
 		classes, marks := []string{"flight", "failed"}, []legend{{"flight", what}}
@@ -54,13 +50,14 @@ func (v *page) intervals() error {
 			marks = append(marks, legend{"failed", "failed"})
 		}
 		c.Strips = append(c.Strips, strip{
-			Name: name, Title: name + " over time", Desc: fmt.Sprintf("At most %s in one interval of %v.", show(int64(most)), every),
+			Name: name, Title: name + " over time", Desc: fmt.Sprintf("At most %s in one interval of %v.", show(int64(largest(values))), every),
 			Height: chartHigh, Shapes: shapesOf(classes, paths), Scale: show(int64(most)), Marks: marks,
 		})
 	}
-	bars("RPCs", "RPCs of each interval", rpcs, errors, func(n int64) string { return record.Plural(n, "RPC") })
-	bars("To server", "bytes that clients sent", up, nil, func(n int64) string { return render.Bytes(n) + " B" })
-	bars("To client", "bytes that servers sent", down, nil, func(n int64) string { return render.Bytes(n) + " B" })
+	bars("RPCs", "RPCs of each interval", rpcs, errors, largest(rpcs), func(n int64) string { return record.Plural(n, "RPC") })
+	both := max(largest(up), largest(down)) // the directions have the same scale
+	bars("To server", "bytes that clients sent", up, nil, both, render.Size)
+	bars("To client", "bytes that servers sent", down, nil, both, render.Size)
 	if s, any := heatMap(rows); any {
 		c.Strips = append(c.Strips, s)
 	}
@@ -71,6 +68,14 @@ func (v *page) intervals() error {
 		Command string
 	}{c, t, every.String(), v.run("stats", "FILE", "--every", every.String())})
 	return v.err
+}
+
+// largest returns the largest value, or 0 if there is none.
+func largest(values []int) (most int) {
+	for _, n := range values {
+		most = max(most, n)
+	}
+	return most
 }
 
 // spread gives each value as many columns as it has of the width of a picture.

@@ -436,12 +436,13 @@ const histogramSteps = 32
 // operations renders the table of operations.
 func (v *page) operations() {
 	rows := v.table.Rows()
+	of := len(rows)
 	low, high := analyze.LatencyRange(rows)
 	if n := len(rows) - maxOperations; n > 0 {
 		v.omit("The table of operations shows the %d with the largest sums of latencies; %s are left out. %s lists them.", maxOperations, record.Plural(int64(n), "operation"), v.run("stats", "FILE"))
 		rows = rows[:maxOperations]
 	}
-	t := drawn("operation-table", "Operations, by the sum of their latencies", statsSheet(v, rows),
+	t := drawn("operation-table", part("Operations, by the sum of their latencies", len(rows), of), statsSheet(v, rows),
 		"NAME=Operation: Program and operation", "RPCS=RPCs", "ERRORS", "RETRANSMITTED", "CALL BYTES", "REPLY BYTES", "P50", "P90", "P99", "WORST")
 	t.insertSum(func(i int) cell { return total(rows[i].Latency, rows[i].TotalNS) })
 	t.append(column{"Phases", "Parts of the sum", false}, func(i int) cell { return phaseCell(rows[i]) })
@@ -553,11 +554,12 @@ func histogramCell(s *analyze.Stats, low, high int64) cell {
 // callers renders the table of callers.
 func (v *page) callers() {
 	rows := v.clients.Rows()
+	of := len(rows)
 	if n := len(rows) - maxClients; n > 0 {
 		v.omit("The table of callers shows the %d with the largest sums of latencies; %s are left out.", maxClients, record.Plural(int64(n), "caller"))
 		rows = rows[:maxClients]
 	}
-	t := drawn("caller-table", "Callers, by the sum of their latencies", statsSheet(v, rows), "RPCS=RPCs", "ERRORS", "P50", "P99", "WORST")
+	t := drawn("caller-table", part("Callers, by the sum of their latencies", len(rows), of), statsSheet(v, rows), "RPCS=RPCs", "ERRORS", "P50", "P99", "WORST")
 	for at, c := range []column{
 		{"Client", "Address of the client", false},
 		{"Machine", "Name of the machine in the credential", false},
@@ -596,7 +598,7 @@ func (v *page) connections() {
 		v.omit("The table of connections shows the first %d; %s are left out. %s lists them.", maxConnections, record.Plural(int64(n), "connection"), v.run("connections", "FILE"))
 	}
 	shown := v.all[:min(len(v.all), maxConnections)]
-	t := drawn("connection-table", "All connections", sheet(v, "connections", shown, func(theme *render.Theme) error {
+	t := drawn("connection-table", part("Connections", len(shown), len(v.all)+v.others), sheet(v, "connections", shown, func(theme *render.Theme) error {
 		text := render.NewText(io.Discard, theme, 0)
 		for _, c := range shown {
 			if err := text.Connection(c); err != nil {

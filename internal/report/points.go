@@ -78,20 +78,28 @@ func directions(v *page) table {
 func (v *page) courses() []*chart {
 	x := axis{v.start, max(v.summary.Last.Or(v.start), v.start+1)}
 	c := &chart{ID: "network", From: 0, To: x.to.Sub(x.from), Ticks: ticksOf(x, v.start), Wide: columnsWide}
+	var all record.NetworkInterval // the largest values, so that the directions have the same scale
+	for _, n := range v.about.Network {
+		for _, i := range n.Course {
+			all.MaxNS, all.Lost, all.Corrupted = record.Some(max(all.MaxNS.Or(0), i.MaxNS.Or(0))), max(all.Lost, i.Lost), max(all.Corrupted, i.Corrupted)
+		}
+	}
+	most := all.MaxNS.Or(0)
 	for _, n := range v.about.Network {
 		if len(n.Course) < 2 {
 			continue
 		}
-		longest, median, lost := make([]int, columnsWide), make([]int, columnsWide), make([]int, columnsWide)
-		most, losses := int64(0), int64(0)
+		longest, median := make([]int, columnsWide), make([]int, columnsWide)
+		lost, damaged := make([]int, columnsWide), make([]int, columnsWide)
+		own := int64(0)
 		width := n.Course[1].Start.Sub(n.Course[0].Start)
 		for i := range n.Course {
 			s := &n.Course[i]
 			for at := x.column(s.Start); at <= x.column(s.Start+record.Time(width)-1); at++ {
 				longest[at], median[at] = max(longest[at], int(s.MaxNS.Or(0))), max(median[at], int(s.P50NS.Or(0)))
-				lost[at] = max(lost[at], int(s.Lost))
+				lost[at], damaged[at] = max(lost[at], int(s.Lost)), max(damaged[at], int(s.Corrupted))
 			}
-			most, losses = max(most, s.MaxNS.Or(0)), max(losses, s.Lost)
+			own = max(own, s.MaxNS.Or(0))
 		}
 		name := render.Clean(n.From) + " to " + render.Clean(n.To)
 		paths := make([]path, 2)
@@ -99,18 +107,25 @@ func (v *page) courses() []*chart {
 		paths[1].area(median, int(most), chartHigh, nil)
 		c.Strips = append(c.Strips, strip{
 			Name: "Delay, " + name, Title: "One-way delays over time, " + name, Height: chartHigh, Shapes: shapesOf([]string{"exposed", "always"}, paths), Scale: render.Duration(most),
-			Desc:  fmt.Sprintf("The longest and the median delay in each interval of %s; the longest of all is %s.", render.Duration(width), render.Duration(most)),
+			Desc:  fmt.Sprintf("The longest and the median delay in each interval of %s; the longest of all is %s.", render.Duration(width), render.Duration(own)),
 			Marks: []legend{{"exposed", "longest"}, {"always", "median"}},
 		})
-		if losses == 0 {
-			continue
+		for _, of := range []struct {
+			what    string
+			values  []int
+			most, n int64
+			class   string
+		}{{"lost", lost, all.Lost, n.Lost, "failed"}, {"damaged", damaged, all.Corrupted, n.Corrupted, "found"}} {
+			if of.most == 0 {
+				continue
+			}
+			drops := make([]path, 1)
+			drops[0].area(of.values, int(of.most), chartHigh/2, nil)
+			c.Strips = append(c.Strips, strip{
+				Name: strings.ToUpper(of.what[:1]) + of.what[1:] + ", " + name, Title: "Packets " + of.what + " over time, " + name, Height: chartHigh / 2, Shapes: shapesOf([]string{of.class}, drops), Scale: record.Plural(of.most, "packet"),
+				Desc: fmt.Sprintf("%s %s, at most %d in one interval.", record.Plural(of.n, "packet"), of.what, largest(of.values)), Marks: []legend{{of.class, "packets " + of.what}},
+			})
 		}
-		drops := make([]path, 1)
-		drops[0].area(lost, int(losses), chartHigh/2, nil)
-		c.Strips = append(c.Strips, strip{
-			Name: "Lost, " + name, Title: "Lost packets over time, " + name, Height: chartHigh / 2, Shapes: shapesOf([]string{"failed"}, drops), Scale: record.Plural(losses, "packet"),
-			Desc: fmt.Sprintf("%s lost, at most %d in one interval.", record.Plural(n.Lost, "packet"), losses), Marks: []legend{{"failed", "lost packets"}},
-		})
 	}
 	if c.Strips == nil {
 		return nil

@@ -98,6 +98,14 @@ func instant(t, start record.Time) cell {
 	return cell{Text: render.Seconds(t.Sub(start), 6), Value: fmt.Sprint(int64(t))}
 }
 
+// part returns the caption of a table, which says so if the table has only some of its rows.
+func part(caption string, rows, of int) string {
+	if rows == of {
+		return caption
+	}
+	return fmt.Sprintf("%s: %d of %d", caption, rows, of)
+}
+
 // mounts renders the steps of mounts.
 func (v *page) mounts() {
 	t := table{ID: "mount-table", Caption: "Steps of mounts, in the order of their times", Columns: []column{
@@ -136,7 +144,8 @@ const maxFiles = 200
 func (v *page) namedFiles() {
 	s := section{ID: "files", Name: "Files", Commands: []string{v.run("stats", "FILE", "--by", fileField)}}
 	rows := v.named.Rows()
-	if len(rows) == 0 {
+	of := len(rows)
+	if of == 0 {
 		s.Text = "The records name no file."
 		v.part("files", "section", s)
 		return
@@ -146,7 +155,7 @@ func (v *page) namedFiles() {
 		v.omit("The table of files shows the %d with the largest sums of latencies; %s are left out. %s lists them.", maxFiles, record.Plural(int64(n), "file"), s.Commands[0])
 		rows = rows[:maxFiles]
 	}
-	t := drawn("named-file-table", "Files, by the sum of the latencies of the RPCs that name them", statsSheet(v, rows), "NAME=File: Path in the records, or the short form of the file handle if they have none", "RPCS=RPCs", "ERRORS", "P50", "P99", "WORST")
+	t := drawn("named-file-table", part("Files, by the sum of the latencies of the RPCs that name them", len(rows), of), statsSheet(v, rows), "NAME=File: Path in the records, or the short form of the file handle if they have none", "RPCS=RPCs", "ERRORS", "P50", "P99", "WORST")
 	for i := range t.Rows {
 		t.Rows[i][0].Class = "path"
 	}
@@ -163,11 +172,12 @@ func (v *page) filesTable() {
 	}
 	s := section{ID: "files", Name: "Files", Commands: []string{v.run("files", "FILE")}}
 	rows := v.files.Rows()
+	of := len(rows)
 	if n := len(rows) - maxFiles; n > 0 {
 		v.omit("The table of files shows the %d with the largest sums of latencies; %s are left out. %s lists them.", maxFiles, record.Plural(int64(n), "file"), s.Commands[0])
 		rows = rows[:maxFiles]
 	}
-	t := drawn("file-table", "Files, by the sum of the latencies of the RPCs that acted on them",
+	t := drawn("file-table", part("Files, by the sum of the latencies of the RPCs that acted on them", len(rows), of),
 		sheet(v, "files", rows, func(theme *render.Theme) error { return render.Files(io.Discard, theme, 0, v.start, rows) }),
 		"FILE: Path after the last RPC, or the short form of the file handle if the capture shows no name", "SERVER: Address of the server", "RPCS=RPCs", "ERRORS", "BYTES READ", "BYTES WRITTEN", "P50", "P99", "WORST", "CREATED", "RENAMED", "FORMER NAME", "REMOVED")
 	former := t.column("Former name")

@@ -60,7 +60,7 @@ func networkRecord(h *points.Hop, all []points.Point) *record.Network {
 	}
 	for _, i := range h.Course() {
 		r.Course = append(r.Course, record.NetworkInterval{
-			Start: record.Time(i.Start), Packets: i.Packets, Lost: i.Lost,
+			Start: record.Time(i.Start), Packets: i.Packets, Lost: i.Lost, Corrupted: i.Damaged,
 			P50NS: record.SomeIf(i.Delay.P50, i.Delay.Count > 0), MaxNS: record.SomeIf(i.Delay.Max, i.Delay.Count > 0),
 		})
 	}

@@ -276,7 +276,7 @@ func (s *sink) nothing(summary *record.Summary) error {
 
 // selecting reports whether flags select records of the view one by one.
 func (s *sink) selecting() bool {
-	return s.View != nil && s.written >= 0 && (s.Filter != nil || len(s.XIDs) > 0 || len(s.Conns) > 0 || s.From.Set || s.To.Set) && s.Summed == nil && s.View.Name != "overview"
+	return s.View != nil && s.written >= 0 && (s.Filter != nil || len(s.XIDs) > 0 || len(s.Conns) > 0 || s.From.Set || s.To.Set || s.Order.Top > 0) && s.Summed == nil && s.View.Name != "overview"
 }
 
 // count notes in the summary how many records the flags select.
