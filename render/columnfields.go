@@ -15,7 +15,7 @@ import (
 var tableColumns = map[string][]column{
 	"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "findings": findingColumns,
 	"rdma_operations": operationColumns, "rdma_stats": operationSumColumns, "stats": statsColumns, "rates": ratesColumns,
-	"files": filesColumns, "comparisons": compareColumns, "network": networkColumns, "lost packets": lostColumns,
+	"files": filesColumns, "comparisons": compareColumns, "network": networkColumns, "lost packets": lostColumns, "sets": setColumns,
 }
 
 // The fields of records that have tables, with the headings of these tables as other names.

@@ -8,6 +8,11 @@ import (
 	"github.com/rdmadump/rdmadump/internal/contrast"
 )
 
+// setColumns has the fields that -o csv prints of sets, of which there is no table.
+var setColumns = []column{{
+	fields: "set name title filter bad others not_asked not_asked_why verdict unexplained facts.text facts.filter facts.bad facts.of_bad facts.others facts.of_others facts.chance",
+}}
+
 // Common draws what sets of RPCs have in common. The commands that it suggests contain file, which must be quoted for a shell:
 // see [Shell].
 func Common(to Screen, sets []*contrast.Set, file string) error {

@@ -85,10 +85,14 @@ type Fact struct {
 
 	phrase phrase
 	plain  string // filter for the fact, which may select RPCs that are not compared, too
-	runs   int64  // number of bursts, if the subjects come in bursts
-	asGood int64  // number of the random sets of as many bursts that show as much
-	asked  bool   // a fact about what the Calls asked is true of the same RPCs
+	ids    []int64
+	runs   int64 // number of bursts, if the subjects come in bursts
+	asGood int64 // number of the random sets of as many bursts that show as much
+	asked  bool  // a fact about what the Calls asked is true of the same RPCs
 }
+
+// RPCs returns the numbers of the RPCs that were compared and of which the fact is true.
+func (f *Fact) RPCs() []int64 { return f.ids }
 
 // Relative is a fact that is true of the same RPCs as another one, or of nearly the same.
 type Relative struct {
@@ -99,6 +103,19 @@ type Relative struct {
 
 	phrase phrase
 	plain  string
+}
+
+// Rows returns the set once for each of its facts, with only this fact, and the set itself if it has none.
+func (s *Set) Rows() (rows []*Set) {
+	if len(s.Facts) == 0 {
+		return []*Set{s}
+	}
+	for i := range s.Facts {
+		row := *s
+		row.Facts = s.Facts[i : i+1]
+		rows = append(rows, &row)
+	}
+	return rows
 }
 
 // Bursts says that RPCs do not come independently of each other.
@@ -524,6 +541,12 @@ func (r *reporter) wanted(col *column) bool {
 func (r *reporter) tell(seen *round, c *candidate) Fact {
 	chosen, same, nearly := r.relatives(seen, c)
 	f := r.fact(seen.labels, chosen)
+	of := r.holds(chosen)
+	for _, one := range append(slices.Clone(seen.bad), seen.other...) {
+		if of(r.rows[one]) {
+			f.ids = append(f.ids, r.rows[one].id)
+		}
+	}
 	if timely := r.aboutOf(chosen) == ofTime; c.raw-c.price > 0 && (seen.runs == nil || !timely) {
 		chance := math.Exp2(-c.score())
 		if seen.runs != nil {

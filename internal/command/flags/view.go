@@ -73,12 +73,12 @@ var CompareView = &View{
 
 // CommonView is the view of common, which may read a capture several times.
 var CommonView = &View{
-	Name: "common", Fields: render.CommonFields, summed: query.Transactions, filters: "set of RPCs (by the fields of transactions)", onePage: true,
+	Name: "common", Fields: render.CommonFields, summed: query.Transactions, filters: "set of RPCs (by the fields of transactions)",
 }
 
 // CommonConnectionsView is the view of common with --connections.
 var CommonConnectionsView = &View{
-	Name: "common", Fields: render.CommonFields, summed: query.Connections, filters: "set of connections", onePage: true,
+	Name: "common", Fields: render.CommonFields, summed: query.Connections, filters: "set of connections",
 }
 
 // BrowseView describes the flags that browse supports.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,9 @@ import (
 	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/render"
 )
+
+// contrastGarbage is the percentage by which the heap may grow before it is collected.
+const contrastGarbage = 100
 
 // contrasting holds the flags of common.
 type contrasting struct {
@@ -98,6 +102,9 @@ func (c *contrasting) run(cmd *cobra.Command, paths []string) error {
 			return err
 		}
 	}
+	if command.OwnProcess { // Its own memory is most of what it keeps, so garbage must not be several times as much.
+		debug.SetGCPercent(contrastGarbage)
+	}
 	p := &passes{contrasting: c, cmd: cmd, paths: paths, settings: set}
 	sets, err := p.compare(options)
 	if err != nil {
@@ -107,11 +114,18 @@ func (c *contrasting) run(cmd *cobra.Command, paths []string) error {
 	if !options.Explicit {
 		sets = slices.DeleteFunc(sets, func(one *contrast.Set) bool { return one.Bad == 0 })
 	}
-	if s.JSON {
+	switch {
+	case s.JSON:
 		for _, one := range sets {
 			s.emit(one, nil)
 		}
-	} else {
+	case s.Columns != nil:
+		for _, one := range sets {
+			for _, row := range one.Rows() {
+				s.emit(row, nil)
+			}
+		}
+	default:
 		s.fail(render.Common(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, sets, s.Typed))
 		if len(sets) == 0 && options.Explicit { // of --failed
 			fmt.Fprintln(s.w, "no RPC has an error status")

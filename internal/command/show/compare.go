@@ -89,7 +89,7 @@ func (c *comparing) run(cmd *cobra.Command, paths []string) error {
 	var sides [2]*analyze.Side
 	var broken error
 	for i, path := range paths {
-		if i == 1 && !s.By.Given && !s.JSON && s.Columns == nil {
+		if i == 1 && !s.By.Given && s.Columns == nil {
 			c.after = contrast.NewCollector(contrast.Options{Kinds: []contrast.Kind{contrast.Slow, contrast.ByRule}, Brief: true})
 		}
 		sides[i] = analyze.NewSide(set.By.Table())
@@ -226,6 +226,10 @@ func (c *comparing) common(s *sink, list []*analyze.Comparison) {
 		if set.Verdict != contrast.Separated && set.Verdict != contrast.Nothing || set.Set == contrast.ByRule && !fresh[set.Name.Or("")] {
 			continue
 		}
+		if s.JSON {
+			s.emit(set, nil)
+			continue
+		}
 		text, _ := set.Sentence()
 		s.fail(render.Labeled(s.w, s.width, "common", text))
 	}
@@ -241,6 +245,9 @@ func (c *comparing) show(s *sink, list []*analyze.Comparison) {
 		})
 	}
 	s.release()
+	if s.JSON && s.Filter == nil { // A filter of rows selects comparisons.
+		c.common(s, list)
+	}
 	if !s.JSON && s.Columns == nil {
 		s.fail(render.Compare(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, shown))
 		c.common(s, list)
