@@ -106,3 +106,43 @@ func TestNotRPC(t *testing.T) {
 		t.Errorf("%d connections, %d streams", tracker.Connections(), len(tracker.tcp.streams))
 	}
 }
+
+// TestSegmentAllocations: a segment in the middle of a message causes no allocation, and neither do its acknowledgement and
+// a second copy of both.
+func TestSegmentAllocations(t *testing.T) {
+	tracker := New(ignorant{}, budget.New(1<<30))
+	const size = 1000
+	var replyRecord []byte
+	for _, w := range []uint32{uint32(oncrpc.NewRecordMark(24, true)), 7, 1, 0, 0, 0, 0} {
+		replyRecord = be.AppendUint32(replyRecord, w)
+	}
+	sides := [2]TCP{}
+	for i := range sides {
+		sides[i].Header = make([]byte, 20)
+	}
+	sides[0].Src, sides[0].Dst, sides[0].SrcPort, sides[0].DstPort = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), 900, 2049
+	sides[1].Src, sides[1].Dst, sides[1].SrcPort, sides[1].DstPort = sides[0].Dst, sides[0].Src, 2049, 900
+	send := func(from int, data []byte) {
+		s := &sides[from]
+		s.Payload, s.Length, s.Flags, s.Ack = data, len(data), link.TCPACK, sides[1-from].Seq
+		s.At.Packet++
+		if _, known := tracker.Segment(s); !known {
+			t.Fatalf("segment %d from side %d belongs to no connection", s.At.Packet, from)
+		}
+		s.Seq += uint32(len(data))
+	}
+	send(0, callRecord(8)[:52])
+	send(1, replyRecord)
+	send(0, callRecord(1 << 19)[:size])
+	tracker.connections.conns.next.WantSends(false)
+	data := make([]byte, size)
+	if n := testing.AllocsPerRun(200, func() {
+		send(0, data)
+		send(1, nil)
+		sides[0].Seq -= size
+		send(0, data)
+		send(1, nil)
+	}); n > 0 {
+		t.Errorf("two segments and their acknowledgements cause %v allocations", n)
+	}
+}

@@ -124,7 +124,7 @@ func (w *stream) carry(s *TCP, cur *currentPacket) {
 // apply applies the facts that the order of the bytes reports, as [flow.apply] does for InfiniBand. s is the segment that is
 // being taken, or one of the other side that acknowledges bytes of the stream, nil if there is none.
 func (w *stream) apply(s *TCP, cur *currentPacket) {
-	f, own := w.flow, currentPacket{}
+	f, own := w.flow, (*currentPacket)(nil) // own is allocated for the first segment that waited
 	for fact := w.order.Next(); fact != nil; fact = w.order.Next() {
 		switch fact.Kind {
 		case order.Begun:
@@ -136,7 +136,10 @@ func (w *stream) apply(s *TCP, cur *currentPacket) {
 			if item := fact.Item; item == nil {
 				w.deliver(s.Payload, s.Offset, int(fact.From-s.Seq), fact.Run, cur)
 			} else {
-				w.deliver(item.data, -1, item.length-int(fact.To-fact.From), fact.Run, cur.accepting(item, &own))
+				if own == nil {
+					own = new(currentPacket)
+				}
+				w.deliver(item.data, -1, item.length-int(fact.To-fact.From), fact.Run, cur.accepting(item, own))
 			}
 		case order.Filled: // the current segment came after those that wait
 			f.way.Late()

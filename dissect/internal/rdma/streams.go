@@ -27,13 +27,14 @@ type tcpStreams struct {
 // Segment takes a TCP segment, and returns the verdict on it. It returns false if the
 // segment carries neither iWARP nor RPC.
 func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
-	cur := currentPacket{at: s.At, early: s.Path.Early}
+	t.segment = currentPacket{at: s.At, early: s.Path.Early}
+	cur := &t.segment
 	t.now = s.At
 	t.pool.reclaim()
 	if s.Path.Copy {
 		cur.mark(nil, record.Duplicated)
 	}
-	known = t.tcp.segment(s, &cur)
+	known = t.tcp.segment(s, cur)
 	if s.Path.Joined {
 		if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil {
 			f.reportLost()

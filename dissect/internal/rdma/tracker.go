@@ -89,6 +89,7 @@ type Tracker struct {
 	handshakes  *handshakes
 	held        rocev2.Packet // a request that waited, decoded again
 	tcp         *tcpStreams
+	segment     currentPacket // storage of the current TCP segment
 	udp         *datagrams
 	pool        pool
 	buffers     buffers
