@@ -442,7 +442,7 @@ func TestPackets(t *testing.T) {
 func TestSave(t *testing.T) {
 	m := modelOf(t, sample, plainLook)
 	folder := t.TempDir()
-	press(t, m, " jj ")
+	press(t, m, " jjj ")
 	m.Key("s")
 	m.Text(filepath.Join(folder, "marked.json"))
 	press(t, m, "<enter>")
