@@ -111,8 +111,6 @@ type Options struct {
 	Window func(first record.Time) (from, to record.Time)
 	// At is where the capture was taken. What the packets show refutes it.
 	At record.Position
-	// OnlyRDMA ignores RPC over TCP and UDP.
-	OnlyRDMA bool
 	// Ports says which TCP and UDP ports carry RPC and which do not, in addition to what the
 	// packets show.
 	Ports []Port
@@ -205,7 +203,6 @@ func New(h Handler, o Options) *Dissector {
 		}
 	}
 	d.tracker = rdma.New(d.table, d.budget)
-	d.tracker.OnlyRDMA = o.OnlyRDMA
 	d.tracker.Connection, d.tracker.Finding = handing(d, h.Connection), handing(d, h.Finding)
 	d.tracker.Operation = handing(d, h.Operation)
 	d.tracker.Missing, d.tracker.Retired = d.presence.missing, d.presence.retired

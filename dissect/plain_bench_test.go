@@ -39,20 +39,16 @@ func otherTCP(connections, segments int) (frames []capture.Frame) {
 	return frames
 }
 
-// BenchmarkOtherTCP measures TCP traffic that is not RPC, with and without RPC over TCP.
+// BenchmarkOtherTCP measures TCP traffic that is not RPC.
 func BenchmarkOtherTCP(b *testing.B) {
 	frames := otherTCP(2000, 50000)
-	for _, only := range []bool{true, false} {
-		b.Run(map[bool]string{true: "OnlyRDMA", false: "RPC"}[only], func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				d := dissect.New(dissect.Handler{Transaction: func(*record.Transaction) error { return nil }}, dissect.Options{OnlyRDMA: only})
-				for i := range frames {
-					d.Frame(&frames[i])
-				}
-				d.Finish()
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(frames)), "ns/packet")
-		})
+	b.ReportAllocs()
+	for b.Loop() {
+		d := dissect.New(dissect.Handler{Transaction: func(*record.Transaction) error { return nil }}, dissect.Options{})
+		for i := range frames {
+			d.Frame(&frames[i])
+		}
+		d.Finish()
 	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(frames)), "ns/packet")
 }

@@ -24,18 +24,18 @@ type StreamOffset struct {
 	// the direction is unknown.
 	StreamID int64
 	// At is the position in the direction: a PSN with the InfiniBand transport, or a byte of a
-	// TCP stream. It continues when sequence numbers wrap, and it may be negative.
+	// TCP stream, or the number of a UDP datagram. It continues when sequence numbers wrap, and it may be negative.
 	At int64
 	// Dropped reports whether the receiver drops the packet because of its ICRC, so that any
 	// of its bytes may differ from those that were sent.
 	Dropped bool
 }
 
-// Payload describes the payload of a packet of the InfiniBand transport, or of an FPDU, as its
-// receiver interprets it.
+// Payload describes the payload of a packet of the InfiniBand transport, of an FPDU, of a part of a
+// record of RPC over TCP, or of a UDP datagram, as its receiver interprets it.
 type Payload struct {
 	StreamOffset
-	Count int64 // size in units of At: 1 packet, or the bytes of the FPDU with its markers
+	Count int64 // size in units of At: 1 packet or datagram, or the bytes of the FPDU with its markers, or of the part of a record
 
 	// The payload is part of a Send, from Offset on, or of the memory of a transaction, at
 	// Offset under Handle. Send is the number of the operation; the operations of all
@@ -49,8 +49,10 @@ type Payload struct {
 
 	// These are for TCP streams. Frame is the captured part of an FPDU without markers,
 	// beginning with its length; or, if MPA is set, of an MPA request or reply.
+	// If Record is set, the payload is a part of a record of RPC over TCP, or, with Frame, a record mark.
 	Frame    []byte
 	MPA      bool
+	Record   bool
 	Markers  bool
 	Position int    // of the first byte, modulo the distance between markers
 	HasCRC   bool   // the FPDU is complete, and its CRC is not zero
@@ -62,7 +64,7 @@ type Payload struct {
 // as the target of a symbolic link.
 type Message struct {
 	Send     int64     // Send of [Payload] that contains the message; 0 if a chunk does
-	Header   []byte    // RPC-over-RDMA header of the Send, as far as it was decoded
+	Header   []byte    // RPC-over-RDMA header of the Send, as far as it was decoded; none on TCP and UDP
 	Segments []Segment // memory of the chunk that contains the message
 	Payload  []byte    // bytes after the header, up to the first missing one
 	RPC      bool      // Payload begins with the header of an RPC message

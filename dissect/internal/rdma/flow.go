@@ -78,7 +78,9 @@ func (f *flow) overStream(key streamKey, frames *mpa) {
 }
 
 // overDatagrams makes the flow one over UDP.
-func (f *flow) overDatagrams(key streamKey) { f.half = &datagramFlow{flow: f, key: key} }
+func (f *flow) overDatagrams(key streamKey) {
+	f.half, f.offsets = &datagramFlow{flow: f, key: key}, f.conn.tracker.contents.newStreamOffsets()
+}
 
 // release frees what the flow of a finished connection holds. A timer queue may keep the connection for a while.
 func (f *flow) release() {

@@ -148,7 +148,6 @@ func (ts *tcpStreams) announced(key streamKey, h *opening) *Conn {
 // whether it shows the end of a connection to an RPC port: the server refused it.
 func (ts *tcpStreams) handshake(key streamKey, s *TCP, cur *currentPacket) (refused bool) {
 	switch {
-	case ts.tracker.OnlyRDMA:
 	case s.Flags&link.TCPSYN != 0:
 		ts.opened.note(key, s)
 	case s.Flags&link.TCPRST != 0:

@@ -110,6 +110,20 @@ func (ct *contents) reportPayload() {
 	c.StreamID = 0
 }
 
+// beginPart starts the content report of a part of a record of RPC over TCP, of size bytes.
+func (ct *contents) beginPart(at wiremap.StreamOffset, size int) {
+	if ct.tracker.Payload != nil {
+		ct.begin(wiremap.Payload{StreamOffset: at, Count: int64(size), Record: true})
+	}
+}
+
+// reportMark reports a record mark at a position.
+func (ct *contents) reportMark(at wiremap.StreamOffset, mark []byte) {
+	if ct.tracker.Payload != nil {
+		ct.tracker.Payload(&wiremap.Payload{StreamOffset: at, Count: int64(len(mark)), Record: true, Frame: mark}, 0)
+	}
+}
+
 // begin starts the content report of an FPDU.
 func (ct *contents) begin(p wiremap.Payload) { ct.payload, ct.tag = p, 0 }
 

@@ -290,7 +290,7 @@ func (t *Tracker) LostSegment(s *TCP) {
 // LostDatagram takes a UDP datagram that did not come to its receiver, and returns the verdict on it. It returns false
 // if the datagram carries no RPC. A Call is outstanding although it was lost.
 func (t *Tracker) LostDatagram(d *UDP) (verdict PacketVerdict, rpc bool) {
-	if t.OnlyRDMA || d.Path.Copy {
+	if d.Path.Copy {
 		return verdict, false
 	}
 	if kind, ok := oncrpc.Plausible(d.Payload, d.Length, len(d.Payload) < d.Length); !ok || kind == oncrpc.Call {

@@ -49,7 +49,7 @@ const maxShownRecords = 64
 // mayCarryRPC reports whether a segment of an unknown stream may begin with a record. It
 // rejects most segments of other protocols quickly.
 func (ts *tcpStreams) mayCarryRPC(key streamKey, s *TCP) bool {
-	if ts.tracker.OnlyRDMA || len(s.Payload) < 16 {
+	if len(s.Payload) < 16 {
 		return false
 	}
 	t, ok := oncrpc.PlausibleRecord(s.Payload)
@@ -134,6 +134,7 @@ func (r *records) found() { r.resync = false }
 func (r *records) feed(data []byte, offset int, sent order.Run, cur *currentPacket) {
 	at, length := sent.From, int(sent.To-sent.From)
 	r.stream.reach(sent.To)
+	r.flow().offsets.advance(order.Octets, at)
 	if r.resync {
 		if _, ok := oncrpc.PlausibleRecord(data); !ok {
 			r.search(length)
@@ -167,6 +168,9 @@ func (r *records) takeFragment(data []byte, size int, at uint32, cur *currentPac
 	data = data[:min(took, len(data))]
 	if !r.inside && !startsMessage(data) {
 		return 0, false
+	}
+	if r.left == oncrpc.RecordMark(be.Uint32(r.mark[:])).Length() { // the fragment begins
+		r.reportMark(at)
 	}
 	r.addToRecord(data, took, at+uint32(took), cur)
 	return took, true
@@ -218,10 +222,19 @@ func (r *records) takeMark(data []byte, offset int, at uint32, cur *currentPacke
 	if r.flow().conn.tracker.KeepFPDUs && took == len(r.mark) && offset >= 0 {
 		r.shared.show(RecordAt{Offset: offset, Continues: r.inside})
 	}
+	if r.left == 0 { // it has no bytes
+		r.reportMark(at + uint32(took))
+	}
 	if r.left == 0 && r.last { // an empty fragment ends the record
 		r.addToRecord(nil, 0, at+uint32(took), cur)
 	}
 	return took, true
+}
+
+// reportMark reports the latest record mark, which ends before a sequence number.
+func (r *records) reportMark(end uint32) {
+	f := r.flow()
+	f.conn.tracker.contents.reportMark(f.offsets.requests(order.Octets, end-uint32(len(r.mark))), r.mark[:])
 }
 
 // show keeps a record mark of the current segment.
@@ -250,7 +263,10 @@ func (r *records) addToRecord(data []byte, size int, to uint32, cur *currentPack
 		p.first, p.From = false, to-uint32(size)
 	}
 	if p.first || f.parts.send != nil {
+		contents := f.conn.tracker.contents
+		contents.beginPart(f.offsets.requests(order.Octets, to-uint32(size)), size)
 		f.sendPart(p, cur)
+		contents.reportPayload()
 		if e := f.ops.last(); e != nil && e.op.Kind == Send {
 			cur.mark(e.op, 0)
 		}

@@ -68,8 +68,6 @@ type Tracker struct {
 	// KeepFPDUs makes the tracker keep the FPDUs that a segment completes; see
 	// [PacketVerdict].
 	KeepFPDUs bool
-	// OnlyRDMA makes the tracker ignore RPC over TCP and UDP.
-	OnlyRDMA bool
 	// Selects, if not nil, reports whether a time is in the span of time whose packets a connection's record counts
 	// in Selected.
 	Selects func(record.Time) bool

@@ -66,9 +66,6 @@ func (d *datagramFlow) unlist() {
 // Datagram takes a UDP datagram, and returns the verdict on it. It returns false if the
 // datagram carries no RPC.
 func (t *Tracker) Datagram(d *UDP) (verdict PacketVerdict, rpc bool) {
-	if t.OnlyRDMA {
-		return verdict, false
-	}
 	cur := currentPacket{at: d.At}
 	t.now = d.At
 	t.pool.reclaim()
@@ -108,7 +105,11 @@ func (us *datagrams) take(d *UDP, cur *currentPacket) bool {
 			}
 		}
 	}
+	cur.place(f.offsets.requests(order.Octets, n))
+	us.tracker.contents.beginPayloadPacket(cur.Offset)
 	f.sendPart(part{first: true, last: true, data: d.Payload, size: d.Length, cut: len(d.Payload) < d.Length, Run: order.Run{From: n, To: n + 1}}, cur)
+	us.tracker.contents.reportPayload()
+	f.offsets.advance(order.Octets, n)
 	if e := f.ops.last(); e != nil {
 		cur.mark(e.op, 0)
 	}

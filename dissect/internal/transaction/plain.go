@@ -36,6 +36,7 @@ func (cs *connState) plainMessage(o *rdma.Operation) {
 	} else {
 		cs.reply(&m)
 	}
+	t.mapMessage(&m)
 	if t.options.Tree && m.whole && !t.Undescribed {
 		t.keepSend(&m)
 	}

@@ -18,12 +18,16 @@ func (t *Table) mapMessage(m *message) {
 	}
 	h, s := m.header, &t.mapped
 	*s = wiremap.Message{Send: m.Number, Holes: s.Holes[:0], Segments: s.Segments[:0]}
-	end := h.Length
-	if m.err != nil {
-		end += 4 // findings quote the invalid word
+	if m.plain {
+		s.Payload, s.RPC = m.data, true
+	} else {
+		end := h.Length
+		if m.err != nil {
+			end += 4 // findings quote the invalid word
+		}
+		end, found := m.findPayload(min(end, len(m.data)))
+		s.Header, s.Payload, s.RPC = m.data[:end], m.data[end:], found || m.inline && h.Proc == rpcrdma.Msg
 	}
-	end, found := m.findPayload(min(end, len(m.data)))
-	s.Header, s.Payload, s.RPC = m.data[:end], m.data[end:], found || m.inline && h.Proc == rpcrdma.Msg
 	x, part := t.tagged(m.Tag)
 	s.Reply = part == partReply
 	t.mapRPC(x, s)

@@ -54,8 +54,6 @@ type Run struct {
 	out    io.Writer
 	folder string // folder for temporary files; empty for that of the system
 
-	onlyRDMA bool // ignore RPC over TCP and UDP
-
 	Summary *record.Summary // of the inputs, after they were read
 	OpenErr error           // error of inputs that could not be opened and are left out
 	Err     error           // error of reading; everything that was read before it is written
@@ -222,7 +220,7 @@ func (r *Run) Feed(h dissect.Handler, rebuild bool) error {
 		return nil
 	}
 	o := r.Dissection()
-	o.Rebuild, o.OnlyRDMA = rebuild, r.onlyRDMA
+	o.Rebuild = rebuild
 	d := dissect.New(h, o)
 	command.BoxOf(r.Ctx).Packet = d.Number
 	summary, err := d.Run(r.Ctx, r.Source)

@@ -76,7 +76,6 @@ func (s *scrubbed) run(r *Run) (string, error) {
 	defer os.Remove(learned.Name())
 	defer learned.Close()
 	w := scrub.New(s.secret, learned, r.Tunnels...)
-	r.onlyRDMA = true // scrub replaces all bytes of RPC over TCP and UDP
 	if err := r.Feed(w.Learn(), false); err != nil {
 		return "", err
 	}

@@ -132,7 +132,7 @@ func (w *frame) write(f *capture.Frame, p *record.Packet, try int64) {
 	w.in, w.notRoCE, w.try = f.Data, false, try
 	w.out = slices.Grow(w.out[:0], len(f.Data))[:len(f.Data)]
 	own := stream{"frame", f.Number, try}
-	if clear(w.out); carriesRDMA(p) || try > 0 { // zeros replace all other traffic, because programs do not complain about them
+	if clear(w.out); carriesRDMA(p) || try > 0 { // zeros replace all other traffic but the messages of RPC, because programs do not complain about them
 		w.s.key.fill(w.out, stream{"frames", try, 0}, f.Number*maxFrame) // one stream for all frames, because a new one takes time
 	}
 	for _, h := range w.link.Headers() {
@@ -150,6 +150,10 @@ func (w *frame) write(f *capture.Frame, p *record.Packet, try int64) {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		w.transport(p, own)
 		end = d.Offset + d.Length
+	case link.CarriesUDP:
+		if p.Transport == "UDP" && w.at.StreamID != 0 {
+			w.s.packet(w.out[d.Offset:d.Offset+len(d.Transport)], w.at, own)
+		}
 	}
 	if end < len(w.in) && zero(w.in[end:]) { // padding of a short frame
 		clear(w.out[end:])
@@ -157,8 +161,7 @@ func (w *frame) write(f *capture.Frame, p *record.Packet, try int64) {
 	w.checksums()
 }
 
-// carriesRDMA reports whether a packet carries RDMA. RPC over TCP and UDP is other traffic, of which nothing
-// is kept.
+// carriesRDMA reports whether a packet carries RDMA.
 func carriesRDMA(p *record.Packet) bool {
 	return p.Transport != "" && p.Transport != "TCP" && p.Transport != "UDP"
 }
@@ -338,6 +341,8 @@ func (w *frame) segment(p *record.Packet, own stream) {
 	out := w.out[t.Offset : t.Offset+len(t.Payload)]
 	w.s.Report.Payload += int64(len(out))
 	switch {
+	case p.Transport == "TCP":
+		w.s.records(out, w.at)
 	case !carriesRDMA(p):
 	case w.at.StreamID == 0:
 		w.mpaHead(out)
@@ -371,6 +376,28 @@ func (s *Scrubber) fpdus(out []byte, at wiremap.StreamOffset, raw, plain *[]byte
 			copy(out, (*raw)[min(from, int64(len(*raw))):])
 		} else {
 			copy(out[-from:], *raw)
+		}
+	}
+}
+
+// records writes scrubbed bytes of a TCP stream of RPC records, beginning at a place. Zeros replace what is in no record.
+func (s *Scrubber) records(out []byte, at wiremap.StreamOffset) {
+	clear(out)
+	end := at.At + int64(len(out))
+	for i := s.firstFPDU(at.StreamID, at.At); at.StreamID != 0; i++ {
+		f, same := s.fpduAt(i, at.StreamID)
+		if !same || f.at >= end {
+			break
+		}
+		from, to := max(f.at, at.At), min(f.at+f.count, end)
+		switch part := out[min(from-at.At, int64(len(out))):]; {
+		case from >= to:
+		case f.length > 0: // a record mark
+			mark := make([]byte, f.length)
+			s.file.Read(mark, f.head)
+			copy(part, mark[from-f.at:])
+		default:
+			s.content(part[:to-from], f.owner, f.offset+from-f.at, stream{})
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"math/bits"
 	"net/netip"
 	"strconv"
+	"strings"
 )
 
 var (
@@ -134,6 +135,16 @@ func (k *key) opaque(class string, value []byte) []byte {
 	return out
 }
 
+// data returns n random bytes for the data in a message. They are others if any byte of the message, such as its XID, is
+// another one.
+func (k *key) data(n int, message []byte) []byte {
+	seed := k.hash("data", message)
+	s := source{block: newAES(seed[:16]), iv: [8]byte(seed[16:24])}
+	out := make([]byte, n)
+	s.fill(out, 0)
+	return out
+}
+
 // token returns the pseudonym of a checksum or verifier. It keeps the header of a
 // Kerberos token (RFC 4121 s.4.2.6): kind, flags and sequence number.
 func (k *key) token(value []byte) []byte {
@@ -197,9 +208,43 @@ func (k *key) owner(value []byte) []byte {
 	})
 }
 
-// universal returns the pseudonym of a universal address (RFC 5665 s.5.2.3.3).
+// universal returns the pseudonym of a universal address (RFC 5665 s.5.2.3.3): that of its IP address, if that can be
+// written with as many characters, and otherwise other digits. The two numbers at its end, which are the port, do not change.
 func (k *key) universal(value []byte) []byte {
-	return words(value, ".:", func(b []byte) []byte { return k.word("universal address", b, digits) })
+	host, port := value, []byte(nil)
+	if low := bytes.LastIndexByte(value, '.'); low > 0 {
+		if high := bytes.LastIndexByte(value[:low], '.'); high > 0 && isOctet(value[low+1:]) && isOctet(value[high+1:low]) {
+			host, port = value[:high], value[high:]
+		}
+	}
+	if a, err := netip.ParseAddr(string(host)); err == nil && a.Zone() == "" {
+		if text := padded(k.address(a).String(), len(host)); len(text) == len(host) {
+			return append([]byte(text), port...)
+		}
+	}
+	return append(words(host, ".:", func(b []byte) []byte { return k.word("universal address", b, digits) }), port...)
+}
+
+// isOctet reports whether a text is a number of a byte.
+func isOctet(text []byte) bool {
+	_, err := strconv.ParseUint(string(text), 10, 8)
+	return err == nil
+}
+
+// padded returns the text of an address with zeros before its numbers, up to a length if it does not need more.
+func padded(text string, length int) string {
+	width, separator := 3, "."
+	if strings.Contains(text, ":") {
+		width, separator = 4, ":"
+	}
+	parts := strings.Split(text, separator)
+	for i, part := range parts {
+		if n := min(length-len(text), width-len(part)); n > 0 && part != "" {
+			parts[i] = strings.Repeat("0", n) + part
+			length -= n
+		}
+	}
+	return strings.Join(parts, separator)
 }
 
 // nobody is the number that stands for no user or group.

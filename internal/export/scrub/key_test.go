@@ -139,8 +139,42 @@ func TestNames(t *testing.T) {
 			t.Errorf("owner %s is %s", s, out)
 		}
 	}
-	if out := string(k.universal([]byte("192.168.77.1.8.1"))); len(out) != 16 || strings.Count(out, ".") != 5 || out == "192.168.77.1.8.1" {
-		t.Errorf("universal address %s", out)
+}
+
+// TestUniversal verifies that a universal address has the pseudonym of its IP address, if that is not longer, and the port
+// that it had.
+func TestUniversal(t *testing.T) {
+	k, exact := newKey(secret), 0
+	for _, c := range [][2]string{
+		{"192.168.77.1", ".8.1"},
+		{"192.168.177.201", ".0.111"},
+		{"10.0.0.1", ".255.255"},
+		{"172.16.100.100", ".0.0"},
+		{"fe80::5054:ff:fe12:3456", ".8.1"},
+		{"2001:db8:1111:2222:3333:4444:5555:6666", ".78.81"},
+		{"::", ".0.111"},
+	} {
+		out := string(k.universal([]byte(c[0] + c[1])))
+		host, same := strings.CutSuffix(out, c[1])
+		if !same || len(host) != len(c[0]) || host == c[0] && c[0] != "::" {
+			t.Errorf("the universal address %s%s becomes %s", c[0], c[1], out)
+		}
+		if want := k.address(netip.MustParseAddr(c[0])).String(); host == want {
+			exact++
+		} else if len(want) == len(c[0]) {
+			t.Errorf("the universal address %s%s becomes %s, and its host %s", c[0], c[1], out, want)
+		}
+	}
+	if exact < 2 {
+		t.Errorf("%d universal addresses have the pseudonyms of their hosts", exact)
+	}
+	if got := padded("1.20.3.4", 11); got != "001.020.3.4" {
+		t.Errorf("padded to 11 characters, an address is %s", got)
+	}
+	for _, s := range []string{"192.168.77.1", "1.2", "host.8.1", "192.168.77.1.8.256", ""} {
+		if out := string(k.universal([]byte(s))); len(out) != len(s) || out == s && s != "" {
+			t.Errorf("what is no universal address, %q, becomes %q", s, out)
+		}
 	}
 }
 

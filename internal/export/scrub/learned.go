@@ -54,7 +54,7 @@ type owner struct {
 	handle      uint32
 }
 
-// fpdu is an FPDU, or an MPA Request or Reply Frame.
+// fpdu is an FPDU, an MPA Request or Reply Frame, or a part of a record of RPC over TCP.
 type fpdu struct {
 	at, count int64
 	owner     owner
@@ -63,6 +63,7 @@ type fpdu struct {
 	length    int   // length of its headers
 	position  int   // distance to the last marker
 	mpa       bool
+	record    bool
 	markers   bool
 	hasCRC    bool
 	wrongCRC  uint32
@@ -73,6 +74,7 @@ const (
 	isMPA = 1 << iota
 	hasMarkers
 	hasCRC
+	isRecord
 )
 
 // overlay assigns a part of a plan to a segment of memory.
@@ -193,7 +195,7 @@ func (s *learned) endRuns() {
 // addFPDU records an FPDU and its headers.
 func (s *learned) addFPDU(flow int64, f *fpdu, head []byte) {
 	flags := int64(0)
-	for flag, is := range map[int64]bool{isMPA: f.mpa, hasMarkers: f.markers, hasCRC: f.hasCRC} {
+	for flag, is := range map[int64]bool{isMPA: f.mpa, hasMarkers: f.markers, hasCRC: f.hasCRC, isRecord: f.record} {
 		if is {
 			flags |= flag
 		}
@@ -309,7 +311,7 @@ func (s *learned) fpduAt(i, flow int64) (f fpdu, same bool) {
 	return fpdu{
 		at: column(b, 1), count: column(b, 3), owner: owner{column(b, 4), column(b, 5), uint32(column(b, 6))}, offset: column(b, 7),
 		head: column(b, 8), length: int(column(b, 9)), position: int(column(b, 10)),
-		mpa: flags&isMPA != 0, markers: flags&hasMarkers != 0, hasCRC: flags&hasCRC != 0, wrongCRC: uint32(column(b, 12)),
+		mpa: flags&isMPA != 0, record: flags&isRecord != 0, markers: flags&hasMarkers != 0, hasCRC: flags&hasCRC != 0, wrongCRC: uint32(column(b, 12)),
 	}, true
 }
 

@@ -29,6 +29,7 @@ type message struct {
 	deleted []deletion
 	isRDMA  bool // the message has a header of RPC-over-RDMA, which was kept
 	guessed bool // the Call that the Reply answers is not known
+	start   int  // offset of the RPC message
 	size    int  // length of the decoded body
 }
 
@@ -150,6 +151,7 @@ func (m *message) keepSmall(at int) {
 // bytes are not the beginning of an RPC message.
 func (m *message) rpc(s *wiremap.Message, base int) {
 	h, p := &m.header, m.in[base:]
+	m.start = base
 	err := h.Decode(p)
 	fits := true
 	switch {
@@ -686,9 +688,13 @@ func (m *message) value(v *nfs.Value, base, at int) {
 		m.report.Opaque++
 	case nfs.Data:
 		at += 4
-		for i := range v.Bytes {
-			at := base + m.place(at+i)
-			m.drop(at, at+1)
+		if m.header.Type == oncrpc.Call { // A client may repeat the Call, and its data must be the same then.
+			m.overwrite(base, at, m.key.data(len(v.Bytes), m.in[m.start:]))
+		} else {
+			for i := range v.Bytes {
+				at := base + m.place(at+i)
+				m.drop(at, at+1)
+			}
 		}
 		m.overwrite(base, at+len(v.Bytes), make([]byte, -len(v.Bytes)&3))
 		return

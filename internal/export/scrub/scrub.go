@@ -120,6 +120,8 @@ type learner struct{ *Scrubber }
 func (s learner) Payload(c *wiremap.Payload) {
 	o := owner{send: c.Send, transaction: c.Transaction.Or(0), handle: c.Handle}
 	switch {
+	case c.Record:
+		s.addFPDU(c.StreamID, &fpdu{at: c.At, count: c.Count, owner: o, offset: int64(c.Offset), record: true}, c.Frame)
 	case c.Frame != nil:
 		s.fpdu(c, o)
 	case o.send != 0 || o.transaction != 0:
@@ -224,7 +226,13 @@ func (s learner) Message(r *wiremap.Message) {
 		return
 	}
 	s.addOverlay(id, r.Segments, at)
-	if r.Send != 0 && len(m.in) >= 4 {
+	switch {
+	case r.Send == 0:
+	case len(r.Header) == 0: // TCP or UDP
+		if m.known[0] {
+			s.add(s.transactions, id)
+		}
+	case len(m.in) >= 4:
 		s.xid(id, r.Send)
 	}
 	if len(s.waiting) >= maxOpen {

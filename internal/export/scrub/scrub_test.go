@@ -47,7 +47,7 @@ func all(t testing.TB) []string {
 // dissected dissects frames.
 func dissected(t testing.TB, frames []capture.Frame, h dissect.Handler, rebuild bool) *record.Summary {
 	t.Helper()
-	d := dissect.New(h, dissect.Options{Rebuild: rebuild, OnlyRDMA: true})
+	d := dissect.New(h, dissect.Options{Rebuild: rebuild})
 	for i := range frames {
 		if err := d.Frame(&frames[i]); err != nil {
 			t.Fatal(err)
@@ -87,7 +87,7 @@ func scrubbed(t testing.TB, frames []capture.Frame, secret []byte) ([]capture.Fr
 var addressed = regexp.MustCompile(`"(address|peer|directions|client|server)":"([^"]*)"`)
 
 // credentials are the fields of transactions whose values scrubbing replaces.
-var credentials = regexp.MustCompile(`("uid"|"gid"|"machine"):("[^"]*"|[0-9]+|null)`)
+var credentials = regexp.MustCompile(`("uid"|"gid"|"machine"|"mount_path"):("[^"]*"|[0-9]+|null)`)
 
 // owners are the names that clients give themselves. Scrubbing replaces them, and what follows them if they are truncated.
 var owners = regexp.MustCompile(`"client_owner":"[^"]*",|"boot_verifier":"[^"]*",`)
@@ -392,7 +392,7 @@ func secrets(t testing.TB, frames []capture.Frame) map[string]string {
 			}
 			return nil
 		},
-	}, dissect.Options{RPC: true, OnlyRDMA: true})
+	}, dissect.Options{RPC: true})
 	for i := range frames {
 		d.Frame(&frames[i])
 		addMACs(found, &frames[i])
@@ -908,6 +908,87 @@ func TestMeaning(t *testing.T) {
 				t.Errorf("%d names", strings)
 			}
 		})
+	}
+}
+
+// TestPlainRPC scrubs RPC over TCP, in records of several fragments and in TCP segments of several sizes, repeated and
+// captured in part, and over UDP. All RPCs remain, and nothing that was sent in them, or after them in another protocol.
+func TestPlainRPC(t *testing.T) {
+	const name, data, text = "a-secret-file-name", "the contents of a file that nobody may read", "USER alice PASSWORD, then GET /home/alice"
+	call := func(xid uint32) synth.XDR {
+		c := synth.Symlink3(name, data)
+		c.XID, c.Cred = xid, synth.AuthSys(4242, 4343)
+		return c.Message()
+	}
+	reply := func(xid uint32) synth.XDR {
+		r := synth.Symlink3Reply()
+		r.XID = xid
+		return r.Message()
+	}
+	type rpc struct {
+		xid             record.Hex32
+		status          record.Status
+		transport, name string
+		retransmitted   int
+		call, reply     record.Opt[int]
+	}
+	list := func(frames []capture.Frame) (list []rpc) {
+		dissected(t, frames, dissect.Handler{Transaction: func(r *record.Transaction) error {
+			x := rpc{xid: r.XID, status: r.Status, transport: r.Transport, name: r.ProgramProcedure(), retransmitted: r.Retransmitted}
+			if r.Call != nil {
+				x.call = r.Call.SendBytes
+			}
+			if r.Reply != nil {
+				x.reply = r.Reply.SendBytes
+			}
+			list = append(list, x)
+			return nil
+		}}, false)
+		return list
+	}
+	for _, size := range []int{1460, 100, 33, 5} {
+		for _, fragments := range [][]int{nil, {40}, {24, 4, 60}} {
+			w := synth.New()
+			c := w.IWARP(synth.Options{Client: synth.End{Port: 900}, Server: synth.End{Port: 2049}})
+			c.Open()
+			u := w.IWARP(synth.Options{Client: synth.End{Port: 901}, Server: synth.End{Port: 2049}})
+			for xid := range uint32(6) {
+				c.Client.Cork()
+				c.Client.Stream(synth.Record(call(xid+1), fragments...))
+				sent := c.Client.Uncork(size)
+				if xid == 3 {
+					w.Retransmit(sent...)
+				}
+				c.Server.Stream(synth.Record(reply(xid+1), fragments[:min(len(fragments), 1)]...))
+				u.Client.Datagram(call(xid + 100))
+				u.Server.Datagram(reply(xid + 100))
+			}
+			c.Client.Stream([]byte(text))
+			c.Server.Stream(append([]byte{0x80, 0, 0, byte(len(text))}, text...))
+			for _, snap := range []int{0, 120} {
+				frames := framesOf(w)
+				for i := range frames {
+					if snap > 0 && i%3 == 0 {
+						frames[i].Data = frames[i].Data[:min(snap, len(frames[i].Data))]
+					}
+				}
+				out, _ := scrubbed(t, frames, secret)
+				before, after := list(frames), list(out)
+				if !slices.Equal(before, after) || len(before) < 6 {
+					t.Errorf("segments of %d bytes, fragments of %d, captured %d: the RPCs\n%v\nbecome\n%v", size, fragments, snap, before, after)
+				}
+				if snap == 0 && len(before) != 12 {
+					t.Errorf("segments of %d bytes, fragments of %d: there are %d RPCs", size, fragments, len(before))
+				}
+				for i := range out {
+					for _, private := range []string{name[:5], data[4:12], "alice", "USER", "PASS", "\x00\x00\x10\x92", "\x00\x00\x10\xf7"} {
+						if bytes.Contains(out[i].Data, []byte(private)) {
+							t.Errorf("segments of %d bytes, fragments of %d: packet %d still contains %q", size, fragments, i+1, private)
+						}
+					}
+				}
+			}
+		}
 	}
 }
 
