@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -150,6 +151,73 @@ func (r *Transaction) FileText() string {
 		return path
 	}
 	return ShortHex(r.FileHandle.Or(""))
+}
+
+// Folder returns the folder of the path of the file that the RPC acts on. It is the name itself if only that is known. Paths come
+// from the capture, so that they are not those of this computer.
+func (r *Transaction) Folder() Opt[string] {
+	file, known := r.File.Get()
+	switch at := strings.LastIndexByte(file, '/'); {
+	case at > 0:
+		return Some(file[:at])
+	case at == 0:
+		return Some("/")
+	}
+	return SomeIf(file, known)
+}
+
+// FileBytes returns the bytes of a READ or WRITE that succeeded.
+func (r *Transaction) FileBytes() (read, written int64) {
+	if r.Reply == nil || r.RPCFailed() || r.NFSFailed() {
+		return 0, 0
+	}
+	switch r.Operation.Or("") {
+	case "READ", "READ_PLUS":
+		for i := range r.WriteChunks {
+			for _, s := range r.WriteChunks[i].Segments {
+				read += int64(s.ReturnedLength.Or(0))
+			}
+		}
+		if read == 0 {
+			read = r.Reply.PayloadBytes.Or(0)
+		}
+	case "WRITE":
+		for i := range r.ReadChunks {
+			for _, s := range r.ReadChunks[i].Segments {
+				written += int64(s.Length)
+			}
+		}
+		if written == 0 && r.Call != nil {
+			written = r.Call.PayloadBytes.Or(0)
+		}
+	}
+	return read, written
+}
+
+// sizes are the largest numbers of bytes of the classes of READs and WRITEs.
+var sizes = []struct {
+	most int64
+	name string
+}{{4 << 10, "up to 4 KiB"}, {16 << 10, "up to 16 KiB"}, {64 << 10, "up to 64 KiB"}, {256 << 10, "up to 256 KiB"}, {1 << 20, "up to 1 MiB"}, {math.MaxInt64, "more than 1 MiB"}}
+
+// SizeClasses returns the names of all classes of READs and WRITEs.
+func SizeClasses() (names []string) {
+	for _, s := range sizes {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// SizeClass returns the class of a READ or WRITE by the bytes that it moved; it is unknown for other RPCs, and for those that
+// failed.
+func (r *Transaction) SizeClass() Opt[string] {
+	read, written := r.FileBytes()
+	for _, s := range sizes {
+		if n := read + written; n > 0 && n <= s.most {
+			return Some(s.name)
+		}
+	}
+	return Opt[string]{}
 }
 
 // FileChange is what an RPC did to the name of a file.

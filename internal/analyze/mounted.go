@@ -75,7 +75,7 @@ func (m *mounted) transaction(r *record.Transaction) {
 	if len(r.ReadChunks) == 0 && len(r.WriteChunks) == 0 {
 		return
 	}
-	read, written := fileData(r)
+	read, written := r.FileBytes()
 	if read > p.ReadBytesMax.Or(0) {
 		p.ReadBytesMax = record.Some(read)
 	}

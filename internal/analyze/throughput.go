@@ -26,54 +26,6 @@ const (
 	maxClients = 1 << 12
 )
 
-// fileData returns the bytes of a READ or WRITE that succeeded.
-func fileData(r *record.Transaction) (read, written int64) {
-	if r.Reply == nil || r.RPCFailed() || r.NFSFailed() {
-		return 0, 0
-	}
-	switch r.Operation.Or("") {
-	case "READ", "READ_PLUS":
-		for i := range r.WriteChunks {
-			for _, s := range r.WriteChunks[i].Segments {
-				read += int64(s.ReturnedLength.Or(0))
-			}
-		}
-		if read == 0 {
-			read = r.Reply.PayloadBytes.Or(0)
-		}
-	case "WRITE":
-		for i := range r.ReadChunks {
-			for _, s := range r.ReadChunks[i].Segments {
-				written += int64(s.Length)
-			}
-		}
-		if written == 0 && r.Call != nil {
-			written = r.Call.PayloadBytes.Or(0)
-		}
-	}
-	return read, written
-}
-
-// sizes are the largest numbers of bytes of the classes of READs and WRITEs.
-var sizes = []struct {
-	most int64
-	name string
-}{{4 << 10, "up to 4 KiB"}, {16 << 10, "up to 16 KiB"}, {64 << 10, "up to 64 KiB"}, {256 << 10, "up to 256 KiB"}, {1 << 20, "up to 1 MiB"}}
-
-// SizeClass returns the class of a READ or WRITE by the bytes that it moved; it is empty for other RPCs, and for those that failed.
-func SizeClass(r *record.Transaction) string {
-	read, written := fileData(r)
-	if read+written == 0 {
-		return ""
-	}
-	for _, s := range sizes {
-		if read+written <= s.most {
-			return s.name
-		}
-	}
-	return "more than 1 MiB"
-}
-
 // throughput collects a Throughput.
 type throughput struct {
 	Throughput
@@ -84,7 +36,7 @@ type throughput struct {
 
 // add adds a transaction. Its bytes count in the second of its Reply.
 func (t *throughput) add(r *record.Transaction) {
-	read, written := fileData(r)
+	read, written := r.FileBytes()
 	if read+written == 0 {
 		return
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/command/flags"
 	"github.com/rdmadump/rdmadump/internal/index"
 	"github.com/rdmadump/rdmadump/internal/points"
 	"github.com/rdmadump/rdmadump/internal/query"
@@ -37,7 +38,7 @@ func modelOf(t testing.TB, path string, look render.Look) *Model {
 	x := index.New(index.Options{Also: sum.Handler()})
 	x.Run(context.Background(), testkit.Open(t, path), dissect.Options{Files: true, OtherOperations: true}) // Damaged captures are shown as far as they can be read.
 	m := New(Options{
-		Index: x, Name: filepath.Base(path), Typed: filepath.Base(path), Look: look, Overview: sum, Dissect: dissect.Options{Files: true, OtherOperations: true},
+		Index: x, Name: filepath.Base(path), Typed: filepath.Base(path), Look: look, Overview: sum, Group: func(by string) (*analyze.Table, error) { g, err := flags.ParseGrouping(by); return g.Table(), err }, Dissect: dissect.Options{Files: true, OtherOperations: true},
 		Open: func(context.Context) (Source, error) {
 			source, err := capture.Open(path)
 			return source, err

@@ -44,6 +44,8 @@ USE
   Y                  quit and print what was copied
   s, F2              save the marked RPCs, this RPC or the list as
                      FILE.pcapng, FILE.json (JSON lines), FILE.txt (ladders)
+  b B, :by FIELDS    in sums by operation: group by client, server, file,
+                     directory, size, or by any fields
   + - 0              in sums by time: zoom in, zoom out, show all; if all is
                      shown, 0 is the overview
   n N                in a ladder: next, previous one of the list that it was

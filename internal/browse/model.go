@@ -19,6 +19,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/index"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -43,6 +44,9 @@ type Options struct {
 	Live   bool // packets are still being captured
 	// Overview sums up the records of the index. It is nil for none.
 	Overview *Overview
+	// Group returns an empty table that groups RPCs by fields, with commas between them, as --by of stats does. It is nil if
+	// RPCs can only be grouped by operation.
+	Group func(by string) (*analyze.Table, error)
 	// Network returns what happened to the packets between the capture points. It is nil if there is only one.
 	Network func() ([]*record.Point, []*record.Network)
 }

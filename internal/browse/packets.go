@@ -16,7 +16,7 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// packetPass is what the list of packets has in place of records of the index: rows that one more pass over the capture makes
+// packetPass is what the list of packets has in place of records of the index: rows, which another pass over the capture makes
 // when the list is looked at for the first time. A filter needs a pass of its own, because rows do not have all fields.
 type packetPass struct {
 	m   *Model

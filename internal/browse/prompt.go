@@ -351,12 +351,17 @@ func (m *Model) command(text string) error {
 		m.restartSums()
 	case "sort":
 		return m.sortBy(rest)
+	case "by":
+		if err := m.tabs[tabStats].(*sums).groupBy(strings.ReplaceAll(rest, " ", "")); err != nil {
+			return err
+		}
+		m.tab, m.stack = tabStats, nil
 	case "save", "w":
 		return choice{m}.save(rest)
 	case "help":
 		m.push(newHelp())
 	default:
-		return fmt.Errorf("unknown command %s; there are the number of an RPC (in the list of packets, of a packet), filter EXPR, sort FIELD, save FILE, help, quit", clean(word))
+		return fmt.Errorf("unknown command %s; there are the number of an RPC (in the list of packets, of a packet), filter EXPR, sort FIELD, by FIELDS, save FILE, help, quit", clean(word))
 	}
 	return nil
 }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -34,10 +36,11 @@ type sums struct {
 	begun   time.Time
 	sorter
 	arranged
-	kind   *source       // fields of the rows, and the orders that they can have
-	usual  string        // describes the order that they have if the user chose none; empty if they tell
-	when   func() string // returns the time of the row with the cursor; nil if rows have none
-	wanted *scroll       // position when the work ends; nil for the one that it has
+	kind    *source               // fields of the rows, and the orders that they can have
+	usual   string                // describes the order that they have if the user chose none; empty if they tell
+	groupBy func(by string) error // groups by other fields; nil for sums that cannot
+	when    func() string         // returns the time of the row with the cursor; nil if rows have none
+	wanted  *scroll               // position when the work ends; nil for the one that it has
 }
 
 // arranged are rows in an order.
@@ -285,23 +288,47 @@ func anyOf[T any](rows []T) (list []any) {
 	return list
 }
 
-// newStats returns the screen with the sums of each operation.
+// groupings are what b groups the RPCs of list 4 by, one after the other.
+var groupings = []string{analyze.ByOperation, "client", "server", "file", "directory", "size"}
+
+// newStats returns the screen with the sums of each operation, or of other groups.
 func newStats(m *Model) *sums {
 	var running *job[arranged]
 	s := newSums(m, operationSums)
-	s.name, s.keys, s.fixed = "sums by operation", []string{"Enter its RPCs", "& filter"}, 1
-	s.command = func(file string) string { return "stats " + file }
-	s.work = func(s *sums) {
-		selected, arrange := s.selection(), s.arrange()
-		running = start(m, func(ctx context.Context, _ func(arranged)) arranged {
-			table := analyze.NewTable(analyze.ByOperation)
-			selected.each(ctx, func(r *record.Transaction) error {
-				table.Add(r)
-				return nil
+	s.keys, s.fixed, s.by = []string{"Enter its RPCs", "b by " + groupings[1], "& filter"}, 1, -1
+	group := ""
+	s.groupBy = func(by string) error {
+		table, err := m.group(by)
+		if err != nil {
+			return err
+		}
+		next := groupings[(slices.Index(groupings, by)+1)%len(groupings)]
+		group, s.name, s.keys[1] = by, "sums by "+strings.ReplaceAll(by, ",", ", "), "b by "+next
+		if s.running != nil {
+			s.stop()
+		}
+		s.running, s.of, s.cursor, s.arranged = nil, -1, 0, arranged{}
+		s.work = func(s *sums) {
+			selected, arrange := s.selection(), s.arrange()
+			running = start(m, func(ctx context.Context, _ func(arranged)) arranged {
+				table, _ = m.group(by)
+				selected.each(ctx, func(r *record.Transaction) error {
+					table.Add(r)
+					return nil
+				})
+				return arrange(ctx, anyOf(table.Rows()), nil)
 			})
-			return arrange(ctx, anyOf(table.Rows()), nil)
-		})
-		s.running, s.stop = func() bool { _, ended := running.get(); return !ended }, running.stop
+			s.running, s.stop = func() bool { _, ended := running.get(); return !ended }, running.stop
+		}
+		s.redraw()
+		return nil
+	}
+	s.groupBy(analyze.ByOperation) // It is always possible.
+	s.command = func(file string) string {
+		if group == analyze.ByOperation {
+			return "stats " + file
+		}
+		return "stats " + file + " --by " + group
 	}
 	s.take = func(s *sums) { s.arranged, _ = running.get() }
 	s.drawn = func(width int) []string {
@@ -315,11 +342,22 @@ func newStats(m *Model) *sums {
 		return split(b.String())
 	}
 	s.on = func(m *Model, k string) bool {
-		if k != "enter" && k != "l" && k != "right" {
+		switch k {
+		case "b", "B":
+			at, n := slices.Index(groupings, group), len(groupings)
+			if k == "B" {
+				at += n - 2
+			}
+			if err := s.groupBy(groupings[(at+1+n)%n]); err != nil {
+				m.fail(err)
+			}
+			return true
+		case "enter", "l", "right":
+		default:
 			return false
 		}
 		if i := s.at(s.cursor); i >= 0 {
-			if filter := filterOf(s.rows[i].(*analyze.Stats).Name); filter == "" {
+			if filter := groupFilter(s.rows[i].(*analyze.Stats)); filter == "" {
 				m.say("no filter selects these RPCs")
 			} else {
 				m.showRPCs(both(m.list.filter, filter), "stats")
@@ -328,6 +366,68 @@ func newStats(m *Model) *sums {
 		return true
 	}
 	return s
+}
+
+// group returns an empty table that groups RPCs as --by of stats does.
+func (m *Model) group(by string) (*analyze.Table, error) {
+	switch {
+	case by == analyze.ByOperation:
+		return analyze.NewTable(by), nil
+	case m.options.Group == nil:
+		return nil, errors.New("RPCs can only be grouped by operation here")
+	}
+	return m.options.Group(by)
+}
+
+// groupFilter returns the filter that selects the RPCs of a row of stats, or nothing if there is none.
+func groupFilter(s *analyze.Stats) string {
+	if s.GroupBy == analyze.ByOperation {
+		return filterOf(s.Name)
+	}
+	paths, filter := strings.Split(s.GroupBy, ","), ""
+	if len(paths) != len(s.Group) {
+		return ""
+	}
+	for i, value := range s.Group {
+		one := ""
+		if paths[i] == analyze.ByOperation {
+			one = filterOf(value)
+		} else {
+			one = fieldFilter(paths[i], value)
+		}
+		if one == "" {
+			return ""
+		}
+		if filter != "" {
+			filter += " and "
+		}
+		filter += one
+	}
+	return filter
+}
+
+// fieldFilter returns the filter that selects the RPCs of which a table shows a value for a field, or nothing if there is none.
+func fieldFilter(path, value string) string {
+	if path == "size" { // --by has a short name for the field.
+		path = "size_class"
+	}
+	f := query.Transactions.Field(path)
+	switch {
+	case f == nil || f.List || strings.Contains(value, `\`): // Some characters are shown by their numbers.
+		return ""
+	case value == "-" && path == "file":
+		return "file == null and file_handle == null"
+	case value == "-":
+		return path + " == null"
+	case path == "file" && !strings.Contains(value, "/"): // perhaps only a part of a handle
+		return ""
+	case f.Type == "text" || f.Type == "address" || f.Type == "bytes":
+		value = strconv.Quote(value)
+	}
+	if filter := path + " == " + value; compiles(filter) {
+		return filter
+	}
+	return ""
 }
 
 // both returns a filter for what two filters select.

@@ -643,3 +643,79 @@ func TestFolds(t *testing.T) {
 		t.Errorf("after Space on the line of the packet:\n%s", m.Screen())
 	}
 }
+
+// TestGroupings: the sums of list 4 by any fields have a row for each group, and the filter of a row selects as many RPCs as
+// the row counts.
+func TestGroupings(t *testing.T) {
+	for _, test := range []struct {
+		path    string
+		by      string
+		rows    int
+		without int // rows that no filter selects
+	}{
+		{sample, "client", 1, 0},
+		{sample, "server", 1, 0},
+		{sample, "directory", 2, 0},
+		{sample, "size", 2, 0},
+		{sample, "file", 5, 0},
+		{sample, "client,operation", 16, 0},
+		{sample, "uid", 2, 0},
+		{sample, "direction,status", 2, 0},
+		{storm, "client", 1, 0},
+		{lossy, "size", 5, 0},
+		{lossy, "directory,size", 9, 0},
+		{lossy, "file", 40, 0},
+		{"../../testdata/captures/rocev2-nfs3.pcap.zst", "directory", 4, 0},
+		{"../../testdata/captures/rocev2-nfs3.pcap.zst", "file", 70, 0},
+		{"../../samples/rocev2-errors.pcap", "client,file", 1, 0},
+	} {
+		m := modelOf(t, test.path, plainLook)
+		m.resize(100, 40)
+		press(t, m, ":by "+test.by+"<enter>")
+		m.Lines()
+		verify(t, m)
+		s := m.tabs[tabStats].(*sums)
+		rows, without, all := slices.Clone(s.rows), 0, int64(0)
+		for _, r := range rows {
+			row := r.(*analyze.Stats)
+			filter := groupFilter(row)
+			if all += int64(row.Count); filter == "" {
+				without++
+				continue
+			}
+			if err := m.list.setFilter(filter); err != nil {
+				t.Fatalf("%s: the filter %s of %s is refused: %v", test.path, filter, row.Name, err)
+			}
+			if settle(t, m); m.list.count() != int64(row.Count) {
+				t.Errorf("%s: %s selects %d RPCs, want the %d of %s", test.path, filter, m.list.count(), row.Count, row.Name)
+			}
+		}
+		if len(rows) != test.rows || without != test.without || all != m.state.To {
+			t.Errorf("%s by %s: %d rows with %d of %d RPCs, %d of them without a filter", test.path, test.by, len(rows), all, m.state.To, without)
+		}
+	}
+	m := modelOf(t, sample, plainLook)
+	m.resize(100, 40)
+	for _, test := range []struct{ keys, title, command string }{
+		{"4", "sums by operation", "stats FILE"},
+		{"b", "sums by client", "stats FILE --by client"},
+		{"bbb", "sums by directory", "stats FILE --by directory"},
+		{"bb", "sums by operation", "stats FILE"},
+		{"B", "sums by size", "stats FILE --by size"},
+		{":by uid, operation<enter>", "sums by uid, operation", "stats FILE --by uid,operation"},
+		{"b", "sums by operation", "stats FILE"},
+	} {
+		press(t, m, test.keys+"yc")
+		want := "rdmadump " + strings.ReplaceAll(test.command, "FILE", m.options.Typed) + "\n"
+		if got := m.copied[len(m.copied)-1]; got != want || !strings.HasPrefix(secondLine(m), test.title) {
+			t.Errorf("after %q, yc copies %q, want %q, and the second line is %q", test.keys, got, want, secondLine(m))
+		}
+	}
+	press(t, m, "Bj<enter>")
+	if m.tab != tabRPCs || m.list.filter == "" || m.list.count() == 0 || m.list.count() == m.state.To {
+		t.Errorf("Enter shows %d RPCs with the filter %q", m.list.count(), m.list.filter)
+	}
+	if press(t, m, ":by color<enter>"); !strings.Contains(m.Screen(), "unknown field") {
+		t.Errorf("an unknown field:\n%s", m.Screen())
+	}
+}

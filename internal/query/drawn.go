@@ -59,6 +59,8 @@ var ofTransactions = []drawnField{
 		}
 		return r.Start(), r.CaptureStart(), true
 	}, "that of the transaction"),
+	added("directory", "text", "Folder of the file that the RPC acts on.", func(r *record.Transaction) any { return r.Folder().Any() }),
+	{Field{Path: "size_class", Type: "text", Values: record.SizeClasses(), Doc: "Class of a READ or WRITE that succeeded, by the bytes that it moved."}, func(r any) any { return r.(*record.Transaction).SizeClass().Any() }},
 	added("ip.src", "address", "Address that the Call came from.", func(r *record.Transaction) any { return sender(r).Any() }),
 	added("ip.dst", "address", "Address that the Call went to.", func(r *record.Transaction) any { return receiver(r).Any() }),
 	{Field{Path: "udp.port", Type: "number", List: true, Doc: "UDP port of RoCEv2, which is 4791 at the receiver; the other port may be different for each packet, so rdmadump packets filters by it."}, func(r any) any {

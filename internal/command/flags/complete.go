@@ -83,7 +83,7 @@ func offerHeadings(v *View) cobra.CompletionFunc {
 
 func offerGroups(*View) cobra.CompletionFunc {
 	return offered(func() []string {
-		return append(append(slices.Clone(groupKinds), byDirectory, bySize), query.Transactions.Names()...)
+		return append(append(slices.Clone(groupKinds), bySize), query.Transactions.Names()...)
 	})
 }
 

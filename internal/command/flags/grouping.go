@@ -17,11 +17,8 @@ import (
 // more telling names than the field.
 var groupKinds = []string{analyze.ByProgram, analyze.ByProcedure, analyze.ByOperation}
 
-// The values of --by that are computed from several fields: the folder of the file, and the class of a READ or WRITE by its bytes.
-const (
-	byDirectory = "directory"
-	bySize      = "size"
-)
+// bySize is the short name of the field size_class in --by.
+const bySize = "size"
 
 // maxGroupFields is the maximum number of fields of --by.
 const maxGroupFields = 8
@@ -38,9 +35,9 @@ func ParseGrouping(text string) (g Grouping, err error) {
 	for name := range strings.SplitSeq(text, ",") {
 		name = strings.TrimSpace(name)
 		path := name
-		if !slices.Contains(groupKinds, name) && name != byDirectory && name != bySize {
+		if !slices.Contains(groupKinds, name) && name != bySize {
 			if path, err = query.Resolve(name, query.Transactions); err != nil {
-				return g, fmt.Errorf("--by %s: %w; it may also be %s", text, err, command.List(append(slices.Clone(groupKinds), byDirectory, bySize), "or"))
+				return g, fmt.Errorf("--by %s: %w; it may also be %s", text, err, command.List(append(slices.Clone(groupKinds), bySize), "or"))
 			}
 		}
 		g.paths = append(g.paths, path)
@@ -68,11 +65,7 @@ func (g Grouping) Append(values []string, r *record.Transaction) []string {
 		case slices.Contains(groupKinds, path):
 			value = analyze.Name(r, path)
 		case path == bySize:
-			value = analyze.SizeClass(r)
-		case path == byDirectory:
-			if file, known := r.File.Get(); known {
-				value = string(render.AppendValue(nil, folderOf(file)))
-			}
+			value = r.SizeClass().Or("")
 		case path == "file": // files without a name are different files
 			value = string(render.AppendValue(nil, r.FileText()))
 		default:
@@ -84,17 +77,6 @@ func (g Grouping) Append(values []string, r *record.Transaction) []string {
 		values = append(values, value)
 	}
 	return values
-}
-
-// folderOf returns the folder of a path. Paths come from the capture, so that they are not those of this computer.
-func folderOf(file string) string {
-	switch at := strings.LastIndexByte(file, '/'); {
-	case at > 0:
-		return file[:at]
-	case at == 0:
-		return "/"
-	}
-	return file
 }
 
 // parseOperationGrouping parses the value of --by for RDMA operations: fields, with commas between

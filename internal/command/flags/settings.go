@@ -322,7 +322,7 @@ func (s *Settings) ShowsFiles(width int) bool {
 
 // namesFile reports whether a field or column of transactions is about the file that they acted on.
 func namesFile(path string) bool {
-	return strings.EqualFold(path, "file") || path == byDirectory || strings.HasPrefix(path, "file_")
+	return strings.EqualFold(path, "file") || path == "directory" || strings.HasPrefix(path, "file_")
 }
 
 // namesRPC reports whether an expression or a field name refers to decoded arguments or

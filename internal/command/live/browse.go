@@ -15,6 +15,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/browse"
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/command/flags"
@@ -258,6 +259,10 @@ func (b *browsing) show(ctx context.Context, what *browsed, terminal browse.Term
 	options := browse.Options{
 		Index: x, Name: strings.Join(what.names, " "), Typed: strings.Join(typed, " "), Look: set.Look.Drawing(b.stdout), Dissect: o,
 		Open: what.open, Closed: what.closed, Live: what.live, Overview: sum, Network: what.network,
+		Group: func(by string) (*analyze.Table, error) {
+			g, err := flags.ParseGrouping(by)
+			return g.Table(), err
+		},
 		Create: func(path string) (io.WriteCloser, error) { return createSaved(path, what.names) },
 	}
 	if what.open != nil {
