@@ -607,3 +607,70 @@ func (s *Set) check(t *testing.T, name, path string, c *Collector) int {
 	}
 	return len(list)
 }
+
+// TestConnections: a fact about connections that were rejected, or retransmitted, is found with the search for RPCs.
+func TestConnections(t *testing.T) {
+	c := NewCollector(Options{Kinds: []Kind{Ended, Retransmitting}, Connections: true})
+	random := rand.New(rand.NewPCG(7, 8))
+	for i := range 60 {
+		r := &record.Connection{
+			ID: i, First: record.Time(i) * 1e9, Last: record.Time(i)*1e9 + 5e8, Transport: "RoCEv2", UpperLayer: "rpcrdma", Handshake: "seen",
+			Client: record.Endpoint{Address: record.Some(fmt.Sprintf("10.0.0.%d", random.IntN(5))), Port: record.Some(uint16(700 + random.IntN(60)))},
+			Server: record.Endpoint{Address: record.Some("10.0.1.1"), Port: record.Some(uint16(20049))}, PathMTU: record.Some(1024), Packets: 100,
+		}
+		if r.Client.Address.Or("") == "10.0.0.3" {
+			r.Ended = record.Some(record.Ended{How: record.EndRejected, By: record.Some(record.Server)})
+		}
+		if random.IntN(4) == 1 {
+			r.PathMTU, r.Retransmitted = record.Some(4096), 2
+		}
+		if err := c.AddConnection(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for _, s := range c.Sets() {
+		got = append(got, text(s))
+	}
+	const want = `14 of 60 connections: with retransmitted packets
+  all 14 have a path MTU of 4096 bytes; none of the 46 others does
+  path_mtu == 4096
+
+10 of 60 connections: ended by rejected
+  all 10 come from 10.0.0.3; none of the 50 others does
+  client.address == "10.0.0.3"`
+	if strings.Join(got, "\n\n") != want {
+		t.Errorf("%s", strings.Join(got, "\n\n"))
+	}
+}
+
+// TestGrace: that two operations fail during an interval, as in the grace period of a server that was restarted, is found.
+func TestGrace(t *testing.T) {
+	c := NewCollector(Options{Kinds: []Kind{Status}})
+	names := []string{"OPEN", "LOCK", "READ", "WRITE", "GETATTR", "CLOSE"}
+	random := rand.New(rand.NewPCG(5, 6))
+	for i := range int64(400) {
+		at := record.Time(i * 1e8)
+		r := &record.Transaction{
+			ID: i + 1, Status: record.Complete, Transport: "RoCEv2", Operation: record.Some(names[random.IntN(len(names))]), NFSStatus: record.Some("NFS4_OK"), RPCStatus: record.Some("SUCCESS"),
+			Call: &record.Message{Time: at, Packet: 2*i + 1}, Reply: &record.Message{Time: at + 1000, Packet: 2*i + 2},
+		}
+		if op := r.Operation.Or(""); i >= 100 && i < 250 && (op == "OPEN" || op == "LOCK") {
+			r.NFSStatus = record.Some("NFS4ERR_GRACE")
+		}
+		if err := c.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Begin(0)
+	sets := c.Sets()
+	if len(sets) != 1 {
+		t.Fatalf("%d sets", len(sets))
+	}
+	const want = `55 of 400 RPCs: with the status NFS4ERR_GRACE
+  all 55 are LOCK or OPEN and were sent between 10.100s and 24.600s; none of the 345 others does
+  (operation in ["LOCK", "OPEN"]) and (time >= 1970-01-01T00:00:10.100000000Z and time <= 1970-01-01T00:00:24.600000000Z)`
+	if got := text(sets[0]); got != want {
+		t.Error(got)
+	}
+}
