@@ -684,6 +684,61 @@ func TestReportRedact(t *testing.T) {
 	}
 }
 
+// secretsOf returns the words of captures that identify people, machines or files.
+func secretsOf(t *testing.T, input []string) map[string]bool {
+	secrets := map[string]bool{}
+	for _, path := range input {
+		secrets[filepath.Base(path)] = true
+	}
+	for _, r := range recordsOf(t, append([]string{"transactions"}, input...)...) {
+		for _, path := range []string{"client", "server", "machine", "principal", "file", "file_from", "file_handle", "mount_path"} {
+			hideWords(secrets, value(r, path))
+		}
+	}
+	for _, r := range recordsOf(t, append([]string{"connections"}, input...)...) {
+		hideWords(secrets, value(r, "client.address"))
+		hideWords(secrets, value(r, "server.address"))
+	}
+	for _, r := range recordsOf(t, append([]string{"files"}, input...)...) {
+		for _, path := range []string{"file", "file_handle", "created.file", "renamed.from", "removed.file", "created.principal"} {
+			hideWords(secrets, value(r, path))
+		}
+	}
+	return secrets
+}
+
+// lacksWords reports an error for each word in a text, and returns how many words it searched for: short ones, and those that are in each
+// page, are none.
+func lacksWords(t *testing.T, text, own string, words map[string]bool) (searched int) {
+	t.Helper()
+	for word := range words {
+		if len(word) < 4 || strings.Contains(own, word) {
+			continue
+		}
+		searched++
+		if at := strings.Index(text, word); at >= 0 {
+			t.Errorf("the page contains %q: %q", word, text[max(at-40, 0):min(at+len(word)+40, len(text))])
+		}
+	}
+	return searched
+}
+
+// TestReportHidesBefore: a redacted page contains nothing of the capture that it is compared with, either.
+func TestReportHidesBefore(t *testing.T) {
+	own := sourceOf(t)
+	for _, before := range []string{"rocev2-ipv6-nfs42", "iwarp-nfs41", "rocev2-nfs3"} {
+		path := "../../testdata/captures/" + before + ".pcap.zst"
+		page, text := reportOf(t, "--redact", "../../samples/rocev2-slowwrite42.pcap.zst", "--before", path)
+		examine(t, page, text)
+		if !strings.Contains(text, "Compared with before") {
+			t.Errorf("%s: the page compares nothing", before)
+		}
+		if searched := lacksWords(t, wordsOf(t, page), own, secretsOf(t, []string{path})); searched < 3 {
+			t.Errorf("%s: searched for %d words only", before, searched)
+		}
+	}
+}
+
 // TestReportHides: a redacted page contains nothing of a capture that identifies people, machines or files.
 func TestReportHides(t *testing.T) {
 	inputs := [][]string{bothEnds}
@@ -694,38 +749,12 @@ func TestReportHides(t *testing.T) {
 	for _, input := range inputs {
 		t.Run(filepath.Base(input[0]), func(t *testing.T) {
 			t.Parallel()
-			secrets := map[string]bool{}
-			for _, path := range input {
-				secrets[filepath.Base(path)] = true
-			}
-			for _, r := range recordsOf(t, append([]string{"transactions"}, input...)...) {
-				for _, path := range []string{"client", "server", "machine", "principal", "file", "file_from", "file_handle", "mount_path"} {
-					hideWords(secrets, value(r, path))
-				}
-			}
-			for _, r := range recordsOf(t, append([]string{"connections"}, input...)...) {
-				hideWords(secrets, value(r, "client.address"))
-				hideWords(secrets, value(r, "server.address"))
-			}
-			for _, r := range recordsOf(t, append([]string{"files"}, input...)...) {
-				for _, path := range []string{"file", "file_handle", "created.file", "renamed.from", "removed.file", "created.principal"} {
-					hideWords(secrets, value(r, path))
-				}
-			}
+			secrets := secretsOf(t, input)
 			plain, _ := reportOf(t, input...)
 			page, text := reportOf(t, append([]string{"--redact"}, input...)...)
 			examine(t, page, text)
 			text = wordsOf(t, page)
-			searched := 0
-			for word := range secrets {
-				if len(word) < 4 || strings.Contains(own, word) {
-					continue
-				}
-				searched++
-				if at := strings.Index(text, word); at >= 0 {
-					t.Errorf("the page contains %q: %q", word, text[max(at-40, 0):min(at+len(word)+40, len(text))])
-				}
-			}
+			searched := lacksWords(t, text, own, secrets)
 			t.Logf("searched for %d of %d words", searched, len(secrets))
 			for _, name := range []string{"Client", "Machine", "Principal"} { // also words that are in each page
 				hidden := column(t, page, "caller-table", name)
