@@ -259,10 +259,10 @@ func rank(operation string) int {
 	return 1
 }
 
-// Principal returns the operation that a COMPOUND is for: the first one of the
+// PrincipalOperation returns the operation that a COMPOUND is for: the first one of the
 // lowest rank. A COMPOUND that changes the name of a file is for that, whatever else
-// it does. Principal returns "" if there are no operations.
-func Principal(operations []string) (name string) {
+// it does. PrincipalOperation returns "" if there are no operations.
+func PrincipalOperation(operations []string) (name string) {
 	least := math.MaxInt
 	for _, op := range operations {
 		if n := rank(op); n < least {

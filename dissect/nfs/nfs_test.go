@@ -238,7 +238,7 @@ func TestPrincipal(t *testing.T) {
 		"SEQUENCE PUTFH OPEN GETFH ACCESS GETATTR": "OPEN", "SEQUENCE PUTFH GETATTR CLOSE": "CLOSE",
 		"SEQUENCE PUTFH SAVEFH PUTFH RENAME": "RENAME", "SEQUENCE PUTROOTFH GETFH GETATTR": "GETATTR", "CB_SEQUENCE CB_RECALL": "CB_RECALL",
 	} {
-		if got := Principal(strings.Fields(operations)); got != want {
+		if got := PrincipalOperation(strings.Fields(operations)); got != want {
 			t.Errorf("%s is for %q, want %q", operations, got, want)
 		}
 	}

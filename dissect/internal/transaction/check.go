@@ -61,7 +61,7 @@ func (x *txn) operation() string {
 	}
 	var r record.Transaction
 	x.procedure.fill(&r)
-	if principal := nfs.Principal(x.rec.Operations); principal != "" {
+	if principal := nfs.PrincipalOperation(x.rec.Operations); principal != "" {
 		return r.ProgramVersion() + " " + principal
 	}
 	return r.ProgramProcedure()

@@ -173,7 +173,7 @@ func (t *fileTable) resolve(x *txn, reply *nfs.Message) {
 		}
 	}
 	t.call.Call(p.program, p.version, p.procedure, nfs.NewStream(s.arguments, t.holes[before:]))
-	principal, last := nfs.Principal(x.rec.Operations), record.FileUse{}
+	principal, last := nfs.PrincipalOperation(x.rec.Operations), record.FileUse{}
 	for _, u := range t.Apply(x.cs.serverOf(), &t.call, reply) {
 		use := record.FileUse{File: u.Path(), From: u.From, Change: changes[u.Change]}
 		if u.File != nil {

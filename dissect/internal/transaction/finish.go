@@ -81,7 +81,7 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	*r = record.Transaction{} // a statement of its own, so that the compiler clears it in place
 	r.Type, r.ID, r.Connection, r.XID, r.Direction, r.Status = "transaction", k.ID, connection, k.XID, cs.direction(x.side), k.Status
 	r.MinorVersion = k.Minor
-	r.Operations, r.Operation, r.RPCStatus, r.NFSStatus = k.Operations, named(nfs.Principal(k.Operations)), x.rpcStatus, x.nfsStatus
+	r.Operations, r.Operation, r.RPCStatus, r.NFSStatus = k.Operations, named(nfs.PrincipalOperation(k.Operations)), x.rpcStatus, x.nfsStatus
 	r.Call, r.Invalidation, r.Timeline, r.Waits, r.Findings = k.Call, x.invalidation, k.Timeline, k.Waits, k.Findings
 	r.LatencyNS, r.Phases, r.RDMAError, r.RDMAErrorRange = x.latency, x.phases(), x.rdmaError, x.rdmaErrorRange
 	r.LatencyMinPacket = record.SomeIf(x.minPacket, x.minPacket != 0)

@@ -267,7 +267,7 @@ func (x *reporting) pseudonyms(secret []byte, of chan digests, points []string) 
 		secret = d.secret
 		of <- d
 	}
-	p := &redaction{scrub.NewPseudonyms(secret), map[string]string{}, nil}
+	p := &redaction{scrub.NewRecordPseudonyms(secret), map[string]string{}, nil}
 	for _, name := range points {
 		p.Text(record.SecretPoint, name)
 	}
@@ -276,7 +276,7 @@ func (x *reporting) pseudonyms(secret []byte, of chan digests, points []string) 
 
 // redaction has the pseudonyms of --redact.
 type redaction struct {
-	*scrub.Pseudonyms
+	*scrub.RecordPseudonyms
 	points   map[string]string // by name
 	captures *strings.Replacer // replaces the names of captures in sentences; nil until all are known, and then sentences are left out
 }
@@ -296,7 +296,7 @@ func (p *redaction) Text(what record.Secret, text string) string {
 		}
 		return p.captures.Replace(text)
 	}
-	return p.Pseudonyms.Text(what, text)
+	return p.RecordPseudonyms.Text(what, text)
 }
 
 // hide removes names from what the page is about, and returns the summary without them. The names of captures and of

@@ -9,15 +9,15 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Pseudonyms computes the pseudonyms that scrubbed captures contain, for output of another kind.
+// RecordPseudonyms computes the pseudonyms that scrubbed captures contain, for output of another kind.
 // With the same secret, a value has the same pseudonym here and there.
-type Pseudonyms struct{ key *key }
+type RecordPseudonyms struct{ key *key }
 
-// NewPseudonyms returns the pseudonyms for a secret of any length.
-func NewPseudonyms(secret []byte) *Pseudonyms { return &Pseudonyms{newKey(secret)} }
+// NewRecordPseudonyms returns the pseudonyms for a secret of any length.
+func NewRecordPseudonyms(secret []byte) *RecordPseudonyms { return &RecordPseudonyms{newKey(secret)} }
 
 // Text returns the pseudonym of a text in a record. Capture points and sentences are not in captures: they have none.
-func (p *Pseudonyms) Text(what record.Secret, text string) string {
+func (p *RecordPseudonyms) Text(what record.Secret, text string) string {
 	switch what {
 	case record.SecretAddress:
 		return p.address(text)
@@ -38,15 +38,15 @@ func (p *Pseudonyms) Text(what record.Secret, text string) string {
 }
 
 // ID returns the pseudonym of the number of a user or group.
-func (p *Pseudonyms) ID(v uint32) uint32 { return p.key.id(v) }
+func (p *RecordPseudonyms) ID(v uint32) uint32 { return p.key.id(v) }
 
 // name returns the pseudonym of a path, of the name of a file, or of the name of a machine.
-func (p *Pseudonyms) name(text string) string { return string(p.key.path([]byte(text))) }
+func (p *RecordPseudonyms) name(text string) string { return string(p.key.path([]byte(text))) }
 
 // address returns the pseudonym of an address as records contain it: an IP address or GID, with or
 // without a port. The number of a port and the LID of native InfiniBand stay. Any other text is
 // replaced as a name is.
-func (p *Pseudonyms) address(text string) string {
+func (p *RecordPseudonyms) address(text string) string {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return p.key.address(a).String()
 	}
@@ -68,7 +68,7 @@ func (p *Pseudonyms) address(text string) string {
 
 // handle returns the pseudonym of a file handle in hexadecimal. A short form of a handle, such as fh:0x62d40c52, has
 // another short form as its pseudonym.
-func (p *Pseudonyms) handle(text string) string {
+func (p *RecordPseudonyms) handle(text string) string {
 	if digits, short := strings.CutPrefix(text, "fh:0x"); short {
 		return "fh:0x" + string(p.key.word("short handle", []byte(digits), "0123456789abcdef"))
 	}
