@@ -315,29 +315,34 @@ func (v *overview) mounted() {
 			v.row("", part{fmt.Sprintf("and %s of client, server and version", record.Plural(int64(len(v.o.Mounted)-i), "more pair")), v.theme.dim})
 			break
 		}
-		text := fmt.Sprintf("%s > %s  NFS %s", m.Client.Or("?"), m.Server.Or("?"), m.NFSVersion)
-		if m.Security != "" {
-			text += ", " + m.Security
-		}
-		text += ", " + record.Plural(int64(m.Connections), "connection")
-		if mtu, known := m.MTU.Get(); known {
-			text += fmt.Sprintf(", MTU %d", mtu)
-		}
-		if n, known := m.ReadBytesMax.Get(); known {
-			text += ", largest READ " + Size(n)
-		}
-		if n, known := m.WriteBytesMax.Get(); known {
-			text += ", largest WRITE " + Size(n)
-		}
-		if t, known := m.InlineThresholds.Get(); known {
-			text += fmt.Sprintf(", inline %d to the server and %d to the client", t.ClientToServer, t.ServerToClient)
-		}
-		if n, known := m.Credits.Get(); known {
-			text += ", " + record.Plural(int64(n), "credit")
-		}
-		v.line(once(i, "mounted"), text, ink{})
+		v.line(once(i, "mounted"), MountText(&m), ink{})
 		v.about("connections FILE")
 	}
+}
+
+// MountText says what a client and a server agreed on.
+func MountText(m *analyze.Mounted) string {
+	text := fmt.Sprintf("%s > %s  NFS %s", m.Client.Or("?"), m.Server.Or("?"), m.NFSVersion)
+	if m.Security != "" {
+		text += ", " + m.Security
+	}
+	text += ", " + record.Plural(int64(m.Connections), "connection")
+	if mtu, known := m.MTU.Get(); known {
+		text += fmt.Sprintf(", MTU %d", mtu)
+	}
+	if n, known := m.ReadBytesMax.Get(); known {
+		text += ", largest READ " + Size(n)
+	}
+	if n, known := m.WriteBytesMax.Get(); known {
+		text += ", largest WRITE " + Size(n)
+	}
+	if t, known := m.InlineThresholds.Get(); known {
+		text += fmt.Sprintf(", inline %d to the server and %d to the client", t.ClientToServer, t.ServerToClient)
+	}
+	if n, known := m.Credits.Get(); known {
+		text += ", " + record.Plural(int64(n), "credit")
+	}
+	return text
 }
 
 // throughput writes how much file data was moved, and how fast.

@@ -40,6 +40,18 @@ type mounted struct {
 	of    map[int]*Mounted // by connection
 }
 
+// Mounts collects what clients and servers agreed on, for other views than the overview.
+type Mounts struct{ mounted }
+
+// Transaction notes an RPC.
+func (m *Mounts) Transaction(r *record.Transaction) { m.transaction(r) }
+
+// Connection notes a connection. Its transactions come before it.
+func (m *Mounts) Connection(r *record.Connection) { m.connection(r) }
+
+// List returns the mounts, with the most connections first.
+func (m *Mounts) List() []Mounted { return m.list() }
+
 // transaction notes an RPC of NFS.
 func (m *mounted) transaction(r *record.Transaction) {
 	if r.Program.Or(0) != programNFS || r.Direction == record.Backward {

@@ -23,6 +23,9 @@ type Rate struct {
 	Errors        int               `json:"errors" doc:"Number of RPCs that failed: without Call or Reply, with RDMA_ERROR, or with an RPC or NFS error status."`
 	BytesToServer int64             `json:"bytes_to_server" doc:"Bytes in the Payload streams that clients sent, of the RPCs of the interval."`
 	BytesToClient int64             `json:"bytes_to_client" doc:"Bytes in the Payload streams that servers sent, of the RPCs of the interval."`
+	BytesRead     int64             `json:"bytes_read" doc:"Number of bytes that READs of the interval moved: the data in their chunks, or all of a Reply that a Send carried with its data."`
+	BytesWritten  int64             `json:"bytes_written" doc:"Number of bytes that WRITEs of the interval moved: the data in their chunks, or all of a Call that a Send carried with its data."`
+	BytesPerS     int64             `json:"bytes_per_s" doc:"Mean number of these bytes in a second of the interval."`
 	Latency       Quantiles         `json:"latency" doc:"Distribution of the latencies of the RPCs."`
 	InFlight      record.Opt[Level] `json:"in_flight" doc:"Number of Calls that were in flight; null if there were too many to count them, and in live records, which are written before all of them are known. A Call without a Reply is in flight until its connection begins to close or, if the capture does not show that, until the last packet of the connection."`
 	Credits       record.Opt[int]   `json:"credits" doc:"Number of credits that the last Reply of the interval granted; null without a Reply."`
@@ -176,6 +179,8 @@ func (s *Rate) merge(x *Rate) {
 	s.Errors += x.Errors
 	s.BytesToServer += x.BytesToServer
 	s.BytesToClient += x.BytesToClient
+	s.BytesRead += x.BytesRead
+	s.BytesWritten += x.BytesWritten
 	s.Retransmitted += x.Retransmitted
 	s.Congested += x.Congested
 	s.latencies.merge(&x.latencies)
@@ -265,6 +270,7 @@ const maxTaken = 600
 // describe sets the fields that name an interval.
 func (s *Rate) describe(t *Rates, group []string, name string, start record.Time) {
 	s.Type, s.Start, s.End = "rate", start, start+t.every
+	s.BytesPerS = int64(float64(s.BytesRead+s.BytesWritten) * 1e9 / float64(t.every))
 	if t.values != nil {
 		s.GroupBy, s.Name, s.Group = t.by, name, group
 	}
@@ -344,6 +350,9 @@ func (t *Rates) Add(r *record.Transaction) error {
 	}
 	*to += payloadBytes(r.Call)
 	*from += payloadBytes(r.Reply)
+	read, written := r.FileBytes()
+	s.BytesRead += read
+	s.BytesWritten += written
 	if answered {
 		s.add(latency)
 		s.Latency.bound(r)

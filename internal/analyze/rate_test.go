@@ -151,3 +151,21 @@ func TestFittingTimes(t *testing.T) {
 		}
 	}
 }
+
+// TestRateOfBytes: the data of READs and WRITEs counts in the interval of their Replies, and per second.
+func TestRateOfBytes(t *testing.T) {
+	read := func(r *record.Transaction) {
+		r.Operation = record.Some("READ")
+		r.WriteChunks = []record.WriteChunk{{Segments: []record.WriteSegment{{Length: 8192, ReturnedLength: record.Some[uint32](4096)}}}}
+	}
+	written := func(r *record.Transaction) {
+		r.Operation = record.Some("WRITE")
+		r.ReadChunks = []record.ReadChunk{{Segments: []record.Segment{{Length: 1000}}}}
+	}
+	rows := rated(t, 500*time.Millisecond, "", 990, transaction(10, 400, 8, read), transaction(20, 450, 8, written), transaction(450, 600, 8, written))
+	for i, want := range [][3]int64{{4096, 1000, 2 * 5096}, {0, 1000, 2000}} {
+		if got := [3]int64{rows[i].BytesRead, rows[i].BytesWritten, rows[i].BytesPerS}; got != want {
+			t.Errorf("interval %d: %d bytes read, %d written, %d per second; want %d", i, got[0], got[1], got[2], want)
+		}
+	}
+}

@@ -30,7 +30,7 @@ func (v *page) intervals() error {
 		return err
 	}
 	t := drawn("rate-table", "Intervals", sheet(v, "rates", rows, func(theme *render.Theme) error { return render.Rates(io.Discard, theme, 0, v.start, rows) }),
-		"TIME=Start: Start of the interval, in seconds since the start of the capture", "RPCS=RPCs", "ERRORS", "TO SERVER", "TO CLIENT", "P50", "P99", "WORST", "IN FLIGHT", "CREDITS")
+		"TIME=Start: Start of the interval, in seconds since the start of the capture", "RPCS=RPCs", "ERRORS", "TO SERVER", "TO CLIENT", "BYTES PER S", "P50", "P99", "WORST", "IN FLIGHT", "CREDITS")
 	rpcs, errors, up, down := make([]int, len(rows)), make([]int, len(rows)), make([]int, len(rows)), make([]int, len(rows))
 	for i, r := range rows {
 		rpcs[i], errors[i], up[i], down[i] = r.RPCs, r.Errors, int(r.BytesToServer), int(r.BytesToClient)
@@ -40,7 +40,7 @@ func (v *page) intervals() error {
 	if n := len(rows); n > 0 {
 		x.to = rows[n-1].End
 	}
-	c := &chart{ID: "rates", From: x.from.Sub(v.start), To: x.to.Sub(v.start), Ticks: ticksOf(x, v.start), Wide: columnsWide}
+	c := &chart{ID: "rates", From: x.from.Sub(v.start), To: x.to.Sub(v.start), Ticks: ticksOf(x, v.start), Wide: columnsWide, Zero: clock(v.start)}
 	bars := func(name, what string, values, over []int, most int, show func(n int64) string) {
 		paths := make([]path, 2)
 		paths[0].area(spread(values), most, chartHigh, nil)
@@ -218,7 +218,7 @@ func (v *page) cardOf(c *record.Connection) *cardView {
 func (v *page) draw(view *cardView, c *record.Connection, data *card) {
 	data.lengthen(v.rates.Every())
 	x := axis{c.First, max(c.Last, c.First+1)}
-	chart := &chart{ID: connAnchor(c.ID), From: x.from.Sub(v.start), To: x.to.Sub(v.start), Ticks: ticksOf(x, v.start), Wide: columnsWide}
+	chart := &chart{ID: connAnchor(c.ID), From: x.from.Sub(v.start), To: x.to.Sub(v.start), Ticks: ticksOf(x, v.start), Wide: columnsWide, Zero: clock(v.start)}
 	view.Chart = chart
 	conn := fmt.Sprint(c.ID)
 	chart.Commands = []string{v.run("FILE", "--conn", conn), v.run("connections", "FILE", "--conn", conn, "--timeline"), v.run("stats", "FILE", "--conn", conn, "--every", data.every.String())}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -100,6 +101,7 @@ type chart struct {
 	Strips   []strip
 	Commands []string
 	Wide     int
+	Zero     string // time of day at 0s
 }
 
 // cardView is what the page shows of a connection.
@@ -113,6 +115,7 @@ type cardView struct {
 // ladderView is a ladder diagram.
 type ladderView struct {
 	ID, Title, Why, Text, Command string
+	Began                         string // time of day of the first packet
 }
 
 // ruleView is a rule with findings.
@@ -317,6 +320,9 @@ func (v *page) typed(command string) string {
 	return render.Clean(text)
 }
 
+// maxMounts is the number of mounts that the head of the page lists.
+const maxMounts = 8
+
 // head returns the head of the page.
 func (v *page) head() head {
 	s := v.summary
@@ -358,6 +364,9 @@ func (v *page) head() head {
 	if first, known := s.First.Get(); known {
 		last := s.Last.Or(first)
 		row("Time", "%v to %v (%s)", first, last, render.Duration(last.Sub(first)))
+	}
+	for _, m := range v.o.Mounted[:min(len(v.o.Mounted), maxMounts)] {
+		row("Mounted", "%s", render.Clean(render.MountText(&m)))
 	}
 	row("Packets", "%d, of which %d carry RDMA", s.Packets, s.RDMA)
 	row("Bytes on the wire", "%d", s.Bytes)
@@ -668,6 +677,11 @@ const (
 	maxLadder   = 24 << 10 // bytes
 )
 
+// clock returns a time as a date and a time of day.
+func clock(at record.Time) string {
+	return time.Unix(0, int64(at)).UTC().Format("2006-01-02 15:04:05.000000 UTC")
+}
+
 // drawLadders renders ladder diagrams while there is space.
 func (v *page) drawLadders(list []chosen) {
 	// The fonts of readers need not have box characters of the right width, so diagrams are ASCII.
@@ -685,11 +699,11 @@ func (v *page) drawLadders(list []chosen) {
 			text = strings.Join(lines[:len(lines)-1], "\n") + "\n... the command shows the rest"
 		}
 		command := v.run("FILE", "--conn", fmt.Sprint(c.r.Connection), "--xid", c.r.XID.String())
-		if v.fit("ladders", "ladder", ladderView{rpcAnchor(c.r.ID), fmt.Sprintf("XID %v, %s", c.r.XID, operation(c.r)), c.why, text, command}) {
+		if v.fit("ladders", "ladder", ladderView{rpcAnchor(c.r.ID), fmt.Sprintf("XID %v, %s", c.r.XID, operation(c.r)), c.why, text, command, clock(c.r.Start())}) {
 			v.ladders[c.r.ID] = true
 		} else {
 			dropped++
-			v.part("ladders", "noladder", ladderView{rpcAnchor(c.r.ID), fmt.Sprintf("XID %v, %s", c.r.XID, operation(c.r)), c.why, "", command})
+			v.part("ladders", "noladder", ladderView{rpcAnchor(c.r.ID), fmt.Sprintf("XID %v, %s", c.r.XID, operation(c.r)), c.why, "", command, ""})
 		}
 	}
 	if dropped > 0 {

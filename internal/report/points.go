@@ -77,7 +77,7 @@ func directions(v *page) table {
 // courses returns a picture of the delays and losses of each direction over time.
 func (v *page) courses() []*chart {
 	x := axis{v.start, max(v.summary.Last.Or(v.start), v.start+1)}
-	c := &chart{ID: "network", From: 0, To: x.to.Sub(x.from), Ticks: ticksOf(x, v.start), Wide: columnsWide}
+	c := &chart{ID: "network", From: 0, To: x.to.Sub(x.from), Ticks: ticksOf(x, v.start), Wide: columnsWide, Zero: clock(v.start)}
 	var all record.NetworkInterval // the largest values, so that the directions have the same scale
 	for _, n := range v.about.Network {
 		for _, i := range n.Course {

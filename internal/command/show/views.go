@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -147,7 +148,39 @@ func connections(s *sink) (dissect.Handler, func()) {
 			return nil
 		}
 	}
-	return h, nil
+	if s.JSON || s.Columns != nil || s.Timeline || s.Quiet || s.text.IsLive() || len(s.Look.Columns) > 0 {
+		return h, nil
+	}
+	return withMounts(s, h)
+}
+
+// withMounts adds to the table of connections what clients and servers agreed on.
+func withMounts(s *sink, h dissect.Handler) (dissect.Handler, func()) {
+	var mounts analyze.Mounts
+	also := dissect.Handler{
+		Transaction: func(r *record.Transaction) error {
+			if s.WantsConnection(r.Connection) {
+				mounts.Transaction(r)
+			}
+			return nil
+		},
+		Connection: func(r *record.Connection) error {
+			if s.WantsConnection(r.ID) {
+				mounts.Connection(r)
+			}
+			return nil
+		},
+	}
+	h.Transaction, h.Connection = both(also.Transaction, h.Transaction), both(also.Connection, h.Connection)
+	return h, func() {
+		s.release()
+		s.fail(s.text.Flush())
+		for _, m := range mounts.List() {
+			if m.Connections > 0 {
+				s.fail(render.Labeled(s.w, cmp.Or(s.width, 120), "mounted", render.MountText(&m)))
+			}
+		}
+	}
 }
 
 // timelines collects the transactions of a connection.
