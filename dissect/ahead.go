@@ -36,6 +36,7 @@ type recordBatch struct {
 	connections  []*record.Connection
 	findings     []*record.Finding
 	operations   []record.RDMAOperation
+	signals      []record.Signal
 	began        record.Time
 	lists        arena  // contents of the lists in the records
 	frames       *batch // frames that are free when the handlers have all records
@@ -55,6 +56,7 @@ const (
 	kindConnection
 	kindFinding
 	kindOperation
+	kindSignal
 )
 
 // arena contains the elements of the lists in the records of a batch.
@@ -146,7 +148,7 @@ func (p *recordBatch) clear() {
 	s := p.lists
 	*p = recordBatch{
 		order: p.order[:0], packets: p.packets[:0], transactions: p.transactions[:0], connections: p.connections[:0], findings: p.findings[:0],
-		operations: p.operations[:0],
+		operations: p.operations[:0], signals: p.signals[:0],
 	}
 	if s.size > 2*fullBytes {
 		return
@@ -205,7 +207,20 @@ func (a *ahead) put(r any) error {
 		p.began = r
 		p.order = append(p.order, kindBegin)
 	}
-	if p.lists.size < fullBytes {
+	return a.sendFull()
+}
+
+// signal adds a packet that shows congestion to the current batch.
+func (a *ahead) signal(s record.Signal) error {
+	p := a.current
+	p.lists.size += int(unsafe.Sizeof(s))
+	p.signals, p.order = append(p.signals, s), append(p.order, kindSignal)
+	return a.sendFull()
+}
+
+// sendFull passes the current batch to Run if it is full.
+func (a *ahead) sendFull() error {
+	if a.current.lists.size < fullBytes {
 		return nil
 	}
 	return a.send(nil)
@@ -325,7 +340,7 @@ func (d *Dissector) dissectAll(ctx context.Context, r *reader, source capture.So
 
 // hand passes the records of a batch to the handlers.
 func (d *Dissector) hand(p *recordBatch) (err error) {
-	packets, transactions, connections, findings, operations := p.packets, p.transactions, p.connections, p.findings, p.operations
+	packets, transactions, connections, findings, operations, signals := p.packets, p.transactions, p.connections, p.findings, p.operations, p.signals
 	for _, kind := range p.order {
 		switch kind {
 		case kindBegin:
@@ -355,6 +370,9 @@ func (d *Dissector) hand(p *recordBatch) (err error) {
 			operations = operations[1:]
 			d.number = r.Completed().Packet
 			err = d.handler.Operation(r)
+		case kindSignal:
+			err = d.handler.Signal(signals[0])
+			signals = signals[1:]
 		}
 		if err != nil {
 			return err

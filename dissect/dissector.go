@@ -43,6 +43,9 @@ type Handler struct {
 	// [Options.RPC].
 	Payload func(t *record.Transaction, call, reply *record.Payload) error
 
+	// Signal gets the packets that show congestion.
+	Signal func(record.Signal) error
+
 	// Frame gets each frame with its description, just before Packet gets the description, and
 	// the position of its payload.
 	Frame func(*capture.Frame, *record.Packet, wiremap.StreamOffset) error
@@ -395,6 +398,42 @@ func (d *Dissector) begin(first record.Time) {
 // Number returns the number of the current or most recent frame, or 0 before the first.
 func (d *Dissector) Number() int64 { return d.number }
 
+// signals passes what a packet shows of congestion to the handler, with what the tracker counts for its connection.
+func (d *Dissector) signals(l *layers, v *rdma.PacketVerdict, at record.Time) {
+	pass := func(kind record.SignalKind, connection record.Opt[int]) {
+		s := record.Signal{Time: at, Kind: kind, Connection: connection}
+		switch {
+		case d.err != nil:
+		case d.ahead != nil:
+			d.err = d.ahead.signal(s)
+		default:
+			d.err = d.handler.Signal(s)
+		}
+	}
+	if l.pause.Paused() {
+		pass(record.SignalPause, record.Opt[int]{})
+	}
+	if v.Conn == nil || v.Offset.Dropped || l.datagram.Path.Lost {
+		return
+	}
+	id, marked := v.Conn.Setup().ID, false
+	switch l.carries {
+	case link.CarriesTCP:
+		marked = l.datagram.Class&3 == 3
+	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
+		if l.packet.Opcode.Transport() == rocev2.UD { // a message that opens or closes the connection
+			return
+		}
+		marked = l.datagram.Congested || l.packet.BTH.FECN
+		if l.packet.Opcode.Info().Kind == rocev2.KindCongestion {
+			pass(record.SignalCNP, id)
+		}
+	}
+	if marked {
+		pass(record.SignalCE, id)
+	}
+}
+
 // expire completes the transactions and connections that have waited long enough. Transactions
 // precede their connection. It runs after each frame, because the frame may still belong to
 // one of them.
@@ -435,6 +474,7 @@ func (d *Dissector) Summary() *record.Summary {
 	s.NotJudged = append([]record.NotJudged{}, d.table.NotJudged...)
 	s.Directions, s.OneWay, s.Silences = d.presence.directions(), d.presence.oneWay(), d.presence.all()
 	s.Absences, s.StartsNotCaptured, s.EndsNotCaptured = d.presence.lacking(), d.presence.starts, d.presence.ends
+	s.PausePorts, s.PausedNS = t.Pauses.Summary(t.Clock)
 	if d.options.Points != nil {
 		s.Localize(d.options.Points)
 	}
@@ -536,13 +576,18 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		s.UnknownLink++
 	default:
 		s.Other++
-		if l.paused != 0 {
+		if l.pause.Enabled != 0 {
+			d.tracker.Pauses.Take(&l.pause, d.presence.hostOf(l.pause.Port), d.tracker.Clock)
+		}
+		if l.pause.Paused() {
 			s.PFCPauses++
-			d.tracker.Pauses++
 			if d.selects != nil {
 				s.SelectedPauses = record.Some(s.SelectedPauses.Or(0) + d.selected(now.Time))
 			}
 		}
+	}
+	if d.handler.Signal != nil {
+		d.signals(l, &verdict, now.Time)
 	}
 	if d.watch(l, now, &verdict, taken) {
 		s.Disordered++

@@ -3,6 +3,7 @@ package dissect
 import (
 	"cmp"
 	"encoding/binary"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -33,6 +34,7 @@ type way struct {
 	key         wayKey
 	back        *way         // the opposite way
 	last        record.Stamp // latest packet; its number is 0 if there was none
+	port        [6]byte      // MAC address that its latest packet came from; zero if there is none
 	packets     int64        // packets of connections
 	latest      record.Time  // the latest of them
 	received    bool         // the capturing computer received packets of it
@@ -51,11 +53,12 @@ type presence struct {
 	latest   *way // of the latest packet
 	silences []record.Silence
 	absences []record.Absence
-	headed   bool  // the capture says which packets its computer sent
-	full     bool  // there were more ways or silences
-	blind    bool  // there were more absences, so that silences are not known
-	starts   int64 // connections whose handshake is not captured
-	ends     int64 // connections whose end is not captured
+	headed   bool                   // the capture says which packets its computer sent
+	hosts    map[[6]byte]netip.Addr // by port; of a port with packets of several hosts, which is a router's, no address
+	full     bool                   // there were more ways or silences
+	blind    bool                   // there were more absences, so that silences are not known
+	starts   int64                  // connections whose handshake is not captured
+	ends     int64                  // connections whose end is not captured
 }
 
 // find returns the way of a packet, which is created if that is wanted; nil if it is not remembered.
@@ -205,6 +208,33 @@ func (p *presence) heads(w *way, h capture.Heading) {
 	}
 }
 
+// from notes the port that a packet came from.
+func (p *presence) from(w *way, port [6]byte) {
+	if w == nil || w.port == port {
+		return
+	}
+	w.port = port
+	p.hosts = nil
+}
+
+// hostOf returns the address of the host that a port is of. It is not valid if the port sent packets of no host, or of several.
+func (p *presence) hostOf(port [6]byte) netip.Addr {
+	if p.hosts == nil {
+		p.hosts = map[[6]byte]netip.Addr{}
+		for _, w := range p.ways {
+			known, had := p.hosts[w.port]
+			switch {
+			case w.port == [6]byte{}:
+			case !had:
+				p.hosts[w.port] = w.key.src.IP
+			case known != w.key.src.IP:
+				p.hosts[w.port] = netip.Addr{}
+			}
+		}
+	}
+	return p.hosts[port]
+}
+
 // placeOf returns the place at which the packets between a client and a server were captured, if the capture says which packets its
 // computer sent: at a host, it sends all packets of this host and receives all others.
 func (p *presence) placeOf(client, server rdma.Address) record.Place {
@@ -309,6 +339,7 @@ func (d *Dissector) watch(l *layers, now record.Stamp, v *rdma.PacketVerdict, ta
 	}
 	const behind = record.OutOfOrder | record.Late | record.Retransmitted
 	disordered = w != nil && now.Time < w.last.Time && v.Mark&behind != 0 && v.Mark&record.BadICRC == 0
+	d.presence.from(w, l.pause.Port)
 	d.presence.took(w, now, ofConnection, asks, again)
 	return disordered
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect/internal/path"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -140,7 +141,7 @@ type layers struct {
 	carries          link.Carries
 	offset           int           // offset of the transport header in the frame, in bytes
 	length           int           // length of the packet on the wire, in bytes
-	paused           uint8         // priorities that the frame pauses
+	pause            path.Pause    // what the frame pauses; of all other frames, only the port that sent it
 	protocol         string        // of a frame that carries no transport
 	protocolNumber   uint16        // of a protocol whose name is not known
 	truncated        bool          // a tunnel has only the beginning of the packet
@@ -156,7 +157,10 @@ type layers struct {
 // decode decodes the headers of a frame, with k for the headers below the transport.
 func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 	l.link, l.carries = k, k.Decode(f)
-	l.offset, l.length, l.paused = k.Offset, k.WireLength, k.Paused
+	l.offset, l.length, l.pause.Port = k.Offset, k.WireLength, k.SrcMAC
+	if l.pause.Enabled = k.PauseEnabled; l.pause.Enabled != 0 {
+		l.pause.Quanta = k.PauseQuanta
+	}
 	l.protocol, l.protocolNumber, l.truncated, l.srcPort, l.dstPort = k.Protocol, k.Number, k.Truncated(), k.SrcPort, k.DstPort
 	d := &l.datagram
 	d.Raw, d.Length, d.At = k.Transport, k.Length, stamp(f)

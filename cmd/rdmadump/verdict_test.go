@@ -245,6 +245,52 @@ func TestTroubleOfClients(t *testing.T) {
 	}
 }
 
+// TestSignalsOfIntervals: the intervals of stats have the signals of congestion that the overview counts. They are not known by group, and
+// of records that do not have the packets.
+func TestSignalsOfIntervals(t *testing.T) {
+	path := made(t, func(w *synth.Wire, c *synth.Conn) {
+		pause := []byte{0x01, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 9, 0x88, 0x08, 0x01, 0x01, 0, 1 << 3, 17 + 8: 0xff, 59: 0}
+		c.Connect()
+		for i := range 4 {
+			c.Client.TOS, c.Server.TOS = 3, 2
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+			if i < 2 {
+				c.Server.CNP()
+				w.Other(synth.LinkEthernet, pause)
+			}
+			w.Advance(time.Second)
+		}
+		c.Disconnect(c.Client)
+	})
+	lines := filepath.Join(t.TempDir(), "lines.json")
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"export", "--format", "records", "-q", path, "-w", lines}, &out, &errs); code != command.ExitOK {
+		t.Fatalf("exit status %d: %s", code, &errs)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{path}, "[[2,1,1],[2,1,1],[2,0,0],[2,0,0],[0,0,0]]"},
+		{[]string{path, "--conn", "0"}, "[[2,1,1],[2,1,1],[2,0,0],[2,0,0],[0,0,0]]"},
+		{[]string{path, "--conn", "7"}, "[[0,0,1],[0,0,1],[0,0,0],[0,0,0],[0,0,0]]"},
+		{[]string{path, "--from", "1"}, "[[2,1,1],[2,0,0],[2,0,0],[0,0,0]]"},
+		{[]string{path, "--by", "client"}, "[[null,null,null],[null,null,null],[null,null,null],[null,null,null],[null,null,null]]"},
+		{[]string{lines}, "[[null,null,null],[null,null,null],[null,null,null],[null,null,null],[null,null,null]]"},
+	} {
+		var out, errs bytes.Buffer
+		run(t.Context(), append([]string{"stats", "-q", "--every", "1s", "-o", "json", "--jq", "[.ce,.cnp,.pauses]"}, c.args...), &out, &errs)
+		if got := "[" + strings.ReplaceAll(strings.TrimSpace(out.String()), "\n", ",") + "]"; got != c.want {
+			t.Errorf("%v: %s, want %s: %s", c.args, got, c.want, &errs)
+		}
+	}
+	out.Reset()
+	run(t.Context(), []string{"overview", "-q", "-o", "json", "--jq", "[.health.congestion_marks,.health.cnps,.health.pauses]", path}, &out, &errs)
+	if got := strings.TrimSpace(out.String()); got != "[8,2,2]" {
+		t.Errorf("the overview counts %s, want [8,2,2]", got)
+	}
+}
+
 // partOf writes the frames of a capture that a function wants, by their position and the last byte of their IPv4 source
 // address.
 func partOf(t *testing.T, path string, wanted func(i int, source byte) bool) string {

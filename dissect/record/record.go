@@ -97,7 +97,9 @@ type Summary struct {
 	ICRCBadUnassigned   int64              `json:"icrc_bad_unassigned" doc:"Number of packets with a bad ICRC that belong to no connection, because any part of them may be damaged. The rule icrc-bad does not count them."`
 	CaptureDrops        uint64             `json:"capture_drops" doc:"Number of packets that the capturing program says it dropped."`
 	LeftOut             []string           `json:"left_out" doc:"Names of capture points whose packets are not used, because they show the same traffic as others and their clocks cannot be compared." secret:"point"`
-	PFCPauses           int64              `json:"pfc_pauses" doc:"Number of priority flow control (PFC) frames that pause at least one priority."`
+	PFCPauses           int64              `json:"pfc_pauses" doc:"Number of frames that pause at least one priority of a link: of priority flow control (PFC), or pause frames of Ethernet."`
+	PausePorts          []PausePorts       `json:"pause_ports" doc:"Numbers of these frames by the host whose port sent them, at most 256 hosts."`
+	PausedNS            Opt[Bounds]        `json:"paused_ns" doc:"Time for which links were paused, in nanoseconds: the least on links of 400 Gbit/s, and the most on links of 10 Gbit/s. Pauses that overlap count once. Null without such frames."`
 	Connections         int                `json:"connections" doc:"Number of connection records."`
 	Transactions        map[Status]int64   `json:"transactions" doc:"Number of transactions, by status."`
 	Findings            map[Severity]int64 `json:"findings" doc:"Number of findings, by severity."`
@@ -126,6 +128,13 @@ type Summary struct {
 	// in the time that the option Window of package dissect selects. They are unknown without this option.
 	SelectedDamaged Opt[int64] `json:"-"`
 	SelectedPauses  Opt[int64] `json:"-"`
+}
+
+// PausePorts counts the frames of the ports of a host that paused a link. A port pauses the port at the other end of its link, because it cannot
+// receive more.
+type PausePorts struct {
+	Address Opt[string] `json:"address" doc:"Address of the host; null for ports of no host that the capture shows, such as a switch's." secret:"address"`
+	Frames  int64       `json:"frames" doc:"Number of frames."`
 }
 
 // MissingFiles are files of a ring of capture files that were not read.

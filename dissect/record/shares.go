@@ -125,9 +125,44 @@ type Meanwhile struct {
 	CEToServer    int64            `json:"ce_to_server" doc:"Number of packets to the server that a switch had marked (CE) before they came to the capture point, from the Call to the Reply."`
 	CNPFromClient int64            `json:"cnp_from_client" doc:"Number of congestion notification packets (CNP) of the client, from the Call to the Reply: packets on the way to the client had been marked."`
 	CNPFromServer int64            `json:"cnp_from_server" doc:"Number of congestion notification packets (CNP) of the server, from the Call to the Reply: packets on the way to the server had been marked."`
-	Pauses        int64            `json:"pauses" doc:"Number of frames that paused a link (priority flow control) from the Call to the Reply. The link is the one at the capture point."`
+	Pauses        int64            `json:"pauses" doc:"Number of frames that paused a link (priority flow control, or pause frames of Ethernet) from the Call to the Reply. The link is the one at the capture point."`
+	PausePort     Opt[PausePort]   `json:"pause_port" doc:"Port that sent these frames: client or server (the port of this host, which could not receive more), other (a port that is not known to be that of one of them, such as a switch's), or several of them; null without frames."`
+	PausedNS      Opt[Bounds]      `json:"paused_ns" doc:"Time from the Call to the Reply for which a link was paused, in nanoseconds; null if it was not. The least time is that of a link of 400 Gbit/s, the most that of one of 10 Gbit/s, because the frames have the times in units of the link's speed."`
 	ECN           ECN              `json:"ecn" doc:"Whether the packets of the connection can be marked: on (those of both sides), partly, or off. Without ECN, the absence of marks proves nothing."`
 }
+
+// PausePort is whose port sent frames that paused a link.
+type PausePort string
+
+// The ports.
+const (
+	PausedByClient  PausePort = "client"
+	PausedByServer  PausePort = "server"
+	PausedByOther   PausePort = "other"
+	PausedBySeveral PausePort = "several"
+)
+
+// Values returns all ports.
+func (PausePort) Values() []string {
+	return wordsOf(PausedByClient, PausedByServer, PausedByOther, PausedBySeveral)
+}
+
+// Signal is a packet that shows congestion. It is no record of its own.
+type Signal struct {
+	Time       Time
+	Kind       SignalKind
+	Connection Opt[int] // unknown for frames that pause a link, and before the connection has an ID
+}
+
+// SignalKind is what a Signal is.
+type SignalKind uint8
+
+// The kinds.
+const (
+	SignalCE    SignalKind = iota // a packet of a connection that a switch marked
+	SignalCNP                     // a congestion notification packet
+	SignalPause                   // a frame that pauses a link
+)
 
 // RecentTrips are round trips before the end of a transaction.
 type RecentTrips struct {
@@ -152,8 +187,11 @@ func (ECN) Values() []string { return wordsOf(ECNOn, ECNPartly, ECNOff) }
 
 // Congested reports whether the meanwhile of a transaction has signals of congestion.
 func (m *Meanwhile) Congested() bool {
-	return m.CEToClient+m.CEToServer+m.CNPFromClient+m.CNPFromServer+m.Pauses > 0
+	return m.CEToClient+m.CEToServer+m.CNPFromClient+m.CNPFromServer > 0 || m.WasPaused()
 }
+
+// WasPaused reports whether a link was paused, perhaps by frames that came before the Call.
+func (m *Meanwhile) WasPaused() bool { return m.Pauses > 0 || m.PausedNS.Or(Bounds{}).Max > 0 }
 
 // ConnectionPath is what the packets of a connection show about their way.
 type ConnectionPath struct {
@@ -203,6 +241,6 @@ type PathCongestion struct {
 	CEToClient    int64 `json:"ce_to_client" doc:"Number of packets to the client that a switch had marked (CE) before they came to the capture point."`
 	CNPFromClient int64 `json:"cnp_from_client" doc:"Number of congestion notification packets (CNP) of the client: packets on the way to the client had been marked."`
 	CNPFromServer int64 `json:"cnp_from_server" doc:"Number of congestion notification packets (CNP) of the server: packets on the way to the server had been marked."`
-	PauseFrames   int64 `json:"pause_frames" doc:"Number of frames in the capture, while the connection lasted, that paused a link (priority flow control)."`
+	PauseFrames   int64 `json:"pause_frames" doc:"Number of frames in the capture, while the connection lasted, that paused a link (priority flow control, or pause frames of Ethernet)."`
 	DSCP          []int `json:"dscp" doc:"Differentiated services code points of the packets, but at most four of each side; congestion notification packets are not among them."`
 }

@@ -45,9 +45,9 @@ type ShareSums struct {
 	RPCs         int64 `json:"rpcs" doc:"Number of RPCs with a latency, which the sums are about."`
 	Exact        int64 `json:"exact" doc:"Number of these RPCs of which the capture proves what each side took, up to a hundredth of the latency."`
 	LatencyNS    int64 `json:"latency_ns" doc:"Sum of their latencies, in nanoseconds."`
-	ClientMinNS  int64 `json:"client_min_ns" doc:"Least time that callers took to respond to RDMA Reads, in nanoseconds."`
+	ClientMinNS  int64 `json:"client_min_ns" doc:"Least time that callers took to respond to RDMA Reads, without the longest time for which a link may have been paused, in nanoseconds."`
 	ClientMaxNS  int64 `json:"client_max_ns" doc:"Most time that callers took to respond to RDMA Reads, in nanoseconds."`
-	ServerMinNS  int64 `json:"server_min_ns" doc:"Least time that the sides that executed the Calls took, in nanoseconds."`
+	ServerMinNS  int64 `json:"server_min_ns" doc:"Least time that the sides that executed the Calls took, without the longest time for which a link may have been paused, in nanoseconds."`
 	ServerMaxNS  int64 `json:"server_max_ns" doc:"Most time that the sides that executed the Calls took, in nanoseconds."`
 	NetworkMinNS int64 `json:"network_min_ns" doc:"Least time that the network took, in nanoseconds."`
 	NetworkMaxNS int64 `json:"network_max_ns" doc:"Most time that the network took, in nanoseconds."`
@@ -64,23 +64,24 @@ func (s *ShareSums) add(r *record.Transaction) {
 	}
 	all := record.Bounds{Max: latency}
 	shares := r.Shares.Or(record.Shares{ClientNS: all, ServerNS: all, NetworkNS: all})
-	s.sum(latency, &shares)
+	s.sum(latency, longestPause(r), &shares)
 }
 
 // addHosts adds the shares of a transaction to those of the hosts: the server is the caller of a Call in backward direction.
 func (s *ShareSums) addHosts(r *record.Transaction) {
 	if shares, known := r.Shares.Get(); known && r.Direction == record.Backward && r.LatencyNS.Known() {
 		shares.ClientNS, shares.ServerNS = shares.ServerNS, shares.ClientNS
-		s.sum(r.LatencyNS.Or(0), &shares)
+		s.sum(r.LatencyNS.Or(0), longestPause(r), &shares)
 		return
 	}
 	s.add(r)
 }
 
-// sum adds shares of a latency.
-func (s *ShareSums) sum(latency int64, shares *record.Shares) {
+// sum adds shares of a latency. A host cannot send while its link is paused, so that the longest time for which one was paused is no proven time of a host.
+func (s *ShareSums) sum(latency, paused int64, shares *record.Shares) {
 	s.RPCs++
 	s.LatencyNS += latency
+	shares.ClientNS.Min, shares.ServerNS.Min = max(0, shares.ClientNS.Min-paused), max(0, shares.ServerNS.Min-paused)
 	exact := true
 	for _, b := range [...]record.Bounds{shares.ClientNS, shares.ServerNS, shares.NetworkNS} {
 		exact = exact && b.Max-b.Min <= latency/exactPart
@@ -94,6 +95,11 @@ func (s *ShareSums) sum(latency int64, shares *record.Shares) {
 	s.ServerMaxNS += shares.ServerNS.Max
 	s.NetworkMinNS += shares.NetworkNS.Min
 	s.NetworkMaxNS += shares.NetworkNS.Max
+}
+
+// longestPause returns the longest time for which a link may have been paused while a transaction lasted.
+func longestPause(r *record.Transaction) int64 {
+	return r.Meanwhile.Or(record.Meanwhile{}).PausedNS.Or(record.Bounds{}).Max
 }
 
 // SideShare is what a side took of latencies.

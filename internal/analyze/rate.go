@@ -30,12 +30,16 @@ type Rate struct {
 	InFlight      record.Opt[Level] `json:"in_flight" doc:"Number of Calls that were in flight; null if there were too many to count them, and in live records, which are written before all of them are known. A Call without a Reply is in flight until its connection begins to close or, if the capture does not show that, until the last packet of the connection."`
 	Credits       record.Opt[int]   `json:"credits" doc:"Number of credits that the last Reply of the interval granted; null without a Reply."`
 	Congested     int               `json:"congested" doc:"Number of RPCs during which there were signals of congestion on their connection: a packet that a switch had marked (CE), a congestion notification packet (CNP), or a frame that paused a link."`
+	CE            record.Opt[int64] `json:"ce" doc:"Number of packets of connections in the interval that a switch had marked (CE), whether they belong to selected RPCs or not; null if RPCs are grouped, or if records were read that do not have the packets."`
+	CNP           record.Opt[int64] `json:"cnp" doc:"Number of congestion notification packets in the interval; null as ce."`
+	Pauses        record.Opt[int64] `json:"pauses" doc:"Number of frames in the interval that paused a link; null as ce."`
 	Retransmitted int               `json:"retransmitted" doc:"Number of retransmitted packets of the RPCs that the interval counts; the packets may be in other intervals."`
 
 	latencies durations
 	steps     *[LatencySteps]uint32 // number of latencies in each step; nil for none
 	settled   bool                  // Latency is computed
 	changes   []change              // of the Calls in flight
+	signals   [3]int64              // by their kind
 	creditsAt record.Time           // time of Credits
 }
 
@@ -93,6 +97,8 @@ type Rates struct {
 	total    int64              // number of intervals of all groups
 	changes  int                // of all intervals
 	overflow bool               // there were more than maxChanges
+	signals  int64              // that Signal got
+	expected int64              // that the connections have
 	group    []string
 	keyBytes int64 // bytes of the groups' keys
 	most     int64 // number of intervals after which they become longer; 0 for intervals of a fixed length
@@ -183,6 +189,9 @@ func (s *Rate) merge(x *Rate) {
 	s.BytesWritten += x.BytesWritten
 	s.Retransmitted += x.Retransmitted
 	s.Congested += x.Congested
+	for i, n := range x.signals {
+		s.signals[i] += n
+	}
 	s.latencies.merge(&x.latencies)
 	if s.steps == nil {
 		s.steps = x.steps
@@ -273,7 +282,33 @@ func (s *Rate) describe(t *Rates, group []string, name string, start record.Time
 	s.BytesPerS = int64(float64(s.BytesRead+s.BytesWritten) * 1e9 / float64(t.every))
 	if t.values != nil {
 		s.GroupBy, s.Name, s.Group = t.by, name, group
+	} else if t.signals > 0 || t.expected == 0 {
+		s.CE, s.CNP, s.Pauses = record.Some(s.signals[record.SignalCE]), record.Some(s.signals[record.SignalCNP]), record.Some(s.signals[record.SignalPause])
 	}
+}
+
+// Signal counts a packet that shows congestion.
+func (t *Rates) Signal(x record.Signal) error {
+	if t.values != nil {
+		return nil
+	}
+	g := t.groups[noGroup]
+	if g == nil {
+		g = &rates{}
+		t.groups[noGroup] = g
+	}
+	s, err := t.interval(g, x.Time)
+	if err != nil {
+		return err
+	}
+	t.signals++
+	s.signals[x.Kind]++
+	return nil
+}
+
+// Expect notes the signals of congestion of a connection. If Signal got none although connections had some, their times are not known.
+func (t *Rates) Expect(r *record.Connection) {
+	t.expected += r.CongestionMarks + r.CNPs + r.Path.Congestion.PauseFrames
 }
 
 // sortRates sorts intervals by time and group.

@@ -12,15 +12,19 @@ import (
 
 // suspicion collects what the verdict is based on, besides the overview.
 type suspicion struct {
-	span      func(from, to record.Time) bool // whether a span of time overlaps the one that the overview is about; nil for all of it
-	cutOff    bool                            // a handshake, or the end of a connection, is in the capture, and not in that span
-	faults    map[faultKey]*fault
-	refusals  map[refusalKey]*refusal // attempts to mount that were refused
-	served    map[served]record.Time  // latest RPCs that show that the server can be mounted
-	late      lateAnswers
-	rnr       map[record.End]int64
-	repeats   int64 // RPCs whose answer proves that the server had answered them before
-	ranges    int64 // latencies that are upper bounds
+	span     func(from, to record.Time) bool // whether a span of time overlaps the one that the overview is about; nil for all of it
+	cutOff   bool                            // a handshake, or the end of a connection, is in the capture, and not in that span
+	faults   map[faultKey]*fault
+	refusals map[refusalKey]*refusal // attempts to mount that were refused
+	served   map[served]record.Time  // latest RPCs that show that the server can be mounted
+	late     lateAnswers
+	rnr      map[record.End]int64
+	repeats  int64 // RPCs whose answer proves that the server had answered them before
+	ranges   int64 // latencies that are upper bounds
+
+	congestedTo   map[record.End]int64 // marked packets to a side, and notifications of it
+	congestedRPCs int64                // RPCs that lasted while there were some
+
 	longest   int64 // latency
 	clients   map[string]*tally
 	restarted map[statusOf]*sent   // Replies with a status that a server sends after a restart
@@ -122,7 +126,7 @@ const (
 func newSuspicion() suspicion {
 	return suspicion{
 		faults: map[faultKey]*fault{}, refusals: map[refusalKey]*refusal{}, served: map[served]record.Time{}, rnr: map[record.End]int64{},
-		clients: map[string]*tally{}, restarted: map[statusOf]*sent{}, retried: map[int64]retry{}, ended: map[int]connEnd{},
+		congestedTo: map[record.End]int64{}, clients: map[string]*tally{}, restarted: map[statusOf]*sent{}, retried: map[int64]retry{}, ended: map[int]connEnd{},
 		last: map[int]*lastRPCs{}, verifiers: map[string][]written{},
 	}
 }
@@ -143,6 +147,9 @@ func (s *suspicion) transaction(r *record.Transaction) {
 	s.tally(r.Client).transaction(r)
 	if r.LatencyMinNS.Known() {
 		s.ranges++
+	}
+	if m, known := r.Meanwhile.Get(); known && m.CEToClient+m.CEToServer+m.CNPFromClient+m.CNPFromServer > 0 {
+		s.congestedRPCs++
 	}
 	s.longest = max(s.longest, r.LatencyNS.Or(0))
 	s.retry(r)
@@ -269,6 +276,10 @@ var lostBefore = map[string]bool{
 func (s *suspicion) connection(r *record.Connection) {
 	s.opened(r)
 	s.located(r)
+	if c := &r.Path.Congestion; r.ClientKnown {
+		s.congestedTo[record.Server] += c.CEToServer + c.CNPFromServer
+		s.congestedTo[record.Client] += c.CEToClient + c.CNPFromClient
+	}
 	s.leave(r)
 	end, ended := r.Ended.Get()
 	if _, pending := s.ended[r.ID]; pending && r.NotCaptured > 0 {

@@ -990,6 +990,15 @@ func congested(j *facts) said {
 	if h.CongestionMarks+h.CNPs == 0 {
 		return said{}
 	}
+	way := ""
+	switch to, back := j.congestedTo[record.Server], j.congestedTo[record.Client]; {
+	case to > 0 && back > 0:
+		way = " on both ways"
+	case to > 0:
+		way = " on the way to the server"
+	case back > 0:
+		way = " on the way to the client"
+	}
 	var parts []string
 	if h.CongestionMarks > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %s marked (CE)", h.CongestionMarks, plural(h.Packets, "packet")))
@@ -997,7 +1006,10 @@ func congested(j *facts) said {
 	if h.CNPs > 0 {
 		parts = append(parts, plural(h.CNPs, "CNP"))
 	}
-	return said{InNetwork, nil, "congestion: " + strings.Join(parts, ", "), []Evidence{{"the network signalled congestion", "check FILE -Y 'rule == congestion'"}}}
+	if n := j.congestedRPCs; n > 0 {
+		parts = append(parts, "during "+plural(n, "RPC"))
+	}
+	return said{InNetwork, nil, "congestion" + way + ": " + strings.Join(parts, ", "), []Evidence{{"the network signalled congestion", "check FILE -Y 'rule == congestion'"}}}
 }
 
 // endings are the causes of the ends of connections.
@@ -1188,7 +1200,21 @@ func paused(j *facts) said {
 	if n == 0 {
 		return said{}
 	}
-	return said{Unproven, []Place{InNetwork, InClient, InServer}, plural(n, "PFC pause"), []Evidence{{plural(n, "PFC pause"), "packets FILE"}}}
+	text, possible := plural(n, "PFC pause"), []Place{InNetwork, InClient, InServer}
+	if len(j.s.PausePorts) == 1 {
+		switch address, known := j.s.PausePorts[0].Address.Get(); {
+		case !known:
+			text += " of a port that is no known host's"
+		case j.isServer(address) && !j.isClient(address):
+			text, possible = text+" of the server "+address+", which could not receive more", []Place{InServer}
+		case j.isClient(address) && !j.isServer(address):
+			text, possible = text+" of the client "+address+", which could not receive more", []Place{InClient}
+		}
+	}
+	if ns, known := j.s.PausedNS.Get(); known && j.suspicion.span == nil {
+		text += fmt.Sprintf("; links were paused for %s to %s", short(ns.Min), short(ns.Max))
+	}
+	return said{Unproven, possible, text, []Evidence{{plural(n, "PFC pause"), "stats FILE --every 1s"}}}
 }
 
 // answeredAgain counts the Calls whose later copies were answered.

@@ -297,13 +297,19 @@ func sideOf(e record.End) record.Opt[record.Side] { return record.Some(record.Si
 func isExact(b record.Bounds) bool { return b.Max-b.Min <= b.Min/1000 }
 
 func isServerOrPause(f *facts) (v said, holds bool) {
-	b, pauses := f.shares.ServerNS, f.Meanwhile.Or(record.Meanwhile{}).Pauses
-	return said{ns: b.Min, text: "The {other}, or a paused link, took {part}."}, f.certain && f.proven(b) && pauses > 0
+	b := f.shares.ServerNS
+	return said{ns: b.Min, text: "The {other}, or a paused link, took {part}."}, f.certain && f.proven(b) && f.paused()
+}
+
+// paused reports whether a link was paused while the RPC lasted.
+func (f *facts) paused() bool {
+	m, known := f.Meanwhile.Get()
+	return known && m.WasPaused()
 }
 
 func isServer(f *facts) (v said, holds bool) {
 	b := f.shares.ServerNS
-	if !f.certain || !f.proven(b) || f.Meanwhile.Or(record.Meanwhile{}).Pauses > 0 {
+	if !f.certain || !f.proven(b) || f.paused() {
 		return v, false
 	}
 	v = said{side: sideOf(f.other), ns: b.Min}
@@ -327,7 +333,7 @@ func isServer(f *facts) (v said, holds bool) {
 
 func isClient(f *facts) (v said, holds bool) {
 	b := f.shares.ClientNS
-	if !f.certain || !f.proven(b) || f.Meanwhile.Or(record.Meanwhile{}).Pauses > 0 {
+	if !f.certain || !f.proven(b) || f.paused() {
 		return v, false
 	}
 	v = said{side: sideOf(f.caller), ns: b.Min}

@@ -24,10 +24,31 @@ func (f *facts) appendEndings(b []byte, id string) []byte {
 	}
 	b = appendCongestion(b, record.Server, m.CEToServer, m.CNPFromServer)
 	b = appendCongestion(b, record.Client, m.CEToClient, m.CNPFromClient)
-	if m.Pauses > 0 {
-		b = appendCount(append(b, ' '), m.Pauses, "frame", " paused a link meanwhile (PFC).")
+	if m.WasPaused() {
+		b = appendPauses(append(b, ' '), &m)
 	}
 	return b
+}
+
+// appendPauses appends how often, and for how long, a link was paused.
+func appendPauses(b []byte, m *record.Meanwhile) []byte {
+	if m.Pauses == 0 {
+		b = append(b, "A link was still paused by an earlier frame"...)
+	} else {
+		b = appendCount(b, m.Pauses, "frame", "")
+		switch port := m.PausePort.Or(""); port {
+		case record.PausedByClient, record.PausedByServer:
+			b = append(append(append(b, " of the "...), port...), "'s port"...)
+		case record.PausedByOther:
+			b = append(b, " of another port, such as a switch's,"...)
+		}
+		b = append(b, " paused a link meanwhile"...)
+	}
+	if ns, known := m.PausedNS.Get(); known {
+		b = field.AppendDuration(append(b, ", for "...), ns.Min)
+		b = field.AppendDuration(append(b, " to "...), ns.Max)
+	}
+	return append(b, " (PFC)."...)
 }
 
 // appendTrips appends the round trips of the time before the Reply.

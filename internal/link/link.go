@@ -104,9 +104,14 @@ type Decoder struct {
 	Number           uint16     // number of a protocol whose name is not known, such as the EtherType; 0 if Protocol says it all
 	Tunnels          []Tunnel   // UDP ports of tunnels; the caller sets it
 
-	// Paused is the set of priorities that a priority flow control frame (IEEE 802.1Qbb) pauses,
-	// priority 0 in bit 0. It is 0 for all other frames, and for a frame that only ends pauses.
-	Paused uint8
+	// PauseEnabled is the set of priorities that a priority flow control frame (IEEE 802.1Qbb), or a pause frame of Ethernet, is
+	// about, priority 0 in bit 0, and PauseQuanta has their times in units of 512 bit times; 0 ends a pause. The set is empty for
+	// all other frames. Paused is the set of priorities that the frame pauses.
+	PauseEnabled, Paused uint8
+	PauseQuanta          [8]uint16
+
+	// SrcMAC is the source address of the innermost Ethernet header, or zero if there is none.
+	SrcMAC [6]byte
 
 	// ICRC is the buffer for computing invariant CRCs. Decoders of one goroutine may share it. If
 	// it is nil, CheckICRC allocates it.
@@ -177,7 +182,7 @@ func (d *Decoder) Decode(f *capture.Frame) Carries {
 	d.Transport, d.Offset, d.Length, d.Protocol, d.Number, d.cut = nil, 0, 0, "", 0, false
 	d.ip, d.udp, d.grh, d.lrh = nil, nil, nil, nil
 	d.frame, d.depth = f.Data, 0
-	d.WireLength, d.Captured, d.Paused = f.Length, len(f.Data), 0
+	d.WireLength, d.Captured, d.Paused, d.PauseEnabled, d.SrcMAC = f.Length, len(f.Data), 0, 0, [6]byte{}
 	d.Carries = d.link(f.LinkType, 0, f.Length)
 	return d.Carries
 }
@@ -298,6 +303,7 @@ func (d *Decoder) ethernet(at, end int) Carries {
 	if !d.add(HeaderEthernet, at, 14) {
 		return CarriesMalformed
 	}
+	d.SrcMAC = [6]byte(d.frame[at+6:])
 	return d.etherType(be.Uint16(d.frame[at+12:]), at+14, end)
 }
 
@@ -373,8 +379,13 @@ func (d *Decoder) macControl(at int) {
 	}
 	switch be.Uint16(d.frame[at:]) {
 	case controlPause:
-		if d.Protocol = "Ethernet pause"; be.Uint16(d.frame[at+2:]) == 0 {
-			d.Protocol = "Ethernet pause end"
+		d.Protocol = "Ethernet pause"
+		d.PauseEnabled = 0xff
+		for i := range d.PauseQuanta {
+			d.PauseQuanta[i] = be.Uint16(d.frame[at+2:])
+		}
+		if d.Paused = 0xff; d.PauseQuanta[0] == 0 {
+			d.Protocol, d.Paused = "Ethernet pause end", 0
 		}
 		d.add(HeaderPause, at, 4)
 	case controlPFC:
@@ -382,9 +393,10 @@ func (d *Decoder) macControl(at int) {
 		if !d.add(HeaderPFC, at, 20) {
 			return
 		}
-		enabled := d.frame[at+3]
-		for i := range 8 {
-			if enabled>>i&1 != 0 && be.Uint16(d.frame[at+4+2*i:]) != 0 {
+		d.PauseEnabled = d.frame[at+3]
+		for i := range d.PauseQuanta {
+			d.PauseQuanta[i] = be.Uint16(d.frame[at+4+2*i:])
+			if d.PauseEnabled>>i&1 != 0 && d.PauseQuanta[i] != 0 {
 				d.Paused |= 1 << i
 			}
 		}

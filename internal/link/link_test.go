@@ -148,7 +148,7 @@ func TestPause(t *testing.T) {
 		{"PFC that ends all pauses", head + "0101 0018 0000 0000 0000 0000 0000 0000 0000 0000", "PFC pause end", 0, "ethernet pfc"},
 		{"PFC with the time of a priority that is not enabled", head + "0101 0001 0000 ffff 0000 0000 0000 0000 0000 0000", "PFC pause end", 0, "ethernet pfc"},
 		{"truncated PFC", head + "0101 0018 0000", "PFC", 0, "ethernet"},
-		{"pause", head + "0001 ffff", "Ethernet pause", 0, "ethernet pause"},
+		{"pause", head + "0001 ffff", "Ethernet pause", 0xff, "ethernet pause"},
 		{"end of a pause", head + "0001 0000", "Ethernet pause end", 0, "ethernet pause"},
 		{"another opcode", head + "0002 0000", "MAC control", 0, "ethernet"},
 	} {

@@ -127,7 +127,7 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 		if p.wants.Has(field.Summary) {
 			p.Summary = link.AppendProtocol(p.Summary, l.Protocol, l.Number)
 		}
-		if l.Paused != 0 {
+		if l.Paused != 0 && l.Protocol == "PFC pause" { // A pause frame of Ethernet has no priorities.
 			p.addPriorities(l.Paused)
 		}
 		if l.SrcPort != 0 || l.DstPort != 0 {

@@ -2,6 +2,7 @@ package path
 
 import (
 	"encoding/binary"
+	"net/netip"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
@@ -157,7 +158,7 @@ func TestPosition(t *testing.T) {
 	if got := Nearer(trips(100), trips(50)); got.Known() {
 		t.Errorf("nearer is %v, and round trips are similar", got)
 	}
-	w := Ways{FromClient: new(Way), FromServer: new(Way), Pauses: 5, PausesBefore: 2}
+	w := Ways{FromClient: new(Way), FromServer: new(Way), Pauses: PauseCounts{frames: 5}, PausesBefore: 2}
 	w.FromServer.Late()
 	if got := w.Record(); len(got.Point.NotAt) != 0 || got.Late.FromServer != 1 || got.Congestion.PauseFrames != 3 || got.Congestion.ECN != record.ECNOff {
 		t.Errorf("one late packet: %+v", got)
@@ -166,16 +167,83 @@ func TestPosition(t *testing.T) {
 	w.FromServer.Late()
 	w.FromServer.Packet(26<<2|3, true, false)
 	w.FromServer.Packet(48<<2, false, true)
-	w.Pauses++
+	w.Pauses = PauseCounts{6, [2]int64{0, 1}, [2]int64{10, 400}}
 	if got := w.Record(); len(got.Point.NotAt) != 1 || got.Point.NotAt[0] != record.Server || got.Congestion.ECN != record.ECNPartly || len(got.Congestion.DSCP) != 1 || got.Congestion.DSCP[0] != 26 {
 		t.Errorf("two late packets, and a marked one: %+v", got)
 	}
 	got, known := w.Meanwhile(&before, w.FromClient, 0, 1<<62).Get()
-	if want := (record.Meanwhile{CEToClient: 1, CNPFromServer: 1, Pauses: 1, ECN: record.ECNPartly}); got != want || !known || !got.Congested() {
+	if want := (record.Meanwhile{CEToClient: 1, CNPFromServer: 1, Pauses: 1, PausePort: record.Some(record.PausedByServer), PausedNS: record.Some(record.Bounds{Min: 10, Max: 400}), ECN: record.ECNPartly}); got != want || !known || !got.Congested() {
 		t.Errorf("meanwhile %+v, want %+v", got, want)
 	}
 	if w.Meanwhile(new(Counts), w.FromClient, 0, 1).Known() {
 		t.Error("what happened is known, although nothing was counted before")
+	}
+}
+
+// TestPauses: the time for which links were paused has the bounds of fast and slow links; pauses that overlap count once, and a frame
+// with a time of 0 ends them.
+func TestPauses(t *testing.T) {
+	const us = int64(1000)
+	host, port, other := netip.MustParseAddr("10.0.0.1"), [6]byte{1}, [6]byte{2}
+	frame := func(port [6]byte, priority int, quanta uint16) *Pause {
+		f := &Pause{Port: port, Enabled: 1 << priority}
+		f.Quanta[priority] = quanta
+		return f
+	}
+	type sent struct {
+		at    int64 // in microseconds
+		frame *Pause
+		host  netip.Addr
+	}
+	var none netip.Addr
+	for _, c := range []struct {
+		name        string
+		sent        []sent
+		frames, own int64
+		least, most int64 // in nanoseconds
+	}{
+		{"one", []sent{{10, frame(port, 3, 1000), host}}, 1, 1, 1280, 51200},
+		{"one that is not over", []sent{{990, frame(port, 3, 1000), host}}, 1, 1, 1280, 10 * us},
+		{"two that overlap", []sent{{10, frame(port, 3, 1000), host}, {20, frame(port, 3, 1000), host}}, 2, 2, 2560, 61200},
+		{"two classes at once", []sent{{10, frame(port, 3, 1000), host}, {10, frame(port, 5, 2000), host}}, 2, 2, 2560, 102400},
+		{"two ports", []sent{{10, frame(port, 3, 1000), host}, {20, frame(other, 3, 1000), none}}, 2, 1, 2560, 61200},
+		{"an end", []sent{{10, frame(port, 3, 1000), host}, {30, frame(port, 3, 0), host}}, 1, 1, 1280, 20 * us},
+		{"an end of another class", []sent{{10, frame(port, 3, 1000), host}, {30, frame(port, 5, 0), host}}, 1, 1, 1280, 51200},
+		{"an end of another port", []sent{{10, frame(port, 3, 1000), host}, {30, frame(other, 3, 0), none}}, 1, 1, 1280, 51200},
+		{"a frame of an earlier time", []sent{{10, frame(port, 3, 1000), host}, {5, frame(port, 5, 1000), host}}, 2, 2, 1280, 51200},
+		{"before", []sent{{-40, frame(port, 3, 1000), host}}, 0, 0, 0, 11200},
+	} {
+		var p Pauses
+		var before PauseCounts
+		begun := false
+		begin := func() {
+			if !begun {
+				before, begun = p.Counts(host, none, stamp(1000).Time), true
+			}
+		}
+		for _, s := range c.sent {
+			if s.at >= 0 {
+				begin()
+			}
+			p.Take(s.frame, s.host, stamp(1000+s.at).Time)
+		}
+		begin()
+		after := p.Counts(host, netip.MustParseAddr("10.0.0.9"), stamp(2000).Time)
+		frames, port, ns := after.since(&before)
+		want := record.PausedBySeveral
+		if c.own == c.frames {
+			want = record.PausedByClient
+		}
+		if b := ns.Or(record.Bounds{}); frames != c.frames || b.Max != c.most || b.Min != c.least || port != record.SomeIf(want, c.frames > 0) {
+			t.Errorf("%s: %d frames of %v, %+v, want %d, %d to %d", c.name, frames, port, b, c.frames, c.least, c.most)
+		}
+	}
+	var p Pauses
+	for i := range 10 * maxPaused {
+		p.Take(frame([6]byte{byte(i), byte(i >> 8)}, 3, 0xffff), netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), stamp(1).Time)
+	}
+	if len(p.until) > maxPaused || len(p.of) > maxPaused || p.Frames != 10*maxPaused {
+		t.Errorf("%d ports, %d hosts, %d frames", len(p.until), len(p.of), p.Frames)
 	}
 }
 

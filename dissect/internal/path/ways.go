@@ -10,13 +10,14 @@ import (
 // Ways are what the packets of both sides of a connection show.
 type Ways struct {
 	FromClient, FromServer *Way
-	Pauses, PausesBefore   int64 // frames that paused a link of the capture so far, and before the connection
+	Pauses                 PauseCounts // of the capture so far
+	PausesBefore           int64       // frames that had paused a link before the connection
 }
 
 // Counts are counters of signals of congestion at a time, those of the client first.
 type Counts struct {
 	marked, notified [2]int64
-	pauses           int64
+	pauses           PauseCounts
 	known            bool
 }
 
@@ -31,17 +32,18 @@ const before = record.Time(1e9)
 
 // Meanwhile returns what happened on the connection in a span of time that ends now, since its signals were counted; it is
 // unknown if they were not. The round trips are those of the requests of a side; they may have ended up to a second before.
-func (w *Ways) Meanwhile(since *Counts, caller *Way, from, to record.Time) (m record.Opt[record.Meanwhile]) {
+func (w *Ways) Meanwhile(since *Counts, caller *Way, from, to record.Time) record.Opt[record.Meanwhile] {
 	if !since.known {
-		return m
+		return record.Opt[record.Meanwhile]{}
 	}
 	now := w.Counts()
-	return record.Some(record.Meanwhile{
+	m := record.Meanwhile{
 		RoundTrips: caller.Trips().Between(from-before, to), ECN: w.ecn(),
 		CEToServer: now.marked[0] - since.marked[0], CEToClient: now.marked[1] - since.marked[1],
 		CNPFromClient: now.notified[0] - since.notified[0], CNPFromServer: now.notified[1] - since.notified[1],
-		Pauses: now.pauses - since.pauses,
-	})
+	}
+	m.Pauses, m.PausePort, m.PausedNS = now.pauses.since(&since.pauses)
+	return record.Some(m)
 }
 
 // ecn returns whether switches can mark the packets.
@@ -63,7 +65,7 @@ func (w *Ways) Record() (p record.ConnectionPath) {
 	p.Repeated = record.FromPair{FromClient: ways[0].RepeatedPackets(), FromServer: ways[1].RepeatedPackets()}
 	p.Congestion = record.PathCongestion{
 		ECN: w.ecn(), CEToServer: ways[0].Marked, CEToClient: ways[1].Marked, CNPFromClient: ways[0].CNPs, CNPFromServer: ways[1].CNPs,
-		PauseFrames: w.Pauses - w.PausesBefore, DSCP: []int{},
+		PauseFrames: w.Pauses.frames - w.PausesBefore, DSCP: []int{},
 	}
 	for _, way := range ways {
 		for _, class := range way.Classes() {

@@ -78,7 +78,7 @@ func (cs *connections) expire() {
 // open starts a connection. If its handshake was captured, it has an ID at once.
 func (cs *connections) open(s Setup) *Conn {
 	s.ResponseWithin, s.First = cmp.Or(s.ResponseWithin, longestResponse), cs.tracker.now.Time
-	c := &Conn{tracker: cs.tracker, wantSends: true, since: cs.tracker.Clock, unpaused: cs.tracker.Pauses, setup: s, record: figures{first: s.First, last: s.First}}
+	c := &Conn{tracker: cs.tracker, wantSends: true, since: cs.tracker.Clock, unpaused: cs.tracker.Pauses.Frames, setup: s, record: figures{first: s.First, last: s.First}}
 	c.link(&cs.conns)
 	cs.live++
 	cs.tracker.budget.Open(&c.share, c)

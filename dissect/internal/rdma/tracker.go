@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/cause"
+	"github.com/rdmadump/rdmadump/dissect/internal/path"
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -71,8 +72,8 @@ type Tracker struct {
 	// Selects, if not nil, reports whether a time is in the span of time whose packets a connection's record counts
 	// in Selected.
 	Selects func(record.Time) bool
-	// Pauses counts the frames that paused a link. The caller counts them.
-	Pauses int64
+	// Pauses sums up the frames that paused a link. The caller passes them to it.
+	Pauses path.Pauses
 	// Clock is the time that timers use. It never goes back. The caller sets it to the
 	// time of a packet before it passes the packet.
 	Clock record.Time

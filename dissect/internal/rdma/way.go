@@ -1,6 +1,8 @@
 package rdma
 
 import (
+	"net/netip"
+
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/internal/path"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -10,7 +12,10 @@ import (
 
 // seeWay notes a TCP segment, and the clock of its sender.
 func (f *flow) seeWay(s *TCP) {
-	f.way.Packet(s.Class, s.Class&3 == 3, false)
+	marked := s.Class&3 == 3
+	if f.way.Packet(s.Class, marked, false); marked {
+		f.conn.record.congestion(false, s.At)
+	}
 	if value, known := path.Timestamp(s.Header[20:]); known && !s.Path.Joined {
 		f.conn.share.Charge(f.way.See(s.At, value, s.Identification))
 	}
@@ -73,5 +78,18 @@ func (c *Conn) Counts() path.Counts {
 // Ways returns what the packets of both sides show, and the number of frames that have paused a link.
 func (c *Conn) Ways() path.Ways {
 	client := c.setup.Opener()
-	return path.Ways{FromClient: c.WayOf(client), FromServer: c.WayOf(client.Other()), Pauses: c.tracker.Pauses, PausesBefore: c.unpaused}
+	return path.Ways{FromClient: c.WayOf(client), FromServer: c.WayOf(client.Other()), Pauses: c.pauses(client), PausesBefore: c.unpaused}
+}
+
+// pauses returns how often, and for how long, links were paused so far.
+func (c *Conn) pauses(client Side) path.PauseCounts {
+	return c.tracker.Pauses.Counts(addressOf(c.Host(client)), addressOf(c.Host(client.Other())), c.tracker.Clock)
+}
+
+// addressOf returns the IP address of a host; it is not valid if the host is not known.
+func addressOf(h *Host) netip.Addr {
+	if h == nil {
+		return netip.Addr{}
+	}
+	return h.Address.IP
 }

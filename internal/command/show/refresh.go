@@ -105,6 +105,12 @@ func (f *refresh) wrap(h dissect.Handler) dissect.Handler {
 	}
 	if f.view == flags.RatesView {
 		h.Connection = nil
+		h.Signal = func(x record.Signal) error {
+			if f.begin(); f.wantsSignal(x) {
+				f.fail(f.rates.Signal(x))
+			}
+			return f.status()
+		}
 	}
 	return h
 }

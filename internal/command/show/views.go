@@ -258,6 +258,13 @@ func packets(s *sink) (dissect.Handler, func()) {
 	return h, nil
 }
 
+// wantsSignal reports whether a packet that shows congestion is selected: by its time and connection. Frames that pause a link have no
+// connection.
+func (s *sink) wantsSignal(x record.Signal) bool {
+	id, known := x.Connection.Get()
+	return s.Within(x.Time) && (!known || s.WantsConnection(id))
+}
+
 // rates shows a row for each interval of time after the last record.
 func rates(s *sink) (dissect.Handler, func()) {
 	by := ""
@@ -285,8 +292,16 @@ func rates(s *sink) (dissect.Handler, func()) {
 			return s.status()
 		},
 		Connection: func(r *record.Connection) error {
-			begin()
+			if begin(); s.WantsConnection(r.ID) {
+				sums.Expect(r)
+			}
 			s.fail(sums.Connection(r))
+			return s.status()
+		},
+		Signal: func(x record.Signal) error {
+			if begin(); s.wantsSignal(x) {
+				s.fail(sums.Signal(x))
+			}
 			return s.status()
 		},
 	}

@@ -1,0 +1,152 @@
+package dissect_test
+
+import (
+	"encoding/binary"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/synth"
+)
+
+// pauseFrame returns a frame of priority flow control of a port, for one class; the MAC addresses of the hosts of synthetic connections
+// end in 1 (client) and 2 (server).
+func pauseFrame(port byte, class int, quanta uint16) []byte {
+	frame := make([]byte, 60)
+	copy(frame, []byte{0x01, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, port, 0x88, 0x08, 0x01, 0x01, 0, 1 << class})
+	binary.BigEndian.PutUint16(frame[18+2*class:], quanta)
+	return frame
+}
+
+// TestCongestion: the signals of congestion while an RPC lasts are those of its connection, on both transports, and each is passed to the
+// handler. A capture at the server proves that it took the time only if no link was paused meanwhile.
+func TestCongestion(t *testing.T) {
+	const ms = time.Millisecond
+	pause := func(port byte, class int, quanta uint16) func(w *synth.Wire, c *synth.Conn) {
+		return func(w *synth.Wire, _ *synth.Conn) { w.Other(synth.LinkEthernet, pauseFrame(port, class, quanta)) }
+	}
+	for _, x := range []struct {
+		name          string
+		before, while func(w *synth.Wire, c *synth.Conn) // before the Call, and 20 ms after it
+		want          record.Meanwhile                   // without round trips and ECN
+		blamed        bool
+		text          string
+		signals       [3]int // CE, CNP, pauses
+	}{
+		{"nothing", nil, nil, record.Meanwhile{}, true, "The server took ", [3]int{}},
+		{
+			"a switch pauses class 3", nil, pause(9, 3, 0xffff),
+			record.Meanwhile{Pauses: 1, PausePort: record.Some(record.PausedByOther), PausedNS: record.Some(record.Bounds{Min: 83_884, Max: 3_355_392})},
+			false, "1 frame of another port, such as a switch's, paused a link meanwhile, for 83.9us to 3.36ms (PFC).",
+			[3]int{2: 1},
+		},
+		{
+			"a switch pauses class 5", nil, pause(9, 5, 0xffff),
+			record.Meanwhile{Pauses: 1, PausePort: record.Some(record.PausedByOther), PausedNS: record.Some(record.Bounds{Min: 83_884, Max: 3_355_392})},
+			false, "The server, or a paused link, took ",
+			[3]int{2: 1},
+		},
+		{
+			"the client's port", nil, pause(1, 3, 1000),
+			record.Meanwhile{Pauses: 1, PausePort: record.Some(record.PausedByClient), PausedNS: record.Some(record.Bounds{Min: 1280, Max: 51_200})},
+			false, "1 frame of the client's port paused a link meanwhile, for 1.3us to 51.2us (PFC).",
+			[3]int{2: 1},
+		},
+		{
+			"the server's port", nil, pause(2, 3, 1000),
+			record.Meanwhile{Pauses: 1, PausePort: record.Some(record.PausedByServer), PausedNS: record.Some(record.Bounds{Min: 1280, Max: 51_200})},
+			false, "1 frame of the server's port paused a link meanwhile",
+			[3]int{2: 1},
+		},
+		{
+			"both ports", nil, func(w *synth.Wire, c *synth.Conn) { pause(1, 3, 1000)(w, c); pause(2, 5, 1000)(w, c) },
+			record.Meanwhile{Pauses: 2, PausePort: record.Some(record.PausedBySeveral), PausedNS: record.Some(record.Bounds{Min: 2280, Max: 52_200})},
+			false, "2 frames paused a link meanwhile, for 2.3us to 52.2us (PFC).",
+			[3]int{2: 2},
+		},
+		{
+			"a pause of before", pause(9, 3, 0xffff), nil,
+			record.Meanwhile{PausedNS: record.Some(record.Bounds{Min: 82_884, Max: 3_354_392})},
+			false, "A link was still paused by an earlier frame, for 82.9us to 3.35ms (PFC).",
+			[3]int{2: 1},
+		},
+		{"the end of pauses", nil, pause(9, 3, 0), record.Meanwhile{}, true, "The server took ", [3]int{}},
+		{
+			"marks and notifications", nil, func(_ *synth.Wire, c *synth.Conn) {
+				c.Client.TOS, c.Server.TOS = 3, 2
+				if !c.IWARP() {
+					c.Server.CNP()
+				}
+				c.Client.Call(synth.Getattr3())
+			}, record.Meanwhile{CEToServer: 1}, true, "The server took ", [3]int{1},
+		},
+	} {
+		for _, transport := range []string{"RoCE", "iWARP"} {
+			w := synth.New()
+			c := w.RoCE(synth.Options{})
+			if transport == "iWARP" {
+				c = w.IWARP(synth.Options{})
+			}
+			c.Connect()
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+			if x.before != nil {
+				x.before(w, c)
+			}
+			call := synth.Getattr3()
+			call.XID = 0x77
+			c.Client.Call(call)
+			w.Advance(20 * ms)
+			if x.while != nil {
+				x.while(w, c)
+			}
+			c.Client.TOS, c.Server.TOS = 0, 0
+			w.Advance(80 * ms)
+			reply := synth.Getattr3Reply()
+			reply.XID = 0x77
+			c.Server.Reply(reply)
+			c.Client.Ack()
+			want := x.want
+			signals := x.signals
+			if x.signals[0] > 0 && !c.IWARP() {
+				want.CNPFromServer, signals[1] = 1, 1
+			}
+			var got [3]int
+			var r *record.Transaction
+			d := dissect.New(dissect.Handler{
+				Signal: func(s record.Signal) error {
+					got[s.Kind]++
+					if id, known := s.Connection.Get(); known != (s.Kind != record.SignalPause) || id != 0 {
+						t.Errorf("%s, %s: %+v", transport, x.name, s)
+					}
+					return nil
+				},
+				Transaction: func(v *record.Transaction) error {
+					if v.XID == 0x77 {
+						r = v.Clone()
+					}
+					return nil
+				},
+			}, dissect.Options{At: record.Position{Place: record.AtServer}})
+			for f := range testkit.Made(w.Frames) {
+				d.Frame(f)
+			}
+			s, _ := d.Finish()
+			m := r.Meanwhile.Or(record.Meanwhile{})
+			m.RoundTrips, m.ECN = want.RoundTrips, want.ECN
+			if ports := s.PausePorts; len(ports) != min(len(ports), 2) || (len(ports) > 0) != s.PausedNS.Known() || s.PFCPauses == 0 && len(ports) > 0 ||
+				len(ports) == 1 && ports[0].Address.Known() != (x.want.PausePort == record.Some(record.PausedByClient) || x.want.PausePort == record.Some(record.PausedByServer)) {
+				t.Errorf("%s, %s: ports %+v, paused for %+v", transport, x.name, ports, s.PausedNS)
+			}
+			cause := r.Cause.Or(record.Cause{})
+			if m != want || got != signals || int64(signals[2]) != s.PFCPauses {
+				t.Errorf("%s, %s: meanwhile %+v, signals %v, want %+v, %v", transport, x.name, m, got, want, signals)
+			}
+			if cause.Side.Known() != x.blamed || !strings.Contains(cause.Text, x.text) {
+				t.Errorf("%s, %s: side %v: %s, want %s", transport, x.name, cause.Side, cause.Text, x.text)
+			}
+		}
+	}
+}
