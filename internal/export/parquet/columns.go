@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -166,8 +167,12 @@ type texts struct {
 	bytes int // of all texts
 }
 
-// keep returns a copy of a text.
+// keep returns a copy of a text, in which U+FFFD stands for bytes that are no UTF-8, as in JSON: engines refuse files with such bytes,
+// and names on the wire may have any.
 func (t *texts) keep(s string) []byte {
+	if !utf8.ValidString(s) {
+		s = string([]rune(s))
+	}
 	if len(s) > cap(t.block)-len(t.block) {
 		t.block = make([]byte, 0, max(1<<16, len(s)))
 	}

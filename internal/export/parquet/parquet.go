@@ -196,6 +196,8 @@ type table[R any] struct {
 	sorted []sortable
 	texts  texts
 	rows   int64
+	first  record.Time // of the rows in the file; both are 0 if no row has a time
+	last   record.Time
 }
 
 // sortable is a row that is not written yet.
@@ -222,10 +224,10 @@ func (t *table[R]) begin(w *Writer, name string) error {
 		return err
 	}
 	lock(file) // without a lock, the file stays if the process is killed
-	t.file = file
+	t.file, t.first, t.last = file, 0, 0
 	t.writer = parquet.NewGenericWriter[any](file, schema(t.name, t.columns), parquet.MaxRowsPerRowGroup(maxRows), parquet.Compression(&parquet.Zstd),
 		parquet.KeyValueMetadata(metadata, Version), parquet.KeyValueMetadata("rdmadump.program", w.row.of.Program),
-		parquet.KeyValueMetadata("rdmadump.options", strings.Join(w.row.of.Options, " ")), parquet.KeyValueMetadata("rdmadump.capture", w.row.capture))
+		parquet.KeyValueMetadata("rdmadump.options", strings.ToValidUTF8(strings.Join(w.row.of.Options, " "), "\ufffd")), parquet.KeyValueMetadata("rdmadump.capture", w.row.capture))
 	return nil
 }
 
@@ -242,6 +244,11 @@ func (t *table[R]) write(r *R, about *row) error {
 	s := &t.sorted[n]
 	s.at, s.row = t.at(r), appendRow(s.row[:0], t.columns, r, about, &t.texts)
 	t.rows++
+	if s.at != 0 {
+		if t.last = max(t.last, s.at); t.first == 0 || s.at < t.first {
+			t.first = s.at
+		}
+	}
 	if len(t.sorted) == maxSorted || t.texts.bytes > maxTexts {
 		return t.flush()
 	}
@@ -262,6 +269,10 @@ func (t *table[R]) flush() error {
 
 // complete writes everything that is missing in the file, and closes it.
 func (t *table[R]) complete() error {
+	if t.first != 0 {
+		t.writer.SetKeyValueMetadata("rdmadump.first", t.first.String())
+		t.writer.SetKeyValueMetadata("rdmadump.last", t.last.String())
+	}
 	err := errors.Join(t.flush(), t.writer.Close(), t.file.Chmod(0o644), t.file.Close())
 	t.sorted = nil
 	return err

@@ -548,6 +548,38 @@ func TestRolls(t *testing.T) {
 	}
 }
 
+// TestNames: names on the wire may have any bytes, and engines refuse files with texts that are no UTF-8. Bytes that are none are as in
+// JSON.
+func TestNames(t *testing.T) {
+	folder := t.TempDir()
+	w := parquet.New(folder, nil, parquet.Capture{Files: []string{"a\xff.pcap"}, Options: []string{"-Y=\xff"}}, false)
+	if err := w.Begin(&capture.Frame{}); err != nil {
+		t.Fatal(err)
+	}
+	h := w.Handler()
+	r := &record.Transaction{File: record.Some("/caf\xe9\xff/\x00\x1b[1m/é"), Machine: record.Some("\x80"), Call: &record.Message{Time: 7e9}}
+	second := &record.Transaction{Call: &record.Message{Time: 3e9}}
+	if err := errors.Join(h.Begin(0), h.Transaction(r), h.Transaction(second), w.Finish(new(record.Summary), nil), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	rows := rowsOf[transaction](t, folder, "transactions")
+	if *rows[1].File != "/caf\ufffd\ufffd/\x00\x1b[1m/é" || *rows[1].Machine != "\ufffd" {
+		t.Errorf("the file is %q and the machine %q", *rows[1].File, *rows[1].Machine)
+	}
+	type names struct {
+		Files []string `parquet:"files,list"`
+	}
+	if rows := rowsOf[names](t, folder, "captures"); !slices.Equal(rows[0].Files, []string{"a\ufffd.pcap"}) {
+		t.Errorf("the captures are %q", rows[0].Files)
+	}
+	file := open(t, folder, "transactions")
+	for key, want := range map[string]string{"rdmadump.options": "-Y=\ufffd", "rdmadump.first": "1970-01-01T00:00:03.000000000Z", "rdmadump.last": "1970-01-01T00:00:07.000000000Z"} {
+		if got, _ := file.Lookup(key); got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+}
+
 // TestNoFieldForgotten: each field of the records has a column, unless the table says that it has none.
 func TestNoFieldForgotten(t *testing.T) {
 	for _, f := range parquet.Forgotten() {
