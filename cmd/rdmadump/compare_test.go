@@ -28,7 +28,9 @@ func comparisons(t *testing.T, args ...string) (list []*analyze.Comparison, code
 		if err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, r.(*analyze.Comparison))
+		if c, ok := r.(*analyze.Comparison); ok { // others say what RPCs have in common
+			list = append(list, c)
+		}
 	}
 	if len(list) == 0 {
 		t.Fatalf("exit status %d: %s", code, &errs)
@@ -65,8 +67,14 @@ func TestCompareSame(t *testing.T) {
 			t.Errorf("%s: exit status %d", path, code)
 		}
 		for _, c := range list {
-			if c.Kind != analyze.ComparedGroup && c.Kind != analyze.ComparedWait {
-				t.Errorf("%s compared with itself: %q is there as a %s, want only groups and waits", path, c.Name, c.Kind)
+			switch c.Kind {
+			case analyze.ComparedGroup, analyze.ComparedWait:
+			case analyze.ComparedShare:
+				if c.Proven() != 0 || c.Before.MinNS != c.After.MinNS || c.Before.MaxNS != c.After.MaxNS {
+					t.Errorf("%s compared with itself: the time of the %s is %+v and %+v", path, c.Name, c.Before, c.After)
+				}
+			default:
+				t.Errorf("%s compared with itself: %q is there as a %s, want only groups, shares and waits", path, c.Name, c.Kind)
 			}
 			for _, change := range []record.Opt[float64]{c.Change.Count, c.Change.Bytes, c.Change.P50, c.Change.P90, c.Change.P99, c.Change.TotalNS} {
 				if change.Or(0) != 0 || c.Significant.Or(false) {
@@ -117,7 +125,7 @@ func millisecond(t *testing.T, list []*analyze.Comparison) {
 	t.Helper()
 	tested := 0
 	for _, c := range list {
-		if c.Kind == analyze.ComparedWait && c.Change.TotalNS.Or(0) == 0 {
+		if c.Kind == analyze.ComparedWait && c.Change.TotalNS.Or(0) == 0 || c.Kind == analyze.ComparedShare && c.Proven() == 0 {
 			continue
 		}
 		if c.Kind != analyze.ComparedGroup || c.Change.Count.Or(1) != 0 || c.Change.Bytes.Or(1) != 0 || c.Before.Errors != c.After.Errors {

@@ -459,7 +459,7 @@ func otherDecoder(t reflect.Type, checked bool) decoder {
 	verify := checkerOf(t)
 	return func(r *reader, at int, p unsafe.Pointer) int {
 		end := r.skip(at)
-		if end < 0 {
+		if end < 0 || r.line[at] <= ' ' { // after spaces there may be a null, which makes an Opt unknown
 			return -1
 		}
 		v := reflect.NewAt(t, p)

@@ -317,3 +317,18 @@ func TestDamagedLines(t *testing.T) {
 		t.Errorf("only %d of the changed lines are records", read)
 	}
 }
+
+// TestNullAfterSpace: a null after a space makes a number unknown, as without the space.
+func TestNullAfterSpace(t *testing.T) {
+	for _, null := range []string{"null", " null", "\tnull"} {
+		line := []byte(`{"type":"comparison","kind":"group","name":"NFS4 READ","p_values":{"p50":null,"p90":` + null + `,"p99":0.5}}`)
+		r, err := records.Parse(line)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		values := r.(*analyze.Comparison).PValues
+		if values.P90.Known() || values.P99.Or(0) != 0.5 {
+			t.Errorf("%s is read as %+v", line, values)
+		}
+	}
+}

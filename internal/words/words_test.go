@@ -202,7 +202,8 @@ func TestBanned(t *testing.T) {
 }
 
 // TestProofs: no output gives a host, or the network, a time that something else may have taken. Only captures at both
-// ends prove such a time, and the sentence says so.
+// ends prove such a time, and the sentence says so. That it took at most a time is no accusation, and a line that begins
+// with "proven:" adds up what such sentences say.
 func TestProofs(t *testing.T) {
 	unpacker, err := zstd.NewReader(nil)
 	if err != nil {
@@ -244,6 +245,9 @@ func TestProofs(t *testing.T) {
 		"The server or the network took 5.00ms; no ACK of the Call was captured.":    false,
 		"The server, or the way back, took at least 5.00ms of 6.00ms: the Call had.": false,
 		"The client, or the network, took 5.00ms to answer RDMA Reads.":              false,
+		"proven: the server took at most 86%, the client took at most 14%":           false,
+		"proven: the server took 19% to 83%,\nthe client took 0%":                    false,
+		"proven: nothing. The server took 19% to 83%":                                true,
 	} {
 		if got := unproven(text); len(got) > 0 != want {
 			t.Errorf("%q: without proof %q, want %t", text, got, want)
@@ -254,6 +258,7 @@ func TestProofs(t *testing.T) {
 var (
 	took  = regexp.MustCompile(`\btook\s`)
 	proof = regexp.MustCompile(`\((seen at both ends|captured at the (client|server)|its TCP timestamps|it had the Call of XID [^)]*)\)`)
+	sums  = regexp.MustCompile(`proven: [^.>]*$`)
 	taker = regexp.MustCompile(`(?i)( or)? the (server|client|network)$`)
 )
 
@@ -265,12 +270,12 @@ func unproven(text string) (list []string) {
 			return list
 		}
 		// Sentences are wrapped, and a number has a dot without a space after it.
-		before := strings.Join(strings.Fields(text[max(0, at+next[0]-80):at+next[0]]), " ")
+		before := strings.Join(strings.Fields(text[max(0, at+next[0]-160):at+next[0]]), " ")
 		after := strings.Join(strings.Fields(text[at+next[0]:min(len(text), at+next[0]+400)]), " ")
 		sentence, _, _ := strings.Cut(after, ". ")
 		at += next[1]
 		who := taker.FindStringSubmatch(" " + before)
-		if who != nil && who[1] == "" && !proof.MatchString(sentence) {
+		if who != nil && who[1] == "" && !strings.HasPrefix(sentence, "at most ") && !sums.MatchString(before) && !proof.MatchString(sentence) {
 			list = append(list, who[0]+" "+sentence)
 		}
 	}
