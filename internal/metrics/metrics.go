@@ -305,7 +305,7 @@ func Listen(address string) (net.Listener, error) {
 		address = ":" + address
 	}
 	host, port, err := net.SplitHostPort(address)
-	if err != nil {
+	if err != nil || port == "" {
 		return nil, fmt.Errorf("%q is not of the form PORT or HOST:PORT", address)
 	}
 	if host == "" {

@@ -305,7 +305,7 @@ func TestListen(t *testing.T) {
 		}
 		l.Close()
 	}
-	for _, address := range []string{"a:b:c", "127.0.0.1:x", "99999"} {
+	for _, address := range []string{"a:b:c", "127.0.0.1:x", "99999", "", ":", "127.0.0.1:", "::1"} {
 		if l, err := metrics.Listen(address); err == nil {
 			t.Errorf("%s listens at %v", address, l.Addr())
 		}

@@ -21,6 +21,9 @@ func (s served) Tick(state show.State) error { return s.Metrics.Tick(state) }
 // serveMetrics serves the metrics that --metrics asks for until ctx ends. It listens before the process drops its privileges.
 func (l *liveFlags) serveMetrics(ctx context.Context, cmd *cobra.Command, r *show.Runner) error {
 	if l.Metrics == "" {
+		if cmd.Flags().Changed("metrics") {
+			return errors.New("--metrics: the address is empty; it is PORT or HOST:PORT")
+		}
 		if cmd.Flags().Changed("metrics-clients") {
 			return errors.New("--metrics-clients: this is about the labels of --metrics; name its address with it")
 		}

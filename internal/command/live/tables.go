@@ -34,6 +34,9 @@ type tables struct {
 // tables returns the tables that --export asks for, or nil.
 func (l *liveFlags) tables(cmd *cobra.Command, set *flags.Settings, name string) (*tables, error) {
 	if l.Export == "" {
+		if cmd.Flags().Changed("export") {
+			return nil, errors.New("--export: the name of the folder is empty")
+		}
 		for _, flag := range []string{"roll", "partition", "replace"} {
 			if cmd.Flags().Changed(flag) {
 				return nil, fmt.Errorf("--%s: this is about the tables of --export; name their folder with it", flag)
