@@ -63,6 +63,20 @@ func (t *table) insert(at int, c column, cells func(row int) cell) {
 // append adds a column on the right.
 func (t *table) append(c column, cells func(row int) cell) { t.insert(len(t.Columns), c, cells) }
 
+// dropEmpty removes the columns with these headings that say nothing in any row, so that the page needs less width.
+func (t *table) dropEmpty(names ...string) {
+	for _, name := range names {
+		at := t.column(name)
+		if len(t.Rows) == 0 || slices.ContainsFunc(t.Rows, func(row []cell) bool { return row[at].Text != unknown }) {
+			continue
+		}
+		t.Columns = slices.Delete(t.Columns, at, at+1)
+		for i := range t.Rows {
+			t.Rows[i] = slices.Delete(t.Rows[i], at, at+1)
+		}
+	}
+}
+
 // insertSum inserts the column with the sums of latencies, which follows that with the longest latency.
 func (t *table) insertSum(cells func(row int) cell) {
 	t.insert(t.column("Worst")+1, column{"Sum", "Sum of all latencies", true}, cells)
@@ -185,6 +199,7 @@ func (v *page) filesTable() {
 		t.Rows[i][0].Class, t.Rows[i][former].Class = "path", "path"
 	}
 	t.insertSum(func(i int) cell { return total(rows[i].Latency, rows[i].TotalNS) })
+	t.dropEmpty("Renamed", "Former name", "Removed")
 	s.Tables = []table{t}
 	if len(t.Rows) == 0 {
 		s.Text = "The capture shows no RPC that acted on a file."
