@@ -328,12 +328,12 @@ func detailQuestions() []question {
 			if c, known := r.Context.Get(); known {
 				out.add(numberValue(c.NumberOnConnection))
 			}
-		}).named("", 55, 0).sized("came after the %s RPC of their connection", "are not after the %s RPC of their connection", func(v value) string { return ordinal(v.number) }),
+		}).named("", 101, 0).sized("came after the %s RPC of their connection", "are not after the %s RPC of their connection", func(v value) string { return ordinal(v.number) }),
 		rpc("context.connection_age_ns", ofTime, func(r *record.Transaction, out *answers) {
 			if c, known := r.Context.Get(); known {
 				out.add(numberValue(c.ConnectionAgeNS))
 			}
-		}).named("", 56, 0).sized("were sent when their connection was older than %s", "were sent when their connection was at most %s old", duration),
+		}).named("", 102, 0).sized("were sent when their connection was older than %s", "were sent when their connection was at most %s old", duration),
 	}
 }
 

@@ -339,3 +339,32 @@ func invalidValue(e *pflag.InvalidValueError) error {
 	}
 	return fmt.Errorf("%s %s: must be %s", name, e.GetValue(), want)
 }
+
+// Words returns the flags that were given and are wanted, as words of a command line that are not yet quoted.
+func Words(set *pflag.FlagSet, wanted func(name string) bool) (words []string) {
+	set.Visit(func(f *pflag.Flag) {
+		if !wanted(f.Name) {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, several := f.Value.(pflag.SliceValue); several {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			switch {
+			case f.Value.Type() != "bool":
+				words = append(words, "--"+f.Name, value)
+			case value == "true":
+				words = append(words, "--"+f.Name)
+			default:
+				words = append(words, "--"+f.Name+"="+value)
+			}
+		}
+	})
+	return words
+}
+
+// Selects reports whether the flag with a name selects what all views are about, or says how to read the capture.
+func Selects(name string) bool {
+	return name != "filter" && slices.ContainsFunc(table, func(r row) bool { return r.name == name && r.group == selection })
+}

@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
@@ -353,27 +352,7 @@ func (x *reporting) hide(about *report.About, summary *record.Summary, given []s
 // typedLine returns the command line without -w: the name of the command, the captures, and the flags
 // that were given.
 func typedLine(cmd *cobra.Command, paths []string) []string {
-	words := append([]string{cmd.Name()}, paths...)
-	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if f.Name == "write" || f.Name == "quiet" {
-			return
-		}
-		values := []string{f.Value.String()}
-		if list, several := f.Value.(pflag.SliceValue); several {
-			values = list.GetSlice()
-		}
-		for _, value := range values {
-			if f.Value.Type() == "bool" {
-				words = append(words, "--"+f.Name+"="+value)
-			} else {
-				words = append(words, "--"+f.Name, value)
-			}
-		}
-	})
-	for i, word := range words {
-		words[i] = strings.TrimSuffix(word, "=true")
-	}
-	return words
+	return append(append([]string{cmd.Name()}, paths...), flags.Words(cmd.Flags(), func(name string) bool { return name != "write" && name != "quiet" })...)
 }
 
 // selector returns the functions that select the records of a page. The pictures of a connection show

@@ -126,7 +126,14 @@ func (c *contrasting) run(cmd *cobra.Command, paths []string) error {
 			}
 		}
 	default:
-		s.fail(render.Common(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, sets, s.Typed))
+		typed := s.Typed // The commands select among the same RPCs.
+		for _, word := range flags.Words(cmd.Flags(), flags.Selects) {
+			if name, is := strings.CutPrefix(word, "--"); !is || !flags.Selects(name) {
+				word = render.Shell(word)
+			}
+			typed += " " + word
+		}
+		s.fail(render.Common(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, sets, typed))
 		if len(sets) == 0 && options.Explicit { // of --failed
 			fmt.Fprintln(s.w, "no RPC has an error status")
 		} else if len(sets) == 0 {
