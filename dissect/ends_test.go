@@ -10,6 +10,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -224,6 +225,67 @@ func TestNeverDelivered(t *testing.T) {
 		if count["retransmission-timeout"] != 6 || count["connection-lost"] != 1 || count["capture-incomplete"] != 0 {
 			t.Errorf("%s: findings %v", name, count)
 		}
+	}
+}
+
+// TestWaitsBeforeNeverDelivered: a Call that came to the server behind a packet that neither capture has may have come in order. Only
+// a later Call of which no copy came to the server was not delivered, and what came behind it.
+func TestWaitsBeforeNeverDelivered(t *testing.T) {
+	for name, open := range overTransports {
+		w := synth.New()
+		side, abort := open(w)
+		call, reply := side(true), side(false)
+		call()
+		reply()
+		call()
+		w.Drop(w.Last())
+		call()
+		call()
+		lost := map[*synth.Frame]bool{w.Last(): true}
+		call()
+		w.Advance(10 * time.Millisecond)
+		abort()
+		var said []record.Delivery
+		got, _ := atBothEnds(t, w, lost)
+		for i := range got {
+			said = append(said, got[i].Call.Delivery)
+		}
+		want := []record.Delivery{record.DeliveryCertain, record.DeliveryUnknown, record.DeliveryNotDelivered, record.DeliveryNotDelivered}
+		if !slices.Equal(said, want) {
+			t.Errorf("%s: delivery of the Calls %v, want %v", name, said, want)
+		}
+	}
+}
+
+// TestPathMTUOfNeverDelivered: a Call that is longer than a packet, and of which no copy came to the server, shows the path MTU, and so how many
+// packets answer an RDMA Read. The Reply after that Read came to the client.
+func TestPathMTUOfNeverDelivered(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{MTU: 4096})
+	c.Connect()
+	c.Options.MTU = 1024 // less than the handshake says
+	c.Client.Call(synth.Null())
+	c.Server.Reply(synth.NullReply())
+	c.Client.Call(synth.Call{Reads: synth.ReadChunk(0, synth.Mem(0xa1, 3*1024)), Proc: rpcrdma.NoMsg})
+	c.Server.ReadRequest(0xa1, 0, 3*1024)
+	c.Server.Reply(synth.NullReply())
+	sent := len(w.Frames)
+	c.Client.Call(synth.Call{Args: synth.XDR{}.Data(make([]byte, 1500))})
+	lost := map[*synth.Frame]bool{}
+	for _, f := range w.Frames[sent:] {
+		lost[f] = true
+	}
+	got, _ := atBothEnds(t, w, lost)
+	var said []string
+	for i := range got {
+		text := fmt.Sprintf("Call %s", got[i].Call.Delivery)
+		if got[i].Reply != nil {
+			text += fmt.Sprintf(", Reply %s", got[i].Reply.Delivery)
+		}
+		said = append(said, text)
+	}
+	if want := []string{"Call certain, Reply unknown", "Call certain, Reply unknown", "Call not_delivered"}; !slices.Equal(said, want) {
+		t.Errorf("%q, want %q", said, want)
 	}
 }
 

@@ -8,9 +8,33 @@ import (
 	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/rocev2"
 	"github.com/rdmadump/rdmadump/synth"
 )
+
+// TestPathMTUOfWaiting: a packet that waited shows the path MTU, and so that the Reply after an RDMA Read of the other direction does
+// not wait for a packet. Each of the two Sends keeps its own bytes.
+func TestPathMTUOfWaiting(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{MTU: 4096, ManualAck: true})
+	c.Connect()
+	c.Options.MTU = 1024 // less than the handshake says
+	c.Client.Call(synth.Call{XID: 5, Reads: synth.ReadChunk(0, synth.Mem(0xa1, 3*1024)), Proc: rpcrdma.NoMsg})
+	c.Server.Ack()
+	c.Server.ReadRequest(0xa1, 0, 3*1024)
+	c.Server.Reply(synth.Reply{XID: 5})
+	w.Drop(c.Client.Call(synth.Call{XID: 6})...)
+	c.Client.Call(synth.Call{XID: 7, Args: synth.XDR{}.Data(make([]byte, 1500))})
+	c.Server.Ack()
+	s := look(w)
+	s.expect(t, "capture-incomplete path-mtu-unused", "5 complete, 7 no_reply")
+	for _, r := range s.transactions {
+		if got := r.Call.SendBytes.Or(0); r.XID == 7 && got != 28+40+1504 {
+			t.Errorf("the Call has %d bytes", got)
+		}
+	}
+}
 
 // TestUnprovenFaults: healthy traffic of which the capture lacks a packet, a session or an earlier
 // connection, or has packets in another order, causes no finding that names a side at fault, and no

@@ -9,13 +9,13 @@ import (
 // With several capture points, it is known that a copy of a request left its sender, and that its receiver did not get
 // it. The sender waits for its acknowledgement, retransmits it when a timer expires, and stops at last, as if the capture
 // were its own. If a later copy comes to the receiver, the operation begins with that copy, and what was sent
-// before is known from the flow's paths. If none comes before the connection ends, the operation was sent and never
+// before is known from what the flow's sender did. If none comes before the connection ends, the operation was sent and never
 // delivered.
 
 // SeveralPoints reports whether the packets of a connection were captured at several points.
 func (c *Conn) SeveralPoints() bool {
 	for _, f := range c.flows {
-		if f != nil && f.paths != nil {
+		if f != nil && f.sent != nil {
 			return true
 		}
 	}
@@ -29,8 +29,8 @@ func (f *flow) missedRequest(d *Datagram, cur *currentPacket) {
 		return
 	}
 	if p.Sent.Packet == 0 {
-		if f.paths != nil {
-			f.paths.last = p
+		if f.sent != nil {
+			f.sent.Takes(p)
 		}
 		f.damagedRequest(d)
 		return
@@ -42,7 +42,7 @@ func (f *flow) missedRequest(d *Datagram, cur *currentPacket) {
 	p.Lost = true
 	r := order.One(psn)
 	again := f.noteSent(r, p)
-	f.noteLoss(Loss{At: p.harmed(d.At), By: f.side, Damaged: !p.Gone, seq: psn})
+	f.lose(psn, &p, d.At)
 	switch {
 	case !f.isNear(psn):
 	case order.PSNs.Delta(psn, f.qp.order.Expected()) < 0:
@@ -87,11 +87,10 @@ func (f *flow) requestAbsent(d *Datagram, again bool, cur *currentPacket) {
 // keepAbsent keeps a request of which no copy has come to the receiver. The flow owns the data of the item.
 func (f *flow) keepAbsent(seq uint32, item held) {
 	c := f.ops.circle
-	w := f.paths.absent
-	if w == nil {
-		w = new(window)
-		f.paths.absent = w
+	if f.absent == nil {
+		f.absent = new(window)
 	}
+	w := f.absent
 	if i, kept := w.Find(c, seq); !kept && !w.Full() {
 		w.Insert(i, order.Request{PSN: seq, At: item.stamp}, len(item.data), item)
 		f.conn.share.Charge(int64(len(item.data)) + heldCost)
@@ -107,7 +106,7 @@ func (f *flow) sentAgain(r order.Run, gone bool, cur *currentPacket) {
 	f.cause.Retry(r.From, f.isAcked(r.From), cur.at)
 	o := f.ops.at(r.From)
 	b := f.burstOf(r, o, cur.at)
-	for _, w := range []*window{f.waiting(), f.paths.absent} {
+	for _, w := range []*window{f.waiting(), f.absent} {
 		if o != nil {
 			break
 		}
@@ -135,10 +134,10 @@ func (f *flow) isAcked(seq uint32) bool {
 // settleAbsent forgets the requests of which a later copy was accepted. Their retransmissions are now known to be of
 // its operation.
 func (f *flow) settleAbsent() {
-	if f.paths == nil || f.paths.absent.Empty() {
+	if f.absent.Empty() {
 		return
 	}
-	c, w, expect := f.ops.circle, f.paths.absent, f.expected()
+	c, w, expect := f.ops.circle, f.absent, f.expected()
 	n := 0
 	for ; n < w.Len() && c.Delta(w.Seq(n), expect) < 0; n++ {
 		item, seq := w.At(n), w.Seq(n)
@@ -165,63 +164,55 @@ func (c *Conn) acceptAbsent() {
 	for {
 		var next *flow
 		for _, f := range c.flows {
-			if f != nil && f.paths != nil && !f.paths.absent.Empty() && (next == nil || f.paths.absent.At(0).stamp.Before(next.paths.absent.At(0).stamp)) {
+			if f != nil && !f.absent.Empty() && (next == nil || f.absent.At(0).stamp.Before(next.absent.At(0).stamp)) {
 				next = f
 			}
 		}
 		if next == nil {
 			return
 		}
-		first := next.paths.absent.Seq(0)
-		next.paths.acceptSent(true)
+		first := next.absent.Seq(0)
+		next.skipTo(first, &currentPacket{at: next.absent.At(0).stamp})
+		next.sent.AcceptOnly(true)
 		next.half.acceptSent()
-		next.paths.acceptSent(false)
-		if next.settleAbsent(); !next.paths.absent.Empty() && next.paths.absent.Seq(0) == first { // it cannot be decoded
-			next.unhold(next.paths.absent.At(0))
-			next.paths.absent.Remove(1)
+		next.sent.AcceptOnly(false)
+		if next.settleAbsent(); !next.absent.Empty() && next.absent.Seq(0) == first { // it cannot be decoded
+			next.unhold(next.absent.At(0))
+			next.absent.Remove(1)
 		}
 		next.reportLost()
 	}
 }
 
-// acceptSent notes that what is accepted until the next call was sent, and did not come to its receiver.
-func (w *paths) acceptSent(begins bool) {
-	if w.sentOnly = begins; begins {
-		w.last = Path{Joined: true}
+// skipTo takes the requests before a sequence number that came to the receiver, and wait for packets that are missing from the
+// capture. Whether the receiver lacked these is not known.
+func (f *flow) skipTo(seq uint32, cur *currentPacket) {
+	f.sent.Takes(Path{Joined: true})
+	for held := f.waiting(); !held.Empty() && f.ops.circle.Delta(held.Seq(0), seq) < 0; {
+		f.skip(cur)
 	}
 }
 
-// sentOnly reports whether what is being accepted was sent, and did not come to its receiver.
-func (f *flow) sentOnly() bool { return f.paths != nil && f.paths.sentOnly }
-
-// seenArriving reports whether the current packet was captured when it came to its receiver.
-func (f *flow) seenArriving() bool { return f.paths != nil && f.paths.last.Arrived }
-
-// acceptSent accepts the earliest request of which no copy came to the receiver, and what came before it and waits.
+// acceptSent accepts the earliest request of which no copy came to the receiver.
 func (q *queuePair) acceptSent() {
 	f := q.flow
-	w, p := f.paths.absent, &f.conn.tracker.held
+	w, p := f.absent, f.conn.tracker.held.take()
+	defer f.conn.tracker.held.back()
 	psn, item := w.Seq(0), w.At(0)
 	cur := &currentPacket{at: item.stamp}
-	for held := f.waiting(); !held.Empty() && order.PSNs.Delta(held.Seq(0), psn) < 0; {
-		q.skip(cur)
-	}
 	if order.PSNs.Delta(psn, q.order.Expected()) >= 0 && p.Decode(item.data, item.length) == nil {
 		q.order.Insist(orderOf(p, item.stamp))
 	} else {
 		q.order.Drain()
 	}
-	f.apply(&Datagram{Packet: p, At: item.stamp}, cur)
+	f.apply(&Datagram{Packet: p, At: item.stamp, Path: Path{Joined: true}}, cur)
 }
 
-// acceptSent accepts the earliest segment of which no copy came to the receiver, and what came before it and waits.
+// acceptSent accepts the earliest segment of which no copy came to the receiver.
 func (w *stream) acceptSent() {
 	f := w.flow
-	item, seq := f.paths.absent.At(0), f.paths.absent.Seq(0)
+	item, seq := f.absent.At(0), f.absent.Seq(0)
 	cur := &currentPacket{at: item.stamp}
-	for !f.waiting().Empty() && order.Octets.Delta(f.waiting().Seq(0), seq) < 0 {
-		w.skip(cur)
-	}
 	sent := &TCP{At: item.stamp}
 	sent.Seq, sent.Length, sent.Payload, sent.Offset = seq, item.length, item.data, -1
 	w.order.Insist(sent.request())
@@ -266,7 +257,7 @@ func (l *ledger) received(next uint32, at record.Stamp, yield func(*Operation)) 
 func (w *stream) missed(s *TCP) {
 	f, r, cur := w.flow, s.run(), &currentPacket{at: s.At}
 	again := f.noteSent(r, s.Path)
-	f.noteLoss(Loss{At: s.Path.harmed(s.At), By: f.side, Damaged: !s.Path.Gone, seq: s.Seq})
+	f.lose(s.Seq, &s.Path, s.At)
 	switch {
 	case !w.order.Known() || w.frames.given():
 	case order.Octets.Delta(r.To, w.order.Expected()) <= 0: // an earlier copy came to the receiver

@@ -71,11 +71,11 @@ func (f *flow) operate(kind Kind, r order.Run, at record.Stamp) *Operation {
 	f.seq++
 	o, number := f.conn.tracker.pool.take()
 	o.begin(f, kind, number, r.From, at)
-	if w := f.paths; w != nil {
-		first, seen := f.firstSent(r.From, at)
-		o.leave(first.at, seen, w.sentOnly)
-		if first.hurt && kind == Send && !w.sentOnly {
-			o.damagedFirst(w.firstLoss(r.From, first.at), first.gone)
+	if s := f.sent; s != nil {
+		first, seen := s.First(r.From, at)
+		o.leave(first.At, seen, s.Only())
+		if first.Hurt && kind == Send && !s.Only() {
+			o.damagedFirst(s.FirstLoss(r.From, first.At), first.Gone)
 		}
 	}
 	f.conn.share.Charge(opCost)
@@ -160,18 +160,18 @@ func (f *flow) sendPart(p part, cur *currentPacket) {
 		data = f.parts.buffer
 	}
 	t.contents.notePayload(o, uint64(o.Length), p.size)
-	o.grow(&p, f.sentOnly())
+	o.grow(&p, f.sent.Only())
 	if !p.last {
 		return
 	}
-	if f.ops.ordered && f.paths != nil {
-		o.copies.arrived(f.paths.last.Arrived)
+	if f.ops.ordered && f.sent != nil {
+		o.copies.arrived(f.sent.Arrived())
 	}
 	if p.first {
 		f.takeDamaged(o, p)
 	}
 	f.endSend(data)
-	if o.Damaged().Packet != 0 && f.paths == nil {
+	if o.Damaged().Packet != 0 && f.sent == nil {
 		f.resent(o, p.Run, cur)
 	}
 }

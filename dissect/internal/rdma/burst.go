@@ -14,7 +14,7 @@ type Burst = cause.Burst
 // burstOf returns the burst that a retransmitted request belongs to; r are its sequence
 // numbers.
 func (f *flow) burstOf(r order.Run, o *Operation, at record.Stamp) *Burst {
-	again := cause.Again{Run: r, At: at, Sent: f.sentTime(at), Timer: f.timer()}
+	again := cause.Again{Run: r, At: at, Sent: f.sent.Time(at), Timer: f.timer()}
 	if o != nil {
 		again.First = uint64(o.Tag)
 	}
@@ -34,7 +34,7 @@ func (q *queuePair) GapShown(psn uint32) bool {
 
 // GapShown reports whether acknowledgements had shown a gap when the current segment was sent.
 func (w *stream) GapShown(uint32) bool {
-	return w.flow.cause.KnewOfGap(w.flow.sentTime(w.flow.conn.tracker.now))
+	return w.flow.cause.KnewOfGap(w.flow.sent.Time(w.flow.conn.tracker.now))
 }
 
 // GapShown implements [cause.Evidence]; UDP has no responses.

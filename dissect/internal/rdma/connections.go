@@ -217,10 +217,33 @@ func (c *Conn) closedByFIN(s Side, both bool, at record.Stamp) {
 	c.bothClosed()
 }
 
-// reuse ends the connection, because another one uses its queue pair or port.
+// reuse ends the connection, because another one uses its queue pair or port. It is finished at the end of the packet, but
+// what its packets began comes before what that packet begins.
 func (c *Conn) reuse() {
 	c.close(Ending{How: record.EndReused, At: c.tracker.now})
-	c.finish()
+	c.identify()
+	c.stop()
+	c.tracker.leave(c)
+}
+
+// stop takes what waits for packets that will not come any more.
+func (c *Conn) stop() {
+	c.acceptAbsent()
+	for _, f := range c.flows {
+		if f != nil && !f.stopped {
+			f.stop()
+		}
+	}
+}
+
+// stop takes the packets of the flow that wait for earlier ones, and ends the Send in progress, once.
+func (f *flow) stop() {
+	f.stopped = true
+	for !f.waiting().Empty() {
+		f.skip(&currentPacket{at: f.conn.tracker.now})
+	}
+	f.flush()
+	f.breakSend()
 }
 
 // flush ends the operations in progress on the connection, once: no packets follow.
@@ -229,17 +252,7 @@ func (c *Conn) flush() {
 		return
 	}
 	c.flushed = true
-	c.acceptAbsent()
-	for _, f := range c.flows {
-		if f == nil {
-			continue
-		}
-		for !f.waiting().Empty() {
-			f.skip(&currentPacket{at: c.tracker.now})
-		}
-		f.flush()
-		f.breakSend()
-	}
+	c.stop()
 	for _, f := range c.flows {
 		if f == nil {
 			continue
@@ -251,12 +264,37 @@ func (c *Conn) flush() {
 		}
 	}
 	c.follower.Closed(c.last, c.ending)
+	c.follower = closed{c.follower}
 	c.reportCongestion()
 }
 
+// closed is the follower of a connection on which no more events follow: it gets none.
+type closed struct{ Follower }
+
+// OnLateEvent, if not nil, is called if a follower was to get an event after Closed. Tests set it, because no capture may
+// cause that.
+var OnLateEvent func()
+
+func (closed) late() {
+	if OnLateEvent != nil {
+		OnLateEvent()
+	}
+}
+
+func (c closed) Private(Side, []byte, record.Stamp, bool) { c.late() }
+func (c closed) Moved(*Operation, uint64, []byte, int)    { c.late() }
+func (c closed) Refused(*Refusal)                         { c.late() }
+func (c closed) Closing()                                 { c.late() }
+func (c closed) Closed(record.Stamp, *Ending)             { c.late() }
+
+func (c closed) Operation(Event) Standing {
+	c.late()
+	return Unassigned
+}
+
 // finish passes the record of the connection to [Tracker.Connection], and forgets the connection. A
-// connection is finished a while after it was closed (see Tick), when its queue pair or
-// port is reused, when it is evicted, and at the end of the capture.
+// connection is finished a while after it was closed (see Tick), at the end of the packet that uses its queue pair or
+// port again, when it is evicted, and at the end of the capture.
 func (c *Conn) finish() {
 	if c.retired {
 		return
@@ -331,7 +369,7 @@ func (c *Conn) Evict() (budget.Kind, bool) {
 		}
 	}
 	for _, f := range c.flows {
-		if f != nil && f.paths != nil && !f.paths.absent.Empty() {
+		if f != nil && !f.absent.Empty() {
 			c.acceptAbsent()
 			return budget.HeldPackets, true
 		}

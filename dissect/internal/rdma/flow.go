@@ -4,6 +4,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/cause"
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/internal/path"
+	"github.com/rdmadump/rdmadump/dissect/internal/sent"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -25,15 +26,17 @@ type flow struct {
 	lateStart bool         // its first packets were not captured
 	way       path.Way     // of its packets to the capture point
 	missing   bool         // packets of it are missing from the capture
+	stopped   bool         // what waited for packets that will not come was taken
 	silent    bool         // it did not answer silentAfter requests that ask for a response
 	asked     int16        // number of such requests of the peer since the last packet of this flow
 	cause     cause.Sender // why it retransmits
 	ops       ledger       // operations, by sequence number
 	charged   int64        // bytes of the order of its requests that were charged to the budget
 	parts     assembly
-	taken     record.Time // of the latest request, or segment, that is in order
-	offsets   *offsets    // nil if no positions are wanted
-	paths     *paths      // nil without several capture points
+	taken     record.Time  // of the latest request, or segment, that is in order
+	offsets   *offsets     // nil if no positions are wanted
+	sent      *sent.Sender // nil without several capture points
+	absent    *window      // with several capture points: requests that left their sender, and of which no copy has come to the receiver; nil before the first
 }
 
 // half is the part of a flow that depends on its transport.

@@ -159,19 +159,71 @@ func (s strict) Refused(*Refusal) {
 
 func (s strict) Closed(record.Stamp, *Ending) { *s.closed++ }
 
-// TestClosedOnce: a follower receives Closed once, and no event after it, although a connection is closed and then
-// finished at the end of a capture.
-func TestClosedOnce(t *testing.T) {
-	closed := 0
-	tr := New(strict{t: t, closed: &closed}, budget.New(1<<30))
+// closing returns a tracker with a connection on which a Read is in progress, and a function that starts another one with
+// the same queue pair. Closed counts the connections whose follower knows that they have ended.
+func closing(t *testing.T) (tr *Tracker, again func(), closed *int) {
+	closed = new(int)
+	tr = New(strict{t: t, closed: closed}, budget.New(1<<30))
 	tr.now.Packet = 1
 	cs := tr.connections
 	client, server := Address{IP: netip.MustParseAddr("192.0.2.1")}, Address{IP: netip.MustParseAddr("192.0.2.2")}
-	f := cs.attach(cs.open(Setup{}), 0, cs.hosts.ends(&client, &server), 1)
+	again = func() { cs.attach(cs.open(Setup{}), 0, cs.hosts.ends(&client, &server), 1) }
+	again()
+	f := tr.connections.conns.next.flows[0]
 	f.names(Read, target{handle: 1, length: 8}, true, order.One(5), tr.now) // it will never be complete
+	return tr, again, closed
+}
+
+// TestClosedOnce: a follower receives Closed once, and no event after it, although a connection is closed and then
+// finished at the end of a capture.
+func TestClosedOnce(t *testing.T) {
+	tr, _, closed := closing(t)
 	tr.Close(func() {})
 	tr.Finish()
-	if closed != 1 {
-		t.Errorf("Closed was called %d times", closed)
+	if *closed != 1 {
+		t.Errorf("Closed was called %d times", *closed)
+	}
+}
+
+// TestEndsAfterPacket: a connection whose queue pair is used again has its ID before the next one, takes no more packets, and
+// ends at the end of the packet. It is finished once.
+func TestEndsAfterPacket(t *testing.T) {
+	tr, again, closed := closing(t)
+	var records []int
+	tr.Connection = func(r *record.Connection) { records = append(records, r.ID) }
+	first := tr.connections.conns.next
+	again()
+	second := tr.connections.conns.prev
+	if *closed != 0 || first.retired || !first.closing || first.setup.ID != record.Some(0) || second.setup.ID.Known() {
+		t.Errorf("before the end of the packet, %d ended, retired: %t, closing: %t, IDs %v and %v", *closed, first.retired, first.closing, first.setup.ID, second.setup.ID)
+	}
+	if tr.connections.queues[queueKey{first.flows[0].qp.route, 1}] != second.flows[0] {
+		t.Error("the queue pair is not that of the second connection")
+	}
+	tr.settle()
+	tr.settle()
+	if *closed != 1 || !first.retired || second.retired || len(records) != 1 || records[0] != 0 {
+		t.Errorf("%d ended, retired: %t and %t, records %v", *closed, first.retired, second.retired, records)
+	}
+	if tr.connections.queues[queueKey{second.flows[0].qp.route, 1}] != second.flows[0] {
+		t.Error("the end of the first connection took the queue pair from the second one")
+	}
+}
+
+// TestLateEvents: nothing that comes after the end of a connection reaches its follower.
+func TestLateEvents(t *testing.T) {
+	tr, _, closed := closing(t)
+	tr.Close(func() {})
+	late := 0
+	OnLateEvent = func() { late++ }
+	defer func() { OnLateEvent = nil }()
+	f := tr.connections.conns.next.follower
+	f.Private(0, nil, tr.now, false)
+	f.Moved(nil, 0, nil, 0)
+	f.Refused(nil)
+	f.Closing()
+	f.Closed(tr.now, nil)
+	if f.Operation(Event{}) != Unassigned || late != 6 || *closed != 1 {
+		t.Errorf("%d events were late, Closed was called %d times", late, *closed)
 	}
 }

@@ -221,7 +221,7 @@ func (o *Operation) arrive(index int64, at record.Stamp) (afterGap bool) {
 func (o *Operation) requestedAgain(psn, length uint32, at record.Stamp) {
 	o.Again = int64(length)
 	o.response.again = at
-	o.times.expect(int64(order.PSNs.Delta(psn, o.from)))
+	o.times.Expect(int64(order.PSNs.Delta(psn, o.from)))
 }
 
 // damagedFirst notes an earlier copy of a Send that was damaged, or lost.

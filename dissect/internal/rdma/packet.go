@@ -152,31 +152,34 @@ func (f *flow) settle(bytes int64) {
 // accept takes the request of the current packet, which is next. Only on a reliable connection, and if a copy came to the
 // receiver, it may be one of several copies.
 func (f *flow) accept(d *Datagram, fact *order.Fact[held], cur *currentPacket) {
-	if f.sentOnly() || d.Packet.Opcode.Transport() != rocev2.RC {
+	if f.sent.Only() || d.Packet.Opcode.Transport() != rocev2.RC {
 		f.take(d.Packet, fact, cur)
 		return
 	}
-	turn := f.ops.receiver.arrives(fact.From)
-	f.cause.New(fact.From, f.sentTime(d.At))
+	r, turn := fact.Run, f.ops.receiver.arrives(fact.From)
+	f.cause.New(r.From, f.sent.Time(d.At))
 	f.take(d.Packet, fact, cur)
-	f.ops.sentLast(fact.From, turn, d.At, d.print, f.seenArriving())
+	f.ops.sentLast(r.From, turn, d.At, d.print, f.sent.Arrived())
 	if turn == inOrder {
-		f.ops.receiver.expect(fact.To)
+		f.ops.receiver.expect(r.To)
 	}
 }
 
 // acceptHeld takes a request that waited, and is next now. The current packet may be the one that has to wait.
 func (f *flow) acceptHeld(fact *order.Fact[held], cur, own *currentPacket) {
-	item, p := fact.Item, &f.conn.tracker.held
+	item, t := fact.Item, f.conn.tracker
+	p := t.held.take()
+	defer t.held.back()
 	if p.Decode(item.data, item.length) != nil {
 		return
 	}
+	from, at, print := fact.From, item.stamp, printOf(p, item.data, item.length)
 	taking := cur.accepting(item, own)
 	if !item.early {
 		taking.after = cur.at
 	}
 	f.take(p, fact, taking)
-	f.ops.sentLast(fact.From, ahead, item.stamp, printOf(p, item.data, item.length), false)
+	f.ops.sentLast(from, ahead, at, print, false)
 }
 
 // requestAgain takes a further copy of a request.
@@ -224,6 +227,7 @@ func (f *flow) lacks(fact *order.Fact[held]) {
 // take makes the part of an operation that an accepted request is.
 func (f *flow) take(p *rocev2.Packet, fact *order.Fact[held], cur *currentPacket) {
 	t, info := f.conn.tracker, p.Opcode.Info()
+	r, extent := fact.Run, fact.N // taking a packet may cause other facts
 	f.takes(cur.at)
 	if !info.Last {
 		f.notePayload(p.PayloadLength, cur)
@@ -234,7 +238,7 @@ func (f *flow) take(p *rocev2.Packet, fact *order.Fact[held], cur *currentPacket
 	}
 	switch info.Kind {
 	case rocev2.KindSend:
-		whole := part{first: info.First, last: info.Last, data: p.Payload, size: p.PayloadLength, cut: !p.HasICRC, bad: cur.acceptedBadICRC(), Run: fact.Run}
+		whole := part{first: info.First, last: info.Last, data: p.Payload, size: p.PayloadLength, cut: !p.HasICRC, bad: cur.acceptedBadICRC(), Run: r}
 		if p.Headers&rocev2.HasIETH != 0 {
 			whole.invalidates = record.Some(p.IETH.RKey)
 		}
@@ -243,14 +247,14 @@ func (f *flow) take(p *rocev2.Packet, fact *order.Fact[held], cur *currentPacket
 			cur.mark(last.op, 0)
 		}
 	case rocev2.KindWrite:
-		f.writePacket(p, fact.Run, cur)
+		f.writePacket(p, r, cur)
 	case rocev2.KindReadRequest:
-		o := f.names(Read, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, fact.Run, cur.at)
-		o.extend(fact.N)
+		o := f.names(Read, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, r, cur.at)
+		o.extend(extent)
 		cur.mark(o, 0)
 		cur.noteBytes(o, o.Offset, o.Length)
 	case rocev2.KindAtomic:
-		cur.mark(f.names(Atomic, target{p.AtomicETH.RKey, p.AtomicETH.VirtualAddress, 8}, true, fact.Run, cur.at), 0)
+		cur.mark(f.names(Atomic, target{p.AtomicETH.RKey, p.AtomicETH.VirtualAddress, 8}, true, r, cur.at), 0)
 	}
 	t.contents.reportPayload()
 }

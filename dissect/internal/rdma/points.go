@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
+	"github.com/rdmadump/rdmadump/dissect/internal/sent"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -10,140 +11,31 @@ import (
 // sender, and whether it was lost on the way, is known instead of inferred.
 
 // Path is what a capture at several points shows of a packet.
-type Path struct {
-	Joined  bool         // there are several points
-	Sent    record.Stamp // when it left its sender; the packet number is 0 if that was not captured
-	Arrived bool         // the packet was captured when it came to its receiver
-	Lost    bool         // it did not come to its receiver, or came damaged
-	Gone    bool         // nothing of it came to its receiver
-	Early   bool         // it was captured only before it came to its receiver, so that it comes before packets that arrived sooner
-	Copy    bool         // the network made this copy of a packet that its sender sent once
-}
+type Path = sent.Path
 
-// Mark returns the marks of a packet that did not come to its receiver unharmed, or that the network made.
-func (p *Path) Mark() (m record.Marks) {
-	switch {
-	case p.Gone:
-		m = record.LostOnPath
-	case p.Lost:
-		m = record.DamagedOnPath
+// sender returns what the sender of the flow did.
+func (f *flow) sender() *sent.Sender {
+	if f.sent == nil {
+		f.sent = sent.New(f.ops.circle)
+		f.conn.share.Charge(sent.Cost)
 	}
-	if p.Copy {
-		m |= record.Duplicated
-	}
-	return m
+	return f.sent
 }
-
-// sentAt is a packet of a flow that left its sender and that its receiver has not accepted yet.
-type sentAt struct {
-	order.Run
-	at   record.Stamp
-	lost bool // a copy of it was lost or damaged
-	gone bool // the first copy was lost
-	hurt bool // the first copy was lost or damaged
-}
-
-// maxSentAt limits the number of these packets of a flow. Operations that begin with further ones begin when they
-// came to the receiver.
-const maxSentAt = 1024
-
-// paths are the packets of a flow that its receiver has not accepted yet.
-type paths struct {
-	sent     []sentAt
-	top      uint32 // the highest sequence number at which one of them begins
-	last     Path   // of the current packet
-	lost     []lostMessage
-	sentOnly bool    // what is being accepted was sent, and did not come to its receiver
-	absent   *window // requests that left their sender, and of which no copy has come to the receiver; nil before the first
-	losses   []Loss  // requests of the flow, and responses to them
-	open     int     // number of losses that are not reported
-}
-
-// lostMessage is a datagram that did not come to its receiver.
-type lostMessage struct {
-	xid uint32
-	at  record.Stamp // when it left its sender
-}
-
-// maxLostMessages limits the number of lost datagrams of a flow that are kept.
-const maxLostMessages = 64
 
 // noteSent notes when a packet left its sender. It reports whether an earlier copy of it was lost.
 func (f *flow) noteSent(r order.Run, p Path) (again bool) {
-	if f.paths == nil {
-		f.paths = new(paths)
-		f.conn.share.Charge(pathsCost)
-	}
-	w := f.paths
-	if w.last = p; p.Copy {
-		return false
-	}
-	newer := len(w.sent) > 0 && f.ops.circle.Delta(r.From, w.top) > 0
-	for i := 0; i < len(w.sent) && !newer; i++ {
-		if s := &w.sent[i]; s.From == r.From {
-			again = s.lost
-			s.lost = s.lost || p.Lost
-			return again
-		}
-	}
-	if p.Sent.Packet == 0 {
-		return false
-	}
-	if len(w.sent) >= maxSentAt {
-		w.sent = w.sent[:copy(w.sent, w.sent[maxSentAt/2:])]
-	}
-	if newer || len(w.sent) == 0 {
-		w.top = r.From
-	}
-	had := cap(w.sent)
-	w.sent = append(w.sent, sentAt{Run: r, at: p.Sent, lost: p.Lost, hurt: p.Lost, gone: p.Gone})
-	f.conn.share.Charge(int64(cap(w.sent)-had) * sentAtCost)
-	return false
-}
-
-// The memory of these packets that is charged to the budget.
-const (
-	pathsCost  = 160
-	sentAtCost = 56
-)
-
-// firstSent returns the packet with a sequence number, with the time at which it first left its sender, and whether that
-// was captured. If not, the time is that at which the packet was captured. The packets before it are forgotten.
-func (f *flow) firstSent(seq uint32, captured record.Stamp) (first sentAt, seen bool) {
-	c := f.ops.circle
-	first.at = captured
-	kept := f.paths.sent[:0]
-	for _, s := range f.paths.sent {
-		switch {
-		case c.Delta(seq, s.From) >= 0 && c.Delta(seq, s.To) < 0:
-			if !seen || s.at.Time < first.at.Time {
-				first, seen = s, true
-			}
-		case c.Delta(s.From, seq) < 0:
-			continue
-		}
-		kept = append(kept, s)
-	}
-	f.paths.sent = kept
-	return first, seen
-}
-
-// sentTime returns when the current packet of a flow left its sender, if that was captured, and otherwise when it was
-// captured. What was lost comes earlier than what its sender sent before it.
-func (f *flow) sentTime(at record.Stamp) record.Time {
-	if f.paths != nil && f.paths.last.Sent.Packet != 0 {
-		return f.paths.last.Sent.Time
-	}
-	return at.Time
+	again, bytes := f.sender().Sent(r, p)
+	f.conn.share.Charge(bytes)
+	return again
 }
 
 // noteRequested notes that the sender of a flow was not idle.
 func (f *flow) noteRequested(at record.Stamp) {
-	if f.paths == nil {
+	if f.sent == nil {
 		f.cause.Busy(at.Time)
 		return
 	}
-	f.cause.Busy(max(f.cause.LastBusy(), f.sentTime(at)))
+	f.cause.Busy(max(f.cause.LastBusy(), f.sent.Time(at)))
 }
 
 // lostOnPath takes a packet that did not come to its receiver.
@@ -169,16 +61,8 @@ func (t *Tracker) lostOnPath(f *flow, d *Datagram, cur *currentPacket) {
 	f.missedRequest(d, cur)
 }
 
-// ReadTimes are the times of an RDMA Read at both ends, with several capture points. Times that are not known are 0.
-type ReadTimes struct {
-	Requested record.Time // the first copy of the request left the requester
-	Delivered record.Time // the request came to the responder
-	Responded record.Time // the first response left the responder
-	Done      record.Time // the requester had got all responses, in order
-	OneSided  bool        // a part of the Read was not captured at both points
-
-	next int64 // index of the response that the requester expects
-}
+// ReadTimes are the times of an RDMA Read at both ends, with several capture points.
+type ReadTimes = sent.ReadTimes
 
 // Times returns the times of a Read at both ends; it is nil without several capture points. The caller may keep it.
 func (o *Operation) Times() *ReadTimes {
@@ -206,66 +90,20 @@ func (f *flow) noteResponse(d *Datagram, lost bool) {
 		return
 	}
 	t := o.times
-	t.deliver(o.copies.accepted.Time)
-	t.respond(&d.Path)
-	if lost {
-		return
-	}
-	t.arrive(int64(order.PSNs.Delta(d.Packet.PSN, o.from)), d)
-}
-
-// deliver notes when the request came to the responder, if that is not known yet.
-func (t *ReadTimes) deliver(at record.Time) {
-	if t.Delivered == 0 {
-		t.Delivered = at
-	}
-}
-
-// respond notes that a response left the responder, if that was captured. The packet of which the network made a copy
-// left earlier.
-func (t *ReadTimes) respond(p *Path) {
-	switch sent := p.Sent; {
-	case p.Copy:
-	case sent.Packet == 0:
-		t.OneSided = true
-	case t.Responded == 0 || sent.Time < t.Responded:
-		t.Responded = sent.Time
-	}
-}
-
-// arrive notes that the response with an index came to the requester.
-func (t *ReadTimes) arrive(index int64, d *Datagram) {
-	t.OneSided = t.OneSided || !d.Path.Arrived
-	if index == t.next {
-		if t.next++; d.Packet.Opcode.Info().Last {
-			t.Done = d.At.Time
-		}
-	}
-}
-
-// arriveInOrder notes a part of the response in a TCP stream, which arrives in order: when it left the responder, whether
-// that was captured, and whether it was captured when it came to the requester.
-func (t *ReadTimes) arriveInOrder(sent, at record.Time, seen, arrived bool) {
-	if t.OneSided = t.OneSided || !seen || !arrived; seen && (t.Responded == 0 || sent < t.Responded) {
-		t.Responded = sent
-	}
-	t.Done = at
-}
-
-// expect notes that the requester requested the response from an index on once more.
-func (t *ReadTimes) expect(index int64) {
-	if t != nil && index < t.next {
-		t.next, t.Done = index, 0
+	t.Deliver(o.copies.accepted.Time)
+	t.Respond(&d.Path)
+	if !lost {
+		t.Arrive(int64(order.PSNs.Delta(d.Packet.PSN, o.from)), d.Packet.Opcode.Info().Last, d.Path.Arrived, d.At.Time)
 	}
 }
 
 // readTimes returns the times of a new Read of the flow, whose request was captured; nil without several capture points.
 func (f *flow) readTimes(o *Operation, at record.Stamp) *ReadTimes {
 	switch {
-	case f.paths == nil:
+	case f.sent == nil:
 		return nil
 	case f.ops.ordered:
-		return &ReadTimes{Requested: o.First.Time, Delivered: at.Time, OneSided: !o.sentSeen || !f.paths.last.Arrived}
+		return &ReadTimes{Requested: o.First.Time, Delivered: at.Time, OneSided: !o.sentSeen || !f.sent.Arrived()}
 	}
 	return &ReadTimes{Requested: o.First.Time, OneSided: !o.sentSeen}
 }
@@ -273,11 +111,11 @@ func (f *flow) readTimes(o *Operation, at record.Stamp) *ReadTimes {
 // noteStreamResponse notes a part of the response to a Read in a TCP stream, which arrives in order.
 func (f *flow) noteStreamResponse(o *Operation, from uint32, now record.Stamp) {
 	t := o.times
-	if t == nil || f.paths == nil {
+	if t == nil || f.sent == nil {
 		return
 	}
-	first, seen := f.firstSent(from, now)
-	t.arriveInOrder(first.at.Time, now.Time, seen, f.paths.last.Arrived)
+	first, seen := f.sent.First(from, now)
+	t.ArriveInOrder(first.At.Time, now.Time, seen, f.sent.Arrived())
 }
 
 // LostSegment takes a TCP segment that did not come to its receiver. Its bytes come later.
@@ -298,42 +136,11 @@ func (t *Tracker) LostDatagram(d *UDP) (verdict PacketVerdict, rpc bool) {
 	} else if f := t.udp.of(d, kind); f != nil && d.Path.Sent.Packet != 0 {
 		cur := currentPacket{at: d.At}
 		f.conn.took(UDPTransport, &cur)
-		f.noteLost(lostMessage{be.Uint32(d.Payload), d.Path.Sent})
+		f.conn.share.Charge(f.sender().LoseMessage(be.Uint32(d.Payload), d.Path.Sent))
 		verdict, rpc = cur.PacketVerdict, true
 	}
 	verdict.Mark |= d.Path.Mark()
 	return verdict, rpc
-}
-
-// noteLost notes a datagram that was lost.
-func (f *flow) noteLost(m lostMessage) {
-	if f.paths == nil {
-		f.paths = new(paths)
-		f.conn.share.Charge(pathsCost)
-	}
-	w := f.paths
-	for i := range w.lost {
-		if w.lost[i].xid == m.xid {
-			return
-		}
-	}
-	if len(w.lost) == maxLostMessages {
-		w.lost = w.lost[:copy(w.lost, w.lost[1:])]
-	}
-	had := cap(w.lost)
-	w.lost = append(w.lost, m)
-	f.conn.share.Charge(int64(cap(w.lost)-had) * sentAtCost)
-}
-
-// sentBefore returns when a message first left its sender: it may have been lost before.
-func (w *paths) sentBefore(xid uint32, now record.Stamp) record.Stamp {
-	for i, m := range w.lost {
-		if m.xid == xid {
-			w.lost = append(w.lost[:i], w.lost[i+1:]...)
-			return m.at
-		}
-	}
-	return now
 }
 
 // arrived notes that a datagram came to its receiver.

@@ -19,6 +19,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/path"
+	"github.com/rdmadump/rdmadump/dissect/internal/sent"
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -276,7 +277,7 @@ type Link interface {
 	WayOf(Side) *path.Way
 	Ways() path.Ways
 	Counts() path.Counts
-	LossesBefore(LossesOf) []Loss
+	LossesBefore(Side, sent.Before) []Loss
 	LostOperation(Side, *Loss) *Operation
 
 	// Accepted decides which copies of a side's requests were accepted; no other question changes the answers of later ones.

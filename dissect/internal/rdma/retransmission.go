@@ -57,7 +57,7 @@ func (f *flow) firstCopyLost(d *Datagram, cur *currentPacket) bool {
 
 // wasIdle reports whether the sender was idle for as long as its timer before a request.
 func (f *flow) wasIdle(at record.Stamp) bool {
-	return f.cause.Expired(f.sentTime(at), f.timer())
+	return f.cause.Expired(f.sent.Time(at), f.timer())
 }
 
 // damagedRequest takes a request with a bad ICRC, which its receiver drops. It shows that

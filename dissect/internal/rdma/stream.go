@@ -101,7 +101,7 @@ func (w *stream) carry(s *TCP, cur *currentPacket) {
 	f, r, isNew := w.flow, s.run(), w.order.IsNew(s.Seq)
 	again := s.Path.Joined && f.noteSent(r, s.Path) && isNew
 	if !s.Path.Copy && isNew {
-		f.cause.New(s.Seq, f.sentTime(s.At))
+		f.cause.New(s.Seq, f.sent.Time(s.At))
 	}
 	cur.place(f.offsets.requests(order.Octets, s.Seq))
 	f.asksWith(s, isNew)

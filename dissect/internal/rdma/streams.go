@@ -40,6 +40,7 @@ func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
 			f.reportLost()
 		}
 	}
+	t.settle()
 	cur.found(&t.tcp.shared)
 	return cur.PacketVerdict, known
 }

@@ -86,12 +86,13 @@ type Tracker struct {
 	icrcs       *icrcTrust
 	connections *connections
 	handshakes  *handshakes
-	held        rocev2.Packet // a request that waited, decoded again
+	held        decoded
 	tcp         *tcpStreams
 	segment     currentPacket // storage of the current TCP segment
 	udp         *datagrams
 	pool        pool
 	buffers     buffers
+	leaving     []*Conn              // are finished at the end of the packet
 	finished    record.RDMAOperation // the latest record of an operation
 	bursts      cause.Numbers
 	contents    *contents
@@ -181,7 +182,20 @@ func (t *Tracker) Packet(d *Datagram) PacketVerdict {
 		cur.mark(nil, record.Duplicated)
 	}
 	t.packet(d, &cur)
+	t.settle()
 	return cur.PacketVerdict
+}
+
+// leave makes a connection one that is finished at the end of the packet.
+func (t *Tracker) leave(c *Conn) { t.leaving = append(t.leaving, c) }
+
+// settle finishes the connections that ended in the packet, which was applied to the end.
+func (t *Tracker) settle() {
+	for i, c := range t.leaving {
+		c.finish()
+		t.leaving[i] = nil
+	}
+	t.leaving = t.leaving[:0]
 }
 
 func (t *Tracker) packet(d *Datagram, cur *currentPacket) {

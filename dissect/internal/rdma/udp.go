@@ -99,8 +99,7 @@ func (us *datagrams) take(d *UDP, cur *currentPacket) bool {
 			return true
 		}
 		if f.noteSent(order.Run{From: n, To: n + 1}, d.Path); d.Path.Sent.Packet != 0 && len(d.Payload) >= 4 {
-			first := f.paths.sentBefore(be.Uint32(d.Payload), d.Path.Sent)
-			if f.paths.sent[len(f.paths.sent)-1].at = first; first != d.Path.Sent {
+			if first := f.sent.Message(be.Uint32(d.Payload)); first != d.Path.Sent {
 				lost = first
 			}
 		}
@@ -115,10 +114,10 @@ func (us *datagrams) take(d *UDP, cur *currentPacket) bool {
 	}
 	if e := f.ops.last(); d.Path.Joined && e != nil {
 		if lost.Packet != 0 {
-			f.lost(e.op, &Loss{At: lost, By: f.side})
+			f.lost(e.op, &Loss{At: lost})
 		}
 		if d.Path.Lost {
-			f.lost(e.op, &Loss{At: d.Path.harmed(d.At), By: f.side, Damaged: !d.Path.Gone})
+			f.lost(e.op, &Loss{At: d.Path.Harmed(d.At), Damaged: !d.Path.Gone})
 		}
 		us.arrived(f, d)
 	}

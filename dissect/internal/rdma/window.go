@@ -3,12 +3,31 @@ package rdma
 import (
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/rocev2"
 )
 
 // Requests and segments that wait for earlier ones; package order has their order.
 
 // window holds them, by sequence number.
 type window = order.Window[held]
+
+// decoded are packets that waited, decoded again, one for each that is being taken. Taking one may show the path MTU, and so
+// that packets of the other direction do not wait any more.
+type decoded struct {
+	packets []*rocev2.Packet
+	used    int
+}
+
+// take returns storage for a packet, until back is called.
+func (d *decoded) take() *rocev2.Packet {
+	if d.used == len(d.packets) {
+		d.packets = append(d.packets, new(rocev2.Packet))
+	}
+	d.used++
+	return d.packets[d.used-1]
+}
+
+func (d *decoded) back() { d.used-- }
 
 // held is a copy of an item that waits for earlier ones.
 type held struct {

@@ -193,17 +193,17 @@ func noteLostPacket(cs *connState, happened rdma.Event) {
 		e.Event = kind
 		return
 	}
-	x.event(happened.At, kind, x.role(happened.By)).Of = lostKind(happened.Op, part, l)
+	x.event(happened.At, kind, x.role(happened.By)).Of = lostKind(happened.Op, part, happened.By, l)
 }
 
-// lostKind returns what a packet that was lost belongs to.
-func lostKind(o *rdma.Operation, part int, l *rdma.Loss) record.EventKind {
+// lostKind returns what a packet that was lost belongs to. A side sent it, unless it is the response to a packet of that side.
+func lostKind(o *rdma.Operation, part int, by rdma.Side, l *rdma.Loss) record.EventKind {
 	switch {
 	case l.Nak:
 		return record.EventNak
 	case l.Ack:
 		return record.EventAck
-	case o.Kind == rdma.Read && (l.Response || l.By != o.Side):
+	case o.Kind == rdma.Read && (l.Response || by != o.Side):
 		return record.EventReadDone
 	}
 	return kindOf(o, part)

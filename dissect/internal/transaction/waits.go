@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/internal/sent"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
@@ -44,7 +45,7 @@ func noteActivity(cs *connState, x *txn, s rdma.Side, at record.Stamp) {
 				From: from, To: at.Time, Reason: record.HeadOfLine, Waiting: cs.link.Setup().End(s), BlockingTransaction: record.Some(b.txn), BlockingXID: record.Some(b.xid),
 				Packets: packetList(cs, x.progress.active.Packet, b.last.Packet, at.Packet),
 			})
-			noteHeldUp(x, cs.link.LossesBefore(rdma.LossesOf{Side: s, Since: from, Until: at.Time, Most: mostLosses}), s)
+			noteHeldUp(x, cs.link.LossesBefore(s, sent.Before{Since: from, Until: at.Time, Most: mostLosses}), s)
 		}
 	}
 	cs.wireActivity().noteSend(s, x, at)
@@ -89,7 +90,7 @@ func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
 			}
 		}
 		x.wait(w)
-		noteHeldUp(x, cs.link.LossesBefore(rdma.LossesOf{Side: r.By, Burst: r.Burst, Since: from.Time, Until: at.Time, Most: mostLosses}), r.By)
+		noteHeldUp(x, cs.link.LossesBefore(r.By, sent.Before{Burst: r.Burst, Since: from.Time, Until: at.Time, Most: mostLosses}), r.By)
 	}
 	if b := &cs.wireActivity().busy[r.By]; !r.Gone || b.last.Before(at) { // lost ones may be reported late
 		cs.wireActivity().noteSend(r.By, x, at)
@@ -255,7 +256,7 @@ func (t *Table) explainWaits(x *txn) {
 		if o := x.cs.link.LostOperation(h.side, &h.loss); o != nil {
 			if other, part := t.tagged(o.Tag); other != nil {
 				l.XID, own = record.Some(other.rec.XID), other == x
-				l.Event = lostKind(o, part, &h.loss)
+				l.Event = lostKind(o, part, h.side, &h.loss)
 			}
 		}
 		switch {

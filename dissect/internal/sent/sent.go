@@ -1,0 +1,195 @@
+// Package sent has what the sender of one direction did, as captures at several points show it: when each packet left it, and
+// which copies did not come to their receiver. What the receiver got is known besides.
+package sent
+
+import (
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// Path is what a capture at several points shows of a packet.
+type Path struct {
+	Joined  bool         // there are several points
+	Sent    record.Stamp // when it left its sender; the packet number is 0 if that was not captured
+	Arrived bool         // the packet was captured when it came to its receiver
+	Lost    bool         // it did not come to its receiver, or came damaged
+	Gone    bool         // nothing of it came to its receiver
+	Early   bool         // it was captured only before it came to its receiver, so that it comes before packets that arrived sooner
+	Copy    bool         // the network made this copy of a packet that its sender sent once
+}
+
+// Mark returns the marks of a packet that did not come to its receiver unharmed, or that the network made.
+func (p *Path) Mark() (m record.Marks) {
+	switch {
+	case p.Gone:
+		m = record.LostOnPath
+	case p.Lost:
+		m = record.DamagedOnPath
+	}
+	if p.Copy {
+		m |= record.Duplicated
+	}
+	return m
+}
+
+// Harmed returns the stamp of a loss: when the packet left its sender, or, if its damaged frame was captured, that frame.
+func (p *Path) Harmed(at record.Stamp) record.Stamp {
+	if p.Gone {
+		return p.Sent
+	}
+	return at
+}
+
+// Packet is a packet that left its sender, and that its receiver has not accepted yet.
+type Packet struct {
+	order.Run
+	At   record.Stamp
+	Gone bool // the first copy was lost
+	Hurt bool // the first copy was lost or damaged
+	lost bool // a copy of it was lost or damaged
+}
+
+// lose notes that a copy was lost or damaged, or was not.
+func (p *Packet) lose(is bool) { p.lost = p.lost || is }
+
+// leftAt sets when the packet first left its sender.
+func (p *Packet) leftAt(at record.Stamp) { p.At = at }
+
+// maxPackets limits the number of packets of a sender that are kept. Operations that begin with further ones begin when they
+// came to the receiver.
+const maxPackets = 1024
+
+// message is a datagram that did not come to its receiver.
+type message struct {
+	xid uint32
+	at  record.Stamp // when it left its sender
+}
+
+// maxMessages limits the number of lost datagrams that are kept.
+const maxMessages = 64
+
+// The memory that is charged to the budget.
+const (
+	Cost       = 160 // of a sender
+	packetCost = 56
+	lossCost   = 40
+)
+
+// Sender is what the sender of one direction did. A nil Sender is that of a capture at one point, which shows it only as far as
+// its packets came by there.
+type Sender struct {
+	circle   order.Circle
+	packets  []Packet
+	top      uint32 // the highest sequence number at which one of them begins
+	current  Path   // of the current packet
+	messages []message
+	only     bool   // what is being accepted was sent, and did not come to its receiver
+	losses   []Loss // requests of the sender, and responses to them
+	open     int    // number of losses that are not reported
+}
+
+// New returns a sender that has sent nothing. Its sequence numbers are those of a circle.
+func New(c order.Circle) *Sender { return &Sender{circle: c} }
+
+// Takes notes the path of the current packet.
+func (s *Sender) Takes(p Path) { s.current = p }
+
+// Sent notes when the current packet left its sender. It reports whether an earlier copy of the packet was lost, and returns the
+// number of bytes that are used in addition.
+func (s *Sender) Sent(r order.Run, p Path) (again bool, bytes int64) {
+	if s.current = p; p.Copy {
+		return false, 0
+	}
+	newer := len(s.packets) > 0 && s.circle.Delta(r.From, s.top) > 0
+	for i := 0; i < len(s.packets) && !newer; i++ {
+		if sent := &s.packets[i]; sent.From == r.From {
+			again = sent.lost
+			sent.lose(p.Lost)
+			return again, 0
+		}
+	}
+	if p.Sent.Packet == 0 {
+		return false, 0
+	}
+	if len(s.packets) >= maxPackets {
+		s.packets = s.packets[:copy(s.packets, s.packets[maxPackets/2:])]
+	}
+	if newer || len(s.packets) == 0 {
+		s.top = r.From
+	}
+	had := cap(s.packets)
+	s.packets = append(s.packets, Packet{Run: r, At: p.Sent, lost: p.Lost, Hurt: p.Lost, Gone: p.Gone})
+	return false, int64(cap(s.packets)-had) * packetCost
+}
+
+// First returns the packet with a sequence number, with the time at which it first left its sender, and whether that
+// was captured. If not, the time is that at which the packet was captured. The packets before it are forgotten.
+func (s *Sender) First(seq uint32, captured record.Stamp) (first Packet, seen bool) {
+	first = Packet{At: captured}
+	kept := s.packets[:0]
+	for _, p := range s.packets {
+		switch {
+		case s.circle.Delta(seq, p.From) >= 0 && s.circle.Delta(seq, p.To) < 0:
+			if !seen || p.At.Time < first.At.Time {
+				first, seen = p, true
+			}
+		case s.circle.Delta(p.From, seq) < 0:
+			continue
+		}
+		kept = append(kept, p)
+	}
+	s.packets = kept
+	return first, seen
+}
+
+// Time returns when the current packet left its sender, if that was captured, and otherwise when it was captured. What was
+// lost comes earlier than what its sender sent before it.
+func (s *Sender) Time(at record.Stamp) record.Time {
+	if s != nil && s.current.Sent.Packet != 0 {
+		return s.current.Sent.Time
+	}
+	return at.Time
+}
+
+// Arrived reports whether the current packet was captured when it came to its receiver.
+func (s *Sender) Arrived() bool { return s != nil && s.current.Arrived }
+
+// AcceptOnly notes that what is accepted until the next call was sent, and did not come to its receiver.
+func (s *Sender) AcceptOnly(begins bool) {
+	if s.only = begins; begins {
+		s.current = Path{Joined: true}
+	}
+}
+
+// Only reports whether what is being accepted was sent, and did not come to its receiver.
+func (s *Sender) Only() bool { return s != nil && s.only }
+
+// LoseMessage notes a datagram that was lost, and returns the number of bytes that are used in addition. Of the copies of a
+// message, the first counts.
+func (s *Sender) LoseMessage(xid uint32, at record.Stamp) (bytes int64) {
+	for i := range s.messages {
+		if s.messages[i].xid == xid {
+			return 0
+		}
+	}
+	if len(s.messages) == maxMessages {
+		s.messages = s.messages[:copy(s.messages, s.messages[1:])]
+	}
+	had := cap(s.messages)
+	s.messages = append(s.messages, message{xid, at})
+	return int64(cap(s.messages)-had) * packetCost
+}
+
+// Message notes that the packet that left its sender last has a message. It returns when the message first left the
+// sender: it may have been lost before.
+func (s *Sender) Message(xid uint32) (first record.Stamp) {
+	latest := &s.packets[len(s.packets)-1]
+	for i, m := range s.messages {
+		if m.xid == xid {
+			s.messages = append(s.messages[:i], s.messages[i+1:]...)
+			latest.leftAt(m.at)
+			break
+		}
+	}
+	return latest.At
+}
