@@ -204,7 +204,9 @@ func (t *table) layOut() {
 				}
 			}
 		}
-		ranks[i] = 2 * c.rank
+		if ranks[i] = 2 * c.rank; c.wide {
+			ranks[i] += 4000
+		}
 		text, same := t.same(i)
 		t.common[i] = text
 		switch {

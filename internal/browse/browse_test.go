@@ -108,6 +108,7 @@ func TestScreens(t *testing.T) {
 			"&lat", "<tab>", "<esc>", "&latency > 5ms", "<enter>", "&latency >", "<enter>", "<ctrl+u>dire<tab>", ` == "b`, "<tab>", "<enter>", "yf", "yc", "&<up><up>", "<ctrl+u><enter>", "/read", "<enter>", "n", "N",
 			":60<enter>", "yc", "yr", "yx", "yj", "yl", ":sort -latency<enter>", "yc", "e", "E", ":nonsense<enter>",
 		}},
+		{"lists-120x40", "../../samples/rocev2-errors.pcap", plainLook, 120, 40, []string{"0", "jjjjjjj<enter>", "0q7", "e", "<enter>", " ", "r", "1&<enter>4bw", "wt6", "7&marks != null<enter>"}},
 		{"cut-80x24", "../../testdata/captures/derived-cut-callback41.pcap.zst", plainLook, 80, 24, []string{"", "G", "<enter>"}},
 		{"iwarp-80x24", "../../testdata/captures/iwarp-nfs41.pcap.zst", plainLook, 80, 24, []string{"", "<enter>", "<enter>", "G"}},
 		{"errors-60x12", "../../samples/rocev2-errors.pcap", render.Look{Colour: render.NoColour}, 60, 12, []string{"", "e", "<enter>", "<enter>", "2", "3", "4", "5", "6"}},

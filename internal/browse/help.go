@@ -30,6 +30,7 @@ FIND
   :sort FIELD        sort by any field; -FIELD puts the largest first
   x                  in findings: explain the rule
   t                  times: since the start, time of day (UTC), here
+  w                  all columns of tables that fit, or the usual ones
   \                  hide or show the lines below a list
   F                  the cursor stays on the newest record of a live capture
 

@@ -70,6 +70,8 @@ type screen interface {
 type Model struct {
 	options Options
 	theme   *render.Theme
+	tables  *render.Theme // of tables
+	wide    bool          // tables show the columns for special questions, too
 	inks
 	width, height int
 	ctx           context.Context
@@ -125,7 +127,7 @@ const (
 
 // New returns a Model for a screen of 80 columns and 24 lines.
 func New(o Options) *Model {
-	m := &Model{options: o, theme: theme(o.Look), inks: inks{o.Look.Colour != render.NoColour}, width: 80, height: 24, reader: o.Index.Reader(), past: map[string][]string{}, folds: map[string]bool{}}
+	m := &Model{options: o, theme: theme(o.Look), tables: theme(o.Look), inks: inks{o.Look.Colour != render.NoColour}, width: 80, height: 24, reader: o.Index.Reader(), past: map[string][]string{}, folds: map[string]bool{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.list = newList(m, rpcs)
 	m.list.enter = func(n int64, _ any) { m.push(newLadder(m, n)) }
@@ -346,6 +348,10 @@ func (m *Model) common(k string) {
 		m.hidden = !m.hidden
 	case "t":
 		m.nextTimes()
+	case "w":
+		m.wide = !m.wide
+		m.restyle()
+		m.say(map[bool]string{true: "all columns, as many as fit", false: "the usual columns"}[m.wide])
 	case "F":
 		m.follow = !m.follow
 		m.say(map[bool]string{true: "the cursor stays on the newest record; F ends that", false: "the cursor stays on its record"}[m.follow])
@@ -382,7 +388,15 @@ func (m *Model) nextTimes() {
 		look.Times = render.UTC
 		m.say("times of day, UTC")
 	}
-	m.theme = theme(*look)
+	m.restyle()
+}
+
+// restyle draws all screens anew after a change of the look.
+func (m *Model) restyle() {
+	look := m.options.Look
+	m.theme = theme(look)
+	look.Whole = m.wide
+	m.tables = theme(look)
 	all := append(slices.Clone(m.tabs), m.stack...)
 	for _, from := range m.origin {
 		all = append(all, from.stack...)
@@ -464,7 +478,7 @@ func (m *Model) heading() string {
 }
 
 // tabNames returns the names of the tabs. If they need more than width columns, there is less space between them; then the
-// names of other tabs than the current one have no numbers of records; then these tabs are only keys.
+// names of other tabs than the current one have no numbers of records, except that of findings; then these tabs are only keys.
 func (m *Model) tabNames(names []string, width int) (text string) {
 	whole := func(name string) string { return ":" + name }
 	for _, form := range []struct {
@@ -473,7 +487,12 @@ func (m *Model) tabNames(names []string, width int) (text string) {
 	}{
 		{" %d%s ", whole},
 		{"%d%s", whole},
-		{"%d%s", func(name string) string { return ":" + name[strings.LastIndexByte(name, ' ')+1:] }},
+		{"%d%s", func(name string) string {
+			if strings.HasSuffix(name, " findings") {
+				return ":" + name
+			}
+			return ":" + name[strings.LastIndexByte(name, ' ')+1:]
+		}},
 		{"%d%s", func(string) string { return "" }},
 	} {
 		var tabs []string

@@ -235,7 +235,7 @@ func (o *overview) text(m *Model, width int) (text []string) {
 	default:
 		return []string{"", "summing up"}
 	}
-	o.lines = render.OverviewLines(m.theme, width, s.Overview, s.of, m.options.Typed)
+	o.lines = render.OverviewLines(m.theme, width, s.Overview, s.of, "FILE")
 	for _, line := range o.lines {
 		text = append(text, line.Text)
 	}

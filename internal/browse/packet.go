@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -59,7 +60,9 @@ func (p *packet) turn(by int) {
 	}
 	switch at := p.from + int64(i); {
 	case p.list == nil:
-		p.m.say("the RPC has no more packets")
+		if p.m.say("the RPC has no more packets"); i == mostPackets {
+			p.m.say(fmt.Sprintf("no more than %d packets of an RPC are read; list 7 has all packets", mostPackets))
+		}
 	case at < 0 || at >= p.list.count():
 		p.m.say("the list has no more packets")
 	default:
@@ -81,9 +84,18 @@ func (p *packet) status() []part {
 	if p.list != nil {
 		text = fmt.Sprintf("%s, %d of %d", text, p.from+int64(p.i)+1, p.list.count())
 	} else {
-		text = fmt.Sprintf("%s, %d of %d of the RPC", text, p.i+1, len(p.packets))
+		text = fmt.Sprintf("%s, %d of %s of the RPC", text, p.i+1, p.number())
 	}
-	return append([]part{{text: text}}, p.marks()...)
+	parts := append([]part{{text: text}}, p.marks()...)
+	return append(parts, part{clean(string(at.Summary)), withoutEnd})
+}
+
+// number returns the number of packets of the RPC, of which only the first may have been read.
+func (p *packet) number() string {
+	if len(p.packets) == mostPackets {
+		return fmt.Sprintf("the first %d", mostPackets)
+	}
+	return fmt.Sprint(len(p.packets))
 }
 
 // marks returns the marks of the packet, which the bytes may hide in the first line of its fields.
@@ -132,7 +144,7 @@ func (p *packet) name(i int) string {
 }
 
 // folded reports whether the lines below a header are hidden. If the user has not folded or opened such a header, those below
-// the transport are folded, unless there is nothing else in the packet.
+// the transport are folded and, in a packet with RPC-over-RDMA, all that come before it. The last header is open.
 func (p *packet) folded(i int) bool {
 	if i < 0 {
 		return false
@@ -140,15 +152,18 @@ func (p *packet) folded(i int) bool {
 	if is, known := p.m.folds[p.name(i)]; known {
 		return is
 	}
-	if !p.lines[i].Link {
+	if p.lines[i].Depth > 1 {
 		return false
 	}
+	others := false // a header follows
 	for next := i + 1; next < len(p.lines); next++ {
-		if p.isHeader(next) && p.lines[next].Depth == 1 {
-			return true
+		if p.lines[next].Depth == 1 && p.isHeader(next) {
+			if others = true; strip(p.lines[next].Text[p.lines[next].Label:]) == header.RPCRDMA.Label {
+				return true
+			}
 		}
 	}
-	return false
+	return others && p.lines[i].Link
 }
 
 // header returns the header of the line with the cursor: the line itself, or the closest one that contains it; -1 for none.

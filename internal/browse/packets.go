@@ -52,7 +52,28 @@ func newPackets(m *Model) *list {
 	})
 	l.pass = p
 	l.enter = func(int64, any) { m.openPackets(l, l.cursor) }
+	l.preview = m.previewPacket
 	return l
+}
+
+// previewPacket draws the whole line of a packet, which the list may have cut.
+func (m *Model) previewPacket(r any, width int) (lines []string) {
+	p := r.(*record.Packet)
+	text := fmt.Sprintf("packet %d, %d bytes", p.Number, p.Length)
+	if p.Path != nil {
+		text = fmt.Sprintf("packet %s, %d bytes", ofPoint(record.PacketRef{Packet: p.Number, Point: p.Path.Point}), p.Length)
+	}
+	if p.Transport != "" {
+		text += ", " + p.Transport
+	}
+	if id, known := p.Transaction.Get(); known {
+		text += fmt.Sprintf(", of RPC %d", id)
+	}
+	lines = append(lines, text)
+	if marks := render.Marks(p); len(marks) > 0 {
+		lines = append(lines, m.styled(yellow, strings.Join(marks, " ")))
+	}
+	return append(lines, render.Wrap(clean(string(p.Summary)), width)...)
 }
 
 // update starts to read the packets when the list is looked at.

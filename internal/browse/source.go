@@ -184,7 +184,7 @@ func newPrinter(m *Model, src *source, width int) *printer {
 		return &printer{packets: newPacketPrinter(m, width)}
 	}
 	p := &printer{draw: src.draw}
-	p.text = render.NewText(&p.out, m.theme, width)
+	p.text = render.NewText(&p.out, m.tables, width)
 	if at, known := m.state.Start.Get(); known {
 		p.text.Start(at)
 	}

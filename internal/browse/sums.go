@@ -336,7 +336,7 @@ func newStats(m *Model) *sums {
 			return []string{"", "no RPCs so far"}
 		}
 		var b bytes.Buffer
-		if err := render.Stats(&b, m.theme, width, shownRows[*analyze.Stats](&s.arranged, s.arranged.count())); err != nil {
+		if err := render.Stats(&b, m.tables, width, shownRows[*analyze.Stats](&s.arranged, s.arranged.count())); err != nil {
 			return []string{err.Error()}
 		}
 		return split(b.String())
@@ -608,7 +608,7 @@ func newRates(m *Model) *sums {
 		}
 		var b bytes.Buffer
 		rows := shownRows[*analyze.Rate](&s.arranged, len(z.rows))
-		if err := render.Rates(&b, m.theme, width, m.state.Start.Or(z.rows[0].Start), rows); err != nil {
+		if err := render.Rates(&b, m.tables, width, m.state.Start.Or(z.rows[0].Start), rows); err != nil {
 			return []string{err.Error()}
 		}
 		return split(b.String())

@@ -583,6 +583,7 @@ func TestTimesOfDay(t *testing.T) {
 
 // fieldsOf returns the labels of the lines of a packet that are shown, without values.
 func fieldsOf(m *Model) (labels []string) {
+	m.Lines() // A key only notes that the text is to be drawn anew.
 	p := m.top().(*packet)
 	for i, n := range p.shown {
 		label, _, _ := strings.Cut(strip(p.text[i])[max(p.lines[n].Label-2, 0):], ":")
@@ -602,10 +603,10 @@ func TestFolds(t *testing.T) {
 	press(t, m, "j<enter><enter>")
 	m.Lines()
 	all := fieldsOf(m)
-	if got := all[1:6]; !slices.Equal(got, []string{"+ Ethernet", "+ Internet Protocol version 4", "+ User Datagram Protocol", "- Base Transport Header", "Opcode"}) {
+	if got := all[1:6]; !slices.Equal(got, []string{"+ Ethernet", "+ Internet Protocol version 4", "+ User Datagram Protocol", "+ Base Transport Header", "- RPC-over-RDMA"}) {
 		t.Fatalf("the first fields are %q", got)
 	}
-	if !slices.Contains(all, "- RPC-over-RDMA") || !slices.Contains(all, "Credits") {
+	if all[6] != "XID" || all[8] != "Credits" {
 		t.Errorf("RPC-over-RDMA is not open: %q", all)
 	}
 	press(t, m, "jj ") // opens IP
@@ -616,8 +617,11 @@ func TestFolds(t *testing.T) {
 	if got := fieldsOf(m); !slices.Equal(got, all) || m.top().(*packet).cursor != 2 {
 		t.Errorf("after Space on a field of IP, the cursor is at %d, and the fields are %q", m.top().(*packet).cursor, got)
 	}
-	press(t, m, "jjzc") // folds the transport, also in the next packet
-	if press(t, m, "n"); fieldsOf(m)[4] != "+ Base Transport Header" {
+	if press(t, m, "n"); fieldsOf(m)[4] != "- Base Transport Header" {
+		t.Errorf("the transport of an acknowledgement is folded: %q", fieldsOf(m))
+	}
+	press(t, m, "jjjjzc") // folds the transport, also in other packets
+	if press(t, m, "nN"); fieldsOf(m)[4] != "+ Base Transport Header" {
 		t.Errorf("after zc and n, the fields are %q", fieldsOf(m))
 	}
 	press(t, m, "N/don't fragment<enter>")
@@ -641,6 +645,51 @@ func TestFolds(t *testing.T) {
 	press(t, m, "g ")
 	if !strings.Contains(m.Screen(), "this line is in no header") {
 		t.Errorf("after Space on the line of the packet:\n%s", m.Screen())
+	}
+}
+
+// TestWide: w shows the columns for special questions, and then the usual ones again.
+func TestWide(t *testing.T) {
+	m := modelOf(t, sample, plainLook)
+	m.resize(220, 40)
+	for _, keys := range []string{"1", "4"} {
+		press(t, m, keys)
+		usual := strings.Fields(strings.Split(m.Screen(), "\n")[2])
+		press(t, m, "w")
+		all := strings.Fields(strings.Split(m.Screen(), "\n")[2])
+		if len(all) <= len(usual) || !strings.Contains(m.Screen(), "all columns") {
+			t.Errorf("w in list %s shows the columns %q, and without %q", keys, all, usual)
+		}
+		verify(t, m)
+		if press(t, m, "w"); !slices.Equal(strings.Fields(strings.Split(m.Screen(), "\n")[2]), usual) {
+			t.Errorf("after w twice, list %s is\n%s", keys, m.Screen())
+		}
+		for width := 80; width < 240; width += 20 { // Columns are hidden, and not cut.
+			m.resize(width, 40)
+			press(t, m, keys+"w")
+			m.Lines()
+			drawn := ""
+			if s, is := m.top().(*sums); is {
+				drawn = s.content()
+			} else {
+				drawn = m.list.print.heading + "\n" + m.list.row(m.list.print, 0)
+			}
+			for _, line := range strings.Split(drawn, "\n") {
+				if wide(line) > width-gutter {
+					t.Errorf("w in list %s with %d columns draws a line with %d: %s", keys, width, wide(line), line)
+					break
+				}
+			}
+			press(t, m, "w")
+		}
+		m.resize(220, 40)
+	}
+}
+
+// TestFirstPackets: if more packets belong to an RPC than are read, the screen says so.
+func TestFirstPackets(t *testing.T) {
+	if few, many := (&packet{packets: make([]*record.Packet, 6)}).number(), (&packet{packets: make([]*record.Packet, mostPackets)}).number(); few != "6" || many != "the first 2000" {
+		t.Errorf("the numbers of packets are %q and %q", few, many)
 	}
 }
 
