@@ -437,8 +437,11 @@ func (v *overview) health() {
 	default:
 		v.line("health", "every packet once, in order; no NAK, no loss", v.theme.good)
 	}
-	if missing != "" { // a property of the capture, not of the network
+	switch { // a property of the capture, not of the network
+	case missing != "":
 		v.line("", "the capture is incomplete: "+missing, v.theme.dim)
+	case trouble != "" && len(v.s.Absences) == 0 && !v.o.Verdict.Unordered && !v.oneWay():
+		v.line("", "no packet is known to be missing from the capture", v.theme.dim)
 	}
 	if n := h.UnansweredRequests; n > 0 {
 		v.line("", record.Plural(n, "connection request")+" without an answer in the capture", v.theme.warn)
