@@ -28,7 +28,7 @@ func (c checker) report(r *rule.Rule, format string, args ...any) {
 	where := c.where()
 	where.Operation = c.x.operation()
 	if call := c.x.checks.trust; r.Severity == record.Error && call != trusted {
-		if c.cs.truncatedRetransmit || !c.cs.link.Complete() || call == badICRC && c.cs.fillsICRC(c.x.side) {
+		if c.cs.doubts.truncatedRetransmit || !c.cs.link.Complete() || call == badICRC && c.cs.fillsICRC(c.x.side) {
 			c.cs.table.notJudged(r, evidence.TruncatedAgain, c.at)
 			return
 		}

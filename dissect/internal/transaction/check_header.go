@@ -103,7 +103,7 @@ func checkHeader(c checker, m *message) {
 func noteVersion(cs *connState, x *txn, m *message) {
 	if m.unknownVersion() && m.header.Vers != 0 && x.rec.Call != nil && x.call.RDMAVers == record.Some(m.header.Vers) {
 		cs.checks.usedVersion = record.Some(m.header.Vers)
-		cs.notRead(true)
+		cs.doubts.notRead(true)
 	}
 	cs.pending.DecideAnswered(rule.RDMAVersion, x.tag(partCall), (*proofs)(cs))
 }

@@ -233,10 +233,9 @@ func noteExposed(cs *connState, x *txn) {
 // checkNegotiated checks whether both sides announced support for remote invalidation. If only the
 // requester did, nothing can fail, so the finding is only a note.
 func checkNegotiated(c checker, handle uint32) {
-	if remoteInvalidation(c.cs).Or(true) || c.cs.invalidationReported {
+	if remoteInvalidation(c.cs).Or(true) || !c.cs.agreed.firstInvalidation() {
 		return
 	}
-	c.cs.invalidationReported = true // once, because a responder does it in every Reply
 	if supportsInvalidation(c.cs, c.x.side) {
 		if !c.cs.table.unannounced {
 			c.cs.table.unannounced = true

@@ -14,41 +14,110 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// connState is the RPC state of one connection. It implements rdma.Follower.
+// connState is the RPC state of one connection. It implements rdma.Follower. Each part knows how it becomes that of two
+// connections that are one (join).
 type connState struct {
 	table *Table
 	link  rdma.Link
 	share *budget.Share // of the connection
 
-	upper               upper.Recognizer
-	closing             bool // a side has begun to end the connection
-	nfs4                bool // NFSv4 was seen on it
-	truncatedRetransmit bool // a truncated packet was retransmitted or refused, so the captured copy may not be the one that was delivered
+	upper   upper.Recognizer
+	closing bool // a side has begun to end the connection
+	nfs4    bool // NFSv4 was seen on it
 
-	private              [2]*record.PrivateData // by side; nil if it is unusable
-	privateDataSeen      [2]bool                // the private data was captured completely
-	privateDataBadICRC   [2]bool                // it came in a packet with a bad ICRC
-	privateDataChanged   [2]bool                // a retransmission of it has other contents
-	invalidationReported bool                   // remote invalidation without negotiation was reported
+	agreed    negotiation // what the sides announced when they opened the connection
+	doubts    doubts      // what was captured of messages, and cannot be trusted
+	messages  messages    // when there were some
+	granting  [2]granting // credits, by side of the caller
+	checks    connChecks
+	pending   pending.Findings // findings that wait until the capture proves them
+	wire      *wireActivity    // nil before its first RPC
+	rareState *rareState       // nil until it is needed
 
-	open            [2]openCalls          // by side of the caller
-	calls           list                  // the same Calls by age
-	finished        list                  // ended transactions that may still receive an ACK, a NAK or a retransmission
-	incompleteLists [2]int32              // number of open Calls whose chunk lists are not completely known
-	exposed         [2]exposure           // memory, by side of its owner
-	requested       [2]record.Opt[uint32] // credits, by side of the caller
-	granted         [2]record.Opt[uint32]
-	peak            [2]credits.Peak
-	wire            *wireActivity // nil before its first RPC
-	rareState       *rareState    // nil until it is needed
-	transactions    int64
-	firstMessage    record.Stamp // the first Call or Reply; its packet is 0 before there is one
-	lastMessage     record.Stamp // the latest one
-	checks          connChecks
-	pending         pending.Findings // findings that wait until the capture proves them
-	halfRead        [2]bool          // a message of a side was captured without its XID
-	retransmittedAt [2]record.Time   // on the table's clock: the latest retransmission of a side
-	unverifiedSend  int64            // number of the current Send if it cannot be verified, else 0
+	open            [2]openCalls // by side of the caller
+	calls           list         // the same Calls by age
+	finished        list         // ended transactions that may still receive an ACK, a NAK or a retransmission
+	incompleteLists [2]int32     // number of open Calls whose chunk lists are not completely known
+	exposed         [2]exposure  // memory, by side of its owner
+}
+
+// doubts are reasons not to trust, or not to miss, messages of a connection.
+type doubts struct {
+	truncatedRetransmit bool           // a truncated packet was retransmitted or refused, so the captured copy may not be the one that was delivered
+	halfRead            [2]bool        // a message of a side was captured without its XID
+	retransmittedAt     [2]record.Time // on the table's clock: the latest retransmission of a side
+	unverifiedSend      int64          // number of the current Send if it cannot be verified, else 0
+}
+
+// notRead notes that messages of both sides may not have been read.
+func (d *doubts) notRead(may bool) {
+	d.halfRead = [2]bool{d.halfRead[0] || may, d.halfRead[1] || may}
+}
+
+// readHalf notes that a message of a side was captured without its XID.
+func (d *doubts) readHalf(s rdma.Side) { d.halfRead[s] = true }
+
+// retransmitted notes a retransmission of a side.
+func (d *doubts) retransmitted(by rdma.Side, clock record.Time) { d.retransmittedAt[by] = clock }
+
+// resent notes that a packet was retransmitted or refused, of which the capture has only a part if short is set.
+func (d *doubts) resent(short bool) { d.truncatedRetransmit = d.truncatedRetransmit || short }
+
+// unverified sets the number of the current Send if it cannot be verified, otherwise 0.
+func (d *doubts) unverified(send int64) { d.unverifiedSend = send }
+
+// join merges the doubts of another connection; moved maps its sides to the sides of this connection.
+func (d *doubts) join(o *doubts, moved func(rdma.Side) rdma.Side) {
+	d.truncatedRetransmit = d.truncatedRetransmit || o.truncatedRetransmit
+	for s := range rdma.Side(2) {
+		at := moved(s)
+		d.halfRead[at] = d.halfRead[at] || o.halfRead[s]
+		d.retransmittedAt[at] = max(d.retransmittedAt[at], o.retransmittedAt[s])
+	}
+}
+
+// messages are the transactions of a connection, and the first and the latest of their messages.
+type messages struct {
+	transactions int64
+	first, last  record.Stamp // the packet of the first one is 0 before there is one
+}
+
+// begins counts a transaction.
+func (m *messages) begins() { m.transactions++ }
+
+// note records the time of a Call or Reply.
+func (m *messages) note(at record.Stamp) {
+	if m.first.Packet == 0 {
+		m.first = at
+	}
+	m.last = at
+}
+
+// join merges the messages of another connection.
+func (m *messages) join(o *messages) {
+	m.transactions += o.transactions
+	if m.first.Packet == 0 || o.first.Packet != 0 && o.first.Time < m.first.Time {
+		m.first = o.first
+	}
+	if m.last.Packet == 0 || o.last.Time > m.last.Time {
+		m.last = o.last
+	}
+}
+
+// granting are the credits of the Calls of a side.
+type granting struct {
+	requested, granted record.Opt[uint32]
+	peak               credits.Peak
+}
+
+// request notes the credits that a Call requests, and grant those that a Reply grants.
+func (g *granting) request(n uint32) { g.requested = record.Some(n) }
+func (g *granting) grant(n uint32)   { g.granted = record.Some(n) }
+
+// join merges the credits of another connection.
+func (g *granting) join(o *granting) {
+	g.requested, g.granted = either(g.requested, o.requested), either(g.granted, o.granted)
+	g.peak.Join(o.peak)
 }
 
 // wireActivity records which transaction each side is transmitting, to attribute head-of-line
@@ -196,23 +265,15 @@ func (cs *connState) direction(s rdma.Side) record.Direction {
 // noteContext records the state of the connection in which a Call was sent. The Call is among the open ones already.
 func (x *txn) noteContext(at record.Stamp) {
 	c, cs := &x.context, x.cs
-	c.InFlight, c.NumberOnConnection = len(cs.open[x.side])-1, cs.transactions
-	if granted, known := cs.granted[x.side].Get(); known {
+	c.InFlight, c.NumberOnConnection = len(cs.open[x.side])-1, cs.messages.transactions
+	if granted, known := cs.granting[x.side].granted.Get(); known {
 		c.CreditsLeft = record.Some(int64(granted) - int64(len(cs.open[x.side])))
 	}
-	if cs.lastMessage.Packet != 0 {
-		c.IdleNS = record.Some(max(0, at.Time.Sub(cs.lastMessage.Time)))
+	if last := cs.messages.last; last.Packet != 0 {
+		c.IdleNS = record.Some(max(0, at.Time.Sub(last.Time)))
 	}
-	cs.noteMessage(at)
-	c.ConnectionAgeNS = max(0, at.Time.Sub(cs.firstMessage.Time))
-}
-
-// noteMessage records the time of a Call or Reply.
-func (cs *connState) noteMessage(at record.Stamp) {
-	if cs.firstMessage.Packet == 0 {
-		cs.firstMessage = at
-	}
-	cs.lastMessage = at
+	cs.messages.note(at)
+	c.ConnectionAgeNS = max(0, at.Time.Sub(cs.messages.first.Time))
 }
 
 // Owner returns the tag of the outstanding Call with an XID, or of the segment that exposes memory.
@@ -255,14 +316,11 @@ func (cs *connState) Join(old rdma.Link, from, to rdma.Side) {
 		}
 		cs.exposed[at].Join(&o.exposed[s])
 		cs.incompleteLists[at] += o.incompleteLists[s]
-		cs.requested[at], cs.granted[at] = either(cs.requested[at], o.requested[s]), either(cs.granted[at], o.granted[s])
-		cs.peak[at].Join(o.peak[s])
-		cs.privateDataBadICRC[at] = cs.privateDataBadICRC[at] || o.privateDataBadICRC[s]
-		cs.privateDataChanged[at] = cs.privateDataChanged[at] || o.privateDataChanged[s]
-		cs.privateDataSeen[at], cs.halfRead[at] = cs.privateDataSeen[at] || o.privateDataSeen[s], cs.halfRead[at] || o.halfRead[s]
-		cs.private[at] = cmp.Or(cs.private[at], o.private[s])
-		cs.retransmittedAt[at] = max(cs.retransmittedAt[at], o.retransmittedAt[s])
+		cs.granting[at].join(&o.granting[s])
 	}
+	cs.agreed.join(&o.agreed, moved)
+	cs.doubts.join(&o.doubts, moved)
+	cs.messages.join(&o.messages)
 	cs.checks.join(&o.checks, moved)
 	if o.rareState != nil {
 		cs.rare().join(o.rareState, moved)
@@ -271,15 +329,7 @@ func (cs *connState) Join(old rdma.Link, from, to rdma.Side) {
 		cs.wireActivity().join(o.wire, moved)
 	}
 	cs.closing = cs.closing || o.closing
-	cs.transactions += o.transactions
-	if cs.firstMessage.Packet == 0 || o.firstMessage.Packet != 0 && o.firstMessage.Time < cs.firstMessage.Time {
-		cs.firstMessage = o.firstMessage
-	}
-	if cs.lastMessage.Packet == 0 || o.lastMessage.Time > cs.lastMessage.Time {
-		cs.lastMessage = o.lastMessage
-	}
 	cs.pending.Join(&o.pending, moved)
-	cs.truncatedRetransmit, cs.invalidationReported = cs.truncatedRetransmit || o.truncatedRetransmit, cs.invalidationReported || o.invalidationReported
 	cs.nfs4 = cs.nfs4 || o.nfs4
 	if cs.upper.Join(&o.upper) {
 		cs.recognized()
@@ -393,7 +443,7 @@ func (cs *connState) Describe(r *record.Connection) {
 		r.Path.Point.At, r.Path.Point.How = record.Some(record.AtBothEnds), record.Some("both_ends")
 	}
 	r.UpperLayer = cs.upper.Name()
-	r.Transactions = cs.transactions
+	r.Transactions = cs.messages.transactions
 	if end, ended := r.Ended.Get(); ended && cs.rareState != nil {
 		end.OutstandingCalls, end.XIDs = cs.rareState.lostCalls, cs.rareState.lostXIDs
 		r.Ended = record.Some(end)
@@ -402,8 +452,9 @@ func (cs *connState) Describe(r *record.Connection) {
 
 // creditsOf returns the credits of a side's Calls.
 func creditsOf(cs *connState, s rdma.Side) record.Credits {
-	peak, proven := cs.peak[s].Proven()
-	return record.Credits{Requested: cs.requested[s], Granted: cs.granted[s], PeakInFlight: record.SomeIf(peak, proven && showsCalls(cs, s))}
+	g := &cs.granting[s]
+	peak, proven := g.peak.Proven()
+	return record.Credits{Requested: g.requested, Granted: g.granted, PeakInFlight: record.SomeIf(peak, proven && showsCalls(cs, s))}
 }
 
 // Evict frees the oldest state of a kind, and reports whether there was any.

@@ -63,7 +63,7 @@ func (t *Table) Expire() {
 				wait = max(wait, pendingWait)
 			case x.state.mayBeRetransmitted():
 				wait = max(wait, x.cs.link.Setup().ResponseWithin)
-				since = min(max(since, x.cs.retransmittedAt[x.side.Other()]), since+longestUndecided)
+				since = min(max(since, x.cs.doubts.retransmittedAt[x.side.Other()]), since+longestUndecided)
 			}
 			if t.Clock-since <= wait && t.settling.Len() < maxSettling {
 				t.due = x.ended + t.options.Linger

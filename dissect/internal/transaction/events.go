@@ -116,7 +116,7 @@ func (cs *connState) retransmitted(happened rdma.Event) {
 	o, by, at := happened.Op, happened.By, happened.At
 	noteCopyInDoubt(cs, o)
 	if by == o.Side {
-		cs.retransmittedAt[by] = cs.table.Clock
+		cs.doubts.retransmitted(by, cs.table.Clock)
 	}
 	x, part := cs.table.tagged(o.Tag)
 	checkBurst(cs, x, happened)

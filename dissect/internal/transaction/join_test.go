@@ -60,9 +60,11 @@ func remembers(s rdma.Side) *connState {
 	st.recent[0] = 0xa1
 	st.figures.MixedDirectionCalls, st.figures.MixedRegistrationCalls = 1, 1
 	return &connState{
-		upper: recognizer(true), closing: true, nfs4: true, truncatedRetransmit: true,
-		private: oneOf(s, new(record.PrivateData)), privateDataSeen: oneOf(s, true), privateDataBadICRC: oneOf(s, true), privateDataChanged: oneOf(s, true), invalidationReported: true,
-		incompleteLists: oneOf[int32](s, 1), requested: oneOf(s, some), granted: oneOf(s, some), peak: oneOf(s, calls),
+		upper: recognizer(true), closing: true, nfs4: true,
+		agreed:          negotiation{private: oneOf(s, new(record.PrivateData)), seen: oneOf(s, true), badICRC: oneOf(s, true), changed: oneOf(s, true), invalidationReported: true},
+		doubts:          doubts{truncatedRetransmit: true, halfRead: oneOf(s, true), retransmittedAt: oneOf(s, record.Time(1))},
+		messages:        messages{2, at, at},
+		incompleteLists: oneOf[int32](s, 1), granting: oneOf(s, granting{some, some, calls}),
 		wire: &wireActivity{
 			busy:   otherThan(busy{txn: noTxn}, s, busy{at, at, 9, 10, 11, at}),
 			credit: oneOf(s, credit{at, at}),
@@ -74,15 +76,13 @@ func remembers(s rdma.Side) *connState {
 			pendingBackwardCalls: []backwardCall{{where: rdma.Where{At: at, AtFault: record.Some(s)}}},
 			short:                oneOf(s, &shortMessage{at: at}), repeated: oneOf(s, r), unmatched: oneOf(s, r),
 		},
-		transactions: 2,
 		checks: connChecks{
 			credits:            oneOf(s, allowance),
 			invalidatedHandles: oneOf(s, invalidated{0xa2: {}}),
 			backchannel:        backchannelGranted, asking: 1, persistentReported: true, usedVersion: record.Some[uint32](3), versionUse: oneOf(s, versionUse{true, &excludedVersion1{where: rdma.Where{At: at}}}), xidReused: true,
 			answered: oneOf(s, record.Some(at.Time)), newestAnswered: oneOf[int64](s, 11), invalidation: st,
 		},
-		pending:      waiting(s),
-		firstMessage: at, lastMessage: at, halfRead: oneOf(s, true), retransmittedAt: oneOf(s, record.Time(1)),
+		pending: waiting(s),
 	}
 }
 
@@ -122,8 +122,11 @@ func TestJoin(t *testing.T) {
 	full := remembers(0)
 	missing := unset(reflect.ValueOf(*full),
 		"table", "link", "share", // of the connection itself
-		"open", "calls", "finished", "exposed", // TestJoinCalls
-		"unverifiedSend") // set while a Send is decoded
+		"open", "calls", "finished", "exposed") // TestJoinCalls
+	missing = append(missing, unset(reflect.ValueOf(full.agreed))...)
+	missing = append(missing, unset(reflect.ValueOf(full.doubts), "unverifiedSend")...) // it is set while a Send is decoded
+	missing = append(missing, unset(reflect.ValueOf(full.messages))...)
+	missing = append(missing, unset(reflect.ValueOf(full.granting[0]))...)
 	missing = append(missing, unset(reflect.ValueOf(*full.rareState), "txnsWithChunkData")...)
 	missing = append(missing, unset(reflect.ValueOf(full.checks))...)
 	missing = append(missing, unset(reflect.ValueOf(*full.wire))...)
@@ -176,8 +179,8 @@ func TestJoinBoth(t *testing.T) {
 	if st.figures.MixedDirectionCalls != 2 || st.figures.MixedRegistrationCalls != 2 || !st.noteHandle(0xa1) || !st.noteHandle(0xa4) {
 		t.Errorf("%+v lacks handles or Calls", st)
 	}
-	if cs.transactions != 4 || cs.incompleteLists[0] != 2 || cs.checks.asking != 2 || cs.checks.credits[0].Dones() != 2 {
-		t.Errorf("sums: %d transactions, %d incomplete, %d asking, %d dones", cs.transactions, cs.incompleteLists[0], cs.checks.asking, cs.checks.credits[0].Dones())
+	if cs.messages.transactions != 4 || cs.incompleteLists[0] != 2 || cs.checks.asking != 2 || cs.checks.credits[0].Dones() != 2 {
+		t.Errorf("sums: %d transactions, %d incomplete, %d asking, %d dones", cs.messages.transactions, cs.incompleteLists[0], cs.checks.asking, cs.checks.credits[0].Dones())
 	}
 	if cs.pending.Len() != 2 || len(cs.rareState.pendingBackwardCalls) != 2 || cs.rareState.lostCalls != 2 {
 		t.Errorf("%d pending findings, %d Calls of the server, %d lost", cs.pending.Len(), len(cs.rareState.pendingBackwardCalls), cs.rareState.lostCalls)

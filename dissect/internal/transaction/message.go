@@ -51,9 +51,9 @@ func (cs *connState) done(o *rdma.Operation) {
 	case o.Kind != rdma.Send:
 		cs.moved(o)
 	case trustIn(o) != trusted:
-		cs.unverifiedSend = o.Number
+		cs.doubts.unverified(o.Number)
 		cs.message(o)
-		cs.unverifiedSend = 0
+		cs.doubts.unverified(0)
 	default:
 		cs.message(o)
 	}
@@ -80,7 +80,7 @@ func (cs *connState) message(o *rdma.Operation) {
 	if h.Length < 4 {
 		if !m.captured() {
 			cs.checks.backchannel = backchannelUnreadable // the message may have asked for a backchannel
-			cs.halfRead[m.side] = true
+			cs.doubts.readHalf(m.side)
 		} else {
 			cs.report(violation{rule: rule.HeaderTruncated, where: rdma.Where{At: o.First, AtFault: record.Some(m.side)}}, "%s", tooShortText(cs, o))
 		}
@@ -124,13 +124,8 @@ func (cs *connState) recognize(m *message) bool {
 	if !cs.upper.IsRPC() {
 		return false
 	}
-	cs.notRead(cs.upper.Unread()) // They may have been messages, too.
+	cs.doubts.notRead(cs.upper.Unread()) // They may have been messages, too.
 	return true
-}
-
-// notRead notes that messages of both sides may not have been read.
-func (cs *connState) notRead(may bool) {
-	cs.halfRead = [2]bool{cs.halfRead[0] || may, cs.halfRead[1] || may}
 }
 
 // guessClient determines which side is the client if the handshake was not captured: the side that
@@ -249,10 +244,10 @@ func (cs *connState) call(m *message) {
 	x.begins()
 	x.form = formOf(h)
 	if h.Length >= 12 {
-		cs.requested[side] = record.Some(h.Credits)
+		cs.granting[side].request(h.Credits)
 	}
 	calls := int32(len(cs.open[side])) // a single one is certainly outstanding: it has just been sent
-	cs.peak[side].Count(calls, calls == 1 || cs.proves(rule.CreditLimitExceeded, side))
+	cs.granting[side].peak.Count(calls, calls == 1 || cs.proves(rule.CreditLimitExceeded, side))
 	if x.listsIncomplete = !m.known(); x.listsIncomplete {
 		cs.incompleteLists[side]++
 	}
@@ -356,7 +351,7 @@ func (cs *connState) reply(m *message) {
 	withoutCall := x == nil
 	if withoutCall {
 		noteReplyBeforeCall(cs, side, h.XID)
-		cs.peak[side].Count(int32(len(cs.open[side]))+1, false)
+		cs.granting[side].peak.Count(int32(len(cs.open[side]))+1, false)
 		x = t.begin(cs, side, h.XID)
 	} else {
 		t.longCall(x)
@@ -377,14 +372,14 @@ func (cs *connState) reply(m *message) {
 	}
 	noteReordered(cs, x, m.Operation, record.EventReply)
 	addAnswer(x)
-	cs.noteMessage(m.Last)
+	cs.messages.note(m.Last)
 	m.fill(&x.answer)
 	x.answer.FirstSent = record.SomeIf(damaged.Time, damaged.Packet != 0)
 	if d, known := callAccepted(cs, x, m); known && !withoutCall {
 		noteAccepted(&x.call, d)
 	}
 	if h.Length >= 12 {
-		cs.granted[side] = record.Some(h.Credits)
+		cs.granting[side].grant(h.Credits)
 	}
 	x.event(m.Last, record.EventReply, record.Responder).Bytes = record.Some(m.Length)
 	status := record.Complete

@@ -1,6 +1,8 @@
 package transaction
 
 import (
+	"cmp"
+
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -8,6 +10,42 @@ import (
 )
 
 // Negotiation: the parameters that both sides announce in their private data (RFC 8797).
+
+// negotiation is what the sides of a connection announced.
+type negotiation struct {
+	private              [2]*record.PrivateData // by side; nil if it is unusable
+	seen                 [2]bool                // the private data was captured completely
+	badICRC              [2]bool                // it came in a packet with a bad ICRC
+	changed              [2]bool                // a retransmission of it has other contents
+	invalidationReported bool                   // remote invalidation without negotiation was reported
+}
+
+// take takes the private data of a side, which is nil if it is unusable, and returns false if it is a copy.
+func (n *negotiation) take(s rdma.Side, private *record.PrivateData, badICRC bool) bool {
+	if n.seen[s] && (badICRC || !n.badICRC[s]) { // a copy of a message that may have been accepted
+		n.changed[s] = n.changed[s] || badICRC == n.badICRC[s] && !equalPrivateData(private, n.private[s])
+		return false
+	}
+	n.private[s], n.seen[s], n.badICRC[s] = private, true, badICRC
+	return true
+}
+
+// firstInvalidation reports whether remote invalidation was not reported before: a responder does it in every Reply.
+func (n *negotiation) firstInvalidation() bool {
+	before := n.invalidationReported
+	n.invalidationReported = true
+	return !before
+}
+
+// join merges what was announced on another connection; moved maps its sides to the sides of this connection.
+func (n *negotiation) join(o *negotiation, moved func(rdma.Side) rdma.Side) {
+	n.invalidationReported = n.invalidationReported || o.invalidationReported
+	for s := range rdma.Side(2) {
+		at := moved(s)
+		n.private[at] = cmp.Or(n.private[at], o.private[s])
+		n.seen[at], n.changed[at], n.badICRC[at] = n.seen[at] || o.seen[s], n.changed[at] || o.changed[s], n.badICRC[at] || o.badICRC[s]
+	}
+}
 
 // Private decodes the private data of a side (RFC 8797).
 func (cs *connState) Private(s rdma.Side, data []byte, at record.Stamp, badICRC bool) {
@@ -19,12 +57,9 @@ func (cs *connState) Private(s rdma.Side, data []byte, at record.Stamp, badICRC 
 			Offset: found.Offset, Version: found.Version, RemoteInvalidation: found.RemoteInvalidation, SendSize: found.SendSize, ReceiveSize: found.ReceiveSize,
 		}
 	}
-	if cs.privateDataSeen[s] && (badICRC || !cs.privateDataBadICRC[s]) { // a copy of a message that may have been accepted
-		cs.privateDataChanged[s] = cs.privateDataChanged[s] || badICRC == cs.privateDataBadICRC[s] && !equalPrivateData(private, cs.private[s])
+	if !cs.agreed.take(s, private, badICRC) {
 		return
 	}
-	cs.privateDataSeen[s], cs.privateDataBadICRC[s] = true, badICRC
-	cs.private[s] = private
 	switch {
 	case ok:
 		checkPrivate(cs, s, found, at)
@@ -83,7 +118,7 @@ func (cs *connState) negotiated() bool {
 // receiver drops a message with a bad ICRC, if the sender has shown that it fills ICRCs in. If the sender repeated the
 // message with other private data, it is unknown which of them was accepted.
 func (cs *connState) receivedPrivate(s rdma.Side) bool {
-	return cs.privateDataSeen[s] && !cs.privateDataChanged[s] && !(cs.privateDataBadICRC[s] && cs.fillsICRC(s))
+	return cs.agreed.seen[s] && !cs.agreed.changed[s] && !(cs.agreed.badICRC[s] && cs.fillsICRC(s))
 }
 
 // fillsICRC reports whether a side has shown that it fills ICRCs in.
@@ -97,7 +132,7 @@ func (cs *connState) stated(s rdma.Side) *record.PrivateData {
 	if !cs.receivedPrivate(s) {
 		return nil
 	}
-	return cs.private[s]
+	return cs.agreed.private[s]
 }
 
 // remoteInvalidation returns whether both sides support remote invalidation, if that is known.

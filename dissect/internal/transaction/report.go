@@ -27,13 +27,13 @@ func (cs *connState) gaps(s rdma.Side) evidence.Gap {
 	if !cs.receivedPrivate(s) {
 		g |= evidence.NoPrivateData
 	}
-	if cs.incompleteLists[s] > 0 || cs.halfRead[s] {
+	if cs.incompleteLists[s] > 0 || cs.doubts.halfRead[s] {
 		g |= evidence.HalfRead
 	}
-	if cs.halfRead[s] {
+	if cs.doubts.halfRead[s] {
 		g |= evidence.NoXID
 	}
-	if cs.truncatedRetransmit {
+	if cs.doubts.truncatedRetransmit {
 		g |= evidence.TruncatedAgain
 	}
 	if cs.checks.xidReused {
@@ -61,7 +61,7 @@ func (cs *connState) proves(r *rule.Rule, fault rdma.Side) bool {
 // report reports that a rule was broken, at the time that the rule says, if the capture proves it.
 func (cs *connState) report(v violation, format string, args ...any) {
 	f := pending.Finding{Rule: v.rule, Where: v.where, Memory: v.memory, After: cs.table.last}
-	switch verdict, gap := cs.pending.Check(&f, cs.unverifiedSend, (*proofs)(cs)); verdict {
+	switch verdict, gap := cs.pending.Check(&f, cs.doubts.unverifiedSend, (*proofs)(cs)); verdict {
 	case pending.Dropped:
 		cs.table.notJudged(v.rule, gap, v.where.At)
 	case pending.Proved:
@@ -142,7 +142,7 @@ func (t *Table) notJudged(r *rule.Rule, gap evidence.Gap, at record.Stamp) {
 // it, the captured copy need not be the one that was delivered.
 func noteCopyInDoubt(cs *connState, o *rdma.Operation) {
 	if trustIn(o) != trusted {
-		cs.truncatedRetransmit = cs.truncatedRetransmit || o.Cut
+		cs.doubts.resent(o.Cut)
 		cs.pending.DecideSend(o.Number, false, (*proofs)(cs))
 	}
 }

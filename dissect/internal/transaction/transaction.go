@@ -411,7 +411,7 @@ func (t *Table) begin(cs *connState, side rdma.Side, xid uint32) *txn {
 	t.slots[slot] = x
 	t.last++
 	x.rec.ID = t.last
-	cs.transactions++
+	cs.messages.begins()
 	x.charge(txnCost)
 	return x
 }
