@@ -341,6 +341,8 @@ func (f *Fact) sentence(rest bool) string {
 	}
 	text := fmt.Sprintf("%d of the %d%s %s", f.Bad, f.OfBad, remain, f.phrase.plural())
 	switch {
+	case f.Bad == f.OfBad && f.Bad == 2:
+		text = fmt.Sprintf("both%s %s", remain, f.phrase.plural())
 	case f.Bad == f.OfBad && f.Bad > 1:
 		text = fmt.Sprintf("all %d%s %s", f.Bad, remain, f.phrase.plural())
 	case f.Bad == 1:
