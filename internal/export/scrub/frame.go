@@ -132,8 +132,11 @@ func (w *frame) write(f *capture.Frame, p *record.Packet, try int64) {
 	w.in, w.notRoCE, w.try = f.Data, false, try
 	w.out = slices.Grow(w.out[:0], len(f.Data))[:len(f.Data)]
 	own := stream{"frame", f.Number, try}
-	if clear(w.out); carriesRDMA(p) || try > 0 { // zeros replace all other traffic but the messages of RPC, because programs do not complain about them
-		w.s.key.fill(w.out, stream{"frames", try, 0}, f.Number*maxFrame) // one stream for all frames, because a new one takes time
+	clear(w.out)
+	if carriesRDMA(p) || try > 0 { // zeros replace all other traffic but the messages of RPC, because programs do not complain about them
+		from, to := w.payload(p)
+		w.random(f, 0, from)
+		w.random(f, to, len(w.out))
 	}
 	for _, h := range w.link.Headers() {
 		w.header(h)
@@ -159,6 +162,41 @@ func (w *frame) write(f *capture.Frame, p *record.Packet, try int64) {
 		clear(w.out[end:])
 	}
 	w.checksums()
+}
+
+// random writes pseudorandom bytes to [from, to) of the frame, which depend only on its number and the place.
+func (w *frame) random(f *capture.Frame, from, to int) {
+	w.s.key.fill(w.out[from:to], stream{"frames", w.try, 0}, f.Number*maxFrame+int64(from)) // one stream for all frames, because a new one takes time
+}
+
+// payload returns the range of a packet's payload that is written completely by what its stream contains, so that nothing else
+// needs to be written to it: that would make a cipher object and encrypt the bytes for nothing.
+func (w *frame) payload(p *record.Packet) (from, to int) {
+	d, t := &w.link, &w.packet
+	switch d.Carries {
+	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
+		err := t.Decode(d.Transport, d.Length)
+		if kind := t.Opcode.Info().Kind; err != nil || !w.isRoCE(err) || t.Opcode.Transport() == rocev2.UD || kind == rocev2.KindCongestion {
+			return 0, 0
+		}
+		from = w.afterHeaders()
+		return from, from + len(t.Payload)
+	case link.CarriesTCP:
+		w.tcp.Src, w.tcp.Dst = d.Src, d.Dst
+		if carriesRDMA(p) && w.at.StreamID != 0 && w.tcp.Decode(d.Transport, d.Length, d.Offset) {
+			return w.tcp.Offset, w.tcp.Offset + len(w.tcp.Payload)
+		}
+	}
+	return 0, 0
+}
+
+// afterHeaders returns the offset after the headers of the decoded packet of the InfiniBand transport.
+func (w *frame) afterHeaders() int {
+	at := w.link.Offset + rocev2.BTHLen
+	for rest := w.packet.Headers; rest != 0; rest &= rest - 1 {
+		at += (rest & -rest).Len()
+	}
+	return at
 }
 
 // carriesRDMA reports whether a packet carries RDMA.
@@ -481,10 +519,7 @@ func (w *frame) transport(p *record.Packet, own stream) {
 	if err != nil {
 		return
 	}
-	payload := at + rocev2.BTHLen
-	for rest := t.Headers; rest != 0; rest &= rest - 1 {
-		payload += (rest & -rest).Len()
-	}
+	payload := w.afterHeaders()
 	if !w.at.Dropped || t.PayloadLength == 0 { // the opcode of a dropped packet may be damaged, and the bytes may be data
 		w.keep(at+rocev2.BTHLen, payload)
 		w.atomics(at)
