@@ -647,7 +647,7 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 	var b strings.Builder
 	fmt.Fprintf(&b, "%sconnection %d%s  %s  %s\n", theme.key.before, c.ID, theme.key.after, c.Transport, c.UpperLayer)
 	row := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-20s %s\n", name, fmt.Sprintf(format, args...))
+		fmt.Fprintf(&b, "  %-21s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	row("client", "%s", endpoint(c.Client))
 	row("server", "%s", endpoint(c.Server))

@@ -52,3 +52,17 @@ func TestCSVFields(t *testing.T) {
 		t.Errorf("an overview has no table, but %v", got)
 	}
 }
+
+// TestArrowLines: arrows and stalls of a ladder are as wide as its heading, so that the bars of handles stand below each other.
+func TestArrowLines(t *testing.T) {
+	for _, unicode := range []bool{false, true} {
+		theme := NewLook(Look{Colour: NoColour, Unicode: unicode})
+		for width := 30; width < 130; width++ {
+			for _, g := range []rung{{text: "a Call"}, {text: "a Reply", toRight: true}, {text: "a Read", double: true}, {text: "a stall", pause: true}} {
+				if got := wide(theme.arrowLine(&g, width)); got != width {
+					t.Errorf("%s has %d characters, want %d", g.text, got, width)
+				}
+			}
+		}
+	}
+}

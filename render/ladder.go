@@ -766,8 +766,8 @@ func (t *Theme) arrowLine(g *rung, width int) string {
 		line = c.double
 	}
 	text := t.fit(g.fitting(width-8), width-8)
-	left := max((width-wide(text)-6)/2, 1)
-	right := max(width-wide(text)-6-left, 1)
+	left := max((width-wide(text)-5)/2, 1)
+	right := max(width-wide(text)-5-left, 1)
 	if g.toRight {
 		return c.side + strings.Repeat(line, left) + " " + text + " " + strings.Repeat(line, right) + c.right + c.side
 	}
