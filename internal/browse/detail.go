@@ -344,7 +344,7 @@ func newConnection(m *Model, r any) *pane {
 	return p
 }
 
-// origin is the screen from which the RPCs of its row were listed, and what goBack restores of it.
+// origin is the screen from which a list was opened, and what goBack restores of it.
 type origin struct {
 	name   string
 	tab    int
@@ -354,11 +354,12 @@ type origin struct {
 	scroll scroll // of the tab
 	axis   axis   // of the sums by time
 	outer  []axis
+	other  *list  // the list that was opened, if it has no RPCs; nil for others
+	before string // filter of other
 }
 
-// showRPCs lists the RPCs that a filter selects. q, h and Esc then go back to the screen that is shown now, and to its
-// filter; name is what the key line calls it.
-func (m *Model) showRPCs(filter, name string) {
+// leave remembers the screen that is shown now: q, h and Esc then go back to it. name is what the key line calls it.
+func (m *Model) leave(name string) {
 	from := origin{name: name, tab: m.tab, stack: m.stack, filter: m.list.filter, rpc: -1, axis: m.rates.axis, outer: m.rates.outer}
 	if n, r := m.list.current(); r != nil {
 		from.rpc = n
@@ -366,24 +367,52 @@ func (m *Model) showRPCs(filter, name string) {
 	if s, is := m.tabs[m.tab].(*sums); is {
 		from.scroll = s.scroll
 	}
+	m.origin = append(m.origin, from)
+}
+
+// showRPCs lists the RPCs that a filter selects, until goBack returns to the screen that is shown now and to its filter.
+func (m *Model) showRPCs(filter, name string) {
+	m.leave(name)
 	if err := m.list.setFilter(filter); err != nil {
+		m.origin = m.origin[:len(m.origin)-1]
 		m.fail(err)
 		return
 	}
 	m.restartSums()
-	m.tab, m.stack, m.origin = tabRPCs, nil, append(m.origin, from)
+	m.tab, m.stack = tabRPCs, nil
 }
 
-// goBack returns to the screen from which the list of RPCs was opened.
+// showTab shows a tab, with a filter if it is a list, until goBack returns to the screen that is shown now.
+func (m *Model) showTab(tab int, filter, name string) {
+	m.leave(name)
+	if l, is := m.tabs[tab].(*list); is {
+		from := &m.origin[len(m.origin)-1]
+		if from.other, from.before = l, l.filter; l.filter != filter {
+			if err := l.setFilter(filter); err != nil {
+				m.origin = m.origin[:len(m.origin)-1]
+				m.fail(err)
+				return
+			}
+		}
+	}
+	m.tab, m.stack = tab, nil
+}
+
+// goBack returns to the screen from which the list was opened.
 func (m *Model) goBack() {
 	from := m.origin[len(m.origin)-1]
 	m.origin = m.origin[:len(m.origin)-1]
-	if err := m.list.setFilter(from.filter); err != nil {
-		m.fail(err)
-		return
+	if l := from.other; l != nil && l.filter != from.before {
+		l.setFilter(from.before) // It was right before.
+	}
+	if m.list.filter != from.filter {
+		if err := m.list.setFilter(from.filter); err != nil {
+			m.fail(err)
+			return
+		}
+		m.restartSums()
 	}
 	m.list.wanted, m.rates.axis, m.rates.outer = from.rpc, from.axis, from.outer
-	m.restartSums()
 	m.tab, m.stack = from.tab, from.stack
 	if s, is := m.tabs[m.tab].(*sums); is {
 		s.wanted = &from.scroll

@@ -286,32 +286,22 @@ func (m *Model) follows(command string) {
 		if conn != "" {
 			filter = "id == " + conn
 		}
-		m.showList(tabConnections, filter)
+		m.showTab(tabConnections, filter, "overview")
 	case "check":
-		m.showList(tabFindings, filter)
+		m.showTab(tabFindings, filter, "overview")
 	case "packets":
-		m.showList(tabPackets, filter)
+		m.showTab(tabPackets, filter, "overview")
 	case "stats":
-		m.tab = tabStats
+		tab := tabStats
 		if strings.Contains(command, " --every ") {
-			m.tab = tabRates
+			tab = tabRates
 		}
+		m.showTab(tab, "", "overview")
 	case "common":
 		m.contrast()
 	default:
 		m.say("rdmadump " + strings.ReplaceAll(command, "FILE", m.options.Typed) + " shows this")
 	}
-}
-
-// showList shows a list with a filter.
-func (m *Model) showList(tab int, filter string) {
-	if l := m.tabs[tab].(*list); l.filter != filter {
-		if err := l.setFilter(filter); err != nil {
-			m.fail(err)
-			return
-		}
-	}
-	m.tab = tab
 }
 
 // openRPC shows the RPC with a transaction number.

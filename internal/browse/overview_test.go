@@ -93,6 +93,37 @@ func TestOverview(t *testing.T) {
 	}
 }
 
+// TestOverviewBack: q goes back from what Enter has shown to the overview, step by step, and lists get their filters back.
+func TestOverviewBack(t *testing.T) {
+	m := modelOf(t, "../../samples/rocev2-errors.pcap", plainLook)
+	m.resize(120, 40)
+	connections := m.tabs[tabConnections].(*list)
+	press(t, m, "2&packets > 7<enter>0")
+	m.Lines()
+	press(t, m, "/conn 10<enter><enter>")
+	if m.tab != tabConnections || connections.filter != "id == 10" || connections.count() != 1 || !strings.Contains(m.Screen(), "q back to overview") {
+		t.Fatalf("Enter on the line about connection 10 shows\n%s", m.Screen())
+	}
+	press(t, m, "<enter><enter>")
+	if m.tab != tabRPCs || m.list.filter != "connection == 10" || m.list.count() != 1 {
+		t.Fatalf("Enter on the connection shows\n%s", m.Screen())
+	}
+	press(t, m, "qq")
+	if m.tab != tabConnections || m.list.filter != "" || connections.filter != "id == 10" {
+		t.Fatalf("q shows\n%s", m.Screen())
+	}
+	press(t, m, "q")
+	if m.tab != tabOverview || connections.filter != "packets > 7" || m.Quit() {
+		t.Fatalf("q twice shows\n%s", m.Screen())
+	}
+	if press(t, m, "/busiest<enter><enter>q"); m.tab != tabOverview || m.Quit() {
+		t.Errorf("after the sums, q shows\n%s", m.Screen())
+	}
+	if press(t, m, "q"); !m.Quit() {
+		t.Error("q in the overview does not quit")
+	}
+}
+
 // TestOverviewLines: each line has the command that is about it: the one below it in its section, or that of its own RPC.
 func TestOverviewLines(t *testing.T) {
 	m := modelOf(t, "../../samples/rocev2-errors.pcap", plainLook)

@@ -261,13 +261,22 @@ func (m *Model) promptFilter() {
 	p := newPrompt("filter "+l.name, "& ", "", func(text string) error {
 		err := l.setFilter(strings.TrimSpace(text))
 		if err == nil && l == m.list {
-			m.restartSums()
+			m.filtered()
 		}
 		return err
 	})
 	p.check = l.check
 	p.complete = func(word, before string) []string { return complete(l.fields, word, before) }
 	m.prompt = p
+}
+
+// filtered makes the sums anew after the user has set a filter. Without a filter, no list of RPCs is one that was opened from
+// another list.
+func (m *Model) filtered() {
+	if m.list.filter == "" {
+		m.origin = nil
+	}
+	m.restartSums()
 }
 
 // mostOffers is the number of completions that are offered.
@@ -348,7 +357,7 @@ func (m *Model) command(text string) error {
 		if err := m.list.setFilter(rest); err != nil {
 			return err
 		}
-		m.restartSums()
+		m.filtered()
 	case "sort":
 		return m.sortBy(rest)
 	case "by":

@@ -205,12 +205,8 @@ func (s *sums) status() (parts []part) {
 	return parts
 }
 
-// restartSums makes the sums anew, because the filter has changed. Without a filter, no list of RPCs is one that was opened
-// from another list.
+// restartSums makes the sums anew, because the filter has changed.
 func (m *Model) restartSums() {
-	if m.list.filter == "" {
-		m.origin = nil
-	}
 	for _, t := range m.tabs {
 		if s, is := t.(*sums); is {
 			if s.running != nil {
