@@ -322,7 +322,7 @@ func inlineNeed(r *record.Transaction) int64 {
 	return bareHeader + max(r.Call.PayloadBytes.Or(0), written+reply)
 }
 
-// Rows returns the rows, those with the largest sum of latencies first.
+// Rows returns the rows, those with the largest sum of latencies first, and those of a group by size from small to large.
 func (t *Table) Rows() []*Stats {
 	rows := slices.Collect(maps.Values(t.rows))
 	for _, s := range rows {
@@ -333,8 +333,15 @@ func (t *Table) Rows() []*Stats {
 			}
 		}
 	}
+	classes := record.SizeClasses()
+	size := func(s *Stats) uint {
+		if first, _, _ := strings.Cut(t.by, ","); first != "size" || len(s.Group) == 0 {
+			return 0
+		}
+		return uint(slices.Index(classes, s.Group[0])) // no size is the last
+	}
 	slices.SortFunc(rows, func(a, b *Stats) int {
-		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(size(a), size(b)), cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Name, b.Name))
 	})
 	return rows
 }
