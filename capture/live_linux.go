@@ -29,6 +29,7 @@ type Live struct {
 	data    unix.Iovec
 	oob     [256]byte
 	gather  time.Duration
+	from    unix.RawSockaddrLinklayer // of the current frame
 	frames  int64
 	dropped uint64
 	failed  error
@@ -59,6 +60,7 @@ func OpenLive(name string, o LiveOptions) (*Live, error) {
 	l := &Live{fd: fd, name: name, pool: pool{size: liveBlock}}
 	l.message.Iov, l.message.Control = &l.data, &l.oob[0]
 	l.message.SetIovlen(1)
+	l.message.Name = (*byte)(unsafe.Pointer(&l.from))
 	if err := l.set(i, o.Promiscuous); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("capturing on %s: %w", name, err)
@@ -220,6 +222,7 @@ func (l *Live) receive(f *Frame, flags int) error {
 	l.data.Base = &space[vlanTagLen]
 	l.data.SetLen(liveFrame)
 	l.message.SetControllen(len(l.oob))
+	l.message.Namelen = unix.SizeofSockaddrLinklayer
 	got, _, errno := unix.Syscall(unix.SYS_RECVMSG, uintptr(l.fd), uintptr(unsafe.Pointer(&l.message)), uintptr(flags|unix.MSG_TRUNC))
 	if errno != 0 {
 		return errno
@@ -234,9 +237,20 @@ func (l *Live) receive(f *Frame, flags int) error {
 		binary.BigEndian.PutUint32(data[12:], tag)
 	}
 	l.frames++
-	f.Options, f.Section = nil, nil
+	f.Options, f.Section, f.Heading = nil, nil, liveHeading(l.from.Pkttype)
 	f.Number, f.LinkType, f.Data, f.Length = l.frames, LinkEthernet, data[:len(data):len(data)], length
 	return nil
+}
+
+// liveHeading returns whether the computer received or sent a frame, by the packet type that the kernel gives.
+func liveHeading(kind uint8) Heading {
+	switch kind {
+	case unix.PACKET_HOST, unix.PACKET_OTHERHOST:
+		return Received
+	case unix.PACKET_OUTGOING:
+		return Sent
+	}
+	return HeadingUnknown
 }
 
 // ancillary decodes the time and the VLAN tag that the kernel delivers as control messages. The tag
