@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -410,5 +412,51 @@ func TestMissingFirstCopy(t *testing.T) {
 		if _, err := d.Finish(); err != nil || !found {
 			t.Errorf("%s: there is the RPC: %t, want true; error %v", c.name, found, err)
 		}
+	}
+}
+
+// TestReplyLostInCaptures: reply_lost says what check says, in all captures, whole and harmed: a Reply that cannot have been received is
+// lost, and a lost Reply makes no RPC complete.
+func TestReplyLostInCaptures(t *testing.T) {
+	var paths []string
+	for _, dir := range []string{"captures", "ends", "other"} {
+		list, err := filepath.Glob("../testdata/" + dir + "/*.zst")
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, list...)
+	}
+	refused, lost := 0, 0
+	for _, path := range testkit.Short(t, paths) {
+		if strings.Contains(path, "derived-cut") { // It ends in the middle of a packet.
+			continue
+		}
+		frames, _ := testkit.Frames(t, path)
+		for _, harm := range []string{"", "drop", "late", "snaplen"} {
+			list := frames
+			if harm != "" {
+				list = testkit.Apply(7, frames, harm)
+			}
+			d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+				if slices.Contains(r.Findings, rule.ReplyNotDelivered.ID) {
+					if refused++; !r.ReplyLost {
+						t.Errorf("%s, %s: XID %v: the Reply cannot have been received, and reply_lost is false (%s)", path, harm, r.XID, r.Status)
+					}
+				}
+				if r.ReplyLost {
+					if lost++; r.Status != record.NoReply && (r.Status != record.NoCall || r.Call != nil) || r.LatencyNS.Known() {
+						t.Errorf("%s, %s: XID %v: a lost Reply, and %s after %v", path, harm, r.XID, r.Status, r.LatencyNS)
+					}
+				}
+				return nil
+			}}, dissect.Options{})
+			for i := range list {
+				d.Frame(&list[i])
+			}
+			d.Finish()
+		}
+	}
+	if refused < 30 || lost < refused {
+		t.Errorf("%d Replies were refused, and %d lost", refused, lost)
 	}
 }

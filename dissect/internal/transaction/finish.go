@@ -7,6 +7,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/shares"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
 // The record of a transaction.
@@ -85,7 +86,7 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	r.Call, r.Invalidation, r.Timeline, r.Waits, r.Findings = k.Call, x.invalidation, k.Timeline, k.Waits, k.Findings
 	r.LatencyNS, r.Phases, r.RDMAError, r.RDMAErrorRange = x.latency, x.phases(), x.rdmaError, x.rdmaErrorRange
 	r.LatencyMinPacket = record.SomeIf(x.minPacket, x.minPacket != 0)
-	r.LatencyMinNS, r.ReplyLost, r.HeldBackBy = x.latencyMin, x.state == lost, record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)
+	r.LatencyMinNS, r.ReplyLost, r.HeldBackBy = x.latencyMin, x.state == lost || slices.Contains(k.Findings, rule.ReplyNotDelivered.ID), record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)
 	r.FillWaits()
 	r.Split = splitOf(x)
 	r.Context = record.SomeIf(x.context, k.Call != nil)
