@@ -147,7 +147,7 @@ func ComparisonText(c *analyze.Comparison) (label, text string) {
 		}
 		label = "proven"
 		side := func(m *analyze.Measured) string { return between(m.MinNS.Or(0), m.MaxNS.Or(0)) }
-		text = "the " + c.Name + " took " + unlessSame(side(&c.Before), side(&c.After)) + " for an RPC on average"
+		text = c.Name + ": " + unlessSame(side(&c.Before), side(&c.After)) + " for an RPC on average"
 	case analyze.ComparedFinding:
 		label, text = "vanished", fmt.Sprintf("%s: %s", c.Name, record.Plural(c.Before.Count.Or(0), "finding"))
 		if c.Before.Count.Or(0) == 0 {

@@ -752,15 +752,15 @@ func provenParts(s *analyze.ShareSums) string {
 		least, most := percent(x.NS.Min), percent(x.NS.Max)
 		switch {
 		case least == most:
-			least = "took "
+			least = ""
 		case x.NS.Min == 0 && x.NS.Max > s.LatencyNS/100*95:
 			continue
 		case least == "0%":
-			least = "took at most "
+			least = "at most "
 		default:
-			least = "took " + least + " to "
+			least += " to "
 		}
-		parts = append(parts, "the "+string(x.Side)+" "+least+most)
+		parts = append(parts, string(x.Side)+" "+least+most)
 	}
 	text := strings.Join(parts, ", ")
 	switch {
