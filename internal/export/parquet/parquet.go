@@ -52,6 +52,13 @@ type Capture struct {
 	Memory  int64           // memory for the table of files, in bytes
 }
 
+// rowsOfGroup returns the number of rows of a row group, which is in memory until it is complete: the most with the default of
+// --memory, and fewer with less memory.
+func (c *Capture) rowsOfGroup() int64 {
+	const each = 256 // bytes of Memory
+	return min(max(c.Memory/each, maxSorted), maxRows)
+}
+
 // role returns the place at which the packets of a connection were captured: client, server, between, both, or unknown. The
 // addresses are those of its ends, or empty.
 func (c *Capture) role(client, server string) string {
@@ -225,7 +232,7 @@ func (t *table[R]) begin(w *Writer, name string) error {
 	}
 	lock(file) // without a lock, the file stays if the process is killed
 	t.file, t.first, t.last = file, 0, 0
-	t.writer = parquet.NewGenericWriter[any](file, schema(t.name, t.columns), parquet.MaxRowsPerRowGroup(maxRows), parquet.Compression(&parquet.Zstd),
+	t.writer = parquet.NewGenericWriter[any](file, schema(t.name, t.columns), parquet.MaxRowsPerRowGroup(w.row.of.rowsOfGroup()), parquet.Compression(&parquet.Zstd),
 		parquet.KeyValueMetadata(metadata, Version), parquet.KeyValueMetadata("rdmadump.program", w.row.of.Program),
 		parquet.KeyValueMetadata("rdmadump.options", strings.ToValidUTF8(strings.Join(w.row.of.Options, " "), "\ufffd")), parquet.KeyValueMetadata("rdmadump.capture", w.row.capture))
 	return nil
@@ -344,6 +351,7 @@ func (w *Writer) Handler() dissect.Handler {
 	return dissect.Handler{
 		Begin:       func(first record.Time) error { w.byTime.Begin(first); return nil },
 		Transaction: w.transaction, Connection: w.connection, Finding: w.finding, Operation: w.operation,
+		Signal: func(x record.Signal) error { return w.rate(x.Time, func() error { return w.byTime.Signal(x) }) },
 	}
 }
 
@@ -380,7 +388,7 @@ func (w *Writer) transaction(r *record.Transaction) error {
 		}
 	}
 	w.byFile.Add(r)
-	if err := w.rate(r); err != nil {
+	if err := w.rate(r.End(), func() error { return w.byTime.Add(r) }); err != nil {
 		return err
 	}
 	if err := w.transactions.write(r, about); err != nil {
@@ -390,17 +398,17 @@ func (w *Writer) transaction(r *record.Transaction) error {
 	return w.stalls(r.Waits)
 }
 
-// rate adds a transaction to the intervals of the table rates. If the capture has too many of them, because it lasts for weeks or
-// because a clock was set, those before the transaction are written, and it is not known how many Calls were in flight.
-func (w *Writer) rate(r *record.Transaction) error {
-	if w.byTime.Add(r) == nil {
+// rate adds something of a time to the intervals of the table rates. If the capture has too many of them, because it lasts for weeks
+// or because a clock was set, those before this time are written, and it is not known how many Calls were in flight.
+func (w *Writer) rate(at record.Time, add func() error) error {
+	if add() == nil {
 		return nil
 	}
 	w.byTime.Unattended()
-	if err := writeAll(&w.rates, w.byTime.Take(r.End()), &row{of: w.row.of, capture: w.row.capture, role: w.row.of.role("", "")}); err != nil {
+	if err := writeAll(&w.rates, w.byTime.Take(at), &row{of: w.row.of, capture: w.row.capture, role: w.row.of.role("", "")}); err != nil {
 		return err
 	}
-	return w.byTime.Add(r)
+	return add()
 }
 
 // stalls adds the stalls of a transaction or of an RDMA operation.
@@ -433,6 +441,7 @@ func (w *Writer) connection(r *record.Connection) error {
 		delete(w.used, user{r.ID, d})
 	}
 	delete(w.places, r.ID)
+	w.byTime.Expect(r)
 	if w.byTime.Connection(r) != nil { // as in rate
 		w.byTime.Unattended()
 	}

@@ -490,14 +490,17 @@ func TestRolls(t *testing.T) {
 	err := w.Handler().Begin(0)
 	for i, s := range []*record.Summary{
 		{
+			PFCPauses: 4, PausePorts: []record.PausePorts{{Address: record.Some(a), Frames: 4}}, PausedNS: record.Some(record.Bounds{Min: 5, Max: 200}),
 			Packets: 10, First: at(1), Last: at(100), TimeBackwards: 1, TimeBackwardsNS: 7, CaptureDrops: 3, Evicted: map[string]int64{"send": 2},
 			Absences: []record.Absence{absence(10, 20, 5)}, Silences: []record.Silence{silence}, Transactions: map[record.Status]int64{record.Complete: 4},
 		},
 		{
+			PFCPauses: 4, PausePorts: []record.PausePorts{{Address: record.Some(a), Frames: 4}}, PausedNS: record.Some(record.Bounds{Min: 5, Max: 200}),
 			Packets: 25, First: at(1), Last: at(200), TimeBackwards: 1, TimeBackwardsNS: 7, CaptureDrops: 3, Evicted: map[string]int64{"send": 2},
 			Absences: []record.Absence{absence(2, 4, 1), absence(10, 20, 5)}, Silences: []record.Silence{ended}, Transactions: map[record.Status]int64{record.Complete: 9},
 		},
 		{
+			PFCPauses: 7, PausePorts: []record.PausePorts{{Address: record.Some(a), Frames: 5}, {Frames: 2}}, PausedNS: record.Some(record.Bounds{Min: 9, Max: 350}),
 			Packets: 30, First: at(1), Last: at(300), TimeBackwards: 2, TimeBackwardsNS: 7, CaptureDrops: 4, Evicted: map[string]int64{"send": 3},
 			Absences: []record.Absence{absence(2, 4, 1), absence(10, 250, 8)}, Silences: []record.Silence{ended}, Transactions: map[record.Status]int64{record.Complete: 9},
 		},
@@ -541,10 +544,40 @@ func TestRolls(t *testing.T) {
 		BackNS    int64 `parquet:"time_backwards_ns"`
 		Completed int64 `parquet:"transactions_complete"`
 	}
+	type pauses struct {
+		First  int64    `parquet:"first,optional,timestamp(nanosecond)"`
+		Hosts  []string `parquet:"pause_hosts,list"`
+		Frames []int64  `parquet:"pause_host_frames,list"`
+		MaxNS  *int64   `parquet:"paused_ns_max,optional"`
+	}
+	paused := rowsOfAll[pauses](t, folder, "captures")
+	slices.SortFunc(paused, func(x, y pauses) int { return cmp.Compare(x.First, y.First) })
+	if got := asText(t, paused); got != `[{"First":1,"Hosts":["192.0.2.1"],"Frames":[4],"MaxNS":200},{"First":100,"Hosts":[],"Frames":[],"MaxNS":null},{"First":200,"Hosts":["192.0.2.1",""],"Frames":[1,2],"MaxNS":150}]` {
+		t.Errorf("the pauses are %s", got)
+	}
 	sums := rowsOfAll[sum](t, folder, "captures")
 	slices.SortFunc(sums, func(x, y sum) int { return cmp.Compare(x.First, y.First) })
 	if want := []sum{{10, 1, 1, 7, 4}, {15, 100, 0, 0, 5}, {5, 200, 1, 7, 0}}; !slices.Equal(sums, want) {
 		t.Errorf("the summaries are %v, want %v", sums, want)
+	}
+}
+
+// TestRowGroups: with little memory, fewer rows are in memory at a time.
+func TestRowGroups(t *testing.T) {
+	for memory, want := range map[int64]int{0: 3, 1 << 20: 3, 32 << 20: 1} {
+		folder := t.TempDir()
+		w := parquet.New(folder, nil, parquet.Capture{Memory: memory}, false)
+		err := w.Begin(&capture.Frame{})
+		h := w.Handler()
+		for range 10000 {
+			err = errors.Join(err, h.Finding(&record.Finding{}))
+		}
+		if err = errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(open(t, folder, "findings").RowGroups()); got != want {
+			t.Errorf("with %d bytes of memory, 10000 rows are %d groups, want %d", memory, got, want)
+		}
 	}
 }
 
@@ -577,6 +610,27 @@ func TestNames(t *testing.T) {
 		if got, _ := file.Lookup(key); got != want {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
+	}
+}
+
+// TestSignals: the table rates counts packets that show congestion by their own times.
+func TestSignals(t *testing.T) {
+	folder := t.TempDir()
+	w := written(t, folder)
+	h := w.Handler()
+	connection := &record.Connection{CongestionMarks: 2}
+	err := errors.Join(h.Begin(0), h.Signal(record.Signal{Time: 1e9, Kind: record.SignalCE}), h.Signal(record.Signal{Time: 25e9, Kind: record.SignalCE}),
+		h.Signal(record.Signal{Time: 26e9, Kind: record.SignalPause}), h.Connection(connection), w.Finish(&record.Summary{Last: record.Some[record.Time](26e9)}, nil), w.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	type row struct {
+		CE     *int64 `parquet:"ce,optional"`
+		CNP    *int64 `parquet:"cnp,optional"`
+		Pauses *int64 `parquet:"pauses,optional"`
+	}
+	if got := asText(t, rowsOf[row](t, folder, "rates")); got != `[{"CE":1,"CNP":0,"Pauses":0},{"CE":0,"CNP":0,"Pauses":0},{"CE":1,"CNP":0,"Pauses":1}]` {
+		t.Errorf("the rates have %s", got)
 	}
 }
 

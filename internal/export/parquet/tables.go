@@ -123,7 +123,19 @@ var captureColumns = slices.Concat(of[record.Summary](),
 	computed("files", func(_ *record.Summary, about *row) []string { return about.of.Files }),
 	computed("rdmadump", func(_ *record.Summary, about *row) string { return about.of.Program }),
 	computed("options", func(_ *record.Summary, about *row) []string { return about.of.Options }),
-	fields[record.Summary]("transactions findings evicted not_judged silences absences missing_files other_protocols"),
+	fields[record.Summary]("transactions findings evicted not_judged silences absences missing_files other_protocols pause_ports"),
+	computed("pause_hosts", func(s *record.Summary, _ *row) (list []string) { // whose ports paused links; "" for those of no host
+		for _, p := range s.PausePorts {
+			list = append(list, p.Address.Or(""))
+		}
+		return list
+	}),
+	computed("pause_host_frames", func(s *record.Summary, _ *row) (list []int64) { // of each of these hosts
+		for _, p := range s.PausePorts {
+			list = append(list, p.Frames)
+		}
+		return list
+	}),
 	columnsOf("transactions_", record.Statuses[:], func(s *record.Summary) map[record.Status]int64 { return s.Transactions }),
 	columnsOf("findings_", record.Severities[:], func(s *record.Summary) map[record.Severity]int64 { return s.Findings }),
 	computed("other_protocols", func(s *record.Summary, _ *row) (list []string) {
@@ -174,6 +186,19 @@ func (before *written) take(s *record.Summary, live bool) *record.Summary {
 	c.Transactions, c.Findings, c.Evicted = less(s.Transactions, before.Transactions), less(s.Findings, before.Findings), less(s.Evicted, before.Evicted)
 	if before.Last.Known() {
 		c.First = before.Last
+	}
+	if now, known := s.PausedNS.Get(); known {
+		was := before.PausedNS.Or(record.Bounds{})
+		c.PausedNS = record.SomeIf(record.Bounds{Min: now.Min - was.Min, Max: now.Max - was.Max}, c.PFCPauses > 0 || now != was)
+	}
+	c.PausePorts = nil
+	for _, p := range s.PausePorts {
+		if i := slices.IndexFunc(before.PausePorts, func(x record.PausePorts) bool { return x.Address == p.Address }); i >= 0 {
+			p.Frames -= before.PausePorts[i].Frames
+		}
+		if p.Frames > 0 {
+			c.PausePorts = append(c.PausePorts, p)
+		}
 	}
 	c.MissingFiles = s.MissingFiles[min(len(before.MissingFiles), len(s.MissingFiles)):]
 	c.Absences = nil
