@@ -1,9 +1,12 @@
 package render_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/internal/testkit"
@@ -94,4 +97,55 @@ func TestColumnsAllocateNothing(t *testing.T) {
 	}); n != 0 || len(packets) == 0 {
 		t.Errorf("%v allocations in %d lines", n, len(packets))
 	}
+}
+
+// TestColumnsOfSeveralRows: a column of a field that Wireshark names, and that several headers have, has the values of the field,
+// and is appended without allocation.
+func TestColumnsOfSeveralRows(t *testing.T) {
+	var packets []*record.Packet
+	for _, name := range []string{"rocev2-callback41.pcap.zst", "lab-iwarpcallback41.pcap.zst", "rocev2-errors.pcap.zst"} {
+		run(t, name, dissect.Handler{Packet: func(p *record.Packet) error {
+			packets = append(packets, p.Clone())
+			return nil
+		}}, dissect.Options{})
+	}
+	values := 0
+	for name := range header.Wireshark {
+		columns, err := render.NewColumns([]string{name}, query.Packets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := make([]byte, 0, 1<<16)
+		for _, p := range packets {
+			want := string(render.AppendValue(nil, query.Packets.Raw(p, name))) + "\n"
+			if line = columns.Append(line[:0], p); decimal(string(line)) != want {
+				t.Fatalf("the column %s of packet %d is %q, and the value of the field %q", name, p.Number, line, want)
+			}
+			if len(want) > 1 {
+				values++
+			}
+		}
+		if n := testing.AllocsPerRun(1, func() {
+			for _, p := range packets {
+				line = columns.Append(line[:0], p)
+			}
+		}); n != 0 {
+			t.Errorf("the column %s: %v allocations in %d lines", name, n, len(packets))
+		}
+	}
+	if values < 1000 {
+		t.Errorf("the columns have %d values", values)
+	}
+}
+
+// decimal returns the text of a column with decimal numbers in place of those in hex.
+func decimal(line string) string {
+	list := strings.Split(strings.TrimSuffix(line, "\n"), ",")
+	for i, value := range list {
+		if digits, hex := strings.CutPrefix(value, "0x"); hex {
+			n, _ := strconv.ParseUint(digits, 16, 64)
+			list[i] = strconv.FormatUint(n, 10)
+		}
+	}
+	return strings.Join(list, ",") + "\n"
 }

@@ -52,14 +52,8 @@ func (c *Columns) end(b []byte, from int) []byte {
 type chosen struct {
 	path string
 	in   field.Set                           // tables of headers that have the field
-	rows []tableRow                          // rows of these tables
+	rows []header.Source                     // rows of these tables
 	own  func([]byte, *record.Packet) []byte // appends a field that is in no table
-}
-
-// tableRow is one row of a table of headers.
-type tableRow struct {
-	table *field.Header
-	row   *field.Field
 }
 
 // NewColumns returns Columns for fields that are given by their JSON or Wireshark names.
@@ -91,12 +85,15 @@ func (c *Columns) Only() (only field.Set) {
 
 // packetField returns the field of packets with this path.
 func packetField(path string) chosen {
-	col := chosen{path: path, own: ownColumns[path]}
+	col := chosen{path: path, own: ownColumns[path], rows: header.Wireshark[path]}
+	for _, row := range col.rows {
+		col.in |= row.Table.Member
+	}
 	for _, h := range header.All {
 		for i := range h.Fields {
 			if h.Name+"."+h.Fields[i].Name == path {
 				col.in |= h.Member
-				col.rows = append(col.rows, tableRow{h, &h.Fields[i]})
+				col.rows = append(col.rows, header.Source{Table: h, Field: &h.Fields[i]})
 			}
 		}
 	}
@@ -181,26 +178,21 @@ func (col *chosen) appendRows(b []byte, p *record.Packet) []byte {
 	before := len(b)
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		row := col.row(n.Table)
-		if row == nil || !row.Whole(n.Data) {
+		if n.Table == nil {
 			continue
 		}
-		if len(b) > before {
-			b = append(b, ',')
+		for k := range col.rows {
+			row := &col.rows[k]
+			if row.Table != n.Table || !row.Field.Whole(n.Data) || row.When != nil && !row.When(n.Data) {
+				continue
+			}
+			if len(b) > before {
+				b = append(b, ',')
+			}
+			b = appendPlain(b, row.Field, n.Data)
 		}
-		b = appendPlain(b, row, n.Data)
 	}
 	return b
-}
-
-// row returns the row of the field in a table, or nil if the table does not have it.
-func (col *chosen) row(table *field.Header) *field.Field {
-	for i := range col.rows {
-		if col.rows[i].table == table {
-			return col.rows[i].row
-		}
-	}
-	return nil
 }
 
 // AppendValue appends a value of a field as -e prints it: commas between the values of a list,
