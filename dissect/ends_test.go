@@ -228,8 +228,8 @@ func TestNeverDelivered(t *testing.T) {
 	}
 }
 
-// TestWaitsBeforeNeverDelivered: a Call that came to the server behind a packet that neither capture has may have come in order. Only
-// a later Call of which no copy came to the server was not delivered, and what came behind it.
+// TestWaitsBeforeNeverDelivered: a Call that came to the server after a packet that neither capture has may have come in order. Only
+// a later Call of which no copy came to the server was not delivered, and what came after it.
 func TestWaitsBeforeNeverDelivered(t *testing.T) {
 	for name, open := range overTransports {
 		w := synth.New()

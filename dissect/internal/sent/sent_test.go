@@ -226,8 +226,8 @@ func TestLossesBefore(t *testing.T) {
 	for _, l := range []Loss{{Seq: 4, At: at(10)}, {Seq: 5, At: at(20)}, {Seq: 6, At: at(30), Response: true}, {Seq: 6, At: at(35), Ack: true}, {Seq: 7, At: at(40), Nak: true}, {Seq: 8, At: at(50)}} {
 		s.Lose(l)
 	}
-	s.Report(6, 25, func(*Loss) bool { return true }) // copies of 4 and 5 were taken at 25
-	s.Report(6, 99, func(*Loss) bool { return true }) // the first of them counts
+	s.Report(6, 25, func(*Loss) bool { return false }) // copies of 4 and 5 were taken at 25
+	s.Report(6, 99, func(*Loss) bool { return true })  // the first of them counts
 	again := func(seq uint32) *cause.Burst {
 		again := cause.NewSender(order.PSNs, new(cause.Numbers))
 		again.New(8, 50)
@@ -243,6 +243,7 @@ func TestLossesBefore(t *testing.T) {
 		"not what was sent later":      {Before{Until: 40, Most: 9}, "4 5 6 7"},
 		"the first ones":               {Before{Until: 99, Most: 2}, "4 5"},
 		"from a burst on":              {Before{Burst: again(7), Since: 26, Until: 99, Most: 9}, "7 8 later"},
+		"a burst that was repaired":    {Before{Burst: again(4), Since: 26, Until: 99, Most: 9}, "6 later 7 later 8 later"},
 		"before a burst":               {Before{Burst: again(6), Since: 26, Until: 99, Most: 9}, "6 7 later 8 later"},
 	} {
 		var got []string
