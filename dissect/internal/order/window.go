@@ -35,6 +35,9 @@ func (w *Window[T]) Empty() bool { return w == nil || len(w.order) == 0 }
 // Len returns the number of items.
 func (w *Window[T]) Len() int { return len(w.order) }
 
+// Bytes returns the bytes of all items.
+func (w *Window[T]) Bytes() int { return w.bytes }
+
 // At returns the item at an index of the order, and Seq its sequence number.
 func (w *Window[T]) At(i int) *T { return &w.items[w.order[i].item] }
 

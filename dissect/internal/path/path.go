@@ -74,14 +74,12 @@ func (w *Way) Classes() []uint8 { return w.classes[:w.classesSeen] }
 // Trips returns the round trips of the sender's requests. It is nil if none were measured.
 func (w *Way) Trips() *RoundTrips { return w.trips }
 
-// Sent notes a request that asks for an answer, which has a sequence number. It returns the memory that is needed for it.
-func (w *Way) Sent(c order.Circle, seq uint32, at record.Time) (bytes int64) {
+// Sent notes a request that asks for an answer, which has a sequence number.
+func (w *Way) Sent(c order.Circle, seq uint32, at record.Time) {
 	if w.trips == nil {
 		w.trips = &RoundTrips{circle: c}
-		bytes = tripsCost
 	}
 	w.trips.sent(seq, at)
-	return bytes
 }
 
 // SentAgain notes that a request was retransmitted, so that its answer shows no round trip.
@@ -100,16 +98,24 @@ func (w *Way) Answered(seq uint32, at record.Stamp) (ns int64, measured bool) {
 	return w.trips.answered(seq, at)
 }
 
-// Clock returns the clock of the sender, or nil if it is not known. See notes its clock in a segment, and returns the memory
-// that is needed for it.
+// Clock returns the clock of the sender, or nil if it is not known.
 func (w *Way) Clock() *SenderClock { return w.clock }
 
 // See notes the clock of the sender in a TCP segment.
-func (w *Way) See(at record.Stamp, value uint32, identification uint16) (bytes int64) {
+func (w *Way) See(at record.Stamp, value uint32, identification uint16) {
 	if w.clock == nil {
 		w.clock = &SenderClock{first: reading{at.Time, value}}
-		bytes = clockCost
 	}
 	w.clock.see(at, value, identification)
-	return bytes
+}
+
+// Bytes returns the memory of the round trips and of the clock.
+func (w *Way) Bytes() (n int64) {
+	if w.trips != nil {
+		n += tripsCost
+	}
+	if w.clock != nil {
+		n += clockCost
+	}
+	return n
 }

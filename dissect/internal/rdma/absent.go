@@ -93,7 +93,6 @@ func (f *flow) keepAbsent(seq uint32, item held) {
 	w := f.absent
 	if i, kept := w.Find(c, seq); !kept && !w.Full() {
 		w.Insert(i, order.Request{PSN: seq, At: item.stamp}, len(item.data), item)
-		f.conn.share.Charge(int64(len(item.data)) + heldCost)
 		return
 	}
 	f.conn.tracker.buffers.back(item.data)

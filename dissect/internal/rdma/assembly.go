@@ -23,16 +23,14 @@ type assembly struct {
 // beginSend starts a Send.
 func (a *assembly) beginSend(o *Operation) { a.send, a.buffer, a.truncated = o, a.buffer[:0], false }
 
-// add adds bytes to the Send, of which size were sent and data was captured. It returns the number of bytes by which its
-// storage grew. Nothing is stored if it is not wanted.
-func (a *assembly) add(data []byte, size int, wanted bool, b *buffers) (grown int) {
+// add adds bytes to the Send, of which size were sent and data was captured. Nothing is stored if it
+// is not wanted.
+func (a *assembly) add(data []byte, size int, wanted bool, b *buffers) {
 	if a.truncated = a.truncated || len(a.buffer)+len(data) > maxSend || !wanted; a.truncated {
-		return 0
+		return
 	}
-	had := cap(a.buffer)
 	a.buffer = b.add(a.buffer, data)
 	a.truncated = len(data) < size
-	return cap(a.buffer) - had
 }
 
 // endSend ends the Send, and returns it.
@@ -58,12 +56,10 @@ func (a *assembly) forget(o *Operation) {
 	}
 }
 
-// free frees the storage of the Send, and returns its size.
-func (a *assembly) free(b *buffers) (size int) {
-	size = cap(a.buffer)
+// free frees the storage of the Send.
+func (a *assembly) free(b *buffers) {
 	b.back(a.buffer)
 	a.buffer = nil
-	return size
 }
 
 // operate starts an operation of the flow, with the sequence numbers r.
@@ -78,7 +74,7 @@ func (f *flow) operate(kind Kind, r order.Run, at record.Stamp) *Operation {
 			o.damagedFirst(s.FirstLoss(r.From, first.At), first.Gone)
 		}
 	}
-	f.conn.share.Charge(opCost)
+	f.conn.holds(opCost)
 	o.watch()
 	f.enter(r, o)
 	return o
@@ -90,7 +86,6 @@ func (f *flow) enter(r order.Run, o *Operation) {
 	if !f.ops.enter(r, o) {
 		return
 	}
-	f.conn.share.Charge(entryCost)
 	for n := f.ops.len(); n > keepFinished && (n > maxEntries || f.ops.oldest().finished(f.side)); n-- {
 		if n > maxEntries {
 			f.conn.tracker.budget.Note(budget.Operations)
@@ -102,7 +97,6 @@ func (f *flow) enter(r order.Run, o *Operation) {
 // forgetOldest removes the oldest entry of the flow's ledger.
 func (f *flow) forgetOldest() {
 	o := f.ops.pop()
-	f.conn.share.Charge(-entryCost)
 	if o.ledgers > 0 {
 		return
 	}
@@ -121,9 +115,9 @@ func (o *Operation) release() {
 			f.parts.forget(o)
 		}
 	}
-	c.share.Charge(-opCost)
+	c.holds(-opCost)
 	if o.Kind == Read {
-		c.share.Charge(-spanCost * int64(o.spans))
+		c.holds(-spanCost * int64(o.spans))
 	}
 	c.tracker.pool.free(o)
 }
@@ -156,7 +150,7 @@ func (f *flow) sendPart(p part, cur *currentPacket) {
 	}
 	data := p.data
 	if !(p.first && p.last) { // a Send in one packet is not copied
-		f.conn.share.Charge(int64(f.parts.add(data, p.size, f.conn.wantSends, &t.buffers)))
+		f.parts.add(data, p.size, f.conn.wantSends, &t.buffers)
 		data = f.parts.buffer
 	}
 	t.contents.notePayload(o, uint64(o.Length), p.size)
@@ -198,7 +192,7 @@ const keepBuffer = 1 << 14
 
 // dropBuffer frees the storage of the Send that is being reassembled.
 func (f *flow) dropBuffer() {
-	f.conn.share.Charge(-int64(f.parts.free(&f.conn.tracker.buffers)))
+	f.parts.free(&f.conn.tracker.buffers)
 }
 
 // breakSend ends a Send whose rest is missing. Its captured beginning is decoded.

@@ -16,6 +16,7 @@ type Conn struct {
 	tag      Tag // set by the upper layer
 	follower Follower
 	share    budget.Share
+	charged  int64 // bytes that settle charged to it
 	setup    Setup
 	record   figures
 
@@ -51,6 +52,8 @@ type Conn struct {
 	ending   *Ending                 // nil until the connection ends
 	waiting  []*record.Finding       // findings that wait until the connection has an ID
 	records  []waitingRecord         // records of operations that wait for it, too
+
+	operations int64 // memory of the operations, in bytes
 }
 
 // Setup is what the capture shows about the beginning of a connection.
@@ -223,7 +226,6 @@ func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
 	if !c.setup.ID.Known() {
 		if len(c.waiting) < maxWaiting {
 			c.waiting = append(c.waiting, f)
-			c.share.Charge(findingCost)
 		}
 		return
 	}
@@ -241,19 +243,6 @@ func (c *Conn) hand(f *record.Finding) {
 
 // maxWaiting is the maximum number of findings that a connection without an ID keeps.
 const maxWaiting = 1024
-
-// Costs of objects in bytes of the budget: their memory, and their share of maps.
-const (
-	connCost     = 4096
-	flowCost     = 1024
-	findingCost  = 512
-	opCost       = 360
-	entryCost    = 40
-	heldCost     = 96
-	heldCopyCost = 136
-	damagedCost  = 48
-	spanCost     = 16
-)
 
 // Gaps returns which packets of a side are known to be missing from the capture, and
 // what is missing of the connection and of the capture as a whole.

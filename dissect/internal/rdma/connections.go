@@ -82,11 +82,11 @@ func (cs *connections) open(s Setup) *Conn {
 	c.link(&cs.conns)
 	cs.live++
 	cs.tracker.budget.Open(&c.share, c)
-	c.share.Charge(connCost)
 	c.follower = cs.tracker.upper.Follow(c, &c.share)
 	if s.Handshake {
 		c.identify()
 	}
+	c.settle()
 	return c
 }
 
@@ -166,9 +166,9 @@ func (c *Conn) identify() {
 			c.hand(f)
 		}
 	}
-	c.share.Charge(-findingCost * int64(len(c.waiting)))
 	c.waiting = nil
 	c.passWaiting()
+	c.settle()
 }
 
 // establish notes when the connection was established.
@@ -336,7 +336,6 @@ func (c *Conn) addFlow(side Side, e ends, l ledger) *flow {
 	e.src.Hold()
 	e.dst.Hold()
 	c.flows[side] = f
-	c.share.Charge(flowCost)
 	return f
 }
 
@@ -351,12 +350,18 @@ func (c *Conn) drop(f *flow) {
 		f.unhold(w.At(0))
 	}
 	f.dropBuffer()
-	c.share.Charge(-flowCost - f.charged)
 	c.flows[f.side] = nil
 }
 
 // Evict frees the state of the connection that costs least; see [budget.Owner].
 func (c *Conn) Evict() (budget.Kind, bool) {
+	kind, evicted := c.evictCheapest()
+	c.settle()
+	return kind, evicted
+}
+
+// evictCheapest frees the state of the connection that costs least.
+func (c *Conn) evictCheapest() (budget.Kind, bool) {
 	t := c.tracker
 	c.evicted = true
 	if c.follower.Evict(budget.ChunkData) {

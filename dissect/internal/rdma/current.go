@@ -20,6 +20,13 @@ type currentPacket struct {
 // belongs sets the connection of the packet.
 func (cur *currentPacket) belongs(c *Conn) { cur.Conn = c }
 
+// settle charges the memory of the connection of the packet; see [Conn.settle].
+func (cur *currentPacket) settle() {
+	if cur.Conn != nil {
+		cur.Conn.settle()
+	}
+}
+
 // place sets the position of the packet in its stream, and show the sequence numbers of the FPDUs in it that were noted.
 func (cur *currentPacket) place(at wiremap.StreamOffset) { cur.Offset = at }
 func (cur *currentPacket) show(r order.Run)              { cur.shown = r }

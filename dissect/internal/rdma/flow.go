@@ -16,27 +16,27 @@ type flow struct {
 	qp     *queuePair // InfiniBand; nil otherwise
 	stream *stream    // iWARP and RPC over TCP; nil otherwise
 
-	conn      *Conn
-	src, dst  *Host
-	side      Side         // side of the sender
-	refusals  int16        // number of fatal refusals
-	refused   *Refusal     // first fatal refusal, after which nothing is accepted; nil if there was none
-	seq       uint64       // number of operations so far
-	seen      bool         // a packet of it was captured
-	lateStart bool         // its first packets were not captured
-	way       path.Way     // of its packets to the capture point
-	missing   bool         // packets of it are missing from the capture
-	stopped   bool         // what waited for packets that will not come was taken
-	silent    bool         // it did not answer silentAfter requests that ask for a response
-	asked     int16        // number of such requests of the peer since the last packet of this flow
-	cause     cause.Sender // why it retransmits
-	ops       ledger       // operations, by sequence number
-	charged   int64        // bytes of the order of its requests that were charged to the budget
-	parts     assembly
-	taken     record.Time  // of the latest request, or segment, that is in order
-	offsets   *offsets     // nil if no positions are wanted
-	sent      *sent.Sender // nil without several capture points
-	absent    *window      // with several capture points: requests that left their sender, and of which no copy has come to the receiver; nil before the first
+	conn       *Conn
+	src, dst   *Host
+	side       Side         // side of the sender
+	refusals   int16        // number of fatal refusals
+	refused    *Refusal     // first fatal refusal, after which nothing is accepted; nil if there was none
+	seq        uint64       // number of operations so far
+	seen       bool         // a packet of it was captured
+	lateStart  bool         // its first packets were not captured
+	way        path.Way     // of its packets to the capture point
+	missing    bool         // packets of it are missing from the capture
+	stopped    bool         // what waited for packets that will not come was taken
+	silent     bool         // it did not answer silentAfter requests that ask for a response
+	asked      int16        // number of such requests of the peer since the last packet of this flow
+	cause      cause.Sender // why it retransmits
+	ops        ledger       // operations, by sequence number
+	heldCopies int64        // retransmissions of requests that wait, or did not come to their receiver
+	parts      assembly
+	taken      record.Time  // of the latest request, or segment, that is in order
+	offsets    *offsets     // nil if no positions are wanted
+	sent       *sent.Sender // nil without several capture points
+	absent     *window      // with several capture points: requests that left their sender, and of which no copy has come to the receiver; nil before the first
 }
 
 // half is the part of a flow that depends on its transport.
@@ -61,6 +61,8 @@ type half interface {
 	flush()
 	// evict frees what is incomplete, and reports whether there was anything.
 	evict() bool
+	// size returns the memory of what depends on the transport, in bytes.
+	size() int64
 	// unlist removes the flow from the table by which its packets find it.
 	unlist()
 }

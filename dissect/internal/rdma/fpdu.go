@@ -224,9 +224,7 @@ func (m *mpa) skip(r order.Run) {
 
 // keep appends bytes to the incomplete FPDU.
 func (m *mpa) keep(data []byte) {
-	c, had := m.flow().conn, cap(m.partial)
-	m.partial = c.tracker.buffers.add(m.partial, data)
-	c.share.Charge(int64(cap(m.partial) - had))
+	m.partial = m.flow().conn.tracker.buffers.add(m.partial, data)
 }
 
 // flush reports the contents of the incomplete FPDU.
@@ -240,7 +238,6 @@ func (m *mpa) evict() bool {
 	if cap(m.partial) == 0 {
 		return false
 	}
-	m.flow().conn.share.Charge(-int64(cap(m.partial)))
 	if len(m.partial) > 0 {
 		m.flush()
 		m.resync = true

@@ -400,10 +400,11 @@ func (c *Conn) join(f *flow, to Side) {
 	}
 	c.follower.Join(old, from, to)
 	old.flows[from] = nil
-	bytes := old.share.Bytes() - connCost
+	bytes := old.share.Bytes()
 	f.qp.unpaired.remove(f)
 	old.retire(false)
-	c.share.Charge(bytes)
+	c.takeOver(bytes, old.charged)
+	c.holds(old.operations)
 	c.evicted = c.evicted || old.evicted
 	if old.unordered {
 		c.tracker.unordered--

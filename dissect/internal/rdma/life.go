@@ -20,11 +20,8 @@ type life struct {
 	passed        bool // the record was passed on
 }
 
-// Costs and limits of records.
+// Limits of records.
 const (
-	lifeCost         = 144
-	operationCost    = 480
-	stallCost        = 160
 	maxStalls        = 64               // of one operation
 	maxWaitingRecord = 1024             // of a connection without an ID
 	stallFrom        = record.Time(1e6) // the shortest pause that counts as a stall
@@ -34,7 +31,7 @@ const (
 func (o *Operation) watch() {
 	if t := o.conn.tracker; t.Operation != nil && !o.conn.setup.RPC && (t.Wanted == nil || t.Wanted(o.conn)) {
 		o.life = new(life)
-		o.conn.share.Charge(lifeCost)
+		o.conn.holds(lifeCost)
 	}
 }
 
@@ -84,7 +81,7 @@ func (o *Operation) noteRetransmitted(by Side, b *Burst, at record.Stamp) {
 	}
 	if l.repeat(b, by == o.Side, at) && at.Time-from.Time >= stallFrom && len(l.waits) < maxStalls {
 		l.wait(o.stall(b, from, at))
-		o.conn.share.Charge(stallCost)
+		o.conn.holds(stallCost)
 	}
 }
 
@@ -132,7 +129,7 @@ func (o *Operation) pass() {
 	}
 	o.noteTag()
 	l.pass()
-	o.conn.share.Charge(-lifeCost - stallCost*int64(len(l.waits)))
+	o.conn.holds(-lifeCost - stallCost*int64(len(l.waits)))
 	o.conn.passOperation(o.makeRecord(), o.Side)
 }
 
@@ -147,7 +144,6 @@ func (c *Conn) passOperation(r *record.RDMAOperation, s Side) {
 	}
 	if len(c.records) < maxWaitingRecord {
 		c.records = append(c.records, waitingRecord{r.Clone(), s})
-		c.share.Charge(operationCost)
 	}
 }
 
@@ -163,7 +159,6 @@ func (c *Conn) passWaiting() {
 		c.fillEnds(r.RDMAOperation, r.side)
 		c.tracker.Operation(r.RDMAOperation)
 	}
-	c.share.Charge(-operationCost * int64(len(c.records)))
 	c.records = nil
 }
 

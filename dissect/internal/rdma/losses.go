@@ -12,7 +12,7 @@ type Loss = sent.Loss
 
 // lose notes a request of the flow that was lost or damaged.
 func (f *flow) lose(seq uint32, p *Path, at record.Stamp) {
-	f.conn.share.Charge(f.sender().Lose(Loss{At: p.Harmed(at), Damaged: !p.Gone, Seq: seq}))
+	f.sender().Lose(Loss{At: p.Harmed(at), Damaged: !p.Gone, Seq: seq})
 }
 
 // lostEarlier reports whether an earlier copy of a response to an operation of the flow was lost or damaged, so that the
@@ -38,7 +38,7 @@ func (f *flow) missedResponse(d *Datagram, cur *currentPacket) {
 	} else {
 		l.Response = true
 	}
-	f.conn.share.Charge(asker.sender().Lose(l))
+	asker.sender().Lose(l)
 	asker.lost(asker.ops.at(psn), &l)
 }
 

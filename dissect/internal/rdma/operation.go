@@ -261,7 +261,7 @@ func (o *Operation) markSeen(lo, hi int64) (fresh int64) {
 		o.conn.tracker.budget.Note(budget.Spans)
 	}
 	if more > 0 {
-		o.conn.share.Charge(spanCost * int64(more))
+		o.conn.holds(spanCost * int64(more))
 	}
 	return fresh
 }

@@ -74,7 +74,7 @@ func (f *flow) askedFor(p *rocev2.Packet, isNew bool, at record.Time) {
 	switch asks := p.AckReq || kind == rocev2.KindReadRequest || kind == rocev2.KindAtomic; {
 	case !asks:
 	case isNew:
-		f.conn.share.Charge(f.way.Sent(order.PSNs, p.PSN, at))
+		f.way.Sent(order.PSNs, p.PSN, at)
 	default:
 		f.way.SentAgain(p.PSN)
 	}
@@ -138,15 +138,6 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 			f.covered(fact.To, cur.at)
 		}
 	}
-	f.settle(f.qp.order.Bytes())
-}
-
-// settle charges the memory of the order of the requests, which is a number of bytes now.
-func (f *flow) settle(bytes int64) {
-	if bytes != f.charged {
-		f.conn.share.Charge(bytes - f.charged)
-		f.charged = bytes
-	}
 }
 
 // accept takes the request of the current packet, which is next. Only on a reliable connection, and if a copy came to the
@@ -205,7 +196,6 @@ func (f *flow) wait(d *Datagram, cur *currentPacket) {
 		return
 	}
 	copied := held{stamp: d.At, badICRC: cur.acceptedBadICRC(), early: cur.early, data: f.conn.tracker.buffers.add(nil, d.Raw), length: d.Length}
-	f.conn.share.Charge(int64(len(copied.data)) + heldCost)
 	f.qp.order.Hold(len(copied.data), copied)
 }
 

@@ -17,17 +17,12 @@ type Path = sent.Path
 func (f *flow) sender() *sent.Sender {
 	if f.sent == nil {
 		f.sent = sent.New(f.ops.circle)
-		f.conn.share.Charge(sent.Cost)
 	}
 	return f.sent
 }
 
 // noteSent notes when a packet left its sender. It reports whether an earlier copy of it was lost.
-func (f *flow) noteSent(r order.Run, p Path) (again bool) {
-	again, bytes := f.sender().Sent(r, p)
-	f.conn.share.Charge(bytes)
-	return again
-}
+func (f *flow) noteSent(r order.Run, p Path) (again bool) { return f.sender().Sent(r, p) }
 
 // noteRequested notes that the sender of a flow was not idle.
 func (f *flow) noteRequested(at record.Stamp) {
@@ -122,6 +117,7 @@ func (f *flow) noteStreamResponse(o *Operation, from uint32, now record.Stamp) {
 func (t *Tracker) LostSegment(s *TCP) {
 	if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil && s.Length > 0 && !s.Path.Copy {
 		f.stream.missed(s)
+		f.conn.settle()
 	}
 }
 
@@ -136,7 +132,8 @@ func (t *Tracker) LostDatagram(d *UDP) (verdict PacketVerdict, rpc bool) {
 	} else if f := t.udp.of(d, kind); f != nil && d.Path.Sent.Packet != 0 {
 		cur := currentPacket{at: d.At}
 		f.conn.took(UDPTransport, &cur)
-		f.conn.share.Charge(f.sender().LoseMessage(be.Uint32(d.Payload), d.Path.Sent))
+		f.sender().LoseMessage(be.Uint32(d.Payload), d.Path.Sent)
+		cur.settle()
 		verdict, rpc = cur.PacketVerdict, true
 	}
 	verdict.Mark |= d.Path.Mark()

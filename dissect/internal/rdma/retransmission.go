@@ -138,8 +138,6 @@ func (f *flow) keepDamaged(d *Datagram) {
 	kept := &f.qp.damaged
 	if len(*kept) == maxDamaged {
 		*kept = slices.Delete(*kept, 0, 1)
-	} else {
-		f.conn.share.Charge(damagedCost)
 	}
 	*kept = append(*kept, damagedSend{at: d.At, psn: p.PSN, next: f.qp.order.Expected(), size: p.PayloadLength})
 }
@@ -154,7 +152,7 @@ func (f *flow) takeDamaged(o *Operation, p part) {
 	for _, d := range f.qp.damaged {
 		if !d.isCopyOf(p.From, p.size) {
 			kept = append(kept, d)
-		} else if f.conn.share.Charge(-damagedCost); first.Packet == 0 {
+		} else if first.Packet == 0 {
 			first = d.at
 		}
 	}

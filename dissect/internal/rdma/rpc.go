@@ -111,11 +111,7 @@ func (w *stream) followRecords(d *decoders, opened bool) *records {
 func (r *records) begin(s *TCP) {
 	_, ok := oncrpc.PlausibleRecord(s.Payload)
 	r.resync = !ok
-	r.flow().conn.share.Charge(recordsCost)
 }
-
-// recordsCost is the cost of the record marking of a stream in bytes of the budget.
-const recordsCost = 96
 
 func (r *records) flow() *flow              { return r.stream.flow }
 func (r *records) opening() bool            { return r.opened }

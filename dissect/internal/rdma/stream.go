@@ -34,6 +34,7 @@ type framer interface {
 	opening() bool // the first segment of the stream is its beginning: the handshake of iWARP is not complete, or that of TCP was captured
 	given() bool   // the stream does not carry what it was taken for
 
+	size() int64 // its memory, in bytes
 	flush()      // reports what is incomplete, because no bytes follow
 	evict() bool // frees what is incomplete, and reports whether there was anything
 	release()    // gives back the storage
@@ -174,7 +175,6 @@ func (w *stream) apply(s *TCP, cur *currentPacket) {
 			w.covers(s, fact.To, cur)
 		}
 	}
-	f.settle(w.order.Size())
 }
 
 // takeLate takes bytes of a segment that come before the next one, and may be the first copy that was sent of them, so
@@ -212,7 +212,6 @@ func (w *stream) hold(s *TCP, cur *currentPacket) {
 			f.noteHeldRetransmission(item, cur, nil)
 		}
 		if grown := len(s.Payload) - len(item.data); grown > 0 { // the longer copy is kept
-			f.conn.share.Charge(int64(grown))
 			item.lengthen(buffers, s.Payload, s.Length)
 			w.order.Lengthen(grown)
 		}
@@ -220,7 +219,6 @@ func (w *stream) hold(s *TCP, cur *currentPacket) {
 	}
 	cur.show(w.frames.early(s))
 	copied := held{stamp: s.At, data: buffers.add(nil, s.Payload), length: s.Length, shown: cur.shown, early: cur.early}
-	f.conn.share.Charge(int64(len(copied.data)) + heldCost)
 	w.order.Hold(len(copied.data), copied)
 }
 

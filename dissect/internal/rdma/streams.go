@@ -42,6 +42,7 @@ func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
 	}
 	t.settle()
 	cur.found(&t.tcp.shared)
+	cur.settle()
 	return cur.PacketVerdict, known
 }
 

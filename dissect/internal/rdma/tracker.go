@@ -182,6 +182,7 @@ func (t *Tracker) Packet(d *Datagram) PacketVerdict {
 		cur.mark(nil, record.Duplicated)
 	}
 	t.packet(d, &cur)
+	cur.settle()
 	t.settle()
 	return cur.PacketVerdict
 }

@@ -70,6 +70,7 @@ func (t *Tracker) Datagram(d *UDP) (verdict PacketVerdict, rpc bool) {
 	t.now = d.At
 	t.pool.reclaim()
 	rpc = t.udp.take(d, &cur)
+	cur.settle()
 	return cur.PacketVerdict, rpc
 }
 

@@ -17,7 +17,7 @@ func (f *flow) seeWay(s *TCP) {
 		f.conn.record.congestion(false, s.At)
 	}
 	if value, known := path.Timestamp(s.Header[20:]); known && !s.Path.Joined {
-		f.conn.share.Charge(f.way.See(s.At, value, s.Identification))
+		f.way.See(s.At, value, s.Identification)
 	}
 }
 
@@ -26,7 +26,7 @@ func (f *flow) asksWith(s *TCP, isNew bool) {
 	switch end := s.Seq + uint32(s.Length); {
 	case s.Path.Joined:
 	case isNew:
-		f.conn.share.Charge(f.way.Sent(order.Octets, end, s.At.Time))
+		f.way.Sent(order.Octets, end, s.At.Time)
 	default:
 		f.way.SentAgain(end)
 	}

@@ -82,7 +82,7 @@ func (h *held) keep(f *flow, again heldCopy, b *Burst) {
 		again.burst = *b
 	}
 	h.copies = append(h.copies, again)
-	f.conn.share.Charge(heldCopyCost)
+	f.holdsCopies(1)
 }
 
 // reportHeldRetransmissions reports the retransmissions of a request or segment that
@@ -115,8 +115,8 @@ func (f *flow) reportHeldRetransmissions(o *Operation, item *held) {
 	}
 }
 
-// unhold releases the buffer of a held item, and its share of the budget.
+// unhold releases the buffer of a held item.
 func (f *flow) unhold(item *held) {
-	f.conn.share.Charge(-int64(len(item.data)) - heldCost - heldCopyCost*int64(len(item.copies)))
+	f.holdsCopies(-len(item.copies))
 	f.conn.tracker.buffers.back(item.data)
 }

@@ -42,9 +42,8 @@ func (l *Loss) follows(is bool) { l.Later = is }
 // maxLosses limits the number of losses that are kept.
 const maxLosses = 128
 
-// Lose notes a packet that was lost or damaged. It returns the number of bytes that are used in addition. An answer is
-// reported by its caller.
-func (s *Sender) Lose(l Loss) (bytes int64) {
+// Lose notes a packet that was lost or damaged. An answer is reported by its caller.
+func (s *Sender) Lose(l Loss) {
 	if len(s.losses) == maxLosses {
 		const half = maxLosses / 2
 		for i := range s.losses[:half] {
@@ -54,14 +53,12 @@ func (s *Sender) Lose(l Loss) (bytes int64) {
 		}
 		s.losses = s.losses[:copy(s.losses, s.losses[half:])]
 	}
-	had := cap(s.losses)
 	if l.Answers() {
 		l.report()
 	} else {
 		s.open++
 	}
 	s.losses = append(s.losses, l)
-	return int64(cap(s.losses)-had) * lossCost
 }
 
 // FirstLoss returns the first loss of a packet that left its sender at a time, or, if it was damaged, the damaged packet.

@@ -68,9 +68,9 @@ type message struct {
 // maxMessages limits the number of lost datagrams that are kept.
 const maxMessages = 64
 
-// The memory that is charged to the budget.
+// The memory of a sender, in bytes.
 const (
-	Cost       = 160 // of a sender
+	senderCost = 160
 	packetCost = 56
 	lossCost   = 40
 )
@@ -91,25 +91,32 @@ type Sender struct {
 // New returns a sender that has sent nothing. Its sequence numbers are those of a circle.
 func New(c order.Circle) *Sender { return &Sender{circle: c} }
 
+// Bytes returns the memory that the sender takes.
+func (s *Sender) Bytes() int64 {
+	if s == nil {
+		return 0
+	}
+	return senderCost + packetCost*int64(cap(s.packets)+cap(s.messages)) + lossCost*int64(cap(s.losses))
+}
+
 // Takes notes the path of the current packet.
 func (s *Sender) Takes(p Path) { s.current = p }
 
-// Sent notes when the current packet left its sender. It reports whether an earlier copy of the packet was lost, and returns the
-// number of bytes that are used in addition.
-func (s *Sender) Sent(r order.Run, p Path) (again bool, bytes int64) {
+// Sent notes when the current packet left its sender. It reports whether an earlier copy of the packet was lost.
+func (s *Sender) Sent(r order.Run, p Path) (again bool) {
 	if s.current = p; p.Copy {
-		return false, 0
+		return false
 	}
 	newer := len(s.packets) > 0 && s.circle.Delta(r.From, s.top) > 0
 	for i := 0; i < len(s.packets) && !newer; i++ {
 		if sent := &s.packets[i]; sent.From == r.From {
 			again = sent.lost
 			sent.lose(p.Lost)
-			return again, 0
+			return again
 		}
 	}
 	if p.Sent.Packet == 0 {
-		return false, 0
+		return false
 	}
 	if len(s.packets) >= maxPackets {
 		s.packets = s.packets[:copy(s.packets, s.packets[maxPackets/2:])]
@@ -117,9 +124,8 @@ func (s *Sender) Sent(r order.Run, p Path) (again bool, bytes int64) {
 	if newer || len(s.packets) == 0 {
 		s.top = r.From
 	}
-	had := cap(s.packets)
 	s.packets = append(s.packets, Packet{Run: r, At: p.Sent, lost: p.Lost, Hurt: p.Lost, Gone: p.Gone})
-	return false, int64(cap(s.packets)-had) * packetCost
+	return false
 }
 
 // First returns the packet with a sequence number, with the time at which it first left its sender, and whether that
@@ -164,20 +170,17 @@ func (s *Sender) AcceptOnly(begins bool) {
 // Only reports whether what is being accepted was sent, and did not come to its receiver.
 func (s *Sender) Only() bool { return s != nil && s.only }
 
-// LoseMessage notes a datagram that was lost, and returns the number of bytes that are used in addition. Of the copies of a
-// message, the first counts.
-func (s *Sender) LoseMessage(xid uint32, at record.Stamp) (bytes int64) {
+// LoseMessage notes a datagram that was lost. Of the copies of a message, the first counts.
+func (s *Sender) LoseMessage(xid uint32, at record.Stamp) {
 	for i := range s.messages {
 		if s.messages[i].xid == xid {
-			return 0
+			return
 		}
 	}
 	if len(s.messages) == maxMessages {
 		s.messages = s.messages[:copy(s.messages, s.messages[1:])]
 	}
-	had := cap(s.messages)
 	s.messages = append(s.messages, message{xid, at})
-	return int64(cap(s.messages)-had) * packetCost
 }
 
 // Message notes that the packet that left its sender last has a message. It returns when the message first left the
