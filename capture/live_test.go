@@ -243,7 +243,7 @@ func TestRDMADevices(t *testing.T) {
 	}
 }
 
-// TestLiveHeading: the packet type of a frame says whether the computer sent or received it.
+// TestLiveHeading: the packet type of a frame shows that the computer sent it, or received it.
 func TestLiveHeading(t *testing.T) {
 	for kind, want := range map[uint8]Heading{0: Received, 1: HeadingUnknown, 3: Received, 4: Sent, 7: HeadingUnknown} {
 		if got := liveHeading(kind); got != want {

@@ -60,7 +60,7 @@ var All = [...]*Sentence{
 		Proves: "An RNR NAK was captured, and took a fifth of the latency; the side is the receiver if it took half of it.", Twin: "An RNR NAK of another RPC.", says: reasoned("receiver", record.RNRNak),
 	},
 	{
-		ID: "server-or-pause", Brief: "{ns} at the {other}, or while a link was paused", Like: "The server, or a paused link, took 17.65ms: 12 frames paused a link meanwhile (PFC).",
+		ID: "server-or-pause", Brief: "{ns} at the {other}, or while a link was paused", Like: "The server, or a paused link, took 17.65ms. 12 frames of another port, such as a switch's, paused a link meanwhile, for 1.01ms to 17.65ms (PFC).",
 		Proves: "What server-proven needs, and frames that paused a link while the RPC lasted: a host whose link is paused cannot send.",
 		Needs:  "As server-proven.", Withdrawn: "The proofs of server-proven, if no link was paused.", Twin: "The same capture without the frames.", says: isServerOrPause,
 	},
