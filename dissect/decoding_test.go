@@ -33,7 +33,7 @@ func TestCounters(t *testing.T) {
 		{"ERF", capture.LinkERF, erf + lrh + ack + "00000000 0000 0000" + vcrc, record.Summary{Bytes: 38, RDMA: 1}, 54},
 		{"PFC pause", capture.LinkEthernet, eth + "8808 0101 0018 0000 0000 0000 ffff 0001 0000 0000 0000", record.Summary{Bytes: 34, Other: 1, PFCPauses: 1}, 34},
 		{"end of a PFC pause", capture.LinkEthernet, eth + "8808 0101 0018 0000 0000 0000 0000 0000 0000 0000 0000", record.Summary{Bytes: 34, Other: 1}, 34},
-		{"pause of the link", capture.LinkEthernet, eth + "8808 0001 ffff", record.Summary{Bytes: 18, Other: 1}, 18},
+		{"pause of the link", capture.LinkEthernet, eth + "8808 0001 ffff", record.Summary{Bytes: 18, Other: 1, PFCPauses: 1}, 18},
 	} {
 		data := testkit.Unhex(t, c.frame)
 		d := dissect.New(dissect.Handler{}, dissect.Options{})

@@ -168,7 +168,8 @@ func TestReportNumbers(t *testing.T) {
 				}
 				for i := range min(len(rows), len(records)) {
 					for column, want := range records[i] {
-						if got, known := rows[i][column]; got != want || !known {
+						// A column of which all values are empty may be left out.
+						if got, known := rows[i][column]; got != want || !known && want != "" {
 							t.Errorf("%s, row %d (%s), column %s: %q, want %q", table, i, records[i][key], column, got, want)
 						}
 					}
@@ -454,6 +455,8 @@ func compareRPCs(t *testing.T, page *html.Node, rpcs []map[string]any) {
 			continue
 		}
 		delete(byID, row["#"])
+		row["Findings"], _, _ = strings.Cut(row["Findings"], "common:") // the sets of RPCs that have something in common
+		row["Findings"] = strings.TrimSpace(row["Findings"])
 		var rules []string
 		for _, id := range r["findings"].([]any) {
 			rules = append(rules, id.(string))

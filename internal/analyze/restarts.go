@@ -30,7 +30,7 @@ type Restart struct {
 
 // LastRPC is the last RPC before a restart.
 type LastRPC struct {
-	XID    record.Hex32 `json:"xid" doc:"XID."`
+	XID    record.Hex32 `json:"xid" doc:"XID of the RPC, as in transactions."`
 	Name   string       `json:"name" doc:"Program, and procedure or operation."`
 	Time   record.Time  `json:"time" doc:"Time of the Reply of a server, or of the Call of a client."`
 	Packet int64        `json:"packet" doc:"Packet number: the Reply of a server, or the Call of a client."`

@@ -56,7 +56,7 @@ func newPackets(m *Model) *list {
 	return l
 }
 
-// previewPacket draws the whole line of a packet, which the list may have cut.
+// previewPacket draws the whole line of a packet, of which the list may show only the beginning.
 func (m *Model) previewPacket(r any, width int) (lines []string) {
 	p := r.(*record.Packet)
 	text := fmt.Sprintf("packet %d, %d bytes", p.Number, p.Length)

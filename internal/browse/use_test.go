@@ -431,7 +431,7 @@ func TestComparison(t *testing.T) {
 		least             int // columns with which they are side by side
 	}{
 		{sample, "&write > 0<enter> j d", "RPC 3 took 19.52ms less than RPC 2: until first RDMA Write", 119},
-		{lossy, "&operation == WRITE<enter>:sort -latency<enter> j d", "RPC 25 took 812.19ms longer than RPC 15: ", 130},
+		{lossy, "&operation == WRITE<enter>:sort -latency<enter> j d", "RPC 25 took 812.19ms longer than RPC 15: ", 140},
 	} {
 		m := modelOf(t, test.path, plainLook)
 		press(t, m, test.keys)
@@ -664,7 +664,7 @@ func TestWide(t *testing.T) {
 		if press(t, m, "w"); !slices.Equal(strings.Fields(strings.Split(m.Screen(), "\n")[2]), usual) {
 			t.Errorf("after w twice, list %s is\n%s", keys, m.Screen())
 		}
-		for width := 80; width < 240; width += 20 { // Columns are hidden, and not cut.
+		for width := 80; width < 240; width += 20 { // Columns are hidden, and not shortened.
 			m.resize(width, 40)
 			press(t, m, keys+"w")
 			m.Lines()

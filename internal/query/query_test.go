@@ -190,6 +190,7 @@ func TestEveryField(t *testing.T) {
 	read(query.Transactions, "transaction ", &record.Transaction{
 		Call:  &record.Message{InvHandle: handle, FirstSent: record.Some(record.Time(1)), Point: &point, LastPoint: &point},
 		Reply: &record.Message{InvHandle: handle, Point: &point, LastPoint: &point}, Principal: record.Some("root@LAB"), Split: record.Some(record.Split{}),
+		Meanwhile: record.Some(record.Meanwhile{PausePort: record.Some(record.PausedByServer), PausedNS: record.Some(record.Bounds{Min: 1, Max: 2})}),
 	})
 	for name, some := range known {
 		if !some && !query.Decoded(strings.TrimPrefix(name, "transaction ")) { // The captures have only some of the values of NFS.

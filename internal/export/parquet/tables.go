@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
@@ -141,6 +142,12 @@ var captureColumns = slices.Concat(of[record.Summary](),
 	computed("other_protocols", func(s *record.Summary, _ *row) (list []string) {
 		for _, p := range s.OtherProtocols {
 			list = append(list, p.Protocol)
+		}
+		return list
+	}),
+	computed("pause_ports", func(s *record.Summary, _ *row) (list []string) { // addresses, and numbers of frames
+		for _, p := range s.PausePorts {
+			list = append(list, p.Address.Or("?")+": "+strconv.FormatInt(p.Frames, 10))
 		}
 		return list
 	}),
