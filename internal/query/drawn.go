@@ -59,6 +59,12 @@ var ofTransactions = []drawnField{
 		}
 		return r.Start(), r.CaptureStart(), true
 	}, "that of the transaction"),
+	sinceEpoch(func(r *record.Transaction) (record.Time, bool) {
+		if r.Call == nil && r.Reply == nil {
+			return 0, false
+		}
+		return r.Start(), true
+	}, "the Call, or of the Reply if the capture does not contain the Call"),
 	added("directory", "text", "Folder of the file that the RPC acts on.", func(r *record.Transaction) any { return r.Folder().Any() }),
 	{Field{Path: "size_class", Type: "text", Values: record.SizeClasses(), Doc: "Class of a READ or WRITE that succeeded, by the bytes that it moved."}, func(r any) any { return r.(*record.Transaction).SizeClass().Any() }},
 	added("ip.src", "address", "Address that the Call came from.", func(r *record.Transaction) any { return sender(r).Any() }),

@@ -460,6 +460,10 @@ var ownFields = []struct {
 		func(p *record.Packet) any { return float64(sinceStart(p)) },
 	},
 	{
+		Field{Path: timeEpoch, Type: "number", Drawn: true, Doc: "Time at which the packet was captured, in seconds since 1970.", raw: func(r any) any { return epoch(r.(*record.Packet).Time) }},
+		func(p *record.Packet) any { return float64(p.Time) / 1e9 },
+	},
+	{
 		Field{Path: "tcp.port", Type: "number", List: true, Drawn: true, Doc: "Source and destination ports of TCP."},
 		func(p *record.Packet) any { return ports(p, &header.TCP) },
 	},

@@ -15,8 +15,22 @@ import (
 // Names that people know from Wireshark's filters and that stand for no single field of a record:
 // protocols, ports in either direction, and times since the start of the capture.
 
-// timeRelative is Wireshark's name for the time since the first packet of the capture.
-const timeRelative = "frame.time_relative"
+// timeRelative is Wireshark's name for the time since the first packet of the capture, and timeEpoch that for the time since 1970.
+const (
+	timeRelative = "frame.time_relative"
+	timeEpoch    = "frame.time_epoch"
+)
+
+// epoch is a time that prints in seconds since 1970, as in tshark. A float64 would not have all of its digits.
+type epoch record.Time
+
+// AppendText appends the number with nanoseconds.
+func (e epoch) AppendText(b []byte) ([]byte, error) {
+	return fmt.Appendf(b, "%d.%09d", int64(e)/1e9, int64(e)%1e9), nil
+}
+
+// MarshalText returns the number with nanoseconds.
+func (e epoch) MarshalText() ([]byte, error) { return e.AppendText(nil) }
 
 // seconds is a time in seconds. It prints as in tshark.
 type seconds float64
@@ -190,6 +204,7 @@ func ofProtocols() []drawnField {
 	i := slices.IndexFunc(list, func(f drawnField) bool { return f.Path == "rpcordma" })
 	list[i] = added("rpcordma", "bool", "Whether the connection carried RPC-over-RDMA.", func(r *record.Connection) any { return r.UpperLayer == "rpcrdma" })
 	return append(list, relative(func(r *record.Connection) (record.Time, record.Time, bool) { return r.First, r.CaptureStart(), true }, "that of the connection"),
+		sinceEpoch(func(r *record.Connection) (record.Time, bool) { return r.First, true }, "the first packet"),
 		drawnField{Field{Path: "tcp.port", Type: "number", List: true, Doc: "TCP ports of both ends; empty if the connection does not use TCP."}, func(r any) any {
 			c := r.(*record.Connection)
 			if !slices.Contains(protocols[4].transports, c.Transport) {
@@ -236,6 +251,21 @@ func relative[T any](times func(T) (at, start record.Time, known bool), to strin
 	}}
 }
 
+// sinceEpoch returns the field with the time of a record in seconds since 1970. of says which packet the time is of.
+func sinceEpoch[T any](when func(T) (at record.Time, known bool), of string) drawnField {
+	return drawnField{Field{Path: timeEpoch, Type: "number", Doc: "Time of " + of + ", in seconds since 1970.", raw: func(r any) any {
+		if at, known := when(r.(T)); known {
+			return epoch(at)
+		}
+		return nil
+	}}, func(r any) any {
+		if at, known := when(r.(T)); known {
+			return float64(at) / 1e9
+		}
+		return nil
+	}}
+}
+
 // ofFindings are the fields of findings that Wireshark's filters have for packets.
 var ofFindings = []drawnField{
 	{Field{Path: "ip.addr", Type: "address", List: true, Doc: "Addresses of both ends of the connection."}, func(r any) any {
@@ -246,6 +276,7 @@ var ofFindings = []drawnField{
 		at, known := r.Time.Get()
 		return at, r.CaptureStart(), known
 	}, "the one that shows the finding"),
+	sinceEpoch(func(r *record.Finding) (record.Time, bool) { return r.Time.Get() }, "the packet that shows the finding"),
 	shown[*record.Finding]("at_fault", nil, "at-fault"),
 }
 
