@@ -299,9 +299,20 @@ func (m *Model) follows(command string) {
 		m.showTab(tab, "", "overview")
 	case "common":
 		m.contrast()
+	case "network":
+		if !strings.HasSuffix(command, " --lost") {
+			m.sayCommand(command)
+			return
+		}
+		m.showTab(tabPackets, "marks in {lost_on_path, damaged_on_path}", "overview")
 	default:
-		m.say("rdmadump " + strings.ReplaceAll(command, "FILE", m.options.Typed) + " shows this")
+		m.sayCommand(command)
 	}
+}
+
+// sayCommand says which command shows what browse has no screen for.
+func (m *Model) sayCommand(command string) {
+	m.say("rdmadump " + strings.ReplaceAll(command, "FILE", m.options.Typed) + " shows this")
 }
 
 // openRPC shows the RPC with a transaction number.

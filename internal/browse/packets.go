@@ -284,11 +284,12 @@ func (p *packetPass) goBackTo(l *list, r any) {
 
 // openRPCOf shows the RPC of a packet.
 func (m *Model) openRPCOf(p *record.Packet) {
-	if id, known := p.Transaction.Get(); known {
-		m.openRPC(id)
+	id, known := p.Transaction.Get()
+	if !known {
+		m.say(fmt.Sprintf("packet %d belongs to no RPC", p.Number))
 		return
 	}
-	m.say(fmt.Sprintf("packet %d belongs to no RPC", p.Number))
+	m.openRPC(id)
 }
 
 // goToPacket puts the cursor on the first packet of the list with a number, or with a larger one if the list does not have it.

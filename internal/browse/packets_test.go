@@ -169,6 +169,26 @@ func TestPacketPoints(t *testing.T) {
 	}
 }
 
+// TestLostPackets: the line of the overview about packets that were lost between capture points opens the list of them.
+func TestLostPackets(t *testing.T) {
+	m, _ := modelOfPoints(t, "roce-outage41")
+	m.follows("network FILE --lost")
+	settle(t, m)
+	l := m.searched()
+	if l == nil || l.pass == nil || l.count() == 0 {
+		t.Fatalf("the list of lost packets is\n%s", m.Screen())
+	}
+	for n := range l.count() {
+		if r, err := l.get(m.reader, n); err != nil || r.(*record.Packet).Marks&(record.LostOnPath|record.DamagedOnPath) == 0 {
+			t.Errorf("packet %+v was not lost: %v", r, err)
+		}
+	}
+	m.follows("network FILE")
+	if !strings.Contains(m.Screen(), "rdmadump network") {
+		t.Errorf("the screen does not name the command:\n%s", m.Screen())
+	}
+}
+
 // TestNoPackets: without packets, the list says why there are none.
 func TestNoPackets(t *testing.T) {
 	m := modelOf(t, sample, plainLook)
