@@ -38,7 +38,7 @@ func modelOf(t testing.TB, path string, look render.Look) *Model {
 	x := index.New(index.Options{Also: sum.Handler()})
 	x.Run(context.Background(), testkit.Open(t, path), dissect.Options{Files: true, OtherOperations: true}) // Damaged captures are shown as far as they can be read.
 	m := New(Options{
-		Index: x, Name: filepath.Base(path), Typed: filepath.Base(path), Look: look, Overview: sum, Group: func(by string) (*analyze.Table, error) { g, err := flags.ParseGrouping(by); return g.Table(), err }, Dissect: dissect.Options{Files: true, OtherOperations: true},
+		Index: x, Name: filepath.Base(path), Typed: filepath.Base(path), Look: look, Overview: sum, Group: grouping, Dissect: dissect.Options{Files: true, OtherOperations: true},
 		Open: func(context.Context) (Source, error) {
 			source, err := capture.Open(path)
 			return source, err
@@ -48,6 +48,12 @@ func modelOf(t testing.TB, path string, look render.Look) *Model {
 	t.Cleanup(func() { m.Close(); x.Close() })
 	settle(t, m)
 	return m
+}
+
+// grouping is what the command browse sets Options.Group to.
+func grouping(by string) (*analyze.Table, error) {
+	g, err := flags.ParseGrouping(by)
+	return g.Table(), err
 }
 
 // settle waits until all background work has ended.
@@ -575,6 +581,7 @@ func FuzzKeys(f *testing.F) {
 		"jjkG\r\r\rqq", "&lat\t > 5ms\r", "/read\rnN", "2\r\r3\rx4\r5+\r", "  d", "ycyjyl", ":57\r", ">>>z<", "?qqq", "s\x1b", "e\rnNnN\rnN",
 		"5jj\r\r\rjjjnNqq5G\r&\r", "5&lat > 1ms\r5\ryc5yr", "j j djjkGgyl\\qU d", "G\rjjjj\rjjjjjjnnNN\x06\x04yryjq", "sx.json\rs/x.txt\r s\x7f.pcapng\r", ":sort -file\r:sort x\r:filter id > 3\r:save y\r:0\r:q\r",
 		"6G+++\r60-\r6yc", "&nfs.name == 1\r\x1b&)\r\x7f\x7f\r", "/\r//\rnN/zzzz\r\x1bn", "3x\x1b>>z:sort rule\r/rule\rn", "2>>z/19\r\ryrycq&id == 1\r", "FGgF\\ yfyxyyZ\x1bZZ",
+		"0jjj\rq7Ger\rq", "7:30\r\r zMzRza/x\rNNr", "4bbB\r4:by uid,size\r\r", "0jjjjjjj\r\rqq0&latency > 1ms\r0\r", "twt7&marks != null\r&\rEe", "7\rnnnnqq70/a\r\r",
 	} {
 		f.Add(uint8(i), uint16(40+i*16), uint16(8+i*3), keys)
 		f.Add(uint8(128+i), uint16(70+i*8), uint16(12+i*2), keys)
@@ -597,7 +604,8 @@ func FuzzKeys(f *testing.F) {
 			return
 		}
 		o := Options{Name: "damaged", Typed: "damaged", Look: plainLook, Create: func(string) (io.WriteCloser, error) { return nil, io.ErrShortWrite }}
-		o.Index = index.New(index.Options{})
+		o.Overview, o.Group = NewOverview(), grouping
+		o.Index = index.New(index.Options{Also: o.Overview.Handler()})
 		defer o.Index.Close()
 		if seed < 128 {
 			data, _ := testkit.Damage(uint64(seed), frames, frames)
