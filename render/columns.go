@@ -5,6 +5,7 @@ import (
 	"encoding"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,12 +49,13 @@ func (c *Columns) end(b []byte, from int) []byte {
 	return append(b, ',')
 }
 
-// chosen is one chosen field. The other members are only for packets.
+// chosen is one chosen field. The last members are only for packets.
 type chosen struct {
-	path string
-	in   field.Set                           // tables of headers that have the field
-	rows []header.Source                     // rows of these tables
-	own  func([]byte, *record.Packet) []byte // appends a field that is in no table
+	path  string
+	group int                                 // number of the value of a group that it is; 0 for the field
+	in    field.Set                           // tables of headers that have the field
+	rows  []header.Source                     // rows of these tables
+	own   func([]byte, *record.Packet) []byte // appends a field that is in no table
 }
 
 // NewColumns returns Columns for fields that are given by their JSON or Wireshark names.
@@ -139,11 +141,22 @@ func (c *Columns) Append(b []byte, r any) []byte {
 	}
 	for i := range c.list {
 		from := len(b)
-		b = appendAny(b, c.fields.Raw(r, c.list[i].path))
+		if n := c.list[i].group; n == 0 {
+			b = appendAny(b, c.fields.Raw(r, c.list[i].path))
+		} else if values, ok := c.fields.Raw(r, "group").([]any); ok && n <= len(values) { // "others" has none
+			b = appendAny(b, values[n-1])
+		}
 		b = c.end(b, from)
 	}
 	b[len(b)-1] = '\n' // in place of the last separator
 	return b
+}
+
+// SplitGroups adds a column for each value that rows are grouped by, after the first one. Names are those of the values.
+func (c *Columns) SplitGroups(names []string) {
+	for i, name := range names {
+		c.list = slices.Insert(c.list, 1+i, chosen{path: name, group: i + 1})
+	}
 }
 
 // packet appends the line of a packet. It skips fields of headers that the packet does not

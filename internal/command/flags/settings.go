@@ -288,6 +288,9 @@ func (s *Settings) parseColumns(f *Typed) (err error) {
 	if s.Columns, err = render.NewColumns(names, s.View.Fields); err != nil {
 		return fmt.Errorf("-e: %w", err)
 	}
+	if keys := s.By.paths; csv && len(f.fields) == 0 && len(keys) > 1 {
+		s.Columns.SplitGroups(keys)
+	}
 	if csv {
 		s.Heading = s.Columns.CSV()
 	}
