@@ -13,7 +13,7 @@ import (
 func TestSheetOf(t *testing.T) {
 	list := []*record.Connection{
 		{
-			ID: 3, Transport: "RoCEv2", UpperLayer: "rpcrdma", Packets: 12345, Retransmitted: 4, OutOfOrder: 5, NotCaptured: 6, Naks: 7, RNRNaks: 8,
+			ID: 3, Transport: "RoCEv2", UpperLayer: "rpcrdma", Packets: 12345, Retransmitted: 4, OutOfOrder: 5, NotCaptured: 6, Naks: 7, RNRNaks: 8, PathMTU: record.Some(4096),
 			Client:          record.Endpoint{Address: record.Some("192.0.2.1"), Port: record.Some[uint16](20049)},
 			InlineThreshold: record.Some(record.InlineThresholds{ClientToServer: 4096, ServerToClient: 1024}),
 			Credits:         record.Some(record.CreditPair{Forward: record.Credits{Granted: record.Some[uint32](32), PeakInFlight: record.Some(9)}}),
@@ -44,6 +44,7 @@ func TestSheetOf(t *testing.T) {
 		"NAKS":                      {{"7", "7"}, {"0", "0"}},
 		"RNR NAKS":                  {{"8", "8"}, {"0", "0"}},
 		"CLOSED":                    {{"open", ""}, {"open", ""}},
+		"MTU":                       {{"4096", "4096"}, {"", ""}},
 		"INLINE TO SERVER":          {{"4096", "4096"}, {"", ""}},
 		"TO CLIENT":                 {{"1024", "1024"}, {"", ""}},
 		"INVALIDATION ANNOUNCED BY": {{"?", ""}, {"", ""}},

@@ -27,7 +27,7 @@ type Connection struct {
 	PrivateData             PrivateDataPair          `json:"private_data" doc:"RPC-over-RDMA private data that each side sent in the handshake (RFC 8797)."`
 	InlineThreshold         Opt[InlineThresholds]    `json:"inline_threshold" doc:"Longest Send that each side may transmit, in bytes; null on connections of other upper layers than RPC-over-RDMA, and on rejected ones."`
 	RemoteInvalidation      Opt[bool]                `json:"remote_invalidation" doc:"Whether both sides announced support for remote invalidation; null if the handshake is not in the capture, and on connections of other upper layers than RPC-over-RDMA. Linux servers do not announce it, and use it nevertheless if the client announces it."`
-	PathMTU                 Opt[int]                 `json:"path_mtu" doc:"Path MTU that the handshake negotiated, in bytes."`
+	PathMTU                 Opt[int]                 `json:"path_mtu" doc:"Path MTU: the number of bytes of data in a full packet or, if the capture contains none, that which the handshake negotiated."`
 	UpperLayer              string                   `json:"upper_layer" doc:"Upper-layer protocol that the connection carries: rpcrdma is RPC over RDMA, and rpc is RPC over TCP or UDP without RDMA." values:"rpcrdma,rpc,nvme,iser,smbdirect,ipoib,rping,perftest,unknown"`
 	Transactions            int64                    `json:"transactions" doc:"Number of RPC transactions on the connection." alias:"rpcs"`
 	Credits                 Opt[CreditPair]          `json:"credits" doc:"RPC-over-RDMA credits in both directions; null on connections of other upper layers."`
