@@ -2,6 +2,9 @@ package capture
 
 import (
 	"cmp"
+	"context"
+	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -11,7 +14,7 @@ import (
 // Series are files that a program wrote one after the other, as tcpdump -C or dumpcap -b do: their names differ only in
 // numbers, and their times do not overlap.
 type Series struct {
-	Files   []int    // indexes of the files in the order of their times
+	Files   []int    // indexes of the files in the order of their times; those without frames come last
 	Missing []Absent // files that seem to be missing
 }
 
@@ -81,17 +84,23 @@ func numbersIn(path string) (numbers []uint64) {
 	return numbers
 }
 
-// seriesOf returns the series of files with similar names, and whether they are one.
+// seriesOf returns the series of files with similar names, and whether they are one. Files without frames have no times, but
+// belong to it: a program that begins a file every few seconds writes them while nothing happens.
 func seriesOf(paths []string, files []int, spanOf func(string) (Span, bool)) (s Series, is bool) {
 	spans := map[int]Span{}
+	var empty []int
 	for _, i := range files {
 		span, known := spanOf(paths[i])
-		if !known {
+		switch {
+		case known:
+			spans[i] = span
+			s.Files = append(s.Files, i)
+		case isEmpty(paths[i]):
+			empty = append(empty, i)
+		default:
 			return s, false
 		}
-		spans[i] = span
 	}
-	s.Files = slices.Clone(files)
 	slices.SortStableFunc(s.Files, func(a, b int) int {
 		return cmp.Or(cmp.Compare(spans[a].First, spans[b].First), cmp.Compare(spans[a].Last, spans[b].Last))
 	})
@@ -100,41 +109,80 @@ func seriesOf(paths []string, files []int, spanOf func(string) (Span, bool)) (s 
 			return s, false
 		}
 	}
-	s.Missing = absent(paths, s.Files)
-	return s, true
+	s.Missing = absent(paths, s.Files, empty)
+	s.Files = append(s.Files, empty...)
+	return s, len(s.Files) > len(empty)
+}
+
+// isEmpty reports whether a file is a capture without frames.
+func isEmpty(path string) bool {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // Opening a pipe would wait.
+		return false
+	}
+	f, err := Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var b Batch
+	return f.ReadBatch(context.Background(), &b) == io.EOF && len(b.Frames) == 0
 }
 
 // absent returns the files that are missing in a series, by the numbers in the names. The number that counts is the one that
-// increases by 1 most often; a ring with a limited number of files starts again.
-func absent(paths []string, files []int) (list []Absent) {
-	numbers := make([][]uint64, len(files))
-	for n, i := range files {
-		numbers[n] = numbersIn(paths[i])
+// increases by 1 most often; a ring with a limited number of files starts again. Files are in the order of their times, and do not
+// contain the empty ones.
+func absent(paths []string, files, empty []int) (list []Absent) {
+	numbers, columns := map[int][]uint64{}, 0
+	for _, i := range slices.Concat(files, empty) {
+		numbers[i] = numbersIn(paths[i])
+		columns = max(columns, len(numbers[i]))
 	}
-	column, best := -1, 0
-	columns := 0
-	for _, list := range numbers {
-		columns = max(columns, len(list))
-	}
+	var best []int // files with the empty ones between them
+	column, most := 0, 0
 	for c := range columns {
+		chain := withEmpty(numbers, files, empty, c)
 		steps := 0
-		for n := 1; n < len(numbers); n++ {
-			if c < len(numbers[n]) && c < len(numbers[n-1]) && numbers[n][c] == numbers[n-1][c]+1 {
+		for n := 1; n < len(chain); n++ {
+			if step(numbers, chain[n-1], chain[n], c) == 1 {
 				steps++
 			}
 		}
-		if steps > best {
-			column, best = c, steps
+		if steps > most {
+			column, most, best = c, steps, chain
 		}
 	}
-	for n := 1; column >= 0 && 2*best >= len(files)-1 && n < len(files); n++ {
-		if column >= len(numbers[n]) || column >= len(numbers[n-1]) {
-			continue
-		}
-		const most = 1 << 20 // A larger gap is another number, such as a time.
-		if step := numbers[n][column] - numbers[n-1][column]; numbers[n][column] > numbers[n-1][column] && step > 1 && step < most {
-			list = append(list, Absent{files[n-1], files[n], int(step - 1)})
+	if 2*most < len(best)-1 {
+		return nil
+	}
+	for n := 1; n < len(best); n++ {
+		const largest = 1 << 20 // A larger gap is another number, such as a time.
+		if by := step(numbers, best[n-1], best[n], column); by > 1 && by < largest {
+			list = append(list, Absent{best[n-1], best[n], int(by - 1)})
 		}
 	}
 	return list
+}
+
+// step returns by how much a number in the names of two files increases; it is 0 if it decreases or a name lacks it.
+func step(numbers map[int][]uint64, from, to, column int) uint64 {
+	if a, b := numbers[from], numbers[to]; column < len(a) && column < len(b) && b[column] > a[column] {
+		return b[column] - a[column]
+	}
+	return 0
+}
+
+// withEmpty returns files with each empty file between the two whose numbers in a column are below and above its own.
+func withEmpty(numbers map[int][]uint64, files, empty []int, column int) (chain []int) {
+	empty = slices.DeleteFunc(slices.Clone(empty), func(i int) bool { return column >= len(numbers[i]) })
+	slices.SortFunc(empty, func(a, b int) int { return cmp.Compare(numbers[a][column], numbers[b][column]) })
+	for n, i := range files {
+		if n > 0 && step(numbers, files[n-1], i, column) > 1 {
+			at, _ := slices.BinarySearchFunc(empty, numbers[files[n-1]][column]+1, func(i int, number uint64) int { return cmp.Compare(numbers[i][column], number) })
+			for ; at < len(empty) && numbers[empty[at]][column] < numbers[i][column]; at++ {
+				chain = append(chain, empty[at])
+			}
+		}
+		chain = append(chain, i)
+	}
+	return chain
 }

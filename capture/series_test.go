@@ -61,6 +61,49 @@ func TestSeries(t *testing.T) {
 	}
 }
 
+// TestSeriesWithEmptyFiles: files without frames belong to a series, and none of them is missing.
+func TestSeriesWithEmptyFiles(t *testing.T) {
+	dir := t.TempDir()
+	full := pcap(binary.LittleEndian, 0xa1b23c4d, 1, sample...)
+	empty := pcap(binary.LittleEndian, 0xa1b23c4d, 1)
+	for _, c := range []struct {
+		name  string
+		files string // for each number from 0: f is a file with frames, e an empty one, z a compressed empty one, - a missing one, x no capture
+		want  string
+	}{
+		{"none is missing", "fefeef", "[0 2 5 1 3 4] missing []"},
+		{"one is missing", "f-fefeeff", "[0 1 3 6 7 2 4 5] missing [{0 1 1}]"},
+		{"one is missing next to empty ones", "ffe-eff", "[0 1 4 5 2 3] missing [{2 3 1}]"},
+		{"compressed", "fz-ff", "[0 2 3 1] missing [{1 2 1}]"},
+		{"empty ones at both ends", "efffe", "[1 2 3 0 4] missing []"},
+		{"only empty ones", "eee", ""},
+		{"with something else", "fexf", ""},
+	} {
+		var paths []string
+		spans := map[string]capture.Span{}
+		for i, kind := range c.files {
+			if kind == '-' {
+				continue
+			}
+			path := filepath.Join(dir, fmt.Sprintf("cap_%05d_%d.pcap", i, 20261121052009+int64(i)/3))
+			data := map[rune][]byte{'f': full, 'e': empty, 'z': zstandard(empty), 'x': []byte("hello, world, this is no capture")}[kind]
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if paths = append(paths, path); kind == 'f' {
+				spans[path] = capture.Span{First: int64(i) * 10e9, Last: int64(i)*10e9 + 9e9}
+			}
+		}
+		got := ""
+		for _, s := range capture.SeriesOf(paths, func(path string) (capture.Span, bool) { s, known := spans[path]; return s, known }) {
+			got += fmt.Sprint(s.Files, " missing ", s.Missing)
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 // TestIn checks that a folder stands for the captures in it, whatever their names are.
 func TestIn(t *testing.T) {
 	dir := t.TempDir()
