@@ -62,3 +62,25 @@ func TestNumbered(t *testing.T) {
 		})
 	}
 }
+
+// TestListedInOrder: if --xid lists RPCs, because it selects more than it draws, they are in the order of their numbers.
+func TestListedInOrder(t *testing.T) {
+	var b bytes.Buffer
+	set := &flags.Settings{View: flags.Views[0], Ladder: true}
+	s := &sink{Times: flags.Times{Settings: set}, w: bufio.NewWriter(&b), theme: render.NewTheme(false)}
+	s.text = render.NewText(s.w, s.theme, 0)
+	l := &ladders{sink: s}
+	for _, id := range []int64{5, 2, 9, 1, 7} {
+		s.take(&record.Transaction{ID: id, Call: &record.Message{}}, l.show)
+	}
+	l.finish()
+	s.fail(s.text.Finish())
+	s.w.Flush()
+	var ids []string
+	for row := range strings.Lines(b.String()) {
+		ids = append(ids, strings.Fields(row)[0])
+	}
+	if got := strings.Join(ids, " "); got != "# 1 2 5 7 9" || s.err != nil || s.written != 5 {
+		t.Errorf("listed %s of %d, want # 1 2 5 7 9 of 5; error %v", got, s.written, s.err)
+	}
+}

@@ -69,26 +69,39 @@ type ladders struct {
 	*sink
 	drawn [][]byte
 	held  []*record.Transaction // as many as drawn
-	rows  bool                  // they are listed
+	rows  *sorter               // of the rows, by number; nil if they are not listed
 }
 
 // show draws or lists a transaction.
 func (l *ladders) show(r any) error {
 	t := r.(*record.Transaction)
-	if !l.rows && len(l.drawn) < fewLadders {
+	if l.rows == nil && len(l.drawn) < fewLadders {
 		l.drawn, l.held = append(l.drawn, l.drawLadder(t)), append(l.held, t.Clone())
 		return nil
 	}
-	if !l.rows {
-		l.rows = true
+	if l.rows == nil {
+		l.rows = newSorter(flags.Order{Path: "id"})
 		for _, held := range l.held {
-			if err := l.text.Transaction(held); err != nil {
+			if err := l.list(held); err != nil {
 				return err
 			}
 		}
 		l.drawn, l.held = nil, nil
 	}
-	return l.text.Transaction(t)
+	return l.list(t)
+}
+
+// list adds a transaction to the table. Its rows are in the order of their numbers, unless each of them depends on the one before it.
+func (l *ladders) list(t *record.Transaction) error {
+	draw := func() error { return l.text.Transaction(t) }
+	if !l.text.CanKeep() {
+		return draw()
+	}
+	row, err := l.text.Keep(nil, draw)
+	if err != nil {
+		return err
+	}
+	return l.rows.take(line{key: int(t.ID), text: row, bytes: len(row)})
 }
 
 // finish writes the ladder diagrams, or says how to draw them.
@@ -97,7 +110,9 @@ func (l *ladders) finish() {
 		_, err := l.w.Write(ladder)
 		l.fail(err)
 	}
-	if l.rows {
+	if l.rows != nil {
+		defer l.rows.close()
+		l.fail(l.rows.each(func(row []byte, _ any) error { return l.text.Row(row) }))
 		l.hint = fmt.Sprintf("%d RPCs have this XID; --conn N draws those of one connection, and --top %d the slowest", l.written, fewLadders)
 	}
 }
