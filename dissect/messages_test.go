@@ -20,13 +20,13 @@ func TestMessages(t *testing.T) {
 		"rocev2-lostlink41.pcap.zst": {
 			"note invalidation-not-negotiated, at fault -: Harmless, and usual for Linux servers: Send With Invalidate of 0x00000ca1, although only the requester set the R bit in its private data",
 			"warning retransmission-timeout, at fault -: the client retransmitted its Call after a timeout: for 546.999ms it sent no request, and the capture has no new acknowledgement; the connection request of the client (CM REQ) announced a timeout of 537ms",
-			"warning connection-lost, at fault -: client closed the connection after 6 unacknowledged retransmissions; 4 Calls outstanding (0x835d3053, ...)",
+			"warning connection-lost, at fault -: client closed the connection after 6 unacknowledged retransmissions; 4 Calls in flight (0x835d3053, ...)",
 		},
 		"rocev2-errors.pcap": {
 			"error rdma-error, at fault -: the responder correctly rejected the Call with ERR_VERS: see the finding rdma-version",
 			"error rdma-proc-unknown, at fault client: unknown rdma_proc 99 (version 1 defines 0 to 4)",
 			"error header-truncated, at fault client: RPC-over-RDMA header truncated: 8 of at least 16 bytes",
-			"warning connection-lost, at fault -: client closed the connection with a NAK (remote access error); 1 Call outstanding (0xbad04567)",
+			"warning connection-lost, at fault -: client closed the connection with a NAK (remote access error); 1 Call in flight (0xbad04567)",
 			"note private-data-unusable, at fault client: private data has unknown version 2 (version 1 is defined); the default inline thresholds apply",
 			"error reply-not-delivered, at fault -: the client cannot have received the Reply in packet 194: it rejected that Reply or an earlier packet (NAK of PSN 7674598: remote access error), and discards everything from there on",
 		},

@@ -434,7 +434,7 @@ func (j *facts) before(r *Restart) (text string) {
 		text += fmt.Sprintf("; %s was %s, XID %v", what, last.Name, last.XID)
 	}
 	if r.Open > 0 {
-		text += fmt.Sprintf("; %s %s outstanding", plural(r.Open, "RPC"), map[bool]string{true: "was", false: "were"}[r.Open == 1])
+		text += fmt.Sprintf("; %s %s in flight", plural(r.Open, "RPC"), map[bool]string{true: "was", false: "were"}[r.Open == 1])
 	}
 	if len(r.Refused) == 0 {
 		return text

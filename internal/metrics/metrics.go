@@ -132,7 +132,7 @@ func New(clients int) *Metrics {
 	m.pauses = one("pause_frames_total", "Priority flow control frames that pause at least one priority.")
 	m.ended = one("connections_ended_total", "Connections that ended, or of which no packets came for long.")
 	m.credits = gauge("credits_granted", "Credits that servers granted last, over all open connections.", "server")
-	m.outstanding = gauge("peak_outstanding_calls", "Largest number of outstanding Calls of an open connection.", "server")
+	m.outstanding = gauge("peak_outstanding_calls", "Largest number of Calls in flight of an open connection.", "server")
 	connections := gauge("connections_open", "Open connections.")
 	m.connections = connections.WithLabelValues()
 	return m

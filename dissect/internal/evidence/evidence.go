@@ -51,7 +51,7 @@ var gaps = []struct {
 	{NoXID, "no_xid", "the capture contains the XID of every message from SIDE"},
 	{Evicted, "evicted", "no state of the connection was evicted because the memory limit was reached"},
 	{TruncatedAgain, "truncated_again", "no truncated packet was retransmitted or rejected with a NAK"},
-	{XIDReused, "xid_reused", "no XID was used for another Call while a Call with this XID was outstanding"},
+	{XIDReused, "xid_reused", "no XID was used for another Call while a Call with this XID was in flight"},
 	{Unordered, "unordered", "the packets of the connection are in an order in which they can have been sent, and so are those of all other connections but one"},
 	{Closing, "closing", "neither side has begun to close the connection"},
 }

@@ -237,7 +237,7 @@ func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
 		return // it was reported, and is no Reply
 	}
 	if withoutCall {
-		c.report(rule.ReplyWithoutCall, "no outstanding Call has this XID")
+		c.report(rule.ReplyWithoutCall, "no Call in flight has this XID")
 		return
 	}
 	noteAnswered(cs, x, m)

@@ -71,7 +71,7 @@ func checkError(c checker, m *message, withoutCall bool) {
 			c.unattributed().report(rule.RDMAError, "the requester rejected a Reply with %v%s", h.Err, see)
 			c.checkRejection(m, "Reply", about.answer.RDMAVers, about.checks.header.replyBroken)
 		case c.cs.proves(rule.ErrorUnknownXID, m.side):
-			c.report(rule.ErrorUnknownXID, "RDMA_ERROR %v has the XID of no outstanding Call%s", h.Err, misaddressed(c.cs, m.side.Other()))
+			c.report(rule.ErrorUnknownXID, "RDMA_ERROR %v has the XID of no Call in flight%s", h.Err, misaddressed(c.cs, m.side.Other()))
 		default:
 			c.unattributed().report(rule.RDMAError, "%v in an RDMA_ERROR whose Call is not in the capture", h.Err)
 		}
@@ -322,11 +322,11 @@ func checkLost(cs *connState, how *rdma.Ending) {
 // lack the Reply.
 func checkReuse(c checker, m *message) {
 	if repeatsCall(c.x, m) {
-		c.report(rule.XIDInUse, "another Call with this XID, of the same procedure and length, is outstanding: the RPC was probably retransmitted")
+		c.report(rule.XIDInUse, "another Call with this XID, of the same procedure and length, is in flight: the RPC was probably retransmitted")
 		noteXID(&c.cs.rare().repeated[m.side], m.header.XID)
 		return
 	}
-	c.report(rule.XIDInUse, "another Call with this XID is outstanding")
+	c.report(rule.XIDInUse, "another Call with this XID is in flight")
 	c.cs.checks.xidReused = true
 }
 
@@ -359,7 +359,7 @@ func tooShortText(cs *connState, o *rdma.Operation) string {
 		what = "a Send of 0 bytes has no RPC-over-RDMA header and no RPC message"
 	}
 	if only := cs.open[o.Side.Other()].only(); only != nil {
-		what += fmt.Sprintf("; it cannot answer the only outstanding Call, which has XID 0x%08x", uint32(only.rec.XID))
+		what += fmt.Sprintf("; it cannot answer the only Call in flight, which has XID 0x%08x", uint32(only.rec.XID))
 	}
 	return what
 }

@@ -63,11 +63,11 @@ func checkCredits(c checker, m *message) {
 	if known && uint32(n) > limit {
 		switch grant, granted := a.Grant().Get(); {
 		case !granted:
-			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but before the first Reply only one is allowed%s", n, canceledHint(c.cs, m))
+			c.report(rule.CreditLimitExceeded, "%d Calls are in flight, but before the first Reply only one is allowed%s", n, canceledHint(c.cs, m))
 		case grant > limit:
-			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but %d credits are granted and the requester asked for only %d%s", n, grant, limit, canceledHint(c.cs, m))
+			c.report(rule.CreditLimitExceeded, "%d Calls are in flight, but %d credits are granted and the requester asked for only %d%s", n, grant, limit, canceledHint(c.cs, m))
 		default:
-			c.report(rule.CreditLimitExceeded, "%d Calls are outstanding, but only %d credits are granted%s", n, grant, canceledHint(c.cs, m))
+			c.report(rule.CreditLimitExceeded, "%d Calls are in flight, but only %d credits are granted%s", n, grant, canceledHint(c.cs, m))
 		}
 	}
 	a.Request(h.Credits)
@@ -82,7 +82,7 @@ func canceledHint(cs *connState, m *message) string {
 			continue
 		}
 		if age := m.First.Time - x.call.Time; age >= patience {
-			return fmt.Sprintf("; the Call with XID 0x%08x has been outstanding for %v: if its RPC was canceled, for example because its process was killed, the requester still has to count it", uint32(x.rec.XID), time.Duration(age).Round(time.Millisecond))
+			return fmt.Sprintf("; the Call with XID 0x%08x has been in flight for %v: if its RPC was canceled, for example because its process was killed, the requester still has to count it", uint32(x.rec.XID), time.Duration(age).Round(time.Millisecond))
 		}
 		break
 	}

@@ -35,7 +35,7 @@ func checkExposed(c checker) {
 
 // exposedTwice reports that two segments expose the same memory.
 func (c checker) exposedTwice(s, other *segment) {
-	r, owner := rule.MemoryExposedTwice, fmt.Sprintf("the outstanding Call with XID 0x%08x", uint32(other.txn.rec.XID))
+	r, owner := rule.MemoryExposedTwice, fmt.Sprintf("the Call in flight with XID 0x%08x", uint32(other.txn.rec.XID))
 	how := ""
 	switch {
 	case isPersistent(c, s.Handle):

@@ -145,9 +145,9 @@ func checkInvalidation(c checker, m *message, withoutCall bool) {
 	case !withoutCall && !i.Chunk.Known() && x.rec.Call != nil:
 		c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of handle 0x%08x, which this Call did not expose", handle)
 	case withoutCall && other != nil:
-		c.report(rule.InvalidatedForeignHandle, "Send With Invalidate of handle 0x%08x, which the outstanding Call with XID 0x%08x exposes, in a message that answers no outstanding Call", handle, uint32(other.rec.XID))
+		c.report(rule.InvalidatedForeignHandle, "Send With Invalidate of handle 0x%08x, which the Call in flight with XID 0x%08x exposes, in a message that answers no Call in flight", handle, uint32(other.rec.XID))
 	case other != nil:
-		c.report(rule.InvalidatedForeignHandle, "Send With Invalidate of handle 0x%08x, which the outstanding Call with XID 0x%08x also exposes", handle, uint32(other.rec.XID))
+		c.report(rule.InvalidatedForeignHandle, "Send With Invalidate of handle 0x%08x, which the Call in flight with XID 0x%08x also exposes", handle, uint32(other.rec.XID))
 	}
 	noteInvalidated(c, m)
 }
@@ -259,7 +259,7 @@ func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact b
 	}
 	switch {
 	case s == nil && !exact:
-		cs.report(violation{rule.OutsideExposedMemory, nil, where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which no outstanding Call exposes", o.Kind, m.Length, m.Offset, m.Handle)
+		cs.report(violation{rule.OutsideExposedMemory, nil, where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which no Call in flight exposes", o.Kind, m.Length, m.Offset, m.Handle)
 	case s != nil && !exact && !s.reaches(m):
 		if !o.Announced {
 			s.txn.checks.memory.exceeds.first() // what follows of the operation is no second finding

@@ -109,7 +109,7 @@ func checkPlainReply(cs *connState, x *txn, m *message, withoutCall bool) {
 		noteAnswered(cs, x, m)
 		checkAnswered(c, m.header)
 	case !wasRepeated(cs, m.side.Other(), m.rpc.XID):
-		c.report(rule.ReplyWithoutCall, "no outstanding Call has this XID")
+		c.report(rule.ReplyWithoutCall, "no Call in flight has this XID")
 	}
 }
 

@@ -49,5 +49,5 @@ func outstandingText(n int, first uint32) string {
 	if n > 1 {
 		more = ", ..."
 	}
-	return fmt.Sprintf("%s outstanding (0x%08x%s)", record.Plural(n, "Call"), first, more)
+	return fmt.Sprintf("%s in flight (0x%08x%s)", record.Plural(n, "Call"), first, more)
 }

@@ -301,7 +301,7 @@ var gapReasons = map[string]string{
 	"no_xid":          "a message was captured without its XID",
 	"evicted":         "state of the connection was evicted, because the memory limit was reached",
 	"truncated_again": "a truncated packet was retransmitted or rejected",
-	"xid_reused":      "an XID was reused while a Call with it was outstanding",
+	"xid_reused":      "an XID was reused while a Call with it was in flight",
 	"unordered":       "the packets are not in the order in which they were sent",
 	"closing":         "the connection was being closed",
 }
