@@ -38,6 +38,7 @@ type tally struct {
 	errors              int64 // RPCs with RDMA_ERROR, or an error status that is no ordinary answer
 	unanswered          int64
 	stalledNS           int64
+	callbacks, calls    bool // callbacks of NFS 4.0, which the server calls on a connection of its own, and other RPCs
 }
 
 // tally returns the counts of a client. If there are too many clients, those that are over share one tally.
@@ -54,6 +55,11 @@ func (s *suspicion) tally(client record.Opt[string]) *tally {
 
 // transaction adds a transaction.
 func (t *tally) transaction(r *record.Transaction) {
+	if r.ProgramName.Or("") == "NFS_CB" && r.Direction == record.Forward {
+		t.callbacks = true
+	} else {
+		t.calls = true
+	}
 	if r.Failed() && r.Status == record.Complete {
 		if t.failed++; r.RPCFailed() || !isOrdinary(r.NFSStatus.Or("")) {
 			t.errors++
@@ -105,11 +111,14 @@ func (j *facts) troubled() []Client {
 	return list[:min(len(list), maxGroups)]
 }
 
-// severalClients reports whether a capture has several clients, as far as their addresses are known.
+// severalClients reports whether a capture has several clients, as far as their addresses are known. A server that is a client
+// only because it sends callbacks does not count.
 func (j *facts) severalClients() bool {
-	n := len(j.clients)
-	if j.clients[""] != nil {
-		n--
+	n := 0
+	for name, t := range j.clients {
+		if name != "" && (t.calls || !t.callbacks) {
+			n++
+		}
 	}
 	return n > 1
 }

@@ -61,6 +61,7 @@ type pendingRPC struct {
 	client     string
 	server     string
 	start      record.Time
+	sent       bool // a Reply, which was not accepted
 }
 
 // retry is an RPC that was retransmitted on a new connection.
@@ -156,7 +157,7 @@ func (s *suspicion) transaction(r *record.Transaction) {
 	s.clientCall(r)
 	if r.Status == record.NoReply {
 		if len(s.pending) < maxPending {
-			s.pending = append(s.pending, pendingRPC{r.ID, r.Connection, r.Client.Or(""), r.Server.Or(""), r.Start()})
+			s.pending = append(s.pending, pendingRPC{r.ID, r.Connection, r.Client.Or(""), r.Server.Or(""), r.Start(), r.ReplyLost})
 			s.ended[r.Connection] = open
 		} else {
 			s.dropped++
@@ -399,7 +400,8 @@ func (s *suspicion) finding(r *record.Finding) {
 
 // outcomes sorts the RPCs without a Reply.
 type outcomes struct {
-	unanswered  int64 // their connection ended, and no copy of the Call got a Reply
+	unanswered  int64 // their connection ended, and no copy of the Call got a Reply that was accepted
+	sent        int64 // a Reply to the last copy of the Call of these was sent
 	repaired    int64 // a copy of the Call on a later connection got a Reply
 	outstanding int64 // their connection had not ended
 	unknown     int64 // the capture lacks packets of their connection, or of their hosts at a later time
@@ -426,7 +428,9 @@ func (s *suspicion) outcomes(absences []record.Absence) (o outcomes) {
 		}):
 			o.unknown++
 		case s.ended[p.connection] == over:
-			o.unanswered++
+			if o.unanswered++; p.sent {
+				o.sent++
+			}
 			s.tally(record.Some(p.client)).unanswered++
 		default:
 			if o.outstanding++; o.since == 0 || p.start < o.since {

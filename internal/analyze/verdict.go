@@ -532,7 +532,7 @@ func notCaptured(j *facts) said {
 		when = "at " + j.at(longest.From)
 	}
 	if n := len(j.s.Absences); n > 1 {
-		when = fmt.Sprintf("the longest of %d times %s", n, when)
+		when = fmt.Sprintf("at %d times, the longest %s", n, when)
 	}
 	text := fmt.Sprintf("%s not captured, %s", plural(n, "packet"), when)
 	switch {
@@ -712,15 +712,18 @@ func (j *facts) isClient(address string) bool {
 	return slices.ContainsFunc(j.o.Groups, func(g Group) bool { return g.ClientsKnown > 0 && g.Client.Or("") == address })
 }
 
-// lostReplies is for Replies that the network lost: the server had executed the Calls that the client retransmitted, and
-// retransmissions were not acknowledged. A connection that a NAK ended lacks Replies for that reason.
+// lostReplies is for Replies that did not reach the client: the server had executed the Calls that the client retransmitted, and
+// retransmissions were not acknowledged. That does not prove that the server had sent the Replies. A connection that a NAK ended
+// lacks Replies for that reason.
 func lostReplies(j *facts) said {
 	if j.repeats == 0 || j.nakEnds > 0 || j.o.Time.Unanswered.Stalled == 0 {
 		return said{}
 	}
 	return said{
-		InNetwork, nil, fmt.Sprintf("Replies were lost: the client retransmitted %s that the server had answered", plural(j.repeats, "Call")),
-		[]Evidence{{plural(j.repeats, "RPC") + " that the server had answered before", "FILE -Y 'status == NFS4ERR_RETRY_UNCACHED_REP'"}},
+		Unproven,
+		[]Place{InNetwork, InServer},
+		fmt.Sprintf("Replies did not reach the client, which retransmitted %s that the server had executed: the server or the network", plural(j.repeats, "Call")),
+		[]Evidence{{plural(j.repeats, "RPC") + " that the server had executed before", "FILE -Y 'status == NFS4ERR_RETRY_UNCACHED_REP'"}},
 	}
 }
 
@@ -1053,11 +1056,18 @@ func neverAnswered(j *facts) said {
 	if n == 0 {
 		return said{}
 	}
+	text := plural(n, "RPC") + " never answered"
+	switch sent := j.outcomes.sent; {
+	case sent == n:
+		text = plural(n, "RPC") + " whose Reply was sent, and is not known to be accepted"
+	case sent > 0:
+		text = fmt.Sprintf("%s without a Reply that is known to be accepted (that of %d was sent)", plural(n, "RPC"), sent)
+	}
 	return said{
 		Unproven,
 		[]Place{InNetwork, InClient, InServer},
-		plural(n, "RPC") + " never answered" + j.which(func(t *tally) int64 { return t.unanswered }),
-		[]Evidence{{plural(n, "RPC") + " never answered", "FILE -Y 'status == no_reply'"}},
+		text + j.which(func(t *tally) int64 { return t.unanswered }),
+		[]Evidence{{text, "FILE -Y 'status == no_reply'"}},
 	}
 }
 
@@ -1102,6 +1112,9 @@ func slowServer(j *facts) said {
 		proof = "seen at both ends"
 	case slices.ContainsFunc(j.places, func(x placed) bool { return x.place == record.AtServer && !x.refuted }):
 		proof = "captured at the server"
+		if slices.ContainsFunc(j.places, func(x placed) bool { return x.place == record.AtServer && x.how == "option" }) {
+			proof += ", as --at says"
+		}
 	}
 	text := fmt.Sprintf("the server took at least %.0f%% of the latency (%s of %s; %s)", float64(t.Shares.ServerMinNS)*100/float64(t.TotalNS), seconds(t.Shares.ServerMinNS), seconds(t.TotalNS), proof)
 	return said{InServer, nil, text, []Evidence{{"where the latency of each operation passed", "stats FILE"}}}
@@ -1149,7 +1162,7 @@ func failed(j *facts) said {
 	}
 }
 
-// errorsFound counts the errors of the protocol that are not proven to be the fault of one side.
+// errorsFound counts the errors of the protocol that do not prove by themselves which side is at fault.
 func errorsFound(j *facts) said {
 	proven := map[string]bool{}
 	for k := range j.faults {
@@ -1166,7 +1179,7 @@ func errorsFound(j *facts) said {
 	if n == 0 {
 		return said{}
 	}
-	return said{Unproven, nil, fmt.Sprintf("%s whose cause is not proven (%s)", plural(n, "error"), strings.Join(rules[:min(len(rules), 3)], ", ")), []Evidence{{plural(n, "finding") + " of severity error", "check FILE -Y 'severity == error'"}}}
+	return said{Unproven, nil, fmt.Sprintf("%s without proof of which side is at fault (%s)", plural(n, "error"), strings.Join(rules[:min(len(rules), 3)], ", ")), []Evidence{{plural(n, "finding") + " of severity error", "check FILE -Y 'severity == error'"}}}
 }
 
 // outOfOrder counts packets that are not counted with retransmissions.
@@ -1298,7 +1311,6 @@ func incomplete(j *facts) said {
 		{j.missing(), " not captured"},
 		{int64(j.s.CaptureDrops), " dropped by the capturing program"},
 		{j.s.Truncated, " truncated"},
-		{j.s.Malformed, " with headers that cannot be decoded"},
 	} {
 		if x.n > 0 {
 			parts = append(parts, plural(x.n, "packet")+x.text)
@@ -1310,10 +1322,17 @@ func incomplete(j *facts) said {
 	if n := j.s.TimeBackwards; n > 0 && !j.unordered() {
 		parts = append(parts, plural(n, "packet")+" with a time before that of the packet before (reordercap sorts them)")
 	}
-	if parts == nil {
-		return said{}
+	text := ""
+	if parts != nil {
+		text = "the capture is incomplete: " + strings.Join(parts, ", ")
 	}
-	return said{Unproven, nil, "the capture is incomplete: " + strings.Join(parts, ", "), []Evidence{{"the capture is incomplete", "connections FILE"}}}
+	if n := j.s.Malformed; n > 0 { // They are in the capture, but what they say is not known.
+		if text != "" {
+			text += "; "
+		}
+		text += plural(n, "packet") + " with headers that cannot be decoded"
+	}
+	return said{Unproven, nil, text, []Evidence{{"the capture is incomplete, or has damaged headers", "connections FILE"}}}
 }
 
 // missing returns the number of packets that are missing, or 0 if that is said first.

@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -224,7 +225,7 @@ func TestSlowServer(t *testing.T) {
 		text     string
 		capture  string
 	}{
-		{60 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("option")}, 0, InServer, "the server took at least 60% of the latency (60ms of 100ms; captured at the server)", "taken at the server (--at)"},
+		{60 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("option")}, 0, InServer, "the server took at least 60% of the latency (60ms of 100ms; captured at the server, as --at says)", "taken at the server (--at)"},
 		{40 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("interface")}, 0, Unproven, "no fault proven: up to 100% of the latency (100ms) is the server's, or the network's; at least 40% (40ms) the server's", "taken at the server (its interface says which packets it sent)"},
 		{60 * ms, record.PointFacts{}, 0, InServer, "the server took at least 60% of the latency (60ms of 100ms; as the capture proves)", ""},
 		{0, record.PointFacts{Refuted: record.Some(record.AtServer), How: record.Some("option")}, 6, Unproven, "no fault proven: up to 100% of the latency (100ms) is the server's, or the network's;", "not taken at the server (--at): 6 packets of it came late"},
@@ -371,5 +372,39 @@ func TestOutcomes(t *testing.T) {
 	n := col.Finish(&record.Summary{RDMA: 1}).Verdict.Counts
 	if n.Unanswered != 2 || n.AnsweredAgain != 2 || n.Outstanding != 1 || n.Unknown != 1 {
 		t.Errorf("%d unanswered, %d answered again, %d outstanding, %d unknown; want 2, 2, 1, 1", n.Unanswered, n.AnsweredAgain, n.Outstanding, n.Unknown)
+	}
+}
+
+// TestReplySent: an RPC is not said to be never answered if its Reply was sent and not accepted.
+func TestReplySent(t *testing.T) {
+	for _, c := range []struct {
+		lost []bool
+		want string
+	}{
+		{[]bool{false, false}, "2 RPCs never answered"},
+		{[]bool{true, false}, "2 RPCs without a Reply that is known to be accepted (that of 1 was sent)"},
+		{[]bool{true}, "1 RPC whose Reply was sent, and is not known to be accepted"},
+	} {
+		col := NewCollector()
+		for i, lost := range c.lost {
+			col.Transaction(&record.Transaction{ID: int64(i + 1), Status: record.NoReply, Direction: record.Forward, Call: &record.Message{Time: 1}, ReplyLost: lost})
+		}
+		col.Connection(&record.Connection{Ended: record.Some(record.Ended{How: record.EndRetries, OutstandingCalls: 1})})
+		if v := col.Finish(&record.Summary{RDMA: 1}).Verdict; !strings.Contains(v.Text, c.want) || strings.Contains(v.Text, "never answered") != !slices.Contains(c.lost, true) {
+			t.Errorf("%v: %s, want %s", c.lost, v.Text, c.want)
+		}
+	}
+}
+
+// TestCallbackClients: a server that sends callbacks on a connection of its own is not one of several clients.
+func TestCallbackClients(t *testing.T) {
+	for program, want := range map[string]bool{"NFS_CB": false, "NFS": true} {
+		list := NewClients(nil)
+		for _, x := range []struct{ client, program string }{{"10.0.0.1", "NFS"}, {"10.0.0.9", program}} {
+			list.Transaction(&record.Transaction{Client: record.Some(x.client), ProgramName: record.Some(x.program), Direction: record.Forward, Status: record.Complete})
+		}
+		if list.Several() != want {
+			t.Errorf("%s: several clients: %v, want %v", program, list.Several(), want)
+		}
 	}
 }

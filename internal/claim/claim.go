@@ -52,11 +52,11 @@ var All = [...]*Sentence{
 		Proves: "The capture contains no Reply, and a sender stalled.", Twin: "An RPC without Reply that did not stall.", says: isUnanswered,
 	},
 	{
-		ID: "busy", Brief: "{ns} waiting for the transfers of another RPC", Like: "For 97.86ms of 99.10ms there was no progress, until packet 63: up to packet 62, the server was busy with the transfers of XID 0xce8b1a4e, on the same connection.",
-		Proves: "A sender transmitted for another RPC of the connection for a fifth of the latency.", Twin: "The same RPCs on two connections.", says: reasoned("busy", record.HeadOfLine),
+		ID: "busy", Brief: "{ns} waiting for the transfers of another RPC", Like: "For 97.86ms of 99.10ms there was no progress, until packet 63: on the same connection, the transfers of XID 0xce8b1a4e came first, up to packet 62.",
+		Proves: "For a fifth of the latency or longer, the RPC waited while transfers of another RPC of the connection, which come first, were not complete.", Twin: "The same RPCs on two connections.", says: reasoned("busy", record.HeadOfLine),
 	},
 	{
-		ID: "receiver", Brief: "{ns} without a receive buffer", Like: "For 12.00ms of 13.10ms there was no progress, until the server retransmitted the Reply, in packet 9: the other side had no receive buffer (RNR NAK in packet 8).",
+		ID: "receiver", Brief: "{ns} without a receive buffer", Like: "For 12.00ms of 13.10ms there was no progress, until the server retransmitted the Reply, in packet 9: the client had no receive buffer (RNR NAK in packet 8).",
 		Proves: "An RNR NAK was captured, and took a fifth of the latency; the side is the receiver if it took half of it.", Twin: "An RNR NAK of another RPC.", says: reasoned("receiver", record.RNRNak),
 	},
 	{
@@ -363,7 +363,7 @@ func isNetwork(f *facts) (v said, holds bool) {
 	case f.Retransmitted > 0:
 		v.text += "; {again}."
 	case lostPackets(f.Transaction) == "":
-		v.text += "; none of its packets was lost, so the network delayed packets."
+		v.text += "; none of its packets was lost."
 	default:
 		v.text += "."
 	}

@@ -35,9 +35,22 @@ func TestManyWaits(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	r.Status, r.Reply, r.LatencyNS = record.NoReply, nil, record.Opt[int64]{}
-	want = "It has no Reply. It stalled 9 times, for 90.00ms in total. " + longest
-	if got := sentences(r); len(got) != 1 || got[0] != want {
-		t.Errorf("%q, want %q", got, want)
+	stalls := "It stalled 9 times, for 90.00ms in total. " + longest
+	sent := record.Event{Event: record.EventReply, Packet: 4}
+	for _, c := range []struct {
+		lost     bool
+		timeline []record.Event
+		opening  string
+	}{
+		{false, nil, "It has no Reply. "},
+		{true, nil, "Nothing shows that its Reply was received. "},
+		{true, []record.Event{sent, {Event: record.EventRetransmit, Of: record.EventReply, Packet: 6}}, "The server sent its Reply, in packet 4, but nothing shows that the client received it. "},
+		{true, []record.Event{sent, {Event: record.EventNak, Of: record.EventReply, Packet: 5}}, "The server sent its Reply, in packet 4, but the client rejected it (NAK in packet 5). "},
+	} {
+		r.ReplyLost, r.Timeline = c.lost, c.timeline
+		if got := sentences(r); len(got) != 1 || got[0] != c.opening+stalls {
+			t.Errorf("%q, want %q", got, c.opening+stalls)
+		}
 	}
 }
 

@@ -156,7 +156,7 @@ func TestSides(t *testing.T) {
 	}{
 		"a timer":           {func(r *record.Transaction) { stall(r, record.RetransmitTimeout) }, record.Opt[record.Side]{}, "For 60.00ms of 100.00ms there was no progress"},
 		"a timer, and loss": {func(r *record.Transaction) { stall(r, record.RetransmitTimeout); lost(r) }, record.Some(record.SideNetwork), "For 60.00ms of 100.00ms there was no progress"},
-		"no buffer":         {func(r *record.Transaction) { stall(r, record.RNRNak) }, record.Some(record.SideClient), "the other side had no receive buffer"},
+		"no buffer":         {func(r *record.Transaction) { stall(r, record.RNRNak) }, record.Some(record.SideClient), "the client had no receive buffer"},
 		"a pause": {func(r *record.Transaction) {
 			at(r, record.AtServer, 90e6)
 			r.Meanwhile = record.Some(record.Meanwhile{Pauses: 420})

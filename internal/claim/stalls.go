@@ -89,7 +89,30 @@ func isUnanswered(f *facts) (v said, holds bool) {
 		return v, false
 	}
 	text, ns := unanswered(f.Transaction, f.stall)
-	return said{ns: ns, text: "It has no Reply. " + text}, true
+	return said{ns: ns, text: undelivered(f) + text}, true
+}
+
+// undelivered begins the sentence about an RPC without Reply. If the capture has a Reply that is not known to be accepted, it names its packet.
+func undelivered(f *facts) string {
+	if !f.ReplyLost {
+		return "It has no Reply. "
+	}
+	var sent, nak int64
+	for i := range f.Timeline {
+		e := &f.Timeline[i]
+		if e.Event == record.EventReply && sent == 0 && e.Point == nil {
+			sent = e.Packet
+		} else if e.Event == record.EventNak && e.Of == record.EventReply && sent != 0 && e.Point == nil {
+			nak = e.Packet
+		}
+	}
+	switch {
+	case sent == 0:
+		return "Nothing shows that its Reply was received. "
+	case nak != 0:
+		return fmt.Sprintf("The %s sent its Reply, in packet %d, but the %s rejected it (NAK in packet %d). ", f.other, sent, f.caller, nak)
+	}
+	return fmt.Sprintf("The %s sent its Reply, in packet %d, but nothing shows that the %s received it. ", f.other, sent, f.caller)
 }
 
 // mostLost is the number of lost packets that are named.
@@ -282,9 +305,9 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 	side := "the " + string(w.Waiting) + " "
 	switch w.Reason {
 	case record.HeadOfLine:
-		return fmt.Sprintf("%spacket %s: up to packet %s, %swas busy with the transfers of XID %v, on the same connection.", opening, last(w), second(w), side, w.BlockingXID.Or(0))
+		return fmt.Sprintf("%spacket %s: on the same connection, the transfers of XID %v came first, up to packet %s.", opening, last(w), w.BlockingXID.Or(0), second(w))
 	case record.RNRNak:
-		return fmt.Sprintf("%s%s%s, in packet %s: the other side had no receive buffer (RNR NAK in packet %s).", opening, side, retransmitted(w), last(w), first(w))
+		return fmt.Sprintf("%s%s%s, in packet %s: the %s had no receive buffer (RNR NAK in packet %s).", opening, side, retransmitted(w), last(w), opposite(w.Waiting), first(w))
 	case record.NewConnection:
 		return fmt.Sprintf("%s%sretransmitted the Call on a new connection, in packet %s: on an earlier connection, it had sent the Call in packet %s, and had received no Reply.", opening, side, last(w), first(w))
 	case record.RetransmitNak:
