@@ -121,3 +121,49 @@ func TestRolledBack(t *testing.T) {
 		}
 	}
 }
+
+// TestBusy: an RPC waits for the transfer of another one while the sender transmits that without a pause, or pauses inside an RDMA
+// Write. If it pauses before a Reply, it may have worked, or something else may have delayed it.
+func TestBusy(t *testing.T) {
+	const pause, size = 40 * time.Millisecond, 16 << 10
+	for name, c := range map[string]struct {
+		inside, before time.Duration // pauses inside the Write, and before the Reply
+		waits          bool
+	}{
+		"no pause":                 {0, 0, false},
+		"a pause before the Reply": {0, pause, false},
+		"a pause inside the Write": {pause, 0, true},
+	} {
+		w := synth.New()
+		conn := w.RoCE(synth.Options{ManualAck: true})
+		conn.Connect()
+		var calls []synth.Call
+		for xid := range uint32(2) {
+			call := synth.Read3(0, size).Offer(synth.Mem(0xa1+xid, size))
+			call.XID = 1 + xid
+			conn.Client.Call(call)
+			calls = append(calls, call)
+		}
+		for i, call := range calls {
+			frames := conn.Server.Write(0xa1+uint32(i), call.Writes[0][0].Offset, make([]byte, size), synth.PacketSize(1024))
+			if i == 0 {
+				for _, f := range frames[len(frames)/2:] {
+					f.Time += int64(c.inside)
+				}
+				w.Advance(c.inside + c.before)
+			}
+			conn.Server.Reply(synth.Read3Reply(make([]byte, size)).To(call))
+		}
+		for _, r := range look(w).transactions {
+			waited := time.Duration(0)
+			for i := range r.Waits {
+				if r.Waits[i].Reason == record.HeadOfLine {
+					waited += time.Duration(r.Waits[i].NS)
+				}
+			}
+			if want := c.waits && r.XID == 2; (waited >= pause) != want {
+				t.Errorf("%s: the RPC %d waited for %v for the transfers of the other", name, r.XID, waited)
+			}
+		}
+	}
+}

@@ -440,7 +440,7 @@ func (v *overview) health() {
 	switch { // a property of the capture, not of the network
 	case missing != "":
 		v.line("", "the capture is incomplete: "+missing, v.theme.dim)
-	case trouble != "" && len(v.s.Absences) == 0 && !v.o.Verdict.Unordered && !v.oneWay():
+	case trouble != "" && v.s.Malformed == 0 && len(v.s.Absences) == 0 && !v.o.Verdict.Unordered && !v.oneWay():
 		v.line("", "no packet is known to be missing from the capture", v.theme.dim)
 	}
 	if n := h.UnansweredRequests; n > 0 {

@@ -155,7 +155,7 @@ func (cs *connState) began(o *rdma.Operation) {
 	}
 	x := s.txn
 	o.Tag = x.tag(int(s.number))
-	noteActivity(cs, x, o.Side, o.First)
+	noteActivity(cs, x, o.Side, o.First, false)
 	x.noteServed(o)
 	notePath(x, o)
 	what := record.EventWriteFirst
@@ -216,12 +216,10 @@ func (cs *connState) Moved(o *rdma.Operation, offset uint64, data []byte, n int)
 	if o.Kind == rdma.Read {
 		from = from.Other()
 	}
-	noteActivity(cs, x, from, o.Last)
-	if o.Kind == rdma.Read { // its requester can hardly do anything else meanwhile
-		cs.wireActivity().noteSend(o.Side, x, o.Last)
-		if o.Bytes == int64(n) {
-			x.turn.Answered(o.First.Time, o.Last.Time)
-		}
+	first := o.Bytes == int64(n)
+	noteActivity(cs, x, from, o.Last, !first)
+	if o.Kind == rdma.Read && first {
+		x.turn.Answered(o.First.Time, o.Last.Time)
 	}
 	checkLateRead(cs, o, x)
 	s := &x.segments[part]

@@ -257,7 +257,7 @@ func (cs *connState) call(m *message) {
 			noteCreditWait(cs, x, m)
 		}
 		x.rec.holdBack(cs.wireActivity().heldBackBy(side, first))
-		noteActivity(cs, x, side, last)
+		noteActivity(cs, x, side, last, false)
 	} else {
 		noteDamagedFirst(x, m.Operation, record.EventCall, record.Requester)
 	}
@@ -366,7 +366,7 @@ func (cs *connState) reply(m *message) {
 	}
 	damaged := m.Damaged()
 	if damaged.Packet == 0 {
-		noteActivity(cs, x, m.side, m.Last)
+		noteActivity(cs, x, m.side, m.Last, false)
 	} else {
 		noteDamagedFirst(x, m.Operation, record.EventReply, record.Responder)
 	}

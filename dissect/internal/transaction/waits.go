@@ -18,8 +18,8 @@ const waitFrom = record.Time(1e6)
 // maxWaits is the maximum number of waits of one transaction.
 const maxWaits = 64
 
-// busy is a run of packets from one side. It contains packets of another transaction only if they
-// followed at once.
+// busy is a run of packets that one side sent: each followed the one before at once, or is of the same RDMA Write, Read response
+// or message, of which the rest must be sent before anything else.
 type busy struct {
 	from, last record.Stamp
 	packets    int
@@ -36,8 +36,8 @@ const busyFrom = 8
 
 // noteActivity records that a side sent a packet of a transaction. If the transaction made no
 // progress during that side's transfer for another transaction, and continues immediately after the
-// transfer, it waited for the transfer.
-func noteActivity(cs *connState, x *txn, s rdma.Side, at record.Stamp) {
+// transfer, it waited for the transfer. Inside is true if an earlier packet of the same transfer was noted.
+func noteActivity(cs *connState, x *txn, s rdma.Side, at record.Stamp, inside bool) {
 	b := &cs.wireActivity().busy[s]
 	if x.progress.active.Packet != 0 && at.Time-x.progress.active.Time >= waitFrom && b.txn != x.rec.ID && b.packets >= busyFrom && at.Time-b.last.Time < waitFrom {
 		if from := max(b.from.Time, x.progress.active.Time); b.last.Time-from >= waitFrom {
@@ -48,14 +48,15 @@ func noteActivity(cs *connState, x *txn, s rdma.Side, at record.Stamp) {
 			noteHeldUp(x, cs.link.LossesBefore(s, sent.Before{Since: from, Until: at.Time, Most: mostLosses}), s)
 		}
 	}
-	cs.wireActivity().noteSend(s, x, at)
+	cs.wireActivity().noteSend(s, x, at, inside)
 	x.progress.seen(at)
 }
 
 // noteSend records that a side sent a packet of a transaction.
-func (w *wireActivity) noteSend(s rdma.Side, x *txn, at record.Stamp) {
+func (w *wireActivity) noteSend(s rdma.Side, x *txn, at record.Stamp, inside bool) {
 	b := &w.busy[s]
-	if b.txn != x.rec.ID && (b.packets < busyFrom || at.Time-b.last.Time >= waitFrom) || at.Time < b.last.Time {
+	other, paused := b.txn != x.rec.ID, at.Time-b.last.Time >= waitFrom
+	if other && b.packets < busyFrom || paused && (other || !inside) || at.Time < b.last.Time {
 		b.from, b.packets = at, 0
 	}
 	b.last, b.txn, b.xid = at, x.rec.ID, x.rec.XID
@@ -93,11 +94,8 @@ func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
 		noteHeldUp(x, cs.link.LossesBefore(r.By, sent.Before{Burst: r.Burst, Since: from.Time, Until: at.Time, Most: mostLosses}), r.By)
 	}
 	if b := &cs.wireActivity().busy[r.By]; !r.Gone || b.last.Before(at) { // lost ones may be reported late
-		cs.wireActivity().noteSend(r.By, x, at)
+		cs.wireActivity().noteSend(r.By, x, at, false)
 		b.repeated = at
-	}
-	if o.Side != r.By { // a response: its requester is busy with the retransmissions, too
-		cs.wireActivity().noteSend(o.Side, x, at)
 	}
 	if r.Gone { // lost ones may be reported late
 		x.progress.seenLate(at)
