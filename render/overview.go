@@ -744,7 +744,7 @@ func (v *overview) answered(label string) {
 }
 
 // provenParts says how much of the latencies each side took, as far as the capture proves it. It leaves out a side that may
-// have taken nothing or nearly everything, and is empty if that is true of all.
+// have taken nothing or more than half, and is empty if that is true of all.
 func provenParts(s *analyze.ShareSums) string {
 	percent := func(ns int64) string { return fmt.Sprintf("%.0f%%", float64(ns)*100/float64(max(s.LatencyNS, 1))) }
 	var parts []string
@@ -753,7 +753,7 @@ func provenParts(s *analyze.ShareSums) string {
 		switch {
 		case least == most:
 			least = ""
-		case x.NS.Min == 0 && x.NS.Max > s.LatencyNS/100*95:
+		case x.NS.Min == 0 && x.NS.Max > s.LatencyNS/2:
 			continue
 		case least == "0%":
 			least = "at most "

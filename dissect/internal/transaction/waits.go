@@ -18,7 +18,7 @@ const waitFrom = record.Time(1e6)
 // maxWaits is the maximum number of waits of one transaction.
 const maxWaits = 64
 
-// busy is a run of packets that one side sent: each followed the packet before at once, or is of the same RDMA Write, Read response
+// busy is a run of packets of one side: each followed the packet before at once, or is of the same RDMA Write, Read response
 // or message, of which the rest must be sent before anything else.
 type busy struct {
 	from, last record.Stamp
