@@ -189,7 +189,7 @@ func checkCall(cs *connState, x *txn, m *message) {
 	checkInvHandle(c, m)
 	checkExposed(c)
 	checkEmptySegments(c)
-	if x.offersReplyChunk && !x.listsIncomplete && len(x.chunk(replyChunk, 0)) == 0 {
+	if x.memory.replyChunk && !x.memory.incomplete && len(x.memory.chunk(replyChunk, 0)) == 0 {
 		c.report(rule.ReducedIneligible, "the Reply chunk of the Call has no segments, so it cannot contain a Reply")
 	}
 	countHandles(cs, x)
@@ -242,7 +242,7 @@ func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
 	}
 	noteAnswered(cs, x, m)
 	checkAnswered(c, h)
-	if m.err == nil && h.Understood() && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.NoMsg) && !x.listsIncomplete {
+	if m.err == nil && h.Understood() && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.NoMsg) && !x.memory.incomplete {
 		checkChunks(c, h)
 		checkAllRead(c)
 		checkResults(c, m)

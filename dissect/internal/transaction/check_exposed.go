@@ -14,11 +14,11 @@ import (
 // of the Call, exposes it too. It marks all Calls that share memory.
 func checkExposed(c checker) {
 	x := c.x
-	if x.listsIncomplete {
+	if x.memory.incomplete {
 		return
 	}
-	for i := range x.segments {
-		s := &x.segments[i]
+	for i := range x.memory.segments {
+		s := &x.memory.segments[i]
 		n := 0
 		for other := s.Earlier(); other != nil && n < lookAt; other, n = other.Earlier(), n+1 {
 			if !s.Overlaps(other.Place()) {
@@ -55,7 +55,7 @@ func (c checker) exposedTwice(s, other *segment) {
 func isPersistent(c checker, handle uint32) bool {
 	n := 0
 	for x := c.cs.finished.last; x != nil && n < lookAt; x, n = x.prev, n+1 {
-		if i, invalidates := x.invalidation.Get(); x.side == c.x.side && x.exposes(handle) && !(invalidates && uint32(i.Handle) == handle) {
+		if i, invalidates := x.invalidation.Get(); x.side == c.x.side && x.memory.exposes(handle) && !(invalidates && uint32(i.Handle) == handle) {
 			return true
 		}
 	}
@@ -64,11 +64,11 @@ func isPersistent(c checker, handle uint32) bool {
 
 // checkEmptySegments reports a segment without bytes. It exposes nothing, so it harms nobody.
 func checkEmptySegments(c checker) {
-	if c.x.listsIncomplete || c.x.checks.header.broken == rule.NoMsgWithoutChunk { // of an empty chunk, that says more
+	if c.x.memory.incomplete || c.x.checks.header.broken == rule.NoMsgWithoutChunk { // of an empty chunk, that says more
 		return
 	}
-	for i := range c.x.segments {
-		if s := &c.x.segments[i]; s.Length == 0 && !c.cs.table.emptySegment {
+	for i := range c.x.memory.segments {
+		if s := &c.x.memory.segments[i]; s.Length == 0 && !c.cs.table.emptySegment {
 			c.cs.table.emptySegment = true
 			c.report(rule.EmptySegment, "harmless, and reported once for each capture: segment %d of %s has handle 0x%08x, but no bytes", s.index, s.chunkName(), s.Handle)
 		}
@@ -93,18 +93,14 @@ func checkAllRead(c checker) {
 	if x.rec.Call == nil || x.rec.RetransmitOf != 0 || x.checks.memory.openReads > 0 || x.checks.memory.shared || broken != nil && broken.Severity == record.Error {
 		return
 	}
-	for i := range x.segments {
-		s := &x.segments[i]
+	for i := range x.memory.segments {
+		s := &x.memory.segments[i]
 		if s.kind != readChunk || s.index != 0 || !provesReading(x, s.position) {
 			continue
 		}
-		length, moved := int64(0), int64(0)
-		for _, s := range x.chunk(readChunk, int(s.chunk)) {
-			length += int64(s.Length)
-			moved += s.Transferred().Moved()
-			if s.Transferred().Full() { // more ranges than can be remembered
-				return
-			}
+		length, moved, known := x.memory.read(int(s.chunk))
+		if !known {
+			return
 		}
 		if unread := length - moved; unread > 3 || unread > 0 && s.position == 0 {
 			if moved == 0 { // the responder may have the Reply from an earlier connection, which the capture lacks

@@ -46,9 +46,9 @@ func (r *memoryRules) want(handle uint32) { r.inv = record.Some(handle) }
 func checkChunks(c checker, h *rpcrdma.Header) {
 	x := c.x
 	copied := true
-	if len(h.WriteEnds) != x.writes {
+	if len(h.WriteEnds) != x.memory.writes {
 		copied = false
-		c.report(rule.WriteListNotCopied, "the Call offered %d Write chunks, but the Reply returns %d", x.writes, len(h.WriteEnds))
+		c.report(rule.WriteListNotCopied, "the Call offered %d Write chunks, but the Reply returns %d", x.memory.writes, len(h.WriteEnds))
 	} else {
 		for i := range h.WriteEnds {
 			if !c.checkCopied(rule.WriteListNotCopied, writeChunk, i, h.WriteChunk(i)) {
@@ -57,9 +57,9 @@ func checkChunks(c checker, h *rpcrdma.Header) {
 			}
 		}
 	}
-	if h.HasReply != x.offersReplyChunk {
+	if h.HasReply != x.memory.replyChunk {
 		copied = false
-		if x.offersReplyChunk {
+		if x.memory.replyChunk {
 			c.report(rule.ReplyChunkNotCopied, "the Call offered a Reply chunk, but the Reply returns none")
 		} else {
 			c.report(rule.ReplyChunkNotCopied, "the Reply returns a Reply chunk, but the Call offered none")
@@ -67,7 +67,7 @@ func checkChunks(c checker, h *rpcrdma.Header) {
 	} else if h.HasReply && !c.checkCopied(rule.ReplyChunkNotCopied, replyChunk, 0, h.Reply) {
 		copied = false
 	}
-	if used := rpcrdma.Length(h.Reply); used > 0 && h.Proc == rpcrdma.Msg && x.offersReplyChunk {
+	if used := rpcrdma.Length(h.Reply); used > 0 && h.Proc == rpcrdma.Msg && x.memory.replyChunk {
 		c.report(rule.UnusedReplyChunkLength, "the Reply is an RDMA_MSG, so the Reply chunk is unused, but the Reply returns %d bytes in it", used)
 	}
 	if !copied {
@@ -75,8 +75,8 @@ func checkChunks(c checker, h *rpcrdma.Header) {
 	}
 	short := (*segment)(nil) // first segment of the current chunk that returns fewer bytes than it has
 	outOfOrder := false
-	for i := range x.segments {
-		s := &x.segments[i]
+	for i := range x.memory.segments {
+		s := &x.memory.segments[i]
 		returned, known := s.returned.Get()
 		if !known {
 			continue
@@ -103,7 +103,7 @@ func checkChunks(c checker, h *rpcrdma.Header) {
 // checkCopied reports whether a chunk of a Reply equals that of the Call except for its lengths. If
 // it does not, checkCopied adds a finding.
 func (c checker) checkCopied(r *rule.Rule, kind chunkKind, chunk int, back []rpcrdma.Segment) bool {
-	segments := c.x.chunk(kind, chunk)
+	segments := c.x.memory.chunk(kind, chunk)
 	for i := range min(len(segments), len(back)) {
 		if s, b := &segments[i], &back[i]; b.Handle != s.Handle || b.Offset != s.Offset {
 			c.report(r, "segment %d of %s is 0x%08x at 0x%016x in the Call, but 0x%08x at 0x%016x in the Reply", i, chunkName(kind, chunk), s.Handle, s.Offset, b.Handle, b.Offset)
@@ -141,7 +141,7 @@ func checkInvalidation(c checker, m *message, withoutCall bool) {
 		return // the requester asked for it in rdma_inv_handle, so it answers for the other Call
 	}
 	switch i, _ := x.invalidation.Get(); {
-	case x.listsIncomplete:
+	case x.memory.incomplete:
 	case !withoutCall && !i.Chunk.Known() && x.rec.Call != nil:
 		c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of handle 0x%08x, which this Call did not expose", handle)
 	case withoutCall && other != nil:
@@ -225,8 +225,8 @@ func noteExposed(cs *connState, x *txn) {
 	if len(invalid) == 0 {
 		return
 	}
-	for i := range x.segments {
-		delete(invalid, x.segments[i].Handle)
+	for i := range x.memory.segments {
+		delete(invalid, x.memory.segments[i].Handle)
 	}
 }
 
@@ -260,7 +260,7 @@ func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact b
 	switch {
 	case s == nil && !exact:
 		cs.report(violation{rule.OutsideExposedMemory, nil, where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which no Call in flight exposes", o.Kind, m.Length, m.Offset, m.Handle)
-	case s != nil && !exact && !s.reaches(m):
+	case s != nil && !exact && !s.txn.memory.reaches(s, m):
 		if !o.Announced {
 			s.txn.checks.memory.exceeds.first() // what follows of the operation is no second finding
 		}

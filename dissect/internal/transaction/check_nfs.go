@@ -1,7 +1,6 @@
 package transaction
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,7 +69,7 @@ type results struct {
 func (t *Table) readArguments(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 	b := &t.body
 	b.at, b.bytes = 0, nil
-	b.holes = x.readHoles(b.holes[:0])
+	b.holes = x.memory.holes(b.holes[:0])
 	body, ok := x.gss.Plain(payload[rpc.Length:])
 	if !ok {
 		return b
@@ -102,7 +101,7 @@ func (t *Table) readResults(h *rpcrdma.Header, body []byte) *nfs.Message {
 // contains, unless it is nil. payload is the complete Payload stream without the reduced items.
 func checkArguments(c checker, rpc *oncrpc.Header, payload []byte, b *rpcBody) {
 	x := c.x
-	if len(x.segments) == 0 && x.writes == 0 && !mayBeLarge(x) {
+	if len(x.memory.segments) == 0 && x.memory.writes == 0 && !mayBeLarge(x) {
 		return
 	}
 	if b == nil {
@@ -123,8 +122,8 @@ func checkArguments(c checker, rpc *oncrpc.Header, payload []byte, b *rpcBody) {
 	}
 	gss, isGSS := rpc.Credential.GSS()
 	protects := isGSS && (gss.Service == oncrpc.ServiceIntegrity || gss.Service == oncrpc.ServicePrivacy)
-	if x.writes > 0 && isGSS && (protects || gss.Control()) {
-		c.report(rule.ReducedUnderGSS, "the Call offers %s, but of its Reply, which %s, nothing may be reduced", record.Plural(x.writes, "Write chunk"), guardedText(gss))
+	if x.memory.writes > 0 && isGSS && (protects || gss.Control()) {
+		c.report(rule.ReducedUnderGSS, "the Call offers %s, but of its Reply, which %s, nothing may be reduced", record.Plural(x.memory.writes, "Write chunk"), guardedText(gss))
 	}
 	if len(b.holes) > 0 {
 		first := b.holes[0].Position + b.at
@@ -146,8 +145,8 @@ func checkArguments(c checker, rpc *oncrpc.Header, payload []byte, b *rpcBody) {
 	m := &b.message
 	if m.Complete {
 		x.checks.binding.count(m)
-		if x.writes > int(x.checks.binding.reducible) {
-			c.report(rule.ReducedIneligible, "the Call offers %s, but %s", record.Plural(x.writes, "Write chunk"), reducibleText(x.checks.binding.reducible))
+		if x.memory.writes > int(x.checks.binding.reducible) {
+			c.report(rule.ReducedIneligible, "the Call offers %s, but %s", record.Plural(x.memory.writes, "Write chunk"), reducibleText(x.checks.binding.reducible))
 		}
 		c.checkOffered()
 	}
@@ -170,24 +169,6 @@ func reducibleText(n int32) string {
 		return "none of its results may be reduced"
 	}
 	return fmt.Sprintf("only %s may be reduced", record.Plural(n, "result"))
-}
-
-// readHoles appends the holes that the Read chunks of a Call leave in its Payload stream, in the
-// order of the stream.
-func (x *txn) readHoles(holes []nfs.Hole) []nfs.Hole {
-	for i := range x.segments {
-		s := &x.segments[i]
-		if s.kind != readChunk || s.position == 0 {
-			continue
-		}
-		if n := len(holes); n > 0 && holes[n-1].Position == int64(s.position) {
-			holes[n-1].Length += int64(s.Length)
-		} else {
-			holes = append(holes, nfs.Hole{Position: int64(s.position), Length: int64(s.Length)})
-		}
-	}
-	slices.SortStableFunc(holes, func(p, q nfs.Hole) int { return cmp.Compare(p.Position, q.Position) })
-	return holes
 }
 
 // largeResult reports whether a procedure or operation has results that may be large.
@@ -224,9 +205,9 @@ func (c checker) checkOffered() {
 	for i := range m.Ops {
 		o := &m.Ops[i]
 		count := o.MaxResult
-		if o.ReducibleResult && chunk < x.writes {
+		if o.ReducibleResult && chunk < x.memory.writes {
 			if count > 0 && !readPlus {
-				switch offered := x.offered(writeChunk, chunk); {
+				switch offered := x.memory.offered(writeChunk, chunk); {
 				case offered < count:
 					c.report(rule.WriteChunkTooShort, "Write chunk %d has %d bytes, but the %s asks for %d", chunk, offered, o.Name, count)
 				case count%4 != 0 && offered == (count+3)&^3:
@@ -247,7 +228,7 @@ func (c checker) checkOffered() {
 		}
 	}
 	x.checks.binding.largest(large)
-	if bounded > 0 && !(readPlus && x.writes > 0) {
+	if bounded > 0 && !(readPlus && x.memory.writes > 0) {
 		c.checkLargest(bounded)
 	}
 }
@@ -261,7 +242,7 @@ func (c checker) checkLargest(largest int64) {
 	if !c.cs.negotiated() {
 		return
 	}
-	limit, offered := int64(inlineThreshold(c.cs, x.side.Other())), x.offered(replyChunk, 0)
+	limit, offered := int64(inlineThreshold(c.cs, x.side.Other())), x.memory.offered(replyChunk, 0)
 	if most, inSession, known := c.responseSize(); known {
 		largest = min(largest, int64(most))
 	} else if inSession {
@@ -271,15 +252,6 @@ func (c checker) checkLargest(largest int64) {
 		x.checks.binding.tooLong()
 		c.report(rule.ReplyChunkMissing, "the Reply may have %d bytes, but the Call offers a Reply chunk of %d bytes and the inline threshold is %d", largest, offered, limit)
 	}
-}
-
-// offered returns the number of bytes that a chunk has in the Call.
-func (x *txn) offered(kind chunkKind, chunk int) (n int64) {
-	segments := x.chunk(kind, chunk)
-	for i := range segments {
-		n += int64(segments[i].Length)
-	}
-	return n
 }
 
 // checkReduced compares the Read chunks of a Call with the data items at their Positions. The
@@ -387,7 +359,7 @@ func (c checker) checkItems(at int64, long bool) {
 // checkHeaderHoles checks Read chunks that begin in the RPC header.
 func checkHeaderHoles(c checker, payload []byte) {
 	x, b := c.x, &c.cs.table.body
-	b.holes = x.readHoles(b.holes[:0])
+	b.holes = x.memory.holes(b.holes[:0])
 	if len(b.holes) == 0 || len(payload) < 32 {
 		return
 	}
@@ -450,7 +422,7 @@ func checkResults(c checker, m *message) {
 	if x.checks.binding.ineligible && succeeded(x) {
 		c.report(rule.ReducedIneligible, "the responder answered with success, although the Call reduces a data item that may not be reduced")
 	}
-	if x.writes == 0 || len(m.header.WriteEnds) != x.writes {
+	if x.memory.writes == 0 || len(m.header.WriteEnds) != x.memory.writes {
 		return
 	}
 	b.holes, b.chunks = b.holes[:0], b.chunks[:0]
@@ -530,7 +502,7 @@ func (c checker) checkReturned() {
 	reported := false
 	passes := func(to int) { // the chunks before another one
 		for chunk := last + 1; chunk < to; chunk++ {
-			if x.offered(writeChunk, chunk) > 0 {
+			if x.memory.offered(writeChunk, chunk) > 0 {
 				unused, skipped = unused+1, chunk
 			}
 		}
@@ -550,20 +522,20 @@ func (c checker) checkReturned() {
 			last = chunk
 		}
 	}
-	if passes(x.writes); unused <= empty || reported {
+	if passes(x.memory.writes); unused <= empty || reported {
 		return
 	}
 	most := int64(0) // size of the largest chunk after the last used chunk
-	for chunk := last + 1; chunk < x.writes; chunk++ {
-		most = max(most, x.offered(writeChunk, chunk))
+	for chunk := last + 1; chunk < x.memory.writes; chunk++ {
+		most = max(most, x.memory.offered(writeChunk, chunk))
 	}
 	for i := range m.Items {
 		item := &m.Items[i]
 		if item.Reduced || !item.Eligible || item.Length == 0 || item.Length > most {
 			continue
 		}
-		for chunk := last + 1; chunk < x.writes; chunk++ {
-			if offered := x.offered(writeChunk, chunk); offered >= item.Length {
+		for chunk := last + 1; chunk < x.memory.writes; chunk++ {
+			if offered := x.memory.offered(writeChunk, chunk); offered >= item.Length {
 				c.report(rule.WriteChunkUnused, "%d bytes of %s are in the Send, although Write chunk %d with %d bytes is unused", item.Length, item.Name, chunk, offered)
 				return
 			}
@@ -576,7 +548,7 @@ func (c checker) checkResult(item *nfs.Item) {
 	x, b := c.x, c.body
 	chunk, returned := b.chunks[item.Hole], b.holes[item.Hole].Length
 	padded := (item.Length + 3) &^ 3
-	written := writtenExtent(x, chunk)
+	written := x.memory.written(chunk)
 	switch {
 	case returned > item.Length && returned <= padded:
 		c.report(rule.PadWritten, "%s has %d bytes, but Write chunk %d returns %d, including the XDR pad, which must not be written", item.Name, item.Length, chunk, returned)
@@ -587,29 +559,14 @@ func (c checker) checkResult(item *nfs.Item) {
 	}
 }
 
-// writtenExtent returns the offset in a Write chunk after the last byte that was written, if its
-// segments were filled one after the other.
-func writtenExtent(x *txn, chunk int) (end int64) {
-	at := int64(0)
-	segments := x.chunk(writeChunk, chunk)
-	for i := range segments {
-		s := &segments[i]
-		if last, any := s.Transferred().End(); any {
-			end = at + last
-		}
-		at += int64(s.Length)
-	}
-	return end
-}
-
 // checkFits reports a Reply that did not fit, although the requester could have known that.
 func checkFits(c checker, m *message) {
 	x := c.x
-	if !c.cs.negotiated() || x.rec.Call == nil || x.listsIncomplete || x.checks.binding.replyTooLong {
+	if !c.cs.negotiated() || x.rec.Call == nil || x.memory.incomplete || x.checks.binding.replyTooLong {
 		return
 	}
 	limit := int64(inlineThreshold(c.cs, m.side))
-	offered := x.offered(replyChunk, 0)
+	offered := x.memory.offered(replyChunk, 0)
 	requester := c.attributedTo(x.side)
 	switch {
 	case m.header.Proc == rpcrdma.Error:
@@ -696,7 +653,7 @@ func firstUnmatched(m *nfs.Message) (hole int) {
 // checkLongCall checks the RPC message of a Long Call after all of it has moved. err is the error
 // of its RPC header, and b contains its arguments, unless it is nil.
 func checkLongCall(x *txn, rpc *oncrpc.Header, err error, payload []byte, b *rpcBody) {
-	if int64(len(payload)) != x.offered(readChunk, 0) || len(payload) == 0 || x.segments[0].position != 0 {
+	if int64(len(payload)) != x.memory.offered(readChunk, 0) || len(payload) == 0 || x.memory.segments[0].position != 0 {
 		return
 	}
 	if !x.checks.binding.long.first() {
@@ -704,7 +661,7 @@ func checkLongCall(x *txn, rpc *oncrpc.Header, err error, payload []byte, b *rpc
 	}
 	c := x.checker(record.Stamp{Time: x.call.Time, Packet: x.call.Packet}).attributedTo(x.side)
 	checkLong(c, rpc, err, true, oncrpc.Call)
-	if err == nil && rpc.Type == oncrpc.Call && !x.listsIncomplete {
+	if err == nil && rpc.Type == oncrpc.Call && !x.memory.incomplete {
 		checkArguments(c, rpc, payload, b)
 	}
 }

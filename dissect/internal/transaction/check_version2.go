@@ -18,7 +18,7 @@ func checkInvHandle(c checker, m *message) {
 	}
 	x.checks.memory.want(h.InvHandle)
 	x.call.InvHandle = record.Some(record.Hex32(h.InvHandle))
-	if h.InvHandle == 0 || slices.ContainsFunc(x.segments, func(s segment) bool { return s.Handle == h.InvHandle }) {
+	if h.InvHandle == 0 || slices.ContainsFunc(x.memory.segments, func(s segment) bool { return s.Handle == h.InvHandle }) {
 		return
 	}
 	c.report(rule.InvHandleUnknown, "rdma_inv_handle is 0x%08x, which is not in the Call's chunk lists", h.InvHandle)
@@ -96,7 +96,7 @@ func (st *invalidationStats) forget(handle uint32) {
 
 // countHandles records which handles a Call exposes.
 func countHandles(cs *connState, x *txn) {
-	if len(x.segments) == 0 || x.listsIncomplete {
+	if len(x.memory.segments) == 0 || x.memory.incomplete {
 		return
 	}
 	if cs.checks.invalidation == nil {
@@ -105,14 +105,13 @@ func countHandles(cs *connState, x *txn) {
 	v, st := &x.checks.memory.handles, cs.checks.invalidation
 	most := int64(0)
 	reads, writes := false, false
-	for i := range x.segments {
-		s := &x.segments[i]
+	for i := range x.memory.segments {
+		s := &x.memory.segments[i]
 		reads, writes = reads || s.kind == readChunk, writes || s.kind != readChunk
-		if s.total = int64(s.Length); s.handleSeen {
-			s.total += s.Earlier().total
-		} else {
+		if !s.handleSeen {
 			v.count++
-			if s.persistent = st.noteHandle(s.Handle); s.persistent {
+			if st.noteHandle(s.Handle) {
+				s.persist()
 				v.persistent++
 			}
 		}
@@ -120,7 +119,7 @@ func countHandles(cs *connState, x *txn) {
 			v.largest, most = s.Handle, s.total
 		}
 	}
-	v.first, v.last, v.mixed = x.segments[0].Handle, x.segments[len(x.segments)-1].Handle, reads && writes
+	v.first, v.last, v.mixed = x.memory.segments[0].Handle, x.memory.segments[len(x.memory.segments)-1].Handle, reads && writes
 	if v.mixed {
 		st.figures.MixedDirectionCalls++
 	}
@@ -138,8 +137,7 @@ func countForeign(cs *connState, x *txn, handle uint32) {
 			continue
 		}
 		isRead = isRead || s.kind == readChunk
-		if !s.invalidated {
-			s.invalidated = true
+		if s.invalidate() {
 			s.txn.checks.memory.handles.loseOne()
 		}
 	}
@@ -155,7 +153,7 @@ func countInvalidation(cs *connState, x *txn, m *message) {
 		return
 	}
 	handle, invalidates := m.Invalidates.Get()
-	own := invalidates && x.exposes(handle)
+	own := invalidates && x.memory.exposes(handle)
 	if invalidates {
 		st.forget(handle)
 	}
@@ -186,7 +184,7 @@ func countInvalidation(cs *connState, x *txn, m *message) {
 		for _, is := range []struct {
 			n    *int64
 			here bool
-		}{{&st.first, handle == v.first}, {&st.last, handle == v.last}, {&st.largest, handle == v.largest}, {&st.reads, v.mixed && x.reads(handle)}} {
+		}{{&st.first, handle == v.first}, {&st.last, handle == v.last}, {&st.largest, handle == v.largest}, {&st.reads, v.mixed && x.memory.reads(handle)}} {
 			if is.here {
 				*is.n++
 			}
@@ -204,16 +202,6 @@ func countInvalidation(cs *connState, x *txn, m *message) {
 	if v.count-v.persistent > 1 {
 		g.MultiHandleReplies++
 	}
-}
-
-// reads reports whether a handle is in the Read list of a Call.
-func (x *txn) reads(handle uint32) bool {
-	for i := range x.segments[:min(len(x.segments), 64)] {
-		if s := &x.segments[i]; s.kind == readChunk && s.Handle == handle {
-			return true
-		}
-	}
-	return false
 }
 
 // isFixed reports whether all Replies invalidate the handle that a fixed protocol selects: the only

@@ -464,8 +464,8 @@ func (cs *connState) Evict(k budget.Kind) bool {
 		for s := cs.rareState; s != nil && s.txnsWithChunkData.Len() > 0; {
 			x, _ := cs.table.tagged(s.txnsWithChunkData.First())
 			s.txnsWithChunkData.Pop()
-			if x != nil && x.kept > 0 {
-				x.dropData()
+			if x != nil && x.memory.kept > 0 {
+				x.charge(-x.memory.drop())
 				return true
 			}
 		}

@@ -31,8 +31,8 @@ func (cs *connState) moved(o *rdma.Operation) {
 		return
 	}
 	noteReordered(cs, x, o, record.EventWrite)
-	if part < len(x.segments) {
-		cs.exposed[x.side].Reaches(&x.segments[part], o.Offset+uint64(o.Length))
+	if part < len(x.memory.segments) {
+		cs.exposed[x.side].Reaches(&x.memory.segments[part], o.Offset+uint64(o.Length))
 	}
 	what, from := record.EventWriteLast, o.Side
 	if o.Kind == rdma.Read {
@@ -292,8 +292,8 @@ func (cs *connState) Refused(r *rdma.Refusal) {
 		}
 		return
 	}
-	if r.Op != nil && r.Op.Kind == rdma.Write && part < len(x.segments) {
-		x.unwrite(r)
+	if r.Op != nil && r.Op.Kind == rdma.Write && part < len(x.memory.segments) {
+		x.memory.unwrite(r)
 	}
 	refusesReply := part == partReply || r.Op == nil && x.side == r.By // its memory was refused, and its Reply came afterwards
 	if refusesReply && x.state.hasReply() && x.rec.Status != record.NoReply {
@@ -344,7 +344,7 @@ func (cs *connState) refusedTxn(r *rdma.Refusal) (x *txn, part int) {
 		// The memory of a transaction is no longer exposed after its Reply.
 		n := 0
 		for x := cs.finished.last; x != nil && n < lookAt; x, n = x.prev, n+1 {
-			if x.side == r.By && x.exposes(handle) {
+			if x.side == r.By && x.memory.exposes(handle) {
 				return x, partRecent
 			}
 		}
@@ -357,31 +357,6 @@ func (cs *connState) refusedTxn(r *rdma.Refusal) (x *txn, part int) {
 
 // partRecent is some segment of a transaction that has its Reply.
 const partRecent = 1<<partBits - 3
-
-// exposes reports whether a handle is among the first 64 that a Call exposed.
-func (x *txn) exposes(handle uint32) bool {
-	for i := range x.segments[:min(len(x.segments), 64)] {
-		if x.segments[i].Handle == handle {
-			return true
-		}
-	}
-	return false
-}
-
-// unwrite removes the bytes of a refused Write from the bytes that moved.
-func (x *txn) unwrite(r *rdma.Refusal) {
-	taken := int64(0)
-	if !r.Later {
-		taken = r.Taken
-	}
-	from, end := r.Op.Offset+uint64(taken), r.Op.Offset+uint64(r.Op.Length)
-	for i := range x.segments {
-		s := &x.segments[i]
-		if s.Handle == r.Op.Handle && s.kind != readChunk {
-			s.Unmove(from, end)
-		}
-	}
-}
 
 // retractReply makes x a transaction whose Reply was not delivered. The timeline keeps the Reply.
 func (x *txn) retractReply(to state) {

@@ -55,9 +55,8 @@ func (t *Table) emit(x *txn) {
 			t.Transaction(r)
 		}
 	}
-	t.releaseTransfers(x)
+	x.memory.release(&t.transfers)
 	x.charge(-x.charged)
-	x.kept = 0
 	x.enter(emitted)
 	x.trim()
 	if t.files != nil {
@@ -136,8 +135,8 @@ func compareEvents(a, b *record.Event) int {
 func (t *Table) chunks(x *txn) {
 	r, to := &t.record, &t.storage
 	reads, writes := 0, 0
-	for i := range x.segments {
-		if x.segments[i].kind == readChunk {
+	for i := range x.memory.segments {
+		if x.memory.segments[i].kind == readChunk {
 			reads++
 		} else {
 			writes++
@@ -145,13 +144,13 @@ func (t *Table) chunks(x *txn) {
 	}
 	to.readSegs, to.segs = slices.Grow(to.readSegs[:0], reads), slices.Grow(to.segs[:0], writes)
 	to.reads, to.writes = to.reads[:0], to.writes[:0]
-	for range x.writes { // a chunk may have no segments
+	for range x.memory.writes { // a chunk may have no segments
 		to.writes = append(to.writes, record.WriteChunk{Segments: to.segs[:0]})
 	}
 	t.leftOver(x)
-	reply := len(x.segments)
-	for i := range x.segments {
-		s := &x.segments[i]
+	reply := len(x.memory.segments)
+	for i := range x.memory.segments {
+		s := &x.memory.segments[i]
 		if s.kind == readChunk {
 			to.readSegs = append(to.readSegs, record.Segment{Handle: record.Hex32(s.Handle), Length: s.Length, Offset: record.Hex64(s.Offset), MovedBytes: s.Transferred().Moved()})
 			n := len(to.readSegs)
@@ -183,7 +182,7 @@ func (t *Table) chunks(x *txn) {
 	if r.WriteChunks = to.writes; r.WriteChunks == nil {
 		r.WriteChunks = []record.WriteChunk{}
 	}
-	if x.offersReplyChunk {
+	if x.memory.replyChunk {
 		to.reply.Segments = to.segs[min(reply, len(to.segs)):]
 		r.ReplyChunk = &to.reply
 	}
@@ -198,8 +197,8 @@ func (t *Table) leftOver(x *txn) {
 	to.handles = to.handles[:0]
 	invalidated, any := x.invalidation.Get()
 	r := &t.record
-	for i := range x.segments {
-		s := &x.segments[i]
+	for i := range x.memory.segments {
+		s := &x.memory.segments[i]
 		if s.handleSeen || s.persistent || s.invalidated || any && uint32(invalidated.Handle) == s.Handle {
 			continue
 		}

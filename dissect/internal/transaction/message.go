@@ -248,10 +248,10 @@ func (cs *connState) call(m *message) {
 	}
 	calls := int32(len(cs.open[side])) // a single one is certainly outstanding: it has just been sent
 	cs.granting[side].peak.Count(calls, calls == 1 || cs.proves(rule.CreditLimitExceeded, side))
-	if x.listsIncomplete = !m.known(); x.listsIncomplete {
+	cs.expose(x, m)
+	if x.memory.incomplete {
 		cs.incompleteLists[side]++
 	}
-	cs.expose(x, h)
 	if damaged.Packet == 0 {
 		if !m.plain {
 			noteCreditWait(cs, x, m)
@@ -275,7 +275,7 @@ func (cs *connState) call(m *message) {
 		x.call.Form = record.Chunked
 	}
 	if m.whole && m.known() {
-		x.call.PayloadBytes = record.Some(m.Length - int64(h.Length) + x.readChunkBytes())
+		x.call.PayloadBytes = record.Some(m.Length - int64(h.Length) + x.memory.readBytes())
 	}
 	x.keepInline(&x.inCall, m)
 	if m.payload != nil {
@@ -294,32 +294,6 @@ func (cs *connState) call(m *message) {
 	x.arguments = t.argumentsOf(m)
 	t.findRetransmitted(x)
 	checkCall(cs, x, m)
-}
-
-// readChunkBytes returns the number of bytes of the Payload stream in Read chunks, including the
-// XDR pads of reduced items.
-func (x *txn) readChunkBytes() (total int64) {
-	size, chunk := int64(0), int32(-1)
-	position := uint32(0)
-	round := func() {
-		if position != 0 {
-			size = (size + 3) &^ 3
-		}
-		total += size
-	}
-	for i := range x.segments {
-		s := &x.segments[i]
-		if s.kind != readChunk {
-			break
-		}
-		if s.chunk != chunk {
-			round()
-			size, chunk, position = 0, s.chunk, s.position
-		}
-		size += int64(s.Length)
-	}
-	round()
-	return total
 }
 
 // fill fills in the Call or the Reply of a record.
@@ -423,27 +397,12 @@ func (x *txn) returned(m *message) {
 		x.sizes = append(x.sizes, size)
 		x.charge(sizeCost)
 	}
-	long := rpcrdma.Length(h.Reply)
-	for i := range x.segments {
-		s := &x.segments[i]
-		var from []rpcrdma.Segment
-		switch s.kind {
-		case writeChunk:
-			if int(s.chunk) < len(h.WriteEnds) {
-				from = h.WriteChunk(int(s.chunk))
-			}
-		case replyChunk:
-			from = h.Reply
-		}
-		if int(s.index) < len(from) {
-			s.returned = record.Some(from[s.index].Length)
-		}
-	}
+	x.memory.returns(h)
 	bytes := m.Length - int64(h.Length) + sizes
 	switch {
 	case h.Proc == rpcrdma.NoMsg:
 		x.answer.Form = record.Long
-		bytes = long + sizes
+		bytes = rpcrdma.Length(h.Reply) + sizes
 	case sizes > 0:
 		x.answer.Form = record.Chunked
 	}
@@ -457,11 +416,8 @@ func (x *txn) invalidate(m *message) {
 		return
 	}
 	i := record.Invalidation{Handle: record.Hex32(handle), Packet: m.Last.Packet}
-	for j := range x.segments {
-		if s := &x.segments[j]; s.Handle == handle {
-			i.Chunk, i.Index, i.Segment = record.Some(chunkNames[s.kind]), record.Some(int(s.chunk)), record.Some(int(s.index))
-			break
-		}
+	if s := x.memory.handle(handle); s != nil {
+		i.Chunk, i.Index, i.Segment = record.Some(chunkNames[s.kind]), record.Some(int(s.chunk)), record.Some(int(s.index))
 	}
 	x.invalidation = record.Some(i)
 	x.event(m.Last, record.EventInvalidate, record.Responder).Handle = record.Some(i.Handle)

@@ -134,7 +134,7 @@ func (t *Table) longCall(x *txn) {
 	if x.procedure.known || x.call.Form != record.Long || x.rec.Call == nil {
 		return
 	}
-	t.scratch = gather(t.scratch[:0], x.chunk(readChunk, 0))
+	t.scratch = x.memory.gather(t.scratch[:0], readChunk, 0)
 	rpc := &t.longRPC // t.rpc may contain the header of the Reply
 	err := rpc.Decode(t.scratch)
 	defer t.mapLong(x, readChunk)
@@ -150,7 +150,7 @@ func (t *Table) replyRPC(x *txn, m *message) (r results) {
 	payload, rpc, err := m.payload, m.rpc, m.rpcErr
 	r.whole = m.captured()
 	if m.header.Proc == rpcrdma.NoMsg {
-		t.scratch = gather(t.scratch[:0], x.chunk(replyChunk, 0))
+		t.scratch = x.memory.gather(t.scratch[:0], replyChunk, 0)
 		payload = t.scratch
 		err = rpc.Decode(payload)
 		t.mapLong(x, replyChunk)

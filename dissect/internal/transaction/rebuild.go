@@ -49,16 +49,7 @@ func (x *txn) keepInline(to *inlineStream, m *message) {
 
 // countMissing counts the bytes of the Payload streams that are missing from the capture.
 func (x *txn) countMissing() {
-	var call, reply int64
-	for i := range x.segments {
-		s := &x.segments[i]
-		m := s.Transferred()
-		if s.kind == readChunk {
-			call += int64(s.Length) - m.Moved() + m.Truncated()
-		} else {
-			reply += max(s.carries()-m.Moved()+m.Truncated(), 0)
-		}
-	}
+	call, reply := x.memory.missing()
 	if x.rec.Call == nil { // the Writes went to unknown memory
 		for _, n := range x.sizes {
 			reply += n
@@ -102,14 +93,14 @@ func (b *rebuilder) trim() {
 
 // call returns the rebuilt Call, or nil if it cannot be rebuilt.
 func (b *rebuilder) call(x *txn) *record.Payload {
-	if x.rec.Call == nil || !x.inCall.known || x.listsIncomplete {
+	if x.rec.Call == nil || !x.inCall.known || x.memory.incomplete {
 		return nil
 	}
 	b.begin(&x.inCall)
 	b.items = b.items[:0]
 	long := false
-	for i := range x.segments {
-		s := &x.segments[i]
+	for i := range x.memory.segments {
+		s := &x.memory.segments[i]
 		switch {
 		case s.kind != readChunk || s.index != 0:
 		case s.position != 0:
@@ -118,7 +109,7 @@ func (b *rebuilder) call(x *txn) *record.Payload {
 			return nil // a second stream, which is not allowed
 		default:
 			long = true
-			if !b.chunk(&b.base, x.chunk(readChunk, int(s.chunk)), -1, false) {
+			if !b.chunk(&b.base, x.memory.chunk(readChunk, int(s.chunk)), -1, false) {
 				return nil
 			}
 		}
@@ -136,7 +127,7 @@ func (b *rebuilder) reply(x *txn) *record.Payload {
 	}
 	b.begin(&x.inReply)
 	if x.inReply.proc == rpcrdma.NoMsg {
-		if !x.offersReplyChunk || !b.chunk(&b.base, x.chunk(replyChunk, 0), -1, false) {
+		if !x.memory.replyChunk || !b.chunk(&b.base, x.memory.chunk(replyChunk, 0), -1, false) {
 			return nil
 		}
 	}
@@ -311,7 +302,7 @@ func (b *rebuilder) join(to *record.Payload, x *txn, kind chunkKind) *record.Pay
 		}
 		take(n)
 		start := len(to.Data)
-		if !b.chunk(to, x.chunk(kind, i.chunk), i.size, true) {
+		if !b.chunk(to, x.memory.chunk(kind, i.chunk), i.size, true) {
 			return nil
 		}
 		to.Data = append(to.Data, make([]byte, (start-len(to.Data))&3)...)

@@ -225,8 +225,6 @@ type txn struct {
 	side              rdma.Side // the caller
 	state             state
 	repeatedElsewhere bool // the requester sent the Call again on another connection
-	offersReplyChunk  bool // the Call offers a Reply chunk
-	listsIncomplete   bool // the chunk lists of the Call are not completely known
 	form              callForm
 	control           bool // the Call creates or destroys an RPCSEC_GSS context
 	namedAll          bool // all operations of a COMPOUND Call are known
@@ -234,10 +232,8 @@ type txn struct {
 	prev, next *txn        // of the connection's open or finished transactions, by age
 	ended      record.Time // on the table's clock
 
-	segments []segment
-	kept     int64 // bytes of chunk data
-	charged  int64 // bytes of the budget
-	writes   int   // number of Write chunks, with or without segments
+	memory  regions // that the Call exposes
+	charged int64   // bytes of the budget
 
 	callSeq  uint64 // of the Send that contains the Call
 	progress progress
@@ -375,19 +371,8 @@ func (t *Table) Part(tag rdma.Tag, from, to uint64) (p record.Part) {
 		p.Message = record.EventCall
 	case part == partReply:
 		p.Message = record.EventReply
-	case part < len(x.segments):
-		s := &x.segments[part]
-		p.Chunk, p.Index = chunkNames[s.kind], int(s.chunk)
-		p.Length = x.last(s).end()
-		// One operation may continue into the following segments. Its tag names the last of them.
-		for n := 0; from < s.Offset && s.index > 0 && x.segments[s.number-1].after() == s && n < lookAt; n++ {
-			s = &x.segments[s.number-1]
-		}
-		before := s.at
-		p.Segment = int(s.index)
-		if from >= s.Offset && to > from && to-s.Offset <= uint64(p.Length-before) {
-			p.From, p.To = before+int64(from-s.Offset), before+int64(to-s.Offset)
-		}
+	case part < len(x.memory.segments):
+		p = x.memory.part(&x.memory.segments[part], from, to)
 	}
 	return p
 }
@@ -420,10 +405,10 @@ func (t *Table) begin(cs *connState, side rdma.Side, xid uint32) *txn {
 func reset(x *txn) {
 	k := &x.rec
 	timeline, findings, waits := k.Timeline[:0], k.Findings[:0], k.Waits[:0]
-	segments, names, answer := x.segments[:0], x.named[:0], x.ownAnswer
+	exposed, names, answer := x.memory.emptied(), x.named[:0], x.ownAnswer
 	*x = txn{} // a statement of its own, so that the compiler clears it in place
 	k.Timeline, k.Findings, k.Waits = timeline, findings, waits
-	x.segments, x.named, x.ownAnswer = segments, names, answer
+	x.memory, x.named, x.ownAnswer = exposed, names, answer
 }
 
 // addAnswer gives the transaction an empty part for its Reply.
@@ -455,9 +440,7 @@ func (x *txn) trim() {
 	if cap(x.named) > 64 {
 		x.named, x.rec.Operations = nil, nil
 	}
-	if cap(x.segments) > 16 {
-		x.segments = nil
-	}
+	x.memory.trim()
 	x.inCall.data = nil
 	if a := x.ownAnswer; a != nil {
 		a.inReply.data = nil

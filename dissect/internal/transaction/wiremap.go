@@ -80,7 +80,7 @@ func (t *Table) mapLong(x *txn, kind chunkKind) {
 	}
 	s := &t.mapped
 	*s = wiremap.Message{Payload: t.scratch, RPC: true, Reply: kind == replyChunk, Holes: s.Holes[:0], Segments: s.Segments[:0]}
-	mapSegments(s, x.chunk(kind, 0))
+	mapSegments(s, x.memory.chunk(kind, 0))
 	t.mapRPC(x, s)
 }
 
@@ -113,9 +113,7 @@ func (t *Table) keepNames(x *txn) {
 	if !names(procedure) && !slices.ContainsFunc(x.rec.Operations, names) {
 		return
 	}
-	for i := range x.segments {
-		x.segments[i].Keep(mostKept(x))
-	}
+	x.memory.keep(mostKept(x), true)
 }
 
 // mapItems passes to the observer the names that were transferred completely in chunks of their own.
@@ -123,13 +121,13 @@ func (t *Table) mapItems(x *txn) {
 	if t.Message == nil {
 		return
 	}
-	for i := range x.segments {
-		p, s := &x.segments[i], &t.mapped
+	for i := range x.memory.segments {
+		p, s := &x.memory.segments[i], &t.mapped
 		if !p.Keeps() || p.index != 0 || p.kind == replyChunk || p.kind == readChunk && p.position == 0 {
 			continue
 		}
-		segments := x.chunk(p.kind, int(p.chunk))
-		t.scratch = gather(t.scratch[:0], segments)
+		segments := x.memory.chunk(p.kind, int(p.chunk))
+		t.scratch = x.memory.gather(t.scratch[:0], p.kind, int(p.chunk))
 		*s = wiremap.Message{
 			Item: true, Reply: p.kind == writeChunk, Transaction: record.Some(x.rec.ID), Payload: t.scratch, Position: int64(p.position), Hole: int(p.chunk),
 			Holes: s.Holes[:0], Segments: s.Segments[:0],
@@ -147,7 +145,7 @@ func (t *Table) mapRPC(x *txn, s *wiremap.Message) {
 		s.Transaction, s.NFS4 = record.Some(x.rec.ID), x.cs.nfs4
 		s.Known, s.Program, s.Version, s.Procedure, s.Service = p.known, p.program, p.version, p.procedure, uint32(x.gss)
 		if !s.Reply {
-			s.Holes = x.readHoles(s.Holes)
+			s.Holes = x.memory.holes(s.Holes)
 		} else {
 			for _, n := range x.sizes {
 				s.Holes = append(s.Holes, nfs.Hole{Position: -1, Length: n})
