@@ -109,7 +109,7 @@ func TestProvenParts(t *testing.T) {
 		{analyze.ShareSums{RPCs: 3, Exact: 2, LatencyNS: 1000, ServerMinNS: 600, ServerMaxNS: 920, NetworkMaxNS: 400}, "server 60% to 92%, client 0%, network at most 40%; known exactly for 2 of 3 RPCs"},
 		{analyze.ShareSums{RPCs: 3, Exact: 3, LatencyNS: 1000, ServerMinNS: 340, ServerMaxNS: 341, NetworkMinNS: 659, NetworkMaxNS: 660}, "server 34%, client 0%, network 66%; known exactly for all RPCs"},
 	} {
-		if got := provenParts(&c.sums); got != c.want {
+		if got := ProvenParts(&c.sums); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.sums, got, c.want)
 		}
 	}

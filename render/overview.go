@@ -714,7 +714,7 @@ func (v *overview) answered(label string) {
 		v.margin("")
 		v.b.WriteString(bar.String() + "\n")
 	}
-	if proven := provenParts(&t.Shares); proven != "" {
+	if proven := ProvenParts(&t.Shares); proven != "" {
 		v.line("", "proven: "+proven, ink{})
 	}
 	rpcs := int64(0) // counted once for each reason
@@ -743,9 +743,9 @@ func (v *overview) answered(label string) {
 	}
 }
 
-// provenParts says how much of the latencies each side took, as far as the capture proves it. It leaves out a side that may
-// have taken nothing or more than half, and is empty if that is true of all.
-func provenParts(s *analyze.ShareSums) string {
+// ProvenParts returns in words how much of the latencies each side took, as far as the capture proves it. It leaves out a side
+// that may have taken nothing or more than half, and is empty if that is true of all.
+func ProvenParts(s *analyze.ShareSums) string {
 	percent := func(ns int64) string { return fmt.Sprintf("%.0f%%", float64(ns)*100/float64(max(s.LatencyNS, 1))) }
 	var parts []string
 	for _, x := range s.Sides() {

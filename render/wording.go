@@ -84,7 +84,7 @@ func shortlyUntil(w *record.Wait) string {
 // pauseText returns the text of a wait in the ladder, and a shorter text; to follows its length.
 func pauseText(r *record.Transaction, w *record.Wait, to string) (text, short string) {
 	if xid, known := w.BlockingXID.Get(); known && w.Reason == record.HeadOfLine {
-		short = fmt.Sprintf("%s%s: %s busy with XID %v", Duration(w.NS), to, w.Waiting, xid)
+		short = fmt.Sprintf("%s%s: transfers of XID %v came first", Duration(w.NS), to, xid)
 		return "... " + short + " ...", short
 	}
 	text = fmt.Sprintf("... %s%s: %s stalled %s ...", Duration(w.NS), to, w.Waiting, stalledUntil(r, w))

@@ -386,10 +386,11 @@ func serverRestarted(j *facts) said {
 		return said{}
 	}
 	r := list[0]
-	text := fmt.Sprintf("the server %s restarted between %s and %s (%s in packet %d)", r.Address, j.at(r.From), j.at(r.To), r.ShownBy, r.Packet.Or(0))
-	if n := len(list) - 1; n > 0 {
-		text += ", and " + plural(int64(n), "other") + " restarted"
+	all := ""
+	if len(list) > 1 {
+		all = fmt.Sprintf("; %s of servers in all", plural(int64(len(list)), "restart"))
 	}
+	text := fmt.Sprintf("the server %s restarted between %s and %s (%s in packet %d%s)", r.Address, j.at(r.From), j.at(r.To), r.ShownBy, r.Packet.Or(0), all)
 	command := "FILE -Y 'status == " + r.ShownBy + "'"
 	if r.ShownBy == anotherVerifier {
 		command = "FILE -Y 'write_verifier != null' -e number,time,operation,write_verifier"
@@ -414,7 +415,7 @@ func clientRestarted(j *facts) said {
 	}
 	r := list[0]
 	text := fmt.Sprintf("the client %s restarted between %s and %s: it named itself with the same owner and another boot verifier (packet %d)", r.Address, j.at(r.From), j.at(r.To), r.Packet.Or(0))
-	if n := len(list) - 1; n > 0 {
+	if len(list) > 1 {
 		text += fmt.Sprintf("; %s of clients in all", plural(int64(len(list)), "restart"))
 	}
 	text += j.before(&r)

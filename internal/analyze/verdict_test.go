@@ -128,6 +128,30 @@ func TestWriteVerifiers(t *testing.T) {
 	}
 }
 
+// TestManyRestarts: the sentence about the first of several restarts says how many there were.
+func TestManyRestarts(t *testing.T) {
+	restart := Restart{Address: "10.0.0.2", From: 8e9, To: 9e9, ShownBy: "NFS4ERR_BADSESSION", Packet: record.Some[int64](40)}
+	for _, c := range []struct {
+		role record.End
+		says func(j *facts) said
+		n    int
+		want string
+	}{
+		{record.Server, serverRestarted, 1, "the server 10.0.0.2 restarted between 8.00s and 9.00s (NFS4ERR_BADSESSION in packet 40)"},
+		{record.Server, serverRestarted, 3, "the server 10.0.0.2 restarted between 8.00s and 9.00s (NFS4ERR_BADSESSION in packet 40; 3 restarts of servers in all)"},
+		{record.Client, clientRestarted, 2, "the client 10.0.0.2 restarted between 8.00s and 9.00s: it named itself with the same owner and another boot verifier (packet 40); 2 restarts of clients in all"},
+	} {
+		j := &facts{s: &record.Summary{First: record.Some(record.Time(0))}}
+		restart.Role = c.role
+		for range c.n {
+			j.restarts = append(j.restarts, restart)
+		}
+		if got := c.says(j).text; got != c.want {
+			t.Errorf("%d: %s, want %s", c.n, got, c.want)
+		}
+	}
+}
+
 // TestClientRestarted: a client that names itself with the same owner and another verifier had restarted. If it had taken
 // leave before, or the capture shows that two clients have the same owner, the capture does not show that.
 func TestClientRestarted(t *testing.T) {

@@ -219,6 +219,9 @@ func (f *facts) outcomes() {
 // waits says where RPCs lost time.
 func (f *facts) waits() {
 	t := &f.o.Time
+	if proven := render.ProvenParts(&t.Shares); proven != "" {
+		f.say("info", "operations", f.run("stats", "FILE"), "Proven of the latencies of answered RPCs: %s.", proven)
+	}
 	for i, w := range t.Waits {
 		if i == mostFacts {
 			break

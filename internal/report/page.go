@@ -588,9 +588,39 @@ func (v *page) callers() {
 	}
 	t.insertSum(func(i int) cell { return total(rows[i].Latency, rows[i].TotalNS) })
 	v.part("clients", "callers", struct {
-		Table   table
-		Command string
-	}{t, v.run("stats", "FILE", "--by", callerFields)})
+		Table    table
+		Troubles *table
+		Command  string
+	}{t, v.troubles(), v.run("stats", "FILE", "--by", callerFields)})
+}
+
+// troubles returns the table of the trouble of each client, or nil if there are not several clients with trouble.
+func (v *page) troubles() *table {
+	list := v.o.Verdict.Clients
+	if len(list) < 2 {
+		return nil
+	}
+	t := &table{ID: "trouble-table", Caption: "Clients with trouble, the most affected first; percentages are shares of all clients", Columns: []column{
+		{"Client", "Address of the client", false},
+		{"Retransmitted", "Packets of its connections that were retransmitted, in both directions", true},
+		{"NAKs", "NAKs on its connections, with RNR NAKs", true},
+		{"Failed", "RPCs that were never answered, or answered with an error, except for ordinary answers such as that a file does not exist", true},
+		{"Stalled", "Time for which its RPCs stalled", true},
+	}}
+	share := func(p analyze.Part, text string) cell {
+		if p.Number == 0 {
+			return number(0, "0")
+		}
+		return number(p.Number, fmt.Sprintf("%s (%.0f%%)", text, p.Share*100))
+	}
+	count := func(p analyze.Part) cell { return share(p, fmt.Sprint(p.Number)) }
+	for i := range list {
+		c := &list[i]
+		t.Rows = append(t.Rows, []cell{
+			{Text: render.Clean(c.Address.Or(unknown)), Head: true}, count(c.Retransmitted), count(c.Naks), count(c.Failed), share(c.StalledNS, render.Duration(c.StalledNS.Number)),
+		})
+	}
+	return t
 }
 
 // omit adds a sentence about what the page leaves out.

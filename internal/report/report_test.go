@@ -95,6 +95,45 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// TestTroubles: with several clients that have trouble, the page has a table of it. It says what is proven of the latencies.
+func TestTroubles(t *testing.T) {
+	for _, clients := range [][]string{{"10.0.0.1"}, {"10.0.0.1", "10.0.0.2"}} {
+		p := New(Selector{}, nil, 64<<20)
+		if err := p.begin(1e18); err != nil {
+			t.Fatal(err)
+		}
+		for i, address := range clients {
+			client := record.Some(address)
+			if err := p.transaction(&record.Transaction{
+				ID: int64(i + 1), Connection: i, Direction: record.Forward, Status: record.Complete, Client: client, LatencyNS: record.Some[int64](4e9),
+				Phases: record.Some(record.Phases{WaitNS: 3e9}), Shares: record.Some(record.Shares{ServerNS: record.Bounds{Min: 1e9, Max: 2e9}}),
+				Call: &record.Message{Time: 1e18, Packet: 1}, Reply: &record.Message{Time: 1e18 + 4e9, Packet: 2},
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.connection(&record.Connection{
+				ID: i, First: 1e18, Last: 1e18 + 4e9, UpperLayer: "rpcrdma", Transactions: 1, ClientKnown: true, Client: record.Endpoint{Address: client}, Packets: 100, Retransmitted: 30 - 20*int64(i),
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var b bytes.Buffer
+		if err := p.Write(&b, &record.Summary{First: record.Some(record.Time(1e18)), Last: record.Some(record.Time(1e18 + 4e9)), RDMA: 200, Packets: 200}, About{Typed: "nfs.pcap"}); err != nil {
+			t.Fatal(err)
+		}
+		page := b.String()
+		if want := "Proven of the latencies of answered RPCs: server 25% to 50%, client 0%, network 0%."; !strings.Contains(page, want) {
+			_, said, _ := strings.Cut(page, "Proven of")
+			t.Errorf("%v: the page says %.80q, want %q", clients, said, want)
+		}
+		for _, want := range []string{"trouble-table", "30 (75%)", "10 (25%)", "3.000s (50%)"} {
+			if strings.Contains(page, want) != (len(clients) > 1) {
+				t.Errorf("%v: the page has %q: %v", clients, want, len(clients) == 1)
+			}
+		}
+	}
+}
+
 // unpack decodes the data for the script.
 func unpack(t *testing.T, page string) (rows [][13]int64) {
 	t.Helper()
