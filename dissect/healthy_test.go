@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/synth/cases"
 )
 
 // broken lists the captures in which a side violates a rule.
@@ -171,6 +173,49 @@ func delayed(from byte, ns, jitter int64) harm {
 		}
 		slices.SortStableFunc(f, func(a, b capture.Frame) int { return cmp.Compare(a.Time, b.Time) })
 		return f
+	}
+}
+
+// TestOneDirectionLate: a short healthy connection of which one direction was captured so late that all packets of the
+// other come before it has no finding that it does not have in the order in which it was sent. The acknowledgements show
+// that order.
+func TestOneDirectionLate(t *testing.T) {
+	blames := func(frames []capture.Frame) map[string]string {
+		found := map[string]string{}
+		d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error {
+			if f.AtFault.Known() {
+				found[f.Rule+" of the "+string(f.AtFault.Or(""))] = f.Message
+			}
+			return nil
+		}}, dissect.Options{})
+		for i := range frames {
+			d.Frame(&frames[i])
+		}
+		d.Finish()
+		return found
+	}
+	for _, c := range cases.All() {
+		if c.Options.Client.Addr.IsValid() || c.Options.Server.Addr.IsValid() || c.Options.IPv6 {
+			continue // The harms find the sides by the last byte of their addresses.
+		}
+		c.Options.Client.Addr, c.Options.Server.Addr = netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("10.2.0.2")
+		for _, transport := range []string{cases.RoCE, cases.IWARP} {
+			if !c.On(transport) {
+				continue
+			}
+			var frames []capture.Frame
+			for f := range testkit.Made(c.Wire(transport, false).Frames) {
+				frames = append(frames, *f)
+			}
+			inOrder := blames(slices.Clone(frames))
+			for from := range byte(2) {
+				for rule, message := range blames(delayed(from+1, 100e3, 0)(nil, slices.Clone(frames))) {
+					if inOrder[rule] == "" {
+						t.Errorf("%s, %s/%s, packets of host %d late: %s: %s", transport, c.Rule, c.Name, from+1, rule, message)
+					}
+				}
+			}
+		}
 	}
 }
 

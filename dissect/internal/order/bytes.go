@@ -64,6 +64,9 @@ func (b *Bytes[T]) AckedFrom(seq uint32) int32 {
 // Ended reports whether the sender ended the stream with a FIN.
 func (b *Bytes[T]) Ended() bool { return b.ended }
 
+// EndIsAcked reports whether the other side has received the FIN.
+func (b *Bytes[T]) EndIsAcked() bool { return b.ended && b.IsAcked(b.end) }
+
 // Window returns the segments that wait. It may be nil.
 func (b *Bytes[T]) Window() *Window[T] { return b.window }
 

@@ -68,6 +68,7 @@ type Setup struct {
 	Service        record.Opt[uint16]       // the port that the client connected to
 	ServiceID      record.Opt[record.Hex64] // the service ID in the client's REQ
 	Key            record.Opt[record.Hex64] // as in the connection's record
+	Overtaken      record.Opt[Side]         // the side whose first TCP segment was acknowledged before it was captured: what came first may have been sent later
 	ResponseWithin record.Time              // a response to an operation comes within this time, on the clock of the capture
 
 	ports  [2]record.Opt[uint16] // TCP or UDP ports, by side
@@ -268,6 +269,9 @@ func (c *Conn) Gaps(s Side) (g evidence.Gap) {
 	set(f.lateStart || !f.announcedFirst(), evidence.Late)
 	return g
 }
+
+// overtook notes that the first TCP segment of a side was acknowledged before it was captured.
+func (s *Setup) overtook(side Side) { s.Overtaken = record.Some(side) }
 
 // Disorder notes that packets of a connection are in an order in which they cannot have been sent. If two
 // connections show that, the whole capture counts as unordered. A single one may owe it to a host that breaks the rules,

@@ -203,11 +203,11 @@ func (c *Conn) bothClosed() {
 	}
 }
 
-// closedByFIN notes that a side ended its stream with a FIN, or that both sides have done so.
-func (c *Conn) closedByFIN(s Side, both bool, at record.Stamp) {
-	by := c.fin
-	if !by.Known() {
-		by = record.Some(s)
+// closedByFIN notes that a side ended its stream with a FIN, or that both sides have done so. The side is unknown if it is
+// not known which one did so first.
+func (c *Conn) closedByFIN(by record.Opt[Side], both bool, at record.Stamp) {
+	if by.Known() && c.fin.Known() {
+		by = c.fin
 	}
 	if !both {
 		c.fin = by

@@ -14,6 +14,8 @@ type stream struct {
 	order   order.Bytes[held]
 	reached uint32 // the framer made operations of the bytes before it
 	frames  framer
+
+	early record.Opt[uint32] // the latest acknowledgement of bytes of the other direction, of which none was captured yet
 }
 
 // framer finds FPDUs or records in the bytes of a stream, and makes operations of them. It says when the stream has
@@ -65,7 +67,9 @@ func (w *stream) take(s *TCP, cur *currentPacket) {
 	f, c := w.flow, w.flow.conn
 	f.seeWay(s)
 	if s.Flags&link.TCPACK != 0 {
-		if peer := f.peer(); peer != nil && peer.stream.order.Known() {
+		if peer := f.peer(); peer == nil || !peer.stream.order.Known() {
+			w.early = record.Some(s.Ack)
+		} else {
 			peer.answeredAt(s.Ack, cur.at)
 			peer.stream.order.Acknowledge(s.Ack)
 			peer.stream.apply(s, cur)
@@ -85,7 +89,11 @@ func (w *stream) take(s *TCP, cur *currentPacket) {
 		w.order.End(s.run().To)
 		w.frames.end(s)
 		peer := f.peer()
-		c.closedByFIN(f.side, peer == nil || peer.stream.order.Ended(), s.At)
+		by := record.Some(f.side)
+		if peer != nil && peer.stream.order.Ended() && !peer.stream.order.EndIsAcked() && w.order.IsAcked(s.run().To) {
+			by = record.Opt[Side]{} // this FIN was acknowledged before it was captured, and did not follow the other one
+		}
+		c.closedByFIN(by, peer == nil || peer.stream.order.Ended(), s.At)
 	}
 }
 
@@ -106,6 +114,7 @@ func (w *stream) carry(s *TCP, cur *currentPacket) {
 	}
 	cur.place(f.offsets.requests(order.Octets, s.Seq))
 	f.asksWith(s, isNew)
+	w.followsAcknowledgement(s)
 	w.order.Take(s.request())
 	w.apply(s, cur)
 	if f.settleAbsent(); again && cur.Mark&record.Retransmitted == 0 {
@@ -120,6 +129,22 @@ func (w *stream) carry(s *TCP, cur *currentPacket) {
 	if cur.Mark&record.Retransmitted != 0 {
 		f.way.Repeated()
 	}
+}
+
+// followsAcknowledgement notes whether the other direction had acknowledged bytes of the first segment of this direction
+// before it was captured.
+func (w *stream) followsAcknowledgement(s *TCP) {
+	if peer := w.flow.peer(); peer != nil && peer.stream.acknowledgedBefore(s.Seq) {
+		w.flow.conn.setup.overtook(w.flow.side)
+	}
+}
+
+// acknowledgedBefore reports whether the stream acknowledged a byte before any byte of the other direction was captured, and
+// forgets that.
+func (w *stream) acknowledgedBefore(seq uint32) bool {
+	acked, known := w.early.Get()
+	w.early = record.Opt[uint32]{}
+	return known && order.Octets.Delta(acked, seq) > 0
 }
 
 // apply applies the facts that the order of the bytes reports, as [flow.apply] does for InfiniBand. s is the segment that is

@@ -140,6 +140,9 @@ func checkInvalidation(c checker, m *message, withoutCall bool) {
 	if other != nil && x.checks.memory.inv == record.Some(handle) {
 		return // the requester asked for it in rdma_inv_handle, so it answers for the other Call
 	}
+	if other != nil && c.cs.link.Setup().Overtaken == record.Some(m.side) { // the requester may have sent the other Call after it had this message
+		c.cs.link.Disorder()
+	}
 	switch i, _ := x.invalidation.Get(); {
 	case x.memory.incomplete:
 	case !withoutCall && !i.Chunk.Known() && x.rec.Call != nil:
