@@ -41,6 +41,7 @@ type input struct {
 	first      int64  // time of the next frame, while the file is not open
 	span       Span   // if it is known
 	began      int64  // time of the first frame of the file
+	last       int64  // time of the last frame that was read
 	started    bool   // began is set
 	skip       int64  // number of frames that were returned before the file was closed
 	resume     int64  // offset of the next frame in a plain pcap file then; 0 if it is not known
@@ -236,7 +237,14 @@ func OpenParts(ctx context.Context, parts []Part) (*Merged, error) {
 // refill reads the next batch of the input that has frames of its part, and that were not returned yet.
 func (in *input) refill(ctx context.Context) error {
 	for {
-		if err := in.file.ReadBatch(ctx, &in.batch); err != nil || in.part == nil && in.skip == 0 {
+		err := in.file.ReadBatch(ctx, &in.batch)
+		switch {
+		case err == io.EOF && in.started && in.part == nil: // Now the span of a compressed file is known, too.
+			in.span = Span{in.began, in.last}
+		case err == nil && len(in.batch.Frames) > 0:
+			in.last = in.batch.Frames[len(in.batch.Frames)-1].Time
+		}
+		if err != nil || in.part == nil && in.skip == 0 {
 			return err
 		}
 		kept := in.batch.Frames[:0]

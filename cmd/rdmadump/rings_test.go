@@ -108,17 +108,21 @@ func TestRings(t *testing.T) {
 
 // TestMissingFile: a file that is missing in a ring is named first.
 func TestMissingFile(t *testing.T) {
-	paths := ring(t, "rocev2-callback41.pcap.zst", "nfs", 60, false)
-	if len(paths) < 4 {
-		t.Fatalf("%d files, want at least 4", len(paths))
-	}
-	var out, errs bytes.Buffer
-	if run(t.Context(), []string{"overview", "-q", filepath.Dir(paths[0])}, &out, &errs); strings.Contains(out.String(), "missing") {
-		t.Errorf("a whole ring lacks files: %s", &out)
-	}
-	os.Remove(paths[2])
-	out.Reset()
-	if run(t.Context(), []string{"overview", "-q", filepath.Dir(paths[0])}, &out, &errs); !strings.HasPrefix(out.String(), "verdict   1 file of the ring is missing, after nfs_00001.pcapng") {
-		t.Errorf("the missing file is not said first: %s", &out)
+	for name, packed := range map[string]bool{"plain": false, "compressed": true} {
+		t.Run(name, func(t *testing.T) {
+			paths := ring(t, "rocev2-callback41.pcap.zst", "nfs", 60, packed)
+			if len(paths) < 4 {
+				t.Fatalf("%d files, want at least 4", len(paths))
+			}
+			var out, errs bytes.Buffer
+			if run(t.Context(), []string{"overview", "-q", filepath.Dir(paths[0])}, &out, &errs); strings.Contains(out.String(), "missing") {
+				t.Errorf("a whole ring lacks files: %s", &out)
+			}
+			os.Remove(paths[2])
+			out.Reset()
+			if run(t.Context(), []string{"overview", "-q", filepath.Dir(paths[0])}, &out, &errs); !strings.HasPrefix(out.String(), "verdict   1 file of the ring is missing, after nfs_00001.pcapng") {
+				t.Errorf("the missing file is not said first: %s", &out)
+			}
+		})
 	}
 }
