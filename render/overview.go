@@ -746,6 +746,9 @@ func (v *overview) answered(label string) {
 // ProvenParts returns in words how much of the latencies each side took, as far as the capture proves it. It leaves out a side
 // that may have taken nothing or more than half, and is empty if that is true of all.
 func ProvenParts(s *analyze.ShareSums) string {
+	if s.LatencyNS == 0 {
+		return ""
+	}
 	percent := func(ns int64) string { return fmt.Sprintf("%.0f%%", float64(ns)*100/float64(max(s.LatencyNS, 1))) }
 	var parts []string
 	for _, x := range s.Sides() {
