@@ -55,7 +55,7 @@ func (s *suspicion) tally(client record.Opt[string]) *tally {
 
 // transaction adds a transaction.
 func (t *tally) transaction(r *record.Transaction) {
-	if r.ProgramName.Or("") == "NFS_CB" && r.Direction == record.Forward {
+	if callsBack(r) {
 		t.callbacks = true
 	} else {
 		t.calls = true

@@ -420,6 +420,23 @@ func TestReplySent(t *testing.T) {
 	}
 }
 
+// TestCallbackShares: the client took the time of a callback that a server of NFS 4.0 sent on a connection of its own.
+func TestCallbackShares(t *testing.T) {
+	for program, want := range map[string]ShareSums{
+		"NFS_CB": {RPCs: 1, Exact: 1, LatencyNS: 100, ClientMinNS: 90, ClientMaxNS: 90, NetworkMinNS: 10, NetworkMaxNS: 10},
+		"NFS":    {RPCs: 1, Exact: 1, LatencyNS: 100, ServerMinNS: 90, ServerMaxNS: 90, NetworkMinNS: 10, NetworkMaxNS: 10},
+	} {
+		var got ShareSums
+		got.addHosts(&record.Transaction{
+			ProgramName: record.Some(program), Direction: record.Forward, LatencyNS: record.Some[int64](100),
+			Shares: record.Some(record.Shares{ServerNS: record.Bounds{Min: 90, Max: 90}, NetworkNS: record.Bounds{Min: 10, Max: 10}}),
+		})
+		if got != want {
+			t.Errorf("%s: %+v, want %+v", program, got, want)
+		}
+	}
+}
+
 // TestCallbackClients: a server that sends callbacks on a connection of its own is not one of several clients.
 func TestCallbackClients(t *testing.T) {
 	for program, want := range map[string]bool{"NFS_CB": false, "NFS": true} {
