@@ -652,11 +652,6 @@ func mountRefused(j *facts) said {
 	return said{InServer, nil, text, []Evidence{{fmt.Sprintf("%s with %s", plural(r.count, name+" Reply"), r.status), "FILE -Y 'status == " + r.status + "'"}}}
 }
 
-// several reports whether the connections that were accepted have several values of a property.
-func (j *facts) several(of func(handshake) string) bool {
-	return slices.ContainsFunc(j.accepted, func(h handshake) bool { return of(h) != of(j.accepted[0]) })
-}
-
 // silent is for hosts that did not answer. A silence in which a host restarted is said already.
 func silent(j *facts) said {
 	list := slices.DeleteFunc(slices.Clone(j.silences), func(x record.Silence) bool {
