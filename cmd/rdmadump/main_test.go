@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,6 +39,9 @@ func itself(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A child that another test starts meanwhile would have the file open for writing until its exec, and the file could not be run.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, program, 0o755); err != nil {
 		t.Fatal(err)
 	}
