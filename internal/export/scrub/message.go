@@ -326,6 +326,10 @@ func (m *message) body(s *wiremap.Message, base, at int) {
 			return
 		}
 	}
+	if s.Reply && s.Known && s.Procedure == 0 && at < end {
+		m.context(at)
+		return
+	}
 	switch service {
 	case oncrpc.ServicePrivacy:
 		m.keepLength(at)
@@ -362,6 +366,22 @@ func (m *message) body(s *wiremap.Message, base, at int) {
 		m.values(at, int64(at-base))
 		m.keepPads(at)
 	}
+}
+
+// context writes the scrubbed results of a NULL procedure, which has none unless it
+// created a context of RPCSEC_GSS: its handle, two statuses, the size of the window,
+// and a token (RFC 2203 s.5.2.3.1).
+func (m *message) context(at int) {
+	size := int(m.word(at))
+	status := at + 4 + (size+3)&^3
+	token := status + 12
+	if size > maxAuth || token+4 > len(m.in) || token+4+int(m.word(token)) > len(m.in) {
+		return
+	}
+	m.keep(at, at+4)
+	m.put(at+4, m.key.opaque("context", m.in[at+4:at+4+size]))
+	m.put(at+4+size, make([]byte, -size&3))
+	m.keep(status, token+4)
 }
 
 // keepLength keeps the length of an opaque value. It reports false, and keeps nothing, if
