@@ -1,0 +1,105 @@
+package analyze
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// What RPCs waited for: buffers, credits, other transfers and the server.
+
+// noBuffers is for a side that has no receive buffers.
+func noBuffers(j *facts) said {
+	if j.o.Health.RNRNaks == 0 {
+		return said{}
+	}
+	for _, side := range []record.End{record.Server, record.Client} {
+		if ns := j.rnr[side]; float64(ns) >= stalledShare*float64(max(j.o.Time.TotalNS, 1)) && ns > 0 {
+			return said{
+				Place(side), nil, fmt.Sprintf("it had no receive buffers: %s, and RPCs stalled for %s", plural(j.o.Health.RNRNaks, "RNR NAK"), seconds(ns)),
+				[]Evidence{{plural(j.o.Health.RNRNaks, "RNR NAK"), "FILE -Y 'waits.reason == rnr_nak'"}},
+			}
+		}
+	}
+	return said{}
+}
+
+// fewCredits is for Calls that waited for credits. If Calls and Replies are missing, or not in the order in which they
+// were sent, it is not known how many Calls were outstanding.
+func fewCredits(j *facts) said {
+	n := &j.o.RPCs
+	i := slices.IndexFunc(j.o.Credits, func(c CreditUse) bool { return c.Peak <= int(c.Granted.Or(0)) })
+	if i < 0 || j.o.Time.CreditsNS == 0 || float64(j.o.Time.CreditsNS) < creditShare*float64(j.o.Time.TotalNS) || 10*(n.NoReply+n.NoCall) > n.Complete {
+		return said{}
+	}
+	c := j.o.Credits[i]
+	return said{
+		InConfiguration, nil, fmt.Sprintf("few credits: all %d of connection %d were in use, and Calls waited for %s", c.Granted.Or(0), c.Connection, seconds(j.o.Time.CreditsNS)),
+		[]Evidence{{"all credits in use", fmt.Sprintf("connections FILE --conn %d --timeline", c.Connection)}, {"Calls waited for a credit", "FILE -Y 'waits.reason == credit_limit'"}},
+	}
+}
+
+// lateServer counts the RPCs whose answer came late although the server had the Call.
+func lateServer(j *facts) said {
+	h, l := &j.o.Health, &j.late
+	if l.count == 0 || !l.fine || l.disorder > l.count || h.Retransmitted+h.OutOfOrder+h.NotCaptured+h.Damaged+j.s.TimeBackwards > 0 {
+		return said{}
+	}
+	return said{
+		Unproven,
+		[]Place{InServer, InNetwork},
+		fmt.Sprintf("%s answered more than 1s after the server had the Call, the slowest %s after %s: the server, or the way back", plural(l.count, "RPC"), l.name, seconds(l.longest)),
+		[]Evidence{{plural(l.count, "RPC") + " answered late", "FILE -Y 'latency > 1s' --top 5"}},
+	}
+}
+
+// busy counts the RPCs that waited while their connection was busy.
+func busy(j *facts) said {
+	for _, w := range j.o.Time.Waits {
+		if share := float64(w.TotalNS) / float64(max(j.o.Time.TotalNS, 1)); w.Reason == record.HeadOfLine && share >= stalledShare {
+			return said{
+				Unproven,
+				[]Place{InConfiguration},
+				fmt.Sprintf("%.0f%% of the latency: %s waited %s for transfers on the same connection", share*100, plural(w.RPCs, "RPC"), seconds(w.TotalNS)),
+				[]Evidence{{"RPCs waited while their connection was busy", "FILE -Y 'waits.reason == head_of_line'"}},
+			}
+		}
+	}
+	return said{}
+}
+
+// slowServer is for a server that took most of the latency, as the capture proves.
+func slowServer(j *facts) said {
+	t := &j.o.Time
+	if j.longest < slowLatency || t.TotalNS == 0 || float64(t.Shares.ServerMinNS) < unknownShare*float64(t.TotalNS) {
+		return said{}
+	}
+	proof := "as the capture proves"
+	switch {
+	case j.o.Points != nil:
+		proof = "seen at both ends"
+	case slices.ContainsFunc(j.places, func(x placed) bool { return x.place == record.AtServer && !x.refuted }):
+		proof = "captured at the server"
+		if slices.ContainsFunc(j.places, func(x placed) bool { return x.place == record.AtServer && x.how == "option" }) {
+			proof += ", as --at says"
+		}
+	}
+	text := fmt.Sprintf("the server took at least %.0f%% of the latency (%s of %s; %s)", float64(t.Shares.ServerMinNS)*100/float64(t.TotalNS), seconds(t.Shares.ServerMinNS), seconds(t.TotalNS), proof)
+	return said{InServer, nil, text, []Evidence{{"where the latency of each operation passed", "stats FILE"}}}
+}
+
+// shareUnknown says how much of the latency may be the server's or the network's, if that is most of it and no capture
+// points tell the two apart.
+func shareUnknown(j *facts) said {
+	t := &j.o.Time
+	ns, least := t.Shares.ServerMaxNS, t.Shares.ServerMinNS
+	if j.o.Points != nil || slowServer(j).text != "" || j.longest < slowLatency || t.TotalNS == 0 || float64(ns) < unknownShare*float64(t.TotalNS) {
+		return said{}
+	}
+	text := fmt.Sprintf("up to %.0f%% of the latency (%s) is the server's, or the network's", float64(ns)*100/float64(t.TotalNS), seconds(ns))
+	if percent := float64(least) * 100 / float64(t.TotalNS); percent >= 1 {
+		text += fmt.Sprintf("; at least %.0f%% (%s) the server's", percent, seconds(least))
+	}
+	return said{Unproven, []Place{InServer, InNetwork}, text, []Evidence{{"where the latency of each operation passed", "stats FILE"}}}
+}

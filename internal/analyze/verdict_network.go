@@ -1,0 +1,242 @@
+package analyze
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// What happened to packets: losses, retransmissions, damage, congestion, NAKs and pauses.
+
+// sound reports whether nothing happened to any packet.
+func (j *facts) sound() bool {
+	c := &j.counts
+	return c.Retransmitted+c.OutOfOrder+c.Refused+c.Damaged+c.CE+c.CNP+c.Pauses == 0
+}
+
+// stall returns the share of the latencies that RPCs stalled because of retransmissions.
+func (j *facts) stall() float64 {
+	return float64(j.o.Time.StalledByRetransmission()) / float64(max(j.o.Time.TotalNS, 1))
+}
+
+// retransmissionsMatter reports whether retransmissions delayed anything, or are many. Those in a silence delayed nothing
+// that the silence did not delay.
+func (j *facts) retransmissionsMatter() bool {
+	h := &j.o.Health
+	if slices.ContainsFunc(j.o.Traffic, func(t Traffic) bool { return t.Stalled > 0 }) {
+		return true
+	}
+	share := j.stall()
+	if len(j.silences) > 0 {
+		return share >= stalledShare
+	}
+	return share >= stalledShare || j.o.Time.Unanswered.Stalled > 0 || float64(h.Retransmitted) >= repeatedShare*float64(h.Packets) && h.Retransmitted > 1
+}
+
+// networkLost reports whether the capture proves that the network, or an adapter, lost, damaged or reordered packets. A
+// retransmission does not prove that: only a bad checksum, a gap that the capture or a NAK shows, or a second point does.
+func (j *facts) networkLost() bool {
+	n := sumNetwork(j.o.Network)
+	if n.Lost+n.Corrupted > 0 {
+		return true
+	}
+	h := &j.o.Health
+	if j.o.Network != nil && n.Unknown == 0 { // All packets arrived, perhaps in another order.
+		return n.Reordered > 0 && h.OutOfOrder+j.sequenceNaks() > 0
+	}
+	return h.Damaged+h.OutOfOrder+j.sequenceNaks() > 0
+}
+
+// sequenceNaks returns the number of NAKs that did not end a connection.
+func (j *facts) sequenceNaks() int64 { return j.o.Health.Naks - min(j.o.Health.Naks, j.nakEnds) }
+
+// lost is for a network that lost, reordered or corrupted packets, which were retransmitted.
+func lost(j *facts) said {
+	if !j.matters || j.o.Health.Retransmitted == 0 || !j.networkLost() {
+		return said{}
+	}
+	return j.transport(InNetwork)
+}
+
+// retransmitted counts retransmissions without proof of loss, or without harm.
+func retransmitted(j *facts) said {
+	if j.o.Health.Retransmitted == 0 || j.matters && j.networkLost() {
+		return said{}
+	}
+	x := j.transport(Unproven)
+	x.possible = []Place{InNetwork, InClient, InServer}
+	return x
+}
+
+// transport says what happened to packets.
+func (j *facts) transport(where Place) said {
+	h, n := &j.o.Health, sumNetwork(j.o.Network)
+	var evidence []Evidence
+	var parts []string
+	if n.Lost+n.Corrupted > 0 {
+		fact := fmt.Sprintf("%s lost and %d damaged between the capture points", plural(n.Lost, "packet"), n.Corrupted)
+		switch {
+		case n.Corrupted == 0:
+			fact = plural(n.Lost, "packet") + " lost between the capture points"
+		case n.Lost == 0:
+			fact = plural(n.Corrupted, "packet") + " damaged between the capture points"
+		}
+		parts, evidence = append(parts, fact), append(evidence, Evidence{fact, "network FILE --lost"})
+	}
+	if n.Reordered > 0 {
+		fact := plural(n.Reordered, "packet") + " reordered between the capture points"
+		parts, evidence = append(parts, fact), append(evidence, Evidence{fact, "network FILE"})
+	}
+	again := fmt.Sprintf("%d of %s retransmitted", h.Retransmitted, plural(h.Packets, "packet"))
+	parts = append(parts, again)
+	evidence = append(evidence, Evidence{again, "packets FILE -Y 'marks == retransmitted'"})
+	add := func(n int64, fact, mark string) {
+		if n > 0 {
+			parts = append(parts, fact)
+			evidence = append(evidence, Evidence{fact, "packets FILE -Y 'marks == " + mark + "'"})
+		}
+	}
+	add(j.sequenceNaks(), plural(j.sequenceNaks(), "NAK"), "refused")
+	if n.Corrupted == 0 { // Otherwise the damaged packets are among those between the points.
+		add(h.Damaged, fmt.Sprintf("%d damaged", h.Damaged), "bad_icrc")
+	}
+	add(h.OutOfOrder, fmt.Sprintf("%d out of order", h.OutOfOrder), "out_of_order")
+	text := strings.Join(parts, ", ")
+	if share := j.stall(); share >= 0.005 {
+		text += fmt.Sprintf("; %.0f%% of the latency stalled until a retransmission", share*100)
+		evidence = append(evidence, Evidence{"RPCs stalled until a retransmission", "FILE -Y 'waits.reason contains retransmit'"})
+	}
+	if x := trafficText(j); x.text != "" {
+		text += "; " + x.text
+		evidence = append(evidence, x.evidence...)
+	}
+	return said{where, nil, text, evidence}
+}
+
+// trafficStalled counts the operations of other upper layers that stalled without a retransmission that is counted.
+func trafficStalled(j *facts) said {
+	if j.o.Health.Retransmitted > 0 {
+		return said{}
+	}
+	return trafficText(j)
+}
+
+// trafficText says how long operations of other upper layers stalled.
+func trafficText(j *facts) (x said) {
+	x.where = Unproven
+	for _, t := range j.o.Traffic {
+		if t.Stalled == 0 {
+			continue
+		}
+		if x.text != "" {
+			x.text += "; "
+		}
+		layer := t.UpperLayer
+		if layer == "unknown" {
+			layer = "an unknown upper layer"
+		}
+		x.text += fmt.Sprintf("%s of %s stalled for %s", plural(t.Stalled, "RDMA operation"), layer, seconds(t.TotalNS))
+		if t.Stalled > 1 {
+			x.text += " in total"
+		}
+		x.evidence = []Evidence{{"RDMA operations stalled until a retransmission", "rdma FILE -Y 'stalled > 0' --sort -stalled"}}
+	}
+	return x
+}
+
+// sumNetwork sums up what happened between capture points.
+func sumNetwork(list []*record.Network) (sum record.Network) {
+	for _, n := range list {
+		sum.Lost += n.Lost
+		sum.Corrupted += n.Corrupted
+		sum.Unknown += n.Unknown
+		sum.Reordered += n.Reordered
+	}
+	return sum
+}
+
+// damaged is for damaged packets that are not counted with retransmissions.
+func damaged(j *facts) said {
+	if n := j.o.Health.Damaged; n > 0 && j.o.Health.Retransmitted == 0 {
+		return said{InNetwork, nil, plural(n, "packet") + " damaged", []Evidence{{plural(n, "packet") + " with a bad checksum", "packets FILE -Y 'marks in {bad_icrc, bad_checksum}'"}}}
+	}
+	return said{}
+}
+
+// congested is for a network that marked packets.
+func congested(j *facts) said {
+	h := &j.o.Health
+	if h.CongestionMarks+h.CNPs == 0 {
+		return said{}
+	}
+	way := ""
+	switch to, back := j.congestedTo[record.Server], j.congestedTo[record.Client]; {
+	case to > 0 && back > 0:
+		way = " on both ways"
+	case to > 0:
+		way = " on the way to the server"
+	case back > 0:
+		way = " on the way to the client"
+	}
+	var parts []string
+	if h.CongestionMarks > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s marked (CE)", h.CongestionMarks, plural(h.Packets, "packet")))
+	}
+	if h.CNPs > 0 {
+		parts = append(parts, plural(h.CNPs, "CNP"))
+	}
+	if n := j.congestedRPCs; n > 0 {
+		parts = append(parts, "during "+plural(n, "RPC"))
+	}
+	return said{InNetwork, nil, "congestion" + way + ": " + strings.Join(parts, ", "), []Evidence{{"the network signalled congestion", "check FILE -Y 'rule == congestion'"}}}
+}
+
+// outOfOrder counts packets that are not counted with retransmissions.
+func outOfOrder(j *facts) said {
+	if n := j.o.Health.OutOfOrder; n > 0 && j.o.Health.Retransmitted == 0 {
+		return said{Unproven, []Place{InNetwork}, plural(n, "packet") + " out of order", []Evidence{{plural(n, "packet") + " out of order", "packets FILE -Y 'marks == out_of_order'"}}}
+	}
+	return said{}
+}
+
+// refused counts the NAKs that are not counted with retransmissions.
+func refused(j *facts) said {
+	h := &j.o.Health
+	var parts []string
+	if n := j.sequenceNaks(); n > 0 && h.Retransmitted == 0 {
+		parts = append(parts, plural(n, "NAK"))
+	}
+	if h.RNRNaks > 0 && noBuffers(j).text == "" {
+		parts = append(parts, plural(h.RNRNaks, "RNR NAK"))
+	}
+	if parts == nil {
+		return said{}
+	}
+	text := strings.Join(parts, " and ")
+	return said{Unproven, []Place{InNetwork, InClient, InServer}, text, []Evidence{{text, "packets FILE -Y 'marks == refused'"}}}
+}
+
+// paused counts PFC frames.
+func paused(j *facts) said {
+	n := j.counts.Pauses
+	if n == 0 {
+		return said{}
+	}
+	text, possible := plural(n, "PFC pause"), []Place{InNetwork, InClient, InServer}
+	if len(j.s.PausePorts) == 1 {
+		switch address, known := j.s.PausePorts[0].Address.Get(); {
+		case !known:
+			text += " of a port that is no known host's"
+		case j.isServer(address) && !j.isClient(address):
+			text, possible = text+" of the server "+address+", which could not receive more", []Place{InServer}
+		case j.isClient(address) && !j.isServer(address):
+			text, possible = text+" of the client "+address+", which could not receive more", []Place{InClient}
+		}
+	}
+	if ns, known := j.s.PausedNS.Get(); known && j.suspicion.span == nil {
+		text += fmt.Sprintf("; links were paused for %s to %s", short(ns.Min), short(ns.Max))
+	}
+	return said{Unproven, possible, text, []Evidence{{plural(n, "PFC pause"), "stats FILE --every 1s"}}}
+}

@@ -1,0 +1,138 @@
+package analyze
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// Hosts that were silent, or restarted.
+
+// silent is for hosts that did not answer. A silence in which a host restarted is said already.
+func silent(j *facts) said {
+	list := slices.DeleteFunc(slices.Clone(j.silences), func(x record.Silence) bool {
+		return slices.ContainsFunc(j.restarts, func(r Restart) bool {
+			return r.Address == x.Address && x.From >= r.From && x.To.Or(j.end) <= r.To
+		})
+	})
+	if len(list) == 0 {
+		return said{}
+	}
+	longest := slices.MaxFunc(list, func(a, b record.Silence) int {
+		return cmp.Compare(a.To.Or(j.end).Sub(a.From), b.To.Or(j.end).Sub(b.From))
+	})
+	until := "the end of the capture"
+	if to, ended := longest.To.Get(); ended {
+		until = j.at(to)
+	}
+	if len(list) > 1 {
+		until += fmt.Sprintf(" (the longest of %d silences)", len(list))
+	}
+	text := fmt.Sprintf("%s silent from %s to %s: %d packets of %s asked for an answer", longest.Address, j.at(longest.From), until, longest.Packets, longest.Peer)
+	host := Place("host")
+	switch {
+	case j.isServer(longest.Address) && !j.isClient(longest.Address):
+		host = InServer
+	case j.isClient(longest.Address) && !j.isServer(longest.Address):
+		host = InClient
+	}
+	text += fmt.Sprintf("; the network or the %s", host)
+	possible := []Place{InNetwork, host}
+	if host == "host" {
+		possible = []Place{InNetwork, InServer, InClient}
+	}
+	if j.s.CaptureDrops > 0 || j.o.Health.NotCaptured > 0 {
+		text += ", or the capture, which lacks packets"
+	}
+	return said{Unproven, possible, text, []Evidence{
+		{"Packets of " + longest.Peer + " got no answer", fmt.Sprintf("packets FILE --from %s --to %s", since(longest.From, j), since(longest.To.Or(j.end), j))},
+	}}
+}
+
+// since returns a time as an argument of --from and --to.
+func since(t record.Time, j *facts) string {
+	return fmt.Sprintf("%.6f", float64(t.Sub(j.s.First.Or(t)))/1e9)
+}
+
+// isServer and isClient report whether a host is an end of a group of connections.
+func (j *facts) isServer(address string) bool {
+	return slices.ContainsFunc(j.o.Groups, func(g Group) bool { return g.ClientsKnown > 0 && g.Server.Or("") == address })
+}
+
+func (j *facts) isClient(address string) bool {
+	return slices.ContainsFunc(j.o.Groups, func(g Group) bool { return g.ClientsKnown > 0 && g.Client.Or("") == address })
+}
+
+// serverRestarted is for a server that restarted.
+func serverRestarted(j *facts) said {
+	list := j.restartsOf(record.Server)
+	if len(list) == 0 {
+		return said{}
+	}
+	r := list[0]
+	all := ""
+	if len(list) > 1 {
+		all = fmt.Sprintf("; %s of servers in all", plural(int64(len(list)), "restart"))
+	}
+	text := fmt.Sprintf("the server %s restarted between %s and %s (%s in packet %d%s)", r.Address, j.at(r.From), j.at(r.To), r.ShownBy, r.Packet.Or(0), all)
+	command := "FILE -Y 'status == " + r.ShownBy + "'"
+	if r.ShownBy == anotherVerifier {
+		command = "FILE -Y 'write_verifier != null' -e number,time,operation,write_verifier"
+	}
+	if n := j.repairs.repaired; n > 0 {
+		text += ": " + j.acceptedLater()
+	}
+	text += j.before(&r)
+	return said{InServer, nil, text, []Evidence{{"Replies that a server sends only after a restart", command}}}
+}
+
+// restartsOf returns the restarts of clients, or those of servers.
+func (j *facts) restartsOf(role record.End) []Restart {
+	return slices.DeleteFunc(slices.Clone(j.restarts), func(r Restart) bool { return r.Role != role })
+}
+
+// clientRestarted is for a client that named itself to a server with another verifier.
+func clientRestarted(j *facts) said {
+	list := j.restartsOf(record.Client)
+	if len(list) == 0 {
+		return said{}
+	}
+	r := list[0]
+	text := fmt.Sprintf("the client %s restarted between %s and %s: it named itself with the same owner and another boot verifier (packet %d)", r.Address, j.at(r.From), j.at(r.To), r.Packet.Or(0))
+	if len(list) > 1 {
+		text += fmt.Sprintf("; %s of clients in all", plural(int64(len(list)), "restart"))
+	}
+	text += j.before(&r)
+	return said{InClient, nil, text, []Evidence{{"the same owner with another verifier", "FILE -Y 'boot_verifier != null' --json"}}}
+}
+
+// before says what a host had done before its restart, and what it had lost.
+func (j *facts) before(r *Restart) (text string) {
+	if at, known := r.LastHeard.Get(); known {
+		text += fmt.Sprintf("; it was last heard of at %s (packet %d)", j.at(at), r.LastPacket.Or(0))
+	}
+	if last, known := r.LastRPC.Get(); known {
+		what := "the last RPC that it answered before"
+		if r.Role == record.Client {
+			what = "its last RPC before"
+		}
+		text += fmt.Sprintf("; %s was %s, XID %v", what, last.Name, last.XID)
+	}
+	if r.Open > 0 {
+		text += fmt.Sprintf("; %s %s in flight", plural(r.Open, "RPC"), map[bool]string{true: "was", false: "were"}[r.Open == 1])
+	}
+	if len(r.Refused) == 0 {
+		return text
+	}
+	var parts []string
+	for _, status := range slices.SortedFunc(maps.Keys(r.Refused), func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.Refused[b], r.Refused[a]), cmp.Compare(a, b))
+	}) {
+		parts = append(parts, fmt.Sprintf("%d %s", r.Refused[status], status))
+	}
+	return text + "; afterwards it answered with " + strings.Join(parts, ", ")
+}
