@@ -1,8 +1,10 @@
 package live
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -22,17 +24,23 @@ import (
 // minimumRoll is the shortest time after which files of tables are completed. The names of files have whole seconds.
 const minimumRoll = time.Second
 
+// againAfter is the time after which it is tried again to write files.
+const againAfter = 10 * time.Second
+
 // tables writes Parquet tables of live traffic.
 type tables struct {
 	*parquet.Writer
 	every   time.Duration
-	due     time.Time     // when the files are completed; zero before the first packet
+	due     time.Time     // when the files are completed, or, if they could not be written, when others are begun; zero before the first packet
 	packets int64         // number of packets when the files were completed last
 	began   chan struct{} // closed at the first packet
+	failing bool          // no file was completed since one could not be written
+	ended   bool          // nothing more is written
+	say     func(format string, args ...any)
 }
 
 // tables returns the tables that --export asks for, or nil.
-func (l *liveFlags) tables(cmd *cobra.Command, set *flags.Settings, name string) (*tables, error) {
+func (l *liveFlags) tables(cmd *cobra.Command, set *flags.Settings, name string, stderr io.Writer) (*tables, error) {
 	if l.Export == "" {
 		if cmd.Flags().Changed("export") {
 			return nil, errors.New("--export: the name of the folder is empty")
@@ -57,6 +65,7 @@ func (l *liveFlags) tables(cmd *cobra.Command, set *flags.Settings, name string)
 	of := parquet.Capture{Files: []string{name}, Program: command.Version(), At: set.Dissection().At, Memory: int64(set.Memory) / 8}
 	of.Host, _ = os.Hostname()
 	t := &tables{Writer: parquet.New(l.Export, partition, of, l.Replace), every: l.Roll, began: make(chan struct{})}
+	t.say = func(format string, args ...any) { command.Say(stderr, "--export: "+format, args...) }
 	if set.Filter != nil {
 		t.Wants = func(r *record.Transaction) (bool, error) { return set.Filter.Match(r) }
 	}
@@ -75,9 +84,42 @@ func (t *tables) of(source input.Source) input.Source {
 }
 
 // Handler returns what writes the rows of records.
-func (t *tables) Handler() dissect.Handler { return t.Writer.Handler() }
+func (t *tables) Handler() dissect.Handler {
+	h := t.Writer.Handler()
+	return dissect.Handler{
+		Begin: h.Begin, Transaction: goesOn(t, h.Transaction), Connection: goesOn(t, h.Connection), Finding: goesOn(t, h.Finding),
+		Operation: goesOn(t, h.Operation), Signal: goesOn(t, h.Signal),
+	}
+}
 
-// Tick completes the files if their time is over.
+// goesOn returns a handler that does not fail if files cannot be written.
+func goesOn[R any](t *tables, handle func(R) error) func(R) error {
+	return func(r R) error { return t.goesOn(handle(r)) }
+}
+
+// goesOn abandons the files that it writes if an error says that they cannot be written. It returns any other error.
+func (t *tables) goesOn(err error) error {
+	if err == nil || !ofFile(err) {
+		return t.failed(err)
+	}
+	t.Lose()
+	t.due = time.Now().Add(min(t.every, againAfter))
+	if !t.failing {
+		t.say("%v; live goes on without the rows since the last complete files, and tries again every %v: the table gaps will say what is missing", err, min(t.every, againAfter))
+	}
+	t.failing = true
+	return nil
+}
+
+// ofFile reports whether an error says that a file cannot be written, such as on a full disk. That the file of another process has
+// its name is none.
+func ofFile(err error) bool {
+	var path *fs.PathError
+	var link *os.LinkError
+	return (errors.As(err, &path) || errors.As(err, &link)) && !errors.Is(err, fs.ErrExist)
+}
+
+// Tick completes the files if their time is over, or begins others if they could not be written.
 func (t *tables) Tick(state show.State) error {
 	now := time.Now()
 	select {
@@ -88,27 +130,67 @@ func (t *tables) Tick(state show.State) error {
 	switch {
 	case t.due.IsZero():
 		t.due = now.Add(t.every)
-	case !now.Before(t.due):
+	case now.Before(t.due):
+	case t.Lost():
+		t.due = now.Add(t.every)
+		return t.goesOn(t.Resume(state.Summary(), now))
+	default:
 		t.due = now.Add(t.every)
 		if s := state.Summary(); s.Packets > t.packets { // otherwise the files would have no rows
+			if err := t.Roll(s, now); err != nil {
+				return t.goesOn(err)
+			}
 			t.packets = s.Packets
-			return t.failed(t.Roll(s, now))
+			t.succeeded()
 		}
 	}
 	return nil
 }
 
-// End completes the files.
+// succeeded says that files are complete again.
+func (t *tables) succeeded() {
+	if t.failing {
+		t.say("files are written again; the table gaps says what is missing (not_written)")
+	}
+	t.failing = false
+}
+
+// End completes the files. If they cannot be written, others are tried, which say what is missing.
 func (t *tables) End(s *record.Summary) error {
 	select {
 	case <-t.began:
 	default:
 		return nil // nothing was captured
 	}
+	if t.ended {
+		return nil
+	}
 	if s == nil {
 		s = new(record.Summary)
 	}
-	return t.failed(errors.Join(t.Finish(s, nil), t.Close()))
+	var err error
+	if !t.Lost() {
+		if err = t.complete(s); err == nil || !ofFile(err) {
+			return t.failed(err)
+		}
+		t.Lose()
+	}
+	again := t.Resume(s, time.Now())
+	if again == nil {
+		again = t.complete(s)
+	}
+	if again == nil {
+		t.succeeded()
+	}
+	return t.failed(cmp.Or(err, again))
+}
+
+// complete completes the files at the end.
+func (t *tables) complete(s *record.Summary) error {
+	if err := t.Finish(s, nil); err != nil {
+		return err
+	}
+	return t.Close()
 }
 
 // failed returns an error of the tables, with the flag, and removes what is not complete.
@@ -116,6 +198,7 @@ func (t *tables) failed(err error) error {
 	if err == nil {
 		return nil
 	}
+	t.ended = true
 	t.Abandon()
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("--export: %w; with an interface or a pipe, live continues as the user who called sudo, or as nobody, who must be allowed to write to the folder", err)

@@ -93,8 +93,10 @@ type Writer struct {
 	places    map[int]record.Place // by connection
 	byFile    *analyze.Files
 	byTime    *analyze.Rates
-	rolls     int     // number of files of each table that are complete
-	before    written // what the complete files say
+	rolls     int     // number of files of each table that were begun and are no longer open
+	before    written // what the open files and those before them say
+	complete  written // what the complete files say
+	lost      bool    // rows are not written, because files could not be
 
 	transactions table[record.Transaction]
 	waits        table[record.Wait]
@@ -114,8 +116,11 @@ type part interface {
 	begin(w *Writer, name string) error
 	complete() error
 	path() string
+	temporary() string
+	prepare(name string) error
 	publish(replace bool) error
 	abandon()
+	leave()
 }
 
 // parts returns the files of all tables.
@@ -152,6 +157,9 @@ func (w *Writer) Begin(first *framed.Frame) error {
 		at = first.Timestamp()
 		w.row.capture = key("capture", first.Time, first.Length, first.Data)
 	}
+	if err := w.recover(); err != nil {
+		return err
+	}
 	for _, p := range w.parts() {
 		if err := w.fits(p.table()); err != nil {
 			return err
@@ -169,10 +177,37 @@ func (w *Writer) Roll(s *record.Summary, at time.Time) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
+	return w.next(at)
+}
+
+// next begins the files after those that are complete or lost.
+func (w *Writer) next(at time.Time) error {
 	w.rolls++
 	w.byFile = analyze.NewFiles(w.row.of.Memory)
 	return w.create(at, key("part", w.row.capture, w.rolls, at.UnixNano()))
 }
+
+// Lose abandons the files that it writes, because writing them failed. Until Resume, no row is written. What the complete files say
+// about the capture as a whole stays as it is, so that the next files say what came since then.
+func (w *Writer) Lose() {
+	w.Abandon()
+	w.lost, w.before = true, w.complete
+}
+
+// Resume begins new files after Lose, with a row in the table gaps for the time of which nothing was written. The summary is that of
+// the capture so far, and may be reused after the call.
+func (w *Writer) Resume(s *record.Summary, at time.Time) error {
+	if err := w.next(at); err != nil {
+		return err
+	}
+	w.lost = false
+	w.byTime.Take(s.Last.Or(0)) // these RPCs have no rows in other tables, either
+	w.row.connection, w.row.rpc, w.row.role = record.Opt[string]{}, record.Opt[string]{}, w.row.of.role("", "")
+	return w.gaps.write(&gap{Kind: gapNotWritten, From: record.SomeIf(w.before.Last.Or(s.First.Or(0)), s.First.Known()), To: s.Last, Packets: record.Some(s.Packets - w.before.Packets)}, &w.row)
+}
+
+// Lost reports whether rows are not written, because of Lose.
+func (w *Writer) Lost() bool { return w.lost }
 
 // create creates the files of all tables.
 func (w *Writer) create(at time.Time, key string) error {
@@ -198,6 +233,7 @@ type table[R any] struct {
 	at      func(*R) record.Time // by which rows are sorted
 
 	final  string // path of the complete file
+	now    string // path of the file until it is complete; empty if there is none
 	file   *os.File
 	writer *parquet.GenericWriter[any]
 	sorted []sortable
@@ -213,8 +249,9 @@ type sortable struct {
 	row parquet.Row
 }
 
-func (t *table[R]) table() string { return t.name }
-func (t *table[R]) path() string  { return t.final }
+func (t *table[R]) table() string     { return t.name }
+func (t *table[R]) path() string      { return t.final }
+func (t *table[R]) temporary() string { return t.now }
 
 // begin creates the file of a table, under another name than its own.
 func (t *table[R]) begin(w *Writer, name string) error {
@@ -231,7 +268,7 @@ func (t *table[R]) begin(w *Writer, name string) error {
 		return err
 	}
 	lock(file) // without a lock, the file stays if the process is killed
-	t.file, t.first, t.last = file, 0, 0
+	t.file, t.now, t.first, t.last = file, file.Name(), 0, 0
 	t.writer = parquet.NewGenericWriter[any](file, schema(t.name, t.columns), parquet.MaxRowsPerRowGroup(w.row.of.rowsOfGroup()), parquet.Compression(&parquet.Zstd),
 		parquet.KeyValueMetadata(metadata, Version), parquet.KeyValueMetadata("rdmadump.program", w.row.of.Program),
 		parquet.KeyValueMetadata("rdmadump.options", strings.ToValidUTF8(strings.Join(w.row.of.Options, " "), "\ufffd")), parquet.KeyValueMetadata("rdmadump.capture", w.row.capture))
@@ -241,8 +278,11 @@ func (t *table[R]) begin(w *Writer, name string) error {
 // metadata is the key under which the files say which version of the schema they have.
 const metadata = "rdmadump.schema"
 
-// write writes the row of a value.
+// write writes the row of a value. Without a file, the row is lost.
 func (t *table[R]) write(r *R, about *row) error {
+	if t.file == nil {
+		return nil
+	}
 	n := len(t.sorted)
 	if n == cap(t.sorted) {
 		t.sorted = slices.Grow(t.sorted, 1)
@@ -285,33 +325,50 @@ func (t *table[R]) complete() error {
 	return err
 }
 
+// prepare gives the file, which is complete, the name that it has until the files of all tables are.
+func (t *table[R]) prepare(name string) error {
+	to := filepath.Join(filepath.Dir(t.final), name)
+	err := rename(t.now, to)
+	if err == nil {
+		t.now = to
+	}
+	return err
+}
+
+// rename is [os.Rename]; tests make it fail.
+var rename = os.Rename
+
 // publish gives the file its name.
 func (t *table[R]) publish(replace bool) error {
 	if replace {
-		return os.Rename(t.file.Name(), t.final)
+		return rename(t.now, t.final)
 	}
-	switch err := os.Link(t.file.Name(), t.final); { // unlike Rename, Link never replaces the file of another process
+	switch err := os.Link(t.now, t.final); { // unlike Rename, Link never replaces the file of another process
 	case err == nil:
-		return os.Remove(t.file.Name())
+		return os.Remove(t.now)
 	case errors.Is(err, fs.ErrExist):
 		return &fs.PathError{Op: "create", Path: t.final, Err: fs.ErrExist}
 	}
 	if _, err := os.Lstat(t.final); err == nil { // the file system has no links
 		return &fs.PathError{Op: "create", Path: t.final, Err: fs.ErrExist}
 	}
-	return os.Rename(t.file.Name(), t.final)
+	return rename(t.now, t.final)
 }
 
-// abandon removes the file, if it is not complete.
+// abandon removes the file, if it has not its name.
 func (t *table[R]) abandon() {
-	if t.file != nil {
+	if t.now != "" {
 		t.file.Close()
-		os.Remove(t.file.Name())
-		t.file = nil
+		os.Remove(t.now)
 	}
+	t.leave()
 }
 
-// Close completes the tables. They have their names when all of them are complete.
+// leave forgets the file.
+func (t *table[R]) leave() { t.file, t.now, t.sorted, t.texts = nil, "", nil, texts{} }
+
+// Close completes the tables. Their files get their names when all of them are complete; see recover for what happens if that is
+// interrupted.
 func (w *Writer) Close() error {
 	parts := w.parts()
 	for _, p := range parts {
@@ -320,23 +377,56 @@ func (w *Writer) Close() error {
 			return err
 		}
 	}
+	last := parts[len(parts)-1]
+	name := readyName(filepath.Base(last.path()), last.temporary())
+	held, err := os.Open(last.temporary())
+	if err == nil {
+		defer held.Close()
+		if !lock(held) { // this system cannot rename an open file either
+			held.Close()
+		}
+		err = w.recover() // an older file of this name must not replace the new one later
+	}
+	for i := 0; err == nil && i < len(parts); i++ {
+		err = parts[i].prepare(name)
+	}
+	if err != nil {
+		w.Abandon()
+		return err
+	}
 	for i, p := range parts {
-		if err := p.publish(w.replace); err != nil {
-			if !w.replace {
-				for _, published := range parts[:i] {
-					os.Remove(published.path())
-				}
+		switch err := p.publish(w.replace); {
+		case err != nil && w.replace:
+			for _, p := range parts {
+				p.leave()
 			}
+			return &partlyError{err}
+		case err != nil:
 			w.Abandon()
+			for _, published := range parts[:i] {
+				os.Remove(published.path())
+			}
 			return err
 		}
 	}
+	for _, p := range parts {
+		p.leave()
+	}
+	w.complete = w.before
 	return nil
 }
 
-// Abandon removes what was written.
+// partlyError is the error of files that could not get their names although others of the same capture have theirs. It does not match
+// errors of files, because nothing is lost.
+type partlyError struct{ err error }
+
+func (e *partlyError) Error() string {
+	return e.err.Error() + "; some tables have the new files, and others still the old ones: the next run that writes to this partition completes them"
+}
+
+// Abandon removes what was written and has not its name.
 func (w *Writer) Abandon() {
-	for _, p := range w.parts() {
+	for _, p := range slices.Backward(w.parts()) { // without the last, recover completes nothing
 		p.abandon()
 	}
 }
@@ -382,6 +472,9 @@ func (w *Writer) transaction(r *record.Transaction) error {
 	}
 	about := w.about(r.Connection, r.Key, r.Client, r.Server)
 	about.rpc = w.rpcKey(r) // it counts all uses of the XID
+	if w.lost {
+		return nil
+	}
 	if w.Wants != nil {
 		if wanted, err := w.Wants(r); err != nil || !wanted {
 			return err
@@ -401,7 +494,7 @@ func (w *Writer) transaction(r *record.Transaction) error {
 // rate adds something of a time to the intervals of the table rates. If the capture has too many of them, because it lasts for weeks
 // or because a clock was set, those before this time are written, and it is not known how many Calls were in flight.
 func (w *Writer) rate(at record.Time, add func() error) error {
-	if add() == nil {
+	if w.lost || add() == nil {
 		return nil
 	}
 	w.byTime.Unattended()
