@@ -13,7 +13,7 @@ type Bytes[T any] struct {
 	acked    uint32   // see acks
 	end      uint32   // the sequence number of the FIN
 	gaps     Gaps
-	window   *Window[T] // nil before the first segment that waits
+	window   *Window[T] // the segments that wait
 
 	fact Fact[T] // the latest one
 
@@ -96,18 +96,14 @@ func (b *Bytes[T]) Insist(r Request) { b.taking, b.step = r, skip }
 
 // Hold keeps an item of a number of bytes for the segment that Waits reported, of which the window has no copy.
 func (b *Bytes[T]) Hold(bytes int, item T) {
-	if b.window == nil {
-		b.window = new(Window[T])
-	}
-	i, _ := b.window.Find(Octets, b.taking.PSN)
-	b.window.Insert(i, b.taking, bytes, item)
+	b.window = b.window.With(Octets, b.taking, bytes, item)
 }
 
 // Lengthen notes that the segment that Waits reported is a longer copy of the one that the window has, and takes a number
 // of bytes more.
 func (b *Bytes[T]) Lengthen(bytes int) {
-	if i, found := b.window.Find(Octets, b.taking.PSN); found {
-		b.window.Grow(i, b.taking.Size, bytes)
+	if i, found := b.window.find(Octets, b.taking.PSN); found {
+		b.window.lengthen(i, b.taking.Size, bytes)
 	}
 }
 
@@ -256,11 +252,7 @@ func (b *Bytes[T]) skipTo(seq uint32, at record.Stamp) bool {
 
 // shown reports whether the other side has received a byte of the earliest segment that waits, and so all bytes before it.
 func (b *Bytes[T]) shown() bool {
-	if b.window.Empty() {
-		return false
-	}
-	seq, _ := b.window.First()
-	return b.IsAcked(seq)
+	return !b.window.Empty() && b.IsAcked(b.window.Seq(0))
 }
 
 // drain reports what follows for the earliest segment that waits, and returns false if it has to wait on.

@@ -221,7 +221,7 @@ func TestBytesModel(t *testing.T) {
 					if b.Window().Item(Octets, f.From) == nil {
 						b.Hold(1, 0)
 						held++
-					} else if i, _ := b.Window().Find(Octets, f.From); b.Window().order[i].Size < f.To-f.From {
+					} else if i, _ := b.Window().find(Octets, f.From); b.Window().order[i].Size < f.To-f.From {
 						b.Lengthen(1)
 					}
 				case Released:

@@ -103,7 +103,7 @@ type Order[T any] struct {
 	acked    uint32 // see acks
 	read     Request
 	gaps     Gaps
-	window   *Window[T] // nil before the first request that waits
+	window   *Window[T] // the requests that wait
 
 	unmatched Run // PSNs of the latest responses to Read Requests that were not captured
 
@@ -173,8 +173,8 @@ func (o *Order[T]) Lacks(psn uint32) bool { return o.gaps.lacks(PSNs, One(psn)) 
 // Window returns the requests that wait. It may be nil.
 func (o *Order[T]) Window() *Window[T] { return o.window }
 
-// Bytes returns the memory of the gaps.
-func (o *Order[T]) Bytes() int64 { return o.gaps.Bytes() }
+// Size returns the memory of the gaps.
+func (o *Order[T]) Size() int64 { return o.gaps.Bytes() }
 
 // Announce notes the PSN of the first request in the handshake.
 func (o *Order[T]) Announce(psn uint32) {
@@ -205,21 +205,13 @@ func (o *Order[T]) Insist(r Request) { o.taking, o.step = r, skip }
 
 // Hold keeps an item of a number of bytes for the request that Waits reported, which the window lacks.
 func (o *Order[T]) Hold(bytes int, item T) {
-	if o.window == nil {
-		o.window = new(Window[T])
-	}
-	i, _ := o.window.Find(PSNs, o.taking.PSN)
-	o.window.Insert(i, o.taking, bytes, item)
+	o.window = o.window.With(PSNs, o.taking, bytes, item)
 	o.step, o.skips = drain, o.shown()
 }
 
 // shown reports whether the other side has accepted the request before the earliest one that waits.
 func (o *Order[T]) shown() bool {
-	if o.window.Empty() || o.acks != upTo {
-		return false
-	}
-	seq, _ := o.window.First()
-	return PSNs.Delta(o.acked, seq) >= -1
+	return !o.window.Empty() && o.acks == upTo && PSNs.Delta(o.acked, o.window.Seq(0)) >= -1
 }
 
 // Acknowledge notes that the other side has accepted all requests up to a PSN.

@@ -149,7 +149,7 @@ func TestResponses(t *testing.T) {
 			t.Errorf("PSN %d: %t", psn, got)
 		}
 	}
-	if !o.Lacks(103) || o.Lacks(106) || o.Bytes() == 0 {
+	if !o.Lacks(103) || o.Lacks(106) || o.Size() == 0 {
 		t.Error("PSN 103 is missing, and 106 is not")
 	}
 }

@@ -1,10 +1,6 @@
 package order
 
-import (
-	"slices"
-
-	"github.com/rdmadump/rdmadump/dissect/record"
-)
+import "slices"
 
 // Limits of the items in a window. They also limit the cost of
 // inserting an item.
@@ -13,8 +9,8 @@ const (
 	maxHeldBytes = 4 << 20
 )
 
-// Window holds items that came early, in order. T is what its owner keeps of an item. The window
-// may be nil if it is only read.
+// Window holds items that came early, in order. T is what its owner keeps of an item. The window is nil
+// before the first item.
 type Window[T any] struct {
 	order []place // by sequence number
 	items []T     // at the indexes in order
@@ -44,11 +40,8 @@ func (w *Window[T]) At(i int) *T { return &w.items[w.order[i].item] }
 // Seq returns the sequence number of the item at an index of the order.
 func (w *Window[T]) Seq(i int) uint32 { return w.order[i].PSN }
 
-// First returns the sequence number of the earliest item, and the packet that it came with.
-func (w *Window[T]) First() (seq uint32, at record.Stamp) { return w.order[0].PSN, w.order[0].At }
-
-// Find returns the index of an item, or the index at which it would be inserted.
-func (w *Window[T]) Find(c Circle, seq uint32) (i int, found bool) {
+// find returns the index of an item, or the index at which it would be inserted.
+func (w *Window[T]) find(c Circle, seq uint32) (i int, found bool) {
 	if w == nil {
 		return 0, false
 	}
@@ -60,14 +53,17 @@ func (w *Window[T]) Find(c Circle, seq uint32) (i int, found bool) {
 
 // Item returns the item with a sequence number, nil if there is none.
 func (w *Window[T]) Item(c Circle, seq uint32) *T {
-	if i, found := w.Find(c, seq); found {
+	if i, found := w.find(c, seq); found {
 		return w.At(i)
 	}
 	return nil
 }
 
-// Insert adds an item of a number of bytes at index i.
-func (w *Window[T]) Insert(i int, r Request, bytes int, item T) {
+// With returns the window with one more item, of a number of bytes.
+func (w *Window[T]) With(c Circle, r Request, bytes int, item T) *Window[T] {
+	if w == nil {
+		w = new(Window[T])
+	}
 	var n int32
 	if last := len(w.free); last > 0 {
 		n, w.free = w.free[last-1], w.free[:last-1]
@@ -76,12 +72,14 @@ func (w *Window[T]) Insert(i int, r Request, bytes int, item T) {
 		n = int32(len(w.items))
 		w.items = append(w.items, item)
 	}
+	i, _ := w.find(c, r.PSN)
 	w.order = slices.Insert(w.order, i, place{Request: r, item: n, bytes: int32(bytes)})
 	w.bytes += bytes
+	return w
 }
 
-// Grow notes that the item at an index is of a longer segment now, of which a number of bytes more are kept.
-func (w *Window[T]) Grow(i int, size uint32, bytes int) {
+// lengthen notes that the item at an index is of a longer segment now, of which a number of bytes more are kept.
+func (w *Window[T]) lengthen(i int, size uint32, bytes int) {
 	p := w.order[i]
 	w.order[i] = place{Request{PSN: p.PSN, Size: size, At: p.At}, p.item, p.bytes + int32(bytes)}
 	w.bytes += bytes
@@ -107,4 +105,6 @@ func (w *Window[T]) Remove(n int) {
 }
 
 // Full reports whether the window has exceeded its limits.
-func (w *Window[T]) Full() bool { return len(w.order) > maxHeld || w.bytes > maxHeldBytes }
+func (w *Window[T]) Full() bool {
+	return w != nil && (len(w.order) > maxHeld || w.bytes > maxHeldBytes)
+}

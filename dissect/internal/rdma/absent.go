@@ -87,12 +87,8 @@ func (f *flow) requestAbsent(d *Datagram, again bool, cur *currentPacket) {
 // keepAbsent keeps a request of which no copy has come to the receiver. The flow owns the data of the item.
 func (f *flow) keepAbsent(seq uint32, item held) {
 	c := f.ops.circle
-	if f.absent == nil {
-		f.absent = new(window)
-	}
-	w := f.absent
-	if i, kept := w.Find(c, seq); !kept && !w.Full() {
-		w.Insert(i, order.Request{PSN: seq, At: item.stamp}, len(item.data), item)
+	if f.absent.Item(c, seq) == nil && !f.absent.Full() {
+		f.absent = f.absent.With(c, order.Request{PSN: seq, At: item.stamp}, len(item.data), item)
 		return
 	}
 	f.conn.tracker.buffers.back(item.data)
@@ -143,8 +139,7 @@ func (f *flow) settleAbsent() {
 		if f.stream != nil && c.Delta(seq+uint32(item.length), expect) > 0 {
 			break
 		}
-		f.reportHeldRetransmissions(f.ops.at(seq), item)
-		f.unhold(item)
+		f.settleHeld(seq, item)
 	}
 	w.Remove(n)
 }

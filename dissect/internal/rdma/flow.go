@@ -36,7 +36,7 @@ type flow struct {
 	taken      record.Time  // of the latest request, or segment, that is in order
 	offsets    *offsets     // nil if no positions are wanted
 	sent       *sent.Sender // nil without several capture points
-	absent     *window      // with several capture points: requests that left their sender, and of which no copy has come to the receiver; nil before the first
+	absent     *window      // with several capture points: requests that left their sender, and of which no copy has come to the receiver
 }
 
 // half is the part of a flow that depends on its transport.

@@ -108,24 +108,14 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 			}
 			f.acceptHeld(fact, cur, &own)
 		case order.Filled: // the current packet came after those that wait
-			f.way.Late()
-			if w := f.waiting(); !f.firstCopyLost(d, cur) && (w.Empty() || cur.isOvertaken(w)) { // of an unreliable connection, none waits
-				f.conn.record.outOfOrder()
-				cur.mark(nil, record.OutOfOrder)
-			}
+			f.filled(f.firstCopyLost(d, cur), cur)
 		case order.Released:
-			f.reportHeldRetransmissions(f.ops.at(fact.From), fact.Item)
-			f.unhold(fact.Item)
+			f.settleHeld(fact.From, fact.Item)
 		case order.Missing:
 			f.lacks(fact)
 		case order.Late:
 			if fact.Known {
-				f.way.Late()
-			}
-			if fact.Known && !f.firstCopyLost(d, cur) {
-				f.conn.record.outOfOrder()
-				f.conn.Disorder()
-				cur.mark(nil, record.Late)
+				f.late(f.firstCopyLost(d, cur), cur)
 			}
 		case order.Again:
 			f.requestAgain(d, cur)

@@ -55,6 +55,26 @@ func (f *flow) firstCopyLost(d *Datagram, cur *currentPacket) bool {
 	return true
 }
 
+// filled notes that the current packet came after those that wait for it, and late that it came after later ones, although
+// it was counted as not captured. Lost is set if the first copy of it was lost before the capture; otherwise, the packet
+// itself came late.
+func (f *flow) filled(lost bool, cur *currentPacket) {
+	f.way.Late()
+	if w := f.waiting(); !lost && (w.Empty() || cur.isOvertaken(w)) { // of an unreliable connection, none waits
+		f.conn.record.outOfOrder()
+		cur.mark(nil, record.OutOfOrder)
+	}
+}
+
+func (f *flow) late(lost bool, cur *currentPacket) {
+	f.way.Late()
+	if !lost {
+		f.conn.record.outOfOrder()
+		f.conn.Disorder()
+		cur.mark(nil, record.Late)
+	}
+}
+
 // wasIdle reports whether the sender was idle for as long as its timer before a request.
 func (f *flow) wasIdle(at record.Stamp) bool {
 	return f.cause.Expired(f.sent.Time(at), f.timer())

@@ -168,22 +168,25 @@ func (w *stream) apply(s *TCP, cur *currentPacket) {
 				w.deliver(item.data, -1, item.length-int(fact.To-fact.From), fact.Run, cur.accepting(item, own))
 			}
 		case order.Filled: // the current segment came after those that wait
-			f.way.Late()
-			if !s.Path.Joined && f.wasIdle(s.At) { // the first copy was lost before the capture
+			lost := w.firstCopyLost(s)
+			if lost {
 				o := f.ops.at(s.Seq)
 				f.retransmitted(o, f.burstOf(fact.Run, o, s.At), cur)
-			} else if cur.isOvertaken(f.waiting()) {
-				f.conn.record.outOfOrder()
-				cur.mark(nil, record.OutOfOrder)
 			}
+			f.filled(lost, cur)
 		case order.Released:
-			f.reportHeldRetransmissions(f.ops.at(fact.From), fact.Item)
-			f.unhold(fact.Item)
+			f.settleHeld(fact.From, fact.Item)
 		case order.Missing:
 			w.lacks(fact.Run, fact.At)
 			w.frames.skip(fact.Run)
 		case order.Late:
-			w.takeLate(s, fact, cur)
+			if fact.Known { // otherwise it comes before the first captured one
+				lost := w.firstCopyLost(s)
+				if lost {
+					w.takeAgain(s, fact.Run, cur)
+				}
+				f.late(lost, cur)
+			}
 		case order.Again:
 			w.takeAgain(s, fact.Run, cur)
 		case order.Waits:
@@ -202,21 +205,9 @@ func (w *stream) apply(s *TCP, cur *currentPacket) {
 	}
 }
 
-// takeLate takes bytes of a segment that come before the next one, and may be the first copy that was sent of them, so
-// that nothing shows that they were retransmitted.
-func (w *stream) takeLate(s *TCP, fact *order.Fact[held], cur *currentPacket) {
-	if !fact.Known { // they come before the first captured ones
-		return
-	}
-	f := w.flow
-	if f.way.Late(); !s.Path.Joined && f.wasIdle(s.At) { // the first copy was lost before the capture
-		w.takeAgain(s, fact.Run, cur)
-		return
-	}
-	f.conn.record.outOfOrder()
-	f.conn.Disorder()
-	cur.mark(nil, record.Late)
-}
+// firstCopyLost reports whether a first captured copy of a segment is a retransmission of a copy that was lost before the
+// capture; see [flow.firstCopyLost].
+func (w *stream) firstCopyLost(s *TCP) bool { return !s.Path.Joined && w.flow.wasIdle(s.At) }
 
 // takeAgain takes bytes of a segment that were captured before: all of it, or its first ones.
 func (w *stream) takeAgain(s *TCP, r order.Run, cur *currentPacket) {

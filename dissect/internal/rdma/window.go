@@ -85,10 +85,9 @@ func (h *held) keep(f *flow, again heldCopy, b *Burst) {
 	f.holdsCopies(1)
 }
 
-// reportHeldRetransmissions reports the retransmissions of a request or segment that
-// was held until now.
-func (f *flow) reportHeldRetransmissions(o *Operation, item *held) {
-	repeats := item.repeats
+// settleHeld reports the retransmissions of a request or segment that was held until now, and releases it.
+func (f *flow) settleHeld(seq uint32, item *held) {
+	o, repeats := f.ops.at(seq), item.repeats
 	for i := range item.copies {
 		again := &item.copies[i]
 		b := &again.burst
@@ -113,6 +112,7 @@ func (f *flow) reportHeldRetransmissions(o *Operation, item *held) {
 	if item.again.Packet != 0 && o != nil {
 		o.copies.note(ahead, item.again, 0)
 	}
+	f.unhold(item)
 }
 
 // unhold releases the buffer of a held item.
