@@ -38,28 +38,22 @@ func (s *OperationStats) add(r *record.RDMAOperation) {
 
 // OperationTable sums up RDMA operations by the values of fields.
 type OperationTable struct {
-	by     string
+	grouping[OperationStats]
 	values func(values []string, r *record.RDMAOperation) []string
-	group  []string
-	key    []byte
-	rows   map[string]*OperationStats
 	exact  int
 }
 
 // NewOperationTable returns an empty table. Values appends those of an operation; by says what they
 // are.
 func NewOperationTable(by string, values func(values []string, r *record.RDMAOperation) []string) *OperationTable {
-	return &OperationTable{by: by, values: values, rows: map[string]*OperationStats{}}
+	return &OperationTable{values: values, grouping: newGrouping(func(name string, group []string) *OperationStats {
+		return &OperationStats{Type: "rdma_stats", GroupBy: by, Name: name, Group: group}
+	})}
 }
 
 // Add adds an operation. It does not keep r.
 func (t *OperationTable) Add(r *record.RDMAOperation) {
-	t.group = t.values(t.group[:0], r)
-	t.key = appendGroupKey(t.key[:0], t.group)
-	s := t.rows[string(t.key)]
-	if s == nil {
-		s = t.row()
-	}
+	s := t.row(t.values(t.group[:0], r))
 	s.add(r)
 	ns, known := r.LatencyNS.Get()
 	if !known {
@@ -72,19 +66,6 @@ func (t *OperationTable) Add(r *record.RDMAOperation) {
 		t.exact -= len(s.latencies.exact)
 		s.latencies.coarsen()
 	}
-}
-
-// row adds the row of the current group, or returns that of the others.
-func (t *OperationTable) row() *OperationStats {
-	key, group := string(t.key), slices.Clone(t.group)
-	if len(t.rows) >= maxRows {
-		if key, group = othersKey, nil; t.rows[key] != nil {
-			return t.rows[key]
-		}
-	}
-	s := &OperationStats{Type: "rdma_stats", GroupBy: t.by, Name: groupName(group), Group: group}
-	t.rows[key] = s
-	return s
 }
 
 // Rows returns the rows, those with the most bytes first.

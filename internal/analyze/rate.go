@@ -79,17 +79,16 @@ const (
 	maxIntervals  = 1 << 17              // of all groups
 	maxChanges    = 1 << 22              // of all intervals: 64 MB
 	settleAfter   = record.Time(30e9)    // by then, the records of all Replies of an interval have come
-	noGroup       = ""                   // key of the only group without --by
 	minimumWindow = 1 * time.Microsecond // the shortest interval
 )
 
 // Rates sums up transactions by intervals of time, and also by groups.
 type Rates struct {
+	grouping[rates]
 	by       string
 	values   func(values []string, r *record.Transaction) []string // nil for one group
 	every    record.Time
 	start    record.Time
-	groups   map[string]*rates
 	open     map[int][]openCall // Calls without Reply, by connection
 	latest   record.Time        // the latest time so far
 	clock    record.Time        // time of the latest record
@@ -99,21 +98,20 @@ type Rates struct {
 	overflow bool               // there were more than maxChanges
 	signals  int64              // that Signal got
 	expected int64              // that the connections have
-	group    []string
-	keyBytes int64 // bytes of the groups' keys
-	most     int64 // number of intervals after which they become longer; 0 for intervals of a fixed length
-	exact    int   // number of single latencies, if the length is not fixed
+	most     int64              // number of intervals after which they become longer; 0 for intervals of a fixed length
+	exact    int                // number of single latencies, if the length is not fixed
 }
 
 // rates are the intervals of one group.
 type rates struct {
+	name      string
 	group     []string
 	intervals []Rate // from the start of the capture
 }
 
 // openCall is a Call without Reply. It is in flight until [record.Connection.EndOfCalls].
 type openCall struct {
-	group string
+	group *rates
 	at    record.Time
 }
 
@@ -126,7 +124,13 @@ func NewRates(every time.Duration, by string, values func([]string, *record.Tran
 	if every < minimumWindow {
 		return nil, fmt.Errorf("%v is shorter than %v", every, minimumWindow)
 	}
-	return &Rates{every: record.Time(every), by: by, values: values, groups: map[string]*rates{}, open: map[int][]openCall{}}, nil
+	return newRates(record.Time(every), by, values), nil
+}
+
+func newRates(every record.Time, by string, values func([]string, *record.Transaction) []string) *Rates {
+	return &Rates{every: every, by: by, values: values, open: map[int][]openCall{}, grouping: newGrouping(func(name string, group []string) *rates {
+		return &rates{name: name, group: group}
+	})}
 }
 
 // lengths are the lengths that intervals may have if a capture determines them. Each is a multiple of
@@ -142,7 +146,9 @@ var lengths = []time.Duration{
 // capture has at most this number of intervals; it must be at least 2. Rows returns the same as with
 // a fixed interval of that length.
 func NewFittingRates(most int) *Rates {
-	return &Rates{every: record.Time(lengths[0]), groups: map[string]*rates{}, open: map[int][]openCall{}, most: int64(max(most, 2))}
+	t := newRates(record.Time(lengths[0]), "", nil)
+	t.most = int64(max(most, 2))
+	return t
 }
 
 // Fitting returns the shortest length of intervals, of those that are round numbers and at least every, with which the
@@ -164,7 +170,7 @@ func (t *Rates) lengthen(at record.Time) {
 	longer := record.Time(Fitting(t.Every(), at-t.start, int(t.most)))
 	factor := int(longer / t.every)
 	t.every = longer
-	for _, g := range t.groups {
+	for _, g := range t.rows {
 		merged := g.intervals[:0]
 		for i := range g.intervals {
 			if i%factor == 0 {
@@ -213,7 +219,7 @@ func (t *Rates) limit() {
 		return
 	}
 	var most *Rate
-	for _, g := range t.groups {
+	for _, g := range t.rows {
 		for i := range g.intervals {
 			if s := &g.intervals[i]; most == nil || len(s.latencies.exact) > len(most.latencies.exact) {
 				most = s
@@ -239,11 +245,11 @@ func (t *Rates) Latest() record.Time { return t.latest }
 // in the first interval that is left. It returns no more than maxTaken intervals without transactions.
 func (t *Rates) Take(until record.Time) (rows []*Rate) {
 	n := int64(max(until-t.start, 0) / t.every)
-	if len(t.groups) == 0 && t.values == nil {
-		t.groups[noGroup] = &rates{}
+	if t.values == nil {
+		t.row(nil)
 	}
-	for _, g := range t.groups {
-		empty, name := 0, groupName(g.group)
+	for _, g := range t.rows {
+		empty := 0
 		have := min(n, int64(len(g.intervals)))
 		for i := range n {
 			s := &Rate{}
@@ -261,7 +267,7 @@ func (t *Rates) Take(until record.Time) (rows []*Rate) {
 			r := *s
 			r.settle()
 			r.changes = nil
-			r.describe(t, g.group, name, t.start+record.Time(i)*t.every)
+			r.describe(t, g, t.start+record.Time(i)*t.every)
 			rows = append(rows, &r)
 		}
 		g.intervals = slices.Clone(g.intervals[have:])
@@ -277,11 +283,11 @@ func (t *Rates) Take(until record.Time) (rows []*Rate) {
 const maxTaken = 600
 
 // describe sets the fields that name an interval.
-func (s *Rate) describe(t *Rates, group []string, name string, start record.Time) {
+func (s *Rate) describe(t *Rates, g *rates, start record.Time) {
 	s.Type, s.Start, s.End = "rate", start, start+t.every
 	s.BytesPerS = int64(float64(s.BytesRead+s.BytesWritten) * 1e9 / float64(t.every))
 	if t.values != nil {
-		s.GroupBy, s.Name, s.Group = t.by, name, group
+		s.GroupBy, s.Name, s.Group = t.by, g.name, g.group
 	} else if t.signals > 0 || t.expected == 0 {
 		s.CE, s.CNP, s.Pauses = record.Some(s.signals[record.SignalCE]), record.Some(s.signals[record.SignalCNP]), record.Some(s.signals[record.SignalPause])
 	}
@@ -292,12 +298,7 @@ func (t *Rates) Signal(x record.Signal) error {
 	if t.values != nil {
 		return nil
 	}
-	g := t.groups[noGroup]
-	if g == nil {
-		g = &rates{}
-		t.groups[noGroup] = g
-	}
-	s, err := t.interval(g, x.Time)
+	s, err := t.interval(t.row(nil), x.Time)
 	if err != nil {
 		return err
 	}
@@ -339,23 +340,11 @@ func (t *Rates) interval(g *rates, at record.Time) (*Rate, error) {
 }
 
 // groupOf returns the group of a transaction.
-func (t *Rates) groupOf(r *record.Transaction) (key string, g *rates) {
-	t.group = t.group[:0]
-	if t.values != nil {
-		t.group = t.values(t.group, r)
-		key = string(appendGroupKey(nil, t.group))
+func (t *Rates) groupOf(r *record.Transaction) *rates {
+	if t.values == nil {
+		return t.row(nil)
 	}
-	if g = t.groups[key]; g == nil {
-		if len(t.groups) >= maxRows || t.keyBytes+int64(len(key)) > maxKeyBytes {
-			key, t.group = othersKey, nil
-		}
-		if g = t.groups[key]; g == nil {
-			g = &rates{group: slices.Clone(t.group)}
-			t.groups[key] = g
-			t.keyBytes += int64(len(key))
-		}
-	}
-	return key, g
+	return t.row(t.values(t.group[:0], r))
 }
 
 // CountedAt returns the time whose interval counts a transaction: that of its Reply, or of its Call
@@ -364,8 +353,7 @@ func CountedAt(r *record.Transaction) record.Time { return r.End() }
 
 // Add adds a transaction. It does not keep r.
 func (t *Rates) Add(r *record.Transaction) error {
-	key, g := t.groupOf(r)
-	at := CountedAt(r)
+	g, at := t.groupOf(r), CountedAt(r)
 	latency, answered := r.LatencyNS.Get()
 	s, err := t.interval(g, at)
 	if err != nil {
@@ -403,7 +391,7 @@ func (t *Rates) Add(r *record.Transaction) error {
 	if t.clock = max(t.clock, at); t.most == 0 {
 		t.settle(int(max(t.clock-t.start-settleAfter, 0) / t.every))
 	}
-	return t.inFlight(key, g, r)
+	return t.inFlight(g, r)
 }
 
 // add adds a latency to an interval.
@@ -424,7 +412,7 @@ func (t *Rates) settle(i int) {
 	if i <= t.settled {
 		return
 	}
-	for _, g := range t.groups {
+	for _, g := range t.rows {
 		for n := t.settled; n < min(i, len(g.intervals)); n++ {
 			g.intervals[n].settle()
 		}
@@ -446,7 +434,7 @@ func (q *Quantiles) late(ns int64) {
 }
 
 // inFlight notes when the Call of a transaction was sent and its Reply delivered.
-func (t *Rates) inFlight(key string, g *rates, r *record.Transaction) error {
+func (t *Rates) inFlight(g *rates, r *record.Transaction) error {
 	if r.Call == nil || t.overflow {
 		return nil
 	}
@@ -455,7 +443,7 @@ func (t *Rates) inFlight(key string, g *rates, r *record.Transaction) error {
 			t.overflow = true
 			return nil
 		}
-		t.open[r.Connection] = append(t.open[r.Connection], openCall{key, r.Call.Time})
+		t.open[r.Connection] = append(t.open[r.Connection], openCall{g, r.Call.Time})
 		return nil
 	}
 	return t.flight(g, r.Call.Time, r.End())
@@ -486,7 +474,7 @@ func (t *Rates) Connection(c *record.Connection) error {
 	delete(t.open, c.ID)
 	for _, call := range calls {
 		t.changes-- // it was counted once already
-		if err := t.flight(t.groups[call.group], call.at, c.EndOfCalls()); err != nil {
+		if err := t.flight(call.group, call.at, c.EndOfCalls()); err != nil {
 			return err
 		}
 	}
@@ -498,25 +486,25 @@ func (t *Rates) Connection(c *record.Connection) error {
 func (t *Rates) Rows(end record.Time) ([]*Rate, error) {
 	for _, calls := range t.open { // their connections had no record
 		for _, call := range calls {
-			if err := t.flight(t.groups[call.group], call.at, end); err != nil {
+			if err := t.flight(call.group, call.at, end); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if len(t.groups) == 0 && t.values == nil {
-		t.groups[noGroup] = &rates{}
+	if t.values == nil {
+		t.row(nil)
 	}
 	end = max(end, t.latest)
 	var rows []*Rate
-	for _, g := range t.groups {
+	for _, g := range t.rows {
 		if _, err := t.interval(g, end); err != nil {
 			return nil, err
 		}
-		level, name := 0, groupName(g.group)
+		level := 0
 		for i := range g.intervals {
 			s := &g.intervals[i]
 			s.settle()
-			s.describe(t, g.group, name, t.start+record.Time(i)*t.every)
+			s.describe(t, g, t.start+record.Time(i)*t.every)
 			if !t.overflow {
 				s.InFlight = record.Some(s.level(&level))
 			}

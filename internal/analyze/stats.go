@@ -100,29 +100,15 @@ const (
 
 // Table sums up transactions by program, procedure or operation, or by other values.
 type Table struct {
+	grouping[Stats]
 	by     string
 	values func(values []string, r *record.Transaction) []string // nil for the three kinds
-	group  []string                                              // of the current transaction
-	key    []byte                                                // of the current transaction: group, with zero bytes between the values
-	rows   map[string]*Stats
-	recent [32]recentRow // cache of rows that were found recently
-
-	maxRows  int
-	keyBytes int64 // bytes of the groups' keys, which may be paths
-	maxBytes int64 // maximum of keyBytes
-	exact    exactLimit
+	recent [32]recentRow                                         // cache of rows that were found recently
+	exact  exactLimit
 }
 
-// Others is the name of the row for all names beyond the limit.
-const Others = "others"
-
-// maxRows limits the number of names, because a hostile capture can contain any number of
-// programs, and maxKeyBytes their length. statsCost is the memory for a row in bytes, without its name and latencies.
-const (
-	maxRows     = 1 << 10
-	maxKeyBytes = 1 << 20
-	statsCost   = 1200
-)
+// statsCost is the memory for a row in bytes, without its name and latencies.
+const statsCost = 1200
 
 // Limit allows the table more rows than usual, as many as fit into a number of bytes.
 func (t *Table) Limit(bytes int64) {
@@ -131,7 +117,9 @@ func (t *Table) Limit(bytes int64) {
 
 // NewTable returns an empty table with one of the supported groupings.
 func NewTable(by string) *Table {
-	return &Table{by: by, rows: map[string]*Stats{}, maxRows: maxRows, maxBytes: maxKeyBytes, exact: exactLimit{most: maxExact}}
+	return &Table{by: by, exact: exactLimit{most: maxExact}, grouping: newGrouping(func(name string, group []string) *Stats {
+		return &Stats{Type: "stats", GroupBy: by, Name: name, Group: group, FitsInlineAt: map[string]int{}}
+	})}
 }
 
 // NewTableOf returns an empty table that groups by any values. Values appends those of a
@@ -141,44 +129,6 @@ func NewTableOf(by string, values func(values []string, r *record.Transaction) [
 	t.values = values
 	return t
 }
-
-// row returns the row for a group, and adds it if necessary. The group nil has the others.
-func (t *Table) row(key string, group []string) *Stats {
-	if s := t.rows[key]; s != nil {
-		return s
-	}
-	if group != nil {
-		if len(t.rows) >= t.maxRows || t.keyBytes+int64(len(key)) > t.maxBytes {
-			return t.row(othersKey, nil)
-		}
-		t.keyBytes += int64(len(key))
-	}
-	s := &Stats{Type: "stats", GroupBy: t.by, Name: groupName(group), Group: slices.Clone(group), FitsInlineAt: map[string]int{}}
-	t.rows[key] = s
-	return s
-}
-
-// groupName returns the name of a group; nil are the others.
-func groupName(group []string) string {
-	if group == nil {
-		return Others
-	}
-	return strings.Join(group, ", ")
-}
-
-// appendGroupKey appends the key of a group: its values, with zero bytes between them.
-func appendGroupKey(b []byte, group []string) []byte {
-	for i, value := range group {
-		if i > 0 {
-			b = append(b, 0)
-		}
-		b = append(b, value...)
-	}
-	return b
-}
-
-// othersKey is the key of the others. No group has it, because values contain no zero bytes.
-const othersKey = "\x00"
 
 // latency adds a latency to a row.
 func (t *Table) latency(s *Stats, ns int64) {
@@ -242,12 +192,7 @@ func (k *kind) name(by string) string {
 // few kinds and their names take time to build.
 func (t *Table) find(r *record.Transaction) *Stats {
 	if t.values != nil {
-		t.group = t.values(t.group[:0], r)
-		t.key = appendGroupKey(t.key[:0], t.group)
-		if s := t.rows[string(t.key)]; s != nil {
-			return s
-		}
-		return t.row(string(t.key), t.group)
+		return t.row(t.values(t.group[:0], r))
 	}
 	slot := r.Procedure.Or(0)
 	if operation := r.Operation.Or(""); operation != "" {
@@ -255,8 +200,7 @@ func (t *Table) find(r *record.Transaction) *Stats {
 	}
 	k, l := kindOf(r), &t.recent[slot%uint32(len(t.recent))]
 	if l.row == nil || l.kind != k {
-		name := Name(r, t.by)
-		*l = recentRow{t.row(name, []string{name}), k}
+		*l = recentRow{t.row([]string{Name(r, t.by)}), k}
 	}
 	return l.row
 }
