@@ -555,7 +555,7 @@ func (v *overview) marks() (marks []string) {
 // rpcs writes the outcomes of the transactions.
 func (v *overview) rpcs() {
 	r := &v.o.RPCs
-	total := v.transactions()
+	total := v.o.RPCs.Total()
 	text := record.Plural(total, "RPC")
 	shade := v.theme.good
 	if total == 0 {
@@ -600,7 +600,7 @@ func (v *overview) rpcs() {
 
 // oneWay reports whether only packets of one direction are in the capture.
 func (v *overview) oneWay() bool {
-	return v.s.Directions.Or(record.BothDirections) != record.BothDirections
+	return v.s.OnlyFrom() != ""
 }
 
 // withError describes transactions that failed.
@@ -624,12 +624,6 @@ func statusWords(r *analyze.RPCs) string {
 		return ""
 	}
 	return " (" + strings.Join(words, ", ") + ")"
-}
-
-// transactions returns the number of transactions.
-func (v *overview) transactions() int64 {
-	r := &v.o.RPCs
-	return r.Complete + r.NoReply + r.NoCall + r.RDMAError
 }
 
 // time writes how the RPCs spent their time. Each line is about one population: the RPCs
@@ -945,7 +939,7 @@ func (v *overview) busiest() {
 
 // credits writes whether a connection used all the credits that it was granted.
 func (v *overview) credits() {
-	if v.transactions() == 0 || v.oneWay() { // Without Calls or Replies it is not known how many credits were in use.
+	if v.o.RPCs.Total() == 0 || v.oneWay() { // Without Calls or Replies it is not known how many credits were in use.
 		return
 	}
 	if len(v.o.Credits) == 0 {

@@ -161,6 +161,14 @@ type OtherProtocol struct {
 // BothDirections is the value of [Summary.Directions] for a capture with packets of both ends.
 const BothDirections = "both"
 
+// OnlyFrom returns the addresses of the only hosts whose packets are in the capture, or nothing if packets of both ends are.
+func (r *Summary) OnlyFrom() string {
+	if direction := r.Directions.Or(BothDirections); direction != BothDirections {
+		return direction
+	}
+	return ""
+}
+
 // Silence is a time in which a host sent no packet to another one, although packets asked it for an answer.
 type Silence struct {
 	Address   string     `json:"address" doc:"Address of the host that was silent." secret:"address"`

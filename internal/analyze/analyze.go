@@ -73,7 +73,7 @@ func quantiles(d []int64) (q Quantiles) {
 		return q
 	}
 	slices.Sort(d)
-	rank := func(percent int) record.Opt[int64] { return record.Some(d[max(0, (len(d)*percent+99)/100-1)]) }
+	rank := func(percent int) record.Opt[int64] { return record.Some(d[rankOf(len(d), percent)-1]) }
 	return Quantiles{P50: rank(50), P90: rank(90), P99: rank(99), Max: rank(100)}
 }
 

@@ -1,8 +1,10 @@
 package analyze
 
 import (
+	"maps"
 	"math"
 	"slices"
+	"sort"
 )
 
 // samples are two sets of durations, pooled and sorted: those before a change and those after it.
@@ -25,18 +27,9 @@ func pool(before, after *durations) *samples {
 	for _, d := range []*durations{before, after} {
 		d.each(func(ns int64, n int) { counts[ns] += n })
 	}
-	for ns, n := range counts {
-		s.runs = append(s.runs, run{ns, n})
-	}
-	slices.SortFunc(s.runs, func(a, b run) int {
-		if a.ns < b.ns {
-			return -1
-		}
-		return 1
-	})
-	for i := range s.runs {
-		s.n += s.runs[i].upTo
-		s.runs[i].upTo = s.n
+	for _, ns := range slices.Sorted(maps.Keys(counts)) {
+		s.n += counts[ns]
+		s.runs = append(s.runs, run{ns, s.n})
 	}
 	return s
 }
@@ -49,25 +42,14 @@ func (s *samples) at(rank int) int64 {
 
 // upTo returns the number of durations that are at most ns.
 func (s *samples) upTo(ns int64) int {
-	i, found := slices.BinarySearchFunc(s.runs, ns, func(r run, ns int64) int {
-		switch {
-		case r.ns < ns:
-			return -1
-		case r.ns > ns:
-			return 1
-		}
-		return 0
-	})
-	if found {
-		return s.runs[i].upTo
-	}
+	i := sort.Search(len(s.runs), func(i int) bool { return s.runs[i].ns > ns })
 	if i == 0 {
 		return 0
 	}
 	return s.runs[i-1].upTo
 }
 
-// rankOf returns the nearest rank of a percentile of n values, as quantiles does.
+// rankOf returns the nearest rank of a percentile of n values, counted from 1.
 func rankOf(n, percent int) int { return max(1, (n*percent+99)/100) }
 
 // chance returns the probability that a percentile of two sets differs at least as much as it does

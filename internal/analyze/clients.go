@@ -160,7 +160,7 @@ func (j *facts) which(of func(t *tally) int64) string {
 // Clients says how much of the trouble each client has, for views that have no overview.
 type Clients struct{ suspicion suspicion }
 
-// NewClients returns a Clients without any client. Overlaps is as in [Collector].
+// NewClients returns a Clients without any client. Overlaps is as in [Collector.Only], or nil.
 func NewClients(overlaps func(from, to record.Time) bool) *Clients {
 	c := &Clients{newSuspicion()}
 	c.suspicion.span = overlaps
@@ -182,17 +182,9 @@ func (c *Clients) Sentence(s *record.Summary) string {
 	if s == nil {
 		s = &record.Summary{}
 	}
-	j := &facts{suspicion: &c.suspicion, s: s, oneWay: directionOf(s)}
+	j := &facts{suspicion: &c.suspicion, s: s, oneWay: s.OnlyFrom()}
 	c.suspicion.outcomes(s.Absences)
 	return j.worst(j.troubled())
-}
-
-// directionOf returns the addresses of the only hosts whose packets are in the capture, or nothing if both directions are.
-func directionOf(s *record.Summary) string {
-	if direction := s.Directions.Or(record.BothDirections); direction != record.BothDirections {
-		return direction
-	}
-	return ""
 }
 
 // shownClients is the number of clients that the sentence about clients names.

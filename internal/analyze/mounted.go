@@ -34,26 +34,14 @@ const (
 	maxMountedConns = 1 << 12
 )
 
-// mounted collects the mounts.
-type mounted struct {
+// Mounts collects what clients and servers agreed on.
+type Mounts struct {
 	pairs map[pairKey]*Mounted
 	of    map[int]*Mounted // by connection
 }
 
-// Mounts collects what clients and servers agreed on, for other views than the overview.
-type Mounts struct{ mounted }
-
-// Transaction notes an RPC.
-func (m *Mounts) Transaction(r *record.Transaction) { m.transaction(r) }
-
-// Connection notes a connection. Its transactions come before it.
-func (m *Mounts) Connection(r *record.Connection) { m.connection(r) }
-
-// List returns the mounts, with the most connections first.
-func (m *Mounts) List() []Mounted { return m.list() }
-
-// transaction notes an RPC of NFS.
-func (m *mounted) transaction(r *record.Transaction) {
+// Transaction notes an RPC, if it is one of NFS.
+func (m *Mounts) Transaction(r *record.Transaction) {
 	if r.Program.Or(0) != programNFS || r.Direction == record.Backward {
 		return
 	}
@@ -96,8 +84,8 @@ func (m *mounted) transaction(r *record.Transaction) {
 	}
 }
 
-// connection notes what the handshake of a connection negotiated. Its transactions come before it.
-func (m *mounted) connection(r *record.Connection) {
+// Connection notes what the handshake of a connection negotiated. Its transactions come before it.
+func (m *Mounts) Connection(r *record.Connection) {
 	p := m.of[r.ID]
 	if p == nil {
 		return
@@ -119,8 +107,8 @@ func (m *mounted) connection(r *record.Connection) {
 	}
 }
 
-// list returns the mounts with the most connections first.
-func (m *mounted) list() []Mounted {
+// List returns the mounts, with the most connections first.
+func (m *Mounts) List() []Mounted {
 	list := []Mounted{}
 	for _, p := range m.pairs {
 		now := *p

@@ -89,6 +89,9 @@ type RPCs struct {
 	RetransmittedOnNewConnection int64         `json:"retransmitted_on_new_connection" doc:"Number of transactions that retransmit one of an earlier connection."`
 }
 
+// Total returns the number of transactions.
+func (r *RPCs) Total() int64 { return r.Complete + r.NoReply + r.NoCall + r.RDMAError }
+
 // Where breaks down the time of RPCs. RPCs with a Reply and RPCs without one are counted
 // apart, because only a Reply gives an RPC a latency.
 type Where struct {
@@ -190,10 +193,6 @@ const (
 
 // Collector makes an overview from the records of a capture.
 type Collector struct {
-	// Overlaps, if not nil, reports whether a span of time overlaps the one that the overview is about. It must be set before
-	// the first record.
-	Overlaps func(from, to record.Time) bool
-
 	o           Overview
 	table       *Table
 	answered    waitTable                      // waits of RPCs with a latency
@@ -209,7 +208,7 @@ type Collector struct {
 	steps       steps
 	common      *contrast.Collector
 	throughput  throughput
-	mounted     mounted
+	mounts      Mounts
 
 	slowest, slowestMounting slowLists
 }
@@ -229,6 +228,10 @@ func NewCollector() *Collector {
 		suspicion: newSuspicion(), traffic: traffic{open: map[int]*Traffic{}, all: map[string]*Traffic{}},
 	}
 }
+
+// Only says which span of time the overview is about: overlaps reports whether another one overlaps it. It must be called before
+// the first record.
+func (c *Collector) Only(overlaps func(from, to record.Time) bool) { c.suspicion.span = overlaps }
 
 // Transaction adds a transaction. It does not keep r.
 func (c *Collector) Transaction(r *record.Transaction) {
@@ -278,7 +281,7 @@ func (c *Collector) Transaction(r *record.Transaction) {
 	}
 	c.slow(r)
 	c.throughput.add(r)
-	c.mounted.transaction(r)
+	c.mounts.Transaction(r)
 	c.suspicion.transaction(r)
 	c.steps.transaction(r)
 	if c.common.Add(r) != nil {
@@ -337,12 +340,11 @@ func (c *Collector) Connection(r *record.Connection) {
 	} else {
 		c.seen(r)
 	}
-	c.suspicion.span = c.Overlaps
 	c.suspicion.connection(r)
 	c.common.Ended(r)
 	c.traffic.connection(r)
 	c.group(r)
-	c.mounted.connection(r)
+	c.mounts.Connection(r)
 	c.steps.connection(r)
 	if _, stalled := c.stalledOn[r.ID]; stalled {
 		if end, _ := r.Ended.Get(); end.How == record.EndRetries {
@@ -351,7 +353,7 @@ func (c *Collector) Connection(r *record.Connection) {
 	}
 	at := r.Closed.Or(r.Last)
 	answered := r.NotCaptured > 0 // their Replies may be among the packets that the capture lacks
-	if end, ended := r.Ended.Get(); ended && (c.Overlaps == nil || c.Overlaps(at, at)) && (end.How != record.EndDisconnect || end.OutstandingCalls > 0 && !answered) {
+	if end, ended := r.Ended.Get(); ended && c.suspicion.overlaps(at, at) && (end.How != record.EndDisconnect || end.OutstandingCalls > 0 && !answered) {
 		k := endKey{end.How, end.By.Or("")}
 		if c.ends[k] == nil {
 			c.ends[k] = &EndCount{How: end.How, By: end.By, First: r.ID, XIDs: slices.Clone(end.XIDs)}
@@ -427,7 +429,7 @@ func (c *Collector) seen(r *record.Connection) {
 	}
 	h := &c.o.Health
 	outside := func(at record.Time) bool {
-		out := c.Overlaps != nil && !c.Overlaps(at, at)
+		out := !c.suspicion.overlaps(at, at)
 		c.suspicion.cutOff = c.suspicion.cutOff || out
 		return out
 	}
@@ -515,7 +517,7 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 	if sum := c.answered[record.CreditLimit]; sum != nil {
 		o.Time.CreditsNS = sum.outages.total()
 	}
-	o.Throughput, o.Mounted = c.throughput.finish(o.Time.CreditsNS), c.mounted.list()
+	o.Throughput, o.Mounted = c.throughput.finish(o.Time.CreditsNS), c.mounts.List()
 	o.Common = c.commonFacts(s)
 	u := &o.Time.Unanswered
 	u.Waits, u.StalledNS, u.GaveUp = c.unanswered.counts(), c.stalled.total(), c.gaveUp()
@@ -526,7 +528,7 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 	slices.SortFunc(o.Findings, func(a, b RuleCount) int {
 		return cmp.Or(cmp.Compare(a.Severity.Rank(), b.Severity.Rank()), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule))
 	})
-	oneWay := s != nil && s.Directions.Or(record.BothDirections) != record.BothDirections
+	oneWay := s != nil && s.OnlyFrom() != ""
 	for _, e := range c.ends {
 		one := *e
 		switch answers := one.How == record.EndDisconnect || one.How == record.EndRetries || one.How == record.EndSilence; {
@@ -556,7 +558,6 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 	o.Handles.Share = share(int(o.Handles.ByServer), int(o.Handles.Exposed))
 	o.MountSteps = c.steps.list()
 	o.Traffic = c.traffic.finish()
-	c.suspicion.span = c.Overlaps
 	if s != nil {
 		o.Health.Damaged += s.SelectedDamaged.Or(s.ICRCBadUnassigned)
 		o.Health.Pauses = s.SelectedPauses.Or(s.PFCPauses)

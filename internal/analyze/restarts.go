@@ -33,15 +33,11 @@ type LastRPC struct {
 	Packet int64        `json:"packet" doc:"Packet number: the Reply of a server, or the Call of a client."`
 }
 
-// afterRestart has the statuses that a server sends after a restart.
-var afterRestart = map[string]bool{
-	"NFS4ERR_GRACE": true, "NFS4ERR_BADSESSION": true, "NFS4ERR_DEADSESSION": true, "NFS4ERR_STALE_CLIENTID": true, "NFS4ERR_STALE_STATEID": true,
-}
-
-// stateLost has the statuses with which a server refuses state that it does not know. Only those of afterRestart show a restart.
+// stateLost has the statuses with which a server refuses state that it does not know: true for those that it sends after a restart,
+// and that may show one.
 var stateLost = map[string]bool{
 	"NFS4ERR_GRACE": true, "NFS4ERR_BADSESSION": true, "NFS4ERR_DEADSESSION": true, "NFS4ERR_STALE_CLIENTID": true, "NFS4ERR_STALE_STATEID": true,
-	"NFS4ERR_BAD_STATEID": true, "NFS4ERR_EXPIRED": true, "NFS4ERR_NO_GRACE": true, "NFS4ERR_RECLAIM_BAD": true,
+	"NFS4ERR_BAD_STATEID": false, "NFS4ERR_EXPIRED": false, "NFS4ERR_NO_GRACE": false, "NFS4ERR_RECLAIM_BAD": false,
 }
 
 // statusOf is a status that a server sent.
@@ -125,11 +121,11 @@ type sign struct {
 	after           record.Time
 }
 
-// signs returns the Replies that may show restarts: those with a status of afterRestart, and the first ones with another verifier,
+// signs returns the Replies that may show restarts: those with a status that stateLost says may show one, and the first ones with another verifier,
 // if no later Reply has the verifier of those before.
 func (s *suspicion) signs() (list []sign) {
 	for key, sent := range s.restarted {
-		if afterRestart[key.status] {
+		if stateLost[key.status] {
 			list = append(list, sign{key.server, key.status, sent.first, 0})
 		}
 	}
@@ -274,7 +270,7 @@ func (s *suspicion) lost(r *Restart, next record.Time, closed map[int]record.Tim
 // stateRejected notes a Reply with a status of stateLost.
 func (s *suspicion) stateRejected(r *record.Transaction) {
 	status := r.NFSStatus.Or("")
-	if !stateLost[status] || r.Direction != record.Forward || r.Reply == nil {
+	if _, lost := stateLost[status]; !lost || r.Direction != record.Forward || r.Reply == nil {
 		return
 	}
 	key, at := statusOf{r.Server.Or(""), status}, record.Stamp{Time: r.Reply.Time, Packet: r.Reply.Packet}

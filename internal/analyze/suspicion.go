@@ -15,8 +15,8 @@ type suspicion struct {
 	span     func(from, to record.Time) bool // whether a span of time overlaps the one that the overview is about; nil for all of it
 	cutOff   bool                            // a handshake, or the end of a connection, is in the capture, and not in that span
 	faults   map[faultKey]*fault
-	refusals map[refusalKey]*refusal // attempts to mount that were refused
-	served   map[served]record.Time  // latest RPCs that show that the server can be mounted
+	refusals map[mountKey]*refusal    // attempts to mount that were refused
+	served   map[mountKey]record.Time // latest RPCs that show that the server can be mounted
 	late     lateAnswers
 	rnr      map[record.End]int64
 	repeats  int64 // RPCs whose answer proves that the server had answered them before
@@ -99,12 +99,9 @@ type refusal struct {
 	first  record.Time
 }
 
-// refusalKey says which operation a server refused to a client.
-type refusalKey struct{ name, client, server string }
-
-// served identifies RPCs that succeeded: those of an operation of mounting, or, with an empty name, those of
-// NFS that a client sends only after mounting.
-type served refusalKey
+// mountKey says which operation of mounting a server refused or granted to a client. With an empty name it stands for what a
+// client sends only after mounting.
+type mountKey struct{ name, client, server string }
 
 // lateAnswers counts the RPCs that were answered late although the server had the Call.
 type lateAnswers struct {
@@ -126,7 +123,7 @@ const (
 // newSuspicion returns an empty suspicion.
 func newSuspicion() suspicion {
 	return suspicion{
-		faults: map[faultKey]*fault{}, refusals: map[refusalKey]*refusal{}, served: map[served]record.Time{}, rnr: map[record.End]int64{},
+		faults: map[faultKey]*fault{}, refusals: map[mountKey]*refusal{}, served: map[mountKey]record.Time{}, rnr: map[record.End]int64{},
 		congestedTo: map[record.End]int64{}, clients: map[string]*tally{}, restarted: map[statusOf]*sent{}, retried: map[int64]retry{}, ended: map[int]connEnd{},
 		last: map[int]*lastRPCs{}, verifiers: map[string][]written{},
 	}
@@ -185,7 +182,7 @@ func (s *suspicion) transaction(r *record.Transaction) {
 		s.late.add(r)
 	}
 	if len(s.refusals) > 0 && r.Direction == record.Forward && r.Succeeded() { // Earlier ones say nothing about a refusal.
-		s.serves(r, refusalKey{client: r.Client.Or(""), server: r.Server.Or("")})
+		s.serves(r, mountKey{client: r.Client.Or(""), server: r.Server.Or("")})
 	}
 }
 
@@ -202,7 +199,7 @@ func (s *suspicion) mounting(r *record.Transaction) {
 	if r.Reply == nil || r.Direction != record.Forward || !r.Program.Known() || strings.HasPrefix(r.Operation.Or(""), "DESTROY_") || r.ProcedureName.Or("") == "UMNT" {
 		return
 	}
-	key := refusalKey{Name(r, ByOperation), r.Client.Or(""), r.Server.Or("")}
+	key := mountKey{Name(r, ByOperation), r.Client.Or(""), r.Server.Or("")}
 	status := r.NFSStatus.Or("")
 	if r.RPCFailed() {
 		status = r.RPCStatus.Or("")
@@ -223,15 +220,15 @@ func (s *suspicion) mounting(r *record.Transaction) {
 
 // serves notes that an RPC succeeded. One of NFS other than NULL shows that the server can be mounted, perhaps in
 // another version than the one that the client asked for first.
-func (s *suspicion) serves(r *record.Transaction, key refusalKey) {
-	if _, had := s.served[served(key)]; had || len(s.served) < maxServed {
-		s.served[served(key)] = r.Start()
+func (s *suspicion) serves(r *record.Transaction, key mountKey) {
+	note := func(key mountKey) {
+		if _, had := s.served[key]; had || len(s.served) < maxServed {
+			s.served[key] = r.Start()
+		}
 	}
-	if key.name = ""; r.ProgramName.Or("") != "NFS" || r.ProcedureName.Or("") == "NULL" {
-		return
-	}
-	if _, had := s.served[served(key)]; had || len(s.served) < maxServed {
-		s.served[served(key)] = r.Start()
+	note(key)
+	if r.ProgramName.Or("") == "NFS" && r.ProcedureName.Or("") != "NULL" {
+		note(mountKey{client: key.client, server: key.server})
 	}
 }
 

@@ -244,7 +244,7 @@ func (c *Collector) verdict(s *record.Summary) Verdict {
 		v.Text = before + "no fault proven"
 	case len(list) == 0 && j.o.Health.Packets == 0:
 		v.Where, v.ID, v.Text = Unproven, "no-packets", "no fault proven: no packet of a connection is in this time"
-	case len(list) == 0 && j.total() == 0:
+	case len(list) == 0 && j.o.RPCs.Total() == 0:
 		v.Where, v.ID = Unproven, "no-rpc"
 		v.Text = "no fault proven: the capture contains no RPC; " + j.flawless()
 	case len(list) == 0 || before == "" && len(list) == 1 && list[0].id == "failed" && j.ordinary():
@@ -296,7 +296,7 @@ func join(list []statement) string {
 // newFacts computes what all sentences need.
 func newFacts(c *Collector, s *record.Summary) *facts {
 	o, h := &c.o, &c.o.Health
-	j := &facts{suspicion: &c.suspicion, o: o, s: s, outcomes: c.suspicion.outcomes(s.Absences), repairs: c.suspicion.repairs(), end: s.Last.Or(0), silences: []record.Silence{}, oneWay: directionOf(s)}
+	j := &facts{suspicion: &c.suspicion, o: o, s: s, outcomes: c.suspicion.outcomes(s.Absences), repairs: c.suspicion.repairs(), end: s.Last.Or(0), silences: []record.Silence{}, oneWay: s.OnlyFrom()}
 	for _, x := range s.Silences {
 		if c.suspicion.overlaps(x.From, x.To.Or(j.end)) {
 			j.silences = append(j.silences, x)
@@ -325,15 +325,9 @@ func (s *suspicion) overlaps(from, to record.Time) bool {
 	return s.span == nil || s.span(from, to)
 }
 
-// total returns the number of RPCs.
-func (j *facts) total() int64 {
-	n := &j.o.RPCs
-	return n.Complete + n.NoReply + n.NoCall + n.RDMAError
-}
-
 // clear returns the text for a capture without any trouble.
 func (j *facts) clear() string {
-	text := plural(j.total(), "RPC") + ", all answered; "
+	text := plural(j.o.RPCs.Total(), "RPC") + ", all answered; "
 	if x := failed(j); x.text != "" {
 		text += x.text + "; "
 	}
@@ -343,7 +337,7 @@ func (j *facts) clear() string {
 // captured says what a part of a capture without any trouble has.
 func (j *facts) captured() string {
 	text := "no retransmission and no NAK in " + plural(j.o.Health.Packets, "packet")
-	if n := j.total(); n > 0 {
+	if n := j.o.RPCs.Total(); n > 0 {
 		text = plural(n, "RPC") + ", all answered; " + text + "; longest latency " + seconds(j.longest)
 	}
 	return text

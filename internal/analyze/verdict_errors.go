@@ -96,17 +96,17 @@ var refusalReasons = map[string]string{
 
 // mountRefused is for a server that refuses to be mounted.
 func mountRefused(j *facts) said {
-	var keys []refusalKey
+	var keys []mountKey
 	for key, r := range j.refusals {
-		any := refusalKey{client: key.client, server: key.server}
-		if !strings.HasPrefix(key.name, "NFSACL") && j.served[served(key)] <= r.first && j.served[served(any)] <= r.first {
+		any := mountKey{client: key.client, server: key.server}
+		if !strings.HasPrefix(key.name, "NFSACL") && j.served[key] <= r.first && j.served[any] <= r.first {
 			keys = append(keys, key)
 		}
 	}
 	if len(keys) == 0 {
 		return said{}
 	}
-	slices.SortFunc(keys, func(a, b refusalKey) int {
+	slices.SortFunc(keys, func(a, b mountKey) int {
 		return cmp.Or(cmp.Compare(j.refusals[b].count, j.refusals[a].count), cmp.Compare(a.name, b.name), cmp.Compare(a.client, b.client), cmp.Compare(a.server, b.server))
 	})
 	name, r := keys[0].name, j.refusals[keys[0]]
@@ -142,7 +142,7 @@ func failed(j *facts) said {
 		}
 	}
 	return said{
-		Unproven, nil, fmt.Sprintf("%d of %s failed (%s)%s", n.Failed, plural(j.total(), "RPC"), strings.Join(parts, ", "), j.which(func(t *tally) int64 { return t.failed })),
+		Unproven, nil, fmt.Sprintf("%d of %s failed (%s)%s", n.Failed, plural(j.o.RPCs.Total(), "RPC"), strings.Join(parts, ", "), j.which(func(t *tally) int64 { return t.failed })),
 		[]Evidence{{plural(n.Failed, "RPC") + " with an error status", command}},
 	}
 }

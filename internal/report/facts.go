@@ -180,9 +180,9 @@ func (f *facts) rest(i int) (n int64) {
 // outcomes says which RPCs failed.
 func (f *facts) outcomes() {
 	r := &f.o.RPCs
-	total := r.Complete + r.NoReply + r.NoCall + r.RDMAError
+	total := r.Total()
 	class, text := "warn", "without a Reply"
-	if f.s.Directions.Or(record.BothDirections) != record.BothDirections {
+	if f.s.OnlyFrom() != "" {
 		class, text = "note", "whose Replies are not in the capture"
 	}
 	for _, x := range []struct {

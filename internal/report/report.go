@@ -123,7 +123,7 @@ func New(selects Selector, hide record.Pseudonyms, memory int64) *Report {
 		cards: map[int]*card{}, handlesLeft: share(exposureShare), creditsLeft: share(rowShare), spansLeft: share(rowShare), marksLeft: share(markShare),
 		maxCards: share(cardShare), rows: rowList{most: share(rowShare)}, rules: map[string]*ruleSum{}, severity: map[record.Severity]int64{},
 	}
-	p.overview.Overlaps = selects.Overlaps
+	p.overview.Only(selects.Overlaps)
 	return p
 }
 

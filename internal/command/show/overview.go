@@ -16,7 +16,7 @@ import (
 // overview summarizes a capture on one screen.
 func overview(s *sink) (dissect.Handler, func()) {
 	c := analyze.NewCollector()
-	c.Overlaps = s.Overlaps
+	c.Only(s.Overlaps)
 	s.redraw = func(w io.Writer, f *refresh) error {
 		now := f.summarize()
 		o := c.SoFar(now, func(visit func(*record.Connection)) {

@@ -613,7 +613,7 @@ func gapsOf(s *record.Summary) (list []*gap) {
 	add(s.Truncated > 0, gap{Kind: gapTruncated, From: s.First, To: s.Last, Packets: record.Some(s.Truncated)})
 	add(evicted > 0, gap{Kind: gapRemembered, From: s.First, To: s.Last})
 	add(s.InputError.Known() || s.EndsInPacket.Known(), gap{Kind: gapBroken, From: s.Last})
-	add(s.Directions.Known() && s.Directions.Or("") != record.BothDirections, gap{Kind: gapDirection, From: s.First, To: s.Last, Address: s.Directions})
+	add(s.OnlyFrom() != "", gap{Kind: gapDirection, From: s.First, To: s.Last, Address: s.Directions})
 	for range s.MissingFiles {
 		add(true, gap{Kind: gapFiles})
 	}
