@@ -472,6 +472,7 @@ func (d *Dissector) Summary() *record.Summary {
 	s.CM, s.NotCaptured = t.CM, t.Lost
 	s.OtherProtocols = d.others.list()
 	s.NotJudged = append([]record.NotJudged{}, d.table.NotJudged...)
+	s.PositionRefuted = append([]record.RefutedPosition{}, d.table.Refuted...)
 	s.Directions, s.OneWay, s.Silences = d.presence.directions(), d.presence.oneWay(), d.presence.all()
 	s.Absences, s.StartsNotCaptured, s.EndsNotCaptured = d.presence.lacking(), d.presence.starts, d.presence.ends
 	s.PausePorts, s.PausedNS = t.Pauses.Summary(t.Clock)

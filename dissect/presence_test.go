@@ -1,6 +1,7 @@
 package dissect_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -257,6 +258,27 @@ func TestWindow(t *testing.T) {
 		}
 		if whole.Retransmitted == 0 || whole.OutOfOrder == 0 || parts != whole {
 			t.Errorf("%s: the parts have %+v, the whole capture has %+v", name, parts, whole)
+		}
+	}
+}
+
+// TestPositionRefuted: the summary says which place packets refute. The server's packets come late in the client's capture, so that
+// it is not the server's.
+func TestPositionRefuted(t *testing.T) {
+	for _, c := range []struct {
+		capture string
+		at      record.Place
+		want    []record.RefutedPosition
+	}{
+		{"roce-burst41-client", record.AtServer, []record.RefutedPosition{{Place: record.AtServer, How: "option", Connections: 3}}},
+		{"roce-burst41-client", record.AtClient, []record.RefutedPosition{}},
+		{"roce-burst41-server", record.AtServer, []record.RefutedPosition{}},
+	} {
+		for _, h := range []dissect.Handler{{}, {Connection: func(*record.Connection) error { return nil }}} {
+			s, err := dissect.New(h, dissect.Options{At: record.Position{Place: c.at}}).Run(t.Context(), testkit.Open(t, "../testdata/ends/"+c.capture+".pcap.zst"))
+			if err != nil || !slices.Equal(s.PositionRefuted, c.want) || s.PositionRefuted == nil {
+				t.Errorf("%s at the %s: %+v, %v, want %+v", c.capture, c.at, s.PositionRefuted, err, c.want)
+			}
 		}
 	}
 }

@@ -119,6 +119,7 @@ type Summary struct {
 	Absences            []Absence          `json:"absences" doc:"Times in which packets of two hosts passed that are missing from the capture, such as those of a missing file of a ring; at most 64."`
 	StartsNotCaptured   int64              `json:"starts_not_captured" doc:"Number of connections whose handshake is not in the capture; UDP has no handshakes."`
 	EndsNotCaptured     int64              `json:"ends_not_captured" doc:"Number of connections whose end is not in the capture; UDP has none."`
+	PositionRefuted     []RefutedPosition  `json:"position_refuted" doc:"Places that --at or the capture's interface named, although the capture was not taken there: packets of that side came late. Nothing is concluded from such a place."`
 	InputError          Opt[string]        `json:"input_error" doc:"Description of where and why reading the input failed; null if all of it was read." secret:"sentence"`
 
 	EndsInPacket Opt[int64] `json:"ends_in_packet" doc:"Position in the input, in bytes, at which it ends in the middle of a packet; null if it does not."`
@@ -128,6 +129,13 @@ type Summary struct {
 	// in the time that the option Window of package dissect selects. They are unknown without this option.
 	SelectedDamaged Opt[int64] `json:"-"`
 	SelectedPauses  Opt[int64] `json:"-"`
+}
+
+// RefutedPosition is a place at which a capture was not taken, although it seemed so.
+type RefutedPosition struct {
+	Place       Place  `json:"place" doc:"Place that was named: client or server."`
+	How         string `json:"how" doc:"Source of the place: option (--at) or interface (the capture says which packets its computer sent)." values:"option,interface"`
+	Connections int64  `json:"connections" doc:"Number of connections whose packets refute it."`
 }
 
 // PausePorts counts the frames of the ports of a host that paused a link. A port pauses the port at the other end of its link, because it cannot

@@ -416,6 +416,9 @@ func (cs *connState) Finish(r *record.Connection) {
 	for cs.finished.first != nil {
 		cs.table.emit(cs.finished.first)
 	}
+	if at := cs.place(); at.Refuted.Known() {
+		cs.table.refute(at)
+	}
 	cs.table.forget(cs.link)
 	if r != nil {
 		cs.Describe(r)

@@ -1,6 +1,8 @@
 package transaction
 
 import (
+	"slices"
+
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/internal/shares"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -28,6 +30,16 @@ func (cs *connState) place() record.PointFacts {
 		return record.PointFacts{Refuted: record.Some(at), How: record.Some(how)}
 	}
 	return record.PointFacts{At: record.Some(at), How: record.Some(how)}
+}
+
+// refute counts a connection whose packets refute a place.
+func (t *Table) refute(at record.PointFacts) {
+	place, how := at.Refuted.Or(""), at.How.Or("")
+	i := slices.IndexFunc(t.Refuted, func(x record.RefutedPosition) bool { return x.Place == place && x.How == how })
+	if i < 0 {
+		i, t.Refuted = len(t.Refuted), append(t.Refuted, record.RefutedPosition{Place: place, How: how})
+	}
+	t.Refuted[i].Connections++
 }
 
 // copyBefore is the time before the Call in which a copy of its answer may have been sent, for all that is known.

@@ -71,6 +71,8 @@ type Table struct {
 	// NotJudged counts violations that the capture does not prove, by rule and gap, in the order in
 	// which they first occurred.
 	NotJudged []record.NotJudged
+	// Refuted counts the connections whose packets refute where the capture was taken, by place and source.
+	Refuted []record.RefutedPosition
 	// Ended counts transactions by status, in the order of [record.Statuses].
 	Ended [len(record.Statuses)]int64
 	// Clock is the time by which transactions wait. It never goes back. The owner of the table sets

@@ -125,7 +125,7 @@ var captureColumns = slices.Concat(of[record.Summary](),
 	computed("files", func(_ *record.Summary, about *row) []string { return about.of.Files }),
 	computed("rdmadump", func(_ *record.Summary, about *row) string { return about.of.Program }),
 	computed("options", func(_ *record.Summary, about *row) []string { return about.of.Options }),
-	fields[record.Summary]("transactions findings evicted not_judged silences absences missing_files other_protocols pause_ports"),
+	fields[record.Summary]("transactions findings evicted not_judged silences absences missing_files other_protocols pause_ports position_refuted"), // the table connections has each position_refuted
 	computed("pause_hosts", func(s *record.Summary, _ *row) (list []string) { // whose ports paused links; "" for those of no host
 		for _, p := range s.PausePorts {
 			list = append(list, p.Address.Or(""))
