@@ -94,6 +94,7 @@ type Bounds struct {
 // Proof is a fact that bounds the shares of a latency.
 type Proof struct {
 	Proof  ProofKind  `json:"proof" doc:"Kind of proof: call_ack (an acknowledgement bounds the way of the Call), later_call (the other side had a Call that came ns after this one before it answered this one: packets carry sequence numbers in the order in which they are sent), tcp_timestamp (the sender's clock in its TCP segments bounds the way back), position (the capture was taken at the host), both_ends (several capture points), retransmission (a packet was lost or damaged, or its sender retransmitted it)."`
+	How    string     `json:"how,omitzero" doc:"Source of the place: option (--at: the user says so) or interface (the capture says which packets its computer sent); present only with position." values:"option,interface"`
 	Packet Opt[int64] `json:"packet,omitzero" doc:"Packet number: the packet that proves it."`
 	Point  string     `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points." secret:"point"`
 	XID    Opt[Hex32] `json:"xid,omitzero" doc:"XID of the transaction whose Call came later; present only with later_call."`

@@ -65,14 +65,14 @@ var All = [...]*Sentence{
 		Needs:  "As server-proven.", Withdrawn: "The proofs of server-proven, if no link was paused.", Twin: "The same capture without the frames.", says: isServerOrPause,
 	},
 	{
-		ID: "server-proven", Brief: "{ns} at the {other}", Like: "The server took 17.65ms (captured at the server).",
-		Proves: "At least half of the latency, and 1 ms, passed at the server: the capture was taken at the server (--at), at both ends, it has TCP timestamps of the server, or the server answered a later Call first.",
+		ID: "server-proven", Brief: "{ns} at the {other}", Like: "The server took 17.65ms (captured at the server, as --at says).",
+		Proves: "At least half of the latency, and 1 ms, passed at the server: the capture was taken at the server (--at, or the capture says which packets its computer sent), at both ends, it has TCP timestamps of the server, or the server answered a later Call first.",
 		Needs:  "All packets of the connection, XIDs that are not used twice at a time, and one latency.", Withdrawn: "The server retransmitted something while it worked; then server-or-way-back.",
 		Twin: "The same capture without --at.", says: isServer,
 	},
 	{
-		ID: "client-proven", Brief: "{ns} at the {caller}", Like: "The client took 61.99ms of 70.08ms to answer RDMA Reads (captured at the client).",
-		Proves: "At least half of the latency, and 1 ms, passed at the client until the first responses to RDMA Reads: the capture was taken at the client (--at), or at both ends.",
+		ID: "client-proven", Brief: "{ns} at the {caller}", Like: "The client took 61.99ms of 70.08ms to answer RDMA Reads (captured at the client, as --at says).",
+		Proves: "At least half of the latency, and 1 ms, passed at the client until the first responses to RDMA Reads: the capture was taken at the client (--at, or the capture says which packets its computer sent), or at both ends.",
 		Needs:  "As server-proven.", Withdrawn: "Responses were retransmitted; then client-or-network.", Twin: "The same capture without --at.", says: isClient,
 	},
 	{
@@ -219,6 +219,10 @@ func (f *facts) fill(b []byte, v *said, text string) []byte {
 			b = append(b, f.caller...)
 		case "other":
 			b = append(b, f.other...)
+		case "says":
+			if p := f.shares.Find(record.ProofPosition); p != nil && p.How == "option" {
+				b = append(b, ", as --at says"...)
+			}
 		case "again":
 			b = f.appendAgain(b)
 		default:
@@ -317,9 +321,9 @@ func isServer(f *facts) (v said, holds bool) {
 	case f.shares.Point == record.AtBothEnds:
 		v.text = f.without("The {other} took {part} (seen at both ends).", "The {other} took {part} (seen at both ends); {again}.")
 	case f.shares.Find(record.ProofPosition) != nil && string(f.shares.Point) == string(f.other) && isExact(b):
-		v.text = f.without("The {other} took {part} (captured at the {other}).", "The {other} took {part} (captured at the {other}); {again}.")
+		v.text = f.without("The {other} took {part} (captured at the {other}{says}).", "The {other} took {part} (captured at the {other}{says}); {again}.")
 	case f.shares.Find(record.ProofPosition) != nil && string(f.shares.Point) == string(f.other):
-		v.text = f.without("The {other} took at least {part} (captured at the {other}).", "The {other} took at least {part} (captured at the {other}); {again}.")
+		v.text = f.without("The {other} took at least {part} (captured at the {other}{says}).", "The {other} took at least {part} (captured at the {other}{says}); {again}.")
 	case f.shares.Find(record.ProofTimestamp) != nil:
 		v.text = f.without("The {other} took at least {part} (its TCP timestamps).", "The {other} took at least {part} (its TCP timestamps); {again}.")
 	case later != nil:
@@ -341,9 +345,9 @@ func isClient(f *facts) (v said, holds bool) {
 	case f.shares.Point == record.AtBothEnds:
 		v.text = f.without("The {caller} took {part} to answer RDMA Reads (seen at both ends).", "The {caller} took {part} to answer RDMA Reads (seen at both ends); {again}.")
 	case isExact(b):
-		v.text = "The {caller} took {part} to answer RDMA Reads (captured at the {caller})."
+		v.text = "The {caller} took {part} to answer RDMA Reads (captured at the {caller}{says})."
 	default:
-		v.text = "The {caller} took at least {part} to answer RDMA Reads (captured at the {caller})."
+		v.text = "The {caller} took at least {part} to answer RDMA Reads (captured at the {caller}{says})."
 	}
 	return v, true
 }

@@ -18,8 +18,9 @@ A capture contains the packets that passed one point. Between this point and a h
 if nothing else is known, that host's adapter. A host is named as the only subject of a sentence if the capture
 proves its part; otherwise the sentence names all that can have taken the time. Five facts prove a part:
 
-- The capture was taken at the host (` + "`--at server`, `--at client`, `--at ADDRESS`" + `). If two packets of the host came
-  late, the capture was not taken there, and the flag is ignored.
+- The capture was taken at the host: the capture says which packets its computer sent, or ` + "`--at`" + ` (client, server or the
+  address of the host) says so, and then the sentence adds "as --at says". If two packets of the host came late, the
+  capture was not taken there, and both are ignored.
 - Packets were captured at both ends.
 - TCP timestamps (iWARP): a segment contains its sender's clock, and round trips bound the difference of the clocks.
 - The order of sequence numbers: a host that answered a later Call first had that Call before it answered the earlier one.

@@ -56,8 +56,11 @@ func phases(r *record.Transaction, lengths ...int64) {
 	r.Phases = record.Some(record.Phases{ToReadNS: opt(lengths[0]), ReadNS: opt(lengths[1]), ToWriteNS: opt(lengths[2]), WriteNS: opt(lengths[3]), ToReplyNS: opt(lengths[4])})
 }
 
-// at moves the capture to a place, at which bounds of a side are exact.
-func at(r *record.Transaction, place record.Place, ns int64) {
+// at moves the capture to a place, as its interface says, at which bounds of a side are exact.
+func at(r *record.Transaction, place record.Place, ns int64) { atBy(r, place, ns, "interface") }
+
+// atBy moves the capture as at does; how says from where the place is known.
+func atBy(r *record.Transaction, place record.Place, ns int64, how string) {
 	share(r, func(s *record.Shares) {
 		exact := record.Bounds{Min: ns, Max: ns}
 		if s.Point = place; place == record.AtClient {
@@ -65,7 +68,7 @@ func at(r *record.Transaction, place record.Place, ns int64) {
 		} else {
 			s.ServerNS = exact
 		}
-		s.Proofs = append(s.Proofs, record.Proof{Proof: record.ProofPosition})
+		s.Proofs = append(s.Proofs, record.Proof{Proof: record.ProofPosition, How: how})
 	})
 }
 
@@ -177,6 +180,33 @@ func TestSides(t *testing.T) {
 		got := claim.Of(example(c.change)).Or(record.Cause{})
 		if got.Side != c.want || !strings.Contains(got.Text, c.text) {
 			t.Errorf("%s: side %v, want %v; %q, want %q", name, got.Side, c.want, got.Text, c.text)
+		}
+	}
+}
+
+// TestPositionSaid: a sentence says whether only --at says where the capture was taken. What the capture itself says needs no word.
+func TestPositionSaid(t *testing.T) {
+	reads := func(r *record.Transaction) {
+		phases(r, 10, 80, 0, 0, 10)
+		r.Timeline = append(r.Timeline, record.Event{Time: 1e9 + 10e6, Event: record.EventRead}, record.Event{Time: 1e9 + 90e6, Event: record.EventReadDone})
+	}
+	for _, c := range []struct {
+		place record.Place
+		how   string
+		want  string
+	}{
+		{record.AtServer, "option", "The server took 90.00ms of 100.00ms (captured at the server, as --at says)."},
+		{record.AtServer, "interface", "The server took 90.00ms of 100.00ms (captured at the server)."},
+		{record.AtClient, "option", "The client took 90.00ms of 100.00ms to answer RDMA Reads (captured at the client, as --at says)."},
+		{record.AtClient, "interface", "The client took 90.00ms of 100.00ms to answer RDMA Reads (captured at the client)."},
+	} {
+		r := example(func(r *record.Transaction) { reads(r); atBy(r, c.place, 90e6, c.how) })
+		if got := claim.Of(r).Or(record.Cause{}).Text; got != c.want {
+			t.Errorf("%s, %s: %q, want %q", c.place, c.how, got, c.want)
+		}
+		r.Retransmitted = 2
+		if got := claim.Of(r).Or(record.Cause{}).Text; strings.Contains(got, "as --at says") != (c.how == "option") {
+			t.Errorf("%s, %s, with retransmissions: %q", c.place, c.how, got)
 		}
 	}
 }

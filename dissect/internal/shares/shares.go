@@ -15,6 +15,7 @@ type RPC struct {
 	Turn        *Turn
 	Latency     int64
 	Place       record.Place // where the capture was taken
+	How         string       // source of the place, as in [record.PointFacts]
 	Backward    bool         // the server sent the Call
 	Certain     bool         // there is one latency
 	Complete    bool         // the capture has all packets of the connection, and no XID that is used twice at a time
@@ -229,7 +230,7 @@ func (d *division) bound() {
 		d.atOther()
 	case atCaller && d.proves:
 		d.ClientNS.Min = min(d.Turn.answers, c.reading)
-		d.prove(record.Proof{Proof: record.ProofPosition})
+		d.prove(record.Proof{Proof: record.ProofPosition, How: d.How})
 		fallthrough
 	default:
 		d.ways()
@@ -244,7 +245,7 @@ func (d *division) atOther() {
 	d.ToServerNS.Max = min(int64(d.Call.LastTime-d.Call.Time)+d.course.reading, d.ToServerNS.Max)
 	if d.proves {
 		d.ServerNS.Min = d.course.server
-		d.prove(record.Proof{Proof: record.ProofPosition})
+		d.prove(record.Proof{Proof: record.ProofPosition, How: d.How})
 	}
 }
 

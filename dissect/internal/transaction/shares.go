@@ -67,9 +67,10 @@ func (x *txn) divide(split record.Opt[record.Split]) (r record.Opt[record.Shares
 	if !known || x.rec.Call == nil {
 		return r
 	}
+	place := x.cs.place()
 	s := t.storage.divider.Divide(shares.RPC{
 		Call: &x.call, Reply: &x.answer, Timeline: x.rec.Timeline, Waits: x.rec.Waits, Split: split, Turn: &x.turn, Latency: latency,
-		Place: x.cs.place().At.Or(record.PlaceUnknown), Backward: x.cs.direction(x.side) == record.Backward, Certain: !x.latencyMin.Known(), Complete: x.cs.showsAll(),
+		Place: place.At.Or(record.PlaceUnknown), How: place.How.Or(""), Backward: x.cs.direction(x.side) == record.Backward, Certain: !x.latencyMin.Known(), Complete: x.cs.showsAll(),
 		Whole: len(x.rec.Timeline) < maxEvents && firstSent(x).Time == x.call.Time,
 	})
 	return record.Some(s)
