@@ -76,8 +76,8 @@ var All = [...]*Sentence{
 		Needs:  "As server-proven.", Withdrawn: "Responses were retransmitted; then client-or-network.", Twin: "The same capture without --at.", says: isClient,
 	},
 	{
-		ID: "stalled-timer", Brief: "{ns} until a retransmission timeout", Like: "For 571.00ms of 600.10ms there was no progress, until the server retransmitted the Reply, in packet 12, when its timer expired: no packet of this RPC followed packet 11 until then.",
-		Proves: "A sender retransmitted when its timer expired, after a fifth of the latency. The side is the network if such stalls took half of the latency, and if the packet was no Call: a server may work on a Call whose ACK was lost.",
+		ID: "stalled-timer", Brief: "{ns} until a retransmission timeout", Like: "For 571.00ms of 600.10ms there was no progress, until the server retransmitted the Reply, in packet 12, when its timer expired: no packet of this RPC followed packet 11 until then. A packet was lost, damaged or delayed on the way: in the network, or in the adapter of a host.",
+		Proves: "A sender retransmitted when its timer expired, after a fifth of the latency. The side is the network, which the adapters of the hosts are a part of here, if such stalls took half of the latency, and if the packet was no Call: a server may work on a Call whose ACK was lost.",
 		Needs:  "For the side: all packets of the connection, and one latency.", Withdrawn: "The stall lies after the Reply, or a host took half of the latency.",
 		Twin: "A timer that expires while the server works: storm42 0x513d12ca.", says: reasoned("stalled-timer", record.RetransmitTimeout),
 	},

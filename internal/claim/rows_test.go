@@ -158,7 +158,9 @@ func TestSides(t *testing.T) {
 		text   string
 	}{
 		"a timer":           {func(r *record.Transaction) { stall(r, record.RetransmitTimeout) }, record.Opt[record.Side]{}, "For 60.00ms of 100.00ms there was no progress"},
-		"a timer, and loss": {func(r *record.Transaction) { stall(r, record.RetransmitTimeout); lost(r) }, record.Some(record.SideNetwork), "For 60.00ms of 100.00ms there was no progress"},
+		"a timer, and loss": {func(r *record.Transaction) { stall(r, record.RetransmitTimeout); lost(r) }, record.Some(record.SideNetwork), "until then. A packet was lost, damaged or delayed on the way: in the network, or in the adapter of a host."},
+		"a gap, and loss":   {func(r *record.Transaction) { stall(r, record.RetransmitGap); lost(r) }, record.Some(record.SideNetwork), "accepted. A packet was lost, damaged or delayed on the way: in the network, or in the adapter of a host."},
+		"a gap":             {func(r *record.Transaction) { stall(r, record.RetransmitGap) }, record.Opt[record.Side]{}, "had not been accepted."},
 		"no buffer":         {func(r *record.Transaction) { stall(r, record.RNRNak) }, record.Some(record.SideClient), "the client had no receive buffer"},
 		"a pause": {func(r *record.Transaction) {
 			at(r, record.AtServer, 90e6)

@@ -34,11 +34,16 @@ func reasoned(id string, reason record.WaitReason) func(*facts) (said, bool) {
 			v.side = sideOf(opposite(f.stall.Waiting))
 		case reason == record.HeadOfLine || reason == record.RNRNak:
 		case f.proven(f.shares.NetworkNS), f.shares.Find(record.ProofRetransmit) != nil:
-			v.side = record.Some(record.SideNetwork)
+			if v.side = record.Some(record.SideNetwork); f.shares.Point != record.AtBothEnds {
+				v.text += onTheWay
+			}
 		}
 		return v, true
 	}
 }
+
+// onTheWay follows a stall that proves a loss. A single capture does not show whether a switch, or the adapter of a host, lost a packet.
+const onTheWay = " A packet was lost, damaged or delayed on the way: in the network, or in the adapter of a host."
 
 // opposite returns the other end.
 func opposite(e record.End) record.End {
