@@ -186,7 +186,7 @@ func TestSides(t *testing.T) {
 	}
 }
 
-// TestPositionSaid: a sentence says whether only --at says where the capture was taken. What the capture itself says needs no word.
+// TestPositionSaid: a sentence adds "as --at says" if nothing else shows where the capture was taken.
 func TestPositionSaid(t *testing.T) {
 	reads := func(r *record.Transaction) {
 		phases(r, 10, 80, 0, 0, 10)

@@ -238,6 +238,8 @@ func TestProofs(t *testing.T) {
 	for text, want := range map[string]bool{
 		"ok\nThe server took 124.24ms to send its\nReply; the capture shows no loss.": true,
 		"The network took 5ms.": true,
+		"The server took 5ms (captured at the server, as --at says).":                false,
+		"The server took 5ms (as --at says).":                                        true,
 		"The\nclient\ntook 5.00ms. It was seen (seen at both ends).":                 true,
 		"The server took 17.65ms\n(seen at both ends); the captures show no loss.":   false,
 		"The server took at least 94.67ms of 138.48ms (its TCP timestamps).":         false,
@@ -257,7 +259,7 @@ func TestProofs(t *testing.T) {
 
 var (
 	took  = regexp.MustCompile(`\btook\s`)
-	proof = regexp.MustCompile(`\((seen at both ends|captured at the (client|server)|its TCP timestamps|it had the Call of XID [^)]*)\)`)
+	proof = regexp.MustCompile(`\((seen at both ends|captured at the (client|server)(, as --at says)?|its TCP timestamps|it had the Call of XID [^)]*)\)`)
 	sums  = regexp.MustCompile(`proven: [^.>]*$`)
 	taker = regexp.MustCompile(`(?i)( or)? the (server|client|network)$`)
 )
