@@ -1,6 +1,8 @@
-// Package memory finds the segment that an RDMA operation names, among the memory that a host exposes, and records
-// which bytes of a segment moved. It knows neither transactions nor operations.
+// Package memory has the memory that Calls expose: the segments of their chunks, and which bytes of them moved. It finds the
+// segment that an RDMA operation names, among the memory that a host exposes. It knows neither transactions nor operations.
 package memory
+
+import "github.com/rdmadump/rdmadump/dissect/record"
 
 // Target is the range of memory that an operation names.
 type Target struct {
@@ -9,49 +11,51 @@ type Target struct {
 	Length uint32
 }
 
-// Region is a range of memory that may be exposed. A type S that embeds a Region[*S] is a segment that an
-// [Exposure] of *S takes. It is small, because a Call may have very many segments of which few are used.
-type Region[S any] struct {
+// Segment is a range of memory that a Call exposes until its Reply. T is what has the Call. A segment is small, because a Call
+// may have very many of which few are used. Only methods of Segment and [Regions] change its fields.
+type Segment[T any] struct {
 	Target
-	prev, next S         // segments exposed under the same handle, later and earlier
-	transfer   *Transfer // nil if nothing moved; see [Region.Transferred]
-	reached    uint64    // offset after the last byte that moved
-	keep       int64     // offset up to which the data that moves is kept
-	listed     bool      // it is in byStart
+	Owner        *T
+	prev, next   *Segment[T] // exposed under the same handle, later and earlier
+	transfer     *Transfer   // nil if nothing moved; see [Segment.Transferred]
+	reached      uint64      // offset after the last byte that moved
+	keep         int64       // offset up to which the data that moves is kept
+	Total        int64       // bytes that the Call exposes under the handle, up to this segment
+	at           int64       // offset of its first byte in its chunk
+	Chunk, Index int32
+	Number       int32  // index in the segments of the Call
+	Position     uint32 // of a Read chunk
+	Returned     record.Opt[uint32]
+	Kind         Kind
+	listed       bool // it is in byStart
+	HandleSeen   bool // an earlier segment of the Call has the same handle
+	Persistent   bool // an earlier Call exposed the handle, and nobody has invalidated it since
+	Invalidated  bool // the Reply to another RPC invalidated the handle
 }
 
-// Place returns the region itself, for [Exposure].
-func (r *Region[S]) Place() *Region[S] { return r }
+// Earlier returns the segment that was exposed under the same handle before this one, or nil.
+func (s *Segment[T]) Earlier() *Segment[T] { return s.next }
 
-// Earlier returns the segment that was exposed under the same handle before this one, or the zero value.
-func (r *Region[S]) Earlier() S { return r.next }
-
-// Holds reports whether the whole target is in the region.
-func (r *Region[S]) Holds(m Target) bool {
-	return m.Offset >= r.Offset && m.Offset-r.Offset <= uint64(r.Length) && uint64(m.Length) <= uint64(r.Length)-(m.Offset-r.Offset)
+// Holds reports whether the whole target is in the segment.
+func (s *Segment[T]) Holds(m Target) bool {
+	return m.Offset >= s.Offset && m.Offset-s.Offset <= uint64(s.Length) && uint64(m.Length) <= uint64(s.Length)-(m.Offset-s.Offset)
 }
 
-// begins reports whether the first byte at an offset is in the region.
-func (r *Region[S]) begins(offset uint64) bool {
-	return offset >= r.Offset && offset-r.Offset < uint64(r.Length)
+// begins reports whether the first byte at an offset is in the segment.
+func (s *Segment[T]) begins(offset uint64) bool {
+	return offset >= s.Offset && offset-s.Offset < uint64(s.Length)
 }
 
-// Overlaps reports whether two regions of one handle have a byte in common.
-func (r *Region[S]) Overlaps(o *Region[S]) bool {
-	return r.Length > 0 && o.Length > 0 && (o.Offset-r.Offset < uint64(r.Length) || r.Offset-o.Offset < uint64(o.Length))
-}
-
-// segment is a pointer to a segment; its zero value is nil.
-type segment[S any] interface {
-	comparable
-	Place() *Region[S]
+// Overlaps reports whether two segments of one handle have a byte in common.
+func (s *Segment[T]) Overlaps(o *Segment[T]) bool {
+	return s.Length > 0 && o.Length > 0 && (o.Offset-s.Offset < uint64(s.Length) || s.Offset-o.Offset < uint64(o.Length))
 }
 
 // Exposure is the memory that a side exposes.
-type Exposure[S segment[S]] struct {
-	byHandle map[uint32]S // the latest segment of each handle; the others are linked to it
-	byStart  map[start]S  // segments of handles that very many segments share, after the first look-up of such a handle: by their first offset, and by the offset that they have reached
-	most     int          // maximum size that byHandle had
+type Exposure[T any] struct {
+	byHandle map[uint32]*Segment[T] // the latest segment of each handle; the others are linked to it
+	byStart  map[start]*Segment[T]  // segments of handles that very many segments share, after the first look-up of such a handle: by their first offset, and by the offset that they have reached
+	most     int                    // maximum size that byHandle had
 }
 
 type start struct {
@@ -65,117 +69,109 @@ type start struct {
 const LookAt = 16
 
 // Expect allocates space for n more segments, if there are enough of them.
-func (e *Exposure[S]) Expect(n int) {
+func (e *Exposure[T]) Expect(n int) {
 	if n > 8 && len(e.byHandle) == 0 && n > e.most {
-		e.byHandle = make(map[uint32]S, n)
+		e.byHandle = make(map[uint32]*Segment[T], n)
 	}
 }
 
-// Latest returns the latest segment that is exposed under a handle, or the zero value. [Region.Earlier]
+// Latest returns the latest segment that is exposed under a handle, or nil. [Segment.Earlier]
 // returns the others.
-func (e *Exposure[S]) Latest(handle uint32) S { return e.byHandle[handle] }
+func (e *Exposure[T]) Latest(handle uint32) *Segment[T] { return e.byHandle[handle] }
 
 // Add exposes a segment.
-func (e *Exposure[S]) Add(s S) {
+func (e *Exposure[T]) Add(s *Segment[T]) {
 	if e.byHandle == nil {
-		e.byHandle = map[uint32]S{}
+		e.byHandle = map[uint32]*Segment[T]{}
 	}
-	var none S
-	r := s.Place()
-	r.prev, r.next, r.listed, r.reached = none, none, false, r.Offset
-	if under := e.byHandle[r.Handle]; under != none {
-		r.next, under.Place().prev = under, s
+	s.prev, s.next, s.listed, s.reached = nil, nil, false, s.Offset
+	if under := e.byHandle[s.Handle]; under != nil {
+		s.next, under.prev = under, s
 	}
-	e.byHandle[r.Handle] = s
+	e.byHandle[s.Handle] = s
 	e.most = max(e.most, len(e.byHandle))
 }
 
 // list adds the segments of a handle to byStart, oldest first, except those that were added before.
-func (e *Exposure[S]) list(latest S) {
-	var none S
+func (e *Exposure[T]) list(latest *Segment[T]) {
 	if e.byStart == nil {
-		e.byStart = map[start]S{}
+		e.byStart = map[start]*Segment[T]{}
 	}
-	if latest.Place().listed {
+	if latest.listed {
 		return
 	}
 	s := latest
-	for next := s.Place().next; next != none && !next.Place().listed; next = s.Place().next {
+	for next := s.next; next != nil && !next.listed; next = s.next {
 		s = next
 	}
-	for ; s != none; s = s.Place().prev {
-		r := s.Place()
-		e.byStart[start{r.Handle, r.Offset}] = s
-		r.listed = true
-		e.moves(s, r.reached)
+	for ; s != nil; s = s.prev {
+		e.byStart[start{s.Handle, s.Offset}] = s
+		s.listed = true
+		e.moves(s, s.reached)
 	}
 }
 
 // unlist removes a segment from one of its offsets in byStart.
-func (e *Exposure[S]) unlist(s S, offset uint64) {
-	if at := (start{s.Place().Handle, offset}); e.byStart[at] == s {
+func (e *Exposure[T]) unlist(s *Segment[T], offset uint64) {
+	if at := (start{s.Handle, offset}); e.byStart[at] == s {
 		delete(e.byStart, at)
 	}
 }
 
 // Reaches records the offset at which the next operation on a segment is likely to begin, because a
 // segment that moves in parts usually moves in order.
-func (e *Exposure[S]) Reaches(s S, offset uint64) {
-	r := s.Place()
-	if r.listed {
-		if r.reached != r.Offset {
-			e.unlist(s, r.reached)
+func (e *Exposure[T]) Reaches(s *Segment[T], offset uint64) {
+	if s.listed {
+		if s.reached != s.Offset {
+			e.unlist(s, s.reached)
 		}
 		e.moves(s, offset)
 	}
-	r.reached = offset
+	s.reached = offset
 }
 
 // moves adds a segment to byStart under the offset that it has reached.
-func (e *Exposure[S]) moves(s S, offset uint64) {
-	if r := s.Place(); offset-r.Offset < uint64(r.Length) {
-		e.byStart[start{r.Handle, offset}] = s
+func (e *Exposure[T]) moves(s *Segment[T], offset uint64) {
+	if offset-s.Offset < uint64(s.Length) {
+		e.byStart[start{s.Handle, offset}] = s
 	}
 }
 
 // Remove ends the exposure of a segment.
-func (e *Exposure[S]) Remove(s S) {
-	var none S
-	r := s.Place()
+func (e *Exposure[T]) Remove(s *Segment[T]) {
 	switch {
-	case r.prev != none:
-		r.prev.Place().next = r.next
-	case e.byHandle[r.Handle] != s:
+	case s.prev != nil:
+		s.prev.next = s.next
+	case e.byHandle[s.Handle] != s:
 		return
-	case r.next != none:
-		e.byHandle[r.Handle] = r.next
+	case s.next != nil:
+		e.byHandle[s.Handle] = s.next
 	default:
-		delete(e.byHandle, r.Handle)
+		delete(e.byHandle, s.Handle)
 	}
-	if r.next != none {
-		r.next.Place().prev = r.prev
+	if s.next != nil {
+		s.next.prev = s.prev
 	}
-	r.prev, r.next = none, none
-	if r.listed {
-		e.unlist(s, r.Offset)
-		e.unlist(s, r.reached)
-		r.listed = false
+	s.prev, s.next = nil, nil
+	if s.listed {
+		e.unlist(s, s.Offset)
+		e.unlist(s, s.reached)
+		s.listed = false
 	}
 	if len(e.byHandle) == 0 && e.most > 1<<10 { // maps do not shrink
-		*e = Exposure[S]{}
+		*e = Exposure[T]{}
 	}
 }
 
 // Join adds the memory that another side exposes.
-func (e *Exposure[S]) Join(o *Exposure[S]) {
+func (e *Exposure[T]) Join(o *Exposure[T]) {
 	if len(e.byHandle) == 0 {
-		*e, *o = *o, Exposure[S]{}
+		*e, *o = *o, Exposure[T]{}
 		return
 	}
-	var none S
 	for _, s := range o.byHandle {
-		for s != none {
-			next := s.Place().next
+		for s != nil {
+			next := s.next
 			e.Add(s)
 			s = next
 		}
@@ -184,15 +180,13 @@ func (e *Exposure[S]) Join(o *Exposure[S]) {
 
 // Find returns a segment with the handle of the target. exact is true if the whole target is in it,
 // and also if too many segments share the handle to search them all.
-func (e *Exposure[S]) Find(m Target) (found S, exact bool) {
-	var none S
+func (e *Exposure[T]) Find(m Target) (found *Segment[T], exact bool) {
 	n := 0
-	for s := e.byHandle[m.Handle]; s != none; s, n = s.Place().next, n+1 {
-		r := s.Place()
-		if r.Holds(m) {
+	for s := e.byHandle[m.Handle]; s != nil; s, n = s.next, n+1 {
+		if s.Holds(m) {
 			return s, true
 		}
-		if found == none || r.begins(m.Offset) {
+		if found == nil || s.begins(m.Offset) {
 			found = s // at least it begins in this segment
 		}
 		if n == LookAt {

@@ -9,20 +9,17 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 )
 
-// piece is a segment of these tests.
-type piece struct {
-	Region[*piece]
-	name string
-}
+// piece is a segment of these tests. Its owner is its name.
+type piece = Segment[string]
 
 // at returns a segment with a handle.
 func at(name string, handle uint32, offset uint64, length uint32) *piece {
-	return &piece{Region: Region[*piece]{Target: Target{handle, offset, length}}, name: name}
+	return &piece{Target: Target{handle, offset, length}, Owner: &name}
 }
 
 // TestFind: the segment that a target names, among segments of its handle and of others.
 func TestFind(t *testing.T) {
-	var e Exposure[*piece]
+	var e Exposure[string]
 	for _, p := range []*piece{at("low", 1, 100, 50), at("high", 1, 200, 50), at("other", 2, 100, 50), at("top", 3, 1<<64-10, 20)} {
 		e.Add(p)
 	}
@@ -50,7 +47,7 @@ func TestFind(t *testing.T) {
 		s, exact := e.Find(test.target)
 		name := ""
 		if s != nil {
-			name = s.name
+			name = *s.Owner
 		}
 		if name != test.want || exact != test.exact {
 			t.Errorf("%+v: %q %v, want %q %v", test.target, name, exact, test.want, test.exact)
@@ -71,7 +68,7 @@ func TestLinks(t *testing.T) {
 		{[]int{3, 3, 2}, "1 0"},
 		{[]int{0, 1, 2, 3}, ""},
 	} {
-		var e Exposure[*piece]
+		var e Exposure[string]
 		var all []*piece
 		for i := range 4 {
 			all = append(all, at(fmt.Sprint(i), 7, uint64(i)*100, 10))
@@ -84,10 +81,10 @@ func TestLinks(t *testing.T) {
 		got, back := []byte{}, []byte{}
 		var last *piece
 		for s := e.Latest(7); s != nil; s = s.Earlier() {
-			got, last = append(append(got, s.name...), ' '), s
+			got, last = append(append(got, *s.Owner...), ' '), s
 		}
 		for ; last != nil; last = last.prev {
-			back = append(append(back, last.name...), ' ')
+			back = append(append(back, *last.Owner...), ' ')
 		}
 		slices.Reverse(back)
 		if string(bytes.TrimSpace(got)) != test.want || string(bytes.TrimSpace(back)) != test.want {
@@ -102,7 +99,7 @@ func TestLinks(t *testing.T) {
 // TestList: of very many segments with one handle, those are found where an operation begins: at the start of a segment,
 // or where the operation before it ended, also after some of them were removed.
 func TestList(t *testing.T) {
-	var e Exposure[*piece]
+	var e Exposure[string]
 	var all []*piece
 	for i := range 3 * LookAt {
 		all = append(all, at(fmt.Sprint(i), 9, uint64(i)*1000, 100))
@@ -116,7 +113,7 @@ func TestList(t *testing.T) {
 		if s == nil {
 			return ""
 		}
-		return s.name
+		return *s.Owner
 	}
 	verify := func(when string, offset uint64, want string) {
 		t.Helper()
@@ -164,7 +161,7 @@ func TestList(t *testing.T) {
 
 // TestExpect: the map of many segments is made at once, and freed when the last of them is gone.
 func TestExpect(t *testing.T) {
-	var e Exposure[*piece]
+	var e Exposure[string]
 	if e.Expect(8); e.byHandle != nil {
 		t.Error("a map for 8 segments")
 	}
@@ -199,7 +196,7 @@ func TestExpect(t *testing.T) {
 // TestJoin: the memory of two sides together is found, with its links, whether or not a side has none.
 func TestJoin(t *testing.T) {
 	for _, test := range []struct{ first, second, want string }{{"", "", ""}, {"ab", "", "ba"}, {"", "ab", "ba"}, {"ab", "cd", "dcba"}} {
-		var e, o Exposure[*piece]
+		var e, o Exposure[string]
 		for i, c := range test.first {
 			e.Add(at(string(c), 5, uint64(i)*10, 10))
 		}
@@ -210,12 +207,12 @@ func TestJoin(t *testing.T) {
 		found := map[string]bool{}
 		n := 0
 		for s := e.Latest(5); s != nil; s = s.Earlier() {
-			found[s.name] = true
+			found[*s.Owner] = true
 			if n++; n > 10 {
 				t.Fatal("the links do not end")
 			}
 			if got, exact := e.Find(s.Target); got != s || !exact {
-				t.Errorf("%q with %q: %s is not found", test.first, test.second, s.name)
+				t.Errorf("%q with %q: %s is not found", test.first, test.second, *s.Owner)
 			}
 		}
 		if n != len(test.want) || len(found) != n {
@@ -224,7 +221,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestOverlaps: two regions of one handle have a byte in common.
+// TestOverlaps: two segments of one handle have a byte in common.
 func TestOverlaps(t *testing.T) {
 	for _, test := range []struct {
 		a, b *piece
@@ -236,13 +233,13 @@ func TestOverlaps(t *testing.T) {
 		{at("", 1, 5, 0), at("", 1, 0, 10), false},
 		{at("", 1, 0, 10), at("", 1, 5, 0), false},
 	} {
-		if test.a.Overlaps(test.b.Place()) != test.want || test.b.Overlaps(test.a.Place()) != test.want {
+		if test.a.Overlaps(test.b) != test.want || test.b.Overlaps(test.a) != test.want {
 			t.Errorf("%+v and %+v: not %v", test.a.Target, test.b.Target, test.want)
 		}
 	}
 }
 
-// TestTransfer: which bytes of a region moved, which were captured, and which are kept.
+// TestTransfer: which bytes of a segment moved, which were captured, and which are kept.
 func TestTransfer(t *testing.T) {
 	var storage Transfers
 	s := at("", 1, 1000, 100)

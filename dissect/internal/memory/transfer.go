@@ -7,16 +7,16 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 )
 
-// The bytes that move into and out of a region.
+// The bytes that move into and out of a segment.
 
-// MaxLong is the maximum number of bytes of one region that are kept: enough for an RPC message
+// MaxLong is the maximum number of bytes of one segment that are kept: enough for an RPC message
 // without data. For whole Payload streams, the maximum is MaxItem.
 const (
 	MaxLong = 1 << 20
 	MaxItem = 16 << 20
 )
 
-// Transfer records the bytes that moved in one region.
+// Transfer records the bytes that moved in one segment.
 type Transfer struct {
 	moved     span.Set
 	firstSpan [1]span.Span // initial storage of moved
@@ -25,7 +25,7 @@ type Transfer struct {
 	truncated int64        // number of bytes that moved in truncated packets
 }
 
-// noTransfer is shared by all regions in which nothing moved. It is never written to.
+// noTransfer is shared by all segments in which nothing moved. It is never written to.
 var noTransfer Transfer
 
 // Moved returns the number of bytes that moved.
@@ -45,7 +45,7 @@ func (t *Transfer) End() (offset int64, any bool) {
 	return t.moved.Last().Hi, true
 }
 
-// Prefix returns the first n bytes of the region, or fewer if not all of them are kept.
+// Prefix returns the first n bytes of the segment, or fewer if not all of them are kept.
 func (t *Transfer) Prefix(n int64) []byte {
 	have := min(n, t.moved.Prefix(), int64(len(t.data)))
 	if len(t.missing) > 0 {
@@ -79,33 +79,33 @@ const (
 	maxTransferData = 1 << 16
 )
 
-// Transferred returns the transfer of a region for reading.
-func (r *Region[S]) Transferred() *Transfer {
-	if r.transfer == nil {
+// Transferred returns the transfer of a segment for reading.
+func (s *Segment[T]) Transferred() *Transfer {
+	if s.transfer == nil {
 		return &noTransfer
 	}
-	return r.transfer
+	return s.transfer
 }
 
 // Keep keeps the data that moves from now on, up to an offset. With offset 0, no data is kept any longer.
-func (r *Region[S]) Keep(upTo int64) {
-	if r.keep = upTo; upTo == 0 && r.transfer != nil {
-		r.transfer.data = nil
+func (s *Segment[T]) Keep(upTo int64) {
+	if s.keep = upTo; upTo == 0 && s.transfer != nil {
+		s.transfer.data = nil
 	}
 }
 
 // Keeps reports whether the data that moves is kept.
-func (r *Region[S]) Keeps() bool { return r.keep > 0 }
+func (s *Segment[T]) Keeps() bool { return s.keep > 0 }
 
-// Move records n bytes that moved from an offset on, of which data was captured. All of them are in the region.
-func (r *Region[S]) Move(storage *Transfers, offset uint64, data []byte, n int) (c Cost) {
-	if r.transfer == nil {
-		if r.transfer = storage.unused.Take(); r.transfer == nil {
-			r.transfer = new(Transfer)
+// Move records n bytes that moved from an offset on, of which data was captured. All of them are in the segment.
+func (s *Segment[T]) Move(storage *Transfers, offset uint64, data []byte, n int) (c Cost) {
+	if s.transfer == nil {
+		if s.transfer = storage.unused.Take(); s.transfer == nil {
+			s.transfer = new(Transfer)
 		}
-		r.transfer.moved = r.transfer.firstSpan[:0]
+		s.transfer.moved = s.transfer.firstSpan[:0]
 	}
-	at, t := int64(offset-r.Offset), r.transfer
+	at, t := int64(offset-s.Offset), s.transfer
 	end := at + int64(n)
 	had := len(t.moved)
 	fresh := t.moved.Add(at, end)
@@ -114,14 +114,14 @@ func (r *Region[S]) Move(storage *Transfers, offset uint64, data []byte, n int) 
 	if had > 0 {
 		c.Ranges = max(len(t.moved)-had, 0)
 	}
-	if r.keep == 0 {
+	if s.keep == 0 {
 		return c
 	}
 	captured := at + int64(len(data))
-	if captured > r.keep {
+	if captured > s.keep {
 		captured = at
 	}
-	c.Ranges += r.miss(captured, end)
+	c.Ranges += s.miss(captured, end)
 	if captured == at {
 		return c
 	}
@@ -141,34 +141,34 @@ func (r *Region[S]) Move(storage *Transfers, offset uint64, data []byte, n int) 
 }
 
 // miss records a range that moved, but whose bytes are not in data. It returns by how many ranges the record grew.
-func (r *Region[S]) miss(lo, hi int64) int {
+func (s *Segment[T]) miss(lo, hi int64) int {
 	if lo == hi {
 		return 0
 	}
-	t := r.transfer
+	t := s.transfer
 	had := len(t.missing)
 	t.missing.Add(lo, hi)
 	if len(t.missing) == span.Max { // more ranges than can be remembered, so data is not reliable
-		r.Keep(0)
+		s.Keep(0)
 	}
 	return max(len(t.missing)-had, 0)
 }
 
 // Unmove removes the bytes [from, to) of memory from those that moved.
-func (r *Region[S]) Unmove(from, to uint64) {
-	if r.transfer == nil || to <= r.Offset || from >= r.Offset+uint64(r.Length) || to < from {
+func (s *Segment[T]) Unmove(from, to uint64) {
+	if s.transfer == nil || to <= s.Offset || from >= s.Offset+uint64(s.Length) || to < from {
 		return
 	}
-	r.transfer.moved.Remove(int64(max(from, r.Offset)-r.Offset), int64(min(to-r.Offset, uint64(r.Length))))
+	s.transfer.moved.Remove(int64(max(from, s.Offset)-s.Offset), int64(min(to-s.Offset, uint64(s.Length))))
 }
 
-// Release ends the transfer of a region.
-func (r *Region[S]) Release(storage *Transfers) {
-	t := r.transfer
+// Release ends the transfer of a segment.
+func (s *Segment[T]) Release(storage *Transfers) {
+	t := s.transfer
 	if t == nil {
 		return
 	}
-	r.transfer = nil
+	s.transfer = nil
 	data := t.data[:0]
 	if cap(data) > maxTransferData {
 		data = nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/internal/credits"
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
+	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -189,7 +190,7 @@ func checkCall(cs *connState, x *txn, m *message) {
 	checkInvHandle(c, m)
 	checkExposed(c)
 	checkEmptySegments(c)
-	if x.memory.replyChunk && !x.memory.incomplete && len(x.memory.chunk(replyChunk, 0)) == 0 {
+	if x.memory.ReplyChunk && !x.memory.Incomplete && len(x.memory.Chunk(memory.ReplyChunk, 0)) == 0 {
 		c.report(rule.ReducedIneligible, "the Reply chunk of the Call has no segments, so it cannot contain a Reply")
 	}
 	countHandles(cs, x)
@@ -242,7 +243,7 @@ func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
 	}
 	noteAnswered(cs, x, m)
 	checkAnswered(c, h)
-	if m.err == nil && h.Understood() && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.NoMsg) && !x.memory.incomplete {
+	if m.err == nil && h.Understood() && (h.Proc == rpcrdma.Msg || h.Proc == rpcrdma.NoMsg) && !x.memory.Incomplete {
 		checkChunks(c, h)
 		checkAllRead(c)
 		checkResults(c, m)

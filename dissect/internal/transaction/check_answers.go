@@ -201,7 +201,7 @@ func rejectionText(x *txn, h *rpcrdma.Header) string {
 		return ": see the finding " + x.checks.header.callBroke.ID
 	case h.Err == rpcrdma.ErrChunk && x.call.Form == record.Long:
 		return ": a Long Call in which the capture shows no error"
-	case h.Err == rpcrdma.ErrChunk && len(x.memory.segments) > 0:
+	case h.Err == rpcrdma.ErrChunk && len(x.memory.Segments) > 0:
 		return ": a Call with chunks in which the capture shows no error"
 	case h.Err == rpcrdma.ErrChunk:
 		return ": a Call without chunks, whose Reply may have been too long"
@@ -239,7 +239,7 @@ func checkAnswered(c checker, h *rpcrdma.Header) {
 			c.report(rule.RPCRejected, "GARBAGE_ARGS is in an RDMA_NOMSG, but it should be in an RDMA_MSG")
 		}
 		chunks := ""
-		if len(c.x.memory.segments) > 0 && status == "GARBAGE_ARGS" {
+		if len(c.x.memory.Segments) > 0 && status == "GARBAGE_ARGS" {
 			chunks = " (the Call has chunks: check the data items that were reduced)"
 		}
 		c.unattributed().report(rule.RPCRejected, "the responder rejected the RPC with %s%s", status, chunks)
@@ -334,7 +334,7 @@ func checkReuse(c checker, m *message) {
 // XID, and neither exposes memory.
 func repeatsCall(old *txn, m *message) bool {
 	p := old.procedure
-	return p.known && m.inline && m.rpcErr == nil && len(old.memory.segments) == 0 && !old.memory.incomplete && !m.header.HasChunks() &&
+	return p.known && m.inline && m.rpcErr == nil && len(old.memory.Segments) == 0 && !old.memory.Incomplete && !m.header.HasChunks() &&
 		old.call.SendBytes == record.Some(int(m.Length)) && p.program == m.rpc.Program && p.version == m.rpc.Version && p.procedure == m.rpc.Procedure
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
@@ -14,28 +15,28 @@ import (
 // of the Call, exposes it too. It marks all Calls that share memory.
 func checkExposed(c checker) {
 	x := c.x
-	if x.memory.incomplete {
+	if x.memory.Incomplete {
 		return
 	}
-	for i := range x.memory.segments {
-		s := &x.memory.segments[i]
+	for i := range x.memory.Segments {
+		s := &x.memory.Segments[i]
 		n := 0
 		for other := s.Earlier(); other != nil && n < lookAt; other, n = other.Earlier(), n+1 {
-			if !s.Overlaps(other.Place()) {
+			if !s.Overlaps(other) {
 				continue
 			}
 			if !x.checks.memory.shared {
 				c.exposedTwice(s, other)
 			}
 			x.checks.memory.share()
-			other.txn.checks.memory.share()
+			other.Owner.checks.memory.share()
 		}
 	}
 }
 
 // exposedTwice reports that two segments expose the same memory.
 func (c checker) exposedTwice(s, other *segment) {
-	r, owner := rule.MemoryExposedTwice, fmt.Sprintf("the Call in flight with XID 0x%08x", uint32(other.txn.rec.XID))
+	r, owner := rule.MemoryExposedTwice, fmt.Sprintf("the Call in flight with XID 0x%08x", uint32(other.Owner.rec.XID))
 	how := ""
 	switch {
 	case isPersistent(c, s.Handle):
@@ -44,7 +45,7 @@ func (c checker) exposedTwice(s, other *segment) {
 		}
 		c.cs.checks.persistentReported = true
 		r, how = rule.PersistentlyExposed, "; the handle is registered persistently, because an earlier Call exposed it and it was not invalidated"
-	case other.txn == c.x:
+	case other.Owner == c.x:
 		r, owner = rule.ExposedTwiceInCall, "another segment of this Call"
 	}
 	c.report(r, "the %d bytes of handle 0x%08x at 0x%016x overlap %d bytes at 0x%016x, which %s exposes%s", s.Length, s.Handle, s.Offset, other.Length, other.Offset, owner, how)
@@ -55,7 +56,7 @@ func (c checker) exposedTwice(s, other *segment) {
 func isPersistent(c checker, handle uint32) bool {
 	n := 0
 	for x := c.cs.finished.last; x != nil && n < lookAt; x, n = x.prev, n+1 {
-		if i, invalidates := x.invalidation.Get(); x.side == c.x.side && x.memory.exposes(handle) && !(invalidates && uint32(i.Handle) == handle) {
+		if i, invalidates := x.invalidation.Get(); x.side == c.x.side && x.memory.Exposes(handle) && !(invalidates && uint32(i.Handle) == handle) {
 			return true
 		}
 	}
@@ -64,23 +65,23 @@ func isPersistent(c checker, handle uint32) bool {
 
 // checkEmptySegments reports a segment without bytes. It exposes nothing, so it harms nobody.
 func checkEmptySegments(c checker) {
-	if c.x.memory.incomplete || c.x.checks.header.broken == rule.NoMsgWithoutChunk { // of an empty chunk, that says more
+	if c.x.memory.Incomplete || c.x.checks.header.broken == rule.NoMsgWithoutChunk { // of an empty chunk, that says more
 		return
 	}
-	for i := range c.x.memory.segments {
-		if s := &c.x.memory.segments[i]; s.Length == 0 && !c.cs.table.emptySegment {
+	for i := range c.x.memory.Segments {
+		if s := &c.x.memory.Segments[i]; s.Length == 0 && !c.cs.table.emptySegment {
 			c.cs.table.emptySegment = true
-			c.report(rule.EmptySegment, "harmless, and reported once for each capture: segment %d of %s has handle 0x%08x, but no bytes", s.index, s.chunkName(), s.Handle)
+			c.report(rule.EmptySegment, "harmless, and reported once for each capture: segment %d of %s has handle 0x%08x, but no bytes", s.Index, chunkOf(s), s.Handle)
 		}
 	}
 }
 
-// chunkName returns the name of the chunk that contains a segment.
-func (s *segment) chunkName() string {
-	if s.kind == readChunk {
-		return fmt.Sprintf("the Read chunk at Position %d", s.position)
+// chunkOf returns the name of the chunk that contains a segment.
+func chunkOf(s *segment) string {
+	if s.Kind == memory.ReadChunk {
+		return fmt.Sprintf("the Read chunk at Position %d", s.Position)
 	}
-	return chunkName(s.kind, int(s.chunk))
+	return chunkName(s.Kind, int(s.Chunk))
 }
 
 // checkAllRead reports a Reply that says that the RPC succeeded although a Read chunk of its Call was
@@ -93,20 +94,20 @@ func checkAllRead(c checker) {
 	if x.rec.Call == nil || x.rec.RetransmitOf != 0 || x.checks.memory.openReads > 0 || x.checks.memory.shared || broken != nil && broken.Severity == record.Error {
 		return
 	}
-	for i := range x.memory.segments {
-		s := &x.memory.segments[i]
-		if s.kind != readChunk || s.index != 0 || !provesReading(x, s.position) {
+	for i := range x.memory.Segments {
+		s := &x.memory.Segments[i]
+		if s.Kind != memory.ReadChunk || s.Index != 0 || !provesReading(x, s.Position) {
 			continue
 		}
-		length, moved, known := x.memory.read(int(s.chunk))
+		length, moved, known := x.memory.Read(int(s.Chunk))
 		if !known {
 			return
 		}
-		if unread := length - moved; unread > 3 || unread > 0 && s.position == 0 {
+		if unread := length - moved; unread > 3 || unread > 0 && s.Position == 0 {
 			if moved == 0 { // the responder may have the Reply from an earlier connection, which the capture lacks
 				c = c.unattributed()
 			}
-			c.report(rule.ReadChunkNotRead, "the Reply says that the RPC succeeded, but the responder read only %d of the %d bytes in the Read chunk at Position %d", moved, length, s.position)
+			c.report(rule.ReadChunkNotRead, "the Reply says that the RPC succeeded, but the responder read only %d of the %d bytes in the Read chunk at Position %d", moved, length, s.Position)
 			return
 		}
 	}

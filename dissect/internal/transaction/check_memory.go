@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
+	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -46,28 +47,28 @@ func (r *memoryRules) want(handle uint32) { r.inv = record.Some(handle) }
 func checkChunks(c checker, h *rpcrdma.Header) {
 	x := c.x
 	copied := true
-	if len(h.WriteEnds) != x.memory.writes {
+	if len(h.WriteEnds) != x.memory.Writes {
 		copied = false
-		c.report(rule.WriteListNotCopied, "the Call offered %d Write chunks, but the Reply returns %d", x.memory.writes, len(h.WriteEnds))
+		c.report(rule.WriteListNotCopied, "the Call offered %d Write chunks, but the Reply returns %d", x.memory.Writes, len(h.WriteEnds))
 	} else {
 		for i := range h.WriteEnds {
-			if !c.checkCopied(rule.WriteListNotCopied, writeChunk, i, h.WriteChunk(i)) {
+			if !c.checkCopied(rule.WriteListNotCopied, memory.WriteChunk, i, h.WriteChunk(i)) {
 				copied = false
 				break
 			}
 		}
 	}
-	if h.HasReply != x.memory.replyChunk {
+	if h.HasReply != x.memory.ReplyChunk {
 		copied = false
-		if x.memory.replyChunk {
+		if x.memory.ReplyChunk {
 			c.report(rule.ReplyChunkNotCopied, "the Call offered a Reply chunk, but the Reply returns none")
 		} else {
 			c.report(rule.ReplyChunkNotCopied, "the Reply returns a Reply chunk, but the Call offered none")
 		}
-	} else if h.HasReply && !c.checkCopied(rule.ReplyChunkNotCopied, replyChunk, 0, h.Reply) {
+	} else if h.HasReply && !c.checkCopied(rule.ReplyChunkNotCopied, memory.ReplyChunk, 0, h.Reply) {
 		copied = false
 	}
-	if used := rpcrdma.Length(h.Reply); used > 0 && h.Proc == rpcrdma.Msg && x.memory.replyChunk {
+	if used := rpcrdma.Length(h.Reply); used > 0 && h.Proc == rpcrdma.Msg && x.memory.ReplyChunk {
 		c.report(rule.UnusedReplyChunkLength, "the Reply is an RDMA_MSG, so the Reply chunk is unused, but the Reply returns %d bytes in it", used)
 	}
 	if !copied {
@@ -75,18 +76,18 @@ func checkChunks(c checker, h *rpcrdma.Header) {
 	}
 	short := (*segment)(nil) // first segment of the current chunk that returns fewer bytes than it has
 	outOfOrder := false
-	for i := range x.memory.segments {
-		s := &x.memory.segments[i]
-		returned, known := s.returned.Get()
+	for i := range x.memory.Segments {
+		s := &x.memory.Segments[i]
+		returned, known := s.Returned.Get()
 		if !known {
 			continue
 		}
-		if s.index == 0 {
+		if s.Index == 0 {
 			short = nil
 		}
 		if short != nil && returned > 0 && !outOfOrder {
 			outOfOrder = true
-			c.report(rule.FilledOutOfOrder, "segment 0x%08x returns %d bytes, although segment 0x%08x before it in the chunk was filled with only %d of %d bytes", s.Handle, returned, short.Handle, short.returned.Or(0), short.Length)
+			c.report(rule.FilledOutOfOrder, "segment 0x%08x returns %d bytes, although segment 0x%08x before it in the chunk was filled with only %d of %d bytes", s.Handle, returned, short.Handle, short.Returned.Or(0), short.Length)
 		}
 		if returned < s.Length && short == nil {
 			short = s
@@ -102,8 +103,8 @@ func checkChunks(c checker, h *rpcrdma.Header) {
 
 // checkCopied reports whether a chunk of a Reply equals that of the Call except for its lengths. If
 // it does not, checkCopied adds a finding.
-func (c checker) checkCopied(r *rule.Rule, kind chunkKind, chunk int, back []rpcrdma.Segment) bool {
-	segments := c.x.memory.chunk(kind, chunk)
+func (c checker) checkCopied(r *rule.Rule, kind memory.Kind, chunk int, back []rpcrdma.Segment) bool {
+	segments := c.x.memory.Chunk(kind, chunk)
 	for i := range min(len(segments), len(back)) {
 		if s, b := &segments[i], &back[i]; b.Handle != s.Handle || b.Offset != s.Offset {
 			c.report(r, "segment %d of %s is 0x%08x at 0x%016x in the Call, but 0x%08x at 0x%016x in the Reply", i, chunkName(kind, chunk), s.Handle, s.Offset, b.Handle, b.Offset)
@@ -118,8 +119,8 @@ func (c checker) checkCopied(r *rule.Rule, kind chunkKind, chunk int, back []rpc
 }
 
 // chunkName returns the name of a Write chunk or of the Reply chunk.
-func chunkName(kind chunkKind, chunk int) string {
-	if kind == replyChunk {
+func chunkName(kind memory.Kind, chunk int) string {
+	if kind == memory.ReplyChunk {
 		return "the Reply chunk"
 	}
 	return "Write chunk " + strconv.Itoa(chunk)
@@ -144,7 +145,7 @@ func checkInvalidation(c checker, m *message, withoutCall bool) {
 		c.cs.link.Disorder()
 	}
 	switch i, _ := x.invalidation.Get(); {
-	case x.memory.incomplete:
+	case x.memory.Incomplete:
 	case !withoutCall && !i.Chunk.Known() && x.rec.Call != nil:
 		c.report(rule.InvalidatedUnexposedHandle, "Send With Invalidate of handle 0x%08x, which this Call did not expose", handle)
 	case withoutCall && other != nil:
@@ -159,8 +160,8 @@ func checkInvalidation(c checker, m *message, withoutCall bool) {
 func otherOwner(cs *connState, x *txn, handle uint32) *txn {
 	n := 0
 	for s := cs.exposed[x.side].Latest(handle); s != nil && n < lookAt; s, n = s.Earlier(), n+1 {
-		if s.txn != x && s.txn.state == outstanding {
-			return s.txn
+		if s.Owner != x && s.Owner.state == outstanding {
+			return s.Owner
 		}
 	}
 	return nil
@@ -228,8 +229,8 @@ func noteExposed(cs *connState, x *txn) {
 	if len(invalid) == 0 {
 		return
 	}
-	for i := range x.memory.segments {
-		delete(invalid, x.memory.segments[i].Handle)
+	for i := range x.memory.Segments {
+		delete(invalid, x.memory.Segments[i].Handle)
 	}
 }
 
@@ -254,25 +255,27 @@ func checkNegotiated(c checker, handle uint32) {
 func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact bool) *segment {
 	owner := o.Side.Other()
 	where := rdma.Where{At: o.First, AtFault: record.Some(o.Side)}
+	var x *txn
 	if s != nil {
-		where.XID, where.Transaction = record.Some(uint32(s.txn.rec.XID)), s.txn.rec.ID
+		x = s.Owner
+		where.XID, where.Transaction = record.Some(uint32(x.rec.XID)), x.rec.ID
 	}
 	if cs.checks.invalidatedHandles[owner].use(o.Handle, o.First) {
-		cs.report(violation{rule.InvalidatedHandleUsed, s.owner(), where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which was already invalidated and has not been exposed since", o.Kind, m.Length, m.Offset, m.Handle)
+		cs.report(violation{rule.InvalidatedHandleUsed, x, where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which was already invalidated and has not been exposed since", o.Kind, m.Length, m.Offset, m.Handle)
 	}
 	switch {
 	case s == nil && !exact:
 		cs.report(violation{rule.OutsideExposedMemory, nil, where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which no Call in flight exposes", o.Kind, m.Length, m.Offset, m.Handle)
-	case s != nil && !exact && !s.txn.memory.reaches(s, m):
+	case s != nil && !exact && !x.memory.Reaches(s, m):
 		if !o.Announced {
-			s.txn.checks.memory.exceeds.first() // what follows of the operation is no second finding
+			x.checks.memory.exceeds.first() // what follows of the operation is no second finding
 		}
-		cs.report(violation{rule.OutsideExposedMemory, s.txn, where, m}, "%v of %d bytes at 0x%016x exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, m.Length, m.Offset, m.Handle, s.Length, s.Offset)
+		cs.report(violation{rule.OutsideExposedMemory, x, where, m}, "%v of %d bytes at 0x%016x exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, m.Length, m.Offset, m.Handle, s.Length, s.Offset)
 	case s != nil:
-		if right := matchingSegment(cs, o, m, s, exact); s.takes(o.Kind) || right != s {
+		if right := matchingSegment(cs, o, m, s, exact); mayAccess(o.Kind, s) || right != s {
 			return right
 		}
-		cs.report(violation{rule: rule.WrongDirection, x: s.txn, where: where}, "%v of handle 0x%08x, which the Call offers in its %s", o.Kind, m.Handle, listNames[s.kind])
+		cs.report(violation{rule: rule.WrongDirection, x: x, where: where}, "%v of handle 0x%08x, which the Call offers in its %s", o.Kind, m.Handle, listNames[s.Kind])
 	}
 	return s
 }
@@ -281,37 +284,29 @@ func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact b
 func exposedSince(cs *connState, s rdma.Side, m target, after int64) bool {
 	n := 0
 	for have := cs.exposed[s].Latest(m.Handle); have != nil; have, n = have.Earlier(), n+1 {
-		if n == lookAt || have.txn.rec.ID > after && have.Holds(m) { // too many segments have the handle to search them all
+		if n == lookAt || have.Owner.rec.ID > after && have.Holds(m) { // too many segments have the handle to search them all
 			return true
 		}
 	}
 	return false
 }
 
-// owner returns the transaction of a segment, or nil if s is nil.
-func (s *segment) owner() *txn {
-	if s == nil {
-		return nil
-	}
-	return s.txn
-}
-
 var listNames = [...]string{"Read list, only for RDMA Reads", "Write list, only for RDMA Writes", "Reply chunk, only for RDMA Writes"}
 
-// takes reports whether operations of a kind may access the list of the segment.
-func (s *segment) takes(k rdma.Kind) bool {
-	return k != rdma.Atomic && (k == rdma.Read) == (s.kind == readChunk)
+// mayAccess reports whether operations of a kind may access the list of a segment.
+func mayAccess(k rdma.Kind, s *segment) bool {
+	return k != rdma.Atomic && (k == rdma.Read) == (s.Kind == memory.ReadChunk)
 }
 
 // matchingSegment returns the segment that an operation is meant for if several segments share a
 // handle and memory: the one that is offered for this kind of operation.
 func matchingSegment(cs *connState, o *rdma.Operation, m target, s *segment, exact bool) *segment {
-	if s == nil || !exact || s.takes(o.Kind) {
+	if s == nil || !exact || mayAccess(o.Kind, s) {
 		return s
 	}
 	n := 0
 	for other := cs.exposed[o.Side.Other()].Latest(m.Handle); other != nil && n < lookAt; other, n = other.Earlier(), n+1 {
-		if other.takes(o.Kind) && other.Holds(m) {
+		if mayAccess(o.Kind, other) && other.Holds(m) {
 			return other
 		}
 	}

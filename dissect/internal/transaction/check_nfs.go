@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -69,7 +70,7 @@ type results struct {
 func (t *Table) readArguments(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 	b := &t.body
 	b.at, b.bytes = 0, nil
-	b.holes = x.memory.holes(b.holes[:0])
+	b.holes = x.memory.Holes(b.holes[:0])
 	body, ok := x.gss.Plain(payload[rpc.Length:])
 	if !ok {
 		return b
@@ -101,7 +102,7 @@ func (t *Table) readResults(h *rpcrdma.Header, body []byte) *nfs.Message {
 // contains, unless it is nil. payload is the complete Payload stream without the reduced items.
 func checkArguments(c checker, rpc *oncrpc.Header, payload []byte, b *rpcBody) {
 	x := c.x
-	if len(x.memory.segments) == 0 && x.memory.writes == 0 && !mayBeLarge(x) {
+	if len(x.memory.Segments) == 0 && x.memory.Writes == 0 && !mayBeLarge(x) {
 		return
 	}
 	if b == nil {
@@ -122,8 +123,8 @@ func checkArguments(c checker, rpc *oncrpc.Header, payload []byte, b *rpcBody) {
 	}
 	gss, isGSS := rpc.Credential.GSS()
 	protects := isGSS && (gss.Service == oncrpc.ServiceIntegrity || gss.Service == oncrpc.ServicePrivacy)
-	if x.memory.writes > 0 && isGSS && (protects || gss.Control()) {
-		c.report(rule.ReducedUnderGSS, "the Call offers %s, but of its Reply, which %s, nothing may be reduced", record.Plural(x.memory.writes, "Write chunk"), guardedText(gss))
+	if x.memory.Writes > 0 && isGSS && (protects || gss.Control()) {
+		c.report(rule.ReducedUnderGSS, "the Call offers %s, but of its Reply, which %s, nothing may be reduced", record.Plural(x.memory.Writes, "Write chunk"), guardedText(gss))
 	}
 	if len(b.holes) > 0 {
 		first := b.holes[0].Position + b.at
@@ -145,8 +146,8 @@ func checkArguments(c checker, rpc *oncrpc.Header, payload []byte, b *rpcBody) {
 	m := &b.message
 	if m.Complete {
 		x.checks.binding.count(m)
-		if x.memory.writes > int(x.checks.binding.reducible) {
-			c.report(rule.ReducedIneligible, "the Call offers %s, but %s", record.Plural(x.memory.writes, "Write chunk"), reducibleText(x.checks.binding.reducible))
+		if x.memory.Writes > int(x.checks.binding.reducible) {
+			c.report(rule.ReducedIneligible, "the Call offers %s, but %s", record.Plural(x.memory.Writes, "Write chunk"), reducibleText(x.checks.binding.reducible))
 		}
 		c.checkOffered()
 	}
@@ -205,9 +206,9 @@ func (c checker) checkOffered() {
 	for i := range m.Ops {
 		o := &m.Ops[i]
 		count := o.MaxResult
-		if o.ReducibleResult && chunk < x.memory.writes {
+		if o.ReducibleResult && chunk < x.memory.Writes {
 			if count > 0 && !readPlus {
-				switch offered := x.memory.offered(writeChunk, chunk); {
+				switch offered := x.memory.Offered(memory.WriteChunk, chunk); {
 				case offered < count:
 					c.report(rule.WriteChunkTooShort, "Write chunk %d has %d bytes, but the %s asks for %d", chunk, offered, o.Name, count)
 				case count%4 != 0 && offered == (count+3)&^3:
@@ -228,7 +229,7 @@ func (c checker) checkOffered() {
 		}
 	}
 	x.checks.binding.largest(large)
-	if bounded > 0 && !(readPlus && x.memory.writes > 0) {
+	if bounded > 0 && !(readPlus && x.memory.Writes > 0) {
 		c.checkLargest(bounded)
 	}
 }
@@ -242,7 +243,7 @@ func (c checker) checkLargest(largest int64) {
 	if !c.cs.negotiated() {
 		return
 	}
-	limit, offered := int64(inlineThreshold(c.cs, x.side.Other())), x.memory.offered(replyChunk, 0)
+	limit, offered := int64(inlineThreshold(c.cs, x.side.Other())), x.memory.Offered(memory.ReplyChunk, 0)
 	if most, inSession, known := c.responseSize(); known {
 		largest = min(largest, int64(most))
 	} else if inSession {
@@ -359,7 +360,7 @@ func (c checker) checkItems(at int64, long bool) {
 // checkHeaderHoles checks Read chunks that begin in the RPC header.
 func checkHeaderHoles(c checker, payload []byte) {
 	x, b := c.x, &c.cs.table.body
-	b.holes = x.memory.holes(b.holes[:0])
+	b.holes = x.memory.Holes(b.holes[:0])
 	if len(b.holes) == 0 || len(payload) < 32 {
 		return
 	}
@@ -422,7 +423,7 @@ func checkResults(c checker, m *message) {
 	if x.checks.binding.ineligible && succeeded(x) {
 		c.report(rule.ReducedIneligible, "the responder answered with success, although the Call reduces a data item that may not be reduced")
 	}
-	if x.memory.writes == 0 || len(m.header.WriteEnds) != x.memory.writes {
+	if x.memory.Writes == 0 || len(m.header.WriteEnds) != x.memory.Writes {
 		return
 	}
 	b.holes, b.chunks = b.holes[:0], b.chunks[:0]
@@ -502,7 +503,7 @@ func (c checker) checkReturned() {
 	reported := false
 	passes := func(to int) { // the chunks before another one
 		for chunk := last + 1; chunk < to; chunk++ {
-			if x.memory.offered(writeChunk, chunk) > 0 {
+			if x.memory.Offered(memory.WriteChunk, chunk) > 0 {
 				unused, skipped = unused+1, chunk
 			}
 		}
@@ -522,20 +523,20 @@ func (c checker) checkReturned() {
 			last = chunk
 		}
 	}
-	if passes(x.memory.writes); unused <= empty || reported {
+	if passes(x.memory.Writes); unused <= empty || reported {
 		return
 	}
 	most := int64(0) // size of the largest chunk after the last used chunk
-	for chunk := last + 1; chunk < x.memory.writes; chunk++ {
-		most = max(most, x.memory.offered(writeChunk, chunk))
+	for chunk := last + 1; chunk < x.memory.Writes; chunk++ {
+		most = max(most, x.memory.Offered(memory.WriteChunk, chunk))
 	}
 	for i := range m.Items {
 		item := &m.Items[i]
 		if item.Reduced || !item.Eligible || item.Length == 0 || item.Length > most {
 			continue
 		}
-		for chunk := last + 1; chunk < x.memory.writes; chunk++ {
-			if offered := x.memory.offered(writeChunk, chunk); offered >= item.Length {
+		for chunk := last + 1; chunk < x.memory.Writes; chunk++ {
+			if offered := x.memory.Offered(memory.WriteChunk, chunk); offered >= item.Length {
 				c.report(rule.WriteChunkUnused, "%d bytes of %s are in the Send, although Write chunk %d with %d bytes is unused", item.Length, item.Name, chunk, offered)
 				return
 			}
@@ -548,7 +549,7 @@ func (c checker) checkResult(item *nfs.Item) {
 	x, b := c.x, c.body
 	chunk, returned := b.chunks[item.Hole], b.holes[item.Hole].Length
 	padded := (item.Length + 3) &^ 3
-	written := x.memory.written(chunk)
+	written := x.memory.Written(chunk)
 	switch {
 	case returned > item.Length && returned <= padded:
 		c.report(rule.PadWritten, "%s has %d bytes, but Write chunk %d returns %d, including the XDR pad, which must not be written", item.Name, item.Length, chunk, returned)
@@ -562,11 +563,11 @@ func (c checker) checkResult(item *nfs.Item) {
 // checkFits reports a Reply that did not fit, although the requester could have known that.
 func checkFits(c checker, m *message) {
 	x := c.x
-	if !c.cs.negotiated() || x.rec.Call == nil || x.memory.incomplete || x.checks.binding.replyTooLong {
+	if !c.cs.negotiated() || x.rec.Call == nil || x.memory.Incomplete || x.checks.binding.replyTooLong {
 		return
 	}
 	limit := int64(inlineThreshold(c.cs, m.side))
-	offered := x.memory.offered(replyChunk, 0)
+	offered := x.memory.Offered(memory.ReplyChunk, 0)
 	requester := c.attributedTo(x.side)
 	switch {
 	case m.header.Proc == rpcrdma.Error:
@@ -653,7 +654,7 @@ func firstUnmatched(m *nfs.Message) (hole int) {
 // checkLongCall checks the RPC message of a Long Call after all of it has moved. err is the error
 // of its RPC header, and b contains its arguments, unless it is nil.
 func checkLongCall(x *txn, rpc *oncrpc.Header, err error, payload []byte, b *rpcBody) {
-	if int64(len(payload)) != x.memory.offered(readChunk, 0) || len(payload) == 0 || x.memory.segments[0].position != 0 {
+	if int64(len(payload)) != x.memory.Offered(memory.ReadChunk, 0) || len(payload) == 0 || x.memory.Segments[0].Position != 0 {
 		return
 	}
 	if !x.checks.binding.long.first() {
@@ -661,7 +662,7 @@ func checkLongCall(x *txn, rpc *oncrpc.Header, err error, payload []byte, b *rpc
 	}
 	c := x.checker(record.Stamp{Time: x.call.Time, Packet: x.call.Packet}).attributedTo(x.side)
 	checkLong(c, rpc, err, true, oncrpc.Call)
-	if err == nil && rpc.Type == oncrpc.Call && !x.memory.incomplete {
+	if err == nil && rpc.Type == oncrpc.Call && !x.memory.Incomplete {
 		checkArguments(c, rpc, payload, b)
 	}
 }

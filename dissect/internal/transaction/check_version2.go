@@ -3,6 +3,7 @@ package transaction
 import (
 	"slices"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
@@ -18,7 +19,7 @@ func checkInvHandle(c checker, m *message) {
 	}
 	x.checks.memory.want(h.InvHandle)
 	x.call.InvHandle = record.Some(record.Hex32(h.InvHandle))
-	if h.InvHandle == 0 || slices.ContainsFunc(x.memory.segments, func(s segment) bool { return s.Handle == h.InvHandle }) {
+	if h.InvHandle == 0 || slices.ContainsFunc(x.memory.Segments, func(s segment) bool { return s.Handle == h.InvHandle }) {
 		return
 	}
 	c.report(rule.InvHandleUnknown, "rdma_inv_handle is 0x%08x, which is not in the Call's chunk lists", h.InvHandle)
@@ -96,7 +97,7 @@ func (st *invalidationStats) forget(handle uint32) {
 
 // countHandles records which handles a Call exposes.
 func countHandles(cs *connState, x *txn) {
-	if len(x.memory.segments) == 0 || x.memory.incomplete {
+	if len(x.memory.Segments) == 0 || x.memory.Incomplete {
 		return
 	}
 	if cs.checks.invalidation == nil {
@@ -105,21 +106,21 @@ func countHandles(cs *connState, x *txn) {
 	v, st := &x.checks.memory.handles, cs.checks.invalidation
 	most := int64(0)
 	reads, writes := false, false
-	for i := range x.memory.segments {
-		s := &x.memory.segments[i]
-		reads, writes = reads || s.kind == readChunk, writes || s.kind != readChunk
-		if !s.handleSeen {
+	for i := range x.memory.Segments {
+		s := &x.memory.Segments[i]
+		reads, writes = reads || s.Kind == memory.ReadChunk, writes || s.Kind != memory.ReadChunk
+		if !s.HandleSeen {
 			v.count++
 			if st.noteHandle(s.Handle) {
-				s.persist()
+				s.Persist()
 				v.persistent++
 			}
 		}
-		if s.total > most {
-			v.largest, most = s.Handle, s.total
+		if s.Total > most {
+			v.largest, most = s.Handle, s.Total
 		}
 	}
-	v.first, v.last, v.mixed = x.memory.segments[0].Handle, x.memory.segments[len(x.memory.segments)-1].Handle, reads && writes
+	v.first, v.last, v.mixed = x.memory.Segments[0].Handle, x.memory.Segments[len(x.memory.Segments)-1].Handle, reads && writes
 	if v.mixed {
 		st.figures.MixedDirectionCalls++
 	}
@@ -133,12 +134,12 @@ func countHandles(cs *connState, x *txn) {
 func countForeign(cs *connState, x *txn, handle uint32) {
 	n, isRead := 0, false
 	for s := cs.exposed[x.side].Latest(handle); s != nil && n < lookAt; s, n = s.Earlier(), n+1 {
-		if s.txn == x || s.handleSeen {
+		if s.Owner == x || s.HandleSeen {
 			continue
 		}
-		isRead = isRead || s.kind == readChunk
-		if s.invalidate() {
-			s.txn.checks.memory.handles.loseOne()
+		isRead = isRead || s.Kind == memory.ReadChunk
+		if s.Invalidate() {
+			s.Owner.checks.memory.handles.loseOne()
 		}
 	}
 	if isRead {
@@ -153,7 +154,7 @@ func countInvalidation(cs *connState, x *txn, m *message) {
 		return
 	}
 	handle, invalidates := m.Invalidates.Get()
-	own := invalidates && x.memory.exposes(handle)
+	own := invalidates && x.memory.Exposes(handle)
 	if invalidates {
 		st.forget(handle)
 	}
@@ -184,7 +185,7 @@ func countInvalidation(cs *connState, x *txn, m *message) {
 		for _, is := range []struct {
 			n    *int64
 			here bool
-		}{{&st.first, handle == v.first}, {&st.last, handle == v.last}, {&st.largest, handle == v.largest}, {&st.reads, v.mixed && x.memory.reads(handle)}} {
+		}{{&st.first, handle == v.first}, {&st.last, handle == v.last}, {&st.largest, handle == v.largest}, {&st.reads, v.mixed && x.memory.Reads(handle)}} {
 			if is.here {
 				*is.n++
 			}

@@ -285,7 +285,7 @@ func (cs *connState) Owner(s rdma.Side, n rdma.Name) rdma.Tag {
 		return 0
 	}
 	if x, exact := cs.exposed[s].Find(target{Handle: n.Handle, Offset: n.Offset, Length: n.Length}); x != nil && exact {
-		return x.txn.tag(int(x.number))
+		return x.Owner.tag(int(x.Number))
 	}
 	return 0
 }
@@ -467,8 +467,11 @@ func (cs *connState) Evict(k budget.Kind) bool {
 		for s := cs.rareState; s != nil && s.txnsWithChunkData.Len() > 0; {
 			x, _ := cs.table.tagged(s.txnsWithChunkData.First())
 			s.txnsWithChunkData.Pop()
-			if x != nil && x.memory.kept > 0 {
-				x.charge(-x.memory.drop())
+			if x == nil {
+				continue
+			}
+			if bytes := x.memory.Drop(); bytes > 0 {
+				x.charge(-bytes)
 				return true
 			}
 		}

@@ -29,7 +29,7 @@ func (t *Table) end(x *txn, status record.Status) {
 		if x.checks.session.asks {
 			cs.checks.asking--
 		}
-		if x.memory.incomplete {
+		if x.memory.Incomplete {
 			cs.incompleteLists[x.side]--
 		}
 	}
@@ -40,7 +40,7 @@ func (t *Table) end(x *txn, status record.Status) {
 	}
 	t.longCall(x)
 	t.files.end(x)
-	x.memory.hide(&cs.exposed[x.side])
+	x.memory.Hide(&cs.exposed[x.side])
 	x.ended = t.Clock
 	if status == record.NoReply && !cs.closing { // the Calls of a closing connection were remembered before
 		t.rememberUnanswered(x)

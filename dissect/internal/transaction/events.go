@@ -31,8 +31,8 @@ func (cs *connState) moved(o *rdma.Operation) {
 		return
 	}
 	noteReordered(cs, x, o, record.EventWrite)
-	if part < len(x.memory.segments) {
-		cs.exposed[x.side].Reaches(&x.memory.segments[part], o.Offset+uint64(o.Length))
+	if part < len(x.memory.Segments) {
+		cs.exposed[x.side].Reaches(&x.memory.Segments[part], o.Offset+uint64(o.Length))
 	}
 	what, from := record.EventWriteLast, o.Side
 	if o.Kind == rdma.Read {
@@ -292,8 +292,12 @@ func (cs *connState) Refused(r *rdma.Refusal) {
 		}
 		return
 	}
-	if r.Op != nil && r.Op.Kind == rdma.Write && part < len(x.memory.segments) {
-		x.memory.unwrite(r)
+	if o := r.Op; o != nil && o.Kind == rdma.Write && part < len(x.memory.Segments) {
+		from := o.Offset
+		if !r.Later {
+			from += uint64(r.Taken)
+		}
+		x.memory.Unwrite(o.Handle, from, o.Offset+uint64(o.Length))
 	}
 	refusesReply := part == partReply || r.Op == nil && x.side == r.By // its memory was refused, and its Reply came afterwards
 	if refusesReply && x.state.hasReply() && x.rec.Status != record.NoReply {
@@ -339,12 +343,12 @@ func (cs *connState) refusedTxn(r *rdma.Refusal) (x *txn, part int) {
 	handle, named := r.Handle.Get()
 	if named {
 		if s, _ := cs.exposed[r.By].Find(target{Handle: handle, Offset: r.Offset, Length: r.Length}); s != nil {
-			return s.txn, int(s.number)
+			return s.Owner, int(s.Number)
 		}
 		// The memory of a transaction is no longer exposed after its Reply.
 		n := 0
 		for x := cs.finished.last; x != nil && n < lookAt; x, n = x.prev, n+1 {
-			if x.side == r.By && x.memory.exposes(handle) {
+			if x.side == r.By && x.memory.Exposes(handle) {
 				return x, partRecent
 			}
 		}

@@ -165,7 +165,7 @@ func (t *fileTable) single(x *txn, use record.FileUse) {
 func (t *fileTable) resolve(x *txn, reply *nfs.Message) {
 	s, p := x.files, &x.procedure
 	s.resolved = true
-	t.holes = x.memory.holes(t.holes[:0])
+	t.holes = x.memory.Holes(t.holes[:0])
 	before := 0
 	for i := range t.holes {
 		if t.holes[i].Position -= s.at; t.holes[i].Position < 0 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/shares"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -55,7 +56,7 @@ func (t *Table) emit(x *txn) {
 			t.Transaction(r)
 		}
 	}
-	x.memory.release(&t.transfers)
+	x.memory.Release(&t.transfers)
 	x.charge(-x.charged)
 	x.enter(emitted)
 	x.trim()
@@ -135,8 +136,8 @@ func compareEvents(a, b *record.Event) int {
 func (t *Table) chunks(x *txn) {
 	r, to := &t.record, &t.storage
 	reads, writes := 0, 0
-	for i := range x.memory.segments {
-		if x.memory.segments[i].kind == readChunk {
+	for i := range x.memory.Segments {
+		if x.memory.Segments[i].Kind == memory.ReadChunk {
 			reads++
 		} else {
 			writes++
@@ -144,37 +145,37 @@ func (t *Table) chunks(x *txn) {
 	}
 	to.readSegs, to.segs = slices.Grow(to.readSegs[:0], reads), slices.Grow(to.segs[:0], writes)
 	to.reads, to.writes = to.reads[:0], to.writes[:0]
-	for range x.memory.writes { // a chunk may have no segments
+	for range x.memory.Writes { // a chunk may have no segments
 		to.writes = append(to.writes, record.WriteChunk{Segments: to.segs[:0]})
 	}
 	t.leftOver(x)
-	reply := len(x.memory.segments)
-	for i := range x.memory.segments {
-		s := &x.memory.segments[i]
-		if s.kind == readChunk {
+	reply := len(x.memory.Segments)
+	for i := range x.memory.Segments {
+		s := &x.memory.Segments[i]
+		if s.Kind == memory.ReadChunk {
 			to.readSegs = append(to.readSegs, record.Segment{Handle: record.Hex32(s.Handle), Length: s.Length, Offset: record.Hex64(s.Offset), MovedBytes: s.Transferred().Moved()})
 			n := len(to.readSegs)
-			if s.index == 0 {
-				to.reads = append(to.reads, record.ReadChunk{Position: s.position, Segments: to.readSegs[n-1:]})
+			if s.Index == 0 {
+				to.reads = append(to.reads, record.ReadChunk{Position: s.Position, Segments: to.readSegs[n-1:]})
 			}
 			last := &to.reads[len(to.reads)-1]
-			last.Segments = last.Segments[:s.index+1]
+			last.Segments = last.Segments[:s.Index+1]
 			continue
 		}
 		to.segs = append(to.segs, record.WriteSegment{
 			Handle: record.Hex32(s.Handle), Length: s.Length, Offset: record.Hex64(s.Offset), MovedBytes: s.Transferred().Moved(),
-			ReturnedLength: record.SomeIf(s.returned.Or(0), s.returned.Known() && r.Status.Replied()),
+			ReturnedLength: record.SomeIf(s.Returned.Or(0), s.Returned.Known() && r.Status.Replied()),
 		})
 		n := len(to.segs)
-		if s.kind == replyChunk {
+		if s.Kind == memory.ReplyChunk {
 			reply = min(reply, n-1)
 			continue
 		}
-		last := &to.writes[s.chunk]
-		if s.index == 0 {
+		last := &to.writes[s.Chunk]
+		if s.Index == 0 {
 			last.Segments = to.segs[n-1 : n-1]
 		}
-		last.Segments = last.Segments[:s.index+1]
+		last.Segments = last.Segments[:s.Index+1]
 	}
 	if r.ReadChunks = to.reads; r.ReadChunks == nil {
 		r.ReadChunks = []record.ReadChunk{}
@@ -182,7 +183,7 @@ func (t *Table) chunks(x *txn) {
 	if r.WriteChunks = to.writes; r.WriteChunks == nil {
 		r.WriteChunks = []record.WriteChunk{}
 	}
-	if x.memory.replyChunk {
+	if x.memory.ReplyChunk {
 		to.reply.Segments = to.segs[min(reply, len(to.segs)):]
 		r.ReplyChunk = &to.reply
 	}
@@ -197,9 +198,9 @@ func (t *Table) leftOver(x *txn) {
 	to.handles = to.handles[:0]
 	invalidated, any := x.invalidation.Get()
 	r := &t.record
-	for i := range x.memory.segments {
-		s := &x.memory.segments[i]
-		if s.handleSeen || s.persistent || s.invalidated || any && uint32(invalidated.Handle) == s.Handle {
+	for i := range x.memory.Segments {
+		s := &x.memory.Segments[i]
+		if s.HandleSeen || s.Persistent || s.Invalidated || any && uint32(invalidated.Handle) == s.Handle {
 			continue
 		}
 		to.handles = append(to.handles, record.Hex32(s.Handle))

@@ -8,7 +8,6 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/credits"
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
-	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/pending"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
@@ -198,7 +197,7 @@ func TestJoinCalls(t *testing.T) {
 		o.calls.add(open)
 		o.finished.add(ended)
 		o.open[0].add(open)
-		o.exposed[0].Add(&segment{Region: memory.Region[*segment]{Target: target{Handle: 0xa1, Length: 10}}, txn: open})
+		o.exposed[0].Add(&segment{Target: target{Handle: 0xa1, Length: 10}, Owner: open})
 		cs.Join(tagged(2), 0, to)
 		if open.cs != cs || open.side != to || ended.cs != cs || ended.side != to.Other() || cs.calls.first != open || cs.finished.first != ended {
 			t.Errorf("to side %d: the Calls are on sides %d and %d", to, open.side, ended.side)
@@ -206,7 +205,7 @@ func TestJoinCalls(t *testing.T) {
 		if cs.open[to][5] != open || len(cs.open[to.Other()]) != 0 {
 			t.Errorf("to side %d: open Calls %v", to, cs.open)
 		}
-		if s, _ := cs.exposed[to].Find(target{Handle: 0xa1, Length: 10}); s == nil || s.txn != open {
+		if s, _ := cs.exposed[to].Find(target{Handle: 0xa1, Length: 10}); s == nil || s.Owner != open {
 			t.Errorf("to side %d: the memory is not exposed", to)
 		}
 	}

@@ -9,6 +9,15 @@ import (
 
 // Exposed memory: connections expose the regions of a Call, and find those that an RDMA operation names.
 
+type (
+	segment  = memory.Segment[txn]
+	exposure = memory.Exposure[txn]
+	target   = memory.Target // the range of memory that an operation names
+)
+
+// lookAt is the maximum number of objects of one kind that are searched.
+const lookAt = memory.LookAt
+
 // mostKept returns the offset up to which the data in a segment is kept, if any is.
 func mostKept(x *txn) int64 {
 	if x.isRebuilt() {
@@ -19,13 +28,13 @@ func mostKept(x *txn) int64 {
 
 // expose records the memory that a Call exposes.
 func (cs *connState) expose(x *txn, m *message) {
-	x.memory.list(x, m.header, !m.known())
-	if n := len(x.memory.segments); n > 0 {
+	x.memory.List(x, m.header, !m.known())
+	if n := len(x.memory.Segments); n > 0 {
 		x.charge(segmentCost * int64(n))
 	}
 	noteExposed(cs, x)
-	x.memory.keep(mostKept(x), x.isRebuilt())
-	x.memory.expose(&cs.exposed[x.side])
+	x.memory.Keep(mostKept(x), x.isRebuilt())
+	x.memory.Expose(&cs.exposed[x.side])
 }
 
 // began finds the memory that an RDMA operation names.
@@ -39,8 +48,8 @@ func (cs *connState) began(o *rdma.Operation) {
 	if s = checkTarget(cs, o, m, s, exact); s == nil || o.Kind == rdma.Atomic {
 		return
 	}
-	x := s.txn
-	o.Tag = x.tag(int(s.number))
+	x := s.Owner
+	o.Tag = x.tag(int(s.Number))
 	noteActivity(cs, x, o.Side, o.First, false)
 	x.noteServed(o)
 	notePath(x, o)
@@ -57,7 +66,7 @@ func (cs *connState) began(o *rdma.Operation) {
 // Moved records that n bytes, of which data was captured, moved into or out of exposed memory.
 func (cs *connState) Moved(o *rdma.Operation, offset uint64, data []byte, n int) {
 	x, part := cs.table.tagged(o.Tag)
-	if x == nil || part >= len(x.memory.segments) {
+	if x == nil || part >= len(x.memory.Segments) {
 		return
 	}
 	from := o.Side
@@ -70,12 +79,12 @@ func (cs *connState) Moved(o *rdma.Operation, offset uint64, data []byte, n int)
 		x.turn.Answered(o.First.Time, o.Last.Time)
 	}
 	checkLateRead(cs, o, x)
-	s := x.memory.start(&x.memory.segments[part], offset)
+	s := x.memory.Start(&x.memory.Segments[part], offset)
 	for n > 0 {
-		in, fit := x.memory.find(s, offset, n)
+		in, fit := x.memory.Find(s, offset, n)
 		if in != s {
 			s = in
-			o.Tag = x.tag(int(s.number))
+			o.Tag = x.tag(int(s.Number))
 		}
 		if fit == 0 {
 			checkExceeds(cs, x, s, o)
@@ -88,8 +97,8 @@ func (cs *connState) Moved(o *rdma.Operation, offset uint64, data []byte, n int)
 
 // noteTransfer records n bytes that moved in one segment.
 func noteTransfer(cs *connState, s *segment, offset uint64, data []byte, n int) {
-	x := s.txn
-	cost, first := x.memory.move(&cs.table.transfers, s, offset, data, n)
+	x := s.Owner
+	cost, first := x.memory.Move(&cs.table.transfers, s, offset, data, n)
 	if cost.Lost {
 		cs.table.budget.Note(budget.Spans)
 	}

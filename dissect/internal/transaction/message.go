@@ -249,7 +249,7 @@ func (cs *connState) call(m *message) {
 	calls := int32(len(cs.open[side])) // a single one is certainly outstanding: it has just been sent
 	cs.granting[side].peak.Count(calls, calls == 1 || cs.proves(rule.CreditLimitExceeded, side))
 	cs.expose(x, m)
-	if x.memory.incomplete {
+	if x.memory.Incomplete {
 		cs.incompleteLists[side]++
 	}
 	if damaged.Packet == 0 {
@@ -275,7 +275,7 @@ func (cs *connState) call(m *message) {
 		x.call.Form = record.Chunked
 	}
 	if m.whole && m.known() {
-		x.call.PayloadBytes = record.Some(m.Length - int64(h.Length) + x.memory.readBytes())
+		x.call.PayloadBytes = record.Some(m.Length - int64(h.Length) + x.memory.ReadBytes())
 	}
 	x.keepInline(&x.inCall, m)
 	if m.payload != nil {
@@ -397,7 +397,7 @@ func (x *txn) returned(m *message) {
 		x.sizes = append(x.sizes, size)
 		x.charge(sizeCost)
 	}
-	x.memory.returns(h)
+	x.memory.Returns(h)
 	bytes := m.Length - int64(h.Length) + sizes
 	switch {
 	case h.Proc == rpcrdma.NoMsg:
@@ -416,8 +416,8 @@ func (x *txn) invalidate(m *message) {
 		return
 	}
 	i := record.Invalidation{Handle: record.Hex32(handle), Packet: m.Last.Packet}
-	if s := x.memory.handle(handle); s != nil {
-		i.Chunk, i.Index, i.Segment = record.Some(chunkNames[s.kind]), record.Some(int(s.chunk)), record.Some(int(s.index))
+	if s := x.memory.Handle(handle); s != nil {
+		i.Chunk, i.Index, i.Segment = record.Some(s.Kind.Name()), record.Some(int(s.Chunk)), record.Some(int(s.Index))
 	}
 	x.invalidation = record.Some(i)
 	x.event(m.Last, record.EventInvalidate, record.Responder).Handle = record.Some(i.Handle)

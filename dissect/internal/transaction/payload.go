@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"slices"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -134,10 +135,10 @@ func (t *Table) longCall(x *txn) {
 	if x.procedure.known || x.call.Form != record.Long || x.rec.Call == nil {
 		return
 	}
-	t.scratch = x.memory.gather(t.scratch[:0], readChunk, 0)
+	t.scratch = x.memory.Gather(t.scratch[:0], memory.ReadChunk, 0)
 	rpc := &t.longRPC // t.rpc may contain the header of the Reply
 	err := rpc.Decode(t.scratch)
-	defer t.mapLong(x, readChunk)
+	defer t.mapLong(x, memory.ReadChunk)
 	var arguments *rpcBody
 	if err == nil && rpc.Type == oncrpc.Call {
 		arguments = t.callRPC(x, rpc, t.scratch)
@@ -150,10 +151,10 @@ func (t *Table) replyRPC(x *txn, m *message) (r results) {
 	payload, rpc, err := m.payload, m.rpc, m.rpcErr
 	r.whole = m.captured()
 	if m.header.Proc == rpcrdma.NoMsg {
-		t.scratch = x.memory.gather(t.scratch[:0], replyChunk, 0)
+		t.scratch = x.memory.Gather(t.scratch[:0], memory.ReplyChunk, 0)
 		payload = t.scratch
 		err = rpc.Decode(payload)
-		t.mapLong(x, replyChunk)
+		t.mapLong(x, memory.ReplyChunk)
 		r.whole = len(payload) > 0 && int64(len(payload)) == rpcrdma.Length(m.header.Reply)
 		checkLong(x.checker(m.Last).attributedTo(m.side), rpc, err, r.whole, oncrpc.Reply)
 	}

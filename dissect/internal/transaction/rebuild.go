@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
@@ -49,7 +50,7 @@ func (x *txn) keepInline(to *inlineStream, m *message) {
 
 // countMissing counts the bytes of the Payload streams that are missing from the capture.
 func (x *txn) countMissing() {
-	call, reply := x.memory.missing()
+	call, reply := x.memory.Missing()
 	if x.rec.Call == nil { // the Writes went to unknown memory
 		for _, n := range x.sizes {
 			reply += n
@@ -93,23 +94,23 @@ func (b *rebuilder) trim() {
 
 // call returns the rebuilt Call, or nil if it cannot be rebuilt.
 func (b *rebuilder) call(x *txn) *record.Payload {
-	if x.rec.Call == nil || !x.inCall.known || x.memory.incomplete {
+	if x.rec.Call == nil || !x.inCall.known || x.memory.Incomplete {
 		return nil
 	}
 	b.begin(&x.inCall)
 	b.items = b.items[:0]
 	long := false
-	for i := range x.memory.segments {
-		s := &x.memory.segments[i]
+	for i := range x.memory.Segments {
+		s := &x.memory.Segments[i]
 		switch {
-		case s.kind != readChunk || s.index != 0:
-		case s.position != 0:
-			b.items = append(b.items, item{int64(s.position), int(s.chunk), -1})
+		case s.Kind != memory.ReadChunk || s.Index != 0:
+		case s.Position != 0:
+			b.items = append(b.items, item{int64(s.Position), int(s.Chunk), -1})
 		case x.inCall.proc != rpcrdma.NoMsg || long:
 			return nil // a second stream, which is not allowed
 		default:
 			long = true
-			if !b.chunk(&b.base, x.memory.chunk(readChunk, int(s.chunk)), -1, false) {
+			if !b.chunk(&b.base, x.memory.Chunk(memory.ReadChunk, int(s.Chunk)), -1, false) {
 				return nil
 			}
 		}
@@ -117,7 +118,7 @@ func (b *rebuilder) call(x *txn) *record.Payload {
 	if x.inCall.proc == rpcrdma.NoMsg && !long {
 		return nil
 	}
-	return b.join(&b.payloads[0], x, readChunk)
+	return b.join(&b.payloads[0], x, memory.ReadChunk)
 }
 
 // reply returns the rebuilt Reply, or nil if it cannot be rebuilt.
@@ -127,14 +128,14 @@ func (b *rebuilder) reply(x *txn) *record.Payload {
 	}
 	b.begin(&x.inReply)
 	if x.inReply.proc == rpcrdma.NoMsg {
-		if !x.memory.replyChunk || !b.chunk(&b.base, x.memory.chunk(replyChunk, 0), -1, false) {
+		if !x.memory.ReplyChunk || !b.chunk(&b.base, x.memory.Chunk(memory.ReplyChunk, 0), -1, false) {
 			return nil
 		}
 	}
 	if !b.place(x) {
 		return nil
 	}
-	return b.join(&b.payloads[1], x, writeChunk)
+	return b.join(&b.payloads[1], x, memory.WriteChunk)
 }
 
 // begin starts a stream with the part that its Send contains.
@@ -177,7 +178,7 @@ func (b *rebuilder) chunk(to *record.Payload, segments []segment, size int64, it
 	left := size
 	for i := range segments {
 		s := &segments[i]
-		want := s.carries()
+		want := s.Carries()
 		if size >= 0 {
 			want = min(want, left)
 			left -= want
@@ -275,7 +276,7 @@ func (b *rebuilder) place(x *txn) bool {
 }
 
 // join inserts the items into the base.
-func (b *rebuilder) join(to *record.Payload, x *txn, kind chunkKind) *record.Payload {
+func (b *rebuilder) join(to *record.Payload, x *txn, kind memory.Kind) *record.Payload {
 	to.Data, to.Holes = to.Data[:0], to.Holes[:0]
 	slices.SortStableFunc(b.items, func(a, c item) int { return cmp.Compare(a.position, c.position) })
 	at, hole := int64(0), 0
@@ -302,7 +303,7 @@ func (b *rebuilder) join(to *record.Payload, x *txn, kind chunkKind) *record.Pay
 		}
 		take(n)
 		start := len(to.Data)
-		if !b.chunk(to, x.memory.chunk(kind, i.chunk), i.size, true) {
+		if !b.chunk(to, x.memory.Chunk(kind, i.chunk), i.size, true) {
 			return nil
 		}
 		to.Data = append(to.Data, make([]byte, (start-len(to.Data))&3)...)

@@ -234,8 +234,8 @@ type txn struct {
 	prev, next *txn        // of the connection's open or finished transactions, by age
 	ended      record.Time // on the table's clock
 
-	memory  regions // that the Call exposes
-	charged int64   // bytes of the budget
+	memory  memory.Regions[txn] // that the Call exposes
+	charged int64               // bytes of the budget
 
 	callSeq  uint64 // of the Send that contains the Call
 	progress progress
@@ -373,8 +373,8 @@ func (t *Table) Part(tag rdma.Tag, from, to uint64) (p record.Part) {
 		p.Message = record.EventCall
 	case part == partReply:
 		p.Message = record.EventReply
-	case part < len(x.memory.segments):
-		p = x.memory.part(&x.memory.segments[part], from, to)
+	case part < len(x.memory.Segments):
+		p = x.memory.Part(&x.memory.Segments[part], from, to)
 	}
 	return p
 }
@@ -407,7 +407,7 @@ func (t *Table) begin(cs *connState, side rdma.Side, xid uint32) *txn {
 func reset(x *txn) {
 	k := &x.rec
 	timeline, findings, waits := k.Timeline[:0], k.Findings[:0], k.Waits[:0]
-	exposed, names, answer := x.memory.emptied(), x.named[:0], x.ownAnswer
+	exposed, names, answer := x.memory.Emptied(), x.named[:0], x.ownAnswer
 	*x = txn{} // a statement of its own, so that the compiler clears it in place
 	k.Timeline, k.Findings, k.Waits = timeline, findings, waits
 	x.memory, x.named, x.ownAnswer = exposed, names, answer
@@ -442,7 +442,7 @@ func (x *txn) trim() {
 	if cap(x.named) > 64 {
 		x.named, x.rec.Operations = nil, nil
 	}
-	x.memory.trim()
+	x.memory.Trim()
 	x.inCall.data = nil
 	if a := x.ownAnswer; a != nil {
 		a.inReply.data = nil

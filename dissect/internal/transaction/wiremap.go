@@ -3,6 +3,7 @@ package transaction
 import (
 	"slices"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -74,13 +75,13 @@ func (m *message) overclaimed(n int) int {
 }
 
 // mapLong passes the Long message in t.scratch to the observer.
-func (t *Table) mapLong(x *txn, kind chunkKind) {
+func (t *Table) mapLong(x *txn, kind memory.Kind) {
 	if t.Message == nil {
 		return
 	}
 	s := &t.mapped
-	*s = wiremap.Message{Payload: t.scratch, RPC: true, Reply: kind == replyChunk, Holes: s.Holes[:0], Segments: s.Segments[:0]}
-	mapSegments(s, x.memory.chunk(kind, 0))
+	*s = wiremap.Message{Payload: t.scratch, RPC: true, Reply: kind == memory.ReplyChunk, Holes: s.Holes[:0], Segments: s.Segments[:0]}
+	mapSegments(s, x.memory.Chunk(kind, 0))
 	t.mapRPC(x, s)
 }
 
@@ -90,7 +91,7 @@ func mapSegments(s *wiremap.Message, segments []segment) (whole bool) {
 	left, missing := int64(len(s.Payload)), int64(0)
 	for i := range segments {
 		p := &segments[i]
-		want := p.carries()
+		want := p.Carries()
 		n := min(want, left)
 		left, missing = left-n, missing+want-n
 		if n > 0 {
@@ -113,7 +114,7 @@ func (t *Table) keepNames(x *txn) {
 	if !names(procedure) && !slices.ContainsFunc(x.rec.Operations, names) {
 		return
 	}
-	x.memory.keep(mostKept(x), true)
+	x.memory.Keep(mostKept(x), true)
 }
 
 // mapItems passes to the observer the names that were transferred completely in chunks of their own.
@@ -121,15 +122,15 @@ func (t *Table) mapItems(x *txn) {
 	if t.Message == nil {
 		return
 	}
-	for i := range x.memory.segments {
-		p, s := &x.memory.segments[i], &t.mapped
-		if !p.Keeps() || p.index != 0 || p.kind == replyChunk || p.kind == readChunk && p.position == 0 {
+	for i := range x.memory.Segments {
+		p, s := &x.memory.Segments[i], &t.mapped
+		if !p.Keeps() || p.Index != 0 || p.Kind == memory.ReplyChunk || p.Kind == memory.ReadChunk && p.Position == 0 {
 			continue
 		}
-		segments := x.memory.chunk(p.kind, int(p.chunk))
-		t.scratch = x.memory.gather(t.scratch[:0], p.kind, int(p.chunk))
+		segments := x.memory.Chunk(p.Kind, int(p.Chunk))
+		t.scratch = x.memory.Gather(t.scratch[:0], p.Kind, int(p.Chunk))
 		*s = wiremap.Message{
-			Item: true, Reply: p.kind == writeChunk, Transaction: record.Some(x.rec.ID), Payload: t.scratch, Position: int64(p.position), Hole: int(p.chunk),
+			Item: true, Reply: p.Kind == memory.WriteChunk, Transaction: record.Some(x.rec.ID), Payload: t.scratch, Position: int64(p.Position), Hole: int(p.Chunk),
 			Holes: s.Holes[:0], Segments: s.Segments[:0],
 		}
 		if mapSegments(s, segments) && len(t.scratch) > 0 {
@@ -145,7 +146,7 @@ func (t *Table) mapRPC(x *txn, s *wiremap.Message) {
 		s.Transaction, s.NFS4 = record.Some(x.rec.ID), x.cs.nfs4
 		s.Known, s.Program, s.Version, s.Procedure, s.Service = p.known, p.program, p.version, p.procedure, uint32(x.gss)
 		if !s.Reply {
-			s.Holes = x.memory.holes(s.Holes)
+			s.Holes = x.memory.Holes(s.Holes)
 		} else {
 			for _, n := range x.sizes {
 				s.Holes = append(s.Holes, nfs.Hole{Position: -1, Length: n})
