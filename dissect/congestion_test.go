@@ -2,10 +2,14 @@ package dissect_test
 
 import (
 	"encoding/binary"
+	"fmt"
+	"iter"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
@@ -148,5 +152,57 @@ func TestCongestion(t *testing.T) {
 				t.Errorf("%s, %s: side %v: %s, want %s", transport, x.name, cause.Side, cause.Text, x.text)
 			}
 		}
+	}
+}
+
+// TestDSCP: the differentiated services code points of a message are those of its own packet, also if it came out of order. A
+// transport without an IP header has none.
+func TestDSCP(t *testing.T) {
+	transactions := func(frames iter.Seq[*capture.Frame]) (got string) {
+		d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+			got += fmt.Sprintf(" %v,%v", r.Call.DSCP.Any(), r.Reply.DSCP.Any())
+			return nil
+		}}, dissect.Options{})
+		for f := range frames {
+			d.Frame(f)
+		}
+		d.Finish()
+		return got
+	}
+	for _, transport := range []string{"RoCE", "iWARP"} {
+		w := synth.New()
+		c := w.RoCE(synth.Options{IPv6: true})
+		if transport == "iWARP" {
+			c = w.IWARP(synth.Options{})
+		}
+		c.Connect()
+		c.Client.TOS, c.Server.TOS = 26<<2|2, 10<<2
+		c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+		first, second := synth.Getattr3(), synth.Getattr3()
+		first.XID, second.XID = 0x77, 0x78
+		c.Client.Call(first)
+		early := w.Last()
+		c.Client.TOS = 46 << 2
+		c.Client.Call(second)
+		w.Swap(early, w.Last())
+		for _, xid := range []uint32{0x77, 0x78} {
+			reply := synth.Getattr3Reply()
+			reply.XID = xid
+			c.Server.Reply(reply)
+		}
+		if got, want := transactions(testkit.Made(w.Frames)), " 26,10 26,10 46,10"; got != want {
+			t.Errorf("%s: DSCP%s, want%s", transport, got, want)
+		}
+	}
+	frames, _ := testkit.Frames(t, filepath.Join(captures, "derived-rocev1-callback41.pcap.zst"))
+	got := transactions(func(yield func(*capture.Frame) bool) {
+		for i := range frames {
+			if !yield(&frames[i]) {
+				return
+			}
+		}
+	})
+	if n := strings.Count(got, " <nil>,<nil>"); n != 64 || len(got) != n*len(" <nil>,<nil>") {
+		t.Errorf("RoCEv1: %d without DSCP, want 64 and no others:%s", n, got)
 	}
 }

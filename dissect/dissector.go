@@ -557,7 +557,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	case link.CarriesUDP:
 		if u := (rdma.UDP{
 			Src: l.datagram.Src.IP, Dst: l.datagram.Dst.IP, SrcPort: l.srcPort, DstPort: l.dstPort, Payload: l.datagram.Raw,
-			Length: l.datagram.Length, BadChecksum: l.badUDP, At: now, Path: l.datagram.Path,
+			Length: l.datagram.Length, BadChecksum: l.badUDP, Class: l.datagram.Class, At: now, Path: l.datagram.Path,
 		}); u.Path.Lost { // Its receiver never got it.
 			verdict, taken = d.tracker.LostDatagram(&u)
 		} else if l.plausible {

@@ -171,7 +171,7 @@ func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 	d.Identification = k.Identification()
 	switch l.carries {
 	case link.CarriesUDP:
-		l.badUDP = false
+		l.badUDP, d.Class = false, k.TrafficClass()
 		if _, l.plausible = oncrpc.Plausible(d.Raw, d.Length, len(d.Raw) < d.Length); l.plausible {
 			right, known := k.UDPChecksum()
 			l.badUDP = known && !right

@@ -553,6 +553,7 @@ type Message struct {
 	Delivered    Opt[Time]   `json:"delivered" doc:"Time at which the receiver accepted the message; null if the capture does not show it."`
 	Delivery     Delivery    `json:"delivery" doc:"Whether the capture shows which copy of the message was accepted: certain (it does), uncertain (one of several copies was accepted), unknown (the capture shows no response to the message), not_delivered (no copy was accepted before the connection ended)."`
 	FirstSent    Opt[Time]   `json:"first_sent,omitzero" doc:"Time of the first copy of a Reply, if a later copy was accepted; time at which a Call was first sent, if that was on an earlier connection; not present otherwise."`
+	DSCP         Opt[uint8]  `json:"dscp" doc:"Differentiated services code point in the IP header of the packet with which the message's Send begins, or of the first packet of the message on TCP and UDP; in a tunnel, that of the innermost IP header. It is null on RoCEv1 and InfiniBand, which have no IP header."`
 	Form         Form        `json:"form" doc:"Form in which the Payload stream was transferred: in the Send (short), reduced by chunks (chunked), or in a chunk of its own (long). Messages on TCP and UDP are short."`
 
 	LastTime Time `json:"-"` // time of the last packet

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -81,6 +82,19 @@ var ofTransactions = []drawnField{
 	}},
 	added("read", "number", "Number of bytes that RDMA Read moved out of the requester's memory.", func(r *record.Transaction) any { read, _ := Moved(r); return int(read) }, "rdma-read"),
 	added("write", "number", "Number of bytes that RDMA Write moved into the requester's memory.", func(r *record.Transaction) any { _, written := Moved(r); return int(written) }, "rdma-write"),
+	{Field{
+		Path: "dscp", Type: "number", List: true, Aliases: []string{"ip.dsfield.dscp"}, Doc: "Differentiated services code points of the Call and of the Reply (call.dscp, reply.dscp). Groups of --by are named by the one number that both have, or by the one that is known; by both, such as 26>0, if they differ; and by - on RoCEv1 and InfiniBand, which have none.",
+		raw: func(r any) any { return groupOfDSCP(r.(*record.Transaction)).Any() },
+	}, func(r any) any {
+		var list []any
+		for _, v := range dscps(r.(*record.Transaction)) {
+			list = append(list, v)
+		}
+		if list == nil {
+			return nil
+		}
+		return list
+	}},
 	added("form", "text", "Forms of the Call and of the Reply, such as short>long, or TCP or UDP for a transaction without RDMA.", func(r *record.Transaction) any { return Forms(r) }),
 	shown("status", func(r *record.Transaction) any { return Outcome(r) }).among(outcomes),
 	shown[*record.Transaction]("nfs_status", nil).among(nfsStatuses),
@@ -128,6 +142,7 @@ var ofConnections = []drawnField{
 	shown[*record.Connection]("retransmitted", nil, "retr"),
 	shown[*record.Connection]("out_of_order", nil, "ooo", "out-of-order"),
 	shown[*record.Connection]("naks", nil, "nak"),
+	shown[*record.Connection]("path.congestion.dscp", nil, "dscp", "ip.dsfield.dscp"),
 	shown[*record.Connection]("rnr_naks", nil, "rnr", "rnr-naks"),
 	shown[*record.Connection]("remote_invalidation", nil, "remote-inv", "invalidation-announced-by"),
 	shown[*record.Connection]("credits.forward.peak_in_flight", nil, "in-flight"),
@@ -212,6 +227,31 @@ func Forms(r *record.Transaction) string {
 		reply = string(r.Reply.Form)
 	}
 	return call + ">" + reply
+}
+
+// dscps returns the differentiated services code points of the Call and of the Reply, as far as they are known.
+func dscps(r *record.Transaction) (list []int) {
+	for _, m := range [...]*record.Message{r.Call, r.Reply} {
+		if m == nil {
+			continue
+		}
+		if v, known := m.DSCP.Get(); known {
+			list = append(list, int(v))
+		}
+	}
+	return list
+}
+
+// groupOfDSCP returns the name of the group of a transaction by its differentiated services code points.
+func groupOfDSCP(r *record.Transaction) record.Opt[string] {
+	switch list := slices.Compact(dscps(r)); len(list) {
+	case 0:
+		return record.Opt[string]{}
+	case 1:
+		return record.Some(strconv.Itoa(list[0]))
+	default:
+		return record.Some(fmt.Sprintf("%d>%d", list[0], list[1]))
+	}
 }
 
 // payloadOf returns the size of a message in bytes, or nil if it is unknown.

@@ -80,7 +80,7 @@ func (f *flow) requestAbsent(d *Datagram, again bool, cur *currentPacket) {
 		f.sentAgain(order.One(psn), true, cur)
 	}
 	if d.Path.Lost { // otherwise the captured copy is damaged
-		f.keepAbsent(psn, held{stamp: d.At, data: f.conn.tracker.buffers.add(nil, d.Raw), length: d.Length})
+		f.keepAbsent(psn, held{stamp: d.At, class: d.Class, data: f.conn.tracker.buffers.add(nil, d.Raw), length: d.Length})
 	}
 }
 
@@ -193,7 +193,7 @@ func (q *queuePair) acceptSent() {
 	w, p := f.absent, f.conn.tracker.held.take()
 	defer f.conn.tracker.held.back()
 	psn, item := w.Seq(0), w.At(0)
-	cur := &currentPacket{at: item.stamp}
+	cur := &currentPacket{at: item.stamp, class: item.class}
 	if order.PSNs.Delta(psn, q.order.Expected()) >= 0 && p.Decode(item.data, item.length) == nil {
 		q.order.Insist(orderOf(p, item.stamp))
 	} else {
@@ -206,7 +206,7 @@ func (q *queuePair) acceptSent() {
 func (w *stream) acceptSent() {
 	f := w.flow
 	item, seq := f.absent.At(0), f.absent.Seq(0)
-	cur := &currentPacket{at: item.stamp}
+	cur := &currentPacket{at: item.stamp, class: item.class}
 	sent := &TCP{At: item.stamp}
 	sent.Seq, sent.Length, sent.Payload, sent.Offset = seq, item.length, item.data, -1
 	w.order.Insist(sent.request())
@@ -262,7 +262,7 @@ func (w *stream) missed(s *TCP) {
 		if again || f.waiting().Item(order.Octets, s.Seq) != nil {
 			f.sentAgain(r, true, cur)
 		}
-		f.keepAbsent(s.Seq, held{stamp: s.At, data: f.conn.tracker.buffers.add(nil, s.Payload), length: s.Length})
+		f.keepAbsent(s.Seq, held{stamp: s.At, class: s.Class, data: f.conn.tracker.buffers.add(nil, s.Payload), length: s.Length})
 	}
 	f.noteRequested(s.At)
 	f.reportLost()

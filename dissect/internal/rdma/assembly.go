@@ -138,7 +138,7 @@ func (f *flow) sendPart(p part, cur *currentPacket) {
 	if p.first {
 		f.breakSend()
 		f.parts.beginSend(f.operate(Send, p.Run, cur.at))
-		f.parts.send.starts(p.data)
+		f.parts.send.starts(p.data, cur.class)
 	}
 	o, t := f.parts.send, f.conn.tracker
 	if o == nil {

@@ -14,6 +14,7 @@ type currentPacket struct {
 	at    record.Stamp // when it was captured
 	shown order.Run    // iWARP: sequence numbers of the FPDUs that were noted when the segment was held
 	early bool         // see [Path]
+	class uint8        // traffic class
 	after record.Stamp // InfiniBand, if it was held: the packet after which it was accepted; otherwise its packet number is 0
 }
 
@@ -89,7 +90,7 @@ func (cur *currentPacket) accepting(item *held, own *currentPacket) *currentPack
 	if item.stamp == cur.at {
 		return cur
 	}
-	*own = currentPacket{at: item.stamp, shown: item.shown}
+	*own = currentPacket{at: item.stamp, class: item.class, shown: item.shown}
 	if item.badICRC {
 		own.mark(nil, record.BadICRC)
 	}

@@ -94,8 +94,9 @@ func (o *Operation) finished(s Side) bool {
 // growing reports whether more packets of a request are expected.
 func (o *Operation) growing() bool { return !o.done && (o.Kind == Send || o.Kind == Write) }
 
-// starts notes the first captured bytes of a Send.
-func (o *Operation) starts(data []byte) {
+// starts notes the first captured bytes of a Send, and the traffic class of their packet.
+func (o *Operation) starts(data []byte, class uint8) {
+	o.class = class
 	if len(data) >= 4 {
 		o.Word = record.Some(be.Uint32(data))
 	}

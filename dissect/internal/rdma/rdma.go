@@ -71,6 +71,7 @@ type Operation struct {
 	notDelivered bool               // see NotDelivered
 	done, acked  bool               // done: no more packets of it are expected; acked: the other side received it
 	ledgers      int8               // number of ledgers that contain it
+	class        uint8              // Send: traffic class of its first packet
 	Handle       uint32             // Read, Write, Atomic: handle of the other side's memory
 	from         uint32             // InfiniBand: PSN of its first packet
 	Offset       uint64             // Read, Write, Atomic: offset in that memory
@@ -102,6 +103,15 @@ type disorder struct {
 	early, filled, damaged record.Stamp
 	gone                   bool  // the earlier copy was lost between capture points
 	index                  int64 // of early in a response; filled follows it in the capture, and precedes it in the response
+}
+
+// DSCP returns the differentiated services code point of the first packet of a Send. It is unknown if the transport has no IP header.
+func (o *Operation) DSCP() record.Opt[uint8] {
+	switch o.conn.setup.Transport {
+	case RoCEv1, InfiniBand:
+		return record.Opt[uint8]{}
+	}
+	return record.Some(o.class >> 2)
 }
 
 // Disorder returns the first packet of the operation that came before a packet that it

@@ -35,6 +35,7 @@ type marks struct {
 	inside   bool         // the record has a fragment already, or its beginning is unknown
 	from     uint32       // sequence number of the first byte that belongs to no operation yet
 	begun    record.Stamp // the segment in which the record begins
+	class    uint8        // its traffic class
 	searched int64        // bytes since the last record, if the start of a record has to be found
 	gone     bool         // the stream does not carry RPC any more
 }
@@ -203,7 +204,7 @@ func (r *records) takeMark(data []byte, offset int, at uint32, cur *currentPacke
 		return 0, false
 	}
 	if r.marked == 0 && !r.inside {
-		r.from, r.begun = at, cur.at
+		r.from, r.begun, r.class = at, cur.at, cur.class
 	}
 	took = copy(r.mark[r.marked:], data)
 	if r.marked += took; r.marked < len(r.mark) {
@@ -255,7 +256,7 @@ func (r *records) addToRecord(data []byte, size int, to uint32, cur *currentPack
 	ends := r.left == 0 && r.last
 	p := part{first: first, last: ends, data: data, size: size, cut: len(data) < size, Run: order.Run{From: r.from, To: to}}
 	if first && r.begun != cur.at { // the mark, or a part of it, was in an earlier segment
-		f.sendPart(part{first: true, Run: order.Run{From: r.from, To: to - uint32(size)}}, &currentPacket{at: r.begun})
+		f.sendPart(part{first: true, Run: order.Run{From: r.from, To: to - uint32(size)}}, &currentPacket{at: r.begun, class: r.class})
 		p.first, p.From = false, to-uint32(size)
 	}
 	if p.first || f.parts.send != nil {

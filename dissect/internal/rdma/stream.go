@@ -234,7 +234,7 @@ func (w *stream) hold(s *TCP, cur *currentPacket) {
 		return
 	}
 	cur.show(w.frames.early(s))
-	copied := held{stamp: s.At, data: buffers.add(nil, s.Payload), length: s.Length, shown: cur.shown, early: cur.early}
+	copied := held{stamp: s.At, class: s.Class, data: buffers.add(nil, s.Payload), length: s.Length, shown: cur.shown, early: cur.early}
 	w.order.Hold(len(copied.data), copied)
 }
 

@@ -20,6 +20,7 @@ type UDP struct {
 	Payload          []byte // captured bytes
 	Length           int    // bytes on the wire
 	BadChecksum      bool
+	Class            uint8 // traffic class
 	At               record.Stamp
 	Path             Path // with several capture points
 }
@@ -66,7 +67,7 @@ func (d *datagramFlow) unlist() {
 // Datagram takes a UDP datagram, and returns the verdict on it. It returns false if the
 // datagram carries no RPC.
 func (t *Tracker) Datagram(d *UDP) (verdict PacketVerdict, rpc bool) {
-	cur := currentPacket{at: d.At}
+	cur := currentPacket{at: d.At, class: d.Class}
 	t.now = d.At
 	t.pool.reclaim()
 	rpc = t.udp.take(d, &cur)

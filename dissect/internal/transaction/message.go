@@ -305,6 +305,7 @@ func (m *message) fill(to *record.Message) {
 		to.Delivery = record.DeliveryNotDelivered
 	}
 	to.SendBytes = record.SomeIf(int(m.Length), m.whole)
+	to.DSCP = m.DSCP()
 	if m.plain {
 		return
 	}
