@@ -286,7 +286,7 @@ func TestRowFilters(t *testing.T) {
 				t.Fatal(err)
 			}
 			settle(t, m)
-			if got := m.list.numbers; !slices.Equal(got, want) {
+			if got := slices.Sorted(slices.Values(m.list.numbers)); !slices.Equal(got, want) {
 				t.Errorf("%s: %s selects %v, want %v", path, expression, got, want)
 			}
 			selected += len(want)
@@ -387,6 +387,39 @@ func TestSorted(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestUsualOrder: RPCs come in the order of their numbers, as on the command line, although the index has them as they ended,
+// also if a filter selects them and after another order; the cursor stays on its record.
+func TestUsualOrder(t *testing.T) {
+	m := modelOf(t, "../../testdata/captures/lab-loss3.pcap.zst", plainLook)
+	check := func(keys string, most int64) {
+		t.Helper()
+		press(t, m, keys)
+		var ids []int64
+		for i := range m.list.count() {
+			r, _ := m.list.get(m.reader, m.list.at(i))
+			ids = append(ids, r.(*record.Transaction).ID)
+		}
+		if int64(len(ids)) == 0 || int64(len(ids)) > most || !slices.IsSorted(ids) {
+			t.Errorf("%q: the RPCs come in the order %d, want at most %d in the order of their numbers", keys, ids, most)
+		}
+		if s := fitting(m.list.status(), 1000); strings.Contains(s, "sorted") {
+			t.Errorf("%q: the usual order is described: %s", keys, s)
+		}
+	}
+	check("1", 205)
+	if m.list.count() != 205 {
+		t.Errorf("the list has %d RPCs, want 205", m.list.count())
+	}
+	check("&latency > 1ms<enter>", 204)
+	press(t, m, ":sort -latency<enter>jjj")
+	_, before := m.list.current()
+	check(":sort<enter>", 204)
+	check("&<enter>", 205)
+	if _, after := m.list.current(); after.(*record.Transaction).ID != before.(*record.Transaction).ID {
+		t.Errorf("the cursor went from RPC %d to RPC %d when the order changed", before.(*record.Transaction).ID, after.(*record.Transaction).ID)
 	}
 }
 

@@ -20,7 +20,7 @@ type list struct {
 	preview func(record any, width int) []string // draws the record below the list; nil for nothing
 	marked  map[int64]bool
 	height  int
-	numbers []int64 // of the records in their order; nil if they are all records, in the order of the capture
+	numbers []int64 // of the records in their order; nil if they are all records, in the order in which the index has them
 	from    int64   // number of the first record, if numbers is nil
 	to      int64   // number of the record after the last
 
@@ -86,8 +86,14 @@ func (s shown) at(position int64) int64 {
 // count returns the number of records of the list.
 func (l *list) count() int64 { return l.shown().count() }
 
-// whole reports whether the list shows all records in the order of the capture.
-func (l *list) whole() bool { return l.found == nil && l.by < 0 }
+// whole reports whether the list shows all records in the order in which the index has them.
+func (l *list) whole() bool { return l.found == nil && l.by < 0 && l.numbers == nil }
+
+// counts reports whether the list, unless the user sorts it, has the order in which RPCs are numbered, as the command line
+// has. It has that order when the capture was read; until then, and in live captures, RPCs come as they end.
+func (l *list) counts() bool {
+	return l.by < 0 && l.name == rpcs.name && l.m.state.Done && !l.m.options.Live
+}
 
 // at returns the number of the record at a position.
 func (l *list) at(position int64) int64 { return l.shown().at(position) }
@@ -113,7 +119,7 @@ func (l *list) update(m *Model) {
 	switch {
 	case l.found != nil:
 		l.takeMatches()
-	case l.by >= 0:
+	case l.by >= 0 || l.counts():
 		l.takeOrder()
 	case gone > 0: // The cursor stays on its record.
 		l.cursor, l.top = max(l.cursor-gone, 0), max(l.top-gone, 0)
@@ -139,8 +145,12 @@ func (l *list) takeMatches() {
 	if l.err = found.err; l.err != nil {
 		return
 	}
-	if l.by >= 0 {
+	counts := ended && l.counts()
+	if l.by >= 0 || counts {
 		if int64(len(found.numbers)) > l.ordered && (ended || l.ordered == 0) && l.sorting == nil {
+			if counts {
+				l.numbers = found.numbers
+			}
 			l.sort(found.numbers)
 		}
 		l.takeSorted()
@@ -161,8 +171,8 @@ func (l *list) takeOrder() {
 
 // sort starts to sort records: all of them if numbers is nil.
 func (l *list) sort(numbers []int64) {
-	work := sorting{source: l.source, x: l.m.options.Index, by: l.orders[l.by], descending: l.descending, numbers: numbers}
-	from, to := l.from, l.to
+	work := sorting{source: l.source, x: l.m.options.Index, by: l.orders[max(l.by, 0)], descending: l.by >= 0 && l.descending, numbers: numbers}
+	from, to, usual := l.from, l.to, l.by < 0 && numbers == nil
 	if l.ordered = int64(len(numbers)); numbers == nil {
 		l.ordered = to - from
 	}
@@ -177,6 +187,9 @@ func (l *list) sort(numbers []int64) {
 		if err != nil {
 			out = work.numbers
 		}
+		if usual && slices.IsSorted(out) {
+			out = nil // The index has them in this order.
+		}
 		return ordering{numbers: out}
 	})
 }
@@ -190,14 +203,13 @@ func (l *list) takeSorted() {
 	if !ended {
 		return
 	}
-	sorted := result.numbers
 	l.sorting = nil
-	if len(l.numbers) == 0 || l.cursor == 0 && l.top == 0 {
-		l.numbers, l.print = sorted, nil
+	if l.count() == 0 || l.cursor == 0 && l.top == 0 {
+		l.numbers, l.print = result.numbers, nil
 		return
 	}
-	n := l.numbers[min(l.cursor, int64(len(l.numbers)-1))]
-	l.numbers = sorted
+	n := l.at(min(l.cursor, l.count()-1))
+	l.numbers = result.numbers
 	l.place(n)
 }
 
@@ -331,7 +343,7 @@ func (l *list) learning() bool {
 }
 
 // sampleReads is the number of records that are read for the widths of columns before the screen is drawn.
-// In a list that is sorted or filtered, each is in another block.
+// In a list that the user sorted or filtered, each is in another block.
 const sampleReads = 64
 
 // printer returns the printer of rows for a width.
@@ -346,7 +358,7 @@ func (l *list) printer(width int) *printer {
 		n := l.at(i)
 		record, known := before[n]
 		if !known {
-			if reads++; reads > sampleReads && !l.whole() {
+			if reads++; reads > sampleReads && (l.by >= 0 || l.found != nil) {
 				break
 			}
 			record, _ = l.get(l.m.reader, n)

@@ -13,7 +13,7 @@ import (
 
 // sorter is the order in which a list is shown.
 type sorter struct {
-	by         int // index in the orders of the source, or -1 for the order of the capture
+	by         int // index in the orders of the source, or -1 for the usual order
 	descending bool
 	sorting    *job[ordering]
 }
@@ -50,7 +50,7 @@ func (o *sorter) key(src *source, k, heading string, set func(by int, descending
 		}
 		return o.by >= 0
 	}
-	step, n := map[string]int{"<": -1, ">": 1}[k], len(src.orders)+1 // the last one is the order of the capture
+	step, n := map[string]int{"<": -1, ">": 1}[k], len(src.orders)+1 // the last one is the usual order
 	at := o.by
 	for range n {
 		at = (at+1+step+n)%n - 1
