@@ -269,7 +269,10 @@ func (v *overview) capture() {
 	s := v.s
 	text := record.Plural(s.Packets, "packet") + ", " + carried(s)
 	if first, known := s.First.Get(); known {
-		text += ", from " + first.String()[:19] + " UTC, " + Duration(s.Last.Or(first).Sub(first))
+		text += ", from " + first.String()[:19] + " UTC"
+		if long := s.Last.Or(first).Sub(first); long >= 0 { // otherwise the clock was set back
+			text += ", " + Duration(long)
+		}
 	}
 	v.line("capture", text, ink{})
 	for i, g := range v.o.Groups {

@@ -279,6 +279,17 @@ func (t *Rates) Take(until record.Time) (rows []*Rate) {
 	return rows
 }
 
+// SetBack begins anew at a time if the clock of the capture was set back to it, which is so if it is more than an interval before
+// the first interval that is left: otherwise, that interval would count everything until the clock reaches it again. SetBack removes
+// the intervals until then, and returns them as Take does.
+func (t *Rates) SetBack(now record.Time) (rows []*Rate) {
+	if now < t.start-t.every {
+		rows = t.Take(t.latest + t.every)
+		t.Begin(now)
+	}
+	return rows
+}
+
 // maxTaken is the number of intervals without transactions that Take returns.
 const maxTaken = 600
 
@@ -318,7 +329,7 @@ func sortRates(rows []*Rate) {
 }
 
 // Begin sets the time at which the first interval starts.
-func (t *Rates) Begin(start record.Time) { t.start, t.latest = start, start }
+func (t *Rates) Begin(start record.Time) { t.start, t.latest, t.clock = start, start, start }
 
 // interval returns the interval of a group that contains a time. Times before the start of the
 // capture, which a clock that was set back causes, belong to the first interval.

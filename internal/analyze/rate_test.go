@@ -169,3 +169,46 @@ func TestRateOfBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestSetBack: if the clock of a live capture is set back, the RPCs after that count in intervals of the new time, and none count in the
+// interval of the old time until the clock reaches it again.
+func TestSetBack(t *testing.T) {
+	const second = record.Time(1e9)
+	rates, err := NewRates(time.Second, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rates.Unattended()
+	rates.Begin(7200 * second)
+	var got []string
+	show := func(rows []*Rate) {
+		for _, r := range rows {
+			got = append(got, fmt.Sprint(int64(r.Start/second), ":", r.RPCs, " ", r.Latency.Estimated))
+		}
+	}
+	for i := range 20 {
+		now := (7200 + record.Time(i)) * second
+		if i >= 10 {
+			now -= 3600 * second
+		}
+		call := &record.Transaction{Call: &record.Message{Time: now}, Reply: &record.Message{Time: now + 1000, LastTime: now + 1000}, LatencyNS: record.Some[int64](1000)}
+		if err := rates.Add(call); err != nil {
+			t.Fatal(err)
+		}
+		show(rates.SetBack(now))
+		show(rates.Take(now))
+	}
+	show(rates.SetBack(3618 * second)) // not more than an interval
+	show(rates.Take(3700 * second))
+	want := []string{}
+	for i := range 10 {
+		want = append(want, fmt.Sprint(7200+i, ":1 false"))
+	}
+	want[9] = "7209:2 false" // the first one before the new time is known
+	for i := range 9 {
+		want = append(want, fmt.Sprint(3611+i-1, ":", min(i, 1), " false"))
+	}
+	if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+		t.Errorf("the intervals are %q, want %q", got, want)
+	}
+}

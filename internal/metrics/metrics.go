@@ -84,15 +84,17 @@ type Metrics struct {
 
 	next   time.Time      // when the state of connections is taken again
 	before record.Summary // its counters, when they were taken
-	marked [2]int64       // congestion marks and notification packets that were counted
-	closed [2]int64       // those of connections that ended
+	shown  map[*prometheus.GaugeVec]map[string]float64
+	peaks  peaks    // of connections that ended
+	marked [2]int64 // congestion marks and notification packets that were counted
+	closed [2]int64 // those of connections that ended
 }
 
 // New returns metrics in which this number of clients has a label of its own.
 func New(clients int) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(), server: label{most: maxValues}, client: label{most: clients}, operation: label{most: maxValues},
-		status: label{most: maxValues}, reason: label{most: maxValues}, combined: series{}, failures: series{},
+		status: label{most: maxValues}, reason: label{most: maxValues}, combined: series{}, failures: series{}, shown: map[*prometheus.GaugeVec]map[string]float64{},
 	}
 	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: maxRequests})
 	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -132,7 +134,7 @@ func New(clients int) *Metrics {
 	m.pauses = one("pause_frames_total", "Priority flow control frames that pause at least one priority.")
 	m.ended = one("connections_ended_total", "Connections that ended, or of which no packets came for long.")
 	m.credits = gauge("credits_granted", "Credits that servers granted last, over all open connections.", "server")
-	m.outstanding = gauge("peak_outstanding_calls", "Largest number of Calls in flight of an open connection.", "server")
+	m.outstanding = gauge("peak_outstanding_calls", "Largest number of Calls in flight of a connection that is open, or ended less than a minute ago.", "server")
 	connections := gauge("connections_open", "Open connections.")
 	m.connections = connections.WithLabelValues()
 	return m
@@ -210,7 +212,61 @@ func (m *Metrics) finding(r *record.Finding) error {
 func (m *Metrics) connection(r *record.Connection) error {
 	m.ended.Inc()
 	m.closed[0], m.closed[1] = m.closed[0]+r.CongestionMarks, m.closed[1]+r.CNPs
+	if credits, known := r.Credits.Get(); known {
+		m.peaks.add(m.server.of(r.Server.Address.Or("")), float64(credits.Forward.PeakInFlight.Or(0)), time.Now())
+	}
 	return nil
+}
+
+// keepPeaks is the least time for which the largest number of Calls in flight of a connection that has ended is shown, so that programs
+// see it that ask at least so often. It does not depend on who asks when.
+const keepPeaks = time.Minute
+
+// peaks has the largest values of the current interval of this length, and of the one before.
+type peaks struct {
+	ends        time.Time // of the current interval
+	now, before map[string]float64
+}
+
+// turn begins another interval if the current one is over.
+func (p *peaks) turn(now time.Time) {
+	if now.Before(p.ends) {
+		return
+	}
+	p.before, p.now = p.now, map[string]float64{}
+	if now.After(p.ends.Add(keepPeaks)) {
+		p.before = nil
+	}
+	p.ends = now.Add(keepPeaks)
+}
+
+// add takes a value.
+func (p *peaks) add(server string, value float64, now time.Time) {
+	p.turn(now)
+	p.now[server] = max(p.now[server], value)
+}
+
+// addTo adds the values of both intervals to those of open connections.
+func (p *peaks) addTo(values map[string]float64, now time.Time) {
+	p.turn(now)
+	for _, list := range []map[string]float64{p.now, p.before} {
+		for server, v := range list {
+			values[server] = max(values[server], v)
+		}
+	}
+}
+
+// show sets a gauge to these values. A program that asks meanwhile sees values of before or these, but never none.
+func (m *Metrics) show(gauge *prometheus.GaugeVec, values map[string]float64) {
+	for server, v := range values {
+		gauge.WithLabelValues(server).Set(v)
+	}
+	for server := range m.shown[gauge] {
+		if _, still := values[server]; !still {
+			gauge.DeleteLabelValues(server)
+		}
+	}
+	m.shown[gauge] = values
 }
 
 // State is what a dissector knows while it runs.
@@ -224,11 +280,11 @@ const stateEvery = time.Second
 
 // Tick takes the counters of the summary and the state of the open connections, once a second.
 func (m *Metrics) Tick(s State) error {
-	if now := time.Now(); now.Before(m.next) {
+	now := time.Now()
+	if now.Before(m.next) {
 		return nil
-	} else {
-		m.next = now.Add(stateEvery)
 	}
+	m.next = now.Add(stateEvery)
 	granted, peak, open, marked := map[string]float64{}, map[string]float64{}, 0, m.closed
 	s.Open(func(c *record.Connection) {
 		open++
@@ -240,15 +296,9 @@ func (m *Metrics) Tick(s State) error {
 		}
 	})
 	m.connections.Set(float64(open))
-	for _, g := range []struct {
-		gauge  *prometheus.GaugeVec
-		values map[string]float64
-	}{{m.credits, granted}, {m.outstanding, peak}} {
-		g.gauge.Reset()
-		for server, v := range g.values {
-			g.gauge.WithLabelValues(server).Set(v)
-		}
-	}
+	m.peaks.addTo(peak, now)
+	m.show(m.credits, granted)
+	m.show(m.outstanding, peak)
 	m.marks.Add(float64(max(marked[0]-m.marked[0], 0)))
 	m.cnps.Add(float64(max(marked[1]-m.marked[1], 0)))
 	m.marked = [2]int64{max(marked[0], m.marked[0]), max(marked[1], m.marked[1])}

@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -345,4 +347,72 @@ func TestHeap(t *testing.T) {
 	if late := heap(); late > early+early/10 {
 		t.Errorf("%d bytes of heap after %d RPCs and %d scrapes, want at most 1.1 times the %d bytes after 50 scrapes", late, rpcs, scrapes, early)
 	}
+}
+
+// openly is a state in which no connection is open.
+type openly struct{}
+
+func (openly) Summary() *record.Summary        { return new(record.Summary) }
+func (openly) Open(func(r *record.Connection)) {}
+
+// TestPeaks: the largest number of Calls in flight of a connection that was open between two scrapes is seen by every program that asks
+// within a minute, and not by those that ask more than two minutes later. It does not become smaller because another program has asked.
+func TestPeaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := metrics.New(10)
+		peak := func() float64 {
+			if err := m.Tick(openly{}); err != nil {
+				t.Fatal(err)
+			}
+			_, text := scrape(t, m, metrics.Path)
+			return sums(text)["rdmadump_peak_outstanding_calls"]
+		}
+		for _, wait := range []time.Duration{0, 30 * time.Second, 50 * time.Second} {
+			time.Sleep(wait)
+			c := &record.Connection{Server: record.Endpoint{Address: record.Some("192.0.2.1")}}
+			var credits record.CreditPair
+			credits.Forward.PeakInFlight = record.Some(17)
+			c.Credits = record.Some(credits)
+			if err := m.Handler().Connection(c); err != nil {
+				t.Fatal(err)
+			}
+			for range 5 {
+				if got := peak(); got != 17 {
+					t.Errorf("up to a minute later, the peak is %g", got)
+				}
+				time.Sleep(14 * time.Second)
+			}
+			time.Sleep(time.Minute)
+			if got := peak(); got != 0 {
+				t.Errorf("more than two minutes later, the peak is %g", got)
+			}
+		}
+	})
+}
+
+// TestGaugesStay: a program that asks while the gauges are set sees them.
+func TestGaugesStay(t *testing.T) {
+	m := metrics.New(10)
+	var credits record.CreditPair
+	credits.Forward.PeakInFlight = record.Some(17)
+	c := &record.Connection{Server: record.Endpoint{Address: record.Some("192.0.2.1")}, Credits: record.Some(credits)}
+	if err := errors.Join(m.Handler().Connection(c), m.Tick(openly{})); err != nil {
+		t.Fatal(err)
+	}
+	var asked sync.WaitGroup
+	asked.Go(func() {
+		for range 200 {
+			if _, text := scrape(t, m, metrics.Path); sums(text)["rdmadump_peak_outstanding_calls"] != 17 {
+				t.Error("the gauge has no value")
+				return
+			}
+		}
+	})
+	for range 200 {
+		metrics.Again(m)
+		if err := m.Tick(openly{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked.Wait()
 }

@@ -27,12 +27,16 @@ const minimumRoll = time.Second
 // againAfter is the time after which it is tried again to write files.
 const againAfter = 10 * time.Second
 
+// clockEvery is the time after which it is looked again whether the clock of the capture was set back.
+const clockEvery = time.Second
+
 // tables writes Parquet tables of live traffic.
 type tables struct {
 	*parquet.Writer
 	every   time.Duration
 	due     time.Time     // when the files are completed, or, if they could not be written, when others are begun; zero before the first packet
 	packets int64         // number of packets when the files were completed last
+	clock   time.Time     // when the clock of the capture is looked at again
 	began   chan struct{} // closed at the first packet
 	failing bool          // no file was completed since one could not be written
 	ended   bool          // nothing more is written
@@ -126,6 +130,14 @@ func (t *tables) Tick(state show.State) error {
 	case <-t.began:
 	default:
 		return nil
+	}
+	if now.After(t.clock) {
+		t.clock = now.Add(clockEvery)
+		if last, known := state.Summary().Last.Get(); known {
+			if err := t.goesOn(t.Clock(last)); err != nil {
+				return err
+			}
+		}
 	}
 	switch {
 	case t.due.IsZero():

@@ -152,3 +152,41 @@ func TestNotWritten(t *testing.T) {
 		}
 	}
 }
+
+// TestClockSetBack: if the clock is set back, the table rates has the intervals of the new time.
+func TestClockSetBack(t *testing.T) {
+	folder := t.TempDir()
+	partition, _ := parquet.ParsePartition([]string{"host=a"})
+	w := &tables{Writer: parquet.New(folder, partition, parquet.Capture{}, false), every: time.Hour, began: make(chan struct{})}
+	if err := errors.Join(w.Begin(&capture.Frame{Time: 7200e9}), w.Handler().Begin(7200e9)); err != nil {
+		t.Fatal(err)
+	}
+	close(w.began)
+	now := state{First: record.Some[record.Time](7200e9)}
+	for i := range 100 {
+		at := record.Time(7200+i) * 1e9
+		if i >= 50 {
+			at -= 3600e9
+		}
+		now.Packets, now.Last = now.Packets+10, record.Some(at)
+		w.clock = time.Time{}
+		err := errors.Join(w.Tick(now), w.Handler().Transaction(&record.Transaction{Call: &record.Message{Time: at}, Reply: &record.Message{Time: at, LastTime: at}, LatencyNS: record.Some[int64](1)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.End(now.Summary()); err != nil {
+		t.Fatal(err)
+	}
+	type rate struct {
+		Start int64 `parquet:"time,timestamp(nanosecond)"`
+		RPCs  int64 `parquet:"rpcs"`
+	}
+	var want []string
+	for _, start := range []int{3650, 3660, 3670, 3680, 3690, 7200, 7210, 7220, 7230, 7240} {
+		want = append(want, fmt.Sprintf("{Start:%d000000000 RPCs:10}", start))
+	}
+	if got := rows[rate](t, folder, "rates"); !slices.Equal(got, want) {
+		t.Errorf("the rates are %q, want %q", got, want)
+	}
+}

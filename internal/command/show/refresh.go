@@ -143,8 +143,11 @@ func (f *refresh) begin() {
 func (f *refresh) next() record.Time { return f.rates.Start() }
 
 // pass shows the intervals that end at or before a time.
-func (f *refresh) pass(until record.Time) {
-	for _, r := range f.rates.Take(until) {
+func (f *refresh) pass(until record.Time) { f.intervals(f.rates.Take(until)) }
+
+// intervals shows intervals.
+func (f *refresh) intervals(list []*analyze.Rate) {
+	for _, r := range list {
 		switch {
 		case f.view != flags.RatesView:
 			f.record(r)
@@ -167,6 +170,7 @@ func (f *refresh) tick() error {
 	}
 	if f.rates != nil {
 		f.begin()
+		f.intervals(f.rates.SetBack(now))
 		f.pass(now - intervalGrace)
 	}
 	if f.screen && time.Since(f.shown) >= RefreshEvery {
@@ -199,7 +203,7 @@ func (f *refresh) draw(now record.Time) {
 	}
 	f.shown = time.Now()
 	s := f.summarize()
-	fmt.Fprintf(&b, "%s%s after %.1fs, %s; Ctrl-C ends the capture%s\r\n", screenTop, record.Plural(s.Packets, "packet"), float64(now.Sub(s.First.Or(now)))/1e9, record.Plural(s.Connections, "connection"), lineRest)
+	fmt.Fprintf(&b, "%s%s after %.1fs, %s; Ctrl-C ends the capture%s\r\n", screenTop, record.Plural(s.Packets, "packet"), float64(max(now.Sub(s.First.Or(now)), 0))/1e9, record.Plural(s.Connections, "connection"), lineRest)
 	for _, line := range lines {
 		b.WriteString(line + lineRest + "\r\n")
 	}
@@ -224,6 +228,7 @@ func (f *refresh) finish(s *record.Summary) {
 	}
 	f.begin()
 	last := s.Last.Or(f.Start)
+	f.intervals(f.rates.SetBack(last))
 	f.pass(last + record.Time(f.rates.Every()))
 	if f.view == flags.RatesView && f.screen && len(f.recent) > 0 {
 		f.written += int64(len(f.recent))

@@ -206,6 +206,17 @@ func (w *Writer) Resume(s *record.Summary, at time.Time) error {
 	return w.gaps.write(&gap{Kind: gapNotWritten, From: record.SomeIf(w.before.Last.Or(s.First.Or(0)), s.First.Known()), To: s.Last, Packets: record.Some(s.Packets - w.before.Packets)}, &w.row)
 }
 
+// Clock takes the time of the latest packet of a capture that goes on. If the clock of the capture was set back, the table rates has
+// intervals from there on.
+func (w *Writer) Clock(now record.Time) error {
+	rows := w.byTime.SetBack(now)
+	if rows == nil {
+		return nil
+	}
+	w.byTime.Unattended()
+	return writeAll(&w.rates, rows, &row{of: w.row.of, capture: w.row.capture, role: w.row.of.role("", "")})
+}
+
 // Lost reports whether rows are not written, because of Lose.
 func (w *Writer) Lost() bool { return w.lost }
 
