@@ -124,6 +124,7 @@ type Collector struct {
 	fields  query.Fields // of the records that are compared
 	columns []*column
 	fixed   int // columns that are not of arguments
+	latency int // column of the latency; -1 for connections
 	byName  map[string]int
 	targets []*target
 	byKey   map[string]int
@@ -167,6 +168,7 @@ func NewCollector(o Options) *Collector {
 		c.columns = append(c.columns, newColumn(&questions[i]))
 	}
 	c.fixed = len(c.columns)
+	c.latency = slices.IndexFunc(c.columns, func(c *column) bool { return c.path == "latency_ns" })
 	c.scope("")
 	if !o.Connections {
 		c.scope(answeredScope)
@@ -362,23 +364,18 @@ func (c *Collector) take(r any, id int64, at record.Time) error {
 // memberships determines which sets have an RPC.
 func (c *Collector) memberships(r *record.Transaction) error {
 	c.members = c.members[:0]
-	join := func(i int) {
-		if i >= 0 {
-			c.members = append(c.members, i)
-		}
-	}
 	for _, kind := range c.options.Kinds {
 		switch kind {
 		case NoReply:
 			if r.Status == record.NoReply {
-				join(c.target(NoReply, "", noReplyFilter, ""))
+				c.join(c.target(NoReply, "", noReplyFilter, ""))
 				if _, known := c.ends[r.Connection]; !known && len(c.ends) < maxEnds {
 					c.ends[r.Connection] = ending{client: r.Client.Or(""), server: r.Server.Or(""), at: math.MaxInt64}
 				}
 			}
 		case Status:
 			if name := query.Outcome(r); r.Reply != nil && (r.Status == record.RDMAError || r.RPCFailed() || r.NFSFailed()) && !(c.options.Brief && ordinary[name]) {
-				join(c.target(Status, name, "status == "+textValue(name).literal(), answeredScope))
+				c.join(c.target(Status, name, "status == "+textValue(name).literal(), answeredScope))
 			}
 		case ByRule:
 			for _, id := range r.Findings {
@@ -386,29 +383,37 @@ func (c *Collector) memberships(r *record.Transaction) error {
 					continue
 				}
 				if of := rule.Find(id); of != nil && !(c.options.Brief && of.Severity == record.Note) {
-					join(c.ofRule(of))
+					c.join(c.ofRule(of))
 				}
 			}
 		case Slow:
 			latency, known := r.LatencyNS.Get()
-			limit, has := c.options.limits[""]
-			if !has {
-				limit, has = c.options.limits[r.Operation.Or("")]
-			}
-			if known && has && latency > limit {
-				join(c.byKey[string(Slow)+" "])
+			if limit, has := limitOf(c.options.limits, r.Operation.Or("")); known && has && latency > limit {
+				c.join(c.byKey[string(Slow)+" "])
 			}
 		case ByFilter:
-			hit, err := c.options.Set.Match(r)
-			if err != nil {
+			if err := c.joinByFilter(r); err != nil {
 				return err
-			}
-			if hit {
-				join(c.byKey[string(ByFilter)+" "])
 			}
 		}
 	}
 	return nil
+}
+
+// join adds a set, which target returned, to those that have a subject.
+func (c *Collector) join(set int) {
+	if set >= 0 {
+		c.members = append(c.members, set)
+	}
+}
+
+// joinByFilter adds the set that a filter selects, if it selects a subject.
+func (c *Collector) joinByFilter(r any) error {
+	hit, err := c.options.Set.Match(r)
+	if hit {
+		c.join(c.byKey[string(ByFilter)+" "])
+	}
+	return err
 }
 
 // ordinary has the statuses that are answers to ordinary questions: that a file does not exist is no trouble.
@@ -532,31 +537,47 @@ func (c *Collector) Sampled() bool {
 // leastLatencies is the number of latencies that an operation needs, so that any of them can be slow.
 const leastLatencies = 8
 
+// latencyOf returns the latency of an RPC that is kept, and its operation, which may be empty.
+func (c *Collector) latencyOf(r *row) (ns int64, operation string, known bool) {
+	latency := c.columns[c.latency]
+	values := latency.entries[r.entries[c.latency]].values
+	if len(values) == 0 {
+		return 0, "", false
+	}
+	if of := c.columns[0].entries[r.entries[0]].values; len(of) > 0 {
+		operation = c.columns[0].values[of[0]].text
+	}
+	return latency.values[values[0]].number, operation, true
+}
+
+// limitOf returns the latency above which an RPC with an operation is slow.
+func limitOf(limits map[string]int64, operation string) (ns int64, has bool) {
+	if ns, has = limits[""]; !has {
+		ns, has = limits[operation]
+	}
+	return ns, has
+}
+
 // limitsOf returns the latencies above which RPCs are slow, by operation, as the RPCs so far show it.
 func (c *Collector) limitsOf(slow Slowness) map[string]int64 {
-	latency := slices.IndexFunc(c.columns, func(c *column) bool { return c.path == "latency_ns" })
-	byName := map[string][]int64{}
-	for _, r := range c.all.rows {
-		col, operation := c.columns[latency], c.columns[0]
-		entry := col.entries[r.entries[latency]].values
-		if len(entry) == 0 {
-			continue
-		}
-		name := ""
-		if of := operation.entries[r.entries[0]].values; slow.Times > 0 && len(of) > 0 {
-			name = operation.values[of[0]].text
-		}
-		if name != "" || slow.Times == 0 {
-			byName[name] = append(byName[name], col.values[entry[0]].number)
-		}
-	}
-	limits := map[string]int64{}
 	if slow.NS > 0 {
 		return map[string]int64{"": slow.NS}
 	}
 	if slow.Limits != nil {
 		return slow.Limits
 	}
+	byName := map[string][]int64{}
+	for _, r := range c.all.rows {
+		ns, operation, known := c.latencyOf(r)
+		switch {
+		case !known || slow.Times > 0 && operation == "":
+		case slow.Times > 0:
+			byName[operation] = append(byName[operation], ns)
+		default:
+			byName[""] = append(byName[""], ns)
+		}
+	}
+	limits := map[string]int64{}
 	for name, list := range byName {
 		if len(list) < leastLatencies {
 			continue
@@ -598,25 +619,14 @@ func (c *Collector) markSlow(limits map[string]int64) {
 	if i < 0 {
 		return
 	}
-	latency := slices.IndexFunc(c.columns, func(c *column) bool { return c.path == "latency_ns" })
 	for _, r := range c.all.rows {
-		entry := c.columns[latency].entries[r.entries[latency]].values
-		if len(entry) == 0 {
-			continue
-		}
-		name := ""
-		if of := c.columns[0].entries[r.entries[0]].values; len(of) > 0 {
-			name = c.columns[0].values[of[0]].text
-		}
-		limit, has := limits[""]
-		if !has {
-			limit, has = limits[name]
-		}
-		if !has {
+		ns, operation, known := c.latencyOf(r)
+		limit, has := limitOf(limits, operation)
+		if !known || !has {
 			continue
 		}
 		r.facets.scopes |= 1 << c.targets[i].scope
-		if c.columns[latency].values[entry[0]].number > limit {
+		if ns > limit {
 			r.facets.member, r.sets = append(r.facets.member, i), append(r.sets, i)
 			c.targets[i].held.rows, c.targets[i].held.seen = append(c.targets[i].held.rows, r), c.targets[i].held.seen+1
 		}

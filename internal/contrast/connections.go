@@ -12,14 +12,13 @@ func connection(path string, a about, each func(r *record.Connection, out *answe
 // connectionQuestions returns the questions about connections. What the handshake and the packets after it show follows from how
 // a connection ended: one that was rejected has no path MTU.
 func connectionQuestions() []question {
-	size := func(path, words string, of func(r *record.Connection) *record.PrivateData, get func(p *record.PrivateData) int64) question {
+	size := func(path, words string, get func(p *record.PrivateData) int64) question {
 		return connection(path, ofCall, func(r *record.Connection, out *answers) {
-			if p := of(r); p != nil {
+			if p := r.PrivateData.Client; p != nil {
 				out.add(numberValue(get(p)))
 			}
 		}).named("announce "+words+" of %s bytes", 10, asksValue)
 	}
-	ofClient := func(r *record.Connection) *record.PrivateData { return r.PrivateData.Client }
 	count := func(path, some string, rank int, of func(r *record.Connection) int64) question {
 		return connection(path, ofHandling, func(r *record.Connection, out *answers) { out.add(numberValue(of(r))) }).
 			named("", rank, 0).sized("had more than %s "+some, "had at most %s "+some, plainNumber).counting("had "+some, "had no "+some)
@@ -29,16 +28,10 @@ func connectionQuestions() []question {
 			named("come from %s", 0, asksValue|asksNot|asksSet),
 		connection("server.address", ofCall, func(r *record.Connection, out *answers) { optionalText(r.Server.Address, out) }).
 			named("go to %s", 1, asksValue|asksNot),
-		connection("server.port", ofCall, func(r *record.Connection, out *answers) {
-			if port, known := r.Server.Port.Get(); known {
-				out.add(numberValue(int(port)))
-			}
-		}).named("go to the port %s", 2, asksValue|asksNot),
-		connection("client.port", ofCall, func(r *record.Connection, out *answers) {
-			if port, known := r.Client.Port.Get(); known {
-				out.add(numberValue(int(port)))
-			}
-		}).named("come from the port %s", 9, asksValue).sized("come from a port above %s", "come from a port up to %s", plainNumber),
+		connection("server.port", ofCall, func(r *record.Connection, out *answers) { optional(r.Server.Port, out) }).
+			named("go to the port %s", 2, asksValue|asksNot),
+		connection("client.port", ofCall, func(r *record.Connection, out *answers) { optional(r.Client.Port, out) }).
+			named("come from the port %s", 9, asksValue).sized("come from a port above %s", "come from a port up to %s", plainNumber),
 		connection("transport", ofCall, func(r *record.Connection, out *answers) { out.text(r.Transport) }).named("use %s", 3, asksValue|asksNot),
 		connection("upper_layer", ofCall, func(r *record.Connection, out *answers) { out.text(r.UpperLayer) }).
 			named("carry %s", 4, asksValue|asksNot).from(ofReply),
@@ -46,15 +39,12 @@ func connectionQuestions() []question {
 			whether("have a handshake in the capture", "have no handshake in the capture", "handshake == seen", 5),
 		connection("private_data.client", ofCall, func(r *record.Connection, out *answers) { out.flag(r.PrivateData.Client != nil) }).
 			whether("have usable private data of the client", "have no usable private data of the client", "private_data.client.version != null", 6),
-		size("private_data.client.send_size", "a send size of the client", ofClient, func(p *record.PrivateData) int64 { return int64(p.SendSize) }),
-		size("private_data.client.receive_size", "a receive size of the client", ofClient, func(p *record.PrivateData) int64 { return int64(p.ReceiveSize) }),
+		size("private_data.client.send_size", "a send size of the client", func(p *record.PrivateData) int64 { return int64(p.SendSize) }),
+		size("private_data.client.receive_size", "a receive size of the client", func(p *record.PrivateData) int64 { return int64(p.ReceiveSize) }),
 		connection("private_data.server", ofHandling, func(r *record.Connection, out *answers) { out.flag(r.PrivateData.Server != nil) }).
 			whether("have usable private data of the server", "have no usable private data of the server", "private_data.server.version != null", 11).from(ofReply),
-		connection("path_mtu", ofHandling, func(r *record.Connection, out *answers) {
-			if mtu, known := r.PathMTU.Get(); known {
-				out.add(numberValue(mtu))
-			}
-		}).named("have a path MTU of %s bytes", 12, asksValue).from(ofReply),
+		connection("path_mtu", ofHandling, func(r *record.Connection, out *answers) { optional(r.PathMTU, out) }).
+			named("have a path MTU of %s bytes", 12, asksValue).from(ofReply),
 		count("retransmitted", "retransmitted packets", 13, func(r *record.Connection) int64 { return r.Retransmitted }).from(ofStalls),
 		count("out_of_order", "packets out of order", 14, func(r *record.Connection) int64 { return r.OutOfOrder }).from(ofStalls),
 		count("naks", "NAKs", 15, func(r *record.Connection) int64 { return r.Naks }).from(ofStalls),
@@ -73,28 +63,19 @@ func (c *Collector) AddConnection(r *record.Connection) error {
 		c.Begin(r.First)
 	}
 	c.members = c.members[:0]
-	join := func(i int) {
-		if i >= 0 {
-			c.members = append(c.members, i)
-		}
-	}
 	for _, kind := range c.options.Kinds {
 		switch kind {
 		case Ended:
 			if end, ended := r.Ended.Get(); ended && end.How != record.EndDisconnect {
-				join(c.target(Ended, string(end.How), "ended.how == "+string(end.How), ""))
+				c.join(c.target(Ended, string(end.How), "ended.how == "+string(end.How), ""))
 			}
 		case Retransmitting:
 			if r.Retransmitted > 0 {
-				join(c.target(Retransmitting, "", "retransmitted > 0", ""))
+				c.join(c.target(Retransmitting, "", "retransmitted > 0", ""))
 			}
 		case ByFilter:
-			hit, err := c.options.Set.Match(r)
-			if err != nil {
+			if err := c.joinByFilter(r); err != nil {
 				return err
-			}
-			if hit {
-				join(c.byKey[string(ByFilter)+" "])
 			}
 		}
 	}

@@ -27,7 +27,7 @@ const (
 func textValue(s string) value { return value{text: s} }
 
 // numberValue returns a number. Numbers that an int64 cannot represent are unknown.
-func numberValue[T ~int | ~int32 | ~int64 | ~uint32 | ~uint64](n T) value {
+func numberValue[T ~int | ~int32 | ~int64 | ~uint16 | ~uint32 | ~uint64](n T) value {
 	if n > 0 && uint64(n) > math.MaxInt64 {
 		return value{kind: unknown}
 	}

@@ -33,6 +33,15 @@ func rpc(path string, a about, each func(r *record.Transaction, out *answers)) q
 	return question{path: path, about: a, each: func(r any, out *answers) { each(r.(*record.Transaction), out) }}
 }
 
+// place returns a question about the place of an RPC among the others of its connection.
+func place(path string, of func(c *record.Context) int64) question {
+	return rpc(path, ofTime, func(r *record.Transaction, out *answers) {
+		if c, known := r.Context.Get(); known {
+			out.add(numberValue(of(&c)))
+		}
+	})
+}
+
 // named returns the question with a phrase for its values, in a format with one %s. Among facts about the same subjects, its
 // facts have this rank.
 func (q question) named(format string, rank int, forms asks) question {
@@ -79,13 +88,11 @@ func (q question) expression(field string) question {
 	return q
 }
 
-// positive returns the question without the negations of its facts.
+// positive returns a question of whether without the negations of its facts.
 func (q question) positive() question {
-	if q.asks&asksPresence != 0 {
-		q.asks = q.asks&^asksPresence | asksValue
-		q.is = func(value) string { return q.has }
-		q.equal = func(value) string { return q.presence }
-	}
+	q.asks = asksValue
+	q.is = func(value) string { return q.has }
+	q.equal = func(value) string { return q.presence }
 	return q
 }
 
@@ -95,7 +102,7 @@ func plainNumber(v value) string { return v.shown() }
 func duration(v value) string { return time.Duration(v.number).String() }
 
 // optional reports a value if it is known. It is absent otherwise.
-func optional[T ~int | ~int32 | ~int64 | ~uint32](o record.Opt[T], out *answers) {
+func optional[T ~int | ~int32 | ~int64 | ~uint16 | ~uint32](o record.Opt[T], out *answers) {
 	if v, known := o.Get(); known {
 		out.add(numberValue(v))
 	}
@@ -132,22 +139,14 @@ func extremes(lengths []uint32, out *answers) {
 	}
 }
 
-func writeLengths(chunks []record.WriteChunk) (list []uint32) {
-	for _, c := range chunks {
-		for _, s := range c.Segments {
-			list = append(list, s.Length)
+// lengthsOf returns the lengths of the segments of a chunk list.
+func lengthsOf(r *record.Transaction, list record.Chunk) (lengths []uint32) {
+	for of, s := range r.Segments() {
+		if of == list {
+			lengths = append(lengths, s.Length)
 		}
 	}
-	return list
-}
-
-func readLengths(chunks []record.ReadChunk) (list []uint32) {
-	for _, c := range chunks {
-		for _, s := range c.Segments {
-			list = append(list, s.Length)
-		}
-	}
-	return list
+	return lengths
 }
 
 // pageBytes is the size of a page of memory, and unaligned matches an address that is not at the beginning of one.
@@ -176,11 +175,8 @@ func rpcQuestions() []question {
 	for _, p := range periods {
 		list = append(list, rpc("id", ofTime, func(r *record.Transaction, out *answers) { out.add(numberValue(r.ID % p)) }).
 			expression(fmt.Sprintf("id %% %d", p)).named("are every "+ordinal(p)+" RPC of the capture%.0s", 40, asksValue))
-		list = append(list, rpc("context.number_on_connection", ofTime, func(r *record.Transaction, out *answers) {
-			if c, known := r.Context.Get(); known {
-				out.add(numberValue(c.NumberOnConnection % p))
-			}
-		}).expression(fmt.Sprintf("context.number_on_connection %% %d", p)).named("are every "+ordinal(p)+" RPC of their connection%.0s", 41, asksValue))
+		list = append(list, place("context.number_on_connection", func(c *record.Context) int64 { return c.NumberOnConnection % p }).
+			expression(fmt.Sprintf("context.number_on_connection %% %d", p)).named("are every "+ordinal(p)+" RPC of their connection%.0s", 41, asksValue))
 	}
 	return list
 }
@@ -202,17 +198,14 @@ func callQuestions() []question {
 	}
 	program := rpc("program", ofCall, func(r *record.Transaction, out *answers) {
 		if p, known := r.Program.Get(); known {
-			out.text(fmt.Sprintf("%d version %d", p, r.Version.Or(0)))
+			out.add(value{number: int64(uint64(p)<<32 | uint64(r.Version.Or(0))), kind: numeric})
 		}
 	}).named("", 12, asksValue|asksNot)
 	program.equal = func(v value) string {
-		var p, version int64
-		fmt.Sscanf(v.text, "%d version %d", &p, &version)
-		return fmt.Sprintf("(program == %d and version == %d)", p, version)
+		return fmt.Sprintf("(program == %d and version == %d)", uint32(v.number>>32), uint32(v.number))
 	}
 	program.is = func(v value) string {
-		var p, version uint32
-		fmt.Sscanf(v.text, "%d version %d", &p, &version)
+		p, version := uint32(v.number>>32), uint32(v.number)
 		if name := nfs.ProgramName(p); name != "" {
 			return fmt.Sprintf("are of %s%d", name, version)
 		}
@@ -237,19 +230,16 @@ func callQuestions() []question {
 			whether("offer a Write chunk", "offer no Write chunk", "len(write_chunks) > 0", 3),
 		rpc("reply_chunk", ofCall, func(r *record.Transaction, out *answers) { out.flag(r.ReplyChunk != nil) }).
 			whether("offer a Reply chunk", "offer no Reply chunk", "reply_chunk != null", 4),
-		rpc("read_chunks.segments.length", ofCall, func(r *record.Transaction, out *answers) { extremes(readLengths(r.ReadChunks), out) }).
+		rpc("read_chunks.segments.length", ofCall, func(r *record.Transaction, out *answers) { extremes(lengthsOf(r, record.ReadList), out) }).
 			named("", 5, 0).sized("offer a Read segment of more than %s bytes", "offer a Read segment of at most %s bytes", plainNumber),
-		rpc("write_chunks.segments.length", ofCall, func(r *record.Transaction, out *answers) { extremes(writeLengths(r.WriteChunks), out) }).
+		rpc("write_chunks.segments.length", ofCall, func(r *record.Transaction, out *answers) { extremes(lengthsOf(r, record.WriteList), out) }).
 			named("", 6, 0).sized("offer a Write segment of more than %s bytes", "offer a Write segment of at most %s bytes", plainNumber),
-		rpc("reply_chunk.segments.length", ofCall, func(r *record.Transaction, out *answers) {
-			if r.ReplyChunk != nil {
-				extremes(writeLengths([]record.WriteChunk{*r.ReplyChunk}), out)
-			}
-		}).named("", 7, 0).sized("offer a Reply segment of more than %s bytes", "offer a Reply segment of at most %s bytes", plainNumber),
-		rpc("read_chunks.segments", ofCall, func(r *record.Transaction, out *answers) { out.add(numberValue(len(readLengths(r.ReadChunks)))) }).
+		rpc("reply_chunk.segments.length", ofCall, func(r *record.Transaction, out *answers) { extremes(lengthsOf(r, record.ReplyList), out) }).
+			named("", 7, 0).sized("offer a Reply segment of more than %s bytes", "offer a Reply segment of at most %s bytes", plainNumber),
+		rpc("read_chunks.segments", ofCall, func(r *record.Transaction, out *answers) { out.add(numberValue(len(lengthsOf(r, record.ReadList)))) }).
 			expression("len(read_chunks.segments.length)").named("", 8, 0).sized("offer more than %s Read segments", "offer at most %s Read segments", plainNumber).
 			counting("offer Read segments", "offer no Read segment"),
-		rpc("write_chunks.segments", ofCall, func(r *record.Transaction, out *answers) { out.add(numberValue(len(writeLengths(r.WriteChunks)))) }).
+		rpc("write_chunks.segments", ofCall, func(r *record.Transaction, out *answers) { out.add(numberValue(len(lengthsOf(r, record.WriteList)))) }).
 			expression("len(write_chunks.segments.length)").named("", 8, 0).sized("offer more than %s Write segments", "offer at most %s Write segments", plainNumber).
 			counting("offer Write segments", "offer no Write segment"),
 		rpc("call.form", ofCall, func(r *record.Transaction, out *answers) { out.text(string(r.Call.Form)) }).
@@ -324,16 +314,10 @@ func detailQuestions() []question {
 			named("", 53, 0).sized("have a Call whose RPC-over-RDMA header has more than %s bytes", "have a Call whose RPC-over-RDMA header has at most %s bytes", plainNumber),
 		rpc("call.credits", ofDetail, func(r *record.Transaction, out *answers) { optional(r.Call.Credits, out) }).
 			named("request %s credits", 54, asksValue).sized("request more than %s credits", "request at most %s credits", plainNumber),
-		rpc("context.number_on_connection", ofTime, func(r *record.Transaction, out *answers) {
-			if c, known := r.Context.Get(); known {
-				out.add(numberValue(c.NumberOnConnection))
-			}
-		}).named("", 101, 0).sized("came after the %s RPC of their connection", "are not after the %s RPC of their connection", func(v value) string { return ordinal(v.number) }),
-		rpc("context.connection_age_ns", ofTime, func(r *record.Transaction, out *answers) {
-			if c, known := r.Context.Get(); known {
-				out.add(numberValue(c.ConnectionAgeNS))
-			}
-		}).named("", 102, 0).sized("were sent when their connection was older than %s", "were sent when their connection was at most %s old", duration),
+		place("context.number_on_connection", func(c *record.Context) int64 { return c.NumberOnConnection }).
+			named("", 101, 0).sized("came after the %s RPC of their connection", "are not after the %s RPC of their connection", func(v value) string { return ordinal(v.number) }),
+		place("context.connection_age_ns", func(c *record.Context) int64 { return c.ConnectionAgeNS }).
+			named("", 102, 0).sized("were sent when their connection was older than %s", "were sent when their connection was at most %s old", duration),
 	}
 }
 

@@ -13,7 +13,6 @@ type row struct {
 	conn     int
 	hash     uint64
 	entries  []uint32 // by column; a column that came later has no answer
-	held     int      // number of reservoirs that hold the row
 	sampled  bool     // the reservoir of all subjects holds it
 	sets     []int    // sets whose reservoirs hold it
 	facets   facets
@@ -123,7 +122,6 @@ func (v *reservoir) wants(hash uint64) bool { return len(v.rows) < v.size || has
 
 // hold adds a row that is wanted, and passes the one that gives way to release.
 func (v *reservoir) hold(r *row, release func(*row)) {
-	r.held++
 	v.rows = append(v.rows, r)
 	for i := len(v.rows) - 1; i > 0; {
 		up := (i - 1) / 2
@@ -157,7 +155,6 @@ func (v *reservoir) shrink(size int, release func(*row)) {
 			v.rows[i], v.rows[largest] = v.rows[largest], v.rows[i]
 			i = largest
 		}
-		dropped.held--
 		release(dropped)
 	}
 }
