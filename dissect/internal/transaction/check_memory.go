@@ -243,7 +243,7 @@ func checkNegotiated(c checker, handle uint32) {
 	if supportsInvalidation(c.cs, c.x.side) {
 		if !c.cs.table.unannounced {
 			c.cs.table.unannounced = true
-			c.unattributed().report(rule.InvalidationUnannounced, "Harmless, and usual for Linux servers: Send With Invalidate of 0x%08x, although only the requester set the R bit in its private data", handle)
+			c.unattributed().report(rule.InvalidationUnannounced, "Usual for Linux servers: Send With Invalidate of 0x%08x, although only the requester set the R bit in its private data", handle)
 		}
 		return
 	}
