@@ -2,13 +2,17 @@ package dissect_test
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"net/netip"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -255,6 +259,40 @@ func TestFilesChanged(t *testing.T) {
 		remove("R", "link", "/export/link||A|removed /export/link 0/0"),
 		remove("R", "never seen", "/export/never seen|||removed /export/never seen 0/0"),
 	})
+}
+
+// TestFileBytes: the bytes that transactions say they moved are those of their files, without padding and headers, in every capture.
+// Results that were not captured say nothing.
+func TestFileBytes(t *testing.T) {
+	paths, err := filepath.Glob("../testdata/captures/*.pcap*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inline := 0
+	for _, path := range testkit.Short(t, paths) {
+		d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+			if !r.BytesRead.Known() && !r.BytesWritten.Known() {
+				return nil
+			}
+			var read, written int64
+			for _, u := range r.FileUses {
+				read, written = read+u.ReadBytes, written+u.WrittenBytes
+			}
+			if read != r.BytesRead.Or(0) || written != r.BytesWritten.Or(0) {
+				t.Errorf("%s: %s with XID %v read %v and wrote %v bytes; its files %d and %d", path, r.Operation.Or(""), r.XID, r.BytesRead, r.BytesWritten, read, written)
+			}
+			if read+written > 0 && len(r.WriteChunks)+len(r.ReadChunks) == 0 {
+				inline++
+			}
+			return nil
+		}}, dissect.Options{Files: true})
+		if _, err := d.Run(t.Context(), testkit.Open(t, path)); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Fatal(path, err)
+		}
+	}
+	if inline < 2 {
+		t.Errorf("%d RPCs moved bytes without chunks; want more", inline)
+	}
 }
 
 // TestFilesServers: equal handles of two servers are different files.

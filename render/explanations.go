@@ -178,7 +178,7 @@ var explanations = []Explanation{
 	{"rates", "PAUSES", "Number of frames of the interval that paused a link (PFC, or pause frames of Ethernet)."},
 	{"rates", "TO SERVER", "Number of bytes in the Payload streams that clients sent."},
 	{"rates", "TO CLIENT", "Number of bytes in the Payload streams that servers sent."},
-	{"rates", "BYTES PER S", "Mean number of bytes of file data that READs and WRITEs moved in a second of the interval. Of a message that a Send carried with its data, all bytes count."},
+	{"rates", "BYTES PER S", "Mean number of bytes of files that READs and WRITEs moved in a second of the interval."},
 	{"rates", "P50", "Median of the latency."},
 	{"rates", "P99", "99th percentile of the latency."},
 	{"rates", "WORST", "Longest latency. Here, and before a percentile, <= marks an upper bound: the capture does not prove which copy of a Reply was accepted."},

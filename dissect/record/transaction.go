@@ -95,6 +95,8 @@ type Transaction struct {
 	ClientOwner       Opt[string]       `json:"client_owner,omitzero" doc:"Client owner in hex, by which an NFSv4 client names itself to the server; present only for EXCHANGE_ID and SETCLIENTID." secret:"handle"`
 	BootVerifier      Opt[Hex64]        `json:"boot_verifier,omitzero" doc:"Verifier with which an NFSv4 client names itself to the server: a client that restarts sends another one; present only for EXCHANGE_ID and SETCLIENTID."`
 	WriteVerifier     Opt[Hex64]        `json:"write_verifier,omitzero" doc:"Verifier in the results of WRITE and COMMIT: a server that restarts sends another one, and a server may do so after an error of its storage, too; present only for WRITE and COMMIT that succeeded."`
+	BytesRead         Opt[int64]        `json:"bytes_read,omitzero" doc:"Number of bytes of files that the results of READ and READ_PLUS returned, without padding; present only for READs whose results were captured."`
+	BytesWritten      Opt[int64]        `json:"bytes_written,omitzero" doc:"Number of bytes of files that the results of WRITE say were written; present only for WRITEs whose results were captured."`
 	Principal         Opt[string]       `json:"principal" doc:"Name of the RPCSEC_GSS principal that made the Call; null without RPCSEC_GSS, and if the capture does not show the name: Kerberos encrypts it." secret:"user"`
 	File              Opt[string]       `json:"file" doc:"Path, after the RPC, of the file or directory that the RPC acted on: for REMOVE the path that it removed, for RENAME the new path. If the capture shows only the last directories of the path, it begins with the short form of the handle of the topmost one, such as fh:0x62d40c52/notes.txt; null if the capture shows no name." alias:"nfs.full_name" secret:"path"`
 	FileFrom          Opt[string]       `json:"file_from" doc:"Path that the file had before a RENAME that succeeded; null for other RPCs." secret:"path"`
@@ -166,29 +168,30 @@ func (r *Transaction) Folder() Opt[string] {
 	return SomeIf(file, known)
 }
 
-// FileBytes returns the bytes of a READ or WRITE that succeeded.
+// FileBytes returns the number of bytes of files that the READs and WRITEs of an answered RPC moved. If too little of the results
+// was captured, it is that of the data in chunks, with padding.
 func (r *Transaction) FileBytes() (read, written int64) {
-	if r.Reply == nil || r.RPCFailed() || r.NFSFailed() {
+	if !r.Status.Replied() {
 		return 0, 0
 	}
-	switch r.Operation.Or("") {
-	case "READ", "READ_PLUS":
+	if r.BytesRead.Known() || r.BytesWritten.Known() {
+		return r.BytesRead.Or(0), r.BytesWritten.Or(0)
+	}
+	switch operation := r.Operation.Or(""); {
+	case r.RPCFailed() || r.NFSFailed():
+	case operation == "READ" || operation == "READ_PLUS":
 		for i := range r.WriteChunks {
 			for _, s := range r.WriteChunks[i].Segments {
 				read += int64(s.ReturnedLength.Or(0))
 			}
 		}
-		if read == 0 {
-			read = r.Reply.PayloadBytes.Or(0)
-		}
-	case "WRITE":
+	case operation == "WRITE":
 		for i := range r.ReadChunks {
 			for _, s := range r.ReadChunks[i].Segments {
-				written += int64(s.Length)
+				if r.ReadChunks[i].Position != 0 {
+					written += int64(s.Length)
+				}
 			}
-		}
-		if written == 0 && r.Call != nil {
-			written = r.Call.PayloadBytes.Or(0)
 		}
 	}
 	return read, written

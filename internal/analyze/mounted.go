@@ -14,8 +14,8 @@ type Mounted struct {
 	Server           record.Opt[string]                  `json:"server" doc:"Address of the server." secret:"address"`
 	NFSVersion       string                              `json:"nfs_version" doc:"Version of NFS, such as 3, 4.1 or 4.2." secret:"no"`
 	Security         string                              `json:"security" doc:"Flavor of the credentials of most Calls, such as AUTH_SYS; empty if it is not known." secret:"no"`
-	ReadBytesMax     record.Opt[int64]                   `json:"read_bytes_max" doc:"Number of bytes that the largest READ returned; null if none had a chunk. With large files it is the rsize of the mount."`
-	WriteBytesMax    record.Opt[int64]                   `json:"write_bytes_max" doc:"Number of bytes that the largest WRITE wrote; null if none had a chunk. With large files it is the wsize of the mount."`
+	ReadBytesMax     record.Opt[int64]                   `json:"read_bytes_max" doc:"Number of bytes that the largest READ returned; null if none returned any. With large files it is the rsize of the mount."`
+	WriteBytesMax    record.Opt[int64]                   `json:"write_bytes_max" doc:"Number of bytes that the largest WRITE wrote; null if none wrote any. With large files it is the wsize of the mount."`
 	Connections      int                                 `json:"connections" doc:"Number of connections that carried NFS between the two."`
 	MTU              record.Opt[int]                     `json:"mtu" doc:"Path MTU that the handshakes negotiated, in bytes; null if it is not known or not the same on all connections."`
 	InlineThresholds record.Opt[record.InlineThresholds] `json:"inline_thresholds" doc:"Longest Send that each side may transmit, of the first connection that shows it."`
@@ -42,8 +42,8 @@ type Mounts struct {
 
 // Transaction notes an RPC, if it is one of NFS.
 func (m *Mounts) Transaction(r *record.Transaction) {
-	if r.Program.Or(0) != programNFS || r.Direction == record.Backward {
-		return
+	if r.Program.Or(0) != programNFS || r.Direction == record.Backward || !r.Status.Replied() || r.Procedure.Or(0) == 0 {
+		return // A NULL procedure, or a Call without a Reply, agrees on nothing.
 	}
 	version := strconv.FormatUint(uint64(r.Version.Or(0)), 10)
 	if r.Version.Or(0) == 4 {
@@ -71,9 +71,6 @@ func (m *Mounts) Transaction(r *record.Transaction) {
 	}
 	if flavor, known := r.Credential.Get(); known && (len(p.flavors) < 8 || p.flavors[flavor] > 0) {
 		p.flavors[flavor]++
-	}
-	if len(r.ReadChunks) == 0 && len(r.WriteChunks) == 0 {
-		return
 	}
 	read, written := r.FileBytes()
 	if read > p.ReadBytesMax.Or(0) {

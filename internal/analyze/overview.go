@@ -78,7 +78,7 @@ type Health struct {
 
 // RPCs counts transactions by their outcome.
 type RPCs struct {
-	Complete                     int64         `json:"complete" doc:"Number of transactions with both a Call and a Reply."`
+	Complete                     int64         `json:"complete" doc:"Number of transactions with both a Call and a Reply, of which answered is a part."`
 	Answered                     int64         `json:"answered" doc:"Number of these transactions of whose Reply too little was captured to say whether the RPC succeeded."`
 	NoReply                      int64         `json:"no_reply" doc:"Number of transactions without a Reply."`
 	NoCall                       int64         `json:"no_call" doc:"Number of Replies whose Call is not in the capture."`

@@ -23,8 +23,8 @@ type Rate struct {
 	Errors        int               `json:"errors" doc:"Number of RPCs that failed: without Call or Reply, with RDMA_ERROR, or with an RPC or NFS error status."`
 	BytesToServer int64             `json:"bytes_to_server" doc:"Bytes in the Payload streams that clients sent, of the RPCs of the interval."`
 	BytesToClient int64             `json:"bytes_to_client" doc:"Bytes in the Payload streams that servers sent, of the RPCs of the interval."`
-	BytesRead     int64             `json:"bytes_read" doc:"Number of bytes that READs of the interval moved: the data in their chunks, or all of a Reply that a Send carried with its data."`
-	BytesWritten  int64             `json:"bytes_written" doc:"Number of bytes that WRITEs of the interval moved: the data in their chunks, or all of a Call that a Send carried with its data."`
+	BytesRead     int64             `json:"bytes_read" doc:"Number of bytes of files that READs of the interval returned."`
+	BytesWritten  int64             `json:"bytes_written" doc:"Number of bytes of files that WRITEs of the interval wrote."`
 	BytesPerS     int64             `json:"bytes_per_s" doc:"Mean number of these bytes in a second of the interval."`
 	Latency       Quantiles         `json:"latency" doc:"Distribution of the latencies of the RPCs."`
 	InFlight      record.Opt[Level] `json:"in_flight" doc:"Number of Calls that were in flight; null if there were too many to count them, and in live records, which are written before all of them are known. A Call without a Reply is in flight until its connection begins to close or, if the capture does not show that, until the last packet of the connection."`

@@ -160,7 +160,7 @@ func TestRateOfBytes(t *testing.T) {
 	}
 	written := func(r *record.Transaction) {
 		r.Operation = record.Some("WRITE")
-		r.ReadChunks = []record.ReadChunk{{Segments: []record.Segment{{Length: 1000}}}}
+		r.ReadChunks = []record.ReadChunk{{Position: 180, Segments: []record.Segment{{Length: 1000}}}}
 	}
 	rows := rated(t, 500*time.Millisecond, "", 990, transaction(10, 400, 8, read), transaction(20, 450, 8, written), transaction(450, 600, 8, written))
 	for i, want := range [][3]int64{{4096, 1000, 2 * 5096}, {0, 1000, 2000}} {

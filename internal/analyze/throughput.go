@@ -10,8 +10,8 @@ import (
 
 // Throughput sums up the file data that READ and WRITE moved.
 type Throughput struct {
-	BytesRead         int64              `json:"bytes_read" doc:"Number of bytes of Replies to READ: the data in their chunks, or all of a Reply that a Send carried with its data."`
-	BytesWritten      int64              `json:"bytes_written" doc:"Number of bytes of answered Calls of WRITE: the data in their chunks, or all of a Call that a Send carried with its data."`
+	BytesRead         int64              `json:"bytes_read" doc:"Number of bytes of files that READs returned. If too little of the results was captured, it is that of the data in chunks, with padding."`
+	BytesWritten      int64              `json:"bytes_written" doc:"Number of bytes of files that WRITEs wrote. If too little of the results was captured, it is that of the data in chunks, with padding."`
 	MeanBytesPerS     int64              `json:"mean_bytes_per_s" doc:"Mean number of these bytes in a second, from the first Call of these READs and WRITEs to their last Reply."`
 	PeakBytesPerS     int64              `json:"peak_bytes_per_s" doc:"Number of bytes in the second of the capture with the most bytes, by the time of the Reply."`
 	PeakAt            record.Time        `json:"peak_at" doc:"Start of this second."`

@@ -6,16 +6,18 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// moving returns an RPC that moved bytes in chunks, or without any if chunk is 0.
+// moving returns an RPC that moved bytes in chunks; if chunk is 0, the results say that it wrote 9.
 func moving(client, operation string, call, reply record.Time, chunk uint32) *record.Transaction {
 	r := &record.Transaction{
 		Status: record.Complete, Operation: record.Some(operation), Client: record.Some(client), Server: record.Some("s"),
-		Program: record.Some[uint32](programNFS), Version: record.Some[uint32](4), MinorVersion: record.Some[uint32](2), Credential: record.Some("AUTH_SYS"),
+		Program: record.Some[uint32](programNFS), Procedure: record.Some[uint32](1), Version: record.Some[uint32](4), MinorVersion: record.Some[uint32](2), Credential: record.Some("AUTH_SYS"),
 		NFSStatus: record.Some("NFS4_OK"), RPCStatus: record.Some("SUCCESS"),
 		Call:  &record.Message{Time: call, PayloadBytes: record.Some[int64](200)},
 		Reply: &record.Message{Time: reply, PayloadBytes: record.Some[int64](100)},
 	}
 	switch {
+	case chunk == 0 && operation == "WRITE":
+		r.BytesWritten = record.Some[int64](9)
 	case chunk > 0 && operation == "READ":
 		r.WriteChunks = []record.WriteChunk{{Segments: []record.WriteSegment{{Length: 2 * chunk, ReturnedLength: record.Some(chunk)}}}}
 	case chunk > 0:
@@ -43,7 +45,7 @@ func TestThroughput(t *testing.T) {
 	}
 	o := c.Finish(&record.Summary{})
 	got, _ := o.Throughput.Get()
-	want := Throughput{BytesRead: 4000, BytesWritten: 2200, MeanBytesPerS: 1550, PeakBytesPerS: 4000, PeakAt: 10e9, BusiestClient: record.Some("a"), BusiestBytes: 4000}
+	want := Throughput{BytesRead: 4000, BytesWritten: 2009, MeanBytesPerS: 1502, PeakBytesPerS: 4000, PeakAt: 10e9, BusiestClient: record.Some("a"), BusiestBytes: 4000}
 	if got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -87,14 +87,14 @@ func (t *Table) readArguments(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBo
 	return b
 }
 
-// readResults decodes the results of a COMPOUND whose Call is unknown.
-func (t *Table) readResults(h *rpcrdma.Header, body []byte) *nfs.Message {
+// readResults decodes the results of a procedure.
+func (t *Table) readResults(program, version, procedure uint32, h *rpcrdma.Header, body []byte) *nfs.Message {
 	b := &t.body
 	b.holes = b.holes[:0]
 	for i := range h.WriteEnds {
 		b.holes = append(b.holes, nfs.Hole{Position: -1, Length: rpcrdma.Length(h.WriteChunk(i))})
 	}
-	b.message.Reply(nfs.ProgramNFS, 4, nfs.ProcedureCompound, nfs.NewStream(body, b.holes))
+	b.message.Reply(program, version, procedure, nfs.NewStream(body, b.holes))
 	return &b.message
 }
 

@@ -25,14 +25,13 @@ type fileTable struct {
 	share       budget.Share
 	limit       int64
 	call, reply nfs.Message
-	light       nfs.Message // a Reply without values
 	holes       []nfs.Hole
 	free        []*fileState
 }
 
 // newFileTable returns a table whose memory is charged to a budget.
 func newFileTable(b *budget.Budget) *fileTable {
-	t := &fileTable{Resolver: files.New(), budget: b, limit: b.Limit / 8, light: nfs.Message{Limit: -1}}
+	t := &fileTable{Resolver: files.New(), budget: b, limit: b.Limit / 8}
 	t.call.Wanted, t.reply.Wanted = files.Wanted, files.Wanted
 	t.Charge = func(bytes int64) {
 		if t.share.Bytes() == 0 && bytes > 0 {
@@ -122,20 +121,16 @@ func (t *fileTable) answer(x *txn, h *rpcrdma.Header, body []byte) {
 	if s == nil {
 		return
 	}
+	if s.file != nil {
+		t.single(x, record.FileUse{ReadBytes: x.bytesRead.Or(0), WrittenBytes: x.bytesWritten.Or(0)})
+		return
+	}
 	p := &x.procedure
 	t.holes = t.holes[:0]
 	for i := range h.WriteEnds {
 		t.holes = append(t.holes, nfs.Hole{Position: -1, Length: rpcrdma.Length(h.WriteChunk(i))})
 	}
-	results := nfs.NewStream(body, t.holes)
-	if s.file != nil {
-		t.light.Reply(p.program, p.version, p.procedure, results)
-		use := record.FileUse{}
-		use.ReadBytes, use.WrittenBytes = t.light.Moved(body)
-		t.single(x, use)
-		return
-	}
-	t.reply.Reply(p.program, p.version, p.procedure, results)
+	t.reply.Reply(p.program, p.version, p.procedure, nfs.NewStream(body, t.holes))
 	t.resolve(x, &t.reply)
 }
 

@@ -2,7 +2,6 @@ package transaction
 
 import (
 	"encoding/hex"
-	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
@@ -53,16 +52,37 @@ func (x *txn) noteOwner(b *rpcBody) {
 	}
 }
 
-// noteWriteVerifier records the verifier in the results of WRITE and COMMIT.
-func (x *txn) noteWriteVerifier(h *rpcrdma.Header, body []byte) {
+// noteData records what the results of READ, WRITE and COMMIT say of the data of files: how many bytes moved, and the verifier.
+func (x *txn) noteData(h *rpcrdma.Header, body []byte) {
 	p := &x.procedure
+	x.writeVerifier, x.bytesRead, x.bytesWritten = record.Opt[record.Hex64]{}, record.Opt[int64]{}, record.Opt[int64]{}
+	if !p.known || p.program != nfs.ProgramNFS {
+		return
+	}
+	reads, writes, commits := false, false, false
+	if x.isCompound() {
+		for _, name := range x.named {
+			reads, writes, commits = reads || name == "READ" || name == "READ_PLUS", writes || name == "WRITE", commits || name == "COMMIT"
+		}
+	} else {
+		name := nfs.ProcedureName(p.program, p.version, p.procedure)
+		reads, writes, commits = name == "READ", name == "WRITE", name == "COMMIT"
+	}
+	if !reads && !writes && !commits {
+		return
+	}
+	m := x.cs.table.readResults(p.program, p.version, p.procedure, h, body)
+	if read, written := m.Moved(body); m.Complete || read+written > 0 {
+		x.bytesRead, x.bytesWritten = record.SomeIf(read, reads), record.SomeIf(written, writes)
+	}
+	if h.WriteEnds != nil { // Offsets are not those in the Payload stream.
+		return
+	}
 	verifier, known := uint64(0), false
-	switch {
-	case !p.known || h.WriteEnds != nil: // Offsets are not those in the Payload stream.
-	case p.program == nfs.ProgramNFS && p.version == 3:
+	if x.isCompound() {
+		verifier, known = m.WriteVerifier(body)
+	} else if p.version == 3 {
 		verifier, known = nfs.WriteVerifier3(p.procedure, body)
-	case x.isCompound() && (slices.Contains(x.named, "WRITE") || slices.Contains(x.named, "COMMIT")):
-		verifier, known = x.cs.table.readResults(h, body).WriteVerifier(body)
 	}
 	x.writeVerifier = record.SomeIf(record.Hex64(verifier), known)
 }
@@ -175,8 +195,8 @@ func (t *Table) replyRPC(x *txn, m *message) (r results) {
 	if !ok {
 		return r
 	}
+	x.noteData(m.header, body)
 	t.files.answer(x, m.header, body)
-	x.noteWriteVerifier(m.header, body)
 	p := &x.procedure
 	switch {
 	case m.plain && readRendezvous(x, body):
@@ -220,7 +240,7 @@ func (t *Table) compoundReply(x *txn, h *rpcrdma.Header, body []byte) {
 		}
 		return
 	}
-	m := t.readResults(h, body)
+	m := t.readResults(nfs.ProgramNFS, 4, nfs.ProcedureCompound, h, body)
 	if m.Named && m.Count > 0 {
 		x.setStatus(4, m.Status)
 		x.named = m.AppendNames(x.named[:0])
