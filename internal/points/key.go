@@ -248,6 +248,10 @@ func (e *eye) segment(s *sight) {
 	}
 }
 
+// answersOf returns a hash of what a TCP segment acknowledges, and of its options. Copies that were sent at different times differ
+// in it, and hosts merge only segments that are equal in it.
+func answersOf(t *link.TCP) uint64 { return hashBytes(uint64(t.Ack), t.Header[20:]) }
+
 // addressHash returns a hash of the addresses.
 func addressHash(d *link.Decoder) uint64 {
 	h := uint64(d.SrcLID)<<16 | uint64(d.DstLID)

@@ -53,6 +53,7 @@ type entry struct {
 	psn, qpn   uint32
 	length     int32
 	seq, bytes uint32    // TCP: the range of the frame
+	answers    uint64    // TCP: hash of what the segment acknowledges, and of its options, which have the time of its sender
 	left       uint32    // TCP: number of bytes that arrived
 	ports      [2]uint16 // TCP
 	id         uint16

@@ -964,6 +964,34 @@ func TestMergedSegments(t *testing.T) {
 	}
 }
 
+// TestCopiesOfSegments: of two copies of a segment that are on the way at the same time, the one arrives that has the arrival's
+// IP identification. The Reply in packet 1784 of both ends was retransmitted 39 ms later, before it came to the client.
+func TestCopiesOfSegments(t *testing.T) {
+	const client, server = "../../testdata/ends/iw-twosided-client.pcap.zst", "../../testdata/ends/iw-twosided-server.pcap.zst"
+	files := [][]capture.Frame{load(t, client), load(t, server)}
+	r := run(t, client, server)
+	compared, sent := 0, map[int64]int64{}
+	for _, f := range r.frames {
+		v := f.Seen
+		if v.SentNumber == 0 || v.ArrivedNumber == 0 {
+			continue
+		}
+		a, b := files[v.SentPoint][v.SentNumber-1].Data, files[v.ArrivedPoint][v.ArrivedNumber-1].Data
+		if v.SentPoint == 1 {
+			sent[v.ArrivedNumber] = v.SentNumber
+		}
+		if a[23] != 6 || len(a) != len(b) || a[18] == 0 && a[19] == 0 {
+			continue
+		}
+		if compared++; a[18] != b[18] || a[19] != b[19] {
+			t.Errorf("packet %d of point %d came as packet %d of point %d, which has another IP identification", v.SentNumber, v.SentPoint, v.ArrivedNumber, v.ArrivedPoint)
+		}
+	}
+	if compared < 1000 || sent[1784] != 1784 || sent[1788] != 1785 {
+		t.Errorf("%d packets compared; packets 1784 and 1788 of the client are packets %d and %d of the server, want 1784 and 1785", compared, sent[1784], sent[1788])
+	}
+}
+
 // merged merges the segments of a TCP connection that follow each other within 2 ms, as a host does that uses TSO
 // and GRO.
 func merged(frames []capture.Frame) []capture.Frame {

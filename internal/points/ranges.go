@@ -10,7 +10,7 @@ import (
 )
 
 // Hosts merge and split TCP segments (TSO, GRO), so that frames of two points do not correspond. Bytes do. The bytes
-// of an arrival take those of the latest transmission of them that are not taken yet.
+// of an arrival take those of the latest transmission of them that are not taken yet, or of the one whose header it has.
 
 // reach is a range of sequence numbers that was sent, and not taken completely.
 type reach struct {
@@ -122,7 +122,7 @@ func (m *matcher) segment(w *path, position int, at uint64, e *entry, t *link.TC
 	}
 	e.seq, e.bytes = t.Seq, uint32(t.Length)
 	e.ports = [2]uint16{t.SrcPort, t.DstPort}
-	e.stream = true
+	e.stream, e.answers = true, answersOf(t)
 	for hop := range w.hops {
 		key.hop = int32(hop)
 		f := m.streams.of(key)
@@ -245,11 +245,15 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		return
 	}
 	taken, newest, limit := uint32(0), reach{}, e.time+m.slack
+	var accept func(t *entry) bool
 	take := func(r reach) bool {
 		if r.time > limit || !m.ring.has(r.at) {
 			return false
 		}
 		t := m.ring.at(r.at)
+		if !accept(t) {
+			return false
+		}
 		n := r.to - r.from
 		taken += n
 		if t.left += n; t.left >= t.bytes && t.sending == notYet {
@@ -262,10 +266,14 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		return true
 	}
 	for range 2 { // The frame may have the time of the first of several segments, but what was sent before it comes first.
-		f.remove(from, to, take)
-		for i := len(f.replaced) - 1; i >= 0 && taken < e.bytes; i-- {
-			if r := f.replaced[i]; octets(r.from, to) < 0 && octets(r.to, from) > 0 && take(r) {
-				f.replaced = slices.Delete(f.replaced, i, i+1)
+		for _, accept = range []func(t *entry) bool{e.hasHeaderOf, func(*entry) bool { return true }} {
+			if taken < e.bytes {
+				f.remove(from, to, take)
+			}
+			for i := len(f.replaced) - 1; i >= 0 && taken < e.bytes; i-- {
+				if r := f.replaced[i]; octets(r.from, to) < 0 && octets(r.to, from) > 0 && take(r) {
+					f.replaced = slices.Delete(f.replaced, i, i+1)
+				}
 			}
 		}
 		if taken >= e.bytes {
@@ -295,6 +303,12 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 			h.Duplicated++
 		}
 	}
+}
+
+// hasHeaderOf reports whether an arrival has the TCP header of a transmission, and, unless a host merged or split one of them, its
+// IP identification. Something on the way may have changed them.
+func (e *entry) hasHeaderOf(t *entry) bool {
+	return e.answers == t.answers && (e.id == t.id || e.seq != t.seq || e.bytes != t.bytes)
 }
 
 // damagedBytes takes a segment that arrived with a bad checksum, if a frame with the same bytes was sent, which was
