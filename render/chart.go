@@ -24,7 +24,7 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 	w, theme := on.Out, on.Theme
 	var b strings.Builder
 	peak, known := c.PeakInFlight.Get()
-	fmt.Fprintf(&b, "%scredits, %s%s: ", theme.key.before, c.Direction, theme.key.after)
+	b.WriteString(theme.key.of("credits, "+string(c.Direction)) + ": ")
 	if known {
 		fmt.Fprintf(&b, "at most %s", record.Plural(int64(peak), "Call")+" in flight")
 	} else {
@@ -76,12 +76,12 @@ func drawCredits(b *strings.Builder, on Screen, c *analyze.Credits, axis Axis) {
 	g := theme.glyphs
 	label := func(v int) string { return fmt.Sprintf("%*d %s", chartMargin-1, v, g.side) }
 	if broken {
-		b.WriteString(theme.dim.before + label(limit) + theme.dim.after + theme.granted.before)
+		b.WriteString(theme.dim.of(label(limit)))
 		line := ""
 		for _, x := range columns {
 			line += map[bool]string{true: g.granted, false: " "}[x.granted > 0]
 		}
-		b.WriteString(strings.TrimRight(line, " ") + theme.granted.after + "\n" + strings.Repeat(" ", chartMargin) + ":\n")
+		b.WriteString(theme.granted.of(strings.TrimRight(line, " ")) + "\n" + strings.Repeat(" ", chartMargin) + ":\n")
 	}
 	previous := -1
 	levels := len(g.levels) - 1
@@ -89,13 +89,11 @@ func drawCredits(b *strings.Builder, on Screen, c *analyze.Credits, axis Axis) {
 	for row := rows; row >= 1; row-- {
 		value := (top*row + rows - 1) / rows
 		floor := top * (row - 1) / rows // a larger value reaches this row
-		b.WriteString(theme.dim.before)
 		if value == previous {
-			b.WriteString(strings.Repeat(" ", chartMargin) + g.side)
+			b.WriteString(theme.dim.of(strings.Repeat(" ", chartMargin) + g.side))
 		} else {
-			b.WriteString(label(value))
+			b.WriteString(theme.dim.of(label(value)))
 		}
-		b.WriteString(theme.dim.after)
 		previous = value
 		var line inked
 		for _, x := range columns {
@@ -120,14 +118,12 @@ func drawCredits(b *strings.Builder, on Screen, c *analyze.Credits, axis Axis) {
 		b.WriteString(line.String() + "\n")
 	}
 	theme.ticks(b, chartMargin, plot, axis)
-	legend := "# Calls in flight  @ all credits in use  - granted credits"
+	legend := theme.dim.of("# Calls in flight  @ all credits in use  - granted credits")
 	if theme.unicode {
-		legend = theme.flight.before + "█" + theme.flight.after + theme.dim.before + " Calls in flight  " + theme.dim.after + theme.bad.before + map[bool]string{true: "@", false: "█"}[marked] + theme.bad.after + theme.dim.before +
-			" all credits in use  " + theme.dim.after + theme.granted.before + "╌" + theme.granted.after + theme.dim.before + " granted credits"
-		fmt.Fprintf(b, "%s%s\n", legend, theme.dim.after)
-	} else {
-		fmt.Fprintf(b, "%s%s%s\n", theme.dim.before, legend, theme.dim.after)
+		legend = theme.flight.of("█") + theme.dim.of(" Calls in flight  ") + theme.bad.of(map[bool]string{true: "@", false: "█"}[marked]) +
+			theme.dim.of(" all credits in use  ") + theme.granted.of("╌") + theme.dim.of(" granted credits")
 	}
+	b.WriteString(legend + "\n")
 }
 
 // NoTimeline says why a connection has no timeline of credits and handles. It is empty for connections that may
@@ -311,7 +307,7 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 	w, theme := on.Out, on.Theme
 	width, height := chartSize(on.Width, on.Height)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%shandles%s: %s of %s (xN: exposed N times)\n", theme.key.before, theme.key.after, record.Plural(int64(h.ExposureCount), "exposure"), record.Plural(int64(h.Distinct), "handle"))
+	fmt.Fprintf(&b, "%s: %s of %s (xN: exposed N times)\n", theme.key.of("handles"), record.Plural(int64(h.ExposureCount), "exposure"), record.Plural(int64(h.Distinct), "handle"))
 	if len(h.Exposures) == 0 {
 		_, err := fmt.Fprintf(w, "%s\n", b.String())
 		return err
@@ -342,17 +338,17 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 				bar.add(x)
 			}
 		}
-		fmt.Fprintf(&b, "%v %s%5s %s%s%s\n", handle, theme.dim.before, fmt.Sprintf("x%d", uses[handle]), theme.glyphs.side, theme.dim.after, bar.draw(theme))
+		fmt.Fprintf(&b, "%v %s%s\n", handle, theme.dim.of(fmt.Sprintf("%5s %s", fmt.Sprintf("x%d", uses[handle]), theme.glyphs.side)), bar.draw(theme))
 	}
 	theme.ticks(&b, chartMargin, plot, axis)
 	if n := len(order) - len(shown); n > 0 {
-		fmt.Fprintf(&b, "%s%s exposed for less time and not drawn%s\n", theme.dim.before, record.Plural(int64(n), "handle"), theme.dim.after)
+		b.WriteString(theme.dim.of(record.Plural(int64(n), "handle")+" exposed for less time and not drawn") + "\n")
 	}
 	if theme.unicode {
-		fmt.Fprintf(&b, "%s⠶%s%s exposed  %s%s⣿%s%s data moved  invalidation: %s✕ remote  ○ local  ? no Reply%s\n", theme.exposed.before, theme.exposed.after, theme.dim.before, theme.dim.after,
-			theme.moved.before, theme.moved.after, theme.dim.before, "", theme.dim.after)
+		b.WriteString(theme.exposed.of("⠶") + theme.dim.of(" exposed  ") + theme.moved.of("⣿") +
+			theme.dim.of(" data moved  invalidation: ✕ remote  ○ local  ? no Reply") + "\n")
 	} else {
-		fmt.Fprintf(&b, "%s= exposed # data moved  invalidation: x remote  o local  ? no Reply%s\n", theme.dim.before, theme.dim.after)
+		b.WriteString(theme.dim.of("= exposed # data moved  invalidation: x remote  o local  ? no Reply") + "\n")
 	}
 	figures(&b, h)
 	_, err := fmt.Fprintf(w, "%s\n", b.String())
@@ -456,13 +452,20 @@ func maximum(q *analyze.Quantiles, ns record.Opt[int64]) string {
 	return quantile(ns)
 }
 
-// writeUpperBounds writes the lines below a table that say how many of its latencies are upper bounds, if any are.
-func writeUpperBounds(w io.Writer, width, n int) error {
-	if n == 0 {
-		return nil
+// end writes the remaining rows, and below them how many of the latencies are upper bounds and where the columns are explained.
+func (t *table) end(bounds int) error {
+	if err := t.flush(); err != nil || !t.drawn {
+		return err
 	}
-	text := fmt.Sprintf("%s marks an upper bound: %d of these latencies %s, because the capture does not prove which copy of a Reply was accepted.", AtMost, n, boundsAre(int64(n)))
-	_, err := io.WriteString(w, strings.Join(wrapped(text, cmp.Or(width, 120)), "\n")+"\n")
+	text := ""
+	if bounds > 0 {
+		note := fmt.Sprintf("%s marks an upper bound: %d of these latencies %s, because the capture does not prove which copy of a Reply was accepted.", AtMost, bounds, boundsAre(int64(bounds)))
+		text = strings.Join(wrapped(note, cmp.Or(t.width, 120)), "\n") + "\n"
+	}
+	if t.theme.legend {
+		text += t.theme.dim.of(t.explained()) + "\n"
+	}
+	_, err := io.WriteString(t.w, text)
 	return err
 }
 
@@ -541,14 +544,7 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			return err
 		}
 	}
-	if err := t.flush(); err != nil || !t.drawn {
-		return err
-	}
-	if err := writeUpperBounds(w, width, bounds); err != nil || !theme.legend {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "%s%s%s\n", theme.dim.before, t.explained(), theme.dim.after)
-	return err
+	return t.end(bounds)
 }
 
 // histogramCells is the number of characters of a histogram.
@@ -579,15 +575,22 @@ func forms(f analyze.Forms) string {
 	return Bytes(f.Short) + "/" + Bytes(f.Chunked) + "/" + Bytes(f.Long)
 }
 
+// shareOf returns parts of a time as percentages of it, with slashes between them.
+func shareOf(all int64, parts ...int64) string {
+	var texts []string
+	for _, ns := range parts {
+		texts = append(texts, fmt.Sprintf("%d%%", (ns*100+all/2)/all))
+	}
+	return strings.Join(texts, "/")
+}
+
 // phaseShares returns the percentages of the time that passed in RDMA Reads, in RDMA Writes and in waits, and of the
 // rest, which is the server's or the network's.
 func phaseShares(s *analyze.Stats) string {
 	if s.TotalNS == 0 {
 		return "-"
 	}
-	part := func(ns int64) int64 { return (ns*100 + s.TotalNS/2) / s.TotalNS }
-	rest := s.Phases.ToReadNS + s.Phases.ToWriteNS + s.Phases.ToReplyNS
-	return fmt.Sprintf("%d%%/%d%%/%d%%/%d%%", part(s.Phases.ReadNS), part(s.Phases.WriteNS), part(s.Phases.WaitNS), part(rest))
+	return shareOf(s.TotalNS, s.Phases.ReadNS, s.Phases.WriteNS, s.Phases.WaitNS, s.Phases.ToReadNS+s.Phases.ToWriteNS+s.Phases.ToReplyNS)
 }
 
 // placeShares returns the percentages of the time that passed at the client, in the network, and at the server, or
@@ -599,8 +602,7 @@ func placeShares(s *analyze.Stats) string {
 	if !known || all == 0 {
 		return ""
 	}
-	part := func(ns int64) int64 { return (ns*100 + all/2) / all }
-	return fmt.Sprintf("%d%%/%d%%/%d%%", part(p.ClientNS), part(network), part(p.ServerNS))
+	return shareOf(all, p.ClientNS, network, p.ServerNS)
 }
 
 // provenShares returns the percentages of the time that provably passed at the client, in the network and at the server, and
@@ -611,8 +613,7 @@ func provenShares(s *analyze.Stats) string {
 	if s.TotalNS == 0 || proven == 0 {
 		return ""
 	}
-	part := func(ns int64) int64 { return (ns*100 + s.TotalNS/2) / s.TotalNS }
-	return fmt.Sprintf("%d%%/%d%%/%d%%/%d%%", part(p.ClientMinNS), part(p.NetworkMinNS), part(p.ServerMinNS), part(s.TotalNS-proven))
+	return shareOf(s.TotalNS, p.ClientMinNS, p.NetworkMinNS, p.ServerMinNS, s.TotalNS-proven)
 }
 
 // stalledShare returns the percentage of the latency in which RPCs were stalled, or nothing if they were not.
@@ -620,7 +621,7 @@ func stalledShare(s *analyze.Stats) string {
 	if s.TotalNS == 0 || s.Phases.WaitNS == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d%%", (s.Phases.WaitNS*100+s.TotalNS/2)/s.TotalNS)
+	return shareOf(s.TotalNS, s.Phases.WaitNS)
 }
 
 // some returns a number, or nothing if it is 0.
@@ -643,9 +644,8 @@ func inlineShare(s *analyze.Stats) string {
 // ConnectionDetail writes all facts about one connection, one on each line.
 func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start record.Time) error {
 	axis := Axis{Start: start}
-
 	var b strings.Builder
-	fmt.Fprintf(&b, "%sconnection %d%s  %s  %s\n", theme.key.before, c.ID, theme.key.after, c.Transport, c.UpperLayer)
+	fmt.Fprintf(&b, "%s  %s  %s\n", theme.key.of(fmt.Sprintf("connection %d", c.ID)), c.Transport, c.UpperLayer)
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-21s %s\n", name, fmt.Sprintf(format, args...))
 	}
@@ -699,7 +699,7 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 	row("health", "%d retransmitted, %d out of order, %s, %s", c.Retransmitted, c.OutOfOrder, record.Plural(c.Naks, "NAK"), record.Plural(c.RNRNaks, "RNR NAK"))
 	pathDetail(&c.Path, row)
 	if c.NotCaptured > 0 { // a property of the capture, not of the network
-		row("capture", "%s%d packets not captured%s", theme.dim.before, c.NotCaptured, theme.dim.after)
+		row("capture", "%s", theme.dim.of(fmt.Sprintf("%d packets not captured", c.NotCaptured)))
 	}
 	_, err := fmt.Fprintf(w, "%s\n", b.String())
 	return err

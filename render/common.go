@@ -1,7 +1,6 @@
 package render
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
@@ -25,7 +24,7 @@ func Common(to Screen, sets []*contrast.Set, file string) error {
 			b.WriteByte('\n')
 		}
 		for _, line := range Wrap(clean(s.Head()), to.Width) {
-			b.WriteString(to.Theme.key.before + line + to.Theme.key.after + "\n")
+			b.WriteString(to.Theme.key.of(line) + "\n")
 		}
 		for _, l := range s.Lines() {
 			indent := strings.Repeat("  ", l.Depth)
@@ -34,7 +33,7 @@ func Common(to Screen, sets []*contrast.Set, file string) error {
 				if s.Subject == contrast.OfConnections {
 					command = "connections " + file
 				}
-				fmt.Fprintf(&b, "%s%s%s rdmadump %s -Y %s%s\n", indent, to.Theme.dim.before, to.Theme.glyphs.right, command, Shell(l.Filter), to.Theme.dim.after)
+				b.WriteString(indent + to.Theme.dim.of(to.Theme.glyphs.right+" rdmadump "+command+" -Y "+Shell(l.Filter)) + "\n")
 				continue
 			}
 			for j, line := range Wrap(clean(l.Text), to.Width-len(indent)) {

@@ -27,13 +27,13 @@ func Fields(w io.Writer, theme *Theme, width int, list []query.Field) error {
 	if width > 0 { // The names and types of fields are never shortened, and leave this space.
 		path, kind := 0, 0
 		for i := range list {
-			path, kind = max(path, len(list[i].Path)), max(kind, len(kindOf(&list[i])))
+			path, kind = max(path, len(list[i].Path)), max(kind, len(list[i].Kind()))
 		}
 		room = max(min(room, width-path-kind-len("  ")), 0)
 	}
 	for i := range list {
 		f := &list[i]
-		kind := kindOf(f)
+		kind := f.Kind()
 		names, text := f.Wireshark(), meaning(f)
 		switch {
 		case len(strings.Join(names, ", ")) <= room:
@@ -54,14 +54,6 @@ func Fields(w io.Writer, theme *Theme, width int, list []query.Field) error {
 		}
 	}
 	return t.flush()
-}
-
-// kindOf returns the type of a field.
-func kindOf(f *query.Field) string {
-	if f.List {
-		return f.Type + " list"
-	}
-	return f.Type
 }
 
 // meaning returns the description of a field, its values and its other names.

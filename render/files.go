@@ -1,7 +1,6 @@
 package render
 
 import (
-	"fmt"
 	"io"
 	"strconv"
 
@@ -51,14 +50,7 @@ func Files(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 			return err
 		}
 	}
-	if err := t.flush(); err != nil || !t.drawn {
-		return err
-	}
-	if err := writeUpperBounds(w, width, bounds); err != nil || !theme.legend {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "%s%s%s\n", theme.dim.before, t.explained(), theme.dim.after)
-	return err
+	return t.end(bounds)
 }
 
 // changed returns when the name of a file was changed, and by whom, such as "6.120393 0@192.168.77.2".

@@ -67,14 +67,12 @@ type LadderLine struct {
 func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []LadderLine) {
 	width = theme.ladderWidth(width)
 	bars := r.Exposures(lastTime(r))
-	var b strings.Builder
-	take := func(g *rung) {
-		for i, text := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
+	add := func(g *rung, texts ...string) {
+		for i, text := range texts {
 			lines = append(lines, LadderLine{Text: text, First: g.first, Last: g.last, Event: i == 0 && g.numbers() != ""})
 		}
-		b.Reset()
 	}
-	b.WriteString(strings.Join(LadderHeading(theme, width, r), "\n") + "\n")
+	add(&rung{}, heading(theme, width, r)...)
 	rungs := foldRungs(makeRungs(theme, r, bars))
 	columns := numberColumns(theme, rungs)
 	numbers := columns.width()
@@ -89,27 +87,23 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 	if r.Direction == record.Backward {
 		left, right = right, left
 	}
-	fmt.Fprintf(&b, "%s%*s %s %-*s%s\n", theme.dim.before, stamps, "TIME", columns.head(), arrow, left+strings.Repeat(" ", max(0, arrow-len(left)-len(right)))+right, barHeads(shown)+theme.dim.after)
-	take(&rung{})
+	sides := left + strings.Repeat(" ", max(0, arrow-len(left)-len(right))) + right
+	add(&rung{}, theme.dim.of(fmt.Sprintf("%*s %s %-*s%s", stamps, "TIME", columns.head(), arrow, sides, barHeads(shown))))
 	open := make([]bool, shown)
 	for i := range rungs {
 		g := &rungs[i]
-		fmt.Fprintf(&b, "%*s %s %s%s%s", stamps, stamp(g.at), columns.row(g), g.ink.before, theme.arrowLine(g, arrow), g.ink.after)
-		b.WriteString(theme.barCells(g, bars[:shown], open))
-		b.WriteByte('\n')
+		texts := []string{fmt.Sprintf("%*s %s %s%s", stamps, stamp(g.at), columns.row(g), g.ink.of(theme.arrowLine(g, arrow)), theme.barCells(g, bars[:shown], open))}
 		for _, line := range g.below {
 			if !theme.whole {
 				line = theme.fit(line, arrow-3)
 			}
 			line = strings.Repeat(" ", stamps+numbers+5) + line
 			line += strings.Repeat(" ", max(stamps+numbers+2+arrow-wide(line), 0)) + theme.barCells(&rung{}, bars[:shown], open)
-			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			texts = append(texts, strings.TrimRight(line, " "))
 		}
-		take(g)
+		add(g, texts...)
 	}
-	if legend(&b, theme, width, r, bars); b.Len() > 0 {
-		take(&rung{})
-	}
+	add(&rung{}, legend(theme, width, r, bars)...)
 	return lines
 }
 
@@ -126,9 +120,7 @@ func (t *Theme) ladderWidth(width int) int {
 
 // LadderHeading returns the lines above a ladder, which say what happened to the RPC.
 func LadderHeading(theme *Theme, width int, r *record.Transaction) []string {
-	var b strings.Builder
-	heading(&b, theme, theme.ladderWidth(width), r)
-	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	return heading(theme, theme.ladderWidth(width), r)
 }
 
 // numberColumn is a column with packet numbers. With several capture points, each has one.
@@ -296,18 +288,26 @@ func lastTime(r *record.Transaction) record.Time {
 	return r.Start()
 }
 
-// heading writes the lines above a ladder: the transaction, its outcome, the parts of its
+// heading returns the lines above a ladder: the transaction, its outcome, the parts of its
 // latency, its waits and its findings.
-func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction) {
+func heading(theme *Theme, width int, r *record.Transaction) (lines []string) {
+	add := func(look ink, text string) {
+		if text == "" {
+			return
+		}
+		for _, line := range Wrap(text, width) {
+			lines = append(lines, look.of(line))
+		}
+	}
 	procedure := Procedure(r)
 	title := fmt.Sprintf("XID %v  connection %d  %s  ", r.XID, r.Connection, r.Direction)
 	if len(title)+len(procedure) > width {
-		fmt.Fprintf(b, "%s%s%s\n", theme.key.before, strings.TrimRight(title, " "), theme.key.after)
+		lines = append(lines, theme.key.of(strings.TrimRight(title, " ")))
 		for _, line := range Wrap(procedure, width-2) {
-			fmt.Fprintf(b, "  %s\n", line)
+			lines = append(lines, "  "+line)
 		}
 	} else {
-		fmt.Fprintf(b, "%s%s%s%s\n", theme.key.before, title, procedure, theme.key.after)
+		lines = append(lines, theme.key.of(title+procedure))
 	}
 	word, shade := status(theme, r)
 	took := ""
@@ -323,26 +323,16 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 	if p := phases(r); p != "" {
 		took += ": " + p
 	}
-	lines := Wrap(took, max(width-len(word)-1, narrowest))
-	fmt.Fprintf(b, "%s%s%s", shade.before, word, shade.after)
-	for i, line := range lines {
-		if i > 0 {
-			b.WriteString("\n ")
-		}
-		if line = strings.TrimLeft(line, " "); line != "" {
-			b.WriteString(" " + line)
+	for i, line := range Wrap(took, max(width-len(word)-1, narrowest)) {
+		if i == 0 {
+			lines = append(lines, strings.TrimRight(shade.of(word)+" "+line, " "))
+		} else {
+			lines = append(lines, "  "+line)
 		}
 	}
-	b.WriteByte('\n')
-	if text := places(r); text != "" {
-		for _, line := range Wrap(text, width) {
-			fmt.Fprintf(b, "%s\n", line)
-		}
-	}
+	add(ink{}, places(r))
 	for _, sentence := range claim.Lines(r) {
-		for _, line := range Wrap(clean(sentence), width) {
-			fmt.Fprintf(b, "%s%s%s\n", theme.warn.before, line, theme.warn.after)
-		}
+		add(theme.warn, clean(sentence))
 	}
 	for i, id := range r.Findings {
 		text := id
@@ -358,17 +348,14 @@ func heading(b *strings.Builder, theme *Theme, width int, r *record.Transaction)
 			if j > 0 {
 				label = further
 			}
-			fmt.Fprintf(b, "%s%s%s%s\n", theme.bad.before, label, line, theme.bad.after)
+			lines = append(lines, theme.bad.of(label+line))
 		}
 	}
-	for _, line := range Wrap(reportedElsewhere(r), width) {
-		if line != "" {
-			fmt.Fprintf(b, "%s%s%s\n", theme.warn.before, line, theme.warn.after)
-		}
-	}
+	add(theme.warn, reportedElsewhere(r))
 	if id, known := r.RetransmitOf.Get(); known {
-		fmt.Fprintf(b, "%sretransmits RPC #%d of the table of RPCs, which has the same XID, on a new connection%s\n", theme.warn.before, id, theme.warn.after)
+		lines = append(lines, theme.warn.of(fmt.Sprintf("retransmits RPC #%d of the table of RPCs, which has the same XID, on a new connection", id)))
 	}
+	return lines
 }
 
 // reportedElsewhere names the RPCs that have the findings of this RPC's timeouts. A timeout that stalls several RPCs has
@@ -822,12 +809,12 @@ func (t *Theme) mark(c byte) string {
 
 // legend explains the marks and lists the handles: transferred bytes, and how each exposure
 // ended.
-func legend(b *strings.Builder, theme *Theme, width int, r *record.Transaction, bars []record.Exposure) {
+func legend(theme *Theme, width int, r *record.Transaction, bars []record.Exposure) (lines []string) {
 	if len(bars) == 0 {
-		return
+		return nil
 	}
-	fmt.Fprintf(b, "%s%s exposed  %s data moved  %s invalidated remotely  %s needs local invalidation%s\n",
-		theme.dim.before, theme.mark('+'), theme.mark('#'), theme.mark('x'), theme.mark('o'), theme.dim.after)
+	lines = append(lines, theme.dim.of(fmt.Sprintf("%s exposed  %s data moved  %s invalidated remotely  %s needs local invalidation",
+		theme.mark('+'), theme.mark('#'), theme.mark('x'), theme.mark('o'))))
 	for i, x := range bars {
 		name := " "
 		if i < ladderBars {
@@ -842,10 +829,11 @@ func legend(b *strings.Builder, theme *Theme, width int, r *record.Transaction, 
 		}
 		text := fmt.Sprintf("%v %s, %s moved, exposed for %s, %s", x.Handle, chunkName(x.Chunk), Size(x.MovedBytes), exposed, end)
 		for _, line := range wrapped(text, width-4) {
-			fmt.Fprintf(b, "  %s %s\n", name, line)
+			lines = append(lines, "  "+name+" "+line)
 			name = " "
 		}
 	}
+	return lines
 }
 
 // chunkName returns the name of a kind of chunk, such as "Read chunk".

@@ -67,7 +67,7 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 	}
 	if uncertain := clockError(points); uncertain > 0 {
 		text := fmt.Sprintf("Delays may be up to %s too long in one direction, and as much too short in the other, because the clocks can be compared only if the fastest packets of both directions are taken to be equally fast.", Duration(uncertain))
-		if _, err := fmt.Fprintf(s.Out, "%s%s%s\n", s.Theme.dim.before, strings.Join(wrapped(text, s.Width), "\n"), s.Theme.dim.after); err != nil {
+		if _, err := fmt.Fprintln(s.Out, s.Theme.dim.of(strings.Join(wrapped(text, s.Width), "\n"))); err != nil {
 			return err
 		}
 	}

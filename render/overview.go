@@ -137,10 +137,10 @@ func (v *overview) margin(label string) {
 	}
 	width, side := overviewMargin, ""
 	if v.theme.unicode {
-		width, side = overviewMargin-2, v.theme.dim.before+v.theme.glyphs.side+v.theme.dim.after+" "
+		width, side = overviewMargin-2, v.theme.dim.of(v.theme.glyphs.side)+" "
 	}
 	if label != "" {
-		v.b.WriteString(v.theme.key.before + label + v.theme.key.after)
+		v.b.WriteString(v.theme.key.of(label))
 	}
 	v.b.WriteString(strings.Repeat(" ", width-len(label)) + side)
 }
@@ -235,8 +235,8 @@ func once(i int, label string) string {
 // suggest writes a command that shows more.
 func (v *overview) suggest(command string) {
 	v.margin("")
+	text := "rdmadump " + strings.ReplaceAll(command, "FILE", v.file)
 	if v.markdown {
-		text := "rdmadump " + strings.ReplaceAll(command, "FILE", v.file)
 		fence := "`"
 		for strings.Contains(text, fence) {
 			fence += "`"
@@ -244,7 +244,7 @@ func (v *overview) suggest(command string) {
 		fmt.Fprintf(&v.b, "%s %s %s\n", fence, text, fence)
 		return
 	}
-	fmt.Fprintf(&v.b, "%s%s rdmadump %s%s\n", v.theme.dim.before, v.theme.glyphs.right, strings.ReplaceAll(command, "FILE", v.file), v.theme.dim.after)
+	v.b.WriteString(v.theme.dim.of(v.theme.glyphs.right+" "+text) + "\n")
 	v.about(command)
 }
 

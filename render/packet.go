@@ -319,7 +319,7 @@ func (r *Packets) Heading() string {
 	if r.width > 0 {
 		heads = r.theme.fit(heads, r.width)
 	}
-	return r.theme.header.before + heads + r.theme.header.after
+	return r.theme.header.of(heads)
 }
 
 // padRight appends spaces until b has width bytes from at on.

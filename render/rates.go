@@ -92,14 +92,7 @@ func Rates(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 			return err
 		}
 	}
-	if err := t.flush(); err != nil || !t.drawn {
-		return err
-	}
-	if err := writeUpperBounds(w, width, bounds); err != nil || !theme.legend {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "%s%s%s\n", theme.dim.before, t.explained(), theme.dim.after)
-	return err
+	return t.end(bounds)
 }
 
 // bar draws n of most as a bar of at most cells characters. Only 0 has an empty bar.

@@ -39,10 +39,6 @@ func (t *Text) Operation(r *record.RDMAOperation) error {
 	case record.OperationRefused:
 		shade = t.theme.bad
 	}
-	stalled := ""
-	if r.StalledNS > 0 {
-		stalled = Duration(r.StalledNS)
-	}
 	t.cells = append(t.cells[:0],
 		cell{text: strconv.FormatInt(r.ID, 10), ink: t.theme.dim},
 		cell{text: t.at(r.Sent)},
@@ -60,11 +56,19 @@ func (t *Text) Operation(r *record.RDMAOperation) error {
 		})},
 		cell{text: known(r.LatencyNS, "?", Duration)},
 		cell{text: moved(r.Retransmitted)},
-		cell{text: stalled, ink: t.theme.warn},
+		cell{text: stall(r.StalledNS), ink: t.theme.warn},
 		cell{text: known(r.Transaction, "", func(id int64) string { return strconv.FormatInt(id, 10) }), ink: t.theme.dim},
 		cell{text: status, ink: shade},
 	)
 	return t.row(operationColumns)
+}
+
+// stall returns the length of a stall, or nothing for none.
+func stall(ns int64) string {
+	if ns == 0 {
+		return ""
+	}
+	return Duration(ns)
 }
 
 var operationSumColumns = []column{
@@ -84,17 +88,13 @@ var operationSumColumns = []column{
 func OperationSums(w io.Writer, theme *Theme, width int, rows []*analyze.OperationStats) error {
 	t := newTable(w, theme, width, operationSumColumns)
 	for _, r := range rows {
-		stall := ""
-		if r.StalledNS > 0 {
-			stall = Duration(r.StalledNS)
-		}
 		err := t.row([]cell{
 			{text: clean(r.Name), ink: theme.key},
 			{text: strconv.FormatInt(r.Count, 10)},
 			{text: Bytes(r.Bytes)},
 			{text: moved(r.Retransmitted)},
 			{text: moved(r.Stalled)},
-			{text: stall, ink: theme.warn},
+			{text: stall(r.StalledNS), ink: theme.warn},
 			{text: about(&r.Latency, r.Latency.P50)},
 			{text: about(&r.Latency, r.Latency.P90)},
 			{text: about(&r.Latency, r.Latency.P99)},

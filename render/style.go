@@ -76,16 +76,16 @@ var unicodeGlyphs = &glyphs{
 // rendered once, and not for each cell, because a table has many cells.
 type ink struct{ before, after string }
 
+// of returns a text in the ink.
+func (i ink) of(text string) string { return i.before + text + i.after }
+
 // NewTheme returns the look for an output with ASCII characters and, if colour is set, the
 // terminal's own sixteen colours.
 func NewTheme(colour bool) *Theme {
-	look := Look{}
 	if colour {
-		look.Colour = Colours16
-	} else {
-		look.Colour = NoColour
+		return NewLook(Look{Colour: Colours16})
 	}
-	return NewLook(look)
+	return NewLook(Look{})
 }
 
 // NewLook returns the theme for an output. It does not query the terminal, because a

@@ -119,7 +119,7 @@ func (t *table) finish() error {
 	if w == nil {
 		w = t.w
 	}
-	_, err := fmt.Fprintf(w, "%shidden, but not the same in all rows: %s (--wide shows them)%s\n", t.theme.dim.before, strings.Join(t.late, ", "), t.theme.dim.after)
+	_, err := fmt.Fprintln(w, t.theme.dim.of("hidden, but not the same in all rows: "+strings.Join(t.late, ", ")+" (--wide shows them)"))
 	return err
 }
 
@@ -144,7 +144,7 @@ func (t *Theme) noteHidden(w io.Writer, width int, hidden []string) error {
 		w = t.notes
 	}
 	text := fmt.Sprintf("%d %s hidden: %s (--wide shows all, --columns picks)", len(hidden), record.Noun(int64(len(hidden)), "column"), strings.Join(hidden, ", "))
-	_, err := fmt.Fprintf(w, "%s%s%s\n", t.dim.before, strings.Join(Wrap(text, max(width, 40)), "\n"), t.dim.after)
+	_, err := fmt.Fprintln(w, t.dim.of(strings.Join(Wrap(text, max(width, 40)), "\n")))
 	return err
 }
 

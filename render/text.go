@@ -94,7 +94,7 @@ func (t *Text) legend() error {
 	if t.withFindings {
 		text = "! has findings: rdmadump check   " + text
 	}
-	_, err := fmt.Fprintf(t.w, "%s%s%s\n", t.theme.dim.before, text, t.theme.dim.after)
+	_, err := fmt.Fprintln(t.w, t.theme.dim.of(text))
 	return err
 }
 
@@ -525,7 +525,7 @@ func (t *Text) Summary(r *record.Summary) error {
 	for _, state := range slices.Sorted(maps.Keys(r.Evicted)) {
 		fmt.Fprintf(&b, "; memory limit reached: %s", state)
 	}
-	_, err := fmt.Fprintf(t.w, "%s%s%s\n", t.theme.dim.before, b.String(), t.theme.dim.after)
+	_, err := fmt.Fprintln(t.w, t.theme.dim.of(b.String()))
 	return err
 }
 
@@ -593,7 +593,7 @@ func (t *Text) Finding(g *FindingGroup) error {
 	}
 	shade := t.theme.severity(r.Severity)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s%-7s%s %s%s%s", shade.before, r.Severity, shade.after, t.theme.key.before, r.Rule, t.theme.key.after)
+	b.WriteString(shade.of(fmt.Sprintf("%-7s", r.Severity)) + " " + t.theme.key.of(r.Rule))
 	place := strings.Join(where, ", ")
 	if t.width >= narrowest && len("warning ")+len(r.Rule)+2+wide(place) > t.width {
 		place = "\n        " + strings.Join(packed(where, t.width-8), "\n        ")
@@ -669,7 +669,7 @@ func (t *Text) Verdict(rules []RuleCount, unchecked []string) error {
 		fmt.Fprintf(&b, "\n%-8s "+row, append([]any{ruleColumns[0].name}, names...)...)
 		for _, r := range rules {
 			shade := t.theme.severity(r.Severity)
-			fmt.Fprintf(&b, "%s%-8s%s "+row, shade.before, r.Severity, shade.after, r.Rule, r.Count, r.Client, r.Server, r.Count-r.Client-r.Server)
+			fmt.Fprintf(&b, "%s "+row, shade.of(fmt.Sprintf("%-8s", r.Severity)), r.Rule, r.Count, r.Client, r.Server, r.Count-r.Client-r.Server)
 		}
 	}
 	for _, line := range unchecked {
@@ -677,7 +677,7 @@ func (t *Text) Verdict(rules []RuleCount, unchecked []string) error {
 			if i > 0 {
 				b.WriteString("  ")
 			}
-			b.WriteString(t.theme.dim.before + part + t.theme.dim.after + "\n")
+			b.WriteString(t.theme.dim.of(part) + "\n")
 		}
 	}
 	_, err := io.WriteString(t.w, b.String())

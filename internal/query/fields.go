@@ -35,6 +35,14 @@ type Field struct {
 	nfs   *nfsField            // for fields of NFS arguments and results
 }
 
+// Kind returns the type of the field in words, such as "hex list".
+func (f *Field) Kind() string {
+	if f.List {
+		return f.Type + " list"
+	}
+	return f.Type
+}
+
 // recordFields has the fields of a record that is a struct, by JSON name. They are listed
 // when they are first used, because most runs do not use them.
 type recordFields struct {

@@ -255,25 +255,17 @@ func filterPage() string {
 			if query.InTables(f.Path) { // They are listed once, below.
 				continue
 			}
-			fmt.Fprintf(&b, "**%s** (%s)\n: %s\n\n", escapeMarkdown(f.Path), kindOf(&f), escapeMarkdown(aboutField(&f)))
+			fmt.Fprintf(&b, "**%s** (%s)\n: %s\n\n", escapeMarkdown(f.Path), f.Kind(), escapeMarkdown(aboutField(&f)))
 		}
 	}
 	b.WriteString("# FIELDS OF ARGUMENTS AND RESULTS, IN TRANSACTIONS AND PACKETS\n\n")
 	for _, f := range query.Transactions.List() {
 		if query.InTables(f.Path) {
-			fmt.Fprintf(&b, "**%s** (%s)\n: %s\n\n", escapeMarkdown(f.Path), kindOf(&f), escapeMarkdown(aboutField(&f)))
+			fmt.Fprintf(&b, "**%s** (%s)\n: %s\n\n", escapeMarkdown(f.Path), f.Kind(), escapeMarkdown(aboutField(&f)))
 		}
 	}
 	b.WriteString("# SEE ALSO\n\n**rdmadump(1)**, **rdmadump-fields(1)**\n")
 	return b.String()
-}
-
-// kindOf returns the type of a field in words.
-func kindOf(f *query.Field) string {
-	if f.List {
-		return f.Type + " list"
-	}
-	return f.Type
 }
 
 // aboutField returns the meaning of a field with its values and its other names.
