@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -53,14 +52,11 @@ func isCapture(path string) bool {
 	if _, err := io.ReadFull(f, magic[:]); err != nil {
 		return false
 	}
-	if isGzip(magic[:]) || isZstd(magic[:]) {
-		opened, err := Open(path)
-		if err == nil {
-			opened.Close()
-		} else if text := (*TextError)(nil); errors.As(err, &text) {
-			text.Close()
+	head := magic[:]
+	if isGzip(head) || isZstd(head) {
+		if head = headOf(path, len(head)); len(head) < len(magic) {
+			return false
 		}
-		return err == nil
 	}
-	return pcapOrder(magic[:]) != unknownOrder || string(magic[:]) == "\n\r\r\n"
+	return pcapOrder(head) != unknownOrder || string(head) == "\n\r\r\n"
 }

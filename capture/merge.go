@@ -89,10 +89,17 @@ func OpenAllAs(paths []string, names map[string]string) (*Merged, error) {
 		if info != nil {
 			seen[info.Size()] = append(seen[info.Size()], info)
 		}
-		if span, known := SpanOf(path); known && len(paths) > manyFiles {
-			m.inputs = append(m.inputs, &input{path: path, name: name, first: span.First, span: span, size: info.Size()})
-			m.push(len(m.inputs) - 1)
-			continue
+		if len(paths) > manyFiles {
+			span, known := SpanOf(path)
+			first := span.First
+			if !known { // It may be compressed.
+				first, known = firstOf(path)
+			}
+			if known {
+				m.inputs = append(m.inputs, &input{path: path, name: name, first: first, span: span, size: info.Size()})
+				m.push(len(m.inputs) - 1)
+				continue
+			}
 		}
 		f, err := openAs(path, name, m.pool)
 		if err != nil {
@@ -136,8 +143,8 @@ func (m *Merged) Paths() (paths []string) {
 	return paths
 }
 
-// Series returns the series among the files, whose Files are indexes of [Merged.Paths].
-func (m *Merged) Series() []Series {
+// series returns the series among the files, whose Files are indexes of [Merged.Paths].
+func (m *Merged) series() []Series {
 	spans := map[string]Span{}
 	for _, in := range m.inputs {
 		spans[in.path] = in.span
@@ -150,9 +157,53 @@ func (m *Merged) Series() []Series {
 	})
 }
 
+// checks is the number of files of a long series that [Merged.OneSeries] reads to the end if they are compressed.
+const checks = 8
+
+// OneSeries reports whether one program wrote all files one after the other. When a compressed file ends is known only after it was
+// read. So, before the files were read, only some of those with regular names are read to see whether they end before the next one
+// begins, and all whose names do not follow those before them: the same names with other numbers may be those of several hosts.
+func (m *Merged) OneSeries(ctx context.Context) bool {
+	paths, byPath := m.Paths(), map[string]*input{}
+	endless := map[string]bool{} // files whose ends are not known
+	for _, in := range m.inputs {
+		byPath[in.path] = in
+	}
+	list := SeriesOf(paths, func(path string) (Span, bool) {
+		in := byPath[path]
+		if in.span != (Span{}) {
+			return in.span, true
+		}
+		if s, known := SpanOf(path); known {
+			return s, true
+		}
+		endless[path] = true
+		return Span{in.began, in.began}, in.started
+	})
+	if len(list) != 1 || len(list[0].Files) != len(paths) {
+		return false
+	}
+	files := list[0].Files
+	numbers := map[int][]uint64{}
+	for _, i := range files {
+		numbers[i] = numbersIn(paths[i])
+	}
+	for n, i := range files[:len(files)-1] {
+		next := files[n+1]
+		follows := slices.EqualFunc(numbers[i], numbers[next], func(a, b uint64) bool { return a <= b })
+		if !endless[paths[i]] || !byPath[paths[next]].started || follows && n%max((len(files)-1)/checks, 1) > 0 {
+			continue
+		}
+		if span, known := ReadSpan(ctx, paths[i]); !known || byPath[paths[next]].began < span.Last-borders {
+			return false
+		}
+	}
+	return true
+}
+
 // MissingFiles returns which files of a ring are missing, by the numbers in the names of the others.
 func (m *Merged) MissingFiles() (list []MissingFiles) {
-	for _, s := range m.Series() {
+	for _, s := range m.series() {
 		for _, a := range s.Missing {
 			list = append(list, MissingFiles{m.inputs[a.After].name, m.inputs[a.Before].name, a.Count})
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
@@ -184,24 +185,62 @@ func decompress(r io.Reader, packed *atomic.Bool) (io.ReadCloser, error) {
 		return nil, err
 	}
 	r = io.MultiReader(bytes.NewReader(magic[:]), r)
+	var u *unpacker
 	switch {
 	case isGzip(magic[:]):
-		packed.Store(true)
-		z, err := gzip.NewReader(bufio.NewReaderSize(r, packedRead))
-		if err != nil {
-			return nil, fmt.Errorf("gzip: %w", err)
-		}
-		return z, nil
+		u = gzips.Get().(*unpacker)
 	case isZstd(magic[:]):
-		packed.Store(true)
-		z, err := zstd.NewReader(bufio.NewReaderSize(r, packedRead),
-			zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxZstdWindow))
-		if err != nil {
-			return nil, fmt.Errorf("zstd: %w", err)
-		}
-		return z.IOReadCloser(), nil
+		u = zstds.Get().(*unpacker)
+	default:
+		return io.NopCloser(r), nil
 	}
-	return io.NopCloser(r), nil
+	packed.Store(true)
+	u.buffer.Reset(r)
+	if err := u.Reset(u.buffer); err != nil {
+		return nil, fmt.Errorf("%s: %w", u.format, err)
+	}
+	return u, nil
+}
+
+// gzips and zstds are unpackers that no file uses. A ring has many compressed files, which are read one after the other.
+var (
+	gzips = sync.Pool{New: func() any { return newUnpacker("gzip", new(gzip.Reader)) }}
+	zstds = sync.Pool{New: func() any {
+		z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxZstdWindow))
+		if err != nil { // an option is wrong
+			panic(err)
+		}
+		return newUnpacker("zstd", z)
+	}}
+)
+
+// decompressor is the decompressor of a format.
+type decompressor interface {
+	io.Reader
+	Reset(io.Reader) error
+}
+
+// unpacker is a decompressor with its buffer.
+type unpacker struct {
+	decompressor
+	format string
+	buffer *bufio.Reader
+}
+
+func newUnpacker(format string, d decompressor) *unpacker {
+	return &unpacker{d, format, bufio.NewReaderSize(nil, packedRead)}
+}
+
+// Close keeps the unpacker for another file.
+func (u *unpacker) Close() error {
+	u.buffer.Reset(nil)
+	if z, is := u.decompressor.(*zstd.Decoder); is {
+		z.Reset(nil)
+		zstds.Put(u)
+	} else {
+		gzips.Put(u)
+	}
+	return nil
 }
 
 // ReadBatch returns the frames that are available, without copying them. See [Source].

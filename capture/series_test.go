@@ -104,6 +104,55 @@ func TestSeriesWithEmptyFiles(t *testing.T) {
 	}
 }
 
+// TestOneSeries checks which compressed files are taken for the files of one program. Not all are read to see when they end: files
+// of other hosts, whose names differ in their numbers, too, are recognized all the same.
+func TestOneSeries(t *testing.T) {
+	at := func(first, last int64) []byte {
+		return zstandard(pcap(binary.LittleEndian, 0xa1b23c4d, 1, frame{uint32(first), 0, "first", 60}, frame{uint32(last), 0, "last", 60}))
+	}
+	for _, c := range []struct {
+		name string
+		file func(i int) (name string, first, last int64) // of 40 files
+		want bool
+	}{
+		{"a ring", func(i int) (string, int64, int64) {
+			return fmt.Sprintf("r_%05d.pcap.zst", i), int64(i) * 10, int64(i)*10 + 10
+		}, true},
+		{"a ring that started again", func(i int) (string, int64, int64) {
+			return fmt.Sprintf("r.pcap%d.zst", (i+17)%40), int64(i) * 10, int64(i)*10 + 9
+		}, true},
+		{"hosts that were captured at the same time", func(i int) (string, int64, int64) { return fmt.Sprintf("host%d.pcap.zst", i), int64(i), 100 }, false},
+		{"two hosts", func(i int) (string, int64, int64) {
+			return fmt.Sprintf("host%d_%05d.pcap.zst", i%2, i/2), int64(i / 2 * 10), int64(i/2*10) + 9
+		}, false},
+		{"two hosts with one common time", func(i int) (string, int64, int64) {
+			if i < 22 {
+				return fmt.Sprintf("host1_%05d.pcap.zst", i), int64(i) * 10, int64(i)*10 + 9
+			}
+			return fmt.Sprintf("host2_%05d.pcap.zst", i-22), int64(i)*10 - 5, int64(i)*10 + 4
+		}, false},
+	} {
+		dir := t.TempDir()
+		var paths []string
+		for i := range 40 {
+			name, first, last := c.file(i)
+			paths = append(paths, filepath.Join(dir, name))
+			if err := os.WriteFile(paths[i], at(1e9+first, 1e9+last), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		slices.Reverse(paths)
+		m, err := capture.OpenAll(paths)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.OneSeries(t.Context()); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+		m.Close()
+	}
+}
+
 // TestIn checks that a folder stands for the captures in it, whatever their names are.
 func TestIn(t *testing.T) {
 	dir := t.TempDir()

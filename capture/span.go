@@ -2,10 +2,12 @@ package capture
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"io"
 	"math"
 	"os"
+	"sync/atomic"
 )
 
 // Span is the time of the first and of the last frame of a file, in nanoseconds since 1970. Frames between them may be
@@ -46,6 +48,61 @@ func spanOf(f io.ReaderAt, size int64) (s Span, known bool) {
 	return spanOfPcap(f, size, head)
 }
 
+// ReadSpan reads a whole file, which may be compressed, to find its span; damage ends it. It returns the earliest and the latest time.
+func ReadSpan(ctx context.Context, path string) (s Span, known bool) {
+	f, err := Open(path)
+	if err != nil {
+		return s, false
+	}
+	defer f.Close()
+	for frame, err := range All(ctx, f) {
+		if err != nil {
+			break
+		}
+		if !known {
+			s, known = Span{frame.Time, frame.Time}, true
+		}
+		s.First, s.Last = min(s.First, frame.Time), max(s.Last, frame.Time)
+	}
+	return s, known
+}
+
+// firstOf returns the time of the first frame of a file, which may be compressed. It returns false if the file has none, or if its
+// first bytes do not show the time.
+func firstOf(path string) (first int64, known bool) {
+	head := headOf(path, headBytes)
+	if len(head) < pcapHeader {
+		return 0, false
+	}
+	if binary.LittleEndian.Uint32(head) == blockSection {
+		_, first, known = beginPcapng(head)
+	} else {
+		_, first, known = beginPcap(head)
+	}
+	return first, known
+}
+
+// headOf returns the first n bytes of a file, decompressed if it is compressed. They are fewer if the file is shorter or damaged,
+// and there are none if it is no regular file: opening a pipe would wait.
+func headOf(path string, n int) []byte {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	r, err := decompress(f, new(atomic.Bool))
+	if err != nil {
+		return nil
+	}
+	defer r.Close()
+	head := make([]byte, n)
+	n, _ = io.ReadFull(r, head)
+	return head[:n]
+}
+
 // readAt returns the bytes of a file at an offset, or fewer if it cannot be read.
 func readAt(f io.ReaderAt, at, n int64) []byte {
 	b := make([]byte, n)
@@ -56,23 +113,11 @@ func readAt(f io.ReaderAt, at, n int64) []byte {
 // spanOfPcap returns the span of a pcap file. It finds the last record by looking for a chain of records that ends where
 // the file ends.
 func spanOfPcap(f io.ReaderAt, size int64, head []byte) (s Span, known bool) {
-	r := pcapReader{order: pcapOrder(head), fraction: 1000, record: 16}
-	if r.order == unknownOrder {
+	r, first, known := beginPcap(head)
+	if !known {
 		return s, false
 	}
-	switch r.order.Uint32(head) {
-	case pcapNano:
-		r.fraction = 1
-	case pcapModified:
-		r.record = 24
-	}
-	if link := LinkType(r.order.Uint32(head[20:]) & 0xffff); link == LinkERF { // Its frames have times of their own.
-		return s, false
-	}
-	var n int
-	if s.First, n = r.recordAt(head[pcapHeader:], math.MinInt64); n == 0 {
-		return s, false
-	}
+	s.First = first
 	for _, n := range [...]int64{tailBytes, moreBytes} {
 		from := max(size-n, pcapHeader)
 		tail := readAt(f, from, size-from)
@@ -86,6 +131,25 @@ func spanOfPcap(f io.ReaderAt, size int64, head []byte) (s Span, known bool) {
 		}
 	}
 	return s, false
+}
+
+// beginPcap returns a reader of a pcap file, and the time of its first frame.
+func beginPcap(head []byte) (r pcapReader, first int64, known bool) {
+	r = pcapReader{order: pcapOrder(head), fraction: 1000, record: 16}
+	if r.order == unknownOrder {
+		return r, 0, false
+	}
+	switch r.order.Uint32(head) {
+	case pcapNano:
+		r.fraction = 1
+	case pcapModified:
+		r.record = 24
+	}
+	if link := LinkType(r.order.Uint32(head[20:]) & 0xffff); link == LinkERF { // Its frames have times of their own.
+		return r, 0, false
+	}
+	first, n := r.recordAt(head[pcapHeader:], math.MinInt64)
+	return r, first, n > 0
 }
 
 // chain returns the time of the last of several records, and whether they are records up to the end of b.
@@ -121,30 +185,8 @@ func (r *pcapReader) recordAt(b []byte, first int64) (t int64, n int) {
 // spanOfPcapng returns the span of a pcapng file with one section. Each block ends with its length, so that the last one with
 // a packet is found from the end of the file.
 func spanOfPcapng(f io.ReaderAt, size int64, head []byte) (s Span, known bool) {
-	r := pcapngReader{order: sectionOrder(head[8:])}
-	if r.order == unknownOrder {
-		return s, false
-	}
-	found := false
-	for at := 0; !found && at+blockOverhead <= len(head); {
-		kind, n := r.order.Uint32(head[at:]), int(r.order.Uint32(head[at+4:]))
-		if n < blockOverhead || n%4 != 0 {
-			return s, false
-		}
-		switch kind {
-		case blockInterface:
-			if at+n > len(head) || n < blockOverhead+8 {
-				return s, false
-			}
-			r.interfaces = append(r.interfaces, r.describe(head[at+8:at+n-4]))
-		case blockEnhanced:
-			s.First, found = r.timeOf(head[at:])
-			if !found {
-				return s, false
-			}
-		}
-		at += n
-	}
+	r, first, found := beginPcapng(head)
+	s.First = first
 	from := max(size-tailBytes, 0)
 	if found && r.endsLonger(f, size) {
 		from = max(size-moreBytes, 0)
@@ -169,6 +211,33 @@ func spanOfPcapng(f io.ReaderAt, size int64, head []byte) (s Span, known bool) {
 		tail = tail[:len(tail)-n]
 	}
 	return s, false
+}
+
+// beginPcapng returns a reader of a pcapng file that has the interfaces before its first frame, and the time of that frame.
+func beginPcapng(head []byte) (r pcapngReader, first int64, known bool) {
+	if r.order = sectionOrder(head[8:]); r.order == unknownOrder {
+		return r, 0, false
+	}
+	for at := 0; at+blockOverhead <= len(head); {
+		kind, n := r.order.Uint32(head[at:]), int(r.order.Uint32(head[at+4:]))
+		if n < blockOverhead || n%4 != 0 {
+			break
+		}
+		switch kind {
+		case blockInterface:
+			if at+n > len(head) || n < blockOverhead+8 {
+				return r, 0, false
+			}
+			r.interfaces = append(r.interfaces, r.describe(head[at+8:at+n-4]))
+		case blockEnhanced:
+			first, known = r.timeOf(head[at:])
+			return r, first, known
+		case blockSimple, blockPacket:
+			return r, 0, false
+		}
+		at += n
+	}
+	return r, 0, false
 }
 
 // endsLonger reports whether the last blocks of a file may be longer than tailBytes.

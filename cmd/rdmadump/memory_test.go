@@ -210,6 +210,21 @@ func TestMemory(t *testing.T) {
 			}
 		}
 	})
+	t.Run("rings", func(t *testing.T) {
+		for _, packed := range []bool{false, true} {
+			files := ring(t, "rocev2-loss42.pcap.zst", "nfs", 20, packed)
+			if len(files) < 300 {
+				t.Fatalf("%d files, want at least 300", len(files))
+			}
+			for _, view := range []string{"transactions", "overview"} {
+				resident, _, status, errs := residentOf(t, dir, append(strings.Fields(view), "-q", filepath.Dir(files[0])))
+				t.Logf("%-22s %4d MiB  %d files (compressed: %v)", view, resident>>20, len(files), packed)
+				if resident > 80<<20 || status != command.ExitOK {
+					t.Errorf("%s of %d files (compressed: %v): %d MiB resident, exit status %d\n%s", view, len(files), packed, resident>>20, status, errs)
+				}
+			}
+		}
+	})
 	if !*withHogs {
 		return
 	}

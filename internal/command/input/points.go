@@ -108,7 +108,7 @@ func resolve(ctx context.Context, paths []string, s *flags.Settings) error {
 	for _, path := range paths {
 		span, known := capture.SpanOf(path)
 		if !known && !isPipe(path) {
-			span, known = readSpan(ctx, path)
+			span, known = capture.ReadSpan(ctx, path)
 		}
 		if !known && needsEnd {
 			return fmt.Errorf("%s has no end that is known before it was read, from which --from or --to counts; save it to a file first", render.Clean(path))
@@ -121,25 +121,6 @@ func resolve(ctx context.Context, paths []string, s *flags.Settings) error {
 		return nil
 	}
 	return s.Resolve(record.Time(first), record.Time(last))
-}
-
-// readSpan reads a whole file to find out when it begins and ends; damage ends it.
-func readSpan(ctx context.Context, path string) (s capture.Span, known bool) {
-	f, err := capture.Open(path)
-	if err != nil {
-		return s, false
-	}
-	defer f.Close()
-	for frame, err := range capture.All(ctx, f) {
-		if err != nil {
-			break
-		}
-		if !known {
-			s, known = capture.Span{First: frame.Time, Last: frame.Time}, true
-		}
-		s.First, s.Last = min(s.First, frame.Time), max(s.Last, frame.Time)
-	}
-	return s, known
 }
 
 // Spooled copies inputs that can be read only once to temporary files if there are several inputs, because points are
@@ -165,8 +146,8 @@ func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, s *f
 	if always := s.View.Name == "network"; f.Points == "off" || !always && !source.MayHavePoints() {
 		return nil, refuseClock(f, false)
 	}
-	if list := source.Series(); len(list) == 1 && len(list[0].Files) == len(source.Paths()) {
-		return nil, refuseClock(f, false) // One program wrote all files one after the other.
+	if source.OneSeries(ctx) {
+		return nil, refuseClock(f, false)
 	}
 	var files []points.File
 	for _, path := range source.Paths() {
