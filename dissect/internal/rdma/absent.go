@@ -14,8 +14,8 @@ import (
 
 // SeveralPoints reports whether the packets of a connection were captured at several points.
 func (c *Conn) SeveralPoints() bool {
-	for _, f := range c.flows {
-		if f != nil && f.sent != nil {
+	for f := range c.known {
+		if f.sent != nil {
 			return true
 		}
 	}
@@ -157,8 +157,8 @@ func (f *flow) expected() uint32 {
 func (c *Conn) acceptAbsent() {
 	for {
 		var next *flow
-		for _, f := range c.flows {
-			if f != nil && !f.absent.Empty() && (next == nil || f.absent.At(0).stamp.Before(next.absent.At(0).stamp)) {
+		for f := range c.known {
+			if !f.absent.Empty() && (next == nil || f.absent.At(0).stamp.Before(next.absent.At(0).stamp)) {
 				next = f
 			}
 		}

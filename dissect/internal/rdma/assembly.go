@@ -110,10 +110,8 @@ func (f *flow) forgetOldest() {
 func (o *Operation) release() {
 	o.pass()
 	c := o.conn
-	for _, f := range c.flows {
-		if f != nil {
-			f.parts.forget(o)
-		}
+	for f := range c.known {
+		f.parts.forget(o)
 	}
 	c.holds(-opCost)
 	if o.Kind == Read {

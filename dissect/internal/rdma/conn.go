@@ -127,8 +127,8 @@ func (c *Conn) retiring() Retired {
 
 // awaited reports whether a packet or a byte was acknowledged that was not captured yet.
 func (c *Conn) awaited() bool {
-	for _, f := range c.flows {
-		if f != nil && f.awaited() {
+	for f := range c.known {
+		if f.awaited() {
 			return true
 		}
 	}
@@ -148,6 +148,15 @@ func (c *Conn) Host(s Side) *Host {
 		return f.dst
 	}
 	return nil
+}
+
+// known passes the flows that are known to yield, until it returns false.
+func (c *Conn) known(yield func(*flow) bool) {
+	for _, f := range c.flows {
+		if f != nil && !yield(f) {
+			return
+		}
+	}
 }
 
 // SetClient sets the side that opened the connection, if the handshake was not

@@ -103,10 +103,8 @@ func (cs *connections) remove(c *Conn, finished bool) {
 	if finished {
 		cs.retired++
 	}
-	for _, f := range c.flows {
-		if f != nil {
-			cs.removeFlow(f)
-		}
+	for f := range c.known {
+		cs.removeFlow(f)
 	}
 	for s := range Side(2) {
 		cs.handshakes.removeCommID(c, s)
@@ -229,8 +227,8 @@ func (c *Conn) reuse() {
 // stop takes what waits for packets that will not come any more.
 func (c *Conn) stop() {
 	c.acceptAbsent()
-	for _, f := range c.flows {
-		if f != nil && !f.stopped {
+	for f := range c.known {
+		if !f.stopped {
 			f.stop()
 		}
 	}
@@ -253,10 +251,7 @@ func (c *Conn) flush() {
 	}
 	c.flushed = true
 	c.stop()
-	for _, f := range c.flows {
-		if f == nil {
-			continue
-		}
+	for f := range c.known {
 		for _, e := range f.ops.all() {
 			if o := e.op; o.Kind == Read && !o.done && o.Side == f.side {
 				o.abandon()
@@ -315,10 +310,8 @@ func (c *Conn) finish() {
 	if r != nil {
 		t.Connection(r)
 	}
-	for _, f := range c.flows {
-		if f != nil {
-			f.release()
-		}
+	for f := range c.known {
+		f.release()
 	}
 }
 
@@ -367,22 +360,19 @@ func (c *Conn) evictCheapest() (budget.Kind, bool) {
 	if c.follower.Evict(budget.ChunkData) {
 		return budget.ChunkData, true
 	}
-	for _, f := range c.flows {
-		if f != nil && !f.waiting().Empty() {
+	for f := range c.known {
+		if !f.waiting().Empty() {
 			f.skip(&currentPacket{at: t.now})
 			return budget.HeldPackets, true
 		}
 	}
-	for _, f := range c.flows {
-		if f != nil && !f.absent.Empty() {
+	for f := range c.known {
+		if !f.absent.Empty() {
 			c.acceptAbsent()
 			return budget.HeldPackets, true
 		}
 	}
-	for _, f := range c.flows {
-		if f == nil {
-			continue
-		}
+	for f := range c.known {
 		if cap(f.parts.buffer) > 0 {
 			f.parts.truncate()
 			f.dropBuffer()
@@ -392,8 +382,8 @@ func (c *Conn) evictCheapest() (budget.Kind, bool) {
 			return budget.SendData, true
 		}
 	}
-	for _, f := range c.flows {
-		if f != nil && f.ops.len() > 16 {
+	for f := range c.known {
+		if f.ops.len() > 16 {
 			f.forgetOldest()
 			return budget.Operations, true
 		}

@@ -265,10 +265,8 @@ func (c *Conn) learnMTU(n int, cur *currentPacket) {
 	}
 	c.mtu = n
 	c.learned++
-	for _, f := range c.flows {
-		if f != nil {
-			f.countReads(n, cur)
-		}
+	for f := range c.known {
+		f.countReads(n, cur)
 	}
 }
 

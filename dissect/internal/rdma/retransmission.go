@@ -273,10 +273,7 @@ const manyCopies = 16
 
 // exhausted returns a flow whose sender retransmitted without an acknowledgement until it stopped, nil if there is none.
 func (c *Conn) exhausted() *flow {
-	for _, f := range c.flows {
-		if f == nil {
-			continue
-		}
+	for f := range c.known {
 		if _, _, exhausted := f.cause.Exhausted(); exhausted {
 			return f
 		}

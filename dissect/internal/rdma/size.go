@@ -41,10 +41,8 @@ func (c *Conn) takeOver(bytes, charged int64) {
 // size returns the memory of the connection, without what its follower charges.
 func (c *Conn) size() int64 {
 	n := connCost + findingCost*int64(len(c.waiting)) + operationCost*int64(len(c.records)) + c.operations
-	for _, f := range c.flows {
-		if f != nil {
-			n += f.size()
-		}
+	for f := range c.known {
+		n += f.size()
 	}
 	return n
 }
