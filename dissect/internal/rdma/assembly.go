@@ -159,8 +159,10 @@ func (f *flow) sendPart(p part, cur *currentPacket) {
 	if f.ops.ordered && f.sent != nil {
 		o.copies.arrived(f.sent.Arrived())
 	}
-	if p.first {
-		f.takeDamaged(o, p)
+	if p.first && f.qp != nil {
+		if at, damaged := f.qp.takeDamaged(p); damaged {
+			o.damagedFirst(at, false)
+		}
 	}
 	f.endSend(data)
 	if o.Damaged().Packet != 0 && f.sent == nil {

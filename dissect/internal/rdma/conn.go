@@ -35,7 +35,6 @@ type Conn struct {
 	}
 	evicted   bool             // state of it was evicted because the memory limit was reached
 	unordered bool             // its packets are in an order in which they cannot have been sent
-	markers   bool             // iWARP: the client requested markers
 	opened    *opening         // TCP: its handshake; nil if it is not known
 	fin       record.Opt[Side] // iWARP: the side that ended its stream first
 	since     record.Time      // on the tracker's clock: when it was first seen, or, if it is closing, when it began to close

@@ -19,6 +19,7 @@ type mpa struct {
 	shared *decoders
 
 	handshake bool   // the MPA frame is not complete yet
+	asks      bool   // this side requested markers
 	markers   bool   // this side sends markers
 	resync    bool   // bytes are missing, so the start of an FPDU has to be found
 	rest      int    // remaining bytes of an FPDU that was truncated
@@ -94,11 +95,10 @@ func within(offset, n int) int {
 // feed takes the next bytes of a stream, which have the sequence numbers r; data was captured of them. offset is their
 // position in the frame, or -1.
 func (m *mpa) feed(data []byte, offset int, r order.Run, cur *currentPacket) {
-	w, start, end := m.stream, r.From, r.To // start is the sequence number of data[0]
+	start, end := r.From, r.To // start is the sequence number of data[0]
 	if m.handshake {
 		n := m.takeHandshake(data, start, cur.at)
 		if n < 0 { // the MPA frame is not complete
-			w.reach(end)
 			if len(data) < int(end-start) {
 				m.handshake = false
 				m.skip(order.Run{From: end, To: end})
@@ -106,10 +106,9 @@ func (m *mpa) feed(data []byte, offset int, r order.Run, cur *currentPacket) {
 			return
 		}
 		data, start = data[n:], start+uint32(n)
-		w.reach(start)
+		m.stream.reach(start)
 		offset = within(offset, n)
 		if order.Octets.Delta(end, start) <= 0 {
-			w.reach(end)
 			return
 		}
 	}
@@ -125,7 +124,6 @@ func (m *mpa) feed(data []byte, offset int, r order.Run, cur *currentPacket) {
 	if m.resync && len(data) > 0 {
 		if !plausibleFPDU(data, true) && !(cut && plausibleHeader(data)) {
 			m.advance(int(order.Octets.Delta(end, start)))
-			w.reach(end)
 			return
 		}
 		m.resync = false
@@ -159,8 +157,8 @@ func (m *mpa) feed(data []byte, offset int, r order.Run, cur *currentPacket) {
 			m.partial = m.partial[:0]
 		}
 	}
-	w.reach(end)
 	if missing := int(order.Octets.Delta(end, start)); missing > 0 {
+		m.stream.reach(end)
 		m.truncatedSegment(start, end, cur)
 	}
 }
@@ -215,7 +213,6 @@ func (m *mpa) attribute(cur *currentPacket) {
 // skip moves past missing bytes.
 func (m *mpa) skip(r order.Run) {
 	m.flush()
-	m.stream.reach(r.To)
 	m.resync, m.rest, m.partial = true, 0, m.partial[:0]
 	m.advance(int(r.To - r.From))
 	m.flow().breakSend()
@@ -359,12 +356,12 @@ func (m *mpa) takeHandshake(data []byte, start uint32, at record.Stamp) int {
 	if f.side == 0 || !frame.Reject { // a side that rejects agrees to nothing
 		c.follower.Private(f.side, frame.PrivateData, at, false)
 	}
-	if f.side == 0 {
-		c.markers = frame.Markers
-	} else {
-		m.markers = c.markers // a side that requests markers gets them
-		if peer := f.peer(); peer != nil {
-			peer.stream.frames.(*mpa).mark(frame.Markers)
+	m.asks = frame.Markers
+	if f.side != 0 {
+		if peer := f.peer(); peer != nil { // a side that requests markers gets them
+			client := peer.stream.frames.(*mpa)
+			m.mark(client.asks)
+			client.mark(m.asks)
 		}
 		if frame.Reject {
 			c.Report(rule.ConnectionRejected, Where{At: at}, "the MPA reply rejected the connection")

@@ -87,7 +87,7 @@ func (f *flow) wasIdle(at record.Stamp) bool {
 func (f *flow) damagedRequest(d *Datagram) {
 	psn := d.Packet.PSN
 	if !f.isNear(psn) {
-		f.keepDamaged(d)
+		f.qp.keepDamaged(d)
 		return
 	}
 	o := f.ops.at(psn)
@@ -98,7 +98,7 @@ func (f *flow) damagedRequest(d *Datagram) {
 	case item != nil:
 		item.keep(f, heldCopy{at: d.At, damaged: true}, f.burstOf(order.One(psn), nil, d.At))
 	default:
-		f.keepDamaged(d)
+		f.qp.keepDamaged(d)
 	}
 	f.noteRequested(d.At)
 }
@@ -146,41 +146,31 @@ func (d *damagedSend) isCopyOf(psn uint32, size int) bool {
 	return d.size == size && (d.psn == psn || d.next == psn && bits.OnesCount32(d.psn^psn) == 1)
 }
 
-// maxDamaged is the number of damaged Sends of a flow that are kept.
+// maxDamaged is the number of damaged Sends of a queue pair that are kept.
 const maxDamaged = 8
 
 // keepDamaged keeps a damaged packet if it is a Send in one packet.
-func (f *flow) keepDamaged(d *Datagram) {
+func (q *queuePair) keepDamaged(d *Datagram) {
 	p := d.Packet
 	if info := p.Opcode.Info(); info.Kind != rocev2.KindSend || !info.First || !info.Last {
 		return
 	}
-	kept := &f.qp.damaged
-	if len(*kept) == maxDamaged {
-		*kept = slices.Delete(*kept, 0, 1)
+	if len(q.damaged) == maxDamaged {
+		q.damaged = slices.Delete(q.damaged, 0, 1)
 	}
-	*kept = append(*kept, damagedSend{at: d.At, psn: p.PSN, next: f.qp.order.Expected(), size: p.PayloadLength})
+	q.damaged = append(q.damaged, damagedSend{at: d.At, psn: p.PSN, next: q.order.Expected(), size: p.PayloadLength})
 }
 
-// takeDamaged notes the first damaged copy of a Send in one packet, and forgets all of them.
-func (f *flow) takeDamaged(o *Operation, p part) {
-	if f.qp == nil || len(f.qp.damaged) == 0 {
-		return
-	}
-	first := record.Stamp{}
-	kept := f.qp.damaged[:0]
-	for _, d := range f.qp.damaged {
-		if !d.isCopyOf(p.From, p.size) {
-			kept = append(kept, d)
-		} else if first.Packet == 0 {
-			first = d.at
+// takeDamaged returns the first damaged copy of a Send in one packet, and false if there is none. It forgets all of them.
+func (q *queuePair) takeDamaged(p part) (first record.Stamp, any bool) {
+	q.damaged = slices.DeleteFunc(q.damaged, func(d damagedSend) bool {
+		is := d.isCopyOf(p.From, p.size)
+		if is && !any {
+			first, any = d.at, true
 		}
-	}
-	f.qp.damaged = kept
-	if first.Packet == 0 {
-		return
-	}
-	o.damagedFirst(first, false)
+		return is
+	})
+	return first, any
 }
 
 // resent reports that a Send whose first copy was damaged is a retransmission. The reason for it is

@@ -278,7 +278,6 @@ func (r *records) addToRecord(data []byte, size int, to uint32, cur *currentPack
 // on after them, so that its end is known.
 func (r *records) skip(lost order.Run) {
 	f, missing := r.flow(), int(lost.To-lost.From)
-	r.stream.reach(lost.To)
 	if r.resync || r.marked > 0 || missing > r.left || !r.inside || missing == r.left && r.last {
 		f.breakSend()
 		r.resync = !(missing == r.left && r.left > 0 && r.marked == 0 && !r.resync)

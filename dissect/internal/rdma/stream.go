@@ -18,8 +18,8 @@ type stream struct {
 	early record.Opt[uint32] // the latest acknowledgement of bytes of the other direction, of which none was captured yet
 }
 
-// framer finds FPDUs or records in the bytes of a stream, and makes operations of them. It says when the stream has
-// reached a sequence number ([stream.reach]).
+// framer finds FPDUs or records in the bytes of a stream, and makes operations of them. If the stream has reached a sequence
+// number before feed returns, the framer says so ([stream.reach]).
 type framer interface {
 	// feed takes the next bytes, which have the sequence numbers r; data was captured of them. offset is their position in
 	// the frame, or -1.
@@ -178,6 +178,7 @@ func (w *stream) apply(s *TCP, cur *currentPacket) {
 			f.settleHeld(fact.From, fact.Item)
 		case order.Missing:
 			w.lacks(fact.Run, fact.At)
+			w.reach(fact.To)
 			w.frames.skip(fact.Run)
 		case order.Late:
 			if fact.Known { // otherwise it comes before the first captured one
@@ -264,6 +265,7 @@ func (w *stream) deliver(data []byte, offset, skip int, r order.Run, cur *curren
 	w.flow.takes(cur.at)
 	skipped := min(skip, len(data))
 	w.frames.feed(data[skipped:], within(offset, skip), r, cur)
+	w.reach(r.To)
 }
 
 // outlived reports whether a segment with SYN begins another connection between the ports
