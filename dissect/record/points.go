@@ -132,9 +132,8 @@ type Sighting struct {
 
 // local separates a packet number from its capture point.
 func local(n *int64, point *string, points []string) {
-	number, i := SplitNumber(*n)
-	if *n = number; i >= 0 && i < len(points) && point != nil {
-		*point = points[i]
+	if name := localShared(n, points); name != nil {
+		*point = *name
 	}
 }
 

@@ -124,18 +124,14 @@ func (h Hex32) String() string { return string(field.AppendHex(nil, uint64(h), 8
 func (h Hex64) String() string { return string(field.AppendHex(nil, uint64(h), 16)) }
 
 // parseHex parses a number with this many bits.
-func parseHex[T ~uint32 | ~uint64](to *T, text []byte, bits int) error {
+func parseHex[T ~uint8 | ~uint32 | ~uint64](to *T, text []byte, bits int) error {
 	v, err := strconv.ParseUint(string(text), 0, bits)
 	*to = T(v)
 	return err
 }
 
 // UnmarshalText parses the output of MarshalText.
-func (h *Hex8) UnmarshalText(text []byte) error {
-	v, err := strconv.ParseUint(string(text), 0, 8)
-	*h = Hex8(v)
-	return err
-}
+func (h *Hex8) UnmarshalText(text []byte) error { return parseHex(h, text, 8) }
 
 // UnmarshalText parses the output of MarshalText.
 func (h *Hex24) UnmarshalText(text []byte) error { return parseHex(h, text, 24) }

@@ -103,6 +103,19 @@ type said struct {
 	evidence []Evidence
 }
 
+// countOf says how many of something there are, which names no place; one and many are the words after the number. It says nothing
+// if there are none.
+func countOf(n int64, one, many, command string) said {
+	if n == 0 {
+		return said{}
+	}
+	text := fmt.Sprintf("%d %s", n, many)
+	if n == 1 {
+		text = "1 " + one
+	}
+	return said{Unproven, nil, text, []Evidence{{text, command}}}
+}
+
 // role says how a sentence combines with others.
 type role uint8
 

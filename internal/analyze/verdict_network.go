@@ -75,6 +75,11 @@ func (j *facts) transport(where Place) said {
 	h, n := &j.o.Health, sumNetwork(j.o.Network)
 	var evidence []Evidence
 	var parts []string
+	add := func(n int64, fact, command string) {
+		if n > 0 {
+			parts, evidence = append(parts, fact), append(evidence, Evidence{fact, command})
+		}
+	}
 	if n.Lost+n.Corrupted > 0 {
 		fact := fmt.Sprintf("%s lost and %d damaged between the capture points", plural(n.Lost, "packet"), n.Corrupted)
 		switch {
@@ -83,26 +88,15 @@ func (j *facts) transport(where Place) said {
 		case n.Lost == 0:
 			fact = plural(n.Corrupted, "packet") + " damaged between the capture points"
 		}
-		parts, evidence = append(parts, fact), append(evidence, Evidence{fact, "network FILE --lost"})
+		add(n.Lost+n.Corrupted, fact, "network FILE --lost")
 	}
-	if n.Reordered > 0 {
-		fact := plural(n.Reordered, "packet") + " reordered between the capture points"
-		parts, evidence = append(parts, fact), append(evidence, Evidence{fact, "network FILE"})
-	}
-	again := fmt.Sprintf("%d of %s retransmitted", h.Retransmitted, plural(h.Packets, "packet"))
-	parts = append(parts, again)
-	evidence = append(evidence, Evidence{again, "packets FILE -Y 'marks == retransmitted'"})
-	add := func(n int64, fact, mark string) {
-		if n > 0 {
-			parts = append(parts, fact)
-			evidence = append(evidence, Evidence{fact, "packets FILE -Y 'marks == " + mark + "'"})
-		}
-	}
-	add(j.sequenceNaks(), plural(j.sequenceNaks(), "NAK"), "refused")
+	add(n.Reordered, plural(n.Reordered, "packet")+" reordered between the capture points", "network FILE")
+	add(h.Retransmitted, fmt.Sprintf("%d of %s retransmitted", h.Retransmitted, plural(h.Packets, "packet")), "packets FILE -Y 'marks == retransmitted'")
+	add(j.sequenceNaks(), plural(j.sequenceNaks(), "NAK"), "packets FILE -Y 'marks == refused'")
 	if n.Corrupted == 0 { // Otherwise the damaged packets are among those between the points.
-		add(h.Damaged, fmt.Sprintf("%d damaged", h.Damaged), "bad_icrc")
+		add(h.Damaged, fmt.Sprintf("%d damaged", h.Damaged), "packets FILE -Y 'marks == bad_icrc'")
 	}
-	add(h.OutOfOrder, fmt.Sprintf("%d out of order", h.OutOfOrder), "out_of_order")
+	add(h.OutOfOrder, fmt.Sprintf("%d out of order", h.OutOfOrder), "packets FILE -Y 'marks == out_of_order'")
 	text := strings.Join(parts, ", ")
 	if share := j.stall(); share >= 0.005 {
 		text += fmt.Sprintf("; %.0f%% of the latency stalled until a retransmission", share*100)
@@ -226,13 +220,11 @@ func paused(j *facts) said {
 	}
 	text, possible := plural(n, "PFC pause"), []Place{InNetwork, InClient, InServer}
 	if len(j.s.PausePorts) == 1 {
-		switch address, known := j.s.PausePorts[0].Address.Get(); {
-		case !known:
+		address, known := j.s.PausePorts[0].Address.Get()
+		if role := j.roleOf(address); !known {
 			text += " of a port that is no known host's"
-		case j.isServer(address) && !j.isClient(address):
-			text, possible = text+" of the server "+address+", which could not receive more", []Place{InServer}
-		case j.isClient(address) && !j.isServer(address):
-			text, possible = text+" of the client "+address+", which could not receive more", []Place{InClient}
+		} else if role != "" {
+			text, possible = text+" of the "+string(role)+" "+address+", which could not receive more", []Place{role}
 		}
 	}
 	if ns, known := j.s.PausedNS.Get(); known && j.suspicion.span == nil {

@@ -45,27 +45,12 @@ func neverAnswered(j *facts) said {
 
 // answeredAgain counts the Calls whose later copies were answered.
 func answeredAgain(j *facts) said {
-	n := j.outcomes.repaired
-	if n == 0 {
-		return said{}
-	}
-	text := fmt.Sprintf("%d copies of Calls got no Reply, another copy of each did", n)
-	if n == 1 {
-		text = "1 copy of a Call got no Reply, another copy of it did"
-	}
-	return said{Unproven, nil, text, []Evidence{{text, "FILE -Y 'status == no_reply'"}}}
+	return countOf(j.outcomes.repaired, "copy of a Call got no Reply, another copy of it did", "copies of Calls got no Reply, another copy of each did", "FILE -Y 'status == no_reply'")
 }
 
 // ranges counts the latencies that are upper bounds.
 func ranges(j *facts) said {
-	if j.ranges == 0 {
-		return said{}
-	}
-	text := plural(j.ranges, "latency") + " are upper bounds"
-	if j.ranges == 1 {
-		text = "1 latency is an upper bound"
-	}
-	return said{Unproven, nil, text, []Evidence{{text, "FILE -Y 'latency_min_ns != null'"}}}
+	return countOf(j.ranges, "latency is an upper bound", "latencies are upper bounds", "FILE -Y 'latency_min_ns != null'")
 }
 
 // outstanding counts the RPCs that had no Reply when the capture ended, which it did before their connections.
@@ -83,33 +68,22 @@ func outstanding(j *facts) said {
 
 // replyUnknown counts the RPCs whose Replies the capture may lack.
 func replyUnknown(j *facts) said {
-	n := j.outcomes.unknown
-	if n == 0 || j.oneWay != "" {
+	if j.oneWay != "" {
 		return said{}
 	}
-	text := fmt.Sprintf("%s whose Replies may not have been captured", plural(n, "RPC"))
-	if n == 1 {
-		text = "1 RPC whose Reply may not have been captured"
-	}
-	return said{Unproven, nil, text, []Evidence{{text, "FILE -Y 'status == no_reply'"}}}
+	return countOf(j.outcomes.unknown, "RPC whose Reply may not have been captured", "RPCs whose Replies may not have been captured", "FILE -Y 'status == no_reply'")
 }
 
 // replyTruncated counts the Replies that do not show whether the RPC succeeded.
 func replyTruncated(j *facts) said {
-	n := j.o.RPCs.Answered
-	if n == 0 {
-		return said{}
-	}
-	text := plural(n, "Reply") + " captured too short to say whether the RPC succeeded"
-	return said{Unproven, nil, text, []Evidence{{text, "FILE -Y 'status == answered'"}}}
+	const words = " captured too short to say whether the RPC succeeded"
+	return countOf(j.o.RPCs.Answered, "Reply"+words, "Replies"+words, "FILE -Y 'status == answered'")
 }
 
 // noCall counts the Replies whose Calls are not in the capture.
 func noCall(j *facts) said {
-	n := j.o.RPCs.NoCall
-	if n == 0 || j.oneWay != "" {
+	if j.oneWay != "" {
 		return said{}
 	}
-	text := plural(n, "Reply") + " without a Call in the capture"
-	return said{Unproven, nil, text, []Evidence{{text, "FILE -Y 'status == no_call'"}}}
+	return countOf(j.o.RPCs.NoCall, "Reply without a Call in the capture", "Replies without a Call in the capture", "FILE -Y 'status == no_call'")
 }

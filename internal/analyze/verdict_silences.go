@@ -33,18 +33,11 @@ func silent(j *facts) said {
 		until += fmt.Sprintf(" (the longest of %d silences)", len(list))
 	}
 	text := fmt.Sprintf("%s silent from %s to %s: %d packets of %s asked for an answer", longest.Address, j.at(longest.From), until, longest.Packets, longest.Peer)
-	host := Place("host")
-	switch {
-	case j.isServer(longest.Address) && !j.isClient(longest.Address):
-		host = InServer
-	case j.isClient(longest.Address) && !j.isServer(longest.Address):
-		host = InClient
+	host, possible := j.roleOf(longest.Address), []Place{InNetwork, InServer, InClient}
+	if host != "" {
+		possible = []Place{InNetwork, host}
 	}
-	text += fmt.Sprintf("; the network or the %s", host)
-	possible := []Place{InNetwork, host}
-	if host == "host" {
-		possible = []Place{InNetwork, InServer, InClient}
-	}
+	text += fmt.Sprintf("; the network or the %s", cmp.Or(host, "host"))
 	if j.s.CaptureDrops > 0 || j.o.Health.NotCaptured > 0 {
 		text += ", or the capture, which lacks packets"
 	}
@@ -58,13 +51,21 @@ func since(t record.Time, j *facts) string {
 	return fmt.Sprintf("%.6f", float64(t.Sub(j.s.First.Or(t)))/1e9)
 }
 
-// isServer and isClient report whether a host is an end of a group of connections.
-func (j *facts) isServer(address string) bool {
-	return slices.ContainsFunc(j.o.Groups, func(g Group) bool { return g.ClientsKnown > 0 && g.Server.Or("") == address })
-}
-
-func (j *facts) isClient(address string) bool {
-	return slices.ContainsFunc(j.o.Groups, func(g Group) bool { return g.ClientsKnown > 0 && g.Client.Or("") == address })
+// roleOf returns which end of connections a host is; it is empty if the host is both, or none.
+func (j *facts) roleOf(address string) Place {
+	server, client := false, false
+	for i := range j.o.Groups {
+		if g := &j.o.Groups[i]; g.ClientsKnown > 0 {
+			server, client = server || g.Server.Or("") == address, client || g.Client.Or("") == address
+		}
+	}
+	switch {
+	case server && !client:
+		return InServer
+	case client && !server:
+		return InClient
+	}
+	return ""
 }
 
 // serverRestarted is for a server that restarted.
