@@ -23,6 +23,10 @@ func AppendPacketJSON(b []byte, p *record.Packet, all bool) []byte {
 	b = strconv.AppendInt(b, int64(p.Captured), 10)
 	b = appendAddress(append(b, `,"src":`...), p.AppendSource)
 	b = appendAddress(append(b, `,"dst":`...), p.AppendDestination)
+	if src, dst := p.Names(); src+dst != "" {
+		b = orNull(append(b, `,"src_name":`...), src)
+		b = orNull(append(b, `,"dst_name":`...), dst)
+	}
 	b = append(b, `,"transport":`...)
 	b = orNull(b, p.Transport)
 	b = append(b, `,"connection":`...)

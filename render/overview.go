@@ -258,7 +258,7 @@ func (v *overview) verdict() {
 	case analyze.Unproven, analyze.InConfiguration:
 		shade = v.theme.warn
 	}
-	v.line("verdict", d.Line(), shade)
+	v.line("verdict", d.Line, shade)
 	if len(d.Evidence) > 0 {
 		v.suggest(d.Evidence[0].Command)
 	}

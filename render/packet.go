@@ -166,9 +166,9 @@ func (r *Packets) Packet(p *record.Packet) error {
 	b = padLeft(b, at, r.clock.width())
 	b = append(b, ' ')
 	at = len(b)
-	b = orDash(p.AppendSource(b), len(b))
+	b = orDash(p.AppendShown(b, p.AppendSource), len(b))
 	b = append(b, " > "...)
-	b = orDash(p.AppendDestination(b), len(b))
+	b = orDash(p.AppendShown(b, p.AppendDestination), len(b))
 	r.pair = max(r.pair, len(b)-at)
 	b = padRight(b, at, r.pair)
 	b = append(b, ' ')
@@ -247,8 +247,8 @@ func (t *Text) Packet(p *record.Packet) error {
 		cell{text: id(p.Number), ink: t.theme.dim},
 		cell{text: clean(point)},
 		cell{text: t.at(p.Time)},
-		cell{text: string(orDash(p.AppendSource(nil), 0))},
-		cell{text: string(orDash(p.AppendDestination(nil), 0))},
+		cell{text: string(orDash(p.AppendShown(nil, p.AppendSource), 0))},
+		cell{text: string(orDash(p.AppendShown(nil, p.AppendDestination), 0))},
 		cell{text: p.Transport},
 		cell{text: strconv.Itoa(p.Length)},
 		cell{text: known(p.Connection, "-", strconv.Itoa)},

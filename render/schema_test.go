@@ -309,6 +309,12 @@ func packetSchema(d *definitions) object {
 		{"items", d.reference(reflect.TypeFor[record.Sighting]())},
 		{"description", "The capture points that captured the packet, in the order in which it passed them; present only with several capture points."},
 	}})
+	for _, of := range [...]string{"sender", "receiver"} {
+		properties = append(properties, member{map[string]string{"sender": "src_name", "receiver": "dst_name"}[of], object{
+			{"type", []string{"string", "null"}},
+			{"description", "Name of the " + of + "; present only if the file of --hosts has the address of the sender or of the receiver, and null if it does not have this one."},
+		}})
+	}
 	for _, x := range header.Extras {
 		schema := map[header.Kind]object{
 			header.Text: text, header.Number: number, header.TextOrNull: {{"type", []string{"string", "null"}}},

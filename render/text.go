@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -418,7 +419,7 @@ func endpoint(e record.Endpoint) string {
 	if !known {
 		return s
 	}
-	if strings.Contains(s, ":") {
+	if _, err := netip.ParseAddr(s); err == nil && strings.Contains(s, ":") {
 		s = "[" + s + "]"
 	}
 	return s + ":" + strconv.Itoa(int(port))

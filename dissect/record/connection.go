@@ -5,6 +5,7 @@ import "unsafe"
 // Endpoint is one end of a connection.
 type Endpoint struct {
 	Address Opt[string] `json:"address" doc:"IP address of this end, or its LID on native InfiniBand." secret:"address"`
+	Name    string      `json:"name,omitzero" doc:"Name of this end; present only if the file of --hosts has its address." secret:"machine"`
 	Port    Opt[uint16] `json:"port" doc:"TCP or UDP port of this end; for RoCE and InfiniBand, the port of the RDMA connection manager, which is not a UDP port."`
 	QPN     Opt[Hex24]  `json:"qpn" doc:"Queue pair number of this end; null for iWARP, TCP and UDP, which have none."`
 }

@@ -45,6 +45,8 @@ type RDMAOperation struct {
 	Connection    int             `json:"connection" doc:"Connection number: the connection that carried the operation." alias:"conn"`
 	Client        Opt[string]     `json:"client" doc:"Address of the client; null if the capture does not show it." secret:"address"`
 	Server        Opt[string]     `json:"server" doc:"Address of the server; null if the capture does not show it." secret:"address"`
+	ClientName    string          `json:"client_name,omitzero" doc:"Name of the client; present only if the file of --hosts has its address." secret:"machine"`
+	ServerName    string          `json:"server_name,omitzero" doc:"Name of the server; present only if the file of --hosts has its address." secret:"machine"`
 	Kind          OperationKind   `json:"kind" doc:"Kind of the operation: send, rdma_write, rdma_read or atomic."`
 	Side          End             `json:"side" doc:"The side that requested the operation; the client is the end that opened the connection."`
 	Status        OperationStatus `json:"status" doc:"What the capture shows of the end of the operation: complete (all of it), incomplete (a part is missing), refused (a NAK or a Terminate refused it, and the connection ended)."`

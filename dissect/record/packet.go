@@ -29,6 +29,7 @@ type Packet struct {
 	Src, Dst   netip.Addr
 	SrcLID     uint16 // only on native InfiniBand
 	DstLID     uint16
+	Hosts      *Hosts   // names of addresses; nil if there are none
 	Transport  string   // empty if the packet carries no RDMA
 	Connection Opt[int] // also unknown if the two directions are not yet known to be one connection
 	ICRC       Check
@@ -75,6 +76,22 @@ func (p *Packet) AppendSource(b []byte) []byte { return AppendAddress(b, p.Src, 
 // AppendDestination appends the destination address or LID, as AppendSource does for the
 // source.
 func (p *Packet) AppendDestination(b []byte) []byte { return AppendAddress(b, p.Dst, p.DstLID) }
+
+// Names returns the names of the sender and of the receiver, each empty if it has none.
+func (p *Packet) Names() (src, dst string) {
+	if p.Hosts == nil {
+		return "", ""
+	}
+	return p.Hosts.Name(string(p.AppendSource(nil))), p.Hosts.Name(string(p.AppendDestination(nil)))
+}
+
+// AppendShown appends what texts show of an address that AppendSource or AppendDestination appends: the name if it has one.
+func (p *Packet) AppendShown(b []byte, address func([]byte) []byte) []byte {
+	if p.Hosts == nil {
+		return address(b)
+	}
+	return append(b, p.Hosts.Shown(string(address(nil)))...)
+}
 
 // AppendAddress appends an IP address, or the LID if there is no IP address.
 func AppendAddress(b []byte, ip netip.Addr, lid uint16) []byte {

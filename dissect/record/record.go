@@ -63,6 +63,8 @@ type Finding struct {
 	Connection  Opt[int]    `json:"connection" doc:"Connection number: the connection that the finding is about." alias:"conn"`
 	Client      Opt[string] `json:"client" doc:"Address of the connection's client; null if the finding is about no connection, or if the capture does not show it." secret:"address"`
 	Server      Opt[string] `json:"server" doc:"Address of the connection's server; null if the finding is about no connection, or if the capture does not show it." secret:"address"`
+	ClientName  string      `json:"client_name,omitzero" doc:"Name of the client; present only if the file of --hosts has its address." secret:"machine"`
+	ServerName  string      `json:"server_name,omitzero" doc:"Name of the server; present only if the file of --hosts has its address." secret:"machine"`
 	XID         Opt[Hex32]  `json:"xid" doc:"XID of the RPC that the finding is about." alias:"rpcordma.xid,rpc.xid"`
 	Transaction Opt[int64]  `json:"transaction" doc:"Id of the transaction that the finding is about: that of the RPC with this XID; null if the finding is about no transaction. A later RPC may have the same XID."`
 	Operation   Opt[string] `json:"operation" doc:"Program and operation of the RPC, such as NFS4 WRITE, as far as they were known when the finding was made." secret:"no"`

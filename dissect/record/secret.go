@@ -21,6 +21,7 @@ const (
 	SecretHandle   Secret = "handle"   // of a file, or another value in hex that a client or server chose
 	SecretPoint    Secret = "point"    // name of a capture point, which is the name of a file
 	SecretSentence Secret = "sentence" // words of rdmadump, which may contain names of captures
+	SecretFilter   Secret = "filter"   // an expression or a command, which may contain anything and is left out
 	SecretContent  Secret = "content"  // what a packet says, which may be anything: it has no pseudonym and is left out
 	SecretNo       Secret = "no"       // it identifies nobody
 )
@@ -44,7 +45,7 @@ func Hidden[T any](r *T, by Pseudonyms) *T {
 
 // hide replaces the secrets in a value, which has this tag. It copies all lists and pointers on the way to them.
 func hide(v reflect.Value, what Secret, by Pseudonyms) {
-	if what == SecretContent {
+	if _, keeps := by.(interface{ keepsContent() }); !keeps && (what == SecretContent || what == SecretFilter) {
 		v.SetZero()
 		return
 	}

@@ -3,6 +3,7 @@ package record_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -114,13 +115,13 @@ func (marked) ID(id uint32) uint32 { return id / 1000 * 7 }
 // TestHidden: a hidden record has pseudonyms wherever a tag demands it, in lists and pointers, too, and the record
 // that it was made from is as before.
 func TestHidden(t *testing.T) {
-	hidden(t, map[string]int{"address": 2, "id": 2, "machine": 1, "user": 1, "path": 3, "handle": 2, "point": 15, "no": 14, "sentence": 1}, new(record.Transaction))
-	hidden(t, map[string]int{"address": 2, "point": 1, "no": 2}, new(record.Connection))
-	hidden(t, map[string]int{"address": 2, "point": 1, "no": 4}, new(record.Finding))
+	hidden(t, map[string]int{"address": 2, "id": 2, "machine": 3, "user": 1, "path": 3, "handle": 2, "point": 15, "no": 14, "sentence": 1}, new(record.Transaction))
+	hidden(t, map[string]int{"address": 2, "machine": 2, "point": 1, "no": 2}, new(record.Connection))
+	hidden(t, map[string]int{"address": 2, "machine": 2, "point": 1, "no": 4}, new(record.Finding))
 	hidden(t, map[string]int{"address": 5, "point": 7, "no": 3, "senders": 1, "sentence": 1}, new(record.Summary))
 	hidden(t, map[string]int{"point": 1, "address": 1}, new(record.Point))
 	hidden(t, map[string]int{"point": 2}, new(record.Network))
-	hidden(t, map[string]int{"address": 2, "point": 6}, new(record.RDMAOperation))
+	hidden(t, map[string]int{"address": 2, "machine": 2, "point": 6}, new(record.RDMAOperation))
 }
 
 // hidden verifies what Hidden makes of one type of record.
@@ -204,4 +205,31 @@ func asJSON(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// TestNamed: names replace addresses in a copy for texts, and nowhere else. What Unnamed returns has the addresses again.
+func TestNamed(t *testing.T) {
+	h := record.NewHosts()
+	h.Add(netip.MustParseAddr("10.0.0.1"), "nfs1")
+	h.Add(netip.MustParseAddr("10.0.0.2"), "both")
+	h.Add(netip.MustParseAddr("10.0.0.3"), "both")
+	r := &record.Transaction{
+		Client: record.Some("10.0.0.2"), Server: record.Some("10.0.0.1"), Machine: record.Some("10.0.0.1"), File: record.Some("10.0.0.1"),
+		Cause: record.Some(record.Cause{ID: "10.0.0.1", Text: "The way to 10.0.0.1."}),
+	}
+	named := record.Named(r, h)
+	want := &record.Transaction{
+		Client: record.Some("both(10.0.0.2)"), Server: record.Some("nfs1"), Machine: record.Some("10.0.0.1"), File: record.Some("10.0.0.1"),
+		Cause: record.Some(record.Cause{ID: "10.0.0.1", Text: "The way to nfs1."}),
+	}
+	if got, want := asJSON(t, named), asJSON(t, want); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	back := record.Unnamed(named, h)
+	if r.Client.Or("") != "10.0.0.2" || back.Client != r.Client || back.Server != r.Server || back.Machine != r.Machine {
+		t.Errorf("%v and %v became %v and %v", r.Client, r.Server, back.Client, back.Server)
+	}
+	if record.Named(r, nil) != r || record.Unnamed(r, nil) != r {
+		t.Error("a record is copied without names")
+	}
 }

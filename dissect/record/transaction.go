@@ -89,6 +89,8 @@ type Transaction struct {
 	NFSStatus         Opt[string]       `json:"nfs_status" doc:"NFS status of the whole Reply." secret:"no"`
 	Client            Opt[string]       `json:"client" doc:"Address of the client; null if the capture does not show it." secret:"address"`
 	Server            Opt[string]       `json:"server" doc:"Address of the server; null if the capture does not show it." secret:"address"`
+	ClientName        string            `json:"client_name,omitzero" doc:"Name of the client; present only if the file of --hosts has its address." secret:"machine"`
+	ServerName        string            `json:"server_name,omitzero" doc:"Name of the server; present only if the file of --hosts has its address." secret:"machine"`
 	UID               Opt[uint32]       `json:"uid" doc:"User ID in the Call's AUTH_SYS credential; null if the Call has another credential or is not in the capture." alias:"rpc.auth.uid" secret:"id"`
 	GID               Opt[uint32]       `json:"gid" doc:"Group ID in the Call's AUTH_SYS credential; null if the Call has another credential or is not in the capture." alias:"rpc.auth.gid" secret:"id"`
 	Machine           Opt[string]       `json:"machine" doc:"Machine name in the Call's AUTH_SYS credential; null if the Call has another credential or is not in the capture." alias:"rpc.auth.machinename" secret:"machine"`

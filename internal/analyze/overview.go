@@ -39,8 +39,16 @@ type Overview struct {
 	Network []*record.Network `json:"network,omitzero" doc:"What happened to packets between the capture points; present only if there are several."`
 	Ends    record.Opt[Ends]  `json:"ends,omitzero" doc:"Where the latency of all transactions passed: at the client, in the network, or at the server; present only with several capture points."`
 
+	Hosts []HostName `json:"hosts,omitzero" doc:"Names of the hosts of connections; present only if the file of --hosts has any of them."`
+
 	// Selected says what of the capture is summed up; it is empty for the whole capture.
 	Selected string `json:"-"`
+}
+
+// HostName is the name of a host.
+type HostName struct {
+	Address string `json:"address" doc:"Address of the host." secret:"address"`
+	Name    string `json:"name" doc:"Name of the host." secret:"machine"`
 }
 
 // Group sums up the connections between two ends that have the same transport and upper

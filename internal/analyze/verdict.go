@@ -46,11 +46,9 @@ type Verdict struct {
 	// Unordered is set if the packets are not in the order in which they were captured.
 	Unordered bool `json:"-"`
 
-	line string
+	// Line is the verdict as one line of text. It begins with the place if that is proven.
+	Line string `json:"-"`
 }
-
-// Line returns the verdict as one line of text. It begins with the place if that is proven.
-func (v *Verdict) Line() string { return v.line }
 
 // Counts are the numbers that a verdict is made from.
 type Counts struct {
@@ -79,7 +77,7 @@ type Counts struct {
 // Evidence is a fact that a verdict is based on.
 type Evidence struct {
 	Fact    string `json:"fact" doc:"Fact that the verdict follows from, as a sentence."`
-	Command string `json:"command" doc:"Arguments of rdmadump that show the fact; FILE stands for the capture."`
+	Command string `json:"command" doc:"Arguments of rdmadump that show the fact; FILE stands for the capture." secret:"filter"`
 }
 
 // The limits of the verdict. What is below them is counted, but explains no trouble.
@@ -273,13 +271,13 @@ func (c *Collector) verdict(s *record.Summary) Verdict {
 		if worst := j.worst(v.Clients); worst != "" {
 			text += ". " + worst
 		}
-		v.Text, v.line = before+text, before+text
+		v.Text, v.Line = before+text, before+text
 		if v.Where.proven() {
-			v.line = before + string(v.Where) + ": " + text
+			v.Line = before + string(v.Where) + ": " + text
 		}
 		return v
 	}
-	v.line = v.Text
+	v.Line = v.Text
 	return v
 }
 

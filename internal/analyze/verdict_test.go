@@ -350,8 +350,8 @@ func TestCulprits(t *testing.T) {
 			})
 		}
 		v := col.Finish(&record.Summary{RDMA: 1}).Verdict
-		if !strings.HasSuffix(v.Line(), c.text) {
-			t.Errorf("%v: %s, want %s", c.clients, v.Line(), c.text)
+		if !strings.HasSuffix(v.Line, c.text) {
+			t.Errorf("%v: %s, want %s", c.clients, v.Line, c.text)
 		}
 		if c.shares == [4]float64{} {
 			if len(v.Clients) > 0 {

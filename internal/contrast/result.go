@@ -46,7 +46,7 @@ type Set struct {
 	Subject     Subject             `json:"subject" doc:"What is compared: RPCs (rpc) or connections (connection). Where other fields say RPCs, they are about these."`
 	Name        record.Opt[string]  `json:"name" doc:"The status, or the id of the rule; null for other sets." secret:"no"`
 	Title       string              `json:"title" doc:"Description of the set, such as without a Reply." secret:"content"`
-	Filter      string              `json:"filter" doc:"Filter that selects the RPCs of the set." secret:"content"`
+	Filter      string              `json:"filter" doc:"Filter that selects the RPCs of the set." secret:"filter"`
 	Bad         int64               `json:"bad" doc:"Number of RPCs in the set."`
 	Others      int64               `json:"others" doc:"Number of other RPCs that could have been in the set, with which it is compared."`
 	NotAsked    int64               `json:"not_asked" doc:"Number of RPCs that could not have been in the set, such as those without a latency if the set has slow ones."`
@@ -72,7 +72,7 @@ type Set struct {
 // Fact is something that is true of RPCs of a set and false of others.
 type Fact struct {
 	Text     string              `json:"text" doc:"The fact, as a phrase whose subject is RPCs." secret:"content"`
-	Filter   string              `json:"filter" doc:"Filter that selects the RPCs of which the fact is true." secret:"content"`
+	Filter   string              `json:"filter" doc:"Filter that selects the RPCs of which the fact is true." secret:"filter"`
 	Fields   []string            `json:"fields" doc:"Fields that the fact is about." secret:"no"`
 	About    string              `json:"about" doc:"What the fact is about: call (what the Call asked), handling (how the transport and the responder handled the RPC), outcome (how it ended), time (when the Call was sent, or its place among others)." values:"call,handling,outcome,time"`
 	Bad      int64               `json:"bad" doc:"Number of RPCs of the set of which the fact is true."`
@@ -97,7 +97,7 @@ func (f *Fact) RPCs() []int64 { return f.ids }
 // Relative is a fact that is true of the same RPCs as another one, or of nearly the same.
 type Relative struct {
 	Text   string `json:"text" doc:"The fact, as a phrase whose subject is RPCs." secret:"content"`
-	Filter string `json:"filter" doc:"Filter that selects the RPCs of which the fact is true." secret:"content"`
+	Filter string `json:"filter" doc:"Filter that selects the RPCs of which the fact is true." secret:"filter"`
 	Bad    int64  `json:"bad" doc:"Number of RPCs of the set of which the fact is true."`
 	Others int64  `json:"others" doc:"Number of other RPCs of which the fact is true."`
 

@@ -59,7 +59,7 @@ var placeClasses = map[analyze.Place]string{analyze.Clear: "good", analyze.Unpro
 // verdict returns the verdict.
 func (v *page) verdict() verdictView {
 	d := &v.o.Verdict
-	view := verdictView{Class: cmp.Or(placeClasses[d.Where], "bad"), Text: render.Clean(d.Line()), Command: v.run("overview", "FILE")}
+	view := verdictView{Class: cmp.Or(placeClasses[d.Where], "bad"), Text: render.Clean(d.Line), Command: v.run("overview", "FILE")}
 	for _, e := range d.Evidence {
 		view.Evidence = append(view.Evidence, analyze.Evidence{Fact: render.Clean(e.Fact), Command: v.typed(e.Command)})
 	}

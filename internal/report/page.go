@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"net/netip"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -659,7 +660,7 @@ func (v *page) connections() {
 func endpoint(e record.Endpoint) string {
 	text := render.Clean(e.Address.Or("?"))
 	if port, known := e.Port.Get(); known {
-		if strings.Contains(text, ":") {
+		if _, err := netip.ParseAddr(text); err == nil && strings.Contains(text, ":") {
 			text = "[" + text + "]"
 		}
 		text += fmt.Sprintf(":%d", port)

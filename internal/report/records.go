@@ -38,16 +38,16 @@ func (v *page) embed(drawn []chosen) {
 	text := base64.NewEncoder(base64.StdEncoding, &packed)
 	z := gzip.NewWriter(text)
 	for _, c := range drawn {
-		c.r.RPC = nil                        // arguments and results, which no page contains
-		z.Write(render.AppendJSON(nil, c.r)) // writing to memory never fails
+		c.r.RPC = nil                                                 // arguments and results, which no page contains
+		z.Write(render.AppendJSON(nil, record.Unnamed(c.r, v.Hosts))) // writing to memory never fails
 	}
 	for _, f := range v.found {
-		z.Write(render.AppendJSON(nil, f))
+		z.Write(render.AppendJSON(nil, record.Unnamed(f, v.Hosts)))
 	}
 	for _, c := range v.all {
-		z.Write(render.AppendJSON(nil, c))
+		z.Write(render.AppendJSON(nil, record.Unnamed(c, v.Hosts)))
 	}
-	z.Write(render.AppendJSON(nil, v.summary))
+	z.Write(render.AppendJSON(nil, record.Unnamed(v.summary, v.Hosts)))
 	z.Close()
 	text.Close()
 	block := `<script type="application/octet-stream"` + recordsMark + packed.String() + "</script>\n"

@@ -76,6 +76,7 @@ type Selector struct {
 type Report struct {
 	selects Selector
 	hide    record.Pseudonyms // nil to show everything
+	Hosts   *record.Hosts     // names that the page shows instead of addresses; nil for none
 	start   record.Time
 
 	overview *analyze.Collector
@@ -136,7 +137,7 @@ func (p *Report) Handler() dissect.Handler {
 // part of the page can contain what they replace. No message of a finding contains addresses or names.
 func hidden[T any](p *Report, r *T) *T {
 	if p.hide == nil {
-		return r
+		return record.Named(r, p.Hosts)
 	}
 	return record.Hidden(r, p.hide)
 }
@@ -145,7 +146,7 @@ func hidden[T any](p *Report, r *T) *T {
 // replaced: no name that it contained can remain.
 func (p *Report) hiddenRPC(r *record.Transaction) *record.Transaction {
 	if p.hide == nil {
-		return r
+		return record.Named(r, p.Hosts)
 	}
 	r = hidden(p, r)
 	if r.Cause.Known() {

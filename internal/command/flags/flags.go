@@ -29,6 +29,7 @@ type Typed struct {
 	XIDs     []string
 	decodeAs []string
 	at       string
+	hosts    string // file
 	sort     string
 	top      int
 	From, To string
@@ -271,7 +272,7 @@ var conflicts = []struct{ flag, with, why string }{
 var foreignFlags = map[string]string{
 	"r": "name the capture without a flag, such as rdmadump FILE",
 	"w": "rdmadump export --format pcapng FILE -w OUT writes packets, and -Y, --conn and --xid select them",
-	"n": "names are never resolved, so leave it out",
+	"n": "names are never looked up, so leave it out; --hosts FILE shows those of a file",
 	"t": "--time selects the form of times: relative, delta, utc, local or epoch",
 	"T": "-o json or csv prints records, and -e FIELD selects fields",
 	"d": "--decode-as says what a port carries, such as --decode-as udp.port==8473,vxlan",

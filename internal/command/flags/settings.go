@@ -65,6 +65,7 @@ type Settings struct {
 	ports    []dissect.Port // what TCP and UDP ports carry
 	Tunnels  []dissect.Tunnel
 	at       record.Position
+	Hosts    *record.Hosts // names of --hosts; nil without the flag
 	From, To moment
 	By       Grouping
 	FailOn   record.Severity
@@ -109,6 +110,9 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 		return nil, err
 	}
 	if s.at, err = parseAt(f.at); err != nil {
+		return nil, err
+	}
+	if s.Hosts, err = parseHosts(f.hosts); err != nil {
 		return nil, err
 	}
 	if s.Brief && !s.JSON {

@@ -215,6 +215,11 @@ var table = []row{
 		sets: func(t *Typed) any { return &t.at },
 	},
 	{
+		name: "hosts", group: presentation, takers: but("browse", "export", "extract"),
+		doc:  "show the names in this `file`, which has the format of /etc/hosts, instead of addresses; JSON has both",
+		sets: func(t *Typed) any { return &t.hosts },
+	},
+	{
 		name: "points", group: selection, takers: everyone,
 		doc:  "say `when` to recognize captures of the same traffic at several points: auto, or off to merge the files by their own times",
 		sets: func(t *Typed) any { return &t.Points }, byDefault: "auto",

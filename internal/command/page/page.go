@@ -119,6 +119,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		hide = pseudonyms
 	}
 	page := report.New(selector(r), hide, int64(r.Memory))
+	page.Hosts = set.Hosts
 	earlier, side, err := x.earlier(cmd, set)
 	if err != nil {
 		return err
@@ -126,7 +127,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	if side != nil {
 		page.CompareWith(side)
 	}
-	h := page.Handler()
+	h := set.Naming(page.Handler())
 	if text != nil {
 		if err := text.Check(set, &h); err != nil {
 			return err
@@ -173,6 +174,11 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	}
 	if x.Redact {
 		r.Summary = x.hide(&about, r.Summary, given, pseudonyms)
+	} else {
+		r.Summary = record.Named(r.Summary, set.Hosts)
+		for i, point := range about.Points {
+			about.Points[i] = record.Named(point, set.Hosts)
+		}
 	}
 	if err := out.Done(page.Write(out, r.Summary, about)); err != nil {
 		return err
@@ -334,7 +340,7 @@ func (x *reporting) hide(about *report.About, summary *record.Summary, given []s
 		if name := names[word]; name != "" {
 			about.Command[i] = name
 		}
-		if i > 0 && slices.Contains([]string{"--filter", "--key", "--clock"}, about.Command[i-1]) {
+		if i > 0 && slices.Contains([]string{"--filter", "--key", "--clock", "--hosts"}, about.Command[i-1]) {
 			about.Command[i] = "..."
 		}
 	}

@@ -27,6 +27,7 @@ type results struct {
 	timeouts    timeouts
 	clients     *analyze.Clients
 	all         []*record.Finding // for -o sarif and -o junit
+	hosts       *record.Hosts     // names for text; nil if there are none
 }
 
 // groupKey identifies findings that text output shows as one.
@@ -38,7 +39,7 @@ type groupKey struct {
 
 // findings shows the findings: in text output a few lines for each group, at the end.
 func findings(s *sink) (dissect.Handler, func()) {
-	c := &results{byKey: map[groupKey]*render.FindingGroup{}, counts: map[string]*render.RuleCount{}, reported: map[string]bool{}, clients: analyze.NewClients(s.Overlaps)}
+	c := &results{byKey: map[groupKey]*render.FindingGroup{}, counts: map[string]*render.RuleCount{}, reported: map[string]bool{}, clients: analyze.NewClients(s.Overlaps), hosts: s.Hosts}
 	s.found = map[record.Severity]int64{}
 	inGroups := !s.JSON && s.Columns == nil && s.sorter == nil && s.Count == 0 && !s.text.IsLive()
 	show := func(r any) error { return s.text.Finding(&render.FindingGroup{First: *r.(*record.Finding), Count: 1}) }
@@ -163,7 +164,7 @@ const maxFaulty = 1 << 10
 // trouble says how much of the trouble each client has, if there are several. A filter selects findings, and no trouble.
 func (c *results) trouble(s *sink) []string {
 	if text := c.clients.Sentence(s.summary); text != "" && s.Filter == nil {
-		return []string{text}
+		return []string{s.Hosts.In(text)}
 	}
 	return nil
 }
@@ -173,7 +174,7 @@ func (c *results) add(r *record.Finding) {
 	key := groupKey{r.Rule, r.Severity, r.AtFault}
 	g := c.byKey[key]
 	if g == nil {
-		g = &render.FindingGroup{First: *r.Clone(), Hosts: map[string]int64{}}
+		g = &render.FindingGroup{First: *record.Named(r.Clone(), c.hosts), Hosts: map[string]int64{}}
 		c.byKey[key] = g
 		c.groups = append(c.groups, g)
 	}
@@ -181,7 +182,7 @@ func (c *results) add(r *record.Finding) {
 	if r.AtFault.Or(record.Client) == record.Server {
 		host = r.Server
 	}
-	if name := host.Or("?"); g.Hosts[name] > 0 || len(g.Hosts) < maxFaulty {
+	if name := c.hosts.Shown(host.Or("?")); g.Hosts[name] > 0 || len(g.Hosts) < maxFaulty {
 		g.Hosts[name]++
 	}
 	g.Count++

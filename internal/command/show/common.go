@@ -133,6 +133,9 @@ func (c *contrasting) run(cmd *cobra.Command, paths []string) error {
 			}
 			typed += " " + word
 		}
+		for i := range sets {
+			sets[i] = record.Named(sets[i], s.Hosts)
+		}
 		s.fail(render.Common(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, sets, typed))
 		if len(sets) == 0 && options.Explicit { // of --failed
 			fmt.Fprintln(s.w, "no RPC has an error status")
@@ -329,7 +332,7 @@ func (p *passes) pass(begin func(record.Time), to taker) error {
 		if text := lines.Partial(&h); text != "" && first && !p.Quiet {
 			command.Say(p.stderr, "%s", text)
 		}
-		summary, err = ended(s, func() (*record.Summary, error) { return lines.Read(s.ctx, h) })
+		summary, err = ended(s, func() (*record.Summary, error) { return lines.Read(s.ctx, s.Naming(h)) })
 	} else {
 		in, joined, err2 := input.Join(s.ctx, &p.Typed, source, &set, p.stderr)
 		if err2 != nil {

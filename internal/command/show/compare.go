@@ -160,7 +160,7 @@ func (c *comparing) side(cmd *cobra.Command, s *sink, path string, side *analyze
 	if text := lines.Partial(&h); text != "" && !c.Quiet {
 		command.Say(c.stderr, "%s", text)
 	}
-	return ended(s, func() (*record.Summary, error) { return lines.Read(s.ctx, h) })
+	return ended(s, func() (*record.Summary, error) { return lines.Read(s.ctx, s.Naming(h)) })
 }
 
 // handler returns the handler that sums up one of the captures.
@@ -231,7 +231,7 @@ func (c *comparing) common(s *sink, list []*analyze.Comparison) {
 			continue
 		}
 		text, _ := set.Sentence()
-		s.fail(render.Labeled(s.w, s.width, "common", text))
+		s.fail(render.Labeled(s.w, s.width, "common", s.Hosts.In(text)))
 	}
 }
 

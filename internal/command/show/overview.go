@@ -2,8 +2,10 @@ package show
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect"
@@ -27,9 +29,10 @@ func overview(s *sink) (dissect.Handler, func()) {
 			})
 		})
 		o.Selected = s.Selection()
-		return render.Overview(render.Screen{Out: w, Theme: s.theme, Width: s.width}, o, now, s.Typed)
+		return render.Overview(render.Screen{Out: w, Theme: s.theme, Width: s.width}, record.Named(o, s.Hosts), record.Named(now, s.Hosts), s.Typed)
 	}
 	var ends analyze.Ends
+	names := map[analyze.HostName]bool{}
 	h := dissect.Handler{
 		Transaction: func(r *record.Transaction) error {
 			if s.asked(r) && s.matches(r) {
@@ -41,6 +44,11 @@ func overview(s *sink) (dissect.Handler, func()) {
 			return s.status()
 		},
 		Connection: func(r *record.Connection) error {
+			for _, end := range [...]record.Endpoint{r.Client, r.Server} {
+				if end.Name != "" {
+					names[analyze.HostName{Address: end.Address.Or(""), Name: end.Name}] = true
+				}
+			}
 			if s.WantsConnection(r.ID) && s.Overlaps(r.First, r.Last) {
 				c.Connection(r)
 			} else {
@@ -65,10 +73,11 @@ func overview(s *sink) (dissect.Handler, func()) {
 		c.Network(input.PointRecords(s.joined), input.NetworkRecords(s.joined))
 		o := c.Finish(s.summary)
 		o.Selected = s.Selection()
+		o.Hosts = slices.SortedFunc(maps.Keys(names), func(a, b analyze.HostName) int { return cmp.Compare(a.Address, b.Address) })
 		o.Ends = record.SomeIf(ends, ends.Transactions > 0)
 		if s.Report == "markdown" {
 			s.written++
-			s.fail(render.OverviewMarkdown(s.w, o, s.summary, s.Typed))
+			s.fail(render.OverviewMarkdown(s.w, record.Named(o, s.Hosts), record.Named(s.summary, s.Hosts), s.Typed))
 			return
 		}
 		if s.Brief {
@@ -77,7 +86,7 @@ func overview(s *sink) (dissect.Handler, func()) {
 			return
 		}
 		s.emit(o, func(r any) error {
-			return render.Overview(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, r.(*analyze.Overview), s.summary, s.Typed)
+			return render.Overview(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, r.(*analyze.Overview), record.Named(s.summary, s.Hosts), s.Typed)
 		})
 	}
 }

@@ -192,7 +192,7 @@ func (r *Runner) dissect(ctx context.Context, source input.Source, s *sink, h di
 	if r.Live {
 		o.Live, o.Linger = true, LiveLinger
 	}
-	d := dissect.New(h, o)
+	d := dissect.New(r.Naming(h), o)
 	r.state = d
 	if r.refresh != nil {
 		r.refresh.now, r.refresh.open, r.refresh.summarize = d.Now, d.Open, d.Summary
@@ -212,7 +212,7 @@ func (r *Runner) dissect(ctx context.Context, source input.Source, s *sink, h di
 func (r *Runner) replay(ctx context.Context, _ input.Source, s *sink, h dissect.Handler) (*record.Summary, error) {
 	command.BoxOf(ctx).Flush = s.w.Flush
 	s.hint = r.lines.Partial(&h)
-	return r.lines.Read(ctx, h)
+	return r.lines.Read(ctx, r.Naming(h))
 }
 
 // finish writes the summary and returns the error that determines the exit status. readErr

@@ -188,7 +188,7 @@ func (s *sink) take(record any, text func(any) error) bool {
 		s.buffer = s.drawLadder(record)
 	case s.keepsRows(record):
 		var err error
-		s.buffer, err = s.text.Keep(s.buffer[:0], func() error { return text(record) })
+		s.buffer, err = s.text.Keep(s.buffer[:0], func() error { return text(s.named(record)) })
 		s.fail(err)
 	default: // The columns of a table depend on all records, so tables are drawn after sorting.
 		s.show, s.kind = text, reflect.TypeOf(record).Elem()
@@ -248,7 +248,7 @@ func cloned(r any) (kept any, bytes int) {
 // drawLadder returns the ladder diagram of a transaction.
 func (s *sink) drawLadder(r any) []byte {
 	var b bytes.Buffer
-	s.fail(render.Ladder(&b, s.theme, s.width, r.(*record.Transaction)))
+	s.fail(render.Ladder(&b, s.theme, s.width, s.named(r).(*record.Transaction)))
 	return b.Bytes()
 }
 
@@ -262,8 +262,16 @@ func (s *sink) emit(record any, text func(any) error) {
 		_, err := s.w.Write(s.Columns.Append(s.space(), record))
 		s.fail(err)
 	default:
-		s.fail(text(record))
+		s.fail(text(s.named(record)))
 	}
+}
+
+// named returns a record for a text: the names of --hosts replace addresses. Packets have both.
+func (s *sink) named(r any) any {
+	if _, is := r.(*record.Packet); is {
+		return r
+	}
+	return s.Hosts.Named(r)
 }
 
 // record writes a record as JSON.
