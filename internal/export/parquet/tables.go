@@ -48,7 +48,7 @@ func rpcKey[R any]() []column[R] {
 var transactionColumns = slices.Concat(ofConnection[record.Transaction](), rpcKey[record.Transaction](),
 	computed("time", func(r *record.Transaction, _ *row) record.Time { return r.Start() }), // of the Call, or of a Reply without a Call
 	computed("packet", firstPacket),
-	fields[record.Transaction]("read_chunks write_chunks reply_chunk timeline waits rpc shares_proofs"),
+	fields[record.Transaction]("read_chunks write_chunks reply_chunk timeline waits rpc shares_proofs client_name server_name"),
 	computed("name", func(r *record.Transaction, _ *row) string { return analyze.Name(r, analyze.ByOperation) }), // by which stats groups RPCs
 	computed("failed", func(r *record.Transaction, _ *row) bool { return r.Failed() }),                           // stats counts the RPC as an error
 	computed("read_segments", segments(record.ReadList)),
@@ -69,14 +69,14 @@ var waitColumns = slices.Concat(ofConnection[record.Wait](), rpcKey[record.Wait]
 
 // operationColumns are the columns of the table rdma_operations.
 var operationColumns = slices.Concat(ofConnection[record.RDMAOperation](),
-	computed("time", func(r *record.RDMAOperation, _ *row) record.Time { return r.Sent }), fields[record.RDMAOperation]("waits"))
+	computed("time", func(r *record.RDMAOperation, _ *row) record.Time { return r.Sent }), fields[record.RDMAOperation]("waits client_name server_name"))
 
 // connectionColumns are the columns of the table connections.
 var connectionColumns = slices.Concat(ofConnection[record.Connection](),
-	computed("time", func(r *record.Connection, _ *row) record.Time { return r.First }), fields[record.Connection]("connection_key"))
+	computed("time", func(r *record.Connection, _ *row) record.Time { return r.First }), fields[record.Connection]("connection_key client_name server_name"))
 
 // findingColumns are the columns of the table findings.
-var findingColumns = slices.Concat(ofConnection[record.Finding](), fields[record.Finding](""))
+var findingColumns = slices.Concat(ofConnection[record.Finding](), fields[record.Finding]("client_name server_name"))
 
 // pointColumns are the columns of the table points, which has rows only for captures of several points.
 var pointColumns = slices.Concat(of[record.Point](), fields[record.Point]("steps"),
