@@ -354,7 +354,7 @@ func (v *overview) throughput() {
 	if !known {
 		return
 	}
-	text := fmt.Sprintf("%s read and %s written: %s/s from the first of these READs and WRITEs to the last, %s in the busiest second", Size(t.BytesRead), Size(t.BytesWritten), Size(t.MeanBytesPerS), Size(t.PeakBytesPerS))
+	text := fmt.Sprintf("%s read and %s written: %s/s from the first to the last, %s in the busiest second", Size(t.BytesRead), Size(t.BytesWritten), Size(t.MeanBytesPerS), Size(t.PeakBytesPerS))
 	if first, known := v.s.First.Get(); known && t.PeakAt > first {
 		text += fmt.Sprintf(", after %s", Duration(t.PeakAt.Sub(first)))
 	}

@@ -12,8 +12,13 @@ func Shell(file string) string {
 	if len(file) > 1 && file[0] == '-' { // the name "-" is standard input
 		file = "./" + file
 	}
-	plain, odd := file != "", !utf8.ValidString(file)
-	for _, r := range file {
+	return ShellWord(file)
+}
+
+// ShellWord is like [Shell] for a word that is no file name: a dash stays.
+func ShellWord(word string) string {
+	plain, odd := word != "", !utf8.ValidString(word)
+	for _, r := range word {
 		odd = odd || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r) || r == 0x2028 || r == 0x2029
 		plain = plain && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-./,:=@%+", r))
 	}
@@ -21,8 +26,8 @@ func Shell(file string) string {
 	case odd:
 		b := []byte("$'")
 		const set = "01234567"
-		for i := range len(file) {
-			switch c := file[i]; {
+		for i := range len(word) {
+			switch c := word[i]; {
 			case c == '\'' || c == '\\':
 				b = append(b, '\\', c)
 			case c < 0x20 || c >= 0x7f:
@@ -33,7 +38,7 @@ func Shell(file string) string {
 		}
 		return string(append(b, '\''))
 	case plain:
-		return file
+		return word
 	}
-	return "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -237,6 +237,12 @@ func NewCollector() *Collector {
 	}
 }
 
+// Begin sets the time of the first packet, from which seconds count, as those of [Rates] do. Without it, the first RPC is the start.
+func (c *Collector) Begin(at record.Time) error {
+	c.throughput.begin, c.throughput.begun = at, true
+	return nil
+}
+
 // Only says which span of time the overview is about: overlaps reports whether another one overlaps it. It must be called before
 // the first record.
 func (c *Collector) Only(overlaps func(from, to record.Time) bool) { c.suspicion.span = overlaps }

@@ -13,7 +13,7 @@ type Throughput struct {
 	BytesRead         int64              `json:"bytes_read" doc:"Number of bytes of files that READs returned. If too little of the results was captured, it is that of the data in chunks, with padding."`
 	BytesWritten      int64              `json:"bytes_written" doc:"Number of bytes of files that WRITEs wrote. If too little of the results was captured, it is that of the data in chunks, with padding."`
 	MeanBytesPerS     int64              `json:"mean_bytes_per_s" doc:"Mean number of these bytes in a second, from the first Call of these READs and WRITEs to their last Reply."`
-	PeakBytesPerS     int64              `json:"peak_bytes_per_s" doc:"Number of bytes in the second of the capture with the most bytes, by the time of the Reply."`
+	PeakBytesPerS     int64              `json:"peak_bytes_per_s" doc:"Number of bytes in the second with the most bytes, by the time of the Reply; seconds count from the first packet of the capture, as in rates."`
 	PeakAt            record.Time        `json:"peak_at" doc:"Start of this second."`
 	BusiestClient     record.Opt[string] `json:"busiest_client" doc:"Address of the client whose READs and WRITEs moved the most bytes; null if it is not known." secret:"address"`
 	BusiestBytes      int64              `json:"busiest_client_bytes" doc:"Number of bytes of this client."`
@@ -29,8 +29,10 @@ const (
 // throughput collects a Throughput.
 type throughput struct {
 	Throughput
+	begin       record.Time // of the capture
+	begun       bool
 	first, last record.Time
-	seconds     map[int64]int64 // bytes by second since the first Call
+	seconds     map[int64]int64 // bytes by second since begin
 	clients     map[string]int64
 }
 
@@ -42,11 +44,14 @@ func (t *throughput) add(r *record.Transaction) {
 	}
 	if t.seconds == nil {
 		t.seconds, t.clients, t.first = map[int64]int64{}, map[string]int64{}, r.Start()
+		if !t.begun {
+			t.begin, t.begun = t.first, true
+		}
 	}
 	t.BytesRead += read
 	t.BytesWritten += written
 	t.first, t.last = min(t.first, r.Start()), max(t.last, r.Reply.Time)
-	t.seconds[int64(r.Reply.Time)/1e9] += read + written
+	t.seconds[int64(r.Reply.Time-t.begin)/1e9] += read + written
 	if len(t.seconds) > maxSeconds {
 		t.fold(false)
 	}
@@ -64,7 +69,7 @@ func (t *throughput) fold(all bool) {
 	}
 	for _, second := range seconds {
 		if n := t.seconds[second]; n > t.PeakBytesPerS {
-			t.PeakBytesPerS, t.PeakAt = n, record.Time(second*1e9)
+			t.PeakBytesPerS, t.PeakAt = n, t.begin+record.Time(second*1e9)
 		}
 		if !all {
 			delete(t.seconds, second)

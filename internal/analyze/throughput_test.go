@@ -75,3 +75,21 @@ func TestThroughputOfLongCaptures(t *testing.T) {
 		t.Errorf("%+v, %d seconds; want 5000 bytes in second 17", got, len(all.seconds))
 	}
 }
+
+// TestBusiestSecond: the busiest second is the one that rates of one second have, whatever the clock shows.
+func TestBusiestSecond(t *testing.T) {
+	rpcs := []*record.Transaction{
+		moving("a", "READ", 10.1e9, 10.6e9, 1000), moving("a", "READ", 10.7e9, 11.2e9, 3000), moving("a", "READ", 11.3e9, 11.7e9, 2000),
+	}
+	c := NewCollector()
+	const begin = 10.4e9
+	c.Begin(begin)
+	for _, r := range rpcs {
+		c.Transaction(r)
+	}
+	o := c.Finish(&record.Summary{})
+	got, _ := o.Throughput.Get()
+	if got.PeakBytesPerS != 4000 || got.PeakAt != begin {
+		t.Errorf("%d bytes at %v, want 4000 in the second from %v", got.PeakBytesPerS, got.PeakAt, record.Time(begin))
+	}
+}

@@ -47,6 +47,7 @@ func (o *Overview) Handler() dissect.Handler {
 // adding returns a handler that adds records to a Collector, and of RPCs those that are selected.
 func adding(c *analyze.Collector, selects func(*record.Transaction) (bool, error)) dissect.Handler {
 	return dissect.Handler{
+		Begin: c.Begin,
 		Transaction: func(r *record.Transaction) error {
 			hit, err := selects(r)
 			if hit {

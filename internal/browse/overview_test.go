@@ -24,6 +24,7 @@ func overviewOf(t *testing.T, path, filter string, width int) string {
 		}
 	}
 	s, _ := dissect.New(dissect.Handler{
+		Begin: c.Begin,
 		Transaction: func(r *record.Transaction) error {
 			if f != nil {
 				if hit, err := f.Match(r); err != nil || !hit {

@@ -103,7 +103,7 @@ func (x *Index) Handler() dissect.Handler {
 			x.mu.Lock()
 			x.start = record.Some(first)
 			x.mu.Unlock()
-			return nil
+			return passed(also.Begin, first)
 		},
 		Transaction: func(r *record.Transaction) error {
 			row := makeRow(r, x.names)

@@ -159,7 +159,7 @@ func (p *Report) hiddenRPC(r *record.Transaction) *record.Transaction {
 func (p *Report) begin(at record.Time) error {
 	p.start = at
 	p.rates.Begin(at)
-	return nil
+	return p.overview.Begin(at)
 }
 
 // transaction adds a transaction.

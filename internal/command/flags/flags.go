@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmadump/rdmadump/internal/command"
+	"github.com/rdmadump/rdmadump/render"
 )
 
 // Typed holds the values of the flags of a view as they were typed. [Settings] holds what
@@ -352,17 +353,25 @@ func Words(set *pflag.FlagSet, wanted func(name string) bool) (words []string) {
 			values = list.GetSlice()
 		}
 		for _, value := range values {
-			switch {
-			case f.Value.Type() != "bool":
-				words = append(words, "--"+f.Name, value)
-			case value == "true":
+			switch isBool := f.Value.Type() == "bool"; {
+			case isBool && value == "true":
 				words = append(words, "--"+f.Name)
+			case !isBool && !strings.HasPrefix(value, "-"):
+				words = append(words, "--"+f.Name, value)
 			default:
 				words = append(words, "--"+f.Name+"="+value)
 			}
 		}
 	})
 	return words
+}
+
+// Selected returns, for a shell, the flags that were given and select what a command is about, each with a space before it.
+func Selected(set *pflag.FlagSet) (text string) {
+	for _, word := range Words(set, Selects) {
+		text += " " + render.ShellWord(word)
+	}
+	return text
 }
 
 // Selects reports whether the flag with a name selects what all views are about, or says how to read the capture.

@@ -73,9 +73,11 @@ func (x *viewing) run(cmd *cobra.Command, paths []string) error {
 			return errors.New("--from and --to cannot count from the end of records; name the time")
 		}
 		r.Names = input.NamesOf(given, records.Paths)
+		r.Typed += flags.Selected(cmd.Flags())
 		return r.Run(cmd.Context(), nil)
 	}
 	r.Names = input.NamesOf(given, source.Paths())
+	r.Typed += flags.Selected(cmd.Flags())
 	in, joined, err := input.Join(cmd.Context(), f, source, set, stderr)
 	if err != nil {
 		return err

@@ -126,17 +126,10 @@ func (c *contrasting) run(cmd *cobra.Command, paths []string) error {
 			}
 		}
 	default:
-		typed := s.Typed // The commands select among the same RPCs.
-		for _, word := range flags.Words(cmd.Flags(), flags.Selects) {
-			if name, is := strings.CutPrefix(word, "--"); !is || !flags.Selects(name) {
-				word = render.Shell(word)
-			}
-			typed += " " + word
-		}
 		for i := range sets {
 			sets[i] = record.Named(sets[i], s.Hosts)
 		}
-		s.fail(render.Common(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, sets, typed))
+		s.fail(render.Common(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, sets, s.Typed+flags.Selected(cmd.Flags())))
 		if len(sets) == 0 && options.Explicit { // of --failed
 			fmt.Fprintln(s.w, "no RPC has an error status")
 		} else if len(sets) == 0 {

@@ -34,6 +34,7 @@ func overview(s *sink) (dissect.Handler, func()) {
 	var ends analyze.Ends
 	names := map[analyze.HostName]bool{}
 	h := dissect.Handler{
+		Begin: c.Begin,
 		Transaction: func(r *record.Transaction) error {
 			if s.asked(r) && s.matches(r) {
 				c.Transaction(r)

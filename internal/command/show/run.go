@@ -125,7 +125,7 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 	if r.Live && (anew == nil || !anew.screen) {
 		s.text.Live()
 	}
-	h.Begin = s.begin
+	h.Begin = both(h.Begin, s.begin) // s.begin comes first.
 	h = r.also(h)
 	if r.lines != nil {
 		if err := r.lines.Check(r.Settings, &h); err != nil {
