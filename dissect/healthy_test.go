@@ -16,6 +16,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/synth"
 	"github.com/rdmadump/rdmadump/synth/cases"
 )
 
@@ -176,24 +177,36 @@ func delayed(from byte, ns, jitter int64) harm {
 	}
 }
 
-// TestOneDirectionLate: a short healthy connection of which one direction was captured so late that all packets of the
-// other come before it has no finding that it does not have in the order in which it was sent. The acknowledgements show
-// that order.
-func TestOneDirectionLate(t *testing.T) {
-	blames := func(frames []capture.Frame) map[string]string {
-		found := map[string]string{}
-		d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error {
-			if f.AtFault.Known() {
-				found[f.Rule+" of the "+string(f.AtFault.Or(""))] = f.Message
-			}
-			return nil
-		}}, dissect.Options{})
-		for i := range frames {
-			d.Frame(&frames[i])
+// accusations returns what the findings of a capture say of a side.
+func accusations(frames []capture.Frame) map[string]string {
+	found := map[string]string{}
+	d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error {
+		if f.AtFault.Known() {
+			found[f.Rule+" of the "+string(f.AtFault.Or(""))] = f.Message
 		}
-		d.Finish()
-		return found
+		return nil
+	}}, dissect.Options{})
+	for i := range frames {
+		d.Frame(&frames[i])
 	}
+	d.Finish()
+	return found
+}
+
+// accusesNobody reports what the findings of a harmed capture say of a side, and those of the capture before did not say.
+func accusesNobody(t *testing.T, before map[string]string, harmed []capture.Frame, format string, args ...any) {
+	t.Helper()
+	for rule, message := range accusations(harmed) {
+		if before[rule] == "" {
+			t.Errorf("%s: %s: %s", fmt.Sprintf(format, args...), rule, message)
+		}
+	}
+}
+
+// TestOneDirectionLate: a short healthy connection of which one direction was captured late, all of it or from a packet on,
+// has no finding about a side that it does not have in the order in which it was sent, whether all packets of the other
+// direction come before it or only the next ones, and whether or not the capture lacks the first packets.
+func TestOneDirectionLate(t *testing.T) {
 	for _, c := range cases.All() {
 		if c.Options.Client.Addr.IsValid() || c.Options.Server.Addr.IsValid() || c.Options.IPv6 {
 			continue // The harms find the sides by the last byte of their addresses.
@@ -203,20 +216,48 @@ func TestOneDirectionLate(t *testing.T) {
 			if !c.On(transport) {
 				continue
 			}
-			var frames []capture.Frame
-			for f := range testkit.Made(c.Wire(transport, false).Frames) {
-				frames = append(frames, *f)
-			}
-			inOrder := blames(slices.Clone(frames))
+			frames := framesOf(c.Wire(transport, false))
+			inOrder := accusations(slices.Clone(frames))
 			for from := range byte(2) {
-				for rule, message := range blames(delayed(from+1, 100e3, 0)(nil, slices.Clone(frames))) {
-					if inOrder[rule] == "" {
-						t.Errorf("%s, %s/%s, packets of host %d late: %s: %s", transport, c.Rule, c.Name, from+1, rule, message)
-					}
+				accusesNobody(t, inOrder, delayed(from+1, 100e3, 0)(nil, slices.Clone(frames)), "%s, %s/%s, packets of host %d late", transport, c.Rule, c.Name, from+1)
+				for first := 0; first < len(frames); first += 4 {
+					harmed := slices.Concat(frames[:first], delayed(from+1, 2e3, 0)(nil, slices.Clone(frames[first:])))
+					slices.SortStableFunc(harmed, func(a, b capture.Frame) int { return cmp.Compare(a.Time, b.Time) })
+					accusesNobody(t, inOrder, harmed, "%s, %s/%s, packets of host %d late from packet %d on", transport, c.Rule, c.Name, from+1, first+1)
 				}
 			}
 		}
 	}
+}
+
+// TestSameXIDLate: if each Call of a connection has the same XID, a Reply that was captured in another order than it was
+// sent is compared with no other Call.
+func TestSameXIDLate(t *testing.T) {
+	o := synth.Options{Client: synth.End{Addr: netip.MustParseAddr("10.1.0.1")}, Server: synth.End{Addr: netip.MustParseAddr("10.2.0.2")}}
+	both(t, o, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		c.Connect()
+		for i := range uint32(4) {
+			call := synth.Read3(0, 4096).Offer(synth.Mem(0xa1+i, 4096))
+			call.XID = 77
+			c.RPC(call, synth.Read3Reply(make([]byte, 4096)).To(call).Invalidating(0xa1+i))
+		}
+		frames := framesOf(w)
+		for first := range frames {
+			for from := range byte(2) {
+				for _, us := range []int64{2, 5, 8, 20} {
+					accusesNobody(t, nil, delayed(from+1, us*1e3, 0)(nil, slices.Clone(frames[first:])), "without the first %d packets, those of host %d %d us late", first, from+1, us)
+				}
+			}
+		}
+	})
+}
+
+// framesOf returns the frames of a Wire.
+func framesOf(w *synth.Wire) (frames []capture.Frame) {
+	for f := range testkit.Made(w.Frames) {
+		frames = append(frames, *f)
+	}
+	return frames
 }
 
 // displaced moves some frames back by up to five places; times stay in order.

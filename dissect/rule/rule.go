@@ -116,7 +116,7 @@ var (
 	PrivateDataReserved        = define("private-data-reserved-bits", record.Warning, "RFC 8797 s.4")
 	InlineThresholdExceeded    = define("inline-threshold-exceeded", record.Error, "RFC 8166 s.3.3.2").needs(0, 0, terms).until(evidence.Delivered)
 	InvalidationNegotiated     = define("invalidation-not-negotiated", record.Error, "RFC 8797 s.4.1").needs(0, 0, terms).until(evidence.Delivered)
-	InvalidatedUnexposedHandle = define("invalidated-unexposed-handle", record.Error, "RFC 8797 s.4.1").needs(0, missing, evidence.XIDReused).until(evidence.Delivered)
+	InvalidatedUnexposedHandle = define("invalidated-unexposed-handle", record.Error, "RFC 8797 s.4.1").needs(0, missing, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
 	InvalidationOnCall         = define("invalidation-on-call", record.Error, "RFC 8797 s.4.1").until(evidence.Delivered)
 	InvalidatedHandleUsed      = define("invalidated-handle-used", record.Error, "draft-cel-nfsv4-reminv-design s.2.2").needs(missing, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.TruncatedAgain|evidence.Closing).until(evidence.Next)
 

@@ -198,6 +198,9 @@ var chunks = []Case{
 			r := c.Server.ReadRequest(0xa1, call.Reads[0].Offset, 4096)
 			r.RespondPackets(data(4096), 0, 2)
 			c.Server.Reply(writeReply())
+			if !c.IWARP() { // acknowledgements of InfiniBand do not show what the server had received when it replied
+				c.Server.ReadRequest(0xa1, call.Reads[0].Offset+2048, 2048, synth.AtPSN(r.PSN+2))
+			}
 			r.RespondPackets(data(4096), 2, 4)
 		}, Healthy: does(write(), writeReply()),
 	},

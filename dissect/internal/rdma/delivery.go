@@ -1,6 +1,8 @@
 package rdma
 
 import (
+	"slices"
+
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -315,6 +317,19 @@ func (l *ledger) acceptedUpTo(seq uint64, at record.Stamp) (d Delivery, known bo
 		return d, false
 	}
 	return l.entries[hi-1].op.Delivered()
+}
+
+// Follows reports whether the data of a Read that is being taken was sent after its sender had received a part of the
+// request with a tag. It is false if the data does not show that: only TCP segments acknowledge what came before them.
+func (o *Operation) Follows(tag Tag) bool {
+	f := o.conn.flows[o.Side.Other()]
+	if f == nil || f.stream == nil || f.peer() == nil {
+		return false
+	}
+	acked, known := f.stream.acks.Get()
+	requests := f.peer().ops.all()
+	i := slices.IndexFunc(requests, func(e entry) bool { return e.op.Tag == tag })
+	return known && i >= 0 && order.Octets.Delta(acked, requests[i].From) > 0
 }
 
 // Acknowledges reports whether the capture contains acknowledgements of the requests of

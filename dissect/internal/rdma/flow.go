@@ -111,6 +111,7 @@ type queuePair struct {
 	order     order.Order[held]
 	acksSeen  bool // this side acknowledged a PSN before the other direction was known
 	lastAck   uint32
+	lastAckAt record.Stamp
 	damaged   []damagedSend // the latest Sends with a bad ICRC that belong to no known operation
 
 	search

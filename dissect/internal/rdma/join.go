@@ -75,6 +75,8 @@ func (c *Conn) pair() {
 	}
 	if c.flows[0] != nil && c.flows[1] != nil {
 		c.identify()
+		c.flows[0].acknowledgedAlone()
+		c.flows[1].acknowledgedAlone()
 	}
 }
 
@@ -414,6 +416,24 @@ func (c *Conn) join(f *flow, to Side) {
 	f.move(c, to)
 	if old.closing && !c.closing {
 		c.joinClosing(old, moved)
+	}
+}
+
+// acknowledgedAlone passes the latest acknowledgement that the side sent before the other direction was known, if that
+// acknowledges requests that were captured later, or will be: the packets are not in the order in which they were sent.
+func (f *flow) acknowledgedAlone() {
+	if !f.qp.acksSeen {
+		return
+	}
+	asker, acked := f.peer(), f.qp.lastAck
+	switch o := asker.ops.at(acked); {
+	case !asker.qp.order.Begun():
+		asker.qp.order.Acknowledge(acked)
+	case o != nil && f.qp.lastAckAt.Before(o.First):
+		f.conn.Disorder()
+	case order.PSNs.Delta(acked, asker.qp.order.Expected()) >= 0:
+		asker.qp.order.Acknowledge(acked)
+		asker.apply(nil, &currentPacket{at: f.qp.lastAckAt})
 	}
 }
 

@@ -217,12 +217,14 @@ func (o *Operation) arrive(index int64, at record.Stamp) (afterGap bool) {
 	return false
 }
 
-// requestedAgain notes that a requester requested a number of bytes of a Read once more, from a PSN on: it has no response
-// from there on.
-func (o *Operation) requestedAgain(psn, length uint32, at record.Stamp) {
-	o.Again = int64(length)
-	o.response.again = at
-	o.times.Expect(int64(order.PSNs.Delta(psn, o.from)))
+// requestedAgain notes that a requester requested bytes of a Read once more: it has no response from there on. A duplicate
+// that the network made of a request does not show when the requester lacked them.
+func (o *Operation) requestedAgain(d *Datagram) {
+	o.Again = int64(d.Packet.RETH.DMALength)
+	if !d.duplicates(o.copies.print, o.copies.newest.Time) {
+		o.response.again = d.At
+	}
+	o.times.Expect(int64(order.PSNs.Delta(d.Packet.PSN, o.from)))
 }
 
 // damagedFirst notes an earlier copy of a Send that was damaged, or lost.

@@ -170,7 +170,7 @@ func (f *flow) requestAgain(d *Datagram, cur *currentPacket) {
 		return // it is no copy of the operation's request
 	}
 	if o != nil && o.Kind == Read && !d.Path.Copy {
-		o.requestedAgain(d.Packet.PSN, d.Packet.RETH.DMALength, d.At)
+		o.requestedAgain(d)
 	}
 	f.takeOldRequest(d, cur)
 }
@@ -324,7 +324,7 @@ func (f *flow) response(d *Datagram, cur *currentPacket) {
 	p, info := d.Packet, d.Packet.Opcode.Info()
 	asker := f.peer()
 	if asker == nil {
-		f.qp.acksSeen, f.qp.lastAck = true, p.PSN
+		f.qp.acksSeen, f.qp.lastAck, f.qp.lastAckAt = true, p.PSN, cur.at
 		f.countRefusal(p, cur)
 		return
 	}

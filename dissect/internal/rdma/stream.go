@@ -15,6 +15,7 @@ type stream struct {
 	reached uint32 // the framer made operations of the bytes before it
 	frames  framer
 
+	acks  record.Opt[uint32] // the acknowledgement of the segment whose data is being taken; unknown if the segment had to wait
 	early record.Opt[uint32] // the latest acknowledgement of bytes of the other direction, of which none was captured yet
 }
 
@@ -132,10 +133,13 @@ func (w *stream) carry(s *TCP, cur *currentPacket) {
 }
 
 // followsAcknowledgement notes whether the other direction had acknowledged bytes of the first segment of this direction
-// before it was captured.
+// before it was captured. If the capture lacks the beginning, too, a Reply may be one to a Call that was not captured.
 func (w *stream) followsAcknowledgement(s *TCP) {
 	if peer := w.flow.peer(); peer != nil && peer.stream.acknowledgedBefore(s.Seq) {
-		w.flow.conn.setup.overtook(w.flow.side)
+		c := w.flow.conn
+		if c.setup.overtook(w.flow.side); !c.setup.Handshake {
+			c.Disorder()
+		}
 	}
 }
 
@@ -160,11 +164,13 @@ func (w *stream) apply(s *TCP, cur *currentPacket) {
 			f.conn.Disorder()
 		case order.Accepted:
 			if item := fact.Item; item == nil {
+				w.acks = record.SomeIf(s.Ack, s.Flags&link.TCPACK != 0)
 				w.deliver(s.Payload, s.Offset, int(fact.From-s.Seq), fact.Run, cur)
 			} else {
 				if own == nil {
 					own = new(currentPacket)
 				}
+				w.acks = record.Opt[uint32]{}
 				w.deliver(item.data, -1, item.length-int(fact.To-fact.From), fact.Run, cur.accepting(item, own))
 			}
 		case order.Filled: // the current segment came after those that wait

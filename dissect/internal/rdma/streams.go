@@ -132,7 +132,7 @@ func (ts *tcpStreams) segment(s *TCP, cur *currentPacket) bool {
 func (ts *tcpStreams) openStream(key streamKey, s *TCP) *flow {
 	if string(s.Payload[:len(iwarp.ReplyKey)]) == iwarp.ReplyKey {
 		if back := ts.streams[key.reversed()]; back != nil && !back.conn.closing && back.conn.flows[1] == nil {
-			f := ts.attachStream(back.conn, 1, key, ts.framing(back.conn.setup.Handshake))
+			f := ts.attachStream(back.conn, 1, key, ts.framing(true))
 			if h, known := ts.opened.find(key.reversed()); known {
 				h.setKey(f.conn)
 			}

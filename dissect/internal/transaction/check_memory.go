@@ -313,7 +313,10 @@ func matchingSegment(cs *connState, o *rdma.Operation, m target, s *segment, exa
 	return s
 }
 
-// checkLateRead reports a Reply that was sent before an RDMA Read of its Call was complete.
+// checkLateRead reports a Reply that was sent before an RDMA Read of its Call was complete. That the data was captured after
+// the Reply proves nothing, because a capture may show one direction later than the other one. The requester's TCP
+// segment with the data proves it if it acknowledges the Reply, and so does the responder if it requests the data again
+// after the Reply.
 func checkLateRead(cs *connState, o *rdma.Operation, x *txn) {
 	if o.Kind != rdma.Read || x.state == outstanding || !x.rec.Status.Replied() || x.checks.memory.shared || o.Last.Time < x.answer.LastTime {
 		return
@@ -321,10 +324,11 @@ func checkLateRead(cs *connState, o *rdma.Operation, x *txn) {
 	if early, _ := o.Disorder(); early.Packet != 0 { // the requester drops such a response, so its packets were captured in another order
 		return
 	}
-	if !x.checks.memory.lateRead.first() {
+	reply := record.Stamp{Time: x.answer.LastTime, Packet: x.answer.LastPacket}
+	if !o.Follows(x.tag(partReply)) && !reply.Before(o.RequestedAgain()) || !x.checks.memory.lateRead.first() {
 		return
 	}
-	c := x.checker(record.Stamp{Time: x.answer.LastTime, Packet: x.answer.LastPacket}).attributedTo(x.side.Other())
+	c := x.checker(reply).attributedTo(x.side.Other())
 	c.report(rule.ReplyBeforeReads, "the Reply was sent before the RDMA Read of handle 0x%08x, which packet %s began, had received all data", o.Handle, record.PacketText(o.First.Packet))
 }
 

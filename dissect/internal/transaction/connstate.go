@@ -311,6 +311,9 @@ func (cs *connState) Join(old rdma.Link, from, to rdma.Side) {
 	}
 	for s := range rdma.Side(2) {
 		at := moved(s)
+		if cs.answeredFirst(at, o.open[s]) || o.answeredFirst(s, cs.open[at]) {
+			cs.link.Disorder()
+		}
 		for _, x := range o.open[s] {
 			cs.open[at].add(x)
 		}
@@ -334,6 +337,16 @@ func (cs *connState) Join(old rdma.Link, from, to rdma.Side) {
 	if cs.upper.Join(&o.upper) {
 		cs.recognized()
 	}
+}
+
+// answeredFirst reports whether a Reply to one of the Calls of a side was captured before the Call.
+func (cs *connState) answeredFirst(s rdma.Side, calls openCalls) bool {
+	for xid := range calls {
+		if cs.rareState != nil && cs.rareState.unmatched[s].Has(xid) {
+			return true
+		}
+	}
+	return false
 }
 
 // join merges the state of another connection; moved maps its sides to the sides of this connection.
