@@ -490,6 +490,18 @@ func TestReportPage(t *testing.T) {
 	}
 }
 
+// TestReportUnits: numbers of bytes in sentences and next to pictures have units with a name, such as KiB, and not the K of
+// tables.
+func TestReportUnits(t *testing.T) {
+	_, text := reportOf(t, "../../testdata/captures/rocev2-data42.pcap.zst")
+	if mixed := regexp.MustCompile(`[0-9.]+[KM] ?B[ /.,][^<]{0,30}`).FindAllString(text, -1); len(mixed) > 0 {
+		t.Errorf("units of bytes are mixed: %q", mixed)
+	}
+	if !regexp.MustCompile(`[0-9.]+ [KM]iB/s`).MatchString(text) {
+		t.Error("no rate of bytes has a unit")
+	}
+}
+
 // TestReportWithoutRPCs: a page about a capture without RPCs, or about none of them, has no empty tables and pictures, and says
 // why. It lists the connections of another upper layer.
 func TestReportWithoutRPCs(t *testing.T) {
@@ -1018,6 +1030,23 @@ func TestReportBrowser(t *testing.T) {
 			for _, id := range []string{"findings", "operations", "rates", "connections", "ladders", "rpcs"} {
 				if attributeOf(shown, id, "id") != id {
 					t.Errorf("there is no %s", id)
+				}
+			}
+			printed := filepath.Join(t.TempDir(), "report.pdf")
+			dump("--print-to-pdf=" + printed)
+			pdf, err := os.ReadFile(printed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			boxes := regexp.MustCompile(`/MediaBox \[0 0 ([0-9.]+) ([0-9.]+)\]`).FindAllSubmatch(pdf, -1)
+			if len(boxes) == 0 {
+				t.Fatal("nothing is printed")
+			}
+			for i, box := range boxes {
+				wide, _ := strconv.ParseFloat(string(box[1]), 64)
+				high, _ := strconv.ParseFloat(string(box[2]), 64)
+				if wide <= high {
+					t.Fatalf("page %d is printed with %s x %s points: the tables need the long side of the paper", i+1, box[1], box[2])
 				}
 			}
 		})

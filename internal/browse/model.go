@@ -521,7 +521,7 @@ func (m *Model) reading() string {
 	case s.SpillErr != nil:
 		parts = append(parts, "records are missing")
 	case s.Spilled > 0:
-		parts = append(parts, render.Bytes(s.Spilled)+"B in a temporary file")
+		parts = append(parts, render.Size(s.Spilled)+" in a temporary file")
 	}
 	switch {
 	case s.Done && s.Err != nil:

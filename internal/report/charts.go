@@ -430,7 +430,7 @@ func (v *page) drawFlows(view *cardView, x axis, data *card) {
 	if most == 0 {
 		return
 	}
-	rate := func(n int64) string { return render.Bytes(int64(float64(n)/data.every.Seconds())) + " B/s" }
+	rate := func(n int64) string { return render.Size(int64(float64(n)/data.every.Seconds())) + "/s" }
 	for _, d := range []struct {
 		name   string
 		values []int
@@ -440,7 +440,7 @@ func (v *page) drawFlows(view *cardView, x axis, data *card) {
 		paths[0].area(d.values, int(most), chartHigh, nil)
 		view.Chart.Strips = append(view.Chart.Strips, strip{
 			Name: d.name, Title: d.name + ", bytes per second", Height: chartHigh, Shapes: shapesOf([]string{"moved"}, paths), Scale: rate(most),
-			Desc:  fmt.Sprintf("%s B of RPC messages in total, in intervals of %v; the full height is %s.", render.Bytes(d.total), data.every, rate(most)),
+			Desc:  fmt.Sprintf("%s of RPC messages in total, in intervals of %v; the full height is %s.", render.Size(d.total), data.every, rate(most)),
 			Marks: []legend{{"moved", "bytes per second"}},
 		})
 	}
