@@ -36,7 +36,7 @@ func Common(to Screen, sets []*contrast.Set, file string) error {
 				b.WriteString(indent + to.Theme.dim.of(to.Theme.glyphs.right+" rdmadump "+command+" -Y "+Shell(l.Filter)) + "\n")
 				continue
 			}
-			for j, line := range Wrap(clean(l.Text), to.Width-len(indent)) {
+			for j, line := range Wrap(clean(l.Text), to.Width-len(indent)-2) {
 				if j == 1 {
 					indent += "  "
 				}

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -72,17 +73,50 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 		}
 	}
 	var all record.NetworkInterval // the largest values, so that the directions have the same scale
-	for _, n := range list {
-		for _, i := range n.Course {
+	courses := s.courses(list)
+	for _, course := range courses {
+		for _, i := range course {
 			all.MaxNS, all.Lost, all.Corrupted = record.Some(max(all.MaxNS.Or(1), i.MaxNS.Or(0))), max(all.Lost, i.Lost), max(all.Corrupted, i.Corrupted)
 		}
 	}
-	for _, n := range list {
-		if err := s.course(start, n, &all); err != nil {
+	for i, n := range list {
+		if err := s.course(start, n, courses[i], &all); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// The columns in front of the characters of a course, and after them.
+const (
+	courseMargin = 18 // the name of the row
+	courseScale  = 17 // the largest value, such as "| up to 1234.567s"
+)
+
+// courses returns the intervals of each direction. As many are merged into one as the width needs.
+func (s Screen) courses(list []*record.Network) [][]record.NetworkInterval {
+	most := 0
+	for _, n := range list {
+		most = max(most, len(n.Course))
+	}
+	merged := 1
+	if room := max(s.Width-courseMargin-courseScale, 10); s.Width > 0 && most > room {
+		merged = (most + room - 1) / room
+	}
+	courses := make([][]record.NetworkInterval, len(list))
+	for i, n := range list {
+		for part := range slices.Chunk(n.Course, merged) {
+			sum := part[0]
+			for _, p := range part[1:] {
+				sum.Lost, sum.Corrupted = sum.Lost+p.Lost, sum.Corrupted+p.Corrupted
+				if sum.MaxNS.Known() || p.MaxNS.Known() {
+					sum.MaxNS = record.Some(max(sum.MaxNS.Or(0), p.MaxNS.Or(0)))
+				}
+			}
+			courses[i] = append(courses[i], sum)
+		}
+	}
+	return courses
 }
 
 // text writes a text in lines that fit the width. Lines after the first begin with an indent.
@@ -145,16 +179,15 @@ func ClockOffset(p *record.Point) string {
 
 // course draws the delays, the losses and the damaged packets of a direction over time. The darkest character stands for the
 // largest value of all directions.
-func (s Screen) course(start record.Time, n *record.Network, all *record.NetworkInterval) error {
+func (s Screen) course(start record.Time, n *record.Network, course []record.NetworkInterval, all *record.NetworkInterval) error {
 	levels := asciiLevels
 	if s.Theme.unicode {
 		levels = s.Theme.glyphs.levels
 	}
-	if len(n.Course) < 2 {
+	if len(course) < 2 {
 		return nil
 	}
-	const margin = 16 // width of the names of the rows
-	width := n.Course[1].Start.Sub(n.Course[0].Start)
+	width := course[1].Start.Sub(course[0].Start)
 	fmt.Fprintln(s.Out)
 	err := s.text("  ", fmt.Sprintf("%s to %s, each character is %s", clean(n.From), clean(n.To), Duration(width)))
 	for _, row := range []struct {
@@ -171,9 +204,9 @@ func (s Screen) course(start record.Time, n *record.Network, all *record.Network
 			continue
 		}
 		var b strings.Builder
-		for i := range n.Course {
+		for i := range course {
 			level := 0
-			if v := row.value(&n.Course[i]); v > 0 {
+			if v := row.value(&course[i]); v > 0 {
 				level = 1 + int(v*int64(len(levels)-2)/of)
 			}
 			b.WriteString(levels[min(level, len(levels)-1)])
@@ -184,8 +217,8 @@ func (s Screen) course(start record.Time, n *record.Network, all *record.Network
 		return err
 	}
 	var b strings.Builder
-	from := n.Course[0].Start
-	s.Theme.ticks(&b, margin+1, len(n.Course), Axis{start, from, from + record.Time(width)*record.Time(len(n.Course))})
+	from := course[0].Start
+	s.Theme.ticks(&b, courseMargin-1, len(course), Axis{start, from, from + record.Time(width)*record.Time(len(course))})
 	_, err = io.WriteString(s.Out, b.String())
 	return err
 }
@@ -208,13 +241,18 @@ func LostPackets(w io.Writer, theme *Theme, width int, start record.Time, list [
 		return nil
 	}
 	fmt.Fprintln(w)
+	names := make([]string, 0, 2*len(list))
+	for _, r := range list {
+		names = append(names, r.From, r.To)
+	}
+	short := shortNames(names)
 	t := newTable(w, theme, width, lostColumns)
 	c := clock{form: theme.times, start: record.Some(start)}
 	for _, r := range list {
 		if err := t.row([]cell{
 			{text: string(c.append(nil, r.Time))},
 			{text: fmt.Sprint(r.Packet)},
-			{text: clean(r.From), ink: theme.key},
+			{text: clean(short(r.From)), ink: theme.key},
 			{text: known(r.Connection, "?", func(n int) string { return fmt.Sprint(n) })},
 			{text: known(r.XID, "-", func(x record.Hex32) string { return x.String() })},
 			{text: clean(r.Summary)},

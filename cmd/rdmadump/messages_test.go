@@ -85,13 +85,32 @@ func TestWidth(t *testing.T) {
 				var out bytes.Buffer
 				args := append(strings.Fields(view), "-q", "--width", strconv.Itoa(width), "../../testdata/captures/"+capture)
 				run(t.Context(), args, &out, io.Discard)
-				for line := range strings.Lines(out.String()) {
-					if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
-						t.Errorf("%q: %d characters: %s", args, n, line)
-						break
-					}
-				}
+				checkWidth(t, args, out.String(), width)
 			}
+		}
+	}
+	for _, args := range [][]string{
+		append([]string{"network"}, bothEnds...), append([]string{"network", "--lost"}, bothEnds...), append([]string{"common"}, bothEnds...), append([]string{"overview"}, bothEnds...),
+		{"common", "../../samples/rocev2-slowwrite42.pcap.zst"},
+		{"common", "../../samples/rocev2-errors.pcap"},
+		{"overview", "../../samples/rocev2-errors.pcap"},
+		{"compare", "../../testdata/captures/rocev2-nfs41.pcap.zst", "../../testdata/captures/rocev2-loss42.pcap.zst"},
+	} {
+		for _, width := range []int{80, 140} {
+			var out bytes.Buffer
+			run(t.Context(), append(args, "-q", "--width", strconv.Itoa(width)), &out, io.Discard)
+			checkWidth(t, args, out.String(), width)
+		}
+	}
+}
+
+// checkWidth fails the test if a line is wider than the terminal. Commands are not wrapped, so that they can be copied.
+func checkWidth(t *testing.T, args []string, out string, width int) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width && !strings.Contains(line, "> rdmadump ") {
+			t.Errorf("%q with %d columns: %d characters: %s", args, width, n, line)
+			break
 		}
 	}
 }

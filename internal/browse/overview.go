@@ -1,6 +1,7 @@
 package browse
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"regexp"
@@ -301,14 +302,41 @@ func (m *Model) follows(command string) {
 	case "common":
 		m.contrast()
 	case "network":
-		if !strings.HasSuffix(command, " --lost") {
+		switch {
+		case strings.HasSuffix(command, " --lost"):
+			m.showTab(tabPackets, lostOrDamaged, "overview")
+		case m.options.Network == nil:
 			m.sayCommand(command)
-			return
+		default:
+			m.push(newNetwork(m))
 		}
-		m.showTab(tabPackets, "marks in {lost_on_path, damaged_on_path}", "overview")
 	default:
 		m.sayCommand(command)
 	}
+}
+
+// lostOrDamaged is the filter for the packets that were lost or damaged between capture points.
+const lostOrDamaged = "marks in {lost_on_path, damaged_on_path}"
+
+// newNetwork returns the screen with what happened to packets between the capture points, as the command network prints it.
+func newNetwork(m *Model) *pane {
+	points, list := m.options.network()
+	p := &pane{name: "capture points", keys: []string{"Enter the packets that were lost or damaged"}}
+	p.drawn = func(width int) []string {
+		var b bytes.Buffer
+		if err := render.Network(render.Screen{Out: &b, Theme: m.tables, Width: width}, m.state.Start.Or(0), points, list); err != nil {
+			return []string{err.Error()}
+		}
+		return split(b.String())
+	}
+	p.on = func(m *Model, k string) bool {
+		if k == "enter" || k == "l" || k == "right" {
+			m.showTab(tabPackets, lostOrDamaged, p.name)
+			return true
+		}
+		return false
+	}
+	return p
 }
 
 // sayCommand says which command shows what browse has no screen for.

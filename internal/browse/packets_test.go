@@ -189,6 +189,43 @@ func TestLostPackets(t *testing.T) {
 	}
 }
 
+// TestNetworkScreen: what the overview says of the network between two capture points opens the screen with their delays, losses
+// and damaged packets over time, as the command network and the report draw them; Enter lists these packets, and q goes back.
+func TestNetworkScreen(t *testing.T) {
+	m, _ := modelOfPoints(t, "roce-outage41")
+	var course []record.NetworkInterval
+	for i := range int64(100) {
+		course = append(course, record.NetworkInterval{Start: record.Time(i) * 1e9, Packets: 3, Lost: i % 50 / 49, Corrupted: i % 25 / 24, MaxNS: record.Some(i * 1000)})
+	}
+	m.options.Network = func() ([]*record.Point, []*record.Network) {
+		return []*record.Point{{Name: "client"}, {Name: "server"}}, []*record.Network{{From: "client", To: "server", Packets: 300, Lost: 2, Corrupted: 4, Course: course}}
+	}
+	press(t, m, "0")
+	m.follows("network FILE")
+	for _, width := range []int{80, 140} {
+		m.resize(width, 24)
+		screen := m.Screen()
+		for _, want := range []string{"DAMAGED", "longest delay", "lost packets", "damaged packets"} {
+			if !strings.Contains(screen, want) {
+				t.Errorf("%d columns: %q is not on the screen:\n%s", width, want, screen)
+			}
+		}
+		for line := range strings.Lines(screen) {
+			if (strings.Contains(line, "lost packets ") || strings.Contains(line, "damaged packets|")) && !strings.Contains(line, "| up to ") {
+				t.Errorf("%d columns: the scale is cut: %s", width, line)
+			}
+		}
+		verify(t, m)
+	}
+	press(t, m, "<enter>")
+	if l := m.searched(); l == nil || l.pass == nil {
+		t.Errorf("Enter shows\n%s", m.Screen())
+	}
+	if press(t, m, "q"); m.top().title() != "capture points" {
+		t.Errorf("q goes back to\n%s", m.Screen())
+	}
+}
+
 // TestNoPackets: without packets, the list says why there are none.
 func TestNoPackets(t *testing.T) {
 	m := modelOf(t, sample, plainLook)

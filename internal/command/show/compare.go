@@ -102,7 +102,12 @@ func (c *comparing) run(cmd *cobra.Command, paths []string) error {
 			return fmt.Errorf("%s has no RPC to compare", render.Clean(path))
 		}
 		if !s.JSON && s.Columns == nil {
-			fmt.Fprintf(s.w, "%-8s%s: %s on %s\n", [...]string{"before", "after"}[i], render.Clean(path), record.Plural(sides[i].RPCs(), "RPC"), span(summary))
+			text := fmt.Sprintf("%s: %s on %s", render.Clean(path), record.Plural(sides[i].RPCs(), "RPC"), span(summary))
+			lines := []string{text}
+			if s.width > 0 {
+				lines = render.Wrap(text, s.width-8)
+			}
+			fmt.Fprintf(s.w, "%-8s%s\n", [...]string{"before", "after"}[i], strings.Join(lines, "\n        "))
 		}
 	}
 	c.show(s, analyze.Compare(sides[0], sides[1]))
