@@ -97,7 +97,7 @@ const (
 
 // Values returns all causes.
 func (Ending) Values() []string {
-	return wordsOf(EndDisconnect, EndReset, EndNak, EndTerminate, EndRejected, EndRetries, EndReused, EndSilence)
+	return Words(EndDisconnect, EndReset, EndNak, EndTerminate, EndRejected, EndRetries, EndReused, EndSilence)
 }
 
 // EndOfCalls returns the time until which the Calls of the connection that have no Reply are outstanding, and the memory
@@ -188,7 +188,7 @@ const (
 
 // Values returns all styles.
 func (InvalidationStyle) Values() []string {
-	return wordsOf(InvalidationNone, RespondersChoice, RequestersChoice, FixedProtocol)
+	return Words(InvalidationNone, RespondersChoice, RequestersChoice, FixedProtocol)
 }
 
 // HandleChoice is the handle of a Call that a responder chooses to invalidate.
@@ -206,7 +206,7 @@ const (
 
 // Values returns all choices.
 func (HandleChoice) Values() []string {
-	return wordsOf(ChoiceOnly, ChoiceSingle, ChoiceFirst, ChoiceLast, ChoiceLargest, ChoiceMixed)
+	return Words(ChoiceOnly, ChoiceSingle, ChoiceFirst, ChoiceLast, ChoiceLargest, ChoiceMixed)
 }
 
 // InvalidationFigures counts how the Replies of a connection invalidate handles, in both

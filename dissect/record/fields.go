@@ -29,8 +29,8 @@ type Enum interface {
 	Values() []string
 }
 
-// wordsOf returns values as strings.
-func wordsOf[T ~string](values ...T) []string {
+// Words returns values as strings.
+func Words[T ~string](values ...T) []string {
 	words := make([]string, len(values))
 	for i, v := range values {
 		words[i] = string(v)
@@ -39,30 +39,30 @@ func wordsOf[T ~string](values ...T) []string {
 }
 
 // Values returns all severities, the most severe first.
-func (Severity) Values() []string { return wordsOf(Severities[:]...) }
+func (Severity) Values() []string { return Words(Severities[:]...) }
 
 // Values returns both directions.
-func (Direction) Values() []string { return wordsOf(Forward, Backward) }
+func (Direction) Values() []string { return Words(Forward, Backward) }
 
 // Values returns all states.
-func (Status) Values() []string { return wordsOf(Statuses[:]...) }
+func (Status) Values() []string { return Words(Statuses[:]...) }
 
 // Values returns all forms.
-func (Form) Values() []string { return wordsOf(Short, Chunked, Long) }
+func (Form) Values() []string { return Words(Short, Chunked, Long) }
 
 // Values returns both roles.
-func (Role) Values() []string { return wordsOf(Requester, Responder) }
+func (Role) Values() []string { return Words(Requester, Responder) }
 
 // Values returns the three lists.
-func (Chunk) Values() []string { return wordsOf(ReadList, WriteList, ReplyList) }
+func (Chunk) Values() []string { return Words(ReadList, WriteList, ReplyList) }
 
 // Values returns all events. EventWrite is none: only a NAK or a retransmission refers to it.
 func (EventKind) Values() []string {
-	return wordsOf(EventCall, EventRead, EventReadDone, EventReadAgain, EventWriteFirst, EventWriteLast, EventReply, EventInvalidate, EventAck, EventNak, EventRetransmit, EventOutOfOrder, EventDamaged, EventLost)
+	return Words(EventCall, EventRead, EventReadDone, EventReadAgain, EventWriteFirst, EventWriteLast, EventReply, EventInvalidate, EventAck, EventNak, EventRetransmit, EventOutOfOrder, EventDamaged, EventLost)
 }
 
 // Values returns all results.
-func (Check) Values() []string { return wordsOf(Good, Bad, Unchecked) }
+func (Check) Values() []string { return Words(Good, Bad, Unchecked) }
 
 // ValuesOf returns the values of an enumeration type, or nil for any other type.
 func ValuesOf(t reflect.Type) []string {

@@ -18,7 +18,7 @@ const (
 
 // Values returns all kinds.
 func (OperationKind) Values() []string {
-	return wordsOf(SendOperation, WriteOperation, ReadOperation, AtomicOperation)
+	return Words(SendOperation, WriteOperation, ReadOperation, AtomicOperation)
 }
 
 // OperationStatus is what the capture shows of the end of an RDMA operation.
@@ -33,7 +33,7 @@ const (
 
 // Values returns all ends.
 func (OperationStatus) Values() []string {
-	return wordsOf(OperationComplete, OperationIncomplete, OperationRefused)
+	return Words(OperationComplete, OperationIncomplete, OperationRefused)
 }
 
 // RDMAOperation is one operation of the RDMA layer, of any upper layer: a Send, an RDMA Write, an

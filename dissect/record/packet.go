@@ -195,5 +195,5 @@ const (
 
 // Values returns all reasons.
 func (UnassignedReason) Values() []string {
-	return wordsOf(NotRDMA, Handshake, ReceiverDropped, OtherUpperLayer, UnknownOperation, NoTransaction, FinishedTransaction)
+	return Words(NotRDMA, Handshake, ReceiverDropped, OtherUpperLayer, UnknownOperation, NoTransaction, FinishedTransaction)
 }

@@ -17,7 +17,7 @@ const (
 )
 
 // Values returns all places.
-func (Place) Values() []string { return wordsOf(AtClient, AtServer, Between, AtBothEnds, PlaceUnknown) }
+func (Place) Values() []string { return Words(AtClient, AtServer, Between, AtBothEnds, PlaceUnknown) }
 
 // Position is where a capture was taken: at the host with an address or, if Address is not valid, at a place.
 type Position struct {
@@ -51,7 +51,7 @@ const (
 )
 
 // Values returns all sides.
-func (Side) Values() []string { return wordsOf(SideClient, SideServer, SideNetwork) }
+func (Side) Values() []string { return Words(SideClient, SideServer, SideNetwork) }
 
 // ProofKind is a way in which a capture proves a part of a latency.
 type ProofKind string
@@ -68,7 +68,7 @@ const (
 
 // Values returns all ways.
 func (ProofKind) Values() []string {
-	return wordsOf(ProofCallAck, ProofLaterCall, ProofTimestamp, ProofPosition, ProofBothEnds, ProofRetransmit)
+	return Words(ProofCallAck, ProofLaterCall, ProofTimestamp, ProofPosition, ProofBothEnds, ProofRetransmit)
 }
 
 // Shares says how much of the latency of a transaction each side took, as far as the capture proves it. The bounds hold for
@@ -145,7 +145,7 @@ const (
 
 // Values returns all ports.
 func (PausePort) Values() []string {
-	return wordsOf(PausedByClient, PausedByServer, PausedByOther, PausedBySeveral)
+	return Words(PausedByClient, PausedByServer, PausedByOther, PausedBySeveral)
 }
 
 // Signal is a packet that shows congestion. It is no record of its own.
@@ -184,7 +184,7 @@ const (
 )
 
 // Values returns all values.
-func (ECN) Values() []string { return wordsOf(ECNOn, ECNPartly, ECNOff) }
+func (ECN) Values() []string { return Words(ECNOn, ECNPartly, ECNOff) }
 
 // Congested reports whether the meanwhile of a transaction has signals of congestion.
 func (m *Meanwhile) Congested() bool {

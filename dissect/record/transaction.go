@@ -236,7 +236,7 @@ const (
 )
 
 // Values returns all changes.
-func (FileChange) Values() []string { return wordsOf(FileCreated, FileRenamed, FileRemoved) }
+func (FileChange) Values() []string { return Words(FileCreated, FileRenamed, FileRemoved) }
 
 // FileUse says what an RPC did to one file. A path or handle that the capture does not show is
 // empty.
@@ -460,7 +460,7 @@ const (
 )
 
 // Values returns both ends.
-func (End) Values() []string { return wordsOf(Client, Server) }
+func (End) Values() []string { return Words(Client, Server) }
 
 // WaitReason is the reason for which a transaction waited.
 type WaitReason string
@@ -479,7 +479,7 @@ const (
 
 // Values are all reasons.
 func (WaitReason) Values() []string {
-	return wordsOf(RetransmitTimeout, RetransmitGap, RetransmitNak, RetransmitUnknown, RNRNak, HeadOfLine, NewConnection, CreditLimit)
+	return Words(RetransmitTimeout, RetransmitGap, RetransmitNak, RetransmitUnknown, RNRNak, HeadOfLine, NewConnection, CreditLimit)
 }
 
 // Wait is a time in which a transaction made no progress, for a reason that the capture
@@ -537,7 +537,7 @@ const (
 
 // Values returns all kinds of delivery.
 func (Delivery) Values() []string {
-	return wordsOf(DeliveryCertain, DeliveryUncertain, DeliveryUnknown, DeliveryNotDelivered)
+	return Words(DeliveryCertain, DeliveryUncertain, DeliveryUnknown, DeliveryNotDelivered)
 }
 
 // Message is the Call or the Reply of a transaction.

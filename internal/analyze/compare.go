@@ -25,7 +25,7 @@ const (
 
 // Values returns all kinds.
 func (ComparisonKind) Values() []string {
-	return []string{string(ComparedGroup), string(ComparedShare), string(ComparedWait), string(ComparedFinding), string(ComparedSetting)}
+	return record.Words(ComparedGroup, ComparedShare, ComparedWait, ComparedFinding, ComparedSetting)
 }
 
 // Comparison is one thing that two captures have, or only one of them: a group of RPCs, a reason for

@@ -24,7 +24,7 @@ const (
 
 // Values returns all kinds.
 func (StepKind) Values() []string {
-	return []string{string(StepPort), string(StepPath), string(StepRDMA), string(StepRefused), string(StepSilent), string(StepNFS)}
+	return record.Words(StepPort, StepPath, StepRDMA, StepRefused, StepSilent, StepNFS)
 }
 
 // Step is a step of a mount, from the question for the port of mountd to the first RPC of NFS.

@@ -358,13 +358,9 @@ func (t *Rates) groupOf(r *record.Transaction) *rates {
 	return t.row(t.values(t.group[:0], r))
 }
 
-// CountedAt returns the time whose interval counts a transaction: that of its Reply, or of its Call
-// if it has no Reply.
-func CountedAt(r *record.Transaction) record.Time { return r.End() }
-
-// Add adds a transaction. It does not keep r.
+// Add adds a transaction to the interval of its end. It does not keep r.
 func (t *Rates) Add(r *record.Transaction) error {
-	g, at := t.groupOf(r), CountedAt(r)
+	g, at := t.groupOf(r), r.End()
 	latency, answered := r.LatencyNS.Get()
 	s, err := t.interval(g, at)
 	if err != nil {

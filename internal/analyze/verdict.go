@@ -24,7 +24,7 @@ const (
 
 // Values returns all places.
 func (Place) Values() []string {
-	return []string{string(InNetwork), string(InClient), string(InServer), string(InConfiguration), string(Unproven), string(Clear)}
+	return record.Words(InNetwork, InClient, InServer, InConfiguration, Unproven, Clear)
 }
 
 // proven reports whether the place is that of a trouble.

@@ -34,7 +34,7 @@ const (
 
 // Values returns all kinds.
 func (Kind) Values() []string {
-	return []string{string(NoReply), string(Status), string(Slow), string(ByRule), string(ByFilter), string(Ended), string(Retransmitting)}
+	return record.Words(NoReply, Status, Slow, ByRule, ByFilter, Ended, Retransmitting)
 }
 
 // Slowness says which RPCs are slow. One of its fields is set.

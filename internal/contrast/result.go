@@ -23,9 +23,7 @@ const (
 )
 
 // Values returns all verdicts.
-func (Verdict) Values() []string {
-	return []string{string(Separated), string(Nothing), string(TooFew), string(All), string(None)}
-}
+func (Verdict) Values() []string { return record.Words(Separated, Nothing, TooFew, All, None) }
 
 // Subject is what a set consists of.
 type Subject string
@@ -37,7 +35,7 @@ const (
 )
 
 // Values returns all subjects.
-func (Subject) Values() []string { return []string{string(OfRPCs), string(OfConnections)} }
+func (Subject) Values() []string { return record.Words(OfRPCs, OfConnections) }
 
 // Set is what the RPCs of a set have in common that the others do not have.
 type Set struct {

@@ -117,10 +117,10 @@ func (c *card) add(p *Report, r *record.Transaction) {
 // flow adds the bytes of a transaction to its interval. The intervals are those of the rates.
 func (c *card) flow(p *Report, r *record.Transaction) {
 	every := max(p.rates.Every(), c.every)
-	at := int(max(analyze.CountedAt(r)-p.start, 0) / record.Time(every))
+	at := int(max(r.End()-p.start, 0) / record.Time(every))
 	if at >= intervals { // The rates get this transaction next, and then have longer intervals.
-		every = analyze.Fitting(every, analyze.CountedAt(r)-p.start, intervals)
-		at = int(max(analyze.CountedAt(r)-p.start, 0) / record.Time(every))
+		every = analyze.Fitting(every, r.End()-p.start, intervals)
+		at = int(max(r.End()-p.start, 0) / record.Time(every))
 	}
 	c.lengthen(every)
 	if more := at + 1 - len(c.flows); more > 0 {
