@@ -946,7 +946,9 @@ func (v *overview) credits() {
 		return
 	}
 	if len(v.o.Credits) == 0 {
-		v.line("credits", "never all in use", ink{})
+		if v.o.CreditsUnknown == 0 {
+			v.line("credits", "never all in use", ink{})
+		}
 		return
 	}
 	c := v.o.Credits[0]

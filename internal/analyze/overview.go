@@ -27,6 +27,7 @@ type Overview struct {
 	Throughput      record.Opt[Throughput] `json:"throughput" doc:"File data that READ and WRITE moved; null if the capture shows none."`
 	Mounted         []Mounted              `json:"mounted" doc:"What clients and servers agreed on, by pair of client and server: at most 64."`
 	Credits         []CreditUse            `json:"credits" doc:"Connections that used all their credits or were granted few; null if there is none."`
+	CreditsUnknown  int                    `json:"credits_unknown" doc:"Number of connections with RPCs of which the capture does not prove how many credits were in use."`
 	Traffic         []Traffic              `json:"traffic" doc:"Sums of the connections of other upper layers than RPC-over-RDMA, by upper layer."`
 	Handles         Invalidations          `json:"handles" doc:"Number of exposed handles, by how they were invalidated."`
 	Findings        []RuleCount            `json:"findings" doc:"Number of findings by rule, most severe first."`
@@ -378,6 +379,9 @@ func (c *Collector) Connection(r *record.Connection) {
 		c.ends[k].OutstandingCalls += end.OutstandingCalls
 	}
 	use := r.Credits.Or(record.CreditPair{}).Forward
+	if r.Credits.Known() && r.Transactions > 0 && !(use.Granted.Known() && use.PeakInFlight.Known()) {
+		o.CreditsUnknown++
+	}
 	if granted, known := use.Granted.Get(); known && use.PeakInFlight.Known() && use.PeakInFlight.Or(0) >= int(granted) && len(o.Credits) < maxUses {
 		o.Credits = append(o.Credits, CreditUse{r.ID, use.Granted, use.PeakInFlight.Or(0)})
 	}

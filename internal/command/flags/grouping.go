@@ -37,7 +37,7 @@ func ParseGrouping(text string) (g Grouping, err error) {
 		path := name
 		if !slices.Contains(groupKinds, name) && name != bySize {
 			if path, err = query.Resolve(name, query.Transactions); err != nil {
-				return g, fmt.Errorf("--by %s: %w; it may also be %s", text, err, command.List(append(slices.Clone(groupKinds), bySize), "or"))
+				return g, fmt.Errorf("--by %s: %w; it may also be %s, or another field that rdmadump fields transactions lists", text, err, command.List(append(slices.Clone(groupKinds), bySize), "or"))
 			}
 		}
 		g.paths = append(g.paths, path)

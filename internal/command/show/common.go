@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -93,6 +94,13 @@ func (c *contrasting) run(cmd *cobra.Command, paths []string) error {
 	options, err := c.options(set)
 	if err != nil {
 		return err
+	}
+	for _, path := range paths {
+		if _, err := slowness(path); err == nil && cmd.Flags().Changed("slow") {
+			if _, err := os.Stat(path); err != nil {
+				return &command.Status{Code: command.ExitUsage, Err: fmt.Errorf("%s: no such file; the limit of slow RPCs follows an equals sign: --slow=%s", render.Clean(path), path)}
+			}
+		}
 	}
 	if len(paths) > 0 { // The capture may be read several times.
 		var remove func()
