@@ -258,6 +258,9 @@ func (v *overview) verdict() {
 	case analyze.Unproven, analyze.InConfiguration:
 		shade = v.theme.warn
 	}
+	if d.ID == "slow-server" { // no fault
+		shade = v.theme.warn
+	}
 	v.line("verdict", d.Line, shade)
 	if len(d.Evidence) > 0 {
 		v.suggest(d.Evidence[0].Command)
@@ -927,8 +930,8 @@ func (v *overview) busiest() {
 			break
 		}
 		name := s.Name
-		if s.Complete < s.Count {
-			name += fmt.Sprintf(" (%d with latency)", s.Complete)
+		if s.Timed() < s.Count {
+			name += fmt.Sprintf(" (%d with latency)", s.Timed())
 		}
 		total := Duration(s.TotalNS)
 		if s.Latency.UpperBounds > 0 {

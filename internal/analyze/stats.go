@@ -34,6 +34,7 @@ type Stats struct {
 	FitsInlineAt  map[string]int        `json:"fits_inline_at" doc:"Number of RPCs with chunks that would have needed none, by inline threshold in bytes: their Call and their largest possible Reply, which is the one that fills the chunks that the Call offers, fit into it."`
 
 	latencies durations
+	timed     int                  // number of transactions with a latency
 	inlineAt  [len(thresholds)]int // number of RPCs for each of thresholds
 }
 
@@ -220,6 +221,7 @@ func (t *Table) Add(r *record.Transaction) {
 		s.Errors++
 	}
 	if latency, known := r.LatencyNS.Get(); known {
+		s.timed++
 		t.latency(s, latency)
 		s.Latency.bound(r)
 	}
@@ -303,6 +305,9 @@ func LatencyRange(rows []*Stats) (low, high int64) {
 	}
 	return low, high
 }
+
+// Timed returns the number of transactions with a latency; those that were rejected with RDMA_ERROR have one, too.
+func (s *Stats) Timed() int { return s.timed }
 
 // Histogram counts the latencies in a number of steps between low and high, in nanoseconds.
 // The steps have equal lengths on a logarithmic scale.

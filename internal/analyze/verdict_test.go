@@ -265,6 +265,9 @@ func TestSlowServer(t *testing.T) {
 		if v := &o.Verdict; v.Where != c.where || !strings.HasPrefix(v.Text, c.text) || strings.Join(o.Capture, "; ") != c.capture {
 			t.Errorf("%s: %s (%v), want %s: %s (%s)", v.Where, v.Text, o.Capture, c.where, c.text, c.capture)
 		}
+		if line := o.Verdict.Line; !strings.HasPrefix(line, "no fault proven: ") || strings.Count(line, "no fault proven") != 1 {
+			t.Errorf("a share of the server begins with a fault: %s", line)
+		}
 	}
 }
 

@@ -69,9 +69,9 @@ const (
 	nearestSentence  sentence = "nearest: %s (%s)"
 	nothingSentence  sentence = "nothing separates them: the %d look like the other %d%s"
 	inBursts         sentence = "nothing separates them for certain, because they come in %s"
-	inRhythm         sentence = "nothing separates them for certain, because they come at a distance of %d %ss"
+	inRhythm         sentence = "nothing separates them for certain, because every %s %s is one of them"
 	burstsShow       sentence = "they come in %s: %s"
-	rhythmSentence   sentence = "they follow each other at a distance of %d %ss: whether this rhythm matters, this capture cannot tell"
+	rhythmSentence   sentence = "every %s %s is one of them, at least for some time: whether this rhythm matters, this capture cannot tell"
 	copiesSentence   sentence = "the %d are %s and %s on later connections%s"
 	mayHaveReply     sentence = "%d of the %d may have a Reply: the capture lacks packets of their connections or hosts"
 	sameSentence     sentence = "the same %ss %s: this capture cannot tell which matters"
@@ -82,9 +82,9 @@ const (
 	remainSentence   sentence = "nothing separates the %d that remain"
 	sampledSentence  sentence = "found in a sample of %d of them and %d others%s"
 	powerSentence    sentence = " (a fact would show if it were true of %d of the %d and of no other)"
-	chanceSentence   sentence = "1 of %.0f random sets of as many %ss shows as much"
-	noChanceSentence sentence = "random sets of as many %ss show as much"
-	burstsChance     sentence = "%d of %d random sets of as many bursts show as much"
+	chanceSentence   sentence = "as many %ss chosen at random have a fact as clear 1 time in %.0f"
+	noChanceSentence sentence = "as many %ss chosen at random often have a fact as clear"
+	burstsChance     sentence = "as many bursts chosen at random have a fact as clear %s in %d"
 	overviewNothing  sentence = "nothing separates the %s %s from the %d others"
 )
 
@@ -139,7 +139,7 @@ func (s *Set) Lines() []Line {
 		if b, bursts := s.Bursts.Get(); bursts && b.AsGood > 0 {
 			r.say(1, inBursts, count(b.Runs, "burst"))
 		} else if s.onlyRhythm() {
-			r.say(1, inRhythm, s.Period.Or(0), s.noun())
+			r.say(1, inRhythm, ordinal(s.Period.Or(0)), s.noun())
 		} else {
 			r.say(1, nothingSentence, s.Bad, s.Others, s.power())
 		}
@@ -183,7 +183,7 @@ func (s *Set) doubts(r *report) {
 		r.say(1, copiesSentence, s.Bad, s.requests(), s.retransmissions(), strings.TrimSuffix(text, "."))
 	}
 	if period, known := s.Period.Get(); known && s.Verdict != TooFew && !s.onlyRhythm() {
-		r.say(1, rhythmSentence, period, s.noun())
+		r.say(1, rhythmSentence, ordinal(period), s.noun())
 	}
 }
 
@@ -321,16 +321,12 @@ func (s *Set) odds(f *Fact) string {
 	if !known || chance > 0.5 {
 		return noChanceSentence.of(s.noun())
 	}
-	return chanceSentence.of(math.Min(1/chance, 1e6), s.noun())
+	return chanceSentence.of(s.noun(), math.Min(1/chance, 1e6))
 }
 
 // burstsOdds says how many of the random sets of bursts have a fact that separates them as well.
 func burstsOdds(n int64) string {
-	text := burstsChance.of(n, draws)
-	if n == 1 {
-		text = strings.Replace(text, "show as", "shows as", 1)
-	}
-	return text
+	return burstsChance.of(count(n, "time"), draws)
 }
 
 // sentence says of how many RPCs the fact is true; rest is set if earlier facts explain other RPCs.

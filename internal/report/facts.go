@@ -60,6 +60,9 @@ var placeClasses = map[analyze.Place]string{analyze.Clear: "good", analyze.Unpro
 func (v *page) verdict() verdictView {
 	d := &v.o.Verdict
 	view := verdictView{Class: cmp.Or(placeClasses[d.Where], "bad"), Text: render.Clean(d.Line), Command: v.run("overview", "FILE")}
+	if d.ID == "slow-server" { // no fault
+		view.Class = placeClasses[analyze.Unproven]
+	}
 	for _, e := range d.Evidence {
 		view.Evidence = append(view.Evidence, analyze.Evidence{Fact: render.Clean(e.Fact), Command: v.typed(e.Command)})
 	}
