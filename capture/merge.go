@@ -15,7 +15,7 @@ import (
 type Merged struct {
 	inputs   []*input
 	pool     *pool // of the blocks of all files
-	opened   int   // number of open files
+	opened   int   // number of open files, as maxOpen counts them
 	spare    []Frame
 	heap     []int // indexes of the inputs that have frames, as a heap: the input with the earliest frame is first
 	empty    int   // index of the input whose batch is used up and must be refilled, -1 if there is none
@@ -54,9 +54,14 @@ type input struct {
 // when its frames are due.
 const manyFiles = 4
 
-// maxOpen limits the number of files that are open at once, because each takes memory. If the times of more files overlap, those
-// whose next frames are the latest are closed until their frames are due.
-const maxOpen = 32
+// maxOpen limits the number of files that are open at once, because each takes about a megabyte of memory, and a compressed one
+// several more. If the times of more files overlap, the one whose next frames have to be read last is closed until then. It keeps
+// about keepBytes of the frames that were read already.
+const (
+	maxOpen    = 64
+	packedOpen = 2 // number of files as which a compressed one counts
+	keepBytes  = 64 << 10
+)
 
 // OpenAll opens several captures and merges them by time. A file that is named twice is read once,
 // see [Merged.Repeated]. If some of the files cannot be opened, OpenAll returns a Merged that reads
@@ -107,7 +112,7 @@ func OpenAllAs(paths []string, names map[string]string) (*Merged, error) {
 			continue
 		}
 		m.inputs = append(m.inputs, &input{file: f, path: path, name: name})
-		m.opened++
+		m.opened += f.weight()
 		if len(paths) > manyFiles {
 			m.load(context.Background(), len(m.inputs)-1, f.size > 0)
 		}
@@ -125,8 +130,9 @@ func OpenAllAs(paths []string, names map[string]string) (*Merged, error) {
 
 // Merge returns a source that merges already opened files, ordered by time.
 func Merge(files ...*File) *Merged {
-	m := &Merged{empty: -1, pool: newPool(), opened: len(files)}
+	m := &Merged{empty: -1, pool: newPool()}
 	for i, f := range files {
+		m.opened += f.weight()
 		m.inputs = append(m.inputs, &input{file: f})
 		if len(files) > 1 {
 			m.load(context.Background(), i, false)
@@ -226,7 +232,7 @@ func (m *Merged) Repeated() []string { return m.repeated }
 func (m *Merged) load(ctx context.Context, i int, later bool) {
 	in := m.inputs[i]
 	in.at = 0
-	if in.batch.Frames == nil {
+	if cap(in.batch.Frames) < maxBatch {
 		in.batch.Frames, m.spare = m.spare, nil
 	}
 	err := m.open(in)
@@ -235,7 +241,7 @@ func (m *Merged) load(ctx context.Context, i int, later bool) {
 	}
 	switch {
 	case err == nil && later:
-		in.suspend()
+		in.suspend(0)
 		m.retire(in)
 		in.read = 0
 	case err != nil:
@@ -246,7 +252,7 @@ func (m *Merged) load(ctx context.Context, i int, later bool) {
 		return
 	}
 	m.push(i)
-	for m.opened > maxOpen && m.pause(i) {
+	for m.opened > maxOpen && m.pause() {
 	}
 }
 
@@ -310,38 +316,58 @@ func (in *input) refill(ctx context.Context) error {
 	}
 }
 
-// suspend forgets the frames of the input that were not returned yet, and notes where they are in the file.
-func (in *input) suspend() {
-	next := in.head()
-	in.first, in.skip, in.resume, in.fill = next.Time, next.Number-1, 0, 0
+// suspend returns copies of the next frames of the input, until they have at least a number of bytes. It forgets the others that were
+// not returned yet, and notes where they are in the file.
+func (in *input) suspend(atLeast int) (kept []Frame) {
 	left := in.batch.Frames[in.at:]
-	whole := left[len(left)-1].Number-next.Number == int64(len(left)-1) // No frame between them was left out.
+	n, bytes := 0, 0
+	for ; n < len(left) && bytes < atLeast; n++ {
+		bytes += len(left[n].Data) + len(left[n].Options)
+	}
+	kept = slices.Clone(left[:n])
+	data := make([]byte, 0, bytes)
+	for i := range kept {
+		f, at := &kept[i], len(data)
+		data = append(append(data, f.Data...), f.Options...)
+		f.Options = data[at+len(f.Data) : len(data) : len(data)]
+		f.Data = data[at : at+len(f.Data) : at+len(f.Data)]
+	}
+	in.first, in.resume, in.fill = left[0].Time, 0, 0
+	if n > 0 {
+		in.skip = left[n-1].Number
+	} else {
+		in.skip = left[0].Number - 1
+	}
+	whole := left[len(left)-1].Number-in.skip == int64(len(left)-n) // No frame after the kept ones was left out.
 	if r, plain := in.file.reader.(*pcapReader); plain && whole && in.skip > 0 && !in.file.packed.Load() {
 		in.resume = in.file.stream.offset
-		for i := range left {
-			in.resume -= int64(r.record + len(left[i].Data))
+		for i := range left[n:] {
+			in.resume -= int64(r.record + len(left[n+i].Data))
 		}
 	}
 	in.batch.Release()
+	return kept
 }
 
-// pause closes the file whose next frame is the latest, except input i. It returns false if there is none that can be opened again.
-func (m *Merged) pause(except int) bool {
+// pause closes the file whose frames that were read already end last. It returns false if there is none that can be opened again.
+func (m *Merged) pause() bool {
 	var latest *input
+	end := func(in *input) int64 { return in.batch.Frames[len(in.batch.Frames)-1].Time }
 	for _, i := range m.heap {
 		in := m.inputs[i]
-		if in.file == nil || i == except || in.file.size == 0 || len(in.batch.Frames) == 0 {
+		if in.file == nil || in.file.size == 0 || len(in.batch.Frames) == 0 {
 			continue
 		}
-		if latest == nil || in.time() > latest.time() {
+		if latest == nil || end(in) > end(latest) {
 			latest = in
 		}
 	}
 	if latest == nil {
 		return false
 	}
-	latest.suspend()
+	kept := latest.suspend(keepBytes)
 	m.retire(latest)
+	latest.batch.Frames, latest.at = kept, 0
 	return true
 }
 
@@ -361,7 +387,7 @@ func (m *Merged) open(in *input) error {
 	if err != nil {
 		return err
 	}
-	m.opened++
+	m.opened += f.weight()
 	m.mu.Lock()
 	in.file = f
 	m.mu.Unlock()
@@ -378,9 +404,17 @@ func (m *Merged) close(in *input) error {
 	in.read, in.size = in.file.Progress()
 	in.dropped = in.file.Dropped()
 	err := in.file.Close()
+	m.opened -= in.file.weight()
 	in.file = nil
-	m.opened--
 	return err
+}
+
+// weight returns the number of files as which a file counts for maxOpen.
+func (f *File) weight() int {
+	if f.packed.Load() {
+		return packedOpen
+	}
+	return 1
 }
 
 // retire closes the file of an input, and keeps its memory for the next one.

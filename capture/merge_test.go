@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
 // TestSameFileTwice checks that a file that is named twice is read once, even under different
@@ -105,7 +106,7 @@ func TestManyOpen(t *testing.T) {
 	for i := range files {
 		var frames []frame
 		for n := range each {
-			data := fmt.Sprintf("%d/%d %s", i, n, strings.Repeat("x", (i*n)%50))
+			data := fmt.Sprintf("%d/%d %s", i, n, strings.Repeat("x", (i*n)%50*20))
 			frames = append(frames, frame{uint32(n), uint32(i), data, len(data)})
 		}
 		path, raw := filepath.Join(dir, fmt.Sprintf("%03d.pcap", i)), pcap(le, 0xa1b23c4d, 1, frames...)
@@ -119,7 +120,7 @@ func TestManyOpen(t *testing.T) {
 	}
 	for n := range each {
 		for i := range files {
-			want = append(want, fmt.Sprintf("%d/%d %s", i, n, strings.Repeat("x", (i*n)%50)))
+			want = append(want, fmt.Sprintf("%d/%d %s", i, n, strings.Repeat("x", (i*n)%50*20)))
 		}
 	}
 	before := runtime.NumGoroutine()
@@ -140,9 +141,45 @@ func TestManyOpen(t *testing.T) {
 			most = max(most, runtime.NumGoroutine()-before)
 		}
 	}
-	if n != len(want) || most > 60 {
+	if n != len(want) || most > 80 {
 		t.Errorf("%d frames, want %d; at most %d files were being read", n, len(want), most)
 	}
+}
+
+// TestManyOverlapping checks that files that are captured at the same time are read in proportion to their number, although not all
+// are open at once.
+func TestManyOverlapping(t *testing.T) {
+	dir, le := t.TempDir(), binary.LittleEndian
+	var paths []string
+	for i := range 240 {
+		var frames []frame
+		for n := range 400 {
+			frames = append(frames, frame{uint32(n), uint32(i), strings.Repeat("x", 500), 500})
+		}
+		paths = append(paths, filepath.Join(dir, fmt.Sprintf("%03d.pcap", i)))
+		if err := os.WriteFile(paths[i], pcap(le, 0xa1b23c4d, 1, frames...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Proportional(t, 60, func(n int) func() {
+		return func() {
+			m, err := capture.OpenAll(paths[:n])
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			got := 0
+			for _, err := range capture.All(t.Context(), m) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got++
+			}
+			if got != 400*n {
+				t.Errorf("%d frames of %d files, want %d", got, n, 400*n)
+			}
+		}
+	})
 }
 
 // TestSpan checks that the span of a file is that of its first and last frame, and that nothing is known about damaged and
