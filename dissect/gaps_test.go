@@ -17,6 +17,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/rocev2"
 	"github.com/rdmadump/rdmadump/synth"
 	"github.com/rdmadump/rdmadump/synth/cases"
 )
@@ -371,6 +372,71 @@ func TestGapBeforeDelivery(t *testing.T) {
 		dropped := slices.ContainsFunc(s.NotJudged, func(n record.NotJudged) bool { return n.Rule == "rdma-version" && n.Gap == "missing" })
 		if slices.Contains(found, "rdma-version") == missing || dropped != missing {
 			t.Errorf("a packet is missing: %t; findings %q, not reported %+v", missing, found, s.NotJudged)
+		}
+	}
+}
+
+// TestGapAtEnd: packets that the receiver said to lack until the connection, or the capture, ended are not said to have been
+// captured incompletely, because the network may have lost them. But they prevent findings about what follows them. If an
+// acknowledgement covers them, or if nothing shows that the receiver lacked them, they count as not captured.
+func TestGapAtEnd(t *testing.T) {
+	for _, end := range []string{"connection", "capture"} {
+		for _, last := range []string{"lacked", "acknowledged", "silent"} {
+			both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+				c.Connect()
+				c.RPC(synth.Null(), oneCredit)
+				c.Client.Ack()
+				c.Server.Ack()
+				acked, psn := c.Server.Acked, c.Client.NextPSN
+				gone := c.Client.Call(synth.Null())
+				c.Client.Call(synth.Null())
+				w.Drop(gone...)
+				switch {
+				case last == "acknowledged":
+					c.Server.Ack()
+				case last == "silent":
+				case c.IWARP():
+					c.Server.Acked = acked
+					c.Server.TCP(0x10, nil)
+				default:
+					c.Server.Nak(rocev2.NakPSNSequenceError, synth.AtPSN(psn))
+				}
+				switch {
+				case end == "capture":
+				case c.IWARP():
+					c.Client.RST()
+				default:
+					c.Disconnect(c.Client)
+				}
+				var rules []string
+				calls, want := 0, int64(1)
+				if last == "lacked" {
+					want = 0
+				}
+				d := dissect.New(dissect.Handler{
+					Finding: func(f *record.Finding) error {
+						rules = append(rules, f.Rule)
+						return nil
+					},
+					Connection: func(r *record.Connection) error {
+						if r.NotCaptured != want {
+							t.Errorf("end of the %s, %s: %d packets of the connection not captured, want %d", end, last, r.NotCaptured, want)
+						}
+						return nil
+					},
+					Transaction: func(r *record.Transaction) error {
+						calls++
+						return nil
+					},
+				}, dissect.Options{})
+				for f := range testkit.Made(w.Frames) {
+					d.Frame(f)
+				}
+				s, _ := d.Finish()
+				if incomplete := slices.Contains(rules, "capture-incomplete"); s.NotCaptured != want || incomplete != (want == 1) || calls != 2 {
+					t.Errorf("end of the %s, %s: %d packets not captured, want %d; findings %q; %d RPCs, want 2", end, last, s.NotCaptured, want, rules, calls)
+				}
+			})
 		}
 	}
 }

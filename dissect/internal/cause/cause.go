@@ -167,6 +167,7 @@ type Sender struct {
 	farthest  uint32      // the highest PSN of a Read or Atomic response
 	responded bool        // there was such a response
 	gaps      [4]gapTime  // TCP: the latest first; with several capture points, segments come later than what followed them
+	shown     record.Time // TCP: when the latest acknowledgement showed a gap, if there was one
 	retries   retries
 }
 
@@ -210,10 +211,16 @@ func (s *Sender) Progress(at record.Time) {
 
 // ShowsGap notes an acknowledgement in a TCP stream that shows a gap: it acknowledges nothing new, or names later bytes.
 func (s *Sender) ShowsGap(at record.Time) {
+	s.shown = at
 	if latest := s.gaps[0]; latest.until != 0 || latest.from == 0 {
 		copy(s.gaps[1:], s.gaps[:])
 		s.gaps[0] = gapTime{from: at}
 	}
+}
+
+// GapShown returns when the latest acknowledgement in a TCP stream showed a gap, and whether it did.
+func (s *Sender) GapShown() (at record.Time, open bool) {
+	return s.shown, s.gaps[0].from != 0 && s.gaps[0].until == 0
 }
 
 // KnewOfGap reports whether the sender knew of a gap when it sent a segment.

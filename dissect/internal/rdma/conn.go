@@ -3,6 +3,7 @@ package rdma
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
@@ -106,7 +107,7 @@ func (s Setup) End(side Side) record.End {
 // Complete reports whether the capture has every packet that is known to have been sent
 // since the first packet of each flow, and no state was evicted.
 func (c *Conn) Complete() bool {
-	return c.record.counts.NotCaptured == 0 && !c.evicted && !c.tracker.icrcs.recentBadICRC() && !c.awaited()
+	return c.record.counts.NotCaptured == 0 && !c.lackedAtEnd() && !c.evicted && !c.tracker.icrcs.recentBadICRC() && !c.awaited()
 }
 
 // Retired is a connection that is finished.
@@ -136,7 +137,14 @@ func (c *Conn) awaited() bool {
 
 // Lacks reports whether packets are known to be missing from the capture, or state of the connection was evicted. Unlike
 // Complete, it says nothing about packets with a bad ICRC.
-func (c *Conn) Lacks() bool { return c.record.counts.NotCaptured > 0 || c.evicted || c.awaited() }
+func (c *Conn) Lacks() bool {
+	return c.record.counts.NotCaptured > 0 || c.lackedAtEnd() || c.evicted || c.awaited()
+}
+
+// lackedAtEnd reports whether packets are missing that the network may have lost.
+func (c *Conn) lackedAtEnd() bool {
+	return slices.ContainsFunc(c.flows[:], func(f *flow) bool { return f != nil && f.lackedAtEnd })
+}
 
 // Host returns the host of a side, nil if it is not known.
 func (c *Conn) Host(s Side) *Host {

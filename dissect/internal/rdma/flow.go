@@ -16,27 +16,28 @@ type flow struct {
 	qp     *queuePair // InfiniBand; nil otherwise
 	stream *stream    // iWARP and RPC over TCP; nil otherwise
 
-	conn       *Conn
-	src, dst   *Host
-	side       Side         // side of the sender
-	refusals   int16        // number of fatal refusals
-	refused    *Refusal     // first fatal refusal, after which nothing is accepted; nil if there was none
-	seq        uint64       // number of operations so far
-	seen       bool         // a packet of it was captured
-	lateStart  bool         // its first packets were not captured
-	way        path.Way     // of its packets to the capture point
-	missing    bool         // packets of it are missing from the capture
-	stopped    bool         // what waited for packets that will not come was taken
-	silent     bool         // it did not answer silentAfter requests that ask for a response
-	asked      int16        // number of such requests of the peer since the last packet of this flow
-	cause      cause.Sender // why it retransmits
-	ops        ledger       // operations, by sequence number
-	heldCopies int64        // retransmissions of requests that wait, or did not come to their receiver
-	parts      assembly
-	taken      record.Time  // of the latest request, or segment, that is in order
-	offsets    *offsets     // nil if no positions are wanted
-	sent       *sent.Sender // nil without several capture points
-	absent     *window      // with several capture points: requests that left their sender, and of which no copy has come to the receiver
+	conn        *Conn
+	src, dst    *Host
+	side        Side         // side of the sender
+	refusals    int16        // number of fatal refusals
+	refused     *Refusal     // first fatal refusal, after which nothing is accepted; nil if there was none
+	seq         uint64       // number of operations so far
+	seen        bool         // a packet of it was captured
+	lateStart   bool         // its first packets were not captured
+	way         path.Way     // of its packets to the capture point
+	missing     bool         // packets of it are missing from the capture, or may be
+	lackedAtEnd bool         // when the connection ended, its receiver lacked what is missing before the packets that wait
+	stopped     bool         // what waited for packets that will not come was taken
+	silent      bool         // it did not answer silentAfter requests that ask for a response
+	asked       int16        // number of such requests of the peer since the last packet of this flow
+	cause       cause.Sender // why it retransmits
+	ops         ledger       // operations, by sequence number
+	heldCopies  int64        // retransmissions of requests that wait, or did not come to their receiver
+	parts       assembly
+	taken       record.Time  // of the latest request, or segment, that is in order
+	offsets     *offsets     // nil if no positions are wanted
+	sent        *sent.Sender // nil without several capture points
+	absent      *window      // with several capture points: requests that left their sender, and of which no copy has come to the receiver
 }
 
 // half is the part of a flow that depends on its transport.
@@ -175,6 +176,28 @@ func (f *flow) start(late bool) { f.lateStart = late }
 func (f *flow) progress(at record.Stamp) {
 	f.cause.Progress(at.Time)
 }
+
+// lackedByReceiver reports whether the receiver's last word is that it lacks what is missing before the packets that wait: it said
+// so after one of them was captured, and has acknowledged nothing of that since. The network may have lost what is missing.
+func (f *flow) lackedByReceiver() bool {
+	w := f.waiting()
+	if w.Empty() || f.refused != nil || f.isAcked(f.expected()) {
+		return false
+	}
+	said, is := f.cause.GapShown()
+	if nak := f.cause.LastNak(); f.stream == nil {
+		said, is = nak.At.Time, nak.At.Packet != 0 && !nak.RNR && f.ops.circle.Delta(nak.Seq, f.expected()) <= 0
+	}
+	for i := 0; is && i < w.Len(); i++ {
+		if w.At(i).stamp.Time <= said {
+			return true
+		}
+	}
+	return false
+}
+
+// endsLacking notes whether the receiver lacked what is missing when the connection ended.
+func (f *flow) endsLacking(is bool) { f.lackedAtEnd = is }
 
 // noteMissing notes that packets of the flow are missing from the capture.
 func (f *flow) noteMissing() { f.missing = true }

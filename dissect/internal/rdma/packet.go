@@ -189,8 +189,13 @@ func (f *flow) wait(d *Datagram, cur *currentPacket) {
 	f.qp.order.Hold(len(copied.data), copied)
 }
 
-// lacks counts requests as not captured.
+// lacks counts requests as not captured, unless the network may have lost them.
 func (f *flow) lacks(fact *order.Fact[held]) {
+	if f.lackedAtEnd {
+		f.noteMissing()
+		f.breakSend()
+		return
+	}
 	c, last := f.conn, (fact.To-1)&rocev2.PSNMask
 	c.countMissing(f.side, int64(fact.N), f.taken, fact.At.Time)
 	switch all := uint32(order.PSNs.Delta(fact.To, fact.From)); {

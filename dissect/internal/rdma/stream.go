@@ -245,8 +245,12 @@ func (w *stream) hold(s *TCP, cur *currentPacket) {
 	w.order.Hold(len(copied.data), copied)
 }
 
-// lacks counts bytes as not captured. A packet shows it.
+// lacks counts bytes as not captured, unless the network may have lost them. A packet shows it.
 func (w *stream) lacks(r order.Run, at record.Stamp) {
+	if w.flow.lackedAtEnd {
+		w.flow.noteMissing()
+		return
+	}
 	c := w.flow.conn
 	c.countMissing(w.flow.side, 1, w.flow.taken, at.Time)
 	c.Report(ruleLost, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", r.To-r.From, r.From)

@@ -296,7 +296,7 @@ var gapReasons = map[string]string{
 	"no_private_data": "the private data of the handshake is not in the capture",
 	"late":            "the capture began after the connection",
 	"silent":          "the capture contains the packets of only one side",
-	"missing":         "packets were not captured",
+	"missing":         "packets were not captured, or were lost",
 	"awaited":         "packets that were acknowledged are not in the capture",
 	"half_read":       "an outstanding message was not captured completely",
 	"no_xid":          "a message was captured without its XID",
