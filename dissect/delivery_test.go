@@ -460,3 +460,57 @@ func TestReplyLostInCaptures(t *testing.T) {
 		t.Errorf("%d Replies were refused, and %d lost", refused, lost)
 	}
 }
+
+// TestRepeatedAfterClose: a Reply that nothing acknowledged was not taken if its Call comes again on another connection, even
+// if the client opens that a while after both sides have closed the first one. One that was acknowledged was taken.
+func TestRepeatedAfterClose(t *testing.T) {
+	for _, acked := range []bool{false, true} {
+		both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+			call := synth.Call{XID: 0x77, Program: 100003, Version: 3, Procedure: 1}
+			reply := synth.Reply{XID: 0x77}
+			c.Connect()
+			c.RPC(synth.Null(), oneCredit)
+			c.Client.Ack()
+			c.Client.Call(call)
+			c.Server.Ack()
+			c.Server.Reply(reply)
+			if acked {
+				c.Client.Ack()
+			}
+			w.Advance(10 * time.Millisecond)
+			if c.IWARP() {
+				c.Client.RST()
+			} else {
+				c.Disconnect(c.Client)
+			}
+			w.Advance(400 * time.Millisecond)
+			next := c.Another(synth.Options{ManualAck: true})
+			next.Connect()
+			next.RPC(synth.Null(), oneCredit)
+			w.Advance(100 * time.Millisecond)
+			next.Client.Call(call)
+			next.Server.Ack()
+			next.Server.Reply(reply)
+			next.Client.Ack()
+			got := map[int]record.Transaction{}
+			d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+				if r.XID == 0x77 {
+					got[r.Connection] = *r.Clone()
+				}
+				return nil
+			}}, dissect.Options{})
+			for f := range testkit.Made(w.Frames) {
+				d.Frame(f)
+			}
+			d.Finish()
+			first, again := got[0], got[1]
+			status, of := record.NoReply, first.ID
+			if acked {
+				status, of = record.Complete, 0
+			}
+			if first.Status != status || first.LatencyNS.Known() != acked || again.Status != record.Complete || again.RetransmitOf.Or(0) != of {
+				t.Errorf("acknowledged: %t: the first is %s with a latency (%t), the second %s of %d; want %s of %d", acked, first.Status, first.LatencyNS.Known(), again.Status, again.RetransmitOf.Or(0), status, of)
+			}
+		})
+	}
+}

@@ -70,7 +70,11 @@ func (cs *connections) expire() {
 		cs.closing.Pop()
 	}
 	for cs.closed.Len() > 0 && (cs.closed.First().retired || clock-cs.closed.First().closedAt > lingerClosed) {
-		cs.closed.First().finish()
+		if c := cs.closed.First(); !c.retired && c.unacknowledged() { // a later connection may show that it did not arrive
+			c.stop()
+		} else {
+			c.finish()
+		}
 		cs.closed.Pop()
 	}
 }
@@ -199,6 +203,21 @@ func (c *Conn) bothClosed() {
 		c.closedAt = c.tracker.Clock
 		c.tracker.connections.closed.Push(c)
 	}
+}
+
+// unacknowledged reports whether a Send was not acknowledged, in a direction of which acknowledgements were captured.
+func (c *Conn) unacknowledged() bool {
+	for _, f := range c.flows {
+		if f == nil || !f.acknowledges() {
+			continue
+		}
+		for _, e := range f.ops.entries[f.ops.unacked:] {
+			if e.op.Kind == Send && e.op.Side == f.side {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // closedByFIN notes that a side ended its stream with a FIN, or that both sides have done so. The side is unknown if it is
