@@ -642,12 +642,16 @@ func inlineShare(s *analyze.Stats) string {
 }
 
 // ConnectionDetail writes all facts about one connection, one on each line.
-func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start record.Time) error {
+func ConnectionDetail(to Screen, c *record.Connection, start record.Time) error {
+	theme := to.Theme
 	axis := Axis{Start: start}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s\n", theme.key.of(fmt.Sprintf("connection %d", c.ID)), c.Transport, c.UpperLayer)
 	row := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-21s %s\n", name, fmt.Sprintf(format, args...))
+		for _, line := range wrapped(fmt.Sprintf(format, args...), to.Width-24) {
+			fmt.Fprintf(&b, "  %-21s %s\n", name, line)
+			name = ""
+		}
 	}
 	row("client", "%s", endpoint(c.Client))
 	row("server", "%s", endpoint(c.Server))
@@ -701,7 +705,7 @@ func ConnectionDetail(w io.Writer, theme *Theme, c *record.Connection, start rec
 	if c.NotCaptured > 0 { // a property of the capture, not of the network
 		row("capture", "%s", theme.dim.of(fmt.Sprintf("%d packets not captured", c.NotCaptured)))
 	}
-	_, err := fmt.Fprintf(w, "%s\n", b.String())
+	_, err := fmt.Fprintf(to.Out, "%s\n", b.String())
 	return err
 }
 

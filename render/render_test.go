@@ -371,7 +371,7 @@ func TestCharts(t *testing.T) {
 				Connection: func(r *record.Connection) error {
 					if r.ID == 1 {
 						start, end, connection = r.First, r.Last, r.Clone()
-						render.ConnectionDetail(&b, theme, r, start)
+						render.ConnectionDetail(render.Screen{Out: &b, Theme: theme}, r, start)
 					}
 
 					return nil

@@ -315,7 +315,7 @@ func newConnection(m *Model, r any) *pane {
 	p.drawn = func(width int) []string {
 		var b bytes.Buffer
 		start := m.state.Start.Or(c.First)
-		if err := render.ConnectionDetail(&b, m.theme, c, start); err != nil {
+		if err := render.ConnectionDetail(render.Screen{Out: &b, Theme: m.theme, Width: width}, c, start); err != nil {
 			return []string{err.Error()}
 		}
 		if why := render.NoTimeline(c); why != "" {

@@ -124,14 +124,24 @@ func (p *pane) draw(m *Model, width, height int) (lines []string) {
 		p.text, p.width = p.drawn(max(width-gutter, 20)), width
 	}
 	fixed := min(p.fixed, len(p.text))
+	mark := "~"
+	if m.theme.Unicode() {
+		mark = "…"
+	}
+	whole := func(line string) string { // A line that is cut has a mark at its end.
+		if wide(line) > width-gutter {
+			return clip(line, width-gutter-1) + mark
+		}
+		return line
+	}
 	for _, line := range p.text[:fixed] {
-		lines = append(lines, "  "+line)
+		lines = append(lines, "  "+whole(line))
 	}
 	p.height = height - fixed
 	n := p.count()
 	p.show(n, p.height)
 	for i := p.top; i < min(p.top+int64(p.height), n); i++ {
-		lines = append(lines, m.selected(p.text[fixed+int(i)], i == p.cursor, false, width))
+		lines = append(lines, m.selected(whole(p.text[fixed+int(i)]), i == p.cursor, false, width))
 	}
 	return lines
 }

@@ -768,3 +768,21 @@ func TestGroupings(t *testing.T) {
 		t.Errorf("an unknown field:\n%s", m.Screen())
 	}
 }
+
+// TestConnectionWrapped: the facts about a connection are whole on a narrow screen, and a line that is cut has a mark at its end.
+func TestConnectionWrapped(t *testing.T) {
+	m := modelOf(t, "../../testdata/captures/ends-stormall42-client.pcap.zst", plainLook)
+	m.resize(60, 60)
+	press(t, m, "2<enter>")
+	screen := strings.Join(strings.Fields(m.Screen()), " ")
+	for _, want := range []string{"after the start", "invalidation yes", "invalidation no"} {
+		if !strings.Contains(screen, want) {
+			t.Errorf("%q is not on the screen:\n%s", want, m.Screen())
+		}
+	}
+	verify(t, m)
+	p := &pane{text: []string{"a line that fits", "a line of several words that does not fit"}}
+	if lines := p.draw(m, 26, 5); lines[1] != "  a line of several words…" || lines[0] != "> a line that fits" {
+		t.Errorf("the lines are %q", lines)
+	}
+}

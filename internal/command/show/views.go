@@ -124,7 +124,7 @@ func connections(s *sink) (dissect.Handler, func()) {
 	carried := map[int]bool{}
 	show := func(r any) error {
 		if s.Timeline {
-			return render.ConnectionDetail(s.w, s.theme, r.(*record.Connection), s.Start)
+			return render.ConnectionDetail(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, r.(*record.Connection), s.Start)
 		}
 		return s.text.Connection(r.(*record.Connection))
 	}
