@@ -44,7 +44,9 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 		for i := range analyze.Percentiles {
 			before, after, change, significant := analyze.Percentiles[i].Of(c)
 			text := pair(about(&c.Before.Latency, before), about(&c.After.Latency, after))
-			absent = absent || before.Known() != after.Known()
+			if before.Known() != after.Known() { // A dash before or after ">" would look like an arrow.
+				text, absent = strings.ReplaceAll(text, "-", "none"), true
+			}
 			shade := ink{}
 			if share, known := change.Get(); known && before != after {
 				changed = true
@@ -78,7 +80,7 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 		b.WriteString("a>b  before>after; a single value is the same in both\n")
 	}
 	if absent {
-		b.WriteString("-    no latency, because the capture has no such RPC with a Reply\n")
+		b.WriteString("none no latency, because the capture has no such RPC with a Reply\n")
 	}
 	if tested {
 		b.WriteString("!    more than chance explains: p < 0.001 in an exact permutation test\n")

@@ -536,7 +536,7 @@ func (v *overview) badICRCs() string {
 		damaged += n.Corrupted
 	}
 	if damaged > v.s.ICRCBad {
-		text += fmt.Sprintf("; the %d corrupted packets include others, whose headers were damaged", damaged)
+		text += fmt.Sprintf("; the %d damaged packets include others, whose headers were damaged", damaged)
 	}
 	return text
 }

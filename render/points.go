@@ -42,7 +42,7 @@ func networkLine(n *record.Network) string {
 		n    int64
 		word string
 	}{
-		{n.Lost, "lost"}, {n.NotCaptured, "not captured"}, {n.Reordered, "reordered"}, {n.Corrupted, "corrupted"}, {n.Duplicated, "duplicated"}, {n.MirrorDuplicates, "mirror duplicates"},
+		{n.Lost, "lost"}, {n.NotCaptured, "not captured"}, {n.Reordered, "reordered"}, {n.Corrupted, "damaged"}, {n.Duplicated, "duplicated"}, {n.MirrorDuplicates, "mirror duplicates"},
 	} {
 		if c.n > 0 {
 			words = append(words, fmt.Sprintf("%d %s", c.n, c.word))
