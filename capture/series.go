@@ -72,9 +72,14 @@ func familyOf(path string) string {
 	return filepath.Clean(folder) + "/" + b.String()
 }
 
+// digitsIn returns the numbers in the last element of a path as they are written.
+func digitsIn(path string) []string {
+	return strings.FieldsFunc(filepath.Base(path), func(r rune) bool { return r < '0' || r > '9' })
+}
+
 // numbersIn returns the numbers in the last element of a path.
 func numbersIn(path string) (numbers []uint64) {
-	for _, digits := range strings.FieldsFunc(filepath.Base(path), func(r rune) bool { return r < '0' || r > '9' }) {
+	for _, digits := range digitsIn(path) {
 		n, err := strconv.ParseUint(digits, 10, 64)
 		if err != nil {
 			n = 0
@@ -156,11 +161,22 @@ func absent(paths []string, files, empty []int) (list []Absent) {
 	}
 	for n := 1; n < len(best); n++ {
 		const largest = 1 << 20 // A larger gap is another number, such as a time.
-		if by := step(numbers, best[n-1], best[n], column); by > 1 && by < largest {
+		if by := step(numbers, best[n-1], best[n], column); by > 1 && by < largest && !jumps(digitsIn(paths[best[n-1]])[column], digitsIn(paths[best[n]])[column]) {
 			list = append(list, Absent{best[n-1], best[n], int(by - 1)})
 		}
 	}
 	return list
+}
+
+// jumps reports whether no number may be missing between two numbers: tcpdump -C appended its own number to one that the name ended
+// with, or the numbers may be times, of which the latter begins a minute, an hour, a day, a month or a year, such as 0959 and 1000.
+func jumps(a, b string) bool {
+	if len(b) > len(a) && strings.HasPrefix(b, a) {
+		return true
+	}
+	n := len(a) - 2
+	return n > 0 && len(b) == len(a) && (b[n:] == "00" || b[n:] == "01") &&
+		slices.Contains([]string{"12", "23", "28", "29", "30", "31", "59"}, a[n:])
 }
 
 // step returns by how much a number in the names of two files increases; it is 0 if it decreases or a name lacks it.
