@@ -177,11 +177,11 @@ func delayed(from byte, ns, jitter int64) harm {
 	}
 }
 
-// accusations returns what the findings of a capture say of a side.
+// accusations returns what the errors and warnings of a capture say of a side.
 func accusations(frames []capture.Frame) map[string]string {
 	found := map[string]string{}
 	d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error {
-		if f.AtFault.Known() {
+		if f.AtFault.Known() && f.Severity != record.Note {
 			found[f.Rule+" of the "+string(f.AtFault.Or(""))] = f.Message
 		}
 		return nil
@@ -224,6 +224,35 @@ func TestOneDirectionLate(t *testing.T) {
 					harmed := slices.Concat(frames[:first], delayed(from+1, 2e3, 0)(nil, slices.Clone(frames[first:])))
 					slices.SortStableFunc(harmed, func(a, b capture.Frame) int { return cmp.Compare(a.Time, b.Time) })
 					accusesNobody(t, inOrder, harmed, "%s, %s/%s, packets of host %d late from packet %d on", transport, c.Rule, c.Name, from+1, first+1)
+				}
+			}
+		}
+	}
+}
+
+// TestOneDirectionTruncated: a healthy connection of which one direction was truncated has no finding about a side that it
+// does not have as a whole.
+func TestOneDirectionTruncated(t *testing.T) {
+	for _, c := range cases.All() {
+		if c.Options.Client.Addr.IsValid() || c.Options.Server.Addr.IsValid() || c.Options.IPv6 {
+			continue // The harms find the sides by the last byte of their addresses.
+		}
+		c.Options.Client.Addr, c.Options.Server.Addr = netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("10.2.0.2")
+		for _, transport := range []string{cases.RoCE, cases.IWARP} {
+			if !c.On(transport) {
+				continue
+			}
+			frames := framesOf(c.Wire(transport, false))
+			whole := accusations(slices.Clone(frames))
+			for from := range byte(2) {
+				for _, length := range []int{64, 70, 100} {
+					harmed := slices.Clone(frames)
+					for i := range harmed {
+						if f := &harmed[i]; fromHost(f) == from+1 {
+							f.Data = f.Data[:min(len(f.Data), length)]
+						}
+					}
+					accusesNobody(t, whole, harmed, "%s, %s/%s, packets of host %d cut to %d bytes", transport, c.Rule, c.Name, from+1, length)
 				}
 			}
 		}

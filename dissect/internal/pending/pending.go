@@ -89,7 +89,7 @@ func (fs *Findings) Concern(tag rdma.Tag) bool {
 func (fs *Findings) Check(f *Finding, send int64, c Connection) (Verdict, evidence.Gap) {
 	r := f.Rule
 	f.until, f.needs, f.send, f.next = r.Until, r.Needs, send, f.Where.AtFault.Or(0).Other()
-	switch doubted := send != 0 && r.Severity == record.Error; {
+	switch doubted := send != 0 && r.Severity != record.Note; {
 	case r.Until != evidence.Delivered && r.Until != evidence.Answered:
 	case doubted:
 		f.until = evidence.Delivered
@@ -182,14 +182,17 @@ func (fs *Findings) DecideSend(number int64, delivered bool, c Connection) {
 	})
 }
 
-// DecideAnswered decides the findings of a rule about a transaction that has got its Reply.
-func (fs *Findings) DecideAnswered(r *rule.Rule, tag rdma.Tag, c Connection) {
+// DecideAnswered decides the findings of a rule about a transaction that has got its Reply. Known is set if the version of
+// the Reply was captured.
+func (fs *Findings) DecideAnswered(r *rule.Rule, tag rdma.Tag, known bool, c Connection) {
 	fs.settle(c, func(f *Finding) (Verdict, evidence.Gap) {
 		switch {
 		case f.Rule != r || f.Tag != tag:
 			return Waiting, 0
 		case c.UsesNewVersion():
 			return Excused, 0
+		case !known:
+			return Dropped, evidence.HalfRead
 		case f.until == evidence.Delivered:
 			return Waiting, 0
 		}
@@ -198,7 +201,7 @@ func (fs *Findings) DecideAnswered(r *rule.Rule, tag rdma.Tag, c Connection) {
 }
 
 // answerUnseen are the gaps because of which the capture may lack the answer to a Call.
-const answerUnseen = evidence.Missing | evidence.Awaited | evidence.Silent | evidence.Evicted | evidence.Unordered
+const answerUnseen = evidence.HalfRead | evidence.Missing | evidence.Awaited | evidence.Silent | evidence.Evicted | evidence.Unordered
 
 // settle asks for the verdict on each finding, in their order, and keeps those that wait.
 func (fs *Findings) settle(c Connection, ask func(*Finding) (Verdict, evidence.Gap)) {

@@ -81,7 +81,7 @@ func TestJudge(t *testing.T) {
 		{"now, an unverified Send", evidence.Now, record.Error, unverified, [2]evidence.Gap{}, Proved, 0},
 		{"delivered, no gap", evidence.Delivered, record.Error, 0, [2]evidence.Gap{}, Proved, 0},
 		{"delivered, an unverified Send", evidence.Delivered, record.Error, unverified, [2]evidence.Gap{}, Waiting, 0},
-		{"delivered, an unverified Send, only a warning", evidence.Delivered, record.Warning, unverified, [2]evidence.Gap{}, Proved, 0},
+		{"delivered, an unverified Send, only a note", evidence.Delivered, record.Note, unverified, [2]evidence.Gap{}, Proved, 0},
 		{"delivered, an unverified Send that was truncated and sent again", evidence.Delivered, record.Error, unverified, [2]evidence.Gap{evidence.TruncatedAgain, 0}, Dropped, evidence.TruncatedAgain},
 		{"delivered, an unverified Send and a missing packet of the other side", evidence.Delivered, record.Error, unverified, [2]evidence.Gap{0, evidence.Missing}, Dropped, evidence.Missing},
 		{"delivered, a truncated packet was sent again", evidence.Delivered, record.Error, 0, [2]evidence.Gap{evidence.TruncatedAgain, 0}, Proved, 0},
@@ -263,21 +263,23 @@ func TestDecideAnswered(t *testing.T) {
 		tag        rdma.Tag
 		send       int64
 		newVersion bool
+		unknown    bool // the version of the Reply was not captured
 		want       string
 	}{
-		{"its own", r, 7, 0, false, "proved "},
-		{"both sides use the version", r, 7, 0, true, "excused "},
-		{"of another transaction", r, 8, 0, false, ""},
-		{"of another rule", another, 7, 0, false, ""},
-		{"an unverified Send", r, 7, 3, false, ""},
-		{"an unverified Send, both sides use the version", r, 7, 3, true, "excused "},
+		{"its own", r, 7, 0, false, false, "proved "},
+		{"both sides use the version", r, 7, 0, true, false, "excused "},
+		{"the version of the Reply is not known", r, 7, 0, false, true, "dropped half_read"},
+		{"of another transaction", r, 8, 0, false, false, ""},
+		{"of another rule", another, 7, 0, false, false, ""},
+		{"an unverified Send", r, 7, 3, false, false, ""},
+		{"an unverified Send, both sides use the version", r, 7, 3, true, false, "excused "},
 	} {
 		fs, f, c := Findings{}, of(test.rule), &shown{}
 		f.Tag = test.tag
 		fs.Check(&f, test.send, c)
 		fs.Keep(f)
 		c.newVersion = test.newVersion
-		if fs.DecideAnswered(r, 7, c); first(c.decided) != test.want {
+		if fs.DecideAnswered(r, 7, !test.unknown, c); first(c.decided) != test.want {
 			t.Errorf("%s: %q, want %q", test.name, first(c.decided), test.want)
 		}
 	}

@@ -124,6 +124,7 @@ func (m *mpa) feed(data []byte, offset int, r order.Run, cur *currentPacket) {
 	if m.resync && len(data) > 0 {
 		if !plausibleFPDU(data, true) && !(cut && plausibleHeader(data)) {
 			m.advance(int(order.Octets.Delta(end, start)))
+			m.flow().noteMissing() // the contents of the segment are not known
 			return
 		}
 		m.resync = false

@@ -105,7 +105,7 @@ func noteVersion(cs *connState, x *txn, m *message) {
 		cs.checks.usedVersion = record.Some(m.header.Vers)
 		cs.doubts.notRead(true)
 	}
-	cs.pending.DecideAnswered(rule.RDMAVersion, x.tag(partCall), (*proofs)(cs))
+	cs.pending.DecideAnswered(rule.RDMAVersion, x.tag(partCall), m.header.Length >= rpcrdma.FixedLen, (*proofs)(cs))
 }
 
 // refusable returns the rule that obliges the responder to answer the Call with RDMA_ERROR, or nil.
