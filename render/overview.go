@@ -258,7 +258,7 @@ func (v *overview) verdict() {
 	case analyze.Unproven, analyze.InConfiguration:
 		shade = v.theme.warn
 	}
-	if d.ID == "slow-server" { // no fault
+	if d.Faultless() {
 		shade = v.theme.warn
 	}
 	v.line("verdict", d.Line, shade)

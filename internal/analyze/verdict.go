@@ -46,8 +46,16 @@ type Verdict struct {
 	// Unordered is set if the packets are not in the order in which they were captured.
 	Unordered bool `json:"-"`
 
-	// Line is the verdict as one line of text. It begins with the place if that is proven.
+	// Line is the verdict as one line of text. It begins with the place if a fault of it is proven.
 	Line string `json:"-"`
+
+	faults bool // something after the first sentence has a proven place
+}
+
+// Faultless reports whether the place of a verdict has no fault: a server that answers RPCs takes time for that, and Calls that
+// wait for a credit show a limit.
+func (v *Verdict) Faultless() bool {
+	return !v.faults && (v.ID == "slow-server" || v.ID == "few-credits")
 }
 
 // Counts are the numbers that a verdict is made from.
@@ -272,8 +280,9 @@ func (c *Collector) verdict(s *record.Summary) Verdict {
 			text += ". " + worst
 		}
 		v.Text, v.Line = before+text, before+text
+		v.faults = slices.ContainsFunc(list[1:], func(t statement) bool { return t.where.proven() })
 		switch {
-		case v.ID == "slow-server": // A server that answers RPCs takes time for that, which is no fault.
+		case v.Faultless():
 			v.Line = before + "no fault proven: " + text
 		case v.Where.proven():
 			v.Line = before + string(v.Where) + ": " + text

@@ -142,9 +142,24 @@ func failed(j *facts) said {
 		}
 	}
 	return said{
-		Unproven, nil, fmt.Sprintf("%d of %s failed (%s)%s", n.Failed, plural(j.o.RPCs.Total(), "RPC"), strings.Join(parts, ", "), j.which(func(t *tally) int64 { return t.failed })),
+		Unproven, nil, fmt.Sprintf("%d of %s %s (%s)%s", n.Failed, plural(j.o.RPCs.Total(), "RPC"), became(n.Statuses), strings.Join(parts, ", "), j.which(func(t *tally) int64 { return t.failed })),
 		[]Evidence{{plural(n.Failed, "RPC") + " with an error status", command}},
 	}
+}
+
+// putOff are the statuses with which a server asks the client to send the RPC again later.
+var putOff = map[string]bool{"GRACE": true, "DELAY": true, "JUKEBOX": true, "LAYOUTTRYLATER": true}
+
+// became says what became of RPCs with error statuses.
+func became(statuses []StatusCount) string {
+	isPutOff := func(s StatusCount) bool { _, name, _ := strings.Cut(s.Status, "ERR_"); return putOff[name] }
+	switch off := slices.ContainsFunc(statuses, isPutOff); {
+	case !off:
+		return "failed"
+	case slices.ContainsFunc(statuses, func(s StatusCount) bool { return !isPutOff(s) }):
+		return "failed or were put off"
+	}
+	return "put off"
 }
 
 // ordinaryStatuses are the statuses with which a server answers questions about files as it should.

@@ -33,7 +33,7 @@ func TestRestarted(t *testing.T) {
 		{"GRACE before, too", "NFS4ERR_GRACE", []record.Time{5 * s, 40 * s}, true, false, true, Unproven, "10.0.0.2 silent from 9.00s to 29.00s: 7 packets of 10.0.0.1 asked for an answer; the network or the server"},
 		{"an expired lease", "NFS4ERR_BADSESSION", []record.Time{40 * s}, true, false, true, Unproven, "10.0.0.2 silent from 9.00s to 29.00s"},
 		{"BADSESSION after a rejection", "NFS4ERR_BADSESSION", []record.Time{40 * s}, true, true, true, InServer, "the server 10.0.0.2 restarted between 9.00s and 29.00s (NFS4ERR_BADSESSION in packet 40)"},
-		{"no silence and no rejection", "NFS4ERR_GRACE", []record.Time{40 * s}, false, false, false, Unproven, "no fault proven: 3 of 6 RPCs failed (2 NFS4ERR_BAD_STATEID, 1 NFS4ERR_GRACE); 1 RPC without a Reply up to the end of the capture"},
+		{"no silence and no rejection", "NFS4ERR_GRACE", []record.Time{40 * s}, false, false, false, Unproven, "no fault proven: 3 of 6 RPCs failed or were put off (2 NFS4ERR_BAD_STATEID, 1 NFS4ERR_GRACE); 1 RPC without a Reply up to the end of the capture"},
 		{"a server that stops", "", nil, false, true, false, InServer, "1 connection rejected: invalid service ID; none accepted afterwards"},
 	} {
 		col := NewCollector()
@@ -449,6 +449,36 @@ func TestCallbackClients(t *testing.T) {
 		}
 		if list.Several() != want {
 			t.Errorf("%s: several clients: %v, want %v", program, list.Several(), want)
+		}
+	}
+}
+
+// TestPutOff: an RPC that the server asks to come later has not failed.
+func TestPutOff(t *testing.T) {
+	for want, list := range map[string][]StatusCount{
+		"failed":                 {{Status: "NFS4ERR_NOENT"}, {Status: "GARBAGE_ARGS"}},
+		"put off":                {{Status: "NFS4ERR_GRACE"}, {Status: "NFS4ERR_DELAY"}, {Status: "NFS3ERR_JUKEBOX"}},
+		"failed or were put off": {{Status: "NFS4ERR_GRACE"}, {Status: "NFS4ERR_BADSESSION"}},
+	} {
+		if got := became(list); got != want {
+			t.Errorf("%v: %s, want %s", list, got, want)
+		}
+	}
+}
+
+// TestFaultless: a share of the latency and a limit are no faults, unless something else has a proven place.
+func TestFaultless(t *testing.T) {
+	for _, c := range []struct {
+		v    Verdict
+		want bool
+	}{
+		{Verdict{ID: "slow-server"}, true},
+		{Verdict{ID: "few-credits"}, true},
+		{Verdict{ID: "few-credits", faults: true}, false},
+		{Verdict{ID: "lost"}, false},
+	} {
+		if got := c.v.Faultless(); got != c.want {
+			t.Errorf("%+v: %t", c.v, got)
 		}
 	}
 }

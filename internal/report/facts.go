@@ -60,7 +60,7 @@ var placeClasses = map[analyze.Place]string{analyze.Clear: "good", analyze.Unpro
 func (v *page) verdict() verdictView {
 	d := &v.o.Verdict
 	view := verdictView{Class: cmp.Or(placeClasses[d.Where], "bad"), Text: render.Clean(d.Line), Command: v.run("overview", "FILE")}
-	if d.ID == "slow-server" { // no fault
+	if d.Faultless() {
 		view.Class = placeClasses[analyze.Unproven]
 	}
 	for _, e := range d.Evidence {
