@@ -168,7 +168,7 @@ func (p *packetPass) status(filter string) (parts []part) {
 		return []part{{text: "packets"}}
 	}
 	s := now.State()
-	text := fmt.Sprintf("%d packets", s.Count)
+	text := record.Plural(s.Count, "packet")
 	if filter != "" {
 		parts, text = append(parts, part{"& " + clean(filter), withoutEnd}), fmt.Sprintf("%d of %d packets", s.Count, s.Seen)
 	}

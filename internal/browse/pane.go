@@ -128,7 +128,7 @@ func (p *pane) draw(m *Model, width, height int) (lines []string) {
 	if m.theme.Unicode() {
 		mark = "…"
 	}
-	whole := func(line string) string { // A line that is cut has a mark at its end.
+	whole := func(line string) string { // A line that is shortened has a mark at its end.
 		if wide(line) > width-gutter {
 			return clip(line, width-gutter-1) + mark
 		}

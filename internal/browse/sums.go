@@ -541,6 +541,9 @@ func newRates(m *Model) *sums {
 	s.work = func(s *sums) {
 		chosen, arrange, zoom, state, found := s.selection(), s.arrange(), *z, m.state, m.list.found
 		running = start(m, func(ctx context.Context, _ func(result)) result {
+			if state.From == state.To {
+				return result{}
+			}
 			begin, end := span(ctx, chosen.Index, selected(ctx, found, state.Done))
 			if state.Summary != nil {
 				end = state.Summary.Last.Or(end)

@@ -769,7 +769,7 @@ func TestGroupings(t *testing.T) {
 	}
 }
 
-// TestConnectionWrapped: the facts about a connection are whole on a narrow screen, and a line that is cut has a mark at its end.
+// TestConnectionWrapped: the facts about a connection are whole on a narrow screen, and a line that is shortened has a mark at its end.
 func TestConnectionWrapped(t *testing.T) {
 	m := modelOf(t, "../../testdata/captures/ends-stormall42-client.pcap.zst", plainLook)
 	m.resize(60, 60)
@@ -784,5 +784,19 @@ func TestConnectionWrapped(t *testing.T) {
 	p := &pane{text: []string{"a line that fits", "a line of several words that does not fit"}}
 	if lines := p.draw(m, 26, 5); lines[1] != "  a line of several words…" || lines[0] != "> a line that fits" {
 		t.Errorf("the lines are %q", lines)
+	}
+}
+
+// TestWithoutRPCs: a capture without RPCs has no intervals, and its only packet is one packet.
+func TestWithoutRPCs(t *testing.T) {
+	m := modelOf(t, "../../testdata/unknown-link.pcap", plainLook)
+	press(t, m, "6")
+	if screen := m.Screen(); !strings.Contains(screen, "no RPCs so far") || strings.Contains(screen, "1970") {
+		t.Errorf("the rates are\n%s", screen)
+	}
+	verify(t, m)
+	press(t, m, "<enter>+-0<enter>7")
+	if screen := m.Screen(); !strings.Contains(screen, "\n1 packet ") && !strings.Contains(screen, "\n1 packet\n") {
+		t.Errorf("the packets are\n%s", screen)
 	}
 }
