@@ -73,3 +73,22 @@ func TestSteps(t *testing.T) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 }
+
+// TestMountedInline: inline thresholds are those of a connection whose handshake was captured. Without it, the capture does not show them.
+func TestMountedInline(t *testing.T) {
+	for _, handshake := range []string{"seen", "missed"} {
+		c := NewCollector()
+		c.Transaction(&record.Transaction{
+			Status: record.Complete, Direction: record.Forward, Program: record.Some[uint32](programNFS), Version: record.Some[uint32](3), Procedure: record.Some[uint32](1),
+			Client: record.Some("10.0.0.1"), Server: record.Some("10.0.0.2"),
+		})
+		c.Connection(&record.Connection{
+			UpperLayer: "rpcrdma", Handshake: handshake, Packets: 9, InlineThreshold: record.Some(record.InlineThresholds{ClientToServer: 1024, ServerToClient: 1024}),
+			Client: record.Endpoint{Address: record.Some("10.0.0.1")}, Server: record.Endpoint{Address: record.Some("10.0.0.2")}, Transactions: 1,
+		})
+		list := c.Finish(&record.Summary{RDMA: 1}).Mounted
+		if len(list) != 1 || list[0].InlineThresholds.Known() != (handshake == "seen") {
+			t.Errorf("handshake %s: %+v", handshake, list)
+		}
+	}
+}

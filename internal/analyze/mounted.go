@@ -96,7 +96,7 @@ func (m *Mounts) Connection(r *record.Connection) {
 			p.MTU = record.Some(mtu)
 		}
 	}
-	if !p.InlineThresholds.Known() {
+	if !p.InlineThresholds.Known() && r.Handshake != "missed" { // Without the private data, the thresholds are only the defaults.
 		p.InlineThresholds = r.InlineThreshold
 	}
 	if c, known := r.Credits.Get(); known && c.Forward.Granted.Or(0) > p.Credits.Or(0) {
