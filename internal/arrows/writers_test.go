@@ -21,7 +21,7 @@ var mostWriters = map[string]struct {
 	takes   map[string]int // functions that have a pointer to a type as a parameter
 }{
 	"rdma":        {foreign: 73, types: map[string]int{"Conn": 3, "Operation": 0, "flow": 0, "queuePair": 6, "stream": 0, "ledger": 2}, takes: map[string]int{"flow": 14}},
-	"transaction": {foreign: 108, types: map[string]int{"txn": 16}},
+	"transaction": {foreign: 104, types: map[string]int{"txn": 16}},
 	"memory":      {foreign: 12, types: map[string]int{"Regions": 0}},
 	"order":       {foreign: 0},
 	"cause":       {foreign: 0},

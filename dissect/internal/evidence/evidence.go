@@ -134,3 +134,13 @@ const (
 	Next                   // after the next complete message of the other side
 	Answered               // after the answer to the Call that shows it
 )
+
+// Once is set when something is reported that is reported at most once.
+type Once bool
+
+// First reports whether it was not reported before.
+func (o *Once) First() bool {
+	before := *o
+	*o = true
+	return !bool(before)
+}

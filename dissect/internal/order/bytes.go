@@ -102,9 +102,7 @@ func (b *Bytes[T]) Hold(bytes int, item T) {
 // Lengthen notes that the segment that Waits reported is a longer copy of the one that the window has, and takes a number
 // of bytes more.
 func (b *Bytes[T]) Lengthen(bytes int) {
-	if i, found := b.window.find(Octets, b.taking.PSN); found {
-		b.window.lengthen(i, b.taking.Size, bytes)
-	}
+	b.window.lengthen(Octets, b.taking, bytes)
 }
 
 // Acknowledge notes that the other side has received all bytes before a sequence number.

@@ -78,11 +78,13 @@ func (w *Window[T]) With(c Circle, r Request, bytes int, item T) *Window[T] {
 	return w
 }
 
-// lengthen notes that the item at an index is of a longer segment now, of which a number of bytes more are kept.
-func (w *Window[T]) lengthen(i int, size uint32, bytes int) {
-	p := w.order[i]
-	w.order[i] = place{Request{PSN: p.PSN, Size: size, At: p.At}, p.item, p.bytes + int32(bytes)}
-	w.bytes += bytes
+// lengthen notes that an item is of a longer segment now, of which a number of bytes more are kept.
+func (w *Window[T]) lengthen(c Circle, longer Request, bytes int) {
+	if i, found := w.find(c, longer.PSN); found {
+		p := w.order[i]
+		w.order[i] = place{Request{PSN: p.PSN, Size: longer.Size, At: p.At}, p.item, p.bytes + int32(bytes)}
+		w.bytes += bytes
+	}
 }
 
 // Remove removes the earliest n items.

@@ -30,9 +30,9 @@ type Conn struct {
 	flushed   bool // no packets follow, and the follower knows it
 	retired   bool
 	reported  struct {
-		congestion once // that the network was congested
-		mtu        once // that the path MTU is not used
-		unfilled   once // that a packet is not filled
+		congestion evidence.Once // that the network was congested
+		mtu        evidence.Once // that the path MTU is not used
+		unfilled   evidence.Once // that a packet is not filled
 	}
 	evicted   bool             // state of it was evicted because the memory limit was reached
 	unordered bool             // its packets are in an order in which they cannot have been sent
@@ -201,19 +201,9 @@ func (c *Conn) countMissing(s Side, n int64, from, to record.Time) {
 
 // reportCongestion reports the congestion signals of a connection when it ends.
 func (c *Conn) reportCongestion() {
-	if n := &c.record.counts; n.CNPs+n.CongestionMarks > 0 && c.reported.congestion.first() {
+	if n := &c.record.counts; n.CNPs+n.CongestionMarks > 0 && c.reported.congestion.First() {
 		c.Report(rule.Congestion, Where{At: c.record.congested}, "the network was congested: receivers sent %d congestion notification packets, and switches marked %d packets", n.CNPs, n.CongestionMarks)
 	}
-}
-
-// once is set when a finding is reported that is reported at most once for each connection.
-type once bool
-
-// first reports whether it was not reported before.
-func (o *once) first() bool {
-	before := *o
-	*o = true
-	return !bool(before)
 }
 
 // Report reports the violation of a rule. The message is formatted only if findings are

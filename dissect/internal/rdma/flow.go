@@ -172,11 +172,6 @@ func (f *flow) notePacket(asks bool) {
 // start notes the first packet of the flow. Late is set if earlier ones were not captured.
 func (f *flow) start(late bool) { f.lateStart = late }
 
-// progress notes an acknowledgement of something new.
-func (f *flow) progress(at record.Stamp) {
-	f.cause.Progress(at.Time)
-}
-
 // lackedByReceiver reports whether the receiver's last word is that it lacks what is missing before the packets that wait: it said
 // so after one of them was captured, and has acknowledged nothing of that since. The network may have lost what is missing.
 func (f *flow) lackedByReceiver() bool {

@@ -512,7 +512,7 @@ func (f *flow) taggedResponse(s fragment, cur *currentPacket) {
 	offset := int64(s.Offset - o.sinkAt)
 	fresh := o.markSeen(offset, offset+int64(s.size))
 	f.noteStreamResponse(o, s.From, cur.at)
-	if fresh == int64(s.size) || fresh > 0 {
+	if fresh > 0 || s.size == 0 {
 		cur.noteBytes(o, o.Offset+uint64(offset), int64(s.size))
 		o.read(offset, s.Payload, s.size, fresh)
 	}

@@ -122,7 +122,7 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 		case order.Waits:
 			f.wait(d, cur)
 		case order.AckedTo:
-			f.progress(cur.at)
+			f.cause.Progress(cur.at.Time)
 			f.ops.receiver.acceptedTo(fact.To)
 		case order.Covered:
 			f.covered(fact.To, cur.at)
@@ -247,7 +247,7 @@ func (f *flow) take(p *rocev2.Packet, fact *order.Fact[held], cur *currentPacket
 // notePayload takes the length of the payload of a packet that is not the last of its message, and
 // so has to be filled.
 func (f *flow) notePayload(n int, cur *currentPacket) {
-	if c := f.conn; n < f.qp.full && c.reported.unfilled.first() {
+	if c := f.conn; n < f.qp.full && c.reported.unfilled.First() {
 		c.Report(rule.UnfilledPacket, Where{At: cur.at, AtFault: record.Some(f.side)}, "a packet that is not the last of its message carries %d bytes, although such packets of this side carry up to %d", n, f.qp.full)
 	}
 	f.qp.full = max(f.qp.full, n)
@@ -265,7 +265,7 @@ func (c *Conn) learnMTU(n int, cur *currentPacket) {
 	if n == c.mtu || n < 256 || n > 4096 || n&(n-1) != 0 || c.learned == maxLearned {
 		return
 	}
-	if n < c.asked && c.reported.mtu.first() {
+	if n < c.asked && c.reported.mtu.First() {
 		c.Report(rule.PathMTUUnused, Where{At: cur.at}, "full packets carry %d bytes, although the REQ asked for a path MTU of %d", n, c.asked)
 	}
 	c.mtu = n

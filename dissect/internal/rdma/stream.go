@@ -199,7 +199,7 @@ func (w *stream) apply(s *TCP, cur *currentPacket) {
 		case order.Waits:
 			w.hold(s, cur)
 		case order.AckedTo:
-			if f.progress(cur.at); s.ReportsGap() {
+			if f.cause.Progress(cur.at.Time); s.ReportsGap() {
 				f.cause.ShowsGap(cur.at.Time)
 			}
 		case order.AckedAgain:

@@ -86,7 +86,7 @@ type connChecks struct {
 	invalidatedHandles [2]invalidated             // by side of their owner
 	backchannel        backchannelGrant           // whether the server may send Calls
 	asking             int                        // number of outstanding Calls that ask for a backchannel
-	persistentReported bool                       // memory that is registered persistently and exposed twice was reported
+	persistentReported evidence.Once              // memory that is registered persistently and exposed twice was reported
 	usedVersion        record.Opt[uint32]         // a version that this program does not know and both sides use
 	versionUse         [2]versionUse              // by side
 	xidReused          bool                       // an XID was reused while a Call with it was outstanding, so it is unknown which Calls and memory are current
@@ -172,7 +172,7 @@ func checkMessage(cs *connState, x *txn, m *message) {
 // checkCall checks a Call.
 func checkCall(cs *connState, x *txn, m *message) {
 	if m.plain {
-		checkPlainCall(cs, x, m)
+		checkPlainHeader(cs, x, m)
 		return
 	}
 	checkMessage(cs, x, m)

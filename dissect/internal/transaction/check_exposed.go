@@ -40,10 +40,9 @@ func (c checker) exposedTwice(s, other *segment) {
 	how := ""
 	switch {
 	case isPersistent(c, s.Handle):
-		if c.cs.checks.persistentReported {
+		if !c.cs.checks.persistentReported.First() {
 			return
 		}
-		c.cs.checks.persistentReported = true
 		r, how = rule.PersistentlyExposed, "; the handle is registered persistently, because an earlier Call exposed it and it was not invalidated"
 	case other.Owner == c.x:
 		r, owner = rule.ExposedTwiceInCall, "another segment of this Call"
@@ -69,8 +68,7 @@ func checkEmptySegments(c checker) {
 		return
 	}
 	for i := range c.x.memory.Segments {
-		if s := &c.x.memory.Segments[i]; s.Length == 0 && !c.cs.table.emptySegment {
-			c.cs.table.emptySegment = true
+		if s := &c.x.memory.Segments[i]; s.Length == 0 && c.cs.table.emptySegment.First() {
 			c.report(rule.EmptySegment, "harmless, and reported once for each capture: segment %d of %s has handle 0x%08x, but no bytes", s.Index, chunkOf(s), s.Handle)
 		}
 	}

@@ -17,20 +17,10 @@ import (
 type memoryRules struct {
 	openReads int32              // RDMA Reads of its memory that are not complete
 	shared    bool               // another segment exposes the same bytes, so it is unknown which of them an operation is for
-	lateRead  once               // Reads were incomplete at its Reply
-	exceeds   once               // an operation exceeds its memory
+	lateRead  evidence.Once      // Reads were incomplete at its Reply
+	exceeds   evidence.Once      // an operation exceeds its memory
 	inv       record.Opt[uint32] // rdma_inv_handle of its Call
 	handles   handles
-}
-
-// once is something that is reported once.
-type once bool
-
-// first reports whether it was not reported before.
-func (o *once) first() bool {
-	before := *o
-	*o = true
-	return !bool(before)
 }
 
 // readBegins and readEnds note the beginning and the end of an RDMA Read.
@@ -237,12 +227,11 @@ func noteExposed(cs *connState, x *txn) {
 // checkNegotiated checks whether both sides announced support for remote invalidation. If only the
 // requester did, nothing can fail, so the finding is only a note.
 func checkNegotiated(c checker, handle uint32) {
-	if remoteInvalidation(c.cs).Or(true) || !c.cs.agreed.firstInvalidation() {
+	if remoteInvalidation(c.cs).Or(true) || !c.cs.agreed.invalidationReported.First() {
 		return
 	}
 	if supportsInvalidation(c.cs, c.x.side) {
-		if !c.cs.table.unannounced {
-			c.cs.table.unannounced = true
+		if c.cs.table.unannounced.First() {
 			c.unattributed().report(rule.InvalidationUnannounced, "Usual for Linux servers: Send With Invalidate of 0x%08x, although only the requester set the R bit in its private data", handle)
 		}
 		return
@@ -268,7 +257,7 @@ func checkTarget(cs *connState, o *rdma.Operation, m target, s *segment, exact b
 		cs.report(violation{rule.OutsideExposedMemory, nil, where, m}, "%v of %d bytes at 0x%016x uses handle 0x%08x, which no Call in flight exposes", o.Kind, m.Length, m.Offset, m.Handle)
 	case s != nil && !exact && !x.memory.Reaches(s, m):
 		if !o.Announced {
-			x.checks.memory.exceeds.first() // what follows of the operation is no second finding
+			x.checks.memory.exceeds.First() // what follows of the operation is no second finding
 		}
 		cs.report(violation{rule.OutsideExposedMemory, x, where, m}, "%v of %d bytes at 0x%016x exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, m.Length, m.Offset, m.Handle, s.Length, s.Offset)
 	case s != nil:
@@ -325,7 +314,7 @@ func checkLateRead(cs *connState, o *rdma.Operation, x *txn) {
 		return
 	}
 	reply := record.Stamp{Time: x.answer.LastTime, Packet: x.answer.LastPacket}
-	if !o.Follows(x.tag(partReply)) && !reply.Before(o.RequestedAgain()) || !x.checks.memory.lateRead.first() {
+	if !o.Follows(x.tag(partReply)) && !reply.Before(o.RequestedAgain()) || !x.checks.memory.lateRead.First() {
 		return
 	}
 	c := x.checker(reply).attributedTo(x.side.Other())
@@ -349,7 +338,7 @@ func checkSize(c checker, m *message) {
 // checkExceeds reports, once, that an operation without an announced length continues after the end
 // of the memory in which it began. checkTarget has reported one that began outside of it.
 func checkExceeds(cs *connState, x *txn, s *segment, o *rdma.Operation) {
-	if o.Announced || x.state != outstanding || !x.checks.memory.exceeds.first() {
+	if o.Announced || x.state != outstanding || !x.checks.memory.exceeds.First() {
 		return
 	}
 	x.checker(o.Last).attributedTo(o.Side).report(rule.OutsideExposedMemory, "%v from 0x%016x on exceeds the memory of handle 0x%08x, which has %d bytes at 0x%016x", o.Kind, o.Offset, s.Handle, s.Length, s.Offset)

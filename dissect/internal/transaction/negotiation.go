@@ -3,6 +3,7 @@ package transaction
 import (
 	"cmp"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -17,7 +18,7 @@ type negotiation struct {
 	seen                 [2]bool                // the private data was captured completely
 	badICRC              [2]bool                // it came in a packet with a bad ICRC
 	changed              [2]bool                // a retransmission of it has other contents
-	invalidationReported bool                   // remote invalidation without negotiation was reported
+	invalidationReported evidence.Once          // remote invalidation without negotiation was reported: a responder does it in every Reply
 }
 
 // take takes the private data of a side, which is nil if it is unusable, and returns false if it is a copy.
@@ -28,13 +29,6 @@ func (n *negotiation) take(s rdma.Side, private *record.PrivateData, badICRC boo
 	}
 	n.private[s], n.seen[s], n.badICRC[s] = private, true, badICRC
 	return true
-}
-
-// firstInvalidation reports whether remote invalidation was not reported before: a responder does it in every Reply.
-func (n *negotiation) firstInvalidation() bool {
-	before := n.invalidationReported
-	n.invalidationReported = true
-	return !before
 }
 
 // join merges what was announced on another connection; moved maps its sides to the sides of this connection.

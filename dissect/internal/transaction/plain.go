@@ -95,11 +95,6 @@ func callAccepted(cs *connState, x *txn, m *message) (d rdma.Delivery, known boo
 	return rdma.Delivery{At: at, Earliest: at, Certain: seen || x.rec.Retransmitted == 0}, true
 }
 
-// checkPlainCall checks a Call over TCP or UDP.
-func checkPlainCall(cs *connState, x *txn, m *message) {
-	checkPlainHeader(cs, x, m)
-}
-
 // checkPlainReply checks a Reply over TCP or UDP.
 func checkPlainReply(cs *connState, x *txn, m *message, withoutCall bool) {
 	checkPlainHeader(cs, x, m)

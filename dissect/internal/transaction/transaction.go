@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
+	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/path"
 	"github.com/rdmadump/rdmadump/dissect/internal/ports"
@@ -86,12 +87,8 @@ type Table struct {
 	options      Options
 	budget       *budget.Budget
 
-	// unannounced is set once the finding InvalidationUnannounced was reported, because a capture
-	// gets it only once.
-	unannounced bool
-	// emptySegment is set once the finding EmptySegment was reported, because a capture gets it only
-	// once.
-	emptySegment bool
+	unannounced  evidence.Once // a capture gets the finding InvalidationUnannounced only once
+	emptySegment evidence.Once // and EmptySegment
 
 	conns     []*connState // by tag; nil if the place is free
 	freeConns []rdma.Tag
