@@ -44,6 +44,7 @@ type Slowness struct {
 	Percentile float64 // longer than this share of all latencies
 
 	// Limits are latencies in nanoseconds by operation, with Title for the RPCs that take longer.
+	// Its keys are names of operations, such as READ, or of procedures of other programs, such as MOUNT3 MNT.
 	Limits map[string]int64
 	Title  string
 }
@@ -71,8 +72,25 @@ type Options struct {
 	Connections bool       // compare connections instead of RPCs
 	Rows        int        // number of RPCs of each kind that are compared; 0 for the usual number
 
-	limits map[string]int64 // latencies in nanoseconds above which RPCs are slow, by operation; "" for all operations
+	limits map[string]limit // by operation or procedure; "" for all
 }
+
+// limit is the latency in nanoseconds above which RPCs of an operation or procedure are slow, and the filter for these RPCs.
+type limit struct {
+	ns   int64
+	kind string
+}
+
+// procedure is a procedure of a program that has no operations: all but those of NFS.
+type procedure struct{ program, version, number uint32 }
+
+// kind returns the filter for the RPCs of the procedure.
+func (p procedure) kind() string {
+	return fmt.Sprintf("program == %d and version == %d and procedure == %d", p.program, p.version, p.number)
+}
+
+// maxProcedures is the number of procedures that are told apart. They come from the wire, so they are limited.
+const maxProcedures = 64
 
 // usualRows is the number of RPCs that are compared, if there are more: so many of the bad ones, and so many of all.
 const usualRows = 16384
@@ -140,6 +158,10 @@ type Collector struct {
 	members []int
 	logs    factorials
 
+	procedures []procedure
+	byNumbers  map[procedure]int // place in procedures, and 1 more
+	procNames  []string
+
 	ends      map[int]ending // of connections with RPCs without a Reply
 	absences  []record.Absence
 	endsKnown bool
@@ -147,7 +169,7 @@ type Collector struct {
 
 // NewCollector returns a collector.
 func NewCollector(o Options) *Collector {
-	c := &Collector{options: o, fields: query.Transactions, byName: map[string]int{}, byKey: map[string]int{}, ends: map[int]ending{}}
+	c := &Collector{options: o, fields: query.Transactions, byName: map[string]int{}, byKey: map[string]int{}, byNumbers: map[procedure]int{}, ends: map[int]ending{}}
 	if c.options.Rows == 0 {
 		c.options.Rows = usualRows
 	}
@@ -224,24 +246,66 @@ func (c *Collector) ofRule(r *rule.Rule) int {
 }
 
 // slowFilters returns the filter for slow RPCs, and for those of which that can be said.
-func slowFilters(limits map[string]int64) (filter, scope string) {
+func slowFilters(limits map[string]limit) (filter, scope string) {
 	if limit, all := limits[""]; all {
-		return fmt.Sprintf("latency_ns > %dns", limit), latencyScope
+		return fmt.Sprintf("latency_ns > %dns", limit.ns), latencyScope
 	}
 	var names, parts, list []string
 	for name := range limits {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	others := ""
 	for _, name := range names {
-		v := textValue(name).literal()
-		list = append(list, v)
-		parts = append(parts, fmt.Sprintf("operation == %s and latency_ns > %dns", v, limits[name]))
+		kind := limits[name].kind
+		if kind == "" {
+			v := textValue(name).literal()
+			list, kind = append(list, v), "operation == "+v
+		} else {
+			others += " or (" + kind + ")"
+		}
+		parts = append(parts, fmt.Sprintf("%s and latency_ns > %dns", kind, limits[name].ns))
 	}
 	if names == nil {
 		return "latency_ns < 0ns", latencyScope
 	}
-	return strings.Join(parts, " or "), latencyScope + " and operation in [" + strings.Join(list, ", ") + "]"
+	scope = "operation in [" + strings.Join(list, ", ") + "]" + others
+	if list == nil {
+		scope = strings.TrimPrefix(others, " or ")
+	}
+	if others != "" {
+		scope = "(" + scope + ")"
+	}
+	return strings.Join(parts, " or "), latencyScope + " and " + scope
+}
+
+// procedureOf returns the number of the procedure of an RPC without an operation, from 1; 0 if it is not known, or there are too many.
+func (c *Collector) procedureOf(r *record.Transaction) int {
+	program, known := r.Program.Get()
+	version, hasVersion := r.Version.Get()
+	number, hasNumber := r.Procedure.Get()
+	if r.Operation.Known() || !known || !hasVersion || !hasNumber {
+		return 0
+	}
+	p := procedure{program, version, number}
+	if i := c.byNumbers[p]; i > 0 || len(c.procedures) == maxProcedures {
+		return i
+	}
+	c.procedures, c.procNames = append(c.procedures, p), append(c.procNames, r.ProgramProcedure())
+	c.byNumbers[p] = len(c.procedures)
+	return len(c.procedures)
+}
+
+// limitFor returns the limit for the RPCs of an operation, or else of a procedure with a number that is not 0.
+func (c *Collector) limitFor(operation string, of int) (limit, bool) {
+	if l, all := c.options.limits[""]; all {
+		return l, true
+	}
+	if of > 0 {
+		operation = c.procNames[of-1]
+	}
+	l, has := c.options.limits[operation]
+	return l, has
 }
 
 // target returns the number of a set, which is new if it was not asked for before. It returns -1 if there are too many.
@@ -388,7 +452,7 @@ func (c *Collector) memberships(r *record.Transaction) error {
 			}
 		case Slow:
 			latency, known := r.LatencyNS.Get()
-			if limit, has := limitOf(c.options.limits, r.Operation.Or("")); known && has && latency > limit {
+			if limit, has := c.limitFor(r.Operation.Or(""), c.procedureOf(r)); known && has && latency > limit.ns {
 				c.join(c.byKey[string(Slow)+" "])
 			}
 		case ByFilter:
@@ -438,7 +502,7 @@ func (c *Collector) answer(r any, id int64, at record.Time) (*row, error) {
 		c.entries = append(c.entries, col.enter(c.out.values, &c.memory))
 	}
 	if t, is := r.(*record.Transaction); is {
-		one.of, one.conn = t.RetransmitOf.Or(0), t.Connection
+		one.of, one.conn, one.procedure = t.RetransmitOf.Or(0), t.Connection, int32(c.procedureOf(t))
 		c.arguments(t)
 	}
 	one.entries = slices.Clone(c.entries)
@@ -534,62 +598,68 @@ func (c *Collector) Sampled() bool {
 	return c.memory.left <= 0 || c.all.seen > int64(len(c.all.rows)) || slices.ContainsFunc(c.targets, func(t *target) bool { return t.held.seen > int64(len(t.held.rows)) })
 }
 
-// leastLatencies is the number of latencies that an operation needs, so that any of them can be slow.
+// leastLatencies is the number of latencies that an operation or procedure needs, so that any of them can be slow.
 const leastLatencies = 8
 
-// latencyOf returns the latency of an RPC that is kept, and its operation, which may be empty.
-func (c *Collector) latencyOf(r *row) (ns int64, operation string, known bool) {
-	latency := c.columns[c.latency]
-	values := latency.entries[r.entries[c.latency]].values
-	if len(values) == 0 {
-		return 0, "", false
-	}
-	if of := c.columns[0].entries[r.entries[0]].values; len(of) > 0 {
-		operation = c.columns[0].values[of[0]].text
-	}
-	return latency.values[values[0]].number, operation, true
-}
-
-// limitOf returns the latency above which an RPC with an operation is slow.
-func limitOf(limits map[string]int64, operation string) (ns int64, has bool) {
-	if ns, has = limits[""]; !has {
-		ns, has = limits[operation]
-	}
-	return ns, has
-}
-
-// limitsOf returns the latencies above which RPCs are slow, by operation, as the RPCs so far show it.
-func (c *Collector) limitsOf(slow Slowness) map[string]int64 {
+// limitsOf returns the latencies above which RPCs are slow, as the RPCs so far show it.
+func (c *Collector) limitsOf(slow Slowness) map[string]limit {
 	if slow.NS > 0 {
-		return map[string]int64{"": slow.NS}
+		return map[string]limit{"": {ns: slow.NS}}
 	}
+	limits := map[string]limit{}
 	if slow.Limits != nil {
-		return slow.Limits
+		for name, ns := range slow.Limits {
+			limits[name] = limit{ns: ns, kind: c.kindOf(name)}
+		}
+		return limits
 	}
 	byName := map[string][]int64{}
 	for _, r := range c.all.rows {
-		ns, operation, known := c.latencyOf(r)
-		switch {
-		case !known || slow.Times > 0 && operation == "":
-		case slow.Times > 0:
-			byName[operation] = append(byName[operation], ns)
-		default:
-			byName[""] = append(byName[""], ns)
+		name, latency, known := c.latencyOf(r)
+		if slow.Times == 0 {
+			name = ""
+		}
+		if known && (name != "" || slow.Times == 0) {
+			byName[name] = append(byName[name], latency)
 		}
 	}
-	limits := map[string]int64{}
 	for name, list := range byName {
 		if len(list) < leastLatencies {
 			continue
 		}
 		slices.Sort(list)
+		ns := int64(0)
 		if slow.Percentile > 0 {
-			limits[name] = list[min(int(slow.Percentile*float64(len(list))), len(list)-1)]
+			ns = list[min(int(slow.Percentile*float64(len(list))), len(list)-1)]
 		} else {
-			limits[name] = int64(math.Min(slow.Times*float64(list[len(list)/2]), math.MaxInt64/2))
+			ns = int64(math.Min(slow.Times*float64(list[len(list)/2]), math.MaxInt64/2))
 		}
+		limits[name] = limit{ns: ns, kind: c.kindOf(name)}
 	}
 	return limits
+}
+
+// kindOf returns the filter for the RPCs of a procedure; empty for an operation.
+func (c *Collector) kindOf(name string) string {
+	if i := slices.Index(c.procNames, name); i >= 0 {
+		return c.procedures[i].kind()
+	}
+	return ""
+}
+
+// latencyOf returns the operation or procedure of a row, which is empty if it is unknown, and its latency.
+func (c *Collector) latencyOf(r *row) (name string, ns int64, known bool) {
+	latency, operation := c.columns[c.latency], c.columns[0]
+	if r.procedure > 0 {
+		name = c.procNames[r.procedure-1]
+	} else if of := operation.entries[r.entries[0]].values; len(of) > 0 {
+		name = operation.values[of[0]].text
+	}
+	entry := latency.entries[r.entries[c.latency]].values
+	if len(entry) == 0 {
+		return name, 0, false
+	}
+	return name, latency.values[entry[0]].number, true
 }
 
 // Again returns a collector that must take the same RPCs once more, because only now is it known which RPCs are slow. It
@@ -605,7 +675,7 @@ func (c *Collector) Again() *Collector {
 		return NewCollector(o)
 	}
 	c.options.limits = limits
-	c.markSlow(limits)
+	c.markSlow()
 	return nil
 }
 
@@ -613,20 +683,20 @@ func (c *Collector) Again() *Collector {
 func (c *Collector) SetSlow(s Slowness) { c.options.Slow = s }
 
 // markSlow adds the set of slow RPCs, if all RPCs are kept.
-func (c *Collector) markSlow(limits map[string]int64) {
-	filter, within := slowFilters(limits)
+func (c *Collector) markSlow() {
+	filter, within := slowFilters(c.options.limits)
 	i := c.target(Slow, "", filter, within)
 	if i < 0 {
 		return
 	}
 	for _, r := range c.all.rows {
-		ns, operation, known := c.latencyOf(r)
-		limit, has := limitOf(limits, operation)
+		name, latency, known := c.latencyOf(r)
+		limit, has := c.limitFor(name, 0)
 		if !known || !has {
 			continue
 		}
 		r.facets.scopes |= 1 << c.targets[i].scope
-		if ns > limit {
+		if latency > limit.ns {
 			r.facets.member, r.sets = append(r.facets.member, i), append(r.sets, i)
 			c.targets[i].held.rows, c.targets[i].held.seen = append(c.targets[i].held.rows, r), c.targets[i].held.seen+1
 		}

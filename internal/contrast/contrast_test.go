@@ -674,3 +674,74 @@ func TestGrace(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestSlowProcedures: an RPC of a program without operations is slow if it took over 10 times the median of its own procedure, also if
+// the capture must be read twice, and if compare says which latencies are long.
+func TestSlowProcedures(t *testing.T) {
+	var list []*record.Transaction
+	add := func(program, procedure uint32, name string, operation bool, ns int64) {
+		r := &record.Transaction{
+			ID: int64(len(list) + 1), Program: record.Some(program), Version: record.Some[uint32](3), Procedure: record.Some(procedure), LatencyNS: record.Some(ns),
+			Status: record.Complete, Call: &record.Message{Time: record.Time(len(list)) * 1e6}, Reply: &record.Message{},
+		}
+		if name != "" {
+			r.ProgramName, r.ProcedureName = record.Some("MOUNT"), record.Some(name)
+		}
+		if operation {
+			r.ProgramName, r.Operation = record.Some("NFS"), record.Some(name)
+		}
+		list = append(list, r)
+	}
+	for i := range int64(40) {
+		long := int64(1)
+		if i%10 == 3 {
+			long = 20
+		}
+		add(100005, 1, "MNT", false, 1e6*long)
+		add(100003, 6, "READ", true, 50e6) // of which none is slow
+		add(100005, 0, "NULL", false, 50e6)
+		add(400000, 7, "", false, 2e6*long)
+	}
+	add(400000, 8, "", false, 1e9) // one of its kind
+	want := `8 of 160 RPCs: slow`
+	for _, c := range []struct {
+		rows   int
+		limits map[string]int64
+		want   string
+	}{
+		{0, nil, want}, {64, nil, want}, {0, map[string]int64{"MOUNT3 MNT": 10e6}, "4 of 40 RPCs: slow"}, {0, map[string]int64{"MOUNT3 MNT": 10e6, "READ": 1e9}, "4 of 80 RPCs: slow"},
+	} {
+		collector := NewCollector(Options{Kinds: []Kind{Slow}, Explicit: true, Rows: c.rows, Slow: Slowness{Times: UsualSlow, Limits: c.limits, Title: "slow"}})
+		take := func() {
+			for _, r := range list {
+				if err := collector.Add(r); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		take()
+		if again := collector.Again(); again != nil {
+			collector = again
+			take()
+		} else if c.rows > 0 {
+			t.Errorf("%d rows: the RPCs are taken once", c.rows)
+		}
+		sets := collector.Sets()
+		if len(sets) != 1 {
+			t.Fatalf("%d sets", len(sets))
+		}
+		n, err := collector.NewRecount(sets)
+		for _, r := range list {
+			if err == nil {
+				err = n.Add(r)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Finish()
+		if got := sets[0].Head(); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%d rows, limits %v: %q, want %q; the filter is %s", c.rows, c.limits, got, c.want, sets[0].Filter)
+		}
+	}
+}

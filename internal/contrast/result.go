@@ -246,7 +246,7 @@ func (c *Collector) whyNot(t *target, n int64) string {
 	if n > c.without {
 		switch within := c.scopes[t.scope].text; {
 		case t.kind == Slow && within != latencyScope:
-			list = append(list, "no latency, no operation of NFS, or one with fewer than "+strconv.Itoa(leastLatencies)+" latencies")
+			list = append(list, "no latency, an unknown procedure, or one with fewer than "+strconv.Itoa(leastLatencies)+" latencies")
 		case within == latencyScope:
 			list = append(list, "no latency")
 		case within == answeredScope:

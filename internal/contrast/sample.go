@@ -11,11 +11,14 @@ type row struct {
 	id, time int64
 	of       int64 // number of the RPC that it is a retransmission of; 0 if it is none
 	conn     int
-	hash     uint64
-	entries  []uint32 // by column; a column that came later has no answer
-	sampled  bool     // the reservoir of all subjects holds it
-	sets     []int    // sets whose reservoirs hold it
-	facets   facets
+
+	procedure int32 // number of the procedure, if the RPC has no operation; from 1
+	hash      uint64
+	entries   []uint32 // by column; a column that came later has no answer
+	held      int      // number of reservoirs that hold the row
+	sampled   bool     // the reservoir of all subjects holds it
+	sets      []int    // sets whose reservoirs hold it
+	facets    facets
 }
 
 // entry is the answer of some subjects to one question.

@@ -62,7 +62,7 @@ The set is that of --no-reply, --failed, --slow, --finding or -Y. Without any of
 compares each set that the capture has: RPCs without a Reply, with each error status, slow
 ones, and those with findings of each rule. A set is compared only with RPCs that could have
 been in it: a status with RPCs that have a Reply, slow RPCs with those that have a latency, and
-if slow is relative to the operation, with those of NFS operations that have at least 8
+if slow is relative to the operation, with those of operations and procedures that have at least 8
 latencies. The first line says how many RPCs are not compared, and why. Slow RPCs are those that
 took more than 10 times the median of their operation, if --slow has no limit.
 

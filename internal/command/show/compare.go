@@ -223,6 +223,9 @@ func (c *comparing) common(s *sink, list []*analyze.Comparison) {
 		case one.Kind == analyze.ComparedFinding && one.Before.Count.Or(0) == 0:
 			fresh[one.Name] = true
 		case one.Kind == analyze.ComparedGroup && one.Slower():
+			if !strings.HasPrefix(one.Name, "NFS") || strings.HasPrefix(one.Name, "NFSACL") { // Its RPCs have no operation.
+				name = one.Name
+			}
 			limits[name] = max(limits[name], one.Before.Latency.P99.Or(0))
 		}
 	}
