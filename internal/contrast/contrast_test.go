@@ -745,3 +745,54 @@ func TestSlowProcedures(t *testing.T) {
 		}
 	}
 }
+
+// TestRulesOfSet: if all RPCs of a set have a finding of a rule, and none of the others has, the report says so, with the filter, also if
+// not all RPCs are compared.
+func TestRulesOfSet(t *testing.T) {
+	for _, c := range []struct {
+		rows      int
+		exception int // an RPC with a finding that has a Reply
+		want      []string
+	}{
+		{0, 0, []string{"check has a finding of reply-chunk-missing for all 20, and for none of the 180 others", `findings == "reply-chunk-missing"`}},
+		{64, 0, []string{"check has a finding of reply-chunk-missing for all 20, and for none of the 180 others", `findings == "reply-chunk-missing"`}},
+		{0, 6, nil}, {64, 6, nil},
+	} {
+		collector, list := NewCollector(Options{Kinds: []Kind{NoReply}, Explicit: true, Rows: c.rows}), []*record.Transaction{}
+		for i := range 200 {
+			r := &record.Transaction{ID: int64(i + 1), Status: record.Complete, Call: &record.Message{Time: record.Time(i) * 1e6}, Reply: &record.Message{}}
+			if i%10 == 0 {
+				r.Status, r.Reply = record.NoReply, nil
+			}
+			if r.Reply == nil || i == c.exception {
+				r.Findings = []string{rule.CallNotAnswered.ID, "reply-chunk-missing"}
+			}
+			list = append(list, r)
+			if err := collector.Add(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sets := collector.Sets()
+		n, err := collector.NewRecount(sets)
+		for _, r := range list {
+			if err == nil {
+				err = n.Add(r)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.Finish(); len(sets) != 1 {
+			t.Fatalf("%d sets", len(sets))
+		}
+		var got []string
+		for _, l := range sets[0].Lines() {
+			if strings.HasPrefix(l.Text, "check has") || strings.HasPrefix(l.Filter, "findings") || strings.HasPrefix(l.Filter, "(findings") {
+				got = append(got, l.Text+l.Filter)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%d rows, exception %d: %q, want %q", c.rows, c.exception, got, c.want)
+		}
+	}
+}

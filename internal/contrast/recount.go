@@ -18,6 +18,7 @@ type recounted struct {
 	bad, within, against *query.Filter // nil for all
 	facts                []recountedFact
 	apart                []recountedFact // of OfCalls and of Hints, each of which is about all RPCs of the set
+	rules                []recountedFact
 	nBad, nOthers        int64
 }
 
@@ -49,6 +50,9 @@ func (c *Collector) NewRecount(sets []*Set) (*Recount, error) {
 				return nil, err
 			}
 			one.facts = append(one.facts, f)
+		}
+		if one.rules, err = n.factsOf(set.Rules); err != nil {
+			return nil, err
 		}
 		for _, f := range set.apart() {
 			f, err := n.factOf(f)
@@ -142,9 +146,11 @@ func (s *recounted) add(r any) error {
 	} else {
 		s.nBad++
 	}
-	for i := range s.apart {
-		if _, err := s.apart[i].count(r, bad); err != nil {
-			return err
+	for _, list := range [][]recountedFact{s.apart, s.rules} {
+		for i := range list {
+			if _, err := list[i].count(r, bad); err != nil {
+				return err
+			}
 		}
 	}
 	for i := range s.facts {
@@ -190,6 +196,13 @@ func (n *Recount) Finish() {
 		for i, f := range set.apart() {
 			s.apart[i].finish(f)
 		}
+		rules := []Relative{}
+		for i, one := range set.Rules {
+			if one.Bad = s.rules[i].hits; one.Bad == set.Bad && s.rules[i].spared == 0 { // otherwise it is true of the sample only
+				rules = append(rules, one)
+			}
+		}
+		set.Rules = rules
 		set.Unexplained = set.Bad
 		for i := range s.facts {
 			s.facts[i].finish(&set.Facts[i])

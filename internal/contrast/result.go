@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
 // Verdict says what the comparison of a set with the others showed.
@@ -55,6 +56,7 @@ type Set struct {
 	Detectable  record.Opt[int64]   `json:"detectable" doc:"Number of RPCs of the set for which a fact had to be true, and for no other RPC, so that it would have been found; null if no fact could have been found."`
 	Facts       []Fact              `json:"facts" doc:"Facts that separate the set from the others; a later one is about the RPCs that the earlier ones do not explain."`
 	OfCalls     []Fact              `json:"of_calls" doc:"The fact about what the Calls asked, or none, if the first fact is about how they were handled."`
+	Rules       []Relative          `json:"rules" doc:"Rules of check of which all RPCs of the set have a finding and none of the others has, if findings are not compared because the set is defined by how RPCs ended."`
 	Asked       []string            `json:"asked" doc:"Fields that were compared." secret:"no"`
 	Unexplained int64               `json:"unexplained" doc:"Number of RPCs of the set that no fact explains."`
 	Hints       []Fact              `json:"hints" doc:"Facts that come nearest to separating the set, if none does; chance may explain them."`
@@ -182,7 +184,7 @@ func alike(a, b map[*row]bool) bool {
 // compare compares a set with the others.
 func (c *Collector) compare(s *search, target int) *Set {
 	t := c.targets[target]
-	set := &Set{Type: "common", Set: t.kind, Subject: OfRPCs, Name: record.SomeIf(t.name, t.name != ""), Title: c.title(t), Filter: c.withCall(t.filter), Bad: t.held.seen, Facts: []Fact{}, OfCalls: []Fact{}, Hints: []Fact{}, Asked: []string{}, exact: !c.Sampled(), scope: c.scopes[t.scope].text}
+	set := &Set{Type: "common", Set: t.kind, Subject: OfRPCs, Name: record.SomeIf(t.name, t.name != ""), Title: c.title(t), Filter: c.withCall(t.filter), Bad: t.held.seen, Facts: []Fact{}, OfCalls: []Fact{}, Hints: []Fact{}, Rules: []Relative{}, Asked: []string{}, exact: !c.Sampled(), scope: c.scopes[t.scope].text}
 	if c.options.Connections {
 		set.Subject = OfConnections
 	}
@@ -336,6 +338,7 @@ func (r *reporter) report() {
 			r.set.Asked = append(r.set.Asked, col.path)
 		}
 	}
+	r.rules()
 	detectable := r.detectable(r.l)
 	r.set.Detectable = record.SomeIf(int64(detectable), detectable > 0)
 	l := r.l
@@ -369,6 +372,24 @@ func (r *reporter) report() {
 	default:
 		r.set.Verdict = Nothing
 	}
+}
+
+// rules adds the rules of which all RPCs of the set have a finding, and none of the others, if findings are not asked about. A finding
+// that says nothing else than the set is left out.
+func (r *reporter) rules() {
+	column := slices.IndexFunc(r.columns, func(c *column) bool { return c.path == "findings" })
+	ends := r.target.kind == NoReply
+	if column < 0 || r.asked[column] || r.c.options.Fields != nil || slices.Contains(r.topics(), ofFindings) {
+		return
+	}
+	for v, value := range r.columns[column].values {
+		c := &candidate{column: column, form: isValue, values: []int32{int32(v)}}
+		inner := r.restrict(r.l, c, true)
+		if len(inner.bad) == len(r.l.bad) && len(inner.other) == 0 && !(ends && slices.Contains(rulesOfEnds, value.text)) && len(r.set.Rules) < mostSame && r.usable(c) {
+			r.set.Rules = append(r.set.Rules, r.relative(r.l, c))
+		}
+	}
+	slices.SortFunc(r.set.Rules, func(a, b Relative) int { return cmp.Compare(a.Text, b.Text) })
 }
 
 // onlyHandling reports whether the first fact is about how the RPCs were handled, and none about the Calls is true of the same.
@@ -463,8 +484,8 @@ var follows = map[topic][]topic{
 
 // rulesOfEnds are the rules whose findings say that an RPC has no Reply, and rulesOfStalls those that say that it waited.
 var (
-	rulesOfEnds   = []string{"connection-lost", "call-unanswered", "reply-not-delivered"}
-	rulesOfStalls = []string{"retransmission-timeout", "icrc-bad"}
+	rulesOfEnds   = []string{rule.ConnectionLost.ID, rule.CallNotAnswered.ID, rule.ReplyNotDelivered.ID}
+	rulesOfStalls = []string{rule.RetransmissionTimeout.ID, rule.ICRCBad.ID}
 )
 
 // topics returns what the definition of the set is about.

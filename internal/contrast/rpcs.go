@@ -361,11 +361,14 @@ func handlingQuestions() []question {
 			for _, id := range r.Findings {
 				out.text(id)
 			}
-		}).named("have a finding of %s", 61, asksValue).from(ofFindings),
+		}).named(findingPhrase+"%s", 61, asksValue).from(ofFindings),
 		rpc("latency_ns", ofOutcome, func(r *record.Transaction, out *answers) { optional(r.LatencyNS, out) }).
 			named("", 62, 0).sized("took more than %s", "took at most %s", duration).from(ofLatency),
 	}
 }
+
+// findingPhrase is what a fact says about a finding, before the rule.
+const findingPhrase = "have a finding of "
 
 // maxHandleBytes is the number of bytes of a file handle that are asked about, each as a field of its own.
 const maxHandleBytes = 64

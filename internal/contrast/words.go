@@ -78,6 +78,7 @@ const (
 	nearlySentence   sentence = "or %s: nearly the same %ss"
 	ofAskedSentence  sentence = "of what was asked: %s"
 	nothingAsked     sentence = "nothing that the Calls asked separates the %d: not operation, file, user, size, chunks, connection or time%s"
+	rulesSentence    sentence = "check has a finding of %s for %s, and for none of the %d others"
 	oneMore          sentence = "1 more: too few to tell"
 	remainSentence   sentence = "nothing separates the %d that remain"
 	sampledSentence  sentence = "found in a sample of %d of them and %d others%s"
@@ -150,6 +151,7 @@ func (s *Set) Lines() []Line {
 		s.fact(&r, &s.Facts[i], i > 0)
 	}
 	if len(s.Facts) == 0 {
+		s.rules(&r)
 		return r
 	}
 	if s.Subject == OfRPCs && s.onlyHandling() {
@@ -168,10 +170,26 @@ func (s *Set) Lines() []Line {
 	if s.Unexplained > 0 && s.Set != Slow { // The filter for slow RPCs has the limit of every operation.
 		r.list(1, s.remaining())
 	}
+	s.rules(&r)
 	if sample, known := s.Sampled.Get(); known {
 		r.say(1, sampledSentence, sample.Bad, sample.Others, map[bool]string{true: "; the numbers are those of all RPCs", false: "; the numbers are those of the sample"}[s.exact])
 	}
 	return r
+}
+
+// rules adds the rules of check whose findings are those of the set, and the commands that list their RPCs.
+func (s *Set) rules(r *report) {
+	all := fmt.Sprintf("all %d", s.Bad)
+	switch s.Bad {
+	case 1:
+		all = "it"
+	case 2:
+		all = "both"
+	}
+	for i := range s.Rules {
+		r.say(1, rulesSentence, strings.TrimPrefix(s.Rules[i].Text, findingPhrase), all, s.Others)
+		r.list(1, s.Rules[i].Filter)
+	}
 }
 
 // doubts adds what limits the answer: Replies that the capture may lack, retransmissions that count as RPCs, and a rhythm.

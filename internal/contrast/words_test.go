@@ -77,6 +77,12 @@ func TestSentences(t *testing.T) {
 		{"retransmissions of many requests", set(Separated, func(s *Set) { s.Facts, s.Requests = []Fact{read}, record.Some(int64(11)) }), "12 of 86 RPCs: without a Reply\n  the 12 are 11 requests and 1 retransmission on later connections\n  all 12 are READ; none of the 74 others is\n  filter"},
 		{"a sample", set(Separated, func(s *Set) { s.Facts, s.Sampled = []Fact{read}, record.Some(Sampled{12, 70}) }), "12 of 86 RPCs: without a Reply\n  all 12 are READ; none of the 74 others is\n  filter\n  found in a sample of 12 of them and 70 others; the numbers are those of all RPCs"},
 		{"two RPCs", set(TooFew, func(s *Set) { s.Bad, s.Others, s.Hints = 2, 62, []Fact{fact(2, 2, 4, 62, "offer a Read chunk")} }), "2 of 64 RPCs: without a Reply\n  2 of 64: too few to tell what separates them\n    nearest: both offer a Read chunk; 4 of the 62 others do, too (as many RPCs chosen at random often have a fact as clear)\n  set"},
+		{"findings of a rule", set(Separated, func(s *Set) {
+			s.Facts, s.Rules = []Fact{read}, []Relative{{Text: "have a finding of rdma-error", Filter: "rule"}}
+		}), "12 of 86 RPCs: without a Reply\n  all 12 are READ; none of the 74 others is\n  filter\n  check has a finding of rdma-error for all 12, and for none of the 74 others\n  rule"},
+		{"one finding of a rule", set(TooFew, func(s *Set) {
+			s.Bad, s.Others, s.Rules = 1, 28, []Relative{{Text: "have a finding of rdma-error", Filter: "rule"}}
+		}), "1 of 29 RPCs: without a Reply\n  1 of 29: too few to tell what separates them\n  set\n  check has a finding of rdma-error for it, and for none of the 28 others\n  rule"},
 		{"connections", set(TooFew, func(s *Set) { s.Subject, s.Title, s.Bad, s.Others = OfConnections, "ended by rejected", 2, 9 }), "2 of 11 connections: ended by rejected\n  2 of 11: too few to tell what separates them\n  set"},
 	} {
 		if got := text(tc.set); got != tc.want {

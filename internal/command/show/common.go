@@ -25,7 +25,7 @@ import (
 )
 
 // contrastGarbage is the percentage by which the heap may grow before it is collected.
-const contrastGarbage = 100
+const contrastGarbage = 50
 
 // contrasting holds the flags of common.
 type contrasting struct {
