@@ -89,7 +89,7 @@ func (p procedure) kind() string {
 	return fmt.Sprintf("program == %d and version == %d and procedure == %d", p.program, p.version, p.number)
 }
 
-// maxProcedures is the number of procedures that are told apart. They come from the wire, so they are limited.
+// maxProcedures is the number of procedures that are distinguished. They come from the wire, so they are limited.
 const maxProcedures = 64
 
 // usualRows is the number of RPCs that are compared, if there are more: so many of the bad ones, and so many of all.

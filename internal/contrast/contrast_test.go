@@ -476,6 +476,12 @@ func TestExact(t *testing.T) {
 			"    the same RPCs offer a Reply chunk; have a Call of 116 bytes; offer memory that does not begin at a page; were sent between 21.103s and 22.897s: this capture cannot tell which matters",
 			"    they come in 1 burst: as many bursts chosen at random have a fact as clear 2 times in 199",
 			`  operation == "READDIRPLUS"`,
+			"  check has a finding of inline-threshold-exceeded for all 30, and for none of the 100 others",
+			`  findings == "inline-threshold-exceeded"`,
+			"  check has a finding of remote-error-nak for all 30, and for none of the 100 others",
+			`  findings == "remote-error-nak"`,
+			"  check has a finding of reply-chunk-not-copied for all 30, and for none of the 100 others",
+			`  findings == "reply-chunk-not-copied"`,
 		}},
 		{"captures/rocev2-chimera-overrun42.pcap.zst", Status, []string{"operation"}, []string{
 			"10 of 74 RPCs: with the status NFS4ERR_RETRY_UNCACHED_REP (12 other RPCs are not compared: no Reply)",
@@ -570,6 +576,9 @@ func (s *Set) check(t *testing.T, name, path string, c *Collector) int {
 	}
 	for _, f := range s.apart() {
 		fact(f)
+	}
+	for _, r := range s.Rules {
+		list = append(list, &listed{text: r.Filter, bad: s.Bad})
 	}
 	if len(s.Facts) > 0 {
 		list = append(list, &listed{text: s.remaining(), bad: s.Unexplained})
