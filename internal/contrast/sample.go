@@ -15,7 +15,6 @@ type row struct {
 	procedure int32 // number of the procedure, if the RPC has no operation; from 1
 	hash      uint64
 	entries   []uint32 // by column; a column that came later has no answer
-	held      int      // number of reservoirs that hold the row
 	sampled   bool     // the reservoir of all subjects holds it
 	sets      []int    // sets whose reservoirs hold it
 	facets    facets
