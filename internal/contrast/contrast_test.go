@@ -765,7 +765,8 @@ func TestRulesOfSet(t *testing.T) {
 	}{
 		{0, 0, []string{"check has a finding of reply-chunk-missing for all 20, and for none of the 180 others", `findings == "reply-chunk-missing"`}},
 		{64, 0, []string{"check has a finding of reply-chunk-missing for all 20, and for none of the 180 others", `findings == "reply-chunk-missing"`}},
-		{0, 6, nil}, {64, 6, nil},
+		{0, 6, nil},
+		{64, 6, nil},
 	} {
 		collector, list := NewCollector(Options{Kinds: []Kind{NoReply}, Explicit: true, Rows: c.rows}), []*record.Transaction{}
 		for i := range 200 {
