@@ -440,3 +440,45 @@ func TestGapAtEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingClosesGap: a packet that was lost on the way closed no gap, nor did the end of the connection.
+func TestNothingClosesGap(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{ManualAck: true})
+	c.Connect()
+	c.RPC(synth.Null(), oneCredit)
+	c.Client.Ack()
+	c.Server.Ack()
+	psn := c.Client.NextPSN
+	gone := c.Client.Call(synth.Null())
+	c.Client.Call(synth.Null())
+	c.Server.Nak(rocev2.NakPSNSequenceError, synth.AtPSN(psn))
+	c.Disconnect(c.Client)
+	check := func(from string, events []record.Event) (after int) {
+		for _, e := range events {
+			if e.Event == record.EventOutOfOrder {
+				if after++; e.LastPacket.Known() {
+					t.Errorf("%s: packet %d is said to have closed the gap", from, e.LastPacket.Or(0))
+				}
+			}
+		}
+		return after
+	}
+	got, _ := atBothEnds(t, w, map[*synth.Frame]bool{gone[0]: true})
+	after := 0
+	for i := range got {
+		after += check("both ends", got[i].Timeline)
+	}
+	w.Drop(gone...)
+	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+		after += check("one end", r.Timeline)
+		return nil
+	}}, dissect.Options{})
+	for f := range testkit.Made(w.Frames) {
+		d.Frame(f)
+	}
+	d.Finish()
+	if after != 2 {
+		t.Errorf("%d packets came after a gap, want one at both ends, and one at one end", after)
+	}
+}

@@ -218,9 +218,14 @@ func (s *Sender) ShowsGap(at record.Time) {
 	}
 }
 
-// GapShown returns when the latest acknowledgement in a TCP stream showed a gap, and whether it did.
-func (s *Sender) GapShown() (at record.Time, open bool) {
-	return s.shown, s.gaps[0].from != 0 && s.gaps[0].until == 0
+// Lacked reports whether the receiver has said since a time that it lacks a sequence number, or one before it: with a NAK, or with
+// the latest acknowledgement in a TCP stream, which shows a gap.
+func (s *Sender) Lacked(seq uint32, since record.Time) bool {
+	if latest := s.gaps[0]; latest.from != 0 && latest.until == 0 && s.shown >= since {
+		return true
+	}
+	n := s.nak.Nak
+	return n.At.Packet != 0 && !n.RNR && s.circle.Delta(n.Seq, seq) <= 0 && n.At.Time >= since
 }
 
 // KnewOfGap reports whether the sender knew of a gap when it sent a segment.

@@ -1,6 +1,10 @@
 package order
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
 
 // Limits of the items in a window. They also limit the cost of
 // inserting an item.
@@ -39,6 +43,17 @@ func (w *Window[T]) At(i int) *T { return &w.items[w.order[i].item] }
 
 // Seq returns the sequence number of the item at an index of the order.
 func (w *Window[T]) Seq(i int) uint32 { return w.order[i].PSN }
+
+// Since returns the time of the item that came first.
+func (w *Window[T]) Since() record.Time {
+	first := w.order[0].At
+	for _, p := range w.order[1:] {
+		if p.At.Before(first) {
+			first = p.At
+		}
+	}
+	return first.Time
+}
 
 // find returns the index of an item, or the index at which it would be inserted.
 func (w *Window[T]) find(c Circle, seq uint32) (i int, found bool) {

@@ -166,7 +166,7 @@ func (c *Conn) acceptAbsent() {
 			return
 		}
 		first := next.absent.Seq(0)
-		next.skipTo(first, &currentPacket{at: next.absent.At(0).stamp})
+		next.skipTo(first, &currentPacket{at: next.absent.At(0).stamp, open: true})
 		next.sent.AcceptOnly(true)
 		next.half.acceptSent()
 		next.sent.AcceptOnly(false)
@@ -193,7 +193,7 @@ func (q *queuePair) acceptSent() {
 	w, p := f.absent, f.conn.tracker.held.take()
 	defer f.conn.tracker.held.back()
 	psn, item := w.Seq(0), w.At(0)
-	cur := &currentPacket{at: item.stamp, class: item.class}
+	cur := &currentPacket{at: item.stamp, class: item.class, open: true}
 	if order.PSNs.Delta(psn, q.order.Expected()) >= 0 && p.Decode(item.data, item.length) == nil {
 		q.order.Insist(orderOf(p, item.stamp))
 	} else {

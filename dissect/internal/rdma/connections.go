@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/cause"
@@ -207,17 +208,9 @@ func (c *Conn) bothClosed() {
 
 // unacknowledged reports whether a Send was not acknowledged, in a direction of which acknowledgements were captured.
 func (c *Conn) unacknowledged() bool {
-	for _, f := range c.flows {
-		if f == nil || !f.acknowledges() {
-			continue
-		}
-		for _, e := range f.ops.entries[f.ops.unacked:] {
-			if e.op.Kind == Send && e.op.Side == f.side {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.flows[:], func(f *flow) bool {
+		return f != nil && f.acknowledges() && slices.ContainsFunc(f.ops.entries[f.ops.unacked:], func(e entry) bool { return e.op.Kind == Send && e.op.Side == f.side })
+	})
 }
 
 // closedByFIN notes that a side ended its stream with a FIN, or that both sides have done so. The side is unknown if it is
@@ -258,7 +251,7 @@ func (f *flow) stop() {
 	f.stopped = true
 	f.endsLacking(f.lackedByReceiver())
 	for !f.waiting().Empty() {
-		f.skip(&currentPacket{at: f.conn.tracker.now})
+		f.skip(&currentPacket{at: f.conn.tracker.now, open: true})
 	}
 	f.flush()
 	f.breakSend()
@@ -382,7 +375,7 @@ func (c *Conn) evictCheapest() (budget.Kind, bool) {
 	}
 	for f := range c.known {
 		if !f.waiting().Empty() {
-			f.skip(&currentPacket{at: t.now})
+			f.skip(&currentPacket{at: t.now, open: true})
 			return budget.HeldPackets, true
 		}
 	}

@@ -16,6 +16,7 @@ type currentPacket struct {
 	early bool         // see [Path]
 	class uint8        // traffic class
 	after record.Stamp // InfiniBand, if it was held: the packet after which it was accepted; otherwise its packet number is 0
+	open  bool         // no packet closed the gap before what waits
 }
 
 // belongs sets the connection of the packet.

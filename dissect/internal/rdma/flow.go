@@ -176,19 +176,7 @@ func (f *flow) start(late bool) { f.lateStart = late }
 // so after one of them was captured, and has acknowledged nothing of that since. The network may have lost what is missing.
 func (f *flow) lackedByReceiver() bool {
 	w := f.waiting()
-	if w.Empty() || f.refused != nil || f.isAcked(f.expected()) {
-		return false
-	}
-	said, is := f.cause.GapShown()
-	if nak := f.cause.LastNak(); f.stream == nil {
-		said, is = nak.At.Time, nak.At.Packet != 0 && !nak.RNR && f.ops.circle.Delta(nak.Seq, f.expected()) <= 0
-	}
-	for i := 0; is && i < w.Len(); i++ {
-		if w.At(i).stamp.Time <= said {
-			return true
-		}
-	}
-	return false
+	return !w.Empty() && f.refused == nil && !f.isAcked(f.expected()) && f.cause.Lacked(f.expected(), w.Since())
 }
 
 // endsLacking notes whether the receiver lacked what is missing when the connection ended.

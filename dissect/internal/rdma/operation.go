@@ -81,7 +81,9 @@ func (o *Operation) countPacket(cur *currentPacket) {
 		o.Last = cur.at
 	}
 	if cur.after.Packet != 0 && o.disorder == nil {
-		o.disorder = &disorder{early: cur.at, filled: cur.after}
+		if o.disorder = (&disorder{early: cur.at}); !cur.open {
+			o.disorder.fill(cur.after)
+		}
 	}
 }
 

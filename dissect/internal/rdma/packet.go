@@ -157,7 +157,7 @@ func (f *flow) acceptHeld(fact *order.Fact[held], cur, own *currentPacket) {
 	from, at, print := fact.From, item.stamp, printOf(p, item.data, item.length)
 	taking := cur.accepting(item, own)
 	if !item.early {
-		taking.after = cur.at
+		taking.after, taking.open = cur.at, cur.open
 	}
 	f.take(p, fact, taking)
 	f.ops.sentLast(from, ahead, at, print, false)
