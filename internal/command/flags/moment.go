@@ -160,9 +160,31 @@ func (s *Settings) Resolve(first, last record.Time) error {
 	return nil
 }
 
-// within returns the time of a clock in a zone. Without a day it is the day on which the capture has this time; if it
-// has it on several days, that is an error that shows the first two.
+// within returns the time of a clock in a zone, of the two that are possible if the clock was set back then, the one in the capture; if
+// both are in it, that is an error that shows them.
 func (m moment) within(first, last record.Time, zone *time.Location) (record.Time, error) {
+	at, err := m.dayWithin(first, last, zone)
+	if err != nil {
+		return at, err
+	}
+	const shown = "2006-01-02T15:04:05.999999999"
+	in := func(at record.Time) bool { return first <= at && at <= last }
+	text := time.Unix(0, int64(at)).In(zone).Format(shown)
+	for _, other := range []record.Time{at - record.Time(time.Hour), at + record.Time(time.Hour)} {
+		switch {
+		case time.Unix(0, int64(other)).In(zone).Format(shown) != text || !in(other):
+		case in(at):
+			return 0, fmt.Errorf("may be %s or %s, because the clock was set back; write the offset, too", reading(min(at, other), zone), reading(max(at, other), zone))
+		default:
+			return other, nil
+		}
+	}
+	return at, nil
+}
+
+// dayWithin returns the time of a clock in a zone. Without a day it is the day on which the capture has this time; if it
+// has it on several days, that is an error that shows the first two.
+func (m moment) dayWithin(first, last record.Time, zone *time.Location) (record.Time, error) {
 	day, end := time.Unix(0, int64(first)).In(zone), time.Unix(0, int64(last)).In(zone)
 	at := m.on(day, zone)
 	if !m.daily || end.Sub(day) < 0 {

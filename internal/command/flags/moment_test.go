@@ -87,3 +87,40 @@ func TestAmbiguousMoments(t *testing.T) {
 		}
 	}
 }
+
+// TestClocksSetBack checks a time that the clock shows twice, because it was set back on 2026-11-01 at 06:00 UTC.
+func TestClocksSetBack(t *testing.T) {
+	old := time.Local
+	defer func() { time.Local = old }()
+	zone, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Skip(err)
+	}
+	time.Local = zone
+	at := func(hour, minute int) record.Time {
+		return record.Time(time.Date(2026, 11, 1, hour, minute, 0, 0, time.UTC).UnixNano())
+	}
+	for _, c := range []struct {
+		first, last record.Time
+		want        record.Time // 0 for an error
+	}{
+		{at(5, 0), at(5, 50), at(5, 30)},
+		{at(6, 10), at(7, 0), at(6, 30)},
+		{at(5, 0), at(7, 0), 0},
+	} {
+		m, err := parseMoment("01:30")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Settings{From: m}
+		s.Look.time = "local"
+		switch err := s.Resolve(c.first, c.last); {
+		case c.want == 0:
+			if err == nil || !strings.Contains(err.Error(), "2026-11-01T01:30:00-04:00 or 2026-11-01T01:30:00-05:00") {
+				t.Errorf("error %v, want both readings", err)
+			}
+		case err != nil || s.From.of(c.first) != c.want:
+			t.Errorf("%v, error %v, want %v", s.From.of(c.first), err, c.want)
+		}
+	}
+}
