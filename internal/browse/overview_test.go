@@ -141,7 +141,7 @@ func TestOverviewLines(t *testing.T) {
 			t.Errorf("the command of %q is %q", line.Text, line.Command)
 		}
 	}
-	for label, want := range map[string]string{"capture": "connections FILE", "busiest": "stats FILE", "credits": "", "health": "packets FILE -Y 'marks == refused'", "check": "check FILE", "RPCs": "FILE -Y 'status != ok'"} {
+	for label, want := range map[string]string{"capture": "connections FILE", "busiest": "stats FILE", "health": "packets FILE -Y 'marks == refused'", "check": "check FILE", "RPCs": "FILE -Y 'status != ok'"} {
 		if got, known := commands[label]; !known || got != want {
 			t.Errorf("the command of the line %s is %q, want %q, of %q", label, got, want, commands)
 		}
