@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,18 +91,23 @@ func TestCopiedCommands(t *testing.T) {
 		m, x := browsedModel(t, path)
 		_, to := x.Bounds()
 		r := x.Reader()
-		for n := int64(0); n < to; n += max(to/4, 1) {
-			want, err := r.Transaction(n)
+		var ids []int64 // as the list shows them
+		for n := range to {
+			one, err := r.Transaction(n)
 			if err != nil {
 				t.Fatal(err)
 			}
+			ids = append(ids, one.ID)
+		}
+		slices.Sort(ids)
+		for n := int64(0); n < to; n += max(to/4, 1) {
 			for range n - max(n-max(to/4, 1), 0) {
 				m.Key("j")
 			}
 			typeKeys(t, m, "enter", "y", "c")
 			line := m.Clipboard
-			if got := listed(t, arguments(t, line)); len(got) != 1 || got[0] != want.ID {
-				t.Errorf("%s shows RPCs %v, want %d", line, got, want.ID)
+			if got := listed(t, arguments(t, line)); len(got) != 1 || got[0] != ids[n] {
+				t.Errorf("%s shows RPCs %v, want %d", line, got, ids[n])
 			}
 			m.Key("q")
 		}

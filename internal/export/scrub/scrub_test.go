@@ -127,7 +127,12 @@ func views(t testing.TB, frames []capture.Frame, k *key) (lines []string) {
 		return nil
 	}
 	summary := dissected(t, frames, dissect.Handler{
-		Transaction: func(r *record.Transaction) error { return add(r) },
+		Transaction: func(r *record.Transaction) error {
+			if slices.Contains(r.Findings, "reduced-under-gss") { // Nobody can say where the results are, so they are replaced.
+				r.BytesRead = record.Opt[int64]{}
+			}
+			return add(r)
+		},
 		Connection:  func(r *record.Connection) error { return add(r) },
 		Finding:     func(r *record.Finding) error { return add(r) },
 		Frame: func(_ *capture.Frame, p *record.Packet, at wiremap.StreamOffset) error {
