@@ -133,8 +133,8 @@ func views(t testing.TB, frames []capture.Frame, k *key) (lines []string) {
 			}
 			return add(r)
 		},
-		Connection:  func(r *record.Connection) error { return add(r) },
-		Finding:     func(r *record.Finding) error { return add(r) },
+		Connection: func(r *record.Connection) error { return add(r) },
+		Finding:    func(r *record.Finding) error { return add(r) },
 		Frame: func(_ *capture.Frame, p *record.Packet, at wiremap.StreamOffset) error {
 			var crcs, nodes []string
 			for i := range p.Nodes {
