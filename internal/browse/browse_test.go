@@ -38,7 +38,7 @@ func modelOf(t testing.TB, path string, look render.Look) *Model {
 	x := index.New(index.Options{Also: sum.Handler()})
 	x.Run(context.Background(), testkit.Open(t, path), dissect.Options{Files: true, OtherOperations: true}) // Damaged captures are shown as far as they can be read.
 	m := New(Options{
-		Index: x, Name: filepath.Base(path), Typed: filepath.Base(path), Look: look, Overview: sum, Group: grouping, Dissect: dissect.Options{Files: true, OtherOperations: true},
+		Index: x, Name: filepath.Base(path), Typed: filepath.Base(path), Look: look, Overview: sum, Group: grouping, Time: flags.ParseTime, Dissect: dissect.Options{Files: true, OtherOperations: true},
 		Open: func(context.Context) (Source, error) {
 			source, err := capture.Open(path)
 			return source, err

@@ -24,6 +24,10 @@ FIND
                      list of packets, packet with a mark
   :57                the RPC with the number 57; in the list of packets, the
                      packet
+  :10:02:03.5        the first record at or after a time, as --from takes it:
+                     also with a date, since 1970, 2.5s since the start, or
+                     -1m from the end of what was read
+  :from TIME :to TIME   add a limit of time to the filter of the list
   r                  in the list of packets: the RPC of the packet
   < > z              sort by the column to the left or right, << by latency;
                      z reverses the order

@@ -47,6 +47,11 @@ type Options struct {
 	// Group returns an empty table that groups RPCs by fields, with commas between them, as --by of stats does. It is nil if
 	// RPCs can only be grouped by operation.
 	Group func(by string) (*analyze.Table, error)
+	// Time returns the time that a user typed, of a capture that begins and ends at these times and whose times are shown in a form.
+	// It is nil if times cannot be typed.
+	Time func(typed string, first, last record.Time, shown render.Times) (record.Time, error)
+	// Window returns the first and the last time of the RPCs that are listed at first. It is nil for all RPCs.
+	Window func(start record.Time) (from, to record.Time)
 	// Network returns what happened to the packets between the capture points. It is nil if there is only one.
 	Network func() ([]*record.Point, []*record.Network)
 }
@@ -209,6 +214,7 @@ func (m *Model) Tick() {
 		panic(failed)
 	}
 	m.state = m.options.Index.State()
+	m.openWindow()
 	for _, s := range m.tabs {
 		if l, is := s.(*list); is {
 			l.update(m)

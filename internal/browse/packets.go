@@ -34,7 +34,8 @@ type packetList struct {
 func newPackets(m *Model) *list {
 	p := &packetPass{m: m}
 	l := newList(m, &source{
-		name: "packets", one: "packet", view: "packets", fields: query.Packets,
+		name: "packets", one: "packet", view: "packets", fields: query.Packets, since: "time >= %s", until: "time <= %s",
+		time: func(r any) record.Opt[record.Time] { return record.Some(r.(*record.Packet).Time) },
 		bounds: func(index.State) (int64, int64) {
 			if now := p.now.Load(); now != nil {
 				return 0, now.State().Count

@@ -340,6 +340,9 @@ func complete(fields query.Fields, word, before string) (all []string) {
 func (m *Model) command(text string) error {
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	rest = strings.TrimSpace(rest)
+	if text = strings.TrimSpace(text); isTime(text) {
+		return m.goToTime(text)
+	}
 	if n, err := strconv.ParseInt(word, 10, 64); err == nil {
 		l, packets := m.tabs[m.tab].(*list)
 		if packets && l.pass != nil && (len(m.stack) == 0 || choice{m}.ladder() == nil) {
@@ -358,6 +361,8 @@ func (m *Model) command(text string) error {
 			return err
 		}
 		m.filtered()
+	case "from", "to":
+		return m.limit(rest, word == "to")
 	case "sort":
 		return m.sortBy(rest)
 	case "by":
@@ -370,7 +375,7 @@ func (m *Model) command(text string) error {
 	case "help":
 		m.push(newHelp())
 	default:
-		return fmt.Errorf("unknown command %s; there are the number of an RPC (in the list of packets, of a packet), filter EXPR, sort FIELD, by FIELDS, save FILE, help, quit", clean(word))
+		return fmt.Errorf("unknown command %s; there are the number of an RPC (in the list of packets, of a packet), a time, from TIME, to TIME, filter EXPR, sort FIELD, by FIELDS, save FILE, help, quit", clean(word))
 	}
 	return nil
 }

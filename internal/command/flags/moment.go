@@ -91,11 +91,8 @@ func exactly(s string, rounded record.Time) record.Time {
 	return record.Time(seconds*1e9 + int64(digits))
 }
 
-// of returns the absolute time of m in a capture that starts at start.
+// of returns the absolute time of m, which is resolved, in a capture that starts at start.
 func (m moment) of(start record.Time) record.Time {
-	if !m.clock.IsZero() { // The times of the capture are not known.
-		return m.on(time.Unix(0, int64(start)), time.UTC)
-	}
 	if !m.relative {
 		return m.at
 	}
@@ -127,37 +124,75 @@ func (s *Settings) NeedsSpan() (needs, end bool) {
 	return needs, end
 }
 
+// RefuseEnd returns an error if --from or --to count from the end of an input that has no end that is known.
+func (s *Settings) RefuseEnd(input string) error {
+	if _, end := s.NeedsSpan(); end {
+		return fmt.Errorf("--from and --to cannot count from the end of %s; name the time", input)
+	}
+	return nil
+}
+
+// timeOf returns the absolute time of m in a capture that starts at start.
+func (s *Settings) timeOf(m moment, start record.Time) record.Time {
+	if known, err := m.resolved(start, start, render.Times(s.Look.time)); err == nil { // Otherwise it was resolved.
+		m = known
+	}
+	return m.of(start)
+}
+
 // Resolve determines the times of --from and --to in a capture that begins and ends at these times.
 func (s *Settings) Resolve(first, last record.Time) error {
-	zone := time.UTC
-	sure := s.Look.time == string(render.UTC) || s.Look.time == string(render.Local)
-	if s.Look.time == string(render.Local) {
-		zone = time.Local
-	}
 	for _, limit := range []struct {
 		flag string
 		m    *moment
 	}{{"--from", &s.From}, {"--to", &s.To}} {
-		m := limit.m
-		switch {
-		case m.fromEnd:
-			*m = moment{Set: true, at: max(last+m.at, first)}
-		case m.clock.IsZero():
-		default:
-			at, err := m.within(first, last, zone)
-			if err != nil {
-				return fmt.Errorf("%s %w", limit.flag, err)
-			}
-			if !sure {
-				other, err := m.within(first, last, time.Local)
-				if err == nil && other != at && first <= other && other <= last {
-					return fmt.Errorf("%s may be %s or %s; write the first, or select one with --time utc or --time local", limit.flag, reading(at, time.UTC), reading(other, time.Local))
-				}
-			}
-			*m = moment{Set: true, at: at}
+		var err error
+		if *limit.m, err = limit.m.resolved(first, last, render.Times(s.Look.time)); err != nil {
+			return fmt.Errorf("%s %w", limit.flag, err)
 		}
 	}
 	return nil
+}
+
+// ParseTime returns the time that was typed in a form of --from, for a capture that begins and ends at these times and whose times are
+// shown in a form.
+func ParseTime(typed string, first, last record.Time, shown render.Times) (record.Time, error) {
+	m, err := parseMoment(typed)
+	if err != nil || !m.Set {
+		return 0, fmt.Errorf("%s: %s", typed, momentForms)
+	}
+	if m, err = m.resolved(first, last, shown); err != nil {
+		return 0, fmt.Errorf("%s %w", typed, err)
+	}
+	return m.of(first), nil
+}
+
+// momentForms says how a time can be typed.
+const momentForms = "must be a time such as 10:02, 10:02:03.5, 2026-11-21 04:55:00 or 2026-11-21T04:55:00Z, seconds since the start of the capture or since 1970, such as 2.5 or 90s, or -1m, which counts from its end"
+
+// resolved returns m without what depends on the end of the capture, or on the zone and the day of a clock.
+func (m moment) resolved(first, last record.Time, shown render.Times) (moment, error) {
+	switch {
+	case m.fromEnd:
+		return moment{Set: true, at: max(last+m.at, first)}, nil
+	case m.clock.IsZero():
+		return m, nil
+	}
+	zone := time.UTC
+	if shown == render.Local {
+		zone = time.Local
+	}
+	at, err := m.within(first, last, zone)
+	if err != nil {
+		return m, err
+	}
+	if shown != render.UTC && shown != render.Local {
+		other, err := m.within(first, last, time.Local)
+		if err == nil && other != at && first <= other && other <= last {
+			return m, fmt.Errorf("may be %s or %s; write the first, or select one with --time utc or --time local", reading(at, time.UTC), reading(other, time.Local))
+		}
+	}
+	return moment{Set: true, at: at}, nil
 }
 
 // within returns the time of a clock in a zone, of the two that are possible if the clock was set back then, the one in the capture; if

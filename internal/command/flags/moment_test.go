@@ -124,3 +124,31 @@ func TestClocksSetBack(t *testing.T) {
 		}
 	}
 }
+
+// TestTimesOfLive: of an input whose end is not known, a time of a clock is that of its first day, in the zone in which times are shown, and no
+// time counts from the end.
+func TestTimesOfLive(t *testing.T) {
+	defer func(zone *time.Location) { time.Local = zone }(time.Local)
+	time.Local = time.FixedZone("here", 3600)
+	first := record.Time(time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC).UnixNano())
+	for form, want := range map[string]record.Time{"relative": first + 1800e9, "local": first - 1800e9} {
+		s := &Settings{}
+		if s.Look.time = form; s.timeOf(momentOf(t, "05:30"), first) != want {
+			t.Errorf("with --time %s, 05:30 is %v, want %v", form, s.timeOf(momentOf(t, "05:30"), first), want)
+		}
+	}
+	for typed, fails := range map[string]bool{"-1m": true, "1m": false, "05:30": false} {
+		if err := (&Settings{To: momentOf(t, typed)}).RefuseEnd("live packets"); (err != nil) != fails {
+			t.Errorf("--to %s: %v", typed, err)
+		}
+	}
+}
+
+// momentOf returns a time of --from.
+func momentOf(t *testing.T, typed string) moment {
+	m, err := parseMoment(typed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}

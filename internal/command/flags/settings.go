@@ -247,7 +247,7 @@ func (s *Settings) parseSelection(f *Typed) error {
 	}{{"--from", f.From, &s.From}, {"--to", f.To, &s.To}} {
 		var err error
 		if *limit.to, err = parseMoment(limit.value); err != nil {
-			return fmt.Errorf("%s %s: must be a time such as 10:02, 10:02:03.5, 2026-11-21 04:55:00 or 2026-11-21T04:55:00Z, seconds since the start of the capture or since 1970, such as 2.5 or 90s, or -1m, which counts from its end", limit.flag, limit.value)
+			return fmt.Errorf("%s %s: %s", limit.flag, limit.value, momentForms)
 		}
 	}
 	return nil
@@ -409,7 +409,7 @@ type Times struct {
 
 // Begin sets the time of the first frame.
 func (t *Times) Begin(first record.Time) error {
-	t.Start, t.Since, t.Until = first, t.From.of(first), t.To.of(first)
+	t.Start, t.Since, t.Until = first, t.timeOf(t.From, first), t.timeOf(t.To, first)
 	return nil
 }
 
@@ -420,10 +420,10 @@ func (s *Settings) window() func(first record.Time) (from, to record.Time) {
 	}
 	return func(first record.Time) (from, to record.Time) {
 		if from = math.MinInt64; s.From.Set {
-			from = s.From.of(first)
+			from = s.timeOf(s.From, first)
 		}
 		if to = math.MaxInt64; s.To.Set {
-			to = s.To.of(first)
+			to = s.timeOf(s.To, first)
 		}
 		return from, to
 	}

@@ -195,12 +195,12 @@ var table = []row{
 		complete: offerConnections,
 	},
 	{
-		name: "from", group: selection, takers: but("browse"),
+		name: "from", group: selection, takers: everyone,
 		doc:  "select records at or after this `time`: 10:02, 10:02:03.5, 2026-11-21 10:02:03 or RFC 3339, seconds since the start of the capture such as 2.5 or 90s, or -1m, which counts from its end",
 		sets: func(t *Typed) any { return &t.From },
 	},
 	{
-		name: "to", group: selection, takers: but("browse"),
+		name: "to", group: selection, takers: everyone,
 		doc:  "select records at or before this `time`, which has the same forms",
 		sets: func(t *Typed) any { return &t.To },
 	},

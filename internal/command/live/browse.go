@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,6 +64,7 @@ temporary file, and the first line says so.
 ` + command.ExitHelp,
 		Example: `  rdmadump browse nfs.pcap
   rdmadump browse nfs.pcap -Y 'latency > 5ms'
+  rdmadump browse nfs.pcap --from 10:02 --to 10:03
   rdmadump browse --follow ring.pcap --keep 100000
   ibdump -d mlx5_0 -w - | rdmadump browse -`,
 		RunE: func(cmd *cobra.Command, args []string) error { return b.run(cmd, args) },
@@ -119,7 +121,7 @@ func (b *browsing) run(cmd *cobra.Command, paths []string) error {
 	}
 	defer done()
 	if isLive {
-		if err := refusePoints(cmd); err != nil {
+		if err := cmp.Or(refusePoints(cmd), set.RefuseEnd("live packets")); err != nil {
 			return err
 		}
 		return b.runLive(cmd, set, paths, terminal)
@@ -131,7 +133,7 @@ func (b *browsing) run(cmd *cobra.Command, paths []string) error {
 	what := &browsed{set: set}
 	if l != nil {
 		defer l.Close()
-		if err := input.RefuseAnalysis(cmd, l); err != nil {
+		if err := cmp.Or(input.RefuseAnalysis(cmd, l), set.RefuseEnd("records")); err != nil {
 			return err
 		}
 		what.names, what.closed = l.Names, "records have no packets; browse the capture to see them"
@@ -231,7 +233,8 @@ func (b *browsing) runLive(cmd *cobra.Command, set *flags.Settings, args []strin
 func (b *browsing) show(ctx context.Context, what *browsed, terminal browse.Terminal) error {
 	set := what.set
 	o := set.Dissection()
-	o.Files, o.Ahead, o.OtherOperations = true, true, true
+	window := o.Window
+	o.Files, o.Ahead, o.OtherOperations, o.Window = true, true, true, nil
 	if command.OwnProcess {
 		debug.SetGCPercent(browseGarbage)
 	}
@@ -259,6 +262,7 @@ func (b *browsing) show(ctx context.Context, what *browsed, terminal browse.Term
 	options := browse.Options{
 		Index: x, Name: strings.Join(what.names, " "), Typed: strings.Join(typed, " "), Look: set.Look.Drawing(b.stdout), Dissect: o,
 		Open: what.open, Closed: what.closed, Live: what.live, Overview: sum, Network: what.network,
+		Time: flags.ParseTime, Window: window,
 		Group: func(by string) (*analyze.Table, error) {
 			g, err := flags.ParseGrouping(by)
 			return g.Table(), err

@@ -145,6 +145,9 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 		return err
 	}
 	set, err := l.Parse(v, false)
+	if err == nil {
+		err = set.RefuseEnd("live packets")
+	}
 	if err != nil {
 		return err
 	}

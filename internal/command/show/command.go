@@ -1,7 +1,6 @@
 package show
 
 import (
-	"errors"
 	"io"
 	"slices"
 
@@ -69,8 +68,8 @@ func (x *viewing) run(cmd *cobra.Command, paths []string) error {
 		if err := input.RefuseAnalysis(cmd, records); err != nil {
 			return err
 		}
-		if _, end := set.NeedsSpan(); end {
-			return errors.New("--from and --to cannot count from the end of records; name the time")
+		if err := set.RefuseEnd("records"); err != nil {
+			return err
 		}
 		r.Names = input.NamesOf(given, records.Paths)
 		r.Typed += flags.Selected(cmd.Flags())
