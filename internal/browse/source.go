@@ -52,7 +52,7 @@ func bytesOf(n uint32) int64 {
 var rpcs = &source{
 	name: "RPCs", one: "RPC", view: "", fields: query.Transactions,
 	since: "(end_time >= %s or reply == null)", until: "time <= %s",
-	time: func(r any) record.Opt[record.Time] { return record.Some(r.(*record.Transaction).Start()) },
+	time:   func(r any) record.Opt[record.Time] { return record.Some(r.(*record.Transaction).Start()) },
 	bounds: func(s index.State) (int64, int64) { return s.From, s.To },
 	get: func(r *index.Reader, n int64) (any, error) {
 		t, err := r.Transaction(n)
@@ -85,7 +85,7 @@ var rpcs = &source{
 
 var connections = &source{
 	name: "connections", one: "connection", view: "connections", fields: query.Connections, since: "last >= %s", until: "first <= %s",
-	time: func(r any) record.Opt[record.Time] { return record.Some(r.(*record.Connection).First) },
+	time:   func(r any) record.Opt[record.Time] { return record.Some(r.(*record.Connection).First) },
 	bounds: func(s index.State) (int64, int64) { return 0, s.Connections },
 	get: func(r *index.Reader, n int64) (any, error) {
 		c, err := r.Connection(n)
@@ -109,7 +109,7 @@ var connections = &source{
 var findings = &source{
 	name: "findings", one: "finding", view: "check", fields: query.Findings,
 	since: "(time >= %s or time == null)", until: "(time <= %s or time == null)",
-	time: func(r any) record.Opt[record.Time] { return r.(*record.Finding).Time },
+	time:   func(r any) record.Opt[record.Time] { return r.(*record.Finding).Time },
 	bounds: func(s index.State) (int64, int64) { return 0, s.Findings },
 	get: func(r *index.Reader, n int64) (any, error) {
 		f, err := r.Finding(n)
