@@ -138,25 +138,26 @@ type scope struct {
 
 // Collector keeps the answers of RPCs to all questions: of all RPCs if they are few, and of a sample otherwise.
 type Collector struct {
-	options Options
-	fields  query.Fields // of the records that are compared
-	columns []*column
-	fixed   int // columns that are not of arguments
-	latency int // column of the latency; -1 for connections
-	byName  map[string]int
-	targets []*target
-	byKey   map[string]int
-	scopes  []scope
-	all     reservoir
-	total   int64 // RPCs whose Call is in the capture
-	without int64 // RPCs whose Call is not
-	start   record.Time
-	began   bool
-	out     answers
-	memory  memory
-	entries []uint32
-	members []int
-	logs    factorials
+	options   Options
+	fields    query.Fields // of the records that are compared
+	columns   []*column
+	fixed     int // columns that are not of arguments
+	latency   int // column of the latency; -1 for connections
+	byName    map[string]int
+	targets   []*target
+	byKey     map[string]int
+	scopes    []scope
+	all       reservoir
+	total     int64 // RPCs whose Call is in the capture
+	without   int64 // RPCs whose Call is not
+	unreplied int64 // RPCs whose Call is in the capture, but no Reply
+	start     record.Time
+	began     bool
+	out       answers
+	memory    memory
+	entries   []uint32
+	members   []int
+	logs      factorials
 
 	procedures []procedure
 	byNumbers  map[procedure]int // place in procedures, and 1 more
@@ -233,7 +234,7 @@ func scopeOf(e *Expression) string {
 
 // The scopes of statuses and latencies.
 const (
-	answeredScope = "reply != null"
+	answeredScope = "status != no_reply"
 	latencyScope  = "latency_ns != null"
 )
 
@@ -242,13 +243,13 @@ const noReplyFilter = "status == no_reply"
 
 // ofRule returns the number of the set of RPCs with findings of a rule.
 func (c *Collector) ofRule(r *rule.Rule) int {
-	return c.target(ByRule, r.ID, "findings == "+textValue(r.ID).literal(), r.Scope())
+	return c.target(ByRule, r.ID, "findings == "+bare(textValue(r.ID)), r.Scope())
 }
 
 // slowFilters returns the filter for slow RPCs, and for those of which that can be said.
 func slowFilters(limits map[string]limit) (filter, scope string) {
 	if limit, all := limits[""]; all {
-		return fmt.Sprintf("latency_ns > %dns", limit.ns), latencyScope
+		return "latency_ns > " + duration(numberValue(limit.ns)), latencyScope
 	}
 	var names, parts, list []string
 	for name := range limits {
@@ -259,12 +260,12 @@ func slowFilters(limits map[string]limit) (filter, scope string) {
 	for _, name := range names {
 		kind := limits[name].kind
 		if kind == "" {
-			v := textValue(name).literal()
+			v := bare(textValue(name))
 			list, kind = append(list, v), "operation == "+v
 		} else {
 			others += " or (" + kind + ")"
 		}
-		parts = append(parts, fmt.Sprintf("%s and latency_ns > %dns", kind, limits[name].ns))
+		parts = append(parts, kind+" and latency_ns > "+duration(numberValue(limits[name].ns)))
 	}
 	if names == nil {
 		return "latency_ns < 0ns", latencyScope
@@ -361,6 +362,9 @@ func (c *Collector) Add(r *record.Transaction) error {
 	if !c.began {
 		c.Begin(r.Start())
 	}
+	if r.Status == record.NoReply {
+		c.unreplied++
+	}
 	if err := c.memberships(r); err != nil {
 		return err
 	}
@@ -438,8 +442,8 @@ func (c *Collector) memberships(r *record.Transaction) error {
 				}
 			}
 		case Status:
-			if name := query.Outcome(r); r.Reply != nil && (r.Status == record.RDMAError || r.RPCFailed() || r.NFSFailed()) && !(c.options.Brief && ordinary[name]) {
-				c.join(c.target(Status, name, "status == "+textValue(name).literal(), answeredScope))
+			if name := query.Outcome(r); r.Reply != nil && r.Status != record.NoReply && (r.Status == record.RDMAError || r.RPCFailed() || r.NFSFailed()) && !(c.options.Brief && ordinary[name]) {
+				c.join(c.target(Status, name, "status == "+bare(textValue(name)), answeredScope))
 			}
 		case ByRule:
 			for _, id := range r.Findings {

@@ -407,6 +407,65 @@ func TestScopes(t *testing.T) {
 	}
 }
 
+// TestNearest: if nothing separates a set from the others, the report says which fact comes nearest, with its numbers, in all captures.
+func TestNearest(t *testing.T) {
+	without := 0
+	for _, path := range testkit.Short(t, append(captures(t, "captures/*.pcap*.zst"), captures(t, "ends/*.zst")...)) {
+		c := collected(t, path, Options{Kinds: []Kind{NoReply, Status, Slow, ByRule}, Slow: Slowness{Times: UsualSlow}})
+		for _, s := range c.Sets() {
+			if s.Verdict != Nothing && s.Verdict != TooFew {
+				continue
+			}
+			without++
+			if len(s.Hints) == 0 {
+				t.Errorf("%s: no fact is near: %s", filepath.Base(path), text(s))
+			}
+			for _, f := range s.Hints {
+				if f.Bad*f.OfOthers <= f.Others*f.OfBad {
+					t.Errorf("%s: the fact is as frequent among the others: %s", filepath.Base(path), text(s))
+				}
+			}
+		}
+	}
+	if without < 5 {
+		t.Errorf("only %d sets that nothing separates", without)
+	}
+}
+
+// TestUndelivered: an RPC whose Reply was never accepted is one without a Reply, so statuses are not compared with it, and both sets
+// count as many.
+func TestUndelivered(t *testing.T) {
+	c := NewCollector(Options{Kinds: []Kind{NoReply, Status}})
+	for i := range int64(60) {
+		r := &record.Transaction{ID: i + 1, Status: record.Complete, NFSStatus: record.Some("NFS4_OK"), Call: &record.Message{Time: record.Time(i) * 1e6}, Reply: &record.Message{}}
+		switch i % 10 {
+		case 3:
+			r.Status, r.NFSStatus = record.NoReply, record.Some("NFS4ERR_IO") // refused by its receiver
+		case 4:
+			r.Status, r.Reply, r.NFSStatus = record.NoReply, nil, record.Opt[string]{}
+		case 5:
+			r.NFSStatus = record.Some("NFS4ERR_IO")
+		}
+		if err := c.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Add(&record.Transaction{ID: 61, Status: record.NoCall}); err != nil {
+		t.Fatal(err)
+	}
+	var heads []string
+	for _, s := range c.Sets() {
+		heads = append(heads, s.Head())
+	}
+	want := []string{
+		"12 of 60 RPCs: without a Reply (1 other RPC is not compared: no Call in the capture)",
+		"6 of 48 RPCs: with the status NFS4ERR_IO (13 other RPCs are not compared: 1 with no Call in the capture, 12 with no Reply)",
+	}
+	if !slices.Equal(heads, want) {
+		t.Errorf("%q, want %q", heads, want)
+	}
+}
+
 // TestHostile: thousands of values, long names and control characters take little memory, are never in a sentence or a filter
 // as they are, and hide no fact.
 func TestHostile(t *testing.T) {
@@ -466,38 +525,38 @@ func TestExact(t *testing.T) {
 			"  the 30 are 1 request and 29 retransmissions on later connections: a single request proves little",
 			"  all 30 are READDIRPLUS; none of the 100 others is",
 			"    the same RPCs were sent between 21.103s and 22.897s: this capture cannot tell which matters",
-			"    they come in 1 burst: as many bursts chosen at random have a fact as clear 2 times in 199",
-			`  operation == "READDIRPLUS"`,
+			"    they come in 1 burst; of 199 sets of RPCs in bursts of the same lengths at places picked at random, 2 have a fact that separates them from the rest as well, or nearly",
+			`  operation == READDIRPLUS`,
 		}},
 		{"captures/rocev2-chimera-noreplychunk3.pcap.zst", NoReply, nil, []string{
 			"30 of 130 RPCs: without a Reply",
 			"  the 30 are 1 request and 29 retransmissions on later connections: a single request proves little",
 			"  all 30 are READDIRPLUS; none of the 100 others is",
 			"    the same RPCs offer a Reply chunk; have a Call of 116 bytes; offer memory that does not begin at a page; were sent between 21.103s and 22.897s: this capture cannot tell which matters",
-			"    they come in 1 burst: as many bursts chosen at random have a fact as clear 2 times in 199",
-			`  operation == "READDIRPLUS"`,
+			"    they come in 1 burst; of 199 sets of RPCs in bursts of the same lengths at places picked at random, 2 have a fact that separates them from the rest as well, or nearly",
+			`  operation == READDIRPLUS`,
 			"  check has a finding of inline-threshold-exceeded for all 30, and for none of the 100 others",
-			`  findings == "inline-threshold-exceeded"`,
+			`  findings == inline-threshold-exceeded`,
 			"  check has a finding of remote-error-nak for all 30, and for none of the 100 others",
-			`  findings == "remote-error-nak"`,
+			`  findings == remote-error-nak`,
 			"  check has a finding of reply-chunk-not-copied for all 30, and for none of the 100 others",
-			`  findings == "reply-chunk-not-copied"`,
+			`  findings == reply-chunk-not-copied`,
 		}},
 		{"captures/rocev2-chimera-overrun42.pcap.zst", Status, []string{"operation"}, []string{
 			"10 of 74 RPCs: with the status NFS4ERR_RETRY_UNCACHED_REP (12 other RPCs are not compared: no Reply)",
 			"  all 10 are READ; none of the 64 others is",
 			"    the same RPCs were sent between 20.046s and 20.866s: this capture cannot tell which matters",
-			"    they come in 1 burst: as many bursts chosen at random have a fact as clear 1 time in 199",
-			`  (operation == "READ") and (reply != null)`,
+			"    they come in 1 burst; of 199 sets of RPCs in bursts of the same lengths at places picked at random, 1 has a fact that separates it from the rest as well, or nearly",
+			`  (operation == READ) and (status != no_reply)`,
 		}},
 		{"captures/rocev2-chimera-overrun42.pcap.zst", Status, nil, []string{
 			"10 of 74 RPCs: with the status NFS4ERR_RETRY_UNCACHED_REP (12 other RPCs are not compared: no Reply)",
 			"  all 10 are READ; none of the 64 others is",
 			"    the same RPCs offer a Write chunk; repeat an earlier RPC; were sent between 20.046s and 20.866s: this capture cannot tell which matters",
-			"    they come in 1 burst: as many bursts chosen at random have a fact as clear 1 time in 199",
-			`  (operation == "READ") and (reply != null)`,
+			"    they come in 1 burst; of 199 sets of RPCs in bursts of the same lengths at places picked at random, 1 has a fact that separates it from the rest as well, or nearly",
+			`  (operation == READ) and (status != no_reply)`,
 			"    or all 10 are the first on their connection; 2 of the 64 others are, too: nearly the same RPCs",
-			`    (context.number_on_connection == 1) and (reply != null)`,
+			`    (context.number_on_connection == 1) and (status != no_reply)`,
 		}},
 	} {
 		c := collected(t, "../../testdata/"+tc.path, Options{Kinds: []Kind{tc.kind}, Fields: tc.fields})
@@ -678,7 +737,7 @@ func TestGrace(t *testing.T) {
 	}
 	const want = `55 of 400 RPCs: with the status NFS4ERR_GRACE
   all 55 are LOCK or OPEN and were sent between 10.100s and 24.600s; none of the 345 others does
-  (operation in ["LOCK", "OPEN"]) and (time >= 1970-01-01T00:00:10.100000000Z and time <= 1970-01-01T00:00:24.600000000Z)`
+  (operation in [LOCK, OPEN]) and (time >= 1970-01-01T00:00:10.100000000Z and time <= 1970-01-01T00:00:24.600000000Z)`
 	if got := text(sets[0]); got != want {
 		t.Error(got)
 	}
@@ -763,8 +822,8 @@ func TestRulesOfSet(t *testing.T) {
 		exception int // an RPC with a finding that has a Reply
 		want      []string
 	}{
-		{0, 0, []string{"check has a finding of reply-chunk-missing for all 20, and for none of the 180 others", `findings == "reply-chunk-missing"`}},
-		{64, 0, []string{"check has a finding of reply-chunk-missing for all 20, and for none of the 180 others", `findings == "reply-chunk-missing"`}},
+		{0, 0, []string{"check has a finding of reply-chunk-missing for all 20, and for none of the 180 others", `findings == reply-chunk-missing`}},
+		{64, 0, []string{"check has a finding of reply-chunk-missing for all 20, and for none of the 180 others", `findings == reply-chunk-missing`}},
 		{0, 6, nil},
 		{64, 6, nil},
 	} {

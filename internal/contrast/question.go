@@ -3,6 +3,8 @@ package contrast
 import (
 	"fmt"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -193,7 +195,7 @@ func (q *question) filter(f form, values []value) string {
 		return strings.Join(list, " or ")
 	}
 	for _, v := range values {
-		list = append(list, v.literal())
+		list = append(list, q.literal(v))
 	}
 	return q.name() + " in [" + strings.Join(list, ", ") + "]"
 }
@@ -201,7 +203,7 @@ func (q *question) filter(f form, values []value) string {
 // limit returns a threshold as filters have it: durations need a unit.
 func (q *question) limit(v value) string {
 	if strings.HasSuffix(q.path, "_ns") {
-		return v.literal() + "ns"
+		return duration(v)
 	}
 	return v.literal()
 }
@@ -210,7 +212,26 @@ func (q *question) equals(v value) string {
 	if q.equal != nil {
 		return q.equal(v)
 	}
-	return q.name() + " == " + v.literal()
+	return q.name() + " == " + q.literal(v)
+}
+
+// word matches names of operations, statuses and rules that filters accept without quotes.
+var word = regexp.MustCompile(`^([A-Z][A-Z0-9]*(_[A-Z0-9]+)+|[A-Z]{4,}|[a-z]+(-[a-z0-9]+)+)$`)
+
+// literal returns the value of the field as people type it: names of operations, statuses and rules without quotes.
+func (q *question) literal(v value) string {
+	if slices.Contains([]string{"operation", "status", "findings"}, q.path) {
+		return bare(v)
+	}
+	return v.literal()
+}
+
+// bare returns a name of an operation, a status or a rule.
+func bare(v value) string {
+	if v.kind == textual && v.text != "NULL" && v.text != "TRUE" && v.text != "FALSE" && word.MatchString(v.text) {
+		return v.text
+	}
+	return v.literal()
 }
 
 func (q *question) present() string {

@@ -7,9 +7,10 @@ import (
 
 // Recount counts the facts of sets on all RPCs, with the filters that the report prints. It is needed if not all RPCs were kept.
 type Recount struct {
-	sets   []*recounted
-	fields query.Fields
-	all    int64
+	collector *Collector
+	sets      []*recounted
+	fields    query.Fields
+	all       int64
 }
 
 // recounted has the filters of one set, and what they selected.
@@ -20,6 +21,7 @@ type recounted struct {
 	apart                []recountedFact // of OfCalls and of Hints, each of which is about all RPCs of the set
 	rules                []recountedFact
 	nBad, nOthers        int64
+	least, most          record.Opt[int64] // latency of the set, and of the others
 }
 
 // recountedFact has the filter of a fact, and those of its relatives.
@@ -32,7 +34,7 @@ type recountedFact struct {
 
 // NewRecount returns a recount of sets that the collector returned.
 func (c *Collector) NewRecount(sets []*Set) (*Recount, error) {
-	n := &Recount{fields: c.fields}
+	n := &Recount{collector: c, fields: c.fields}
 	for _, set := range sets {
 		one := &recounted{Set: set, against: c.options.Against.Filter}
 		var err error
@@ -146,6 +148,9 @@ func (s *recounted) add(r any) error {
 	} else {
 		s.nBad++
 	}
+	if t, is := r.(*record.Transaction); is && s.Slow.Known() {
+		s.latency(t.LatencyNS, bad)
+	}
 	for _, list := range [][]recountedFact{s.apart, s.rules} {
 		for i := range list {
 			if _, err := list[i].count(r, bad); err != nil {
@@ -160,6 +165,17 @@ func (s *recounted) add(r any) error {
 		}
 	}
 	return nil
+}
+
+// latency takes the latency of an RPC.
+func (s *recounted) latency(of record.Opt[int64], bad bool) {
+	switch ns, known := of.Get(); {
+	case !known:
+	case bad:
+		s.least = record.Some(min(ns, s.least.Or(ns)))
+	default:
+		s.most = record.Some(max(ns, s.most.Or(ns)))
+	}
 }
 
 // count counts an RPC for a fact and its relatives.
@@ -192,7 +208,12 @@ func (f *recountedFact) count(r any, bad bool) (hit bool, err error) {
 func (n *Recount) Finish() {
 	for _, s := range n.sets {
 		set := s.Set
-		set.Bad, set.Others, set.NotAsked, set.exact = s.nBad, s.nOthers, n.all-s.nBad-s.nOthers, true
+		set.Bad, set.Others, set.exact = s.nBad, s.nOthers, true
+		n.collector.notAsked(set, n.all-s.nBad-s.nOthers)
+		if slow, known := set.Slow.Get(); known {
+			slow.LeastNS, slow.OthersMostNS = s.least, s.most
+			set.Slow = record.Some(slow)
+		}
 		for i, f := range set.apart() {
 			s.apart[i].finish(f)
 		}

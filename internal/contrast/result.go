@@ -2,6 +2,7 @@ package contrast
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -40,33 +41,37 @@ func (Subject) Values() []string { return record.Words(OfRPCs, OfConnections) }
 
 // Set is what the RPCs of a set have in common that the others do not have.
 type Set struct {
-	Type        string              `json:"type" doc:"The record's type, always \"common\"." values:"common"`
-	Set         Kind                `json:"set" doc:"What the RPCs of the set are: no_reply (without a Reply), status (with one error status), slow, finding (with a finding of one rule), filter (those that -Y selects); of connections ended (in one way other than by a disconnect) or retransmitted (with retransmitted packets)."`
-	Subject     Subject             `json:"subject" doc:"What is compared: RPCs (rpc) or connections (connection). Where other fields say RPCs, they are about these."`
-	Name        record.Opt[string]  `json:"name" doc:"The status, or the id of the rule; null for other sets." secret:"no"`
-	Title       string              `json:"title" doc:"Description of the set, such as without a Reply." secret:"content"`
-	Filter      string              `json:"filter" doc:"Filter that selects the RPCs of the set." secret:"filter"`
-	Bad         int64               `json:"bad" doc:"Number of RPCs in the set."`
-	Others      int64               `json:"others" doc:"Number of other RPCs that could have been in the set, with which it is compared."`
-	NotAsked    int64               `json:"not_asked" doc:"Number of RPCs that could not have been in the set, such as those without a latency if the set has slow ones."`
-	NotAskedWhy record.Opt[string]  `json:"not_asked_why" doc:"What these RPCs lack, such as no Reply; null if there are none." secret:"no"`
-	Requests    record.Opt[int64]   `json:"requests" doc:"Number of different requests in the set: retransmissions on later connections are RPCs of their own, and are counted once here. Null if not all RPCs were compared."`
-	MayHave     record.Opt[int64]   `json:"may_have_reply" doc:"Number of RPCs without a Reply for which the capture may lack the Reply, because it lacks packets of their connections or hosts; null for other sets, and if RPCs were read from JSON."`
-	Verdict     Verdict             `json:"verdict" doc:"Result: separated (at least one fact separates the set from the others), nothing (no fact does, although one could have been found), too_few (too few RPCs to find one), all (there are no others), none (the set is empty)."`
-	Detectable  record.Opt[int64]   `json:"detectable" doc:"Number of RPCs of the set for which a fact had to be true, and for no other RPC, so that it would have been found; null if no fact could have been found."`
-	Facts       []Fact              `json:"facts" doc:"Facts that separate the set from the others; a later one is about the RPCs that the earlier ones do not explain."`
-	OfCalls     []Fact              `json:"of_calls" doc:"The fact about what the Calls asked, or none, if the first fact is about how they were handled."`
-	Rules       []Relative          `json:"rules" doc:"Rules of check of which all RPCs of the set have a finding and none of the others has, if findings are not compared because the set is defined by how RPCs ended."`
-	Asked       []string            `json:"asked" doc:"Fields that were compared." secret:"no"`
-	Unexplained int64               `json:"unexplained" doc:"Number of RPCs of the set that no fact explains."`
-	Hints       []Fact              `json:"hints" doc:"Facts that come nearest to separating the set, if none does; chance may explain them."`
-	Bursts      record.Opt[Bursts]  `json:"bursts" doc:"Bursts in which the RPCs of the set come; null if they come one by one."`
-	Period      record.Opt[int64]   `json:"period" doc:"Distance at which the RPCs of the set come among those compared, such as 3 if every third one is in the set, at least for some time; null if they do not come at a regular distance."`
-	Sampled     record.Opt[Sampled] `json:"sampled" doc:"Numbers of RPCs that were compared, if not all were; the numbers of facts are exact nevertheless, except in overview."`
+	Type        string                `json:"type" doc:"The record's type, always \"common\"." values:"common"`
+	Set         Kind                  `json:"set" doc:"What the RPCs of the set are: no_reply (without a Reply), status (with one error status), slow, finding (with a finding of one rule), filter (those that -Y selects); of connections ended (in one way other than by a disconnect) or retransmitted (with retransmitted packets)."`
+	Subject     Subject               `json:"subject" doc:"What is compared: RPCs (rpc) or connections (connection). Where other fields say RPCs, they are about these."`
+	Name        record.Opt[string]    `json:"name" doc:"The status, or the id of the rule; null for other sets." secret:"no"`
+	Title       string                `json:"title" doc:"Description of the set, such as without a Reply." secret:"content"`
+	Filter      string                `json:"filter" doc:"Filter that selects the RPCs of the set." secret:"filter"`
+	Bad         int64                 `json:"bad" doc:"Number of RPCs in the set."`
+	Others      int64                 `json:"others" doc:"Number of other RPCs that could have been in the set, with which it is compared."`
+	NotAsked    int64                 `json:"not_asked" doc:"Number of RPCs that could not have been in the set, such as those without a latency if the set has slow ones."`
+	NotAskedWhy record.Opt[string]    `json:"not_asked_why" doc:"What these RPCs lack, such as no Reply; null if there are none." secret:"no"`
+	NotAskedBy  []NotAsked            `json:"not_asked_by" doc:"The same number by what the RPCs lack."`
+	Slow        record.Opt[Latencies] `json:"slow" doc:"What makes RPCs of the set slow; null for other sets."`
+	Requests    record.Opt[int64]     `json:"requests" doc:"Number of different requests in the set: retransmissions on later connections are RPCs of their own, and are counted once here. Null if not all RPCs were compared."`
+	MayHave     record.Opt[int64]     `json:"may_have_reply" doc:"Number of RPCs without a Reply for which the capture may lack the Reply, because it lacks packets of their connections or hosts; null for other sets, and if RPCs were read from JSON."`
+	Verdict     Verdict               `json:"verdict" doc:"Result: separated (at least one fact separates the set from the others), nothing (no fact does, although one could have been found), too_few (too few RPCs to find one), all (there are no others), none (the set is empty)."`
+	Detectable  record.Opt[int64]     `json:"detectable" doc:"Number of RPCs of the set for which a fact had to be true, and for no other RPC, so that it would have been found; null if no fact could have been found."`
+	Facts       []Fact                `json:"facts" doc:"Facts that separate the set from the others; a later one is about the RPCs that the earlier ones do not explain."`
+	OfCalls     []Fact                `json:"of_calls" doc:"The fact about what the Calls asked, or none, if the first fact is about how they were handled."`
+	Rules       []Relative            `json:"rules" doc:"Rules of check of which all RPCs of the set have a finding and none of the others has, if findings are not compared because the set is defined by how RPCs ended."`
+	Asked       []string              `json:"asked" doc:"Fields that were compared." secret:"no"`
+	Unexplained int64                 `json:"unexplained" doc:"Number of RPCs of the set that no fact explains."`
+	Hints       []Fact                `json:"hints" doc:"Facts that come nearest to separating the set, if none does, or if none does of those about what the Calls asked; chance may explain them."`
+	Bursts      record.Opt[Bursts]    `json:"bursts" doc:"Bursts in which the RPCs of the set come; null if they come one by one."`
+	Period      record.Opt[int64]     `json:"period" doc:"Distance at which the RPCs of the set come among those compared, such as 3 if every third one is in the set, at least for some time; null if they do not come at a regular distance."`
+	Sampled     record.Opt[Sampled]   `json:"sampled" doc:"Numbers of RPCs that were compared, if not all were; the numbers of facts are exact nevertheless, except in overview."`
 
-	exact bool   // numbers are of all RPCs
-	once  bool   // facts separate the set even if each request counts once
-	scope string // filter for the RPCs that could be in the set; empty for all
+	target     *target
+	showsLimit bool   // the title does not say above which latency RPCs are slow
+	exact      bool   // numbers are of all RPCs
+	once       bool   // facts separate the set even if each request counts once
+	scope      string // filter for the RPCs that could be in the set; empty for all
 }
 
 // Fact is something that is true of RPCs of a set and false of others.
@@ -116,6 +121,25 @@ func (s *Set) Rows() (rows []*Set) {
 		rows = append(rows, &row)
 	}
 	return rows
+}
+
+// NotAsked says why RPCs are not compared with a set.
+type NotAsked struct {
+	Why   string `json:"why" doc:"What the RPCs lack, such as no Reply." secret:"no"`
+	Count int64  `json:"count" doc:"Number of these RPCs."`
+}
+
+// Latencies say above which latency RPCs are slow, and how long RPCs took.
+type Latencies struct {
+	Limits       []Limit           `json:"limits" doc:"Latencies above which RPCs are slow, of operations that have such RPCs."`
+	LeastNS      record.Opt[int64] `json:"least_ns" doc:"Smallest latency of the RPCs of the set, in nanoseconds; null if there are none."`
+	OthersMostNS record.Opt[int64] `json:"others_most_ns" doc:"Largest latency of the others, in nanoseconds; null if there are none."`
+}
+
+// Limit is the latency above which RPCs are slow.
+type Limit struct {
+	Name record.Opt[string] `json:"name" doc:"The operation, or the procedure of another program than NFS; null if the limit is for all RPCs."`
+	NS   int64              `json:"ns" doc:"The latency, in nanoseconds."`
 }
 
 // Bursts says that RPCs do not come independently of each other.
@@ -212,10 +236,9 @@ func (c *Collector) compare(s *search, target int) *Set {
 		set.Others = max(int64(math.Round(float64(c.total)*float64(could)/float64(max(sampled, 1))))-set.Bad, int64(len(l.other)))
 		set.Sampled = record.Some(Sampled{int64(len(l.bad)), int64(len(l.other))})
 	}
-	set.NotAsked = max(0, c.total+c.without-set.Bad-set.Others)
-	if set.NotAsked > 0 {
-		set.NotAskedWhy = record.SomeIf(c.whyNot(t, set.NotAsked), true)
-	}
+	set.target = t
+	c.notAsked(set, max(0, c.total+c.without-set.Bad-set.Others))
+	c.slowness(set, t, l, s.rows)
 	switch {
 	case len(l.bad) == 0:
 		set.Verdict = None
@@ -239,28 +262,78 @@ func (c *Collector) compare(s *search, target int) *Set {
 	return set
 }
 
-// whyNot says what so many subjects lack that are not compared with a set.
-func (c *Collector) whyNot(t *target, n int64) string {
-	var list []string
-	if c.without > 0 {
-		list = append(list, "no Call in the capture")
+// notAsked sets the number of subjects that are not compared with a set, and what they lack.
+func (c *Collector) notAsked(set *Set, n int64) {
+	t := set.target
+	set.NotAsked, set.NotAskedBy, set.NotAskedWhy = n, []NotAsked{}, record.Opt[string]{}
+	if n == 0 {
+		return
 	}
-	if n > c.without {
-		switch within := c.scopes[t.scope].text; {
+	within := c.scopes[t.scope].text
+	var list []NotAsked
+	if c.without > 0 {
+		list = append(list, NotAsked{"no Call in the capture", min(c.without, n)})
+	}
+	answered := within == answeredScope || strings.HasPrefix(within, latencyScope)
+	if n > c.without && answered && c.unreplied > 0 {
+		list = append(list, NotAsked{"no Reply", min(c.unreplied, n-c.without)})
+	}
+	rest := n
+	for _, one := range list {
+		rest -= one.Count
+	}
+	if rest > 0 {
+		var why []string
+		switch {
 		case t.kind == Slow && within != latencyScope:
-			list = append(list, "no latency, an unknown procedure, or one with fewer than "+strconv.Itoa(leastLatencies)+" latencies")
+			why = append(why, "no latency, an unknown procedure, or one with fewer than "+strconv.Itoa(leastLatencies)+" latencies")
 		case within == latencyScope:
-			list = append(list, "no latency")
-		case within == answeredScope:
-			list = append(list, "no Reply")
-		case within != "":
-			list = append(list, "nothing that the rule can be checked on")
+			why = append(why, "no latency")
+		case within != "" && !answered:
+			why = append(why, "nothing that the rule can be checked on")
 		}
 		if c.options.Against.Filter != nil {
-			list = append(list, "not selected by --against")
+			why = append(why, "not selected by --against")
+		}
+		list = append(list, NotAsked{strings.Join(why, ", or "), rest})
+	}
+	var why []string
+	for _, one := range list {
+		why = append(why, one.Why)
+	}
+	set.NotAskedBy, set.NotAskedWhy = list, record.Some(strings.Join(why, ", or "))
+}
+
+// slowness sets above which latencies the RPCs of a set are slow, and how long they and the others took.
+func (c *Collector) slowness(set *Set, t *target, l labels, rows []*row) {
+	limits := c.options.limits
+	if t.kind != Slow || len(limits) == 0 {
+		return
+	}
+	var slow Latencies
+	of, all := limits[""]
+	set.showsLimit = c.options.Slow.NS == 0
+	names := map[string]bool{}
+	for _, at := range l.bad {
+		name, ns, _ := c.latencyOf(rows[at])
+		names[name] = true
+		slow.LeastNS = record.Some(min(ns, slow.LeastNS.Or(ns)))
+	}
+	for _, at := range l.other {
+		_, ns, _ := c.latencyOf(rows[at])
+		slow.OthersMostNS = record.Some(max(ns, slow.OthersMostNS.Or(ns)))
+	}
+	if all {
+		slow.Limits = []Limit{{NS: of.ns}}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if limit, has := limits[name]; has && !all {
+			slow.Limits = append(slow.Limits, Limit{record.Some(name), limit.ns})
 		}
 	}
-	return strings.Join(list, ", or ")
+	if slow.Limits != nil {
+		set.Slow = record.Some(slow)
+	}
 }
 
 // reporter makes the report of one set.
@@ -350,7 +423,7 @@ func (r *reporter) report() {
 			r.set.Period = record.SomeIf(int64(seen.period), seen.period > 0)
 		}
 		if best == nil {
-			if len(r.set.Facts) == 0 {
+			if len(r.set.Facts) == 0 && len(r.set.Hints) == 0 { // Bursts may have one.
 				r.hint(seen)
 			}
 			break
@@ -403,6 +476,8 @@ func (r *reporter) ofCalls() {
 	seen := r.look(r.l, r.weights)
 	if best := seen.best(); best != nil {
 		r.set.OfCalls = append(r.set.OfCalls, r.tell(seen, best))
+	} else {
+		r.hint(seen)
 	}
 	r.found = found
 	r.ask(func(col *column) bool { return r.wanted(col) })
@@ -431,26 +506,56 @@ func (r *reporter) noteBursts(seen *round, best *candidate) {
 	r.set.Bursts = record.Some(b)
 }
 
-// hint adds the facts that come nearest.
+// hint adds the facts that come nearest: of one or two subjects those that are true of no other, if there are any.
 func (r *reporter) hint(seen *round) {
-	var most []candidate
+	few := len(seen.bad) < leastBad
+	most := func(c *candidate) bool { return c.hits*2 >= len(seen.bad) }
+	if few { // Something that few people know, and a time, are true of any few subjects.
+		r.hints(seen, func(c *candidate) bool { return c.spared == 0 && isKnown(r.aboutOf(c)) })
+		r.hints(seen, func(c *candidate) bool { return isKnown(r.aboutOf(c)) })
+	}
+	r.hints(seen, most)
+	r.hints(seen, func(*candidate) bool { return true })
+}
+
+// isKnown reports whether a fact is about what people know of RPCs.
+func isKnown(a about) bool { return a == ofCall || a == ofHandling }
+
+// hints adds, if there are none yet, the facts that come nearest of those that are wanted. Facts about times, and about fields that few people know, are
+// wanted only if others do not come as near.
+func (r *reporter) hints(seen *round, wanted func(c *candidate) bool) {
+	if len(r.set.Hints) > 0 {
+		return
+	}
+	var known, others []candidate
 	seen.search.singles(seen.labels, func(c candidate) {
-		if len(seen.bad) < leastBad && c.spared > 0 || c.hits*2 < len(seen.bad) {
+		if !wanted(&c) || c.hits*len(seen.other) <= c.spared*len(seen.bad) || r.consequence(&c) {
 			return
 		}
-		most = append(most, c)
+		if about := r.aboutOf(&c); isKnown(about) {
+			known = append(known, c)
+		} else if c.price += pairGain; about != ofTime {
+			others = append(others, c)
+		}
 	})
+	most := append(known, others...)
+	if most == nil && r.timely {
+		seen.search.times(seen.labels, func(c candidate) {
+			if wanted(&c) {
+				most = append(most, c)
+			}
+		})
+	}
 	seen.sort(most)
 	used := map[string]bool{}
 	for i := range most {
 		c := &most[i]
-		if of := r.aboutOf(c); of != ofCall && of != ofHandling || r.consequence(c) || !r.usable(c) {
-			continue
-		}
-		if path := r.families(c)[0]; len(r.set.Hints) < mostHints && !used[path] && (len(r.set.Hints) == 0 || len(seen.bad) < leastBad) {
+		if path := r.families(c)[0]; r.usable(c) && len(r.set.Hints) < mostHints && !used[path] && (len(r.set.Hints) == 0 || len(seen.bad) < leastBad && c.spared == 0) {
 			used[path] = true
 			f := r.fact(seen.labels, c)
-			f.Chance = record.Some(math.Min(1, math.Exp2(-c.score())))
+			if of := r.aboutOf(c); seen.runs == nil || of != ofTime {
+				f.Chance = record.Some(math.Min(1, math.Exp2(-c.score())))
+			}
 			r.set.Hints = append(r.set.Hints, f)
 		}
 	}

@@ -98,8 +98,8 @@ func (q question) positive() question {
 
 func plainNumber(v value) string { return v.shown() }
 
-// duration returns a number of nanoseconds with its unit.
-func duration(v value) string { return time.Duration(v.number).String() }
+// duration returns a number of nanoseconds with its unit, and with all of its digits, as filters accept it.
+func duration(v value) string { return strings.Replace(time.Duration(v.number).String(), "µ", "u", 1) }
 
 // optional reports a value if it is known. It is absent otherwise.
 func optional[T ~int | ~int32 | ~int64 | ~uint16 | ~uint32](o record.Opt[T], out *answers) {

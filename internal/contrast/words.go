@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -66,14 +68,19 @@ const (
 	allSentence      sentence = "all %s of which this can be said: there are no others to compare them with"
 	weakSentence     sentence = "1 of %d: proves little. Only this %s %s (%s)"
 	tooFewSentence   sentence = "%d of %d: too few to tell what separates them"
-	nearestSentence  sentence = "nearest: %s (%s)"
+	nearestSentence  sentence = "nearest fact, not exact and only a hint: %s (%s)"
+	onlyHint         sentence = "nearest fact, only a hint: %s (%s)"
+	noNearest        sentence = "no fact is true of a larger share of them than of the others"
+	tookSentence     sentence = "%sthey took %s or more, and the others at most %s"
+	limitSentence    sentence = "the limit is %s: "
+	limitsSentence   sentence = "the limits are %s"
 	nothingSentence  sentence = "nothing separates them: the %d look like the other %d%s"
 	inBursts         sentence = "nothing separates them for certain, because they come in %s"
 	inRhythm         sentence = "nothing separates them for certain, because every %s %s is one of them"
-	burstsShow       sentence = "they come in %s: %s"
+	burstsShow       sentence = "they come in %s; %s"
 	rhythmSentence   sentence = "every %s %s is one of them, at least for some time: whether this rhythm matters, this capture cannot tell"
 	copiesSentence   sentence = "the %d are %s and %s on later connections%s"
-	mayHaveReply     sentence = "%d of the %d may have a Reply: the capture lacks packets of their connections or hosts"
+	mayHaveReply     sentence = "%s may have a Reply: the capture lacks packets of %s"
 	sameSentence     sentence = "the same %ss %s: this capture cannot tell which matters"
 	nearlySentence   sentence = "or %s: nearly the same %ss"
 	ofAskedSentence  sentence = "of what was asked: %s"
@@ -83,9 +90,9 @@ const (
 	remainSentence   sentence = "nothing separates the %d that remain"
 	sampledSentence  sentence = "found in a sample of %d of them and %d others%s"
 	powerSentence    sentence = " (a fact would show if it were true of %d of the %d and of no other)"
-	chanceSentence   sentence = "as many %ss chosen at random have a fact as clear 1 time in %.0f"
-	noChanceSentence sentence = "as many %ss chosen at random often have a fact as clear"
-	burstsChance     sentence = "as many bursts chosen at random have a fact as clear %s in %d"
+	chanceSentence   sentence = "of sets of as many %ss picked at random, at most 1 in %.0f has a fact that separates it from the rest as well"
+	noChanceSentence sentence = "sets of as many %ss picked at random often have a fact that separates them from the rest as well"
+	burstsChance     sentence = "of %d sets of %ss in bursts of the same lengths at places picked at random, %d %s a fact that separates %s from the rest as well, or nearly"
 	overviewNothing  sentence = "nothing separates the %s %s from the %d others"
 )
 
@@ -96,9 +103,24 @@ func (s sentence) of(args ...any) string { return fmt.Sprintf(string(s), args...
 func (s *Set) Head() string {
 	text := headSentence.of(s.Bad, s.count(s.Bad+s.Others, ""), s.Title)
 	if why, known := s.NotAskedWhy.Get(); known && s.NotAsked > 0 {
+		if len(s.NotAskedBy) > 1 {
+			var list []string
+			for _, r := range s.NotAskedBy {
+				list = append(list, fmt.Sprintf("%d %s", r.Count, withWhat(r.Why)))
+			}
+			why = strings.Join(list, ", ")
+		}
 		text += notCompared.of(s.count(s.NotAsked, "other ")+map[bool]string{true: " is", false: " are"}[s.NotAsked == 1], why)
 	}
 	return text
+}
+
+// withWhat returns what some RPCs lack, after their number.
+func withWhat(why string) string {
+	if strings.HasPrefix(why, "not ") {
+		return why
+	}
+	return "with " + why
 }
 
 // nouns are the names of what is compared.
@@ -125,6 +147,7 @@ func (r *report) list(depth int, filter string) { *r = append(*r, Line{Depth: de
 func (s *Set) Lines() []Line {
 	var r report
 	s.doubts(&r)
+	s.latencies(&r)
 	switch s.Verdict {
 	case None:
 		r.say(1, noneSentence, s.noun())
@@ -160,6 +183,7 @@ func (s *Set) Lines() []Line {
 			r.list(1, s.OfCalls[0].Filter)
 		} else {
 			r.say(1, nothingAsked, s.Bad, s.power())
+			s.nearest(&r)
 		}
 	}
 	if s.Unexplained == 1 {
@@ -195,7 +219,11 @@ func (s *Set) rules(r *report) {
 // doubts adds what limits the answer: Replies that the capture may lack, retransmissions that count as RPCs, and a rhythm.
 func (s *Set) doubts(r *report) {
 	if n, known := s.MayHave.Get(); known && n > 0 {
-		r.say(1, mayHaveReply, n, s.Bad)
+		if s.Bad == 1 {
+			r.say(1, mayHaveReply, "it", "its connection or hosts")
+		} else {
+			r.say(1, mayHaveReply, fmt.Sprintf("%d of the %d", n, s.Bad), "their connections or hosts")
+		}
 	}
 	if text := s.copies(); text != "" {
 		r.say(1, copiesSentence, s.Bad, s.requests(), s.retransmissions(), strings.TrimSuffix(text, "."))
@@ -203,6 +231,50 @@ func (s *Set) doubts(r *report) {
 	if period, known := s.Period.Get(); known && s.Verdict != TooFew && !s.onlyRhythm() {
 		r.say(1, rhythmSentence, ordinal(period), s.noun())
 	}
+}
+
+// mostLimits is the number of operations whose limit a report shows.
+const mostLimits = 6
+
+// latencies adds above which latencies RPCs are slow, and how long those of the set and the others took, so that both can be compared
+// with the latencies that tables show.
+func (s *Set) latencies(r *report) {
+	took, known := s.Slow.Get()
+	if !known {
+		return
+	}
+	if took.Limits[0].Name.Known() {
+		var list []string
+		for _, l := range took.Limits[:min(len(took.Limits), mostLimits)] {
+			list = append(list, duration(numberValue(l.NS))+" for "+textValue(l.Name.Or("")).shown())
+		}
+		if more := len(took.Limits) - len(list); more > 0 {
+			list = append(list, fmt.Sprintf("others for %d more", more))
+		}
+		r.say(1, limitsSentence, strings.Join(list, ", "))
+		return
+	}
+	limit, before := took.Limits[0].NS, ""
+	if s.showsLimit {
+		before = limitSentence.of(duration(numberValue(limit)))
+	}
+	least, has := took.LeastNS.Get()
+	most, others := took.OthersMostNS.Get()
+	switch {
+	case has && others:
+		r.say(1, tookSentence, before, beyond(least, limit), beyond(most, limit))
+	case before != "":
+		r.say(1, "%s", strings.TrimSuffix(before, ": "))
+	}
+}
+
+// beyond returns a latency as tables show it, or all of its digits if it would then seem to be on the other side of a limit.
+func beyond(ns, limit int64) string {
+	text := field.Duration(ns)
+	if shown, err := time.ParseDuration(text); err != nil || (int64(shown) > limit) != (ns > limit) {
+		return duration(numberValue(ns))
+	}
+	return text
 }
 
 // onlyRhythm reports whether a fact would be reported if the RPCs did not come at a regular distance.
@@ -239,7 +311,7 @@ func (s *Set) fact(r *report, f *Fact, rest bool) {
 		r.say(2, sameSentence, s.noun(), strings.Join(texts, "; "))
 	}
 	if f.asGood > 0 {
-		r.say(2, burstsShow, count(f.runs, "burst"), burstsOdds(f.asGood))
+		r.say(2, burstsShow, count(f.runs, "burst"), f.burstsOdds(s.noun()))
 	}
 	r.list(1, f.Filter)
 	for i := range f.Nearly {
@@ -266,7 +338,7 @@ func (s *Set) Sentence() (text, flags string) {
 	case NoReply:
 		flags = "--no-reply"
 	case Status:
-		flags = "-Y 'status == " + textValue(name).literal() + "'"
+		flags = "-Y 'status == " + bare(textValue(name)) + "'"
 	case ByRule:
 		flags = "--finding " + name
 	}
@@ -323,17 +395,24 @@ func (s *Set) weak(r *report) {
 	s.nearest(r)
 }
 
-// nearest adds the fact that comes nearest to separating the set.
+// nearest adds the fact that comes nearest to separating the set, which is a hint only.
 func (s *Set) nearest(r *report) {
-	if len(s.Hints) > 0 {
-		r.say(2, nearestSentence, s.Hints[0].sentence(false), s.odds(&s.Hints[0]))
+	if len(s.Hints) == 0 {
+		r.say(2, noNearest)
+		return
 	}
+	f := &s.Hints[0]
+	of := nearestSentence
+	if f.Bad == f.OfBad && f.Others == 0 {
+		of = onlyHint
+	}
+	r.say(2, of, f.sentence(false), s.odds(f))
 }
 
 // odds says how many random sets have a fact that separates them as well.
 func (s *Set) odds(f *Fact) string {
 	if f.asGood > 0 {
-		return burstsOdds(f.asGood)
+		return f.burstsOdds(s.noun())
 	}
 	chance, known := f.Chance.Get()
 	if !known || chance > 0.5 {
@@ -343,8 +422,11 @@ func (s *Set) odds(f *Fact) string {
 }
 
 // burstsOdds says how many of the random sets of bursts have a fact that separates them as well.
-func burstsOdds(n int64) string {
-	return burstsChance.of(count(n, "time"), draws)
+func (f *Fact) burstsOdds(noun string) string {
+	if f.asGood == 1 {
+		return burstsChance.of(draws, noun, f.asGood, "has", "it")
+	}
+	return burstsChance.of(draws, noun, f.asGood, "have", "them")
 }
 
 // sentence says of how many RPCs the fact is true; rest is set if earlier facts explain other RPCs.
@@ -357,6 +439,8 @@ func (f *Fact) sentence(rest bool) string {
 	switch {
 	case f.Bad == f.OfBad && f.Bad == 2:
 		text = fmt.Sprintf("both%s %s", remain, f.phrase.plural())
+	case f.Bad == f.OfBad && f.Bad == 1 && !rest:
+		text = "it " + f.phrase.singular()
 	case f.Bad == f.OfBad && f.Bad > 1:
 		text = fmt.Sprintf("all %d%s %s", f.Bad, remain, f.phrase.plural())
 	case f.Bad == 1:

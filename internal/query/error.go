@@ -2,6 +2,7 @@ package query
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,17 @@ type Error struct {
 	Source   string
 	From, To int
 	Message  string
+	Flag     string // that the expression was given to; empty for -Y
+}
+
+// OfFlag returns an error of [Compile] as one of an expression that was given to another flag than -Y.
+func OfFlag(flag string, err error) error {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		of := *e
+		of.Flag = flag
+		return &of
+	}
+	return err
 }
 
 // Error returns the message, with the expression and a mark under the place in the lines
@@ -22,7 +34,7 @@ func (e *Error) Error() string {
 	to := min(max(e.To, from), len(e.Source))
 	line := visible(e.Source)
 	before, under := len([]rune(e.Source[:from])), len([]rune(e.Source[from:to]))
-	return fmt.Sprintf("-Y: %s\n  %s\n  %s^%s", e.Message, line, strings.Repeat(" ", before), strings.Repeat("~", max(under-1, 0)))
+	return fmt.Sprintf("%s: %s\n  %s\n  %s^%s", cmp.Or(e.Flag, "-Y"), e.Message, line, strings.Repeat(" ", before), strings.Repeat("~", max(under-1, 0)))
 }
 
 // source is an expression as it was typed.
@@ -31,7 +43,7 @@ type source string
 // wrong returns an error about a part of the source. What reads and compiles expressions
 // panics with it; [Compile] recovers.
 func (s source) wrong(from, to int, format string, args ...any) *Error {
-	return &Error{string(s), from, to, fmt.Sprintf(format, args...)}
+	return &Error{Source: string(s), From: from, To: to, Message: fmt.Sprintf(format, args...)}
 }
 
 // visible returns s with a printable character in place of each control character.

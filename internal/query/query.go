@@ -60,13 +60,13 @@ const maxSource = 1 << 17
 // [Error], which has the place of the error in the source.
 func Compile(text string, fields Fields) (filter *Filter, err error) {
 	if strings.TrimSpace(text) == "" {
-		return nil, &Error{text, 0, 0, "the expression is empty"}
+		return nil, &Error{Source: text, Message: "the expression is empty"}
 	}
 	if len(text) > maxSource {
-		return nil, &Error{text[:40], 0, 1, fmt.Sprintf("the expression has %d bytes; the limit is %d", len(text), maxSource)}
+		return nil, &Error{Source: text[:40], To: 1, Message: fmt.Sprintf("the expression has %d bytes; the limit is %d", len(text), maxSource)}
 	}
 	if !utf8.ValidString(text) {
-		return nil, &Error{strings.ToValidUTF8(text, "?"), 0, 1, "the expression is not UTF-8"}
+		return nil, &Error{Source: strings.ToValidUTF8(text, "?"), To: 1, Message: "the expression is not UTF-8"}
 	}
 	f := &Filter{source: source(text)}
 	defer func() {

@@ -20,7 +20,7 @@ type baseline map[string]bool
 func (s *Settings) parseKnown(f *Typed) error {
 	s.Ignored = map[string]bool{}
 	for _, id := range f.ignore {
-		if _, err := findRule("--ignore", id); err != nil {
+		if _, err := FindRule("--ignore", id); err != nil {
 			return err
 		}
 		s.Ignored[id] = true
@@ -52,8 +52,8 @@ func (s *Settings) parseKnown(f *Typed) error {
 	return nil
 }
 
-// findRule returns the rule with this id; flag is the flag that the id was given to.
-func findRule(flag, id string) (*rule.Rule, error) {
+// FindRule returns the rule with this id; flag is the flag that the id was given to.
+func FindRule(flag, id string) (*rule.Rule, error) {
 	if r := rule.Find(id); r != nil {
 		return r, nil
 	}
@@ -79,7 +79,7 @@ func (f *Typed) Explains(w io.Writer) error {
 		}
 		return nil
 	}
-	r, err := findRule("--explain", f.Explain)
+	r, err := FindRule("--explain", f.Explain)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/command/flags"
 	"github.com/rdmadump/rdmadump/internal/command/input"
@@ -98,7 +97,7 @@ func (c *contrasting) run(cmd *cobra.Command, paths []string) error {
 	for _, path := range paths {
 		if _, err := slowness(path); err == nil && cmd.Flags().Changed("slow") {
 			if _, err := os.Stat(path); err != nil {
-				return &command.Status{Code: command.ExitUsage, Err: fmt.Errorf("%s: no such file; the limit of slow RPCs follows an equals sign: --slow=%s", render.Clean(path), path)}
+				return &command.Status{Code: command.ExitUsage, Err: fmt.Errorf("%s: no such file or directory; --slow takes its limit after an equals sign: --slow=%s", render.Clean(path), path)}
 			}
 		}
 	}
@@ -153,9 +152,6 @@ func (c *contrasting) options(set *flags.Settings) (o contrast.Options, err erro
 	fields := query.Transactions
 	if o.Connections {
 		fields = query.Connections
-		if set.NoReply || set.Failed || set.Slow != "" || set.Finding != "" {
-			return o, errors.New("--no-reply, --failed, --slow and --finding select RPCs; with --connections, -Y selects connections")
-		}
 	}
 	for _, name := range set.Compared {
 		path, err := query.Resolve(strings.TrimSpace(name), fields)
@@ -166,7 +162,7 @@ func (c *contrasting) options(set *flags.Settings) (o contrast.Options, err erro
 	}
 	if set.Against != "" {
 		if o.Against.Filter, err = query.Compile(set.Against, fields); err != nil {
-			return o, fmt.Errorf("--against: %w", err)
+			return o, query.OfFlag("--against", err)
 		}
 		o.Against.Text = set.Against
 	}
@@ -182,8 +178,8 @@ func (c *contrasting) options(set *flags.Settings) (o contrast.Options, err erro
 		o.Kinds = append(o.Kinds, contrast.Status)
 	}
 	if set.Finding != "" {
-		if rule.Find(set.Finding) == nil {
-			return o, fmt.Errorf("--finding %s: there is no such rule; rdmadump check --rules lists them", set.Finding)
+		if _, err := flags.FindRule("--finding", set.Finding); err != nil {
+			return o, err
 		}
 		o.Kinds, o.Rule = append(o.Kinds, contrast.ByRule), set.Finding
 	}
