@@ -256,15 +256,8 @@ func (v *View) Check(cmd *cobra.Command) (err error) {
 	return nil
 }
 
-// ofRPCs says why a flag cannot be combined with --connections.
-const ofRPCs = "it selects RPCs; -Y selects connections"
-
 // conflicts lists the flags of one view that exclude each other.
 var conflicts = []struct{ flag, with, why string }{
-	{"no-reply", "connections", ofRPCs},
-	{"failed", "connections", ofRPCs},
-	{"slow", "connections", ofRPCs},
-	{"finding", "connections", ofRPCs},
 	{"sort", "timeline", "timelines are drawn in the order in which the connections end"},
 	{"top", "timeline", "timelines are drawn in the order in which the connections end"},
 	{"field", "timeline", "a timeline is a drawing"},

@@ -152,6 +152,11 @@ func (c *contrasting) options(set *flags.Settings) (o contrast.Options, err erro
 	fields := query.Transactions
 	if o.Connections {
 		fields = query.Connections
+		for flag, given := range map[string]bool{"no-reply": set.NoReply, "failed": set.Failed, "slow": set.Slow != "", "finding": set.Finding != ""} {
+			if given {
+				return o, fmt.Errorf("--%s cannot be combined with --connections: it selects RPCs; -Y selects connections", flag)
+			}
+		}
 	}
 	for _, name := range set.Compared {
 		path, err := query.Resolve(strings.TrimSpace(name), fields)
