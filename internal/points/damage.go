@@ -128,7 +128,7 @@ func (d *damage) take(m *matcher, point int, e *entry, longest int64) bool {
 		}
 		s.used = true
 		if s.waits {
-			m.ring.at(s.at).arriving = damagedThere
+			m.hide(s.at)
 		}
 		return true
 	}

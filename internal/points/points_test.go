@@ -992,6 +992,35 @@ func TestCopiesOfSegments(t *testing.T) {
 	}
 }
 
+// TestDamagedSegment: the frame as it was sent stands for a segment that was damaged on the way, because its receiver drops it.
+func TestDamagedSegment(t *testing.T) {
+	wire := load(t, "../../testdata/captures/iwarp-nfs41.pcap.zst")
+	at := slices.IndexFunc(wire[len(wire)/2:], func(f capture.Frame) bool { return f.Length > 200 && f.Data[23] == 6 && f.Data[29] == 2 }) + len(wire)/2
+	server := edited(wire, func(i int, f *capture.Frame) {
+		if f.Time += 3e9 + 80e3; f.Data[29] != 2 {
+			f.Time -= 160e3
+		}
+		if i == at {
+			f.Data[61] ^= 1 // the TCP timestamp
+		}
+	})
+	number := wire[at].Number
+	slices.SortStableFunc(server, func(a, b capture.Frame) int { return cmp.Compare(a.Time, b.Time) })
+	r := run(t, write(t, "client.pcap", wire), write(t, "server.pcap", server))
+	damaged := 0
+	for _, f := range r.frames {
+		if v := f.Seen; v.Fate == capture.FateCorrupted {
+			damaged++
+			if v.Point != 0 || f.Number != number || v.SentNumber != number || v.ArrivedNumber != 0 {
+				t.Errorf("packet %d of point %d was damaged, sent as packet %d, arrived as %d; want packet %d of point 0, not arrived", f.Number, v.Point, v.SentNumber, v.ArrivedNumber, number)
+			}
+		}
+	}
+	if c := r.counts(); damaged != 1 || c.corrupted != 1 || c.lost != 0 {
+		t.Errorf("%d damaged packets, %+v; want one, and none lost", damaged, c)
+	}
+}
+
 // merged merges the segments of a TCP connection that follow each other within 2 ms, as a host does that uses TSO
 // and GRO.
 func merged(frames []capture.Frame) []capture.Frame {

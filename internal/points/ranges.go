@@ -331,10 +331,10 @@ func (m *matcher) damagedBytes(at uint64, e *entry, f *stream) bool {
 		f.replaced = slices.Delete(f.replaced, i, i+1)
 	}
 	h, t := e.path.hops[int(e.hop)-1], m.ring.at(from.at)
-	if e.arriving, t.sending, t.mate = damagedOn, matched, at+1; f.counted {
+	if t.sending = damagedOn; f.counted {
 		h.damaged(t.time)
 	}
-	e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
+	m.hide(at) // The frame as it was sent stands for the packet: its receiver drops it.
 	return true
 }
 
