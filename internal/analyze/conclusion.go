@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/field"
 )
 
 // maxConcluded limits the groups that a conclusion names.
@@ -31,8 +33,8 @@ func Conclusion(list []*Comparison) string {
 			tested = tested || c.Significant.Known()
 			largest := change{}
 			for i := range Percentiles {
-				if _, _, by, significant := Percentiles[i].Of(c); significant.Or(false) && math.Abs(by.Or(0)) > math.Abs(largest.size) {
-					largest = change{fmt.Sprintf("%s (%s %+.0f%%)", c.Name, Percentiles[i].Name, by.Or(0)*100), by.Or(0)}
+				if before, after, by, significant := Percentiles[i].Of(c); significant.Or(false) && math.Abs(by.Or(0)) > math.Abs(largest.size) {
+					largest = change{fmt.Sprintf("%s (%s %s > %s, %+.0f%%)", c.Name, Percentiles[i].Name, field.Duration(before.Or(0)), field.Duration(after.Or(0)), by.Or(0)*100), by.Or(0)}
 				}
 			}
 			if largest.size > 0 {

@@ -11,7 +11,9 @@ import (
 func TestConclusion(t *testing.T) {
 	group := func(name string, before, after int64, p50, p float64) *Comparison {
 		return &Comparison{
-			Kind: ComparedGroup, Name: name, Before: Measured{Errors: record.Some(before)}, After: Measured{Errors: record.Some(after)},
+			Kind: ComparedGroup, Name: name,
+			Before: Measured{Errors: record.Some(before), Latency: Quantiles{P50: record.Some[int64](2e6)}},
+			After:  Measured{Errors: record.Some(after), Latency: Quantiles{P50: record.Some(int64(2e6 * (1 + p50)))}},
 			Change: Changes{P50: record.Some(p50)}, PValues: PValues{P50: record.Some(p)}, Significant: record.Some(p < significance),
 		}
 	}
@@ -25,8 +27,8 @@ func TestConclusion(t *testing.T) {
 	}{
 		{"nothing tested", []*Comparison{untested}, "no change of a latency was tested, because no group has 30 latencies in both captures"},
 		{"by chance", []*Comparison{untested, group("NFS4 READ", 0, 0, 0.5, 0.2)}, "no latency changed by more than chance explains"},
-		{"slower, and stalls", []*Comparison{group("NFS4 READ", 0, 3, 0.5, 1e-5), wait, found}, "slower by more than chance explains: NFS4 READ (p50 +50%); failed RPCs 0 > 3; stalls took 0% > 28% of all latencies; 1 rule with findings only after"},
-		{"both", []*Comparison{group("NFS4 READ", 0, 0, 0.5, 1e-5), group("NFS4 OPEN", 0, 0, 0.9, 1e-5), group("NFS4 CLOSE", 2, 2, -0.2, 1e-5)}, "slower by more than chance explains: NFS4 OPEN (p50 +90%), NFS4 READ (p50 +50%); faster by more than chance explains: NFS4 CLOSE (p50 -20%)"},
+		{"slower, and stalls", []*Comparison{group("NFS4 READ", 0, 3, 0.5, 1e-5), wait, found}, "slower by more than chance explains: NFS4 READ (p50 2.00ms > 3.00ms, +50%); failed RPCs 0 > 3; stalls took 0% > 28% of all latencies; 1 rule with findings only after"},
+		{"both", []*Comparison{group("NFS4 READ", 0, 0, 0.5, 1e-5), group("NFS4 OPEN", 0, 0, 0.9, 1e-5), group("NFS4 CLOSE", 2, 2, -0.2, 1e-5)}, "slower by more than chance explains: NFS4 OPEN (p50 2.00ms > 3.80ms, +90%), NFS4 READ (p50 2.00ms > 3.00ms, +50%); faster by more than chance explains: NFS4 CLOSE (p50 2.00ms > 1.60ms, -20%)"},
 	} {
 		if got := Conclusion(c.list); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)

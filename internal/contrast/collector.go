@@ -636,7 +636,10 @@ func (c *Collector) limitsOf(slow Slowness) map[string]limit {
 		if slow.Percentile > 0 {
 			ns = list[min(int(slow.Percentile*float64(len(list))), len(list)-1)]
 		} else {
-			ns = int64(math.Min(slow.Times*float64(list[len(list)/2]), math.MaxInt64/2))
+			ns = math.MaxInt64
+			if limit := slow.Times * float64(list[len(list)/2]); limit < math.MaxInt64/2 {
+				ns = int64(limit)
+			}
 		}
 		limits[name] = limit{ns: ns, kind: c.kindOf(name)}
 	}
