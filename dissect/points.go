@@ -9,7 +9,7 @@ import (
 // Captures at several points: the frames have capture.Seen, and records name the point of each packet number.
 
 // pathOf returns what the points show of the packet of a frame. What a point between two hosts captured has not arrived, and
-// when it was sent is not known.
+// when it was sent is not known; of a packet that was lost afterwards, only this point shows that it was sent.
 func pathOf(f *capture.Frame) (p rdma.Path) {
 	v := f.Seen
 	if v == nil {
@@ -19,7 +19,7 @@ func pathOf(f *capture.Frame) (p rdma.Path) {
 	p.Lost = v.Fate == capture.FateLost || v.Fate == capture.FateCorrupted && !p.Arrived
 	p.Gone = v.Fate == capture.FateLost
 	p.Early = v.ArrivedNumber == 0 && v.SentNumber != 0 && !p.Lost
-	if v.SentNumber != 0 && !v.SentBetween {
+	if p.Passing = v.SentBetween && p.Lost; v.SentNumber != 0 && (!v.SentBetween || p.Lost) {
 		p.Sent = record.Stamp{Time: record.Time(v.Sent), Packet: record.NumberAt(v.SentPoint, v.SentNumber)}
 	}
 	return p

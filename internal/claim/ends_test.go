@@ -2,13 +2,11 @@ package claim_test
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/internal/points"
 )
 
 // pairs are recordings at both ends of the same traffic: at the client and at the server. A file in the folder captures has
@@ -72,19 +70,7 @@ func open(t *testing.T, path string) capture.Source {
 // bothEnds returns the RPCs of a pair, with the times at both ends.
 func bothEnds(t *testing.T, paths [2]string) map[rpcKey]*record.Transaction {
 	t.Helper()
-	var files []points.File
-	for _, path := range paths {
-		files = append(files, points.File{Path: path, Name: filepath.Base(path)})
-	}
-	plan, err := points.Recognize(t.Context(), files, points.Options{Memory: 64 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := plan.Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { source.Close() })
+	source, _ := joined(t, paths[:])
 	return rpcs(t, source, dissect.Options{Points: []string{"client", "server"}})
 }
 

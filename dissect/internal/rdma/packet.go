@@ -191,7 +191,7 @@ func (f *flow) wait(d *Datagram, cur *currentPacket) {
 
 // lacks counts requests as not captured, unless the network may have lost them.
 func (f *flow) lacks(fact *order.Fact[held]) {
-	if f.lackedAtEnd {
+	if f.lackedAtEnd || f.sent.MayHaveLost() {
 		f.noteMissing()
 		f.breakSend()
 		return

@@ -25,7 +25,7 @@ func (t *ReadTimes) Deliver(at record.Time) {
 func (t *ReadTimes) Respond(p *Path) {
 	switch sent := p.Sent; {
 	case p.Copy:
-	case sent.Packet == 0:
+	case sent.Packet == 0, p.Passing:
 		t.OneSided = true
 	case t.Responded == 0 || sent.Time < t.Responded:
 		t.Responded = sent.Time

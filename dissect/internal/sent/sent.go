@@ -11,6 +11,7 @@ import (
 type Path struct {
 	Joined  bool         // there are several points
 	Sent    record.Stamp // when it left its sender; the packet number is 0 if that was not captured
+	Passing bool         // the packet did not come to its receiver unharmed, and Sent is when it passed a point on its way
 	Arrived bool         // the packet was captured when it came to its receiver
 	Lost    bool         // it did not come to its receiver, or came damaged
 	Gone    bool         // nothing of it came to its receiver
@@ -47,6 +48,7 @@ type Packet struct {
 	Gone bool // the first copy was lost
 	Hurt bool // the first copy was lost or damaged
 	lost bool // a copy of it was lost or damaged
+	on   bool // it was captured on its way, and not when it left its sender
 }
 
 // lose notes that a copy was lost or damaged, or was not.
@@ -84,6 +86,7 @@ type Sender struct {
 	current  Path   // of the current packet
 	messages []message
 	only     bool   // what is being accepted was sent, and did not come to its receiver
+	passing  bool   // there was a packet that was captured only on its way
 	losses   []Loss // requests of the sender, and responses to them
 	open     int    // number of losses that are not reported
 }
@@ -107,6 +110,7 @@ func (s *Sender) Sent(r order.Run, p Path) (again bool) {
 	if s.current = p; p.Copy {
 		return false
 	}
+	s.passing = s.passing || p.Passing
 	newer := len(s.packets) > 0 && s.circle.Delta(r.From, s.top) > 0
 	for i := 0; i < len(s.packets) && !newer; i++ {
 		if sent := &s.packets[i]; sent.From == r.From {
@@ -124,20 +128,21 @@ func (s *Sender) Sent(r order.Run, p Path) (again bool) {
 	if newer || len(s.packets) == 0 {
 		s.top = r.From
 	}
-	s.packets = append(s.packets, Packet{Run: r, At: p.Sent, lost: p.Lost, Hurt: p.Lost, Gone: p.Gone})
+	s.packets = append(s.packets, Packet{Run: r, At: p.Sent, lost: p.Lost, Hurt: p.Lost, Gone: p.Gone, on: p.Passing})
 	return false
 }
 
 // First returns the packet with a sequence number, with the time at which it first left its sender, and whether that
-// was captured. If not, the time is that at which the packet was captured. The packets before it are forgotten.
+// was captured. If not, the time is that at which the packet was first captured. The packets before it are forgotten.
 func (s *Sender) First(seq uint32, captured record.Stamp) (first Packet, seen bool) {
 	first = Packet{At: captured}
+	found := false
 	kept := s.packets[:0]
 	for _, p := range s.packets {
 		switch {
 		case s.circle.Delta(seq, p.From) >= 0 && s.circle.Delta(seq, p.To) < 0:
-			if !seen || p.At.Time < first.At.Time {
-				first, seen = p, true
+			if !found || p.At.Time < first.At.Time {
+				first, found = p, true
 			}
 		case s.circle.Delta(p.From, seq) < 0:
 			continue
@@ -145,7 +150,7 @@ func (s *Sender) First(seq uint32, captured record.Stamp) (first Packet, seen bo
 		kept = append(kept, p)
 	}
 	s.packets = kept
-	return first, seen
+	return first, found && !first.on
 }
 
 // Time returns when the current packet left its sender, if that was captured, and otherwise when it was captured. What was
@@ -169,6 +174,10 @@ func (s *Sender) AcceptOnly(begins bool) {
 
 // Only reports whether what is being accepted was sent, and did not come to its receiver.
 func (s *Sender) Only() bool { return s != nil && s.only }
+
+// MayHaveLost reports whether what is missing before what is being accepted may have been lost before the point that captured it: it
+// did not come to its receiver, either, and no capture shows what left the sender.
+func (s *Sender) MayHaveLost() bool { return s.Only() && s.passing }
 
 // LoseMessage notes a datagram that was lost. Of the copies of a message, the first counts.
 func (s *Sender) LoseMessage(xid uint32, at record.Stamp) {

@@ -16,6 +16,7 @@ func at(n int64) record.Stamp { return record.Stamp{Packet: n, Time: record.Time
 func left(n int64) Path    { return Path{Joined: true, Sent: at(n), Arrived: true} }
 func gone(n int64) Path    { return Path{Joined: true, Sent: at(n), Lost: true, Gone: true} }
 func damaged(n int64) Path { return Path{Joined: true, Sent: at(n), Lost: true} }
+func passing(p Path) Path  { p.Passing = true; return p }
 func arrived() Path        { return Path{Joined: true, Arrived: true} }
 func copied(p Path) Path   { p.Copy = true; return p }
 func sender(ps ...Path) (s *Sender) {
@@ -39,6 +40,7 @@ func TestFirst(t *testing.T) {
 		"a lost copy":           {[]Path{left(1), gone(2), left(3)}, []Path{left(7)}, "2 seen gone hurt again"},
 		"a damaged copy":        {[]Path{left(1), damaged(2), left(3)}, []Path{left(7)}, "2 seen hurt again"},
 		"two lost copies":       {[]Path{left(1), gone(2), left(3)}, []Path{damaged(7), left(8)}, "2 seen gone hurt again again"},
+		"lost behind a switch":  {[]Path{left(1), passing(gone(2)), left(3)}, []Path{arrived()}, "2 gone hurt again"},
 		"a later copy is lost":  {[]Path{left(1), left(2), left(3)}, []Path{gone(7), left(8)}, "2 seen again"},
 		"the network's copy":    {[]Path{left(1), copied(left(2)), left(3)}, nil, "99"},
 		"a copy of a lost copy": {[]Path{left(1), gone(2), left(3)}, []Path{copied(left(7))}, "2 seen gone hurt"},
@@ -127,7 +129,14 @@ func TestCurrent(t *testing.T) {
 		t.Errorf("only sent: %t, arrived: %t, left at %d", s.Only(), s.Arrived(), s.Time(at(9)))
 	}
 	s.Takes(left(5))
-	if s.AcceptOnly(false); s.Only() || !s.Arrived() {
+	if s.MayHaveLost() {
+		t.Error("what is missing may have been lost before the sender's own point")
+	}
+	s.Sent(order.One(90), passing(gone(91)))
+	if s.Takes(left(5)); !s.MayHaveLost() {
+		t.Error("nothing may have been lost before a switch")
+	}
+	if s.AcceptOnly(false); s.MayHaveLost() || s.Only() || !s.Arrived() {
 		t.Errorf("only sent: %t, arrived: %t", s.Only(), s.Arrived())
 	}
 	if s = nil; s.Time(at(9)) != 9 || s.Arrived() || s.Only() || s.LossesBefore(Before{Until: 99}) != nil {
@@ -326,8 +335,9 @@ func TestReadTimes(t *testing.T) {
 			r.Respond(&p)
 			r.Arrive(0, true, true, 20)
 		}, "0 0 20 true"},
-		"the other end":      {func(r *ReadTimes) { r.Arrive(0, true, false, 20) }, "0 0 20 true"},
-		"the network's copy": {func(r *ReadTimes) { p := copied(arrived()); r.Respond(&p) }, "0 0 0 false"},
+		"the other end":        {func(r *ReadTimes) { r.Arrive(0, true, false, 20) }, "0 0 20 true"},
+		"lost behind a switch": {func(r *ReadTimes) { p := passing(gone(9)); r.Respond(&p) }, "0 0 0 true"},
+		"the network's copy":   {func(r *ReadTimes) { p := copied(arrived()); r.Respond(&p) }, "0 0 0 false"},
 		"an earlier response": {func(r *ReadTimes) {
 			for _, n := range []int64{10, 9, 11} {
 				p := left(n)

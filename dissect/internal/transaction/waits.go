@@ -107,10 +107,10 @@ func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
 	}
 }
 
-// endWaits removes waits that began when the RPC was over: the requester had accepted the Reply, and its sender retransmitted it
-// because the acknowledgement was late or lost.
+// endWaits removes waits that began when the RPC was over: the requester had accepted the Reply, at the latest with the copy that
+// ends the latency, and its sender retransmitted it because the acknowledgement was late or lost.
 func (x *txn) endWaits() {
-	if x.latency.Known() && !x.latencyMin.Known() && x.answer.Delivery == record.DeliveryCertain {
+	if d := x.answer.Delivery; x.latency.Known() && (d == record.DeliveryCertain || d == record.DeliveryUncertain) {
 		x.rec.endWaits(x.answer.LastTime)
 	}
 }
