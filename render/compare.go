@@ -13,6 +13,7 @@ var compareColumns = []column{
 	{name: "NAME", fields: "kind name=name", flex: true, min: 12},
 	{name: "RPCS", fields: "before.count rpcs=after.count", right: true},
 	{name: "ERRORS", former: "ERR", fields: "before.errors errors=after.errors err=after.errors", right: true, rank: 3},
+	{name: "NO REPLY", fields: "before.no_reply no_reply=after.no_reply", right: true, quiet: true, some: true},
 	{name: "BYTES", fields: "before.bytes after.bytes", right: true, rank: 4},
 	{name: "P50", fields: "before.latency.p50_ns after.latency.p50_ns p50=change.p50 p_values.p50", right: true, rank: 1},
 	{name: "P90", fields: "before.latency.p90_ns after.latency.p90_ns p90=change.p90 p_values.p90", right: true, rank: 2},
@@ -39,6 +40,7 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 			{text: clean(c.Name), ink: to.Theme.key},
 			count(func(m *analyze.Measured) record.Opt[int64] { return m.Count }, plain),
 			count(func(m *analyze.Measured) record.Opt[int64] { return m.Errors }, plain),
+			count(func(m *analyze.Measured) record.Opt[int64] { return m.NoReply }, plain),
 			count(func(m *analyze.Measured) record.Opt[int64] { return m.Bytes }, Bytes),
 		}
 		for i := range analyze.Percentiles {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/internal/command"
@@ -98,6 +100,61 @@ func TestHostileRecords(t *testing.T) {
 		for _, view := range views {
 			if problem := unharmed(view, file); problem != "" {
 				t.Fatalf("%d: %s\n%.300s", i, problem, line)
+			}
+		}
+	}
+}
+
+// TestErrorsAreOneNumber: an RPC counts as an error if its Reply is an error, and as one without a Reply if the capture has none,
+// in every view that counts them.
+func TestErrorsAreOneNumber(t *testing.T) {
+	for _, test := range []struct {
+		file            string
+		errors, noReply int
+	}{
+		{"rocev2-errors", 7, 5},
+		{"lab-retries42", 4, 7},
+		{"rocev2-nfs3", 2, 0},
+	} {
+		path := "../../testdata/captures/" + test.file + ".pcap.zst"
+		want := fmt.Sprint(test.errors, test.noReply)
+		sum := func(list []map[string]any, errors, noReply string) string {
+			var sums [2]int
+			for _, r := range list {
+				for i, name := range []string{errors, noReply} {
+					n, _ := strconv.Atoi(value(r, name))
+					sums[i] += n
+				}
+			}
+			return fmt.Sprint(sums[0], sums[1])
+		}
+		var counts [2]int
+		for _, r := range recordsOf(t, "transactions", path) {
+			status, rpc, nfs := value(r, "status"), value(r, "rpc_status"), value(r, "nfs_status")
+			if status == "rdma_error" || rpc != "" && rpc != "SUCCESS" || nfs != "" && !strings.HasSuffix(nfs, "_OK") {
+				counts[0]++
+			}
+			if status == "no_reply" {
+				counts[1]++
+			}
+		}
+		overview := recordsOf(t, "overview", path)
+		for _, r := range overview {
+			rpcs, _ := r["rpcs"].(map[string]any)
+			failed, _ := strconv.Atoi(value(rpcs, "failed"))
+			refused, _ := strconv.Atoi(value(rpcs, "rdma_error"))
+			rpcs["failed"] = failed + refused
+		}
+		for name, got := range map[string]string{
+			"transactions":          fmt.Sprint(counts[0], counts[1]),
+			"overview":              sum(overview, "rpcs.failed", "rpcs.no_reply"),
+			"stats":                 sum(recordsOf(t, "stats", path), "errors", "no_reply"),
+			"stats --by nfs_status": sum(recordsOf(t, "stats", path, "--by", "nfs_status"), "errors", "no_reply"),
+			"stats --every 1s":      sum(recordsOf(t, "stats", path, "--every", "1s"), "errors", "no_reply"),
+			"compare, before":       sum(recordsOf(t, "compare", path, "../../testdata/captures/rocev2-nfs41.pcap.zst"), "before.errors", "before.no_reply"),
+		} {
+			if got != want {
+				t.Errorf("%s, %s: errors and RPCs without a Reply are %s, want %s", test.file, name, got, want)
 			}
 		}
 	}

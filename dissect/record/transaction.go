@@ -321,12 +321,14 @@ func (r *Transaction) RPCFailed() bool { return r.RPCStatus.Or("SUCCESS") != "SU
 // NFSFailed reports whether the results begin with an error status.
 func (r *Transaction) NFSFailed() bool { return !strings.HasSuffix(r.NFSStatus.Or("_OK"), "_OK") }
 
-// Failed reports whether the transaction failed: the Call or the Reply is missing, or the
-// Reply has an error status. It is false if too little of the Reply was captured to know that.
-func (r *Transaction) Failed() bool { return !r.Status.Replied() || r.RPCFailed() || r.NFSFailed() }
+// Failed reports whether the responder answered with an error: with an RDMA_ERROR, or with an RPC or NFS error status. An RPC
+// without a Reply that was accepted may have succeeded. All views count these RPCs as errors.
+func (r *Transaction) Failed() bool {
+	return r.Status == RDMAError || r.Status != NoReply && (r.RPCFailed() || r.NFSFailed())
+}
 
 // Succeeded reports whether the Reply shows no error status, and enough of it was captured to show one.
-func (r *Transaction) Succeeded() bool { return r.Status != Answered && !r.Failed() }
+func (r *Transaction) Succeeded() bool { return r.Status == Complete && !r.Failed() }
 
 // Segments returns the segments that the Call exposed, in the order of its chunk lists, each
 // with the name of its list.

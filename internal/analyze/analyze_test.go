@@ -139,8 +139,8 @@ func TestStats(t *testing.T) {
 		t.Fatalf("%d rows", len(rows))
 	}
 	s := rows[0]
-	if s.Name != "NFS3 READ" || s.Count != 103 || s.Complete != 102 || s.Errors != 2 || s.ExplicitRDMA != 1 {
-		t.Errorf("%s has %d RPCs, %d complete, %d errors, %d with explicit RDMA; want NFS3 READ with 103, 102, 2, 1", s.Name, s.Count, s.Complete, s.Errors, s.ExplicitRDMA)
+	if s.Name != "NFS3 READ" || s.Count != 103 || s.Complete != 102 || s.Errors != 1 || s.NoReply != 1 || s.ExplicitRDMA != 1 {
+		t.Errorf("%s has %d RPCs, %d complete, %d errors, %d without a Reply, %d with explicit RDMA; want NFS3 READ with 103, 102, 1, 1, 1", s.Name, s.Count, s.Complete, s.Errors, s.NoReply, s.ExplicitRDMA)
 	}
 	if l := s.Latency; l.P50.Or(-1) != 50e6 || l.P90.Or(-1) != 91e6 || l.P99.Or(-1) != 100e6 || l.Max.Or(-1) != 200e6 {
 		t.Errorf("p50 %v, p90 %v, p99 %v, max %v", l.P50, l.P90, l.P99, l.Max)

@@ -60,7 +60,7 @@ func (t *tally) transaction(r *record.Transaction) {
 	} else {
 		t.calls = true
 	}
-	if r.Failed() && r.Status == record.Complete {
+	if r.Failed() && r.Status != record.RDMAError {
 		if t.failed++; r.RPCFailed() || !isOrdinary(r.NFSStatus.Or("")) {
 			t.errors++
 		}

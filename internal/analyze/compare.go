@@ -45,7 +45,8 @@ type Comparison struct {
 // Measured is what one capture has of something that is compared.
 type Measured struct {
 	Count   record.Opt[int64]   `json:"count" doc:"Number of RPCs, stalls or findings; null for a setting."`
-	Errors  record.Opt[int64]   `json:"errors" doc:"Number of RPCs that failed; null unless a group is compared."`
+	Errors  record.Opt[int64]   `json:"errors" doc:"Number of RPCs that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status; null unless a group is compared."`
+	NoReply record.Opt[int64]   `json:"no_reply" doc:"Number of RPCs whose Reply the capture does not contain; null unless a group is compared."`
 	Bytes   record.Opt[int64]   `json:"bytes" doc:"Number of bytes in the Payload streams of the Calls and Replies; null unless a group is compared."`
 	Latency Quantiles           `json:"latency" doc:"Distribution of the latency of the group's RPCs; its members are null for other kinds."`
 	TotalNS record.Opt[int64]   `json:"total_ns" doc:"Sum of all latencies of a group, or of all stalls of answered RPCs with one reason, in nanoseconds; null for other kinds."`
@@ -284,10 +285,10 @@ func group(a, b *Stats) *Comparison {
 func measured(s *Stats) Measured {
 	if s == nil {
 		zero := record.Some[int64](0)
-		return Measured{Count: zero, Errors: zero, Bytes: zero, TotalNS: zero}
+		return Measured{Count: zero, Errors: zero, NoReply: zero, Bytes: zero, TotalNS: zero}
 	}
 	return Measured{
-		Count: record.Some(int64(s.Count)), Errors: record.Some(int64(s.Errors)), Bytes: record.Some(s.Bytes),
+		Count: record.Some(int64(s.Count)), Errors: record.Some(int64(s.Errors)), NoReply: record.Some(int64(s.NoReply)), Bytes: record.Some(s.Bytes),
 		Latency: s.Latency, TotalNS: record.Some(s.TotalNS),
 	}
 }

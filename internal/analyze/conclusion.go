@@ -21,7 +21,7 @@ func Conclusion(list []*Comparison) string {
 		size float64
 	}
 	var slower, faster []change
-	var failed, found [2]int64
+	var failed, unanswered, found [2]int64
 	var stalls [2]float64
 	tested := false
 	var proven []string
@@ -30,6 +30,8 @@ func Conclusion(list []*Comparison) string {
 		case ComparedGroup:
 			failed[0] += c.Before.Errors.Or(0)
 			failed[1] += c.After.Errors.Or(0)
+			unanswered[0] += c.Before.NoReply.Or(0)
+			unanswered[1] += c.After.NoReply.Or(0)
 			tested = tested || c.Significant.Known()
 			largest := change{}
 			for i := range Percentiles {
@@ -89,6 +91,9 @@ func Conclusion(list []*Comparison) string {
 	parts = append(parts, proven...)
 	if failed[0] != failed[1] {
 		parts = append(parts, fmt.Sprintf("failed RPCs %d > %d", failed[0], failed[1]))
+	}
+	if unanswered[0] != unanswered[1] {
+		parts = append(parts, fmt.Sprintf("RPCs without a Reply in the capture %d > %d", unanswered[0], unanswered[1]))
 	}
 	if math.Abs(stalls[0]-stalls[1]) >= 0.01 {
 		parts = append(parts, fmt.Sprintf("stalls took %.0f%% > %.0f%% of all latencies", min(stalls[0], 1)*100, min(stalls[1], 1)*100))

@@ -17,7 +17,8 @@ type File struct {
 	FileHandle   record.Opt[string]     `json:"file_handle" doc:"Handle of the file in hex; null if the capture does not show it."`
 	Others       int                    `json:"others,omitzero" doc:"Present in the record that sums up the files for which the memory limit leaves no space: the number of times that RPCs acted on them."`
 	Operations   int                    `json:"operations" doc:"Number of RPCs that acted on the file. An RPC that was retransmitted, perhaps on another connection, is one RPC."`
-	Errors       int                    `json:"errors" doc:"Number of these RPCs that failed: the capture contains no Call or no Reply, the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status. Of an RPC that was retransmitted, the outcome of its last copy counts."`
+	Errors       int                    `json:"errors" doc:"Number of these RPCs that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
+	NoReply      int                    `json:"no_reply" doc:"Number of these RPCs whose Reply the capture does not contain; they do not count as errors, because it may have been sent later, or not captured. Of an RPC that was retransmitted, the last copy counts."`
 	BytesRead    int64                  `json:"bytes_read" doc:"Number of bytes of the file that the Replies to READ returned."`
 	BytesWritten int64                  `json:"bytes_written" doc:"Number of bytes that were written to the file, according to the Replies to WRITE."`
 	Latency      Quantiles              `json:"latency" doc:"Distribution of the latencies of the RPCs."`
@@ -194,6 +195,7 @@ func (t *Files) charge(key fileKey, f *File, r *record.Transaction) {
 	all.Others += f.Operations
 	all.Operations += f.Operations
 	all.Errors += f.Errors
+	all.NoReply += f.NoReply
 	all.BytesRead += f.BytesRead
 	all.BytesWritten += f.BytesWritten
 	all.TotalNS += f.TotalNS
@@ -217,12 +219,15 @@ func (t *Files) Add(r *record.Transaction) {
 		switch {
 		case followed:
 		case counted:
-			f.Errors--
+			f.NoReply--
 		default:
 			f.Operations++
 		}
-		if r.Failed() && !followed {
+		if r.Failed() {
 			f.Errors++
+		}
+		if r.Status == record.NoReply && !followed {
+			f.NoReply++
 		}
 		if rows = append(rows, f); counted {
 			earlier = slices.Delete(earlier, slices.Index(earlier, f), slices.Index(earlier, f)+1)

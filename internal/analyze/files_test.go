@@ -156,33 +156,33 @@ func TestCopies(t *testing.T) {
 		}
 	}
 	for _, test := range []struct {
-		name               string
-		rpcs               []*record.Transaction
-		operations, errors int
+		name                        string
+		rpcs                        []*record.Transaction
+		operations, errors, noReply int
 	}{
-		{"never answered", []*record.Transaction{rpc(1, nil)}, 1, 1},
-		{"answered on another connection", []*record.Transaction{rpc(1, nil), rpc(2, both(again(1), answered))}, 1, 0},
-		{"answered on the third", []*record.Transaction{rpc(1, nil), rpc(2, again(1)), rpc(3, both(again(2), answered))}, 1, 0},
-		{"never answered on three", []*record.Transaction{rpc(1, nil), rpc(2, again(1)), rpc(3, again(2))}, 1, 1},
-		{"the last record first", []*record.Transaction{rpc(2, both(again(1), answered)), rpc(1, nil)}, 1, 0},
-		{"answered with an error", []*record.Transaction{rpc(1, nil), rpc(2, both(again(1), answered, func(r *record.Transaction) { r.NFSStatus = record.Some("NFS3ERR_IO") }))}, 1, 1},
-		{"answered on the same connection", []*record.Transaction{rpc(1, nil), rpc(2, answered)}, 1, 0},
-		{"the XID of another connection", []*record.Transaction{rpc(1, nil), rpc(2, both(answered, func(r *record.Transaction) { r.Connection = 5 }))}, 2, 1},
-		{"another length", []*record.Transaction{rpc(1, nil), rpc(2, both(answered, func(r *record.Transaction) { r.Call.SendBytes = record.Some(101) }))}, 2, 1},
-		{"another operation", []*record.Transaction{rpc(1, nil), rpc(2, both(answered, func(r *record.Transaction) { r.Operation = record.Some("READ") }))}, 2, 1},
-		{"the XID was answered", []*record.Transaction{rpc(1, answered), rpc(2, answered)}, 2, 0},
-		{"two after one", []*record.Transaction{rpc(1, nil), rpc(2, answered), rpc(3, answered)}, 2, 0},
+		{"never answered", []*record.Transaction{rpc(1, nil)}, 1, 0, 1},
+		{"answered on another connection", []*record.Transaction{rpc(1, nil), rpc(2, both(again(1), answered))}, 1, 0, 0},
+		{"answered on the third", []*record.Transaction{rpc(1, nil), rpc(2, again(1)), rpc(3, both(again(2), answered))}, 1, 0, 0},
+		{"never answered on three", []*record.Transaction{rpc(1, nil), rpc(2, again(1)), rpc(3, again(2))}, 1, 0, 1},
+		{"the last record first", []*record.Transaction{rpc(2, both(again(1), answered)), rpc(1, nil)}, 1, 0, 0},
+		{"answered with an error", []*record.Transaction{rpc(1, nil), rpc(2, both(again(1), answered, func(r *record.Transaction) { r.NFSStatus = record.Some("NFS3ERR_IO") }))}, 1, 1, 0},
+		{"answered on the same connection", []*record.Transaction{rpc(1, nil), rpc(2, answered)}, 1, 0, 0},
+		{"the XID of another connection", []*record.Transaction{rpc(1, nil), rpc(2, both(answered, func(r *record.Transaction) { r.Connection = 5 }))}, 2, 0, 1},
+		{"another length", []*record.Transaction{rpc(1, nil), rpc(2, both(answered, func(r *record.Transaction) { r.Call.SendBytes = record.Some(101) }))}, 2, 0, 1},
+		{"another operation", []*record.Transaction{rpc(1, nil), rpc(2, both(answered, func(r *record.Transaction) { r.Operation = record.Some("READ") }))}, 2, 0, 1},
+		{"the XID was answered", []*record.Transaction{rpc(1, answered), rpc(2, answered)}, 2, 0, 0},
+		{"two after one", []*record.Transaction{rpc(1, nil), rpc(2, answered), rpc(3, answered)}, 2, 0, 0},
 		{"two uses of the file", []*record.Transaction{rpc(1, nil), rpc(2, both(again(1), answered, func(r *record.Transaction) {
 			r.FileUses = append(r.FileUses, record.FileUse{File: "/a", Handle: "aa"})
-		}))}, 2, 0},
+		}))}, 2, 0, 0},
 	} {
 		table := NewFiles(0)
 		for _, r := range test.rpcs {
 			table.Add(r)
 		}
 		rows := table.Rows()
-		if len(rows) != 1 || rows[0].Operations != test.operations || rows[0].Errors != test.errors {
-			t.Errorf("%s: %d operations and %d errors, want %d and %d", test.name, rows[0].Operations, rows[0].Errors, test.operations, test.errors)
+		if len(rows) != 1 || rows[0].Operations != test.operations || rows[0].Errors != test.errors || rows[0].NoReply != test.noReply {
+			t.Errorf("%s: %d operations, %d errors and %d without a Reply, want %d, %d and %d", test.name, rows[0].Operations, rows[0].Errors, rows[0].NoReply, test.operations, test.errors, test.noReply)
 		}
 	}
 }

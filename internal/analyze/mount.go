@@ -64,7 +64,7 @@ func (s *steps) transaction(r *record.Transaction) {
 		return
 	}
 	step.Time, step.Client, step.Server, step.Connection, step.Transaction = r.Start(), r.Client, r.Server, r.Connection, record.Some(r.ID)
-	unread := r.Mapping != nil && !r.Mapping.Port.Known() && !r.Failed()
+	unread := r.Mapping != nil && !r.Mapping.Port.Known() && r.Status.Replied() && !r.Failed()
 	if r.Status == record.Complete && !unread {
 		step.OK = record.Some(step.OK.Or(true) && !r.Failed())
 	} else {
@@ -79,7 +79,7 @@ func mountStep(r *record.Transaction) (step Step, is bool) {
 	if m := r.Mapping; m != nil {
 		name := m.ProgramName.Or(fmt.Sprintf("program %d", m.Program))
 		step = Step{Kind: StepPort, Asked: fmt.Sprintf("port of %s version %d over %s", name, m.Version, m.Protocol), Answer: outcome(r)}
-		if port, known := m.Port.Get(); known && !r.Failed() {
+		if port, known := m.Port.Get(); known && r.Status.Replied() && !r.Failed() {
 			if step.Answer = fmt.Sprintf("port %d", port); port == 0 {
 				step.Answer = "not registered"
 			}

@@ -263,7 +263,7 @@ func (c *Collector) Transaction(r *record.Transaction) {
 	case record.RDMAError:
 		o.RPCs.RDMAError++
 	}
-	if r.RPCFailed() || r.NFSFailed() {
+	if r.Failed() && r.Status != record.RDMAError {
 		o.RPCs.Failed++
 		c.failed(r)
 	}

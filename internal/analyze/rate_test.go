@@ -53,15 +53,15 @@ func TestRates(t *testing.T) {
 	var got []string
 	for _, r := range rows {
 		level, _ := r.InFlight.Get()
-		got = append(got, fmt.Sprintf("%d-%d: %d rpcs, %d errors, p50 %d ms, %.2f/%d in flight, credits %v, %d and %d bytes",
-			r.Start/1e6, r.End/1e6, r.RPCs, r.Errors, r.Latency.P50.Or(0)/1e6, level.Mean, level.Peak, r.Credits.Or(-1), r.BytesToServer, r.BytesToClient))
+		got = append(got, fmt.Sprintf("%d-%d: %d rpcs, %d errors, %d without a Reply, p50 %d ms, %.2f/%d in flight, credits %v, %d and %d bytes",
+			r.Start/1e6, r.End/1e6, r.RPCs, r.Errors, r.NoReply, r.Latency.P50.Or(0)/1e6, level.Mean, level.Peak, r.Credits.Or(-1), r.BytesToServer, r.BytesToClient))
 	}
 	want := []string{
-		"0-100: 1 rpcs, 0 errors, p50 10 ms, 0.60/1 in flight, credits 8, 100 and 100 bytes",
-		"100-200: 2 rpcs, 0 errors, p50 10 ms, 0.60/2 in flight, credits 16, 200 and 200 bytes",
-		"200-300: 0 rpcs, 0 errors, p50 0 ms, 0.00/0 in flight, credits -1, 0 and 0 bytes",
-		"300-400: 1 rpcs, 1 errors, p50 0 ms, 0.90/1 in flight, credits -1, 100 and 0 bytes",
-		"400-500: 0 rpcs, 0 errors, p50 0 ms, 0.50/1 in flight, credits -1, 0 and 0 bytes",
+		"0-100: 1 rpcs, 0 errors, 0 without a Reply, p50 10 ms, 0.60/1 in flight, credits 8, 100 and 100 bytes",
+		"100-200: 2 rpcs, 0 errors, 0 without a Reply, p50 10 ms, 0.60/2 in flight, credits 16, 200 and 200 bytes",
+		"200-300: 0 rpcs, 0 errors, 0 without a Reply, p50 0 ms, 0.00/0 in flight, credits -1, 0 and 0 bytes",
+		"300-400: 1 rpcs, 0 errors, 1 without a Reply, p50 0 ms, 0.90/1 in flight, credits -1, 100 and 0 bytes",
+		"400-500: 0 rpcs, 0 errors, 0 without a Reply, p50 0 ms, 0.50/1 in flight, credits -1, 0 and 0 bytes",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%q\nwant\n%q", got, want)

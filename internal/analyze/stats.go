@@ -19,7 +19,8 @@ type Stats struct {
 	Group         []string              `json:"group" doc:"Values of what group_by names, in the same order; null for \"others\"."`
 	Count         int                   `json:"count" doc:"Number of transactions."`
 	Complete      int                   `json:"complete" doc:"Number of transactions with both a Call and a Reply."`
-	Errors        int                   `json:"errors" doc:"Number of transactions that failed: the capture contains no Call or no Reply, the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
+	Errors        int                   `json:"errors" doc:"Number of transactions that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
+	NoReply       int                   `json:"no_reply" doc:"Number of transactions whose Reply the capture does not contain; they do not count as errors, because it may have been sent later, or not captured."`
 	Retransmitted int                   `json:"retransmitted" doc:"Number of retransmitted packets."`
 	Bytes         int64                 `json:"bytes" doc:"Number of bytes in the Payload streams of Calls and Replies."`
 	CallBytes     Forms                 `json:"call_bytes" doc:"Bytes in the Payload streams of Calls, by form."`
@@ -219,6 +220,9 @@ func (t *Table) Add(r *record.Transaction) {
 	}
 	if r.Failed() {
 		s.Errors++
+	}
+	if r.Status == record.NoReply {
+		s.NoReply++
 	}
 	if latency, known := r.LatencyNS.Get(); known {
 		s.timed++

@@ -19,7 +19,7 @@ func million(b testing.TB) *Model {
 	h := x.Handler()
 	var all []*record.Transaction
 	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
-		if !r.Failed() && len(r.Findings) == 0 {
+		if !r.Failed() && r.Status.Replied() && len(r.Findings) == 0 {
 			all = append(all, r.Clone())
 		}
 		return nil

@@ -442,7 +442,7 @@ func (c *Collector) memberships(r *record.Transaction) error {
 				}
 			}
 		case Status:
-			if name := query.Outcome(r); r.Reply != nil && r.Status != record.NoReply && (r.Status == record.RDMAError || r.RPCFailed() || r.NFSFailed()) && !(c.options.Brief && ordinary[name]) {
+			if name := query.Outcome(r); r.Reply != nil && r.Failed() && !(c.options.Brief && ordinary[name]) {
 				c.join(c.target(Status, name, "status == "+bare(textValue(name)), answeredScope))
 			}
 		case ByRule:

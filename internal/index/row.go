@@ -84,7 +84,7 @@ func makeRow(r *record.Transaction, w *words) (row Row) {
 	for _, m := range [...]struct {
 		is   bool
 		mark Marks
-	}{{r.Failed(), Failed}, {len(r.Findings) > 0, HasFindings}, {r.Direction == record.Backward, Backward}, {r.Retransmitted > 0, Retransmitted}, {unnamed, Unnamed}} {
+	}{{r.Failed() || !r.Status.Replied(), Failed}, {len(r.Findings) > 0, HasFindings}, {r.Direction == record.Backward, Backward}, {r.Retransmitted > 0, Retransmitted}, {unnamed, Unnamed}} {
 		if m.is {
 			row.Marks |= m.mark
 		}

@@ -76,11 +76,11 @@ type Metrics struct {
 	combined, failures                        series
 	handler                                   http.Handler
 
-	rpcs, failed, bytes, rdma, retransmitted, stalls, stalled, findings *prometheus.CounterVec
-	latency                                                             *prometheus.HistogramVec
-	packets, dropped, marks, cnps, pauses, lost, ended                  prometheus.Counter
-	credits, outstanding                                                *prometheus.GaugeVec
-	connections                                                         prometheus.Gauge
+	rpcs, failed, noReply, bytes, rdma, retransmitted, stalls, stalled, findings *prometheus.CounterVec
+	latency                                                                      *prometheus.HistogramVec
+	packets, dropped, marks, cnps, pauses, lost, ended                           prometheus.Counter
+	credits, outstanding                                                         *prometheus.GaugeVec
+	connections                                                                  prometheus.Gauge
 
 	next   time.Time      // when the state of connections is taken again
 	before record.Summary // its counters, when they were taken
@@ -113,7 +113,8 @@ func New(clients int) *Metrics {
 		return g
 	}
 	m.rpcs = vec("rpcs_total", "RPCs, each when it is complete or its connection has ended.", "server", "client", "operation")
-	m.failed = vec("failed_rpcs_total", "RPCs without a Reply or with an error, by status.", "server", "client", "operation", "status")
+	m.failed = vec("failed_rpcs_total", "RPCs that were answered with an error, by status.", "server", "client", "operation", "status")
+	m.noReply = vec("rpcs_without_reply_total", "RPCs whose Reply was not captured.", "server", "client", "operation")
 	m.bytes = vec("payload_bytes_total", "Bytes of RPC messages, by the direction in which they went.", "server", "client", "direction")
 	m.rdma = vec("rdma_bytes_total", "Bytes that RDMA Reads and RDMA Writes moved for RPCs.", "server", "client", "kind")
 	m.retransmitted = vec("retransmitted_packets_total", "Retransmitted packets of RPCs.", "server", "client")
@@ -160,6 +161,9 @@ func (m *Metrics) transaction(r *record.Transaction) error {
 		}
 		m.failed.WithLabelValues(server, client, operation, status).Inc()
 	}
+	if r.Status == record.NoReply {
+		m.noReply.WithLabelValues(server, client, operation).Inc()
+	}
 	if ns, known := r.LatencyNS.Get(); known {
 		m.latency.WithLabelValues(server, operation).Observe(float64(ns) / 1e9)
 	}
@@ -194,8 +198,6 @@ func statusOf(r *record.Transaction) string {
 	switch {
 	case r.RDMAError.Known():
 		return r.RDMAError.Or("")
-	case !r.Status.Replied():
-		return string(r.Status)
 	case r.RPCFailed():
 		return r.RPCStatus.Or("")
 	}

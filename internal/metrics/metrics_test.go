@@ -80,10 +80,13 @@ func sums(text string) map[string]float64 {
 // TestCounts: the metrics of a capture are sums of its records.
 func TestCounts(t *testing.T) {
 	m, all := counted(t, "../../testdata/captures/lab-retries42.pcap.zst", 200)
-	var failed, read, written, stalls, seconds float64
+	var failed, unanswered, read, written, stalls, seconds float64
 	for _, r := range all {
 		if r.Failed() {
 			failed++
+		}
+		if r.Status == record.NoReply {
+			unanswered++
 		}
 		for list, s := range r.Segments() {
 			if list == record.ReadList {
@@ -100,7 +103,7 @@ func TestCounts(t *testing.T) {
 	_, text := scrape(t, m, metrics.Path)
 	got := sums(text)
 	for name, want := range map[string]float64{
-		"rdmadump_rpcs_total": float64(len(all)), "rdmadump_failed_rpcs_total": failed, "rdmadump_rdma_bytes_total": read + written, "rdmadump_stalls_total": stalls,
+		"rdmadump_rpcs_total": float64(len(all)), "rdmadump_failed_rpcs_total": failed, "rdmadump_rpcs_without_reply_total": unanswered, "rdmadump_rdma_bytes_total": read + written, "rdmadump_stalls_total": stalls,
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %g, want %g", name, got[name], want)
@@ -166,7 +169,7 @@ func TestBoundedSeries(t *testing.T) {
 	for i := range uint32(rpcs) {
 		r := &record.Transaction{
 			Server: record.Some(fmt.Sprint("10.1.0.", i%190)), Client: record.Some(fmt.Sprint("10.0.0.", i/190%190)), Program: record.Some(i / 36100),
-			Version: record.Some(uint32(1)), Call: &record.Message{}, Status: record.NoReply,
+			Version: record.Some(uint32(1)), Call: &record.Message{}, Status: record.RDMAError,
 		}
 		if err := take(r); err != nil {
 			t.Fatal(err)
@@ -276,7 +279,7 @@ func TestBoard(t *testing.T) {
 	for _, f := range families {
 		exist[f.GetName()], exist[f.GetName()+"_bucket"], exist[f.GetName()+"_count"], exist[f.GetName()+"_sum"] = true, true, true, true
 	}
-	for name := range map[string]bool{"rdmadump_failed_rpcs_total": true, "rdmadump_findings_total": true} { // this capture may have none of these
+	for name := range map[string]bool{"rdmadump_failed_rpcs_total": true, "rdmadump_rpcs_without_reply_total": true, "rdmadump_findings_total": true} { // this capture may have none of these
 		exist[name] = true
 	}
 	queries := 0

@@ -44,6 +44,8 @@ func (v *page) comparison() {
 		{"RPCs after", "Number of RPCs in this capture", true},
 		{"Errors before", "Number of RPCs that failed in the earlier capture", true},
 		{"Errors after", "Number of RPCs that failed in this capture", true},
+		{"No reply before", "Number of RPCs whose Reply the earlier capture does not contain", true},
+		{"No reply after", "Number of RPCs whose Reply this capture does not contain", true},
 		{"Bytes before", "Bytes of Calls and Replies in the earlier capture", true},
 		{"Bytes after", "Bytes of Calls and Replies in this capture", true},
 	}}
@@ -65,6 +67,7 @@ func (v *page) comparison() {
 		v.omit("The comparison shows %d operations; %s are left out. %s lists them.", maxOperations, record.Plural(int64(n), "operation"), s.Commands[0])
 		groups.Rows = groups.Rows[:maxOperations]
 	}
+	groups.dropEmpty("No reply before", "No reply after")
 	s.Tables = []table{groups, others}
 	v.part("before", "section", s)
 }
@@ -76,7 +79,7 @@ func compared(c *analyze.Comparison) []cell {
 	b, a := &c.Before, &c.After
 	row := []cell{
 		{Text: render.Clean(c.Name), Head: true},
-		amount(b.Count, plain), amount(a.Count, plain), amount(b.Errors, plain), amount(a.Errors, plain), amount(b.Bytes, render.Bytes), amount(a.Bytes, render.Bytes),
+		amount(b.Count, plain), amount(a.Count, plain), amount(b.Errors, plain), amount(a.Errors, plain), amount(b.NoReply, plain), amount(a.NoReply, plain), amount(b.Bytes, render.Bytes), amount(a.Bytes, render.Bytes),
 	}
 	for i := range analyze.Percentiles {
 		before, after, change, significant := analyze.Percentiles[i].Of(c)

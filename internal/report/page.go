@@ -453,7 +453,8 @@ func (v *page) operations() {
 		rows = rows[:maxOperations]
 	}
 	t := drawn("operation-table", part("Operations, by the sum of their latencies", len(rows), of), statsSheet(v, rows),
-		"NAME=Operation: Program and operation", "RPCS=RPCs", "ERRORS", "RETRANSMITTED", "CALL BYTES", "REPLY BYTES", "P50", "P90", "P99", "WORST")
+		"NAME=Operation: Program and operation", "RPCS=RPCs", "ERRORS", "NO REPLY", "RETRANSMITTED", "CALL BYTES", "REPLY BYTES", "P50", "P90", "P99", "WORST")
+	t.dropEmpty("No reply")
 	t.insertSum(func(i int) cell { return total(rows[i].Latency, rows[i].TotalNS) })
 	t.append(column{"Phases", "Parts of the sum", false}, func(i int) cell { return phaseCell(rows[i]) })
 	t.append(column{"Latencies", "Number of RPCs by latency, from " + render.Duration(low) + " to " + render.Duration(high) + " on a logarithmic scale", false},
@@ -569,7 +570,8 @@ func (v *page) callers() {
 		v.omit("The table of callers shows the %d with the largest sums of latencies; %s are left out.", maxClients, record.Plural(int64(n), "caller"))
 		rows = rows[:maxClients]
 	}
-	t := drawn("caller-table", part("Callers, by the sum of their latencies", len(rows), of), statsSheet(v, rows), "RPCS=RPCs", "ERRORS", "P50", "P99", "WORST")
+	t := drawn("caller-table", part("Callers, by the sum of their latencies", len(rows), of), statsSheet(v, rows), "RPCS=RPCs", "ERRORS", "NO REPLY", "P50", "P99", "WORST")
+	t.dropEmpty("No reply")
 	for at, c := range []column{
 		{"Client", "Address of the client", false},
 		{"Machine", "Name of the machine in the credential", false},

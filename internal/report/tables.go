@@ -63,11 +63,11 @@ func (t *table) insert(at int, c column, cells func(row int) cell) {
 // append adds a column on the right.
 func (t *table) append(c column, cells func(row int) cell) { t.insert(len(t.Columns), c, cells) }
 
-// dropEmpty removes the columns with these headings that say nothing in any row, so that the page needs less width.
+// dropEmpty removes the columns with these headings that say nothing, or 0, in every row, so that the page needs less width.
 func (t *table) dropEmpty(names ...string) {
 	for _, name := range names {
 		at := t.column(name)
-		if len(t.Rows) == 0 || slices.ContainsFunc(t.Rows, func(row []cell) bool { return row[at].Text != unknown }) {
+		if len(t.Rows) == 0 || slices.ContainsFunc(t.Rows, func(row []cell) bool { return row[at].Text != unknown && row[at].Text != "0" }) {
 			continue
 		}
 		t.Columns = slices.Delete(t.Columns, at, at+1)
@@ -169,7 +169,8 @@ func (v *page) namedFiles() {
 		v.omit("The table of files shows the %d with the largest sums of latencies; %s are left out. %s lists them.", maxFiles, record.Plural(int64(n), "file"), s.Commands[0])
 		rows = rows[:maxFiles]
 	}
-	t := drawn("named-file-table", part("Files, by the sum of the latencies of the RPCs that name them", len(rows), of), statsSheet(v, rows), "NAME=File: Path in the records, or the short form of the file handle if they have none", "RPCS=RPCs", "ERRORS", "P50", "P99", "WORST")
+	t := drawn("named-file-table", part("Files, by the sum of the latencies of the RPCs that name them", len(rows), of), statsSheet(v, rows), "NAME=File: Path in the records, or the short form of the file handle if they have none", "RPCS=RPCs", "ERRORS", "NO REPLY", "P50", "P99", "WORST")
+	t.dropEmpty("No reply")
 	for i := range t.Rows {
 		t.Rows[i][0].Class = "path"
 	}
@@ -193,13 +194,13 @@ func (v *page) filesTable() {
 	}
 	t := drawn("file-table", part("Files, by the sum of the latencies of the RPCs that acted on them", len(rows), of),
 		sheet(v, "files", rows, func(theme *render.Theme) error { return render.Files(io.Discard, theme, 0, v.start, rows) }),
-		"FILE: Path after the last RPC, or the short form of the file handle if the capture shows no name", "SERVER: Address of the server", "RPCS=RPCs", "ERRORS", "BYTES READ", "BYTES WRITTEN", "P50", "P99", "WORST", "CREATED", "RENAMED", "FORMER NAME", "REMOVED")
+		"FILE: Path after the last RPC, or the short form of the file handle if the capture shows no name", "SERVER: Address of the server", "RPCS=RPCs", "ERRORS", "NO REPLY", "BYTES READ", "BYTES WRITTEN", "P50", "P99", "WORST", "CREATED", "RENAMED", "FORMER NAME", "REMOVED")
 	former := t.column("Former name")
 	for i := range t.Rows {
 		t.Rows[i][0].Class, t.Rows[i][former].Class = "path", "path"
 	}
 	t.insertSum(func(i int) cell { return total(rows[i].Latency, rows[i].TotalNS) })
-	t.dropEmpty("Renamed", "Former name", "Removed")
+	t.dropEmpty("No reply", "Renamed", "Former name", "Removed")
 	s.Tables = []table{t}
 	if len(t.Rows) == 0 {
 		s.Text = "The capture shows no RPC that acted on a file."
