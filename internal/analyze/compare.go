@@ -46,7 +46,7 @@ type Comparison struct {
 type Measured struct {
 	Count   record.Opt[int64]   `json:"count" doc:"Number of RPCs, stalls or findings; null for a setting."`
 	Errors  record.Opt[int64]   `json:"errors" doc:"Number of RPCs that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status; null unless a group is compared."`
-	NoReply record.Opt[int64]   `json:"no_reply" doc:"Number of RPCs whose Reply the capture does not contain; null unless a group is compared."`
+	NoReply record.Opt[int64]   `json:"no_reply" doc:"Number of RPCs without a Reply (status no_reply); null unless a group is compared."`
 	Bytes   record.Opt[int64]   `json:"bytes" doc:"Number of bytes in the Payload streams of the Calls and Replies; null unless a group is compared."`
 	Latency Quantiles           `json:"latency" doc:"Distribution of the latency of the group's RPCs; its members are null for other kinds."`
 	TotalNS record.Opt[int64]   `json:"total_ns" doc:"Sum of all latencies of a group, or of all stalls of answered RPCs with one reason, in nanoseconds; null for other kinds."`

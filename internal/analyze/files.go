@@ -18,7 +18,7 @@ type File struct {
 	Others       int                    `json:"others,omitzero" doc:"Present in the record that sums up the files for which the memory limit leaves no space: the number of times that RPCs acted on them."`
 	Operations   int                    `json:"operations" doc:"Number of RPCs that acted on the file. An RPC that was retransmitted, perhaps on another connection, is one RPC."`
 	Errors       int                    `json:"errors" doc:"Number of these RPCs that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
-	NoReply      int                    `json:"no_reply" doc:"Number of these RPCs whose Reply the capture does not contain; they do not count as errors, because it may have been sent later, or not captured. Of an RPC that was retransmitted, the last copy counts."`
+	NoReply      int                    `json:"no_reply" doc:"Number of these RPCs without a Reply (status no_reply); they do not count as errors, because it may have been sent later, or not captured. Of an RPC that was retransmitted, the last copy counts."`
 	BytesRead    int64                  `json:"bytes_read" doc:"Number of bytes of the file that the Replies to READ returned."`
 	BytesWritten int64                  `json:"bytes_written" doc:"Number of bytes that were written to the file, according to the Replies to WRITE."`
 	Latency      Quantiles              `json:"latency" doc:"Distribution of the latencies of the RPCs."`

@@ -21,7 +21,7 @@ type Rate struct {
 	Group         []string          `json:"group,omitzero" doc:"Values of what group_by names, in the same order; present only if the transactions are grouped."`
 	RPCs          int               `json:"rpcs" doc:"Number of RPCs. An RPC belongs to the interval of its Reply, or of its Call if it has no Reply."`
 	Errors        int               `json:"errors" doc:"Number of RPCs that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
-	NoReply       int               `json:"no_reply" doc:"Number of RPCs whose Reply the capture does not contain; they do not count as errors."`
+	NoReply       int               `json:"no_reply" doc:"Number of RPCs without a Reply (status no_reply); they do not count as errors."`
 	BytesToServer int64             `json:"bytes_to_server" doc:"Bytes in the Payload streams that clients sent, of the RPCs of the interval."`
 	BytesToClient int64             `json:"bytes_to_client" doc:"Bytes in the Payload streams that servers sent, of the RPCs of the interval."`
 	BytesRead     int64             `json:"bytes_read" doc:"Number of bytes of files that READs of the interval returned."`

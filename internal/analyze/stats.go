@@ -20,7 +20,7 @@ type Stats struct {
 	Count         int                   `json:"count" doc:"Number of transactions."`
 	Complete      int                   `json:"complete" doc:"Number of transactions with both a Call and a Reply."`
 	Errors        int                   `json:"errors" doc:"Number of transactions that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
-	NoReply       int                   `json:"no_reply" doc:"Number of transactions whose Reply the capture does not contain; they do not count as errors, because it may have been sent later, or not captured."`
+	NoReply       int                   `json:"no_reply" doc:"Number of transactions without a Reply (status no_reply); they do not count as errors, because it may have been sent later, or not captured."`
 	Retransmitted int                   `json:"retransmitted" doc:"Number of retransmitted packets."`
 	Bytes         int64                 `json:"bytes" doc:"Number of bytes in the Payload streams of Calls and Replies."`
 	CallBytes     Forms                 `json:"call_bytes" doc:"Bytes in the Payload streams of Calls, by form."`

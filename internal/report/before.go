@@ -44,8 +44,8 @@ func (v *page) comparison() {
 		{"RPCs after", "Number of RPCs in this capture", true},
 		{"Errors before", "Number of RPCs that failed in the earlier capture", true},
 		{"Errors after", "Number of RPCs that failed in this capture", true},
-		{"No reply before", "Number of RPCs whose Reply the earlier capture does not contain", true},
-		{"No reply after", "Number of RPCs whose Reply this capture does not contain", true},
+		{"No reply before", "Number of RPCs without a Reply (status no_reply) in the earlier capture", true},
+		{"No reply after", "Number of RPCs without a Reply (status no_reply) in this capture", true},
 		{"Bytes before", "Bytes of Calls and Replies in the earlier capture", true},
 		{"Bytes after", "Bytes of Calls and Replies in this capture", true},
 	}}
