@@ -3,6 +3,7 @@ package dissect_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"path/filepath"
@@ -177,13 +178,11 @@ func delayed(from byte, ns, jitter int64) harm {
 	}
 }
 
-// accusations returns what the findings of a capture say of a side.
-func accusations(frames []capture.Frame) map[string]string {
+// found returns the findings of a capture: "RULE of SIDE", or "RULE of " if it is about no side.
+func found(frames []capture.Frame) map[string]string {
 	found := map[string]string{}
 	d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error {
-		if f.AtFault.Known() {
-			found[f.Rule+" of the "+string(f.AtFault.Or(""))] = f.Message
-		}
+		found[f.Rule+" of "+string(f.AtFault.Or(""))] = f.Message
 		return nil
 	}}, dissect.Options{})
 	for i := range frames {
@@ -191,6 +190,13 @@ func accusations(frames []capture.Frame) map[string]string {
 	}
 	d.Finish()
 	return found
+}
+
+// accusations returns what the findings of a capture say of a side.
+func accusations(frames []capture.Frame) map[string]string {
+	accused := found(frames)
+	maps.DeleteFunc(accused, func(finding, _ string) bool { return strings.HasSuffix(finding, " of ") })
+	return accused
 }
 
 // accusesNobody reports what the findings of a harmed capture say of a side, and those of the capture before did not say.
@@ -203,61 +209,99 @@ func accusesNobody(t *testing.T, before map[string]string, harmed []capture.Fram
 	}
 }
 
-// TestOneDirectionLate: a short healthy connection of which one direction was captured late, all of it or from a packet on,
-// has no finding about a side that it does not have in the order in which it was sent, whether all packets of the other
-// direction come before it or only the next ones, and whether or not the capture lacks the first packets.
-func TestOneDirectionLate(t *testing.T) {
+// eachCase calls a function with the frames of each case on each of its transports. Host 1 is the client, and host 2 the
+// server. Cases with addresses of their own are left out, because the harms find the sides by the last byte of theirs.
+func eachCase(broken bool, do func(name string, frames []capture.Frame)) {
 	for _, c := range cases.All() {
 		if c.Options.Client.Addr.IsValid() || c.Options.Server.Addr.IsValid() || c.Options.IPv6 {
-			continue // The harms find the sides by the last byte of their addresses.
+			continue
 		}
 		c.Options.Client.Addr, c.Options.Server.Addr = netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("10.2.0.2")
 		for _, transport := range []string{cases.RoCE, cases.IWARP} {
-			if !c.On(transport) {
-				continue
-			}
-			frames := framesOf(c.Wire(transport, false))
-			inOrder := accusations(slices.Clone(frames))
-			for from := range byte(2) {
-				accusesNobody(t, inOrder, delayed(from+1, 100e3, 0)(nil, slices.Clone(frames)), "%s, %s/%s, packets of host %d late", transport, c.Rule, c.Name, from+1)
-				for first := 0; first < len(frames); first += 4 {
-					harmed := slices.Concat(frames[:first], delayed(from+1, 2e3, 0)(nil, slices.Clone(frames[first:])))
-					slices.SortStableFunc(harmed, func(a, b capture.Frame) int { return cmp.Compare(a.Time, b.Time) })
-					accusesNobody(t, inOrder, harmed, "%s, %s/%s, packets of host %d late from packet %d on", transport, c.Rule, c.Name, from+1, first+1)
-				}
+			if c.On(transport) {
+				do(fmt.Sprintf("%s, %s/%s, broken %t", transport, c.Rule, c.Name, broken), framesOf(c.Wire(transport, broken)))
 			}
 		}
 	}
 }
 
-// TestOneDirectionTruncated: a healthy connection of which one direction was truncated has no finding about a side that it
-// does not have as a whole.
-func TestOneDirectionTruncated(t *testing.T) {
-	for _, c := range cases.All() {
-		if c.Options.Client.Addr.IsValid() || c.Options.Server.Addr.IsValid() || c.Options.IPv6 {
-			continue // The harms find the sides by the last byte of their addresses.
+// TestOneDirectionLate: a short healthy connection of which one direction was captured late, all of it or from a packet on,
+// has no finding about a side that it does not have in the order in which it was sent, whether all packets of the other
+// direction come before it or only the next ones, and whether or not the capture lacks the first packets.
+func TestOneDirectionLate(t *testing.T) {
+	eachCase(false, func(name string, frames []capture.Frame) {
+		inOrder := accusations(slices.Clone(frames))
+		for from := range byte(2) {
+			accusesNobody(t, inOrder, delayed(from+1, 100e3, 0)(nil, slices.Clone(frames)), "%s, packets of host %d late", name, from+1)
+			for first := 0; first < len(frames); first += 4 {
+				harmed := slices.Concat(frames[:first], delayed(from+1, 2e3, 0)(nil, slices.Clone(frames[first:])))
+				slices.SortStableFunc(harmed, func(a, b capture.Frame) int { return cmp.Compare(a.Time, b.Time) })
+				accusesNobody(t, inOrder, harmed, "%s, packets of host %d late from packet %d on", name, from+1, first+1)
+			}
 		}
-		c.Options.Client.Addr, c.Options.Server.Addr = netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("10.2.0.2")
-		for _, transport := range []string{cases.RoCE, cases.IWARP} {
-			if !c.On(transport) {
-				continue
-			}
-			frames := framesOf(c.Wire(transport, false))
-			whole := accusations(slices.Clone(frames))
-			for _, side := range []string{"client", "server"} { // Of a truncated callback it is not known that it is a Call: a note.
-				whole["reply-without-call of the "+side] = "may come"
-			}
-			for from := range byte(2) {
-				for _, length := range []int{64, 70, 100} {
-					harmed := slices.Clone(frames)
-					for i := range harmed {
-						if f := &harmed[i]; fromHost(f) == from+1 {
-							f.Data = f.Data[:min(len(f.Data), length)]
-						}
+	})
+}
+
+// inexact lists the findings about no side that a truncated copy may have and the whole capture has not, because the copy
+// lacks what excuses them, or what a more exact finding needs. They hold of what was captured.
+var inexact = []string{
+	"capture-incomplete of ",     // A packet without its headers takes no part in the sequence numbers.
+	"connection-lost of ",        // The Call in flight was broken, so that its loss is no finding of its own.
+	"rdma-error of ",             // A whole one is discarded, or is known to have a wrong XID.
+	"retransmission-timeout of ", // The handshake announced a timeout that excuses it.
+}
+
+// mistaken maps rules to those that the same side broke, if what was captured of its message fits both.
+var mistaken = map[string]string{
+	"unused-chunk-length": "reduced-ineligible-item", // Which item may be in the chunk was not captured.
+	"nomsg-without-chunk": "backward-not-msg",        // Whether the message is a Call or a Reply was not captured.
+}
+
+// TestTruncated: a connection of which all packets, or those of one side, were truncated has no finding that it does not
+// have as a whole, about the same side or, if it was about a side, about none. All snapshot lengths are tested with -all.
+func TestTruncated(t *testing.T) {
+	lengths := []int{40, 54, 58, 64, 66, 70, 74, 78, 80, 86, 90, 96, 98, 100, 102, 106, 110, 122, 126, 128, 150}
+	if testkit.All() {
+		lengths = nil
+		for length := 40; length <= 160; length++ {
+			lengths = append(lengths, length)
+		}
+	}
+	check := func(name string, frames []capture.Frame, lengths ...int) {
+		whole := found(frames)
+		for _, length := range lengths {
+			for from := range byte(3) { // 0: both sides
+				harmed := slices.Clone(frames)
+				for i := range harmed {
+					if f := &harmed[i]; from == 0 || fromHost(f) == from {
+						f.Data = f.Data[:min(len(f.Data), length)]
 					}
-					accusesNobody(t, whole, harmed, "%s, %s/%s, packets of host %d cut to %d bytes", transport, c.Rule, c.Name, from+1, length)
+				}
+				for finding, message := range found(harmed) {
+					rule, side, _ := strings.Cut(finding, " of ")
+					switch {
+					case whole[finding] != "", slices.Contains(inexact, finding):
+					case side == "" && whole[rule+" of client"]+whole[rule+" of server"] != "":
+					case mistaken[rule] != "" && whole[mistaken[rule]+" of "+side] != "":
+					default:
+						t.Errorf("%s, host %d cut to %d bytes: %s: %s", name, from, length, finding, message)
+					}
 				}
 			}
+		}
+	}
+	for _, broken := range []bool{false, true} {
+		eachCase(broken, func(name string, frames []capture.Frame) { check(name, frames, lengths...) })
+	}
+	for i, name := range glob(t, "*.zst") {
+		if strings.Contains(name, "derived-cut") {
+			continue // The file is damaged.
+		}
+		frames, _ := testkit.Frames(t, captures+name)
+		if testkit.All() {
+			check(name, frames, lengths...)
+		} else {
+			check(name, frames[:min(len(frames), 3000)], 66+i, 86+i)
 		}
 	}
 }

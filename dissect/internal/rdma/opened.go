@@ -152,7 +152,7 @@ func (ts *tcpStreams) handshake(key streamKey, s *TCP, cur *currentPacket) (refu
 		ts.opened.note(key, s)
 	case s.Flags&link.TCPRST != 0:
 		h, sender, known := ts.opened.take(key)
-		if !known || sender == 0 || h.answered.Packet != 0 || !ts.awaitsRPC(key.srcPort) {
+		if !known || sender == 0 || h.answered.Packet != 0 || s.Ack != h.seq[0] || !ts.awaitsRPC(key.srcPort) {
 			return false
 		}
 		c := ts.announced(key.reversed(), &h)

@@ -215,7 +215,7 @@ func (f *flow) take(p *rocev2.Packet, fact *order.Fact[held], cur *currentPacket
 	r, extent := fact.Run, fact.N // taking a packet may cause other facts
 	f.takes(cur.at)
 	if !info.Last {
-		f.notePayload(p.PayloadLength, cur)
+		f.notePayload(p.PayloadLength, p.HasICRC, cur)
 	}
 	if f.offsets != nil {
 		f.offsets.advance(order.PSNs, p.PSN)
@@ -245,8 +245,11 @@ func (f *flow) take(p *rocev2.Packet, fact *order.Fact[held], cur *currentPacket
 }
 
 // notePayload takes the length of the payload of a packet that is not the last of its message, and
-// so has to be filled.
-func (f *flow) notePayload(n int, cur *currentPacket) {
+// so has to be filled. If the capture truncated the packet, it may be a damaged one.
+func (f *flow) notePayload(n int, whole bool, cur *currentPacket) {
+	if n < f.qp.full && !whole {
+		return
+	}
 	if c := f.conn; n < f.qp.full && c.reported.unfilled.First() {
 		c.Report(rule.UnfilledPacket, Where{At: cur.at, AtFault: record.Some(f.side)}, "a packet that is not the last of its message carries %d bytes, although such packets of this side carry up to %d", n, f.qp.full)
 	}
@@ -334,7 +337,7 @@ func (f *flow) response(d *Datagram, cur *currentPacket) {
 		return
 	}
 	if info.Kind == rocev2.KindReadResponse && !info.Last {
-		f.notePayload(p.PayloadLength, cur)
+		f.notePayload(p.PayloadLength, p.HasICRC, cur)
 	}
 	if d.Path.Copy && info.Kind == rocev2.KindAcknowledge { // it says nothing new
 		cur.mark(asker.ops.at(p.PSN), 0)

@@ -134,6 +134,9 @@ func (r *records) feed(data []byte, offset int, sent order.Run, cur *currentPack
 	r.flow().offsets.advance(order.Octets, at)
 	if r.resync {
 		if _, ok := oncrpc.PlausibleRecord(data); !ok {
+			if len(data) < length { // the part that was not captured may contain whole records
+				r.flow().noteMissing()
+			}
 			r.search(length)
 			return
 		}

@@ -155,7 +155,11 @@ type txnChecks struct {
 	memory  memoryRules
 	binding bindingRules
 	trust   trust // whether its Call can be trusted
+	guessed bool  // the capture lacks what would show whether its first message is a Call
 }
+
+// guess notes whether it is a guess that the first message is a Call, or none.
+func (c *txnChecks) guess(is bool) { c.guessed = is }
 
 // checkMessage checks the rules that apply to Calls and Replies.
 func checkMessage(cs *connState, x *txn, m *message) {
@@ -175,8 +179,10 @@ func checkCall(cs *connState, x *txn, m *message) {
 		checkPlainHeader(cs, x, m)
 		return
 	}
-	checkMessage(cs, x, m)
-	if m.header.Length < rpcrdma.FixedLen {
+	if !m.guessed {
+		checkMessage(cs, x, m)
+	}
+	if m.guessed || m.header.Length < rpcrdma.FixedLen {
 		if cs.direction(m.side) != backward {
 			noteBackchannelRequest(cs, x, m)
 		}
@@ -208,6 +214,10 @@ func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
 		checkPlainReply(cs, x, m, withoutCall)
 		return
 	}
+	if m.guessed {
+		noteUnreadGrant(cs, m)
+		return
+	}
 	noteVersion(cs, x, m)
 	checkMessage(cs, x, m)
 	h := m.header
@@ -231,7 +241,7 @@ func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
 		checkError(c, m, withoutCall)
 		return
 	}
-	if withoutCall && wasRepeated(cs, m.side.Other(), h.XID) {
+	if withoutCall && (wasRepeated(cs, m.side.Other(), h.XID) || cs.doubts.guessed[m.side.Other()] && cs.answered(m.side, h.XID)) {
 		return
 	}
 	if withoutCall && (h.Proc == rpcrdma.Done || h.Proc > rpcrdma.Error) {

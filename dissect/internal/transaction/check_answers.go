@@ -68,20 +68,20 @@ func checkError(c checker, m *message, withoutCall bool) {
 			if broken := about.checks.header.replyBroken; broken != nil {
 				see = ": see the finding " + broken.ID
 			}
-			c.unattributed().report(rule.RDMAError, "the requester rejected a Reply with %v%s", h.Err, see)
+			c.unattributed().report(rule.RDMAError, "the requester rejected a Reply with %s%s", errorCode(h), see)
 			c.checkRejection(m, "Reply", about.answer.RDMAVers, about.checks.header.replyBroken)
 		case c.cs.proves(rule.ErrorUnknownXID, m.side):
-			c.report(rule.ErrorUnknownXID, "RDMA_ERROR %v has the XID of no Call in flight%s", h.Err, misaddressed(c.cs, m.side.Other()))
+			c.report(rule.ErrorUnknownXID, "RDMA_ERROR %s has the XID of no Call in flight%s", errorCode(h), misaddressed(c.cs, m.side.Other()))
 		default:
-			c.unattributed().report(rule.RDMAError, "%v in an RDMA_ERROR whose Call is not in the capture", h.Err)
+			c.unattributed().report(rule.RDMAError, "%s in an RDMA_ERROR whose Call is not in the capture", errorCode(h))
 		}
 		return
 	}
 	broken, verb := x.checks.header.broken, "rejected the Call"
-	if wrong, wrongVersion := wrongCode(c.cs, m, x.call.RDMAVers.Or(0), broken); broken != nil && wrong == "" && !wrongVersion && (h.Err == rpcrdma.ErrVers) == (broken == rule.RDMAVersion) {
+	if wrong, wrongVersion := wrongCode(c.cs, m, x.call.RDMAVers.Or(0), broken); m.err == nil && broken != nil && wrong == "" && !wrongVersion && (h.Err == rpcrdma.ErrVers) == (broken == rule.RDMAVersion) {
 		verb = "correctly rejected the Call"
 	}
-	c.unattributed().report(rule.RDMAError, "the responder %s with %v%s", verb, h.Err, rejectionText(x, h))
+	c.unattributed().report(rule.RDMAError, "the responder %s with %s%s", verb, errorCode(h), rejectionText(x, h))
 	if x.rec.Call == nil {
 		return
 	}
@@ -89,6 +89,14 @@ func checkError(c checker, m *message, withoutCall bool) {
 	if m.err == nil {
 		checkFits(c, m)
 	}
+}
+
+// errorCode returns the error code of an RDMA_ERROR, if it was captured.
+func errorCode(h *rpcrdma.Header) string {
+	if h.Length <= rpcrdma.FixedLen {
+		return "an error code that was not captured"
+	}
+	return h.Err.String()
 }
 
 // checkRejection compares the version and the code of an RDMA_ERROR with the message that it rejects, a Call or a Reply.
@@ -299,7 +307,7 @@ func checkLost(cs *connState, how *rdma.Ending) {
 	var first *txn
 	proven := rule.ConnectionLost.Needs.Blocks(cs.sides(record.Opt[rdma.Side]{})) == 0
 	for x := cs.calls.first; x != nil; x = x.next {
-		if x.checks.credits.isDone || x.refusable() != nil {
+		if x.checks.credits.isDone || x.checks.guessed || x.refusable() != nil {
 			continue
 		}
 		if n++; first == nil {
@@ -321,6 +329,10 @@ func checkLost(cs *connState, how *rdma.Ending) {
 // memory are current, unless the RPC was retransmitted as it was. It proves nothing if the capture may
 // lack the Reply.
 func checkReuse(c checker, m *message) {
+	if m.header.Length < rpcrdma.FixedLen && !m.captured() { // it may be an RDMA_DONE
+		c.cs.checks.xidReused = true
+		return
+	}
 	if repeatsCall(c.x, m) {
 		c.report(rule.XIDInUse, "another Call with this XID, of the same procedure and length, is in flight: the RPC was probably retransmitted")
 		noteXID(&c.cs.rare().repeated[m.side], m.header.XID)
@@ -378,6 +390,8 @@ func checkBurst(cs *connState, x *txn, e rdma.Event) {
 		of = kindOf(o, part)
 	case o.Kind == rdma.Read:
 		of = record.EventRead
+	case o.Kind == rdma.Send:
+		of = ""
 	}
 	sent := "request"
 	if !cs.link.Setup().RoCE() {
@@ -395,5 +409,5 @@ func checkBurst(cs *connState, x *txn, e rdma.Event) {
 }
 
 var eventNames = map[record.EventKind]string{
-	record.EventCall: "Call", record.EventReply: "Reply", record.EventRead: "RDMA Read request", record.EventWrite: "RDMA Write", record.EventReadDone: "RDMA Read response",
+	"": "Send", record.EventCall: "Call", record.EventReply: "Reply", record.EventRead: "RDMA Read request", record.EventWrite: "RDMA Write", record.EventReadDone: "RDMA Read response",
 }

@@ -45,6 +45,7 @@ type connState struct {
 type doubts struct {
 	truncatedRetransmit bool           // a truncated packet was retransmitted or refused, so the captured copy may not be the one that was delivered
 	halfRead            [2]bool        // a message of a side was captured without its XID
+	guessed             [2]bool        // of a message of a side it is not known whether it is a Call
 	retransmittedAt     [2]record.Time // on the table's clock: the latest retransmission of a side
 	unverifiedSend      int64          // number of the current Send if it cannot be verified, else 0
 }
@@ -56,6 +57,9 @@ func (d *doubts) notRead(may bool) {
 
 // readHalf notes that a message of a side was captured without its XID.
 func (d *doubts) readHalf(s rdma.Side) { d.halfRead[s] = true }
+
+// guess notes that a message of a side may be a Call or not.
+func (d *doubts) guess(s rdma.Side) { d.guessed[s] = true }
 
 // retransmitted notes a retransmission of a side.
 func (d *doubts) retransmitted(by rdma.Side, clock record.Time) { d.retransmittedAt[by] = clock }
@@ -71,7 +75,7 @@ func (d *doubts) join(o *doubts, moved func(rdma.Side) rdma.Side) {
 	d.truncatedRetransmit = d.truncatedRetransmit || o.truncatedRetransmit
 	for s := range rdma.Side(2) {
 		at := moved(s)
-		d.halfRead[at] = d.halfRead[at] || o.halfRead[s]
+		d.halfRead[at], d.guessed[at] = d.halfRead[at] || o.halfRead[s], d.guessed[at] || o.guessed[s]
 		d.retransmittedAt[at] = max(d.retransmittedAt[at], o.retransmittedAt[s])
 	}
 }
@@ -342,11 +346,17 @@ func (cs *connState) Join(old rdma.Link, from, to rdma.Side) {
 // answeredFirst reports whether a Reply to one of the Calls of a side was captured before the Call.
 func (cs *connState) answeredFirst(s rdma.Side, calls openCalls) bool {
 	for xid := range calls {
-		if cs.rareState != nil && cs.rareState.unmatched[s].Has(xid) {
+		if cs.answered(s, xid) {
 			return true
 		}
 	}
 	return false
+}
+
+// answered reports whether a message of the other side with an XID seemed to answer a Call of a side that the capture does
+// not have before it.
+func (cs *connState) answered(s rdma.Side, xid uint32) bool {
+	return cs.rareState != nil && cs.rareState.unmatched[s].Has(xid)
 }
 
 // join merges the state of another connection; moved maps its sides to the sides of this connection.

@@ -21,6 +21,7 @@ type message struct {
 	rpc     *oncrpc.Header
 	rpcErr  error
 	inline  bool   // an RPC message follows the header
+	guessed bool   // the capture lacks what would show whether it is a Call
 	plain   bool   // it is RPC over TCP or UDP, without an RPC-over-RDMA header
 	payload []byte // the RPC message that follows the header
 
@@ -152,7 +153,7 @@ func guessClient(cs *connState, m *message) {
 
 // isCall reports whether a message is a Call. The type in the RPC header decides. Without an RPC
 // header, a message is a Reply if the other side has an outstanding Call with its XID, and
-// otherwise a Call if the client sent it.
+// otherwise a Call if the client sent it. It notes if that is a guess, because the message was truncated.
 func isCall(cs *connState, m *message) bool {
 	h := m.header
 	if m.inline && m.rpc.Length >= 8 {
@@ -172,13 +173,24 @@ func isCall(cs *connState, m *message) bool {
 	client, known := cs.link.Setup().Client.Get()
 	answers := cs.open[m.side.Other()][h.XID] != nil
 	if m.err == nil && h.Proc == rpcrdma.NoMsg && len(h.Reads) > 0 && (!answers || m.side == client && known && positionZero(h)) {
+		m.guess(m.side != client && known && !answers && !positionZero(h))
 		return true
 	}
 	if answers {
 		return false
 	}
-	return m.side == client || !known
+	mayAnswer := wasRepeated(cs, m.side.Other(), h.XID) || cs.doubts.guessed[m.side.Other()] && cs.answered(m.side, h.XID)
+	shown := cs.proves(rule.ReplyWithoutCall, m.side) && !mayAnswer // it is no Reply
+	m.guess(mayAnswer && m.side == client || !m.captured() && (!shown || m.side != client || !known))
+	if m.guessed && m.side != client && known {
+		cs.doubts.guess(m.side)
+		return shown && cs.checks.backchannel != noBackchannel && answeredBefore(cs, m.side.Other(), h.XID) == nil
+	}
+	return m.side == client && !mayAnswer || !known
 }
+
+// guess notes whether it is a guess that the message is a Call, or none.
+func (m *message) guess(is bool) { m.guessed = is }
 
 // maxUnknownHeader is the number of bytes in which findRPC looks for the RPC message.
 const maxUnknownHeader = 1 << 10
@@ -220,12 +232,12 @@ func (cs *connState) call(m *message) {
 		checkReuse(c, m)
 		t.end(old, record.NoReply)
 	}
-	if cs.rareState != nil && cs.rareState.unmatched[side].Has(h.XID) { // its Reply was captured first
+	if cs.answered(side, h.XID) { // its Reply was captured first
 		cs.link.Disorder()
 	}
 	x := t.begin(cs, side, h.XID)
 	x.enter(outstanding)
-	x.checks.trust = trustIn(m.Operation)
+	x.checks.trust, x.checks.guessed = trustIn(m.Operation), m.guessed
 	cs.open[side].add(x)
 	cs.calls.add(x)
 	m.Tag = x.tag(partCall)
@@ -328,6 +340,7 @@ func (cs *connState) reply(m *message) {
 		noteReplyBeforeCall(cs, side, h.XID)
 		cs.granting[side].peak.Count(int32(len(cs.open[side]))+1, false)
 		x = t.begin(cs, side, h.XID)
+		x.checks.guess(m.guessed)
 	} else {
 		t.longCall(x)
 	}
@@ -353,7 +366,7 @@ func (cs *connState) reply(m *message) {
 	if d, known := callAccepted(cs, x, m); known && !withoutCall {
 		noteAccepted(&x.call, d)
 	}
-	if h.Length >= 12 {
+	if h.Length >= 12 && !m.guessed {
 		cs.granting[side].grant(h.Credits)
 	}
 	x.event(m.Last, record.EventReply, record.Responder).Bytes = record.Some(m.Length)
@@ -362,7 +375,7 @@ func (cs *connState) reply(m *message) {
 	switch {
 	case h.Proc == rpcrdma.Error && h.Length >= rpcrdma.FixedLen:
 		status = record.RDMAError
-		x.rdmaError = record.Some(h.Err.String())
+		x.rdmaError = record.SomeIf(h.Err.String(), h.Length > rpcrdma.FixedLen)
 		if h.Err == rpcrdma.ErrVers && m.err == nil {
 			x.rdmaErrorRange = record.Some(record.VersionRange{Low: h.VersLow, High: h.VersHigh})
 		}

@@ -27,7 +27,7 @@ func (cs *connState) gaps(s rdma.Side) evidence.Gap {
 	if !cs.receivedPrivate(s) {
 		g |= evidence.NoPrivateData
 	}
-	if cs.incompleteLists[s] > 0 || cs.doubts.halfRead[s] {
+	if cs.incompleteLists[s] > 0 || cs.doubts.halfRead[s] || cs.doubts.guessed[s] {
 		g |= evidence.HalfRead
 	}
 	if cs.doubts.halfRead[s] {
