@@ -70,8 +70,10 @@ profile: ## what builds are optimized by, anew: cmd/rdmadump/default.pgo
 
 golden: ## regenerate the golden files, the schemas and the output printed in the pages
 	$(GO) test ./render -update
+	$(GO) test ./internal/browse ./internal/export/parquet -update
 	$(GO) test ./dissect -run '^TestGaps$$' -update
 	$(GO) test ./cmd/rdmadump -run '^(TestGolden|TestDocs|TestReportGolden)$$' -update
+	cd test/duckdb && $(GO) test . -run TestPage -update
 
 golden-diff: ## show what changed in the golden files since the commit SINCE (HEAD)
 	@git -c diff.zstd.textconv='zstd -dc' diff $(SINCE) -- cmd/rdmadump/testdata/golden render/testdata
