@@ -15,7 +15,7 @@ import (
 type Merged struct {
 	inputs   []*input
 	pool     *pool // of the blocks of all files
-	opened   int   // number of open files, as maxOpen counts them
+	opened   int   // number of open files
 	spare    []Frame
 	heap     []int // indexes of the inputs that have frames, as a heap: the input with the earliest frame is first
 	empty    int   // index of the input whose batch is used up and must be refilled, -1 if there is none
@@ -55,12 +55,11 @@ type input struct {
 const manyFiles = 4
 
 // maxOpen limits the number of files that are open at once, because each takes about a megabyte of memory, and a compressed one
-// several more. If the times of more files overlap, the one whose next frames have to be read last is closed until then. It keeps
-// about keepBytes of the frames that were read already.
+// several more; but to open that one again means to unpack it from its beginning. If the times of more files overlap, the one whose
+// next frames have to be read last is closed until then. It keeps about keepBytes of the frames that were read already.
 const (
-	maxOpen    = 64
-	packedOpen = 2 // number of files as which a compressed one counts
-	keepBytes  = 64 << 10
+	maxOpen   = 64
+	keepBytes = 64 << 10
 )
 
 // OpenAll opens several captures and merges them by time. A file that is named twice is read once,
@@ -112,7 +111,7 @@ func OpenAllAs(paths []string, names map[string]string) (*Merged, error) {
 			continue
 		}
 		m.inputs = append(m.inputs, &input{file: f, path: path, name: name})
-		m.opened += f.weight()
+		m.opened++
 		if len(paths) > manyFiles {
 			m.load(context.Background(), len(m.inputs)-1, f.size > 0)
 		}
@@ -130,9 +129,8 @@ func OpenAllAs(paths []string, names map[string]string) (*Merged, error) {
 
 // Merge returns a source that merges already opened files, ordered by time.
 func Merge(files ...*File) *Merged {
-	m := &Merged{empty: -1, pool: newPool()}
+	m := &Merged{empty: -1, pool: newPool(), opened: len(files)}
 	for i, f := range files {
-		m.opened += f.weight()
 		m.inputs = append(m.inputs, &input{file: f})
 		if len(files) > 1 {
 			m.load(context.Background(), i, false)
@@ -387,7 +385,7 @@ func (m *Merged) open(in *input) error {
 	if err != nil {
 		return err
 	}
-	m.opened += f.weight()
+	m.opened++
 	m.mu.Lock()
 	in.file = f
 	m.mu.Unlock()
@@ -404,17 +402,9 @@ func (m *Merged) close(in *input) error {
 	in.read, in.size = in.file.Progress()
 	in.dropped = in.file.Dropped()
 	err := in.file.Close()
-	m.opened -= in.file.weight()
+	m.opened--
 	in.file = nil
 	return err
-}
-
-// weight returns the number of files as which a file counts for maxOpen.
-func (f *File) weight() int {
-	if f.packed.Load() {
-		return packedOpen
-	}
-	return 1
 }
 
 // retire closes the file of an input, and keeps its memory for the next one.
