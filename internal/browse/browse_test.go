@@ -341,7 +341,7 @@ func TestInCommon(t *testing.T) {
 	press(t, m, "c")
 	settle(t, m)
 	m.Lines()
-	for _, want := range []string{"30 of 130 RPCs: that match status == no_reply", "all 30 are READDIRPLUS; none of the 100 others is", `-Y 'operation == "READDIR`} {
+	for _, want := range []string{"30 of 130 RPCs: that match status == no_reply", "all 30 are READDIRPLUS; none of the 100 others is", `-Y 'operation == READDIR`} {
 		if screen := m.Screen(); !strings.Contains(screen, want) {
 			t.Errorf("the key c does not say %q:\n%s", want, screen)
 		}
