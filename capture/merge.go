@@ -55,7 +55,7 @@ type input struct {
 const manyFiles = 4
 
 // maxOpen limits the number of files that are open at once, because each takes about a megabyte of memory, and a compressed one
-// several more; but to open that one again means to unpack it from its beginning. If the times of more files overlap, the one whose
+// several more; but to open a compressed file again means to unpack it from its beginning. If the times of more files overlap, the one whose
 // next frames have to be read last is closed until then. It keeps about keepBytes of the frames that were read already.
 const (
 	maxOpen   = 64
