@@ -58,14 +58,27 @@ func (o others) list() []record.OtherProtocol {
 		n := o[k]
 		list = append(list, record.OtherProtocol{
 			Protocol: string(link.AppendProtocol(nil, k.name, k.number)), Packets: n.packets, First: n.first.Packet,
-			Tunnel: slices.Contains(tunnelNames[:], k.name), Port: record.SomeIf(k.number, k.name == link.VXLANPort),
+			Tunnel: k.isTunnel(), Port: record.SomeIf(k.number, k.name == link.VXLANPort),
 		})
 	}
 	return list
 }
 
-// tunnelNames are the names that package link gives to tunnels that it does not open.
-var tunnelNames = [...]string{"GRE with protocol", "Geneve with protocol", "Geneve version", "ERSPAN version", "ERSPAN with frame type", "MPLS", "IP protocol", link.VXLANPort}
+// tunnels are the tunnels that package link does not open, by the names that it gives to them. Where a name has numbers, only the
+// protocols with these numbers are tunnels.
+var tunnels = map[string][]uint16{
+	"GRE with protocol": nil, "Geneve with protocol": nil, "Geneve version": nil, "ERSPAN version": nil, "ERSPAN with frame type": nil,
+	"MPLS": nil, link.VXLANPort: nil,
+	"IP protocol": {50, 94, 97, 98, 115, 137, 143},          // ESP, IPIP, EtherIP, ENCAP, L2TP, MPLS, Ethernet
+	"EtherType":   {0x8864, 0x88e5, 0x88e7, 0x8926, 0x894f}, // PPPoE, MACsec, PBB, VN-Tag, NSH
+	"UDP port":    {4790, 6080, 6635},                       // VXLAN-GPE, GUE, MPLS
+}
+
+// isTunnel reports whether a protocol is a tunnel.
+func (k *otherKey) isTunnel() bool {
+	numbers, named := tunnels[k.name]
+	return named && (numbers == nil || slices.Contains(numbers, k.number))
+}
 
 // portNFS is the port of NFS without RDMA.
 const portNFS = 2049

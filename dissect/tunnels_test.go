@@ -151,3 +151,21 @@ func TestOtherProtocols(t *testing.T) {
 		t.Errorf("first %+v, want RPC with TLS from packet 2 on", s.OtherProtocols[0])
 	}
 }
+
+// TestUnopenedTunnels: the summary says which of the protocols that are not opened are tunnels. A routing protocol is none.
+func TestUnopenedTunnels(t *testing.T) {
+	const eth, ip = "020000000001 020000000002 ", "0800 4500001c 00010000 40%02x 0000 0a000001 0a000002 %s"
+	packet := func(protocol int, payload string) string { return eth + fmt.Sprintf(ip, protocol, payload) }
+	for text, want := range map[string]bool{
+		packet(2, "1100 0000 00000000"): false, packet(89, "0201 0008 00000000"): false, packet(112, "2101 0000 00000000"): false,
+		packet(97, "3000 0000 00000000"): true, packet(137, "00011140 00000000"): true,
+		packet(17, "c000 12b6 0008 0000"): true, packet(17, "c000 0035 0008 0000"): false,
+		eth + "8864 1100 0001 0000": true, eth + "88b5 0001": false,
+	} {
+		data := testkit.Unhex(t, text)
+		_, s := recordsOf(t, []capture.Frame{{Number: 1, LinkType: capture.LinkEthernet, Data: data, Length: len(data), Time: 1e18}})
+		if len(s.OtherProtocols) != 1 || s.OtherProtocols[0].Tunnel != want {
+			t.Errorf("%s: %+v, want a tunnel: %t", text, s.OtherProtocols, want)
+		}
+	}
+}

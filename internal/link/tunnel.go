@@ -50,10 +50,10 @@ func (d *Decoder) udpTunnel(at, end int) (c Carries, is bool) {
 	return 0, false
 }
 
-// enter notes that a tunnel begins, so that the addresses and ports so far are those of its ends. If its own packet is the
-// first fragment of a datagram, the packet inside was truncated.
+// enter notes that a tunnel begins, so that the addresses and ports so far are those of its ends, and that the packet inside may
+// be longer than the tunnel's packet.
 func (d *Decoder) enter() {
-	d.cut = d.cut || d.ipFirst
+	d.cut = true // A switch may mirror only the beginning of a packet, or the rest is in other fragments.
 	d.Src, d.Dst, d.SrcPort, d.DstPort, d.Protocol = netip.Addr{}, netip.Addr{}, 0, 0, ""
 	d.ip, d.ipFirst, d.ipExtended, d.ipEnd = nil, false, false, math.MaxInt
 }
@@ -173,12 +173,8 @@ func (d *Decoder) gre(at, end int) Carries {
 		}
 	}
 	d.enter()
-	switch protocol {
-	case greERSPAN, greERSPAN3:
-		d.cut = true // A switch may mirror only the beginning of a packet.
+	if protocol == greERSPAN || protocol == greERSPAN3 {
 		return d.erspan(at, end, flags&greSequence != 0 || protocol == greERSPAN3)
-	case etherBridged:
-		d.cut = true
 	}
 	return d.tunneled("GRE with protocol", protocol, at, end)
 }
@@ -247,10 +243,10 @@ func (d *Decoder) mpls(at, end int) Carries {
 	if at >= len(d.frame) {
 		return CarriesMalformed
 	}
-	switch version := d.frame[at] >> 4; {
+	switch version := d.frame[at] >> 4; { // The address of an Ethernet header may begin like any of them.
 	case version == 4 && d.plausibleIP(etherIPv4, at):
 		return d.ipv4(at, end)
-	case version == 6 && d.plausibleIP(etherIPv6, at):
+	case version == 6 && d.plausibleIP(etherIPv6, at) && !d.plausibleEthernet(at):
 		return d.ipv6(at, end)
 	case version == 0 && d.plausibleEthernet(at+mplsLen):
 		if !d.add(HeaderControlWord, at, mplsLen) {

@@ -65,6 +65,7 @@ func TestTunnels(t *testing.T) {
 		{"MPLS with IPv4", "02000000000a 02000000000b 8847 00011140" + innerIP + innerUDP + innerBTH, link.CarriesRoCEv2, "ethernet mpls ipv4 udp", "UDP", 0},
 		{"MPLS with IPv6", "02000000000a 02000000000b 8847 00011140 60000000 001c1140 fd000000000000000000000000000001 fd000000000000000000000000000002" + innerUDP + innerBTH, link.CarriesRoCEv2, "ethernet mpls ipv6 udp", "UDP", 0},
 		{"MPLS with an address that looks like IPv4", "02000000000a 02000000000b 8847 00011140 450000000001 020000000002 0800" + innerIP + innerUDP + innerBTH, link.CarriesRoCEv2, "ethernet mpls" + ethernet, "UDP", 0},
+		{"MPLS with an address that looks like IPv6", "02000000000a 02000000000b 8847 00011140 600000000001 020000000002 0800" + innerIP + innerUDP + innerBTH, link.CarriesRoCEv2, "ethernet mpls" + ethernet, "UDP", 0},
 		{"MPLS with something else", "02000000000a 02000000000b 8847 00011140 1000002100000000", link.CarriesOther, "ethernet mpls", "MPLS", 0},
 		{"MPLS without a bottom", "02000000000a 02000000000b 8847 " + strings.Repeat("00011040", 40), link.CarriesMalformed, "ethernet" + strings.Repeat(" mpls", 23), "", 0},
 		{"port 8472 without VXLAN", toUDP + "2118 0100 0000 08000000 00000101" + inner, link.CarriesUDP, "ethernet ipv4 udp", "UDP", 0},
@@ -109,6 +110,8 @@ func TestCutByMirror(t *testing.T) {
 		{"ERSPAN I", outer[:35] + "0062 00010000 402f0000 c6336401 c6336402 000088be" + beginning, 1044},
 		{"ERSPAN II", outer[:35] + "006e 00010000 402f0000 c6336401 c6336402 100088be 00000001 10640405 00000012" + beginning, 1044},
 		{"a TCP segment in ERSPAN I", outer[:35] + "005a 00010000 402f0000 c6336401 c6336402 000088be" + tcp, 1052},
+		{"VXLAN", outer[:35] + "006a 00010000 40110000 c6336401 c6336402 c000 12b5 0056 0000 08000000 00007b00" + beginning, 1044},
+		{"a TCP segment in VXLAN", outer[:35] + "0062 00010000 40110000 c6336401 c6336402 c000 12b5 004e 0000 08000000 00007b00" + tcp, 1052},
 		{"the first fragment of VXLAN", outer[:35] + "006a 00012000 40110000 c6336401 c6336402 c000 12b5 0500 0000 08000000 00007b00" + beginning, 1044},
 	} {
 		data := testkit.Unhex(t, c.frame)
