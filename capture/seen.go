@@ -15,6 +15,7 @@ type Seen struct {
 	// between. ArrivedBetween says the same of the point nearest to the receiver.
 	SentBetween, ArrivedBetween bool
 	Duplicate                   bool // the network made this copy before the point that captured the frame
+	BadChecksum                 bool // of FateCorrupted: the damaged frame was captured, and its ICRC, or its TCP or UDP checksum, is bad
 	Unchecked                   bool // the frame's ICRC proves nothing, because the file has no good ones
 	Copy                        Copy // what the frame is, if another frame stands for the packet
 }

@@ -522,7 +522,8 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 			if e.Of != record.EventNak && !isFirstCopy(r, e) {
 				what += " retransmitted"
 			}
-			g.text, g.short, g.ink = what+", bad ICRC: dropped by its receiver", what+", bad ICRC", theme.warn
+			damage := damageOf(e)
+			g.text, g.short, g.ink = what+", "+damage+": dropped by its receiver", what+", "+damage, theme.warn
 		case record.EventLost:
 			g.text, g.ink, g.kind = e.Of.Title()+" lost on the way", theme.bad, ""
 		case record.EventOutOfOrder:
@@ -618,8 +619,14 @@ func isCopyOf(m *record.Message, e *record.Event, of record.EventKind) bool {
 	return m != nil && e.Of == of && e.Packet == m.Packet && (e.Event != record.EventRetransmit || m.FirstSent.Known() && e.LastPacket.Or(e.Packet) == e.Packet)
 }
 
-// isFirstCopy reports whether a damaged packet is the first copy of a Reply.
+// isFirstCopy reports whether a damaged packet is the first copy of a Call or a Reply.
 func isFirstCopy(r *record.Transaction, e *record.Event) bool {
+	if e.Of == record.EventCall {
+		first := slices.IndexFunc(r.Timeline, func(o record.Event) bool {
+			return o.Of == record.EventCall && (o.Event == record.EventRetransmit || o.Event == record.EventLost || o.Event == record.EventDamaged)
+		})
+		return &r.Timeline[first] == e
+	}
 	return r.Reply != nil && e.Of == record.EventReply && e.Time == r.Reply.FirstSent.Or(0)
 }
 
@@ -633,11 +640,18 @@ func messageName(name string, m *record.Message, timeline []record.Event) string
 	if slices.ContainsFunc(timeline, func(e record.Event) bool { return e.Event == record.EventOutOfOrder && isCopyOf(m, &e, of) }) {
 		return name + " after a gap,"
 	}
-	if slices.ContainsFunc(timeline, func(e record.Event) bool { return e.Event == record.EventDamaged && isCopyOf(m, &e, of) }) {
-		return name + " with a bad ICRC, dropped by its receiver,"
+	if i := slices.IndexFunc(timeline, func(e record.Event) bool { return e.Event == record.EventDamaged && isCopyOf(m, &e, of) }); i >= 0 {
+		damage := damageOf(&timeline[i])
+		if strings.HasPrefix(damage, "bad ") {
+			damage = "with a " + damage
+		}
+		return name + " " + damage + ", dropped by its receiver,"
 	}
 	return name
 }
+
+// damageOf says what shows that a packet was damaged.
+func damageOf(e *record.Event) string { return Clean(cmp.Or(e.Reason, "bad ICRC")) }
 
 // withPauses inserts the waits.
 func withPauses(rungs []rung, theme *Theme, r *record.Transaction) []rung {

@@ -114,6 +114,68 @@ func TestOverviewOfPauses(t *testing.T) {
 	}
 }
 
+// TestOverviewOfPoints: what capture points prove about packets is said. An acknowledgement that was lost harms nothing, and was
+// lost nevertheless.
+func TestOverviewOfPoints(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		between       record.Network
+		retransmitted int64
+		want          []string
+		no            string
+	}{
+		{"whole", record.Network{Packets: 1000}, 0, []string{"health    1000 packets on connections: no retransmission and no NAK in them\n"}, "between the"},
+		{
+			"lost without harm",
+			record.Network{Packets: 1000, Lost: 1},
+			0,
+			[]string{
+				"no fault proven: 1 packet lost between the capture points; ",
+				"health    1000 packets on connections: no retransmission and no NAK in them\n",
+				"1 packet was lost between the capture points; no capture is known to lack a packet that passed its point\n",
+			},
+			"no loss",
+		},
+		{
+			"lost and damaged",
+			record.Network{Packets: 1000, Lost: 80, Corrupted: 2},
+			90,
+			[]string{
+				"80 packets were lost and 2 damaged between the capture points; no capture is known to lack a packet that passed its point\n",
+			},
+			"missing",
+		},
+		{
+			"not captured",
+			record.Network{Packets: 1000, NotCaptured: 7, Lost: 1, Unknown: 3},
+			2,
+			[]string{
+				"1 packet was lost between the capture points; whether 3 packets arrived is not known; the captures are incomplete: 7 packets were not captured at a point to which the network brought them\n",
+			},
+			"lack",
+		},
+		{"retransmitted", record.Network{Packets: 1000}, 3, []string{"no capture is known to lack a packet that passed its point\n"}, "lost between"},
+	} {
+		collector := analyze.NewCollector()
+		collector.Network(nil, []*record.Network{&c.between})
+		collector.Connection(&record.Connection{Packets: 1000, Retransmitted: c.retransmitted})
+		summary := &record.Summary{Packets: 2000, RDMA: 1000}
+		var b bytes.Buffer
+		screen := render.Screen{Out: &b, Theme: render.NewLook(render.Look{Colour: render.NoColour}), Width: 200}
+		if err := render.Overview(screen, collector.Finish(summary), summary, "a.pcap b.pcap"); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%s: want %q in\n%s", c.name, want, b.String())
+			}
+		}
+		if strings.Contains(b.String(), c.no) {
+			t.Errorf("%s: %q is said in\n%s", c.name, c.no, b.String())
+		}
+	}
+}
+
 // TestOverviewOfNothing: the overview of a capture without RDMA reports nothing as healthy.
 func TestOverviewOfNothing(t *testing.T) {
 	var b bytes.Buffer
@@ -154,6 +216,35 @@ func TestOverviewLooks(t *testing.T) {
 			}
 			golden(t, "overview-"+look.name+".golden", b.Bytes())
 		})
+	}
+}
+
+// TestOverviewOfManyClients: steps of mounts and the slowest RPCs say whose they are if the capture has several clients, and what
+// an overview leaves out is counted.
+func TestOverviewOfManyClients(t *testing.T) {
+	o := analyze.NewCollector().Finish(&record.Summary{})
+	for i := range analyze.MaxPairs {
+		o.Groups = append(o.Groups, analyze.Group{Client: record.Some(fmt.Sprintf("10.0.0.%d", i+1)), Server: record.Some("10.9.9.9"), Transactions: 1})
+	}
+	o.MountSteps = []analyze.Step{
+		{Time: 1e9, Client: record.Some("10.0.0.1"), Server: record.Some("10.9.9.9"), OK: record.Some(true), Asked: "MNT /export", Answer: "MNT3_OK"},
+		{Time: 2e9, Client: record.Some("10.0.0.2"), Server: record.Some("10.9.9.9"), OK: record.Some(false), Asked: "MNT /export", Answer: "MNT3ERR_ACCES"},
+	}
+	o.MountStepsTotal = 90
+	o.Slowest = []analyze.Slow{{Transaction: &record.Transaction{
+		Client: record.Some("10.0.0.3"), Server: record.Some("10.9.9.9"), Call: &record.Message{Time: 1e9}, LatencyNS: record.Some[int64](5e6),
+	}}}
+	var b bytes.Buffer
+	screen := render.Screen{Out: &b, Theme: render.NewLook(render.Look{Colour: render.NoColour}), Width: 100}
+	if err := render.Overview(screen, o, &record.Summary{First: record.Some[record.Time](1e9)}, "nfs.pcap"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"and at least 60 more pairs of client and server\n", "0ns  10.0.0.1  MNT /export: MNT3_OK\n", "1.000s  10.0.0.2  MNT /export: MNT3ERR_ACCES\n", "and 88 more steps\n", "5.00ms  0x00000000  10.0.0.3  (not decoded)",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, b.String())
+		}
 	}
 }
 

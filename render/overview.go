@@ -280,7 +280,7 @@ func (v *overview) capture() {
 	v.line("capture", text, ink{})
 	for i, g := range v.o.Groups {
 		if i == 4 {
-			v.row("", part{fmt.Sprintf("and %s of client and server", record.Plural(int64(len(v.o.Groups)-i), "more pair")), v.theme.dim})
+			v.row("", part{"and " + MorePairs(len(v.o.Groups), i) + " of client and server", v.theme.dim})
 			break
 		}
 		text := fmt.Sprintf("%s > %s  %s, %s: %s, %s", g.Client.Or("?"), g.Server.Or("?"), g.Transport, upperLayer(g.UpperLayer), record.Plural(int64(g.Connections), "connection"), record.Plural(g.Transactions, "RPC"))
@@ -318,12 +318,42 @@ const maxMounted = 4
 func (v *overview) mounted() {
 	for i, m := range v.o.Mounted {
 		if i == maxMounted {
-			v.row("", part{fmt.Sprintf("and %s of client, server and version", record.Plural(int64(len(v.o.Mounted)-i), "more pair")), v.theme.dim})
+			v.row("", part{"and " + MorePairs(len(v.o.Mounted), i) + " of client, server and version", v.theme.dim})
 			break
 		}
 		v.line(once(i, "mounted"), MountText(&m), ink{})
 		v.about("connections FILE")
 	}
+}
+
+// MorePairs says how many pairs of a list are not shown. An overview knows a limited number of pairs.
+func MorePairs(of, shown int) string {
+	text := record.Plural(int64(of-shown), "more pair")
+	if of == analyze.MaxPairs {
+		text = "at least " + text
+	}
+	return text
+}
+
+// ends returns the two ends of an RPC or a step, as far as they differ between those of the capture, and spaces after them.
+func (v *overview) ends(client, server record.Opt[string]) string {
+	clients, servers := map[string]bool{}, map[string]bool{}
+	for _, g := range v.o.Groups {
+		if g.Transactions > 0 {
+			clients[g.Client.Or("")], servers[g.Server.Or("")] = true, true
+		}
+	}
+	text := ""
+	if len(clients) > 1 {
+		text = client.Or("?")
+	}
+	if len(servers) > 1 {
+		text += " > " + server.Or("?")
+	}
+	if text != "" {
+		text = strings.TrimPrefix(text, " ") + "  "
+	}
+	return text
 }
 
 // MountText says what a client and a server agreed on.
@@ -411,6 +441,7 @@ func (v *overview) health() {
 		{v.s.Truncated, record.Noun(v.s.Truncated, "packet") + " truncated"},
 	})
 	packets := record.Plural(h.Packets, "packet") + " on connections"
+	between := v.between()
 	pauses := "" // which are not among the packets of connections
 	if v.s.PFCPauses > 0 {
 		pauses = "; " + record.Plural(v.s.PFCPauses, "PFC pause")
@@ -436,7 +467,7 @@ func (v *overview) health() {
 		v.line("health", packets+pauses, v.theme.dim)
 	case v.oneWay():
 		v.line("health", packets+": what the other side sent is not in the capture, so nothing is said about their order"+pauses, v.theme.warn)
-	case missing != "" || h.StartsNotCaptured+h.EndsNotCaptured > 0 || len(v.s.Absences) > 0: // It does not show what the rest contains.
+	case missing != "" || between != "" || h.StartsNotCaptured+h.EndsNotCaptured > 0 || len(v.s.Absences) > 0: // It does not show what the rest contains.
 		v.line("health", packets+": no retransmission and no NAK in them"+pauses, v.theme.good)
 	case pauses != "":
 		v.line("health", "every packet once, in order; no NAK, no loss"+pauses, v.theme.warn)
@@ -446,8 +477,14 @@ func (v *overview) health() {
 	switch { // a property of the capture, not of the network
 	case missing != "":
 		v.line("", "the capture is incomplete: "+missing, v.theme.dim)
+	case between != "":
+		v.line("", between, v.theme.dim)
 	case trouble != "" && v.s.Malformed == 0 && len(v.s.Absences) == 0 && !v.o.Verdict.Unordered && !v.oneWay():
-		v.line("", "no packet is known to be missing from the capture", v.theme.dim)
+		text := "no packet is known to be missing from the capture"
+		if len(v.o.Network) > 0 {
+			text = noCaptureLacks
+		}
+		v.line("", text, v.theme.dim)
 	}
 	if n := h.UnansweredRequests; n > 0 {
 		v.line("", record.Plural(n, "connection request")+" without an answer in the capture", v.theme.warn)
@@ -539,6 +576,39 @@ func (v *overview) badICRCs() string {
 		text += fmt.Sprintf("; the %d damaged packets include others, whose headers were damaged", damaged)
 	}
 	return text
+}
+
+// noCaptureLacks says that captures at several points are complete, as far as they show it.
+const noCaptureLacks = "no capture is known to lack a packet that passed its point"
+
+// between says what several capture points prove about packets that are missing, or damaged, at one of them. It is empty if none is.
+func (v *overview) between() string {
+	n := analyze.SumNetwork(v.o.Network)
+	was := func(n int64) string {
+		if n == 1 {
+			return "1 packet was"
+		}
+		return fmt.Sprintf("%d packets were", n)
+	}
+	var parts []string
+	switch {
+	case n.Lost > 0 && n.Corrupted > 0:
+		parts = []string{fmt.Sprintf("%s lost and %d damaged between the capture points", was(n.Lost), n.Corrupted)}
+	case n.Lost > 0:
+		parts = []string{was(n.Lost) + " lost between the capture points"}
+	case n.Corrupted > 0:
+		parts = []string{was(n.Corrupted) + " damaged between the capture points"}
+	}
+	if n.Unknown > 0 {
+		parts = append(parts, "whether "+record.Plural(n.Unknown, "packet")+" arrived is not known")
+	}
+	switch {
+	case n.NotCaptured > 0:
+		parts = append(parts, "the captures are incomplete: "+was(n.NotCaptured)+" not captured at a point to which the network brought them")
+	case len(parts) > 0:
+		parts = append(parts, noCaptureLacks)
+	}
+	return strings.Join(parts, "; ")
 }
 
 // marks returns the marks of the packets that health is about.
@@ -852,11 +922,11 @@ func (v *overview) mountSteps() {
 			shade = v.theme.bad
 		}
 		at := Duration(int64(s.Time - v.s.First.Or(s.Time)))
-		v.row(once(shown, "mounts"), part{fmt.Sprintf("%9s  ", at), v.theme.dim}, part{s.Asked + ": ", ink{}}, part{s.Answer, shade})
+		v.row(once(shown, "mounts"), part{fmt.Sprintf("%9s  ", at), v.theme.dim}, part{v.ends(s.Client, s.Server) + s.Asked + ": ", ink{}}, part{s.Answer, shade})
 		shown++
 	}
-	if left := len(list) - shown; left > 0 {
-		v.row("", part{fmt.Sprintf("and %s", record.Plural(int64(left), "more step")), v.theme.dim})
+	if left := v.o.MountStepsTotal - int64(shown); left > 0 {
+		v.row("", part{fmt.Sprintf("and %s", record.Plural(left, "more step")), v.theme.dim})
 	}
 	if len(list) > 0 {
 		v.suggest(`FILE -Y 'portmap || mount'`)
@@ -908,7 +978,7 @@ func (v *overview) ladderOf(list []analyze.Slow) {
 // slow writes one of the slowest RPCs. Its latency takes at least length characters.
 func (v *overview) slow(label string, s *analyze.Slow, length int) {
 	r := s.Transaction
-	text := "  " + shortProcedure(r, "")
+	text := "  " + v.ends(r.Client, r.Server) + shortProcedure(r, "")
 	if s.Count > 1 {
 		text += fmt.Sprintf(" (sent on several connections, slowest of at least %d answered)", s.Count)
 	}

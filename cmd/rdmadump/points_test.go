@@ -5,9 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
 // TestLostPackets: each slow RPC of a pair of captures names the packets that were lost or damaged and made it slow, with
@@ -190,6 +195,42 @@ func TestLadderPoints(t *testing.T) {
 		}
 		if rows < 20 {
 			t.Errorf("%d lines of Calls and Replies were compared", rows)
+		}
+	}
+}
+
+// TestDamageOfCall: a Call that was damaged on the way was dropped because of the checksum of its transport. If no checksum shows the
+// damage, because the headers are not those of its connection any more, none is named.
+func TestDamageOfCall(t *testing.T) {
+	for _, c := range []struct {
+		recording string
+		client    int64 // number of the lost Call at the client
+		later     int64 // by how much the clock of the server is ahead, in nanoseconds
+		xid       string
+		at        int // which byte is damaged
+		want      string
+	}{
+		{"iw-twosided", 2493, 756_170_000, "0x1eef82e6", 120, "Call with a bad TCP checksum, dropped by its receiver,"},
+		{"iw-twosided", 2493, 756_170_000, "0x1eef82e6", 12, "Call damaged on the way, dropped by its receiver,"}, // EtherType
+		{"roce-burst41", 878, 205_700_000, "0x278ca522", 120, " Call, bad ICRC: dropped by its receiver "},
+		{"roce-burst41", 878, 205_700_000, "0x278ca522", 12, "Call damaged on the way, dropped by its receiver,"},
+	} {
+		files := recordedEnds(c.recording)
+		frames, _ := testkit.Frames(t, files[1])
+		sent, _ := testkit.Frames(t, files[0])
+		call := sent[c.client-1]
+		call.Data = bytes.Clone(call.Data)
+		call.Data[c.at] ^= 4
+		call.Time += c.later + 300_000
+		i := slices.IndexFunc(frames, func(f capture.Frame) bool { return f.Time > call.Time })
+		files[1] = filepath.Join(t.TempDir(), "server.pcapng")
+		if err := os.WriteFile(files[1], testkit.Pcapng(slices.Insert(frames, i, call), 9), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		run(t.Context(), append([]string{"-q", "--width", "200", "--xid", c.xid}, files...), &out, io.Discard)
+		if !strings.Contains(out.String(), c.want) {
+			t.Errorf("%s, byte %d: want %q in\n%s", c.recording, c.at, c.want, &out)
 		}
 	}
 }

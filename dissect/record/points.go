@@ -31,7 +31,7 @@ type Network struct {
 	Packets          int64               `json:"packets" doc:"Number of packets that passed the first point on the way to the other one, including retransmissions. Of iWARP and of RPC over TCP, the TCP segments with data count, as captured at the first point."`
 	Lost             int64               `json:"lost" doc:"Number of these packets that did not arrive at the other point."`
 	NotCaptured      int64               `json:"not_captured" doc:"Number of these packets that the capture at the other point does not contain, although their receiver had them."`
-	Unknown          int64               `json:"unknown" doc:"Number of these packets that are not at the other point, at a time that the capture of that point does not cover, so that it is not known what happened to them."`
+	Unknown          int64               `json:"unknown" doc:"Number of these packets that are not at the other point, at a time that the capture of that point does not cover, or whose capture lacks other packets, so that it is not known what happened to them."`
 	Reordered        int64               `json:"reordered" doc:"Number of packets that arrived after a packet that was sent later to the same queue pair."`
 	Corrupted        int64               `json:"corrupted" doc:"Number of packets that arrived damaged."`
 	Duplicated       int64               `json:"duplicated" doc:"Number of additional copies that arrived, although the packet had been sent once."`

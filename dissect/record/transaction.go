@@ -650,5 +650,5 @@ type Event struct {
 	LastPacket Opt[int64] `json:"last_packet,omitzero" doc:"Packet number: the last packet of the event."`
 	LastPoint  *string    `json:"last_packet_point,omitzero" doc:"Name of the capture point whose number last_packet is; present only with several capture points." secret:"point"`
 	Of         EventKind  `json:"of,omitzero" doc:"The kind of operation that was acknowledged, rejected, retransmitted, damaged or out of order." values:"call,read_request,read_done,write,reply,nak,ack"`
-	Reason     string     `json:"reason,omitzero" doc:"Reason that a NAK states." secret:"no"`
+	Reason     string     `json:"reason,omitzero" doc:"Reason that a NAK states; of the event bad_icrc, what shows the damage if it is no ICRC: bad TCP checksum, bad UDP checksum, or damaged on the way if only the comparison with the packet that was sent shows it." secret:"no"`
 }

@@ -108,7 +108,7 @@ func (j *facts) troubled() []Client {
 	slices.SortFunc(list, func(a, b Client) int {
 		return cmp.Or(cmp.Compare(shares(&b), shares(&a)), cmp.Compare(a.Address.Or(""), b.Address.Or("")))
 	})
-	return list[:min(len(list), maxGroups)]
+	return list[:min(len(list), MaxPairs)]
 }
 
 // severalClients reports whether a capture has several clients, as far as their addresses are known. A server that is a client

@@ -40,27 +40,46 @@ type Step struct {
 	Answer      string             `json:"answer" doc:"What the server answered, in words."`
 }
 
-// maxSteps is the maximum number of steps that are kept of each kind of record.
+// maxSteps is the maximum number of steps that an overview has of those that were granted, and of the others.
 const maxSteps = 64
 
 // steps collects the steps of mounts.
 type steps struct {
-	rpcs, connections []Step
+	rpcs, connections keptSteps
 	first             map[int]bool // connections whose first RPC of NFS is a step
 	tells             bool         // there is a step that only RPC over TCP or UDP shows
+}
+
+// keptSteps has the first steps of one kind of record. Those that were granted and the others have a limit each, because a mount
+// that failed is reported however many succeeded before it.
+type keptSteps struct {
+	granted, others []Step
+	total           int64
+}
+
+// add counts a step, and keeps it unless the limit is reached.
+func (k *keptSteps) add(s *Step) {
+	list := &k.others
+	if s.OK.Or(false) {
+		list = &k.granted
+	}
+	if len(*list) < maxSteps {
+		*list = append(*list, *s)
+	}
+	k.total++
 }
 
 // transaction adds the step of a transaction, if it is one.
 func (s *steps) transaction(r *record.Transaction) {
 	step, is := mountStep(r)
-	if !is && r.ProgramName.Or("") == "NFS" && !s.first[r.Connection] && len(s.first) < maxSteps {
+	if !is && r.ProgramName.Or("") == "NFS" && !s.first[r.Connection] && len(s.first) < maxMountedConns {
 		if s.first == nil {
 			s.first = map[int]bool{}
 		}
 		s.first[r.Connection] = true
 		step, is = Step{Kind: StepNFS, Asked: nfsAsked(r), Answer: outcome(r)}, true
 	}
-	if !is || len(s.rpcs) >= maxSteps {
+	if !is {
 		return
 	}
 	step.Time, step.Client, step.Server, step.Connection, step.Transaction = r.Start(), r.Client, r.Server, r.Connection, record.Some(r.ID)
@@ -71,7 +90,7 @@ func (s *steps) transaction(r *record.Transaction) {
 		step.OK = record.Opt[bool]{}
 	}
 	s.tells = s.tells || step.Kind != StepNFS
-	s.rpcs = append(s.rpcs, step)
+	s.rpcs.add(&step)
 }
 
 // mountStep returns the step of an RPC to rpcbind or mountd.
@@ -120,7 +139,7 @@ func (s *steps) connection(r *record.Connection) {
 	refused := ended && (end.How == record.EndRejected || plain && end.How == record.EndReset && !r.Established.Known())
 	unanswered := plain && !ended && !r.Established.Known() && r.Transactions == 0
 	port := r.Server.Port.Or(0)
-	if len(s.connections) >= maxSteps || r.Handshake != "seen" || plain && !refused && !unanswered || !plain && r.UpperLayer != "rpcrdma" && port != rdmaPort {
+	if r.Handshake != "seen" || plain && !refused && !unanswered || !plain && r.UpperLayer != "rpcrdma" && port != rdmaPort {
 		return
 	}
 	step := Step{Time: r.First, Kind: StepRDMA, Client: r.Client.Address, Server: r.Server.Address, Connection: r.ID}
@@ -141,20 +160,33 @@ func (s *steps) connection(r *record.Connection) {
 			step.Kind = StepSilent
 		}
 	}
-	s.connections = append(s.connections, step)
+	s.connections.add(&step)
 }
 
 // rdmaPort is the port of NFS over RDMA.
 const rdmaPort = 20049
 
-// list returns the steps in the order of their time, or nil if the capture shows nothing of a mount but RDMA.
-func (s *steps) list() []Step {
+// list returns the steps in the order of their time, and how many there were, or nil if the capture shows nothing of a mount
+// but RDMA.
+func (s *steps) list() (list []Step, total int64) {
 	if !s.tells {
-		return nil
+		return nil, 0
 	}
-	all := slices.Concat(s.rpcs, s.connections)
-	slices.SortStableFunc(all, func(a, b Step) int {
+	list = append(firstSteps(s.rpcs.granted, s.connections.granted), firstSteps(s.rpcs.others, s.connections.others)...)
+	sortSteps(list)
+	return list, s.rpcs.total + s.connections.total
+}
+
+// firstSteps returns the first steps of two lists.
+func firstSteps(a, b []Step) []Step {
+	all := slices.Concat(a, b)
+	sortSteps(all)
+	return all[:min(len(all), maxSteps)]
+}
+
+// sortSteps sorts steps by their time.
+func sortSteps(list []Step) {
+	slices.SortStableFunc(list, func(a, b Step) int {
 		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Connection, b.Connection))
 	})
-	return all[:min(len(all), maxSteps)]
 }

@@ -74,6 +74,29 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// TestStepsOfManyClients: a mount that fails is reported although many succeeded before it, and the steps that are left out are counted.
+func TestStepsOfManyClients(t *testing.T) {
+	c := NewCollector()
+	for i := range 200 {
+		r := &record.Transaction{
+			ID: int64(i), Connection: i, Status: record.Complete, RPCStatus: record.Some("SUCCESS"), Transport: "TCP", ProgramName: record.Some("MOUNT"), ProcedureName: record.Some("MNT"),
+			MountPath: record.Some("/export"), NFSStatus: record.Some("MNT3_OK"), Call: &record.Message{Time: record.Time(i)}, Reply: &record.Message{Time: record.Time(i)},
+		}
+		if i >= 198 {
+			r.NFSStatus = record.Some("MNT3ERR_ACCES")
+		}
+		c.Transaction(r)
+		c.Connection(&record.Connection{
+			ID: 200 + i, Transport: "RoCEv2", UpperLayer: "rpcrdma", Handshake: "seen", First: record.Time(i), Established: record.Some(record.Time(i)), Server: record.Endpoint{Port: record.Some[uint16](20049)},
+		})
+	}
+	o := c.Finish(nil)
+	got := fmt.Sprint(len(o.MountSteps), o.MountStepsTotal, o.MountSteps[63].Time, o.MountSteps[64].Time, o.MountSteps[65].Time)
+	if want := fmt.Sprint(66, 400, record.Time(31), record.Time(198), record.Time(199)); got != want {
+		t.Errorf("%s, want %s: 64 steps that were granted, and the two that were not, of 400", got, want)
+	}
+}
+
 // TestMountedInline: inline thresholds are those of a connection whose handshake was captured. Without it, the capture does not show them.
 func TestMountedInline(t *testing.T) {
 	for _, handshake := range []string{"seen", "missed"} {

@@ -56,7 +56,7 @@ func (m *Mounts) Transaction(r *record.Transaction) {
 	k := pairKey{r.Client.Or(""), r.Server.Or(""), version}
 	p := m.pairs[k]
 	if p == nil {
-		if len(m.pairs) >= maxGroups {
+		if len(m.pairs) >= MaxPairs {
 			return
 		}
 		if m.pairs == nil {

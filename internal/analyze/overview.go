@@ -21,7 +21,8 @@ type Overview struct {
 	Time            Where                  `json:"time" doc:"Parts that the time of all transactions is made of."`
 	Slowest         []Slow                 `json:"slowest" doc:"Transactions with the longest latency, without those of mounting and unmounting: first those whose latency the capture proves, then at most two of which it shows only an upper bound, if they may have been slower than the last of these."`
 	SlowestMounting []Slow                 `json:"slowest_mounting" doc:"Transactions of mounting and unmounting with the longest latency, in the same order."`
-	MountSteps      []Step                 `json:"mount_steps" doc:"Steps of mounts and unmounts in the order of their time: the questions to rpcbind, the RPCs to mountd, the connections for RPC over RDMA, and the first RPC of NFS on each connection; null if the capture contains no RPC to rpcbind or mountd."`
+	MountSteps      []Step                 `json:"mount_steps" doc:"Steps of mounts and unmounts in the order of their time: the questions to rpcbind, the RPCs to mountd, the connections for RPC over RDMA, and the first RPC of NFS on each connection: at most 64 that the server granted, and 64 others; null if the capture contains no RPC to rpcbind or mountd."`
+	MountStepsTotal int64                  `json:"mount_steps_total" doc:"Number of steps of mounts and unmounts, with those that mount_steps leaves out."`
 	Busiest         []*Stats               `json:"busiest" doc:"Operations with the longest total latency, without those of mounting and unmounting."`
 	BusiestMounting []*Stats               `json:"busiest_mounting" doc:"Operations of mounting and unmounting with the longest total latency."`
 	Throughput      record.Opt[Throughput] `json:"throughput" doc:"File data that READ and WRITE moved; null if the capture shows none."`
@@ -190,11 +191,13 @@ type EndCount struct {
 	XIDs             []record.Hex32         `json:"xids" doc:"XIDs of the first connection's outstanding Calls; null if there were none."`
 }
 
+// MaxPairs is the maximum number of pairs of hosts that an overview has.
+const MaxPairs = 64
+
 // These limits keep an overview, and the memory that it takes, small.
 const (
-	busiest   = 5
-	maxGroups = 64
-	maxUses   = 64
+	busiest = 5
+	maxUses = 64
 
 	maxCommon   = 3    // sets of RPCs whose common facts are listed
 	maxCompared = 4096 // RPCs that are compared for that; of more, a sample
@@ -325,7 +328,7 @@ func (c *Collector) waits(r *record.Transaction) {
 	for i := range r.Waits {
 		c.stalled.add(r.Waits[i].From, r.Waits[i].From+record.Time(r.Waited(&r.Waits[i])))
 	}
-	if len(c.stalledOn) <= maxGroups { // one more than gaveUp accepts
+	if len(c.stalledOn) <= MaxPairs { // one more than gaveUp accepts
 		c.stalledOn[r.Connection] = record.Opt[record.End]{}
 	}
 }
@@ -333,7 +336,7 @@ func (c *Collector) waits(r *record.Transaction) {
 // gaveUp returns the side that stopped retransmitting on all connections of unanswered
 // RPCs that waited. It is unknown if one of these connections did not end so.
 func (c *Collector) gaveUp() (side record.Opt[record.End]) {
-	if len(c.stalledOn) > maxGroups {
+	if len(c.stalledOn) > MaxPairs {
 		return side
 	}
 	for _, by := range c.stalledOn {
@@ -472,7 +475,7 @@ func (c *Collector) group(r *record.Connection) {
 		return x.Client == g.Client && x.Server == g.Server && x.Transport == g.Transport && x.UpperLayer == g.UpperLayer
 	})
 	if i < 0 {
-		if i = len(c.o.Groups); i == maxGroups {
+		if i = len(c.o.Groups); i == MaxPairs {
 			return
 		}
 		c.o.Groups = append(c.o.Groups, g)
@@ -574,7 +577,7 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 		}
 	}
 	o.Handles.Share = share(int(o.Handles.ByServer), int(o.Handles.Exposed))
-	o.MountSteps = c.steps.list()
+	o.MountSteps, o.MountStepsTotal = c.steps.list()
 	o.Traffic = c.traffic.finish()
 	if s != nil {
 		o.Health.Damaged += s.SelectedDamaged.Or(s.ICRCBadUnassigned)

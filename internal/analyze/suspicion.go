@@ -390,7 +390,7 @@ func (s *suspicion) finding(r *record.Finding) {
 	}
 	f := s.faults[key]
 	f.count++
-	if name := host.Or(""); f.hosts[name] > 0 || len(f.hosts) < maxGroups {
+	if name := host.Or(""); f.hosts[name] > 0 || len(f.hosts) < MaxPairs {
 		f.hosts[name]++
 	}
 }

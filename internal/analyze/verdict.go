@@ -185,6 +185,7 @@ var sentences = []sentence{
 	{"share-unknown", hint, ordered, shareUnknown},
 	{"failed", count, anyOrder, failed},
 	{"errors-found", count, anyOrder, errorsFound},
+	{"lost-unnoticed", count, ordered, lostUnnoticed},
 	{"out-of-order", count, ordered, outOfOrder},
 	{"refused", count, anyOrder, refused},
 	{"paused", count, anyOrder, paused},

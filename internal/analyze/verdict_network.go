@@ -12,8 +12,8 @@ import (
 
 // sound reports whether nothing happened to any packet.
 func (j *facts) sound() bool {
-	c := &j.counts
-	return c.Retransmitted+c.OutOfOrder+c.Refused+c.Damaged+c.CE+c.CNP+c.Pauses == 0
+	c, n := &j.counts, SumNetwork(j.o.Network)
+	return n.Lost+n.Corrupted == 0 && c.Retransmitted+c.OutOfOrder+c.Refused+c.Damaged+c.CE+c.CNP+c.Pauses == 0
 }
 
 // stall returns the share of the latencies that RPCs stalled because of retransmissions.
@@ -38,7 +38,7 @@ func (j *facts) retransmissionsMatter() bool {
 // networkLost reports whether the capture proves that the network, or an adapter, lost, damaged or reordered packets. A
 // retransmission does not prove that: only a bad checksum, a gap that the capture or a NAK shows, or a second point does.
 func (j *facts) networkLost() bool {
-	n := sumNetwork(j.o.Network)
+	n := SumNetwork(j.o.Network)
 	if n.Lost+n.Corrupted > 0 {
 		return true
 	}
@@ -70,9 +70,33 @@ func retransmitted(j *facts) said {
 	return x
 }
 
+// lostUnnoticed counts packets that were lost between capture points, and that nobody had to retransmit.
+func lostUnnoticed(j *facts) said {
+	n := SumNetwork(j.o.Network)
+	if j.o.Health.Damaged > 0 { // They are said to be damaged.
+		n.Corrupted = 0
+	}
+	if j.o.Health.Retransmitted > 0 || n.Lost+n.Corrupted == 0 {
+		return said{}
+	}
+	fact := lostBetween(&n)
+	return said{Unproven, []Place{InNetwork}, fact, []Evidence{{fact, "network FILE --lost"}}}
+}
+
+// lostBetween says how many packets were lost or damaged between the capture points.
+func lostBetween(n *record.Network) string {
+	switch {
+	case n.Corrupted == 0:
+		return plural(n.Lost, "packet") + " lost between the capture points"
+	case n.Lost == 0:
+		return plural(n.Corrupted, "packet") + " damaged between the capture points"
+	}
+	return fmt.Sprintf("%s lost and %d damaged between the capture points", plural(n.Lost, "packet"), n.Corrupted)
+}
+
 // transport says what happened to packets.
 func (j *facts) transport(where Place) said {
-	h, n := &j.o.Health, sumNetwork(j.o.Network)
+	h, n := &j.o.Health, SumNetwork(j.o.Network)
 	var evidence []Evidence
 	var parts []string
 	add := func(n int64, fact, command string) {
@@ -80,16 +104,7 @@ func (j *facts) transport(where Place) said {
 			parts, evidence = append(parts, fact), append(evidence, Evidence{fact, command})
 		}
 	}
-	if n.Lost+n.Corrupted > 0 {
-		fact := fmt.Sprintf("%s lost and %d damaged between the capture points", plural(n.Lost, "packet"), n.Corrupted)
-		switch {
-		case n.Corrupted == 0:
-			fact = plural(n.Lost, "packet") + " lost between the capture points"
-		case n.Lost == 0:
-			fact = plural(n.Corrupted, "packet") + " damaged between the capture points"
-		}
-		add(n.Lost+n.Corrupted, fact, "network FILE --lost")
-	}
+	add(n.Lost+n.Corrupted, lostBetween(&n), "network FILE --lost")
 	add(n.Reordered, plural(n.Reordered, "packet")+" reordered between the capture points", "network FILE")
 	add(h.Retransmitted, fmt.Sprintf("%d of %s retransmitted", h.Retransmitted, plural(h.Packets, "packet")), "packets FILE -Y 'marks == retransmitted'")
 	add(j.sequenceNaks(), plural(j.sequenceNaks(), "NAK"), "packets FILE -Y 'marks == refused'")
@@ -140,13 +155,14 @@ func trafficText(j *facts) (x said) {
 	return x
 }
 
-// sumNetwork sums up what happened between capture points.
-func sumNetwork(list []*record.Network) (sum record.Network) {
+// SumNetwork sums up what happened between capture points.
+func SumNetwork(list []*record.Network) (sum record.Network) {
 	for _, n := range list {
 		sum.Lost += n.Lost
 		sum.Corrupted += n.Corrupted
 		sum.Unknown += n.Unknown
 		sum.Reordered += n.Reordered
+		sum.NotCaptured += n.NotCaptured
 	}
 	return sum
 }

@@ -141,3 +141,33 @@ func TestStallsInside(t *testing.T) {
 		t.Errorf("%d stalls of %d RPCs, want 700 of 7000", stalls, rpcs)
 	}
 }
+
+// TestMorePoints: another point takes no finding away. It may show that a finding begins with another RPC.
+func TestMorePoints(t *testing.T) {
+	timeouts := 0
+	for recording, files := range recordings {
+		found := map[string]map[string]int{}
+		for at, paths := range combinations(files) {
+			found[at] = map[string]int{}
+			for _, f := range show(t, paths).findings {
+				found[at][f.Rule]++
+			}
+			timeouts += found[at]["retransmission-timeout"]
+		}
+		for few, rules := range found {
+			for many := range found {
+				if strings.ContainsFunc(few, func(point rune) bool { return !strings.ContainsRune(many, point) }) {
+					continue
+				}
+				for rule, n := range rules {
+					if with := found[many][rule]; with < n {
+						t.Errorf("%s: %s is found %d times at %s, and %d times at %s", recording, rule, n, few, with, many)
+					}
+				}
+			}
+		}
+	}
+	if timeouts < 40 {
+		t.Errorf("%d timeouts, want 40", timeouts)
+	}
+}

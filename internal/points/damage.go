@@ -2,6 +2,7 @@ package points
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/internal/link"
@@ -62,6 +63,44 @@ func damaged(a, b uint64) bool {
 		}
 	}
 	return n <= maxDamaged
+}
+
+// destination is the Ethernet address to which the packets of a direction go from a point.
+type destination struct {
+	usual, latest [6]byte
+	same, others  int  // packets to the usual address, and to others
+	several       bool // successive packets went to another address, so that it is not a damaged one
+}
+
+// ethernetDestination returns the destination of an Ethernet frame.
+func ethernetDestination(f *capture.Frame) (to [6]byte, has bool) {
+	return to, f.LinkType == capture.LinkEthernet && copy(to[:], f.Data) == len(to)
+}
+
+// with returns the destination with another packet.
+func (d destination) with(to [6]byte) destination {
+	switch {
+	case to == d.usual:
+		d.same++
+	case d.others >= d.same:
+		d.usual, d.same, d.others = to, 1, 0
+	default:
+		d.several = d.several || to == d.latest
+		d.others++
+	}
+	d.latest = to
+	return d
+}
+
+// isDamaged reports whether an address is the usual one with one or two bytes damaged.
+func (d destination) isDamaged(to [6]byte) bool {
+	differ := 0
+	for i := range to {
+		if to[i] != d.usual[i] {
+			differ++
+		}
+	}
+	return differ > 0 && differ <= 2 && !d.several && d.same > d.others
 }
 
 // suspect is an arrival that may be a damaged packet.
@@ -126,8 +165,15 @@ func (d *damage) take(m *matcher, point int, e *entry, longest int64) bool {
 		if s.used || int(s.point) != point || s.time < e.time-m.slack || s.time > e.time+max(longest, minWindow/4) || !damaged(s.lanes, e.lanes) {
 			continue
 		}
+		before := func(o *suspect) bool { // It was damaged before this hop.
+			return o.point == e.point && o.lanes == s.lanes && o.time <= s.time+m.slack && o.time >= s.time-max(longest, minWindow/4)
+		}
+		if slices.ContainsFunc(list, before) {
+			continue
+		}
 		s.used = true
 		if s.waits {
+			e.badSum = m.ring.has(s.at) && m.ring.at(s.at).icrc == rocev2.ICRCBad
 			m.hide(s.at)
 		}
 		return true

@@ -1,6 +1,10 @@
 package points
 
-import "github.com/rdmadump/rdmadump/rocev2"
+import (
+	"slices"
+
+	"github.com/rdmadump/rdmadump/rocev2"
+)
 
 // A packet that is missing at its receiver's point was not necessarily lost: that capture may have dropped
 // it. If the receiver acknowledges a request before any copy of it was captured there, the receiver had the
@@ -39,6 +43,8 @@ type flow struct {
 	votes   int32
 	rewinds [8]rewind // the latest retransmissions by the requester
 	rewound int
+	naks    [8]rewind // the latest requests of which the receiver said that it lacks them
+	refused int
 	before  uint32 // PSN of the last request that was sent
 	again   bool   // that request was a retransmission
 }
@@ -57,18 +63,20 @@ type rewind struct {
 
 // ack is an acknowledgement of the requests up to a PSN.
 type ack struct {
-	key  flowKey
-	upTo uint32
-	time int64
+	key     flowKey
+	upTo    uint32
+	time    int64
+	refuses bool // it is a NAK of the next one
 }
 
 const (
-	flowPSNs    = 4096
-	flowBytes   = 3072
-	maxRequests = 1 << 14 // that wait for their acknowledgement
-	pairCache   = 1 << 12
-	trustVotes  = 2
-	maxVotes    = 8
+	flowPSNs       = 4096
+	flowBytes      = 3072
+	searchedCopies = 1 << 9  // requests among which a later copy is searched
+	maxRequests    = 1 << 14 // that wait for their acknowledgement
+	pairCache      = 1 << 12
+	trustVotes     = 2
+	maxVotes       = 8
 )
 
 // flows has all flows.
@@ -101,6 +109,7 @@ func slotOf(dir int32, psn uint32) int { return int(mix(uint64(dir)+1, uint64(ps
 // note takes a packet of a path at its first point.
 func (s *flows) note(at uint64, e *entry, v *sight) {
 	e.acks = e.opcode.Info().Kind == rocev2.KindAcknowledge && v.hasAETH && v.aeth.IsAck()
+	e.refuses = v.hasAETH && v.aeth.IsNak() && v.aeth.Code() == 0
 	if e.opcode.Transport() != rocev2.RC || e.hop != 0 {
 		return
 	}
@@ -173,7 +182,7 @@ func (s *flows) respond(w *path, e *entry) {
 	if !e.acks {
 		upTo = (e.psn - 1) & rocev2.PSNMask
 	}
-	s.acks.push(ack{flowKey{w.back.dir, f.peer}, upTo, e.time})
+	s.acks.push(ack{flowKey{w.back.dir, f.peer}, upTo, e.time, e.refuses})
 }
 
 // settle takes the acknowledgements before which all arrivals are matched.
@@ -181,8 +190,20 @@ func (s *flows) settle(m *matcher) {
 	for s.acks.len() > 0 && s.acks.first().time+m.slack+min(m.late, maxWindow) <= m.now {
 		a := s.acks.pop()
 		if requests := s.all[a.key]; requests != nil {
-			requests.acknowledge(m, a.upTo, a.time)
+			if requests.acknowledge(m, a.upTo, a.time); a.refuses {
+				requests.refuse(rewind{(a.upTo + 1) & rocev2.PSNMask, a.time})
+			}
 		}
+	}
+}
+
+// refuse takes a NAK: the receiver has not taken the request, nor any copy of a later one that arrived before.
+func (f *flow) refuse(n rewind) {
+	f.naks[f.refused%len(f.naks)] = n
+	f.refused++
+	for psn, i := n.psn, 0; rocev2.PSNDelta(f.highest, psn) >= 0 && i < flowPSNs/2; i++ {
+		f.arrived.remove(psn)
+		psn = (psn + 1) & rocev2.PSNMask
 	}
 }
 
@@ -199,14 +220,27 @@ func (f *flow) acknowledge(m *matcher, upTo uint32, now int64) {
 				return
 			}
 			if t.sending == notYet && !f.arrived.has(a.psn) && !t.unseen {
-				t.unseen = true
-				if to := t.path.points[t.hop+1]; t.refused == 0 && m.covered(to, t.time, t.path.longest) {
-					m.missing[to]++
+				if t = f.lastCopy(m, a.psn, now); t.sending == notYet && !t.unseen {
+					t.unseen = true
+					if to := t.path.points[t.hop+1]; t.refused == 0 && m.covered(to, t.time, t.path.longest) {
+						m.missing[to]++
+					}
 				}
 			}
 		}
 		f.requests.pop()
 	}
+}
+
+// lastCopy returns the last copy of the first request that is not acknowledged yet, of those that were sent before a time. It is the one
+// that the receiver had: its sender missed the earlier ones, perhaps only their acknowledgement.
+func (f *flow) lastCopy(m *matcher, psn uint32, before int64) (last *entry) {
+	for _, a := range f.requests.items[f.requests.head:min(len(f.requests.items), f.requests.head+searchedCopies)] {
+		if a.psn == psn && m.ring.has(a.at) && m.ring.at(a.at).time <= before {
+			last = m.ring.at(a.at)
+		}
+	}
+	return last
 }
 
 // psnSet is a set of recent PSNs.
@@ -215,6 +249,11 @@ type psnSet [flowPSNs / 64]uint64
 func (s *psnSet) has(psn uint32) bool {
 	i := psn % flowPSNs
 	return s[i/64]>>(i%64)&1 != 0
+}
+
+func (s *psnSet) remove(psn uint32) {
+	i := psn % flowPSNs
+	s[i/64] &^= 1 << (i % 64)
 }
 
 // add adds a PSN, and forgets one that is far from it.
@@ -268,10 +307,21 @@ func (s *flows) wasAnswered(e *entry) bool {
 		return false
 	}
 	requests := s.all[flowKey{e.path.back.dir, f.peer}]
-	if requests == nil || requests.rewound > len(requests.rewinds) && requests.rewinds[requests.rewound%len(requests.rewinds)].time > e.time {
-		return false // Older ones are forgotten.
+	if requests == nil || requests.forgot(e) {
+		return false
 	}
 	return requests.askedAgain(e) == nil
+}
+
+// repeats reports whether a packet is a request, or a response to a Read.
+func (e *entry) repeats() bool {
+	info := e.opcode.Info()
+	return e.opcode.Transport() == rocev2.RC && (info.Request || info.Kind == rocev2.KindReadResponse)
+}
+
+// forgot reports whether a requester went back so often since a packet was sent that the first times are forgotten.
+func (f *flow) forgot(e *entry) bool {
+	return f.rewound > len(f.rewinds) && f.rewinds[f.rewound%len(f.rewinds)].time > e.time
 }
 
 // askedAgain returns when the requester, after a response was sent, first went back to its PSN or an earlier one, or nil.
@@ -284,14 +334,17 @@ func (f *flow) askedAgain(e *entry) (first *rewind) {
 	return first
 }
 
-// wasMissed reports whether the sender of a packet sent it once more, or whether the requester asked for it once more and
-// had no later response until then. A requester that misses a response drops the later ones, and asks for them, too.
+// wasMissed reports whether the receiver of a request refused it with a NAK, or whether the requester asked for a response once more and
+// had no later one until then, or the sender sent an equal packet. A requester that misses a response drops the later ones, and asks for them, too.
 func (s *flows) wasMissed(e *entry) bool {
-	if e.again || e.opcode.Transport() != rocev2.RC || e.opcode.Info().Kind != rocev2.KindReadResponse || e.path.back == nil {
+	f := s.all[flowKey{e.path.dir, e.qpn}]
+	if e.again || !e.repeats() || f == nil {
 		return e.again
 	}
-	f := s.all[flowKey{e.path.dir, e.qpn}]
-	if f == nil || f.votes < trustVotes {
+	if e.opcode.Info().Request {
+		return slices.ContainsFunc(f.naks[:], func(n rewind) bool { return n.psn == e.psn && n.time > e.time })
+	}
+	if f.votes < trustVotes || e.path.back == nil {
 		return false
 	}
 	requests := s.all[flowKey{e.path.back.dir, f.peer}]

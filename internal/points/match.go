@@ -77,7 +77,11 @@ type entry struct {
 	unseen     bool              // the receiver had the packet, but did not capture it
 	again      bool              // the packet was sent once more later
 	copied     bool              // the network made this copy before this point
+	badSum     bool              // the frame that arrived damaged has a bad ICRC, or a bad TCP or UDP checksum
+	astray     bool              // its Ethernet destination is damaged
+	twin       bool              // or the point captured the packet twice: nothing that arrived at the next point has shown which
 	second     bool              // an equal packet arrived at this point before
+	refuses    bool              // it is a NAK because of a PSN
 	acks       bool              // it is an acknowledgement that is not a NAK
 }
 
@@ -121,6 +125,18 @@ func (h *Hop) Delay() Delay { return h.delays.delay() }
 
 // Course returns the traffic over time.
 func (h *Hop) Course() []Interval { return h.course.list() }
+
+// count counts a packet that was sent at a time.
+func (h *Hop) count(sent int64) {
+	h.Packets++
+	h.course.at(sent).packets++
+}
+
+// uncount takes back that a packet was counted.
+func (h *Hop) uncount(sent int64) {
+	h.Packets--
+	h.course.at(sent).packets--
+}
 
 // damaged counts a packet that was sent at a time and damaged on the way.
 func (h *Hop) damaged(sent int64) {
@@ -280,8 +296,11 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 	if e.key, e.base = v.key, v.key; w.trusted {
 		e.key = mix(e.key, uint64(v.id)<<1|1)
 	}
-	// A host gives each packet that it sends an IP identification of its own, so a twin of one is a copy that was captured twice.
-	if (src.mirror[v.dir] || position == 0 && w.trusted && e.id != 0) && m.isTwin(src, e) {
+	// A host gives each packet that it sends an IP identification of its own, so a twin of one was captured twice, or the network
+	// made it before this point. What arrives at the next point more than once shows the latter.
+	twin := (src.mirror[v.dir] || position == 0 && w.trusted && e.id != 0) && m.isTwin(src, e)
+	e.copied = twin && !src.mirror[v.dir] && v.carries != link.CarriesTCP && len(w.hops) > 0
+	if e.twin = e.copied && m.plan.atSender(v.dir, src.point); twin && !e.copied {
 		e.arriving = secondCopy
 		for i, h := range w.hops {
 			if i == position || i == position-1 {
@@ -294,6 +313,9 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 		e.lanes = m.eye.lanesOf(f.Data[v.network:], v.v6)
 		e.cut = !hasHeaders(f.Data[v.network:], v.v6, int(v.length))
 	}
+	if to, has := ethernetDestination(f); has {
+		e.astray = src.destinations[v.dir].isDamaged(to)
+	}
 	e.hop = int8(min(position, 100))
 	e.sent, e.sentPoint, e.sentNumber = e.time, e.point, e.number
 	if v.carries == link.CarriesTCP {
@@ -305,6 +327,10 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 	if position < len(w.hops) {
 		m.transmit(w, position, at, e)
 	}
+	if position == 0 && e.icrc == rocev2.ICRCBad && !e.cut { // Damaged addresses make a path of their own.
+		e.arriving = notYet
+		m.damage.add(e, at)
+	}
 	if position > 0 {
 		e.arriving = notYet
 		if e.icrc != rocev2.ICRCBad {
@@ -312,7 +338,9 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 		}
 		m.arrivals.push(waiting{at, e.time + m.slack + min(m.late, maxWindow)})
 	}
-	m.flows.note(at, e, v)
+	if !e.copied { // its sender did not send it
+		m.flows.note(at, e, v)
+	}
 }
 
 // keyOn returns the key of a packet on one hop of its path.
@@ -321,16 +349,15 @@ func keyOn(key uint64, hop int) uint64 { return key + uint64(hop)*0x9e3779b97f4a
 // transmit notes a packet that leaves a point.
 func (m *matcher) transmit(w *path, hop int, at uint64, e *entry) {
 	h := w.hops[hop]
-	if !e.control {
-		h.Packets++
-		h.course.at(e.time).packets++
+	if !e.control && !e.twin {
+		h.count(e.time)
 	}
 	e.sending = notYet
 	key := keyOn(e.key, hop)
 	b := m.buckets[key]
 	for i, n := b.tail, 0; i != 0 && n < searched; n++ {
 		t := m.ring.at(i - 1)
-		t.again = true
+		t.again = t.again || !e.copied
 		i = t.prev
 	}
 	b.live++
@@ -435,6 +462,10 @@ func (m *matcher) arrive(at uint64) {
 		return
 	}
 	t := m.ring.at(best - 1)
+	if t.twin {
+		t.twin = false
+		h.count(t.time)
+	}
 	if e.refusedAfter(t) {
 		if t.refused == 0 {
 			e.arriving, t.refused = notYet, at+1
@@ -543,13 +574,19 @@ func (m *matcher) measure(h *Hop, e, t *entry, possible transmissions) {
 	}
 }
 
-// refusedAfter reports whether the header of an arrival was damaged after its transmission, so that a checksum is wrong that
-// the ICRC does not cover. A receiver drops such a packet.
+// refusedAfter reports whether the header of an arrival was damaged after its transmission: the frame goes astray, or a checksum
+// is wrong that the ICRC does not cover. A receiver drops such a packet.
 func (e *entry) refusedAfter(t *entry) bool {
 	if e.icrc == rocev2.ICRCBad { // The packet shows that it is damaged.
 		return false
 	}
-	return e.ip == rocev2.ICRCBad && t.ip == rocev2.ICRCOk || e.udp == rocev2.ICRCBad && t.check != e.check
+	return e.astray && !t.astray || e.ip == rocev2.ICRCBad && t.ip == rocev2.ICRCOk || e.udp == rocev2.ICRCBad && t.check != e.check
+}
+
+// damagedBefore reports whether a packet was damaged when it came to the point that transmits it. The checksum of an RPC over UDP
+// proves nothing at its sender, whose adapter may compute it.
+func (e *entry) damagedBefore() bool {
+	return e.arriving == damagedThere || e.arriving == damagedOn || e.astray || e.ip == rocev2.ICRCBad || e.icrc == rocev2.ICRCBad && !e.cut && (e.hop > 0 || e.opcode != udSendOnly)
 }
 
 // hide marks an arrival, and its copies at the points after it, as damaged copies of another packet.
@@ -599,8 +636,14 @@ func (m *matcher) miss(at uint64, e *entry) {
 	}
 	switch {
 	case m.decideRefused(h, e):
+	case e.twin: // the point captured the packet twice
+		e.sending, e.arriving = none, secondCopy
+		h.MirrorDuplicates++
 	case e.control:
 		e.sending = unknown
+	case e.damagedBefore(): // Whether the damaged frame came any farther does not matter.
+		e.sending = unknown
+		h.uncount(e.time)
 	case m.late > maxWindow || !m.covered(h.To, e.time, w.longest) || m.cutAt(h.To, e.opcode): // or the frames are in disorder
 		e.sending = unknown
 		h.Unknown++
@@ -613,9 +656,9 @@ func (m *matcher) miss(at uint64, e *entry) {
 		}
 		e.sending = notCaptured
 		h.NotCaptured++
-	case m.incomplete(h.To) && !m.flows.wasMissed(e): // the sender did not miss it
-		e.sending = notCaptured
-		h.NotCaptured++
+	case m.incomplete(h.To) && !m.flows.wasMissed(e): // Nothing shows that the sender missed it, or that the receiver had it.
+		e.sending = unknown
+		h.Unknown++
 	default:
 		e.sending = lost
 		h.Lost++

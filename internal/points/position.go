@@ -1,12 +1,18 @@
 package points
 
-import "github.com/rdmadump/rdmadump/rocev2"
+import (
+	"slices"
+
+	"github.com/rdmadump/rdmadump/rocev2"
+)
 
 // A point is not at a host if the packets that it captured show that something is between them:
 //
 //   - A host sends its packets in the order of their PSNs. If the first copy of one comes to the point after later packets, then
 //     packets were lost or overtaken between the host and the point. Read requests prove nothing: a host requests the rest of a
 //     Read once more from a PSN that it has not used before.
+//   - A host gives each packet that it sends an IP identification of its own. If a packet is at the point more than once with the
+//     same one, and at the next point as well, then the network copied it between the host and the point.
 //   - A host accepts the requests that come to it without a gap. If it sends a NAK for one that came to the point without a
 //     gap, then that request was lost or overtaken between the point and the host.
 //
@@ -129,16 +135,43 @@ func (p *Plan) findBetween() {
 	for dir, path := range p.paths {
 		back := p.dirs.find(p.dirs.list[dir].reversed())
 		for _, point := range path {
-			late, refused := 0, 0
+			late, refused, copied := 0, 0, 0
+			if point == path[0] && len(path) > 1 {
+				copied = p.copiedBefore(dir, point, path[1])
+			}
 			for _, src := range p.Points[point].sources {
 				late += src.position.late[dir]
 				if back >= 0 {
 					refused += src.position.refused[back]
 				}
 			}
-			p.between[[2]int32{dir, int32(point)}] = inner[point] || late >= fewAstray || refused >= fewAstray
+			p.between[[2]int32{dir, int32(point)}] = inner[point] || late >= fewAstray || refused >= fewAstray || copied >= fewAstray
 		}
 	}
+}
+
+// copiedBefore returns the number of packets of a direction that the first point and the next one captured more than once,
+// among those that were sampled.
+func (p *Plan) copiedBefore(dir int32, first, next int) (copied int) {
+	if !p.trusted[[2]int{first, next}] {
+		return 0
+	}
+	for _, a := range p.Points[first].sources {
+		for key, x := range a.samples {
+			if x.dir == dir && x.isCopied(a) && slices.ContainsFunc(p.Points[next].sources, func(b *source) bool {
+				y := b.samples[key]
+				return y.isCopied(b) && y.id == x.id
+			}) {
+				copied++
+			}
+		}
+	}
+	return copied
+}
+
+// isCopied reports whether a packet was captured twice although its sender sent it once, and the point has no mirror port.
+func (p *sample) isCopied(src *source) bool {
+	return p.isTwin() && p.id != 0 && !p.varied && !src.mirror[p.dir]
 }
 
 // atSender reports whether a point may be at the sender of a direction, and atReceiver whether it may be at the receiver.

@@ -331,7 +331,7 @@ func (m *matcher) damagedBytes(at uint64, e *entry, f *stream) bool {
 		f.replaced = slices.Delete(f.replaced, i, i+1)
 	}
 	h, t := e.path.hops[int(e.hop)-1], m.ring.at(from.at)
-	if t.sending = damagedOn; f.counted {
+	if t.sending, t.badSum = damagedOn, true; f.counted {
 		h.damaged(t.time)
 	}
 	m.hide(at) // The frame as it was sent stands for the packet: its receiver drops it.

@@ -42,17 +42,18 @@ type source struct {
 	since, until int64 // the same on the reference clock
 	point        int   // index of the point
 	frames       int64
-	network      int            // usual offset of the network header, in bytes
-	v6           bool           // the usual network header is that of IPv6
-	resolution   int64          // of times, in nanoseconds
-	disorder     int64          // longest time by which a frame is earlier than one before it, in nanoseconds
-	icrcs        int            // verified ICRCs
-	badICRCs     int            // the number of bad ones
-	unchecked    bool           // ICRCs prove nothing, because most of them are bad
-	cut          [2]int64       // packets that have no key because too few of their bytes were captured; see kindOfCut
-	ipSums       checksums      // of IPv4 headers
-	udpSums      checksums      // of RoCEv2 packets
-	cutDir       int32          // direction of the latest one
+	network      int       // usual offset of the network header, in bytes
+	v6           bool      // the usual network header is that of IPv6
+	resolution   int64     // of times, in nanoseconds
+	disorder     int64     // longest time by which a frame is earlier than one before it, in nanoseconds
+	icrcs        int       // verified ICRCs
+	badICRCs     int       // the number of bad ones
+	unchecked    bool      // ICRCs prove nothing, because most of them are bad
+	cut          [2]int64  // packets that have no key because too few of their bytes were captured; see kindOfCut
+	ipSums       checksums // of IPv4 headers
+	udpSums      checksums // of RoCEv2 packets
+	cutDir       int32     // direction of the latest one
+	destinations map[int32]destination
 	mirror       map[int32]bool // directions whose packets appear twice
 	chain        []conversion   // to the clock of the reference, in this order
 	position     position
@@ -118,7 +119,7 @@ func (s *sampler) of(file int, f *capture.Frame) *source {
 		}
 		src = &source{
 			file: file, origin: origin, link: f.LinkType, samples: map[uint64]sample{}, began: f.Time, first: f.Time, last: f.Time, resolution: 1000,
-			mirror: map[int32]bool{}, network: -1,
+			mirror: map[int32]bool{}, destinations: map[int32]destination{}, network: -1,
 		}
 		if f.From != nil {
 			src.name, src.snap = f.From.Name, f.From.Snap
@@ -175,6 +176,9 @@ func (s *sampler) add(file int, f *capture.Frame) {
 	}
 	if v.key == 0 || v.dir < 0 || v.key&s.mask != 0 {
 		return
+	}
+	if to, has := ethernetDestination(f); has {
+		src.destinations[v.dir] = src.destinations[v.dir].with(to)
 	}
 	p, known := src.samples[v.key]
 	switch {

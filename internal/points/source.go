@@ -235,7 +235,7 @@ func (s *Source) describe(e *entry, f *capture.Frame) *capture.Seen {
 	case lost:
 		v.Fate, v.ArrivedPoint = capture.FateLost, e.path.points[e.hop+1]
 	case damagedOn:
-		v.Fate, v.ArrivedPoint = capture.FateCorrupted, e.path.points[e.hop+1]
+		v.Fate, v.ArrivedPoint, v.BadChecksum = capture.FateCorrupted, e.path.points[e.hop+1], e.badSum
 	case notCaptured:
 		v.Fate = capture.FateNotCaptured
 	}
@@ -247,7 +247,7 @@ func (s *Source) describe(e *entry, f *capture.Frame) *capture.Seen {
 		case e.arriving == matched:
 			v.Fate = capture.FateDelivered
 		case e.arriving == damagedOn:
-			v.Fate = capture.FateCorrupted
+			v.Fate, v.BadChecksum = capture.FateCorrupted, true
 		}
 		if v.Fate != capture.FateDelivered && v.Fate != capture.FateCorrupted {
 			v.Sent, v.SentPoint, v.SentNumber = 0, 0, 0

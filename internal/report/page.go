@@ -369,6 +369,9 @@ func (v *page) head() head {
 	for _, m := range v.o.Mounted[:min(len(v.o.Mounted), maxMounts)] {
 		row("Mounted", "%s", render.Clean(render.MountText(&m)))
 	}
+	if n := len(v.o.Mounted); n > maxMounts {
+		row("Mounted", "and %s of client, server and version", render.MorePairs(n, maxMounts))
+	}
 	row("Packets", "%d, of which %d carry RDMA", s.Packets, s.RDMA)
 	row("Bytes on the wire", "%d", s.Bytes)
 	if v.about.LinkTypes != nil {

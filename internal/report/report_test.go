@@ -363,3 +363,39 @@ func TestEndOfCalls(t *testing.T) {
 		}
 	}
 }
+
+// TestManyClients: the page says how many mounts and steps of mounts it leaves out.
+func TestManyClients(t *testing.T) {
+	p := New(Selector{}, nil, 64<<20)
+	if err := p.begin(1e18); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 80 {
+		for _, program := range []string{"MOUNT", "NFS"} {
+			at := record.Time(1e18 + i*1e6)
+			r := &record.Transaction{
+				ID: int64(i + 1), Connection: i, Direction: record.Forward, Status: record.Complete, Client: record.Some(fmt.Sprintf("10.0.0.%d", i)), Server: record.Some("10.9.9.9"),
+				ProgramName: record.Some(program), Version: record.Some(uint32(3)), Procedure: record.Some(uint32(1)), Call: &record.Message{Time: at, Packet: 1}, Reply: &record.Message{Time: at, Packet: 2},
+			}
+			if program == "NFS" {
+				r.Program = record.Some(uint32(100003))
+			} else if r.MountPath = record.Some("/export"); i == 79 {
+				r.NFSStatus = record.Some("MNT3ERR_ACCES")
+			}
+			if err := p.transaction(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var b bytes.Buffer
+	if err := p.Write(&b, &record.Summary{Packets: 320, First: record.Some[record.Time](1e18), Last: record.Some[record.Time](1e18 + 1e9)}, About{Typed: "nfs.pcap"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"Steps of mounts, in the order of their times: 65 of 160", "MNT3ERR_ACCES", "the first that were not; 95 steps are left out.", "and at least 56 more pairs of client, server and version",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not on the page", want)
+		}
+	}
+}

@@ -146,6 +146,11 @@ func (v *page) mounts() {
 		}
 		t.Rows = append(t.Rows, []cell{instant(s.Time, v.start), text(s.Client), text(s.Server), conn, {Text: render.Clean(s.Asked), Class: "path"}, answer, granted})
 	}
+	of := int(v.o.MountStepsTotal)
+	t.Caption = part(t.Caption, len(t.Rows), of)
+	if n := of - len(t.Rows); n > 0 {
+		v.omit("The table of mounts shows the first steps that were granted and the first that were not; %s are left out.", record.Plural(int64(n), "step"))
+	}
 	if t.Rows != nil {
 		v.part("mounts", "section", section{ID: "mounts", Name: "Mounts", Tables: []table{t}, Commands: []string{v.run("overview", "FILE"), v.run("FILE", "-Y", "portmap || mount")}})
 	}

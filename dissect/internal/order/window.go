@@ -44,6 +44,11 @@ func (w *Window[T]) At(i int) *T { return &w.items[w.order[i].item] }
 // Seq returns the sequence number of the item at an index of the order.
 func (w *Window[T]) Seq(i int) uint32 { return w.order[i].PSN }
 
+// EndsAfter reports whether a request with a higher sequence number waits.
+func (w *Window[T]) EndsAfter(c Circle, seq uint32) bool {
+	return !w.Empty() && c.Delta(w.Seq(w.Len()-1), seq) > 0
+}
+
 // Since returns the time of the item that came first.
 func (w *Window[T]) Since() record.Time {
 	first := w.order[0].At

@@ -79,8 +79,13 @@ func (f *flow) requestAbsent(d *Datagram, again bool, cur *currentPacket) {
 	if again || f.waiting().Item(order.PSNs, psn) != nil {
 		f.sentAgain(order.One(psn), true, cur)
 	}
+	followed := f.waiting().EndsAfter(order.PSNs, psn) || f.absent.EndsAfter(order.PSNs, psn)
+	before := !again && f.waiting().Item(order.PSNs, psn) == nil && followed && f.wasIdle(d.Path, d.At)
 	if d.Path.Lost { // otherwise the captured copy is damaged
 		f.keepAbsent(psn, held{stamp: d.At, class: d.Class, data: f.conn.tracker.buffers.add(nil, d.Raw), length: d.Length})
+	}
+	if before { // its first copy was lost before it was captured at any point
+		f.sentAgain(order.One(psn), true, cur)
 	}
 }
 

@@ -12,7 +12,7 @@ type Loss = sent.Loss
 
 // lose notes a request of the flow that was lost or damaged.
 func (f *flow) lose(seq uint32, p *Path, at record.Stamp) {
-	f.sender().Lose(Loss{At: p.Harmed(at), Damaged: !p.Gone, Seq: seq})
+	f.sender().Lose(Loss{At: p.Harmed(at), Damaged: !p.Gone, BadChecksum: p.BadChecksum, Seq: seq})
 }
 
 // lostEarlier reports whether an earlier copy of a response to an operation of the flow was lost or damaged, so that the
@@ -31,7 +31,7 @@ func (f *flow) missedResponse(d *Datagram, cur *currentPacket) {
 	if o := asker.ops.at(psn); o != nil && o.Kind == Read && (asker.lostEarlier(o, d) || o.hasSeen(int64(order.PSNs.Delta(psn, o.from)))) {
 		f.resentInVain(o, nil, cur)
 	}
-	l := Loss{At: d.Path.Harmed(d.At), Damaged: !d.Path.Gone, Seq: psn}
+	l := Loss{At: d.Path.Harmed(d.At), Damaged: !d.Path.Gone, BadChecksum: d.Path.BadChecksum, Seq: psn}
 	if d.Packet.Opcode.Info().Kind == rocev2.KindAcknowledge {
 		l.Nak = d.Packet.AETH.Syndrome.IsNak() || d.Packet.AETH.Syndrome.IsRNR()
 		l.Ack = !l.Nak

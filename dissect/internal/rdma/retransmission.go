@@ -42,7 +42,7 @@ func (f *flow) takeOldRequest(d *Datagram, cur *currentPacket) {
 // as its timer, it is a retransmission of a copy that was lost before the capture, and firstCopyLost reports it.
 // Otherwise, the network or the capture may have delayed the packet.
 func (f *flow) firstCopyLost(d *Datagram, cur *currentPacket) bool {
-	if d == nil || d.Path.Joined || d.Packet.Opcode.Transport() != rocev2.RC || !f.wasIdle(d.At) {
+	if d == nil || d.Packet.Opcode.Transport() != rocev2.RC || !f.wasIdle(d.Path, d.At) {
 		return false
 	}
 	psn := d.Packet.PSN
@@ -75,9 +75,10 @@ func (f *flow) late(lost bool, cur *currentPacket) {
 	}
 }
 
-// wasIdle reports whether the sender was idle for as long as its timer before a request.
-func (f *flow) wasIdle(at record.Stamp) bool {
-	return f.cause.Expired(f.sent.Time(at), f.timer())
+// wasIdle reports whether the sender of a packet was idle for as long as its timer before it sent the packet. If the packet was
+// captured when it left its sender, then so were its earlier copies, and no idle time has to show that there were any.
+func (f *flow) wasIdle(p Path, at record.Stamp) bool {
+	return !p.LeftSender() && f.cause.Expired(p.FirstSeen(at.Time), f.timer())
 }
 
 // damagedRequest takes a request with a bad ICRC, which its receiver drops. It shows that

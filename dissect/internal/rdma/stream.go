@@ -214,7 +214,7 @@ func (w *stream) apply(s *TCP, cur *currentPacket) {
 
 // firstCopyLost reports whether a first captured copy of a segment is a retransmission of a copy that was lost before the
 // capture; see [flow.firstCopyLost].
-func (w *stream) firstCopyLost(s *TCP) bool { return !s.Path.Joined && w.flow.wasIdle(s.At) }
+func (w *stream) firstCopyLost(s *TCP) bool { return w.flow.wasIdle(s.Path, s.At) }
 
 // takeAgain takes bytes of a segment that were captured before: all of it, or its first ones.
 func (w *stream) takeAgain(s *TCP, r order.Run, cur *currentPacket) {

@@ -119,7 +119,7 @@ func (us *datagrams) take(d *UDP, cur *currentPacket) bool {
 			f.lost(e.op, &Loss{At: lost})
 		}
 		if d.Path.Lost {
-			f.lost(e.op, &Loss{At: d.Path.Harmed(d.At), Damaged: !d.Path.Gone})
+			f.lost(e.op, &Loss{At: d.Path.Harmed(d.At), Damaged: !d.Path.Gone, BadChecksum: d.Path.BadChecksum})
 		}
 		us.arrived(f, d)
 	}

@@ -13,14 +13,15 @@ import (
 // Loss is a packet that was lost or damaged between capture points: a packet of the sender, or of the other side if it answers
 // one of the sender.
 type Loss struct {
-	At       record.Stamp // when it left its sender; if it was damaged, and that frame was captured, when it came to its receiver
-	Seq      uint32
-	Damaged  bool
-	Response bool // the packet is the response to an RDMA Read or an Atomic
-	Nak, Ack bool // the packet is a NAK, or an acknowledgement
-	Later    bool // it comes after the request that was retransmitted; see [Sender.LossesBefore]
-	reported bool
-	repaired record.Time // TCP: when a later copy was taken; 0 if that is not known
+	At          record.Stamp // when it left its sender; if it was damaged, and that frame was captured, when it came to its receiver
+	Seq         uint32
+	Damaged     bool
+	BadChecksum bool // a checksum of the transport shows the damage
+	Response    bool // the packet is the response to an RDMA Read or an Atomic
+	Nak, Ack    bool // the packet is a NAK, or an acknowledgement
+	Later       bool // it comes after the request that was retransmitted; see [Sender.LossesBefore]
+	reported    bool
+	repaired    record.Time // TCP: when a later copy was taken; 0 if that is not known
 }
 
 // Answers reports whether the packet answers one of the sender.

@@ -9,14 +9,27 @@ import (
 
 // Path is what a capture at several points shows of a packet.
 type Path struct {
-	Joined  bool         // there are several points
-	Sent    record.Stamp // when it left its sender; the packet number is 0 if that was not captured
-	Passing bool         // the packet did not come to its receiver unharmed, and Sent is when it passed a point on its way
-	Arrived bool         // the packet was captured when it came to its receiver
-	Lost    bool         // it did not come to its receiver, or came damaged
-	Gone    bool         // nothing of it came to its receiver
-	Early   bool         // it was captured only before it came to its receiver, so that it comes before packets that arrived sooner
-	Copy    bool         // the network made this copy of a packet that its sender sent once
+	Joined      bool         // there are several points
+	Sent        record.Stamp // when it left its sender; the packet number is 0 if that was not captured
+	Passing     bool         // the packet did not come to its receiver unharmed, and Sent is when it passed a point on its way
+	Arrived     bool         // the packet was captured when it came to its receiver
+	Lost        bool         // it did not come to its receiver, or came damaged
+	Gone        bool         // nothing of it came to its receiver
+	BadChecksum bool         // it came damaged, as a checksum of the transport shows
+	Early       bool         // it was captured only before it came to its receiver, so that it comes before packets that arrived sooner
+	Copy        bool         // the network made this copy of a packet that its sender sent once
+	Passed      record.Time  // when it passed the first point that captured it, if that is not at its sender; 0 otherwise
+}
+
+// LeftSender reports whether the packet was captured when it left its sender.
+func (p *Path) LeftSender() bool { return p.Sent.Packet != 0 && !p.Passing }
+
+// FirstSeen returns when the packet passed the first point that captured it on its way, or, if that is not known, a time.
+func (p *Path) FirstSeen(otherwise record.Time) record.Time {
+	if p.Passed != 0 {
+		return p.Passed
+	}
+	return otherwise
 }
 
 // Mark returns the marks of a packet that did not come to its receiver unharmed, or that the network made.

@@ -185,15 +185,29 @@ func noteLostPacket(cs *connState, happened rdma.Event) {
 		return
 	}
 	l := happened.Loss
-	kind := record.EventLost
+	kind, reason := record.EventLost, ""
 	if l.Damaged {
-		kind = record.EventDamaged
+		kind, reason = record.EventDamaged, damageOf(cs.link.Setup(), l)
 	}
-	if e := findDamaged(x, happened.At.Packet); e != nil {
-		e.Event = kind
-		return
+	e := findDamaged(x, happened.At.Packet)
+	if e == nil {
+		e = x.event(happened.At, kind, x.role(happened.By))
+		e.Of = lostKind(happened.Op, part, happened.By, l)
 	}
-	x.event(happened.At, kind, x.role(happened.By)).Of = lostKind(happened.Op, part, happened.By, l)
+	e.Event, e.Reason = kind, reason
+}
+
+// damageOf returns what shows that a packet was damaged. It is empty for an ICRC.
+func damageOf(s rdma.Setup, l *rdma.Loss) string {
+	switch {
+	case !l.BadChecksum:
+		return "damaged on the way"
+	case s.IWARP || s.Transport == rdma.TCPTransport:
+		return "bad TCP checksum"
+	case s.RPC:
+		return "bad UDP checksum"
+	}
+	return ""
 }
 
 // lostKind returns what a packet that was lost belongs to. A side sent it, unless it is the response to a packet of that side.
