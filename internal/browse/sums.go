@@ -294,8 +294,7 @@ func newStats(m *Model) *sums {
 	s.keys, s.fixed, s.by = []string{"Enter its RPCs", "b by " + groupings[1], "& filter"}, 1, -1
 	group := ""
 	s.groupBy = func(by string) error {
-		table, err := m.group(by)
-		if err != nil {
+		if _, err := m.group(by); err != nil {
 			return err
 		}
 		next := groupings[(slices.Index(groupings, by)+1)%len(groupings)]
@@ -307,7 +306,7 @@ func newStats(m *Model) *sums {
 		s.work = func(s *sums) {
 			selected, arrange := s.selection(), s.arrange()
 			running = start(m, func(ctx context.Context, _ func(arranged)) arranged {
-				table, _ = m.group(by)
+				table, _ := m.group(by) // A job that was stopped may still be using an earlier one.
 				selected.each(ctx, func(r *record.Transaction) error {
 					table.Add(r)
 					return nil

@@ -769,6 +769,26 @@ func TestGroupings(t *testing.T) {
 	}
 }
 
+// TestSumsStopped: sums that are made anew before the ones before are ready have each RPC once. The jobs of a table that is
+// not wanted any more go on for a while.
+func TestSumsStopped(t *testing.T) {
+	m := modelOf(t, lossy, plainLook)
+	m.resize(100, 40)
+	for range 20 {
+		for _, k := range keysOf("4&<enter>&<enter>5&<enter>6&<enter>4bB&<enter>") {
+			m.Key(k)
+		}
+		settle(t, m)
+		all := int64(0)
+		for _, r := range m.tabs[tabStats].(*sums).rows {
+			all += int64(r.(*analyze.Stats).Count)
+		}
+		if all != m.state.To {
+			t.Fatalf("the sums have %d RPCs, want %d", all, m.state.To)
+		}
+	}
+}
+
 // TestConnectionWrapped: the facts about a connection are whole on a narrow screen, and a line that is shortened has a mark at its end.
 func TestConnectionWrapped(t *testing.T) {
 	m := modelOf(t, "../../testdata/captures/ends-stormall42-client.pcap.zst", plainLook)

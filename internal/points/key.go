@@ -2,8 +2,10 @@ package points
 
 import (
 	"encoding/binary"
+	"maps"
 	"math/bits"
 	"net/netip"
+	"slices"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
@@ -69,6 +71,11 @@ func (d *directions) of(e ends) int32 {
 	}
 	d.last, d.number = e, n
 	return n
+}
+
+// clone returns a copy that may number further directions.
+func (d *directions) clone() directions {
+	return directions{numbers: maps.Clone(d.numbers), list: slices.Clone(d.list), last: d.last, number: d.number}
 }
 
 // find returns the number of a direction that is known already, or -1.

@@ -169,6 +169,7 @@ type waiting struct {
 type matcher struct {
 	plan  *Plan
 	eye   eye
+	dirs  directions // those of the plan, and further ones
 	seen  sight
 	hops  []*Hop
 	paths map[int32]*path
@@ -196,7 +197,8 @@ type matcher struct {
 
 func newMatcher(p *Plan) *matcher {
 	m := &matcher{plan: p, buckets: map[uint64]bucket{}, paths: map[int32]*path{}, window: minWindow, twins: map[*source]*twins{}}
-	m.eye.dirs, m.eye.link.Tunnels = &p.dirs, p.tunnels
+	m.dirs = p.dirs.clone() // Matchers of one plan may work at the same time.
+	m.eye.dirs, m.eye.link.Tunnels = &m.dirs, p.tunnels
 	m.missing, m.frames = make([]int64, len(p.Points)), make([]int64, len(p.Points))
 	m.limit = int(max(p.memory/entryBytes, 1<<10))
 	m.flows.limit = int(max(p.memory/4/flowBytes, 64))
