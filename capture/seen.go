@@ -12,7 +12,8 @@ type Seen struct {
 	ArrivedPoint  int    // index of the point nearest to the receiver
 	ArrivedNumber int64  // number of the frame at that point; 0 if it was not captured there
 	// SentBetween says that the point that captured the packet first is not at its sender: packets passed something in
-	// between. ArrivedBetween says the same of the point nearest to the receiver.
+	// between. ArrivedBetween says the same of the point nearest to the receiver, or that the frame had a wrong address or
+	// header checksum already at its first point, so that no receiver takes it.
 	SentBetween, ArrivedBetween bool
 	Duplicate                   bool // the network made this copy before the point that captured the frame
 	BadChecksum                 bool // of FateCorrupted: the damaged frame was captured, and its ICRC, or its TCP or UDP checksum, is bad

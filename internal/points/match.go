@@ -585,6 +585,12 @@ func (e *entry) refusedAfter(t *entry) bool {
 	return e.astray && !t.astray || e.ip == rocev2.ICRCBad && t.ip == rocev2.ICRCOk || e.udp == rocev2.ICRCBad && t.check != e.check
 }
 
+// isRefused reports whether the header of a packet is damaged so that its receiver drops it: the frame goes astray, or a checksum
+// is wrong that the ICRC does not cover.
+func (e *entry) isRefused() bool {
+	return e.astray || e.ip == rocev2.ICRCBad || e.udp == rocev2.ICRCBad
+}
+
 // damagedBefore reports whether a packet was damaged when it came to the point that transmits it. The checksum of an RPC over UDP
 // proves nothing at its sender, whose adapter may compute it.
 func (e *entry) damagedBefore() bool {

@@ -305,6 +305,45 @@ func TestDamagedBeforeSwitch(t *testing.T) {
 			if n, want := r.counts(), (counts{lost: 82 - damaged, corrupted: damaged, duplicated: 30}); n != want || damaged != 38 || len(r.Points) != 3 {
 				t.Errorf("%s, frames at %d points after the damage: %+v, want %+v", name, reach, n, want)
 			}
+			for dir, path := range r.paths { // What a damaged header made a host drop did not vanish between the point and the host.
+				if len(path) == 3 && !(r.atSender(dir, path[0]) && r.atReceiver(dir, path[2])) {
+					t.Errorf("%s, frames at %d points after the damage: %d or %d is said not to be at a host", name, reach, path[0], path[2])
+				}
+			}
+		}
+	}
+}
+
+// TestDamagedBeforeFirstPoint: a frame whose header was damaged before both points did not arrive at its receiver, which drops it.
+func TestDamagedBeforeFirstPoint(t *testing.T) {
+	var all [2][]capture.Frame
+	for i, name := range []string{"switch", "server"} {
+		all[i] = load(t, "../../testdata/ends/roce-burst41-"+name+".pcap.zst")
+	}
+	for name, at := range map[string]int{"none": -1, "Ethernet destination": 4, "type of service": 15, "hop limit": 22} {
+		damaged := map[[2]uint32]bool{} // by queue pair and PSN
+		n := 0
+		var paths []string
+		for i, file := range []string{"switch.pcap", "server.pcap"} {
+			paths = append(paths, write(t, file, edited(all[i], func(number int, f *capture.Frame) {
+				ip, is := network(f)
+				if !is || f.Data[ip+19] != 1 || f.Data[42] != 4 { // Calls to the server
+					return
+				}
+				if key := [2]uint32{be.Uint32(f.Data[46:]), be.Uint32(f.Data[50:]) & rocev2.PSNMask}; key[1]%16 == 5 && at >= 0 {
+					if f.Data[at] ^= byte(number%250 + 1); i == 1 {
+						damaged[key] = true
+					}
+				}
+			})))
+		}
+		for _, f := range run(t, paths...).frames {
+			if f.Seen != nil && f.Seen.SentPoint == 0 && f.Seen.SentNumber != 0 && f.Seen.ArrivedPoint == 1 && f.Seen.ArrivedNumber != 0 && f.Seen.ArrivedBetween {
+				n++
+			}
+		}
+		if n != len(damaged) || at >= 0 && n == 0 {
+			t.Errorf("%s: %d packets are said not to have arrived, want %d", name, n, len(damaged))
 		}
 	}
 }

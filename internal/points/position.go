@@ -76,7 +76,7 @@ type position struct {
 	refused   map[int32]int // by direction: packets that their receiver missed although they came to the point in order
 }
 
-// note takes a packet with a good ICRC.
+// note takes a packet that its receiver takes, too.
 func (p *position) note(v *sight, back int32) {
 	info := v.opcode.Info()
 	if v.opcode.Transport() != rocev2.RC {

@@ -167,7 +167,7 @@ func (s *sampler) add(file int, f *capture.Frame) {
 	if src.network < 0 && v.network >= 0 && v.key != 0 {
 		src.network, src.v6 = v.network, v.v6
 	}
-	if v.icrc == rocev2.ICRCOk && src.icrcs < positionFrames && (v.carries == link.CarriesRoCEv2 || v.carries == link.CarriesRoCEv1 || v.carries == link.CarriesInfiniBand) {
+	if v.icrc == rocev2.ICRCOk && src.icrcs < positionFrames && s.isTaken(src, f, v) {
 		src.position.note(v, s.dirs.find(s.dirs.list[v.dir].reversed()))
 	}
 	if v.cut {
@@ -194,6 +194,20 @@ func (s *sampler) add(file int, f *capture.Frame) {
 	for s.count > s.limit {
 		s.thin()
 	}
+}
+
+// isTaken reports whether the receiver of a RoCE packet with a good ICRC takes it. It drops packets whose Ethernet address,
+// IPv4 header or UDP header was damaged in a part that the ICRC does not cover.
+func (s *sampler) isTaken(src *source, f *capture.Frame, v *sight) bool {
+	switch v.carries {
+	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
+	default:
+		return false
+	}
+	if to, has := ethernetDestination(f); has && src.destinations[v.dir].isDamaged(to) {
+		return false
+	}
+	return src.ipSums.of(v.ip) != rocev2.ICRCBad && src.udpSums.of(s.eye.checkUDP(v)) != rocev2.ICRCBad
 }
 
 // thin samples half as many keys as before.
