@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"slices"
+	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -266,6 +267,10 @@ func (d *Delivery) advance(other *Delivery) {
 	}
 }
 
+// slowAck is longer than a receiver takes to acknowledge a request that it accepted. If a copy came to the receiver's capture
+// point, and the receiver did not acknowledge it in this time, then the host or its adapter may have dropped it.
+const slowAck = 50 * time.Millisecond
+
 // decide selects the copy that was accepted, from the copies before bound, and reports whether it
 // came in order. last is the packet with which the capture completed the operation.
 func (c *copies) decide(last, bound record.Stamp) (ordered bool) {
@@ -285,7 +290,8 @@ func (c *copies) decide(last, bound record.Stamp) (ordered bool) {
 	if !certain && c.again.Packet != 0 { // the receiver had accepted it before, so another copy was not captured
 		d.Earliest = record.Stamp{}
 	}
-	if again := c.again; !c.seen && again.Packet != 0 && first.Before(again) && again.Before(bound) {
+	doubtful := !c.seen || time.Duration(c.again.Time.Sub(first.Time)) > slowAck
+	if again := c.again; doubtful && again.Packet != 0 && first.Before(again) && again.Before(bound) {
 		d.At, d.Certain = again, false
 	} else if !first.Before(bound) && c.early.Packet != 0 && c.early.Before(bound) {
 		d.At, d.Earliest, d.Certain = c.early, c.early, false

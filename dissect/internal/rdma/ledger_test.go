@@ -197,6 +197,16 @@ func TestDelivered(t *testing.T) {
 	if d, _ := all[0].Delivered(); d.At != stamp(2) || !d.Certain {
 		t.Errorf("the copy that was captured when it came was accepted, not %v", d)
 	}
+	slow, all := sends(1)
+	all[0].copies.note(inOrder, stamp(2), 0)
+	late := record.Stamp{Time: stamp(2).Time + record.Time(slowAck) + 1, Packet: 4}
+	all[0].copies.note(behind, late, 0)
+	all[0].copies.arrived(true)
+	all[0].sentSeen = true
+	slow.decideCopies(0, 1, record.Stamp{Time: late.Time + 1, Packet: 9})
+	if d, _ := all[0].Delivered(); d.At != late || d.Earliest != stamp(2) || d.Certain || all[0].SeenAtBoth() {
+		t.Errorf("a copy that its receiver did not acknowledge for long was accepted: %v", d)
+	}
 	stream, all := sends(1)
 	stream.ordered = true
 	stream.decideCopies(0, 1, stamp(9))

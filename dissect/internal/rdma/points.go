@@ -71,8 +71,10 @@ func (o *Operation) Times() *ReadTimes {
 func (o *Operation) SentSeen() bool { return o.sentSeen }
 
 // SeenAtBoth reports whether the first packet of a request was captured when it left its sender, and the
-// copy of the last packet that was accepted when it came to its receiver.
-func (o *Operation) SeenAtBoth() bool { return o.sentSeen && o.copies.seen }
+// copy of the last packet that was accepted, which is known, when it came to its receiver.
+func (o *Operation) SeenAtBoth() bool {
+	return o.sentSeen && o.copies.seen && o.copies.delivered.Certain
+}
 
 // noteResponse notes a response to a Read, which may be lost.
 func (f *flow) noteResponse(d *Datagram, lost bool) {
