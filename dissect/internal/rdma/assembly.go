@@ -251,9 +251,9 @@ func (f *flow) writePart(offset uint64, data []byte, size int, last bool) {
 }
 
 // covered notes that the other side has received all operations before the sequence number
-// next.
-func (f *flow) covered(next uint32, at record.Stamp) {
-	f.ops.covered(next, at, func(o *Operation) { o.covered(at) })
+// next, as the current packet shows.
+func (f *flow) covered(next uint32, cur *currentPacket) {
+	f.ops.covered(next, cur.acceptedBefore(), func(o *Operation) { o.covered(cur.at) })
 }
 
 // refuse reports a refusal, and then all operations of the flow after the refused one, which has a sequence number:

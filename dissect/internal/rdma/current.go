@@ -12,11 +12,20 @@ import (
 type currentPacket struct {
 	PacketVerdict
 	at    record.Stamp // when it was captured
+	left  record.Stamp // when it left its sender; the packet number is 0 if that was not captured
 	shown order.Run    // iWARP: sequence numbers of the FPDUs that were noted when the segment was held
 	early bool         // see [Path]
 	class uint8        // traffic class
 	after record.Stamp // InfiniBand, if it was held: the packet after which it was accepted; otherwise its packet number is 0
 	open  bool         // no packet closed the gap before what waits
+}
+
+// acceptedBefore returns when its sender had accepted what the packet acknowledges, at the latest.
+func (cur *currentPacket) acceptedBefore() record.Stamp {
+	if cur.left.Packet != 0 {
+		return cur.left
+	}
+	return cur.at
 }
 
 // belongs sets the connection of the packet.

@@ -125,7 +125,7 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 			f.cause.Progress(cur.at.Time)
 			f.ops.receiver.acceptedTo(fact.To)
 		case order.Covered:
-			f.covered(fact.To, cur.at)
+			f.covered(fact.To, cur)
 		}
 	}
 }

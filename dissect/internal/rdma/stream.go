@@ -261,7 +261,7 @@ func (w *stream) lacks(r order.Run, at record.Stamp) {
 // that it acknowledges.
 func (w *stream) covers(s *TCP, next uint32, cur *currentPacket) {
 	f, first := w.flow, w.flow.ops.unacked
-	f.covered(next, cur.at)
+	f.covered(next, cur)
 	for _, e := range f.ops.entries[min(first, f.ops.unacked):f.ops.unacked] {
 		if s.Length == 0 && e.op.Side == f.side {
 			cur.mark(e.op, 0)

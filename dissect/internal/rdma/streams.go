@@ -27,7 +27,7 @@ type tcpStreams struct {
 // Segment takes a TCP segment, and returns the verdict on it. It returns false if the
 // segment carries neither iWARP nor RPC.
 func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
-	t.segment = currentPacket{at: s.At, class: s.Class, early: s.Path.Early}
+	t.segment = currentPacket{at: s.At, left: s.Path.Left(), class: s.Class, early: s.Path.Early}
 	cur := &t.segment
 	t.now = s.At
 	t.pool.reclaim()

@@ -175,7 +175,7 @@ func (t *Tracker) Finish() {
 
 // Packet takes a packet of InfiniBand's transport, and returns the verdict on it.
 func (t *Tracker) Packet(d *Datagram) PacketVerdict {
-	cur := currentPacket{at: d.At, class: d.Class, early: d.Path.Early}
+	cur := currentPacket{at: d.At, left: d.Path.Left(), class: d.Class, early: d.Path.Early}
 	t.now = d.At
 	t.pool.reclaim()
 	if d.Path.Copy {

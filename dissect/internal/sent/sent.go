@@ -24,6 +24,14 @@ type Path struct {
 // LeftSender reports whether the packet was captured when it left its sender.
 func (p *Path) LeftSender() bool { return p.Sent.Packet != 0 && !p.Passing }
 
+// Left returns when the packet left its sender. The packet number is 0 if that was not captured.
+func (p *Path) Left() (at record.Stamp) {
+	if p.LeftSender() {
+		at = p.Sent
+	}
+	return at
+}
+
 // FirstSeen returns when the packet passed the first point that captured it on its way, or, if that is not known, a time.
 func (p *Path) FirstSeen(otherwise record.Time) record.Time {
 	if p.Passed != 0 {
