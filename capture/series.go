@@ -56,9 +56,18 @@ func SeriesOf(paths []string, span func(path string) (Span, bool)) (list []Serie
 	return list
 }
 
+// nameOf returns the last element of a path without the ending of a compressed file: the older files of a ring may be compressed.
+func nameOf(path string) string {
+	base := filepath.Base(path)
+	for _, ending := range []string{".gz", ".zst"} {
+		base = strings.TrimSuffix(base, ending)
+	}
+	return base
+}
+
 // familyOf returns the path without the numbers in its last element. The first file of tcpdump -C has none.
 func familyOf(path string) string {
-	folder, base := filepath.Split(path)
+	folder, base := filepath.Dir(path), nameOf(path)
 	var b strings.Builder
 	digits := false
 	for _, r := range base {
@@ -69,12 +78,12 @@ func familyOf(path string) string {
 			digits = true
 		}
 	}
-	return filepath.Clean(folder) + "/" + b.String()
+	return folder + "/" + b.String()
 }
 
 // digitsIn returns the numbers in the last element of a path as they are written.
 func digitsIn(path string) []string {
-	return strings.FieldsFunc(filepath.Base(path), func(r rune) bool { return r < '0' || r > '9' })
+	return strings.FieldsFunc(nameOf(path), func(r rune) bool { return r < '0' || r > '9' })
 }
 
 // numbersIn returns the numbers in the last element of a path.

@@ -29,6 +29,7 @@ func TestSeries(t *testing.T) {
 		{"times at the end of a month", []string{"r-20261129", "r-20261130", "r-20261201"}, "[0 1 2] missing []"},
 		{"numbers after times", []string{"r-0520", "r-05201", "r-05202", "r-0521", "r-05211", "r-05212"}, "[0 1 2 3 4 5] missing []"},
 		{"two files with distant numbers", []string{"r1", "r9"}, "[0 1] missing []"},
+		{"older files are compressed", []string{"r1.gz", "r2.zst", "r3", "r4", "r6"}, "[0 1 2 3 4] missing [{3 4 1}]"},
 		{"points with numbers", []string{"client1.pcap", "client2.pcap~"}, ""},
 		{"other names", []string{"client.pcap", "server.pcap"}, ""},
 		{"two folders", []string{"a/r1", "b/r2"}, ""},

@@ -9,9 +9,10 @@ import (
 
 // Which sources are compared. Of a folder with many files, most pairs have nothing in common.
 
-// findSeries finds out which files one program wrote one after the other. They are one point.
-func (p *Plan) findSeries() {
-	spans := map[string]capture.Span{}
+// joinSeries makes one source of the files that one program wrote one after the other: they have one clock, and their frames are
+// numbered one after the other.
+func (p *Plan) joinSeries() {
+	spans, frames := map[string]capture.Span{}, map[int]int64{}
 	for _, src := range p.sources {
 		path := p.files[src.file].Path
 		s, known := spans[path]
@@ -19,33 +20,48 @@ func (p *Plan) findSeries() {
 			s = capture.Span{First: src.first, Last: src.last}
 		}
 		spans[path] = capture.Span{First: min(s.First, src.first), Last: max(s.Last, src.last)}
+		frames[src.file] += src.frames
 	}
 	var paths []string
-	p.series = make([]int, len(p.files))
-	for i, f := range p.files {
+	for _, f := range p.files {
 		paths = append(paths, f.Path)
-		p.series[i] = -1
 	}
-	span := func(path string) (capture.Span, bool) {
+	of := map[int][]*source{}
+	for _, src := range p.sources {
+		src.pieces = []piece{{file: src.file, first: src.first, last: src.last}}
+		of[src.file] = append(of[src.file], src)
+	}
+	for _, series := range capture.SeriesOf(paths, func(path string) (capture.Span, bool) {
 		s, known := spans[path]
 		return s, known
-	}
-	for n, s := range capture.SeriesOf(paths, span) {
-		for _, i := range s.Files {
-			p.series[i] = n
+	}) {
+		heads, base := map[int]*source{}, int64(0)
+		for _, file := range series.Files {
+			afterGap := slices.ContainsFunc(series.Missing, func(a capture.Absent) bool { return a.Before == file })
+			for _, src := range of[file] {
+				src.pieces[0].base, src.pieces[0].afterGap = base, afterGap
+				if head := heads[src.origin]; head != nil {
+					head.absorb(src)
+				} else {
+					heads[src.origin] = src
+				}
+			}
+			base += frames[file]
 		}
 	}
+	p.sources = slices.DeleteFunc(p.sources, func(src *source) bool { return src.samples == nil })
+	p.sortSources()
 }
 
-// inSeries reports whether two sources are files of one series.
-func (p *Plan) inSeries(a, b *source) bool {
-	return a.file != b.file && p.series[a.file] >= 0 && p.series[a.file] == p.series[b.file]
+// sortSources sorts the sources by the files that the user named first, and their interfaces.
+func (p *Plan) sortSources() {
+	slices.SortStableFunc(p.sources, func(a, b *source) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.origin, b.origin)) })
 }
 
 // maxHolders limits the sources that are compared because of one packet, which may be in every file of a folder.
 const maxHolders = 16
 
-// candidates returns the pairs of sources that have packets in common, except those of one series. Captures whose times do not
+// candidates returns the pairs of sources that have packets in common, if they are not few. Captures whose times do not
 // overlap may be of two clocks, but then they have most packets in common.
 func (p *Plan) candidates() (pairs [][2]int) {
 	type holder struct {
@@ -75,7 +91,7 @@ func (p *Plan) candidates() (pairs [][2]int) {
 	for pair, n := range shared {
 		a, b := p.sources[pair[0]], p.sources[pair[1]]
 		apart := a.last < b.first || b.last < a.first
-		if n >= fewShared && !p.inSeries(a, b) && (!apart || 2*n >= min(len(a.samples), len(b.samples))) {
+		if n >= fewShared && (!apart || 2*n >= min(len(a.samples), len(b.samples))) {
 			pairs = append(pairs, pair)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// groups assigns sources to points. Usually each source is a point. The files of a ring, and interfaces of
-// one host that share the packets of a connection, are one point; so are files with the same packets.
+// groups assigns sources to points. Usually each source is a point. Interfaces of
+// one host that share the packets of a connection are one point; so are files with the same packets.
 type groups []int
 
 func (g groups) of(i int) int {
@@ -24,16 +24,6 @@ func (g groups) of(i int) int {
 func (g groups) join(a, b int) {
 	a, b = g.of(a), g.of(b)
 	g[max(a, b)] = min(a, b)
-}
-
-// sizeOf returns the number of sources in the group of a source.
-func (g groups) sizeOf(i int) (n int) {
-	for j := range g {
-		if g.of(j) == g.of(i) {
-			n++
-		}
-	}
-	return n
 }
 
 // group finds the sources that are one point.
@@ -54,9 +44,7 @@ func (p *Plan) group(all []*relation) groups {
 	for a := range p.sources {
 		for b := a + 1; b < len(p.sources); b++ {
 			x, y := p.sources[a], p.sources[b]
-			if p.inSeries(x, y) {
-				g.join(a, b)
-			} else if !related[[2]int{a, b}] && overlap(near[a], near[b]) && (x.last <= y.first || y.last <= x.first || x.file == y.file) {
+			if !related[[2]int{a, b}] && overlap(near[a], near[b]) && (x.last <= y.first || y.last <= x.first || x.file == y.file) {
 				g.join(a, b)
 			}
 		}
@@ -120,7 +108,7 @@ func (p *Plan) place(all []*relation, g groups) {
 		if !known {
 			n = len(p.Points)
 			at[root] = n
-			p.Points = append(p.Points, Point{Name: p.nameOf(names, i), Link: src.link, Snap: src.snap, first: math.MaxInt64, last: math.MinInt64})
+			p.Points = append(p.Points, Point{Name: p.firstNameOf(names, i), Link: src.link, Snap: src.snap, first: math.MaxInt64, last: math.MinInt64})
 		}
 		point := &p.Points[n]
 		point.sources = append(point.sources, src)
@@ -128,8 +116,14 @@ func (p *Plan) place(all []*relation, g groups) {
 		src.point = n
 	}
 	for i := range p.Points {
-		if point := &p.Points[i]; len(point.sources) > 1 {
-			point.Name += fmt.Sprintf(" and %d more", len(point.sources)-1)
+		point := &p.Points[i]
+		more := -1
+		for _, src := range point.sources {
+			more += len(src.pieces)
+			point.counts = point.counts || src.file != point.sources[0].file
+		}
+		if more > 0 {
+			point.Name += fmt.Sprintf(" and %d more", more)
 		}
 	}
 }
@@ -208,8 +202,8 @@ func (p *Plan) describe() {
 			}
 		}
 		for j, src := range point.sources {
-			src.since, src.until = src.time(1, src.first), src.time(math.MaxInt64, src.last)
-			point.first, point.last = min(point.first, src.since), max(point.last, src.until)
+			src.cover()
+			point.first, point.last = min(point.first, src.spans[0].First), max(point.last, src.spans[len(src.spans)-1].Last)
 			if j == 0 {
 				point.Known = len(p.Points) > 1 && (len(src.chain) > 0 || src == p.reference)
 				point.clock(src)
@@ -282,7 +276,7 @@ func (p *Plan) note(all []*relation) {
 	if len(lone) == used && len(lone) > 1 && len(p.Notes) == 0 {
 		p.Notes = append(p.Notes, "the files have no packets in common, so they are merged by time as one capture")
 	} else if len(lone) > 0 && len(lone) < used {
-		p.Notes = append(p.Notes, fmt.Sprintf("%s has no packets in common with the other files, so it is merged by its own clock", strings.Join(lone, ", ")))
+		p.Notes = append(p.Notes, fmt.Sprintf("these files have no packets in common with the others, so they are merged by their own clocks: %s", strings.Join(lone, ", ")))
 	}
 	reference := ""
 	for i := range p.Points {

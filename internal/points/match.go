@@ -691,7 +691,7 @@ func (m *matcher) incomplete(point int) bool {
 // covered reports whether the capture of a point covers a time, with a margin.
 func (m *matcher) covered(point int, t, margin int64) bool {
 	for _, src := range m.plan.Points[point].sources {
-		if src.since <= t && t+margin <= src.until {
+		if slices.ContainsFunc(src.spans, func(s capture.Span) bool { return s.First <= t && t+margin <= s.Last }) {
 			return true
 		}
 	}

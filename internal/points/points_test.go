@@ -3,6 +3,7 @@ package points
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"net/netip"
@@ -34,6 +35,21 @@ func load(t testing.TB, path string) []capture.Frame {
 // write writes frames as a pcap file with nanoseconds, and returns its path.
 func write(t testing.TB, name string, frames []capture.Frame) string {
 	t.Helper()
+	return writeTo(t, filepath.Join(t.TempDir(), name), frames)
+}
+
+// writeRing writes frames as a ring of files with n frames each, and returns their paths.
+func writeRing(t testing.TB, name string, frames []capture.Frame, n int) (paths []string) {
+	t.Helper()
+	folder := t.TempDir()
+	for part := range slices.Chunk(frames, n) {
+		paths = append(paths, writeTo(t, filepath.Join(folder, fmt.Sprintf("%s%05d.pcap", name, len(paths))), part))
+	}
+	return paths
+}
+
+func writeTo(t testing.TB, path string, frames []capture.Frame) string {
+	t.Helper()
 	le := binary.LittleEndian
 	b := le.AppendUint32(nil, 0xa1b23c4d)
 	b = append(b, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0)
@@ -44,7 +60,6 @@ func write(t testing.TB, name string, frames []capture.Frame) string {
 		b = le.AppendUint32(b, uint32(f.Length))
 		b = append(b, f.Data...)
 	}
-	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -344,6 +359,69 @@ func TestDamagedBeforeFirstPoint(t *testing.T) {
 		}
 		if n != len(damaged) || at >= 0 && n == 0 {
 			t.Errorf("%s: %d packets are said not to have arrived, want %d", name, n, len(damaged))
+		}
+	}
+}
+
+// TestRings: the files of a ring are one source, so that rings show what whole files show, with the same numbers of packets.
+func TestRings(t *testing.T) {
+	client, server := load(t, stormClient), load(t, stormServer)
+	whole := run(t, stormClient, stormServer)
+	for _, n := range []int{40, 300, 1000} {
+		rings := [2][]string{writeRing(t, "client", client, n), writeRing(t, "server", server, n)}
+		for name, paths := range map[string][]string{
+			"both":             slices.Concat(rings[0], rings[1]),
+			"client":           append(slices.Clone(rings[0]), stormServer),
+			"server":           append([]string{stormClient}, rings[1]...),
+			"in another order": slices.Concat(reversed(rings[0]), reversed(rings[1])),
+		} {
+			r := run(t, paths...)
+			if r.want(t, 8, 10, 13); len(r.Points) != 2 || len(r.frames) != len(whole.frames) {
+				t.Fatalf("%d frames a file, %s: %d points, %d packets, want 2 and %d", n, name, len(r.Points), len(r.frames), len(whole.frames))
+			}
+			for i, f := range r.frames {
+				w := whole.frames[i]
+				if f.Number != w.Number || f.Time != w.Time || (f.Seen == nil) != (w.Seen == nil) || f.Seen != nil && *f.Seen != *w.Seen {
+					t.Fatalf("%d frames a file, %s: packet %d at %d, %+v, want %d at %d, %+v", n, name, f.Number, f.Time, f.Seen, w.Number, w.Time, w.Seen)
+				}
+			}
+		}
+	}
+}
+
+func reversed(paths []string) []string {
+	paths = slices.Clone(paths)
+	slices.Reverse(paths)
+	return paths
+}
+
+// TestRingWithGap: what a missing file of a ring would have is not lost.
+func TestRingWithGap(t *testing.T) {
+	whole := run(t, stormClient, stormServer).counts()
+	for missing := 1; missing < 5; missing++ {
+		files := writeRing(t, "server", load(t, stormServer), 250)
+		r := run(t, append([]string{stormClient}, slices.Delete(files, missing, missing+1)...)...)
+		if c := r.counts(); c.lost > whole.lost || c.notCaptured > whole.notCaptured || c.unknown == 0 || len(r.Points) != 2 {
+			t.Errorf("without file %d: %+v at %d points", missing, c, len(r.Points))
+		}
+	}
+}
+
+// TestRingAndCopy: a file of a ring that is there twice changes nothing, and each packet has a number of its own.
+func TestRingAndCopy(t *testing.T) {
+	client := load(t, stormClient)
+	files := writeRing(t, "client", client, 300)
+	r := run(t, append(files, writeTo(t, filepath.Join(t.TempDir(), "copy.pcap"), client[600:900]), stormServer)...)
+	if r.want(t, 8, 10, 13); len(r.Points) != 2 {
+		t.Errorf("%d points", len(r.Points))
+	}
+	last := int64(0)
+	for _, f := range r.frames {
+		if f.Seen.Point == 0 && f.Seen.ArrivedNumber == 0 && f.Seen.SentNumber != 0 {
+			if f.Number <= last {
+				t.Fatalf("packet %d comes after packet %d", f.Number, last)
+			}
+			last = f.Number
 		}
 	}
 }
@@ -1233,7 +1311,7 @@ func merged(frames []capture.Frame) []capture.Frame {
 // BenchmarkIdentical measures the cost of packets that do not differ.
 func BenchmarkIdentical(b *testing.B) {
 	p := &Plan{memory: 64 << 20, paths: map[int32][]int{0: {0, 1}}, longest: map[int32]int64{0: 1e6}, shortest: map[int32]int64{0: 50e3}}
-	p.sources = []*source{{point: 0, until: math.MaxInt64}, {point: 1, until: math.MaxInt64}}
+	p.sources = []*source{{point: 0, spans: []capture.Span{{Last: math.MaxInt64}}}, {point: 1, spans: []capture.Span{{Last: math.MaxInt64}}}}
 	p.Points = []Point{{sources: p.sources[:1]}, {sources: p.sources[1:]}}
 	data := packet(true, 1, 0, 1024)
 	f := capture.Frame{LinkType: capture.LinkEthernet, Length: len(data), Data: data}

@@ -76,6 +76,19 @@ type position struct {
 	refused   map[int32]int // by direction: packets that their receiver missed although they came to the point in order
 }
 
+// add adds the proofs of another file of the same source. Its sequences are not needed any more.
+func (p *position) add(other *position) {
+	if p.late == nil {
+		p.late, p.refused = map[int32]int{}, map[int32]int{}
+	}
+	for dir, n := range other.late {
+		p.late[dir] += n
+	}
+	for dir, n := range other.refused {
+		p.refused[dir] += n
+	}
+}
+
 // note takes a packet that its receiver takes, too.
 func (p *position) note(v *sight, back int32) {
 	info := v.opcode.Info()

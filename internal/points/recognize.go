@@ -44,6 +44,7 @@ type Point struct {
 	Steps      []Step  // of this clock, compared with the reference
 
 	sources     []*source
+	counts      bool  // packets have the numbers in which they come, because they are in several files
 	first, last int64 // span of the capture on the reference clock
 	gap         int64 // half of the gaps, in nanoseconds
 }
@@ -71,7 +72,6 @@ type Plan struct {
 	same     bool              // some files hold the same packets with the same times
 	memory   int64
 	tunnels  []link.Tunnel
-	series   []int // by file: the series that it belongs to; -1 if it belongs to none
 
 	clockKnown bool    // the reference is the file that the caller named
 	reference  *source // whose clock is the reference
@@ -234,9 +234,8 @@ func Recognize(ctx context.Context, files []File, o Options) (*Plan, error) {
 			return nil, ctx.Err()
 		}
 	}
-	slices.SortStableFunc(s.sources, func(a, b *source) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.origin, b.origin)) })
 	p := &Plan{files: files, sources: s.sources, dirs: s.dirs, memory: o.Memory, tunnels: o.Tunnels}
-	p.findSeries()
+	p.joinSeries()
 	p.recognize(ctx, o.Clock)
 	return p, ctx.Err()
 }
@@ -307,8 +306,10 @@ func (p *Plan) hasBothWays(src *source) bool {
 // root returns the index of the source whose clock is the reference.
 func (p *Plan) root(reference string) int {
 	for i, src := range p.sources {
-		f := p.files[src.file]
-		if reference != "" && (reference == f.Path || reference == f.Name || reference == filepath.Base(f.Path) || reference == src.name) {
+		if reference != "" && (reference == src.name || slices.ContainsFunc(src.pieces, func(part piece) bool {
+			f := p.files[part.file]
+			return reference == f.Path || reference == f.Name || reference == filepath.Base(f.Path)
+		})) {
 			p.clockKnown = true
 			return i
 		}
@@ -547,6 +548,12 @@ func (p *Plan) span(all []*relation, g groups, root int) {
 	for next := root; len(p.sources) > 0 && next >= 0; {
 		connect(next)
 		next = -1
+		known := map[int]int{} // by group: a source whose clock is known
+		for i := range p.sources {
+			if joined[i] {
+				known[g.of(i)] = i
+			}
+		}
 		for i := range p.sources {
 			if joined[i] {
 				continue
@@ -554,14 +561,8 @@ func (p *Plan) span(all []*relation, g groups, root int) {
 			if next < 0 {
 				next = i
 			}
-			for j := range p.sources {
-				if joined[j] && g.of(i) == g.of(j) { // It has the clock of a source of the same point.
-					p.sources[i].chain = unnumbered(p.sources[j].chain)
-					next = i
-					break
-				}
-			}
-			if g.sizeOf(i) > 1 && next == i {
+			if j, is := known[g.of(i)]; is { // It has the clock of a source of the same point.
+				p.sources[i].chain, next = unnumbered(p.sources[j].chain), i
 				break
 			}
 		}
@@ -588,9 +589,16 @@ func (p *Plan) refineSteps(ctx context.Context) {
 // stepBetween returns the number of the frame of a source that is in the range (after, upTo] and comes least, and at least by a
 // time, later than the one before it by the clock of the source; if there is none, it returns upTo.
 func (p *Plan) stepBetween(ctx context.Context, src *source, after, upTo, by int64) int64 {
-	file := p.files[src.file]
+	part := src.pieces[0]
+	for _, next := range src.pieces {
+		if next.base < upTo {
+			part = next
+		}
+	}
+	file := p.files[part.file]
 	from, err := capture.OpenParts(ctx, []capture.Part{{Path: file.Path, Name: file.Name, Take: func(f *capture.Frame) bool {
-		return f.Number >= after && f.Number <= upTo && (f.From == nil || f.From.Index == src.origin)
+		n := part.base + f.Number
+		return n >= after && n <= upTo && (f.From == nil || f.From.Index == src.origin)
 	}}})
 	if err != nil { // It was read before. The source that reads it again reports the error.
 		return upTo
@@ -598,13 +606,14 @@ func (p *Plan) stepBetween(ctx context.Context, src *source, after, upTo, by int
 	defer from.Close()
 	first, before, least := upTo, int64(0), int64(math.MaxInt64)
 	for f, err := range capture.All(ctx, from) {
-		if err != nil || f.Number > upTo {
+		if err != nil {
 			break
 		}
-		if d := f.Time - before - by; f.Number > after && d >= 0 && d < least {
-			first, least = f.Number, d
+		n := part.base + f.Number
+		if d := f.Time - before - by; n > after && d >= 0 && d < least {
+			first, least = n, d
 		}
-		if before = f.Time; f.Number == upTo {
+		if before = f.Time; n >= upTo {
 			break
 		}
 	}
@@ -664,6 +673,15 @@ func baseNames(files []File) []string {
 
 // nameOf returns the name of a source.
 func (p *Plan) nameOf(names []string, i int) string {
+	name := p.firstNameOf(names, i)
+	if n := len(p.sources[i].pieces); n > 1 {
+		name += fmt.Sprintf(" and %d more", n-1)
+	}
+	return name
+}
+
+// firstNameOf returns the name of a source, or of its first file if it has several.
+func (p *Plan) firstNameOf(names []string, i int) string {
 	src := p.sources[i]
 	several := slices.ContainsFunc(p.sources, func(other *source) bool { return other != src && other.file == src.file })
 	switch {

@@ -3,6 +3,7 @@ package points
 import (
 	"context"
 	"io"
+	"math"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/internal/link"
@@ -29,18 +30,27 @@ type sample struct {
 // sampleBytes is the memory that a sample takes in its map.
 const sampleBytes = 96
 
-// source is one interface of one file. It has its own clock.
+// piece is one file of a source.
+type piece struct {
+	file        int
+	base        int64 // number of frames in the files of the source before it
+	first, last int64 // times of its earliest and its latest frame
+	afterGap    bool  // files between the one before and this one are missing
+}
+
+// source is one interface of one file, or of the files of a series. It has its own clock.
 type source struct {
-	file         int // index of the file
-	origin       int // index of the interface in the file
+	file         int     // index of the first file
+	pieces       []piece // its files, in the order of their times
+	origin       int     // index of the interface in the file
 	name         string
 	link         capture.LinkType
 	snap         uint32
 	samples      map[uint64]sample
-	began        int64 // time of the first frame
-	first, last  int64 // times of the earliest and the latest frame
-	since, until int64 // the same on the reference clock
-	point        int   // index of the point
+	began        int64          // time of the first frame
+	first, last  int64          // times of the earliest and the latest frame
+	spans        []capture.Span // times on the reference clock that the files cover
+	point        int            // index of the point
 	frames       int64
 	network      int       // usual offset of the network header, in bytes
 	v6           bool      // the usual network header is that of IPv6
@@ -59,6 +69,82 @@ type source struct {
 	position     position
 	oneWay       bool // it has no pair of hosts of which both send
 	leftOut      bool // its packets are not used
+}
+
+// and returns the sample with the copies of a later file.
+func (p sample) and(later sample) sample {
+	if p.copies == 1 {
+		p.second, p.varied = later.first, p.id != later.id
+	}
+	p.copies += later.copies
+	return p
+}
+
+// absorb adds the next file of a series to the source, which other then is not any more.
+func (src *source) absorb(other *source) {
+	next := other.pieces[0]
+	src.file, src.pieces = min(src.file, other.file), append(src.pieces, next)
+	for key, x := range other.samples {
+		x.number += next.base
+		if before, known := src.samples[key]; known {
+			x = before.and(x)
+		}
+		src.samples[key] = x
+	}
+	src.frames += other.frames
+	src.first, src.last = min(src.first, other.first), max(src.last, other.last)
+	if src.network < 0 {
+		src.network, src.v6 = other.network, other.v6
+	}
+	src.resolution, src.disorder = max(src.resolution, other.resolution), max(src.disorder, other.disorder)
+	src.icrcs += other.icrcs
+	src.badICRCs += other.badICRCs
+	src.unchecked = 2*src.badICRCs > src.icrcs
+	src.ipSums.verified += other.ipSums.verified
+	src.ipSums.bad += other.ipSums.bad
+	src.udpSums.verified += other.udpSums.verified
+	src.udpSums.bad += other.udpSums.bad
+	for i, n := range other.cut {
+		if src.cut[i] += n; n > 0 {
+			src.cutDir = other.cutDir
+		}
+	}
+	for dir, to := range other.destinations {
+		if d := src.destinations[dir]; d.usual == to.usual {
+			to.same, to.others, to.several = to.same+d.same, to.others+d.others, to.several || d.several
+			src.destinations[dir] = to
+		} else if d.same+d.others == 0 {
+			src.destinations[dir] = to
+		} else {
+			d.several = true
+			src.destinations[dir] = d
+		}
+	}
+	src.position.add(&other.position)
+	other.samples = nil
+}
+
+// cover sets the times on the reference clock that the files cover. Between two files of a series nothing is missing, unless a
+// file is.
+func (src *source) cover() {
+	for _, f := range src.pieces {
+		first, last := src.time(f.base+1, f.first), src.time(max(f.base+1, src.lastNumber(f)), f.last)
+		if n := len(src.spans); n > 0 && !f.afterGap {
+			src.spans[n-1].Last = max(src.spans[n-1].Last, last)
+		} else {
+			src.spans = append(src.spans, capture.Span{First: first, Last: last})
+		}
+	}
+}
+
+// lastNumber returns a number that no frame of a file exceeds, and that frames of the next files do.
+func (src *source) lastNumber(f piece) int64 {
+	for _, next := range src.pieces {
+		if next.base > f.base {
+			return next.base
+		}
+	}
+	return math.MaxInt64
 }
 
 // checksums are those of a source, of one kind.

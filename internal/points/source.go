@@ -26,6 +26,25 @@ type Source struct {
 	better  map[uint64]better
 	kept    int64 // bytes of these
 	matcher *matcher
+
+	parts           []part  // of the two readers
+	taken, provided []int64 // by point: the frames of the two readers so far
+}
+
+// part is a file of a source.
+type part struct {
+	*source
+	base int64 // number of frames in the files of the source before it
+}
+
+// number returns the number of a frame at its point. The frames of a series are numbered one after the other, and those of several
+// sources as they come. counts has the frames of a reader so far.
+func (s *Source) number(counts []int64, f *capture.Frame) int64 {
+	of := s.parts[f.Input]
+	if counts[of.point]++; s.plan.Points[of.point].counts {
+		return counts[of.point]
+	}
+	return of.base + f.Number
 }
 
 // WithCopies makes the source provide all frames, also those for which others stand; see [capture.Copy]. The function
@@ -35,37 +54,43 @@ func (s *Source) WithCopies() { s.copies = true }
 // Open opens the files again.
 func (p *Plan) Open(ctx context.Context) (*Source, error) {
 	s := &Source{plan: p, matcher: newMatcher(p)}
+	parts, of := p.parts()
 	var err error
-	if s.ahead, err = capture.OpenParts(ctx, p.parts()); err != nil {
+	s.parts, s.taken, s.provided = of, make([]int64, len(p.Points)), make([]int64, len(p.Points))
+	if s.ahead, err = capture.OpenParts(ctx, parts); err != nil {
 		return nil, err
 	}
-	if s.frames, err = capture.OpenParts(ctx, p.parts()); err != nil {
+	if s.frames, err = capture.OpenParts(ctx, parts); err != nil {
 		s.ahead.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// parts returns a part for each source, which corrects the times of its frames.
-func (p *Plan) parts() (parts []capture.Part) {
+// parts returns a part for each file of each source, which corrects the times of its frames.
+func (p *Plan) parts() (parts []capture.Part, of []part) {
 	several := map[int]int{}
 	for _, src := range p.sources {
 		several[src.file]++
 	}
 	for i, src := range p.sources {
 		first := i == 0 || p.sources[i-1].file != src.file
-		parts = append(parts, capture.Part{Path: p.files[src.file].Path, Name: p.files[src.file].Name, Take: func(f *capture.Frame) bool {
-			if src.leftOut {
-				return false
-			}
-			if several[src.file] > 1 && f.From != nil && f.From.Index != src.origin && !(first && p.isExtra(src.file, f.From.Index)) {
-				return false
-			}
-			f.Time = src.time(f.Number, f.Time)
-			return true
-		}})
+		for _, piece := range src.pieces {
+			file := p.files[piece.file]
+			of = append(of, part{src, piece.base})
+			parts = append(parts, capture.Part{Path: file.Path, Name: file.Name, Take: func(f *capture.Frame) bool {
+				if src.leftOut {
+					return false
+				}
+				if several[src.file] > 1 && f.From != nil && f.From.Index != src.origin && !(first && p.isExtra(src.file, f.From.Index)) {
+					return false
+				}
+				f.Time = src.time(piece.base+f.Number, f.Time)
+				return true
+			}})
+		}
 	}
-	return parts
+	return parts, of
 }
 
 // isExtra reports whether an interface of a file is not a source, because there were too many.
@@ -89,7 +114,8 @@ func (s *Source) step(ctx context.Context) {
 	}
 	f := &s.batch.Frames[s.at]
 	s.at++
-	s.matcher.add(s.plan.sources[f.Input], f)
+	f.Number = s.number(s.taken, f)
+	s.matcher.add(s.parts[f.Input].source, f)
 	if m := s.matcher; m.ring.len() > m.limit {
 		for at := m.ring.head; at < m.ring.tail && at < m.ring.head+uint64(m.limit)/16; at++ {
 			if !m.ring.at(at).decided() {
@@ -108,6 +134,7 @@ func (s *Source) ReadBatch(ctx context.Context, b *capture.Batch) error {
 		kept := b.Frames[:0]
 		for i := range b.Frames {
 			f := &b.Frames[i]
+			f.Number = s.number(s.provided, f)
 			r := &s.matcher.ring
 			for !s.ended && (r.head == r.tail || !r.at(r.head).decided()) {
 				if s.step(ctx); ctx.Err() != nil {
