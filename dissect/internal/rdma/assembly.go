@@ -258,7 +258,7 @@ func (f *flow) covered(next uint32, cur *currentPacket) {
 
 // refuse reports a refusal, and then all operations of the flow after the refused one, which has a sequence number:
 // a receiver that refuses a request accepts no request after it (IBTA volume 1, section
-// 9.9.3).
+// 9.9.3). What it acknowledged before, it had accepted: then it refuses a late copy of a request.
 //
 // The first fatal refusal ends the connection. After maxRefusals of them, operations
 // are not searched any more.
@@ -279,7 +279,7 @@ func (f *flow) refuse(r *Refusal, seq uint32) {
 	}
 	later := &Refusal{Later: true, Fatal: true, By: r.By, At: r.At, Reason: r.Reason, Text: r.Text}
 	for _, e := range f.ops.all() {
-		if e.op == r.Op || e.op.Tag == 0 || f.ops.circle.Delta(e.From, seq) < 0 && f.ops.circle.Delta(e.To, seq) <= 0 || e.op.Side != f.side {
+		if e.op == r.Op || e.op.Tag == 0 || e.op.acked || f.ops.circle.Delta(e.From, seq) < 0 && f.ops.circle.Delta(e.To, seq) <= 0 || e.op.Side != f.side {
 			continue
 		}
 		follower.Refused(later.about(e.op))
