@@ -288,6 +288,10 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 		}
 	}
 	if !on {
+		if src.strays[v.dir] { // The points that it passes have it.
+			e.arriving = secondCopy
+			return
+		}
 		if len(m.hops) > 0 && v.carries != link.CarriesTCP {
 			m.lookAtDamaged(src, f, at, e)
 		}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/internal/link"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
@@ -422,6 +423,65 @@ func TestRingAndCopy(t *testing.T) {
 				t.Fatalf("packet %d comes after packet %d", f.Number, last)
 			}
 			last = f.Number
+		}
+	}
+}
+
+// another returns a copy of a frame as if another client had exchanged it with the server.
+func another(t *testing.T, f capture.Frame) capture.Frame {
+	f.Data = slices.Clone(f.Data)
+	for _, at := range []int{26, 30} {
+		if at += 3; f.Data[at] != 1 { // not the server
+			f.Data[at] = 9
+		}
+	}
+	f.Data[24], f.Data[25] = 0, 0
+	sum := uint32(0)
+	for at := 14; at < 34; at += 2 {
+		sum += uint32(be.Uint16(f.Data[at:]))
+	}
+	be.PutUint16(f.Data[24:], ^uint16(sum+sum>>16))
+	var d link.Decoder
+	d.Decode(&f)
+	icrc, known := d.ComputeICRC()
+	if !known {
+		t.Fatal("a frame without ICRC")
+	}
+	binary.LittleEndian.PutUint32(f.Data[len(f.Data)-4:], icrc)
+	return f
+}
+
+// TestStrays: a few packets of other hosts that a switch sent to all its ports do not make a point one that the others pass.
+func TestStrays(t *testing.T) {
+	var all [2][]capture.Frame
+	for i, path := range []string{stormClient, stormServer} {
+		all[i] = load(t, path)
+	}
+	offset := run(t, stormClient, stormServer).Points[1].Offset
+	server := slices.Clone(all[1])
+	client := slices.Clone(all[0])
+	strays := map[int64]bool{}
+	for i, f := range all[1] {
+		var d link.Decoder
+		d.Decode(&f)
+		if icrc, known := d.ComputeICRC(); !known || d.Carries != link.CarriesRoCEv2 || icrc != binary.LittleEndian.Uint32(f.Data[len(f.Data)-4:]) {
+			continue
+		}
+		other := another(t, f)
+		if server = append(server, other); i%60 == 10 {
+			other.Time += 20_000 - offset
+			client = append(client, other)
+			strays[other.Time] = true
+		}
+	}
+	for _, frames := range [][]capture.Frame{client, server} {
+		slices.SortStableFunc(frames, func(a, b capture.Frame) int { return cmp.Compare(a.Time, b.Time) })
+	}
+	r := run(t, write(t, "client.pcap", client), write(t, "server.pcap", server))
+	r.want(t, 8, 10, 13)
+	for _, f := range r.frames {
+		if f.Seen.Point == 0 && strays[f.Time] {
+			t.Errorf("packet %d of another host is shown at both points", f.Number)
 		}
 	}
 }

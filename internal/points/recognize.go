@@ -338,6 +338,47 @@ func (p *Plan) pairsOf(a, b *source) (pairs []pair) {
 	return pairs
 }
 
+// manyOfDirection is a number of packets of a direction of which a point that they pass captures at least a tenth.
+const manyOfDirection = 100
+
+// leaveOutStrays removes the directions from a relation whose packets do not pass both sources. A switch sends a packet for an Ethernet
+// address that it does not know to all its ports, so that a few packets of a direction may come to a point that the others do not pass.
+func (p *Plan) leaveOutStrays(r *relation, pairs []pair) {
+	if len(r.segments) == 0 {
+		return
+	}
+	a, b, line := p.sources[r.a], p.sources[r.b], &clock{r.segments}
+	from, to := max(a.first, line.of(1).back(b.first)), min(a.last, line.of(math.MaxInt64).back(b.last)) // by the clock of a
+	count := func(src *source, timeOf func(x sample) int64) map[int32]int {
+		n := map[int32]int{}
+		for _, x := range src.samples {
+			if t := timeOf(x); t >= from && t <= to && x.single(src) {
+				n[x.dir]++
+			}
+		}
+		return n
+	}
+	inA := count(a, func(x sample) int64 { return x.first })
+	inB := count(b, func(x sample) int64 { return line.of(x.number).back(x.first) })
+	common := map[int32]int{}
+	for i := range pairs {
+		common[pairs[i].dir]++
+	}
+	for dir := range r.first {
+		if most := max(inA[dir], inB[dir]); most < manyOfDirection || 10*common[dir] >= most {
+			continue
+		}
+		if delete(r.first, dir); inA[dir] < inB[dir] {
+			a.strays[dir] = true
+		} else {
+			b.strays[dir] = true
+		}
+	}
+	if len(r.first) == 0 {
+		r.segments = nil
+	}
+}
+
 // fittedPairs limits the number of pairs to which lines are fitted.
 const fittedPairs = 1 << 15
 
@@ -368,6 +409,7 @@ func (p *Plan) compare(a, b int) *relation {
 		return nil
 	}
 	p.arrange(r, pairs)
+	p.leaveOutStrays(r, pairs)
 	return r
 }
 

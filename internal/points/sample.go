@@ -65,6 +65,7 @@ type source struct {
 	cutDir       int32     // direction of the latest one
 	destinations map[int32]destination
 	mirror       map[int32]bool // directions whose packets appear twice
+	strays       map[int32]bool // directions of which a few packets came to the source, although their way is another one
 	chain        []conversion   // to the clock of the reference, in this order
 	position     position
 	oneWay       bool // it has no pair of hosts of which both send
@@ -205,7 +206,7 @@ func (s *sampler) of(file int, f *capture.Frame) *source {
 		}
 		src = &source{
 			file: file, origin: origin, link: f.LinkType, samples: map[uint64]sample{}, began: f.Time, first: f.Time, last: f.Time, resolution: 1000,
-			mirror: map[int32]bool{}, destinations: map[int32]destination{}, network: -1,
+			mirror: map[int32]bool{}, strays: map[int32]bool{}, destinations: map[int32]destination{}, network: -1,
 		}
 		if f.From != nil {
 			src.name, src.snap = f.From.Name, f.From.Snap
