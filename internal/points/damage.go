@@ -143,6 +143,9 @@ func (d *damage) remember(s *suspect) {
 // lookAtDamaged remembers a frame that may have been a packet on a known path before it was damaged.
 func (m *matcher) lookAtDamaged(src *source, f *capture.Frame, at uint64, e *entry) {
 	v := &m.seen
+	if v.icrc == rocev2.ICRCOk && e.ip != rocev2.ICRCBad && v.key != 0 { // It is another host's: the ICRC covers addresses.
+		return
+	}
 	network, v6 := v.network, v.v6
 	if network < 0 || v.carries != link.CarriesRoCEv2 {
 		network, v6 = src.network, src.v6

@@ -435,7 +435,7 @@ func another(t *testing.T, f capture.Frame) capture.Frame {
 			f.Data[at] = 9
 		}
 	}
-	f.Data[24], f.Data[25] = 0, 0
+	f.Data[24], f.Data[25], f.Data[40], f.Data[41] = 0, 0, 0, 0
 	sum := uint32(0)
 	for at := 14; at < 34; at += 2 {
 		sum += uint32(be.Uint16(f.Data[at:]))
