@@ -153,8 +153,8 @@ func (d *Decoder) Identification() uint16 {
 	return be.Uint16(d.ip[4:])
 }
 
-// Truncated reports whether a tunnel has only the beginning of the packet: the switch that mirrored it left out the rest, or
-// the rest is in other fragments of the tunnel's packet.
+// Truncated reports whether the frame, or a tunnel, has only the beginning of the packet: the switch that mirrored it left out the rest,
+// or the rest is in other fragments of the tunnel's packet.
 func (d *Decoder) Truncated() bool { return d.cut && len(d.Transport) < d.Length }
 
 // Headers returns the decoded headers, outermost first.
@@ -433,7 +433,10 @@ func (d *Decoder) ipv4(at, end int) Carries {
 	case total < size:
 		return CarriesMalformed
 	default:
-		d.ipEnd = at + total
+		if d.ipEnd = at + total; d.ipEnd > end && !d.cut {
+			right, known := d.IPv4Checksum()
+			d.cut = right && known // Otherwise the length may be damaged.
+		}
 	}
 	fragment := be.Uint16(h[6:])
 	if fragment&0x1fff != 0 {

@@ -112,6 +112,8 @@ func TestCutByMirror(t *testing.T) {
 		{"a TCP segment in ERSPAN I", outer[:35] + "005a 00010000 402f0000 c6336401 c6336402 000088be" + tcp, 1052},
 		{"VXLAN", outer[:35] + "006a 00010000 40110000 c6336401 c6336402 c000 12b5 0056 0000 08000000 00007b00" + beginning, 1044},
 		{"a TCP segment in VXLAN", outer[:35] + "0062 00010000 40110000 c6336401 c6336402 c000 12b5 004e 0000 08000000 00007b00" + tcp, 1052},
+		{"no tunnel", beginning, 1044},
+		{"a TCP segment without a tunnel", tcp, 1052},
 		{"the first fragment of VXLAN", outer[:35] + "006a 00012000 40110000 c6336401 c6336402 c000 12b5 0500 0000 08000000 00007b00" + beginning, 1044},
 	} {
 		data := testkit.Unhex(t, c.frame)
@@ -120,6 +122,16 @@ func TestCutByMirror(t *testing.T) {
 		if l.Length != c.length || len(l.Transport) != 20 || !l.Truncated() {
 			t.Errorf("%s: %d bytes, %d captured, truncated %v, after %q; want %d, 20", c.name, l.Length, len(l.Transport), l.Truncated(), names(&l), c.length)
 		}
+	}
+}
+
+// TestDamagedLength checks that a length beyond the frame whose checksum does not prove it does not make the packet longer.
+func TestDamagedLength(t *testing.T) {
+	data := testkit.Unhex(t, innerEth+"0800 45000430 00010000 4011 62bb 0a000001 0a000002 c000 12b7 041c 0000"+innerBTH)
+	var l link.Decoder
+	l.Decode(&capture.Frame{LinkType: capture.LinkEthernet, Data: data, Length: len(data)})
+	if l.Length != 20 || l.Truncated() {
+		t.Errorf("%d bytes, truncated %v; want 20, false", l.Length, l.Truncated())
 	}
 }
 
