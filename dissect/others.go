@@ -71,7 +71,8 @@ var tunnels = map[string][]uint16{
 	"MPLS": nil, link.VXLANPort: nil,
 	"IP protocol": {50, 94, 97, 98, 115, 137, 143},          // ESP, IPIP, EtherIP, ENCAP, L2TP, MPLS, Ethernet
 	"EtherType":   {0x8864, 0x88e5, 0x88e7, 0x8926, 0x894f}, // PPPoE, MACsec, PBB, VN-Tag, NSH
-	"UDP port":    {4790, 6080, 6635},                       // VXLAN-GPE, GUE, MPLS
+	// L2TP, GTP-U, Teredo, LISP, ESP, VXLAN-GPE, GUE, MPLS, TZSP
+	"UDP port": {1701, 2152, 3544, 4341, 4500, 4790, 6080, 6635, 37008},
 }
 
 // isTunnel reports whether a protocol is a tunnel.

@@ -165,7 +165,7 @@ func (d *Decoder) Headers() []Header { return d.headers[:d.depth] }
 func AppendProtocol(b []byte, name string, number uint16) []byte {
 	b = append(b, name...)
 	switch {
-	case number == 0:
+	case number == 0 && !strings.HasSuffix(name, " version") && !strings.HasSuffix(name, " protocol"):
 		return b
 	case number <= math.MaxUint8 || strings.HasSuffix(name, " port"):
 		return strconv.AppendUint(append(b, ' '), uint64(number), 10)

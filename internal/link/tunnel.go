@@ -72,13 +72,18 @@ func (d *Decoder) vxlan(at, end int) Carries {
 }
 
 // plausibleVXLAN reports whether a datagram is VXLAN by its content: only the flag of a valid network identifier is
-// set, all reserved bits are 0, and an Ethernet frame follows.
+// set, and those of a group policy (draft-smith-vxlan-group-policy), all reserved bits are 0, and an Ethernet frame follows.
 func (d *Decoder) plausibleVXLAN(at int) bool {
 	if at+vxlanLen > len(d.frame) {
 		return false
 	}
 	h := d.frame[at : at+vxlanLen]
-	return be.Uint32(h) == 0x08000000 && h[7] == 0 && d.plausibleEthernet(at+vxlanLen)
+	const groupPolicy = 0x80<<24 | 0x48<<16 | 0xffff // the flags G, D and A, and the group
+	flags := be.Uint32(h)
+	if flags>>31 == 1 {
+		flags &^= groupPolicy
+	}
+	return flags == 0x08000000 && h[7] == 0 && d.plausibleEthernet(at+vxlanLen)
 }
 
 // The lengths in a Geneve header, in bytes.
