@@ -11,14 +11,15 @@ import (
 )
 
 // In returns the paths of the captures in a folder and in the folders below it, in the order of their names. It recognizes them by
-// their content, and leaves out hidden files and folders, and folders that are symbolic links. The error wraps [ErrFormat] if there
+// their content, and leaves out hidden files and folders, and symbolic links to folders in the folder. The error wraps [ErrFormat] if there
 // are none.
 func In(folder string) (paths []string, err error) {
-	err = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+	root := strings.TrimRight(folder, string(filepath.Separator)) + string(filepath.Separator) // so that a link to a folder is followed
+	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case path != folder && strings.HasPrefix(e.Name(), "."):
+		case path != root && strings.HasPrefix(e.Name(), "."):
 			if e.IsDir() {
 				return fs.SkipDir
 			}

@@ -178,6 +178,13 @@ func TestIn(t *testing.T) {
 	if err != nil || !slices.Equal(paths, want) {
 		t.Errorf("%q, error %v; want %q", paths, err, want)
 	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Skip(err)
+	}
+	if paths, err := capture.In(link); err != nil || len(paths) != 3 || paths[0] != filepath.Join(link, "a.cap1") {
+		t.Errorf("%q, error %v of a link to the folder", paths, err)
+	}
 	if paths, err := capture.In(filepath.Join(dir, ".git", "..", "none")); err == nil {
 		t.Errorf("%q of a folder that does not exist, want an error", paths)
 	}
