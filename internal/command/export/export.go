@@ -84,7 +84,7 @@ func (r *Run) Ended() error {
 	case r.OpenErr != nil:
 		return &command.Status{Code: command.ExitUsage}
 	}
-	return nil
+	return r.MissingConnection(r.Summary)
 }
 
 // exporting holds the flags of export.

@@ -400,6 +400,26 @@ func (s *Settings) WantsConnection(id int) bool {
 	return len(s.Conns) == 0 || slices.Contains(s.Conns, id)
 }
 
+// MissingConnection returns an error if a capture has no connection that --conn selects, or nil if its summary is not known.
+func (s *Settings) MissingConnection(summary *record.Summary) error {
+	if summary == nil || len(s.Conns) == 0 || slices.Min(s.Conns) < summary.Connections {
+		return nil
+	}
+	var words []string
+	for _, id := range s.Conns {
+		words = append(words, fmt.Sprint(id))
+	}
+	n := summary.Connections
+	has := fmt.Sprintf("the capture has %d connections, numbers 0 to %d", n, n-1)
+	switch n {
+	case 0:
+		has = "the capture has no connections"
+	case 1:
+		has = "the capture has one connection, number 0"
+	}
+	return &command.Status{Code: command.ExitUsage, Err: fmt.Errorf("no connection %s (%s)", command.List(words, "or"), has)}
+}
+
 // Times holds --from and --to as times of a capture, once its first frame is known.
 type Times struct {
 	*Settings

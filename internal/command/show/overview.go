@@ -76,6 +76,9 @@ func overview(s *sink) (dissect.Handler, func()) {
 		o.Selected = s.Selection()
 		o.Hosts = slices.SortedFunc(maps.Keys(names), func(a, b analyze.HostName) int { return cmp.Compare(a.Address, b.Address) })
 		o.Ends = record.SomeIf(ends, ends.Transactions > 0)
+		if o.RPCs.Total() == 0 && s.nothing() != nil {
+			return
+		}
 		if s.Report == "markdown" {
 			s.written++
 			s.fail(render.OverviewMarkdown(s.w, record.Named(o, s.Hosts), record.Named(s.summary, s.Hosts), s.Typed))

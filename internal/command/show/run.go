@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -242,7 +241,9 @@ func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		text := render.NewText(r.Stderr, render.NewTheme(s.Look.Colored(r.Stderr)), 0)
 		text.Selected(s.selection(summary))
 		text.Summary(&shown)
-		r.sayNext(s, summary)
+		if s.nothing() == nil {
+			r.sayNext(s, summary)
+		}
 	}
 	if s.unpaired > 0 && !s.Quiet {
 		command.Say(r.Stderr, "without %s of --conn from before the two directions were known to belong together; bth.dest_qpn finds them", record.Plural(s.unpaired, "packet"))
@@ -255,24 +256,22 @@ func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
 	}
 	if text := s.afterEnd(summary); text != "" && !s.Quiet {
 		command.Say(r.Stderr, "%s", text)
-	} else if err := s.nothing(summary); err != nil && readErr == nil && r.openErr == nil {
+	} else if err := s.nothing(); err != nil && readErr == nil && r.openErr == nil {
 		return err
 	}
 	return r.status(s, summary, readErr)
 }
 
-// nothing returns the error that --xid or --conn names something that the capture does not have. It returns nil if there was
-// something, or if other flags select, too.
-func (s *sink) nothing(summary *record.Summary) error {
-	switch {
-	case s.written > 0 || s.Filter != nil || s.Summed != nil || s.found != nil || s.From.Set || s.To.Set:
-		return nil
-	case len(s.Conns) > 0 && slices.Min(s.Conns) >= summary.Connections:
-		return &command.Status{Code: command.ExitUsage, Err: errors.New(noConnection(s.Conns, summary.Connections))}
-	case len(s.XIDs) > 0:
-		return &command.Status{Code: command.ExitUsage, Err: errors.New(s.noXID())}
+// nothing returns the error that --xid or --conn names something that the capture does not have. It returns nil for an XID if there
+// was something, or if other flags select, too.
+func (s *sink) nothing() error {
+	if err := s.MissingConnection(s.summary); err != nil {
+		return err
 	}
-	return nil
+	if s.written > 0 || s.Filter != nil || s.Summed != nil || s.found != nil || s.From.Set || s.To.Set || len(s.XIDs) == 0 {
+		return nil
+	}
+	return &command.Status{Code: command.ExitUsage, Err: errors.New(s.noXID())}
 }
 
 // selecting reports whether flags select records of the view one by one.
@@ -365,21 +364,4 @@ func (s *sink) afterEnd(summary *record.Summary) string {
 		return ""
 	}
 	return fmt.Sprintf("no packet is at or after --from; the capture ends at %s, after %.3fs", last, float64(last.Sub(first))/1e9)
-}
-
-// noConnection returns the message for connections that a capture with n connections does
-// not have.
-func noConnection(ids []int, n int) string {
-	var words []string
-	for _, id := range ids {
-		words = append(words, fmt.Sprint(id))
-	}
-	has := fmt.Sprintf("the capture has %d connections, numbers 0 to %d", n, n-1)
-	switch n {
-	case 0:
-		has = "the capture has no connections"
-	case 1:
-		has = "the capture has one connection, number 0"
-	}
-	return fmt.Sprintf("no connection %s (%s)", command.List(words, "or"), has)
 }
