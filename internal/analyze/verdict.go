@@ -260,10 +260,12 @@ func (c *Collector) verdict(s *record.Summary) Verdict {
 		v.Possible = []Place{}
 	}
 	switch {
+	case j.nothing(list):
+		v.Where, v.ID, v.Evidence, v.Text = Unproven, "no-packets", []Evidence{}, "nothing is in this time: "+j.extent()
 	case len(list) == 0 && before != "":
 		v.Text = before + "no fault proven"
 	case len(list) == 0 && j.o.Health.Packets == 0:
-		v.Where, v.ID, v.Text = Unproven, "no-packets", "no fault proven: no packet of a connection is in this time"
+		v.Where, v.ID, v.Text = Unproven, "no-packets", "no fault proven: no packet of a connection is in the capture"
 	case len(list) == 0 && j.o.RPCs.Total() == 0:
 		v.Where, v.ID = Unproven, "no-rpc"
 		v.Text = "no fault proven: the capture contains no RPC; " + j.flawless()
@@ -347,6 +349,20 @@ func newFacts(c *Collector, s *record.Summary) *facts {
 // overlaps reports whether a span of time overlaps the one that the overview is about.
 func (s *suspicion) overlaps(from, to record.Time) bool {
 	return s.span == nil || s.span(from, to)
+}
+
+// nothing reports whether the overview is about a time without packets that is before or after the capture, or in it if no sentence
+// explains why there are none.
+func (j *facts) nothing(list []statement) bool {
+	first, last := j.s.First.Or(0), j.s.Last.Or(0)
+	part := !j.overlaps(first, first) || !j.overlaps(last, last)
+	return part && j.o.Health.Packets == 0 && j.o.RPCs.Total() == 0 && !slices.ContainsFunc(list, func(t statement) bool { return t.role == trouble && j.overlaps(first, last) })
+}
+
+// extent says from when to when the capture is.
+func (j *facts) extent() string {
+	first := j.s.First.Or(0)
+	return fmt.Sprintf("the capture is from %s to %s, %.3fs", first, j.end, float64(j.end.Sub(first))/1e9)
 }
 
 // clear returns the text for a capture without any trouble.

@@ -427,9 +427,12 @@ type Times struct {
 	Since, Until record.Time
 }
 
-// Begin sets the time of the first frame.
+// Begin sets the time of the first frame. It returns an error if --from is later than --to.
 func (t *Times) Begin(first record.Time) error {
 	t.Start, t.Since, t.Until = first, t.timeOf(t.From, first), t.timeOf(t.To, first)
+	if t.From.Set && t.To.Set && t.Since > t.Until {
+		return fmt.Errorf("--from %s is later than --to %s", t.Since, t.Until)
+	}
 	return nil
 }
 

@@ -241,7 +241,7 @@ func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		text := render.NewText(r.Stderr, render.NewTheme(s.Look.Colored(r.Stderr)), 0)
 		text.Selected(s.selection(summary))
 		text.Summary(&shown)
-		if s.nothing() == nil {
+		if s.nothing() == nil && s.outside(summary) == "" {
 			r.sayNext(s, summary)
 		}
 	}
@@ -254,7 +254,7 @@ func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
 	if text := s.noMatch(); text != "" && !s.Quiet {
 		command.Say(r.Stderr, "%s", text)
 	}
-	if text := s.afterEnd(summary); text != "" && !s.Quiet {
+	if text := s.outside(summary); text != "" && !s.Quiet {
 		command.Say(r.Stderr, "%s", text)
 	} else if err := s.nothing(); err != nil && readErr == nil && r.openErr == nil {
 		return err
@@ -355,13 +355,12 @@ func hasRPCs(s *record.Summary) bool {
 	return false
 }
 
-// afterEnd returns the message for a time of --from that is after the last packet. It returns
-// nothing for other times.
-func (s *sink) afterEnd(summary *record.Summary) string {
+// outside returns the message that the whole capture is before or after the times of --from and --to. It returns nothing if it is not.
+func (s *sink) outside(summary *record.Summary) string {
 	first, known := summary.First.Get()
 	last := summary.Last.Or(first)
-	if !s.From.Set || !known || s.Count > 0 || last >= s.Since {
+	if !known || s.Count > 0 || s.Overlaps(first, last) {
 		return ""
 	}
-	return fmt.Sprintf("no packet is at or after --from; the capture ends at %s, after %.3fs", last, float64(last.Sub(first))/1e9)
+	return fmt.Sprintf("no packet is in the time of --from and --to; the capture is from %s to %s, %.3fs", first, last, float64(last.Sub(first))/1e9)
 }

@@ -118,7 +118,10 @@ func newSink(set *flags.Settings, stdout, notes io.Writer, captures input.Names)
 func (s *sink) begin(at record.Time) error {
 	s.text.Start(at)
 	s.packets.Start(at)
-	return s.Times.Begin(at)
+	if err := s.Times.Begin(at); err != nil {
+		s.fail(&input.BeginError{Err: err})
+	}
+	return s.err
 }
 
 // asked reports whether --conn, --xid, --from and --to select a transaction.
