@@ -34,7 +34,7 @@ type Typed struct {
 	sort     string
 	top      int
 	From, To string
-	by       string
+	by       []string
 	failOn   string
 	ignore   []string
 	baseline string

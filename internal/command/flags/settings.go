@@ -173,7 +173,7 @@ func (f *Typed) shownBy(v *View) (*View, error) {
 	if f.Lost && v.Name == "network" && (len(f.fields) > 0 || f.output == "csv") {
 		v = LostView
 	}
-	if f.by != "" && (v.Name == "rdma" || v.Name == "stats" && f.Every == 0 && onlyOfOperations(f.by)) {
+	if len(f.by) > 0 && (v.Name == "rdma" || v.Name == "stats" && f.Every == 0 && onlyOfOperations(strings.Join(f.by, ","))) {
 		if v = OperationSumsView; len(f.XIDs) > 0 {
 			return nil, errors.New("RDMA operations cannot be summed up by --by with --xid; -Y 'transaction == N' selects those of an RPC")
 		}
@@ -206,10 +206,10 @@ func (s *Settings) parseValues(f *Typed) error {
 		if s.View == OperationSumsView {
 			parse = parseOperationGrouping
 		}
-		if s.By, err = parse(cmp.Or(f.by, analyze.ByOperation)); err != nil {
+		if s.By, err = parse(cmp.Or(strings.Join(f.by, ","), analyze.ByOperation)); err != nil {
 			return err
 		}
-		s.By.Given = f.by != ""
+		s.By.Given = len(f.by) > 0
 	}
 	return nil
 }
