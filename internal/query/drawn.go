@@ -96,6 +96,7 @@ var ofTransactions = []drawnField{
 		return list
 	}},
 	added("form", "text", "Forms of the Call and of the Reply, such as short>long, or TCP or UDP for a transaction without RDMA.", func(r *record.Transaction) any { return Forms(r) }),
+	{Field: Field{Path: "cause", raw: func(r any) any { return sentence(r.(*record.Transaction)).Any() }}},
 	shown("status", func(r *record.Transaction) any { return Outcome(r) }).among(outcomes),
 	shown[*record.Transaction]("nfs_status", nil).among(nfsStatuses),
 	shown[*record.Transaction]("program_name", nil).among(nfs.ProgramWords),
@@ -197,6 +198,12 @@ func Outcome(r *record.Transaction) string {
 		return r.NFSStatus.Or("")
 	}
 	return "ok"
+}
+
+// sentence returns the sentence about what took most of the latency of an RPC.
+func sentence(r *record.Transaction) record.Opt[string] {
+	cause, known := r.Cause.Get()
+	return record.SomeIf(cause.Text, known)
 }
 
 // Moved returns the number of bytes that RDMA Reads moved out of the requester's memory, and

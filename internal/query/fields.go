@@ -173,7 +173,7 @@ func (f *recordFields) draw(drawn []drawnField) {
 		switch {
 		case i >= 0:
 			f.list[i].Aliases = append(slices.Clone(f.list[i].Aliases), d.Aliases...)
-			f.list[i].shown, f.list[i].outcomes = d.shown, d.outcomes
+			f.list[i].shown, f.list[i].outcomes, f.list[i].raw = d.shown, d.outcomes, d.raw
 		case d.get != nil:
 			d.Drawn = true
 			f.own[d.Path] = d.get

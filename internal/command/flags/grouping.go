@@ -20,6 +20,9 @@ var groupKinds = []string{analyze.ByProgram, analyze.ByProcedure, analyze.ByOper
 // bySize is the short name of the field size_class in --by.
 const bySize = "size"
 
+// byStatus is the field whose groups are named as the column STATUS is, such as ok or NFS4ERR_NOENT.
+const byStatus = "status"
+
 // maxGroupFields is the maximum number of fields of --by.
 const maxGroupFields = 8
 
@@ -39,6 +42,9 @@ func ParseGrouping(text string) (g Grouping, err error) {
 			if path, err = query.Resolve(name, query.Transactions); err != nil {
 				return g, fmt.Errorf("--by %s: %w; it may also be %s, or another field that rdmadump fields transactions lists", text, err, command.List(append(slices.Clone(groupKinds), bySize), "or"))
 			}
+		}
+		if path == "cause" { // Sentences differ in their numbers.
+			path = "cause.id"
 		}
 		g.paths = append(g.paths, path)
 	}
@@ -66,6 +72,8 @@ func (g Grouping) Append(values []string, r *record.Transaction) []string {
 			value = analyze.Name(r, path)
 		case path == bySize:
 			value = r.SizeClass().Or("")
+		case path == byStatus:
+			value = query.Outcome(r)
 		case path == "file": // files without a name are different files
 			value = string(render.AppendValue(nil, r.FileText()))
 		default:

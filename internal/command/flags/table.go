@@ -73,7 +73,7 @@ var table = []row{
 	},
 	{
 		name: "by", group: ofView, takers: only("rdma", "stats", "compare"),
-		doc:   "group transactions by these `fields`, with commas between them, such as client,operation, directory or size; program and procedure are possible, too (default operation; with --every, no groups)",
+		doc:   "group transactions by these `fields`, with commas between them, such as client,operation, directory or size; program and procedure are possible, too, and status is what the column STATUS shows (default operation; with --every, no groups)",
 		sets:  func(t *Typed) any { return &t.by },
 		about: aboutBy, complete: offerGroups,
 	},
