@@ -110,7 +110,7 @@ func findings(s *sink) (dissect.Handler, func()) {
 				s.fail(s.text.Finding(g))
 			}
 			if !s.Quiet {
-				s.fail(s.text.Verdict(c.byRule(), slices.Concat(c.trouble(s), c.timeouts.lines(), c.unchecked(s.summary))))
+				s.fail(s.text.Verdict(c.byRule(), slices.Concat(c.none(s), c.trouble(s), c.timeouts.lines(), c.unchecked(s.summary))))
 			}
 		}
 		if s.Accept != "" {
@@ -230,6 +230,29 @@ func (c *results) connection(r *record.Connection) {
 	} else if r.NotCaptured > 0 {
 		c.incomplete++
 	}
+}
+
+// none says that a capture has no findings, and how many rules that is about.
+func (c *results) none(s *sink) []string {
+	if s.summary == nil || s.summary.RDMA+s.summary.RPC == 0 || len(c.groups) > 0 || s.Filter != nil || s.nothing() != nil || s.outside(s.summary) != "" {
+		return nil
+	}
+	var gaps []string
+	if c.noHandshake > 0 {
+		gaps = append(gaps, "no_handshake")
+	}
+	if c.incomplete > 0 {
+		gaps = append(gaps, "missing")
+	}
+	text := "no findings"
+	if len(s.Known) > 0 {
+		text += " that the baseline does not list"
+	}
+	text += fmt.Sprintf(": %s checked", record.Plural(int64(len(rule.All)-len(s.Ignored)), "rule"))
+	if n := len(rule.Needing(gaps...)); n > 0 {
+		text += fmt.Sprintf(", %d of them not everywhere", n)
+	}
+	return []string{text}
 }
 
 // unchecked returns lines that name the rules that could not be checked everywhere, and
