@@ -387,9 +387,14 @@ func (v *overview) throughput() {
 	if !known {
 		return
 	}
-	text := fmt.Sprintf("%s read and %s written: %s/s from the first to the last, %s in the busiest second", Size(t.BytesRead), Size(t.BytesWritten), Size(t.MeanBytesPerS), Size(t.PeakBytesPerS))
-	if first, known := v.s.First.Get(); known && t.PeakAt > first {
-		text += fmt.Sprintf(", after %s", Duration(t.PeakAt.Sub(first)))
+	text := fmt.Sprintf("%s read and %s written", Size(t.BytesRead), Size(t.BytesWritten))
+	if t.MeanBytesPerS > t.PeakBytesPerS { // All of it was within about a second: a rate would be more than what was moved.
+		text += " within " + Duration(int64(float64(t.BytesRead+t.BytesWritten)*1e9/float64(t.MeanBytesPerS)))
+	} else {
+		text += fmt.Sprintf(": %s/s from the first to the last, %s in the busiest second", Size(t.MeanBytesPerS), Size(t.PeakBytesPerS))
+		if first, known := v.s.First.Get(); known && t.PeakAt > first {
+			text += fmt.Sprintf(", after %s", Duration(t.PeakAt.Sub(first)))
+		}
 	}
 	if client, known := t.BusiestClient.Get(); known && t.BusiestBytes < t.BytesRead+t.BytesWritten {
 		text += fmt.Sprintf("; %s moved %s of it", client, Size(t.BusiestBytes))
