@@ -3,6 +3,7 @@
 package input
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,21 +61,33 @@ func (s *First) None() error {
 const fewNames = 3
 
 // NamesOf returns the names of the inputs, of which given are those on the command line, and paths those that are read. Suggested
-// commands have folders as they were typed, leave out files that cannot be read, and do not repeat many names.
-func NamesOf(given, paths []string) Names {
+// commands have folders as they were typed, leave out files that cannot be read, and do not repeat many names. Called has the names of
+// copies.
+func NamesOf(given, paths []string, called map[string]string) Names {
 	folders := slices.ContainsFunc(given, isFolder)
 	if folders {
 		paths = slices.DeleteFunc(slices.Clone(given), func(path string) bool { return !isFolder(path) && !slices.Contains(paths, path) })
 	}
-	if len(paths) > fewNames {
-		return Names{Shown: strings.Join(paths, " "), Typed: "FILE..."}
-	}
-	var typed []string
+	var shown, typed []string
+	piped := false
 	for _, path := range paths {
+		copied := called[path]
+		shown = append(shown, cmp.Or(copied, path))
+		if copied != "" || isPipe(path) {
+			typed, piped = append(typed, saved), true
+			continue
+		}
 		typed = append(typed, render.Shell(path))
 	}
-	return Names{Shown: strings.Join(paths, " "), Typed: strings.Join(typed, " ")}
+	names := Names{Shown: strings.Join(shown, " "), Typed: strings.Join(typed, " "), Piped: piped}
+	if len(paths) > fewNames {
+		names.Typed = "FILE..."
+	}
+	return names
 }
+
+// saved is what suggested commands have instead of an input that can be read only once.
+const saved = "FILE"
 
 // isFolder reports whether a path is that of a folder.
 func isFolder(path string) bool {
@@ -183,4 +196,5 @@ type Source interface {
 type Names struct {
 	Shown string // for messages
 	Typed string // quoted for a shell
+	Piped bool   // an input can be read only once; Typed has FILE instead
 }

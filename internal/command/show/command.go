@@ -71,11 +71,11 @@ func (x *viewing) run(cmd *cobra.Command, paths []string) error {
 		if err := set.RefuseEnd("records"); err != nil {
 			return err
 		}
-		r.Names = input.NamesOf(given, records.Paths)
+		r.Names = input.NamesOf(given, records.Paths, f.Called)
 		r.Typed += flags.Selected(cmd.Flags())
 		return r.Run(cmd.Context(), nil)
 	}
-	r.Names = input.NamesOf(given, source.Paths())
+	r.Names = input.NamesOf(given, source.Paths(), f.Called)
 	r.Typed += flags.Selected(cmd.Flags())
 	in, joined, err := input.Join(cmd.Context(), f, source, set, stderr)
 	if err != nil {

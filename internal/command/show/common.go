@@ -289,9 +289,9 @@ func (p *passes) pass(begin func(record.Time), to taker) error {
 	r := &Runner{Settings: &set, Stdout: p.stdout, Stderr: p.stderr, openErr: failed, lines: lines}
 	if lines != nil {
 		defer lines.Close()
-		r.Names = input.NamesOf(p.paths, lines.Paths)
+		r.Names = input.NamesOf(p.paths, lines.Paths, p.Called)
 	} else {
-		r.Names = input.NamesOf(p.paths, source.Paths())
+		r.Names = input.NamesOf(p.paths, source.Paths(), p.Called)
 	}
 	s := newSink(&set, p.stdout, p.stderr, r.Names)
 	s.ctx = p.cmd.Context()

@@ -243,6 +243,9 @@ func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		text.Summary(&shown)
 		if s.nothing() == nil && s.outside(summary) == "" {
 			r.sayNext(s, summary)
+			if r.Piped && hasRPCs(summary) {
+				fmt.Fprintln(r.Stderr, "the commands above read FILE: save there what can be read only once")
+			}
 		}
 	}
 	if s.unpaired > 0 && !s.Quiet {
