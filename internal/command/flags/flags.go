@@ -269,7 +269,7 @@ var conflicts = []struct{ flag, with, why string }{
 	{"field", "jq", "the jq program selects the fields"},
 }
 
-// foreignFlags has the flags that only other programs have, and what to type instead.
+// foreignFlags has the flags that only other programs or commands have, and what to type instead.
 var foreignFlags = map[string]string{
 	"r": "name the capture without a flag, such as rdmadump FILE",
 	"w": "rdmadump export --format pcapng FILE -w OUT writes packets, and -Y, --conn and --xid select them",
@@ -278,6 +278,8 @@ var foreignFlags = map[string]string{
 	"T": "-o json or csv prints records, and -e FIELD selects fields",
 	"d": "--decode-as says what a port carries, such as --decode-as udp.port==8473,vxlan",
 	"2": "nothing needs a second pass, so leave it out",
+	"i": "rdmadump live -i INTERFACE captures on an interface",
+	"V": "rdmadump packets -V FILE shows the tree of all fields",
 	"z": "rdmadump stats, overview and connections sum up a capture",
 }
 
