@@ -482,9 +482,7 @@ func (t *Text) Selected(words string) { t.selected = words }
 // Summary writes how much was read, and the problems that were found.
 func (t *Text) Summary(r *record.Summary) error {
 	var b strings.Builder
-	if t.selected != "" {
-		b.WriteString(t.selected + "; ")
-	}
+	b.WriteString(t.selected)
 	b.WriteString(record.Plural(r.Packets, "packet"))
 	if first, known := r.First.Get(); known {
 		fmt.Fprintf(&b, " in %s", Duration(r.Last.Or(first).Sub(first)))

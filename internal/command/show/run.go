@@ -155,6 +155,7 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 	if refused := (*input.BeginError)(nil); errors.As(err, &refused) {
 		return refused
 	}
+	s.stopped = err == errEnough && !r.Live
 	switch {
 	case err == errEnough || err != nil && err == s.err:
 		err = nil // The sink has it.
@@ -287,9 +288,9 @@ func (s *sink) count(summary *record.Summary) {
 	summary.Selected = record.SomeIf(s.written, s.selecting())
 }
 
-// selection says how many records are shown of how many, if flags select some.
+// selection says how many records are shown of how many, if flags select some, or after what, if they end reading. The summary follows.
 func (s *sink) selection(summary *record.Summary) string {
-	if !s.selecting() {
+	if !s.selecting() && !s.stopped {
 		return ""
 	}
 	total, noun := int64(-1), "record"
@@ -304,10 +305,13 @@ func (s *sink) selection(summary *record.Summary) string {
 	case "connections":
 		total, noun = int64(summary.Connections), "connection"
 	}
-	if total < s.written {
-		return record.Plural(s.written, noun) + " shown"
+	switch {
+	case s.stopped: // The numbers of the summary are those up to there, and how many more there are is not known.
+		return record.Plural(s.written, noun) + " shown after "
+	case total < s.written:
+		return record.Plural(s.written, noun) + " shown; "
 	}
-	return fmt.Sprintf("%d of %s shown", s.written, record.Plural(total, noun))
+	return fmt.Sprintf("%d of %s shown; ", s.written, record.Plural(total, noun))
 }
 
 // sayNext says which command comes next if a view shows sums, or what is in a capture without RPCs.

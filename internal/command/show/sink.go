@@ -81,6 +81,7 @@ type sink struct {
 	hint          string                    // about the records that were shown, for standard error
 	unpaired      int64                     // packets of --conn that records do not assign to the connection
 	near          []query.Near              // XIDs similar to those of --xid
+	stopped       bool                      // reading ended because there were enough records
 	summary       *record.Summary           // nil until the whole capture is read
 	nodes         []record.Node             // of a packet, without those that were decoded only for -Y
 	found         map[record.Severity]int64 // findings that check reports; nil in other views
