@@ -765,7 +765,7 @@ func (v *overview) answered(label string) {
 	var words []string
 	var bar inked
 	passed, drawn := int64(0), 0
-	for i, percent := range percents(sums) {
+	for i, percent := range analyze.Percents(sums) {
 		x := &phases[i]
 		if percent > 0 {
 			word := fmt.Sprintf("%d%% %s", percent, x.name)
@@ -824,21 +824,19 @@ func ProvenParts(s *analyze.ShareSums) string {
 	if s.LatencyNS == 0 {
 		return ""
 	}
-	percent := func(ns int64) string { return fmt.Sprintf("%.0f%%", float64(ns)*100/float64(max(s.LatencyNS, 1))) }
 	var parts []string
-	for _, x := range s.Sides() {
-		least, most := percent(x.NS.Min), percent(x.NS.Max)
+	for i, x := range s.Sides() {
+		percent := s.Percents(s.LatencyNS)[i]
+		least := fmt.Sprintf("%d%% to ", percent.Min)
 		switch {
-		case least == most:
+		case percent.Min == percent.Max:
 			least = ""
 		case x.NS.Min == 0 && x.NS.Max > s.LatencyNS/2:
 			continue
-		case least == "0%":
+		case percent.Min == 0:
 			least = "at most "
-		default:
-			least += " to "
 		}
-		parts = append(parts, string(x.Side)+" "+least+most)
+		parts = append(parts, fmt.Sprintf("%s %s%d%%", x.Side, least, percent.Max))
 	}
 	text := strings.Join(parts, ", ")
 	switch {
@@ -880,32 +878,6 @@ func timeouts(n int64, rpcs []int64, stalled int64) string {
 		text += ", some of them more than once"
 	}
 	return text
-}
-
-// percents returns the shares of a sum, in percent. They add up to 100: those with the largest
-// remainders are rounded up.
-func percents(parts []int64) []int64 {
-	total := int64(0)
-	for _, n := range parts {
-		total += n
-	}
-	shares := make([]int64, len(parts))
-	if total <= 0 {
-		return shares
-	}
-	left := int64(100)
-	order := make([]int, len(parts))
-	remainder := func(i int) float64 { return float64(parts[i])*100/float64(total) - float64(shares[i]) }
-	for i, n := range parts {
-		order[i] = i
-		shares[i] = int64(float64(n) * 100 / float64(total))
-		left -= shares[i]
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(remainder(b), remainder(a)) })
-	for i := int64(0); i < left && i < int64(len(order)); i++ {
-		shares[order[i]]++
-	}
-	return shares
 }
 
 // shownSteps is the maximum number of steps of mounts that are shown. If there are more, the first ones that failed

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
 )
 
 // points shows the capture points, what happened between them, and at which end time passed.
@@ -25,7 +26,7 @@ func (v *overview) points() {
 	e, known := v.o.Ends.Get()
 	if all := e.ClientNS + e.NetworkNS + e.ServerNS; known && all > 0 {
 		places := []phase{{"at the server", e.ServerNS}, {"in the network", e.NetworkNS}, {"at the client", e.ClientNS}}
-		shares := percents([]int64{e.ServerNS, e.NetworkNS, e.ClientNS})
+		shares := analyze.Percents([]int64{e.ServerNS, e.NetworkNS, e.ClientNS})
 		var words []string
 		for i, p := range places {
 			words = append(words, fmt.Sprintf("%d%% %s", shares[i], p.name))

@@ -1,6 +1,12 @@
 package analyze
 
-import "github.com/rdmadump/rdmadump/dissect/record"
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
 
 // Ends sums up where the time of transactions passed, if there are captures at both ends.
 type Ends struct {
@@ -121,6 +127,52 @@ func (s *ShareSums) Sides() [3]SideShare {
 		{record.SideClient, record.Bounds{Min: s.ClientMinNS, Max: s.ClientMaxNS}},
 		{record.SideNetwork, record.Bounds{Min: s.NetworkMinNS, Max: s.NetworkMaxNS}},
 	}
+}
+
+// Percents returns what each side took in percent of a sum of latencies, in the order of Sides: its share if all shares are known
+// exactly, and otherwise the least rounded down and the most rounded up.
+func (s *ShareSums) Percents(total int64) (percents [3]record.Bounds) {
+	sides := s.Sides()
+	var exact []int64
+	for i, x := range sides {
+		if x.NS.Min == x.NS.Max {
+			exact = append(exact, x.NS.Min)
+		}
+		percents[i].Min = int64(math.Floor(float64(x.NS.Min) * 100 / float64(max(total, 1))))
+		percents[i].Max = int64(math.Ceil(float64(x.NS.Max) * 100 / float64(max(total, 1))))
+	}
+	if len(exact) == len(sides) && s.LatencyNS == total {
+		for i, share := range Percents(exact) {
+			percents[i] = record.Bounds{Min: share, Max: share}
+		}
+	}
+	return percents
+}
+
+// Percents returns the shares of a sum, in percent. They add up to 100: those with the largest
+// remainders are rounded up.
+func Percents(parts []int64) []int64 {
+	total := int64(0)
+	for _, n := range parts {
+		total += n
+	}
+	shares := make([]int64, len(parts))
+	if total <= 0 {
+		return shares
+	}
+	left := int64(100)
+	order := make([]int, len(parts))
+	remainder := func(i int) float64 { return float64(parts[i])*100/float64(total) - float64(shares[i]) }
+	for i, n := range parts {
+		order[i] = i
+		shares[i] = int64(float64(n) * 100 / float64(total))
+		left -= shares[i]
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(remainder(b), remainder(a)) })
+	for i := int64(0); i < left && i < int64(len(order)); i++ {
+		shares[order[i]]++
+	}
+	return shares
 }
 
 // isCongested reports whether there were signals of congestion while a transaction lasted.

@@ -85,7 +85,12 @@ func slowServer(j *facts) said {
 			proof += ", as --at says"
 		}
 	}
-	text := fmt.Sprintf("the server took at least %.0f%% of the latency (%s of %s; %s)", float64(t.Shares.ServerMinNS)*100/float64(t.TotalNS), seconds(t.Shares.ServerMinNS), seconds(t.TotalNS), proof)
+	percent := t.Shares.Percents(t.TotalNS)[0]
+	share := fmt.Sprintf("at least %d%%", percent.Min)
+	if percent.Min == percent.Max {
+		share = fmt.Sprintf("%d%%", percent.Min)
+	}
+	text := fmt.Sprintf("the server took %s of the latency (%s of %s; %s)", share, seconds(t.Shares.ServerMinNS), seconds(t.TotalNS), proof)
 	return said{InServer, nil, text, []Evidence{{"where the latency of each operation passed", "stats FILE"}}}
 }
 
@@ -97,9 +102,10 @@ func shareUnknown(j *facts) said {
 	if j.o.Points != nil || slowServer(j).text != "" || j.longest < slowLatency || t.TotalNS == 0 || float64(ns) < unknownShare*float64(t.TotalNS) {
 		return said{}
 	}
-	text := fmt.Sprintf("up to %.0f%% of the latency (%s) is the server's, or the network's", float64(ns)*100/float64(t.TotalNS), seconds(ns))
-	if percent := float64(least) * 100 / float64(t.TotalNS); percent >= 1 {
-		text += fmt.Sprintf("; at least %.0f%% (%s) the server's", percent, seconds(least))
+	percent := t.Shares.Percents(t.TotalNS)[0]
+	text := fmt.Sprintf("up to %d%% of the latency (%s) is the server's, or the network's", percent.Max, seconds(ns))
+	if percent.Min >= 1 {
+		text += fmt.Sprintf("; at least %d%% (%s) the server's", percent.Min, seconds(least))
 	}
 	return said{Unproven, []Place{InServer, InNetwork}, text, []Evidence{{"where the latency of each operation passed", "stats FILE"}}}
 }
