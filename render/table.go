@@ -245,7 +245,12 @@ func (t *table) layOut() {
 		}
 		if need <= t.width || worst < 0 {
 			if flex >= 0 {
-				t.widths[flex] = min(t.widths[flex], max(t.least, t.width-need+min(t.widths[flex], t.least)))
+				room := max(t.least, t.width-need+min(t.widths[flex], t.least))
+				if all := t.widths[flex]; all > room && worst >= 0 && ranks[worst] >= 1000 && all <= room+t.widths[worst]+1 && t.columns[flex].whole {
+					t.widths[worst] = 0 // A column with the same text in every row says less than the rest of these texts.
+					continue
+				}
+				t.widths[flex] = min(t.widths[flex], room)
 			}
 			return
 		}
