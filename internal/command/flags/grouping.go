@@ -80,11 +80,27 @@ func (g Grouping) Append(values []string, r *record.Transaction) []string {
 			value = string(render.AppendValue(nil, query.Transactions.Raw(r, path)))
 		}
 		if value == "" {
-			value = "-"
+			value = NoValue
 		}
 		values = append(values, value)
 	}
 	return values
+}
+
+// NoValue is the name of the group of the transactions that lack a field.
+const NoValue = "-"
+
+// Without says what the groups lack that are named [NoValue], with a line for each field.
+func (g Grouping) Without(rows []*analyze.Stats) (lines []string) {
+	for i, path := range g.paths {
+		if slices.ContainsFunc(rows, func(s *analyze.Stats) bool { return i < len(s.Group) && s.Group[i] == NoValue }) {
+			if path == bySize {
+				path = "size_class"
+			}
+			lines = append(lines, fmt.Sprintf("RPCs without %s. %s", path, query.Transactions.Field(path).Doc))
+		}
+	}
+	return lines
 }
 
 // parseOperationGrouping parses the value of --by for RDMA operations: fields, with commas between
@@ -117,7 +133,7 @@ func onlyOfOperations(by string) bool {
 // AppendOperation appends the values of an RDMA operation's group.
 func (g Grouping) AppendOperation(values []string, r *record.RDMAOperation) []string {
 	for _, path := range g.paths {
-		values = append(values, cmp.Or(string(render.AppendValue(nil, render.OperationFields.Raw(r, path))), "-"))
+		values = append(values, cmp.Or(string(render.AppendValue(nil, render.OperationFields.Raw(r, path))), NoValue))
 	}
 	return values
 }

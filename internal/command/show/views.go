@@ -394,5 +394,10 @@ func stats(s *sink) (dissect.Handler, func()) {
 		if len(rows) > 0 || !s.JSON && s.Columns == nil && s.Filter == nil {
 			s.fail(render.Stats(s.w, s.theme, s.width, rows))
 		}
+		if !s.Quiet && !s.JSON && s.Columns == nil {
+			for _, text := range s.By.Without(rows) {
+				s.fail(render.Labeled(s.w, cmp.Or(s.width, 120), flags.NoValue, text))
+			}
+		}
 	}
 }
