@@ -129,22 +129,18 @@ func (s *ShareSums) Sides() [3]SideShare {
 	}
 }
 
-// Percents returns what each side took in percent of a sum of latencies, in the order of Sides: its share if all shares are known
-// exactly, and otherwise the least rounded down and the most rounded up.
+// Percents returns what each side took in percent of a sum of latencies, in the order of Sides: its share if the shares of all
+// transactions are known exactly, and otherwise the least rounded down and the most rounded up.
 func (s *ShareSums) Percents(total int64) (percents [3]record.Bounds) {
-	sides := s.Sides()
-	var exact []int64
-	for i, x := range sides {
-		if x.NS.Min == x.NS.Max {
-			exact = append(exact, x.NS.Min)
-		}
-		percents[i].Min = int64(math.Floor(float64(x.NS.Min) * 100 / float64(max(total, 1))))
-		percents[i].Max = int64(math.Ceil(float64(x.NS.Max) * 100 / float64(max(total, 1))))
-	}
-	if len(exact) == len(sides) && s.LatencyNS == total {
-		for i, share := range Percents(exact) {
+	if s.RPCs > 0 && s.Exact == s.RPCs && s.LatencyNS == total {
+		for i, share := range Percents([]int64{s.ServerMinNS, s.ClientMinNS, s.NetworkMinNS}) {
 			percents[i] = record.Bounds{Min: share, Max: share}
 		}
+		return percents
+	}
+	for i, x := range s.Sides() {
+		percents[i].Min = int64(math.Floor(float64(x.NS.Min) * 100 / float64(max(total, 1))))
+		percents[i].Max = int64(math.Ceil(float64(x.NS.Max) * 100 / float64(max(total, 1))))
 	}
 	return percents
 }

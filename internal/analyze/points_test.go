@@ -9,9 +9,9 @@ import (
 // TestPercents: shares that are all known exactly add up to 100. Otherwise what a side took at least is rounded down, and what it took at
 // most up.
 func TestPercents(t *testing.T) {
-	exact := ShareSums{LatencyNS: 10000, ServerMinNS: 8454, ServerMaxNS: 8454, ClientMinNS: 284, ClientMaxNS: 284, NetworkMinNS: 1262, NetworkMaxNS: 1262}
+	exact := ShareSums{RPCs: 2, Exact: 2, LatencyNS: 10000, ServerMinNS: 8454, ServerMaxNS: 8454, ClientMinNS: 284, ClientMaxNS: 284, NetworkMinNS: 1262, NetworkMaxNS: 1262}
 	bounded := exact
-	bounded.ClientMinNS, bounded.ServerMaxNS = 0, 8738
+	bounded.Exact, bounded.ClientMinNS, bounded.ServerMaxNS = 1, 0, 8738
 	for _, c := range []struct {
 		name  string
 		sums  ShareSums
