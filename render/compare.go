@@ -52,7 +52,7 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 			shade := ink{}
 			if share, known := change.Get(); known && before != after {
 				changed = true
-				text += " " + ChangeText(share)
+				text += " " + Change(share)
 				switch is, known := significant.Get(); {
 				case !known:
 					text, marked = text+"?", true
@@ -190,12 +190,4 @@ func unlessSame(before, after string) string {
 		return before + " in both"
 	}
 	return before + " > " + after
-}
-
-// ChangeText returns a relative change as a percentage.
-func ChangeText(share float64) string {
-	if share > -0.1 && share < 0.1 {
-		return fmt.Sprintf("%+.1f%%", share*100)
-	}
-	return fmt.Sprintf("%+.0f%%", share*100)
 }

@@ -508,12 +508,12 @@ func TestAnyTimes(t *testing.T) {
 }
 
 func TestUnits(t *testing.T) {
-	for ns, want := range map[int64]string{math.MinInt64: "-9223372036.855s", math.MaxInt64: "9223372036.855s", 0: "0ns", 999: "999ns", 1500: "1.5us", 2345678: "2.35ms", 1234567890: "1.235s", -1500: "-1.5us"} {
+	for ns, want := range map[int64]string{math.MinInt64: "-2562047h47m16s", math.MaxInt64: "2562047h47m16s", 61234567890: "61.235s", 486445553 * 1e6: "135h7m25s", 0: "0ns", 999: "999ns", 1500: "1.5us", 2345678: "2.35ms", 1234567890: "1.235s", -1500: "-1.5us"} {
 		if got := render.Duration(ns); got != want {
 			t.Errorf("%d ns are %s, want %s", ns, got, want)
 		}
 	}
-	for n, want := range map[int64]string{0: "0", 9999: "9999", 10000: "9.8K", 1 << 20: "1024.0K", 20 << 20: "20.0M"} {
+	for n, want := range map[int64]string{0: "0", 9999: "9999", 10000: "9.8K", 1 << 20: "1.00M", 2048 << 10: "2.00M", 20 << 20: "20.0M", 20 << 30: "20.0G"} {
 		if got := render.Bytes(n); got != want {
 			t.Errorf("%d bytes are %s, want %s", n, got, want)
 		}

@@ -107,10 +107,11 @@ func Seconds(ns int64, decimals int) string {
 	return strconv.FormatFloat(float64(ns)/1e9, 'f', decimals, 64)
 }
 
-// Duration, Bytes and Size return a number as [field.Duration] and its neighbors do.
-func Duration(ns int64) string { return field.Duration(ns) }
-func Bytes(n int64) string     { return field.Amount(n) }
-func Size(n int64) string      { return field.Size(n) }
+// Duration, Bytes, Size and Change return a number as [field.Duration] and its neighbors do.
+func Duration(ns int64) string    { return field.Duration(ns) }
+func Bytes(n int64) string        { return field.Amount(n) }
+func Size(n int64) string         { return field.Size(n) }
+func Change(share float64) string { return field.Change(share) }
 
 var transactionColumns = []column{
 	{name: "#", fields: "id", right: true, rank: 5, usual: 5},

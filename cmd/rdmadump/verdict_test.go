@@ -69,7 +69,7 @@ func TestVerdicts(t *testing.T) {
 		{"../other/rocev2-nvmeloss.pcap.zst", analyze.InNetwork, "5 NAKs, 1 damaged, 4 out of order; 10 RDMA operations of nvme stalled for 5.057s in total"},
 		{"rocev2-storm41.pcap.zst", analyze.InNetwork, "53 NAKs, 43 damaged, 73 out of order; 88% of the latency stalled until a retransmission. 192.168.77.1 silent from 12.57s to 13.71s: 15 packets of 192.168.77.2 asked for an answer; the network or the server. 10 latencies are upper bounds"},
 		{"rocev2-loss42.pcap.zst", analyze.InNetwork, "155 out of order; 30% of the latency stalled until a retransmission"},
-		{"../other/rocev2-reboot41.pcap.zst", analyze.InServer, "the server 192.168.77.1 restarted between 21.67s and 35.01s (NFS4ERR_BADSESSION in packet 366): 4 connections rejected, accepted 3.08s to 6.15s later; it was last heard of at 21.16s (packet 325); the last RPC that it answered before was NFS4 CLOSE, XID 0x6d45ec10; 1 RPC was in flight; afterwards it answered with 3 NFS4ERR_BADSESSION, 1 NFS4ERR_BAD_STATEID, 1 NFS4ERR_GRACE, 1 NFS4ERR_STALE_CLIENTID. 1 connection ended (retransmissions never acknowledged) with 1 Call in flight"},
+		{"../other/rocev2-reboot41.pcap.zst", analyze.InServer, "the server 192.168.77.1 restarted between 21.67s and 35.01s (NFS4ERR_BADSESSION in packet 366): 4 connections rejected, accepted 3.076s to 6.146s later; it was last heard of at 21.16s (packet 325); the last RPC that it answered before was NFS4 CLOSE, XID 0x6d45ec10; 1 RPC was in flight; afterwards it answered with 3 NFS4ERR_BADSESSION, 1 NFS4ERR_BAD_STATEID, 1 NFS4ERR_GRACE, 1 NFS4ERR_STALE_CLIENTID. 1 connection ended (retransmissions never acknowledged) with 1 Call in flight"},
 		{"lab-iwarploss41.pcap.zst", analyze.InNetwork, "58 out of order"},
 		{"iwarp-nfs41.pcap.zst", analyze.Unproven, "no fault proven: 13 of 2153 packets retransmitted; 15% of the latency stalled until a retransmission"},
 		{"rocev2-errors.pcap.zst", analyze.InClient, "13 violations of the protocol"},
@@ -121,7 +121,7 @@ func TestVerdictsMade(t *testing.T) {
 		where analyze.Place
 		text  string
 	}{
-		{"a late server", late, analyze.Unproven, "no fault proven: 3 RPCs answered more than 1s after the server had the Call, the slowest NFS3 GETATTR after 1.5s: the server, or the way back; up to 100% of the latency"},
+		{"a late server", late, analyze.Unproven, "no fault proven: 3 RPCs answered more than 1s after the server had the Call, the slowest NFS3 GETATTR after 1.500s: the server, or the way back; up to 100% of the latency"},
 		{"a server that seems late because of a clock of whole seconds", func(w *synth.Wire, c *synth.Conn) {
 			late(w, c)
 			for _, f := range w.Frames {
@@ -154,7 +154,7 @@ func TestVerdictsMade(t *testing.T) {
 		{"a late server in an incomplete capture", func(w *synth.Wire, c *synth.Conn) {
 			late(w, c)
 			w.Drop(w.Frames[7])
-		}, analyze.Unproven, "1 packet not captured, between 0.00s and 3.00s; no fault proven: up to 100% of the latency (3s) is the server's, or the network's; 1 Reply without a Call in the capture"},
+		}, analyze.Unproven, "1 packet not captured, between 0.00s and 3.00s; no fault proven: up to 100% of the latency (3.000s) is the server's, or the network's; 1 Reply without a Call in the capture"},
 		{"no answer to a connection request", func(w *synth.Wire, c *synth.Conn) {
 			frames := c.Connect()
 			w.Drop(frames[1:]...)

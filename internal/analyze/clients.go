@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -227,9 +228,9 @@ var troubles = [4]string{"retransmission", "NAK", "failed RPC", ""}
 func ofAll(n, all int64, noun string) string {
 	switch {
 	case noun == "" && n == all:
-		return "all of the stalls (" + seconds(n) + ")"
+		return "all of the stalls (" + field.Duration(n) + ")"
 	case noun == "":
-		return seconds(n) + " of " + seconds(all) + " of stalls"
+		return field.Duration(n) + " of " + field.Duration(all) + " of stalls"
 	case n == all && n == 1:
 		return "the only " + noun
 	case n == all:

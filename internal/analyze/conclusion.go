@@ -36,7 +36,7 @@ func Conclusion(list []*Comparison) string {
 			largest := change{}
 			for i := range Percentiles {
 				if before, after, by, significant := Percentiles[i].Of(c); significant.Or(false) && math.Abs(by.Or(0)) > math.Abs(largest.size) {
-					largest = change{fmt.Sprintf("%s (%s %s > %s, %+.0f%%)", c.Name, Percentiles[i].Name, field.Duration(before.Or(0)), field.Duration(after.Or(0)), by.Or(0)*100), by.Or(0)}
+					largest = change{fmt.Sprintf("%s (%s %s > %s, %s)", c.Name, Percentiles[i].Name, field.Duration(before.Or(0)), field.Duration(after.Or(0)), field.Change(by.Or(0))), by.Or(0)}
 				}
 			}
 			if largest.size > 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -362,7 +363,7 @@ func (j *facts) nothing(list []statement) bool {
 // extent says from when to when the capture is.
 func (j *facts) extent() string {
 	first := j.s.First.Or(0)
-	return fmt.Sprintf("the capture is from %s to %s, %.3fs", first, j.end, float64(j.end.Sub(first))/1e9)
+	return fmt.Sprintf("the capture is from %s to %s, %s", first, j.end, field.Duration(j.end.Sub(first)))
 }
 
 // clear returns the text for a capture without any trouble.
@@ -371,14 +372,14 @@ func (j *facts) clear() string {
 	if x := failed(j); x.text != "" {
 		text += x.text + "; "
 	}
-	return text + j.flawless() + "; longest latency " + seconds(j.longest)
+	return text + j.flawless() + "; longest latency " + field.Duration(j.longest)
 }
 
 // captured says what a part of a capture without any trouble has.
 func (j *facts) captured() string {
 	text := "no retransmission and no NAK in " + plural(j.o.Health.Packets, "packet")
 	if n := j.o.RPCs.Total(); n > 0 {
-		text = plural(n, "RPC") + ", all answered; " + text + "; longest latency " + seconds(j.longest)
+		text = plural(n, "RPC") + ", all answered; " + text + "; longest latency " + field.Duration(j.longest)
 	}
 	return text
 }
@@ -395,24 +396,3 @@ func (j *facts) at(t record.Time) string {
 
 // plural returns a number with its noun.
 var plural = record.Plural[int64]
-
-// seconds returns a duration in words, with the same precision as tables.
-func seconds(ns int64) string {
-	precision := 10 * time.Microsecond
-	if ns >= int64(time.Second) {
-		precision = time.Millisecond
-	}
-	return time.Duration(ns).Round(precision).String()
-}
-
-// short returns a duration in words, with three digits.
-func short(ns int64) string {
-	precision := time.Microsecond
-	switch {
-	case ns >= int64(time.Second):
-		precision = 10 * time.Millisecond
-	case ns >= int64(time.Millisecond):
-		precision = time.Millisecond
-	}
-	return time.Duration(ns).Round(precision).String()
-}

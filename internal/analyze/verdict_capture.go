@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -118,7 +119,7 @@ func disorderedFile(j *facts) said {
 	if !j.unordered() {
 		return said{}
 	}
-	fact := fmt.Sprintf("%s earlier than the packet before, by up to %s", plural(n, "packet"), short(j.s.TimeBackwardsNS))
+	fact := fmt.Sprintf("%s earlier than the packet before, by up to %s", plural(n, "packet"), field.Duration(j.s.TimeBackwardsNS))
 	return said{Unproven, nil, "the packets are not in the order of their times (" + fact + "), so that nothing is said about losses and order; reordercap sorts them", []Evidence{{fact, "packets FILE"}}}
 }
 

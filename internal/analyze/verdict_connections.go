@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -66,9 +67,9 @@ func rejectedThenAccepted(j *facts) said {
 // acceptedLater says when the server accepted the clients that it had rejected.
 func (j *facts) acceptedLater() string {
 	r := &j.repairs
-	text := plural(r.repaired, "connection") + " rejected, accepted " + short(r.most) + " later"
-	if short(r.least) != short(r.most) {
-		text = plural(r.repaired, "connection") + " rejected, accepted " + short(r.least) + " to " + short(r.most) + " later"
+	text := plural(r.repaired, "connection") + " rejected, accepted " + field.Duration(r.most) + " later"
+	if field.Duration(r.least) != field.Duration(r.most) {
+		text = plural(r.repaired, "connection") + " rejected, accepted " + field.Duration(r.least) + " to " + field.Duration(r.most) + " later"
 	}
 	if r.port != 0 {
 		text += fmt.Sprintf(" on port %d", r.port)

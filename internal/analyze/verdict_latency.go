@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -17,7 +18,7 @@ func noBuffers(j *facts) said {
 	for _, side := range []record.End{record.Server, record.Client} {
 		if ns := j.rnr[side]; float64(ns) >= stalledShare*float64(max(j.o.Time.TotalNS, 1)) && ns > 0 {
 			return said{
-				Place(side), nil, fmt.Sprintf("it had no receive buffers: %s, and RPCs stalled for %s", plural(j.o.Health.RNRNaks, "RNR NAK"), seconds(ns)),
+				Place(side), nil, fmt.Sprintf("it had no receive buffers: %s, and RPCs stalled for %s", plural(j.o.Health.RNRNaks, "RNR NAK"), field.Duration(ns)),
 				[]Evidence{{plural(j.o.Health.RNRNaks, "RNR NAK"), "FILE -Y 'waits.reason == rnr_nak'"}},
 			}
 		}
@@ -35,7 +36,7 @@ func fewCredits(j *facts) said {
 	}
 	c := j.o.Credits[i]
 	return said{
-		InConfiguration, nil, fmt.Sprintf("few credits: all %d of connection %d were in use, and Calls waited for %s", c.Granted.Or(0), c.Connection, seconds(j.o.Time.CreditsNS)),
+		InConfiguration, nil, fmt.Sprintf("few credits: all %d of connection %d were in use, and Calls waited for %s", c.Granted.Or(0), c.Connection, field.Duration(j.o.Time.CreditsNS)),
 		[]Evidence{{"all credits in use", fmt.Sprintf("connections FILE --conn %d --timeline", c.Connection)}, {"Calls waited for a credit", "FILE -Y 'waits.reason == credit_limit'"}},
 	}
 }
@@ -49,7 +50,7 @@ func lateServer(j *facts) said {
 	return said{
 		Unproven,
 		[]Place{InServer, InNetwork},
-		fmt.Sprintf("%s answered more than 1s after the server had the Call, the slowest %s after %s: the server, or the way back", plural(l.count, "RPC"), l.name, seconds(l.longest)),
+		fmt.Sprintf("%s answered more than 1s after the server had the Call, the slowest %s after %s: the server, or the way back", plural(l.count, "RPC"), l.name, field.Duration(l.longest)),
 		[]Evidence{{plural(l.count, "RPC") + " answered late", "FILE -Y 'latency > 1s' --top 5"}},
 	}
 }
@@ -61,7 +62,7 @@ func busy(j *facts) said {
 			return said{
 				Unproven,
 				[]Place{InConfiguration},
-				fmt.Sprintf("%.0f%% of the latency: %s waited %s for transfers on the same connection", share*100, plural(w.RPCs, "RPC"), seconds(w.TotalNS)),
+				fmt.Sprintf("%.0f%% of the latency: %s waited %s for transfers on the same connection", share*100, plural(w.RPCs, "RPC"), field.Duration(w.TotalNS)),
 				[]Evidence{{"RPCs waited while their connection was busy", "FILE -Y 'waits.reason == head_of_line'"}},
 			}
 		}
@@ -90,7 +91,7 @@ func slowServer(j *facts) said {
 	if percent.Min == percent.Max {
 		share = fmt.Sprintf("%d%%", percent.Min)
 	}
-	text := fmt.Sprintf("the server took %s of the latency (%s of %s; %s)", share, seconds(t.Shares.ServerMinNS), seconds(t.TotalNS), proof)
+	text := fmt.Sprintf("the server took %s of the latency (%s of %s; %s)", share, field.Duration(t.Shares.ServerMinNS), field.Duration(t.TotalNS), proof)
 	return said{InServer, nil, text, []Evidence{{"where the latency of each operation passed", "stats FILE"}}}
 }
 
@@ -103,9 +104,9 @@ func shareUnknown(j *facts) said {
 		return said{}
 	}
 	percent := t.Shares.Percents(t.TotalNS)[0]
-	text := fmt.Sprintf("up to %d%% of the latency (%s) is the server's, or the network's", percent.Max, seconds(ns))
+	text := fmt.Sprintf("up to %d%% of the latency (%s) is the server's, or the network's", percent.Max, field.Duration(ns))
 	if percent.Min >= 1 {
-		text += fmt.Sprintf("; at least %d%% (%s) the server's", percent.Min, seconds(least))
+		text += fmt.Sprintf("; at least %d%% (%s) the server's", percent.Min, field.Duration(least))
 	}
 	return said{Unproven, []Place{InServer, InNetwork}, text, []Evidence{{"where the latency of each operation passed", "stats FILE"}}}
 }

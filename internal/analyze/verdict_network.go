@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -146,7 +147,7 @@ func trafficText(j *facts) (x said) {
 		if layer == "unknown" {
 			layer = "an unknown upper layer"
 		}
-		x.text += fmt.Sprintf("%s of %s stalled for %s", plural(t.Stalled, "RDMA operation"), layer, seconds(t.TotalNS))
+		x.text += fmt.Sprintf("%s of %s stalled for %s", plural(t.Stalled, "RDMA operation"), layer, field.Duration(t.TotalNS))
 		if t.Stalled > 1 {
 			x.text += " in total"
 		}
@@ -244,7 +245,7 @@ func paused(j *facts) said {
 		}
 	}
 	if ns, known := j.s.PausedNS.Get(); known && j.suspicion.span == nil {
-		text += fmt.Sprintf("; links were paused for %s to %s", short(ns.Min), short(ns.Max))
+		text += fmt.Sprintf("; links were paused for %s to %s", field.Duration(ns.Min), field.Duration(ns.Max))
 	}
 	return said{Unproven, possible, text, []Evidence{{plural(n, "PFC pause"), "stats FILE --every 1s"}}}
 }

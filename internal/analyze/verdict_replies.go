@@ -3,6 +3,8 @@ package analyze
 import (
 	"fmt"
 	"time"
+
+	"github.com/rdmadump/rdmadump/dissect/field"
 )
 
 // RPCs and their Replies: those without one, and those that the capture does not have completely.
@@ -61,7 +63,7 @@ func outstanding(j *facts) said {
 	}
 	text := plural(n, "RPC") + " without a Reply up to the end of the capture"
 	if ns := j.end.Sub(j.outcomes.since); j.end != 0 && ns >= int64(time.Second) {
-		text += fmt.Sprintf(" (%s after the first)", seconds(ns))
+		text += fmt.Sprintf(" (%s after the first)", field.Duration(ns))
 	}
 	return said{Unproven, nil, text, []Evidence{{text, "FILE -Y 'status == no_reply'"}}}
 }

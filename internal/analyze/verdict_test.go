@@ -29,7 +29,7 @@ func TestRestarted(t *testing.T) {
 		text     string
 	}{
 		{"GRACE after a silence", "NFS4ERR_GRACE", []record.Time{40 * s}, true, false, true, InServer, "the server 10.0.0.2 restarted between 9.00s and 29.00s (NFS4ERR_GRACE in packet 40); it was last heard of at 7.00s (packet 9); the last RPC that it answered before was NFS4 READ, XID 0x00000007; 1 RPC was in flight; afterwards it answered with 2 NFS4ERR_BAD_STATEID, 1 NFS4ERR_GRACE"},
-		{"GRACE after a rejection", "NFS4ERR_GRACE", []record.Time{40 * s}, false, true, true, InServer, "the server 10.0.0.2 restarted between 8.00s and 29.00s (NFS4ERR_GRACE in packet 40): 1 connection rejected, accepted 3s later; it was last heard of at 6.00s (packet 70); the last RPC that it answered before"},
+		{"GRACE after a rejection", "NFS4ERR_GRACE", []record.Time{40 * s}, false, true, true, InServer, "the server 10.0.0.2 restarted between 8.00s and 29.00s (NFS4ERR_GRACE in packet 40): 1 connection rejected, accepted 3.000s later; it was last heard of at 6.00s (packet 70); the last RPC that it answered before"},
 		{"GRACE before, too", "NFS4ERR_GRACE", []record.Time{5 * s, 40 * s}, true, false, true, Unproven, "10.0.0.2 silent from 9.00s to 29.00s: 7 packets of 10.0.0.1 asked for an answer; the network or the server"},
 		{"an expired lease", "NFS4ERR_BADSESSION", []record.Time{40 * s}, true, false, true, Unproven, "10.0.0.2 silent from 9.00s to 29.00s"},
 		{"BADSESSION after a rejection", "NFS4ERR_BADSESSION", []record.Time{40 * s}, true, true, true, InServer, "the server 10.0.0.2 restarted between 9.00s and 29.00s (NFS4ERR_BADSESSION in packet 40)"},
@@ -249,10 +249,10 @@ func TestSlowServer(t *testing.T) {
 		text     string
 		capture  string
 	}{
-		{60 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("option")}, 0, InServer, "the server took at least 60% of the latency (60ms of 100ms; captured at the server, as --at says)", "taken at the server (--at)"},
-		{40 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("interface")}, 0, Unproven, "no fault proven: up to 100% of the latency (100ms) is the server's, or the network's; at least 40% (40ms) the server's", "taken at the server (its interface says which packets it sent)"},
-		{60 * ms, record.PointFacts{}, 0, InServer, "the server took at least 60% of the latency (60ms of 100ms; as the capture proves)", ""},
-		{0, record.PointFacts{Refuted: record.Some(record.AtServer), How: record.Some("option")}, 6, Unproven, "no fault proven: up to 100% of the latency (100ms) is the server's, or the network's;", "not taken at the server (--at): 6 packets of it came late"},
+		{60 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("option")}, 0, InServer, "the server took at least 60% of the latency (60.00ms of 100.00ms; captured at the server, as --at says)", "taken at the server (--at)"},
+		{40 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("interface")}, 0, Unproven, "no fault proven: up to 100% of the latency (100.00ms) is the server's, or the network's; at least 40% (40.00ms) the server's", "taken at the server (its interface says which packets it sent)"},
+		{60 * ms, record.PointFacts{}, 0, InServer, "the server took at least 60% of the latency (60.00ms of 100.00ms; as the capture proves)", ""},
+		{0, record.PointFacts{Refuted: record.Some(record.AtServer), How: record.Some("option")}, 6, Unproven, "no fault proven: up to 100% of the latency (100.00ms) is the server's, or the network's;", "not taken at the server (--at): 6 packets of it came late"},
 	} {
 		col := NewCollector()
 		col.Transaction(&record.Transaction{
@@ -296,9 +296,9 @@ func TestRejectedThenAccepted(t *testing.T) {
 		rejected int64
 		repaired int64
 	}{
-		{"on another port", []*record.Connection{connection("10.0.0.1", 5445, 0, false), connection("10.0.0.1", 445, 474*ms, true)}, nil, Unproven, "no fault proven: 1 connection rejected, accepted 474ms later on port 445", 0, 1},
-		{"records in another order", []*record.Connection{connection("10.0.0.1", 445, 474*ms, true), connection("10.0.0.1", 5445, 0, false)}, nil, Unproven, "no fault proven: 1 connection rejected, accepted 474ms later on port 445", 0, 1},
-		{"by a connection that is not selected", []*record.Connection{connection("10.0.0.1", 5445, 0, false)}, connection("10.0.0.1", 445, 474*ms, true), Unproven, "no fault proven: 1 connection rejected, accepted 474ms later on port 445", 0, 1},
+		{"on another port", []*record.Connection{connection("10.0.0.1", 5445, 0, false), connection("10.0.0.1", 445, 474*ms, true)}, nil, Unproven, "no fault proven: 1 connection rejected, accepted 474.00ms later on port 445", 0, 1},
+		{"records in another order", []*record.Connection{connection("10.0.0.1", 445, 474*ms, true), connection("10.0.0.1", 5445, 0, false)}, nil, Unproven, "no fault proven: 1 connection rejected, accepted 474.00ms later on port 445", 0, 1},
+		{"by a connection that is not selected", []*record.Connection{connection("10.0.0.1", 5445, 0, false)}, connection("10.0.0.1", 445, 474*ms, true), Unproven, "no fault proven: 1 connection rejected, accepted 474.00ms later on port 445", 0, 1},
 		{"accepted before", []*record.Connection{connection("10.0.0.1", 5445, 0, true), connection("10.0.0.1", 5445, 474*ms, false)}, nil, InServer, "1 connection rejected: invalid service ID; none accepted afterwards", 1, 0},
 		{"nothing serves the port", []*record.Connection{connection("10.0.0.1", 5445, 0, false)}, nil, InConfiguration, "1 connection rejected: invalid service ID; none accepted afterwards", 1, 0},
 		{"of another client", []*record.Connection{connection("10.0.0.1", 5445, 0, false), connection("10.0.0.2", 445, 474*ms, true)}, nil, InConfiguration, "1 connection rejected: invalid service ID; none accepted afterwards (client 10.0.0.1)", 1, 0},
@@ -334,7 +334,7 @@ func TestCulprits(t *testing.T) {
 		{[]trouble{{}, {60, 9, "", 0}, {}}, "network: 60 of 300 packets retransmitted, 9 NAKs. By client, the most affected first: 10.0.0.1 has all 60 retransmissions and all 9 NAKs", [4]float64{1, 1, 0, 0}},
 		{
 			[]trouble{{5, 0, "", 0}, {60, 3, "NFS4ERR_IO", 3}, {7, 9, "", 0}, {1, 0, "", 1}, {2, 0, "NFS4ERR_NOENT", 0}},
-			"By client, the most affected first: 10.0.0.1 has 60 of 75 retransmissions, 3 of 12 NAKs, the only failed RPC and 3s of 4s of stalls; 10.0.0.2 has 7 of 75 retransmissions and 9 of 12 NAKs; 10.0.0.3 has 1 of 75 retransmissions and 1s of 4s of stalls; 2 others the rest",
+			"By client, the most affected first: 10.0.0.1 has 60 of 75 retransmissions, 3 of 12 NAKs, the only failed RPC and 3.000s of 4.000s of stalls; 10.0.0.2 has 7 of 75 retransmissions and 9 of 12 NAKs; 10.0.0.3 has 1 of 75 retransmissions and 1.000s of 4.000s of stalls; 2 others the rest",
 			[4]float64{0.8, 0.25, 1, 0.75},
 		},
 		{[]trouble{{}, {0, 0, "NFS4ERR_NOENT", 0}}, "1 of 2 RPCs failed (1 NFS4ERR_NOENT), all of client 10.0.0.1; no packet lost, repeated or refused", [4]float64{}},

@@ -85,7 +85,7 @@ func compared(c *analyze.Comparison) []cell {
 		before, after, change, significant := analyze.Percentiles[i].Of(c)
 		moved := cell{Text: unknown}
 		if share, known := change.Get(); known {
-			moved = cell{Text: render.ChangeText(share), Value: strconv.FormatFloat(share, 'g', -1, 64)}
+			moved = cell{Text: render.Change(share), Value: strconv.FormatFloat(share, 'g', -1, 64)}
 			switch is, tested := significant.Get(); {
 			case before == after:
 			case !tested:

@@ -16,8 +16,8 @@
   const say = text => { $('#live').textContent = text; };
 
   // duration and size return the same text as the tables.
-  const duration = ns => ns < 1e3 ? ns + 'ns' : ns < 1e6 ? (ns / 1e3).toFixed(1) + 'us' : ns < 1e9 ? (ns / 1e6).toFixed(2) + 'ms' : (ns / 1e9).toFixed(3) + 's';
-  const size = n => n < 10000 ? String(n) : n < 10485760 ? (n / 1024).toFixed(1) + 'K' : (n / 1048576).toFixed(1) + 'M';
+  const duration = ns => ns < 1e3 ? ns + 'ns' : ns < 1e6 ? (ns / 1e3).toFixed(1) + 'us' : ns < 1e9 ? (ns / 1e6).toFixed(2) + 'ms' : ns < 1e13 ? (ns / 1e9).toFixed(3) + 's' : `${Math.trunc(ns / 36e11)}h${Math.trunc(ns / 6e10) % 60}m${Math.trunc(ns / 1e9) % 60}s`;
+  const size = n => n < 10000 ? String(n) : n < 2 ** 20 ? (n / 2 ** 10).toFixed(1) + 'K' : n < 10 * 2 ** 30 ? (n / 2 ** 20).toFixed(n < 10 * 2 ** 20 ? 2 : 1) + 'M' : (n / 2 ** 30).toFixed(1) + 'G';
   const hex = n => '0x' + n.toString(16).padStart(8, '0');
 
   // The theme follows the system until a button changes it.

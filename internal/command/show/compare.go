@@ -132,7 +132,7 @@ func nanoseconds(text string) (int64, error) {
 // span says how much a capture has.
 func span(s *record.Summary) string {
 	first, _ := s.First.Get()
-	return fmt.Sprintf("%s, %.3fs", record.Plural(s.Connections, "connection"), float64(s.Last.Or(first).Sub(first))/1e9)
+	return record.Plural(s.Connections, "connection") + ", " + render.Duration(s.Last.Or(first).Sub(first))
 }
 
 // side reads one of the captures. Its error is of the damage of a capture if there is a summary.

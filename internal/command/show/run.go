@@ -369,5 +369,5 @@ func (s *sink) outside(summary *record.Summary) string {
 	if !known || s.Count > 0 || s.Overlaps(first, last) {
 		return ""
 	}
-	return fmt.Sprintf("no packet is in the time of --from and --to; the capture is from %s to %s, %.3fs", first, last, float64(last.Sub(first))/1e9)
+	return fmt.Sprintf("no packet is in the time of --from and --to; the capture is from %s to %s, %s", first, last, render.Duration(last.Sub(first)))
 }
