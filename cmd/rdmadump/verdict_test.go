@@ -223,7 +223,7 @@ func TestTroubleOfClients(t *testing.T) {
 		one.Disconnect(one.Client)
 		two.Disconnect(two.Client)
 	})
-	const sentence = "By client, the most affected first: 10.1.0.8 has 2 of 3 retransmissions and 1.2s of 1.8s of stalls; 10.1.0.7 has 1 of 3 retransmissions and 600ms of 1.8s of stalls"
+	const sentence = "By client, the most affected first: 10.1.0.8 has 2 of 3 retransmissions and 1.200s of 1.800s of stalls; 10.1.0.7 has 1 of 3 retransmissions and 600.00ms of 1.800s of stalls"
 	if v := verdictOf(t, path); !strings.HasSuffix(v.Text, ". "+sentence) {
 		t.Errorf("verdict %q, want %q at its end", v.Text, sentence)
 	}

@@ -155,7 +155,7 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 	if refused := (*input.BeginError)(nil); errors.As(err, &refused) {
 		return refused
 	}
-	s.stopped = err == errEnough && !r.Live
+	s.stopped = err == errEnough
 	switch {
 	case err == errEnough || err != nil && err == s.err:
 		err = nil // The sink has it.
