@@ -156,7 +156,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		Points: input.PointRecords(r.Joined), Network: input.NetworkRecords(r.Joined), Before: earlier,
 	}
 	for _, path := range given {
-		if about.Typed += render.Shell(path); path != given[len(given)-1] {
+		if about.Typed += input.NamesOf(nil, []string{path}, nil).Typed; path != given[len(given)-1] {
 			about.Typed += " "
 		}
 	}
