@@ -118,6 +118,9 @@ func (c *contrasting) run(cmd *cobra.Command, paths []string) error {
 		return err
 	}
 	s := p.sink
+	if err := s.MissingConnection(p.summary); err != nil {
+		return err
+	}
 	if !options.Explicit {
 		sets = slices.DeleteFunc(sets, func(one *contrast.Set) bool { return one.Bad == 0 })
 	}
