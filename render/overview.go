@@ -604,6 +604,9 @@ func (v *overview) between() string {
 	case n.Corrupted > 0:
 		parts = []string{was(n.Corrupted) + " damaged between the capture points"}
 	}
+	if lost := n.InQuiet(); lost > 0 {
+		parts = append(parts, record.Plural(lost, "packet")+" did not arrive while the capture at the other point has no packet at all")
+	}
 	if n.Unknown > 0 {
 		parts = append(parts, "whether "+record.Plural(n.Unknown, "packet")+" arrived is not known")
 	}

@@ -40,7 +40,23 @@ type Network struct {
 	BytesLost        Opt[int64]          `json:"bytes_lost,omitzero" doc:"Number of bytes of these segments that did not arrive at the other point; present only with TCP."`
 	BytesDuplicated  Opt[int64]          `json:"bytes_duplicated,omitzero" doc:"Number of bytes of these segments that arrived more often than they had been sent; present only with TCP."`
 	Delay            Opt[DelayQuantiles] `json:"delay" doc:"Distribution of the one-way delays; null if no packet arrived. A constant difference between the delays of both directions cannot be distinguished from the offset of the clocks."`
+	Quiet            []QuietTime         `json:"quiet,omitzero" doc:"Times of at least a second in which the capture at the other point has no frame at all, with the packets that were lost in them: the network lost them, or the host at that point was down; present only if there are such packets, at most 64."`
 	Course           []NetworkInterval   `json:"course" doc:"The same over time: intervals of equal length, whose number is limited."`
+}
+
+// QuietTime is a time in which the capture of a point has no frame.
+type QuietTime struct {
+	From Time  `json:"from" doc:"Time of the last frame before, on the first point's clock."`
+	To   Time  `json:"to" doc:"Time of the next frame."`
+	Lost int64 `json:"lost" doc:"Number of packets that were sent to the point in this time and did not arrive; lost counts them, too."`
+}
+
+// InQuiet returns the number of lost packets of which it is not known whether the network lost them: those of quiet times.
+func (n *Network) InQuiet() (lost int64) {
+	for _, t := range n.Quiet {
+		lost += t.Lost
+	}
+	return lost
 }
 
 // DelayQuantiles is a distribution of delays.

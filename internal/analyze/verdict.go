@@ -166,6 +166,7 @@ var sentences = []sentence{
 	{"server-restarted", trouble, ordered, serverRestarted},
 	{"client-restarted", trouble, ordered, clientRestarted},
 	{"lost", trouble, ordered, lost},
+	{"lost-or-down", trouble, ordered, lostInQuiet},
 	{"replies-lost", trouble, ordered, lostReplies},
 	{"silent", trouble, ordered, silent},
 	{"rejected", trouble, anyOrder, rejected},

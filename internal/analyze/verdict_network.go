@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ import (
 // sound reports whether nothing happened to any packet.
 func (j *facts) sound() bool {
 	c, n := &j.counts, SumNetwork(j.o.Network)
-	return n.Lost+n.Corrupted == 0 && c.Retransmitted+c.OutOfOrder+c.Refused+c.Damaged+c.CE+c.CNP+c.Pauses == 0
+	return n.Lost+n.InQuiet()+n.Corrupted == 0 && c.Retransmitted+c.OutOfOrder+c.Refused+c.Damaged+c.CE+c.CNP+c.Pauses == 0
 }
 
 // stall returns the share of the latencies that RPCs stalled because of retransmissions.
@@ -40,7 +41,10 @@ func (j *facts) retransmissionsMatter() bool {
 // retransmission does not prove that: only a bad checksum, a gap that the capture or a NAK shows, or a second point does.
 func (j *facts) networkLost() bool {
 	n := SumNetwork(j.o.Network)
-	if n.Lost+n.Corrupted > 0 {
+	switch known := n.Lost + n.Corrupted; {
+	case n.InQuiet() > known: // Most of what was retransmitted may be due to a host that was down.
+		return false
+	case known > 0:
 		return true
 	}
 	h := &j.o.Health
@@ -84,6 +88,56 @@ func lostUnnoticed(j *facts) said {
 	return said{Unproven, []Place{InNetwork}, fact, []Evidence{{fact, "network FILE --lost"}}}
 }
 
+// lostInQuiet is for packets to a host whose capture has no packet at all in that time: it was down, or the network lost them. If it
+// restarted in that time, that explains them.
+func lostInQuiet(j *facts) (x said) {
+	restarted := true
+	var lost int64
+	for _, n := range j.o.Network {
+		var times []record.QuietTime
+		for _, t := range n.Quiet {
+			if j.suspicion.overlaps(t.From, t.To) {
+				times = append(times, t)
+			}
+		}
+		if len(times) == 0 {
+			continue
+		}
+		to := n.To
+		if i := slices.IndexFunc(j.o.Points, func(p *record.Point) bool { return p.Name == n.To }); i >= 0 {
+			to = j.o.Points[i].Address.Or(to)
+		}
+		of := record.Network{Quiet: times}
+		longest := slices.MaxFunc(times, func(a, b record.QuietTime) int { return cmp.Compare(a.To.Sub(a.From), b.To.Sub(b.From)) })
+		when := fmt.Sprintf("from %s to %s", j.at(longest.From), j.at(longest.To))
+		if len(times) > 1 {
+			when = fmt.Sprintf("at %d times, the longest %s", len(times), when)
+		}
+		restarted = restarted && !slices.ContainsFunc(times, func(t record.QuietTime) bool {
+			return !slices.ContainsFunc(j.restarts, func(r Restart) bool { return r.Address == to && r.From <= t.To && r.To >= t.From })
+		})
+		if x.text != "" {
+			x.text += "; "
+		}
+		lost += of.InQuiet()
+		x.text += fmt.Sprintf("%s did not reach %s while its capture has no packet at all (%s)", plural(of.InQuiet(), "packet"), to, when)
+	}
+	switch {
+	case x.text == "":
+		return x
+	case restarted:
+		x.where = Place(j.restarts[0].Role)
+	default:
+		x.where, x.possible = Unproven, []Place{InNetwork, InServer, InClient}
+		x.text += ": the network, or the host was down"
+		if share := j.stall(); share >= 0.005 && j.networkLost() {
+			x.text += fmt.Sprintf("; %.0f%% of the latency stalled until a retransmission", share*100)
+		}
+	}
+	x.evidence = []Evidence{{plural(lost, "packet") + " that did not arrive", "network FILE --lost"}}
+	return x
+}
+
 // lostBetween says how many packets were lost or damaged between the capture points.
 func lostBetween(n *record.Network) string {
 	switch {
@@ -114,7 +168,7 @@ func (j *facts) transport(where Place) said {
 	}
 	add(h.OutOfOrder, fmt.Sprintf("%d out of order", h.OutOfOrder), "packets FILE -Y 'marks == out_of_order'")
 	text := strings.Join(parts, ", ")
-	if share := j.stall(); share >= 0.005 {
+	if share := j.stall(); share >= 0.005 && (where != InNetwork || n.InQuiet() == 0) { // Otherwise a host that was down may be the reason.
 		text += fmt.Sprintf("; %.0f%% of the latency stalled until a retransmission", share*100)
 		evidence = append(evidence, Evidence{"RPCs stalled until a retransmission", "FILE -Y 'waits.reason contains retransmit'"})
 	}
@@ -156,10 +210,12 @@ func trafficText(j *facts) (x said) {
 	return x
 }
 
-// SumNetwork sums up what happened between capture points.
+// SumNetwork sums up what happened between capture points. Packets that were lost in quiet times do not count as lost, because
+// the host at the other point may have been down.
 func SumNetwork(list []*record.Network) (sum record.Network) {
 	for _, n := range list {
-		sum.Lost += n.Lost
+		sum.Lost += n.Lost - n.InQuiet()
+		sum.Quiet = append(sum.Quiet, n.Quiet...)
 		sum.Corrupted += n.Corrupted
 		sum.Unknown += n.Unknown
 		sum.Reordered += n.Reordered

@@ -482,3 +482,63 @@ func TestFaultless(t *testing.T) {
 		}
 	}
 }
+
+// TestLostInQuiet: packets to a host whose capture has no frame at all in that time are not proven to be lost in the network. A
+// restart of the host explains them. Those that were lost at other times are the network's.
+func TestLostInQuiet(t *testing.T) {
+	const s = record.Time(1e9)
+	const server, client = "10.0.0.2", "10.0.0.1"
+	for _, c := range []struct {
+		name    string
+		network record.Network
+		restart bool
+		where   Place
+		text    string
+	}{
+		{
+			"all of them", record.Network{To: "server", Packets: 1000, Lost: 31, Quiet: []record.QuietTime{{From: 19 * s, To: 78 * s, Lost: 31}}}, false, Unproven,
+			"31 packets did not reach 10.0.0.2 while its capture has no packet at all (from 18.00s to 77.00s): the network, or the host was down. 23 of 1000 packets retransmitted; 97% of the latency stalled until a retransmission",
+		},
+		{
+			"the server restarted", record.Network{To: "server", Packets: 1000, Lost: 31, Quiet: []record.QuietTime{{From: 19 * s, To: 78 * s, Lost: 31}}}, true, InServer,
+			"the server 10.0.0.2 restarted between 18.00s and 79.00s (NFS4ERR_GRACE in packet 81); ",
+		},
+		{
+			"most at other times", record.Network{To: "server", Packets: 1000, Lost: 31, Quiet: []record.QuietTime{{From: 19 * s, To: 21 * s, Lost: 4}, {From: 30 * s, To: 39 * s, Lost: 2}}}, false, InNetwork,
+			"25 packets lost between the capture points, 23 of 1000 packets retransmitted. 6 packets did not reach 10.0.0.2 while its capture has no packet at all (at 2 times, the longest from 29.00s to 38.00s): the network, or the host was down; 97% of the latency stalled until a retransmission",
+		},
+		{
+			"none", record.Network{To: "server", Packets: 1000, Lost: 31}, false, InNetwork,
+			"31 packets lost between the capture points, 23 of 1000 packets retransmitted; 97% of the latency stalled until a retransmission",
+		},
+	} {
+		col := NewCollector()
+		col.Network([]*record.Point{{Name: "client", Address: record.Some(client)}, {Name: "server", Address: record.Some(server)}}, []*record.Network{&c.network})
+		status := ""
+		if c.restart {
+			status = "NFS4ERR_GRACE"
+		}
+		for i, status := range []string{"", status} {
+			at := record.Time(10+71*i) * s
+			col.Transaction(&record.Transaction{
+				Status: record.Complete, Direction: record.Forward, Client: record.Some(client), Server: record.Some(server), NFSStatus: record.SomeIf(status, status != ""), LatencyNS: record.Some(int64(1e9)),
+				Call: &record.Message{Time: at - s}, Reply: &record.Message{Time: at, Packet: int64(at / s)},
+				Waits: []record.Wait{{Reason: record.RetransmitTimeout, From: at - s, NS: 97e7}},
+			})
+		}
+		col.Connection(&record.Connection{
+			Client: record.Endpoint{Address: record.Some(client)}, Server: record.Endpoint{Address: record.Some(server)}, ClientKnown: true, Handshake: "seen",
+			First: s, Last: 19 * s, Packets: 1000, Retransmitted: 23, Closed: record.Some(19 * s), Ended: record.Some(record.Ended{How: record.EndDisconnect}),
+		})
+		if c.restart {
+			col.Connection(&record.Connection{
+				Client: record.Endpoint{Address: record.Some(client)}, Server: record.Endpoint{Address: record.Some(server)}, ClientKnown: true, Handshake: "seen",
+				ID: 1, First: 80 * s, Last: 82 * s, Established: record.Some(80 * s), Closed: record.Some(82 * s), Ended: record.Some(record.Ended{How: record.EndDisconnect}),
+			})
+		}
+		v := col.Finish(&record.Summary{RDMA: 1, First: record.Some(s), Last: record.Some(90 * s)}).Verdict
+		if v.Where != c.where || !strings.HasPrefix(v.Text, c.text) || c.restart && (v.faults && strings.Contains(v.Text, "network") || !strings.Contains(v.Text, "31 packets did not reach 10.0.0.2 while its capture has no packet at all (from 18.00s to 77.00s). 23 of")) {
+			t.Errorf("%s: %s: %s\nwant %s: %s", c.name, v.Where, v.Text, c.where, c.text)
+		}
+	}
+}

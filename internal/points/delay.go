@@ -188,3 +188,58 @@ func (s *slot) quantile(part float64) int64 {
 	}
 	return s.most
 }
+
+// QuietTime is a time in which the capture of a point has no frame at all. A host that is down receives nothing, and captures
+// nothing: what is lost in such a time is not known to be lost on the way.
+type QuietTime struct{ From, To, Lost int64 }
+
+// quiet has the times in which the capture of a point has no frame.
+type quiet struct {
+	last  int64 // time of the latest frame; 0 before the first
+	times []QuietTime
+}
+
+const (
+	leastQuiet = 1e9 // nanoseconds
+	maxQuiet   = 64
+)
+
+// Quiet returns the times in which the capture of the point that the packets come to has no frame, if packets were lost in them.
+func (h *Hop) Quiet() (list []QuietTime) {
+	for _, t := range h.quiet.times {
+		if t.Lost = h.lostIn[t.From]; t.Lost > 0 {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// hear notes a frame of a point.
+func (m *matcher) hear(point int, at int64) {
+	q := &m.quiet[point]
+	if q.last != 0 && at-q.last >= leastQuiet && len(q.times) < maxQuiet {
+		q.times = append(q.times, QuietTime{From: q.last, To: at})
+	}
+	q.last = max(q.last, at)
+}
+
+// lostInQuiet counts a lost packet if the other point captured nothing when it would have come there, at most margin later.
+func (m *matcher) lostInQuiet(h *Hop, at, margin int64) {
+	q, from := h.quiet, int64(0)
+	margin = min(margin, leastQuiet)
+	if at+margin > q.last && m.now-q.last >= leastQuiet { // The time has not ended.
+		from = q.last
+	}
+	for _, t := range q.times {
+		if at+margin > t.From && at < t.To {
+			from = t.From
+		}
+	}
+	if from == 0 {
+		return
+	}
+	if h.lostIn == nil {
+		h.lostIn = map[int64]int64{}
+	}
+	h.lostIn[from]++
+}

@@ -118,6 +118,8 @@ type Hop struct {
 
 	delays histogram
 	course course
+	quiet  *quiet          // of the point that the packets come to
+	lostIn map[int64]int64 // lost packets by the beginning of the time in which that point captured nothing
 }
 
 // Delay returns the distribution of the one-way delays.
@@ -193,13 +195,14 @@ type matcher struct {
 	Evicted  int64
 	missing  []int64 // by point: packets that its capture proves to lack, although they passed the point
 	frames   []int64 // by point: frames of known paths
+	quiet    []quiet // by point
 }
 
 func newMatcher(p *Plan) *matcher {
 	m := &matcher{plan: p, buckets: map[uint64]bucket{}, paths: map[int32]*path{}, window: minWindow, twins: map[*source]*twins{}}
 	m.dirs = p.dirs.clone() // Matchers of one plan may work at the same time.
 	m.eye.dirs, m.eye.link.Tunnels = &m.dirs, p.tunnels
-	m.missing, m.frames = make([]int64, len(p.Points)), make([]int64, len(p.Points))
+	m.missing, m.frames, m.quiet = make([]int64, len(p.Points)), make([]int64, len(p.Points)), make([]quiet, len(p.Points))
 	m.limit = int(max(p.memory/entryBytes, 1<<10))
 	m.flows.limit = int(max(p.memory/4/flowBytes, 64))
 	m.streams.limit = int(max(p.memory/4/streamBytes, 64))
@@ -214,7 +217,7 @@ func newMatcher(p *Plan) *matcher {
 			w.trusted = w.trusted && p.trusted[[2]int{points[i-1], point}]
 			at := [2]int{points[i-1], point}
 			if of[at] == nil {
-				of[at] = &Hop{From: at[0], To: at[1]}
+				of[at] = &Hop{From: at[0], To: at[1], quiet: &m.quiet[at[1]]}
 			}
 			w.hops = append(w.hops, of[at])
 		}
@@ -264,6 +267,7 @@ func (m *matcher) add(src *source, f *capture.Frame) {
 	*e = entry{ip: src.ipSums.of(v.ip), check: v.check, time: f.Time, number: f.Number, id: v.id, point: uint16(src.point), psn: v.psn, qpn: v.qpn, opcode: v.opcode, length: v.length, sum: v.sum, summed: v.summed, icrc: v.icrc, sending: none, arriving: none}
 	e.held, e.blind = int32(len(f.Data)-max(v.network, 0)), src.unchecked
 	m.now = max(m.now, f.Time)
+	m.hear(src.point, f.Time)
 	switch {
 	case m.plan.same && m.same.repeated(src, f):
 		e.arriving = secondCopy
@@ -675,6 +679,7 @@ func (m *matcher) miss(at uint64, e *entry) {
 		e.sending = lost
 		h.Lost++
 		h.course.at(e.time).lost++
+		m.lostInQuiet(h, e.time, w.longest)
 	}
 }
 

@@ -886,6 +886,34 @@ func TestResponseLostAgain(t *testing.T) {
 	}
 }
 
+// TestQuiet: packets that are lost while the capture at the other point has no frame at all are counted apart, with that time. One
+// frame in each half of a second shows that the host there was up.
+func TestQuiet(t *testing.T) {
+	const start = int64(1.7e18)
+	for _, up := range []bool{false, true} {
+		w := &traffic{random: rand.New(rand.NewPCG(3, 1)), seconds: 20, gap: 20e6, base: 50e3, queue: 50e3}
+		w.make()
+		down := func(f capture.Frame) bool { return f.Time >= start+8e9 && f.Time < start+12e9 }
+		var hello []capture.Frame
+		if up {
+			for at := start + 8e9; at < start+12e9; at += 5e8 {
+				data := make([]byte, 60) // no packet of RDMA
+				hello = append(hello, capture.Frame{Time: at, Length: len(data), Data: data})
+			}
+		}
+		w.client = slices.DeleteFunc(w.client, func(f capture.Frame) bool { return down(f) && f.Data[14+15] != 1 })
+		w.server = append(slices.DeleteFunc(w.server, down), hello...)
+		slices.SortStableFunc(w.server, func(a, b capture.Frame) int { return int(a.Time - b.Time) })
+		r := run(t, write(t, "client.pcap", w.client), write(t, "server.pcap", w.server))
+		h := r.hops[slices.IndexFunc(r.hops, func(h *Hop) bool { return h.From == 0 })]
+		list := h.Quiet()
+		// Of those that were acknowledged together with later ones, it is not known that they were lost.
+		if h.Lost < 50 || len(list) == 0 != up || !up && (len(list) != 1 || list[0].Lost != h.Lost || list[0].From < start+79e8 || list[0].From > start+8e9 || list[0].To < start+12e9) {
+			t.Errorf("the server is up: %t: %d lost, quiet %+v", up, h.Lost, list)
+		}
+	}
+}
+
 // TestDisorder: frames that are not in the order of their times in a file are not lost. If the disorder is too large,
 // nothing is known about packets that have no counterpart.
 func TestDisorder(t *testing.T) {

@@ -389,5 +389,6 @@ func (m *matcher) missBytes(r sentRange, e *entry) {
 		h.Lost++
 		h.BytesLost += left
 		h.course.at(e.time).lost++
+		m.lostInQuiet(h, e.time, w.longest)
 	}
 }

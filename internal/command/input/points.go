@@ -58,6 +58,9 @@ func networkRecord(h *points.Hop, all []points.Point) *record.Network {
 		Delay:  record.SomeIf(record.DelayQuantiles{MinNS: d.Min, P50NS: d.P50, P90NS: d.P90, P99NS: d.P99, MaxNS: d.Max}, d.Count > 0),
 		Course: []record.NetworkInterval{},
 	}
+	for _, q := range h.Quiet() {
+		r.Quiet = append(r.Quiet, record.QuietTime{From: record.Time(q.From), To: record.Time(q.To), Lost: q.Lost})
+	}
 	for _, i := range h.Course() {
 		r.Course = append(r.Course, record.NetworkInterval{
 			Start: record.Time(i.Start), Packets: i.Packets, Lost: i.Lost, Corrupted: i.Damaged,
