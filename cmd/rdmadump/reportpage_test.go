@@ -262,7 +262,7 @@ func compareOverview(t *testing.T, page *html.Node, o map[string]any, names *str
 	if where := value(o, "verdict.where"); where != "unproven" && where != "clear" {
 		place = where + ": " // what the capture lacks precedes it
 	}
-	if id := value(o, "verdict.id"); id == "few-credits" || id == "slow-server" {
+	if id := value(o, "verdict.id"); id == "few-credits" || strings.HasPrefix(id, "slow-") {
 		place = "no fault proven: " // They are the only thing that the verdict has of a place, and no fault of it.
 	}
 	for _, e := range o["verdict"].(map[string]any)["evidence"].([]any) {

@@ -53,10 +53,10 @@ type Verdict struct {
 	faults bool // something after the first sentence has a proven place
 }
 
-// Faultless reports whether the place of a verdict has no fault: a server that answers RPCs takes time for that, and Calls that
-// wait for a credit show a limit.
+// Faultless reports whether the place of a verdict has no fault: hosts and networks take time for RPCs, and Calls that wait for a
+// credit show a limit.
 func (v *Verdict) Faultless() bool {
-	return !v.faults && (v.ID == "slow-server" || v.ID == "few-credits")
+	return !v.faults && (strings.HasPrefix(v.ID, "slow-") || v.ID == "few-credits")
 }
 
 // Counts are the numbers that a verdict is made from.
@@ -184,6 +184,8 @@ var sentences = []sentence{
 	{"traffic-stalled", count, ordered, trafficStalled},
 	{"busy", count, ordered, busy},
 	{"slow-server", count, ordered, slowServer},
+	{"slow-network", count, ordered, slowNetwork},
+	{"slow-client", count, ordered, slowClient},
 	{"share-unknown", hint, ordered, shareUnknown},
 	{"failed", count, anyOrder, failed},
 	{"errors-found", count, anyOrder, errorsFound},

@@ -72,27 +72,47 @@ func busy(j *facts) said {
 
 // slowServer is for a server that took most of the latency, as the capture proves.
 func slowServer(j *facts) said {
+	return j.slow(InServer, record.AtServer, 0)
+}
+
+// slowClient is for a client that took most of the latency to respond to RDMA Reads.
+func slowClient(j *facts) said {
+	return j.slow(InClient, record.AtClient, 1)
+}
+
+// slowNetwork is for a network that took most of the latency. The time until a lost packet was retransmitted is part of that, and is
+// said with the losses, whose cause may be a host that was down.
+func slowNetwork(j *facts) said {
+	if n := SumNetwork(j.o.Network); n.InQuiet() > 0 || j.stall() >= unknownShare {
+		return said{}
+	}
+	return j.slow(InNetwork, record.PlaceUnknown, 2)
+}
+
+// slow says how much of the latency a side took at least, if that is most of it. i is its place among the shares.
+func (j *facts) slow(side Place, at record.Place, i int) said {
 	t := &j.o.Time
-	if j.longest < slowLatency || t.TotalNS == 0 || float64(t.Shares.ServerMinNS) < unknownShare*float64(t.TotalNS) {
+	ns := t.Shares.Sides()[i].NS.Min
+	if j.longest < slowLatency || t.TotalNS == 0 || float64(ns) < unknownShare*float64(t.TotalNS) {
 		return said{}
 	}
 	proof := "as the capture proves"
 	switch {
 	case j.o.Points != nil:
 		proof = "seen at both ends"
-	case slices.ContainsFunc(j.places, func(x placed) bool { return x.place == record.AtServer && !x.refuted }):
-		proof = "captured at the server"
-		if slices.ContainsFunc(j.places, func(x placed) bool { return x.place == record.AtServer && x.how == "option" }) {
+	case slices.ContainsFunc(j.places, func(x placed) bool { return x.place == at && !x.refuted }):
+		proof = "captured at the " + string(side)
+		if slices.ContainsFunc(j.places, func(x placed) bool { return x.place == at && x.how == "option" }) {
 			proof += ", as --at says"
 		}
 	}
-	percent := t.Shares.Percents(t.TotalNS)[0]
+	percent := t.Shares.Percents(t.TotalNS)[i]
 	share := fmt.Sprintf("at least %d%%", percent.Min)
 	if percent.Min == percent.Max {
 		share = fmt.Sprintf("%d%%", percent.Min)
 	}
-	text := fmt.Sprintf("the server took %s of the latency (%s of %s; %s)", share, field.Duration(t.Shares.ServerMinNS), field.Duration(t.TotalNS), proof)
-	return said{InServer, nil, text, []Evidence{{"where the latency of each operation passed", "stats FILE"}}}
+	text := fmt.Sprintf("the %s took %s of the latency (%s of %s; %s)", side, share, field.Duration(ns), field.Duration(t.TotalNS), proof)
+	return said{side, nil, text, []Evidence{{"where the latency of each operation passed", "stats FILE"}}}
 }
 
 // shareUnknown says how much of the latency may be the server's or the network's, if that is most of it and no capture

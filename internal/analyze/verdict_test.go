@@ -271,6 +271,48 @@ func TestSlowServer(t *testing.T) {
 	}
 }
 
+// TestSlowNetwork: the verdict names the network, or the client, if both ends prove that it took at least half of the latency. What
+// passed until a retransmission, or while a host was perhaps down, is said otherwise.
+func TestSlowNetwork(t *testing.T) {
+	const ms = int64(1e6)
+	for _, c := range []struct {
+		name    string
+		shares  record.Shares
+		stalled int64
+		lost    int64 // in a quiet time
+		latency int64
+		where   Place
+		line    string
+	}{
+		{"network", record.Shares{NetworkNS: record.Bounds{Min: 74 * ms, Max: 74 * ms}, ServerNS: record.Bounds{Min: 25 * ms, Max: 25 * ms}}, 0, 0, 100 * ms, InNetwork, "no fault proven: the network took at least 74% of the latency (74ms of 100ms; seen at both ends)"},
+		{"client", record.Shares{ClientNS: record.Bounds{Min: 60 * ms, Max: 60 * ms}}, 0, 0, 100 * ms, InClient, "no fault proven: the client took at least 60% of the latency (60ms of 100ms; seen at both ends)"},
+		{"no side", record.Shares{NetworkNS: record.Bounds{Min: 49 * ms, Max: 49 * ms}}, 0, 0, 100 * ms, Clear, "1 RPC, all answered"},
+		{"fast RPCs", record.Shares{NetworkNS: record.Bounds{Min: 70_000, Max: 70_000}}, 0, 0, 100_000, Clear, "1 RPC, all answered"},
+		{"a retransmission", record.Shares{NetworkNS: record.Bounds{Min: 74 * ms, Max: 74 * ms}}, 70 * ms, 0, 100 * ms, Unproven, "no fault proven: "},
+		{"a host that was down", record.Shares{NetworkNS: record.Bounds{Min: 74 * ms, Max: 74 * ms}}, 0, 3, 100 * ms, Unproven, "3 packets did not reach server"},
+	} {
+		col := NewCollector()
+		network := &record.Network{To: "server", Packets: 9, Lost: c.lost}
+		if c.lost > 0 {
+			network.Quiet = []record.QuietTime{{From: 1, To: 2e9, Lost: c.lost}}
+		}
+		col.Network([]*record.Point{{Name: "client"}, {Name: "server"}}, []*record.Network{network})
+		r := &record.Transaction{
+			Status: record.Complete, Direction: record.Forward, LatencyNS: record.Some(c.latency), Call: &record.Message{Time: 1}, Reply: &record.Message{Time: record.Time(c.latency)},
+			Shares: record.Some(c.shares),
+		}
+		if c.stalled > 0 {
+			r.Waits = []record.Wait{{Reason: record.RetransmitTimeout, From: 1, NS: c.stalled}}
+		}
+		col.Transaction(r)
+		end := record.Some(record.Ended{How: record.EndDisconnect})
+		col.Connection(&record.Connection{Handshake: "seen", Ended: end, Packets: 9, Retransmitted: min(c.stalled, 1)})
+		if v := col.Finish(&record.Summary{RDMA: 1}).Verdict; v.Where != c.where || !strings.HasPrefix(v.Line, c.line) || strings.Contains(v.Text, "took at least") != strings.Contains(c.line, "took at least") {
+			t.Errorf("%s: %s (%s), want %s: %s", c.name, v.Where, v.Line, c.where, c.line)
+		}
+	}
+}
+
 // TestRejectedThenAccepted: a rejection is a count if the server accepts the same client afterwards, on any port, and the verdict
 // if it does not.
 func TestRejectedThenAccepted(t *testing.T) {
@@ -473,6 +515,7 @@ func TestFaultless(t *testing.T) {
 		want bool
 	}{
 		{Verdict{ID: "slow-server"}, true},
+		{Verdict{ID: "slow-network"}, true},
 		{Verdict{ID: "few-credits"}, true},
 		{Verdict{ID: "few-credits", faults: true}, false},
 		{Verdict{ID: "lost"}, false},
