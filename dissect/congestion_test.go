@@ -87,6 +87,13 @@ func TestCongestion(t *testing.T) {
 				c.Client.Call(synth.Getattr3())
 			}, record.Meanwhile{CEToServer: 1}, true, "The server took ", [3]int{1},
 		},
+		{
+			"a flipped bit in the place of FECN, which no ICRC covers", nil, func(w *synth.Wire, c *synth.Conn) {
+				if c.Client.Call(synth.Getattr3()); !c.IWARP() {
+					w.Last().Data[14+20+8+4] ^= 0x80
+				}
+			}, record.Meanwhile{}, true, "The server took ", [3]int{},
+		},
 	} {
 		for _, transport := range []string{"RoCE", "iWARP"} {
 			w := synth.New()

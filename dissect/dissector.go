@@ -424,7 +424,7 @@ func (d *Dissector) signals(l *layers, v *rdma.PacketVerdict, at record.Time) {
 		if l.packet.Opcode.Transport() == rocev2.UD { // a message that opens or closes the connection
 			return
 		}
-		marked = l.datagram.Congested || l.packet.BTH.FECN
+		marked = l.datagram.Congested
 		if l.packet.Opcode.Info().Kind == rocev2.KindCongestion {
 			pass(record.SignalCNP, id)
 		}

@@ -250,7 +250,7 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 		t.lostOnPath(f, d, cur)
 		return
 	}
-	if d.Congested || p.BTH.FECN {
+	if d.Congested {
 		c.record.congestion(false, d.At)
 	}
 	f.noteWay(d, info.Kind == rocev2.KindCongestion)

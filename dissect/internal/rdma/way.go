@@ -42,7 +42,7 @@ func (f *flow) answeredAt(ack uint32, at record.Stamp) {
 
 // noteWay notes a packet of InfiniBand's transport.
 func (f *flow) noteWay(d *Datagram, notifies bool) {
-	f.way.Packet(d.Class, d.Congested || d.Packet.BTH.FECN, notifies)
+	f.way.Packet(d.Class, d.Congested, notifies)
 }
 
 // WayBack returns the longest time that the first packet of an operation, which is the current one, can have taken to the
