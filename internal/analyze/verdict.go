@@ -181,6 +181,7 @@ var sentences = []sentence{
 	{"unanswered", count, ordered, neverAnswered},
 	{"late-answers", count, ordered, lateServer},
 	{"retransmitted", count, ordered, retransmitted},
+	{"stalled", count, ordered, reconnected},
 	{"traffic-stalled", count, ordered, trafficStalled},
 	{"busy", count, ordered, busy},
 	{"slow-server", count, ordered, slowServer},

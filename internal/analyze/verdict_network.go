@@ -23,6 +23,35 @@ func (j *facts) stall() float64 {
 	return float64(j.o.Time.StalledByRetransmission()) / float64(max(j.o.Time.TotalNS, 1))
 }
 
+// stallsEnd says what ended the stalls because of retransmissions.
+func (j *facts) stallsEnd() string {
+	all, reconnected := j.o.Time.StalledByRetransmission(), int64(0)
+	for _, w := range j.o.Time.Waits {
+		if w.Reason == record.NewConnection {
+			reconnected = w.TotalNS
+		}
+	}
+	const copies = "Calls were retransmitted on a new connection"
+	switch share := float64(reconnected) / float64(max(j.o.Time.TotalNS, 1)); {
+	case reconnected == all && all > 0:
+		return copies
+	case share >= 0.005:
+		return fmt.Sprintf("a retransmission (%.0f%% until %s)", share*100, copies)
+	}
+	return "a retransmission"
+}
+
+// reconnected is for RPCs that stalled until their Calls were retransmitted on a new connection, if no packet was retransmitted
+// that is counted. It does not say why the old connection was given up.
+func reconnected(j *facts) said {
+	share := j.stall()
+	if j.o.Health.Retransmitted > 0 || share < stalledShare {
+		return said{}
+	}
+	text := fmt.Sprintf("%.0f%% of the latency stalled until %s", share*100, j.stallsEnd())
+	return said{Unproven, []Place{InNetwork, InClient, InServer}, text, []Evidence{{"RPCs stalled until a retransmission", "FILE -Y 'waits.reason == new_connection or waits.reason contains retransmit'"}}}
+}
+
 // retransmissionsMatter reports whether retransmissions delayed anything, or are many. Those in a silence delayed nothing
 // that the silence did not delay.
 func (j *facts) retransmissionsMatter() bool {
@@ -131,7 +160,7 @@ func lostInQuiet(j *facts) (x said) {
 		x.where, x.possible = Unproven, []Place{InNetwork, InServer, InClient}
 		x.text += ": the network, or the host was down"
 		if share := j.stall(); share >= 0.005 && j.networkLost() {
-			x.text += fmt.Sprintf("; %.0f%% of the latency stalled until a retransmission", share*100)
+			x.text += fmt.Sprintf("; %.0f%% of the latency stalled until %s", share*100, j.stallsEnd())
 		}
 	}
 	x.evidence = []Evidence{{plural(lost, "packet") + " that did not arrive", "network FILE --lost"}}
@@ -169,7 +198,7 @@ func (j *facts) transport(where Place) said {
 	add(h.OutOfOrder, fmt.Sprintf("%d out of order", h.OutOfOrder), "packets FILE -Y 'marks == out_of_order'")
 	text := strings.Join(parts, ", ")
 	if share := j.stall(); share >= 0.005 && (where != InNetwork || n.InQuiet() == 0) { // Otherwise a host that was down may be the reason.
-		text += fmt.Sprintf("; %.0f%% of the latency stalled until a retransmission", share*100)
+		text += fmt.Sprintf("; %.0f%% of the latency stalled until %s", share*100, j.stallsEnd())
 		evidence = append(evidence, Evidence{"RPCs stalled until a retransmission", "FILE -Y 'waits.reason contains retransmit'"})
 	}
 	if x := trafficText(j); x.text != "" {

@@ -585,3 +585,32 @@ func TestLostInQuiet(t *testing.T) {
 		}
 	}
 }
+
+// TestStalledUntilReconnected: the verdict says that RPCs stalled until their Calls were retransmitted on a new connection, also if no
+// packet of the old connection was retransmitted, because the client waited for a Reply and not for an acknowledgement.
+func TestStalledUntilReconnected(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		waits         map[record.WaitReason]int64 // of an RPC of 10 s, in seconds
+		retransmitted int64
+		want          string
+	}{
+		{"only that", map[record.WaitReason]int64{record.NewConnection: 5}, 0, "no fault proven: 50% of the latency stalled until Calls were retransmitted on a new connection"},
+		{"with retransmissions", map[record.WaitReason]int64{record.NewConnection: 5, record.RetransmitTimeout: 1}, 3, "3 of 1000 packets retransmitted; 60% of the latency stalled until a retransmission (50% until Calls were retransmitted on a new connection)"},
+		{"retransmissions", map[record.WaitReason]int64{record.RetransmitTimeout: 1}, 3, "3 of 1000 packets retransmitted; 10% of the latency stalled until a retransmission"},
+		{"other waits", map[record.WaitReason]int64{record.CreditLimit: 5}, 0, ""},
+	} {
+		col := NewCollector()
+		r := &record.Transaction{Status: record.Complete, Direction: record.Forward, LatencyNS: record.Some(int64(10e9)), Call: &record.Message{Time: 1}, Reply: &record.Message{Time: 10e9}}
+		from := record.Time(1)
+		for reason, s := range c.waits {
+			r.Waits = append(r.Waits, record.Wait{Reason: reason, From: from, NS: s * 1e9})
+			from += record.Time(s * 1e9)
+		}
+		col.Transaction(r)
+		col.Connection(&record.Connection{Handshake: "seen", Packets: 1000, Retransmitted: c.retransmitted, Ended: record.Some(record.Ended{How: record.EndDisconnect})})
+		if text := col.Finish(&record.Summary{RDMA: 1}).Verdict.Text; !strings.Contains(text, c.want) || strings.Contains(text, "stalled") != (c.want != "") || strings.Contains(text, "new connection") != strings.Contains(c.want, "new connection") {
+			t.Errorf("%s: %s, want %s", c.name, text, c.want)
+		}
+	}
+}
