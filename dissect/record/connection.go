@@ -21,6 +21,7 @@ type Connection struct {
 	Server                  Endpoint                 `json:"server" doc:"The end that accepted the connection." alias:"ip.dst=address"`
 	ClientKnown             bool                     `json:"client_known" doc:"Whether the capture shows which end opened the connection. If it does not, client is the end whose memory was read or written first, and client and server may be the other way round."`
 	Established             Opt[Time]                `json:"established" doc:"Time at which the handshake was complete; null if the handshake is not in the capture."`
+	Requests                int64                    `json:"requests,omitzero" doc:"Number of requests of the connection manager to open the connection, with retransmissions; present only if there were several."`
 	Closed                  Opt[Time]                `json:"closed" doc:"Time at which the connection began to close; null if it was not seen to close."`
 	Ended                   Opt[Ended]               `json:"ended" doc:"End of the connection, with its cause and the side that ended it; null if the connection had not ended."`
 	Handshake               string                   `json:"handshake" doc:"Whether the capture contains the handshake that opened the connection: seen if it does, missed if not." values:"seen,missed"`

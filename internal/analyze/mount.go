@@ -152,6 +152,9 @@ func (s *steps) connection(r *record.Connection) {
 		}
 	case r.Established.Known():
 		step.OK, step.Answer = record.Some(true), "accepted"
+		if r.Requests > 1 {
+			step.Answer = fmt.Sprintf("accepted after %d requests, %s after the first", r.Requests, seconds(r.Established.Or(r.First).Sub(r.First)))
+		}
 	default:
 		step.Answer = "no answer"
 	}

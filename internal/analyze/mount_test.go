@@ -53,6 +53,11 @@ func TestSteps(t *testing.T) {
 	c.Connection(&end)
 	end.ID, end.First, end.Ended = 6, 60, record.Opt[record.Ended]{}
 	c.Connection(&end)
+	accepted := record.Connection{
+		ID: 7, Transport: "RoCEv2", UpperLayer: "rpcrdma", Handshake: "seen", First: 70, Established: record.Some(record.Time(70 + 43_549_000_000)), Requests: 10,
+		Server: record.Endpoint{Port: record.Some[uint16](20049)},
+	}
+	c.Connection(&accepted)
 	var got []string
 	for _, s := range c.Finish(nil).MountSteps {
 		got = append(got, fmt.Sprintf("%d %s %d %v %s: %s", s.Time, s.Kind, s.Connection, s.OK.Any(), s.Asked, s.Answer))
@@ -68,6 +73,7 @@ func TestSteps(t *testing.T) {
 		"50 rpcbind 4 <nil> port of MOUNT version 3 over TCP: no Reply",
 		"51 rpcbind 4 <nil> port of MOUNT version 3 over TCP: the answer contains no port",
 		"60 tcp_unanswered 6 <nil> TCP connection to port 2049: no answer",
+		"70 rdma_connection 7 true RoCEv2 connection to port 20049: accepted after 10 requests, 43.549s after the first",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)

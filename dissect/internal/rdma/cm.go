@@ -175,6 +175,7 @@ func (hs *handshakes) handleREQ(r *rocev2.REQ, d *Datagram) *Conn {
 		if f := old.flows[1]; !old.closing && f != nil && f.qp.qpn == r.LocalQPN {
 			_, private := hs.setupOf(r)
 			hs.reportPrivateData(old, 0, private, d)
+			old.requests = max(old.requests, 1) + 1
 			return old // a retransmission
 		}
 	}
