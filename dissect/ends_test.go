@@ -125,6 +125,13 @@ func messages(c *synth.Conn) func(client bool) sender {
 // the rules of findings. The client sends the first frame. What arrives, arrives after 100 us.
 func atBothEnds(t *testing.T, w *synth.Wire, lost map[*synth.Frame]bool) (got []record.Transaction, rules []string) {
 	t.Helper()
+	got, rules, _ = summaryAtBothEnds(t, w, lost)
+	return got, rules
+}
+
+// summaryAtBothEnds is atBothEnds with the summary.
+func summaryAtBothEnds(t *testing.T, w *synth.Wire, lost map[*synth.Frame]bool) (got []record.Transaction, rules []string, s *record.Summary) {
+	t.Helper()
 	d := dissect.New(dissect.Handler{
 		Transaction: func(r *record.Transaction) error {
 			got = append(got, *r.Clone())
@@ -151,11 +158,12 @@ func atBothEnds(t *testing.T, w *synth.Wire, lost map[*synth.Frame]bool) (got []
 			t.Fatal(err)
 		}
 	}
-	if _, err := d.Finish(); err != nil {
+	s, err := d.Finish()
+	if err != nil {
 		t.Fatal(err)
 	}
 	slices.SortFunc(got, func(a, b record.Transaction) int { return int(a.ID - b.ID) })
-	return got, rules
+	return got, rules, s
 }
 
 // TestNeverDelivered: with two capture points, a Call of which no copy comes to the server before the connection ends is

@@ -41,6 +41,10 @@ type way struct {
 	sent        bool         // and sent packets of it
 	taken       bool         // it has packets of connections, or messages that open them
 	asked       int64        // packets since the latest packet of back that ask for an answer
+	lost        int64        // those of them that were lost between capture points
+	arrived     int64        // those of them that came to a point that may be at their receiver
+	joined      bool         // there are several points
+	came        bool         // the latest of those that ask for an answer came to such a point
 	first, next record.Stamp // the first and the latest of these
 	again       bool         // one of these is a retransmission, so its sender got no answer
 	gap, began  record.Time  // of the first connection without a handshake that began a while after the latest packet of both ways: the times of that packet, and of its own first one
@@ -91,7 +95,7 @@ func (p *presence) find(k wayKey, create bool) *way {
 }
 
 // took notes a packet that the tracker took. Asks and again are set if it asks for an answer, and if it is a retransmission.
-func (p *presence) took(w *way, at record.Stamp, ofConnection, asks, again bool) {
+func (p *presence) took(w *way, at record.Stamp, path rdma.Path, ofConnection, asks, again bool) {
 	if w == nil {
 		return
 	}
@@ -103,9 +107,15 @@ func (p *presence) took(w *way, at record.Stamp, ofConnection, asks, again bool)
 	if asks {
 		w.again = w.asked > 0 && (w.again || again)
 		if w.next = at; w.asked == 0 {
-			w.first = at
+			w.first, w.lost, w.arrived = at, 0, 0
 		}
 		w.asked++
+		w.joined, w.came = path.Joined, path.Arrived && !path.Gone
+		if path.Gone {
+			w.lost++
+		} else if w.came {
+			w.arrived++
+		}
 	}
 }
 
@@ -120,6 +130,9 @@ func (w *way) begins(s rdma.Setup, latest, now record.Time) {
 
 // sent notes a packet of a host, which ends its silence.
 func (p *presence) sent(w *way, at record.Stamp) {
+	if q := w.back; q.came && q.arrived == 1 && q.lost == q.asked-1 { // The packet answers the only one that arrived.
+		q.asked, q.arrived = q.asked-1, 0
+	}
 	if s, silent := w.back.silence(); silent {
 		s.To, s.Next = record.Some(at.Time), record.Some(at.Packet)
 		if len(p.silences) < maxSilences {
@@ -138,6 +151,7 @@ func (w *way) silence() (s record.Silence, silent bool) {
 	}
 	return record.Silence{
 		Address: w.key.dst.String(), Peer: w.key.src.String(), From: w.first.Time, Packets: w.asked, Last: w.back.last.Packet, LastTime: w.back.last.Time,
+		Lost: record.SomeIf(w.lost, w.joined), Arrived: record.SomeIf(w.arrived, w.joined),
 	}, true
 }
 
@@ -321,7 +335,7 @@ func (d *Dissector) watch(l *layers, now record.Stamp, v *rdma.PacketVerdict, ta
 		return false
 	}
 	ofConnection, asks, again := v.Conn != nil, false, v.Mark&record.Retransmitted != 0
-	if v.Mark&(record.BadICRC|record.BadChecksum) == 0 && !g.Path.Lost { // Otherwise its receiver has no reason to answer.
+	if v.Mark&(record.BadICRC|record.BadChecksum) == 0 && (!g.Path.Lost || g.Path.Gone) { // Otherwise its receiver has no reason to answer.
 		switch l.carries {
 		case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 			asks = asksForAnswer(g.Packet) && !d.tracker.Closing(v.Conn)
@@ -340,7 +354,7 @@ func (d *Dissector) watch(l *layers, now record.Stamp, v *rdma.PacketVerdict, ta
 	const behind = record.OutOfOrder | record.Late | record.Retransmitted
 	disordered = w != nil && now.Time < w.last.Time && v.Mark&behind != 0 && v.Mark&record.BadICRC == 0
 	d.presence.from(w, l.pause.Port)
-	d.presence.took(w, now, ofConnection, asks, again)
+	d.presence.took(w, now, g.Path, ofConnection, asks, again)
 	return disordered
 }
 

@@ -282,3 +282,40 @@ func TestPositionRefuted(t *testing.T) {
 		}
 	}
 }
+
+// TestSilencesOfPoints: with captures at both ends, a silence says how many of the packets that got no answer were lost on the way, and how
+// many came to the point of the silent host. The packet that the host answered at last is none of them.
+func TestSilencesOfPoints(t *testing.T) {
+	for _, c := range []struct {
+		name                   string
+		lost                   []bool // of a Call and its copies
+		packets, gone, arrived int64
+	}{
+		{"all of them came", []bool{false, false, false, false, false}, 5, 0, 5},
+		{"all of them were lost", []bool{true, true, true, true, true}, 5, 5, 0},
+		{"the last one came, and was answered", []bool{true, true, true, true, false}, 4, 4, 0},
+		{"the first one came", []bool{false, true, true, true, true}, 5, 4, 1},
+	} {
+		w := synth.New()
+		conn := w.RoCE(synth.Options{})
+		conn.Connect()
+		conn.RPC(synth.Getattr3(), synth.Getattr3Reply())
+		conn.Client.Call(synth.Getattr3())
+		first := w.Last()
+		lost := map[*synth.Frame]bool{first: c.lost[0]}
+		for _, gone := range c.lost[1:] {
+			w.Advance(500 * time.Millisecond)
+			lost[w.Retransmit(first)[0]] = gone
+		}
+		w.Advance(time.Millisecond)
+		conn.Server.Ack()
+		_, _, s := summaryAtBothEnds(t, w, lost)
+		if len(s.Silences) != 1 {
+			t.Errorf("%s: silences %+v", c.name, s.Silences)
+			continue
+		}
+		if x := s.Silences[0]; x.Packets != c.packets || x.Lost != record.Some(c.gone) || x.Arrived != record.Some(c.arrived) {
+			t.Errorf("%s: %+v", c.name, x)
+		}
+	}
+}

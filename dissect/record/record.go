@@ -186,6 +186,8 @@ type Silence struct {
 	From      Time       `json:"from" doc:"Time of the first packet that asked for an answer and got none."`
 	To        Opt[Time]  `json:"to" doc:"Time of the next packet of the silent host; null if the capture contains none."`
 	Packets   int64      `json:"packets" doc:"Number of packets that asked for an answer in this time."`
+	Lost      Opt[int64] `json:"lost,omitzero" doc:"Number of these packets that were lost between capture points; present only with several capture points."`
+	Arrived   Opt[int64] `json:"arrived,omitzero" doc:"Number of these packets that came to a capture point that may be at the silent host; present only with several capture points."`
 	Last      int64      `json:"last" doc:"Packet number: the last packet of the silent host before."`
 	LastTime  Time       `json:"last_time" doc:"Time of this packet."`
 	Point     string     `json:"last_point,omitzero" doc:"Name of the capture point whose number last is; present only with several capture points." secret:"point"`

@@ -60,7 +60,7 @@ func (j *facts) retransmissionsMatter() bool {
 		return true
 	}
 	share := j.stall()
-	if len(j.silences) > 0 {
+	if slices.ContainsFunc(j.silences, func(x record.Silence) bool { return x.Lost.Or(0) < x.Packets }) {
 		return share >= stalledShare
 	}
 	return share >= stalledShare || j.o.Time.Unanswered.Stalled > 0 || float64(h.Retransmitted) >= repeatedShare*float64(h.Packets) && h.Retransmitted > 1

@@ -12,10 +12,12 @@ import (
 
 // Hosts that were silent, or restarted.
 
-// silent is for hosts that did not answer. A silence in which a host restarted is said already.
+// silent is for hosts that did not answer. A silence in which a host restarted is said already, and one in which its capture has no
+// packet at all.
 func silent(j *facts) said {
+	quiet := SumNetwork(j.o.Network).Quiet
 	list := slices.DeleteFunc(slices.Clone(j.silences), func(x record.Silence) bool {
-		return slices.ContainsFunc(j.restarts, func(r Restart) bool {
+		return x.Lost.Or(0) == x.Packets && slices.ContainsFunc(quiet, func(t record.QuietTime) bool { return t.From <= x.To.Or(j.end) && t.To >= x.From }) || slices.ContainsFunc(j.restarts, func(r Restart) bool {
 			return r.Address == x.Address && x.From >= r.From && x.To.Or(j.end) <= r.To
 		})
 	})
@@ -37,11 +39,22 @@ func silent(j *facts) said {
 	if host != "" {
 		possible = []Place{InNetwork, host}
 	}
-	text += fmt.Sprintf("; the network or the %s", cmp.Or(host, "host"))
-	if j.s.CaptureDrops > 0 || j.o.Health.NotCaptured > 0 {
+	where, lacks := Unproven, j.s.CaptureDrops > 0 || j.o.Health.NotCaptured > 0
+	name := string(cmp.Or(host, "host"))
+	switch lost, arrived := longest.Lost.Or(0), longest.Arrived.Or(0); {
+	case lost == longest.Packets:
+		where, lacks, text = InNetwork, false, text+", and all of them were lost between the capture points"
+	case arrived == longest.Packets && !lacks:
+		text += fmt.Sprintf(", and all of them came to the capture point at %s; the %s, or what is between it and this point", longest.Address, name)
+	case lost+arrived > 0:
+		text += fmt.Sprintf(" (%d came to the capture point at %s, and %d were lost before); the network or the %s", arrived, longest.Address, lost, name)
+	default:
+		text += "; the network or the " + name
+	}
+	if lacks {
 		text += ", or the capture, which lacks packets"
 	}
-	return said{Unproven, possible, text, []Evidence{
+	return said{where, possible, text, []Evidence{
 		{"Packets of " + longest.Peer + " got no answer", fmt.Sprintf("packets FILE --from %s --to %s", since(longest.From, j), since(longest.To.Or(j.end), j))},
 	}}
 }
@@ -51,11 +64,13 @@ func since(t record.Time, j *facts) string {
 	return fmt.Sprintf("%.6f", float64(t.Sub(j.s.First.Or(t)))/1e9)
 }
 
-// roleOf returns which end of connections a host is; it is empty if the host is both, or none.
+// roleOf returns which end of connections a host is; it is empty if the host is both, or none. Connections for the callbacks of NFS
+// 4.0, and others of RPC without RDMA, do not count besides connections of RDMA.
 func (j *facts) roleOf(address string) Place {
 	server, client := false, false
+	plain := !slices.ContainsFunc(j.o.Groups, func(g Group) bool { return g.UpperLayer != "rpc" })
 	for i := range j.o.Groups {
-		if g := &j.o.Groups[i]; g.ClientsKnown > 0 {
+		if g := &j.o.Groups[i]; g.ClientsKnown > 0 && (plain || g.UpperLayer != "rpc") {
 			server, client = server || g.Server.Or("") == address, client || g.Client.Or("") == address
 		}
 	}

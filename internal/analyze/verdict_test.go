@@ -614,3 +614,50 @@ func TestStalledUntilReconnected(t *testing.T) {
 		}
 	}
 }
+
+// TestSilencesOfPoints: what captures at both ends show about the packets that got no answer decides whose silence it is. The client of
+// callbacks over TCP is the server of the connections of RDMA.
+func TestSilencesOfPoints(t *testing.T) {
+	const s = record.Time(1e9)
+	const server, client = "10.0.0.2", "10.0.0.1"
+	said := func(lost, arrived record.Opt[int64], drops uint64, quiet bool) said {
+		j := &facts{
+			suspicion: &suspicion{}, s: &record.Summary{First: record.Some(record.Time(0)), CaptureDrops: drops}, end: 60 * s,
+			silences: []record.Silence{{Address: server, Peer: client, From: 10 * s, To: record.Some(30 * s), Packets: 7, Lost: lost, Arrived: arrived}},
+			o: &Overview{Groups: []Group{
+				{Client: record.Some(client), Server: record.Some(server), UpperLayer: "rpcrdma", ClientsKnown: 1},
+				{Client: record.Some(server), Server: record.Some(client), UpperLayer: "rpc", ClientsKnown: 1},
+			}},
+		}
+		if quiet {
+			j.o.Network = []*record.Network{{To: "server", Lost: 7, Quiet: []record.QuietTime{{From: 9 * s, To: 30 * s, Lost: 7}}}}
+		}
+		return silent(j)
+	}
+	n := record.Some[int64]
+	for _, c := range []struct {
+		name          string
+		lost, arrived record.Opt[int64]
+		drops         uint64
+		quiet         bool
+		where         Place
+		want          string
+	}{
+		{"one point", record.Opt[int64]{}, record.Opt[int64]{}, 0, false, Unproven, "; the network or the server"},
+		{"one point that lacks packets", record.Opt[int64]{}, record.Opt[int64]{}, 2, false, Unproven, "; the network or the server, or the capture, which lacks packets"},
+		{"all were lost", n(7), n(0), 0, false, InNetwork, ", and all of them were lost between the capture points"},
+		{"all were lost while the capture of the server has nothing", n(7), n(0), 0, true, "", ""},
+		{"all came", n(0), n(7), 0, false, Unproven, ", and all of them came to the capture point at 10.0.0.2; the server, or what is between it and this point"},
+		{"all came, and the capture lacks packets", n(0), n(7), 2, false, Unproven, " (7 came to the capture point at 10.0.0.2, and 0 were lost before); the network or the server, or the capture, which lacks packets"},
+		{"some came", n(3), n(4), 0, false, Unproven, " (4 came to the capture point at 10.0.0.2, and 3 were lost before); the network or the server"},
+		{"none came, to a point between the hosts", n(0), n(0), 0, false, Unproven, "; the network or the server"},
+	} {
+		want := "10.0.0.2 silent from 10.00s to 30.00s: 7 packets of 10.0.0.1 asked for an answer" + c.want
+		if c.want == "" {
+			want = ""
+		}
+		if got := said(c.lost, c.arrived, c.drops, c.quiet); got.text != want || got.where != c.where {
+			t.Errorf("%s: %s: %s, want %s: %s", c.name, got.where, got.text, c.where, want)
+		}
+	}
+}
