@@ -124,10 +124,22 @@ var All = [...]*Sentence{
 	},
 }
 
+// inBackward has the first words of ids for a Call in backward direction, which the server sends and the client executes: the nouns of
+// RFC 8166 for the host that executes a Call and the one that sends it.
+var inBackward = strings.NewReplacer("server-", "responder-", "client-", "requester-")
+
+// idOf returns the id of the sentence about an RPC, which names no wrong host.
+func (s *Sentence) idOf(r *record.Transaction) string {
+	if r.Direction == record.Backward {
+		return inBackward.Replace(s.ID)
+	}
+	return s.ID
+}
+
 // Find returns the sentence with an id, or nil.
 func Find(id string) *Sentence {
 	for _, s := range All {
-		if s.ID == id {
+		if s.ID == id || inBackward.Replace(s.ID) == id {
 			return s
 		}
 	}
@@ -183,7 +195,7 @@ func (m *Maker) Of(r *record.Transaction) (c record.Opt[record.Cause]) {
 				m.text = append(append(m.text, ' '), lost...)
 			}
 			m.text = f.appendEndings(m.text, s.ID)
-			return record.Some(record.Cause{ID: s.ID, Side: v.side, NS: v.ns, Text: string(m.text)})
+			return record.Some(record.Cause{ID: s.idOf(r), Side: v.side, NS: v.ns, Text: string(m.text)})
 		}
 	}
 	return c

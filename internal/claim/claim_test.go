@@ -128,9 +128,15 @@ func TestAtWork(t *testing.T) {
 	if got := strings.Join(sentences(r), " "); got != strings.Replace(want, "server", "client", 1) {
 		t.Errorf("a Call of the server: %q", got)
 	}
+	if id := r.Cause.Or(record.Cause{}).ID; id != "responder-or-network" || claim.Find(id) == nil || claim.Find(id).ID != "server-or-network" {
+		t.Errorf("a Call of the server has the id %s", id)
+	}
 	r.Shares = record.Some(record.Shares{Point: record.AtBothEnds, ServerNS: record.Bounds{Min: 20e6, Max: 20e6}, ClientNS: record.Bounds{Min: 80e6, Max: 80e6}})
 	want = "The server took 80.00ms of 100.00ms to answer RDMA Reads (seen at both ends); 1 packet of this RPC was retransmitted."
 	if got := strings.Join(sentences(r), " "); got != want {
 		t.Errorf("both ends: %q, want %q", got, want)
+	}
+	if id := r.Cause.Or(record.Cause{}).ID; id != "requester-proven" {
+		t.Errorf("RDMA Reads of the server have the id %s", id)
 	}
 }

@@ -29,6 +29,9 @@ proves its part; otherwise the sentence names all that can have taken the time. 
 Round trips prove nothing about an RPC: a network that stops for a moment delays exactly the packet that comes next. They follow
 a sentence as facts.
 
+The ids below are those of Calls that the client sends and the server executes. A Call in backward direction is executed by the client: its
+ids begin with ` + "`responder-`" + ` instead of ` + "`server-`" + `, and with ` + "`requester-`" + ` instead of ` + "`client-`" + `, such as ` + "`responder-or-way-back`" + `.
+
 The field ` + "`shares`" + ` has the least and the most time that each side can have taken. These bounds are no estimates.
 To find out more, capture at both ends (` + "`rdmadump network`" + `), or say with ` + "`--at`" + ` where the capture was taken.
 `)
