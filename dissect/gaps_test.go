@@ -377,11 +377,12 @@ func TestGapBeforeDelivery(t *testing.T) {
 }
 
 // TestGapAtEnd: packets that the receiver said to lack until the connection, or the capture, ended are not said to have been
-// captured incompletely, because the network may have lost them. But they prevent findings about what follows them. If an
-// acknowledgement covers them, or if nothing shows that the receiver lacked them, they count as not captured.
+// captured incompletely, because the network may have lost them, and neither is a packet that is in its place with a bad ICRC. But they
+// prevent findings about what follows them. If an acknowledgement covers them, or if nothing shows that the receiver lacked them, they
+// count as not captured.
 func TestGapAtEnd(t *testing.T) {
 	for _, end := range []string{"connection", "capture"} {
-		for _, last := range []string{"lacked", "acknowledged", "silent"} {
+		for _, last := range []string{"lacked", "acknowledged", "silent", "damaged", "damaged and acknowledged"} {
 			both(t, synth.Options{ManualAck: true}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
 				c.Connect()
 				c.RPC(synth.Null(), oneCredit)
@@ -390,11 +391,15 @@ func TestGapAtEnd(t *testing.T) {
 				acked, psn := c.Server.Acked, c.Client.NextPSN
 				gone := c.Client.Call(synth.Null())
 				c.Client.Call(synth.Null())
-				w.Drop(gone...)
+				if damaged := strings.HasPrefix(last, "damaged"); damaged && !c.IWARP() {
+					gone[0].Data[len(gone[0].Data)-1] ^= 1 // a bit of the ICRC
+				} else if w.Drop(gone...); damaged {
+					return
+				}
 				switch {
-				case last == "acknowledged":
+				case last == "acknowledged", last == "damaged and acknowledged":
 					c.Server.Ack()
-				case last == "silent":
+				case last == "silent", last == "damaged":
 				case c.IWARP():
 					c.Server.Acked = acked
 					c.Server.TCP(0x10, nil)
@@ -410,7 +415,7 @@ func TestGapAtEnd(t *testing.T) {
 				}
 				var rules []string
 				calls, want := 0, int64(1)
-				if last == "lacked" {
+				if last == "lacked" || last == "damaged" {
 					want = 0
 				}
 				d := dissect.New(dissect.Handler{

@@ -114,6 +114,8 @@ type queuePair struct {
 	lastAck   uint32
 	lastAckAt record.Stamp
 	damaged   []damagedSend // the latest Sends with a bad ICRC that belong to no known operation
+	broken    uint32        // PSN of the latest request with a bad ICRC that has the PSN that was expected
+	hasBroken bool          // there is one
 
 	search
 }
@@ -177,6 +179,12 @@ func (f *flow) start(late bool) { f.lateStart = late }
 func (f *flow) lackedByReceiver() bool {
 	w := f.waiting()
 	return !w.Empty() && f.refused == nil && !f.isAcked(f.expected()) && f.cause.Lacked(f.expected(), w.Since())
+}
+
+// damagedInPlace reports whether the request that is missing before the packets that wait is in the capture and damaged, so that its
+// receiver dropped it, and no copy of it was acknowledged.
+func (f *flow) damagedInPlace() bool {
+	return f.qp != nil && f.qp.hasBroken && f.qp.broken == f.expected() && !f.waiting().Empty() && !f.isAcked(f.expected())
 }
 
 // endsLacking notes whether the receiver lacked what is missing when the connection ended.

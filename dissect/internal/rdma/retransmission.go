@@ -99,7 +99,9 @@ func (f *flow) damagedRequest(d *Datagram) {
 	case item != nil:
 		item.keep(f, heldCopy{at: d.At, damaged: true}, f.burstOf(order.One(psn), nil, d.At))
 	default:
-		f.qp.keepDamaged(d)
+		if f.qp.keepDamaged(d); psn == f.qp.order.Expected() {
+			f.qp.broken, f.qp.hasBroken = psn, true
+		}
 	}
 	f.noteRequested(d.At)
 }
