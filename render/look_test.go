@@ -130,7 +130,7 @@ func TestOverviewOfPoints(t *testing.T) {
 			record.Network{Packets: 1000, Lost: 1},
 			0,
 			[]string{
-				"no fault proven: 1 packet lost between the capture points; ",
+				"no fault proven that delayed much: 1 packet lost between the capture points; ",
 				"health    1000 packets on connections: no retransmission and no NAK in them\n",
 				"1 packet was lost between the capture points; no capture is known to lack a packet that passed its point\n",
 			},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -153,7 +154,7 @@ func (s *steps) connection(r *record.Connection) {
 	case r.Established.Known():
 		step.OK, step.Answer = record.Some(true), "accepted"
 		if r.Requests > 1 {
-			step.Answer = fmt.Sprintf("accepted after %d requests, %s after the first", r.Requests, seconds(r.Established.Or(r.First).Sub(r.First)))
+			step.Answer = fmt.Sprintf("accepted after %d requests, %s after the first", r.Requests, field.Duration(r.Established.Or(r.First).Sub(r.First)))
 		}
 	default:
 		step.Answer = "no answer"

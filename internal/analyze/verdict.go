@@ -110,6 +110,15 @@ type said struct {
 	evidence []Evidence
 }
 
+// beginning returns the words before a verdict that begins with no trouble, by whether a sentence proves a fault that delayed little.
+func beginning(list []statement) string {
+	proven := slices.ContainsFunc(list, func(t statement) bool { return t.role == small })
+	return beginnings[proven]
+}
+
+// beginnings are these words.
+var beginnings = map[bool]string{false: "no fault proven: ", true: "no fault proven that delayed much: "}
+
 // countOf says how many of something there are, which names no place; one and many are the words after the number. It says nothing
 // if there are none.
 func countOf(n int64, one, many, command string) said {
@@ -130,7 +139,8 @@ type role uint8
 const (
 	context role = iota // says what the capture lacks; comes first, and names a place only if nothing else is said
 	trouble             // needs no introduction
-	count               // one of several counts; "no fault proven" precedes it if no trouble does
+	count               // one of several counts; the words of beginnings precede it if no trouble does
+	small               // a count of what is proven to be a fault, and delayed RPCs little
 	hint                // a count that is only said without a trouble
 )
 
@@ -180,6 +190,7 @@ var sentences = []sentence{
 	{"ended", trouble, ordered, endedConnections},
 	{"unanswered", count, ordered, neverAnswered},
 	{"late-answers", count, ordered, lateServer},
+	{"retransmitted", small, ordered, lostLittle},
 	{"retransmitted", count, ordered, retransmitted},
 	{"stalled", count, ordered, reconnected},
 	{"traffic-stalled", count, ordered, trafficStalled},
@@ -190,7 +201,8 @@ var sentences = []sentence{
 	{"share-unknown", hint, ordered, shareUnknown},
 	{"failed", count, anyOrder, failed},
 	{"errors-found", count, anyOrder, errorsFound},
-	{"lost-unnoticed", count, ordered, lostUnnoticed},
+	{"lost-unnoticed", small, ordered, lostUnnoticed},
+	{"network-copies", small, ordered, networkCopies},
 	{"out-of-order", count, ordered, outOfOrder},
 	{"refused", count, anyOrder, refused},
 	{"paused", count, anyOrder, paused},
@@ -270,10 +282,10 @@ func (c *Collector) verdict(s *record.Summary) Verdict {
 	case len(list) == 0 && before != "":
 		v.Text = before + "no fault proven"
 	case len(list) == 0 && j.o.Health.Packets == 0:
-		v.Where, v.ID, v.Text = Unproven, "no-packets", "no fault proven: no packet of a connection is in the capture"
+		v.Where, v.ID, v.Text = Unproven, "no-packets", beginnings[false]+"no packet of a connection is in the capture"
 	case len(list) == 0 && j.o.RPCs.Total() == 0:
 		v.Where, v.ID = Unproven, "no-rpc"
-		v.Text = "no fault proven: the capture contains no RPC; " + j.flawless()
+		v.Text = beginnings[false] + "the capture contains no RPC; " + j.flawless()
 	case len(list) == 0 || before == "" && len(list) == 1 && list[0].id == "failed" && j.ordinary():
 		v.Where, v.ID, v.Text, v.Evidence = Clear, "clear", j.clear(), []Evidence{}
 	default:
@@ -291,7 +303,7 @@ func (c *Collector) verdict(s *record.Summary) Verdict {
 		v.faults = slices.ContainsFunc(list[1:], func(t statement) bool { return t.where.proven() })
 		switch {
 		case v.Faultless():
-			v.Line = before + "no fault proven: " + text
+			v.Line = before + beginning(list) + text
 		case v.Where.proven():
 			v.Line = before + string(v.Where) + ": " + text
 		}
@@ -306,7 +318,7 @@ func join(list []statement) string {
 	var b strings.Builder
 	place := list[0].where
 	if list[0].role != trouble && !place.proven() {
-		b.WriteString("no fault proven: ")
+		b.WriteString(beginning(list))
 	}
 	for i, t := range list {
 		switch {

@@ -126,7 +126,7 @@ func shareUnknown(j *facts) said {
 	percent := t.Shares.Percents(t.TotalNS)[0]
 	text := fmt.Sprintf("up to %d%% of the latency (%s) is the server's, or the network's", percent.Max, field.Duration(ns))
 	if percent.Min >= 1 {
-		text += fmt.Sprintf("; at least %d%% (%s) the server's", percent.Min, field.Duration(least))
+		text = fmt.Sprintf("the server took at least %d%% of the latency (%s); up to %d%% more (%s) is the server's, or the network's", percent.Min, field.Duration(least), percent.Max-percent.Min, field.Duration(ns-least))
 	}
 	return said{Unproven, []Place{InServer, InNetwork}, text, []Evidence{{"where the latency of each operation passed", "stats FILE"}}}
 }

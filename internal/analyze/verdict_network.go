@@ -15,7 +15,7 @@ import (
 // sound reports whether nothing happened to any packet.
 func (j *facts) sound() bool {
 	c, n := &j.counts, SumNetwork(j.o.Network)
-	return n.Lost+n.InQuiet()+n.Corrupted == 0 && c.Retransmitted+c.OutOfOrder+c.Refused+c.Damaged+c.CE+c.CNP+c.Pauses == 0
+	return n.Lost+n.InQuiet()+n.Corrupted+n.Duplicated == 0 && c.Retransmitted+c.OutOfOrder+c.Refused+c.Damaged+c.CE+c.CNP+c.Pauses == 0
 }
 
 // stall returns the share of the latencies that RPCs stalled because of retransmissions.
@@ -94,9 +94,19 @@ func lost(j *facts) said {
 	return j.transport(InNetwork)
 }
 
-// retransmitted counts retransmissions without proof of loss, or without harm.
+// lostLittle counts retransmissions of packets that are proven to be lost, without harm.
+func lostLittle(j *facts) said {
+	if j.o.Health.Retransmitted == 0 || j.matters || !j.networkLost() {
+		return said{}
+	}
+	x := j.transport(Unproven)
+	x.possible = []Place{InNetwork, InClient, InServer}
+	return x
+}
+
+// retransmitted counts retransmissions without proof of loss.
 func retransmitted(j *facts) said {
-	if j.o.Health.Retransmitted == 0 || j.matters && j.networkLost() {
+	if j.o.Health.Retransmitted == 0 || j.networkLost() {
 		return said{}
 	}
 	x := j.transport(Unproven)
@@ -115,6 +125,19 @@ func lostUnnoticed(j *facts) said {
 	}
 	fact := lostBetween(&n)
 	return said{Unproven, []Place{InNetwork}, fact, []Evidence{{fact, "network FILE --lost"}}}
+}
+
+// networkCopies counts the packets that arrived more often than they were sent.
+func networkCopies(j *facts) said {
+	n := SumNetwork(j.o.Network).Duplicated
+	if n == 0 {
+		return said{}
+	}
+	text := fmt.Sprintf("the network made %d additional copies of packets", n)
+	if n == 1 {
+		text = "the network made 1 additional copy of a packet"
+	}
+	return said{Unproven, []Place{InNetwork}, text, []Evidence{{text, "network FILE"}}}
 }
 
 // lostInQuiet is for packets to a host whose capture has no packet at all in that time: it was down, or the network lost them. If it
@@ -248,6 +271,7 @@ func SumNetwork(list []*record.Network) (sum record.Network) {
 		sum.Corrupted += n.Corrupted
 		sum.Unknown += n.Unknown
 		sum.Reordered += n.Reordered
+		sum.Duplicated += n.Duplicated
 		sum.NotCaptured += n.NotCaptured
 	}
 	return sum

@@ -250,7 +250,7 @@ func TestSlowServer(t *testing.T) {
 		capture  string
 	}{
 		{60 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("option")}, 0, InServer, "the server took at least 60% of the latency (60.00ms of 100.00ms; captured at the server, as --at says)", "taken at the server (--at)"},
-		{40 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("interface")}, 0, Unproven, "no fault proven: up to 100% of the latency (100.00ms) is the server's, or the network's; at least 40% (40.00ms) the server's", "taken at the server (its interface says which packets it sent)"},
+		{40 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("interface")}, 0, Unproven, "no fault proven: the server took at least 40% of the latency (40.00ms); up to 60% more (60.00ms) is the server's, or the network's", "taken at the server (its interface says which packets it sent)"},
 		{60 * ms, record.PointFacts{}, 0, InServer, "the server took at least 60% of the latency (60.00ms of 100.00ms; as the capture proves)", ""},
 		{0, record.PointFacts{Refuted: record.Some(record.AtServer), How: record.Some("option")}, 6, Unproven, "no fault proven: up to 100% of the latency (100.00ms) is the server's, or the network's;", "not taken at the server (--at): 6 packets of it came late"},
 	} {
@@ -658,6 +658,37 @@ func TestSilencesOfPoints(t *testing.T) {
 		}
 		if got := said(c.lost, c.arrived, c.drops, c.quiet); got.text != want || got.where != c.where {
 			t.Errorf("%s: %s: %s, want %s: %s", c.name, got.where, got.text, c.where, want)
+		}
+	}
+}
+
+// TestBeginnings: a verdict that begins with no trouble says whether it proves a fault that delayed little, or none.
+func TestBeginnings(t *testing.T) {
+	for _, c := range []struct {
+		network       record.Network
+		retransmitted int64
+		status        string
+		want          string
+	}{
+		{record.Network{}, 0, "", "1 RPC, all answered"},
+		{record.Network{}, 1, "", "no fault proven: 1 of 8000 packets retransmitted"},
+		{record.Network{}, 0, "NFS4ERR_STALE", "no fault proven: 1 of 1 RPC failed"},
+		{record.Network{Lost: 30}, 31, "", "no fault proven that delayed much: 30 packets lost between the capture points, 31 of 8000 packets retransmitted"},
+		{record.Network{Lost: 1}, 0, "NFS4ERR_STALE", "no fault proven that delayed much: 1 of 1 RPC failed (1 NFS4ERR_STALE); 1 packet lost between the capture points"},
+		{record.Network{Duplicated: 206}, 0, "", "no fault proven that delayed much: the network made 206 additional copies of packets"},
+		{record.Network{Lost: 3, Duplicated: 1}, 2, "", "no fault proven that delayed much: 3 packets lost between the capture points, 2 of 8000 packets retransmitted; the network made 1 additional copy of a packet"},
+	} {
+		col := NewCollector()
+		c.network.Packets = 8000
+		col.Network([]*record.Point{{Name: "client"}, {Name: "server"}}, []*record.Network{&c.network})
+		col.Transaction(&record.Transaction{
+			Status: record.Complete, Direction: record.Forward, LatencyNS: record.Some(int64(1e5)), Call: &record.Message{Time: 1}, Reply: &record.Message{Time: 1e5},
+			NFSStatus: record.SomeIf(c.status, c.status != ""),
+		})
+		end := record.Some(record.Ended{How: record.EndDisconnect})
+		col.Connection(&record.Connection{Handshake: "seen", Ended: end, Packets: 8000, Retransmitted: c.retransmitted})
+		if v := col.Finish(&record.Summary{RDMA: 1}).Verdict; v.Where.proven() || !strings.HasPrefix(v.Line, c.want) {
+			t.Errorf("%s: %s\nwant %s", v.Where, v.Line, c.want)
 		}
 	}
 }
