@@ -653,7 +653,7 @@ func (v *overview) rpcs() {
 		words   string
 		unusual bool
 	}{
-		{r.NoReply, map[bool]string{true: "whose Replies are not in the capture", false: "without Reply"}[v.oneWay()], !v.oneWay()},
+		{r.NoReply, map[bool]string{true: "whose Replies are not in the capture", false: unanswered}[v.oneWay()], !v.oneWay()},
 		{r.RDMAError, "answered by RDMA_ERROR", true},
 		{r.NoCall, map[bool]string{true: "Reply", false: "Replies"}[r.NoCall == 1] + " without a Call in the capture", false},
 		{r.Failed, withError, false},
@@ -663,6 +663,13 @@ func (v *overview) rpcs() {
 	} {
 		if n.n > 0 {
 			text += fmt.Sprintf(", %d %s", n.n, n.words)
+			if again := v.o.Verdict.Counts.AnsweredAgain; n.words == unanswered && again > 0 {
+				which := fmt.Sprintf("%d of them", again)
+				if again == n.n {
+					which = "which"
+				}
+				text += " (" + which + " got one on a later connection)"
+			}
 			if n.n == r.Failed && n.words == withError {
 				text += statusWords(r)
 			}
@@ -687,8 +694,11 @@ func (v *overview) oneWay() bool {
 	return v.s.OnlyFrom() != ""
 }
 
-// withError describes transactions that failed.
-const withError = "with an error status"
+// The words for transactions that failed, and for those that the capture has no Reply to.
+const (
+	withError  = "with an error status"
+	unanswered = "without Reply"
+)
 
 // statusWords returns the most frequent error statuses in brackets: a single status may be the whole story.
 func statusWords(r *analyze.RPCs) string {

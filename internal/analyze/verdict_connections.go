@@ -64,12 +64,16 @@ func rejectedThenAccepted(j *facts) said {
 	return said{Unproven, nil, j.acceptedLater(), rejectedEvidence(int(j.repairs.repaired))}
 }
 
-// acceptedLater says when the server accepted the clients that it had rejected.
+// acceptedLater says how long after each rejection the server accepted another connection of the same client.
 func (j *facts) acceptedLater() string {
 	r := &j.repairs
-	text := plural(r.repaired, "connection") + " rejected, accepted " + field.Duration(r.most) + " later"
-	if field.Duration(r.least) != field.Duration(r.most) {
-		text = plural(r.repaired, "connection") + " rejected, accepted " + field.Duration(r.least) + " to " + field.Duration(r.most) + " later"
+	after := field.Duration(r.most)
+	if field.Duration(r.least) != after {
+		after = field.Duration(r.least) + " to " + after
+	}
+	text := fmt.Sprintf("%s rejected, another one accepted %s after each rejection", plural(r.repaired, "connection"), after)
+	if r.repaired == 1 {
+		text = "1 connection rejected, another one accepted " + after + " after the rejection"
 	}
 	if r.port != 0 {
 		text += fmt.Sprintf(" on port %d", r.port)

@@ -12,22 +12,35 @@ import (
 
 // Violations of the protocol, refused mounts and RPCs with an error status.
 
-// harmfulFault is for a side that broke the protocol, so that RPCs failed or connections ended. If the capture is
-// incomplete, a Reply that it does not contain proves no failure.
+// harmfulFault is for a side that broke the protocol, so that RPCs failed or connections ended.
 func harmfulFault(j *facts) said {
 	if !j.harmed() {
 		return said{}
 	}
-	return j.broken("RPCs or connections failed")
+	return j.broken(j.failures())
 }
 
 // harmed reports whether RPCs or connections failed because of the protocol.
-func (j *facts) harmed() bool {
-	failed := j.o.RPCs.RDMAError + j.nakEnds
-	if j.o.Health.NotCaptured == 0 && j.s.Truncated == 0 && j.s.CaptureDrops == 0 && j.o.RPCs.NoCall == 0 && j.oneWay == "" {
-		failed += j.o.RPCs.NoReply
+func (j *facts) harmed() bool { return j.failures() != "" }
+
+// failures counts the RPCs and connections that failed because of the protocol. If the capture is incomplete, a Reply that it does
+// not contain proves no failure.
+func (j *facts) failures() string {
+	n, noReply := &j.o.RPCs, int64(0)
+	if j.o.Health.NotCaptured == 0 && j.s.Truncated == 0 && j.s.CaptureDrops == 0 && n.NoCall == 0 && j.oneWay == "" {
+		noReply = n.NoReply
 	}
-	return failed > 0
+	var parts []string
+	for _, x := range []struct {
+		n    int64
+		noun string
+		text string
+	}{{n.RDMAError, "RPC", " answered by RDMA_ERROR"}, {j.nakEnds, "connection", " ended by a NAK"}, {noReply, "RPC", " without a Reply"}} {
+		if x.n > 0 {
+			parts = append(parts, plural(x.n, x.noun)+x.text)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // harmlessFault is for a side that broke the protocol without visible consequences.

@@ -45,9 +45,10 @@ func neverAnswered(j *facts) said {
 	}
 }
 
-// answeredAgain counts the Calls whose later copies were answered.
+// answeredAgain counts the RPCs without a Reply whose later copies were answered.
 func answeredAgain(j *facts) said {
-	return countOf(j.outcomes.repaired, "copy of a Call got no Reply, another copy of it did", "copies of Calls got no Reply, another copy of each did", "FILE -Y 'status == no_reply'")
+	const words = " got one when retransmitted on a later connection"
+	return countOf(j.outcomes.repaired, "RPC without a Reply"+words, "RPCs without a Reply"+words, "FILE -Y 'status == no_reply'")
 }
 
 // ranges counts the latencies that are upper bounds.

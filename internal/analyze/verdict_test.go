@@ -29,7 +29,7 @@ func TestRestarted(t *testing.T) {
 		text     string
 	}{
 		{"GRACE after a silence", "NFS4ERR_GRACE", []record.Time{40 * s}, true, false, true, InServer, "the server 10.0.0.2 restarted between 9.00s and 29.00s (NFS4ERR_GRACE in packet 40); it was last heard of at 7.00s (packet 9); the last RPC that it answered before was NFS4 READ, XID 0x00000007; 1 RPC was in flight; afterwards it answered with 2 NFS4ERR_BAD_STATEID, 1 NFS4ERR_GRACE"},
-		{"GRACE after a rejection", "NFS4ERR_GRACE", []record.Time{40 * s}, false, true, true, InServer, "the server 10.0.0.2 restarted between 8.00s and 29.00s (NFS4ERR_GRACE in packet 40): 1 connection rejected, accepted 3.000s later; it was last heard of at 6.00s (packet 70); the last RPC that it answered before"},
+		{"GRACE after a rejection", "NFS4ERR_GRACE", []record.Time{40 * s}, false, true, true, InServer, "the server 10.0.0.2 restarted between 8.00s and 29.00s (NFS4ERR_GRACE in packet 40): 1 connection rejected, another one accepted 3.000s after the rejection; it was last heard of at 6.00s (packet 70); the last RPC that it answered before"},
 		{"GRACE before, too", "NFS4ERR_GRACE", []record.Time{5 * s, 40 * s}, true, false, true, Unproven, "10.0.0.2 silent from 9.00s to 29.00s: 7 packets of 10.0.0.1 asked for an answer; the network or the server"},
 		{"an expired lease", "NFS4ERR_BADSESSION", []record.Time{40 * s}, true, false, true, Unproven, "10.0.0.2 silent from 9.00s to 29.00s"},
 		{"BADSESSION after a rejection", "NFS4ERR_BADSESSION", []record.Time{40 * s}, true, true, true, InServer, "the server 10.0.0.2 restarted between 9.00s and 29.00s (NFS4ERR_BADSESSION in packet 40)"},
@@ -338,9 +338,9 @@ func TestRejectedThenAccepted(t *testing.T) {
 		rejected int64
 		repaired int64
 	}{
-		{"on another port", []*record.Connection{connection("10.0.0.1", 5445, 0, false), connection("10.0.0.1", 445, 474*ms, true)}, nil, Unproven, "no fault proven: 1 connection rejected, accepted 474.00ms later on port 445", 0, 1},
-		{"records in another order", []*record.Connection{connection("10.0.0.1", 445, 474*ms, true), connection("10.0.0.1", 5445, 0, false)}, nil, Unproven, "no fault proven: 1 connection rejected, accepted 474.00ms later on port 445", 0, 1},
-		{"by a connection that is not selected", []*record.Connection{connection("10.0.0.1", 5445, 0, false)}, connection("10.0.0.1", 445, 474*ms, true), Unproven, "no fault proven: 1 connection rejected, accepted 474.00ms later on port 445", 0, 1},
+		{"on another port", []*record.Connection{connection("10.0.0.1", 5445, 0, false), connection("10.0.0.1", 445, 474*ms, true)}, nil, Unproven, "no fault proven: 1 connection rejected, another one accepted 474.00ms after the rejection on port 445", 0, 1},
+		{"records in another order", []*record.Connection{connection("10.0.0.1", 445, 474*ms, true), connection("10.0.0.1", 5445, 0, false)}, nil, Unproven, "no fault proven: 1 connection rejected, another one accepted 474.00ms after the rejection on port 445", 0, 1},
+		{"by a connection that is not selected", []*record.Connection{connection("10.0.0.1", 5445, 0, false)}, connection("10.0.0.1", 445, 474*ms, true), Unproven, "no fault proven: 1 connection rejected, another one accepted 474.00ms after the rejection on port 445", 0, 1},
 		{"accepted before", []*record.Connection{connection("10.0.0.1", 5445, 0, true), connection("10.0.0.1", 5445, 474*ms, false)}, nil, InServer, "1 connection rejected: invalid service ID; none accepted afterwards", 1, 0},
 		{"nothing serves the port", []*record.Connection{connection("10.0.0.1", 5445, 0, false)}, nil, InConfiguration, "1 connection rejected: invalid service ID; none accepted afterwards", 1, 0},
 		{"of another client", []*record.Connection{connection("10.0.0.1", 5445, 0, false), connection("10.0.0.2", 445, 474*ms, true)}, nil, InConfiguration, "1 connection rejected: invalid service ID; none accepted afterwards (client 10.0.0.1)", 1, 0},
@@ -689,6 +689,32 @@ func TestBeginnings(t *testing.T) {
 		col.Connection(&record.Connection{Handshake: "seen", Ended: end, Packets: 8000, Retransmitted: c.retransmitted})
 		if v := col.Finish(&record.Summary{RDMA: 1}).Verdict; v.Where.proven() || !strings.HasPrefix(v.Line, c.want) {
 			t.Errorf("%s: %s\nwant %s", v.Where, v.Line, c.want)
+		}
+	}
+}
+
+// TestFailures: the sentence about a violation says which RPCs and connections failed. If the capture lacks packets, the Replies may be
+// among them.
+func TestFailures(t *testing.T) {
+	for _, c := range []struct {
+		rpcs    RPCs
+		nakEnds int64
+		lacks   int64
+		want    string
+	}{
+		{RPCs{Complete: 9}, 0, 0, ""},
+		{RPCs{NoReply: 1}, 0, 0, "1 RPC without a Reply"},
+		{RPCs{NoReply: 1}, 0, 2, ""},
+		{RPCs{NoReply: 3, RDMAError: 2}, 1, 0, "2 RPCs answered by RDMA_ERROR, 1 connection ended by a NAK, 3 RPCs without a Reply"},
+	} {
+		j := &facts{suspicion: &suspicion{nakEnds: c.nakEnds}, o: &Overview{RPCs: c.rpcs, Health: Health{NotCaptured: c.lacks}}, s: &record.Summary{}}
+		if got := j.failures(); got != c.want || j.harmed() != (c.want != "") {
+			t.Errorf("%+v: %q, want %q", c, got, c.want)
+		}
+	}
+	for n, want := range map[int64]string{1: "1 RPC without a Reply got one when retransmitted on a later connection", 2: "2 RPCs without a Reply got one when retransmitted on a later connection"} {
+		if got := answeredAgain(&facts{outcomes: outcomes{repaired: n}}).text; got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
