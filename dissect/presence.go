@@ -41,8 +41,8 @@ type way struct {
 	sent        bool         // and sent packets of it
 	taken       bool         // it has packets of connections, or messages that open them
 	asked       int64        // packets since the latest packet of back that ask for an answer
-	lost        int64        // those of them that were lost between capture points
-	arrived     int64        // those of them that came to a point that may be at their receiver
+	lost        int64        // asked packets that were lost between capture points
+	arrived     int64        // asked packets that came to a point that may be at their receiver
 	joined      bool         // there are several points
 	came        bool         // the latest of those that ask for an answer came to such a point
 	first, next record.Stamp // the first and the latest of these
@@ -94,8 +94,14 @@ func (p *presence) find(k wayKey, create bool) *way {
 	return w
 }
 
-// took notes a packet that the tracker took. Asks and again are set if it asks for an answer, and if it is a retransmission.
-func (p *presence) took(w *way, at record.Stamp, path rdma.Path, ofConnection, asks, again bool) {
+// question is what matters of a packet that may ask for an answer: also whether it is a retransmission, and how far it came.
+type question struct {
+	asks, again bool
+	path        rdma.Path
+}
+
+// took notes a packet that the tracker took.
+func (p *presence) took(w *way, at record.Stamp, ofConnection bool, q question) {
 	if w == nil {
 		return
 	}
@@ -104,14 +110,14 @@ func (p *presence) took(w *way, at record.Stamp, path rdma.Path, ofConnection, a
 		w.latest = at.Time
 	}
 	p.sent(w, at)
-	if asks {
-		w.again = w.asked > 0 && (w.again || again)
+	if q.asks {
+		w.again = w.asked > 0 && (w.again || q.again)
 		if w.next = at; w.asked == 0 {
 			w.first, w.lost, w.arrived = at, 0, 0
 		}
 		w.asked++
-		w.joined, w.came = path.Joined, path.Arrived && !path.Gone
-		if path.Gone {
+		w.joined, w.came = q.path.Joined, q.path.Arrived && !q.path.Gone
+		if q.path.Gone {
 			w.lost++
 		} else if w.came {
 			w.arrived++
@@ -354,7 +360,7 @@ func (d *Dissector) watch(l *layers, now record.Stamp, v *rdma.PacketVerdict, ta
 	const behind = record.OutOfOrder | record.Late | record.Retransmitted
 	disordered = w != nil && now.Time < w.last.Time && v.Mark&behind != 0 && v.Mark&record.BadICRC == 0
 	d.presence.from(w, l.pause.Port)
-	d.presence.took(w, now, g.Path, ofConnection, asks, again)
+	d.presence.took(w, now, ofConnection, question{asks, again, g.Path})
 	return disordered
 }
 

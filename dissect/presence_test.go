@@ -284,7 +284,7 @@ func TestPositionRefuted(t *testing.T) {
 }
 
 // TestSilencesOfPoints: with captures at both ends, a silence says how many of the packets that got no answer were lost on the way, and how
-// many came to the point of the silent host. The packet that the host answered at last is none of them.
+// many came to the point of the silent host. The packet that the host answered at last does not count.
 func TestSilencesOfPoints(t *testing.T) {
 	for _, c := range []struct {
 		name                   string

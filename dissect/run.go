@@ -181,7 +181,7 @@ func (l *layers) decode(f *capture.Frame, k *link.Decoder) {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		d.Packet, d.Transport = &l.packet, transportName(l.carries)
 		if l.err = l.packet.Decode(d.Raw, d.Length); l.err == nil {
-			// The ICRC of RoCEv2 does not cover the byte with FECN, which switches leave alone there: they mark the IP header (IBTA vol. 1 annex A17).
+			// The ICRC of RoCEv2 does not cover the byte with FECN, which switches do not change: they mark the IP header (IBTA vol. 1 annex A17).
 			d.ICRC, d.Congested = k.CheckICRC(&l.packet), k.Congested() || l.packet.BTH.FECN && l.carries != link.CarriesRoCEv2
 			d.Class = k.TrafficClass()
 			if f.Seen != nil && f.Seen.Unchecked {

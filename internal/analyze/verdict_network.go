@@ -42,7 +42,7 @@ func (j *facts) stallsEnd() string {
 }
 
 // reconnected is for RPCs that stalled until their Calls were retransmitted on a new connection, if no packet was retransmitted
-// that is counted. It does not say why the old connection was given up.
+// that is counted. It does not say why the client left the old connection.
 func reconnected(j *facts) said {
 	share := j.stall()
 	if j.o.Health.Retransmitted > 0 || share < stalledShare {

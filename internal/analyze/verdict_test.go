@@ -662,7 +662,7 @@ func TestSilencesOfPoints(t *testing.T) {
 	}
 }
 
-// TestBeginnings: a verdict that begins with no trouble says whether it proves a fault that delayed little, or none.
+// TestBeginnings: a verdict that begins with no trouble has other words if it proves a fault that delayed little.
 func TestBeginnings(t *testing.T) {
 	for _, c := range []struct {
 		network       record.Network

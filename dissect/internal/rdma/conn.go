@@ -45,7 +45,7 @@ type Conn struct {
 	unpaused  int64        // frames that had paused a link when it began
 
 	timer    record.Opt[record.Time] // Local ACK Timeout of the REQ; 0 if there is no timer
-	requests int64                   // to open the connection, if there were several
+	reasked  int64                   // requests to open the connection after the first
 	mtu      int                     // path MTU in use, bytes; 0 if it is not known
 	asked    int                     // path MTU in the REQ, bytes
 	learned  int                     // number of path MTUs that were derived from packets
@@ -344,7 +344,7 @@ func (c *Conn) makeRecord() *record.Connection {
 	n := &f.counts
 	*r = record.Connection{
 		Type: "connection", ID: c.setup.ID.Or(0), Transport: c.setup.Transport, Client: c.endpoint(client), Server: c.endpoint(client.Other()),
-		ClientKnown: c.setup.Client.Known(), Requests: c.requests, Established: f.established, Closed: f.closed, Ended: c.ended(), Handshake: "missed",
+		ClientKnown: c.setup.Client.Known(), Requests: c.reasked + min(c.reasked, 1), Established: f.established, Closed: f.closed, Ended: c.ended(), Handshake: "missed",
 		ServiceID: c.setup.ServiceID, Key: c.setup.Key, PathMTU: record.SomeIf(c.mtu, c.mtu != 0),
 		Packets: n.Packets, PacketsBeforePairing: f.beforePairing, Retransmitted: n.Retransmitted, RetransmittedUnassigned: f.unassigned, OutOfOrder: n.OutOfOrder,
 		NotCaptured: n.NotCaptured, Naks: n.Naks, RNRNaks: n.RNRNaks, First: f.first, Last: f.last, Damaged: n.Damaged, CongestionMarks: n.CongestionMarks, CNPs: n.CNPs, Selected: record.SomeIf(f.selected, c.tracker.Selects != nil),

@@ -113,9 +113,8 @@ type queuePair struct {
 	acksSeen  bool // this side acknowledged a PSN before the other direction was known
 	lastAck   uint32
 	lastAckAt record.Stamp
-	damaged   []damagedSend // the latest Sends with a bad ICRC that belong to no known operation
-	broken    uint32        // PSN of the latest request with a bad ICRC that has the PSN that was expected
-	hasBroken bool          // there is one
+	damaged   []damagedSend      // the latest Sends with a bad ICRC that belong to no known operation
+	broken    record.Opt[uint32] // PSN of the latest request with a bad ICRC whose PSN was expected
 
 	search
 }
@@ -175,16 +174,11 @@ func (f *flow) notePacket(asks bool) {
 func (f *flow) start(late bool) { f.lateStart = late }
 
 // lackedByReceiver reports whether the receiver's last word is that it lacks what is missing before the packets that wait: it said
-// so after one of them was captured, and has acknowledged nothing of that since. The network may have lost what is missing.
+// so after one of them was captured, and has acknowledged nothing of that since. The network may have lost what is missing. The receiver
+// also lacks a request with a bad ICRC that it did not acknowledge.
 func (f *flow) lackedByReceiver() bool {
 	w := f.waiting()
-	return !w.Empty() && f.refused == nil && !f.isAcked(f.expected()) && f.cause.Lacked(f.expected(), w.Since())
-}
-
-// damagedInPlace reports whether the request that is missing before the packets that wait is in the capture and damaged, so that its
-// receiver dropped it, and no copy of it was acknowledged.
-func (f *flow) damagedInPlace() bool {
-	return f.qp != nil && f.qp.hasBroken && f.qp.broken == f.expected() && !f.waiting().Empty() && !f.isAcked(f.expected())
+	return !w.Empty() && f.refused == nil && !f.isAcked(f.expected()) && (f.cause.Lacked(f.expected(), w.Since()) || f.qp != nil && f.qp.broken == record.Some(f.expected()))
 }
 
 // endsLacking notes whether the receiver lacked what is missing when the connection ended.

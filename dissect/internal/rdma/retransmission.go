@@ -99,9 +99,7 @@ func (f *flow) damagedRequest(d *Datagram) {
 	case item != nil:
 		item.keep(f, heldCopy{at: d.At, damaged: true}, f.burstOf(order.One(psn), nil, d.At))
 	default:
-		if f.qp.keepDamaged(d); psn == f.qp.order.Expected() {
-			f.qp.broken, f.qp.hasBroken = psn, true
-		}
+		f.qp.keepDamaged(d)
 	}
 	f.noteRequested(d.At)
 }
@@ -152,9 +150,12 @@ func (d *damagedSend) isCopyOf(psn uint32, size int) bool {
 // maxDamaged is the number of damaged Sends of a queue pair that are kept.
 const maxDamaged = 8
 
-// keepDamaged keeps a damaged packet if it is a Send in one packet.
+// keepDamaged keeps a damaged packet if it is a Send in one packet, and the PSN of one that was expected.
 func (q *queuePair) keepDamaged(d *Datagram) {
 	p := d.Packet
+	if q.order.Begun() && p.PSN == q.order.Expected() {
+		q.broken = record.Some(p.PSN)
+	}
 	if info := p.Opcode.Info(); info.Kind != rocev2.KindSend || !info.First || !info.Last {
 		return
 	}

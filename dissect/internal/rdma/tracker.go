@@ -253,7 +253,7 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 	if d.Congested {
 		c.record.congestion(false, d.At)
 	}
-	f.noteWay(d, info.Kind == rocev2.KindCongestion)
+	f.way.Packet(d.Class, d.Congested, info.Kind == rocev2.KindCongestion)
 	switch {
 	case info.Kind == rocev2.KindCongestion:
 		c.record.congestion(true, d.At)

@@ -40,11 +40,6 @@ func (f *flow) answeredAt(ack uint32, at record.Stamp) {
 	}
 }
 
-// noteWay notes a packet of InfiniBand's transport.
-func (f *flow) noteWay(d *Datagram, notifies bool) {
-	f.way.Packet(d.Class, d.Congested, notifies)
-}
-
 // WayBack returns the longest time that the first packet of an operation, which is the current one, can have taken to the
 // capture point. It is unknown if a copy of the packet may have been lost since a time.
 func (o *Operation) WayBack(since record.Time) (ns int64, known bool) {
