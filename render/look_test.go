@@ -154,6 +154,15 @@ func TestOverviewOfPoints(t *testing.T) {
 			},
 			"lack",
 		},
+		{
+			"lost in quiet times",
+			record.Network{Packets: 1000, Lost: 31, Quiet: []record.QuietTime{{From: 1, To: 2e9, Lost: 30}}},
+			2,
+			[]string{
+				"1 packet was lost between the capture points; 30 packets did not arrive while the capture at the other point has no packet at all; no capture is known to lack a packet that passed its point\n",
+			},
+			"31 packets",
+		},
 		{"retransmitted", record.Network{Packets: 1000}, 3, []string{"no capture is known to lack a packet that passed its point\n"}, "lost between"},
 	} {
 		collector := analyze.NewCollector()
@@ -391,6 +400,25 @@ func TestNotCaptured(t *testing.T) {
 			if strings.Contains(b.String(), heading) != shown || strings.Contains(b.String(), want) != shown {
 				t.Errorf("%q: the column %s with %q is wanted: %t", b.String(), heading, want, shown)
 			}
+		}
+	}
+}
+
+// TestQuietTimes: the view of the network says which of the lost packets a host that was down explains.
+func TestQuietTimes(t *testing.T) {
+	for _, lost := range []int64{0, 18} {
+		n := &record.Network{From: "client", To: "server", Packets: 1106, Lost: 22}
+		if lost > 0 {
+			n.Quiet = []record.QuietTime{{From: 1, To: 2e9, Lost: lost}}
+		}
+		var b bytes.Buffer
+		screen := render.Screen{Out: &b, Theme: render.NewLook(render.Look{Colour: render.NoColour}), Width: 200}
+		if err := render.Network(screen, 0, []*record.Point{{Name: "client"}, {Name: "server"}}, []*record.Network{n}); err != nil {
+			t.Fatal(err)
+		}
+		const want = "18 of the 22 packets lost on the way to server were sent while its capture has no packet at all: the network lost them, or the host there was down.\n"
+		if strings.Contains(b.String(), want) != (lost > 0) {
+			t.Errorf("%d lost in a quiet time:\n%s", lost, b.String())
 		}
 	}
 }

@@ -72,6 +72,14 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 			return err
 		}
 	}
+	for _, n := range list {
+		if lost := n.InQuiet(); lost > 0 {
+			text := fmt.Sprintf("%d of the %s lost on the way to %s were sent while its capture has no packet at all: the network lost them, or the host there was down.", lost, record.Plural(n.Lost, "packet"), clean(short(n.To)))
+			if err := s.text("", text); err != nil {
+				return err
+			}
+		}
+	}
 	var all record.NetworkInterval // the largest values, so that the directions have the same scale
 	courses := s.courses(list)
 	for _, course := range courses {
