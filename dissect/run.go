@@ -118,6 +118,7 @@ func (d *Dissector) end(source capture.Source, reason error) (*record.Summary, e
 	if broken := (*capture.BrokenError)(nil); errors.As(reason, &broken) {
 		s.InputError = record.Some(reason.Error())
 		s.EndsInPacket = record.SomeIf(broken.Offset, errors.Is(broken.Err, io.ErrUnexpectedEOF))
+		s.EndsInFile = record.SomeIf(broken.Name, s.EndsInPacket.Known() && broken.Frames < s.Packets)
 	}
 	return s, reason
 }

@@ -124,8 +124,9 @@ type Summary struct {
 	PositionRefuted     []RefutedPosition  `json:"position_refuted" doc:"Places that --at or the capture's interface named, although the capture was not taken there: packets of that side came late. Nothing is concluded from such a place."`
 	InputError          Opt[string]        `json:"input_error" doc:"Description of where and why reading the input failed; null if all of it was read." secret:"sentence"`
 
-	EndsInPacket Opt[int64] `json:"ends_in_packet" doc:"Position in the input, in bytes, at which it ends in the middle of a packet; null if it does not."`
-	OneWay       int64      `json:"one_way_pairs" doc:"Number of pairs of hosts of which only one sent packets of connections that are in the capture."`
+	EndsInPacket Opt[int64]  `json:"ends_in_packet" doc:"Position in the input, in bytes, at which it ends in the middle of a packet; null if it does not."`
+	EndsInFile   Opt[string] `json:"ends_in_file" doc:"Name of the file that ends in the middle of a packet, if packets of other files were read, too; otherwise null." secret:"point"`
+	OneWay       int64       `json:"one_way_pairs" doc:"Number of pairs of hosts of which only one sent packets of connections that are in the capture."`
 
 	// SelectedDamaged counts the damaged packets that belong to no connection, and SelectedPauses the packets of PFCPauses,
 	// in the time that the option Window of package dissect selects. They are unknown without this option.

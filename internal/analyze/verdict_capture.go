@@ -271,6 +271,9 @@ func endsEarly(j *facts) said {
 	text := "the input is damaged, and what came later is unknown: " + problem
 	if at, inside := j.s.EndsInPacket.Get(); inside {
 		text = fmt.Sprintf("the file ends in the middle of packet %d (byte %d): what came later is unknown", j.s.Packets+1, at)
+		if name, several := j.s.EndsInFile.Get(); several {
+			text = fmt.Sprintf("the file %s ends in the middle of a packet (byte %d): what came later in it is unknown", name, at)
+		}
 	}
 	return said{Unproven, nil, text, []Evidence{{"packets before the damage", "packets FILE"}}}
 }
