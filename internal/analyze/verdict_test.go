@@ -250,7 +250,7 @@ func TestSlowServer(t *testing.T) {
 		capture  string
 	}{
 		{60 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("option")}, 0, InServer, "the server took at least 60% of the latency (60.00ms of 100.00ms; captured at the server, as --at says)", "taken at the server (--at)"},
-		{40 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("interface")}, 0, Unproven, "no fault proven: the server took at least 40% of the latency (40.00ms); up to 60% more (60.00ms) is the server's, or the network's", "taken at the server (its interface says which packets it sent)"},
+		{40 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("interface")}, 0, Unproven, "no fault proven: the server took at least 40% of the latency (40.00ms; captured at the server); up to 60% more (60.00ms) is the server's, or the network's", "taken at the server (its interface says which packets it sent)"},
 		{60 * ms, record.PointFacts{}, 0, InServer, "the server took at least 60% of the latency (60.00ms of 100.00ms; as the capture proves)", ""},
 		{0, record.PointFacts{Refuted: record.Some(record.AtServer), How: record.Some("option")}, 6, Unproven, "no fault proven: up to 100% of the latency (100.00ms) is the server's, or the network's;", "not taken at the server (--at): 6 packets of it came late"},
 	} {

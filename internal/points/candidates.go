@@ -9,7 +9,7 @@ import (
 
 // Which sources are compared. Of a folder with many files, most pairs have nothing in common.
 
-// joinSeries makes one source of the files that one program wrote one after the other: they have one clock, and their frames are
+// joinSeries makes one source of the files of a ring, which a program wrote one after the other: they have one clock, and their frames are
 // numbered one after the other.
 func (p *Plan) joinSeries() {
 	spans, frames := map[string]capture.Span{}, map[int]int64{}

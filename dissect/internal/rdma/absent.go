@@ -82,7 +82,7 @@ func (f *flow) requestAbsent(d *Datagram, again bool, cur *currentPacket) {
 	followed := f.waiting().EndsAfter(order.PSNs, psn) || f.absent.EndsAfter(order.PSNs, psn)
 	before := !again && f.waiting().Item(order.PSNs, psn) == nil && followed && f.wasIdle(d.Path, d.At)
 	if d.Path.Lost { // otherwise the captured copy is damaged
-		f.keepAbsent(psn, held{stamp: d.At, class: d.Class, data: f.conn.tracker.buffers.add(nil, d.Raw), length: d.Length})
+		f.keepAbsent(psn, held{stamp: d.At, class: d.Class, data: f.conn.tracker.buffers.Add(nil, d.Raw), length: d.Length})
 	}
 	if before { // its first copy was lost before it was captured at any point
 		f.sentAgain(order.One(psn), true, cur)
@@ -96,7 +96,7 @@ func (f *flow) keepAbsent(seq uint32, item held) {
 		f.absent = f.absent.With(c, order.Request{PSN: seq, At: item.stamp}, len(item.data), item)
 		return
 	}
-	f.conn.tracker.buffers.back(item.data)
+	f.conn.tracker.buffers.Back(item.data)
 }
 
 // sentAgain notes the retransmission of a request whose earlier copies did not come to the receiver in order. Gone is set
@@ -267,7 +267,7 @@ func (w *stream) missed(s *TCP) {
 		if again || f.waiting().Item(order.Octets, s.Seq) != nil {
 			f.sentAgain(r, true, cur)
 		}
-		f.keepAbsent(s.Seq, held{stamp: s.At, class: s.Class, data: f.conn.tracker.buffers.add(nil, s.Payload), length: s.Length})
+		f.keepAbsent(s.Seq, held{stamp: s.At, class: s.Class, data: f.conn.tracker.buffers.Add(nil, s.Payload), length: s.Length})
 	}
 	f.noteRequested(s.At)
 	f.reportLost()

@@ -3,6 +3,7 @@ package rdma
 import (
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
+	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -25,11 +26,11 @@ func (a *assembly) beginSend(o *Operation) { a.send, a.buffer, a.truncated = o, 
 
 // add adds bytes to the Send, of which size were sent and data was captured. Nothing is stored if it
 // is not wanted.
-func (a *assembly) add(data []byte, size int, wanted bool, b *buffers) {
+func (a *assembly) add(data []byte, size int, wanted bool, b *queue.Buffers) {
 	if a.truncated = a.truncated || len(a.buffer)+len(data) > maxSend || !wanted; a.truncated {
 		return
 	}
-	a.buffer = b.add(a.buffer, data)
+	a.buffer = b.Add(a.buffer, data)
 	a.truncated = len(data) < size
 }
 
@@ -57,8 +58,8 @@ func (a *assembly) forget(o *Operation) {
 }
 
 // free frees the storage of the Send.
-func (a *assembly) free(b *buffers) {
-	b.back(a.buffer)
+func (a *assembly) free(b *queue.Buffers) {
+	b.Back(a.buffer)
 	a.buffer = nil
 }
 
@@ -148,7 +149,7 @@ func (f *flow) sendPart(p part, cur *currentPacket) {
 	}
 	data := p.data
 	if !(p.first && p.last) { // a Send in one packet is not copied
-		f.parts.add(data, p.size, f.conn.wantSends, &t.buffers)
+		f.parts.add(data, p.size, f.conn.wantSends, t.buffers)
 		data = f.parts.buffer
 	}
 	t.contents.notePayload(o, uint64(o.Length), p.size)
@@ -192,7 +193,7 @@ const keepBuffer = 1 << 14
 
 // dropBuffer frees the storage of the Send that is being reassembled.
 func (f *flow) dropBuffer() {
-	f.parts.free(&f.conn.tracker.buffers)
+	f.parts.free(f.conn.tracker.buffers)
 }
 
 // breakSend ends a Send whose rest is missing. Its captured beginning is decoded.

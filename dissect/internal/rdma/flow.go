@@ -96,7 +96,7 @@ func (f *flow) release() {
 			t.pool.free(o)
 		}
 	}
-	f.parts.free(&t.buffers)
+	f.parts.free(t.buffers)
 	f.ops, f.parts = ledger{}, assembly{}
 }
 

@@ -222,7 +222,7 @@ func (m *mpa) skip(r order.Run) {
 
 // keep appends bytes to the incomplete FPDU.
 func (m *mpa) keep(data []byte) {
-	m.partial = m.flow().conn.tracker.buffers.add(m.partial, data)
+	m.partial = m.flow().conn.tracker.buffers.Add(m.partial, data)
 }
 
 // flush reports the contents of the incomplete FPDU.
@@ -246,7 +246,7 @@ func (m *mpa) evict() bool {
 }
 
 func (m *mpa) release() {
-	m.flow().conn.tracker.buffers.back(m.partial)
+	m.flow().conn.tracker.buffers.Back(m.partial)
 	m.partial = nil
 }
 

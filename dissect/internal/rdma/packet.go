@@ -185,7 +185,7 @@ func (f *flow) wait(d *Datagram, cur *currentPacket) {
 		}
 		return
 	}
-	copied := held{stamp: d.At, class: d.Class, badICRC: cur.acceptedBadICRC(), early: cur.early, data: f.conn.tracker.buffers.add(nil, d.Raw), length: d.Length}
+	copied := held{stamp: d.At, class: d.Class, badICRC: cur.acceptedBadICRC(), early: cur.early, data: f.conn.tracker.buffers.Add(nil, d.Raw), length: d.Length}
 	f.qp.order.Hold(len(copied.data), copied)
 }
 

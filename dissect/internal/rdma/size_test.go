@@ -48,7 +48,7 @@ func TestSettle(t *testing.T) {
 	c.passOperation(new(record.RDMAOperation), 0)
 	costs(a, "a record of an operation that waits for it", operationCost)
 	a.way.Sent(order.PSNs, 7, 1)
-	a.parts.add(make([]byte, 100), 100, true, &tracker.buffers)
+	a.parts.add(make([]byte, 100), 100, true, tracker.buffers)
 	before := c.share.Bytes()
 	c.settle()
 	if got := c.share.Bytes() - before - a.way.Bytes(); a.way.Bytes() == 0 || got != int64(cap(a.parts.buffer)) || got < 100 {

@@ -229,7 +229,7 @@ func (w *stream) takeAgain(s *TCP, r order.Run, cur *currentPacket) {
 func (w *stream) hold(s *TCP, cur *currentPacket) {
 	cur.markAfterGap(nil)
 	f := w.flow
-	buffers := &f.conn.tracker.buffers
+	buffers := f.conn.tracker.buffers
 	if item := w.order.Window().Item(order.Octets, s.Seq); item != nil {
 		if !s.Path.Copy {
 			f.noteHeldRetransmission(item, cur, nil)
@@ -241,7 +241,7 @@ func (w *stream) hold(s *TCP, cur *currentPacket) {
 		return
 	}
 	cur.show(w.frames.early(s))
-	copied := held{stamp: s.At, class: s.Class, data: buffers.add(nil, s.Payload), length: s.Length, shown: cur.shown, early: cur.early}
+	copied := held{stamp: s.At, class: s.Class, data: buffers.Add(nil, s.Payload), length: s.Length, shown: cur.shown, early: cur.early}
 	w.order.Hold(len(copied.data), copied)
 }
 

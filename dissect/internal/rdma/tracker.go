@@ -7,6 +7,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/cause"
 	"github.com/rdmadump/rdmadump/dissect/internal/path"
+	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -91,7 +92,7 @@ type Tracker struct {
 	segment     currentPacket // storage of the current TCP segment
 	udp         *datagrams
 	pool        pool
-	buffers     buffers
+	buffers     *queue.Buffers
 	leaving     []*Conn              // are finished at the end of the packet
 	finished    record.RDMAOperation // the latest record of an operation
 	bursts      cause.Numbers
@@ -100,7 +101,7 @@ type Tracker struct {
 
 // New returns a tracker that reports to an upper layer.
 func New(upper UpperLayer, b *budget.Budget) *Tracker {
-	t := &Tracker{upper: upper, budget: b}
+	t := &Tracker{upper: upper, budget: b, buffers: new(queue.Buffers)}
 	t.contents = &contents{tracker: t}
 	t.connections = &connections{
 		tracker: t, contents: t.contents,

@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
+	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
@@ -64,8 +65,8 @@ func (f *flow) noteHeldRetransmission(item *held, cur *currentPacket, b *Burst) 
 }
 
 // lengthen takes the data of a longer copy of a segment.
-func (h *held) lengthen(b *buffers, data []byte, length int) {
-	h.data, h.length = b.add(h.data[:0], data), length
+func (h *held) lengthen(b *queue.Buffers, data []byte, length int) {
+	h.data, h.length = b.Add(h.data[:0], data), length
 }
 
 // repeat counts a retransmission.
@@ -119,5 +120,5 @@ func (f *flow) settleHeld(seq uint32, item *held) {
 // unhold releases the buffer of a held item.
 func (f *flow) unhold(item *held) {
 	f.holdsCopies(-len(item.copies))
-	f.conn.tracker.buffers.back(item.data)
+	f.conn.tracker.buffers.Back(item.data)
 }

@@ -1,4 +1,4 @@
-package rdma
+package queue
 
 import (
 	"bytes"
@@ -27,33 +27,33 @@ func TestSizes(t *testing.T) {
 // TestBuffers: a buffer contains the bytes that were added, no two users share a
 // buffer, and the pool keeps no more free buffers than its limit.
 func TestBuffers(t *testing.T) {
-	var b buffers
+	var b Buffers
 	var want []byte
-	buf := b.add(nil, nil)
+	buf := b.Add(nil, nil)
 	for i := range 3000 {
 		data := bytes.Repeat([]byte{byte(i)}, i%700)
 		want = append(want, data...)
-		buf = b.add(buf, data)
+		buf = b.Add(buf, data)
 		if !bytes.Equal(buf, want) {
 			t.Fatalf("after %d pieces, %d bytes are not what was added", i, len(buf))
 		}
 	}
-	b.back(buf)
+	b.Back(buf)
 	seen := map[*byte]bool{}
 	for _, n := range []int{0, 1, 64, 65, 1448, 1448, 1 << 16, 1 << 20, 1 << 20} {
-		buf := b.take(n)
+		buf := b.Take(n)
 		if at := &buf[:1][0]; seen[at] || len(buf) != 0 || cap(buf) < n || cap(buf) > max(n+n/4, 64) {
 			t.Errorf("for %d bytes: a buffer of %d of %d, lent before %t", n, len(buf), cap(buf), seen[at])
 		} else {
 			seen[at] = true
 		}
 	}
-	b = buffers{}
+	b = Buffers{}
 	for _, c := range []struct{ size, back, kept int }{
 		{64, 3000, 2048}, {5 << 10, 200, 25}, {1 << 19, 3, 1}, {1 << 20, 3, 1}, {100, 5, 0}, {1 << 22, 1, 0}, {0, 1, 0},
 	} {
 		for range c.back {
-			b.back(make([]byte, c.size))
+			b.Back(make([]byte, c.size))
 		}
 		kept := 0
 		for _, free := range b.free {

@@ -1,18 +1,17 @@
-package rdma
+package queue
 
-import (
-	"math/bits"
-)
+import "math/bits"
 
-// buffers is a pool of byte slices for Sends that are reassembled and for held packets.
+// Buffers is a pool of byte slices for Sends that are reassembled and for held packets.
 // It has four sizes for each power of two.
-type buffers struct{ free [sizes][][]byte }
+type Buffers struct{ free [sizes][][]byte }
 
 const (
 	minBits = 6  // of the smallest size, 64 bytes
 	maxBits = 21 // of the largest size: a record with 1 MiB of file data, and its headers
 	sizes   = 4*(maxBits-minBits) + 1
 
+	mostAhead  = 8 << 20 // number of bytes beyond which a buffer has no room for more than its data
 	keepOfSize = 1 << 17 // maximum number of bytes of free buffers of one size, unless one buffer is larger
 )
 
@@ -34,8 +33,8 @@ func bytesOf(size int) int {
 	return (5 + (size-1)%4) << ((size-1)/4 + minBits - 2)
 }
 
-// take returns an empty buffer with a capacity of at least n bytes.
-func (b *buffers) take(n int) []byte {
+// Take returns an empty buffer with a capacity of at least n bytes.
+func (b *Buffers) Take(n int) []byte {
 	size := sizeOf(n)
 	if size >= sizes {
 		return make([]byte, 0, n)
@@ -49,19 +48,19 @@ func (b *buffers) take(n int) []byte {
 	return buf
 }
 
-// back returns a buffer to the pool. The caller must not use it afterwards.
-func (b *buffers) back(buf []byte) {
+// Back returns a buffer to the pool. The caller must not use it afterwards.
+func (b *Buffers) Back(buf []byte) {
 	size := sizeOf(cap(buf))
 	if size < sizes && cap(buf) == bytesOf(size) && len(b.free[size]) < max(keepOfSize/cap(buf), 1) {
 		b.free[size] = append(b.free[size], buf[:0])
 	}
 }
 
-// add appends data to a buffer, and replaces the buffer by a larger one if necessary.
-func (b *buffers) add(buf, data []byte) []byte {
+// Add appends data to a buffer, and replaces the buffer by a larger one if necessary.
+func (b *Buffers) Add(buf, data []byte) []byte {
 	if n := len(buf) + len(data); n > cap(buf) {
-		larger := append(b.take(max(n, min(cap(buf)+cap(buf)/2, maxSend))), buf...)
-		b.back(buf)
+		larger := append(b.Take(max(n, min(cap(buf)+cap(buf)/2, mostAhead))), buf...)
+		b.Back(buf)
 		buf = larger
 	}
 	return append(buf, data...)
