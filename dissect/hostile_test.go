@@ -421,23 +421,7 @@ func TestWritesAfterLoss(t *testing.T) {
 // TestRefusedWrite: a refused Write has moved the data before the refused packet, and the ladder
 // of its transaction is in the order of time.
 func TestRefusedWrite(t *testing.T) {
-	w := synth.New()
-	c := w.RoCE(synth.Options{MTU: 1024, ManualAck: true})
-	c.Connect()
-	call := synth.Read3(0, 8192).Offer(synth.Mem(0xa1, 8192))
-	c.Client.Call(call)
-	c.Server.Ack()
-	first := c.Server.NextPSN
-	c.Server.Write(0xa1, call.Writes[0][0].Offset, make([]byte, 8192))
-	c.Server.Reply(synth.Read3Reply(make([]byte, 8192)).Invalidating(0xa1).To(call))
-	c.Client.Nak(rocev2.NakRemoteAccessError, synth.AtPSN(first+3))
-	s := look(w)
-	s.expect(t, "remote-error-nak reply-not-delivered", "1 no_reply")
-	if got := moved(s.transactions[0]); got != "write 3072" {
-		t.Errorf("moved %s, want the 3072 bytes before the packet that is refused", got)
-	}
-	ordered(t, s.transactions[0])
-	t.Run("a late copy, after the Reply was acknowledged", func(t *testing.T) {
+	refused := func(acknowledged bool) *observed {
 		w := synth.New()
 		c := w.RoCE(synth.Options{MTU: 1024, ManualAck: true})
 		c.Connect()
@@ -447,9 +431,20 @@ func TestRefusedWrite(t *testing.T) {
 		first := c.Server.NextPSN
 		c.Server.Write(0xa1, call.Writes[0][0].Offset, make([]byte, 8192))
 		c.Server.Reply(synth.Read3Reply(make([]byte, 8192)).Invalidating(0xa1).To(call))
-		c.Client.Ack()
+		if acknowledged {
+			c.Client.Ack()
+		}
 		c.Client.Nak(rocev2.NakRemoteAccessError, synth.AtPSN(first+3))
-		look(w).expect(t, "remote-error-nak", "1 complete")
+		return look(w)
+	}
+	s := refused(false)
+	s.expect(t, "remote-error-nak reply-not-delivered", "1 no_reply")
+	if got := moved(s.transactions[0]); got != "write 3072" {
+		t.Errorf("moved %s, want the 3072 bytes before the packet that is refused", got)
+	}
+	ordered(t, s.transactions[0])
+	t.Run("a late copy, after the Reply was acknowledged", func(t *testing.T) {
+		refused(true).expect(t, "remote-error-nak", "1 complete")
 	})
 	t.Run("at its first packet", func(t *testing.T) {
 		s := lookAt(t, "rocev2-chimera-overrun42.pcap")
