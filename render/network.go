@@ -98,7 +98,7 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 // The columns in front of the characters of a course, and after them.
 const (
 	courseMargin = 18 // the name of the row
-	courseScale  = 17 // the largest value, such as "| up to 1234.567s"
+	courseScale  = 17 // the largest value, such as "| # = 1234.567s"
 )
 
 // courses returns the intervals of each direction. As many are merged into one as the width needs.
@@ -219,7 +219,7 @@ func (s Screen) course(start record.Time, n *record.Network, course []record.Net
 			}
 			b.WriteString(levels[min(level, len(levels)-1)])
 		}
-		_, err = fmt.Fprintf(s.Out, "  %-15s|%s| up to %s\n", row.name, b.String(), row.text(of))
+		_, err = fmt.Fprintf(s.Out, "  %-15s|%s| # = %s\n", row.name, b.String(), row.text(of))
 	}
 	if err != nil {
 		return err

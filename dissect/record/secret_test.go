@@ -118,7 +118,7 @@ func TestHidden(t *testing.T) {
 	hidden(t, map[string]int{"address": 2, "id": 2, "machine": 3, "user": 1, "path": 3, "handle": 2, "point": 15, "no": 14, "sentence": 1}, new(record.Transaction))
 	hidden(t, map[string]int{"address": 2, "machine": 2, "point": 1, "no": 2}, new(record.Connection))
 	hidden(t, map[string]int{"address": 2, "machine": 2, "point": 1, "no": 4}, new(record.Finding))
-	hidden(t, map[string]int{"address": 5, "point": 7, "no": 3, "senders": 1, "sentence": 1}, new(record.Summary))
+	hidden(t, map[string]int{"address": 5, "point": 8, "no": 3, "senders": 1, "sentence": 1}, new(record.Summary))
 	hidden(t, map[string]int{"point": 1, "address": 1}, new(record.Point))
 	hidden(t, map[string]int{"point": 2}, new(record.Network))
 	hidden(t, map[string]int{"address": 2, "machine": 2, "point": 6}, new(record.RDMAOperation))

@@ -222,7 +222,7 @@ func (j *facts) worst(list []Client) string {
 }
 
 // troubles has the nouns of the parts of a Client; an empty one stands for a time.
-var troubles = [4]string{"retransmission", "NAK", "failed RPC", ""}
+var troubles = [4]string{"retransmission", "NAK", "unusual failure", ""}
 
 // ofAll returns a number of things and the number of all, or times.
 func ofAll(n, all int64, noun string) string {

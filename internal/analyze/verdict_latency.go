@@ -96,26 +96,23 @@ func (j *facts) slow(side Place, at record.Place, i int) said {
 	if j.longest < slowLatency || t.TotalNS == 0 || float64(ns) < unknownShare*float64(t.TotalNS) {
 		return said{}
 	}
+	proof := "as the capture proves"
+	switch {
+	case j.o.Points != nil:
+		proof = "seen at both ends"
+	case slices.ContainsFunc(j.places, func(x placed) bool { return x.place == at && !x.refuted }):
+		proof = "captured at the " + string(side)
+		if slices.ContainsFunc(j.places, func(x placed) bool { return x.place == at && x.how == "option" }) {
+			proof += ", as --at says"
+		}
+	}
 	percent := t.Shares.Percents(t.TotalNS)[i]
 	share := fmt.Sprintf("at least %d%%", percent.Min)
 	if percent.Min == percent.Max {
 		share = fmt.Sprintf("%d%%", percent.Min)
 	}
-	text := fmt.Sprintf("the %s took %s of the latency (%s of %s; %s)", side, share, field.Duration(ns), field.Duration(t.TotalNS), j.proof(side, at))
+	text := fmt.Sprintf("the %s took %s of the latency (%s of %s; %s)", side, share, field.Duration(ns), field.Duration(t.TotalNS), proof)
 	return said{side, nil, text, []Evidence{{"where the latency of each operation passed", "stats FILE"}}}
-}
-
-// proof says what proves the time that a side took at least.
-func (j *facts) proof(side Place, at record.Place) string {
-	switch {
-	case j.o.Points != nil:
-		return "seen at both ends"
-	case !slices.ContainsFunc(j.places, func(x placed) bool { return x.place == at && !x.refuted }):
-		return "as the capture proves"
-	case slices.ContainsFunc(j.places, func(x placed) bool { return x.place == at && x.how == "option" }):
-		return "captured at the " + string(side) + ", as --at says"
-	}
-	return "captured at the " + string(side)
 }
 
 // shareUnknown says how much of the latency may be the server's or the network's, if that is most of it and no capture
@@ -129,7 +126,7 @@ func shareUnknown(j *facts) said {
 	percent := t.Shares.Percents(t.TotalNS)[0]
 	text := fmt.Sprintf("up to %d%% of the latency (%s) is the server's, or the network's", percent.Max, field.Duration(ns))
 	if percent.Min >= 1 {
-		text = fmt.Sprintf("the server took at least %d%% of the latency (%s; %s); up to %d%% more (%s) is the server's, or the network's", percent.Min, field.Duration(least), j.proof(InServer, record.AtServer), percent.Max-percent.Min, field.Duration(ns-least))
+		text = fmt.Sprintf("at least %d%% of the latency (%s) is the server's, and up to %d%% more (%s) the server's, or the network's", percent.Min, field.Duration(least), percent.Max-percent.Min, field.Duration(ns-least))
 	}
 	return said{Unproven, []Place{InServer, InNetwork}, text, []Evidence{{"where the latency of each operation passed", "stats FILE"}}}
 }

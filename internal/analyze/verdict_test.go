@@ -250,7 +250,7 @@ func TestSlowServer(t *testing.T) {
 		capture  string
 	}{
 		{60 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("option")}, 0, InServer, "the server took at least 60% of the latency (60.00ms of 100.00ms; captured at the server, as --at says)", "taken at the server (--at)"},
-		{40 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("interface")}, 0, Unproven, "no fault proven: the server took at least 40% of the latency (40.00ms; captured at the server); up to 60% more (60.00ms) is the server's, or the network's", "taken at the server (its interface says which packets it sent)"},
+		{40 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("interface")}, 0, Unproven, "no fault proven: at least 40% of the latency (40.00ms) is the server's, and up to 60% more (60.00ms) the server's, or the network's", "taken at the server (its interface says which packets it sent)"},
 		{60 * ms, record.PointFacts{}, 0, InServer, "the server took at least 60% of the latency (60.00ms of 100.00ms; as the capture proves)", ""},
 		{0, record.PointFacts{Refuted: record.Some(record.AtServer), How: record.Some("option")}, 6, Unproven, "no fault proven: up to 100% of the latency (100.00ms) is the server's, or the network's;", "not taken at the server (--at): 6 packets of it came late"},
 	} {
@@ -376,7 +376,7 @@ func TestCulprits(t *testing.T) {
 		{[]trouble{{}, {60, 9, "", 0}, {}}, "network: 60 of 300 packets retransmitted, 9 NAKs. By client, the most affected first: 10.0.0.1 has all 60 retransmissions and all 9 NAKs", [4]float64{1, 1, 0, 0}},
 		{
 			[]trouble{{5, 0, "", 0}, {60, 3, "NFS4ERR_IO", 3}, {7, 9, "", 0}, {1, 0, "", 1}, {2, 0, "NFS4ERR_NOENT", 0}},
-			"By client, the most affected first: 10.0.0.1 has 60 of 75 retransmissions, 3 of 12 NAKs, the only failed RPC and 3.000s of 4.000s of stalls; 10.0.0.2 has 7 of 75 retransmissions and 9 of 12 NAKs; 10.0.0.3 has 1 of 75 retransmissions and 1.000s of 4.000s of stalls; 2 others the rest",
+			"By client, the most affected first: 10.0.0.1 has 60 of 75 retransmissions, 3 of 12 NAKs, the only unusual failure and 3.000s of 4.000s of stalls; 10.0.0.2 has 7 of 75 retransmissions and 9 of 12 NAKs; 10.0.0.3 has 1 of 75 retransmissions and 1.000s of 4.000s of stalls; 2 others the rest",
 			[4]float64{0.8, 0.25, 1, 0.75},
 		},
 		{[]trouble{{}, {0, 0, "NFS4ERR_NOENT", 0}}, "1 of 2 RPCs failed (1 NFS4ERR_NOENT), all of client 10.0.0.1; no packet lost, repeated or refused", [4]float64{}},

@@ -11,7 +11,7 @@ const (
 	maxBits = 21 // of the largest size: a record with 1 MiB of file data, and its headers
 	sizes   = 4*(maxBits-minBits) + 1
 
-	mostAhead  = 8 << 20 // number of bytes beyond which a buffer has no room for more than its data
+	mostAhead  = 8 << 20 // number of bytes up to which a buffer grows by half at least
 	keepOfSize = 1 << 17 // maximum number of bytes of free buffers of one size, unless one buffer is larger
 )
 
