@@ -539,19 +539,27 @@ func TestLostInQuiet(t *testing.T) {
 		text    string
 	}{
 		{
-			"all of them", record.Network{To: "server", Packets: 1000, Lost: 31, Quiet: []record.QuietTime{{From: 19 * s, To: 78 * s, Lost: 31}}}, false, Unproven,
+			"all of them",
+			record.Network{To: "server", Packets: 1000, Lost: 31, Quiet: []record.QuietTime{{From: 19 * s, To: 78 * s, Lost: 31}}},
+			false, Unproven,
 			"31 packets did not reach 10.0.0.2 while its capture has no packet at all (from 18.00s to 77.00s): the network, or the host was down. 23 of 1000 packets retransmitted; 97% of the latency stalled until a retransmission",
 		},
 		{
-			"the server restarted", record.Network{To: "server", Packets: 1000, Lost: 31, Quiet: []record.QuietTime{{From: 19 * s, To: 78 * s, Lost: 31}}}, true, InServer,
+			"the server restarted",
+			record.Network{To: "server", Packets: 1000, Lost: 31, Quiet: []record.QuietTime{{From: 19 * s, To: 78 * s, Lost: 31}}},
+			true, InServer,
 			"the server 10.0.0.2 restarted between 18.00s and 79.00s (NFS4ERR_GRACE in packet 81); ",
 		},
 		{
-			"most at other times", record.Network{To: "server", Packets: 1000, Lost: 31, Quiet: []record.QuietTime{{From: 19 * s, To: 21 * s, Lost: 4}, {From: 30 * s, To: 39 * s, Lost: 2}}}, false, InNetwork,
+			"most at other times",
+			record.Network{To: "server", Packets: 1000, Lost: 31, Quiet: []record.QuietTime{{From: 19 * s, To: 21 * s, Lost: 4}, {From: 30 * s, To: 39 * s, Lost: 2}}},
+			false, InNetwork,
 			"25 packets lost between the capture points, 23 of 1000 packets retransmitted. 6 packets did not reach 10.0.0.2 while its capture has no packet at all (at 2 times, the longest from 29.00s to 38.00s): the network, or the host was down; 97% of the latency stalled until a retransmission",
 		},
 		{
-			"none", record.Network{To: "server", Packets: 1000, Lost: 31}, false, InNetwork,
+			"none",
+			record.Network{To: "server", Packets: 1000, Lost: 31},
+			false, InNetwork,
 			"31 packets lost between the capture points, 23 of 1000 packets retransmitted; 97% of the latency stalled until a retransmission",
 		},
 	} {
