@@ -110,13 +110,13 @@ type said struct {
 	evidence []Evidence
 }
 
-// beginning returns the words before a verdict that begins with no trouble, by whether a sentence proves a fault that delayed little.
+// beginning returns the words of beginnings for sentences.
 func beginning(list []statement) string {
 	proven := slices.ContainsFunc(list, func(t statement) bool { return t.role == small })
 	return beginnings[proven]
 }
 
-// beginnings are these words.
+// beginnings has the words before a verdict that begins with no trouble, by whether a sentence proves a fault that delayed little.
 var beginnings = map[bool]string{false: "no fault proven: ", true: "no fault proven that delayed much: "}
 
 // countOf says how many of something there are, which names no place; one and many are the words after the number. It says nothing

@@ -50,11 +50,7 @@ func (p *Plan) joinSeries() {
 		}
 	}
 	p.sources = slices.DeleteFunc(p.sources, func(src *source) bool { return src.samples == nil })
-	p.sortSources()
-}
-
-// sortSources sorts the sources by the files that the user named first, and their interfaces.
-func (p *Plan) sortSources() {
+	// The order is that of the files as the user named them, and of their interfaces.
 	slices.SortStableFunc(p.sources, func(a, b *source) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.origin, b.origin)) })
 }
 

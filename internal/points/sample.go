@@ -65,7 +65,7 @@ type source struct {
 	cutDir       int32     // direction of the latest one
 	destinations map[int32]destination
 	mirror       map[int32]bool // directions whose packets appear twice
-	strays       map[int32]bool // directions of which a few packets came to the source, although their way is another one
+	strays       map[int32]bool // directions of which a few packets came to the source, although the others do not pass it
 	chain        []conversion   // to the clock of the reference, in this order
 	position     position
 	oneWay       bool // it has no pair of hosts of which both send
@@ -81,7 +81,7 @@ func (p sample) and(later sample) sample {
 	return p
 }
 
-// absorb adds the next file of a series to the source, which other then is not any more.
+// absorb adds the next file of a series to the source. The source of that file is not used afterwards: it has no samples any more.
 func (src *source) absorb(other *source) {
 	next := other.pieces[0]
 	src.file, src.pieces = min(src.file, other.file), append(src.pieces, next)
@@ -128,24 +128,18 @@ func (src *source) absorb(other *source) {
 // cover sets the times on the reference clock that the files cover. Between two files of a series nothing is missing, unless a
 // file is.
 func (src *source) cover() {
-	for _, f := range src.pieces {
-		first, last := src.time(f.base+1, f.first), src.time(max(f.base+1, src.lastNumber(f)), f.last)
+	for i, f := range src.pieces {
+		number := int64(math.MaxInt64) // of its last frame
+		if i+1 < len(src.pieces) {
+			number = src.pieces[i+1].base
+		}
+		first, last := src.time(f.base+1, f.first), src.time(number, f.last)
 		if n := len(src.spans); n > 0 && !f.afterGap {
 			src.spans[n-1].Last = max(src.spans[n-1].Last, last)
 		} else {
 			src.spans = append(src.spans, capture.Span{First: first, Last: last})
 		}
 	}
-}
-
-// lastNumber returns a number that no frame of a file exceeds, and that frames of the next files do.
-func (src *source) lastNumber(f piece) int64 {
-	for _, next := range src.pieces {
-		if next.base > f.base {
-			return next.base
-		}
-	}
-	return math.MaxInt64
 }
 
 // checksums are those of a source, of one kind.
