@@ -54,6 +54,7 @@ fuzz: ## run every fuzz target for FUZZ (60s each)
 hostile: ## run what takes minutes: HOSTILE (4000) damaged copies of each sample, long captures, memory hogs, a release, tables in DuckDB, vet for other systems, data races
 	GOOS=darwin $(GO) vet ./...
 	GOOS=windows $(GO) vet ./...
+	CGO_ENABLED=1 $(GO) test -race ./dissect -run '^TestAhead'
 	CGO_ENABLED=1 $(GO) test -race ./internal/browse -run '^Test(Screens|Filters|Groupings|Live|Sums|PacketOfLine|PacketList|Overview)'
 	$(GO) test ./dissect ./internal/export ./internal/export/scrub ./internal/browse ./internal/metrics -timeout 0 -all
 	$(GO) test ./cmd/rdmadump -timeout 0 -all -hostile $(HOSTILE) -hogs

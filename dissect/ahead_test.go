@@ -3,7 +3,10 @@ package dissect_test
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,6 +115,34 @@ func TestAheadMemory(t *testing.T) {
 		}
 		if most > begin+64<<20 {
 			t.Errorf("%s: %d MiB live, %d before", name, most>>20, begin>>20)
+		}
+	}
+}
+
+// TestAheadRecords: the records of packets do not depend on whether a goroutine dissects ahead, also those of packets that
+// a capture has twice. Only RoCE says without a connection what a packet carries.
+func TestAheadRecords(t *testing.T) {
+	cores(t)
+	for _, name := range []string{"rocev2-mixed.pcap.zst", "iwarp-nfs41.pcap.zst"} {
+		for _, variant := range testkit.Variants {
+			path := filepath.Join(t.TempDir(), "variant.pcap")
+			variant.Write(t, captures+name, path)
+			var records [2][]string
+			for i := range records {
+				d := dissect.New(dissect.Handler{Packet: func(p *record.Packet) error {
+					records[i] = append(records[i], fmt.Sprintf("%d %s %s %s", p.Number, p.Transport, p.Summary, p.NoTransactionReason))
+					if p.Marks&record.Duplicated != 0 && p.Transport != "" && !strings.HasPrefix(string(p.Summary), "RC ") && !strings.HasPrefix(string(p.Summary), "UD ") {
+						t.Errorf("%s of %s: packet %d, %s, is said to be %s", variant.Name, name, p.Number, p.Summary, p.Transport)
+					}
+					return nil
+				}}, dissect.Options{Ahead: i == 1})
+				if _, err := d.Run(t.Context(), testkit.Open(t, path)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(records[0]) < 1000 || !slices.Equal(records[0], records[1]) {
+				t.Errorf("%s of %s: %d records, and %d others if dissected ahead", variant.Name, name, len(records[0]), len(records[1]))
+			}
 		}
 	}
 }

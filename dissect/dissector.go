@@ -516,7 +516,9 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	}
 	if d.doubled(l, now) {
 		if s.Doubled++; shown {
-			in.Transport = l.datagram.Transport
+			if l.carries != link.CarriesTCP && l.carries != link.CarriesUDP { // What these carry is known to the trackers alone, which do not get copies.
+				in.Transport, in.Err = l.datagram.Transport, l.err
+			}
 			d.show(taken, &rdma.PacketVerdict{Mark: record.Duplicated})
 		}
 		return
