@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -312,5 +313,19 @@ func TestFilesServers(t *testing.T) {
 	want := "10.0.9.1 /one,10.0.9.1 /one,10.0.9.1 /one,10.0.9.2 /two,10.0.9.2 /two,10.0.9.2 /two"
 	if strings.Join(got, ",") != want {
 		t.Errorf("%v, want %s", got, want)
+	}
+}
+
+// TestFilesRecalled: a Call of the server names the file whose delegation it wants back.
+func TestFilesRecalled(t *testing.T) {
+	var got []string
+	read(t, "rocev2-callback41.pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) error {
+		if slices.Contains(r.Operations, "CB_RECALL") {
+			got = append(got, r.File.Or("none"))
+		}
+		return nil
+	}}, dissect.Options{Files: true})
+	if want := []string{"/deleg1", "/deleg2", "/deleg3"}; !slices.Equal(got, want) {
+		t.Errorf("recalled %q, want %q", got, want)
 	}
 }

@@ -296,7 +296,8 @@ type Message struct {
 	// that only need the operations and items of every message set it.
 	Limit int
 	// Wanted, if not nil, has true for the numbers of the operations whose values are stored. The
-	// values of other operations of a COMPOUND are skipped, which takes less time.
+	// values of other operations of a COMPOUND are skipped, which takes less time. A CB_COMPOUND,
+	// whose operations have numbers of their own, is stored whole.
 	Wanted []bool
 
 	skip   bool // the current operation is not wanted
@@ -450,7 +451,7 @@ func (m *Message) compound(callback bool) {
 		}
 		last := i+1 == m.Count && i < maxNames
 		m.Named = last && s.next == len(s.holes) // even if decoding fails after the name
-		m.skip = m.Wanted != nil && (int64(number) >= int64(len(m.Wanted)) || !m.Wanted[number])
+		m.skip = m.Wanted != nil && !callback && (int64(number) >= int64(len(m.Wanted)) || !m.Wanted[number])
 		o := m.operation(op, name, number, at)
 		m.Named = m.Named || last && !s.failed
 		if op == nil && o.Status == 0 {
