@@ -516,7 +516,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	}
 	if d.doubled(l, now) {
 		if s.Doubled++; shown {
-			if l.carries != link.CarriesTCP && l.carries != link.CarriesUDP { // What these carry is known to the trackers alone, which do not get copies.
+			if l.carries != link.CarriesTCP && l.carries != link.CarriesUDP { // What these carry is known only to the trackers, which do not get copies.
 				in.Transport, in.Err = l.datagram.Transport, l.err
 			}
 			d.show(taken, &rdma.PacketVerdict{Mark: record.Duplicated})

@@ -63,6 +63,45 @@ type LadderLine struct {
 	Event       bool             // the line shows these numbers, and is not a wait or a part of what the line above shows
 }
 
+// Difference says how much longer the second of two RPCs took, and in which parts of its latency.
+func Difference(a, b *record.Transaction) string {
+	for _, r := range []*record.Transaction{a, b} {
+		if !r.LatencyNS.Known() {
+			return fmt.Sprintf("RPC %d has no latency that could be compared.", r.ID)
+		}
+	}
+	earlier, later := fmt.Sprintf("RPC %d (%s)", a.ID, a.XID), fmt.Sprintf("RPC %d (%s)", b.ID, b.XID)
+	d := b.LatencyNS.Or(0) - a.LatencyNS.Or(0)
+	text := later + " took as long as " + earlier
+	switch {
+	case d > 0:
+		text = fmt.Sprintf("%s took %s longer than %s", later, Duration(d), earlier)
+	case d < 0:
+		text = fmt.Sprintf("%s took %s less than %s", later, Duration(-d), earlier)
+	}
+	var parts []Phase
+	before := Phases(a)
+	for i, p := range Phases(b) {
+		if p.NS -= before[i].NS; p.NS != 0 {
+			parts = append(parts, p)
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b Phase) int { return cmp.Compare(max(b.NS, -b.NS), max(a.NS, -a.NS)) })
+	for i, p := range parts {
+		text += map[bool]string{true: ": ", false: ", "}[i == 0] + p.Name + " "
+		if p.NS > 0 {
+			text += "+"
+		}
+		text += Duration(p.NS)
+	}
+	for _, r := range []*record.Transaction{a, b} {
+		if r.LatencyMinNS.Known() {
+			text += fmt.Sprintf("; the latency of RPC %d is uncertain, and its largest value is compared", r.ID)
+		}
+	}
+	return text + "."
+}
+
 // LadderLines returns the lines that Ladder writes, for callers that show the packets of a line.
 func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []LadderLine) {
 	width = theme.ladderWidth(width)

@@ -81,11 +81,7 @@ Without a command, rdmadump lists the RPC transactions.
 func counted(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			hint := ""
-			if cmd.Name() == "compare" && len(args) == 1 {
-				hint = "; browse compares two RPCs of one capture: mark one with Space, and press d at the other"
-			}
-			return fmt.Errorf("wrong number of arguments (%d); usage: %s%s", len(args), cmd.UseLine(), hint)
+			return fmt.Errorf("wrong number of arguments (%d); usage: %s", len(args), cmd.UseLine())
 		}
 		return nil
 	}

@@ -579,7 +579,7 @@ func (m *Model) compare() {
 		both[i] = r
 	}
 	m.push(&pane{name: fmt.Sprintf("RPC %d and RPC %d", both[0].ID, both[1].ID), drawn: func(width int) []string {
-		return append(append(render.Wrap(latencies(both[0], both[1]), width), ""), sideBySide(m.theme, both, width)...)
+		return append(append(render.Wrap(render.Difference(both[0], both[1]), width), ""), sideBySide(m.theme, both, width)...)
 	}})
 }
 
@@ -671,41 +671,3 @@ func sideBySide(theme *render.Theme, both [2]*record.Transaction, width int) (te
 
 // leastLadder is the width below which two ladders are not drawn side by side.
 const leastLadder = 57
-
-// latencies says how much longer the second of two RPCs took, and in which parts of its latency.
-func latencies(a, b *record.Transaction) string {
-	for _, r := range []*record.Transaction{a, b} {
-		if !r.LatencyNS.Known() {
-			return fmt.Sprintf("RPC %d has no latency that could be compared.", r.ID)
-		}
-	}
-	d := b.LatencyNS.Or(0) - a.LatencyNS.Or(0)
-	text := fmt.Sprintf("RPC %d took as long as RPC %d", b.ID, a.ID)
-	switch {
-	case d > 0:
-		text = fmt.Sprintf("RPC %d took %s longer than RPC %d", b.ID, render.Duration(d), a.ID)
-	case d < 0:
-		text = fmt.Sprintf("RPC %d took %s less than RPC %d", b.ID, render.Duration(-d), a.ID)
-	}
-	var parts []render.Phase
-	before := render.Phases(a)
-	for i, p := range render.Phases(b) {
-		if p.NS -= before[i].NS; p.NS != 0 {
-			parts = append(parts, p)
-		}
-	}
-	slices.SortStableFunc(parts, func(a, b render.Phase) int { return cmp.Compare(max(b.NS, -b.NS), max(a.NS, -a.NS)) })
-	for i, p := range parts {
-		text += map[bool]string{true: ": ", false: ", "}[i == 0] + p.Name + " "
-		if p.NS > 0 {
-			text += "+"
-		}
-		text += render.Duration(p.NS)
-	}
-	for _, r := range []*record.Transaction{a, b} {
-		if r.LatencyMinNS.Known() {
-			text += fmt.Sprintf("; the latency of RPC %d is uncertain, and its largest value is compared", r.ID)
-		}
-	}
-	return text + "."
-}

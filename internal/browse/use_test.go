@@ -430,8 +430,8 @@ func TestComparison(t *testing.T) {
 		path, keys, first string
 		least             int // columns with which they are side by side
 	}{
-		{sample, "&write > 0<enter> j d", "RPC 3 took 19.52ms less than RPC 2: until first RDMA Write", 119},
-		{lossy, "&operation == WRITE<enter>:sort -latency<enter> j d", "RPC 25 took 812.19ms longer than RPC 15: ", 140},
+		{sample, "&write > 0<enter> j d", "RPC 3 (0x3fa94e54) took 19.52ms less than RPC 2", 119},
+		{lossy, "&operation == WRITE<enter>:sort -latency<enter> j d", "RPC 25 (0xb897019f) took 812.19ms longer than RPC 15", 140},
 	} {
 		m := modelOf(t, test.path, plainLook)
 		press(t, m, test.keys)
@@ -466,11 +466,11 @@ func TestComparison(t *testing.T) {
 		}
 		two = append(two, r)
 	}
-	same := latencies(two[0], two[0])
-	if want := fmt.Sprintf("RPC %d took as long as RPC %[1]d.", two[0].ID); same != want {
+	same := render.Difference(two[0], two[0])
+	if want := fmt.Sprintf("RPC %d (%s) took as long as RPC %[1]d (%[2]s).", two[0].ID, two[0].XID); same != want {
 		t.Errorf("an RPC and itself: %q, want %q", same, want)
 	}
-	if forth, back := latencies(two[0], two[1]), latencies(two[1], two[0]); !strings.Contains(forth, " less than ") || !strings.Contains(back, " longer than ") {
+	if forth, back := render.Difference(two[0], two[1]), render.Difference(two[1], two[0]); !strings.Contains(forth, " less than ") || !strings.Contains(back, " longer than ") {
 		t.Errorf("the differences are %q and %q", forth, back)
 	}
 }

@@ -32,13 +32,16 @@ type comparing struct {
 func NewCompare(stdout, stderr io.Writer) *cobra.Command {
 	c := &comparing{stdout: stdout, stderr: stderr}
 	cmd := &cobra.Command{
-		Use: "compare [flags] BEFORE AFTER", Short: "Compare two captures: latency, counts, findings, negotiated values",
+		Use: "compare [flags] BEFORE AFTER", Short: "Compare two captures, or two RPCs of one: latency, counts, findings, negotiated values",
 		Long: `compare shows what changed between two captures, such as one from before and one from
 after an update of the server: for each operation, or each value of the fields of --by,
 the number of RPCs, their bytes and the percentiles of their latency; the stalls; the
 rules of which only one capture has findings; and the values that connections
 negotiated, if they changed. BEFORE and AFTER are captures, or JSON lines that rdmadump
 wrote earlier (export --format records).
+
+With one FILE, compare says how much longer one of two RPCs took than the other, and in
+which parts of its latency, and draws both. --xid, --conn and -Y select the two.
 
 A change of a percentile is marked with ! if chance does not explain it. compare uses
 an exact permutation test: if only chance decided which RPC is in which capture, a
@@ -58,10 +61,11 @@ decrease by more than 5 percent.
 
 ` + command.ExitHelp,
 		Example: `  rdmadump compare before.pcap after.pcap
+  rdmadump compare nfs.pcap --xid 0x56d184c5 --xid 0x59d184c5
   rdmadump compare before.json after.pcap --by client,operation --top 10
   rdmadump compare before.pcap after.pcap -Y 'operation == READ' --fail-on 'p99 > +20%'
   rdmadump compare before.pcap after.pcap -o json --jq 'select(.significant) | .name'`,
-		Args: cobra.ExactArgs(2),
+		Args: cobra.RangeArgs(1, 2),
 		RunE: c.run,
 	}
 	c.DefineCommand(cmd, flags.CompareView)
@@ -86,6 +90,9 @@ func (c *comparing) run(cmd *cobra.Command, paths []string) error {
 	}
 	s := newSink(set, c.stdout, c.stderr, input.Names{})
 	s.ctx = cmd.Context()
+	if len(paths) == 1 {
+		return c.pair(cmd, s, paths[0])
+	}
 	var sides [2]*analyze.Side
 	var broken error
 	for i, path := range paths {
@@ -93,7 +100,7 @@ func (c *comparing) run(cmd *cobra.Command, paths []string) error {
 			c.after = contrast.NewCollector(contrast.Options{Kinds: []contrast.Kind{contrast.Slow, contrast.ByRule}, Brief: true})
 		}
 		sides[i] = analyze.NewSide(set.By.Table())
-		summary, err := c.side(cmd, s, path, sides[i])
+		summary, err := c.read(cmd, s, path, c.handler(s, sides[i]))
 		if summary == nil {
 			return err
 		}
@@ -135,14 +142,57 @@ func span(s *record.Summary) string {
 	return record.Plural(s.Connections, "connection") + ", " + render.Duration(s.Last.Or(first).Sub(first))
 }
 
-// side reads one of the captures. Its error is of the damage of a capture if there is a summary.
-func (c *comparing) side(cmd *cobra.Command, s *sink, path string, side *analyze.Side) (*record.Summary, error) {
+// pair compares two RPCs of one capture.
+func (c *comparing) pair(cmd *cobra.Command, s *sink, path string) error {
+	const usage = "compare needs two captures, BEFORE and AFTER, or one and the XIDs of two RPCs in it, such as --xid 0x56d184c5 --xid 0x59d184c5"
+	switch {
+	case len(s.XIDs) == 0 && s.Summed == nil:
+		return errors.New(usage)
+	case s.JSON || s.Columns != nil || s.By.Given || s.Order != (flags.Order{}) || len(c.limits) > 0:
+		return errors.New("two RPCs of one capture are compared in words: -o, --jq, -e, --columns, --by, --sort, --top and --fail-on need two captures; transactions -o json has the records of the two")
+	}
+	s.Ladder, s.Files = true, true
+	var both []*record.Transaction
+	var ladders []byte
+	count := 0
+	summary, err := c.read(cmd, s, path, dissect.Handler{Begin: s.begin, Transaction: func(r *record.Transaction) error {
+		if !s.asked(r) || !s.sums(r) {
+			return s.err
+		}
+		if count++; len(both) < 2 {
+			both, ladders = append(both, r.Clone()), append(ladders, s.drawLadder(r)...)
+		}
+		return s.err
+	}})
+	switch {
+	case summary == nil:
+		return err
+	case s.err != nil:
+		return s.err
+	case count != 2:
+		return fmt.Errorf("%s of %s %s selected; %s; -Y 'id == 3 or id == 9' selects RPCs by their numbers (#)",
+			record.Plural(int64(count), "RPC"), render.Clean(path), map[bool]string{true: "is", false: "are"}[count == 1], usage)
+	}
+	text := []string{render.Difference(both[0], both[1])}
+	if s.width > 0 {
+		text = render.Wrap(text[0], s.width)
+	}
+	fmt.Fprintf(s.w, "%s\n\n", strings.Join(text, "\n"))
+	s.w.Write(ladders)
+	s.fail(s.w.Flush())
+	if s.err == nil && err != nil {
+		return &command.Status{Code: command.ExitBroken, Err: err}
+	}
+	return s.err
+}
+
+// read passes the records of one of the captures to a handler. Its error is of the damage of a capture if there is a summary.
+func (c *comparing) read(cmd *cobra.Command, s *sink, path string, h dissect.Handler) (*record.Summary, error) {
 	source, lines, failed, err := input.OpenRecords(cmd, &c.Typed, []string{path}, c.stderr)
 	if err = errors.Join(err, failed); err != nil {
 		return nil, err
 	}
 	r := &Runner{Settings: s.Settings, Stdout: c.stdout, Stderr: c.stderr, lines: lines}
-	h := c.handler(s, side)
 	if lines == nil {
 		in, joined, err := input.Join(cmd.Context(), &c.Typed, source, s.Settings, c.stderr)
 		if err != nil {
