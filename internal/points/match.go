@@ -309,7 +309,7 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 	// A host gives each packet that it sends an IP identification of its own, so a twin of one was captured twice, or the network
 	// made it before this point. What arrives at the next point more than once shows the latter.
 	twin := (src.mirror[v.dir] || position == 0 && w.trusted && e.id != 0) && m.isTwin(src, e)
-	e.copied = twin && !src.mirror[v.dir] && v.carries != link.CarriesTCP && len(w.hops) > 0
+	e.copied = twin && !src.mirror[v.dir] && len(w.hops) > 0
 	if e.twin = e.copied && m.plan.atSender(v.dir, src.point); twin && !e.copied {
 		e.arriving = secondCopy
 		for i, h := range w.hops {

@@ -1328,6 +1328,76 @@ func TestCopiesOfSegments(t *testing.T) {
 	}
 }
 
+// TestDoubledSegments: the network doubled segments of the server before a switch, and other ones of the client behind it. They
+// are duplicates of that hop, however many points there are, and no copy is a packet that its sender sent again.
+func TestDoubledSegments(t *testing.T) {
+	wire := load(t, "../../testdata/captures/iwarp-nfs41.pcap.zst")
+	fromServer := func(f *capture.Frame) bool { return f.Data[29] == 1 } // 192.168.77.1
+	doubled := map[bool]map[int]bool{true: {}, false: {}}
+	for i := 100; i < len(wire); i += 20 {
+		if f := &wire[i]; f.Length > 100 && f.Data[23] == 6 && len(doubled[fromServer(f)]) < 20 {
+			doubled[fromServer(f)][i] = true
+		}
+	}
+	if len(doubled[true]) < 10 || len(doubled[false]) < 10 {
+		t.Fatalf("%d segments of the server and %d of the client", len(doubled[true]), len(doubled[false]))
+	}
+	// at returns the capture of a point that frames of the client reach after some time, and those of the server that much before
+	// they reach the client. It has copies of the frames that are doubled at a point before it.
+	at := func(name string, offset, later int64, copies ...map[int]bool) string {
+		var list []capture.Frame
+		for i, f := range edited(wire, func(_ int, f *capture.Frame) {
+			if f.Time += offset - later; !fromServer(f) {
+				f.Time += 2 * later
+			}
+		}) {
+			list = append(list, f)
+			for _, c := range copies {
+				if c[i] {
+					f.Time += 300e3
+					list = append(list, f)
+				}
+			}
+		}
+		slices.SortStableFunc(list, func(a, b capture.Frame) int { return cmp.Compare(a.Time, b.Time) })
+		return write(t, name, list)
+	}
+	client := at("client.pcap", 0, 0, doubled[true])
+	between := at("switch.pcap", 1e9, 40e3, doubled[true])
+	server := at("server.pcap", 3e9, 80e3, doubled[false])
+	for _, c := range []struct {
+		paths  []string
+		copies int
+		hops   []int64 // duplicates of each hop to the server, then of each hop to the client
+	}{
+		{[]string{client, between, server}, len(doubled[true]) + len(doubled[false]), []int64{0, int64(len(doubled[false])), 0, int64(len(doubled[true]))}},
+		{[]string{client, between}, len(doubled[true]), []int64{0, 0}},
+		{[]string{between, server}, len(doubled[true]) + len(doubled[false]), []int64{int64(len(doubled[false])), int64(len(doubled[true]))}},
+	} {
+		r := run(t, c.paths...)
+		var got []int64
+		for _, dir := range []bool{false, true} {
+			for _, h := range r.hops {
+				if back := h.From > h.To; back == dir {
+					got = append(got, h.Duplicated)
+				}
+				if h.MirrorDuplicates+h.Lost > 0 {
+					t.Errorf("%d points, from %d to %d: %d duplicates of a mirror, %d lost", len(c.paths), h.From, h.To, h.MirrorDuplicates, h.Lost)
+				}
+			}
+		}
+		copies := 0
+		for _, f := range r.frames {
+			if f.Seen.Duplicate || f.Seen.Fate == capture.FateDuplicated {
+				copies++
+			}
+		}
+		if fmt.Sprint(got) != fmt.Sprint(c.hops) || copies != c.copies {
+			t.Errorf("%d points: duplicates %v, want %v; %d copies, want %d", len(c.paths), got, c.hops, copies, c.copies)
+		}
+	}
+}
+
 // TestDamagedSegment: the frame as it was sent stands for a segment that was damaged on the way, because its receiver drops it.
 func TestDamagedSegment(t *testing.T) {
 	wire := load(t, "../../testdata/captures/iwarp-nfs41.pcap.zst")

@@ -245,6 +245,7 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		return
 	}
 	taken, newest, limit := uint32(0), reach{}, e.time+m.slack
+	copied := true // of all transmissions with the bytes
 	var accept func(t *entry) bool
 	take := func(r reach) bool {
 		if r.time > limit || !m.ring.has(r.at) {
@@ -256,6 +257,7 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		}
 		n := r.to - r.from
 		taken += n
+		copied = copied && t.copied
 		if t.left += n; t.left >= t.bytes && t.sending == notYet {
 			t.sending, t.mate = matched, at+1
 		}
@@ -266,7 +268,9 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		return true
 	}
 	for range 2 { // The frame may have the time of the first of several segments, but what was sent before it comes first.
-		for _, accept = range []func(t *entry) bool{e.hasHeaderOf, func(*entry) bool { return true }} {
+		for _, accept = range []func(t *entry) bool{ // The first that arrives is not the copy that the network made.
+			func(t *entry) bool { return e.hasHeaderOf(t) && !t.copied }, e.hasHeaderOf, func(*entry) bool { return true },
+		} {
 			if taken < e.bytes {
 				f.remove(from, to, take)
 			}
@@ -286,12 +290,13 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		m.damage.add(e, at)
 		return
 	}
+	e.second = f.has(from, to)
 	f.arrived(from, to)
 	if taken == 0 && !m.covered(h.From, e.time-w.longest, 0) { // It was sent before the capture at its sender began.
 		e.arriving = unexplained
 		return
 	}
-	e.arriving = duplicate
+	e.arriving, e.copied = duplicate, copied
 	if taken > 0 {
 		e.arriving = matched
 		h.delays.add(e.time - newest.time)
