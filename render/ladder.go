@@ -32,6 +32,7 @@ type rung struct {
 	least   string // replaces short if short does not fit; empty for none
 	ink     ink
 	pause   bool           // a wait: nothing is sent
+	lost    bool           // it did not arrive
 	kind    string         // similar lines have the same kind; never folded if empty
 	marks   map[int]byte   // marks to draw in the handle bars, by index in handle
 	handle  []record.Hex32 // handles that the line is about
@@ -495,6 +496,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 		switch e.Event {
 		case record.EventCall:
 			g.text, g.ink, g.kind = messageText(messageName("Call", r.Call, r.Timeline), r.Call), theme.key, ""
+			g.lost = slices.ContainsFunc(r.Timeline, func(e record.Event) bool { return isLost(r.Call, &e, record.EventCall) })
 			g.span(r.Call.First(), r.Call.Last())
 			g.below = operationLines(r.Decoded.Call)
 			for _, x := range bars {
@@ -564,7 +566,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 			damage := damageOf(e)
 			g.text, g.short, g.ink = what+", "+damage+": dropped by its receiver", what+", "+damage, theme.warn
 		case record.EventLost:
-			g.text, g.ink, g.kind = e.Of.Title()+" lost on the way", theme.bad, ""
+			g.text, g.ink, g.kind, g.lost = e.Of.Title()+" lost on the way", theme.bad, "", true
 		case record.EventOutOfOrder:
 			g.text, g.ink, g.kind = e.Of.Title()+" after a gap", theme.warn, ""
 			g.short = g.text
@@ -594,6 +596,8 @@ func inLineOfMessage(r *record.Transaction, e *record.Event) bool {
 		return isCopyOf(r.Reply, e, record.EventReply)
 	case record.EventDamaged:
 		return isCopyOf(r.Call, e, record.EventCall)
+	case record.EventLost:
+		return isLost(r.Call, e, record.EventCall)
 	case record.EventOutOfOrder:
 		return isCopyOf(r.Call, e, record.EventCall) || isCopyOf(r.Reply, e, record.EventReply)
 	}
@@ -658,6 +662,11 @@ func isCopyOf(m *record.Message, e *record.Event, of record.EventKind) bool {
 	return m != nil && e.Of == of && e.Packet == m.Packet && (e.Event != record.EventRetransmit || m.FirstSent.Known() && e.LastPacket.Or(e.Packet) == e.Packet)
 }
 
+// isLost reports whether an event is the loss of all of a Call or Reply. That of one of its packets has a line of its own.
+func isLost(m *record.Message, e *record.Event, of record.EventKind) bool {
+	return e.Event == record.EventLost && isCopyOf(m, e, of) && m.First() == m.Last()
+}
+
 // isFirstCopy reports whether a damaged packet is the first copy of a Call or a Reply.
 func isFirstCopy(r *record.Transaction, e *record.Event) bool {
 	if e.Of == record.EventCall {
@@ -678,6 +687,9 @@ func messageName(name string, m *record.Message, timeline []record.Event) string
 	of := map[string]record.EventKind{"Call": record.EventCall, "Reply": record.EventReply}[name]
 	if slices.ContainsFunc(timeline, func(e record.Event) bool { return e.Event == record.EventOutOfOrder && isCopyOf(m, &e, of) }) {
 		return name + " after a gap,"
+	}
+	if slices.ContainsFunc(timeline, func(e record.Event) bool { return isLost(m, &e, of) }) {
+		return name + " lost on the way,"
 	}
 	if i := slices.IndexFunc(timeline, func(e record.Event) bool { return e.Event == record.EventDamaged && isCopyOf(m, &e, of) }); i >= 0 {
 		damage := damageOf(&timeline[i])
@@ -805,13 +817,17 @@ func (t *Theme) arrowLine(g *rung, width int) string {
 	if g.double {
 		line = c.double
 	}
+	toRight, toLeft := c.right, c.left
+	if g.lost {
+		toRight, toLeft = c.lost, c.lost
+	}
 	text := t.fit(g.fitting(width-8), width-8)
 	left := max((width-wide(text)-5)/2, 1)
 	right := max(width-wide(text)-5-left, 1)
 	if g.toRight {
-		return c.side + strings.Repeat(line, left) + " " + text + " " + strings.Repeat(line, right) + c.right + c.side
+		return c.side + strings.Repeat(line, left) + " " + text + " " + strings.Repeat(line, right) + toRight + c.side
 	}
-	return c.side + c.left + strings.Repeat(line, left) + " " + text + " " + strings.Repeat(line, right) + c.side
+	return c.side + toLeft + strings.Repeat(line, left) + " " + text + " " + strings.Repeat(line, right) + c.side
 }
 
 // barHeads returns the letters above the bars.

@@ -57,17 +57,18 @@ type glyphs struct {
 	granted                  string
 	line, double             string          // of arrows
 	right, left              string          // heads of arrows
+	lost                     string          // in place of the head of an arrow of what did not arrive
 	pause                    string          // on both sides of a wait in a ladder
 	marks                    map[byte]string // of the handle bars next to a ladder
 	shades                   []string        // of a bar of several parts, one after the other
 }
 
 var asciiGlyphs = &glyphs{
-	axis: "-", tick: "+", corner: "+", side: "|", shortened: "~", levels: []string{" ", "#"}, granted: "-", line: "-", double: "=", right: ">", left: "<", pause: ":", shades: strings.Split("#=+.", ""),
+	axis: "-", tick: "+", corner: "+", side: "|", shortened: "~", levels: []string{" ", "#"}, granted: "-", line: "-", double: "=", right: ">", left: "<", lost: "x", pause: ":", shades: strings.Split("#=+.", ""),
 }
 
 var unicodeGlyphs = &glyphs{
-	axis: "─", tick: "┴", corner: "└", side: "│", shortened: "…", levels: strings.Split(" ▁▂▃▄▅▆▇█", ""), granted: "╌", line: "─", double: "═", right: "▶", left: "◀", pause: "┊",
+	axis: "─", tick: "┴", corner: "└", side: "│", shortened: "…", levels: strings.Split(" ▁▂▃▄▅▆▇█", ""), granted: "╌", line: "─", double: "═", right: "▶", left: "◀", lost: "✕", pause: "┊",
 	shades: strings.Split("█▓▒░", ""),
 	marks:  map[byte]string{'+': "┬", '|': "│", '#': "█", 'x': "✕", 'o': "○", '?': "?"},
 }
