@@ -129,8 +129,8 @@ func atBothEnds(t *testing.T, w *synth.Wire, lost map[*synth.Frame]bool) (got []
 	return got, rules
 }
 
-// summaryAtBothEnds is atBothEnds with the summary.
-func summaryAtBothEnds(t *testing.T, w *synth.Wire, lost map[*synth.Frame]bool) (got []record.Transaction, rules []string, s *record.Summary) {
+// summaryAtBothEnds is atBothEnds with the summary, and with frames that were damaged on the way.
+func summaryAtBothEnds(t *testing.T, w *synth.Wire, lost map[*synth.Frame]bool, damaged ...*synth.Frame) (got []record.Transaction, rules []string, s *record.Summary) {
 	t.Helper()
 	d := dissect.New(dissect.Handler{
 		Transaction: func(r *record.Transaction) error {
@@ -153,6 +153,9 @@ func summaryAtBothEnds(t *testing.T, w *synth.Wire, lost map[*synth.Frame]bool) 
 		if !lost[f] {
 			at += 1e5
 			v.Fate, v.Point, v.Arrived, v.ArrivedNumber = capture.FateDelivered, 1-point, at, n
+		}
+		if slices.Contains(damaged, f) {
+			v.Fate, v.BadChecksum = capture.FateCorrupted, true
 		}
 		if err := d.Frame(&capture.Frame{Time: at, Number: n, LinkType: 1, Length: f.Length, Data: f.Data, Seen: v}); err != nil {
 			t.Fatal(err)

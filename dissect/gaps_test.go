@@ -446,6 +446,25 @@ func TestGapAtEnd(t *testing.T) {
 	}
 }
 
+// TestDamagedAtEnd: a request that captures at both ends show damaged is not missing from the capture if the connection ended
+// before a good copy came.
+func TestDamagedAtEnd(t *testing.T) {
+	w := synth.New()
+	c := w.RoCE(synth.Options{ManualAck: true})
+	c.Connect()
+	c.RPC(synth.Null(), oneCredit)
+	c.Client.Ack()
+	c.Server.Ack()
+	damaged := c.Client.Call(synth.Null())[0]
+	damaged.Data[len(damaged.Data)-1] ^= 1 // a bit of the ICRC
+	c.Client.Call(synth.Null())
+	c.Disconnect(c.Client)
+	_, rules, s := summaryAtBothEnds(t, w, nil, damaged)
+	if s.NotCaptured != 0 || slices.Contains(rules, "capture-incomplete") {
+		t.Errorf("%d packets not captured; findings %q", s.NotCaptured, rules)
+	}
+}
+
 // TestNothingClosesGap: a packet that was lost on the way closed no gap, nor did the end of the connection.
 func TestNothingClosesGap(t *testing.T) {
 	w := synth.New()

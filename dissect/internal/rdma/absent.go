@@ -48,6 +48,7 @@ func (f *flow) missedRequest(d *Datagram, cur *currentPacket) {
 	case order.PSNs.Delta(psn, f.qp.order.Expected()) < 0:
 		f.resentOld(d, cur)
 	default:
+		f.qp.breaks(psn)
 		f.requestAbsent(d, again, cur)
 	}
 	f.noteRequested(d.At)

@@ -114,7 +114,7 @@ type queuePair struct {
 	lastAck   uint32
 	lastAckAt record.Stamp
 	damaged   []damagedSend      // the latest Sends with a bad ICRC that belong to no known operation
-	broken    record.Opt[uint32] // PSN of the latest request with a bad ICRC whose PSN was expected
+	broken    record.Opt[uint32] // PSN of the latest request that was lost or damaged and whose PSN was expected
 
 	search
 }
@@ -175,7 +175,7 @@ func (f *flow) start(late bool) { f.lateStart = late }
 
 // lackedByReceiver reports whether the receiver's last word is that it lacks what is missing before the packets that wait: it said
 // so after one of them was captured, and has acknowledged nothing of that since. The network may have lost what is missing. The receiver
-// also lacks a request with a bad ICRC that it did not acknowledge.
+// also lacks a request that was lost or has a bad ICRC, and that it did not acknowledge.
 func (f *flow) lackedByReceiver() bool {
 	w := f.waiting()
 	return !w.Empty() && f.refused == nil && !f.isAcked(f.expected()) && (f.cause.Lacked(f.expected(), w.Since()) || f.qp != nil && f.qp.broken == record.Some(f.expected()))

@@ -153,9 +153,7 @@ const maxDamaged = 8
 // keepDamaged keeps a damaged packet if it is a Send in one packet, and the PSN of one that was expected.
 func (q *queuePair) keepDamaged(d *Datagram) {
 	p := d.Packet
-	if q.order.Begun() && p.PSN == q.order.Expected() {
-		q.broken = record.Some(p.PSN)
-	}
+	q.breaks(p.PSN)
 	if info := p.Opcode.Info(); info.Kind != rocev2.KindSend || !info.First || !info.Last {
 		return
 	}
@@ -163,6 +161,13 @@ func (q *queuePair) keepDamaged(d *Datagram) {
 		q.damaged = slices.Delete(q.damaged, 0, 1)
 	}
 	q.damaged = append(q.damaged, damagedSend{at: d.At, psn: p.PSN, next: q.order.Expected(), size: p.PayloadLength})
+}
+
+// breaks notes that a request did not come to its receiver, or was damaged, if its PSN was expected.
+func (q *queuePair) breaks(psn uint32) {
+	if q.order.Begun() && psn == q.order.Expected() {
+		q.broken = record.Some(psn)
+	}
 }
 
 // takeDamaged returns the first damaged copy of a Send in one packet, and false if there is none. It forgets all of them.
