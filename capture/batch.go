@@ -50,10 +50,11 @@ func (b *Batch) hold(h *block) {
 // every batch that has frames in it. When the last user releases the block, it goes back to the
 // pool.
 type block struct {
-	buf  []byte
-	end  int // end of the bytes that were read; guarded by the stream's lock
-	uses atomic.Int32
-	pool *pool
+	buf   []byte
+	start int // start of the bytes that were read and not joined with those of another block
+	end   int // end of the bytes that were read; guarded by the stream's lock
+	uses  atomic.Int32
+	pool  *pool
 }
 
 func (b *block) release() {
@@ -64,7 +65,9 @@ func (b *block) release() {
 
 // pool keeps released blocks of one size for reuse.
 type pool struct {
-	size int
+	headroom int // bytes in front of the data of a block, for the unread rest of the block before it
+	read     int // bytes of data
+
 	mu   sync.Mutex
 	free []*block
 }
@@ -82,7 +85,7 @@ func (p *pool) get() *block {
 	}
 	p.mu.Unlock()
 	if b == nil {
-		b = &block{buf: make([]byte, p.size), pool: p}
+		b = &block{buf: make([]byte, p.size()), pool: p}
 	}
 	b.uses.Store(1)
 	return b
@@ -93,7 +96,7 @@ func (p *pool) put(b *block) {
 		poison(b.buf)
 	}
 	p.mu.Lock()
-	if len(p.free) < maxFree {
+	if len(p.free) < maxFree && len(b.buf) == p.size() {
 		p.free = append(p.free, b)
 	}
 	p.mu.Unlock()

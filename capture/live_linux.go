@@ -57,7 +57,7 @@ func OpenLive(name string, o LiveOptions) (*Live, error) {
 	case err != nil:
 		return nil, fmt.Errorf("capturing on %s: %w", name, err)
 	}
-	l := &Live{fd: fd, name: name, pool: pool{size: liveBlock}}
+	l := &Live{fd: fd, name: name, pool: pool{read: liveBlock}}
 	l.message.Iov, l.message.Control = &l.data, &l.oob[0]
 	l.message.SetIovlen(1)
 	l.message.Name = (*byte)(unsafe.Pointer(&l.from))

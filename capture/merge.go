@@ -17,6 +17,7 @@ type Merged struct {
 	pool     *pool // of the blocks of all files
 	opened   int   // number of open files
 	spare    []Frame
+	kept     int64 // bytes of the frames that closed files keep
 	heap     []int // indexes of the inputs that have frames, as a heap: the input with the earliest frame is first
 	empty    int   // index of the input whose batch is used up and must be refilled, -1 if there is none
 	count    int64
@@ -44,6 +45,7 @@ type input struct {
 	last       int64  // time of the last frame that was read
 	started    bool   // began is set
 	skip       int64  // number of frames that were returned before the file was closed
+	kept       int64  // bytes of the frames that it keeps while it is closed
 	resume     int64  // offset of the next frame in a plain pcap file then; 0 if it is not known
 	read, size int64  // progress, while the file is not open
 	dropped    uint64
@@ -54,12 +56,17 @@ type input struct {
 // when its frames are due.
 const manyFiles = 4
 
-// maxOpen limits the number of files that are open at once, because each takes about a megabyte of memory, and a compressed one
-// several more; but to open a compressed file again means to unpack it from its beginning. If the times of more files overlap, the one whose
-// next frames have to be read last is closed until then. It keeps about keepBytes of the frames that were read already.
+// maxOpen limits the number of files that are open at once, because each takes some hundred kilobytes of memory, and a compressed one
+// its window, too; but to open a compressed file again means to unpack it from its beginning. If the times of more files overlap, the one
+// whose next frames have to be read last is closed until then. It keeps at most about keepBytes of the frames that were read already, and
+// less if the files that are closed together keep nearly keepAll, but keepLeast at least.
 const (
 	maxOpen   = 64
 	keepBytes = 64 << 10
+	keepLeast = 4 << 10
+	keepAll   = 16 << 20
+
+	frameBytes = 160 // size of a Frame
 )
 
 // OpenAll opens several captures and merges them by time. A file that is named twice is read once,
@@ -70,7 +77,7 @@ func OpenAll(paths []string) (*Merged, error) { return OpenAllAs(paths, nil) }
 // OpenAllAs is like OpenAll, but messages show a file under another name if names has one for its
 // path.
 func OpenAllAs(paths []string, names map[string]string) (*Merged, error) {
-	m := &Merged{empty: -1, pool: newPool()}
+	m := &Merged{empty: -1, pool: poolFor(len(paths))}
 	if len(paths) == 0 {
 		return nil, errors.New("capture: no file to open")
 	}
@@ -125,6 +132,14 @@ func OpenAllAs(paths []string, names map[string]string) (*Merged, error) {
 		}
 	}
 	return m, failed
+}
+
+// poolFor returns a pool of blocks for a number of files.
+func poolFor(files int) *pool {
+	if files > manyFiles {
+		return newSmallPool()
+	}
+	return newPool()
 }
 
 // Merge returns a source that merges already opened files, ordered by time.
@@ -230,6 +245,7 @@ func (m *Merged) Repeated() []string { return m.repeated }
 func (m *Merged) load(ctx context.Context, i int, later bool) {
 	in := m.inputs[i]
 	in.at = 0
+	m.kept, in.kept = m.kept-in.kept, 0
 	if cap(in.batch.Frames) < maxBatch {
 		in.batch.Frames, m.spare = m.spare, nil
 	}
@@ -276,7 +292,7 @@ type Part struct {
 // OpenParts merges parts of files, ordered by the times that [Part.Take] sets. Frames keep the numbers
 // that they have in their files, and Input is the index of the part. All parts are opened, or none is.
 func OpenParts(ctx context.Context, parts []Part) (*Merged, error) {
-	m := &Merged{empty: -1, numbered: true, pool: newPool()}
+	m := &Merged{empty: -1, numbered: true, pool: poolFor(len(parts))}
 	for i := range parts {
 		p := &parts[i]
 		m.inputs = append(m.inputs, &input{path: p.Path, name: p.Name, part: p})
@@ -319,10 +335,11 @@ func (in *input) refill(ctx context.Context) error {
 func (in *input) suspend(atLeast int) (kept []Frame) {
 	left := in.batch.Frames[in.at:]
 	n, bytes := 0, 0
-	for ; n < len(left) && bytes < atLeast; n++ {
+	for ; n < len(left) && in.kept < int64(atLeast); n++ {
 		bytes += len(left[n].Data) + len(left[n].Options)
+		in.kept = int64(bytes + (n+1)*frameBytes)
 	}
-	kept = slices.Clone(left[:n])
+	kept = append(make([]Frame, 0, n), left[:n]...)
 	data := make([]byte, 0, bytes)
 	for i := range kept {
 		f, at := &kept[i], len(data)
@@ -363,7 +380,8 @@ func (m *Merged) pause() bool {
 	if latest == nil {
 		return false
 	}
-	kept := latest.suspend(keepBytes)
+	kept := latest.suspend(int(max(keepLeast, min(keepBytes, (keepAll-m.kept)/maxOpen))))
+	m.kept += latest.kept
 	m.retire(latest)
 	latest.batch.Frames, latest.at = kept, 0
 	return true

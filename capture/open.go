@@ -188,9 +188,9 @@ func decompress(r io.Reader, packed *atomic.Bool) (io.ReadCloser, error) {
 	var u *unpacker
 	switch {
 	case isGzip(magic[:]):
-		u = gzips.Get().(*unpacker)
+		u = gzips.get()
 	case isZstd(magic[:]):
-		u = zstds.Get().(*unpacker)
+		u = zstds.get()
 	default:
 		return io.NopCloser(r), nil
 	}
@@ -202,16 +202,39 @@ func decompress(r io.Reader, packed *atomic.Bool) (io.ReadCloser, error) {
 	return u, nil
 }
 
-// gzips and zstds are unpackers that no file uses. A ring has many compressed files, which are read one after the other.
+// unpackers are unpackers of a format that no file uses. A ring has many compressed files, which are read one after the other. A few
+// are kept when the garbage is collected, because a new one causes much of it.
+type unpackers struct {
+	few  chan *unpacker
+	rest sync.Pool
+}
+
+func (p *unpackers) get() *unpacker {
+	select {
+	case u := <-p.few:
+		return u
+	default:
+		return p.rest.Get().(*unpacker)
+	}
+}
+
+func (p *unpackers) put(u *unpacker) {
+	select {
+	case p.few <- u:
+	default:
+		p.rest.Put(u)
+	}
+}
+
 var (
-	gzips = sync.Pool{New: func() any { return newUnpacker("gzip", new(gzip.Reader)) }}
-	zstds = sync.Pool{New: func() any {
+	gzips = unpackers{few: make(chan *unpacker, 2), rest: sync.Pool{New: func() any { return newUnpacker("gzip", new(gzip.Reader)) }}}
+	zstds = unpackers{few: make(chan *unpacker, 2), rest: sync.Pool{New: func() any {
 		z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxZstdWindow))
 		if err != nil { // an option is wrong
 			panic(err)
 		}
 		return newUnpacker("zstd", z)
-	}}
+	}}}
 )
 
 // decompressor is the decompressor of a format.
@@ -236,9 +259,9 @@ func (u *unpacker) Close() error {
 	u.buffer.Reset(nil)
 	if z, is := u.decompressor.(*zstd.Decoder); is {
 		z.Reset(nil)
-		zstds.Put(u)
+		zstds.put(u)
 	} else {
-		gzips.Put(u)
+		gzips.put(u)
 	}
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 
 // stream reads ahead in a goroutine, into blocks that it shares with batches. When the reader moves
 // on to the next block, the unread rest of the last block is copied in front of the new block's
-// data, so that peek always returns contiguous bytes.
+// data, so that peek always returns contiguous bytes. If the rest is longer than the space there, both are
+// copied to a block of their own.
 //
 // The goroutine only writes after the end of the last block's data, and peek only reads before that
 // end. So small pieces of input are available at once, and several of them share a block.
@@ -37,18 +38,21 @@ type stream struct {
 }
 
 const (
-	readSize = 256 << 10             // bytes requested from the reader at once
-	minRead  = 64 << 10              // if less space is left in a block, the next block is started
-	headroom = MaxFrame + 80<<10     // larger than the unread rest can be
-	maxPeek  = MaxFrame + 1<<16 + 12 // length of a pcapng block
-	ahead    = 2                     // maximum number of blocks in queue
+	maxPeek = MaxFrame + 1<<16 + 12 // length of a pcapng block
+	ahead   = 2                     // maximum number of blocks in queue
 )
 
 // errNotYet means that the record has not arrived completely.
 var errNotYet = errors.New("the record has not arrived yet")
 
-// newPool returns a pool of blocks for streams.
-func newPool() *pool { return &pool{size: headroom + readSize} }
+// newPool returns a pool of blocks for a stream. The unread rest of a block always fits in front of the data of the next one.
+func newPool() *pool { return &pool{headroom: MaxFrame + 80<<10, read: 256 << 10} }
+
+// newSmallPool returns a pool of blocks for many streams. A rest that is longer than usual frames is joined in a block of its own.
+func newSmallPool() *pool { return &pool{headroom: 16 << 10, read: 64 << 10} }
+
+// size returns the size of a block in bytes.
+func (p *pool) size() int { return p.headroom + p.read }
 
 // newStream reads the reader that open returns, into blocks of a pool. The reading goroutine calls open, because open may
 // wait for the first bytes, and closes the reader.
@@ -77,7 +81,7 @@ func (s *stream) readAhead(open func() (io.ReadCloser, error)) {
 	defer r.Close()
 	var b *block
 	for emptyReads := 0; ; {
-		if b == nil || len(b.buf)-b.end < minRead {
+		if b == nil || len(b.buf)-b.end < s.pool.read/4 { // Otherwise reads would become short.
 			if b = s.begin(); b == nil {
 				return
 			}
@@ -104,7 +108,7 @@ func (s *stream) readAhead(open func() (io.ReadCloser, error)) {
 // is closed.
 func (s *stream) begin() *block {
 	b := s.pool.get()
-	b.end = headroom
+	b.start, b.end = s.pool.headroom, s.pool.headroom
 	for {
 		s.mu.Lock()
 		if len(s.queue) < ahead {
@@ -176,7 +180,10 @@ func (s *stream) more(n int) ([]byte, error) {
 		case s.hold:
 			s.mu.Unlock()
 			return nil, errNotYet
-		case len(s.queue) > 0:
+		case len(s.queue) > 0 && s.have-s.at > s.pool.headroom && s.queue[0].end > s.queue[0].start:
+			s.join(s.queue[0])
+			s.mu.Unlock()
+		case len(s.queue) > 1, len(s.queue) > 0 && (s.end != nil || s.have-s.at <= s.pool.headroom):
 			next := s.queue[0]
 			s.queue = s.queue[:copy(s.queue, s.queue[1:])]
 			end := next.end
@@ -207,14 +214,30 @@ func (s *stream) unread() []byte {
 	return s.block.buf[s.at:s.have]
 }
 
-// nextBlock moves on to the next block, which holds data up to end.
+// nextBlock moves on to the next block, which holds data up to end. A block whose data were joined with a longer rest than fits in
+// front of them is skipped.
 func (s *stream) nextBlock(next *block, end int) {
 	left := s.unread()
-	copy(next.buf[headroom-len(left):], left)
+	if len(left) > next.start {
+		next.release()
+		return
+	}
+	copy(next.buf[next.start-len(left):], left)
 	if s.block != nil {
 		s.block.release()
 	}
-	s.block, s.at, s.have = next, headroom-len(left), end
+	s.block, s.at, s.have = next, next.start-len(left), end
+}
+
+// join moves the unread rest and the data of the next block, which stays in the queue for what is read into it afterwards, to a block
+// of their own. The caller holds the lock.
+func (s *stream) join(next *block) {
+	left, more := s.unread(), next.buf[next.start:next.end]
+	joined := &block{buf: append(append(make([]byte, 0, len(left)+len(more)), left...), more...), pool: s.pool}
+	joined.uses.Store(1)
+	joined.end, next.start = len(joined.buf), next.end
+	s.block.release()
+	s.block, s.at, s.have = joined, 0, joined.end
 }
 
 // wait waits until the goroutine has read something.
@@ -253,7 +276,7 @@ func (s *stream) discard(n int) {
 func (s *stream) skip(n int64) error {
 	start := s.offset
 	for n > 0 {
-		step := int(min(n, readSize))
+		step := int(min(n, int64(s.pool.headroom)))
 		if got, err := s.peek(step); err != nil {
 			s.at, s.offset = s.at+len(got), start
 			return err

@@ -225,6 +225,30 @@ func TestMemory(t *testing.T) {
 			}
 		}
 	})
+	t.Run("files of the same time", func(t *testing.T) {
+		const limit = (16 + 150) << 20
+		frames, _ := testkit.Frames(t, "../../testdata/captures/rocev2-loss42.pcap.zst")
+		files, folder := make([][]capture.Frame, 2000), t.TempDir()
+		for i := range 8 * len(frames) { // eight times, so that files have more packets than are kept of each
+			f := frames[i%len(frames)]
+			f.Time += int64(i/len(frames)) * 3600e9
+			files[i%len(files)] = append(files[i%len(files)], f)
+		}
+		z, err := zstd.NewWriter(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, list := range files {
+			if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%05d.pcapng.zst", i)), z.EncodeAll(testkit.Pcapng(list, 9), nil), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		resident, took, status, errs := residentOf(t, dir, []string{"overview", "-q", "--memory", "16MiB", folder})
+		t.Logf("%4d MiB  %5.1f s  %d files", resident>>20, took, len(files))
+		if resident > limit || status > command.ExitFound {
+			t.Errorf("%d MiB resident, %d are allowed; exit status %d\n%s", resident>>20, limit>>20, status, errs)
+		}
+	})
 	if !*withHogs {
 		return
 	}

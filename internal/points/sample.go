@@ -307,6 +307,11 @@ func (s *sampler) thin() {
 
 // read samples a whole file. A file that is damaged counts up to the damage.
 func (s *sampler) read(ctx context.Context, file int, from capture.Source) error {
+	defer func() {
+		for i := len(s.sources) - 1; i >= 0 && s.sources[i].file == file; i-- {
+			s.sources[i].position.sequences = nil // No frame follows.
+		}
+	}()
 	for f, err := range capture.All(ctx, from) {
 		if err != nil {
 			if err == io.EOF {

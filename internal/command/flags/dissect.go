@@ -15,12 +15,18 @@ import (
 // the dissector before the garbage collector works harder.
 const otherMemory = 100 << 20
 
+// Observe makes the garbage collector observe --memory. It is called before captures are opened, because to open many of them, and
+// to compare them, takes memory, too.
+func (m Size) Observe() {
+	if command.OwnProcess && m > 0 { // Tests run several commands at once in one process.
+		debug.SetMemoryLimit(int64(m) + otherMemory)
+	}
+}
+
 // Dissection returns the options of the dissector. It also makes the garbage collector
 // observe --memory.
 func (s *Settings) Dissection() dissect.Options {
-	if command.OwnProcess { // Tests run several commands at once in one process.
-		debug.SetMemoryLimit(int64(s.Memory) + otherMemory)
-	}
+	s.Memory.Observe()
 	ofPackets := s.View.Fields == query.Packets
 	return dissect.Options{
 		OtherOperations: s.View.Name == "overview", Window: s.window(),

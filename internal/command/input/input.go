@@ -124,6 +124,7 @@ func OpenNamed(cmd *cobra.Command, f *flags.Typed, paths []string, stderr io.Wri
 	if err := mistyped(cmd, paths[0]); err != nil {
 		return nil, nil, err
 	}
+	f.Memory.Observe()
 	if paths, err = Expand(paths); err != nil {
 		return nil, nil, err
 	}
