@@ -50,7 +50,7 @@ func (c *clock) append(b []byte, at record.Time) []byte {
 	case Epoch:
 		return appendEpoch(b, at)
 	}
-	return strconv.AppendFloat(b, float64(at.Sub(start))/1e9, 'f', 6, 64)
+	return appendMicroseconds(b, int64(at.Sub(start)))
 }
 
 // width returns the usual number of characters of a time.
@@ -65,8 +65,15 @@ func (c *clock) width() int {
 }
 
 // appendEpoch appends seconds since 1970 with six decimals.
-func appendEpoch(b []byte, at record.Time) []byte {
-	us := int64(at) / 1000
+func appendEpoch(b []byte, at record.Time) []byte { return appendMicroseconds(b, int64(at)) }
+
+// appendMicroseconds appends seconds with six decimals. Further decimals are cut, as those of dates are, so that --from selects the packet
+// whose printed time is typed.
+func appendMicroseconds(b []byte, ns int64) []byte {
+	us := ns / 1000
+	if ns < 0 && us*1000 != ns {
+		us--
+	}
 	if us < 0 {
 		b, us = append(b, '-'), -us
 	}

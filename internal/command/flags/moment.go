@@ -19,6 +19,7 @@ type moment struct {
 	relative bool // at counts from the start of the capture
 	fromEnd  bool // at counts from the end of the capture, and is negative
 	at       record.Time
+	unit     record.Time // of the last decimal that was typed, in nanoseconds; 0 if the time is exact
 	clock    time.Time // the time of a clock whose zone was not typed, as if it were UTC; zero if there is none
 	daily    bool      // clock has no day
 }
@@ -54,27 +55,53 @@ func parseMoment(s string) (moment, error) {
 			return moment{}, errRange
 		}
 		at := record.Time(v * 1e9)
-		if v >= leastEpoch {
-			return moment{Set: true, at: exactly(s, at)}, nil
+		if v < 0 {
+			return moment{Set: true, fromEnd: true, at: at}, nil
 		}
-		return moment{Set: true, relative: v >= 0, fromEnd: v < 0, at: at}, nil
+		return moment{Set: true, relative: v < leastEpoch, at: exactly(s, at), unit: unitOf(s)}, nil
 	}
 	if d, err := time.ParseDuration(s); err == nil {
-		return moment{Set: true, relative: d >= 0, fromEnd: d < 0, at: record.Time(d)}, nil
+		if d < 0 {
+			return moment{Set: true, fromEnd: true, at: record.Time(d)}, nil
+		}
+		m := moment{Set: true, relative: true, at: record.Time(d)}
+		if seconds, is := strings.CutSuffix(s, "s"); is {
+			m.unit = unitOf(seconds)
+		}
+		return m, nil
 	}
 	for _, f := range clockForms {
 		if t, err := time.Parse(f.form, s); err == nil {
 			if t.Year() != 0 && !inRange(t) {
 				return moment{}, errRange
 			}
-			return moment{Set: true, clock: t, daily: f.daily}, nil
+			return moment{Set: true, clock: t, daily: f.daily, unit: unitOf(s)}, nil
 		}
 	}
 	t, err := time.Parse(time.RFC3339Nano, strings.Replace(s, " ", "T", 1))
 	if err == nil && !inRange(t) {
 		return moment{}, errRange
 	}
-	return moment{Set: true, at: record.Time(t.UnixNano())}, err
+	return moment{Set: true, at: record.Time(t.UnixNano()), unit: unitOf(s)}, err
+}
+
+// fewDecimals is the number of decimals of a second below which a person typed a time that is exact, such as 2.5. Times with more may be
+// copies of printed times, of which further decimals were cut.
+const fewDecimals = 3
+
+// unitOf returns the nanoseconds of the last decimal of the seconds of a time; it is 0 if there are fewer than fewDecimals, or so many that none
+// were cut.
+func unitOf(s string) record.Time {
+	_, fraction, _ := strings.Cut(s, ".")
+	digits := len(fraction) - len(strings.TrimLeft(fraction, "0123456789"))
+	if rest := fraction[digits:]; digits < fewDecimals || digits >= 9 || rest != "" && !strings.ContainsAny(rest[:1], "Z+-") {
+		return 0
+	}
+	unit := record.Time(1e9)
+	for range digits {
+		unit /= 10
+	}
+	return unit
 }
 
 // inRange reports whether nanoseconds since 1970 can represent a time.
@@ -140,6 +167,16 @@ func (s *Settings) timeOf(m moment, start record.Time) record.Time {
 	return m.of(start)
 }
 
+// endOf returns the absolute time of m, which is that of --to: the end of the unit that was typed, because a printed time stands for all
+// packets in it.
+func (s *Settings) endOf(m moment, start record.Time) record.Time {
+	at := s.timeOf(m, start)
+	if m.unit == 0 || at > math.MaxInt64-m.unit {
+		return at
+	}
+	return at + m.unit - 1
+}
+
 // Resolve determines the times of --from and --to in a capture that begins and ends at these times.
 func (s *Settings) Resolve(first, last record.Time) error {
 	for _, limit := range []struct {
@@ -192,7 +229,7 @@ func (m moment) resolved(first, last record.Time, shown render.Times) (moment, e
 			return m, fmt.Errorf("may be %s or %s; write the first, or select one with --time utc or --time local", reading(at, time.UTC), reading(other, time.Local))
 		}
 	}
-	return moment{Set: true, at: at}, nil
+	return moment{Set: true, at: at, unit: m.unit}, nil
 }
 
 // within returns the time of a clock in a zone, of the two that are possible if the clock was set back then, the one in the capture; if

@@ -152,3 +152,42 @@ func momentOf(t *testing.T, typed string) moment {
 	}
 	return m
 }
+
+// TestPrintedMoments checks that --from and --to of a printed time select the packet whose time was printed.
+func TestPrintedMoments(t *testing.T) {
+	first := record.Time(time.Date(2026, 11, 21, 5, 0, 0, 999_999_100, time.UTC).UnixNano())
+	for _, c := range []struct {
+		typed    string
+		from, to record.Time // after the first packet, in nanoseconds
+	}{
+		{"2.000001", 2_000_001_000, 2_000_001_999},
+		{"2.000001s", 2_000_001_000, 2_000_001_999},
+		{"2.5", 2_500_000_000, 2_500_000_000},
+		{"2.123", 2_123_000_000, 2_123_999_999},
+		{"2.000001234", 2_000_001_234, 2_000_001_234},
+		{"3", 3_000_000_000, 3_000_000_000},
+		{"1500ms", 1_500_000_000, 1_500_000_000},
+		{"2026-11-21 05:00:03.000001", 2_000_001_900, 2_000_002_899},
+		{"2026-11-21T05:00:03.000001Z", 2_000_001_900, 2_000_002_899},
+		{"2026-11-21 06:00:03.000001+01:00", 2_000_001_900, 2_000_002_899},
+		{"2026-11-21T05:00:03.000001234Z", 2_000_002_134, 2_000_002_134},
+		{"05:00:03.000001", 2_000_001_900, 2_000_002_899},
+		{"05:00:03", 2_000_000_900, 2_000_000_900},
+	} {
+		s := &Settings{From: momentOf(t, c.typed), To: momentOf(t, c.typed)}
+		s.Look.time = "utc"
+		if err := s.Resolve(first, first+10e9); err != nil {
+			t.Fatal(err)
+		}
+		times := Times{Settings: s}
+		if err := times.Begin(first); err != nil {
+			t.Fatal(err)
+		}
+		if from, to := times.Since-first, times.Until-first; from != c.from || to != c.to {
+			t.Errorf("%s selects %d to %d, want %d to %d", c.typed, from, to, c.from, c.to)
+		}
+		if from, to := s.window()(first); from != times.Since || to != times.Until {
+			t.Errorf("%s counts packets from %d to %d, want %d to %d", c.typed, from, to, times.Since, times.Until)
+		}
+	}
+}

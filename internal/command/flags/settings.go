@@ -429,7 +429,7 @@ type Times struct {
 
 // Begin sets the time of the first frame. It returns an error if --from is later than --to.
 func (t *Times) Begin(first record.Time) error {
-	t.Start, t.Since, t.Until = first, t.timeOf(t.From, first), t.timeOf(t.To, first)
+	t.Start, t.Since, t.Until = first, t.timeOf(t.From, first), t.endOf(t.To, first)
 	if t.From.Set && t.To.Set && t.Since > t.Until {
 		return fmt.Errorf("--from %s is later than --to %s", t.Since, t.Until)
 	}
@@ -446,7 +446,7 @@ func (s *Settings) window() func(first record.Time) (from, to record.Time) {
 			from = s.timeOf(s.From, first)
 		}
 		if to = math.MaxInt64; s.To.Set {
-			to = s.timeOf(s.To, first)
+			to = s.endOf(s.To, first)
 		}
 		return from, to
 	}

@@ -201,7 +201,7 @@ var table = []row{
 	},
 	{
 		name: "to", group: selection, takers: everyone,
-		doc:  "select records at or before this `time`, which has the same forms",
+		doc:  "select records at or before this `time`, which has the same forms; a time with three or more decimals, as rdmadump prints it, includes all of its last decimal",
 		sets: func(t *Typed) any { return &t.To },
 	},
 	{
