@@ -229,7 +229,7 @@ func (s *stream) nextBlock(next *block, end int) {
 	s.block, s.at, s.have = next, next.start-len(left), end
 }
 
-// join moves the unread rest and the data of the next block, which stays in the queue for what is read into it afterwards, to a block
+// join moves the unread rest and the data of the next block, which stays in the queue because more is read into it, to a block
 // of their own. The caller holds the lock.
 func (s *stream) join(next *block) {
 	left, more := s.unread(), next.buf[next.start:next.end]

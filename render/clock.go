@@ -67,7 +67,7 @@ func (c *clock) width() int {
 // appendEpoch appends seconds since 1970 with six decimals.
 func appendEpoch(b []byte, at record.Time) []byte { return appendMicroseconds(b, int64(at)) }
 
-// appendMicroseconds appends seconds with six decimals. Further decimals are cut, as those of dates are, so that --from selects the packet
+// appendMicroseconds appends seconds with six decimals. They are not rounded, as those of dates are not, so that --from selects the packet
 // whose printed time is typed.
 func appendMicroseconds(b []byte, ns int64) []byte {
 	us := ns / 1000

@@ -20,8 +20,8 @@ type moment struct {
 	fromEnd  bool // at counts from the end of the capture, and is negative
 	at       record.Time
 	unit     record.Time // of the last decimal that was typed, in nanoseconds; 0 if the time is exact
-	clock    time.Time // the time of a clock whose zone was not typed, as if it were UTC; zero if there is none
-	daily    bool      // clock has no day
+	clock    time.Time   // the time of a clock whose zone was not typed, as if it were UTC; zero if there is none
+	daily    bool        // clock has no day
 }
 
 // errRange is the error for a time that nanoseconds since 1970 cannot represent.
@@ -86,11 +86,11 @@ func parseMoment(s string) (moment, error) {
 }
 
 // fewDecimals is the number of decimals of a second below which a person typed a time that is exact, such as 2.5. Times with more may be
-// copies of printed times, of which further decimals were cut.
+// copies of printed times, which have no further decimals.
 const fewDecimals = 3
 
-// unitOf returns the nanoseconds of the last decimal of the seconds of a time; it is 0 if there are fewer than fewDecimals, or so many that none
-// were cut.
+// unitOf returns the nanoseconds of the last decimal of the seconds of a time; it is 0 if there are fewer than fewDecimals, or so many that there are
+// no more.
 func unitOf(s string) record.Time {
 	_, fraction, _ := strings.Cut(s, ".")
 	digits := len(fraction) - len(strings.TrimLeft(fraction, "0123456789"))
