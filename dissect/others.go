@@ -3,8 +3,10 @@ package dissect
 import (
 	"cmp"
 	"maps"
+	"net/netip"
 	"slices"
 
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/link"
 	"github.com/rdmadump/rdmadump/rocev2"
@@ -28,34 +30,73 @@ type other struct {
 }
 
 // others counts packets that are not analyzed, by protocol.
-type others map[otherKey]*other
+type others struct {
+	counts  map[otherKey]*other
+	servers map[netip.AddrPort]bool // of TCP, as SYNs and RPCs show; true if clients start TLS there (RFC 9289)
+}
+
+// maxServers limits the TCP servers that are remembered.
+const maxServers = 1 << 10
 
 // note counts a packet.
 func (o *others) note(k otherKey, at record.Stamp) {
-	if *o == nil {
-		*o = others{}
+	if o.counts == nil {
+		o.counts = map[otherKey]*other{}
 	}
-	n := (*o)[k]
+	n := o.counts[k]
 	if n == nil {
-		if len(*o) >= maxOthers {
-			if k = (otherKey{name: "further protocols"}); (*o)[k] != nil {
-				(*o)[k].packets++
+		if len(o.counts) >= maxOthers {
+			if k = (otherKey{name: "further protocols"}); o.counts[k] != nil {
+				o.counts[k].packets++
 				return
 			}
 		}
 		n = &other{first: at}
-		(*o)[k] = n
+		o.counts[k] = n
 	}
 	n.packets++
 }
 
+// watch notes which end of a TCP segment is the server, if the segment shows it: a SYN, or a message that starts TLS.
+func (o *others) watch(src, dst netip.AddrPort, s *link.TCP) {
+	server, tls := dst, false
+	switch kind, starts := oncrpc.TLSRecord(s.Payload); {
+	case starts:
+		if tls = true; kind == oncrpc.Reply {
+			server = src
+		}
+	case s.Flags&(link.TCPSYN|link.TCPACK) != link.TCPSYN:
+		return
+	}
+	if _, known := o.servers[server]; !known && len(o.servers) >= maxServers || known && !tls {
+		return
+	}
+	if o.servers == nil {
+		o.servers = map[netip.AddrPort]bool{}
+	}
+	o.servers[server] = tls
+}
+
+// portOf returns the port that says what two ports of TCP carry: that of the server, if it is known. Usually it is the lower one.
+func (o *others) portOf(src, dst netip.AddrPort) uint16 {
+	_, from := o.servers[src]
+	_, to := o.servers[dst]
+	switch {
+	case from && !to:
+		return src.Port()
+	case to && !from:
+		return dst.Port()
+	}
+	return min(src.Port(), dst.Port())
+}
+
 // list returns the protocols with the most packets first.
-func (o others) list() []record.OtherProtocol {
-	list := []record.OtherProtocol{}
-	for _, k := range slices.SortedFunc(maps.Keys(o), func(a, b otherKey) int {
-		return cmp.Or(cmp.Compare(o[b].packets, o[a].packets), cmp.Compare(o[a].first.Packet, o[b].first.Packet))
+func (o *others) list() []record.OtherProtocol {
+	list, of := []record.OtherProtocol{}, o.counts
+	for _, k := range slices.SortedFunc(maps.Keys(of), func(a, b otherKey) int {
+		return cmp.Or(cmp.Compare(of[b].packets, of[a].packets), cmp.Compare(of[a].first.Packet, of[b].first.Packet))
 	}) {
-		n := o[k]
+		n := of[k]
 		list = append(list, record.OtherProtocol{
 			Protocol: string(link.AppendProtocol(nil, k.name, k.number)), Packets: n.packets, First: n.first.Packet,
 			Tunnel: k.isTunnel(), Port: record.SomeIf(k.number, k.name == link.VXLANPort),
@@ -84,14 +125,9 @@ func (k *otherKey) isTunnel() bool {
 // portNFS is the port of NFS without RDMA.
 const portNFS = 2049
 
-// isTLS reports whether a TCP segment begins with a TLS record (RFC 8446 s.5.1): its type, a version, and a length that is allowed.
-// RPC begins with a record mark, which for a message of at most 16 MiB has other bytes there.
-func isTLS(segment []byte) bool {
-	const header = 20
-	if len(segment) < header {
-		return false
-	}
-	payload := segment[min(int(segment[12]>>4)*4, len(segment)):]
+// isTLS reports whether the payload of a TCP segment begins with a TLS record (RFC 8446 s.5.1): its type, a version, and a length that is
+// allowed. RPC begins with a record mark, which for a message of at most 16 MiB has other bytes there.
+func isTLS(payload []byte) bool {
 	return len(payload) >= 5 && payload[0] >= 20 && payload[0] <= 23 && payload[1] == 3 && payload[2] <= 4 && int(payload[3])<<8|int(payload[4]) <= 1<<14+256
 }
 
@@ -103,22 +139,27 @@ func (d *Dissector) unlisted(l *layers, now record.Stamp, taken bool) {
 			d.others.note(otherKey{name: "UD datagrams"}, now)
 		}
 	case link.CarriesTCP, link.CarriesUDP:
-		if l.carries == link.CarriesTCP && (l.srcPort == portNFS || l.dstPort == portNFS) && isTLS(l.datagram.Raw) {
-			d.others.note(otherKey{name: record.RPCWithTLS}, now)
-			return
+		src, dst := netip.AddrPortFrom(l.datagram.Src.IP, l.srcPort), netip.AddrPortFrom(l.datagram.Dst.IP, l.dstPort)
+		var s link.TCP
+		if l.carries == link.CarriesTCP && s.Decode(l.datagram.Raw, l.datagram.Length, 0) {
+			d.others.watch(src, dst, &s)
+			if (l.srcPort == portNFS || l.dstPort == portNFS || d.others.servers[src] || d.others.servers[dst]) && isTLS(s.Payload) {
+				d.others.note(otherKey{name: record.RPCWithTLS}, now)
+				return
+			}
 		}
 		if taken {
 			return
 		}
-		name, ports := "TCP port", [2]uint16{l.srcPort, l.dstPort}
+		name, port := "TCP port", d.others.portOf(src, dst)
 		if l.carries == link.CarriesUDP {
-			name = "UDP port"
+			name, port = "UDP port", min(l.srcPort, l.dstPort)
 		}
 		if l.protocolNumber != 0 {
 			d.others.note(otherKey{l.protocol, l.protocolNumber}, now)
 			return
 		}
-		d.others.note(otherKey{name, min(ports[0], ports[1])}, now) // The lower one is usually that of the server.
+		d.others.note(otherKey{name, port}, now)
 	case link.CarriesOther:
 		d.others.note(otherKey{l.protocol, l.protocolNumber}, now)
 	}

@@ -152,6 +152,63 @@ func TestOtherProtocols(t *testing.T) {
 	}
 }
 
+// TestTLSOnOtherPorts: TLS after a message that starts it is encrypted RPC on any port, and the client is the sender of the Call, also if it
+// has the lower port. TLS without such a message is another protocol, of the port that a SYN goes to.
+func TestTLSOnOtherPorts(t *testing.T) {
+	const (
+		eth, client, server, head = "020000000001 020000000002 ", "0a000001", "0a000002", "00000001 00000001 50%02xffff 0000 0000"
+		call                      = "80000028 0000004d 00000000 00000002 000186a3 00000004 00000000 00000007 00000000 00000000 00000000"
+		reply                     = "80000020 0000004d 00000001 00000000 00000000 00000008 53544152 54544c53 00000000"
+		data                      = "17 0303 0010 00000000000000000000000000000000"
+	)
+	segment := func(fromClient bool, flags int, payload string) string {
+		from, to, ports := client, server, "0320 5000"
+		if !fromClient {
+			from, to, ports = server, client, "5000 0320"
+		}
+		size := 40 + len(strings.ReplaceAll(payload, " ", ""))/2
+		return eth + fmt.Sprintf("0800 4500%04x 00010000 4006 0000 %s %s %s ", size, from, to, ports) + fmt.Sprintf(head, flags) + payload
+	}
+	for name, c := range map[string]struct {
+		packets []string
+		tls     int64
+		other   string // name of the protocol of the SYN
+		client  string
+	}{
+		"the Call":  {[]string{segment(true, 2, ""), segment(true, 0x18, call), segment(true, 0x18, data), segment(false, 0x18, data)}, 2, "TCP port 20480", "10.0.0.1:800"},
+		"the Reply": {[]string{segment(false, 0x18, reply), segment(true, 0x18, data), segment(false, 0x18, data)}, 2, "", "10.0.0.1:800"},
+		"neither":   {[]string{segment(true, 2, ""), segment(true, 0x18, data), segment(false, 0x18, data)}, 0, "TCP port 20480", ""},
+		"no SYN":    {[]string{segment(true, 0x18, data), segment(false, 0x18, data)}, 0, "TCP port 800", ""},
+	} {
+		var frames []capture.Frame
+		for i, text := range c.packets {
+			raw := testkit.Unhex(t, text)
+			frames = append(frames, capture.Frame{Number: int64(i + 1), LinkType: capture.LinkEthernet, Data: raw, Length: len(raw), Time: 1e18 + int64(i)})
+		}
+		var first string
+		d := dissect.New(dissect.Handler{Connection: func(r *record.Connection) error {
+			first = r.Client.Address.Or("") + ":" + fmt.Sprint(r.Client.Port.Or(0))
+			return nil
+		}}, dissect.Options{})
+		for i := range frames {
+			if err := d.Frame(&frames[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := d.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]int64{}
+		for _, p := range s.OtherProtocols {
+			got[p.Protocol] = p.Packets
+		}
+		if got[record.RPCWithTLS] != c.tls || c.other != "" && got[c.other] == 0 || first != c.client {
+			t.Errorf("%s: %v and client %q, want %d packets of RPC with TLS, %q and client %q", name, got, first, c.tls, c.other, c.client)
+		}
+	}
+}
+
 // TestUnopenedTunnels: the summary says which of the protocols that are not opened are tunnels. A routing protocol is none.
 func TestUnopenedTunnels(t *testing.T) {
 	const eth, ip = "020000000001 020000000002 ", "0800 4500001c 00010000 40%02x 0000 0a000001 0a000002 %s"

@@ -109,3 +109,23 @@ func PlausibleRecord(data []byte) (t MessageType, ok bool) {
 	message := data[RecordMarkLen:]
 	return Plausible(message[:min(len(message), m.Length())], m.Length(), !m.Last())
 }
+
+// starttls is the verifier of the Reply that accepts TLS.
+const starttls = "STARTTLS"
+
+// TLSRecord reports whether data begins with a record of the messages that start TLS (RFC 9289 s.4.1), and which type the message
+// has: a Call of the procedure NULL with a credential of AUTH_TLS, or a Reply whose verifier is "STARTTLS".
+func TLSRecord(data []byte) (t MessageType, ok bool) {
+	t, ok = PlausibleRecord(data)
+	if !ok {
+		return 0, false
+	}
+	message := data[RecordMarkLen:]
+	switch {
+	case t == Call:
+		return t, len(message) >= 28 && be.Uint32(message[20:]) == 0 && Flavor(be.Uint32(message[24:])) == AuthTLS
+	case len(message) < 20+len(starttls) || be.Uint32(message[8:]) == denied || be.Uint32(message[16:]) != uint32(len(starttls)):
+		return t, false
+	}
+	return t, string(message[20:20+len(starttls)]) == starttls
+}

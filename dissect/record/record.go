@@ -160,7 +160,7 @@ const RPCWithTLS = "RPC with TLS"
 
 // OtherProtocol counts packets of a protocol that is not analyzed.
 type OtherProtocol struct {
-	Protocol string `json:"protocol" doc:"Name of the protocol, such as ARP, TCP port 22, GRE with protocol 0x8949 or UD datagrams. Of two ports, the lower one is named." secret:"no"`
+	Protocol string `json:"protocol" doc:"Name of the protocol, such as ARP, TCP port 22, GRE with protocol 0x8949 or UD datagrams. Of two ports, that of the server is named, or the lower one if the capture does not show which it is." secret:"no"`
 	Packets  int64  `json:"packets" doc:"Number of packets of this protocol."`
 	First    int64  `json:"first_packet" doc:"Packet number: the first packet of this protocol."`
 	Point    string `json:"first_packet_point,omitzero" doc:"Name of the capture point whose number first_packet is; present only with several capture points." secret:"point"`

@@ -13,7 +13,7 @@ import (
 // an iWARP Send. stream.go puts the segments in order.
 //
 // A stream is followed from the first segment that begins with a record mark and the
-// header of a Call, or of a Reply if its port is known or if the other direction is
+// header of a Call, or of a Reply if its port is known, if it accepts TLS, or if the other direction is
 // followed. Nothing is stored about other streams, except for a limited number of
 // handshakes (opened.go): a few words of each of their segments are inspected.
 
@@ -57,8 +57,9 @@ func (ts *tcpStreams) mayCarryRPC(key streamKey, s *TCP) bool {
 	if !ok {
 		return false
 	}
+	_, startsTLS := oncrpc.TLSRecord(s.Payload)
 	ports := ts.tracker.portOf(false, key)
-	return ports != OtherPort && (t == oncrpc.Call || ports == RPCPort || ts.streams[key.reversed()] != nil)
+	return ports != OtherPort && (t == oncrpc.Call || ports == RPCPort || ts.streams[key.reversed()] != nil || startsTLS)
 }
 
 // recognizeRPC starts to follow a stream whose segment begins with a record, or attaches it
