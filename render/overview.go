@@ -511,14 +511,7 @@ func (v *overview) health() {
 			v.suggest(fmt.Sprintf("connections FILE --conn %d", e.First))
 			continue
 		}
-		filter := "ended.how == " + string(e.How)
-		if side, known := e.By.Get(); known {
-			filter += " and ended.by == " + string(side)
-		}
-		if e.How == record.EndDisconnect { // an orderly disconnect without outstanding Calls is not counted
-			filter += " and ended.outstanding_calls > 0"
-		}
-		v.suggest("connections FILE -Y '" + filter + "'")
+		v.suggest("connections FILE -Y '" + EndingFilter(e.How, e.By) + "'")
 	}
 }
 

@@ -136,6 +136,18 @@ func longestPart(r *record.Transaction) string {
 // underscores is not good enough.
 var endingWords = map[record.Ending]string{record.EndNak: "NAK", record.EndTerminate: "Terminate"}
 
+// EndingFilter returns the filter for the connections that ended in a way, of those that an overview counts.
+func EndingFilter(how record.Ending, by record.Opt[record.End]) string {
+	filter := "ended.how == " + string(how)
+	if side, known := by.Get(); known {
+		filter += " and ended.by == " + string(side)
+	}
+	if how == record.EndDisconnect { // an orderly disconnect without outstanding Calls is not counted
+		filter += " and ended.outstanding_calls > 0"
+	}
+	return filter
+}
+
 // EndingText says how a connection ended and which side ended it: "retries exhausted
 // (client)". Tables, charts and the overview use the same words.
 func EndingText(how record.Ending, by record.Opt[record.End]) string {

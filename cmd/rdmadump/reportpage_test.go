@@ -338,6 +338,17 @@ func TestReportPoints(t *testing.T) {
 	for _, path := range []string{"client_ns", "network_ns", "server_ns"} {
 		ends = append(ends, map[string]any{"ns": value(o, "ends."+path)})
 	}
+	spans := map[string][]string{} // Pictures of the whole capture have the same axis.
+	for _, div := range elements(page, "div") {
+		if name := attribute(div, "data-chart"); name == "network" || name == "rates" {
+			spans[attribute(div, "data-from")+" to "+attribute(div, "data-to")] = append(spans[attribute(div, "data-from")+" to "+attribute(div, "data-to")], name)
+		}
+	}
+	for span, names := range spans {
+		if len(names) != 2 {
+			t.Errorf("axis from %s: %v", span, names)
+		}
+	}
 	equal("place-table", ends, map[string]string{"Sum": "ns"})
 	slow := recordsOf(t, append([]string{"transactions", "--top", "10"}, bothEnds...)...)
 	equal("split-table", slow, map[string]string{
@@ -1064,6 +1075,7 @@ type visit struct {
 	PlainRows, Wide                       int
 	Ready, Heap, Filter                   float64
 	Spoken, Zoomed                        string
+	Caption, PrintedHeading               string
 }
 
 // TestReportBrowsers opens reports of all kinds in Chromium: with scripts off and on, in light and dark, printed and on a
@@ -1105,6 +1117,16 @@ func TestReportBrowsers(t *testing.T) {
 		}
 		if v.Hidden > 0 || v.Sections < 6 || v.RPCs > 0 && v.Sections < 9 || v.Wide > 360 || fmt.Sprint(v.RPCs) != totals[v.File] {
 			t.Errorf("%s: %d sections, %d hidden, %d of %s RPCs, %d pixels wide on a screen of 360", name, v.Sections, v.Hidden, v.RPCs, totals[v.File], v.Wide)
+		}
+		caption := "RPCs: " + totals[v.File]
+		if v.RPCs > 200 {
+			caption = "RPCs: the first 200 of " + totals[v.File]
+		}
+		if v.RPCs > 0 && v.Caption != caption {
+			t.Errorf("%s: the caption of the table is %q, want %q", name, v.Caption, caption)
+		}
+		if v.RPCs > 0 && v.PrintedHeading != "contents" {
+			t.Errorf("%s: a printed heading has a button, so that Chromium does not repeat it on the next page: display is %q", name, v.PrintedHeading)
 		}
 		if v.RPCs > 0 && (v.PlainPictures == 0 || v.PlainRows == 0 || v.Spoken == "" || v.Zoomed == "") {
 			t.Errorf("%s: without scripts %d pictures and %d rows; the keyboard says %q and zooms to %q", name, v.PlainPictures, v.PlainRows, v.Spoken, v.Zoomed)

@@ -37,21 +37,18 @@ func (v *page) intervals() error {
 		rpcs[i], errors[i], up[i], down[i] = r.RPCs, r.Errors, int(r.BytesToServer), int(r.BytesToClient)
 	}
 	every := v.rates.Every()
-	x := axis{v.start, v.start}
-	if n := len(rows); n > 0 {
-		x.to = rows[n-1].End
-	}
+	x := v.wholeTime()
 	c := &chart{ID: "rates", From: x.from.Sub(v.start), To: x.to.Sub(v.start), Ticks: ticksOf(x, v.start), Wide: columnsWide, Zero: clock(v.start)}
 	bars := func(name, what string, values, over []int, most int, show func(n int64) string) {
 		paths := make([]path, 2)
-		paths[0].area(spread(values), most, chartHigh, nil)
+		paths[0].area(spread(x, rows, values), most, chartHigh, nil)
 		classes, marks := []string{"flight", "failed"}, []legend{{"flight", what}}
 		if over != nil {
-			paths[1].area(spread(over), most, chartHigh, nil)
+			paths[1].area(spread(x, rows, over), most, chartHigh, nil)
 			marks = append(marks, legend{"failed", "failed"})
 		}
 		c.Strips = append(c.Strips, strip{
-			Name: name, Title: name + " over time", Desc: fmt.Sprintf("At most %s in one interval of %v.", show(int64(largest(values))), every),
+			Name: name, Title: name + " over time", Desc: fmt.Sprintf("At most %s in one interval of %v; the full height is %s.", show(int64(largest(values))), every, show(int64(most))),
 			Height: chartHigh, Shapes: shapesOf(classes, paths), Scale: show(int64(most)), Marks: marks,
 		})
 	}
@@ -59,7 +56,7 @@ func (v *page) intervals() error {
 	both := max(largest(up), largest(down)) // the directions have the same scale
 	bars("To server", "bytes that clients sent", up, nil, both, render.Size)
 	bars("To client", "bytes that servers sent", down, nil, both, render.Size)
-	if s, any := heatMap(rows); any {
+	if s, any := heatMap(x, rows); any {
 		c.Strips = append(c.Strips, s)
 	}
 	v.part("rates", "rates", struct {
@@ -79,12 +76,15 @@ func largest(values []int) (most int) {
 	return most
 }
 
-// spread gives each value as many columns as it has of the width of a picture.
-func spread(values []int) []int {
+// wholeTime returns the axis of the pictures of the whole capture, which readers compare.
+func (v *page) wholeTime() axis { return axis{v.start, max(v.summary.Last.Or(v.start), v.start+1)} }
+
+// spread gives the value of each interval the columns of its time. A column of several intervals has the largest value.
+func spread(x axis, rows []*analyze.Rate, values []int) []int {
 	columns := make([]int, columnsWide)
-	for i, n := range values {
-		for x := i * columnsWide / len(values); x < (i+1)*columnsWide/len(values); x++ {
-			columns[x] = n
+	for i, r := range rows {
+		for at := x.column(r.Start); at <= x.column(r.End-1); at++ {
+			columns[at] = max(columns[at], values[i])
 		}
 	}
 	return columns
@@ -92,7 +92,7 @@ func spread(values []int) []int {
 
 // heatMap returns the map of latencies over time: a darker cell stands for more RPCs. The shades are
 // on a logarithmic scale, so that a single slow RPC among many is visible.
-func heatMap(rows []*analyze.Rate) (s strip, any bool) {
+func heatMap(x axis, rows []*analyze.Rate) (s strip, any bool) {
 	from, to, most := analyze.LatencySteps, 0, uint32(0)
 	for _, r := range rows {
 		steps := r.Steps()
@@ -114,15 +114,15 @@ func heatMap(rows []*analyze.Rate) (s strip, any bool) {
 		classes[i] = fmt.Sprintf("h%d", i+1)
 	}
 	scale := bits.Len32(most)
-	for i, r := range rows {
+	for _, r := range rows {
 		steps := r.Steps()
 		if steps == nil {
 			continue
 		}
-		left, right := i*columnsWide/len(rows), (i+1)*columnsWide/len(rows)
+		left, right := x.column(r.Start), x.column(r.End-1)+1
 		for step, n := range steps {
 			if n > 0 {
-				paths[(bits.Len32(n)*heatSteps-1)/scale].box(left, height-(step-from+1)*heatHigh, max(right-left, 1), heatHigh)
+				paths[(bits.Len32(n)*heatSteps-1)/scale].box(left, height-(step-from+1)*heatHigh, right-left, heatHigh)
 			}
 		}
 	}
@@ -225,7 +225,7 @@ func (v *page) draw(view *cardView, c *record.Connection, data *card) {
 	chart.Commands = []string{v.run("FILE", "--conn", conn), v.run("connections", "FILE", "--conn", conn, "--timeline"), v.run("stats", "FILE", "--conn", conn, "--every", data.every.String())}
 	end := c.EndOfCalls()
 	v.drawSpans(view, x, end, data)
-	v.drawMarks(view, x, data)
+	v.drawMarks(view, x, c, data)
 	forward, backward := data.forward.Finish(c, record.Forward), data.backward.Finish(c, record.Backward)
 	if render.NoTimeline(c) == "" {
 		v.drawCredits(view, x, forward, "Credits")
@@ -292,7 +292,7 @@ func (v *page) drawSpans(view *cardView, x axis, end record.Time, data *card) {
 }
 
 // drawMarks adds the retransmissions and NAKs.
-func (v *page) drawMarks(view *cardView, x axis, data *card) {
+func (v *page) drawMarks(view *cardView, x axis, c *record.Connection, data *card) {
 	if len(data.marks) == 0 {
 		return
 	}
@@ -313,11 +313,20 @@ func (v *page) drawMarks(view *cardView, x axis, data *card) {
 			paths[k].box(i, 0, 1, 12)
 		}
 	}
-	view.Chart.Strips = append(view.Chart.Strips, strip{
-		Name: "Retransmissions", Title: "Retransmissions and NAKs over time", Height: 12, Shapes: shapesOf([]string{"", "retransmission", "nak"}, paths),
-		Desc:  fmt.Sprintf("The timelines of the RPCs have %d retransmissions, each of one or more packets, and %d NAKs.", len(data.marks)-naks, naks),
-		Marks: []legend{{"retransmission", "retransmission"}, {"nak", "NAK"}},
-	})
+	s := strip{
+		Name: "Retransmissions", Title: "Retransmissions over time", Height: 12, Shapes: shapesOf([]string{"", "retransmission", "nak"}, paths),
+		Marks: []legend{{"retransmission", "retransmission"}},
+	}
+	parts := []string{record.Plural(int64(len(data.marks)-naks), "retransmission") + ", each of one or more packets"}
+	if naks > 0 {
+		s.Name, s.Title, s.Marks = "Retransmissions and NAKs", "Retransmissions and NAKs over time", append(s.Marks, legend{"nak", "NAK"})
+		parts = append(parts, record.Plural(int64(naks), "NAK"))
+	}
+	s.Desc = "The timelines of the RPCs have " + strings.Join(parts, ", and ") + "."
+	if n := c.Naks + c.RNRNaks; n > int64(naks) && data.notMarked == 0 {
+		s.Desc += fmt.Sprintf(" The connection has %s; those that are in no timeline are not drawn.", record.Plural(n, "NAK"))
+	}
+	view.Chart.Strips = append(view.Chart.Strips, s)
 }
 
 // drawCredits adds the credits of one direction.

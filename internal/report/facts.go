@@ -168,7 +168,11 @@ func (f *facts) endings() {
 		if e.OutstandingCalls > 0 {
 			text += ", with " + record.Plural(e.OutstandingCalls, "Call") + " in flight"
 		}
-		f.say("bad", connAnchor(e.First), f.run("connections", "FILE", "--conn", fmt.Sprint(e.First)), "%s.", text)
+		link, command := connAnchor(e.First), f.run("connections", "FILE", "--conn", fmt.Sprint(e.First))
+		if e.Count > 1 {
+			link, command = "connections", f.run("connections", "FILE", "-Y", render.EndingFilter(e.How, e.By))
+		}
+		f.say("bad", link, command, "%s.", text)
 	}
 }
 
@@ -214,8 +218,8 @@ func (f *facts) outcomes() {
 		}
 		f.say("note", "rpcs", f.run("FILE", "-Y", "status != ok"), "RPCs with an error status: %d of %d (%s).", r.Failed, total, strings.Join(words, ", "))
 	}
-	if r.RetransmittedOnNewConnection > 0 {
-		f.say("warn", "rpcs", "", "%s retransmit an RPC of an earlier connection.", record.Plural(r.RetransmittedOnNewConnection, "RPC"))
+	if n := r.RetransmittedOnNewConnection; n > 0 {
+		f.say("warn", "rpcs", f.run("FILE", "-Y", "retransmit_of != null"), "RPCs that retransmit an RPC of an earlier connection: %d of %d.", n, total)
 	}
 }
 

@@ -84,6 +84,7 @@ type table struct {
 	ID, Caption string
 	Columns     []column
 	Rows        [][]cell
+	Zero        string // time of day that times in the table are counted from; empty for a table without times
 }
 
 // picture is a small picture in a cell.
@@ -364,7 +365,7 @@ func (v *page) head() head {
 	}
 	if first, known := s.First.Get(); known {
 		last := s.Last.Or(first)
-		row("Time", "%v to %v (%s)", first, last, render.Duration(last.Sub(first)))
+		row("Time", "%s to %s (%s)", clock(first), clock(last), render.Duration(last.Sub(first)))
 	}
 	for _, m := range v.o.Mounted[:min(len(v.o.Mounted), maxMounts)] {
 		row("Mounted", "%s", render.Clean(render.MountText(&m)))
@@ -701,8 +702,8 @@ func (v *page) chooseLadders() (list []chosen) {
 		}
 		add(r, why)
 	}
-	if len(v.o.Slowest) > 0 {
-		add(v.o.Slowest[0].Transaction, "the slowest, without those of mounting")
+	if s := v.o.Slowest; len(s) > 0 && (len(v.slow) == 0 || v.slow[0].ID != s[0].Transaction.ID) {
+		add(s[0].Transaction, "the slowest, without those of mounting")
 	}
 	return list
 }
@@ -729,7 +730,7 @@ func (v *page) drawLadders(list []chosen) {
 		if err := render.Ladder(&b, look, ladderWidth, c.r); err != nil && v.err == nil {
 			v.err = err
 		}
-		text := b.String()
+		text := strings.TrimRight(b.String(), "\n")
 		if len(text) > maxLadder {
 			lines := strings.Split(text[:maxLadder], "\n")
 			text = strings.Join(lines[:len(lines)-1], "\n") + "\n... the command shows the rest"
@@ -754,6 +755,7 @@ const staticRows = 500
 func (v *page) rpcs() {
 	t := drawn("rpc-table", "", sheet[*record.Transaction](v, "transactions", nil, nil), "#: Number of the RPC, counted from 1",
 		"TIME: Time of the Call since the start of the capture, in seconds", "CONN", "XID=XID: Transaction ID", "DIR", "PROCEDURE=Operation: Program and operation", "CALL BYTES", "REPLY BYTES", "LATENCY", "STATUS")
+	t.Zero = clock(v.start)
 	t.append(column{"Findings", "Rules of the findings, and common:N for the RPCs of the fact with this mark", false}, nil)
 	for i, set := range v.o.Common {
 		if len(set.Facts) > 0 {

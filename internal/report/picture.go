@@ -44,6 +44,7 @@ type shape struct {
 type tick struct {
 	At    string // position, in percent of the width
 	Label string
+	Last  bool // so near the right end that the label has to be on the left
 }
 
 // strip is one row of a picture over time.
@@ -140,7 +141,7 @@ func scaled(value, scale, height int) int {
 func ticksOf(x axis, start record.Time) (list []tick) {
 	span := x.to.Sub(x.from)
 	if span <= 0 {
-		return []tick{{"0", render.Seconds(x.from.Sub(start), 6) + "s"}}
+		return []tick{{"0", render.Seconds(x.from.Sub(start), 6) + "s", false}}
 	}
 	step := int64(1)
 	for span/step > 8 {
@@ -158,7 +159,7 @@ func ticksOf(x axis, start record.Time) (list []tick) {
 	offset := x.from.Sub(start)
 	for at := (offset + step - 1) / step * step; at <= offset+span; at += step {
 		place := float64(at-offset) / float64(span) * 100
-		list = append(list, tick{strconv.FormatFloat(place, 'f', 2, 64), render.Seconds(int64(at), decimals) + "s"})
+		list = append(list, tick{strconv.FormatFloat(place, 'f', 2, 64), render.Seconds(int64(at), decimals) + "s", place > 95})
 		if at > at+step || len(list) > 20 { // a clock at the end of time
 			break
 		}

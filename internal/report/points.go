@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
@@ -76,7 +77,7 @@ func directions(v *page) table {
 
 // courses returns a picture of the delays and losses of each direction over time.
 func (v *page) courses() []*chart {
-	x := axis{v.start, max(v.summary.Last.Or(v.start), v.start+1)}
+	x := v.wholeTime()
 	c := &chart{ID: "network", From: 0, To: x.to.Sub(x.from), Ticks: ticksOf(x, v.start), Wide: columnsWide, Zero: clock(v.start)}
 	var all record.NetworkInterval // the largest values, so that the directions have the same scale
 	for _, n := range v.about.Network {
@@ -107,7 +108,7 @@ func (v *page) courses() []*chart {
 		paths[1].area(median, int(most), chartHigh, nil)
 		c.Strips = append(c.Strips, strip{
 			Name: "Delay, " + name, Title: "One-way delays over time, " + name, Height: chartHigh, Shapes: shapesOf([]string{"exposed", "always"}, paths), Scale: render.Duration(most),
-			Desc:  fmt.Sprintf("The longest and the median delay in each interval of %s; the longest of all is %s.", render.Duration(width), render.Duration(own)),
+			Desc:  fmt.Sprintf("The longest and the median delay in each interval of %v; the longest of all is %s, and the full height is %s.", time.Duration(width), render.Duration(own), render.Duration(most)),
 			Marks: []legend{{"exposed", "longest"}, {"always", "median"}},
 		})
 		for _, of := range []struct {
@@ -123,7 +124,7 @@ func (v *page) courses() []*chart {
 			drops[0].area(of.values, int(of.most), chartHigh/2, nil)
 			c.Strips = append(c.Strips, strip{
 				Name: strings.ToUpper(of.what[:1]) + of.what[1:] + ", " + name, Title: "Packets " + of.what + " over time, " + name, Height: chartHigh / 2, Shapes: shapesOf([]string{of.class}, drops), Scale: record.Plural(of.most, "packet"),
-				Desc: fmt.Sprintf("%s %s, at most %d in one interval.", record.Plural(of.n, "packet"), of.what, largest(of.values)), Marks: []legend{{of.class, "packets " + of.what}},
+				Desc: fmt.Sprintf("%s %s, at most %d in one interval; the full height is %d.", record.Plural(of.n, "packet"), of.what, largest(of.values), of.most), Marks: []legend{{of.class, "packets " + of.what}},
 			})
 		}
 	}
@@ -157,7 +158,7 @@ var splitFields = []string{"split.client_ns", "split.request_network_ns", "split
 
 // splits returns the table of where the latency of the slowest RPCs passed.
 func splits(list []*record.Transaction) table {
-	t := table{ID: "split-table", Caption: "Where the latencies of the slowest RPCs passed", Columns: []column{
+	t := table{ID: "split-table", Caption: fmt.Sprintf("Where the latencies of the %s passed", record.Plural(int64(len(list)), "slowest RPC")), Columns: []column{
 		{"XID", "Transaction ID", false},
 		{"Operation", "Program and operation", false},
 		{"Latency", "Time from the Call to the Reply", true},

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
 )
 
 // many returns a report about n RPCs on one connection, each a millisecond after the one before. Every
@@ -113,6 +114,7 @@ func TestTroubles(t *testing.T) {
 			}
 			if err := p.connection(&record.Connection{
 				ID: i, First: 1e18, Last: 1e18 + 4e9, UpperLayer: "rpcrdma", Transactions: 1, ClientKnown: true, Client: record.Endpoint{Address: client}, Packets: 100, Retransmitted: 30 - 20*int64(i),
+				Ended: record.Some(record.Ended{How: record.EndDisconnect, By: record.Some(record.Client), OutstandingCalls: 1}),
 			}); err != nil {
 				t.Fatal(err)
 			}
@@ -125,6 +127,13 @@ func TestTroubles(t *testing.T) {
 		if want := "Proven of the latencies of answered RPCs: server 25% to 50%, client 0%, network 0%."; !strings.Contains(page, want) {
 			_, said, _ := strings.Cut(page, "Proven of")
 			t.Errorf("%v: the page says %.80q, want %q", clients, said, want)
+		}
+		ended := "rdmadump connections nfs.pcap --conn 0"
+		if len(clients) > 1 {
+			ended = "rdmadump connections nfs.pcap -Y &#39;ended.how == disconnect and ended.by == client and ended.outstanding_calls &gt; 0&#39;"
+		}
+		if _, said, _ := strings.Cut(page, " ended: disconnect (client)"); !strings.HasPrefix(said[max(strings.Index(said, "<code>"), 0):], "<code>"+ended+"</code>") {
+			t.Errorf("%v: the command of the ends is not %q: %.200q", clients, ended, said)
 		}
 		for _, want := range []string{"trouble-table", "30 (75%)", "10 (25%)", "3.000s (50%)"} {
 			if strings.Contains(page, want) != (len(clients) > 1) {
@@ -216,23 +225,55 @@ func TestAxis(t *testing.T) {
 	}
 }
 
-// TestTicks: the marks of an axis are at round numbers.
+// TestTicks: the marks of an axis are at round numbers. The label of a mark at the right end, which has a < here, is on its left.
 func TestTicks(t *testing.T) {
 	for _, c := range []struct {
 		x    axis
 		want string
 	}{
 		{axis{0, 18.487e9}, "0s 5s 10s 15s"},
+		{axis{0, 25.04e9}, "0s 5s 10s 15s 20s 25s<"},
 		{axis{8.5e9, 18.5e9}, "10s 12s 14s 16s 18s"},
-		{axis{0, 1e6}, "0.0000s 0.0002s 0.0004s 0.0006s 0.0008s 0.0010s"},
-		{axis{0, 7}, "0.000000000s 0.000000001s 0.000000002s 0.000000003s 0.000000004s 0.000000005s 0.000000006s 0.000000007s"},
+		{axis{0, 1e6}, "0.0000s 0.0002s 0.0004s 0.0006s 0.0008s 0.0010s<"},
+		{axis{0, 7}, "0.000000000s 0.000000001s 0.000000002s 0.000000003s 0.000000004s 0.000000005s 0.000000006s 0.000000007s<"},
 	} {
 		var got []string
 		for _, x := range ticksOf(c.x, 0) {
-			got = append(got, x.Label)
+			got = append(got, x.Label+map[bool]string{true: "<"}[x.Last])
 		}
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%v: %q, want %q", c.x, strings.Join(got, " "), c.want)
+		}
+	}
+}
+
+// TestMarks: NAKs are named only where there are any, and those that no timeline has are counted.
+func TestMarks(t *testing.T) {
+	for _, c := range []struct {
+		marks      []mark
+		naks       int64
+		name, desc string
+	}{
+		{[]mark{{at: 1}}, 0, "Retransmissions", "The timelines of the RPCs have 1 retransmission, each of one or more packets."},
+		{[]mark{{at: 1}, {at: 2}}, 3, "Retransmissions", "The timelines of the RPCs have 2 retransmissions, each of one or more packets. The connection has 3 NAKs; those that are in no timeline are not drawn."},
+		{[]mark{{at: 1}, {2, true}}, 1, "Retransmissions and NAKs", "The timelines of the RPCs have 1 retransmission, each of one or more packets, and 1 NAK."},
+	} {
+		view := &cardView{Chart: &chart{}}
+		(&page{}).drawMarks(view, axis{0, 10}, &record.Connection{Naks: c.naks}, &card{marks: c.marks})
+		s := view.Chart.Strips[0]
+		if s.Name != c.name || s.Desc != c.desc || len(s.Marks) != 1+strings.Count(c.name, "NAK") {
+			t.Errorf("%v: %q, %q, %v", c.marks, s.Name, s.Desc, s.Marks)
+		}
+	}
+}
+
+// TestSpread: an interval is as wide as its time is on the axis, which may end before the last interval does.
+func TestSpread(t *testing.T) {
+	rows := []*analyze.Rate{{Start: 0, End: 1e8}, {Start: 1e8, End: 2e8}, {Start: 2e8, End: 3e8}}
+	columns := spread(axis{0, 2.5e8}, rows, []int{1, 5, 3})
+	for at, want := range map[int]int{0: 1, 399: 1, 400: 5, 799: 5, 800: 3, 999: 3} {
+		if columns[at] != want {
+			t.Errorf("column %d: %d, want %d", at, columns[at], want)
 		}
 	}
 }

@@ -133,7 +133,8 @@
       body.append(...shown.slice(count, count + step).map(row));
       count = Math.min(count + step, shown.length);
       more.hidden = count >= shown.length;
-      caption.textContent = `RPCs: ${count} of ${shown.length} that match, of ${d.n}` + (total > d.n ? ` on this page; the capture has ${total}` : '');
+      const some = count < shown.length ? `the first ${count} of ${shown.length}` : shown.length;
+      caption.textContent = `RPCs: ${some}` + (shown.length < d.n ? ` that match, of ${d.n}` : '') + (total > d.n ? ` on this page; the capture has ${total}` : '');
     };
     const refresh = () => {
       const wanted = filterOf(d, input.value);

@@ -122,7 +122,7 @@ func part(caption string, rows, of int) string {
 
 // mounts renders the steps of mounts.
 func (v *page) mounts() {
-	t := table{ID: "mount-table", Caption: "Steps of mounts, in the order of their times", Columns: []column{
+	t := table{ID: "mount-table", Caption: "Steps of mounts, in the order of their times", Zero: clock(v.start), Columns: []column{
 		{"Time", "Start of the step, in seconds since the start of the capture", true},
 		{"Client", "Address of the client", false},
 		{"Server", "Address of the server", false},
@@ -205,7 +205,10 @@ func (v *page) filesTable() {
 		t.Rows[i][0].Class, t.Rows[i][former].Class = "path", "path"
 	}
 	t.insertSum(func(i int) cell { return total(rows[i].Latency, rows[i].TotalNS) })
-	t.dropEmpty("No reply", "Renamed", "Former name", "Removed")
+	t.dropEmpty("No reply", "Created", "Renamed", "Former name", "Removed")
+	if t.column("Created")+t.column("Renamed")+t.column("Removed") > -3 {
+		t.Zero = clock(v.start)
+	}
 	s.Tables = []table{t}
 	if len(t.Rows) == 0 {
 		s.Text = "The capture shows no RPC that acted on a file."

@@ -50,6 +50,7 @@ for (const file of files) {
   found.violations.push(...await violations(page));
   found.heap = await page.evaluate(() => performance.memory ? performance.memory.usedJSHeapSize : 0);
   if (found.rpcs > 0) {
+    found.caption = await page.locator('#rpc-table caption').textContent();
     found.filter = await page.evaluate(async () => {
       const input = document.querySelector('#rpcs input'), caption = document.querySelector('#rpc-table caption'), before = performance.now();
       input.value = '>1us conn:0';
@@ -75,6 +76,7 @@ for (const file of files) {
   if (file === files[0]) found.violations.push(...(await violations(page)).map(v => 'dark: ' + v));
   await picture(page, file, 'dark');
   await page.emulateMedia({ media: 'print', colorScheme: 'light' });
+  found.printedHeading = await page.evaluate(() => { const b = document.querySelector('thead button'); return b ? getComputedStyle(b).display : ''; });
   await picture(page, file, 'print');
   await page.emulateMedia({ media: null });
   await page.setViewportSize({ width: 360, height: 800 });
