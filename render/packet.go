@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/hex"
 	"fmt"
@@ -41,7 +42,7 @@ var (
 // NewPackets returns a Packets that draws on w for a terminal of this width, or without any
 // limit of the width if it is 0.
 func NewPackets(w io.Writer, theme *Theme, width int) *Packets {
-	return &Packets{w: w, theme: theme, width: width, clock: clock{form: theme.times}, pair: len("192.168.100.100 > 192.168.100.100")}
+	return &Packets{w: w, theme: theme, width: width, clock: clock{form: theme.times}, pair: leastPair}
 }
 
 // appendMarks appends the marks of a packet, such as " [retransmitted]".
@@ -152,6 +153,25 @@ const narrowLine = 110
 // narrow reports whether lines leave out the transport and the length.
 func (r *Packets) narrow() bool { return r.width > 0 && r.width < narrowLine && !r.Tree && !r.Bytes }
 
+// appendAddress appends an address or a name, or a dash. If lines have a width, the two addresses get a third of it: of a longer one, such
+// as of IPv6, the end is shown, and of a name the beginning. More is the number of bytes beyond those of its columns.
+func (r *Packets) appendAddress(b []byte, p *record.Packet, address func([]byte) []byte) (line []byte, more int) {
+	at := len(b)
+	b = orDash(p.AppendShown(b, address), at)
+	most := (max(leastPair, r.width/3) - len(" > ")) / 2
+	if r.width == 0 || r.Tree || r.Bytes || len(b)-at <= most {
+		return b, 0
+	}
+	sign := r.theme.glyphs.shortened
+	if bytes.IndexByte(b[at:], ':') < 0 {
+		return append(b[:at+most-1], sign...), len(sign) - 1
+	}
+	return slices.Replace(b, at, len(b)-most+1, []byte(sign)...), len(sign) - 1
+}
+
+// leastPair is the width of two addresses of IPv4, in columns.
+const leastPair = len("192.168.100.100 > 192.168.100.100")
+
 // Packet writes one packet.
 func (r *Packets) Packet(p *record.Packet) error {
 	b := r.line[:0]
@@ -166,11 +186,12 @@ func (r *Packets) Packet(p *record.Packet) error {
 	b = padLeft(b, at, r.clock.width())
 	b = append(b, ' ')
 	at = len(b)
-	b = orDash(p.AppendShown(b, p.AppendSource), len(b))
+	b, more := r.appendAddress(b, p, p.AppendSource)
 	b = append(b, " > "...)
-	b = orDash(p.AppendShown(b, p.AppendDestination), len(b))
-	r.pair = max(r.pair, len(b)-at)
-	b = padRight(b, at, r.pair)
+	b, again := r.appendAddress(b, p, p.AppendDestination)
+	more += again
+	r.pair = max(r.pair, len(b)-at-more)
+	b = padRight(b, at, r.pair+more)
 	b = append(b, ' ')
 	if !r.narrow() {
 		at = len(b)

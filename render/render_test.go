@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -635,6 +636,25 @@ func TestCompareBounds(t *testing.T) {
 		row, _, _ = strings.Cut(row, "\n")
 		if strings.Count(row, c.want) != 3 {
 			t.Errorf("the row %q does not contain %q for three percentiles", row, c.want)
+		}
+	}
+}
+
+// TestLongAddresses: two long addresses leave two thirds of a line to the rest.
+func TestLongAddresses(t *testing.T) {
+	p := &record.Packet{
+		Number: 1, Src: netip.MustParseAddr("2001:db8:1234:5678:5054:ff:fe77:2"), Dst: netip.MustParseAddr("2001:db8:1234:5678:5054:ff:fe77:1"),
+		Transport: "RoCEv2", Summary: []byte("RC SEND Only QPN 0x000011"),
+	}
+	for width, want := range map[int]string{
+		0:   "2001:db8:1234:5678:5054:ff:fe77:2 > 2001:db8:1234:5678:5054:ff:fe77:1 RoCEv2 ",
+		90:  "~5054:ff:fe77:2 > ~5054:ff:fe77:1    - RC SEND Only QPN 0x000011\n",
+		120: " ~78:5054:ff:fe77:2 > ~78:5054:ff:fe77:1 RoCEv2 ",
+		240: "2001:db8:1234:5678:5054:ff:fe77:2 > 2001:db8:1234:5678:5054:ff:fe77:1 RoCEv2 ",
+	} {
+		var b strings.Builder
+		if err := render.NewPackets(&b, render.NewTheme(false), width).Packet(p); err != nil || !strings.Contains(b.String(), want) {
+			t.Errorf("with %d columns:\n%swant %q", width, b.String(), want)
 		}
 	}
 }
