@@ -165,6 +165,7 @@ func (d *Decoder) Headers() []Header { return d.headers[:d.depth] }
 func AppendProtocol(b []byte, name string, number uint16) []byte {
 	b = append(b, name...)
 	switch {
+	case strings.HasSuffix(name, " with protocol"): // the number of an EtherType
 	case number == 0 && !strings.HasSuffix(name, " version") && !strings.HasSuffix(name, " protocol"):
 		return b
 	case number <= math.MaxUint8 || strings.HasSuffix(name, " port"):

@@ -127,8 +127,12 @@ func (d *Decoder) geneve(at, end int) Carries {
 	return d.tunneled("Geneve with protocol", be.Uint16(h[2:]), payload, end)
 }
 
-// tunneled decodes a packet in a tunnel by its EtherType. Name becomes the Protocol if this type is not decoded.
+// tunneled decodes a packet in a tunnel by its EtherType. Name becomes the Protocol if this type is not decoded. Numbers below the
+// least EtherType are no lengths of LLC frames there.
 func (d *Decoder) tunneled(name string, kind uint16, at, end int) Carries {
+	if kind < leastEtherType {
+		return d.unread(name, kind)
+	}
 	c := d.etherType(kind, at, end)
 	if c == CarriesOther && d.Number == kind && d.Protocol == unknownEtherType {
 		d.Protocol = name
@@ -198,8 +202,13 @@ func (d *Decoder) erspan(at, end int, header bool) Carries {
 		return CarriesMalformed
 	}
 	version := d.frame[at] >> 4
-	if !header && (version != 1 || d.plausibleEthernet(at) || !d.plausibleEthernet(at+erspan2Len)) {
-		return d.ethernet(at, end)
+	if !header {
+		if d.plausibleEthernet(at) || !d.plausibleEthernet(at+erspan2Len) {
+			return d.ethernet(at, end)
+		}
+		if version != 1 {
+			return d.unread("ERSPAN version", uint16(version))
+		}
 	}
 	switch version {
 	case 1:

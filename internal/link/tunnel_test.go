@@ -52,6 +52,11 @@ func TestTunnels(t *testing.T) {
 		{"truncated after ERSPAN", toGRE + "100088be 00000001 10640405 00000012", link.CarriesMalformed, "ethernet ipv4 gre gre_sequence erspan", "", 0},
 		{"truncated in the subheader", toGRE + "100022eb 00000001 20640005 12345678 00008005 0c00", link.CarriesMalformed, "ethernet ipv4 gre gre_sequence erspan", "", 0},
 		{"GRE of another protocol", toGRE + "00008949" + inner, link.CarriesOther, "ethernet ipv4 gre", "GRE with protocol", 0x8949},
+		{"GRE of protocol 0", toGRE + "00000000" + inner, link.CarriesOther, "ethernet ipv4 gre", "GRE with protocol", 0},
+		{"GRE of a protocol below the EtherTypes", toGRE + "00000026" + inner, link.CarriesOther, "ethernet ipv4 gre", "GRE with protocol", 0x26},
+		{"Geneve of protocol 0", toUDP + "17c1 0100 0000 00000000 00007b00" + inner, link.CarriesOther, "ethernet ipv4 udp geneve", "Geneve with protocol", 0},
+		{"ERSPAN of version 0", toGRE + "100088be 00000001 00640405 00000012" + inner, link.CarriesOther, "ethernet ipv4 gre gre_sequence", "ERSPAN version", 0},
+		{"ERSPAN of version 0 without a sequence number", toGRE + "000088be 00640405 00000012" + inner, link.CarriesOther, "ethernet ipv4 gre", "ERSPAN version", 0},
 		{"GRE of version 1", toGRE + "2001880b 00000000" + inner, link.CarriesOther, "ethernet ipv4 gre", "GRE with protocol", 0x880b},
 		{"GRE with routing", toGRE + "40000800 00000000" + innerIP, link.CarriesOther, "ethernet ipv4 gre", "GRE with protocol", 0x0800},
 		{"GRE with MPLS", toGRE + "00008847 00011140" + innerIP + innerUDP + innerBTH, link.CarriesRoCEv2, "ethernet ipv4 gre mpls ipv4 udp", "UDP", 0},
@@ -187,4 +192,25 @@ func FuzzTunnels(f *testing.F) {
 			t.Errorf("transport at %d, %d of %d bytes, in a frame of %d", l.Offset, len(l.Transport), l.Length, len(data))
 		}
 	})
+}
+
+// TestProtocolNames checks how protocols are named that are not decoded.
+func TestProtocolNames(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		number uint16
+		want   string
+	}{
+		{"GRE with protocol", 0, "GRE with protocol 0x0000"},
+		{"Geneve with protocol", 0x26, "Geneve with protocol 0x0026"},
+		{"GRE with protocol", 0x8949, "GRE with protocol 0x8949"},
+		{"ERSPAN version", 0, "ERSPAN version 0"},
+		{"IP protocol", 89, "IP protocol 89"},
+		{"TCP port", 2049, "TCP port 2049"},
+		{"ARP", 0, "ARP"},
+	} {
+		if got := string(link.AppendProtocol(nil, c.name, c.number)); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
 }
