@@ -746,7 +746,7 @@ func TestSkew(t *testing.T) {
 			if plain.counts() != back.counts() {
 				t.Errorf("%s: ahead by %d, %v ppm, as the reference: %+v", pair[1], c.ahead, c.ppm, back.counts())
 			}
-			if got := runWith(t, Options{Clock: path, Memory: 64 << 20}, pair[0], path); got.Points[1].Offset != 0 || got.Points[0].Offset == 0 {
+			if got := runWith(t, Options{Clock: []string{path}, Memory: 64 << 20}, pair[0], path); got.Points[1].Offset != 0 || got.Points[0].Offset == 0 {
 				t.Errorf("the reference clock is not the second file: %+v", got.Points)
 			}
 		}

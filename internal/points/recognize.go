@@ -73,8 +73,8 @@ type Plan struct {
 	memory   int64
 	tunnels  []link.Tunnel
 
-	clockKnown bool    // the reference is the file that the caller named
-	reference  *source // whose clock is the reference
+	clocks    []*source // those of the files whose clock the caller named
+	reference *source   // whose clock is the reference
 }
 
 // Joined reports whether the capture has several points, or packets that files have in common.
@@ -102,7 +102,7 @@ func (p *Plan) leaveOut(all []*relation, g groups, root int) {
 		}
 	}
 	weight := func(i int) (n int64) {
-		if joined.of(i) == joined.of(root) && p.clockKnown {
+		if joined.of(i) == joined.of(root) && len(p.clocks) > 0 {
 			return math.MaxInt64
 		}
 		for j, src := range p.sources {
@@ -164,8 +164,14 @@ func (src *source) bothWays() int64 {
 	return src.frames
 }
 
-// ClockKnown reports whether the file that Options.Clock names is one of the files.
-func (p *Plan) ClockKnown() bool { return p.clockKnown }
+// Clocks returns the number of points that have files that Options.Clock names.
+func (p *Plan) Clocks() int {
+	points := map[int]bool{}
+	for _, src := range p.clocks {
+		points[src.point] = true
+	}
+	return len(points)
+}
 
 // clock converts the times of a source to those of another one.
 type clock struct {
@@ -212,7 +218,7 @@ func (src *source) time(number, t int64) int64 {
 
 // Options select the reference clock and limit memory.
 type Options struct {
-	Clock  string // path of the file whose clock is the reference; the first file if it is empty
+	Clock  []string // paths of the files whose clock is the reference; the first file if there are none
 	Memory int64  // in bytes
 
 	Tunnels []link.Tunnel // UDP ports of tunnels, in addition to the known ones
@@ -259,7 +265,7 @@ type relation struct {
 const fewShared = 8
 
 // recognize finds the points.
-func (p *Plan) recognize(ctx context.Context, reference string) {
+func (p *Plan) recognize(ctx context.Context, reference []string) {
 	for _, src := range p.sources {
 		src.findMirrors()
 		src.oneWay = !p.hasBothWays(src)
@@ -303,18 +309,24 @@ func (p *Plan) hasBothWays(src *source) bool {
 	return false
 }
 
-// root returns the index of the source whose clock is the reference.
-func (p *Plan) root(reference string) int {
+// root returns the index of the source whose clock is the reference, and notes all sources of the files that the caller named.
+func (p *Plan) root(reference []string) (root int) {
 	for i, src := range p.sources {
-		if reference != "" && (reference == src.name || slices.ContainsFunc(src.pieces, func(part piece) bool {
-			f := p.files[part.file]
-			return reference == f.Path || reference == f.Name || reference == filepath.Base(f.Path)
-		})) {
-			p.clockKnown = true
-			return i
+		named := func(name string) bool {
+			return name == src.name || slices.ContainsFunc(src.pieces, func(part piece) bool {
+				f := p.files[part.file]
+				return name == f.Path || name == f.Name || name == filepath.Base(f.Path)
+			})
 		}
+		if !slices.ContainsFunc(reference, named) {
+			continue
+		}
+		if p.clocks == nil {
+			root = i
+		}
+		p.clocks = append(p.clocks, src)
 	}
-	return 0
+	return root
 }
 
 // pairsOf returns the packets that two sources captured once each.

@@ -227,7 +227,7 @@ var table = []row{
 	},
 	{
 		name: "clock", group: selection, takers: everyone,
-		doc:  "show times of the clock of this `file` if there are several capture points; the default is the first file",
+		doc:  "show times of the clock of this `file`, or of the files in this folder, if there are several capture points; the default is the first file",
 		sets: func(t *Typed) any { return &t.Clock },
 	},
 

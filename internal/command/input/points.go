@@ -6,7 +6,9 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -147,10 +149,10 @@ func Spooled(cmd *cobra.Command, f *flags.Typed, paths []string, stderr io.Write
 // points in a single file only if the file describes several interfaces, or if the view is network.
 func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, s *flags.Settings, stderr io.Writer) (*points.Source, error) {
 	if always := s.View.Name == "network"; f.Points == "off" || !always && !source.MayHavePoints() {
-		return nil, refuseClock(f, false)
+		return nil, refuseClock(f, 0)
 	}
 	if source.OneSeries(ctx) {
-		return nil, refuseClock(f, false)
+		return nil, refuseClock(f, 0)
 	}
 	var files []points.File
 	for _, path := range source.Paths() {
@@ -159,7 +161,7 @@ func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, s *f
 			if len(source.Paths()) > 1 && !f.Quiet {
 				command.Say(stderr, "%s can be read only once, so the files are merged by their own times; save it to a file to compare capture points", render.Clean(path))
 			}
-			return nil, refuseClock(f, false)
+			return nil, refuseClock(f, 0)
 		}
 		name := path
 		if other, is := f.Called[path]; is {
@@ -167,7 +169,7 @@ func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, s *f
 		}
 		files = append(files, points.File{Path: path, Name: name})
 	}
-	plan, err := points.Recognize(ctx, files, points.Options{Clock: f.Clock, Memory: int64(f.Memory) / joinedMemory, Tunnels: s.Tunnels})
+	plan, err := points.Recognize(ctx, files, points.Options{Clock: clocks(f.Clock, source.Paths()), Memory: int64(f.Memory) / joinedMemory, Tunnels: s.Tunnels})
 	if err != nil {
 		return nil, err
 	}
@@ -177,20 +179,54 @@ func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, s *f
 		}
 	}
 	if !plan.Joined() {
-		return nil, refuseClock(f, false)
+		return nil, refuseClock(f, 0)
 	}
-	if err := refuseClock(f, plan.ClockKnown()); err != nil {
+	if err := refuseClock(f, plan.Clocks()); err != nil {
 		return nil, err
 	}
 	return plan.Open(ctx)
 }
 
-// refuseClock returns an error if --clock names a file that is not a capture point.
-func refuseClock(f *flags.Typed, known bool) error {
-	if f.Clock == "" || known {
+// clocks returns the paths that --clock selects: a folder stands for the captures in it.
+func clocks(name string, paths []string) (selected []string) {
+	switch {
+	case name == "":
+		return nil
+	case !isFolder(name):
+		return []string{name}
+	}
+	const separator = string(filepath.Separator)
+	folder := strings.TrimSuffix(real(name), separator) + separator
+	for _, path := range paths {
+		if strings.HasPrefix(real(filepath.Dir(path))+separator, folder) {
+			selected = append(selected, path)
+		}
+	}
+	return selected
+}
+
+// real returns an absolute path without symbolic links, or the path itself if it has none.
+func real(path string) string {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
+	}
+	return path
+}
+
+// refuseClock returns an error if --clock does not name files of one capture point. Named is the number of points whose files it names.
+func refuseClock(f *flags.Typed, named int) error {
+	switch {
+	case f.Clock == "" || named == 1:
+		return nil
+	case named > 1 && isFolder(f.Clock):
+		return fmt.Errorf("--clock %s: the folder has files of %d capture points; name one of the files", render.Clean(f.Clock), named)
+	case named > 1:
 		return nil
 	}
-	return fmt.Errorf("--clock %s: this is not one of several capture points; name one of the files", render.Clean(f.Clock))
+	return fmt.Errorf("--clock %s: this is not one of several capture points; name one of the files, or a folder of one point", render.Clean(f.Clock))
 }
 
 // pointNames returns the names of the capture points; it is nil if there is only one.
