@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Series are files that a program wrote one after the other, as tcpdump -C or dumpcap -b do: their names differ only in
@@ -168,24 +169,57 @@ func absent(paths []string, files, empty []int) (list []Absent) {
 	if 2*most < len(best)-1 {
 		return nil
 	}
+	digits := make([]string, len(best))
+	for n, i := range best {
+		if list := digitsIn(paths[i]); column < len(list) {
+			digits[n] = list[column]
+		}
+	}
+	forms := timesIn(digits)
 	for n := 1; n < len(best); n++ {
 		const largest = 1 << 20 // A larger gap is another number, such as a time.
-		if by := step(numbers, best[n-1], best[n], column); by > 1 && by < largest && !jumps(digitsIn(paths[best[n-1]])[column], digitsIn(paths[best[n]])[column]) {
+		by := step(numbers, best[n-1], best[n], column)
+		if by <= 1 || by >= largest || len(digits[n]) > len(digits[n-1]) && strings.HasPrefix(digits[n], digits[n-1]) { // tcpdump -C appends its number.
+			continue
+		}
+		for _, f := range forms {
+			by = min(by, f.between(digits[n-1], digits[n]))
+		}
+		if by > 1 {
 			list = append(list, Absent{best[n-1], best[n], int(by - 1)})
 		}
 	}
 	return list
 }
 
-// jumps reports whether no number may be missing between two numbers: tcpdump -C appended its own number to one that the name ended
-// with, or the numbers may be times, of which the latter begins a minute, an hour, a day, a month or a year, such as 0959 and 1000.
-func jumps(a, b string) bool {
-	if len(b) > len(a) && strings.HasPrefix(b, a) {
-		return true
+// timeForm is a form in which a name has the time at which its file begins.
+type timeForm struct {
+	layout string
+	unit   time.Duration
+}
+
+// timeForms are the forms that have only digits.
+var timeForms = []timeForm{
+	{"1504", time.Minute}, {"0405", time.Second}, {"0102", 24 * time.Hour}, {"150405", time.Second}, {"060102", 24 * time.Hour}, {"20060102", 24 * time.Hour},
+	{"01021504", time.Minute}, {"0102150405", time.Second}, {"0601021504", time.Minute}, {"060102150405", time.Second}, {"200601021504", time.Minute},
+	{"20060102150405", time.Second},
+}
+
+// timesIn returns the forms of times that all numbers may have. The number after 0959 may be 1000, and no file is missing then.
+func timesIn(numbers []string) (forms []timeForm) {
+	for _, f := range timeForms {
+		if !slices.ContainsFunc(numbers, func(digits string) bool { _, err := time.Parse(f.layout, digits); return err != nil }) {
+			forms = append(forms, f)
+		}
 	}
-	n := len(a) - 2
-	return n > 0 && len(b) == len(a) && (b[n:] == "00" || b[n:] == "01") &&
-		slices.Contains([]string{"12", "23", "28", "29", "30", "31", "59"}, a[n:])
+	return forms
+}
+
+// between returns the number of units between two times of a form.
+func (f timeForm) between(a, b string) uint64 {
+	from, _ := time.Parse(f.layout, a)
+	to, _ := time.Parse(f.layout, b)
+	return uint64(max(to.Sub(from)/f.unit, 0))
 }
 
 // step returns by how much a number in the names of two files increases; it is 0 if it decreases or a name lacks it.

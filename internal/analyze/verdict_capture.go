@@ -97,11 +97,14 @@ func missingFiles(j *facts) said {
 	for _, m := range list {
 		n += m.Count
 	}
-	text := plural(n, "file") + " of the ring are missing, after " + list[0].After
-	if n == 1 {
-		text = "1 file of the ring is missing, after " + list[0].After
-	} else if len(list) > 1 {
-		text = fmt.Sprintf("%s of the ring are missing, the first after %s", plural(n, "file"), list[0].After)
+	text := "by the numbers in the names, "
+	switch {
+	case n == 1:
+		text += "1 file of the ring is missing, after " + list[0].After
+	case len(list) == 1:
+		text += plural(n, "file") + " of the ring are missing, after " + list[0].After
+	default:
+		text += plural(n, "file") + " of the ring are missing, the first after " + list[0].After
 	}
 	return said{Unproven, nil, text, []Evidence{{text, "overview FILE"}}}
 }
