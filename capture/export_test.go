@@ -1,6 +1,9 @@
 package capture
 
-import "bytes"
+import (
+	"bytes"
+	"io/fs"
+)
 
 // PoisonReleased makes the package overwrite released memory, so that reading a frame after its
 // release shows wrong bytes.
@@ -21,3 +24,6 @@ const (
 
 // SpanIn returns the span of a file's content.
 func SpanIn(raw []byte) (Span, bool) { return spanOf(bytes.NewReader(raw), int64(len(raw))) }
+
+// InWalk is [In] with a function that walks through the folder.
+func InWalk(folder string, walk func(string, fs.WalkDirFunc) error) ([]string, error) { return in(folder, walk) }

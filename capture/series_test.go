@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/capture"
@@ -198,5 +200,39 @@ func TestIn(t *testing.T) {
 	}
 	if paths, err := capture.In(t.TempDir()); !errors.Is(err, capture.ErrFormat) {
 		t.Errorf("%q, error %v of an empty folder, want an error", paths, err)
+	}
+}
+
+// TestInUnreadable checks that a folder below that cannot be read is named, and that the other captures are returned.
+func TestInUnreadable(t *testing.T) {
+	dir := t.TempDir()
+	raw := pcap(binary.LittleEndian, 0xa1b23c4d, 1, sample...)
+	for _, name := range []string{"a.pcap", "closed/b.pcap", "open/c.pcap"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed := filepath.Join(dir, "closed")
+	walk := func(root string, visit fs.WalkDirFunc) error { // As the superuser, tests can read all folders.
+		return filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			if strings.TrimSuffix(path, "/") == closed {
+				return visit(path, e, &fs.PathError{Op: "open", Path: path, Err: fs.ErrPermission})
+			}
+			return visit(path, e, err)
+		})
+	}
+	paths, err := capture.InWalk(dir, walk)
+	if want := []string{filepath.Join(dir, "a.pcap"), filepath.Join(dir, "open", "c.pcap")}; !slices.Equal(paths, want) {
+		t.Errorf("%q, want %q", paths, want)
+	}
+	if want := closed + ": the folder cannot be read: permission denied"; err == nil || err.Error() != want || !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if paths, err := capture.InWalk(closed, walk); paths != nil || err == nil {
+		t.Errorf("%q, error %v of a folder that cannot be read", paths, err)
 	}
 }

@@ -520,7 +520,12 @@ func (t *Text) Summary(r *record.Summary) error {
 		}
 	}
 	if len(r.LeftOut) > 0 {
-		fmt.Fprintf(&b, "; left out: %s", Clean(strings.Join(r.LeftOut, ", ")))
+		const few = 5
+		names, more := r.LeftOut, len(r.LeftOut)-few
+		if more > 1 {
+			names = append(names[:few:few], fmt.Sprintf("and %d more", more))
+		}
+		fmt.Fprintf(&b, "; left out: %s", Clean(strings.Join(names, ", ")))
 	}
 	for _, state := range slices.Sorted(maps.Keys(r.Evicted)) {
 		fmt.Fprintf(&b, "; memory limit reached: %s", state)

@@ -241,6 +241,15 @@ func (point *Point) clock(src *source) {
 	}
 }
 
+// fewNames returns the first names of a list, and the number of the others.
+func fewNames(names []string) string {
+	const few = 5
+	if more := len(names) - few; more > 1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
 // note describes for a person what was recognized.
 func (p *Plan) note(all []*relation) {
 	names := baseNames(p.files)
@@ -276,7 +285,7 @@ func (p *Plan) note(all []*relation) {
 	if len(lone) == used && len(lone) > 1 && len(p.Notes) == 0 {
 		p.Notes = append(p.Notes, "the files have no packets in common, so they are merged by time as one capture")
 	} else if len(lone) > 0 && len(lone) < used {
-		p.Notes = append(p.Notes, fmt.Sprintf("these files have no packets in common with the others, so they are merged by their own clocks: %s", strings.Join(lone, ", ")))
+		p.Notes = append(p.Notes, fmt.Sprintf("these files have no packets in common with the others, so they are merged by their own clocks: %s", fewNames(lone)))
 	}
 	reference := ""
 	for i := range p.Points {

@@ -179,7 +179,7 @@ numeric values of NFS are not replaced.
 
 // export reads captures and writes one kind of file.
 func (x *exporting) export(cmd *cobra.Command, kind exporter, paths []string) error {
-	paths, err := input.Expand(paths)
+	paths, err := input.Expand(&x.Typed, paths)
 	if err != nil {
 		return err
 	}

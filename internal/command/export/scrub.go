@@ -27,7 +27,7 @@ func (x *exporting) scrub(cmd *cobra.Command, secret []byte, paths []string) err
 	if x.Format != "" && x.Format != "pcapng" {
 		return fmt.Errorf("--scrub writes packets, as --format pcapng does, and cannot be used with --format %s; scrub the capture first, then export the scrubbed file", x.Format)
 	}
-	paths, err := input.Expand(paths)
+	paths, err := input.Expand(&x.Typed, paths)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 // they mean to one view.
 type Typed struct {
 	Called map[string]string // names that messages use for captures instead of their paths
+	Unread error             // of folders below those that the command line names
 	plain
 
 	output   string

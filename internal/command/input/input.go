@@ -95,8 +95,8 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// Expand replaces each folder by the captures in it.
-func Expand(given []string) (paths []string, err error) {
+// Expand replaces each folder by the captures in it. Folders in it that cannot be read become f.Unread.
+func Expand(f *flags.Typed, given []string) (paths []string, err error) {
 	if !slices.ContainsFunc(given, isFolder) {
 		return given, nil
 	}
@@ -106,9 +106,10 @@ func Expand(given []string) (paths []string, err error) {
 			continue
 		}
 		files, err := capture.In(path)
-		if err != nil {
+		if files == nil {
 			return nil, err
 		}
+		f.Unread = errors.Join(f.Unread, err)
 		paths = append(paths, files...)
 	}
 	return paths, nil
@@ -125,21 +126,36 @@ func OpenNamed(cmd *cobra.Command, f *flags.Typed, paths []string, stderr io.Wri
 		return nil, nil, err
 	}
 	f.Memory.Observe()
-	if paths, err = Expand(paths); err != nil {
+	if paths, err = Expand(f, paths); err != nil {
 		return nil, nil, err
 	}
 	if source, failed = OpenUntil(cmd.Context(), paths, f.Called); source == nil {
 		return nil, nil, failed
 	}
+	failed = errors.Join(f.Unread, failed)
 	if texts, _ := capture.Texts(failed); failed != nil && texts == nil {
-		command.Say(stderr, "%v; rdmadump reads the other files", failed)
+		command.Say(stderr, "%s; rdmadump reads the other files", strings.Join(few(strings.Split(failed.Error(), "\n")), "\n"))
 	}
-	for _, path := range source.Repeated() {
-		if !f.Quiet {
+	if repeated := source.Repeated(); len(repeated) > 0 && !f.Quiet {
+		for _, path := range repeated[:min(len(repeated), fewLines)] {
 			command.Say(stderr, "%s is named twice and is read only once", render.Clean(path))
+		}
+		if more := len(repeated) - fewLines; more > 0 {
+			command.Say(stderr, "%d more files are named twice and are read only once", more)
 		}
 	}
 	return source, failed, nil
+}
+
+// fewLines is the largest number of files of which each has a message of its own.
+const fewLines = 8
+
+// few returns the first lines, and the number of the others.
+func few(lines []string) []string {
+	if more := len(lines) - fewLines; more > 1 {
+		return append(lines[:fewLines:fewLines], fmt.Sprintf("and %d more", more))
+	}
+	return lines
 }
 
 // OpenUntil opens captures, and returns an error if ctx ends first: to open a FIFO that

@@ -174,7 +174,7 @@ func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, s *f
 		return nil, err
 	}
 	if !f.Quiet {
-		for _, note := range plan.Notes {
+		for _, note := range few(plan.Notes) {
 			command.Say(stderr, "%s", render.Clean(note))
 		}
 	}

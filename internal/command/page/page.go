@@ -80,7 +80,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		return errors.New("--before compares two captures; name one FILE")
 	}
 	given := paths
-	if paths, err = input.Expand(paths); err != nil {
+	if paths, err = input.Expand(&x.Typed, paths); err != nil {
 		return err
 	}
 	inputs := slices.Clone(paths)

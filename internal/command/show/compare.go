@@ -188,6 +188,7 @@ func (c *comparing) pair(cmd *cobra.Command, s *sink, path string) error {
 
 // read passes the records of one of the captures to a handler. Its error is of the damage of a capture if there is a summary.
 func (c *comparing) read(cmd *cobra.Command, s *sink, path string, h dissect.Handler) (*record.Summary, error) {
+	c.Unread = nil // of the other side
 	source, lines, failed, err := input.OpenRecords(cmd, &c.Typed, []string{path}, c.stderr)
 	if err = errors.Join(err, failed); err != nil {
 		return nil, err
