@@ -26,4 +26,6 @@ const (
 func SpanIn(raw []byte) (Span, bool) { return spanOf(bytes.NewReader(raw), int64(len(raw))) }
 
 // InWalk is [In] with a function that walks through the folder.
-func InWalk(folder string, walk func(string, fs.WalkDirFunc) error) ([]string, error) { return in(folder, walk) }
+func InWalk(folder string, walk func(string, fs.WalkDirFunc) error) ([]string, error) {
+	return in(folder, walk)
+}

@@ -289,3 +289,46 @@ func TestSpan(t *testing.T) {
 		t.Errorf("pcapng: %v, %v; want %d to %d", s, known, first, last)
 	}
 }
+
+// TestLongPause checks which files may be of several recordings: those with a time between them that is longer than what they cover.
+func TestLongPause(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		packed bool
+		spans  [][2]uint32 // of the files, in seconds
+		want   string
+	}{
+		{"two recordings", false, [][2]uint32{{1000, 1020}, {2000, 2030}}, "0 1 980s"},
+		{"given in the other order", false, [][2]uint32{{2000, 2030}, {1000, 1020}}, "1 0 980s"},
+		{"a ring with a pause", false, [][2]uint32{{1000, 2000}, {2000, 3000}, {3900, 4900}}, ""},
+		{"a short pause", false, [][2]uint32{{1000, 1010}, {1069, 1070}}, ""},
+		{"a file in between", false, [][2]uint32{{1000, 5000}, {1001, 1002}, {4000, 4001}}, ""},
+		{"compressed files, which were not read", true, [][2]uint32{{1000, 1020}, {2000, 2030}}, ""},
+		{"many files", false, [][2]uint32{{1000, 1001}, {1001, 1002}, {1002, 1003}, {1003, 1004}, {9000, 9001}, {9001, 9002}}, "3 4 7996s"},
+	} {
+		dir := t.TempDir()
+		var paths []string
+		for i, s := range c.spans {
+			raw := pcap(binary.LittleEndian, 0xa1b2c3d4, 1, frame{s[0], 0, "first", 5}, frame{s[1], 0, "last", 4})
+			if c.packed {
+				raw = zstandard(raw)
+			}
+			paths = append(paths, filepath.Join(dir, fmt.Sprint(i)))
+			if err := os.WriteFile(paths[i], raw, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m, err := capture.OpenAll(paths)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if p, is := m.LongPause(); is {
+			got = fmt.Sprintf("%s %s %ds", filepath.Base(p.After), filepath.Base(p.Before), p.NS/1e9)
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+		m.Close()
+	}
+}
