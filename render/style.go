@@ -44,6 +44,7 @@ type Theme struct {
 	unicode, legend, whole            bool
 	times                             Times
 	notes                             io.Writer
+	hidden                            func(names []string) // takes the names of hidden columns instead of notes; see WithHidden
 	columns                           []string
 	glyphs                            *glyphs
 	sheet                             func(columns []column, cells []cell) // takes the rows of tables instead of the output; see SheetOf

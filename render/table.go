@@ -140,12 +140,24 @@ func (t *table) note() error {
 // noteHidden lists the columns that an output leaves out because of its width. It writes to the output only if the
 // theme has no other place for notes.
 func (t *Theme) noteHidden(w io.Writer, width int, hidden []string) error {
+	if t.hidden != nil {
+		t.hidden(hidden)
+		return nil
+	}
 	if t.notes != nil {
 		w = t.notes
 	}
 	text := fmt.Sprintf("%d %s hidden: %s (--wide shows all, --columns picks)", len(hidden), record.Noun(int64(len(hidden)), "column"), strings.Join(hidden, ", "))
 	_, err := fmt.Fprintln(w, t.dim.of(strings.Join(Wrap(text, max(width, 40)), "\n")))
 	return err
+}
+
+// WithHidden returns a copy of the theme. Tables that are drawn with it pass the names of the columns that they leave out because
+// of their width to a function.
+func (t *Theme) WithHidden(take func(names []string)) *Theme {
+	c := *t
+	c.hidden = take
+	return &c
 }
 
 // same reports whether all cells of a column in the sample have the same text, and returns

@@ -303,13 +303,13 @@ func TestPaneSearch(t *testing.T) {
 	press(t, m, "5")
 	m.Lines()
 	press(t, m, "/reply_chunk_1<enter>")
-	first := m.status()
+	first := m.status("")
 	press(t, m, "n")
-	if second := m.status(); first == second || !strings.Contains(first, "reply_chunk_1") || !strings.Contains(second, "reply_chunk_1") {
+	if second := m.status(""); first == second || !strings.Contains(first, "reply_chunk_1") || !strings.Contains(second, "reply_chunk_1") {
 		t.Errorf("/ finds %q, and then n %q", first, second)
 	}
 	press(t, m, "N")
-	if back := m.status(); back != first {
+	if back := m.status(""); back != first {
 		t.Errorf("N finds %q, want %q", back, first)
 	}
 	press(t, m, "/no such file<enter>")

@@ -115,6 +115,7 @@ func (l *ladder) drawLines(m *Model, width int) (text []string) {
 			l.placed, l.cursor = true, int64(i)
 		}
 	}
+	l.pinned = max(slices.IndexFunc(l.lines, func(x render.LadderLine) bool { return x.Event })-1, 0) // the heading of the packets
 	return text
 }
 
@@ -229,8 +230,16 @@ func (l *ladder) act(m *Model, k string) bool {
 	case "enter", "l", "right":
 		l.open(m)
 	case "space":
-		m.list.marked[l.n] = true
-		m.say("marked")
+		if m.list.marked[l.n] {
+			delete(m.list.marked, l.n)
+			m.say("not marked any more")
+		} else {
+			m.list.marked[l.n] = true
+			m.say("marked")
+		}
+	case "U":
+		clear(m.list.marked)
+		m.say("no RPC is marked any more")
 	default:
 		return false
 	}

@@ -75,7 +75,7 @@ func newFiles(m *Model) *sums {
 		}
 		var b bytes.Buffer
 		rows := shownRows[*analyze.File](&s.arranged, mostFiles)
-		if err := render.Files(&b, m.tables, width, m.state.Start.Or(rows[0].First), rows); err != nil {
+		if err := render.Files(&b, s.tables(), width, m.state.Start.Or(rows[0].First), rows); err != nil {
 			return []string{err.Error()}
 		}
 		lines := split(b.String())

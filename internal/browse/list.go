@@ -318,6 +318,9 @@ func (l *list) status() (parts []part) {
 		found, _ := l.looking.get()
 		parts = append(parts, part{text: fmt.Sprintf("searching, %d so far; Esc ends it", found.seen)})
 	}
+	if l.print != nil && l.count() > 0 {
+		parts = append(parts, hidden(l.print.hidden)...)
+	}
 	return parts
 }
 

@@ -447,9 +447,10 @@ func (m *Model) Lines() (lines []string) {
 		}
 		return lines[:min(len(lines), max(m.height, 0))]
 	}
-	lines = append(lines, m.heading(), m.status())
 	body := m.height - 3
 	drawn := m.top().draw(m, m.width, body)
+	heading, below := m.heading()
+	lines = append(lines, heading, m.status(below))
 	lines = append(lines, drawn[:min(len(drawn), body)]...)
 	for len(lines) < m.height-1 {
 		lines = append(lines, "")
@@ -465,29 +466,37 @@ func (m *Model) Lines() (lines []string) {
 // Screen returns Lines as one text.
 func (m *Model) Screen() string { return strings.Join(m.Lines(), "\n") }
 
-// heading returns the first line: the tabs, the name of the capture, and what is being read.
-func (m *Model) heading() string {
+// heading returns the first line: the tabs, the name of the capture, and what is being read. The last belongs at the end of the second
+// line if there is no space for it beside the names of the tabs.
+func (m *Model) heading() (line, below string) {
 	s := &m.state
+	names := []string{
+		"overview", fmt.Sprintf("%d RPCs", s.To-s.From), fmt.Sprintf("%d conns", s.Connections), fmt.Sprintf("%d findings", s.Findings), "stats", "files", "rates", "packets",
+	}
 	state := m.reading()
 	if state != "" {
 		state = " " + state
 	}
-	tabs := m.tabNames([]string{
-		"overview", fmt.Sprintf("%d RPCs", s.To-s.From), fmt.Sprintf("%d conns", s.Connections), fmt.Sprintf("%d findings", s.Findings), "stats", "files", "rates", "packets",
-	}, m.width-len(state)-1)
+	tabs, named := m.tabNames(names, m.width-len(state)-1)
+	if !named && state != "" {
+		if whole, fit := m.tabNames(names, m.width); fit {
+			tabs, below, state = whole, m.styled(bold, state[1:]), ""
+		}
+	}
 	left := m.width - wide(tabs) - len(state) - 1
-	line := tabs
+	line = tabs
 	if left >= 8 {
 		line += " " + beginning(clean(m.options.Name), left)
 	}
-	return pad(line, m.width-len(state)) + m.styled(bold, state)
+	return pad(line, m.width-len(state)) + m.styled(bold, state), below
 }
 
 // tabNames returns the names of the tabs. If they need more than width columns, there is less space between them; then the
-// names of other tabs than the current one have no numbers of records, except that of findings; then these tabs are only keys.
-func (m *Model) tabNames(names []string, width int) (text string) {
+// names of other tabs than the current one have no numbers of records, except that of findings; then these tabs are only keys, and
+// named is false.
+func (m *Model) tabNames(names []string, width int) (text string, named bool) {
 	whole := func(name string) string { return ":" + name }
-	for _, form := range []struct {
+	for i, form := range []struct {
 		other string // format of a tab that is not the current one
 		short func(string) string
 	}{
@@ -501,6 +510,7 @@ func (m *Model) tabNames(names []string, width int) (text string) {
 		}},
 		{"%d%s", func(string) string { return "" }},
 	} {
+		named = i < 3
 		var tabs []string
 		for i, name := range names {
 			if i == m.tab {
@@ -516,7 +526,7 @@ func (m *Model) tabNames(names []string, width int) (text string) {
 			break
 		}
 	}
-	return text
+	return text, named
 }
 
 // reading says how far the capture is read, and where its records are.
@@ -543,17 +553,27 @@ func (m *Model) reading() string {
 	return strings.Join(parts, ", ")
 }
 
-// status returns the second line.
-func (m *Model) status() string {
+// status returns the second line. It ends with a text, or, if that is empty, with what of the screen's text is shown.
+func (m *Model) status(right string) string {
 	parts := []part{{text: m.top().title()}}
 	if s, is := m.top().(interface{ status() []part }); is {
 		parts = s.status()
 	}
-	text := fitting(parts, m.width)
-	left := m.width - wide(text) - len(between)
+	if s, is := m.top().(interface{ extent() []string }); is && right == "" {
+		right = m.styled(dim, shortest(parts, s.extent(), m.width))
+	}
+	width := m.width
+	if right != "" {
+		width -= wide(right) + len(between)
+	}
+	text := fitting(parts, width)
+	left := width - wide(text) - len(between)
 	if text = m.styled(dim, text); m.state.Done && m.state.Err != nil && len(m.stack) == 0 && left >= leastPart {
 		first, _, _ := strings.Cut(m.state.Err.Error(), "\n")
 		text += between + m.styled(red, ending(clean(strings.TrimPrefix(first, m.options.Name+": ")), left))
+	}
+	if right != "" {
+		text = pad(text, m.width-wide(right)) + right
 	}
 	return text
 }

@@ -17,8 +17,9 @@ type packet struct {
 	lines   []render.PacketLine
 	shown   []int // indexes of the lines that no folded header hides
 	m       *Model
-	list    *list // of all packets, if the packet was opened from it; nil for the packets of an RPC
-	from    int64 // position of the first of packets in the list
+	list    *list  // of all packets, if the packet was opened from it; nil for the packets of an RPC
+	from    int64  // position of the first of packets in the list
+	seen    [2]int // bytes that are on the screen: the first, and that after the last
 }
 
 func newPacket(m *Model, packets []*record.Packet, i int) *packet {
@@ -304,7 +305,18 @@ func (p *packet) bytes(each, height int) []string {
 		top = min(line-height/3, len(dump)-height)
 	}
 	top = max(top, 0)
+	p.seen = [2]int{top * each, min((top+height)*each, len(p.packets[p.i].Data))}
 	return dump[top:min(top+height, len(dump))]
+}
+
+// extent says which lines of the fields, and which bytes, are on the screen, if they are not all.
+func (p *packet) extent() []string {
+	texts := p.pane.extent()
+	if size := len(p.packets[p.i].Data); p.seen[1]-p.seen[0] < size {
+		bytes := fmt.Sprintf("bytes %d to %d of %d", p.seen[0]+1, p.seen[1], size)
+		texts = append([]string{strings.Join(append(texts, bytes), ", ")}, texts...)
+	}
+	return texts
 }
 
 // dump returns the lines of a frame's bytes, with the marked ones in reverse or between brackets.

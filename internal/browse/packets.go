@@ -349,9 +349,9 @@ type packetPrinter struct {
 }
 
 // newPacketPrinter returns a printer for a width.
-func newPacketPrinter(m *Model, width int) *packetPrinter {
+func newPacketPrinter(m *Model, theme *render.Theme, width int) *packetPrinter {
 	p := &packetPrinter{}
-	p.Packets = render.NewPackets(&p.out, m.theme, width)
+	p.Packets = render.NewPackets(&p.out, theme, width)
 	p.Points(m.options.Dissect.Points)
 	if at, known := m.state.Start.Get(); known {
 		p.Start(at)

@@ -1,6 +1,7 @@
 package browse
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -57,6 +58,7 @@ type pane struct {
 	name   string
 	text   []string
 	fixed  int                      // number of lines at the top that do not scroll
+	pinned int                      // line that stays at the top when it would scroll away; 0 for none
 	drawn  func(width int) []string // draws the text for a width; nil for text that fits any width
 	width  int                      // for which text is drawn
 	height int
@@ -139,11 +141,23 @@ func (p *pane) draw(m *Model, width, height int) (lines []string) {
 	}
 	p.height = height - fixed
 	n := p.count()
-	p.show(n, p.height)
+	if p.show(n, p.height); p.pinned > 0 && p.top > int64(p.pinned) {
+		lines = append(lines, "  "+whole(p.text[fixed+p.pinned]))
+		p.height--
+		p.show(n, p.height)
+	}
 	for i := p.top; i < min(p.top+int64(p.height), n); i++ {
 		lines = append(lines, m.selected(whole(p.text[fixed+int(i)]), i == p.cursor, false, width))
 	}
 	return lines
+}
+
+// extent says which lines are on the screen, if they are not all.
+func (p *pane) extent() []string {
+	if n, height := p.count(), int64(p.height); n > height {
+		return []string{fmt.Sprintf("lines %d to %d of %d", p.top+1, min(p.top+height, n), n)}
+	}
+	return nil
 }
 
 // count returns the number of lines that scroll.

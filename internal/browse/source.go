@@ -3,6 +3,7 @@ package browse
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -180,7 +181,8 @@ type printer struct {
 	out     bytes.Buffer
 	heading string
 	draw    func(t *render.Text, record any) error
-	sample  int // number of rows from which the widths are
+	sample  int      // number of rows from which the widths are
+	hidden  []string // headings of the columns that do not fit
 }
 
 // sampleRows is the number of rows from which the command line learns the widths of columns.
@@ -188,11 +190,13 @@ const sampleRows = 256
 
 // newPrinter returns a printer whose columns fit the first records and the width.
 func newPrinter(m *Model, src *source, width int) *printer {
-	if src.draw == nil {
-		return &printer{packets: newPacketPrinter(m, width)}
-	}
 	p := &printer{draw: src.draw}
-	p.text = render.NewText(&p.out, m.tables, width)
+	hide := func(names []string) { p.hidden = names }
+	if src.draw == nil {
+		p.packets = newPacketPrinter(m, m.theme.WithHidden(hide), width)
+		return p
+	}
+	p.text = render.NewText(&p.out, m.tables.WithHidden(hide), width)
 	if at, known := m.state.Start.Get(); known {
 		p.text.Start(at)
 	}
@@ -232,6 +236,14 @@ func (p *printer) line(r any) string {
 	}
 	line, _, _ := strings.Cut(p.out.String(), "\n")
 	return line
+}
+
+// hidden says which columns of a table do not fit, so that a narrow table is not taken for all that there is.
+func hidden(names []string) []part {
+	if len(names) == 0 {
+		return nil
+	}
+	return []part{{fmt.Sprintf("%d %s hidden: %s", len(names), record.Noun(int64(len(names)), "column"), strings.Join(names, ", ")), withoutEndFirst}}
 }
 
 // theme returns the theme of the drawings, for output to no terminal of its own.

@@ -40,6 +40,7 @@ type sums struct {
 	usual   string                // describes the order that they have if the user chose none; empty if they tell
 	groupBy func(by string) error // groups by other fields; nil for sums that cannot
 	when    func() string         // returns the time of the row with the cursor; nil if rows have none
+	hidden  []string              // headings of the columns that do not fit
 	wanted  *scroll               // position when the work ends; nil for the one that it has
 }
 
@@ -192,17 +193,23 @@ func (s *sums) status() (parts []part) {
 	if s.names != nil && s.cursor > 0 { // Columns may be too narrow for the whole name.
 		parts = append(parts, part{s.names(s.cursor), withoutBeginning})
 	} else {
-		name := s.name
+		name := part{text: s.name}
 		if s.by < 0 && s.usual != "" && s.arranged.count() > 0 {
-			name += ", " + s.usual
+			name = part{s.name + ", " + s.usual, withoutEnd}
 		}
-		parts = append(parts, part{text: name})
+		parts = append(parts, name)
 	}
 	parts = append(parts, s.sorter.status(s.kind)...)
 	if s.running != nil {
 		parts = append(parts, part{text: fmt.Sprintf("summing up, %d%%", s.read.Load()*100/max(s.of-s.m.state.From, 1))})
 	}
-	return parts
+	return append(parts, hidden(s.hidden)...)
+}
+
+// tables returns the theme of the table, which notes the columns that do not fit.
+func (s *sums) tables() *render.Theme {
+	s.hidden = nil
+	return s.m.tables.WithHidden(func(names []string) { s.hidden = names })
 }
 
 // restartSums makes the sums anew, because the filter has changed.
@@ -331,7 +338,7 @@ func newStats(m *Model) *sums {
 			return []string{"", "no RPCs so far"}
 		}
 		var b bytes.Buffer
-		if err := render.Stats(&b, m.tables, width, shownRows[*analyze.Stats](&s.arranged, s.arranged.count())); err != nil {
+		if err := render.Stats(&b, s.tables(), width, shownRows[*analyze.Stats](&s.arranged, s.arranged.count())); err != nil {
 			return []string{err.Error()}
 		}
 		return split(b.String())
@@ -606,7 +613,7 @@ func newRates(m *Model) *sums {
 		}
 		var b bytes.Buffer
 		rows := shownRows[*analyze.Rate](&s.arranged, len(z.rows))
-		if err := render.Rates(&b, m.tables, width, m.state.Start.Or(z.rows[0].Start), rows); err != nil {
+		if err := render.Rates(&b, s.tables(), width, m.state.Start.Or(z.rows[0].Start), rows); err != nil {
 			return []string{err.Error()}
 		}
 		return split(b.String())

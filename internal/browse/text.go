@@ -1,6 +1,7 @@
 package browse
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -91,6 +92,7 @@ const (
 	whole way = iota
 	withoutEnd
 	withoutBeginning
+	withoutEndFirst // before others
 )
 
 const (
@@ -106,8 +108,17 @@ func fitting(parts []part, width int) string {
 		over += wide(p.text) + len(between)
 	}
 	texts := make([]string, len(parts))
+	var order []int // in which parts are shortened
 	for i, p := range parts {
-		if texts[i] = p.text; over <= 0 || p.way == whole || wide(p.text) <= leastPart {
+		if texts[i] = p.text; p.way == withoutEndFirst {
+			order = slices.Insert(order, 0, i)
+		} else {
+			order = append(order, i)
+		}
+	}
+	for _, i := range order {
+		p := parts[i]
+		if over <= 0 || p.way == whole || wide(p.text) <= leastPart {
 			continue
 		}
 		before := wide(p.text)
@@ -120,7 +131,29 @@ func fitting(parts []part, width int) string {
 		over -= wide(texts[n-1]) + len(between)
 		texts = texts[:n-1]
 	}
-	return strings.Join(texts, between)
+	return ending(strings.Join(texts, between), width)
+}
+
+// shortest returns the first of some texts that leaves the parts of a line their space, or the last one if it leaves room for parts that
+// are shortened. Otherwise it returns nothing.
+func shortest(parts []part, texts []string, width int) string {
+	full, least := 0, 0
+	for _, p := range parts {
+		n := wide(p.text) + len(between)
+		if full += n; p.way != whole {
+			n = min(n, leastPart+len(between))
+		}
+		least += n
+	}
+	for _, text := range texts {
+		if full+wide(text) <= width {
+			return text
+		}
+	}
+	if n := len(texts); n > 0 && least+wide(texts[n-1]) <= width {
+		return texts[n-1]
+	}
+	return ""
 }
 
 // ending returns a text of at most width columns. A text that is wider ends with dots instead of its last words.

@@ -67,7 +67,11 @@ func TestHeadingSpace(t *testing.T) {
 	m := modelOf(t, "../../testdata/captures/derived-cut-callback41.pcap.zst", plainLook)
 	for width := leastWidth; width < 160; width++ {
 		m.resize(width, 24)
-		if line := m.heading(); !strings.HasSuffix(line, " damaged") || wide(line) != width {
+		line, below := m.heading()
+		if below != "" { // There is no space beside the names of the tabs.
+			line = m.status(below)
+		}
+		if !strings.HasSuffix(line, " damaged") || wide(line) != width {
 			t.Errorf("with %d columns, the first line is %q", width, line)
 		}
 	}
@@ -818,5 +822,70 @@ func TestWithoutRPCs(t *testing.T) {
 	press(t, m, "<enter>+-0<enter>7")
 	if screen := m.Screen(); !strings.Contains(screen, "\n1 packet ") && !strings.Contains(screen, "\n1 packet\n") {
 		t.Errorf("the packets are\n%s", screen)
+	}
+}
+
+// TestSigns: what does not fit the screen is named in the second line: hidden columns, lines of a text, fields and bytes of a packet.
+func TestSigns(t *testing.T) {
+	m := modelOf(t, lossy, plainLook)
+	for _, test := range []struct {
+		width, height int
+		keys, want    string
+	}{
+		{80, 24, "2", " columns hidden: "},
+		{80, 24, "1", " columns hidden: "},
+		{80, 24, "7", "2 columns hidden: TRANSPORT, LENGTH"},
+		{80, 24, "?", fmt.Sprintf("lines 1 to 21 of %d", strings.Count(helpText, "\n")+1)},
+		{80, 24, "<ctrl+f><ctrl+f>", "lines 21 to 41 of "},
+		{140, 100, "", ""},
+		{80, 24, "q1:sort -latency<enter><enter><enter>", "lines 1 to 12 of "},
+		{140, 40, "", "lines 1 to 37 of "},
+		{200, 12, "G", "lines 41 to 49 of 49, bytes 1 to 144 of 222"},
+	} {
+		m.resize(test.width, test.height)
+		press(t, m, test.keys)
+		screen := m.Screen()
+		if line := secondLine(m); !strings.Contains(line, test.want) || test.want == "" && strings.Contains(line, "lines ") {
+			t.Errorf("%q at %dx%d: the second line is %q, want %q\n%s", test.keys, test.width, test.height, line, test.want, screen)
+		}
+	}
+}
+
+// TestLadderHeading: the heading of a ladder's columns stays when the ladder is scrolled, and Space in a ladder marks its RPC and takes the
+// mark away.
+func TestLadderHeading(t *testing.T) {
+	m := modelOf(t, lossy, plainLook)
+	m.resize(80, 10)
+	press(t, m, ":sort -latency<enter><enter>g")
+	m.Lines()
+	for range m.top().(*ladder).count() {
+		lines, l := m.Lines(), m.top().(*ladder)
+		if heading := strings.Contains(lines[2], " TIME "); l.top > int64(l.pinned) && !heading {
+			t.Fatalf("line %d of the ladder is at the top, below %q", l.top, lines[2])
+		}
+		if !slices.ContainsFunc(lines[2:], func(line string) bool { return strings.HasPrefix(line, ">") }) {
+			t.Fatalf("the line with the cursor, %d, is not on the screen:\n%s", l.cursor, m.Screen())
+		}
+		press(t, m, "j")
+	}
+	if l := m.top().(*ladder); l.pinned == 0 || l.top <= int64(l.pinned) {
+		t.Fatalf("the ladder with the heading in line %d is too short", l.pinned)
+	}
+	for _, test := range []struct {
+		keys   string
+		marked int
+	}{{" ", 1}, {" ", 0}, {" U", 0}} {
+		if press(t, m, test.keys); len(m.list.marked) != test.marked {
+			t.Errorf("after %q in the ladder, %d RPCs are marked, want %d", test.keys, len(m.list.marked), test.marked)
+		}
+	}
+}
+
+// TestTabNames: on a screen of 80 columns, the lists keep their names while something is said about reading.
+func TestTabNames(t *testing.T) {
+	m := modelOf(t, "../../testdata/captures/derived-cut-callback41.pcap.zst", plainLook)
+	lines := m.Lines()
+	if want := "0:overview [1:47 RPCs] 2:2 conns 3:1 findings 4:stats 5:files 6:rates 7:packets"; strings.TrimRight(lines[0], " ") != want || !strings.HasSuffix(lines[1], " damaged") || wide(lines[1]) != 80 {
+		t.Errorf("the first lines are %q", lines[:2])
 	}
 }
