@@ -219,7 +219,7 @@ func (src *source) time(number, t int64) int64 {
 // Options select the reference clock and limit memory.
 type Options struct {
 	Clock  []string // paths of the files whose clock is the reference; the first file if there are none
-	Memory int64  // in bytes
+	Memory int64    // in bytes
 
 	Tunnels []link.Tunnel // UDP ports of tunnels, in addition to the known ones
 }
