@@ -106,6 +106,33 @@ func TestRings(t *testing.T) {
 	}
 }
 
+// TestNamesWithoutOrder: a capture that was divided into files has the same records as one file, whatever the names are. Packets that were
+// retransmitted are in two files then, which is no reason to take these for two capture points, or to leave one out.
+func TestNamesWithoutOrder(t *testing.T) {
+	for name, each := range map[string]int{"rocev2-loss42.pcap.zst": 90, "lab-loss3.pcap.zst": 145, "rocev2-storm41.pcap.zst": 40} {
+		records := func(args ...string) string {
+			var out, errs bytes.Buffer
+			if code := run(t.Context(), append([]string{"-q", "-o", "json"}, args...), &out, &errs); code != command.ExitOK {
+				t.Fatalf("%q: exit status %d: %s", args, code, &errs)
+			}
+			return out.String()
+		}
+		want := records("../../testdata/captures/" + name)
+		folder := ""
+		for i, path := range ring(t, name, "part", each, false) {
+			folder = filepath.Dir(path)
+			letters := fmt.Sprintf("%c%c%c.pcapng", 'a'+i*7%26, 'a'+i*11%26, 'a'+i/26%26)
+			if err := os.Rename(path, filepath.Join(folder, letters)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := records(folder)
+		if want, got = want[:strings.LastIndex(want, `{"type":"summary"`)], got[:strings.LastIndex(got, `{"type":"summary"`)]; got != want || len(want) < 10000 {
+			t.Errorf("%s: the records of the files (%d bytes) are not those of the capture (%d bytes)", name, len(got), len(want))
+		}
+	}
+}
+
 // TestMissingFile: a file that is missing in a ring is named first.
 func TestMissingFile(t *testing.T) {
 	for name, packed := range map[string]bool{"plain": false, "compressed": true} {

@@ -31,10 +31,14 @@ func (p *Plan) joinSeries() {
 		src.pieces = []piece{{file: src.file, first: src.first, last: src.last}}
 		of[src.file] = append(of[src.file], src)
 	}
-	for _, series := range capture.SeriesOf(paths, func(path string) (capture.Span, bool) {
+	list := capture.SeriesOf(paths, func(path string) (capture.Span, bool) {
 		s, known := spans[path]
 		return s, known
-	}) {
+	})
+	if list == nil {
+		list = p.successive(spans)
+	}
+	for _, series := range list {
 		heads, base := map[int]*source{}, int64(0)
 		for _, file := range series.Files {
 			afterGap := slices.ContainsFunc(series.Missing, func(a capture.Absent) bool { return a.Before == file })
@@ -53,6 +57,34 @@ func (p *Plan) joinSeries() {
 	// The order is that of the files as the user named them, and of their interfaces.
 	slices.SortStableFunc(p.sources, func(a, b *source) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.origin, b.origin)) })
 }
+
+// successive returns all files as one series, whatever their names are, if each begins soon after the end of the one before: a capture was
+// divided into them. The clocks of two points rarely make that so for several files.
+func (p *Plan) successive(spans map[string]capture.Span) []capture.Series {
+	const fewest, overlaps, soon = 3, 100e6, 10e9
+	var files []int
+	for i, f := range p.files {
+		if _, has := spans[f.Path]; has {
+			files = append(files, i)
+		}
+	}
+	of := func(i int) capture.Span { return spans[p.files[i].Path] }
+	slices.SortStableFunc(files, func(a, b int) int {
+		return cmp.Or(cmp.Compare(of(a).First, of(b).First), cmp.Compare(of(a).Last, of(b).Last))
+	})
+	if len(files) < fewest {
+		return nil
+	}
+	for n, i := range files[1:] {
+		if by := of(i).First - of(files[n]).Last; by < -overlaps || by > soon {
+			return nil
+		}
+	}
+	return []capture.Series{{Files: files}}
+}
+
+// apart reports whether the times of two sources do not overlap, by their own clocks.
+func apart(a, b *source) bool { return a.last <= b.first || b.last <= a.first }
 
 // maxHolders limits the sources that are compared because of one packet, which may be in every file of a folder.
 const maxHolders = 16
@@ -86,8 +118,7 @@ func (p *Plan) candidates() (pairs [][2]int) {
 	}
 	for pair, n := range shared {
 		a, b := p.sources[pair[0]], p.sources[pair[1]]
-		apart := a.last < b.first || b.last < a.first
-		if n >= fewShared && (!apart || 2*n >= min(len(a.samples), len(b.samples))) {
+		if n >= fewShared && (!apart(a, b) || 2*n >= min(len(a.samples), len(b.samples))) {
 			pairs = append(pairs, pair)
 		}
 	}

@@ -391,6 +391,19 @@ func (p *Plan) leaveOutStrays(r *relation, pairs []pair) {
 	}
 }
 
+// retransmits reports whether the packets that two sources have in common may be those that senders retransmitted, to a later file of the same
+// point: the later source begins soon after the end of the other, or, if many packets are common, at once, has other packets, too, and no line
+// between their clocks explains the times. Two clocks rarely differ by just as much as a capture lasts. Clocks cannot be compared by few packets of one direction in any case.
+func (p *Plan) retransmits(r *relation) bool {
+	const soon, atOnce = 10e9, 100e6
+	x, y := p.sources[r.a], p.sources[r.b]
+	if !apart(x, y) {
+		return false
+	}
+	few, later := r.shared < manyOfDirection, max(x.first, y.first)-min(x.last, y.last)
+	return few && (r.oneWay || later < soon) || later < atOnce && 10*r.fitting < 9*r.shared && 10*r.shared < 9*min(len(x.samples), len(y.samples))
+}
+
 // fittedPairs limits the number of pairs to which lines are fitted.
 const fittedPairs = 1 << 15
 
@@ -421,6 +434,9 @@ func (p *Plan) compare(a, b int) *relation {
 		return nil
 	}
 	p.arrange(r, pairs)
+	if p.retransmits(r) {
+		return nil
+	}
 	p.leaveOutStrays(r, pairs)
 	return r
 }
