@@ -200,8 +200,17 @@ type timeForm struct {
 
 // timeForms are the forms that have only digits.
 var timeForms = []timeForm{
-	{"1504", time.Minute}, {"0405", time.Second}, {"0102", 24 * time.Hour}, {"150405", time.Second}, {"060102", 24 * time.Hour}, {"20060102", 24 * time.Hour},
-	{"01021504", time.Minute}, {"0102150405", time.Second}, {"0601021504", time.Minute}, {"060102150405", time.Second}, {"200601021504", time.Minute},
+	{"1504", time.Minute},
+	{"0405", time.Second},
+	{"0102", 24 * time.Hour},
+	{"150405", time.Second},
+	{"060102", 24 * time.Hour},
+	{"20060102", 24 * time.Hour},
+	{"01021504", time.Minute},
+	{"0102150405", time.Second},
+	{"0601021504", time.Minute},
+	{"060102150405", time.Second},
+	{"200601021504", time.Minute},
 	{"20060102150405", time.Second},
 }
 
