@@ -206,8 +206,11 @@ func (t *Files) charge(key fileKey, f *File, r *record.Transaction) {
 	t.exact.exact -= single - len(all.latencies.exact)
 }
 
-// Add adds a transaction. It does not keep r.
+// Add adds a transaction. It does not keep r. A Call of the server, such as CB_RECALL, does not use the file that it is about.
 func (t *Files) Add(r *record.Transaction) {
+	if r.Direction == record.Backward {
+		return
+	}
 	followed := t.copies.followed[r.ID]
 	delete(t.copies.followed, r.ID)
 	earlier, rows := t.copies.before(r), []*File(nil)
