@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/claim"
 )
 
 // chartMargin is the width of the labels on the left of all charts, so that charts of one
@@ -462,6 +463,7 @@ func (t *table) end(bounds int) error {
 		note := fmt.Sprintf("%s marks an upper bound: %d of these latencies %s, because the capture does not prove which copy of a Reply was accepted.", AtMost, bounds, boundsAre(int64(bounds)))
 		text = strings.Join(wrapped(note, cmp.Or(t.width, 120)), "\n") + "\n"
 	}
+	text += t.feet()
 	if t.theme.legend {
 		text += t.theme.dim.of(t.explained()) + "\n"
 	}
@@ -487,8 +489,8 @@ var statsColumns = []column{
 	{name: "RPCS", former: "COUNT", fields: "rpcs=count", right: true},
 	{name: "ERRORS", former: "ERR", fields: "errors", right: true},
 	{name: "NO REPLY", fields: "no_reply", right: true, quiet: true, some: true},
-	{name: "RETRANSMITTED", former: "RETR", fields: "retransmitted", right: true, rank: 6, some: true},
-	{name: "STALLED", fields: "phases.wait_ns", right: true, rank: 3, some: true},
+	{name: "RETRANSMITTED", former: "RETR", fields: "retransmitted", right: true, rank: 6, some: true, foot: retransmittedFoot},
+	{name: "STALL SHARE", former: "STALLED", fields: "phases.wait_ns", right: true, rank: 3, some: true, foot: "STALL SHARE: share of the sum of latencies in which the RPCs made no progress, for a reason that the capture shows"},
 	{name: "BYTES", fields: "bytes", right: true, rank: 1},
 	{name: "CALL BYTES", fields: "call_bytes", total: func(r any) any { return int(r.(*analyze.Stats).CallBytes.Total()) }, right: true, wide: true},
 	{name: "CALL BYTES SHORT/CHUNKED/LONG", former: "CALL S/C/L", fields: "call_bytes.short call_bytes.chunked call_bytes.long", wide: true},
@@ -507,6 +509,9 @@ var statsColumns = []column{
 	{name: "WOULD FIT 64K", former: "FIT 64K", fields: "fits_inline_at", total: func(r any) any { return r.(*analyze.Stats).FitsInlineAt["65536"] }, right: true, wide: true},
 }
 
+// retransmittedFoot explains the column RETRANSMITTED of tables of sums.
+const retransmittedFoot = "RETRANSMITTED: number of packets of these RPCs that were retransmitted"
+
 // Stats writes the table of statistics.
 func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 	low, high := analyze.LatencyRange(rows)
@@ -515,9 +520,19 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 		i := slices.IndexFunc(columns, func(c column) bool { return c.name == "LATENCY" })
 		columns[i].scale = Duration(low) + ".." + Duration(high)
 	}
+	cause := -1 // which value of a group is the id of a cause
+	if len(rows) > 0 {
+		cause = slices.Index(strings.Split(rows[0].GroupBy, ","), "cause.id")
+	}
+	if cause >= 0 {
+		columns[0].foot, columns[0].meaning = causeFoot("NAME"), claim.Meaning
+	}
 	t := newTable(w, theme, width, columns)
 	bounds := 0
 	for _, s := range rows {
+		if cause >= 0 && cause < len(s.Group) {
+			t.explain(0, s.Group[cause])
+		}
 		bounds += s.Latency.UpperBounds
 		if err := t.row([]cell{
 			{text: clean(s.Name), ink: theme.key},

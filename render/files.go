@@ -19,11 +19,14 @@ var filesColumns = []column{
 	{name: "P50", fields: "latency.p50_ns", right: true, rank: 5},
 	{name: "P99", fields: "p90=latency.p90_ns p99=latency.p99_ns", right: true, rank: 4},
 	{name: "WORST", fields: "latency.max_ns", right: true, rank: 2},
-	{name: "CREATED", fields: "created.time created.client created.uid", rank: 4, some: true},
-	{name: "RENAMED", fields: "renamed.time renamed.client renamed.uid", rank: 3, some: true},
+	{name: "CREATED", fields: "created.time created.client created.uid", rank: 4, some: true, foot: changedFoot},
+	{name: "RENAMED", fields: "renamed.time renamed.client renamed.uid", rank: 3, some: true, foot: changedFoot},
 	{name: "FORMER NAME", fields: "renamed.from", rank: 5, some: true},
-	{name: "REMOVED", fields: "removed.time removed.client removed.uid", rank: 1, some: true},
+	{name: "REMOVED", fields: "removed.time removed.client removed.uid", rank: 1, some: true, foot: changedFoot},
 }
+
+// changedFoot explains the columns that say who changed the name of a file.
+const changedFoot = "CREATED, RENAMED, REMOVED: time, and user ID@address of the client"
 
 // Files writes the table of files. start is the start of the capture.
 func Files(w io.Writer, theme *Theme, width int, start record.Time, rows []*analyze.File) error {

@@ -957,3 +957,12 @@ func Wrap(text string, width int) (lines []string) {
 	}
 	return append(lines, line)
 }
+
+// Folded returns a text in lines of at most width columns; lines after the first begin with two spaces. It returns the text
+// unchanged if it fits, or if the width is unknown or too small to read.
+func Folded(text string, width int) string {
+	if width < narrowest || wide(text) <= width {
+		return text
+	}
+	return strings.Join(Wrap(text, width-2), "\n  ")
+}

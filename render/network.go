@@ -12,7 +12,7 @@ import (
 var networkColumns = []column{
 	{name: "FROM", fields: "from", flex: true, min: 8},
 	{name: "TO", fields: "to", flex: true, min: 8},
-	{name: "PACKETS", fields: "packets", right: true},
+	{name: "PACKETS", fields: "packets", right: true, foot: "PACKETS: those that passed FROM on the way to TO, including retransmissions; of TCP, the segments with data"},
 	{name: "LOST", fields: "lost", right: true},
 	{name: "NOT CAPTURED", former: "NOT CAPT", fields: "not_captured", right: true, quiet: true, some: true, rank: 3},
 	{name: "UNKNOWN", fields: "unknown", right: true, quiet: true, some: true, rank: 4},
@@ -63,7 +63,7 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 			return err
 		}
 	}
-	if err := t.flush(); err != nil {
+	if err := t.end(0); err != nil {
 		return err
 	}
 	if uncertain := clockError(points); uncertain > 0 {

@@ -317,7 +317,7 @@ func (r *Packets) head() error {
 	}
 	r.headed = true
 	if r.narrow() {
-		if err := r.theme.noteHidden(r.w, r.width, []string{"TRANSPORT", "LENGTH"}); err != nil {
+		if err := r.theme.noteHidden(r.w, r.width, []string{"TRANSPORT", "LENGTH"}, 0); err != nil {
 			return err
 		}
 	}

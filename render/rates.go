@@ -14,10 +14,10 @@ import (
 var ratesColumns = []column{
 	{name: "TIME", fields: "start end", right: true},
 	{name: "NAME", fields: "name", flex: true, min: 12},
-	{name: "RPCS", fields: "rpcs", right: true},
+	{name: "RPCS", fields: "rpcs", right: true, foot: "RPCS: answered in the interval, or sent in it if they have no Reply"},
 	{name: "ERRORS", former: "ERR", fields: "errors", right: true, quiet: true},
 	{name: "NO REPLY", fields: "no_reply", right: true, quiet: true, some: true},
-	{name: "RETRANSMITTED", former: "RETR", fields: "retransmitted", right: true, quiet: true, some: true},
+	{name: "RETRANSMITTED", former: "RETR", fields: "retransmitted", right: true, quiet: true, some: true, foot: retransmittedFoot},
 	{name: "CONGESTED", fields: "congested", right: true, rank: 6, some: true},
 	{name: "CE", fields: "ce", right: true, rank: 6, some: true},
 	{name: "CNP", fields: "cnp", right: true, rank: 6, some: true},
@@ -28,10 +28,10 @@ var ratesColumns = []column{
 	{name: "P50", fields: "latency.p50_ns", right: true, rank: 3},
 	{name: "P99", fields: "latency.p99_ns", right: true},
 	{name: "WORST", fields: "latency.max_ns", right: true, rank: 5},
-	{name: "IN FLIGHT", fields: "mean=in_flight.mean peak=in_flight.peak", right: true, rank: 4},
+	{name: "IN FLIGHT", fields: "mean=in_flight.mean peak=in_flight.peak", right: true, rank: 4, foot: "IN FLIGHT: mean and largest number of Calls that were in flight at once"},
 	{name: "CREDITS", fields: "credits", right: true, rank: 6},
-	{name: "RATE"},
-	{name: "LATENCY MAP", rank: 1},
+	{name: "RATE", foot: "RATE: RPCS as a bar"},
+	{name: "LATENCY MAP", rank: 1, foot: "LATENCY MAP: from short latencies on the left to long ones on the right, darker for more RPCs"},
 }
 
 // The numbers of characters of a bar, and of the latencies of an interval.

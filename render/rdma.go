@@ -13,14 +13,14 @@ var operationColumns = []column{
 	{name: "TIME", fields: "sent", right: true, usual: 11},
 	{name: "CONN", fields: "connection", right: true, rank: 1},
 	{name: "KIND", fields: "kind", usual: 10},
-	{name: "FROM", former: "SIDE", fields: "side", usual: 6},
+	{name: "REQUESTED BY", former: "FROM,SIDE", fields: "side", usual: 6},
 	{name: "HANDLE", fields: "handle", rank: 5, usual: 10},
 	{name: "OFFSET", fields: "offset", rank: 7, usual: 18},
 	{name: "BYTES", fields: "bytes", right: true, usual: 7},
-	{name: "TO DELIVERY", fields: "delivered=delivered", right: true, rank: 4, usual: 8},
-	{name: "TO ACK", fields: "acknowledged to-ack=latency_ns", right: true, usual: 8},
+	{name: "DELIVERED AFTER", former: "TO DELIVERY", fields: "delivered=delivered", right: true, rank: 4, usual: 8, foot: "DELIVERED AFTER: time from the first packet until the receiver accepted the operation; - if both are one packet, so that the time on the way is not known"},
+	{name: "ACKED AFTER", former: "TO ACK", fields: "acknowledged to-ack=latency_ns", right: true, usual: 8, foot: "ACKED AFTER: time from the first packet to the acknowledgement, or to the last packet of the response; ? if the capture does not show it"},
 	{name: "RETRANSMITTED", former: "RETR", fields: "retransmitted", right: true, rank: 2, quiet: true, some: true},
-	{name: "STALLED", fields: "stalled_ns", right: true, quiet: true, some: true, usual: 8},
+	{name: "STALL TIME", former: "STALLED", fields: "stalled_ns", right: true, quiet: true, some: true, usual: 8, foot: "STALL TIME: time without progress until a retransmission"},
 	{name: "RPC", fields: "transaction", right: true, rank: 3, usual: 5},
 	{name: "STATUS", fields: "status", usual: 10},
 }
@@ -76,9 +76,9 @@ var operationSumColumns = []column{
 	{name: "COUNT", fields: "count", right: true},
 	{name: "BYTES", fields: "bytes", right: true},
 	{name: "RETRANSMITTED", former: "RETR", fields: "retransmitted", right: true, quiet: true, some: true},
-	{name: "STALLED", fields: "stalled", right: true, quiet: true, some: true},
+	{name: "STALLED", fields: "stalled", right: true, quiet: true, some: true, foot: "STALLED: number of operations that made no progress until a retransmission"},
 	{name: "STALL TIME", fields: "stalled_ns", right: true, quiet: true, some: true},
-	{name: "P50", fields: "latency.p50_ns", right: true, rank: 2},
+	{name: "P50", fields: "latency.p50_ns", right: true, rank: 2, foot: "P50, P90, P99, WORST: time to the acknowledgement"},
 	{name: "P90", fields: "latency.p90_ns", right: true, rank: 3},
 	{name: "P99", fields: "latency.p99_ns", right: true, rank: 1},
 	{name: "WORST", fields: "latency.max_ns", right: true},
@@ -104,5 +104,5 @@ func OperationSums(w io.Writer, theme *Theme, width int, rows []*analyze.Operati
 			return err
 		}
 	}
-	return t.flush()
+	return t.end(0)
 }

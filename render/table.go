@@ -29,6 +29,9 @@ type column struct {
 	wide   bool   // for special questions: hidden unless the user wants all columns, or chose this one
 	former string // headings that the column had, with commas between them; --columns, -Y, -e and --sort still accept them
 	quiet  bool   // hidden last unless all of its cells are empty, because it shows problems
+	foot   string // line below a table for people that explains the heading, if the column is shown; empty for none
+	// meaning returns what a text of the cells means, for the list after foot, or nothing; nil for none.
+	meaning func(text string) string
 }
 
 // cell is one field of a row.
@@ -62,6 +65,7 @@ type table struct {
 	late    []string // hidden columns whose cells differed in a later row
 	common  []string // text that all cells of a column had in the sample
 	uniform []bool   // the column is hidden for another reason than its width
+	meant   []string // texts of the cells that are explained below the table
 }
 
 func newTable(w io.Writer, theme *Theme, width int, columns []column) *table {
@@ -110,6 +114,46 @@ func (t *table) flush() error {
 	return nil
 }
 
+// explain notes that a text of a column is to be explained below the table, if the column explains its texts.
+func (t *table) explain(i int, text string) {
+	meaning := t.columns[i].meaning
+	if meaning == nil {
+		return
+	}
+	if m := meaning(text); m != "" {
+		if item := text + " (" + m + ")"; !slices.Contains(t.meant, item) {
+			t.meant = append(t.meant, item)
+		}
+	}
+}
+
+// feet returns the lines below a table that explain the headings of its columns, if people read the table.
+func (t *table) feet() string {
+	if t.width == 0 && !t.theme.legend || !t.drawn {
+		return ""
+	}
+	var b strings.Builder
+	last := ""
+	for _, i := range t.order {
+		c := &t.columns[i]
+		foot := c.foot
+		if t.widths[i] == 0 || foot == "" || foot == last || c.meaning != nil && len(t.meant) == 0 { // Columns next to each other may share one.
+			continue
+		}
+		last = foot
+		if c.meaning != nil {
+			foot += " " + strings.Join(t.meant, ", ")
+		}
+		for n, line := range wrapped(foot, t.width-2) {
+			if n > 0 {
+				line = "  " + line
+			}
+			b.WriteString(t.theme.dim.of(line) + "\n")
+		}
+	}
+	return b.String()
+}
+
 // finish notes the hidden columns whose cells differed in a later row.
 func (t *table) finish() error {
 	if len(t.late) == 0 {
@@ -126,20 +170,25 @@ func (t *table) finish() error {
 // note lists the hidden columns.
 func (t *table) note() error {
 	var hidden []string
+	more := 0
 	for i, c := range t.columns {
-		if t.widths[i] == 0 && !t.uniform[i] && len(t.theme.columns) == 0 {
+		switch {
+		case len(t.theme.columns) > 0 || t.widths[i] > 0:
+		case c.wide:
+			more++
+		case !t.uniform[i]:
 			hidden = append(hidden, c.name)
 		}
 	}
 	if len(hidden) == 0 {
 		return nil
 	}
-	return t.theme.noteHidden(t.w, t.width, hidden)
+	return t.theme.noteHidden(t.w, t.width, hidden, more)
 }
 
-// noteHidden lists the columns that an output leaves out because of its width. It writes to the output only if the
-// theme has no other place for notes.
-func (t *Theme) noteHidden(w io.Writer, width int, hidden []string) error {
+// noteHidden lists the columns that an output leaves out because of its width, and says how many more --wide shows. It
+// writes to the output only if the theme has no other place for notes.
+func (t *Theme) noteHidden(w io.Writer, width int, hidden []string, more int) error {
 	if t.hidden != nil {
 		t.hidden(hidden)
 		return nil
@@ -147,7 +196,11 @@ func (t *Theme) noteHidden(w io.Writer, width int, hidden []string) error {
 	if t.notes != nil {
 		w = t.notes
 	}
-	text := fmt.Sprintf("%d %s hidden: %s (--wide shows all, --columns picks)", len(hidden), record.Noun(int64(len(hidden)), "column"), strings.Join(hidden, ", "))
+	all := "all"
+	if more > 0 {
+		all = fmt.Sprintf("%s and %d more", map[bool]string{true: "this one", false: "these"}[len(hidden) == 1], more)
+	}
+	text := fmt.Sprintf("%d %s hidden: %s (--wide shows %s, --columns picks)", len(hidden), record.Noun(int64(len(hidden)), "column"), strings.Join(hidden, ", "), all)
 	_, err := fmt.Fprintln(w, t.dim.of(strings.Join(Wrap(text, max(width, 40)), "\n")))
 	return err
 }
@@ -192,7 +245,7 @@ func isEmpty(text string) bool { return strings.Trim(text, "0/-?% ") == "" }
 // layOut gives each column the width of its widest cell, hides columns until the others fit,
 // and gives the remaining width to the column with flex. It first hides columns with the
 // same text in every row, then those with the highest rank, and last those that show
-// problems.
+// problems. A hidden column is shown after all if it fits into the width that the others leave.
 func (t *table) layOut() {
 	t.widths = make([]int, len(t.columns))
 	t.common, t.uniform = make([]string, len(t.columns)), make([]bool, len(t.columns))
@@ -235,6 +288,8 @@ func (t *table) layOut() {
 	if t.width == 0 {
 		return
 	}
+	var hidden []int // for want of width, in the order in which they were hidden
+	full := slices.Clone(t.widths)
 	for {
 		need, worst := -1, -1
 		for i, c := range t.columns {
@@ -260,13 +315,21 @@ func (t *table) layOut() {
 				room := max(t.least, t.width-need+min(t.widths[flex], t.least))
 				if all := t.widths[flex]; all > room && worst >= 0 && ranks[worst] >= 1000 && all <= room+t.widths[worst]+1 && t.columns[flex].whole {
 					t.widths[worst] = 0 // A column with the same text in every row says less than the rest of these texts.
+					hidden = append(hidden, worst)
 					continue
 				}
 				t.widths[flex] = min(t.widths[flex], room)
+				need += t.widths[flex] - min(full[flex], t.least)
+			}
+			for _, i := range slices.Backward(hidden) { // A wide column may have been hidden after a narrow one that has room without it.
+				if more := full[i] + 1; need+more <= t.width {
+					t.widths[i], need = full[i], need+more
+				}
 			}
 			return
 		}
 		t.widths[worst] = 0
+		hidden = append(hidden, worst)
 	}
 }
 
@@ -352,6 +415,7 @@ func (t *table) write(cells []cell) error {
 			continue
 		}
 		text := cells[i].text
+		t.explain(i, text)
 		if c.flex { // gives width to numbers that are longer than those of the sample
 			least := min(width, t.least)
 			width, over = max(width-over, least), max(over-(width-least), 0)

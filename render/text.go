@@ -13,6 +13,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/claim"
 	"github.com/rdmadump/rdmadump/internal/query"
 )
 
@@ -85,17 +86,18 @@ func (t *table) explained() string {
 	return text
 }
 
-// legend writes one line that explains the mark of findings, and names the command that
-// explains the columns.
+// legend writes the lines that explain columns, and one line that explains the mark of findings and names the command
+// that explains the columns.
 func (t *Text) legend() error {
-	if !t.theme.legend || !t.table.drawn {
-		return nil
+	text := t.table.feet()
+	if t.theme.legend && t.table.drawn {
+		line := t.table.explained()
+		if t.withFindings {
+			line = "! has findings: rdmadump check   " + line
+		}
+		text += t.theme.dim.of(line) + "\n"
 	}
-	text := t.table.explained()
-	if t.withFindings {
-		text = "! has findings: rdmadump check   " + text
-	}
-	_, err := fmt.Fprintln(t.w, t.theme.dim.of(text))
+	_, err := io.WriteString(t.w, text)
 	return err
 }
 
@@ -129,16 +131,19 @@ var transactionColumns = []column{
 	{name: "FILE", fields: "file file_from", rank: 1, usual: 24, some: true},
 	{name: "CALL BYTES", former: "CALL", fields: "call.payload_bytes", right: true, rank: 1},
 	{name: "REPLY BYTES", former: "REPLY", fields: "reply.payload_bytes", right: true, rank: 1},
-	{name: "FORM", fields: "call.form reply.form", rank: 4, usual: 15},
+	{name: "FORM", fields: "call.form reply.form", rank: 4, usual: 15, foot: "FORM: of the Call and the Reply: short (in a Send), chunked (data in chunks) or long (completely in a chunk)"},
 	{name: "RDMA READ", former: "READ", fields: "rdma-read=read", right: true, rank: 6},
 	{name: "RDMA WRITE", former: "WRITE", fields: "rdma-write=write", right: true, rank: 6},
 	{name: "CREDITS REQUESTED/GRANTED", former: "CREDITS", fields: "call.credits reply.credits", right: true, wide: true},
 	{name: "INVALIDATED", fields: "invalidation.handle", wide: true},
 	{name: "NOT INVALIDATED", fields: "not_invalidated", right: true, wide: true},
 	{name: "LATENCY", fields: "latency_ns", right: true, usual: 8},
-	{name: "CAUSE", fields: "cause.id cause.text", rank: 10, some: true},
+	{name: "CAUSE", fields: "cause.id cause.text", rank: 10, some: true, foot: causeFoot("CAUSE"), meaning: claim.Meaning},
 	{name: "STATUS", fields: "status nfs_status findings"},
 }
+
+// causeFoot explains the ids of causes in a column with this heading.
+func causeFoot(heading string) string { return heading + ": where much of the latency passed:" }
 
 var directions = map[record.Direction]string{record.Forward: "fwd", record.Backward: "back"}
 
@@ -345,7 +350,7 @@ func status(theme *Theme, r *record.Transaction) (string, ink) {
 var connectionColumns = []column{
 	{name: "CONN", fields: "id", right: true},
 	{name: "TRANSPORT", fields: "transport", rank: 6},
-	{name: "CLIENT", fields: "client.address client.port"},
+	{name: "CLIENT", fields: "client.address client.port", foot: "CLIENT, SERVER: address and port; for RoCE and InfiniBand the port of the RDMA connection manager, not a UDP port"},
 	{name: "SERVER", fields: "server.address server.port"},
 	{name: "QPN", fields: "client.qpn server.qpn", wide: true},
 	{name: "PROTOCOL", former: "UPPER", fields: "upper_layer", rank: 3},
@@ -353,14 +358,14 @@ var connectionColumns = []column{
 	{name: "MTU", fields: "path_mtu", right: true, wide: true},
 	{name: "INLINE TO SERVER/TO CLIENT", former: "INLINE", fields: "inline_threshold.client_to_server inline_threshold.server_to_client", right: true, wide: true},
 	{name: "INVALIDATION ANNOUNCED BY", former: "REMOTE-INV", fields: "remote_invalidation", wide: true},
-	{name: "IN FLIGHT", former: "IN-FLIGHT", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, rank: 4},
+	{name: "IN FLIGHT", former: "IN-FLIGHT", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, rank: 4, foot: "IN FLIGHT: most Calls in flight at once, of the credits that the server granted last; ? if the capture does not show it"},
 	{name: "PACKETS", fields: "packets", right: true, rank: 2},
 	{name: "RETRANSMITTED", former: "RETR,RETR/OOO/MISSED", fields: "retransmitted", right: true, rank: 2, quiet: true, some: true},
 	{name: "OUT OF ORDER", former: "OOO", fields: "out_of_order", right: true, rank: 3, quiet: true, some: true},
 	{name: "NOT CAPTURED", former: "MISSED", fields: "not_captured", right: true, rank: 3, quiet: true, some: true},
 	{name: "NAKS", former: "NAK,NAK/RNR", fields: "naks", right: true, rank: 5, quiet: true, some: true},
 	{name: "RNR NAKS", former: "RNR", fields: "rnr_naks", right: true, rank: 5, quiet: true, some: true},
-	{name: "LATE", fields: "path.late.from_client path.late.from_server", right: true, rank: 8, some: true},
+	{name: "LATE", fields: "path.late.from_client path.late.from_server", right: true, rank: 8, some: true, foot: "LATE: packets whose first copy came after later packets: lost or overtaken before the capture point"},
 	{name: "CE MARKS/CNPS", former: "CE/CNP", fields: "congestion_marks cnps", right: true, rank: 5, some: true},
 	{name: "CLOSED", fields: "ended.how ended.by", flex: true, whole: true, min: 8, usual: 26},
 }
@@ -530,7 +535,7 @@ func (t *Text) Summary(r *record.Summary) error {
 	for _, state := range slices.Sorted(maps.Keys(r.Evicted)) {
 		fmt.Fprintf(&b, "; memory limit reached: %s", state)
 	}
-	_, err := fmt.Fprintln(t.w, t.theme.dim.of(b.String()))
+	_, err := fmt.Fprintln(t.w, t.theme.dim.of(Folded(b.String(), t.width)))
 	return err
 }
 
@@ -675,6 +680,11 @@ func (t *Text) Verdict(rules []RuleCount, unchecked []string) error {
 		for _, r := range rules {
 			shade := t.theme.severity(r.Severity)
 			fmt.Fprintf(&b, "%s "+row, shade.of(fmt.Sprintf("%-8s", r.Severity)), r.Rule, r.Count, r.Client, r.Server, r.Count-r.Client-r.Server)
+		}
+	}
+	if len(rules) > 0 && t.width > 0 {
+		for _, line := range wrapped("CLIENT, SERVER: findings that are the fault of this side; UNATTRIBUTED: of neither, or the capture does not prove of which", t.width) {
+			b.WriteString(t.theme.dim.of(line) + "\n")
 		}
 	}
 	for _, line := range unchecked {

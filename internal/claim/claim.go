@@ -298,6 +298,19 @@ func Brief(r *record.Transaction) string {
 	return strings.NewReplacer("{ns}", field.Duration(c.NS), "{caller}", string(caller), "{other}", string(other)).Replace(s.Brief)
 }
 
+// Meaning says in a few words what the id of a sentence means, without the numbers of an RPC. It returns nothing for an unknown id.
+func Meaning(id string) string {
+	s := Find(id)
+	if s == nil {
+		return ""
+	}
+	caller, other := record.Client, record.Server
+	if s.ID != id {
+		caller, other = other, caller
+	}
+	return strings.NewReplacer("{ns} ", "", "{caller}", string(caller), "{other}", string(other)).Replace(s.Brief)
+}
+
 // isMost reports whether a part of the latency is most of it, and long enough to be described.
 func (f *facts) isMost(ns int64) bool { return 2*ns > f.latency && ns >= least }
 

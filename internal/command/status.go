@@ -51,14 +51,14 @@ func (s *Status) Error() string {
 // Unwrap returns the cause.
 func (s *Status) Unwrap() error { return s.Err }
 
-// Say writes a message of the program. It may contain names of files and bytes of captures, so what is not printable is
-// escaped.
+// Say writes a message of the program, in lines that fit a terminal. It may contain names of files and bytes of captures, so
+// what is not printable is escaped.
 func Say(stderr io.Writer, format string, args ...any) {
-	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
+	lines := strings.Split("rdmadump: "+fmt.Sprintf(format, args...), "\n")
 	for i, line := range lines {
-		lines[i] = render.Clean(line)
+		lines[i] = render.Folded(render.Clean(line), proseWidth(stderr))
 	}
-	fmt.Fprintf(stderr, "rdmadump: %s\n", strings.Join(lines, "\n"))
+	fmt.Fprintln(stderr, strings.Join(lines, "\n"))
 }
 
 // Damaged returns the error for inputs that could not be read to their ends.

@@ -3,6 +3,7 @@ package command
 import (
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"golang.org/x/term"
@@ -47,6 +48,14 @@ func TerminalSize(w io.Writer) (width, height int) {
 func TerminalWidth(w io.Writer) int {
 	width, _ := TerminalSize(w)
 	return width
+}
+
+// proseWidth returns the width of sentences on w: $COLUMNS, or else that of the terminal, which is 0 if there is none.
+func proseWidth(w io.Writer) int {
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	return TerminalWidth(w)
 }
 
 // Colored reports whether to write colors to w, according to --color.

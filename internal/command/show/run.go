@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -239,7 +240,7 @@ func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		if s.found != nil {
 			shown.Findings = s.found // without those that --ignore, --baseline or a filter left out
 		}
-		text := render.NewText(r.Stderr, render.NewTheme(s.Look.Colored(r.Stderr)), 0)
+		text := render.NewText(r.Stderr, render.NewTheme(s.Look.Colored(r.Stderr)), s.proseWidth(r.Stderr))
 		text.Selected(s.selection(summary))
 		text.Summary(&shown)
 		if s.nothing() == nil && s.outside(summary) == "" {
@@ -290,9 +291,7 @@ func (s *sink) count(summary *record.Summary) {
 
 // selection says how many records are shown of how many, if flags select some, or after what, if they end reading. The summary follows.
 func (s *sink) selection(summary *record.Summary) string {
-	if !s.selecting() && !s.stopped {
-		return ""
-	}
+	order := s.order()
 	total, noun := int64(-1), "record"
 	switch s.View.Name {
 	case "transactions":
@@ -306,25 +305,52 @@ func (s *sink) selection(summary *record.Summary) string {
 		total, noun = int64(summary.Connections), "connection"
 	}
 	switch {
+	case !s.selecting() && !s.stopped:
+		return order
 	case s.stopped: // The numbers of the summary are those up to there, and how many more there are is not known.
 		return record.Plural(s.written, noun) + " shown after "
 	case total < s.written:
-		return record.Plural(s.written, noun) + " shown; "
+		return record.Plural(s.written, noun) + " shown; " + order
 	}
-	return fmt.Sprintf("%d of %s shown; ", s.written, record.Plural(total, noun))
+	return fmt.Sprintf("%d of %s shown; ", s.written, record.Plural(total, noun)) + order
+}
+
+// order says how the rows of a table of sums are ordered, if no flag says it. It returns nothing for other views.
+func (s *sink) order() string {
+	switch first, _, _ := strings.Cut(s.By.By, ","); {
+	case s.View == nil || s.Order.Path != "" && (s.Order.Path != "total_ns" || !s.Order.Descending) || s.written < 2:
+	case s.View == flags.OperationSumsView && s.Order.Path == "":
+		return "the rows with the most bytes are first; "
+	case s.View == flags.RatesView || s.View.Name == "stats" && first == "size":
+	case s.View.Name == "stats" || s.View.Name == "files":
+		return "the rows with the largest sum of latencies are first; "
+	}
+	return ""
 }
 
 // sayNext says which command comes next if a view shows sums, or what is in a capture without RPCs.
 func (r *Runner) sayNext(s *sink, summary *record.Summary) {
+	width := s.proseWidth(r.Stderr)
 	switch {
 	case s.Shown == "" || s.View == nil || s.View.Name == "overview" || r.lines != nil:
 	case hasRPCs(summary):
-		fmt.Fprintf(r.Stderr, "to see which RPCs were slow and why: rdmadump overview %s\n", s.Typed)
+		why, command := "to see which RPCs were slow and why:", "rdmadump overview "+s.Typed
+		between := " "
+		if width > 0 && len(why)+1+render.Width(command) > width { // A command is not wrapped, so that it can be copied.
+			between = "\n  "
+		}
+		fmt.Fprintln(r.Stderr, why+between+command)
 	case summary.RDMA+summary.RPC == 0 && s.View.SumsRPCs():
-		fmt.Fprintf(r.Stderr, "the capture contains neither RDMA nor RPC%s: rdmadump packets %s lists what it has\n", contents(summary), s.Typed)
+		fmt.Fprintln(r.Stderr, render.Folded(fmt.Sprintf("the capture contains neither RDMA nor RPC%s: rdmadump packets %s lists what it has", contents(summary), s.Typed), width))
 	case summary.RDMA > 0 && s.View.SumsRPCs():
-		fmt.Fprintf(r.Stderr, "the capture contains RDMA but no RPC: rdmadump overview %s shows what it carries, rdmadump connections and packets list it\n", s.Typed)
+		fmt.Fprintln(r.Stderr, render.Folded(fmt.Sprintf("the capture contains RDMA but no RPC: rdmadump overview %s shows what it carries, rdmadump connections and packets list it", s.Typed), width))
 	}
+}
+
+// proseWidth returns the width of sentences on standard error: that of the tables or, without one, that of the terminal, which is 0 if
+// there is none.
+func (s *sink) proseWidth(stderr io.Writer) int {
+	return cmp.Or(s.width, command.TerminalWidth(stderr))
 }
 
 // status returns the exit status, as an error; it is nil if all went well.
