@@ -79,16 +79,16 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 		b.WriteString("no change\n")
 	}
 	if pairs {
-		b.WriteString("a>b  before>after; a single value is the same in both\n")
+		b.WriteString("a > b before > after; a single value is the same in both\n")
 	}
 	if absent {
-		b.WriteString("none no latency, because the capture has no such RPC with a Reply\n")
+		b.WriteString("none  no latency, because the capture has no such RPC with a Reply\n")
 	}
 	if tested {
-		b.WriteString("!    more than chance explains: p < 0.001 in an exact permutation test\n")
+		b.WriteString("!     more than chance explains: p < 0.001 in an exact permutation test\n")
 	}
 	if marked {
-		b.WriteString("?    not tested: fewer than 30 latencies before or after, or an upper bound (<=)\n")
+		b.WriteString("?     not tested: fewer than 30 latencies before or after, or an upper bound (<=)\n")
 	}
 	_, err := to.Out.Write([]byte(b.String()))
 	return err
@@ -96,13 +96,10 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 
 // pair returns a value before and after, or once if it is the same.
 func pair(before, after string) string {
-	switch {
-	case before == after:
+	if before == after {
 		return before
-	case strings.HasPrefix(before, AtMost) || strings.HasPrefix(after, AtMost): // "1ms><=2ms" would be hard to read
-		return before + " > " + after
 	}
-	return before + ">" + after
+	return before + " > " + after
 }
 
 // compared writes a line for a comparison that is no group.
@@ -162,7 +159,7 @@ func ComparisonText(c *analyze.Comparison) (label, text string) {
 		if unit := settingUnits[c.Name]; unit != "" {
 			name += " (" + unit + ")"
 		}
-		label, text = "setting", name+": "+strings.Join(c.Before.Values, ", ")+" > "+strings.Join(c.After.Values, ", ")
+		label, text = "parameter", name+": "+strings.Join(c.Before.Values, ", ")+" > "+strings.Join(c.After.Values, ", ")
 	}
 	return label, clean(text)
 }

@@ -317,7 +317,7 @@ func (t *Theme) pauseEnd(r *record.Transaction, to record.Time) string {
 	}
 	stamp, _ := t.ladderTimes(r)
 	words := strings.Fields(stamp(to)) // perhaps with a date
-	return " (to " + words[len(words)-1] + ")"
+	return " (ends at " + words[len(words)-1] + ")"
 }
 
 // lastTime returns the time of the last event of a transaction.
@@ -715,8 +715,8 @@ func withPauses(rungs []rung, theme *Theme, r *record.Transaction) []rung {
 		if slices.ContainsFunc(rungs, func(g rung) bool { return !g.pause && g.at > wait.From && g.at < wait.To }) {
 			to = theme.pauseEnd(r, wait.To)
 		}
-		text, short := pauseText(r, wait, to)
-		rungs = slices.Insert(rungs, at, rung{at: wait.From, first: wait.First(), last: wait.First(), pause: true, ink: theme.warn, text: text, short: short})
+		text, short, least := pauseText(r, wait, to)
+		rungs = slices.Insert(rungs, at, rung{at: wait.From, first: wait.First(), last: wait.First(), pause: true, ink: theme.warn, text: text, short: short, least: least})
 	}
 	return rungs
 }

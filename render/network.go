@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -101,28 +100,45 @@ const (
 	courseScale  = 17 // the largest value, such as "| # = 1234.567s"
 )
 
-// courses returns the intervals of each direction. As many are merged into one as the width needs.
+// courses returns the intervals of each direction, as far as it has a course. All directions have the same intervals, so that what
+// is below each other happened at the same time; they are so long that they fit the width.
 func (s Screen) courses(list []*record.Network) [][]record.NetworkInterval {
-	most := 0
+	var length, from, to record.Time
 	for _, n := range list {
-		most = max(most, len(n.Course))
-	}
-	merged := 1
-	if room := max(s.Width-courseMargin-courseScale, 10); s.Width > 0 && most > room {
-		merged = (most + room - 1) / room
+		if len(n.Course) > 1 {
+			own := n.Course[1].Start - n.Course[0].Start
+			end := n.Course[len(n.Course)-1].Start + own
+			if length == 0 {
+				from, to = n.Course[0].Start, end
+			}
+			length, from, to = max(length, own), min(from, n.Course[0].Start), max(to, end)
+		}
 	}
 	courses := make([][]record.NetworkInterval, len(list))
+	if length <= 0 {
+		return courses
+	}
+	cells := int((to - from + length - 1) / length)
+	if room := max(s.Width-courseMargin-courseScale, 10); s.Width > 0 && cells > room {
+		length *= record.Time((cells + room - 1) / room)
+		cells = int((to - from + length - 1) / length)
+	}
 	for i, n := range list {
-		for part := range slices.Chunk(n.Course, merged) {
-			sum := part[0]
-			for _, p := range part[1:] {
-				sum.Lost, sum.Corrupted = sum.Lost+p.Lost, sum.Corrupted+p.Corrupted
-				if sum.MaxNS.Known() || p.MaxNS.Known() {
-					sum.MaxNS = record.Some(max(sum.MaxNS.Or(0), p.MaxNS.Or(0)))
-				}
-			}
-			courses[i] = append(courses[i], sum)
+		if len(n.Course) < 2 {
+			continue
 		}
+		course := make([]record.NetworkInterval, cells)
+		for k := range course {
+			course[k].Start = from + length*record.Time(k)
+		}
+		for _, p := range n.Course {
+			sum := &course[min(int((p.Start-from)/length), cells-1)]
+			sum.Lost, sum.Corrupted = sum.Lost+p.Lost, sum.Corrupted+p.Corrupted
+			if p.MaxNS.Known() {
+				sum.MaxNS = record.Some(max(sum.MaxNS.Or(0), p.MaxNS.Or(0)))
+			}
+		}
+		courses[i] = course
 	}
 	return courses
 }

@@ -321,7 +321,7 @@ func (v *overview) mounted() {
 			v.row("", part{"and " + MorePairs(len(v.o.Mounted), i) + " of client, server and version", v.theme.dim})
 			break
 		}
-		v.line(once(i, "mounted"), MountText(&m), ink{})
+		v.line(once(i, "in use"), MountText(&m), ink{})
 		v.about("connections FILE")
 	}
 }
@@ -499,14 +499,14 @@ func (v *overview) health() {
 		if i == 3 {
 			break
 		}
-		text := fmt.Sprintf("%s ended: %s", record.Plural(e.Count, "connection"), EndingText(e.How, e.By))
+		text := record.Plural(e.Count, "connection") + " ended"
 		if e.OutstandingCalls > 0 {
-			text += "; " + record.Plural(e.OutstandingCalls, "Call") + " in flight"
+			text += " with " + record.Plural(e.OutstandingCalls, "Call") + " in flight"
 			if list := outstanding(e.OutstandingCalls, e.XIDs[:min(len(e.XIDs), 1)]); list != "" {
-				text += ": " + list
+				text += " (" + list + ")"
 			}
 		}
-		v.row("", part{text, v.theme.bad})
+		v.line("", text+": "+EndingText(e.How, e.By), v.theme.bad)
 		if e.Count == 1 {
 			v.suggest(fmt.Sprintf("connections FILE --conn %d", e.First))
 			continue
@@ -905,7 +905,7 @@ func (v *overview) mountSteps() {
 			shade = v.theme.bad
 		}
 		at := Duration(int64(s.Time - v.s.First.Or(s.Time)))
-		v.row(once(shown, "mounts"), part{fmt.Sprintf("%9s  ", at), v.theme.dim}, part{v.ends(s.Client, s.Server) + s.Asked + ": ", ink{}}, part{s.Answer, shade})
+		v.row(once(shown, "mounting"), part{fmt.Sprintf("%9s  ", at), v.theme.dim}, part{v.ends(s.Client, s.Server) + s.Asked + ": ", ink{}}, part{s.Answer, shade})
 		shown++
 	}
 	if left := v.o.MountStepsTotal - int64(shown); left > 0 {
@@ -923,12 +923,12 @@ func (v *overview) slowest() {
 		length = max(length, len(Latency(v.o.Slowest[i].Transaction)))
 	}
 	for i, slow := range v.o.Slowest {
-		v.slow(once(i, "slowest"), &slow, length)
+		v.slow(once(i, "slowest"), &slow, length, "")
 	}
 	v.whereNext()
 	v.ladderOf(v.o.Slowest)
 	if list := v.o.SlowestMounting; len(list) > 0 { // They would hide the others.
-		v.slow("setup", &list[0], length)
+		v.slow("setup", &list[0], length, " (slowest of mounting and unmounting)")
 		if len(v.o.Slowest) == 0 {
 			v.ladderOf(list)
 		}
@@ -958,18 +958,45 @@ func (v *overview) ladderOf(list []analyze.Slow) {
 	}
 }
 
-// slow writes one of the slowest RPCs. Its latency takes at least length characters.
-func (v *overview) slow(label string, s *analyze.Slow, length int) {
+// slow writes one of the slowest RPCs, and of what it is the slowest, unless that is all. Its latency takes at least length characters.
+func (v *overview) slow(label string, s *analyze.Slow, length int, of string) {
 	r := s.Transaction
-	text := "  " + v.ends(r.Client, r.Server) + shortProcedure(r, "")
+	text := v.ends(r.Client, r.Server) + shortProcedure(r, "") + of
 	if s.Count > 1 {
 		text += fmt.Sprintf(" (sent on several connections, slowest of at least %d answered)", s.Count)
 	}
 	if cause := cmp.Or(claim.Brief(r), longestPart(r)); cause != "" {
-		text += ": " + cause
+		text += ": " + cause + otherStalls(r)
 	}
-	v.row(label, part{fmt.Sprintf("%*s  ", max(length, 8), Latency(r)), ink{}}, part{r.XID.String(), v.theme.key}, part{text, ink{}})
+	v.rest(label, text, part{fmt.Sprintf("%*s  ", max(length, 8), Latency(r)), ink{}}, part{r.XID.String() + "  ", v.theme.key})
 	v.about(fmt.Sprintf("FILE -Y 'id == %d'", r.ID))
+}
+
+// otherStalls says how long an RPC stalled, if its cause is only the longest of several stalls. It returns nothing for other RPCs.
+func otherStalls(r *record.Transaction) string {
+	c, n := r.Cause.Or(record.Cause{}), int64(0)
+	for range r.Stalls() {
+		n++
+	}
+	rest := r.Phases.Or(record.Phases{}).WaitNS - c.NS
+	if n < 2 || rest <= 0 || !strings.HasPrefix(c.ID, "stalled-") && c.ID != "busy" && c.ID != "receiver" {
+		return ""
+	}
+	return fmt.Sprintf(", and %s in %s", Duration(rest), record.Plural(n-1, "other stall"))
+}
+
+// rest writes parts and, after them, a text that is wrapped: its further lines begin below its first one.
+func (v *overview) rest(label, text string, parts ...part) {
+	at := 0
+	for _, p := range parts {
+		at += wide(p.text)
+	}
+	for i, line := range Wrap(text, max(v.width-overviewMargin-at, narrowest)) {
+		if i > 0 {
+			label, parts = "", []part{{strings.Repeat(" ", at), ink{}}}
+		}
+		v.row(label, append(parts, part{line, ink{}})...)
+	}
 }
 
 // busiest writes the operations with the largest sum of latencies.
@@ -990,8 +1017,8 @@ func (v *overview) busiest() {
 		if s.Latency.UpperBounds > 0 {
 			total = AtMost + total
 		}
-		text := fmt.Sprintf("%8s  %d x %s, p50 %s, worst %s", total, s.Count, name, about(&s.Latency, s.Latency.P50), maximum(&s.Latency, s.Latency.Max))
-		v.row(once(i, "busiest"), part{text, ink{}})
+		text := fmt.Sprintf("%d x %s, p50 %s, worst %s", s.Count, name, about(&s.Latency, s.Latency.P50), maximum(&s.Latency, s.Latency.Max))
+		v.rest(once(i, "busiest"), text, part{fmt.Sprintf("%8s of latency  ", total), ink{}})
 		v.about("stats FILE")
 	}
 }

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/hex"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/header"
@@ -42,7 +42,11 @@ var (
 // NewPackets returns a Packets that draws on w for a terminal of this width, or without any
 // limit of the width if it is 0.
 func NewPackets(w io.Writer, theme *Theme, width int) *Packets {
-	return &Packets{w: w, theme: theme, width: width, clock: clock{form: theme.times}, pair: leastPair}
+	pair := "192.168.100.100 > 192.168.100.100"
+	if width > 0 && width < narrowLine {
+		pair = "192.168.77.2 > 192.168.77.1"
+	}
+	return &Packets{w: w, theme: theme, width: width, clock: clock{form: theme.times}, pair: len(pair)}
 }
 
 // appendMarks appends the marks of a packet, such as " [retransmitted]".
@@ -147,30 +151,26 @@ func (r *Packets) shorten(b []byte, at, end int) []byte {
 	return append(append(b[:keep], r.theme.glyphs.shortened...), r.marks...)
 }
 
+// shortenPair shortens the addresses of a packet, which begin at a byte of a line, to the end of each if they would leave too little of
+// the summary.
+func (r *Packets) shortenPair(b []byte, at int) []byte {
+	const between = " > "
+	most := max((r.width-at)/2, len("192.168.100.100 > 192.168.100.100"))
+	if r.width == 0 || r.Tree || r.Bytes || len(b)-at <= most {
+		return b
+	}
+	from, to, _ := strings.Cut(string(b[at:]), between)
+	half := (most - len(between)) / 2
+	from = endOf(from, max(half, most-len(between)-wide(to)), r.theme.glyphs.shortened)
+	to = endOf(to, most-len(between)-wide(from), r.theme.glyphs.shortened)
+	return append(append(append(b[:at], from...), between...), to...)
+}
+
 // narrowLine is the width below which lines leave out columns, because too little would be left of the summary.
 const narrowLine = 110
 
 // narrow reports whether lines leave out the transport and the length.
 func (r *Packets) narrow() bool { return r.width > 0 && r.width < narrowLine && !r.Tree && !r.Bytes }
-
-// appendAddress appends an address or a name, or a dash. If lines have a width, the two addresses get a third of it: of a longer one, such
-// as of IPv6, the end is shown, and of a name the beginning. More is the number of bytes beyond those of its columns.
-func (r *Packets) appendAddress(b []byte, p *record.Packet, address func([]byte) []byte) (line []byte, more int) {
-	at := len(b)
-	b = orDash(p.AppendShown(b, address), at)
-	most := (max(leastPair, r.width/3) - len(" > ")) / 2
-	if r.width == 0 || r.Tree || r.Bytes || len(b)-at <= most {
-		return b, 0
-	}
-	sign := r.theme.glyphs.shortened
-	if bytes.IndexByte(b[at:], ':') < 0 {
-		return append(b[:at+most-1], sign...), len(sign) - 1
-	}
-	return slices.Replace(b, at, len(b)-most+1, []byte(sign)...), len(sign) - 1
-}
-
-// leastPair is the width of two addresses of IPv4, in columns.
-const leastPair = len("192.168.100.100 > 192.168.100.100")
 
 // Packet writes one packet.
 func (r *Packets) Packet(p *record.Packet) error {
@@ -186,12 +186,13 @@ func (r *Packets) Packet(p *record.Packet) error {
 	b = padLeft(b, at, r.clock.width())
 	b = append(b, ' ')
 	at = len(b)
-	b, more := r.appendAddress(b, p, p.AppendSource)
+	b = orDash(p.AppendShown(b, p.AppendSource), len(b))
 	b = append(b, " > "...)
-	b, again := r.appendAddress(b, p, p.AppendDestination)
-	more += again
-	r.pair = max(r.pair, len(b)-at-more)
-	b = padRight(b, at, r.pair+more)
+	b = orDash(p.AppendShown(b, p.AppendDestination), len(b))
+	b = r.shortenPair(b, at)
+	shown := utf8.RuneCount(b[at:])
+	r.pair = max(r.pair, shown)
+	b = padRight(b, at, r.pair+len(b)-at-shown)
 	b = append(b, ' ')
 	if !r.narrow() {
 		at = len(b)

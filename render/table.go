@@ -291,7 +291,7 @@ func (t *table) layOut() {
 	var hidden []int // for want of width, in the order in which they were hidden
 	full := slices.Clone(t.widths)
 	for {
-		need, worst := -1, -1
+		need, worst, same := -1, -1, 0 // same is the width of the columns with the same text in every row
 		for i, c := range t.columns {
 			if t.widths[i] == 0 || t.below && c.wrap {
 				continue
@@ -304,6 +304,9 @@ func (t *table) layOut() {
 			if ranks[i] > 0 && len(t.theme.columns) == 0 && (worst < 0 || ranks[i] >= ranks[worst]) {
 				worst = i
 			}
+			if ranks[i] >= 1000 && i != flex {
+				same += t.widths[i] + 1
+			}
 		}
 		if need > t.width && flex >= 0 && t.columns[flex].wrap { // below its row, instead of hiding more columns
 			t.below = true
@@ -313,8 +316,8 @@ func (t *table) layOut() {
 		if need <= t.width || worst < 0 {
 			if flex >= 0 {
 				room := max(t.least, t.width-need+min(t.widths[flex], t.least))
-				if all := t.widths[flex]; all > room && worst >= 0 && ranks[worst] >= 1000 && all <= room+t.widths[worst]+1 && t.columns[flex].whole {
-					t.widths[worst] = 0 // A column with the same text in every row says less than the rest of these texts.
+				if all := t.widths[flex]; all > room && worst >= 0 && ranks[worst] >= 1000 && all <= room+same && t.columns[flex].whole {
+					t.widths[worst] = 0 // Columns with the same text in every row say less than the rest of these texts.
 					hidden = append(hidden, worst)
 					continue
 				}

@@ -350,7 +350,7 @@ func status(theme *Theme, r *record.Transaction) (string, ink) {
 var connectionColumns = []column{
 	{name: "CONN", fields: "id", right: true},
 	{name: "TRANSPORT", fields: "transport", rank: 6},
-	{name: "CLIENT", fields: "client.address client.port", foot: "CLIENT, SERVER: address and port; for RoCE and InfiniBand the port of the RDMA connection manager, not a UDP port"},
+	{name: "CLIENT", fields: "client.address client.port", foot: "CLIENT, SERVER: address:port; with RoCE and InfiniBand it is a port of the RDMA connection manager"},
 	{name: "SERVER", fields: "server.address server.port"},
 	{name: "QPN", fields: "client.qpn server.qpn", wide: true},
 	{name: "PROTOCOL", former: "UPPER", fields: "upper_layer", rank: 3},
@@ -358,7 +358,7 @@ var connectionColumns = []column{
 	{name: "MTU", fields: "path_mtu", right: true, wide: true},
 	{name: "INLINE TO SERVER/TO CLIENT", former: "INLINE", fields: "inline_threshold.client_to_server inline_threshold.server_to_client", right: true, wide: true},
 	{name: "INVALIDATION ANNOUNCED BY", former: "REMOTE-INV", fields: "remote_invalidation", wide: true},
-	{name: "IN FLIGHT", former: "IN-FLIGHT", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, rank: 4, foot: "IN FLIGHT: most Calls in flight at once, of the credits that the server granted last; ? if the capture does not show it"},
+	{name: "IN FLIGHT", former: "IN-FLIGHT", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, rank: 4, foot: "IN FLIGHT: most Calls in flight at once, of the credits that the server granted last; ? if not known"},
 	{name: "PACKETS", fields: "packets", right: true, rank: 2},
 	{name: "RETRANSMITTED", former: "RETR,RETR/OOO/MISSED", fields: "retransmitted", right: true, rank: 2, quiet: true, some: true},
 	{name: "OUT OF ORDER", former: "OOO", fields: "out_of_order", right: true, rank: 3, quiet: true, some: true},

@@ -70,9 +70,9 @@ func shortlyUntil(w *record.Wait) string {
 		return "until it retransmitted"
 	case record.RetransmitNak:
 		if nak, known := w.NakPacket.Get(); known {
-			return "until it heeded NAK " + numbered(nak, w.NakPoint)
+			return "until it retransmitted after NAK " + numbered(nak, w.NakPoint)
 		}
-		return "until it heeded a NAK"
+		return "until it retransmitted after a NAK"
 	case record.RNRNak:
 		return "until an RNR NAK"
 	case record.NewConnection:
@@ -81,14 +81,18 @@ func shortlyUntil(w *record.Wait) string {
 	return "by " + WaitText(w.Reason)
 }
 
-// pauseText returns the text of a wait in the ladder, and a shorter text; to follows its length.
-func pauseText(r *record.Transaction, w *record.Wait, to string) (text, short string) {
+// pauseText returns the text of a wait in the ladder, and two shorter texts; to follows its length, except in the shortest one.
+func pauseText(r *record.Transaction, w *record.Wait, to string) (text, short, least string) {
 	if xid, known := w.BlockingXID.Get(); known && w.Reason == record.HeadOfLine {
 		short = fmt.Sprintf("%s%s: transfers of XID %v came first", Duration(w.NS), to, xid)
-		return "... " + short + " ...", short
+		return "... " + short + " ...", short, fmt.Sprintf("%s: stalled by %v", Duration(w.NS), xid)
 	}
 	text = fmt.Sprintf("... %s%s: %s stalled %s ...", Duration(w.NS), to, w.Waiting, stalledUntil(r, w))
-	return text, fmt.Sprintf("%s%s: %s stalled %s", Duration(w.NS), to, w.Waiting, shortlyUntil(w))
+	least = fmt.Sprintf("%s: %s stalled", Duration(w.NS), w.Waiting)
+	if nak, known := w.NakPacket.Get(); known {
+		least = fmt.Sprintf("%s: stalled until after NAK %d", Duration(w.NS), nak)
+	}
+	return text, fmt.Sprintf("%s%s: %s stalled %s", Duration(w.NS), to, w.Waiting, shortlyUntil(w)), least
 }
 
 // numbered returns a packet number, with its capture point if there are several.
