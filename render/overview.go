@@ -321,7 +321,7 @@ func (v *overview) mounted() {
 			v.row("", part{"and " + MorePairs(len(v.o.Mounted), i) + " of client, server and version", v.theme.dim})
 			break
 		}
-		v.line(once(i, "in use"), MountText(&m), ink{})
+		v.line(once(i, "mounted"), MountText(&m), ink{})
 		v.about("connections FILE")
 	}
 }

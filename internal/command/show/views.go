@@ -192,7 +192,7 @@ func withMounts(s *sink, h dissect.Handler) (dissect.Handler, func()) {
 		s.fail(s.text.Flush())
 		for _, m := range mounts.List() {
 			if m.Connections > 0 {
-				s.fail(render.Labeled(s.w, cmp.Or(s.width, 120), "in use", render.MountText(record.Named(&m, s.Hosts))))
+				s.fail(render.Labeled(s.w, cmp.Or(s.width, 120), "mounted", render.MountText(record.Named(&m, s.Hosts))))
 			}
 		}
 	}
