@@ -685,11 +685,11 @@ func ConnectionDetail(to Screen, c *record.Connection, start record.Time) error 
 	if end, ended := c.Ended.Get(); ended {
 		row("ended", "%s", endingDetail(&end))
 		if end.OutstandingCalls > 0 {
-			text := strconv.FormatInt(end.OutstandingCalls, 10)
+			text := record.CallsAtEnd(end.OutstandingCalls, end.NotAccepted)
 			if list := outstanding(end.OutstandingCalls, end.XIDs); list != "" {
 				text += ": " + list
 			}
-			row("Calls in flight", "%s", text)
+			row("at the end", "%s", text)
 		}
 	}
 	for _, side := range []struct {

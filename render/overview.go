@@ -501,7 +501,7 @@ func (v *overview) health() {
 		}
 		text := record.Plural(e.Count, "connection") + " ended"
 		if e.OutstandingCalls > 0 {
-			text += " with " + record.Plural(e.OutstandingCalls, "Call") + " in flight"
+			text += " with " + record.CallsAtEnd(e.OutstandingCalls, e.NotAccepted)
 			if list := outstanding(e.OutstandingCalls, e.XIDs[:min(len(e.XIDs), 1)]); list != "" {
 				text += " (" + list + ")"
 			}

@@ -1,6 +1,9 @@
 package record
 
-import "unsafe"
+import (
+	"fmt"
+	"unsafe"
+)
 
 // Endpoint is one end of a connection.
 type Endpoint struct {
@@ -123,8 +126,22 @@ type Ended struct {
 	Point            string      `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points." secret:"point"`
 	Reason           Opt[string] `json:"reason" doc:"Reason that a NAK, Terminate or rejection states." secret:"no"`
 	Retransmissions  Opt[int64]  `json:"retransmissions" doc:"Number of retransmissions of the request that was never acknowledged."`
-	OutstandingCalls int64       `json:"outstanding_calls" doc:"Number of Calls that were outstanding at the end and never got a Reply."`
+	OutstandingCalls int64       `json:"outstanding_calls" doc:"Number of Calls that were outstanding at the end and never got a Reply that was accepted."`
+	NotAccepted      int64       `json:"replies_not_accepted" doc:"Number of these Calls whose Reply is in the capture, but was not accepted; the others were in flight at the end."`
 	XIDs             []Hex32     `json:"xids" doc:"XIDs of the first few outstanding Calls; null if there were none."`
+}
+
+// CallsAtEnd says how many Calls were in flight when connections ended, and how many had a Reply that was not accepted. These are
+// a part of the outstanding Calls. A finding of connection-lost counts the Calls in flight.
+func CallsAtEnd(outstanding, notAccepted int64) string {
+	switch inFlight := outstanding - notAccepted; {
+	case notAccepted == 0:
+		return Plural(inFlight, "Call") + " in flight"
+	case inFlight == 0:
+		return Plural(notAccepted, "Call") + " whose Reply was not accepted"
+	default:
+		return fmt.Sprintf("%s in flight and %d whose Reply was not accepted", Plural(inFlight, "Call"), notAccepted)
+	}
 }
 
 // Clone returns a copy that stays valid after the handler has returned.

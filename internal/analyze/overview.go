@@ -185,7 +185,8 @@ type EndCount struct {
 	How              record.Ending          `json:"how" doc:"Cause of the connections' ends, as in the field ended.how of connections."`
 	By               record.Opt[record.End] `json:"by" doc:"The side that ended the connections; null if the capture does not show it."`
 	Count            int64                  `json:"count" doc:"Number of connections that ended so."`
-	OutstandingCalls int64                  `json:"outstanding_calls" doc:"Number of Calls that were outstanding at the ends and never got a Reply."`
+	OutstandingCalls int64                  `json:"outstanding_calls" doc:"Number of Calls that were outstanding at the ends and never got a Reply that was accepted."`
+	NotAccepted      int64                  `json:"replies_not_accepted" doc:"Number of these Calls whose Reply is in the capture, but was not accepted; the others were in flight at the ends."`
 	plain            int64                  // connections of RPC without RDMA
 	First            int                    `json:"connection" doc:"Connection number: the first of these connections."`
 	XIDs             []record.Hex32         `json:"xids" doc:"XIDs of the first connection's outstanding Calls; null if there were none."`
@@ -380,6 +381,7 @@ func (c *Collector) Connection(r *record.Connection) {
 			c.ends[k].plain++
 		}
 		c.ends[k].OutstandingCalls += end.OutstandingCalls
+		c.ends[k].NotAccepted += end.NotAccepted
 	}
 	use := r.Credits.Or(record.CreditPair{}).Forward
 	if r.Credits.Known() && r.Transactions > 0 && !(use.Granted.Known() && use.PeakInFlight.Known()) {
@@ -556,7 +558,7 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 		case oneWay && answers: // Replies and acknowledgements are not in the capture.
 			continue
 		case oneWay:
-			one.OutstandingCalls, one.XIDs = 0, nil
+			one.OutstandingCalls, one.NotAccepted, one.XIDs = 0, 0, nil
 		}
 		o.Ended = append(o.Ended, one)
 	}

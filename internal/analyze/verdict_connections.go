@@ -104,7 +104,7 @@ var endings = map[record.Ending]string{
 // endedConnections counts the connections that ended with outstanding Calls, or not in an orderly way.
 func endedConnections(j *facts) said {
 	var parts []string
-	calls, n := int64(0), int64(0)
+	calls, notAccepted, n := int64(0), int64(0), int64(0)
 	for _, e := range j.o.Ended {
 		if e.How == record.EndRejected {
 			continue
@@ -116,6 +116,7 @@ func endedConnections(j *facts) said {
 			continue
 		}
 		calls += e.OutstandingCalls
+		notAccepted += e.NotAccepted
 		if text := endings[e.How]; !slices.Contains(parts, text) {
 			parts = append(parts, text)
 		}
@@ -125,7 +126,7 @@ func endedConnections(j *facts) said {
 	}
 	text := fmt.Sprintf("%s ended (%s)", plural(n, "connection"), strings.Join(parts, ", "))
 	if calls > 0 {
-		text += " with " + plural(calls, "Call") + " in flight"
+		text += " with " + record.CallsAtEnd(calls, notAccepted)
 	}
 	return said{Unproven, []Place{InNetwork, InClient, InServer}, text, []Evidence{{plural(n, "connection") + " ended", "connections FILE -Y 'ended != null'"}}}
 }

@@ -205,7 +205,7 @@ func (v *page) cardOf(c *record.Connection) *cardView {
 	if e, ended := c.Ended.Get(); ended {
 		end = render.EndingText(e.How, e.By)
 		if e.OutstandingCalls > 0 {
-			end += ", with " + record.Plural(e.OutstandingCalls, "Call") + " in flight"
+			end += ", with " + record.CallsAtEnd(e.OutstandingCalls, e.NotAccepted)
 		}
 	}
 	row("End", "%s", end)

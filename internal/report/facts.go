@@ -166,7 +166,7 @@ func (f *facts) endings() {
 		}
 		text := fmt.Sprintf("%s ended: %s", record.Plural(e.Count, "connection"), render.EndingText(e.How, e.By))
 		if e.OutstandingCalls > 0 {
-			text += ", with " + record.Plural(e.OutstandingCalls, "Call") + " in flight"
+			text += ", with " + record.CallsAtEnd(e.OutstandingCalls, e.NotAccepted)
 		}
 		link, command := connAnchor(e.First), f.run("connections", "FILE", "--conn", fmt.Sprint(e.First))
 		if e.Count > 1 {

@@ -144,6 +144,7 @@ func (cs *connState) wireActivity() *wireActivity {
 type rareState struct {
 	txnsWithChunkData    queue.Queue[rdma.Tag] // transactions that hold chunk data
 	lostCalls            int64                 // Calls that were never answered
+	notAccepted          int64                 // those of them whose Reply was not accepted
 	lostXIDs             []record.Hex32
 	errors               [2]*queue.Recent // XIDs of the RDMA_ERRORs that a side sent; nil if it sent none
 	refused              [2]uint64        // Seq of a Send that was refused before it was complete
@@ -169,7 +170,7 @@ func noteReplyBeforeCall(cs *connState, side rdma.Side, xid uint32) {
 	}
 }
 
-// noteLostCall records in the connection's record that a Call was never answered.
+// noteLostCall records in the connection's record that a Call was never answered, or that its Reply was not accepted.
 func noteLostCall(cs *connState, x *txn) {
 	if !cs.table.options.Connections {
 		return
@@ -177,6 +178,9 @@ func noteLostCall(cs *connState, x *txn) {
 	s := cs.rare()
 	if s.lostCalls++; len(s.lostXIDs) < maxLostXIDs {
 		s.lostXIDs = append(s.lostXIDs, x.rec.XID)
+	}
+	if x.state == lost || x.state == retracted {
+		s.notAccepted++
 	}
 }
 
@@ -381,6 +385,7 @@ func (s *rareState) join(o *rareState, moved func(rdma.Side) rdma.Side) {
 		s.pendingBackwardCalls = append(s.pendingBackwardCalls, b)
 	}
 	s.lostCalls += o.lostCalls
+	s.notAccepted += o.notAccepted
 	s.lostXIDs = append(s.lostXIDs, o.lostXIDs...)
 }
 
@@ -471,7 +476,7 @@ func (cs *connState) Describe(r *record.Connection) {
 	r.UpperLayer = cs.upper.Name()
 	r.Transactions = cs.messages.transactions
 	if end, ended := r.Ended.Get(); ended && cs.rareState != nil {
-		end.OutstandingCalls, end.XIDs = cs.rareState.lostCalls, cs.rareState.lostXIDs
+		end.OutstandingCalls, end.NotAccepted, end.XIDs = cs.rareState.lostCalls, cs.rareState.notAccepted, cs.rareState.lostXIDs
 		r.Ended = record.Some(end)
 	}
 }
