@@ -399,11 +399,12 @@ func (v *overview) throughput() {
 	if client, known := t.BusiestClient.Get(); known && t.BusiestBytes < t.BytesRead+t.BytesWritten {
 		text += fmt.Sprintf("; %s moved %s of it", client, Size(t.BusiestBytes))
 	}
-	if t.AllCreditsInUseNS > 0 {
-		text += "; Calls waited for credits for " + Duration(t.AllCreditsInUseNS)
-	}
 	v.line("data", text, ink{})
 	v.suggest("stats FILE --every 1s")
+	if list := v.o.Limits(v.o.Selected != ""); len(list) > 0 {
+		v.line("limit", strings.Join(list, "; "), ink{})
+		v.suggest("stats FILE --wide")
+	}
 }
 
 // count is a number of things, and the words after the number.
@@ -577,7 +578,7 @@ func (v *overview) badICRCs() string {
 }
 
 // noCaptureLacks says that captures at several points are complete, as far as they show it.
-const noCaptureLacks = "no capture is known to lack a packet that passed its point"
+const noCaptureLacks = "as far as is known, no capture lacks a packet that passed its point"
 
 // between says what several capture points prove about packets that are missing, or damaged, at one of them. It is empty if none is.
 func (v *overview) between() string {
@@ -796,7 +797,7 @@ func (v *overview) answered(label string) {
 		v.b.WriteString(bar.String() + "\n")
 	}
 	if proven := ProvenParts(&t.Shares); proven != "" {
-		v.line("", "proven: "+proven, ink{})
+		v.line("", "proven, of these latencies: "+proven, ink{})
 	}
 	rpcs := int64(0) // counted once for each reason
 	for i, w := range t.Waits {
@@ -815,7 +816,7 @@ func (v *overview) answered(label string) {
 			text += " (" + timeouts(n, w.TimeoutRPCs, w.RPCs) + ")"
 		}
 		if w.Reason == record.CreditLimit { // before the Call: not part of the latency
-			text = fmt.Sprintf("%s came after a Reply had freed a credit; before, all credits were in use for %s", record.Plural(w.RPCs, "Call"), took)
+			text = fmt.Sprintf("%s came within 100ms after a Reply had freed a credit; before, all credits had been in use for %s", record.Plural(w.RPCs, "Call"), took)
 		}
 		v.line("", text, v.theme.warn)
 	}
@@ -837,7 +838,7 @@ func ProvenParts(s *analyze.ShareSums) string {
 		switch {
 		case percent.Min == percent.Max:
 			least = ""
-		case x.NS.Min == 0 && x.NS.Max > s.LatencyNS/2:
+		case percent.Min == 0 && x.NS.Max > s.LatencyNS/2:
 			continue
 		case percent.Min == 0:
 			least = "at most "
@@ -1029,7 +1030,12 @@ func (v *overview) credits() {
 		return
 	}
 	if len(v.o.Credits) == 0 {
-		if v.o.CreditsUnknown == 0 {
+		enough, known := v.o.CreditsEnough.Get()
+		switch {
+		case v.o.CreditsUnknown > 0:
+		case known:
+			v.line("credits", fmt.Sprintf("never all in use: %d were enough, because at most %s of connection %d were in flight at once", enough.Granted.Or(0), record.Plural(int64(enough.Peak), "Call"), enough.Connection), ink{})
+		default:
 			v.line("credits", "never all in use", ink{})
 		}
 		return
@@ -1040,7 +1046,31 @@ func (v *overview) credits() {
 		text += fmt.Sprintf(", and those of %s", record.Plural(int64(n), "other connection"))
 	}
 	v.line("credits", text, v.theme.warn)
+	if u, known := c.Usage.Get(); known && u.AllInUse > 0 {
+		v.line("", fmt.Sprintf("connection %d: %s", c.Connection, CreditUsageText(&u)), ink{})
+		v.line("", fmt.Sprintf("more than %d are needed if a credit is to be free at any time; how many would be enough is not in the capture", c.Peak), ink{})
+	}
 	v.suggest(fmt.Sprintf("connections FILE --conn %d --timeline", c.Connection))
+}
+
+// CreditUsageText says how often and for how long all credits were in use, and how often a Call followed a freed credit.
+func CreditUsageText(u *record.CreditUsage) string {
+	text := fmt.Sprintf("all in use %s, for %s of the %s with Calls in flight (%.0f%%)", timesText(u.AllInUse), Duration(u.AllInUseNS), Duration(u.InFlightNS), float64(u.AllInUseNS)*100/float64(max(u.InFlightNS, 1)))
+	if u.AllInUse > 1 {
+		text += fmt.Sprintf(", at most %s at a time", Duration(u.LongestNS))
+	}
+	return text + fmt.Sprintf("; %s a Call followed within 1ms of the Reply that freed one", timesText(u.Followed))
+}
+
+// timesText says how often something happened.
+func timesText(n int64) string {
+	switch n {
+	case 0:
+		return "never"
+	case 1:
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // handles writes which side had to invalidate the handles of answered Calls.

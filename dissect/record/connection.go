@@ -190,6 +190,17 @@ type Credits struct {
 	Requested    Opt[uint32] `json:"requested" doc:"Number of credits that the latest Call requested."`
 	Granted      Opt[uint32] `json:"granted" doc:"Number of credits that the latest Reply granted."`
 	PeakInFlight Opt[int]    `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once; null if the capture does not prove it, for example because it may lack a Reply."`
+
+	Usage Opt[CreditUsage] `json:"usage" doc:"For how long Calls were in flight, and all credits in use; null as peak_in_flight, and without credits."`
+}
+
+// CreditUsage says for how long Calls of a side were in flight, and for how long as many as credits were granted.
+type CreditUsage struct {
+	InFlightNS int64 `json:"in_flight_ns" doc:"Time in which at least one Call was in flight, in nanoseconds."`
+	AllInUse   int64 `json:"all_in_use" doc:"Number of times that all granted credits came into use."`
+	AllInUseNS int64 `json:"all_in_use_ns" doc:"Time in which all granted credits were in use, in nanoseconds: each time from the Call that took the last credit to the next Reply, or to the end of the connection."`
+	LongestNS  int64 `json:"longest_ns" doc:"Longest of these times, in nanoseconds."`
+	Followed   int64 `json:"calls_after_credit" doc:"Number of these times after which the next Call was sent within 1 ms of the Reply that freed a credit. Such a Call may have waited for the credit, which no capture shows."`
 }
 
 // InvalidationStyle is the side that chooses which handle a Reply invalidates

@@ -83,7 +83,7 @@ const (
 
 // String returns the name of a phase. Each phase has the same name in sentences, in tables and on every screen.
 func (p Phase) String() string {
-	return [...]string{"until the first RDMA Read", "in RDMA Reads", "until the first RDMA Write", "in RDMA Writes", "until the Reply", "stalled"}[p]
+	return [...]string{"waiting for the first RDMA Read", "in RDMA Reads", "waiting for the first RDMA Write", "in RDMA Writes", "waiting for the Reply", "stalled"}[p]
 }
 
 // Sides returns the side that sent the Call, and the side that executed it.

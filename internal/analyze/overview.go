@@ -26,8 +26,10 @@ type Overview struct {
 	Busiest         []*Stats               `json:"busiest" doc:"Operations with the longest total latency, without those of mounting and unmounting."`
 	BusiestMounting []*Stats               `json:"busiest_mounting" doc:"Operations of mounting and unmounting with the longest total latency."`
 	Throughput      record.Opt[Throughput] `json:"throughput" doc:"File data that READ and WRITE moved; null if the capture shows none."`
+	Limit           []string               `json:"limit" doc:"What limited the throughput, as far as the capture proves it, as sentences: each names a share and what it is a share of. Null if the capture shows no throughput, or no limit."`
 	Mounted         []Mounted              `json:"mounted" doc:"What clients and servers agreed on, by pair of client and server: at most 64."`
 	Credits         []CreditUse            `json:"credits" doc:"Connections that used all their credits or were granted few; null if there is none."`
+	CreditsEnough   record.Opt[CreditUse]  `json:"credits_enough" doc:"The connection that came closest to using all its credits, of those that never did: so many credits were enough for its Calls. Null if there is none."`
 	CreditsUnknown  int                    `json:"credits_unknown" doc:"Number of connections with RPCs of which the capture does not prove how many credits were in use."`
 	Traffic         []Traffic              `json:"traffic" doc:"Sums of the connections of other upper layers than RPC-over-RDMA, by upper layer."`
 	Handles         Invalidations          `json:"handles" doc:"Number of exposed handles, by how they were invalidated."`
@@ -122,11 +124,16 @@ type Where struct {
 // stall for other reasons, too.
 func (w *Where) StalledByRetransmission() (ns int64) {
 	for i := range w.Waits {
-		if reason := w.Waits[i].Reason; strings.HasPrefix(string(reason), "retransmit") || reason == record.NewConnection {
+		if reason := w.Waits[i].Reason; ofRetransmission(reason) {
 			ns += w.Waits[i].TotalNS
 		}
 	}
 	return ns
+}
+
+// ofRetransmission reports whether stalls with a reason end with a retransmission.
+func ofRetransmission(reason record.WaitReason) bool {
+	return strings.HasPrefix(string(reason), "retransmit") || reason == record.NewConnection
 }
 
 // Unanswered sums up the RPCs that got no Reply.
@@ -155,6 +162,8 @@ type CreditUse struct {
 	Connection int                `json:"connection" doc:"Connection number, as in the table of connections."`
 	Granted    record.Opt[uint32] `json:"granted" doc:"Number of credits that the latest Reply granted."`
 	Peak       int                `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once."`
+
+	Usage record.Opt[record.CreditUsage] `json:"usage" doc:"For how long Calls were in flight, and all credits in use, as in credits of the connection."`
 }
 
 // Invalidations counts the handles that answered Calls exposed, by the side that has to
@@ -363,6 +372,7 @@ func (c *Collector) Connection(r *record.Connection) {
 	c.common.Ended(r)
 	c.traffic.connection(r)
 	c.group(r)
+	c.throughput.inFlight.connection(r)
 	c.mounts.Connection(r)
 	c.steps.connection(r)
 	if _, stalled := c.stalledOn[r.ID]; stalled {
@@ -388,7 +398,9 @@ func (c *Collector) Connection(r *record.Connection) {
 		o.CreditsUnknown++
 	}
 	if granted, known := use.Granted.Get(); known && use.PeakInFlight.Known() && use.PeakInFlight.Or(0) >= int(granted) && len(o.Credits) < maxUses {
-		o.Credits = append(o.Credits, CreditUse{r.ID, use.Granted, use.PeakInFlight.Or(0)})
+		o.Credits = append(o.Credits, CreditUse{r.ID, use.Granted, use.PeakInFlight.Or(0), use.Usage})
+	} else if enough, had := o.CreditsEnough.Get(); known && use.PeakInFlight.Or(0) > 0 && use.PeakInFlight.Or(0) < int(granted) && (!had || use.PeakInFlight.Or(0)*int(enough.Granted.Or(0)) > enough.Peak*int(granted)) {
+		o.CreditsEnough = record.Some(CreditUse{r.ID, use.Granted, use.PeakInFlight.Or(0), use.Usage})
 	}
 	if agreed, known := r.RemoteInvalidation.Get(); known && r.UpperLayer == "rpcrdma" {
 		o.Handles.Negotiated = record.Some(agreed && o.Handles.Negotiated.Or(true))
@@ -540,7 +552,7 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 	if sum := c.answered[record.CreditLimit]; sum != nil {
 		o.Time.CreditsNS = sum.outages.total()
 	}
-	o.Throughput, o.Mounted = c.throughput.finish(o.Time.CreditsNS), c.mounts.List()
+	o.Throughput, o.Mounted = c.throughput.finish(o.Time.CreditsNS, c.complete(s)), c.mounts.List()
 	o.Common = c.commonFacts(s)
 	u := &o.Time.Unanswered
 	u.Waits, u.StalledNS, u.GaveUp = c.unanswered.counts(), c.stalled.total(), c.gaveUp()
@@ -568,6 +580,9 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 	slices.SortFunc(o.Groups, func(a, b Group) int {
 		return cmp.Or(cmp.Compare(b.Transactions, a.Transactions), cmp.Compare(b.Connections, a.Connections))
 	})
+	slices.SortStableFunc(o.Credits, func(a, b CreditUse) int {
+		return cmp.Compare(b.Usage.Or(record.CreditUsage{}).AllInUseNS, a.Usage.Or(record.CreditUsage{}).AllInUseNS)
+	})
 	o.RPCs.Statuses = c.statusCounts()
 	for _, row := range c.table.Rows() {
 		list := &o.Busiest
@@ -586,5 +601,6 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 		o.Health.Pauses = s.SelectedPauses.Or(s.PFCPauses)
 	}
 	o.Verdict = c.verdict(s)
+	o.Limit = o.Limits(c.suspicion.span != nil)
 	return o
 }

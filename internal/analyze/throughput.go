@@ -17,7 +17,14 @@ type Throughput struct {
 	PeakAt            record.Time        `json:"peak_at" doc:"Start of this second."`
 	BusiestClient     record.Opt[string] `json:"busiest_client" doc:"Address of the client whose READs and WRITEs moved the most bytes; null if it is not known." secret:"address"`
 	BusiestBytes      int64              `json:"busiest_client_bytes" doc:"Number of bytes of this client."`
-	AllCreditsInUseNS int64              `json:"all_credits_in_use_ns" doc:"Time in which at least one Call waited for a credit because all were in use, in nanoseconds."`
+	AllCreditsInUseNS int64              `json:"all_credits_in_use_ns" doc:"Time in which all credits of a connection were in use, if the next Call came within 100 ms after a Reply had freed one, in nanoseconds: such a Call may have waited for the credit."`
+
+	SpanNS          int64             `json:"span_ns" doc:"Time from the first Call of these READs and WRITEs to their last Reply, in nanoseconds."`
+	InFlightNS      record.Opt[int64] `json:"in_flight_ns" doc:"Part of span_ns in which at least one RPC of any kind was in flight, in nanoseconds; null if the capture may lack packets."`
+	LatencyNS       int64             `json:"latency_ns" doc:"Sum of the latencies of these READs and WRITEs, in nanoseconds."`
+	Phases          PhaseSums         `json:"phases" doc:"Parts that latency_ns is made of."`
+	Shares          ShareSums         `json:"shares" doc:"Parts of latency_ns that each host and the network took, as far as the capture proves it."`
+	RetransmittedNS int64             `json:"retransmitted_ns" doc:"Part of latency_ns for which these READs and WRITEs stalled until a retransmission, in nanoseconds."`
 }
 
 // The limits of what is remembered at once.
@@ -34,14 +41,19 @@ type throughput struct {
 	first, last record.Time
 	seconds     map[int64]int64 // bytes by second since begin
 	clients     map[string]int64
+	inFlight    inFlight
 }
 
 // add adds a transaction. Its bytes count in the second of its Reply.
 func (t *throughput) add(r *record.Transaction) {
 	read, written := r.FileBytes()
 	if read+written == 0 {
+		if t.seconds != nil {
+			t.inFlight.add(r)
+		}
 		return
 	}
+	t.inFlight.add(r)
 	if t.seconds == nil {
 		t.seconds, t.clients, t.first = map[int64]int64{}, map[string]int64{}, r.Start()
 		if !t.begun {
@@ -50,6 +62,7 @@ func (t *throughput) add(r *record.Transaction) {
 	}
 	t.BytesRead += read
 	t.BytesWritten += written
+	t.time(r)
 	t.first, t.last = min(t.first, r.Start()), max(t.last, r.Reply.Time)
 	t.seconds[int64(r.Reply.Time-t.begin)/1e9] += read + written
 	if len(t.seconds) > maxSeconds {
@@ -59,6 +72,18 @@ func (t *throughput) add(r *record.Transaction) {
 	if _, known := t.clients[client]; client != "" && (known || len(t.clients) < maxClients) {
 		t.clients[client] += read + written
 	}
+}
+
+// time adds the latency of a READ or WRITE, and its parts.
+func (t *throughput) time(r *record.Transaction) {
+	latency, known := r.LatencyNS.Get()
+	if !known {
+		return
+	}
+	t.LatencyNS += latency
+	t.Phases.add(r.Phases.Or(record.Phases{}))
+	t.Shares.add(r)
+	t.RetransmittedNS += record.Waited(r.Waits, r.Sent(), r.End(), func(w *record.Wait) bool { return ofRetransmission(w.Reason) })
 }
 
 // fold compares the seconds with the busiest one so far, and forgets all but the latest ones, or all.
@@ -77,15 +102,19 @@ func (t *throughput) fold(all bool) {
 	}
 }
 
-// finish returns the sums; they may go on growing afterwards.
-func (t *throughput) finish(creditsNS int64) record.Opt[Throughput] {
+// finish returns the sums; they may go on growing afterwards. Complete tells that no Call and no Reply is missing.
+func (t *throughput) finish(creditsNS int64, complete bool) record.Opt[Throughput] {
 	if t.BytesRead+t.BytesWritten == 0 {
 		return record.Opt[Throughput]{}
 	}
 	now := *t
 	now.fold(true)
 	now.AllCreditsInUseNS = creditsNS
-	if span := now.last.Sub(now.first); span > 0 {
+	if complete {
+		now.InFlightNS = t.inFlight.within(t.first, t.last)
+	}
+	now.SpanNS = max(0, now.last.Sub(now.first))
+	if span := now.SpanNS; span > 0 {
 		now.MeanBytesPerS = int64(float64(now.BytesRead+now.BytesWritten) / (float64(span) / 1e9))
 	}
 	busiest := slices.SortedFunc(maps.Keys(now.clients), func(a, b string) int {

@@ -45,7 +45,7 @@ func TestThroughput(t *testing.T) {
 	}
 	o := c.Finish(&record.Summary{})
 	got, _ := o.Throughput.Get()
-	want := Throughput{BytesRead: 4000, BytesWritten: 2009, MeanBytesPerS: 1502, PeakBytesPerS: 4000, PeakAt: 10e9, BusiestClient: record.Some("a"), BusiestBytes: 4000}
+	want := Throughput{BytesRead: 4000, BytesWritten: 2009, MeanBytesPerS: 1502, PeakBytesPerS: 4000, PeakAt: 10e9, BusiestClient: record.Some("a"), BusiestBytes: 4000, SpanNS: 4e9}
 	if got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -71,7 +71,7 @@ func TestThroughputOfLongCaptures(t *testing.T) {
 		}
 		all.add(moving("a", "READ", i*1e9, i*1e9+1, size))
 	}
-	if got, _ := all.finish(0).Get(); got.PeakBytesPerS != 5000 || got.PeakAt != 17e9 || len(all.seconds) > maxSeconds {
+	if got, _ := all.finish(0, false).Get(); got.PeakBytesPerS != 5000 || got.PeakAt != 17e9 || len(all.seconds) > maxSeconds {
 		t.Errorf("%+v, %d seconds; want 5000 bytes in second 17", got, len(all.seconds))
 	}
 }

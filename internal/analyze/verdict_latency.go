@@ -35,9 +35,16 @@ func fewCredits(j *facts) said {
 		return said{}
 	}
 	c := j.o.Credits[i]
+	text := fmt.Sprintf("few credits: all %d of connection %d were in use", c.Granted.Or(0), c.Connection)
+	if u, known := c.Usage.Get(); known {
+		text += fmt.Sprintf(" for %s of the %s with Calls in flight", field.Duration(u.AllInUseNS), field.Duration(u.InFlightNS))
+	}
+	if w := slices.IndexFunc(j.o.Time.Waits, func(w WaitCount) bool { return w.Reason == record.CreditLimit }); w >= 0 {
+		text += fmt.Sprintf(", and %s came within 100ms after a Reply had freed a credit", plural(j.o.Time.Waits[w].RPCs, "Call"))
+	}
 	return said{
-		InConfiguration, nil, fmt.Sprintf("few credits: all %d of connection %d were in use, and Calls waited for %s", c.Granted.Or(0), c.Connection, field.Duration(j.o.Time.CreditsNS)),
-		[]Evidence{{"all credits in use", fmt.Sprintf("connections FILE --conn %d --timeline", c.Connection)}, {"Calls waited for a credit", "FILE -Y 'waits.reason == credit_limit'"}},
+		InConfiguration, nil, text,
+		[]Evidence{{"all credits in use", fmt.Sprintf("connections FILE --conn %d --timeline", c.Connection)}, {"Calls came after a Reply had freed a credit", "FILE -Y 'waits.reason == credit_limit'"}},
 	}
 }
 
@@ -106,12 +113,11 @@ func (j *facts) slow(side Place, at record.Place, i int) said {
 			proof += ", as --at says"
 		}
 	}
-	percent := t.Shares.Percents(t.TotalNS)[i]
-	share := fmt.Sprintf("at least %d%%", percent.Min)
-	if percent.Min == percent.Max {
-		share = fmt.Sprintf("%d%%", percent.Min)
+	percent, least := t.Shares.Percents(t.TotalNS)[i], ""
+	if percent.Min < percent.Max {
+		least = "at least "
 	}
-	text := fmt.Sprintf("the %s took %s of the latency (%s of %s; %s)", side, share, field.Duration(ns), field.Duration(t.TotalNS), proof)
+	text := fmt.Sprintf("the %s took %s of the latency (%s%s of %s; %s)", side, percents(percent), least, field.Duration(ns), field.Duration(t.TotalNS), proof)
 	return said{side, nil, text, []Evidence{{"where the latency of each operation passed", "stats FILE"}}}
 }
 

@@ -34,7 +34,7 @@ func silent(j *facts) said {
 	if len(list) > 1 {
 		until += fmt.Sprintf(" (the longest of %d silences)", len(list))
 	}
-	text := fmt.Sprintf("%s silent from %s to %s: %d packets of %s asked for an answer", longest.Address, j.at(longest.From), until, longest.Packets, longest.Peer)
+	text := fmt.Sprintf("no packet from %s was captured between %s and %s, although %d packets of %s needed an answer", longest.Address, j.at(longest.From), until, longest.Packets, longest.Peer)
 	host, possible := j.roleOf(longest.Address), []Place{InNetwork, InServer, InClient}
 	if host != "" {
 		possible = []Place{InNetwork, host}
@@ -49,10 +49,10 @@ func silent(j *facts) said {
 	case lost+arrived > 0:
 		text += fmt.Sprintf(" (%d came to the capture point at %s, and %d were lost before); the network or the %s", arrived, longest.Address, lost, name)
 	default:
-		text += "; the network or the " + name
+		text += fmt.Sprintf("; the network lost packets, or the %s sent none", name)
 	}
 	if lacks {
-		text += ", or the capture, which lacks packets"
+		text += ", or the capture lacks them"
 	}
 	return said{where, possible, text, []Evidence{
 		{"Packets of " + longest.Peer + " got no answer", fmt.Sprintf("packets FILE --from %s --to %s", since(longest.From, j), since(longest.To.Or(j.end), j))},

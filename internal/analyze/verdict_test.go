@@ -30,8 +30,8 @@ func TestRestarted(t *testing.T) {
 	}{
 		{"GRACE after a silence", "NFS4ERR_GRACE", []record.Time{40 * s}, true, false, true, InServer, "the server 10.0.0.2 restarted between 9.00s and 29.00s (NFS4ERR_GRACE in packet 40); it was last heard of at 7.00s (packet 9); the last RPC that it answered before was NFS4 READ, XID 0x00000007; 1 RPC was in flight; afterwards it answered with 2 NFS4ERR_BAD_STATEID, 1 NFS4ERR_GRACE"},
 		{"GRACE after a rejection", "NFS4ERR_GRACE", []record.Time{40 * s}, false, true, true, InServer, "the server 10.0.0.2 restarted between 8.00s and 29.00s (NFS4ERR_GRACE in packet 40): 1 connection rejected, another one accepted 3.000s after the rejection; it was last heard of at 6.00s (packet 70); the last RPC that it answered before"},
-		{"GRACE before, too", "NFS4ERR_GRACE", []record.Time{5 * s, 40 * s}, true, false, true, Unproven, "10.0.0.2 silent from 9.00s to 29.00s: 7 packets of 10.0.0.1 asked for an answer; the network or the server"},
-		{"an expired lease", "NFS4ERR_BADSESSION", []record.Time{40 * s}, true, false, true, Unproven, "10.0.0.2 silent from 9.00s to 29.00s"},
+		{"GRACE before, too", "NFS4ERR_GRACE", []record.Time{5 * s, 40 * s}, true, false, true, Unproven, "no packet from 10.0.0.2 was captured between 9.00s and 29.00s, although 7 packets of 10.0.0.1 needed an answer; the network lost packets, or the server sent none"},
+		{"an expired lease", "NFS4ERR_BADSESSION", []record.Time{40 * s}, true, false, true, Unproven, "no packet from 10.0.0.2 was captured between 9.00s and 29.00s"},
 		{"BADSESSION after a rejection", "NFS4ERR_BADSESSION", []record.Time{40 * s}, true, true, true, InServer, "the server 10.0.0.2 restarted between 9.00s and 29.00s (NFS4ERR_BADSESSION in packet 40)"},
 		{"no silence and no rejection", "NFS4ERR_GRACE", []record.Time{40 * s}, false, false, false, Unproven, "no fault proven: 3 of 6 RPCs failed or were put off (2 NFS4ERR_BAD_STATEID, 1 NFS4ERR_GRACE); 1 RPC without a Reply up to the end of the capture"},
 		{"a server that stops", "", nil, false, true, false, InServer, "1 connection rejected: invalid service ID; none accepted afterwards"},
@@ -249,9 +249,9 @@ func TestSlowServer(t *testing.T) {
 		text     string
 		capture  string
 	}{
-		{60 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("option")}, 0, InServer, "the server took at least 60% of the latency (60.00ms of 100.00ms; captured at the server, as --at says)", "taken at the server (--at)"},
+		{60 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("option")}, 0, InServer, "the server took 60% to 100% of the latency (at least 60.00ms of 100.00ms; captured at the server, as --at says)", "taken at the server (--at)"},
 		{40 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("interface")}, 0, Unproven, "no fault proven: at least 40% of the latency (40.00ms) is the server's, and up to 60% more (60.00ms) the server's, or the network's", "taken at the server (its interface says which packets it sent)"},
-		{60 * ms, record.PointFacts{}, 0, InServer, "the server took at least 60% of the latency (60.00ms of 100.00ms; as the capture proves)", ""},
+		{60 * ms, record.PointFacts{}, 0, InServer, "the server took 60% to 100% of the latency (at least 60.00ms of 100.00ms; as the capture proves)", ""},
 		{0, record.PointFacts{Refuted: record.Some(record.AtServer), How: record.Some("option")}, 6, Unproven, "no fault proven: up to 100% of the latency (100.00ms) is the server's, or the network's;", "not taken at the server (--at): 6 packets of it came late"},
 	} {
 		col := NewCollector()
@@ -285,7 +285,7 @@ func TestSlowNetwork(t *testing.T) {
 		line    string
 	}{
 		{"network", record.Shares{NetworkNS: record.Bounds{Min: 74 * ms, Max: 74 * ms}, ServerNS: record.Bounds{Min: 26 * ms, Max: 26 * ms}}, 0, 0, 100 * ms, InNetwork, "no fault proven: the network took 74% of the latency (74.00ms of 100.00ms; seen at both ends)"},
-		{"client", record.Shares{ClientNS: record.Bounds{Min: 60 * ms, Max: 70 * ms}}, 0, 0, 100 * ms, InClient, "no fault proven: the client took at least 60% of the latency (60.00ms of 100.00ms; seen at both ends)"},
+		{"client", record.Shares{ClientNS: record.Bounds{Min: 60 * ms, Max: 70 * ms}}, 0, 0, 100 * ms, InClient, "no fault proven: the client took 60% to 70% of the latency (at least 60.00ms of 100.00ms; seen at both ends)"},
 		{"no side", record.Shares{NetworkNS: record.Bounds{Min: 49 * ms, Max: 49 * ms}}, 0, 0, 100 * ms, Clear, "1 RPC, all answered"},
 		{"fast RPCs", record.Shares{NetworkNS: record.Bounds{Min: 70_000, Max: 70_000}}, 0, 0, 100_000, Clear, "1 RPC, all answered"},
 		{"a retransmission", record.Shares{NetworkNS: record.Bounds{Min: 74 * ms, Max: 74 * ms}}, 70 * ms, 0, 100 * ms, Unproven, "no fault proven: "},
@@ -651,16 +651,16 @@ func TestSilencesOfPoints(t *testing.T) {
 		where         Place
 		want          string
 	}{
-		{"one point", record.Opt[int64]{}, record.Opt[int64]{}, 0, false, Unproven, "; the network or the server"},
-		{"one point that lacks packets", record.Opt[int64]{}, record.Opt[int64]{}, 2, false, Unproven, "; the network or the server, or the capture, which lacks packets"},
+		{"one point", record.Opt[int64]{}, record.Opt[int64]{}, 0, false, Unproven, "; the network lost packets, or the server sent none"},
+		{"one point that lacks packets", record.Opt[int64]{}, record.Opt[int64]{}, 2, false, Unproven, "; the network lost packets, or the server sent none, or the capture lacks them"},
 		{"all were lost", n(7), n(0), 0, false, InNetwork, ", and all of them were lost between the capture points"},
 		{"all were lost while the capture of the server has nothing", n(7), n(0), 0, true, "", ""},
 		{"all came", n(0), n(7), 0, false, Unproven, ", and all of them came to the capture point at 10.0.0.2; the server, or what is between it and this point"},
-		{"all came, and the capture lacks packets", n(0), n(7), 2, false, Unproven, " (7 came to the capture point at 10.0.0.2, and 0 were lost before); the network or the server, or the capture, which lacks packets"},
+		{"all came, and the capture lacks packets", n(0), n(7), 2, false, Unproven, " (7 came to the capture point at 10.0.0.2, and 0 were lost before); the network or the server, or the capture lacks them"},
 		{"some came", n(3), n(4), 0, false, Unproven, " (4 came to the capture point at 10.0.0.2, and 3 were lost before); the network or the server"},
-		{"none came, to a point between the hosts", n(0), n(0), 0, false, Unproven, "; the network or the server"},
+		{"none came, to a point between the hosts", n(0), n(0), 0, false, Unproven, "; the network lost packets, or the server sent none"},
 	} {
-		want := "10.0.0.2 silent from 10.00s to 30.00s: 7 packets of 10.0.0.1 asked for an answer" + c.want
+		want := "no packet from 10.0.0.2 was captured between 10.00s and 30.00s, although 7 packets of 10.0.0.1 needed an answer" + c.want
 		if c.want == "" {
 			want = ""
 		}

@@ -119,7 +119,7 @@ var All = [...]*Sentence{
 		Proves: "It was the server's turn for more than half of the latency, and 1 ms.", Withdrawn: "The proofs of server-proven, and an early ACK of the Call.", Twin: "As server-or-way-back.", says: isServerOrNetwork,
 	},
 	{
-		ID: "mixed", Brief: "no part is most of it", Like: "No part took most of 12.34ms: until the first RDMA Read 3.10ms, in RDMA Reads 5.20ms, until the Reply 4.04ms.",
+		ID: "mixed", Brief: "no part is most of it", Like: "No part took most of 12.34ms: waiting for the first RDMA Read 3.10ms, in RDMA Reads 5.20ms, waiting for the Reply 4.04ms.",
 		Proves: "The latency is 1 ms or longer, and no other sentence holds.", Twin: "Any other sentence.", says: isMixed,
 	},
 }

@@ -97,11 +97,11 @@ func TestAtWork(t *testing.T) {
 		{record.Phases{ToReplyNS: some(100e6)}, nil, "The server or the network took 100.00ms; no ACK of the Call was captured."},
 		{record.Phases{ToWriteNS: some(60e6), WriteNS: some(30e6), ToReplyNS: some(10e6)}, []record.Event{ack(5e6)}, "The server, or the way back, took at least 65.00ms of 100.00ms: the Call had arrived after at most 5.00ms (ACK, packet 12)."},
 		{record.Phases{ToReadNS: some(10e6), ReadNS: some(60e6), ToReplyNS: some(30e6)}, reads, "The client, or the network, took 60.00ms of 100.00ms to answer RDMA Reads."},
-		{record.Phases{ToReadNS: some(10e6), ReadNS: some(60e6), ToReplyNS: some(30e6)}, reads[:4], "No part took most of 100.00ms: until the first RDMA Read 10.00ms, in RDMA Reads 60.00ms, until the Reply 30.00ms."}, // the end of the Reads is not known
+		{record.Phases{ToReadNS: some(10e6), ReadNS: some(60e6), ToReplyNS: some(30e6)}, reads[:4], "No part took most of 100.00ms: waiting for the first RDMA Read 10.00ms, in RDMA Reads 60.00ms, waiting for the Reply 30.00ms."}, // the end of the Reads is not known
 		{record.Phases{ToReadNS: some(10e6), ReadNS: some(10e6), ToReplyNS: some(80e6)}, reads, "The server or the network took 90.00ms of 100.00ms; no packet shows when the responses to its RDMA Reads arrived."},
 		{record.Phases{ToReadNS: some(70e6), ReadNS: some(10e6), ToReplyNS: some(20e6)}, reads[:1], "The server, or the way back, took at least 69.00ms of 100.00ms: the Call had arrived after at most 1.00ms (ACK, packet 12)."},
 		{record.Phases{ToWriteNS: some(10e6), WriteNS: some(80e6), ToReplyNS: some(10e6)}, nil, "The RDMA Writes to the client's memory took 80.00ms of 100.00ms; the capture does not show what limited them."},
-		{record.Phases{ToWriteNS: some(45e6), WriteNS: some(50e6), ToReplyNS: some(5e6)}, nil, "No part took most of 100.00ms: until the first RDMA Write 45.00ms, in RDMA Writes 50.00ms, until the Reply 5.00ms."}, // each is half at most
+		{record.Phases{ToWriteNS: some(45e6), WriteNS: some(50e6), ToReplyNS: some(5e6)}, nil, "No part took most of 100.00ms: waiting for the first RDMA Write 45.00ms, in RDMA Writes 50.00ms, waiting for the Reply 5.00ms."}, // each is half at most
 	} {
 		r := &record.Transaction{
 			Call: &record.Message{Time: 1e9, Packet: 11, LastPacket: 11}, Reply: &record.Message{}, Direction: record.Forward,

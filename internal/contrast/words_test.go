@@ -51,23 +51,23 @@ func TestSentences(t *testing.T) {
 		{"no RPC", set(None, func(s *Set) { s.Bad, s.Others = 0, 86 }), "0 of 86 RPCs: without a Reply\n  no RPC is one of these"},
 		{"all RPCs", set(All, func(s *Set) { s.Bad, s.Others = 102, 0 }), "102 of 102 RPCs: without a Reply\n  all 102 RPCs of which this can be said: there are no others to compare them with"},
 		{"the only RPC", set(All, func(s *Set) { s.Bad, s.Others = 1, 0 }), "1 of 1 RPC: without a Reply\n  it is the only RPC of which this can be said: there are no others to compare it with"},
-		{"not compared", set(Nothing, func(s *Set) { s.NotAsked, s.NotAskedWhy = 33, record.Some("no Reply") }), "12 of 86 RPCs: without a Reply (33 other RPCs are not compared: no Reply)\n  nothing separates them: the 12 look like the other 74\n    no fact is true of a larger share of them than of the others\n  set"},
+		{"not compared", set(Nothing, func(s *Set) { s.NotAsked, s.NotAskedWhy = 33, record.Some("no Reply") }), "12 of 86 RPCs: without a Reply (33 other RPCs are not compared: no Reply)\n  they have nothing in common that the others do not have: the 12 look like the other 74\n    no fact is true of a larger share of them than of the others\n  set"},
 		{"one is not compared", set(None, func(s *Set) { s.NotAsked, s.NotAskedWhy = 1, record.Some("no Reply") }), "12 of 86 RPCs: without a Reply (1 other RPC is not compared: no Reply)\n  no RPC is one of these"},
 		{"clear", set(Separated, func(s *Set) { s.Facts = []Fact{read} }), "12 of 86 RPCs: without a Reply\n  all 12 are READ; none of the 74 others is\n  filter"},
 		{"the same RPCs, in bursts", set(Separated, func(s *Set) { s.Facts = []Fact{same} }), "12 of 86 RPCs: without a Reply\n  all 12 are READ; none of the 74 others is\n    the same RPCs offer a Write chunk; act on /a: this capture cannot tell which matters\n    they come in 2 bursts; of 199 sets of RPCs in bursts of the same lengths at places picked at random, 3 have a fact that separates them from the rest as well, or nearly\n  filter"},
 		{"two facts, nearly the same RPCs, and one more", set(Separated, func(s *Set) { s.Facts, s.Unexplained = []Fact{nearly}, 1 }), "12 of 86 RPCs: without a Reply\n  11 of the 12 are READ and do not repeat an earlier RPC; none of the 74 others does\n  filter\n    or all 12 were sent at 20.046s or later; 1 of the 74 others was, too: nearly the same RPCs\n    near\n  1 more: too few to tell\n  (set) and (not (fact))"},
 		{"a second fact", set(Separated, func(s *Set) {
 			s.Facts, s.Unexplained = []Fact{fact(4, 12, 0, 74, "are READ"), fact(5, 8, 2, 74, "came from a")}, 3
-		}), "12 of 86 RPCs: without a Reply\n  4 of the 12 are READ; none of the 74 others is\n  filter\n  5 of the 8 that remain came from a; 2 of the 74 others did, too\n  filter\n  nothing separates the 3 that remain\n  ((set) and (not (fact))) and (not (fact))"},
+		}), "12 of 86 RPCs: without a Reply\n  4 of the 12 are READ; none of the 74 others is\n  filter\n  5 of the 8 that remain came from a; 2 of the 74 others did, too\n  filter\n  the 3 that remain have nothing in common that the others do not have\n  ((set) and (not (fact))) and (not (fact))"},
 		{"handling first", set(Separated, func(s *Set) {
 			s.Facts, s.OfCalls = []Fact{stalled}, []Fact{fact(9, 12, 20, 74, "are WRITE")}
 		}), "12 of 86 RPCs: without a Reply\n  10 of the 12 waited: retransmit_timeout; 6 of the 74 others did, too\n  filter\n  of what was asked: 9 of the 12 are WRITE; 20 of the 74 others are, too\n  filter"},
-		{"only handling", set(Separated, func(s *Set) { s.Facts, s.Detectable, s.Hints = []Fact{stalled}, record.Some(int64(5)), []Fact{hint} }), "12 of 86 RPCs: without a Reply\n  10 of the 12 waited: retransmit_timeout; 6 of the 74 others did, too\n  filter\n  nothing that the Calls asked separates the 12: not operation, file, user, size, chunks, connection or time (a fact would show if it were true of 5 of the 12 and of no other)\n    nearest fact, not exact and only a hint: all 4 offer a Read chunk; 4 of the 62 others do, too (of sets of as many RPCs picked at random, at most 1 in 40 has a fact that separates it from the rest as well)"},
+		{"only handling", set(Separated, func(s *Set) { s.Facts, s.Detectable, s.Hints = []Fact{stalled}, record.Some(int64(5)), []Fact{hint} }), "12 of 86 RPCs: without a Reply\n  10 of the 12 waited: retransmit_timeout; 6 of the 74 others did, too\n  filter\n  the Calls of the 12 asked for nothing in common that the others do not have: not operation, file, user, size, chunks, connection or time (a fact would show if it were true of 5 of the 12 and of no other)\n    nearest fact, not exact and only a hint: all 4 offer a Read chunk; 4 of the 62 others do, too (of sets of as many RPCs picked at random, at most 1 in 40 has a fact that separates it from the rest as well)"},
 		{"weak", set(TooFew, func(s *Set) { s.Bad, s.Others, s.Hints = 1, 28, []Fact{only, other} }), "1 of 29 RPCs: without a Reply\n  1 of 29: proves little. Only this RPC is CLONE, and only this one has a Call of 252 bytes (sets of as many RPCs picked at random often have a fact that separates them from the rest as well)\n  set"},
 		{"too few", set(TooFew, func(s *Set) { s.Bad, s.Others, s.Hints = 4, 62, []Fact{hint} }), "4 of 66 RPCs: without a Reply\n  4 of 66: too few to tell what separates them\n    nearest fact, not exact and only a hint: all 4 offer a Read chunk; 4 of the 62 others do, too (of sets of as many RPCs picked at random, at most 1 in 40 has a fact that separates it from the rest as well)\n  set"},
 		{"bursts", set(Nothing, func(s *Set) {
 			s.Hints, s.Bursts = []Fact{bursts}, record.Some(Bursts{Runs: 2, RandomSets: draws, AsGood: 1})
-		}), "12 of 86 RPCs: without a Reply\n  nothing separates them for certain, because they come in 2 bursts\n    nearest fact, not exact and only a hint: all 12 are READ; 3 of the 74 others are, too (of 199 sets of RPCs in bursts of the same lengths at places picked at random, 1 has a fact that separates it from the rest as well, or nearly)\n  set"},
+		}), "12 of 86 RPCs: without a Reply\n  they have nothing in common for certain that the others do not have, because they come in 2 bursts\n    nearest fact, not exact and only a hint: all 12 are READ; 3 of the 74 others are, too (of 199 sets of RPCs in bursts of the same lengths at places picked at random, 1 has a fact that separates it from the rest as well, or nearly)\n  set"},
 		{"too few, but exact", set(TooFew, func(s *Set) { s.Bad, s.Others, s.Hints = 3, 62, []Fact{fact(3, 3, 0, 62, "are READ")} }), "3 of 65 RPCs: without a Reply\n  3 of 65: too few to tell what separates them\n    nearest fact, only a hint: all 3 are READ; none of the 62 others is (sets of as many RPCs picked at random often have a fact that separates them from the rest as well)\n  set"},
 		{"one that is not the only one", set(TooFew, func(s *Set) {
 			s.Bad, s.Others, s.Hints, s.MayHave = 1, 28, []Fact{fact(1, 1, 2, 28, "are CLONE")}, record.Some(int64(1))
@@ -87,7 +87,7 @@ func TestSentences(t *testing.T) {
 		{"slow for their operation", set(None, func(s *Set) {
 			s.Slow = record.Some(Latencies{Limits: []Limit{{record.Some("READ"), 12345000}, {record.Some("MOUNT3 MNT"), 2500}}})
 		}), "12 of 86 RPCs: without a Reply\n  the limits are 12.345ms for READ, 2.5us for \"MOUNT3 MNT\"\n  no RPC is one of these"},
-		{"a rhythm", set(Nothing, func(s *Set) { s.Hints, s.Period = []Fact{certain}, record.Some(int64(3)) }), "12 of 86 RPCs: without a Reply\n  nothing separates them for certain, because every 3rd RPC is one of them\n    nearest fact, not exact and only a hint: all 12 are READ; 3 of the 74 others are, too (of sets of as many RPCs picked at random, at most 1 in 100000 has a fact that separates it from the rest as well)\n  set"},
+		{"a rhythm", set(Nothing, func(s *Set) { s.Hints, s.Period = []Fact{certain}, record.Some(int64(3)) }), "12 of 86 RPCs: without a Reply\n  they have nothing in common for certain that the others do not have, because every 3rd RPC is one of them\n    nearest fact, not exact and only a hint: all 12 are READ; 3 of the 74 others are, too (of sets of as many RPCs picked at random, at most 1 in 100000 has a fact that separates it from the rest as well)\n  set"},
 		{"a rhythm that may not matter", set(Separated, func(s *Set) { s.Facts, s.Period = []Fact{read}, record.Some(int64(3)) }), "12 of 86 RPCs: without a Reply\n  every 3rd RPC is one of them, at least for some time: whether this rhythm matters, this capture cannot tell\n  all 12 are READ; none of the 74 others is\n  filter"},
 		{"retransmissions of one request, and an incomplete capture", set(Separated, func(s *Set) {
 			s.Facts, s.Requests, s.MayHave, s.once = []Fact{read}, record.Some(int64(1)), record.Some(int64(3)), false
@@ -114,7 +114,7 @@ func TestSentences(t *testing.T) {
 		}
 	}
 	short, _ := set(Nothing, nil).Sentence()
-	if want := "nothing separates the 12 RPCs without a Reply from the 74 others"; short != want {
+	if want := "the 12 RPCs without a Reply have nothing in common that the 74 others do not have"; short != want {
 		t.Errorf("in short: %s", short)
 	}
 	delete(missing, "overviewNothing")

@@ -122,3 +122,30 @@ func TestPeak(t *testing.T) {
 		t.Error("the peak is proven, although 4 Calls may have been outstanding")
 	}
 }
+
+// TestUsage: all credits are in use from the Call that takes the last one to the next Reply. A Call within a millisecond after that
+// Reply follows the freed credit, a later one does not. Calls without a Reply are in flight until the end.
+func TestUsage(t *testing.T) {
+	var u Usage
+	u.Sent(10*ms, 1, 0) // before the first grant
+	u.Answered(12*ms, 0)
+	u.Sent(20*ms, 1, 2)
+	u.Sent(21*ms, 2, 2)
+	u.Answered(25*ms, 1) // 4 ms all in use
+	u.Sent(25*ms+1000, 2, 2)
+	u.Answered(27*ms+1000, 1) // 2 ms
+	u.Sent(29*ms, 2, 2)       // which comes too late to follow
+	if got, want := u.At(30*ms), (record.CreditUsage{InFlightNS: 12e6, AllInUse: 3, AllInUseNS: 7e6, LongestNS: 4e6, Followed: 1}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if again := u.At(30 * ms); again.AllInUseNS != 7e6 {
+		t.Error("At changes what it reports")
+	}
+	u.Answered(30*ms, 1)
+	u.Answered(31*ms, 0)
+	var o Usage
+	o.Join(&u)
+	if got, want := o.At(90*ms), (record.CreditUsage{InFlightNS: 13e6, AllInUse: 3, AllInUseNS: 7e6, LongestNS: 4e6, Followed: 1}); got != want {
+		t.Errorf("joined: %+v, want %+v", got, want)
+	}
+}

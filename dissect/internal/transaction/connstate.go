@@ -144,7 +144,7 @@ func (cs *connState) wireActivity() *wireActivity {
 type rareState struct {
 	txnsWithChunkData    queue.Queue[rdma.Tag] // transactions that hold chunk data
 	lostCalls            int64                 // Calls that were never answered
-	notAccepted          int64                 // those of them whose Reply was not accepted
+	notAccepted          int64                 // Calls of lostCalls whose Reply was not accepted
 	lostXIDs             []record.Hex32
 	errors               [2]*queue.Recent // XIDs of the RDMA_ERRORs that a side sent; nil if it sent none
 	refused              [2]uint64        // Seq of a Send that was refused before it was complete
@@ -396,8 +396,9 @@ func (w *wireActivity) join(o *wireActivity, moved func(rdma.Side) rdma.Side) {
 		if w.busy[at].last.Before(o.busy[from].last) {
 			w.busy[at] = o.busy[from]
 		}
-		if w.credit[at].full.Before(o.credit[from].full) {
-			w.credit[at] = o.credit[from]
+		w.credit[at].usage.Join(&o.credit[from].usage)
+		if x := &o.credit[from]; w.credit[at].full.Before(x.full) {
+			w.credit[at].full, w.credit[at].freed = x.full, x.freed
 		}
 		if w.served[at].At < o.served[from].At {
 			w.served[at] = o.served[from]
@@ -466,7 +467,7 @@ func (cs *connState) Describe(r *record.Connection) {
 		r.Invalidation = record.Some(cs.checks.invalidation.result())
 	}
 	if cs.upper.IsRPC() && !rejected {
-		r.Credits = record.Some(record.CreditPair{Forward: creditsOf(cs, side), Backward: creditsOf(cs, side.Other())})
+		r.Credits = record.Some(record.CreditPair{Forward: creditsOf(cs, side, r.EndOfCalls()), Backward: creditsOf(cs, side.Other(), r.EndOfCalls())})
 	}
 	if at := cs.place(); at.How.Known() {
 		r.Path.Point.At, r.Path.Point.How, r.Path.Point.Refuted = at.At, at.How, at.Refuted
@@ -481,11 +482,16 @@ func (cs *connState) Describe(r *record.Connection) {
 	}
 }
 
-// creditsOf returns the credits of a side's Calls.
-func creditsOf(cs *connState, s rdma.Side) record.Credits {
+// creditsOf returns the credits of a side's Calls; end is the time until which Calls without a Reply are outstanding.
+func creditsOf(cs *connState, s rdma.Side, end record.Time) record.Credits {
 	g := &cs.granting[s]
 	peak, proven := g.peak.Proven()
-	return record.Credits{Requested: g.requested, Granted: g.granted, PeakInFlight: record.SomeIf(peak, proven && showsCalls(cs, s))}
+	proven = proven && showsCalls(cs, s)
+	c := record.Credits{Requested: g.requested, Granted: g.granted, PeakInFlight: record.SomeIf(peak, proven)}
+	if proven && cs.wire != nil && g.granted.Known() {
+		c.Usage = record.Some(cs.wire.credit[s].usage.At(end))
+	}
+	return c
 }
 
 // Evict frees the oldest state of a kind, and reports whether there was any.

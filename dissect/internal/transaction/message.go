@@ -349,7 +349,7 @@ func (cs *connState) reply(m *message) {
 		t.noteGuarded(x)
 	}
 	if !withoutCall {
-		cs.wireActivity().noteCreditFreed(side, m.Last)
+		cs.wireActivity().noteCreditFreed(side, m.Last, len(cs.open[side])-1-cs.checks.credits[side].Dones())
 		x.noteServed(m.Operation)
 	}
 	damaged := m.Damaged()

@@ -3,6 +3,7 @@ package transaction
 import (
 	"slices"
 
+	"github.com/rdmadump/rdmadump/dissect/internal/credits"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/internal/sent"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -152,23 +153,34 @@ func noteCreditWait(cs *connState, x *txn, m *message) {
 // creditLag is the time within which a Call has to follow a freed credit to have waited for it.
 const creditLag = record.Time(100e6)
 
-// credit records when all credits of a side were in use, and when the first of them was free.
-type credit struct{ full, freed record.Stamp }
+// credit records when all credits of a side were in use, when the first of them was free, and for how long all were in use.
+type credit struct {
+	full, freed record.Stamp
+	usage       credits.Usage
+}
 
 // noteCallSent records that a side has one more outstanding Call.
 func noteCallSent(cs *connState, m *message) {
 	c := &cs.wireActivity().credit[m.side]
 	c.freed = record.Stamp{}
-	if calls, credits, proven := creditsUsed(cs, m.side, m.First.Time); proven && credits.Or(0) > 1 && calls >= int(credits.Or(0)) {
+	calls, limit, proven := creditsUsed(cs, m.side, m.First.Time)
+	granted := limit.Or(0) // without a grant, the one Call before the first Reply uses no credit
+	if !cs.checks.credits[m.side].Grant().Known() {
+		granted = 0
+	}
+	c.usage.Sent(m.First.Time, calls, int(granted))
+	if proven && limit.Or(0) > 1 && calls >= int(limit.Or(0)) {
 		c.full = m.First
 	} else {
 		c.full = record.Stamp{}
 	}
 }
 
-// noteCreditFreed records that a Reply to a side has freed a credit.
-func (w *wireActivity) noteCreditFreed(s rdma.Side, at record.Stamp) {
-	if c := &w.credit[s]; c.full.Packet != 0 && c.freed.Packet == 0 {
+// noteCreditFreed records that a Reply to a side has freed a credit. Calls is the number of Calls that are still in flight.
+func (w *wireActivity) noteCreditFreed(s rdma.Side, at record.Stamp, calls int) {
+	c := &w.credit[s]
+	c.usage.Answered(at.Time, calls)
+	if c.full.Packet != 0 && c.freed.Packet == 0 {
 		c.freed = at
 	}
 }
