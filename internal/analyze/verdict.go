@@ -313,7 +313,8 @@ func (c *Collector) verdict(s *record.Summary) Verdict {
 	return v
 }
 
-// join returns the sentences as one text. A proven place is named where it changes.
+// join returns the sentences as one text. A proven place is named where it changes, and what is said of it ends with a period, so that
+// what names no place does not seem to be about it.
 func join(list []statement) string {
 	var b strings.Builder
 	place := list[0].where
@@ -326,7 +327,7 @@ func join(list []statement) string {
 		case t.where.proven() && t.where != place:
 			b.WriteString(". " + string(t.where) + ": ")
 			place = t.where
-		case list[i-1].role == trouble:
+		case list[i-1].role == trouble || list[i-1].where.proven() && !t.where.proven():
 			b.WriteString(". ")
 		default:
 			b.WriteString("; ")
