@@ -467,7 +467,7 @@ func (m *Model) Lines() (lines []string) {
 func (m *Model) Screen() string { return strings.Join(m.Lines(), "\n") }
 
 // heading returns the first line: the tabs, the name of the capture, and what is being read. The last belongs at the end of the second
-// line if there is no space for it beside the names of the tabs.
+// line if there is no space for it next to the names of the tabs.
 func (m *Model) heading() (line, below string) {
 	s := &m.state
 	names := []string{
@@ -566,9 +566,13 @@ func (m *Model) status(right string) string {
 	if right != "" {
 		width -= wide(right) + len(between)
 	}
+	damaged := m.state.Done && m.state.Err != nil && len(m.stack) == 0
+	if damaged { // Why is worth more than the columns that do not fit.
+		parts = slices.DeleteFunc(parts, func(p part) bool { return p.way == withoutEndFirst })
+	}
 	text := fitting(parts, width)
 	left := width - wide(text) - len(between)
-	if text = m.styled(dim, text); m.state.Done && m.state.Err != nil && len(m.stack) == 0 && left >= leastPart {
+	if text = m.styled(dim, text); damaged && left >= leastPart {
 		first, _, _ := strings.Cut(m.state.Err.Error(), "\n")
 		text += between + m.styled(red, ending(clean(strings.TrimPrefix(first, m.options.Name+": ")), left))
 	}

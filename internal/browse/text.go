@@ -134,7 +134,7 @@ func fitting(parts []part, width int) string {
 	return ending(strings.Join(texts, between), width)
 }
 
-// shortest returns the first of some texts that leaves the parts of a line their space, or the last one if it leaves room for parts that
+// shortest returns the first of some texts that leaves the parts of a line their space, or the last one if it leaves space for parts that
 // are shortened. Otherwise it returns nothing.
 func shortest(parts []part, texts []string, width int) string {
 	full, least := 0, 0

@@ -68,7 +68,7 @@ func TestHeadingSpace(t *testing.T) {
 	for width := leastWidth; width < 160; width++ {
 		m.resize(width, 24)
 		line, below := m.heading()
-		if below != "" { // There is no space beside the names of the tabs.
+		if below != "" { // There is no space next to the names of the tabs.
 			line = m.status(below)
 		}
 		if !strings.HasSuffix(line, " damaged") || wide(line) != width {
@@ -885,7 +885,7 @@ func TestLadderHeading(t *testing.T) {
 func TestTabNames(t *testing.T) {
 	m := modelOf(t, "../../testdata/captures/derived-cut-callback41.pcap.zst", plainLook)
 	lines := m.Lines()
-	if want := "0:overview [1:47 RPCs] 2:2 conns 3:1 findings 4:stats 5:files 6:rates 7:packets"; strings.TrimRight(lines[0], " ") != want || !strings.HasSuffix(lines[1], " damaged") || wide(lines[1]) != 80 {
+	if want := "0:overview [1:47 RPCs] 2:2 conns 3:1 findings 4:stats 5:files 6:rates 7:packets"; strings.TrimRight(lines[0], " ") != want || !strings.HasPrefix(lines[1], "47 RPCs   ../../testdata") || !strings.HasSuffix(lines[1], " damaged") || wide(lines[1]) != 80 {
 		t.Errorf("the first lines are %q", lines[:2])
 	}
 }
