@@ -322,6 +322,9 @@ func (v *overview) mounted() {
 			break
 		}
 		v.line(once(i, "mounted"), MountText(&m), ink{})
+		for _, text := range OutageTexts(&m, v.s.First.Or(0)) {
+			v.line("", text, v.theme.warn)
+		}
 		v.about("connections FILE")
 	}
 }
@@ -363,6 +366,15 @@ func MountText(m *analyze.Mounted) string {
 		text += ", " + m.Security
 	}
 	text += ", " + record.Plural(int64(m.Connections), "connection")
+	switch {
+	case m.Connections < 2 || m.AtOnce == 0:
+	case m.AtOnce == 1:
+		text += " one after another"
+	case m.AtOnce == m.Connections:
+		text += " at the same time"
+	default:
+		text += fmt.Sprintf(", at most %d at the same time", m.AtOnce)
+	}
 	if mtu, known := m.MTU.Get(); known {
 		text += fmt.Sprintf(", MTU %d", mtu)
 	}
@@ -379,6 +391,45 @@ func MountText(m *analyze.Mounted) string {
 		text += ", " + record.Plural(int64(n), "credit")
 	}
 	return text
+}
+
+// shownOutages limits the outages of a mount that are described.
+const shownOutages = 4
+
+// OutageTexts says when a client had no connection after it had lost one; times count from the start of the capture.
+func OutageTexts(m *analyze.Mounted, start record.Time) (list []string) {
+	at := func(t record.Time) string { return fmt.Sprintf("%.2fs", float64(t.Sub(start))/1e9) }
+	for i, o := range m.Outages {
+		if i == shownOutages {
+			list = append(list, fmt.Sprintf("%s > %s: and %s without a connection", m.Client.Or("?"), m.Server.Or("?"), record.Plural(int64(len(m.Outages)-i), "more time")))
+			break
+		}
+		text := fmt.Sprintf("%s > %s: no connection in the capture ", m.Client.Or("?"), m.Server.Or("?"))
+		if to, known := o.To.Get(); known {
+			long := Duration(o.NS.Or(0))
+			if o.AtMost {
+				long = "at most " + long
+			}
+			text += fmt.Sprintf("between %s and %s (%s)", at(o.From), at(to), long)
+		} else {
+			text += fmt.Sprintf("from %s to the end of the capture", at(o.From))
+		}
+		text += fmt.Sprintf(": connection %d ended: %s", o.Connection, EndingText(o.How, o.By))
+		if o.OutstandingCalls > 0 {
+			text += ", with " + record.CallsAtEnd(o.OutstandingCalls, o.NotAccepted)
+		}
+		if o.Rejected > 0 {
+			text += fmt.Sprintf("; %s rejected", record.Plural(int64(o.Rejected), "connection"))
+		}
+		if o.Unanswered > 0 {
+			text += fmt.Sprintf("; %s without an answer in the capture", record.Plural(int64(o.Unanswered), "connection request"))
+		}
+		if next, known := o.Next.Get(); known {
+			text += fmt.Sprintf("; then connection %d", next)
+		}
+		list = append(list, text)
+	}
+	return list
 }
 
 // throughput writes how much file data was moved, and how fast.
@@ -401,8 +452,8 @@ func (v *overview) throughput() {
 	}
 	v.line("data", text, ink{})
 	v.suggest("stats FILE --every 1s")
-	if list := v.o.Limits(v.o.Selected != ""); len(list) > 0 {
-		v.line("limit", strings.Join(list, "; "), ink{})
+	if len(v.o.Limit) > 0 {
+		v.line("limit", strings.Join(v.o.Limit, "; "), ink{})
 		v.suggest("stats FILE --wide")
 	}
 }

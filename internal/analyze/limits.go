@@ -68,16 +68,16 @@ func (f *inFlight) within(first, last record.Time) record.Opt[int64] {
 // complete reports whether the capture has every Call and Reply in its time, so that a time without any is proven.
 func (c *Collector) complete(s *record.Summary) bool {
 	h := &c.o.Health
-	return s != nil && h.NotCaptured == 0 && c.o.RPCs.NoCall == 0 && s.CaptureDrops == 0 && len(s.Absences) == 0 && s.OnlyFrom() == "" && s.TimeBackwards == 0 &&
+	return s != nil && !c.live && h.NotCaptured == 0 && c.o.RPCs.NoCall == 0 && s.CaptureDrops == 0 && len(s.Absences) == 0 && s.OnlyFrom() == "" && s.TimeBackwards == 0 &&
 		!s.InputError.Known() && s.Malformed == 0
 }
 
 // least is the smallest share that is named, in percent.
 const leastNamed = 5
 
-// Limits returns sentences about what limited the rate of READs and WRITEs, in the order in which the capture proves them. Selected
+// limits returns sentences about what limited the rate of READs and WRITEs, in the order in which the capture proves them. Selected
 // tells that the overview is about a part of the capture, whose connections have no figures of their own.
-func (o *Overview) Limits(selected bool) (list []string) {
+func (o *Overview) limits(selected bool) (list []string) {
 	t, known := o.Throughput.Get()
 	if !known {
 		return nil

@@ -231,6 +231,7 @@ type Collector struct {
 	common      *contrast.Collector
 	throughput  throughput
 	mounts      Mounts
+	live        bool // the records are not complete yet
 
 	slowest, slowestMounting slowLists
 }
@@ -260,6 +261,9 @@ func (c *Collector) Begin(at record.Time) error {
 // Only says which span of time the overview is about: overlaps reports whether another one overlaps it. It must be called before
 // the first record.
 func (c *Collector) Only(overlaps func(from, to record.Time) bool) { c.suspicion.span = overlaps }
+
+// Partial says that the overview is about a part of the capture, so that a time without an RPC or a connection is not known.
+func (c *Collector) Partial() { c.mounts.Partial() }
 
 // Transaction adds a transaction. It does not keep r.
 func (c *Collector) Transaction(r *record.Transaction) {
@@ -416,6 +420,7 @@ func (c *Collector) Connection(r *record.Connection) {
 // Unselected notes a connection that the overview is not about. It may show that a server accepted a client that it had
 // rejected, or that a client took leave of the server.
 func (c *Collector) Unselected(r *record.Connection) {
+	c.mounts.Partial()
 	c.suspicion.accept(r)
 	c.suspicion.leave(r)
 }
@@ -423,6 +428,7 @@ func (c *Collector) Unselected(r *record.Connection) {
 // UnselectedRPC notes a transaction that the overview is not about. It may be a copy of one that got no Reply, or show
 // when the client named itself to the server, or took leave of it.
 func (c *Collector) UnselectedRPC(r *record.Transaction) {
+	c.mounts.Partial()
 	c.suspicion.retry(r)
 	c.suspicion.clientCall(r)
 }
@@ -431,6 +437,7 @@ func (c *Collector) UnselectedRPC(r *record.Transaction) {
 // still open, which count in groups and health. The Collector may be used afterwards.
 func (c *Collector) SoFar(s *record.Summary, open func(func(*record.Connection))) *Overview {
 	now := *c
+	now.live, now.mounts.partial = true, true // Connections that are open have not added anything.
 	now.o.Groups = slices.Clone(c.o.Groups)
 	now.suspicion = c.suspicion.clone()
 	open(func(r *record.Connection) {
@@ -601,6 +608,6 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 		o.Health.Pauses = s.SelectedPauses.Or(s.PFCPauses)
 	}
 	o.Verdict = c.verdict(s)
-	o.Limit = o.Limits(c.suspicion.span != nil)
+	o.Limit = o.limits(c.mounts.partial)
 	return o
 }

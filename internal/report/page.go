@@ -369,6 +369,9 @@ func (v *page) head() head {
 	}
 	for _, m := range v.o.Mounted[:min(len(v.o.Mounted), maxMounts)] {
 		row("Mounted", "%s", render.Clean(render.MountText(&m)))
+		for _, text := range render.OutageTexts(&m, s.First.Or(0)) {
+			row("Without connection", "%s", render.Clean(text))
+		}
 	}
 	if n := len(v.o.Mounted); n > maxMounts {
 		row("Mounted", "and %s of client, server and version", render.MorePairs(n, maxMounts))
