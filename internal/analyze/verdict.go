@@ -313,8 +313,8 @@ func (c *Collector) verdict(s *record.Summary) Verdict {
 	return v
 }
 
-// join returns the sentences as one text. A proven place is named where it changes, and what is said of it ends with a period, so that
-// what names no place does not seem to be about it.
+// join returns the sentences as one text. A proven place is named where it changes. The sentences about it end with a period, so that
+// the next ones, which name no place, do not seem to be about it.
 func join(list []statement) string {
 	var b strings.Builder
 	place := list[0].where

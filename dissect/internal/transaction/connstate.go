@@ -396,10 +396,7 @@ func (w *wireActivity) join(o *wireActivity, moved func(rdma.Side) rdma.Side) {
 		if w.busy[at].last.Before(o.busy[from].last) {
 			w.busy[at] = o.busy[from]
 		}
-		w.credit[at].usage.Join(&o.credit[from].usage)
-		if x := &o.credit[from]; w.credit[at].full.Before(x.full) {
-			w.credit[at].full, w.credit[at].freed = x.full, x.freed
-		}
+		w.credit[at].join(&o.credit[from])
 		if w.served[at].At < o.served[from].At {
 			w.served[at] = o.served[from]
 		}
@@ -487,11 +484,11 @@ func creditsOf(cs *connState, s rdma.Side, end record.Time) record.Credits {
 	g := &cs.granting[s]
 	peak, proven := g.peak.Proven()
 	proven = proven && showsCalls(cs, s)
-	c := record.Credits{Requested: g.requested, Granted: g.granted, PeakInFlight: record.SomeIf(peak, proven)}
+	var usage record.Opt[record.CreditUsage]
 	if proven && cs.wire != nil && g.granted.Known() {
-		c.Usage = record.Some(cs.wire.credit[s].usage.At(end))
+		usage = record.Some(cs.wire.credit[s].usage.At(end))
 	}
-	return c
+	return record.Credits{Requested: g.requested, Granted: g.granted, PeakInFlight: record.SomeIf(peak, proven), Usage: usage}
 }
 
 // Evict frees the oldest state of a kind, and reports whether there was any.

@@ -58,6 +58,10 @@ func remembers(s rdma.Side) *connState {
 	st := &invalidationStats{next: 1}
 	st.recent[0] = 0xa1
 	st.figures.MixedDirectionCalls, st.figures.MixedRegistrationCalls = 1, 1
+	var used credits.Usage
+	used.Sent(at.Time, 1, 1)
+	used.Answered(at.Time+1, 0)
+	used.Sent(at.Time+2, 1, 2)
 	return &connState{
 		upper: recognizer(true), closing: true, nfs4: true,
 		agreed:          negotiation{private: oneOf(s, new(record.PrivateData)), seen: oneOf(s, true), badICRC: oneOf(s, true), changed: oneOf(s, true), invalidationReported: true},
@@ -66,11 +70,11 @@ func remembers(s rdma.Side) *connState {
 		incompleteLists: oneOf[int32](s, 1), granting: oneOf(s, granting{some, some, calls}),
 		wire: &wireActivity{
 			busy:   otherThan(busy{txn: noTxn}, s, busy{at, at, 9, 10, 11, at}),
-			credit: oneOf(s, credit{at, at}),
+			credit: oneOf(s, credit{at, at, used}),
 			served: oneOf(s, shares.Served{At: at.Time, Packet: at.Packet, XID: 12}),
 		},
 		rareState: &rareState{
-			lostCalls: 1, lostXIDs: []record.Hex32{8},
+			lostCalls: 1, notAccepted: 1, lostXIDs: []record.Hex32{8},
 			errors: oneOf(s, r), refused: oneOf[uint64](s, 4), refusedAt: oneOf(s, at),
 			pendingBackwardCalls: []backwardCall{{where: rdma.Where{At: at, AtFault: record.Some(s)}}},
 			short:                oneOf(s, &shortMessage{at: at}), repeated: oneOf(s, r), unmatched: oneOf(s, r),

@@ -159,6 +159,14 @@ type credit struct {
 	usage       credits.Usage
 }
 
+// join merges the credits of another connection; the later time at which all were in use counts.
+func (c *credit) join(o *credit) {
+	c.usage.Join(&o.usage)
+	if c.full.Before(o.full) {
+		c.full, c.freed = o.full, o.freed
+	}
+}
+
 // noteCallSent records that a side has one more outstanding Call.
 func noteCallSent(cs *connState, m *message) {
 	c := &cs.wireActivity().credit[m.side]
