@@ -39,14 +39,13 @@ var (
 	OnlyJSON = field.Everything &^ header.Links // JSON without the headers below the transport
 )
 
+// widestIPv4 is the width of two IPv4 addresses, which are never shortened.
+const widestIPv4 = len("192.168.100.100 > 192.168.100.100")
+
 // NewPackets returns a Packets that draws on w for a terminal of this width, or without any
 // limit of the width if it is 0.
 func NewPackets(w io.Writer, theme *Theme, width int) *Packets {
-	pair := "192.168.100.100 > 192.168.100.100"
-	if width > 0 && width < narrowLine {
-		pair = "192.168.77.2 > 192.168.77.1"
-	}
-	return &Packets{w: w, theme: theme, width: width, clock: clock{form: theme.times}, pair: len(pair)}
+	return &Packets{w: w, theme: theme, width: width, clock: clock{form: theme.times}, pair: widestIPv4}
 }
 
 // appendMarks appends the marks of a packet, such as " [retransmitted]".
@@ -155,7 +154,7 @@ func (r *Packets) shorten(b []byte, at, end int) []byte {
 // the summary.
 func (r *Packets) shortenPair(b []byte, at int) []byte {
 	const between = " > "
-	most := max((r.width-at)/2, len("192.168.100.100 > 192.168.100.100"))
+	most := max((r.width-at)/2, widestIPv4)
 	if r.width == 0 || r.Tree || r.Bytes || len(b)-at <= most {
 		return b
 	}
