@@ -214,7 +214,7 @@ var explanations = []Explanation{
 	{"compare", "ERRORS", "Number of RPCs that were answered with an error: RDMA_ERROR, or a Reply with an RPC or NFS error status, before and after."},
 	{"compare", "NO REPLY", "Number of RPCs without a Reply (status no_reply), before and after. They are no errors: the Reply may have been sent later, or not captured. Shown only if it is not 0."},
 	{"compare", "BYTES", "Number of bytes in the Payload streams of Calls and Replies, before and after."},
-	{"compare", ">", "The value before is on the left, the value after on the right; a single value is the same in both captures. The word none stands for a latency that one capture does not have, because it has no such RPC with a Reply; a dash stands for one that neither has."},
+	{"compare", ">", "The value before is on the left, the value after on the right; a single value is the same in both captures. The word none stands for a latency that only the other capture has, because this one has no such RPC with a Reply; a dash stands for a latency that neither has."},
 	{"compare", "P50", "Median of the latency before and after, and its relative change."},
 	{"compare", "P90", "90th percentile of the latency before and after, and its relative change."},
 	{"compare", "P99", "99th percentile of the latency before and after, and its relative change."},

@@ -980,7 +980,7 @@ func (v *overview) slowest() {
 	v.whereNext()
 	v.ladderOf(v.o.Slowest)
 	if list := v.o.SlowestMounting; len(list) > 0 { // They would hide the others.
-		v.slow("setup", &list[0], length, " of a mount")
+		v.slow("setup", &list[0], length, " (mount, recovery)")
 		if len(v.o.Slowest) == 0 {
 			v.ladderOf(list)
 		}
@@ -1010,7 +1010,7 @@ func (v *overview) ladderOf(list []analyze.Slow) {
 	}
 }
 
-// slow writes one of the slowest RPCs, and what it was a part of, unless of is empty. Its latency takes at least length characters.
+// slow writes one of the slowest RPCs, and what it was a part of, unless that is empty. Its latency takes at least length characters.
 func (v *overview) slow(label string, s *analyze.Slow, length int, of string) {
 	r := s.Transaction
 	text := v.ends(r.Client, r.Server) + shortProcedure(r, "") + of

@@ -288,7 +288,7 @@ func (t *table) layOut() {
 	if t.width == 0 {
 		return
 	}
-	var hidden []int // for want of width, in the order in which they were hidden
+	var hidden []int // columns that do not fit, in the order in which they were hidden
 	full := slices.Clone(t.widths)
 	for {
 		need, worst, same := -1, -1, 0 // same is the width of the columns with the same text in every row
@@ -324,7 +324,7 @@ func (t *table) layOut() {
 				t.widths[flex] = min(t.widths[flex], room)
 				need += t.widths[flex] - min(full[flex], t.least)
 			}
-			for _, i := range slices.Backward(hidden) { // A wide column may have been hidden after a narrow one that has room without it.
+			for _, i := range slices.Backward(hidden) { // A wide column may have been hidden after a narrow one, which fits without it.
 				if more := full[i] + 1; need+more <= t.width {
 					t.widths[i], need = full[i], need+more
 				}
