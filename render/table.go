@@ -144,12 +144,7 @@ func (t *table) feet() string {
 		if c.meaning != nil {
 			foot += " " + strings.Join(t.meant, ", ")
 		}
-		for n, line := range wrapped(foot, t.width-2) {
-			if n > 0 {
-				line = "  " + line
-			}
-			b.WriteString(t.theme.dim.of(line) + "\n")
-		}
+		b.WriteString(t.theme.dim.of(Folded(foot, t.width)) + "\n")
 	}
 	return b.String()
 }
