@@ -154,7 +154,11 @@ func (r *Packets) shorten(b []byte, at, end int) []byte {
 // the summary.
 func (r *Packets) shortenPair(b []byte, at int) []byte {
 	const between = " > "
-	most := max((r.width-at)/2, widestIPv4)
+	after := len("CONN ")
+	if !r.narrow() {
+		after += len("InfiniBand LENGTH ")
+	}
+	most := max((r.width-at-after)/2, widestIPv4) // as much as the summary has
 	if r.width == 0 || r.Tree || r.Bytes || len(b)-at <= most {
 		return b
 	}

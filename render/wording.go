@@ -88,9 +88,16 @@ func pauseText(r *record.Transaction, w *record.Wait, to string) (text, short, l
 		return "... " + short + " ...", short, fmt.Sprintf("%s: stalled by %v", Duration(w.NS), xid)
 	}
 	text = fmt.Sprintf("... %s%s: %s stalled %s ...", Duration(w.NS), to, w.Waiting, stalledUntil(r, w))
-	least = fmt.Sprintf("%s: %s stalled", Duration(w.NS), w.Waiting)
-	if nak, known := w.NakPacket.Get(); known {
-		least = fmt.Sprintf("%s: stalled until after NAK %d", Duration(w.NS), nak)
+	least = Duration(w.NS) + ": stalled"
+	switch nak, known := w.NakPacket.Get(); {
+	case known && w.Reason == record.RetransmitNak:
+		least += fmt.Sprintf(" until after NAK %d", nak)
+	case w.Reason == record.RetransmitUnknown || w.Reason == record.RetransmitGap || w.Reason == record.RetransmitNak:
+		least += " until retransmitted"
+	case w.Reason == record.RetransmitTimeout:
+		least += " until a timeout"
+	case w.Reason == record.RNRNak:
+		least += " by an RNR NAK"
 	}
 	return text, fmt.Sprintf("%s%s: %s stalled %s", Duration(w.NS), to, w.Waiting, shortlyUntil(w)), least
 }
