@@ -1013,14 +1013,14 @@ func (v *overview) ladderOf(list []analyze.Slow) {
 // slow writes one of the slowest RPCs, and what it was a part of, unless that is empty. Its latency takes at least length characters.
 func (v *overview) slow(label string, s *analyze.Slow, length int, of string) {
 	r := s.Transaction
-	text := v.ends(r.Client, r.Server) + shortProcedure(r, "") + of
+	text := shortProcedure(r, "") + of
 	if s.Count > 1 {
 		text += fmt.Sprintf(" (sent on several connections, slowest of at least %d answered)", s.Count)
 	}
 	if cause := cmp.Or(claim.Brief(r), longestPart(r)); cause != "" {
 		text += ": " + cause + otherStalls(r)
 	}
-	v.rest(label, text, part{fmt.Sprintf("%*s  ", max(length, 8), Latency(r)), ink{}}, part{r.XID.String() + "  ", v.theme.key})
+	v.rest(label, text, part{fmt.Sprintf("%*s  ", max(length, 8), Latency(r)), ink{}}, part{r.XID.String(), v.theme.key}, part{"  " + v.ends(r.Client, r.Server), ink{}})
 	v.about(fmt.Sprintf("FILE -Y 'id == %d'", r.ID))
 }
 

@@ -18,7 +18,7 @@ var operationColumns = []column{
 	{name: "OFFSET", fields: "offset", rank: 7, usual: 18},
 	{name: "BYTES", fields: "bytes", right: true, usual: 7},
 	{name: "DELIVERED AFTER", former: "TO DELIVERY", fields: "delivered=delivered", right: true, rank: 4, usual: 8, foot: "DELIVERED AFTER: time from the first packet until the receiver accepted the operation; - if both are one packet, so that the time on the way is not known"},
-	{name: "ACKED AFTER", former: "TO ACK", fields: "acknowledged to-ack=latency_ns", right: true, usual: 8, foot: "ACKED AFTER: time from the first packet to the acknowledgement, or to the last packet of the response; ? if the capture does not show it"},
+	{name: "ACKED AFTER", former: "TO ACK", fields: "acknowledged acked-after=latency_ns to-ack=latency_ns", right: true, usual: 8, foot: "ACKED AFTER: time from the first packet to the acknowledgement, or to the last packet of the response; ? if the capture does not show it"},
 	{name: "RETRANSMITTED", former: "RETR", fields: "retransmitted", right: true, rank: 2, quiet: true, some: true},
 	{name: "STALL TIME", former: "STALLED", fields: "stalled_ns", right: true, quiet: true, some: true, usual: 8, foot: "STALL TIME: time without progress until a retransmission"},
 	{name: "RPC", fields: "transaction", right: true, rank: 3, usual: 5},
