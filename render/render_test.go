@@ -640,7 +640,7 @@ func TestCompareBounds(t *testing.T) {
 	}
 }
 
-// TestLongAddresses: two long addresses leave half of a line to the rest.
+// TestLongAddresses: two long addresses leave half of the rest of a line to the summary.
 func TestLongAddresses(t *testing.T) {
 	p := &record.Packet{
 		Number: 1, Src: netip.MustParseAddr("2001:db8:1234:5678:5054:ff:fe77:2"), Dst: netip.MustParseAddr("2001:db8:1234:5678:5054:ff:fe77:1"),
@@ -648,8 +648,8 @@ func TestLongAddresses(t *testing.T) {
 	}
 	for width, want := range map[int]string{
 		0:   "2001:db8:1234:5678:5054:ff:fe77:2 > 2001:db8:1234:5678:5054:ff:fe77:1 RoCEv2 ",
-		90:  "~:5054:ff:fe77:2 > ~:5054:ff:fe77:1    - RC SEND Only QPN 0x000011\n",
-		120: " ~34:5678:5054:ff:fe77:2 > ~234:5678:5054:ff:fe77:1 RoCEv2 ",
+		90:  "~5054:ff:fe77:2 > ~5054:ff:fe77:1    - RC SEND Only QPN 0x000011\n",
+		120: " ~78:5054:ff:fe77:2 > ~78:5054:ff:fe77:1 RoCEv2 ",
 		240: "2001:db8:1234:5678:5054:ff:fe77:2 > 2001:db8:1234:5678:5054:ff:fe77:1 RoCEv2 ",
 	} {
 		var b strings.Builder
