@@ -867,7 +867,7 @@ func (v *overview) answered(label string) {
 			text += " (" + timeouts(n, w.TimeoutRPCs, w.RPCs) + ")"
 		}
 		if w.Reason == record.CreditLimit { // before the Call: not part of the latency
-			text = fmt.Sprintf("%s came within 100ms after a Reply had freed a credit; before, all credits had been in use for %s", record.Plural(w.RPCs, "Call"), took)
+			text = fmt.Sprintf("%s followed a freed credit within 100ms; until then, all credits were in use for %s", record.Plural(w.RPCs, "Call"), took)
 		}
 		v.line("", text, v.theme.warn)
 	}
@@ -1110,15 +1110,16 @@ func CreditUsageText(u *record.CreditUsage) string {
 	if u.AllInUse > 1 {
 		text += fmt.Sprintf(", at most %s at a time", Duration(u.LongestNS))
 	}
-	return text + fmt.Sprintf("; %s a Call followed within 1ms of the Reply that freed one", timesText(u.Followed))
+	followed := timesText(u.Followed) + " a"
+	if u.Followed == 0 {
+		followed = "no"
+	}
+	return text + "; " + followed + " Call followed within 1ms of the Reply that freed one"
 }
 
 // timesText says how often something happened.
 func timesText(n int64) string {
-	switch n {
-	case 0:
-		return "never"
-	case 1:
+	if n == 1 {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", n)

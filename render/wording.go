@@ -14,7 +14,7 @@ var waitTexts = map[record.WaitReason]string{
 	record.RetransmitNak:     "retransmission after a NAK",
 	record.RetransmitUnknown: "retransmission for a reason that the capture does not show",
 	record.RNRNak:            "receiver not ready (RNR NAK)",
-	record.HeadOfLine:        "packets of another RPC on the same connection went first",
+	record.HeadOfLine:        "transfers of another RPC on the same connection",
 	record.NewConnection:     "retransmission on a new connection",
 	record.CreditLimit:       "waiting for credits",
 }

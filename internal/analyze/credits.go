@@ -161,6 +161,9 @@ func (c *CreditTimeline) Finish(of *record.Connection, direction record.Directio
 	if atLimit && end > since {
 		reachedNS += end.Sub(since)
 	}
+	if u, known := use.Usage.Get(); known && !c.earlier.reply && c.evicted == 0 && int64(reached) == u.AllInUse {
+		reachedNS = u.AllInUseNS // The timeline of a whole connection has the figure of its record.
+	}
 	out.PeakInFlight, out.CreditLimitReached, out.CreditLimitReachedNS = record.SomeIf(peak, proven), record.SomeIf(reached, proven), record.SomeIf(reachedNS, proven)
 	return out
 }

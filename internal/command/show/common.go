@@ -48,10 +48,10 @@ separates it as well, with all fields taken into account that were compared. The
 burst often have something in common by chance: if the RPCs come in bursts, a fact must also
 be better than that of any of 199 random sets of as many bursts, unless it is true of
 all of them and of no other; then common shows how many of these sets are as good. Otherwise
-common says that nothing separates the set from the others, and how many RPCs a fact needed
-to be true of, so that it would have been found; or that the RPCs are too few to tell. What a
-fact is the reason for, the capture does not show: other facts may be true of the same RPCs,
-and common names those that it knows of.
+common says that they have nothing in common that the others do not have, and how many RPCs a
+fact needed to be true of, so that it would have been found; or that the RPCs are too few to
+tell. What a fact is the reason for, the capture does not show: other facts may be true of the
+same RPCs, and common names those that it knows of.
 
 A Call that is retransmitted on a later connection is an RPC of its own; common shows how
 many different requests a set has. What follows from the trouble is not compared: that an RPC
