@@ -88,7 +88,7 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 		b.WriteString("!     more than chance explains: p < 0.001 in an exact permutation test\n")
 	}
 	if marked {
-		b.WriteString("?     not tested: fewer than 30 latencies before or after, or an upper bound (<=)\n")
+		b.WriteString("?     not tested: under 30 latencies before or after, or an upper bound (<=)\n")
 	}
 	_, err := to.Out.Write([]byte(b.String()))
 	return err

@@ -1037,17 +1037,23 @@ func otherStalls(r *record.Transaction) string {
 	return fmt.Sprintf(", and %s in %s", Duration(rest), record.Plural(n-1, "other stall"))
 }
 
-// rest writes parts and, after them, a text that is wrapped: its further lines begin below its first one.
+// rest writes parts and, after them, a text that is wrapped: its further lines begin below its first one, or further left on a
+// narrow screen.
 func (v *overview) rest(label, text string, parts ...part) {
-	at := 0
+	const narrow = 50
+	at, width := 0, v.width-overviewMargin
 	for _, p := range parts {
 		at += wide(p.text)
 	}
-	for i, line := range Wrap(text, max(v.width-overviewMargin-at, narrowest)) {
-		if i > 0 {
-			label, parts = "", []part{{strings.Repeat(" ", at), ink{}}}
+	lines := Wrap(text, max(width-at, narrowest))
+	v.row(label, append(parts, part{lines[0], ink{}})...)
+	if width-at < narrow {
+		at = 4
+	}
+	for _, line := range Wrap(strings.Join(lines[1:], " "), max(width-at, narrowest)) {
+		if line != "" {
+			v.row("", part{strings.Repeat(" ", at) + line, ink{}})
 		}
-		v.row(label, append(parts, part{line, ink{}})...)
 	}
 }
 

@@ -132,7 +132,7 @@ func TestBrowseInTerminal(t *testing.T) {
 		s := newSession(t, 80, 24, []string{"TERM=vt220", "NO_COLOR=1"}, program+" browse "+filepath.Join(root, "testdata/captures/derived-cut-callback41.pcap.zst"))
 		s.wait(`damaged[\s\S]*reading failed at byte 39932`)
 		s.keys("q")
-		s.wait(`is truncated at byte[\s\S]*ended 3`)
+		s.wait(`is\s+truncated\s+at\s+byte[\s\S]*ended 3`)
 	})
 	t.Run("standard input", func(t *testing.T) {
 		s := newSession(t, 80, 24, []string{"TERM=xterm"}, program+" browse - < "+sample)
@@ -224,7 +224,7 @@ func TestBrowseInTerminal(t *testing.T) {
 	})
 	t.Run("dumb", func(t *testing.T) {
 		s := newSession(t, 80, 24, []string{"TERM=dumb"}, program+" browse "+sample)
-		s.wait(`TERM is "dumb"; set TERM[\s\S]*ended 2`)
+		s.wait(`TERM\s+is\s+"dumb";\s+set\s+TERM[\s\S]*ended 2`)
 	})
 }
 
@@ -240,7 +240,7 @@ func TestLiveInTerminal(t *testing.T) {
 	}
 	for _, test := range []struct{ view, first, then, end string }{
 		{"stats", `NFS4 OPEN +\d `, `NFS4 CREATE_SESSION +2 `, `NFS4 CREATE_SESSION +2 `},
-		{"overview", `NFS over RDMA|RPC`, `64 RPCs|64 complete`, `64 complete`},
+		{"overview", `NFS over RDMA|RPC`, `64 RPCs|64\s+complete`, `64\s+complete`},
 		{"connections", `rpcrdma +27 `, `rpcrdma +37 `, `disconnect`},
 		{"rate", `TIME +RPCS`, `TIME +RPCS`, `TIME +RPCS`},
 		{"files", `/deleg`, `/deleg1 +9 `, `/deleg1 +9 `},

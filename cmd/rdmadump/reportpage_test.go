@@ -378,7 +378,7 @@ func TestReportBefore(t *testing.T) {
 			t.Fatal(errs.String())
 		}
 		for line := range strings.Lines(out.String()) {
-			if regexp.MustCompile(`^(stalls|new|vanished|setting) `).MatchString(line) {
+			if regexp.MustCompile(`^(stalls|new|vanished|parameter) `).MatchString(line) {
 				others = append(others, strings.Join(strings.Fields(line), " "))
 			}
 		}

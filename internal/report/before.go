@@ -54,7 +54,7 @@ func (v *page) comparison() {
 		groups.Columns = append(groups.Columns, column{name + " before", "Percentile of the latencies in the earlier capture", true}, column{name + " after", "Percentile of the latencies in this capture", true},
 			column{name + " change", "Relative change", true})
 	}
-	others := table{ID: "change-table", Caption: "Stalls, findings of only one capture, and settings that changed", Columns: []column{{"What", "What is compared", false}, {"Change", "What was before, and what is after", false}}}
+	others := table{ID: "change-table", Caption: "Stalls, findings of only one capture, and parameters that changed", Columns: []column{{"What", "What is compared", false}, {"Change", "What was before, and what is after", false}}}
 	for _, c := range analyze.Compare(v.before, v.after) {
 		switch label, text := render.ComparisonText(c); {
 		case c.Kind == analyze.ComparedGroup:
