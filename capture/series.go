@@ -176,12 +176,23 @@ func absent(paths []string, files, empty []int) (list []Absent) {
 		}
 	}
 	forms := timesIn(digits)
+	var present []uint64 // times may be in another order than numbers
+	for _, i := range best {
+		if column < len(numbers[i]) {
+			present = append(present, numbers[i][column])
+		}
+	}
+	slices.Sort(present)
 	for n := 1; n < len(best); n++ {
 		const largest = 1 << 20 // A larger gap is another number, such as a time.
 		by := step(numbers, best[n-1], best[n], column)
 		if by <= 1 || by >= largest || len(digits[n]) > len(digits[n-1]) && strings.HasPrefix(digits[n], digits[n-1]) { // tcpdump -C appends its number.
 			continue
 		}
+		last := numbers[best[n]][column]
+		above, _ := slices.BinarySearch(present, last-by+1)
+		below, _ := slices.BinarySearch(present, last)
+		by -= uint64(below - above)
 		for _, f := range forms {
 			by = min(by, f.between(digits[n-1], digits[n]))
 		}

@@ -85,7 +85,7 @@ func (c *comparing) run(cmd *cobra.Command, paths []string) error {
 		}
 		c.limits = append(c.limits, limit)
 	}
-	if paths[0] == "-" && paths[1] == "-" {
+	if len(paths) == 2 && paths[0] == "-" && paths[1] == "-" {
 		return errors.New("standard input can be BEFORE or AFTER, but not both")
 	}
 	s := newSink(set, c.stdout, c.stderr, input.Names{})
@@ -146,10 +146,10 @@ func span(s *record.Summary) string {
 func (c *comparing) pair(cmd *cobra.Command, s *sink, path string) error {
 	const usage = "compare needs two captures, BEFORE and AFTER, or one and the XIDs of two RPCs in it, such as --xid 0x56d184c5 --xid 0x59d184c5"
 	switch {
-	case len(s.XIDs) == 0 && s.Summed == nil:
+	case len(s.XIDs) == 0 && len(s.Conns) == 0 && s.Summed == nil:
 		return errors.New(usage)
-	case s.JSON || s.Columns != nil || s.By.Given || s.Order != (flags.Order{}) || len(c.limits) > 0:
-		return errors.New("two RPCs of one capture are compared in words: -o, --jq, -e, --columns, --by, --sort, --top and --fail-on need two captures; transactions -o json has the records of the two")
+	case s.JSON || s.Columns != nil || s.By.Given || s.Order != (flags.Order{}) || s.Count > 0 || len(c.limits) > 0:
+		return errors.New("two RPCs of one capture are compared in words: -o, --jq, -e, --columns, --by, --sort, --top, -c and --fail-on need two captures; transactions -o json has the records of the two")
 	}
 	s.Ladder, s.Files = true, true
 	var both []*record.Transaction
