@@ -629,7 +629,7 @@ func (v *overview) badICRCs() string {
 }
 
 // noCaptureLacks says that captures at several points are complete, as far as they show it.
-const noCaptureLacks = "as far as is known, no capture lacks a packet that passed its point"
+const noCaptureLacks = "no capture lacks a packet that passed it, as far as known"
 
 // between says what several capture points prove about packets that are missing, or damaged, at one of them. It is empty if none is.
 func (v *overview) between() string {

@@ -78,9 +78,10 @@ const leastNamed = 5
 // limits returns sentences about what limited the rate of READs and WRITEs, in the order in which the capture proves them. Selected
 // tells that the overview is about a part of the capture, whose connections have no figures of their own.
 func (o *Overview) limits(selected bool) (list []string) {
+	list = []string{}
 	t, known := o.Throughput.Get()
 	if !known {
-		return nil
+		return list
 	}
 	if len(o.Credits) > 0 && !selected {
 		if text := o.Credits[0].limit(); text != "" {

@@ -26,10 +26,10 @@ type Overview struct {
 	Busiest         []*Stats               `json:"busiest" doc:"Operations with the longest total latency, without those of mounting and unmounting."`
 	BusiestMounting []*Stats               `json:"busiest_mounting" doc:"Operations of mounting and unmounting with the longest total latency."`
 	Throughput      record.Opt[Throughput] `json:"throughput" doc:"File data that READ and WRITE moved; null if the capture shows none."`
-	Limit           []string               `json:"limit" doc:"What limited the throughput, as far as the capture proves it, as sentences: each names a share and what it is a share of; null if the capture shows no throughput, or no limit."`
+	Limit           []string               `json:"limit" doc:"What limited the throughput, as far as the capture proves it, as sentences: each names a share and what it is a share of. Empty if the capture shows no throughput, or no limit."`
 	Mounted         []Mounted              `json:"mounted" doc:"What clients and servers agreed on, by pair of client and server: at most 64."`
 	Credits         []CreditUse            `json:"credits" doc:"Connections that used all their credits or were granted few; null if there is none."`
-	CreditsEnough   record.Opt[CreditUse]  `json:"credits_enough" doc:"The connection that came closest to using all its credits, of those that never did: so many credits were enough for its Calls; null if there is none."`
+	CreditsEnough   record.Opt[CreditUse]  `json:"credits_enough" doc:"The connection that came closest to using all its credits, of those that never did: so many credits were enough for its Calls. Null if there is none."`
 	CreditsUnknown  int                    `json:"credits_unknown" doc:"Number of connections with RPCs of which the capture does not prove how many credits were in use."`
 	Traffic         []Traffic              `json:"traffic" doc:"Sums of the connections of other upper layers than RPC-over-RDMA, by upper layer."`
 	Handles         Invalidations          `json:"handles" doc:"Number of exposed handles, by how they were invalidated."`
