@@ -27,7 +27,7 @@ func (f *inFlight) add(r *record.Transaction) {
 	case r.Call == nil || r.Direction == record.Backward:
 	case r.LatencyNS.Known():
 		f.span(r.Sent(), r.End())
-	case r.Reply != nil || f.opened == maxPending: // The time of the Reply is not known, or there are too many.
+	case r.Status != record.NoReply || f.opened == maxPending: // The time of the Reply is not known, or there are too many.
 		f.unknown = true
 	default:
 		if f.open == nil {
@@ -93,7 +93,7 @@ func (o *Overview) limits(selected bool) (list []string) {
 	switch idle := span - open; {
 	case span <= 0:
 	case !proven:
-		list = append(list, "for how long no RPC was in flight is not known, because the capture may lack packets")
+		list = append(list, "for how long no RPC was in flight is not proven: the capture may lack packets, or their times")
 	case 100*idle >= leastNamed*span:
 		which := "no RPC was in flight (the clients asked for nothing)"
 		if selected {
