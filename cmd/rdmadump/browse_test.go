@@ -130,7 +130,7 @@ func TestBrowseInTerminal(t *testing.T) {
 	})
 	t.Run("damaged", func(t *testing.T) {
 		s := newSession(t, 80, 24, []string{"TERM=vt220", "NO_COLOR=1"}, program+" browse "+filepath.Join(root, "testdata/captures/derived-cut-callback41.pcap.zst"))
-		s.wait(`damaged[\s\S]*reading failed at byte 39932`)
+		s.wait(`reading failed at byte 39932[\s\S]*damaged`)
 		s.keys("q")
 		s.wait(`is\s+truncated\s+at\s+byte[\s\S]*ended 3`)
 	})
@@ -267,7 +267,7 @@ func TestLiveInTerminal(t *testing.T) {
 			s.wait(`(?m)^322 packets after [\s\S]*(` + test.then + `)`)
 			s.tmux("resize-window", "-x", "60", "-y", "12")
 			s.wait(`^322 packets after .{10,42}\n`)
-			s.tmux("resize-window", "-x", "110", "-y", "60")
+			s.tmux("resize-window", "-x", "110", "-y", "100")
 			s.keys("C-c")
 			s.wait(`before[\s\S]*(` + test.end + `)[\s\S]*ended 0`)
 		})

@@ -156,5 +156,5 @@ func (t *Throughput) ofServer() string {
 	if x.Min < leastNamed {
 		return "; how much of them the server took, and how much the network, is not proven"
 	}
-	return "; the server took " + percents(x) + " of them (proven)"
+	return "; proven, of them: server " + percents(x)
 }

@@ -1328,8 +1328,8 @@ func TestCopiesOfSegments(t *testing.T) {
 	}
 }
 
-// TestDoubledSegments: the network doubled segments of the server before a switch, and other ones of the client behind it. They
-// are duplicates of that hop, however many points there are, and no copy is a packet that its sender sent again.
+// TestDoubledSegments: the network doubled segments of the server before a switch, and other ones of the client after it. They
+// are duplicates of that hop, however many points there are, and no copy is a packet that its sender retransmitted.
 func TestDoubledSegments(t *testing.T) {
 	wire := load(t, "../../testdata/captures/iwarp-nfs41.pcap.zst")
 	fromServer := func(f *capture.Frame) bool { return f.Data[29] == 1 } // 192.168.77.1
