@@ -211,7 +211,10 @@ const momentForms = "must be a time such as 10:02, 10:02:03.5, 2026-11-21 04:55:
 func (m moment) resolved(first, last record.Time, shown render.Times) (moment, error) {
 	switch {
 	case m.fromEnd:
-		return moment{Set: true, at: max(last+m.at, first)}, nil
+		if at := last + m.at; at < last {
+			return moment{Set: true, at: at}, nil
+		}
+		return moment{Set: true, at: math.MinInt64}, nil
 	case m.clock.IsZero():
 		return m, nil
 	}

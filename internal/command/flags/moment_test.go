@@ -35,7 +35,7 @@ func TestMoments(t *testing.T) {
 		{"2.5", "", 0, first + 25e8},
 		{"1m", "", 0, first + 60e9},
 		{"-10s", "", 0, last - 10e9},
-		{"-1h", "", 0, first},
+		{"-1h", "", 0, last - 3600e9},
 		{"06:39", "local", 1, date(21, 5, 39, 0, 0)},
 		{"05:39", "utc", -1, date(21, 5, 39, 0, 0)},
 		{"05:39", "relative", 8, date(21, 5, 39, 0, 0)}, // In the other zone the capture does not have this time.
