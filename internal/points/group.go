@@ -205,7 +205,7 @@ func (p *Plan) describe() {
 			src.cover()
 			point.first, point.last = min(point.first, src.spans[0].First), max(point.last, src.spans[len(src.spans)-1].Last)
 			if j == 0 {
-				point.Known = len(p.Points) > 1 && (len(src.chain) > 0 || src == p.reference)
+				point.Known = len(p.Points) > 1 && src.root == p.reference
 				point.clock(src)
 			}
 		}
@@ -287,22 +287,44 @@ func (p *Plan) note(all []*relation) {
 	} else if len(lone) > 0 && len(lone) < used {
 		p.Notes = append(p.Notes, fmt.Sprintf("these files have no packets in common with the others, so they are merged by their own clocks: %s", fewNames(lone)))
 	}
-	reference := ""
 	for i := range p.Points {
 		point := &p.Points[i]
-		if len(point.sources) > 0 && len(point.sources[0].chain) == 0 && reference == "" {
-			reference = point.Name
+		src := point.sources[0]
+		if len(p.Points) < 2 || len(src.chain) == 0 {
+			continue
 		}
-	}
-	for i := range p.Points {
-		if point := &p.Points[i]; len(p.Points) > 1 && len(point.sources[0].chain) > 0 {
-			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s show the same traffic at two points; the clock of %s shows %s, which rdmadump corrects", reference, point.Name, point.Name, point.clockText()))
+		reference := &p.Points[src.root.point]
+		with, than := p.seenWith(all, i, src.root.point), ""
+		if with != reference {
+			than = " than that of " + reference.Name
 		}
+		p.Notes = append(p.Notes, fmt.Sprintf("%s and %s show the same traffic at two points; the clock of %s shows %s, which rdmadump corrects", with.Name, point.Name, point.Name, point.clockText(than)))
 	}
 }
 
-// clockText says how much more or less the clock of a point shows than the reference.
-func (point *Point) clockText() string {
+// seenWith returns the point that has packets in common with a point: the preferred one, or else the one with the most.
+func (p *Plan) seenWith(all []*relation, of, preferred int) *Point {
+	best, most := preferred, -1
+	for _, r := range all {
+		other := p.sources[r.a].point
+		if other == of {
+			other = p.sources[r.b].point
+		}
+		if joins := p.sources[r.a].point == of || p.sources[r.b].point == of; !joins || other == of || !r.usable() {
+			continue
+		}
+		if other == preferred {
+			return &p.Points[preferred]
+		}
+		if r.fitting > most {
+			best, most = other, r.fitting
+		}
+	}
+	return &p.Points[best]
+}
+
+// clockText says how much more or less the clock of a point shows than the reference, which a text names if it must.
+func (point *Point) clockText(than string) string {
 	how := "more"
 	if point.Offset < 0 {
 		how = "less"
@@ -311,7 +333,7 @@ func (point *Point) clockText() string {
 	if point.DriftKnown {
 		drift = fmt.Sprintf("drift %+.2f ppm", point.Drift)
 	}
-	text := fmt.Sprintf("%s %s (error %s, %s)", span(max(point.Offset, -point.Offset)), how, span(point.Error), drift)
+	text := fmt.Sprintf("%s %s%s (error %s, %s)", span(max(point.Offset, -point.Offset)), how, than, span(point.Error), drift)
 	for _, s := range point.Steps {
 		text += fmt.Sprintf(", step of %s at packet %d", span(s.By), s.Packet)
 	}

@@ -599,6 +599,9 @@ func (p *Plan) span(all []*relation, g groups, root int) {
 	joined := map[int]bool{}
 	connect := func(from int) {
 		joined[from] = true
+		if src := p.sources[from]; src.root == nil {
+			src.root = src
+		}
 		for grown := true; grown; {
 			grown = false
 			for _, r := range all {
@@ -610,6 +613,7 @@ func (p *Plan) span(all []*relation, g groups, root int) {
 					known, other, c = r.b, r.a, p.inverse(r)
 				}
 				p.sources[other].chain = append([]conversion{{c, true}}, unnumbered(p.sources[known].chain)...)
+				p.sources[other].root = p.sources[known].root
 				joined[other], grown = true, true
 				break
 			}
@@ -632,7 +636,7 @@ func (p *Plan) span(all []*relation, g groups, root int) {
 				next = i
 			}
 			if j, is := known[g.of(i)]; is { // It has the clock of a source of the same point.
-				p.sources[i].chain, next = unnumbered(p.sources[j].chain), i
+				p.sources[i].chain, p.sources[i].root, next = unnumbered(p.sources[j].chain), p.sources[j].root, i
 				break
 			}
 		}
