@@ -15,6 +15,7 @@ type Seen struct {
 	// between. ArrivedBetween says the same of the point nearest to the receiver, or that the frame had a wrong address or
 	// header checksum already at its first point, so that no receiver takes it.
 	SentBetween, ArrivedBetween bool
+	Changed                     bool // what arrived has another payload than what was sent, with a right TCP checksum, so that its receiver takes it
 	Duplicate                   bool // the network made this copy before the point that captured the frame
 	BadChecksum                 bool // of FateCorrupted: the damaged frame was captured, and its ICRC, or its TCP or UDP checksum, is bad
 	Unchecked                   bool // the frame's ICRC proves nothing, because the file has no good ones

@@ -17,7 +17,7 @@ func pathOf(f *capture.Frame) (p rdma.Path) {
 	}
 	p.Joined, p.Arrived, p.Copy = true, v.ArrivedNumber != 0 && !v.ArrivedBetween, v.Duplicate || v.Fate == capture.FateDuplicated
 	p.Lost = v.Fate == capture.FateLost || v.Fate == capture.FateCorrupted && !p.Arrived
-	p.Gone, p.BadChecksum = v.Fate == capture.FateLost, v.BadChecksum
+	p.Gone, p.BadChecksum, p.Changed = v.Fate == capture.FateLost, v.BadChecksum, v.Changed
 	p.Early = v.ArrivedNumber == 0 && v.SentNumber != 0 && !p.Lost
 	if p.Passing = v.SentBetween && p.Lost; v.SentNumber != 0 && (!v.SentBetween || p.Lost) {
 		p.Sent = record.Stamp{Time: record.Time(v.Sent), Packet: record.NumberAt(v.SentPoint, v.SentNumber)}

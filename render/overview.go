@@ -618,11 +618,7 @@ func (v *overview) badICRCs() string {
 	if n := v.s.ICRCBadUnassigned; n > 0 {
 		text += fmt.Sprintf(" (%d on no connection)", n)
 	}
-	damaged := int64(0)
-	for _, n := range v.o.Network {
-		damaged += n.Corrupted
-	}
-	if damaged > v.s.ICRCBad {
+	if damaged := analyze.SumNetwork(v.o.Network).Corrupted; damaged > v.s.ICRCBad {
 		text += fmt.Sprintf("; the %d damaged packets include others, whose headers were damaged", damaged)
 	}
 	return text
@@ -648,6 +644,9 @@ func (v *overview) between() string {
 		parts = []string{was(n.Lost) + " lost between the capture points"}
 	case n.Corrupted > 0:
 		parts = []string{was(n.Corrupted) + " damaged between the capture points"}
+	}
+	if n.Changed > 0 {
+		parts = append(parts, record.Plural(n.Changed, "TCP segment")+" changed between the capture points with right checksums, so that receivers took what nobody sent")
 	}
 	if lost := n.InQuiet(); lost > 0 {
 		parts = append(parts, record.Plural(lost, "packet")+" did not arrive while the capture at the other point has no packet at all")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/binary"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -223,5 +224,60 @@ func TestCutSegments(t *testing.T) {
 				t.Fatalf("with a snapshot length of 96 at the %s an RPC is\n%v\nand otherwise\n%v", end, got[i], want[i])
 			}
 		}
+	}
+}
+
+// TestChangedSegments: if the network changes what TCP segments carry, and their checksums with it, both ends prove it. The sender
+// of a segment is at fault for nothing that the change explains.
+func TestChangedSegments(t *testing.T) {
+	client, _ := testkit.Frames(t, "../../testdata/ends/iw-twosided-client.pcap.zst")
+	const (
+		tcp      = 14 + 20
+		checksum = tcp + 16
+		readList = tcp + 32 + 2 + 18 + 16 // after the TCP options of a timestamp, and the headers of MPA, DDP and RDMAP
+	)
+	changed := 0
+	for i := range client {
+		d := client[i].Data
+		if fromClient(&client[i]) || len(d) != client[i].Length || len(d) < readList+12 || d[23] != 6 || d[tcp+12]>>4 != 8 {
+			continue
+		}
+		isSend := d[readList-16-17]&0x0f == 3 || d[readList-16-17]&0x0f == 4
+		version := binary.BigEndian.Uint32(d[readList-12:])
+		if oneFPDU := int(binary.BigEndian.Uint16(d[tcp+32:]))+6 <= len(d)-tcp-32; !oneFPDU || !isSend || version != 1 {
+			continue
+		}
+		if changed++; changed > 3 {
+			break
+		}
+		client[i].Data = slices.Clone(d)
+		client[i].Data[readList+3] ^= 2
+		sum := uint32(^binary.BigEndian.Uint16(d[checksum:])) + uint32(^binary.BigEndian.Uint16(d[readList+2:])) + uint32(binary.BigEndian.Uint16(client[i].Data[readList+2:]))
+		sum = sum&0xffff + sum>>16
+		binary.BigEndian.PutUint16(client[i].Data[checksum:], ^uint16(sum&0xffff+sum>>16))
+	}
+	path := filepath.Join(t.TempDir(), "client.pcapng")
+	if err := os.WriteFile(path, testkit.Pcapng(client, 9), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files := []string{path, "../../testdata/ends/iw-twosided-server.pcap.zst"}
+	malformed := recordsOf(t, append([]string{"check", "-Y", "rule == header-malformed"}, files...)...)
+	for _, r := range malformed {
+		if r["type"] == "finding" && value(r, "at_fault") != "" {
+			t.Errorf("at fault is the %s: %s", value(r, "at_fault"), value(r, "message"))
+		}
+	}
+	marked := recordsOf(t, append([]string{"packets", "-Y", "marks == changed_on_path"}, files...)...)
+	if len(malformed) < 3 || len(marked) != 3 {
+		t.Errorf("%d findings and %d marked packets, want 3", len(malformed), len(marked))
+	}
+	for _, r := range recordsOf(t, append([]string{"network"}, files...)...) {
+		if want := map[bool]string{true: "3", false: "0"}[strings.HasPrefix(value(r, "to"), "client")]; r["type"] == "network" && (value(r, "changed") != want || value(r, "corrupted") != want) {
+			t.Errorf("to %s, %s are changed and %s damaged", value(r, "to"), value(r, "changed"), value(r, "corrupted"))
+		}
+	}
+	o := recordsOf(t, append([]string{"overview"}, files...)...)[0]
+	if want := "3 TCP segments were changed between the capture points, and have right checksums"; value(o, "verdict.where") != "network" || !strings.HasPrefix(value(o, "verdict.text"), want) {
+		t.Errorf("%s: %s, want %s", value(o, "verdict.where"), value(o, "verdict.text"), want)
 	}
 }

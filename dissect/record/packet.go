@@ -161,9 +161,10 @@ const (
 	LostOnPath                      // the packet was lost between the capture points
 	DamagedOnPath                   // the packet was damaged between the capture points, so that its receiver dropped it
 	Duplicated                      // a copy that no sender sent: the network made it, as several capture points show, or the capture has packets twice
+	ChangedOnPath                   // the payload was changed between the capture points, and the TCP checksum with it, so that its receiver took the segment
 )
 
-var markNames = [...]string{"retransmitted", "out_of_order", "after_gap", "refused", "bad_icrc", "bad_checksum", "late", "lost_on_path", "damaged_on_path", "duplicated"}
+var markNames = [...]string{"retransmitted", "out_of_order", "after_gap", "refused", "bad_icrc", "bad_checksum", "late", "lost_on_path", "damaged_on_path", "duplicated", "changed_on_path"}
 
 // Names returns the names of the marks in the set.
 func (m Marks) Names() iter.Seq[string] {

@@ -171,6 +171,7 @@ var sentences = []sentence{
 	{"missing-files", context, anyOrder, missingFiles},
 	{"unordered", context, anyOrder, disorderedFile},
 	{"not-captured", context, ordered, notCaptured},
+	{"changed", trouble, anyOrder, changed},
 	{"protocol-fault", trouble, anyOrder, harmfulFault},
 	{"mount-refused", trouble, anyOrder, mountRefused},
 	{"server-restarted", trouble, ordered, serverRestarted},

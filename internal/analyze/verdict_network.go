@@ -15,7 +15,7 @@ import (
 // sound reports whether nothing happened to any packet.
 func (j *facts) sound() bool {
 	c, n := &j.counts, SumNetwork(j.o.Network)
-	return n.Lost+n.InQuiet()+n.Corrupted+n.Duplicated == 0 && c.Retransmitted+c.OutOfOrder+c.Refused+c.Damaged+c.CE+c.CNP+c.Pauses == 0
+	return n.Lost+n.InQuiet()+n.Corrupted+n.Changed+n.Duplicated == 0 && c.Retransmitted+c.OutOfOrder+c.Refused+c.Damaged+c.CE+c.CNP+c.Pauses == 0
 }
 
 // stall returns the share of the latencies that RPCs stalled because of retransmissions.
@@ -268,7 +268,8 @@ func SumNetwork(list []*record.Network) (sum record.Network) {
 	for _, n := range list {
 		sum.Lost += n.Lost - n.InQuiet()
 		sum.Quiet = append(sum.Quiet, n.Quiet...)
-		sum.Corrupted += n.Corrupted
+		sum.Corrupted += n.Corrupted - n.Changed
+		sum.Changed += n.Changed
 		sum.Unknown += n.Unknown
 		sum.Reordered += n.Reordered
 		sum.Duplicated += n.Duplicated
@@ -277,9 +278,22 @@ func SumNetwork(list []*record.Network) (sum record.Network) {
 	return sum
 }
 
+// changed is for TCP segments whose payload and checksum were changed between the capture points.
+func changed(j *facts) said {
+	n := SumNetwork(j.o.Network).Changed
+	if n == 0 {
+		return said{}
+	}
+	text := fmt.Sprintf("%d TCP segments were changed between the capture points, and have right checksums, so that their receivers took them", n)
+	if n == 1 {
+		text = "1 TCP segment was changed between the capture points, and has a right checksum, so that its receiver took it"
+	}
+	return said{InNetwork, nil, text, []Evidence{{text, "packets FILE -Y 'marks == changed_on_path'"}}}
+}
+
 // damaged is for damaged packets that are not counted with retransmissions.
 func damaged(j *facts) said {
-	if n := j.o.Health.Damaged; n > 0 && j.o.Health.Retransmitted == 0 {
+	if n := j.o.Health.Damaged; n > SumNetwork(j.o.Network).Changed && j.o.Health.Retransmitted == 0 {
 		return said{InNetwork, nil, plural(n, "packet") + " damaged", []Evidence{{plural(n, "packet") + " with a bad checksum", "packets FILE -Y 'marks in {bad_icrc, bad_checksum}'"}}}
 	}
 	return said{}

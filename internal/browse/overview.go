@@ -316,7 +316,7 @@ func (m *Model) follows(command string) {
 }
 
 // lostOrDamaged is the filter for the packets that were lost or damaged between capture points.
-const lostOrDamaged = "marks in {lost_on_path, damaged_on_path}"
+const lostOrDamaged = "marks in {lost_on_path, damaged_on_path, changed_on_path}"
 
 // newNetwork returns the screen with what happened to packets between the capture points, as the command network prints it.
 func newNetwork(m *Model) *pane {

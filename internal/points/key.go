@@ -2,6 +2,7 @@ package points
 
 import (
 	"encoding/binary"
+	"hash/crc32"
 	"maps"
 	"math/bits"
 	"net/netip"
@@ -94,7 +95,7 @@ type sight struct {
 	id      uint16 // IP identification; 0 if there is none
 	carries link.Carries
 	icrc    rocev2.ICRCResult
-	sum     uint32            // ICRC that the packet should have
+	sum     uint32            // ICRC that the packet should have; CRC of the payload of a TCP segment
 	summed  bool              // sum is known
 	ip      rocev2.ICRCResult // of verifying the checksum of the IPv4 header
 	check   uint16            // UDP checksum of a RoCEv2 packet; 0 if there is none
@@ -163,10 +164,16 @@ func (e *eye) look(f *capture.Frame, s *sight, verify bool) {
 			e.segment(s)
 			if right, known := s.tcp.Checksum(); verify {
 				s.icrc = checked(right, known && !s.tcp.Unfinished())
+				if t := &s.tcp; t.Length > 0 && len(t.Payload) == t.Length {
+					s.sum, s.summed = crc32.Checksum(t.Payload, castagnoli), true
+				}
 			}
 		}
 	}
 }
+
+// castagnoli is the polynomial of a CRC that processors compute.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // place finds the network header.
 func (e *eye) place(s *sight) {

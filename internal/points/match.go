@@ -68,7 +68,7 @@ type entry struct {
 	udp        rocev2.ICRCResult // of an arrival: of verifying its UDP checksum
 	check      uint16            // UDP checksum
 	summed     bool              // sum is known
-	sum        uint32            // ICRC that the packet should have
+	sum        uint32            // ICRC that the packet should have; TCP: CRC of the payload
 	held       int32             // captured bytes from the network header on
 	blind      bool              // the ICRCs of the capture prove nothing
 	cut        bool              // the capture has not all headers, so damage is not recognized
@@ -77,6 +77,7 @@ type entry struct {
 	unseen     bool              // the receiver had the packet, but did not capture it
 	again      bool              // the packet was sent once more later
 	copied     bool              // the network made this copy before this point
+	changed    bool              // TCP: the payload was changed before this point, and the checksum with it
 	badSum     bool              // the frame that arrived damaged has a bad ICRC, or a bad TCP or UDP checksum
 	astray     bool              // its Ethernet destination is damaged
 	twin       bool              // or the point captured the packet twice: nothing that arrived at the next point has shown which
@@ -108,6 +109,7 @@ type Hop struct {
 	NotCaptured      int64
 	Reordered        int64
 	Corrupted        int64
+	Changed          int64 // of these, TCP segments with a right checksum
 	Duplicated       int64
 	MirrorDuplicates int64
 	Bytes            int64 // that TCP segments carried

@@ -245,7 +245,8 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		return
 	}
 	taken, newest, limit := uint32(0), reach{}, e.time+m.slack
-	copied := true // of all transmissions with the bytes
+	copied := true   // of all transmissions with the bytes
+	changed := false // on this hop
 	var accept func(t *entry) bool
 	take := func(r reach) bool {
 		if r.time > limit || !m.ring.has(r.at) {
@@ -258,6 +259,10 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		n := r.to - r.from
 		taken += n
 		copied = copied && t.copied
+		e.changed = e.changed || t.changed
+		if t.seq == e.seq && t.bytes == e.bytes && n == e.bytes && t.summed && e.summed && t.sum != e.sum && t.icrc != rocev2.ICRCBad && e.icrc != rocev2.ICRCBad {
+			e.changed, changed = true, true
+		}
 		if t.left += n; t.left >= t.bytes && t.sending == notYet {
 			t.sending, t.mate = matched, at+1
 		}
@@ -301,6 +306,10 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		e.arriving = matched
 		h.delays.add(e.time - newest.time)
 		h.course.at(newest.time).delay(e.time - newest.time)
+	}
+	if changed && f.counted {
+		h.damaged(newest.time)
+		h.Changed++
 	}
 	if rest := int64(e.bytes) - int64(taken); f.counted && rest > 0 {
 		h.BytesDuplicated += rest

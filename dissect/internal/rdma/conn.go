@@ -34,6 +34,7 @@ type Conn struct {
 		mtu        evidence.Once // that the path MTU is not used
 		unfilled   evidence.Once // that a packet is not filled
 	}
+	changed   bool             // the network changed what one side sent; see [Path]
 	evicted   bool             // state of it was evicted because the memory limit was reached
 	unordered bool             // its packets are in an order in which they cannot have been sent
 	opened    *opening         // TCP: its handshake; nil if it is not known
@@ -225,7 +226,7 @@ func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
 	if xid, known := where.XID.Get(); known {
 		f.XID = record.Some(record.Hex32(xid))
 	}
-	if side, known := where.AtFault.Get(); known && c.setup.Client.Known() {
+	if side, known := where.AtFault.Get(); known && c.setup.Client.Known() && !c.changed { // Otherwise nobody sent what was captured.
 		f.AtFault = record.Some(c.setup.End(side))
 	}
 	if where.At.Packet != 0 {

@@ -31,8 +31,9 @@ func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
 	cur := &t.segment
 	t.now = s.At
 	t.pool.reclaim()
-	if s.Path.Copy {
-		cur.mark(nil, record.Duplicated)
+	cur.mark(nil, s.Path.Mark())
+	if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil && s.Path.Changed {
+		f.conn.changed = true
 	}
 	known = t.tcp.segment(s, cur)
 	if s.Path.Joined {

@@ -16,6 +16,7 @@ type Path struct {
 	Lost        bool         // it did not come to its receiver, or came damaged
 	Gone        bool         // nothing of it came to its receiver
 	BadChecksum bool         // it came damaged, as a checksum of the transport shows
+	Changed     bool         // its payload was changed on the way, and its checksum with it
 	Early       bool         // it was captured only before it came to its receiver, so that it comes before packets that arrived sooner
 	Copy        bool         // the network made this copy of a packet that its sender sent once
 	Passed      record.Time  // when it passed the first point that captured it, if that is not at its sender; 0 otherwise
@@ -47,6 +48,9 @@ func (p *Path) Mark() (m record.Marks) {
 		m = record.LostOnPath
 	case p.Lost:
 		m = record.DamagedOnPath
+	}
+	if p.Changed {
+		m |= record.ChangedOnPath
 	}
 	if p.Copy {
 		m |= record.Duplicated

@@ -55,7 +55,7 @@ func networkRecord(h *points.Hop, all []points.Point) *record.Network {
 	d := h.Delay()
 	r := &record.Network{
 		Type: "network", From: all[h.From].Name, To: all[h.To].Name, Packets: h.Packets, Lost: h.Lost, NotCaptured: h.NotCaptured, Unknown: h.Unknown,
-		Reordered: h.Reordered, Corrupted: h.Corrupted, Duplicated: h.Duplicated, MirrorDuplicates: h.MirrorDuplicates,
+		Reordered: h.Reordered, Corrupted: h.Corrupted, Changed: h.Changed, Duplicated: h.Duplicated, MirrorDuplicates: h.MirrorDuplicates,
 		Bytes: record.SomeIf(h.Bytes, h.Bytes > 0), BytesLost: record.SomeIf(h.BytesLost, h.Bytes > 0), BytesDuplicated: record.SomeIf(h.BytesDuplicated, h.Bytes > 0),
 		Delay:  record.SomeIf(record.DelayQuantiles{MinNS: d.Min, P50NS: d.P50, P90NS: d.P90, P99NS: d.P99, MaxNS: d.Max}, d.Count > 0),
 		Course: []record.NetworkInterval{},
