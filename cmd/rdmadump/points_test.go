@@ -250,3 +250,22 @@ func TestMarksOnPath(t *testing.T) {
 		}
 	}
 }
+
+// TestStallsAtPoints: a stall of an RDMA operation begins after its first packet, also if that packet was lost between the points and
+// a later copy was delivered.
+func TestStallsAtPoints(t *testing.T) {
+	stalled := 0
+	for _, files := range [][]string{bothEnds, recordedEnds("roce-outage41"), recordedEnds("roce-burst41")} {
+		for _, r := range recordsOf(t, append([]string{"rdma", "-Y", "stalled_ns > 0"}, files...)...) {
+			for _, w := range r["waits"].([]any) {
+				stalled++
+				if w := w.(map[string]any); fmt.Sprint(w["from"]) < value(r, "sent") {
+					t.Errorf("operation %v of %s was sent at %v and stalled from %v on", r["id"], files[0], r["sent"], w["from"])
+				}
+			}
+		}
+	}
+	if stalled < 20 {
+		t.Errorf("%d stalls", stalled)
+	}
+}

@@ -76,8 +76,10 @@ func (o *Operation) noteRetransmitted(by Side, b *Burst, at record.Stamp) {
 	if from.Before(o.Last) {
 		from = o.Last
 	}
-	if from.Packet == at.Packet { // the first copy was damaged, and this is the second
-		from = o.Damaged()
+	if from.Packet == at.Packet { // the first copy was damaged or lost, and this is the second
+		if from = o.Damaged(); from.Packet == 0 {
+			from = o.First
+		}
 	}
 	if l.repeat(b, by == o.Side, at) && at.Time-from.Time >= stallFrom && len(l.waits) < maxStalls {
 		l.wait(o.stall(b, from, at))
