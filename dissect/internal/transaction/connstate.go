@@ -470,6 +470,7 @@ func (cs *connState) Describe(r *record.Connection) {
 		r.Path.Point.At, r.Path.Point.How, r.Path.Point.Refuted = at.At, at.How, at.Refuted
 	} else if cs.link.SeveralPoints() {
 		r.Path.Point.At, r.Path.Point.How = record.Some(record.AtBothEnds), record.Some("both_ends")
+		r.Path.Point.NotAt = []record.End{} // Packets of a side come late to the point at the other one.
 	}
 	r.UpperLayer = cs.upper.Name()
 	r.Transactions = cs.messages.transactions
