@@ -86,7 +86,7 @@ var All = [...]*Sentence{
 		Proves: "A sender retransmitted as a NAK requested.", Needs: "As stalled-timer.", Withdrawn: "As stalled-timer.", Twin: "A NAK after the Reply.", says: reasoned("stalled-nak", record.RetransmitNak),
 	},
 	{
-		ID: "stalled-gap", Brief: "{ns} until a retransmission after a gap", Like: "For 23.10ms of 40.20ms there was no progress, until the server retransmitted its RDMA Read request, in packet 88: later packets had shown that an earlier packet had not been accepted.",
+		ID: "stalled-gap", Brief: "{ns} until a retransmission, after later packets showed a missing packet", Like: "For 23.10ms of 40.20ms there was no progress, until the server retransmitted its RDMA Read request, in packet 88: later packets had shown that an earlier packet had not been accepted.",
 		Proves: "A sender retransmitted after later packets had shown a gap.", Needs: "As stalled-timer.", Withdrawn: "As stalled-timer.", Twin: "As stalled-timer.", says: reasoned("stalled-gap", record.RetransmitGap),
 	},
 	{
@@ -298,8 +298,17 @@ func Brief(r *record.Transaction) string {
 	return strings.NewReplacer("{ns}", field.Duration(c.NS), "{caller}", string(caller), "{other}", string(other)).Replace(s.Brief)
 }
 
+// None stands for the id of the sentence about an RPC in groups of RPCs, if no sentence is about it.
+const None = "none"
+
+// withoutSentence says which RPCs no sentence is about.
+const withoutSentence = "latency under 1ms, or no latency and no stall"
+
 // Meaning says in a few words what the id of a sentence means, without the numbers of an RPC. It returns nothing for an unknown id.
 func Meaning(id string) string {
+	if id == None {
+		return withoutSentence
+	}
 	s := Find(id)
 	if s == nil {
 		return ""

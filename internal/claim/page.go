@@ -34,6 +34,8 @@ ids begin with ` + "`responder-`" + ` instead of ` + "`server-`" + `, and with `
 
 The field ` + "`shares`" + ` has the least and the most time that each side can have taken. These bounds are no estimates.
 To find out more, capture at both ends (` + "`rdmadump network`" + `), or say with ` + "`--at`" + ` where the capture was taken.
+
+` + "`stats --by cause`" + ` counts RPCs that none of the sentences is about as ` + "`" + None + "`" + `: ` + withoutSentence + `.
 `)
 	for _, s := range All {
 		fmt.Fprintf(&b, "\n## %s\n\n> %s\n\n**Proven if:** %s\n", s.ID, s.Like, s.Proves)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/claim"
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/render"
@@ -76,6 +77,8 @@ func (g Grouping) Append(values []string, r *record.Transaction) []string {
 			value = query.Outcome(r)
 		case path == "file": // files without a name are different files
 			value = string(render.AppendValue(nil, r.FileText()))
+		case path == "cause.id":
+			value = r.Cause.Or(record.Cause{ID: claim.None}).ID
 		default:
 			value = string(render.AppendValue(nil, query.Transactions.Raw(r, path)))
 		}
