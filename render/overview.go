@@ -1046,7 +1046,7 @@ func (v *overview) rest(label, text string, parts ...part) {
 	}
 	lines := Wrap(text, max(width-at, narrowest))
 	v.row(label, append(parts, part{lines[0], ink{}})...)
-	if width-at < narrow {
+	if width-at < narrow || at > width/4 {
 		at = 4
 	}
 	for _, line := range Wrap(strings.Join(lines[1:], " "), max(width-at, narrowest)) {
@@ -1169,8 +1169,8 @@ func (v *overview) findings() {
 			v.row("", part{"and " + record.Plural(int64(len(v.o.Findings)-i), "more rule"), v.theme.dim})
 			break
 		}
-		v.row(once(i, "check"), part{fmt.Sprintf("%-7s", f.Severity), v.theme.severity(f.Severity)}, part{fmt.Sprintf(" %d x ", f.Count), ink{}},
-			part{f.Rule, v.theme.key}, part{map[bool]string{true: ": ", false: ", first: "}[f.Count == 1] + f.Message, ink{}})
+		v.rest(once(i, "check"), f.Message, part{fmt.Sprintf("%-7s", f.Severity), v.theme.severity(f.Severity)}, part{fmt.Sprintf(" %d x ", f.Count), ink{}},
+			part{f.Rule, v.theme.key}, part{map[bool]string{true: ": ", false: ", first: "}[f.Count == 1], ink{}})
 	}
 	v.suggest("check FILE")
 }
