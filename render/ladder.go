@@ -127,6 +127,10 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 	if r.Direction == record.Backward {
 		left, right = right, left
 	}
+	add(&rung{}, barNames(theme, width, bars[:shown])...)
+	if len(columns) > 1 {
+		add(&rung{}, theme.dim.of(fmt.Sprintf("%*s %s", stamps, "", columns.cells(func(numberColumn) string { return packetHead }))))
+	}
 	sides := left + strings.Repeat(" ", max(0, arrow-len(left)-len(right))) + right
 	add(&rung{}, theme.dim.of(fmt.Sprintf("%*s %s %-*s%s", stamps, "TIME", columns.head(), arrow, sides, barHeads(shown))))
 	open := make([]bool, shown)
@@ -163,7 +167,10 @@ func LadderHeading(theme *Theme, width int, r *record.Transaction) []string {
 	return heading(theme, theme.ladderWidth(width), r)
 }
 
-// numberColumn is a column with packet numbers. With several capture points, each has one.
+// packetHead is the heading of columns with packet numbers.
+const packetHead = "PACKET"
+
+// numberColumn is a column with packet numbers. With several capture points, each has one, and the name of the point below the heading.
 type numberColumn struct {
 	point, name string
 	width       int
@@ -184,12 +191,12 @@ func numberColumns(theme *Theme, rungs []rung) (list numberColumnList) {
 		}
 		if at < 0 {
 			at = len(list)
-			list = append(list, numberColumn{g.first.Point, "PACKET", 6})
+			list = append(list, numberColumn{g.first.Point, packetHead, len(packetHead)})
 		}
 		list[at].width = max(list[at].width, len(g.numbers()))
 	}
 	if list == nil {
-		list = numberColumnList{{name: "PACKET", width: 6}}
+		list = numberColumnList{{name: packetHead, width: len(packetHead)}}
 	}
 	slices.SortFunc(list, func(a, b numberColumn) int { return cmp.Compare(a.point, b.point) })
 	if len(list) > 1 {
@@ -659,7 +666,15 @@ func disturbed(timeline []record.Event, first, last *record.Event) bool {
 
 // isCopyOf reports whether a packet is the copy of a Call or Reply that was delivered.
 func isCopyOf(m *record.Message, e *record.Event, of record.EventKind) bool {
-	return m != nil && e.Of == of && e.Packet == m.Packet && (e.Event != record.EventRetransmit || m.FirstSent.Known() && e.LastPacket.Or(e.Packet) == e.Packet)
+	switch {
+	case m == nil || e.Of != of:
+		return false
+	case e.Event != record.EventRetransmit:
+		return e.Packet == m.Packet
+	}
+	first, last := m.First(), m.Last()
+	is := e.First() == first || first.Point != last.Point && e.First() == last // the sender's capture has the first copy, and the receiver's this one
+	return is && m.FirstSent.Known() && e.LastPacket.Or(e.Packet) == e.Packet
 }
 
 // isLost reports whether an event is the loss of all of a Call or Reply. That of one of its packets has a line of its own.
@@ -828,6 +843,21 @@ func (t *Theme) arrowLine(g *rung, width int) string {
 		return c.side + strings.Repeat(line, left) + " " + text + " " + strings.Repeat(line, right) + toRight + c.side
 	}
 	return c.side + toLeft + strings.Repeat(line, left) + " " + text + " " + strings.Repeat(line, right) + c.side
+}
+
+// barNames says which handles the letters above the bars stand for.
+func barNames(theme *Theme, width int, bars []record.Exposure) (lines []string) {
+	var parts []string
+	for i, x := range bars {
+		parts = append(parts, fmt.Sprintf("%c handle %v (%s)", 'a'+i, x.Handle, chunkName(x.Chunk)))
+	}
+	if parts == nil {
+		return nil
+	}
+	for _, line := range Wrap("exposed memory, in the columns on the right: "+strings.Join(parts, ", "), width) {
+		lines = append(lines, theme.dim.of(line))
+	}
+	return lines
 }
 
 // barHeads returns the letters above the bars.
