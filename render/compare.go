@@ -24,7 +24,7 @@ var compareColumns = []column{
 // everything else.
 func Compare(to Screen, list []*analyze.Comparison) error {
 	t := newTable(to.Out, to.Theme, to.Width, compareColumns)
-	tested, marked, changed, pairs, absent := false, false, false, false, false
+	tested, marked, changed, pairs, absent, bounds := false, false, false, false, false, false
 	for _, c := range list {
 		if c.Kind != analyze.ComparedGroup {
 			changed = changed || c.Proven() != 0 || c.Kind != analyze.ComparedWait && c.Kind != analyze.ComparedShare || c.Before.Count != c.After.Count || c.Before.TotalNS != c.After.TotalNS
@@ -46,6 +46,7 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 		for i := range analyze.Percentiles {
 			before, after, change, significant := analyze.Percentiles[i].Of(c)
 			text := pair(about(&c.Before.Latency, before), about(&c.After.Latency, after))
+			bounds = bounds || strings.Contains(text, AtMost)
 			if before.Known() != after.Known() { // A dash before or after ">" would look like an arrow.
 				text, absent = strings.ReplaceAll(text, "-", "none"), true
 			}
@@ -72,12 +73,6 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 		return err
 	}
 	var b strings.Builder
-	for _, c := range list {
-		compared(&b, to.Width, c)
-	}
-	if !changed {
-		b.WriteString("no change\n")
-	}
 	if pairs {
 		b.WriteString("a > b before > after; a single value is the same in both\n")
 	}
@@ -88,7 +83,16 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 		b.WriteString("!     more than chance explains: p < 0.001 in an exact permutation test\n")
 	}
 	if marked {
-		b.WriteString("?     not tested: under 30 latencies before or after, or an upper bound (<=)\n")
+		b.WriteString("?     not tested whether chance explains it: under 30 latencies before or after, or an upper bound\n")
+	}
+	if bounds {
+		b.WriteString("<=    upper bound: the capture does not prove which copy of a Reply was accepted\n")
+	}
+	for _, c := range list {
+		compared(&b, to.Width, c)
+	}
+	if !changed {
+		b.WriteString("no change\n")
 	}
 	_, err := to.Out.Write([]byte(b.String()))
 	return err

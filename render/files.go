@@ -9,7 +9,7 @@ import (
 )
 
 var filesColumns = []column{
-	{name: "FILE", fields: "file file_handle", flex: true, min: 20},
+	{name: "FILE", fields: "file file_handle", flex: true, min: 20, signs: []sign{{shortMark, "stands for the beginning of the path"}}},
 	{name: "SERVER", fields: "server", rank: 6, varied: true},
 	{name: "RPCS", former: "OPS", fields: "rpcs=operations", right: true},
 	{name: "ERRORS", former: "ERR", fields: "errors", right: true, rank: 3, quiet: true},

@@ -22,22 +22,16 @@ func (t *Text) CanKeep() bool { return t.clock.form != Delta && !t.live }
 // Keep appends the row that draw draws to b instead of writing it. It must be a single row of a table with the same columns
 // as the other rows.
 func (t *Text) Keep(b []byte, draw func() error) ([]byte, error) {
-	marked := t.withFindings
-	t.withFindings = false
-	t.kept.on, t.kept.to = true, append(b, 0)
+	t.kept.on, t.kept.to = true, b
 	err := draw()
 	t.kept.on = false
-	if t.withFindings {
-		t.kept.to[len(b)] = 1
-	}
-	t.withFindings = marked
 	return t.kept.to, err
 }
 
 // Row writes a row that Keep kept.
 func (t *Text) Row(kept []byte) error {
 	text := string(kept)
-	at := 1
+	at := 0
 	number := func() int {
 		n, size := binary.Uvarint(kept[at:])
 		at += size
@@ -48,7 +42,6 @@ func (t *Text) Row(kept []byte) error {
 		at += n
 		return text[at-n : at]
 	}
-	t.withFindings = t.withFindings || kept[0] == 1
 	t.cells = t.cells[:0]
 	for at < len(kept) {
 		t.cells = append(t.cells, cell{text: word(), short: word(), ink: t.kept.inks[number()], tail: number() == 1})

@@ -353,8 +353,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestLegend: on a terminal, a line below a table explains the mark of findings, and in a
-// pipe there is none.
+// TestLegend: on a terminal, a line below a table explains the mark of findings if a row has it, and in a pipe there is none.
 func TestLegend(t *testing.T) {
 	row := func(findings ...string) *record.Transaction {
 		return &record.Transaction{Status: record.Complete, Call: &record.Message{}, Reply: &record.Message{}, Findings: findings}
@@ -364,7 +363,7 @@ func TestLegend(t *testing.T) {
 		legend bool
 		want   string
 	}{
-		"a finding":   {[]*record.Transaction{row(), row("xid-mismatch")}, true, "! has findings: rdmadump check   columns explained: rdmadump help columns   more columns: --wide\n"},
+		"a finding":   {[]*record.Transaction{row(), row("xid-mismatch")}, true, "\nSTATUS: ! marks RPCs with findings, which rdmadump check lists\ncolumns explained: rdmadump help columns   more columns: --wide\n"},
 		"no findings": {[]*record.Transaction{row()}, true, "\ncolumns explained: rdmadump help columns   more columns: --wide\n"},
 		"no rows":     {nil, true, ""},
 		"a pipe":      {[]*record.Transaction{row("xid-mismatch")}, false, "ok !\n"},

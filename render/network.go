@@ -12,19 +12,26 @@ var networkColumns = []column{
 	{name: "FROM", fields: "from", flex: true, min: 8},
 	{name: "TO", fields: "to", flex: true, min: 8},
 	{name: "PACKETS", fields: "packets", right: true, foot: "PACKETS: those that passed FROM on the way to TO, including retransmissions; of TCP, the segments with data"},
-	{name: "LOST", fields: "lost", right: true},
+	{name: "LOST", fields: "lost", right: true, foot: harmsFoot},
 	{name: "NOT CAPTURED", former: "NOT CAPT", fields: "not_captured", right: true, quiet: true, some: true, rank: 3},
 	{name: "UNKNOWN", fields: "unknown", right: true, quiet: true, some: true, rank: 4},
-	{name: "REORDERED", former: "REORD", fields: "reordered", right: true},
-	{name: "DAMAGED", former: "CORRUPT", fields: "corrupted", right: true},
+	{name: "REORDERED", former: "REORD", fields: "reordered", right: true, foot: harmsFoot},
+	{name: "DAMAGED", former: "CORRUPT", fields: "corrupted", right: true, foot: damagedFoot},
 	{name: "DUPLICATED", former: "DUP", fields: "duplicated", right: true},
 	{name: "MIRROR COPIES", former: "MIRROR", fields: "mirror_duplicates", right: true, quiet: true, some: true, rank: 2},
-	{name: "SHORTEST", former: "LEAST", fields: "delay.min_ns", right: true, rank: 5},
-	{name: "P50", fields: "delay.p50_ns", right: true},
+	{name: "SHORTEST", former: "LEAST", fields: "delay.min_ns", right: true, rank: 5, foot: delayFoot},
+	{name: "P50", fields: "delay.p50_ns", right: true, foot: delayFoot},
 	{name: "P90", fields: "delay.p90_ns", right: true, rank: 6},
 	{name: "P99", fields: "delay.p99_ns", right: true},
 	{name: "WORST", fields: "delay.max_ns", right: true, rank: 1},
 }
+
+// These lines explain columns of the network.
+const (
+	harmsFoot   = "LOST: nothing of the packet arrived; REORDERED: it arrived after a packet that was sent later (packets after a lost one are not counted)"
+	damagedFoot = "DAMAGED: packets that arrived with a bad ICRC or TCP checksum, or with other headers than they were sent with"
+	delayFoot   = "SHORTEST, P50, P90, P99, WORST: one-way delay from FROM to TO"
+)
 
 // Network writes the capture points, a row for each direction between them, and the course of its delays and losses.
 // start is the start of the capture.

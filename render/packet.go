@@ -274,7 +274,7 @@ func (t *Text) Packet(p *record.Packet) error {
 		cell{text: t.at(p.Time)},
 		cell{text: string(orDash(p.AppendShown(nil, p.AppendSource), 0))},
 		cell{text: string(orDash(p.AppendShown(nil, p.AppendDestination), 0))},
-		cell{text: p.Transport},
+		cell{text: cmp.Or(p.Transport, "-")},
 		cell{text: strconv.Itoa(p.Length)},
 		cell{text: known(p.Connection, "-", strconv.Itoa)},
 		cell{text: known(p.Transaction, "-", id)},

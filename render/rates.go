@@ -22,9 +22,9 @@ var ratesColumns = []column{
 	{name: "CE", fields: "ce", right: true, rank: 6, some: true},
 	{name: "CNP", fields: "cnp", right: true, rank: 6, some: true},
 	{name: "PAUSES", fields: "pauses", right: true, rank: 6, some: true},
-	{name: "TO SERVER", fields: "bytes_to_server", right: true, rank: 3},
-	{name: "TO CLIENT", fields: "bytes_to_client", right: true, rank: 3},
-	{name: "BYTES PER S", fields: "bytes_per_s bytes_read bytes_written", right: true, rank: 2},
+	{name: "TO SERVER", fields: "bytes_to_server", right: true, rank: 3, foot: toSidesFoot},
+	{name: "TO CLIENT", fields: "bytes_to_client", right: true, rank: 3, foot: toSidesFoot},
+	{name: "DATA PER S", former: "BYTES PER S", fields: "bytes_per_s bytes_read bytes_written", right: true, rank: 2, foot: "DATA PER S: bytes of files that READs and WRITEs moved in a second, in both directions, without the rest of Calls and Replies"},
 	{name: "P50", fields: "latency.p50_ns", right: true, rank: 3},
 	{name: "P99", fields: "latency.p99_ns", right: true},
 	{name: "WORST", fields: "latency.max_ns", right: true, rank: 5},
@@ -33,6 +33,9 @@ var ratesColumns = []column{
 	{name: "RATE", foot: "RATE: RPCS as a bar"},
 	{name: "LATENCY MAP", rank: 1, foot: "LATENCY MAP: from short latencies on the left to long ones on the right, darker for more RPCs"},
 }
+
+// toSidesFoot explains the columns with the bytes of each direction.
+const toSidesFoot = "TO SERVER, TO CLIENT: bytes of the Calls and Replies that were sent to this side, with the data that RDMA moved for them"
 
 // The numbers of characters of a bar, and of the latencies of an interval.
 const (

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -30,9 +31,19 @@ type column struct {
 	former string // headings that the column had, with commas between them; --columns, -Y, -e and --sort still accept them
 	quiet  bool   // hidden last unless all of its cells are empty, because it shows problems
 	foot   string // line below a table for people that explains the heading, if the column is shown; empty for none
+	signs  []sign // what is explained after foot if a cell has it
 	// meaning returns what a text of the cells means, for the list after foot, or nothing; nil for none.
 	meaning func(text string) string
 }
+
+// sign is a text of cells that does not explain itself.
+type sign struct {
+	text    string // a part of a cell's text, or shortMark; empty cells have the sign ""
+	meaning string // what it stands for, without the sign
+}
+
+// shortMark is the sign that stands for the mark of shortened texts, which depends on the theme.
+const shortMark = "{short}"
 
 // cell is one field of a row.
 type cell struct {
@@ -66,10 +77,16 @@ type table struct {
 	common  []string // text that all cells of a column had in the sample
 	uniform []bool   // the column is hidden for another reason than its width
 	meant   []string // texts of the cells that are explained below the table
+	signed  [][]bool // which signs of each column a cell has
+	filled  []bool   // the column has a cell that is not empty
 }
 
 func newTable(w io.Writer, theme *Theme, width int, columns []column) *table {
-	return &table{w: w, theme: theme, width: width, columns: columns}
+	t := &table{w: w, theme: theme, width: width, columns: columns, signed: make([][]bool, len(columns)), filled: make([]bool, len(columns))}
+	for i, c := range columns {
+		t.signed[i] = make([]bool, len(c.signs))
+	}
+	return t
 }
 
 // row adds a row. The table keeps a copy of the cells while it learns the widths.
@@ -127,6 +144,53 @@ func (t *table) explain(i int, text string) {
 	}
 }
 
+// noteText notes what a text of a column needs below the table.
+func (t *table) noteText(i int, text string) {
+	if text == t.columns[i].heading() {
+		return
+	}
+	t.filled[i] = t.filled[i] || !isEmpty(text)
+	for n, s := range t.columns[i].signs {
+		switch {
+		case t.signed[i][n]:
+		case s.text == "":
+			t.signed[i][n] = text == ""
+		default:
+			t.signed[i][n] = strings.Contains(text, t.drawnSign(s))
+		}
+	}
+}
+
+// drawnSign returns a sign as cells have it.
+func (t *table) drawnSign(s sign) string {
+	if s.text == shortMark {
+		return t.theme.glyphs.shortened
+	}
+	return s.text
+}
+
+// footOf returns the line that explains the heading of a column, and the signs that its cells have. It returns nothing if
+// there is nothing to explain, because all cells are empty.
+func (t *table) footOf(i int) string {
+	c := &t.columns[i]
+	if !t.filled[i] && !slices.Contains(t.signed[i], true) {
+		return ""
+	}
+	foot := c.foot
+	for n, s := range c.signs {
+		if !t.signed[i][n] {
+			continue
+		}
+		if foot == "" {
+			foot = c.name + ": "
+		} else {
+			foot += "; "
+		}
+		foot += cmp.Or(t.drawnSign(s), "empty") + " " + s.meaning
+	}
+	return foot
+}
+
 // feet returns the lines below a table that explain the headings of its columns, if people read the table.
 func (t *table) feet() string {
 	if t.width == 0 && !t.theme.legend || !t.drawn {
@@ -136,7 +200,7 @@ func (t *table) feet() string {
 	last := ""
 	for _, i := range t.order {
 		c := &t.columns[i]
-		foot := c.foot
+		foot := t.footOf(i)
 		if t.widths[i] == 0 || foot == "" || foot == last || c.meaning != nil && len(t.meant) == 0 { // Columns next to each other may share one.
 			continue
 		}
@@ -442,6 +506,7 @@ func (t *table) write(cells []cell) error {
 			}
 			text = t.theme.fit(text, width)
 		}
+		t.noteText(i, text)
 		pad := max(width-wide(text), 0)
 		given := min(over, pad) // to a number on the left that is longer than those of the sample
 		pad, over = pad-given, over-given

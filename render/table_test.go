@@ -40,6 +40,40 @@ func TestLayout(t *testing.T) {
 	}
 }
 
+// TestSigns: below a table, only those signs of a column are explained that a cell has, as the cells show them, and a column
+// whose cells are all zero or empty is not explained.
+func TestSigns(t *testing.T) {
+	columns := []column{
+		{name: "NAME", flex: true, min: 4, signs: []sign{{shortMark, "stands for the rest"}}},
+		{name: "STALL", foot: "STALL: a time", signs: []sign{{"?", "if not known"}, {"", "if there was none"}}},
+	}
+	for _, c := range []struct {
+		rows [2]string // texts of the columns, with a comma between them
+		want string
+	}{
+		{[2]string{"name,0", "x,-"}, ""},
+		{[2]string{"name,1ms", "x,2ms"}, "STALL: a time\n"},
+		{[2]string{"name,1ms", "x,"}, "STALL: a time; empty if there was none\n"},
+		{[2]string{"name,?", "a long name,?"}, "NAME: \u2026 stands for the rest\nSTALL: a time; ? if not known\n"},
+	} {
+		var b strings.Builder
+		table := newTable(&b, NewLook(Look{Unicode: true, Colour: NoColour}), 12, columns)
+		for _, row := range c.rows {
+			name, stall, _ := strings.Cut(row, ",")
+			if err := table.row([]cell{{text: name}, {text: stall}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := table.flush(); err != nil {
+			t.Fatal(err)
+		}
+		table.width = 100 // of the lines below the table
+		if got := table.feet(); got != c.want {
+			t.Errorf("%q:\n%s\nwant %q and not %q", c.rows, b.String(), c.want, got)
+		}
+	}
+}
+
 // TestCourses: all directions have the same intervals, and what happened is in the interval of its time.
 func TestCourses(t *testing.T) {
 	one := &record.Network{Course: []record.NetworkInterval{{Start: 100, Lost: 1}, {Start: 110, Lost: 2}, {Start: 120, Lost: 4}}}

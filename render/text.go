@@ -32,7 +32,6 @@ type Text struct {
 	live     bool
 
 	withoutFiles bool // the column FILE is not wanted
-	withFindings bool // a row has the mark of transactions with findings
 }
 
 // Live prepares for live traffic: rows are written one by one, so columns get their usual
@@ -86,16 +85,11 @@ func (t *table) explained() string {
 	return text
 }
 
-// legend writes the lines that explain columns, and one line that explains the mark of findings and names the command
-// that explains the columns.
+// legend writes the lines that explain columns, and one line that names the command that explains all of them.
 func (t *Text) legend() error {
 	text := t.table.feet()
 	if t.theme.legend && t.table.drawn {
-		line := t.table.explained()
-		if t.withFindings {
-			line = "! has findings: rdmadump check   " + line
-		}
-		text += t.theme.dim.of(line) + "\n"
+		text += t.theme.dim.of(t.table.explained()) + "\n"
 	}
 	_, err := io.WriteString(t.w, text)
 	return err
@@ -127,19 +121,20 @@ var transactionColumns = []column{
 	{name: "GID", fields: "gid", right: true, rank: 9, varied: true},
 	{name: "MACHINE", fields: "machine", rank: 6, varied: true},
 	{name: "PRINCIPAL", fields: "principal", rank: 2, varied: true},
-	{name: "PROCEDURE", fields: "program_name version procedure_name operation operations", flex: true, min: 23, usual: 45},
-	{name: "FILE", fields: "file file_from", rank: 1, usual: 24, some: true},
+	{name: "PROCEDURE", fields: "program_name version procedure_name operation operations", flex: true, min: 23, usual: 45, signs: []sign{{shortMark, "stands for other operations of the COMPOUND"}}},
+	{name: "FILE", fields: "file file_from", rank: 1, usual: 24, some: true, signs: []sign{{shortMark, "stands for the beginning of the path"}}},
 	{name: "CALL BYTES", former: "CALL", fields: "call.payload_bytes", right: true, rank: 1},
 	{name: "REPLY BYTES", former: "REPLY", fields: "reply.payload_bytes", right: true, rank: 1},
-	{name: "FORM", fields: "call.form reply.form", rank: 4, usual: 15, foot: "FORM: of the Call and the Reply: short (in a Send), chunked (data in chunks) or long (completely in a chunk)"},
+	{name: "FORM", fields: "call.form reply.form", rank: 4, usual: 15, foot: "FORM: of the Call and the Reply: short (in a Send), chunked (data in chunks) or long (completely in a chunk)",
+		signs: []sign{{"?", "for a Call that is not in the capture"}, {"-", "for no Reply"}}},
 	{name: "RDMA READ", former: "READ", fields: "rdma-read=read", right: true, rank: 6},
 	{name: "RDMA WRITE", former: "WRITE", fields: "rdma-write=write", right: true, rank: 6},
 	{name: "CREDITS REQUESTED/GRANTED", former: "CREDITS", fields: "call.credits reply.credits", right: true, wide: true},
 	{name: "INVALIDATED", fields: "invalidation.handle", wide: true},
 	{name: "NOT INVALIDATED", fields: "not_invalidated", right: true, wide: true},
-	{name: "LATENCY", fields: "latency_ns", right: true, usual: 8},
+	{name: "LATENCY", fields: "latency_ns", right: true, usual: 8, signs: []sign{{AtMost, "marks an upper bound: the capture does not prove which copy of the Reply was accepted"}}},
 	{name: "CAUSE", fields: "cause.id cause.text", rank: 10, some: true, foot: causeFoot("CAUSE"), meaning: claim.Meaning},
-	{name: "STATUS", fields: "status nfs_status findings"},
+	{name: "STATUS", fields: "status nfs_status findings", signs: []sign{{"!", "marks RPCs with findings, which rdmadump check lists"}}},
 }
 
 // causeFoot explains the ids of causes in a column with this heading.
@@ -152,7 +147,6 @@ func (t *Text) Transaction(r *record.Transaction) error {
 	status, shade := status(t.theme, r)
 	if len(r.Findings) > 0 {
 		status += " !"
-		t.withFindings = true
 	}
 	read, written := query.Moved(r)
 	procedure := cell{text: Procedure(r)}
@@ -358,16 +352,19 @@ var connectionColumns = []column{
 	{name: "MTU", fields: "path_mtu", right: true, wide: true},
 	{name: "INLINE TO SERVER/TO CLIENT", former: "INLINE", fields: "inline_threshold.client_to_server inline_threshold.server_to_client", right: true, wide: true},
 	{name: "INVALIDATION ANNOUNCED BY", former: "REMOTE-INV", fields: "remote_invalidation", wide: true},
-	{name: "IN FLIGHT", former: "IN-FLIGHT", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, rank: 4, foot: "IN FLIGHT: most Calls in flight at once, of the credits that the server granted last; ? if not known"},
+	{name: "IN FLIGHT", former: "IN-FLIGHT", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, rank: 4, foot: "IN FLIGHT: most Calls in flight at once, of the credits that the server granted last",
+		signs: []sign{{"?", "if the capture does not show it"}}},
 	{name: "PACKETS", fields: "packets", right: true, rank: 2},
 	{name: "RETRANSMITTED", former: "RETR,RETR/OOO/MISSED", fields: "retransmitted", right: true, rank: 2, quiet: true, some: true},
-	{name: "OUT OF ORDER", former: "OOO", fields: "out_of_order", right: true, rank: 3, quiet: true, some: true},
+	{name: "OUT OF ORDER", former: "OOO", fields: "out_of_order", right: true, rank: 3, quiet: true, some: true,
+		foot: "OUT OF ORDER: packets that came after a packet with a later sequence number: overtaken, or retransmitted because the first copy was lost"},
 	{name: "NOT CAPTURED", former: "MISSED", fields: "not_captured", right: true, rank: 3, quiet: true, some: true},
 	{name: "NAKS", former: "NAK,NAK/RNR", fields: "naks", right: true, rank: 5, quiet: true, some: true},
 	{name: "RNR NAKS", former: "RNR", fields: "rnr_naks", right: true, rank: 5, quiet: true, some: true},
-	{name: "LATE", fields: "path.late.from_client path.late.from_server", right: true, rank: 8, some: true, foot: "LATE: packets whose first copy came after later packets: lost or overtaken before the capture point"},
+	{name: "LATE", fields: "path.late.from_client path.late.from_server", right: true, rank: 8, some: true,
+		foot: "LATE: packets whose first copy came after later packets: lost or overtaken between their sender and the capture point"},
 	{name: "CE MARKS/CNPS", former: "CE/CNP", fields: "congestion_marks cnps", right: true, rank: 5, some: true},
-	{name: "CLOSED", fields: "ended.how ended.by", flex: true, whole: true, min: 8, usual: 26},
+	{name: "CLOSED", fields: "ended.how ended.by", flex: true, whole: true, min: 8, usual: 26, signs: []sign{{"open", "if the capture does not show an end"}, {shortMark, "stands for the side that ended the connection"}}},
 }
 
 // Connection writes a row of the table of connections.
@@ -683,9 +680,11 @@ func (t *Text) Verdict(rules []RuleCount, unchecked []string) error {
 		}
 	}
 	if len(rules) > 0 && t.width > 0 {
-		for _, line := range wrapped("CLIENT, SERVER: findings that are the fault of this side; UNATTRIBUTED: of neither, or the capture does not prove of which", t.width) {
-			b.WriteString(t.theme.dim.of(line) + "\n")
+		text := "CLIENT, SERVER: findings that are the fault of this side; UNATTRIBUTED: of neither, or the capture does not prove of which"
+		if slices.ContainsFunc(rules, func(c RuleCount) bool { return c.Severity == record.Note }) {
+			text += "; note: worth knowing, harms nobody"
 		}
+		b.WriteString(t.theme.dim.of(Folded(text, t.width)) + "\n")
 	}
 	for _, line := range unchecked {
 		for i, part := range wrapped(line, t.width-2) {

@@ -164,7 +164,7 @@ var (
 		{heading: "RETRANSMITTED", path: "retransmitted", descending: true},
 		{heading: "TO SERVER", path: "bytes_to_server", descending: true},
 		{heading: "TO CLIENT", path: "bytes_to_client", descending: true},
-		{heading: "BYTES PER S", path: "bytes_per_s", descending: true},
+		{heading: "DATA PER S", path: "bytes_per_s", descending: true},
 		{heading: "P50", path: "latency.p50_ns", descending: true},
 		{heading: "P99", path: "latency.p99_ns", descending: true},
 		{heading: "WORST", path: "latency.max_ns", descending: true},

@@ -30,7 +30,7 @@ func (v *page) intervals() error {
 		return err
 	}
 	t := drawn("rate-table", "Intervals", sheet(v, "rates", rows, func(theme *render.Theme) error { return render.Rates(io.Discard, theme, 0, v.start, rows) }),
-		"TIME=Start: Start of the interval, in seconds since the start of the capture", "RPCS=RPCs", "ERRORS", "NO REPLY", "TO SERVER", "TO CLIENT", "BYTES PER S", "P50", "P99", "WORST", "IN FLIGHT", "CREDITS")
+		"TIME=Start: Start of the interval, in seconds since the start of the capture", "RPCS=RPCs", "ERRORS", "NO REPLY", "TO SERVER", "TO CLIENT", "DATA PER S", "P50", "P99", "WORST", "IN FLIGHT", "CREDITS")
 	t.dropEmpty("No reply")
 	rpcs, errors, up, down := make([]int, len(rows)), make([]int, len(rows)), make([]int, len(rows)), make([]int, len(rows))
 	for i, r := range rows {
