@@ -17,14 +17,22 @@ var operationColumns = []column{
 	{name: "HANDLE", fields: "handle", rank: 5, usual: 10},
 	{name: "OFFSET", fields: "offset", rank: 7, usual: 18},
 	{name: "BYTES", fields: "bytes", right: true, usual: 7},
-	{name: "DELIVERED AFTER", former: "TO DELIVERY", fields: "delivered=delivered", right: true, rank: 4, usual: 8, foot: "DELIVERED AFTER: time from the first packet until the receiver accepted the operation",
-		signs: []sign{{"-", "if both are one packet, so that the time on the way is not known"}, {"?", "if the capture does not show it"}}},
-	{name: "ACKED AFTER", former: "TO ACK", fields: "acknowledged acked-after=latency_ns to-ack=latency_ns", right: true, usual: 8, foot: "ACKED AFTER: time from the first packet to the acknowledgement, or to the last packet of the response",
-		signs: []sign{{"?", "if the capture does not show it"}}},
-	{name: "RETRANSMITTED", former: "RETR", fields: "retransmitted", right: true, rank: 2, quiet: true, some: true,
-		foot: "RETRANSMITTED: packets of the operation and of its response, each as often as it was retransmitted"},
-	{name: "STALL TIME", former: "STALLED", fields: "stalled_ns", right: true, quiet: true, some: true, usual: 8, foot: "STALL TIME: time without progress until the operation was retransmitted, of 1ms or longer",
-		signs: []sign{{"", "if packets were retransmitted without such a stall"}}},
+	{
+		name: "DELIVERED AFTER", former: "TO DELIVERY", fields: "delivered=delivered", right: true, rank: 4, usual: 8, foot: "DELIVERED AFTER: time from the first packet until the receiver accepted the operation",
+		signs: []sign{{"-", "if both are one packet, so that the time on the way is not known"}, {"?", "if the capture does not show it"}},
+	},
+	{
+		name: "ACKED AFTER", former: "TO ACK", fields: "acknowledged acked-after=latency_ns to-ack=latency_ns", right: true, usual: 8, foot: "ACKED AFTER: time from the first packet to the acknowledgement, or to the last packet of the response",
+		signs: []sign{{"?", "if the capture does not show it"}},
+	},
+	{
+		name: "RETRANSMITTED", former: "RETR", fields: "retransmitted", right: true, rank: 2, quiet: true, some: true,
+		foot: "RETRANSMITTED: packets of the operation and of its response, each as often as it was retransmitted",
+	},
+	{
+		name: "STALL TIME", former: "STALLED", fields: "stalled_ns", right: true, quiet: true, some: true, usual: 8, foot: "STALL TIME: time without progress until the operation was retransmitted, of 1ms or longer",
+		signs: []sign{{"", "if packets were retransmitted without such a stall"}},
+	},
 	{name: "RPC", fields: "transaction", right: true, rank: 3, usual: 5},
 	{name: "STATUS", fields: "status", usual: 10},
 }
