@@ -83,10 +83,10 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 		b.WriteString("!     more than chance explains: p < 0.001 in an exact permutation test\n")
 	}
 	if marked {
-		b.WriteString("?     not tested whether chance explains it: under 30 latencies before or after, or an upper bound\n")
+		b.WriteString("?     may be chance, not tested: fewer than 30 latencies, or an upper bound\n")
 	}
 	if bounds {
-		b.WriteString("<=    upper bound: the capture does not prove which copy of a Reply was accepted\n")
+		b.WriteString("<=    upper bound: it is not proven which copy of a Reply was accepted\n")
 	}
 	for _, c := range list {
 		compared(&b, to.Width, c)
