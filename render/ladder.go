@@ -849,12 +849,17 @@ func (t *Theme) arrowLine(g *rung, width int) string {
 func barNames(theme *Theme, width int, bars []record.Exposure) (lines []string) {
 	var parts []string
 	for i, x := range bars {
-		parts = append(parts, fmt.Sprintf("%c handle %v (%s)", 'a'+i, x.Handle, chunkName(x.Chunk)))
+		part := fmt.Sprintf("%c %v", 'a'+i, x.Handle)
+		if i == len(bars)-1 || bars[i+1].Chunk != x.Chunk { // Handles next to each other that are of the same chunk share its name.
+			part += " (" + chunkName(x.Chunk) + ")"
+		}
+		parts = append(parts, part)
 	}
 	if parts == nil {
 		return nil
 	}
-	for _, line := range Wrap("exposed memory, in the columns on the right: "+strings.Join(parts, ", "), width) {
+	parts[0] = "exposed memory by handle, on the right: " + parts[0]
+	for _, line := range packed(parts, width) {
 		lines = append(lines, theme.dim.of(line))
 	}
 	return lines

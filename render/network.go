@@ -28,7 +28,7 @@ var networkColumns = []column{
 
 // These lines explain columns of the network.
 const (
-	harmsFoot   = "LOST: nothing of the packet arrived; REORDERED: it arrived after a packet that was sent later; retransmissions of lost packets are not counted"
+	harmsFoot   = "LOST: nothing of the packet arrived; REORDERED: it arrived after a packet that was sent later; retransmissions after a loss are not counted"
 	damagedFoot = "DAMAGED: packets that arrived with a bad ICRC or TCP checksum, or with other headers than they were sent with"
 	delayFoot   = "SHORTEST, P50, P90, P99, WORST: one-way delay from FROM to TO"
 )

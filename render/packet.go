@@ -199,7 +199,7 @@ func (r *Packets) Packet(p *record.Packet) error {
 	b = append(b, ' ')
 	if !r.narrow() {
 		at = len(b)
-		b = append(b, p.Transport...)
+		b = orDash(append(b, p.Transport...), at)
 		b = padRight(b, at, len("InfiniBand"))
 		b = append(b, ' ')
 		b = appendPadded(b, int64(p.Length), len("LENGTH"))
