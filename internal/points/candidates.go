@@ -2,6 +2,7 @@ package points
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/capture"
@@ -43,25 +44,36 @@ func (p *Plan) joinSeries() {
 		for _, file := range series.Files {
 			afterGap := slices.ContainsFunc(series.Missing, func(a capture.Absent) bool { return a.Before == file })
 			for _, src := range of[file] {
-				src.pieces[0].base, src.pieces[0].afterGap = base, afterGap
+				src.pieces[0].afterGap = afterGap
 				if head := heads[src.origin]; head != nil {
-					head.absorb(src)
+					head.absorb(src, base)
 				} else {
 					heads[src.origin] = src
+					src.pieces[0].base = base
 				}
 			}
 			base += frames[file]
 		}
 	}
+	p.tidy()
+}
+
+// tidy removes the sources that others have absorbed. The order of the others is that of the files as the user named them, and of their interfaces.
+func (p *Plan) tidy() {
 	p.sources = slices.DeleteFunc(p.sources, func(src *source) bool { return src.samples == nil })
-	// The order is that of the files as the user named them, and of their interfaces.
 	slices.SortStableFunc(p.sources, func(a, b *source) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.origin, b.origin)) })
 }
+
+// Limits of the times between two files of one capture, in nanoseconds.
+const (
+	overlaps = 100e6 // by which the frames of two files may be in disorder
+	soon     = 10e9  // within which a file begins after the end of the one before
+)
 
 // successive returns all files as one series, whatever their names are, if each begins soon after the end of the one before: a capture was
 // divided into them. The clocks of two points rarely make that so for several files.
 func (p *Plan) successive(spans map[string]capture.Span) []capture.Series {
-	const fewest, overlaps, soon = 3, 100e6, 10e9
+	const fewest = 3
 	var files []int
 	for i, f := range p.files {
 		if _, has := spans[f.Path]; has {
@@ -81,6 +93,110 @@ func (p *Plan) successive(spans map[string]capture.Span) []capture.Series {
 		}
 	}
 	return []capture.Series{{Files: files}}
+}
+
+// joinDivided makes one source of two that are of one point, if one continues the other and no other point shows that their clocks differ:
+// the capture of that point was divided into files. It reports whether there are such sources; then those that remain have to be compared again.
+func (p *Plan) joinDivided(all []*relation) (joined bool) {
+	related := map[[2]int]bool{}
+	for _, r := range all {
+		related[[2]int{r.a, r.b}] = true
+	}
+	sourcesOf := map[int]int{}
+	for _, src := range p.sources {
+		sourcesOf[src.file]++
+	}
+	near := p.near(all)
+	for a, x := range p.sources {
+		next := -1
+		for b, y := range p.sources {
+			by := y.first - x.last
+			if a == b || x.samples == nil || y.samples == nil || by < -overlaps || by > soon || y.last <= x.last || y.first <= x.first || related[[2]int{min(a, b), max(a, b)}] ||
+				sourcesOf[x.file] > 1 || sourcesOf[y.file] > 1 || x.link != y.link || !overlap(near[a], near[b]) || !p.sameClock(all, a, b) {
+				continue
+			}
+			if next < 0 || y.first < p.sources[next].first {
+				next = b
+			}
+		}
+		if next >= 0 {
+			y := p.sources[next]
+			y.pieces[0].divided = true
+			x.absorb(y, x.frames)
+			joined = true
+		}
+	}
+	if joined {
+		p.tidy()
+	}
+	return joined
+}
+
+// sameClock reports whether the clock of a source continues that of an earlier one, by each third source that both can be compared with.
+func (p *Plan) sameClock(all []*relation, earlier, later int) bool {
+	x, y := p.sources[earlier], p.sources[later]
+	for _, r := range all {
+		for _, q := range all {
+			third, a, known := p.against(r, earlier)
+			other, b, is := p.against(q, later)
+			if !known || !is || third != other {
+				continue
+			}
+			from, to := &a.segments[len(a.segments)-1], &b.segments[0]
+			between := math.Abs(float64(y.first - x.last))
+			differ := (float64(y.first) - float64(to.back(y.first))) - (float64(x.last) - float64(from.back(x.last)))
+			if math.Abs(differ) > from.error+from.gap+to.error+to.gap+between*usualDrift+float64(x.resolution+y.resolution) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// against returns the other source of a relation, and the clock of a source compared with that.
+func (p *Plan) against(r *relation, i int) (third int, c *clock, ok bool) {
+	switch {
+	case !r.usable() || r.same || r.a != i && r.b != i:
+		return 0, nil, false
+	case r.b == i:
+		return r.a, &clock{r.segments}, true
+	}
+	return r.b, p.inverse(r), true
+}
+
+// findPauses determines between which files of a divided capture frames may be missing: nothing is missing if another point shows
+// no packets in this time that the capture would have.
+func (p *Plan) findPauses(all []*relation) {
+	for i, src := range p.sources {
+		for n := 1; n < len(src.pieces); n++ {
+			if before, f := &src.pieces[n-1], &src.pieces[n]; f.divided {
+				f.afterGap = !slices.ContainsFunc(all, func(r *relation) bool { return p.bridges(r, i, before.last, f.first, f.base) })
+			}
+		}
+	}
+}
+
+// bridges reports whether the other source of a relation covers the time between two files of a source, and has no packets in this
+// time that the source does not have.
+func (p *Plan) bridges(r *relation, i int, last, first, number int64) bool {
+	other, c, ok := p.against(r, i)
+	if !ok {
+		return false
+	}
+	src, z := p.sources[i], p.sources[other]
+	from, to := c.of(number).back(last), c.of(number+1).back(first)
+	if z.first > from || z.last < to {
+		return false
+	}
+	for key, x := range z.samples {
+		if _, passes := r.first[x.dir]; !passes || x.first <= from || x.first >= to {
+			continue
+		}
+		if _, has := src.samples[key]; !has {
+			return false
+		}
+	}
+	return true
 }
 
 // apart reports whether the times of two sources do not overlap, by their own clocks.

@@ -390,6 +390,43 @@ func TestRings(t *testing.T) {
 	}
 }
 
+// TestDivided: a capture at a point that was divided into two files shows what the whole one shows, whatever the names of the files are.
+// What a pause between the two files would have is not lost.
+func TestDivided(t *testing.T) {
+	for name, c := range map[string]struct{ client, server string }{"storm": {stormClient, stormServer}, "two clocks": {twoClient, twoServer}} {
+		client, server := load(t, c.client), load(t, c.server)
+		clientPath, serverPath := write(t, "client.pcap", client), write(t, "server.pcap", server)
+		whole := run(t, clientPath, serverPath)
+		sum := whole.counts()
+		cut := func(name string, frames []capture.Frame, at, pause int) []string {
+			folder := t.TempDir()
+			return []string{writeTo(t, filepath.Join(folder, name+"-late.pcap"), frames[at+pause:]), writeTo(t, filepath.Join(folder, name+"-early.pcap"), frames[:at])}
+		}
+		for _, part := range []int{2, 4, 5} {
+			a, b := cut("client", client, len(client)*3/part/2, 0), cut("server", server, len(server)/part, 0)
+			for what, paths := range map[string][]string{
+				"both":             slices.Concat(a, b),
+				"client":           append(slices.Clone(a), serverPath),
+				"server":           append([]string{clientPath}, b...),
+				"in another order": {a[1], b[0], a[0], b[1]},
+			} {
+				r := run(t, paths...)
+				if got := r.counts(); got != sum || len(r.Points) != 2 || len(r.frames) != len(whole.frames) {
+					t.Errorf("%s, %s at 1/%d: %+v at %d points, %d packets; want %+v at 2, %d", name, what, part, got, len(r.Points), len(r.frames), sum, len(whole.frames))
+					continue
+				}
+				if x, y := &r.Points[1], &whole.Points[1]; x.Offset != y.Offset || x.Error != y.Error || x.Drift != y.Drift {
+					t.Errorf("%s, %s at 1/%d: offset %d, error %d, drift %g; want %d, %d, %g", name, what, part, x.Offset, x.Error, x.Drift, y.Offset, y.Error, y.Drift)
+				}
+			}
+			r := run(t, append(cut("server", server, len(server)/part, 60), clientPath)...)
+			if got := r.counts(); got.lost > sum.lost || got.unknown < 8 || len(r.Points) != 2 {
+				t.Errorf("%s, a pause at 1/%d: %+v at %d points; want at most %d lost, and at least 8 of unknown fate", name, part, got, len(r.Points), sum.lost)
+			}
+		}
+	}
+}
+
 func reversed(paths []string) []string {
 	paths = slices.Clone(paths)
 	slices.Reverse(paths)

@@ -266,16 +266,11 @@ const fewShared = 8
 
 // recognize finds the points.
 func (p *Plan) recognize(ctx context.Context, reference []string) {
-	for _, src := range p.sources {
-		src.findMirrors()
-		src.oneWay = !p.hasBothWays(src)
+	all := p.relations()
+	for p.joinDivided(all) {
+		all = p.relations()
 	}
-	var all []*relation
-	for _, c := range p.candidates() {
-		if r := p.compare(c[0], c[1]); r != nil {
-			all = append(all, r)
-		}
-	}
+	p.findPauses(all)
 	g := p.group(all)
 	root := p.root(reference)
 	if len(p.sources) > 0 {
@@ -293,6 +288,21 @@ func (p *Plan) recognize(ctx context.Context, reference []string) {
 	for _, src := range p.sources {
 		src.samples = nil
 	}
+}
+
+// relations compares the sources.
+func (p *Plan) relations() (all []*relation) {
+	for _, src := range p.sources {
+		src.findMirrors()
+		src.oneWay = !p.hasBothWays(src)
+		clear(src.strays)
+	}
+	for _, c := range p.candidates() {
+		if r := p.compare(c[0], c[1]); r != nil {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // hasBothWays reports whether a source captured the packets of both directions of some pair of hosts.

@@ -35,7 +35,8 @@ type piece struct {
 	file        int
 	base        int64 // number of frames in the files of the source before it
 	first, last int64 // times of its earliest and its latest frame
-	afterGap    bool  // files between the one before and this one are missing
+	afterGap    bool  // frames between the file before and this one may be missing
+	divided     bool  // only its times show that it continues the file before
 }
 
 // source is one interface of one file, or of the files of a series. It has its own clock.
@@ -82,12 +83,15 @@ func (p sample) and(later sample) sample {
 	return p
 }
 
-// absorb adds the next file of a series to the source. The source of that file is not used afterwards: it has no samples any more.
-func (src *source) absorb(other *source) {
-	next := other.pieces[0]
-	src.file, src.pieces = min(src.file, other.file), append(src.pieces, next)
+// absorb adds a source that continues this one, after a number of frames. The other source is not used afterwards: it has no samples any more.
+func (src *source) absorb(other *source, base int64) {
+	src.file = min(src.file, other.file)
+	for _, next := range other.pieces {
+		next.base += base
+		src.pieces = append(src.pieces, next)
+	}
 	for key, x := range other.samples {
-		x.number += next.base
+		x.number += base
 		if before, known := src.samples[key]; known {
 			x = before.and(x)
 		}
