@@ -50,6 +50,7 @@ type input struct {
 	resume     int64  // offset of the next frame in a plain pcap file then; 0 if it is not known
 	read, size int64  // progress, while the file is not open
 	dropped    uint64
+	beyond     Beyond
 }
 
 // manyFiles is the largest number of files that are all kept open. If there are more, as in a ring
@@ -463,7 +464,7 @@ func (m *Merged) close(in *input) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	in.read, in.size = in.file.Progress()
-	in.dropped = in.file.Dropped()
+	in.dropped, in.beyond = in.file.Dropped(), in.file.beyond
 	err := in.file.Close()
 	m.opened--
 	in.file = nil
@@ -611,6 +612,20 @@ func (m *Merged) Dropped() (n uint64) {
 		}
 	}
 	return n
+}
+
+// Beyond describes the files with times that do not fit in [Frame.Time]. It is complete when all files were read.
+func (m *Merged) Beyond() (list []Beyond) {
+	for _, in := range m.inputs {
+		b := in.beyond
+		if in.file != nil {
+			b = in.file.beyond
+		}
+		if b.Name = in.name; b.Frames > 0 && !slices.ContainsFunc(list, func(other Beyond) bool { return other.Name == b.Name }) {
+			list = append(list, b)
+		}
+	}
+	return list
 }
 
 // Close closes all files.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,7 @@ type File struct {
 	stream *stream
 	before int64 // number of frames in the files that this file continues
 	frames int64
+	beyond Beyond // Name is not set
 	closer io.Closer
 	raw    *counter
 	size   int64 // size of the file in bytes, 0 if unknown
@@ -284,6 +286,9 @@ func (f *File) ReadBatch(ctx context.Context, b *Batch) error {
 			break
 		}
 		f.frames++
+		if frame.Time == math.MinInt64 || frame.Time == math.MaxInt64 {
+			f.beyond.add(f.frames, frame.Time)
+		}
 		frame.Number = f.before + f.frames
 		b.Frames = b.Frames[:n+1]
 	}
@@ -324,6 +329,20 @@ func (f *File) Dropped() uint64 {
 		return r.drops
 	}
 	return 0
+}
+
+// Beyond describes the times of a pcapng file that do not fit in [Frame.Time]: their frames have the nearest time that fits.
+type Beyond struct {
+	Name   string
+	Number int64 // of the first such frame in the file
+	Time   int64 // that it has
+	Frames int64 // number of such frames
+}
+
+func (b *Beyond) add(number, t int64) {
+	if b.Frames++; b.Frames == 1 {
+		b.Number, b.Time = number, t
+	}
 }
 
 // Close ends reading and closes the file that Open opened. Batches stay valid.

@@ -44,6 +44,11 @@ func TestMessages(t *testing.T) {
 	sample := "../../samples/rocev2-callback41.pcap"
 	arp := onlyFrames(t, sample, 0x0806, 0)
 	tcp := onlyFrames(t, "../../testdata/captures/lab-loss3.pcap.zst", 0x0800, 6)
+	late := filepath.Join(t.TempDir(), "late.pcapng")
+	first, _ := testkit.Frames(t, sample)
+	if err := os.WriteFile(late, testkit.Pcapng([]capture.Frame{{Time: -1, LinkType: 1, Data: first[0].Data}, {Time: -1, LinkType: 1, Data: first[1].Data}}, 9), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		code int
@@ -56,6 +61,7 @@ func TestMessages(t *testing.T) {
 		{[]string{"report", sample, "-w", "/nonexistent/x.html"}, command.ExitUsage, "-w /nonexistent/x.html: cannot create a file in /nonexistent: no such file or directory"},
 		{[]string{"stats", "--every", "0", sample}, command.ExitUsage, "--every 0: a duration is a number with a unit, such as 1s or 200ms, and must be longer than 0"},
 		{[]string{"stats", "--every", "5", sample}, command.ExitUsage, "--every 5: a duration is a number with a unit"},
+		{[]string{"packets", late}, command.ExitOK, "/late.pcapng: the time of packet 1 is after the year 2262; it and the times of 1 further packet are shown as the last time that fits, so durations and rates"},
 		{[]string{arp}, command.ExitOK, "the capture contains neither RDMA nor RPC that rdmadump knows (4 packets of ARP): rdmadump packets "},
 		{[]string{"check", arp}, command.ExitUsage, "the capture contains neither RDMA nor RPC that rdmadump knows (4 packets of ARP), so nothing was checked"},
 		{[]string{"check", "-q", tcp}, command.ExitOK, ""},

@@ -303,6 +303,9 @@ func (s *Source) Progress() (read, total int64) { return s.frames.Progress() }
 // MissingFiles returns which files of a ring are missing; see [capture.Merged.MissingFiles].
 func (s *Source) MissingFiles() []capture.MissingFiles { return s.frames.MissingFiles() }
 
+// Beyond describes the files with times that do not fit; see [capture.Merged.Beyond].
+func (s *Source) Beyond() []capture.Beyond { return s.frames.Beyond() }
+
 // Dropped returns the number of packets that the files report as dropped.
 func (s *Source) Dropped() (n uint64) { return s.frames.Dropped() }
 

@@ -335,14 +335,18 @@ func invalidValue(e *pflag.InvalidValueError) error {
 	if f.Shorthand != "" {
 		name = "-" + f.Shorthand
 	}
+	value := e.GetValue()
+	if strings.TrimSpace(value) == "" {
+		value = "'" + value + "'"
+	}
 	want := map[string]string{
 		"int": "a whole number", "int64": "a whole number", "intSlice": "a whole number", "uint64": "a whole number",
 		"bool": "true or false", "duration": "a duration, such as 30s or 5m",
 	}[f.Value.Type()]
 	if want == "" {
-		return fmt.Errorf("%s %s: %w", name, e.GetValue(), e.Unwrap())
+		return fmt.Errorf("%s %s: %w", name, value, e.Unwrap())
 	}
-	return fmt.Errorf("%s %s: must be %s", name, e.GetValue(), want)
+	return fmt.Errorf("%s %s: must be %s", name, value, want)
 }
 
 // Words returns the flags that were given and are wanted, as words of a command line that are not yet quoted.

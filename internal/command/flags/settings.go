@@ -147,6 +147,12 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 	return s, nil
 }
 
+// These say how an XID, and a place of --at, can be typed.
+const (
+	xidForms   = "must be a 32-bit number, such as 0x4cc9dbf7"
+	placeForms = "must be client, server, between, or the address of a host"
+)
+
 // parseAt converts the value of --at.
 func parseAt(text string) (at record.Position, err error) {
 	switch place := record.Place(text); place {
@@ -155,7 +161,7 @@ func parseAt(text string) (at record.Position, err error) {
 		at.Place = place
 	default:
 		if at.Address, err = netip.ParseAddr(text); err != nil {
-			return at, fmt.Errorf("--at %s: must be client, server, between, or the address of a host", render.Clean(text))
+			return at, fmt.Errorf("--at %s: %s", render.Clean(text), placeForms)
 		}
 		at.Address = at.Address.Unmap()
 	}
@@ -232,7 +238,7 @@ func (s *Settings) parseSelection(f *Typed) error {
 		xid, err := record.ParseHex32(word)
 		other, bad := record.ParseHex32("0x" + word) // Other programs write XIDs without 0x.
 		if err != nil && bad != nil {
-			return fmt.Errorf("--xid %s: must be a 32-bit number, such as 0x4cc9dbf7", word)
+			return fmt.Errorf("--xid %s: %s", word, xidForms)
 		}
 		if err == nil {
 			s.XIDs = append(s.XIDs, xid)

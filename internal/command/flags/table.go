@@ -28,6 +28,7 @@ type row struct {
 	noInput     bool                               // the command reads no capture with this flag, so that live does not list it
 	refusal     map[string]string                  // messages of views that do not take it; others have a general one
 	missing     string                             // message of a command that needs it; empty if none does
+	empty       string                             // message about an empty value, such as that of a shell variable that is not set; empty if it is accepted
 }
 
 // takers reports whether the command with a name takes a flag.
@@ -184,8 +185,8 @@ var table = []row{
 	},
 	{
 		name: "xid", group: selection, takers: but("rdma", "browse"),
-		doc:      "select RPCs with this `XID` and their packets, connections and findings (repeat the flag for more)",
-		sets:     func(t *Typed) any { return &t.XIDs },
+		doc:  "select RPCs with this `XID` and their packets, connections and findings (repeat the flag for more)",
+		sets: func(t *Typed) any { return &t.XIDs }, empty: xidForms,
 		complete: offerXIDs,
 	},
 	{
@@ -197,12 +198,12 @@ var table = []row{
 	{
 		name: "from", group: selection, takers: everyone,
 		doc:  "select records at or after this `time`: 10:02, 10:02:03.5, 2026-11-21 10:02:03 or RFC 3339, seconds since the start of the capture such as 2.5 or 90s, or -1m, which counts from its end",
-		sets: func(t *Typed) any { return &t.From },
+		sets: func(t *Typed) any { return &t.From }, empty: momentForms,
 	},
 	{
 		name: "to", group: selection, takers: everyone,
 		doc:  "select records at or before this `time`, which has the same forms; a time with three or more decimals, as rdmadump prints it, includes all of its last decimal",
-		sets: func(t *Typed) any { return &t.To },
+		sets: func(t *Typed) any { return &t.To }, empty: momentForms,
 	},
 	{
 		name: "decode-as", group: selection, takers: everyone,
@@ -212,7 +213,7 @@ var table = []row{
 	{
 		name: "at", group: selection, takers: everyone,
 		doc:  "say where the capture was taken: at the host with an `address`, at the client or server, or between them; at a host, the times that this host took are known exactly",
-		sets: func(t *Typed) any { return &t.at },
+		sets: func(t *Typed) any { return &t.at }, empty: placeForms,
 	},
 	{
 		name: "hosts", group: presentation, takers: but("browse", "export", "extract"),
@@ -329,14 +330,34 @@ type words interface {
 }
 
 // oneLine is a list of words. The package pflag reads it as CSV, and would ignore all lines but the first.
-type oneLine struct{ words }
+type oneLine struct {
+	words
+	empty string // see row
+}
 
 // Set parses a list of words.
 func (l oneLine) Set(text string) error {
 	if strings.ContainsAny(text, "\r\n") {
 		return errors.New("a line break is not allowed")
 	}
+	if l.empty != "" && strings.TrimSpace(text) == "" {
+		return errors.New(l.empty)
+	}
 	return l.words.Set(text)
+}
+
+// filled is the value of a flag that must not be empty. Without this, an empty value would select everything.
+type filled struct {
+	pflag.Value
+	message string
+}
+
+// Set parses a value.
+func (v filled) Set(text string) error {
+	if strings.TrimSpace(text) == "" {
+		return errors.New(v.message)
+	}
+	return v.Value.Set(text)
 }
 
 // define defines the flag, with the usage that it has for a view, or for several if v is nil.
@@ -356,10 +377,13 @@ func (r *row) define(t *Typed, s *pflag.FlagSet, v *View) {
 	case *string:
 		word, _ := r.byDefault.(string)
 		s.StringVarP(to, r.name, r.short, word, usage)
+		if f := s.Lookup(r.name); r.empty != "" {
+			f.Value = filled{f.Value, r.empty}
+		}
 	case *[]string:
 		s.StringSliceVarP(to, r.name, r.short, nil, usage)
 		f := s.Lookup(r.name)
-		f.Value = oneLine{f.Value.(words)}
+		f.Value = oneLine{f.Value.(words), r.empty}
 	case *whole:
 		s.StringArrayVarP((*[]string)(to), r.name, r.short, nil, usage)
 	case *[]int:

@@ -88,8 +88,8 @@ func isPipe(path string) bool {
 }
 
 // Join recognizes files of several capture points. It returns the source to read: if there are several points, the one
-// that has the packets of all of them, which is then joined, too; otherwise the merged files. The caller closes it. An
-// error closes the merged files.
+// that has the packets of all of them, which is then joined, too; otherwise the merged files. The caller closes it, which says
+// what is wrong with the times of the packets that were read. An error closes the merged files.
 func Join(ctx context.Context, f *flags.Typed, merged *capture.Merged, s *flags.Settings, stderr io.Writer) (in Source, joined *points.Source, err error) {
 	if err := resolve(ctx, merged.Paths(), s); err != nil {
 		merged.Close()
@@ -97,10 +97,64 @@ func Join(ctx context.Context, f *flags.Typed, merged *capture.Merged, s *flags.
 	}
 	joined, err = recognize(ctx, f, merged, s, stderr)
 	if s.AtPoints = pointNames(joined); joined == nil && err == nil {
-		return merged, nil, nil
+		return &mergedSource{merged, &teller{f: f, stderr: stderr}}, nil, nil
 	}
-	merged.Close()
-	return joined, joined, err
+	if merged.Close(); err != nil {
+		return nil, nil, err
+	}
+	return &joinedSource{joined, &teller{f: f, stderr: stderr}}, joined, nil
+}
+
+// mergedSource and joinedSource say which times do not fit when they are closed.
+type (
+	mergedSource struct {
+		*capture.Merged
+		*teller
+	}
+	joinedSource struct {
+		*points.Source
+		*teller
+	}
+)
+
+// Close closes the files.
+func (s *mergedSource) Close() error {
+	s.tell(s.Beyond())
+	return s.Merged.Close()
+}
+
+// Close closes the files.
+func (s *joinedSource) Close() error {
+	s.tell(s.Beyond())
+	return s.Source.Close()
+}
+
+// teller says once for each file that it has times that do not fit.
+type teller struct {
+	f      *flags.Typed
+	stderr io.Writer
+	told   bool
+}
+
+func (t *teller) tell(list []capture.Beyond) {
+	if t.told || t.f.Quiet {
+		return
+	}
+	t.told = true
+	var lines []string
+	for _, b := range list {
+		which, nearest, beside := "after the year 2262", "last", "it is"
+		if b.Time < 0 {
+			which, nearest = "before the year 1678", "first"
+		}
+		if b.Frames > 1 {
+			beside = fmt.Sprintf("it and the times of %s are", record.Plural(b.Frames-1, "further packet"))
+		}
+		lines = append(lines, fmt.Sprintf("%s: the time of packet %d is %s; %s shown as the %s time that fits, so durations and rates that are computed from it mean nothing", b.Name, b.Number, which, beside, nearest))
+	}
+	for _, line := range few(lines) {
+		command.Say(t.stderr, "%s", line)
+	}
 }
 
 // resolve determines the times of --from and --to that depend on when the captures begin and end.
