@@ -388,10 +388,31 @@ func (t *table) layOut() {
 					t.widths[i], need = full[i], need+more
 				}
 			}
+			t.narrow(need - t.width)
 			return
 		}
 		t.widths[worst] = 0
 		hidden = append(hidden, worst)
+	}
+}
+
+// leastText is the least width to which [table.narrow] shortens the texts of a column.
+const leastText = 20
+
+// narrow shortens the texts of the columns that are never hidden, such as long names of hosts, if the table is too wide without the columns that
+// can be hidden. The widest column is shortened first. If the user chose the columns, their texts stay whole.
+func (t *table) narrow(over int) {
+	for ; over > 0 && len(t.theme.columns) == 0; over-- {
+		widest := -1
+		for i, c := range t.columns {
+			if !c.right && !c.flex && !c.wrap && t.widths[i] > max(leastText, len(c.heading())) && (widest < 0 || t.widths[i] > t.widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		t.widths[widest]--
 	}
 }
 

@@ -74,6 +74,30 @@ func TestSigns(t *testing.T) {
 	}
 }
 
+// TestLongNames: if names of hosts are wider than the table may be, the names are shortened to their ends, which have the port, also if
+// each character is two columns wide.
+func TestLongNames(t *testing.T) {
+	columns := []column{{name: "CONN", right: true}, {name: "CLIENT"}, {name: "SERVER"}, {name: "RPCS", rank: 1, right: true}, {name: "CLOSED", flex: true, min: 8}}
+	for _, c := range []struct{ client, server, want string }{
+		{strings.Repeat("存", 80) + ":1", strings.Repeat("x", 80) + ":20049", "CONN CLIENT                    SERVER                     CLOSED\n   0 ~存存存存存存存存存存存:1 ~xxxxxxxxxxxxxxxxxxx:20049 open\n"},
+		{"host:1", strings.Repeat("存", 80) + ":20049", "CONN CLIENT SERVER                                        CLOSED\n   0 host:1 ~存存存存存存存存存存存存存存存存存存存:20049 open\n"},
+	} {
+		var b strings.Builder
+		table := newTable(&b, NewTheme(false).WithHidden(func([]string) {}), 64, columns)
+		if err := table.row([]cell{{text: "0"}, {text: c.client, tail: true}, {text: c.server, tail: true}, {text: "7"}, {text: "open"}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := table.end(0); err != nil || b.String() != c.want {
+			t.Errorf("%v\n%s\nwant\n%s", err, b.String(), c.want)
+		}
+		for line := range strings.Lines(b.String()) {
+			if n := wide(strings.TrimSuffix(line, "\n")); n > 64 {
+				t.Errorf("%q is %d wide", line, n)
+			}
+		}
+	}
+}
+
 // TestCourses: all directions have the same intervals, and what happened is in the interval of its time.
 func TestCourses(t *testing.T) {
 	one := &record.Network{Course: []record.NetworkInterval{{Start: 100, Lost: 1}, {Start: 110, Lost: 2}, {Start: 120, Lost: 4}}}
