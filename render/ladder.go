@@ -66,12 +66,15 @@ type LadderLine struct {
 
 // Difference says how much longer the second of two RPCs took, and in which parts of its latency.
 func Difference(a, b *record.Transaction) string {
-	for _, r := range []*record.Transaction{a, b} {
-		if !r.LatencyNS.Known() {
-			return fmt.Sprintf("RPC %d has no latency that could be compared.", r.ID)
-		}
-	}
 	earlier, later := fmt.Sprintf("RPC %d (%s)", a.ID, a.XID), fmt.Sprintf("RPC %d (%s)", b.ID, b.XID)
+	switch known := [2]bool{a.LatencyNS.Known(), b.LatencyNS.Known()}; known {
+	case [2]bool{}:
+		return "Neither " + earlier + " nor " + later + " has a latency that could be compared."
+	case [2]bool{false, true}:
+		return earlier + " has no latency that could be compared."
+	case [2]bool{true, false}:
+		return later + " has no latency that could be compared."
+	}
 	d := b.LatencyNS.Or(0) - a.LatencyNS.Or(0)
 	text := later + " took as long as " + earlier
 	switch {

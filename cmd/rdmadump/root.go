@@ -1,11 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/command/export"
 	"github.com/rdmadump/rdmadump/internal/command/flags"
@@ -80,11 +84,31 @@ Without a command, rdmadump lists the RPC transactions.
 // command.
 func counted(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
+		if err := bareXIDs(cmd, args); err != nil {
+			return err
+		}
 		if err := check(cmd, args); err != nil {
 			return fmt.Errorf("wrong number of arguments (%d); usage: %s", len(args), cmd.UseLine())
 		}
 		return nil
 	}
+}
+
+// bareXIDs returns an error if arguments are XIDs and not files, and the command selects RPCs by their XIDs.
+func bareXIDs(cmd *cobra.Command, args []string) error {
+	var words []string
+	for _, word := range args {
+		if _, err := record.ParseHex32(word); err != nil || !strings.HasPrefix(word, "0x") {
+			continue
+		}
+		if _, err := os.Stat(word); errors.Is(err, os.ErrNotExist) {
+			words = append(words, word)
+		}
+	}
+	if len(words) == 0 || cmd.Flags().Lookup("xid") == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s; write XIDs as --xid %s", command.List(words, "and"), map[bool]string{true: "is no file", false: "are no files"}[len(words) == 1], strings.Join(words, " --xid "))
 }
 
 // known returns an error if help was asked for a command or topic that does not exist.

@@ -147,6 +147,20 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 	return s, nil
 }
 
+// XIDsOf returns the XIDs that a value of --xid may stand for: one, or two if it is a decimal number that may also be a hexadecimal one.
+func XIDsOf(word string) (list []record.Hex32) {
+	word = strings.TrimSpace(word)
+	xid, err := record.ParseHex32(word)
+	other, bad := record.ParseHex32("0x" + word) // Other programs write XIDs without 0x.
+	if err == nil {
+		list = append(list, xid)
+	}
+	if bad == nil && (err != nil || other != xid && len(word) == 8) {
+		list = append(list, other)
+	}
+	return list
+}
+
 // These say how an XID, and a place of --at, can be typed.
 const (
 	xidForms   = "must be a 32-bit number, such as 0x4cc9dbf7"
@@ -234,18 +248,11 @@ func (s *Settings) parseSelection(f *Typed) error {
 		}
 	}
 	for _, word := range f.XIDs {
-		word := strings.TrimSpace(word)
-		xid, err := record.ParseHex32(word)
-		other, bad := record.ParseHex32("0x" + word) // Other programs write XIDs without 0x.
-		if err != nil && bad != nil {
-			return fmt.Errorf("--xid %s: %s", word, xidForms)
+		xids := XIDsOf(word)
+		if xids == nil {
+			return fmt.Errorf("--xid %s: %s", strings.TrimSpace(word), xidForms)
 		}
-		if err == nil {
-			s.XIDs = append(s.XIDs, xid)
-		}
-		if bad == nil && (err != nil || other != xid && len(word) == 8) {
-			s.XIDs = append(s.XIDs, other)
-		}
+		s.XIDs = append(s.XIDs, xids...)
 	}
 	for _, limit := range []struct {
 		flag, value string

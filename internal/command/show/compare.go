@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,8 +25,86 @@ import (
 type comparing struct {
 	flags.Typed
 	limits         []analyze.Limit
-	after          *contrast.Collector // of the RPCs of AFTER; nil if they are not compared with each other
+	after          *contrast.Collector       // of the RPCs of AFTER; nil if they are not compared with each other
+	found          map[record.Hex32]*sameXID // RPCs of the capture at hand, by the XIDs of --xid
 	stdout, stderr io.Writer
+}
+
+// sameXID counts the RPCs of a capture that have one XID.
+type sameXID struct {
+	all, selected int
+	conns         []int // connections of the selected ones
+}
+
+// note counts an RPC.
+func (c *comparing) note(s *sink, r *record.Transaction, selected bool) {
+	if !slices.Contains(s.XIDs, r.XID) {
+		return
+	}
+	x := c.found[r.XID]
+	if x == nil {
+		x = new(sameXID)
+		c.found[r.XID] = x
+	}
+	if x.all++; selected {
+		x.selected++
+		if !slices.Contains(x.conns, r.Connection) {
+			x.conns = append(x.conns, r.Connection)
+		}
+	}
+}
+
+// lacks reports whether a capture has no RPC with the XID of a value of --xid.
+func (c *comparing) lacks(word string) bool {
+	return !slices.ContainsFunc(flags.XIDsOf(word), func(xid record.Hex32) bool { return c.found[xid] != nil })
+}
+
+// reasons says why the flags select no RPC of a capture, or not the RPCs that the user may have meant; it returns nothing if that is not known.
+func (c *comparing) reasons(s *sink, summary *record.Summary) (list []string) {
+	if err := s.MissingConnection(summary); err != nil {
+		return []string{err.Error()}
+	}
+	if text := s.outside(summary); text != "" {
+		return []string{text}
+	}
+	var absent, excluded []string
+	for _, word := range c.XIDs {
+		all, selected := 0, 0
+		for _, xid := range flags.XIDsOf(word) {
+			x := c.found[xid]
+			if x == nil {
+				continue
+			}
+			all, selected = all+x.all, selected+x.selected
+			switch n := record.Plural(int64(x.selected), "RPC"); {
+			case x.selected > 1 && len(x.conns) > 1:
+				var conns []string
+				for _, id := range x.conns {
+					conns = append(conns, fmt.Sprint(id))
+				}
+				list = append(list, fmt.Sprintf("%s have XID %s, on connections %s: select one connection with --conn", n, xid, command.List(conns, "and")))
+			case x.selected > 1:
+				list = append(list, fmt.Sprintf("%s have XID %s on connection %d", n, xid, x.conns[0]))
+			}
+		}
+		switch word := strings.TrimSpace(word); {
+		case all == 0:
+			absent = append(absent, word)
+		case selected == 0:
+			excluded = append(excluded, word)
+		}
+	}
+	if len(excluded) > 0 {
+		list = append(list, "its RPC with XID "+command.List(excluded, "and")+" is not selected by the other flags")
+	}
+	if len(absent) > 0 {
+		text := "no RPC has XID " + command.List(absent, "or")
+		if near := s.nearXIDs(func(xid record.Hex32) bool { return c.found[xid] == nil }); len(near) > 0 {
+			text += "; similar XIDs: " + strings.Join(near, ", ")
+		}
+		list = append(list, text)
+	}
+	return list
 }
 
 // NewCompare returns the command compare.
@@ -106,7 +185,13 @@ func (c *comparing) run(cmd *cobra.Command, paths []string) error {
 		}
 		broken = errors.Join(broken, err)
 		if sides[i].RPCs() == 0 && s.err == nil {
-			return fmt.Errorf("%s has no RPC to compare", render.Clean(path))
+			text := render.Clean(path) + " has no RPC to compare"
+			if list := c.reasons(s, summary); len(list) > 0 {
+				text += ": " + strings.Join(list, "; ")
+			} else if hasRPCs(summary) {
+				text += ": the flags select none of those that it has"
+			}
+			return errors.New(text)
 		}
 		if !s.JSON && s.Columns == nil {
 			text := fmt.Sprintf("%s: %s on %s", render.Clean(path), record.Plural(sides[i].RPCs(), "RPC"), span(summary))
@@ -156,7 +241,8 @@ func (c *comparing) pair(cmd *cobra.Command, s *sink, path string) error {
 	var ladders []byte
 	count := 0
 	summary, err := c.read(cmd, s, path, dissect.Handler{Begin: s.begin, Transaction: func(r *record.Transaction) error {
-		if !s.asked(r) || !s.sums(r) {
+		wanted := s.asked(r) && s.sums(r)
+		if c.note(s, r, wanted); !wanted {
 			return s.err
 		}
 		if count++; len(both) < 2 {
@@ -169,9 +255,16 @@ func (c *comparing) pair(cmd *cobra.Command, s *sink, path string) error {
 		return err
 	case s.err != nil:
 		return s.err
-	case count != 2:
-		return fmt.Errorf("%s of %s %s selected; %s; -Y 'id == 3 or id == 9' selects RPCs by their numbers (#)",
-			record.Plural(int64(count), "RPC"), render.Clean(path), map[bool]string{true: "is", false: "are"}[count == 1], usage)
+	case count != 2 || slices.ContainsFunc(c.XIDs, c.lacks): // Two RPCs may have one XID.
+		which := fmt.Sprintf("%s of %s %s selected", record.Plural(int64(count), "RPC"), render.Clean(path), map[bool]string{true: "is", false: "are"}[count == 1])
+		list := c.reasons(s, summary)
+		if len(list) == 0 {
+			list = append(list, usage)
+		}
+		if count > 0 {
+			list = append(list, "-Y 'id == 3 or id == 9' selects RPCs by their numbers (#)")
+		}
+		return fmt.Errorf("%s; %s", which, strings.Join(list, "; "))
 	}
 	text := []string{render.Difference(both[0], both[1])}
 	if s.width > 0 {
@@ -188,7 +281,8 @@ func (c *comparing) pair(cmd *cobra.Command, s *sink, path string) error {
 
 // read passes the records of one of the captures to a handler. Its error is of the damage of a capture if there is a summary.
 func (c *comparing) read(cmd *cobra.Command, s *sink, path string, h dissect.Handler) (*record.Summary, error) {
-	c.Unread = nil // of the other side
+	c.Unread, c.found = nil, map[record.Hex32]*sameXID{} // of the other side
+	s.startXIDs()
 	source, lines, failed, err := input.OpenRecords(cmd, &c.Typed, []string{path}, c.stderr)
 	if err = errors.Join(err, failed); err != nil {
 		return nil, err
@@ -224,7 +318,8 @@ func (c *comparing) handler(s *sink, side *analyze.Side) dissect.Handler {
 	return dissect.Handler{
 		Begin: s.begin,
 		Transaction: func(r *record.Transaction) error {
-			if s.asked(r) && s.sums(r) {
+			wanted := s.asked(r) && s.sums(r)
+			if c.note(s, r, wanted); wanted {
 				side.Transaction(r)
 				if c.after != nil {
 					s.fail(c.after.Add(r))

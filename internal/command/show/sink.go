@@ -46,18 +46,33 @@ func (s *sink) noMatch() string {
 
 // noXID returns the message that no record has an XID of --xid, with similar XIDs.
 func (s *sink) noXID() string {
-	var wanted, values []string
+	var wanted []string
 	for _, xid := range s.XIDs {
 		wanted = append(wanted, xid.String())
 	}
-	for i := range s.near {
-		values = append(values, s.near[i].Values()...)
-	}
 	text := "no RPC with XID " + command.List(wanted, "or")
-	if len(values) > 0 {
+	if values := s.nearXIDs(func(record.Hex32) bool { return true }); len(values) > 0 {
 		text += "; similar XIDs: " + strings.Join(values, ", ")
 	}
 	return text
+}
+
+// startXIDs forgets the XIDs of a capture that are similar to those of --xid, before another capture is read.
+func (s *sink) startXIDs() {
+	s.near = nil
+	for _, xid := range s.XIDs {
+		s.near = append(s.near, query.Near{Wanted: xid.String()})
+	}
+}
+
+// nearXIDs returns the XIDs of the capture that are similar to those of --xid that are wanted.
+func (s *sink) nearXIDs(wanted func(xid record.Hex32) bool) (values []string) {
+	for i, xid := range s.XIDs {
+		if wanted(xid) {
+			values = append(values, s.near[i].Values()...)
+		}
+	}
+	return values
 }
 
 // sink receives the records of one run. It passes them through the filter, the sorter and
@@ -105,9 +120,7 @@ func newSink(set *flags.Settings, stdout, notes io.Writer, captures input.Names)
 	s.packets = render.NewPackets(s.w, s.theme, s.width)
 	s.packets.Tree, s.packets.Bytes = set.Tree, set.Bytes
 	s.packets.Points(set.AtPoints)
-	for _, xid := range set.XIDs {
-		s.near = append(s.near, query.Near{Wanted: xid.String()})
-	}
+	s.startXIDs()
 	s.w.WriteString(set.Heading) // an error comes again with the first record
 	if set.Order.Path != "" {
 		s.sorter = newSorter(set.Order)
