@@ -101,6 +101,9 @@ func unknown(name string, fields Fields) string {
 	if isOperation(name, fields) {
 		return fmt.Sprintf("unknown field %q; for the RPCs of this operation: operation == %s", name, strings.ToUpper(name))
 	}
+	if hint := wiresharkColumn(name, fields); hint != "" {
+		return fmt.Sprintf("unknown field %q; %s", visible(name), hint)
+	}
 	message := fmt.Sprintf("unknown field %q", visible(name)) + similar(near(name, append(fields.Names(), aliases(fields)...)))
 	var have []string
 	for _, other := range []Fields{Transactions, Connections, Packets, Findings} {
@@ -112,6 +115,46 @@ func unknown(name string, fields Fields) string {
 		message += "; " + strings.Join(have, " and ") + " have this field"
 	}
 	return message
+}
+
+// wiresharkColumns has the fields that say what columns of Wireshark's list of packets say, by the names of the columns as fields.
+var wiresharkColumns = map[string][]string{
+	"info":     {"summary", "procedure"},
+	"protocol": {"program_name", "transport"},
+	"time":     {"time", "first"},
+	"number":   {"number"},
+	"no.":      {"number"},
+	"length":   {"length", "call.bytes"},
+	"source":   {"source", "client"}, "def_src": {"source", "client"},
+	"destination": {"destination", "server"}, "def_dst": {"destination", "server"},
+}
+
+// wiresharkColumn says which field of these records says what a column of Wireshark's list of packets says, or nothing if the name is none of a column.
+func wiresharkColumn(name string, fields Fields) string {
+	column, is := strings.CutPrefix(strings.ToLower(name), "_ws.col.")
+	if !is {
+		return ""
+	}
+	for _, instead := range wiresharkColumns[column] {
+		if fields.Has(instead) {
+			return "use " + instead + " for this column of Wireshark"
+		}
+	}
+	if list := wiresharkColumns[column]; list != nil {
+		return "this column of Wireshark is " + list[0] + " of packets"
+	}
+	return "this column of Wireshark has no field here; rdmadump fields lists the fields"
+}
+
+// NearFirst returns words in their order, after those of them that are similar to a word.
+func NearFirst(word string, words []string) []string {
+	first := near(word, words)
+	for _, w := range words {
+		if !slices.Contains(first, w) {
+			first = append(first, w)
+		}
+	}
+	return first
 }
 
 // aliases returns the other names of fields that have only letters: the headings of tables.

@@ -390,13 +390,27 @@ func (s *Settings) parseOrder(f *Typed, whole bool) error {
 	name, descending := strings.CutPrefix(by, "-")
 	path, err := query.Resolve(name, s.View.Fields)
 	if err != nil {
-		return fmt.Errorf("--sort %s: %w", by, err)
+		return fmt.Errorf("--sort %s: %w%s", by, err, s.View.sortable(name))
 	}
 	if !query.Sortable(s.View.Fields.Field(path)) {
 		return fmt.Errorf("--sort %s: %s is an object and cannot be sorted; use one of its fields, which rdmadump fields %s lists", by, path, s.View.Name)
 	}
 	s.Order = Order{path, descending, f.top}
 	return nil
+}
+
+// sortable returns the end of a message that lists the columns of a view by which its records can be sorted, those with similar names first.
+func (v *View) sortable(typed string) string {
+	var names []string
+	for _, name := range render.Headings(v.Fields.Of()) {
+		if path, err := query.Resolve(name, v.Fields); err == nil && query.Sortable(v.Fields.Field(path)) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; columns: " + strings.Join(query.NearFirst(typed, names), ", ")
 }
 
 // Wants reports whether --conn and --xid select a record.
