@@ -129,7 +129,7 @@ var wiresharkColumns = map[string][]string{
 	"destination": {"destination", "server"}, "def_dst": {"destination", "server"},
 }
 
-// wiresharkColumn says which field of these records says what a column of Wireshark's list of packets says, or nothing if the name is none of a column.
+// wiresharkColumn says which field of these records says what a column of Wireshark's list of packets says, or nothing if the name does not name a column.
 func wiresharkColumn(name string, fields Fields) string {
 	column, is := strings.CutPrefix(strings.ToLower(name), "_ws.col.")
 	if !is {
@@ -146,7 +146,7 @@ func wiresharkColumn(name string, fields Fields) string {
 	return "this column of Wireshark has no field here; rdmadump fields lists the fields"
 }
 
-// NearFirst returns words in their order, after those of them that are similar to a word.
+// NearFirst returns words in their order, except that similar ones to a word come first.
 func NearFirst(word string, words []string) []string {
 	first := near(word, words)
 	for _, w := range words {
