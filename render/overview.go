@@ -378,8 +378,15 @@ func MountText(m *analyze.Mounted) string {
 	if mtu, known := m.MTU.Get(); known {
 		text += fmt.Sprintf(", MTU %d", mtu)
 	}
-	if n, known := m.ReadBytesMax.Get(); known {
-		text += ", largest READ " + Size(n)
+	read, returned := m.ReadBytesMax.Get()
+	if returned {
+		text += ", largest READ " + Size(read)
+	}
+	switch asked, known := m.ReadCountMax.Get(); {
+	case known && !returned:
+		text += ", READs asked for at most " + Size(asked)
+	case known && asked != read:
+		text += " (asked for at most " + Size(asked) + ")"
 	}
 	if n, known := m.WriteBytesMax.Get(); known {
 		text += ", largest WRITE " + Size(n)

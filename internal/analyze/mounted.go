@@ -15,6 +15,7 @@ type Mounted struct {
 	NFSVersion       string                              `json:"nfs_version" doc:"Version of NFS, such as 3, 4.1 or 4.2." secret:"no"`
 	Security         string                              `json:"security" doc:"Flavor of the credentials of most Calls, such as AUTH_SYS; empty if it is not known." secret:"no"`
 	ReadBytesMax     record.Opt[int64]                   `json:"read_bytes_max" doc:"Number of bytes that the largest READ returned; null if none returned any. With large files it is the rsize of the mount."`
+	ReadCountMax     record.Opt[int64]                   `json:"read_count_max" doc:"Largest number of bytes that a READ asked for (its count); null if the arguments of none were captured. A READ returns fewer at the end of a file, or if the server returns at most so many. Clients ask for at most the rsize of the mount."`
 	WriteBytesMax    record.Opt[int64]                   `json:"write_bytes_max" doc:"Number of bytes that the largest WRITE wrote; null if none wrote any. With large files it is the wsize of the mount."`
 	Connections      int                                 `json:"connections" doc:"Number of connections that carried NFS between the two."`
 	MTU              record.Opt[int]                     `json:"mtu" doc:"Path MTU that the handshakes negotiated, in bytes; null if it is not known or not the same on all connections."`
@@ -80,6 +81,9 @@ func (m *Mounts) Transaction(r *record.Transaction) {
 	}
 	if flavor, known := r.Credential.Get(); known && (len(p.flavors) < 8 || p.flavors[flavor] > 0) {
 		p.flavors[flavor]++
+	}
+	if asked, known := r.BytesAsked.Get(); known && asked > p.ReadCountMax.Or(-1) {
+		p.ReadCountMax = record.Some(asked)
 	}
 	read, written := r.FileBytes()
 	if read > p.ReadBytesMax.Or(0) {

@@ -34,8 +34,10 @@ func TestThroughput(t *testing.T) {
 	}
 	failed := moving("a", "READ", 0, 1e9, 1<<20)
 	failed.NFSStatus = record.Some("NFS4ERR_IO")
+	asked := moving("a", "READ", 10e9, 10.5e9, 1000)
+	asked.BytesAsked = record.Some[int64](4096)
 	for i, r := range []*record.Transaction{
-		moving("a", "READ", 10e9, 10.5e9, 1000), moving("a", "READ", 10e9, 10.6e9, 3000), moving("b", "WRITE", 11e9, 12e9, 2000), moving("b", "WRITE", 12e9, 14e9, 0), moving("b", "GETATTR", 12e9, 20e9, 0), failed,
+		asked, moving("a", "READ", 10e9, 10.6e9, 3000), moving("b", "WRITE", 11e9, 12e9, 2000), moving("b", "WRITE", 12e9, 14e9, 0), moving("b", "GETATTR", 12e9, 20e9, 0), failed,
 	} {
 		r.Connection = i % 2
 		c.Transaction(r)
@@ -53,10 +55,10 @@ func TestThroughput(t *testing.T) {
 		t.Fatalf("%d mounts, want those of two clients: %+v", len(o.Mounted), o.Mounted)
 	}
 	a, b := o.Mounted[0], o.Mounted[1]
-	if a.Client != record.Some("a") || a.NFSVersion != "4.2" || a.Security != "AUTH_SYS" || a.ReadBytesMax != record.Some[int64](3000) || a.WriteBytesMax.Known() || a.Connections != 2 {
+	if a.Client != record.Some("a") || a.NFSVersion != "4.2" || a.Security != "AUTH_SYS" || a.ReadBytesMax != record.Some[int64](3000) || a.ReadCountMax != record.Some[int64](4096) || a.WriteBytesMax.Known() || a.Connections != 2 {
 		t.Errorf("%+v, want NFS 4.2 of a with two connections and READs of 3000 bytes", a)
 	}
-	if b.WriteBytesMax != record.Some[int64](2000) || b.ReadBytesMax.Known() {
+	if b.WriteBytesMax != record.Some[int64](2000) || b.ReadBytesMax.Known() || b.ReadCountMax.Known() {
 		t.Errorf("%+v, want WRITEs of 2000 bytes of b", b)
 	}
 }

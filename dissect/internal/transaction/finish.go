@@ -102,6 +102,7 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	x.identity.fill(r)
 	x.owner.fill(r)
 	r.WriteVerifier, r.BytesRead, r.BytesWritten = x.writeVerifier, x.bytesRead, x.bytesWritten
+	r.BytesAsked = x.bytesAsked
 	x.files.fill(r)
 	if p := &x.procedure; p.known && p.program == nfs.ProgramNFS && p.version < 4 {
 		r.Operation = r.ProcedureName

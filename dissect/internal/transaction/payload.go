@@ -22,7 +22,12 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 	x.gss, x.control = g.Service, g.Control()
 	if !x.isCompound() {
 		t.files.note(x, rpc, payload, nil)
-		return nil
+		if p.program != nfs.ProgramNFS || nfs.ProcedureName(p.program, p.version, p.procedure) != "READ" {
+			return nil
+		}
+		b := t.readArguments(x, rpc, payload)
+		x.noteAsked(b)
+		return b
 	}
 	x.cs.nfs4 = true
 	b := t.readArguments(x, rpc, payload)
@@ -37,6 +42,7 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 		r.minor(b.message.MinorVersion)
 	}
 	x.noteOwner(b)
+	x.noteAsked(b)
 	t.files.note(x, rpc, payload, b)
 	return b
 }
@@ -50,6 +56,20 @@ func (x *txn) noteOwner(b *rpcBody) {
 		x.charge(int64(2 * len(owner)))
 		x.owner = &clientOwner{hex.EncodeToString(owner), record.Hex64(verifier)}
 	}
+}
+
+// noteAsked records how many bytes of files the READs of a Call ask for.
+func (x *txn) noteAsked(b *rpcBody) {
+	if b.bytes == nil { // The message is that of another Call.
+		return
+	}
+	asked := int64(0)
+	for i := range b.message.Ops {
+		if o := &b.message.Ops[i]; o.Name == "READ" || o.Name == "READ_PLUS" {
+			asked += max(o.MaxResult, 0)
+		}
+	}
+	x.bytesAsked = record.SomeIf(asked, asked > 0)
 }
 
 // noteData records what the results of READ, WRITE and COMMIT say of the data of files: how many bytes moved, and the verifier.

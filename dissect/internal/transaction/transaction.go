@@ -251,6 +251,7 @@ type txn struct {
 	owner      *clientOwner // nil if the Call does not name the client
 
 	writeVerifier record.Opt[record.Hex64] // of WRITE or COMMIT
+	bytesAsked    record.Opt[int64]        // by READs
 	bytesRead     record.Opt[int64]        // by READs that succeeded
 	bytesWritten  record.Opt[int64]        // by WRITEs that succeeded
 	files         *fileState               // nil if there are none, or if Options do not ask for them
