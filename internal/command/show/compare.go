@@ -26,7 +26,7 @@ type comparing struct {
 	flags.Typed
 	limits         []analyze.Limit
 	after          *contrast.Collector       // of the RPCs of AFTER; nil if they are not compared with each other
-	found          map[record.Hex32]*sameXID // RPCs of the capture at hand, by the XIDs of --xid
+	found          map[record.Hex32]*sameXID // RPCs of the current capture, by the XIDs of --xid
 	stdout, stderr io.Writer
 }
 
