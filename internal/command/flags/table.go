@@ -234,7 +234,7 @@ var table = []row{
 
 	{
 		name: "output", short: "o", group: presentation, takers: but("browse", "report", "export"),
-		doc:  "write records in this `format`: text, json (one record per line), csv",
+		doc:  "write records in this `format`: text, json (one record per line)",
 		sets: func(t *Typed) any { return &t.output }, byDefault: "text",
 		about: aboutOutput, values: outputs,
 	},
@@ -454,11 +454,13 @@ const checks = "check"
 func aboutOutput(doc string, v *View) string {
 	switch {
 	case v == nil:
-		return doc + "; check also supports sarif and junit"
+		return doc + " or csv; check also supports sarif and junit"
 	case v.Name == checks:
-		return doc + ", sarif or junit"
+		return doc + ", csv, sarif or junit"
+	case v.onePage:
+		return doc + " or markdown"
 	}
-	return doc
+	return doc + " or csv"
 }
 
 func aboutQuiet(doc string, v *View) string {
