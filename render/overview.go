@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
@@ -403,6 +404,9 @@ func MountText(m *analyze.Mounted) string {
 // shownOutages limits the outages of a mount that are described.
 const shownOutages = 4
 
+// leastUnanswered is how long before its end a connection got its last Reply if that is said.
+const leastUnanswered = int64(100 * time.Millisecond)
+
 // OutageTexts says when a client had no connection after it had lost one; times count from the start of the capture.
 func OutageTexts(m *analyze.Mounted, start record.Time) (list []string) {
 	at := func(t record.Time) string { return fmt.Sprintf("%.2fs", float64(t.Sub(start))/1e9) }
@@ -424,6 +428,9 @@ func OutageTexts(m *analyze.Mounted, start record.Time) (list []string) {
 		text += fmt.Sprintf(": connection %d ended: %s", o.Connection, EndingText(o.How, o.By))
 		if o.OutstandingCalls > 0 {
 			text += ", with " + record.CallsAtEnd(o.OutstandingCalls, o.NotAccepted)
+		}
+		if last, known := o.LastReply.Get(); known && o.From.Sub(last) >= leastUnanswered {
+			text += "; the last RPC on it was answered at " + at(last)
 		}
 		if o.Rejected > 0 {
 			text += fmt.Sprintf("; %s rejected", record.Plural(int64(o.Rejected), "connection"))

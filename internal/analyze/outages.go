@@ -16,6 +16,7 @@ type Outage struct {
 	NS               record.Opt[int64]       `json:"ns" doc:"Time between the two, in nanoseconds."`
 	AtMost           bool                    `json:"at_most" doc:"Whether the time is an upper bound, because the handshake of the next connection is not in the capture: to is the time of its first packet."`
 	Connection       int                     `json:"connection" doc:"Connection number: the connection that was lost."`
+	LastReply        record.Opt[record.Time] `json:"last_reply" doc:"Time at which the last NFS RPC on the connection that was lost was answered; null if it is not known."`
 	Next             record.Opt[int]         `json:"next_connection" doc:"Connection number: the next connection; null if there was none."`
 	How              record.Ending           `json:"how" doc:"Cause of the end of the connection that was lost."`
 	By               record.Opt[record.End]  `json:"by" doc:"The side that ended the connection that was lost; null if the capture does not show it."`
@@ -99,6 +100,9 @@ func outagesOf(list []lifetime, mount *Mounted) (all []Outage) {
 			continue
 		}
 		o := Outage{From: x.to, Connection: x.id, How: x.end.How, By: x.end.By, OutstandingCalls: x.end.OutstandingCalls, NotAccepted: x.end.NotAccepted}
+		if last, known := mount.conns[x.id]; known {
+			o.LastReply = record.Some(last)
+		}
 		if next != nil {
 			o.To, o.NS, o.Next, o.AtMost = record.Some(next.from), record.Some(next.from.Sub(x.to)), record.Some(next.id), !next.seen
 		}

@@ -39,17 +39,17 @@ func TestTimesWithoutConnection(t *testing.T) {
 		want        []Outage
 	}{
 		{"one after another", []*record.Connection{opened(0, 1*s, 5*s, lost), rejected, opened(1, 8*s, 9*s, open)}, 1, []Outage{
-			{From: 5 * s, To: record.Some(8 * s), NS: record.Some[int64](3e9), Next: record.Some(1), How: record.EndRetries, By: record.Some(record.Client), OutstandingCalls: 2, Rejected: 1},
+			{From: 5 * s, LastReply: record.Some(5 * s), To: record.Some(8 * s), NS: record.Some[int64](3e9), Next: record.Some(1), How: record.EndRetries, By: record.Some(record.Client), OutstandingCalls: 2, Rejected: 1},
 		}},
-		{"none afterwards", []*record.Connection{opened(0, 1*s, 5*s, lost)}, 1, []Outage{{From: 5 * s, How: record.EndRetries, By: record.Some(record.Client), OutstandingCalls: 2}}},
+		{"none afterwards", []*record.Connection{opened(0, 1*s, 5*s, lost)}, 1, []Outage{{From: 5 * s, LastReply: record.Some(5 * s), How: record.EndRetries, By: record.Some(record.Client), OutstandingCalls: 2}}},
 		{"the handshake of the next one is missing", []*record.Connection{opened(0, 1*s, 5*s, lost), lateNext}, 1, []Outage{
-			{From: 5 * s, To: record.Some(8*s - 1), NS: record.Some[int64](3e9 - 1), AtMost: true, Next: record.Some(1), How: record.EndRetries, By: record.Some(record.Client), OutstandingCalls: 2},
+			{From: 5 * s, LastReply: record.Some(5 * s), To: record.Some(8*s - 1), NS: record.Some[int64](3e9 - 1), AtMost: true, Next: record.Some(1), How: record.EndRetries, By: record.Some(record.Client), OutstandingCalls: 2},
 		}},
 		{"another one stays open", []*record.Connection{opened(0, 1*s, 5*s, lost), opened(1, 2*s, 9*s, open)}, 2, nil},
 		{"unmounted and mounted again", []*record.Connection{opened(0, 1*s, 5*s, orderly), opened(1, 8*s, 9*s, open)}, 1, nil},
 		{"Replies may be missing", []*record.Connection{incomplete, opened(1, 8*s, 9*s, open)}, 1, nil},
 		{"the server disconnected", []*record.Connection{opened(0, 1*s, 5*s, ended(record.EndDisconnect, record.Server, 0)), opened(1, 6*s, 9*s, open)}, 1, []Outage{
-			{From: 5 * s, To: record.Some(6 * s), NS: record.Some[int64](1e9), Next: record.Some(1), How: record.EndDisconnect, By: record.Some(record.Server)},
+			{From: 5 * s, LastReply: record.Some(5 * s), To: record.Some(6 * s), NS: record.Some[int64](1e9), Next: record.Some(1), How: record.EndDisconnect, By: record.Some(record.Server)},
 		}},
 	} {
 		var m Mounts
