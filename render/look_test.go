@@ -132,7 +132,7 @@ func TestOverviewOfPoints(t *testing.T) {
 			[]string{
 				"no fault proven that delayed much: 1 packet lost between the capture points; ",
 				"health    1000 packets on connections: no retransmission and no NAK in them\n",
-				"1 packet was lost between the capture points; no capture lacks a packet that passed it, as far as known\n",
+				"1 packet was lost between the capture points; every packet that is known to have passed a capture point is in its capture\n",
 			},
 			"no loss",
 		},
@@ -141,7 +141,7 @@ func TestOverviewOfPoints(t *testing.T) {
 			record.Network{Packets: 1000, Lost: 80, Corrupted: 2},
 			90,
 			[]string{
-				"80 packets were lost and 2 damaged between the capture points; no capture lacks a packet that passed it, as far as known\n",
+				"80 packets were lost and 2 damaged between the capture points; every packet that is known to have passed a capture point is in its capture\n",
 			},
 			"missing",
 		},
@@ -159,11 +159,11 @@ func TestOverviewOfPoints(t *testing.T) {
 			record.Network{Packets: 1000, Lost: 31, Quiet: []record.QuietTime{{From: 1, To: 2e9, Lost: 30}}},
 			2,
 			[]string{
-				"1 packet was lost between the capture points; 30 packets did not arrive while the capture at the other point has no packet at all; no capture lacks a packet that passed it, as far as known\n",
+				"1 packet was lost between the capture points; 30 packets did not arrive while the capture at the other point has no packet at all; every packet that is known to have passed a capture point is in its capture\n",
 			},
 			"31 packets",
 		},
-		{"retransmitted", record.Network{Packets: 1000}, 3, []string{"no capture lacks a packet that passed it, as far as known\n"}, "lost between"},
+		{"retransmitted", record.Network{Packets: 1000}, 3, []string{"every packet that is known to have passed a capture point is in its capture\n"}, "lost between"},
 	} {
 		collector := analyze.NewCollector()
 		collector.Network(nil, []*record.Network{&c.between})

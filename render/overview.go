@@ -638,8 +638,8 @@ func (v *overview) badICRCs() string {
 	return text
 }
 
-// noCaptureLacks says that captures at several points are complete, as far as they show it.
-const noCaptureLacks = "no capture lacks a packet that passed it, as far as known"
+// noCaptureLacks says that nothing shows that a capture at one of several points is incomplete.
+const noCaptureLacks = "every packet that is known to have passed a capture point is in its capture"
 
 // between says what several capture points prove about packets that are missing, or damaged, at one of them. It is empty if none is.
 func (v *overview) between() string {
@@ -650,14 +650,18 @@ func (v *overview) between() string {
 		}
 		return fmt.Sprintf("%d packets were", n)
 	}
+	where := " between the capture points"
+	if v.o.Selected != "" {
+		where += " during the whole capture"
+	}
 	var parts []string
 	switch {
 	case n.Lost > 0 && n.Corrupted > 0:
-		parts = []string{fmt.Sprintf("%s lost and %d damaged between the capture points", was(n.Lost), n.Corrupted)}
+		parts = []string{fmt.Sprintf("%s lost and %d damaged", was(n.Lost), n.Corrupted) + where}
 	case n.Lost > 0:
-		parts = []string{was(n.Lost) + " lost between the capture points"}
+		parts = []string{was(n.Lost) + " lost" + where}
 	case n.Corrupted > 0:
-		parts = []string{was(n.Corrupted) + " damaged between the capture points"}
+		parts = []string{was(n.Corrupted) + " damaged" + where}
 	}
 	if n.Changed > 0 {
 		parts = append(parts, record.Plural(n.Changed, "TCP segment")+" changed between the capture points with right checksums, so that receivers took what nobody sent")

@@ -25,7 +25,7 @@ type Mounted struct {
 	Outages          []Outage                            `json:"outages" doc:"Times in which the client had none of these connections after it had lost one, at most 64; empty if there was none, and if the overview is about a part of the connections. An orderly disconnect of the client without outstanding Calls is no loss."`
 
 	flavors map[string]int
-	conns   map[int]record.Time // connections, with the time of the last Reply of each
+	conns   map[int]record.Time // connections, with the time of the last Reply of each, or 0
 }
 
 // pairKey identifies a mount of a client.
@@ -77,7 +77,11 @@ func (m *Mounts) Transaction(r *record.Transaction) {
 	}
 	if len(m.of) < maxMountedConns {
 		m.of[r.Connection] = p
-		p.conns[r.Connection] = max(p.conns[r.Connection], r.End())
+		last := p.conns[r.Connection]
+		if r.Reply != nil {
+			last = max(last, r.End())
+		}
+		p.conns[r.Connection] = last
 	}
 	if flavor, known := r.Credential.Get(); known && (len(p.flavors) < 8 || p.flavors[flavor] > 0) {
 		p.flavors[flavor]++

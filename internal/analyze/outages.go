@@ -100,7 +100,7 @@ func outagesOf(list []lifetime, mount *Mounted) (all []Outage) {
 			continue
 		}
 		o := Outage{From: x.to, Connection: x.id, How: x.end.How, By: x.end.By, OutstandingCalls: x.end.OutstandingCalls, NotAccepted: x.end.NotAccepted}
-		if last, known := mount.conns[x.id]; known {
+		if last := mount.conns[x.id]; last > 0 {
 			o.LastReply = record.Some(last)
 		}
 		if next != nil {

@@ -238,6 +238,7 @@ type facts struct {
 	restarts []Restart
 	oneWay   string // addresses of the only hosts whose packets are in the capture; empty if both directions are
 	matters  bool   // retransmissions mattered
+	part     bool   // the overview is about a part of the capture
 	end      record.Time
 }
 
@@ -341,7 +342,7 @@ func join(list []statement) string {
 // newFacts computes what all sentences need.
 func newFacts(c *Collector, s *record.Summary) *facts {
 	o, h := &c.o, &c.o.Health
-	j := &facts{suspicion: &c.suspicion, o: o, s: s, outcomes: c.suspicion.outcomes(s.Absences), repairs: c.suspicion.repairs(), end: s.Last.Or(0), silences: []record.Silence{}, oneWay: s.OnlyFrom()}
+	j := &facts{suspicion: &c.suspicion, o: o, s: s, outcomes: c.suspicion.outcomes(s.Absences), repairs: c.suspicion.repairs(), end: s.Last.Or(0), part: c.mounts.partial, silences: []record.Silence{}, oneWay: s.OnlyFrom()}
 	for _, x := range s.Silences {
 		if c.suspicion.overlaps(x.From, x.To.Or(j.end)) {
 			j.silences = append(j.silences, x)

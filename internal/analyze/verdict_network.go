@@ -123,7 +123,7 @@ func lostUnnoticed(j *facts) said {
 	if j.o.Health.Retransmitted > 0 || n.Lost+n.Corrupted == 0 {
 		return said{}
 	}
-	fact := lostBetween(&n)
+	fact := j.lostBetween(&n)
 	return said{Unproven, []Place{InNetwork}, fact, []Evidence{{fact, "network FILE --lost"}}}
 }
 
@@ -191,14 +191,22 @@ func lostInQuiet(j *facts) (x said) {
 }
 
 // lostBetween says how many packets were lost or damaged between the capture points.
-func lostBetween(n *record.Network) string {
+func (j *facts) lostBetween(n *record.Network) string {
 	switch {
 	case n.Corrupted == 0:
-		return plural(n.Lost, "packet") + " lost between the capture points"
+		return plural(n.Lost, "packet") + " lost" + j.between()
 	case n.Lost == 0:
-		return plural(n.Corrupted, "packet") + " damaged between the capture points"
+		return plural(n.Corrupted, "packet") + " damaged" + j.between()
 	}
-	return fmt.Sprintf("%s lost and %d damaged between the capture points", plural(n.Lost, "packet"), n.Corrupted)
+	return fmt.Sprintf("%s lost and %d damaged%s", plural(n.Lost, "packet"), n.Corrupted, j.between())
+}
+
+// between is where packets were lost. If the overview is about a part of the capture, they are not only those of the part.
+func (j *facts) between() string {
+	if j.part {
+		return " between the capture points during the whole capture"
+	}
+	return " between the capture points"
 }
 
 // transport says what happened to packets.
@@ -211,8 +219,8 @@ func (j *facts) transport(where Place) said {
 			parts, evidence = append(parts, fact), append(evidence, Evidence{fact, command})
 		}
 	}
-	add(n.Lost+n.Corrupted, lostBetween(&n), "network FILE --lost")
-	add(n.Reordered, plural(n.Reordered, "packet")+" reordered between the capture points", "network FILE")
+	add(n.Lost+n.Corrupted, j.lostBetween(&n), "network FILE --lost")
+	add(n.Reordered, plural(n.Reordered, "packet")+" reordered"+j.between(), "network FILE")
 	add(h.Retransmitted, fmt.Sprintf("%d of %s retransmitted", h.Retransmitted, plural(h.Packets, "packet")), "packets FILE -Y 'marks == retransmitted'")
 	add(j.sequenceNaks(), plural(j.sequenceNaks(), "NAK"), "packets FILE -Y 'marks == refused'")
 	if n.Corrupted == 0 { // Otherwise the damaged packets are among those between the points.

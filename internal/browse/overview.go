@@ -210,7 +210,7 @@ func selectedOverview(ctx context.Context, o Options, filter string) *summary {
 	}
 	c.Network(o.network())
 	s := &summary{Overview: c.Finish(of), of: of}
-	s.Selected = "selected: RPCs by the filter. The numbers above are those of the whole capture; health and credits are about whole connections."
+	s.Selected = "selected: RPCs by the filter. Verdict and health count the packets of whole connections. All other packets are those of the whole capture; credits, and the RPCs above, are those of whole connections."
 	return s
 }
 

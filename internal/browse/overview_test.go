@@ -42,7 +42,7 @@ func overviewOf(t *testing.T, path, filter string, width int) string {
 	var b strings.Builder
 	o := c.Finish(s)
 	if filter != "" {
-		o.Selected = "selected: RPCs by the filter. The numbers above are those of the whole capture; health and credits are about whole connections."
+		o.Selected = "selected: RPCs by the filter. Verdict and health count the packets of whole connections. All other packets are those of the whole capture; credits, and the RPCs above, are those of whole connections."
 	}
 	if err := render.Overview(render.Screen{Out: &b, Theme: theme(plainLook), Width: width}, o, s, "FILE"); err != nil {
 		t.Fatal(err)

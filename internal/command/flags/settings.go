@@ -40,11 +40,11 @@ func (s *Settings) Selection() string {
 	if parts == nil {
 		return ""
 	}
-	health := "whole connections"
+	packets := "whole connections"
 	if s.From.Set || s.To.Set {
-		health = "the packets of this time"
+		packets = "this time"
 	}
-	return "selected: " + strings.Join(parts, ", ") + ". The numbers above are those of the whole capture; health is about " + health + ", and credits are those of whole connections."
+	return "selected: " + strings.Join(parts, ", ") + ". Verdict and health count the packets of " + packets + ". All other packets are those of the whole capture; credits, and the RPCs above, are those of whole connections."
 }
 
 // Settings holds what the flags mean to one view. It does not change after it is made.
