@@ -720,7 +720,7 @@ func ConnectionDetail(to Screen, c *record.Connection, start record.Time) error 
 	row("health", "%d retransmitted, %d out of order, %s, %s", c.Retransmitted, c.OutOfOrder, record.Plural(c.Naks, "NAK"), record.Plural(c.RNRNaks, "RNR NAK"))
 	pathDetail(&c.Path, row)
 	if c.NotCaptured > 0 { // a property of the capture, not of the network
-		row("capture", "%s", theme.dim.of(fmt.Sprintf("%d packets not captured", c.NotCaptured)))
+		row("capture", "%s", theme.dim.of(record.Plural(c.NotCaptured, "packet")+" not captured"))
 	}
 	_, err := fmt.Fprintf(to.Out, "%s\n", b.String())
 	return err

@@ -80,7 +80,7 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 	}
 	for _, n := range list {
 		if lost := n.InQuiet(); lost > 0 {
-			text := fmt.Sprintf("%d of the %s lost on the way to %s were sent while its capture has no packet at all: the network lost them, or the host there was down.", lost, record.Plural(n.Lost, "packet"), clean(short(n.To)))
+			text := fmt.Sprintf("Of %s lost on the way to %s, %d %s sent while its capture has no packet at all: the network lost them, or the host there was down.", record.Plural(n.Lost, "packet"), clean(short(n.To)), lost, record.Were(lost))
 			if err := s.text("", text); err != nil {
 				return err
 			}
@@ -171,7 +171,7 @@ func pointLine(p *record.Point) string {
 	if address, known := p.Address.Get(); known {
 		line += " at " + clean(address)
 	}
-	line += fmt.Sprintf(": %d packets", p.Packets)
+	line += ": " + record.Plural(p.Packets, "packet")
 	if offset, known := p.OffsetNS.Get(); known && (offset != 0 || p.ErrorNS.Or(0) != 0) {
 		line += ", its clock shows " + ClockOffset(p)
 	} else if known {

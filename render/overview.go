@@ -404,7 +404,7 @@ func MountText(m *analyze.Mounted) string {
 // shownOutages limits the outages of a mount that are described.
 const shownOutages = 4
 
-// leastUnanswered is how long before its end a connection got its last Reply if that is said.
+// leastUnanswered is the least time between the last Reply of a connection and its end for which the drawing has that Reply.
 const leastUnanswered = int64(100 * time.Millisecond)
 
 // OutageTexts says when a client had no connection after it had lost one; times count from the start of the capture.
@@ -719,7 +719,7 @@ func (v *overview) rpcs() {
 		{r.RDMAError, "answered by RDMA_ERROR", true},
 		{r.NoCall, map[bool]string{true: "Reply", false: "Replies"}[r.NoCall == 1] + " without a Call in the capture", false},
 		{r.Failed, withError, false},
-		{r.Answered, "captured too short to say whether they succeeded", false},
+		{r.Answered, "whose success is unknown because " + map[bool]string{true: "its Reply was", false: "their Replies were"}[r.Answered == 1] + " captured too short", false},
 		{r.RetransmittedOnNewConnection, "retransmitted on a new connection", true},
 		{r.Backward, "called by the server", false},
 	} {
@@ -1108,21 +1108,21 @@ func (v *overview) credits() {
 		switch {
 		case v.o.CreditsUnknown > 0:
 		case known:
-			v.line("credits", fmt.Sprintf("never all in use: %d were enough, because at most %s of connection %d were in flight at once", enough.Granted.Or(0), record.Plural(int64(enough.Peak), "Call"), enough.Connection), ink{})
+			v.line("credits", fmt.Sprintf("never all in use: %d %s enough, because at most %s of connection %d %s in flight at once", enough.Granted.Or(0), record.Were(enough.Granted.Or(0)), record.Plural(enough.Peak, "Call"), enough.Connection, record.Were(enough.Peak)), ink{})
 		default:
 			v.line("credits", "never all in use", ink{})
 		}
 		return
 	}
 	c := v.o.Credits[0]
-	text := fmt.Sprintf("all %d credits of connection %d were in use at once (at most %s)", c.Granted.Or(0), c.Connection, record.Plural(int64(c.Peak), "Call")+" in flight")
+	text := fmt.Sprintf("%s of connection %d %s in use at once (at most %s in flight)", record.Every(c.Granted.Or(0), "credit"), c.Connection, record.Were(c.Granted.Or(0)), record.Plural(c.Peak, "Call"))
 	if n := len(v.o.Credits) - 1; n > 0 {
 		text += fmt.Sprintf(", and those of %s", record.Plural(int64(n), "other connection"))
 	}
 	v.line("credits", text, v.theme.warn)
 	if u, known := c.Usage.Get(); known && u.AllInUse > 0 {
 		v.line("", fmt.Sprintf("connection %d: %s", c.Connection, CreditUsageText(&u)), ink{})
-		v.line("", fmt.Sprintf("more than %d are needed if a credit is to be free at any time; how many would be enough is not in the capture", c.Peak), ink{})
+		v.line("", fmt.Sprintf("a credit would be free at any time only if more than %d were granted; how many would be enough is not in the capture", c.Peak), ink{})
 	}
 	v.suggest(fmt.Sprintf("connections FILE --conn %d --timeline", c.Connection))
 }

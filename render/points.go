@@ -38,7 +38,7 @@ func (v *overview) points() {
 
 // networkLine describes what happened to the packets of one direction.
 func networkLine(n *record.Network) string {
-	words := []string{fmt.Sprintf("%d packets", n.Packets)}
+	words := []string{record.Plural(n.Packets, "packet")}
 	for _, c := range []struct {
 		n    int64
 		word string

@@ -581,7 +581,7 @@ func (g *FindingGroup) hosts() string {
 		parts = append(parts, fmt.Sprintf("%d %s%s", g.Hosts[address], whose, clean(address)))
 	}
 	if more := len(list) - len(parts); more > 0 {
-		parts = append(parts, fmt.Sprintf("the rest of %d others", more))
+		parts = append(parts, "the rest of "+record.Plural(int64(more), "other"))
 	}
 	return "; " + strings.Join(parts, ", ")
 }

@@ -180,3 +180,27 @@ func Noun[N int | int32 | int64 | uint32 | uint64](n N, noun string) string {
 	}
 	return noun + "s"
 }
+
+// Are returns the verb that says what n things are.
+func Are[N int | int32 | int64 | uint32 | uint64](n N) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// Were returns the verb that says what n things were.
+func Were[N int | int32 | int64 | uint32 | uint64](n N) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
+// Every returns the name of all n things, of which there may be only one; noun is their name in the singular.
+func Every[N int | int32 | int64 | uint32 | uint64](n N, noun string) string {
+	if n == 1 {
+		return "the only " + noun
+	}
+	return "all " + Plural(n, noun)
+}

@@ -118,7 +118,7 @@ func (c *CreditUse) limit() string {
 	if !known || 100*u.AllInUseNS < leastNamed*u.InFlightNS {
 		return ""
 	}
-	return fmt.Sprintf("all %d credits that the server granted to connection %d were in use for %s of the %s in which it had Calls in flight", c.Granted.Or(0), c.Connection, percentOf(u.AllInUseNS, u.InFlightNS), field.Duration(u.InFlightNS))
+	return fmt.Sprintf("%s that the server granted to connection %d %s in use for %s of the %s in which it had Calls in flight", record.Every(c.Granted.Or(0), "credit"), c.Connection, record.Were(c.Granted.Or(0)), percentOf(u.AllInUseNS, u.InFlightNS), field.Duration(u.InFlightNS))
 }
 
 // passed says where the latency of READs and WRITEs passed.

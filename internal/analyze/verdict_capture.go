@@ -232,7 +232,7 @@ func doubled(j *facts) said {
 	if n == 0 || j.s.Packets == 0 || n*doubledShare < j.s.Packets {
 		return said{}
 	}
-	text := fmt.Sprintf("%d of %s are second copies, as a mirror of both ports makes them, and were left out", n, plural(j.s.Packets, "packet"))
+	text := fmt.Sprintf("second copies, as a mirror of both ports makes them, were left out: %d of %s", n, plural(j.s.Packets, "packet"))
 	return said{Unproven, nil, text, []Evidence{{text, "packets FILE -Y 'marks == duplicated'"}}}
 }
 

@@ -90,7 +90,7 @@ func (j *facts) broken(consequence string) said {
 	if hosts := slices.Sorted(maps.Keys(f.hosts)); j.severalClients() && len(hosts) > 0 && hosts[0] != "" {
 		text += " (" + strings.Join(hosts[:min(len(hosts), 3)], ", ")
 		if len(hosts) > 3 {
-			text += fmt.Sprintf(" and %d others", len(hosts)-3)
+			text += " and " + plural(int64(len(hosts)-3), "other")
 		}
 		text += ")"
 	}

@@ -35,7 +35,7 @@ func fewCredits(j *facts) said {
 		return said{}
 	}
 	c := j.o.Credits[i]
-	text := fmt.Sprintf("few credits: all %d of connection %d were in use", c.Granted.Or(0), c.Connection)
+	text := fmt.Sprintf("few credits: %s of connection %d %s in use", record.Every(c.Granted.Or(0), "credit"), c.Connection, record.Were(c.Granted.Or(0)))
 	if u, known := c.Usage.Get(); known {
 		text += fmt.Sprintf(" for %s of the %s with Calls in flight", field.Duration(u.AllInUseNS), field.Duration(u.InFlightNS))
 	}

@@ -34,7 +34,7 @@ func silent(j *facts) said {
 	if len(list) > 1 {
 		until += fmt.Sprintf(" (the longest of %d silences)", len(list))
 	}
-	text := fmt.Sprintf("no packet from %s was captured between %s and %s, although %d packets of %s needed an answer", longest.Address, j.at(longest.From), until, longest.Packets, longest.Peer)
+	text := fmt.Sprintf("no packet from %s was captured between %s and %s, although %s of %s needed an answer", longest.Address, j.at(longest.From), until, plural(longest.Packets, "packet"), longest.Peer)
 	host, possible := j.roleOf(longest.Address), []Place{InNetwork, InServer, InClient}
 	if host != "" {
 		possible = []Place{InNetwork, host}
@@ -47,7 +47,7 @@ func silent(j *facts) said {
 	case arrived == longest.Packets && !lacks:
 		text += fmt.Sprintf(", and all of them came to the capture point at %s; the %s, or what is between it and this point", longest.Address, name)
 	case lost+arrived > 0:
-		text += fmt.Sprintf(" (%d came to the capture point at %s, and %d were lost before); the network or the %s", arrived, longest.Address, lost, name)
+		text += fmt.Sprintf(" (%d came to the capture point at %s, and %d %s lost before); the network or the %s", arrived, longest.Address, lost, record.Were(lost), name)
 	default:
 		text += fmt.Sprintf("; the network lost packets, or the %s sent none", name)
 	}

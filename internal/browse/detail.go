@@ -289,7 +289,7 @@ func (l *ladder) open(m *Model) {
 		}
 		at := slices.IndexFunc(l.packets, func(p *record.Packet) bool { return p.Is(line.First) })
 		if at < 0 && line.Event {
-			m.say(fmt.Sprintf("packet %s is not among the %d packets of this RPC that were read", ofPoint(line.First), len(l.packets)))
+			m.say(fmt.Sprintf("packet %s is not among the packets of this RPC that were read (%d)", ofPoint(line.First), len(l.packets)))
 			return
 		}
 		m.push(newPacket(m, l.packets, max(at, 0)))

@@ -52,7 +52,7 @@ type PacketsReport struct {
 
 // String returns the report as one line of text.
 func (r *PacketsReport) String() string {
-	return fmt.Sprintf("%d packets, %d of them with a comment", r.Packets, r.Commented)
+	return fmt.Sprintf("%s, %d of them with a comment", record.Plural(r.Packets, "packet"), r.Commented)
 }
 
 // NewPackets returns an exporter that writes to the file to, whose section header

@@ -67,18 +67,15 @@ type RPCTCPReport struct {
 
 // String returns the report as one line of text.
 func (r *RPCTCPReport) String() string {
-	s := fmt.Sprintf("%d Calls and %d Replies on %d connections", r.Calls, r.Replies, r.Connections)
-	if r.Connections == 1 {
-		s = strings.TrimSuffix(s, "s")
-	}
+	s := fmt.Sprintf("%s and %s on %s", record.Plural(r.Calls, "Call"), record.Plural(r.Replies, "Reply"), record.Plural(r.Connections, "connection"))
 	for _, part := range []struct {
 		n    int64
 		text string
 	}{
-		{r.Zeroed, "%d with zeros for file data that was not captured (" + strconv.FormatInt(r.ZeroedBytes, 10) + " bytes)"},
+		{r.Zeroed, "%d with zeros for file data that was not captured (" + record.Plural(r.ZeroedBytes, "byte") + ")"},
 		{r.Truncated, "%d truncated because the rest was not captured"},
 		{r.LeftOut, "%d left out because too little was captured"},
-		{r.NoRPC, "%d RDMA_ERRORs left out because they carry no RPC"},
+		{r.NoRPC, "%d left out because an RDMA_ERROR carries no RPC"},
 	} {
 		if part.n > 0 {
 			s += "; " + fmt.Sprintf(part.text, part.n)

@@ -249,7 +249,7 @@ func (f *facts) waits() {
 			f.say("warn", "connections", f.run("connections", "FILE"), "%s more used all their credits.", record.Plural(int64(len(f.o.Credits)-i), "connection"))
 			break
 		}
-		f.say("warn", connAnchor(c.Connection), f.run("connections", "FILE", "--conn", fmt.Sprint(c.Connection), "--timeline"), "All %d credits of connection %d were in use.", c.Granted.Or(0), c.Connection)
+		f.say("warn", connAnchor(c.Connection), f.run("connections", "FILE", "--conn", fmt.Sprint(c.Connection), "--timeline"), "On connection %d, %s %s in use.", c.Connection, record.Every(c.Granted.Or(0), "credit"), record.Were(c.Granted.Or(0)))
 	}
 	if len(f.o.Slowest) > 0 {
 		r := f.o.Slowest[0].Transaction

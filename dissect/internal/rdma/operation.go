@@ -248,7 +248,7 @@ func (o *Operation) abandon() {
 	missing := int64(o.count) - o.seen.Total()
 	if c.follower.Operation(Event{What: Abandoned, Op: o}) != Open && missing > 0 { // the requester went on without them
 		c.countMissing(o.Side.Other(), missing, o.First.Time, c.last.Time)
-		c.Report(ruleLost, Where{At: c.last}, "%d response packets of the RDMA Read with PSN %d are not in the capture", missing, o.from)
+		c.Report(ruleLost, Where{At: c.last}, "%s of the RDMA Read with PSN %d %s not in the capture", record.Plural(missing, "response packet"), o.from, record.Are(missing))
 	}
 }
 

@@ -204,7 +204,7 @@ func (f *flow) lacks(fact *order.Fact[held]) {
 	case fact.N == all:
 		c.Report(ruleLost, Where{At: fact.At}, "%d packets with PSN %d to %d are not in the capture", fact.N, fact.From, last)
 	default: // the responses to a Read have its other PSNs
-		c.Report(ruleLost, Where{At: fact.At}, "%d of the packets with PSN %d to %d are not in the capture", fact.N, fact.From, last)
+		c.Report(ruleLost, Where{At: fact.At}, "%d of the packets with PSN %d to %d %s not in the capture", fact.N, fact.From, last, record.Are(fact.N))
 	}
 	f.breakSend()
 }

@@ -306,5 +306,5 @@ func (r *records) end(s *TCP) {
 	if !r.inside && r.marked == 0 && r.left == 0 || f.parts.send != nil && f.parts.send.Broken || f.lateStart && f.seq < 2 {
 		return
 	}
-	f.conn.Report(rule.RPCRecordUnfinished, Where{At: s.At, AtFault: record.Some(f.side)}, "the %s ended its stream inside an RPC record, of which %d bytes are missing", f.conn.setup.End(f.side), r.left)
+	f.conn.Report(rule.RPCRecordUnfinished, Where{At: s.At, AtFault: record.Some(f.side)}, "the %s ended its stream inside an RPC record, of which %s %s missing", f.conn.setup.End(f.side), record.Plural(r.left, "byte"), record.Are(r.left))
 }

@@ -253,7 +253,7 @@ func (w *stream) lacks(r order.Run, at record.Stamp) {
 	}
 	c := w.flow.conn
 	c.countMissing(w.flow.side, 1, w.flow.taken, at.Time)
-	c.Report(ruleLost, Where{At: at}, "%d bytes of the TCP stream from sequence number %d are not in the capture", r.To-r.From, r.From)
+	c.Report(ruleLost, Where{At: at}, "%s of the TCP stream from sequence number %d %s not in the capture", record.Plural(r.To-r.From, "byte"), r.From, record.Are(r.To-r.From))
 }
 
 // covers notes that the receiver's TCP has received all bytes before a sequence number. Its RDMAP may still refuse them

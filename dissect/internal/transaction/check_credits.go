@@ -65,9 +65,9 @@ func checkCredits(c checker, m *message) {
 		case !granted:
 			c.report(rule.CreditLimitExceeded, "%d Calls are in flight, but before the first Reply only one is allowed%s", n, canceledHint(c.cs, m))
 		case grant > limit:
-			c.report(rule.CreditLimitExceeded, "%d Calls are in flight, but %d credits are granted and the requester asked for only %d%s", n, grant, limit, canceledHint(c.cs, m))
+			c.report(rule.CreditLimitExceeded, "%d Calls are in flight, but %s %s granted and the requester asked for only %d%s", n, record.Plural(grant, "credit"), record.Are(grant), limit, canceledHint(c.cs, m))
 		default:
-			c.report(rule.CreditLimitExceeded, "%d Calls are in flight, but only %d credits are granted%s", n, grant, canceledHint(c.cs, m))
+			c.report(rule.CreditLimitExceeded, "%d Calls are in flight, but only %s %s granted%s", n, record.Plural(grant, "credit"), record.Are(grant), canceledHint(c.cs, m))
 		}
 	}
 	a.Request(h.Credits)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/command/flags"
 	"github.com/rdmadump/rdmadump/internal/extract"
@@ -96,7 +97,7 @@ func extractTo(cmd *cobra.Command, f *flags.Typed, paths []string, stdout, stder
 		}
 	}
 	if r.Err == nil && unwritten > 0 {
-		return fmt.Errorf("%d files could not be written; their lines say why", unwritten)
+		return fmt.Errorf("%s could not be written; lines that say \"not written\" say why", record.Plural(unwritten, "file"))
 	}
 	return r.Ended()
 }
@@ -108,7 +109,7 @@ func fileLine(f *extract.File) string {
 	case f.Error.Known():
 		s += "  not written: " + render.Clean(f.Error.Or(""))
 	case f.Holes > 0:
-		s += fmt.Sprintf("  %d bytes in %d holes are missing", f.HoleBytes, f.Holes)
+		s += fmt.Sprintf("  %s missing in %s", record.Plural(f.HoleBytes, "byte"), record.Plural(f.Holes, "hole"))
 	}
 	if f.Scattered {
 		s += " (upper bound: the file has more ranges than are tracked)"

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/command/flags"
 	"github.com/rdmadump/rdmadump/render"
@@ -141,7 +142,7 @@ func OpenNamed(cmd *cobra.Command, f *flags.Typed, paths []string, stderr io.Wri
 			command.Say(stderr, "%s is named twice and is read only once", render.Clean(path))
 		}
 		if more := len(repeated) - fewLines; more > 0 {
-			command.Say(stderr, "%d more files are named twice and are read only once", more)
+			command.Say(stderr, "%s %s named twice and read only once", record.Plural(more, "more file"), record.Are(more))
 		}
 	}
 	return source, failed, nil

@@ -275,10 +275,10 @@ func (c *results) unchecked(s *record.Summary) (lines []string) {
 		lines = append(lines, fmt.Sprintf("not checked: %s, on %s: %s", record.Plural(int64(len(list)), "rule"), connections, strings.Join(list, ", ")))
 	}
 	if c.noHandshake > 0 {
-		notChecked("no_handshake", fmt.Sprintf("%d of %d connections, whose handshakes are not in the capture", c.noHandshake, c.connections))
+		notChecked("no_handshake", fmt.Sprintf("%d of %s, whose handshakes are not in the capture", c.noHandshake, record.Plural(c.connections, "connection")))
 	}
 	if c.incomplete > 0 {
-		notChecked("missing", fmt.Sprintf("%d of %d connections, after the first packet that was not captured", c.incomplete, c.connections))
+		notChecked("missing", fmt.Sprintf("%d of %s, after the first packet that was not captured", c.incomplete, record.Plural(c.connections, "connection")))
 	}
 	if s != nil && s.Truncated > 0 {
 		lines = append(lines, fmt.Sprintf("not checked: the missing contents of %s", record.Plural(s.Truncated, "truncated packet")))

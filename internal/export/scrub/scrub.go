@@ -57,19 +57,23 @@ type Report struct {
 func (r *Report) String() string {
 	var parts []string
 	for _, p := range []struct {
-		n    int64
-		noun string
+		n         int64
+		one, many string
 	}{
-		{r.Names, "names"},
-		{r.Handles, "file handles"},
-		{r.Credentials, "credentials and verifiers"},
-		{r.IDs, "numbers of users and groups"},
-		{r.Opaque, "other opaque values"},
-		{r.Addresses, "addresses"},
+		{r.Names, "name", "names"},
+		{r.Handles, "file handle", "file handles"},
+		{r.Credentials, "credential or verifier", "credentials and verifiers"},
+		{r.IDs, "number of a user or group", "numbers of users and groups"},
+		{r.Opaque, "other opaque value", "other opaque values"},
+		{r.Addresses, "address", "addresses"},
 	} {
-		parts = append(parts, fmt.Sprintf("%d %s", p.n, p.noun))
+		noun := p.many
+		if p.n == 1 {
+			noun = p.one
+		}
+		parts = append(parts, fmt.Sprintf("%d %s", p.n, noun))
 	}
-	return fmt.Sprintf("%d packets; replaced: %s, and all data in %d bytes of payload", r.Packets, strings.Join(parts, ", "), r.Payload)
+	return fmt.Sprintf("%s; replaced: %s, and all data in %s of payload", record.Plural(r.Packets, "packet"), strings.Join(parts, ", "), record.Plural(r.Payload, "byte"))
 }
 
 // waitingValue is a string that was moved in a chunk of its own. Its bytes are not

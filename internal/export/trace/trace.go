@@ -114,7 +114,7 @@ func (w *Writer) Network(list []*record.Network) error {
 		number := networks + i
 		w.connections[number] = connection{
 			name:        "network " + r.From + " > " + r.To,
-			description: fmt.Sprintf("%d packets, %d lost, %d reordered, %d corrupted, %d duplicated", r.Packets, r.Lost, r.Reordered, r.Corrupted, r.Duplicated),
+			description: fmt.Sprintf("%s, %d lost, %d reordered, %d corrupted, %d duplicated", record.Plural(r.Packets, "packet"), r.Lost, r.Reordered, r.Corrupted, r.Duplicated),
 		}
 		addNetwork(w.store, number, r)
 	}
