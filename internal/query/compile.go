@@ -347,7 +347,7 @@ func takeWord(o, opposite *operand) {
 	text := opposite.field != nil && (textual(opposite.field) || opposite.field.shown != nil || len(opposite.field.Values) > 0 || opposite.field.Type == "bool")
 	other := opposite.field == nil && opposite.lit == nil && opposite.word == ""
 	value := text && slices.Contains(opposite.field.Values, o.word)
-	if value || o.field == nil && (opposite.field != nil || other) || text && o.field != nil && !opposite.otherCase && (o.otherCase || !textual(o.field) && textual(opposite.field)) {
+	if value || o.field == nil && (opposite.field != nil || other) || text && o.field != nil && !opposite.otherCase && (o.otherCase || !textual(o.field) && textual(opposite.field) || o.field.Type == "bool" && opposite.field.Type != "bool") {
 		o.lit = &literal{kind: isWord, text: o.word, from: o.from, to: o.to}
 		o.field, o.path = nil, ""
 	}

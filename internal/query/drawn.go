@@ -99,6 +99,7 @@ var ofTransactions = []drawnField{
 	{Field: Field{Path: "cause", raw: func(r any) any { return sentence(r.(*record.Transaction)).Any() }}},
 	shown("status", func(r *record.Transaction) any { return Outcome(r) }).among(outcomes),
 	shown[*record.Transaction]("nfs_status", nil).among(nfsStatuses),
+	shown("program", func(r *record.Transaction) any { return r.ProgramName.Any() }).among(nfs.ProgramWords),
 	shown[*record.Transaction]("program_name", nil).among(nfs.ProgramWords),
 	shown[*record.Transaction]("procedure_name", nil).among(nfs.ProcedureWords),
 	shown[*record.Transaction]("operation", nil).among(nfs.PrincipalWords),

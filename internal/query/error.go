@@ -95,6 +95,9 @@ func Unknown(name string, fields Fields) error {
 	return fmt.Errorf("%s", unknown(name, fields))
 }
 
+// elsewhere has fields under the names that they have in the output of other programs, or of other commands.
+var elsewhere = map[string]string{"path": "file", "filename": "file", "fh": "file_handle", "user": "uid", "group": "gid"}
+
 // unknown returns the message for a field that does not exist, with similar fields and the records
 // that have a field of this name.
 func unknown(name string, fields Fields) string {
@@ -103,6 +106,9 @@ func unknown(name string, fields Fields) string {
 	}
 	if hint := wiresharkColumn(name, fields); hint != "" {
 		return fmt.Sprintf("unknown field %q; %s", visible(name), hint)
+	}
+	if meant := elsewhere[name]; meant != "" && find(meant, fields) != "" {
+		return fmt.Sprintf("unknown field %q; write %s", visible(name), meant)
 	}
 	message := fmt.Sprintf("unknown field %q", visible(name)) + similar(near(name, append(fields.Names(), aliases(fields)...)))
 	var have []string
