@@ -479,7 +479,7 @@ type count struct {
 }
 
 // counted joins the counts that are not zero. It adds percentages of total, if they are at
-// least 0.1%.
+// least 0.1%; with a total of 0, it adds none. The line has to say what the total is of.
 func counted(total int64, counts []count) string {
 	var list []string
 	for _, c := range counts {
@@ -506,7 +506,7 @@ func (v *overview) health() {
 	} else if v.s.ICRCBad > 0 && v.o.Selected == "" {
 		trouble = strings.TrimPrefix(trouble+"; "+v.badICRCs(), "; ")
 	}
-	missing := counted(h.Packets, []count{
+	missing := counted(0, []count{
 		{h.NotCaptured, record.Noun(h.NotCaptured, "packet") + " not captured"},
 		{int64(v.s.CaptureDrops), record.Noun(int64(v.s.CaptureDrops), "packet") + " dropped by the capture tool"},
 		{v.s.Truncated, record.Noun(v.s.Truncated, "packet") + " truncated"},
@@ -601,9 +601,12 @@ func (v *overview) traffic() {
 			text += ": " + strings.Join(kinds, ", ")
 		}
 		v.line(label, text, ink{})
-		trouble := counted(t.Packets, []count{{t.Retransmitted, record.Noun(t.Retransmitted, "packet") + " retransmitted"}, {t.Naks, record.Noun(t.Naks, "NAK")}, {t.RNRNaks, record.Noun(t.RNRNaks, "RNR NAK")}})
+		trouble := counted(t.Packets, []count{{t.Retransmitted, "retransmitted"}, {t.Naks, record.Noun(t.Naks, "NAK")}, {t.RNRNaks, record.Noun(t.RNRNaks, "RNR NAK")}})
+		if trouble != "" {
+			trouble = record.Plural(t.Packets, "packet") + ": " + trouble + "; "
+		}
 		if t.Stalled > 0 {
-			trouble += fmt.Sprintf("; %s stalled for %s", record.Plural(t.Stalled, "operation"), Duration(t.TotalNS))
+			trouble += fmt.Sprintf("%s stalled for %s", record.Plural(t.Stalled, "operation"), Duration(t.TotalNS))
 			if t.Stalled > 1 {
 				trouble += fmt.Sprintf(" in total, the longest for %s", Duration(t.LongestNS))
 			}
@@ -615,7 +618,7 @@ func (v *overview) traffic() {
 			continue
 		}
 		if trouble != "" {
-			v.line("", trouble, v.theme.warn)
+			v.line("", strings.TrimSuffix(trouble, "; "), v.theme.warn)
 		}
 		v.suggest("rdma FILE --by connection,kind,side")
 	}
@@ -865,7 +868,7 @@ func (v *overview) answered(label string) {
 		v.b.WriteString(bar.String() + "\n")
 	}
 	if proven := ProvenParts(&t.Shares); proven != "" {
-		v.line("", "proven, of these latencies: "+proven, ink{})
+		v.line("", "proven shares of these latencies: "+proven, ink{})
 	}
 	rpcs := int64(0) // counted once for each reason
 	for i, w := range t.Waits {

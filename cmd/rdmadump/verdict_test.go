@@ -62,20 +62,20 @@ func TestVerdicts(t *testing.T) {
 		where analyze.Place
 		text  string
 	}{
-		{"rocev2-callback41.pcap.zst", analyze.Unproven, "no fault proven: up to 87% of the latency (596.58ms) is the server's, or the network's; no packet lost, repeated or refused"},
+		{"rocev2-callback41.pcap.zst", analyze.Unproven, "no fault proven: up to 87% of the total latency (596.58ms of 690.04ms) is the server's, or the network's; no packet lost, repeated or refused"},
 		{"rocev2-data42.pcap.zst", analyze.Clear, "107 RPCs, all answered; 814 packets, each once and in order, none refused or damaged; longest latency 102.98ms"},
-		{"rocev2-nfs41.pcap.zst", analyze.Unproven, "no fault proven: up to 92% of the latency (1.213s) is the server's, or the network's; 2 of 319 RPCs failed (2 NFS4ERR_NOENT); no packet lost, repeated or refused"},
+		{"rocev2-nfs41.pcap.zst", analyze.Unproven, "no fault proven: up to 92% of the total latency (1.213s of 1.322s) is the server's, or the network's; 2 of 319 RPCs failed (2 NFS4ERR_NOENT); no packet lost, repeated or refused"},
 		{"lab-slowserver41.pcap.zst", analyze.Unproven, "no fault proven: "},
 		{"../other/rocev2-nvmeloss.pcap.zst", analyze.InNetwork, "5 NAKs, 1 damaged, 4 out of order; 10 RDMA operations of nvme stalled for 5.057s in total"},
-		{"rocev2-storm41.pcap.zst", analyze.InNetwork, "53 NAKs, 43 damaged, 73 out of order; 88% of the latency stalled until a retransmission. no packet from 192.168.77.1 was captured between 12.57s and 13.71s, although 15 packets of 192.168.77.2 needed an answer; the network lost packets, or the server sent none. 10 latencies are upper bounds"},
-		{"rocev2-loss42.pcap.zst", analyze.InNetwork, "155 out of order; 30% of the latency stalled until a retransmission"},
+		{"rocev2-storm41.pcap.zst", analyze.InNetwork, "53 NAKs, 43 damaged, 73 out of order; RPCs stalled for 88% of the total latency (at most 12.491s) until a retransmission. no packet from 192.168.77.1 was captured between 12.57s and 13.71s, although 15 packets of 192.168.77.2 needed an answer; the network lost packets, or the server sent none. 10 latencies are upper bounds"},
+		{"rocev2-loss42.pcap.zst", analyze.InNetwork, "155 out of order; RPCs stalled for 30% of the total latency (at most 2.006s) until a retransmission"},
 		{"../other/rocev2-reboot41.pcap.zst", analyze.InServer, "the server 192.168.77.1 restarted between 21.67s and 35.01s (NFS4ERR_BADSESSION in packet 366): 4 connections rejected, another one accepted 3.076s to 6.146s after each rejection; it was last heard of at 21.16s (packet 325); the last RPC that it answered before was NFS4 CLOSE, XID 0x6d45ec10; 1 RPC was in flight; afterwards it answered with 3 NFS4ERR_BADSESSION, 1 NFS4ERR_BAD_STATEID, 1 NFS4ERR_GRACE, 1 NFS4ERR_STALE_CLIENTID. 1 connection ended (retransmissions never acknowledged) with 1 Call in flight"},
 		{"lab-iwarploss41.pcap.zst", analyze.InNetwork, "58 out of order"},
-		{"iwarp-nfs41.pcap.zst", analyze.Unproven, "no fault proven: 13 of 2153 packets retransmitted; 15% of the latency stalled until a retransmission"},
+		{"iwarp-nfs41.pcap.zst", analyze.Unproven, "no fault proven: 13 of 2153 packets retransmitted; RPCs stalled for 15% of the total latency (at most 2.200s) until a retransmission"},
 		{"rocev2-errors.pcap.zst", analyze.InClient, "13 violations of the protocol"},
 		{"rocev2-chimera-overrun42.pcap.zst", analyze.InServer, "11 violations of the protocol (rdma-outside-exposed-memory): RDMA Write of 131072 bytes"},
 		{"rocev2-chimera-noreplychunk3.pcap.zst", analyze.InServer, "60 violations of the protocol"},
-		{"lab-inline16.pcap.zst", analyze.InConfiguration, "few credits: all 4 of connection 2"},
+		{"lab-inline16.pcap.zst", analyze.InConfiguration, "few credits: all 4 credits of connection 2"},
 		{"lab-retries42.pcap.zst", analyze.Unproven, "Replies did not reach the client, which retransmitted 4 Calls that the server had executed: the server or the network"},
 	} {
 		if v := verdictOf(t, "../../testdata/captures/"+c.name); v.Where != c.where || !strings.Contains(v.Text, c.text) {
@@ -121,13 +121,13 @@ func TestVerdictsMade(t *testing.T) {
 		where analyze.Place
 		text  string
 	}{
-		{"a late server", late, analyze.Unproven, "no fault proven: 3 RPCs answered more than 1s after the server had the Call, the slowest NFS3 GETATTR after 1.500s: the server, or the way back; up to 100% of the latency"},
+		{"a late server", late, analyze.Unproven, "no fault proven: 3 RPCs answered more than 1s after the server had the Call, the slowest NFS3 GETATTR after 1.500s: the server, or the way back; up to 100% of the total latency"},
 		{"a server that seems late because of a clock of whole seconds", func(w *synth.Wire, c *synth.Conn) {
 			late(w, c)
 			for _, f := range w.Frames {
 				f.Time -= f.Time % 1e9
 			}
-		}, analyze.Unproven, "no fault proven: up to 100% of the latency"},
+		}, analyze.Unproven, "no fault proven: up to 100% of the total latency"},
 		{"a violation, and Replies that were not captured", func(w *synth.Wire, c *synth.Conn) {
 			c.Connect()
 			c.RPC(synth.Getattr3(), synth.Reply{Credits: synth.Zero, Results: synth.Getattr3Reply().Results})
@@ -150,11 +150,11 @@ func TestVerdictsMade(t *testing.T) {
 				c.Server.Reply(reply)
 				c.Client.Ack()
 			}
-		}, analyze.Unproven, "no fault proven: up to 100% of the latency"},
+		}, analyze.Unproven, "no fault proven: up to 100% of the total latency"},
 		{"a late server in an incomplete capture", func(w *synth.Wire, c *synth.Conn) {
 			late(w, c)
 			w.Drop(w.Frames[7])
-		}, analyze.Unproven, "1 packet not captured, between 0.00s and 3.00s; no fault proven: up to 100% of the latency (3.000s) is the server's, or the network's; 1 Reply without a Call in the capture"},
+		}, analyze.Unproven, "1 packet not captured, between 0.00s and 3.00s; no fault proven: up to 100% of the total latency (3.000s of 3.000s) is the server's, or the network's; 1 Reply without a Call in the capture"},
 		{"no answer to a connection request", func(w *synth.Wire, c *synth.Conn) {
 			frames := c.Connect()
 			w.Drop(frames[1:]...)
@@ -329,11 +329,11 @@ func TestVerdictsOfParts(t *testing.T) {
 		where         analyze.Place
 		text          string // how the verdict begins
 	}{
-		{"a middle", "rocev2-nfs41", func(i int, _ byte) bool { return i >= 800 && i < 1600 }, analyze.Unproven, "no fault proven: up to 100% of the latency (509.17ms) is the server's, or the network's; 1 of 172 RPCs failed (1 NFS4ERR_NOENT); 1 RPC without a Reply up to the end of the capture; the handshake of 1 connection and the end of 1 connection are not in the capture"},
+		{"a middle", "rocev2-nfs41", func(i int, _ byte) bool { return i >= 800 && i < 1600 }, analyze.Unproven, "no fault proven: up to 100% of the total latency (509.17ms of 509.17ms) is the server's, or the network's; 1 of 172 RPCs failed (1 NFS4ERR_NOENT); 1 RPC without a Reply up to the end of the capture; the handshake of 1 connection and the end of 1 connection are not in the capture"},
 		{"the client", "rocev2-nfs41", func(_ int, source byte) bool { return source == 2 }, analyze.Unproven, "only the packets of 192.168.77.2 are in the capture; no fault proven"},
 		{"the server", "rocev2-nfs41", func(_ int, source byte) bool { return source == 1 }, analyze.Unproven, "only the packets of 192.168.77.1 are in the capture; no fault proven"},
 		{"the server of a bad network", "rocev2-storm41", func(_ int, source byte) bool { return source == 1 }, analyze.InNetwork, "only the packets of 192.168.77.1 are in the capture; "},
-		{"a hole", "rocev2-nfs41", func(i int, _ byte) bool { return i < 900 || i >= 1500 }, analyze.Unproven, "300 packets not captured, between 10.83s and 18.21s; no fault proven: up to 90% of the latency (892.37ms) is the server's, or the network's; 2 of 191 RPCs failed (2 NFS4ERR_NOENT); 1 RPC whose Reply may not have been captured"},
+		{"a hole", "rocev2-nfs41", func(i int, _ byte) bool { return i < 900 || i >= 1500 }, analyze.Unproven, "300 packets not captured, between 10.83s and 18.21s; no fault proven: up to 90% of the total latency (892.37ms of 1.002s) is the server's, or the network's; 2 of 191 RPCs failed (2 NFS4ERR_NOENT); 1 RPC whose Reply may not have been captured"},
 	} {
 		if v := verdictOf(t, partOf(t, "../../testdata/captures/"+c.capture+".pcap.zst", c.wanted)); v.Where != c.where || !strings.HasPrefix(v.Text, c.text) || len(v.Silences) > 0 {
 			t.Errorf("%s: %s: %s, silences %v, want %s: %s", c.name, v.Where, v.Text, v.Silences, c.where, c.text)

@@ -113,7 +113,7 @@ func (s *Shares) Find(kind ProofKind) *Proof {
 
 // Cause is what took most of the latency of a transaction, as far as the capture proves it.
 type Cause struct {
-	ID   string    `json:"id" doc:"Id of the sentence, whose conditions docs/causes.md lists." secret:"no"`
+	ID   string    `json:"id" doc:"Id of the sentence; docs/causes.md says what a capture has to prove for each id." secret:"no"`
 	Side Opt[Side] `json:"side" doc:"What took the time; null if the capture does not prove it. The network includes the adapters of the hosts, unless there are captures at both ends."`
 	NS   int64     `json:"ns" doc:"Time that the sentence is about, in nanoseconds: the least that it can have been if side is known, and otherwise the most."`
 	Text string    `json:"text" doc:"The sentence, with further facts." secret:"sentence"`

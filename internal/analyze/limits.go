@@ -132,7 +132,7 @@ func (t *Throughput) passed() string {
 		words string
 	}
 	parts := []part{
-		{p.ToReadNS + p.ToWriteNS + p.ToReplyNS, "until the next RDMA Read, RDMA Write or Reply of the server"},
+		{p.ToReadNS + p.ToWriteNS + p.ToReplyNS, "waiting for the server's next RDMA Read, RDMA Write or Reply"},
 		{p.ReadNS + p.WriteNS, "while RDMA Reads and RDMA Writes moved data"},
 		{t.RetransmittedNS, "stalled until a retransmission"},
 		{max(0, p.WaitNS-t.RetransmittedNS), "stalled for other reasons"},
@@ -147,14 +147,14 @@ func (t *Throughput) passed() string {
 	if words == nil {
 		return ""
 	}
-	return fmt.Sprintf("of the latencies of READs and WRITEs, %s, %s%s", field.Duration(t.LatencyNS), strings.Join(words, ", "), t.ofServer())
+	return fmt.Sprintf("the latencies of READs and WRITEs add up to %s: %s%s", field.Duration(t.LatencyNS), strings.Join(words, ", "), t.ofServer())
 }
 
 // ofServer says how much of the latencies the server took, or that this is not proven.
 func (t *Throughput) ofServer() string {
 	x := t.Shares.Percents(t.Shares.LatencyNS)[0]
 	if x.Min < leastNamed {
-		return "; how much of them the server took, and how much the network, is not proven"
+		return "; how much of these latencies the server took, and how much the network, is not proven"
 	}
-	return "; proven, of them: server " + percents(x)
+	return "; it is proven that " + percents(x) + " of these latencies passed at the server"
 }

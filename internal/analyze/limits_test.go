@@ -28,10 +28,10 @@ func TestLimits(t *testing.T) {
 	}{
 		{"complete", record.Summary{}, false, record.Opt[record.Shares]{}, "all 4 credits that the server granted to connection 0 were in use for 60% of the 1.000s in which it had Calls in flight; " +
 			"for 80% of the 1.000s from the first READ or WRITE to the last, no RPC was in flight (the clients asked for nothing); " +
-			"of the latencies of READs and WRITEs, 200.00ms, 60% until the next RDMA Read, RDMA Write or Reply of the server, 40% while RDMA Reads and RDMA Writes moved data; how much of them the server took, and how much the network, is not proven"},
-		{"proven", record.Summary{}, false, record.Some(record.Shares{ServerNS: record.Bounds{Min: 50 * ms, Max: 50 * ms}, ClientNS: record.Bounds{Max: 1}, NetworkNS: record.Bounds{Min: 50*ms - 1, Max: 50 * ms}}), "; proven, of them: server 50%"},
-		{"packets are missing", record.Summary{CaptureDrops: 1}, false, record.Opt[record.Shares]{}, "in flight; for how long no RPC was in flight is not proven: the capture may lack packets, or their times; of"},
-		{"a part", record.Summary{}, true, record.Opt[record.Shares]{}, "for 80% of the 1.000s from the first READ or WRITE to the last, none of the selected RPCs was in flight; of"},
+			"the latencies of READs and WRITEs add up to 200.00ms: 60% waiting for the server's next RDMA Read, RDMA Write or Reply, 40% while RDMA Reads and RDMA Writes moved data; how much of these latencies the server took, and how much the network, is not proven"},
+		{"proven", record.Summary{}, false, record.Some(record.Shares{ServerNS: record.Bounds{Min: 50 * ms, Max: 50 * ms}, ClientNS: record.Bounds{Max: 1}, NetworkNS: record.Bounds{Min: 50*ms - 1, Max: 50 * ms}}), "; it is proven that 50% of these latencies passed at the server"},
+		{"packets are missing", record.Summary{CaptureDrops: 1}, false, record.Opt[record.Shares]{}, "in flight; for how long no RPC was in flight is not proven: the capture may lack packets, or their times; the latencies of"},
+		{"a part", record.Summary{}, true, record.Opt[record.Shares]{}, "for 80% of the 1.000s from the first READ or WRITE to the last, none of the selected RPCs was in flight; the latencies of"},
 	} {
 		col := NewCollector()
 		for _, from := range []record.Time{0, 900e6} {

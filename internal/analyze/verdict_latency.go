@@ -69,7 +69,7 @@ func busy(j *facts) said {
 			return said{
 				Unproven,
 				[]Place{InConfiguration},
-				fmt.Sprintf("%.0f%% of the latency: %s waited %s for transfers on the same connection", share*100, plural(w.RPCs, "RPC"), field.Duration(w.TotalNS)),
+				fmt.Sprintf("%s waited %s for transfers on the same connection, %.0f%% of %s", plural(w.RPCs, "RPC"), field.Duration(w.TotalNS), share*100, j.total()),
 				[]Evidence{{"RPCs waited while their connection was busy", "FILE -Y 'waits.reason == head_of_line'"}},
 			}
 		}
@@ -117,7 +117,7 @@ func (j *facts) slow(side Place, at record.Place, i int) said {
 	if percent.Min < percent.Max {
 		least = "at least "
 	}
-	text := fmt.Sprintf("the %s took %s of the latency (%s%s of %s; %s)", side, percents(percent), least, field.Duration(ns), field.Duration(t.TotalNS), proof)
+	text := fmt.Sprintf("the %s took %s of the total latency (%s%s of %s; %s)", side, percents(percent), least, field.Duration(ns), j.sum(), proof)
 	return said{side, nil, text, []Evidence{{"where the latency of each operation passed", "stats FILE"}}}
 }
 
@@ -130,9 +130,9 @@ func shareUnknown(j *facts) said {
 		return said{}
 	}
 	percent := t.Shares.Percents(t.TotalNS)[0]
-	text := fmt.Sprintf("up to %d%% of the latency (%s) is the server's, or the network's", percent.Max, field.Duration(ns))
+	text := fmt.Sprintf("up to %d%% of the total latency (%s of %s) is the server's, or the network's", percent.Max, field.Duration(ns), j.sum())
 	if percent.Min >= 1 {
-		text = fmt.Sprintf("at least %d%% of the latency (%s) is the server's, and up to %d%% more (%s) the server's, or the network's", percent.Min, field.Duration(least), percent.Max-percent.Min, field.Duration(ns-least))
+		text = fmt.Sprintf("at least %d%% of the total latency (%s of %s) is the server's, and up to %d%% more of it (%s) the server's, or the network's", percent.Min, field.Duration(least), j.sum(), percent.Max-percent.Min, field.Duration(ns-least))
 	}
 	return said{Unproven, []Place{InServer, InNetwork}, text, []Evidence{{"where the latency of each operation passed", "stats FILE"}}}
 }

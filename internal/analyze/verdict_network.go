@@ -23,6 +23,23 @@ func (j *facts) stall() float64 {
 	return float64(j.o.Time.StalledByRetransmission()) / float64(max(j.o.Time.TotalNS, 1))
 }
 
+// stalled says for which part of the total latency RPCs stalled because of retransmissions.
+func (j *facts) stalled() string {
+	return fmt.Sprintf("RPCs stalled for %.0f%% of %s until %s", j.stall()*100, j.total(), j.stallsEnd())
+}
+
+// total names what the shares of a verdict are shares of.
+func (j *facts) total() string { return "the total latency (" + j.sum() + ")" }
+
+// sum returns the sum of all latencies in words.
+func (j *facts) sum() string {
+	sum := field.Duration(j.o.Time.TotalNS)
+	if j.o.Time.UpperBounds > 0 {
+		return "at most " + sum
+	}
+	return sum
+}
+
 // stallsEnd says what ended the stalls because of retransmissions.
 func (j *facts) stallsEnd() string {
 	all, reconnected := j.o.Time.StalledByRetransmission(), int64(0)
@@ -44,11 +61,10 @@ func (j *facts) stallsEnd() string {
 // reconnected is for RPCs that stalled until their Calls were retransmitted on a new connection, if no packet was retransmitted
 // that is counted. It does not say why the client left the old connection.
 func reconnected(j *facts) said {
-	share := j.stall()
-	if j.o.Health.Retransmitted > 0 || share < stalledShare {
+	if j.o.Health.Retransmitted > 0 || j.stall() < stalledShare {
 		return said{}
 	}
-	text := fmt.Sprintf("%.0f%% of the latency stalled until %s", share*100, j.stallsEnd())
+	text := j.stalled()
 	return said{Unproven, []Place{InNetwork, InClient, InServer}, text, []Evidence{{"RPCs stalled until a retransmission", "FILE -Y 'waits.reason == new_connection or waits.reason contains retransmit'"}}}
 }
 
@@ -182,8 +198,8 @@ func lostInQuiet(j *facts) (x said) {
 	default:
 		x.where, x.possible = Unproven, []Place{InNetwork, InServer, InClient}
 		x.text += ": the network, or the host was down"
-		if share := j.stall(); share >= 0.005 && j.networkLost() {
-			x.text += fmt.Sprintf("; %.0f%% of the latency stalled until %s", share*100, j.stallsEnd())
+		if j.stall() >= 0.005 && j.networkLost() {
+			x.text += "; " + j.stalled()
 		}
 	}
 	x.evidence = []Evidence{{plural(lost, "packet") + " that did not arrive", "network FILE --lost"}}
@@ -228,8 +244,8 @@ func (j *facts) transport(where Place) said {
 	}
 	add(h.OutOfOrder, fmt.Sprintf("%d out of order", h.OutOfOrder), "packets FILE -Y 'marks == out_of_order'")
 	text := strings.Join(parts, ", ")
-	if share := j.stall(); share >= 0.005 && (where != InNetwork || n.InQuiet() == 0) { // Otherwise a host that was down may be the reason.
-		text += fmt.Sprintf("; %.0f%% of the latency stalled until %s", share*100, j.stallsEnd())
+	if j.stall() >= 0.005 && (where != InNetwork || n.InQuiet() == 0) { // Otherwise a host that was down may be the reason.
+		text += "; " + j.stalled()
 		evidence = append(evidence, Evidence{"RPCs stalled until a retransmission", "FILE -Y 'waits.reason contains retransmit'"})
 	}
 	if x := trafficText(j); x.text != "" {

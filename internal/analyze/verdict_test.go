@@ -249,10 +249,10 @@ func TestSlowServer(t *testing.T) {
 		text     string
 		capture  string
 	}{
-		{60 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("option")}, 0, InServer, "the server took 60% to 100% of the latency (at least 60.00ms of 100.00ms; captured at the server, as --at says)", "taken at the server (--at)"},
-		{40 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("interface")}, 0, Unproven, "no fault proven: at least 40% of the latency (40.00ms) is the server's, and up to 60% more (60.00ms) the server's, or the network's", "taken at the server (its interface says which packets it sent)"},
-		{60 * ms, record.PointFacts{}, 0, InServer, "the server took 60% to 100% of the latency (at least 60.00ms of 100.00ms; as the capture proves)", ""},
-		{0, record.PointFacts{Refuted: record.Some(record.AtServer), How: record.Some("option")}, 6, Unproven, "no fault proven: up to 100% of the latency (100.00ms) is the server's, or the network's;", "not taken at the server (--at): 6 packets of it came late"},
+		{60 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("option")}, 0, InServer, "the server took 60% to 100% of the total latency (at least 60.00ms of 100.00ms; captured at the server, as --at says)", "taken at the server (--at)"},
+		{40 * ms, record.PointFacts{At: record.Some(record.AtServer), How: record.Some("interface")}, 0, Unproven, "no fault proven: at least 40% of the total latency (40.00ms of 100.00ms) is the server's, and up to 60% more of it (60.00ms) the server's, or the network's", "taken at the server (its interface says which packets it sent)"},
+		{60 * ms, record.PointFacts{}, 0, InServer, "the server took 60% to 100% of the total latency (at least 60.00ms of 100.00ms; as the capture proves)", ""},
+		{0, record.PointFacts{Refuted: record.Some(record.AtServer), How: record.Some("option")}, 6, Unproven, "no fault proven: up to 100% of the total latency (100.00ms of 100.00ms) is the server's, or the network's;", "not taken at the server (--at): 6 packets of it came late"},
 	} {
 		col := NewCollector()
 		col.Transaction(&record.Transaction{
@@ -284,8 +284,8 @@ func TestSlowNetwork(t *testing.T) {
 		where   Place
 		line    string
 	}{
-		{"network", record.Shares{NetworkNS: record.Bounds{Min: 74 * ms, Max: 74 * ms}, ServerNS: record.Bounds{Min: 26 * ms, Max: 26 * ms}}, 0, 0, 100 * ms, InNetwork, "no fault proven: the network took 74% of the latency (74.00ms of 100.00ms; seen at both ends)"},
-		{"client", record.Shares{ClientNS: record.Bounds{Min: 60 * ms, Max: 70 * ms}}, 0, 0, 100 * ms, InClient, "no fault proven: the client took 60% to 70% of the latency (at least 60.00ms of 100.00ms; seen at both ends)"},
+		{"network", record.Shares{NetworkNS: record.Bounds{Min: 74 * ms, Max: 74 * ms}, ServerNS: record.Bounds{Min: 26 * ms, Max: 26 * ms}}, 0, 0, 100 * ms, InNetwork, "no fault proven: the network took 74% of the total latency (74.00ms of 100.00ms; seen at both ends)"},
+		{"client", record.Shares{ClientNS: record.Bounds{Min: 60 * ms, Max: 70 * ms}}, 0, 0, 100 * ms, InClient, "no fault proven: the client took 60% to 70% of the total latency (at least 60.00ms of 100.00ms; seen at both ends)"},
 		{"no side", record.Shares{NetworkNS: record.Bounds{Min: 49 * ms, Max: 49 * ms}}, 0, 0, 100 * ms, Clear, "1 RPC, all answered"},
 		{"fast RPCs", record.Shares{NetworkNS: record.Bounds{Min: 70_000, Max: 70_000}}, 0, 0, 100_000, Clear, "1 RPC, all answered"},
 		{"a retransmission", record.Shares{NetworkNS: record.Bounds{Min: 74 * ms, Max: 74 * ms}}, 70 * ms, 0, 100 * ms, Unproven, "no fault proven: "},
@@ -542,7 +542,7 @@ func TestLostInQuiet(t *testing.T) {
 			"all of them",
 			record.Network{To: "server", Packets: 1000, Lost: 31, Quiet: []record.QuietTime{{From: 19 * s, To: 78 * s, Lost: 31}}},
 			false, Unproven,
-			"31 packets did not reach 10.0.0.2 while its capture has no packet at all (from 18.00s to 77.00s): the network, or the host was down. 23 of 1000 packets retransmitted; 97% of the latency stalled until a retransmission",
+			"31 packets did not reach 10.0.0.2 while its capture has no packet at all (from 18.00s to 77.00s): the network, or the host was down. 23 of 1000 packets retransmitted; RPCs stalled for 97% of the total latency (2.000s) until a retransmission",
 		},
 		{
 			"the server restarted",
@@ -554,13 +554,13 @@ func TestLostInQuiet(t *testing.T) {
 			"most at other times",
 			record.Network{To: "server", Packets: 1000, Lost: 31, Quiet: []record.QuietTime{{From: 19 * s, To: 21 * s, Lost: 4}, {From: 30 * s, To: 39 * s, Lost: 2}}},
 			false, InNetwork,
-			"25 packets lost between the capture points, 23 of 1000 packets retransmitted. 6 packets did not reach 10.0.0.2 while its capture has no packet at all (at 2 times, the longest from 29.00s to 38.00s): the network, or the host was down; 97% of the latency stalled until a retransmission",
+			"25 packets lost between the capture points, 23 of 1000 packets retransmitted. 6 packets did not reach 10.0.0.2 while its capture has no packet at all (at 2 times, the longest from 29.00s to 38.00s): the network, or the host was down; RPCs stalled for 97% of the total latency (2.000s) until a retransmission",
 		},
 		{
 			"none",
 			record.Network{To: "server", Packets: 1000, Lost: 31},
 			false, InNetwork,
-			"31 packets lost between the capture points, 23 of 1000 packets retransmitted; 97% of the latency stalled until a retransmission",
+			"31 packets lost between the capture points, 23 of 1000 packets retransmitted; RPCs stalled for 97% of the total latency (2.000s) until a retransmission",
 		},
 	} {
 		col := NewCollector()
@@ -603,9 +603,9 @@ func TestStalledUntilReconnected(t *testing.T) {
 		retransmitted int64
 		want          string
 	}{
-		{"only that", map[record.WaitReason]int64{record.NewConnection: 5}, 0, "no fault proven: 50% of the latency stalled until Calls were retransmitted on a new connection"},
-		{"with retransmissions", map[record.WaitReason]int64{record.NewConnection: 5, record.RetransmitTimeout: 1}, 3, "3 of 1000 packets retransmitted; 60% of the latency stalled until a retransmission (50% until Calls were retransmitted on a new connection)"},
-		{"retransmissions", map[record.WaitReason]int64{record.RetransmitTimeout: 1}, 3, "3 of 1000 packets retransmitted; 10% of the latency stalled until a retransmission"},
+		{"only that", map[record.WaitReason]int64{record.NewConnection: 5}, 0, "no fault proven: RPCs stalled for 50% of the total latency (10.000s) until Calls were retransmitted on a new connection"},
+		{"with retransmissions", map[record.WaitReason]int64{record.NewConnection: 5, record.RetransmitTimeout: 1}, 3, "3 of 1000 packets retransmitted; RPCs stalled for 60% of the total latency (10.000s) until a retransmission (50% until Calls were retransmitted on a new connection)"},
+		{"retransmissions", map[record.WaitReason]int64{record.RetransmitTimeout: 1}, 3, "3 of 1000 packets retransmitted; RPCs stalled for 10% of the total latency (10.000s) until a retransmission"},
 		{"other waits", map[record.WaitReason]int64{record.CreditLimit: 5}, 0, ""},
 	} {
 		col := NewCollector()

@@ -308,7 +308,7 @@ func (s *sink) selection(summary *record.Summary) string {
 	case !s.selecting() && !s.stopped:
 		return order
 	case s.stopped: // The numbers of the summary are those up to there, and how many more there are is not known.
-		return record.Plural(s.written, noun) + " shown after "
+		return record.Plural(s.written, noun) + " shown; reading ended after "
 	case total < s.written:
 		return record.Plural(s.written, noun) + " shown; " + order
 	}
