@@ -1125,7 +1125,7 @@ func (v *overview) credits() {
 	v.line("credits", text, v.theme.warn)
 	if u, known := c.Usage.Get(); known && u.AllInUse > 0 {
 		v.line("", fmt.Sprintf("connection %d: %s", c.Connection, CreditUsageText(&u)), ink{})
-		v.line("", fmt.Sprintf("a credit would be free at any time only if more than %d were granted; how many would be enough is not in the capture", c.Peak), ink{})
+		v.line("", fmt.Sprintf("only with more than %d, one would be free at any time; how many would be enough is not in the capture", c.Peak), ink{})
 	}
 	v.suggest(fmt.Sprintf("connections FILE --conn %d --timeline", c.Connection))
 }
