@@ -10,7 +10,7 @@ import (
 )
 
 var compareColumns = []column{
-	{name: "NAME", fields: "kind name=name", flex: true, min: 12},
+	{name: "NAME", fields: "kind name=name", flex: true, min: 22},
 	{name: "RPCS", fields: "before.count rpcs=after.count", right: true},
 	{name: "ERRORS", former: "ERR", fields: "before.errors errors=after.errors err=after.errors", right: true, rank: 3},
 	{name: "NO REPLY", fields: "before.no_reply no_reply=after.no_reply", right: true, quiet: true, some: true},
@@ -24,7 +24,7 @@ var compareColumns = []column{
 // everything else.
 func Compare(to Screen, list []*analyze.Comparison) error {
 	t := newTable(to.Out, to.Theme, to.Width, compareColumns)
-	tested, marked, changed, pairs, absent, bounds := false, false, false, false, false, false
+	tested, chance, marked, changed, pairs, absent, bounds := false, false, false, false, false, false, false
 	for _, c := range list {
 		if c.Kind != analyze.ComparedGroup {
 			changed = changed || c.Proven() != 0 || c.Kind != analyze.ComparedWait && c.Kind != analyze.ComparedShare || c.Before.Count != c.After.Count || c.Before.TotalNS != c.After.TotalNS
@@ -61,6 +61,8 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 					text, shade, tested = text+"!", to.Theme.bad, true
 				case is:
 					text, shade, tested = text+"!", to.Theme.good, true
+				default:
+					chance = true
 				}
 			}
 			row = append(row, cell{text: text, ink: shade})
@@ -81,6 +83,9 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 	}
 	if tested {
 		b.WriteString("!     more than chance explains: p < 0.001 in an exact permutation test\n")
+	}
+	if chance {
+		b.WriteString("+1%   without a mark: tested, and chance explains it\n")
 	}
 	if marked {
 		b.WriteString("?     may be chance, not tested: fewer than 30 latencies, or an upper bound\n")

@@ -26,7 +26,7 @@ var filesColumns = []column{
 }
 
 // changedFoot explains the columns that say who changed the name of a file.
-const changedFoot = "CREATED, RENAMED, REMOVED: time, and user ID@address of the client"
+const changedFoot = "Times of changes are followed by user ID@address of the client"
 
 // Files writes the table of files. start is the start of the capture.
 func Files(w io.Writer, theme *Theme, width int, start record.Time, rows []*analyze.File) error {

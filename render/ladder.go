@@ -150,7 +150,29 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 		}
 		add(g, texts...)
 	}
+	add(&rung{}, arrowLegend(theme, width, rungs, len(columns) > 1)...)
 	add(&rung{}, legend(theme, width, r, bars)...)
+	return lines
+}
+
+// arrowLegend explains the lines of the arrows that are drawn, and, if there are several capture points, whose time a line has.
+func arrowLegend(theme *Theme, width int, rungs []rung, points bool) (lines []string) {
+	var parts []string
+	if slices.ContainsFunc(rungs, func(g rung) bool { return g.double }) {
+		parts = append(parts, strings.Repeat(theme.glyphs.double, 2)+" RDMA Read, its response, or RDMA Write")
+	}
+	if slices.ContainsFunc(rungs, func(g rung) bool { return g.lost }) {
+		parts = append(parts, theme.glyphs.line+theme.glyphs.lost+" lost on the way")
+	}
+	if points {
+		parts = append(parts, "TIME: when the capture with this packet number has it")
+	}
+	if line := strings.Join(parts, "  "); len(parts) > 1 && wide(line) <= width {
+		parts = []string{line}
+	}
+	for _, part := range parts {
+		lines = append(lines, theme.dim.of(theme.fit(part, width)))
+	}
 	return lines
 }
 
@@ -560,9 +582,9 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 			g.span(e.First(), e.Last())
 		case record.EventReadAgain:
 			again[place{handle, e.Offset.Or(0)}] = true
-			again := fmt.Sprintf("the last %s requested again", size)
+			again := fmt.Sprintf("the last %s later requested again", size)
 			if done := endOfRead(transfers, e); done != nil && done.Bytes == e.Bytes {
-				again = fmt.Sprintf("all %s requested again", size)
+				again = fmt.Sprintf("all %s later requested again", size)
 			}
 			g.text, g.double, g.ink = fmt.Sprintf("RDMA Read response from %v, %s, %s", handle, packets(e), again), true, theme.warn
 			g.short = fmt.Sprintf("Read response, %s, %s", packets(e), again)
@@ -799,7 +821,7 @@ func foldRungs(rungs []rung) []rung {
 		}
 		out = append(out, rungs[i:i+ladderFold]...)
 		folded := rungs[i+ladderFold]
-		folded.text = fmt.Sprintf("... %d more of these, the last in %s", j-i-ladderFold, rungs[j-1].numbers())
+		folded.text = fmt.Sprintf("... %d more such lines, the last in %s", j-i-ladderFold, rungs[j-1].numbers())
 		folded.marks, folded.handle = nil, nil
 		for _, g := range rungs[i+ladderFold : j] {
 			for n, handle := range g.handle {

@@ -220,7 +220,7 @@ func (s Screen) course(start record.Time, n *record.Network, course []record.Net
 	}
 	width := course[1].Start.Sub(course[0].Start)
 	fmt.Fprintln(s.Out)
-	err := s.text("  ", fmt.Sprintf("%s to %s, each character is %s", clean(n.From), clean(n.To), Duration(width)))
+	err := s.text("  ", fmt.Sprintf("%s to %s, each character is %s, empty if there was no such packet", clean(n.From), clean(n.To), Duration(width)))
 	for _, row := range []struct {
 		name  string
 		value func(*record.NetworkInterval) int64

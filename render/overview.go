@@ -458,7 +458,7 @@ func (v *overview) throughput() {
 	} else {
 		text += fmt.Sprintf(": %s/s from the first to the last, %s in the busiest second", Size(t.MeanBytesPerS), Size(t.PeakBytesPerS))
 		if first, known := v.s.First.Get(); known && t.PeakAt > first {
-			text += fmt.Sprintf(", after %s", Duration(t.PeakAt.Sub(first)))
+			text += fmt.Sprintf(", which begins at %s", Duration(t.PeakAt.Sub(first)))
 		}
 	}
 	if client, known := t.BusiestClient.Get(); known && t.BusiestBytes < t.BytesRead+t.BytesWritten {
@@ -785,6 +785,9 @@ func statusWords(r *analyze.RPCs) string {
 	return " (" + strings.Join(words, ", ") + ")"
 }
 
+// maxWaits is the number of reasons of stalls that are listed.
+const maxWaits = 4
+
 // time writes how the RPCs spent their time. Each line is about one population: the RPCs
 // that were answered, or those that were not.
 func (v *overview) time() {
@@ -875,7 +878,7 @@ func (v *overview) answered(label string) {
 		if w.Reason != record.CreditLimit {
 			rpcs += w.RPCs
 		}
-		if i >= 4 {
+		if i >= maxWaits {
 			continue
 		}
 		took := Duration(w.TotalNS)
@@ -891,8 +894,15 @@ func (v *overview) answered(label string) {
 		}
 		v.line("", text, v.theme.warn)
 	}
-	if rpcs > t.Stalled {
-		v.line("", fmt.Sprintf("%s stalled, some for several reasons", record.Plural(t.Stalled, "RPC")), v.theme.dim)
+	if more := len(t.Waits) - maxWaits; rpcs > t.Stalled || more > 0 {
+		text := record.Plural(t.Stalled, "RPC") + " stalled"
+		if rpcs > t.Stalled {
+			text += ", some for several reasons"
+		}
+		if more > 0 {
+			text += fmt.Sprintf("; %s not listed", record.Plural(int64(more), "reason"))
+		}
+		v.line("", text, v.theme.dim)
 	}
 }
 
@@ -1000,7 +1010,7 @@ func (v *overview) slowest() {
 	v.whereNext()
 	v.ladderOf(v.o.Slowest)
 	if list := v.o.SlowestMounting; len(list) > 0 { // They would hide the others.
-		v.slow("setup", &list[0], length, " (mount, recovery)")
+		v.slow("setup", &list[0], length, " (mount, recovery: not among the slowest)")
 		if len(v.o.Slowest) == 0 {
 			v.ladderOf(list)
 		}

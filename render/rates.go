@@ -31,7 +31,7 @@ var ratesColumns = []column{
 	{name: "IN FLIGHT", fields: "mean=in_flight.mean peak=in_flight.peak", right: true, rank: 4, foot: "IN FLIGHT: mean and largest number of Calls that were in flight at once"},
 	{name: "CREDITS", fields: "credits", right: true, rank: 6},
 	{name: "RATE", foot: "RATE: RPCS as a bar"},
-	{name: "LATENCY MAP", rank: 1, foot: "LATENCY MAP: from short latencies on the left to long ones on the right, darker for more RPCs"},
+	{name: "LATENCY MAP", rank: 1, foot: "LATENCY MAP: from short latencies on the left to long ones on the right (logarithmic), darker for more RPCs"},
 }
 
 // toSidesFoot explains the columns with the bytes of each direction.

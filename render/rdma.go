@@ -18,7 +18,7 @@ var operationColumns = []column{
 	{name: "OFFSET", fields: "offset", rank: 7, usual: 18},
 	{name: "BYTES", fields: "bytes", right: true, usual: 7},
 	{
-		name: "DELIVERED AFTER", former: "TO DELIVERY", fields: "delivered=delivered", right: true, rank: 4, usual: 8, foot: "DELIVERED AFTER: time from the first packet until the receiver accepted the operation",
+		name: "DELIVERED AFTER", former: "TO DELIVERY", fields: "delivered=delivered", right: true, rank: 4, usual: 8, foot: "DELIVERED AFTER: time from the first packet until the receiver had accepted all of it, of an RDMA Read the response",
 		signs: []sign{{"-", "if both are one packet, so that the time on the way is not known"}, {"?", "if the capture does not show it"}},
 	},
 	{
@@ -33,7 +33,7 @@ var operationColumns = []column{
 		name: "STALL TIME", former: "STALLED", fields: "stalled_ns", right: true, quiet: true, some: true, usual: 8, foot: "STALL TIME: time without progress until the operation was retransmitted, of 1ms or longer",
 		signs: []sign{{"", "if packets were retransmitted without such a stall"}},
 	},
-	{name: "RPC", fields: "transaction", right: true, rank: 3, usual: 5},
+	{name: "RPC", fields: "transaction", right: true, rank: 3, usual: 5, foot: "RPC: number (#) in the list of RPCs"},
 	{name: "STATUS", fields: "status", usual: 10},
 }
 

@@ -362,13 +362,13 @@ var connectionColumns = []column{
 	{name: "RETRANSMITTED", former: "RETR,RETR/OOO/MISSED", fields: "retransmitted", right: true, rank: 2, quiet: true, some: true},
 	{
 		name: "OUT OF ORDER", former: "OOO", fields: "out_of_order", right: true, rank: 3, quiet: true, some: true,
-		foot: "OUT OF ORDER: packets that came after a packet with a later sequence number: overtaken, or retransmitted because the first copy was lost",
+		foot: "OUT OF ORDER: packets that were captured after a packet with a later sequence number: overtaken, or retransmitted after a loss",
 	},
 	{name: "NOT CAPTURED", former: "MISSED", fields: "not_captured", right: true, rank: 3, quiet: true, some: true},
 	{name: "NAKS", former: "NAK,NAK/RNR", fields: "naks", right: true, rank: 5, quiet: true, some: true},
 	{name: "RNR NAKS", former: "RNR", fields: "rnr_naks", right: true, rank: 5, quiet: true, some: true},
 	{
-		name: "LATE", fields: "path.late.from_client path.late.from_server", right: true, rank: 8, some: true,
+		name: "LATE", fields: "path.late.from_client path.late.from_server", right: true, rank: 8, some: true, wide: true,
 		foot: "LATE: packets whose first copy came after later packets: lost or overtaken between their sender and the capture point",
 	},
 	{name: "CE MARKS/CNPS", former: "CE/CNP", fields: "congestion_marks cnps", right: true, rank: 5, some: true},

@@ -84,25 +84,25 @@ func Conclusion(list []*Comparison) string {
 			parts = append(parts, "faster by more than chance explains: "+names(faster))
 		}
 	case tested:
-		parts = append(parts, "no latency changed by more than chance explains")
+		parts = append(parts, "no latency that was tested changed by more than chance explains")
 	default:
 		parts = append(parts, "no change of a latency was tested, because no group has 30 latencies in both captures")
 	}
 	parts = append(parts, proven...)
 	if failed[0] != failed[1] {
-		parts = append(parts, fmt.Sprintf("failed RPCs %d > %d", failed[0], failed[1]))
+		parts = append(parts, fmt.Sprintf("failed RPCs: %d before, %d after", failed[0], failed[1]))
 	}
 	if unanswered[0] != unanswered[1] {
-		parts = append(parts, fmt.Sprintf("RPCs without a Reply in the capture %d > %d", unanswered[0], unanswered[1]))
+		parts = append(parts, fmt.Sprintf("RPCs without a Reply in the capture: %d before, %d after", unanswered[0], unanswered[1]))
 	}
 	if math.Abs(stalls[0]-stalls[1]) >= 0.01 {
-		parts = append(parts, fmt.Sprintf("stalls took %.0f%% > %.0f%% of all latencies", min(stalls[0], 1)*100, min(stalls[1], 1)*100))
+		parts = append(parts, fmt.Sprintf("RPCs stalled for %.0f%% of all latencies before, %.0f%% after", min(stalls[0], 1)*100, min(stalls[1], 1)*100))
 	}
 	if found[0] > 0 {
-		parts = append(parts, plural(found[0], "rule")+" with findings only before")
+		parts = append(parts, plural(found[0], "rule")+" of check with findings only before")
 	}
 	if found[1] > 0 {
-		parts = append(parts, plural(found[1], "rule")+" with findings only after")
+		parts = append(parts, plural(found[1], "rule")+" of check with findings only after")
 	}
 	return strings.Join(parts, "; ")
 }

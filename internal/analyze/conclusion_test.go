@@ -26,8 +26,8 @@ func TestConclusion(t *testing.T) {
 		want string
 	}{
 		{"nothing tested", []*Comparison{untested}, "no change of a latency was tested, because no group has 30 latencies in both captures"},
-		{"by chance", []*Comparison{untested, group("NFS4 READ", 0, 0, 0.5, 0.2)}, "no latency changed by more than chance explains"},
-		{"slower, and stalls", []*Comparison{group("NFS4 READ", 0, 3, 0.5, 1e-5), wait, found}, "slower by more than chance explains: NFS4 READ (p50 2.00ms > 3.00ms, +50%); failed RPCs 0 > 3; stalls took 0% > 28% of all latencies; 1 rule with findings only after"},
+		{"by chance", []*Comparison{untested, group("NFS4 READ", 0, 0, 0.5, 0.2)}, "no latency that was tested changed by more than chance explains"},
+		{"slower, and stalls", []*Comparison{group("NFS4 READ", 0, 3, 0.5, 1e-5), wait, found}, "slower by more than chance explains: NFS4 READ (p50 2.00ms > 3.00ms, +50%); failed RPCs: 0 before, 3 after; RPCs stalled for 0% of all latencies before, 28% after; 1 rule of check with findings only after"},
 		{"both", []*Comparison{group("NFS4 READ", 0, 0, 0.5, 1e-5), group("NFS4 OPEN", 0, 0, 0.9, 1e-5), group("NFS4 CLOSE", 2, 2, -0.2, 1e-5)}, "slower by more than chance explains: NFS4 OPEN (p50 2.00ms > 3.80ms, +90%), NFS4 READ (p50 2.00ms > 3.00ms, +50%); faster by more than chance explains: NFS4 CLOSE (p50 2.00ms > 1.60ms, -20%)"},
 	} {
 		if got := Conclusion(c.list); got != c.want {

@@ -53,7 +53,7 @@ func (j *facts) stallsEnd() string {
 	case reconnected == all && all > 0:
 		return copies
 	case share >= 0.005:
-		return fmt.Sprintf("a retransmission (%.0f%% until %s)", share*100, copies)
+		return fmt.Sprintf("a retransmission, including %.0f%% until %s", share*100, copies)
 	}
 	return "a retransmission"
 }

@@ -604,7 +604,7 @@ func TestStalledUntilReconnected(t *testing.T) {
 		want          string
 	}{
 		{"only that", map[record.WaitReason]int64{record.NewConnection: 5}, 0, "no fault proven: RPCs stalled for 50% of the total latency (10.000s) until Calls were retransmitted on a new connection"},
-		{"with retransmissions", map[record.WaitReason]int64{record.NewConnection: 5, record.RetransmitTimeout: 1}, 3, "3 of 1000 packets retransmitted; RPCs stalled for 60% of the total latency (10.000s) until a retransmission (50% until Calls were retransmitted on a new connection)"},
+		{"with retransmissions", map[record.WaitReason]int64{record.NewConnection: 5, record.RetransmitTimeout: 1}, 3, "3 of 1000 packets retransmitted; RPCs stalled for 60% of the total latency (10.000s) until a retransmission, including 50% until Calls were retransmitted on a new connection"},
 		{"retransmissions", map[record.WaitReason]int64{record.RetransmitTimeout: 1}, 3, "3 of 1000 packets retransmitted; RPCs stalled for 10% of the total latency (10.000s) until a retransmission"},
 		{"other waits", map[record.WaitReason]int64{record.CreditLimit: 5}, 0, ""},
 	} {

@@ -119,7 +119,7 @@ var All = [...]*Sentence{
 		Proves: "It was the server's turn for more than half of the latency, and 1 ms.", Withdrawn: "The proofs of server-proven, and an early ACK of the Call.", Twin: "As server-or-way-back.", says: isServerOrNetwork,
 	},
 	{
-		ID: "mixed", Brief: "no part is most of it", Like: "No part took most of 12.34ms: waiting for the first RDMA Read 3.10ms, in RDMA Reads 5.20ms, waiting for the Reply 4.04ms.",
+		ID: "mixed", Brief: "no part is more than half of it", Like: "No part took most of 12.34ms: waiting for the first RDMA Read 3.10ms, in RDMA Reads 5.20ms, waiting for the Reply 4.04ms.",
 		Proves: "The latency is 1 ms or longer, and no other sentence holds.", Twin: "Any other sentence.", says: isMixed,
 	},
 }
@@ -302,7 +302,7 @@ func Brief(r *record.Transaction) string {
 const None = "none"
 
 // withoutSentence says which RPCs no sentence is about.
-const withoutSentence = "latency under 1ms, or no latency and no stall"
+const withoutSentence = "latency under 1ms, or no Reply and nothing that explains it"
 
 // Meaning says in a few words what the id of a sentence means, without the numbers of an RPC. It returns nothing for an unknown id.
 func Meaning(id string) string {
