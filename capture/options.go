@@ -19,6 +19,9 @@ type Section struct {
 	size  int      // bytes of names
 }
 
+// Scrubbed follows the name of the program in the header of a section whose packets have pseudonyms instead of sensitive data.
+const Scrubbed = ", scrubbed"
+
 // maxNames is the largest number of bytes of names that are kept of a section.
 const maxNames = 1 << 20
 

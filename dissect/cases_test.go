@@ -34,6 +34,7 @@ func findings(t testing.TB, w *synth.Wire) (all []record.Finding) {
 // instead.
 var untabled = map[string]string{
 	"memory-limit-reached": "TestMemoryLimitReached",
+	"changed-on-path":      "TestChangedOnPath",
 }
 
 // repeated maps cases that violate their rule several times to the number of violations, each of which is reported. All

@@ -346,3 +346,46 @@ func TestConnectionKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestChangedOnPath: a TCP segment that the network changed is reported with its RPC. A finding about its contents is attributed to the
+// sender only if the segment was not changed.
+func TestChangedOnPath(t *testing.T) {
+	for _, changed := range []bool{false, true} {
+		w := synth.New()
+		c := w.IWARP(synth.Options{})
+		c.Connect()
+		c.RPC(synth.Null(), synth.NullReply())
+		c.Client.Call(synth.Call{XID: 9})
+		first := len(w.Frames)
+		c.Server.Reply(synth.Reply{XID: 9, Proc: rpcrdma.Error, Err: 7})
+		found := map[string]string{} // the side at fault, by rule
+		d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error {
+			found[f.Rule] = fmt.Sprint(f.AtFault.Or("nobody"), " ", f.XID.Or(0), " ", f.Packet.Or(0))
+			return nil
+		}}, dissect.Options{Points: []string{"client.pcap", "server.pcap"}})
+		for i, f := range w.Frames {
+			at, n := f.Time, int64(i+1)
+			v := &capture.Seen{Point: 1, Sent: at, SentNumber: n, ArrivedPoint: 1, Arrived: at + 1e5, ArrivedNumber: n + 100, Fate: capture.FateDelivered}
+			v.Changed = changed && i == first
+			if err := d.Frame(&capture.Frame{Time: at + 1e5, Number: n + 100, LinkType: 1, Length: f.Length, Data: f.Data, Seen: v}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := d.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"header-malformed": fmt.Sprintf("server 0x00000009 %d", first+1)}
+		if changed {
+			arrived := fmt.Sprintf("nobody 0x00000009 %d", first+101)
+			want = map[string]string{"header-malformed": arrived, "changed-on-path": arrived}
+		}
+		for rule, text := range want {
+			if found[rule] != text {
+				t.Errorf("changed %t: %s is attributed to %q, want %q: %v", changed, rule, found[rule], text, found)
+			}
+		}
+		if _, reported := found["changed-on-path"]; reported != changed {
+			t.Errorf("changed %t: %v", changed, found)
+		}
+	}
+}

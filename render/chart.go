@@ -490,7 +490,7 @@ var statsColumns = []column{
 	{name: "ERRORS", former: "ERR", fields: "errors", right: true},
 	{name: "NO REPLY", fields: "no_reply", right: true, quiet: true, some: true},
 	{name: "RETRANSMITTED", former: "RETR", fields: "retransmitted", right: true, rank: 4, some: true, foot: retransmittedFoot},
-	{name: "STALL SHARE", former: "STALLED", fields: "phases.wait_ns", right: true, rank: 3, some: true, foot: "STALL SHARE: share of the latencies of the row in which its RPCs made no progress, for a reason that the capture shows", signs: []sign{{"", "if none stalled"}}},
+	{name: "STALL SHARE", former: "STALLED", fields: "phases.wait_ns", right: true, rank: 3, some: true, foot: "STALL SHARE: share of the latencies of the row in which its RPCs made no progress, for a reason that the capture shows", signs: []sign{{"", "if no answered RPC stalled"}}},
 	{name: "BYTES", fields: "bytes", right: true, rank: 1, foot: "BYTES: of the Calls and Replies, with the data that RDMA moved for them"},
 	{name: "CALL BYTES", fields: "call_bytes", total: func(r any) any { return int(r.(*analyze.Stats).CallBytes.Total()) }, right: true, wide: true},
 	{name: "CALL BYTES SHORT/CHUNKED/LONG", former: "CALL S/C/L", fields: "call_bytes.short call_bytes.chunked call_bytes.long", wide: true},

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rdmadump/rdmadump/internal/contrast"
+	"github.com/rdmadump/rdmadump/internal/shell"
 )
 
 // setColumns has the fields that -o csv prints of sets, of which there is no table.
@@ -33,7 +34,7 @@ func Common(to Screen, sets []*contrast.Set, file string) error {
 				if s.Subject == contrast.OfConnections {
 					command = "connections " + file
 				}
-				b.WriteString(indent + to.Theme.dim.of(to.Theme.glyphs.right+" rdmadump "+command+" -Y "+Shell(l.Filter)) + "\n")
+				b.WriteString(indent + to.Theme.dim.of(to.Theme.glyphs.right+" rdmadump "+command+" -Y "+shell.File(l.Filter)) + "\n")
 				continue
 			}
 			for j, line := range Wrap(clean(l.Text), to.Width-len(indent)-2) {

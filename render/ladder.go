@@ -165,7 +165,7 @@ func arrowLegend(theme *Theme, width int, rungs []rung, points bool) (lines []st
 		parts = append(parts, theme.glyphs.line+theme.glyphs.lost+" lost on the way")
 	}
 	if points {
-		parts = append(parts, "TIME: when the capture with this packet number has it")
+		parts = append(parts, "TIME, PACKET: at the receiver; at the sender of what begins there, or was lost")
 	}
 	if line := strings.Join(parts, "  "); len(parts) > 1 && wide(line) <= width {
 		parts = []string{line}

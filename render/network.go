@@ -29,7 +29,7 @@ var networkColumns = []column{
 // These lines explain columns of the network.
 const (
 	harmsFoot   = "LOST: nothing of the packet arrived; REORDERED: it arrived after a packet that was sent later; retransmissions after a loss are not counted"
-	damagedFoot = "DAMAGED: packets that arrived with a bad ICRC or TCP checksum, or with other headers than they were sent with"
+	damagedFoot = "DAMAGED: packets that arrived with a bad ICRC or TCP checksum, or with other headers or, of TCP, another payload than they were sent with"
 	delayFoot   = "SHORTEST, P50, P90, P99, WORST: one-way delay from FROM to TO"
 )
 
@@ -220,7 +220,7 @@ func (s Screen) course(start record.Time, n *record.Network, course []record.Net
 	}
 	width := course[1].Start.Sub(course[0].Start)
 	fmt.Fprintln(s.Out)
-	err := s.text("  ", fmt.Sprintf("%s to %s, each character is %s, empty if there was no such packet", clean(n.From), clean(n.To), Duration(width)))
+	err := s.text("  ", fmt.Sprintf("%s to %s from %s on, each character is %s: from %s to %s, the most of all directions; empty if there was no such packet", clean(n.From), clean(n.To), Duration(course[0].Start.Sub(start)), Duration(width), levels[1], levels[len(levels)-1]))
 	for _, row := range []struct {
 		name  string
 		value func(*record.NetworkInterval) int64

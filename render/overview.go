@@ -785,9 +785,6 @@ func statusWords(r *analyze.RPCs) string {
 	return " (" + strings.Join(words, ", ") + ")"
 }
 
-// maxWaits is the number of reasons of stalls that are listed.
-const maxWaits = 4
-
 // time writes how the RPCs spent their time. Each line is about one population: the RPCs
 // that were answered, or those that were not.
 func (v *overview) time() {
@@ -874,12 +871,9 @@ func (v *overview) answered(label string) {
 		v.line("", "proven shares of these latencies: "+proven, ink{})
 	}
 	rpcs := int64(0) // counted once for each reason
-	for i, w := range t.Waits {
+	for _, w := range t.Waits {
 		if w.Reason != record.CreditLimit {
 			rpcs += w.RPCs
-		}
-		if i >= maxWaits {
-			continue
 		}
 		took := Duration(w.TotalNS)
 		if w.Count > 1 {
@@ -894,15 +888,8 @@ func (v *overview) answered(label string) {
 		}
 		v.line("", text, v.theme.warn)
 	}
-	if more := len(t.Waits) - maxWaits; rpcs > t.Stalled || more > 0 {
-		text := record.Plural(t.Stalled, "RPC") + " stalled"
-		if rpcs > t.Stalled {
-			text += ", some for several reasons"
-		}
-		if more > 0 {
-			text += fmt.Sprintf("; %s not listed", record.Plural(int64(more), "reason"))
-		}
-		v.line("", text, v.theme.dim)
+	if rpcs > t.Stalled {
+		v.line("", fmt.Sprintf("%s stalled, some for several reasons", record.Plural(t.Stalled, "RPC")), v.theme.dim)
 	}
 }
 
@@ -1010,7 +997,7 @@ func (v *overview) slowest() {
 	v.whereNext()
 	v.ladderOf(v.o.Slowest)
 	if list := v.o.SlowestMounting; len(list) > 0 { // They would hide the others.
-		v.slow("setup", &list[0], length, " (mount, recovery: not among the slowest)")
+		v.slow("setup", &list[0], length, " (slowest of mounting and recovery, which are not listed above)")
 		if len(v.o.Slowest) == 0 {
 			v.ladderOf(list)
 		}

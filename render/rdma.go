@@ -33,7 +33,7 @@ var operationColumns = []column{
 		name: "STALL TIME", former: "STALLED", fields: "stalled_ns", right: true, quiet: true, some: true, usual: 8, foot: "STALL TIME: time without progress until the operation was retransmitted, of 1ms or longer",
 		signs: []sign{{"", "if packets were retransmitted without such a stall"}},
 	},
-	{name: "RPC", fields: "transaction", right: true, rank: 3, usual: 5, foot: "RPC: number (#) in the list of RPCs"},
+	{name: "RPC", fields: "transaction", right: true, rank: 3, usual: 5, foot: "RPC: id of the RPC; rdmadump FILE -Y 'id == RPC' lists it"},
 	{name: "STATUS", fields: "status", usual: 10},
 }
 

@@ -362,7 +362,7 @@ var connectionColumns = []column{
 	{name: "RETRANSMITTED", former: "RETR,RETR/OOO/MISSED", fields: "retransmitted", right: true, rank: 2, quiet: true, some: true},
 	{
 		name: "OUT OF ORDER", former: "OOO", fields: "out_of_order", right: true, rank: 3, quiet: true, some: true,
-		foot: "OUT OF ORDER: packets that were captured after a packet with a later sequence number: overtaken, or retransmitted after a loss",
+		foot: "OUT OF ORDER: packets that the capture nearest to their receiver has after a packet with a later sequence number: overtaken, or retransmitted after a loss",
 	},
 	{name: "NOT CAPTURED", former: "MISSED", fields: "not_captured", right: true, rank: 3, quiet: true, some: true},
 	{name: "NAKS", former: "NAK,NAK/RNR", fields: "naks", right: true, rank: 5, quiet: true, some: true},

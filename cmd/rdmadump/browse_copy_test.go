@@ -18,6 +18,7 @@ import (
 	"github.com/rdmadump/rdmadump/internal/browse"
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/index"
+	"github.com/rdmadump/rdmadump/internal/shell"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -32,7 +33,7 @@ func browsedModel(t *testing.T, path string) (*browse.Model, *index.Index) {
 	defer source.Close()
 	x := index.New(index.Options{})
 	x.Run(t.Context(), source, dissect.Options{})
-	m := browse.New(browse.Options{Index: x, Name: path, Typed: render.Shell(path), Look: render.Look{Colour: render.NoColour}, Closed: "not here"})
+	m := browse.New(browse.Options{Index: x, Name: path, Typed: shell.File(path), Look: render.Look{Colour: render.NoColour}, Closed: "not here"})
 	t.Cleanup(func() { m.Close(); x.Close() })
 	return m, x
 }

@@ -34,7 +34,7 @@ type Network struct {
 	Unknown          int64               `json:"unknown" doc:"Number of these packets that are not at the other point, at a time that the capture of that point does not cover, or whose capture lacks other packets, so that it is not known what happened to them."`
 	Reordered        int64               `json:"reordered" doc:"Number of packets that arrived after a packet that was sent later to the same queue pair."`
 	Corrupted        int64               `json:"corrupted" doc:"Number of packets that arrived damaged."`
-	Changed          int64               `json:"changed" doc:"Number of these damaged packets that are TCP segments with another payload than the one that was sent, and a right checksum, so that their receiver took them. Segments that a host merged or split between the points are not compared." secret:"count"`
+	Changed          int64               `json:"changed" doc:"Number of these damaged packets that are TCP segments with another payload than the one that was sent, and a right checksum, so that their receiver took them. Segments that an adapter split between the points, and those without a right checksum at both points, are not compared."`
 	Duplicated       int64               `json:"duplicated" doc:"Number of additional copies that arrived, although the packet had been sent once."`
 	MirrorDuplicates int64               `json:"mirror_duplicates" doc:"Number of second copies in captures of mirror ports that show each packet twice; they are not counted as packets."`
 	Bytes            Opt[int64]          `json:"bytes,omitzero" doc:"Number of bytes that TCP segments of iWARP or of RPC carried; present only if there were any."`

@@ -194,6 +194,7 @@ var (
 	MPACRCBad             = define("mpa-crc-bad", record.Error, "RFC 5044 s.4.4")
 	MPAFraming            = define("mpa-framing", record.Error, "RFC 5044 s.4.1")
 	ICRCBad               = define("icrc-bad", record.Warning, "IBTA vol. 1 s.7.8.1")
+	ChangedOnPath         = define("changed-on-path", record.Error, "RFC 9293 s.3.1")
 	RetransmissionTimeout = define("retransmission-timeout", record.Warning, "IBTA vol. 1 s.9.7.6.1.3").overTCP("RFC 6298 s.5")
 	PathMTUUnused         = define("path-mtu-unused", record.Note, "IBTA vol. 1 s.12.7.8")
 	UnfilledPacket        = define("unfilled-packet", record.Note, "IBTA vol. 1 s.9.7.4.1.6")

@@ -139,13 +139,18 @@ func (t *Throughput) passed() string {
 	}
 	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.ns, a.ns) })
 	var words []string
+	rest := t.LatencyNS
 	for _, x := range parts {
 		if 100*x.ns >= leastNamed*t.LatencyNS {
 			words = append(words, percentOf(x.ns, t.LatencyNS)+" "+x.words)
+			rest -= x.ns
 		}
 	}
 	if words == nil {
 		return ""
+	}
+	if 100*rest >= t.LatencyNS {
+		words = append(words, percentOf(rest, t.LatencyNS)+" otherwise")
 	}
 	return fmt.Sprintf("the latencies of READs and WRITEs add up to %s: %s%s", field.Duration(t.LatencyNS), strings.Join(words, ", "), t.ofServer())
 }

@@ -191,7 +191,7 @@ func (j *facts) ordinary() bool {
 
 // errorsFound counts the errors of the protocol that do not prove by themselves which side is at fault.
 func errorsFound(j *facts) said {
-	proven := map[string]bool{}
+	proven := map[string]bool{changedOnPath: true} // which changed counts
 	for k := range j.faults {
 		proven[k.rule] = true
 	}

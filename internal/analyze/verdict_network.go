@@ -302,6 +302,9 @@ func SumNetwork(list []*record.Network) (sum record.Network) {
 	return sum
 }
 
+// changedOnPath is the id of the rule about segments that were changed.
+const changedOnPath = "changed-on-path"
+
 // changed is for TCP segments whose payload and checksum were changed between the capture points.
 func changed(j *facts) said {
 	n := SumNetwork(j.o.Network).Changed
@@ -312,7 +315,7 @@ func changed(j *facts) said {
 	if n == 1 {
 		text = "1 TCP segment was changed between the capture points, and has a right checksum, so that its receiver took it"
 	}
-	return said{InNetwork, nil, text, []Evidence{{text, "packets FILE -Y 'marks == changed_on_path'"}}}
+	return said{InNetwork, nil, text, []Evidence{{text, "FILE -Y 'findings == \"" + changedOnPath + "\"'"}}}
 }
 
 // damaged is for damaged packets that are not counted with retransmissions.

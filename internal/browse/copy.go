@@ -13,6 +13,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/index"
+	"github.com/rdmadump/rdmadump/internal/shell"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -229,7 +230,7 @@ func filtering(command, filter string) string {
 	if filter == "" {
 		return command
 	}
-	return command + " -Y " + render.Shell(filter)
+	return command + " -Y " + shell.File(filter)
 }
 
 // promptSave lets the user type the name of a file.

@@ -48,7 +48,7 @@ var All = [...]*Sentence{
 		Twin: "The same RPC, with an ACK of the first copy.", says: isRange,
 	},
 	{
-		ID: "unanswered", Brief: "no Reply", Like: "It has no Reply. For 2.112s there was no progress, until the client retransmitted the Call, in packet 12.",
+		ID: "unanswered", Brief: "no Reply, and a stall", Like: "It has no Reply. For 2.112s there was no progress, until the client retransmitted the Call, in packet 12.",
 		Proves: "The capture contains no Reply, and a sender stalled.", Twin: "An RPC without Reply that did not stall.", says: isUnanswered,
 	},
 	{
@@ -302,7 +302,7 @@ func Brief(r *record.Transaction) string {
 const None = "none"
 
 // withoutSentence says which RPCs no sentence is about.
-const withoutSentence = "latency under 1ms, or no Reply and nothing that explains it"
+const withoutSentence = "latency under 1ms, or no Reply and no stall"
 
 // Meaning says in a few words what the id of a sentence means, without the numbers of an RPC. It returns nothing for an unknown id.
 func Meaning(id string) string {

@@ -2,11 +2,11 @@ package points
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 	"maps"
 	"math/bits"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
@@ -95,7 +95,7 @@ type sight struct {
 	id      uint16 // IP identification; 0 if there is none
 	carries link.Carries
 	icrc    rocev2.ICRCResult
-	sum     uint32            // ICRC that the packet should have; CRC of the payload of a TCP segment
+	sum     uint32            // ICRC that the packet should have; sum of the payload of a TCP segment
 	summed  bool              // sum is known
 	ip      rocev2.ICRCResult // of verifying the checksum of the IPv4 header
 	check   uint16            // UDP checksum of a RoCEv2 packet; 0 if there is none
@@ -116,6 +116,22 @@ type eye struct {
 	packet rocev2.Packet
 	dirs   *directions
 	masked [maxMasked]byte
+
+	scrubbed scrubbed
+}
+
+// scrubbed knows whether the latest section of a file was scrubbed: the payloads of such packets prove nothing.
+type scrubbed struct {
+	section *capture.Section
+	yes     bool
+}
+
+// is reports whether a section was scrubbed.
+func (s *scrubbed) is(section *capture.Section) bool {
+	if section != s.section {
+		s.section, s.yes = section, section != nil && strings.Contains(section.Options, capture.Scrubbed)
+	}
+	return s.yes
 }
 
 // look decodes a frame. If verify is set, it also verifies the ICRC.
@@ -165,15 +181,12 @@ func (e *eye) look(f *capture.Frame, s *sight, verify bool) {
 			if right, known := s.tcp.Checksum(); verify {
 				s.icrc = checked(right, known && !s.tcp.Unfinished())
 				if t := &s.tcp; t.Length > 0 && len(t.Payload) == t.Length {
-					s.sum, s.summed = crc32.Checksum(t.Payload, castagnoli), true
+					s.sum, s.summed = payloadSum(t.Payload), !e.scrubbed.is(f.Section)
 				}
 			}
 		}
 	}
 }
-
-// castagnoli is the polynomial of a CRC that processors compute.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // place finds the network header.
 func (e *eye) place(s *sight) {

@@ -68,7 +68,7 @@ type entry struct {
 	udp        rocev2.ICRCResult // of an arrival: of verifying its UDP checksum
 	check      uint16            // UDP checksum
 	summed     bool              // sum is known
-	sum        uint32            // ICRC that the packet should have; TCP: CRC of the payload
+	sum        uint32            // ICRC that the packet should have; TCP: of the payload
 	held       int32             // captured bytes from the network header on
 	blind      bool              // the ICRCs of the capture prove nothing
 	cut        bool              // the capture has not all headers, so damage is not recognized

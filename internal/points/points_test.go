@@ -1678,3 +1678,28 @@ func TestNotesNamePairs(t *testing.T) {
 		}
 	}
 }
+
+// TestSenderCapturesTCP: if the capture at the sender of TCP segments lacks some of them, or has some twice, the network neither made copies
+// nor lost any.
+func TestSenderCapturesTCP(t *testing.T) {
+	const pair = "../../testdata/ends/iw-twosided-"
+	client := load(t, pair+"client.pcap.zst")
+	want := run(t, pair+"client.pcap.zst", pair+"server.pcap.zst").counts()
+	random := rand.New(rand.NewPCG(5, 6))
+	var fewer, twice []capture.Frame
+	for _, f := range client {
+		twice = append(twice, f)
+		if sent := f.Data[29] == 2; sent && random.IntN(20) == 0 {
+			f.Time += 2000
+			twice = append(twice, f)
+			continue
+		}
+		fewer = append(fewer, f)
+	}
+	for name, frames := range map[string][]capture.Frame{"fewer": fewer, "twice": twice} {
+		got := run(t, write(t, name+".pcap", frames), pair+"server.pcap.zst").counts()
+		if got.duplicated > want.duplicated+1 || got.lost != want.lost { // A retransmission that the capture lacks looks like a copy.
+			t.Errorf("%s: %d lost and %d duplicated, want %d and %d", name, got.lost, got.duplicated, want.lost, want.duplicated)
+		}
+	}
+}

@@ -141,10 +141,8 @@ func (m *matcher) segment(w *path, position int, at uint64, e *entry, t *link.TC
 	if position < len(w.hops) {
 		key.hop = int32(position)
 		f := m.streams.all[key]
-		if h := w.hops[position]; f.counted {
-			h.Packets++
-			h.Bytes += int64(t.Length)
-			h.course.at(e.time).packets++
+		if f.counted && !e.twin {
+			w.hops[position].leave(e)
 		}
 		e.sending = notYet
 		f.send(reach{t.Seq, t.Seq + uint32(t.Length), at, e.time})
@@ -245,8 +243,8 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		return
 	}
 	taken, newest, limit := uint32(0), reach{}, e.time+m.slack
-	copied := true   // of all transmissions with the bytes
-	changed := false // on this hop
+	copied := true // of all transmissions with the bytes
+	parts := parts{known: e.proves()}
 	var accept func(t *entry) bool
 	take := func(r reach) bool {
 		if r.time > limit || !m.ring.has(r.at) {
@@ -260,9 +258,10 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		taken += n
 		copied = copied && t.copied
 		e.changed = e.changed || t.changed
-		if t.seq == e.seq && t.bytes == e.bytes && n == e.bytes && t.summed && e.summed && t.sum != e.sum && t.icrc != rocev2.ICRCBad && e.icrc != rocev2.ICRCBad {
-			e.changed, changed = true, true
+		if parts.known = parts.known && n == t.bytes && t.proves(); parts.known {
+			parts.add(t.sum, t.seq-e.seq)
 		}
+		f.isNoTwin(h, t)
 		if t.left += n; t.left >= t.bytes && t.sending == notYet {
 			t.sending, t.mate = matched, at+1
 		}
@@ -297,7 +296,7 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 	}
 	e.second = f.has(from, to)
 	f.arrived(from, to)
-	if taken == 0 && !m.covered(h.From, e.time-w.longest, 0) { // It was sent before the capture at its sender began.
+	if taken == 0 && (!e.second || !m.covered(h.From, e.time-w.longest, 0)) { // The capture at its sender lacks it, or began later.
 		e.arriving = unexplained
 		return
 	}
@@ -307,11 +306,19 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		h.delays.add(e.time - newest.time)
 		h.course.at(newest.time).delay(e.time - newest.time)
 	}
-	if changed && f.counted {
+	differs := parts.known && taken == e.bytes && parts.sum != e.sum
+	if e.changed = e.changed || differs; f.counted {
+		h.arrive(e, newest, taken, differs)
+	}
+}
+
+// arrive counts what is wrong with an arrival: that it is not what was sent, or that bytes of it had arrived before.
+func (h *Hop) arrive(e *entry, newest reach, taken uint32, differs bool) {
+	if differs {
 		h.damaged(newest.time)
 		h.Changed++
 	}
-	if rest := int64(e.bytes) - int64(taken); f.counted && rest > 0 {
+	if rest := int64(e.bytes) - int64(taken); rest > 0 && (taken > 0 || e.second) {
 		h.BytesDuplicated += rest
 		if taken == 0 {
 			h.Duplicated++
@@ -323,6 +330,62 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 // IP identification. Something on the way may have changed them.
 func (e *entry) hasHeaderOf(t *entry) bool {
 	return e.answers == t.answers && (e.id == t.id || e.seq != t.seq || e.bytes != t.bytes)
+}
+
+// isNoTwin notes that something of a transmission arrived, so that the network made it before this point if it looked like a twin.
+func (f *stream) isNoTwin(h *Hop, t *entry) {
+	if t.twin && f.counted {
+		h.leave(t)
+	}
+	t.twin = false
+}
+
+// leave counts a segment that left the sender's point of a hop.
+func (h *Hop) leave(e *entry) {
+	h.Packets++
+	h.Bytes += int64(e.bytes)
+	h.course.at(e.time).packets++
+}
+
+// parts is the sum of the transmissions that an arrival consists of, which hosts may have merged.
+type parts struct {
+	sum   uint32
+	known bool
+}
+
+// add adds the sum of a part that begins at an offset in the arrival, in bytes.
+func (p *parts) add(sum, offset uint32) {
+	if offset%2 != 0 {
+		sum = sum<<8&0xff00 | sum>>8
+	}
+	p.sum += sum
+	p.sum = p.sum&0xffff + p.sum>>16
+}
+
+// proves reports whether the payload of a segment is known, and that its checksum is right.
+func (e *entry) proves() bool { return e.summed && e.icrc == rocev2.ICRCOk }
+
+// payloadSum returns the sum of the words of 16 bits of a payload, as the checksum of TCP counts them, with 0xffff for 0.
+func payloadSum(b []byte) uint32 {
+	var sum uint64
+	for ; len(b) >= 4; b = b[4:] {
+		sum += uint64(be.Uint32(b))
+	}
+	switch len(b) {
+	case 3:
+		sum += uint64(be.Uint16(b)) + uint64(b[2])<<8
+	case 2:
+		sum += uint64(be.Uint16(b))
+	case 1:
+		sum += uint64(b[0]) << 8
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	if sum == 0 {
+		sum = 0xffff // the other zero of sums of this kind
+	}
+	return uint32(sum)
 }
 
 // damagedBytes takes a segment that arrived with a bad checksum, if a frame with the same bytes was sent, which was
@@ -388,6 +451,9 @@ func (m *matcher) missBytes(r sentRange, e *entry) {
 	switch {
 	case !f.counted:
 		e.sending = unknown
+	case e.twin && left == int64(e.bytes): // the point captured the segment twice
+		e.sending, e.arriving = none, secondCopy
+		h.MirrorDuplicates++
 	case m.late > maxWindow || !m.covered(h.To, e.time, w.longest):
 		e.sending = unknown
 		h.Unknown++

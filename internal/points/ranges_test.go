@@ -1,6 +1,9 @@
 package points
 
-import "testing"
+import (
+	"math/rand/v2"
+	"testing"
+)
 
 // TestExtents: a stream remembers which bytes the capture at the receiver has, also across the end of the sequence
 // numbers.
@@ -30,5 +33,25 @@ func TestExtents(t *testing.T) {
 	}
 	if len(f.got) != maxExtents || f.has(base, base+5) || !f.has(base+100+4*maxExtents-2, base+100+4*maxExtents-1) {
 		t.Errorf("%d ranges", len(f.got))
+	}
+}
+
+// TestPayloadSum: the sums of parts make the sum of a payload, wherever it is divided.
+func TestPayloadSum(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		b := make([]byte, random.IntN(40))
+		for i := range b {
+			b[i] = byte(random.UintN(3)) * 0x7f // many sums are 0 or 0xffff
+		}
+		var all parts
+		for from := 0; from < len(b); {
+			to := from + 1 + random.IntN(len(b)-from)
+			all.add(payloadSum(b[from:to]), uint32(from))
+			from = to
+		}
+		if want := payloadSum(b); len(b) > 0 && all.sum != want {
+			t.Fatalf("%x: parts add up to %#x, want %#x", b, all.sum, want)
+		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/shell"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -310,7 +311,7 @@ func quoted(arg string) string {
 	if flag.MatchString(arg) {
 		return arg
 	}
-	return render.Shell(arg)
+	return shell.File(arg)
 }
 
 // typed returns a command of rdmadump that an analysis suggests, such as "packets FILE -Y 'marks == retransmitted'".

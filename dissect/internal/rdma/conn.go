@@ -175,6 +175,9 @@ func (c *Conn) SetClient(s Side) { c.setup.Client = record.Some(s) }
 // WantSends sets whether the bytes of Sends are collected.
 func (c *Conn) WantSends(yes bool) { c.wantSends = yes }
 
+// noteChanged notes that the network changed what one side sent. Nobody sent what was captured from then on.
+func (c *Conn) noteChanged() { c.changed = true }
+
 // Where is the subject of a finding.
 type Where struct {
 	XID         record.Opt[uint32]
@@ -226,7 +229,7 @@ func (c *Conn) Report(r *rule.Rule, where Where, format string, args ...any) {
 	if xid, known := where.XID.Get(); known {
 		f.XID = record.Some(record.Hex32(xid))
 	}
-	if side, known := where.AtFault.Get(); known && c.setup.Client.Known() && !c.changed { // Otherwise nobody sent what was captured.
+	if side, known := where.AtFault.Get(); known && c.setup.Client.Known() && !c.changed {
 		f.AtFault = record.Some(c.setup.End(side))
 	}
 	if where.At.Packet != 0 {

@@ -20,6 +20,8 @@ type mpa struct {
 
 	handshake bool   // the MPA frame is not complete yet
 	asks      bool   // this side requested markers
+	wantsCRC  bool   // this side requested CRCs
+	ignored   bool   // neither side requested CRCs, so this side's mean nothing (RFC 5044 s.4.4)
 	markers   bool   // this side sends markers
 	resync    bool   // bytes are missing, so the start of an FPDU has to be found
 	rest      int    // remaining bytes of an FPDU that was truncated
@@ -357,12 +359,12 @@ func (m *mpa) takeHandshake(data []byte, start uint32, at record.Stamp) int {
 	if f.side == 0 || !frame.Reject { // a side that rejects agrees to nothing
 		c.follower.Private(f.side, frame.PrivateData, at, false)
 	}
-	m.asks = frame.Markers
+	m.asks, m.wantsCRC = frame.Markers, frame.CRC
 	if f.side != 0 {
 		if peer := f.peer(); peer != nil { // a side that requests markers gets them
 			client := peer.stream.frames.(*mpa)
-			m.mark(client.asks)
-			client.mark(m.asks)
+			m.agree(client)
+			client.agree(m)
 		}
 		if frame.Reject {
 			c.Report(rule.ConnectionRejected, Where{At: at}, "the MPA reply rejected the connection")
@@ -375,8 +377,8 @@ func (m *mpa) takeHandshake(data []byte, start uint32, at record.Stamp) int {
 	return max(frame.Length-before, 0)
 }
 
-// mark notes whether the stream has markers, as the other side requested.
-func (m *mpa) mark(markers bool) { m.markers = markers }
+// agree notes whether the stream has markers and CRCs, as the handshake of both sides shows.
+func (m *mpa) agree(peer *mpa) { m.markers, m.ignored = peer.asks, !m.wantsCRC && !peer.wantsCRC }
 
 // reportMisframed reports invalid framing, unless the capture may have caused it. The
 // start of an FPDU is uncertain after missing segments of a stream with markers, and in
@@ -405,6 +407,9 @@ func (m *mpa) fpdu(raw []byte, offset int, from uint32, cur *currentPacket) {
 		plain, offset = m.shared.unmark(raw, m.position), -1
 	}
 	crc := iwarp.CheckCRC(raw)
+	if crc == iwarp.CRCBad && m.ignored {
+		crc = iwarp.CRCOff
+	}
 	m.beginPayload(raw, plain, from)
 	defer contents.reportPayload()
 	size := int(be.Uint16(plain))

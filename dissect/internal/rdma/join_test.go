@@ -20,6 +20,7 @@ func (ignorant) Private(Side, []byte, record.Stamp, bool) {}
 func (ignorant) Operation(Event) Standing                 { return Unassigned }
 func (ignorant) Moved(*Operation, uint64, []byte, int)    {}
 func (ignorant) Refused(*Refusal)                         {}
+func (ignorant) Changed(*Operation, record.Stamp)         {}
 func (ignorant) Owner(Side, Name) Tag                     { return 0 }
 func (ignorant) Join(Link, Side, Side)                    {}
 func (ignorant) Closing()                                 {}

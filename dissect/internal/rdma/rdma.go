@@ -318,6 +318,9 @@ type Follower interface {
 	// Refused reports the refused operation, and then all Later operations in the order
 	// of their Seq.
 	Refused(r *Refusal)
+	// Changed reports that the network changed a TCP segment, and its checksum with it. o is nil if it belongs to no
+	// known operation.
+	Changed(o *Operation, at record.Stamp)
 	// Owner returns the tag of the object of a side that has a name, 0 for none.
 	Owner(s Side, n Name) Tag
 

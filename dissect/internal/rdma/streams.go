@@ -33,12 +33,15 @@ func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
 	t.pool.reclaim()
 	cur.mark(nil, s.Path.Mark())
 	if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil && s.Path.Changed {
-		f.conn.changed = true
+		f.conn.noteChanged()
 	}
 	known = t.tcp.segment(s, cur)
 	if s.Path.Joined {
 		if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil {
 			f.reportLost()
+			if s.Path.Changed {
+				f.conn.follower.Changed(cur.Op, s.At)
+			}
 		}
 	}
 	t.settle()

@@ -270,6 +270,18 @@ func (x *txn) readDoneAt(o *rdma.Operation, at record.Stamp) {
 	}
 }
 
+// Changed reports that the network changed a segment of an operation.
+func (cs *connState) Changed(o *rdma.Operation, at record.Stamp) {
+	const text = "what this TCP segment carries is not what was sent, although its checksum is right: both were changed between the capture points"
+	if o != nil {
+		if x, _ := cs.table.tagged(o.Tag); x != nil {
+			x.checker(at).report(rule.ChangedOnPath, text)
+			return
+		}
+	}
+	cs.report(violation{rule: rule.ChangedOnPath, where: rdma.Where{At: at}}, text)
+}
+
 // Refused records a NAK or Terminate: the refused operation was not executed, and neither were the
 // operations after it.
 func (cs *connState) Refused(r *rdma.Refusal) {

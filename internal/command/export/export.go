@@ -25,6 +25,7 @@ import (
 	"github.com/rdmadump/rdmadump/internal/export/trace"
 	"github.com/rdmadump/rdmadump/internal/points"
 	"github.com/rdmadump/rdmadump/internal/query"
+	"github.com/rdmadump/rdmadump/internal/shell"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -190,7 +191,7 @@ func (x *exporting) export(cmd *cobra.Command, kind exporter, paths []string) er
 	defer r.Source.Close()
 	if kind.run == nil {
 		if x.Write == "-" || x.Write == "" {
-			return &command.Status{Code: command.ExitUsage, Err: fmt.Errorf("--write %s: the tables are several files, below a folder; name the folder", render.Shell(x.Write))}
+			return &command.Status{Code: command.ExitUsage, Err: fmt.Errorf("--write %s: the tables are several files, below a folder; name the folder", shell.File(x.Write))}
 		}
 		return x.parquet(r, paths)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/command/input"
 	"github.com/rdmadump/rdmadump/internal/export"
@@ -89,7 +90,7 @@ func (s *scrubbed) run(r *Run) (string, error) {
 	if err := s.again(r); err != nil {
 		return "", err
 	}
-	e := export.NewPackets(r.out, "rdmadump "+command.Version())
+	e := export.NewPackets(r.out, "rdmadump "+command.Version()+capture.Scrubbed)
 	e.Wants, e.Rewrite, e.HideXID = r.wantsPacket, w.Frame, w.HidesXID
 	r.withCopies(e)
 	if err := r.Feed(e.Handler(), false); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmadump/rdmadump/internal/command"
-	"github.com/rdmadump/rdmadump/render"
+	"github.com/rdmadump/rdmadump/internal/shell"
 )
 
 // Typed holds the values of the flags of a view as they were typed. [Settings] holds what
@@ -377,7 +377,7 @@ func Words(set *pflag.FlagSet, wanted func(name string) bool) (words []string) {
 // Selected returns, for a shell, the flags that were given and select what a command is about, each with a space before it.
 func Selected(set *pflag.FlagSet) (text string) {
 	for _, word := range Words(set, Selects) {
-		text += " " + render.ShellWord(word)
+		text += " " + shell.Word(word)
 	}
 	return text
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/command/flags"
+	"github.com/rdmadump/rdmadump/internal/shell"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -78,7 +79,7 @@ func NamesOf(given, paths []string, called map[string]string) Names {
 			typed, piped = append(typed, saved), true
 			continue
 		}
-		typed = append(typed, render.Shell(path))
+		typed = append(typed, shell.File(path))
 	}
 	names := Names{Shown: strings.Join(shown, " "), Typed: strings.Join(typed, " "), Piped: piped}
 	if len(paths) > fewNames {

@@ -24,7 +24,7 @@ import (
 	"github.com/rdmadump/rdmadump/internal/command/show"
 	"github.com/rdmadump/rdmadump/internal/export"
 	"github.com/rdmadump/rdmadump/internal/index"
-	"github.com/rdmadump/rdmadump/render"
+	"github.com/rdmadump/rdmadump/internal/shell"
 )
 
 // browsing holds the values of the flags of browse.
@@ -257,7 +257,7 @@ func (b *browsing) show(ctx context.Context, what *browsed, terminal browse.Term
 	}()
 	var typed []string
 	for _, path := range what.names {
-		typed = append(typed, render.Shell(path))
+		typed = append(typed, shell.File(path))
 	}
 	options := browse.Options{
 		Index: x, Name: strings.Join(what.names, " "), Typed: strings.Join(typed, " "), Look: set.Look.Drawing(b.stdout), Dissect: o,

@@ -23,6 +23,7 @@ import (
 	"github.com/rdmadump/rdmadump/internal/command/flags"
 	"github.com/rdmadump/rdmadump/internal/command/input"
 	"github.com/rdmadump/rdmadump/internal/command/show"
+	"github.com/rdmadump/rdmadump/internal/shell"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -152,7 +153,7 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 		return err
 	}
 	r := &show.Runner{Settings: set, Stdout: stdout, Stderr: stderr, Live: true}
-	r.Typed = render.Shell(cmp.Or(l.Follow, strings.TrimPrefix(l.Write, "-"), "FILE"))
+	r.Typed = shell.File(cmp.Or(l.Follow, strings.TrimPrefix(l.Write, "-"), "FILE"))
 	saved, err := l.saver(r)
 	if err != nil {
 		return err

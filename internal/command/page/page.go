@@ -26,6 +26,7 @@ import (
 	"github.com/rdmadump/rdmadump/internal/command/input"
 	"github.com/rdmadump/rdmadump/internal/export/scrub"
 	"github.com/rdmadump/rdmadump/internal/report"
+	"github.com/rdmadump/rdmadump/internal/shell"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -245,7 +246,7 @@ func (x *reporting) earlier(cmd *cobra.Command, set *flags.Settings) (*report.Ea
 		return nil, nil, fmt.Errorf("--before %s: %w", render.Clean(x.Before), err)
 	}
 	d := <-digestsOf(cmd.Context(), []string{x.Before}, nil)
-	return &report.Earlier{File: d.list[0], Typed: render.Shell(x.Before)}, side, nil
+	return &report.Earlier{File: d.list[0], Typed: shell.File(x.Before)}, side, nil
 }
 
 // selection returns the flags that select RPCs, quoted for a shell.
@@ -255,7 +256,7 @@ func (x *reporting) selection() (words []string) {
 	}
 	for _, flag := range []struct{ name, value string }{{"--xid", strings.Join(x.XIDs, ",")}, {"--from", x.From}, {"--to", x.To}, {"-Y", x.Filter}} {
 		if flag.value != "" {
-			words = append(words, flag.name, render.Shell(flag.value))
+			words = append(words, flag.name, shell.File(flag.value))
 		}
 	}
 	return words

@@ -305,7 +305,7 @@ func (s *sink) selection(summary *record.Summary) string {
 		total, noun = int64(summary.Connections), "connection"
 	}
 	switch {
-	case !s.selecting() && !s.stopped:
+	case !s.selecting() && !s.stopped, s.Timeline: // A connection has several records with --timeline.
 		return order
 	case s.stopped: // The numbers of the summary are those up to there, and how many more there are is not known.
 		return record.Plural(s.written, noun) + " shown; reading ended after "

@@ -1,10 +1,10 @@
-package render_test
+package shell_test
 
 import (
 	"os/exec"
 	"testing"
 
-	"github.com/rdmadump/rdmadump/render"
+	"github.com/rdmadump/rdmadump/internal/shell"
 )
 
 // TestShell: a shell reads the original name, runs nothing, and the text is safe for a
@@ -25,7 +25,7 @@ func TestShell(t *testing.T) {
 		"\u202e":                  `$'\342\200\256'`,
 		"\xff7":                   `$'\3777'`,
 	} {
-		got := render.Shell(file)
+		got := shell.File(file)
 		if got != want {
 			t.Errorf("%q: %s, want %s", file, got, want)
 		}

@@ -1,4 +1,5 @@
-package render
+// Package shell writes words in the form that a POSIX shell accepts.
+package shell
 
 import (
 	"strings"
@@ -6,17 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// Shell returns a file name in the form that a POSIX shell accepts, and that is safe to
+// File returns a file name in the form that a POSIX shell accepts, and that is safe to
 // print. It quotes the name if necessary, and puts "./" before a dash that would begin a flag.
-func Shell(file string) string {
+func File(file string) string {
 	if len(file) > 1 && file[0] == '-' { // the name "-" is standard input
 		file = "./" + file
 	}
-	return ShellWord(file)
+	return Word(file)
 }
 
-// ShellWord is like [Shell] for a word that is no file name: a dash stays.
-func ShellWord(word string) string {
+// Word is like [File] for a word that is no file name: a dash stays.
+func Word(word string) string {
 	plain, odd := word != "", !utf8.ValidString(word)
 	for _, r := range word {
 		odd = odd || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r) || r == 0x2028 || r == 0x2029
