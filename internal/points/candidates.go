@@ -39,10 +39,14 @@ func (p *Plan) joinSeries() {
 	if list == nil {
 		list = p.successive(spans)
 	}
+	others := p.outside(spans, list)
 	for _, series := range list {
 		heads, base := map[int]*source{}, int64(0)
-		for _, file := range series.Files {
+		for i, file := range series.Files {
 			afterGap := slices.ContainsFunc(series.Missing, func(a capture.Absent) bool { return a.Before == file })
+			if i > 0 && fills(others, spans[p.files[series.Files[i-1]].Path], spans[p.files[file].Path]) {
+				heads, base = map[int]*source{}, 0
+			}
 			for _, src := range of[file] {
 				src.pieces[0].afterGap = afterGap
 				if head := heads[src.origin]; head != nil {
@@ -56,6 +60,30 @@ func (p *Plan) joinSeries() {
 		}
 	}
 	p.tidy()
+}
+
+// outside returns the times of the files that are in no series.
+func (p *Plan) outside(spans map[string]capture.Span, list []capture.Series) (times []capture.Span) {
+	in := make([]bool, len(p.files))
+	for _, series := range list {
+		for _, file := range series.Files {
+			in[file] = true
+		}
+	}
+	for i, f := range p.files {
+		if s, known := spans[f.Path]; known && !in[i] {
+			times = append(times, s)
+		}
+	}
+	return times
+}
+
+// fills reports whether one of these times is between two files of a series, and takes all of the time between them.
+func fills(times []capture.Span, before, after capture.Span) bool {
+	from, to := before.Last, after.First
+	return slices.ContainsFunc(times, func(s capture.Span) bool {
+		return s.First >= from-overlaps && s.First <= from+soon && s.Last >= to-soon && s.Last <= to+overlaps
+	})
 }
 
 // tidy removes the sources that others have absorbed. The order of the others is that of the files as the user named them, and of their interfaces.

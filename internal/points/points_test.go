@@ -1703,3 +1703,18 @@ func TestSenderCapturesTCP(t *testing.T) {
 		}
 	}
 }
+
+// TestNameOutsideSeries: a file between two files of a series, whose name does not belong to it, is a part of the same capture.
+func TestNameOutsideSeries(t *testing.T) {
+	want := run(t, stormClient, stormServer).counts()
+	server := load(t, stormServer)
+	n, folder := len(server)/3, t.TempDir()
+	var files []string
+	for i, name := range []string{"server1.pcap", "server2 (1).pcap", "server3.pcap"} {
+		files = append(files, writeTo(t, filepath.Join(folder, name), server[i*n:max((i+1)*n, len(server)*(i/2))]))
+	}
+	r := run(t, append(files, stormClient)...)
+	if got := r.counts(); got != want || len(r.Points) != 2 {
+		t.Errorf("%d points, %+v; want 2, %+v: %q", len(r.Points), got, want, r.Notes)
+	}
+}
