@@ -121,6 +121,7 @@ type Hop struct {
 	delays histogram
 	course course
 	quiet  *quiet          // of the point that the packets come to
+	lacked int64           // when the latest packet was sent that the capture of that point lacks; 0 if there is none
 	lostIn map[int64]int64 // lost packets by the beginning of the time in which that point captured nothing
 }
 
@@ -672,9 +673,9 @@ func (m *matcher) miss(at uint64, e *entry) {
 		if !e.unseen {
 			m.missing[h.To]++
 		}
-		e.sending = notCaptured
+		e.sending, h.lacked = notCaptured, e.time
 		h.NotCaptured++
-	case m.incomplete(h.To) && !m.flows.wasMissed(e): // Nothing shows that the sender missed it, or that the receiver had it.
+	case (m.incomplete(h.To) || !e.repeats() && m.lacksNear(h, at, e)) && !m.flows.wasMissed(e): // Nothing shows that the sender missed it, or that the receiver had it.
 		e.sending = unknown
 		h.Unknown++
 	default:
@@ -697,6 +698,33 @@ const fewMissing = 3
 // show that the network lost it, unless its sender retransmitted it.
 func (m *matcher) incomplete(point int) bool {
 	return m.late < minWindow/4 && m.missing[point] > fewMissing && m.missing[point]*200 > m.frames[point]
+}
+
+// Limits of what is near a packet that a capture lacks.
+const (
+	nearTime    = 1e6 // in nanoseconds
+	nearEntries = 64
+)
+
+// lacksNear reports whether the capture at the receiver's point of a hop lacks packets that were sent shortly before or after one: it
+// dropped several packets, or none for some time.
+func (m *matcher) lacksNear(h *Hop, at uint64, e *entry) bool {
+	if h.lacked != 0 && e.time-h.lacked <= nearTime {
+		return true
+	}
+	lacking := 0
+	for i := at + 1; i < m.ring.tail && i <= at+nearEntries; i++ {
+		t := m.ring.at(i)
+		if t.time > e.time+nearTime {
+			break
+		}
+		if t.path == e.path && t.hop == e.hop && t.sending == notYet && !t.stream && !t.control && (t.unseen || m.flows.wasAnswered(t)) {
+			if lacking++; lacking > 1 { // A single one may be damaged.
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // covered reports whether the capture of a point covers a time, with a margin.

@@ -1718,3 +1718,15 @@ func TestNameOutsideSeries(t *testing.T) {
 		t.Errorf("%d points, %+v; want 2, %+v: %q", len(r.Points), got, want, r.Notes)
 	}
 }
+
+// TestGapOfReceiver: acknowledgements that were sent next to packets that the capture at their receiver lacks are not said to be lost.
+func TestGapOfReceiver(t *testing.T) {
+	const pair = "../../testdata/ends/roce-linkdown3-"
+	server := load(t, pair+"server.pcap.zst")
+	for from := 20; from+12 < len(server); from += 16 {
+		gap := slices.Delete(slices.Clone(server), from, from+12)
+		if got := run(t, pair+"client.pcap.zst", write(t, "gap.pcap", gap)).counts(); got.notCaptured > 1 && got.lost > 1 {
+			t.Errorf("without packets %d to %d: %+v", from+1, from+12, got)
+		}
+	}
+}
