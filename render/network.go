@@ -172,9 +172,12 @@ func pointLine(p *record.Point) string {
 		line += " at " + clean(address)
 	}
 	line += ": " + record.Plural(p.Packets, "packet")
-	if offset, known := p.OffsetNS.Get(); known && (offset != 0 || p.ErrorNS.Or(0) != 0) {
+	switch offset, known := p.OffsetNS.Get(); {
+	case !known:
+		line += "; no packets join it to the first point, so its times are not those of that clock"
+	case offset != 0 || p.ErrorNS.Or(0) != 0:
 		line += ", its clock shows " + ClockOffset(p)
-	} else if known {
+	default:
 		line += "; all times are those of its clock"
 	}
 	for _, step := range p.Steps {
