@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -24,6 +25,7 @@ var compareColumns = []column{
 // everything else.
 func Compare(to Screen, list []*analyze.Comparison) error {
 	t := newTable(to.Out, to.Theme, to.Width, compareColumns)
+	rows, ordered, last := 0, true, int64(math.MaxInt64)
 	tested, chance, marked, changed, pairs, absent, bounds := false, false, false, false, false, false, false
 	for _, c := range list {
 		if c.Kind != analyze.ComparedGroup {
@@ -36,6 +38,8 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 			return cell{text: pair(text(a), text(b))}
 		}
 		plain := func(n int64) string { return fmt.Sprint(n) }
+		total := c.Before.TotalNS.Or(0) + c.After.TotalNS.Or(0)
+		rows, ordered, last = rows+1, ordered && total <= last, total
 		row := []cell{
 			{text: clean(c.Name), ink: to.Theme.key},
 			count(func(m *analyze.Measured) record.Opt[int64] { return m.Count }, plain),
@@ -75,6 +79,9 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 		return err
 	}
 	var b strings.Builder
+	if rows > 1 && ordered {
+		b.WriteString("rows  with the largest sums of latencies in both captures first\n")
+	}
 	if pairs {
 		b.WriteString("a > b before > after; a single value is the same in both\n")
 	}

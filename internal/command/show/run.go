@@ -318,6 +318,8 @@ func (s *sink) selection(summary *record.Summary) string {
 // order says how the rows of a table of sums are ordered, if no flag says it. It returns nothing for other views.
 func (s *sink) order() string {
 	switch first, _, _ := strings.Cut(s.By.By, ","); {
+	case s.View != nil && s.written > 1 && s.Order.Path == "latency_ns" && s.Order.Descending:
+		return "the longest times are first; "
 	case s.View == nil || s.Order.Path != "" && (s.Order.Path != "total_ns" || !s.Order.Descending) || s.written < 2:
 	case s.View == flags.OperationSumsView && s.Order.Path == "":
 		return "the rows with the most bytes are first; "
