@@ -75,6 +75,7 @@ var schemas = []struct {
 	{"rdma_stats", "Sums of the RDMA operations of one group", reflect.TypeFor[analyze.OperationStats]()},
 	{"stats", "Sums of the transactions of one program, procedure or operation", reflect.TypeFor[analyze.Stats]()},
 	{"summary", "The last record: what there was, and what could not be read", reflect.TypeFor[record.Summary]()},
+	{"task", "What an application waited for: a request, and the requests that repeat it", reflect.TypeFor[record.Task]()},
 	{"transaction", "One RPC: its Call, the memory that it exposed, what moved, its Reply", reflect.TypeFor[record.Transaction]()},
 }
 

@@ -32,6 +32,7 @@ type Connection struct {
 	PrivateData             PrivateDataPair          `json:"private_data" doc:"RPC-over-RDMA private data that each side sent in the handshake (RFC 8797)."`
 	InlineThreshold         Opt[InlineThresholds]    `json:"inline_threshold" doc:"Longest Send that each side may transmit, in bytes; null on connections of other upper layers than RPC-over-RDMA, and on rejected ones."`
 	RemoteInvalidation      Opt[bool]                `json:"remote_invalidation" doc:"Whether both sides announced support for remote invalidation; null if the handshake is not in the capture, and on connections of other upper layers than RPC-over-RDMA. Linux servers do not announce it, and use it nevertheless if the client announces it."`
+	AckTimeoutNS            Opt[int64]               `json:"ack_timeout_ns" doc:"Time after which a queue pair of the connection retransmits what was not acknowledged, as the connection request announced it (Local ACK Timeout), in nanoseconds; an adapter may take up to four times as long. 0 means never; null if the request is not in the capture, and on TCP and UDP."`
 	PathMTU                 Opt[int]                 `json:"path_mtu" doc:"Path MTU: the number of bytes of data in a full packet or, if the capture contains none, that which the handshake negotiated."`
 	UpperLayer              string                   `json:"upper_layer" doc:"Upper-layer protocol that the connection carries: rpcrdma is RPC over RDMA, and rpc is RPC over TCP or UDP without RDMA." values:"rpcrdma,rpc,nvme,iser,smbdirect,ipoib,rping,perftest,unknown"`
 	Transactions            int64                    `json:"transactions" doc:"Number of RPC transactions on the connection." alias:"rpcs"`
@@ -124,11 +125,38 @@ type Ended struct {
 	How              Ending      `json:"how" doc:"Cause of the connection's end: disconnect (a DREQ, or a FIN from both sides), reset (an RST), nak (a NAK that ends the connection), terminate (a Terminate), rejected (a REJ, or an MPA reply that rejects the connection), retries_exhausted (one side closed the connection after retransmissions that were never acknowledged), queue_pair_reused (the queue pair was used for another connection), silence (retransmissions were never acknowledged, up to the end of the capture)."`
 	Packet           Opt[int64]  `json:"packet" doc:"Packet number: the packet that shows the end."`
 	Point            string      `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points." secret:"point"`
+	After            Opt[After]  `json:"after" doc:"What went wrong on the connection last, before the packet that ended it; null if nothing did."`
 	Reason           Opt[string] `json:"reason" doc:"Reason that a NAK, Terminate or rejection states." secret:"no"`
 	Retransmissions  Opt[int64]  `json:"retransmissions" doc:"Number of retransmissions of the request that was never acknowledged."`
 	OutstandingCalls int64       `json:"outstanding_calls" doc:"Number of Calls that were outstanding at the end and never got a Reply that was accepted."`
 	NotAccepted      int64       `json:"replies_not_accepted" doc:"Number of these Calls whose Reply is in the capture, but was not accepted; the others were in flight at the end."`
 	XIDs             []Hex32     `json:"xids" doc:"XIDs of the first few outstanding Calls; null if there were none."`
+}
+
+// Trouble is something that goes wrong on a connection before it ends.
+type Trouble string
+
+// The kinds of trouble.
+const (
+	TroubleNak     Trouble = "nak"     // a NAK of a PSN sequence error
+	TroubleRNR     Trouble = "rnr_nak" // a receiver had no buffer
+	TroubleTimeout Trouble = "timeout" // a sender retransmitted because its timer expired
+	TroubleGap     Trouble = "gap"     // a sender retransmitted because of a gap that its peer showed without a NAK
+	TroubleUnknown Trouble = "unknown" // a sender retransmitted, and the capture does not show why
+)
+
+// Values returns all kinds.
+func (Trouble) Values() []string {
+	return Words(TroubleNak, TroubleRNR, TroubleTimeout, TroubleGap, TroubleUnknown)
+}
+
+// After is what went wrong on a connection last before it ended.
+type After struct {
+	Event     Trouble   `json:"event" doc:"What went wrong: nak (a NAK of a PSN sequence error), rnr_nak (a receiver had no buffer), timeout (a sender retransmitted because its timer expired), gap (a sender retransmitted because of a gap that its peer showed), unknown (a sender retransmitted for a reason that the capture does not show)."`
+	Packet    int64     `json:"packet" doc:"Packet number: the NAK, or the first packet that was retransmitted."`
+	Point     string    `json:"point,omitzero" doc:"Name of the capture point whose number packet is; present only with several capture points." secret:"point"`
+	Time      Time      `json:"time" doc:"Time of this packet."`
+	Recovered Opt[bool] `json:"recovered" doc:"Whether the other side accepted afterwards what had been refused or retransmitted; null if the capture does not show it."`
 }
 
 // CallsAtEnd says how many Calls were in flight when connections ended, and how many had a Reply that was not accepted. These are

@@ -228,6 +228,10 @@ func (r *Finding) Localize(points []string) { localOpt(&r.Packet, &r.Point, poin
 func (r *Connection) Localize(points []string) {
 	if e, known := r.Ended.Get(); known {
 		localOpt(&e.Packet, &e.Point, points)
+		if a, known := e.After.Get(); known {
+			local(&a.Packet, &a.Point, points)
+			e.After = Some(a)
+		}
 		r.Ended = Some(e)
 	}
 }

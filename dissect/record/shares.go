@@ -201,6 +201,9 @@ type ConnectionPath struct {
 	Repeated   FromPair       `json:"repeated" doc:"Packets that had passed the capture point, and came again."`
 	Point      PointFacts     `json:"point" doc:"Where the capture was taken, as far as it is known."`
 	Congestion PathCongestion `json:"congestion" doc:"Signals of congestion."`
+
+	RetransmittedFrom FromPair `json:"retransmitted_from" doc:"Senders of the retransmitted packets."`
+	Bursts            int64    `json:"bursts" doc:"Number of separate events of retransmission: packets of one sender that were retransmitted together, because of one timeout, NAK or gap, are one event."`
 }
 
 // RoundTripPair has the round trips to both sides.

@@ -56,6 +56,12 @@ const (
 	Responder Role = "responder" // sends the Reply
 )
 
+// GSS is what the RPCSEC_GSS credential of a Call says (RFC 2203 s.5).
+type GSS struct {
+	Service   Opt[string] `json:"service" doc:"Protection of arguments and results: none (only the header is protected), integrity or privacy (encrypted); null for a Call that creates or destroys a context, and if the credential is not captured." values:"none,integrity,privacy" secret:"no"`
+	Procedure string      `json:"procedure" doc:"Procedure of RPCSEC_GSS: data for an RPC; init, continue_init and destroy for a NULL that sets up or destroys a context." values:"data,init,continue_init,destroy,unknown" secret:"no"`
+}
+
 // Chunk is one of the three chunk lists of an RPC-over-RDMA header.
 type Chunk string
 
@@ -73,6 +79,9 @@ type Transaction struct {
 	Type              string            `json:"type" doc:"The record's type, always \"transaction\"." values:"transaction"`
 	ID                int64             `json:"id" doc:"Transaction number: transactions are counted from 1, in the order of their Calls." alias:"transaction"`
 	Connection        int               `json:"connection" doc:"Connection number: the connection that carried the transaction." alias:"conn"`
+	Request           int64             `json:"request" doc:"Transaction number (id) of the first attempt of the request: what the client asked for once. The Calls of a request have the same XID; most requests have a single one."`
+	Attempt           int               `json:"attempt" doc:"Number of the attempt, counted from 1: how many times the Call of the request had been sent, on other connections, up to this one."`
+	RetryOf           Opt[int64]        `json:"retry_of" doc:"Transaction number (id) of the first attempt of the request that this one repeats, because the server had put it off or the session was lost; null if it repeats none."`
 	XID               Hex32             `json:"xid" doc:"Transaction ID (XID) of the RPC." alias:"rpcordma.xid,rpc.xid"`
 	Direction         Direction         `json:"direction" doc:"Direction of the Call: forward from client to server, backward from server to client." alias:"dir"`
 	Status            Status            `json:"status" doc:"Outcome of the transaction: complete (the capture contains the Call and the Reply, which may have an error status), answered (the same, but too little of the Reply was captured to say whether the RPC succeeded), no_reply, no_call (the Call is not in the capture), rdma_error (the responder answered with an RDMA_ERROR). Filters also accept what the column STATUS shows, and groups of --by have its names: ok (complete, without an error status), or the name of an error such as NFS4ERR_NOENT."`
@@ -85,6 +94,7 @@ type Transaction struct {
 	Operations        []string          `json:"operations" doc:"Names of the COMPOUND's operations, in order; null if the RPC is not a COMPOUND." alias:"nfs.opcode" secret:"no"`
 	Operation         Opt[string]       `json:"operation" doc:"Name of the operation that a COMPOUND was sent for, or of the procedure of NFSv2 or NFSv3: CREATE, LINK, REMOVE or RENAME if the COMPOUND has one of these, and otherwise its first operation that does more than finding a file or its attributes, such as READ." secret:"no"`
 	Credential        Opt[string]       `json:"credential" doc:"Flavor of the Call's credential." secret:"no"`
+	GSS               Opt[GSS]          `json:"gss" doc:"What the RPCSEC_GSS credential of the Call says; null with other credentials."`
 	RPCStatus         Opt[string]       `json:"rpc_status" doc:"Accept or reject status of the RPC Reply." secret:"no"`
 	NFSStatus         Opt[string]       `json:"nfs_status" doc:"NFS status of the whole Reply." secret:"no"`
 	Client            Opt[string]       `json:"client" doc:"Address of the client; null if the capture does not show it." secret:"address"`
@@ -130,6 +140,7 @@ type Transaction struct {
 	RDMAErrorRange    Opt[VersionRange] `json:"rdma_error_versions" doc:"Versions that an ERR_VERS says are supported."`
 	RetransmitOf      Opt[int64]        `json:"retransmit_of" doc:"Transaction number (id): the transaction on an earlier connection that this transaction retransmits."`
 	Retransmitted     int               `json:"retransmitted" doc:"Number of packets of the transaction that were retransmitted." alias:"retr"`
+	RetransmittedFrom FromPair          `json:"retransmitted_from" doc:"Senders of the packets of the transaction that were retransmitted: from the end that opened the connection, and from the other one."`
 	Context           Opt[Context]      `json:"context" doc:"State of the connection when the Call was sent; null if the capture does not contain the Call."`
 	Findings          []string          `json:"findings" doc:"Ids of the rules of all findings about the transaction, each once." secret:"no"`
 

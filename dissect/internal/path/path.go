@@ -11,6 +11,7 @@ import (
 type Way struct {
 	Signals
 	late, repeated int64
+	Again, Bursts  int64          // packets that were retransmitted, and separate events of that
 	classes        [classes]uint8 // traffic classes that were seen, without their ECN bits
 	classesSeen    int
 	trips          *RoundTrips

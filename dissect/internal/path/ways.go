@@ -63,6 +63,7 @@ func (w *Ways) Record() (p record.ConnectionPath) {
 	p.RoundTrips = record.RoundTripPair{ToServer: ways[0].Trips().Record(), ToClient: ways[1].Trips().Record()}
 	p.Late = record.FromPair{FromClient: ways[0].LatePackets(), FromServer: ways[1].LatePackets()}
 	p.Repeated = record.FromPair{FromClient: ways[0].RepeatedPackets(), FromServer: ways[1].RepeatedPackets()}
+	p.RetransmittedFrom, p.Bursts = record.FromPair{FromClient: ways[0].Again, FromServer: ways[1].Again}, ways[0].Bursts+ways[1].Bursts
 	p.Congestion = record.PathCongestion{
 		ECN: w.ecn(), CEToServer: ways[0].Marked, CEToClient: ways[1].Marked, CNPFromClient: ways[0].CNPs, CNPFromServer: ways[1].CNPs,
 		PauseFrames: w.Pauses.frames - w.PausesBefore, DSCP: []int{},

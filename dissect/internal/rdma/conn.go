@@ -45,6 +45,7 @@ type Conn struct {
 	last      record.Stamp // its last packet
 	unpaused  int64        // frames that had paused a link when it began
 
+	trouble  trouble                 // the latest
 	timer    record.Opt[record.Time] // Local ACK Timeout of the REQ; 0 if there is no timer
 	reasked  int64                   // requests to open the connection after the first
 	mtu      int                     // path MTU in use, bytes; 0 if it is not known
@@ -316,6 +317,33 @@ func (c *Conn) ends(e Ending) {
 	c.ending = &ending
 }
 
+// trouble is something that went wrong: what its flow sent from a sequence number on was refused, or retransmitted.
+type trouble struct {
+	what record.Trouble
+	at   record.Stamp
+	flow *flow
+	seq  uint32
+}
+
+// troubled notes what went wrong on the connection last before it ended.
+func (c *Conn) troubled(by trouble) {
+	if c.ending == nil {
+		c.trouble = by
+	}
+}
+
+// record returns the trouble in the form of a record. That nothing acknowledged what was refused is proven only if the capture
+// lacks nothing.
+func (t *trouble) record(c *Conn) (r record.Opt[record.After]) {
+	if t.flow == nil {
+		return r
+	}
+	recovered := t.flow.isAcked(t.seq)
+	return record.Some(record.After{
+		Event: t.what, Packet: t.at.Packet, Time: t.at.Time, Recovered: record.SomeIf(recovered, recovered || c.Complete()),
+	})
+}
+
 // ended returns how the connection ended, in the form of its record.
 func (c *Conn) ended() (r record.Opt[record.Ended]) {
 	var e Ending
@@ -331,7 +359,7 @@ func (c *Conn) ended() (r record.Opt[record.Ended]) {
 	}
 	end := record.Ended{
 		How: e.How, Packet: record.SomeIf(e.At.Packet, e.At.Packet != 0), Reason: record.SomeIf(e.Reason, e.Reason != ""),
-		Retransmissions: record.SomeIf(e.Repeats, e.Repeats > 0),
+		Retransmissions: record.SomeIf(e.Repeats, e.Repeats > 0), After: c.trouble.record(c),
 	}
 	if by, told := e.By.Get(); told {
 		end.By = record.Some(c.setup.End(by))
@@ -349,7 +377,7 @@ func (c *Conn) makeRecord() *record.Connection {
 	*r = record.Connection{
 		Type: "connection", ID: c.setup.ID.Or(0), Transport: c.setup.Transport, Client: c.endpoint(client), Server: c.endpoint(client.Other()),
 		ClientKnown: c.setup.Client.Known(), Requests: c.reasked + min(c.reasked, 1), Established: f.established, Closed: f.closed, Ended: c.ended(), Handshake: "missed",
-		ServiceID: c.setup.ServiceID, Key: c.setup.Key, PathMTU: record.SomeIf(c.mtu, c.mtu != 0),
+		ServiceID: c.setup.ServiceID, Key: c.setup.Key, AckTimeoutNS: record.SomeIf(int64(c.timer.Or(0)), c.timer.Known()), PathMTU: record.SomeIf(c.mtu, c.mtu != 0),
 		Packets: n.Packets, PacketsBeforePairing: f.beforePairing, Retransmitted: n.Retransmitted, RetransmittedUnassigned: f.unassigned, OutOfOrder: n.OutOfOrder,
 		NotCaptured: n.NotCaptured, Naks: n.Naks, RNRNaks: n.RNRNaks, First: f.first, Last: f.last, Damaged: n.Damaged, CongestionMarks: n.CongestionMarks, CNPs: n.CNPs, Selected: record.SomeIf(f.selected, c.tracker.Selects != nil),
 	}

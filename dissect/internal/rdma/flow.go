@@ -31,6 +31,8 @@ type flow struct {
 	silent      bool         // it did not answer silentAfter requests that ask for a response
 	asked       int16        // number of such requests of the peer since the last packet of this flow
 	cause       cause.Sender // why it retransmits
+	burst       int64        // number of the latest burst with a packet of it
+	again       record.Time  // its latest retransmission
 	ops         ledger       // operations, by sequence number
 	heldCopies  int64        // retransmissions of requests that wait, or did not come to their receiver
 	parts       assembly

@@ -383,6 +383,9 @@ func (c *Conn) join(f *flow, to Side) {
 		return to.Other()
 	}
 	c.record.join(&old.record)
+	if c.trouble.at.Before(old.trouble.at) {
+		c.trouble = old.trouble
+	}
 	if c.mtu == 0 {
 		c.mtu = old.mtu
 	}

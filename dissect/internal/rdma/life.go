@@ -8,16 +8,16 @@ import (
 
 // life is what the record of an operation says, besides the operation itself.
 type life struct {
-	acked         record.Stamp
-	active        record.Stamp // the latest packet of the operation, including retransmissions
-	asked         record.Stamp // the latest retransmission of the request
-	answered      record.Stamp // the latest retransmitted packet of the response
-	burst         int64        // number of the latest burst that is counted
-	retransmitted int64
-	waits         []record.Wait
-	transaction   record.Opt[int64]
-	refused       bool
-	passed        bool // the record was passed on
+	acked       record.Stamp
+	active      record.Stamp // the latest packet of the operation, including retransmissions
+	asked       record.Stamp // the latest retransmission of the request
+	answered    record.Stamp // the latest retransmitted packet of the response
+	burst       int64        // number of the latest burst that is counted
+	again       [2]int64     // retransmitted packets: of the request, and of the response
+	waits       []record.Wait
+	transaction record.Opt[int64]
+	refused     bool
+	passed      bool // the record was passed on
 }
 
 // Limits of records.
@@ -90,11 +90,12 @@ func (o *Operation) noteRetransmitted(by Side, b *Burst, at record.Stamp) {
 // repeat notes a retransmitted packet of the operation, or of its response. It reports whether the packet is the
 // first one of a burst of requests.
 func (l *life) repeat(b *Burst, request bool, at record.Stamp) (first bool) {
-	l.retransmitted++
 	l.active = at
 	if request {
+		l.again[0]++
 		l.asked = at
 	} else {
+		l.again[1]++
 		l.answered = at
 	}
 	if b == nil || b.Number == l.burst {
@@ -167,6 +168,9 @@ func (c *Conn) passWaiting() {
 // fillEnds fills in what depends on the ends of the connection.
 func (c *Conn) fillEnds(r *record.RDMAOperation, s Side) {
 	client := c.setup.Opener()
+	if again := &r.RetransmittedFrom; r.Side != c.setup.End(s) {
+		*again = record.FromPair{FromClient: again.FromServer, FromServer: again.FromClient}
+	}
 	r.Connection, r.Key, r.Side = c.setup.ID.Or(0), c.setup.Key, c.setup.End(s)
 	r.Client, r.Server = c.Host(client).Known(), c.Host(client.Other()).Known()
 	for i := range r.Waits { // a side waits only for its own operations
@@ -185,8 +189,8 @@ func (o *Operation) makeRecord() *record.RDMAOperation {
 		first = damaged
 	}
 	*r = record.RDMAOperation{
-		Type: "rdma_operation", ID: o.Number, Kind: kindsOfRecords[o.Kind], Status: record.OperationComplete, Bytes: o.Bytes, Packets: o.Packets,
-		Packet: first.Packet, LastPacket: last.Packet, Sent: first.Time, Retransmitted: l.retransmitted, Waits: l.waits, Transaction: l.transaction,
+		Type: "rdma_operation", ID: o.Number, Side: record.Client, Kind: kindsOfRecords[o.Kind], Status: record.OperationComplete, Bytes: o.Bytes, Packets: o.Packets,
+		Packet: first.Packet, LastPacket: last.Packet, Sent: first.Time, Retransmitted: l.again[0] + l.again[1], RetransmittedFrom: record.FromPair{FromClient: l.again[0], FromServer: l.again[1]}, Waits: l.waits, Transaction: l.transaction,
 	}
 	o.conn.fillEnds(r, o.Side)
 	if r.Waits == nil {

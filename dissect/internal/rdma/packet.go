@@ -422,7 +422,12 @@ func (f *flow) nak(d *Datagram, cur *currentPacket) {
 		r.Fatal = syndrome.Code() != rocev2.NakPSNSequenceError
 		r.TooLong = syndrome.Code() == rocev2.NakInvalidRequest || syndrome.Code() == rocev2.NakRemoteOperationError
 	}
-	if r.Fatal {
+	switch {
+	case r.NotReady:
+		c.troubled(trouble{record.TroubleRNR, at, f, p.PSN})
+	case !r.Fatal:
+		c.troubled(trouble{record.TroubleNak, at, f, p.PSN})
+	default:
 		r.Text = fmt.Sprintf("NAK of PSN %d: %s", p.PSN, r.Reason)
 		c.ends(Ending{How: record.EndNak, By: record.Some(by), At: at, Reason: r.Reason})
 	}

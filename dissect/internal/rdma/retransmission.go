@@ -227,6 +227,21 @@ func (f *flow) retransmitted(o *Operation, b *Burst, cur *currentPacket) {
 func (f *flow) noteRetransmission(o *Operation, cur *currentPacket, e Event) {
 	c := f.conn
 	c.record.retransmitted()
+	way := f.itsWay()
+	way.Again++
+	switch e.Burst {
+	case nil: // why it was retransmitted is not known, because what came before it has passed
+		if e.At.Time-f.again >= separately {
+			way.Bursts++
+		}
+	default:
+		if asker := f.peer(); e.Burst.Number != f.burst && (asker == nil || e.Burst.Number != asker.burst) { // a response is repeated with its request
+			way.Bursts++
+			f.troubledBy(e.Burst, e.At)
+		}
+		f.burst = e.Burst.Number
+	}
+	f.again = e.At.Time
 	cur.mark(o, record.Retransmitted)
 	if o != nil {
 		o.noteRetransmitted(f.side, e.Burst, cur.at)
@@ -234,6 +249,20 @@ func (f *flow) noteRetransmission(o *Operation, cur *currentPacket, e Event) {
 	if o == nil || c.follower.Operation(e) == Unassigned {
 		c.record.unassignedRetransmission()
 	}
+}
+
+// separately is the time between retransmissions without a known cause that are separate events.
+const separately = record.Time(10e6)
+
+// troubledBy notes a burst of retransmissions of the flow. One that a NAK asked for follows the trouble that the NAK is.
+func (f *flow) troubledBy(b *Burst, at record.Stamp) {
+	if kind, is := troubles[b.Cause]; is {
+		f.conn.troubled(trouble{kind, at, f, b.From()})
+	}
+}
+
+var troubles = map[record.WaitReason]record.Trouble{
+	record.RetransmitTimeout: record.TroubleTimeout, record.RetransmitGap: record.TroubleGap, record.RetransmitUnknown: record.TroubleUnknown,
 }
 
 // damaged reports a retransmitted request that its receiver drops, because its ICRC is bad;

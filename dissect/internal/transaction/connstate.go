@@ -312,6 +312,9 @@ func (cs *connState) Join(old rdma.Link, from, to rdma.Side) {
 		for x := l.from.first; x != nil; {
 			next := x.next
 			x.cs, x.side = cs, moved(x.side)
+			if again := &x.rec.Retransmitted; from != to {
+				again[0], again[1] = again[1], again[0]
+			}
 			x.signals = path.Counts{} // of one direction, which are not comparable with those of both
 			l.to.add(x)
 			x = next

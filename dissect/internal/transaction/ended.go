@@ -115,6 +115,8 @@ func (k callKey) release() {
 // pastCall is a Call that got no Reply, or whose Reply was not acknowledged.
 type pastCall struct {
 	id         int64
+	request    int64
+	attempt    int
 	connection int
 	tag        rdma.Tag
 	form       callForm
@@ -216,7 +218,7 @@ func (t *Table) rememberUnanswered(x *txn) {
 	}
 	k := x.callKey()
 	before := len(t.unanswered)
-	t.unanswered[k] = pastCall{x.rec.ID, x.cs.link.Setup().ID.Or(0), x.tag(partReply), x.form, x.call.SendBytes, x.call.PayloadBytes, x.procedure, x.arguments, soFar(x)}
+	t.unanswered[k] = pastCall{x.rec.ID, x.rec.Request, x.rec.Attempt, x.cs.link.Setup().ID.Or(0), x.tag(partReply), x.form, x.call.SendBytes, x.call.PayloadBytes, x.procedure, x.arguments, soFar(x)}
 	if len(t.unanswered) > before {
 		k.hold()
 	}
@@ -247,7 +249,7 @@ func (t *Table) findRetransmitted(x *txn) {
 		}
 		delete(t.unanswered, k)
 		k.release()
-		x.rec.follow(before.id)
+		x.rec.follow(&before)
 		continueFrom(x, &before.earlier)
 		if old, _ := t.tagged(before.tag); old != nil && old.state != emitted {
 			old.repeatedElsewhere = true

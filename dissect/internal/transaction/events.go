@@ -123,7 +123,7 @@ func (cs *connState) retransmitted(happened rdma.Event) {
 	if x == nil || x.state == emitted {
 		return
 	}
-	x.rec.repeat()
+	x.rec.Retransmitted[by]++
 	if part == partReply && at.Packet != o.Last.Packet { // not if only a damaged copy came before it
 		x.progress.repeatReply()
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/shares"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
@@ -94,7 +95,7 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	if r.Shares.Known() {
 		r.Meanwhile = x.meanwhile
 	}
-	r.RetransmitOf, r.Retransmitted = record.SomeIf(k.RetransmitOf, k.RetransmitOf != 0), int(k.Retransmitted)
+	r.Request, r.Attempt, r.RetryOf, r.RetransmitOf = k.Request, k.Attempt, record.SomeIf(k.RetryOf, k.RetryOf != 0), record.SomeIf(k.RetransmitOf, k.RetransmitOf != 0)
 	if x.state.hasReply() || x.state == lost {
 		r.Reply = &x.answer
 	}
@@ -109,6 +110,9 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	}
 	setup := cs.link.Setup()
 	client := setup.Opener()
+	r.RetransmittedFrom = record.FromPair{FromClient: int64(k.Retransmitted[client]), FromServer: int64(k.Retransmitted[client.Other()])}
+	r.Retransmitted = int(r.RetransmittedFrom.FromClient + r.RetransmittedFrom.FromServer)
+	r.GSS = x.gssOf()
 	r.Client, r.Server, r.Transport = cs.link.Host(client).Known(), cs.link.Host(client.Other()).Known(), setup.Transport
 	r.Key = setup.Key
 	if v := x.rendezvous; v != nil {
@@ -118,6 +122,25 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 		t.chunks(x)
 	}
 	return r
+}
+
+// gssProcedures are the names of the procedures of RPCSEC_GSS in records (RFC 2203 s.5).
+var gssProcedures = [...]string{"data", "init", "continue_init", "destroy"}
+
+// gssOf returns what the RPCSEC_GSS credential of the Call says.
+func (x *txn) gssOf() (r record.Opt[record.GSS]) {
+	procedure, known := x.gssProcedure.Get()
+	if !known {
+		return r
+	}
+	g := record.GSS{Procedure: "unknown"}
+	if int64(procedure) < int64(len(gssProcedures)) {
+		g.Procedure = gssProcedures[procedure]
+	}
+	if s := x.gss; procedure == 0 && s >= oncrpc.ServiceNone && s <= oncrpc.ServicePrivacy {
+		g.Service = record.Some(s.String())
+	}
+	return record.Some(g)
 }
 
 // compareEvents orders events by their packets. That a packet is a retransmission comes before what

@@ -18,8 +18,8 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 	r, p := &x.rec, &x.procedure
 	*p = procedure{true, rpc.Credential.Flavor, rpc.Program, rpc.Version, rpc.Procedure}
 	x.identity = t.machines.identify(rpc.Credential)
-	g, _ := rpc.Credential.GSS()
-	x.gss, x.control = g.Service, g.Control()
+	g, guarded := rpc.Credential.GSS()
+	x.gss, x.control, x.gssProcedure = g.Service, g.Control(), record.SomeIf(g.Procedure, guarded)
 	if !x.isCompound() {
 		t.files.note(x, rpc, payload, nil)
 		if p.program != nfs.ProgramNFS || nfs.ProcedureName(p.program, p.version, p.procedure) != "READ" {

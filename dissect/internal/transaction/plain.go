@@ -59,7 +59,7 @@ func noteSentAgain(x *txn, m *message, of record.EventKind) {
 		part = partReply
 	}
 	m.Tag = x.tag(part)
-	x.rec.repeat()
+	x.rec.Retransmitted[m.side]++
 	e := x.event(m.Last, record.EventRetransmit, x.role(m.side))
 	e.Of, e.Packets, e.LastPacket = of, record.Some[int64](1), record.Some(m.Last.Packet)
 }
@@ -92,7 +92,7 @@ func callAccepted(cs *connState, x *txn, m *message) (d rdma.Delivery, known boo
 	if seen {
 		at.Time = arrived
 	}
-	return rdma.Delivery{At: at, Earliest: at, Certain: seen || x.rec.Retransmitted == 0}, true
+	return rdma.Delivery{At: at, Earliest: at, Certain: seen || x.rec.Retransmitted == [2]uint32{}}, true
 }
 
 // checkPlainReply checks a Reply over TCP or UDP.

@@ -144,8 +144,11 @@ func NewTable(o Options, b *budget.Budget) *Table {
 type story struct {
 	ID            int64
 	XID           record.Hex32
-	Retransmitted uint32
-	RetransmitOf  int64 // 0 for none
+	Retransmitted [2]uint32 // packets, by side
+	RetransmitOf  int64     // 0 for none
+	Request       int64
+	Attempt       int
+	RetryOf       int64 // 0 for none
 	Status        record.Status
 	Operations    []string
 	Minor         record.Opt[uint32] // of the COMPOUND
@@ -171,12 +174,11 @@ func (s *story) endWaits(at record.Time) {
 	s.Waits = slices.DeleteFunc(s.Waits, func(w record.Wait) bool { return w.From >= at })
 }
 
-// repeat counts a packet that was retransmitted.
-func (s *story) repeat() { s.Retransmitted++ }
-
 // follow notes the transaction on an earlier connection that this one retransmits, and holdBack the one that kept
 // the sender busy.
-func (s *story) follow(id int64)   { s.RetransmitOf = id }
+func (s *story) follow(p *pastCall) {
+	s.RetransmitOf, s.Request, s.Attempt = p.id, p.request, p.attempt+1
+}
 func (s *story) holdBack(id int64) { s.HeldBackBy = id }
 
 // call, end and name note the Call, the outcome, and the operations of a COMPOUND.
@@ -256,7 +258,8 @@ type txn struct {
 	bytesWritten  record.Opt[int64]        // by WRITEs that succeeded
 	files         *fileState               // nil if there are none, or if Options do not ask for them
 	gss           oncrpc.Service
-	path          *pathTimes // nil without several capture points
+	gssProcedure  record.Opt[uint32] // of an RPCSEC_GSS credential that was captured
+	path          *pathTimes         // nil without several capture points
 	inCall        inlineStream
 	named         []string // storage of rec.Operations
 	slot          uint32
@@ -397,7 +400,7 @@ func (t *Table) begin(cs *connState, side rdma.Side, xid uint32) *txn {
 	x.rec.XID, x.cs, x.side, x.slot, x.gen, x.answered = record.Hex32(xid), cs, side, slot, t.gens[slot], &noAnswer
 	t.slots[slot] = x
 	t.last++
-	x.rec.ID = t.last
+	x.rec.ID, x.rec.Request, x.rec.Attempt = t.last, t.last, 1
 	cs.messages.begins()
 	x.charge(txnCost)
 	return x
