@@ -28,6 +28,7 @@ var (
 	ComparisonFields   = fieldsWith[analyze.Comparison]("comparisons")
 	NetworkFields      = fieldsWith[record.Network]("network")
 	CommonFields       = fieldsWith[contrast.Set]("sets")
+	ProblemFields      = fieldsWith[record.Problem]("problems")
 	LostPacketFields   = fieldsWith[record.LostPacket]("lost packets")
 )
 

@@ -20,6 +20,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/diagnose"
 	"github.com/rdmadump/rdmadump/internal/claim"
 	"github.com/rdmadump/rdmadump/internal/points"
 	"github.com/rdmadump/rdmadump/internal/testkit"
@@ -129,6 +130,7 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 		operations := analyze.NewOperationTable("kind", func(values []string, r *record.RDMAOperation) []string { return append(values, string(r.Kind)) })
 		packets := 0
 		overview := analyze.NewCollector()
+		var diagnosis diagnose.Collector
 		s := run(t, name, dissect.Handler{
 			Begin: func(start record.Time) error {
 				rates.Begin(start)
@@ -145,6 +147,7 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 				visit(name, "transaction", r)
 				table.Add(r)
 				overview.Transaction(r)
+				diagnosis.Transaction(r)
 				sides[r.ID%2].Transaction(r)
 				files.Add(r)
 				if err := rates.Add(r); err != nil {
@@ -161,6 +164,7 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 				visit(name, "connection", r)
 				sides[r.ID%2].Connection(r)
 				overview.Connection(r)
+				diagnosis.Connection(r)
 				return nil
 			},
 			Operation: func(r *record.RDMAOperation) error {
@@ -201,6 +205,9 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 		}
 		visit(name, "summary", s)
 		whole := overview.Finish(s)
+		for _, problem := range diagnosis.Problems(s) {
+			visit(name, "problem", problem)
+		}
 		visit(name, "overview", whole)
 		for _, set := range whole.Common {
 			visit(name, "common", set)

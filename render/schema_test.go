@@ -70,6 +70,7 @@ var schemas = []struct {
 	{"overview", "A summary of a capture: the verdict, what the capture is and lacks, and where the time went", reflect.TypeFor[analyze.Overview]()},
 	{"packet", "One frame, one object a header under its lower-case name; where there are several, the second is name_2", nil},
 	{"point", "A capture point: a place in the network with its clock", reflect.TypeFor[record.Point]()},
+	{"problem", "What went wrong: what happened, what it cost, where it comes from, and which command shows it", reflect.TypeFor[record.Problem]()},
 	{"rate", "Sums of the transactions of one interval of time", reflect.TypeFor[analyze.Rate]()},
 	{"rdma_operation", "One RDMA operation of any upper layer: a Send, an RDMA Write, an RDMA Read or an Atomic", reflect.TypeFor[record.RDMAOperation]()},
 	{"rdma_stats", "Sums of the RDMA operations of one group", reflect.TypeFor[analyze.OperationStats]()},

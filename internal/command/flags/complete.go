@@ -14,6 +14,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/internal/diagnose"
 	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -88,7 +89,10 @@ func offerGroups(*View) cobra.CompletionFunc {
 }
 
 // offerRules offers the ids of all rules.
-func offerRules(*View) cobra.CompletionFunc {
+func offerRules(v *View) cobra.CompletionFunc {
+	if v != nil && v.Name == "problems" {
+		return offered(diagnose.IDs)
+	}
 	return offered(func() (ids []string) {
 		for _, r := range rule.All {
 			ids = append(ids, r.ID)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/command"
+	"github.com/rdmadump/rdmadump/internal/diagnose"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -69,8 +70,16 @@ func severities(r *rule.Rule) string {
 	return strings.Join(words, ", ")
 }
 
-// Explains lists the rules, or explains the rule of --explain.
-func (f *Typed) Explains(w io.Writer) error {
+// Explains lists the rules, or explains the rule or, for the view of problems, the kind of problem of --explain.
+func (f *Typed) Explains(v *View, w io.Writer) error {
+	if v.Name == "problems" {
+		page := diagnose.Page(f.Explain)
+		if page == "" {
+			return fmt.Errorf("--explain %.40s: unknown kind of problem; there are %s", render.Clean(f.Explain), strings.Join(diagnose.IDs(), ", "))
+		}
+		_, err := io.WriteString(w, page)
+		return err
+	}
 	if f.Explain == "" {
 		for _, r := range rule.All {
 			if _, err := fmt.Fprintf(w, "%-30s %-14s %s\n", r.ID, severities(r), r.Title()); err != nil {

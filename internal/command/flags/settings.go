@@ -141,7 +141,7 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 	}
 	s.Decoded = slices.ContainsFunc(s.paths(f), query.Decoded)
 	s.Decode = s.Decode || s.Decoded
-	s.Files = v.Name == "files" || v.Name == "report" || v.Name == "overview" && s.JSON || slices.ContainsFunc(append(s.paths(f), s.Look.Columns...), namesFile) ||
+	s.Files = v.Name == "files" || v.Name == "report" || v.Name == "problems" || v.Name == "overview" && s.JSON || slices.ContainsFunc(append(s.paths(f), s.Look.Columns...), namesFile) ||
 		v.Name == "transactions" && s.Columns == nil && (s.JSON || s.Look.wide || s.Filter != nil)
 	s.Ladder = v.Name == "transactions" && len(s.XIDs) > 0 && !s.JSON && s.Columns == nil
 	return s, nil

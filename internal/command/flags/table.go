@@ -123,8 +123,8 @@ var table = []row{
 		noInput: true,
 	},
 	{
-		name: "explain", group: ofView, takers: only("check"),
-		doc:      "explain this `rule`, its usual causes and what to check, and exit",
+		name: "explain", group: ofView, takers: only("check", "problems"),
+		doc:      "explain this `rule`, or kind of problem: its usual causes and what to check, and exit",
 		sets:     func(t *Typed) any { return &t.Explain },
 		complete: offerRules, noInput: true,
 	},

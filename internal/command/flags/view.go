@@ -51,6 +51,10 @@ var Views = []*View{
 		Fields: query.Transactions, filters: "RPCs (by the fields of transactions)", Light: true, onePage: true,
 	},
 	{
+		Name: "problems", Short: "List what went wrong, the worst first; --explain tells what a kind of problem means",
+		Fields: render.ProblemFields, filters: "problems", Light: true,
+	},
+	{
 		Name: "files", Short: "List files: path, reads, writes, latency, who created, renamed or removed it",
 		Fields: render.FileFields, summed: query.Transactions, filters: "RPCs (by the fields of transactions) or files", top: "-total_ns", Light: true,
 	},

@@ -64,6 +64,7 @@ var FieldLists = []struct {
 	{"rdma-sums", flags.OperationSumsView.Fields},
 	{"compare", flags.CompareView.Fields},
 	{"common", flags.CommonView.Fields},
+	{"problems", render.ProblemFields},
 	{"overview", query.New[analyze.Overview]("overviews")},
 	{"summary", query.New[record.Summary]("summaries")},
 	{"credits", query.New[analyze.Credits]("credits")},

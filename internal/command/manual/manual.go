@@ -57,6 +57,8 @@ var viewExamples = map[string]string{
                                           list the operations that stalled
   rdmadump rdma nvme.pcap --conn 0 --top 10
   rdmadump rdma nvme.pcap --by kind,side  sum up by kind and requester`,
+	"problems": `  rdmadump problems nfs.pcap              list what went wrong, the worst first
+  rdmadump problems --explain outage      tell what a kind of problem means`,
 	"overview": `  rdmadump overview nfs.pcap              summarize a capture
   rdmadump overview nfs.pcap --from 10s --to 20s
                                           summarize the RPCs of ten seconds`,

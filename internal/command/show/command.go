@@ -45,7 +45,7 @@ func (x *viewing) run(cmd *cobra.Command, paths []string) error {
 		return err
 	}
 	if f.Rules || f.Explain != "" {
-		return f.Explains(stdout)
+		return f.Explains(x.view, stdout)
 	}
 	if f.Accept != "" {
 		if err := command.RefuseInput("--write-baseline", f.Accept, paths, stdout, stderr); err != nil {

@@ -16,7 +16,7 @@ import (
 // called after the last record.
 var opened = map[string]func(s *sink) (h dissect.Handler, finish func()){
 	"transactions": transactions, "connections": connections, "packets": packets, "rdma": operations, "network": network,
-	"check": findings, "overview": overview, "files": files, "stats": stats,
+	"check": findings, "overview": overview, "files": files, "stats": stats, "problems": problems,
 }
 
 // open returns the functions of a view.

@@ -1,0 +1,58 @@
+package show
+
+import (
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/command/input"
+	"github.com/rdmadump/rdmadump/internal/diagnose"
+	"github.com/rdmadump/rdmadump/render"
+)
+
+// problems lists what went wrong in a capture.
+func problems(s *sink) (dissect.Handler, func()) {
+	h, finish := diagnosis(s)
+	return h, func() {
+		for _, p := range finish() {
+			s.take(p, func(r any) error { return render.Problem(s.w, r.(*record.Problem)) })
+		}
+	}
+}
+
+// diagnosis returns a handler that collects what problems are found in, of the records that the flags select, and a function that finds them
+// after the last record.
+func diagnosis(s *sink) (h dissect.Handler, finish func() []*record.Problem) {
+	c := &diagnose.Collector{}
+	if s.From.Set || s.To.Set {
+		c.Only(s.Overlaps)
+	}
+	h = dissect.Handler{
+		Transaction: func(r *record.Transaction) error {
+			if s.asked(r) {
+				c.Transaction(r)
+			}
+			return s.status()
+		},
+		Connection: func(r *record.Connection) error {
+			if s.WantsConnection(r.ID) {
+				c.Connection(r)
+			}
+			return nil
+		},
+		Operation: func(r *record.RDMAOperation) error {
+			if s.WantsConnection(r.Connection) && s.Within(r.Sent) {
+				c.Operation(r)
+			}
+			return nil
+		},
+		Finding: func(r *record.Finding) error {
+			if s.WantsFinding(r) {
+				c.Finding(r)
+			}
+			return nil
+		},
+	}
+	return h, func() []*record.Problem {
+		c.Network(input.NetworkRecords(s.joined))
+		return c.Problems(s.summary)
+	}
+}

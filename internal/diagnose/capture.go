@@ -1,0 +1,115 @@
+package diagnose
+
+import (
+	"fmt"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// captureGap finds what the capture lacks. It claims the RPCs whose Reply may be among that.
+func captureGap(d *diagnosis) {
+	s := d.summary
+	if from := s.OnlyFrom(); from != "" {
+		p := d.begin(record.Error, record.InCapture)
+		p.doubtful = true
+		p.Headline, p.Effect = "has only packets from "+from, "no latency is known"
+		p.Command = []string{"connections"}
+		for _, r := range d.rpcs {
+			p.all(r)
+		}
+		for _, c := range d.connections {
+			p.ends(d, c)
+		}
+		return
+	}
+	if s.RDMA+s.RPC == 0 && s.Malformed > 0 {
+		p := d.begin(record.Error, record.InCapture)
+		p.Headline, p.Command = fmt.Sprintf("none of %s could be decoded", number(s.Packets, "packet")), []string{"packets"}
+		return
+	}
+	d.missing()
+	if s.EndsInPacket.Known() || s.InputError.Known() {
+		p := d.begin(record.Note, record.InCapture)
+		p.Headline, p.Command = "ends in the middle of a packet", []string{"packets"}
+		if !s.EndsInPacket.Known() {
+			p.Headline = "could not be read to its end"
+		}
+	}
+	for _, n := range s.Evicted {
+		if n > 0 {
+			p := d.begin(record.Warning, record.InCapture)
+			p.Headline, p.Command = "needs more memory than the limit: some state was evicted", []string{"check", "-Y", "rule == memory-limit-reached"}
+			break
+		}
+	}
+}
+
+// missing finds packets that the capture lacks.
+func (d *diagnosis) missing() {
+	s := d.summary
+	var packets, longest int64
+	var all span
+	for i := range s.Absences {
+		if a := &s.Absences[i]; a.Packets.Known() {
+			longest = max(longest, a.To.Sub(a.From))
+			if all.to == 0 {
+				all = span{a.From, a.To}
+			}
+			all = span{min(all.from, a.From), max(all.to, a.To)}
+		}
+	}
+	for _, c := range d.connections {
+		packets += c.Packets
+	}
+	lacks := max(s.NotCaptured, int64(s.CaptureDrops))
+	if lacks == 0 && len(s.MissingFiles) == 0 {
+		return
+	}
+	severity := record.Note
+	if lacks >= 10 && lacks*100 >= packets+lacks || longest >= 1e9 || len(s.MissingFiles) > 0 {
+		severity = record.Warning
+	}
+	p := d.begin(severity, record.InCapture)
+	p.doubtful = true
+	p.Headline = "lacks " + number(lacks, "packet")
+	if all.to > 0 {
+		p.Headline += ", " + d.span(all.from, all.to)
+		p.during(all.from, all.to)
+	}
+	if n := len(s.MissingFiles); n > 0 {
+		files := int64(0)
+		for _, m := range s.MissingFiles {
+			files += m.Count
+		}
+		p.Headline = "lacks " + number(files, "file") + " of the series"
+	}
+	rules := map[string]bool{}
+	for _, n := range s.NotJudged {
+		rules[n.Rule] = true
+	}
+	if len(rules) > 0 {
+		p.Effect = fmt.Sprintf("%s not reported for lack of packets", number(int64(len(rules)), "rule"))
+	}
+	for _, r := range d.rpcs {
+		if r.unanswered() && r.of != nil && d.doubtful(r) {
+			p.task(r.of)
+		}
+	}
+	p.Command = []string{"check", "-Y", "rule == capture-incomplete"}
+}
+
+// doubtful reports whether the Reply of an RPC may be among the packets that the capture lacks. A connection that ended otherwise than in order tells
+// that something was wrong.
+func (d *diagnosis) doubtful(r *rpc) bool {
+	if c := d.byNumber[r.connection]; c != nil && c.NotCaptured > 0 {
+		end, ended := c.Ended.Get()
+		return !ended || end.How == record.EndDisconnect
+	}
+	for i := range d.summary.Absences {
+		a := &d.summary.Absences[i]
+		if a.To > r.sent && (a.Address == r.client && a.Peer == r.server || a.Address == r.server && a.Peer == r.client) {
+			return true
+		}
+	}
+	return false
+}

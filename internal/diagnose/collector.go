@@ -1,0 +1,175 @@
+// Package diagnose tells what went wrong in a capture: a list of problems, the worst first, each with what it cost, where it comes from and
+// what proves it. A problem is a view of facts that other packages have proven; this one decides which of them belong together.
+//
+// A Collector takes records and keeps a summary of bounded size (facts.go). Then the kinds of problems run in the order of the
+// table in kinds.go, which is the order of causes: each claims what it explains (claim.go), so that a later kind sees only what is
+// left. At last the problems are ranked by their harm (rank.go).
+//
+// To add a kind, add a row to the table, a function that finds it, its page in docs/problems, and two captures to the tests: one for which it
+// speaks, and a twin for which it must not.
+package diagnose
+
+import (
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// Collector collects the facts about a capture. The zero value is empty.
+type Collector struct {
+	f        facts
+	overlaps func(from, to record.Time) bool // of the window; nil for the whole capture
+	operated map[int]int64                   // RPCs by connection, of the latest connections
+	putOff   map[string]bool                 // keys of requests that the server put off
+}
+
+// Only says which span of time the problems are about: overlaps reports whether another one overlaps it.
+func (c *Collector) Only(overlaps func(from, to record.Time) bool) { c.overlaps = overlaps }
+
+// Transaction adds an RPC. It does not keep r.
+func (c *Collector) Transaction(r *record.Transaction) {
+	f := &c.f
+	f.totals.add(r)
+	f.state(r)
+	key := r.Client.Or("") + "\x00" + operationOf(r) + "\x00" + r.File.Or("")
+	repeats := c.putOff[key]
+	if status := failureOf(r); putOff[status] > 0 && len(c.putOff) < maxRPCs {
+		if c.putOff == nil {
+			c.putOff = map[string]bool{}
+		}
+		c.putOff[key] = true
+	} else if repeats {
+		delete(c.putOff, key)
+	}
+	if !repeats && !remarkable(r) {
+		return
+	}
+	if len(f.rpcs) >= maxRPCs {
+		f.droppedRPCs++
+		return
+	}
+	f.rpcs = append(f.rpcs, newRPC(r))
+}
+
+// remarkable reports whether something happened to an RPC that a problem may have to explain.
+func remarkable(r *record.Transaction) bool {
+	if r.Status != record.Complete || r.LatencyNS.Or(0) >= slow || r.RetransmitOf.Known() || r.Failed() || r.LatencyMinNS.Known() || len(r.Findings) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(r.Waits, func(w record.Wait) bool { return w.Reason != record.HeadOfLine })
+}
+
+// add adds an RPC to the sums.
+func (t *totals) add(r *record.Transaction) {
+	t.attempts++
+	if !r.RetransmitOf.Known() {
+		t.requests++
+	}
+	latency, known := r.LatencyNS.Get()
+	if !known {
+		return
+	}
+	t.latency += latency
+	if ofMounting(r) || r.Direction == record.Backward || r.Status != record.Complete || r.ProgramName.Or("") != "NFS" {
+		return
+	}
+	t.files++
+	p := r.Phases.Or(record.Phases{})
+	if p.WaitNS == 0 && !p.ReadNS.Known() && !p.WriteNS.Known() {
+		t.fileWork.add(latency)
+	}
+}
+
+// state notes what a restart of the server could explain.
+func (f *facts) state(r *record.Transaction) {
+	if r.Direction == record.Backward || r.Reply == nil {
+		return
+	}
+	value, wrote := r.WriteVerifier.Get()
+	status := r.NFSStatus.Or("")
+	if !wrote && !stateStatuses[status] {
+		return
+	}
+	s := f.servers[r.Server.Or("")]
+	if s == nil {
+		if len(f.servers) >= maxFindings {
+			return
+		}
+		if f.servers == nil {
+			f.servers = map[string]*serverOf{}
+		}
+		s = &serverOf{}
+		f.servers[r.Server.Or("")] = s
+	}
+	if stateStatuses[status] && len(s.lost) < maxFindings {
+		s.lost = append(s.lost, stateLost{r.Reply.Time, status, r.Reply.First(), r.Client.Or("")})
+	}
+	if !wrote {
+		return
+	}
+	i := slices.IndexFunc(s.verifiers, func(v verifier) bool { return v.value == value })
+	if i < 0 && len(s.verifiers) < 64 {
+		s.verifiers = append(s.verifiers, verifier{value, r.Reply.Time, r.Reply.Time, r.Reply.First()})
+	} else if i >= 0 {
+		v := &s.verifiers[i]
+		v.last = max(v.last, r.Reply.Time)
+		if r.Reply.Time < v.first {
+			v.first, v.packet = r.Reply.Time, r.Reply.First()
+		}
+	}
+}
+
+// Connection adds a connection. It does not keep r.
+func (c *Collector) Connection(r *record.Connection) {
+	if len(c.f.connections) >= maxConnections {
+		c.f.droppedConnections++
+		return
+	}
+	x := &connection{Connection: *r.Clone(), accept: r.Established.Known()}
+	c.f.connections = append(c.f.connections, x)
+}
+
+// Finding adds a finding. It does not keep r.
+func (c *Collector) Finding(r *record.Finding) {
+	if r.Severity == record.Note {
+		return
+	}
+	if len(c.f.findings) >= maxFindings {
+		c.f.droppedFindings++
+		return
+	}
+	c.f.findings = append(c.f.findings, &finding{Finding: *r.Clone()})
+}
+
+// Operation adds an RDMA operation of another upper layer. It does not keep r.
+func (c *Collector) Operation(r *record.RDMAOperation) {
+	if r.Transaction.Known() {
+		return
+	}
+	for i := range r.Waits {
+		if len(c.f.stalls) >= maxStalls {
+			return
+		}
+		w := &r.Waits[i]
+		c.f.stalls = append(c.f.stalls, &stall{wait: newWait(w, w.NS), connection: r.Connection, operation: r.Kind, side: r.Side})
+	}
+}
+
+// Network adds what happened to packets between capture points.
+func (c *Collector) Network(list []*record.Network) { c.f.network = list }
+
+// Problems returns the problems of all records that were added, the worst first. The summary may be nil. It must be called once, at the end.
+func (c *Collector) Problems(s *record.Summary) []*record.Problem {
+	if s == nil {
+		s = &record.Summary{RDMA: 1}
+	}
+	f := &c.f
+	f.summary, f.first, f.last = s, s.First.Or(0), s.Last.Or(0)
+	f.fill()
+	d := &diagnosis{facts: f, overlaps: c.overlaps}
+	for i := range kinds {
+		d.kind = &kinds[i]
+		kinds[i].find(d)
+	}
+	return d.ranked()
+}

@@ -1,0 +1,456 @@
+package diagnose
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// The limits of what is remembered.
+const (
+	maxRPCs        = 1 << 15 // attempts that something happened to
+	maxFindings    = 1 << 14
+	maxConnections = 1 << 15
+	maxStalls      = 1 << 12 // of RDMA operations of other upper layers
+)
+
+// slow is the time from which a wait, or a latency, has to be explained by a problem, in nanoseconds.
+const slow = int64(100e6)
+
+// facts is what a capture shows, as far as problems need it. Kinds read it and change nothing but claims.
+type facts struct {
+	rpcs        []*rpc               // in the order of their Calls; only those that something happened to
+	byID        map[int64]*rpc       // the same
+	byXID       map[connXID][]*rpc   // the same
+	tasks       []*task              // of rpcs
+	findings    []*finding           // errors and warnings, and the notes that kinds read
+	connections []*connection        // in the order of their numbers
+	byNumber    map[int]*connection  // the same
+	stalls      []*stall             // of RDMA operations of other upper layers than RPC-over-RDMA
+	summary     *record.Summary      // never nil
+	network     []*record.Network    // with several capture points
+	servers     map[string]*serverOf // by address
+	totals      totals
+	first, last record.Time // of the capture, or of the window
+
+	droppedRPCs, droppedFindings, droppedConnections int64 // beyond the limits
+}
+
+// connXID names an RPC by its connection.
+type connXID struct {
+	connection int
+	xid        record.Hex32
+}
+
+// totals are sums of all RPCs.
+type totals struct {
+	attempts, requests int64
+	latency            int64 // sum over all RPCs, in nanoseconds
+	files              int64 // answered requests for files
+	before             histogram
+	fileWork           histogram // latency of RPCs for files without stalls and transfers
+}
+
+// rpc is an attempt: one Call on one connection, and what answered it.
+type rpc struct {
+	id, repeats    int64 // repeats is the id of the attempt before; 0 if there is none
+	before, again  *rpc  // the attempt before and the next one; nil if there is none
+	of             *task // nil for callbacks, and Replies without a Call
+	connection     int
+	xid            record.Hex32
+	client, server string
+	operation      string // with the program, if that is not NFS
+	file           string
+	uid            uint32
+	backward       bool
+	mounting       bool // it belongs to mounting, unmounting or recovery
+	sent, end      record.Time
+	call, reply    record.PacketRef
+	delivered      bool        // the capture shows that the Call was delivered
+	deliveredAt    record.Time // then
+	latency, least int64       // in nanoseconds, -1 if unknown; least is the shortest that the capture allows
+	status         record.Status
+	failure        string // status of the Reply; empty if it is no error
+	code           string // ERR_VERS or ERR_CHUNK of an RDMA_ERROR
+	replyLost      bool
+	rejected       bool // the RPC layer rejected the Call
+	waits          []wait
+	rules          []string
+	retransmitted  int
+	serverMin      int64 // least time that the server took, in nanoseconds
+	clientMin      int64
+	networkMin     int64
+	serverMax      int64
+	clientMax      int64
+	networkMax     int64
+	point          record.Place
+	congested      bool
+	phases         record.Phases
+
+	outcome claim // that it failed, or was not answered
+	slowly  claim // that it took long
+}
+
+// wait is a stall of an RPC.
+type wait struct {
+	record.Wait // without lists
+	packets     [2]record.PacketRef
+	ns          int64 // inside the latency
+	lost        []record.LostRef
+	by          claim
+}
+
+// task is what an application waited for: a request, and the requests that repeat it because the server put it off.
+type task struct {
+	tries    []*rpc // the last attempt of each request, in the order of their Calls
+	from, to record.Time
+	open     bool // it had not ended when the capture ended
+	gaveUp   bool // the client did not repeat it
+}
+
+// finding is a finding, without what only its text says.
+type finding struct {
+	record.Finding
+	by claim
+}
+
+// connection is a connection.
+type connection struct {
+	record.Connection
+	calls  int64 // RPCs
+	by     claim // of its end
+	accept bool  // it was accepted
+}
+
+// stall is a stall of an RDMA operation of another upper layer.
+type stall struct {
+	wait
+	connection int
+	operation  record.OperationKind
+	side       record.End
+}
+
+// serverOf has what a server sent that a restart could explain.
+type serverOf struct {
+	verifiers []verifier
+	lost      []stateLost
+}
+
+// verifier is a verifier of a server's Replies to WRITE and COMMIT.
+type verifier struct {
+	value       record.Hex64
+	first, last record.Time
+	packet      record.PacketRef
+}
+
+// stateLost is a Reply that says that the server does not know the state of a client.
+type stateLost struct {
+	at     record.Time
+	status string
+	packet record.PacketRef
+	client string
+}
+
+// name returns what people call an RPC: its operation, and the file.
+func (r *rpc) name() string {
+	if r.file == "" {
+		return r.operation
+	}
+	return r.operation + " " + r.file
+}
+
+// unanswered reports whether no Reply was delivered. An RDMA_ERROR answers the Call.
+func (r *rpc) unanswered() bool { return r.status == record.NoReply }
+
+// failed reports whether the responder answered with an error.
+func (r *rpc) failed() bool { return r.failure != "" || r.status == record.RDMAError }
+
+// first returns the first attempt of the request.
+func (r *rpc) first() *rpc {
+	for r.before != nil {
+		r = r.before
+	}
+	return r
+}
+
+// until returns the time at which the RPC ended or, if the capture does not show that, at which its connection did.
+func (r *rpc) until(f *facts) record.Time {
+	if r.latency >= 0 {
+		return r.end
+	}
+	if c := f.byNumber[r.connection]; c != nil && r.status == record.NoReply {
+		if _, ended := c.Ended.Get(); ended {
+			return max(r.sent, c.EndOfCalls())
+		}
+		return max(r.sent, f.last)
+	}
+	return max(r.sent, r.end)
+}
+
+// putOff has the statuses with which a server asks a client to try again, or to try again with other state, and the longest pause
+// before the first repetition, in nanoseconds.
+var putOff = map[string]int64{
+	"NFS4ERR_GRACE": 31e9, "NFS4ERR_DELAY": 31e9, "NFS3ERR_JUKEBOX": 31e9, "NFS4ERR_LAYOUTTRYLATER": 31e9,
+	"NFS4ERR_BADSESSION": 120e9, "NFS4ERR_DEADSESSION": 120e9, "NFS4ERR_STALE_CLIENTID": 120e9, "NFS4ERR_CONN_NOT_BOUND_TO_SESSION": 120e9,
+	"NFS4ERR_STALE_STATEID": 5e9, "NFS4ERR_BAD_STATEID": 5e9, "NFS4ERR_OLD_STATEID": 5e9, "NFS4ERR_EXPIRED": 5e9, "NFS4ERR_ADMIN_REVOKED": 5e9,
+	"NFS4ERR_SEQ_MISORDERED": 5e9, "NFS4ERR_SEQ_FALSE_RETRY": 5e9, "NFS4ERR_RETRY_UNCACHED_REP": 5e9,
+}
+
+// delayed has the statuses that say that the server itself asks for time.
+var delayed = map[string]bool{"NFS4ERR_GRACE": true, "NFS4ERR_DELAY": true, "NFS3ERR_JUKEBOX": true, "NFS4ERR_LAYOUTTRYLATER": true}
+
+// stateStatuses has the statuses that say that the server does not know the state of a client.
+var stateStatuses = map[string]bool{
+	"NFS4ERR_BADSESSION": true, "NFS4ERR_STALE_CLIENTID": true, "NFS4ERR_STALE_STATEID": true, "NFS4ERR_GRACE": true, "NFS4ERR_DEADSESSION": true,
+}
+
+// mountOps has the operations and procedures with which a client mounts, unmounts and recovers.
+var mountOps = map[string]bool{
+	"EXCHANGE_ID": true, "CREATE_SESSION": true, "DESTROY_SESSION": true, "DESTROY_CLIENTID": true, "RECLAIM_COMPLETE": true, "SECINFO_NO_NAME": true,
+	"BIND_CONN_TO_SESSION": true, "SETCLIENTID": true, "SETCLIENTID_CONFIRM": true, "NULL": true, "FSINFO": true, "PATHCONF": true, "SECINFO": true,
+}
+
+// ofMounting reports whether a transaction belongs to mounting, unmounting or recovery.
+func ofMounting(r *record.Transaction) bool {
+	program := r.ProgramName.Or("")
+	return program == "MOUNT" || program == "PORTMAP" || mountOps[r.Operation.Or(r.ProcedureName.Or(""))]
+}
+
+// noTask has the operations that no application waits for.
+var noTask = map[string]bool{
+	"NULL": true, "RENEW": true, "SEQUENCE": true, "FREE_STATEID": true, "TEST_STATEID": true, "BIND_CONN_TO_SESSION": true,
+	"DESTROY_SESSION": true, "DESTROY_CLIENTID": true,
+}
+
+// operationOf returns what people call the operation of a transaction.
+func operationOf(r *record.Transaction) string {
+	name := r.Operation.Or(r.ProcedureName.Or(""))
+	switch program := r.ProgramName.Or(""); {
+	case name == "" && !r.Program.Known():
+		return "RPC"
+	case name == "":
+		return r.ProgramProcedure()
+	case program == "NFS" || program == "NFS_CB" || program == "":
+		return name
+	default:
+		return program + " " + name
+	}
+}
+
+// failureOf returns the error status of a transaction, or "".
+func failureOf(r *record.Transaction) string {
+	switch {
+	case r.Status == record.NoReply || r.Reply == nil:
+		return ""
+	case r.RPCFailed():
+		return r.RPCStatus.Or("")
+	case r.NFSFailed():
+		return r.NFSStatus.Or("")
+	}
+	return ""
+}
+
+// newRPC returns what is remembered of a transaction.
+func newRPC(r *record.Transaction) *rpc {
+	x := &rpc{
+		id: r.ID, repeats: r.RetransmitOf.Or(0), connection: r.Connection, xid: r.XID, client: r.Client.Or(""), server: r.Server.Or(""),
+		operation: operationOf(r), file: r.File.Or(""), uid: r.UID.Or(0), backward: r.Direction == record.Backward, mounting: ofMounting(r),
+		sent: r.Start(), status: r.Status, failure: failureOf(r), code: r.RDMAError.Or(""), replyLost: r.ReplyLost, rejected: r.RPCFailed(),
+		latency: r.LatencyNS.Or(-1), retransmitted: r.Retransmitted, rules: slices.Clone(r.Findings), phases: r.Phases.Or(record.Phases{}),
+	}
+	x.least = r.LatencyMinNS.Or(x.latency)
+	if r.Call != nil {
+		x.sent, x.call = r.Sent(), r.Call.First()
+		x.deliveredAt, x.delivered = r.Call.Delivered.Get()
+	}
+	x.end = r.End()
+	if r.Reply != nil {
+		x.reply = r.Reply.Last()
+	}
+	if m, known := r.Meanwhile.Get(); known {
+		x.congested = m.Congested()
+	}
+	if s, known := r.Shares.Get(); known {
+		x.serverMin, x.serverMax, x.clientMin, x.clientMax = s.ServerNS.Min, s.ServerNS.Max, s.ClientNS.Min, s.ClientNS.Max
+		x.networkMin, x.networkMax, x.point = s.NetworkNS.Min, s.NetworkNS.Max, s.Point
+	}
+	for i := range r.Waits {
+		x.waits = append(x.waits, newWait(&r.Waits[i], r.Waited(&r.Waits[i])))
+	}
+	return x
+}
+
+// newWait returns what is remembered of a wait.
+func newWait(w *record.Wait, ns int64) wait {
+	x := wait{Wait: *w, ns: ns, lost: slices.Clone(w.Lost)}
+	for i := range x.packets {
+		n := i * (len(w.Packets) - 1)
+		if n < 0 || n >= len(w.Packets) {
+			continue
+		}
+		x.packets[i].Packet = w.Packets[n]
+		if n < len(w.Points) {
+			x.packets[i].Point = w.Points[n]
+		}
+	}
+	x.Packets, x.Points, x.Lost = nil, nil, nil
+	return x
+}
+
+// retransmission reports whether the wait ended with a retransmission.
+func (w *wait) retransmission() bool {
+	return strings.HasPrefix(string(w.Reason), "retransmit")
+}
+
+// fill makes the lists of facts that only the whole capture gives.
+func (f *facts) fill() {
+	slices.SortFunc(f.rpcs, func(a, b *rpc) int { return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(f.connections, func(a, b *connection) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(f.findings, func(a, b *finding) int { return cmp.Compare(a.Time.Or(0), b.Time.Or(0)) })
+	f.byID, f.byXID, f.byNumber = map[int64]*rpc{}, map[connXID][]*rpc{}, map[int]*connection{}
+	for _, c := range f.connections {
+		f.byNumber[c.ID] = c
+	}
+	for _, r := range f.rpcs {
+		f.byID[r.id] = r
+		key := connXID{r.connection, r.xid}
+		f.byXID[key] = append(f.byXID[key], r)
+	}
+	for _, r := range f.rpcs {
+		if before := f.byID[r.repeats]; before != nil && before.again == nil && before != r {
+			before.again, r.before = r, before
+		}
+	}
+	f.chain()
+}
+
+// chain joins requests to tasks.
+func (f *facts) chain() {
+	type key struct {
+		client, server, operation, file string
+		uid                             uint32
+	}
+	waiting := map[key][]*task{}
+	for _, r := range f.rpcs {
+		if r.again != nil || r.status == record.NoCall || r.backward {
+			continue
+		}
+		k := key{r.client, r.server, r.operation, r.file, r.uid}
+		first := r.first()
+		var t *task
+		if list := waiting[k]; len(list) > 0 && !noTask[r.operation] {
+			at := list[0]
+			before := at.tries[len(at.tries)-1]
+			most := putOff[before.failure]
+			if n := len(at.tries); n > 1 && delayed[before.failure] {
+				most = max(most/16, 1e9, 4*longestPause(at))
+			}
+			if pause := first.sent.Sub(before.end); pause >= 0 && pause <= most {
+				t, waiting[k] = at, list[1:]
+			} else if pause > most {
+				waiting[k] = list[1:]
+			}
+		}
+		if t == nil {
+			t = &task{from: first.sent}
+			f.tasks = append(f.tasks, t)
+		}
+		t.tries = append(t.tries, r)
+		for x := r; x != nil; x = x.before {
+			x.of = t
+		}
+		t.to = r.until(f)
+		if putOff[r.failure] > 0 && len(waiting[k]) < 16 {
+			waiting[k] = append(waiting[k], t)
+		}
+	}
+	for _, t := range f.tasks {
+		end := t.tries[len(t.tries)-1]
+		most := putOff[end.failure]
+		switch {
+		case end.unanswered():
+			c := f.byNumber[end.connection]
+			t.open = c == nil || !c.Ended.Known()
+		case most > 0 && f.last.Sub(end.end) > most:
+			t.gaveUp = true
+		case most > 0:
+			t.open = true
+		}
+		if t.open {
+			t.to = max(t.to, f.last)
+		}
+	}
+}
+
+// longestPause returns the longest pause between two tries of a task, in nanoseconds.
+func longestPause(t *task) (ns int64) {
+	for i := 1; i < len(t.tries); i++ {
+		ns = max(ns, t.tries[i].sent.Sub(t.tries[i-1].end))
+	}
+	return ns
+}
+
+// blocked returns the time that the task took by what the capture proves, in nanoseconds.
+func (t *task) blocked() int64 {
+	ns := t.to.Sub(t.from)
+	if last := t.tries[len(t.tries)-1]; last.latency > last.least && last.least >= 0 {
+		ns -= last.latency - last.least
+	}
+	return ns
+}
+
+// open reports whether a connection had not ended when the capture ended.
+func (c *connection) open() bool { return !c.Ended.Known() }
+
+// ofRPC reports whether a connection carries RPC-over-RDMA.
+func (c *connection) ofRPC() bool { return c.UpperLayer == "rpcrdma" || c.UpperLayer == "rpc" }
+
+// rejectedBy reports whether the server rejected the connection.
+func (c *connection) rejected() bool {
+	end, ended := c.Ended.Get()
+	return ended && end.How == record.EndRejected && end.By.Or(record.Server) == record.Server
+}
+
+// endedAt returns the time at which the connection began to end.
+func (c *connection) endedAt() record.Time { return c.Closed.Or(c.Last) }
+
+// histogram counts durations by their size: each power of two has eight classes.
+type histogram struct {
+	count   int64
+	classes [64 * 8]int64
+}
+
+// add counts a duration.
+func (h *histogram) add(ns int64) {
+	h.count++
+	h.classes[classOf(ns)]++
+}
+
+// classOf returns the class of a duration.
+func classOf(ns int64) int {
+	n, shift := max(ns, 0), 0
+	for n >= 16 {
+		n, shift = n>>1, shift+1
+	}
+	if shift == 0 {
+		return int(n)
+	}
+	return shift*8 + int(n)
+}
+
+// quantile returns the duration that a share of the durations does not exceed, about.
+func (h *histogram) quantile(share float64) (ns int64) {
+	rest := int64(share * float64(h.count))
+	for class, n := range h.classes {
+		if rest -= n; rest < 0 {
+			if class < 16 {
+				return int64(class)
+			}
+			shift := class/8 - 1
+			return int64(class-shift*8) << shift
+		}
+	}
+	return 0
+}

@@ -1,0 +1,126 @@
+package diagnose
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// most is the number of entries of the lists of a problem.
+const most = 20
+
+// ranked completes the problems and returns them, the worst first.
+func (d *diagnosis) ranked() []*record.Problem {
+	for _, p := range d.problems {
+		p.complete(d)
+	}
+	if d.overlaps != nil {
+		d.problems = slices.DeleteFunc(d.problems, func(p *problem) bool {
+			from, known := p.From.Get()
+			return known && !d.overlaps(from, p.To.Or(from))
+		})
+	}
+	slices.SortStableFunc(d.problems, worse)
+	for i, p := range d.problems {
+		p.Rank = i + 1
+	}
+	list := []*record.Problem{}
+	for _, p := range d.problems {
+		if p.causedBy != nil && p.causedBy.Rank > 0 {
+			p.CausedBy = record.Some(p.causedBy.Rank)
+		}
+		for _, o := range p.beside {
+			if o.Rank > 0 && !slices.Contains(p.Beside, o.Rank) {
+				p.Beside = append(p.Beside, o.Rank)
+			}
+		}
+		list = append(list, &p.Problem)
+	}
+	return list
+}
+
+// worse compares two problems by their harm: the severity, the tasks that never ended well, the time in which tasks waited, and the part of all
+// latencies. A count of packets or findings is no harm.
+func worse(a, b *problem) int {
+	return cmp.Or(
+		cmp.Compare(a.Severity.Rank(), b.Severity.Rank()),
+		cmp.Compare(b.harm().lost, a.harm().lost),
+		cmp.Compare(b.harm().ns, a.harm().ns),
+		cmp.Compare(b.Share, a.Share),
+		cmp.Compare(a.From.Or(1<<62), b.From.Or(1<<62)),
+		cmp.Compare(a.ID, b.ID),
+	)
+}
+
+// harm is what a problem did.
+type harm struct{ lost, ns int64 }
+
+// harm returns what a problem did by itself.
+func (p *problem) harm() harm {
+	if p.doubtful {
+		return harm{}
+	}
+	return harm{p.lost, p.BlockedNS}
+}
+
+// complete fills in what follows from the claims.
+func (p *problem) complete(d *diagnosis) {
+	p.BlockedNS, p.Tasks = union(p.blocked), int64(len(p.tasks))
+	var sum int64
+	for r, ns := range p.rpcs {
+		_ = r
+		sum += ns
+	}
+	if all := max(d.totals.latency, sum); all > 0 {
+		p.Share = float64(sum) / float64(all)
+	}
+	for i, to := range [...]*record.Opt[string]{&p.Client, &p.Server} {
+		if len(p.hosts[i]) == 1 {
+			for name := range p.hosts[i] {
+				*to = record.Some(name)
+			}
+		}
+	}
+	list := slices.SortedFunc(maps.Keys(p.rpcs), func(a, b *rpc) int { return cmp.Or(cmp.Compare(p.rpcs[b], p.rpcs[a]), cmp.Compare(a.id, b.id)) })
+	p.Requests, p.XIDs = []int64{}, []record.Hex32{}
+	for _, r := range list[:min(len(list), most)] {
+		p.Requests, p.XIDs = append(p.Requests, r.id), append(p.XIDs, r.xid)
+	}
+	p.Connections = slices.SortedFunc(maps.Keys(p.conns), func(a, b int) int { return cmp.Or(cmp.Compare(p.conns[b], p.conns[a]), cmp.Compare(a, b)) })
+	p.Connections = append([]int{}, p.Connections[:min(len(p.Connections), most)]...)
+	p.Rules = append([]string{}, byCount(p.rules)[:min(len(p.rules), most)]...)
+	if p.Evidence == nil {
+		p.Evidence = []record.ProblemFact{}
+	}
+	p.Beside = []int{}
+	if p.Command == nil {
+		p.Command = p.command()
+	}
+}
+
+// command returns the command that shows a problem that names none.
+func (p *problem) command() []string {
+	switch {
+	case len(p.Requests) > 0 && len(p.rpcs) == 1:
+		return ladder(p.worst())
+	case len(p.Rules) > 0:
+		return []string{"check", "-Y", "rule == " + p.Rules[0]}
+	case len(p.Requests) > 0:
+		return ladder(p.worst())
+	case len(p.Connections) == 1:
+		return []string{"connections", "--conn", text(int64(p.Connections[0]))}
+	}
+	return []string{"connections"}
+}
+
+// worst returns the attempt that the problem cost most.
+func (p *problem) worst() (worst *rpc) {
+	for r, ns := range p.rpcs {
+		if worst == nil || ns > p.rpcs[worst] || ns == p.rpcs[worst] && r.id < worst.id {
+			worst = r
+		}
+	}
+	return worst
+}

@@ -1,0 +1,183 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// ordinary has the statuses of answers that are no fault of anybody.
+var ordinary = map[string]bool{
+	"NFS4ERR_NOENT": true, "NFS3ERR_NOENT": true, "NFS4ERR_ACCESS": true, "NFS3ERR_ACCES": true, "NFS3ERR_ACCESS": true, "NFS4ERR_EXIST": true, "NFS3ERR_EXIST": true,
+	"NFS4ERR_PERM": true, "NFS3ERR_PERM": true, "NFS4ERR_NOTEMPTY": true, "NFS3ERR_NOTEMPTY": true, "NFS4ERR_NOTSUPP": true, "NFS3ERR_NOTSUPP": true,
+	"NFS4ERR_ATTRNOTSUPP": true, "NFS4ERR_NOXATTR": true, "NFS4ERR_NOTDIR": true, "NFS4ERR_ISDIR": true, "NFS4ERR_SYMLINK": true, "NFS4ERR_LOCKED": true, "NFS4ERR_DENIED": true,
+	"NFS4ERR_SAME": true, "NFS4ERR_NOT_SAME": true, "NFS4ERR_LAYOUTUNAVAILABLE": true, "NFS4ERR_UNION_NOTSUPP": true, "NFS4ERR_COMPLETE_ALREADY": true,
+}
+
+// gracePeriod finds tasks that a server put off because it waits for clients to reclaim their state.
+func gracePeriod(d *diagnosis) {
+	d.delay(d.delayedTasks(func(r *rpc) bool { return r.failure == "NFS4ERR_GRACE" }), func(worst *task) string {
+		return fmt.Sprintf("in grace period: %s waited %s", worst.tries[0].name(), duration(worst.blocked()))
+	})
+}
+
+// putOffOtherwise finds tasks that a server put off for another reason.
+func putOffOtherwise(d *diagnosis) {
+	d.delay(d.delayedTasks(func(*rpc) bool { return true }), func(worst *task) string {
+		return fmt.Sprintf("answered %s to %s, which waited %s", worst.tries[0].failure, worst.tries[0].name(), duration(worst.blocked()))
+	})
+}
+
+// delayedTasks returns the tasks that a server put off and that nothing explains, of which one try is so.
+func (d *diagnosis) delayedTasks(so func(*rpc) bool) (list []*task) {
+	for _, t := range d.tasks {
+		if first := t.tries[0]; putOff[first.failure] > 0 && first.outcome.free() && slices.ContainsFunc(t.tries, so) {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// delay makes a problem of tasks that were put off.
+func (d *diagnosis) delay(tasks []*task, says func(worst *task) string) {
+	if len(tasks) == 0 {
+		return
+	}
+	p := d.begin(record.Note, record.InServer)
+	for _, t := range tasks {
+		p.task(t)
+	}
+	worst := slices.MaxFunc(tasks, func(a, b *task) int { return int(a.blocked() - b.blocked()) })
+	ns := union(p.blocked)
+	switch {
+	case ns >= 30e9:
+		p.Severity = record.Error
+	case ns >= 1e9:
+		p.Severity = record.Warning
+	}
+	status := worst.tries[0].failure
+	p.Headline = says(worst)
+	refused := int64(0)
+	for _, r := range worst.tries {
+		if putOff[r.failure] > 0 {
+			refused++
+		}
+	}
+	end := worst.tries[len(worst.tries)-1]
+	switch {
+	case end.failure == "" && !end.unanswered():
+		p.Effect = fmt.Sprintf("%s refused, the %s ok", tries(refused), ordinal(len(worst.tries)))
+		if pause := longestPause(worst); pause >= 1e9 {
+			p.Effect += fmt.Sprintf("; of it %s the client's longest pause", duration(pause))
+		}
+	case worst.gaveUp:
+		p.Effect = fmt.Sprintf("%s refused, not tried again", tries(refused))
+	default:
+		p.Effect = fmt.Sprintf("%s refused", tries(refused))
+	}
+	if n := len(tasks) - 1; n > 0 {
+		p.Effect += fmt.Sprintf("; %s more", number(int64(n), "task"))
+	}
+	p.proof(worst.tries[0].reply, status)
+	if refused > 1 {
+		p.proof(worst.tries[refused-1].reply, worst.tries[refused-1].failure)
+	}
+	if end.failure == "" && !end.unanswered() {
+		p.proof(end.reply, "ok")
+	}
+	p.Command = []string{"-Y", "status == " + status}
+}
+
+// tries returns a number of tries.
+func tries(n int64) string {
+	if n == 1 {
+		return "1 try"
+	}
+	return thousands(n) + " tries"
+}
+
+// ordinal returns a number of a try.
+func ordinal(n int) string {
+	switch {
+	case n%100 >= 11 && n%100 <= 13:
+	case n%10 == 1:
+		return fmt.Sprintf("%dst", n)
+	case n%10 == 2:
+		return fmt.Sprintf("%dnd", n)
+	case n%10 == 3:
+		return fmt.Sprintf("%drd", n)
+	}
+	return fmt.Sprintf("%dth", n)
+}
+
+// unanswered finds the requests that were never answered, as far as no earlier kind explains it.
+func unanswered(d *diagnosis) {
+	var never, late []*rpc // late ones are of the last second
+	for _, r := range d.rpcs {
+		if !r.unanswered() || r.again != nil || !r.outcome.free() {
+			continue
+		}
+		c := d.byNumber[r.connection]
+		if d.last.Sub(r.sent) <= 1e9 && (c == nil || c.open()) {
+			late = append(late, r)
+		} else {
+			never = append(never, r)
+		}
+	}
+	if len(never) > 0 {
+		p := d.begin(record.Error, record.InServer, record.InNetwork)
+		d.neverAnswered(p, never)
+	}
+	if len(late) > 0 {
+		p := d.begin(record.Note, record.InCapture)
+		p.doubtful = true
+		for _, r := range late {
+			p.all(r)
+		}
+		p.Headline = fmt.Sprintf("ends less than 1 s after %s without a Reply", number(int64(len(late)), "Call"))
+	}
+}
+
+// neverAnswered describes requests that were never answered.
+func (d *diagnosis) neverAnswered(p *problem, never []*rpc) {
+	on, acked := map[int]int64{}, 0
+	for _, r := range never {
+		if r.of != nil {
+			p.task(r.of)
+		} else {
+			p.all(r)
+		}
+		on[r.connection]++
+		if r.delivered {
+			acked++
+		}
+	}
+	n := int64(len(never)) + d.droppedRPCs
+	p.Headline = number(n, "RPC") + " never answered"
+	if n == 1 {
+		p.Headline = never[0].name() + " never answered"
+	}
+	if len(on) == 1 && n > 1 {
+		p.Headline += fmt.Sprintf(", all on connection %d", never[0].connection)
+	}
+	if c := never[0].connection; len(on) == 1 && d.othersLived(c, never[0].sent) {
+		p.Only = record.Some(fmt.Sprintf("only connection %d: others went on being answered", c))
+	}
+	p.Effect = fmt.Sprintf("%s, from %s", number(n, "Call"), d.span(never[0].sent, never[len(never)-1].sent))
+	if acked > 0 {
+		p.Effect += fmt.Sprintf("; the server's adapter acknowledged %d of them", acked)
+	}
+	p.proof(never[0].call, "Call, never answered")
+	if last := never[len(never)-1]; last != never[0] {
+		p.proof(last.call, "the last of them")
+	}
+}
+
+// othersLived reports whether other connections of the hosts of a connection had packets long after a time.
+func (d *diagnosis) othersLived(on int, after record.Time) bool {
+	c := d.byNumber[on]
+	return c != nil && slices.ContainsFunc(d.connections, func(o *connection) bool {
+		return o.ID != c.ID && o.ofRPC() && o.Server.Address == c.Server.Address && o.Transactions > 0 && o.Last > after && !o.rejected()
+	})
+}
