@@ -30,6 +30,7 @@ func (c *Collector) Only(overlaps func(from, to record.Time) bool) { c.overlaps 
 func (c *Collector) Transaction(r *record.Transaction) {
 	f := &c.f
 	f.totals.add(r)
+	f.clients(r)
 	f.state(r)
 	key := r.Client.Or("") + "\x00" + operationOf(r) + "\x00" + r.File.Or("")
 	repeats := c.putOff[key]
@@ -77,6 +78,29 @@ func (t *totals) add(r *record.Transaction) {
 	p := r.Phases.Or(record.Phases{})
 	if p.WaitNS == 0 && !p.ReadNS.Known() && !p.WriteNS.Known() {
 		t.fileWork.add(latency)
+	}
+}
+
+// clients notes what shows that a client mounted, left or restarted.
+func (f *facts) clients(r *record.Transaction) {
+	if r.Direction == record.Backward || r.Call == nil {
+		return
+	}
+	if f.calledLast == nil {
+		f.calledLast, f.mounted = map[int]record.Time{}, map[mountKey]record.Time{}
+	}
+	client, server, at := r.Client.Or(""), r.Server.Or(""), r.Call.Time
+	if last, had := f.calledLast[r.Connection]; (had || len(f.calledLast) < maxConnections) && at > last {
+		f.calledLast[r.Connection] = at
+	}
+	if key := (mountKey{client, server}); r.Succeeded() && r.ProgramName.Or("") == "NFS" && !ofMounting(r) && (len(f.mounted) < maxConnections || f.mounted[key] > 0) {
+		f.mounted[key] = max(f.mounted[key], at)
+	}
+	if verifier, known := r.BootVerifier.Get(); known && len(f.boots) < maxFindings {
+		f.boots = append(f.boots, boot{client, server, r.ClientOwner.Or(""), verifier, r.Connection, at, r.Call.First()})
+	}
+	if len(f.leaves) < maxFindings && slices.ContainsFunc(r.Operations, func(name string) bool { return name == "DESTROY_SESSION" || name == "DESTROY_CLIENTID" }) {
+		f.leaves = append(f.leaves, leave{client, server, at})
 	}
 }
 

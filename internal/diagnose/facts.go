@@ -33,6 +33,10 @@ type facts struct {
 	network     []*record.Network    // with several capture points
 	servers     map[string]*serverOf // by address
 	totals      totals
+	boots       []boot                   // Calls in which NFSv4 clients name themselves
+	leaves      []leave                  // Calls that take leave of the server
+	calledLast  map[int]record.Time      // latest Calls, by connection
+	mounted     map[mountKey]record.Time // latest requests for files that the server granted
 	first, last record.Time // of the capture, or of the window
 
 	droppedRPCs, droppedFindings, droppedConnections int64 // beyond the limits
@@ -78,7 +82,9 @@ type rpc struct {
 	rejected       bool // the RPC layer rejected the Call
 	waits          []wait
 	rules          []string
-	retransmitted  int
+	repeated         record.FromPair // senders of packets that were sent again
+	packets        int64           // that the data in chunks takes, about
+	version        string          // of NFS
 	serverMin      int64 // least time that the server took, in nanoseconds
 	clientMin      int64
 	networkMin     int64
@@ -137,6 +143,24 @@ type serverOf struct {
 	verifiers []verifier
 	lost      []stateLost
 }
+
+// boot is a Call in which an NFSv4 client names itself to a server. It sends another verifier after a restart.
+type boot struct {
+	client, server, owner string
+	verifier              record.Hex64
+	connection            int
+	at                    record.Time
+	packet                record.PacketRef
+}
+
+// leave is a Call that takes leave of a server.
+type leave struct {
+	client, server string
+	at             record.Time
+}
+
+// mountKey is a client of a server.
+type mountKey struct{ client, server string }
 
 // verifier is a verifier of a server's Replies to WRITE and COMMIT.
 type verifier struct {
@@ -258,7 +282,7 @@ func newRPC(r *record.Transaction) *rpc {
 		id: r.ID, repeats: r.RetransmitOf.Or(0), connection: r.Connection, xid: r.XID, client: r.Client.Or(""), server: r.Server.Or(""),
 		operation: operationOf(r), file: r.File.Or(""), uid: r.UID.Or(0), backward: r.Direction == record.Backward, mounting: ofMounting(r),
 		sent: r.Start(), status: r.Status, failure: failureOf(r), code: r.RDMAError.Or(""), replyLost: r.ReplyLost, rejected: r.RPCFailed(),
-		latency: r.LatencyNS.Or(-1), retransmitted: r.Retransmitted, rules: slices.Clone(r.Findings), phases: r.Phases.Or(record.Phases{}),
+		latency: r.LatencyNS.Or(-1), repeated: r.RetransmittedFrom, rules: slices.Clone(r.Findings), phases: r.Phases.Or(record.Phases{}),
 	}
 	x.least = r.LatencyMinNS.Or(x.latency)
 	if r.Call != nil {
@@ -275,6 +299,14 @@ func newRPC(r *record.Transaction) *rpc {
 	if s, known := r.Shares.Get(); known {
 		x.serverMin, x.serverMax, x.clientMin, x.clientMax = s.ServerNS.Min, s.ServerNS.Max, s.ClientNS.Min, s.ClientNS.Max
 		x.networkMin, x.networkMax, x.point = s.NetworkNS.Min, s.NetworkNS.Max, s.Point
+	}
+	if v, known := r.Version.Get(); known {
+		if x.version = text(int64(v)); v == 4 && r.MinorVersion.Known() {
+			x.version += "." + text(int64(r.MinorVersion.Or(0)))
+		}
+	}
+	for _, s := range r.Segments() {
+		x.packets += (s.MovedBytes + 1023) / 1024 // 1024: the smallest MTU of fast networks, so that there are rather too many
 	}
 	for i := range r.Waits {
 		x.waits = append(x.waits, newWait(&r.Waits[i], r.Waited(&r.Waits[i])))

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -111,6 +112,87 @@ func ordinal(n int) string {
 	return fmt.Sprintf("%dth", n)
 }
 
+// serious has the statuses that say that something is wrong with the server, its storage, or a message.
+var serious = map[string]bool{
+	"NFS4ERR_IO": true, "NFS3ERR_IO": true, "NFS4ERR_NXIO": true, "NFS3ERR_NXIO": true, "NFS4ERR_NOSPC": true, "NFS3ERR_NOSPC": true, "NFS4ERR_STALE": true, "NFS3ERR_STALE": true,
+	"NFS4ERR_SERVERFAULT": true, "NFS3ERR_SERVERFAULT": true, "NFS4ERR_RESOURCE": true, "GARBAGE_ARGS": true, "SYSTEM_ERR": true, "RPCSEC_GSS_CREDPROBLEM": true, "RPCSEC_GSS_CTXPROBLEM": true,
+}
+
+// executedTwice finds requests that are not idempotent, and whose second attempt was answered as if the first one had been executed.
+func executedTwice(d *diagnosis) {
+	for _, r := range d.rpcs {
+		if r.before == nil || !r.before.delivered && !r.before.replyLost {
+			continue
+		}
+		gone := r.failure == "NFS4ERR_NOENT" || r.failure == "NFS3ERR_NOENT"
+		there := r.failure == "NFS4ERR_EXIST" || r.failure == "NFS3ERR_EXIST"
+		if !(gone && (r.operation == "REMOVE" || r.operation == "RMDIR" || r.operation == "RENAME") || there && (r.operation == "CREATE" || r.operation == "MKDIR" || r.operation == "SYMLINK" || r.operation == "LINK" || r.operation == "MKNOD")) {
+			continue
+		}
+		p := d.begin(record.Note, record.InServer)
+		p.Headline = fmt.Sprintf("probably executed %s twice", r.name())
+		p.Effect = "the repeated Call was answered " + r.failure
+		p.note(r, 0)
+		for o := r.before; o != nil; o = o.before {
+			if by := o.outcome.by; by != nil && by != p && !slices.Contains(p.beside, by) {
+				p.beside = append(p.beside, by)
+			}
+		}
+		r.outcome.take(p)
+		p.proof(r.before.call, "first Call, delivered")
+		p.proof(r.reply, r.failure)
+		p.during(r.before.sent, r.end)
+	}
+}
+
+// rpcFailed finds requests that were answered with an error, as far as no earlier kind explains it.
+func rpcFailed(d *diagnosis) {
+	groups := map[string][]*rpc{}
+	for _, r := range d.rpcs {
+		if !r.failed() || !r.outcome.free() || r.again != nil {
+			continue
+		}
+		status := failureText(r)
+		if serious[status] {
+			groups[status] = append(groups[status], r)
+		} else {
+			groups[""] = append(groups[""], r)
+		}
+	}
+	for _, status := range slices.Sorted(maps.Keys(groups)) {
+		list := groups[status]
+		counts, operations := map[string]int64{}, map[string]int64{}
+		p := d.begin(record.Note, record.InRPC)
+		for _, r := range list {
+			counts[failureText(r)]++
+			operations[r.operation]++
+			r.outcome.take(p)
+			p.note(r, 0)
+			p.during(r.sent, r.end)
+		}
+		p.Failed = int64(len(list))
+		p.Headline = fmt.Sprintf("%s failed: %s", thousands(p.Failed), counted(counts))
+		p.Command = []string{"-Y", "failed"}
+		if status == "" {
+			continue
+		}
+		p.Severity, p.Places = record.Warning, []record.ProblemPlace{record.InServer}
+		name := byCount(operations)[0]
+		p.Headline = fmt.Sprintf("answered %s to %s %s", status, name, times(operations[name]))
+		if n := p.Failed - operations[name]; n > 0 {
+			p.Effect = fmt.Sprintf("and to %s of other operations", thousands(n))
+		}
+		p.proof(list[0].reply, status)
+		p.Command = []string{"-Y", "status == " + status}
+	}
+	for _, f := range d.findings {
+		r := d.byID[f.Transaction.Or(0)]
+		if f.Rule == "rpc-rejected" && f.by.free() && r != nil && r.outcome.by != nil {
+			r.outcome.by.finding(f)
+		}
+	}
+}
+
 // unanswered finds the requests that were never answered, as far as no earlier kind explains it.
 func unanswered(d *diagnosis) {
 	var never, late []*rpc // late ones are of the last second
@@ -167,6 +249,16 @@ func (d *diagnosis) neverAnswered(p *problem, never []*rpc) {
 	p.Effect = fmt.Sprintf("%s, from %s", number(n, "Call"), d.span(never[0].sent, never[len(never)-1].sent))
 	if acked > 0 {
 		p.Effect += fmt.Sprintf("; the server's adapter acknowledged %d of them", acked)
+	}
+	for _, c := range d.connections {
+		if end, ended := c.Ended.Get(); ended && on[c.ID] > 0 && c.by.free() && end.How != record.EndRejected {
+			p.ends(d, c)
+		}
+	}
+	for _, f := range d.findings {
+		if r := d.byID[f.Transaction.Or(0)]; f.Rule == "call-not-answered" && r != nil && r.outcome.by == p {
+			p.finding(f)
+		}
 	}
 	p.proof(never[0].call, "Call, never answered")
 	if last := never[len(never)-1]; last != never[0] {

@@ -1,0 +1,504 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// refOf returns the packet that shows the end of a connection.
+func refOf(c *connection) record.PacketRef {
+	e, _ := c.Ended.Get()
+	return record.PacketRef{Packet: e.Packet.Or(0), Point: e.Point}
+}
+
+// isClient reports whether a host is only a client in the capture.
+func (d *diagnosis) isClient(address string) bool {
+	return !slices.ContainsFunc(d.connections, func(c *connection) bool { return c.Server.Address.Or("") == address })
+}
+
+// timerOf returns the longest announced timer of the connections between two hosts, in nanoseconds.
+func (d *diagnosis) timerOf(a, b string) int64 {
+	timer := int64(0)
+	for _, c := range d.connections {
+		if x, y := c.Client.Address.Or(""), c.Server.Address.Or(""); x == a && y == b || x == b && y == a {
+			timer = max(timer, c.AckTimeoutNS.Or(0))
+		}
+	}
+	if timer == 0 || timer > 10e9 {
+		return int64(16e8) / 3
+	}
+	return timer
+}
+
+// outage finds times in which a host sent nothing although answers were due.
+func outage(d *diagnosis) {
+	var p *problem
+	longest, more := record.Silence{}, 0
+	for _, s := range d.summary.Silences {
+		away := span{s.From, s.To.Or(d.last)}
+		if away.ns() < 3*d.timerOf(s.Address, s.Peer) || slices.ContainsFunc(d.outages, away.touches) || s.Packets < 3 {
+			continue
+		}
+		asked, ended := 0, false
+		between := func(client, server string) bool {
+			return client == s.Address && server == s.Peer || client == s.Peer && server == s.Address
+		}
+		for _, c := range d.connections {
+			if !between(c.Client.Address.Or(""), c.Server.Address.Or("")) {
+				continue
+			}
+			if c.First >= away.from && c.First <= away.to {
+				asked++
+			}
+			end, over := c.Ended.Get()
+			ended = ended || over && c.endedAt() > away.from && c.endedAt() <= away.to+1e9 && (end.How == record.EndRetries || end.How == record.EndSilence || end.OutstandingCalls > 0)
+		}
+		for _, r := range d.rpcs {
+			if between(r.client, r.server) && r.sent <= away.to && r.until(d.facts) >= away.to && r.until(d.facts).Sub(r.sent) >= slow {
+				asked++
+			}
+		}
+		if asked < 2 && !ended {
+			continue
+		}
+		if p == nil {
+			side := record.InServer
+			if d.isClient(s.Address) {
+				side = record.InClient
+			}
+			p = d.begin(record.Error, record.InNetwork, side)
+			if s.Lost.Known() && s.Lost.Or(0) > 0 && s.Arrived.Or(0) == 0 {
+				p.Places = []record.ProblemPlace{record.InNetwork}
+			}
+		} else {
+			more++
+		}
+		if longest.From == 0 || away.ns() > longest.To.Or(d.last).Sub(longest.From) {
+			longest = s
+		}
+		d.away(p, s, away)
+	}
+	if p == nil {
+		return
+	}
+	heard := longest.From
+	p.Headline = fmt.Sprintf("no packet from %s for %s, came back", longest.Address, duration(longest.To.Or(d.last).Sub(heard)))
+	if !longest.To.Known() {
+		p.Headline = fmt.Sprintf("no packet from %s for %s, to the end", longest.Address, duration(d.last.Sub(heard)))
+		p.Ongoing = true
+	}
+	if more > 0 {
+		p.Headline += fmt.Sprintf(", + %d more", more)
+	}
+	p.Evidence = nil
+	p.proof(record.PacketRef{Packet: longest.Last, Point: longest.Point}, "last packet")
+	p.proof(record.PacketRef{Packet: longest.Next.Or(0), Point: longest.NextPoint}, "next packet")
+	lost := 0
+	for _, c := range d.connections {
+		if c.by.by == p {
+			lost++
+		}
+	}
+	if lost > 0 {
+		p.Effect = number(int64(lost), "connection") + " lost"
+	}
+	if r := p.worst(); r != nil && r.of != nil {
+		p.Effect = join(p.Effect, "worst: "+taskText(r.of))
+	}
+	if len(p.blocked) == 0 {
+		p.blocked = append(p.blocked, span{longest.From, longest.To.Or(d.last)})
+	}
+}
+
+// away claims what a silence explains.
+func (d *diagnosis) away(p *problem, s record.Silence, away span) {
+	d.outages = append(d.outages, away)
+	between := func(client, server string) bool {
+		return client == s.Address && server == s.Peer || client == s.Peer && server == s.Address
+	}
+	for _, c := range d.connections {
+		if at := c.endedAt(); between(c.Client.Address.Or(""), c.Server.Address.Or("")) && !c.open() && at >= away.from && (at <= away.to+2e9 || c.First < away.from && at <= away.to+30e9 && len(d.inFlight(c.ID)) > 0) {
+			if end, _ := c.Ended.Get(); end.OutstandingCalls > 0 || end.How == record.EndRetries || end.How == record.EndSilence || end.How == record.EndRejected {
+				p.lose(d, c)
+			}
+		}
+	}
+	for _, t := range d.tasks {
+		first := t.tries[0]
+		if between(first.client, first.server) && (span{t.from, t.to}).touches(away) && t.to >= away.to && t.blocked() >= slow && t.from >= away.from-2e9 {
+			p.task(t)
+		}
+	}
+	for _, r := range d.rpcs {
+		for i := range r.waits {
+			if w := &r.waits[i]; between(r.client, r.server) && (span{w.From, w.To}).touches(away) {
+				p.stalled(r, w)
+			}
+		}
+	}
+	for _, f := range d.findings {
+		if at := f.Time.Or(0); f.Rule == "retransmission-timeout" && between(f.Client.Or(""), f.Server.Or("")) && at >= away.from && at <= away.to+1e9 {
+			p.finding(f)
+		}
+	}
+	p.during(away.from, away.to)
+}
+
+// retransmissionStorm finds RPCs whose packets were sent over and over.
+func retransmissionStorm(d *diagnosis) {
+	for _, side := range [...]record.End{record.Client, record.Server} {
+		var list []*rpc
+		for _, r := range d.rpcs {
+			if copies := r.copies(side); r.packets >= 100 && copies >= 3*r.packets {
+				list = append(list, r)
+			}
+		}
+		if len(list) == 0 {
+			continue
+		}
+		p := d.begin(record.Warning, record.InNetwork)
+		var first, copies int64
+		for _, r := range list {
+			first, copies = first+r.packets, copies+r.copies(side)
+			r.slowly.take(p)
+			for i := range r.waits {
+				r.waits[i].by.take(p)
+			}
+			p.note(r, max(r.least, 0))
+			p.tasks[r.of] = true
+			p.blocked = append(p.blocked, span{r.sent, r.sent + record.Time(max(r.least, 0))})
+			p.during(r.sent, r.until(d.facts))
+			for i := range r.waits {
+				p.proof(r.waits[i].packets[1], "sent again")
+			}
+		}
+		p.proof(list[0].call, "Call")
+		p.Headline = fmt.Sprintf("sent %s %s times in %s (%s)", number(first, "packet"), digits(float64(first+copies)/float64(first)), duration(union(p.blocked)), map[record.End]string{record.Client: "client to server", record.Server: "server to client"}[side])
+		worst := p.worst()
+		p.Effect = fmt.Sprintf("%s, worst %s", number(int64(len(list)), "RPC"), taskText(worst.of))
+		p.Command = ladder(worst)
+		for _, f := range d.findings {
+			if f.Rule == "retransmission-timeout" && p.rpcs[d.byID[f.Transaction.Or(0)]] > 0 {
+				p.finding(f)
+			}
+		}
+	}
+}
+
+// copies returns the number of packets of an RPC that a side sent again.
+func (r *rpc) copies(side record.End) int64 {
+	if side == record.Client {
+		return r.repeated.FromClient
+	}
+	return r.repeated.FromServer
+}
+
+// corruption finds packets that were damaged on their way.
+func corruption(d *diagnosis) {
+	rules := []string{"icrc-bad", "mpa-crc-bad", "changed-on-path"}
+	var damaged, refused int64
+	for _, c := range d.connections {
+		damaged += c.Counts().Damaged
+		if c.Damaged > 0 {
+			refused += c.Naks + c.Path.Bursts
+		}
+	}
+	var list []*finding
+	changed := int64(0)
+	for _, f := range d.findings {
+		if f.by.free() && slices.Contains(rules, f.Rule) {
+			list = append(list, f)
+			if f.Rule == "changed-on-path" {
+				changed++
+			}
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	p := d.begin(record.Warning, record.InNetwork)
+	n := max(damaged, int64(len(list))-changed)
+	p.Headline = fmt.Sprintf("damaged %s (bad checksum)", number(n, "packet"))
+	if changed > 0 {
+		p.Severity, p.Headline = record.Error, fmt.Sprintf("changed %s, which the receiver took", number(changed, "TCP payload"))
+	}
+	for _, f := range list {
+		p.finding(f)
+		p.proof(f.ref(), f.Rule)
+	}
+	if damaged >= 5 && 2*damaged >= refused {
+		for _, r := range d.rpcs {
+			c := d.byNumber[r.connection]
+			for i := range r.waits {
+				if w := &r.waits[i]; c != nil && c.Damaged > 0 && w.retransmission() {
+					p.stalled(r, w)
+				}
+			}
+		}
+	}
+	p.Command = []string{"check", "-Y", "rule == " + list[0].Rule}
+}
+
+// lostKey is what lost connections have in common.
+type lostKey struct {
+	by    record.End
+	how   record.Ending
+	after record.Trouble
+	none  bool // nothing went wrong before
+}
+
+// connectionLost finds connections that ended with Calls in flight.
+func connectionLost(d *diagnosis) {
+	groups := map[lostKey][]*connection{}
+	var keys []lostKey
+	for _, c := range d.connections {
+		end, ended := c.Ended.Get()
+		if !ended || !c.by.free() || end.How == record.EndRejected {
+			continue
+		}
+		open := d.inFlight(c.ID)
+		told := d.find(func(f *finding) bool { return f.Connection == record.Some(c.ID) && aboutEnd[f.Rule] && f.by.free() }) != nil
+		open = slices.DeleteFunc(open, func(r *rpc) bool { return !r.outcome.free() })
+		if len(open) == 0 && !told {
+			continue
+		}
+		if end.How == record.EndDisconnect && len(open) > 0 && c.endedAt().Sub(open[0].sent) >= 10e9 {
+			continue // the Call was not answered, and the end is the consequence
+		}
+		key := lostKey{by: end.By.Or(""), how: end.How}
+		if after, known := end.After.Get(); known && c.endedAt().Sub(after.Time) <= 5e9 {
+			key.after = after.Event
+		}
+		if groups[key] == nil {
+			keys = append(keys, key)
+		}
+		groups[key] = append(groups[key], c)
+	}
+	for _, key := range keys {
+		d.lostConnections(key, groups[key])
+	}
+}
+
+// lostConnections makes a problem of connections that were lost in the same way.
+func (d *diagnosis) lostConnections(key lostKey, list []*connection) {
+	var places []record.ProblemPlace
+	who := "" // the place says who closed it
+	switch {
+	case key.how == record.EndRetries || key.how == record.EndSilence:
+		places = []record.ProblemPlace{record.InNetwork, record.InServer}
+		if key.by == record.Server {
+			places[1] = record.InClient
+		}
+		who = string(key.by) + " "
+	case key.by == record.Client || key.how == record.EndReused:
+		places = []record.ProblemPlace{record.InClient}
+	case key.by == record.Server:
+		places = []record.ProblemPlace{record.InServer}
+	default:
+		places = []record.ProblemPlace{record.InClient, record.InServer}
+	}
+	p := d.begin(record.Warning, places...)
+	var lives []int64
+	for _, c := range list {
+		p.lose(d, c)
+		lives = append(lives, c.endedAt().Sub(c.Established.Or(c.First)))
+		p.proof(refOf(c), "end of connection "+text(int64(c.ID)))
+		p.during(c.endedAt(), c.endedAt())
+		for _, f := range d.findings {
+			if f.Connection == record.Some(c.ID) && (f.Rule == "call-not-answered" || f.Rule == "retransmission-timeout" && key.how == record.EndRetries) {
+				p.finding(f)
+			}
+		}
+		for _, r := range d.rpcs {
+			for i := range r.waits {
+				if w := &r.waits[i]; r.connection == c.ID && r.outcome.by == p || w.Reason == record.NewConnection && r.before != nil && r.before.connection == c.ID {
+					w.by.take(p)
+				}
+			}
+		}
+	}
+	if p.lost > 0 || union(p.blocked) >= 1e9 {
+		p.Severity = record.Error
+	}
+	total := 0
+	for _, c := range d.connections {
+		if c.accept && c.UpperLayer == list[0].UpperLayer {
+			total++
+		}
+	}
+	what := fmt.Sprintf("closed %d of %s", len(list), number(int64(max(total, len(list))), "connection"))
+	if len(list) == 1 {
+		what = fmt.Sprintf("closed connection %d", list[0].ID)
+	}
+	p.Headline = who + what + afterText[key.after]
+	switch key.how {
+	case record.EndRetries, record.EndSilence:
+		p.Headline = who + what + " after retries without an answer"
+	case record.EndReset:
+		p.Headline = "reset" + what[len("closed"):] + afterText[key.after]
+	}
+	slices.Sort(lives)
+	p.Effect = fmt.Sprintf("%s in flight", number(int64(len(p.rpcs)), "Call"))
+	if len(list) > 3 {
+		p.Effect += ", median life " + duration(lives[len(lives)/2])
+	}
+	if r := p.worst(); r != nil && r.of != nil {
+		p.Effect = join(p.Effect, "worst: "+taskText(r.of))
+	}
+}
+
+// afterText says what came before the end of a connection.
+var afterText = map[record.Trouble]string{
+	"": " with Calls in flight", record.TroubleNak: " after a NAK", record.TroubleRNR: " after an RNR NAK", record.TroubleTimeout: " after a timeout",
+	record.TroubleGap: " after a loss", record.TroubleUnknown: " after a retransmission",
+}
+
+// retransmission finds RPCs that waited until packets were sent again.
+func retransmission(d *diagnosis) {
+	type stalledRPC struct {
+		r *rpc
+		w *wait
+	}
+	var list []stalledRPC
+	var repeated, packets, bursts int64
+	for _, c := range d.connections {
+		n := c.Counts()
+		repeated, packets, bursts = repeated+n.Retransmitted, packets+n.Packets, bursts+c.Path.Bursts
+	}
+	for _, r := range d.rpcs {
+		for i := range r.waits {
+			if w := &r.waits[i]; w.by.free() && (w.retransmission() || w.Reason == record.RNRNak) {
+				list = append(list, stalledRPC{r, w})
+			}
+		}
+	}
+	var other []*stall
+	for _, s := range d.stalls {
+		if s.by.free() {
+			other = append(other, s)
+		}
+	}
+	told := d.find(func(f *finding) bool { return f.by.free() && f.Rule == "retransmission-timeout" }) != nil
+	if repeated == 0 && len(list) == 0 && len(other) == 0 && !told {
+		return
+	}
+	p := d.begin(record.Note, record.InNetwork)
+	var timers []stalledRPC
+	var all, ofTimers int64
+	long := false // an RPC of at least 100 ms had packets of its own repeated
+	for _, x := range list {
+		p.stalled(x.r, x.w)
+		all += x.w.ns
+		long = long || x.r.latency >= slow && x.w.ns >= 1e6 && x.w.ns*2 >= x.r.latency
+		if x.w.Reason == record.RetransmitTimeout {
+			timers, ofTimers = append(timers, x), ofTimers+x.w.ns
+		}
+		p.proof(x.w.packets[1], "sent again")
+	}
+	for _, s := range other {
+		s.by.take(p)
+		p.blocked = append(p.blocked, span{s.From, s.From + record.Time(s.ns)})
+		p.conns[s.connection] += s.ns
+		p.during(s.From, s.To)
+		p.proof(s.packets[1], "sent again")
+	}
+	for _, f := range d.findings {
+		if f.by.free() && f.Rule == "retransmission-timeout" {
+			p.finding(f)
+			p.proof(f.ref(), "sent again after a timer")
+		}
+	}
+	ns := union(p.blocked)
+	if ns >= slow || long || repeated*100 >= packets && repeated >= 20 && bursts >= 5 {
+		p.Severity = record.Warning
+	}
+	slices.SortFunc(timers, func(a, b stalledRPC) int { return cmp.Compare(b.w.ns, a.w.ns) })
+	lost, points := d.lostBetween()
+	switch {
+	case len(timers) > 0 && 10*sumOfTwo(timers, func(x stalledRPC) int64 { return x.w.ns }) >= 6*all && timers[0].w.ns >= 10e6:
+		worst := timers[0]
+		p.Headline = fmt.Sprintf("%s waited %s for a retransmission timer", worst.r.name(), duration(worst.w.ns))
+		p.Command = ladder(worst.r)
+		p.Evidence = nil
+		p.proof(worst.w.packets[0], "last packet before")
+		p.proof(worst.w.packets[1], "sent again")
+	case points && lost > 0:
+		p.Headline = "lost " + number(lost, "packet")
+	case points:
+		p.Headline = fmt.Sprintf("%d of %s repeated, none lost", repeated, number(packets, "packet"))
+	default:
+		p.Headline = fmt.Sprintf("%s of %s repeated", thousands(repeated), number(packets, "packet"))
+	}
+	if all > 0 {
+		p.Effect = fmt.Sprintf("RPCs waited %s in all", duration(ns))
+		if ofTimers > 0 {
+			p.Effect += fmt.Sprintf(", %s of it for %s", duration(min(ofTimers, ns)), number(int64(len(timers)), "timer"))
+		}
+		if r := p.worst(); r != nil && r.of != nil {
+			p.Effect = join(p.Effect, "worst: "+taskText(r.of))
+		}
+	} else if len(other) > 0 {
+		p.Effect = fmt.Sprintf("RDMA operations waited %s in all", duration(ns))
+		p.Command = []string{"rdma", "-Y", "stalled_ns > 0"}
+	}
+}
+
+// sumOfTwo returns the sum of the first two.
+func sumOfTwo[T any](list []T, ns func(T) int64) (sum int64) {
+	for _, x := range list[:min(2, len(list))] {
+		sum += ns(x)
+	}
+	return sum
+}
+
+// lostBetween returns how many packets were lost between capture points, and whether there are several.
+func (d *diagnosis) lostBetween() (lost int64, points bool) {
+	for _, n := range d.network {
+		lost += n.Lost
+	}
+	return lost, len(d.network) > 0
+}
+
+// congestion finds marks of congestion.
+func congestion(d *diagnosis) {
+	var marks, cnps, packets int64
+	for _, c := range d.connections {
+		n := c.Counts()
+		if n.CongestionMarks+n.CNPs > 0 {
+			marks, cnps, packets = marks+n.CongestionMarks, cnps+n.CNPs, packets+n.Packets
+		}
+	}
+	if marks+cnps == 0 {
+		return
+	}
+	p := d.begin(record.Note, record.InNetwork)
+	p.Headline = fmt.Sprintf("%s of %s marked (CE), %s", thousands(marks), number(packets, "packet"), number(cnps, "CNP"))
+	for _, c := range d.connections {
+		if n := c.Counts(); n.CongestionMarks+n.CNPs > 0 {
+			p.conns[c.ID] = n.CongestionMarks + n.CNPs
+			p.about(c.Client.Address.Or(""), c.Server.Address.Or(""))
+		}
+	}
+	for _, r := range d.rpcs {
+		if r.congested && r.latency >= slow && r.slowly.free() && r.of != nil {
+			p.Severity = record.Warning
+			r.slowly.take(p)
+			p.note(r, r.least)
+			p.tasks[r.of] = true
+			p.blocked = append(p.blocked, span{r.sent, r.sent + record.Time(r.least)})
+		}
+	}
+	if r := p.worst(); r != nil && r.of != nil {
+		p.Effect = fmt.Sprintf("%s meanwhile, worst: %s", number(int64(len(p.rpcs)), "slow RPC"), taskText(r.of))
+	} else {
+		p.Command = []string{"connections", "-Y", "congestion_marks > 0 or cnps > 0"}
+	}
+	for _, f := range d.findings {
+		if f.Rule == "congestion" {
+			p.finding(f)
+		}
+	}
+}

@@ -1,0 +1,389 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// stale has the reasons of rejections that follow from messages that were lost before, or from the client's own past: the server is there.
+var stale = map[string]bool{
+	"timeout": true, "stale connection": true, "invalid communication ID": true, "invalid communication instance": true,
+	"duplicate local communication ID": true, "RNR retry count reject": true,
+}
+
+// hostConns are the connections of a server that carry, or were to carry, RPC-over-RDMA.
+type hostConns struct {
+	server             string
+	accepted, rejected []*connection
+}
+
+// byServer returns the connections by server.
+func (d *diagnosis) byServer() (list []*hostConns) {
+	all := map[string]*hostConns{}
+	for _, c := range d.connections {
+		server := c.Server.Address.Or("")
+		if server == "" || c.UpperLayer == "rpc" || !c.ClientKnown {
+			continue
+		}
+		h := all[server]
+		if h == nil {
+			h = &hostConns{server: server}
+			all[server] = h
+			list = append(list, h)
+		}
+		switch end, _ := c.Ended.Get(); {
+		case c.rejected() && !stale[end.Reason.Or("")]:
+			h.rejected = append(h.rejected, c)
+		case c.rejected(), c.UpperLayer != "rpcrdma" && !c.accept:
+		default:
+			h.accepted = append(h.accepted, c)
+		}
+	}
+	return list
+}
+
+// serverGone finds servers that accepted connections, and then refused all to the end of the capture.
+func serverGone(d *diagnosis) {
+	for _, h := range d.byServer() {
+		if len(h.accepted) == 0 || len(h.rejected) == 0 {
+			continue
+		}
+		end := h.accepted[0]
+		for _, c := range h.accepted {
+			if c.endedAt() >= end.endedAt() {
+				end = c
+			}
+		}
+		var refused []*connection
+		for _, c := range h.rejected {
+			if c.First > end.endedAt() && c.ServiceID == end.ServiceID && c.Server.Port == end.Server.Port {
+				refused = append(refused, c)
+			}
+		}
+		if len(refused) == 0 || end.open() {
+			continue
+		}
+		p := d.begin(record.Error, record.InServer)
+		how := "ended its last connection"
+		if e, _ := end.Ended.Get(); e.By == record.Some(record.Server) {
+			how = "closed the connection"
+		}
+		p.Headline = fmt.Sprintf("%s, then refused all %s", how, number(int64(len(refused)), "reconnect"))
+		if len(refused) == 1 {
+			p.Headline = how + ", then refused the only reconnect"
+		}
+		p.Ongoing = true
+		for _, c := range h.accepted {
+			if c.endedAt() >= end.endedAt()-2e9 {
+				p.lose(d, c)
+			}
+		}
+		for _, c := range refused {
+			p.ends(d, c)
+		}
+		e, _ := end.Ended.Get()
+		p.proof(record.PacketRef{Packet: e.Packet.Or(0), Point: e.Point}, "end of the last connection")
+		first, _ := refused[0].Ended.Get()
+		last, _ := refused[len(refused)-1].Ended.Get()
+		p.proof(record.PacketRef{Packet: first.Packet.Or(0), Point: first.Point}, "rejected: "+first.Reason.Or("no reason"))
+		p.proof(record.PacketRef{Packet: last.Packet.Or(0), Point: last.Point}, "rejected again")
+		p.Effect = fmt.Sprintf("no service from %s to the end of the capture; %s in flight", d.at(end.endedAt()), number(int64(len(p.rpcs)), "RPC"))
+		if len(p.tasks) == 0 {
+			p.blocked = append(p.blocked, span{refused[0].First, d.last})
+		}
+		p.during(end.endedAt(), d.last)
+		d.outages = append(d.outages, span{end.endedAt(), d.last})
+		p.Command = []string{"connections"}
+	}
+}
+
+// longestLease is the time after which a server may have forgotten a client that did not renew its lease, in nanoseconds: the shortest usual lease.
+// A server that lost state after a longer time has perhaps not restarted.
+const shortestLease = int64(30e9)
+
+// serverRestarted finds servers that lost all their connections, and the state of their clients with them.
+func serverRestarted(d *diagnosis) {
+	for _, h := range d.byServer() {
+		slices.SortFunc(h.accepted, func(a, b *connection) int { return cmp.Compare(a.First, b.First) })
+		var list []span
+		for _, c := range h.accepted {
+			up, known := c.Established.Get()
+			if !known {
+				continue
+			}
+			var down record.Time
+			alive := false
+			for _, before := range h.accepted {
+				if at := before.Established.Or(before.First); at < up && before != c {
+					alive = alive || before.open() || before.endedAt() > up
+					down = max(down, d.lastHeard(before))
+				}
+			}
+			if down == 0 || alive || len(list) > 0 && up.Sub(list[len(list)-1].to) < 2e9 {
+				continue
+			}
+			if shown := d.lostState(h, span{down, up}); shown != nil {
+				list = append(list, span{down, up})
+				d.restarted(h, span{down, up}, shown)
+			}
+		}
+	}
+}
+
+// lastHeard returns the time at which a connection was alive last: its end, or the last packet of the server before a silence that lasted until then.
+func (d *diagnosis) lastHeard(c *connection) record.Time {
+	at := c.endedAt()
+	for i := range d.summary.Silences {
+		if s := &d.summary.Silences[i]; s.Address == c.Server.Address.Or("") && s.Peer == c.Client.Address.Or("") && s.From <= at && s.To.Or(d.last) >= at && s.LastTime >= c.First {
+			return s.LastTime
+		}
+	}
+	return at
+}
+
+// lostState returns what shows that a server lost state while it was away, or nil.
+func (d *diagnosis) lostState(h *hostConns, away span) *stateLost {
+	s := d.servers[h.server]
+	if s == nil {
+		return nil
+	}
+	refused := slices.ContainsFunc(h.rejected, func(c *connection) bool { return c.First >= away.from && c.First <= away.to })
+	if !refused && away.ns() > shortestLease {
+		return nil
+	}
+	near := func(at record.Time) bool { return at >= away.to && at.Sub(away.to) <= 60e9 }
+	for i := range s.lost {
+		x := &s.lost[i]
+		if near(x.at) && (x.status != "NFS4ERR_GRACE" || refused) {
+			return x
+		}
+	}
+	for _, v := range s.verifiers {
+		if near(v.first) && len(s.verifiers) > 1 && !slices.ContainsFunc(s.verifiers, func(o verifier) bool { return o.value != v.value && o.first < v.first && o.last > away.from }) &&
+			slices.ContainsFunc(s.verifiers, func(o verifier) bool { return o.value != v.value && o.last < away.to }) {
+			return &stateLost{v.first, "another write verifier", v.packet, ""}
+		}
+	}
+	return nil
+}
+
+// restarted makes a problem of a restart.
+func (d *diagnosis) restarted(h *hostConns, away span, shown *stateLost) {
+	p := d.begin(record.Error, record.InServer)
+	p.Headline = fmt.Sprintf("restarted: no service for %s, %s", duration(away.ns()), d.span(away.from, away.to))
+	for _, c := range h.accepted {
+		if at := c.endedAt(); c.First < away.from && at >= away.from && at <= away.to && !c.open() {
+			p.lose(d, c)
+			e, _ := c.Ended.Get()
+			p.proof(record.PacketRef{Packet: e.Packet.Or(0), Point: e.Point}, "end of connection "+text(int64(c.ID)))
+		}
+	}
+	refused := 0
+	for _, c := range d.connections {
+		if c.Server.Address.Or("") == h.server && c.First >= away.from && c.First <= away.to+2e9 && c.rejected() {
+			p.ends(d, c)
+			refused++
+		}
+	}
+	d.recovery(p, h.server, away)
+	p.proof(shown.packet, shown.status)
+	p.Effect = fmt.Sprintf("%s blocked", number(int64(len(p.tasks)), "task"))
+	if refused > 0 {
+		p.Effect += fmt.Sprintf("; %s refused meanwhile", number(int64(refused), "connection"))
+	}
+	if len(p.blocked) == 0 {
+		p.blocked = append(p.blocked, away)
+	}
+	p.during(away.from, away.to)
+	p.Command = []string{"connections"}
+	d.outages = append(d.outages, away)
+}
+
+// recovery claims the tasks that a server put off because it had lost the state of clients, and those that waited meanwhile.
+func (d *diagnosis) recovery(p *problem, server string, away span) {
+	for _, t := range d.tasks {
+		first := t.tries[0]
+		if first.server != server {
+			continue
+		}
+		waited := t.from <= away.to && t.to >= away.from && first.sent >= away.from-1e9 && t.blocked() >= slow
+		lost := t.from >= away.from && t.from.Sub(away.to) <= 120e9 && stateStatuses[first.failure]
+		if waited || lost || slices.ContainsFunc(t.tries, func(r *rpc) bool { return r.before != nil && r.sent <= away.to && r.until(d.facts) >= away.from && r.sent >= away.from-5e9 }) {
+			p.task(t)
+		}
+	}
+}
+
+// mountFailed finds clients that could not mount: a step was refused, and no request for a file followed.
+func mountFailed(d *diagnosis) {
+	type mount struct{ client, server string }
+	seen := map[mount]*problem{}
+	for _, r := range d.rpcs {
+		if r.backward || !r.mounting || r.failure == "" || putOff[r.failure] > 0 || r.status == record.RDMAError || r.operation == "NFSACL NULL" ||
+			d.mounted[mountKey{r.client, r.server}] > r.sent || !mountStep(r) {
+			continue
+		}
+		key := mount{r.client, r.server}
+		p := seen[key]
+		if p == nil {
+			p = d.begin(record.Error, record.InServer)
+			seen[key] = p
+			p.Headline = fmt.Sprintf("refused %s: %s", r.name(), r.failure)
+			if r.failure == "NFS4ERR_MINOR_VERS_MISMATCH" || r.failure == "PROG_MISMATCH" {
+				p.Headline = fmt.Sprintf("refused NFS %s: %s", r.version, r.failure)
+			}
+			p.Effect = "the client did not mount"
+			p.proof(r.reply, r.failure)
+		}
+		p.all(r)
+		if r.of != nil {
+			p.tasks[r.of] = true
+		}
+		p.lost++
+		p.during(r.sent, r.end)
+	}
+	for _, h := range d.byServer() {
+		if len(h.accepted) > 0 || len(h.rejected) == 0 {
+			continue
+		}
+		p := d.begin(record.Error, record.InServer)
+		e, _ := h.rejected[0].Ended.Get()
+		p.Headline = fmt.Sprintf("refused all %s: %s", number(int64(len(h.rejected)), "connection"), e.Reason.Or("no reason given"))
+		if len(h.rejected) == 1 {
+			p.Headline = "refused the only connection: " + e.Reason.Or("no reason given")
+		}
+		p.Effect = "the client got no RDMA connection"
+		p.proof(record.PacketRef{Packet: e.Packet.Or(0), Point: e.Point}, "rejected")
+		for _, c := range h.rejected {
+			p.ends(d, c)
+			p.during(c.First, c.Last)
+		}
+		p.lost++
+		p.Command = []string{"connections"}
+	}
+}
+
+// mountStep reports whether an RPC is a step without which a client cannot mount.
+func mountStep(r *rpc) bool {
+	switch r.operation {
+	case "EXCHANGE_ID", "CREATE_SESSION", "SETCLIENTID", "SETCLIENTID_CONFIRM", "NULL", "MOUNT MNT", "MOUNT NULL", "FSINFO":
+		return true
+	}
+	return false
+}
+
+// clientRestarted finds clients that named themselves with another verifier, although they had not taken leave.
+func clientRestarted(d *diagnosis) {
+	if len(d.boots) >= maxFindings {
+		return
+	}
+	boots := slices.Clone(d.boots)
+	slices.SortFunc(boots, func(a, b boot) int { return cmp.Compare(a.at, b.at) })
+	latest := map[[3]string]int{}
+	for i, b := range boots {
+		key := [3]string{b.client, b.server, b.owner}
+		before, had := latest[key]
+		latest[key] = i
+		if !had || b.client == "" || boots[before].verifier == b.verifier || purging(boots[before].verifier) || purging(b.verifier) {
+			continue
+		}
+		d.rebooted(boots, before, i)
+	}
+}
+
+// rebooted makes a problem of two boots of a client, unless something excludes that it restarted between.
+func (d *diagnosis) rebooted(boots []boot, before, after int) {
+	a, b := boots[before], boots[after]
+	for i, x := range boots {
+		if x.client == b.client && x.server == b.server && x.owner == b.owner &&
+			(i < after && x.verifier == b.verifier || i > after && x.verifier == a.verifier || i < after && x.connection == b.connection) {
+			return // two clients have the same owner
+		}
+	}
+	left := slices.ContainsFunc(d.leaves, func(l leave) bool {
+		return l.client == b.client && l.server == b.server && l.at > a.at && l.at <= b.at
+	})
+	from := a.at
+	for _, c := range d.connections {
+		if c.Client.Address.Or("") != b.client || c.Server.Address.Or("") != b.server || c.First >= b.at || c.ID == b.connection {
+			continue
+		}
+		end, ended := c.Ended.Get()
+		left = left || ended && c.endedAt() > a.at && (end.How == record.EndDisconnect || end.How == record.EndReset) && end.By.Or(record.Client) == record.Client && c.endedAt() <= b.at && !d.stale(c)
+		from = max(from, min(d.calledLast[c.ID], b.at))
+	}
+	if left {
+		return
+	}
+	p := d.begin(record.Error, record.InClient)
+	p.Headline = fmt.Sprintf("restarted: no Calls for %s, %s", duration(b.at.Sub(from)), d.span(from, b.at))
+	p.Effect = "named itself with the same owner and another boot verifier"
+	p.proof(a.packet, "first boot verifier")
+	p.proof(b.packet, "another boot verifier")
+	p.about(b.client, b.server)
+	p.blocked = append(p.blocked, span{from, b.at})
+	p.during(from, b.at)
+	for _, c := range d.connections {
+		if c.Client.Address.Or("") == b.client && c.Server.Address.Or("") == b.server && c.First < b.at && c.ID != b.connection {
+			if c.rejected() || c.Last >= from {
+				p.lose(d, c)
+			}
+		}
+	}
+	p.Command = []string{"connections"}
+}
+
+// stale reports whether the disconnect of a connection only follows a rejected connection of the same client: the old connection was closed when the
+// client came again.
+func (d *diagnosis) stale(c *connection) bool {
+	return slices.ContainsFunc(d.connections, func(o *connection) bool {
+		end, _ := o.Ended.Get()
+		return o.rejected() && end.Reason.Or("") == "stale connection" && o.Client.Address == c.Client.Address && c.endedAt() >= o.First
+	})
+}
+
+// purging reports whether a verifier is one with which Linux clients ask the server to forget all their state. They have not restarted.
+func purging(verifier record.Hex64) bool { return verifier == 1_000_000_001 || verifier == 1<<64-1 }
+
+// clientGaveUp finds clients that withdrew the memory of open Calls and closed the connection.
+func clientGaveUp(d *diagnosis) {
+	var p *problem
+	counts := map[string]int64{}
+	for _, c := range d.connections {
+		end, ended := c.Ended.Get()
+		if !ended || !c.by.free() || end.OutstandingCalls == 0 || end.How == record.EndRejected || d.violated(c.ID) {
+			continue
+		}
+		nak := d.find(func(f *finding) bool {
+			return f.Rule == "remote-error-nak" && f.Connection == record.Some(c.ID) && f.by.free() && has(f.Message, "remote access error") && has(f.Message, "client")
+		})
+		if nak == nil || !has(nak.Message, "Read") {
+			continue
+		}
+		if p == nil {
+			p = d.begin(record.Warning, record.InClient)
+		}
+		for _, r := range d.inFlight(c.ID) {
+			if r.of != nil && r.outcome.free() {
+				r.of.gaveUp = true
+				counts[r.operation]++
+				p.task(r.of)
+			}
+		}
+		p.ends(d, c)
+		p.finding(nak)
+		p.proof(nak.ref(), "client refuses the RDMA Read: it withdrew the memory")
+	}
+	if p == nil {
+		return
+	}
+	names := byCount(counts)
+	p.Headline = "gave up its RPCs and closed the connection"
+	if len(names) > 0 {
+		p.Headline = fmt.Sprintf("gave up %s and closed the connection", number(counts[names[0]], names[0]))
+	}
+	p.Effect = fmt.Sprintf("%s given up", number(int64(len(p.tasks)), "task"))
+}
