@@ -4,10 +4,9 @@ GO      ?= go
 SLOW    ?= samples/rocev2-slowwrite42.pcap.zst
 FUZZ    ?= 60s
 HOSTILE ?= 4000
-SINCE   ?= HEAD
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo quick test lint fuzz hostile bench compare profile golden golden-diff dist audit clean
+.PHONY: help build demo quick test lint fuzz hostile bench compare profile golden dist audit clean
 
 # tools of packaging/go.mod
 tool = $(GO) tool -modfile=packaging/go.mod
@@ -70,15 +69,12 @@ compare: build ## time a capture against tshark: make compare CAPTURE=big.pcap
 profile: ## what builds are optimized by, anew: cmd/rdmadump/default.pgo
 	./scripts/profile
 
-golden: ## regenerate the golden files, the schemas and the output printed in the pages
+golden: ## regenerate the golden files, the digests, the schemas and the output printed in the pages
 	$(GO) test ./render -update
 	$(GO) test ./internal/browse ./internal/export/parquet -update
 	$(GO) test ./dissect -run '^TestGaps$$' -update
-	$(GO) test ./cmd/rdmadump -run '^(TestGolden|TestDocs|TestReportGolden)$$' -update
+	$(GO) test ./cmd/rdmadump -run '^(TestGolden|TestDigests|TestDocs|TestReportGolden)$$' -update
 	cd test/duckdb && $(GO) test . -run TestPage -update
-
-golden-diff: ## show what changed in the golden files since the commit SINCE (HEAD)
-	@git -c diff.zstd.textconv='zstd -dc' diff $(SINCE) -- cmd/rdmadump/testdata/golden render/testdata
 
 dist: ## make the release in dist/: archives, packages, bills of materials, checksums
 	cd packaging && $(GO) run . -root .. -o ../dist

@@ -8,13 +8,15 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/rogpeppe/go-internal/txtar"
 
@@ -24,35 +26,43 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files and the printed output in the pages")
 
-// goldenFolder has one file per capture: a txtar archive, compressed with zstd,
-// with a section for each variant and view. CONTRIBUTING.md says how git shows
-// the differences.
+// goldenFolder has the views of goldenCaptures as text that is read in reviews: a
+// txtar archive per capture, with a section for each view.
 const goldenFolder = "testdata/golden"
 
-// goldenViews are command lines, without the capture. Listings of packets keep
-// only their first lines as text, because all of them would be 400 MB; the rest
-// is there as a checksum. A lines of 0 keeps everything.
+// goldenCaptures are the captures whose views are stored as text.
+var goldenCaptures = []string{
+	"iwarp-nfs41", "lab-iwarperrors", "lab-krb5", "lab-slowserver41", "rocev2-callback41", "rocev2-errors", "rocev2-loss42", "rocev2-mixed",
+	"rocev2-nfs3", "sample-rocev2-lostlink41", "sample-rocev2-slowwrite42",
+}
+
+// digestFile stores the views of all other captures and variants: a line has the
+// capture, the variant and view, and the start of the SHA-256 of the output.
+const digestFile = "testdata/digests"
+
+// goldenViews are command lines, without the capture. The golden file keeps the
+// first lines of a view and a checksum of the others. A lines of 0 keeps all.
 var goldenViews = []struct {
 	name, args string
 	lines      int
 }{
-	{"transactions.json", "transactions -o json", 0},
-	{"transactions.txt", "transactions", 0},
+	{"transactions.json", "transactions -o json", 12},
+	{"transactions.txt", "transactions", 60},
 	{"ladder.txt", "transactions --xid", 0}, // of the slowest
 	{"overview.txt", "overview", 0},
-	{"connections.json", "connections -o json", 0},
+	{"connections.json", "connections -o json", 40},
 	{"connections.txt", "connections", 0},
 	{"timeline.txt", "connections --timeline", 0},
-	{"check.json", "check -o json", 0},
-	{"check.txt", "check", 0},
+	{"check.json", "check -o json", 40},
+	{"check.txt", "check", 60},
 	{"stats.json", "stats -o json", 0},
 	{"stats.txt", "stats", 0},
-	{"files.json", "files -o json", 0},
-	{"files.txt", "files", 0},
-	{"packets.json", "packets -o json", 300},
-	{"packets.txt", "packets", 300},
-	{"fields.json", "packets -V -o json", 60},
-	{"fields.txt", "packets -V", 4000},
+	{"files.json", "files -o json", 20},
+	{"files.txt", "files", 60},
+	{"packets.json", "packets -o json", 25},
+	{"packets.txt", "packets", 100},
+	{"fields.json", "packets -V -o json", 8},
+	{"fields.txt", "packets -V", 250},
 }
 
 // In captures with more packets than fieldsAll, the fields of only the first
@@ -66,87 +76,168 @@ const (
 // the other views draw the same records.
 var variantViews = []string{"transactions.json", "connections.json", "check.json", "packets.json", "check.txt"}
 
-// TestGolden compares every view of every capture, as recorded and in its
-// variants, with the golden files. The variants of long captures are compared
-// only with -all.
+// TestGolden compares the views of goldenCaptures with their golden files.
 func TestGolden(t *testing.T) {
-	var paths []string
-	for _, pattern := range []string{"../../testdata/captures/*.zst", "../../samples/*.pcap*"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil || len(found) == 0 {
-			t.Fatalf("no captures %s: %v", pattern, err)
-		}
-		paths = append(paths, found...)
+	paths := map[string]string{}
+	for _, path := range allCaptures(t) {
+		paths[captureName(path)] = path
 	}
-	names := map[string]bool{}
-	for _, path := range paths {
-		name := goldenName(path)
-		if names[name] {
-			t.Fatalf("two captures have the golden file %s", name)
-		}
-		names[name] = true
-		t.Run(filepath.Base(path), func(t *testing.T) {
+	for _, name := range goldenCaptures {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want := readGolden(t, name)
-			variants := testkit.Variants
-			if !*update && len(testkit.Short(t, []string{path})) == 0 {
-				variants = variants[:1]
-				want.Files = slices.DeleteFunc(want.Files, func(f txtar.File) bool { return !strings.HasPrefix(f.Name, variants[0].Name+"/") })
+			path := paths[name]
+			got := &txtar.Archive{Comment: []byte("Views of " + filepath.Base(path) + ".\n")}
+			for view, shown := range showViews(t, path, testkit.Variants[0]) {
+				got.Files = append(got.Files, txtar.File{Name: goldenViews[view].name, Data: firstLines(shown, goldenViews[view].lines)})
 			}
-			got := txtar.Parse(txtar.Format(goldenArchive(t, path, variants)))
+			file := filepath.Join(goldenFolder, name+".txtar")
 			if *update {
-				writeGolden(t, name, got)
+				if err := os.WriteFile(file, txtar.Format(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
 				return
 			}
-			compareGolden(t, want, got)
+			want, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareGolden(t, want, txtar.Parse(txtar.Format(got)))
 			if t.Failed() {
-				t.Log("If the change is intended, make golden accepts it; make golden-diff shows all of it.")
+				t.Log("If the change is intended, make golden accepts it; scripts/same OLD NEW shows the difference between two builds.")
 			}
 		})
 	}
-	stored, err := os.ReadDir(goldenFolder)
-	if err != nil && !*update {
+	stored, err := filepath.Glob(goldenFolder + "/*")
+	if err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range stored {
-		if !names[file.Name()] {
-			t.Errorf("%s/%s belongs to no capture", goldenFolder, file.Name())
+		if !slices.Contains(goldenCaptures, strings.TrimSuffix(filepath.Base(file), ".txtar")) {
+			t.Errorf("%s belongs to no capture of goldenCaptures", file)
 		}
 	}
 }
 
-// goldenName returns the name of a capture's golden file.
-func goldenName(path string) string {
+// TestDigests compares the views of every other capture, and of the variants of
+// all, with digestFile. The variants of long captures are compared only with
+// -all.
+func TestDigests(t *testing.T) {
+	stored := readDigests(t)
+	var mutex sync.Mutex
+	shown := map[string]string{}
+	compared := map[string]bool{} // captures and variants
+	names := map[string]bool{}
+	t.Run("captures", func(t *testing.T) {
+		for _, path := range allCaptures(t) {
+			name := captureName(path)
+			if names[name] {
+				t.Fatalf("two captures have the name %s", name)
+			}
+			names[name] = true
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				long := len(testkit.Short(t, []string{path})) == 0
+				for i, v := range testkit.Variants {
+					if i == 0 && slices.Contains(goldenCaptures, name) || i > 0 && long && !*update {
+						continue
+					}
+					digests := map[string]string{}
+					for view, output := range showViews(t, path, v) {
+						digests[name+" "+v.Name+"/"+goldenViews[view].name] = fmt.Sprintf("%.6x", sha256.Sum256(output))
+					}
+					mutex.Lock()
+					maps.Copy(shown, digests)
+					compared[name+" "+v.Name] = true
+					mutex.Unlock()
+				}
+			})
+		}
+	})
+	for key, want := range stored {
+		capture, _, _ := strings.Cut(key, " ")
+		variant, view, _ := strings.Cut(key, "/")
+		switch got, known := shown[key]; {
+		case compared[variant] && !known, !names[capture]:
+			if *update {
+				delete(stored, key)
+			} else {
+				t.Errorf("%s is only in %s", key, digestFile)
+			}
+		case known && got != want && !*update:
+			t.Errorf("%s: %s shows something else (digest %s, want %s)", variant, view, got, want)
+		}
+	}
+	for key := range shown {
+		if _, known := stored[key]; !known && !*update {
+			t.Errorf("%s is not in %s", key, digestFile)
+		}
+	}
+	if *update {
+		maps.Copy(stored, shown)
+		var text strings.Builder
+		for _, key := range slices.Sorted(maps.Keys(stored)) {
+			text.WriteString(key + " " + stored[key] + "\n")
+		}
+		if err := os.WriteFile(digestFile, []byte(text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if t.Failed() {
+		t.Log("scripts/same OLD NEW shows the difference, with builds from before and after the change. If it is intended, make golden accepts it.")
+	}
+}
+
+// readDigests returns the lines of digestFile: capture, variant and view, and
+// digest. With -update the file may be missing.
+func readDigests(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(digestFile)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	digests := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		at := strings.LastIndexByte(line, ' ')
+		if at < 0 {
+			t.Fatalf("%s: %q has no digest", digestFile, line)
+		}
+		digests[line[:at]] = strings.TrimSpace(line[at:])
+	}
+	return digests
+}
+
+// captureName returns the name of a capture in goldenFolder and digestFile.
+func captureName(path string) string {
 	name, _, _ := strings.Cut(filepath.Base(path), ".")
 	if filepath.Base(filepath.Dir(path)) == "samples" { // Some samples have the name of a capture.
 		name = "sample-" + name
 	}
-	return name + ".txtar.zst"
+	return name
 }
 
-// goldenArchive runs every view of variants of a capture.
-func goldenArchive(t *testing.T, path string, variants []testkit.Variant) *txtar.Archive {
+// showViews yields the index in goldenViews and the output of each view of a
+// variant of a capture.
+func showViews(t *testing.T, path string, v testkit.Variant) iter.Seq2[int, []byte] {
 	t.Helper()
-	archive := &txtar.Archive{Comment: []byte("Every view of " + filepath.Base(path) + " and of its variants.\n")}
-	for _, v := range variants {
-		file := filepath.Join(t.TempDir(), "variant.pcap")
-		packets := v.Write(t, path, file)
-		if v.Name == "whole" {
-			file = path // in the capture's own format, compressed or damaged
-		}
-		for _, view := range goldenViews {
+	file := filepath.Join(t.TempDir(), "variant.pcap")
+	packets := v.Write(t, path, file)
+	if v.Name == "whole" {
+		file = path // in the capture's own format, compressed or damaged
+	}
+	return func(yield func(int, []byte) bool) {
+		for i, view := range goldenViews {
 			if v.Name != "whole" && !slices.Contains(variantViews, view.name) {
 				continue
 			}
 			shown, status := showGolden(t, view.name, strings.Fields(view.args), file, packets)
-			shown = firstLines(shown, view.lines)
 			if status != command.ExitOK {
 				shown = fmt.Appendf(shown, "exit status %d\n", status)
 			}
-			archive.Files = append(archive.Files, txtar.File{Name: v.Name + "/" + view.name, Data: shown})
+			if !yield(i, shown) {
+				return
+			}
 		}
 	}
-	return archive
 }
 
 // firstLines returns the first lines of shown and the checksum of the others.
@@ -239,44 +330,4 @@ func runGolden(args ...string) (shown []byte, status int) {
 	var out bytes.Buffer
 	status = run(context.Background(), args, &out, io.Discard)
 	return out.Bytes(), status
-}
-
-// readGolden returns the archive of a capture. With -update it may be missing.
-func readGolden(t *testing.T, name string) *txtar.Archive {
-	t.Helper()
-	packed, err := os.ReadFile(filepath.Join(goldenFolder, name))
-	if *update {
-		return nil
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	decoder, err := zstd.NewReader(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer decoder.Close()
-	text, err := decoder.DecodeAll(packed, nil)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return txtar.Parse(text)
-}
-
-// writeGolden writes the archive of a capture, unless the stored one already
-// says the same.
-func writeGolden(t *testing.T, name string, archive *txtar.Archive) {
-	t.Helper()
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer encoder.Close()
-	if err := os.MkdirAll(goldenFolder, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	packed := encoder.EncodeAll(txtar.Format(archive), nil)
-	if err := os.WriteFile(filepath.Join(goldenFolder, name), packed, 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
