@@ -230,6 +230,11 @@ func showViews(t *testing.T, path string, v testkit.Variant) iter.Seq2[int, []by
 				continue
 			}
 			shown, status := showGolden(t, view.name, strings.Fields(view.args), file, packets)
+			if strings.HasSuffix(view.name, ".txt") {
+				for _, sentence := range unproven(string(shown)) {
+					t.Errorf("%s: no proof for %q", view.name, sentence)
+				}
+			}
 			if status != command.ExitOK {
 				shown = fmt.Appendf(shown, "exit status %d\n", status)
 			}
