@@ -54,7 +54,7 @@ hostile: ## run what takes minutes: HOSTILE (4000) damaged copies of each sample
 	GOOS=darwin $(GO) vet ./...
 	GOOS=windows $(GO) vet ./...
 	CGO_ENABLED=1 $(GO) test -race ./dissect -run '^TestAhead'
-	CGO_ENABLED=1 $(GO) test -race ./internal/browse -run '^Test(Screens|Filters|Groupings|Live|Sums|PacketOfLine|PacketList|Overview)'
+	CGO_ENABLED=1 $(GO) test -race ./internal/browse -run '^Test(Screens|Keys|Growing|Keep)'
 	$(GO) test ./dissect ./internal/export ./internal/export/scrub ./internal/browse ./internal/metrics -timeout 0 -all
 	$(GO) test ./cmd/rdmadump -timeout 0 -all -hostile $(HOSTILE) -hogs
 	cd packaging && $(GO) test -run '^TestRelease$$' .

@@ -1,59 +1,41 @@
-// Package browse shows the records of a capture in a terminal: lists that can be searched, filtered
-// and sorted, the ladder diagram of an RPC, and its packets. It draws with package render, so that
-// everything looks as on the command line.
+// Package browse shows the records of a capture in a terminal: problems, RPCs, connections, files and operations, the ladder of an RPC
+// and its packets. It draws with package render, so that everything looks as on the command line.
 //
-// A [Model] holds the state of the screen and knows nothing about terminals: it takes keys by their
-// names and returns lines. [Run] connects it with a terminal.
+// A [Model] is a program of package tea. What one pass reads is kept by a [Reading]; what that does not keep, decoded arguments and
+// packets, is read in a second pass (see details.go).
 package browse
 
 import (
 	"context"
 	"fmt"
 	"io"
-	"runtime/debug"
-	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"charm.land/bubbles/v2/key"
+	"charm.land/bubbles/v2/textinput"
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
-	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/internal/analyze"
-	"github.com/rdmadump/rdmadump/internal/index"
 	"github.com/rdmadump/rdmadump/render"
 )
 
 // Options describe what a Model shows.
 type Options struct {
-	Index *index.Index
-	Name  string      // of the capture, for the first line
-	Typed string      // names of the captures, quoted for a shell, for command lines that show the same
-	Look  render.Look // of the drawings
-	// Open opens the capture once more, to show packets, decoded arguments and results, and to save
-	// packets. It is nil if the capture cannot be opened again; Closed then says why.
-	Open   func(ctx context.Context) (Source, error)
-	Closed string
-	// Dissect are the options of the first pass.
-	Dissect dissect.Options
-	// SavePackets writes the packets of RPCs, by their transaction numbers, to a pcapng file. It is nil
-	// if the capture cannot be opened again.
-	SavePackets func(ctx context.Context, path string, ids map[int64]bool) (string, error)
-	// Create creates a file for Save.
-	Create func(path string) (io.WriteCloser, error)
-	Live   bool // packets are still being captured
-	// Overview sums up the records of the index. It is nil for none.
-	Overview *Overview
-	// Group returns an empty table that groups RPCs by fields, with commas between them, as --by of stats does. It is nil if
-	// RPCs can only be grouped by operation.
-	Group func(by string) (*analyze.Table, error)
-	// Time returns the time that a user typed, of a capture that begins and ends at these times and whose times are shown in a form.
-	// It is nil if times cannot be typed.
-	Time func(typed string, first, last record.Time, shown render.Times) (record.Time, error)
-	// Window returns the first and the last time of the RPCs that are listed at first. It is nil for all RPCs.
-	Window func(start record.Time) (from, to record.Time)
-	// Network returns what happened to the packets between the capture points. It is nil if there is only one.
-	Network func() ([]*record.Point, []*record.Network)
+	Reading *Reading
+	Name    string      // of the capture, for the first line
+	Typed   string      // names of the captures, quoted for a shell, for command lines that show the same
+	Look    render.Look // of the drawings
+	// Open opens the capture once more, to show packets, and decoded arguments and results. It is nil if the capture cannot be opened
+	// again; Closed then says why.
+	Open    func(ctx context.Context) (Source, error)
+	Closed  string
+	Dissect dissect.Options // of the first pass
+	Live    bool            // packets are still being captured
+	Filter  string          // of the RPCs that are listed at first
 }
 
 // Source is a capture that is read once more.
@@ -62,54 +44,57 @@ type Source interface {
 	Close() error
 }
 
-// screen is what the Model shows below its first lines.
+// screen is what the Model shows between its first line and its last two.
 type screen interface {
-	title() string
-	footer() []string // names the keys that work here, the most important first
-	update(m *Model)
-	draw(m *Model, width, height int) []string
-	key(m *Model, k string) bool
+	refresh() tea.Cmd                             // takes what was read since
+	busy() bool                                   // whether it changes without a key
+	view(width, height int) string                // draws it
+	key(k tea.KeyPressMsg) (cmd tea.Cmd, is bool) // takes a key, if it is one of this screen
+	wheel(by int64)
+	click(row int64) (again bool)
+	where() string       // where one is, and what Enter does
+	commandLine() string // which shows the same, without rdmadump
+	find(text string, back bool) tea.Cmd
+	setFilter(expression string) (tea.Cmd, error)
+	help() []key.Binding
+	restyle()
 }
 
-// Model is the state of the screen. It is for one goroutine.
+// Model is the state of the terminal. It is a [tea.Model].
 type Model struct {
-	options Options
-	theme   *render.Theme
-	tables  *render.Theme // of tables
-	wide    bool          // tables show the columns for special questions, too
-	inks
+	options       Options
+	theme         *render.Theme
+	colours       bool
 	width, height int
 	ctx           context.Context
-	cancel        context.CancelFunc
-	jobs          sync.WaitGroup
-	reader        *index.Reader
-	state         index.State
+	state         state
 
-	tabs   []screen
-	tab    int
-	stack  []screen // screens above the tab
-	origin []origin // where the lists of RPCs were opened from, the latest last
-	list   *list    // of RPCs
-	rates  *rates
-	prompt *prompt
-	before string          // first key of two, such as y
-	follow bool            // the cursor stays on the last record
-	folds  map[string]bool // whether the user folded a header of packets, by the names of the header and of those that contain it
-	hidden bool            // lists have no preview of the record with the cursor
+	tabs  [5]screen
+	tab   int
+	stack []screen // above the tab
 
-	message string // in the last line, until the next key
-	bad     bool
-	quit    bool
-	saving  *job[string]
-	looking *job[func()] // what a key has started and the next key ends
+	prompt   *prompt
+	searched string             // what n and N look for
+	message  string             // instead of the keys, until the next key
+	reading  context.CancelFunc // ends the second pass that a key has started; nil for none
+	ticking  bool
+	begun    time.Time
+	panic    *capture.Panic // of a command
+}
 
-	// Clipboard is what the user copied and the caller has to pass to the terminal.
-	Clipboard string
-	copied    []string
+// The tabs.
+const (
+	tabProblems = iota
+	tabRPCs
+	tabConnections
+	tabFiles
+	tabOperations
+)
 
-	mu     sync.Mutex
-	failed *capture.Panic // of a job
-	past   map[string][]string
+// prompt is a line that the user types.
+type prompt struct {
+	textinput.Model
+	done func(text string) (tea.Cmd, error)
 }
 
 // The smallest screen.
@@ -118,63 +103,24 @@ const (
 	leastHeight = 8
 )
 
-// The lists, by their keys.
-const (
-	tabOverview = iota
-	tabRPCs
-	tabConnections
-	tabFindings
-	tabStats
-	tabFiles
-	tabRates
-	tabPackets
-)
-
-// New returns a Model for a screen of 80 columns and 24 lines.
-func New(o Options) *Model {
-	m := &Model{options: o, theme: theme(o.Look), tables: theme(o.Look), inks: inks{o.Look.Colour != render.NoColour}, width: 80, height: 24, reader: o.Index.Reader(), past: map[string][]string{}, folds: map[string]bool{}}
-	m.ctx, m.cancel = context.WithCancel(context.Background())
-	m.list = newList(m, rpcs)
-	m.list.enter = func(n int64, _ any) { m.push(newLadder(m, n)) }
-	m.list.preview = m.previewRPC
-	conns := newList(m, connections)
-	conns.enter = func(_ int64, r any) { m.push(newConnection(m, r)) }
-	found := newList(m, findings)
-	found.enter = func(n int64, r any) { m.openFinding(&opener{list: found, n: n}, r.(*record.Finding), m.push) }
-	found.preview = m.previewFinding
-	m.tabs = []screen{newOverview(m), m.list, conns, found, newStats(m), newFiles(m), newRates(m), newPackets(m)}
-	m.tab = tabRPCs
-	m.Tick()
+// New returns a Model for a screen of 80 columns and 24 lines. Ctx ends its commands.
+func New(ctx context.Context, o Options) *Model {
+	look := o.Look
+	look.Notes = io.Discard
+	m := &Model{options: o, theme: render.NewLook(look), colours: look.Colour != render.NoColour, width: 80, height: 24, ctx: ctx, begun: time.Now()}
+	m.tabs = [...]screen{newProblemList(m), newList(m, rpcs), newList(m, connections), newFiles(m), newOperations(m)}
 	return m
 }
 
-// Close ends all background work.
-func (m *Model) Close() {
-	m.cancel()
-	m.jobs.Wait()
-	m.reader.Close()
-}
-
-// recovered keeps the panic of a job for the goroutine that owns the Model.
-func (m *Model) recovered() {
-	if v := recover(); v != nil {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if m.failed == nil {
-			m.failed = &capture.Panic{Value: v, Stack: debug.Stack()}
-		}
+// Init begins to look at what is read.
+func (m *Model) Init() tea.Cmd {
+	var filtering tea.Cmd
+	if m.options.Filter != "" {
+		m.tab = tabRPCs
+		filtering = m.setFilter(m.options.Filter)
 	}
+	return tea.Batch(m.take(), filtering)
 }
-
-// Filter selects RPCs by an expression in the language of -Y.
-func (m *Model) Filter(expression string) {
-	if err := m.list.setFilter(expression); err != nil {
-		m.fail(err)
-	}
-}
-
-// resize sets the size of the screen.
-func (m *Model) resize(width, height int) { m.width, m.height = width, height }
 
 // top returns the screen that is shown.
 func (m *Model) top() screen {
@@ -184,444 +130,386 @@ func (m *Model) top() screen {
 	return m.tabs[m.tab]
 }
 
-func (m *Model) push(s screen) {
-	m.stack = append(m.stack, s)
-	s.update(m)
+// push shows a screen above the others, which has its own search.
+func (m *Model) push(s screen) { m.stack, m.searched = append(m.stack, s), "" }
+
+// show shows a tab.
+func (m *Model) show(tab int) {
+	m.leave()
+	m.tab, m.stack, m.searched = tab, nil, ""
 }
 
-// pop returns to the screen below.
-func (m *Model) pop() {
-	m.stack = m.stack[:len(m.stack)-1]
-	m.top().update(m)
+// leave ends the second pass for the screen that is left.
+func (m *Model) leave() {
+	if m.reading != nil {
+		m.reading()
+		m.reading = nil
+	}
 }
 
 // say shows a message until the next key.
-func (m *Model) say(text string) { m.message, m.bad = text, false }
+func (m *Model) say(text string) { m.message = text }
 
-// fail shows an error until the next key.
-func (m *Model) fail(err error) {
-	first, _, _ := strings.Cut(err.Error(), "\n")
-	m.message, m.bad = clean(first), true
+// ink returns a style, or none without colours.
+func (m *Model) ink(s lipgloss.Style) lipgloss.Style {
+	if m.colours {
+		return s
+	}
+	return lipgloss.NewStyle()
 }
 
-// Tick takes what happened since the last call: more records, and results of background work. It
-// panics with the panic of a job, as a *capture.Panic.
-func (m *Model) Tick() {
-	m.mu.Lock()
-	failed := m.failed
-	m.mu.Unlock()
-	if failed != nil {
-		panic(failed)
-	}
-	m.state = m.options.Index.State()
-	m.openWindow()
-	for _, s := range m.tabs {
-		if l, is := s.(*list); is {
-			l.update(m)
+// ticked is the message that it is time to look at what was read.
+type ticked struct{}
+
+// The times between two looks: at first, so that the first rows appear at once, and later.
+const (
+	firstTick = 15 * time.Millisecond
+	nextTick  = 150 * time.Millisecond
+)
+
+// take takes what was read since, and returns the command that waits for more.
+func (m *Model) take() tea.Cmd {
+	done := m.state.Done
+	m.state = m.options.Reading.now()
+	var commands []tea.Cmd
+	if m.state.Done && !done {
+		for _, s := range m.tabs {
+			switch s := s.(type) {
+			case *list:
+				if s.filter == "" {
+					s.usual()
+				}
+			case *pane:
+				if s.again != nil {
+					s.again()
+				}
+				s.restyle()
+			}
 		}
 	}
-	for _, s := range m.stack {
-		s.update(m)
+	for _, s := range append(m.tabs[:], m.stack...) {
+		commands = append(commands, s.refresh())
 	}
-	if len(m.stack) == 0 {
-		m.top().update(m)
-	}
-	m.takeLooking()
-	if m.saving != nil {
-		if text, ended := m.saving.get(); ended {
-			m.saving = nil
-			m.say(text)
+	if !m.state.Done && !m.ticking {
+		m.ticking = true
+		every := nextTick
+		if time.Since(m.begun) < 300*time.Millisecond {
+			every = firstTick
 		}
+		commands = append(commands, tea.Tick(every, func(time.Time) tea.Msg { return ticked{} }))
 	}
+	return tea.Batch(commands...)
 }
 
-// Busy reports whether the screen may change without a key, so that Tick has to be called now and
-// then.
-func (m *Model) Busy() bool {
-	if !m.state.Done || m.saving != nil || m.looking != nil {
-		return true
-	}
-	for _, s := range m.tabs {
-		if l, is := s.(*list); is && l.busy() {
-			return true
+// Update takes a message.
+func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case ticked:
+		m.ticking = false
+		return m, m.take()
+	case sliced:
+		if msg.of.stopped {
+			return m, nil
 		}
-	}
-	for _, s := range append([]screen{m.top()}, m.stack...) {
-		if b, is := s.(interface{ busy() bool }); is && b.busy() {
-			return true
+		msg.of.ended = !msg.more
+		command := msg.of.found()
+		if msg.more {
+			command = tea.Batch(command, msg.of.run())
 		}
+		return m, command
+	case looked:
+		if msg.of.Err() != nil {
+			return m, nil
+		}
+		m.leave()
+		m.message = ""
+		return m, msg.show()
+	case failed:
+		m.panic = msg.panic
+		return m, tea.Quit
+	case resumed:
+		if msg.err != nil {
+			m.say(render.Clean(msg.err.Error()))
+		}
+	case tea.PasteMsg:
+		if m.prompt != nil {
+			m.prompt.Model, _ = m.prompt.Update(msg)
+		}
+	case tea.MouseWheelMsg:
+		switch msg.Button {
+		case tea.MouseWheelUp:
+			m.top().wheel(-3)
+		case tea.MouseWheelDown:
+			m.top().wheel(3)
+		}
+	case tea.MouseClickMsg:
+		return m, m.click(msg.X, msg.Y)
+	case tea.KeyPressMsg:
+		return m, m.key(msg)
 	}
-	return false
+	return m, nil
 }
 
-// Quit reports whether the user has quit.
-func (m *Model) Quit() bool { return m.quit }
-
-// Printed returns what the user asked to be printed after the end.
-func (m *Model) Printed() string { return strings.Join(m.copied, "") }
-
-// Key takes a key by the name that package tea gives it, such as "j", "enter" or "ctrl+d".
-func (m *Model) Key(k string) {
-	m.message, m.bad = "", false
-	if k == "ctrl+c" {
-		m.quit = true
-		return
+// key takes a key.
+func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
+	switch {
+	case key.Matches(k, keys.force):
+		return tea.Quit
+	case key.Matches(k, keys.suspend):
+		return tea.Exec(&suspension{ctx: m.ctx}, func(err error) tea.Msg { return resumed{err} })
+	case m.prompt != nil:
+		return m.promptKey(k)
 	}
-	if m.looking != nil {
-		m.looking.stop()
-		if m.looking = nil; k == "esc" {
-			return
+	m.message = ""
+	if l, is := m.top().(*list); is && l.finding.running() {
+		if l.finding.stop(); key.Matches(k, keys.cancel) {
+			return nil
 		}
 	}
-	if m.prompt != nil {
-		m.prompt.key(m, k)
-		return
+	if command, is := m.top().key(k); is {
+		return command
 	}
-	if before := m.before; before != "" {
-		if m.before = ""; k != "esc" {
-			m.second(before, k)
-		}
-		return
-	}
-	if m.top().key(m, k) {
-		m.top().update(m)
-		return
-	}
-	m.common(k)
-	m.top().update(m)
-}
-
-// Text takes text that was pasted.
-func (m *Model) Text(s string) {
-	if m.prompt != nil {
-		m.prompt.insert(s)
-	}
-}
-
-// common takes the keys that mean the same on every screen.
-func (m *Model) common(k string) {
-	switch k {
-	case "0", "1", "2", "3", "4", "5", "6", "7":
-		m.tab, m.stack = int(k[0]-'0'), nil
-		if l := m.searched(); l != nil && l.pass != nil {
-			l.pass.again(l)
-		}
-	case "tab":
-		m.tab, m.stack = (m.tab+1)%len(m.tabs), nil
-	case "q", "h", "left":
-		switch {
-		case len(m.stack) > 0:
-			m.pop()
-		case len(m.origin) > 0:
-			m.goBack()
-		case k == "q":
-			m.quit = true
-		}
-	case "esc":
-		switch {
-		case len(m.stack) > 0:
-			m.pop()
-		case len(m.origin) > 0:
-			m.goBack()
-		default:
+	switch {
+	case key.Matches(k, keys.number):
+		m.show(int(k.String()[0] - '1'))
+	case key.Matches(k, keys.tab):
+		m.show((m.tab + 1) % len(m.tabs))
+	case key.Matches(k, keys.back):
+		if n := len(m.stack); n > 0 {
+			m.leave()
+			m.stack = m.stack[:n-1]
+		} else if l, is := m.top().(*list); is && l.filter != "" {
+			return m.setFilter("")
+		} else {
 			m.say("q quits")
 		}
-	case "Q":
-		m.quit = true
-	case "Z", "y":
-		m.before = k
-	case "Y":
-		if len(m.copied) == 0 {
-			m.say("y copies first; Y then prints the copied text when browse ends")
-		} else {
-			m.quit = true
+	case key.Matches(k, keys.quit):
+		return tea.Quit
+	case key.Matches(k, keys.help):
+		m.push(newHelp(m, m.top()))
+	case key.Matches(k, keys.search):
+		m.ask("/", "", func(text string) (tea.Cmd, error) {
+			if m.searched = text; text == "" {
+				return nil, nil
+			}
+			return m.top().find(text, false), nil
+		})
+	case key.Matches(k, keys.next, keys.previous):
+		if m.searched == "" {
+			m.say("/ searches first")
+			return nil
 		}
-	case "?", "f1":
-		m.push(newHelp())
-	case "/":
-		if l := m.searched(); l != nil {
-			m.prompt = newPrompt("search", "/", "", func(text string) error { l.find(text, false); return nil })
-		} else if s, is := m.top().(searchable); is {
-			m.prompt = newPrompt("search", "/", "", func(text string) error { s.find(m, text, false); return nil })
+		return m.top().find(m.searched, key.Matches(k, keys.previous))
+	case key.Matches(k, keys.filter):
+		before := ""
+		switch s := m.top().(type) {
+		case *list:
+			before = s.filter
+		case *pane:
+			before = s.filter
 		}
-	case "&", "f", "f7":
-		m.promptFilter()
-	case "s", "f2":
-		choice{m}.promptSave()
-	case ":":
-		m.prompt = newPrompt("command", ":", "", m.command)
-	case "\\":
-		m.hidden = !m.hidden
-	case "t":
-		m.nextTimes()
-	case "w":
-		m.wide = !m.wide
-		m.restyle()
-		m.say(map[bool]string{true: "all columns, as many as fit", false: "the usual columns"}[m.wide])
-	case "F":
-		m.follow = !m.follow
-		m.say(map[bool]string{true: "the cursor stays on the newest record; F ends that", false: "the cursor stays on its record"}[m.follow])
-	case "e", "E":
-		m.nextProblem(k == "E")
-	case "d":
-		m.compare()
-	case "c":
-		m.contrast()
-	case "n", "N":
-		if s, is := m.top().(searchable); is {
-			s.find(m, "", k == "N")
+		m.ask(":", before, m.top().setFilter)
+	case key.Matches(k, keys.copy):
+		if text := m.top().commandLine(); text != "" {
+			text = "rdmadump " + strings.TrimSpace(text)
+			m.say("copied: " + text)
+			return tea.SetClipboard(text)
 		}
-	case "<", ">", "z":
-		m.say("lists can be sorted, other screens cannot")
+		m.say("no command line shows this screen")
 	default:
-		if len(k) == 1 {
-			m.say("? lists the keys")
-		}
+		m.say("? lists the keys")
 	}
+	return nil
 }
 
-// nextTimes shows all times in the next format: seconds since the start of the capture, UTC, or the time of this computer.
-func (m *Model) nextTimes() {
-	look := &m.options.Look
-	switch look.Times {
-	case render.UTC:
-		look.Times = render.Local
-		m.say("times of day in the zone of this computer, " + time.Unix(0, int64(m.state.Start.Or(0))).Format("MST"))
-	case render.Local:
-		look.Times = render.Relative
-		m.say("seconds since the first packet")
-	default:
-		look.Times = render.UTC
-		m.say("times of day, UTC")
-	}
-	m.restyle()
+// ask asks for a line of text.
+func (m *Model) ask(mark, text string, done func(string) (tea.Cmd, error)) {
+	p := &prompt{Model: textinput.New(), done: done}
+	p.Prompt = mark
+	still := p.Styles()
+	still.Cursor.Blink = false
+	p.SetStyles(still)
+	p.SetValue(text)
+	p.Focus()
+	m.prompt = p
 }
 
-// restyle draws all screens anew after a change of the look.
-func (m *Model) restyle() {
-	look := m.options.Look
-	m.theme = theme(look)
-	look.Whole = m.wide
-	m.tables = theme(look)
-	all := append(slices.Clone(m.tabs), m.stack...)
-	for _, from := range m.origin {
-		all = append(all, from.stack...)
-	}
-	for _, s := range all {
-		if s, is := s.(interface{ restyle(m *Model) }); is {
-			s.restyle(m)
-		}
-	}
-}
-
-// searchable is a screen whose text / searches.
-type searchable interface {
-	find(m *Model, text string, back bool)
-}
-
-// searched returns the list that / searches; nil if there is none.
-func (m *Model) searched() *list {
-	l, _ := m.top().(*list)
-	return l
-}
-
-// second takes the second of two keys.
-func (m *Model) second(before, k string) {
+// promptKey takes a key while a line is typed.
+func (m *Model) promptKey(k tea.KeyPressMsg) tea.Cmd {
+	p := m.prompt
 	switch {
-	case before == "Z" && k == "Z":
-		m.quit = true
-	case before == "y":
-		choice{m}.copy(k)
-	case before == "z":
-		if p, is := m.top().(*packet); is {
-			p.foldAll(k)
+	case key.Matches(k, keys.cancel):
+		m.prompt, m.message = nil, ""
+	case key.Matches(k, keys.ok):
+		command, err := p.done(p.Value())
+		if err != nil { // The line stays, to be mended.
+			first, _, _ := strings.Cut(err.Error(), "\n")
+			m.say(render.Clean(first))
+			return nil
 		}
+		m.prompt = nil
+		return command
+	default:
+		m.message = ""
+		var command tea.Cmd
+		p.Model, command = p.Update(k)
+		return command
 	}
+	return nil
 }
 
-// Lines returns the screen, a string for each of its lines. No line is wider than the screen.
-func (m *Model) Lines() (lines []string) {
-	if m.width < leastWidth || m.height < leastHeight {
-		for _, line := range render.Wrap(fmt.Sprintf("the terminal must have at least %d columns and %d lines", leastWidth, leastHeight), max(m.width, 1)) {
-			lines = append(lines, clip(line, m.width))
+// setFilter filters the RPCs and shows them.
+func (m *Model) setFilter(expression string) tea.Cmd {
+	command, err := m.tabs[tabRPCs].setFilter(expression)
+	if err != nil {
+		m.say(render.Clean(err.Error()))
+	}
+	return command
+}
+
+// showRPCs lists the RPCs that a filter selects.
+func (m *Model) showRPCs(filter string) tea.Cmd {
+	m.show(tabRPCs)
+	return m.setFilter(filter)
+}
+
+// click takes a click: on a tab, or on a row, which is opened if it had the cursor.
+func (m *Model) click(x, y int) tea.Cmd {
+	if y == 0 {
+		at := 0
+		for i, name := range m.tabNames() {
+			if at += ansi.StringWidth(name) + 1; x < at {
+				m.show(i)
+				return nil
+			}
 		}
-		return lines[:min(len(lines), max(m.height, 0))]
+		return nil
+	}
+	row := int64(y - 1)
+	switch s := m.top().(type) {
+	case *list:
+		row-- // its heading
+	case *pane:
+		row -= int64(s.fixed)
+	}
+	if m.top().click(row) {
+		command, _ := m.top().key(tea.KeyPressMsg{Code: tea.KeyEnter})
+		return command
+	}
+	return nil
+}
+
+// tabNames returns the names of the tabs, with the numbers of rows if there is space.
+func (m *Model) tabNames() (names []string) {
+	_, rpcs := m.options.Reading.rpcs.bounds()
+	_, connections := m.options.Reading.connections.bounds()
+	for i, name := range [...]string{"Problems", "RPCs", "Connections", "Files", "Operations"} {
+		if m.width < 76 && i != m.tab {
+			name = name[:4]
+		}
+		name = fmt.Sprintf("%d %s", i+1, name)
+		switch {
+		case m.width < 100:
+		case i == tabRPCs:
+			name += fmt.Sprintf(" %d", rpcs)
+		case i == tabConnections:
+			name += fmt.Sprintf(" %d", connections)
+		}
+		if i == m.tab && !m.colours {
+			names = append(names, "["+name+"]")
+		} else {
+			names = append(names, " "+name+" ")
+		}
+	}
+	return names
+}
+
+// heading returns the first line: the tabs, and what is read.
+func (m *Model) heading() string {
+	text, tabs := "", m.tabNames()
+	for i, name := range tabs {
+		if i == m.tab {
+			name = m.ink(lipgloss.NewStyle().Reverse(true)).Render(name)
+		}
+		text += name + " "
+	}
+	what := render.Clean(m.options.Name)
+	switch s := m.state; {
+	case s.Err != nil:
+		first, _, _ := strings.Cut(s.Err.Error(), "\n")
+		what = render.Clean(first)
+	case s.Done:
+	case m.options.Live:
+		what += " live"
+	case s.Total > 0:
+		what += fmt.Sprintf(" %d%%", min(s.Read*100/s.Total, 99))
+	default:
+		what += " reading"
+	}
+	if left := m.width - ansi.StringWidth(text); left > 8 {
+		text += ansi.TruncateLeft(what, max(ansi.StringWidth(what)-left, 0), "")
+	}
+	return text
+}
+
+// lastLine returns the last line: what is typed, a message, or the keys.
+func (m *Model) lastLine() string {
+	switch {
+	case m.prompt != nil:
+		m.prompt.SetWidth(m.width - 3)
+		return m.prompt.View()
+	case m.message != "":
+		return m.ink(lipgloss.NewStyle().Bold(true)).Render(ansi.Truncate(m.message, m.width, "~"))
+	}
+	view := m.helpView()
+	view.SetWidth(m.width)
+	shown := append([]key.Binding{}, m.top().help()...)
+	if len(m.stack) > 0 {
+		shown = append([]key.Binding{keys.back}, shown...)
+	}
+	for i, b := range shown {
+		what := b.Help().Desc
+		what, _, _ = strings.Cut(what, ";")
+		if words := strings.Fields(what); len(words) > 2 {
+			what = words[0]
+		}
+		b.SetHelp(strings.Fields(b.Help().Key)[0], what)
+		shown[i] = b
+	}
+	return view.ShortHelpView(append(shown, keys.help))
+}
+
+// lines returns the screen, with exactly its height of lines.
+func (m *Model) lines() []string {
+	if m.width < leastWidth || m.height < leastHeight {
+		return strings.Split(ansi.Wrap(fmt.Sprintf("the terminal must have %d columns and %d lines", leastWidth, leastHeight), max(m.width, 1), " "), "\n")
 	}
 	body := m.height - 3
-	drawn := m.top().draw(m, m.width, body)
-	heading, below := m.heading()
-	lines = append(lines, heading, m.status(below))
-	lines = append(lines, drawn[:min(len(drawn), body)]...)
-	for len(lines) < m.height-1 {
+	drawn := strings.Split(m.top().view(m.width, body), "\n")
+	lines := append([]string{m.heading()}, drawn[:min(len(drawn), body)]...)
+	for len(lines) < m.height-2 {
 		lines = append(lines, "")
 	}
-	last := m.lastLines()
-	lines = append(lines[:m.height-len(last)], last...)
+	where := m.ink(lipgloss.NewStyle().Faint(true)).Render(ansi.Truncate(m.top().where(), m.width, "~"))
+	if m.prompt != nil && m.message != "" { // why what was typed is wrong
+		where = m.ink(lipgloss.NewStyle().Foreground(lipgloss.Red)).Render(ansi.Truncate(m.message, m.width, "~"))
+	}
+	lines = append(lines, where, m.lastLine())
 	for i := range lines {
-		lines[i] = clip(lines[i], m.width)
+		lines[i] = ansi.Truncate(lines[i], m.width, "")
 	}
 	return lines
 }
 
-// Screen returns Lines as one text.
-func (m *Model) Screen() string { return strings.Join(m.Lines(), "\n") }
-
-// heading returns the first line: the tabs, the name of the capture, and what is being read. The last belongs at the end of the second
-// line if there is no space for it next to the names of the tabs.
-func (m *Model) heading() (line, below string) {
-	s := &m.state
-	names := []string{
-		"overview", fmt.Sprintf("%d RPCs", s.To-s.From), fmt.Sprintf("%d conns", s.Connections), fmt.Sprintf("%d findings", s.Findings), "stats", "files", "rates", "packets",
+// View returns the screen.
+func (m *Model) View() tea.View {
+	text := strings.Join(m.lines(), "\n")
+	if !m.theme.Unicode() { // The bytes of UTF-8 characters may be control characters for the terminal.
+		text = render.ASCII(text)
 	}
-	state := m.reading()
-	if state != "" {
-		state = " " + state
-	}
-	tabs, named := m.tabNames(names, m.width-len(state)-1)
-	if !named && state != "" {
-		if whole, fit := m.tabNames(names, m.width); fit {
-			tabs, below, state = whole, m.styled(bold, state[1:]), ""
-		}
-	}
-	left := m.width - wide(tabs) - len(state) - 1
-	line = tabs
-	if left >= 8 {
-		line += " " + beginning(clean(m.options.Name), left)
-	}
-	return pad(line, m.width-len(state)) + m.styled(bold, state), below
-}
-
-// tabNames returns the names of the tabs. If they need more than width columns, there is less space between them; then the
-// names of other tabs than the current one have no numbers of records, except that of findings; then these tabs are only keys, and
-// named is false.
-func (m *Model) tabNames(names []string, width int) (text string, named bool) {
-	whole := func(name string) string { return ":" + name }
-	for i, form := range []struct {
-		other string // format of a tab that is not the current one
-		short func(string) string
-	}{
-		{" %d%s ", whole},
-		{"%d%s", whole},
-		{"%d%s", func(name string) string {
-			if strings.HasSuffix(name, " findings") {
-				return ":" + name
-			}
-			return ":" + name[strings.LastIndexByte(name, ' ')+1:]
-		}},
-		{"%d%s", func(string) string { return "" }},
-	} {
-		named = i < 3
-		var tabs []string
-		for i, name := range names {
-			if i == m.tab {
-				tabs = append(tabs, m.styled(bold, fmt.Sprintf("[%d:%s]", i, name)))
-			} else {
-				tabs = append(tabs, fmt.Sprintf(form.other, i, form.short(name)))
-			}
-		}
-		if text = strings.Join(tabs, " "); form.other[0] == ' ' {
-			text = strings.Join(tabs, "")
-		}
-		if text = strings.TrimRight(text, " "); wide(text) <= width {
-			break
-		}
-	}
-	return text, named
-}
-
-// reading says how far the capture is read, and where its records are.
-func (m *Model) reading() string {
-	s := &m.state
-	var parts []string
-	switch {
-	case s.SpillErr != nil:
-		parts = append(parts, "records are missing")
-	case s.Spilled > 0:
-		parts = append(parts, render.Size(s.Spilled)+" in a temporary file")
-	}
-	switch {
-	case s.Done && s.Err != nil:
-		parts = append(parts, "damaged")
-	case s.Done:
-	case m.options.Live:
-		parts = append(parts, "live")
-	case s.Total > 0:
-		parts = append(parts, fmt.Sprintf("reading %d%%", min(s.Read*100/s.Total, 99)))
-	default:
-		parts = append(parts, "reading")
-	}
-	return strings.Join(parts, ", ")
-}
-
-// status returns the second line. It ends with a text, or, if that is empty, with what of the screen's text is shown.
-func (m *Model) status(right string) string {
-	parts := []part{{text: m.top().title()}}
-	if s, is := m.top().(interface{ status() []part }); is {
-		parts = s.status()
-	}
-	if s, is := m.top().(interface{ extent() []string }); is && right == "" {
-		right = m.styled(dim, shortest(parts, s.extent(), m.width))
-	}
-	width := m.width
-	if right != "" {
-		width -= wide(right) + len(between)
-	}
-	damaged := m.state.Done && m.state.Err != nil && len(m.stack) == 0
-	if damaged { // Why is worth more than the columns that do not fit.
-		parts = slices.DeleteFunc(parts, func(p part) bool { return p.way == withoutEndFirst })
-	}
-	text := fitting(parts, width)
-	left := width - wide(text) - len(between)
-	if text = m.styled(dim, text); damaged && left >= leastPart {
-		first, _, _ := strings.Cut(m.state.Err.Error(), "\n")
-		text += between + m.styled(red, ending(clean(strings.TrimPrefix(first, m.options.Name+": ")), left))
-	}
-	if right != "" {
-		text = pad(text, m.width-wide(right)) + right
-	}
-	return text
-}
-
-// lastLines returns the last lines: what is being typed, a message, or the keys. Usually it is one line.
-func (m *Model) lastLines() []string {
-	switch {
-	case m.prompt != nil:
-		return m.prompt.lines(m)
-	case m.before == "y":
-		return m.wrapped("", "copy: r row  x XID  j JSON  l text of the ladder  f filter  c command line that shows it", m.width, m.height/3)
-	case m.before == "z":
-		return m.wrapped("", "fields: a fold or open  o open  c fold  R open all  M fold all", m.width, m.height/3)
-	case m.bad:
-		return m.wrapped(red, m.message, m.width, m.height/3)
-	case m.message != "":
-		return m.wrapped(yellow, m.message, m.width, m.height/3)
-	case m.saving != nil:
-		return []string{"saving"}
-	}
-	return []string{m.styled(dim, m.footer())}
-}
-
-// footer returns the keys that work here, as many as fit.
-func (m *Model) footer() string {
-	text := "? keys"
-	keys := m.top().footer()
-	switch n := len(m.origin); {
-	case len(m.stack) > 0:
-	case n > 0:
-		keys = append(keys, "q back to "+m.origin[n-1].name)
-	default:
-		keys = append(keys, "q quit")
-	}
-	last := keys[len(keys)-1]
-	text = last + "  " + text
-	for i := len(keys) - 2; i >= 0; i-- {
-		total := len(text)
-		for _, k := range keys[:i+1] {
-			total += len(k) + 2
-		}
-		if total <= m.width {
-			return strings.Join(keys[:i+1], "  ") + "  " + text
-		}
-	}
-	return text
+	v := tea.NewView(text)
+	v.AltScreen, v.MouseMode = true, tea.MouseModeCellMotion
+	return v
 }

@@ -2,198 +2,228 @@ package browse
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
-	"github.com/rdmadump/rdmadump/dissect/record"
+	"charm.land/bubbles/v2/key"
+	"charm.land/bubbles/v2/viewport"
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/rdmadump/rdmadump/internal/query"
+	"github.com/rdmadump/rdmadump/internal/shell"
+	"github.com/rdmadump/rdmadump/render"
 )
 
-// scroll is the position in a list of lines: the line with the cursor, and the first one on the
-// screen.
-type scroll struct {
-	cursor, top int64
+// line is a line of a pane.
+type line struct {
+	text  string
+	opens string         // what Enter does; empty for nothing
+	enter func() tea.Cmd // nil if opens is empty
+	run   string         // the command line that shows the same as this line; empty for that of the pane
 }
 
-// move moves the cursor by a number of lines in a list of n.
-func (s *scroll) move(by, n int64) { s.cursor = min(max(s.cursor+by, 0), max(n-1, 0)) }
-
-// show scrolls so that the cursor is among the height lines on the screen.
-func (s *scroll) show(n int64, height int) {
-	h := int64(max(height, 1))
-	s.move(0, n)
-	s.top = min(max(s.top, s.cursor-h+1), s.cursor)
-	s.top = max(min(s.top, n-h), 0)
-}
-
-// key moves the cursor in a list of n lines, of which height are on the screen. It reports false for
-// keys that do not move it.
-func (s *scroll) key(k string, n int64, height int) bool {
-	page := int64(max(height-1, 1))
-	switch k {
-	case "j", "down":
-		s.move(1, n)
-	case "k", "up":
-		s.move(-1, n)
-	case "ctrl+d":
-		s.move(page/2, n)
-	case "ctrl+u":
-		s.move(-page/2, n)
-	case "ctrl+f", "pgdown":
-		s.move(page, n)
-	case "ctrl+b", "pgup":
-		s.move(-page, n)
-	case "g", "home":
-		s.cursor = 0
-	case "G", "end":
-		s.cursor = max(n-1, 0)
-	default:
-		return false
-	}
-	return true
-}
-
-// pane is a screen of text that can be scrolled.
+// pane is a screen with some lines of text, of which some can be opened.
 type pane struct {
 	scroll
+	m      *Model
 	name   string
-	text   []string
-	fixed  int                      // number of lines at the top that do not scroll
-	pinned int                      // line that stays at the top when it would scroll away; 0 for none
-	drawn  func(width int) []string // draws the text for a width; nil for text that fits any width
-	width  int                      // for which text is drawn
-	height int
-	keys   []string                      // for the last line
-	on     func(m *Model, k string) bool // takes further keys; nil for none
-	tick   func(m *Model)                // is called now and then; nil for none
-	waits  func() bool                   // reports whether tick may change the text; nil for never
-	copies func() string                 // what y copies; nil for the text
-	names  func(line int64) string       // whole name of a line that may be shortened; nil for none
-	search string                        // text that was searched last
-
-	connection record.Opt[int] // that the text is about
+	run    string // the command line that shows the same, without rdmadump and with the names of captures
+	draw   func(width int) []line
+	fixed  int                     // number of lines that do not scroll, such as headings
+	turn   func(back bool) tea.Cmd // shows the next record, or the one before; nil if there is none
+	again  func()                  // reads what the pane draws once more, as long as the capture is being read; nil if it does not change
+	fields query.Fields            // of the records in its lines; nil if they cannot be filtered
+	filter string
+	kept   *query.Filter
+	beside func(at int64, width, height int) []string // draws what is at the right of, or below, the lines; nil for nothing
+	lines  []line
+	width  int
+	window viewport.Model
+	placed bool // the cursor was put on the first line that can be opened
 }
 
-// find moves to the next line that contains a text, or to the previous one. An empty text stands for the one before.
-func (p *pane) find(m *Model, text string, back bool) {
-	if text != "" {
-		p.search = text
-	}
-	n, step := p.count(), int64(1)
-	if back {
-		step = -1
-	}
-	if p.search == "" || n == 0 {
-		m.say("/ searches first")
-		return
-	}
-	for i := int64(1); i <= n; i++ {
-		at := ((p.cursor+i*step)%n + n) % n
-		line := strip(p.text[len(p.text)-int(n)+int(at)])
-		if p.names != nil {
-			line += " " + p.names(at)
+func newPane(m *Model, name string, draw func(width int) []line) *pane {
+	p := &pane{m: m, name: name, draw: draw, window: viewport.New()}
+	p.window.StyleLineFunc = func(i int) lipgloss.Style {
+		if int64(i) == p.cursor && m.colours {
+			return lipgloss.NewStyle().Reverse(true)
 		}
-		if contains(line, p.search) {
-			if at == p.cursor {
-				m.say("this is the only line that contains " + clean(p.search))
-			}
-			p.cursor = at
-			return
-		}
+		return lipgloss.NewStyle()
 	}
-	m.say("no line contains " + clean(p.search))
+	return p
 }
 
-func (p *pane) busy() bool { return p.waits != nil && p.waits() }
+// restyle draws the lines anew.
+func (p *pane) restyle() { p.width = 0 }
 
-// redraw makes the pane draw its text anew.
-func (p *pane) redraw() { p.width = -1 }
-
-// restyle makes the pane draw its text with another theme.
-func (p *pane) restyle(*Model) { p.redraw() }
-
-func (p *pane) title() string { return p.name }
-
-func (p *pane) footer() []string { return append(slices.Clone(p.keys), "y copy", "q back") }
-
-func (p *pane) update(m *Model) {
-	if p.tick != nil {
-		p.tick(m)
-	}
-}
-
-func (p *pane) draw(m *Model, width, height int) (lines []string) {
-	if p.drawn != nil && p.width != width {
-		p.text, p.width = p.drawn(max(width-gutter, 20)), width
-	}
-	fixed := min(p.fixed, len(p.text))
-	mark := "~"
-	if m.theme.Unicode() {
-		mark = "…"
-	}
-	whole := func(line string) string { // A line that is shortened has a mark at its end.
-		if wide(line) > width-gutter {
-			return clip(line, width-gutter-1) + mark
-		}
-		return line
-	}
-	for _, line := range p.text[:fixed] {
-		lines = append(lines, "  "+whole(line))
-	}
-	p.height = height - fixed
-	n := p.count()
-	if p.show(n, p.height); p.pinned > 0 && p.top > int64(p.pinned) {
-		lines = append(lines, "  "+whole(p.text[fixed+p.pinned]))
-		p.height--
-		p.show(n, p.height)
-	}
-	for i := p.top; i < min(p.top+int64(p.height), n); i++ {
-		lines = append(lines, m.selected(whole(p.text[fixed+int(i)]), i == p.cursor, false, width))
-	}
-	return lines
-}
-
-// extent says which lines are on the screen, if they are not all.
-func (p *pane) extent() []string {
-	if n, height := p.count(), int64(p.height); n > height {
-		return []string{fmt.Sprintf("lines %d to %d of %d", p.top+1, min(p.top+height, n), n)}
+func (p *pane) refresh() tea.Cmd {
+	if p.again != nil && !p.m.state.Done {
+		p.again()
+		p.restyle()
 	}
 	return nil
 }
 
-// count returns the number of lines that scroll.
-func (p *pane) count() int64 { return int64(max(len(p.text)-p.fixed, 0)) }
+func (p *pane) busy() bool { return false }
 
-func (p *pane) key(m *Model, k string) bool {
-	if p.on != nil && p.on(m, k) {
+// layOut draws the lines for a width.
+func (p *pane) layOut(width int) {
+	if p.width == width {
+		return
+	}
+	p.lines, p.width = p.draw(width-gutter), width
+	p.fixed = min(p.fixed, len(p.lines))
+	p.count = int64(len(p.lines) - p.fixed)
+	for i := 0; i < int(p.count) && !p.placed; i++ {
+		if p.lines[p.fixed+i].opens != "" {
+			p.cursor, p.placed = int64(i), true
+		}
+	}
+}
+
+// at returns the line with the cursor. A key may come before the screen is drawn for the first time.
+func (p *pane) at() line {
+	if p.width == 0 {
+		p.layOut(p.m.width)
+	}
+	if p.cursor >= p.count {
+		return line{}
+	}
+	return p.lines[p.fixed+int(p.cursor)]
+}
+
+func (p *pane) view(width, height int) string {
+	own, ownHeight := width, height
+	var beside []string
+	if p.beside != nil {
+		if own = width / 2; own < leastTree {
+			own, ownHeight = width, height*3/5
+		}
+	}
+	p.layOut(own)
+	p.height = int64(max(ownHeight-p.fixed, 1))
+	p.fit()
+	text := make([]string, 0, p.count)
+	for i := range int(p.count) {
+		mark := "  "
+		one := p.lines[p.fixed+i].text
+		if int64(i) == p.cursor {
+			mark, one = "> ", ansi.Strip(one)
+		}
+		text = append(text, ansi.Truncate(mark+one, own, ""))
+	}
+	p.window.SetWidth(own)
+	p.window.SetHeight(int(p.height))
+	p.window.SetContentLines(text)
+	p.window.SetYOffset(int(p.top))
+	view := p.window.View()
+	for i := p.fixed - 1; i >= 0; i-- {
+		view = ansi.Truncate("  "+p.lines[i].text, own, "") + "\n" + view
+	}
+	switch {
+	case p.beside == nil:
+		return view
+	case own < width:
+		beside = p.beside(p.cursor, width-own, height)
+		return lipgloss.JoinHorizontal(lipgloss.Top, lipgloss.NewStyle().Width(own).Height(height).Render(view), lipgloss.JoinVertical(lipgloss.Left, beside...))
+	}
+	return lipgloss.JoinVertical(lipgloss.Left, append([]string{view}, p.beside(p.cursor, width, height-ownHeight)...)...)
+}
+
+// leastTree is the width below which the bytes of a packet are not at the side of its fields, but below them.
+const leastTree = 60
+
+func (p *pane) key(k tea.KeyPressMsg) (tea.Cmd, bool) {
+	if p.at(); p.move(k) {
+		return nil, true
+	}
+	switch back := key.Matches(k, keys.previous); {
+	case key.Matches(k, keys.enter):
+		if open := p.at().enter; open != nil {
+			return open(), true
+		}
+		p.m.say("nothing is behind this line")
+	case p.turn != nil && p.m.searched == "" && (back || key.Matches(k, keys.next)):
+		return p.turn(back), true
+	default:
+		return nil, false
+	}
+	return nil, true
+}
+
+// find moves the cursor to the next line that contains a text, or to the previous one.
+func (p *pane) find(text string, back bool) tea.Cmd {
+	step := int64(1)
+	if p.at(); back {
+		step = -1
+	}
+	for i := int64(1); i <= p.count; i++ {
+		at := ((p.cursor+i*step)%p.count + p.count) % p.count
+		if contains(ansi.Strip(p.lines[p.fixed+int(at)].text), text) {
+			p.cursor = at
+			p.fit()
+			return nil
+		}
+	}
+	p.m.say("no line contains " + render.Clean(text))
+	return nil
+}
+
+// setFilter selects the records that have a line; an empty expression selects all.
+func (p *pane) setFilter(expression string) (tea.Cmd, error) {
+	if p.fields == nil {
+		return nil, fmt.Errorf("the lines of this screen cannot be filtered")
+	}
+	p.kept = nil
+	if expression != "" {
+		f, err := query.Compile(expression, p.fields)
+		if err != nil {
+			return nil, err
+		}
+		p.kept = f
+	}
+	p.filter, p.cursor, p.top = expression, 0, 0
+	p.restyle()
+	return nil, nil
+}
+
+// keeps reports whether the filter selects a record.
+func (p *pane) keeps(r any) bool {
+	if p.kept == nil {
 		return true
 	}
-	return p.scroll.key(k, p.count(), p.height)
+	hit, err := p.kept.Match(r)
+	return err == nil && hit
 }
 
-// content returns what y copies.
-func (p *pane) content() string {
-	if p.copies != nil {
-		return p.copies()
+func (p *pane) where() string {
+	text := p.name
+	if p.filter != "" {
+		text += " with " + render.Clean(p.filter)
 	}
-	return strip(strings.Join(p.text, "\n")) + "\n"
+	if opens := p.at().opens; opens != "" {
+		text += "  Enter: " + opens
+	}
+	return text
 }
 
-// gutter is the number of columns before each line of a list, with the marks of the line.
-const gutter = 2
-
-// selected returns a line after its gutter. The line of the cursor has the mark > and, if there are
-// colors, the whole line is reversed; a line that the user marked has a *.
-func (m inks) selected(line string, cursor, marked bool, width int) string {
-	marks := []byte("  ")
-	if marked {
-		marks[1] = '*'
+func (p *pane) commandLine() string {
+	if run := p.at().run; run != "" {
+		return run
 	}
-	if !cursor {
-		return string(marks) + line
+	if p.run == "" || p.filter == "" {
+		return p.run
 	}
-	marks[0] = '>'
-	if !m.colors {
-		return string(marks) + line
-	}
-	return reverse + pad(string(marks)+strip(line), width) + plain
+	return p.run + " -Y " + quoted(p.filter)
 }
+
+func (p *pane) help() []key.Binding {
+	list := []key.Binding{keys.enter, keys.search, keys.next, keys.copy}
+	if p.fields != nil {
+		list = append(list, keys.filter)
+	}
+	return list
+}
+
+// quoted returns an expression as a shell takes it.
+func quoted(expression string) string { return shell.Word(expression) }

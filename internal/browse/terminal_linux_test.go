@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmadump/rdmadump/capture"
@@ -92,28 +93,49 @@ func takenBack(t *testing.T, written func() string) {
 	t.Error(open)
 }
 
+// ends is what Run returns or panics with.
+type ends struct {
+	err      error
+	panicked any
+}
+
+// running shows a capture in a terminal. The Model is made anew for each context.
+func running(ctx context.Context, m *Model, terminal *os.File) chan ends {
+	ended := make(chan ends, 1)
+	go func() {
+		var e ends
+		defer func() {
+			e.panicked = recover()
+			ended <- e
+		}()
+		e.err = Run(ctx, m, Terminal{terminal, terminal, []string{"TERM=xterm"}})
+	}()
+	return ended
+}
+
+var colours = render.Look{Colour: render.Colours16, Unicode: true}
+
 // TestSignals: each signal that ends a program ends Run, at any time, with the terminal as it was.
 func TestSignals(t *testing.T) {
-	for i := range 51 {
-		ends := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}[i%3]
-		m := modelOf(t, sample, render.Look{Colour: render.Colours16, Unicode: true})
+	o := options(t, sample, colours)
+	for i := range 52 {
+		ending := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}[i%4]
 		terminal, keys, written := pseudoTerminal(t)
 		before := settings(t, terminal)
-		ctx, stop := signal.NotifyContext(context.Background(), ends)
-		ended := make(chan error)
-		go func() { ended <- Run(ctx, m, Terminal{terminal, terminal, []string{"TERM=xterm"}}) }()
+		ctx, stop := signal.NotifyContext(context.Background(), ending) // SIGQUIT comes to Run, too, when it has begun.
+		ended := running(ctx, New(ctx, o), terminal)
 		time.Sleep(time.Duration(i) * time.Millisecond)
 		io.WriteString(keys, "j\r")
-		if err := syscall.Kill(os.Getpid(), ends.(syscall.Signal)); err != nil {
+		if err := syscall.Kill(os.Getpid(), ending.(syscall.Signal)); err != nil {
 			t.Fatal(err)
 		}
 		select {
-		case err := <-ended:
-			if err != nil {
-				t.Errorf("after %v, Run returns %v", ends, err)
+		case e := <-ended:
+			if e.err != nil || e.panicked != nil {
+				t.Errorf("after %v, Run returns %v and panics with %v", ending, e.err, e.panicked)
 			}
 		case <-time.After(20 * time.Second):
-			t.Fatalf("Run does not end after %v, which came after %d ms", ends, i)
+			t.Fatalf("Run does not end after %v, which came after %d ms", ending, i)
 		}
 		stop()
 		restored(t, terminal, before)
@@ -121,9 +143,31 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// TestQuit: SIGQUIT ends Run also if nobody else takes it.
+func TestQuit(t *testing.T) {
+	terminal, _, written := pseudoTerminal(t)
+	before := settings(t, terminal)
+	ended := running(context.Background(), New(context.Background(), options(t, sample, colours)), terminal)
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(written(), "1049h"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nothing is shown")
+		}
+	}
+	syscall.Kill(os.Getpid(), syscall.SIGQUIT)
+	select {
+	case e := <-ended:
+		if e.err != nil || e.panicked != nil {
+			t.Errorf("Run returns %v and panics with %v", e.err, e.panicked)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("Run does not end")
+	}
+	restored(t, terminal, before)
+	takenBack(t, written)
+}
+
 // TestDeafTerminal: if nobody reads what the terminal shows, Run ends, too.
 func TestDeafTerminal(t *testing.T) {
-	m := modelOf(t, sample, render.Look{Colour: render.Colours16, Unicode: true})
 	terminal, keys := deafTerminal(t)
 	before := settings(t, terminal)
 	full, err := os.OpenFile(terminal.Name(), os.O_WRONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
@@ -132,8 +176,7 @@ func TestDeafTerminal(t *testing.T) {
 	}
 	defer full.Close()
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error)
-	go func() { ended <- Run(ctx, m, Terminal{terminal, terminal, []string{"TERM=xterm"}}) }()
+	ended := running(ctx, New(ctx, options(t, sample, colours)), terminal)
 	for end := time.Now().Add(20 * time.Second); *settings(t, terminal) == *before; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("Run does not take the terminal")
@@ -154,9 +197,9 @@ func TestDeafTerminal(t *testing.T) {
 	time.Sleep(100 * time.Millisecond) // Until then, the screen that the key asks for is being written.
 	cancel()
 	select {
-	case err := <-ended:
-		if err != nil {
-			t.Errorf("Run returns %v", err)
+	case e := <-ended:
+		if e.err != nil || e.panicked != nil {
+			t.Errorf("Run returns %v and panics with %v", e.err, e.panicked)
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("Run waits for the terminal")
@@ -165,54 +208,42 @@ func TestDeafTerminal(t *testing.T) {
 }
 
 // failing is a screen that panics.
-type failing struct{ pane }
+type failing struct{ *pane }
 
-func (*failing) key(*Model, string) bool { panic("on purpose") }
+func (failing) key(tea.KeyPressMsg) (tea.Cmd, bool) { panic("on purpose") }
 
-// TestCrash: after a panic, also of a job, the terminal is as it was before, and Run passes the panic on.
+// TestCrash: after a panic, also of a command, the terminal is as it was before, and Run passes the panic on.
 func TestCrash(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		fail func(m *Model)
-	}{
-		{"screen", func(m *Model) { m.push(&failing{pane{name: "fails"}}) }},
-		{"job", func(m *Model) {
-			m.push(&pane{name: "waits", waits: func() bool { return true }})
-			start(m, func(ctx context.Context, _ func(int)) int {
-				time.Sleep(300 * time.Millisecond)
-				panic("on purpose")
-			})
-		}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			m := modelOf(t, sample, render.Look{Colour: render.Colours16, Unicode: true})
-			terminal, keys, written := pseudoTerminal(t)
-			before := settings(t, terminal)
-			test.fail(m)
-			panicked := make(chan any)
-			go func() {
-				defer func() { panicked <- recover() }()
-				Run(context.Background(), m, Terminal{terminal, terminal, []string{"TERM=xterm"}})
-			}()
-			for end := time.Now().Add(20 * time.Second); !strings.Contains(written(), "1049h") || !strings.Contains(written(), "RPCs"); time.Sleep(10 * time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatalf("nothing is shown: %q", written())
-				}
+	for _, inCommand := range []bool{false, true} {
+		m := New(context.Background(), options(t, sample, colours))
+		if inCommand {
+			m.push(newPane(m, "fails", func(int) []line {
+				return []line{{text: "x", opens: "x", enter: func() tea.Cmd { return guarded(func() tea.Msg { panic("on purpose") }) }}}
+			}))
+		} else {
+			m.push(failing{newPane(m, "fails", func(int) []line { return nil })})
+		}
+		terminal, keys, written := pseudoTerminal(t)
+		before := settings(t, terminal)
+		ended := running(context.Background(), m, terminal)
+		for end := time.Now().Add(20 * time.Second); !strings.Contains(written(), "fails"); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("nothing is shown: %q", written())
 			}
-			io.WriteString(keys, "j")
-			select {
-			case v := <-panicked:
-				if first, is := v.(*capture.Panic); is {
-					v = first.Value
-				}
-				if v != "on purpose" {
-					t.Errorf("Run passes on %v", v)
-				}
-			case <-time.After(20 * time.Second):
-				t.Fatal("Run does not end")
+		}
+		io.WriteString(keys, "\r")
+		select {
+		case e := <-ended:
+			if first, is := e.panicked.(*capture.Panic); is {
+				e.panicked = first.Value
 			}
-			restored(t, terminal, before)
-			takenBack(t, written)
-		})
+			if e.panicked != "on purpose" {
+				t.Errorf("Run passes on %v", e.panicked)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("Run does not end")
+		}
+		restored(t, terminal, before)
+		takenBack(t, written)
 	}
 }

@@ -15,15 +15,11 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
-	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/browse"
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/command/flags"
 	"github.com/rdmadump/rdmadump/internal/command/input"
 	"github.com/rdmadump/rdmadump/internal/command/show"
-	"github.com/rdmadump/rdmadump/internal/export"
-	"github.com/rdmadump/rdmadump/internal/index"
 	"github.com/rdmadump/rdmadump/internal/shell"
 )
 
@@ -37,10 +33,9 @@ type browsing struct {
 type browsed struct {
 	set     *flags.Settings
 	names   []string                                                     // of the inputs
-	read    func(ctx context.Context, x *index.Index, o dissect.Options) // reads the records
+	read    func(ctx context.Context, x *browse.Reading, o dissect.Options) // reads the records
 	open    func(context.Context) (browse.Source, error)                 // opens the packets once more; nil if that is not possible
 	closed  string                                                       // says why open is nil
-	network func() ([]*record.Point, []*record.Network)                  // returns what happened between the capture points; nil if there is only one
 	live    bool
 }
 
@@ -48,15 +43,16 @@ type browsed struct {
 func NewBrowse(stdout, stderr io.Writer) *cobra.Command {
 	b := &browsing{stdout: stdout, stderr: stderr}
 	cmd := &cobra.Command{
-		Use: "browse [flags] FILE... | -i IFACE | --follow FILE | -", Short: "Show RPCs, connections, findings, files and sums interactively: search, filter, open ladders and packets", Args: cobra.ArbitraryArgs,
-		Long: `browse shows lists of RPCs, connections, findings, files and sums in the terminal. The first
-rows appear at once, while the rest of the capture is still being read. Enter opens the
-ladder diagram of an RPC, and then its packets with all fields and bytes. / searches,
-& filters in the language of -Y, y copies, s saves, and ? explains all keys.
+		Use: "browse [flags] FILE... | -i IFACE | --follow FILE | -", Short: "Browse problems, RPCs, connections, files and operations interactively", Args: cobra.ArbitraryArgs,
+		Long: `browse shows five lists in the terminal: problems, RPCs, connections, files and operations.
+The first rows appear at once, while the rest of the capture is still being read. Enter
+opens what the cursor is on: the evidence of a problem, the ladder of an RPC, and then
+its packets with all fields and bytes. / searches, : filters in the language of -Y, y
+copies the command line that shows the same, and ? lists the keys.
 
 FILE is a capture, or JSON that rdmadump wrote. With -i, --follow or a pipe (-), browse
-shows live traffic: lists grow while the cursor stays on its record, and F moves it to
-the newest one.
+shows live traffic: lists grow while the cursor stays on its record, and on the last row
+it follows the newest one.
 
 The records are kept in memory, compressed. What exceeds a quarter of --memory goes to a
 temporary file, and the first line says so.
@@ -137,7 +133,7 @@ func (b *browsing) run(cmd *cobra.Command, paths []string) error {
 			return err
 		}
 		what.names, what.closed = l.Names, "records have no packets; browse the capture to see them"
-		what.read = func(ctx context.Context, x *index.Index, _ dissect.Options) { x.Finish(l.Read(ctx, x.Handler())) }
+		what.read = func(ctx context.Context, x *browse.Reading, _ dissect.Options) { x.Finish(l.Read(ctx, x.Handler())) }
 	} else {
 		what.names = source.Paths()
 		what.open, what.closed = reopening(source.Paths())
@@ -148,11 +144,8 @@ func (b *browsing) run(cmd *cobra.Command, paths []string) error {
 		defer in.Close()
 		if joined != nil {
 			what.open = func(ctx context.Context) (browse.Source, error) { return joined.Again(ctx) }
-			what.network = func() ([]*record.Point, []*record.Network) {
-				return input.PointRecords(joined), input.NetworkRecords(joined)
-			}
 		}
-		what.read = func(ctx context.Context, x *index.Index, o dissect.Options) { x.Run(ctx, in, o) }
+		what.read = func(ctx context.Context, x *browse.Reading, o dissect.Options) { x.Run(ctx, in, o) }
 	}
 	if err = b.show(cmd.Context(), what, terminal); err == nil && openErr != nil {
 		err = &command.Status{Code: command.ExitUsage}
@@ -192,7 +185,7 @@ func (b *browsing) runLive(cmd *cobra.Command, set *flags.Settings, args []strin
 	if len(args) > 0 {
 		what.names = args
 	}
-	what.read = func(ctx context.Context, x *index.Index, o dissect.Options) {
+	what.read = func(ctx context.Context, x *browse.Reading, o dissect.Options) {
 		o.Live, o.Linger = true, show.LiveLinger
 		x.Run(ctx, &limited{Source: source, saved: saved}, o)
 	}
@@ -233,14 +226,12 @@ func (b *browsing) runLive(cmd *cobra.Command, set *flags.Settings, args []strin
 func (b *browsing) show(ctx context.Context, what *browsed, terminal browse.Terminal) error {
 	set := what.set
 	o := set.Dissection()
-	window := o.Window
-	o.Files, o.Ahead, o.OtherOperations, o.Window = true, true, true, nil
+	o.Files, o.Ahead, o.OtherOperations = true, true, true
 	if command.OwnProcess {
 		debug.SetGCPercent(browseGarbage)
 	}
-	sum := browse.NewOverview()
-	x := index.New(index.Options{Memory: int64(set.Memory) / 4, Keep: b.Keep, Also: sum.Handler(), Tick: sum.Tick})
-	defer x.Close()
+	records := browse.NewReading(int64(set.Memory)/4, b.Keep)
+	defer records.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	read := make(chan struct{})
@@ -253,43 +244,23 @@ func (b *browsing) show(ctx context.Context, what *browsed, terminal browse.Term
 				cancel()
 			}
 		}()
-		what.read(ctx, x, o)
+		what.read(ctx, records, o)
 	}()
 	var typed []string
 	for _, path := range what.names {
 		typed = append(typed, shell.File(path))
 	}
-	options := browse.Options{
-		Index: x, Name: strings.Join(what.names, " "), Typed: strings.Join(typed, " "), Look: set.Look.Drawing(b.stdout), Dissect: o,
-		Open: what.open, Closed: what.closed, Live: what.live, Overview: sum, Network: what.network,
-		Time: flags.ParseTime, Window: window,
-		Group: func(by string) (*analyze.Table, error) {
-			g, err := flags.ParseGrouping(by)
-			return g.Table(), err
-		},
-		Create: func(path string) (io.WriteCloser, error) { return createSaved(path, what.names) },
-	}
-	if what.open != nil {
-		options.SavePackets = func(ctx context.Context, path string, ids map[int64]bool) (string, error) {
-			return savePackets(ctx, path, what, ids)
-		}
-	}
-	m := browse.New(options)
-	if b.Filter != "" {
-		m.Filter(b.Filter)
-	}
-	err := browse.Run(ctx, m, terminal)
+	err := browse.Run(ctx, browse.New(ctx, browse.Options{
+		Reading: records, Name: strings.Join(what.names, " "), Typed: strings.Join(typed, " "), Look: set.Look.Drawing(b.stdout), Dissect: o,
+		Open: what.open, Closed: what.closed, Live: what.live, Filter: b.Filter,
+	}), terminal)
 	cancel()
 	<-read
-	m.Close()
 	if failed != nil {
 		return failed
 	}
-	if text := m.Printed(); text != "" {
-		io.WriteString(b.stdout, text)
-	}
-	if state := x.State(); err == nil && state.Err != nil && !errors.Is(state.Err, context.Canceled) && !what.live {
-		return &command.Status{Code: command.ExitBroken, Err: command.Damaged(state.Err)}
+	if broken := records.Err(); err == nil && broken != nil && !errors.Is(broken, context.Canceled) && !what.live {
+		return &command.Status{Code: command.ExitBroken, Err: command.Damaged(broken)}
 	}
 	return err
 }
@@ -306,47 +277,4 @@ func reopening(paths []string) (open func(context.Context) (browse.Source, error
 		}
 	}
 	return func(ctx context.Context) (browse.Source, error) { return input.OpenUntil(ctx, paths, nil) }, ""
-}
-
-// createSaved creates a file that the user saves to. It gets its name only when it is complete.
-func createSaved(path string, inputs []string) (io.WriteCloser, error) {
-	f, err := command.Create(path, inputs, nil)
-	if err != nil {
-		return nil, err
-	}
-	return savedFile{f}, nil
-}
-
-// savedFile is an outFile that Close completes.
-type savedFile struct{ *command.OutFile }
-
-// Close gives the file its name.
-func (f savedFile) Close() error { return f.Done(nil) }
-
-// savePackets writes the packets of RPCs, by their transaction numbers, to a pcapng file.
-func savePackets(ctx context.Context, path string, what *browsed, ids map[int64]bool) (string, error) {
-	source, err := what.open(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer source.Close()
-	out, err := command.Create(path, what.names, nil)
-	if err != nil {
-		return "", err
-	}
-	e := export.NewPackets(out, "rdmadump "+command.Version())
-	e.Wants = func(p *record.Packet) (bool, error) {
-		id, known := p.Transaction.Get()
-		return known && ids[id], nil
-	}
-	if _, err = dissect.New(e.Handler(), what.set.Dissection()).Run(ctx, source); errors.As(err, new(*capture.BrokenError)) {
-		err = nil // Everything before was saved.
-	}
-	if err == nil {
-		err = e.Flush()
-	}
-	if err = out.Done(err); err != nil {
-		return "", err
-	}
-	return e.Report.String(), nil
 }
