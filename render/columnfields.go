@@ -7,7 +7,6 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
-	"github.com/rdmadump/rdmadump/internal/contrast"
 	"github.com/rdmadump/rdmadump/internal/query"
 )
 
@@ -15,7 +14,7 @@ import (
 var tableColumns = map[string][]column{
 	"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "findings": findingColumns,
 	"rdma_operations": operationColumns, "rdma_stats": operationSumColumns, "stats": statsColumns, "rates": ratesColumns,
-	"files": filesColumns, "comparisons": compareColumns, "network": networkColumns, "lost packets": lostColumns, "sets": setColumns,
+	"files": filesColumns, "comparisons": compareColumns, "network": networkColumns, "lost packets": lostColumns,
 }
 
 // The fields of records that have tables, with the headings of these tables as other names.
@@ -27,7 +26,6 @@ var (
 	FileFields         = fieldsWith[analyze.File]("files")
 	ComparisonFields   = fieldsWith[analyze.Comparison]("comparisons")
 	NetworkFields      = fieldsWith[record.Network]("network")
-	CommonFields       = fieldsWith[contrast.Set]("sets")
 	ProblemFields      = fieldsWith[record.Problem]("problems")
 	LostPacketFields   = fieldsWith[record.LostPacket]("lost packets")
 )

@@ -85,7 +85,6 @@ func (v *overview) draw() {
 	v.credits()
 	v.handles()
 	v.findings()
-	v.common()
 }
 
 // overview is the drawing in progress.
@@ -1191,13 +1190,4 @@ func (v *overview) findings() {
 			part{f.Rule, v.theme.key}, part{map[bool]string{true: ": ", false: ", first: "}[f.Count == 1], ink{}})
 	}
 	v.suggest("check FILE")
-}
-
-// common writes what RPCs with trouble have in common that the others do not have.
-func (v *overview) common() {
-	for i, set := range v.o.Common {
-		text, flags := set.Sentence()
-		v.line(once(i, "common"), text, ink{})
-		v.suggest("common FILE " + flags)
-	}
 }

@@ -204,14 +204,10 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 			visit(name, "rate", row)
 		}
 		visit(name, "summary", s)
-		whole := overview.Finish(s)
 		for _, problem := range diagnosis.Problems(s) {
 			visit(name, "problem", problem)
 		}
-		visit(name, "overview", whole)
-		for _, set := range whole.Common {
-			visit(name, "common", set)
-		}
+		visit(name, "overview", overview.Finish(s))
 	}
 	visit("several points", "point", &record.Point{Type: "point", Name: "a.pcap", Address: record.Some("192.0.2.1"), DriftPPM: record.Some(-90.5), Steps: []record.ClockStep{{Packet: 1}}})
 	visit("several points", "network", &record.Network{

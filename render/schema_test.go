@@ -16,7 +16,6 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
-	"github.com/rdmadump/rdmadump/internal/contrast"
 	"github.com/rdmadump/rdmadump/internal/query"
 )
 
@@ -57,7 +56,6 @@ var schemas = []struct {
 	name, description string
 	of                reflect.Type
 }{
-	{"common", "What a set of RPCs has in common that the others do not have", reflect.TypeFor[contrast.Set]()},
 	{"comparison", "What two captures have of the same thing, and how it changed", reflect.TypeFor[analyze.Comparison]()},
 	{"connection", "A queue pair's, or an iWARP stream's, life", reflect.TypeFor[record.Connection]()},
 	{"credits", "The credits of one direction of a connection over time", reflect.TypeFor[analyze.Credits]()},

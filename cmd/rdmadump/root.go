@@ -64,7 +64,7 @@ Without a command, rdmadump lists the RPC transactions.
 	for _, v := range flags.Views {
 		root.AddCommand(show.NewView(v, stdout, stderr))
 	}
-	root.AddCommand(live.NewBrowse(stdout, stderr), live.NewLive(stdout, stderr), live.NewInterfaces(stdout), live.NewExtcap(stdout), manual.NewMan(root), manual.NewSchema(stdout), export.NewExport(stdout, stderr), page.New(stdout, stderr), export.NewExtract(stdout, stderr), show.NewCompare(stdout, stderr), show.NewCommon(stdout, stderr), manual.NewFields(stdout), command.NewVersion(stdout))
+	root.AddCommand(live.NewBrowse(stdout, stderr), live.NewLive(stdout, stderr), live.NewInterfaces(stdout), live.NewExtcap(stdout), manual.NewMan(root), manual.NewSchema(stdout), export.NewExport(stdout, stderr), page.New(stdout, stderr), export.NewExtract(stdout, stderr), show.NewCompare(stdout, stderr), manual.NewFields(stdout), command.NewVersion(stdout))
 	root.InitDefaultHelpCmd()
 	manual.Document(root)
 	manual.AddHelp(root, stdout)

@@ -141,7 +141,6 @@ type Transaction struct {
 	RetransmitOf      Opt[int64]        `json:"retransmit_of" doc:"Transaction number (id): the transaction on an earlier connection that this transaction retransmits."`
 	Retransmitted     int               `json:"retransmitted" doc:"Number of packets of the transaction that were retransmitted." alias:"retr"`
 	RetransmittedFrom FromPair          `json:"retransmitted_from" doc:"Senders of the packets of the transaction that were retransmitted: from the end that opened the connection, and from the other one."`
-	Context           Opt[Context]      `json:"context" doc:"State of the connection when the Call was sent; null if the capture does not contain the Call."`
 	Findings          []string          `json:"findings" doc:"Ids of the rules of all findings about the transaction, each once." secret:"no"`
 
 	// Key is that of the record of the connection.
@@ -433,15 +432,6 @@ func clonePointer[T any](p *T) *T {
 	}
 	c := *p
 	return &c
-}
-
-// Context is the state of a connection when a Call was sent.
-type Context struct {
-	InFlight           int        `json:"in_flight" doc:"Number of other Calls of the same side that had no Reply yet."`
-	CreditsLeft        Opt[int64] `json:"credits_left" doc:"Number of credits that were left after the Call: those of the latest grant, without the outstanding Calls; null if no Reply before the Call granted credits."`
-	NumberOnConnection int64      `json:"number_on_connection" doc:"Number of the transaction on its connection, counted from 1."`
-	IdleNS             Opt[int64] `json:"idle_ns" doc:"Time since the previous Call or Reply on the connection, in nanoseconds; null if there was none."`
-	ConnectionAgeNS    int64      `json:"connection_age_ns" doc:"Time since the first Call or Reply on the connection, in nanoseconds."`
 }
 
 // Mapping is a question to rpcbind for the port of a program (RFC 1833).

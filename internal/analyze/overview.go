@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/internal/contrast"
 )
 
 // Overview summarizes a capture: its connections, how well the transport worked, and how
@@ -36,8 +35,6 @@ type Overview struct {
 	Findings        []RuleCount            `json:"findings" doc:"Number of findings by rule, most severe first."`
 	Ended           []EndCount             `json:"ended" doc:"Ends of connections, except orderly disconnects without outstanding Calls; null if there is none."`
 	Connections     int                    `json:"connections" doc:"Number of connection records."`
-
-	Common []*contrast.Set `json:"common" doc:"Facts that RPCs without a Reply, with an error status or with findings have in common and others do not have, for at most three sets; a set is not listed if it is too small for that. Statuses that are ordinary answers, such as that a file does not exist, are not compared, and neither are files and arguments."`
 
 	Points  []*record.Point   `json:"points,omitzero" doc:"Capture points; present only if there are several."`
 	Network []*record.Network `json:"network,omitzero" doc:"What happened to packets between the capture points; present only if there are several."`
@@ -208,9 +205,6 @@ const MaxPairs = 64
 const (
 	busiest = 5
 	maxUses = 64
-
-	maxCommon   = 3    // sets of RPCs whose common facts are listed
-	maxCompared = 4096 // RPCs that are compared for that; of more, a sample
 )
 
 // Collector makes an overview from the records of a capture.
@@ -228,7 +222,6 @@ type Collector struct {
 	suspicion   suspicion
 	traffic     traffic
 	steps       steps
-	common      *contrast.Collector
 	throughput  throughput
 	mounts      Mounts
 	live        bool // the records are not complete yet
@@ -247,7 +240,6 @@ func NewCollector() *Collector {
 	return &Collector{
 		table: NewTable(ByOperation), answered: waitTable{}, unanswered: waitTable{}, stalledOn: map[int]record.Opt[record.End]{},
 		statuses: map[string]int64{}, rules: map[string]*RuleCount{}, ends: map[endKey]*EndCount{},
-		common:    contrast.NewCollector(contrast.Options{Kinds: []contrast.Kind{contrast.NoReply, contrast.Status, contrast.ByRule}, Brief: true, Rows: maxCompared}),
 		suspicion: newSuspicion(), traffic: traffic{open: map[int]*Traffic{}, all: map[string]*Traffic{}},
 	}
 }
@@ -316,9 +308,6 @@ func (c *Collector) Transaction(r *record.Transaction) {
 	c.mounts.Transaction(r)
 	c.suspicion.transaction(r)
 	c.steps.transaction(r)
-	if c.common.Add(r) != nil {
-		panic("analyze: without an expression, no comparison fails")
-	}
 }
 
 // waits sums up the waits of a transaction.
@@ -373,7 +362,6 @@ func (c *Collector) Connection(r *record.Connection) {
 		c.seen(r)
 	}
 	c.suspicion.connection(r)
-	c.common.Ended(r)
 	c.traffic.connection(r)
 	c.group(r)
 	c.throughput.inFlight.connection(r)
@@ -532,23 +520,6 @@ func (c *Collector) Network(points []*record.Point, list []*record.Network) {
 	c.o.Points, c.o.Network = points, list
 }
 
-// commonFacts returns the sets of RPCs about which there is something to say.
-func (c *Collector) commonFacts(s *record.Summary) []*contrast.Set {
-	list := []*contrast.Set{}
-	if s != nil && s.First.Known() {
-		c.common.Begin(s.First.Or(0))
-	}
-	if s != nil {
-		c.common.Absences(s.Absences)
-	}
-	for _, set := range c.common.Sets() {
-		if (set.Verdict == contrast.Separated || set.Verdict == contrast.Nothing) && len(list) < maxCommon {
-			list = append(list, set)
-		}
-	}
-	return list
-}
-
 // Finish returns the overview. The summary is that of the capture, or nil if there is none. The
 // Collector must not be used afterwards.
 func (c *Collector) Finish(s *record.Summary) *Overview {
@@ -560,7 +531,6 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 		o.Time.CreditsNS = sum.outages.total()
 	}
 	o.Throughput, o.Mounted = c.throughput.finish(o.Time.CreditsNS, c.complete(s)), c.mounts.List()
-	o.Common = c.commonFacts(s)
 	u := &o.Time.Unanswered
 	u.Waits, u.StalledNS, u.GaveUp = c.unanswered.counts(), c.stalled.total(), c.gaveUp()
 	o.Findings = []RuleCount{}

@@ -1,6 +1,5 @@
 // Package records reads back the JSON lines that rdmadump wrote: each line becomes the record
-// that it was made from. Lines that are as rdmadump writes them are decoded fast (decode.go); all
-// others are left to encoding/json, with the same result.
+// that it was made from.
 //
 // The lines are input like any other: a line may be damaged, or made to do harm. [Parse] returns
 // an error for a line that no version of rdmadump writes, so that the code that draws records
@@ -22,7 +21,6 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
-	"github.com/rdmadump/rdmadump/internal/contrast"
 )
 
 // ErrFormat is wrapped by the error for a line that is not a record.
@@ -37,7 +35,6 @@ var types = map[string]reflect.Type{
 	"rdma_stats":     reflect.TypeFor[analyze.OperationStats](),
 	"finding":        reflect.TypeFor[record.Finding](),
 	"summary":        reflect.TypeFor[record.Summary](),
-	"common":         reflect.TypeFor[contrast.Set](),
 	"comparison":     reflect.TypeFor[analyze.Comparison](),
 	"overview":       reflect.TypeFor[analyze.Overview](),
 	"stats":          reflect.TypeFor[analyze.Stats](),
@@ -68,15 +65,6 @@ func Parse(line []byte) (any, error) {
 	if t == nil {
 		return nil, nil
 	}
-	v := reflect.New(t)
-	if decode(line, v) && checkRecord(v) == nil {
-		return v.Interface(), nil
-	}
-	return parse(name, line, t)
-}
-
-// parse returns the record of a line that may have any form of JSON.
-func parse(name string, line []byte, t reflect.Type) (any, error) {
 	v := reflect.New(t)
 	if err := json.Unmarshal(line, v.Interface()); err != nil {
 		return nil, fmt.Errorf("%s: %w (%w)", name, explain(err), ErrFormat)

@@ -78,7 +78,6 @@ func (v *page) whatIsWrong() []fact {
 	f.endings()
 	f.outcomes()
 	f.waits()
-	f.common()
 	f.transport()
 	order := []string{"bad", "warn", "note", "good", "info"}
 	slices.SortStableFunc(f.list, func(a, b fact) int { return slices.Index(order, a.Class) - slices.Index(order, b.Class) })
@@ -257,25 +256,6 @@ func (f *facts) waits() {
 			render.Latency(r), strings.TrimSuffix(render.Cause(r), "."))
 	}
 }
-
-// common says what RPCs with trouble have in common that the others do not have.
-func (f *facts) common() {
-	for i, set := range f.o.Common {
-		text, _ := set.Sentence()
-		filter, class, marked := set.Filter, "info", ""
-		if len(set.Facts) > 0 {
-			filter, class = set.Facts[0].Filter, "note"
-			marked = " The table of RPCs marks them as " + commonMark(i) + "."
-			if set.Sampled.Known() {
-				marked = " The table of RPCs marks those of the sample as " + commonMark(i) + "."
-			}
-		}
-		f.say(class, "rpcs", f.run("FILE", "-Y", filter), "In common: %s.%s", render.Clean(text), marked)
-	}
-}
-
-// commonMark returns the word in the table of RPCs for those of the fact about a set.
-func commonMark(set int) string { return fmt.Sprintf("common:%d", set+1) }
 
 // transport says how well the transport worked.
 func (f *facts) transport() {

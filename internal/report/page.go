@@ -760,12 +760,7 @@ func (v *page) rpcs() {
 	t := drawn("rpc-table", "", sheet[*record.Transaction](v, "transactions", nil, nil), "#: Number of the RPC, counted from 1",
 		"TIME: Time of the Call since the start of the capture, in seconds", "CONN", "XID=XID: Transaction ID", "DIR", "PROCEDURE=Operation: Program and operation", "CALL BYTES", "REPLY BYTES", "LATENCY", "STATUS")
 	t.Zero = clock(v.start)
-	t.append(column{"Findings", "Rules of the findings, and common:N for the RPCs of the fact with this mark", false}, nil)
-	for i, set := range v.o.Common {
-		if len(set.Facts) > 0 {
-			v.rows.mark(set.Facts[0].RPCs(), commonMark(i))
-		}
-	}
+	t.append(column{"Findings", "Rules of the findings", false}, nil)
 	rows := v.rows.choose(staticRows)
 	for i := range rows {
 		t.Rows = append(t.Rows, v.cells(&rows[i]))

@@ -66,22 +66,6 @@ func (w *words) number(s string) uint16 {
 	return n
 }
 
-// mark adds a word to the findings of the rows of some transactions. It does not make them more interesting.
-func (l *rowList) mark(ids []int64, word string) {
-	if l.order == nil {
-		l.order = l.byInterest()
-	}
-	marked := map[int64]bool{}
-	for _, id := range ids {
-		marked[id] = true
-	}
-	for i := range l.list {
-		if x := &l.list[i]; marked[x.id] {
-			x.rules = l.rules.number(strings.TrimSpace(l.rules.list[x.rules] + " " + word))
-		}
-	}
-}
-
 // payload returns the length of a message's Payload stream, or -1.
 func payload(m *record.Message) int64 {
 	if m == nil {

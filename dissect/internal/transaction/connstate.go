@@ -270,20 +270,6 @@ func (cs *connState) direction(s rdma.Side) record.Direction {
 	return record.Forward
 }
 
-// noteContext records the state of the connection in which a Call was sent. The Call is among the open ones already.
-func (x *txn) noteContext(at record.Stamp) {
-	c, cs := &x.context, x.cs
-	c.InFlight, c.NumberOnConnection = len(cs.open[x.side])-1, cs.messages.transactions
-	if granted, known := cs.granting[x.side].granted.Get(); known {
-		c.CreditsLeft = record.Some(int64(granted) - int64(len(cs.open[x.side])))
-	}
-	if last := cs.messages.last; last.Packet != 0 {
-		c.IdleNS = record.Some(max(0, at.Time.Sub(last.Time)))
-	}
-	cs.messages.note(at)
-	c.ConnectionAgeNS = max(0, at.Time.Sub(cs.messages.first.Time))
-}
-
 // Owner returns the tag of the outstanding Call with an XID, or of the segment that exposes memory.
 func (cs *connState) Owner(s rdma.Side, n rdma.Name) rdma.Tag {
 	if n.Kind == rdma.Send {

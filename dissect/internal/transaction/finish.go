@@ -90,7 +90,6 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	r.LatencyMinNS, r.ReplyLost, r.HeldBackBy = x.latencyMin, x.state == lost || slices.Contains(k.Findings, rule.ReplyNotDelivered.ID), record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)
 	r.FillWaits()
 	r.Split = splitOf(x)
-	r.Context = record.SomeIf(x.context, k.Call != nil)
 	r.Shares = x.divide(r.Split)
 	if r.Shares.Known() {
 		r.Meanwhile = x.meanwhile

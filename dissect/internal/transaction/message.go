@@ -251,7 +251,7 @@ func (cs *connState) call(m *message) {
 		x.call.Time, x.call.Packet, x.call.LastPacket, x.call.LastTime = first.Time, first.Packet, last.Packet, last.Time
 	}
 	x.rec.call(&x.call)
-	x.noteContext(first)
+	x.cs.messages.note(first)
 	x.callSeq = m.Seq
 	x.begins()
 	x.form = formOf(h)

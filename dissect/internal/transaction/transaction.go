@@ -242,7 +242,6 @@ type txn struct {
 	turn     shares.Turn
 
 	call       record.Message
-	context    record.Context
 	rendezvous *rendezvous // nil unless it is an RPC to rpcbind or mountd
 	*answered              // never nil
 	ownAnswer  *answered   // its storage, nil if it had no Reply yet

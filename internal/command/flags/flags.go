@@ -86,14 +86,6 @@ type plain struct {
 	unanswered time.Duration
 	Lost       bool // network lists the packets that were lost
 	Look       appearance
-
-	OfConnections   bool     // common compares connections
-	NoReply, Failed bool     // sets that common asks about
-	Slow            string   // limit of slow RPCs; empty if they are not asked about
-	Finding         string   // rule of another set; empty for none
-	Against         string   // filter for the RPCs that a set is compared with; empty for all
-	Compared        []string // fields that are compared; nil for all
-	Obvious         bool     // fields are compared that follow from what the set is, too
 }
 
 // Size is a flag value: a number of bytes.
@@ -170,7 +162,7 @@ func (v *View) takes(flag string) bool {
 
 // isViewFlag reports whether any view supports a flag.
 func isViewFlag(flag string) bool {
-	return CommonView.takes(flag) || slices.ContainsFunc(Views, func(v *View) bool { return v.takes(flag) })
+	return slices.ContainsFunc(Views, func(v *View) bool { return v.takes(flag) })
 }
 
 // Define defines the flags that any of these views supports.
@@ -222,7 +214,7 @@ func (v *View) refused(flag string) error {
 		return errors.New(why)
 	}
 	var takers []string
-	for _, other := range append(slices.Clone(Views), CommonView) {
+	for _, other := range Views {
 		if other.takes(flag) {
 			takers = append(takers, other.Name)
 		}

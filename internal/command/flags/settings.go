@@ -187,9 +187,6 @@ func (f *Typed) shownBy(v *View) (*View, error) {
 	if f.Every != 0 && v.takes("every") {
 		v = RatesView
 	}
-	if f.OfConnections && v == CommonView {
-		v = CommonConnectionsView
-	}
 	if f.Lost && v.Name == "network" && (len(f.fields) > 0 || f.output == "csv") {
 		v = LostView
 	}

@@ -133,49 +133,6 @@ var table = []row{
 		doc:  "report a Call if it gets no Reply within this `duration` although later Calls do",
 		sets: func(t *Typed) any { return &t.unanswered }, byDefault: 30 * time.Second,
 	},
-	{
-		name: "connections", group: ofView, takers: only("common"),
-		doc:  "compare connections instead of RPCs: those that did not end by a disconnect, and those with retransmitted packets; -Y then selects connections",
-		sets: func(t *Typed) any { return &t.OfConnections },
-	},
-	{
-		name: "no-reply", group: ofView, takers: only("common"),
-		doc:  "compare the RPCs without a Reply with the others",
-		sets: func(t *Typed) any { return &t.NoReply },
-	},
-	{
-		name: "failed", group: ofView, takers: only("common"),
-		doc:  "compare the RPCs with an error status with the others, each status for itself",
-		sets: func(t *Typed) any { return &t.Failed },
-	},
-	{
-		name: "slow", group: ofView, takers: only("common"),
-		doc:  "compare slow RPCs with the others: those above a `limit` such as 20ms, p90 (the 90th percentile of all latencies), or 10x (10 times the median of their operation)",
-		sets: func(t *Typed) any { return &t.Slow }, alone: "10x",
-	},
-	{
-		name: "finding", group: ofView, takers: only("common"),
-		doc:      "compare the RPCs with a finding of this `rule` with the others",
-		sets:     func(t *Typed) any { return &t.Finding },
-		complete: offerRules,
-	},
-	{
-		name: "against", group: ofView, takers: only("common"),
-		doc:      "compare only with the RPCs that match this `expression`; the default is every RPC that could have been in the set",
-		sets:     func(t *Typed) any { return &t.Against },
-		complete: offerPaths,
-	},
-	{
-		name: "fields", group: ofView, takers: only("common"),
-		doc:      "compare only these `fields`, with commas between them",
-		sets:     func(t *Typed) any { return &t.Compared },
-		complete: offerFields,
-	},
-	{
-		name: "obvious", group: ofView, takers: only("common"),
-		doc:  "compare also fields that follow from what the set is, such as the latency of slow RPCs",
-		sets: func(t *Typed) any { return &t.Obvious },
-	},
 
 	{
 		name: "filter", short: "Y", group: selection, takers: everyone,
@@ -244,7 +201,7 @@ var table = []row{
 		sets: func(t *Typed) any { return &t.jq },
 	},
 	{
-		name: "field", short: "e", group: presentation, takers: but("overview", "common", "browse", "report", "export", "extract"),
+		name: "field", short: "e", group: presentation, takers: but("overview", "browse", "report", "export", "extract"),
 		doc:      "print only this `field`, with tabs between several (repeat the flag for more)",
 		sets:     func(t *Typed) any { return &t.fields },
 		complete: offerFields,
@@ -262,7 +219,7 @@ var table = []row{
 		refusal: packetsStay, complete: offerFields,
 	},
 	{
-		name: "time", group: presentation, takers: but("compare", "common", "report", "export", "extract"),
+		name: "time", group: presentation, takers: but("compare", "report", "export", "extract"),
 		doc:  "show times in this `form`: relative to the start of the capture, delta to the previous line, utc, local or epoch",
 		sets: func(t *Typed) any { return &t.Look.time }, byDefault: string(render.Relative),
 		values: fixed(render.AllTimes[:]...),
@@ -303,7 +260,7 @@ var table = []row{
 	},
 
 	{
-		name: "count", short: "c", group: limiting, takers: but("network", "overview", "common", "browse", "report", "export", "extract"),
+		name: "count", short: "c", group: limiting, takers: but("network", "overview", "browse", "report", "export", "extract"),
 		doc:  "stop after this `number` of records",
 		sets: func(t *Typed) any { return &t.Count },
 	},

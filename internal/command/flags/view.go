@@ -75,16 +75,6 @@ var CompareView = &View{
 	byUsage: "compare the groups of transactions with equal values of these `fields`, with commas between them, such as client,operation (default operation)", top: "-after.total_ns", Light: true,
 }
 
-// CommonView is the view of common, which may read a capture several times.
-var CommonView = &View{
-	Name: "common", Fields: render.CommonFields, summed: query.Transactions, filters: "set of RPCs (by the fields of transactions)",
-}
-
-// CommonConnectionsView is the view of common with --connections.
-var CommonConnectionsView = &View{
-	Name: "common", Fields: render.CommonFields, summed: query.Connections, filters: "set of connections",
-}
-
 // BrowseView describes the flags that browse supports.
 var BrowseView = &View{
 	Name: "browse", Fields: query.Transactions, filters: "RPCs (by the fields of transactions)",

@@ -31,12 +31,12 @@ type browsing struct {
 
 // browsed is what browse shows, and how.
 type browsed struct {
-	set     *flags.Settings
-	names   []string                                                     // of the inputs
-	read    func(ctx context.Context, x *browse.Reading, o dissect.Options) // reads the records
-	open    func(context.Context) (browse.Source, error)                 // opens the packets once more; nil if that is not possible
-	closed  string                                                       // says why open is nil
-	live    bool
+	set    *flags.Settings
+	names  []string                                                        // of the inputs
+	read   func(ctx context.Context, x *browse.Reading, o dissect.Options) // reads the records
+	open   func(context.Context) (browse.Source, error)                    // opens the packets once more; nil if that is not possible
+	closed string                                                          // says why open is nil
+	live   bool
 }
 
 // NewBrowse returns the command browse.

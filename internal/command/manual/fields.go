@@ -63,7 +63,6 @@ var FieldLists = []struct {
 	{"rates", flags.RatesView.Fields},
 	{"rdma-sums", flags.OperationSumsView.Fields},
 	{"compare", flags.CompareView.Fields},
-	{"common", flags.CommonView.Fields},
 	{"problems", render.ProblemFields},
 	{"overview", query.New[analyze.Overview]("overviews")},
 	{"summary", query.New[record.Summary]("summaries")},

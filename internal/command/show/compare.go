@@ -17,7 +17,6 @@ import (
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/command/flags"
 	"github.com/rdmadump/rdmadump/internal/command/input"
-	"github.com/rdmadump/rdmadump/internal/contrast"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -25,7 +24,6 @@ import (
 type comparing struct {
 	flags.Typed
 	limits         []analyze.Limit
-	after          *contrast.Collector       // of the RPCs of AFTER; nil if they are not compared with each other
 	found          map[record.Hex32]*sameXID // RPCs of the current capture, by the XIDs of --xid
 	stdout, stderr io.Writer
 }
@@ -175,9 +173,6 @@ func (c *comparing) run(cmd *cobra.Command, paths []string) error {
 	var sides [2]*analyze.Side
 	var broken error
 	for i, path := range paths {
-		if i == 1 && !s.By.Given && s.Columns == nil {
-			c.after = contrast.NewCollector(contrast.Options{Kinds: []contrast.Kind{contrast.Slow, contrast.ByRule}, Brief: true})
-		}
 		sides[i] = analyze.NewSide(set.By.Table())
 		summary, err := c.read(cmd, s, path, c.handler(s, sides[i]))
 		if summary == nil {
@@ -321,9 +316,6 @@ func (c *comparing) handler(s *sink, side *analyze.Side) dissect.Handler {
 			wanted := s.asked(r) && s.sums(r)
 			if c.note(s, r, wanted); wanted {
 				side.Transaction(r)
-				if c.after != nil {
-					s.fail(c.after.Add(r))
-				}
 			}
 			return s.err
 		},
@@ -357,38 +349,6 @@ func ended(s *sink, read func() (*record.Summary, error)) (*record.Summary, erro
 	return summary, nil
 }
 
-// common writes what the RPCs of AFTER have in common that take longer than 99% of those of BEFORE, of operations that became
-// slower, and those with findings of rules of which BEFORE has none. Both sets are compared with the rest of AFTER.
-func (c *comparing) common(s *sink, list []*analyze.Comparison) {
-	if c.after == nil {
-		return
-	}
-	limits, fresh := map[string]int64{}, map[string]bool{}
-	for _, one := range list {
-		switch name := one.Name[strings.LastIndexByte(one.Name, ' ')+1:]; {
-		case one.Kind == analyze.ComparedFinding && one.Before.Count.Or(0) == 0:
-			fresh[one.Name] = true
-		case one.Kind == analyze.ComparedGroup && one.Slower():
-			if !strings.HasPrefix(one.Name, "NFS") || strings.HasPrefix(one.Name, "NFSACL") { // Its RPCs have no operation.
-				name = one.Name
-			}
-			limits[name] = max(limits[name], one.Before.Latency.P99.Or(0))
-		}
-	}
-	c.after.SetSlow(contrast.Slowness{Limits: limits, Title: "of AFTER that took longer than the p99 of their operation in BEFORE"})
-	for _, set := range c.after.Sets() {
-		if set.Verdict != contrast.Separated && set.Verdict != contrast.Nothing || set.Set == contrast.ByRule && !fresh[set.Name.Or("")] {
-			continue
-		}
-		if s.JSON {
-			s.emit(set, nil)
-			continue
-		}
-		text, _ := set.Sentence()
-		s.fail(render.Labeled(s.w, s.width, "common", s.Hosts.In(text)))
-	}
-}
-
 // show writes the comparisons, and on standard error which of them exceed a limit.
 func (c *comparing) show(s *sink, list []*analyze.Comparison) {
 	var shown []*analyze.Comparison
@@ -399,12 +359,8 @@ func (c *comparing) show(s *sink, list []*analyze.Comparison) {
 		})
 	}
 	s.release()
-	if s.JSON && s.Filter == nil { // A filter of rows selects comparisons.
-		c.common(s, list)
-	}
 	if !s.JSON && s.Columns == nil {
 		s.fail(render.Compare(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, shown))
-		c.common(s, list)
 		if len(shown) > 0 {
 			s.fail(render.Labeled(s.w, cmp.Or(s.width, 120), "in short", analyze.Conclusion(shown)))
 		}
