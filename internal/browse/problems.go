@@ -1,23 +1,69 @@
 package browse
 
 import (
+	"strings"
+
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/render"
 )
 
-type problems struct{}
-
-func newProblems() problems                      { return problems{} }
-func (problems) begin(record.Time) error         { return nil }
-func (problems) transaction(*record.Transaction) {}
-func (problems) connection(*record.Connection)   {}
-func (problems) operation(*record.RDMAOperation) {}
-func (problems) finding(*record.Finding)         {}
-func (problems) soFar(*dissect.Dissector)        {}
-func (problems) finish(*record.Summary)          {}
+// newProblemList returns the screen with what went wrong, the worst first.
 func newProblemList(m *Model) *pane {
-	_ = tea.Quit
-	return newPane(m, "problems", func(int) []line { return []line{{text: "none"}} })
+	p := newPane(m, "problems", nil)
+	p.run = "problems " + m.options.Typed
+	p.again = func() {}
+	p.draw = func(width int) (lines []line) {
+		problems, known := m.options.Reading.found()
+		switch {
+		case !known && m.options.Live:
+			return []line{{text: "the problems are known when the capture ends"}}
+		case !known:
+			return []line{{text: "reading"}}
+		case len(problems) == 0:
+			return []line{{text: "no problem was found"}}
+		}
+		for _, one := range problems {
+			var b strings.Builder
+			render.Problem(&b, one)
+			open, opens := m.evidence(one)
+			for _, text := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
+				lines = append(lines, line{text: text, opens: opens, enter: open, run: strings.Join(append(one.Command, m.options.Typed), " ")})
+			}
+		}
+		return lines
+	}
+	return p
+}
+
+// evidence returns what shows the evidence of a problem: the ladder of its worst RPC, or its worst connection, or all RPCs.
+func (m *Model) evidence(p *record.Problem) (open func() tea.Cmd, opens string) {
+	switch {
+	case len(p.Requests) > 0:
+		return func() tea.Cmd {
+			read := m.options.Reading.rpcs.reader()
+			defer read.close()
+			r, err := read.get(m.options.Reading.position(p.Requests[0]))
+			if t, is := r.(*record.Transaction); is && err == nil {
+				return m.openLadder(t)
+			}
+			m.say("the RPC is not kept any more")
+			return nil
+		}, "the ladder of its worst RPC"
+	case len(p.Connections) > 0:
+		return func() tea.Cmd {
+			read := m.options.Reading.connections.reader()
+			defer read.close()
+			from, to := read.bounds()
+			for n := from; n < to; n++ {
+				if c, err := read.get(n); err == nil && c.(*record.Connection).ID == p.Connections[0] {
+					return m.openConnection(c.(*record.Connection))
+				}
+			}
+			m.say("the connection is not kept any more")
+			return nil
+		}, "its worst connection"
+	}
+	return func() tea.Cmd { return m.showRPCs("") }, "all RPCs"
 }

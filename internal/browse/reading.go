@@ -9,6 +9,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/diagnose"
 )
 
 // Reading takes the records of a capture while one pass reads it, and keeps what the screens show. One goroutine adds records.
@@ -21,7 +22,8 @@ type Reading struct {
 	ids        []int64 // of the RPCs, in the order in which they ended, from the first that is kept on
 	files      *analyze.Files
 	operations *analyze.Table
-	problems   problems
+	diagnosis  diagnose.Collector
+	problems   []*record.Problem // nil until the summary is known
 	state      state
 	progress   func() (read, total int64)
 }
@@ -49,7 +51,7 @@ func NewReading(memory, keep int64) *Reading {
 	}
 	s := &space{limit: memory}
 	return &Reading{space: s, rpcs: newStore(s), connections: newStore(s), keep: keep,
-		files: analyze.NewFiles(filesMemory), operations: analyze.NewTable(analyze.ByOperation), problems: newProblems()}
+		files: analyze.NewFiles(filesMemory), operations: analyze.NewTable(analyze.ByOperation)}
 }
 
 // Handler returns a handler that adds records.
@@ -59,7 +61,7 @@ func (r *Reading) Handler() dissect.Handler {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.state.Start = record.Some(first)
-			return r.problems.begin(first)
+			return nil
 		},
 		Transaction: func(t *record.Transaction) error {
 			r.rpcs.add(t)
@@ -68,7 +70,7 @@ func (r *Reading) Handler() dissect.Handler {
 			r.ids = append(r.ids, t.ID)
 			r.files.Add(t)
 			r.operations.Add(t)
-			r.problems.transaction(t)
+			r.diagnosis.Transaction(t)
 			if n := int64(len(r.ids)); r.keep > 0 && n > r.keep+4096 {
 				before, to := r.rpcs.bounds()
 				r.rpcs.forget(to - r.keep)
@@ -81,19 +83,19 @@ func (r *Reading) Handler() dissect.Handler {
 			r.connections.add(c)
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.problems.connection(c)
+			r.diagnosis.Connection(c)
 			return nil
 		},
 		Operation: func(o *record.RDMAOperation) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.problems.operation(o)
+			r.diagnosis.Operation(o)
 			return nil
 		},
 		Finding: func(f *record.Finding) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.problems.finding(f)
+			r.diagnosis.Finding(f)
 			return nil
 		},
 	}
@@ -106,18 +108,7 @@ func (r *Reading) Run(ctx context.Context, source capture.Source, o dissect.Opti
 		r.progress = s.Progress
 		r.mu.Unlock()
 	}
-	h := r.Handler()
-	var d *dissect.Dissector
-	if o.Live {
-		h.Tick = func() error {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.problems.soFar(d)
-			return nil
-		}
-	}
-	d = dissect.New(h, o)
-	r.Finish(d.Run(ctx, source))
+	r.Finish(dissect.New(r.Handler(), o).Run(ctx, source))
 }
 
 // Finish notes that all records were added. Err is the error that ended reading early, or nil.
@@ -129,8 +120,15 @@ func (r *Reading) Finish(summary *record.Summary, err error) {
 		if !r.state.Start.Known() {
 			r.state.Start = summary.First
 		}
-		r.problems.finish(summary)
 	}
+	r.problems = append([]*record.Problem{}, r.diagnosis.Problems(summary)...)
+}
+
+// found returns the problems, the worst first. They are not known before the end.
+func (r *Reading) found() (list []*record.Problem, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.problems, r.problems != nil
 }
 
 // now returns how far the Reading is.
