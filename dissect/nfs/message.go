@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -339,6 +340,35 @@ func (m *Message) Reply(program, version, procedure uint32, s Stream) {
 	m.finish()
 }
 
+// mostInline is the number of results of which Results finds out whether they are in the stream.
+const mostInline = 4
+
+// Results decodes the results of a procedure, of which Write chunks contain some, like Reply. The positions of the holes are
+// negative. If the results do not fit, because a result is in the stream although a chunk was left for it, Results finds
+// out which of the first results it is. Whole reports whether body is complete.
+func (m *Message) Results(program, version, procedure uint32, body []byte, holes []Hole, whole bool) {
+	s := NewStream(body, holes)
+	m.Reply(program, version, procedure, s)
+	if len(holes) == 0 || m.fits() || !whole && errors.Is(m.Err, ErrTruncated) {
+		return
+	}
+	for try := uint(1); try <= 1<<mostInline; try++ {
+		for i := range holes {
+			holes[i].Position = -1
+		}
+		s.inline = try % (1 << mostInline) // at last as before
+		if m.Reply(program, version, procedure, s); m.fits() {
+			return
+		}
+	}
+}
+
+// fits reports whether the message was decoded to the end of its stream, and has an item for each hole that is not empty.
+func (m *Message) fits() bool {
+	left := m.stream.holes[m.stream.next:]
+	return m.Complete && m.Left == 0 && !slices.ContainsFunc(left, func(h Hole) bool { return h.Length > 0 })
+}
+
 // Whose returns the name of the operation that contains an item, or of the procedure
 // if the item comes before all operations.
 func (m *Message) Whose(i *Item) string {
@@ -547,9 +577,9 @@ func (m *Message) finish() {
 	m.Complete = m.Err == nil
 }
 
-// Lacks returns the range, in the unreduced stream and without XDR padding, of the bytes for which a message that was not
-// decoded to its end has too few bytes left. It returns false if the message is complete, or malformed for another reason.
-func (m *Message) Lacks() (from, to int64, ok bool) {
+// Lacks returns the offset in the unreduced stream at which decoding stopped. If that is because too few bytes are left, lacks is true,
+// and to is the end, without XDR padding, of those that are needed from there.
+func (m *Message) Lacks() (from, to int64, lacks bool) {
 	s := &m.stream
 	from = s.position()
 	return from, from + s.need - s.pad, s.failed && s.reason == truncated

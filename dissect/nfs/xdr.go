@@ -26,6 +26,7 @@ type Stream struct {
 	moved  int64 // total length of the holes before the cursor: bytes, each rounded up
 	holes  []Hole
 	next   int  // index of the next hole
+	inline uint // bit n is set if the nth item that may be reduced is in the stream, although a hole is left
 	sealed bool // the cursor is inside of an opaque, which cannot contain holes
 
 	failed bool
@@ -107,17 +108,18 @@ func (s *Stream) count(least int64) int64 {
 func (s *Stream) opaque(reducible bool) (n int64, hole int) {
 	n = int64(s.word())
 	if reducible && s.next < len(s.holes) && !s.sealed {
-		if h := &s.holes[s.next]; h.Position < 0 && h.Length == 0 {
-			s.next++ // the chunk was not used, so the item is in the stream
+		stays := s.inline&1 != 0
+		s.inline >>= 1
+		if h := &s.holes[s.next]; h.Position < 0 && (stays || h.Length == 0) {
+			if !stays {
+				s.next++ // the chunk was not used, so the item is in the stream
+			}
 			s.skip((n + 3) &^ 3)
 			return n, -1
 		}
 	}
-	if n == 0 {
-		return 0, -1
-	}
 	padded := (n + 3) &^ 3
-	if s.next < len(s.holes) && s.takeHole(padded, reducible) {
+	if s.next < len(s.holes) && s.takeHole(padded, reducible && n > 0) {
 		return n, s.next - 1
 	}
 	if s.skip(padded); s.failed {

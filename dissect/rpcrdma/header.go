@@ -248,13 +248,18 @@ func (h *Header) decodeDraft(d *decoder) {
 	direction, _ := d.word()
 	handle, ok := d.word()
 	if !ok || direction > 1 || h.decodeLists(d) != nil {
-		xid, vers, credits, proc := h.XID, h.Vers, h.Credits, h.Proc
-		h.clear()
-		h.XID, h.Vers, h.Credits, h.Proc = xid, vers, credits, proc
+		h.Forget()
 		*d = fixed
 		return
 	}
 	h.IsDraft, h.Direction, h.InvHandle = true, direction, handle
+}
+
+// Forget clears everything but the four fixed words, because the layout of the rest is not known.
+func (h *Header) Forget() {
+	xid, vers, credits, proc := h.XID, h.Vers, h.Credits, h.Proc
+	h.clear()
+	h.XID, h.Vers, h.Credits, h.Proc, h.Length = xid, vers, credits, proc, FixedLen
 }
 
 func (h *Header) decodeLists(d *decoder) error {

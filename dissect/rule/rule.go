@@ -225,6 +225,7 @@ var (
 	PersistentlyExposed      = MemoryExposedTwice.as(record.Note, "RFC 8166 s.8.1.2")
 	UnusedReplyChunkLength   = UnusedChunkLength.as(record.Error, "RFC 8166 s.4.3.3")
 	CredentialTooLong        = RPCHeaderMalformed.as(record.Warning, "RFC 5531 appendix A")
+	VersionProbe             = RDMAVersion.as(record.Note, "RFC 8166 s.4.5.1")
 	FirstNotPosted           = ReceiveNotPosted.as(record.Error, "RFC 8166 s.3.3.3").needs(0, evidence.Late|evidence.NoHandshake, evidence.Unordered|evidence.Evicted|evidence.TruncatedAgain)
 	VersionZero              = RDMAVersion.as(record.Error, "RFC 8166 s.4.2.2").until(evidence.Delivered)
 	InvHandleUnused          = InvHandleNotHonored.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")

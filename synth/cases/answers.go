@@ -312,6 +312,12 @@ var (
 	recallReply = synth.CompoundReply(synth.ResCBSequence(1), synth.ResCBRecall())
 )
 
+// version2Call returns a Call of the version that the remote invalidation draft defines.
+func version2Call(call synth.Call) synth.Call {
+	call.Vers = 2
+	return call
+}
+
 var backward = []Case{
 	{Rule: "backward-with-chunks", Name: "a Call", AtFault: server, Broken: back(recall.Offer(mem), recallReply), Healthy: back(recall, recallReply)},
 	{
@@ -324,11 +330,38 @@ var backward = []Case{
 			c.Client.Reply(r)
 		}, Healthy: back(recall, recallReply),
 	},
+	{
+		Rule: "backward-with-chunks", Name: "a Call, but of version 1", AtFault: server,
+		Broken: back(recall.Offer(mem), recallReply), Healthy: back(version2Call(recall.Offer(mem)), recallReply),
+	},
+	{
+		Rule: "backward-not-msg", Name: "a Long Call, but of version 1", AtFault: server,
+		Broken: back(recall.Long(0xa1), recallReply), Healthy: back(version2Call(recall.Long(0xa1)), recallReply),
+	},
 	{Rule: "backward-not-msg", Name: "a Long Call", AtFault: server, Broken: back(recall.Long(0xa1), recallReply), Healthy: back(recall, recallReply)},
 	{Rule: "backward-not-msg", Name: "a Long Reply", AtFault: client, Broken: back(recall.OfferReply(mem), recallReply.Long()), Healthy: back(recall, recallReply)},
 	{
 		Rule: "backward-unexpected", Name: "on a bare connection", AtFault: server,
 		Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Server.RPC(synth.CBNull(), synth.NullReply()) }, Healthy: back(synth.CBNull(), synth.NullReply()),
+	},
+	{
+		Rule: "backward-unexpected", Name: "next to another program", AtFault: server,
+		Broken: func(_ *wire, c *conn) {
+			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
+			c.Server.RPC(synth.CBNull(), synth.NullReply())
+		},
+		Healthy: func(_ *wire, c *conn) {
+			c.RPC(opened(0x20001234, 1, 1, synth.XDR{}), synth.NullReply())
+			c.Server.RPC(synth.CBNull(), synth.NullReply())
+		},
+	},
+	{
+		Rule: "backward-unexpected", Name: "of the callback program", AtFault: server,
+		Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Server.RPC(synth.CBNull(), synth.NullReply()) },
+		Healthy: func(_ *wire, c *conn) {
+			rpc(nil, c)
+			c.Server.RPC(opened(0x20001235, 1, 0, synth.XDR{}), synth.NullReply())
+		},
 	},
 	{
 		Rule: "backward-unexpected", Name: "the server granted no backchannel", AtFault: server,

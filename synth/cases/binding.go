@@ -107,6 +107,84 @@ func twoReads(first, second []byte, chunk int) func(*wire, *conn) {
 		})
 }
 
+// results sends a COMPOUND with READs of these lengths and a number of Write chunks. In says where each result is: the number of a chunk, or
+// "-" for the Send.
+func results(chunks int, in string, lengths ...int) func(*wire, *conn) {
+	return func(_ *wire, c *conn) {
+		ops, res := []synth.XDR{synth.OpPutFH()}, []synth.XDR{synth.ResPutFH()}
+		for _, n := range lengths {
+			ops, res = append(ops, synth.OpRead(0, uint32(n))), append(res, synth.ResRead(data(n)))
+		}
+		call := synth.Compound(ops...)
+		for i := range chunks {
+			call = call.Offer(synth.Mem(0xa1+uint32(i), 4096))
+		}
+		call.XID = 77
+		r := synth.CompoundReply(res...).To(call)
+		for i := range r.Writes {
+			r.Writes[i][0].Length = 0
+		}
+		c.Client.Call(call)
+		c.Server.Ack()
+		for i, chunk := range in {
+			item := &r.Results.Items[i]
+			if item.Reduced = chunk != '-'; item.Reduced {
+				segment := &r.Writes[chunk-'0'][0]
+				segment.Length = uint32(len(item.Data))
+				c.Server.Write(segment.Handle, segment.Offset, item.Data)
+			}
+		}
+		c.Server.Reply(r)
+		c.Client.Ack()
+	}
+}
+
+// withCount returns x with the count of its first item moved to the item.
+func withCount(x synth.XDR) synth.XDR {
+	at, item := x.Items[0].At, x.Items[0].Data
+	count := x.Bytes[at-4 : at]
+	x.Items = append([]synth.Item{}, x.Items...)
+	x.Items[0] = synth.Item{At: at - 4, Data: append(append([]byte{}, count...), item...), Reduced: true}
+	x.Bytes = append(append([]byte{}, x.Bytes[:at-4]...), x.Bytes[at:]...)
+	return x
+}
+
+// counted sends an exchange in which the Write chunk contains the count of the data item, too.
+func counted(call synth.Call, reply synth.Reply) func(*wire, *conn) {
+	return whole(call, reply, func(r *synth.Reply) {
+		r.Results = withCount(r.Results)
+		r.Writes[0][0].Length = uint32(len(r.Results.Items[0].Data))
+	})
+}
+
+// countMoved returns a Call with a Read chunk that contains the count of its data item, too.
+func countMoved(call synth.Call) synth.Call {
+	call.Args = withCount(call.Args)
+	call.Reads = synth.ReadChunk(call.Message().Position(0), synth.Mem(0xa1, uint32(len(call.Args.Items[0].Data))))
+	return call
+}
+
+// cutReply sends a READDIR whose Long Reply says that the Reply chunk has fewer bytes than were written.
+func cutReply(_ *wire, c *conn) {
+	call := synth.Readdir3(4096).OfferReply(mem)
+	call.XID = 77
+	r := longNames.To(call)
+	c.Client.Call(call)
+	c.Server.Ack()
+	c.Server.Push(r)
+	r.ReplyChunk[0].Length = 60
+	c.Server.Reply(r)
+	c.Client.Ack()
+}
+
+var (
+	longNames      = synth.Readdir3Reply("a", "b", "c", "d").Long()
+	readOf         = synth.Compound(synth.OpPutFH(), synth.OpRead(0, 1000), synth.OpGetAttr()).Offer(mem)
+	readOfReply    = synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(1000)), synth.ResGetAttr())
+	readlink       = synth.Readlink3().Offer(mem)
+	readlinkTarget = synth.Readlink3Reply("the target")
+)
+
 // pick returns data if it is wanted.
 func pick(wanted bool, data []byte) []byte {
 	if wanted {
@@ -175,6 +253,60 @@ var small = synth.Mem(0xa1, 512)
 var binding = []Case{
 	{Rule: "read-position-invalid", Name: "beyond the Payload stream", AtFault: client, Broken: calls(at(write(), 4000)), Healthy: does(write(), writeReply())},
 	{Rule: "read-position-invalid", Name: "one word too far", AtFault: client, Broken: calls(at(write(), -4)), Healthy: does(write(), writeReply())},
+	{
+		Rule: "write-chunk-unused", Name: "by the first of two results, the second in chunk 0", AtFault: server,
+		Broken: results(1, "-0", 600, 500), Healthy: results(1, "0-", 600, 500),
+	},
+	{
+		Rule: "write-chunk-unused", Name: "by the first of two results of one length", AtFault: server,
+		Broken: results(1, "-0", 600, 600), Healthy: results(1, "0-", 600, 600),
+	},
+	{
+		Rule: "write-chunk-unused", Name: "by the first of two results, with two chunks", AtFault: server,
+		Broken: results(2, "-1", 600, 500), Healthy: results(2, "01", 600, 500),
+	},
+	{
+		Rule: "write-chunk-unused", Name: "by the second of three results", AtFault: server,
+		Broken: results(2, "0-1", 600, 400, 500), Healthy: results(3, "012", 600, 400, 500),
+	},
+	{
+		Rule: "chunk-length-mismatch", Name: "the count of a READLINK is in the chunk", AtFault: server,
+		Broken: counted(readlink, readlinkTarget), Healthy: does(readlink, readlinkTarget),
+	},
+	{
+		Rule: "chunk-length-mismatch", Name: "the count of a READ is in the chunk", AtFault: server,
+		Broken: counted(read(), readReply()), Healthy: does(read(), readReply()),
+	},
+	{
+		Rule: "chunk-length-mismatch", Name: "the count of a READ in a COMPOUND is in the chunk", AtFault: server,
+		Broken:  counted(readOf, readOfReply),
+		Healthy: does(readOf, readOfReply),
+	},
+	{
+		Rule: "chunk-length-mismatch", Name: "a Long Reply that is cut by its returned length", AtFault: server,
+		Broken:  cutReply,
+		Healthy: does(synth.Readdir3(4096).OfferReply(mem), longNames),
+	},
+	{
+		Rule: "read-position-invalid", Name: "of the count of a WRITE", AtFault: client,
+		Broken: calls(countMoved(write())), Healthy: does(write(), writeReply()),
+	},
+	{
+		Rule: "read-position-invalid", Name: "of the count of a WRITE in a COMPOUND", AtFault: client,
+		Broken: calls(countMoved(compound(1000).Reduce(0xa1))), Healthy: does(compound(1000).Reduce(0xa1), compoundReply(1000)),
+	},
+	{
+		Rule: "read-position-invalid", Name: "of an empty chunk", AtFault: client,
+		Broken: calls(at(synth.Write3(0, nil).Reduce(0xa1), -4)), Healthy: does(synth.Write3(0, nil).Reduce(0xa1), synth.Write3Reply(0)),
+	},
+	{
+		Rule: "read-position-invalid", Name: "of an empty chunk in a COMPOUND", AtFault: client,
+		Broken: calls(at(compound(0).Reduce(0xa1), -4)), Healthy: does(compound(0).Reduce(0xa1), compoundReply(0)),
+	},
+	{
+		Rule: "chunk-length-mismatch", Name: "a WRITE of no bytes with a chunk", AtFault: client,
+		Broken: calls(sized(synth.Write3(0, nil).Reduce(0xa1), 8)), Healthy: does(synth.Write3(0, nil).Reduce(0xa1), synth.Write3Reply(0)),
+	},
 	{
 		Rule: "reduced-ineligible-item", Name: "the tag of a COMPOUND", AtFault: client,
 		Broken: does(tagged().Reduce(0xa1), synth.CompoundReply()), Healthy: does(tagged(), synth.CompoundReply()),

@@ -332,6 +332,29 @@ func lowered(n int) func(*wire, *conn) {
 	}
 }
 
+// send sends only a Call, which is acknowledged.
+func send(by *synth.Side, call synth.Call) {
+	by.Call(call)
+	by.Peer.Ack()
+}
+
+// stray sends a Reply that answers no Call.
+func stray(by *synth.Side) {
+	by.Reply(synth.Reply{XID: 0x5757})
+	by.Peer.Ack()
+}
+
+// unready sends a Call for which the other side has no receive buffer, and unreadyReply the Reply to the client's Call.
+func unready(by *synth.Side, call synth.Call) {
+	by.Call(call)
+	by.Peer.NotReady()
+}
+
+func unreadyReply(c *conn) {
+	c.Server.Reply(synth.NullReply())
+	c.Client.NotReady()
+}
+
 var credits = []Case{
 	{
 		Rule: "credit-limit-exceeded", Name: "before the first Reply", AtFault: client,
@@ -441,6 +464,63 @@ var credits = []Case{
 			c.Client.NotReady()
 		},
 		Healthy: back(synth.CBNull(), synth.NullReply()),
+	},
+	{
+		Rule: "receive-not-posted", Name: "for the first Call of the server", AtFault: client,
+		Broken:  func(_ *wire, c *conn) { session(c, synth.ConnBackChannel); unready(c.Server, synth.CBNull()) },
+		Healthy: func(_ *wire, c *conn) { session(c, 0); unready(c.Server, synth.CBNull()) },
+	},
+	{
+		Rule: "receive-not-posted", Name: "for a Call of the server, on a bare connection", AtFault: client,
+		Broken: func(_ *wire, c *conn) {
+			c.Server.RPC(synth.CBNull(), synth.NullReply())
+			unready(c.Server, synth.CBNull())
+		}, // its Reply grants credits
+		Healthy: func(_ *wire, c *conn) { unready(c.Server, synth.CBNull()) },
+	},
+	{
+		Rule: "receive-not-posted", Name: "for a Call after an RDMA_DONE", AtFault: server,
+		Broken: func(_ *wire, c *conn) {
+			granted(c, 32, 1)
+			send(c.Client, synth.Call{Proc: rpcrdma.Done})
+			granted(c, 32, 1)
+			unready(c.Client, synth.Null())
+		},
+		Healthy: func(_ *wire, c *conn) {
+			granted(c, 32, 1)
+			send(c.Client, synth.Call{Proc: rpcrdma.Done})
+			unready(c.Client, synth.Null())
+		},
+	},
+	{
+		Rule: "receive-not-posted", Name: "for a Call after a stray Reply", AtFault: server,
+		Broken: func(_ *wire, c *conn) {
+			granted(c, 32, 1)
+			stray(c.Client)
+			granted(c, 32, 1)
+			unready(c.Client, synth.Null())
+		},
+		Healthy: func(_ *wire, c *conn) { granted(c, 32, 1); stray(c.Client); unready(c.Client, synth.Null()) },
+	},
+	{
+		Rule: "receive-not-posted", Name: "for a Reply after a stray one", AtFault: client,
+		Broken:  func(_ *wire, c *conn) { rpc(nil, c); stray(c.Server); send(c.Client, synth.Null()); unreadyReply(c) },
+		Healthy: func(_ *wire, c *conn) { rpc(nil, c); send(c.Client, synth.Null()); stray(c.Server); unreadyReply(c) },
+	},
+	{
+		Rule: "receive-not-posted", Name: "for a Reply after a Call of the server", AtFault: client,
+		Broken: func(_ *wire, c *conn) {
+			session(c, synth.ConnBackChannel)
+			send(c.Client, synth.Call{XID: 70})
+			send(c.Server, synth.CBNull())
+			unreadyReply(c)
+		},
+		Healthy: func(_ *wire, c *conn) {
+			rpc(nil, c)
+			send(c.Client, synth.Call{XID: 70})
+			send(c.Server, synth.CBNull())
+			unreadyReply(c)
+		},
 	},
 	{
 		Rule: "receive-not-posted", Name: "for a Reply", AtFault: client,

@@ -1,6 +1,9 @@
 package cases
 
 import (
+	"bytes"
+	"encoding/binary"
+
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/synth"
@@ -56,6 +59,73 @@ func authSys(name, groups int) oncrpc.Auth {
 	return oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: synth.XDR{}.Word(1).Opaque(data(name)).Word(0, 0, uint32(groups)).Word(make([]uint32, groups)...).Bytes}
 }
 
+// probes sends a Call of each version. The server supports version 1, and 2 if only that is sent. Version 20 is a version 2 whose header
+// has two more words before the chunk lists than that of version 1, as has the one of the draft, and another two after them.
+func probes(all ...uint32) func(*wire, *conn) {
+	return func(_ *wire, c *conn) {
+		for i, vers := range all {
+			xid := uint32(0x70 + i)
+			if vers == 20 {
+				c.Client.Send(synth.XDR{}.Word(xid, 2, 32, 0, 0, 0, 0, 0, 0, 0, 0).Word(xid, 0, 2, 100003, 3, 0, 0, 0, 0, 0).Bytes)
+				vers = 2
+			} else {
+				c.Client.Call(synth.Call{XID: xid, Vers: vers})
+			}
+			c.Server.Ack()
+			if reply := synth.ErrVers(1, 1); vers != 1 && all[len(all)-1] == 1 {
+				reply.XID, reply.Vers = xid, vers
+				c.Server.Reply(reply)
+			} else {
+				c.Server.Reply(synth.Reply{XID: xid, Vers: vers})
+			}
+			c.Client.Ack()
+		}
+	}
+}
+
+// directed returns a function that sends a Call of version 2 with an rdma_direction.
+func directed(call []byte, direction uint32) func(*wire, *conn) {
+	return func(_ *wire, c *conn) {
+		rpc(nil, c)
+		call := bytes.Clone(call)
+		binary.BigEndian.PutUint32(call[16:], direction)
+		c.Client.Send(call)
+		c.Server.Ack()
+	}
+}
+
+// answersDirected sends the Reply to a Call of version 2 with an rdma_direction.
+func answersDirected(c *conn, direction uint32) {
+	c.Client.Call(synth.Call{XID: 0x77, Vers: 2})
+	c.Server.Ack()
+	reply := synth.Reply{XID: 0x77, Vers: 2}.Bytes()
+	binary.BigEndian.PutUint32(reply[16:], direction)
+	c.Server.Send(reply)
+	c.Client.Ack()
+}
+
+// longOf returns a Long Call of a version.
+func longOf(vers uint32) synth.Call {
+	call := long
+	call.XID, call.Vers = 0x78, vers
+	return call
+}
+
+// flavored returns a credential or verifier of an unknown flavor.
+func flavored(size int) oncrpc.Auth { return oncrpc.Auth{Flavor: 0x600000, Body: data(size)} }
+
+// headed returns a WRITE with its data in a Read chunk, and with an RPC header of its own.
+func headed(rpcVersion, kind uint32, cred, verf oncrpc.Auth) synth.Call {
+	args := synth.Write3(0, data(4096)).Args
+	auth := func(x synth.XDR, a oncrpc.Auth) synth.XDR { return x.Word(uint32(a.Flavor)).Opaque(a.Body) }
+	x := auth(auth(synth.XDR{}.Word(7, kind, rpcVersion, 100003, 3, 7), cred), verf)
+	call := synth.Call{XID: 7, RPC: new(synth.XDR)}
+	*call.RPC = x.Append(args)
+	call.RPC.Items[0].Reduced = true
+	call.Reads = synth.ReadChunk(call.RPC.Position(0), synth.Mem(0xa1, 4096))
+	return call
+}
+
 var headers = []Case{
 	{Rule: "header-truncated", Name: "in the four words", AtFault: client, Broken: sends(header()[:12]), Healthy: rpc},
 	{
@@ -90,6 +160,27 @@ var headers = []Case{
 		Rule: "rdma-version", Name: "2, without the layout of the draft", AtFault: client,
 		Broken:  func(_ *wire, c *conn) { c.Client.Send(synth.XDR{}.Word(7, 2, 32, 0, 7, 7, 7).Bytes); c.Server.Ack() },
 		Healthy: func(_ *wire, c *conn) { c.RPC(synth.Call{Vers: 2}, synth.NullReply()) },
+	},
+	{
+		Rule: "rdma-version", Name: "3, refused for the second time", AtFault: client,
+		Broken: probes(3, 3, 1), Healthy: probes(1, 1),
+	},
+	{Rule: "rdma-version", Name: "3, refused", Severity: "note", Broken: probes(3, 1), Healthy: probes(1, 1)},
+	{Rule: "rdma-version", Name: "2 with another layout, refused", Severity: "note", Broken: probes(20, 1), Healthy: probes(2, 2)},
+	{Rule: "rdma-version", Name: "2, in the Reply to version 1", AtFault: server, Broken: does(synth.Call{}, synth.Reply{Vers: 2}), Healthy: does(synth.Call{}, synth.Reply{Vers: 1})},
+	{Rule: "rdma-version", Name: "1, in the Reply to version 2", AtFault: server, Broken: does(synth.Call{Vers: 2}, synth.Reply{Vers: 1}), Healthy: does(synth.Call{Vers: 2}, synth.Reply{Vers: 2})},
+	{
+		Rule: "header-malformed", Name: "rdma_direction of a Call", AtFault: client,
+		Broken: directed(synth.Call{Vers: 2}.Bytes(), 1), Healthy: directed(synth.Call{Vers: 2}.Bytes(), 0),
+	},
+	{
+		Rule: "header-malformed", Name: "rdma_direction of a Long Call", AtFault: client,
+		Broken: directed(longOf(2).Bytes(), 1), Healthy: directed(longOf(2).Bytes(), 0),
+	},
+	{
+		Rule: "header-malformed", Name: "rdma_direction of a Reply", AtFault: server,
+		Broken:  func(_ *wire, c *conn) { answersDirected(c, 0) },
+		Healthy: func(_ *wire, c *conn) { answersDirected(c, 1) },
 	},
 	{Rule: "rdma-proc-unknown", Name: "99", AtFault: client, Broken: calls(synth.Call{Proc: 99}), Healthy: rpc},
 	{Rule: "rdma-msgp", Name: "a Call", AtFault: client, Broken: calls(synth.Call{Proc: rpcrdma.MsgP}), Healthy: rpc},
@@ -156,6 +247,30 @@ var headers = []Case{
 	{
 		Rule: "rpc-header-malformed", Name: "another version of RPC", AtFault: client,
 		Broken: calls(rpcOf(7, 0, 1, 100003, 3, 0, 0, 0, 0, 0)), Healthy: calls(rpcOf(7, 0, 2, 100003, 3, 0, 0, 0, 0, 0)),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "another version of RPC, with a Read chunk", AtFault: client,
+		Broken: calls(headed(1, 0, oncrpc.Auth{}, oncrpc.Auth{})), Healthy: calls(headed(2, 0, oncrpc.Auth{}, oncrpc.Auth{})),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "a message that is neither CALL nor REPLY", AtFault: client,
+		Broken: calls(rpcOf(7, 2, 2, 100003, 3, 0, 0, 0, 0, 0)), Healthy: calls(rpcOf(7, 0, 2, 100003, 3, 0, 0, 0, 0, 0)),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "neither CALL nor REPLY, with a Read chunk", AtFault: client,
+		Broken: calls(headed(2, 2, oncrpc.Auth{}, oncrpc.Auth{})), Healthy: calls(headed(2, 0, oncrpc.Auth{}, oncrpc.Auth{})),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "a credential that is too long, with a Read chunk", AtFault: client,
+		Broken: calls(headed(2, 0, flavored(404), oncrpc.Auth{})), Healthy: calls(headed(2, 0, flavored(400), oncrpc.Auth{})),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "a verifier that is too long, with a Read chunk", AtFault: client,
+		Broken: calls(headed(2, 0, oncrpc.Auth{}, flavored(404))), Healthy: calls(headed(2, 0, oncrpc.Auth{}, flavored(400))),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "17 groups of AUTH_SYS, with a Read chunk", AtFault: client, Severity: "warning",
+		Broken: calls(headed(2, 0, authSys(6, 17), oncrpc.Auth{})), Healthy: calls(headed(2, 0, authSys(6, 16), oncrpc.Auth{})),
 	},
 	{
 		Rule: "rpc-header-malformed", Name: "an undefined accept state", AtFault: server,

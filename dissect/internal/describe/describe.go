@@ -657,7 +657,7 @@ func (d *Describer) describeReply(p *packet, at int, data []byte) {
 		n++
 	}
 	o := &d.ops
-	if o.Reply(program, 4, nfs.ProcedureCompound, nfs.NewStream(body, holes[:n])); !o.Named || o.Count == 0 {
+	if o.Results(program, 4, nfs.ProcedureCompound, body, holes[:n], false); !o.Named || o.Count == 0 {
 		return
 	}
 	p.text("nfs_status", "NFS status", nfs.StatusName(4, o.Status), at+len(data)-len(body), 4)

@@ -153,7 +153,7 @@ func (d *Describer) describeMessage(p *packet, t rpcMessage) {
 		for i := range h.WriteEnds {
 			holes = append(holes, nfs.Hole{Position: -1, Length: rpcrdma.Length(h.WriteChunk(i))})
 		}
-		m.Reply(a.Program, a.Version, a.Procedure, nfs.NewStream(plain, holes))
+		m.Results(a.Program, a.Version, a.Procedure, plain, holes, t.why == "")
 	}
 	p.Messages = append(p.Messages, m)
 	b := tree{packet: p, m: m, body: body, reply: r.Type == oncrpc.Reply, trailer: trailer}

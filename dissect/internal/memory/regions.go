@@ -333,10 +333,10 @@ func (r *Regions[T]) Read(chunk int) (length, moved int64, known bool) {
 	return length, moved, true
 }
 
-// Written returns the offset in a Write chunk after the last byte that was written, if its segments
+// Written returns the offset in a Write chunk or the Reply chunk after the last byte that was written, if its segments
 // were filled one after the other.
-func (r *Regions[T]) Written(chunk int) (end int64) {
-	segments := r.Chunk(WriteChunk, chunk)
+func (r *Regions[T]) Written(kind Kind, chunk int) (end int64) {
+	segments := r.Chunk(kind, chunk)
 	for i := range segments {
 		s := &segments[i]
 		if last, any := s.Transferred().End(); any {

@@ -218,7 +218,7 @@ func TestRegionsMove(t *testing.T) {
 	if got := r.Gather([]byte{1}, ReadChunk, 0); !bytes.Equal(got, append([]byte{1}, data...)) {
 		t.Errorf("gathered %v", got)
 	}
-	if end := r.Written(0); end != 110 {
+	if end := r.Written(WriteChunk, 0); end != 110 {
 		t.Errorf("Write chunk 0 was written up to %d, want 110", end)
 	}
 	if r.Unwrite(3, 310, 340); r.Segments[3].Transferred().Moved() != 10 || r.Segments[4].Transferred().Moved() != 10 {

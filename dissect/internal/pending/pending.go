@@ -183,8 +183,9 @@ func (fs *Findings) DecideSend(number int64, delivered bool, c Connection) {
 }
 
 // DecideAnswered decides the findings of a rule about a transaction that has got its Reply. Known is set if the version of
-// the Reply was captured.
-func (fs *Findings) DecideAnswered(r *rule.Rule, tag rdma.Tag, known bool, c Connection) {
+// the Reply was captured. If the answer shows that nothing is wrong with what was done, as is the rule of the finding, and neither side
+// is at fault; otherwise as is nil.
+func (fs *Findings) DecideAnswered(r, as *rule.Rule, tag rdma.Tag, known bool, c Connection) {
 	fs.settle(c, func(f *Finding) (Verdict, evidence.Gap) {
 		switch {
 		case f.Rule != r || f.Tag != tag:
@@ -195,6 +196,8 @@ func (fs *Findings) DecideAnswered(r *rule.Rule, tag rdma.Tag, known bool, c Con
 			return Dropped, evidence.HalfRead
 		case f.until == evidence.Delivered:
 			return Waiting, 0
+		case as != nil:
+			f.Rule, f.Where.AtFault = as, record.Opt[rdma.Side]{}
 		}
 		return Proved, 0
 	})

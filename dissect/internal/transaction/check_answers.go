@@ -3,6 +3,7 @@ package transaction
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
@@ -232,6 +233,7 @@ func answeredBefore(cs *connState, s rdma.Side, xid uint32) *txn {
 // of an earlier broken Call.
 func noteAnswered(cs *connState, x *txn, m *message) {
 	j := &cs.checks
+	noteBuffersPosted(cs, x, false)
 	j.answered[x.side] = record.Some(m.Last.Time)
 	j.newestAnswered[x.side] = max(j.newestAnswered[x.side], x.rec.ID)
 }
@@ -339,7 +341,22 @@ func checkReuse(c checker, m *message) {
 		return
 	}
 	c.report(rule.XIDInUse, "another Call with this XID is in flight")
+	s := c.cs.rare()
+	if !c.cs.checks.xidReused {
+		s.reusedXID, s.reusedLeft = m.header.XID, 1
+	} else if s.reusedLeft++; s.reusedXID != m.header.XID {
+		s.reusedLeft = math.MaxInt // not all of them are counted
+	}
 	c.cs.checks.xidReused = true
+}
+
+// noteReused notes a Reply that answers no open Call. If the XID was reused, it answers one of the earlier Calls. Once all are answered,
+// it is known again which Calls and memory are current.
+func noteReused(cs *connState, xid uint32) {
+	if s := cs.rareState; s != nil && s.reusedLeft > 0 && s.reusedXID == xid {
+		s.reusedLeft--
+		cs.checks.xidReused = s.reusedLeft > 0
+	}
 }
 
 // repeatsCall reports whether a Call has the procedure and the length of an outstanding Call with its

@@ -24,7 +24,7 @@ const (
 	noBackchannel        backchannelGrant = iota
 	backchannelRequested                  // a CREATE_SESSION that may grant it is outstanding
 	backchannelGranted
-	backchannelUnreadable // a Call that may have granted it could not be read
+	backchannelUnreadable // a Call that may have granted it could not be read, or is of a program with other ways to do that
 )
 
 // sessionRules is what the rules about the backward direction remember of a transaction.
@@ -38,13 +38,13 @@ func (r *sessionRules) ask() { r.asks = true }
 // checkBackward checks the form of a message in the backward direction.
 func checkBackward(c checker, m *message) {
 	h := m.header
-	if c.cs.direction(c.x.side) != backward || !c.cs.link.Setup().Handshake {
+	if c.cs.direction(c.x.side) != backward || !c.cs.link.Setup().Handshake || h.Vers != rpcrdma.Version { // the draft is about version 1
 		return
 	}
 	if m.err == nil && h.HasChunks() {
 		c.report(rule.BackwardWithChunks, "a message in the backward direction has chunks")
 	}
-	if h.Understood() && h.Proc != rpcrdma.Msg && h.Proc != rpcrdma.Error {
+	if h.Proc != rpcrdma.Msg && h.Proc != rpcrdma.Error {
 		c.report(rule.BackwardNotMsg, "a message in the backward direction is %v, but it must be RDMA_MSG", h.Proc)
 	}
 }
@@ -57,10 +57,11 @@ func checkBackwardCall(c checker, m *message) {
 		noteBackchannelRequest(c.cs, c.x, m)
 		return
 	}
-	switch j.backchannel {
-	case noBackchannel:
+	switch p := &c.x.procedure; {
+	case p.known && nfs.ProgramName(p.program) == "": // how its client allows Calls is unknown
+	case j.backchannel == noBackchannel:
 		c.report(rule.BackwardUnexpected, "%s", unexpected)
-	case backchannelRequested:
+	case j.backchannel == backchannelRequested:
 		if s := c.cs.rare(); len(s.pendingBackwardCalls) < 16 {
 			where := c.where()
 			where.Operation = c.x.operation()
@@ -89,6 +90,8 @@ func noteBackchannelRequest(cs *connState, x *txn, m *message) {
 		j.backchannel = backchannelRequested
 		x.checks.session.ask()
 		j.asking++
+	case x.procedure.known && nfs.ProgramName(x.procedure.program) == "":
+		j.backchannel = backchannelUnreadable
 	case x.isCompound() && !x.namedAll, !x.procedure.known && (!m.captured() || m.header.Proc == rpcrdma.NoMsg || m.unknownVersion()):
 		j.backchannel = backchannelUnreadable
 	}

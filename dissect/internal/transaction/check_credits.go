@@ -16,7 +16,7 @@ import (
 // creditRules is what the rules about credits remember of a transaction.
 type creditRules struct {
 	isDone    bool   // the message is itself an RDMA_DONE
-	overGrant bool   // its Call may have exceeded the granted credits
+	overGrant bool   // its Call may have exceeded the granted credits, or none were granted in its direction
 	calls     uint32 // number of Calls that were outstanding with it
 }
 
@@ -50,16 +50,24 @@ func checkCredits(c checker, m *message) {
 	if h.Proc == rpcrdma.Done && m.err == nil {
 		c.x.checks.credits.done()
 		a.Begin()
+		noteUnowed(c.cs, m)
 		return
 	}
+	noteBuffersPosted(c.cs, c.x, true)
 	if m.unknownVersion() {
 		c.x.checks.credits.use(0, true) // what it may send is unknown
+		noteUnowed(c.cs, m)
 		return
 	}
 	n, credits, _ := creditsUsed(c.cs, m.side, m.First.Time)
 	limit, known := credits.Get()
 	lasting := rule.CreditLimitExceeded.Needs.Blocks(c.cs.sides(record.Some(m.side))).Lasting() // a finding waits while other gaps last
-	c.x.checks.credits.use(n, !known || lasting != 0 || uint32(n) > limit)
+	none := c.cs.direction(m.side) == backward && !a.Grant().Known() && c.cs.checks.backchannel != backchannelGranted
+	over := none || !known || uint32(n) > limit
+	c.x.checks.credits.use(n, over || lasting != 0)
+	if over {
+		noteUnowed(c.cs, m)
+	}
 	if known && uint32(n) > limit {
 		switch grant, granted := a.Grant().Get(); {
 		case !granted:
@@ -131,13 +139,52 @@ func reportNotReady(cs *connState, x *txn, part int, named bool, where rdma.Wher
 		return // some adapters report a Send that is too long in this way
 	}
 	c := x.checker(where.At).attributedTo(by)
+	var taken unowed // the buffers that other messages took
+	if cs.rareState != nil {
+		taken = cs.rareState.unowed[by.Other()]
+	}
 	switch used := &x.checks.credits; {
-	case isCall && named && isFirstRequest(cs, x) && used.calls == 1:
+	case isCall && taken.call != 0 || !isCall && taken.reply != 0:
+	case isCall && named && isFirstRequest(cs, x) && used.calls == 1 && cs.direction(x.side) != backward:
 		c.report(rule.FirstNotPosted, "this side had no receive buffer for the first Call of the connection, for which it always has to have one")
 	case isCall && !used.overGrant && cs.checks.credits[x.side].Promises(used.calls):
 		c.report(rule.ReceiveNotPosted, "this side had no receive buffer for a Call, although the Call is within the credits that it granted")
 	case !isCall && x.rec.Call != nil:
 		c.report(rule.ReceiveNotPosted, "this side had no receive buffer for the Reply to its own Call")
+	}
+}
+
+// unowed is the number (Seq) of the latest Send of a side for which the other side need not have had a receive buffer. It may
+// have taken the one that was meant for an expected message, and no document says when that has to be posted again.
+type unowed struct {
+	call, reply uint64 // 0 if the receiver has the buffers for the Calls, and for the Replies, that it has to expect
+	delivered   bool
+}
+
+// noteUnowed notes a message that its receiver need not have had a buffer for.
+func noteUnowed(cs *connState, m *message) {
+	cs.rare().unowed[m.side] = unowed{call: m.Seq, reply: m.Seq}
+}
+
+// noteUnowedDelivered notes that a Send was acknowledged, which may be such a message or a later one.
+func noteUnowedDelivered(cs *connState, o *rdma.Operation) {
+	if s := cs.rareState; s != nil && o.Seq >= s.unowed[o.Side].call {
+		s.unowed[o.Side].delivered = true
+	}
+}
+
+// noteBuffersPosted notes that a side has the buffers again: those for Replies when it sends its only Call after the message was
+// delivered, and those for Calls when it grants credits in the Reply to it or to a later Call (RFC 8166 s.3.3.1).
+func noteBuffersPosted(cs *connState, x *txn, isCall bool) {
+	s := cs.rareState
+	if s == nil {
+		return
+	}
+	if from := &s.unowed[x.side.Other()]; isCall && from.delivered && len(cs.open[x.side]) == 1 {
+		from.reply = 0
+	}
+	if from := &s.unowed[x.side]; !isCall && x.callSeq >= from.call {
+		from.call = 0
 	}
 }
 

@@ -1,7 +1,9 @@
 package transaction
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -72,6 +74,8 @@ func checkHeader(c checker, m *message) {
 	case m.unknownVersion() && c.cs.checks.usedVersion == record.Some(h.Vers):
 	case m.unknownVersion() && m.side != c.x.side && !c.x.call.RDMAVers.Known() && (c.x.rec.Call != nil || !c.cs.proves(rule.ReplyWithoutCall, m.side)): // its Call, whose version the capture lacks, may have the same one
 	case m.unknownVersion() && h.Vers == rpcrdma.Draft && !m.captured(): // it may have the layout of the draft
+	case m.side != c.x.side && h.Understood() && h.Proc != rpcrdma.Error && isUnderstood(c.x.call.RDMAVers) && c.x.call.RDMAVers.Or(0) != h.Vers:
+		c.report(rule.RDMAVersion, "rdma_vers of the Reply is %d, but that of its Call is %d", h.Vers, c.x.call.RDMAVers.Or(0))
 	case m.unknownVersion():
 		c.broken(rule.RDMAVersion, "rdma_vers is %d, but only version 1 is defined", h.Vers)
 	case h.Proc == rpcrdma.MsgP:
@@ -82,11 +86,14 @@ func checkHeader(c checker, m *message) {
 		switch {
 		case m.rpc.Length >= 4 && m.rpc.XID != h.XID:
 			c.broken(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message is 0x%08x", h.XID, m.rpc.XID)
-		case m.rpcErr != nil && m.captured() && !headerReduced(h):
+		case m.rpcErr != nil && m.captured() && !m.headerReduced():
 			c.report(rule.RPCHeaderMalformed, "%v", m.rpcErr)
-		case m.rpcErr == nil && !headerReduced(h):
+		case m.rpcErr == nil && !m.headerReduced():
 			c.checkRPC(m.rpc)
 		}
+	}
+	if isCall := m.side == c.x.side; h.IsDraft && h.Proc != rpcrdma.Error && isCall != (h.Direction == 0) {
+		c.report(rule.HeaderMalformed, "rdma_direction is %d, but the message is a %v", h.Direction, map[bool]string{true: "Call", false: "Reply"}[isCall])
 	}
 	if (h.Proc == rpcrdma.NoMsg && h.Understood() || h.Proc == rpcrdma.Error) && m.err == nil && m.whole && m.Length > int64(h.Length) {
 		c.report(rule.NoMsgWithPayload, "%d bytes follow the header of an %v message, which must not contain a Payload stream", m.Length-int64(h.Length), h.Proc)
@@ -105,7 +112,27 @@ func noteVersion(cs *connState, x *txn, m *message) {
 		cs.checks.usedVersion = record.Some(m.header.Vers)
 		cs.doubts.notRead(true)
 	}
-	cs.pending.DecideAnswered(rule.RDMAVersion, x.tag(partCall), m.header.Length >= rpcrdma.FixedLen, (*proofs)(cs))
+	cs.pending.DecideAnswered(rule.RDMAVersion, isProbed(cs, x, m), x.tag(partCall), m.header.Length >= rpcrdma.FixedLen, (*proofs)(cs))
+}
+
+// isProbed returns the rule for a Call whose version is refused as it has to be: its sender found out which versions there are (RFC 8166
+// s.4.5.1), unless it was told so before. It returns nil for other Calls.
+func isProbed(cs *connState, x *txn, m *message) *rule.Rule {
+	h, vers := m.header, x.call.RDMAVers.Or(0)
+	if h.Proc != rpcrdma.Error || h.Err != rpcrdma.ErrVers || m.err != nil || vers == 0 || h.VersLow <= vers && vers <= h.VersHigh {
+		return nil
+	}
+	told := &cs.rare().toldVersions[x.side]
+	if *told != 0 && x.call.Packet > *told {
+		return nil
+	}
+	*told = cmp.Or(*told, m.Last.Packet)
+	return rule.VersionProbe
+}
+
+// isUnderstood reports whether a version is one whose layout this program knows.
+func isUnderstood(vers record.Opt[uint32]) bool {
+	return vers == record.Some[uint32](rpcrdma.Version) || vers == record.Some[uint32](rpcrdma.Draft)
 }
 
 // refusable returns the rule that obliges the responder to answer the Call with RDMA_ERROR, or nil.
@@ -159,17 +186,14 @@ func positionZero(h *rpcrdma.Header) bool {
 	return has
 }
 
-// maxRPCHeader is the maximum length of an RPC header in bytes.
-const maxRPCHeader = 32 + 400 + 8 + 400
-
-// headerReduced reports whether a Read chunk may contain part of the RPC header.
-func headerReduced(h *rpcrdma.Header) bool {
-	for i := range h.Reads {
-		if p := h.Reads[i].Position; p != 0 && p < maxRPCHeader {
-			return true
-		}
+// headerReduced reports whether a Read chunk may contain part of the RPC header: whether it begins before the end of what was
+// decoded, or before the end of the Payload stream if the header is longer than that.
+func (m *message) headerReduced() bool {
+	end := m.rpc.Length
+	if errors.Is(m.rpcErr, oncrpc.ErrTruncated) {
+		end = len(m.payload) + 1
 	}
-	return false
+	return slices.ContainsFunc(m.header.Reads, func(r rpcrdma.ReadSegment) bool { return r.Position != 0 && int64(r.Position) < int64(end) })
 }
 
 // checkCallHeader checks the credits and the lists of a Call.

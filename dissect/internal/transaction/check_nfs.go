@@ -1,6 +1,7 @@
 package transaction
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -95,7 +96,7 @@ func (t *Table) readResults(program, version, procedure uint32, h *rpcrdma.Heade
 	for i := range h.WriteEnds {
 		b.holes = append(b.holes, nfs.Hole{Position: -1, Length: rpcrdma.Length(h.WriteChunk(i))})
 	}
-	b.message.Reply(program, version, procedure, nfs.NewStream(body, b.holes))
+	b.message.Results(program, version, procedure, body, b.holes, false)
 	return &b.message
 }
 
@@ -260,24 +261,27 @@ func (c checker) checkLargest(largest int64) {
 // message was decoded before.
 func (c checker) checkReduced(long bool, rpc *oncrpc.Header) {
 	b := c.body
-	m, body, at := &b.message, b.bytes, b.at
-	if m.Complete && m.Left == 0 && matched(m) == len(b.holes) {
+	m, at := &b.message, b.at
+	fits := func() bool { return m.Complete && m.Left == 0 && matched(m) == len(b.holes) }
+	if fits() {
 		c.checkItems(at, long)
 		return
 	}
-	if b.padLeft(body, false, func(s nfs.Stream) { m.Call(rpc.Program, rpc.Version, rpc.Procedure, s) }) {
+	decode := func(s nfs.Stream) { m.Call(rpc.Program, rpc.Version, rpc.Procedure, s) }
+	first, complete := firstUnmatched(m), m.Complete // The arguments were read with nothing at this hole.
+	from, to, lacks := m.Lacks()
+	if b.padLeft(b.bytes, false, decode) {
 		c.report(rule.ReducedPadLeft, "the Payload stream contains the XDR pad of a data item that was reduced")
 		c.checkItems(at, long)
 		return
 	}
-	// Decode again without Positions, to find the Positions at which the arguments are valid.
 	b.given = b.given[:0]
 	for i := range b.holes {
 		b.given = append(b.given, b.holes[i].Position)
-		b.holes[i].Position = -1
+		b.holes[i].Position = -1 // the next item that may be reduced
 	}
-	m.Call(rpc.Program, rpc.Version, rpc.Procedure, nfs.NewStream(body, b.holes))
-	if m.Complete && m.Left == 0 && matched(m) == len(b.holes) {
+	decode(nfs.NewStream(b.bytes, b.holes))
+	if fits() {
 		for i := range b.holes {
 			if should := b.holes[i].Position; should != b.given[i] {
 				c.invalidPosition(b.given[i]+at, long, fmt.Sprintf("; a data item is missing at %d", should+at))
@@ -286,35 +290,22 @@ func (c checker) checkReduced(long bool, rpc *oncrpc.Header) {
 		}
 		return
 	}
-	for i := range b.holes {
-		b.holes[i].Position = b.given[i]
-	}
-	m.Call(rpc.Program, rpc.Version, rpc.Procedure, nfs.NewStream(body, b.holes))
-	if !m.Complete {
-		c.checkSplitItem(long)
-		return
-	}
-	if i := firstUnmatched(m); i < len(b.holes) { // the arguments are valid without this hole
-		c.invalidPosition(b.holes[i].Position+at, long, "")
-		return
-	}
-	c.checkItems(at, long)
-}
-
-// checkSplitItem reports a Read chunk at a Position inside a data item: the arguments, which were decoded before, end in an
-// item that is complete only with the bytes of the chunk.
-func (c checker) checkSplitItem(long bool) {
-	b := c.body
-	from, to, lacks := b.message.Lacks()
 	total := int64(len(b.bytes))
 	for i := range b.holes {
+		b.holes[i].Position = b.given[i]
 		total += (b.holes[i].Length + 3) &^ 3
 	}
-	for i := range b.holes {
-		if position := b.holes[i].Position; lacks && to <= total && from < position && position < to {
-			c.invalidPosition(position+b.at, long, fmt.Sprintf("; it is inside a data item of %d bytes, which begins at %d", to-from, from+b.at))
-			return
+	if first == len(b.holes) { // only bytes at the end are too many
+		if decode(nfs.NewStream(b.bytes, b.holes)); complete {
+			c.checkItems(at, long)
 		}
+		return
+	}
+	switch position := b.given[first]; {
+	case complete || position <= from: // What comes before the hole is valid, and is followed by something else than a data item.
+		c.invalidPosition(position+at, long, "")
+	case lacks && position < to && to <= total:
+		c.invalidPosition(position+at, long, fmt.Sprintf("; it is inside a data item of %d bytes, which begins at %d", to-from, from+at))
 	}
 }
 
@@ -424,6 +415,17 @@ func checkResults(c checker, m *message) {
 	if x.checks.binding.ineligible && succeeded(x) {
 		c.report(rule.ReducedIneligible, "the responder answered with success, although the Call reduces a data item that may not be reduced")
 	}
+	p, body := &x.procedure, m.results.payload[rpc.Length:]
+	r := &b.message
+	written, returned := x.memory.Written(memory.ReplyChunk, 0), rpcrdma.Length(m.header.Reply)
+	if m.header.Proc == rpcrdma.NoMsg && written > returned && x.gss == 0 {
+		c.cs.table.readResults(p.program, p.version, p.procedure, m.header, body)
+		if errors.Is(r.Err, nfs.ErrTruncated) {
+			const text = "the Reply returns %d bytes of the Reply chunk, which end within the results, although %d bytes were written there"
+			c.report(rule.ChunkLengthMismatch, text, returned, written)
+			return
+		}
+	}
 	if x.memory.Writes == 0 || len(m.header.WriteEnds) != x.memory.Writes {
 		return
 	}
@@ -443,14 +445,17 @@ func checkResults(c checker, m *message) {
 		c.report(rule.ReducedIneligible, "a Write chunk returns %d bytes, although no result of this Call may be reduced", b.holes[0].Length)
 		return
 	}
-	p, body := &x.procedure, m.results.payload[rpc.Length:]
-	r := &b.message
-	r.Reply(p.program, p.version, p.procedure, nfs.NewStream(body, b.holes))
+	r.Results(p.program, p.version, p.procedure, body, b.holes, true)
 	if !r.Complete || r.Left != 0 || matched(r) != len(b.holes) {
 		if c.checkUnmatched(body) {
 			return
 		}
-		if len(b.holes) == 0 || !b.padLeft(body, true, func(s nfs.Stream) { r.Reply(p.program, p.version, p.procedure, s) }) {
+		decode := func(s nfs.Stream) { r.Reply(p.program, p.version, p.procedure, s) }
+		if len(b.holes) == 0 {
+			return
+		}
+		if !b.padLeft(body, true, decode) {
+			c.checkCounts(body, decode)
 			return
 		}
 		c.report(rule.ReducedPadLeft, "the Payload stream contains the XDR pad of a data item that was reduced")
@@ -485,6 +490,52 @@ func (c checker) checkUnmatched(body []byte) bool {
 	return false
 }
 
+// checkCounts reports a Write chunk that contains not only a data item, but also the count before it, because the results can
+// be decoded only if the count is put into the Payload stream.
+func (c checker) checkCounts(body []byte, decode func(nfs.Stream)) {
+	b := c.body
+	r := &b.message
+	for hole := range min(len(b.holes), maxCounts) {
+		length := b.holes[hole].Length
+		again := func(body []byte) {
+			for i := range b.holes {
+				b.holes[i].Position = -1
+			}
+			decode(nfs.NewStream(body, b.holes))
+		}
+		again(body)
+		at, moved := int64(-1), int64(0)
+		for i := range r.Items {
+			switch item := &r.Items[i]; {
+			case !item.Reduced:
+			case item.Hole < hole:
+				moved += (item.Length + 3) &^ 3
+			case item.Hole == hole:
+				at = item.Position - 4 - moved
+			}
+		}
+		if from, _, lacks := r.Lacks(); at < 0 && lacks && firstUnmatched(r) == hole {
+			at = from - moved
+		}
+		if length <= 4 || at < 0 || at > int64(len(body)) {
+			continue
+		}
+		b.scratch = append(b.scratch[:0], body...)
+		b.scratch = slices.Insert(b.scratch, int(at), be.AppendUint32(nil, uint32(length-4))...)
+		b.holes[hole].Length -= 4
+		if again(b.scratch); r.Complete && r.Left == 0 && matched(r) == len(b.holes) {
+			name := r.Items[slices.IndexFunc(r.Items, func(i nfs.Item) bool { return i.Reduced && i.Hole == hole })].Name
+			const text = "Write chunk %d returns %d bytes: the count of %s is in the chunk, and not in the Send"
+			c.report(rule.ChunkLengthMismatch, text, b.chunks[hole], length, name)
+			return
+		}
+		b.holes[hole].Length += 4
+	}
+}
+
+// maxCounts is the maximum number of chunks of a Reply in which a count is searched.
+const maxCounts = 4
+
 func (c checker) unusedLength(chunk int, length int64, by string) {
 	c.report(rule.UnusedChunkLength, "Write chunk %d is returned with %d bytes by %s; an unused chunk has to be returned with the length 0", chunk, length, by)
 }
@@ -502,6 +553,7 @@ func (c checker) checkReturned() {
 	empty := 0                         // number of results without bytes, each of which may have used a chunk
 	unused, skipped, last := 0, -1, -1 // number of chunks that return empty, the latest of them, and the last chunk that contains a result
 	reported := false
+	var stays *nfs.Item      // the first result that may be reduced, and is in the Send
 	passes := func(to int) { // the chunks before another one
 		for chunk := last + 1; chunk < to; chunk++ {
 			if x.memory.Offered(memory.WriteChunk, chunk) > 0 {
@@ -514,9 +566,16 @@ func (c checker) checkReturned() {
 		switch {
 		case item.Length == 0: // data that may be reduced, or a segment of READ_PLUS
 			empty++
+		case !item.Reduced && item.Eligible && stays == nil:
+			stays = item
 		case item.Reduced:
 			c.checkResult(item)
 			chunk := b.chunks[item.Hole]
+			if offered := x.memory.Offered(memory.WriteChunk, chunk); stays != nil && !reported && stays.Length <= offered {
+				const text = "%d bytes of %s are in the Send, although Write chunk %d with %d bytes contains a later result, and results use Write chunks in order"
+				c.report(rule.WriteChunkUnused, text, stays.Length, stays.Name, chunk, offered)
+				reported = true
+			}
 			if passes(chunk); unused > empty && !reported { // A later result cannot have used an earlier chunk.
 				c.report(rule.WriteChunkUnused, "Write chunk %d returns empty, although chunk %d contains a result, and results use Write chunks in order", skipped, chunk)
 				reported = true
@@ -550,7 +609,7 @@ func (c checker) checkResult(item *nfs.Item) {
 	x, b := c.x, c.body
 	chunk, returned := b.chunks[item.Hole], b.holes[item.Hole].Length
 	padded := (item.Length + 3) &^ 3
-	written := x.memory.Written(chunk)
+	written := x.memory.Written(memory.WriteChunk, chunk)
 	switch {
 	case returned > item.Length && returned <= padded:
 		c.report(rule.PadWritten, "%s has %d bytes, but Write chunk %d returns %d, including the XDR pad, which must not be written", item.Name, item.Length, chunk, returned)

@@ -147,6 +147,10 @@ type rareState struct {
 	notAccepted          int64                 // Calls of lostCalls whose Reply was not accepted
 	lostXIDs             []record.Hex32
 	errors               [2]*queue.Recent // XIDs of the RDMA_ERRORs that a side sent; nil if it sent none
+	unowed               [2]unowed        // by sender
+	toldVersions         [2]int64         // by side: packet with the first ERR_VERS for a Call of it; 0 for none
+	reusedXID            uint32           // XID that was reused while a Call with it was outstanding,
+	reusedLeft           int              // and the number of these Calls that are not answered
 	refused              [2]uint64        // Seq of a Send that was refused before it was complete
 	refusedAt            [2]record.Stamp
 	pendingBackwardCalls []backwardCall   // Calls of the server that wait for the Reply to CREATE_SESSION
@@ -363,6 +367,8 @@ func (s *rareState) join(o *rareState, moved func(rdma.Side) rdma.Side) {
 		s.repeated[at] = cmp.Or(s.repeated[at], o.repeated[from])
 		s.unmatched[at] = cmp.Or(s.unmatched[at], o.unmatched[from])
 		s.short[at] = cmp.Or(s.short[at], o.short[from])
+		s.toldVersions[at] = cmp.Or(s.toldVersions[at], o.toldVersions[from])
+		s.unowed[at] = cmp.Or(s.unowed[at], o.unowed[from])
 		if s.refused[at] == 0 {
 			s.refused[at], s.refusedAt[at] = o.refused[from], o.refusedAt[from]
 		}
@@ -373,6 +379,7 @@ func (s *rareState) join(o *rareState, moved func(rdma.Side) rdma.Side) {
 		}
 		s.pendingBackwardCalls = append(s.pendingBackwardCalls, b)
 	}
+	s.reusedXID, s.reusedLeft = cmp.Or(s.reusedXID, o.reusedXID), cmp.Or(s.reusedLeft, o.reusedLeft)
 	s.lostCalls += o.lostCalls
 	s.notAccepted += o.notAccepted
 	s.lostXIDs = append(s.lostXIDs, o.lostXIDs...)

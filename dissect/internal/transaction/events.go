@@ -98,6 +98,7 @@ func (cs *connState) acknowledged(o *rdma.Operation, at record.Stamp) {
 	}
 	cs.pending.Decide(o.Side.Other(), pending.Acknowledged, (*proofs)(cs))
 	noteShortDelivered(cs, o)
+	noteUnowedDelivered(cs, o)
 	x, part := cs.table.tagged(o.Tag)
 	if x == nil {
 		return

@@ -130,7 +130,7 @@ func (t *fileTable) answer(x *txn, h *rpcrdma.Header, body []byte) {
 	for i := range h.WriteEnds {
 		t.holes = append(t.holes, nfs.Hole{Position: -1, Length: rpcrdma.Length(h.WriteChunk(i))})
 	}
-	t.reply.Reply(p.program, p.version, p.procedure, nfs.NewStream(body, t.holes))
+	t.reply.Results(p.program, p.version, p.procedure, body, t.holes, false)
 	t.resolve(x, &t.reply)
 }
 

@@ -83,6 +83,7 @@ func (cs *connState) message(o *rdma.Operation) {
 			cs.checks.backchannel = backchannelUnreadable // the message may have asked for a backchannel
 			cs.doubts.readHalf(m.side)
 		} else {
+			noteUnowed(cs, &m)
 			cs.report(violation{rule: rule.HeaderTruncated, where: rdma.Where{At: o.First, AtFault: record.Some(m.side)}}, "%s", tooShortText(cs, o))
 		}
 		return
@@ -110,7 +111,14 @@ func (m *message) decode() {
 	}
 	if m.inline && h.Proc == rpcrdma.Msg {
 		m.rpcErr = m.rpc.Decode(m.payload)
-	} else {
+		if h.IsDraft && m.rpc.XID != h.XID {
+			if _, found := m.findRPC(); found { // another layout of version 2, in which the RPC message is elsewhere
+				h.Forget()
+				m.inline, m.payload = false, nil
+			}
+		}
+	}
+	if !m.inline || h.Proc != rpcrdma.Msg {
 		*m.rpc, m.rpcErr = oncrpc.Header{}, oncrpc.ErrTruncated
 	}
 }
@@ -151,18 +159,24 @@ func guessClient(cs *connState, m *message) {
 	}
 }
 
-// isCall reports whether a message is a Call. The type in the RPC header decides. Without an RPC
-// header, a message is a Reply if the other side has an outstanding Call with its XID, and
+// isCall reports whether a message is a Call. The type in the RPC header decides. Without a type that
+// is defined, a message is a Reply if the other side has an outstanding Call with its XID, and
 // otherwise a Call if the client sent it. It notes if that is a guess, because the message was truncated.
 func isCall(cs *connState, m *message) bool {
 	h := m.header
-	if m.inline && m.rpc.Length >= 8 {
+	if m.inline && m.rpc.Length >= 8 && m.rpc.Type <= oncrpc.Reply {
 		return m.rpc.Type == oncrpc.Call
 	}
 	if h.Length >= rpcrdma.FixedLen && h.Proc == rpcrdma.Error {
 		return false
 	}
-	if h.IsDraft {
+	switch answers := cs.open[m.side.Other()][h.XID] != nil; {
+	case !h.IsDraft:
+	case h.Proc == rpcrdma.NoMsg && positionZero(h): // whatever rdma_direction says: only Calls have Read lists
+		return true
+	case h.Proc == rpcrdma.NoMsg && h.HasReply && answers && len(h.Reads) == 0:
+		return false
+	default:
 		return h.Direction == 0
 	}
 	if !h.Understood() || h.Proc == rpcrdma.MsgP || h.Proc > rpcrdma.Error {
@@ -225,11 +239,15 @@ func (cs *connState) call(m *message) {
 		c := old.checker(m.First).attributedTo(side)
 		if h.Proc == rpcrdma.Done && h.Vers == rpcrdma.Version {
 			old.checks.header.sendDone()
+			noteUnowed(cs, m)
 			c.report(rule.RDMADone, "the message is RDMA_DONE, which must not be sent")
 			m.Tag = old.tag(partCall)
 			return
 		}
 		checkReuse(c, m)
+		if !m.plain {
+			noteUnowed(cs, m)
+		}
 		t.end(old, record.NoReply)
 	}
 	if cs.answered(side, h.XID) { // its Reply was captured first
@@ -330,13 +348,20 @@ func (m *message) fill(to *record.Message) {
 
 // reply completes a transaction.
 func (cs *connState) reply(m *message) {
-	if m.plain && answersAgain(cs, m) || !m.plain && (answersDone(cs, m) || discardsError(cs, m) || answersNothing(cs, m)) {
+	if m.plain && answersAgain(cs, m) {
+		return
+	}
+	if !m.plain && (answersDone(cs, m) || discardsError(cs, m) || answersNothing(cs, m)) {
+		noteUnowed(cs, m)
 		return
 	}
 	t, h, side := cs.table, m.header, m.side.Other()
 	x := cs.open[side][h.XID]
 	withoutCall := x == nil
 	if withoutCall {
+		if !m.plain {
+			noteUnowed(cs, m)
+		}
 		noteReplyBeforeCall(cs, side, h.XID)
 		cs.granting[side].peak.Count(int32(len(cs.open[side]))+1, false)
 		x = t.begin(cs, side, h.XID)
@@ -395,6 +420,9 @@ func (cs *connState) reply(m *message) {
 	}
 	x.invalidate(m)
 	checkReply(cs, x, m, withoutCall)
+	if withoutCall {
+		noteReused(cs, h.XID)
+	}
 	if m.NotDelivered() && !withoutCall { // The requester still waits for it. The Call ends with the connection.
 		return
 	}

@@ -239,7 +239,7 @@ func (b *rebuilder) place(x *txn) bool {
 			if !p.known && x.cs.nfs4 {
 				p = procedure{known: true, program: nfs.ProgramNFS, version: 4, procedure: nfs.ProcedureCompound}
 			}
-			b.message.Reply(p.program, p.version, p.procedure, nfs.NewStream(body, b.holes))
+			b.message.Results(p.program, p.version, p.procedure, body, b.holes, len(readable) == len(b.base.Data))
 			for _, i := range b.message.Items {
 				if i.Reduced {
 					b.items = append(b.items, item{i.Position + int64(len(readable)-len(body)), i.Hole, i.Length})

@@ -1,0 +1,73 @@
+package dissect_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+)
+
+// documents lists the captures of testdata/documents: situations that were written from the documents by somebody who did
+// not know the program, and all findings that they have, each a rule and the side at fault.
+var documents = map[string][]string{
+	// draft-cel-nfsv4-rpcrdma-bidirection s.2.2.3: how other programs than NFS allow backward Calls is not in its scope.
+	"bk-other-program.roce.pcap": nil,
+	// draft-cel-nfsv4-reminv-design s.3.3, s.4.4.3: backward RPCs of version 2 may have chunks, and name a handle.
+	"bk-v2-chunks-inv.roce.pcap": nil,
+	// rfc5666bis s.4.4.4: the count remains in the Payload stream.
+	"ch-count-in-chunk-readlink-reply.roce.pcap": {"chunk-length-mismatch server"},
+	"ch-count-in-chunk.roce.pcap":                {"read-position-invalid client"},
+	// rfc5666bis s.5.3.2: the first eligible result is in the first Write chunk.
+	"ch-first-result-inline-second-in-chunk0.roce.pcap": {"write-chunk-unused server"},
+	"ch-first-result-inline-two-left.iwarp.pcap":        {"write-chunk-unused server"},
+	// rfc5666bis s.5.3.3: the returned Reply chunk has the actual amount of data.
+	"ch-long-reply-cut.roce.pcap": {"chunk-length-mismatch server"},
+	// rfc5666bis s.4.4.5: the empty item begins at this Position.
+	"ch-zero-write.roce.pcap": {"empty-segment client"},
+	// bidirection s.2.2.1: no backchannel was granted, so the client need not have a buffer.
+	"cr-rnr-back-after-refusal.roce.pcap": {"backward-unexpected server"},
+	// rfc5666bis s.4.3.1, s.5.6.2: the RDMA_DONE took the only buffer that was granted.
+	"cr-rnr-call-after-done.roce.pcap": {"error-not-answered server", "rdma-done client"},
+	"dec-50-segments.iwarp.pcap":       nil,
+	// rfc5666bis s.5.5.1, s.8: a refused version and the fallback are how a version is found.
+	"er-v2-cel01-fallback.roce.pcap": {"rdma-error", "rdma-version note"},
+	// rfc5666bis s.5.2.2: the Reply to a version 1 Call has version 1.
+	"iv-v1-reply-v2.roce.pcap": {"rdma-version server"},
+	// reminv-design s.5.3: rdma_direction is the type of the RPC message.
+	"iv-v2-direction-wrong.roce.pcap": {"header-malformed client"},
+	// RFC 5531 s.9: msg_type is 0 or 1, and rpcvers is 2.
+	"rp-msgtype2-write-chunk.roce.pcap":      {"rpc-header-malformed client", "rpc-rejected"},
+	"rp-rpcvers1-write-chunk.roce.pcap":      {"rpc-header-malformed client", "rpc-rejected"},
+	"rp-violation-after-xid-reuse.roce.pcap": {"rdma-outside-exposed-memory server", "write-list-not-copied server", "xid-in-use client"},
+}
+
+// TestDocuments: what the documents say of a situation is what is found in it.
+func TestDocuments(t *testing.T) {
+	for name, want := range documents {
+		t.Run(name, func(t *testing.T) {
+			var all []record.Finding
+			d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error { all = append(all, *f); return nil }}, dissect.Options{})
+			frames, _ := testkit.Frames(t, "../testdata/documents/"+name)
+			for i := range frames {
+				d.Frame(&frames[i])
+			}
+			d.Finish()
+			var got []string
+			for _, f := range all {
+				text := f.Rule
+				if side, known := f.AtFault.Get(); known {
+					text += " " + string(side)
+				}
+				if f.Rule == "rdma-version" && f.Severity == record.Note {
+					text += " note"
+				}
+				got = append(got, text)
+			}
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("found %q, want %q:%s", got, want, lines(all))
+			}
+		})
+	}
+}
