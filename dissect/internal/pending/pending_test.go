@@ -279,7 +279,7 @@ func TestDecideAnswered(t *testing.T) {
 		fs.Check(&f, test.send, c)
 		fs.Keep(f)
 		c.newVersion = test.newVersion
-		if fs.DecideAnswered(r, 7, !test.unknown, c); first(c.decided) != test.want {
+		if fs.DecideAnswered(r, nil, 7, !test.unknown, c); first(c.decided) != test.want {
 			t.Errorf("%s: %q, want %q", test.name, first(c.decided), test.want)
 		}
 	}
