@@ -73,12 +73,13 @@ type table struct {
 	drawn   bool
 	live    bool
 	line    []byte
-	late    []string // hidden columns whose cells differed in a later row
-	common  []string // text that all cells of a column had in the sample
-	uniform []bool   // the column is hidden for another reason than its width
-	meant   []string // texts of the cells that are explained below the table
-	signed  [][]bool // which signs of each column a cell has
-	filled  []bool   // the column has a cell that is not empty
+	late    []string        // hidden columns whose cells differed in a later row
+	common  []string        // text that all cells of a column had in the sample
+	uniform []bool          // the column is hidden for another reason than its width
+	meant   []string        // texts of the cells that are explained below the table
+	asked   map[string]bool // texts of columns that explain them, which are few
+	signed  [][]bool        // which signs of each column a cell has
+	filled  []bool          // the column has a cell that is not empty
 }
 
 func newTable(w io.Writer, theme *Theme, width int, columns []column) *table {
@@ -134,13 +135,15 @@ func (t *table) flush() error {
 // explain notes that a text of a column is to be explained below the table, if the column explains its texts.
 func (t *table) explain(i int, text string) {
 	meaning := t.columns[i].meaning
-	if meaning == nil {
+	if meaning == nil || t.asked[text] {
 		return
 	}
+	if t.asked == nil {
+		t.asked = map[string]bool{}
+	}
+	t.asked[strings.Clone(text)] = true
 	if m := meaning(text); m != "" {
-		if item := text + " (" + m + ")"; !slices.Contains(t.meant, item) {
-			t.meant = append(t.meant, item)
-		}
+		t.meant = append(t.meant, text+" ("+m+")")
 	}
 }
 
