@@ -1,9 +1,9 @@
 package dissect
 
 import (
+	"encoding/binary"
 	"hash/maphash"
 
-	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/link"
 	"github.com/rdmadump/rdmadump/rocev2"
@@ -27,10 +27,11 @@ type doubles struct {
 	seed       maphash.Seed
 	slots      [doubledOf]int64 // latest position in sent, by key; 0 for none
 	sent       [doubledOf]single
-	next, aged int64     // positions of the next packet, and of the first one that a copy may still follow; from 1
-	nak        [2]int64  // position of the latest NAK, by the direction of the packets that it refuses
-	latest     [2]int64  // position of the latest packet, by direction
-	ways       [2]figure // by direction
+	next, aged int64                              // positions of the next packet, and of the first one that a copy may still follow; from 1
+	nak        [2]int64                           // position of the latest NAK, by the direction of the packets that it refuses
+	latest     [2]int64                           // position of the latest packet, by direction
+	ways       [2]figure                          // by direction
+	hashed     [hashedHead + hashedTail + 50]byte // what the key of the current packet is a hash of
 }
 
 // single is a packet without its copy.
@@ -121,13 +122,14 @@ const (
 // key returns a hash of what both copies of a packet have in common.
 func (d *doubles) key(l *layers) uint64 {
 	g := &l.datagram
-	var h maphash.Hash
-	h.SetSeed(d.seed)
-	h.Write(g.Raw[:min(len(g.Raw), hashedHead)])
-	h.Write(g.Raw[max(len(g.Raw)-hashedTail, 0):])
-	maphash.WriteComparable(&h, [...]rdma.Address{g.Src, g.Dst})
-	maphash.WriteComparable(&h, [...]int{g.Length, int(g.Identification), int(l.srcPort), int(l.dstPort)})
-	return h.Sum64()
+	b := append(d.hashed[:0], g.Raw[:min(len(g.Raw), hashedHead)]...)
+	b = append(b, g.Raw[max(len(g.Raw)-hashedTail, 0):]...)
+	src, dst := g.Src.IP.As16(), g.Dst.IP.As16()
+	b = append(append(b, src[:]...), dst[:]...)
+	for _, n := range [...]uint16{uint16(g.Src.LID), uint16(g.Dst.LID), g.Identification, l.srcPort, l.dstPort} {
+		b = binary.BigEndian.AppendUint16(b, n)
+	}
+	return maphash.Bytes(d.seed, binary.BigEndian.AppendUint64(b, uint64(g.Length)))
 }
 
 // isNak reports whether a packet is a NAK, after which a sender retransmits at once.
