@@ -77,6 +77,8 @@ type Options struct {
 	// Tree extends the trees of packets to credentials, arguments and results, and fills in
 	// the field Messages of [record.Packet].
 	Tree bool
+	// NoCause leaves the field Cause of [record.Transaction] unknown, for callers that do not use it.
+	NoCause bool
 	// Files fills in the fields File, FileFrom, FileHandle and FileUses of [record.Transaction].
 	Files bool
 	// Only is the set of the parts of a packet's description that the handlers use, in
@@ -256,7 +258,7 @@ func handing[T any, R completed[T]](d *Dissector, handler func(*T) error) func(*
 		if d.options.Points != nil {
 			localize(r, d.options.Points)
 		}
-		if t, is := any(r).(*record.Transaction); is { // when its packet numbers are those of the points
+		if t, is := any(r).(*record.Transaction); is && !d.options.NoCause { // when its packet numbers are those of the points
 			t.Cause = d.causes.Of(t)
 		}
 		if R(r).Complete(d.now, d.summary.First.Or(0)); d.ahead != nil {

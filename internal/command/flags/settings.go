@@ -337,6 +337,12 @@ func (s *Settings) ShowsFiles(width int) bool {
 	return s.Files || s.View.Name == "transactions" && s.Columns == nil && width > 0
 }
 
+// UsesCause reports whether the view shows or uses the sentences about transactions. Sums do only if they are asked for.
+func (s *Settings) UsesCause() bool {
+	sums := s.View.Name == "stats" || s.View.Name == "files"
+	return !sums || s.Summed != nil || slices.ContainsFunc(s.By.paths, func(path string) bool { return strings.HasPrefix(path, "cause") })
+}
+
 // namesFile reports whether a field or column of transactions is about the file that they acted on.
 func namesFile(path string) bool {
 	return strings.EqualFold(path, "file") || path == "directory" || strings.HasPrefix(path, "file_")
