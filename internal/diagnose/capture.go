@@ -91,8 +91,12 @@ func (d *diagnosis) missing() {
 		p.Effect = fmt.Sprintf("%s not reported for lack of packets", number(int64(len(rules)), "rule"))
 	}
 	for _, r := range d.rpcs {
-		if r.unanswered() && r.of != nil && d.doubtful(r) {
-			p.task(r.of)
+		if !r.unanswered() || r.again != nil || !d.doubtful(r) {
+			continue
+		}
+		p.all(r)
+		if r.of != nil {
+			r.of.to, r.of.open = r.sent, false // what is proven is that it waited until then
 		}
 	}
 	p.Command = []string{"check", "-Y", "rule == capture-incomplete"}

@@ -53,6 +53,7 @@ type problem struct {
 	hosts    [2]map[string]bool // clients, servers
 	rules    map[string]int64
 	causedBy *problem
+	after    harm // of what it caused
 	beside   []*problem
 	doubtful bool // nothing of it counts for its rank
 }

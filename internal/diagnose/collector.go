@@ -76,8 +76,8 @@ func (t *totals) add(r *record.Transaction) {
 	}
 	t.files++
 	p := r.Phases.Or(record.Phases{})
-	if p.WaitNS == 0 && !p.ReadNS.Known() && !p.WriteNS.Known() {
-		t.fileWork.add(latency)
+	if p.WaitNS == 0 {
+		t.fileWork.add(p.ToReadNS.Or(0) + p.ToWriteNS.Or(0) + p.ToReplyNS.Or(0))
 	}
 }
 

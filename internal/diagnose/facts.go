@@ -37,7 +37,7 @@ type facts struct {
 	leaves      []leave                  // Calls that take leave of the server
 	calledLast  map[int]record.Time      // latest Calls, by connection
 	mounted     map[mountKey]record.Time // latest requests for files that the server granted
-	first, last record.Time // of the capture, or of the window
+	first, last record.Time              // of the capture, or of the window
 
 	droppedRPCs, droppedFindings, droppedConnections int64 // beyond the limits
 }
@@ -51,10 +51,9 @@ type connXID struct {
 // totals are sums of all RPCs.
 type totals struct {
 	attempts, requests int64
-	latency            int64 // sum over all RPCs, in nanoseconds
-	files              int64 // answered requests for files
-	before             histogram
-	fileWork           histogram // latency of RPCs for files without stalls and transfers
+	latency            int64     // sum over all RPCs, in nanoseconds
+	files              int64     // answered requests for files
+	fileWork           histogram // latency of RPCs for files without stalls, less the transfers
 }
 
 // rpc is an attempt: one Call on one connection, and what answered it.
@@ -82,10 +81,10 @@ type rpc struct {
 	rejected       bool // the RPC layer rejected the Call
 	waits          []wait
 	rules          []string
-	repeated         record.FromPair // senders of packets that were sent again
+	repeated       record.FromPair // senders of packets that were sent again
 	packets        int64           // that the data in chunks takes, about
 	version        string          // of NFS
-	serverMin      int64 // least time that the server took, in nanoseconds
+	serverMin      int64           // least time that the server took, in nanoseconds
 	clientMin      int64
 	networkMin     int64
 	serverMax      int64
@@ -375,13 +374,9 @@ func (f *facts) chain() {
 		if list := waiting[k]; len(list) > 0 && !noTask[r.operation] {
 			at := list[0]
 			before := at.tries[len(at.tries)-1]
-			most := putOff[before.failure]
-			if n := len(at.tries); n > 1 && delayed[before.failure] {
-				most = max(most/16, 1e9, 4*longestPause(at))
-			}
-			if pause := first.sent.Sub(before.end); pause >= 0 && pause <= most {
+			if pause := first.sent.Sub(before.end); pause >= 0 && pause <= at.patience() {
 				t, waiting[k] = at, list[1:]
-			} else if pause > most {
+			} else if pause > at.patience() {
 				waiting[k] = list[1:]
 			}
 		}
@@ -394,17 +389,18 @@ func (f *facts) chain() {
 			x.of = t
 		}
 		t.to = r.until(f)
-		if putOff[r.failure] > 0 && len(waiting[k]) < 16 {
+		if putOff[r.failure] > 0 && !noTask[r.operation] && len(waiting[k]) < 16 {
 			waiting[k] = append(waiting[k], t)
 		}
 	}
 	for _, t := range f.tasks {
 		end := t.tries[len(t.tries)-1]
-		most := putOff[end.failure]
+		most := t.patience()
 		switch {
 		case end.unanswered():
 			c := f.byNumber[end.connection]
 			t.open = c == nil || !c.Ended.Known()
+		case noTask[end.operation]:
 		case most > 0 && f.last.Sub(end.end) > most:
 			t.gaveUp = true
 		case most > 0:
@@ -414,6 +410,25 @@ func (f *facts) chain() {
 			t.to = max(t.to, f.last)
 		}
 	}
+}
+
+// patience returns the longest pause after which another request repeats the last try, in nanoseconds. After some tries that is known better.
+func (t *task) patience() int64 {
+	last := t.tries[len(t.tries)-1].failure
+	if len(t.tries) > 1 && delayed[last] {
+		return max(1e9, 4*longestPause(t))
+	}
+	return putOff[last]
+}
+
+// attempts returns the number of Calls of all tries.
+func (t *task) attempts() (n int) {
+	for _, r := range t.tries {
+		for ; r != nil; r = r.before {
+			n++
+		}
+	}
+	return n
 }
 
 // longestPause returns the longest pause between two tries of a task, in nanoseconds.

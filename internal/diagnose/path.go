@@ -168,7 +168,9 @@ func retransmissionStorm(d *diagnosis) {
 				r.waits[i].by.take(p)
 			}
 			p.note(r, max(r.least, 0))
-			p.tasks[r.of] = true
+			if r.of != nil {
+				p.tasks[r.of] = true
+			}
 			p.blocked = append(p.blocked, span{r.sent, r.sent + record.Time(max(r.least, 0))})
 			p.during(r.sent, r.until(d.facts))
 			for i := range r.waits {
@@ -178,7 +180,7 @@ func retransmissionStorm(d *diagnosis) {
 		p.proof(list[0].call, "Call")
 		p.Headline = fmt.Sprintf("sent %s %s times in %s (%s)", number(first, "packet"), digits(float64(first+copies)/float64(first)), duration(union(p.blocked)), map[record.End]string{record.Client: "client to server", record.Server: "server to client"}[side])
 		worst := p.worst()
-		p.Effect = fmt.Sprintf("%s, worst %s", number(int64(len(list)), "RPC"), taskText(worst.of))
+		p.Effect = fmt.Sprintf("%s, worst %s took %s", number(int64(len(list)), "RPC"), worst.name(), atMost(worst))
 		p.Command = ladder(worst)
 		for _, f := range d.findings {
 			if f.Rule == "retransmission-timeout" && p.rpcs[d.byID[f.Transaction.Or(0)]] > 0 {
@@ -262,7 +264,7 @@ func connectionLost(d *diagnosis) {
 		open := d.inFlight(c.ID)
 		told := d.find(func(f *finding) bool { return f.Connection == record.Some(c.ID) && aboutEnd[f.Rule] && f.by.free() }) != nil
 		open = slices.DeleteFunc(open, func(r *rpc) bool { return !r.outcome.free() })
-		if len(open) == 0 && !told {
+		if len(open) == 0 && !told || c.NotCaptured > 0 && end.How == record.EndDisconnect {
 			continue
 		}
 		if end.How == record.EndDisconnect && len(open) > 0 && c.endedAt().Sub(open[0].sent) >= 10e9 {
@@ -341,9 +343,11 @@ func (d *diagnosis) lostConnections(key lostKey, list []*connection) {
 		p.Headline = "reset" + what[len("closed"):] + afterText[key.after]
 	}
 	slices.Sort(lives)
-	p.Effect = fmt.Sprintf("%s in flight", number(int64(len(p.rpcs)), "Call"))
+	if n := int64(len(p.rpcs)); n > 0 {
+		p.Effect = number(n, "Call") + " in flight"
+	}
 	if len(list) > 3 {
-		p.Effect += ", median life " + duration(lives[len(lives)/2])
+		p.Effect = join(p.Effect, "median life "+duration(lives[len(lives)/2]))
 	}
 	if r := p.worst(); r != nil && r.of != nil {
 		p.Effect = join(p.Effect, "worst: "+taskText(r.of))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -105,8 +106,8 @@ func taskText(t *task) string {
 		return last.name() + " never answered"
 	case last.failed() && putOff[last.failure] == 0:
 		return fmt.Sprintf("%s failed: %s", last.name(), failureText(last))
-	case len(t.tries) > 1:
-		return fmt.Sprintf("%s took %s in %d tries", last.name(), duration(t.blocked()), len(t.tries))
+	case t.attempts() > 1:
+		return fmt.Sprintf("%s took %s in %d tries", last.name(), duration(t.blocked()), t.attempts())
 	}
 	return fmt.Sprintf("%s took %s", last.name(), duration(t.blocked()))
 }
@@ -155,38 +156,40 @@ func (d *diagnosis) consequences(p *problem, f *finding) (ended bool) {
 func inlineOverrun(d *diagnosis) {
 	for _, list := range d.bySide(inlineRules) {
 		p := d.broken(list)
-		size, limit := sizes(list[0].Message)
+		length, limit := sizes(list[0].Message)
 		what := "Reply"
 		if p.Places[0] == record.InClient {
 			what = "Call"
 		}
 		p.Headline = fmt.Sprintf("sent %s", number(int64(len(list)), what))
-		if size != "" {
-			p.Headline += " of " + size
+		if length != "" {
+			p.Headline += " of " + length
 		}
 		if limit != "" {
 			p.Headline += ", inline limit " + limit
 		}
-		refused := p.rules["remote-error-nak"]
+		refused, receiver := p.rules["remote-error-nak"], "client"
+		if what == "Call" {
+			receiver = "server"
+		}
 		if accepted := int64(len(list)) - refused; refused > 0 && accepted > 0 {
-			p.Effect = join(fmt.Sprintf("receiver refused %d, accepted %d", refused, accepted), p.Effect)
+			p.Effect = join(fmt.Sprintf("%s refused %d, accepted %d", receiver, refused, accepted), p.Effect)
 		} else if refused == 0 {
 			p.Effect = join(p.Effect, "the receiver accepted all")
 		}
 	}
 }
 
-// sizes returns the first two numbers of bytes in a message.
+// sizes returns the first two numbers in a message.
 func sizes(message string) (first, second string) {
-	words := strings.FieldsFunc(message, func(r rune) bool { return r == ' ' || r == ',' || r == ';' || r == ':' })
-	for i := 0; i+1 < len(words); i++ {
-		if words[i+1] != "B" && words[i+1] != "bytes" && words[i+1] != "byte" {
-			continue
-		}
-		if first == "" {
-			first = words[i] + " B"
-		} else if second == "" {
-			second = words[i] + " B"
+	for _, word := range strings.FieldsFunc(message, func(r rune) bool { return r == ' ' || r == ',' || r == ';' || r == ':' || r == '.' }) {
+		n, err := strconv.ParseInt(word, 10, 64)
+		switch {
+		case err != nil:
+		case first == "":
+			first = size(n)
+		case second == "":
+			second = size(n)
 		}
 	}
 	return first, second
@@ -314,7 +317,9 @@ func terminates(d *diagnosis) {
 			}
 		}
 		p.lose(d, c)
-		p.Effect = fmt.Sprintf("%s in flight", number(int64(len(p.rpcs)), "Call"))
+		if n := int64(len(p.rpcs)); n > 0 {
+			p.Effect = number(n, "Call") + " in flight"
+		}
 		if r := p.worst(); r != nil && r.of != nil {
 			p.Effect = join(p.Effect, taskText(r.of))
 		}

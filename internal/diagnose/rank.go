@@ -16,6 +16,7 @@ func (d *diagnosis) ranked() []*record.Problem {
 	for _, p := range d.problems {
 		p.complete(d)
 	}
+	d.causes()
 	if d.overlaps != nil {
 		d.problems = slices.DeleteFunc(d.problems, func(p *problem) bool {
 			from, known := p.From.Get()
@@ -57,12 +58,32 @@ func worse(a, b *problem) int {
 // harm is what a problem did.
 type harm struct{ lost, ns int64 }
 
-// harm returns what a problem did by itself.
+// harm returns what a problem and its consequences did.
 func (p *problem) harm() harm {
 	if p.doubtful {
 		return harm{}
 	}
-	return harm{p.lost, p.BlockedNS}
+	return harm{p.lost + p.after.lost, p.BlockedNS + p.after.ns}
+}
+
+// causes finds the problems that follow from a message that broke a rule: the server closed the connection on which that happened, and went away.
+func (d *diagnosis) causes() {
+	for _, p := range d.problems {
+		if p.ID != "server-gone" {
+			continue
+		}
+		for _, q := range d.problems {
+			if q.ID != "memory-violation" && q.ID != "inline-overrun" || !slices.Equal(p.Places, q.Places) || p.From.Or(0).Sub(q.To.Or(0)) > 2e9 || p.causedBy != nil {
+				continue
+			}
+			for c := range q.conns {
+				if _, both := p.conns[c]; both {
+					p.causedBy = q
+					q.after = harm{p.lost, p.BlockedNS + 1} // the cause comes first
+				}
+			}
+		}
+	}
 }
 
 // complete fills in what follows from the claims.

@@ -33,7 +33,7 @@ func putOffOtherwise(d *diagnosis) {
 // delayedTasks returns the tasks that a server put off and that nothing explains, of which one try is so.
 func (d *diagnosis) delayedTasks(so func(*rpc) bool) (list []*task) {
 	for _, t := range d.tasks {
-		if first := t.tries[0]; putOff[first.failure] > 0 && first.outcome.free() && slices.ContainsFunc(t.tries, so) {
+		if first := t.tries[0]; putOff[first.failure] > 0 && !noTask[first.operation] && first.outcome.free() && slices.ContainsFunc(t.tries, so) {
 			list = append(list, t)
 		}
 	}
@@ -207,6 +207,7 @@ func unanswered(d *diagnosis) {
 			never = append(never, r)
 		}
 	}
+	d.answeredAgain()
 	if len(never) > 0 {
 		p := d.begin(record.Error, record.InServer, record.InNetwork)
 		d.neverAnswered(p, never)
@@ -219,6 +220,44 @@ func unanswered(d *diagnosis) {
 		}
 		p.Headline = fmt.Sprintf("ends less than 1 s after %s without a Reply", number(int64(len(late)), "Call"))
 	}
+}
+
+// answeredAgain finds Calls that got no Reply, so that the client closed the connection and sent them again on another one.
+func (d *diagnosis) answeredAgain() {
+	var p *problem
+	var worst *rpc
+	for _, c := range d.connections {
+		end, _ := c.Ended.Get()
+		if end.How != record.EndDisconnect || !c.by.free() {
+			continue
+		}
+		for _, r := range d.inFlight(c.ID) {
+			if r.again == nil || !r.outcome.free() || c.endedAt().Sub(r.sent) < 10e9 {
+				continue
+			}
+			if p == nil {
+				p = d.begin(record.Warning, record.InNetwork, record.InServer)
+			}
+			if p.ends(d, c); r.of != nil {
+				p.task(r.of)
+			}
+			if p.proof(r.call, "Call, not answered"); worst == nil || r.sent < worst.sent {
+				worst = r
+			}
+			p.proof(r.again.call, "sent again on another connection")
+		}
+	}
+	if p == nil {
+		return
+	}
+	p.Headline = fmt.Sprintf("%s not answered on its connection", number(int64(len(p.rpcs)), "Call"))
+	if union(p.blocked) >= 30e9 {
+		p.Severity = record.Error
+	}
+	if worst.of != nil {
+		p.Effect = taskText(worst.of)
+	}
+	p.Command = ladder(worst)
 }
 
 // neverAnswered describes requests that were never answered.

@@ -84,6 +84,11 @@ func serverGone(d *diagnosis) {
 		for _, c := range refused {
 			p.ends(d, c)
 		}
+		for _, c := range d.connections { // the client asks rpcbind and mountd, too
+			if c.Server.Address.Or("") == h.server && c.UpperLayer == "rpc" && !c.accept && c.First > end.endedAt() && !c.open() {
+				p.ends(d, c)
+			}
+		}
 		e, _ := end.Ended.Get()
 		p.proof(record.PacketRef{Packet: e.Packet.Or(0), Point: e.Point}, "end of the last connection")
 		first, _ := refused[0].Ended.Get()
@@ -211,7 +216,9 @@ func (d *diagnosis) recovery(p *problem, server string, away span) {
 		}
 		waited := t.from <= away.to && t.to >= away.from && first.sent >= away.from-1e9 && t.blocked() >= slow
 		lost := t.from >= away.from && t.from.Sub(away.to) <= 120e9 && stateStatuses[first.failure]
-		if waited || lost || slices.ContainsFunc(t.tries, func(r *rpc) bool { return r.before != nil && r.sent <= away.to && r.until(d.facts) >= away.from && r.sent >= away.from-5e9 }) {
+		if waited || lost || slices.ContainsFunc(t.tries, func(r *rpc) bool {
+			return r.before != nil && r.sent <= away.to && r.until(d.facts) >= away.from && r.sent >= away.from-5e9
+		}) {
 			p.task(t)
 		}
 	}

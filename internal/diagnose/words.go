@@ -51,8 +51,8 @@ func thousands(n int64) string {
 	return s
 }
 
-// bytes returns a number of bytes.
-func bytes(n int64) string {
+// size returns a number of bytes.
+func size(n int64) string {
 	switch {
 	case n < 10000:
 		return strconv.FormatInt(n, 10) + " B"

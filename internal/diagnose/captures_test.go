@@ -1,0 +1,288 @@
+package diagnose
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+)
+
+// firsts has the first problem of each capture of the repository, with its places, as reading the packets shows it: "OK" if nothing is worse than a
+// note.
+var firsts = []struct{ file, first string }{
+	{"samples/rocev2-callback41.pcap", "OK"},
+	{"samples/rocev2-errors.pcap", "rdma-error client"},
+	{"samples/rocev2-fewcredits3.pcap.zst", "OK"},
+	{"samples/rocev2-lostlink41.pcap.zst", "outage network server"},
+	{"samples/rocev2-slowwrite42.pcap.zst", "retransmission network"},
+	{"testdata/captures/ends-stormall42-client.pcap.zst", "retransmission network"},
+	{"testdata/captures/ends-stormall42-server.pcap.zst", "retransmission network"},
+	{"testdata/captures/ends-twoclock42-client.pcap.zst", "grace-period server"},
+	{"testdata/captures/iwarp-nfs41.pcap.zst", "OK"},
+	{"testdata/captures/lab-inline16.pcap.zst", "OK"},
+	{"testdata/captures/lab-iwarpcallback41.pcap.zst", "OK"},
+	{"testdata/captures/lab-iwarpdata3.pcap.zst", "OK"},
+	{"testdata/captures/lab-iwarperrors.pcap.zst", "rdma-error client"},
+	{"testdata/captures/lab-iwarploss41.pcap.zst", "retransmission network"},
+	{"testdata/captures/lab-krb5.pcap.zst", "OK"},
+	{"testdata/captures/lab-loss3.pcap.zst", "retransmission network"},
+	{"testdata/captures/lab-nfs40.pcap.zst", "grace-period server"},
+	{"testdata/captures/lab-retries42.pcap.zst", "outage network server"},
+	{"testdata/captures/lab-slowserver41.pcap.zst", "slow-server server"},
+	{"testdata/captures/rocev2-chimera-noreplychunk3.pcap.zst", "inline-overrun server"},
+	{"testdata/captures/rocev2-chimera-overrun42.pcap.zst", "memory-violation server"},
+	{"testdata/captures/rocev2-data42.pcap.zst", "OK"},
+	{"testdata/captures/rocev2-ipv6-nfs42.pcap.zst", "OK"},
+	{"testdata/captures/rocev2-long42.pcap.zst", "OK"},
+	{"testdata/captures/rocev2-loss42.pcap.zst", "retransmission network"},
+	{"testdata/captures/rocev2-mixed.pcap.zst", "OK"},
+	{"testdata/captures/rocev2-nconnect41.pcapng.zst", "OK"},
+	{"testdata/captures/rocev2-nfs3.pcap.zst", "OK"},
+	{"testdata/captures/rocev2-nfs41.pcap.zst", "OK"},
+	{"testdata/captures/rocev2-storm41.pcap.zst", "retransmission network"},
+}
+
+const root = "../../"
+
+// diagnose returns the diagnosis of a capture, with its problems.
+func diagnose(t *testing.T, source capture.Source) (*Collector, []*record.Problem) {
+	t.Helper()
+	c := &Collector{}
+	h := dissect.Handler{
+		Transaction: func(r *record.Transaction) error { c.Transaction(r); return nil },
+		Connection:  func(r *record.Connection) error { c.Connection(r); return nil },
+		Finding:     func(r *record.Finding) error { c.Finding(r); return nil },
+		Operation:   func(r *record.RDMAOperation) error { c.Operation(r); return nil },
+	}
+	s, err := dissect.New(h, dissect.Options{Files: true, OtherOperations: true}).Run(context.Background(), source)
+	if err != nil && s == nil {
+		t.Fatal(err)
+	}
+	return c, c.Problems(s)
+}
+
+// first describes the first problem.
+func first(list []*record.Problem) string {
+	if len(list) == 0 || list[0].Severity == record.Note {
+		return "OK"
+	}
+	text := list[0].ID
+	for _, place := range list[0].Places {
+		text += " " + string(place)
+	}
+	return text
+}
+
+// TestFirst: the first problem of each capture is the one that an expert names, and everything that is wrong is claimed.
+func TestFirst(t *testing.T) {
+	for _, c := range firsts {
+		t.Run(c.file, func(t *testing.T) {
+			collector, list := diagnose(t, testkit.Open(t, root+c.file))
+			if got := first(list); got != c.first {
+				t.Errorf("first problem %q, want %q", got, c.first)
+			}
+			checkClaims(t, collector, list)
+		})
+	}
+}
+
+// checkClaims reports what is wrong and that no problem explains, and prints the part of all waits in problems that explain nothing.
+func checkClaims(t *testing.T, c *Collector, list []*record.Problem) {
+	t.Helper()
+	f := &c.f
+	missing := func(of *claim, what string, args ...any) {
+		if of.by == nil {
+			t.Errorf("not claimed: "+what, args...)
+		}
+	}
+	for _, x := range f.findings {
+		missing(&x.by, "%s at packet %d", x.Rule, x.Packet.Or(0))
+	}
+	for _, x := range f.connections {
+		if end, ended := x.Ended.Get(); ended && end.OutstandingCalls > 0 && x.NotCaptured == 0 {
+			missing(&x.by, "the end of connection %d", x.ID)
+		}
+	}
+	for _, r := range f.rpcs {
+		if r.again == nil && r.status != record.NoCall && (r.failed() || r.unanswered()) {
+			missing(&r.outcome, "RPC %d %s %s", r.id, r.status, r.failure)
+		}
+		if r.latency >= slow {
+			missing(&r.slowly, "%d ms of RPC %d", r.latency/1e6, r.id)
+		}
+		for i := range r.waits {
+			if w := &r.waits[i]; w.ns >= slow {
+				missing(&w.by, "%s of RPC %d, %d ms", w.Reason, r.id, w.ns/1e6)
+			}
+		}
+	}
+	for _, s := range f.stalls {
+		if s.ns >= slow {
+			missing(&s.by, "stall of %s", s.operation)
+		}
+	}
+	var all, unexplained int64
+	for i, p := range list {
+		if p.Rank != i+1 {
+			t.Errorf("problem %d has rank %d", i+1, p.Rank)
+		}
+		if words := len(strings.Fields(strings.NewReplacer(" ms", "ms", " s", "s", " B", "B", " KiB", "KiB").Replace(p.Headline))); words > 14 {
+			t.Errorf("headline has %d words: %s", words, p.Headline)
+		}
+		all += p.BlockedNS
+		if slices.Contains([]string{"slow-rpc", "rpc-failed", "protocol-violation"}, p.ID) {
+			unexplained += p.BlockedNS
+		}
+	}
+	t.Logf("%d%% of %d ms of waits unexplained", 100*unexplained/max(all, 1), all/1e6)
+}
+
+// truth is what is known of a capture without this program.
+type truth struct {
+	File       string
+	Healthy    bool
+	First      []string
+	Places     [][]string
+	Must       []struct{ ID []string }
+	Never      []string
+	Requests   *int64
+	Unanswered *int64
+}
+
+// notYet has the captures whose first problem is not found yet, with the reason.
+var notYet = map[string]string{
+	"../field/async-copy-no-callback.pcap": "promise-broken needs the arguments of COPY",
+}
+
+// TestTruth compares the problems of captures whose truth was established by hand, if they are there.
+func TestTruth(t *testing.T) {
+	folder := root + "../shared/cases/problems/"
+	data, err := os.ReadFile(folder + "truth.json")
+	if err != nil {
+		t.Skip("the captures are not part of the repository")
+	}
+	var list []truth
+	if err := json.Unmarshal(data, &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range list {
+		t.Run(filepath.Base(want.File), func(t *testing.T) {
+			if why := notYet[want.File]; why != "" {
+				t.Skip(why)
+			}
+			c, problems := diagnose(t, testkit.Open(t, folder+want.File))
+			checkTruth(t, c, &want, problems)
+			checkClaims(t, c, problems)
+		})
+	}
+}
+
+// checkTruth compares problems with the truth.
+func checkTruth(t *testing.T, c *Collector, want *truth, problems []*record.Problem) {
+	t.Helper()
+	ids := []string{}
+	var unanswered int64
+	for _, p := range problems {
+		ids = append(ids, p.ID)
+		unanswered += p.Unanswered
+	}
+	if got := first(problems); want.Healthy != (got == "OK") {
+		t.Errorf("first problem %q, healthy %v", got, want.Healthy)
+	}
+	if len(want.First) > 0 && len(problems) > 0 && !slices.Contains(want.First, problems[0].ID) {
+		t.Errorf("first problem %s, want %v", problems[0].ID, want.First)
+	}
+	if len(want.Places) > 0 && len(problems) > 0 {
+		places := []string{}
+		for _, p := range problems[0].Places {
+			places = append(places, string(p))
+		}
+		if !slices.ContainsFunc(want.Places, func(list []string) bool { slices.Sort(list); return slices.Equal(list, places) }) {
+			t.Errorf("places %v, want one of %v", places, want.Places)
+		}
+	}
+	for _, m := range want.Must {
+		if !slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(m.ID, id) }) {
+			t.Errorf("no problem %v: %v", m.ID, ids)
+		}
+	}
+	for _, id := range want.Never {
+		if slices.Contains(ids, id) {
+			t.Errorf("problem %s", id)
+		}
+	}
+	if want.Requests != nil && c.f.totals.requests != *want.Requests {
+		t.Errorf("%d requests, want %d", c.f.totals.requests, *want.Requests)
+	}
+	if want.Unanswered != nil && unanswered != *want.Unanswered {
+		t.Errorf("%d unanswered, want %d", unanswered, *want.Unanswered)
+	}
+}
+
+// TestRemoved: removing packets from a capture without trouble never adds a problem of a side.
+func TestRemoved(t *testing.T) {
+	for _, file := range []string{"samples/rocev2-callback41.pcap", "testdata/captures/lab-iwarpcallback41.pcap.zst"} {
+		frames, _ := testkit.Frames(t, root+file)
+		for seed := range uint64(60) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			from := r.IntN(len(frames))
+			to := from + 1 + r.IntN(20)
+			kept := slices.DeleteFunc(slices.Clone(frames), func(f capture.Frame) bool {
+				if seed%2 == 0 {
+					return r.IntN(50) == 0
+				}
+				return f.Number > int64(from) && f.Number <= int64(to)
+			})
+			source, err := capture.NewFile("removed", bytes.NewReader(testkit.Pcapng(kept, 9)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, list := diagnose(t, source)
+			for _, p := range list {
+				if p.Severity != record.Note && !slices.Contains(p.Places, record.InCapture) {
+					t.Errorf("%s without frames (seed %d): %s %v %s", file, seed, p.ID, p.Places, p.Headline)
+				}
+			}
+			source.Close()
+		}
+	}
+}
+
+// TestPages: each kind has a page, and each page a kind.
+func TestPages(t *testing.T) {
+	for _, id := range IDs() {
+		page := Page(id)
+		for _, part := range []string{"# " + id + "\n", "## What proves it", "## Usual causes", "## What to look at"} {
+			if !strings.Contains(page, part) {
+				t.Errorf("the page of %s has no %q", id, part)
+			}
+		}
+	}
+	files, err := filepath.Glob(root + "docs/problems/*.md")
+	if err != nil || len(files) != len(IDs()) {
+		t.Errorf("%d pages for %d kinds (%v)", len(files), len(IDs()), err)
+	}
+}
+
+// TestWords: durations and numbers have two or three digits and one unit.
+func TestWords(t *testing.T) {
+	for ns, want := range map[int64]string{560260000: "560 ms", 1220000000: "1.22 s", 102e9: "102 s", 999: "999 ns", 15096e6: "15.1 s", 0: "0 ns", 999999: "1 ms"} {
+		if got := duration(ns); got != want {
+			t.Errorf("duration(%d) = %q, want %q", ns, got, want)
+		}
+	}
+	if got := fmt.Sprint(thousands(1038), size(2348), size(1<<20), ordinal(13), ordinal(22)); got != "1,0382348 B1 MiB13th22nd" {
+		t.Error(got)
+	}
+}
