@@ -179,8 +179,6 @@ func cutReply(_ *wire, c *conn) {
 
 var (
 	longNames      = synth.Readdir3Reply("a", "b", "c", "d").Long()
-	readOf         = synth.Compound(synth.OpPutFH(), synth.OpRead(0, 1000), synth.OpGetAttr()).Offer(mem)
-	readOfReply    = synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(1000)), synth.ResGetAttr())
 	readlink       = synth.Readlink3().Offer(mem)
 	readlinkTarget = synth.Readlink3Reply("the target")
 )
@@ -276,11 +274,6 @@ var binding = []Case{
 	{
 		Rule: "chunk-length-mismatch", Name: "the count of a READ is in the chunk", AtFault: server,
 		Broken: counted(read(), readReply()), Healthy: does(read(), readReply()),
-	},
-	{
-		Rule: "chunk-length-mismatch", Name: "the count of a READ in a COMPOUND is in the chunk", AtFault: server,
-		Broken:  counted(readOf, readOfReply),
-		Healthy: does(readOf, readOfReply),
 	},
 	{
 		Rule: "chunk-length-mismatch", Name: "a Long Reply that is cut by its returned length", AtFault: server,

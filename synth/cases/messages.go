@@ -59,18 +59,12 @@ func authSys(name, groups int) oncrpc.Auth {
 	return oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: synth.XDR{}.Word(1).Opaque(data(name)).Word(0, 0, uint32(groups)).Word(make([]uint32, groups)...).Bytes}
 }
 
-// probes sends a Call of each version. The server supports version 1, and 2 if only that is sent. Version 20 is a version 2 whose header
-// has two more words before the chunk lists than that of version 1, as has the one of the draft, and another two after them.
+// probes sends a Call of each version. The server supports version 1, and 2 if only that is sent.
 func probes(all ...uint32) func(*wire, *conn) {
 	return func(_ *wire, c *conn) {
 		for i, vers := range all {
 			xid := uint32(0x70 + i)
-			if vers == 20 {
-				c.Client.Send(synth.XDR{}.Word(xid, 2, 32, 0, 0, 0, 0, 0, 0, 0, 0).Word(xid, 0, 2, 100003, 3, 0, 0, 0, 0, 0).Bytes)
-				vers = 2
-			} else {
-				c.Client.Call(synth.Call{XID: xid, Vers: vers})
-			}
+			c.Client.Call(synth.Call{XID: xid, Vers: vers})
 			c.Server.Ack()
 			if reply := synth.ErrVers(1, 1); vers != 1 && all[len(all)-1] == 1 {
 				reply.XID, reply.Vers = xid, vers
@@ -111,8 +105,8 @@ func longOf(vers uint32) synth.Call {
 	return call
 }
 
-// flavored returns a credential or verifier of an unknown flavor.
-func flavored(size int) oncrpc.Auth { return oncrpc.Auth{Flavor: 0x600000, Body: data(size)} }
+// flavored returns a credential or verifier of AUTH_SHORT.
+func flavored(size int) oncrpc.Auth { return oncrpc.Auth{Flavor: 2, Body: data(size)} }
 
 // headed returns a WRITE with its data in a Read chunk, and with an RPC header of its own.
 func headed(rpcVersion, kind uint32, cred, verf oncrpc.Auth) synth.Call {
@@ -166,7 +160,6 @@ var headers = []Case{
 		Broken: probes(3, 3, 1), Healthy: probes(1, 1),
 	},
 	{Rule: "rdma-version", Name: "3, refused", Severity: "note", Broken: probes(3, 1), Healthy: probes(1, 1)},
-	{Rule: "rdma-version", Name: "2 with another layout, refused", Severity: "note", Broken: probes(20, 1), Healthy: probes(2, 2)},
 	{Rule: "rdma-version", Name: "2, in the Reply to version 1", AtFault: server, Broken: does(synth.Call{}, synth.Reply{Vers: 2}), Healthy: does(synth.Call{}, synth.Reply{Vers: 1})},
 	{Rule: "rdma-version", Name: "1, in the Reply to version 2", AtFault: server, Broken: does(synth.Call{Vers: 2}, synth.Reply{Vers: 1}), Healthy: does(synth.Call{Vers: 2}, synth.Reply{Vers: 2})},
 	{

@@ -157,6 +157,9 @@ func (m *message) rpc(s *wiremap.Message, base int) {
 	switch {
 	case base >= 4 && len(p) >= 4 && m.word(0) == h.XID:
 		m.keep(base, base+4)
+		if h.Type > oncrpc.Reply && len(p) >= 8 {
+			m.keepSmall(base + 4) // findings quote it
+		}
 		if len(p) < 12 && h.Type <= oncrpc.Reply {
 			m.keep(base, base+8)
 		}
@@ -406,7 +409,7 @@ func (m *message) decode(s *wiremap.Message, body []byte) {
 	case h.Type == oncrpc.Call:
 		m.nfs.Call(h.Program, h.Version, h.Procedure, stream)
 	case s.Known:
-		m.nfs.Reply(s.Program, s.Version, s.Procedure, stream)
+		m.nfs.Results(s.Program, s.Version, s.Procedure, body, m.holes, true)
 	default:
 		m.nfs.Reply(nfs.ProgramNFS, 4, nfs.ProcedureCompound, stream)
 	}
