@@ -45,7 +45,7 @@ func TestSilentTerminal(t *testing.T) {
 		{"compare", sample, sample},
 		{"check", sample},
 		{"report", "-w", out, sample},
-		{"export", "--format", "perfetto", "-w", out, sample},
+		{"export", "--format", "trace", "-w", out, sample},
 		{"completion", "bash"},
 		{"-o", "json", sample},
 		{"--xid", "0x3ea94e54", sample},

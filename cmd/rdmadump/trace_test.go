@@ -18,7 +18,7 @@ import (
 // passed, which file it acted on, and what happened to packets between the points.
 func TestTracePoints(t *testing.T) {
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), append([]string{"export", "--format", "chrome-trace", "-q", "-w", "-"}, bothEnds...), &out, &errs); code != command.ExitOK {
+	if code := run(context.Background(), append([]string{"export", "--format", "trace", "-q", "-w", "-"}, bothEnds...), &out, &errs); code != command.ExitOK {
 		t.Fatal(errs.String())
 	}
 	var file struct {
@@ -97,7 +97,7 @@ func TestTracePoints(t *testing.T) {
 func TestTracePlain(t *testing.T) {
 	const path = "../../testdata/captures/rocev2-nfs3.pcap.zst"
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), []string{"export", "--format", "chrome-trace", "-q", "-w", "-", path, "-Y", `transport == "TCP"`}, &out, &errs); code != command.ExitOK {
+	if code := run(context.Background(), []string{"export", "--format", "trace", "-q", "-w", "-", path, "-Y", `transport == "TCP"`}, &out, &errs); code != command.ExitOK {
 		t.Fatal(errs.String())
 	}
 	want := len(recordsOf(t, path, "-Y", `transport == "TCP"`))
@@ -128,7 +128,7 @@ func TestTraceSpeedscope(t *testing.T) {
 	for i, path := range allCaptures(t) {
 		trace := filepath.Join(traces, fmt.Sprintf("trace-%d.json", i))
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), []string{"export", "-q", "--format", "chrome-trace", path, "-w", trace}, &out, &errs); code != 0 && code != command.ExitBroken {
+		if code := run(t.Context(), []string{"export", "-q", "--format", "trace", path, "-w", trace}, &out, &errs); code != 0 && code != command.ExitBroken {
 			t.Fatalf("%s: exit status %d: %s", path, code, &errs)
 		}
 		b, err := os.ReadFile(trace)

@@ -37,12 +37,11 @@ type exporter struct {
 
 // exporters has the exporter of each of [flags.Formats]; parquet writes several files below a folder.
 var exporters = map[string]exporter{
-	"rpc-tcp":      {query.Transactions, exportRPCTCP},
-	"pcapng":       {query.Packets, exportPackets},
-	"perfetto":     {query.Transactions, exportPerfetto},
-	"chrome-trace": {query.Transactions, exportChrome},
-	"records":      {query.Transactions, exportRecords},
-	"parquet":      {query.Transactions, nil},
+	"rpc-tcp": {query.Transactions, exportRPCTCP},
+	"pcapng":  {query.Packets, exportPackets},
+	"trace":   {query.Transactions, exportTrace},
+	"records": {query.Transactions, exportRecords},
+	"parquet": {query.Transactions, nil},
 }
 
 // Run is one export.
@@ -120,14 +119,12 @@ func NewExport(stdout, stderr io.Writer) *cobra.Command {
             --partition), so that the captures of many hosts can be exported to one
             OUT and queried together.
 
-  perfetto  a trace for the timeline viewer at ui.perfetto.dev, which also opens
-            kernel traces next to it, on the same clock. Each connection is a process
+  trace     a trace for timeline viewers, as JSON in Chrome's format, which Perfetto
+            (also next to a trace of the kernel) and speedscope open. Each connection is a process
             with its RPCs and RDMA operations as slices, credits, exposed memory and
             transferred bytes as counters, and retransmissions and findings as
             instants. With captures of several points, the delays and losses between
             them are counters, too.
-  chrome-trace
-            the same as JSON in Chrome's format, which speedscope reads, too.
 
 --scrub writes a pcapng file that can be shared. It replaces file data, names, file
 handles, credentials, and IP and MAC addresses by pseudonyms of the same length. It
@@ -146,7 +143,7 @@ numeric values of NFS are not replaced.
   rdmadump export --format records nfs.pcap -w - | zstd > nfs.json.zst
   rdmadump export --format pcapng nfs.pcap --xid 0x4cc9dbf7 -w one.pcapng
   rdmadump export --format parquet nfs.pcap -w tables --partition host=node7
-  rdmadump export --format perfetto nfs.pcap -w nfs.perfetto.gz
+  rdmadump export --format trace nfs.pcap -w nfs.trace.json
   rdmadump export --scrub nfs.pcap -w public.pcapng`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			secret, err := x.Secret(cmd, "scrub")
@@ -292,8 +289,8 @@ func exportRPCTCP(r *Run) (string, error) {
 	return report.String(), nil
 }
 
-// exportTrace writes RPCs as a trace, in the format that write encodes.
-func exportTrace(r *Run, write func(*trace.Writer, io.Writer) (trace.Report, error)) (string, error) {
+// exportTrace writes RPCs as a trace for timeline viewers.
+func exportTrace(r *Run) (string, error) {
 	items, err := os.CreateTemp(r.folder, ".rdmadump-*")
 	if err != nil {
 		return "", err
@@ -310,18 +307,12 @@ func exportTrace(r *Run, write func(*trace.Writer, io.Writer) (trace.Report, err
 	if err := w.Network(input.NetworkRecords(r.Joined)); err != nil {
 		return "", err
 	}
-	report, err := write(w, r.out)
+	report, err := w.Write(r.out)
 	if err != nil {
 		return "", err
 	}
 	return report.String(), nil
 }
-
-// exportPerfetto writes a trace in Perfetto's format.
-func exportPerfetto(r *Run) (string, error) { return exportTrace(r, (*trace.Writer).Perfetto) }
-
-// exportChrome writes a trace in Chrome's format.
-func exportChrome(r *Run) (string, error) { return exportTrace(r, (*trace.Writer).Chrome) }
 
 // exportRecords writes the records of the capture as JSON lines.
 func exportRecords(r *Run) (string, error) {

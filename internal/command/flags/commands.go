@@ -208,8 +208,7 @@ func LiveNames() []string { return append(viewNames(), RateView) }
 var Formats = []struct{ Name, Description string }{
 	{"rpc-tcp", "the RPCs as if TCP had carried them, for tools that read NFS over TCP"},
 	{"pcapng", "the packets, each with a comment that says what it carries"},
-	{"perfetto", "a trace for the timeline viewer Perfetto"},
-	{"chrome-trace", "a trace as JSON, for speedscope and other viewers of Chrome's format"},
+	{"trace", "a trace as JSON, for the timeline viewers Perfetto and speedscope"},
 	{"records", "all records of the capture as JSON lines, for rdmadump and other programs"},
 	{"parquet", "tables, for engines that query many captures at once"},
 }

@@ -1,5 +1,5 @@
-// Package trace writes the RPCs of a capture as a trace for timeline viewers: the native format of
-// Perfetto, or the JSON of Chrome's tracing, which speedscope reads, too.
+// Package trace writes the RPCs of a capture as a trace for timeline viewers: the JSON of Chrome's tracing, which Perfetto and
+// speedscope read.
 //
 // Each connection is a process. Its RPCs and RDMA operations are slices in rows, so that slices of
 // one row do not overlap; credits, exposed memory and transferred bytes are counters; events of the
@@ -7,7 +7,7 @@
 // direction between them are counters of a process of their own. All times are those of the capture.
 //
 // model.go makes items of records, store.go keeps them in a temporary file until they can be written
-// in the order of their times, and perfetto.go and chrome.go encode them.
+// in the order of their times, and chrome.go encodes them.
 package trace
 
 import (
@@ -130,20 +130,6 @@ func (w *Writer) finding(r *record.Finding) error {
 	return w.store.err()
 }
 
-// encoder writes a trace in one format. The items come in the order in which they begin.
-type encoder interface {
-	// process begins a connection, before its items.
-	process(number int, c connection)
-	// row begins a row of a track of a connection, before its items.
-	row(t place)
-	slice(t place, s *item)
-	instant(t place, s *item)
-	// count writes a counter's value from a time on. The values of one counter come in order.
-	count(t place, at record.Time, value int64)
-	// finish writes the end of the trace.
-	finish() error
-}
-
 // place is a row of a track of a connection.
 type place struct {
 	connection int
@@ -151,25 +137,11 @@ type place struct {
 	row        int
 }
 
-// Perfetto writes the trace in Perfetto's format, compressed with gzip.
-func (w *Writer) Perfetto(out io.Writer) (Report, error) {
-	return w.write(func(first record.Time) encoder { return newPerfetto(out, first) })
-}
-
-// Chrome writes the trace as JSON in Chrome's format.
-func (w *Writer) Chrome(out io.Writer) (Report, error) {
-	buffered := bufio.NewWriterSize(out, 1<<16)
-	report, err := w.write(func(first record.Time) encoder { return newChrome(buffered, first) })
-	if err == nil {
-		err = buffered.Flush()
-	}
-	return report, err
-}
-
-// write writes all items.
-func (w *Writer) write(begin func(first record.Time) encoder) (report Report, err error) {
+// Write writes the trace, with items in the order in which they begin.
+func (w *Writer) Write(to io.Writer) (report Report, err error) {
 	w.store.sort()
-	out := begin(w.store.first())
+	buffered := bufio.NewWriterSize(to, 1<<16)
+	out := newChrome(buffered, w.store.first())
 	report.RPCs, report.Reduced = w.rpcs, w.rpcs > maxDetailed
 	known := map[int]bool{}
 	process := func(number int) {
@@ -227,7 +199,10 @@ func (w *Writer) write(begin func(first record.Time) encoder) (report Report, er
 	if err := w.store.err(); err != nil {
 		return report, err
 	}
-	return report, out.finish()
+	if err := out.finish(); err != nil {
+		return report, err
+	}
+	return report, buffered.Flush()
 }
 
 // add counts an item.

@@ -18,12 +18,6 @@ import (
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
-// The formats.
-const (
-	perfettoFormat = "perfetto"
-	chromeFormat   = "chrome-trace"
-)
-
 // newWriter returns a Writer that keeps its items in a temporary file.
 func newWriter(t testing.TB) *trace.Writer {
 	t.Helper()
@@ -36,7 +30,7 @@ func newWriter(t testing.TB) *trace.Writer {
 }
 
 // writeFrom writes the trace of a capture, and passes each transaction to also, if it is not nil.
-func writeFrom(t testing.TB, source *capture.File, format string, also func(*record.Transaction)) []byte {
+func writeFrom(t testing.TB, source *capture.File, also func(*record.Transaction)) []byte {
 	t.Helper()
 	w := newWriter(t)
 	h := w.Handler()
@@ -48,23 +42,10 @@ func writeFrom(t testing.TB, source *capture.File, format string, also func(*rec
 	}
 	dissect.New(h, dissect.Options{}).Run(context.Background(), source) // of a damaged capture, as far as it can be read
 	var out bytes.Buffer
-	var err error
-	if format == perfettoFormat {
-		_, err = w.Perfetto(&out)
-	} else {
-		_, err = w.Chrome(&out)
-	}
-	if err != nil {
+	if _, err := w.Write(&out); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
-}
-
-func write(t testing.TB, path, format string) []byte {
-	t.Helper()
-	f := testkit.Open(t, path)
-	defer f.Close()
-	return writeFrom(t, f, format, nil)
 }
 
 // captures returns the paths of all captures of the tests.
@@ -76,57 +57,6 @@ func captures(t testing.TB) []string {
 		t.Fatal("there are no captures")
 	}
 	return append(samples, others...)
-}
-
-// TestPerfetto: the traces of all captures are valid, and their RPCs last as long as the records say.
-func TestPerfetto(t *testing.T) {
-	for _, path := range captures(t) {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			f := testkit.Open(t, path)
-			defer f.Close()
-			var rpcs, complete int
-			var latency int64
-			file := writeFrom(t, f, perfettoFormat, func(r *record.Transaction) {
-				rpcs++
-				if ns, known := r.LatencyNS.Get(); known && !r.ReplyLost {
-					complete++
-					latency += ns - int64(r.Start()-r.Sent())
-				}
-			})
-			r := readPerfetto(t, file)
-			r.check(t)
-			slicesSeen, taken := 0, int64(0)
-			began := map[uint64]event{} // outermost slice of each track
-			depth := map[uint64]int{}
-			for _, e := range r.events {
-				if !strings.HasPrefix(r.tracks[e.track].name, "RPC ") {
-					continue
-				}
-				switch e.kind {
-				case 1:
-					if depth[e.track]++; depth[e.track] == 1 {
-						began[e.track] = e
-						slicesSeen++
-					}
-				case 2:
-					if depth[e.track]--; depth[e.track] == 0 && began[e.track].numbers["latency_ns"] > 0 {
-						if got, want := int64(e.at-began[e.track].at), began[e.track].numbers["latency_ns"]-began[e.track].numbers["first_sent_before_ns"]; got != want {
-							t.Errorf("XID %s lasts %d ns, and its latency is %d", began[e.track].texts["xid"], got, want)
-						}
-						taken += int64(e.at - began[e.track].at)
-					}
-				case 3:
-					slicesSeen++ // it lasts no time
-				}
-			}
-			if slicesSeen != rpcs {
-				t.Errorf("the trace has %d RPCs, the capture %d", slicesSeen, rpcs)
-			}
-			if taken != latency {
-				t.Errorf("the RPCs take %d ns, the latencies are %d", taken, latency)
-			}
-		})
-	}
 }
 
 // chromeEvent is an event of Chrome's format.
@@ -162,18 +92,25 @@ func nanoseconds(t testing.TB, n json.Number) (ns int64) {
 	return ns
 }
 
-// TestChrome: the slices of each row nest, last longer than nothing, and are the same RPCs.
-func TestChrome(t *testing.T) {
+// TestTraces: the slices of each row nest, last longer than nothing, and are the same RPCs; they last as long as the records say.
+func TestTraces(t *testing.T) {
 	for _, path := range captures(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			f := testkit.Open(t, path)
 			defer f.Close()
-			rpcs := 0
-			events := readChrome(t, writeFrom(t, f, chromeFormat, func(*record.Transaction) { rpcs++ }))
+			rpcs, latency := 0, int64(0)
+			events := readChrome(t, writeFrom(t, f, func(r *record.Transaction) {
+				rpcs++
+				if ns, known := r.LatencyNS.Get(); known && !r.ReplyLost {
+					latency += ns - int64(r.Start()-r.Sent())
+				}
+			}))
 			type span struct {
 				from int64
 				name string
+				args map[string]any
 			}
+			taken := int64(0)
 			type row struct{ pid, tid int }
 			open, ended := map[row][]span{}, map[row]int64{}
 			names := map[row]string{}
@@ -192,7 +129,7 @@ func TestChrome(t *testing.T) {
 					if len(stack) > 0 && (from < stack[len(stack)-1].from || e.Cat != "phase") || from < ended[l] {
 						t.Fatalf("%s: %s overlaps another slice", names[l], e.Name)
 					}
-					open[l] = append(stack, span{from, e.Name})
+					open[l] = append(stack, span{from, e.Name, e.Args})
 					if strings.HasPrefix(names[l], "RPC ") && e.Cat != "phase" {
 						seen++
 					}
@@ -203,6 +140,15 @@ func TestChrome(t *testing.T) {
 					}
 					if ended[l] = nanoseconds(t, e.TS); ended[l] <= stack[len(stack)-1].from {
 						t.Fatalf("%s: a slice of no length", e.Name)
+					}
+					if began := stack[len(stack)-1]; len(stack) == 1 && strings.HasPrefix(names[l], "RPC ") {
+						if ns, _ := began.args["latency_ns"].(float64); ns > 0 {
+							sent, _ := began.args["first_sent_before_ns"].(float64)
+							if got, want := ended[l]-began.from, int64(ns-sent); got != want {
+								t.Errorf("XID %s lasts %d ns, and its latency is %d", began.args["xid"], got, want)
+							}
+							taken += ended[l] - began.from
+						}
 					}
 					open[l] = stack[:len(stack)-1]
 				case "i":
@@ -219,6 +165,9 @@ func TestChrome(t *testing.T) {
 			if seen != rpcs {
 				t.Errorf("the trace has %d RPCs, the capture %d", seen, rpcs)
 			}
+			if taken != latency {
+				t.Errorf("the RPCs take %d ns, the latencies are %d", taken, latency)
+			}
 			for id, f := range flows {
 				if f["s"] > 1 || f["f"] > 1 {
 					t.Errorf("flow %d begins %d times and ends %d times", id, f["s"], f["f"])
@@ -232,31 +181,45 @@ func TestChrome(t *testing.T) {
 func TestRPC(t *testing.T) {
 	f := testkit.Open(t, "../../../testdata/captures/rocev2-nfs41.pcap.zst")
 	defer f.Close()
-	var want record.Transaction
-	r := readPerfetto(t, writeFrom(t, f, perfettoFormat, func(r *record.Transaction) {
-		if r.Operation.Or("") == "WRITE" && len(r.ReadChunks) > 0 && want.ID == 0 {
-			want = *r.Clone()
+	var first, want *record.Transaction
+	events := readChrome(t, writeFrom(t, f, func(r *record.Transaction) {
+		if first == nil || r.Call.Time < first.Call.Time {
+			first = r.Clone()
+		}
+		if want == nil && r.Operation.Or("") == "WRITE" && len(r.ReadChunks) > 0 {
+			want = r.Clone()
 		}
 	}))
-	if want.ID == 0 {
+	if want == nil {
 		t.Fatal("the capture has no WRITE with Read chunks")
 	}
-	var phases, operations []string
-	var flows int
-	for _, e := range r.events {
-		if e.id != uint64(want.ID) && e.category != "phase" {
+	type row struct{ pid, tid int }
+	names := map[row]string{}
+	var own row // of the RPC
+	var phases, handles []string
+	flows := 0
+	for _, e := range events {
+		l := row{e.PID, e.TID}
+		if e.Phase == "M" && e.Name == "thread_name" {
+			names[l] = e.Args["name"].(string)
+		}
+		if e.TS == "" || e.PID != want.Connection+1 {
 			continue
 		}
-		switch name := r.tracks[e.track].name; {
-		case name == "RPC forward" && e.kind == 1 && e.category == "complete":
-			if e.name != "WRITE" || e.texts["xid"] != fmt.Sprint(want.XID) || e.at != uint64(want.Call.Time) {
-				t.Errorf("the RPC is %q, XID %s, at %d", e.name, e.texts["xid"], e.at)
+		from, to := int64(want.Call.Time-first.Call.Time), int64(want.Reply.LastTime-first.Call.Time)
+		at := nanoseconds(t, e.TS)
+		switch {
+		case e.Phase == "B" && e.Args["xid"] == fmt.Sprint(want.XID) && names[l] == "RPC forward":
+			if own = l; e.Name != "WRITE" || at != from {
+				t.Errorf("the RPC is %q at %d, want WRITE at %d", e.Name, at, from)
 			}
-		case e.category == "phase" && e.at >= uint64(want.Call.Time) && e.at < uint64(want.Reply.LastTime):
-			phases = append(phases, e.name)
-			flows += len(e.flows) + len(e.ends)
-		case name == "RDMA Read" && e.kind == 1:
-			operations = append(operations, e.texts["handle"])
+		case at < from || at > to:
+		case e.Phase == "B" && e.Cat == "phase" && l == own:
+			phases = append(phases, e.Name)
+		case e.Phase == "B" && names[l] == "RDMA Read":
+			handles = append(handles, e.Args["handle"].(string))
+		case (e.Phase == "s" || e.Phase == "f") && l == own:
+			flows++
 		}
 	}
 	if want := []string{"to read", "read", "to reply"}; !slices.Equal(phases, want) {
@@ -268,36 +231,29 @@ func TestRPC(t *testing.T) {
 			reads++
 		}
 	}
-	if len(operations) != reads || reads == 0 {
-		t.Errorf("the trace has %d Reads, the record %d", len(operations), reads)
+	if len(handles) != reads || reads == 0 {
+		t.Errorf("the trace has %d Reads, the record %d", len(handles), reads)
 	}
-	slices.Sort(operations)
-	if handles := len(slices.Compact(operations)); flows != 2*handles {
-		t.Errorf("the RPC has %d ends of flows for %d handles", flows, handles)
+	slices.Sort(handles)
+	if n := len(slices.Compact(handles)); flows != 2*n {
+		t.Errorf("the RPC has %d ends of flows for %d handles", flows, n)
 	}
 }
 
-// TestHostile: damaged captures give valid traces, in both formats.
+// TestHostile: damaged captures give valid traces.
 func TestHostile(t *testing.T) {
 	for _, path := range []string{"../../../samples/rocev2-callback41.pcap", "../../../samples/rocev2-errors.pcap"} {
 		frames, _ := testkit.Frames(t, path)
 		for seed := range uint64(40) {
 			file, done := testkit.Damage(seed, frames, frames)
-			for _, format := range []string{perfettoFormat, chromeFormat} {
-				f, err := capture.NewFile("damaged", bytes.NewReader(file))
-				if err != nil {
-					continue
-				}
-				out := writeFrom(t, f, format, nil)
-				f.Close()
-				if format == perfettoFormat {
-					readPerfetto(t, out).check(t)
-				} else {
-					readChrome(t, out)
-				}
-				if t.Failed() {
-					t.Fatalf("%s, damage %d (%s)", path, seed, done)
-				}
+			f, err := capture.NewFile("damaged", bytes.NewReader(file))
+			if err != nil {
+				continue
+			}
+			readChrome(t, writeFrom(t, f, nil))
+			f.Close()
+			if t.Failed() {
+				t.Fatalf("%s, damage %d (%s)", path, seed, done)
 			}
 		}
 	}
@@ -318,7 +274,7 @@ func TestEndOfCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if _, err := w.Chrome(&b); err != nil {
+	if _, err := w.Write(&b); err != nil {
 		t.Fatal(err)
 	}
 	last := map[string]int64{}
