@@ -22,6 +22,29 @@ func captureGap(d *diagnosis) {
 		}
 		return
 	}
+	if s.Disordered > 0 || s.TimeBackwardsNS >= 1e9 {
+		p := d.begin(record.Error, record.InCapture)
+		p.doubtful = true
+		p.Headline = fmt.Sprintf("has %s out of the order of time, by up to %s", number(max(s.Disordered, s.TimeBackwards), "packet"), duration(s.TimeBackwardsNS))
+		p.Effect = "nothing is said about losses, waits and answers; reordercap sorts the packets"
+		p.proof(record.PacketRef{Packet: s.TimeBackwardsPacket.Or(0)}, "earlier than the packet before")
+		p.Command, d.unordered = []string{"packets"}, true
+		for _, x := range d.stalls {
+			x.by.take(p)
+		}
+		for _, r := range d.rpcs {
+			p.all(r)
+		}
+		for _, c := range d.connections {
+			p.ends(d, c)
+		}
+		for _, f := range d.findings {
+			if f.Rule == "retransmission-timeout" || f.Rule == "call-not-answered" {
+				p.finding(f)
+			}
+		}
+		return
+	}
 	if s.RDMA+s.RPC == 0 && s.Malformed > 0 {
 		p := d.begin(record.Error, record.InCapture)
 		p.Headline, p.Command = fmt.Sprintf("none of %s could be decoded", number(s.Packets, "packet")), []string{"packets"}

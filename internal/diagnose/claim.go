@@ -11,10 +11,11 @@ import (
 // diagnosis is the search for problems.
 type diagnosis struct {
 	*facts
-	overlaps func(from, to record.Time) bool // of the window; nil for the whole capture
-	kind     *kind                           // whose function runs
-	problems []*problem
-	outages  []span // times in which a server or a path was away, as earlier kinds found them
+	overlaps  func(from, to record.Time) bool // of the window; nil for the whole capture
+	kind      *kind                           // whose function runs
+	problems  []*problem
+	unordered bool   // the packets are not in the order of their times
+	outages   []span // times in which a server or a path was away, as earlier kinds found them
 }
 
 // span is a time.

@@ -31,6 +31,7 @@ func (c *Collector) Transaction(r *record.Transaction) {
 	f := &c.f
 	f.totals.add(r)
 	f.clients(r)
+	f.recalled(r)
 	f.state(r)
 	key := r.Client.Or("") + "\x00" + operationOf(r) + "\x00" + r.File.Or("")
 	repeats := c.putOff[key]
@@ -78,6 +79,26 @@ func (t *totals) add(r *record.Transaction) {
 	p := r.Phases.Or(record.Phases{})
 	if p.WaitNS == 0 {
 		t.fileWork.add(p.ToReadNS.Or(0) + p.ToWriteNS.Or(0) + p.ToReplyNS.Or(0))
+	}
+}
+
+// recalled notes that a server asked for a delegation or layout, and that a client returned one.
+func (f *facts) recalled(r *record.Transaction) {
+	if r.Call == nil {
+		return
+	}
+	switch operation := r.Operation.Or(""); {
+	case operation == "CB_RECALL" && len(f.recalls) < maxFindings && (r.File.Known() || r.FileHandle.Known()):
+		f.recalls = append(f.recalls, recalled{
+			client: r.Client.Or(""), server: r.Server.Or(""), file: r.File.Or(""), handle: r.FileHandle.Or(""), at: r.Call.Time, packet: r.Call.First(),
+		})
+	case operation == "DELEGRETURN" && r.Succeeded():
+		for i := range f.recalls {
+			if x := &f.recalls[i]; x.returned == 0 && r.Call.Time >= x.at && (x.handle != "" && x.handle == r.FileHandle.Or("") || x.file != "" && x.file == r.File.Or("")) {
+				x.returned, x.back = r.Call.Time, r.Call.First()
+				return
+			}
+		}
 	}
 }
 
@@ -192,8 +213,10 @@ func (c *Collector) Problems(s *record.Summary) []*record.Problem {
 	f.fill()
 	d := &diagnosis{facts: f, overlaps: c.overlaps}
 	for i := range kinds {
-		d.kind = &kinds[i]
-		kinds[i].find(d)
+		if d.kind = &kinds[i]; d.unordered && d.kind.needs == ordered {
+			continue
+		}
+		d.kind.find(d)
 	}
 	return d.ranked()
 }

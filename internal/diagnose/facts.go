@@ -34,6 +34,7 @@ type facts struct {
 	servers     map[string]*serverOf // by address
 	totals      totals
 	boots       []boot                   // Calls in which NFSv4 clients name themselves
+	recalls     []recalled               // delegations and layouts that a server asked for
 	leaves      []leave                  // Calls that take leave of the server
 	calledLast  map[int]record.Time      // latest Calls, by connection
 	mounted     map[mountKey]record.Time // latest requests for files that the server granted
@@ -65,7 +66,7 @@ type rpc struct {
 	xid            record.Hex32
 	client, server string
 	operation      string // with the program, if that is not NFS
-	file           string
+	file, handle   string
 	uid            uint32
 	backward       bool
 	mounting       bool // it belongs to mounting, unmounting or recovery
@@ -150,6 +151,15 @@ type boot struct {
 	connection            int
 	at                    record.Time
 	packet                record.PacketRef
+}
+
+// recalled is a CB_RECALL, and what became of it.
+type recalled struct {
+	client, server, file, handle string
+	at                           record.Time
+	packet                       record.PacketRef
+	returned                     record.Time // 0 if it was not
+	back                         record.PacketRef
 }
 
 // leave is a Call that takes leave of a server.
@@ -279,7 +289,7 @@ func failureOf(r *record.Transaction) string {
 func newRPC(r *record.Transaction) *rpc {
 	x := &rpc{
 		id: r.ID, repeats: r.RetransmitOf.Or(0), connection: r.Connection, xid: r.XID, client: r.Client.Or(""), server: r.Server.Or(""),
-		operation: operationOf(r), file: r.File.Or(""), uid: r.UID.Or(0), backward: r.Direction == record.Backward, mounting: ofMounting(r),
+		operation: operationOf(r), file: r.File.Or(""), handle: r.FileHandle.Or(""), uid: r.UID.Or(0), backward: r.Direction == record.Backward, mounting: ofMounting(r),
 		sent: r.Start(), status: r.Status, failure: failureOf(r), code: r.RDMAError.Or(""), replyLost: r.ReplyLost, rejected: r.RPCFailed(),
 		latency: r.LatencyNS.Or(-1), repeated: r.RetransmittedFrom, rules: slices.Clone(r.Findings), phases: r.Phases.Or(record.Phases{}),
 	}

@@ -259,6 +259,12 @@ func rdmaErrors(d *diagnosis) {
 		list := groups[key]
 		side, code, _ := strings.Cut(key, " ")
 		p := d.begin(record.Error, record.ProblemPlace(side))
+		if !slices.ContainsFunc(list, func(r *rpc) bool { return blamed[r] != nil }) { // no message broke a rule that the capture shows
+			p.Places = []record.ProblemPlace{record.InClient, record.InServer}
+			if code == "ERR_VERS" {
+				p.Places, p.Severity = []record.ProblemPlace{record.InConfig}, record.Warning
+			}
+		}
 		ops := map[string]int64{}
 		why := map[string]int64{}
 		for _, r := range list {

@@ -47,12 +47,21 @@ func (d *diagnosis) ranked() []*record.Problem {
 func worse(a, b *problem) int {
 	return cmp.Or(
 		cmp.Compare(a.Severity.Rank(), b.Severity.Rank()),
+		cmp.Compare(b.spoils(), a.spoils()),
 		cmp.Compare(b.harm().lost, a.harm().lost),
 		cmp.Compare(b.harm().ns, a.harm().ns),
 		cmp.Compare(b.Share, a.Share),
 		cmp.Compare(a.From.Or(1<<62), b.From.Or(1<<62)),
 		cmp.Compare(a.ID, b.ID),
 	)
+}
+
+// spoils returns 1 if what the capture lacks makes most of the others doubtful.
+func (p *problem) spoils() int {
+	if p.ID == "capture-gap" && p.Severity == record.Error {
+		return 1
+	}
+	return 0
 }
 
 // harm is what a problem did.

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,6 +29,45 @@ func putOffOtherwise(d *diagnosis) {
 	d.delay(d.delayedTasks(func(*rpc) bool { return true }), func(worst *task) string {
 		return fmt.Sprintf("answered %s to %s, which waited %s", worst.tries[0].failure, worst.tries[0].name(), duration(worst.blocked()))
 	})
+}
+
+// recall finds tasks that waited until a client returned a delegation of the same file.
+func recall(d *diagnosis) {
+	for i := range d.recalls {
+		x := &d.recalls[i]
+		var list []*task
+		for _, t := range d.tasks {
+			first := t.tries[0]
+			same := x.file != "" && x.file == first.file || x.handle != "" && x.handle == first.handle
+			if same && t.to >= x.at && t.from <= x.at+1e9 && (x.returned == 0 || t.to >= x.returned) && first.operation != "DELEGRETURN" && first.outcome.free() && first.slowly.free() &&
+				(delayed[first.failure] || first.latency >= slow || first.unanswered()) {
+				list = append(list, t)
+			}
+		}
+		if len(list) == 0 {
+			continue
+		}
+		p := d.begin(record.Note, record.InClient)
+		worst := list[0]
+		for _, t := range list {
+			if p.task(t); t.blocked() > worst.blocked() {
+				worst = t
+			}
+		}
+		switch ns := union(p.blocked); {
+		case ns >= 30e9:
+			p.Severity = record.Error
+		case ns >= 1e9:
+			p.Severity = record.Warning
+		}
+		p.Headline = fmt.Sprintf("held a delegation of %s; %s waited %s", cmp.Or(x.file, "a file"), worst.tries[0].operation, duration(worst.blocked()))
+		p.Effect = "not returned"
+		if x.returned > 0 {
+			p.Effect = "returned after " + duration(x.returned.Sub(x.at))
+		}
+		p.proof(x.packet, "CB_RECALL")
+		p.proof(x.back, "DELEGRETURN")
+	}
 }
 
 // delayedTasks returns the tasks that a server put off and that nothing explains, of which one try is so.
