@@ -4,12 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"math/rand/v2"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
