@@ -99,8 +99,7 @@ func (d *diagnosis) causes() {
 func (p *problem) complete(d *diagnosis) {
 	p.BlockedNS, p.Tasks = union(p.blocked), int64(len(p.tasks))
 	var sum int64
-	for r, ns := range p.rpcs {
-		_ = r
+	for _, ns := range p.rpcs {
 		sum += ns
 	}
 	if all := max(d.totals.latency, sum); all > 0 {
@@ -115,8 +114,10 @@ func (p *problem) complete(d *diagnosis) {
 	}
 	list := slices.SortedFunc(maps.Keys(p.rpcs), func(a, b *rpc) int { return cmp.Or(cmp.Compare(p.rpcs[b], p.rpcs[a]), cmp.Compare(a.id, b.id)) })
 	p.Requests, p.XIDs = []int64{}, []record.Hex32{}
-	for _, r := range list[:min(len(list), most)] {
-		p.Requests, p.XIDs = append(p.Requests, r.id), append(p.XIDs, r.xid)
+	for _, r := range list {
+		if id := r.first().id; len(p.Requests) < most && !slices.Contains(p.Requests, id) {
+			p.Requests, p.XIDs = append(p.Requests, id), append(p.XIDs, r.xid)
+		}
 	}
 	p.Connections = slices.SortedFunc(maps.Keys(p.conns), func(a, b int) int { return cmp.Or(cmp.Compare(p.conns[b], p.conns[a]), cmp.Compare(a, b)) })
 	p.Connections = append([]int{}, p.Connections[:min(len(p.Connections), most)]...)
