@@ -470,8 +470,8 @@ func (f *flow) readResponse(d *Datagram, cur *currentPacket) {
 	if f.qp.order.IsAcked(order.PSNs.Add(p.PSN, 1)) && o.Again == 0 { // a later request was acknowledged first, and the requester did not ask again
 		c.Disorder()
 	}
-	if index+1 < o.latest {
-		if peer := f.peer(); peer != nil && o.Again == 0 {
+	if index+1 < o.latest && o.Again == 0 { // otherwise it may be a repeat, whose first copy the capture lacks
+		if peer := f.peer(); peer != nil {
 			peer.way.Late()
 		}
 		c.record.outOfOrder()
