@@ -411,7 +411,8 @@ func (p *Plan) retransmits(r *relation) bool {
 		return false
 	}
 	few, later := r.shared < manyOfDirection, max(x.first, y.first)-min(x.last, y.last)
-	return few && (r.oneWay || later < soon) || later < atOnce && 10*r.fitting < 9*r.shared && 10*r.shared < 9*min(len(x.samples), len(y.samples))
+	mostly := 2*r.shared >= min(len(x.samples), len(y.samples)) // of the packets that one of them has
+	return few && (r.oneWay || later < soon && !mostly) || later < atOnce && 10*r.fitting < 9*r.shared && 10*r.shared < 9*min(len(x.samples), len(y.samples))
 }
 
 // fittedPairs limits the number of pairs to which lines are fitted.
@@ -599,8 +600,8 @@ func medianDelay(pairs []pair, segments []segment, dir int32) float64 {
 	return delays[len(delays)/2]
 }
 
-// usable reports whether the relation joins its sources.
-func (r *relation) usable() bool { return len(r.segments) > 0 && 10*r.fitting >= 9*r.shared/2 }
+// usable reports whether the relation joins its sources: the lines between their clocks explain nine of ten packets that both have.
+func (r *relation) usable() bool { return len(r.segments) > 0 && 10*r.fitting >= 9*r.shared }
 
 // span connects sources to the reference clock, along the relations with the most packets. Groups of
 // sources that have no relation to it keep their own clock.
