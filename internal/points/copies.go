@@ -8,8 +8,8 @@ type twins struct {
 	order queue[recent]
 }
 
-// isTwin reports whether a frame is the second copy of one that the mirror port showed just before.
-func (m *matcher) isTwin(src *source, e *entry) bool {
+// isTwin reports whether a frame is the second copy of one that the source showed just before, within a time.
+func (m *matcher) isTwin(src *source, e *entry, within int64) bool {
 	t := m.twins[src]
 	if t == nil {
 		t = &twins{open: map[uint64]int64{}}
@@ -20,7 +20,7 @@ func (m *matcher) isTwin(src *source, e *entry) bool {
 			delete(t.open, old.key)
 		}
 	}
-	if at, is := t.open[e.key]; is && e.time-at <= twinsWithin {
+	if at, is := t.open[e.key]; is && e.time-at <= within {
 		delete(t.open, e.key)
 		return true
 	}

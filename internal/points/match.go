@@ -102,6 +102,14 @@ type path struct {
 	position map[int]int
 }
 
+// roundTrip returns the shortest time in which an answer can come back, without the error of the clocks.
+func (w *path) roundTrip() int64 {
+	if w.back == nil {
+		return 0
+	}
+	return max((w.shortest+w.back.shortest)/2, 0)
+}
+
 // Hop is what happened to the packets of one direction between two points.
 type Hop struct {
 	From, To         int // indexes of the points
@@ -314,7 +322,12 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 	}
 	// A host gives each packet that it sends an IP identification of its own, so a twin of one was captured twice, or the network
 	// made it before this point. What arrives at the next point more than once shows the latter.
-	twin := (src.mirror[v.dir] || position == 0 && w.trusted && e.id != 0) && m.isTwin(src, e)
+	// Without an identification, only a copy that comes sooner than an answer to the first one can is no retransmission.
+	within := int64(twinsWithin)
+	if !src.mirror[v.dir] && (!w.trusted || e.id == 0) {
+		within = min(within, w.roundTrip())
+	}
+	twin := (src.mirror[v.dir] || position == 0) && m.isTwin(src, e, within)
 	e.copied = twin && !src.mirror[v.dir] && len(w.hops) > 0
 	if e.twin = e.copied && m.plan.atSender(v.dir, src.point); twin && !e.copied {
 		e.arriving = secondCopy

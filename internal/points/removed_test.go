@@ -288,3 +288,27 @@ func TestFramesHarmed(t *testing.T) {
 		t.Logf("%d of %d", failed, seeds)
 	})
 }
+
+// TestDoubledWithoutIdentification: IPv6 has no identification that tells copies apart. A frame that its sender's capture has twice is one
+// packet: the second copy comes before any answer to the first one could.
+func TestDoubledWithoutIdentification(t *testing.T) {
+	ends := split(load(t, "../../testdata/captures/rocev2-ipv6-nfs42.pcap.zst")[:700], 2)
+	for _, after := range []int64{0, 5e3} {
+		for point := range ends {
+			both, doubled := slices.Clone(ends), 0
+			both[point] = nil
+			for i, f := range ends[point] {
+				both[point] = append(both[point], f)
+				if i%10 == 0 && (sourceOf(&f) == clientOf(ends[0])) == (point == 0) {
+					f.Time += after
+					both[point] = append(both[point], f)
+					doubled++
+				}
+			}
+			slices.SortStableFunc(both[point], func(a, b capture.Frame) int { return cmp.Compare(a.Time, b.Time) })
+			if s := tell(t, both); s.counts.lost+s.counts.unknown+s.counts.duplicated+s.retransmitted > 0 || s.counts.mirrored < int64(doubled)/2 {
+				t.Errorf("%d packets are doubled at point %d, %d ns later: %+v", doubled, point, after, s)
+			}
+		}
+	}
+}

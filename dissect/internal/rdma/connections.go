@@ -191,6 +191,11 @@ func (c *Conn) close(e Ending) {
 	if e.How != record.EndDisconnect || c.setup.RoCE() { // after a FIN, TCP still retransmits
 		c.acceptAbsent()
 	}
+	for _, f := range c.flows {
+		if f != nil {
+			f.wasAnswered()
+		}
+	}
 	c.ends(e)
 	c.closing, c.since = true, t.Clock
 	c.record.close(e.At.Time)

@@ -29,6 +29,7 @@ type flow struct {
 	lackedAtEnd bool         // when the connection ended, its receiver lacked what is missing before the packets that wait
 	stopped     bool         // what waited for packets that will not come was taken
 	silent      bool         // it did not answer silentAfter requests that ask for a response
+	unanswered  int16        // its requests that ask for a response since the last packet of the peer, if it sent none of them once more
 	asked       int16        // number of such requests of the peer since the last packet of this flow
 	cause       cause.Sender // why it retransmits
 	burst       int64        // number of the latest burst with a packet of it
@@ -165,11 +166,28 @@ func (f *flow) peer() *flow { return f.conn.flows[f.side.Other()] }
 // notePacket notes a packet of the flow. asks is set if its receiver has to respond.
 func (f *flow) notePacket(asks bool) {
 	f.seen, f.asked = true, 0
-	if peer := f.peer(); asks && peer != nil {
+	peer := f.peer()
+	if asks {
+		f.unanswered = min(f.unanswered+1, silentAfter)
+	}
+	if peer == nil {
+		return
+	}
+	peer.wasAnswered()
+	if asks {
 		if peer.asked++; peer.asked >= silentAfter {
 			peer.silent = true
 		}
 	}
+}
+
+// wasAnswered notes that the other side sends something, or ends. If the side went on for long without an answer, and sent nothing once
+// more, it got answers that are not in the capture.
+func (f *flow) wasAnswered() {
+	if f.unanswered >= silentAfter && f.peer() != nil {
+		f.conn.countMissing(f.side.Other(), 1, f.peer().taken, f.conn.tracker.now.Time)
+	}
+	f.unanswered = 0
 }
 
 // start notes the first packet of the flow. Late is set if earlier ones were not captured.
