@@ -29,7 +29,8 @@ type flow struct {
 	lackedAtEnd bool         // when the connection ended, its receiver lacked what is missing before the packets that wait
 	stopped     bool         // what waited for packets that will not come was taken
 	silent      bool         // it did not answer silentAfter requests that ask for a response
-	unanswered  int16        // its requests that ask for a response since the last packet of the peer, if it sent none of them once more
+	unanswered  record.Time  // of its first request since the last packet of the peer, if it sent none of them once more; 0 if there is none
+	wentOn      bool         // it sent further requests when it would have sent that one once more without an answer
 	asked       int16        // number of such requests of the peer since the last packet of this flow
 	cause       cause.Sender // why it retransmits
 	burst       int64        // number of the latest burst with a packet of it
@@ -166,10 +167,10 @@ func (f *flow) peer() *flow { return f.conn.flows[f.side.Other()] }
 // notePacket notes a packet of the flow. asks is set if its receiver has to respond.
 func (f *flow) notePacket(asks bool) {
 	f.seen, f.asked = true, 0
-	peer := f.peer()
 	if asks {
-		f.unanswered = min(f.unanswered+1, silentAfter)
+		f.asks(f.conn.tracker.now.Time)
 	}
+	peer := f.peer()
 	if peer == nil {
 		return
 	}
@@ -181,14 +182,26 @@ func (f *flow) notePacket(asks bool) {
 	}
 }
 
+// asks notes a request that asks for a response. A requester without a response sends a request once more within four times its timer.
+func (f *flow) asks(at record.Time) {
+	if f.unanswered == 0 {
+		f.unanswered = at
+	}
+	timer := f.conn.timer.Or(0)
+	f.wentOn = timer > 0 && at-f.unanswered > 4*timer
+}
+
 // wasAnswered notes that the other side sends something, or ends. If the side went on for long without an answer, and sent nothing once
 // more, it got answers that are not in the capture.
 func (f *flow) wasAnswered() {
-	if f.unanswered >= silentAfter && f.peer() != nil {
-		f.conn.countMissing(f.side.Other(), 1, f.peer().taken, f.conn.tracker.now.Time)
+	if peer := f.peer(); f.wentOn && peer != nil {
+		f.conn.countMissing(peer.side, 1, peer.taken, f.conn.tracker.now.Time)
 	}
-	f.unanswered = 0
+	f.repeats()
 }
+
+// repeats notes that the side sends something once more, so that it got no answer.
+func (f *flow) repeats() { f.unanswered, f.wentOn = 0, false }
 
 // start notes the first packet of the flow. Late is set if earlier ones were not captured.
 func (f *flow) start(late bool) { f.lateStart = late }

@@ -226,7 +226,7 @@ func (f *flow) retransmitted(o *Operation, b *Burst, cur *currentPacket) {
 // noteRetransmission counts and reports a retransmission, as an event.
 func (f *flow) noteRetransmission(o *Operation, cur *currentPacket, e Event) {
 	c := f.conn
-	f.unanswered = 0
+	f.repeats()
 	c.record.retransmitted()
 	way := f.itsWay()
 	way.Again++
