@@ -260,13 +260,13 @@ var harms = []harm{
 
 // TestFramesHarmed takes sets of frames away, doubles frames, and changes times, at each point in a way of its own.
 func TestFramesHarmed(t *testing.T) {
-	seeds := uint64(2)
-	if testkit.All() {
-		seeds = 25
+	if !testkit.All() {
+		t.Skip("sets of frames: go test ./internal/points -run TestFramesHarmed -all")
 	}
+	const seeds = 25
 	recordings(t, func(t *testing.T, ends [][]capture.Frame, whole *told) {
 		failed := 0
-		for seed := range seeds {
+		for seed := range uint64(seeds) {
 			random := rand.New(rand.NewPCG(seed, uint64(len(ends[0]))))
 			harmed, names := make([][]capture.Frame, len(ends)), []string(nil)
 			for i, frames := range ends {

@@ -193,7 +193,7 @@ func (c *Conn) close(e Ending) {
 	}
 	for _, f := range c.flows {
 		if f != nil {
-			f.wasAnswered()
+			f.wasAnswered(true)
 		}
 	}
 	c.ends(e)

@@ -174,7 +174,7 @@ func (f *flow) notePacket(asks bool) {
 	if peer == nil {
 		return
 	}
-	peer.wasAnswered()
+	peer.wasAnswered(false)
 	if asks {
 		if peer.asked++; peer.asked >= silentAfter {
 			peer.silent = true
@@ -192,9 +192,9 @@ func (f *flow) asks(at record.Time) {
 }
 
 // wasAnswered notes that the other side sends something, or ends. If the side went on for long without an answer, and sent nothing once
-// more, it got answers that are not in the capture.
-func (f *flow) wasAnswered() {
-	if peer := f.peer(); f.wentOn && peer != nil {
+// more, it got answers that are not in the capture. If others of that side were captured before and after them, their sequence numbers count them.
+func (f *flow) wasAnswered(ends bool) {
+	if peer := f.peer(); f.wentOn && peer != nil && (ends || peer.taken == 0) {
 		f.conn.countMissing(peer.side, 1, peer.taken, f.conn.tracker.now.Time)
 	}
 	f.repeats()
