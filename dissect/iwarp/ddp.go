@@ -46,6 +46,7 @@ const (
 // The lengths of DDP and RDMAP headers in bytes.
 const (
 	TaggedLen      = 14
+	TaggedBit      = 0x80 // in the first byte of a DDP segment
 	UntaggedLen    = 18
 	ReadRequestLen = 28
 	TerminateLen   = 4
@@ -88,7 +89,7 @@ func (s *Segment) Decode(data []byte) error {
 	if len(data) < 2 {
 		return short("DDP control", 2, len(data))
 	}
-	s.Tagged, s.Last = data[0]&0x80 != 0, data[0]&0x40 != 0
+	s.Tagged, s.Last = data[0]&TaggedBit != 0, data[0]&0x40 != 0
 	s.ReservedDDP, s.DDPVersion = data[0]>>2&0x0f, data[0]&3
 	s.RDMAPVersion, s.ReservedMAP, s.Opcode = data[1]>>6, data[1]>>4&3, Opcode(data[1]&0x0f)
 	s.HeaderLength = UntaggedLen
@@ -129,7 +130,7 @@ func (s *Segment) Plausible() bool {
 func (s *Segment) Append(b []byte) []byte {
 	control := s.ReservedDDP&0x0f<<2 | s.DDPVersion&3
 	if s.Tagged {
-		control |= 0x80
+		control |= TaggedBit
 	}
 	if s.Last {
 		control |= 0x40

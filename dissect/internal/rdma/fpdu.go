@@ -41,9 +41,9 @@ func (m *mpa) of(w *stream) { m.stream = w }
 // advance moves the position of the next FPDU by n bytes.
 func (m *mpa) advance(n int) { m.position = (m.position + n) % iwarp.MarkerEvery }
 
-// fpduHead is the number of bytes that are copied of an FPDU: its headers, and
-// RPC-over-RDMA and RPC headers of common length.
-const fpduHead = 512
+// fpduHead is the number of bytes that are copied of an FPDU with tagged data: its headers. Of the others, of which Sends have RPC-over-RDMA
+// and RPC headers of any length, all is copied.
+const fpduHead = 64
 
 // noteFPDU keeps an FPDU of the current segment if KeepFPDUs is set.
 func (m *mpa) noteFPDU(plain []byte, ulpdu, offset int, crc iwarp.CRCResult) {
@@ -61,7 +61,10 @@ func (d *decoders) note(plain []byte, ulpdu, offset int, crc iwarp.CRCResult) {
 		n = append(n, iwarp.Noted{})
 	}
 	last := &n[len(n)-1]
-	last.Head = append(last.Head[:0], plain[:min(len(plain), fpduHead)]...)
+	if len(plain) > fpduHead && plain[iwarp.LengthLen]&iwarp.TaggedBit != 0 {
+		plain = plain[:fpduHead]
+	}
+	last.Head = append(last.Head[:0], plain...)
 	last.Offset, last.ULPDU, last.CRC = offset, ulpdu, crc
 	d.fpdus = n
 }
