@@ -618,7 +618,7 @@ func FuzzDissector(f *testing.F) {
 			},
 			Transaction: func(r *record.Transaction) error {
 				text.Transaction(r)
-				render.Ladder(io.Discard, theme, 80, r)
+				render.Ladder(io.Discard, theme, 80, r, true)
 				line = render.AppendJSON(line[:0], r)
 				valid(line)
 
@@ -629,7 +629,7 @@ func FuzzDissector(f *testing.F) {
 				return nil
 			},
 			Finding: func(r *record.Finding) error {
-				text.Finding(&render.FindingGroup{First: *r, Count: 1})
+				text.Finding(r)
 				return nil
 			},
 			Payload: func(*record.Transaction, *record.Payload, *record.Payload) error { return nil },

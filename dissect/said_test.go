@@ -18,7 +18,7 @@ func ladders(t *testing.T, w *synth.Wire, width int, o dissect.Options) (said []
 	t.Helper()
 	d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
 		var b strings.Builder
-		if err := render.Ladder(&b, render.NewTheme(false), width, r); err != nil {
+		if err := render.Ladder(&b, render.NewTheme(false), width, r, true); err != nil {
 			t.Error(err)
 		}
 		for line := range strings.SplitSeq(b.String(), "\n") {

@@ -300,7 +300,7 @@ func TestVersion2Trees(t *testing.T) {
 		}
 		var ladder bytes.Buffer
 		for _, r := range look(w).transactions {
-			render.Ladder(&ladder, render.NewTheme(false), 120, r)
+			render.Ladder(&ladder, render.NewTheme(false), 120, r, true)
 		}
 		if want := "rdma_inv_handle 0x000000a1"; !strings.Contains(ladder.String(), want) {
 			t.Errorf("the ladder has no %q:\n%s", want, ladder.String())

@@ -3,7 +3,6 @@ package render
 import (
 	"testing"
 
-	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 )
 
@@ -76,25 +75,11 @@ func TestWidths(t *testing.T) {
 
 // TestFindingHosts: a group of findings says whose they are, those with the most findings first.
 func TestFindingHosts(t *testing.T) {
-	server := record.Some(record.Server)
-	for _, c := range []struct {
-		atFault record.Opt[record.End]
-		hosts   map[string]int64
-		want    string
-	}{
-		{server, nil, ""},
-		{server, map[string]int64{"a": 1}, "; of server a"},
-		{server, map[string]int64{"a": 3}, "; all of server a"},
-		{record.Opt[record.End]{}, map[string]int64{"a": 3}, "; all on connections of client a"},
-		{record.Opt[record.End]{}, map[string]int64{"a": 1, "b": 2}, "; 2 on connections of client b, 1 on connections of client a"},
-		{server, map[string]int64{"a": 1, "b": 2, "\x1b": 7, "d": 2, "e": 1}, "; 7 of server \\x1b, 2 of server b, 2 of server d, the rest of 2 others"},
+	for want, hosts := range map[string]map[string]int64{
+		"": nil, "3x a": {"a": 3}, "2x b, 1x a": {"a": 1, "b": 2}, "7x d, 2x b, 1 more": {"a": 1, "b": 2, "d": 7},
 	} {
-		g := &FindingGroup{First: record.Finding{AtFault: c.atFault}, Hosts: c.hosts}
-		for _, n := range c.hosts {
-			g.Count += n
-		}
-		if got := g.hosts(); got != c.want {
-			t.Errorf("%v: %q, want %q", c.hosts, got, c.want)
+		if got := (&FindingGroup{Hosts: hosts}).hosts(); got != want {
+			t.Errorf("%v: %q, want %q", hosts, got, want)
 		}
 	}
 }
@@ -111,21 +96,6 @@ func TestProvenParts(t *testing.T) {
 	} {
 		if got := ProvenParts(&c.sums); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.sums, got, c.want)
-		}
-	}
-}
-
-// TestMarkdown: nothing in a text from the wire is a mark of Markdown, HTML or a link.
-func TestMarkdown(t *testing.T) {
-	for text, want := range map[string]string{
-		"lab/file-1.txt":            "lab/file-1.txt",
-		"<img src=x> &amp; a@b #1":  "&lt;img src=x\\> &amp;amp; a\\@b \\#1",
-		"[a](b) `c` *d* _e_ |f| ~g": "\\[a\\]\\(b\\) \\`c\\` \\*d\\* \\_e\\_ \\|f\\| \\~g",
-		"https://192.0.2.1/x":       `https:\//192.0.2.1/x`,
-		"www.example.net":           `www\.example.net`,
-	} {
-		if got := markdown(text); got != want {
-			t.Errorf("%q is %q as Markdown, want %q", text, got, want)
 		}
 	}
 }

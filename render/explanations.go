@@ -223,13 +223,6 @@ var explanations = []Explanation{
 	{"compare", "?", "Whether chance explains the change was not tested, because a capture has fewer than 30 latencies of the group, or one of the two values is an upper bound."},
 	{"compare", "<=", "The value is an upper bound: the capture does not prove which copy of a Reply was accepted."},
 
-	{"check", "SEVERITY", "Severity of the findings: error if the protocol was violated, or an RPC failed because of the protocol or the transport; warning for a risk, a recommendation that was not followed, or lost performance; note for what is worth knowing and harms nobody."},
-	{"check", "RULE", "Name of the rule, which rdmadump check --explain explains."},
-	{"check", "COUNT", "Number of findings."},
-	{"check", "CLIENT", "Number of findings that are the client's fault."},
-	{"check", "SERVER", "Number of findings that are the server's fault."},
-	{"check", "UNATTRIBUTED", "Number of findings that are the fault of neither side, or for which the capture does not prove which side is at fault."},
-
 	{"fields", "FIELD", "Name of the field in JSON, and for -Y, -e, --sort and --jq."},
 	{"fields", "TYPE", "Type of the value; list means that the field is in a list, so that a record can have several values of it."},
 	{"fields", "WIRESHARK", "Names of the field in Wireshark, which filters also accept."},

@@ -26,7 +26,7 @@ func TestExplanations(t *testing.T) {
 		}
 	}
 	for view, columns := range map[string][]column{
-		"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "stats": statsColumns, "rates": ratesColumns, "files": filesColumns, "compare": compareColumns, "rdma": operationColumns, "rdma-sums": operationSumColumns, "check": ruleColumns, "network": networkColumns, "fields": fieldColumns,
+		"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "stats": statsColumns, "rates": ratesColumns, "files": filesColumns, "compare": compareColumns, "rdma": operationColumns, "rdma-sums": operationSumColumns, "network": networkColumns, "fields": fieldColumns,
 	} {
 		for _, name := range headings(columns) {
 			if !explained[view][name] {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
+	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/claim"
 )
 
@@ -47,10 +48,10 @@ const leastArrow = 32
 
 // Ladder draws one transaction as a ladder diagram: the requester is on the left, the
 // responder on the right, and time runs down. Each line is one event. A bar on the right
-// shows each handle that the Call exposed.
-func Ladder(w io.Writer, theme *Theme, width int, r *record.Transaction) error {
+// shows each handle that the Call exposed. Unless all is set, it has at most ladderHeight lines.
+func Ladder(w io.Writer, theme *Theme, width int, r *record.Transaction, all bool) error {
 	var b strings.Builder
-	for _, line := range LadderLines(theme, width, r) {
+	for _, line := range ladderLines(theme, width, r, all) {
 		b.WriteString(line.Text + "\n")
 	}
 	_, err := io.WriteString(w, b.String()+"\n")
@@ -106,8 +107,12 @@ func Difference(a, b *record.Transaction) string {
 	return text + "."
 }
 
-// LadderLines returns the lines that Ladder writes, for callers that show the packets of a line.
-func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []LadderLine) {
+// LadderLines returns all lines of a ladder, for callers that show the packets of a line.
+func LadderLines(theme *Theme, width int, r *record.Transaction) []LadderLine {
+	return ladderLines(theme, width, r, true)
+}
+
+func ladderLines(theme *Theme, width int, r *record.Transaction, all bool) (lines []LadderLine) {
 	width = theme.ladderWidth(width)
 	bars := r.Exposures(lastTime(r))
 	add := func(g *rung, texts ...string) {
@@ -115,7 +120,7 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 			lines = append(lines, LadderLine{Text: text, First: g.first, Last: g.last, Event: i == 0 && g.numbers() != ""})
 		}
 	}
-	add(&rung{}, heading(theme, width, r)...)
+	add(&rung{}, heading(theme, width, r, all)...)
 	rungs := foldRungs(makeRungs(theme, r, bars))
 	columns := numberColumns(theme, rungs)
 	numbers := columns.width()
@@ -136,10 +141,24 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 	}
 	sides := left + strings.Repeat(" ", max(0, arrow-len(left)-len(right))) + right
 	add(&rung{}, theme.dim.of(fmt.Sprintf("%*s %s %-*s%s", stamps, "TIME", columns.head(), arrow, sides, barHeads(shown))))
+	below := arrowLegend(theme, width, rungs, len(columns) > 1)
+	below = append(below, legend(theme, width, r, bars, all)...)
 	open := make([]bool, shown)
+	first, last := 0, 0 // rungs that are left out
+	if !all {
+		first, last = leftOut(rungs, ladderHeight-len(lines)-len(below)-1)
+	}
 	for i := range rungs {
 		g := &rungs[i]
-		texts := []string{fmt.Sprintf("%*s %s %s%s", stamps, stamp(g.at), columns.row(g), g.ink.of(theme.arrowLine(g, arrow)), theme.barCells(g, bars[:shown], open))}
+		bar := theme.barCells(g, bars[:shown], open)
+		if i == first && i < last {
+			text := fmt.Sprintf("%*s %s", stamps+numbers+1, "", theme.dim.of(theme.fit(foldText(rungs[first:last]), arrow)))
+			add(&rung{}, text)
+		}
+		if i >= first && i < last {
+			continue
+		}
+		texts := []string{fmt.Sprintf("%*s %s %s%s", stamps, stamp(g.at), columns.row(g), g.ink.of(theme.arrowLine(g, arrow)), bar)}
 		for _, line := range g.below {
 			if !theme.whole {
 				line = theme.fit(line, arrow-3)
@@ -150,9 +169,62 @@ func LadderLines(theme *Theme, width int, r *record.Transaction) (lines []Ladder
 		}
 		add(g, texts...)
 	}
-	add(&rung{}, arrowLegend(theme, width, rungs, len(columns) > 1)...)
-	add(&rung{}, legend(theme, width, r, bars)...)
+	add(&rung{}, below...)
 	return lines
+}
+
+// ladderHeight is the maximum number of lines of a ladder that is not drawn whole.
+const ladderHeight = 60
+
+// leftOut returns which rungs are left out, so that the others have at most most lines: as many at the beginning as at the end. It returns
+// 0 and 0 if all fit.
+func leftOut(rungs []rung, most int) (first, last int) {
+	lines := 0
+	for i := range rungs {
+		lines += 1 + len(rungs[i].below)
+	}
+	if lines <= most {
+		return 0, 0
+	}
+	last = len(rungs)
+	for used, grown := 0, true; grown && first < last; {
+		grown = false
+		for _, i := range [...]int{first, last - 1} {
+			n := 1 + len(rungs[i].below)
+			if first >= last || used+n > most {
+				continue
+			}
+			if used, grown = used+n, true; i == first {
+				first++
+			} else {
+				last--
+			}
+		}
+	}
+	return first, last
+}
+
+// foldText says what rungs that are left out are: how many of each kind, the most frequent first.
+func foldText(rungs []rung) string {
+	counts, names := map[string]int64{}, []string{}
+	for i := range rungs {
+		name, _, _ := strings.Cut(clean(rungs[i].text), ",")
+		if rungs[i].pause {
+			name = "stall"
+		}
+		if counts[name]++; counts[name] == 1 {
+			names = append(names, name)
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(counts[b], counts[a]) })
+	text := record.Plural(int64(len(rungs)), "line") + " left out, --all draws them: "
+	for i, name := range names[:min(len(names), few)] {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%dx %s", counts[name], name)
+	}
+	return text
 }
 
 // arrowLegend explains the lines of the arrows that are drawn, and, if there are several capture points, whose time a line has.
@@ -189,7 +261,7 @@ func (t *Theme) ladderWidth(width int) int {
 
 // LadderHeading returns the lines above a ladder, which say what happened to the RPC.
 func LadderHeading(theme *Theme, width int, r *record.Transaction) []string {
-	return heading(theme, theme.ladderWidth(width), r)
+	return heading(theme, theme.ladderWidth(width), r, true)
 }
 
 // packetHead is the heading of columns with packet numbers.
@@ -360,74 +432,108 @@ func lastTime(r *record.Transaction) record.Time {
 	return r.Start()
 }
 
-// heading returns the lines above a ladder: the transaction, its outcome, the parts of its
-// latency, its waits and its findings.
-func heading(theme *Theme, width int, r *record.Transaction) (lines []string) {
-	add := func(look ink, text string) {
+// heading returns the lines above a ladder: the RPC and its outcome, what took most of its latency and who, the parts of the latency, and
+// the rules with findings. With all, the sentences are whole.
+func heading(theme *Theme, width int, r *record.Transaction, all bool) (lines []string) {
+	add := func(label string, shade ink, text string) {
 		if text == "" {
 			return
 		}
-		for _, line := range Wrap(text, width) {
-			lines = append(lines, look.of(line))
+		wrapped := []string{theme.fit(text, width-overviewLabel)}
+		if all {
+			wrapped = Wrap(text, max(width-overviewLabel, narrowest))
 		}
-	}
-	procedure := Procedure(r)
-	title := fmt.Sprintf("XID %v  connection %d  %s  ", r.XID, r.Connection, r.Direction)
-	if len(title)+len(procedure) > width {
-		lines = append(lines, theme.key.of(strings.TrimRight(title, " ")))
-		for _, line := range Wrap(procedure, width-2) {
-			lines = append(lines, "  "+line)
+		for _, line := range wrapped {
+			lines = append(lines, theme.key.of(fmt.Sprintf("%-*s", overviewLabel, label))+shade.of(line))
+			label = ""
 		}
-	} else {
-		lines = append(lines, theme.key.of(title+procedure))
 	}
 	word, shade := status(theme, r)
-	took := ""
 	if latency, known := r.LatencyNS.Get(); known {
-		took = " after " + Duration(latency)
-		if r.Reply != nil && r.Reply.Delivery == record.DeliveryUncertain {
-			took += ", if the Reply in packet " + numbered(r.Reply.LastPacket, record.PointName(r.Reply.LastPoint)) + " is the copy that was accepted; the capture does not prove it"
-		}
+		word += " after "
 		if r.LatencyMinNS.Known() {
-			took = " after at most " + Duration(latency)
+			word += theme.atMost()
 		}
+		word += Duration(latency)
 	}
-	if p := phases(r); p != "" {
-		took += ": " + p
+	about := fmt.Sprintf("   %v, connection %d", r.XID, r.Connection)
+	if r.Direction == record.Backward {
+		about += ", backward"
 	}
-	for i, line := range Wrap(took, max(width-len(word)-1, narrowest)) {
-		if i == 0 {
-			lines = append(lines, strings.TrimRight(shade.of(word)+" "+line, " "))
-		} else {
-			lines = append(lines, "  "+line)
+	if r.Attempt > 1 {
+		about += fmt.Sprintf(", attempt %d of #%d", r.Attempt, r.Request)
+	}
+	what := shortProcedure(r, "")
+	if file, known := r.File.Get(); known {
+		what += " " + endOf(clean(file), 40, theme.glyphs.shortened)
+	}
+	if read, written := r.FileBytes(); read+written > 0 {
+		what += " " + Size(read+written)
+	}
+	what = theme.fit(what, max(width-wide(about)-wide(word)-3, narrowest))
+	if line := what + about + "   " + word; wide(line) <= width {
+		lines = append(lines, theme.key.of(what)+about+"   "+shade.of(word))
+	} else {
+		lines = append(lines, theme.key.of(what)+theme.fit(about, max(width-wide(what), 1)), shade.of(word))
+	}
+	cause := r.Cause.Or(record.Cause{})
+	side := string(cause.Side.Or("?"))
+	if sentences := claim.Lines(r); all {
+		for _, sentence := range sentences {
+			add(side, theme.warn, clean(sentence))
+			side = ""
 		}
-	}
-	add(ink{}, places(r))
-	for _, sentence := range claim.Lines(r) {
-		add(theme.warn, clean(sentence))
-	}
-	for i, id := range r.Findings {
-		text := id
-		if rule := rule.Find(id); rule != nil {
-			text += ": " + rule.Title()
+	} else if len(sentences) > 0 {
+		text := clean(sentences[len(sentences)-1])
+		if brief := claim.Brief(r); wide(text) > width-overviewLabel && brief != "" {
+			text = clean(brief) + otherStalls(r)
 		}
-		const further = "            " // before further lines
-		label := "findings: "
-		if i > 0 {
-			label = "          "
-		}
-		for j, line := range Wrap(text, max(width-len(further), narrowest)) {
-			if j > 0 {
-				label = further
-			}
-			lines = append(lines, theme.bad.of(label+line))
-		}
+		add(side, theme.warn, text)
 	}
-	add(theme.warn, reportedElsewhere(r))
-	if id, known := r.RetransmitOf.Get(); known {
-		lines = append(lines, theme.warn.of(fmt.Sprintf("retransmits RPC #%d of the table of RPCs, which has the same XID, on a new connection", id)))
+	add("time", ink{}, cmp.Or(places(r), phaseText(r)))
+	add("check", theme.bad, strings.Join(r.Findings, ", "))
+	if all {
+		add("", theme.warn, reportedElsewhere(r))
 	}
 	return lines
+}
+
+// otherStalls says how long an RPC stalled, if its cause is only the longest of several stalls. It returns nothing for other RPCs.
+func otherStalls(r *record.Transaction) string {
+	c, n := r.Cause.Or(record.Cause{}), int64(0)
+	for range r.Stalls() {
+		n++
+	}
+	rest := r.Phases.Or(record.Phases{}).WaitNS - c.NS
+	if n < 2 || rest <= 0 || !strings.HasPrefix(c.ID, "stalled-") && c.ID != "busy" && c.ID != "receiver" {
+		return ""
+	}
+	return fmt.Sprintf(", and %s in %s", Duration(rest), record.Plural(n-1, "other stall"))
+}
+
+// phaseText returns the shares of the parts of a latency, the largest first.
+func phaseText(r *record.Transaction) string {
+	var sums []int64
+	list := Phases(r)
+	for _, p := range list {
+		sums = append(sums, p.NS)
+	}
+	type share struct {
+		percent int64
+		name    string
+	}
+	var shares []share
+	for i, percent := range analyze.Percents(sums) {
+		if percent > 0 {
+			shares = append(shares, share{percent, list[i].Name})
+		}
+	}
+	slices.SortStableFunc(shares, func(a, b share) int { return int(b.percent - a.percent) })
+	var words []string
+	for _, s := range shares {
+		words = append(words, fmt.Sprintf("%d%% %s", s.percent, s.name))
+	}
+	return strings.Join(words, ", ")
 }
 
 // reportedElsewhere names the RPCs that have the findings of this RPC's timeouts. A timeout that stalls several RPCs has
@@ -486,21 +592,6 @@ func Phases(r *record.Transaction) (list []Phase) {
 		list = append(list, Phase{shortPhases[i], ns.Or(0)})
 	}
 	return list
-}
-
-// phases returns the parts of the latency, or nothing if it has only one.
-func phases(r *record.Transaction) string {
-	p := r.Phases.Or(record.Phases{})
-	if !p.ReadNS.Known() && !p.WriteNS.Known() && p.WaitNS == 0 {
-		return ""
-	}
-	var parts []string
-	for _, p := range Phases(r) {
-		if p.NS > 0 {
-			parts = append(parts, p.Name+" "+Duration(p.NS))
-		}
-	}
-	return strings.Join(parts, ", ")
 }
 
 // makeRungs returns a rung for each event of a transaction, in the order of time.
@@ -938,13 +1029,16 @@ func (t *Theme) mark(c byte) string {
 
 // legend explains the marks and lists the handles: transferred bytes, and how each exposure
 // ended.
-func legend(theme *Theme, width int, r *record.Transaction, bars []record.Exposure) (lines []string) {
+func legend(theme *Theme, width int, r *record.Transaction, bars []record.Exposure, all bool) (lines []string) {
 	if len(bars) == 0 {
 		return nil
 	}
 	lines = append(lines, theme.dim.of(fmt.Sprintf("%s exposed  %s data moved  %s invalidated remotely  %s needs local invalidation",
 		theme.mark('+'), theme.mark('#'), theme.mark('x'), theme.mark('o'))))
 	for i, x := range bars {
+		if i == ladderBars && !all {
+			return append(lines, fmt.Sprintf("    and %d more handles", len(bars)-i))
+		}
 		name := " "
 		if i < ladderBars {
 			name = string(rune('a' + i))

@@ -57,7 +57,7 @@ func TestLooks(t *testing.T) {
 						if err := text.Transaction(r); err != nil {
 							return err
 						}
-						return render.Ladder(&b, theme, look.width, r)
+						return render.Ladder(&b, theme, look.width, r, true)
 					}
 					return nil
 				},
@@ -92,168 +92,93 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestOverviewOfPauses checks that the health line counts PFC pauses if there are any. Without packets of connections, nothing is said to be
-// healthy.
-func TestOverviewOfPauses(t *testing.T) {
-	for _, c := range []struct {
-		summary record.Summary
-		want    string
-	}{
-		{record.Summary{Packets: 7, RDMA: 7}, "health    0 packets on connections"},
-		{record.Summary{Packets: 8, RDMA: 7, PFCPauses: 1}, "health    0 packets on connections; 1 PFC pause"},
-		{record.Summary{Packets: 9, RDMA: 7, CaptureDrops: 3, PFCPauses: 2}, "health    0 packets on connections; 2 PFC pauses"},
-	} {
-		var b bytes.Buffer
-		screen := render.Screen{Out: &b, Theme: render.NewLook(render.Look{Colour: render.NoColour}), Width: 100}
-		if err := render.Overview(screen, analyze.NewCollector().Finish(nil), &c.summary, "x.pcap"); err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Contains(strings.Split(b.String(), "\n"), c.want) {
-			t.Errorf("want the line %q in\n%s", c.want, b.String())
-		}
-	}
-}
-
-// TestOverviewOfPoints: what capture points prove about packets is said. An acknowledgement that was lost harms nothing, and was
-// lost nevertheless.
-func TestOverviewOfPoints(t *testing.T) {
-	for _, c := range []struct {
-		name          string
-		between       record.Network
-		retransmitted int64
-		want          []string
-		no            string
-	}{
-		{"whole", record.Network{Packets: 1000}, 0, []string{"health    1000 packets on connections: no retransmission and no NAK in them\n"}, "between the"},
-		{
-			"lost without harm",
-			record.Network{Packets: 1000, Lost: 1},
-			0,
-			[]string{
-				"no fault proven that delayed much: 1 packet lost between the capture points; ",
-				"health    1000 packets on connections: no retransmission and no NAK in them\n",
-				"1 packet was lost between the capture points; every packet that is known to have passed a capture point is in its capture\n",
-			},
-			"no loss",
-		},
-		{
-			"lost and damaged",
-			record.Network{Packets: 1000, Lost: 80, Corrupted: 2},
-			90,
-			[]string{
-				"80 packets were lost and 2 damaged between the capture points; every packet that is known to have passed a capture point is in its capture\n",
-			},
-			"missing",
-		},
-		{
-			"not captured",
-			record.Network{Packets: 1000, NotCaptured: 7, Lost: 1, Unknown: 3},
-			2,
-			[]string{
-				"1 packet was lost between the capture points; whether 3 packets arrived is not known; the captures are incomplete: 7 packets were not captured at a point to which the network brought them\n",
-			},
-			"lack",
-		},
-		{
-			"lost in quiet times",
-			record.Network{Packets: 1000, Lost: 31, Quiet: []record.QuietTime{{From: 1, To: 2e9, Lost: 30}}},
-			2,
-			[]string{
-				"1 packet was lost between the capture points; 30 packets did not arrive while the capture at the other point has no packet at all; every packet that is known to have passed a capture point is in its capture\n",
-			},
-			"31 packets",
-		},
-		{"retransmitted", record.Network{Packets: 1000}, 3, []string{"every packet that is known to have passed a capture point is in its capture\n"}, "lost between"},
-	} {
-		collector := analyze.NewCollector()
-		collector.Network(nil, []*record.Network{&c.between})
-		collector.Connection(&record.Connection{Packets: 1000, Retransmitted: c.retransmitted})
-		summary := &record.Summary{Packets: 2000, RDMA: 1000}
-		var b bytes.Buffer
-		screen := render.Screen{Out: &b, Theme: render.NewLook(render.Look{Colour: render.NoColour}), Width: 280}
-		if err := render.Overview(screen, collector.Finish(summary), summary, "a.pcap b.pcap"); err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range c.want {
-			if !strings.Contains(b.String(), want) {
-				t.Errorf("%s: want %q in\n%s", c.name, want, b.String())
-			}
-		}
-		if strings.Contains(b.String(), c.no) {
-			t.Errorf("%s: %q is said in\n%s", c.name, c.no, b.String())
-		}
-	}
-}
-
-// TestOverviewOfNothing: the overview of a capture without RDMA reports nothing as healthy.
-func TestOverviewOfNothing(t *testing.T) {
+// drawn draws an overview, and checks that it is at most 24 lines, and that no line but a command is wider than the screen.
+func drawn(t *testing.T, story render.Story, width int, look render.Look) string {
+	t.Helper()
 	var b bytes.Buffer
-	screen := render.Screen{Out: &b, Theme: render.NewLook(render.Look{Colour: render.NoColour}), Width: 100}
-	if err := render.Overview(screen, analyze.NewCollector().Finish(&record.Summary{Packets: 7}), &record.Summary{Packets: 7}, "ssh.pcap"); err != nil {
+	screen := render.Screen{Out: &b, Theme: render.NewLook(look), Width: width}
+	if err := render.Overview(screen, story, render.Captures{Title: "nfs.pcap", Typed: "'/data/nfs and more.pcap'"}); err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); len(lines) != 5 || !strings.HasPrefix(lines[0], "verdict   the capture contains no RDMA") || !strings.HasPrefix(lines[4], "health    no RDMA in the capture") {
-		t.Errorf("the overview of a capture without RDMA has these lines, want a verdict first and no RDMA as health last of five: %q", lines)
+	text := escapes.ReplaceAllString(b.String(), "")
+	if n := strings.Count(text, "\n"); n > render.OverviewHeight {
+		t.Errorf("%d lines at %d columns:\n%s", n, width, text)
 	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if command := strings.Contains(line, " > rdmadump "); !command && render.Width(line) > width || command && !strings.HasSuffix(line, " '/data/nfs and more.pcap'") {
+			t.Errorf("at %d columns: %q", width, line)
+		}
+	}
+	return text
 }
 
-// TestOverviewLooks draws the overview in several looks. Only lines with a command to copy may
-// be too wide.
-func TestOverviewLooks(t *testing.T) {
-	for _, look := range []looks{
-		{"unicode-80", 80, render.Look{Colour: render.NoColour, Unicode: true}},
-		{"256-80", 80, render.Look{Colour: render.Colours256, Unicode: true}},
-		{"ascii-40", 40, render.Look{Colour: render.NoColour}},
-	} {
-		t.Run(look.name, func(t *testing.T) {
-			c := analyze.NewCollector()
-			summary := run(t, "rocev2-loss42.pcap.zst", dissect.Handler{
-				Transaction: func(r *record.Transaction) error { c.Transaction(r); return nil },
-				Connection:  func(r *record.Connection) error { c.Connection(r); return nil },
-				Finding:     func(r *record.Finding) error { c.Finding(r); return nil },
-			})
-			var b bytes.Buffer
-			screen := render.Screen{Out: &b, Theme: render.NewLook(look.look), Width: look.width}
-			if err := render.Overview(screen, c.Finish(summary), summary, "nfs.pcap"); err != nil {
-				t.Fatal(err)
-			}
-			for line := range strings.Lines(b.String()) {
-				n := utf8.RuneCountInString(strings.TrimRight(escapes.ReplaceAllString(line, ""), "\n"))
-				if n > look.width && !strings.Contains(line, " rdmadump ") {
-					t.Errorf("a line of %d: %s", n, line)
-				}
-			}
-			golden(t, "overview-"+look.name+".golden", b.Bytes())
+// manyProblems are more problems than a screen has room for.
+func manyProblems(n int, severity record.Severity) (list []*record.Problem) {
+	for i := range n {
+		list = append(list, &record.Problem{
+			Rank: i + 1, ID: "outage", Severity: severity, Places: []record.ProblemPlace{record.InNetwork, record.InServer},
+			Headline: fmt.Sprintf("headline of problem %d \x1b[31m", i+1), Effect: strings.Repeat("effect of it ", 20),
+			From: record.Some(record.Time(i+1) * 1e9), To: record.Some(record.Time(i+3) * 1e9),
+			Evidence: []record.ProblemFact{{Packet: 1492, Fact: "Reply 2348 B"}, {Packet: 1495, Fact: "NAK"}, {Packet: 1496, Fact: "DREQ"}, {Packet: 1500, Fact: "the fourth"}},
+			Command:  []string{"check", "-Y", fmt.Sprintf("rule == r%d", i+1)},
 		})
 	}
+	return list
 }
 
-// TestOverviewOfManyClients: steps of mounts and the slowest RPCs say whose they are if the capture has several clients, and what
-// an overview leaves out is counted.
-func TestOverviewOfManyClients(t *testing.T) {
-	o := analyze.NewCollector().Finish(&record.Summary{})
+// TestOverviewFits: however much there is to say, the screen has the rank, places, headline and command of the first problems.
+func TestOverviewFits(t *testing.T) {
+	summary := &record.Summary{Packets: 900, RDMA: 900, First: record.Some[record.Time](0), Last: record.Some[record.Time](20e9)}
+	c := analyze.NewCollector()
+	c.Begin(0)
+	for i := range 40 {
+		at := record.Time(i) * 5e8
+		c.Transaction(&record.Transaction{
+			ID: int64(i + 1), Request: int64(i + 1), Attempt: 1, Status: record.Complete, Operation: record.Some(fmt.Sprintf("OPERATION_NUMBER_%d", i)),
+			Call: &record.Message{Time: at}, Reply: &record.Message{Time: at + 3e6}, LatencyNS: record.Some[int64](3e6),
+			Phases: record.Some(record.Phases{ToReplyNS: record.Some[int64](3e6)}),
+		})
+	}
+	o := c.Finish(summary)
 	for i := range analyze.MaxPairs {
-		o.Groups = append(o.Groups, analyze.Group{Client: record.Some(fmt.Sprintf("10.0.0.%d", i+1)), Server: record.Some("10.9.9.9"), Transactions: 1})
+		o.Groups = append(o.Groups, analyze.Group{Client: record.Some(fmt.Sprintf("10.0.0.%d", i+1)), Server: record.Some("10.9.9.9"), Transport: "RoCEv2", UpperLayer: "rpcrdma", Transactions: 1, Connections: 1})
 	}
-	o.MountSteps = []analyze.Step{
-		{Time: 1e9, Client: record.Some("10.0.0.1"), Server: record.Some("10.9.9.9"), OK: record.Some(true), Asked: "MNT /export", Answer: "MNT3_OK"},
-		{Time: 2e9, Client: record.Some("10.0.0.2"), Server: record.Some("10.9.9.9"), OK: record.Some(false), Asked: "MNT /export", Answer: "MNT3ERR_ACCES"},
-	}
-	o.MountStepsTotal = 90
-	o.Slowest = []analyze.Slow{{Transaction: &record.Transaction{
-		Client: record.Some("10.0.0.3"), Server: record.Some("10.9.9.9"), Call: &record.Message{Time: 1e9}, LatencyNS: record.Some[int64](5e6),
-	}}}
-	var b bytes.Buffer
-	screen := render.Screen{Out: &b, Theme: render.NewLook(render.Look{Colour: render.NoColour}), Width: 100}
-	if err := render.Overview(screen, o, &record.Summary{First: record.Some[record.Time](1e9)}, "nfs.pcap"); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		"and at least 60 more pairs of client and server\n", "0ns  10.0.0.1  MNT /export: MNT3_OK\n", "1.000s  10.0.0.2  MNT /export: MNT3ERR_ACCES\n", "and 88 more steps\n", "5.00ms  0x00000000  10.0.0.3  (not decoded)",
-	} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("%q is missing in\n%s", want, b.String())
+	for _, width := range []int{80, 100, 160} {
+		for _, n := range []int{0, 1, 2, 3, 4, 12} {
+			for _, look := range []render.Look{{Colour: render.NoColour}, {Colour: render.Colours256, Unicode: true}} {
+				list := slices.Concat(manyProblems(n, record.Error), manyProblems(5, record.Note))
+				text := drawn(t, render.Story{Overview: o, Problems: list, Summary: summary}, width, look)
+				for i := range min(n, 3) {
+					if want := fmt.Sprintf("%d ERROR  network or server: headline of problem %d \\x1b[31m\n", i+1, i+1); !strings.Contains(text, want) {
+						t.Errorf("%d problems at %d columns: no %q in\n%s", n, width, want, text)
+					}
+					if want := fmt.Sprintf("> rdmadump check -Y 'rule == r%d' ", i+1); i < 2 && !strings.Contains(text, want) {
+						t.Errorf("%d problems at %d columns: no %q in\n%s", n, width, want, text)
+					}
+				}
+				for _, want := range []string{"\nOPERATION ", "\ntime      120 ms = 100% before the Reply\n", ">= 64 clients > 10.9.9.9", "40 RPCs", "\nRPCs      "} {
+					if !strings.Contains(text, want) {
+						t.Errorf("%d problems at %d columns: no %q in\n%s", n, width, want, text)
+					}
+				}
+				if more := fmt.Sprintf("+ %d more: rdmadump problems ", n-3); n == 12 && !strings.Contains(text, more) {
+					t.Errorf("no %q in\n%s", more, text)
+				}
+				if strings.Contains(text, "the fourth") || n > 0 && strings.Contains(text, "  OK  ") {
+					t.Errorf("%d problems at %d columns:\n%s", n, width, text)
+				}
+			}
 		}
+	}
+}
+
+// TestOverviewOfNothing: a capture without RPCs and connections has nothing that could be OK.
+func TestOverviewOfNothing(t *testing.T) {
+	summary := &record.Summary{Packets: 7, OtherProtocols: []record.OtherProtocol{{Protocol: "ARP", Packets: 7}}}
+	text := drawn(t, render.Story{Overview: analyze.NewCollector().Finish(summary), Summary: summary}, 100, render.Look{})
+	if !strings.Contains(text, "no RPC and no connection") && !strings.Contains(text, "no RDMA") || strings.Contains(text, "OK") {
+		t.Error(text)
 	}
 }
 
@@ -340,7 +265,7 @@ func TestTimes(t *testing.T) {
 		var b bytes.Buffer
 		text := render.NewText(&b, render.NewLook(render.Look{Colour: render.NoColour, Times: form}), 0)
 		for _, at := range []record.Time{first, second} {
-			text.Finding(&render.FindingGroup{First: record.Finding{Rule: "a-rule", Severity: record.Error, Time: record.Some(at)}, Count: 1})
+			text.Finding(&record.Finding{Rule: "a-rule", Severity: record.Error, Time: record.Some(at)})
 		}
 		text.Flush()
 		lines := strings.Split(b.String(), "\n")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/claim"
@@ -323,7 +324,7 @@ func TestLadders(t *testing.T) {
 			theme := render.NewTheme(false)
 			run(t, c.capture+".pcap.zst", dissect.Handler{Transaction: func(r *record.Transaction) error {
 				if len(c.xids) == 0 || slices.Contains(c.xids, r.XID.String()) {
-					if err := render.Ladder(&b, theme, width, r); err != nil {
+					if err := render.Ladder(&b, theme, width, r, true); err != nil {
 						t.Error(err)
 					}
 				}
@@ -452,7 +453,7 @@ func TestManyHandles(t *testing.T) {
 		r.Timeline = append(r.Timeline, record.Event{Event: record.EventReply})
 		return func() {
 			var b bytes.Buffer
-			if err := render.Ladder(&b, render.NewTheme(false), 80, r); err != nil {
+			if err := render.Ladder(&b, render.NewTheme(false), 80, r, true); err != nil {
 				t.Fatal(err)
 			}
 			if lines := bytes.Count(b.Bytes(), []byte("\n")); lines < n {
@@ -502,11 +503,11 @@ func TestAnyTimes(t *testing.T) {
 				}
 				text.Start(start)
 			}
-			if err := render.Ladder(&b, theme, 80, r); err != nil {
+			if err := render.Ladder(&b, theme, 80, r, true); err != nil {
 				t.Error(err)
 			}
 			text.Transaction(r)
-			text.Summary(summary)
+			text.Summary(summary, false)
 		})
 	}
 }
@@ -520,6 +521,28 @@ func TestUnits(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 9999: "9999", 10000: "9.8K", 1 << 20: "1.00M", 2048 << 10: "2.00M", 20 << 20: "20.0M", 20 << 30: "20.0G"} {
 		if got := render.Bytes(n); got != want {
 			t.Errorf("%d bytes are %s, want %s", n, got, want)
+		}
+	}
+}
+
+// TestBrief: numbers of screens have two or three digits and one unit.
+func TestBrief(t *testing.T) {
+	for ns, want := range map[int64]string{
+		0: "0 ns", 999: "999 ns", 1500: "1.5 us", 99_960: "100 us", 999_600: "1.0 ms", 2_600_000: "2.6 ms", 9_960_000: "10 ms", 560_300_000: "560 ms", 999_700_000: "1.00 s",
+		1_222_000_000: "1.22 s", 9_997_000_000: "10.0 s", 33_000_000_000: "33.0 s", 99_960_000_000: "100 s", 127e9: "127 s", 599e9: "599 s", 660e9: "660 s", 1800e9: "30.0 min", -1500: "-1.5 us",
+	} {
+		if got := field.Brief(ns); got != want {
+			t.Errorf("%d ns are %s, want %s", ns, got, want)
+		}
+	}
+	for n, want := range map[int64]string{0: "0 B", 9999: "9999 B", 10000: "9.8 KiB", 517 << 10: "517 KiB", 1000 << 10: "1.0 MiB", 1 << 20: "1.0 MiB", 20 << 30: "20 GiB"} {
+		if got := field.BriefSize(n); got != want {
+			t.Errorf("%d bytes are %s, want %s", n, got, want)
+		}
+	}
+	for n, want := range map[int64]string{0: "0", 999: "999", 1038: "1,038", 1234567: "1,234,567", -1234: "-1,234", -123: "-123"} {
+		if got := field.Count(n); got != want {
+			t.Errorf("%d is %s, want %s", n, got, want)
 		}
 	}
 }
@@ -544,7 +567,7 @@ func TestSameEachTime(t *testing.T) {
 			}
 		}
 		var text bytes.Buffer
-		if err := render.NewText(&text, render.NewTheme(false), 0).Summary(summary); err != nil {
+		if err := render.NewText(&text, render.NewTheme(false), 0).Summary(summary, true); err != nil {
 			t.Fatal(err)
 		}
 		if want := "memory limit reached: chunk data kept; memory limit reached: connections; memory limit reached: transactions\n"; !strings.HasSuffix(text.String(), want) {
@@ -579,7 +602,7 @@ func TestUncertainLatency(t *testing.T) {
 	ladder := func() string {
 		var out bytes.Buffer
 		r.Cause = claim.Of(r)
-		if err := render.Ladder(&out, render.NewTheme(false), 132, r); err != nil {
+		if err := render.Ladder(&out, render.NewTheme(false), 132, r, true); err != nil {
 			t.Fatal(err)
 		}
 		return strings.Join(strings.Fields(out.String()), " ")

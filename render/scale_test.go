@@ -55,7 +55,7 @@ func TestNarrow(t *testing.T) {
 	r := &record.Transaction{Status: record.Complete, Call: &record.Message{}, Reply: &record.Message{}, NFSStatus: record.Some("NFS4ERR_RECLAIM_CONFLICT"), LatencyNS: record.Some[int64](1500)}
 	for width := narrowest; width <= 40; width++ {
 		var b strings.Builder
-		if err := Ladder(&b, NewTheme(false), width, r); err != nil || !strings.Contains(b.String(), "NFS4ERR_RECLAIM_CONFLICT") {
+		if err := Ladder(&b, NewTheme(false), width, r, true); err != nil || !strings.Contains(b.String(), "NFS4ERR_RECLAIM_CONFLICT") {
 			t.Errorf("width %d: %v, %q", width, err, b.String())
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -478,118 +479,72 @@ func yesNo(v bool) string {
 
 func number(v uint32) string { return strconv.FormatUint(uint64(v), 10) }
 
-// carried returns how many packets carry RDMA, and how many carry RPC without RDMA.
-func carried(s *record.Summary) string {
-	text := strconv.FormatInt(s.RDMA, 10) + " of RDMA"
-	if s.RPC > 0 {
-		text += ", " + strconv.FormatInt(s.RPC, 10) + " of RPC over TCP or UDP"
-	}
-	return text
-}
-
 // Selected sets the beginning of the summary, which says how many records are shown; it may be empty.
 func (t *Text) Selected(words string) { t.selected = words }
 
-// Summary writes how much was read, and the problems that were found.
-func (t *Text) Summary(r *record.Summary) error {
-	var b strings.Builder
-	b.WriteString(t.selected)
-	b.WriteString(record.Plural(r.Packets, "packet"))
-	if first, known := r.First.Get(); known {
-		fmt.Fprintf(&b, " in %s", Duration(r.Last.Or(first).Sub(first)))
-	}
-	fmt.Fprintf(&b, ", %s; %s; ", carried(r), record.Plural(int64(r.Connections), "connection"))
+// Summary writes one line: what was read, and what differs from a whole capture in which nothing is wrong. It writes nothing if nothing
+// does and the line is only wanted then.
+func (t *Text) Summary(r *record.Summary, onlyWrong bool) error {
 	total := int64(0)
-	var parts []string
-	for _, s := range record.Statuses {
-		if n := r.Transactions[s]; n > 0 {
-			total += n
-			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(string(s), "_", " ")))
-		}
+	for _, n := range r.Transactions {
+		total += n
 	}
-	b.WriteString(record.Plural(total, "RPC"))
-	if len(parts) > 0 {
-		fmt.Fprintf(&b, " (%s)", strings.Join(parts, ", "))
+	scope := field.Count(total) + " " + record.Noun(total, "RPC")
+	if total == 0 {
+		scope = field.Count(r.Packets) + " " + record.Noun(r.Packets, "packet") + ", " + field.Count(r.RDMA) + " of RDMA"
 	}
-	for _, x := range []struct {
-		n           int64
-		noun, words string
-	}{
-		{r.Findings[record.Error], "error", " found"},
-		{r.Findings[record.Warning], "warning", ""},
-		{r.NotCaptured, "packet", " not captured"},
-		{int64(r.CaptureDrops), "packet", " dropped by the capture tool"},
-		{r.Fragments, "non-initial IP fragment", " not read"},
-		{r.Malformed, "packet", " malformed"},
-		{r.Truncated, "packet", " truncated"},
-		{r.ICRCBad, "packet", " with a bad ICRC"},
-		{r.UnknownLink, "packet", " of an unknown link type"},
-	} {
-		if x.n > 0 {
-			b.WriteString("; " + record.Plural(x.n, x.noun) + x.words)
-		}
+	if n := r.Transactions[record.NoReply]; n > 0 {
+		scope += ", " + field.Count(n) + " without Reply"
 	}
-	if len(r.LeftOut) > 0 {
-		const few = 5
-		names, more := r.LeftOut, len(r.LeftOut)-few
-		if more > 1 {
-			names = append(names[:few:few], fmt.Sprintf("and %d more", more))
+	if t.selected != "" {
+		scope = t.selected
+	}
+	counts := func(list ...count) (parts []string) {
+		for _, x := range list {
+			if x.n > 0 {
+				parts = append(parts, field.Count(x.n)+" "+x.words)
+			}
 		}
-		fmt.Fprintf(&b, "; left out: %s", Clean(strings.Join(names, ", ")))
+		return parts
+	}
+	errors, warnings := r.Findings[record.Error], r.Findings[record.Warning]
+	parts := []string{scope}
+	if found := counts(count{errors, record.Noun(errors, "error")}, count{warnings, record.Noun(warnings, "warning")}); found != nil {
+		parts = append(parts, strings.Join(found, ", "))
+	}
+	skipped := counts(count{r.Fragments, record.Noun(r.Fragments, "fragment")}, count{r.Malformed, "malformed"}, count{r.UnknownLink, "of unknown link types"})
+	if skipped != nil {
+		parts = append(parts, "skipped: "+strings.Join(skipped, ", "))
+	}
+	parts = append(parts, counts(count{r.NotCaptured, record.Noun(r.NotCaptured, "packet") + " missing"}, count{int64(r.CaptureDrops), "dropped by the capture tool"},
+		count{r.Truncated, "truncated"}, count{r.ICRCBad, "with a bad ICRC"})...)
+	if n := len(r.LeftOut); n > 0 {
+		parts = append(parts, "left out: "+Clean(strings.Join(r.LeftOut[:min(n, few)], ", ")))
+		if n > few {
+			parts[len(parts)-1] += fmt.Sprintf(" and %d more", n-few)
+		}
 	}
 	for _, state := range slices.Sorted(maps.Keys(r.Evicted)) {
-		fmt.Fprintf(&b, "; memory limit reached: %s", state)
+		parts = append(parts, "memory limit reached: "+state)
 	}
-	_, err := fmt.Fprintln(t.w, t.theme.dim.of(Folded(b.String(), t.width)))
+	if onlyWrong && len(parts) == 1 && r.Transactions[record.NoReply] == 0 {
+		return nil
+	}
+	line := textLine{parts: []part{{strings.Join(parts, "; "), t.theme.dim}}}
+	var b strings.Builder
+	line.write(&b, t.theme, cmp.Or(t.width, math.MaxInt32), Captures{})
+	_, err := io.WriteString(t.w, b.String())
 	return err
 }
 
-// FindingGroup is the findings of one rule with the same side at fault.
-type FindingGroup struct {
-	First      record.Finding
-	Count      int64
-	LastPacket record.Opt[int64]
-	LastPoint  string // the capture point whose number LastPacket is; empty if there is one
-
-	// Hosts has the numbers of findings by the address of the side at fault or, if no side is, of the client. It is nil if the
-	// capture has one client.
-	Hosts map[string]int64
+// count is a number of things, and the words after it.
+type count struct {
+	n     int64
+	words string
 }
 
-// shownHosts is the number of hosts that a group of findings names.
-const shownHosts = 3
-
-// hosts says whose the findings of a group are, those with the most findings first.
-func (g *FindingGroup) hosts() string {
-	whose := "on connections of client "
-	if side, known := g.First.AtFault.Get(); known {
-		whose = "of " + string(side) + " "
-	}
-	list := slices.SortedFunc(maps.Keys(g.Hosts), func(a, b string) int {
-		return cmp.Or(cmp.Compare(g.Hosts[b], g.Hosts[a]), cmp.Compare(a, b))
-	})
-	switch {
-	case len(list) == 0:
-		return ""
-	case len(list) == 1 && g.Count > 1:
-		return "; all " + whose + clean(list[0])
-	case len(list) == 1:
-		return "; " + whose + clean(list[0])
-	}
-	var parts []string
-	for _, address := range list[:min(len(list), shownHosts)] {
-		parts = append(parts, fmt.Sprintf("%d %s%s", g.Hosts[address], whose, clean(address)))
-	}
-	if more := len(list) - len(parts); more > 0 {
-		parts = append(parts, "the rest of "+record.Plural(int64(more), "other"))
-	}
-	return "; " + strings.Join(parts, ", ")
-}
-
-// Finding writes the severity, rule and place of a finding and, on the next lines, its
-// message and the number of similar findings.
-func (t *Text) Finding(g *FindingGroup) error {
-	r := &g.First
+// Finding writes the severity, rule and place of a finding and, on the next lines, its message.
+func (t *Text) Finding(r *record.Finding) error {
 	var where []string
 	if at, known := r.Time.Get(); known {
 		where = append(where, t.at(at))
@@ -616,15 +571,7 @@ func (t *Text) Finding(g *FindingGroup) error {
 		place = "  " + place
 	}
 	b.WriteString(place + "\n")
-	text := fmt.Sprintf("%s (%s)", clean(r.Message), r.Section)
-	if more := g.Count - 1; more > 0 {
-		text += fmt.Sprintf("; %s of this rule", record.Plural(more, "more finding"))
-		if packet, known := g.LastPacket.Get(); known {
-			text += map[bool]string{true: ", in packet ", false: ", the last in packet "}[more == 1] + numbered(packet, g.LastPoint)
-		}
-	}
-	text += g.hosts()
-	for _, line := range wrapped(text, t.width-8) {
+	for _, line := range wrapped(fmt.Sprintf("%s (%s)", clean(r.Message), r.Section), t.width-8) {
 		fmt.Fprintf(&b, "        %s\n", line)
 	}
 	_, err := io.WriteString(t.w, b.String())
@@ -653,57 +600,6 @@ func wrapped(text string, width int) (lines []string) {
 		return []string{text}
 	}
 	return Wrap(text, width)
-}
-
-// RuleCount counts the findings of a rule, and how many of them are the fault of each side.
-type RuleCount struct {
-	Rule                  string
-	Severity              record.Severity
-	Count, Client, Server int64
-}
-
-var ruleColumns = []column{
-	{name: "SEVERITY"},
-	{name: "RULE"},
-	{name: "COUNT", right: true},
-	{name: "CLIENT", right: true},
-	{name: "SERVER", right: true},
-	{name: "UNATTRIBUTED", right: true},
-}
-
-// Verdict writes the table of rules with findings, and the notes about rules that could not
-// be checked.
-func (t *Text) Verdict(rules []RuleCount, unchecked []string) error {
-	var b strings.Builder
-	if len(rules) > 0 {
-		const row = "%-30s %6v %7v %7v %12v\n"
-		var names []any
-		for _, c := range ruleColumns[1:] {
-			names = append(names, c.name)
-		}
-		fmt.Fprintf(&b, "\n%-8s "+row, append([]any{ruleColumns[0].name}, names...)...)
-		for _, r := range rules {
-			shade := t.theme.severity(r.Severity)
-			fmt.Fprintf(&b, "%s "+row, shade.of(fmt.Sprintf("%-8s", r.Severity)), r.Rule, r.Count, r.Client, r.Server, r.Count-r.Client-r.Server)
-		}
-	}
-	if len(rules) > 0 && t.width > 0 {
-		text := "CLIENT, SERVER: findings that are the fault of this side; UNATTRIBUTED: of neither, or the capture does not prove of which"
-		if slices.ContainsFunc(rules, func(c RuleCount) bool { return c.Severity == record.Note }) {
-			text += "; note: worth knowing, harms nobody"
-		}
-		b.WriteString(t.theme.dim.of(Folded(text, t.width)) + "\n")
-	}
-	for _, line := range unchecked {
-		for i, part := range wrapped(line, t.width-2) {
-			if i > 0 {
-				b.WriteString("  ")
-			}
-			b.WriteString(t.theme.dim.of(part) + "\n")
-		}
-	}
-	_, err := io.WriteString(t.w, b.String())
-	return err
 }
 
 // IsLive reports whether Live was called.

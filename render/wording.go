@@ -3,8 +3,10 @@ package render
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
 )
 
 // waitTexts names the reasons for waits: "stalled for 5ms: ...".
@@ -194,4 +196,130 @@ func outstanding(count int64, xids []record.Hex32) string {
 		list = append(list, "...")
 	}
 	return strings.Join(list, ", ")
+}
+
+// MorePairs says how many pairs of a list are not shown. An overview knows a limited number of pairs.
+func MorePairs(of, shown int) string {
+	text := record.Plural(int64(of-shown), "more pair")
+	if of == analyze.MaxPairs {
+		text = "at least " + text
+	}
+	return text
+}
+
+// MountText says what a client and a server agreed on.
+func MountText(m *analyze.Mounted) string {
+	text := fmt.Sprintf("%s > %s  NFS %s", m.Client.Or("?"), m.Server.Or("?"), m.NFSVersion)
+	if m.Security != "" {
+		text += ", " + m.Security
+	}
+	text += ", " + record.Plural(int64(m.Connections), "connection")
+	switch {
+	case m.Connections < 2 || m.AtOnce == 0:
+	case m.AtOnce == 1:
+		text += " one after another"
+	case m.AtOnce == m.Connections:
+		text += " at the same time"
+	default:
+		text += fmt.Sprintf(", at most %d at the same time", m.AtOnce)
+	}
+	if mtu, known := m.MTU.Get(); known {
+		text += fmt.Sprintf(", MTU %d", mtu)
+	}
+	read, returned := m.ReadBytesMax.Get()
+	if returned {
+		text += ", largest READ " + Size(read)
+	}
+	switch asked, known := m.ReadCountMax.Get(); {
+	case known && !returned:
+		text += ", READs asked for at most " + Size(asked)
+	case known && asked != read:
+		text += " (asked for at most " + Size(asked) + ")"
+	}
+	if n, known := m.WriteBytesMax.Get(); known {
+		text += ", largest WRITE " + Size(n)
+	}
+	if t, known := m.InlineThresholds.Get(); known {
+		text += fmt.Sprintf(", inline %d to the server and %d to the client", t.ClientToServer, t.ServerToClient)
+	}
+	if n, known := m.Credits.Get(); known {
+		text += ", " + record.Plural(int64(n), "credit")
+	}
+	return text
+}
+
+// shownOutages limits the outages of a mount that are described.
+const shownOutages = 4
+
+// leastUnanswered is the least time between the last Reply of a connection and its end for which the drawing has that Reply.
+const leastUnanswered = int64(100 * time.Millisecond)
+
+// OutageTexts says when a client had no connection after it had lost one; times count from the start of the capture.
+func OutageTexts(m *analyze.Mounted, start record.Time) (list []string) {
+	at := func(t record.Time) string { return fmt.Sprintf("%.2fs", float64(t.Sub(start))/1e9) }
+	for i, o := range m.Outages {
+		if i == shownOutages {
+			list = append(list, fmt.Sprintf("%s > %s: and %s without a connection", m.Client.Or("?"), m.Server.Or("?"), record.Plural(int64(len(m.Outages)-i), "more time")))
+			break
+		}
+		text := fmt.Sprintf("%s > %s: no connection in the capture ", m.Client.Or("?"), m.Server.Or("?"))
+		if to, known := o.To.Get(); known {
+			long := Duration(o.NS.Or(0))
+			if o.AtMost {
+				long = "at most " + long
+			}
+			text += fmt.Sprintf("between %s and %s (%s)", at(o.From), at(to), long)
+		} else {
+			text += fmt.Sprintf("from %s to the end of the capture", at(o.From))
+		}
+		text += fmt.Sprintf(": connection %d ended: %s", o.Connection, EndingText(o.How, o.By))
+		if o.OutstandingCalls > 0 {
+			text += ", with " + record.CallsAtEnd(o.OutstandingCalls, o.NotAccepted)
+		}
+		if last, known := o.LastReply.Get(); known && o.From.Sub(last) >= leastUnanswered {
+			text += "; the last RPC on it was answered at " + at(last)
+		}
+		if o.Rejected > 0 {
+			text += fmt.Sprintf("; %s rejected", record.Plural(int64(o.Rejected), "connection"))
+		}
+		if o.Unanswered > 0 {
+			text += fmt.Sprintf("; %s without an answer in the capture", record.Plural(int64(o.Unanswered), "connection request"))
+		}
+		if next, known := o.Next.Get(); known {
+			text += fmt.Sprintf("; then connection %d", next)
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+// ProvenParts returns in words how much of the latencies each side took, as far as the capture proves it. It leaves out a side
+// that may have taken nothing or more than half, and is empty if that is true of all.
+func ProvenParts(s *analyze.ShareSums) string {
+	if s.LatencyNS == 0 {
+		return ""
+	}
+	var parts []string
+	for i, x := range s.Sides() {
+		percent := s.Percents(s.LatencyNS)[i]
+		least := fmt.Sprintf("%d%% to ", percent.Min)
+		switch {
+		case percent.Min == percent.Max:
+			least = ""
+		case percent.Min == 0 && x.NS.Max > s.LatencyNS/2:
+			continue
+		case percent.Min == 0:
+			least = "at most "
+		}
+		parts = append(parts, fmt.Sprintf("%s %s%d%%", x.Side, least, percent.Max))
+	}
+	text := strings.Join(parts, ", ")
+	switch {
+	case text == "" || s.Exact == 0:
+	case s.Exact < s.RPCs:
+		text += fmt.Sprintf("; known exactly for %d of %s", s.Exact, record.Plural(s.RPCs, "RPC"))
+	default:
+		text += "; known exactly for all RPCs"
+	}
+	return text
 }

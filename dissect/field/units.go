@@ -65,3 +65,54 @@ func Change(share float64) string {
 	}
 	return fmt.Sprintf("%+.0f%%", share*100)
 }
+
+// Brief returns a duration, given in nanoseconds, with two or three digits and one unit: 2.6 ms, 560 ms, 1.22 s.
+func Brief(ns int64) string {
+	if ns < 0 {
+		return "-" + Brief(-max(ns, -math.MaxInt64))
+	}
+	for _, u := range [...]struct {
+		ns, below, digits int64 // the unit, the first number that is too large for it, and the digits of numbers below 10
+		name              string
+	}{{1, 1e3, 0, "ns"}, {1e3, 1e3, 1, "us"}, {1e6, 1e3, 1, "ms"}, {1e9, 1e3, 2, "s"}, {60e9, 600, 1, "min"}, {3600e9, 100, 1, "h"}} {
+		digits := u.digits
+		switch n := float64(ns) / float64(u.ns); {
+		case n >= 99.95 || u.ns < 1e9 && n >= 9.95:
+			digits = 0
+		case n >= 9.995:
+			digits = 1
+		}
+		if text := strconv.FormatFloat(float64(ns)/float64(u.ns), 'f', int(digits), 64); ns < u.below*u.ns && text != strconv.FormatInt(u.below, 10) {
+			return text + " " + u.name
+		}
+	}
+	return strconv.FormatInt(ns/86400e9, 10) + " d"
+}
+
+// BriefSize returns a number of bytes: exact below 10,000, and with two or three digits and one unit from there.
+func BriefSize(n int64) string {
+	if n < 10000 {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	size := float64(n) / (1 << 10)
+	for _, unit := range [...]string{"KiB", "MiB", "GiB", "TiB"} {
+		digits := 0
+		if size < 9.95 {
+			digits = 1
+		}
+		if text := strconv.FormatFloat(size, 'f', digits, 64); size < 1000 || unit == "TiB" {
+			return text + " " + unit
+		}
+		size /= 1 << 10
+	}
+	panic("unreachable")
+}
+
+// Count returns a number with a comma before each three digits.
+func Count(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

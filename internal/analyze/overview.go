@@ -16,7 +16,9 @@ type Overview struct {
 	Capture         []string               `json:"capture" doc:"What the capture is, and what it lacks, as sentences: the direction of its packets, handshakes and ends of connections, missing packets, second copies, truncated packets; empty if it lacks nothing."`
 	Groups          []Group                `json:"groups" doc:"Groups of connections between the same two ends with the same transport and upper layer."`
 	Health          Health                 `json:"health" doc:"Retransmissions, losses and NAKs on all connections."`
-	RPCs            RPCs                   `json:"rpcs" doc:"Number of transactions, by outcome."`
+	RPCs            RPCs                   `json:"rpcs" doc:"Number of requests and attempts, and what became of them."`
+	Operations      []*Operation           `json:"operations" doc:"Sums of the requests by operation, those with the largest sums of latencies first; the requests of mounting, unmounting and recovery are one row."`
+	Timeline        Course                 `json:"timeline" doc:"Number of requests over time."`
 	Time            Where                  `json:"time" doc:"Parts that the time of all transactions is made of."`
 	Slowest         []Slow                 `json:"slowest" doc:"Transactions with the longest latency, without those of mounting and unmounting: first those whose latency the capture proves, then at most two of which it shows only an upper bound, if they may have been slower than the last of these."`
 	SlowestMounting []Slow                 `json:"slowest_mounting" doc:"Transactions of mounting and unmounting with the longest latency, in the same order."`
@@ -87,6 +89,10 @@ type Health struct {
 
 // RPCs counts transactions by their outcome.
 type RPCs struct {
+	Requests   int64 `json:"requests" doc:"Number of requests: of what clients asked for once."`
+	Attempts   int64 `json:"attempts" doc:"Number of Calls of these requests: a client sends a Call again on another connection if its Reply does not come."`
+	Unanswered int64 `json:"unanswered" doc:"Number of requests without a Reply in the capture."`
+
 	Complete                     int64         `json:"complete" doc:"Number of transactions with both a Call and a Reply, of which answered is a part."`
 	Answered                     int64         `json:"answered" doc:"Number of these transactions of whose Reply too little was captured to say whether the RPC succeeded."`
 	NoReply                      int64         `json:"no_reply" doc:"Number of transactions without a Reply."`
@@ -220,6 +226,7 @@ type Collector struct {
 	rules       map[string]*RuleCount
 	ends        map[endKey]*EndCount
 	suspicion   suspicion
+	requests    requests
 	traffic     traffic
 	steps       steps
 	throughput  throughput
@@ -240,13 +247,14 @@ func NewCollector() *Collector {
 	return &Collector{
 		table: NewTable(ByOperation), answered: waitTable{}, unanswered: waitTable{}, stalledOn: map[int]record.Opt[record.End]{},
 		statuses: map[string]int64{}, rules: map[string]*RuleCount{}, ends: map[endKey]*EndCount{},
-		suspicion: newSuspicion(), traffic: traffic{open: map[int]*Traffic{}, all: map[string]*Traffic{}},
+		suspicion: newSuspicion(), requests: newRequests(), traffic: traffic{open: map[int]*Traffic{}, all: map[string]*Traffic{}},
 	}
 }
 
 // Begin sets the time of the first packet, from which seconds count, as those of [Rates] do. Without it, the first RPC is the start.
 func (c *Collector) Begin(at record.Time) error {
 	c.throughput.begin, c.throughput.begun = at, true
+	c.o.Timeline.From = at
 	return nil
 }
 
@@ -283,6 +291,10 @@ func (c *Collector) Transaction(r *record.Transaction) {
 		o.RPCs.RetransmittedOnNewConnection++
 	}
 	c.table.Add(r)
+	c.requests.add(r)
+	if r.Attempt <= 1 {
+		o.Timeline.add(r.Start())
+	}
 	c.waits(r)
 	o.Time.Shares.addHosts(r)
 	if latency, known := r.LatencyNS.Get(); known {
@@ -561,6 +573,13 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 		return cmp.Compare(b.Usage.Or(record.CreditUsage{}).AllInUseNS, a.Usage.Or(record.CreditUsage{}).AllInUseNS)
 	})
 	o.RPCs.Statuses = c.statusCounts()
+	o.Operations = c.requests.list()
+	o.RPCs.Attempts = o.RPCs.Total()
+	o.RPCs.Requests, o.RPCs.Unanswered = 0, 0
+	for _, row := range o.Operations {
+		o.RPCs.Requests += row.Requests
+		o.RPCs.Unanswered += row.NoReply
+	}
 	for _, row := range c.table.Rows() {
 		list := &o.Busiest
 		if name := row.Name[strings.LastIndexByte(row.Name, ' ')+1:]; mounting[name] || strings.HasPrefix(row.Name, "MOUNT") {

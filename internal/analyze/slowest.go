@@ -20,7 +20,7 @@ const slowest = 5
 // does only then, so they would hide the reads and writes among the slowest.
 var mounting = map[string]bool{
 	"EXCHANGE_ID": true, "CREATE_SESSION": true, "DESTROY_SESSION": true, "DESTROY_CLIENTID": true, "RECLAIM_COMPLETE": true, "SECINFO_NO_NAME": true,
-	"BIND_CONN_TO_SESSION": true, "SETCLIENTID": true, "SETCLIENTID_CONFIRM": true, "NULL": true, "FSINFO": true, "PATHCONF": true,
+	"BIND_CONN_TO_SESSION": true, "SETCLIENTID": true, "SETCLIENTID_CONFIRM": true, "NULL": true, "FSINFO": true, "PATHCONF": true, "SECINFO": true, "CB_NULL": true,
 }
 
 // ofMounting reports whether a transaction belongs to mounting or unmounting.

@@ -731,7 +731,7 @@ func (v *page) drawLadders(list []chosen) {
 	dropped := 0
 	for _, c := range list {
 		var b bytes.Buffer
-		if err := render.Ladder(&b, look, ladderWidth, c.r); err != nil && v.err == nil {
+		if err := render.Ladder(&b, look, ladderWidth, c.r, true); err != nil && v.err == nil {
 			v.err = err
 		}
 		text := strings.TrimRight(b.String(), "\n")

@@ -80,10 +80,10 @@ type plain struct {
 	Tree       bool
 	Bytes      bool
 	Timeline   bool
-	Brief      bool
 	Every      time.Duration // length of the intervals of stats; 0 for one sum
 	Accept     string        // file of --write-baseline
 	unanswered time.Duration
+	All        bool // check lists each finding, a ladder is not folded
 	Lost       bool // network lists the packets that were lost
 	Look       appearance
 }

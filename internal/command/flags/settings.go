@@ -44,7 +44,7 @@ func (s *Settings) Selection() string {
 	if s.From.Set || s.To.Set {
 		packets = "this time"
 	}
-	return "selected: " + strings.Join(parts, ", ") + ". Verdict and health count the packets of " + packets + ". All other packets are those of the whole capture; credits, and the RPCs above, are those of whole connections."
+	return "selected: " + strings.Join(parts, ", ") + "; packets are those of " + packets
 }
 
 // Settings holds what the flags mean to one view. It does not change after it is made.
@@ -53,6 +53,7 @@ type Settings struct {
 
 	View     *View
 	JSON     bool
+	Explain  bool          // overview lists what the capture does not decide, too
 	Report   string        // sarif, junit or markdown; empty for none of them
 	Filter   *query.Filter // for the view's records; nil for none
 	Summed   *query.Filter // for the transactions that stats sums up; nil for none
@@ -96,7 +97,7 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 		return nil, err
 	}
 	s := &Settings{
-		plain: f.plain, View: v, JSON: f.output == "json", Program: f.jq, FailOn: record.Severity(f.failOn),
+		plain: f.plain, View: v, JSON: f.output == "json", Explain: f.Explain != "", Program: f.jq, FailOn: record.Severity(f.failOn),
 		RPC:    f.rpc || slices.ContainsFunc(append([]string{f.Filter, f.sort}, f.fields...), namesRPC),
 		Decode: f.Tree || f.rpc,
 	}
@@ -114,9 +115,6 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 	}
 	if s.Hosts, err = parseHosts(f.hosts); err != nil {
 		return nil, err
-	}
-	if s.Brief && !s.JSON {
-		return nil, errors.New("--brief: only JSON has whole transactions; use it with -o json")
 	}
 	if slices.Contains([]string{"sarif", "junit", "markdown"}, f.output) {
 		s.Report = f.output
@@ -141,7 +139,7 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 	}
 	s.Decoded = slices.ContainsFunc(s.paths(f), query.Decoded)
 	s.Decode = s.Decode || s.Decoded
-	s.Files = v.Name == "files" || v.Name == "report" || v.Name == "problems" || v.Name == "overview" && s.JSON || slices.ContainsFunc(append(s.paths(f), s.Look.Columns...), namesFile) ||
+	s.Files = v.Name == "files" || v.Name == "report" || v.Name == "problems" || v.Name == "overview" || slices.ContainsFunc(append(s.paths(f), s.Look.Columns...), namesFile) ||
 		v.Name == "transactions" && s.Columns == nil && (s.JSON || s.Look.wide || s.Filter != nil)
 	s.Ladder = v.Name == "transactions" && len(s.XIDs) > 0 && !s.JSON && s.Columns == nil
 	return s, nil

@@ -23,6 +23,7 @@ type row struct {
 	sets        func(*Typed) any                   // returns a pointer to the value
 	byDefault   any                                // nil for the zero value
 	alone       string                             // value of the flag without a value; empty if it needs one
+	aloneIn     takers                             // the views in which it needs none; nil for all
 	values      func(v *View) []string             // returns all values that a view accepts; nil if they cannot be listed
 	complete    func(v *View) cobra.CompletionFunc // returns what offers values to a shell; nil if values does, or nothing
 	noInput     bool                               // the command reads no capture with this flag, so that live does not list it
@@ -68,11 +69,6 @@ var table = []row{
 		sets: func(t *Typed) any { return &t.Timeline },
 	},
 	{
-		name: "brief", group: ofView, takers: only("overview"),
-		doc:  "with -o json: write only what names transactions, their status, latency and cause",
-		sets: func(t *Typed) any { return &t.Brief },
-	},
-	{
 		name: "by", group: ofView, takers: only("rdma", "stats", "compare"),
 		doc:   "group transactions by these `fields`, with commas between them, such as client,operation, directory or size; program and procedure are possible, too, and status is what the column STATUS shows (default operation; with --every, no groups)",
 		sets:  func(t *Typed) any { return &t.by },
@@ -101,6 +97,11 @@ var table = []row{
 		values: fixed(record.Severities[:]...),
 	},
 	{
+		name: "all", group: ofView, takers: only("check", "transactions"),
+		doc:  "check: list each finding, and the rules that could not be checked; with --xid: draw the whole ladder",
+		sets: func(t *Typed) any { return &t.All },
+	},
+	{
 		name: "ignore", group: ofView, takers: only("check"),
 		doc:      "do not report findings of this `rule` (repeat the flag for more)",
 		sets:     func(t *Typed) any { return &t.ignore },
@@ -123,10 +124,10 @@ var table = []row{
 		noInput: true,
 	},
 	{
-		name: "explain", group: ofView, takers: only("check", "problems"),
-		doc:      "explain this `rule`, or kind of problem: its usual causes and what to check, and exit",
-		sets:     func(t *Typed) any { return &t.Explain },
-		complete: offerRules, noInput: true,
+		name: "explain", group: ofView, takers: only("check", "overview", "problems"),
+		doc:   "check and problems: explain this `rule` or kind of problem, its usual causes and what to check, and exit; overview: list what the capture does not decide, too",
+		sets:  func(t *Typed) any { return &t.Explain },
+		alone: "all", aloneIn: only("overview"), complete: offerRules, noInput: true,
 	},
 	{
 		name: "unanswered-after", group: ofView, takers: only("check"),
@@ -355,7 +356,9 @@ func (r *row) define(t *Typed, s *pflag.FlagSet, v *View) {
 	case pflag.Value:
 		s.VarP(to, r.name, r.short, usage)
 	}
-	s.Lookup(r.name).NoOptDefVal = r.optional(s.Lookup(r.name).NoOptDefVal)
+	if r.aloneIn == nil || v != nil && r.aloneIn(v.Name) {
+		s.Lookup(r.name).NoOptDefVal = r.optional(s.Lookup(r.name).NoOptDefVal)
+	}
 	s.Lookup(r.name).Hidden = v == nil && r.noInput
 }
 

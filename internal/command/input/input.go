@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -84,6 +85,15 @@ func NamesOf(given, paths []string, called map[string]string) Names {
 	names := Names{Shown: strings.Join(shown, " "), Typed: strings.Join(typed, " "), Piped: piped}
 	if len(paths) > fewNames {
 		names.Typed = "FILE..."
+	}
+	if len(shown) > 0 {
+		names.Title = filepath.Base(shown[0])
+	}
+	switch n := len(shown); {
+	case n == 2:
+		names.Title += " + 1"
+	case n > 2:
+		names.Title += fmt.Sprintf(", %d files", n)
 	}
 	return names
 }
@@ -214,6 +224,7 @@ type Source interface {
 // Names are the names of the captures of a run.
 type Names struct {
 	Shown string // for messages
+	Title string // for titles: the name of the first file, without folders
 	Typed string // quoted for a shell
 	Piped bool   // an input can be read only once; Typed has FILE instead
 }

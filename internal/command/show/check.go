@@ -10,7 +10,6 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
-	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -19,15 +18,17 @@ import (
 type results struct {
 	groups      []*render.FindingGroup
 	byKey       map[groupKey]*render.FindingGroup
-	counts      map[string]*render.RuleCount // by rule and severity
-	reported    map[string]bool              // lines for --write-baseline
-	noHandshake int                          // connections whose handshake is not in the capture
-	incomplete  int                          // connections with packets missing from the capture
+	reported    map[string]bool // lines for --write-baseline
+	noHandshake int             // connections whose handshake is not in the capture
+	incomplete  int             // connections with packets missing from the capture
 	connections int
-	timeouts    timeouts
-	clients     *analyze.Clients
+	clients     map[string]bool   // up to two
 	all         []*record.Finding // for -o sarif and -o junit
 	hosts       *record.Hosts     // names for text; nil if there are none
+}
+
+func newResults(s *sink) *results {
+	return &results{byKey: map[groupKey]*render.FindingGroup{}, reported: map[string]bool{}, clients: map[string]bool{}, hosts: s.Hosts}
 }
 
 // groupKey identifies findings that text output shows as one.
@@ -39,10 +40,10 @@ type groupKey struct {
 
 // findings shows the findings: in text output a few lines for each group, at the end.
 func findings(s *sink) (dissect.Handler, func()) {
-	c := &results{byKey: map[groupKey]*render.FindingGroup{}, counts: map[string]*render.RuleCount{}, reported: map[string]bool{}, clients: analyze.NewClients(s.Overlaps), hosts: s.Hosts}
+	c := newResults(s)
 	s.found = map[record.Severity]int64{}
-	inGroups := !s.JSON && s.Columns == nil && s.sorter == nil && s.Count == 0 && !s.text.IsLive()
-	show := func(r any) error { return s.text.Finding(&render.FindingGroup{First: *r.(*record.Finding), Count: 1}) }
+	inGroups := !s.All && !s.JSON && s.Columns == nil && s.sorter == nil && s.Count == 0 && !s.text.IsLive()
+	show := func(r any) error { return s.text.Finding(r.(*record.Finding)) }
 	h := dissect.Handler{
 		Finding: func(r *record.Finding) error {
 			if !s.WantsFinding(r) || s.Ignored[r.Rule] {
@@ -68,7 +69,6 @@ func findings(s *sink) (dissect.Handler, func()) {
 				c.add(r)
 			}
 			c.reported[line] = true
-			c.count(r)
 			s.found[r.Severity]++
 			if r.Severity.Rank() <= s.FailOn.Rank() {
 				s.errors++
@@ -82,15 +82,6 @@ func findings(s *sink) (dissect.Handler, func()) {
 			return nil
 		},
 	}
-	if inGroups && s.Report == "" && !s.Quiet && s.Filter == nil {
-		h.Transaction = func(r *record.Transaction) error {
-			if s.asked(r) {
-				c.timeouts.add(r)
-				c.clients.Transaction(r)
-			}
-			return s.status()
-		}
-	}
 	return h, func() {
 		switch {
 		case s.Report == "sarif":
@@ -98,19 +89,11 @@ func findings(s *sink) (dissect.Handler, func()) {
 		case s.Report == "junit":
 			s.fail(c.junit(s.w, s.Shown, s.FailOn))
 		case inGroups:
-			slices.SortStableFunc(c.groups, func(a, b *render.FindingGroup) int {
-				return cmp.Compare(a.First.Packet.Or(0), b.First.Packet.Or(0))
-			})
-			several := c.clients.Several()
-			for _, g := range c.groups {
-				if !several {
-					g.Hosts = nil
-				}
-				s.written++
-				s.fail(s.text.Finding(g))
-			}
-			if !s.Quiet {
-				s.fail(s.text.Verdict(c.byRule(), slices.Concat(c.none(s), c.trouble(s), c.timeouts.lines(), c.unchecked(s.summary))))
+			c.draw(s)
+		case s.All && !s.JSON && s.Columns == nil && !s.Quiet:
+			s.release()
+			for _, line := range c.unchecked(s.summary) {
+				s.fail(render.Labeled(s.w, cmp.Or(s.width, 120), "", line))
 			}
 		}
 		if s.Accept != "" {
@@ -119,55 +102,8 @@ func findings(s *sink) (dissect.Handler, func()) {
 	}
 }
 
-// timeouts counts the retransmission timeouts that stalled RPCs. A timeout has one finding, and may stall many RPCs.
-type timeouts struct {
-	rpcs   int64
-	bursts map[int64]bool // first packets that were retransmitted
-}
-
-// maxTimeouts limits the number of timeouts that are counted.
-const maxTimeouts = 1 << 16
-
-// add adds the timeouts that stalled an RPC.
-func (t *timeouts) add(r *record.Transaction) {
-	stalled := false
-	for i := range r.Waits {
-		w := &r.Waits[i]
-		if w.Reason != record.RetransmitTimeout {
-			continue
-		}
-		stalled = true
-		if packet, known := w.BurstPacket.Get(); known && len(t.bursts) < maxTimeouts {
-			if t.bursts == nil {
-				t.bursts = map[int64]bool{}
-			}
-			t.bursts[packet] = true
-		}
-	}
-	if stalled {
-		t.rpcs++
-	}
-}
-
-// lines says how many RPCs the timeouts stalled, if they stalled more RPCs than the findings name.
-func (t *timeouts) lines() []string {
-	n := int64(len(t.bursts))
-	if t.rpcs <= n || n == 0 || n == maxTimeouts {
-		return nil
-	}
-	return []string{fmt.Sprintf("%s stalled %s; a finding names only the RPC whose packet was retransmitted first", record.Plural(n, "retransmission timeout"), record.Plural(t.rpcs, "RPC"))}
-}
-
 // maxFaulty limits the number of hosts for which the findings of a group are counted.
 const maxFaulty = 1 << 10
-
-// trouble says how much of the trouble each client has, if there are several. A filter selects findings, and no trouble.
-func (c *results) trouble(s *sink) []string {
-	if text := c.clients.Sentence(s.summary); text != "" && s.Filter == nil {
-		return []string{s.Hosts.In(text)}
-	}
-	return nil
-}
 
 // add adds a finding to its group.
 func (c *results) add(r *record.Finding) {
@@ -189,38 +125,30 @@ func (c *results) add(r *record.Finding) {
 	g.LastPacket, g.LastPoint = r.Packet, r.Point
 }
 
-// count counts a finding for the table of rules.
-func (c *results) count(r *record.Finding) {
-	t := c.counts[r.Rule+string(r.Severity)]
-	if t == nil {
-		t = &render.RuleCount{Rule: r.Rule, Severity: r.Severity}
-		c.counts[r.Rule+string(r.Severity)] = t
+// draw writes the groups, and what was not checked.
+func (c *results) draw(s *sink) {
+	if len(c.clients) < 2 {
+		for _, g := range c.groups {
+			g.Hosts = nil
+		}
 	}
-	t.Count++
-	switch r.AtFault.Or("") {
-	case record.Client:
-		t.Client++
-	case record.Server:
-		t.Server++
+	s.written += int64(len(c.groups))
+	if len(c.groups) == 0 && (s.Quiet || s.Filter != nil || s.summary == nil || s.summary.RDMA+s.summary.RPC == 0 || s.nothing() != nil || s.outside(s.summary) != "") {
+		return
 	}
-}
-
-// byRule returns the rows of the table of rules: the most severe first, then the most
-// frequent.
-func (c *results) byRule() (all []render.RuleCount) {
-	for _, t := range c.counts {
-		all = append(all, *t)
+	scope := c.scope()
+	if s.Quiet {
+		scope = ""
 	}
-	slices.SortFunc(all, func(a, b render.RuleCount) int {
-		return cmp.Or(cmp.Compare(a.Severity.Rank(), b.Severity.Rank()), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule))
-	})
-	return all
+	s.fail(render.Findings(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, c.groups, s.Start, len(rule.All)-len(s.Ignored), scope))
 }
 
 // connection notes whether the capture lacks a part of a connection, so that some rules
 // cannot be checked there.
 func (c *results) connection(r *record.Connection) {
-	c.clients.Connection(r)
+	if client := r.Client.Address.Or(""); len(c.clients) < 2 && client != "" {
+		c.clients[client] = true
+	}
 	if r.UpperLayer != "rpcrdma" {
 		return
 	}
@@ -232,27 +160,20 @@ func (c *results) connection(r *record.Connection) {
 	}
 }
 
-// none says that a capture has no findings, and how many rules that is about.
-func (c *results) none(s *sink) []string {
-	if s.summary == nil || s.summary.RDMA+s.summary.RPC == 0 || len(c.groups) > 0 || s.Filter != nil || s.nothing() != nil || s.outside(s.summary) != "" {
-		return nil
-	}
-	var gaps []string
+// scope says how many rules were not checked everywhere.
+func (c *results) scope() string {
+	var gaps, reasons []string
 	if c.noHandshake > 0 {
-		gaps = append(gaps, "no_handshake")
+		gaps, reasons = append(gaps, "no_handshake"), append(reasons, "handshake missing")
 	}
 	if c.incomplete > 0 {
-		gaps = append(gaps, "missing")
+		gaps, reasons = append(gaps, "missing"), append(reasons, "packets missing")
 	}
-	text := "no findings"
-	if len(s.Known) > 0 {
-		text += " that the baseline does not list"
+	n := len(rule.Needing(gaps...))
+	if n == 0 {
+		return ""
 	}
-	text += fmt.Sprintf(": %s checked", record.Plural(int64(len(rule.All)-len(s.Ignored)), "rule"))
-	if n := len(rule.Needing(gaps...)); n > 0 {
-		text += fmt.Sprintf(", %d of them not everywhere", n)
-	}
-	return []string{text}
+	return fmt.Sprintf("%d of %d rules not checked everywhere (%s); --all lists them", n, len(rule.All), strings.Join(reasons, ", "))
 }
 
 // unchecked returns lines that name the rules that could not be checked everywhere, and

@@ -44,7 +44,7 @@ func (x *viewing) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	if f.Rules || f.Explain != "" {
+	if f.Rules || f.Explain != "" && x.view.Name != "overview" {
 		return f.Explains(x.view, stdout)
 	}
 	if f.Accept != "" {

@@ -1,9 +1,7 @@
 package show
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"io"
 	"maps"
 	"slices"
@@ -15,7 +13,7 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// overview summarizes a capture on one screen.
+// overview draws the problems and the sums of a capture on one screen.
 func overview(s *sink) (dissect.Handler, func()) {
 	c := analyze.NewCollector()
 	c.Only(s.Overlaps)
@@ -32,18 +30,15 @@ func overview(s *sink) (dissect.Handler, func()) {
 			})
 		})
 		o.Selected = s.Selection()
-		return render.Overview(render.Screen{Out: w, Theme: s.theme, Width: s.width}, record.Named(o, s.Hosts), record.Named(now, s.Hosts), s.Typed)
+		return render.Overview(render.Screen{Out: w, Theme: s.theme, Width: s.width}, s.story(o, nil, now), s.captures())
 	}
-	var ends analyze.Ends
 	names := map[analyze.HostName]bool{}
-	h := dissect.Handler{
+	checked := newResults(s)
+	sums := dissect.Handler{
 		Begin: c.Begin,
 		Transaction: func(r *record.Transaction) error {
 			if s.asked(r) && s.matches(r) {
 				c.Transaction(r)
-				ends.Add(r)
-			} else {
-				c.UnselectedRPC(r)
 			}
 			return s.status()
 		},
@@ -55,8 +50,7 @@ func overview(s *sink) (dissect.Handler, func()) {
 			}
 			if s.WantsConnection(r.ID) && s.Overlaps(r.First, r.Last) {
 				c.Connection(r)
-			} else {
-				c.Unselected(r)
+				checked.connection(r)
 			}
 			return nil
 		},
@@ -66,72 +60,46 @@ func overview(s *sink) (dissect.Handler, func()) {
 			}
 			return nil
 		},
-		Finding: func(r *record.Finding) error {
-			if s.WantsFinding(r) {
-				c.Finding(r)
-			}
-			return nil
-		},
 	}
+	h, diagnosed := diagnosis(s)
+	h.Begin = sums.Begin
+	h.Transaction, h.Connection, h.Operation = both(sums.Transaction, h.Transaction), both(sums.Connection, h.Connection), both(sums.Operation, h.Operation)
 	return h, func() {
 		c.Network(input.PointRecords(s.joined), input.NetworkRecords(s.joined))
-		o := c.Finish(s.summary)
+		o, list := c.Finish(s.summary), diagnosed()
 		o.Selected = s.Selection()
 		o.Hosts = slices.SortedFunc(maps.Keys(names), func(a, b analyze.HostName) int { return cmp.Compare(a.Address, b.Address) })
-		o.Ends = record.SomeIf(ends, ends.Transactions > 0)
-		if o.RPCs.Total() == 0 && s.nothing() != nil {
+		if o.RPCs.Attempts == 0 && s.nothing() != nil {
 			return
 		}
-		if s.Report == "markdown" {
+		story := s.story(o, list, s.summary)
+		switch {
+		case s.Report == "markdown":
 			s.written++
-			s.fail(render.OverviewMarkdown(s.w, record.Named(o, s.Hosts), record.Named(s.summary, s.Hosts), s.Typed))
-			return
-		}
-		if s.Brief {
+			s.fail(render.OverviewMarkdown(s.w, story, s.captures()))
+		case s.JSON || s.Columns != nil:
+			for _, p := range list {
+				s.emit(p, nil)
+			}
+			s.emit(o, nil)
+		default:
 			s.written++
-			s.fail(s.brief(o))
-			return
-		}
-		s.emit(o, func(r any) error {
-			return render.Overview(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, r.(*analyze.Overview), record.Named(s.summary, s.Hosts), s.Typed)
-		})
-	}
-}
-
-// brief writes an overview as JSON in which a transaction has only what names it, its status, its latency and its cause.
-func (s *sink) brief(o *analyze.Overview) error {
-	var whole map[string]any
-	numbers := json.NewDecoder(bytes.NewReader(render.AppendJSON(nil, o)))
-	numbers.UseNumber()
-	if err := numbers.Decode(&whole); err != nil {
-		return err
-	}
-	line, err := json.Marshal(shorter(whole))
-	if err != nil {
-		return err
-	}
-	_, err = s.w.Write(append(line, '\n'))
-	return err
-}
-
-// kept are the members of a transaction in brief JSON.
-var kept = []string{"type", "id", "connection", "xid", "direction", "operation", "procedure_name", "program_name", "version", "status", "nfs_status", "client", "server", "latency_ns", "latency_min_ns", "cause"}
-
-// shorter returns a value of JSON with short transactions.
-func shorter(v any) any {
-	switch v := v.(type) {
-	case []any:
-		for i := range v {
-			v[i] = shorter(v[i])
-		}
-	case map[string]any:
-		for name, member := range v {
-			if v["type"] == "transaction" && !slices.Contains(kept, name) {
-				delete(v, name)
-			} else {
-				v[name] = shorter(member)
+			s.fail(render.Overview(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, story, s.captures()))
+			if s.Explain {
+				s.fail(render.Undecided(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, story, checked.unchecked(s.summary), s.captures()))
 			}
 		}
 	}
-	return v
 }
+
+// story returns what the screen of an overview draws, with the names of hosts.
+func (s *sink) story(o *analyze.Overview, problems []*record.Problem, of *record.Summary) render.Story {
+	story := render.Story{Overview: record.Named(o, s.Hosts), Summary: record.Named(of, s.Hosts)}
+	for _, p := range problems {
+		story.Problems = append(story.Problems, record.Named(p, s.Hosts))
+	}
+	return story
+}
+
+// captures names the captures of a screen.
+func (s *sink) captures() render.Captures { return render.Captures{Title: s.Title, Typed: s.Typed} }

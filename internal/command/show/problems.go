@@ -1,6 +1,8 @@
 package show
 
 import (
+	"io"
+
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/command/input"
@@ -12,8 +14,16 @@ import (
 func problems(s *sink) (dissect.Handler, func()) {
 	h, finish := diagnosis(s)
 	return h, func() {
-		for _, p := range finish() {
-			s.take(p, func(r any) error { return render.Problem(s.w, r.(*record.Problem)) })
+		list := finish()
+		if len(list) == 0 && !s.JSON && s.Columns == nil && s.nothing() == nil {
+			s.written++
+			_, err := io.WriteString(s.w, "OK     no problems\n")
+			s.fail(err)
+		}
+		for _, p := range list {
+			s.take(p, func(r any) error {
+				return render.Problems(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, []*record.Problem{r.(*record.Problem)}, s.captures())
+			})
 		}
 	}
 }

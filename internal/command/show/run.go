@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -239,16 +238,13 @@ func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		s.count(summary)
 		shown := *summary
 		if s.found != nil {
-			shown.Findings = s.found // without those that --ignore, --baseline or a filter left out
+			shown.Findings = nil // The view counts them.
 		}
 		text := render.NewText(r.Stderr, render.NewTheme(s.Look.Colored(r.Stderr)), s.proseWidth(r.Stderr))
 		text.Selected(s.selection(summary))
-		text.Summary(&shown)
+		text.Summary(&shown, command.TerminalWidth(r.Stdout) == 0 || s.View.Name == "overview")
 		if s.nothing() == nil && s.outside(summary) == "" {
 			r.sayNext(s, summary)
-			if r.Piped && hasRPCs(summary) {
-				fmt.Fprintln(r.Stderr, "the commands above read FILE: save there what can be read only once")
-			}
 		}
 	}
 	if s.unpaired > 0 && !s.Quiet {
@@ -290,9 +286,8 @@ func (s *sink) count(summary *record.Summary) {
 	summary.Selected = record.SomeIf(s.written, s.selecting())
 }
 
-// selection says how many records are shown of how many, if flags select some, or after what, if they end reading. The summary follows.
+// selection says how many records are shown of how many, if flags select some. It returns nothing if they select all.
 func (s *sink) selection(summary *record.Summary) string {
-	order := s.order()
 	total, noun := int64(-1), "record"
 	switch s.View.Name {
 	case "transactions":
@@ -307,42 +302,20 @@ func (s *sink) selection(summary *record.Summary) string {
 	}
 	switch {
 	case !s.selecting() && !s.stopped, s.Timeline: // A connection has several records with --timeline.
-		return order
-	case s.stopped: // The numbers of the summary are those up to there, and how many more there are is not known.
-		return record.Plural(s.written, noun) + " shown; reading ended after "
+		return ""
+	case s.stopped: // How many more there are is not known.
+		return "the first " + record.Plural(s.written, noun)
 	case total < s.written:
-		return record.Plural(s.written, noun) + " shown; " + order
+		return record.Plural(s.written, noun)
 	}
-	return fmt.Sprintf("%d of %s shown; ", s.written, record.Plural(total, noun)) + order
+	return fmt.Sprintf("%d of %s", s.written, record.Plural(total, noun))
 }
 
-// order says how the rows of a table of sums are ordered, if no flag says it. It returns nothing for other views.
-func (s *sink) order() string {
-	switch first, _, _ := strings.Cut(s.By.By, ","); {
-	case s.View != nil && s.written > 1 && s.Order.Path == "latency_ns" && s.Order.Descending:
-		return "the longest times are first; "
-	case s.View == nil || s.Order.Path != "" && (s.Order.Path != "total_ns" || !s.Order.Descending) || s.written < 2:
-	case s.View == flags.OperationSumsView && s.Order.Path == "":
-		return "the rows with the most bytes are first; "
-	case s.View == flags.RatesView || s.View.Name == "stats" && first == "size":
-	case s.View.Name == "stats" || s.View.Name == "files":
-		return "the rows with the largest sum of latencies are first; "
-	}
-	return ""
-}
-
-// sayNext says which command comes next if a view shows sums, or what is in a capture without RPCs.
+// sayNext says what is in a capture without RPCs.
 func (r *Runner) sayNext(s *sink, summary *record.Summary) {
 	width := s.proseWidth(r.Stderr)
 	switch {
-	case s.Shown == "" || s.View == nil || s.View.Name == "overview" || r.lines != nil:
-	case hasRPCs(summary):
-		why, command := "to see which RPCs were slow and why:", "rdmadump overview "+s.Typed
-		between := " "
-		if width > 0 && len(why)+1+render.Width(command) > width { // A command is not wrapped, so that it can be copied.
-			between = "\n  "
-		}
-		fmt.Fprintln(r.Stderr, why+between+command)
+	case s.Shown == "" || s.View == nil || s.View.Name == "overview" || r.lines != nil || hasRPCs(summary):
 	case summary.RDMA+summary.RPC == 0 && s.View.SumsRPCs():
 		fmt.Fprintln(r.Stderr, render.Folded(fmt.Sprintf("the capture contains neither RDMA nor RPC%s: rdmadump packets %s lists what it has", contents(summary), s.Typed), width))
 	case summary.RDMA > 0 && s.View.SumsRPCs():

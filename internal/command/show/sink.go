@@ -265,7 +265,7 @@ func cloned(r any) (kept any, bytes int) {
 // drawLadder returns the ladder diagram of a transaction.
 func (s *sink) drawLadder(r any) []byte {
 	var b bytes.Buffer
-	s.fail(render.Ladder(&b, s.theme, s.width, s.named(r).(*record.Transaction)))
+	s.fail(render.Ladder(&b, s.theme, s.width, s.named(r).(*record.Transaction), s.All))
 	return b.Bytes()
 }
 

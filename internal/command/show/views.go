@@ -36,7 +36,7 @@ func open(s *sink) (h dissect.Handler, finish func()) {
 func transactions(s *sink) (dissect.Handler, func()) {
 	show := func(r any) error {
 		if s.Ladder {
-			return render.Ladder(s.w, s.theme, s.width, r.(*record.Transaction))
+			return render.Ladder(s.w, s.theme, s.width, r.(*record.Transaction), s.All)
 		}
 		return s.text.Transaction(r.(*record.Transaction))
 	}
