@@ -26,7 +26,7 @@ func newProblemList(m *Model) *pane {
 		}
 		for _, one := range problems {
 			var b strings.Builder
-			render.Problem(&b, one)
+			render.Problems(render.Screen{Out: &b, Theme: m.theme, Width: width}, []*record.Problem{one}, render.Captures{Typed: m.options.Typed})
 			open, opens := m.evidence(one)
 			for _, text := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
 				lines = append(lines, line{text: text, opens: opens, enter: open, run: strings.Join(append(one.Command, m.options.Typed), " ")})
