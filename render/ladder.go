@@ -490,7 +490,11 @@ func heading(theme *Theme, width int, r *record.Transaction, all bool) (lines []
 		}
 		add(side, theme.warn, text)
 	}
-	add("time", ink{}, cmp.Or(places(r), phaseText(r)))
+	parts := cmp.Or(places(r), phaseText(r))
+	if r.LatencyMinNS.Known() && parts != "" {
+		parts = theme.atMost() + parts
+	}
+	add("time", ink{}, parts)
 	add("check", theme.bad, strings.Join(r.Findings, ", "))
 	if all {
 		add("", theme.warn, reportedElsewhere(r))
