@@ -109,7 +109,7 @@ func TestMountedInline(t *testing.T) {
 		c := NewCollector()
 		c.Transaction(&record.Transaction{
 			Status: record.Complete, Direction: record.Forward, Program: record.Some[uint32](programNFS), Version: record.Some[uint32](3), Procedure: record.Some[uint32](1),
-			Client: record.Some("10.0.0.1"), Server: record.Some("10.0.0.2"),
+			Client: record.Some("10.0.0.1"), Server: record.Some("10.0.0.2"), Call: &record.Message{},
 		})
 		c.Connection(&record.Connection{
 			UpperLayer: "rpcrdma", Handshake: handshake, Packets: 9, InlineThreshold: record.Some(record.InlineThresholds{ClientToServer: 1024, ServerToClient: 1024}),
