@@ -119,9 +119,17 @@ const (
 	hashedTail = 16
 )
 
-// key returns a hash of what both copies of a packet have in common.
+// key returns a hash of what both copies of a packet have in common. An ICRC that is right is a hash of the packet already, but for the
+// byte of the BTH that it does not cover.
 func (d *doubles) key(l *layers) uint64 {
 	g := &l.datagram
+	if p := &l.packet; g.ICRC == rocev2.ICRCOk && l.carries != link.CarriesTCP && l.carries != link.CarriesUDP && l.err == nil && p.Opcode.Transport() != rocev2.UD {
+		b := d.hashed[:24]
+		binary.LittleEndian.PutUint64(b, uint64(p.ICRC)<<32|uint64(p.PSN))
+		binary.LittleEndian.PutUint64(b[8:], uint64(g.Raw[4])<<56|uint64(p.DestQPN)<<32|uint64(g.Length))
+		binary.LittleEndian.PutUint64(b[16:], uint64(p.Opcode)<<48|uint64(g.Identification)<<32|uint64(l.srcPort)<<16|uint64(l.dstPort))
+		return maphash.Bytes(d.seed, b)
+	}
 	b := append(d.hashed[:0], g.Raw[:min(len(g.Raw), hashedHead)]...)
 	b = append(b, g.Raw[max(len(g.Raw)-hashedTail, 0):]...)
 	src, dst := g.Src.IP.As16(), g.Dst.IP.As16()
