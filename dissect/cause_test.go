@@ -10,7 +10,7 @@ import (
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
-// Without causes, transactions are the same in all else.
+// Without causes and shares, transactions are the same in all else.
 func TestNoCause(t *testing.T) {
 	read := func(o dissect.Options) (list []*record.Transaction) {
 		h := dissect.Handler{Transaction: func(r *record.Transaction) error {
@@ -24,19 +24,19 @@ func TestNoCause(t *testing.T) {
 	}
 	for _, o := range []dissect.Options{{}, {Ahead: true}, {Memory: 64 << 10}} {
 		all, causes := read(o), 0
-		o.NoCause = true
+		o.NoShares = true
 		without := read(o)
 		if len(all) != len(without) {
 			t.Fatalf("%d transactions with causes, %d without", len(all), len(without))
 		}
 		for i, r := range all {
-			if without[i].Cause.Known() {
-				t.Errorf("RPC %d has a cause", i)
+			if without[i].Cause.Known() || without[i].Shares.Known() {
+				t.Errorf("RPC %d has a cause or shares", i)
 			}
 			if r.Cause.Known() {
 				causes++
 			}
-			if r.Cause = (record.Opt[record.Cause]{}); !reflect.DeepEqual(r, without[i]) {
+			if r.Cause, r.Shares = (record.Opt[record.Cause]{}), (record.Opt[record.Shares]{}); !reflect.DeepEqual(r, without[i]) {
 				t.Errorf("RPC %d: %+v, without causes %+v", i, r, without[i])
 			}
 		}

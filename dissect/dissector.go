@@ -79,6 +79,8 @@ type Options struct {
 	Tree bool
 	// NoCause leaves the field Cause of [record.Transaction] unknown, for callers that do not use it.
 	NoCause bool
+	// NoShares leaves the field Shares of [record.Transaction] unknown, too. It implies NoCause, because causes are made of shares.
+	NoShares bool
 	// Files fills in the fields File, FileFrom, FileHandle and FileUses of [record.Transaction].
 	Files bool
 	// Only is the set of the parts of a packet's description that the handlers use, in
@@ -180,7 +182,7 @@ func New(h Handler, o Options) *Dissector {
 	if o.Memory == 0 {
 		o.Memory = defaultMemory
 	}
-	o.Decode = o.Decode || o.RPC
+	o.Decode, o.NoCause = o.Decode || o.RPC, o.NoCause || o.NoShares
 	d := &Dissector{handler: h, options: o, budget: budget.New(o.Memory)}
 	if d.describe.Only = o.Only; o.Only == 0 || o.Tree {
 		d.describe.Only = field.Everything
@@ -189,6 +191,7 @@ func New(h Handler, o Options) *Dissector {
 	shown := d.shown()
 	d.table = transaction.NewTable(transaction.Options{
 		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown, Files: o.Files, Connections: h.Connection != nil,
+		Shares: h.Transaction != nil && !o.NoShares, Meanwhile: h.Transaction != nil,
 		Linger: o.Linger, Unanswered: o.Unanswered, Ports: portsOf(o.Ports), Position: o.At,
 	}, d.budget)
 	d.table.Located = d.presence.placeOf

@@ -124,9 +124,15 @@ const (
 func (d *doubles) key(l *layers) uint64 {
 	g := &l.datagram
 	if p := &l.packet; g.ICRC == rocev2.ICRCOk && l.carries != link.CarriesTCP && l.carries != link.CarriesUDP && l.err == nil && p.Opcode.Transport() != rocev2.UD {
-		b := d.hashed[:24]
+		b, marks := d.hashed[:24], uint64(p.Reserved6)
+		if p.FECN {
+			marks |= 0x80
+		}
+		if p.BECN {
+			marks |= 0x40
+		}
 		binary.LittleEndian.PutUint64(b, uint64(p.ICRC)<<32|uint64(p.PSN))
-		binary.LittleEndian.PutUint64(b[8:], uint64(g.Raw[4])<<56|uint64(p.DestQPN)<<32|uint64(g.Length))
+		binary.LittleEndian.PutUint64(b[8:], marks<<56|uint64(p.DestQPN)<<32|uint64(g.Length))
 		binary.LittleEndian.PutUint64(b[16:], uint64(p.Opcode)<<48|uint64(g.Identification)<<32|uint64(l.srcPort)<<16|uint64(l.dstPort))
 		return maphash.Bytes(d.seed, b)
 	}

@@ -91,7 +91,7 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	r.FillWaits()
 	r.Split = splitOf(x)
 	r.Shares = x.divide(r.Split)
-	if r.Shares.Known() {
+	if x.latency.Known() && x.rec.Call != nil {
 		r.Meanwhile = x.meanwhile
 	}
 	r.Request, r.Attempt, r.RetryOf, r.RetransmitOf = k.Request, k.Attempt, record.SomeIf(k.RetryOf, k.RetryOf != 0), record.SomeIf(k.RetransmitOf, k.RetransmitOf != 0)

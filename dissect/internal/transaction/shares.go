@@ -49,7 +49,7 @@ const copyBefore = record.Time(200e6)
 // were sent. The first of an RPC left its sender after all those that were noted before.
 func (x *txn) noteServed(o *rdma.Operation) {
 	by := o.Side
-	if by == x.side || x.turn.Begun() {
+	if !x.cs.table.options.Shares || by == x.side || x.turn.Begun() {
 		return
 	}
 	latest := &x.cs.wireActivity().served[by]
@@ -64,7 +64,7 @@ func (x *txn) noteServed(o *rdma.Operation) {
 func (x *txn) divide(split record.Opt[record.Split]) (r record.Opt[record.Shares]) {
 	t := x.cs.table
 	latency, known := x.latency.Get()
-	if !known || x.rec.Call == nil {
+	if !known || x.rec.Call == nil || !t.options.Shares {
 		return r
 	}
 	place := x.cs.place()
@@ -77,9 +77,16 @@ func (x *txn) divide(split record.Opt[record.Split]) (r record.Opt[record.Shares
 }
 
 // begins and lasts note what happens on the connection from the Call to the Reply.
-func (x *txn) begins() { x.signals = x.cs.link.Counts() }
+func (x *txn) begins() {
+	if x.cs.table.options.Meanwhile {
+		x.signals = x.cs.link.Counts()
+	}
+}
 
 func (x *txn) lasts(to record.Time) {
+	if !x.cs.table.options.Meanwhile {
+		return
+	}
 	ways := x.cs.link.Ways()
 	x.meanwhile = ways.Meanwhile(&x.signals, x.cs.link.WayOf(x.side), x.call.Time, to)
 }

@@ -45,6 +45,8 @@ type Options struct {
 	Shown bool
 	// Files resolves the files that transactions act on.
 	Files bool
+	// Shares and Meanwhile are set if these fields of transactions are used.
+	Shares, Meanwhile bool
 	// Connections is set if the records of connections are used.
 	Connections bool
 	// Linger is the time for which a transaction that has ended waits for later packets: an

@@ -77,6 +77,8 @@ type Settings struct {
 	Decode   bool               // arguments and results are decoded, for rpc, for packet trees or for a filter
 	Decoded  bool               // fields of the decoded arguments and results are used
 	Files    bool               // file handles are resolved
+	NoCause  bool               // the sentences about transactions are not used
+	NoShares bool               // nor are the shares of their latency
 	Ladder   bool               // transactions are drawn as ladder diagrams
 	Notes    []string           // messages about the flags for standard error
 	AtPoints []string           // names of the capture points; nil if there is only one
@@ -141,6 +143,7 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 	s.Decode = s.Decode || s.Decoded
 	s.Files = v.Name == "files" || v.Name == "report" || v.Name == "problems" || v.Name == "overview" || slices.ContainsFunc(append(s.paths(f), s.Look.Columns...), namesFile) ||
 		v.Name == "transactions" && s.Columns == nil && (s.JSON || s.Look.wide || s.Filter != nil)
+	s.NoCause, s.NoShares = s.unused(f, "cause"), s.unused(f, "cause", "shares")
 	s.Ladder = v.Name == "transactions" && len(s.XIDs) > 0 && !s.JSON && s.Columns == nil
 	return s, nil
 }
@@ -335,10 +338,20 @@ func (s *Settings) ShowsFiles(width int) bool {
 	return s.Files || s.View.Name == "transactions" && s.Columns == nil && width > 0
 }
 
-// UsesCause reports whether the view shows or uses the sentences about transactions. Sums do only if they are asked for.
-func (s *Settings) UsesCause() bool {
-	sums := s.View.Name == "stats" || s.View.Name == "files"
-	return !sums || s.Summed != nil || slices.ContainsFunc(s.By.paths, func(path string) bool { return strings.HasPrefix(path, "cause") })
+// unused reports whether the view neither shows nor uses fields of transactions. It shows all of them unless it lists the fields of -e, or
+// sums, which have fields of their own.
+func (s *Settings) unused(f *Typed, fields ...string) bool {
+	named := func(path string) bool {
+		return slices.ContainsFunc(fields, func(field string) bool { return strings.HasPrefix(path, field) })
+	}
+	switch {
+	case slices.ContainsFunc(s.paths(f), named):
+		return false
+	case s.View.summed != nil:
+		all := s.JSON || s.Look.wide || len(s.Look.Columns) > 0 // Tables show none of them otherwise.
+		return s.Columns != nil || !all || !slices.ContainsFunc(render.CSVFields(s.View.Fields.Of()), named)
+	}
+	return s.View.Fields == query.Transactions && !s.View.onePage && s.Columns != nil
 }
 
 // namesFile reports whether a field or column of transactions is about the file that they acted on.
