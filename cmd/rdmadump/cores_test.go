@@ -41,3 +41,26 @@ func TestCores(t *testing.T) {
 		}
 	}
 }
+
+// TestEverythingOn: a view that leaves out causes and shares of RPCs prints what it prints if its filter makes it compute them, on one
+// core and on four, with and without eviction (that of the capture of iWARP).
+func TestEverythingOn(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	const everything = "(cause or not cause) and (shares or not shares)"
+	for _, name := range []string{"rocev2-nfs41", "iwarp-nfs41", "rocev2-loss42", "lab-slowserver41"} {
+		path := "../../testdata/captures/" + name + ".pcap.zst"
+		for _, view := range []string{"stats", "stats --by client,operation", "stats --every 1s", "files", "transactions -e id -e latency_ns -e status -e meanwhile -e findings"} {
+			for _, memory := range []string{"256MiB", "1MiB"} {
+				args := append(strings.Fields(view), "-q", "--memory", memory, path)
+				for _, cores := range []int{1, 4} {
+					runtime.GOMAXPROCS(cores)
+					some, status := runGolden(args...)
+					all, other := runGolden(append([]string{args[0], "-Y", everything}, args[1:]...)...)
+					if !bytes.Equal(some, all) || status != other || len(some) == 0 {
+						t.Errorf("rdmadump %s: %d bytes and status %d on %d cores, with everything %d and %d", strings.Join(args, " "), len(some), status, cores, len(all), other)
+					}
+				}
+			}
+		}
+	}
+}
