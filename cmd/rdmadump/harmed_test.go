@@ -170,7 +170,7 @@ func TestHarmedEnd(t *testing.T) {
 					t.Errorf("finding %s: %s", value(r, "rule"), value(r, "message"))
 				}
 			}
-			o := recordsOf(t, append([]string{"overview"}, files...)...)[0]
+			o := overviewOf(t, files...)
 			for _, count := range []string{"retransmitted", "out_of_order", "damaged", "naks"} {
 				if n := value(o, "health."+count); n != "0" {
 					t.Errorf("%s packets are %s", n, count)
@@ -276,7 +276,7 @@ func TestChangedSegments(t *testing.T) {
 			t.Errorf("to %s, %s are changed and %s damaged", value(r, "to"), value(r, "changed"), value(r, "corrupted"))
 		}
 	}
-	o := recordsOf(t, append([]string{"overview"}, files...)...)[0]
+	o := overviewOf(t, files...)
 	if want := "3 TCP segments were changed between the capture points, and have right checksums"; value(o, "verdict.where") != "network" || !strings.HasPrefix(value(o, "verdict.text"), want) {
 		t.Errorf("%s: %s, want %s", value(o, "verdict.where"), value(o, "verdict.text"), want)
 	}

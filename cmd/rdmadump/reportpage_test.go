@@ -66,6 +66,18 @@ func recordsOf(t testing.TB, args ...string) (list []map[string]any) {
 	return list
 }
 
+// overviewOf returns the record of overview, which comes after its problems.
+func overviewOf(t testing.TB, args ...string) map[string]any {
+	t.Helper()
+	for _, r := range recordsOf(t, append([]string{"overview"}, args...)...) {
+		if r["type"] == "overview" {
+			return r
+		}
+	}
+	t.Fatalf("%q: no overview", args)
+	return nil
+}
+
 // value returns the member of a record at a path such as "latency.p50_ns", as text; null is "".
 func value(r map[string]any, path string) string {
 	var v any = r
@@ -248,7 +260,7 @@ func TestReportNumbers(t *testing.T) {
 			})
 			same("files", "RPCs", tableOf(t, page, "file-table"), want)
 
-			compareOverview(t, page, recordsOf(t, "overview", path)[0], strings.NewReplacer("FILE", path))
+			compareOverview(t, page, overviewOf(t, path), strings.NewReplacer("FILE", path))
 			compareFindings(t, page, recordsOf(t, "check", path))
 			compareRPCs(t, page, recordsOf(t, "transactions", path))
 		})
@@ -333,7 +345,7 @@ func TestReportPoints(t *testing.T) {
 		"From": "from", "To": "to", "Packets": "packets", "Lost": "lost", "Not captured": "not_captured", "Unknown": "unknown", "Reordered": "reordered", "Damaged": "corrupted",
 		"Duplicated": "duplicated", "Mirror copies": "mirror_duplicates", "Shortest": "delay.min_ns", "P50": "delay.p50_ns", "P90": "delay.p90_ns", "P99": "delay.p99_ns", "Worst": "delay.max_ns",
 	})
-	o := recordsOf(t, append([]string{"overview"}, bothEnds...)...)[0]
+	o := overviewOf(t, bothEnds...)
 	var ends []map[string]any
 	for _, path := range []string{"client_ns", "network_ns", "server_ns"} {
 		ends = append(ends, map[string]any{"ns": value(o, "ends."+path)})
