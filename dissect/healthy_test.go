@@ -253,8 +253,9 @@ var inexact = []string{
 
 // mistaken maps rules to those that the same side broke, if what was captured of its message fits both.
 var mistaken = map[string]string{
-	"unused-chunk-length": "reduced-ineligible-item", // Which item may be in the chunk was not captured.
-	"nomsg-without-chunk": "backward-not-msg",        // Whether the message is a Call or a Reply was not captured.
+	"unused-chunk-length":   "reduced-ineligible-item", // Which item may be in the chunk was not captured.
+	"nomsg-without-chunk":   "backward-not-msg",        // Whether the message is a Call or a Reply was not captured.
+	"credit-limit-exceeded": "reply-without-call",      // The same: a stray Reply takes a buffer as a Call does.
 }
 
 // TestTruncated: a connection of which all packets, or those of one side, were truncated has no finding that it does not

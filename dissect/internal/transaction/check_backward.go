@@ -58,7 +58,7 @@ func checkBackwardCall(c checker, m *message) {
 		return
 	}
 	switch p := &c.x.procedure; {
-	case p.known && nfs.ProgramName(p.program) == "": // how its client allows Calls is unknown
+	case !p.known || nfs.ProgramName(p.program) == "": // how its client allows Calls is unknown
 	case j.backchannel == noBackchannel:
 		c.report(rule.BackwardUnexpected, "%s", unexpected)
 	case j.backchannel == backchannelRequested:

@@ -112,7 +112,8 @@ func noteVersion(cs *connState, x *txn, m *message) {
 		cs.checks.usedVersion = record.Some(m.header.Vers)
 		cs.doubts.notRead(true)
 	}
-	cs.pending.DecideAnswered(rule.RDMAVersion, isProbed(cs, x, m), x.tag(partCall), m.header.Length >= rpcrdma.FixedLen, (*proofs)(cs))
+	known := m.header.Length >= rpcrdma.FixedLen && (m.header.Proc != rpcrdma.Error || m.err == nil || m.captured()) // Which error it is may be cut off.
+	cs.pending.DecideAnswered(rule.RDMAVersion, isProbed(cs, x, m), x.tag(partCall), known, (*proofs)(cs))
 }
 
 // isProbed returns the rule for a Call whose version is refused as it has to be: its sender found out which versions there are (RFC 8166
