@@ -36,6 +36,7 @@ type recordBatch struct {
 	connections  []*record.Connection
 	findings     []*record.Finding
 	operations   []record.RDMAOperation
+	tasks        []*record.Task
 	signals      []record.Signal
 	began        record.Time
 	lists        arena  // contents of the lists in the records
@@ -56,6 +57,7 @@ const (
 	kindConnection
 	kindFinding
 	kindOperation
+	kindTask
 	kindSignal
 )
 
@@ -148,7 +150,7 @@ func (p *recordBatch) clear() {
 	s := p.lists
 	*p = recordBatch{
 		order: p.order[:0], packets: p.packets[:0], transactions: p.transactions[:0], connections: p.connections[:0], findings: p.findings[:0],
-		operations: p.operations[:0], signals: p.signals[:0],
+		operations: p.operations[:0], tasks: p.tasks[:0], signals: p.signals[:0],
 	}
 	if s.size > 2*fullBytes {
 		return
@@ -203,6 +205,10 @@ func (a *ahead) put(r any) error {
 		last := &p.operations[len(p.operations)-1]
 		last.Waits = place(&p.lists, &p.lists.waits, r.Waits)
 		p.order = append(p.order, kindOperation)
+	case *record.Task:
+		p.lists.size += r.CloneBytes()
+		p.tasks = append(p.tasks, r) // it does not change any more
+		p.order = append(p.order, kindTask)
 	case record.Time:
 		p.began = r
 		p.order = append(p.order, kindBegin)
@@ -341,6 +347,7 @@ func (d *Dissector) dissectAll(ctx context.Context, r *reader, source capture.So
 // hand passes the records of a batch to the handlers.
 func (d *Dissector) hand(p *recordBatch) (err error) {
 	packets, transactions, connections, findings, operations, signals := p.packets, p.transactions, p.connections, p.findings, p.operations, p.signals
+	tasks := p.tasks
 	for _, kind := range p.order {
 		switch kind {
 		case kindBegin:
@@ -370,6 +377,11 @@ func (d *Dissector) hand(p *recordBatch) (err error) {
 			operations = operations[1:]
 			d.number = r.Completed().Packet
 			err = d.handler.Operation(r)
+		case kindTask:
+			r := tasks[0]
+			tasks = tasks[1:]
+			d.number = r.Completed().Packet
+			err = d.handler.Task(r)
 		case kindSignal:
 			err = d.handler.Signal(signals[0])
 			signals = signals[1:]

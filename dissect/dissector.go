@@ -34,6 +34,8 @@ type Handler struct {
 	Connection  func(*record.Connection) error
 	Transaction func(*record.Transaction) error
 	Finding     func(*record.Finding) error
+	// Task gets the tasks that were put off, or whose Calls were sent more than once, each after the transactions of it.
+	Task func(*record.Task) error
 	// Operation gets the RDMA operations of all upper layers, each when nothing more can happen to
 	// it. The operations of a connection come before the connection.
 	Operation func(*record.RDMAOperation) error
@@ -196,6 +198,7 @@ func New(h Handler, o Options) *Dissector {
 	}, d.budget)
 	d.table.Located = d.presence.placeOf
 	d.table.Transaction = handing(d, h.Transaction)
+	d.table.Task = handing(d, h.Task)
 	if h.Payload != nil || o.Decode {
 		var reader rpcReader
 		d.table.Payload = func(t *record.Transaction, call, reply *record.Payload) {
@@ -466,6 +469,7 @@ func (d *Dissector) Finish() (*record.Summary, error) {
 	if d.err == nil {
 		d.tracker.Close(d.table.Drain)
 		d.tracker.Finish()
+		d.table.EndTasks()
 	}
 	return d.Summary(), d.err
 }

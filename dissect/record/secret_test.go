@@ -21,7 +21,8 @@ var shareable = []any{
 	record.Point{},
 	record.Network{},
 	record.LostPacket{},
-	record.RDMAOperation{}, record.Task{},
+	record.RDMAOperation{},
+	record.Task{},
 	record.Sighting{},
 }
 

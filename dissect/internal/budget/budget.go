@@ -23,11 +23,12 @@ const (
 	Events // events of a timeline, beyond the number that is stored
 
 	FileNames // names and handles of files; a file has its name again after its next LOOKUP or OPEN
+	Tasks     // requests that were put off, and that a later one may repeat
 
 	kinds // number of kinds
 )
 
-var names = [kinds]string{"chunk_data", "held_packets", "send_data", "operations", "calls", "connections", "ranges", "events", "file_names"}
+var names = [kinds]string{"chunk_data", "held_packets", "send_data", "operations", "calls", "connections", "ranges", "events", "file_names", "tasks"}
 
 // String returns the name of the kind in the summary record. It is stable.
 func (k Kind) String() string { return names[k] }

@@ -406,19 +406,8 @@ func either[T any](a, b record.Opt[T]) record.Opt[T] {
 	return b
 }
 
-// Closing remembers the outstanding Calls, because they may be retransmitted on another connection
-// before this connection has ended.
-func (cs *connState) Closing() {
-	cs.closing = true
-	for x := cs.calls.first; x != nil; x = x.next {
-		cs.table.rememberUnanswered(x)
-	}
-	for x := cs.finished.first; x != nil; x = x.next {
-		if x.state.mayBeRetransmitted() { // its Reply may never arrive
-			cs.table.rememberUnanswered(x)
-		}
-	}
-}
+// Closing notes that the connection is about to end.
+func (cs *connState) Closing() { cs.closing = true }
 
 // Closed ends all Calls without Reply, oldest first.
 func (cs *connState) Closed(at record.Stamp, how *rdma.Ending) {

@@ -113,7 +113,6 @@ func (x *txn) settleDelivery() {
 	gaveUp := waited && x.progress.replyAgain && cs.closing && cs.gaps(x.side)&unknown == 0 && cs.link.Acknowledges(x.side.Other())
 	repeated := x.repeatedElsewhere && cs.gaps(x.side)&evidence.Unordered == 0
 	if !gaveUp && !repeated || x.rec.Call == nil {
-		cs.table.forgetUnanswered(x)
 		return
 	}
 	loseReply(x)

@@ -42,15 +42,14 @@ func (t *Table) end(x *txn, status record.Status) {
 	t.files.end(x)
 	x.memory.Hide(&cs.exposed[x.side])
 	x.ended = t.Clock
-	if status == record.NoReply && !cs.closing { // the Calls of a closing connection were remembered before
-		t.rememberUnanswered(x)
-	}
 	cs.finished.add(x)
 	t.settling.Push(x)
+	t.endTask(x, status)
 }
 
 // Expire hands out the transactions that have waited long enough.
 func (t *Table) Expire() {
+	t.expireTasks()
 	if t.Clock <= t.due && t.settling.Len() < maxSettling {
 		return
 	}
@@ -116,9 +115,10 @@ func (k callKey) release() {
 type pastCall struct {
 	id         int64
 	request    int64
+	retryOf    int64
 	attempt    int
 	connection int
-	tag        rdma.Tag
+	chain      *chain
 	form       callForm
 	bytes      record.Opt[int]   // of the Send
 	payload    record.Opt[int64] // bytes of the Payload stream
@@ -131,6 +131,7 @@ type pastCall struct {
 // recognizes the RPC.
 type arguments struct {
 	known bool
+	slot  bool // they are the session, and which use of which slot it is, which is unique
 	bytes int
 	sum   uint64
 }
@@ -142,20 +143,24 @@ func (t *Table) argumentsOf(m *message) arguments {
 	if m.rpcErr != nil || !m.captured() || m.rpc.Credential.Flavor == oncrpc.AuthRPCSECGSS {
 		return arguments{}
 	}
-	data := m.payload[m.rpc.Length:]
+	data, slot := m.payload[m.rpc.Length:], false
 	if b := m.arguments; b != nil {
 		data = b.message.SlotUse(b.bytes)
+		slot = data != nil
 	}
 	if data == nil || nfs.WritesData(m.rpc.Program, m.rpc.Version, m.rpc.Procedure) {
 		return arguments{}
 	}
-	return arguments{true, len(data), maphash.Bytes(t.seed, data)}
+	return arguments{true, slot, len(data), maphash.Bytes(t.seed, data)}
 }
 
 // differ reports whether the arguments cannot be those of one RPC: with other chunks, other parts of them follow the header.
 func (a *arguments) differ(o *arguments) bool {
 	return a.known && o.known && a.bytes == o.bytes && a.sum != o.sum
 }
+
+// same reports whether the arguments are known to be those of one RPC.
+func (a *arguments) same(o *arguments) bool { return a.known && o.known && a.bytes > 0 && *a == *o }
 
 // callForm is how a Call was sent. A retransmission on a new connection may have other chunks.
 type callForm uint8
@@ -199,15 +204,28 @@ func (p *pastCall) mayBe(x *txn) bool {
 // maxUnanswered is the maximum number of unanswered Calls that are remembered.
 const maxUnanswered = 1 << 14
 
-func (x *txn) callKey() callKey {
+func (x *txn) callKeyOf() callKey {
 	c := x.cs.link
 	return callKey{c.Host(x.side), c.Host(x.side.Other()), uint32(x.rec.XID)}
 }
 
-// rememberUnanswered remembers the XID of an unanswered Call, to recognize its retransmission on
-// another connection.
-func (t *Table) rememberUnanswered(x *txn) {
-	if x.rec.Call == nil {
+// past returns what is remembered of a Call.
+func (x *txn) past() pastCall {
+	k := &x.rec
+	return pastCall{
+		k.ID, k.Request, k.RetryOf, k.Attempt, x.cs.link.Setup().ID.Or(0), x.chain, x.form, x.call.SendBytes, x.call.PayloadBytes, x.procedure, x.arguments,
+		soFar(x),
+	}
+}
+
+// forgetCall forgets a Call whose record is handed out, or remembers it if its requester may send it again, because it has no Reply.
+func (t *Table) forgetCall(x *txn, unsettled bool) {
+	if t.calls[x.callKey] != x {
+		return
+	}
+	delete(t.calls, x.callKey)
+	if x.rec.Status != record.NoReply && !(unsettled && x.cs.closing) {
+		x.callKey.release()
 		return
 	}
 	if len(t.unanswered) >= maxUnanswered {
@@ -216,43 +234,61 @@ func (t *Table) rememberUnanswered(x *txn) {
 		}
 		clear(t.unanswered)
 	}
-	k := x.callKey()
-	before := len(t.unanswered)
-	t.unanswered[k] = pastCall{x.rec.ID, x.rec.Request, x.rec.Attempt, x.cs.link.Setup().ID.Or(0), x.tag(partReply), x.form, x.call.SendBytes, x.call.PayloadBytes, x.procedure, x.arguments, soFar(x)}
-	if len(t.unanswered) > before {
+	if _, known := t.unanswered[x.callKey]; known {
+		x.callKey.release()
+	}
+	t.unanswered[x.callKey] = x.past()
+}
+
+// findEarlier finds the earlier attempt of the request that a new Call is another attempt of, if there is one, and remembers the Call.
+func (t *Table) findEarlier(x *txn) {
+	k := x.callKeyOf()
+	old := t.calls[k]
+	x.callKey, t.calls[k] = k, x
+	if old == nil {
 		k.hold()
 	}
-}
-
-// forgetUnanswered forgets a Call that was remembered because its Reply might not have arrived: the record that is handed out
-// says that it is complete, and so none may repeat it.
-func (t *Table) forgetUnanswered(x *txn) {
-	if !x.cs.closing || x.rec.Call == nil {
-		return
-	}
-	k := x.callKey()
-	if before, known := t.unanswered[k]; known && before.id == x.rec.ID {
-		delete(t.unanswered, k)
-		k.release()
-	}
-}
-
-// findRetransmitted finds the unanswered transaction that a new Call retransmits, if any.
-func (t *Table) findRetransmitted(x *txn) {
-	if len(t.unanswered) == 0 {
-		return
-	}
-	k := x.callKey()
-	if before, known := t.unanswered[k]; known {
-		if x.cs.link.Setup().ID.Or(0) == before.connection || !before.mayBe(x) {
-			return
-		}
-		delete(t.unanswered, k)
-		k.release()
-		x.rec.follow(&before)
-		continueFrom(x, &before.earlier)
-		if old, _ := t.tagged(before.tag); old != nil && old.state != emitted {
+	switch {
+	case old != nil && old.mayComeAgain(x):
+		before := old.past()
+		if old.cs != x.cs {
 			old.repeatedElsewhere = true
 		}
+		t.follow(x, &before)
+		old.chain = x.chain
+	case old == nil && len(t.unanswered) > 0:
+		before, known := t.unanswered[k]
+		if known && before.mayBe(x) && (x.cs.link.Setup().ID.Or(0) != before.connection || before.arguments.same(&x.arguments)) && before.identifies(x) {
+			delete(t.unanswered, k)
+			k.release()
+			t.follow(x, &before)
+		}
 	}
+}
+
+// follow makes a Call another attempt of the request of an earlier one.
+func (t *Table) follow(x *txn, before *pastCall) {
+	x.rec.follow(before)
+	continueFrom(x, &before.earlier)
+	t.anotherAttempt(x, before.chain, before)
+}
+
+// mayComeAgain reports whether a Call with the XID of an earlier one, whose record was not handed out, is another attempt of its request. After a
+// Reply that was delivered, only the end of the connection makes a client send a Call again.
+func (x *txn) mayComeAgain(again *txn) bool {
+	before, same := x.past(), x.arguments.same(&again.arguments)
+	switch {
+	case x.rec.Status == record.RDMAError, !before.mayBe(again), !before.identifies(again):
+		return false
+	case x.state == accepted:
+		return same && (x.arguments.slot || x.cs.closing)
+	}
+	return same || x.cs != again.cs
+}
+
+// identifies reports whether the XID identifies the request. Some servers begin at XID 0 on every connection, so that of callbacks the arguments
+// have to be the same, too.
+func (p *pastCall) identifies(x *txn) bool {
+	callback := x.cs.direction(x.side) == record.Backward || p.procedure.known && nfs.IsCallback(p.procedure.program)
+	return !callback || p.arguments.same(&x.arguments)
 }

@@ -330,7 +330,6 @@ func (cs *connState) Refused(r *rdma.Refusal) {
 	if refusesReply && !x.checks.guessed && x.state.hasReply() && x.rec.Status != record.NoReply {
 		x.checker(r.At).reportUnconditionally(rule.ReplyNotDelivered, "the %s cannot have received the Reply in packet %s: it rejected that Reply or an earlier packet (%s), and discards everything from there on", cs.link.Setup().End(r.By), record.PacketText(x.answer.LastPacket), r.Text)
 		x.retractReply(retracted)
-		cs.table.rememberUnanswered(x)
 		noteLostCall(cs, x)
 	}
 }

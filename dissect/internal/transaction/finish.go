@@ -43,12 +43,15 @@ func (t *Table) emit(x *txn) {
 	cs := x.cs
 	connection := cs.link.Decide()
 	cs.finished.remove(x)
+	unsettled := x.state == awaitingDelivery
 	x.settleDelivery()
+	t.forgetCall(x, unsettled)
 	x.countMissing()
 	t.Ended[slices.Index(record.Statuses[:], x.rec.Status)]++
 	t.mapItems(x)
-	if t.Transaction != nil || t.Payload != nil {
+	if t.Transaction != nil || t.Payload != nil || x.chain != nil {
 		r := t.makeRecord(x, connection)
+		t.noteTaskRecord(x, r)
 		if t.Payload != nil && x.isRebuilt() {
 			t.Payload(r, t.rebuild.call(x), t.rebuild.reply(x))
 			t.rebuild.trim()

@@ -322,7 +322,8 @@ func (cs *connState) call(m *message) {
 		noteRendezvous(x, m)
 	}
 	x.arguments = t.argumentsOf(m)
-	t.findRetransmitted(x)
+	t.findEarlier(x)
+	t.noteTask(x, m)
 	checkCall(cs, x, m)
 }
 

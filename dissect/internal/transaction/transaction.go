@@ -68,6 +68,8 @@ type Table struct {
 	Transaction func(*record.Transaction)
 	// Located, if not nil, returns where the packets between a client and a server were captured, as the capture says.
 	Located func(client, server rdma.Address) record.Place
+	// Task receives the record of each task that was put off or repeated, when nothing can repeat it any more.
+	Task    func(*record.Task)
 	Payload func(t *record.Transaction, call, reply *record.Payload)
 	// Message, if not nil, receives the decoded messages.
 	Message func(*wiremap.Message)
@@ -106,7 +108,9 @@ type Table struct {
 	due      record.Time // no transaction in settling is due before this time
 	last     int64       // last id
 
-	unanswered map[callKey]pastCall
+	calls      map[callKey]*txn     // the latest Call with each XID whose record was not handed out
+	unanswered map[callKey]pastCall // the same of Calls without a Reply, whose records were handed out
+	tasks      tasks
 	seed       maphash.Seed // of arguments
 
 	responseSizes map[sessionID]uint32 // ca_maxresponsesize of the fore channel of each NFSv4.1 session
@@ -134,7 +138,7 @@ type Table struct {
 
 // NewTable returns a table whose memory is charged to a budget.
 func NewTable(o Options, b *budget.Budget) *Table {
-	t := &Table{options: o, budget: b, Ports: ports.New(o.Ports), unanswered: map[callKey]pastCall{}, seed: maphash.MakeSeed(), storage: newStorage(), body: rpcBody{message: nfs.Message{Limit: -1}}}
+	t := &Table{options: o, budget: b, Ports: ports.New(o.Ports), calls: map[callKey]*txn{}, unanswered: map[callKey]pastCall{}, tasks: tasks{putOff: map[taskKey][]*chain{}, sessions: map[hostPair]record.Time{}}, seed: maphash.MakeSeed(), storage: newStorage(), body: rpcBody{message: nfs.Message{Limit: -1}}}
 	if o.Files {
 		t.files = newFileTable(b)
 	}
@@ -179,7 +183,7 @@ func (s *story) endWaits(at record.Time) {
 // follow notes the transaction on an earlier connection that this one retransmits, and holdBack the one that kept
 // the sender busy.
 func (s *story) follow(p *pastCall) {
-	s.RetransmitOf, s.Request, s.Attempt = p.id, p.request, p.attempt+1
+	s.RetransmitOf, s.Request, s.Attempt, s.RetryOf = p.id, p.request, p.attempt+1, p.retryOf
 }
 func (s *story) holdBack(id int64) { s.HeldBackBy = id }
 
@@ -250,6 +254,9 @@ type txn struct {
 	checks     txnChecks
 	procedure  procedure
 	arguments  arguments
+	callKey    callKey // in the table's calls
+	wants      wanted
+	chain      *chain       // nil unless it is one of several Calls of a task, or was put off
 	identity   identity     // of the caller
 	owner      *clientOwner // nil if the Call does not name the client
 
