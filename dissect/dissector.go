@@ -171,6 +171,8 @@ type Dissector struct {
 
 	clock clock
 	read  time.Time // time at which the last frames arrived
+
+	unassignedBad int64 // packets of no connection with a bad ICRC
 }
 
 // New returns a Dissector that passes its records to h.
@@ -479,6 +481,9 @@ func (d *Dissector) Summary() *record.Summary {
 	s, t := &d.summary, d.tracker
 	s.Connections = t.Connections()
 	s.CM, s.NotCaptured = t.CM, t.Lost
+	if t.SawGoodICRC() { // otherwise adapters fill ICRCs in after the point of the capture
+		s.ICRCBadUnassigned = d.unassignedBad
+	}
 	s.OtherProtocols = d.others.list()
 	s.NotJudged = append([]record.NotJudged{}, d.table.NotJudged...)
 	s.PositionRefuted = append([]record.RefutedPosition{}, d.table.Refuted...)
@@ -545,7 +550,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		}
 		verdict, taken = d.tracker.Packet(&l.datagram), true
 		if in.ICRC == rocev2.ICRCBad && verdict.Conn == nil {
-			s.ICRCBadUnassigned++
+			d.unassignedBad++
 		}
 	case link.CarriesTCP:
 		g := &l.datagram
@@ -625,7 +630,7 @@ func (d *Dissector) selected(t record.Time) int64 {
 func (d *Dissector) count(v *rdma.PacketVerdict, damaged bool, now record.Stamp) {
 	damaged = damaged || v.Mark&record.BadChecksum != 0
 	if v.Conn == nil {
-		if damaged && d.selects != nil {
+		if damaged && d.selects != nil && d.tracker.SawGoodICRC() {
 			d.summary.SelectedDamaged = record.Some(d.summary.SelectedDamaged.Or(0) + d.selected(now.Time))
 		}
 		return

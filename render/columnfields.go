@@ -13,7 +13,7 @@ import (
 // tableColumns has the columns of each table, by the name of its records in the plural.
 var tableColumns = map[string][]column{
 	"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "findings": findingColumns,
-	"rdma_operations": operationColumns, "rdma_stats": operationSumColumns, "stats": statsColumns, "rates": ratesColumns,
+	"rdma_operations": operationColumns, "rdma_stats": operationSumColumns, "tasks": taskColumns, "stats": statsColumns, "rates": ratesColumns,
 	"files": filesColumns, "comparisons": compareColumns, "network": networkColumns, "lost packets": lostColumns,
 }
 
@@ -21,6 +21,7 @@ var tableColumns = map[string][]column{
 var (
 	OperationFields    = fieldsWith[record.RDMAOperation]("rdma_operations")
 	OperationSumFields = fieldsWith[analyze.OperationStats]("rdma_stats")
+	TaskFields         = fieldsWith[record.Task]("tasks")
 	StatsFields        = fieldsWith[analyze.Stats]("stats")
 	RateFields         = fieldsWith[analyze.Rate]("rates")
 	FileFields         = fieldsWith[analyze.File]("files")

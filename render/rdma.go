@@ -48,7 +48,7 @@ func (t *Text) Operation(r *record.RDMAOperation) error {
 	switch r.Status {
 	case record.OperationIncomplete:
 		shade = t.theme.dim
-	case record.OperationRefused:
+	case record.OperationRefused, record.OperationUnacknowledged:
 		shade = t.theme.bad
 	}
 	t.cells = append(t.cells[:0],
@@ -59,7 +59,7 @@ func (t *Text) Operation(r *record.RDMAOperation) error {
 		cell{text: string(r.Side)},
 		cell{text: known(r.Handle, "", record.Hex32.String)},
 		cell{text: known(r.Offset, "", record.Hex64.String)},
-		cell{text: Bytes(r.Bytes)},
+		cell{text: bytesOf(r)},
 		cell{text: known(r.Delivered, "?", func(at record.Time) string {
 			if at == r.Sent { // The capture shows one packet, at one point.
 				return "-"
@@ -73,6 +73,14 @@ func (t *Text) Operation(r *record.RDMAOperation) error {
 		cell{text: status, ink: shade},
 	)
 	return t.row(operationColumns)
+}
+
+// bytesOf returns how many bytes an operation moved, and how many its request asked for if it moved none of them.
+func bytesOf(r *record.RDMAOperation) string {
+	if asked, known := r.Requested.Get(); known && r.Bytes == 0 && asked > 0 {
+		return "0 of " + Bytes(asked)
+	}
+	return Bytes(r.Bytes)
 }
 
 // stall returns the length of a stall, or nothing for none.

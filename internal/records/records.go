@@ -33,6 +33,7 @@ var types = map[string]reflect.Type{
 	"connection":     reflect.TypeFor[record.Connection](),
 	"rdma_operation": reflect.TypeFor[record.RDMAOperation](),
 	"rdma_stats":     reflect.TypeFor[analyze.OperationStats](),
+	"task":           reflect.TypeFor[record.Task](),
 	"finding":        reflect.TypeFor[record.Finding](),
 	"summary":        reflect.TypeFor[record.Summary](),
 	"comparison":     reflect.TypeFor[analyze.Comparison](),

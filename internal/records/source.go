@@ -38,6 +38,7 @@ type Handler struct {
 	Connection  func(*record.Connection) error
 	Finding     func(*record.Finding) error
 	Operation   func(*record.RDMAOperation) error
+	Task        func(*record.Task) error
 	Other       func(any) error
 }
 
@@ -162,6 +163,11 @@ func (h *Handler) take(r any, start record.Time) error {
 		if h.Operation != nil {
 			r.Complete(record.Stamp{Time: r.Sent, Packet: max(r.LastPacket, 1)}, start)
 			return h.Operation(r)
+		}
+	case *record.Task:
+		if h.Task != nil {
+			r.Complete(record.Stamp{Time: r.From, Packet: max(r.LastPacket.Or(r.Packet), 1)}, start)
+			return h.Task(r)
 		}
 	case nil:
 	default:

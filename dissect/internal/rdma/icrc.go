@@ -44,6 +44,9 @@ func (ic *icrcTrust) accepts(d *Datagram, e *ends, cur *currentPacket) bool {
 	return !from.FillsICRC
 }
 
+// SawGoodICRC reports whether any packet had a good ICRC.
+func (t *Tracker) SawGoodICRC() bool { return t.icrcs.sawGoodICRC }
+
 // recentBadICRC reports whether a packet with a bad ICRC was captured within the last 5 s, and not as it was sent.
 // Its contents, and so its connection, are unknown. If its receiver did accept it, an
 // acknowledgement will show that.

@@ -204,6 +204,8 @@ func (o *Operation) makeRecord() *record.RDMAOperation {
 		r.Status = record.OperationRefused
 	case o.Broken || !o.done && !(o.Kind == Atomic && o.acked) || o.Kind != Send && o.Announced && o.Bytes < o.Length && o.Kind != Atomic:
 		r.Status = record.OperationIncomplete
+	case !responded && l.again[0] > 0 && l.acked.Packet == 0 && !o.acked && o.conn.Acknowledges(o.Side):
+		r.Status = record.OperationUnacknowledged
 	case responded:
 		at := l.acked
 		if o.Kind == Read {

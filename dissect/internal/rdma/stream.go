@@ -219,6 +219,9 @@ func (w *stream) firstCopyLost(s *TCP) bool { return w.flow.wasIdle(s.Path, s.At
 // takeAgain takes bytes of a segment that were captured before: all of it, or its first ones.
 func (w *stream) takeAgain(s *TCP, r order.Run, cur *currentPacket) {
 	f := w.flow
+	if s.Length == 1 && w.order.IsAcked(s.Seq) && order.Octets.Add(s.Seq, 1) == f.expected() { // a keep-alive with a byte of garbage (RFC 9293 s.3.8.4)
+		return
+	}
 	if r == s.run() && !s.Path.Copy {
 		f.cause.Retry(s.Seq, !w.order.Acknowledged() || w.order.IsAcked(s.Seq), s.At)
 	}

@@ -139,14 +139,16 @@ type arguments struct {
 // argumentsOf returns the arguments of a Call that a retransmission has, too. A client encodes a Call anew when it retransmits
 // it: protection by RPCSEC_GSS changes, and so may the data of a file, and what a COMPOUND says about the slots of its session.
 // Which slot it uses, and how often the slot was used before, stays.
-func (t *Table) argumentsOf(m *message) arguments {
+func (t *Table) argumentsOf(x *txn, m *message) arguments {
 	if m.rpcErr != nil || !m.captured() || m.rpc.Credential.Flavor == oncrpc.AuthRPCSECGSS {
 		return arguments{}
 	}
 	data, slot := m.payload[m.rpc.Length:], false
 	if b := m.arguments; b != nil {
 		data = b.message.SlotUse(b.bytes)
-		slot = data != nil
+		if slot = data != nil; !slot && b.message.MinorVersion == 0 && x.wants.key.arguments != 0 { // in no session
+			return arguments{true, false, len(t.tasks.same), x.wants.key.arguments}
+		}
 	}
 	if data == nil || nfs.WritesData(m.rpc.Program, m.rpc.Version, m.rpc.Procedure) {
 		return arguments{}
@@ -282,6 +284,8 @@ func (x *txn) mayComeAgain(again *txn) bool {
 		return false
 	case x.state == accepted:
 		return same && (x.arguments.slot || x.cs.closing)
+	case x.state == awaitingDelivery:
+		return same || x.cs.closing && x.cs != again.cs
 	}
 	return same || x.cs != again.cs
 }

@@ -321,9 +321,10 @@ func (cs *connState) call(m *message) {
 	if m.plain && m.rpcErr == nil {
 		noteRendezvous(x, m)
 	}
-	x.arguments = t.argumentsOf(m)
+	x.wants = t.whatIsAsked(x, m)
+	x.arguments = t.argumentsOf(x, m)
 	t.findEarlier(x)
-	t.noteTask(x, m)
+	t.noteTask(x)
 	checkCall(cs, x, m)
 }
 

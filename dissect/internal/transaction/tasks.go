@@ -102,9 +102,8 @@ type tasks struct {
 	share    budget.Share
 }
 
-// noteTask remembers what a Call asks for, and finds the request that it repeats.
-func (t *Table) noteTask(x *txn, m *message) {
-	x.wants = t.whatIsAsked(x, m)
+// noteTask finds the request that a Call repeats.
+func (t *Table) noteTask(x *txn) {
 	if c := x.chain; c != nil { // another attempt of the same request
 		c.Attempts++
 		c.latest = x

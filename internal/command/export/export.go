@@ -110,11 +110,11 @@ func NewExport(stdout, stderr io.Writer) *cobra.Command {
             such as "XID 0x4cc9dbf7, Read chunk 1 segment 2, bytes 65536-131071
             of 524288, retransmitted". Interfaces and times are preserved.
   records   all records of the capture as JSON lines: transactions, findings,
-            connections, RDMA operations and the summary. -Y and --xid select
-            transactions, without RDMA operations. Every command that reads records accepts
+            connections, RDMA operations, tasks and the summary. -Y and --xid select
+            transactions, without RDMA operations and tasks. Every command that reads records accepts
             the file in place of the capture, and so does compare.
   parquet   Parquet tables below the folder OUT/v1: transactions, waits, findings,
-            rdma_operations, connections, gaps, points, files, rates and captures.
+            rdma_operations, tasks, connections, gaps, points, files, rates and captures.
             Each table has a folder for this capture (capture=NAME, or that of
             --partition), so that the captures of many hosts can be exported to one
             OUT and queried together.
@@ -350,6 +350,12 @@ func exportRecords(r *Run) (string, error) {
 				return nil
 			}
 			return write("rdma_operation", o)
+		},
+		Task: func(o *record.Task) error {
+			if !r.WantsTask(o) || !r.Within(o.From) || r.Filter != nil {
+				return nil
+			}
+			return write("task", o)
 		},
 	}, false)
 	if err != nil {

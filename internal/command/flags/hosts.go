@@ -101,6 +101,12 @@ func (s *Settings) Naming(h dissect.Handler) dissect.Handler {
 			return inner(r)
 		}
 	}
+	if inner := h.Task; inner != nil {
+		h.Task = func(r *record.Task) error {
+			r.ClientName, r.ServerName = name(r.Client), name(r.Server)
+			return inner(r)
+		}
+	}
 	if inner := h.Finding; inner != nil {
 		h.Finding = func(r *record.Finding) error {
 			r.ClientName, r.ServerName = name(r.Client), name(r.Server)

@@ -141,7 +141,7 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 	}
 	s.Decoded = slices.ContainsFunc(s.paths(f), query.Decoded)
 	s.Decode = s.Decode || s.Decoded
-	s.Files = v.Name == "files" || v.Name == "report" || v.Name == "problems" || v.Name == "overview" || slices.ContainsFunc(append(s.paths(f), s.Look.Columns...), namesFile) ||
+	s.Files = v.Name == "files" || v.Name == "tasks" || v.Name == "report" || v.Name == "problems" || v.Name == "overview" || slices.ContainsFunc(append(s.paths(f), s.Look.Columns...), namesFile) ||
 		v.Name == "transactions" && s.Columns == nil && (s.JSON || s.Look.wide || s.Filter != nil)
 	s.NoCause, s.NoShares = s.unused(f, "cause"), s.unused(f, "cause", "shares")
 	s.Ladder = v.Name == "transactions" && len(s.XIDs) > 0 && !s.JSON && s.Columns == nil
@@ -434,6 +434,12 @@ func (s *Settings) Wants(conn record.Opt[int], xid record.Opt[record.Hex32]) boo
 	}
 	id, known := xid.Get()
 	return len(s.XIDs) == 0 || known && slices.Contains(s.XIDs, id)
+}
+
+// WantsTask reports whether --conn and --xid select a task.
+func (s *Settings) WantsTask(r *record.Task) bool {
+	named := len(s.XIDs) == 0 || slices.ContainsFunc(r.XIDs, func(xid record.Hex32) bool { return slices.Contains(s.XIDs, xid) })
+	return named && s.WantsConnection(r.Connection)
 }
 
 // WantsConnection reports whether --conn selects a connection.

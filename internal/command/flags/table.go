@@ -208,13 +208,13 @@ var table = []row{
 		complete: offerFields,
 	},
 	{
-		name: "columns", group: presentation, takers: only("transactions", "connections", "packets", "rdma", "files", "stats", "compare"),
+		name: "columns", group: presentation, takers: only("transactions", "connections", "packets", "rdma", "tasks", "files", "stats", "compare"),
 		doc:      "show the table columns with these `headings`, with commas between them; help lists them, and rdmadump help columns explains them",
 		sets:     func(t *Typed) any { return &t.Look.Columns },
 		complete: offerHeadings,
 	},
 	{
-		name: "sort", group: presentation, takers: only("transactions", "connections", "rdma", "check", "files", "stats", "compare"),
+		name: "sort", group: presentation, takers: only("transactions", "connections", "rdma", "tasks", "check", "files", "stats", "compare"),
 		doc:     "sort by this `field`; -field puts the largest first",
 		sets:    func(t *Typed) any { return &t.sort },
 		refusal: packetsStay, complete: offerFields,
@@ -266,7 +266,7 @@ var table = []row{
 		sets: func(t *Typed) any { return &t.Count },
 	},
 	{
-		name: "top", group: limiting, takers: only("transactions", "connections", "rdma", "check", "files", "stats", "compare"),
+		name: "top", group: limiting, takers: only("transactions", "connections", "rdma", "tasks", "check", "files", "stats", "compare"),
 		doc:   "show only this `number` of records, the first ones after sorting",
 		sets:  func(t *Typed) any { return &t.top },
 		about: aboutTop, refusal: packetsStay,

@@ -39,6 +39,10 @@ var Views = []*View{
 		Fields: render.OperationFields, byUsage: "sum up RDMA operations by these `fields`, with commas between them, such as kind,side; without the flag, they are listed", top: "-latency_ns",
 	},
 	{
+		Name: "tasks", Short: "List what applications waited for: requests that were put off or repeated, with their tries, the longest blocked first",
+		Fields: render.TaskFields, top: "-blocked_ns", order: "-blocked_ns", Light: true,
+	},
+	{
 		Name: "network", Short: "Show what happened between capture points: delay, loss, reordering, corruption; --lost lists packets",
 		Fields: render.NetworkFields, filters: "directions", Light: true,
 	},

@@ -177,7 +177,7 @@ func (l *Lines) Check(set *flags.Settings, h *dissect.Handler) error {
 	for _, need := range []struct {
 		kind string
 		used bool
-	}{{"transaction", h.Transaction != nil}, {"connection", h.Connection != nil}, {"finding", h.Finding != nil}, {"rdma_operation", h.Operation != nil && name == "rdma"}} {
+	}{{"transaction", h.Transaction != nil}, {"connection", h.Connection != nil}, {"finding", h.Finding != nil}, {"rdma_operation", h.Operation != nil && name == "rdma"}, {"task", h.Task != nil && name == "tasks"}} {
 		if !need.used || l.Count(need.kind) > 0 {
 			continue
 		}
@@ -227,5 +227,5 @@ func (l *Lines) Read(ctx context.Context, h dissect.Handler) (*record.Summary, e
 			}
 		}
 	}
-	return summary, l.Run(ctx, records.Handler{Transaction: h.Transaction, Connection: h.Connection, Finding: h.Finding, Operation: h.Operation})
+	return summary, l.Run(ctx, records.Handler{Transaction: h.Transaction, Connection: h.Connection, Finding: h.Finding, Operation: h.Operation, Task: h.Task})
 }

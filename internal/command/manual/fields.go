@@ -56,6 +56,7 @@ var FieldLists = []struct {
 	{"connections", query.Connections},
 	{"packets", query.Packets},
 	{"rdma", render.OperationFields},
+	{"tasks", render.TaskFields},
 	{"network", render.NetworkFields},
 	{"check", query.Findings},
 	{"stats", flags.ViewNamed("stats").Fields},

@@ -19,7 +19,7 @@ var CommandGroups = []struct {
 	title    string
 	Commands []string
 }{
-	{"Show a capture", []string{"transactions", "overview", "problems", "packets", "rdma", "connections", "files", "stats", "network", "compare", "check", "browse"}},
+	{"Show a capture", []string{"transactions", "overview", "problems", "packets", "rdma", "tasks", "connections", "files", "stats", "network", "compare", "check", "browse"}},
 	{"Write files", []string{"report", "export", "extract"}},
 	{"Capture live traffic", []string{"live", "interfaces"}},
 	{"Reference", []string{"fields", "schema", "man", "completion", "version", "help"}},

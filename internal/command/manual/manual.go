@@ -52,6 +52,8 @@ var viewExamples = map[string]string{
   rdmadump packets nfs.pcap -Y 'ip.src in 192.168.77.0/24 and bth.opcode == 0x17'
   rdmadump packets nfs.pcap --columns TIME,XID,OPERATION,PSN,MARKS
   rdmadump packets nfs.pcap -e number -e bth.psn -e reth.r_key`,
+	"tasks": `  rdmadump tasks mount.pcap              list what was put off or repeated, the longest first
+  rdmadump tasks mount.pcap -Y 'outcome == "given_up"'`,
 	"rdma": `  rdmadump rdma nvme.pcap                 list RDMA operations, one per line
   rdmadump rdma nvme.pcap -Y 'stalled > 0' --sort -stalled
                                           list the operations that stalled

@@ -230,7 +230,7 @@ func (s *sink) take(record any, text func(any) error) bool {
 // many of these records.
 func (s *sink) keepsRows(r any) bool {
 	switch r.(type) {
-	case *record.Transaction, *record.RDMAOperation:
+	case *record.Transaction, *record.RDMAOperation, *record.Task:
 		return !s.JSON && s.text.CanKeep()
 	}
 	return false
@@ -254,6 +254,8 @@ func cloned(r any) (kept any, bytes int) {
 		return r.Clone(), r.CloneBytes()
 	case *analyze.File:
 		return r, 0
+	case *record.Task:
+		return r.Clone(), r.CloneBytes()
 	case *record.Transaction:
 		if r.RPC == nil {
 			return r.Clone(), r.CloneBytes()

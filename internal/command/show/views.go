@@ -15,7 +15,7 @@ import (
 // opened lists how views show records. A function returns the handler of the records and, unless it is nil, a function that is
 // called after the last record.
 var opened = map[string]func(s *sink) (h dissect.Handler, finish func()){
-	"transactions": transactions, "connections": connections, "packets": packets, "rdma": operations, "network": network,
+	"transactions": transactions, "connections": connections, "packets": packets, "rdma": operations, "tasks": tasks, "network": network,
 	"check": findings, "overview": overview, "files": files, "stats": stats, "problems": problems,
 }
 

@@ -101,6 +101,7 @@ type Writer struct {
 	transactions table[record.Transaction]
 	waits        table[record.Wait]
 	operations   table[record.RDMAOperation]
+	tasks        table[record.Task]
 	connections  table[record.Connection]
 	findings     table[record.Finding]
 	gaps         table[gap]
@@ -125,7 +126,7 @@ type part interface {
 
 // parts returns the files of all tables.
 func (w *Writer) parts() []part {
-	return []part{&w.transactions, &w.waits, &w.operations, &w.connections, &w.findings, &w.gaps, &w.points, &w.files, &w.rates, &w.captures}
+	return []part{&w.transactions, &w.waits, &w.operations, &w.tasks, &w.connections, &w.findings, &w.gaps, &w.points, &w.files, &w.rates, &w.captures}
 }
 
 // New returns a writer of tables below a folder. Replace allows Begin to write the tables of a capture anew.
@@ -137,6 +138,7 @@ func New(folder string, partition Partition, of Capture, replace bool) *Writer {
 		transactions: table[record.Transaction]{name: "transactions", columns: transactionColumns, at: func(r *record.Transaction) record.Time { return r.Start() }},
 		waits:        table[record.Wait]{name: "waits", columns: waitColumns, at: func(r *record.Wait) record.Time { return r.From }},
 		operations:   table[record.RDMAOperation]{name: "rdma_operations", columns: operationColumns, at: func(r *record.RDMAOperation) record.Time { return r.Sent }},
+		tasks:        table[record.Task]{name: "tasks", columns: taskColumns, at: func(r *record.Task) record.Time { return r.From }},
 		connections:  table[record.Connection]{name: "connections", columns: connectionColumns, at: func(r *record.Connection) record.Time { return r.First }},
 		findings:     table[record.Finding]{name: "findings", columns: findingColumns, at: func(r *record.Finding) record.Time { return r.Time.Or(0) }},
 		gaps:         table[gap]{name: "gaps", columns: gapColumns, at: func(r *gap) record.Time { return r.From.Or(0) }},
@@ -451,7 +453,7 @@ func (w *Writer) Rows() (transactions, operations, connections, findings int64) 
 func (w *Writer) Handler() dissect.Handler {
 	return dissect.Handler{
 		Begin:       func(first record.Time) error { w.byTime.Begin(first); return nil },
-		Transaction: w.transaction, Connection: w.connection, Finding: w.finding, Operation: w.operation,
+		Transaction: w.transaction, Connection: w.connection, Finding: w.finding, Operation: w.operation, Task: w.task,
 		Signal: func(x record.Signal) error { return w.rate(x.Time, func() error { return w.byTime.Signal(x) }) },
 	}
 }
@@ -533,6 +535,11 @@ func (w *Writer) operation(r *record.RDMAOperation) error {
 	}
 	about.operation = record.Some(r.ID)
 	return w.stalls(r.Waits)
+}
+
+// task adds a task.
+func (w *Writer) task(r *record.Task) error {
+	return w.tasks.write(r, w.about(r.Connection, record.Opt[record.Hex64]{}, r.Client, r.Server))
 }
 
 // connection adds a connection, and what the capture lacks of it.

@@ -71,6 +71,10 @@ var waitColumns = slices.Concat(ofConnection[record.Wait](), rpcKey[record.Wait]
 var operationColumns = slices.Concat(ofConnection[record.RDMAOperation](),
 	computed("time", func(r *record.RDMAOperation, _ *row) record.Time { return r.Sent }), fields[record.RDMAOperation]("waits client_name server_name"))
 
+// taskColumns are the columns of the table tasks.
+var taskColumns = slices.Concat(ofConnection[record.Task](),
+	computed("time", func(r *record.Task, _ *row) record.Time { return r.From }), fields[record.Task]("client_name server_name"))
+
 // connectionColumns are the columns of the table connections.
 var connectionColumns = slices.Concat(ofConnection[record.Connection](),
 	computed("time", func(r *record.Connection, _ *row) record.Time { return r.First }), fields[record.Connection]("connection_key client_name server_name"))

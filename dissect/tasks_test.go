@@ -1,0 +1,145 @@
+package dissect_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/synth"
+)
+
+// TestTasks: a request repeats an earlier one that was put off, and nothing else: not what another process asks for later, not polls.
+func TestTasks(t *testing.T) {
+	const delay, denied, jukebox = 10008, 10010, 10008
+	const ms, s = time.Millisecond, time.Second
+	type wire struct {
+		*synth.Wire
+		*synth.Conn
+	}
+	read4 := func() synth.Call { return synth.Compound4(0, synth.OpPutFH(), synth.OpRead(0, 8)) }
+	putOff := func() synth.Reply { return synth.CompoundFailed(delay, synth.ResPutFH(), synth.ResFailed(25, delay)) }
+	granted := func() synth.Reply { return synth.CompoundReply(synth.ResPutFH(), synth.ResRead(make([]byte, 8))) }
+	lock := func() synth.Call {
+		return synth.Compound4(0, synth.OpPutFH(), synth.XDR{}.Word(12, 4, 0).Hyper(0, 8).Bool(false).Fixed(make([]byte, 16)).Word(1))
+	}
+	for _, test := range []struct {
+		name string
+		does func(w wire)
+		want []string
+	}{
+		{"put off twice", func(w wire) {
+			w.RPC(read4(), putOff())
+			w.Advance(100 * ms)
+			w.RPC(read4(), putOff())
+			w.Advance(200 * ms)
+			w.RPC(read4(), granted())
+		}, []string{"3 tries 3 attempts ok NFS4ERR_DELAY,NFS4ERR_DELAY,NFS4_OK"}},
+		{"NFSv3", func(w wire) {
+			w.RPC(synth.Getattr3(), synth.Failed(jukebox))
+			w.Advance(5 * s)
+			w.RPC(synth.Getattr3(), synth.Getattr3Reply())
+		}, []string{"2 tries 2 attempts ok NFS3ERR_JUKEBOX,NFS3_OK"}},
+		{"another process asks after 5 s, when it was granted", func(w wire) {
+			w.RPC(read4(), putOff())
+			w.Advance(100 * ms)
+			w.RPC(read4(), granted())
+			w.Advance(5 * s)
+			w.RPC(read4(), granted())
+		}, []string{"2 tries 2 attempts ok NFS4ERR_DELAY,NFS4_OK"}},
+		{"another process asks 20 s after it was given up", func(w wire) {
+			w.RPC(read4(), putOff())
+			w.Advance(100 * ms)
+			w.RPC(read4(), putOff())
+			w.Advance(20 * s)
+			w.RPC(read4(), granted())
+		}, []string{"2 tries 2 attempts given_up NFS4ERR_DELAY,NFS4ERR_DELAY"}},
+		{"another offset", func(w wire) {
+			w.RPC(read4(), putOff())
+			w.Advance(100 * ms)
+			w.RPC(synth.Compound4(0, synth.OpPutFH(), synth.OpRead(8, 8)), granted())
+		}, []string{"1 tries 1 attempts open NFS4ERR_DELAY"}},
+		{"two processes at once", func(w wire) {
+			for _, reply := range []func() synth.Reply{putOff, granted} {
+				one, other := read4(), read4()
+				one.XID, other.XID = uint32(w.Now), uint32(w.Now)+1
+				w.Client.Call(one)
+				w.Client.Call(other)
+				w.Server.Ack()
+				w.Server.Reply(reply().To(one))
+				w.Server.Reply(reply().To(other))
+				w.Client.Ack()
+				w.Advance(100 * ms)
+			}
+		}, []string{"2 tries 2 attempts ok NFS4ERR_DELAY,NFS4_OK", "2 tries 2 attempts ok NFS4ERR_DELAY,NFS4_OK"}},
+		{"polls", func(w wire) {
+			for range 4 {
+				w.RPC(synth.Getattr3(), synth.Getattr3Reply())
+				w.RPC(lock(), synth.CompoundFailed(denied, synth.ResPutFH(), synth.XDR{}.Word(12, denied).Hyper(0, 8).Word(2).Hyper(1).String("o")))
+				w.Advance(s)
+			}
+		}, nil},
+		{"a soft mount that asks again without a Reply", func(w wire) {
+			w.Client.Call(read4())
+			w.Server.Ack()
+			w.Advance(30 * s)
+			w.Disconnect(w.Client)
+			again := w.Another(synth.Options{})
+			again.Connect()
+			again.RPC(read4(), granted())
+		}, nil},
+		{"another attempt, before the end of the old connection", func(w wire) {
+			call := read4()
+			call.XID = 0x7001
+			w.Client.Call(call)
+			w.Server.Ack()
+			w.Advance(s)
+			again := w.Another(synth.Options{})
+			again.Connect()
+			again.RPC(call, granted())
+			w.Disconnect(w.Client)
+		}, []string{"1 tries 2 attempts ok NFS4_OK"}},
+		{"the same XID for something else", func(w wire) {
+			call := read4()
+			call.XID = 0x7001
+			w.Client.Call(call)
+			w.Server.Ack()
+			w.Disconnect(w.Client)
+			again := w.Another(synth.Options{})
+			again.Connect()
+			other := synth.Compound4(0, synth.OpPutFH(), synth.OpRead(8, 8))
+			other.XID = call.XID
+			again.RPC(other, granted())
+		}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := synth.New()
+			c := w.RoCE(synth.Options{})
+			c.Connect()
+			test.does(wire{w, c})
+			var got []string
+			h := dissect.Handler{Task: func(r *record.Task) error {
+				line := fmt.Sprintf("%d tries %d attempts %s ", r.Tries, r.Attempts, r.Outcome.Or("?"))
+				for i, status := range r.Statuses {
+					if i > 0 {
+						line += ","
+					}
+					line += status
+				}
+				got = append(got, line)
+				return nil
+			}}
+			d := dissect.New(h, dissect.Options{})
+			for f := range testkit.Made(w.Frames) {
+				d.Frame(f)
+			}
+			d.Finish()
+			if !slices.Equal(got, test.want) {
+				t.Errorf("tasks\n%q\nwant\n%q", got, test.want)
+			}
+		})
+	}
+}
