@@ -221,12 +221,12 @@ func (x *txn) past() pastCall {
 }
 
 // forgetCall forgets a Call whose record is handed out, or remembers it if its requester may send it again, because it has no Reply.
-func (t *Table) forgetCall(x *txn, unsettled bool) {
+func (t *Table) forgetCall(x *txn) {
 	if t.calls[x.callKey] != x {
 		return
 	}
 	delete(t.calls, x.callKey)
-	if x.rec.Status != record.NoReply && !(unsettled && x.cs.closing) {
+	if x.rec.Status != record.NoReply {
 		x.callKey.release()
 		return
 	}

@@ -43,9 +43,8 @@ func (t *Table) emit(x *txn) {
 	cs := x.cs
 	connection := cs.link.Decide()
 	cs.finished.remove(x)
-	unsettled := x.state == awaitingDelivery
 	x.settleDelivery()
-	t.forgetCall(x, unsettled)
+	t.forgetCall(x)
 	x.countMissing()
 	t.Ended[slices.Index(record.Statuses[:], x.rec.Status)]++
 	t.mapItems(x)
