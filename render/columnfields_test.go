@@ -12,7 +12,7 @@ import (
 func TestColumnFields(t *testing.T) {
 	fields := map[string]query.Fields{
 		"transactions": query.Transactions, "connections": query.Connections, "packets": query.Packets, "findings": query.Findings,
-		"rdma_operations": OperationFields, "rdma_stats": OperationSumFields, "stats": StatsFields, "rates": RateFields,
+		"rdma_operations": OperationFields, "rdma_stats": OperationSumFields, "tasks": TaskFields, "stats": StatsFields, "rates": RateFields,
 		"files": FileFields, "comparisons": ComparisonFields, "network": NetworkFields, "lost packets": LostPacketFields,
 	}
 	for of, columns := range tableColumns {

@@ -176,6 +176,10 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 				overview.Operation(r)
 				return nil
 			},
+			Task: func(r *record.Task) error {
+				visit(name, "task", r)
+				return nil
+			},
 			Finding: func(r *record.Finding) error {
 				visit(name, "finding", r)
 				sides[0].Finding(r)

@@ -42,7 +42,7 @@ type Task struct {
 	Principal    Opt[string]  `json:"principal" doc:"Name of the RPCSEC_GSS principal that made the Calls; null without RPCSEC_GSS, and if the capture does not show the name." secret:"user"`
 	Tries        int          `json:"tries" doc:"Number of requests: 1 if the client did not ask again."`
 	Attempts     int          `json:"attempts" doc:"Number of Calls of all tries: a Call is sent again if its Reply does not come."`
-	Outcome      Opt[Outcome] `json:"outcome" doc:"How the task ended: ok, status (an error that does not ask to try again), given_up (the client did not ask again in time), open (the capture ended before); null if it was evicted because of the memory limit, or if too little of the last Reply was captured."`
+	Outcome      Opt[Outcome] `json:"outcome" doc:"End of the task: ok, status (an error that does not ask to try again), given_up (the client did not ask again in time), open (the capture ended before); null if it was evicted because of the memory limit, or if too little of the last Reply was captured."`
 	Status       Opt[string]  `json:"status" doc:"Status of the last Reply, such as NFS4_OK or NFS4ERR_NOENT; null if there is none." secret:"no"`
 	Statuses     []string     `json:"statuses" doc:"Statuses of the tries, in order, at most 32 of them: the NFS or RPC status, the code of an RDMA_ERROR, or no_reply." secret:"no"`
 	BlockedNS    Opt[int64]   `json:"blocked_ns" doc:"Time from the first packet of the first Call until the last packet of the last Reply was delivered, in nanoseconds, at the capture point (with several, at the client's); null without such a Reply."`

@@ -192,7 +192,7 @@ func TestStats(t *testing.T) {
 		}
 		rows.Close()
 		for table, view := range map[string][]string{
-			"connections": {"connections"}, "findings": {"check"}, "files": {"files"}, "rdma_operations": {"rdma"}, "captures": {"overview"}, "points": nil,
+			"connections": {"connections"}, "findings": {"check"}, "files": {"files"}, "rdma_operations": {"rdma"}, "tasks": {"tasks"}, "captures": {"overview"}, "points": nil,
 		} {
 			lines := 0
 			if view != nil {
@@ -312,7 +312,7 @@ func TestKilled(t *testing.T) {
 	if left == 0 {
 		t.Error("no run was killed while it wrote")
 	}
-	for _, table := range []string{"transactions", "waits", "rdma_operations", "connections", "findings", "gaps", "points", "files", "rates", "captures"} {
+	for _, table := range []string{"transactions", "waits", "rdma_operations", "tasks", "connections", "findings", "gaps", "points", "files", "rates", "captures"} {
 		var rows, files int
 		query := fmt.Sprintf("SELECT count(*), count(DISTINCT filename) FROM read_parquet('%s/v1/%s/**/*.parquet', hive_partitioning = true, filename = true)", folder, table)
 		if err := db.QueryRow(query).Scan(&rows, &files); err != nil {
@@ -328,7 +328,7 @@ func TestOtherReader(t *testing.T) {
 	}
 	rdmadump, folder, db := built(t), t.TempDir(), database(t)
 	run(t, rdmadump, "export", "--format", "parquet", "../../testdata/captures/lab-retries42.pcap.zst", "-w", folder, "-q")
-	for _, table := range []string{"transactions", "waits", "rdma_operations", "connections", "findings", "gaps", "points", "files", "rates", "captures"} {
+	for _, table := range []string{"transactions", "waits", "rdma_operations", "tasks", "connections", "findings", "gaps", "points", "files", "rates", "captures"} {
 		paths, err := filepath.Glob(filepath.Join(folder, "v1", table, "*", "*.parquet"))
 		if err != nil || len(paths) != 1 {
 			t.Fatalf("%s has the files %q, %v", table, paths, err)

@@ -306,7 +306,7 @@ func TestParts(t *testing.T) {
 	if err := errors.Join(open.Finish(new(record.Summary), nil), open.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if list := files(); len(list) != 20 {
+	if list := files(); len(list) != 22 {
 		t.Errorf("one export is complete, another is not; the files are %q", list)
 	}
 	if err := errors.Join(other.Finish(new(record.Summary), nil), other.Close()); !errors.Is(err, fs.ErrExist) {
@@ -338,8 +338,8 @@ func TestParts(t *testing.T) {
 			t.Errorf("%s is not the name of a part", name)
 		}
 	}
-	if len(list) != 20 {
-		t.Errorf("%d files, want those of ten tables in two partitions", len(list))
+	if len(list) != 22 {
+		t.Errorf("%d files, want those of eleven tables in two partitions", len(list))
 	}
 	if err := os.WriteFile(filepath.Join(folder, "v1", "transactions", "host=c"), nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -448,7 +448,7 @@ func TestInterrupted(t *testing.T) {
 	}
 	type row struct{}
 	for _, replace := range []bool{true, false} {
-		for after := range 21 {
+		for after := range 23 {
 			folder := t.TempDir()
 			export := func(rows int, replace bool) (*parquet.Writer, error) {
 				w := parquet.New(folder, parquet.Partition{{"host", "a"}}, parquet.Capture{}, replace)
@@ -472,7 +472,7 @@ func TestInterrupted(t *testing.T) {
 			end := parquet.FailRenames(after)
 			err = w.Close()
 			end()
-			if links := 10; (err != nil) != (after < 20 && (replace || after < links)) {
+			if links := 11; (err != nil) != (after < 22 && (replace || after < links)) {
 				t.Errorf("%d renames succeed: %v", after, err)
 			}
 			w.Abandon()
@@ -482,7 +482,7 @@ func TestInterrupted(t *testing.T) {
 			}
 			next.Abandon()
 			want := 2
-			if after < 10 {
+			if after < 11 {
 				want = map[bool]int{true: 1, false: 0}[replace]
 			}
 			for _, table := range []string{"transactions", "findings"} {
@@ -507,8 +507,8 @@ func TestKilledBetweenNames(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("files of other processes are completed if files can be locked")
 	}
-	tables := []string{"transactions", "waits", "rdma_operations", "connections", "findings", "gaps", "points", "files", "rates", "captures"}
-	for ready := range 11 { // so many tables have a file that is ready
+	tables := []string{"transactions", "waits", "rdma_operations", "tasks", "connections", "findings", "gaps", "points", "files", "rates", "captures"}
+	for ready := range 12 { // so many tables have a file that is ready
 		folder := t.TempDir()
 		w := parquet.New(folder, parquet.Partition{{"host", "a"}}, parquet.Capture{}, false)
 		if err := errors.Join(w.Begin(&capture.Frame{Time: 1763712000e9}), w.Finish(new(record.Summary), nil), w.Close()); err != nil {
@@ -533,17 +533,17 @@ func TestKilledBetweenNames(t *testing.T) {
 			paths, _ := filepath.Glob(filepath.Join(folder, "v1", "*", "host=a", pattern))
 			return len(paths)
 		}
-		if ready == 10 {
+		if ready == 11 {
 			paths, _ := filepath.Glob(filepath.Join(folder, "v1", "captures", "host=a", ".*"))
 			unlock := parquet.Lock(t, paths[0])
 			begin()
-			if n := files(".part-*.ready"); n != 10 {
-				t.Errorf("while its process goes on, %d files are ready, want 10", n)
+			if n := files(".part-*.ready"); n != 11 {
+				t.Errorf("while its process goes on, %d files are ready, want 11", n)
 			}
 			unlock()
 		}
 		begin()
-		if got, want := files("part-*.parquet"), 10-ready%10; got != want {
+		if got, want := files("part-*.parquet"), 11-ready%11; got != want {
 			t.Errorf("killed when %d tables were ready: %d tables have files, want %d", ready, got, want)
 		}
 		if n := files(".*"); n != 0 {
@@ -779,7 +779,7 @@ func TestColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got strings.Builder
-	for _, table := range []string{"transactions", "waits", "rdma_operations", "connections", "findings", "gaps", "points", "files", "rates", "captures"} {
+	for _, table := range []string{"transactions", "waits", "rdma_operations", "tasks", "connections", "findings", "gaps", "points", "files", "rates", "captures"} {
 		schema := open(t, folder, table).Schema()
 		fmt.Fprintln(&got, schema)
 		names := map[string]bool{}
