@@ -23,7 +23,7 @@ import (
 // verbs are the words that descriptions of commands and flags begin with, in the imperative.
 // To use another verb, add it.
 var verbs = []string{
-	"accept", "add", "analyze", "capture", "compare", "complete", "convert", "derive", "do", "draw", "exit", "explain", "fit", "generate", "give", "group", "hand", "limit", "list", "print", "read", "refuse", "replace", "report", "run", "save",
+	"accept", "add", "analyze", "browse", "capture", "compare", "complete", "convert", "derive", "do", "draw", "exit", "explain", "fit", "generate", "give", "group", "hand", "limit", "list", "print", "read", "refuse", "replace", "report", "run", "save",
 	"say", "select", "serve", "show", "sort", "stop", "sum", "summarize", "take", "use", "write",
 }
 
@@ -60,8 +60,8 @@ func TestHelp(t *testing.T) {
 	})
 }
 
-// condition says with which other flag a flag is used.
-var condition = regexp.MustCompile(`^with [^:]+: `)
+// condition says with which other flag, or in which views, a flag is used.
+var condition = regexp.MustCompile(`^(with [^:]+|check( and problems)?): `)
 
 // TestFlagUsage: the description of every flag begins with a verb, and its placeholder is a
 // noun.

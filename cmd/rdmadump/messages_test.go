@@ -65,7 +65,7 @@ func TestMessages(t *testing.T) {
 		{[]string{arp}, command.ExitOK, "the capture contains neither RDMA nor RPC that rdmadump knows (4 packets of ARP): rdmadump packets "},
 		{[]string{"check", arp}, command.ExitUsage, "the capture contains neither RDMA nor RPC that rdmadump knows (4 packets of ARP), so nothing was checked"},
 		{[]string{"check", "-q", tcp}, command.ExitOK, ""},
-		{[]string{"overview", "-q", tcp}, command.ExitOK, "verdict   the capture contains RPC over TCP or UDP, and no RDMA, which verdicts are about"},
+		{[]string{"overview", "-q", tcp}, command.ExitOK, "15.8 s, 12 RPCs, RPC over TCP, 192.168.77.2 > 192.168.77.1\n\n  OK     12 RPCs, all answered"},
 		{[]string{"compare", "-q", "../../testdata/captures/rocev2-chimera-overrun42.pcap.zst", "../../testdata/captures/rocev2-loss42.pcap.zst", "-Y", `name contains client_to_server`, "-e", "before.values"}, command.ExitOK, "1024\n"},
 	} {
 		var out bytes.Buffer
@@ -141,14 +141,14 @@ func TestTunnelMessages(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"overview", "-q", erspan}, "capture   1 packet, 1 of RDMA"},
+		{[]string{"overview", "-q", erspan}, "over RoCEv2, 10.0.0.1 > 10.0.0.2\n"},
 		{[]string{"packets", "-q", "-V", erspan}, "Session ID: 5\n"},
 		{[]string{"packets", "-q", erspan, "-e", "erspan.spanid", "-e", "gre_sequence.number", "-e", "bth.psn"}, "5\t7\t5\n"},
 		{[]string{"packets", "-q", gre}, "GRE with protocol 0x8949"},
-		{[]string{"overview", "-q", gre}, "the capture contains no RDMA that rdmadump knows: 1 packet of GRE with protocol 0x8949, which rdmadump does"},
+		{[]string{"overview", "-q", gre}, "no RPC and no connection; 1 packet of GRE with protocol 0x8949, which rdmadump does not decode"},
 		{[]string{gre}, "the capture contains neither RDMA nor RPC that rdmadump knows (1 packet of GRE with protocol 0x8949, which rdmadump does not decode): rdmadump packets "},
-		{[]string{"overview", "-q", vxlan}, "1 packet of VXLAN on UDP port 8473 may carry RDMA; --decode-as udp.port==8473,vxlan opens them"},
-		{[]string{"overview", "-q", "--decode-as", "udp.port==8473,vxlan", vxlan}, "capture   1 packet, 1 of RDMA"},
+		{[]string{"overview", "-q", vxlan}, "1 packet of VXLAN on UDP port 8473 (--decode-as udp.port==8473,vxlan)"},
+		{[]string{"overview", "-q", "--decode-as", "udp.port==8473,vxlan", vxlan}, "over RoCEv2, 10.0.0.1 > 10.0.0.2\n"},
 	} {
 		var out bytes.Buffer
 		if code := run(t.Context(), c.args, &out, &out); code != command.ExitOK || !strings.Contains(out.String(), c.says) {

@@ -47,7 +47,9 @@ func Contents(s *record.Summary) string {
 		if i == 0 {
 			text = plural(p.Packets, "packet") + " of " + p.Protocol
 		}
-		if p.Tunnel && !slices.ContainsFunc(parts, func(s string) bool { return strings.Contains(s, "does not decode") }) {
+		if port, asked := p.Port.Get(); asked {
+			text += fmt.Sprintf(" (--decode-as udp.port==%d,vxlan)", port)
+		} else if p.Tunnel && !slices.ContainsFunc(parts, func(s string) bool { return strings.Contains(s, "does not decode") }) {
 			text += ", which rdmadump does not decode"
 		}
 		parts = append(parts, text)
