@@ -22,7 +22,7 @@ func TestUnopened(t *testing.T) {
 	if got := Unopened(s); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := Contents(s), "1204 packets of GRE with protocol 0x8949, which rdmadump does not decode, 1 of VXLAN on UDP port 8473, 4 of ARP, and others"; got != want {
+	if got, want := Contents(s), "1204 packets of GRE with protocol 0x8949, which rdmadump does not decode, 1 of VXLAN on UDP port 8473 (--decode-as udp.port==8473,vxlan), 4 of ARP, and others"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	s.OtherProtocols = []record.OtherProtocol{{Protocol: record.RPCWithTLS, Packets: 40, First: 9}, {Protocol: "UD datagrams", Packets: 2}, {Protocol: "ARP", Packets: 1}}

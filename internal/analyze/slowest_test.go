@@ -78,10 +78,10 @@ func TestSlowestRanges(t *testing.T) {
 func TestStatuses(t *testing.T) {
 	c := NewCollector()
 	for range 3 {
-		c.Transaction(&record.Transaction{Status: record.Complete, RPCStatus: record.Some("SUCCESS"), NFSStatus: record.Some("NFS4ERR_MINOR_VERS_MISMATCH")})
+		c.Transaction(&record.Transaction{Reply: &record.Message{}, Status: record.Complete, RPCStatus: record.Some("SUCCESS"), NFSStatus: record.Some("NFS4ERR_MINOR_VERS_MISMATCH")})
 	}
-	c.Transaction(&record.Transaction{Status: record.Complete, RPCStatus: record.Some("PROG_MISMATCH")})
-	c.Transaction(&record.Transaction{Status: record.Complete, RPCStatus: record.Some("SUCCESS"), NFSStatus: record.Some("NFS4_OK")})
+	c.Transaction(&record.Transaction{Reply: &record.Message{}, Status: record.Complete, RPCStatus: record.Some("PROG_MISMATCH")})
+	c.Transaction(&record.Transaction{Reply: &record.Message{}, Status: record.Complete, RPCStatus: record.Some("SUCCESS"), NFSStatus: record.Some("NFS4_OK")})
 	got := c.Finish(nil).RPCs.Statuses
 	want := []StatusCount{{"NFS4ERR_MINOR_VERS_MISMATCH", 3}, {"PROG_MISMATCH", 1}}
 	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {

@@ -58,6 +58,7 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 			rates.Add(r)
 			return add(r)
 		},
+		Task: func(r *record.Task) error { return add(r) },
 		Connection: func(r *record.Connection) error {
 			overview.Connection(r)
 			sides[r.ID%2].Connection(r)
