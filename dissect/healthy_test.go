@@ -255,6 +255,7 @@ var inexact = []string{
 var mistaken = map[string]string{
 	"unused-chunk-length":   "reduced-ineligible-item", // Which item may be in the chunk was not captured.
 	"nomsg-without-chunk":   "backward-not-msg",        // Whether the message is a Call or a Reply was not captured.
+	"reply-without-call":    "header-malformed",        // The same: only rdma_direction was.
 	"credit-limit-exceeded": "reply-without-call",      // The same: a stray Reply takes a buffer as a Call does.
 }
 

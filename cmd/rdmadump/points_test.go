@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -81,8 +82,14 @@ func TestLostPackets(t *testing.T) {
 		}
 		var out bytes.Buffer
 		run(t.Context(), append([]string{"-q", "--xid", xid}, bothEnds...), &out, io.Discard)
-		if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got, w.said) {
-			t.Errorf("%s: the ladder does not say %q:\n%s", xid, w.said, out.String())
+		for _, e := range w.events { // each has a row with its packet
+			word, packet := "lost on the way", strings.Fields(e)[2]
+			if strings.HasPrefix(e, "bad_icrc") {
+				word = "bad ICRC"
+			}
+			if row := regexp.MustCompile(`(?m)^.* ` + packet + ` .*` + word); !row.MatchString(out.String()) {
+				t.Errorf("%s: the ladder has no row of packet %s with %q:\n%s", xid, packet, word, out.String())
+			}
 		}
 		for _, missing := range []string{"Call with a bad ICRC"} {
 			if xid == "0x372c34fc" && strings.Contains(out.String(), missing) {

@@ -194,10 +194,12 @@ func (fs *Findings) DecideAnswered(r, as *rule.Rule, tag rdma.Tag, known bool, c
 			return Excused, 0
 		case !known:
 			return Dropped, evidence.HalfRead
-		case f.until == evidence.Delivered:
-			return Waiting, 0
-		case as != nil:
+		}
+		if as != nil {
 			f.Rule, f.Where.AtFault = as, record.Opt[rdma.Side]{}
+		}
+		if f.until == evidence.Delivered {
+			return Waiting, 0
 		}
 		return Proved, 0
 	})
