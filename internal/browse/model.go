@@ -188,7 +188,9 @@ func (m *Model) take() tea.Cmd {
 		}
 	}
 	for _, s := range append(m.tabs[:], m.stack...) {
-		commands = append(commands, s.refresh())
+		if _, sums := s.(*pane); !sums || s == m.top() { // Sums are made anew only while they are looked at.
+			commands = append(commands, s.refresh())
+		}
 	}
 	if !m.state.Done && !m.ticking {
 		m.ticking = true
