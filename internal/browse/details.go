@@ -126,7 +126,10 @@ func (m *Model) ladder(r *record.Transaction, packets []*record.Packet, drawn fu
 	p = newPane(m, fmt.Sprintf("RPC %d, %s of connection %d", r.ID, r.XID, r.Connection), func(width int) (lines []line) {
 		for _, l := range drawn(width) {
 			one := line{text: l.Text}
-			if l.Event && m.options.Open != nil {
+			switch {
+			case l.Event && m.options.Open == nil:
+				one.enter = func() tea.Cmd { m.say(m.options.Closed); return nil }
+			case l.Event:
 				one.opens, one.enter = "its packet", func() tea.Cmd {
 					for i, packet := range packets {
 						if packet.Is(l.First) {

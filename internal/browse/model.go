@@ -440,8 +440,7 @@ func (m *Model) heading() string {
 	what := render.Clean(m.options.Name)
 	switch s := m.state; {
 	case s.Err != nil:
-		first, _, _ := strings.Cut(s.Err.Error(), "\n")
-		what = render.Clean(first)
+		what += " incomplete"
 	case s.Done:
 	case m.options.Live:
 		what += " live"
@@ -494,9 +493,15 @@ func (m *Model) lines() []string {
 	for len(lines) < m.height-2 {
 		lines = append(lines, "")
 	}
-	where := m.ink(lipgloss.NewStyle().Faint(true)).Render(ansi.Truncate(m.top().where(), m.width, "~"))
-	if m.prompt != nil && m.message != "" { // why what was typed is wrong
-		where = m.ink(lipgloss.NewStyle().Foreground(lipgloss.Red)).Render(ansi.Truncate(m.message, m.width, "~"))
+	where, red := ansi.Truncate(m.top().where(), m.width, "~"), m.ink(lipgloss.NewStyle().Foreground(lipgloss.Red))
+	left := m.width - ansi.StringWidth(where) - 2
+	where = m.ink(lipgloss.NewStyle().Faint(true)).Render(where)
+	switch err := m.state.Err; {
+	case m.prompt != nil && m.message != "": // why what was typed is wrong
+		where = red.Render(ansi.Truncate(m.message, m.width, "~"))
+	case err != nil && len(m.stack) == 0 && left > 0:
+		first, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), m.options.Name+": "), "\n")
+		where += "  " + red.Render(ansi.Truncate(render.Clean(first), left, "~"))
 	}
 	lines = append(lines, where, m.lastLine())
 	for i := range lines {

@@ -17,8 +17,8 @@ import (
 // line is a line of a pane.
 type line struct {
 	text  string
-	opens string         // what Enter does; empty for nothing
-	enter func() tea.Cmd // nil if opens is empty
+	opens string         // what Enter opens; empty for nothing
+	enter func() tea.Cmd // opens it, or says why it cannot; nil for nothing
 	run   string         // the command line that shows the same as this line; empty for that of the pane
 }
 
@@ -39,7 +39,7 @@ type pane struct {
 	lines  []line
 	width  int
 	window viewport.Model
-	placed bool // the cursor was put on the first line that can be opened
+	placed bool // the cursor was put on the first line for which Enter does something
 }
 
 func newPane(m *Model, name string, draw func(width int) []line) *pane {
@@ -75,7 +75,7 @@ func (p *pane) layOut(width int) {
 	p.fixed = min(p.fixed, len(p.lines))
 	p.count = int64(len(p.lines) - p.fixed)
 	for i := 0; i < int(p.count) && !p.placed; i++ {
-		if p.lines[p.fixed+i].opens != "" {
+		if p.lines[p.fixed+i].enter != nil {
 			p.cursor, p.placed = int64(i), true
 		}
 	}

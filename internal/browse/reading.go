@@ -50,8 +50,10 @@ func NewReading(memory, keep int64) *Reading {
 		memory = usualMemory
 	}
 	s := &space{limit: memory}
-	return &Reading{space: s, rpcs: newStore(s), connections: newStore(s), keep: keep,
-		files: analyze.NewFiles(filesMemory), operations: analyze.NewTable(analyze.ByOperation)}
+	return &Reading{
+		space: s, rpcs: newStore(s), connections: newStore(s), keep: keep,
+		files: analyze.NewFiles(filesMemory), operations: analyze.NewTable(analyze.ByOperation),
+	}
 }
 
 // Handler returns a handler that adds records.

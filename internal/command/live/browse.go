@@ -55,7 +55,7 @@ shows live traffic: lists grow while the cursor stays on its record, and on the 
 it follows the newest one.
 
 The records are kept in memory, compressed. What exceeds a quarter of --memory goes to a
-temporary file, and the first line says so.
+temporary file.
 
 ` + command.ExitHelp,
 		Example: `  rdmadump browse nfs.pcap
