@@ -142,7 +142,7 @@ func TestBrowseInTerminal(t *testing.T) {
 	})
 	t.Run("damaged", func(t *testing.T) {
 		s := newSession(t, 80, 24, []string{"TERM=vt220", "NO_COLOR=1"}, program+" browse "+filepath.Join(root, "testdata/captures/derived-cut-callback41.pcap.zst"))
-		s.wait(`zst incomplete\n[\s\S]*reading failed at byte 39932,`)
+		s.wait(`zst incomplete\n[\s\S]*broken at byte 39932`)
 		s.keys("q")
 		s.wait(`is\s+truncated\s+at\s+byte[\s\S]*ended 3`)
 	})

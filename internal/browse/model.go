@@ -7,6 +7,7 @@ package browse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -500,7 +501,10 @@ func (m *Model) lines() []string {
 	case m.prompt != nil && m.message != "": // why what was typed is wrong
 		where = red.Render(ansi.Truncate(m.message, m.width, "~"))
 	case err != nil && len(m.stack) == 0 && left > 0:
-		first, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), m.options.Name+": "), "\n")
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		if broken := (*capture.BrokenError)(nil); errors.As(err, &broken) { // which begins with a path
+			first = fmt.Sprintf("broken at byte %d: %v", broken.Offset, broken.Err)
+		}
 		where += "  " + red.Render(ansi.Truncate(render.Clean(first), left, "~"))
 	}
 	lines = append(lines, where, m.lastLine())

@@ -89,7 +89,7 @@ func TestFilter(t *testing.T) {
 		{errors, `ended.how == nak`, query.Connections, 3},
 		{errors, `private_data.client.offset == 3`, query.Connections, 1},
 		{errors, `client.qpn >= 0x20`, query.Connections, 4},
-		{errors, `severity == "note"`, query.Findings, 3},
+		{errors, `severity == "note"`, query.Findings, 4},
 		{callback, `infiniband.bth.opcode == 17`, query.Packets, 143},
 		{callback, `bth.opcode == 0x17 or bth.opcode_name contains "Invalidate"`, query.Packets, 15},
 		{callback, `reth`, query.Packets, 15},

@@ -572,6 +572,8 @@ func (m *message) values(base int, inner int64) {
 		}
 		if item, split := m.splitItem(); split && last == len(n.Ops)-1 {
 			end = min(end, item)
+		} else if data, cut := m.cutWrite(); cut && last == len(n.Ops)-1 {
+			end = min(end, data)
 		} else {
 			broken = n.Ops[last].First
 			end = min(end, m.head(last))
@@ -657,6 +659,27 @@ func (m *message) splitItem() (at int, split bool) {
 	}
 	return 0, false
 }
+
+// cutWrite reports whether the arguments end in the data of a WRITE of which only the first bytes were captured, and returns
+// the offset of these bytes in the decoded body. What precedes them tells where in a file the WRITE is, as that of whole ones does.
+func (m *message) cutWrite() (at int, cut bool) {
+	n := &m.nfs
+	from, to, lacks := n.Lacks()
+	op := &n.Ops[len(n.Ops)-1]
+	if !lacks || m.guessed || m.header.Type != oncrpc.Call || op.Number != opWrite || from != op.At+4+writeFixed || to-from > maxWrite {
+		return 0, false
+	}
+	stable := &n.Values[len(n.Values)-1]
+	return m.decodedAt(from), stable.Name == "stable" && stable.Uint <= mostStable
+}
+
+// WRITE of NFSv4 (RFC 8881 s.18.32).
+const (
+	opWrite    = 38
+	writeFixed = 32      // bytes of its arguments before the data
+	mostStable = 2       // FILE_SYNC4
+	maxWrite   = 1 << 24 // bytes of data; more are none
+)
 
 // illegal is OP_ILLEGAL, with which a server answers an operation that it does not
 // know.
