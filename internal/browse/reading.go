@@ -81,6 +81,12 @@ func (r *Reading) Handler() dissect.Handler {
 			}
 			return nil
 		},
+		Task: func(t *record.Task) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.diagnosis.Task(t)
+			return nil
+		},
 		Connection: func(c *record.Connection) error {
 			r.connections.add(c)
 			r.mu.Lock()

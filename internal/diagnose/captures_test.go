@@ -61,6 +61,7 @@ func diagnose(t *testing.T, source capture.Source) (*Collector, []*record.Proble
 	c := &Collector{}
 	h := dissect.Handler{
 		Transaction: func(r *record.Transaction) error { c.Transaction(r); return nil },
+		Task:        func(r *record.Task) error { c.Task(r); return nil },
 		Connection:  func(r *record.Connection) error { c.Connection(r); return nil },
 		Finding:     func(r *record.Finding) error { c.Finding(r); return nil },
 		Operation:   func(r *record.RDMAOperation) error { c.Operation(r); return nil },

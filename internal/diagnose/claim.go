@@ -134,7 +134,7 @@ func (p *problem) all(r *rpc) bool {
 			switch {
 			case r.unanswered():
 				p.Unanswered++
-			case r.failed() && putOff[r.failure] == 0:
+			case r.failed() && !putOff[r.failure]:
 				p.Failed++
 			}
 		}

@@ -19,8 +19,6 @@ import (
 type Collector struct {
 	f        facts
 	overlaps func(from, to record.Time) bool // of the window; nil for the whole capture
-	operated map[int]int64                   // RPCs by connection, of the latest connections
-	putOff   map[string]bool                 // keys of requests that the server put off
 }
 
 // Only says which span of time the problems are about: overlaps reports whether another one overlaps it.
@@ -33,17 +31,7 @@ func (c *Collector) Transaction(r *record.Transaction) {
 	f.clients(r)
 	f.recalled(r)
 	f.state(r)
-	key := r.Client.Or("") + "\x00" + operationOf(r) + "\x00" + r.File.Or("")
-	repeats := c.putOff[key]
-	if status := failureOf(r); putOff[status] > 0 && len(c.putOff) < maxRPCs {
-		if c.putOff == nil {
-			c.putOff = map[string]bool{}
-		}
-		c.putOff[key] = true
-	} else if repeats {
-		delete(c.putOff, key)
-	}
-	if !repeats && !remarkable(r) {
+	if !remarkable(r) {
 		return
 	}
 	if len(f.rpcs) >= maxRPCs {
@@ -53,9 +41,20 @@ func (c *Collector) Transaction(r *record.Transaction) {
 	f.rpcs = append(f.rpcs, newRPC(r))
 }
 
+// Task adds a task. It does not keep r.
+func (c *Collector) Task(r *record.Task) {
+	f := &c.f
+	if outcome, known := r.Outcome.Get(); known && len(f.outcomes) < maxRPCs {
+		if f.outcomes == nil {
+			f.outcomes = map[int64]record.Outcome{}
+		}
+		f.outcomes[r.Request] = outcome
+	}
+}
+
 // remarkable reports whether something happened to an RPC that a problem may have to explain.
 func remarkable(r *record.Transaction) bool {
-	if r.Status != record.Complete || r.LatencyNS.Or(0) >= slow || r.RetransmitOf.Known() || r.Failed() || r.LatencyMinNS.Known() || len(r.Findings) > 0 {
+	if r.Status != record.Complete || r.LatencyNS.Or(0) >= slow || r.RetransmitOf.Known() || r.RetryOf.Known() || r.Failed() || r.LatencyMinNS.Known() || len(r.Findings) > 0 {
 		return true
 	}
 	return slices.ContainsFunc(r.Waits, func(w record.Wait) bool { return w.Reason != record.HeadOfLine })

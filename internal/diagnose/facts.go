@@ -21,17 +21,18 @@ const slow = int64(100e6)
 
 // facts is what a capture shows, as far as problems need it. Kinds read it and change nothing but claims.
 type facts struct {
-	rpcs        []*rpc               // in the order of their Calls; only those that something happened to
-	byID        map[int64]*rpc       // the same
-	byXID       map[connXID][]*rpc   // the same
-	tasks       []*task              // of rpcs
-	findings    []*finding           // errors and warnings, and the notes that kinds read
-	connections []*connection        // in the order of their numbers
-	byNumber    map[int]*connection  // the same
-	stalls      []*stall             // of RDMA operations of other upper layers than RPC-over-RDMA
-	summary     *record.Summary      // never nil
-	network     []*record.Network    // with several capture points
-	servers     map[string]*serverOf // by address
+	rpcs        []*rpc                   // in the order of their Calls; only those that something happened to
+	byID        map[int64]*rpc           // the same
+	byXID       map[connXID][]*rpc       // the same
+	tasks       []*task                  // of rpcs
+	outcomes    map[int64]record.Outcome // of tasks that were put off or sent more than once, by their first request
+	findings    []*finding               // errors and warnings, and the notes that kinds read
+	connections []*connection            // in the order of their numbers
+	byNumber    map[int]*connection      // the same
+	stalls      []*stall                 // of RDMA operations of other upper layers than RPC-over-RDMA
+	summary     *record.Summary          // never nil
+	network     []*record.Network        // with several capture points
+	servers     map[string]*serverOf     // by address
 	totals      totals
 	boots       []boot                   // Calls in which NFSv4 clients name themselves
 	recalls     []recalled               // delegations and layouts that a server asked for
@@ -60,6 +61,7 @@ type totals struct {
 // rpc is an attempt: one Call on one connection, and what answered it.
 type rpc struct {
 	id, repeats    int64 // repeats is the id of the attempt before; 0 if there is none
+	retries        int64 // id of the request that it repeats because that was put off; 0 if there is none
 	before, again  *rpc  // the attempt before and the next one; nil if there is none
 	of             *task // nil for callbacks, and Replies without a Call
 	connection     int
@@ -67,7 +69,6 @@ type rpc struct {
 	client, server string
 	operation      string // with the program, if that is not NFS
 	file, handle   string
-	uid            uint32
 	backward       bool
 	mounting       bool // it belongs to mounting, unmounting or recovery
 	sent, end      record.Time
@@ -222,13 +223,12 @@ func (r *rpc) until(f *facts) record.Time {
 	return max(r.sent, r.end)
 }
 
-// putOff has the statuses with which a server asks a client to try again, or to try again with other state, and the longest pause
-// before the first repetition, in nanoseconds.
-var putOff = map[string]int64{
-	"NFS4ERR_GRACE": 31e9, "NFS4ERR_DELAY": 31e9, "NFS3ERR_JUKEBOX": 31e9, "NFS4ERR_LAYOUTTRYLATER": 31e9,
-	"NFS4ERR_BADSESSION": 120e9, "NFS4ERR_DEADSESSION": 120e9, "NFS4ERR_STALE_CLIENTID": 120e9, "NFS4ERR_CONN_NOT_BOUND_TO_SESSION": 120e9,
-	"NFS4ERR_STALE_STATEID": 5e9, "NFS4ERR_BAD_STATEID": 5e9, "NFS4ERR_OLD_STATEID": 5e9, "NFS4ERR_EXPIRED": 5e9, "NFS4ERR_ADMIN_REVOKED": 5e9,
-	"NFS4ERR_SEQ_MISORDERED": 5e9, "NFS4ERR_SEQ_FALSE_RETRY": 5e9, "NFS4ERR_RETRY_UNCACHED_REP": 5e9,
+// putOff has the statuses with which a server asks a client to try again, or to try again with other state.
+var putOff = map[string]bool{
+	"NFS4ERR_GRACE": true, "NFS4ERR_DELAY": true, "NFS3ERR_JUKEBOX": true, "NFS4ERR_LAYOUTTRYLATER": true,
+	"NFS4ERR_BADSESSION": true, "NFS4ERR_DEADSESSION": true, "NFS4ERR_STALE_CLIENTID": true, "NFS4ERR_CONN_NOT_BOUND_TO_SESSION": true,
+	"NFS4ERR_STALE_STATEID": true, "NFS4ERR_BAD_STATEID": true, "NFS4ERR_OLD_STATEID": true, "NFS4ERR_EXPIRED": true, "NFS4ERR_ADMIN_REVOKED": true,
+	"NFS4ERR_SEQ_MISORDERED": true, "NFS4ERR_SEQ_FALSE_RETRY": true, "NFS4ERR_RETRY_UNCACHED_REP": true,
 }
 
 // delayed has the statuses that say that the server itself asks for time.
@@ -288,8 +288,8 @@ func failureOf(r *record.Transaction) string {
 // newRPC returns what is remembered of a transaction.
 func newRPC(r *record.Transaction) *rpc {
 	x := &rpc{
-		id: r.ID, repeats: r.RetransmitOf.Or(0), connection: r.Connection, xid: r.XID, client: r.Client.Or(""), server: r.Server.Or(""),
-		operation: operationOf(r), file: r.File.Or(""), handle: r.FileHandle.Or(""), uid: r.UID.Or(0), backward: r.Direction == record.Backward, mounting: ofMounting(r),
+		id: r.ID, repeats: r.RetransmitOf.Or(0), retries: r.RetryOf.Or(0), connection: r.Connection, xid: r.XID, client: r.Client.Or(""), server: r.Server.Or(""),
+		operation: operationOf(r), file: r.File.Or(""), handle: r.FileHandle.Or(""), backward: r.Direction == record.Backward, mounting: ofMounting(r),
 		sent: r.Start(), status: r.Status, failure: failureOf(r), code: r.RDMAError.Or(""), replyLost: r.ReplyLost, rejected: r.RPCFailed(),
 		latency: r.LatencyNS.Or(-1), repeated: r.RetransmittedFrom, rules: slices.Clone(r.Findings), phases: r.Phases.Or(record.Phases{}),
 	}
@@ -367,30 +367,17 @@ func (f *facts) fill() {
 	f.chain()
 }
 
-// chain joins requests to tasks.
+// chain joins the requests of each task, as the dissector joined them.
 func (f *facts) chain() {
-	type key struct {
-		client, server, operation, file string
-		uid                             uint32
-	}
-	waiting := map[key][]*task{}
 	for _, r := range f.rpcs {
 		if r.again != nil || r.status == record.NoCall || r.backward {
 			continue
 		}
-		k := key{r.client, r.server, r.operation, r.file, r.uid}
 		first := r.first()
 		var t *task
-		if list := waiting[k]; len(list) > 0 && !noTask[r.operation] {
-			at := list[0]
-			before := at.tries[len(at.tries)-1]
-			if pause := first.sent.Sub(before.end); pause >= 0 && pause <= at.patience() {
-				t, waiting[k] = at, list[1:]
-			} else if pause > at.patience() {
-				waiting[k] = list[1:]
-			}
-		}
-		if t == nil {
+		if before := f.byID[first.retries]; before != nil && before.of != nil {
+			t = before.of
+		} else {
 			t = &task{from: first.sent}
 			f.tasks = append(f.tasks, t)
 		}
@@ -399,36 +386,16 @@ func (f *facts) chain() {
 			x.of = t
 		}
 		t.to = r.until(f)
-		if putOff[r.failure] > 0 && !noTask[r.operation] && len(waiting[k]) < 16 {
-			waiting[k] = append(waiting[k], t)
-		}
 	}
 	for _, t := range f.tasks {
 		end := t.tries[len(t.tries)-1]
-		most := t.patience()
-		switch {
-		case end.unanswered():
-			c := f.byNumber[end.connection]
-			t.open = c == nil || !c.Ended.Known()
-		case noTask[end.operation]:
-		case most > 0 && f.last.Sub(end.end) > most:
-			t.gaveUp = true
-		case most > 0:
-			t.open = true
-		}
-		if t.open {
+		c := f.byNumber[end.connection]
+		outcome := f.outcomes[t.tries[0].first().id]
+		t.gaveUp = outcome == record.OutcomeGivenUp
+		if t.open = outcome == record.OutcomeOpen || end.unanswered() && (c == nil || c.open()); t.open {
 			t.to = max(t.to, f.last)
 		}
 	}
-}
-
-// patience returns the longest pause after which another request repeats the last try, in nanoseconds. After some tries that is known better.
-func (t *task) patience() int64 {
-	last := t.tries[len(t.tries)-1].failure
-	if len(t.tries) > 1 && delayed[last] {
-		return max(1e9, 4*longestPause(t))
-	}
-	return putOff[last]
 }
 
 // attempts returns the number of Calls of all tries.

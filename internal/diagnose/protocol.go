@@ -104,7 +104,7 @@ func taskText(t *task) string {
 	switch {
 	case last.unanswered():
 		return last.name() + " never answered"
-	case last.failed() && putOff[last.failure] == 0:
+	case last.failed() && !putOff[last.failure]:
 		return fmt.Sprintf("%s failed: %s", last.name(), failureText(last))
 	case t.attempts() > 1:
 		return fmt.Sprintf("%s took %s in %d tries", last.name(), duration(t.blocked()), t.attempts())
@@ -355,7 +355,7 @@ func protocolViolation(d *diagnosis) {
 			case !o.Transaction.Known():
 			case r == nil || r.latency >= 0 && !r.failed():
 				done++
-			case r.outcome.free() && (r.unanswered() || r.failed() && !ordinary[r.failure] && putOff[r.failure] == 0):
+			case r.outcome.free() && (r.unanswered() || r.failed() && !ordinary[r.failure] && !putOff[r.failure]):
 				p.tasksOf(r)
 				broken++
 			}

@@ -73,7 +73,7 @@ func recall(d *diagnosis) {
 // delayedTasks returns the tasks that a server put off and that nothing explains, of which one try is so.
 func (d *diagnosis) delayedTasks(so func(*rpc) bool) (list []*task) {
 	for _, t := range d.tasks {
-		if first := t.tries[0]; putOff[first.failure] > 0 && !noTask[first.operation] && first.outcome.free() && slices.ContainsFunc(t.tries, so) {
+		if first := t.tries[0]; putOff[first.failure] && !noTask[first.operation] && first.outcome.free() && slices.ContainsFunc(t.tries, so) {
 			list = append(list, t)
 		}
 	}
@@ -101,7 +101,7 @@ func (d *diagnosis) delay(tasks []*task, says func(worst *task) string) {
 	p.Headline = says(worst)
 	refused := int64(0)
 	for _, r := range worst.tries {
-		if putOff[r.failure] > 0 {
+		if putOff[r.failure] {
 			refused++
 		}
 	}

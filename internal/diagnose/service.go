@@ -229,7 +229,7 @@ func mountFailed(d *diagnosis) {
 	type mount struct{ client, server string }
 	seen := map[mount]*problem{}
 	for _, r := range d.rpcs {
-		if r.backward || !r.mounting || r.failure == "" || putOff[r.failure] > 0 || r.status == record.RDMAError || r.operation == "NFSACL NULL" ||
+		if r.backward || !r.mounting || r.failure == "" || putOff[r.failure] || r.status == record.RDMAError || r.operation == "NFSACL NULL" ||
 			d.mounted[mountKey{r.client, r.server}] > r.sent || !mountStep(r) {
 			continue
 		}

@@ -42,6 +42,10 @@ func diagnosis(s *sink) (h dissect.Handler, finish func() []*record.Problem) {
 			}
 			return s.status()
 		},
+		Task: func(r *record.Task) error {
+			c.Task(r)
+			return nil
+		},
 		Connection: func(r *record.Connection) error {
 			if s.WantsConnection(r.ID) {
 				c.Connection(r)
