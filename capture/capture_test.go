@@ -172,6 +172,7 @@ func TestBad(t *testing.T) {
 		{"unsupported pcap version", append([]byte{0xd4, 0xc3, 0xb2, 0xa1, 9, 0, 4, 0}, plain[8:]...), "x: unsupported pcap version 9.4, only version 2 is supported: not a capture file", 0, ""},
 		{"truncated record", plain[:24+16+5+16+4], "", 1, "x: reading failed at byte 45, after 1 packets: record needs 29 bytes, 20 available: unexpected EOF"},
 		{"truncated record header", plain[:24+16+5+7], "", 1, "x: reading failed at byte 45, after 1 packets: record header needs 16 bytes, 7 available: unexpected EOF"},
+		{"zeros at the end", append(bytes.Clone(plain), make([]byte, 4096)...), "", 3, "x: reading failed at byte 90, after 3 packets: record header is all zeros"},
 		{"invalid length", lie, "", 1, "x: reading failed at byte 45, after 1 packets: record claims 1073741824 captured bytes, the limit is 262144"},
 		{"truncated gzip", zipped[:len(zipped)-12], "", -1, "unexpected EOF"},
 		{"truncated pcapng", ng[:len(ng)-6], "", 1, "x: reading failed at byte 88, after 1 packets: block of type 6 needs 40 bytes, 34 available: unexpected EOF"},

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"errors"
 	"fmt"
 	"io"
 )
@@ -69,6 +70,9 @@ func (r *pcapReader) next(f *Frame) error {
 			return io.EOF
 		}
 		return truncatedAt("record header", r.record, len(h), err)
+	}
+	if [16]byte(h) == ([16]byte{}) { // A host that crashes leaves blocks of zeros at the end of a file.
+		return errors.New("record header is all zeros")
 	}
 	captured := int64(r.order.Uint32(h[8:]))
 	if captured > MaxFrame {

@@ -32,7 +32,8 @@ var encoders sync.Map // map[reflect.Type]encoder
 
 // AppendJSON appends the record that r points to as one line of JSON. The record may be of
 // any type except Packet. Strings are always valid UTF-8, and maps are in the order of their
-// keys. An unknown value is null, or left out if the tag contains omitzero. AppendJSON panics
+// keys. An unknown value is null, or left out if the tag contains omitzero; a list is null only if its doc
+// says when. AppendJSON panics
 // if JSON cannot represent the type.
 func AppendJSON(b []byte, r any) []byte {
 	v := reflect.ValueOf(r)
@@ -203,6 +204,14 @@ func structEncoder(t reflect.Type) encoder {
 	for _, f := range record.FieldsOf(t) {
 		of := t.Field(f.Index)
 		m := member{"," + string(field.AppendJSON(nil, f.Name)) + ":", of.Offset, nil, encoderOf(of.Type)}
+		if of.Type.Kind() == reflect.Slice && !f.Nullable() {
+			m.encode = func(b []byte, p unsafe.Pointer) []byte {
+				if unsafe.SliceData(*(*[]struct{})(p)) == nil {
+					return append(b, "[]"...)
+				}
+				return encoderOf(of.Type)(b, p)
+			}
+		}
 		switch {
 		case f.OmitZero && f.Opt:
 			_, known := record.OptOffsets(of.Type)

@@ -75,8 +75,8 @@ func TestEncoder(t *testing.T) {
 		OptHex   record.Opt[record.Hex8] `json:"opt_hex"`
 		OptIn    record.Opt[inner]       `json:"opt_in"`
 		Pointer  *inner                  `json:"pointer"`
-		List     []inner                 `json:"list"`
-		Words    []string                `json:"words"`
+		List     []inner                 `json:"list" doc:"null without"`
+		Words    []string                `json:"words" doc:"null without"`
 		Array    [2]record.Hex64         `json:"array"`
 		Map      map[record.Status]int64 `json:"map"`
 		Not      string                  `json:"-"`
@@ -108,7 +108,10 @@ func TestEncoder(t *testing.T) {
 		"no fields":         {&struct{ S string }{}, "{}"},
 		"a string with all": {&all{String: "\x1b[31m\x00\xff\"\\\x7f"}, `"string":"\u001b[31m\u0000` + "\ufffd" + `\"\\\u007f"`},
 		"text with all":     {&inner{Text: record.Some(escaped("\x1b\xff\"\u00e9"))}, `"text":"\u001b` + "\ufffd" + `\"` + "\u00e9" + `"`},
-		"no number":         {&all{Float: math.NaN(), OptFloat: record.Some(math.Inf(-1))}, `"float":null`},
+		"an empty list": {&struct {
+			L []int `json:"l"`
+		}{}, `{"l":[]}`},
+		"no number": {&all{Float: math.NaN(), OptFloat: record.Some(math.Inf(-1))}, `"float":null`},
 	} {
 		if got := render.AppendJSON(nil, c.v); !bytes.Contains(got, []byte(c.want)) || !json.Valid(got) {
 			t.Errorf("%s: %s has no %s", name, got, c.want)

@@ -244,7 +244,7 @@ func (d *definitions) typeOf(t reflect.Type, name string) object {
 	case reflect.Bool:
 		return slices.Clone(truth)
 	case reflect.Int, reflect.Int64, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		if strings.HasSuffix(name, "_ns") {
+		if name == "ns" || strings.HasSuffix(name, "_ns") {
 			return object{{"type", "integer"}}
 		}
 		return slices.Clone(number)

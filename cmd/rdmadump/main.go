@@ -32,6 +32,7 @@ func Main() int {
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), endSignals()...)
 	defer stop()
+	context.AfterFunc(ctx, stop) // A second signal ends the process at once.
 	args := os.Args[1:]
 	if strings.HasPrefix(filepath.Base(os.Args[0]), live.ExtcapName) { // a link to the program
 		args = append([]string{"extcap"}, args...)

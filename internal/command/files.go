@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -53,6 +54,25 @@ func RefuseInput(flag, path string, captures []string, outputs ...io.Writer) err
 		}
 	}
 	return nil
+}
+
+// Until returns what open returns, or an error that names what is opened if ctx ends first: to open a FIFO takes until another process
+// opens its other end.
+func Until[T any](ctx context.Context, what string, open func() (T, error)) (T, error) {
+	var opened T
+	var err error
+	done := make(chan struct{})
+	go func() {
+		opened, err = open()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return opened, err
+	case <-ctx.Done():
+		var none T
+		return none, fmt.Errorf("%s: interrupted before it could be opened", render.Clean(what))
+	}
 }
 
 // SameFile reports whether two paths name the same file, which need not exist yet.
@@ -124,8 +144,8 @@ type OutFile struct {
 }
 
 // Create creates the output file for path. It returns an error if path is one of
-// the inputs, or the file that standard output goes to.
-func Create(path string, inputs []string, stdout io.Writer) (*OutFile, error) {
+// the inputs, or the file that standard output goes to, or if ctx ends before another process opens a pipe.
+func Create(ctx context.Context, path string, inputs []string, stdout io.Writer) (*OutFile, error) {
 	if path == "-" {
 		return &OutFile{Writer: stdout}, nil
 	}
@@ -133,7 +153,7 @@ func Create(path string, inputs []string, stdout io.Writer) (*OutFile, error) {
 		return nil, err
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe or a device
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		f, err := Until(ctx, path, func() (*os.File, error) { return os.OpenFile(path, os.O_WRONLY, 0) })
 		if err != nil {
 			return nil, fmt.Errorf("-w: %w", err)
 		}

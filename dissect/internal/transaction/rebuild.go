@@ -57,10 +57,10 @@ func (x *txn) countMissing() {
 		}
 	}
 	if c := x.rec.Call; c != nil {
-		c.MissingBytes = record.SomeIf(call+x.inCall.size-x.inCall.have, c.PayloadBytes.Known())
+		c.MissingBytes = record.SomeIf(max(call+x.inCall.size-x.inCall.have, 0), c.PayloadBytes.Known())
 	}
 	if x.state.hasReply() {
-		x.answer.MissingBytes = record.SomeIf(reply+x.inReply.size-x.inReply.have, x.answer.PayloadBytes.Known())
+		x.answer.MissingBytes = record.SomeIf(max(reply+x.inReply.size-x.inReply.have, 0), x.answer.PayloadBytes.Known())
 	}
 }
 

@@ -192,7 +192,7 @@ func (x *exporting) export(cmd *cobra.Command, kind exporter, paths []string) er
 		}
 		return x.parquet(r, paths)
 	}
-	out, err := command.Create(x.Write, paths, x.stdout)
+	out, err := command.Create(cmd.Context(), x.Write, paths, x.stdout)
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,10 @@ func parseHosts(path string) (*record.Hosts, error) {
 			wrong = "no name follows the address"
 		}
 		for _, name := range words[1:] {
+			_, err := netip.ParseAddr(name)
 			switch {
+			case err == nil:
+				wrong = fmt.Sprintf("the name %.40s is an address", name)
 			case len(name) > longName:
 				wrong = fmt.Sprintf("a name is longer than %d bytes", longName)
 			case !utf8.ValidString(name) || strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }):

@@ -26,6 +26,7 @@ func TestHosts(t *testing.T) {
 		{"", "10.0.0.1", "10.0.0.1", ""},
 		{"10.0.0.1 a\n10.0.0 b\n", "", "", `:2: 10.0.0 is no address`},
 		{"10.0.0.1\n", "", "", `:1: no name follows the address`},
+		{"10.0.0.1 a\n10.0.0.2 10.0.0.1\n", "", "", `:2: the name 10.0.0.1 is an address`},
 		{"10.0.0.1 a\x1b[2J\n", "", "", `:1: the name a\x1b[2J has characters that cannot be printed`},
 		{"10.0.0.1 a\xff\n", "", "", `:1: the name a\xff has characters that cannot be printed`},
 		{"10.0.0.1 a\u202eb\n", "", "", `:1: the name a\xe2\x80\xaeb has characters that cannot be printed`},

@@ -170,22 +170,9 @@ func few(lines []string) []string {
 	return lines
 }
 
-// OpenUntil opens captures, and returns an error if ctx ends first: to open a FIFO that
-// no process writes to takes until one does.
+// OpenUntil opens captures, and returns an error if ctx ends first.
 func OpenUntil(ctx context.Context, paths []string, names map[string]string) (*capture.Merged, error) {
-	var source *capture.Merged
-	var err error
-	opened := make(chan struct{})
-	go func() {
-		source, err = capture.OpenAllAs(paths, names)
-		close(opened)
-	}()
-	select {
-	case <-opened:
-		return source, err
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%s: interrupted before the input could be opened", render.Clean(strings.Join(paths, " ")))
-	}
+	return command.Until(ctx, strings.Join(paths, " "), func() (*capture.Merged, error) { return capture.OpenAllAs(paths, names) })
 }
 
 // mistyped returns an error if the first argument is neither a file nor a command, but looks

@@ -184,7 +184,7 @@ func (l *Lines) Check(set *flags.Settings, h *dissect.Handler) error {
 		if s, count := l.Summary(), written[need.kind]; s != nil && (count == nil && s.RDMA == 0 || count != nil && count(s) == 0) {
 			continue
 		}
-		return fmt.Errorf("%s needs %s records, and %s has none (only %s); rdmadump export --format records writes all records of a capture", name, need.kind, l.name(), command.List(l.Kinds(), "and"))
+		return fmt.Errorf("%s needs %s records, and %s has none (only %s); rdmadump export --format records writes all records of a capture", name, need.kind, l.name(), command.List(few(l.Kinds()), "and"))
 	}
 	if l.Summary() == nil && slices.Contains(needSummary, name) {
 		return fmt.Errorf("%s needs the summary, which is the last record that rdmadump writes, and %s has none", name, l.name())

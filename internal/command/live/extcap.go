@@ -122,7 +122,7 @@ func (x *extcap) deliver(ctx context.Context) error {
 	if x.file == "" && x.live == "" {
 		return errors.New("no source: choose a capture file or a network interface in the options of the interface")
 	}
-	out, err := os.OpenFile(x.fifo, os.O_WRONLY, 0)
+	out, err := command.Until(ctx, "--fifo "+x.fifo, func() (*os.File, error) { return os.OpenFile(x.fifo, os.O_WRONLY, 0) })
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/command/flags"
 	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/render"
@@ -293,8 +294,13 @@ func WriteManual(root *cobra.Command, folder string) (err error) {
 	}
 	month := date.UTC().Format("Jan 2006")
 	write := func(name string, section int, page string) {
+		var file *command.OutFile
 		if err == nil {
-			err = os.WriteFile(filepath.Join(folder, fmt.Sprintf("%s.%d", name, section)), manPage(name, section, month, page), 0o644)
+			file, err = command.Create(root.Context(), filepath.Join(folder, fmt.Sprintf("%s.%d", name, section)), nil, nil)
+		}
+		if err == nil {
+			_, err = file.Write(manPage(name, section, month, page))
+			err = file.Done(err)
 		}
 	}
 	EachCommand(root, func(cmd *cobra.Command) {

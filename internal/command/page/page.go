@@ -137,7 +137,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	if earlier != nil {
 		inputs = append(inputs, x.Before)
 	}
-	out, err := command.Create(x.Write, inputs, x.stdout)
+	out, err := command.Create(cmd.Context(), x.Write, inputs, x.stdout)
 	if err != nil {
 		return err
 	}
