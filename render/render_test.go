@@ -161,10 +161,6 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 
 				return nil
 			},
-			Task: func(r *record.Task) error {
-				diagnosis.Task(r)
-				return nil
-			},
 			Connection: func(r *record.Connection) error {
 				visit(name, "connection", r)
 				sides[r.ID%2].Connection(r)
@@ -181,6 +177,7 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 				return nil
 			},
 			Task: func(r *record.Task) error {
+				diagnosis.Task(r)
 				visit(name, "task", r)
 				return nil
 			},
