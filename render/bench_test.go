@@ -110,7 +110,7 @@ func TestColumnsOfSeveralRows(t *testing.T) {
 		}}, dissect.Options{})
 	}
 	values := 0
-	for name := range header.Wireshark {
+	for name := range header.Wireshark() {
 		columns, err := render.NewColumns([]string{name}, query.Packets)
 		if err != nil {
 			t.Fatal(err)

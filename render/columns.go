@@ -68,7 +68,7 @@ func NewColumns(names []string, fields query.Fields) (*Columns, error) {
 		}
 		col := chosen{path: path}
 		if fields == query.Packets {
-			col = packetField(path)
+			col = *packetField(path)
 		}
 		c.list = append(c.list, col)
 	}
@@ -86,8 +86,8 @@ func (c *Columns) Only() (only field.Set) {
 }
 
 // packetField returns the field of packets with this path.
-func packetField(path string) chosen {
-	col := chosen{path: path, own: ownColumns[path], rows: header.Wireshark[path]}
+func packetField(path string) *chosen {
+	col := &chosen{path: path, own: ownColumns[path], rows: header.Wireshark()[path]}
 	for _, row := range col.rows {
 		col.in |= row.Table.Member
 	}

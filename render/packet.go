@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
@@ -259,7 +260,10 @@ var packetColumns = []column{
 }
 
 // These fields of headers have a column.
-var columnQPN, columnPSN = packetField("bth.dest_qpn"), packetField("bth.psn")
+var (
+	columnQPN = sync.OnceValue(func() *chosen { return packetField("bth.dest_qpn") })
+	columnPSN = sync.OnceValue(func() *chosen { return packetField("bth.psn") })
+)
 
 // Packet writes a row of the table of packets.
 func (t *Text) Packet(p *record.Packet) error {
@@ -280,8 +284,8 @@ func (t *Text) Packet(p *record.Packet) error {
 		cell{text: known(p.Transaction, "-", id)},
 		cell{text: known(p.XID, "-", record.Hex32.String), ink: t.theme.key},
 		cell{text: cmp.Or(clean(p.RDMAOperation), "-")},
-		cell{text: string(orDash(columnQPN.appendRows(nil, p), 0))},
-		cell{text: string(orDash(columnPSN.appendRows(nil, p), 0))},
+		cell{text: string(orDash(columnQPN().appendRows(nil, p), 0))},
+		cell{text: string(orDash(columnPSN().appendRows(nil, p), 0))},
 		cell{text: strings.Join(marks, ","), ink: t.theme.warn},
 		cell{text: string(appendClean(nil, p.Summary))},
 	)

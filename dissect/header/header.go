@@ -658,7 +658,7 @@ func Where(path string) field.Set {
 	case "nfs", "mount", "nlm", "nfsacl", "portmap":
 		return field.Context | AETH.Member
 	}
-	if sources := Wireshark[path]; sources != nil {
+	if sources := Wireshark()[path]; sources != nil {
 		var members field.Set
 		for _, source := range sources {
 			members |= source.Table.Member | field.Other

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/rocev2"
@@ -18,7 +19,7 @@ type Source struct {
 
 // views lists fields of Wireshark's that are parts of the fields in the tables, or several of them.
 // Filters and columns can use them, but trees and JSON do not show them.
-var views = func() []Source {
+func views() []Source {
 	req, aeth := CM[rocev2.CMReq], &AETH
 	ipService := func(h []byte) bool { return len(h) >= 16 && binary.BigEndian.Uint64(h[8:])>>24 == 1 }
 	mapped := func(at int) func([]byte) bool { // an IPv4 address that is mapped in a GID
@@ -57,7 +58,7 @@ var views = func() []Source {
 		of(&Terminate, func(h []byte) bool { return h[0]>>4 > 2 }, bits(bitRow{"", "Error type of an undefined layer", 0, 4, 4, field.Dec, "iwarp_rdma.term_etype"})),
 		of(&Terminate, func(h []byte) bool { return h[0]>>4 > 0 && h[0] != 0x11 && h[0] != 0x12 && h[0] != 0x20 }, bytes(byteRow{"", "Error code of an undefined layer or error type", 1, 8, field.Hex, "iwarp_rdma.term_errcode"})),
 	}
-}()
+}
 
 // Wireshark maps the names of Wireshark's fields that do not correspond to exactly one path to their
 // sources. The name of such a field is a path of its own in filters. For all other rows of tables, the
@@ -65,7 +66,7 @@ var views = func() []Source {
 //
 // A path may be in several tables, such as cm.local_qpn in those of REQ and REP, while Wireshark names
 // the fields of each message. A name may also be in several headers, such as sll.etype.
-var Wireshark = func() map[string][]Source {
+var Wireshark = sync.OnceValue(func() map[string][]Source {
 	paths, names := map[string]map[string]bool{}, map[string]map[string]bool{} // the names of each path, and the paths of each name
 	sources := map[string][]Source{}
 	note := func(m map[string]map[string]bool, key, value string) {
@@ -89,8 +90,8 @@ var Wireshark = func() map[string][]Source {
 		path := slices.Collect(maps.Keys(names[name]))
 		return len(path) == 1 && len(paths[path[0]]) == 1
 	})
-	for _, view := range views {
+	for _, view := range views() {
 		sources[view.Field.Alias] = append(sources[view.Field.Alias], view)
 	}
 	return sources
-}()
+})

@@ -569,7 +569,7 @@ func (f *packetFields) make() {
 		for i := range h.Fields {
 			row := &h.Fields[i]
 			name := Field{Path: h.Name + "." + row.Name, Type: formatWords[row.Format], Doc: aboutRow(h, row)}
-			if row.Alias != "" && header.Wireshark[row.Alias] == nil {
+			if row.Alias != "" && header.Wireshark()[row.Alias] == nil {
 				name.Aliases = []string{row.Alias}
 			}
 			add(name)
@@ -594,7 +594,7 @@ func (f *packetFields) make() {
 		add(name)
 	}
 	add(Field{Path: "rpcrdma.position", Type: "number", List: true, Doc: "Positions of the message's Read chunks in the Payload stream, in bytes.", Aliases: []string{"rpcordma.position"}})
-	for name, sources := range header.Wireshark {
+	for name, sources := range header.Wireshark() {
 		first := sources[0]
 		add(Field{Path: name, Type: formatWords[first.Field.Format], Drawn: true, Doc: aboutSource(&first), Aliases: []string{name}})
 		f.own[name] = func(p *record.Packet) any { return fromSources(p, sources) }

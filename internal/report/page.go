@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -32,7 +33,11 @@ var (
 	//go:embed script.js
 	script string
 
-	pages = template.Must(template.New("page").Funcs(template.FuncMap{"css": func() template.CSS { return template.CSS(style) }, "js": func() template.JS { return template.JS(script) }, "prose": prose}).Parse(pageSource))
+	pages = sync.OnceValue(func() *template.Template {
+		return template.Must(template.New("page").Funcs(template.FuncMap{
+			"css": func() template.CSS { return template.CSS(style) }, "js": func() template.JS { return template.JS(script) }, "prose": prose,
+		}).Parse(pageSource))
+	})
 )
 
 // piece is a part of a text: words, or code.
@@ -250,7 +255,7 @@ func (v *page) noRPCs() {
 // render renders a template.
 func (v *page) render(name string, data any) []byte {
 	var b bytes.Buffer
-	if err := pages.ExecuteTemplate(&b, name, data); err != nil && v.err == nil {
+	if err := pages().ExecuteTemplate(&b, name, data); err != nil && v.err == nil {
 		v.err = err
 	}
 	return b.Bytes()

@@ -27,9 +27,6 @@ func fields[R any](leftOut string) []column[R] {
 	return fieldsBelow[R](reflect.TypeFor[R](), column[R]{}, nil, strings.Fields(leftOut+" type"))
 }
 
-// forgotten are the fields of records that have no column and are not left out. There are none.
-var forgotten []string
-
 // fieldsBelow returns the columns for the fields of a struct within a record, which is a pointer or an Opt if its column is optional.
 func fieldsBelow[R any](of reflect.Type, within column[R], indexes []int, leftOut []string) (list []column[R]) {
 	for _, f := range record.FieldsOf(of) {
@@ -53,8 +50,7 @@ func fieldsBelow[R any](of reflect.Type, within column[R], indexes []int, leftOu
 		}
 		c.optional = c.optional || f.OmitZero
 		if !storable(c.kind) {
-			forgotten = append(forgotten, fmt.Sprintf("%v: %s", reflect.TypeFor[R](), c.name))
-			continue
+			panic(fmt.Sprintf("%v: values of %s cannot be stored in one column: name it among those that are left out, and store it elsewhere", reflect.TypeFor[R](), c.name))
 		}
 		omits := f.OmitZero
 		c.value = func(r *R, _ *row) reflect.Value {

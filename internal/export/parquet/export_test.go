@@ -12,9 +12,6 @@ type XIDs struct{ x xids }
 // Use takes a use of an XID.
 func (x *XIDs) Use(xid uint32) (int, bool) { return x.x.use(xid) }
 
-// Forgotten returns the fields of records that have no column and are not left out.
-func Forgotten() []string { return forgotten }
-
 // FailRenames makes all renames fail after some that succeed, and returns a function that ends that.
 func FailRenames(after int) (end func()) {
 	rename = func(from, to string) error {

@@ -135,17 +135,17 @@ func New(folder string, partition Partition, of Capture, replace bool) *Writer {
 	return &Writer{
 		folder: folder, partition: partition.Path(), replace: replace, row: row{of: &of, role: of.role("", "")},
 		used: map[user]*xids{}, places: map[int]record.Place{}, byFile: analyze.NewFiles(of.Memory), byTime: rates,
-		transactions: table[record.Transaction]{name: "transactions", columns: transactionColumns, at: func(r *record.Transaction) record.Time { return r.Start() }},
-		waits:        table[record.Wait]{name: "waits", columns: waitColumns, at: func(r *record.Wait) record.Time { return r.From }},
-		operations:   table[record.RDMAOperation]{name: "rdma_operations", columns: operationColumns, at: func(r *record.RDMAOperation) record.Time { return r.Sent }},
-		tasks:        table[record.Task]{name: "tasks", columns: taskColumns, at: func(r *record.Task) record.Time { return r.From }},
-		connections:  table[record.Connection]{name: "connections", columns: connectionColumns, at: func(r *record.Connection) record.Time { return r.First }},
-		findings:     table[record.Finding]{name: "findings", columns: findingColumns, at: func(r *record.Finding) record.Time { return r.Time.Or(0) }},
-		gaps:         table[gap]{name: "gaps", columns: gapColumns, at: func(r *gap) record.Time { return r.From.Or(0) }},
-		points:       table[record.Point]{name: "points", columns: pointColumns, at: func(*record.Point) record.Time { return 0 }},
-		files:        table[analyze.File]{name: "files", columns: fileColumns, at: func(r *analyze.File) record.Time { return r.First }},
-		rates:        table[analyze.Rate]{name: "rates", columns: rateColumns, at: func(r *analyze.Rate) record.Time { return r.Start }},
-		captures:     table[record.Summary]{name: "captures", columns: captureColumns, at: func(r *record.Summary) record.Time { return r.First.Or(0) }},
+		transactions: table[record.Transaction]{name: "transactions", columns: transactionColumns(), at: func(r *record.Transaction) record.Time { return r.Start() }},
+		waits:        table[record.Wait]{name: "waits", columns: waitColumns(), at: func(r *record.Wait) record.Time { return r.From }},
+		operations:   table[record.RDMAOperation]{name: "rdma_operations", columns: operationColumns(), at: func(r *record.RDMAOperation) record.Time { return r.Sent }},
+		tasks:        table[record.Task]{name: "tasks", columns: taskColumns(), at: func(r *record.Task) record.Time { return r.From }},
+		connections:  table[record.Connection]{name: "connections", columns: connectionColumns(), at: func(r *record.Connection) record.Time { return r.First }},
+		findings:     table[record.Finding]{name: "findings", columns: findingColumns(), at: func(r *record.Finding) record.Time { return r.Time.Or(0) }},
+		gaps:         table[gap]{name: "gaps", columns: gapColumns(), at: func(r *gap) record.Time { return r.From.Or(0) }},
+		points:       table[record.Point]{name: "points", columns: pointColumns(), at: func(*record.Point) record.Time { return 0 }},
+		files:        table[analyze.File]{name: "files", columns: fileColumns(), at: func(r *analyze.File) record.Time { return r.First }},
+		rates:        table[analyze.Rate]{name: "rates", columns: rateColumns(), at: func(r *analyze.Rate) record.Time { return r.Start }},
+		captures:     table[record.Summary]{name: "captures", columns: captureColumns(), at: func(r *record.Summary) record.Time { return r.First.Or(0) }},
 	}
 }
 

@@ -746,13 +746,6 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestNoFieldForgotten: each field of the records has a column, unless the table says that it has none.
-func TestNoFieldForgotten(t *testing.T) {
-	for _, f := range parquet.Forgotten() {
-		t.Errorf("%s has no column: values of its type cannot be stored in one; name it among those that are left out, and store it elsewhere", f)
-	}
-}
-
 // rowOf returns the row of an RPC. The bytes that RDMA Read moved are those of the row that was read.
 func rowOf(r *record.Transaction, g *transaction) transaction {
 	return transaction{

@@ -57,8 +57,8 @@ func ParsePartition(list []string) (p Partition, err error) {
 
 // isColumn reports whether a table has a column of this name.
 func isColumn(name string) bool {
-	return has(transactionColumns, name) || has(waitColumns, name) || has(operationColumns, name) || has(connectionColumns, name) || has(findingColumns, name) ||
-		has(gapColumns, name) || has(pointColumns, name) || has(fileColumns, name) || has(rateColumns, name) || has(captureColumns, name)
+	return has(transactionColumns(), name) || has(waitColumns(), name) || has(operationColumns(), name) || has(connectionColumns(), name) || has(findingColumns(), name) ||
+		has(gapColumns(), name) || has(pointColumns(), name) || has(fileColumns(), name) || has(rateColumns(), name) || has(captureColumns(), name)
 }
 
 // has reports whether one of the columns has this name.

@@ -45,53 +45,71 @@ func rpcKey[R any]() []column[R] {
 }
 
 // transactionColumns are the columns of the table transactions: one RPC is a about.
-var transactionColumns = slices.Concat(ofConnection[record.Transaction](), rpcKey[record.Transaction](),
-	computed("time", func(r *record.Transaction, _ *row) record.Time { return r.Start() }), // of the Call, or of a Reply without a Call
-	computed("packet", firstPacket),
-	fields[record.Transaction]("read_chunks write_chunks reply_chunk timeline waits rpc shares_proofs client_name server_name"),
-	computed("name", func(r *record.Transaction, _ *row) string { return analyze.Name(r, analyze.ByOperation) }), // by which stats groups RPCs
-	computed("failed", func(r *record.Transaction, _ *row) bool { return r.Failed() }),                           // stats counts the RPC as an error
-	computed("read_segments", segments(record.ReadList)),
-	computed("write_segments", segments(record.WriteList)),
-	computed("reply_segments", segments(record.ReplyList)),
-	computed("read_moved_bytes", moved(true)), // by RDMA Read
-	computed("write_moved_bytes", moved(false)),
-)
+func transactionColumns() []column[record.Transaction] {
+	return slices.Concat(ofConnection[record.Transaction](), rpcKey[record.Transaction](),
+		computed("time", func(r *record.Transaction, _ *row) record.Time { return r.Start() }), // of the Call, or of a Reply without a Call
+		computed("packet", firstPacket),
+		fields[record.Transaction]("read_chunks write_chunks reply_chunk timeline waits rpc shares_proofs client_name server_name"),
+		computed("name", func(r *record.Transaction, _ *row) string { return analyze.Name(r, analyze.ByOperation) }), // by which stats groups RPCs
+		computed("failed", func(r *record.Transaction, _ *row) bool { return r.Failed() }),                           // stats counts the RPC as an error
+		computed("read_segments", segments(record.ReadList)),
+		computed("write_segments", segments(record.WriteList)),
+		computed("reply_segments", segments(record.ReplyList)),
+		computed("read_moved_bytes", moved(true)), // by RDMA Read
+		computed("write_moved_bytes", moved(false)),
+	)
+}
 
 // waitColumns are the columns of the table waits: one stall of an RPC, or of an RDMA operation that belongs to no RPC, is a about.
-var waitColumns = slices.Concat(ofConnection[record.Wait](), rpcKey[record.Wait](),
-	computed("transaction", func(_ *record.Wait, about *row) record.Opt[int64] { return about.transaction }),
-	computed("operation", func(_ *record.Wait, about *row) record.Opt[int64] { return about.operation }),
-	computed("time", func(w *record.Wait, _ *row) record.Time { return w.From }),
-	fields[record.Wait]("lost"),
-	computed("lost_packets", func(w *record.Wait, _ *row) int64 { return int64(len(w.Lost)) }), // between the capture points
-)
+func waitColumns() []column[record.Wait] {
+	return slices.Concat(ofConnection[record.Wait](), rpcKey[record.Wait](),
+		computed("transaction", func(_ *record.Wait, about *row) record.Opt[int64] { return about.transaction }),
+		computed("operation", func(_ *record.Wait, about *row) record.Opt[int64] { return about.operation }),
+		computed("time", func(w *record.Wait, _ *row) record.Time { return w.From }),
+		fields[record.Wait]("lost"),
+		computed("lost_packets", func(w *record.Wait, _ *row) int64 { return int64(len(w.Lost)) }), // between the capture points
+	)
+}
 
 // operationColumns are the columns of the table rdma_operations.
-var operationColumns = slices.Concat(ofConnection[record.RDMAOperation](),
-	computed("time", func(r *record.RDMAOperation, _ *row) record.Time { return r.Sent }), fields[record.RDMAOperation]("waits client_name server_name"))
+func operationColumns() []column[record.RDMAOperation] {
+	return slices.Concat(ofConnection[record.RDMAOperation](),
+		computed("time", func(r *record.RDMAOperation, _ *row) record.Time { return r.Sent }), fields[record.RDMAOperation]("waits client_name server_name"))
+}
 
 // taskColumns are the columns of the table tasks.
-var taskColumns = slices.Concat(ofConnection[record.Task](),
-	computed("time", func(r *record.Task, _ *row) record.Time { return r.From }), fields[record.Task]("client_name server_name"))
+func taskColumns() []column[record.Task] {
+	return slices.Concat(ofConnection[record.Task](),
+		computed("time", func(r *record.Task, _ *row) record.Time { return r.From }), fields[record.Task]("client_name server_name"))
+}
 
 // connectionColumns are the columns of the table connections.
-var connectionColumns = slices.Concat(ofConnection[record.Connection](),
-	computed("time", func(r *record.Connection, _ *row) record.Time { return r.First }), fields[record.Connection]("connection_key client_name server_name"))
+func connectionColumns() []column[record.Connection] {
+	return slices.Concat(ofConnection[record.Connection](),
+		computed("time", func(r *record.Connection, _ *row) record.Time { return r.First }), fields[record.Connection]("connection_key client_name server_name"))
+}
 
 // findingColumns are the columns of the table findings.
-var findingColumns = slices.Concat(ofConnection[record.Finding](), fields[record.Finding]("client_name server_name"))
+func findingColumns() []column[record.Finding] {
+	return slices.Concat(ofConnection[record.Finding](), fields[record.Finding]("client_name server_name"))
+}
 
 // pointColumns are the columns of the table points, which has rows only for captures of several points.
-var pointColumns = slices.Concat(of[record.Point](), fields[record.Point]("steps"),
-	computed("clock_steps", func(p *record.Point, _ *row) int64 { return int64(len(p.Steps)) }))
+func pointColumns() []column[record.Point] {
+	return slices.Concat(of[record.Point](), fields[record.Point]("steps"),
+		computed("clock_steps", func(p *record.Point, _ *row) int64 { return int64(len(p.Steps)) }))
+}
 
 // fileColumns are the columns of the table files: all RPCs of the capture that acted on one file are a about.
-var fileColumns = slices.Concat(of[analyze.File](), fields[analyze.File](""))
+func fileColumns() []column[analyze.File] {
+	return slices.Concat(of[analyze.File](), fields[analyze.File](""))
+}
 
 // rateColumns are the columns of the table rates: the RPCs of ten seconds are a about.
-var rateColumns = slices.Concat(of[analyze.Rate](),
-	computed("time", func(r *analyze.Rate, _ *row) record.Time { return r.Start }), fields[analyze.Rate]("group"))
+func rateColumns() []column[analyze.Rate] {
+	return slices.Concat(of[analyze.Rate](),
+		computed("time", func(r *analyze.Rate, _ *row) record.Time { return r.Start }), fields[analyze.Rate]("group"))
+}
 
 // gap is something that a capture does not show.
 type gap struct {
@@ -120,49 +138,53 @@ const (
 )
 
 // gapColumns are the columns of the table gaps.
-var gapColumns = slices.Concat(ofConnection[gap](), fields[gap](""))
+func gapColumns() []column[gap] {
+	return slices.Concat(ofConnection[gap](), fields[gap](""))
+}
 
 // captureColumns are the columns of the table captures, which has one about.
-var captureColumns = slices.Concat(of[record.Summary](),
-	computed("time", func(s *record.Summary, _ *row) record.Opt[record.Time] { return s.First }),
-	computed("exported_on", func(_ *record.Summary, about *row) string { return about.of.Host }), // the computer that exported the capture
-	computed("files", func(_ *record.Summary, about *row) []string { return about.of.Files }),
-	computed("rdmadump", func(_ *record.Summary, about *row) string { return about.of.Program }),
-	computed("options", func(_ *record.Summary, about *row) []string { return about.of.Options }),
-	fields[record.Summary]("transactions findings evicted not_judged silences absences missing_files other_protocols pause_ports position_refuted"), // the table connections has each position_refuted
-	computed("pause_hosts", func(s *record.Summary, _ *row) (list []string) { // whose ports paused links; "" for those of no host
-		for _, p := range s.PausePorts {
-			list = append(list, p.Address.Or(""))
-		}
-		return list
-	}),
-	computed("pause_host_frames", func(s *record.Summary, _ *row) (list []int64) { // of each of these hosts
-		for _, p := range s.PausePorts {
-			list = append(list, p.Frames)
-		}
-		return list
-	}),
-	columnsOf("transactions_", record.Statuses[:], func(s *record.Summary) map[record.Status]int64 { return s.Transactions }),
-	columnsOf("findings_", record.Severities[:], func(s *record.Summary) map[record.Severity]int64 { return s.Findings }),
-	computed("other_protocols", func(s *record.Summary, _ *row) (list []string) {
-		for _, p := range s.OtherProtocols {
-			list = append(list, p.Protocol)
-		}
-		return list
-	}),
-	computed("pause_ports", func(s *record.Summary, _ *row) (list []string) { // addresses, and numbers of frames
-		for _, p := range s.PausePorts {
-			list = append(list, p.Address.Or("?")+": "+strconv.FormatInt(p.Frames, 10))
-		}
-		return list
-	}),
-	computed("not_judged", func(s *record.Summary, _ *row) (list []string) { // rules, and what is missing
-		for _, n := range s.NotJudged {
-			list = append(list, n.Rule+": "+n.Gap)
-		}
-		return list
-	}),
-)
+func captureColumns() []column[record.Summary] {
+	return slices.Concat(of[record.Summary](),
+		computed("time", func(s *record.Summary, _ *row) record.Opt[record.Time] { return s.First }),
+		computed("exported_on", func(_ *record.Summary, about *row) string { return about.of.Host }), // the computer that exported the capture
+		computed("files", func(_ *record.Summary, about *row) []string { return about.of.Files }),
+		computed("rdmadump", func(_ *record.Summary, about *row) string { return about.of.Program }),
+		computed("options", func(_ *record.Summary, about *row) []string { return about.of.Options }),
+		fields[record.Summary]("transactions findings evicted not_judged silences absences missing_files other_protocols pause_ports position_refuted"), // the table connections has each position_refuted
+		computed("pause_hosts", func(s *record.Summary, _ *row) (list []string) { // whose ports paused links; "" for those of no host
+			for _, p := range s.PausePorts {
+				list = append(list, p.Address.Or(""))
+			}
+			return list
+		}),
+		computed("pause_host_frames", func(s *record.Summary, _ *row) (list []int64) { // of each of these hosts
+			for _, p := range s.PausePorts {
+				list = append(list, p.Frames)
+			}
+			return list
+		}),
+		columnsOf("transactions_", record.Statuses[:], func(s *record.Summary) map[record.Status]int64 { return s.Transactions }),
+		columnsOf("findings_", record.Severities[:], func(s *record.Summary) map[record.Severity]int64 { return s.Findings }),
+		computed("other_protocols", func(s *record.Summary, _ *row) (list []string) {
+			for _, p := range s.OtherProtocols {
+				list = append(list, p.Protocol)
+			}
+			return list
+		}),
+		computed("pause_ports", func(s *record.Summary, _ *row) (list []string) { // addresses, and numbers of frames
+			for _, p := range s.PausePorts {
+				list = append(list, p.Address.Or("?")+": "+strconv.FormatInt(p.Frames, 10))
+			}
+			return list
+		}),
+		computed("not_judged", func(s *record.Summary, _ *row) (list []string) { // rules, and what is missing
+			for _, n := range s.NotJudged {
+				list = append(list, n.Rule+": "+n.Gap)
+			}
+			return list
+		}),
+	)
+}
 
 // columnsOf returns a column for each key of a map.
 func columnsOf[R any, K ~string](prefix string, keys []K, of func(r *R) map[K]int64) (list []column[R]) {
