@@ -486,7 +486,8 @@ func percent(v record.Opt[float64]) string {
 
 var statsColumns = []column{
 	{name: "NAME", fields: "name", flex: true, min: 22},
-	{name: "RPCS", former: "COUNT", fields: "rpcs=count", right: true},
+	{name: "RPCS", former: "COUNT", fields: "rpcs=requests", right: true},
+	{name: "ATTEMPTS", fields: "attempts", right: true, some: true, foot: "ATTEMPTS: Calls that were sent for the RPCs, again on other connections"},
 	{name: "ERRORS", former: "ERR", fields: "errors", right: true},
 	{name: "NO REPLY", fields: "no_reply", right: true, quiet: true, some: true},
 	{name: "RETRANSMITTED", former: "RETR", fields: "retransmitted", right: true, rank: 4, some: true, foot: retransmittedFoot},
@@ -534,9 +535,14 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			t.explain(0, s.Group[cause])
 		}
 		bounds += s.Latency.UpperBounds
+		again := ""
+		if s.Attempts != s.Requests {
+			again = fmt.Sprint(s.Attempts)
+		}
 		if err := t.row([]cell{
 			{text: clean(s.Name), ink: theme.key},
-			{text: fmt.Sprint(s.Count)},
+			{text: fmt.Sprint(s.Requests)},
+			{text: again},
 			{text: fmt.Sprint(s.Errors)},
 			{text: fmt.Sprint(s.NoReply)},
 			{text: fmt.Sprint(s.Retransmitted)},

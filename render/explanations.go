@@ -143,7 +143,8 @@ var explanations = []Explanation{
 	{"rdma-sums", "WORST", "Longest time to the acknowledgement."},
 
 	{"stats", "NAME", "Values of what --by names, usually the operation; others sums up all groups beyond the first 1024. With --by cause, none stands for RPCs that no sentence is about, because their latency is under 1 ms, or they have no latency and no stall."},
-	{"stats", "RPCS", "Number of RPCs."},
+	{"stats", "RPCS", "Number of RPCs: of what clients asked for once."},
+	{"stats", "ATTEMPTS", "Number of Calls that were sent for these RPCs, if it is larger. Shown only if there is such a row."},
 	{"stats", "ERRORS", "Number of RPCs that were answered with an error: RDMA_ERROR, or a Reply with an RPC or NFS error status."},
 	{"stats", "NO REPLY", "Number of RPCs without a Reply (status no_reply). They are no errors: the Reply may have been sent later, or not captured. Shown only if it is not 0."},
 	{"stats", "RETRANSMITTED", "Number of packets of these RPCs that were retransmitted. Shown only if it is not 0."},

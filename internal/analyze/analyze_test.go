@@ -1,22 +1,29 @@
 package analyze
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
+// made is the number of requests that transaction made.
+var made int64
+
 // transaction returns a record. The times are in milliseconds; without a Reply, reply is 0.
 func transaction(call, reply int64, granted uint32, edit func(*record.Transaction)) *record.Transaction {
 	size := record.Some[int64](100)
+	made++
 	r := &record.Transaction{
+		Request: made, Attempt: 1,
 		Program: record.Some[uint32](100003), Version: record.Some[uint32](3), ProgramName: record.Some("NFS"), ProcedureName: record.Some("READ"),
 		Status: record.Complete, Call: &record.Message{Time: record.Time(call * 1e6), Credits: record.Some[uint32](32), Form: record.Short, PayloadBytes: size},
 	}
@@ -139,8 +146,8 @@ func TestStats(t *testing.T) {
 		t.Fatalf("%d rows", len(rows))
 	}
 	s := rows[0]
-	if s.Name != "NFS3 READ" || s.Count != 103 || s.Complete != 102 || s.Errors != 1 || s.NoReply != 1 || s.ExplicitRDMA != 1 {
-		t.Errorf("%s has %d RPCs, %d complete, %d errors, %d without a Reply, %d with explicit RDMA; want NFS3 READ with 103, 102, 1, 1, 1", s.Name, s.Count, s.Complete, s.Errors, s.NoReply, s.ExplicitRDMA)
+	if s.Name != "NFS3 READ" || s.Requests != 103 || s.Complete != 102 || s.Errors != 1 || s.NoReply != 1 || s.ExplicitRDMA != 1 {
+		t.Errorf("%s has %d RPCs, %d complete, %d errors, %d without a Reply, %d with explicit RDMA; want NFS3 READ with 103, 102, 1, 1, 1", s.Name, s.Requests, s.Complete, s.Errors, s.NoReply, s.ExplicitRDMA)
 	}
 	if l := s.Latency; l.P50.Or(-1) != 50e6 || l.P90.Or(-1) != 91e6 || l.P99.Or(-1) != 100e6 || l.Max.Or(-1) != 200e6 {
 		t.Errorf("p50 %v, p90 %v, p99 %v, max %v", l.P50, l.P90, l.P99, l.Max)
@@ -167,7 +174,7 @@ func TestManyStats(t *testing.T) {
 	table.Add(transaction(0, 0, 0, func(r *record.Transaction) { r.ProcedureName = record.Some("P9") }))
 	got := ""
 	for _, s := range table.Rows() {
-		got += fmt.Sprintf("%s %d %d %t; ", s.Name, s.Count, s.Latency.Max.Or(0), s.Latency.Estimated)
+		got += fmt.Sprintf("%s %d %d %t; ", s.Name, s.Requests, s.Latency.Max.Or(0), s.Latency.Estimated)
 	}
 	if got != "NFS3 READ 5000 5000000000 true; others 9 7000000 false; NFS3 P0 1 7000000 false; NFS3 P1 1 7000000 false; " {
 		t.Error(got)
@@ -182,6 +189,45 @@ func TestManyStats(t *testing.T) {
 	}
 	if table.exact.exact > 1000 || len(table.rows["NFS3 READ"].latencies.exact) != 0 {
 		t.Errorf("the table has %d single latencies", table.exact.exact)
+	}
+}
+
+// TestAttempts checks that sums count requests, and beside them the Calls that were sent for them, in whatever order these end.
+func TestAttempts(t *testing.T) {
+	attempt := func(id, request int64, number, connection int, status record.Status) *record.Transaction {
+		return &record.Transaction{ID: id, Request: request, Attempt: number, Connection: connection, Status: status}
+	}
+	for _, c := range []struct {
+		name string
+		by   []*record.Transaction
+		want string // requests, attempts and requests without a Reply
+		conn string // the same by connection
+	}{
+		{"once", []*record.Transaction{attempt(1, 1, 1, 0, record.Complete)}, "1 1 0", "1 1 0"},
+		{"answered again", []*record.Transaction{attempt(1, 1, 1, 0, record.NoReply), attempt(2, 1, 2, 1, record.Complete)}, "1 2 0", "1 1 0, 0 1 0"},
+		{"the second ends first", []*record.Transaction{attempt(2, 1, 2, 1, record.Complete), attempt(1, 1, 1, 0, record.NoReply)}, "1 2 0", "1 1 0, 0 1 0"},
+		{"never answered", []*record.Transaction{attempt(1, 1, 1, 0, record.NoReply), attempt(2, 1, 2, 0, record.NoReply), attempt(3, 1, 3, 0, record.NoReply)}, "1 3 1", "1 3 1"},
+		{"two", []*record.Transaction{attempt(1, 1, 1, 0, record.NoReply), attempt(2, 2, 1, 0, record.NoReply), attempt(3, 1, 2, 0, record.Complete)}, "2 3 1", "2 3 1"},
+	} {
+		sum := func(table *Table) string {
+			var rows []string
+			for _, r := range c.by {
+				table.Add(r)
+			}
+			all := table.Rows()
+			slices.SortFunc(all, func(a, b *Stats) int { return cmp.Compare(a.Name, b.Name) })
+			for _, s := range all {
+				rows = append(rows, fmt.Sprint(s.Requests, s.Attempts, s.NoReply))
+			}
+			return strings.Join(rows, ", ")
+		}
+		if got := sum(NewTable(ByOperation)); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+		byConn := NewTableOf("conn", func(values []string, r *record.Transaction) []string { return append(values, fmt.Sprint(r.Connection)) })
+		if got := sum(byConn); got != c.conn {
+			t.Errorf("%s by connection: %s, want %s", c.name, got, c.conn)
+		}
 	}
 }
 
@@ -323,7 +369,7 @@ func TestGroups(t *testing.T) {
 	}
 	var got []string
 	for _, s := range table.Rows() {
-		got = append(got, fmt.Sprintf("%s: %q %d of %s, %d ns", s.Name, s.Group, s.Count, s.GroupBy, s.TotalNS))
+		got = append(got, fmt.Sprintf("%s: %q %d of %s, %d ns", s.Name, s.Group, s.Requests, s.GroupBy, s.TotalNS))
 	}
 	want := []string{
 		`0, complete: ["0" "complete"] 2 of connection,status, 4 ns`,

@@ -155,7 +155,7 @@ func (s *Side) Finding(r *record.Finding) {
 // RPCs returns the number of RPCs.
 func (s *Side) RPCs() (n int) {
 	for _, r := range s.table.rows {
-		n += r.Count
+		n += int(r.Requests)
 	}
 	return n
 }
@@ -288,7 +288,7 @@ func measured(s *Stats) Measured {
 		return Measured{Count: zero, Errors: zero, NoReply: zero, Bytes: zero, TotalNS: zero}
 	}
 	return Measured{
-		Count: record.Some(int64(s.Count)), Errors: record.Some(int64(s.Errors)), NoReply: record.Some(int64(s.NoReply)), Bytes: record.Some(s.Bytes),
+		Count: record.Some(s.Requests), Errors: record.Some(int64(s.Errors)), NoReply: record.Some(s.NoReply), Bytes: record.Some(s.Bytes),
 		Latency: s.Latency, TotalNS: record.Some(s.TotalNS),
 	}
 }

@@ -60,23 +60,47 @@ func (s *PhaseSums) sum(o *PhaseSums) {
 // maxAgain is the maximum number of requests whose attempts are remembered.
 const maxAgain = 1 << 16
 
-// attempts are those of one request that were added.
-type attempts struct {
-	row      *Operation // in which the request counts as not answered; nil if it does not
+// attempts tell requests from their attempts, which end in any order: those of requests of which an attempt got no Reply, or that had
+// several.
+type attempts map[int64]attempted // by request
+
+// attempted is what the attempts of a request that were added came to.
+type attempted struct {
+	noReply  *int64 // what counts the request as one without a Reply; nil if nothing does
 	answered bool
+}
+
+// add counts a request in noReply, the number of requests without a Reply of a row, until one of its attempts has one.
+func (a attempts) add(r *record.Transaction, noReply *int64) {
+	seen, several := a[r.Request]
+	if !several && r.Attempt <= 1 && r.Status != record.NoReply {
+		return
+	}
+	switch {
+	case r.Status != record.NoReply:
+		if seen.answered = true; seen.noReply != nil {
+			*seen.noReply--
+			seen.noReply = nil
+		}
+	case !seen.answered && seen.noReply == nil:
+		*noReply++
+		seen.noReply = noReply
+	}
+	if several || len(a) < maxAgain {
+		a[r.Request] = seen
+	}
 }
 
 // requests sums up requests by operation.
 type requests struct {
 	grouping[Operation]
 	exact exactLimit
-
-	open map[int64]attempts // by request: those of which an attempt got no Reply, or that had several
+	attempts
 }
 
 func newRequests() requests {
 	return requests{
-		exact: exactLimit{most: maxExact}, open: map[int64]attempts{},
+		exact: exactLimit{most: maxExact}, attempts: attempts{},
 		grouping: newGrouping(func(name string, _ []string) *Operation { return &Operation{Name: name} }),
 	}
 }
@@ -94,26 +118,11 @@ func operationName(r *record.Transaction) string {
 	return r.ProgramProcedure()
 }
 
-// add adds an attempt. The first one counts as a request; it has no Reply if none of its attempts has one, in whatever order they end.
+// add adds an attempt. The first one counts as a request.
 func (q *requests) add(r *record.Transaction) {
 	o := q.row(append(q.group[:0], operationName(r)))
-	if r.Attempt <= 1 {
+	if q.attempts.add(r, &o.NoReply); r.Attempt <= 1 {
 		o.Requests++
-	}
-	if seen, several := q.open[r.Request]; several || r.Attempt > 1 || r.Status == record.NoReply {
-		switch {
-		case r.Status != record.NoReply:
-			if seen.answered = true; seen.row != nil {
-				seen.row.NoReply--
-				seen.row = nil
-			}
-		case !seen.answered && seen.row == nil:
-			o.NoReply++
-			seen.row = o
-		}
-		if several || len(q.open) < maxAgain {
-			q.open[r.Request] = seen
-		}
 	}
 	if r.Failed() {
 		o.Failed++

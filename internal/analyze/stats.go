@@ -17,10 +17,11 @@ type Stats struct {
 	GroupBy       string                `json:"group_by" doc:"What the transactions are grouped by: program, procedure, operation, or the names of fields of transactions, with commas between them."`
 	Name          string                `json:"name" doc:"Name of the group: of the program, procedure or operation, or the values of the fields; \"others\" sums up the groups for which the memory limit leaves no space."`
 	Group         []string              `json:"group" doc:"Values of what group_by names, in the same order; null for \"others\"."`
-	Count         int                   `json:"count" doc:"Number of transactions."`
+	Requests      int64                 `json:"requests" doc:"Number of requests: of what clients asked for once. A request counts in the group of its first attempt."`
+	Attempts      int64                 `json:"attempts" doc:"Number of transactions: of Calls of these requests, which a client sends again on another connection if their Reply does not come."`
 	Complete      int                   `json:"complete" doc:"Number of transactions with both a Call and a Reply."`
 	Errors        int                   `json:"errors" doc:"Number of transactions that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
-	NoReply       int                   `json:"no_reply" doc:"Number of transactions without a Reply (status no_reply); they do not count as errors, because it may have been sent later, or not captured."`
+	NoReply       int64                 `json:"no_reply" doc:"Number of requests without a Reply (status no_reply of all attempts); they do not count as errors, because it may have been sent later, or not captured."`
 	Retransmitted int                   `json:"retransmitted" doc:"Number of retransmitted packets."`
 	Bytes         int64                 `json:"bytes" doc:"Number of bytes in the Payload streams of Calls and Replies."`
 	CallBytes     Forms                 `json:"call_bytes" doc:"Bytes in the Payload streams of Calls, by form."`
@@ -107,6 +108,7 @@ type Table struct {
 	values func(values []string, r *record.Transaction) []string // nil for the three kinds
 	recent [32]recentRow                                         // cache of rows that were found recently
 	exact  exactLimit
+	attempts
 }
 
 // statsCost is the memory for a row in bytes, without its name and latencies.
@@ -119,7 +121,7 @@ func (t *Table) Limit(bytes int64) {
 
 // NewTable returns an empty table with one of the supported groupings.
 func NewTable(by string) *Table {
-	return &Table{by: by, exact: exactLimit{most: maxExact}, grouping: newGrouping(func(name string, group []string) *Stats {
+	return &Table{by: by, exact: exactLimit{most: maxExact}, attempts: attempts{}, grouping: newGrouping(func(name string, group []string) *Stats {
 		return &Stats{Type: "stats", GroupBy: by, Name: name, Group: group, FitsInlineAt: map[string]int{}}
 	})}
 }
@@ -210,7 +212,10 @@ func (t *Table) find(r *record.Transaction) *Stats {
 // Add adds a transaction. It does not keep r.
 func (t *Table) Add(r *record.Transaction) {
 	s := t.find(r)
-	s.Count++
+	s.Attempts++
+	if t.attempts.add(r, &s.NoReply); r.Attempt <= 1 {
+		s.Requests++
+	}
 	s.Retransmitted += r.Retransmitted
 	s.CallBytes.add(r.Call)
 	s.ReplyBytes.add(r.Reply)
@@ -220,9 +225,6 @@ func (t *Table) Add(r *record.Transaction) {
 	}
 	if r.Failed() {
 		s.Errors++
-	}
-	if r.Status == record.NoReply {
-		s.NoReply++
 	}
 	if latency, known := r.LatencyNS.Get(); known {
 		s.timed++
