@@ -687,7 +687,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 			g.toRight = true
 		case record.EventDamaged:
 			what := e.Of.Title()
-			if e.Of != record.EventNak && !isFirstCopy(r, e) {
+			if (e.Of == record.EventCall || e.Of == record.EventReply) && !isFirstCopy(r, e) { // of others, the first copy is not known
 				what += " retransmitted"
 			}
 			damage := damageOf(e)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -24,7 +25,8 @@ type Screen struct {
 type Story struct {
 	*analyze.Overview
 	Problems []*record.Problem // by rank
-	Summary  *record.Summary
+	Summary  *record.Summary   // of the whole capture
+	Window   bool              // it is about a part of the capture's time
 }
 
 // Overview draws the problems and the sums of a capture on one screen: at most [OverviewHeight] lines.
@@ -302,6 +304,9 @@ func (v *overview) trouble() {
 	if len(v.problems) == 0 {
 		v.ok()
 	}
+	if v.empty() {
+		return
+	}
 	for _, p := range v.notes[:min(len(v.notes), v.room.notes)] {
 		v.lines = append(v.lines, v.theme.problem(p, headline, ends, false)...)
 	}
@@ -330,6 +335,12 @@ func (v *overview) ok() {
 			text += "worst " + v.brief(&all.Latency, all.Latency.Max) + " (" + slowest.Name + ")"
 		}
 		words = append(words, text)
+	case v.empty():
+		v.row(part{"  no packet of a connection in this time", ink{}})
+		if first, known := v.Summary.First.Get(); known {
+			v.row(part{"  the capture is from " + when(first) + " to " + when(v.Summary.Last.Or(first)), ink{}})
+		}
+		return
 	case v.Connections > 0:
 		words = append(words, "no RPC; "+record.Plural(int64(v.Connections), "connection"))
 	default:
@@ -340,6 +351,14 @@ func (v *overview) ok() {
 		}
 	}
 	v.row(part{word, v.theme.good}, part{strings.Join(words, "; "), ink{}})
+}
+
+// empty reports whether the time that the overview is about has nothing of any connection.
+func (v *overview) empty() bool { return v.Window && v.Health.Packets == 0 && v.RPCs.Attempts == 0 }
+
+// when returns a time of the capture, with two decimals.
+func when(at record.Time) string {
+	return time.Unix(0, int64(at)).UTC().Format("2006-01-02T15:04:05.00Z")
 }
 
 // The numbers of latencies from which a table has their percentiles.

@@ -36,12 +36,12 @@ func TestLostPackets(t *testing.T) {
 			"Lost on the way: RDMA Write, packet 444 of " + server + ". Damaged on the way: Call, packet 430 of " + server + ".",
 		},
 		"0xc52599c4": {
-			[]string{"bad_icrc read_request 510 " + server, "lost read_done 566 " + client},
+			[]string{"bad_icrc read_request 510 " + server + ": damaged on the way", "lost read_done 566 " + client},
 			[]string{"read_request 510 " + server, "read_done 566 " + client},
 			"Lost on the way: Read response, packet 566 of " + client + ". Damaged on the way: RDMA Read, packet 510 of " + server + ".",
 		},
-		"0xb22599c4": { // an ACK that was damaged made nothing slow
-			[]string{"bad_icrc ack 151 " + server, "bad_icrc read_done 162 " + server},
+		"0xb22599c4": { // an ACK that was damaged, to that of another protocol, made nothing slow
+			[]string{"bad_icrc ack 151 " + server + ": damaged on the way", "bad_icrc read_done 162 " + server},
 			[]string{"read_done 162 " + server},
 			"Damaged on the way: Read response, packet 162 of " + server + ".",
 		},
@@ -64,7 +64,11 @@ func TestLostPackets(t *testing.T) {
 		var events, waits []string
 		for _, e := range r["timeline"].([]any) {
 			if e := e.(map[string]any); e["event"] == "lost" || e["event"] == "bad_icrc" {
-				events = append(events, fmt.Sprint(e["event"], " ", e["of"], " ", e["packet"], " ", e["point"]))
+				event := fmt.Sprint(e["event"], " ", e["of"], " ", e["packet"], " ", e["point"])
+				if reason, known := e["reason"]; known {
+					event += fmt.Sprint(": ", reason)
+				}
+				events = append(events, event)
 			}
 		}
 		for _, x := range r["waits"].([]any) {
@@ -84,7 +88,9 @@ func TestLostPackets(t *testing.T) {
 		run(t.Context(), append([]string{"-q", "--xid", xid}, bothEnds...), &out, io.Discard)
 		for _, e := range w.events { // each has a row with its packet
 			word, packet := "lost on the way", strings.Fields(e)[2]
-			if strings.HasPrefix(e, "bad_icrc") {
+			if _, reason, known := strings.Cut(e, ": "); known {
+				word = reason
+			} else if strings.HasPrefix(e, "bad_icrc") {
 				word = "bad ICRC"
 			}
 			if row := regexp.MustCompile(`(?m)^.* ` + packet + ` .*` + word); !row.MatchString(out.String()) {

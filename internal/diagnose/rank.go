@@ -20,7 +20,10 @@ func (d *diagnosis) ranked() []*record.Problem {
 	if d.overlaps != nil {
 		d.problems = slices.DeleteFunc(d.problems, func(p *problem) bool {
 			from, known := p.From.Get()
-			return known && !d.overlaps(from, p.To.Or(from))
+			if !known { // what is said of whole connections is not about a part of their time
+				return !slices.Contains(p.Places, record.InCapture)
+			}
+			return !d.overlaps(from, p.To.Or(from))
 		})
 	}
 	slices.SortStableFunc(d.problems, worse)

@@ -94,7 +94,7 @@ func overview(s *sink) (dissect.Handler, func()) {
 
 // story returns what the screen of an overview draws, with the names of hosts.
 func (s *sink) story(o *analyze.Overview, problems []*record.Problem, of *record.Summary) render.Story {
-	story := render.Story{Overview: record.Named(o, s.Hosts), Summary: record.Named(of, s.Hosts)}
+	story := render.Story{Overview: record.Named(o, s.Hosts), Summary: record.Named(of, s.Hosts), Window: s.From.Set || s.To.Set}
 	for _, p := range problems {
 		story.Problems = append(story.Problems, record.Named(p, s.Hosts))
 	}

@@ -17,7 +17,11 @@ func problems(s *sink) (dissect.Handler, func()) {
 		list := finish()
 		if len(list) == 0 && !s.JSON && s.Columns == nil && s.nothing() == nil {
 			s.written++
-			_, err := io.WriteString(s.w, "OK     no problems\n")
+			text := "OK     no problems"
+			if s.From.Set || s.To.Set {
+				text += " in this time"
+			}
+			_, err := io.WriteString(s.w, text+"\n")
 			s.fail(err)
 		}
 		for _, p := range list {
