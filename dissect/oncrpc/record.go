@@ -43,8 +43,8 @@ const maxVersion = 1 << 16
 
 // Plausible reports whether data begins with the header of an RPC message, and which type
 // the message has. It checks every word that can be wrong, as far as data has it. The
-// message has size bytes on the wire, or more if atLeast is set. It returns false if data
-// has fewer than 12 bytes.
+// message has size bytes on the wire, or more if atLeast is set: a Call has its whole header in its first
+// fragment. It returns false if data has fewer than 12 bytes.
 func Plausible(data []byte, size int, atLeast bool) (t MessageType, ok bool) {
 	if len(data) < minTested {
 		return 0, false
@@ -52,7 +52,7 @@ func Plausible(data []byte, size int, atLeast bool) (t MessageType, ok bool) {
 	t = MessageType(be.Uint32(data[4:]))
 	switch third := be.Uint32(data[8:]); {
 	case t == Call && third == 2: // the RPC version
-		return t, (atLeast || size >= minCall && size&3 == 0) && plausibleCall(data)
+		return t, size >= minCall && (atLeast || size&3 == 0) && plausibleCall(data)
 	case t == Reply && third <= denied:
 		return t, (atLeast || size >= minReply && size&3 == 0) && plausibleReply(data, third)
 	}

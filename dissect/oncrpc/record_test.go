@@ -39,7 +39,8 @@ func TestPlausibleRecord(t *testing.T) {
 		{"a Call", "80000028 " + call, Call, true},
 		{"a Reply", "80000018 " + reply, Reply, true},
 		{"a Reply that was denied", "80000014 7 1 1 1 5", Reply, true},
-		{"the first fragment of a Call", "00000010 7 0 2 186a3", Call, true},
+		{"the first fragment of a Call", "00000028 " + call, Call, true},
+		{"a first fragment without the whole header", "00000010 7 0 2 186a3", Call, false}, // what frames of other protocols look like
 		{"a Call of which 16 bytes were captured", "80000028 7 0 2", Call, true},
 		{"too few bytes", "80000028 7 0", 0, false},
 		{"another RPC version", "80000028 7 0 3 186a3 3 1 0 0 0 0", Call, false},

@@ -303,7 +303,7 @@ func (r *records) end(s *TCP) {
 	if r.gone || r.resync || !w.order.Known() || w.order.Expected() != s.run().To || !w.waiting().Empty() {
 		return
 	}
-	if !r.inside && r.marked == 0 && r.left == 0 || f.parts.send != nil && f.parts.send.Broken || f.lateStart && f.seq < 2 {
+	if !r.inside && r.marked == 0 && r.left == 0 || f.parts.send != nil && f.parts.send.Broken || f.seq < 2 && (f.lateStart || len(f.parts.buffer) < 12) { // startsMessage needs that many
 		return
 	}
 	f.conn.Report(rule.RPCRecordUnfinished, Where{At: s.At, AtFault: record.Some(f.side)}, "the %s ended its stream inside an RPC record, of which %s %s missing", f.conn.setup.End(f.side), record.Plural(r.left, "byte"), record.Are(r.left))
