@@ -114,7 +114,8 @@ func TestStatsSplit(t *testing.T) {
 	sums := map[string][5]int64{}
 	fields := []string{"client_ns", "request_network_ns", "server_ns", "reply_network_ns", "server_send_ns"}
 	number := func(v any) int64 {
-		n, err := v.(json.Number).Int64()
+		text, _ := v.(json.Number)
+		n, err := text.Int64()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +146,7 @@ func TestStatsSplit(t *testing.T) {
 				t.Errorf("%v: %s is %d, want %d", r["name"], f, got, want[i])
 			}
 		}
-		if n := number(split["transactions"]); n == 0 || n > number(r["count"]) {
+		if n := number(split["transactions"]); n == 0 || n > number(r["attempts"]) {
 			t.Errorf("%v: %d transactions", r["name"], n)
 		}
 	}
