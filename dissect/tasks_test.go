@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/synth"
@@ -102,6 +103,24 @@ func TestTasks(t *testing.T) {
 			again.RPC(call, granted())
 			w.Disconnect(w.Client)
 		}, []string{"1 tries 2 attempts ok NFS4_OK"}},
+		{"callbacks of two connections, whose XIDs both begin at 0", func(w wire) {
+			again := w.Another(synth.Options{})
+			again.Connect()
+			for _, c := range []*synth.Conn{w.Conn, again} {
+				call := synth.Compound4(1, synth.OpPutFH())
+				call.Program, call.XID = 0x40000000, 0
+				c.Server.Call(call)
+				c.Client.Ack()
+			}
+		}, nil},
+		{"encrypted", func(w wire) {
+			for range 2 {
+				call := read4()
+				call.Cred = oncrpc.Auth{Flavor: oncrpc.AuthRPCSECGSS, Body: synth.XDR{}.Word(1, 0, 1, 3).Opaque([]byte{1, 2, 3, 4}).Bytes}
+				w.RPC(call, putOff())
+				w.Advance(100 * ms)
+			}
+		}, nil},
 		{"the same XID for something else", func(w wire) {
 			call := read4()
 			call.XID = 0x7001

@@ -56,6 +56,17 @@ func offering(xid uint32, s []rpcrdma.Segment) synth.Call {
 	return synth.Call{XID: xid, Program: 100003, Version: 3, Procedure: 6, Writes: [][]rpcrdma.Segment{s}}
 }
 
+// opRead is the operation READ of NFSv4, and delay the status NFS4ERR_DELAY.
+const (
+	opRead = 25
+	delay  = 10008
+)
+
+// read4 is a READ of NFSv4.
+func read4(offset uint64) synth.Call {
+	return synth.Compound4(0, synth.OpPutFH(), synth.OpRead(offset, 8))
+}
+
 // perCall is the maximum number of segments in a Call of a flood. A Send with more segments
 // would be too long to be decoded.
 const perCall = 40000
@@ -75,7 +86,7 @@ func (f *Flood) Frames(n int) (frames []*synth.Frame, segments int) {
 	return w.Frames, segments
 }
 
-// All are the floods. docs/hostile.md lists them under these names.
+// All are the floods.
 var All = slices.Concat(rdma, plain)
 
 // rdma are the floods of RDMA.
@@ -177,6 +188,32 @@ var rdma = []Flood{
 			call := synth.Null()
 			call.XID = 7
 			c.Client.Call(call)
+		}
+		return 0
+	}},
+	{"requests that the server puts off", func(w *synth.Wire, n int) int {
+		c := RoCE(w)
+		for i := range n / 2 {
+			c.RPC(read4(uint64(i)), synth.CompoundFailed(delay, synth.ResPutFH(), synth.ResFailed(opRead, delay)))
+		}
+		return 0
+	}},
+	{"one request that the server puts off", func(w *synth.Wire, n int) int {
+		c := RoCE(w)
+		for range n / 2 {
+			c.RPC(read4(0), synth.CompoundFailed(delay, synth.ResPutFH(), synth.ResFailed(opRead, delay)))
+		}
+		return 0
+	}},
+	{"requests again on other connections, with one XID", func(w *synth.Wire, n int) int {
+		call := read4(0)
+		call.XID = 7
+		conns := make([]*synth.Conn, 16)
+		for i := range conns {
+			conns[i] = RoCE(w)
+		}
+		for i := range n {
+			conns[i%len(conns)].Client.Call(call)
 		}
 		return 0
 	}},
