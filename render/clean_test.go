@@ -2,8 +2,6 @@ package render
 
 import (
 	"testing"
-
-	"github.com/rdmadump/rdmadump/internal/analyze"
 )
 
 // TestClean: printable characters stay UTF-8; all others are escaped, byte by byte.
@@ -80,22 +78,6 @@ func TestFindingHosts(t *testing.T) {
 	} {
 		if got := (&FindingGroup{Hosts: hosts}).hosts(); got != want {
 			t.Errorf("%v: %q, want %q", hosts, got, want)
-		}
-	}
-}
-
-// TestProvenParts: the line about what is proven has bounds, and a single number if both are the same.
-func TestProvenParts(t *testing.T) {
-	for _, c := range []struct {
-		sums analyze.ShareSums
-		want string
-	}{
-		{analyze.ShareSums{RPCs: 3, LatencyNS: 1000, ServerMaxNS: 920, ClientMaxNS: 80, NetworkMaxNS: 1000}, "client at most 8%"},
-		{analyze.ShareSums{RPCs: 3, Exact: 2, LatencyNS: 1000, ServerMinNS: 600, ServerMaxNS: 920, NetworkMaxNS: 400}, "server 60% to 92%, client 0%, network at most 40%; known exactly for 2 of 3 RPCs"},
-		{analyze.ShareSums{RPCs: 3, Exact: 3, LatencyNS: 1000, ServerMinNS: 340, ServerMaxNS: 341, NetworkMinNS: 659, NetworkMaxNS: 660}, "server 34%, client 0%, network 66%; known exactly for all RPCs"},
-	} {
-		if got := ProvenParts(&c.sums); got != c.want {
-			t.Errorf("%+v: %s, want %s", c.sums, got, c.want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -314,43 +315,48 @@ func (v *overview) trouble() {
 
 // ok says that there is no problem, and of what.
 func (v *overview) ok() {
-	word, words := "  OK     ", []string{}
-	switch {
-	case v.RPCs.Requests > 0:
-		text := field.Count(v.RPCs.Requests) + " " + record.Noun(v.RPCs.Requests, "RPC")
-		if v.RPCs.Unanswered == 0 {
-			text += ", all answered"
-		} else {
-			text += ", " + field.Count(v.RPCs.Unanswered) + " unanswered"
-		}
-		all := analyze.Merge("", v.Operations)
-		if all.Timed() > 0 {
-			text += "; "
-			if all.Timed() >= leastP50 {
-				text += "p50 " + v.brief(&all.Latency, all.Latency.P50) + ", "
-			}
-			slowest := slices.MaxFunc(v.Operations, func(a, b *analyze.Operation) int {
-				return int(max(-1, min(1, a.Latency.Max.Or(-1)-b.Latency.Max.Or(-1))))
-			})
-			text += "worst " + v.brief(&all.Latency, all.Latency.Max) + " (" + slowest.Name + ")"
-		}
-		words = append(words, text)
-	case v.empty():
+	if v.empty() {
 		v.row(part{"  no packet of a connection in this time", ink{}})
 		if first, known := v.Summary.First.Get(); known {
 			v.row(part{"  the capture is from " + when(first) + " to " + when(v.Summary.Last.Or(first)), ink{}})
 		}
 		return
-	case v.Connections > 0:
-		words = append(words, "no RPC; "+record.Plural(int64(v.Connections), "connection"))
-	default:
-		word = "  "
-		words = append(words, "no RPC and no connection")
-		if list := analyze.Contents(v.Summary); list != "" {
-			words = append(words, list)
-		}
 	}
-	v.row(part{word, v.theme.good}, part{strings.Join(words, "; "), ink{}})
+	text, is := Calm(v.theme, v.Story)
+	word := "  "
+	if is {
+		word = "  OK     "
+	}
+	v.row(part{word, v.theme.good}, part{text, ink{}})
+}
+
+// Calm returns what a capture without problems shows: how many RPCs, and how long they took. It is not OK if there is nothing that could
+// have a problem.
+func Calm(theme *Theme, s Story) (text string, ok bool) {
+	switch n := s.RPCs.Requests; {
+	case n > 0:
+		text = field.Count(n) + " " + record.Noun(n, "RPC") + ", all answered"
+		if s.RPCs.Unanswered > 0 {
+			text = field.Count(n) + " " + record.Noun(n, "RPC") + ", " + field.Count(s.RPCs.Unanswered) + " unanswered"
+		}
+		all := analyze.Merge("", s.Operations)
+		if all.Timed() == 0 {
+			return text, true
+		}
+		text += "; "
+		if all.Timed() >= leastP50 {
+			text += "p50 " + theme.quantile(&all.Latency, all.Latency.P50) + ", "
+		}
+		slowest := slices.MaxFunc(s.Operations, func(a, b *analyze.Operation) int { return cmp.Compare(a.Latency.Max.Or(-1), b.Latency.Max.Or(-1)) })
+		return text + "worst " + theme.quantile(&all.Latency, all.Latency.Max) + " (" + slowest.Name + ")", true
+	case s.Connections > 0:
+		return "no RPC; " + record.Plural(int64(s.Connections), "connection"), true
+	}
+	text = "no RPC and no connection"
+	if list := analyze.Contents(s.Summary); list != "" {
+		text += "; " + list
+	}
+	return text, false
 }
 
 // empty reports whether the time that the overview is about has nothing of any connection.
@@ -384,14 +390,14 @@ func (t *Theme) none() string {
 	return "."
 }
 
-// brief returns a quantile of latencies.
-func (v *overview) brief(q *analyze.Quantiles, ns record.Opt[int64]) string {
+// quantile returns a quantile of latencies.
+func (t *Theme) quantile(q *analyze.Quantiles, ns record.Opt[int64]) string {
 	n, known := ns.Get()
 	switch {
 	case !known:
-		return v.theme.none()
+		return t.none()
 	case q.AtMost(n):
-		return v.theme.atMost() + field.Brief(n)
+		return t.atMost() + field.Brief(n)
 	}
 	return field.Brief(n)
 }
@@ -410,7 +416,7 @@ func fromSamples(least int, of func(*analyze.Quantiles) record.Opt[int64]) func(
 		if o.Timed() < least {
 			return v.theme.none()
 		}
-		return v.brief(&o.Latency, of(&o.Latency))
+		return v.theme.quantile(&o.Latency, of(&o.Latency))
 	}
 }
 

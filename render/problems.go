@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/shell"
 )
 
@@ -40,14 +41,17 @@ type textLine struct {
 	command bool     // the line is this command
 }
 
+// SeverityWord returns the word for the severity of a problem.
+func SeverityWord(s record.Severity) string { return severityWords[s] }
+
 // severityWords are the severities as problems have them.
 var severityWords = map[record.Severity]string{record.Error: "ERROR", record.Warning: "WARN", record.Note: "note"}
 
 // indent is the width of the rank and the severity before a headline.
 const indent = "         "
 
-// placeText returns the places of a problem, of which the capture excludes none.
-func placeText(p *record.Problem, ends bool) string {
+// PlaceText returns the places of a problem, of which the capture excludes none.
+func PlaceText(p *record.Problem, ends bool) string {
 	if ends && slices.Equal(p.Places, []record.ProblemPlace{record.InClient, record.InNetwork}) {
 		return "client or its link"
 	}
@@ -75,7 +79,7 @@ func (t *Theme) problem(p *record.Problem, to depth, ends, wide bool) []textLine
 	if p.Severity == record.Note {
 		head = "  note   "
 	}
-	lines := []textLine{{about: p.Command, parts: []part{{head, t.severity(p.Severity)}, {placeText(p, ends) + ": ", t.key}, {p.Headline, ink{}}}}}
+	lines := []textLine{{about: p.Command, parts: []part{{head, t.severity(p.Severity)}, {PlaceText(p, ends) + ": ", t.key}, {p.Headline, ink{}}}}}
 	if to == headline {
 		return lines
 	}
@@ -86,7 +90,7 @@ func (t *Theme) problem(p *record.Problem, to depth, ends, wide bool) []textLine
 	}
 	shown := ""
 	if to == evidence {
-		shown = evidenceText(p)
+		shown = EvidenceText(p)
 	}
 	if wide && p.Effect != "" && shown != "" {
 		add(p.Effect+"; "+shown, ink{})
@@ -103,8 +107,8 @@ func (t *Theme) problem(p *record.Problem, to depth, ends, wide bool) []textLine
 // shownEvidence is the number of packets that a screen shows of a problem.
 const shownEvidence = 3
 
-// evidenceText returns the packets that show a problem.
-func evidenceText(p *record.Problem) string {
+// EvidenceText returns the packets that show a problem.
+func EvidenceText(p *record.Problem) string {
 	var list []string
 	for _, e := range p.Evidence[:min(len(p.Evidence), shownEvidence)] {
 		list = append(list, strings.TrimSpace(numbered(e.Packet, e.Point)+" "+clean(e.Fact)))
@@ -188,6 +192,9 @@ func Undecided(to Screen, s Story, unchecked []string, files Captures) error {
 	alternatives := slices.ContainsFunc(s.Problems, func(p *record.Problem) bool { return len(p.Places) > 1 })
 	if alternatives && len(s.Points) < 2 {
 		line(part{"place     ", to.Theme.key}, part{"capture at the other end, too, or say --at client or --at server", ink{}})
+	}
+	for _, text := range analyze.Unopened(s.Summary) {
+		line(part{"capture   ", to.Theme.key}, part{text, ink{}})
 	}
 	if n := s.Time.UpperBounds; n > 0 {
 		line(part{"latency   ", to.Theme.key}, part{record.Plural(n, "latency") + " at most: which copy of a Reply was accepted is not in the capture", ink{}})

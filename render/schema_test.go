@@ -65,7 +65,7 @@ var schemas = []struct {
 	{"interface", "A network interface that can be captured on", reflect.TypeFor[capture.Interface]()},
 	{"lost_packet", "A packet that was lost between two capture points", reflect.TypeFor[record.LostPacket]()},
 	{"network", "What happened to the packets of one direction between two capture points", reflect.TypeFor[record.Network]()},
-	{"overview", "A summary of a capture: the verdict, what the capture is and lacks, and where the time went", reflect.TypeFor[analyze.Overview]()},
+	{"overview", "A summary of a capture: what its connections carried, and where the time went", reflect.TypeFor[analyze.Overview]()},
 	{"packet", "One frame, one object a header under its lower-case name; where there are several, the second is name_2", nil},
 	{"point", "A capture point: a place in the network with its clock", reflect.TypeFor[record.Point]()},
 	{"problem", "What went wrong: what happened, what it cost, where it comes from, and which command shows it", reflect.TypeFor[record.Problem]()},

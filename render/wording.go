@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
@@ -149,18 +148,6 @@ func longestPart(r *record.Transaction) string {
 // underscores is not good enough.
 var endingWords = map[record.Ending]string{record.EndNak: "NAK", record.EndTerminate: "Terminate"}
 
-// EndingFilter returns the filter for the connections that ended in a way, of those that an overview counts.
-func EndingFilter(how record.Ending, by record.Opt[record.End]) string {
-	filter := "ended.how == " + string(how)
-	if side, known := by.Get(); known {
-		filter += " and ended.by == " + string(side)
-	}
-	if how == record.EndDisconnect { // an orderly disconnect without outstanding Calls is not counted
-		filter += " and ended.outstanding_calls > 0"
-	}
-	return filter
-}
-
 // EndingText says how a connection ended and which side ended it: "retries exhausted
 // (client)". Tables, charts and the overview use the same words.
 func EndingText(how record.Ending, by record.Opt[record.End]) string {
@@ -214,15 +201,6 @@ func MountText(m *analyze.Mounted) string {
 		text += ", " + m.Security
 	}
 	text += ", " + record.Plural(int64(m.Connections), "connection")
-	switch {
-	case m.Connections < 2 || m.AtOnce == 0:
-	case m.AtOnce == 1:
-		text += " one after another"
-	case m.AtOnce == m.Connections:
-		text += " at the same time"
-	default:
-		text += fmt.Sprintf(", at most %d at the same time", m.AtOnce)
-	}
 	if mtu, known := m.MTU.Get(); known {
 		text += fmt.Sprintf(", MTU %d", mtu)
 	}
@@ -244,82 +222,6 @@ func MountText(m *analyze.Mounted) string {
 	}
 	if n, known := m.Credits.Get(); known {
 		text += ", " + record.Plural(int64(n), "credit")
-	}
-	return text
-}
-
-// shownOutages limits the outages of a mount that are described.
-const shownOutages = 4
-
-// leastUnanswered is the least time between the last Reply of a connection and its end for which the drawing has that Reply.
-const leastUnanswered = int64(100 * time.Millisecond)
-
-// OutageTexts says when a client had no connection after it had lost one; times count from the start of the capture.
-func OutageTexts(m *analyze.Mounted, start record.Time) (list []string) {
-	at := func(t record.Time) string { return fmt.Sprintf("%.2fs", float64(t.Sub(start))/1e9) }
-	for i, o := range m.Outages {
-		if i == shownOutages {
-			list = append(list, fmt.Sprintf("%s > %s: and %s without a connection", m.Client.Or("?"), m.Server.Or("?"), record.Plural(int64(len(m.Outages)-i), "more time")))
-			break
-		}
-		text := fmt.Sprintf("%s > %s: no connection in the capture ", m.Client.Or("?"), m.Server.Or("?"))
-		if to, known := o.To.Get(); known {
-			long := Duration(o.NS.Or(0))
-			if o.AtMost {
-				long = "at most " + long
-			}
-			text += fmt.Sprintf("between %s and %s (%s)", at(o.From), at(to), long)
-		} else {
-			text += fmt.Sprintf("from %s to the end of the capture", at(o.From))
-		}
-		text += fmt.Sprintf(": connection %d ended: %s", o.Connection, EndingText(o.How, o.By))
-		if o.OutstandingCalls > 0 {
-			text += ", with " + record.CallsAtEnd(o.OutstandingCalls, o.NotAccepted)
-		}
-		if last, known := o.LastReply.Get(); known && o.From.Sub(last) >= leastUnanswered {
-			text += "; the last RPC on it was answered at " + at(last)
-		}
-		if o.Rejected > 0 {
-			text += fmt.Sprintf("; %s rejected", record.Plural(int64(o.Rejected), "connection"))
-		}
-		if o.Unanswered > 0 {
-			text += fmt.Sprintf("; %s without an answer in the capture", record.Plural(int64(o.Unanswered), "connection request"))
-		}
-		if next, known := o.Next.Get(); known {
-			text += fmt.Sprintf("; then connection %d", next)
-		}
-		list = append(list, text)
-	}
-	return list
-}
-
-// ProvenParts returns in words how much of the latencies each side took, as far as the capture proves it. It leaves out a side
-// that may have taken nothing or more than half, and is empty if that is true of all.
-func ProvenParts(s *analyze.ShareSums) string {
-	if s.LatencyNS == 0 {
-		return ""
-	}
-	var parts []string
-	for i, x := range s.Sides() {
-		percent := s.Percents(s.LatencyNS)[i]
-		least := fmt.Sprintf("%d%% to ", percent.Min)
-		switch {
-		case percent.Min == percent.Max:
-			least = ""
-		case percent.Min == 0 && x.NS.Max > s.LatencyNS/2:
-			continue
-		case percent.Min == 0:
-			least = "at most "
-		}
-		parts = append(parts, fmt.Sprintf("%s %s%d%%", x.Side, least, percent.Max))
-	}
-	text := strings.Join(parts, ", ")
-	switch {
-	case text == "" || s.Exact == 0:
-	case s.Exact < s.RPCs:
-		text += fmt.Sprintf("; known exactly for %d of %s", s.Exact, record.Plural(s.RPCs, "RPC"))
-	default:
-		text += "; known exactly for all RPCs"
 	}
 	return text
 }

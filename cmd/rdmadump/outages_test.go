@@ -26,11 +26,10 @@ func TestOneEndProves(t *testing.T) {
 		name                            string
 		lost                            [2]string // by direction
 		noReply, timeouts, lost2, again int
-		verdict                         string
 	}{
-		{"roce-outage41", [2]string{"22", "3"}, 3, 8, 2, 3, "unproven"},
-		{"roce-oneway41", [2]string{"3", "50"}, 2, 24, 2, 2, "network"}, // each end's own capture shows 12 of its timers
-		{"iw-twosided", [2]string{"6", "4"}, 0, 1, 0, 0, "network"},
+		{"roce-outage41", [2]string{"22", "3"}, 3, 8, 2, 3},
+		{"roce-oneway41", [2]string{"3", "50"}, 2, 24, 2, 2}, // each end's own capture shows 12 of its timers
+		{"iw-twosided", [2]string{"6", "4"}, 0, 1, 0, 0},
 	} {
 		proven := func(files ...string) map[string]int {
 			n := map[string]int{}
@@ -72,11 +71,6 @@ func TestOneEndProves(t *testing.T) {
 		}
 		if fmt.Sprint(lost) != fmt.Sprint(c.lost) {
 			t.Errorf("%s: %v packets lost, want %v", c.name, lost, c.lost)
-		}
-		for _, r := range recordsOf(t, append([]string{"overview"}, files...)...) {
-			if r["type"] == "overview" && value(r, "verdict.where") != c.verdict {
-				t.Errorf("%s: the verdict is %q: %q", c.name, value(r, "verdict.where"), value(r, "verdict.text"))
-			}
 		}
 	}
 }
@@ -244,12 +238,12 @@ func TestDeliveredBeforeReply(t *testing.T) {
 // point between the ends. The counts are those of the senders' own captures, and of the switch.
 func TestSentOnce(t *testing.T) {
 	for _, c := range []struct {
-		name                       string
-		retransmitted, duplicated  int
-		wait, verdict, inTheReport string
+		name                      string
+		retransmitted, duplicated int
+		wait                      string
 	}{
-		{"roce-reorder42", 249, 79, "retransmit_nak", "network", "34 packets reordered between the capture points"},
-		{"roce-burst41", 159, 30, "retransmit_timeout", "network", "80 packets lost between the capture points"},
+		{"roce-reorder42", 249, 79, "retransmit_nak"},
+		{"roce-burst41", 159, 30, "retransmit_timeout"},
 	} {
 		ends := recordedEnds(c.name)
 		type packet struct{ to, qpn, psn, kind string }
@@ -301,10 +295,6 @@ func TestSentOnce(t *testing.T) {
 			}
 			if reasons["retransmit_unknown"] > 0 || reasons[c.wait] == 0 {
 				t.Errorf("%s with %d points: RPCs waited for %v", c.name, len(files), reasons)
-			}
-			o := overviewOf(t, files...)
-			if where, text := value(o, "verdict.where"), value(o, "verdict.text"); len(files) == 2 && (where != c.verdict || !strings.Contains(text, c.inTheReport)) {
-				t.Errorf("%s: the verdict is %s: %s", c.name, where, text)
 			}
 		}
 	}

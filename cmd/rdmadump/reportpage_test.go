@@ -260,38 +260,56 @@ func TestReportNumbers(t *testing.T) {
 			})
 			same("files", "RPCs", tableOf(t, page, "file-table"), want)
 
-			compareOverview(t, page, overviewOf(t, path), strings.NewReplacer("FILE", path))
+			compareOverview(t, page, path)
 			compareFindings(t, page, recordsOf(t, "check", path))
 			compareRPCs(t, page, recordsOf(t, "transactions", path))
 		})
 	}
 }
 
-// compareOverview compares the verdict and the steps of mounts with those of overview.
-func compareOverview(t *testing.T, page *html.Node, o map[string]any, names *strings.Replacer) {
+// compareOverview compares the problems and the steps of mounts with those of overview.
+func compareOverview(t *testing.T, page *html.Node, path string) {
 	t.Helper()
-	want, place := "verdict "+value(o, "verdict.text"), ""
-	if where := value(o, "verdict.where"); where != "unproven" && where != "clear" {
-		place = where + ": " // what the capture lacks precedes it
+	var want, got []string
+	var o map[string]any
+	for _, r := range recordsOf(t, "overview", path) {
+		switch {
+		case r["type"] == "overview":
+			o = r
+		case r["id"] != "quirk":
+			text := value(r, "headline") + value(r, "effect")
+			for _, word := range r["command"].([]any) {
+				text += " " + word.(string)
+			}
+			want = append(want, text)
+		}
 	}
-	if id := value(o, "verdict.id"); id == "few-credits" || strings.HasPrefix(id, "slow-") {
-		place = "no fault proven: " // They are the only thing that the verdict has of a place, and no fault of it.
-	}
-	for _, e := range o["verdict"].(map[string]any)["evidence"].([]any) {
-		e := e.(map[string]any)
-		want += "\n" + value(e, "fact") + " rdmadump " + names.Replace(value(e, "command"))
-	}
-	for _, box := range elements(page, "div") {
-		if attribute(box, "id") != "verdict" {
+	for _, list := range elements(page, "ol") {
+		if attribute(list, "class") != "problems" {
 			continue
 		}
-		var got []string
-		for _, p := range append(elements(box, "p")[:1], elements(box, "li")...) {
-			got = append(got, textOf(p))
+		for _, item := range elements(list, "li") {
+			text := ""
+			for _, p := range elements(item, "p") {
+				switch class := attribute(p, "class"); {
+				case class == "command":
+					command := shellWords(textOf(p))
+					text += " " + strings.Join(command[1:len(command)-1], " ")
+				case class == "":
+					_, said, found := strings.Cut(textOf(p), ": ")
+					if !found || text != "" {
+						said = textOf(p)
+					}
+					text += said
+				}
+			}
+			if attribute(item, "class") != "good" && !strings.HasPrefix(text, "no RPC") {
+				got = append(got, text)
+			}
 		}
-		if got := strings.Join(got, "\n"); strings.Replace(got, place, "", 1) != want || !strings.Contains(got, place) {
-			t.Errorf("the verdict is\n%s\nwant\n%s", got, want)
-		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the problems are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	steps, _ := o["mount_steps"].([]any)
 	rows := tableOf(t, page, "mount-table")
@@ -345,10 +363,16 @@ func TestReportPoints(t *testing.T) {
 		"From": "from", "To": "to", "Packets": "packets", "Lost": "lost", "Not captured": "not_captured", "Unknown": "unknown", "Reordered": "reordered", "Damaged": "corrupted",
 		"Duplicated": "duplicated", "Mirror copies": "mirror_duplicates", "Shortest": "delay.min_ns", "P50": "delay.p50_ns", "P90": "delay.p90_ns", "P99": "delay.p99_ns", "Worst": "delay.max_ns",
 	})
-	o := overviewOf(t, bothEnds...)
+	sums := map[string]int64{}
+	for _, r := range recordsOf(t, bothEnds...) {
+		for _, part := range []string{"client_ns", "request_network_ns", "reply_network_ns", "server_ns"} {
+			ns, _ := strconv.ParseInt(value(r, "split."+part), 10, 64)
+			sums[part] += ns
+		}
+	}
 	var ends []map[string]any
-	for _, path := range []string{"client_ns", "network_ns", "server_ns"} {
-		ends = append(ends, map[string]any{"ns": value(o, "ends."+path)})
+	for _, ns := range []int64{sums["client_ns"], sums["request_network_ns"] + sums["reply_network_ns"], sums["server_ns"]} {
+		ends = append(ends, map[string]any{"ns": ns})
 	}
 	spans := map[string][]string{} // Pictures of the whole capture have the same axis.
 	for _, div := range elements(page, "div") {

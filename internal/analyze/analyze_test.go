@@ -264,26 +264,26 @@ func TestWaits(t *testing.T) {
 		end  record.Ending
 		want string
 	}{
-		"no waits": {[]*record.Transaction{transaction(0, 5, 1, nil)}, record.EndDisconnect, "answered 1, 5 ms, []; unanswered 0, stalled 0 for 0 ms, [], gave up -"},
+		"no waits": {[]*record.Transaction{transaction(0, 5, 1, nil)}, record.EndDisconnect, "answered 1, 5 ms, []; unanswered 0, stalled 0 for 0 ms, []"},
 		"one outage of three answered RPCs": {[]*record.Transaction{
 			transaction(0, 20, 1, waits(record.RetransmitGap, 2, 12)), transaction(1, 21, 1, waits(record.RetransmitGap, 4, 14)),
 			transaction(2, 22, 1, waits(record.RetransmitGap, 3, 5, 13, 15)),
-		}, record.EndDisconnect, "answered 3, 60 ms, [retransmit_gap 3 RPCs 4 waits 13 ms]; unanswered 0, stalled 0 for 0 ms, [], gave up -"},
+		}, record.EndDisconnect, "answered 3, 60 ms, [retransmit_gap 3 RPCs 4 waits 13 ms]; unanswered 0, stalled 0 for 0 ms, []"},
 		"only the wait before the Reply counts": {
 			[]*record.Transaction{transaction(0, 10, 1, waits(record.RetransmitGap, 8, 14))},
-			record.EndDisconnect, "answered 1, 10 ms, [retransmit_gap 1 RPCs 1 waits 2 ms]; unanswered 0, stalled 0 for 0 ms, [], gave up -",
+			record.EndDisconnect, "answered 1, 10 ms, [retransmit_gap 1 RPCs 1 waits 2 ms]; unanswered 0, stalled 0 for 0 ms, []",
 		},
 		"an outage without a Reply": {[]*record.Transaction{
 			transaction(0, 5, 1, nil), transaction(1, 0, 0, waits(record.RetransmitTimeout, 10, 600, 600, 1200)),
 			transaction(2, 0, 0, waits(record.RetransmitTimeout, 12, 1300)), transaction(3, 0, 0, nil),
-		}, record.EndRetries, "answered 1, 5 ms, []; unanswered 3, stalled 2 for 1290 ms, [retransmit_timeout 2 RPCs 3 waits 1290 ms], gave up client"},
+		}, record.EndRetries, "answered 1, 5 ms, []; unanswered 3, stalled 2 for 1290 ms, [retransmit_timeout 2 RPCs 3 waits 1290 ms]"},
 		"a disconnect after waits": {
 			[]*record.Transaction{transaction(1, 0, 0, waits(record.RetransmitTimeout, 10, 20))},
-			record.EndDisconnect, "answered 0, 0 ms, []; unanswered 1, stalled 1 for 10 ms, [retransmit_timeout 1 RPCs 1 waits 10 ms], gave up -",
+			record.EndDisconnect, "answered 0, 0 ms, []; unanswered 1, stalled 1 for 10 ms, [retransmit_timeout 1 RPCs 1 waits 10 ms]",
 		},
 		"a Reply without its Call": {
 			[]*record.Transaction{{Status: record.NoCall, Reply: &record.Message{}}},
-			record.EndDisconnect, "answered 0, 0 ms, []; unanswered 0, stalled 0 for 0 ms, [], gave up -",
+			record.EndDisconnect, "answered 0, 0 ms, []; unanswered 0, stalled 0 for 0 ms, []",
 		},
 	} {
 		collector := NewCollector()
@@ -300,8 +300,8 @@ func TestWaits(t *testing.T) {
 			return "[" + text + "]"
 		}
 		u := at.Unanswered
-		got := fmt.Sprintf("answered %d, %d ms, %s; unanswered %d, stalled %d for %d ms, %s, gave up %s",
-			at.Answered, at.TotalNS/1e6, words(at.Waits), u.RPCs, u.Stalled, u.StalledNS/1e6, words(u.Waits), u.GaveUp.Or("-"))
+		got := fmt.Sprintf("answered %d, %d ms, %s; unanswered %d, stalled %d for %d ms, %s",
+			at.Answered, at.TotalNS/1e6, words(at.Waits), u.RPCs, u.Stalled, u.StalledNS/1e6, words(u.Waits))
 		if got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
 		}
@@ -330,8 +330,8 @@ func TestWaitSums(t *testing.T) {
 		total += w.TotalNS
 	}
 	want := map[record.WaitReason]int64{record.RetransmitNak: 8, record.RetransmitGap: 6, record.RetransmitUnknown: 10}
-	if !maps.Equal(sums, want) || total != at.Phases.WaitNS || at.Stalled != 2 {
-		t.Errorf("got %v ms, %d in total, %d RPCs; want %v, %d in total, 2 RPCs", sums, total, at.Stalled, want, at.Phases.WaitNS)
+	if !maps.Equal(sums, want) || total != at.Phases.WaitNS {
+		t.Errorf("got %v ms, %d in total; want %v, %d in total", sums, total, want, at.Phases.WaitNS)
 	}
 }
 
@@ -469,5 +469,20 @@ func TestUpperBounds(t *testing.T) {
 	c.Transaction(transaction(0, 5, 1, nil))
 	if w := c.Finish(nil).Time; w.UpperBounds != 1 || w.Answered != 2 {
 		t.Errorf("%d of %d latencies are upper bounds", w.UpperBounds, w.Answered)
+	}
+}
+
+// TestStatuses: transactions that failed are counted by their outermost status.
+func TestStatuses(t *testing.T) {
+	c := NewCollector()
+	for range 3 {
+		c.Transaction(&record.Transaction{Reply: &record.Message{}, Status: record.Complete, RPCStatus: record.Some("SUCCESS"), NFSStatus: record.Some("NFS4ERR_MINOR_VERS_MISMATCH")})
+	}
+	c.Transaction(&record.Transaction{Reply: &record.Message{}, Status: record.Complete, RPCStatus: record.Some("PROG_MISMATCH")})
+	c.Transaction(&record.Transaction{Reply: &record.Message{}, Status: record.Complete, RPCStatus: record.Some("SUCCESS"), NFSStatus: record.Some("NFS4_OK")})
+	got := c.Finish(nil).RPCs.Statuses
+	want := []StatusCount{{"NFS4ERR_MINOR_VERS_MISMATCH", 3}, {"PROG_MISMATCH", 1}}
+	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -21,34 +21,25 @@ type Mounted struct {
 	MTU              record.Opt[int]                     `json:"mtu" doc:"Path MTU that the handshakes negotiated, in bytes; null if it is not known or not the same on all connections."`
 	InlineThresholds record.Opt[record.InlineThresholds] `json:"inline_thresholds" doc:"Longest Send that each side may transmit, of the first connection that shows it."`
 	Credits          record.Opt[uint32]                  `json:"credits" doc:"Number of credits that the latest Reply granted, on the connection with the most."`
-	AtOnce           int                                 `json:"connections_at_once" doc:"Largest number of these connections that were open at the same time: several at once are those of nconnect, and others followed one another."`
-	Outages          []Outage                            `json:"outages" doc:"Times in which the client had none of these connections after it had lost one, at most 64; empty if there was none, and if the overview is about a part of the connections. An orderly disconnect of the client without outstanding Calls is no loss."`
 
 	flavors map[string]int
-	conns   map[int]record.Time // connections, with the time of the last Reply of each, or 0
+	conns   map[int]bool // connections
 }
 
 // pairKey identifies a mount of a client.
 type pairKey struct{ client, server, version string }
 
-// programNFS is the number of the RPC program, and maxMountedConns and maxLifetimes limit the connections that are remembered.
+// programNFS is the number of the RPC program, and maxMountedConns limits the connections that are remembered.
 const (
 	programNFS      = 100003
 	maxMountedConns = 1 << 12
-	maxLifetimes    = 1 << 10
 )
 
 // Mounts collects what clients and servers agreed on.
 type Mounts struct {
 	pairs map[pairKey]*Mounted
 	of    map[int]*Mounted // by connection
-
-	lifetimes []lifetime
-	partial   bool // there are connections that are not in lifetimes
 }
-
-// Partial says that there are other connections than those that are added, so that it is not known when there was none.
-func (m *Mounts) Partial() { m.partial = true }
 
 // Transaction notes an RPC, if it is one of NFS.
 func (m *Mounts) Transaction(r *record.Transaction) {
@@ -72,16 +63,11 @@ func (m *Mounts) Transaction(r *record.Transaction) {
 		if m.pairs == nil {
 			m.pairs, m.of = map[pairKey]*Mounted{}, map[int]*Mounted{}
 		}
-		p = &Mounted{Client: r.Client, Server: r.Server, NFSVersion: version, flavors: map[string]int{}, conns: map[int]record.Time{}}
+		p = &Mounted{Client: r.Client, Server: r.Server, NFSVersion: version, flavors: map[string]int{}, conns: map[int]bool{}}
 		m.pairs[k] = p
 	}
 	if len(m.of) < maxMountedConns {
-		m.of[r.Connection] = p
-		last := p.conns[r.Connection]
-		if r.Reply != nil {
-			last = max(last, r.End())
-		}
-		p.conns[r.Connection] = last
+		m.of[r.Connection], p.conns[r.Connection] = p, true
 	}
 	if flavor, known := r.Credential.Get(); known && (len(p.flavors) < 8 || p.flavors[flavor] > 0) {
 		p.flavors[flavor]++
@@ -101,12 +87,10 @@ func (m *Mounts) Transaction(r *record.Transaction) {
 // Connection notes what the handshake of a connection negotiated. Its transactions come before it.
 func (m *Mounts) Connection(r *record.Connection) {
 	p := m.of[r.ID]
-	m.lifetime(r, p)
 	if p == nil {
 		return
 	}
 	delete(m.of, r.ID)
-	p.Connections++
 	if mtu, known := r.PathMTU.Get(); known {
 		if other, had := p.MTU.Get(); had && other != mtu {
 			p.MTU = record.Some(0) // They differ.
@@ -122,27 +106,12 @@ func (m *Mounts) Connection(r *record.Connection) {
 	}
 }
 
-// lifetime notes when a connection was open, or that it was not accepted.
-func (m *Mounts) lifetime(r *record.Connection, p *Mounted) {
-	switch {
-	case r.UpperLayer != "rpcrdma" && r.UpperLayer != "rpc" && r.UpperLayer != "unknown" && p == nil:
-	case len(m.lifetimes) == maxLifetimes:
-		m.partial = true
-	default:
-		m.lifetimes = append(m.lifetimes, lifetimeOf(r, p))
-	}
-}
-
 // List returns the mounts, with the most connections first.
 func (m *Mounts) List() []Mounted {
 	list := []Mounted{}
 	for _, p := range m.pairs {
 		now := *p
-		now.Connections, now.Outages = len(p.conns), []Outage{}
-		now.AtOnce = atOnce(m.lifetimes, p)
-		if !m.partial {
-			now.Outages = append(now.Outages, outagesOf(m.lifetimes, p)...)
-		}
+		now.Connections = len(p.conns)
 		if now.MTU.Or(1) == 0 {
 			now.MTU = record.Opt[int]{}
 		}

@@ -19,7 +19,7 @@ const fewRecords = 4
 func Unopened(s *record.Summary) (sentences []string) {
 	for i := range s.OtherProtocols {
 		p := &s.OtherProtocols[i]
-		packets := plural(p.Packets, "packet")
+		packets := record.Plural(p.Packets, "packet")
 		switch port, asked := p.Port.Get(); {
 		case asked:
 			sentences = append(sentences, fmt.Sprintf("%s of %s may carry RDMA; --decode-as udp.port==%d,vxlan opens them", packets, p.Protocol, port))
@@ -28,7 +28,7 @@ func Unopened(s *record.Summary) (sentences []string) {
 		case p.Protocol == record.RPCWithTLS && p.Packets >= fewRecords:
 			sentences = append(sentences, fmt.Sprintf("%s of RPC with TLS (RFC 9289), encrypted from packet %d on, so that nothing is known about its RPCs", packets, p.First))
 		case p.Protocol == "UD datagrams":
-			sentences = append(sentences, plural(p.Packets, "UD datagram")+" besides connection management, which only the list of packets shows")
+			sentences = append(sentences, record.Plural(p.Packets, "UD datagram")+" besides connection management, which only the list of packets shows")
 		}
 	}
 	return sentences[:min(len(sentences), maxOthers)]
@@ -45,7 +45,7 @@ func Contents(s *record.Summary) string {
 		}
 		text := fmt.Sprintf("%d of %s", p.Packets, p.Protocol)
 		if i == 0 {
-			text = plural(p.Packets, "packet") + " of " + p.Protocol
+			text = record.Plural(p.Packets, "packet") + " of " + p.Protocol
 		}
 		if port, asked := p.Port.Get(); asked {
 			text += fmt.Sprintf(" (--decode-as udp.port==%d,vxlan)", port)

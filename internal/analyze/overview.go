@@ -12,35 +12,23 @@ import (
 // the RPCs spent their time.
 type Overview struct {
 	Type            string                 `json:"type" doc:"The record's type, always \"overview\"." values:"overview"`
-	Verdict         Verdict                `json:"verdict" doc:"Where the trouble is and why, as far as the capture proves it."`
-	Capture         []string               `json:"capture" doc:"What the capture is, and what it lacks, as sentences: the direction of its packets, handshakes and ends of connections, missing packets, second copies, truncated packets; empty if it lacks nothing."`
 	Groups          []Group                `json:"groups" doc:"Groups of connections between the same two ends with the same transport and upper layer."`
 	Health          Health                 `json:"health" doc:"Retransmissions, losses and NAKs on all connections."`
 	RPCs            RPCs                   `json:"rpcs" doc:"Number of requests and attempts, and what became of them."`
 	Operations      []*Operation           `json:"operations" doc:"Sums of the requests by operation, those with the largest sums of latencies first; the requests of mounting, unmounting and recovery are one row."`
 	Timeline        Course                 `json:"timeline" doc:"Number of requests over time."`
 	Time            Where                  `json:"time" doc:"Parts that the time of all transactions is made of."`
-	Slowest         []Slow                 `json:"slowest" doc:"Transactions with the longest latency, without those of mounting and unmounting: first those whose latency the capture proves, then at most two of which it shows only an upper bound, if they may have been slower than the last of these."`
-	SlowestMounting []Slow                 `json:"slowest_mounting" doc:"Transactions of mounting and unmounting with the longest latency, in the same order."`
 	MountSteps      []Step                 `json:"mount_steps" doc:"Steps of mounts and unmounts in the order of their time: the questions to rpcbind, the RPCs to mountd, the connections for RPC over RDMA, and the first RPC of NFS on each connection: at most 64 that the server granted, and 64 others; null if the capture contains no RPC to rpcbind or mountd."`
 	MountStepsTotal int64                  `json:"mount_steps_total" doc:"Number of steps of mounts and unmounts, with those that mount_steps leaves out."`
-	Busiest         []*Stats               `json:"busiest" doc:"Operations with the longest total latency, without those of mounting and unmounting."`
-	BusiestMounting []*Stats               `json:"busiest_mounting" doc:"Operations of mounting and unmounting with the longest total latency."`
 	Throughput      record.Opt[Throughput] `json:"throughput" doc:"File data that READ and WRITE moved; null if the capture shows none."`
-	Limit           []string               `json:"limit" doc:"What limited the throughput, as far as the capture proves it, as sentences: each names a share and what it is a share of. Empty if the capture shows no throughput, or no limit."`
 	Mounted         []Mounted              `json:"mounted" doc:"What clients and servers agreed on, by pair of client and server: at most 64."`
 	Credits         []CreditUse            `json:"credits" doc:"Connections that used all their credits or were granted few; null if there is none."`
 	CreditsEnough   record.Opt[CreditUse]  `json:"credits_enough" doc:"The connection that came closest to using all its credits, of those that never did: so many credits were enough for its Calls. Null if there is none."`
-	CreditsUnknown  int                    `json:"credits_unknown" doc:"Number of connections with RPCs of which the capture does not prove how many credits were in use."`
 	Traffic         []Traffic              `json:"traffic" doc:"Sums of the connections of other upper layers than RPC-over-RDMA, by upper layer."`
-	Handles         Invalidations          `json:"handles" doc:"Number of exposed handles, by how they were invalidated."`
-	Findings        []RuleCount            `json:"findings" doc:"Number of findings by rule, most severe first."`
-	Ended           []EndCount             `json:"ended" doc:"Ends of connections, except orderly disconnects without outstanding Calls; null if there is none."`
 	Connections     int                    `json:"connections" doc:"Number of connection records."`
 
 	Points  []*record.Point   `json:"points,omitzero" doc:"Capture points; present only if there are several."`
 	Network []*record.Network `json:"network,omitzero" doc:"What happened to packets between the capture points; present only if there are several."`
-	Ends    record.Opt[Ends]  `json:"ends,omitzero" doc:"Where the latency of all transactions passed: at the client, in the network, or at the server; present only with several capture points."`
 
 	Hosts []HostName `json:"hosts,omitzero" doc:"Names of the hosts of connections; present only if the file of --hosts has any of them."`
 
@@ -118,20 +106,6 @@ type Where struct {
 	Waits       []WaitCount `json:"waits" doc:"Stalls of answered RPCs by reason, the longest first; null if there is none."`
 	CreditsNS   int64       `json:"credits_ns" doc:"Time in which at least one Call of an answered RPC waited for a credit before it was sent, in nanoseconds."`
 	Unanswered  Unanswered  `json:"unanswered" doc:"RPCs that got no Reply, and how long they made no progress."`
-
-	// Stalled is the number of answered RPCs that waited within their latency.
-	Stalled int64 `json:"-"`
-}
-
-// StalledByRetransmission returns the time for which answered RPCs stalled until a retransmission, in nanoseconds. RPCs
-// stall for other reasons, too.
-func (w *Where) StalledByRetransmission() (ns int64) {
-	for i := range w.Waits {
-		if reason := w.Waits[i].Reason; ofRetransmission(reason) {
-			ns += w.Waits[i].TotalNS
-		}
-	}
-	return ns
 }
 
 // ofRetransmission reports whether stalls with a reason end with a retransmission.
@@ -141,11 +115,10 @@ func ofRetransmission(reason record.WaitReason) bool {
 
 // Unanswered sums up the RPCs that got no Reply.
 type Unanswered struct {
-	RPCs      int64                  `json:"rpcs" doc:"Number of RPCs that got no Reply."`
-	Stalled   int64                  `json:"stalled" doc:"Number of RPCs without a Reply that stalled at least once."`
-	StalledNS int64                  `json:"stalled_ns" doc:"Time in which at least one RPC without a Reply stalled, in nanoseconds; stalls that overlap count once."`
-	Waits     []WaitCount            `json:"waits" doc:"Stalls of RPCs without a Reply by reason, the longest first; null if there is none."`
-	GaveUp    record.Opt[record.End] `json:"gave_up" doc:"The side that stopped retransmitting on all connections with such stalls; null if not all of them ended so."`
+	RPCs      int64       `json:"rpcs" doc:"Number of RPCs that got no Reply."`
+	Stalled   int64       `json:"stalled" doc:"Number of RPCs without a Reply that stalled at least once."`
+	StalledNS int64       `json:"stalled_ns" doc:"Time in which at least one RPC without a Reply stalled, in nanoseconds; stalls that overlap count once."`
+	Waits     []WaitCount `json:"waits" doc:"Stalls of RPCs without a Reply by reason, the longest first; null if there is none."`
 }
 
 // WaitCount sums up the waits with one reason.
@@ -155,9 +128,6 @@ type WaitCount struct {
 	Count   int64             `json:"count" doc:"Number of stalls with this reason."`
 	TotalNS int64             `json:"total_ns" doc:"Sum of these stalls over all RPCs, in nanoseconds; stalls of one RPC that overlap count once."`
 	NS      int64             `json:"ns" doc:"Time in which at least one RPC stalled for this reason, in nanoseconds; stalls that overlap count once."`
-
-	Timeouts    record.Opt[int64] `json:"timeouts" doc:"Number of retransmission timeouts that ended these stalls; null if the reason is another one, or if there were too many."`
-	TimeoutRPCs []int64           `json:"timeout_rpcs" doc:"Numbers of RPCs that single retransmission timeouts stalled, the four largest first; null if the reason is another one."`
 }
 
 // CreditUse is a connection that used all credits that it was granted.
@@ -169,85 +139,32 @@ type CreditUse struct {
 	Usage record.Opt[record.CreditUsage] `json:"usage" doc:"For how long Calls were in flight, and all credits in use, as in credits of the connection."`
 }
 
-// Invalidations counts the handles that answered Calls exposed, by the side that has to
-// invalidate them.
-type Invalidations struct {
-	Exposed            int64               `json:"exposed" doc:"Number of handles that answered Calls exposed."`
-	ByServer           int64               `json:"by_responder" doc:"Number of handles of answered Calls that the responder invalidated remotely."`
-	LocalInvalidations int64               `json:"local_invalidations" doc:"Number of handles of answered Calls that the requester has to invalidate itself."`
-	Negotiated         record.Opt[bool]    `json:"negotiated" doc:"Whether remote invalidation was negotiated on all connections whose handshake is in the capture; null without any."`
-	Share              record.Opt[float64] `json:"share" doc:"Share of the exposed handles that the responder invalidated remotely, from 0 to 1."`
-
-	// OnlyClients is set if Replies used Send With Invalidate without negotiation, and on
-	// each connection with such Replies the client announced support and the server did not.
-	OnlyClients bool `json:"-"`
-}
-
-// RuleCount counts the findings of one rule.
-type RuleCount struct {
-	Rule     string            `json:"rule" doc:"Id of the rule."`
-	Severity record.Severity   `json:"severity" doc:"Severity of the findings."`
-	Count    int64             `json:"count" doc:"Number of findings."`
-	Packet   record.Opt[int64] `json:"packet" doc:"Packet number: the packet that shows the first finding."`
-	Message  string            `json:"message" doc:"Message of the first finding."`
-}
-
-// EndCount counts the connections that the same side ended in the same way.
-type EndCount struct {
-	How              record.Ending          `json:"how" doc:"Cause of the connections' ends, as in the field ended.how of connections."`
-	By               record.Opt[record.End] `json:"by" doc:"The side that ended the connections; null if the capture does not show it."`
-	Count            int64                  `json:"count" doc:"Number of connections that ended so."`
-	OutstandingCalls int64                  `json:"outstanding_calls" doc:"Number of Calls that were outstanding at the ends and never got a Reply that was accepted."`
-	NotAccepted      int64                  `json:"replies_not_accepted" doc:"Number of these Calls whose Reply is in the capture, but was not accepted; the others were in flight at the ends."`
-	plain            int64                  // connections of RPC without RDMA
-	First            int                    `json:"connection" doc:"Connection number: the first of these connections."`
-	XIDs             []record.Hex32         `json:"xids" doc:"XIDs of the first connection's outstanding Calls; null if there were none."`
-}
-
 // MaxPairs is the maximum number of pairs of hosts that an overview has.
 const MaxPairs = 64
 
-// These limits keep an overview, and the memory that it takes, small.
-const (
-	busiest = 5
-	maxUses = 64
-)
+// maxUses limits the connections whose use of credits an overview lists.
+const maxUses = 64
 
 // Collector makes an overview from the records of a capture.
 type Collector struct {
-	o           Overview
-	table       *Table
-	answered    waitTable                      // waits of RPCs with a latency
-	unanswered  waitTable                      // waits of RPCs without a Reply
-	stalled     outages                        // all waits of unanswered
-	stalledOn   map[int]record.Opt[record.End] // connections of these waits, and the side that stopped retransmitting
-	unannounced bool                           // a connection with Send With Invalidate had not negotiated it
-	statuses    map[string]int64               // of transactions that failed
-	rules       map[string]*RuleCount
-	ends        map[endKey]*EndCount
-	suspicion   suspicion
-	requests    requests
-	traffic     traffic
-	steps       steps
-	throughput  throughput
-	mounts      Mounts
-	live        bool // the records are not complete yet
-
-	slowest, slowestMounting slowLists
-}
-
-// endKey is what the connections of an EndCount have in common.
-type endKey struct {
-	how record.Ending
-	by  record.End
+	o          Overview
+	answered   waitTable        // waits of RPCs with a latency
+	unanswered waitTable        // waits of RPCs without a Reply
+	stalled    outages          // all waits of unanswered
+	statuses   map[string]int64 // of transactions that failed
+	requests   requests
+	traffic    traffic
+	steps      steps
+	throughput throughput
+	mounts     Mounts
+	overlaps   func(from, to record.Time) bool // of the span of time that the overview is about
 }
 
 // NewCollector returns an empty Collector.
 func NewCollector() *Collector {
 	return &Collector{
-		table: NewTable(ByOperation), answered: waitTable{}, unanswered: waitTable{}, stalledOn: map[int]record.Opt[record.End]{},
-		statuses: map[string]int64{}, rules: map[string]*RuleCount{}, ends: map[endKey]*EndCount{},
-		suspicion: newSuspicion(), requests: newRequests(), traffic: traffic{open: map[int]*Traffic{}, all: map[string]*Traffic{}},
+		answered: waitTable{}, unanswered: waitTable{}, statuses: map[string]int64{}, requests: newRequests(),
+		overlaps: func(_, _ record.Time) bool { return true }, traffic: traffic{open: map[int]*Traffic{}, all: map[string]*Traffic{}},
 	}
 }
 
@@ -258,12 +175,13 @@ func (c *Collector) Begin(at record.Time) error {
 	return nil
 }
 
-// Only says which span of time the overview is about: overlaps reports whether another one overlaps it. It must be called before
+// Only says which span of time the overview is about: overlaps reports whether another one overlaps it; nil for the whole capture. It must be called before
 // the first record.
-func (c *Collector) Only(overlaps func(from, to record.Time) bool) { c.suspicion.span = overlaps }
-
-// Partial says that the overview is about a part of the capture, so that a time without an RPC or a connection is not known.
-func (c *Collector) Partial() { c.mounts.Partial() }
+func (c *Collector) Only(overlaps func(from, to record.Time) bool) {
+	if overlaps != nil {
+		c.overlaps = overlaps
+	}
+}
 
 // Transaction adds a transaction. It does not keep r.
 func (c *Collector) Transaction(r *record.Transaction) {
@@ -290,7 +208,6 @@ func (c *Collector) Transaction(r *record.Transaction) {
 	if r.RetransmitOf.Known() {
 		o.RPCs.RetransmittedOnNewConnection++
 	}
-	c.table.Add(r)
 	c.requests.add(r)
 	if r.Attempt <= 1 {
 		o.Timeline.add(r.Start())
@@ -307,18 +224,8 @@ func (c *Collector) Transaction(r *record.Transaction) {
 	if p, known := r.Phases.Get(); known {
 		o.Time.Phases.add(p)
 	}
-	if r.Call != nil && r.LatencyNS.Known() {
-		o.Handles.LocalInvalidations += int64(len(r.NotInvalidated))
-		o.Handles.Exposed += int64(len(r.NotInvalidated))
-		if i, known := r.Invalidation.Get(); known && i.Chunk.Known() {
-			o.Handles.ByServer++
-			o.Handles.Exposed++
-		}
-	}
-	c.slow(r)
 	c.throughput.add(r)
 	c.mounts.Transaction(r)
-	c.suspicion.transaction(r)
 	c.steps.transaction(r)
 }
 
@@ -326,9 +233,6 @@ func (c *Collector) Transaction(r *record.Transaction) {
 func (c *Collector) waits(r *record.Transaction) {
 	if r.LatencyNS.Known() {
 		c.answered.add(r)
-		if r.Phases.Or(record.Phases{}).WaitNS > 0 {
-			c.o.Time.Stalled++
-		}
 		return
 	}
 	if r.Status != record.NoReply {
@@ -343,24 +247,6 @@ func (c *Collector) waits(r *record.Transaction) {
 	for i := range r.Waits {
 		c.stalled.add(r.Waits[i].From, r.Waits[i].From+record.Time(r.Waited(&r.Waits[i])))
 	}
-	if len(c.stalledOn) <= MaxPairs { // one more than gaveUp accepts
-		c.stalledOn[r.Connection] = record.Opt[record.End]{}
-	}
-}
-
-// gaveUp returns the side that stopped retransmitting on all connections of unanswered
-// RPCs that waited. It is unknown if one of these connections did not end so.
-func (c *Collector) gaveUp() (side record.Opt[record.End]) {
-	if len(c.stalledOn) > MaxPairs {
-		return side
-	}
-	for _, by := range c.stalledOn {
-		if !by.Known() || side.Known() && side != by {
-			return record.Opt[record.End]{}
-		}
-		side = by
-	}
-	return side
 }
 
 // Connection adds a connection. The transactions of a connection must be added before it.
@@ -373,75 +259,24 @@ func (c *Collector) Connection(r *record.Connection) {
 	} else {
 		c.seen(r)
 	}
-	c.suspicion.connection(r)
 	c.traffic.connection(r)
 	c.group(r)
-	c.throughput.inFlight.connection(r)
 	c.mounts.Connection(r)
 	c.steps.connection(r)
-	if _, stalled := c.stalledOn[r.ID]; stalled {
-		if end, _ := r.Ended.Get(); end.How == record.EndRetries {
-			c.stalledOn[r.ID] = end.By
-		}
-	}
-	at := r.Closed.Or(r.Last)
-	answered := r.NotCaptured > 0 // their Replies may be among the packets that the capture lacks
-	if end, ended := r.Ended.Get(); ended && c.suspicion.overlaps(at, at) && (end.How != record.EndDisconnect || end.OutstandingCalls > 0 && !answered) {
-		k := endKey{end.How, end.By.Or("")}
-		if c.ends[k] == nil {
-			c.ends[k] = &EndCount{How: end.How, By: end.By, First: r.ID, XIDs: slices.Clone(end.XIDs)}
-		}
-		if c.ends[k].Count++; r.UpperLayer == "rpc" {
-			c.ends[k].plain++
-		}
-		c.ends[k].OutstandingCalls += end.OutstandingCalls
-		c.ends[k].NotAccepted += end.NotAccepted
-	}
 	use := r.Credits.Or(record.CreditPair{}).Forward
-	if r.Credits.Known() && r.Transactions > 0 && !(use.Granted.Known() && use.PeakInFlight.Known()) {
-		o.CreditsUnknown++
-	}
 	if granted, known := use.Granted.Get(); known && use.PeakInFlight.Known() && use.PeakInFlight.Or(0) >= int(granted) && len(o.Credits) < maxUses {
 		o.Credits = append(o.Credits, CreditUse{r.ID, use.Granted, use.PeakInFlight.Or(0), use.Usage})
 	} else if enough, had := o.CreditsEnough.Get(); known && use.PeakInFlight.Or(0) > 0 && use.PeakInFlight.Or(0) < int(granted) && (!had || use.PeakInFlight.Or(0)*int(enough.Granted.Or(0)) > enough.Peak*int(granted)) {
 		o.CreditsEnough = record.Some(CreditUse{r.ID, use.Granted, use.PeakInFlight.Or(0), use.Usage})
 	}
-	if agreed, known := r.RemoteInvalidation.Get(); known && r.UpperLayer == "rpcrdma" {
-		o.Handles.Negotiated = record.Some(agreed && o.Handles.Negotiated.Or(true))
-		if !agreed && r.Invalidation.Or(record.InvalidationFigures{}).InvalidatingReplies > 0 {
-			client, server := r.PrivateData.Client, r.PrivateData.Server
-			onlyClient := client != nil && client.RemoteInvalidation && (server == nil || !server.RemoteInvalidation)
-			o.Handles.OnlyClients = onlyClient && (o.Handles.OnlyClients || !c.unannounced)
-			c.unannounced = true
-		}
-	}
-}
-
-// Unselected notes a connection that the overview is not about. It may show that a server accepted a client that it had
-// rejected, or that a client took leave of the server.
-func (c *Collector) Unselected(r *record.Connection) {
-	c.mounts.Partial()
-	c.suspicion.accept(r)
-	c.suspicion.leave(r)
-}
-
-// UnselectedRPC notes a transaction that the overview is not about. It may be a copy of one that got no Reply, or show
-// when the client named itself to the server, or took leave of it.
-func (c *Collector) UnselectedRPC(r *record.Transaction) {
-	c.mounts.Partial()
-	c.suspicion.retry(r)
-	c.suspicion.clientCall(r)
 }
 
 // SoFar returns the overview of what was added so far. Open calls its argument with the connections that are
 // still open, which count in groups and health. The Collector may be used afterwards.
 func (c *Collector) SoFar(s *record.Summary, open func(func(*record.Connection))) *Overview {
 	now := *c
-	now.live, now.mounts.partial = true, true // Connections that are open have not added anything.
 	now.o.Groups = slices.Clone(c.o.Groups)
-	now.suspicion = c.suspicion.clone()
 	open(func(r *record.Connection) {
-		now.suspicion.opened(r)
 		now.o.Connections++
 		now.o.Health.add(r)
 		now.group(r)
@@ -470,15 +305,11 @@ func (c *Collector) seen(r *record.Connection) {
 		return
 	}
 	h := &c.o.Health
-	outside := func(at record.Time) bool {
-		out := !c.suspicion.overlaps(at, at)
-		c.suspicion.cutOff = c.suspicion.cutOff || out
-		return out
-	}
-	if r.Handshake != "seen" || outside(r.First) {
+	if r.Handshake != "seen" || !c.overlaps(r.First, r.First) {
 		h.StartsNotCaptured++
 	}
-	if end, ended := r.Ended.Get(); !ended || end.How == record.EndSilence || outside(r.Closed.Or(r.Last)) {
+	at := r.Closed.Or(r.Last)
+	if end, ended := r.Ended.Get(); !ended || end.How == record.EndSilence || !c.overlaps(at, at) {
 		h.EndsNotCaptured++
 	}
 }
@@ -516,17 +347,6 @@ func (c *Collector) group(r *record.Connection) {
 // RPC-over-RDMA are not needed. It does not keep r.
 func (c *Collector) Operation(r *record.RDMAOperation) { c.traffic.operation(r) }
 
-// Finding adds a finding.
-func (c *Collector) Finding(r *record.Finding) {
-	sum := c.rules[r.Rule]
-	if sum == nil {
-		sum = &RuleCount{Rule: r.Rule, Severity: r.Severity, Packet: r.Packet, Message: r.Message}
-		c.rules[r.Rule] = sum
-	}
-	sum.Count++
-	c.suspicion.finding(r)
-}
-
 // Network takes what happened to packets between the capture points. It must be called before Finish.
 func (c *Collector) Network(points []*record.Point, list []*record.Network) {
 	c.o.Points, c.o.Network = points, list
@@ -537,35 +357,13 @@ func (c *Collector) Network(points []*record.Point, list []*record.Network) {
 func (c *Collector) Finish(s *record.Summary) *Overview {
 	o := &c.o
 	o.Type = "overview"
-	o.Slowest, o.SlowestMounting = c.slowest.all(), c.slowestMounting.all()
 	o.Time.Waits = c.answered.counts()
 	if sum := c.answered[record.CreditLimit]; sum != nil {
 		o.Time.CreditsNS = sum.outages.total()
 	}
-	o.Throughput, o.Mounted = c.throughput.finish(o.Time.CreditsNS, c.complete(s)), c.mounts.List()
+	o.Throughput, o.Mounted = c.throughput.finish(o.Time.CreditsNS), c.mounts.List()
 	u := &o.Time.Unanswered
-	u.Waits, u.StalledNS, u.GaveUp = c.unanswered.counts(), c.stalled.total(), c.gaveUp()
-	o.Findings = []RuleCount{}
-	for _, r := range c.rules {
-		o.Findings = append(o.Findings, *r)
-	}
-	slices.SortFunc(o.Findings, func(a, b RuleCount) int {
-		return cmp.Or(cmp.Compare(a.Severity.Rank(), b.Severity.Rank()), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule))
-	})
-	oneWay := s != nil && s.OnlyFrom() != ""
-	for _, e := range c.ends {
-		one := *e
-		switch answers := one.How == record.EndDisconnect || one.How == record.EndRetries || one.How == record.EndSilence; {
-		case oneWay && answers: // Replies and acknowledgements are not in the capture.
-			continue
-		case oneWay:
-			one.OutstandingCalls, one.NotAccepted, one.XIDs = 0, 0, nil
-		}
-		o.Ended = append(o.Ended, one)
-	}
-	slices.SortFunc(o.Ended, func(a, b EndCount) int {
-		return cmp.Or(cmp.Compare(b.OutstandingCalls, a.OutstandingCalls), cmp.Compare(a.First, b.First))
-	})
+	u.Waits, u.StalledNS = c.unanswered.counts(), c.stalled.total()
 	slices.SortFunc(o.Groups, func(a, b Group) int {
 		return cmp.Or(cmp.Compare(b.Transactions, a.Transactions), cmp.Compare(b.Connections, a.Connections))
 	})
@@ -580,23 +378,42 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 		o.RPCs.Requests += row.Requests
 		o.RPCs.Unanswered += row.NoReply
 	}
-	for _, row := range c.table.Rows() {
-		list := &o.Busiest
-		if name := row.Name[strings.LastIndexByte(row.Name, ' ')+1:]; mounting[name] || strings.HasPrefix(row.Name, "MOUNT") {
-			list = &o.BusiestMounting
-		}
-		if len(*list) < busiest {
-			*list = append(*list, row)
-		}
-	}
-	o.Handles.Share = share(int(o.Handles.ByServer), int(o.Handles.Exposed))
 	o.MountSteps, o.MountStepsTotal = c.steps.list()
 	o.Traffic = c.traffic.finish()
 	if s != nil {
 		o.Health.Damaged += s.SelectedDamaged.Or(s.ICRCBadUnassigned)
 		o.Health.Pauses = s.SelectedPauses.Or(s.PFCPauses)
 	}
-	o.Verdict = c.verdict(s)
-	o.Limit = o.limits(c.mounts.partial)
 	return o
+}
+
+// StatusCount counts the transactions that ended with one error status.
+type StatusCount struct {
+	Status string `json:"status" doc:"RPC or NFS status, as in the field rpc_status or nfs_status of transactions."`
+	Count  int64  `json:"count" doc:"Number of transactions with this status."`
+}
+
+// maxStatuses limits the number of statuses, because a hostile capture can contain any number of them.
+const maxStatuses = 64
+
+// failed counts the status of a transaction that failed.
+func (c *Collector) failed(r *record.Transaction) {
+	status := r.NFSStatus.Or("")
+	if r.RPCFailed() {
+		status = r.RPCStatus.Or("")
+	}
+	if c.statuses[status] > 0 || len(c.statuses) < maxStatuses {
+		c.statuses[status]++
+	}
+}
+
+// statusCounts returns the statuses, the most frequent first.
+func (c *Collector) statusCounts() (list []StatusCount) {
+	for status, n := range c.statuses {
+		list = append(list, StatusCount{status, n})
+	}
+	slices.SortFunc(list, func(a, b StatusCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Status, b.Status))
+	})
+	return list
 }

@@ -19,12 +19,11 @@ type Throughput struct {
 	BusiestBytes      int64              `json:"busiest_client_bytes" doc:"Number of bytes of this client."`
 	AllCreditsInUseNS int64              `json:"all_credits_in_use_ns" doc:"Time in which all credits of a connection were in use, if the next Call came within 100 ms after a Reply had freed one, in nanoseconds: such a Call may have waited for the credit."`
 
-	SpanNS          int64             `json:"span_ns" doc:"Time from the first Call of these READs and WRITEs to their last Reply, in nanoseconds."`
-	InFlightNS      record.Opt[int64] `json:"in_flight_ns" doc:"Part of span_ns in which at least one RPC of any kind was in flight, in nanoseconds; null if the capture may lack packets."`
-	LatencyNS       int64             `json:"latency_ns" doc:"Sum of the latencies of these READs and WRITEs, in nanoseconds."`
-	Phases          PhaseSums         `json:"phases" doc:"Parts that latency_ns is made of."`
-	Shares          ShareSums         `json:"shares" doc:"Parts of latency_ns that each host and the network took, as far as the capture proves it."`
-	RetransmittedNS int64             `json:"retransmitted_ns" doc:"Part of latency_ns for which these READs and WRITEs stalled until a retransmission, in nanoseconds."`
+	SpanNS          int64     `json:"span_ns" doc:"Time from the first Call of these READs and WRITEs to their last Reply, in nanoseconds."`
+	LatencyNS       int64     `json:"latency_ns" doc:"Sum of the latencies of these READs and WRITEs, in nanoseconds."`
+	Phases          PhaseSums `json:"phases" doc:"Parts that latency_ns is made of."`
+	Shares          ShareSums `json:"shares" doc:"Parts of latency_ns that each host and the network took, as far as the capture proves it."`
+	RetransmittedNS int64     `json:"retransmitted_ns" doc:"Part of latency_ns for which these READs and WRITEs stalled until a retransmission, in nanoseconds."`
 }
 
 // The limits of what is remembered at once.
@@ -41,19 +40,14 @@ type throughput struct {
 	first, last record.Time
 	seconds     map[int64]int64 // bytes by second since begin
 	clients     map[string]int64
-	inFlight    inFlight
 }
 
 // add adds a transaction. Its bytes count in the second of its Reply.
 func (t *throughput) add(r *record.Transaction) {
 	read, written := r.FileBytes()
 	if read+written == 0 {
-		if t.seconds != nil {
-			t.inFlight.add(r)
-		}
 		return
 	}
-	t.inFlight.add(r)
 	if t.seconds == nil {
 		t.seconds, t.clients, t.first = map[int64]int64{}, map[string]int64{}, r.Start()
 		if !t.begun {
@@ -102,17 +96,14 @@ func (t *throughput) fold(all bool) {
 	}
 }
 
-// finish returns the sums; they may go on growing afterwards. Complete tells that no Call and no Reply is missing.
-func (t *throughput) finish(creditsNS int64, complete bool) record.Opt[Throughput] {
+// finish returns the sums; they may go on growing afterwards.
+func (t *throughput) finish(creditsNS int64) record.Opt[Throughput] {
 	if t.BytesRead+t.BytesWritten == 0 {
 		return record.Opt[Throughput]{}
 	}
 	now := *t
 	now.fold(true)
 	now.AllCreditsInUseNS = creditsNS
-	if complete {
-		now.InFlightNS = t.inFlight.within(t.first, t.last)
-	}
 	now.SpanNS = max(0, now.last.Sub(now.first))
 	if span := now.SpanNS; span > 0 {
 		now.MeanBytesPerS = int64(float64(now.BytesRead+now.BytesWritten) / (float64(span) / 1e9))

@@ -73,7 +73,7 @@ func TestThroughputOfLongCaptures(t *testing.T) {
 		}
 		all.add(moving("a", "READ", i*1e9, i*1e9+1, size))
 	}
-	if got, _ := all.finish(0, false).Get(); got.PeakBytesPerS != 5000 || got.PeakAt != 17e9 || len(all.seconds) > maxSeconds {
+	if got, _ := all.finish(0).Get(); got.PeakBytesPerS != 5000 || got.PeakAt != 17e9 || len(all.seconds) > maxSeconds {
 		t.Errorf("%+v, %d seconds; want 5000 bytes in second 17", got, len(all.seconds))
 	}
 }

@@ -2,7 +2,6 @@ package analyze
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -16,34 +15,7 @@ type waitSum struct {
 	rpcs, count int64
 	ns          int64 // sum over all RPCs
 	outages     outages
-	bursts      map[int64]int64 // number of RPCs that each timeout stalled, by its first packet
 }
-
-// maxBursts limits the number of timeouts whose RPCs are counted.
-const maxBursts = 1 << 16
-
-// noteBurst counts an RPC that stalled until a timeout.
-func (s *waitSum) noteBurst(packet int64) {
-	if s.bursts == nil {
-		s.bursts = map[int64]int64{}
-	}
-	if len(s.bursts) < maxBursts {
-		s.bursts[packet]++
-	}
-}
-
-// timeouts returns the number of timeouts, and the numbers of RPCs that they stalled, the largest first.
-// The number is unknown if there were too many timeouts.
-func (s *waitSum) timeouts() (n record.Opt[int64], rpcs []int64) {
-	if len(s.bursts) == 0 || len(s.bursts) == maxBursts {
-		return n, nil
-	}
-	rpcs = slices.SortedFunc(maps.Values(s.bursts), func(a, b int64) int { return cmp.Compare(b, a) })
-	return record.Some(int64(len(rpcs))), slices.Clone(rpcs[:min(len(rpcs), mostTimeouts)])
-}
-
-// mostTimeouts is the number of timeouts that are listed.
-const mostTimeouts = 4
 
 // add adds the waits of a transaction, and reports whether there are any. If waits of the
 // transaction overlap, the sums count the time of the overlap once, for the wait that began
@@ -76,9 +48,6 @@ func (t waitTable) add(r *record.Transaction) (waited bool) {
 		sum.count++
 		sum.ns += max(to.Sub(from), 0)
 		sum.outages.add(w.From, to)
-		if packet, known := w.BurstPacket.Get(); known && w.Reason == record.RetransmitTimeout {
-			sum.noteBurst(packet)
-		}
 		sameReason := func(x record.Wait) bool { return x.Reason == w.Reason && r.Waited(&x) > 0 }
 		if slices.IndexFunc(waits, sameReason) == i { // the first wait of this RPC with this reason
 			sum.rpcs++
@@ -90,9 +59,7 @@ func (t waitTable) add(r *record.Transaction) (waited bool) {
 // counts returns the sums, the longest first.
 func (t waitTable) counts() (list []WaitCount) {
 	for reason, sum := range t {
-		w := WaitCount{Reason: reason, RPCs: sum.rpcs, Count: sum.count, TotalNS: sum.ns, NS: sum.outages.total()}
-		w.Timeouts, w.TimeoutRPCs = sum.timeouts()
-		list = append(list, w)
+		list = append(list, WaitCount{Reason: reason, RPCs: sum.rpcs, Count: sum.count, TotalNS: sum.ns, NS: sum.outages.total()})
 	}
 	slices.SortFunc(list, func(a, b WaitCount) int {
 		return cmp.Or(cmp.Compare(b.TotalNS, a.TotalNS), cmp.Compare(a.Reason, b.Reason))

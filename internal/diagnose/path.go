@@ -227,9 +227,16 @@ func corruption(d *diagnosis) {
 	if changed > 0 {
 		p.Severity, p.Headline = record.Error, fmt.Sprintf("changed %s, which the receiver took", number(changed, "TCP payload"))
 	}
+	hit := map[record.Opt[int]]bool{}
 	for _, f := range list {
+		hit[f.Connection] = true
 		p.finding(f)
 		p.proof(f.ref(), f.Rule)
+	}
+	for _, f := range d.findings { // what was changed cannot be decoded
+		if changed > 0 && f.Rule == "header-malformed" && !f.AtFault.Known() && hit[f.Connection] {
+			p.finding(f)
+		}
 	}
 	if damaged >= 5 && 2*damaged >= refused {
 		for _, r := range d.rpcs {

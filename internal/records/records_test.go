@@ -70,7 +70,6 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 			return add(r)
 		},
 		Finding: func(r *record.Finding) error {
-			overview.Finding(r)
 			sides[0].Finding(r)
 			return add(r)
 		},

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
@@ -31,7 +32,7 @@ func (v *page) comparison() {
 		return
 	}
 	e := v.about.Before
-	s := section{ID: "before", Name: "Compared with before", Commands: []string{v.typed("compare " + e.Typed + " FILE")}}
+	s := section{ID: "before", Name: "Compared with before", Commands: []string{render.Clean(strings.Join(append([]string{"rdmadump compare", e.Typed, v.about.Typed}, v.about.Selection...), " "))}}
 	s.Text = fmt.Sprintf("Before: %s, %d bytes", render.Clean(e.File.Name), e.File.Size)
 	if e.File.SHA256 != "" {
 		s.Text += ", SHA-256 " + e.File.SHA256

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -140,8 +139,7 @@ type head struct {
 	Policy               template.HTMLAttr
 	Title, Command, Span string
 	Numbers              [][2]string
-	Verdict              verdictView
-	Facts                []fact
+	Problems             []problemView
 	LeftOut              []string
 	Contains             string
 	Sections             [][2]string // anchors and names
@@ -153,7 +151,8 @@ type page struct {
 	about   About
 	summary *record.Summary
 	o       *analyze.Overview
-	left    int64 // bytes
+	worst   []*record.Problem // problems, the worst first
+	left    int64             // bytes
 	parts   map[string][]byte
 	leftOut []string
 	ladders map[int64]bool // transactions with ladder diagrams
@@ -166,7 +165,7 @@ var order = []string{"before", "points", "findings", "mounts", "operations", "cl
 
 // sections are the sections of the page, by their anchors. A page has only those that the capture has something for.
 var sections = [][2]string{
-	{"wrong", "What is wrong"},
+	{"problems", "Problems"},
 	{"before", "Compared with before"},
 	{"points", "Capture points"},
 	{"findings", "Findings"},
@@ -182,7 +181,7 @@ var sections = [][2]string{
 }
 
 // parts with another name than the anchor of their section
-var partOf = map[string]string{"wrong": "head", "callers": "clients"}
+var partOf = map[string]string{"problems": "head", "callers": "clients"}
 
 // minor is the number of bytes that are kept free for the head, which is written last.
 const minor = 64 << 10
@@ -194,7 +193,8 @@ func (p *Report) page(s *record.Summary, a About) (*page, error) {
 	}
 	a.MaxSize = max(a.MaxSize, LeastMaxSize)
 	p.overview.Network(a.Points, a.Network)
-	v := &page{Report: p, about: a, summary: s, o: p.overview.Finish(s), parts: map[string][]byte{}, ladders: map[int64]bool{}}
+	p.diagnosis.Network(a.Network)
+	v := &page{Report: p, about: a, summary: s, o: p.overview.Finish(s), worst: p.diagnosis.Problems(s), parts: map[string][]byte{}, ladders: map[int64]bool{}}
 	v.left = a.MaxSize - minor - int64(len(style)+len(script))
 	drawn := v.chooseLadders()
 	slices.SortFunc(v.all, func(a, b *record.Connection) int { return cmp.Compare(a.ID, b.ID) })
@@ -319,15 +319,6 @@ func quoted(arg string) string {
 	return shell.File(arg)
 }
 
-// typed returns a command of rdmadump that an analysis suggests, such as "packets FILE -Y 'marks == retransmitted'".
-func (v *page) typed(command string) string {
-	text := "rdmadump " + strings.ReplaceAll(command, "FILE", v.about.Typed)
-	if !strings.Contains(command, " -Y ") {
-		text = strings.Join(append([]string{text}, v.about.Selection...), " ")
-	}
-	return render.Clean(text)
-}
-
 // maxMounts is the number of mounts that the head of the page lists.
 const maxMounts = 8
 
@@ -335,9 +326,10 @@ const maxMounts = 8
 func (v *page) head() head {
 	s := v.summary
 	h := head{
-		About: v.about, Policy: policy(), LeftOut: v.leftOut, Verdict: v.verdict(), Facts: v.whatIsWrong(),
+		About: v.about, Policy: policy(), Problems: v.problems(),
 		Contains: "It contains addresses, paths, user numbers and names of machines; --redact replaces them.",
 	}
+	h.LeftOut = v.leftOut
 	if v.hide != nil {
 		h.Contains = "Pseudonyms replace the addresses, paths, user numbers and names of machines in it."
 	}
@@ -349,11 +341,6 @@ func (v *page) head() head {
 	words := []string{"rdmadump"}
 	for _, arg := range v.about.Command {
 		words = append(words, quoted(arg))
-	}
-	for i := range h.Facts {
-		if id, err := strconv.Atoi(strings.TrimPrefix(h.Facts[i].Link, "conn-")); err == nil && !v.known[id] {
-			h.Facts[i].Link = "connections"
-		}
 	}
 	h.Command = render.Clean(strings.Join(words, " "))
 	var names []string
@@ -375,9 +362,6 @@ func (v *page) head() head {
 	}
 	for _, m := range v.o.Mounted[:min(len(v.o.Mounted), maxMounts)] {
 		row("Mounted", "%s", render.Clean(render.MountText(&m)))
-		for _, text := range render.OutageTexts(&m, s.First.Or(0)) {
-			row("Without connection", "%s", render.Clean(text))
-		}
 	}
 	if n := len(v.o.Mounted); n > maxMounts {
 		row("Mounted", "and %s of client, server and version", render.MorePairs(n, maxMounts))
@@ -412,36 +396,47 @@ func (v *page) head() head {
 	return h
 }
 
+// bySeverity returns the rules with findings, the most severe first.
+func (v *page) bySeverity() (list []*ruleSum) {
+	for _, sum := range v.rules {
+		if sum.first != nil {
+			list = append(list, sum)
+		}
+	}
+	slices.SortFunc(list, func(a, b *ruleSum) int {
+		return cmp.Or(cmp.Compare(a.first.Severity.Rank(), b.first.Severity.Rank()), cmp.Compare(b.total(), a.total()), cmp.Compare(a.rule, b.rule))
+	})
+	return list
+}
+
 // findings renders the findings by rule.
 func (v *page) findings() {
 	var list []ruleView
-	for _, x := range v.o.Findings {
-		sum := v.rules[x.Rule]
-		view := ruleView{ID: ruleAnchor(x.Rule), Rule: x.Rule, Class: factClasses[x.Severity], Message: render.Clean(x.Message), Command: v.run("check", "FILE", "-Y", "rule == "+x.Rule)}
+	for _, sum := range v.bySeverity() {
+		f := sum.first
+		view := ruleView{ID: ruleAnchor(sum.rule), Rule: sum.rule, Class: severityClasses[f.Severity], Message: render.Clean(f.Message), Command: v.run("check", "FILE", "-Y", "rule == "+sum.rule)}
 		for _, severity := range record.Severities {
 			if n := sum.counts[severity]; n > 0 {
 				view.Counts = append(view.Counts, cell{Text: record.Plural(n, string(severity)), Value: fmt.Sprint(n), Class: string(severity)})
 			}
 		}
-		if r := rule.Find(x.Rule); r != nil {
+		if r := rule.Find(sum.rule); r != nil {
 			page := r.Page()
 			view.Title, view.Section, view.Quote, view.From, view.Causes = page.Title, r.Section, page.Quote, page.From, page.Causes
 			view.Text = strings.Split(page.Text, "\n\n")
 		}
-		if f := sum.first; f != nil {
-			if at, known := f.Packet.Get(); known {
-				view.Packet = fmt.Sprint(at)
-			}
-			if xid, known := f.XID.Get(); known {
-				view.XID = xid.String()
-			}
-			if conn, known := f.Connection.Get(); known {
-				if view.Conn = fmt.Sprint(conn); v.known[conn] {
-					view.Link = connAnchor(conn)
-				}
-			}
-			view.Fault = string(f.AtFault.Or(""))
+		if at, known := f.Packet.Get(); known {
+			view.Packet = fmt.Sprint(at)
 		}
+		if xid, known := f.XID.Get(); known {
+			view.XID = xid.String()
+		}
+		if conn, known := f.Connection.Get(); known {
+			if view.Conn = fmt.Sprint(conn); v.known[conn] {
+				view.Link = connAnchor(conn)
+			}
+		}
+		view.Fault = string(f.AtFault.Or(""))
 		if sum.example != nil {
 			view.Link = rpcAnchor(sum.example.ID)
 		}
@@ -604,39 +599,9 @@ func (v *page) callers() {
 	}
 	t.insertSum(func(i int) cell { return total(rows[i].Latency, rows[i].TotalNS) })
 	v.part("clients", "callers", struct {
-		Table    table
-		Troubles *table
-		Command  string
-	}{t, v.troubles(), v.run("stats", "FILE", "--by", callerFields)})
-}
-
-// troubles returns the table of the trouble of each client, or nil if there are not several clients with trouble.
-func (v *page) troubles() *table {
-	list := v.o.Verdict.Clients
-	if len(list) < 2 {
-		return nil
-	}
-	t := &table{ID: "trouble-table", Caption: "Clients with trouble, the most affected first; percentages are shares of all clients", Columns: []column{
-		{"Client", "Address of the client", false},
-		{"Retransmitted", "Packets of its connections that were retransmitted, in both directions", true},
-		{"NAKs", "NAKs on its connections, with RNR NAKs", true},
-		{"Failed", "RPCs that were never answered, or answered with an error, except for ordinary answers such as that a file does not exist", true},
-		{"Stalled", "Time for which its RPCs stalled", true},
-	}}
-	share := func(p analyze.Part, text string) cell {
-		if p.Number == 0 {
-			return number(0, "0")
-		}
-		return number(p.Number, fmt.Sprintf("%s (%.0f%%)", text, p.Share*100))
-	}
-	count := func(p analyze.Part) cell { return share(p, fmt.Sprint(p.Number)) }
-	for i := range list {
-		c := &list[i]
-		t.Rows = append(t.Rows, []cell{
-			{Text: render.Clean(c.Address.Or(unknown)), Head: true}, count(c.Retransmitted), count(c.Naks), count(c.Failed), share(c.StalledNS, render.Duration(c.StalledNS.Number)),
-		})
-	}
-	return t
+		Table   table
+		Command string
+	}{t, v.run("stats", "FILE", "--by", callerFields)})
 }
 
 // omit adds a sentence about what the page leaves out.
@@ -699,9 +664,9 @@ func (v *page) chooseLadders() (list []chosen) {
 		}
 		list = append(list, chosen{r, why})
 	}
-	for _, x := range v.o.Findings {
-		if sum := v.rules[x.Rule]; sum.example != nil {
-			add(sum.example, "example of "+x.Rule)
+	for _, sum := range v.bySeverity() {
+		if sum.example != nil {
+			add(sum.example, "example of "+sum.rule)
 		}
 	}
 	for i, r := range v.slow {
@@ -710,9 +675,6 @@ func (v *page) chooseLadders() (list []chosen) {
 			why = "the slowest"
 		}
 		add(r, why)
-	}
-	if s := v.o.Slowest; len(s) > 0 && (len(v.slow) == 0 || v.slow[0].ID != s[0].Transaction.ID) {
-		add(s[0].Transaction, "the slowest, without those of mounting")
 	}
 	return list
 }

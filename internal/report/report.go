@@ -13,6 +13,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/claim"
+	"github.com/rdmadump/rdmadump/internal/diagnose"
 )
 
 // DefaultMaxSize is the default size of a page, in bytes. Many programs that keep tickets accept no
@@ -79,19 +80,20 @@ type Report struct {
 	Hosts   *record.Hosts     // names that the page shows instead of addresses; nil for none
 	start   record.Time
 
-	overview *analyze.Collector
-	table    *analyze.Table
-	clients  *analyze.Table
-	files    *analyze.Files
-	named    *analyze.Table // the files that records name, which do not say what RPCs did to them
-	ends     analyze.Ends
-	before   *analyze.Side // nil without a comparison
-	after    *analyze.Side
-	rates    *analyze.Rates
-	rows     rowList
-	cards    map[int]*card
-	all      []*record.Connection
-	others   int // connections without a card or a row
+	overview  *analyze.Collector
+	diagnosis diagnose.Collector
+	table     *analyze.Table
+	clients   *analyze.Table
+	files     *analyze.Files
+	named     *analyze.Table // the files that records name, which do not say what RPCs did to them
+	ends      analyze.Ends
+	before    *analyze.Side // nil without a comparison
+	after     *analyze.Side
+	rates     *analyze.Rates
+	rows      rowList
+	cards     map[int]*card
+	all       []*record.Connection
+	others    int // connections without a card or a row
 
 	handlesLeft, creditsLeft, spansLeft, marksLeft int // of the limits
 
@@ -125,6 +127,7 @@ func New(selects Selector, hide record.Pseudonyms, memory int64) *Report {
 		maxCards: share(cardShare), rows: rowList{most: share(rowShare)}, rules: map[string]*ruleSum{}, severity: map[record.Severity]int64{},
 	}
 	p.overview.Only(selects.Overlaps)
+	p.diagnosis.Only(selects.Overlaps)
 	return p
 }
 
@@ -171,12 +174,12 @@ func (p *Report) transaction(r *record.Transaction) error {
 	}
 	if p.selects.Transaction != nil {
 		if wanted, err := p.selects.Transaction(r); err != nil || !wanted {
-			p.overview.UnselectedRPC(p.hiddenRPC(r)) // It may name the client.
 			return err
 		}
 	}
 	r = p.hiddenRPC(r)
 	p.overview.Transaction(r)
+	p.diagnosis.Transaction(r)
 	p.table.Add(r)
 	p.clients.Add(r)
 	p.files.Add(r)
@@ -204,12 +207,12 @@ func (p *Report) connection(r *record.Connection) error {
 		return err
 	}
 	if p.selects.Connection != nil && !p.selects.Connection(r) {
-		p.overview.Unselected(hidden(p, r))
 		delete(p.cards, r.ID)
 		return nil
 	}
 	r = hidden(p, r)
 	p.overview.Connection(r)
+	p.diagnosis.Connection(r)
 	if p.after != nil {
 		p.after.Connection(r)
 	}
@@ -225,7 +228,9 @@ func (p *Report) connection(r *record.Connection) error {
 // operation adds an RDMA operation.
 func (p *Report) operation(r *record.RDMAOperation) error {
 	if p.selects.Operation == nil || p.selects.Operation(r) {
-		p.overview.Operation(hidden(p, r))
+		r = hidden(p, r)
+		p.overview.Operation(r)
+		p.diagnosis.Operation(r)
 	}
 	return nil
 }
@@ -236,7 +241,7 @@ func (p *Report) finding(r *record.Finding) error {
 		return nil
 	}
 	r = hidden(p, r)
-	p.overview.Finding(r)
+	p.diagnosis.Finding(r)
 	if p.after != nil {
 		p.after.Finding(r)
 	}
@@ -248,6 +253,14 @@ func (p *Report) finding(r *record.Finding) error {
 	}
 	s.counts[r.Severity]++
 	return nil
+}
+
+// total returns the number of findings.
+func (s *ruleSum) total() (n int64) {
+	for _, count := range s.counts {
+		n += count
+	}
+	return n
 }
 
 // ruleOf returns the sum of a rule.

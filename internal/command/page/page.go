@@ -41,10 +41,10 @@ func New(stdout, stderr io.Writer) *cobra.Command {
 	x := &reporting{Typed: flags.Typed{MaxSize: report.DefaultMaxSize}, stdout: stdout, stderr: stderr}
 	cmd := &cobra.Command{
 		Use: "report FILE... -w OUT", Short: "Write a report about a capture: one HTML page for a ticket",
-		Long: `report writes one HTML page about a capture, for a ticket or a mail: the verdict and
-what is wrong, the findings with the text of each rule, the steps of mounts, operations
-with phases and histograms, callers, files, rates and a map of latencies over time, a
-picture of each connection (RPCs in flight, credits, exposed handles, bytes per second),
+		Long: `report writes one HTML page about a capture, for a ticket or a mail: the
+problems, the findings with the text of each rule, the steps of mounts, operations with
+phases and histograms, callers, files, rates and a map of latencies over time, a picture
+of each connection (RPCs in flight, credits, exposed handles, bytes per second),
 ladder diagrams of the slowest RPCs and of an example of each finding, and a table of
 the RPCs. With captures of several points, it shows what happened between them. With
 --before, it compares FILE with an earlier capture, as compare does. Below each table

@@ -1,7 +1,6 @@
 package show
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -361,9 +360,6 @@ func (c *comparing) show(s *sink, list []*analyze.Comparison) {
 	s.release()
 	if !s.JSON && s.Columns == nil {
 		s.fail(render.Compare(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, shown))
-		if len(shown) > 0 {
-			s.fail(render.Labeled(s.w, cmp.Or(s.width, 120), "in short", analyze.Conclusion(shown)))
-		}
 	}
 	tested := false
 	for _, one := range list {

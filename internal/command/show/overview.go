@@ -17,9 +17,6 @@ import (
 func overview(s *sink) (dissect.Handler, func()) {
 	c := analyze.NewCollector()
 	c.Only(s.Overlaps)
-	if s.Selection() != "" {
-		c.Partial()
-	}
 	s.redraw = func(w io.Writer, f *refresh) error {
 		now := f.summarize()
 		o := c.SoFar(now, func(visit func(*record.Connection)) {

@@ -172,9 +172,6 @@ func connections(s *sink) (dissect.Handler, func()) {
 // withMounts adds to the table of connections what clients and servers agreed on.
 func withMounts(s *sink, h dissect.Handler) (dissect.Handler, func()) {
 	var mounts analyze.Mounts
-	if s.Selection() != "" {
-		mounts.Partial()
-	}
 	also := dissect.Handler{
 		Transaction: func(r *record.Transaction) error {
 			if s.WantsConnection(r.Connection) {
@@ -196,9 +193,6 @@ func withMounts(s *sink, h dissect.Handler) (dissect.Handler, func()) {
 		for _, m := range mounts.List() {
 			if m.Connections > 0 {
 				s.fail(render.Labeled(s.w, cmp.Or(s.width, 120), "mounted", render.MountText(record.Named(&m, s.Hosts))))
-				for _, text := range render.OutageTexts(record.Named(&m, s.Hosts), s.Start) {
-					s.fail(render.Labeled(s.w, cmp.Or(s.width, 120), "", text))
-				}
 			}
 		}
 	}
