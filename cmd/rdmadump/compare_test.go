@@ -59,7 +59,7 @@ func TestCompareSame(t *testing.T) {
 			continue
 		}
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), []string{"stats", "-q", "-e", "count", path}, &out, &errs); code != command.ExitOK || out.Len() == 0 {
+		if code := run(t.Context(), []string{"stats", "-q", "-e", "requests", path}, &out, &errs); code != command.ExitOK || out.Len() == 0 {
 			continue // It is damaged, or has no RPCs.
 		}
 		list, code := comparisons(t, path, path, "--fail-on", "p50 > +0%", "--fail-on", "p99 < -0%")

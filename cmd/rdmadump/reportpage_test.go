@@ -206,7 +206,7 @@ func TestReportNumbers(t *testing.T) {
 				return
 			}
 			want := columns(stats, map[string]string{
-				"Operation": "name", "RPCs": "count", "Errors": "errors", "Retransmitted": "retransmitted", "P50": "latency.p50_ns", "P90": "latency.p90_ns", "P99": "latency.p99_ns", "Worst": "latency.max_ns", "Sum": "total_ns",
+				"Operation": "name", "RPCs": "requests", "Errors": "errors", "Retransmitted": "retransmitted", "P50": "latency.p50_ns", "P90": "latency.p90_ns", "P99": "latency.p99_ns", "Worst": "latency.max_ns", "Sum": "total_ns",
 			})
 			for i, r := range stats {
 				for column, form := range map[string]string{"Call bytes": "call_bytes", "Reply bytes": "reply_bytes"} {
@@ -224,7 +224,7 @@ func TestReportNumbers(t *testing.T) {
 			same("operations", "Operation", tableOf(t, page, "operation-table"), want)
 
 			want = columns(recordsOf(t, "stats", path, "--by", "client,machine,uid,principal"), map[string]string{
-				"RPCs": "count", "Errors": "errors", "P50": "latency.p50_ns", "P99": "latency.p99_ns", "Worst": "latency.max_ns", "Sum": "total_ns",
+				"RPCs": "requests", "Errors": "errors", "P50": "latency.p50_ns", "P99": "latency.p99_ns", "Worst": "latency.max_ns", "Sum": "total_ns",
 			})
 			same("callers", "RPCs", tableOf(t, page, "caller-table"), want)
 
@@ -597,7 +597,7 @@ func TestReportFilesOfRecords(t *testing.T) {
 	var want []map[string]string
 	for _, r := range recordsOf(t, "stats", path, "--by", "file") {
 		if name := value(r, "name"); name != "-" {
-			want = append(want, map[string]string{"File": name, "RPCs": value(r, "count"), "Errors": value(r, "errors"), "P50": value(r, "latency.p50_ns"), "P99": value(r, "latency.p99_ns"), "Worst": value(r, "latency.max_ns"), "Sum": value(r, "total_ns")})
+			want = append(want, map[string]string{"File": name, "RPCs": value(r, "requests"), "Errors": value(r, "errors"), "P50": value(r, "latency.p50_ns"), "P99": value(r, "latency.p99_ns"), "Worst": value(r, "latency.max_ns"), "Sum": value(r, "total_ns")})
 		}
 	}
 	rows := tableOf(t, page, "named-file-table")
