@@ -14,6 +14,7 @@ const (
 	opWrite         = 38
 	opExchangeID    = 42
 	opSequence      = 53
+	opCopy          = 60
 	maxOwner        = 1024
 )
 
@@ -75,6 +76,36 @@ func (m *Message) WriteVerifier(body []byte) (verifier uint64, known bool) {
 		}
 	}
 	return verifier, known
+}
+
+// SequenceFlags returns the status flags in the results of a COMPOUND that begins with a SEQUENCE that succeeded (RFC 8881 s.18.46), of which body has
+// the beginning. They are 0 if there are none.
+func SequenceFlags(body []byte) (flags uint32) {
+	const before, results = 8, 8 + 16 + 16 // status and length of the tag; number, status, session, and four numbers
+	if len(body) < before {
+		return 0
+	}
+	tag := uint64(binary.BigEndian.Uint32(body[4:]))
+	at := before + (tag+3)&^3 + 4 // number of the results
+	if at+results+4 > uint64(len(body)) {
+		return 0
+	}
+	if first := body[at:]; binary.BigEndian.Uint64(first) == opSequence<<32 {
+		return binary.BigEndian.Uint32(first[results:])
+	}
+	return 0
+}
+
+// CopyPromised reports whether the results of a COMPOUND say that the server goes on with a COPY after its Reply (RFC 7862 s.15.2): they name a stateid
+// for the callback. Body has the results without holes.
+func (m *Message) CopyPromised(body []byte) bool {
+	for i := range m.Ops {
+		op := &m.Ops[i]
+		if at := op.At + 8; op.Number == opCopy && op.HasStatus && op.Status == 0 && at >= 8 && at <= int64(len(body))-4 {
+			return binary.BigEndian.Uint32(body[at:]) == 1
+		}
+	}
+	return false
 }
 
 // WriteVerifier3 returns the verifier in the results of WRITE or COMMIT of NFSv3, and false for other procedures, and if the results

@@ -107,6 +107,8 @@ type Transaction struct {
 	ClientOwner       Opt[string]       `json:"client_owner,omitzero" doc:"Client owner in hex, by which an NFSv4 client names itself to the server; present only for EXCHANGE_ID and SETCLIENTID." secret:"handle"`
 	BootVerifier      Opt[Hex64]        `json:"boot_verifier,omitzero" doc:"Verifier with which an NFSv4 client names itself to the server: a client that restarts sends another one; present only for EXCHANGE_ID and SETCLIENTID."`
 	WriteVerifier     Opt[Hex64]        `json:"write_verifier,omitzero" doc:"Verifier in the results of WRITE and COMMIT: a server that restarts sends another one, and a server may do so after an error of its storage, too; present only for WRITE and COMMIT that succeeded."`
+	SequenceFlags     Hex32             `json:"sequence_flags,omitzero" doc:"Status flags in the results of SEQUENCE (RFC 8881 s.18.46.3), such as 0x00000001: the callback channel is down; present only if any is set."`
+	CopyPromised      bool              `json:"copy_promised,omitzero" doc:"Whether the server answered a COPY before it was complete, so that a CB_OFFLOAD has to follow; present only then."`
 	BytesRead         Opt[int64]        `json:"bytes_read,omitzero" doc:"Number of bytes of files that the results of READ and READ_PLUS returned, without padding; present only for READs whose results were captured."`
 	BytesAsked        Opt[int64]        `json:"bytes_asked,omitzero" doc:"Number of bytes of files that the arguments of READ and READ_PLUS ask for (their count); present only for READs whose arguments were captured."`
 	BytesWritten      Opt[int64]        `json:"bytes_written,omitzero" doc:"Number of bytes of files that the results of WRITE say were written; present only for WRITEs whose results were captured."`

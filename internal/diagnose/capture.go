@@ -3,6 +3,7 @@ package diagnose
 import (
 	"fmt"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -25,7 +26,7 @@ func captureGap(d *diagnosis) {
 	if s.Disordered > 0 || s.TimeBackwardsNS >= 1e9 {
 		p := d.begin(record.Error, record.InCapture)
 		p.doubtful = true
-		p.Headline = fmt.Sprintf("has %s out of the order of time, by up to %s", number(max(s.Disordered, s.TimeBackwards), "packet"), duration(s.TimeBackwardsNS))
+		p.Headline = fmt.Sprintf("has %s out of the order of time, by up to %s", number(max(s.Disordered, s.TimeBackwards), "packet"), field.Brief(s.TimeBackwardsNS))
 		p.Effect = "nothing is said about losses, waits and answers; reordercap sorts the packets"
 		p.proof(record.PacketRef{Packet: s.TimeBackwardsPacket.Or(0)}, "earlier than the packet before")
 		p.Command, d.unordered = []string{"packets"}, true

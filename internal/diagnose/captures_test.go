@@ -15,6 +15,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
@@ -51,9 +52,59 @@ var firsts = []struct{ file, first string }{
 	{"testdata/captures/rocev2-nfs3.pcap.zst", "OK"},
 	{"testdata/captures/rocev2-nfs41.pcap.zst", "OK"},
 	{"testdata/captures/rocev2-storm41.pcap.zst", "retransmission network"},
+	{"testdata/stories/rec/s02-killed3/client.pcap.zst", "server-restarted server"},
+	{"testdata/stories/rec/s04-umountf/client.pcap.zst", "slow-rpc client network server"},
+	{"testdata/stories/rec/s06-recallheld/server.pcap.zst", "recall client"},
+	{"testdata/stories/rec/s08-loss1/client.pcap.zst", "retransmission network"},
+	{"testdata/stories/rec/s10-bursts/client.pcap.zst", "connection-lost client"},
+	{"testdata/stories/rec/s12-slowserver/client.pcap.zst", "slow-server server"},
+	{"testdata/stories/rec/s14-refused/client.pcap.zst", "mount-failed server"},
+	{"testdata/stories/rec/s16-iwloss1/client.pcap.zst", "slow-rpc client network server"},
+	{"testdata/stories/rec/s22-iwbusy/client.pcap.zst", "slow-rpc client network server"},
+	{"testdata/stories/rec/s24-nconnect/client.pcap.zst", "OK"},
+	{"testdata/stories/rec/s28-iwbursts/client.pcap.zst", "outage network server"},
+	{"testdata/stories/rec/s30-gone/client.pcap.zst", "server-gone server"},
+	{"testdata/stories/rec/s34-delay12/client.pcap.zst", "slow-rpc client network server"},
 }
 
 const root = "../../"
+
+// stories returns the recordings of a folder whose story is known: the folder of each.
+func stories(t *testing.T, of string) []string {
+	t.Helper()
+	list, err := filepath.Glob(root + "testdata/stories/" + of + "/*")
+	if err != nil || len(list) == 0 {
+		t.Fatalf("no recordings (%v)", err)
+	}
+	return list
+}
+
+// truthOf returns what truth.md says of a recording.
+func truthOf(t *testing.T, folder string) (want truth) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(folder, "truth.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```json\n")
+	text, _, found := strings.Cut(rest, "```")
+	if err := json.Unmarshal([]byte(text), &want); err != nil || !found {
+		t.Fatal(err)
+	}
+	return want
+}
+
+// TestStories compares the problems of recordings with what was done.
+func TestStories(t *testing.T) {
+	for _, folder := range stories(t, "rec") {
+		t.Run(filepath.Base(folder), func(t *testing.T) {
+			want := truthOf(t, folder)
+			c, problems := diagnose(t, testkit.Open(t, filepath.Join(folder, want.File)))
+			checkTruth(t, c, &want, problems)
+			checkClaims(t, c, problems)
+		})
+	}
+}
 
 // diagnose returns the diagnosis of a capture, with its problems.
 func diagnose(t *testing.T, source capture.Source) (*Collector, []*record.Problem) {
@@ -151,20 +202,23 @@ func checkClaims(t *testing.T, c *Collector, list []*record.Problem) {
 
 // truth is what is known of a capture without this program.
 type truth struct {
-	File       string
-	Healthy    bool
-	First      []string
-	Places     [][]string
-	Must       []struct{ ID []string }
+	File    string
+	Healthy bool
+	First   []string
+	Places  [][]string
+	Must    []struct {
+		ID      []string
+		Blocked []float64 `json:"blocked_s"` // the least and the most, of all problems of these kinds together, or of the worst
+		From    []float64 `json:"from_s"`    // of the first of them, since the first packet
+		XIDs    []record.Hex32
+	}
 	Never      []string
 	Requests   *int64
 	Unanswered *int64
 }
 
 // notYet has the captures whose first problem is not found yet, with the reason.
-var notYet = map[string]string{
-	"../field/async-copy-no-callback.pcap": "promise-broken needs the arguments of COPY",
-}
+var notYet = map[string]string{}
 
 // TestTruth compares the problems of captures whose truth was established by hand, if they are there.
 func TestTruth(t *testing.T) {
@@ -201,7 +255,7 @@ func checkTruth(t *testing.T, c *Collector, want *truth, problems []*record.Prob
 	if got := first(problems); want.Healthy != (got == "OK") {
 		t.Errorf("first problem %q, healthy %v", got, want.Healthy)
 	}
-	if len(want.First) > 0 && len(problems) > 0 && !slices.Contains(want.First, problems[0].ID) {
+	if len(want.First) > 0 && len(problems) > 0 && first(problems) != "OK" && !slices.Contains(want.First, problems[0].ID) {
 		t.Errorf("first problem %s, want %v", problems[0].ID, want.First)
 	}
 	if len(want.Places) > 0 && len(problems) > 0 {
@@ -214,8 +268,33 @@ func checkTruth(t *testing.T, c *Collector, want *truth, problems []*record.Prob
 		}
 	}
 	for _, m := range want.Must {
-		if !slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(m.ID, id) }) {
+		var blocked, most, from float64
+		var xids []record.Hex32
+		found := false
+		for _, p := range problems {
+			if slices.Contains(m.ID, p.ID) {
+				at := float64(p.From.Or(0).Sub(c.f.first)) / 1e9
+				if blocked += float64(p.BlockedNS) / 1e9; !found || at < from {
+					from = at
+				}
+				most = max(most, float64(p.BlockedNS)/1e9)
+				found, xids = true, append(xids, p.XIDs...)
+			}
+		}
+		if !found {
 			t.Errorf("no problem %v: %v", m.ID, ids)
+			continue
+		}
+		if b := m.Blocked; b != nil && (blocked < b[0] || blocked > b[1]) && (most < b[0] || most > b[1]) {
+			t.Errorf("%v blocked tasks for %.2f s, want %v", m.ID, blocked, b)
+		}
+		if b := m.From; b != nil && (from < b[0] || from > b[1]) {
+			t.Errorf("%v from %.2f s, want %v", m.ID, from, b)
+		}
+		for _, xid := range m.XIDs {
+			if !slices.Contains(xids, xid) {
+				t.Errorf("%v are not about %s: %s", m.ID, xid, xids)
+			}
 		}
 	}
 	for _, id := range want.Never {
@@ -276,14 +355,23 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestWords: durations and numbers have two or three digits and one unit.
+// TestWords: what ordinal numbers and numbers of things are called.
 func TestWords(t *testing.T) {
-	for ns, want := range map[int64]string{560260000: "560 ms", 1220000000: "1.22 s", 102e9: "102 s", 999: "999 ns", 15096e6: "15.1 s", 0: "0 ns", 999999: "1 ms"} {
-		if got := duration(ns); got != want {
-			t.Errorf("duration(%d) = %q, want %q", ns, got, want)
+	if got := fmt.Sprint(number(1038, "Reply"), number(1, "RPC"), ordinal(13), ordinal(22)); got != "1,038 Replies1 RPC13th22nd" {
+		t.Error(got)
+	}
+}
+
+// TestDeeds: each rule that a problem may be made of has words, and no other.
+func TestDeeds(t *testing.T) {
+	for _, r := range rule.All {
+		if deeds[r.ID] == "" && !told[r.ID] && !aboutEnd[r.ID] && r.ID != "retransmission-timeout" && r.ID != "rdma-error" {
+			t.Errorf("no words for %s", r.ID)
 		}
 	}
-	if got := fmt.Sprint(thousands(1038), size(2348), size(1<<20), ordinal(13), ordinal(22)); got != "1,0382348 B1 MiB13th22nd" {
-		t.Error(got)
+	for id, text := range deeds {
+		if !slices.ContainsFunc(rule.All, func(r *rule.Rule) bool { return r.ID == id }) || len(strings.Fields(text)) > 10 {
+			t.Errorf("%s: %s", id, text)
+		}
 	}
 }

@@ -142,6 +142,22 @@ func (p *problem) all(r *rpc) bool {
 	return mine && free
 }
 
+// isAbout reports whether the problem is about a connection.
+func (p *problem) isAbout(connection int) bool {
+	_, is := p.conns[connection]
+	return is
+}
+
+// calls returns the number of Calls without a Reply that the problem explains.
+func (p *problem) calls() (n int64) {
+	for r := range p.rpcs {
+		if r.outcome.by == p && r.unanswered() {
+			n++
+		}
+	}
+	return n
+}
+
 // note says that the problem is about an attempt, which it cost so much time.
 func (p *problem) note(r *rpc, ns int64) {
 	p.rpcs[r] += ns
@@ -255,4 +271,11 @@ func union(list []span) (ns int64) {
 // byCount returns the keys of a map, those with the largest values first.
 func byCount(counts map[string]int64) []string {
 	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+}
+
+// sortedKeys returns the pairs of hosts of a map in order.
+func sortedKeys[T any](all map[mountKey]T) []mountKey {
+	return slices.SortedFunc(maps.Keys(all), func(a, b mountKey) int {
+		return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.server, b.server))
+	})
 }

@@ -31,6 +31,9 @@ func (c *Collector) Transaction(r *record.Transaction) {
 	f.clients(r)
 	f.recalled(r)
 	f.state(r)
+	f.answered(r)
+	f.tripsAround(r)
+	f.promised(r)
 	if !remarkable(r) {
 		return
 	}
@@ -39,6 +42,32 @@ func (c *Collector) Transaction(r *record.Transaction) {
 		return
 	}
 	f.rpcs = append(f.rpcs, newRPC(r))
+}
+
+// answered notes when a server answered.
+func (f *facts) answered(r *record.Transaction) {
+	if r.Reply == nil || r.Direction == record.Backward {
+		return
+	}
+	key := mountKey{r.Client.Or(""), r.Server.Or("")}
+	a := f.answers[key]
+	if a == nil {
+		if len(f.answers) >= maxAnswers {
+			return
+		}
+		if f.answers == nil {
+			f.answers = map[mountKey]*answers{}
+		}
+		a = &answers{from: r.Start()}
+		f.answers[key] = a
+	}
+	if a.add(r.Reply.Time); r.LatencyNS.Or(0) >= muteFor {
+		for i := range r.Timeline {
+			if e := &r.Timeline[i]; e.From == record.Responder {
+				a.add(e.Time)
+			}
+		}
+	}
 }
 
 // Task adds a task. It does not keep r.
@@ -62,8 +91,7 @@ func remarkable(r *record.Transaction) bool {
 
 // add adds an RPC to the sums.
 func (t *totals) add(r *record.Transaction) {
-	t.attempts++
-	if !r.RetransmitOf.Known() {
+	if r.Direction == record.Forward && !r.RetransmitOf.Known() {
 		t.requests++
 	}
 	latency, known := r.LatencyNS.Get()
@@ -176,6 +204,7 @@ func (c *Collector) Connection(r *record.Connection) {
 // Finding adds a finding. It does not keep r.
 func (c *Collector) Finding(r *record.Finding) {
 	if r.Severity == record.Note {
+		c.f.note(r)
 		return
 	}
 	if len(c.f.findings) >= maxFindings {
@@ -183,6 +212,17 @@ func (c *Collector) Finding(r *record.Finding) {
 		return
 	}
 	c.f.findings = append(c.f.findings, &finding{Finding: *r.Clone()})
+}
+
+// note counts a note.
+func (f *facts) note(r *record.Finding) {
+	for _, n := range f.notes {
+		if n.first.Rule == r.Rule && n.first.AtFault == r.AtFault {
+			n.count++
+			return
+		}
+	}
+	f.notes = append(f.notes, &note{finding{Finding: *r.Clone()}, 1})
 }
 
 // Operation adds an RDMA operation of another upper layer. It does not keep r.

@@ -34,6 +34,10 @@ type facts struct {
 	network     []*record.Network        // with several capture points
 	servers     map[string]*serverOf     // by address
 	totals      totals
+	trips       map[mountKey]*trips
+	promises    map[mountKey]*promises
+	notes       []*note
+	answers     map[mountKey]*answers    // Replies of servers over time
 	boots       []boot                   // Calls in which NFSv4 clients name themselves
 	recalls     []recalled               // delegations and layouts that a server asked for
 	leaves      []leave                  // Calls that take leave of the server
@@ -52,10 +56,10 @@ type connXID struct {
 
 // totals are sums of all RPCs.
 type totals struct {
-	attempts, requests int64
-	latency            int64     // sum over all RPCs, in nanoseconds
-	files              int64     // answered requests for files
-	fileWork           histogram // latency of RPCs for files without stalls, less the transfers
+	requests int64     // without callbacks
+	latency  int64     // sum over all RPCs, in nanoseconds
+	files    int64     // answered requests for files
+	fileWork histogram // latency of RPCs for files without stalls, less the transfers
 }
 
 // rpc is an attempt: one Call on one connection, and what answered it.
@@ -94,10 +98,73 @@ type rpc struct {
 	networkMax     int64
 	point          record.Place
 	congested      bool
+	mute           span // the longest time in which it waited without a packet of the server, from muteFor on
 	phases         record.Phases
 
 	outcome claim // that it failed, or was not answered
 	slowly  claim // that it took long
+}
+
+// muteFor is the time from which several RPCs that wait at once, while their server answers none, show an outage, in nanoseconds: shorter stalls of
+// machines are common.
+const muteFor = int64(5e9)
+
+// answers counts the Replies of a server to a client in each second.
+type answers struct {
+	from    record.Time
+	seconds []uint8 // at most 255 of each
+}
+
+// The limits of what is remembered of the answers of servers.
+const (
+	maxAnswers = 64      // pairs of hosts
+	maxSeconds = 1 << 17 // of each
+)
+
+// add counts a packet that shows that the server works.
+func (a *answers) add(at record.Time) {
+	n := at.Sub(a.from) / 1e9
+	if n < 0 || n >= maxSeconds {
+		return
+	}
+	for int64(len(a.seconds)) <= n {
+		a.seconds = append(a.seconds, 0)
+	}
+	if a.seconds[n] < 255 {
+		a.seconds[n]++
+	}
+}
+
+// count returns the number of answers in a time, at least.
+func (a *answers) count(in span) (n int64) {
+	if a != nil {
+		for i := max(in.from.Sub(a.from)/1e9, 0); i <= min(in.to.Sub(a.from)/1e9, int64(len(a.seconds))-1); i++ {
+			n += int64(a.seconds[i])
+		}
+	}
+	return n
+}
+
+// longestWithout returns the longest part of a time in which there was no answer. An answer in the first or last second is taken for one at its edge.
+func (a *answers) longestWithout(in span) (longest span) {
+	if a == nil || in.to.Sub(a.from)/1e9 >= maxSeconds {
+		return longest
+	}
+	from := in.from
+	for i := in.from.Sub(a.from)/1e9 + 1; i < in.to.Sub(a.from)/1e9; i++ {
+		if i < 0 || i >= int64(len(a.seconds)) || a.seconds[i] == 0 {
+			continue
+		}
+		begins := a.from + record.Time(i*1e9)
+		if s := (span{from, begins}); s.ns() > longest.ns() {
+			longest = s
+		}
+		from = begins + 1e9
+	}
+	if s := (span{from, in.to}); s.ns() > longest.ns() {
+		longest = s
+	}
+	return longest
 }
 
 // wait is a stall of an RPC.
@@ -121,6 +188,12 @@ type task struct {
 type finding struct {
 	record.Finding
 	by claim
+}
+
+// note is the notes of a rule about a side.
+type note struct {
+	first finding
+	count int64
 }
 
 // connection is a connection.
@@ -316,6 +389,17 @@ func newRPC(r *record.Transaction) *rpc {
 	}
 	for _, s := range r.Segments() {
 		x.packets += (s.MovedBytes + 1023) / 1024 // 1024: the smallest MTU of fast networks, so that there are rather too many
+	}
+	if x.latency >= muteFor {
+		before := x.sent
+		for i := range r.Timeline {
+			if e := &r.Timeline[i]; e.From == record.Responder && e.Time > before {
+				if s := (span{before, e.Time}); s.ns() > x.mute.ns() {
+					x.mute = s
+				}
+				before = e.Time
+			}
+		}
 	}
 	for i := range r.Waits {
 		x.waits = append(x.waits, newWait(&r.Waits[i], r.Waited(&r.Waits[i])))

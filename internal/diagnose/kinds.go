@@ -41,9 +41,11 @@ var kinds = []kind{
 	{"recall", "tasks waited until a client returned a delegation", ordered, recall},
 	{"grace-period", "the server waits for clients to reclaim their state, and puts others off", ordered, gracePeriod},
 	{"put-off", "the server asked to try again, at once or later", ordered, putOffOtherwise},
+	{"promise-broken", "the server did not complete what it promised, or reports broken callbacks or revoked state", ordered, promiseBroken},
 	{"retransmission", "RPCs waited until packets were sent again", ordered, retransmission},
 	{"credits", "Calls waited for a credit", ordered, credits},
 	{"congestion", "switches marked packets, or hosts were told so", anyOrder, congestion},
+	{"path-slower", "round trips became several times as long for a while", ordered, pathSlower},
 	{"executed-twice", "a request that is not idempotent was probably executed twice", ordered, executedTwice},
 	{"unanswered", "RPCs were never answered", ordered, unanswered},
 	{"rpc-failed", "the server answered with an error", anyOrder, rpcFailed},
@@ -51,6 +53,7 @@ var kinds = []kind{
 	{"slow-server", "the server takes long for everything", ordered, slowServer},
 	{"slow-rpc", "RPCs took long, for no reason that an earlier kind has", ordered, slowRPC},
 	{"slow-client", "the client acknowledges late", ordered, slowClient},
+	{"quirk", "something is unusual and harms nobody", anyOrder, quirks},
 }
 
 // IDs returns the ids of all kinds, in the order of causes.

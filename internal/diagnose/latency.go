@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -52,7 +53,7 @@ func credits(d *diagnosis) {
 		p.Headline = "all credits were in use"
 	}
 	if len(list) > 0 {
-		p.Headline += fmt.Sprintf("; %s waited %s", number(int64(len(list)), "Call"), duration(ns))
+		p.Headline += fmt.Sprintf("; %s waited %s", number(int64(len(list)), "Call"), field.Brief(ns))
 	}
 	p.Command = []string{"connections", "--timeline"}
 }
@@ -71,7 +72,7 @@ func slowServer(d *diagnosis) {
 		return
 	}
 	p := d.begin(record.Note, record.InServer)
-	p.Headline = fmt.Sprintf("takes %s for an RPC (median), round trips %s", duration(median), duration(trip))
+	p.Headline = fmt.Sprintf("takes %s for an RPC (median), round trips %s", field.Brief(median), field.Brief(trip))
 	p.Effect = fmt.Sprintf("%s without stalls, transfers not counted", number(h.count, "RPC"))
 	for _, r := range d.rpcs {
 		if !r.mounting && !r.backward && r.latency >= slow && r.slowly.free() {
@@ -107,16 +108,18 @@ func slowRPC(d *diagnosis) {
 	d.slowRPCs(mounts, "mounting: ")
 }
 
-// slowRPCs makes a problem of slow RPCs.
+// slowRPCs makes a problem of slow RPCs. It is a warning if somebody waited at least 1 s for one of them, or at least 1 s together for many: a tenth of
+// all RPCs for files.
 func (d *diagnosis) slowRPCs(list []*rpc, prefix string) {
 	if len(list) == 0 {
 		return
 	}
 	p := d.begin(record.Note, record.InNetwork, record.InServer)
 	server, client := true, true // the capture proves that it took most of each
-	backward := true
+	backward, long := true, false
 	for _, r := range list {
 		p.latency(r)
+		long = long || r.least >= 1e9 && !noTask[r.operation]
 		server = server && 2*r.serverMin >= r.latency
 		client = client && 2*r.clientMin >= r.latency
 		backward = backward && r.backward
@@ -131,7 +134,7 @@ func (d *diagnosis) slowRPCs(list []*rpc, prefix string) {
 	case slices.ContainsFunc(list, func(r *rpc) bool { return 2*r.clientMax >= r.latency || r.serverMax == 0 }):
 		p.Places = []record.ProblemPlace{record.InClient, record.InNetwork, record.InServer}
 	}
-	if ns := union(p.blocked); ns >= 1e9 {
+	if long || prefix == "" && int64(len(list))*10 >= d.totals.files && union(p.blocked) >= 1e9 {
 		p.Severity = record.Warning
 	}
 	worst := p.worst()
@@ -155,16 +158,18 @@ func (p *problem) latency(r *rpc) {
 	if r.of != nil {
 		p.tasks[r.of] = true
 	}
-	p.blocked = append(p.blocked, span{r.sent, r.sent + record.Time(ns)})
+	if !noTask[r.operation] {
+		p.blocked = append(p.blocked, span{r.sent, r.sent + record.Time(ns)})
+	}
 	p.during(r.sent, r.sent+record.Time(max(r.latency, 0)))
 }
 
 // atMost returns the latency of an attempt, with a sign if it is an upper bound.
 func atMost(r *rpc) string {
 	if r.least < r.latency {
-		return "<= " + duration(r.latency)
+		return "<= " + field.Brief(r.latency)
 	}
-	return duration(r.latency)
+	return field.Brief(r.latency)
 }
 
 // slowClient finds clients that acknowledge late.
@@ -179,7 +184,7 @@ func slowClient(d *diagnosis) {
 			continue
 		}
 		p := d.begin(record.Note, record.InClient)
-		p.Headline = fmt.Sprintf("acknowledges Replies after %s (server: %s)", duration(client.P50NS), duration(server.P50NS))
+		p.Headline = fmt.Sprintf("acknowledges Replies after %s (server: %s)", field.Brief(client.P50NS), field.Brief(server.P50NS))
 		p.conns[c.ID] = 1
 		return
 	}

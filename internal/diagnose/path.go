@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -33,13 +36,86 @@ func (d *diagnosis) timerOf(a, b string) int64 {
 	return timer
 }
 
-// outage finds times in which a host sent nothing although answers were due.
+// absence is a time in which a host did not answer another one.
+type absence struct {
+	record.Silence
+	rpcs    []*rpc // that waited then without any packet of it, if that is what shows the absence
+	clipped bool   // the time may be longer
+}
+
+// outage finds times in which a host sent nothing although answers were due, and those in which a server answered none of several Calls.
 func outage(d *diagnosis) {
 	var p *problem
-	longest, more := record.Silence{}, 0
+	var longest absence
+	more := 0
+	for _, s := range d.absences() {
+		away := span{s.From, s.To.Or(d.last)}
+		if slices.ContainsFunc(d.outages, away.touches) {
+			continue
+		}
+		if p == nil {
+			p = d.begin(record.Error, record.InNetwork, record.InServer)
+		} else {
+			more++
+		}
+		if longest.From == 0 || away.ns() > longest.To.Or(d.last).Sub(longest.From) {
+			longest = s
+		}
+		d.away(p, s, away)
+	}
+	if p == nil {
+		return
+	}
+	p.Places = []record.ProblemPlace{record.InNetwork}
+	if lost := longest.Lost.Or(0) > 0 && longest.Arrived == record.Some(int64(0)); !lost && d.isClient(longest.Address) {
+		p.Places = []record.ProblemPlace{record.InClient, record.InNetwork}
+	} else if !lost {
+		p.Places = append(p.Places, record.InServer)
+	}
+	what, sign := "no packet from "+longest.Address, ""
+	if longest.rpcs != nil {
+		what = longest.Address + " answered nothing"
+	}
+	if longest.clipped {
+		sign = ">= "
+	}
+	p.Headline = fmt.Sprintf("%s for %s%s, came back", what, sign, field.Brief(longest.To.Or(d.last).Sub(longest.From)))
+	if !longest.To.Known() {
+		p.Headline = strings.TrimSuffix(p.Headline, "came back") + "to the end"
+		p.Ongoing = true
+	}
+	if more > 0 {
+		p.Headline += fmt.Sprintf(", + %d more", more)
+	}
+	p.Evidence = nil
+	p.proof(record.PacketRef{Packet: longest.Last, Point: longest.Point}, "last packet")
+	p.proof(record.PacketRef{Packet: longest.Next.Or(0), Point: longest.NextPoint}, "next packet")
+	for _, r := range longest.rpcs {
+		p.proof(r.call, "Call of "+r.name())
+	}
+	lost := 0
+	for _, c := range d.connections {
+		if c.by.by == p {
+			lost++
+		}
+	}
+	if lost > 0 {
+		p.Effect = number(int64(lost), "connection") + " lost"
+	}
+	if r := p.worst(); r != nil && r.of != nil {
+		p.Effect = join(p.Effect, "worst: "+taskText(r.of))
+		p.Command = ladder(r)
+	}
+	if len(p.blocked) == 0 {
+		p.blocked = append(p.blocked, span{longest.From, longest.To.Or(d.last)})
+	}
+}
+
+// absences returns the times in which a host did not answer, those without any packet of it first.
+func (d *diagnosis) absences() (list []absence) {
 	for _, s := range d.summary.Silences {
 		away := span{s.From, s.To.Or(d.last)}
-		if away.ns() < 3*d.timerOf(s.Address, s.Peer) || slices.ContainsFunc(d.outages, away.touches) || s.Packets < 3 {
+		if away.ns() < 3*d.timerOf(s.Address, s.Peer) || s.Packets < 3 {
 			continue
 		}
 		asked, ended := 0, false
@@ -61,60 +137,47 @@ func outage(d *diagnosis) {
 				asked++
 			}
 		}
-		if asked < 2 && !ended {
-			continue
+		if asked >= 2 || ended {
+			list = append(list, absence{Silence: s})
 		}
-		if p == nil {
-			side := record.InServer
-			if d.isClient(s.Address) {
-				side = record.InClient
+	}
+	return append(list, d.mute()...)
+}
+
+// mute returns the times in which a server sent nothing for several RPCs that waited, and answered no other one.
+func (d *diagnosis) mute() (list []absence) {
+	var waiting []*rpc
+	for _, r := range d.rpcs {
+		if r.mute.ns() >= muteFor && r.slowly.free() && r.outcome.free() && !r.backward && len(waiting) < 256 {
+			waiting = append(waiting, r)
+		}
+	}
+	for i, r := range waiting {
+		for _, o := range waiting[i+1:] {
+			if o.client != r.client || o.server != r.server {
+				continue
 			}
-			p = d.begin(record.Error, record.InNetwork, side)
-			if s.Lost.Known() && s.Lost.Or(0) > 0 && s.Arrived.Or(0) == 0 {
-				p.Places = []record.ProblemPlace{record.InNetwork}
+			both := span{max(r.mute.from, o.mute.from), min(r.mute.to, o.mute.to)}
+			away := d.answers[mountKey{r.client, r.server}].longestWithout(both)
+			same := slices.IndexFunc(list, func(a absence) bool {
+				return a.Address == r.server && a.Peer == r.client && away.touches(span{a.From, a.To.Or(0)})
+			})
+			switch {
+			case away.ns() < muteFor:
+			case same < 0:
+				s := record.Silence{Address: r.server, Peer: r.client, From: away.from, To: record.Some(away.to), LastTime: away.from}
+				list = append(list, absence{Silence: s, rpcs: []*rpc{r, o}, clipped: away != both})
+			default:
+				a := &list[same]
+				a.rpcs = append(a.rpcs, r, o)
 			}
-		} else {
-			more++
-		}
-		if longest.From == 0 || away.ns() > longest.To.Or(d.last).Sub(longest.From) {
-			longest = s
-		}
-		d.away(p, s, away)
-	}
-	if p == nil {
-		return
-	}
-	heard := longest.From
-	p.Headline = fmt.Sprintf("no packet from %s for %s, came back", longest.Address, duration(longest.To.Or(d.last).Sub(heard)))
-	if !longest.To.Known() {
-		p.Headline = fmt.Sprintf("no packet from %s for %s, to the end", longest.Address, duration(d.last.Sub(heard)))
-		p.Ongoing = true
-	}
-	if more > 0 {
-		p.Headline += fmt.Sprintf(", + %d more", more)
-	}
-	p.Evidence = nil
-	p.proof(record.PacketRef{Packet: longest.Last, Point: longest.Point}, "last packet")
-	p.proof(record.PacketRef{Packet: longest.Next.Or(0), Point: longest.NextPoint}, "next packet")
-	lost := 0
-	for _, c := range d.connections {
-		if c.by.by == p {
-			lost++
 		}
 	}
-	if lost > 0 {
-		p.Effect = number(int64(lost), "connection") + " lost"
-	}
-	if r := p.worst(); r != nil && r.of != nil {
-		p.Effect = join(p.Effect, "worst: "+taskText(r.of))
-	}
-	if len(p.blocked) == 0 {
-		p.blocked = append(p.blocked, span{longest.From, longest.To.Or(d.last)})
-	}
+	return list
 }
 
 // away claims what a silence explains.
-func (d *diagnosis) away(p *problem, s record.Silence, away span) {
+func (d *diagnosis) away(p *problem, s absence, away span) {
 	d.outages = append(d.outages, away)
 	between := func(client, server string) bool {
 		return client == s.Address && server == s.Peer || client == s.Peer && server == s.Address
@@ -125,6 +188,9 @@ func (d *diagnosis) away(p *problem, s record.Silence, away span) {
 				p.lose(d, c)
 			}
 		}
+	}
+	for _, r := range s.rpcs {
+		p.tasksOf(r)
 	}
 	for _, t := range d.tasks {
 		first := t.tries[0]
@@ -178,7 +244,7 @@ func retransmissionStorm(d *diagnosis) {
 			}
 		}
 		p.proof(list[0].call, "Call")
-		p.Headline = fmt.Sprintf("sent %s %s times in %s (%s)", number(first, "packet"), digits(float64(first+copies)/float64(first)), duration(union(p.blocked)), map[record.End]string{record.Client: "client to server", record.Server: "server to client"}[side])
+		p.Headline = fmt.Sprintf("sent %s %s times in %s (%s)", number(first, "packet"), strconv.FormatFloat(float64(first+copies)/float64(first), 'f', 1, 64), field.Brief(union(p.blocked)), map[record.End]string{record.Client: "client to server", record.Server: "server to client"}[side])
 		worst := p.worst()
 		p.Effect = fmt.Sprintf("%s, worst %s took %s", number(int64(len(list)), "RPC"), worst.name(), atMost(worst))
 		p.Command = ladder(worst)
@@ -231,7 +297,7 @@ func corruption(d *diagnosis) {
 	for _, f := range list {
 		hit[f.Connection] = true
 		p.finding(f)
-		p.proof(f.ref(), f.Rule)
+		p.proof(f.ref(), fact(f))
 	}
 	for _, f := range d.findings { // what was changed cannot be decoded
 		if changed > 0 && f.Rule == "header-malformed" && !f.AtFault.Known() && hit[f.Connection] {
@@ -350,11 +416,11 @@ func (d *diagnosis) lostConnections(key lostKey, list []*connection) {
 		p.Headline = "reset" + what[len("closed"):] + afterText[key.after]
 	}
 	slices.Sort(lives)
-	if n := int64(len(p.rpcs)); n > 0 {
+	if n := p.calls(); n > 0 {
 		p.Effect = number(n, "Call") + " in flight"
 	}
 	if len(list) > 3 {
-		p.Effect = join(p.Effect, "median life "+duration(lives[len(lives)/2]))
+		p.Effect = join(p.Effect, "median life "+field.Brief(lives[len(lives)/2]))
 	}
 	if r := p.worst(); r != nil && r.of != nil {
 		p.Effect = join(p.Effect, "worst: "+taskText(r.of))
@@ -375,7 +441,11 @@ func retransmission(d *diagnosis) {
 	}
 	var list []stalledRPC
 	var repeated, packets, bursts int64
+	storm := slices.IndexFunc(d.problems, func(p *problem) bool { return p.ID == "retransmission-storm" })
 	for _, c := range d.connections {
+		if storm >= 0 && d.problems[storm].isAbout(c.ID) {
+			continue
+		}
 		n := c.Counts()
 		repeated, packets, bursts = repeated+n.Retransmitted, packets+n.Packets, bursts+c.Path.Bursts
 	}
@@ -431,7 +501,7 @@ func retransmission(d *diagnosis) {
 	switch {
 	case len(timers) > 0 && 10*sumOfTwo(timers, func(x stalledRPC) int64 { return x.w.ns }) >= 6*all && timers[0].w.ns >= 10e6:
 		worst := timers[0]
-		p.Headline = fmt.Sprintf("%s waited %s for a retransmission timer", worst.r.name(), duration(worst.w.ns))
+		p.Headline = fmt.Sprintf("%s waited %s for a retransmission timer", worst.r.name(), field.Brief(worst.w.ns))
 		p.Command = ladder(worst.r)
 		p.Evidence = nil
 		p.proof(worst.w.packets[0], "last packet before")
@@ -441,18 +511,18 @@ func retransmission(d *diagnosis) {
 	case points:
 		p.Headline = fmt.Sprintf("%d of %s repeated, none lost", repeated, number(packets, "packet"))
 	default:
-		p.Headline = fmt.Sprintf("%s of %s repeated", thousands(repeated), number(packets, "packet"))
+		p.Headline = fmt.Sprintf("%s of %s repeated", field.Count(repeated), number(packets, "packet"))
 	}
 	if all > 0 {
-		p.Effect = fmt.Sprintf("RPCs waited %s in all", duration(ns))
+		p.Effect = fmt.Sprintf("RPCs waited %s in all", field.Brief(ns))
 		if ofTimers > 0 {
-			p.Effect += fmt.Sprintf(", %s of it for %s", duration(min(ofTimers, ns)), number(int64(len(timers)), "timer"))
+			p.Effect += fmt.Sprintf(", %s of it for %s", field.Brief(min(ofTimers, ns)), number(int64(len(timers)), "timer"))
 		}
 		if r := p.worst(); r != nil && r.of != nil {
 			p.Effect = join(p.Effect, "worst: "+taskText(r.of))
 		}
 	} else if len(other) > 0 {
-		p.Effect = fmt.Sprintf("RDMA operations waited %s in all", duration(ns))
+		p.Effect = fmt.Sprintf("RDMA operations waited %s in all", field.Brief(ns))
 		p.Command = []string{"rdma", "-Y", "stalled_ns > 0"}
 	}
 }
@@ -486,7 +556,7 @@ func congestion(d *diagnosis) {
 		return
 	}
 	p := d.begin(record.Note, record.InNetwork)
-	p.Headline = fmt.Sprintf("%s of %s marked (CE), %s", thousands(marks), number(packets, "packet"), number(cnps, "CNP"))
+	p.Headline = fmt.Sprintf("%s of %s marked (CE), %s", field.Count(marks), number(packets, "packet"), number(cnps, "CNP"))
 	for _, c := range d.connections {
 		if n := c.Counts(); n.CongestionMarks+n.CNPs > 0 {
 			p.conns[c.ID] = n.CongestionMarks + n.CNPs

@@ -1,12 +1,14 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -28,6 +30,15 @@ func (d *diagnosis) find(wanted func(*finding) bool) *finding {
 		return d.findings[i]
 	}
 	return nil
+}
+
+// fact returns what a finding says, without what only explains it.
+func fact(f *finding) string {
+	text := f.Message
+	for _, end := range [...]string{": see the finding", ": it rejected", " (NAK of PSN", "; "} {
+		text, _, _ = strings.Cut(text, end)
+	}
+	return text
 }
 
 // has reports whether a text contains another.
@@ -72,7 +83,7 @@ func (d *diagnosis) broken(findings []*finding) *problem {
 	ended := 0
 	for _, f := range findings {
 		p.finding(f)
-		p.proof(f.ref(), f.Rule)
+		p.proof(f.ref(), fact(f))
 		if r := d.byID[f.Transaction.Or(0)]; r != nil {
 			p.tasksOf(r)
 		}
@@ -107,9 +118,9 @@ func taskText(t *task) string {
 	case last.failed() && !putOff[last.failure]:
 		return fmt.Sprintf("%s failed: %s", last.name(), failureText(last))
 	case t.attempts() > 1:
-		return fmt.Sprintf("%s took %s in %d tries", last.name(), duration(t.blocked()), t.attempts())
+		return fmt.Sprintf("%s took %s in %d tries", last.name(), field.Brief(t.blocked()), t.attempts())
 	}
-	return fmt.Sprintf("%s took %s", last.name(), duration(t.blocked()))
+	return fmt.Sprintf("%s took %s", last.name(), field.Brief(t.blocked()))
 }
 
 // failureText returns the status of an RPC that failed.
@@ -140,7 +151,7 @@ func (d *diagnosis) consequences(p *problem, f *finding) (ended bool) {
 	refused := false
 	for _, o := range d.findings {
 		if o.Connection == f.Connection && near(o.Time.Or(0)) && slices.Contains(afterRules, o.Rule) && p.finding(o) {
-			p.proof(o.ref(), o.Rule)
+			p.proof(o.ref(), fact(o))
 			refused = refused || o.Rule == "remote-error-nak" || o.Rule == "terminate"
 		}
 	}
@@ -154,9 +165,13 @@ func (d *diagnosis) consequences(p *problem, f *finding) (ended bool) {
 
 // inlineOverrun finds Sends that are longer than their receivers take.
 func inlineOverrun(d *diagnosis) {
-	for _, list := range d.bySide(inlineRules) {
+	for _, list := range append(d.bySide(inlineRules[:1]), d.bySide(inlineRules[1:])...) {
 		p := d.broken(list)
 		length, limit := sizes(list[0].Message)
+		if list[0].Rule == "receive-too-small" {
+			p.Headline = fmt.Sprintf("refused %s of %s, although it has to accept %s", number(int64(len(list)), "Send"), length, limit)
+			continue
+		}
 		what := "Reply"
 		if p.Places[0] == record.InClient {
 			what = "Call"
@@ -168,7 +183,7 @@ func inlineOverrun(d *diagnosis) {
 		if limit != "" {
 			p.Headline += ", inline limit " + limit
 		}
-		refused, receiver := p.rules["remote-error-nak"], "client"
+		refused, receiver := p.rules["remote-error-nak"]+p.rules["terminate"], "client"
 		if what == "Call" {
 			receiver = "server"
 		}
@@ -187,9 +202,9 @@ func sizes(message string) (first, second string) {
 		switch {
 		case err != nil:
 		case first == "":
-			first = size(n)
+			first = field.BriefSize(n)
 		case second == "":
-			second = size(n)
+			second = field.BriefSize(n)
 		}
 	}
 	return first, second
@@ -199,14 +214,8 @@ func sizes(message string) (first, second string) {
 func memoryViolation(d *diagnosis) {
 	for _, list := range d.bySide(memoryRules) {
 		p := d.broken(list)
-		p.Headline = fmt.Sprintf("%s %s", memoryText[list[0].Rule], times(int64(len(list))))
+		p.Headline = fmt.Sprintf("%s %s", deeds[list[0].Rule], times(int64(len(list))))
 	}
-}
-
-// memoryText says what breaks the rules of memory.
-var memoryText = map[string]string{
-	"rdma-outside-exposed-memory": "accessed memory that was not exposed", "rdma-wrong-direction": "accessed memory in the wrong direction",
-	"invalidated-handle-used": "used an invalidated handle", "invalidated-unexposed-handle": "invalidated a handle that was not exposed",
 }
 
 // times returns a number of times.
@@ -214,7 +223,7 @@ func times(n int64) string {
 	if n == 1 {
 		return "once"
 	}
-	return thousands(n) + " times"
+	return field.Count(n) + " times"
 }
 
 // noReceiveBuffer finds receivers that had posted no buffer.
@@ -284,7 +293,12 @@ func rdmaErrors(d *diagnosis) {
 		}
 		name := byCount(ops)[0]
 		if side == "client" && len(byCount(why)) > 0 {
-			p.Headline = fmt.Sprintf("sent %s that broke %s; server answered %s", number(ops[name], name), byCount(why)[0], code)
+			p.Headline = fmt.Sprintf("sent %s; server answered %s", number(ops[name], name), code)
+			if n := why[byCount(why)[0]]; n == int64(len(list)) || len(why) == 1 {
+				p.Headline = fmt.Sprintf("%s %s; server answered %s", cmp.Or(deeds[byCount(why)[0]], "broke a rule"), times(n), code)
+			} else {
+				p.Headline = fmt.Sprintf("sent %s that broke %s; server answered %s", number(int64(len(list)), "Call"), number(int64(len(why)), "rule"), code)
+			}
 		} else {
 			p.Headline = fmt.Sprintf("answered %s to %s", code, number(ops[name], name))
 		}
@@ -345,11 +359,11 @@ func protocolViolation(d *diagnosis) {
 			}
 		}
 		p := d.begin(record.Warning, placeOf(f.AtFault)...)
-		p.Headline = fmt.Sprintf("%s: %s", f.Rule, times(int64(len(same))))
+		p.Headline = cmp.Or(deeds[f.Rule], "broke the rule "+f.Rule) + " " + times(int64(len(same)))
 		broken, done := 0, 0
 		for _, o := range same {
 			p.finding(o)
-			p.proof(o.ref(), o.Rule)
+			p.proof(o.ref(), fact(o))
 			r := d.byID[o.Transaction.Or(0)]
 			switch {
 			case !o.Transaction.Known():

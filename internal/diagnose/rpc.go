@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -20,14 +21,14 @@ var ordinary = map[string]bool{
 // gracePeriod finds tasks that a server put off because it waits for clients to reclaim their state.
 func gracePeriod(d *diagnosis) {
 	d.delay(d.delayedTasks(func(r *rpc) bool { return r.failure == "NFS4ERR_GRACE" }), func(worst *task) string {
-		return fmt.Sprintf("in grace period: %s waited %s", worst.tries[0].name(), duration(worst.blocked()))
+		return fmt.Sprintf("in grace period: %s waited %s", worst.tries[0].name(), field.Brief(worst.blocked()))
 	})
 }
 
 // putOffOtherwise finds tasks that a server put off for another reason.
 func putOffOtherwise(d *diagnosis) {
 	d.delay(d.delayedTasks(func(*rpc) bool { return true }), func(worst *task) string {
-		return fmt.Sprintf("answered %s to %s, which waited %s", worst.tries[0].failure, worst.tries[0].name(), duration(worst.blocked()))
+		return fmt.Sprintf("answered %s to %s, which waited %s", worst.tries[0].failure, worst.tries[0].name(), field.Brief(worst.blocked()))
 	})
 }
 
@@ -60,10 +61,10 @@ func recall(d *diagnosis) {
 		case ns >= 1e9:
 			p.Severity = record.Warning
 		}
-		p.Headline = fmt.Sprintf("held a delegation of %s; %s waited %s", cmp.Or(x.file, "a file"), worst.tries[0].operation, duration(worst.blocked()))
+		p.Headline = fmt.Sprintf("held a delegation of %s; %s waited %s", cmp.Or(x.file, "a file"), worst.tries[0].operation, field.Brief(worst.blocked()))
 		p.Effect = "not returned"
 		if x.returned > 0 {
-			p.Effect = "returned after " + duration(x.returned.Sub(x.at))
+			p.Effect = "returned after " + field.Brief(x.returned.Sub(x.at))
 		}
 		p.proof(x.packet, "CB_RECALL")
 		p.proof(x.back, "DELEGRETURN")
@@ -110,7 +111,7 @@ func (d *diagnosis) delay(tasks []*task, says func(worst *task) string) {
 	case end.failure == "" && !end.unanswered():
 		p.Effect = fmt.Sprintf("%s refused, the %s ok", tries(refused), ordinal(len(worst.tries)))
 		if pause := longestPause(worst); pause >= 1e9 {
-			p.Effect += fmt.Sprintf("; of it %s the client's longest pause", duration(pause))
+			p.Effect += fmt.Sprintf("; of it %s the client's longest pause", field.Brief(pause))
 		}
 	case worst.gaveUp:
 		p.Effect = fmt.Sprintf("%s refused, not tried again", tries(refused))
@@ -135,7 +136,7 @@ func tries(n int64) string {
 	if n == 1 {
 		return "1 try"
 	}
-	return thousands(n) + " tries"
+	return field.Count(n) + " tries"
 }
 
 // ordinal returns a number of a try.
@@ -211,7 +212,7 @@ func rpcFailed(d *diagnosis) {
 			p.during(r.sent, r.end)
 		}
 		p.Failed = int64(len(list))
-		p.Headline = fmt.Sprintf("%s failed: %s", thousands(p.Failed), counted(counts))
+		p.Headline = fmt.Sprintf("%s failed: %s", field.Count(p.Failed), counted(counts))
 		p.Command = []string{"-Y", "failed"}
 		if status == "" {
 			continue
@@ -220,7 +221,7 @@ func rpcFailed(d *diagnosis) {
 		name := byCount(operations)[0]
 		p.Headline = fmt.Sprintf("answered %s to %s %s", status, name, times(operations[name]))
 		if n := p.Failed - operations[name]; n > 0 {
-			p.Effect = fmt.Sprintf("and to %s of other operations", thousands(n))
+			p.Effect = fmt.Sprintf("and to %s of other operations", field.Count(n))
 		}
 		p.proof(list[0].reply, status)
 		p.Command = []string{"-Y", "status == " + status}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -16,8 +17,8 @@ var stale = map[string]bool{
 
 // hostConns are the connections of a server that carry, or were to carry, RPC-over-RDMA.
 type hostConns struct {
-	server             string
-	accepted, rejected []*connection
+	server                       string
+	accepted, rejected, requests []*connection // requests were not answered
 }
 
 // byServer returns the connections by server.
@@ -38,6 +39,8 @@ func (d *diagnosis) byServer() (list []*hostConns) {
 		case c.rejected() && !stale[end.Reason.Or("")]:
 			h.rejected = append(h.rejected, c)
 		case c.rejected(), c.UpperLayer != "rpcrdma" && !c.accept:
+		case !c.accept && c.Transactions == 0:
+			h.requests = append(h.requests, c)
 		default:
 			h.accepted = append(h.accepted, c)
 		}
@@ -45,75 +48,100 @@ func (d *diagnosis) byServer() (list []*hostConns) {
 	return list
 }
 
-// serverGone finds servers that accepted connections, and then refused all to the end of the capture.
+// serverGone finds servers that had connections, and then refused all to the end of the capture.
 func serverGone(d *diagnosis) {
 	for _, h := range d.byServer() {
 		if len(h.accepted) == 0 || len(h.rejected) == 0 {
 			continue
 		}
-		end := h.accepted[0]
-		for _, c := range h.accepted {
-			if c.endedAt() >= end.endedAt() {
-				end = c
-			}
+		end := slices.MaxFunc(h.accepted, func(a, b *connection) int { return cmp.Compare(a.endedAt(), b.endedAt()) })
+		again := func(c *connection) bool {
+			return c.First > end.endedAt() && c.ServiceID == end.ServiceID && c.Server.Port == end.Server.Port
 		}
 		var refused []*connection
 		for _, c := range h.rejected {
-			if c.First > end.endedAt() && c.ServiceID == end.ServiceID && c.Server.Port == end.Server.Port {
+			if again(c) {
 				refused = append(refused, c)
 			}
 		}
-		if len(refused) == 0 || end.open() {
+		if len(refused) == 0 || slices.ContainsFunc(h.accepted, func(c *connection) bool { return c.open() && c.Last > refused[0].First }) {
 			continue
 		}
-		p := d.begin(record.Error, record.InServer)
-		how := "ended its last connection"
-		if e, _ := end.Ended.Get(); e.By == record.Some(record.Server) {
-			how = "closed the connection"
+		d.gone(h, end, refused, again)
+	}
+}
+
+// gone makes a problem of a server that refused all connections after the last one.
+func (d *diagnosis) gone(h *hostConns, last *connection, refused []*connection, again func(*connection) bool) {
+	p := d.begin(record.Error, record.InServer)
+	e, ended := last.Ended.Get()
+	how := "closed the connection, then "
+	switch {
+	case !ended:
+		how = "" // how the connection ended is not in the capture
+	case e.By != record.Some(record.Server):
+		how = "lost its last connection, then "
+	}
+	p.Headline = how + "refused all " + number(int64(len(refused)), "reconnect")
+	if len(refused) == 1 {
+		p.Headline = how + "refused the only reconnect"
+	}
+	p.Ongoing = true
+	from := last.endedAt()
+	for _, c := range h.accepted {
+		if c.endedAt() >= from-2e9 {
+			p.lose(d, c)
 		}
-		p.Headline = fmt.Sprintf("%s, then refused all %s", how, number(int64(len(refused)), "reconnect"))
-		if len(refused) == 1 {
-			p.Headline = how + ", then refused the only reconnect"
-		}
-		p.Ongoing = true
-		for _, c := range h.accepted {
-			if c.endedAt() >= end.endedAt()-2e9 {
-				p.lose(d, c)
-			}
-		}
-		for _, c := range refused {
+	}
+	for _, c := range refused {
+		p.ends(d, c)
+	}
+	for _, c := range d.connections { // the client asks rpcbind and mountd, too
+		if c.Server.Address.Or("") == h.server && c.UpperLayer == "rpc" && !c.accept && c.First > from && !c.open() {
 			p.ends(d, c)
 		}
-		for _, c := range d.connections { // the client asks rpcbind and mountd, too
-			if c.Server.Address.Or("") == h.server && c.UpperLayer == "rpc" && !c.accept && c.First > end.endedAt() && !c.open() {
-				p.ends(d, c)
-			}
-		}
-		e, _ := end.Ended.Get()
-		p.proof(record.PacketRef{Packet: e.Packet.Or(0), Point: e.Point}, "end of the last connection")
-		first, _ := refused[0].Ended.Get()
-		last, _ := refused[len(refused)-1].Ended.Get()
-		p.proof(record.PacketRef{Packet: first.Packet.Or(0), Point: first.Point}, "rejected: "+first.Reason.Or("no reason"))
-		p.proof(record.PacketRef{Packet: last.Packet.Or(0), Point: last.Point}, "rejected again")
-		p.Effect = fmt.Sprintf("no service from %s to the end of the capture; %s in flight", d.at(end.endedAt()), number(int64(len(p.rpcs)), "RPC"))
-		if len(p.tasks) == 0 {
-			p.blocked = append(p.blocked, span{refused[0].First, d.last})
-		}
-		p.during(end.endedAt(), d.last)
-		d.outages = append(d.outages, span{end.endedAt(), d.last})
-		p.Command = []string{"connections"}
 	}
+	p.proof(record.PacketRef{Packet: e.Packet.Or(0), Point: e.Point}, "end of the last connection")
+	first, _ := refused[0].Ended.Get()
+	latest, _ := refused[len(refused)-1].Ended.Get()
+	p.proof(record.PacketRef{Packet: first.Packet.Or(0), Point: first.Point}, "rejected: "+first.Reason.Or("no reason"))
+	p.proof(record.PacketRef{Packet: latest.Packet.Or(0), Point: latest.Point}, "rejected again")
+	p.Effect = fmt.Sprintf("no service from %s to the end of the capture", d.at(from))
+	if n := p.calls(); n > 0 {
+		p.Effect += fmt.Sprintf("; %s in flight", number(n, "Call"))
+	}
+	unanswered := int64(0)
+	for _, c := range h.requests {
+		if again(c) {
+			unanswered++
+		}
+	}
+	if unanswered > 0 {
+		p.Effect += fmt.Sprintf("; %s not answered", number(unanswered, "more request"))
+	}
+	if len(p.tasks) == 0 {
+		p.blocked = append(p.blocked, span{refused[0].First, d.last})
+	}
+	p.during(from, d.last)
+	d.outages = append(d.outages, span{from, d.last})
+	p.Command = []string{"connections"}
 }
 
 // longestLease is the time after which a server may have forgotten a client that did not renew its lease, in nanoseconds: the shortest usual lease.
 // A server that lost state after a longer time has perhaps not restarted.
 const shortestLease = int64(30e9)
 
+// restart is a time in which a server was away and lost state.
+type restart struct {
+	span
+	shown *stateLost
+}
+
 // serverRestarted finds servers that lost all their connections, and the state of their clients with them.
 func serverRestarted(d *diagnosis) {
 	for _, h := range d.byServer() {
 		slices.SortFunc(h.accepted, func(a, b *connection) int { return cmp.Compare(a.First, b.First) })
-		var list []span
+		var list []restart
 		for _, c := range h.accepted {
 			up, known := c.Established.Get()
 			if !known {
@@ -131,9 +159,15 @@ func serverRestarted(d *diagnosis) {
 				continue
 			}
 			if shown := d.lostState(h, span{down, up}); shown != nil {
-				list = append(list, span{down, up})
-				d.restarted(h, span{down, up}, shown)
+				list = append(list, restart{span{down, up}, shown})
 			}
+		}
+		for i, r := range list {
+			next := record.Time(1<<63 - 1)
+			if i+1 < len(list) {
+				next = list[i+1].from
+			}
+			d.restarted(h, r.span, next, r.shown)
 		}
 	}
 }
@@ -175,10 +209,10 @@ func (d *diagnosis) lostState(h *hostConns, away span) *stateLost {
 	return nil
 }
 
-// restarted makes a problem of a restart.
-func (d *diagnosis) restarted(h *hostConns, away span, shown *stateLost) {
+// restarted makes a problem of a restart. Next is the time of the next one.
+func (d *diagnosis) restarted(h *hostConns, away span, next record.Time, shown *stateLost) {
 	p := d.begin(record.Error, record.InServer)
-	p.Headline = fmt.Sprintf("restarted: no service for %s, %s", duration(away.ns()), d.span(away.from, away.to))
+	p.Headline = fmt.Sprintf("restarted: no service for %s, %s", field.Brief(away.ns()), d.span(away.from, away.to))
 	for _, c := range h.accepted {
 		if at := c.endedAt(); c.First < away.from && at >= away.from && at <= away.to && !c.open() {
 			p.lose(d, c)
@@ -193,7 +227,7 @@ func (d *diagnosis) restarted(h *hostConns, away span, shown *stateLost) {
 			refused++
 		}
 	}
-	d.recovery(p, h.server, away)
+	d.recovery(p, h.server, away, next)
 	p.proof(shown.packet, shown.status)
 	p.Effect = fmt.Sprintf("%s blocked", number(int64(len(p.tasks)), "task"))
 	if refused > 0 {
@@ -208,10 +242,10 @@ func (d *diagnosis) restarted(h *hostConns, away span, shown *stateLost) {
 }
 
 // recovery claims the tasks that a server put off because it had lost the state of clients, and those that waited meanwhile.
-func (d *diagnosis) recovery(p *problem, server string, away span) {
+func (d *diagnosis) recovery(p *problem, server string, away span, next record.Time) {
 	for _, t := range d.tasks {
 		first := t.tries[0]
-		if first.server != server {
+		if first.server != server || t.from >= next {
 			continue
 		}
 		waited := t.from <= away.to && t.to >= away.from && first.sent >= away.from-1e9 && t.blocked() >= slow
@@ -326,7 +360,7 @@ func (d *diagnosis) rebooted(boots []boot, before, after int) {
 		return
 	}
 	p := d.begin(record.Error, record.InClient)
-	p.Headline = fmt.Sprintf("restarted: no Calls for %s, %s", duration(b.at.Sub(from)), d.span(from, b.at))
+	p.Headline = fmt.Sprintf("restarted: no Calls for %s, %s", field.Brief(b.at.Sub(from)), d.span(from, b.at))
 	p.Effect = "named itself with the same owner and another boot verifier"
 	p.proof(a.packet, "first boot verifier")
 	p.proof(b.packet, "another boot verifier")

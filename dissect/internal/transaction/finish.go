@@ -104,7 +104,7 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	x.identity.fill(r)
 	x.owner.fill(r)
 	r.WriteVerifier, r.BytesRead, r.BytesWritten = x.writeVerifier, x.bytesRead, x.bytesWritten
-	r.BytesAsked = x.bytesAsked
+	r.BytesAsked, r.SequenceFlags, r.CopyPromised = x.bytesAsked, record.Hex32(x.sequenceFlags), x.copyPromised
 	x.files.fill(r)
 	if p := &x.procedure; p.known && p.program == nfs.ProgramNFS && p.version < 4 {
 		r.Operation = r.ProcedureName

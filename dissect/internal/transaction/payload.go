@@ -72,23 +72,27 @@ func (x *txn) noteAsked(b *rpcBody) {
 	x.bytesAsked = record.SomeIf(asked, asked > 0)
 }
 
-// noteData records what the results of READ, WRITE and COMMIT say of the data of files: how many bytes moved, and the verifier.
+// noteData records what results say of the data of files: how many bytes READ and WRITE moved, the verifier, and whether a COPY goes on; and what the
+// server reports about the session.
 func (x *txn) noteData(h *rpcrdma.Header, body []byte) {
 	p := &x.procedure
 	x.writeVerifier, x.bytesRead, x.bytesWritten = record.Opt[record.Hex64]{}, record.Opt[int64]{}, record.Opt[int64]{}
+	x.sequenceFlags, x.copyPromised = 0, false
 	if !p.known || p.program != nfs.ProgramNFS {
 		return
 	}
-	reads, writes, commits := false, false, false
+	reads, writes, commits, copies := false, false, false, false
 	if x.isCompound() {
+		x.sequenceFlags = nfs.SequenceFlags(body)
 		for _, name := range x.named {
 			reads, writes, commits = reads || name == "READ" || name == "READ_PLUS", writes || name == "WRITE", commits || name == "COMMIT"
+			copies = copies || name == "COPY"
 		}
 	} else {
 		name := nfs.ProcedureName(p.program, p.version, p.procedure)
 		reads, writes, commits = name == "READ", name == "WRITE", name == "COMMIT"
 	}
-	if !reads && !writes && !commits {
+	if !reads && !writes && !commits && !copies {
 		return
 	}
 	m := x.cs.table.readResults(p.program, p.version, p.procedure, h, body)
@@ -101,6 +105,7 @@ func (x *txn) noteData(h *rpcrdma.Header, body []byte) {
 	verifier, known := uint64(0), false
 	if x.isCompound() {
 		verifier, known = m.WriteVerifier(body)
+		x.copyPromised = copies && m.CopyPromised(body)
 	} else if p.version == 3 {
 		verifier, known = nfs.WriteVerifier3(p.procedure, body)
 	}

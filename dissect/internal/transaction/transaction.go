@@ -261,6 +261,8 @@ type txn struct {
 	owner      *clientOwner // nil if the Call does not name the client
 
 	writeVerifier record.Opt[record.Hex64] // of WRITE or COMMIT
+	sequenceFlags uint32                   // status flags of SEQUENCE
+	copyPromised  bool                     // the server goes on with a COPY
 	bytesAsked    record.Opt[int64]        // by READs
 	bytesRead     record.Opt[int64]        // by READs that succeeded
 	bytesWritten  record.Opt[int64]        // by WRITEs that succeeded

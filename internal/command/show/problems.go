@@ -2,6 +2,7 @@ package show
 
 import (
 	"io"
+	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -15,7 +16,8 @@ func problems(s *sink) (dissect.Handler, func()) {
 	h, finish := diagnosis(s)
 	return h, func() {
 		list := finish()
-		if len(list) == 0 && !s.JSON && s.Columns == nil && s.nothing() == nil {
+		shown := slices.ContainsFunc(list, func(p *record.Problem) bool { return p.ID != "quirk" })
+		if !shown && !s.JSON && s.Columns == nil && s.nothing() == nil {
 			s.written++
 			text := "OK     no problems"
 			if s.From.Set || s.To.Set {
@@ -25,6 +27,9 @@ func problems(s *sink) (dissect.Handler, func()) {
 			s.fail(err)
 		}
 		for _, p := range list {
+			if p.ID == "quirk" && !s.JSON && s.Columns == nil {
+				continue // overview --explain has them
+			}
 			s.take(p, func(r any) error {
 				return render.Problems(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, []*record.Problem{r.(*record.Problem)}, s.captures())
 			})

@@ -1,0 +1,208 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// promises has what a server said to a client that it still has to do, or that is wrong with their state.
+type promises struct {
+	copies []copied // answered before they were complete, and not completed yet
+	late   int      // copies that were completed late
+	worst  int64    // the latest of them, in nanoseconds
+	status [len(statusTexts)]saidStatus
+	last   record.Time // of the latest Reply in a session
+}
+
+// copied is a COPY that the server answered before it was complete.
+type copied struct {
+	at     record.Time
+	packet record.PacketRef
+	asked  record.Time // the latest OFFLOAD_STATUS
+}
+
+// saidStatus is a status flag of the Replies in a session.
+type saidStatus struct {
+	first, last record.Time
+	packet      record.PacketRef
+	replies     int64
+}
+
+// statusTexts says what the status flags of Replies in a session mean that tell of trouble (RFC 8881 s.18.46.3), and whose it may be.
+var statusTexts = [...]struct {
+	flag   uint32
+	name   string
+	says   string
+	places []record.ProblemPlace
+}{
+	{0x001, "CB_PATH_DOWN", "callbacks do not arrive: the server says that their channel is down", anySide},
+	{0x200, "CB_PATH_DOWN_SESSION", "callbacks do not arrive: the server says that their channel is down", anySide},
+	{0x400, "BACKCHANNEL_FAULT", "callbacks do not arrive: the server says that their channel is broken", anySide},
+	{0x008, "EXPIRED_ALL_STATE_REVOKED", "lease expired: the server revoked all state", anySide},
+	{0x010, "EXPIRED_SOME_STATE_REVOKED", "lease expired: the server revoked some state", anySide},
+	{0x020, "ADMIN_STATE_REVOKED", "an administrator revoked state", []record.ProblemPlace{record.InServer}},
+	{0x040, "RECALLABLE_STATE_REVOKED", "a delegation or layout was not returned; the server revoked it", []record.ProblemPlace{record.InClient, record.InNetwork, record.InServer}},
+	{0x080, "LEASE_MOVED", "file systems moved, says the server", []record.ProblemPlace{record.InServer}},
+	{0x100, "RESTART_RECLAIM_NEEDED", "restarted: the server asks to reclaim state", []record.ProblemPlace{record.InServer}},
+}
+
+var anySide = []record.ProblemPlace{record.InClient, record.InNetwork, record.InServer}
+
+// The limits of what is remembered of promises, and the time after which a COPY is late, in nanoseconds.
+const (
+	maxPromises = 256 // pairs of hosts
+	maxCopies   = 64  // of each
+	copyLate    = int64(10e9)
+)
+
+// promised notes what a server promised to a client.
+func (f *facts) promised(r *record.Transaction) {
+	key := mountKey{r.Client.Or(""), r.Server.Or("")}
+	s := f.promises[key]
+	if s == nil {
+		if !r.CopyPromised && r.SequenceFlags == 0 || len(f.promises) >= maxPromises {
+			return
+		}
+		if f.promises == nil {
+			f.promises = map[mountKey]*promises{}
+		}
+		s = &promises{}
+		f.promises[key] = s
+	}
+	switch operation := r.Operation.Or(""); {
+	case r.Direction == record.Backward:
+		if operation == "CB_OFFLOAD" && r.Call != nil && len(s.copies) > 0 {
+			if ns := r.Call.Time.Sub(s.copies[0].at); ns >= copyLate {
+				s.late, s.worst = s.late+1, max(s.worst, ns)
+			}
+			s.copies = s.copies[1:]
+		}
+		return
+	case r.Reply == nil:
+		return
+	case operation == "OFFLOAD_STATUS" && r.Succeeded():
+		for i := range s.copies {
+			s.copies[i].asked = r.Reply.Time
+		}
+	case operation == "OFFLOAD_CANCEL" && len(s.copies) > 0:
+		s.copies = s.copies[1:]
+	}
+	if r.CopyPromised && len(s.copies) < maxCopies {
+		s.copies = append(s.copies, copied{at: r.Reply.Time, packet: r.Reply.First()})
+	}
+	if len(r.Operations) == 0 || r.Operations[0] != "SEQUENCE" || r.Status != record.Complete || r.RPCFailed() {
+		return
+	}
+	s.last = max(s.last, r.Reply.Time)
+	for i := range s.status {
+		if uint32(r.SequenceFlags)&statusTexts[i].flag == 0 {
+			continue
+		}
+		x := &s.status[i]
+		if x.replies == 0 || r.Reply.Time < x.first {
+			x.first, x.packet = r.Reply.Time, r.Reply.First()
+		}
+		x.last = max(x.last, r.Reply.Time)
+		x.replies++
+	}
+}
+
+// promiseBroken finds asynchronous COPYs that a server never completed, and what it reports to be wrong with callbacks and state.
+func promiseBroken(d *diagnosis) {
+	for _, key := range sortedKeys(d.promises) {
+		s := d.promises[key]
+		d.neverCompleted(key, s)
+		for i, x := range s.status {
+			if x.replies == 0 || x.last < s.last && x.last.Sub(x.first) < 1e9 {
+				continue // servers report it for a moment after mounting
+			}
+			p := d.begin(record.Note, statusTexts[i].places...)
+			p.about(key.client, key.server)
+			p.Headline = statusTexts[i].says
+			p.Effect = fmt.Sprintf("%s of %s, %s", number(x.replies, "Reply"), statusTexts[i].name, d.span(x.first, x.last))
+			p.proof(x.packet, statusTexts[i].name)
+			p.during(x.first, x.last)
+			p.Command = []string{"-Y", "sequence_flags > 0"}
+			if x.last == s.last {
+				p.Severity, p.Ongoing = record.Warning, true
+			}
+		}
+	}
+}
+
+// neverCompleted makes a problem of the COPYs of a server that were not completed.
+func (d *diagnosis) neverCompleted(key mountKey, s *promises) {
+	backchannel := slices.ContainsFunc(d.connections, func(c *connection) bool {
+		return c.Client.Address.Or("") == key.client && c.Server.Address.Or("") == key.server && c.NotCaptured > 0
+	})
+	var open []copied
+	for _, c := range s.copies {
+		if d.last.Sub(max(c.at, c.asked)) >= copyLate && !backchannel {
+			open = append(open, c)
+		}
+	}
+	switch {
+	case len(open) > 0:
+		p := d.begin(record.Warning, record.InNetwork, record.InServer)
+		p.about(key.client, key.server)
+		p.Headline = fmt.Sprintf("never completed a COPY of %s (no CB_OFFLOAD)", field.Brief(d.last.Sub(open[0].at)))
+		if len(open) > 1 {
+			p.Headline = fmt.Sprintf("never completed %s, the oldest of %s (no CB_OFFLOAD)", number(int64(len(open)), "COPY"), field.Brief(d.last.Sub(open[0].at)))
+		}
+		p.Effect = "the application waits to the end of the capture"
+		p.lost, p.Ongoing = int64(len(open)), true
+		for _, c := range open {
+			p.proof(c.packet, "COPY answered as asynchronous")
+			p.blocked = append(p.blocked, span{c.at, d.last})
+			p.during(c.at, d.last)
+		}
+		p.Command = []string{"-Y", "operation == COPY"}
+	case s.late > 0:
+		p := d.begin(record.Note, record.InServer)
+		p.about(key.client, key.server)
+		p.Headline = fmt.Sprintf("completed %s after up to %s", number(int64(s.late), "COPY"), field.Brief(s.worst))
+		p.Command = []string{"-Y", "operation == CB_OFFLOAD"}
+	}
+}
+
+// told has the rules whose notes other kinds count.
+var told = map[string]bool{"capture-incomplete": true, "congestion": true, "memory-limit-reached": true}
+
+// quirks finds what is unusual and harms nobody: the notes of rules, and connection requests that were rejected before one was accepted.
+func quirks(d *diagnosis) {
+	for _, n := range d.notes {
+		if told[n.first.Rule] {
+			continue
+		}
+		p := d.begin(record.Note, placeOf(n.first.AtFault)...)
+		p.Headline = cmp.Or(deeds[n.first.Rule], n.first.Rule+" applies") + " " + times(n.count)
+		p.proof(n.first.ref(), fact(&n.first))
+		p.rules[n.first.Rule] = n.count
+		p.about(n.first.Client.Or(""), n.first.Server.Or(""))
+		p.during(n.first.Time.Or(0), n.first.Time.Or(0))
+		p.Command = []string{"check", "-Y", "rule == " + n.first.Rule}
+	}
+	for _, h := range d.byServer() {
+		var free []*connection
+		for _, c := range h.rejected {
+			if c.by.free() {
+				free = append(free, c)
+			}
+		}
+		if len(free) == 0 || len(h.accepted) == 0 {
+			continue
+		}
+		p := d.begin(record.Note, record.InServer)
+		p.Headline = fmt.Sprintf("rejected %s, accepted others", number(int64(len(free)), "connection"))
+		for _, c := range free {
+			p.ends(d, c)
+			p.during(c.First, c.Last)
+			p.proof(refOf(c), "rejected")
+		}
+		p.Command = []string{"connections"}
+	}
+}

@@ -1,0 +1,184 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rdmadump/rdmadump/dissect/field"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// The limits of the search for a path that became slower: what is remembered of each pair of hosts, what a time in which it was slower has at least,
+// and how many times longer its shortest round trip is than the usual shortest one.
+const (
+	maxTrips     = 64                   // pairs of hosts
+	maxTripBins  = 1024                 // of each
+	firstTripBin = record.Time(1) << 26 // time of a bin, about 67 ms, doubled if there are too many
+	slowerRPCs   = 8
+	slowerFor    = int64(500e6)
+	slowerTimes  = 4
+)
+
+// trips has the shortest round trips around the RPCs of a pair of hosts over time.
+type trips struct {
+	from, width record.Time
+	bins        []tripBin
+}
+
+// tripBin has the shortest round trips around the RPCs whose Calls were sent in a time: the shortest and the longest of these.
+type tripBin struct {
+	rpcs     int64
+	min, max int64 // in nanoseconds
+}
+
+// add adds the shortest round trip around an RPC.
+func (t *trips) add(at record.Time, ns int64) {
+	if at < t.from {
+		return
+	}
+	for (at-t.from)/t.width >= maxTripBins {
+		for i := range t.bins {
+			if i%2 == 0 {
+				t.bins[i/2] = t.bins[i]
+			} else {
+				t.bins[i/2].join(t.bins[i])
+			}
+		}
+		t.bins, t.width = t.bins[:(len(t.bins)+1)/2], 2*t.width
+	}
+	n := int((at - t.from) / t.width)
+	for len(t.bins) <= n {
+		t.bins = append(t.bins, tripBin{})
+	}
+	t.bins[n].join(tripBin{1, ns, ns})
+}
+
+// join adds what another bin has.
+func (b *tripBin) join(o tripBin) {
+	switch {
+	case o.rpcs == 0:
+	case b.rpcs == 0:
+		*b = o
+	default:
+		*b = tripBin{b.rpcs + o.rpcs, min(b.min, o.min), max(b.max, o.max)}
+	}
+}
+
+// tripsAround notes the shortest round trip from a client to its server around an RPC. Over TCP, acknowledgments are delayed.
+func (f *facts) tripsAround(r *record.Transaction) {
+	m, known := r.Meanwhile.Get()
+	around, measured := m.RoundTrips.Get()
+	if !known || !measured || r.Call == nil || r.Direction == record.Backward || r.Transport == "iWARP" || r.Transport == "TCP" {
+		return
+	}
+	key := mountKey{r.Client.Or(""), r.Server.Or("")}
+	t := f.trips[key]
+	if t == nil {
+		if len(f.trips) >= maxTrips {
+			return
+		}
+		if f.trips == nil {
+			f.trips = map[mountKey]*trips{}
+		}
+		t = &trips{from: r.Call.Time, width: firstTripBin}
+		f.trips[key] = t
+	}
+	t.add(r.Call.Time, around.MinNS)
+}
+
+// slower is a time in which even the shortest round trips were longer than usual.
+type slower struct {
+	span
+	shortest, usual int64 // in nanoseconds
+}
+
+// slower returns the longest time in which the path was slower. Each round trip of it took several times as long as the shortest ones usually do, and
+// longer than nearly all of these.
+func (t *trips) slower() (worst slower, found bool) {
+	var list []tripBin
+	var at []record.Time
+	for i, b := range t.bins {
+		if b.rpcs > 0 {
+			list, at = append(list, b), append(at, t.from+record.Time(i)*t.width)
+		}
+	}
+	for i, b := range list {
+		from, to, rpcs := i, i, b.rpcs
+		for from > 0 && list[from-1].min >= b.min {
+			from--
+			rpcs += list[from].rpcs
+		}
+		for to+1 < len(list) && list[to+1].min >= b.min {
+			to++
+			rpcs += list[to].rpcs
+		}
+		in := span{at[from], at[to] + t.width}
+		if rpcs < slowerRPCs || in.ns() < slowerFor || found && in.ns() <= worst.ns() {
+			continue
+		}
+		others := slices.Concat(list[:from], list[to+1:])
+		var shortest, longest []int64
+		for _, o := range others {
+			shortest, longest = append(shortest, o.min), append(longest, o.max)
+		}
+		if len(others) < slowerRPCs {
+			continue
+		}
+		slices.Sort(shortest)
+		slices.Sort(longest)
+		if usual := shortest[len(shortest)/2]; b.min >= slowerTimes*usual && b.min > longest[(len(longest)*99-1)/100] {
+			worst, found = slower{in, b.min, usual}, true
+		}
+	}
+	return worst, found
+}
+
+// pathSlower finds times in which the path between two hosts was slower than before or after.
+func pathSlower(d *diagnosis) {
+	for _, key := range sortedKeys(d.trips) {
+		t := d.trips[key]
+		s, found := t.slower()
+		if !found || slices.ContainsFunc(d.outages, s.touches) {
+			continue
+		}
+		p := d.begin(record.Note, record.InNetwork, record.InServer)
+		p.about(key.client, key.server)
+		p.during(s.from, s.to)
+		p.Headline = fmt.Sprintf("round trips %s, then >= %s, %s", field.Brief(s.usual), field.Brief(s.shortest), d.span(s.from, s.to))
+		if s.from == t.from {
+			p.Headline = fmt.Sprintf("round trips >= %s, then %s, %s", field.Brief(s.shortest), field.Brief(s.usual), d.span(s.from, s.to))
+		}
+		for _, c := range d.connections {
+			if c.Client.Address.Or("") == key.client && c.Server.Address.Or("") == key.server && c.First <= s.to && c.Last >= s.from {
+				p.conns[c.ID] = 1
+			}
+		}
+		for _, r := range d.rpcs {
+			if r.client != key.client || r.server != key.server || r.backward || !s.touches(span{r.sent, r.sent}) {
+				continue
+			}
+			if r.latency >= slow && r.slowly.free() && 2*r.crossings(s.shortest) >= r.least {
+				p.latency(r)
+			} else if by := r.slowly.by; r.latency >= slow && by != nil && by != p && !slices.Contains(p.beside, by) {
+				p.beside = append(p.beside, by)
+			}
+		}
+		n := d.answers[key].count(s.span)
+		p.Effect = fmt.Sprintf("%s took >= %s longer each", number(n, "RPC"), field.Brief(s.shortest-s.usual))
+		if len(p.rpcs) > 0 || n*(s.shortest-s.usual) >= 1e9 {
+			p.Severity = record.Warning
+		}
+		p.Command = []string{"connections", "-Y", "client == " + key.client}
+	}
+}
+
+// crossings returns how long an RPC was on its way, in nanoseconds, if each round trip took so long: the Call and the first answer to it, and each
+// transfer that the responder asked for.
+func (r *rpc) crossings(trip int64) (ns int64) {
+	for _, phase := range [...]record.Opt[int64]{r.phases.ToReadNS, r.phases.ReadNS, r.phases.ToWriteNS, r.phases.ToReplyNS} {
+		if phase.Or(0) >= trip {
+			ns += trip
+		}
+	}
+	return ns
+}
