@@ -133,7 +133,11 @@ func New(selects Selector, hide record.Pseudonyms, memory int64) *Report {
 
 // Handler returns the functions that collect records.
 func (p *Report) Handler() dissect.Handler {
-	return dissect.Handler{Begin: p.begin, Transaction: p.transaction, Connection: p.connection, Operation: p.operation, Finding: p.finding}
+	task := func(r *record.Task) error {
+		p.diagnosis.Task(r)
+		return nil
+	}
+	return dissect.Handler{Begin: p.begin, Transaction: p.transaction, Task: task, Connection: p.connection, Operation: p.operation, Finding: p.finding}
 }
 
 // hidden returns a record, with pseudonyms if the page has these, before a Report collects anything of it, so that no
