@@ -14,8 +14,21 @@ type diagnosis struct {
 	overlaps  func(from, to record.Time) bool // of the window; nil for the whole capture
 	kind      *kind                           // whose function runs
 	problems  []*problem
-	unordered bool   // the packets are not in the order of their times
-	outages   []span // times in which a server or a path was away, as earlier kinds found them
+	unordered bool              // the packets are not in the order of their times
+	outages   map[string][]span // times in which a server, or the path to it, was away, as earlier kinds found them
+}
+
+// isAway notes that a server, or the path to it, was away for a time.
+func (d *diagnosis) isAway(server string, away span) {
+	if d.outages == nil {
+		d.outages = map[string][]span{}
+	}
+	d.outages[server] = append(d.outages[server], away)
+}
+
+// wasAway reports whether a server, or the path to it, was away at a time.
+func (d *diagnosis) wasAway(server string, in span) bool {
+	return slices.ContainsFunc(d.outages[server], in.touches)
 }
 
 // span is a time.

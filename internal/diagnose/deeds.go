@@ -39,6 +39,7 @@ var deeds = map[string]string{
 	"private-data-reserved-bits":    "set a reserved bit of its CM private data",
 	"private-data-unusable":         "sent CM private data that cannot be used",
 	"rdma-done":                     "sent RDMA_DONE, which must not be sent",
+	"rdma-error":                    "answered a Call with RDMA_ERROR",
 	"rdma-msgp":                     "sent RDMA_MSGP, which must not be sent",
 	"rdma-outside-exposed-memory":   "accessed memory that was not exposed",
 	"rdma-proc-unknown":             "sent an unknown rdma_proc",

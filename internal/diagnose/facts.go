@@ -98,6 +98,7 @@ type rpc struct {
 	networkMax     int64
 	point          record.Place
 	congested      bool
+	exposed        bool // the Call exposed memory
 	mute           span // the longest time in which it waited without a packet of the server, from muteFor on
 	phases         record.Phases
 
@@ -304,6 +305,9 @@ var putOff = map[string]bool{
 	"NFS4ERR_SEQ_MISORDERED": true, "NFS4ERR_SEQ_FALSE_RETRY": true, "NFS4ERR_RETRY_UNCACHED_REP": true,
 }
 
+// longestPatience is the time, in nanoseconds, after which no request repeats one that was put off.
+const longestPatience = int64(120e9)
+
 // delayed has the statuses that say that the server itself asks for time.
 var delayed = map[string]bool{"NFS4ERR_GRACE": true, "NFS4ERR_DELAY": true, "NFS3ERR_JUKEBOX": true, "NFS4ERR_LAYOUTTRYLATER": true}
 
@@ -388,6 +392,7 @@ func newRPC(r *record.Transaction) *rpc {
 		}
 	}
 	for _, s := range r.Segments() {
+		x.exposed = true
 		x.packets += (s.MovedBytes + 1023) / 1024 // 1024: the smallest MTU of fast networks, so that there are rather too many
 	}
 	if x.latency >= muteFor {
@@ -475,8 +480,9 @@ func (f *facts) chain() {
 		end := t.tries[len(t.tries)-1]
 		c := f.byNumber[end.connection]
 		outcome := f.outcomes[t.tries[0].first().id]
-		t.gaveUp = outcome == record.OutcomeGivenUp
-		if t.open = outcome == record.OutcomeOpen || end.unanswered() && (c == nil || c.open()); t.open {
+		quiet := outcome == record.OutcomeOpen && !end.unanswered() && f.last.Sub(end.end) > longestPatience // no packets came in which the time could pass
+		t.gaveUp = outcome == record.OutcomeGivenUp || quiet
+		if t.open = outcome == record.OutcomeOpen && !quiet || end.unanswered() && (c == nil || c.open()); t.open {
 			t.to = max(t.to, f.last)
 		}
 	}

@@ -50,7 +50,7 @@ func outage(d *diagnosis) {
 	more := 0
 	for _, s := range d.absences() {
 		away := span{s.From, s.To.Or(d.last)}
-		if slices.ContainsFunc(d.outages, away.touches) {
+		if d.wasAway(s.Address, away) || d.wasAway(s.Peer, away) {
 			continue
 		}
 		if p == nil {
@@ -178,7 +178,7 @@ func (d *diagnosis) mute() (list []absence) {
 
 // away claims what a silence explains.
 func (d *diagnosis) away(p *problem, s absence, away span) {
-	d.outages = append(d.outages, away)
+	d.isAway(s.Address, away)
 	between := func(client, server string) bool {
 		return client == s.Address && server == s.Peer || client == s.Peer && server == s.Address
 	}

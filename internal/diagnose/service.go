@@ -123,7 +123,7 @@ func (d *diagnosis) gone(h *hostConns, last *connection, refused []*connection, 
 		p.blocked = append(p.blocked, span{refused[0].First, d.last})
 	}
 	p.during(from, d.last)
-	d.outages = append(d.outages, span{from, d.last})
+	d.isAway(h.server, span{from, d.last})
 	p.Command = []string{"connections"}
 }
 
@@ -238,7 +238,7 @@ func (d *diagnosis) restarted(h *hostConns, away span, next record.Time, shown *
 	}
 	p.during(away.from, away.to)
 	p.Command = []string{"connections"}
-	d.outages = append(d.outages, away)
+	d.isAway(h.server, away)
 }
 
 // recovery claims the tasks that a server put off because it had lost the state of clients, and those that waited meanwhile.
@@ -389,25 +389,30 @@ func (d *diagnosis) stale(c *connection) bool {
 // purging reports whether a verifier is one with which Linux clients ask the server to forget all their state. They have not restarted.
 func purging(verifier record.Hex64) bool { return verifier == 1_000_000_001 || verifier == 1<<64-1 }
 
+// givesUpAfter is the age from which an open Call whose memory its client refuses was given up, in nanoseconds: of a younger one the client had perhaps
+// never exposed the memory rightly.
+const givesUpAfter = int64(1e9)
+
 // clientGaveUp finds clients that withdrew the memory of open Calls and closed the connection.
 func clientGaveUp(d *diagnosis) {
 	var p *problem
 	counts := map[string]int64{}
 	for _, c := range d.connections {
 		end, ended := c.Ended.Get()
-		if !ended || !c.by.free() || end.OutstandingCalls == 0 || end.How == record.EndRejected || d.violated(c.ID) {
+		calls := d.inFlight(c.ID)
+		if !ended || !c.by.free() || c.NotCaptured > 0 || end.How == record.EndRejected || d.violated(c.ID) || !slices.ContainsFunc(calls, func(r *rpc) bool { return r.exposed && c.endedAt().Sub(r.sent) >= givesUpAfter }) {
 			continue
 		}
 		nak := d.find(func(f *finding) bool {
-			return f.Rule == "remote-error-nak" && f.Connection == record.Some(c.ID) && f.by.free() && has(f.Message, "remote access error") && has(f.Message, "client")
+			return f.Rule == "remote-error-nak" && f.Connection == record.Some(c.ID) && f.by.free() && has(f.Message, "remote access error")
 		})
-		if nak == nil || !has(nak.Message, "Read") {
+		if nak == nil || end.By.Or(record.Client) != record.Client || nak.AtFault.Known() {
 			continue
 		}
 		if p == nil {
 			p = d.begin(record.Warning, record.InClient)
 		}
-		for _, r := range d.inFlight(c.ID) {
+		for _, r := range calls {
 			if r.of != nil && r.outcome.free() {
 				r.of.gaveUp = true
 				counts[r.operation]++
@@ -416,7 +421,7 @@ func clientGaveUp(d *diagnosis) {
 		}
 		p.ends(d, c)
 		p.finding(nak)
-		p.proof(nak.ref(), "client refuses the RDMA Read: it withdrew the memory")
+		p.proof(nak.ref(), "the client refuses an access to memory of a Call in flight")
 	}
 	if p == nil {
 		return

@@ -138,7 +138,7 @@ func pathSlower(d *diagnosis) {
 	for _, key := range sortedKeys(d.trips) {
 		t := d.trips[key]
 		s, found := t.slower()
-		if !found || slices.ContainsFunc(d.outages, s.touches) {
+		if !found || d.wasAway(key.server, s.span) {
 			continue
 		}
 		p := d.begin(record.Note, record.InNetwork, record.InServer)
