@@ -10,8 +10,8 @@ import (
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
-// Without causes and shares, transactions are the same in all else.
-func TestNoCause(t *testing.T) {
+// Without the fields that are not used, transactions are the same in all else.
+func TestUnused(t *testing.T) {
 	read := func(o dissect.Options) (list []*record.Transaction) {
 		h := dissect.Handler{Transaction: func(r *record.Transaction) error {
 			list = append(list, r.Clone())
@@ -24,20 +24,21 @@ func TestNoCause(t *testing.T) {
 	}
 	for _, o := range []dissect.Options{{}, {Ahead: true}, {Memory: 64 << 10}} {
 		all, causes := read(o), 0
-		o.NoShares = true
+		o.Unused = dissect.Shares | dissect.Retries
 		without := read(o)
 		if len(all) != len(without) {
 			t.Fatalf("%d transactions with causes, %d without", len(all), len(without))
 		}
 		for i, r := range all {
-			if without[i].Cause.Known() || without[i].Shares.Known() {
-				t.Errorf("RPC %d has a cause or shares", i)
+			if without[i].Cause.Known() || without[i].Shares.Known() || without[i].Meanwhile.Known() || without[i].RetryOf.Known() {
+				t.Errorf("RPC %d has fields that are not used", i)
 			}
 			if r.Cause.Known() {
 				causes++
 			}
-			if r.Cause, r.Shares = (record.Opt[record.Cause]{}), (record.Opt[record.Shares]{}); !reflect.DeepEqual(r, without[i]) {
-				t.Errorf("RPC %d: %+v, without causes %+v", i, r, without[i])
+			r.Cause, r.Shares, r.Meanwhile, r.RetryOf = record.Opt[record.Cause]{}, record.Opt[record.Shares]{}, record.Opt[record.Meanwhile]{}, record.Opt[int64]{}
+			if !reflect.DeepEqual(r, without[i]) {
+				t.Errorf("RPC %d: %+v, without the fields %+v", i, r, without[i])
 			}
 		}
 		if causes == 0 {

@@ -79,10 +79,8 @@ type Options struct {
 	// Tree extends the trees of packets to credentials, arguments and results, and fills in
 	// the field Messages of [record.Packet].
 	Tree bool
-	// NoCause leaves the field Cause of [record.Transaction] unknown, for callers that do not use it.
-	NoCause bool
-	// NoShares leaves the field Shares of [record.Transaction] unknown, too. It implies NoCause, because causes are made of shares.
-	NoShares bool
+	// Unused are fields of [record.Transaction] that the handlers do not use. They are left unknown.
+	Unused Fields
 	// Files fills in the fields File, FileFrom, FileHandle and FileUses of [record.Transaction].
 	Files bool
 	// Only is the set of the parts of a packet's description that the handlers use, in
@@ -126,6 +124,16 @@ type Options struct {
 	// Tunnels are the UDP ports of VXLAN and Geneve, in addition to those that are known.
 	Tunnels []Tunnel
 }
+
+// Fields is a set of fields of [record.Transaction] that take time to fill in.
+type Fields uint8
+
+// The fields.
+const (
+	Cause   Fields = 1 << iota
+	Shares         // Shares and Meanwhile; Cause is made of them, and is left out with them
+	Retries        // RetryOf
+)
 
 // Tunnel is a UDP port that carries a tunnel.
 type Tunnel = link.Tunnel
@@ -186,7 +194,10 @@ func New(h Handler, o Options) *Dissector {
 	if o.Memory == 0 {
 		o.Memory = defaultMemory
 	}
-	o.Decode, o.NoCause = o.Decode || o.RPC, o.NoCause || o.NoShares
+	o.Decode = o.Decode || o.RPC
+	if o.Unused&Shares != 0 {
+		o.Unused |= Cause
+	}
 	d := &Dissector{handler: h, options: o, budget: budget.New(o.Memory)}
 	if d.describe.Only = o.Only; o.Only == 0 || o.Tree {
 		d.describe.Only = field.Everything
@@ -195,7 +206,7 @@ func New(h Handler, o Options) *Dissector {
 	shown := d.shown()
 	d.table = transaction.NewTable(transaction.Options{
 		Rebuild: o.Rebuild || o.Decode, XIDs: o.XIDs, Tree: o.Tree && shown, Shown: shown, Files: o.Files, Connections: h.Connection != nil,
-		Shares: h.Transaction != nil && !o.NoShares, Meanwhile: h.Transaction != nil,
+		Shares: h.Transaction != nil && o.Unused&Shares == 0, Tasks: h.Task != nil || h.Transaction != nil && o.Unused&Retries == 0,
 		Linger: o.Linger, Unanswered: o.Unanswered, Ports: portsOf(o.Ports), Position: o.At,
 	}, d.budget)
 	d.table.Located = d.presence.placeOf
@@ -266,7 +277,7 @@ func handing[T any, R completed[T]](d *Dissector, handler func(*T) error) func(*
 		if d.options.Points != nil {
 			localize(r, d.options.Points)
 		}
-		if t, is := any(r).(*record.Transaction); is && !d.options.NoCause { // when its packet numbers are those of the points
+		if t, is := any(r).(*record.Transaction); is && d.options.Unused&Cause == 0 { // when its packet numbers are those of the points
 			t.Cause = d.causes.Of(t)
 		}
 		if R(r).Complete(d.now, d.summary.First.Or(0)); d.ahead != nil {

@@ -3,6 +3,8 @@ package dissect
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"math/bits"
+	"math/rand/v2"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/link"
@@ -25,23 +27,26 @@ const (
 // doubles recognizes packets that are in the capture twice.
 type doubles struct {
 	seed       maphash.Seed
-	slots      [doubledOf]int64 // latest position in sent, by key; 0 for none
+	secret     [2]uint64
+	slots      [doubledOf]uint16 // latest position in sent, by key
 	sent       [doubledOf]single
-	next, aged int64                              // positions of the next packet, and of the first one that a copy may still follow; from 1
-	nak        [2]int64                           // position of the latest NAK, by the direction of the packets that it refuses
-	latest     [2]int64                           // position of the latest packet, by direction
-	ways       [2]figure                          // by direction
-	hashed     [hashedHead + hashedTail + 50]byte // what the key of the current packet is a hash of
+	next, aged int64     // positions of the next packet, and of the first one that a copy may still follow; from 1
+	nak        [2]int64  // position of the latest NAK, by the direction of the packets that it refuses
+	latest     [2]int64  // position of the latest packet, by direction
+	ways       [2]figure // by direction
 }
 
-// single is a packet without its copy.
+// single is a packet without its copy. Positions are kept without their upper bits: what is in a place of sent shows which position it has.
 type single struct {
-	key     uint64
 	at      record.Time
-	before  int64 // position of the packet before with the same slot
+	key     uint32
+	before  uint16 // position of the packet before with the same slot
 	way     uint8
 	doubled bool // its copy was captured
 }
+
+// earlier returns the position before at that has these lower bits.
+func earlier(at int64, low uint16) int64 { return at - 1 - int64(uint16(at)-1-low) }
 
 // figure counts the packets of a direction, and the packets of which a copy was captured.
 type figure struct{ packets, doubled int32 }
@@ -74,18 +79,18 @@ func (d *doubles) copies(l *layers, at record.Time) bool {
 	}
 	slot := &d.slots[key%doubledOf]
 	f := &d.ways[way]
-	for i := *slot; i >= d.aged; {
+	for i := earlier(d.next, *slot); i >= d.aged; {
 		p := &d.sent[i%doubledOf]
-		if p.key == key {
+		if p.key == uint32(key>>32) {
 			if p.doubled { // so are the earlier ones with the same bytes, because each copy belongs to the latest
 				break
 			}
 			p.doubled = true
 			return f.most() && (f.packets >= doubledAfter || d.nak[way] < i && d.before(i, way))
 		}
-		i = p.before
+		i = earlier(i, p.before)
 	}
-	*slot, d.sent[d.next%doubledOf] = d.next, single{key: key, at: at, before: *slot, way: way}
+	*slot, d.sent[d.next%doubledOf] = uint16(d.next), single{key: uint32(key >> 32), at: at, before: *slot, way: way}
 	if isNak(l) {
 		d.nak[back] = d.next
 	}
@@ -123,27 +128,31 @@ const (
 // byte of the BTH that it does not cover.
 func (d *doubles) key(l *layers) uint64 {
 	g := &l.datagram
+	about := uint64(g.Identification)<<32 | uint64(l.srcPort)<<16 | uint64(l.dstPort)
 	if p := &l.packet; g.ICRC == rocev2.ICRCOk && l.carries != link.CarriesTCP && l.carries != link.CarriesUDP && l.err == nil && p.Opcode.Transport() != rocev2.UD {
-		b, marks := d.hashed[:24], uint64(p.Reserved6)
+		marks := uint64(p.Reserved6)
 		if p.FECN {
 			marks |= 0x80
 		}
 		if p.BECN {
 			marks |= 0x40
 		}
-		binary.LittleEndian.PutUint64(b, uint64(p.ICRC)<<32|uint64(p.PSN))
-		binary.LittleEndian.PutUint64(b[8:], marks<<56|uint64(p.DestQPN)<<32|uint64(g.Length))
-		binary.LittleEndian.PutUint64(b[16:], uint64(p.Opcode)<<48|uint64(g.Identification)<<32|uint64(l.srcPort)<<16|uint64(l.dstPort))
-		return maphash.Bytes(d.seed, b)
+		return d.mix(d.mix(uint64(p.ICRC)<<32|uint64(p.PSN), marks<<56|uint64(p.DestQPN)<<32|uint64(g.Length)), uint64(p.Opcode)<<48|about)
 	}
-	b := append(d.hashed[:0], g.Raw[:min(len(g.Raw), hashedHead)]...)
-	b = append(b, g.Raw[max(len(g.Raw)-hashedTail, 0):]...)
+	key := maphash.Bytes(d.seed, g.Raw[:min(len(g.Raw), hashedHead)])
+	if tail := g.Raw[max(len(g.Raw)-hashedTail, 0):]; len(tail) == hashedTail {
+		key = d.mix(key^binary.LittleEndian.Uint64(tail), binary.LittleEndian.Uint64(tail[8:]))
+	}
 	src, dst := g.Src.IP.As16(), g.Dst.IP.As16()
-	b = append(append(b, src[:]...), dst[:]...)
-	for _, n := range [...]uint16{uint16(g.Src.LID), uint16(g.Dst.LID), g.Identification, l.srcPort, l.dstPort} {
-		b = binary.BigEndian.AppendUint16(b, n)
-	}
-	return maphash.Bytes(d.seed, binary.BigEndian.AppendUint64(b, uint64(g.Length)))
+	key = d.mix(key^binary.LittleEndian.Uint64(src[8:]), binary.LittleEndian.Uint64(dst[8:]))
+	key = d.mix(key^binary.LittleEndian.Uint64(src[:]), binary.LittleEndian.Uint64(dst[:]))
+	return d.mix(key^about, uint64(g.Src.LID)<<48|uint64(g.Dst.LID)<<32|uint64(g.Length))
+}
+
+// mix returns a hash of two words. Nobody who does not know the secret can tell which words have the same one.
+func (d *doubles) mix(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a^d.secret[0], b^d.secret[1])
+	return hi ^ lo
 }
 
 // isNak reports whether a packet is a NAK, after which a sender retransmits at once.
@@ -167,7 +176,7 @@ func (d *Dissector) doubled(l *layers, now record.Stamp) bool {
 		return false
 	}
 	if d.doubles == nil {
-		d.doubles = &doubles{seed: maphash.MakeSeed(), next: 1, aged: 1}
+		d.doubles = &doubles{seed: maphash.MakeSeed(), secret: [2]uint64{rand.Uint64(), rand.Uint64()}, next: 1, aged: 1}
 	}
 	return d.doubles.copies(l, now.Time)
 }

@@ -127,7 +127,7 @@ func (p *presence) took(w *way, at record.Stamp, ofConnection bool, q question) 
 
 // begins notes the first packet of a connection whose handshake is not captured, if the packet before it of both ways is not
 // recent.
-func (w *way) begins(s rdma.Setup, latest, now record.Time) {
+func (w *way) begins(s *rdma.Setup, latest, now record.Time) {
 	if s.First == now && !s.Handshake && s.Transport != rdma.UDPTransport {
 		w.gap, w.began = latest, now
 		w.back.gap, w.back.began = latest, now

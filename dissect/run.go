@@ -37,10 +37,12 @@ const tickEvery = 25 * time.Millisecond
 func (d *Dissector) Run(ctx context.Context, source capture.Source) (*record.Summary, error) {
 	cores := runtime.GOMAXPROCS(0)
 	reading, cancel := context.WithCancel(ctx)
-	r := newReader(reading, source, reader{decodes: cores > 1, shows: d.shown(), tunnels: d.options.Tunnels})
+	o := &d.options
+	ahead := o.Ahead && cores > 1 && !o.Live && !o.Rebuild && !o.Decode && !o.Tree && d.handler.Observer == nil
+	r := newReader(reading, source, reader{decodes: cores > 1, shows: d.shown(), ahead: ahead, tunnels: o.Tunnels})
 	defer r.wait()
 	defer cancel()
-	if o := &d.options; o.Ahead && cores > 1 && !o.Live && !o.Rebuild && !o.Decode && !o.Tree && d.handler.Observer == nil {
+	if ahead {
 		return d.runAhead(ctx, r, source)
 	}
 	ticker := time.NewTicker(tickEvery)
@@ -242,9 +244,9 @@ func (b *batch) fill(ctx context.Context, source capture.Source, r *reader) {
 	}
 }
 
-// inFlight is the number of batches of frames: one that is being read, one that waits, one that
-// is being dissected, and those whose records are in batches for the handlers.
-const inFlight = 3 + recordBatches
+// inFlight is the number of batches of frames: one that is being read, one that waits, and one that
+// is being dissected. If it dissects ahead of the handlers, there are also those whose records are in batches for them.
+const inFlight = 3
 
 // reader fills batches in a goroutine of its own, until one holds an error.
 type reader struct {
@@ -252,13 +254,18 @@ type reader struct {
 	done        chan struct{}
 	decodes     bool // it decodes the headers of frames, too
 	shows       bool // a handler gets packets, so the headers of each frame are kept
+	ahead       bool // frames are dissected ahead of the handlers
 	tunnels     []Tunnel
 }
 
 // newReader starts to read a source, as the other fields of r say.
 func newReader(ctx context.Context, source capture.Source, r reader) *reader {
-	r.ready, r.free, r.done = make(chan *batch, inFlight), make(chan *batch, inFlight), make(chan struct{})
-	for range inFlight {
+	n := inFlight
+	if r.ahead {
+		n += recordBatches
+	}
+	r.ready, r.free, r.done = make(chan *batch, n), make(chan *batch, n), make(chan struct{})
+	for range n {
 		r.free <- new(batch)
 	}
 	go func(r *reader) {

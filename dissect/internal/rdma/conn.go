@@ -82,15 +82,15 @@ type Setup struct {
 func (c *Conn) Tag() Tag       { return c.tag }
 func (c *Conn) SetTag(tag Tag) { c.tag = tag }
 
-// Setup returns what the capture shows so far about the beginning of the connection.
-func (c *Conn) Setup() Setup { return c.setup }
+// Setup returns what the capture shows so far about the beginning of the connection. Only the connection changes it.
+func (c *Conn) Setup() *Setup { return &c.setup }
 
 // RoCE reports whether the transport is RoCEv2.
-func (s Setup) RoCE() bool { return !s.IWARP && !s.RPC }
+func (s *Setup) RoCE() bool { return !s.IWARP && !s.RPC }
 
 // Opener returns the side that opened the connection. If it is not known, it is the side whose memory the other side was
 // first to read or to write, as clients of storage let servers do, or otherwise side 0.
-func (s Setup) Opener() Side { return s.Client.Or(s.likely.Or(0)) }
+func (s *Setup) Opener() Side { return s.Client.Or(s.likely.Or(0)) }
 
 // usesMemory notes that a side reads or writes memory of the other side.
 func (s *Setup) usesMemory(by Side) {
@@ -100,7 +100,7 @@ func (s *Setup) usesMemory(by Side) {
 }
 
 // End returns whether a side is the client or the server; see [Setup.Opener].
-func (s Setup) End(side Side) record.End {
+func (s *Setup) End(side Side) record.End {
 	if side == s.Opener() {
 		return record.Client
 	}

@@ -273,7 +273,7 @@ type Link interface {
 	Tag() Tag
 	SetTag(Tag)
 
-	Setup() Setup
+	Setup() *Setup
 	Host(Side) *Host
 
 	// What the capture has of the connection.

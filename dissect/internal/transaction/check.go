@@ -1,8 +1,6 @@
 package transaction
 
 import (
-	"maps"
-
 	"github.com/rdmadump/rdmadump/dissect/internal/credits"
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/memory"
@@ -107,11 +105,7 @@ func (j *connChecks) join(o *connChecks, moved func(rdma.Side) rdma.Side) {
 		at := moved(s)
 		j.credits[at].Join(&o.credits[s])
 		j.versionUse[at].join(o.versionUse[s])
-		if j.invalidatedHandles[at] == nil {
-			j.invalidatedHandles[at] = o.invalidatedHandles[s]
-		} else {
-			maps.Copy(j.invalidatedHandles[at], o.invalidatedHandles[s])
-		}
+		j.invalidatedHandles[at].join(&o.invalidatedHandles[s])
 		j.answered[at] = either(j.answered[at], o.answered[s])
 		j.newestAnswered[at] = max(j.newestAnswered[at], o.newestAnswered[s])
 	}

@@ -1,6 +1,7 @@
 package transaction
 
 import (
+	"maps"
 	"strconv"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
@@ -172,34 +173,56 @@ func noteInvalidated(c checker, m *message) {
 	c.cs.checks.invalidatedHandles[owner].add(handle)
 }
 
-// invalidated contains the handles of a side that were invalidated and not exposed since, with the first operation that
-// used each of them in spite of that; zero for none.
-type invalidated map[uint32]record.Stamp
+// invalidated contains the handles of a side that were invalidated and not exposed since, and the first operation that used each
+// of them in spite of that.
+type invalidated struct {
+	handles map[uint32]struct{}
+	used    map[uint32]record.Stamp
+}
 
 // has reports whether a handle is invalid.
-func (i invalidated) has(handle uint32) bool {
-	_, is := i[handle]
+func (i *invalidated) has(handle uint32) bool {
+	_, is := i.handles[handle]
 	return is
 }
 
 // add adds a handle.
 func (i *invalidated) add(handle uint32) {
-	if *i == nil {
-		*i = invalidated{}
+	if i.handles == nil || len(i.handles) >= maxInvalidatedHandles {
+		*i = invalidated{handles: map[uint32]struct{}{}}
 	}
-	if len(*i) >= maxInvalidatedHandles {
-		clear(*i)
+	delete(i.used, handle)
+	i.handles[handle] = struct{}{}
+}
+
+// expose removes a handle.
+func (i *invalidated) expose(handle uint32) {
+	delete(i.handles, handle)
+	delete(i.used, handle)
+}
+
+// join adds the handles of another connection.
+func (i *invalidated) join(o *invalidated) {
+	if i.handles == nil {
+		*i = *o
+		return
 	}
-	(*i)[handle] = record.Stamp{}
+	maps.Copy(i.handles, o.handles)
+	for handle, at := range o.used {
+		i.use(handle, at)
+	}
 }
 
 // use notes an operation that uses a handle, and reports whether the handle is invalid.
-func (i invalidated) use(handle uint32, at record.Stamp) bool {
+func (i *invalidated) use(handle uint32, at record.Stamp) bool {
 	if !i.has(handle) {
 		return false
 	}
-	if i[handle] == (record.Stamp{}) {
-		i[handle] = at
+	if _, again := i.used[handle]; !again {
+		if i.used == nil {
+			i.used = map[uint32]record.Stamp{}
+		}
+		i.used[handle] = at
 	}
 	return true
 }
@@ -208,19 +231,19 @@ func (i invalidated) use(handle uint32, at record.Stamp) bool {
 // sender is at fault.
 func refusesInvalid(cs *connState, r *rdma.Refusal) bool {
 	handle, named := r.Handle.Get()
-	used := cs.checks.invalidatedHandles[r.By][handle]
-	return named && used != record.Stamp{} && (r.Op == nil || !r.Op.First.Before(used)) &&
+	used, was := cs.checks.invalidatedHandles[r.By].used[handle]
+	return named && was && (r.Op == nil || !r.Op.First.Before(used)) &&
 		rule.InvalidatedHandleUsed.Needs.Without(evidence.Closing).Blocks(cs.sides(record.Some(r.By.Other()))) == 0
 }
 
 // noteExposed records that the handles of a Call are exposed, and so are valid again.
 func noteExposed(cs *connState, x *txn) {
-	invalid := cs.checks.invalidatedHandles[x.side]
-	if len(invalid) == 0 {
+	invalid := &cs.checks.invalidatedHandles[x.side]
+	if len(invalid.handles) == 0 {
 		return
 	}
 	for i := range x.memory.Segments {
-		delete(invalid, x.memory.Segments[i].Handle)
+		invalid.expose(x.memory.Segments[i].Handle)
 	}
 }
 

@@ -199,7 +199,7 @@ func noteLostPacket(cs *connState, happened rdma.Event) {
 }
 
 // damageOf returns what shows that a packet was damaged. It is empty for an ICRC.
-func damageOf(s rdma.Setup, l *rdma.Loss) string {
+func damageOf(s *rdma.Setup, l *rdma.Loss) string {
 	switch {
 	case !l.BadChecksum:
 		return "damaged on the way"

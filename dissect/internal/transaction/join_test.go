@@ -82,7 +82,7 @@ func remembers(s rdma.Side) *connState {
 		},
 		checks: connChecks{
 			credits:            oneOf(s, allowance),
-			invalidatedHandles: oneOf(s, invalidated{0xa2: {}}),
+			invalidatedHandles: oneOf(s, invalidated{handles: map[uint32]struct{}{0xa2: {}}}),
 			backchannel:        backchannelGranted, asking: 1, persistentReported: true, usedVersion: record.Some[uint32](3), versionUse: oneOf(s, versionUse{true, &excludedVersion1{where: rdma.Where{At: at}}}), xidReused: true,
 			answered: oneOf(s, record.Some(at.Time)), newestAnswered: oneOf[int64](s, 11), invalidation: st,
 		},
@@ -173,10 +173,10 @@ func TestJoinBoth(t *testing.T) {
 	cs, o := remembers(0), remembers(0)
 	table := &Table{conns: []*connState{cs, o}}
 	cs.table, o.table, cs.link = table, table, tagged(1)
-	o.checks.invalidatedHandles[0] = invalidated{0xa3: {}}
+	o.checks.invalidatedHandles[0] = invalidated{handles: map[uint32]struct{}{0xa3: {}}}
 	o.checks.invalidation.recent[0] = 0xa4
 	cs.Join(tagged(2), 0, 0)
-	if got := cs.checks.invalidatedHandles[0]; len(got) != 2 {
+	if got := cs.checks.invalidatedHandles[0].handles; len(got) != 2 {
 		t.Errorf("invalidated handles %v, want both", got)
 	}
 	st := cs.checks.invalidation

@@ -321,7 +321,9 @@ func (cs *connState) call(m *message) {
 	if m.plain && m.rpcErr == nil {
 		noteRendezvous(x, m)
 	}
-	x.wants = t.whatIsAsked(x, m)
+	if t.options.Tasks || m.arguments != nil && m.arguments.message.MinorVersion == 0 { // then it is a part of what identifies the request, too
+		x.wants = t.whatIsAsked(x, m)
+	}
 	x.arguments = t.argumentsOf(x, m)
 	t.findEarlier(x)
 	t.noteTask(x)

@@ -78,13 +78,13 @@ func (x *txn) divide(split record.Opt[record.Split]) (r record.Opt[record.Shares
 
 // begins and lasts note what happens on the connection from the Call to the Reply.
 func (x *txn) begins() {
-	if x.cs.table.options.Meanwhile {
+	if x.cs.table.options.Shares {
 		x.signals = x.cs.link.Counts()
 	}
 }
 
 func (x *txn) lasts(to record.Time) {
-	if !x.cs.table.options.Meanwhile {
+	if !x.cs.table.options.Shares {
 		return
 	}
 	ways := x.cs.link.Ways()

@@ -99,10 +99,11 @@ type tasks struct {
 	due      record.Time              // on the table's clock: none of them is over before
 	sessions map[hostPair]record.Time // when the client got its latest session or client id
 	same     []byte                   // the arguments of the current Call
+	budget   *budget.Budget           // of their own, so that other records are the same without them
 	share    budget.Share
 }
 
-// noteTask finds the request that a Call repeats.
+// noteTask finds the request that a Call repeats. Without [Options.Tasks], there are no chains.
 func (t *Table) noteTask(x *txn) {
 	if c := x.chain; c != nil { // another attempt of the same request
 		c.Attempts++
@@ -231,6 +232,9 @@ func (t *Table) newChain(request int64, xid record.Hex32, first record.Stamp, of
 
 // anotherAttempt adds a Call to the chain of the earlier attempt of its request. The chain is nil if that had none.
 func (t *Table) anotherAttempt(x *txn, c *chain, before *pastCall) {
+	if !t.options.Tasks {
+		return
+	}
 	if c == nil || c.over {
 		c = t.newChain(before.request, x.rec.XID, before.earlier.sent, wanted{})
 		c.Attempts = before.attempt
@@ -243,7 +247,7 @@ func (t *Table) anotherAttempt(x *txn, c *chain, before *pastCall) {
 func (t *Table) endTask(x *txn, status record.Status) {
 	why, name := notPutOff, ""
 	switch {
-	case x.rec.Call == nil || x.chain != nil && x.chain.latest != x:
+	case !t.options.Tasks || x.rec.Call == nil || x.chain != nil && x.chain.latest != x:
 		return
 	case status == record.NoReply:
 		why = noReply
@@ -322,6 +326,7 @@ func (t *Table) stopWaiting(c *chain) {
 // expireTasks ends the tasks whose requests were not repeated in time.
 func (t *Table) expireTasks() {
 	s := &t.tasks
+	s.budget.Enforce()
 	if len(s.waiting) == 0 || t.Clock <= s.due {
 		return
 	}
@@ -400,8 +405,8 @@ func (t *Table) handOut(c *chain) {
 func (t *Table) chargeTask(c *chain, bytes int64) {
 	s := &t.tasks
 	if s.share.Bytes() == 0 && bytes > 0 {
-		t.budget.Close(&s.share) // if it was open
-		t.budget.Open(&s.share, taskOwner{t})
+		s.budget.Close(&s.share) // if it was open
+		s.budget.Open(&s.share, taskOwner{t})
 	}
 	c.cost += bytes
 	s.share.Charge(bytes)
@@ -416,5 +421,6 @@ func (o taskOwner) Evict() (budget.Kind, bool) {
 		return budget.Tasks, false
 	}
 	o.giveUp(o.tasks.waiting[0], record.Opt[record.Outcome]{})
+	o.budget.Note(budget.Tasks)
 	return budget.Tasks, true
 }

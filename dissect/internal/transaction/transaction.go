@@ -45,8 +45,8 @@ type Options struct {
 	Shown bool
 	// Files resolves the files that transactions act on.
 	Files bool
-	// Shares and Meanwhile are set if these fields of transactions are used.
-	Shares, Meanwhile bool
+	// Shares is set if the fields Shares and Meanwhile of transactions are used, and Tasks if tasks and the field RetryOf are.
+	Shares, Tasks bool
 	// Connections is set if the records of connections are used.
 	Connections bool
 	// Linger is the time for which a transaction that has ended waits for later packets: an
@@ -138,7 +138,11 @@ type Table struct {
 
 // NewTable returns a table whose memory is charged to a budget.
 func NewTable(o Options, b *budget.Budget) *Table {
-	t := &Table{options: o, budget: b, Ports: ports.New(o.Ports), calls: map[callKey]*txn{}, unanswered: map[callKey]pastCall{}, tasks: tasks{putOff: map[taskKey][]*chain{}, sessions: map[hostPair]record.Time{}}, seed: maphash.MakeSeed(), storage: newStorage(), body: rpcBody{message: nfs.Message{Limit: -1}}}
+	t := &Table{
+		options: o, budget: b, Ports: ports.New(o.Ports), calls: map[callKey]*txn{}, unanswered: map[callKey]pastCall{},
+		tasks: tasks{putOff: map[taskKey][]*chain{}, sessions: map[hostPair]record.Time{}, budget: budget.New(b.Limit / 8)},
+		seed:  maphash.MakeSeed(), storage: newStorage(), body: rpcBody{message: nfs.Message{Limit: -1}},
+	}
 	if o.Files {
 		t.files = newFileTable(b)
 	}

@@ -77,8 +77,7 @@ type Settings struct {
 	Decode   bool               // arguments and results are decoded, for rpc, for packet trees or for a filter
 	Decoded  bool               // fields of the decoded arguments and results are used
 	Files    bool               // file handles are resolved
-	NoCause  bool               // the sentences about transactions are not used
-	NoShares bool               // nor are the shares of their latency
+	Unused   dissect.Fields     // of transactions
 	Ladder   bool               // transactions are drawn as ladder diagrams
 	Notes    []string           // messages about the flags for standard error
 	AtPoints []string           // names of the capture points; nil if there is only one
@@ -143,7 +142,11 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 	s.Decode = s.Decode || s.Decoded
 	s.Files = v.Name == "files" || v.Name == "tasks" || v.Name == "report" || v.Name == "problems" || v.Name == "overview" || slices.ContainsFunc(append(s.paths(f), s.Look.Columns...), namesFile) ||
 		v.Name == "transactions" && s.Columns == nil && (s.JSON || s.Look.wide || s.Filter != nil)
-	s.NoCause, s.NoShares = s.unused(f, "cause"), s.unused(f, "cause", "shares")
+	for fields, names := range costly {
+		if s.unused(f, names...) {
+			s.Unused |= fields
+		}
+	}
 	s.Ladder = v.Name == "transactions" && len(s.XIDs) > 0 && !s.JSON && s.Columns == nil
 	return s, nil
 }
@@ -337,6 +340,9 @@ func (s *Settings) paths(f *Typed) (paths []string) {
 func (s *Settings) ShowsFiles(width int) bool {
 	return s.Files || s.View.Name == "transactions" && s.Columns == nil && width > 0
 }
+
+// costly has the names of the fields of transactions that are computed only for views that show or use them.
+var costly = map[dissect.Fields][]string{dissect.Cause: {"cause"}, dissect.Shares: {"cause", "shares", "meanwhile"}, dissect.Retries: {"retry_of"}}
 
 // unused reports whether the view neither shows nor uses fields of transactions. It shows all of them unless it lists the fields of -e, or
 // sums, which have fields of their own.

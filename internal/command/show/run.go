@@ -186,7 +186,9 @@ func (r *Runner) dissect(ctx context.Context, source input.Source, s *sink, h di
 	o := r.Dissection()
 	o.XIDs = r.XIDs
 	o.Files = r.ShowsFiles(s.width) || len(r.Also) > 0
-	o.NoCause, o.NoShares = r.NoCause && len(r.Also) == 0, r.NoShares && len(r.Also) == 0
+	if len(r.Also) == 0 {
+		o.Unused = r.Unused
+	}
 	r.Only(&o)
 	filtered := r.Filter != nil || r.Summed != nil
 	o.Ahead = (filtered || !r.View.Light) && r.Count == 0 // With -c, the summary counts only the packets that were needed.
