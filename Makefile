@@ -33,6 +33,7 @@ quick: ## run what takes seconds, while you change something: unit tests, the ca
 
 test: ## run the tests and lint, after each change; the end of the tests lists failed and skipped ones with their output
 	$(tool) gotestsum --format pkgname --raw-command -- ./scripts/test-json $(GO)
+	@$(GO) test ./internal/diagnose -v | grep 'explain nothing'
 	@$(MAKE) --no-print-directory lint
 
 # The profile that releases are built by would make these compile everything twice.

@@ -91,15 +91,41 @@ func truthOf(t *testing.T, folder string) (want truth) {
 	if err := json.Unmarshal([]byte(text), &want); err != nil || !found {
 		t.Fatal(err)
 	}
+	for line := range strings.Lines(string(page)) {
+		want.mayBeSlow = want.mayBeSlow || strings.HasPrefix(line, "- may be there:") && strings.Contains(line, "slow-rpc note or warning")
+		want.mayBeNotes = want.mayBeNotes || strings.HasPrefix(line, "- further problems that must be there:") && strings.Contains(line, "(note or warning)")
+	}
 	return want
+}
+
+// traced has the recordings whose truth counts only the requests that one client's kernel traced, which were fewer: before it was unmounted, and in one
+// of its two lives.
+var traced = map[string]bool{"s01-frozen40": true, "s03-clientreboot": true}
+
+// unexplainedWaits sums the waits of all captures, and those that end in kinds that explain nothing, in nanoseconds.
+var unexplainedWaits, allWaits int64
+
+// TestMain prints the share of waits that problems do not explain.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if allWaits > 0 {
+		fmt.Printf("%.1f%% of %.0f s of waits end in kinds that explain nothing\n", 100*float64(unexplainedWaits)/float64(allWaits), float64(allWaits)/1e9)
+	}
+	os.Exit(code)
 }
 
 // TestStories compares the problems of recordings with what was done.
 func TestStories(t *testing.T) {
-	for _, folder := range stories(t, "rec") {
+	for _, folder := range append(stories(t, "rec"), stories(t, "unopened")...) {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
 			want := truthOf(t, folder)
 			c, problems := diagnose(t, testkit.Open(t, filepath.Join(folder, want.File)))
+			if want.Requests != nil {
+				*want.Requests += c.f.totals.plain // the truth has those over RDMA only
+			}
+			if traced[filepath.Base(folder)] {
+				want.Requests = nil
+			}
 			checkTruth(t, c, &want, problems)
 			checkClaims(t, c, problems)
 		})
@@ -198,6 +224,7 @@ func checkClaims(t *testing.T, c *Collector, list []*record.Problem) {
 		}
 	}
 	t.Logf("%d%% of %d ms of waits unexplained", 100*unexplained/max(all, 1), all/1e6)
+	unexplainedWaits, allWaits = unexplainedWaits+unexplained, allWaits+all
 }
 
 // truth is what is known of a capture without this program.
@@ -214,6 +241,8 @@ type truth struct {
 	}
 	Never      []string
 	Requests   *int64
+	mayBeSlow  bool // slow RPCs may be warned of, although all is healthy
+	mayBeNotes bool // what must be told may be a note
 	Unanswered *int64
 }
 
@@ -252,7 +281,7 @@ func checkTruth(t *testing.T, c *Collector, want *truth, problems []*record.Prob
 		ids = append(ids, p.ID)
 		unanswered += p.Unanswered
 	}
-	if got := first(problems); want.Healthy != (got == "OK") {
+	if got := first(problems); want.Healthy != (got == "OK") && !(want.Healthy && want.mayBeSlow && problems[0].ID == "slow-rpc") && !(got == "OK" && want.mayBeNotes) {
 		t.Errorf("first problem %q, healthy %v", got, want.Healthy)
 	}
 	if len(want.First) > 0 && len(problems) > 0 && first(problems) != "OK" && !slices.Contains(want.First, problems[0].ID) {

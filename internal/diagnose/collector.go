@@ -91,8 +91,10 @@ func remarkable(r *record.Transaction) bool {
 
 // add adds an RPC to the sums.
 func (t *totals) add(r *record.Transaction) {
-	if r.Direction == record.Forward && !r.RetransmitOf.Known() {
-		t.requests++
+	if r.Direction == record.Forward && r.Attempt <= 1 {
+		if t.requests++; r.Transport == "TCP" || r.Transport == "UDP" {
+			t.plain++
+		}
 	}
 	latency, known := r.LatencyNS.Get()
 	if !known {
@@ -135,7 +137,7 @@ func (f *facts) clients(r *record.Transaction) {
 		return
 	}
 	if f.calledLast == nil {
-		f.calledLast, f.mounted = map[int]record.Time{}, map[mountKey]record.Time{}
+		f.calledLast, f.mounted, f.used = map[int]record.Time{}, map[mountKey]record.Time{}, map[mountKey]bool{}
 	}
 	client, server, at := r.Client.Or(""), r.Server.Or(""), r.Call.Time
 	if last, had := f.calledLast[r.Connection]; (had || len(f.calledLast) < maxConnections) && at > last {
@@ -143,6 +145,7 @@ func (f *facts) clients(r *record.Transaction) {
 	}
 	if key := (mountKey{client, server}); r.Succeeded() && r.ProgramName.Or("") == "NFS" && !ofMounting(r) && (len(f.mounted) < maxConnections || f.mounted[key] > 0) {
 		f.mounted[key] = max(f.mounted[key], at)
+		f.used[key] = f.used[key] || !looks[r.Operation.Or(r.ProcedureName.Or(""))]
 	}
 	if verifier, known := r.BootVerifier.Get(); known && len(f.boots) < maxFindings {
 		f.boots = append(f.boots, boot{client, server, r.ClientOwner.Or(""), verifier, r.Connection, at, r.Call.First()})

@@ -43,6 +43,7 @@ type facts struct {
 	leaves      []leave                  // Calls that take leave of the server
 	calledLast  map[int]record.Time      // latest Calls, by connection
 	mounted     map[mountKey]record.Time // latest requests for files that the server granted
+	used        map[mountKey]bool        // clients that asked for more than names and attributes
 	first, last record.Time              // of the capture, or of the window
 
 	droppedRPCs, droppedFindings, droppedConnections int64 // beyond the limits
@@ -57,6 +58,7 @@ type connXID struct {
 // totals are sums of all RPCs.
 type totals struct {
 	requests int64     // without callbacks
+	plain    int64     // of them without RDMA
 	latency  int64     // sum over all RPCs, in nanoseconds
 	files    int64     // answered requests for files
 	fileWork histogram // latency of RPCs for files without stalls, less the transfers
@@ -315,6 +317,12 @@ var delayed = map[string]bool{"NFS4ERR_GRACE": true, "NFS4ERR_DELAY": true, "NFS
 var stateStatuses = map[string]bool{
 	"NFS4ERR_BADSESSION": true, "NFS4ERR_STALE_CLIENTID": true, "NFS4ERR_STALE_STATEID": true, "NFS4ERR_GRACE": true, "NFS4ERR_DEADSESSION": true,
 }
+
+// looks has the operations with which a client looks for what it is to mount.
+var looks = map[string]bool{"LOOKUP": true, "GETATTR": true, "ACCESS": true, "PUTROOTFH": true, "GETFH": true}
+
+// inGrace reports whether an RPC was put off because the server waited for clients to reclaim their state.
+func inGrace(r *rpc) bool { return r.failure == "NFS4ERR_GRACE" }
 
 // mountOps has the operations and procedures with which a client mounts, unmounts and recovers.
 var mountOps = map[string]bool{

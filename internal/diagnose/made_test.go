@@ -135,6 +135,62 @@ var scenes = []scene{
 		s.Advance(20 * time.Second)
 		s.exchange(s.connect(), 1)
 	}},
+	{"client-restarted", record.Error, "client", nil, []string{"connection-lost", "unanswered"}, func(s *stage) { // it had closed a connection long before
+		c := s.connect()
+		s.exchange(c, 1)
+		c.Disconnect(c.Client)
+		s.Advance(time.Second)
+		s.healthy(s.connect(), 4)
+		s.Advance(20 * time.Second)
+		s.exchange(s.connect(), 2)
+	}},
+	{"healthy", "", "", nil, []string{"client-restarted"}, func(s *stage) { // twin: it closed its last connection
+		s.exchange(s.connect(), 1)
+		c := s.connect()
+		c.Disconnect(c.Client)
+		s.Advance(20 * time.Second)
+		s.exchange(s.connect(), 2)
+	}},
+	{"mount-failed", record.Error, "config server", nil, nil, func(s *stage) { // the export is not there
+		c := s.conn()
+		c.Connect()
+		lookup := synth.Compound(synth.OpPutRootFH(), synth.OpLookup("nothere"))
+		s.rpc(c, lookup, synth.CompoundFailed(2, synth.ResPutRootFH(), synth.ResFailed(15, 2)), time.Millisecond)
+		s.rpc(c, synth.Compound(synth.XDR{}.Word(57).Hyper(0x1234)), synth.CompoundReply(synth.XDR{}.Word(57, 0)), time.Millisecond)
+		c.Disconnect(c.Client)
+	}},
+	{"healthy", "", "", nil, nil, func(s *stage) { // twin: a name that is not there, before it is unmounted
+		c := s.connect()
+		s.read4(c, 0, 0)
+		lookup := synth.Compound(synth.OpPutRootFH(), synth.OpLookup("nothere"))
+		s.rpc(c, lookup, synth.CompoundFailed(2, synth.ResPutRootFH(), synth.ResFailed(15, 2)), time.Millisecond)
+		s.rpc(c, synth.Compound(synth.XDR{}.Word(57).Hyper(0x1234)), synth.CompoundReply(synth.XDR{}.Word(57, 0)), time.Millisecond)
+		c.Disconnect(c.Client)
+	}},
+	{"outage", record.Error, "network server", nil, []string{"unanswered", "retransmission"}, func(s *stage) { // a single Call, sent again and again
+		c := s.connect()
+		sent := c.Client.Call(synth.Getattr3())
+		for range 6 {
+			s.Advance(2 * time.Second)
+			s.Retransmit(sent...)
+		}
+		c.Server.Ack()
+		c.Server.Reply(synth.Getattr3Reply())
+		c.Client.Ack()
+		s.healthy(c, 2)
+		c.Disconnect(c.Client)
+	}},
+	{"retransmission", record.Warning, "network", nil, []string{"unanswered"}, func(s *stage) { // twin: once
+		c := s.connect()
+		sent := c.Client.Call(synth.Getattr3())
+		s.Advance(2 * time.Second)
+		s.Retransmit(sent...)
+		c.Server.Ack()
+		c.Server.Reply(synth.Getattr3Reply())
+		c.Client.Ack()
+		s.healthy(c, 2)
+		c.Disconnect(c.Client)
+	}},
 	{"client-gave-up", record.Warning, "client", nil, []string{"unanswered", "connection-lost", "protocol-violation"}, func(s *stage) {
 		c := s.connect()
 		call := synth.Write3(0, make([]byte, 4096)).Reduce(0xa1)

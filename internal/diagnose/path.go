@@ -137,7 +137,7 @@ func (d *diagnosis) absences() (list []absence) {
 				asked++
 			}
 		}
-		if asked >= 2 || ended {
+		if asked >= 2 || ended || s.Packets >= 5 && away.ns() >= muteFor {
 			list = append(list, absence{Silence: s})
 		}
 	}

@@ -78,8 +78,17 @@ func (p *problem) harm() harm {
 	return harm{p.lost + p.after.lost, p.BlockedNS + p.after.ns}
 }
 
-// causes finds the problems that follow from a message that broke a rule: the server closed the connection on which that happened, and went away.
+// causes finds the problems that follow from others: after a message that broke a rule, the server closed the connection on which that happened, and went
+// away; after a restart, the server was in a grace period.
 func (d *diagnosis) causes() {
+	for _, p := range d.problems {
+		for _, q := range d.problems {
+			if p.ID == "grace-period" && q.ID == "server-restarted" && p.causedBy == nil && p.Server == q.Server && p.From.Or(0) >= q.From.Or(0) && p.From.Or(0).Sub(q.To.Or(0)) <= 60e9 {
+				p.causedBy = q
+				q.after = harm{p.lost, p.BlockedNS}
+			}
+		}
+	}
 	for _, p := range d.problems {
 		if p.ID != "server-gone" {
 			continue

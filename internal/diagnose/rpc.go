@@ -20,7 +20,7 @@ var ordinary = map[string]bool{
 
 // gracePeriod finds tasks that a server put off because it waits for clients to reclaim their state.
 func gracePeriod(d *diagnosis) {
-	d.delay(d.delayedTasks(func(r *rpc) bool { return r.failure == "NFS4ERR_GRACE" }), func(worst *task) string {
+	d.delay(d.delayedTasks(inGrace), func(worst *task) string {
 		return fmt.Sprintf("in grace period: %s waited %s", worst.tries[0].name(), field.Brief(worst.blocked()))
 	})
 }

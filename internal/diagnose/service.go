@@ -245,7 +245,7 @@ func (d *diagnosis) restarted(h *hostConns, away span, next record.Time, shown *
 func (d *diagnosis) recovery(p *problem, server string, away span, next record.Time) {
 	for _, t := range d.tasks {
 		first := t.tries[0]
-		if first.server != server || t.from >= next {
+		if first.server != server || t.from >= next || slices.ContainsFunc(t.tries, inGrace) {
 			continue
 		}
 		waited := t.from <= away.to && t.to >= away.from && first.sent >= away.from-1e9 && t.blocked() >= slow
@@ -286,6 +286,7 @@ func mountFailed(d *diagnosis) {
 		p.lost++
 		p.during(r.sent, r.end)
 	}
+	d.noExport()
 	for _, h := range d.byServer() {
 		if len(h.accepted) > 0 || len(h.rejected) == 0 {
 			continue
@@ -304,6 +305,34 @@ func mountFailed(d *diagnosis) {
 		}
 		p.lost++
 		p.Command = []string{"connections"}
+	}
+}
+
+// noExport finds clients that did not find what they were to mount: the last name that they looked up was not there, or not for them, they left at once,
+// and had never asked for anything but names and attributes.
+func (d *diagnosis) noExport() {
+	last := map[mountKey]*rpc{}
+	for _, r := range d.rpcs {
+		if key := (mountKey{r.client, r.server}); r.operation == "LOOKUP" && !r.backward && r.outcome.free() && !d.used[key] {
+			last[key] = r
+		}
+	}
+	for _, key := range sortedKeys(last) {
+		r := last[key]
+		leaves := slices.ContainsFunc(d.leaves, func(l leave) bool {
+			return l.client == key.client && l.server == key.server && l.at > r.sent && l.at.Sub(r.end) <= 5e9
+		})
+		if !leaves || !ordinary[r.failure] || d.mounted[key] > r.sent {
+			continue
+		}
+		p := d.begin(record.Error, record.InConfig, record.InServer)
+		p.Headline = fmt.Sprintf("no %s to mount: %s", cmp.Or(r.file, "export"), r.failure)
+		p.Effect = "the client did not mount"
+		p.proof(r.reply, r.failure)
+		p.all(r)
+		p.lost++
+		p.during(r.sent, r.end)
+		p.Command = ladder(r)
 	}
 }
 
@@ -348,13 +377,17 @@ func (d *diagnosis) rebooted(boots []boot, before, after int) {
 		return l.client == b.client && l.server == b.server && l.at > a.at && l.at <= b.at
 	})
 	from := a.at
+	var earlier []*connection
 	for _, c := range d.connections {
-		if c.Client.Address.Or("") != b.client || c.Server.Address.Or("") != b.server || c.First >= b.at || c.ID == b.connection {
-			continue
+		if c.Client.Address.Or("") == b.client && c.Server.Address.Or("") == b.server && c.First < b.at && c.ID != b.connection {
+			earlier = append(earlier, c)
+			from = max(from, min(d.calledLast[c.ID], b.at))
 		}
+	}
+	for _, c := range earlier { // it left if it closed its last connection in order
 		end, ended := c.Ended.Get()
-		left = left || ended && c.endedAt() > a.at && (end.How == record.EndDisconnect || end.How == record.EndReset) && end.By.Or(record.Client) == record.Client && c.endedAt() <= b.at && !d.stale(c)
-		from = max(from, min(d.calledLast[c.ID], b.at))
+		inOrder := ended && (end.How == record.EndDisconnect || end.How == record.EndReset) && end.By.Or(record.Client) == record.Client
+		left = left || inOrder && c.endedAt() >= from && c.endedAt() <= b.at && !d.stale(c)
 	}
 	if left {
 		return
