@@ -504,6 +504,7 @@ func (d *Dissector) Summary() *record.Summary {
 	if d.options.Points != nil {
 		s.Localize(d.options.Points)
 	}
+	s.Requests = d.table.Requests
 	for i, status := range record.Statuses {
 		if n := d.table.Ended[i]; n > 0 {
 			s.Transactions[status] = n

@@ -489,7 +489,10 @@ func (t *Text) Summary(r *record.Summary, onlyWrong bool) error {
 	for _, n := range r.Transactions {
 		total += n
 	}
-	scope := field.Count(total) + " " + record.Noun(total, "RPC")
+	scope := field.Count(r.Requests) + " " + record.Noun(r.Requests, "RPC")
+	if r.Requests != total {
+		scope += " in " + field.Count(total) + " attempts"
+	}
 	if total == 0 {
 		scope = field.Count(r.Packets) + " " + record.Noun(r.Packets, "packet") + ", " + field.Count(r.RDMA) + " of RDMA"
 	}

@@ -47,6 +47,9 @@ func (t *Table) emit(x *txn) {
 	t.forgetCall(x)
 	x.countMissing()
 	t.Ended[slices.Index(record.Statuses[:], x.rec.Status)]++
+	if x.rec.Attempt == 1 {
+		t.Requests++
+	}
 	t.mapItems(x)
 	if t.Transaction != nil || t.Payload != nil || x.chain != nil {
 		r := t.makeRecord(x, connection)

@@ -80,6 +80,8 @@ type Table struct {
 	Refuted []record.RefutedPosition
 	// Ended counts transactions by status, in the order of [record.Statuses].
 	Ended [len(record.Statuses)]int64
+	// Requests is the number of these transactions that are the first attempt of a request.
+	Requests int64
 	// Clock is the time by which transactions wait. It never goes back. The owner of the table sets
 	// it before each packet.
 	Clock record.Time
