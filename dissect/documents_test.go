@@ -37,10 +37,48 @@ var documents = map[string][]string{
 	"iv-v1-reply-v2.roce.pcap": {"rdma-version server"},
 	// reminv-design s.5.3: rdma_direction is the type of the RPC message.
 	"iv-v2-direction-wrong.roce.pcap": {"header-malformed client"},
+	// IBTA vol. 1 s.9.7.6: what is acknowledged is not sent again, unless the ACK does not arrive or is not accepted.
+	"rt-acked-copies.roce.pcap": nil,
 	// RFC 5531 s.9: msg_type is 0 or 1, and rpcvers is 2.
 	"rp-msgtype2-write-chunk.roce.pcap":      {"rpc-header-malformed client", "rpc-rejected"},
 	"rp-rpcvers1-write-chunk.roce.pcap":      {"rpc-header-malformed client", "rpc-rejected"},
 	"rp-violation-after-xid-reuse.roce.pcap": {"rdma-outside-exposed-memory server", "write-list-not-copied server", "xid-in-use client"},
+}
+
+// malformed lists the documents with an RPC whose Call or Reply cannot be decoded.
+var malformed = map[string]string{
+	"ch-count-in-chunk-readlink-reply.roce.pcap": "reply",
+	"ch-count-in-chunk.roce.pcap":                "call",
+	"ch-long-reply-cut.roce.pcap":                "reply",
+	"iv-v2-direction-wrong.roce.pcap":            "call",
+	"rp-msgtype2-write-chunk.roce.pcap":          "call",
+	"rp-rpcvers1-write-chunk.roce.pcap":          "call",
+}
+
+// TestAcknowledgedCopies: a stall that ends with a retransmission of what the capture shows acknowledged says so.
+func TestAcknowledgedCopies(t *testing.T) {
+	count := func(file string) (acknowledged, all int) {
+		d := dissect.New(dissect.Handler{Transaction: func(r *record.Transaction) error {
+			for i := range r.Waits {
+				if all++; r.Waits[i].Acknowledged {
+					acknowledged++
+				}
+			}
+			return nil
+		}}, dissect.Options{})
+		frames, _ := testkit.Frames(t, file)
+		for i := range frames {
+			d.Frame(&frames[i])
+		}
+		d.Finish()
+		return acknowledged, all
+	}
+	if n, all := count("../testdata/documents/rt-acked-copies.roce.pcap"); n != 6 || all != 6 {
+		t.Errorf("%d of %d stalls ended with a copy of what was acknowledged, want 6 of 6", n, all)
+	}
+	if n, all := count("../testdata/captures/rocev2-loss42.pcap.zst"); n != 0 || all == 0 {
+		t.Errorf("%d of %d stalls after losses ended with a copy of what was acknowledged, want none", n, all)
+	}
 }
 
 // TestDocuments: what the documents say of a situation is what is found in it.
@@ -48,7 +86,11 @@ func TestDocuments(t *testing.T) {
 	for name, want := range documents {
 		t.Run(name, func(t *testing.T) {
 			var all []record.Finding
-			d := dissect.New(dissect.Handler{Finding: func(f *record.Finding) error { all = append(all, *f); return nil }}, dissect.Options{})
+			var broken string
+			d := dissect.New(dissect.Handler{
+				Finding:     func(f *record.Finding) error { all = append(all, *f); return nil },
+				Transaction: func(r *record.Transaction) error { broken += r.Malformed.Or(""); return nil },
+			}, dissect.Options{})
 			frames, _ := testkit.Frames(t, "../testdata/documents/"+name)
 			for i := range frames {
 				d.Frame(&frames[i])
@@ -67,6 +109,9 @@ func TestDocuments(t *testing.T) {
 			}
 			if slices.Sort(got); !slices.Equal(got, want) {
 				t.Errorf("found %q, want %q:%s", got, want, lines(all))
+			}
+			if broken != malformed[name] {
+				t.Errorf("malformed is %q, want %q", broken, malformed[name])
 			}
 		})
 	}

@@ -41,7 +41,7 @@ var explanations = []Explanation{
 	{"transactions", "NOT INVALIDATED", "Number of handles of the Call that the Reply did not invalidate, so that the requester has to invalidate them itself. Shown only with --wide or --columns."},
 	{"transactions", "LATENCY", "Time from the first packet of the Call to the last packet of the Reply (of the copy that the requester accepted), without the time for which the Call waited for credits before it was sent. <= marks an upper bound: the capture does not prove which copy of the Reply was accepted."},
 	{"transactions", "CAUSE", "Id of the sentence about where most of the latency, or a large part of it, passed; docs/causes.md explains each, and a line below the table says in a few words what those of the table mean. The ladder diagram has the sentence."},
-	{"transactions", "STATUS", "Outcome: ok, no_reply, no_call (the Call is not in the capture), or the RDMA, RPC or NFS error."},
+	{"transactions", "STATUS", "Outcome: ok, no_reply, no_call (the Call is not in the capture), the RDMA, RPC or NFS error, or malformed (no error status, but a finding proves that the Call or the Reply cannot be decoded)."},
 	{"transactions", "!", "The RPC has findings, which rdmadump check lists."},
 
 	{"ladder", "TIME", "Time of the event, counted from the Call; of a range of packets, that of its first packet."},

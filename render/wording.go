@@ -35,10 +35,14 @@ func stalledUntil(r *record.Transaction, w *record.Wait) string {
 		return fmt.Sprintf("by the transfers of XID %v", xid)
 	}
 	switch w.Reason {
-	case record.RetransmitTimeout:
+	case record.RetransmitTimeout, record.RetransmitUnknown:
+		if w.Acknowledged {
+			return "until it retransmitted what was acknowledged: ACK lost after the capture point, or not accepted"
+		}
+		if w.Reason == record.RetransmitUnknown {
+			return "until it retransmitted, cause unknown"
+		}
 		return "until its retransmission timeout"
-	case record.RetransmitUnknown:
-		return "until it retransmitted, cause unknown"
 	case record.RetransmitGap:
 		return "until its retransmission after a gap"
 	case record.RetransmitNak:
@@ -64,6 +68,9 @@ func stalledUntil(r *record.Transaction, w *record.Wait) string {
 
 // shortlyUntil says what stalledUntil says in fewer words.
 func shortlyUntil(w *record.Wait) string {
+	if w.Acknowledged {
+		return "until it retransmitted what was acknowledged"
+	}
 	switch w.Reason {
 	case record.RetransmitTimeout:
 		return "until its timeout"

@@ -84,7 +84,7 @@ type Transaction struct {
 	RetryOf           Opt[int64]        `json:"retry_of" doc:"Transaction number (id) of the first attempt of the request that this one repeats, because the server had put it off or the session was lost; null if it repeats none."`
 	XID               Hex32             `json:"xid" doc:"Transaction ID (XID) of the RPC." alias:"rpcordma.xid,rpc.xid"`
 	Direction         Direction         `json:"direction" doc:"Direction of the Call: forward from client to server, backward from server to client." alias:"dir"`
-	Status            Status            `json:"status" doc:"Outcome of the transaction: complete (the capture contains the Call and the Reply, which may have an error status), answered (the same, but too little of the Reply was captured to say whether the RPC succeeded), no_reply, no_call (the Call is not in the capture), rdma_error (the responder answered with an RDMA_ERROR). Filters also accept what the column STATUS shows, and groups of --by have its names: ok (complete, without an error status), or the name of an error such as NFS4ERR_NOENT."`
+	Status            Status            `json:"status" doc:"Outcome of the transaction: complete (the capture contains the Call and the Reply, which may have an error status), answered (the same, but too little of the Reply was captured to say whether the RPC succeeded), no_reply, no_call (the Call is not in the capture), rdma_error (the responder answered with an RDMA_ERROR). Filters also accept what the column STATUS shows, and groups of --by have its names: ok (complete, without an error status), malformed (the same, but an error proves that a message cannot be decoded), or the name of an error such as NFS4ERR_NOENT."`
 	Program           Opt[uint32]       `json:"program" doc:"RPC program number." alias:"rpc.program"`
 	ProgramName       Opt[string]       `json:"program_name" doc:"Name of the RPC program, such as NFS, MOUNT or NFS_CB." secret:"no"`
 	Version           Opt[uint32]       `json:"version" doc:"Version of the RPC program." alias:"rpc.programversion"`
@@ -143,6 +143,7 @@ type Transaction struct {
 	RetransmitOf      Opt[int64]        `json:"retransmit_of" doc:"Transaction number (id): the transaction on an earlier connection that this transaction retransmits."`
 	Retransmitted     int               `json:"retransmitted" doc:"Number of packets of the transaction that were retransmitted." alias:"retr"`
 	RetransmittedFrom FromPair          `json:"retransmitted_from" doc:"Senders of the packets of the transaction that were retransmitted: from the end that opened the connection, and from the other one."`
+	Malformed         Opt[string]       `json:"malformed,omitzero" doc:"The message that an error proves to be malformed, so that its receiver cannot decode it; present only then, and if it is both, it is the call." values:"call,reply" secret:"no"`
 	Findings          []string          `json:"findings" doc:"Ids of the rules of all findings about the transaction, each once." secret:"no"`
 
 	// Key is that of the record of the connection.
@@ -501,6 +502,7 @@ type Wait struct {
 	Points              []string   `json:"points,omitzero" doc:"Names of the capture points whose numbers packets has, in the same order; present only with several capture points." secret:"point"`
 	Event               EventKind  `json:"event,omitzero" doc:"What was retransmitted at the end of the stall." values:"call,read_request,write,reply"`
 	Bytes               Opt[int64] `json:"bytes,omitzero" doc:"Number of bytes of an RDMA Read that were requested again."`
+	Acknowledged        bool       `json:"acknowledged,omitzero" doc:"Whether the capture has an acknowledgement of what was retransmitted, from before the stall ended: the acknowledgement was lost after the capture point, or the sender did not accept it. Present only if so, with the reasons retransmit_timeout and retransmit_unknown and one capture point."`
 	NakPacket           Opt[int64] `json:"nak_packet,omitzero" doc:"Packet number: the NAK that requested the retransmission. With the reason retransmit_timeout, the sender did not react to it, or did not receive it."`
 	NakPoint            string     `json:"nak_packet_point,omitzero" doc:"Name of the capture point whose number nak_packet is; present only with several capture points." secret:"point"`
 	OutOfOrderPacket    Opt[int64] `json:"out_of_order_packet,omitzero" doc:"Packet number: the packet that came after a gap in the sequence numbers, which gap_filled_by closed."`

@@ -26,6 +26,8 @@ type Rule struct {
 	// a finding waits.
 	Needs evidence.Needs
 	Until evidence.Until
+	// Malforms means that an error of this rule proves that its message cannot be decoded.
+	Malforms bool
 	// CallMayFollow means that a finding is wrong if the Call comes later in the capture than
 	// its answer.
 	CallMayFollow bool
@@ -56,6 +58,12 @@ func (r *Rule) until(u evidence.Until) *Rule {
 // callMayFollow sets CallMayFollow.
 func (r *Rule) callMayFollow() *Rule {
 	r.CallMayFollow = true
+	return r
+}
+
+// malforms sets Malforms.
+func (r *Rule) malforms() *Rule {
+	r.Malforms = true
 	return r
 }
 
@@ -126,14 +134,14 @@ var (
 	ReceiveNotPosted     = define("receive-not-posted", record.Error, "RFC 8166 s.3.3.1").needs(unseen|evidence.HalfRead, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing)
 	ReceiveTooSmall      = define("receive-too-small", record.Error, "RFC 8166 s.3.3.3").needs(0, 0, terms)
 
-	HeaderTruncated    = define("header-truncated", record.Error, "RFC 8166 s.4.5.2").until(evidence.Delivered)
-	HeaderMalformed    = define("header-malformed", record.Error, "RFC 8166 s.4.5.2").until(evidence.Delivered)
+	HeaderTruncated    = define("header-truncated", record.Error, "RFC 8166 s.4.5.2").until(evidence.Delivered).malforms()
+	HeaderMalformed    = define("header-malformed", record.Error, "RFC 8166 s.4.5.2").until(evidence.Delivered).malforms()
 	RDMAVersion        = define("rdma-version", record.Error, "RFC 8166 s.4.2.2").until(evidence.Answered)
 	RDMAProcUnknown    = define("rdma-proc-unknown", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered)
 	RDMAMsgP           = define("rdma-msgp", record.Error, "RFC 8166 s.4.6.1").until(evidence.Delivered)
 	RDMADone           = define("rdma-done", record.Error, "RFC 8166 s.4.6.2").needs(0, 0, evidence.XIDReused).until(evidence.Delivered)
 	XIDMismatch        = define("xid-mismatch", record.Error, "RFC 8166 s.4.2.1").until(evidence.Delivered)
-	RPCHeaderMalformed = define("rpc-header-malformed", record.Error, "RFC 5531 s.9").until(evidence.Delivered)
+	RPCHeaderMalformed = define("rpc-header-malformed", record.Error, "RFC 5531 s.9").until(evidence.Delivered).malforms()
 	RPCRecordTruncated = define("rpc-record-truncated", record.Error, "RFC 5531 s.11").until(evidence.Delivered)
 	NoMsgWithoutChunk  = define("nomsg-without-chunk", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered)
 	NoMsgWithPayload   = define("nomsg-with-payload", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered)
@@ -144,9 +152,9 @@ var (
 	MemoryExposedTwice   = define("memory-exposed-twice", record.Warning, "RFC 8166 s.8.1.2").needs(0, missing|evidence.Silent|evidence.Late|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing).until(evidence.Next)
 	EmptySegment         = define("empty-segment", record.Note, "RFC 8166 s.3.4.3").until(evidence.Delivered)
 	PositionUnaligned    = define("read-position-unaligned", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered)
-	PositionInvalid      = define("read-position-invalid", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered)
-	ChunkLengthMismatch  = define("chunk-length-mismatch", record.Error, "RFC 8166 s.3.4.4").until(evidence.Delivered)
-	ReducedPadLeft       = define("reduced-pad-left", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered)
+	PositionInvalid      = define("read-position-invalid", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered).malforms()
+	ChunkLengthMismatch  = define("chunk-length-mismatch", record.Error, "RFC 8166 s.3.4.4").until(evidence.Delivered).malforms()
+	ReducedPadLeft       = define("reduced-pad-left", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered).malforms()
 	PadWritten           = define("pad-written", record.Error, "RFC 8166 s.3.4.6").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
 	ReplyBeforeReads     = define("reply-before-reads-done", record.Error, "RFC 8166 s.3.4.5").needs(missing, missing, evidence.Unordered|evidence.TruncatedAgain).until(evidence.Next)
 	ReadChunkNotRead     = define("read-chunk-not-read", record.Error, "RFC 8166 s.3.4.5").needs(unseen, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.TruncatedAgain).until(evidence.Next)

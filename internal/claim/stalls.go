@@ -325,6 +325,9 @@ func waitSentence(r *record.Transaction, w *record.Wait, opening string) string 
 		return fmt.Sprintf("%s%s%s, in packet %s, "+reason+".", opening, side, retransmitted(w), last(w), first(w))
 	}
 	s := fmt.Sprintf("%s%s%s, in packet %s", opening, side, retransmitted(w), last(w))
+	if w.Acknowledged {
+		return s + fmt.Sprintf(", although it was acknowledged in the capture: the ACK was lost after the capture point, or the %s did not accept it.", w.Waiting)
+	}
 	if w.Reason == record.RetransmitUnknown {
 		s += ", for a reason that the capture does not show"
 	}

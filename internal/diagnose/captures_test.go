@@ -404,3 +404,12 @@ func TestDeeds(t *testing.T) {
 		}
 	}
 }
+
+// TestAcknowledgedCopies: packets that were sent again although the capture has their ACKs were not lost on the way to their receiver.
+func TestAcknowledgedCopies(t *testing.T) {
+	_, list := diagnose(t, testkit.Open(t, root+"testdata/documents/rt-acked-copies.roce.pcap"))
+	i := slices.IndexFunc(list, func(p *record.Problem) bool { return p.ID == "retransmission" })
+	if i < 0 || list[i].Headline != "6 of 21 packets repeated, though acknowledged" || fmt.Sprint(list[i].Places) != "[client network]" {
+		t.Errorf("the problems are %+v", list)
+	}
+}

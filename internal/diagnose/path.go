@@ -468,11 +468,13 @@ func retransmission(d *diagnosis) {
 	}
 	p := d.begin(record.Note, record.InNetwork)
 	var timers []stalledRPC
-	var all, ofTimers int64
+	var all, ofTimers, acked int64
 	long := false // an RPC of at least 100 ms had packets of its own repeated
 	for _, x := range list {
 		p.stalled(x.r, x.w)
-		all += x.w.ns
+		if all += x.w.ns; x.w.Acknowledged {
+			acked++
+		}
 		long = long || x.r.latency >= slow && x.w.ns >= 1e6 && x.w.ns*2 >= x.r.latency
 		if x.w.Reason == record.RetransmitTimeout {
 			timers, ofTimers = append(timers, x), ofTimers+x.w.ns
@@ -510,6 +512,13 @@ func retransmission(d *diagnosis) {
 		p.Headline = "lost " + number(lost, "packet")
 	case points:
 		p.Headline = fmt.Sprintf("%d of %s repeated, none lost", repeated, number(packets, "packet"))
+	case acked > 0 && acked == int64(len(list)):
+		for _, x := range list { // it may not have accepted the ACKs
+			p.Places = append(p.Places, record.ProblemPlace(x.w.Waiting))
+		}
+		slices.Sort(p.Places)
+		p.Places = slices.Compact(p.Places)
+		p.Headline = fmt.Sprintf("%s of %s repeated, though acknowledged", field.Count(repeated), number(packets, "packet"))
 	default:
 		p.Headline = fmt.Sprintf("%s of %s repeated", field.Count(repeated), number(packets, "packet"))
 	}
@@ -552,7 +561,7 @@ func congestion(d *diagnosis) {
 			marks, cnps, packets = marks+n.CongestionMarks, cnps+n.CNPs, packets+n.Packets
 		}
 	}
-	if marks+cnps == 0 {
+	if marks+cnps < 2 { // a single mark is how a link says that it is well used
 		return
 	}
 	p := d.begin(record.Note, record.InNetwork)

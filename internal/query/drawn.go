@@ -161,7 +161,7 @@ func (d drawnField) among(values func() []string) drawnField {
 
 // outcomes returns all values of Outcome, except for numbers of unknown codes.
 var outcomes = sync.OnceValue(func() []string {
-	words := append([]string{"ok", "ERR_VERS", "ERR_CHUNK"}, record.Status("").Values()...)
+	words := append([]string{"ok", malformed, "ERR_VERS", "ERR_CHUNK"}, record.Status("").Values()...)
 	const accepted, rejected, mismatch, auth = 0, 1, 0, 1 // reply and reject states of RFC 5531
 	for state := range uint32(16) {
 		for _, h := range []oncrpc.Header{
@@ -185,6 +185,9 @@ func nfsStatuses() (words []string) {
 	return append(words, nfs.MountStatusWords()...)
 }
 
+// malformed is the outcome of an RPC without an error status whose Call or Reply cannot be decoded.
+const malformed = "malformed"
+
 // Outcome returns how a transaction ended, as the column STATUS shows it: the outermost error,
 // or "ok" if there was none.
 func Outcome(r *record.Transaction) string {
@@ -197,6 +200,8 @@ func Outcome(r *record.Transaction) string {
 		return r.RPCStatus.Or("")
 	case r.NFSFailed():
 		return r.NFSStatus.Or("")
+	case r.Malformed.Known():
+		return malformed
 	}
 	return "ok"
 }

@@ -156,6 +156,9 @@ func (o *Operation) covered(at record.Stamp) {
 	}
 }
 
+// Acknowledged reports whether the other side has acknowledged the operation.
+func (o *Operation) Acknowledged() bool { return o.acked }
+
 // single notes that the operation has one packet, and one PSN.
 func (o *Operation) single() { o.Packets, o.count = 1, 1 }
 

@@ -316,7 +316,7 @@ func checkLost(cs *connState, how *rdma.Ending) {
 			first = x
 		}
 		if proven {
-			x.rec.found(rule.ConnectionLost)
+			x.rec.found(rule.ConnectionLost, false)
 		}
 	}
 	if n == 0 {

@@ -90,6 +90,7 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	r.MinorVersion = k.Minor
 	r.Operations, r.Operation, r.RPCStatus, r.NFSStatus = k.Operations, named(nfs.PrincipalOperation(k.Operations)), x.rpcStatus, x.nfsStatus
 	r.Call, r.Invalidation, r.Timeline, r.Waits, r.Findings = k.Call, x.invalidation, k.Timeline, k.Waits, k.Findings
+	r.Malformed = k.Malformed
 	r.LatencyNS, r.Phases, r.RDMAError, r.RDMAErrorRange = x.latency, x.phases(), x.rdmaError, x.rdmaErrorRange
 	r.LatencyMinPacket = record.SomeIf(x.minPacket, x.minPacket != 0)
 	r.LatencyMinNS, r.ReplyLost, r.HeldBackBy = x.latencyMin, x.state == lost || slices.Contains(k.Findings, rule.ReplyNotDelivered.ID), record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)

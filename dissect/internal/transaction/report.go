@@ -118,7 +118,7 @@ func (p *proofs) Decided(f *pending.Finding, v pending.Verdict, gap evidence.Gap
 // addFinding reports a finding and records it on the transaction. x may be nil.
 func (cs *connState) addFinding(r *rule.Rule, x *txn, where rdma.Where, format string, args ...any) {
 	if x != nil {
-		x.rec.found(r)
+		x.rec.found(r, where.AtFault == record.Some(x.side))
 		if x.answered == &noAnswer && where.AtFault == record.Some(x.side) {
 			x.checks.header.callBreaks(r)
 		}

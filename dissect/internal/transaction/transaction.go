@@ -168,6 +168,7 @@ type story struct {
 	Timeline      []record.Event
 	Waits         []record.Wait
 	Findings      []string
+	Malformed     record.Opt[string]
 	HeldBackBy    int64 // 0 for none
 	disordered    bool  // the timeline may not be in the order of its packets
 }
@@ -201,8 +202,11 @@ func (s *story) name(operations []string) { s.Operations = operations }
 // minor notes the minor version of the COMPOUND.
 func (s *story) minor(version uint32) { s.Minor = record.Some(version) }
 
-// found notes that a finding is about the transaction.
-func (s *story) found(r *rule.Rule) {
+// found notes that a finding is about the transaction, and about which of its messages.
+func (s *story) found(r *rule.Rule, inCall bool) {
+	if r.Malforms && r.Severity == record.Error && s.Malformed.Or("reply") == "reply" {
+		s.Malformed = record.Some(map[bool]string{true: "call", false: "reply"}[inCall])
+	}
 	if !slices.Contains(s.Findings, r.ID) {
 		s.Findings = append(s.Findings, r.ID)
 	}

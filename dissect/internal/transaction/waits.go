@@ -82,6 +82,7 @@ func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
 		if id, xid, known := cs.table.Of(rdma.Tag(r.Burst.First)); known && id != x.rec.ID {
 			w.BlockingTransaction, w.BlockingXID = record.Some(id), record.Some(xid)
 		}
+		w.Acknowledged = o.Acknowledged() && o.Kind != rdma.Read && o.Side == r.By && !asked && w.Reason != record.RetransmitGap && !cs.link.SeveralPoints()
 		w.BurstPacket = record.Some(r.Burst.At.Packet)
 		w.NakPacket = record.SomeIf(r.Burst.Nak.Packet, asked)
 		ignored := asked && w.Reason == record.RetransmitTimeout // the NAK already shows the gap
