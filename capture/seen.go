@@ -44,4 +44,5 @@ const (
 	FateCorrupted               // it arrived, but damaged
 	FateNotCaptured             // its receiver got it, but the capture at that point does not contain it
 	FateDuplicated              // it arrived, and is a copy that the network made
+	FateMissing                 // the capture at its receiver's point lacks it, and nothing shows whether the network or the capture lost it
 )

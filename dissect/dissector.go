@@ -434,7 +434,7 @@ func (d *Dissector) signals(l *layers, v *rdma.PacketVerdict, at record.Time) {
 	if l.pause.Paused() {
 		pass(record.SignalPause, record.Opt[int]{})
 	}
-	if v.Conn == nil || v.Offset.Dropped || l.datagram.Path.Lost {
+	if v.Conn == nil || v.Offset.Dropped || l.datagram.Path.Undelivered() {
 		return
 	}
 	id, marked := v.Conn.Setup().ID, false
@@ -569,7 +569,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		d.tcp.Src, d.tcp.Dst, d.tcp.At, d.tcp.Identification, d.tcp.Class = g.Src.IP, g.Dst.IP, now, g.Identification, g.Class
 		bad := d.tracker.BadCRC
 		d.tcp.Path = g.Path
-		if g.Path.Lost {
+		if g.Path.Undelivered() {
 			if verdict.Mark = g.Path.Mark(); d.tcp.Decode(g.Raw, g.Length, l.offset) {
 				d.tracker.LostSegment(&d.tcp)
 			}
@@ -586,7 +586,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		if u := (rdma.UDP{
 			Src: l.datagram.Src.IP, Dst: l.datagram.Dst.IP, SrcPort: l.srcPort, DstPort: l.dstPort, Payload: l.datagram.Raw,
 			Length: l.datagram.Length, BadChecksum: l.badUDP, Class: l.datagram.Class, At: now, Path: l.datagram.Path,
-		}); u.Path.Lost { // Its receiver never got it.
+		}); u.Path.Undelivered() {
 			verdict, taken = d.tracker.LostDatagram(&u)
 		} else if l.plausible {
 			verdict, taken = d.tracker.Datagram(&u)

@@ -18,8 +18,9 @@ func pathOf(f *capture.Frame) (p rdma.Path) {
 	p.Joined, p.Arrived, p.Copy = true, v.ArrivedNumber != 0 && !v.ArrivedBetween, v.Duplicate || v.Fate == capture.FateDuplicated
 	p.Lost = v.Fate == capture.FateLost || v.Fate == capture.FateCorrupted && !p.Arrived
 	p.Gone, p.BadChecksum, p.Changed = v.Fate == capture.FateLost, v.BadChecksum, v.Changed
-	p.Early = v.ArrivedNumber == 0 && v.SentNumber != 0 && !p.Lost
-	if p.Passing = v.SentBetween && p.Lost; v.SentNumber != 0 && !v.Changed && (!v.SentBetween || p.Lost) { // What was changed is not what left its sender.
+	p.Missing = v.Fate == capture.FateMissing
+	p.Early = v.ArrivedNumber == 0 && v.SentNumber != 0 && !p.Lost && !p.Missing
+	if p.Passing = v.SentBetween && p.Undelivered(); v.SentNumber != 0 && !v.Changed && (!v.SentBetween || p.Undelivered()) { // What was changed is not what left its sender.
 		p.Sent = record.Stamp{Time: record.Time(v.Sent), Packet: record.NumberAt(v.SentPoint, v.SentNumber)}
 	}
 	if v.SentBetween && v.SentNumber != 0 {

@@ -36,9 +36,9 @@ func TestLostPackets(t *testing.T) {
 			"Lost on the way: RDMA Write, packet 444 of " + server + ". Damaged on the way: Call, packet 430 of " + server + ".",
 		},
 		"0xc52599c4": {
-			[]string{"bad_icrc read_request 510 " + server + ": damaged on the way", "lost read_done 566 " + client},
-			[]string{"read_request 510 " + server, "read_done 566 " + client},
-			"Lost on the way: Read response, packet 566 of " + client + ". Damaged on the way: RDMA Read, packet 510 of " + server + ".",
+			[]string{"bad_icrc read_request 510 " + server + ": damaged on the way"},
+			[]string{"read_request 510 " + server},
+			"Damaged on the way: RDMA Read, packet 510 of " + server + ".",
 		},
 		"0xb22599c4": { // an ACK that was damaged, to that of another protocol, made nothing slow
 			[]string{"bad_icrc ack 151 " + server + ": damaged on the way", "bad_icrc read_done 162 " + server},
@@ -250,10 +250,11 @@ func TestDamageOfCall(t *testing.T) {
 }
 
 // TestMarksOnPath: packets that were lost between two points have another mark than those that arrived damaged. The
-// numbers are those of the switch between the points.
+// numbers are those of the switch between the points. It lost packets 566, 910 and 1502 of the client, too, of which the captures show
+// only that one lacks them: no side missed them.
 func TestMarksOnPath(t *testing.T) {
 	for mark, want := range map[string][]string{
-		"lost_on_path":    {"110 client", "444 server", "566 client", "910 client", "1162 client", "1218 server", "1380 server", "1502 client"},
+		"lost_on_path":    {"110 client", "444 server", "1162 client", "1218 server", "1380 server"},
 		"damaged_on_path": {"151 server", "510 server", "801 client", "1128 client", "1235 server"},
 	} {
 		var out bytes.Buffer

@@ -25,7 +25,7 @@ func (m *matcher) isTwin(src *source, e *entry, within int64) bool {
 		return true
 	}
 	t.open[e.key] = e.time
-	t.order.push(recent{e.key, e.time})
+	t.order.push(recent{key: e.key, time: e.time})
 	return false
 }
 
@@ -46,7 +46,7 @@ func (s *sameness) repeated(src *source, f *capture.Frame) bool {
 	add := func(key uint64) int32 {
 		n := s.copies[key] + 1
 		if s.copies[key] = n; n == 1 {
-			s.order.push(recent{key, f.Time})
+			s.order.push(recent{key: key, time: f.Time})
 		}
 		return n
 	}

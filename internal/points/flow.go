@@ -33,18 +33,13 @@ type flow struct {
 	responseAt  int64
 	hasResponse bool
 
-	recent [32]struct { // responses that arrived
-		psn  uint32
-		time int64
-	}
-	taken int // number of these
-
 	peer    uint32 // responses: the queue pair to which the requests go
 	votes   int32
 	rewinds [8]rewind // the latest retransmissions by the requester
 	rewound int
-	naks    [8]rewind // the latest requests of which the receiver said that it lacks them
-	refused int
+	holes   [16]hole // the latest ranges of packets that the receiver missed
+	holed   int
+	back    *flow  // requests: of the responses
 	before  uint32 // PSN of the last request that was sent
 	again   bool   // that request was a retransmission
 }
@@ -61,13 +56,28 @@ type rewind struct {
 	time int64
 }
 
-// ack is an acknowledgement of the requests up to a PSN.
-type ack struct {
-	key     flowKey
-	upTo    uint32
-	time    int64
-	refuses bool // it is a NAK of the next one
+// hole is a range of PSNs that a receiver had not got when it asked for the first of them, or when its sender repeated it. What comes
+// after a packet that arrived meanwhile may have arrived, too, and is repeated all the same: receivers drop what comes after a gap.
+type hole struct {
+	from, to uint32
+	time     int64
 }
+
+// turn is what one side shows of what it got.
+type turn struct {
+	key  flowKey // of the requests
+	psn  uint32
+	time int64
+	what turnKind
+}
+
+type turnKind uint8
+
+const (
+	acknowledges turnKind = iota // the receiver had the requests up to the PSN
+	refuses                      // the receiver has not taken the request
+	repeats                      // the sender of the requests goes back to the PSN
+)
 
 const (
 	flowPSNs       = 4096
@@ -83,7 +93,7 @@ const (
 type flows struct {
 	all    map[flowKey]*flow
 	limit  int
-	acks   queue[ack]
+	turns  queue[turn]
 	latest [pairCache]struct {
 		key flowKey
 		psn uint32
@@ -146,6 +156,7 @@ func (s *flows) request(w *path, at uint64, e *entry) {
 	if again && !(f.again && e.psn == (f.before+1)&rocev2.PSNMask) {
 		f.rewinds[f.rewound%len(f.rewinds)] = rewind{e.psn, e.time}
 		f.rewound++
+		s.turns.push(turn{c.key, e.psn, e.time, repeats})
 	}
 	if f.again, f.before = again, e.psn; !again {
 		f.started, f.highest = true, e.psn
@@ -175,33 +186,52 @@ func (s *flows) respond(w *path, e *entry) {
 	if f.votes < trustVotes || e.icrc == rocev2.ICRCBad {
 		return
 	}
-	if q := s.all[flowKey{w.back.dir, f.peer}]; q != nil && (!q.hasAnswer || rocev2.PSNDelta(e.psn, q.answered) > 0) {
-		q.hasAnswer, q.answered = true, e.psn
+	requests := flowKey{w.back.dir, f.peer}
+	if q := s.all[requests]; q != nil {
+		if q.back = f; !q.hasAnswer || rocev2.PSNDelta(e.psn, q.answered) > 0 {
+			q.hasAnswer, q.answered = true, e.psn
+		}
 	}
-	upTo := e.psn
-	if !e.acks {
-		upTo = (e.psn - 1) & rocev2.PSNMask
+	if s.turns.push(turn{requests, e.acknowledges(), e.time, acknowledges}); e.refuses {
+		s.turns.push(turn{requests, e.psn, e.time, refuses})
 	}
-	s.acks.push(ack{flowKey{w.back.dir, f.peer}, upTo, e.time, e.refuses})
 }
 
-// settle takes the acknowledgements before which all arrivals are matched.
+// settle takes the turns before which all arrivals are matched.
 func (s *flows) settle(m *matcher) {
-	for s.acks.len() > 0 && s.acks.first().time+m.slack+min(m.late, maxWindow) <= m.now {
-		a := s.acks.pop()
-		if requests := s.all[a.key]; requests != nil {
-			if requests.acknowledge(m, a.upTo, a.time); a.refuses {
-				requests.refuse(rewind{(a.upTo + 1) & rocev2.PSNMask, a.time})
+	for s.turns.len() > 0 && s.turns.first().time+m.slack+min(m.late, maxWindow) <= m.now {
+		n := s.turns.pop()
+		f := s.all[n.key]
+		if f == nil {
+			continue
+		}
+		switch n.what {
+		case acknowledges:
+			f.acknowledge(m, n.psn, n.time)
+		case refuses:
+			f.miss(&f.arrived, n)
+			f.forgetFrom(n.psn)
+		case repeats:
+			if f.miss(&f.arrived, n); f.back != nil {
+				f.back.miss(&f.back.got, n)
 			}
 		}
 	}
 }
 
-// refuse takes a NAK: the receiver has not taken the request, nor any copy of a later one that arrived before.
-func (f *flow) refuse(n rewind) {
-	f.naks[f.refused%len(f.naks)] = n
-	f.refused++
-	for psn, i := n.psn, 0; rocev2.PSNDelta(f.highest, psn) >= 0 && i < flowPSNs/2; i++ {
+// miss notes that the receiver of a flow has not got a packet, nor those directly after it that did not arrive.
+func (f *flow) miss(arrived *psnSet, n turn) {
+	h := hole{n.psn, (n.psn + 1) & rocev2.PSNMask, n.time}
+	for i := 0; i < flowPSNs/2 && !arrived.has(h.to); i++ {
+		h.to = (h.to + 1) & rocev2.PSNMask
+	}
+	f.holes[f.holed%len(f.holes)] = h
+	f.holed++
+}
+
+// forgetFrom forgets that later requests arrived: the receiver has not taken them, nor any copy that arrived before.
+func (f *flow) forgetFrom(psn uint32) {
+	for i := 0; rocev2.PSNDelta(f.highest, psn) >= 0 && i < flowPSNs/2; i++ {
 		f.arrived.remove(psn)
 		psn = (psn + 1) & rocev2.PSNMask
 	}
@@ -222,9 +252,7 @@ func (f *flow) acknowledge(m *matcher, upTo uint32, now int64) {
 			if t.sending == notYet && !f.arrived.has(a.psn) && !t.unseen {
 				if t = f.lastCopy(m, a.psn, now); t.sending == notYet && !t.unseen {
 					t.unseen = true
-					if to := t.path.points[t.hop+1]; t.refused == 0 && m.covered(to, t.time, t.path.longest) {
-						m.missing[to]++
-					}
+					m.lacks[t.path.points[t.hop+1]]++
 				}
 			}
 		}
@@ -286,9 +314,6 @@ func (s *flows) arrived(e *entry, of transmissions) (overtaken bool) {
 		f.arrived.add(e.psn)
 		return overtaken
 	}
-	r := &f.recent[f.taken%len(f.recent)]
-	r.psn, r.time = e.psn, e.time
-	f.taken++
 	if f.got.add(e.psn); !f.hasResponse || rocev2.PSNDelta(e.psn, f.response) > 0 {
 		f.hasResponse, f.response, f.responseAt = true, e.psn, e.time
 	}
@@ -310,13 +335,7 @@ func (s *flows) wasAnswered(e *entry) bool {
 	if requests == nil || requests.forgot(e) {
 		return false
 	}
-	return requests.askedAgain(e) == nil
-}
-
-// repeats reports whether a packet is a request, or a response to a Read.
-func (e *entry) repeats() bool {
-	info := e.opcode.Info()
-	return e.opcode.Transport() == rocev2.RC && (info.Request || info.Kind == rocev2.KindReadResponse)
+	return requests.askedAgain(e.psn, e.time) == nil
 }
 
 // forgot reports whether a requester went back so often since a packet was sent that the first times are forgotten.
@@ -324,41 +343,40 @@ func (f *flow) forgot(e *entry) bool {
 	return f.rewound > len(f.rewinds) && f.rewinds[f.rewound%len(f.rewinds)].time > e.time
 }
 
-// askedAgain returns when the requester, after a response was sent, first went back to its PSN or an earlier one, or nil.
-func (f *flow) askedAgain(e *entry) (first *rewind) {
+// askedAgain returns when the requester, after a time, first went back to a PSN or an earlier one, or nil.
+func (f *flow) askedAgain(psn uint32, after int64) (first *rewind) {
 	for i := range min(f.rewound, len(f.rewinds)) {
-		if r := &f.rewinds[i]; r.time > e.time && rocev2.PSNDelta(r.psn, e.psn) <= 0 && (first == nil || r.time < first.time) {
+		if r := &f.rewinds[i]; r.time > after && rocev2.PSNDelta(r.psn, psn) <= 0 && (first == nil || r.time < first.time) {
 			first = r
 		}
 	}
 	return first
 }
 
-// wasMissed reports whether the receiver of a request refused it with a NAK, or whether the requester asked for a response once more and
-// had no later one until then, or the sender sent an equal packet. A requester that misses a response drops the later ones, and asks for them, too.
-func (s *flows) wasMissed(e *entry) bool {
+// wasMissed reports whether something shows that the receiver missed a packet: it asked for a request or response once more, or its
+// sender repeated it, and later ones only if nothing that came in between arrived at a point whose capture is complete. The requester sent
+// once more what an acknowledgement acknowledges. Any other packet was sent once more. Of the last copy of a packet, nothing shows that.
+func (s *flows) wasMissed(e *entry, complete bool) bool {
 	f := s.all[flowKey{e.path.dir, e.qpn}]
-	if e.again || !e.repeats() || f == nil {
+	info := e.opcode.Info()
+	switch {
+	case f == nil || e.opcode.Transport() != rocev2.RC:
 		return e.again
-	}
-	if e.opcode.Info().Request {
-		return slices.ContainsFunc(f.naks[:], func(n rewind) bool { return n.psn == e.psn && n.time > e.time })
-	}
-	if f.votes < trustVotes || e.path.back == nil {
+	case info.Request || info.Kind == rocev2.KindReadResponse:
+		return slices.ContainsFunc(f.holes[:], func(h hole) bool {
+			return h.time > e.time && (e.psn == h.from || complete && rocev2.PSNDelta(e.psn, h.from) > 0 && rocev2.PSNDelta(e.psn, h.to) < 0)
+		})
+	case f.votes < trustVotes || e.path.back == nil:
 		return false
 	}
 	requests := s.all[flowKey{e.path.back.dir, f.peer}]
-	if requests == nil {
-		return false
+	return requests != nil && requests.askedAgain(e.acknowledges(), e.time+e.path.longest) != nil
+}
+
+// acknowledges returns the PSN up to which a response acknowledges requests.
+func (e *entry) acknowledges() uint32 {
+	if e.acks {
+		return e.psn
 	}
-	r := requests.askedAgain(e)
-	if r == nil || r.psn == e.psn {
-		return r != nil
-	}
-	for i := range min(f.taken, len(f.recent)) {
-		if a := &f.recent[i]; a.time >= e.time && a.time < r.time && rocev2.PSNDelta(a.psn, e.psn) > 0 {
-			return false
-		}
-	}
-	return true
+	return (e.psn - 1) & rocev2.PSNMask
 }

@@ -30,7 +30,8 @@ const (
 	matched                  // an arrival and a transmission belong together
 	lost                     // nothing arrived
 	notCaptured              // it arrived, but was not captured there
-	unknown                  // the other capture does not cover the time
+	unknown                  // the other capture does not cover the time, or proves to be incomplete
+	missing                  // the other capture lacks it, and nothing shows why
 	damagedOn                // it arrived damaged
 	duplicate                // an arrival whose transmissions are all taken
 	unexplained              // an arrival without a transmission
@@ -49,6 +50,7 @@ type entry struct {
 	mate       uint64 // the arrival that took a transmission, or its last bytes: its position plus 1
 	refused    uint64 // the copy of a transmission that arrived with a damaged header: its position plus 1
 	prev, next uint64 // transmissions of the same packet that are not taken: positions plus 1
+	earlier    uint64 // the transmission of the packet before this one, with any IP identification: its position plus 1
 	path       *path
 	psn, qpn   uint32
 	length     int32
@@ -129,7 +131,6 @@ type Hop struct {
 	delays histogram
 	course course
 	quiet  *quiet          // of the point that the packets come to
-	lacked int64           // when the latest packet was sent that the capture of that point lacks; 0 if there is none
 	lostIn map[int64]int64 // lost packets by the beginning of the time in which that point captured nothing
 }
 
@@ -169,6 +170,8 @@ type bucket struct {
 // recent is a transmission that is remembered.
 type recent struct {
 	key  uint64
+	base uint64 // of a transmission, with its position
+	at   uint64
 	time int64
 }
 
@@ -194,6 +197,7 @@ type matcher struct {
 	slack  int64 // by how much an arrival may seem to be before its transmission
 
 	buckets  map[uint64]bucket
+	sends    map[uint64]uint64 // by packet without the IP identification: its latest transmission, as its position plus 1
 	recent   queue[recent]
 	open     queue[uint64] // transmissions that wait, oldest first
 	arrivals queue[waiting]
@@ -204,16 +208,16 @@ type matcher struct {
 	streams  streams
 	limit    int // maximum number of entries
 	Evicted  int64
-	missing  []int64 // by point: packets that its capture proves to lack, although they passed the point
-	frames   []int64 // by point: frames of known paths
 	quiet    []quiet // by point
+	frames   []int64 // by point: of known paths
+	lacks    []int64 // by point: packets that its capture proves to lack, although they passed the point
 }
 
 func newMatcher(p *Plan) *matcher {
-	m := &matcher{plan: p, buckets: map[uint64]bucket{}, paths: map[int32]*path{}, window: minWindow, twins: map[*source]*twins{}}
+	m := &matcher{plan: p, buckets: map[uint64]bucket{}, sends: map[uint64]uint64{}, paths: map[int32]*path{}, window: minWindow, twins: map[*source]*twins{}}
 	m.dirs = p.dirs.clone() // Matchers of one plan may work at the same time.
 	m.eye.dirs, m.eye.link.Tunnels = &m.dirs, p.tunnels
-	m.missing, m.frames, m.quiet = make([]int64, len(p.Points)), make([]int64, len(p.Points)), make([]quiet, len(p.Points))
+	m.quiet, m.frames, m.lacks = make([]quiet, len(p.Points)), make([]int64, len(p.Points)), make([]int64, len(p.Points))
 	m.limit = int(max(p.memory/entryBytes, 1<<10))
 	m.flows.limit = int(max(p.memory/4/flowBytes, 64))
 	m.streams.limit = int(max(p.memory/4/streamBytes, 64))
@@ -379,13 +383,11 @@ func (m *matcher) transmit(w *path, hop int, at uint64, e *entry) {
 		h.count(e.time)
 	}
 	e.sending = notYet
-	key := keyOn(e.key, hop)
-	b := m.buckets[key]
-	for i, n := b.tail, 0; i != 0 && n < searched; n++ {
-		t := m.ring.at(i - 1)
-		t.again = t.again || !e.copied
-		i = t.prev
+	key, base := keyOn(e.key, hop), keyOn(e.base, hop)
+	if !e.copied {
+		m.repeat(base, at, e)
 	}
+	b := m.buckets[key]
 	b.live++
 	if b.tail != 0 {
 		m.ring.at(b.tail - 1).next = at + 1
@@ -395,8 +397,18 @@ func (m *matcher) transmit(w *path, hop int, at uint64, e *entry) {
 	}
 	b.tail, b.latest = at+1, at+1
 	m.buckets[key] = b
-	m.recent.push(recent{key, e.time})
+	m.recent.push(recent{key: key, base: base, at: at, time: e.time})
 	m.open.push(at)
+}
+
+// repeat notes that a packet was sent, and that those sent before it were sent once more.
+func (m *matcher) repeat(base, at uint64, e *entry) {
+	e.earlier = m.sends[base]
+	for i, n := e.earlier, 0; i != 0 && m.ring.has(i-1) && n < searched; n++ {
+		t := m.ring.at(i - 1)
+		t.again, i = true, t.earlier
+	}
+	m.sends[base] = at + 1
 }
 
 // settle decides what the time that has passed allows to decide.
@@ -408,7 +420,7 @@ func (m *matcher) settle() {
 	m.expire(m.now - m.window)
 	m.expireBytes(m.now - m.window)
 	for m.recent.len() > 0 && (m.recent.first().time < m.now-duplicatesWithin || m.recent.len() > m.limit) {
-		m.forget(m.recent.pop().key)
+		m.forget(m.recent.pop())
 	}
 	m.damage.expire(m, m.now-m.window)
 }
@@ -433,16 +445,19 @@ func (m *matcher) expire(before int64) {
 }
 
 // forget forgets a transmission of a packet.
-func (m *matcher) forget(key uint64) {
-	b, known := m.buckets[key]
+func (m *matcher) forget(r recent) {
+	if m.sends[r.base] == r.at+1 {
+		delete(m.sends, r.base)
+	}
+	b, known := m.buckets[r.key]
 	if !known {
 		return
 	}
 	if b.live--; b.live <= 0 && b.head == 0 {
-		delete(m.buckets, key)
+		delete(m.buckets, r.key)
 		return
 	}
-	m.buckets[key] = b
+	m.buckets[r.key] = b
 }
 
 // searched is the number of transmissions of one packet among which an arrival searches its own.
@@ -455,19 +470,33 @@ func (m *matcher) arrive(at uint64) {
 		m.arriveBytes(at, e)
 		return
 	}
-	w, hop := e.path, int(e.hop)-1
-	h := w.hops[hop]
+	w, own := e.path, int(e.hop)-1
+	h, hop := w.hops[own], own
 	key := keyOn(e.key, hop)
 	b, known := m.buckets[key]
-	if !known {
+	best := m.choose(&b, e, w)
+	e.second = b.arrived
+	for far := own - 1; best == 0 && far >= 0; far-- { // The points in between may lack the packet.
+		key = keyOn(e.key, far)
+		if b = m.buckets[key]; b.head != 0 {
+			best, hop = m.choose(&b, e, w), far
+		}
+	}
+	switch {
+	case best != 0:
+	case known:
+		if e.arriving, e.copied = duplicate, true; !e.control {
+			h.Duplicated++
+		}
+		if b = m.buckets[keyOn(e.key, own)]; b.taken != 0 && m.ring.has(b.taken-1) {
+			t := m.ring.at(b.taken - 1)
+			e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
+		}
+		return
+	default:
 		e.arriving = unexplained
-		if e.icrc == rocev2.ICRCOk && !e.control {
-			if m.covered(h.From, e.time-w.longest, w.longest) && !m.cutAt(h.From, e.opcode) {
-				m.missing[h.From]++
-			}
-			if hop == 0 {
-				m.flows.unsent(e)
-			}
+		if e.icrc == rocev2.ICRCOk && !e.control && own == 0 {
+			m.flows.unsent(e)
 		}
 		if e.icrc != rocev2.ICRCOk && !e.control && !e.cut {
 			e.arriving = notYet
@@ -475,18 +504,7 @@ func (m *matcher) arrive(at uint64) {
 		}
 		return
 	}
-	best := m.choose(&b, e, w)
-	e.second = b.arrived
-	if best == 0 {
-		if e.arriving, e.copied = duplicate, true; !e.control {
-			h.Duplicated++
-		}
-		if b.taken != 0 && m.ring.has(b.taken-1) {
-			t := m.ring.at(b.taken - 1)
-			e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
-		}
-		return
-	}
+	h = w.hops[hop]
 	t := m.ring.at(best - 1)
 	if t.twin {
 		t.twin = false
@@ -514,6 +532,9 @@ func (m *matcher) arrive(at uint64) {
 	e.arriving, t.sending, t.mate = matched, matched, at+1
 	e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
 	e.copied = t.copied
+	if hop < own {
+		possible = transmissions{}
+	}
 	m.measure(h, e, t, possible)
 }
 
@@ -523,6 +544,9 @@ func (m *matcher) arrive(at uint64) {
 // tells the two apart, and the first that arrives is not the copy.
 func (m *matcher) choose(b *bucket, e *entry, w *path) (best uint64) {
 	oldest, onTheWay := uint64(0), 0
+	if b.tail == 0 {
+		return 0
+	}
 	for i, n := b.tail, 0; i != 0 && n < searched; n++ {
 		t := m.ring.at(i - 1)
 		switch delay := e.time - t.time; {
@@ -589,13 +613,18 @@ func (m *matcher) measure(h *Hop, e, t *entry, possible transmissions) {
 	if e.control {
 		return
 	}
-	h.delays.add(e.time - t.time)
-	h.course.at(t.time).delay(e.time - t.time)
+	near := possible.latest != 0 // no point lacks the packet in between
+	if near {
+		h.delays.add(e.time - t.time)
+		h.course.at(t.time).delay(e.time - t.time)
+	}
 	if e.icrc == rocev2.ICRCBad && t.icrc != rocev2.ICRCBad || e.summed && t.summed && e.sum != t.sum && e.id == t.id {
 		h.damaged(t.time)
 		e.arriving = damagedOn
+	} else if !near {
+		h.NotCaptured++
 	}
-	if m.flows.arrived(e, possible) {
+	if m.flows.arrived(e, possible) && near {
 		h.Reordered++
 	}
 }
@@ -684,18 +713,21 @@ func (m *matcher) miss(at uint64, e *entry) {
 		h.damaged(e.time)
 	case e.unseen || m.flows.wasAnswered(e):
 		if !e.unseen {
-			m.missing[h.To]++
+			m.lacks[h.To]++
 		}
-		e.sending, h.lacked = notCaptured, e.time
+		e.sending = notCaptured
 		h.NotCaptured++
-	case (m.incomplete(h.To) || !e.repeats() && m.lacksNear(h, at, e)) && !m.flows.wasMissed(e): // Nothing shows that the sender missed it, or that the receiver had it.
-		e.sending = unknown
-		h.Unknown++
-	default:
+	case m.flows.wasMissed(e, !m.incomplete(h.To)):
 		e.sending = lost
 		h.Lost++
 		h.course.at(e.time).lost++
 		m.lostInQuiet(h, e.time, w.longest)
+	default: // Nothing shows that the receiver had it, or that it missed it: the capture may lack it.
+		e.sending = missing
+		h.Unknown++
+		if m.incomplete(h.To) {
+			e.sending = unknown
+		}
 	}
 }
 
@@ -704,40 +736,9 @@ func (m *matcher) cutAt(point int, op rocev2.Opcode) bool {
 	return slices.ContainsFunc(m.plan.Points[point].sources, func(src *source) bool { return src.cut[kindOfCut(op)] > 0 })
 }
 
-// fewMissing is a number of packets that may be missing in a capture that is otherwise complete.
-const fewMissing = 3
-
-// incomplete reports whether the capture of a point lacks packets that passed the point. That it lacks another one does not
-// show that the network lost it, unless its sender retransmitted it.
+// incomplete reports whether the capture of a point proves to lack more than a few of the packets that passed the point.
 func (m *matcher) incomplete(point int) bool {
-	return m.late < minWindow/4 && m.missing[point] > fewMissing && m.missing[point]*200 > m.frames[point]
-}
-
-// Limits of what is near a packet that a capture lacks.
-const (
-	nearTime    = 1e6 // in nanoseconds
-	nearEntries = 64
-)
-
-// lacksNear reports whether the capture at the receiver's point of a hop lacks packets that were sent shortly before or after one: it
-// dropped several packets, or none for some time.
-func (m *matcher) lacksNear(h *Hop, at uint64, e *entry) bool {
-	if h.lacked != 0 && e.time-h.lacked <= nearTime {
-		return true
-	}
-	lacking := 0
-	for i := at + 1; i < m.ring.tail && i <= at+nearEntries; i++ {
-		t := m.ring.at(i)
-		if t.time > e.time+nearTime {
-			break
-		}
-		if t.path == e.path && t.hop == e.hop && t.sending == notYet && !t.stream && !t.control && (t.unseen || m.flows.wasAnswered(t)) {
-			if lacking++; lacking > 1 { // A single one may be damaged.
-				return true
-			}
-		}
-	}
-	return false
+	return m.lacks[point] > 3 && m.lacks[point]*200 > m.frames[point]
 }
 
 // covered reports whether the capture of a point covers a time, with a margin.

@@ -231,9 +231,9 @@ func (f *stream) remove(from, to uint32, accept func(reach) bool) {
 
 // arriveBytes matches the bytes of an arrival.
 func (m *matcher) arriveBytes(at uint64, e *entry) {
-	w, hop := e.path, int(e.hop)-1
-	h := w.hops[hop]
-	f := m.streams.of(streamKey{w.dir, int32(hop), e.ports[0], e.ports[1]})
+	w, own := e.path, int(e.hop)-1
+	h, hop := w.hops[own], own
+	f := m.streams.of(streamKey{w.dir, int32(own), e.ports[0], e.ports[1]})
 	if f == nil {
 		e.arriving = unexplained
 		return
@@ -261,9 +261,15 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		if parts.known = parts.known && n == t.bytes && t.proves(); parts.known {
 			parts.add(t.sum, t.seq-e.seq)
 		}
-		f.isNoTwin(h, t)
+		f.isNoTwin(w.hops[hop], t)
 		if t.left += n; t.left >= t.bytes && t.sending == notYet {
 			t.sending, t.mate = matched, at+1
+		}
+		if hop < own && f.counted { // The points in between lack it.
+			w.hops[hop].BytesNotCaptured += int64(n)
+			if t.sending == matched {
+				w.hops[hop].NotCaptured++
+			}
 		}
 		if newest.at == 0 && newest.time == 0 || octets(r.to, newest.to) > 0 {
 			newest = r
@@ -271,7 +277,7 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		}
 		return true
 	}
-	for range 2 { // The frame may have the time of the first of several segments, but what was sent before it comes first.
+	search := func(f *stream) {
 		for _, accept = range []func(t *entry) bool{ // The first that arrives is not the copy that the network made.
 			func(t *entry) bool { return e.hasHeaderOf(t) && !t.copied }, e.hasHeaderOf, func(*entry) bool { return true },
 		} {
@@ -284,10 +290,16 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 				}
 			}
 		}
-		if taken >= e.bytes {
-			break
+	}
+	for ; hop >= 0; hop-- {
+		g := m.streams.of(streamKey{w.dir, int32(hop), e.ports[0], e.ports[1]})
+		for range 2 { // The frame may have the time of the first of several segments, but what was sent before it comes first.
+			if g != nil && taken < e.bytes {
+				search(g)
+				limit += mergedWithin
+			}
 		}
-		limit += mergedWithin
+		limit -= 2 * mergedWithin
 	}
 	if taken == 0 && e.icrc == rocev2.ICRCBad && e.length <= maxSegment { // Its sequence number may be damaged.
 		e.arriving = notYet
@@ -464,6 +476,9 @@ func (m *matcher) missBytes(r sentRange, e *entry) {
 		e.sending = notCaptured
 		h.NotCaptured++
 		h.BytesNotCaptured += left
+	case !again: // The capture may lack it.
+		e.sending = missing
+		h.Unknown++
 	default:
 		e.sending = lost
 		h.Lost++

@@ -259,7 +259,7 @@ func (s *Source) describe(e *entry, f *capture.Frame) *capture.Seen {
 	v.SentBetween, v.ArrivedBetween = !s.plan.atSender(e.path.dir, e.path.points[0]), !s.plan.atReceiver(e.path.dir, e.path.points[len(e.path.points)-1])
 	v.ArrivedBetween = v.ArrivedBetween || e.arriving == matched && e.isRefused() // It was damaged before its first point.
 	v.Changed = e.changed
-	v.Duplicate = e.copied && (e.sending == lost || e.sending == damagedOn)
+	v.Duplicate = e.copied && (e.sending == lost || e.sending == missing || e.sending == damagedOn)
 	switch e.sending {
 	case lost:
 		v.Fate, v.ArrivedPoint = capture.FateLost, e.path.points[e.hop+1]
@@ -267,6 +267,8 @@ func (s *Source) describe(e *entry, f *capture.Frame) *capture.Seen {
 		v.Fate, v.ArrivedPoint, v.BadChecksum = capture.FateCorrupted, e.path.points[e.hop+1], e.badSum
 	case notCaptured:
 		v.Fate = capture.FateNotCaptured
+	case missing:
+		v.Fate = capture.FateMissing
 	}
 	if e.sending == none {
 		v.Arrived, v.ArrivedPoint, v.ArrivedNumber = e.time, int(e.point), e.number

@@ -35,7 +35,7 @@ func (f *flow) missedRequest(d *Datagram, cur *currentPacket) {
 		f.damagedRequest(d)
 		return
 	}
-	if p.Lost { // the sender's copy, which is not damaged
+	if p.Undelivered() { // the sender's copy, which is not damaged
 		f.qp.order.Begin(psn)
 		f.apply(d, cur)
 	}
@@ -82,7 +82,7 @@ func (f *flow) requestAbsent(d *Datagram, again bool, cur *currentPacket) {
 	}
 	followed := f.waiting().EndsAfter(order.PSNs, psn) || f.absent.EndsAfter(order.PSNs, psn)
 	before := !again && f.waiting().Item(order.PSNs, psn) == nil && followed && f.wasIdle(d.Path, d.At)
-	if d.Path.Lost { // otherwise the captured copy is damaged
+	if d.Path.Undelivered() { // otherwise the captured copy is damaged
 		f.keepAbsent(psn, held{stamp: d.At, class: d.Class, data: f.conn.tracker.buffers.Add(nil, d.Raw), length: d.Length})
 	}
 	if before { // its first copy was lost before it was captured at any point

@@ -10,8 +10,11 @@ import (
 // Loss is a packet that was lost or damaged between capture points.
 type Loss = sent.Loss
 
-// lose notes a request of the flow that was lost or damaged.
+// lose notes a request of the flow that was lost or damaged, if its fate is known.
 func (f *flow) lose(seq uint32, p *Path, at record.Stamp) {
+	if p.Missing {
+		return
+	}
 	f.sender().Lose(Loss{At: p.Harmed(at), Damaged: !p.Gone, BadChecksum: p.BadChecksum, Seq: seq})
 }
 
@@ -31,15 +34,16 @@ func (f *flow) missedResponse(d *Datagram, cur *currentPacket) {
 	if o := asker.ops.at(psn); o != nil && o.Kind == Read && (asker.lostEarlier(o, d) || o.hasSeen(int64(order.PSNs.Delta(psn, o.from)))) {
 		f.resentInVain(o, nil, cur)
 	}
-	l := Loss{At: d.Path.Harmed(d.At), Damaged: !d.Path.Gone, BadChecksum: d.Path.BadChecksum, Seq: psn}
+	l := Loss{At: d.Path.Harmed(d.At), Damaged: !d.Path.Gone && !d.Path.Missing, BadChecksum: d.Path.BadChecksum, Seq: psn, Missing: d.Path.Missing}
 	if d.Packet.Opcode.Info().Kind == rocev2.KindAcknowledge {
 		l.Nak = d.Packet.AETH.Syndrome.IsNak() || d.Packet.AETH.Syndrome.IsRNR()
 		l.Ack = !l.Nak
 	} else {
 		l.Response = true
 	}
-	asker.sender().Lose(l)
-	asker.lost(asker.ops.at(psn), &l)
+	if asker.sender().Lose(l); !l.Missing {
+		asker.lost(asker.ops.at(psn), &l)
+	}
 }
 
 // lost reports that a packet of an operation, or of its response, was lost or damaged after it left its sender.

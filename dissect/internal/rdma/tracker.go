@@ -242,12 +242,12 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 	}
 	f := t.connections.enter(t.connections.place(known, d, &e), d, &e)
 	c := f.conn
-	f.notePacket(info.Request && p.AckReq && !d.Path.Lost)
+	f.notePacket(info.Request && p.AckReq && !d.Path.Undelivered())
 	c.took(d.Transport, cur)
 	if t.contents.wantsOffsets() {
 		cur.Offset = f.offsetOf(p)
 	}
-	if d.Path.Lost {
+	if d.Path.Undelivered() {
 		t.lostOnPath(f, d, cur)
 		return
 	}

@@ -19,6 +19,7 @@ type Loss struct {
 	BadChecksum bool // a checksum of the transport shows the damage
 	Response    bool // the packet is the response to an RDMA Read or an Atomic
 	Nak, Ack    bool // the packet is a NAK, or an acknowledgement
+	Missing     bool // nothing shows whether the packet was lost, only that its sender sent it
 	Later       bool // it comes after the request that was retransmitted; see [Sender.LossesBefore]
 	reported    bool
 	repaired    record.Time // TCP: when a later copy was taken; 0 if that is not known
@@ -117,7 +118,7 @@ func (s *Sender) LossesBefore(o Before) (list []Loss) {
 	b := o.Burst
 	for _, l := range s.losses {
 		switch {
-		case l.At.Time > o.Until || l.Ack || l.repaired != 0 && l.repaired < o.Since:
+		case l.At.Time > o.Until || l.Ack || l.Missing || l.repaired != 0 && l.repaired < o.Since:
 			continue
 		case b == nil && l.At.Time < o.Since:
 			continue

@@ -15,6 +15,7 @@ type Path struct {
 	Arrived     bool         // the packet was captured when it came to its receiver
 	Lost        bool         // it did not come to its receiver, or came damaged
 	Gone        bool         // nothing of it came to its receiver
+	Missing     bool         // nothing shows whether it came to its receiver, at whose point the capture lacks it
 	BadChecksum bool         // it came damaged, as a checksum of the transport shows
 	Changed     bool         // its payload was changed on the way, and its checksum with it
 	Early       bool         // it was captured only before it came to its receiver, so that it comes before packets that arrived sooner
@@ -41,6 +42,9 @@ func (p *Path) FirstSeen(otherwise record.Time) record.Time {
 	return otherwise
 }
 
+// Undelivered reports whether nothing shows that the packet came unharmed to its receiver, whose point lacks it.
+func (p *Path) Undelivered() bool { return p.Lost || p.Missing }
+
 // Mark returns the marks of a packet that did not come to its receiver unharmed, or that the network made.
 func (p *Path) Mark() (m record.Marks) {
 	switch {
@@ -60,7 +64,7 @@ func (p *Path) Mark() (m record.Marks) {
 
 // Harmed returns the stamp of a loss: when the packet left its sender, or, if its damaged frame was captured, that frame.
 func (p *Path) Harmed(at record.Stamp) record.Stamp {
-	if p.Gone {
+	if p.Gone || p.Missing {
 		return p.Sent
 	}
 	return at

@@ -1,0 +1,314 @@
+package points
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdmadump/rdmadump/capture"
+	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/testkit"
+)
+
+// A capture that lacks, doubles or reorders frames is no evidence about the network or a host. These tests take frames away from
+// captures at one, two and three points, and compare what is said of what remains with what was said of all.
+
+// told is what is said of the network and of the hosts.
+type told struct {
+	points                    int
+	counts                    counts
+	reordered                 int64
+	retransmitted, outOfOrder int64
+	packets, lacks            int64
+	rules                     map[string]int // findings that are errors or warnings, by rule and side
+}
+
+// tell reads captures at several points, or at one.
+func tell(t testing.TB, ends [][]capture.Frame) (all told) {
+	t.Helper()
+	folder := t.TempDir()
+	var paths []string
+	for i, frames := range ends {
+		paths = append(paths, writeTo(t, filepath.Join(folder, string(rune('a'+i))+".pcap"), frames))
+	}
+	s := open(t, Options{Memory: 64 << 20}, paths...)
+	defer s.Close()
+	var names []string
+	for i := range s.Points() {
+		names = append(names, s.Points()[i].Name)
+	}
+	all = told{points: len(names), rules: map[string]int{}}
+	h := dissect.Handler{
+		Finding: func(r *record.Finding) error {
+			if r.Severity != record.Note {
+				all.rules[strings.TrimSpace(fmt.Sprint(r.Severity, " ", r.Rule, " ", r.AtFault.Or("")))]++
+			}
+			return nil
+		},
+		Connection: func(r *record.Connection) error {
+			n := r.Counts()
+			all.retransmitted, all.outOfOrder, all.lacks, all.packets = all.retransmitted+n.Retransmitted, all.outOfOrder+n.OutOfOrder, all.lacks+n.NotCaptured, all.packets+n.Packets
+			return nil
+		},
+	}
+	if len(names) < 2 {
+		names = nil
+	}
+	if _, err := dissect.New(h, dissect.Options{Points: names}).Run(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	r := result{hops: s.Hops()}
+	all.counts = r.counts()
+	for _, h := range s.Hops() {
+		all.reordered += h.Reordered
+	}
+	return all
+}
+
+// accuses returns what is said of the network or of a host that was not said of the whole captures.
+func (s *told) accuses(whole *told) (list []string) {
+	more := func(what string, n, before int64) {
+		if n > before {
+			list = append(list, fmt.Sprintf("%d %s instead of %d", n, what, before))
+		}
+	}
+	more("lost", s.counts.lost, whole.counts.lost)
+	more("damaged", s.counts.corrupted, whole.counts.corrupted)
+	more("duplicated", s.counts.duplicated, whole.counts.duplicated)
+	more("reordered", s.reordered, whole.reordered)
+	more("retransmitted", s.retransmitted, whole.retransmitted)
+	more("out of order", s.outOfOrder, whole.outOfOrder)
+	for _, rule := range slices.Sorted(maps.Keys(s.rules)) {
+		more(rule, int64(s.rules[rule]), int64(whole.rules[rule]))
+	}
+	return list
+}
+
+// split makes captures at several points of one: each next point is a tenth of a millisecond farther from the client, and has a clock of
+// its own.
+func split(frames []capture.Frame, points int) (ends [][]capture.Frame) {
+	client := clientOf(frames)
+	for i := range points {
+		list := slices.Clone(frames)
+		for j := range list {
+			if by := int64(i) * 100_000; sourceOf(&list[j]) == client {
+				list[j].Time += by
+			} else {
+				list[j].Time -= by
+			}
+			list[j].Time += []int64{0, 7e9, -3e9}[i]
+		}
+		slices.SortStableFunc(list, func(a, b capture.Frame) int { return cmp.Compare(a.Time, b.Time) })
+		ends = append(ends, list)
+	}
+	return ends
+}
+
+// sourceOf returns the IP address of the sender of an Ethernet frame.
+func sourceOf(f *capture.Frame) string {
+	switch {
+	case len(f.Data) >= 34 && f.Data[12] == 8 && f.Data[13] == 0:
+		return string(f.Data[26:30])
+	case len(f.Data) >= 54 && f.Data[12] == 0x86:
+		return string(f.Data[22:38])
+	}
+	return ""
+}
+
+// clientOf returns the address of the sender of the first packet of a transport.
+func clientOf(frames []capture.Frame) string {
+	for i := range frames {
+		protocol := 23
+		if frames[i].Data[12] == 0x86 {
+			protocol = 20
+		}
+		if of := sourceOf(&frames[i]); of != "" && (frames[i].Data[protocol] == 6 || frames[i].Data[protocol] == 17) {
+			return of
+		}
+	}
+	return ""
+}
+
+// recordings calls do with the captures of each recording, at one, two and three points.
+func recordings(t *testing.T, do func(t *testing.T, ends [][]capture.Frame, whole *told)) {
+	run := func(name string, ends func() [][]capture.Frame) {
+		t.Run(name, func(t *testing.T) {
+			all := ends()
+			whole := tell(t, all)
+			if whole.points != len(all) {
+				t.Errorf("%d points instead of %d", whole.points, len(all))
+			}
+			do(t, all, &whole)
+		})
+	}
+	for _, name := range []string{"captures/rocev2-callback41", "captures/ends-twoclock42-client", "captures/rocev2-ipv6-nfs42", "captures/iwarp-nfs41", "captures/lab-krb5", "captures/rocev2-nfs41"} {
+		for points := 1; points <= 3; points++ {
+			run(fmt.Sprintf("%s at %d", filepath.Base(name), points), func() [][]capture.Frame {
+				frames := load(t, "../../testdata/"+name+".pcap.zst")
+				if !testkit.All() {
+					frames = frames[:min(len(frames), 700)]
+				}
+				return split(frames, points)
+			})
+		}
+	}
+	for name, files := range map[string][]string{
+		"twoclock42": {twoClient, twoServer}, "stormall42": {stormClient, stormServer}, "twosided": {"iw-twosided-client", "iw-twosided-server"},
+		"burst41": {"roce-burst41-client", "roce-burst41-switch", "roce-burst41-server"}, "reorder42": {"roce-reorder42-client", "roce-reorder42-switch", "roce-reorder42-server"},
+	} {
+		run(name, func() (ends [][]capture.Frame) {
+			for _, path := range files {
+				if !strings.Contains(path, "/") {
+					path = "../../testdata/ends/" + path + ".pcap.zst"
+				}
+				ends = append(ends, load(t, path))
+			}
+			return ends
+		})
+	}
+}
+
+// TestFrameRemoved takes single frames away, each from one point.
+func TestFrameRemoved(t *testing.T) {
+	times := 4
+	if testkit.All() {
+		times = 220
+	}
+	recordings(t, func(t *testing.T, ends [][]capture.Frame, whole *told) {
+		random := rand.New(rand.NewPCG(54, uint64(len(ends[0]))))
+		failed := 0
+		for range times {
+			at := random.IntN(len(ends))
+			i := random.IntN(len(ends[at]))
+			less := slices.Clone(ends)
+			less[at] = slices.Delete(slices.Clone(ends[at]), i, i+1)
+			s := tell(t, less)
+			if wrong := s.accuses(whole); len(wrong) > 0 {
+				failed++
+				t.Errorf("without frame %d of point %d: %s", i+1, at, strings.Join(wrong, "; "))
+			}
+		}
+		t.Logf("%d of %d", failed, times)
+	})
+}
+
+// harm is a way in which captures differ from what passed their points.
+type harm struct {
+	name string
+	do   func(r *rand.Rand, frames []capture.Frame) []capture.Frame
+}
+
+var harms = []harm{
+	{"lacks frames", func(r *rand.Rand, frames []capture.Frame) []capture.Frame {
+		share := []float64{0.01, 0.05, 0.2, 0.4}[r.IntN(4)]
+		return slices.DeleteFunc(frames, func(capture.Frame) bool { return r.Float64() < share })
+	}},
+	{"lacks a block", func(r *rand.Rand, frames []capture.Frame) []capture.Frame {
+		from := r.IntN(len(frames))
+		return slices.Delete(frames, from, min(len(frames), from+1+r.IntN(len(frames)/3)))
+	}},
+	{"lacks large frames", func(r *rand.Rand, frames []capture.Frame) []capture.Frame {
+		return slices.DeleteFunc(frames, func(f capture.Frame) bool { return f.Length > 600 && r.IntN(8) > 0 })
+	}},
+	{"has frames twice", func(r *rand.Rand, frames []capture.Frame) (out []capture.Frame) {
+		for _, f := range frames {
+			if out = append(out, f); r.IntN(10) == 0 {
+				out = append(out, f)
+			}
+		}
+		return out
+	}},
+	{"is a mirror of both directions", func(_ *rand.Rand, frames []capture.Frame) (out []capture.Frame) {
+		for i, f := range frames {
+			out = append(out, f)
+			f.Time += int64(i%40) * 1000
+			out = append(out, f)
+		}
+		slices.SortStableFunc(out, func(a, b capture.Frame) int { return cmp.Compare(a.Time, b.Time) })
+		return out
+	}},
+	{"has one direction", func(r *rand.Rand, frames []capture.Frame) []capture.Frame {
+		of, is := clientOf(frames), r.IntN(2) == 0
+		return slices.DeleteFunc(frames, func(f capture.Frame) bool { return (sourceOf(&f) == of) == is })
+	}},
+	{"has one direction from its middle on", func(r *rand.Rand, frames []capture.Frame) []capture.Frame {
+		of, is, from := clientOf(frames), r.IntN(2) == 0, frames[r.IntN(len(frames))].Time
+		return slices.DeleteFunc(frames, func(f capture.Frame) bool { return f.Time >= from && (sourceOf(&f) == of) == is })
+	}},
+	{"has a clock that steps", func(r *rand.Rand, frames []capture.Frame) []capture.Frame {
+		from, by := r.IntN(len(frames)), []int64{3e6, -3e6, 500e6, -500e6, 8e9, -8e9}[r.IntN(6)]
+		for i := range frames[from:] {
+			frames[from+i].Time += by
+		}
+		return frames
+	}},
+	{"has jitter", func(r *rand.Rand, frames []capture.Frame) []capture.Frame {
+		for i := range frames {
+			frames[i].Time += r.Int64N(3000)
+		}
+		slices.SortStableFunc(frames, func(a, b capture.Frame) int { return cmp.Compare(a.Time, b.Time) })
+		return frames
+	}},
+	{"has merged segments", func(_ *rand.Rand, frames []capture.Frame) []capture.Frame { return merged(frames) }},
+}
+
+// TestFramesHarmed takes sets of frames away, doubles frames, and changes times, at each point in a way of its own.
+func TestFramesHarmed(t *testing.T) {
+	if !testkit.All() {
+		t.Skip("sets of frames: go test ./internal/points -run TestFramesHarmed -all")
+	}
+	const seeds = 25
+	recordings(t, func(t *testing.T, ends [][]capture.Frame, whole *told) {
+		failed := 0
+		for seed := range uint64(seeds) {
+			random := rand.New(rand.NewPCG(seed, uint64(len(ends[0]))))
+			harmed, names := make([][]capture.Frame, len(ends)), []string(nil)
+			for i, frames := range ends {
+				if harmed[i] = slices.Clone(frames); i > 0 && random.IntN(3) == 0 {
+					continue
+				}
+				h := &harms[random.IntN(len(harms))]
+				if harmed[i] = h.do(random, harmed[i]); len(harmed[i]) == 0 {
+					harmed[i] = slices.Clone(frames[:1])
+				}
+				names = append(names, fmt.Sprintf("point %d %s", i, h.name))
+			}
+			s := tell(t, harmed)
+			if wrong := s.accuses(whole); len(wrong) > 0 {
+				failed++
+				t.Errorf("seed %d: %s (%d points): %s", seed, strings.Join(names, ", "), s.points, strings.Join(wrong, "; "))
+			}
+		}
+		t.Logf("%d of %d", failed, seeds)
+	})
+}
+
+// TestDoubledWithoutIdentification: IPv6 has no identification that tells copies apart. A frame that its sender's capture has twice is one
+// packet: the second copy comes before any answer to the first one could.
+func TestDoubledWithoutIdentification(t *testing.T) {
+	ends := split(load(t, "../../testdata/captures/rocev2-ipv6-nfs42.pcap.zst")[:700], 2)
+	for _, after := range []int64{0, 5e3} {
+		for point := range ends {
+			both, doubled := slices.Clone(ends), 0
+			both[point] = nil
+			for i, f := range ends[point] {
+				both[point] = append(both[point], f)
+				if i%10 == 0 && (sourceOf(&f) == clientOf(ends[0])) == (point == 0) {
+					f.Time += after
+					both[point] = append(both[point], f)
+					doubled++
+				}
+			}
+			slices.SortStableFunc(both[point], func(a, b capture.Frame) int { return cmp.Compare(a.Time, b.Time) })
+			if s := tell(t, both); s.counts.lost+s.counts.unknown+s.counts.duplicated+s.retransmitted > 0 || s.counts.mirrored < int64(doubled)/2 {
+				t.Errorf("%d packets are doubled at point %d, %d ns later: %+v", doubled, point, after, s)
+			}
+		}
+	}
+}
