@@ -357,7 +357,10 @@ func (s *Settings) unused(f *Typed, fields ...string) bool {
 		all := s.JSON || s.Look.wide || len(s.Look.Columns) > 0 // Tables show none of them otherwise.
 		return s.Columns != nil || !all || !slices.ContainsFunc(render.CSVFields(s.View.Fields.Of()), named)
 	}
-	return s.View.Fields == query.Transactions && !s.View.onePage && s.Columns != nil
+	if s.View.onePage || s.View.Name == "problems" {
+		return len(fields) == 1 && fields[0] == "cause" // Problems are found by the others.
+	}
+	return s.View.Fields == query.Transactions && s.Columns != nil
 }
 
 // namesFile reports whether a field or column of transactions is about the file that they acted on.
