@@ -18,7 +18,7 @@ type assembly struct {
 	send      *Operation // nil if none is being reassembled
 	write     *Operation // nil if there is none
 	buffer    []byte     // captured bytes of the Send, from its start
-	truncated bool       // buffer ends before the Send does
+	truncated bool       // buffer ends before the Send does: bytes are missing, and nothing is stored after them
 }
 
 // beginSend starts a Send.
@@ -39,13 +39,6 @@ func (a *assembly) endSend() (o *Operation) {
 	o, a.send = a.send, nil
 	return o
 }
-
-// beginWrite starts a Write, and endWrite ends it.
-func (a *assembly) beginWrite(o *Operation) { a.write = o }
-func (a *assembly) endWrite()               { a.write = nil }
-
-// truncate notes that bytes of the Send are missing, so that nothing is stored after them.
-func (a *assembly) truncate() { a.truncated = true }
 
 // forget forgets an operation that is not complete.
 func (a *assembly) forget(o *Operation) {
@@ -158,7 +151,7 @@ func (f *flow) sendPart(p part, cur *currentPacket) {
 		return
 	}
 	if f.ops.ordered && f.sent != nil {
-		o.copies.arrived(f.sent.Arrived())
+		o.copies.seen = f.sent.Arrived()
 	}
 	if p.first && f.qp != nil {
 		if at, damaged := f.qp.takeDamaged(p); damaged {
@@ -224,7 +217,7 @@ func (f *flow) names(kind Kind, m target, announced bool, r order.Run, at record
 	}
 	switch kind {
 	case Write:
-		f.parts.beginWrite(o)
+		f.parts.write = o
 	case Atomic:
 		o.single()
 	}
@@ -236,7 +229,7 @@ func (f *flow) names(kind Kind, m target, announced bool, r order.Run, at record
 func (f *flow) breakWrite() {
 	if o := f.parts.write; o != nil {
 		o.stop()
-		f.parts.endWrite()
+		f.parts.write = nil
 	}
 }
 
@@ -246,7 +239,7 @@ func (f *flow) writePart(offset uint64, data []byte, size int, last bool) {
 	o := f.parts.write
 	o.write(offset, data, size, f.refused != nil)
 	if last {
-		f.parts.endWrite()
+		f.parts.write = nil
 		o.complete(nil)
 	}
 }

@@ -139,7 +139,7 @@ func (c *Conn) unlink() { c.prev.next, c.next.prev = c.next, c.prev }
 // took notes that the current packet belongs to the connection.
 func (c *Conn) took(transport string, cur *currentPacket) {
 	t := c.tracker
-	cur.belongs(c)
+	cur.Conn = c
 	c.setup.Transport = transport
 	c.countPacket()
 	c.record.until(cur.at.Time)
@@ -392,7 +392,7 @@ func (c *Conn) evictCheapest() (budget.Kind, bool) {
 	}
 	for f := range c.known {
 		if cap(f.parts.buffer) > 0 {
-			f.parts.truncate()
+			f.parts.truncated = true
 			f.dropBuffer()
 			return budget.SendData, true
 		}

@@ -3,7 +3,6 @@ package rdma
 import (
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/dissect/wiremap"
 )
 
 // currentPacket is a packet that is being taken, and the verdict on it so far. A packet that was held
@@ -28,25 +27,12 @@ func (cur *currentPacket) acceptedBefore() record.Stamp {
 	return cur.at
 }
 
-// belongs sets the connection of the packet.
-func (cur *currentPacket) belongs(c *Conn) { cur.Conn = c }
-
 // settle charges the memory of the connection of the packet; see [Conn.settle].
 func (cur *currentPacket) settle() {
 	if cur.Conn != nil {
 		cur.Conn.settle()
 	}
 }
-
-// place sets the position of the packet in its stream, and show the sequence numbers of the FPDUs in it that were noted.
-func (cur *currentPacket) place(at wiremap.StreamOffset) { cur.Offset = at }
-func (cur *currentPacket) show(r order.Run)              { cur.shown = r }
-
-// found sets what was found in the segment.
-func (cur *currentPacket) found(d *decoders) { cur.FPDUs, cur.Records = d.fpdus, d.records }
-
-// owe sets the tag of the packet's memory.
-func (cur *currentPacket) owe(tag Tag) { cur.Tag = tag }
 
 // mark adds marks to the verdict. The first operation that is named stays.
 func (cur *currentPacket) mark(o *Operation, m record.Marks) {

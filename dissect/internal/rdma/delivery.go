@@ -86,9 +86,6 @@ func (c *copies) note(a arrival, at record.Stamp, print uint32) {
 	c.newest, c.print = at, print
 }
 
-// arrived notes whether the copy in order was captured when it came to its receiver.
-func (c *copies) arrived(seen bool) { c.seen = seen }
-
 // came notes that the only copy came to its receiver, which does not acknowledge it.
 func (c *copies) came(at record.Stamp) {
 	c.accepted, c.seen, c.decided = at, true, true
@@ -113,9 +110,6 @@ func (c *copies) refused(sent record.Time) bool {
 
 // begin notes the first request of the capture.
 func (r *receiver) begin(psn uint32) { *r = receiver{psn, true} }
-
-// expect sets the PSN that the receiver expects next.
-func (r *receiver) expect(psn uint32) { r.next = psn }
 
 // acceptedTo notes that the receiver has accepted all requests before a PSN.
 func (r *receiver) acceptedTo(psn uint32) {
@@ -142,7 +136,7 @@ func (l *ledger) rollBack(psn uint32, sent record.Time) {
 			}
 		}
 	}
-	l.receiver.expect(psn)
+	l.receiver.next = psn
 }
 
 // sentLast notes the first copy of a packet for the operation that it ends, if it ends
@@ -150,7 +144,7 @@ func (l *ledger) rollBack(psn uint32, sent record.Time) {
 func (l *ledger) sentLast(psn uint32, turn arrival, at record.Stamp, print uint32, seen bool) {
 	if last := l.last(); last != nil && last.op.Side == l.side && (last.op.Kind == Read && last.From == psn || order.PSNs.Delta(last.To, psn) == 1) {
 		last.op.copies.note(turn, at, print)
-		last.op.copies.arrived(turn == inOrder && seen)
+		last.op.copies.seen = turn == inOrder && seen
 	}
 }
 
@@ -177,11 +171,11 @@ func (l *ledger) copied(d *Datagram) (o *Operation, to uint32, network bool) {
 				return o, to, true
 			}
 			o.copies.note(turn, d.At, d.print)
-			o.copies.arrived(turn == inOrder && d.Path.Arrived || turn != inOrder && o.copies.seen)
+			o.copies.seen = turn == inOrder && d.Path.Arrived || turn != inOrder && o.copies.seen
 		}
 	}
 	if turn == inOrder {
-		l.receiver.expect(to)
+		l.receiver.next = to
 	}
 	return o, to, false
 }

@@ -206,7 +206,7 @@ func (m *mpa) attribute(cur *currentPacket) {
 	case s.Tagged && s.Opcode == iwarp.Write && f.parts.write != nil && f.parts.write.Handle == s.STag:
 		cur.mark(f.parts.write, 0)
 	case s.Tagged && s.Opcode == iwarp.Write:
-		cur.owe(f.conn.follower.Owner(f.side.Other(), Name{Kind: Write, Handle: s.STag, Offset: s.Offset}))
+		cur.Tag = f.conn.follower.Owner(f.side.Other(), Name{Kind: Write, Handle: s.STag, Offset: s.Offset})
 	case s.Tagged && s.Opcode == iwarp.ReadResponse:
 		if peer := f.peer(); peer != nil {
 			cur.mark(peer.readOfSink(fragment{Segment: s}), 0)
@@ -481,7 +481,7 @@ func (f *flow) untaggedSend(s fragment, cur *currentPacket) {
 	f.sendPart(p, cur)
 	if e := f.ops.last(); e != nil {
 		if e.op.Kind == Send {
-			e.op.numbered(s.Sequence)
+			e.op.msn = s.Sequence
 		}
 		cur.mark(e.op, 0)
 	}

@@ -73,7 +73,7 @@ func (l *ledger) add(e entry) {
 		l.head = 0
 	}
 	l.entries = append(l.entries, e)
-	e.op.listed()
+	e.op.ledgers++
 }
 
 // pop removes the oldest entry, and returns its operation.
@@ -84,7 +84,7 @@ func (l *ledger) pop() *Operation {
 		l.entries, l.head, l.unacked, l.reads = l.entries[:0], 0, 0, 0
 	}
 	l.unacked = max(l.unacked, l.head)
-	op.unlisted()
+	op.ledgers--
 	return op
 }
 
@@ -125,10 +125,6 @@ func (l *ledger) at(seq uint32) *Operation {
 	}
 	return nil
 }
-
-// listed and unlisted count the ledgers that contain the operation.
-func (o *Operation) listed()   { o.ledgers++ }
-func (o *Operation) unlisted() { o.ledgers-- }
 
 // move makes the operations those of a side of another connection.
 func (l *ledger) move(c *Conn, s Side) {

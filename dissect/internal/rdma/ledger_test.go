@@ -192,7 +192,7 @@ func TestDelivered(t *testing.T) {
 	seen, all := sends(1)
 	all[0].copies.note(inOrder, stamp(2), 0)
 	all[0].copies.note(behind, stamp(4), 0)
-	all[0].copies.arrived(true)
+	all[0].copies.seen = true
 	seen.decideCopies(0, 1, stamp(9))
 	if d, _ := all[0].Delivered(); d.At != stamp(2) || !d.Certain {
 		t.Errorf("the copy that was captured when it came was accepted, not %v", d)
@@ -201,7 +201,7 @@ func TestDelivered(t *testing.T) {
 	all[0].copies.note(inOrder, stamp(2), 0)
 	late := record.Stamp{Time: stamp(2).Time + record.Time(slowAck) + 1, Packet: 4}
 	all[0].copies.note(behind, late, 0)
-	all[0].copies.arrived(true)
+	all[0].copies.seen = true
 	all[0].sentSeen = true
 	slow.decideCopies(0, 1, record.Stamp{Time: late.Time + 1, Packet: 9})
 	if d, _ := all[0].Delivered(); d.At != late || d.Earliest != stamp(2) || d.Certain || all[0].SeenAtBoth() {
@@ -296,7 +296,7 @@ func TestRollBack(t *testing.T) {
 			o.copies.note(behind, stamp(20), 0)
 		}
 		all[3].copies.decided = true
-		l.receiver.expect(103)
+		l.receiver.next = 103
 		l.rollBack(c.psn, c.sent)
 		var got []bool
 		for _, o := range all {
@@ -407,7 +407,7 @@ func TestCopied(t *testing.T) {
 	}
 	l, all := sends(3)
 	all[0].copies.seen = true
-	l.receiver.expect(103)
+	l.receiver.next = 103
 	l.copied(&Datagram{Packet: &rocev2.Packet{BTH: rocev2.BTH{PSN: 100}}, At: stamp(9), print: 5})
 	if !all[0].copies.seen {
 		t.Error("a later copy hides that the first one was captured when it came")

@@ -39,28 +39,23 @@ func (o *Operation) watch() {
 func (o *Operation) noteTag() {
 	if l := o.life; l != nil && o.Tag != 0 && !l.transaction.Known() {
 		if of := o.conn.tracker.TransactionOf; of != nil {
-			l.belong(of(o.Tag))
+			l.transaction = of(o.Tag)
 		}
 	}
 }
-
-// belong sets the transaction, acknowledge the packet that acknowledges the operation, and refuse that it was refused.
-func (l *life) belong(to record.Opt[int64]) { l.transaction = to }
-func (l *life) acknowledge(at record.Stamp) { l.acked = at }
-func (l *life) refuse()                     { l.refused = true }
 
 // noteAcked notes the packet that acknowledges an operation.
 func (o *Operation) noteAcked(at record.Stamp) {
 	if o.life != nil {
 		o.noteTag()
-		o.life.acknowledge(at)
+		o.life.acked = at
 	}
 }
 
 // noteRefused notes that an operation was refused, and that the connection ends with that.
 func (o *Operation) noteRefused(r *Refusal) {
 	if o != nil && o.life != nil && r.Fatal {
-		o.life.refuse()
+		o.life.refused = true
 	}
 }
 

@@ -121,9 +121,6 @@ func (o *Operation) lack(missing int) {
 	o.Length += int64(missing)
 }
 
-// numbered sets the message sequence number of a Send over iWARP.
-func (o *Operation) numbered(msn uint32) { o.msn = msn }
-
 // stop ends a Write whose rest is missing.
 func (o *Operation) stop() { o.Broken, o.done = true, true }
 
@@ -161,9 +158,6 @@ func (o *Operation) Acknowledged() bool { return o.acked }
 
 // single notes that the operation has one packet, and one PSN.
 func (o *Operation) single() { o.Packets, o.count = 1, 1 }
-
-// sized sets the size of the packets of a Write that are not its last one.
-func (o *Operation) sized(n int) { o.size = int32(n) }
 
 // write adds a packet or DDP segment to a Write; size is the number of bytes that data had on the wire. A receiver that
 // has refused a request takes nothing after it.

@@ -142,7 +142,7 @@ func (f *flow) accept(d *Datagram, fact *order.Fact[held], cur *currentPacket) {
 	f.take(d.Packet, fact, cur)
 	f.ops.sentLast(r.From, turn, d.At, d.print, f.sent.Arrived())
 	if turn == inOrder {
-		f.ops.receiver.expect(r.To)
+		f.ops.receiver.next = r.To
 	}
 }
 
@@ -305,7 +305,7 @@ func (f *flow) countReads(n int, cur *currentPacket) {
 func (f *flow) writePacket(p *rocev2.Packet, r order.Run, cur *currentPacket) {
 	info := p.Opcode.Info()
 	if info.First {
-		f.names(Write, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, r, cur.at).sized(p.PayloadLength)
+		f.names(Write, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, r, cur.at).size = int32(p.PayloadLength)
 	}
 	o := f.parts.write
 	if o == nil {

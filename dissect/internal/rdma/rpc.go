@@ -291,7 +291,7 @@ func (r *records) skip(lost order.Run) {
 	r.left -= missing
 	if o := f.parts.send; o != nil {
 		o.lack(missing)
-		f.parts.truncate()
+		f.parts.truncated = true
 		f.enter(order.Run{From: r.from, To: lost.To}, o)
 	}
 	r.from = lost.To

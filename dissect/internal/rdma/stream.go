@@ -113,7 +113,7 @@ func (w *stream) carry(s *TCP, cur *currentPacket) {
 	if !s.Path.Copy && isNew {
 		f.cause.New(s.Seq, f.sent.Time(s.At))
 	}
-	cur.place(f.offsets.requests(order.Octets, s.Seq))
+	cur.Offset = f.offsets.requests(order.Octets, s.Seq)
 	f.asksWith(s, isNew)
 	w.followsAcknowledgement(s)
 	w.order.Take(s.request())
@@ -243,7 +243,7 @@ func (w *stream) hold(s *TCP, cur *currentPacket) {
 		}
 		return
 	}
-	cur.show(w.frames.early(s))
+	cur.shown = w.frames.early(s)
 	copied := held{stamp: s.At, class: s.Class, data: buffers.Add(nil, s.Payload), length: s.Length, shown: cur.shown, early: cur.early}
 	w.order.Hold(len(copied.data), copied)
 }

@@ -45,7 +45,7 @@ func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
 		}
 	}
 	t.settle()
-	cur.found(&t.tcp.shared)
+	cur.FPDUs, cur.Records = t.tcp.shared.fpdus, t.tcp.shared.records
 	cur.settle()
 	return cur.PacketVerdict, known
 }
@@ -109,7 +109,7 @@ func (ts *tcpStreams) segment(s *TCP, cur *currentPacket) bool {
 		if from.checked(right, right && s.Length > 0, !right && !s.Unfinished()) {
 			if cur.mark(nil, record.BadChecksum); f != nil {
 				f.conn.countPacket()
-				cur.belongs(f.conn)
+				cur.Conn = f.conn
 			}
 			ts.tracker.BadChecksum++
 			return f != nil

@@ -106,7 +106,7 @@ func (us *datagrams) take(d *UDP, cur *currentPacket) bool {
 			}
 		}
 	}
-	cur.place(f.offsets.requests(order.Octets, n))
+	cur.Offset = f.offsets.requests(order.Octets, n)
 	us.tracker.contents.beginPayloadPacket(cur.Offset)
 	f.sendPart(part{first: true, last: true, data: d.Payload, size: d.Length, cut: len(d.Payload) < d.Length, Run: order.Run{From: n, To: n + 1}}, cur)
 	us.tracker.contents.reportPayload()
