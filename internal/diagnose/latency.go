@@ -55,7 +55,9 @@ func credits(d *diagnosis) {
 	if len(list) > 0 {
 		p.Headline += fmt.Sprintf("; %s waited %s", number(int64(len(list)), "Call"), field.Brief(ns))
 	}
-	p.Command = []string{"connections", "--timeline"}
+	if p.Command = []string{"connections"}; len(list) > 0 {
+		p.Command = ladder(p.worst())
+	}
 }
 
 // slowServer finds servers that take long for everything.

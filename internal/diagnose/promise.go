@@ -126,7 +126,7 @@ func promiseBroken(d *diagnosis) {
 			p.Effect = fmt.Sprintf("%s of %s, %s", number(x.replies, "Reply"), statusTexts[i].name, d.span(x.first, x.last))
 			p.proof(x.packet, statusTexts[i].name)
 			p.during(x.first, x.last)
-			p.Command = []string{"-Y", "sequence_flags > 0"}
+			p.Command = []string{"--top", "20", "-Y", "sequence_flags > 0"}
 			if x.last == s.last {
 				p.Severity, p.Ongoing = record.Warning, true
 			}
@@ -160,12 +160,12 @@ func (d *diagnosis) neverCompleted(key mountKey, s *promises) {
 			p.blocked = append(p.blocked, span{c.at, d.last})
 			p.during(c.at, d.last)
 		}
-		p.Command = []string{"-Y", "operation == COPY"}
+		p.Command = []string{"--top", "20", "-Y", "operation == COPY"}
 	case s.late > 0:
 		p := d.begin(record.Note, record.InServer)
 		p.about(key.client, key.server)
 		p.Headline = fmt.Sprintf("completed %s after up to %s", number(int64(s.late), "COPY"), field.Brief(s.worst))
-		p.Command = []string{"-Y", "operation == CB_OFFLOAD"}
+		p.Command = []string{"--top", "20", "-Y", "operation == CB_OFFLOAD"}
 	}
 }
 

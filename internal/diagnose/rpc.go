@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -128,7 +129,7 @@ func (d *diagnosis) delay(tasks []*task, says func(worst *task) string) {
 	if end.failure == "" && !end.unanswered() {
 		p.proof(end.reply, "ok")
 	}
-	p.Command = []string{"-Y", "status == " + status}
+	p.Command = having(status)
 }
 
 // tries returns a number of tries.
@@ -157,6 +158,15 @@ func ordinal(n int) string {
 var serious = map[string]bool{
 	"NFS4ERR_IO": true, "NFS3ERR_IO": true, "NFS4ERR_NXIO": true, "NFS3ERR_NXIO": true, "NFS4ERR_NOSPC": true, "NFS3ERR_NOSPC": true, "NFS4ERR_STALE": true, "NFS3ERR_STALE": true,
 	"NFS4ERR_SERVERFAULT": true, "NFS3ERR_SERVERFAULT": true, "NFS4ERR_RESOURCE": true, "GARBAGE_ARGS": true, "SYSTEM_ERR": true, "RPCSEC_GSS_CREDPROBLEM": true, "RPCSEC_GSS_CTXPROBLEM": true,
+}
+
+// having returns the command that lists the RPCs that were answered with one of some statuses, of which the first are named.
+func having(statuses ...string) []string {
+	var parts []string
+	for _, status := range statuses[:min(len(statuses), 3)] {
+		parts = append(parts, "status == "+status)
+	}
+	return []string{"--top", "20", "-Y", strings.Join(parts, " or ")}
 }
 
 // executedTwice finds requests that are not idempotent, and whose second attempt was answered as if the first one had been executed.
@@ -213,7 +223,7 @@ func rpcFailed(d *diagnosis) {
 		}
 		p.Failed = int64(len(list))
 		p.Headline = fmt.Sprintf("%s failed: %s", field.Count(p.Failed), counted(counts))
-		p.Command = []string{"-Y", "failed"}
+		p.Command = having(byCount(counts)...)
 		if status == "" {
 			continue
 		}
@@ -224,7 +234,7 @@ func rpcFailed(d *diagnosis) {
 			p.Effect = fmt.Sprintf("and to %s of other operations", field.Count(n))
 		}
 		p.proof(list[0].reply, status)
-		p.Command = []string{"-Y", "status == " + status}
+		p.Command = having(status)
 	}
 	for _, f := range d.findings {
 		r := d.byID[f.Transaction.Or(0)]
