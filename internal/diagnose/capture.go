@@ -29,7 +29,7 @@ func captureGap(d *diagnosis) {
 		p.Headline = fmt.Sprintf("has %s out of the order of time, by up to %s", number(max(s.Disordered, s.TimeBackwards), "packet"), field.Brief(s.TimeBackwardsNS))
 		p.Effect = "nothing is said about losses, waits and answers; reordercap sorts the packets"
 		p.proof(record.PacketRef{Packet: s.TimeBackwardsPacket.Or(0)}, "earlier than the packet before")
-		p.Command, d.unordered = []string{"packets", "--top", "20"}, true
+		p.Command, d.unordered = []string{"check"}, true
 		for _, x := range d.stalls {
 			x.by.take(p)
 		}
@@ -48,13 +48,13 @@ func captureGap(d *diagnosis) {
 	}
 	if s.RDMA+s.RPC == 0 && s.Malformed > 0 {
 		p := d.begin(record.Error, record.InCapture)
-		p.Headline, p.Command = fmt.Sprintf("none of %s could be decoded", number(s.Packets, "packet")), []string{"packets", "--top", "20"}
+		p.Headline, p.Command = fmt.Sprintf("none of %s could be decoded", number(s.Packets, "packet")), []string{"check"}
 		return
 	}
 	d.missing()
 	if s.EndsInPacket.Known() || s.InputError.Known() {
 		p := d.begin(record.Note, record.InCapture)
-		p.Headline, p.Command = "ends in the middle of a packet", []string{"packets", "--top", "20"}
+		p.Headline, p.Command = "ends in the middle of a packet", []string{"check"}
 		if !s.EndsInPacket.Known() {
 			p.Headline = "could not be read to its end"
 		}
