@@ -623,7 +623,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		d.tracker.Unordered()
 	}
 	d.unlisted(l, now, taken)
-	d.count(&verdict, in.ICRC == rocev2.ICRCBad && verdict.Offset.Dropped || d.tracker.BadCRC > badCRCs, now)
+	d.count(&verdict, in.ICRC == rocev2.ICRCBad && verdict.Offset.Dropped && verdict.Conn == nil || d.tracker.BadCRC > badCRCs, now)
 	if shown {
 		d.show(taken, &verdict)
 	}

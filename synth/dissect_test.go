@@ -175,8 +175,10 @@ func TestBroken(t *testing.T) {
 			c.Client.Refuse()
 		},
 		"RoCE icrc-bad": func(w *synth.Wire, c *synth.Conn) {
-			c.RPC(synth.Null(), synth.NullReply())
-			w.Last().Corrupt(-1)
+			call := c.Client.Call(synth.Null())
+			w.Retransmit(call...)
+			call[0].Corrupt(-1)
+			c.Server.Reply(synth.NullReply())
 		},
 		"iWARP mpa-crc-bad": func(_ *synth.Wire, c *synth.Conn) {
 			c.RPC(synth.Null(), synth.NullReply())

@@ -81,7 +81,31 @@ var transport = []Case{
 			c.Client.FPDU([]byte{0xc1, 0x40, 0, 0})
 		}, Healthy: rpc,
 	},
-	{Rule: "icrc-bad", Name: "a bit", Transport: RoCE, Broken: func(w *wire, c *conn) { rpc(nil, c); w.Last().Corrupt(-1) }, Healthy: rpc},
+	{
+		Rule: "icrc-bad", Name: "a bit of a packet that is sent again", Transport: RoCE,
+		Broken: func(w *wire, c *conn) {
+			call := c.Client.Call(synth.Null())
+			w.Retransmit(call...)
+			call[0].Corrupt(-1)
+			c.Server.Reply(synth.NullReply())
+		},
+		Healthy: func(w *wire, c *conn) { rpc(w, c); w.Last().Corrupt(-1) }, // nothing shows that it was dropped
+	},
+	{
+		Rule: "icrc-bad", Name: "a bit of a packet that a NAK asks for", Transport: RoCE,
+		Broken: func(w *wire, c *conn) {
+			rpc(w, c)
+			call := c.Client.Call(synth.Null())
+			call[0].Corrupt(-1)
+			c.Server.Nak(rocev2.NakPSNSequenceError, synth.AtPSN(c.Client.NextPSN-1))
+			w.Retransmit(call...)
+		},
+		Healthy: func(w *wire, c *conn) {
+			rpc(w, c)
+			c.Client.Call(synth.Null())[0].Corrupt(-1)
+			c.Server.Ack()
+		},
+	},
 	{
 		Rule: "path-mtu-unused", Name: "1024 of 4096", Transport: RoCE, HalfOpen: true,
 		Broken: func(_ *wire, c *conn) {

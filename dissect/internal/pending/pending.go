@@ -115,6 +115,15 @@ func (fs *Findings) Keep(f Finding) {
 	fs.list = append(fs.list, f)
 }
 
+// Accessed notes that memory was accessed before any Call that follows: none excuses the findings about it.
+func (fs *Findings) Accessed(m memory.Target) {
+	for i := range fs.list {
+		if fs.list[i].Memory == m {
+			fs.list[i].Memory = memory.Target{}
+		}
+	}
+}
+
 // Join adds the findings of another connection; moved maps its sides to the sides of this connection.
 func (fs *Findings) Join(o *Findings, moved func(rdma.Side) rdma.Side) {
 	for _, f := range o.list {

@@ -92,6 +92,9 @@ func (r *figures) congestion(notification bool, at record.Stamp) {
 	}
 }
 
+// damage counts a packet that its receiver dropped because of a bad ICRC.
+func (r *figures) damage() { r.counts.Damaged++ }
+
 // choose does what [Tracker.Select] says.
 func (r *figures) choose(inside, damaged bool) {
 	if damaged {

@@ -118,6 +118,7 @@ type queuePair struct {
 	lastAck   uint32
 	lastAckAt record.Stamp
 	damaged   []damagedSend      // the latest Sends with a bad ICRC that belong to no known operation
+	doubted   []doubted          // the latest packets with a bad ICRC, until the capture shows whether they were dropped
 	broken    record.Opt[uint32] // PSN of the latest request that was lost or damaged and whose PSN was expected
 
 	search

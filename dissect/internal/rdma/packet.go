@@ -50,6 +50,7 @@ func printOf(p *rocev2.Packet, raw []byte, length int) uint32 {
 // Atomic.
 func (f *flow) request(d *Datagram, cur *currentPacket) {
 	psn := d.Packet.PSN
+	f.qp.sends(psn)
 	again := d.Path.Joined && f.noteSent(order.One(psn), d.Path)
 	isNew := !f.qp.order.Begun() || order.PSNs.Delta(psn, f.qp.order.Expected()) >= 0
 	f.qp.order.Take(orderOf(d.Packet, d.At))
@@ -400,6 +401,7 @@ func (f *flow) countRefusal(p *rocev2.Packet, cur *currentPacket) {
 // psn.
 func (f *flow) acknowledge(psn uint32, cur *currentPacket) {
 	f.qp.order.Acknowledge(psn)
+	f.qp.trust(psn)
 	f.apply(nil, cur)
 }
 
@@ -416,6 +418,9 @@ func (f *flow) nak(d *Datagram, cur *currentPacket) {
 	if o := r.Op; o != nil {
 		r.Kind, r.Handle, r.Offset, r.Length = o.Kind, record.SomeIf(o.Handle, o.Kind != Send), o.Offset, uint32(o.Length)
 		r.Taken = int64(uint32(order.PSNs.Delta(p.PSN, o.from))) * int64(o.size)
+	}
+	if syndrome.IsNak() && syndrome.Code() == rocev2.NakPSNSequenceError {
+		f.qp.lacks(p.PSN)
 	}
 	if syndrome.IsNak() {
 		r.Reason = syndrome.NakName()

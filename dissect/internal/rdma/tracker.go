@@ -227,7 +227,7 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 		if f := known; f != nil { // dropped by its receiver
 			cur.Conn, cur.Offset = f.conn, f.offsetOf(p)
 			f.conn.countPacket()
-			f.conn.Report(rule.ICRCBad, Where{At: d.At}, "the packet with PSN %d has a bad ICRC, so its receiver drops it", p.PSN)
+			f.doubt(d)
 			switch {
 			case service != rocev2.RC:
 			case info.Request:

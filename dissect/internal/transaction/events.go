@@ -26,6 +26,9 @@ func kindOf(o *rdma.Operation, part int) record.EventKind {
 
 // moved records the end of an RDMA Read or Write.
 func (cs *connState) moved(o *rdma.Operation) {
+	if o.Kind == rdma.Read && cs.link.Setup().IWARP { // the owner's Read Response comes before its next Call in the stream
+		cs.pending.Accessed(target{Handle: o.Handle, Offset: o.Offset, Length: uint32(o.Length)})
+	}
 	x, part := cs.table.tagged(o.Tag)
 	if x == nil || o.Kind == rdma.Atomic {
 		return

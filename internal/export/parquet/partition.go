@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
@@ -81,14 +82,17 @@ func ByName(name string) Partition {
 	return Partition{{"capture", name[:min(len(name), maxName-len("capture="))]}}
 }
 
-// folder returns the name of the folder, in which %XX stands for the characters that Hive does not write.
+// folder returns the name of the folder, in which %XX stands for the characters that Hive does not write, and for the bytes of those
+// that change how a terminal shows the others.
 func (l Level) folder() string {
 	var b strings.Builder
-	for i := range len(l.Value) {
-		if c := l.Value[i]; c < ' ' || c == 0x7f || strings.IndexByte("\"#%'*/:=?\\{[]^", c) >= 0 {
+	for _, r := range l.Value {
+		if unicode.IsPrint(r) && !strings.ContainsRune("\"#%'*/:=?\\{[]^", r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, c := range []byte(string(r)) {
 			fmt.Fprintf(&b, "%%%02X", c)
-		} else {
-			b.WriteByte(c)
 		}
 	}
 	return l.Key + "=" + b.String()
