@@ -28,6 +28,7 @@ type Story struct {
 	Problems []*record.Problem // by rank
 	Summary  *record.Summary   // of the whole capture
 	Window   bool              // it is about a part of the capture's time
+	Live     bool              // the capture goes on
 }
 
 // Overview draws the problems and the sums of a capture on one screen: at most [OverviewHeight] lines.
@@ -324,10 +325,14 @@ func (v *overview) ok() {
 	}
 	text, is := Calm(v.theme, v.Story)
 	word := "  "
-	if is {
+	shade := v.theme.good
+	switch {
+	case v.Live:
+		word, shade = "  so far ", v.theme.dim // what is wrong may not have ended yet
+	case is:
 		word = "  OK     "
 	}
-	v.row(part{word, v.theme.good}, part{text, ink{}})
+	v.row(part{word, shade}, part{text, ink{}})
 }
 
 // Calm returns what a capture without problems shows: how many RPCs, and how long they took. It is not OK if there is nothing that could

@@ -226,7 +226,7 @@ func TestLiveInTerminal(t *testing.T) {
 	}
 	for _, test := range []struct{ view, first, then, end string }{
 		{"stats", `NFS4 OPEN +\d `, `NFS4 CREATE_SESSION +2 `, `NFS4 CREATE_SESSION +2 `},
-		{"overview", `OK +46 RPCs, all answered`, `OK +64 RPCs, all answered`, `OK +64 RPCs, all answered[\s\S]*\nCB_RECALL +3 `},
+		{"overview", `so far +46 RPCs, all answered`, `so far +64 RPCs, all answered`, `OK +64 RPCs, all answered[\s\S]*\nCB_RECALL +3 `},
 		{"connections", `rpcrdma +27 `, `rpcrdma +37 `, `disconnect`},
 		{"rate", `TIME +RPCS`, `TIME +RPCS`, `TIME +RPCS`},
 		{"files", `/deleg`, `/deleg1 +9 `, `/deleg1 +9 `},

@@ -16,18 +16,18 @@ import (
 // The exit statuses.
 const (
 	ExitOK     = 0
-	ExitFound  = 1  // check found an error, or compare a change that exceeds --fail-on
+	ExitFound  = 1  // check found an error, or overview or compare what --fail-on names
 	ExitUsage  = 2  // the usage is wrong, the input cannot be read, or check found neither RDMA nor RPC
 	ExitBroken = 3  // the input is truncated or damaged
 	ExitFailed = 70 // rdmadump itself failed with a panic; EX_SOFTWARE of sysexits.h
 )
 
 // ExitHelp describes the exit statuses in help texts.
-const ExitHelp = `Exit status: 0 if the command succeeded; 1 if check found an error, or compare
-a change that exceeds --fail-on; 2 if the usage was wrong, the input could not be read,
-or check found neither RDMA nor RPC in it; 3 if the input was truncated or damaged, so
-that the results cover only the part before that; 70 if rdmadump itself failed, and
-standard error says what to report.`
+const ExitHelp = `Exit status: 0 if the command succeeded; 1 if check found an error, overview a
+problem or compare a change that exceeds --fail-on; 2 if the usage was wrong, the input
+could not be read, or check found neither RDMA nor RPC in it; 3 if the input was
+truncated or damaged, so that the results cover only the part before that;
+70 if rdmadump itself failed, and standard error says what to report.`
 
 // OwnProcess reports whether the process runs this command and nothing else. In tests it
 // is false.

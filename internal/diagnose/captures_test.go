@@ -339,6 +339,47 @@ func checkTruth(t *testing.T, c *Collector, want *truth, problems []*record.Prob
 	}
 }
 
+// TestSoFar: while a capture goes on, its problems are told when they are there, and for a minute after; what was told before changes nothing
+// at the end.
+func TestSoFar(t *testing.T) {
+	for file, want := range map[string]string{
+		"samples/rocev2-lostlink41.pcap.zst": "0 s:; 21 s: outage!; 53 s: outage; 74 s: outage capture-gap",
+	} {
+		c := &Collector{}
+		c.Endless()
+		d := dissect.New(dissect.Handler{
+			Transaction: func(r *record.Transaction) error { c.Transaction(r); return nil },
+			Task:        func(r *record.Task) error { c.Task(r); return nil },
+			Connection:  func(r *record.Connection) error { c.Connection(r); return nil },
+			Finding:     func(r *record.Finding) error { c.Finding(r); return nil },
+		}, dissect.Options{Files: true, Live: true, Linger: 40e6})
+		var told []string
+		frames, _ := testkit.Frames(t, root+file)
+		for i, next := 0, frames[0].Time; i < len(frames); i++ {
+			for ; frames[i].Time > next; next += 1e9 {
+				text := ""
+				for _, p := range c.SoFar(d.Summary(), record.Time(next)-60e9, d.Open) {
+					if p.Severity != record.Note {
+						text += " " + p.ID + map[bool]string{true: "!"}[p.Ongoing]
+					}
+				}
+				if len(told) == 0 || !strings.HasSuffix(told[len(told)-1], " s:"+text) {
+					told = append(told, fmt.Sprintf("%d s:%s", (next-frames[0].Time)/1e9, text))
+				}
+			}
+			d.Frame(&frames[i])
+		}
+		if got := strings.Join(told, "; "); got != want {
+			t.Errorf("%s: %s, want %s", file, got, want)
+		}
+		s, _ := d.Finish()
+		_, all := diagnose(t, testkit.Open(t, root+file))
+		if got := c.Problems(s); first(got) != first(all) || len(got) != len(all) {
+			t.Errorf("%s: at the end %d problems, the first %s; want %d, %s", file, len(got), first(got), len(all), first(all))
+		}
+	}
+}
+
 // TestRemoved: removing packets from a capture without trouble never adds a problem of a side.
 func TestRemoved(t *testing.T) {
 	for _, file := range []string{"samples/rocev2-callback41.pcap", "testdata/captures/lab-iwarpcallback41.pcap.zst"} {

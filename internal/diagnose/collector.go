@@ -19,6 +19,18 @@ import (
 type Collector struct {
 	f        facts
 	overlaps func(from, to record.Time) bool // of the window; nil for the whole capture
+	endless  bool                            // the oldest facts make room for new ones
+}
+
+// Endless says that the capture goes on: of too many facts, the latest are kept.
+func (c *Collector) Endless() { c.endless = true }
+
+// room returns a list with room for another fact, and whether it has it. An endless capture forgets the older half of a full list.
+func room[T any](c *Collector, list []T, most int) ([]T, bool) {
+	if c.endless && len(list) >= most {
+		list = slices.Delete(list, 0, most/2)
+	}
+	return list, len(list) < most
 }
 
 // Only says which span of time the problems are about: overlaps reports whether another one overlaps it.
@@ -37,7 +49,8 @@ func (c *Collector) Transaction(r *record.Transaction) {
 	if !remarkable(r) {
 		return
 	}
-	if len(f.rpcs) >= maxRPCs {
+	var fits bool
+	if f.rpcs, fits = room(c, f.rpcs, maxRPCs); !fits {
 		f.droppedRPCs++
 		return
 	}
@@ -196,7 +209,8 @@ func (f *facts) state(r *record.Transaction) {
 
 // Connection adds a connection. It does not keep r.
 func (c *Collector) Connection(r *record.Connection) {
-	if len(c.f.connections) >= maxConnections {
+	var fits bool
+	if c.f.connections, fits = room(c, c.f.connections, maxConnections); !fits {
 		c.f.droppedConnections++
 		return
 	}
@@ -210,7 +224,8 @@ func (c *Collector) Finding(r *record.Finding) {
 		c.f.note(r)
 		return
 	}
-	if len(c.f.findings) >= maxFindings {
+	var fits bool
+	if c.f.findings, fits = room(c, c.f.findings, maxFindings); !fits {
 		c.f.droppedFindings++
 		return
 	}
@@ -234,7 +249,8 @@ func (c *Collector) Operation(r *record.RDMAOperation) {
 		return
 	}
 	for i := range r.Waits {
-		if len(c.f.stalls) >= maxStalls {
+		var fits bool
+		if c.f.stalls, fits = room(c, c.f.stalls, maxStalls); !fits {
 			return
 		}
 		w := &r.Waits[i]
@@ -244,6 +260,30 @@ func (c *Collector) Operation(r *record.RDMAOperation) {
 
 // Network adds what happened to packets between capture points.
 func (c *Collector) Network(list []*record.Network) { c.f.network = list }
+
+// SoFar returns the problems of what was added so far that are not over, or ended after a time, with the connections that open passes to its
+// argument. The Collector goes on afterwards.
+func (c *Collector) SoFar(s *record.Summary, since record.Time, open func(func(*record.Connection))) []*record.Problem {
+	now := *c
+	now.f.rpcs, now.f.findings, now.f.connections, now.f.stalls = copies(c.f.rpcs), copies(c.f.findings), copies(c.f.connections), copies(c.f.stalls)
+	for _, r := range now.f.rpcs {
+		r.waits = slices.Clone(r.waits)
+	}
+	now.overlaps = func(from, to record.Time) bool { return to >= since && (c.overlaps == nil || c.overlaps(from, to)) }
+	open(func(r *record.Connection) { now.Connection(r) })
+	return now.Problems(s)
+}
+
+// copies returns copies of facts, whose claims change nothing.
+func copies[T any](list []*T) []*T {
+	all := make([]T, len(list))
+	to := make([]*T, len(list), len(list)+16)
+	for i, x := range list {
+		all[i] = *x
+		to[i] = &all[i]
+	}
+	return to
+}
 
 // Problems returns the problems of all records that were added, the worst first. The summary may be nil. It must be called once, at the end.
 func (c *Collector) Problems(s *record.Summary) []*record.Problem {

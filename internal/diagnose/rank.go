@@ -23,7 +23,11 @@ func (d *diagnosis) ranked() []*record.Problem {
 			if !known { // what is said of whole connections is not about a part of their time
 				return !slices.Contains(p.Places, record.InCapture)
 			}
-			return !d.overlaps(from, p.To.Or(from))
+			to := p.To.Or(from)
+			if p.Ongoing {
+				to = max(to, d.last)
+			}
+			return !d.overlaps(from, to)
 		})
 	}
 	slices.SortStableFunc(d.problems, worse)

@@ -17,6 +17,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/diagnose"
 )
 
 // DefaultClients is the number of clients that have a label of their own if nothing else is asked for.
@@ -82,12 +83,16 @@ type Metrics struct {
 	credits, outstanding                                                         *prometheus.GaugeVec
 	connections                                                                  prometheus.Gauge
 
-	next   time.Time      // when the state of connections is taken again
-	before record.Summary // its counters, when they were taken
-	shown  map[*prometheus.GaugeVec]map[string]float64
-	peaks  peaks    // of connections that ended
-	marked [2]int64 // congestion marks and notification packets that were counted
-	closed [2]int64 // those of connections that ended
+	diagnosis diagnose.Collector
+	problems  *prometheus.GaugeVec
+	now       map[[2]string]bool // problems that are shown
+	searched  time.Time          // when problems were searched for
+	next      time.Time          // when the state of connections is taken again
+	before    record.Summary     // its counters, when they were taken
+	shown     map[*prometheus.GaugeVec]map[string]float64
+	peaks     peaks    // of connections that ended
+	marked    [2]int64 // congestion marks and notification packets that were counted
+	closed    [2]int64 // those of connections that ended
 }
 
 // New returns metrics in which this number of clients has a label of its own.
@@ -134,6 +139,8 @@ func New(clients int) *Metrics {
 	m.cnps = one("congestion_notifications_total", "Congestion notification packets (CNP).")
 	m.pauses = one("pause_frames_total", "Priority flow control frames that pause at least one priority.")
 	m.ended = one("connections_ended_total", "Connections that ended, or of which no packets came for long.")
+	m.problems = gauge("problem", "1 for each kind and place of problems of the severity error or warning that go on, or ended less than a minute ago.", "id", "place")
+	m.diagnosis.Endless()
 	m.credits = gauge("credits_granted", "Credits that servers granted last, over all open connections.", "server")
 	m.outstanding = gauge("peak_outstanding_calls", "Largest number of Calls in flight of a connection that is open, or ended less than a minute ago.", "server")
 	connections := gauge("connections_open", "Open connections.")
@@ -143,7 +150,7 @@ func New(clients int) *Metrics {
 
 // Handler returns what counts records.
 func (m *Metrics) Handler() dissect.Handler {
-	return dissect.Handler{Transaction: m.transaction, Finding: m.finding, Connection: m.connection}
+	return dissect.Handler{Transaction: m.transaction, Finding: m.finding, Connection: m.connection, Task: m.task, Operation: m.operationOf}
 }
 
 // transaction counts an RPC.
@@ -153,6 +160,7 @@ func (m *Metrics) transaction(r *record.Transaction) error {
 	if !m.combined.admits(server, client, operation) {
 		server, client, operation = other, other, other
 	}
+	m.diagnosis.Transaction(r)
 	m.rpcs.WithLabelValues(server, client, operation).Inc()
 	if r.Failed() {
 		status := m.status.of(statusOf(r))
@@ -204,14 +212,28 @@ func statusOf(r *record.Transaction) string {
 	return r.NFSStatus.Or("")
 }
 
+// task passes a task on to the search for problems.
+func (m *Metrics) task(r *record.Task) error {
+	m.diagnosis.Task(r)
+	return nil
+}
+
+// operationOf passes an RDMA operation on to the search for problems.
+func (m *Metrics) operationOf(r *record.RDMAOperation) error {
+	m.diagnosis.Operation(r)
+	return nil
+}
+
 // finding counts a finding.
 func (m *Metrics) finding(r *record.Finding) error {
+	m.diagnosis.Finding(r)
 	m.findings.WithLabelValues(r.Rule, string(r.Severity)).Inc()
 	return nil
 }
 
 // connection counts a connection that ended.
 func (m *Metrics) connection(r *record.Connection) error {
+	m.diagnosis.Connection(r)
 	m.ended.Inc()
 	m.closed[0], m.closed[1] = m.closed[0]+r.CongestionMarks, m.closed[1]+r.CNPs
 	if credits, known := r.Credits.Get(); known {
@@ -277,6 +299,36 @@ type State interface {
 	Open(visit func(*record.Connection))
 }
 
+// searchEvery is the time after which problems are searched for again, and shownAfter the capture time for which one is shown that is over.
+const (
+	searchEvery = 5 * time.Second
+	shownAfter  = record.Time(time.Minute)
+)
+
+// search shows the problems that go on, or ended a short time ago.
+func (m *Metrics) search(s *record.Summary, open func(func(*record.Connection))) {
+	before := m.now
+	m.now = map[[2]string]bool{}
+	for _, p := range m.diagnosis.SoFar(s, s.Last.Or(0)-shownAfter, open) {
+		if p.Severity == record.Note {
+			continue
+		}
+		place := ""
+		for _, one := range p.Places {
+			if place += string(one); one != p.Places[len(p.Places)-1] {
+				place += " or "
+			}
+		}
+		m.now[[2]string{p.ID, place}] = true
+		m.problems.WithLabelValues(p.ID, place).Set(1)
+	}
+	for is := range before {
+		if !m.now[is] {
+			m.problems.DeleteLabelValues(is[0], is[1])
+		}
+	}
+}
+
 // stateEvery is the time after which the state of connections is taken again.
 const stateEvery = time.Second
 
@@ -287,6 +339,10 @@ func (m *Metrics) Tick(s State) error {
 		return nil
 	}
 	m.next = now.Add(stateEvery)
+	if now.Sub(m.searched) >= searchEvery {
+		m.searched = now
+		m.search(s.Summary(), s.Open)
+	}
 	granted, peak, open, marked := map[string]float64{}, map[string]float64{}, 0, m.closed
 	s.Open(func(c *record.Connection) {
 		open++
@@ -320,10 +376,11 @@ func (m *Metrics) count(s *record.Summary) {
 	m.before = record.Summary{Packets: s.Packets, NotCaptured: s.NotCaptured, PFCPauses: s.PFCPauses, CaptureDrops: s.CaptureDrops}
 }
 
-// End counts what the last summary has.
+// End counts what the last summary has, and shows the problems at the end.
 func (m *Metrics) End(s *record.Summary) error {
 	if s != nil {
 		m.count(s)
+		m.search(s, func(func(*record.Connection)) {})
 	}
 	return nil
 }

@@ -123,6 +123,26 @@ func TestCounts(t *testing.T) {
 	}
 }
 
+// TestProblems: a problem has a metric while it goes on, and for a minute after; a capture without any has none.
+func TestProblems(t *testing.T) {
+	for path, want := range map[string]string{
+		"../../samples/rocev2-lostlink41.pcap.zst":           `rdmadump_problem{id="capture-gap",place="capture"} 1 rdmadump_problem{id="outage",place="network or server"} 1`,
+		"../../testdata/captures/rocev2-callback41.pcap.zst": "",
+	} {
+		m, _ := counted(t, path, 10)
+		_, text := scrape(t, m, metrics.Path)
+		var got []string
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "rdmadump_problem{") {
+				got = append(got, strings.TrimSpace(line))
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %s", path, got, want)
+		}
+	}
+}
+
 // TestNames: the names of the metrics follow the rules of Prometheus.
 func TestNames(t *testing.T) {
 	m, _ := counted(t, "../../testdata/captures/lab-retries42.pcap.zst", 200)

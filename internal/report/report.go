@@ -70,7 +70,7 @@ type Selector struct {
 	Connection  func(*record.Connection) bool
 	Operation   func(*record.RDMAOperation) bool // of any upper layer
 	Finding     func(*record.Finding) bool
-	Overlaps    func(from, to record.Time) bool // whether a span of time is selected
+	Overlaps    func(from, to record.Time) bool // whether a span of time is selected; nil for the whole capture
 }
 
 // Report collects the records of a capture.

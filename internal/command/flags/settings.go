@@ -90,6 +90,9 @@ type Order struct {
 	Top        int // number of records to keep; 0 keeps all
 }
 
+// failsOn has the severities of --fail-on that views have without it.
+var failsOn = map[string]string{"check": "error"}
+
 // Parse converts the flags for a view. Whole reports whether the input has an end, at which
 // records can be sorted.
 func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
@@ -98,7 +101,7 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 		return nil, err
 	}
 	s := &Settings{
-		plain: f.plain, View: v, JSON: f.output == "json", Explain: f.Explain != "", Program: f.jq, FailOn: record.Severity(f.failOn),
+		plain: f.plain, View: v, JSON: f.output == "json", Explain: f.Explain != "", Program: f.jq, FailOn: record.Severity(cmp.Or(f.failOn, failsOn[v.Name])),
 		RPC:    f.rpc || slices.ContainsFunc(append([]string{f.Filter, f.sort}, f.fields...), namesRPC),
 		Decode: f.Tree || f.rpc,
 	}
@@ -206,7 +209,7 @@ func (f *Typed) shownBy(v *View) (*View, error) {
 func (s *Settings) parseValues(f *Typed) error {
 	for i := range table {
 		r := &table[i]
-		if r.values == nil || !s.View.takes(r.name) {
+		if r.values == nil || !s.View.takes(r.name) || *r.sets(f).(*string) == "" && r.byDefault == nil {
 			continue
 		}
 		if s.View.onePage && r.name == "output" && f.output == "csv" {

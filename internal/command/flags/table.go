@@ -91,9 +91,9 @@ var table = []row{
 		sets: func(t *Typed) any { return &t.Lost },
 	},
 	{
-		name: "fail-on", group: ofView, takers: only("check"),
-		doc:  "exit with status 1 if there are findings of this `severity` or a worse one: error, warning or note",
-		sets: func(t *Typed) any { return &t.failOn }, byDefault: "error",
+		name: "fail-on", group: ofView, takers: only("check", "overview"),
+		doc:    "exit with status 1 if there is a finding of check, or a problem of overview, of this `severity` or a worse one: error, warning or note; without it, check does for errors",
+		sets:   func(t *Typed) any { return &t.failOn },
 		values: fixed(record.Severities[:]...),
 	},
 	{

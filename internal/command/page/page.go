@@ -365,6 +365,10 @@ func typedLine(cmd *cobra.Command, paths []string) []string {
 // selector returns the functions that select the records of a page. The pictures of a connection show
 // all its RPCs, as connections --timeline does.
 func selector(r *export.Run) report.Selector {
+	overlaps := r.Overlaps
+	if !r.From.Set && !r.To.Set {
+		overlaps = nil
+	}
 	return report.Selector{
 		Transaction: r.Selects,
 		Drawn: func(t *record.Transaction) bool {
@@ -373,7 +377,7 @@ func selector(r *export.Run) report.Selector {
 		Connection: func(c *record.Connection) bool { return r.WantsConnection(c.ID) && r.Overlaps(c.First, c.Last) },
 		Operation:  func(o *record.RDMAOperation) bool { return r.WantsConnection(o.Connection) && r.Within(o.Sent) },
 		Finding:    r.WantsFinding,
-		Overlaps:   r.Overlaps,
+		Overlaps:   overlaps,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -17,18 +18,6 @@ import (
 func overview(s *sink) (dissect.Handler, func()) {
 	c := analyze.NewCollector()
 	c.Only(s.Overlaps)
-	s.redraw = func(w io.Writer, f *refresh) error {
-		now := f.summarize()
-		o := c.SoFar(now, func(visit func(*record.Connection)) {
-			f.open(func(r *record.Connection) {
-				if s.WantsConnection(r.ID) && s.Overlaps(r.First, r.Last) {
-					visit(r)
-				}
-			})
-		})
-		o.Selected = s.Selection()
-		return render.Overview(render.Screen{Out: w, Theme: s.theme, Width: s.width}, s.story(o, nil, now), s.captures())
-	}
 	names := map[analyze.HostName]bool{}
 	checked := newResults(s)
 	sums := dissect.Handler{
@@ -58,7 +47,23 @@ func overview(s *sink) (dissect.Handler, func()) {
 			return nil
 		},
 	}
-	h, diagnosed := diagnosis(s)
+	h, problems, diagnosed := diagnosis(s)
+	s.redraw = func(w io.Writer, f *refresh) error {
+		problems.Endless()
+		now := f.summarize()
+		open := func(visit func(*record.Connection)) {
+			f.open(func(r *record.Connection) {
+				if s.WantsConnection(r.ID) && s.Overlaps(r.First, r.Last) {
+					visit(r)
+				}
+			})
+		}
+		o := c.SoFar(now, open)
+		o.Selected = s.Selection()
+		story := s.story(o, problems.SoFar(now, now.Last.Or(0)-shownAfter, open), now)
+		story.Live = true
+		return render.Overview(render.Screen{Out: w, Theme: s.theme, Width: s.width}, story, s.captures())
+	}
 	h.Begin = sums.Begin
 	h.Transaction, h.Connection, h.Operation = both(sums.Transaction, h.Transaction), both(sums.Connection, h.Connection), both(sums.Operation, h.Operation)
 	return h, func() {
@@ -69,6 +74,7 @@ func overview(s *sink) (dissect.Handler, func()) {
 		if o.RPCs.Attempts == 0 && s.nothing() != nil {
 			return
 		}
+		s.failed(list)
 		story := s.story(o, list, s.summary)
 		switch {
 		case s.Report == "markdown":
@@ -85,6 +91,18 @@ func overview(s *sink) (dissect.Handler, func()) {
 			if s.Explain {
 				s.fail(render.Undecided(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, story, checked.unchecked(s.summary), s.captures()))
 			}
+		}
+	}
+}
+
+// shownAfter is the capture time for which live shows a problem that is over.
+const shownAfter = record.Time(time.Minute)
+
+// failed counts the problems for which the exit status says that something was found.
+func (s *sink) failed(list []*record.Problem) {
+	for _, p := range list {
+		if s.FailOn != "" && p.Severity.Rank() <= s.FailOn.Rank() {
+			s.errors++
 		}
 	}
 }

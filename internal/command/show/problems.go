@@ -13,7 +13,7 @@ import (
 
 // problems lists what went wrong in a capture.
 func problems(s *sink) (dissect.Handler, func()) {
-	h, finish := diagnosis(s)
+	h, _, finish := diagnosis(s)
 	return h, func() {
 		list := finish()
 		shown := slices.ContainsFunc(list, func(p *record.Problem) bool { return p.ID != "quirk" })
@@ -39,8 +39,8 @@ func problems(s *sink) (dissect.Handler, func()) {
 
 // diagnosis returns a handler that collects what problems are found in, of the records that the flags select, and a function that finds them
 // after the last record.
-func diagnosis(s *sink) (h dissect.Handler, finish func() []*record.Problem) {
-	c := &diagnose.Collector{}
+func diagnosis(s *sink) (h dissect.Handler, c *diagnose.Collector, finish func() []*record.Problem) {
+	c = &diagnose.Collector{}
 	if s.From.Set || s.To.Set {
 		c.Only(s.Overlaps)
 	}
@@ -74,7 +74,7 @@ func diagnosis(s *sink) (h dissect.Handler, finish func() []*record.Problem) {
 			return nil
 		},
 	}
-	return h, func() []*record.Problem {
+	return h, c, func() []*record.Problem {
 		c.Network(input.NetworkRecords(s.joined))
 		return c.Problems(s.summary)
 	}

@@ -58,7 +58,7 @@ func (r *Runner) also(h dissect.Handler) dissect.Handler {
 		h.Begin = both(h.Begin, o.Begin)
 		h.Transaction, h.Connection = both(h.Transaction, o.Transaction), both(h.Connection, o.Connection)
 		h.Finding, h.Operation, h.Packet = both(h.Finding, o.Finding), both(h.Operation, o.Operation), both(h.Packet, o.Packet)
-		h.Signal = both(h.Signal, o.Signal)
+		h.Signal, h.Task = both(h.Signal, o.Signal), both(h.Task, o.Task)
 	}
 	return h
 }
