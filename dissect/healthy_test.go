@@ -448,30 +448,21 @@ func excused(rule, path, harm string) bool {
 	return false
 }
 
-// ofSide reports whether a problem is an error of the client, or of the server.
-func ofSide(p *record.Problem) bool {
-	return p.Severity == record.Error && len(p.Places) == 1 && (p.Places[0] == record.InClient || p.Places[0] == record.InServer)
+// deserved are problems that these captures do have, with the kernel's word for them: servers that were started shortly before, and one whose
+// disk is slow.
+var deserved = map[string]bool{
+	"grace-period ends-twoclock42-client.pcap.zst": true, "grace-period lab-nfs40.pcap.zst": true, "slow-server lab-slowserver41.pcap.zst": true,
 }
 
-// problemsOf returns the problems of frames.
-func problemsOf(frames []capture.Frame) []*record.Problem {
-	var c diagnose.Collector
-	d := dissect.New(dissect.Handler{
-		Transaction: func(r *record.Transaction) error { c.Transaction(r); return nil },
-		Task:        func(r *record.Task) error { c.Task(r); return nil },
-		Connection:  func(r *record.Connection) error { c.Connection(r); return nil },
-		Finding:     func(r *record.Finding) error { c.Finding(r); return nil },
-	}, dissect.Options{})
-	for i := range frames {
-		d.Frame(&frames[i])
-	}
-	summary, _ := d.Finish()
-	return c.Problems(summary)
+// unprovable are problems that a capture cannot refute: all answers of a batch come late, or after the end of their connection, and only the ICRC,
+// which is cut off, would show that a message is damaged.
+var unprovable = map[string]bool{
+	"in batches of 32, one direction after the other: connection-lost": true, "some lost, some corrupted, cut to 160: protocol-violation": true,
+	"in batches of 8, one direction after the other: slow-server": true, "in batches of 32, one direction after the other: slow-server": true,
 }
 
 // TestNobodyIsAccused: no capture of two sides that obey the rules has a finding of severity
-// error, and no verdict says that the trouble is at one of the sides, whatever the capture or the
-// network did to the frames.
+// error, and no problem is at one of the sides, whatever the capture or the network did to the frames, but for those that it deserves.
 func TestNobodyIsAccused(t *testing.T) {
 	for _, path := range healthy(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -479,10 +470,6 @@ func TestNobodyIsAccused(t *testing.T) {
 			frames, _ := testkit.Frames(t, path)
 			const most = 12000
 			frames = frames[:min(len(frames), most)]
-			before := map[string]bool{} // kinds of problems of a side that the capture has without harm
-			for _, p := range problemsOf(frames) {
-				before[p.ID] = before[p.ID] || ofSide(p)
-			}
 			for h, harm := range harms {
 				if strings.Contains(path, "iwarp") && slices.Contains(noneOnTCP, harm.name) {
 					continue
@@ -517,7 +504,7 @@ func TestNobodyIsAccused(t *testing.T) {
 				}
 				summary, _ := d.Finish()
 				for _, p := range diagnosis.Problems(summary) {
-					if ofSide(p) && p.ID != "connection-lost" && !before[p.ID] { // who closed a connection is seen; Replies to its Calls may be missing
+					if p.Severity != record.Note && !unprovable[harm.name+": "+p.ID] && !deserved[p.ID+" "+filepath.Base(path)] && (slices.Equal(p.Places, []record.ProblemPlace{record.InClient}) || slices.Equal(p.Places, []record.ProblemPlace{record.InServer})) {
 						t.Errorf("%s: %s %s: %s", harm.name, p.ID, p.Places[0], p.Headline)
 					}
 				}

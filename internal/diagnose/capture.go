@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -46,6 +47,26 @@ func captureGap(d *diagnosis) {
 		}
 		return
 	}
+	if early, unanswered := d.answeredEarly(); len(early) > 0 {
+		p := d.begin(record.Error, record.InCapture)
+		p.doubtful = true
+		p.Headline = "has " + number(int64(len(early)), "Reply") + " before the " + record.Noun(int64(len(early)), "Call")
+		p.Effect = "one direction was captured late, or the packets are out of order: nothing is said about losses, waits and answers"
+		p.Command, d.early, d.unordered = []string{"-Y", "status == no_call"}, true, 10*len(early) >= unanswered
+		for _, r := range early {
+			p.proof(r.call, "Call after its Reply")
+			p.all(r)
+		}
+		if d.unordered {
+			for _, r := range d.rpcs {
+				p.all(r)
+			}
+			for _, c := range d.connections {
+				p.ends(d, c)
+			}
+			return
+		}
+	}
 	if s.RDMA+s.RPC == 0 && s.Malformed > 0 {
 		p := d.begin(record.Error, record.InCapture)
 		p.Headline, p.Command = fmt.Sprintf("none of %s could be decoded", number(s.Packets, "packet")), []string{"check"}
@@ -66,6 +87,29 @@ func captureGap(d *diagnosis) {
 			break
 		}
 	}
+}
+
+// answeredEarly returns the Calls that come soon after a Reply with their XID, which has no Call: no server answers before it is asked. It
+// also returns how many Calls have no Reply.
+func (d *diagnosis) answeredEarly() (early []*rpc, unanswered int) {
+	for _, r := range d.rpcs {
+		if r.status != record.NoReply {
+			continue
+		}
+		unanswered++
+		if slices.ContainsFunc(d.byXID[connXID{r.connection, r.xid}], func(o *rpc) bool {
+			return o.status == record.NoCall && o.backward == r.backward && o.reply.Packet < r.call.Packet && r.sent.Sub(o.sent) < 1e9
+		}) {
+			early = append(early, r)
+		}
+	}
+	return early, unanswered
+}
+
+// mayLackReplies reports whether Replies may have been sent of which the capture shows nothing, or shows them too late.
+func (d *diagnosis) mayLackReplies() bool {
+	s := d.summary
+	return d.early || s.NotCaptured > 0 || s.Truncated > 0 || len(s.Silences) > 0
 }
 
 // missing finds packets that the capture lacks.

@@ -15,6 +15,7 @@ type diagnosis struct {
 	kind      *kind                           // whose function runs
 	problems  []*problem
 	unordered bool              // the packets are not in the order of their times
+	early     bool              // a Reply comes before its Call
 	outages   map[string][]span // times in which a server, or the path to it, was away, as earlier kinds found them
 }
 

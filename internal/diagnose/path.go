@@ -337,7 +337,7 @@ func connectionLost(d *diagnosis) {
 		open := d.inFlight(c.ID)
 		told := d.find(func(f *finding) bool { return f.Connection == record.Some(c.ID) && aboutEnd[f.Rule] && f.by.free() }) != nil
 		open = slices.DeleteFunc(open, func(r *rpc) bool { return !r.outcome.free() })
-		if len(open) == 0 && !told || c.NotCaptured > 0 && end.How == record.EndDisconnect {
+		if !told || c.NotCaptured > 0 && end.How == record.EndDisconnect {
 			continue
 		}
 		if end.How == record.EndDisconnect && len(open) > 0 && c.endedAt().Sub(open[0].sent) >= 10e9 {
@@ -374,6 +374,9 @@ func (d *diagnosis) lostConnections(key lostKey, list []*connection) {
 		places = []record.ProblemPlace{record.InServer}
 	default:
 		places = []record.ProblemPlace{record.InClient, record.InServer}
+	}
+	if key.how == record.EndDisconnect && (key.after == "" || d.summary.Truncated > 0) && d.mayLackReplies() {
+		places = append([]record.ProblemPlace{record.InCapture}, places...)
 	}
 	p := d.begin(record.Warning, places...)
 	var lives []int64

@@ -100,7 +100,9 @@ func (d *diagnosis) delay(tasks []*task, says func(worst *task) string) {
 		p.Severity = record.Warning
 	}
 	status := worst.tries[0].failure
-	p.Headline = says(worst)
+	if p.Headline = says(worst); !delayed[status] { // Something that the capture does not show came before it.
+		p.Places = []record.ProblemPlace{record.InClient, record.InNetwork, record.InServer}
+	}
 	refused := int64(0)
 	for _, r := range worst.tries {
 		if putOff[r.failure] {
