@@ -74,7 +74,8 @@ func (x *txn) noteAsked(b *rpcBody) {
 
 // noteData records what results say of the data of files: how many bytes READ and WRITE moved, the verifier, and whether a COPY goes on; and what the
 // server reports about the session.
-func (x *txn) noteData(h *rpcrdma.Header, body []byte) {
+func (x *txn) noteData(reply *message, body []byte) {
+	h := reply.header
 	p := &x.procedure
 	x.writeVerifier, x.bytesRead, x.bytesWritten = record.Opt[record.Hex64]{}, record.Opt[int64]{}, record.Opt[int64]{}
 	x.sequenceFlags, x.copyPromised = 0, false
@@ -83,7 +84,9 @@ func (x *txn) noteData(h *rpcrdma.Header, body []byte) {
 	}
 	reads, writes, commits, copies := false, false, false, false
 	if x.isCompound() {
-		x.sequenceFlags = nfs.SequenceFlags(body)
+		if reply.captured() {
+			x.sequenceFlags = nfs.SequenceFlags(body)
+		}
 		for _, name := range x.named {
 			reads, writes, commits = reads || name == "READ" || name == "READ_PLUS", writes || name == "WRITE", commits || name == "COMMIT"
 			copies = copies || name == "COPY"
@@ -220,7 +223,7 @@ func (t *Table) replyRPC(x *txn, m *message) (r results) {
 	if !ok {
 		return r
 	}
-	x.noteData(m.header, body)
+	x.noteData(m, body)
 	t.files.answer(x, m.header, body)
 	p := &x.procedure
 	switch {
