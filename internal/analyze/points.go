@@ -2,7 +2,6 @@ package analyze
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -142,14 +141,6 @@ func (s *ShareSums) Percents(total int64) (percents [3]record.Bounds) {
 		percents[i].Max = int64(math.Ceil(float64(x.NS.Max) * 100 / float64(max(total, 1))))
 	}
 	return percents
-}
-
-// percents returns a share in words: a single number if both bounds are the same.
-func percents(b record.Bounds) string {
-	if b.Min == b.Max {
-		return fmt.Sprintf("%d%%", b.Min)
-	}
-	return fmt.Sprintf("%d%% to %d%%", b.Min, b.Max)
 }
 
 // Percents returns the shares of a sum, in percent. They add up to 100: those with the largest

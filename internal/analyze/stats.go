@@ -185,13 +185,6 @@ func kindOf(r *record.Transaction) kind {
 	return kind{r.Program, r.Version, r.Procedure, r.ProgramName, r.ProcedureName, r.Operation, r.Direction}
 }
 
-// name returns what Name returns for the transactions of a kind.
-func (k *kind) name(by string) string {
-	r := record.Transaction{Program: k.program, Version: k.version, Procedure: k.procedure, ProgramName: k.programName, ProcedureName: k.procedureName}
-	r.Operation, r.Direction = k.operation, k.direction
-	return Name(&r, by)
-}
-
 // find returns the row for a transaction. It caches rows, because most transactions are of
 // few kinds and their names take time to build.
 func (t *Table) find(r *record.Transaction) *Stats {

@@ -122,8 +122,7 @@ const mostPackets = 2000
 
 // ladder returns the screen of an RPC with its packets, as far as they were read.
 func (m *Model) ladder(r *record.Transaction, packets []*record.Packet, drawn func(width int) []render.LadderLine) *pane {
-	var p *pane
-	p = newPane(m, fmt.Sprintf("RPC %d, %s of connection %d", r.ID, r.XID, r.Connection), func(width int) (lines []line) {
+	p := newPane(m, fmt.Sprintf("RPC %d, %s of connection %d", r.ID, r.XID, r.Connection), func(width int) (lines []line) {
 		for _, l := range drawn(width) {
 			one := line{text: l.Text}
 			switch {

@@ -202,7 +202,6 @@ type note struct {
 // connection is a connection.
 type connection struct {
 	record.Connection
-	calls  int64 // RPCs
 	by     claim // of its end
 	accept bool  // it was accepted
 }

@@ -322,7 +322,6 @@ type lostKey struct {
 	by    record.End
 	how   record.Ending
 	after record.Trouble
-	none  bool // nothing went wrong before
 }
 
 // connectionLost finds connections that ended with Calls in flight.
