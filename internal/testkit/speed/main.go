@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command speed compares the processor time and the memory that two builds of rdmadump take. See scripts/speed.
 package main
 
