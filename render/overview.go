@@ -120,7 +120,7 @@ func newOverview(theme *Theme, width int, s Story, files Captures) *overview {
 	v := &overview{Story: s, theme: theme, width: width, files: files, room: room{operations: 6, brief: 3, whole: 3, evidence: 3, notes: 3}}
 	for _, p := range s.Problems {
 		switch {
-		case p.ID == "quirk": // only with --explain
+		case p.ID == record.Quirk: // only with --explain
 		case p.Severity == record.Note:
 			v.notes = append(v.notes, p)
 		default:

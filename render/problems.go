@@ -55,11 +55,7 @@ func PlaceText(p *record.Problem, ends bool) string {
 	if ends && slices.Equal(p.Places, []record.ProblemPlace{record.InClient, record.InNetwork}) {
 		return "client or its link"
 	}
-	var words []string
-	for _, place := range p.Places {
-		words = append(words, string(place))
-	}
-	return strings.Join(words, " or ")
+	return p.Place()
 }
 
 // depth says how much of a problem is drawn.
@@ -183,7 +179,7 @@ func Undecided(to Screen, s Story, unchecked []string, files Captures) error {
 		}
 	}
 	for _, p := range s.Problems {
-		if p.ID == "quirk" {
+		if p.ID == record.Quirk {
 			for _, l := range to.Theme.problem(p, headline, len(s.Points) > 1, false) {
 				l.write(&b, to.Theme, to.Width, files)
 			}

@@ -1,5 +1,7 @@
 package record
 
+import "strings"
+
 // ProblemPlace is a place that trouble comes from.
 type ProblemPlace string
 
@@ -49,6 +51,18 @@ type Problem struct {
 	Only        Opt[string] `json:"only" doc:"What was special about what the problem is about: it was only there, or the first of its kind; null if nothing is known to be." secret:"sentence"`
 	Command     []string    `json:"command" doc:"Arguments of rdmadump that show the problem, without the names of files; the subcommand is first." secret:"filter"`
 }
+
+// Place returns where the problem comes from in words: the places that the capture does not exclude.
+func (p *Problem) Place() string {
+	var words []string
+	for _, place := range p.Places {
+		words = append(words, string(place))
+	}
+	return strings.Join(words, " or ")
+}
+
+// Quirk is the id of problems that are unusual and harm nobody. Screens list them only if they are asked for.
+const Quirk = "quirk"
 
 // ProblemFact is a packet that proves a problem.
 type ProblemFact struct {

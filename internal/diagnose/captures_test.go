@@ -358,7 +358,7 @@ func TestSoFar(t *testing.T) {
 		for i, next := 0, frames[0].Time; i < len(frames); i++ {
 			for ; frames[i].Time > next; next += 1e9 {
 				text := ""
-				for _, p := range c.SoFar(d.Summary(), record.Time(next)-60e9, d.Open) {
+				for _, p := range c.SoFar(d.Summary(), d.Open) {
 					if p.Severity != record.Note {
 						text += " " + p.ID + map[bool]string{true: "!"}[p.Ongoing]
 					}

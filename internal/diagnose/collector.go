@@ -261,10 +261,13 @@ func (c *Collector) Operation(r *record.RDMAOperation) {
 // Network adds what happened to packets between capture points.
 func (c *Collector) Network(list []*record.Network) { c.f.network = list }
 
-// SoFar returns the problems of what was added so far that are not over, or ended after a time, with the connections that open passes to its
-// argument. The Collector goes on afterwards.
-func (c *Collector) SoFar(s *record.Summary, since record.Time, open func(func(*record.Connection))) []*record.Problem {
-	now := *c
+// shownFor is the capture time for which a problem that is over is told while the capture goes on.
+const shownFor = record.Time(60e9)
+
+// SoFar returns the problems of what was added so far that go on, or ended in the last minute before the latest packet of the summary, with the
+// connections that open passes to its argument. The Collector goes on afterwards.
+func (c *Collector) SoFar(s *record.Summary, open func(func(*record.Connection))) []*record.Problem {
+	now, since := *c, s.Last.Or(0)-shownFor
 	now.f.rpcs, now.f.findings, now.f.connections, now.f.stalls = copies(c.f.rpcs), copies(c.f.findings), copies(c.f.connections), copies(c.f.stalls)
 	for _, r := range now.f.rpcs {
 		r.waits = slices.Clone(r.waits)

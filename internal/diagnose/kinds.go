@@ -1,6 +1,9 @@
 package diagnose
 
-import "github.com/rdmadump/rdmadump/docs/problems"
+import (
+	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/docs/problems"
+)
 
 // kind is a kind of problem.
 type kind struct {
@@ -53,7 +56,7 @@ var kinds = []kind{
 	{"slow-server", "the server takes long for everything", ordered, slowServer},
 	{"slow-rpc", "RPCs took long, for no reason that an earlier kind has", ordered, slowRPC},
 	{"slow-client", "the client acknowledges late", ordered, slowClient},
-	{"quirk", "something is unusual and harms nobody", anyOrder, quirks},
+	{record.Quirk, "something is unusual and harms nobody", anyOrder, quirks},
 }
 
 // IDs returns the ids of all kinds, in the order of causes.

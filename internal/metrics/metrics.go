@@ -299,26 +299,18 @@ type State interface {
 	Open(visit func(*record.Connection))
 }
 
-// searchEvery is the time after which problems are searched for again, and shownAfter the capture time for which one is shown that is over.
-const (
-	searchEvery = 5 * time.Second
-	shownAfter  = record.Time(time.Minute)
-)
+// searchEvery is the time after which problems are searched for again.
+const searchEvery = 5 * time.Second
 
 // search shows the problems that go on, or ended a short time ago.
 func (m *Metrics) search(s *record.Summary, open func(func(*record.Connection))) {
 	before := m.now
 	m.now = map[[2]string]bool{}
-	for _, p := range m.diagnosis.SoFar(s, s.Last.Or(0)-shownAfter, open) {
+	for _, p := range m.diagnosis.SoFar(s, open) {
 		if p.Severity == record.Note {
 			continue
 		}
-		place := ""
-		for _, one := range p.Places {
-			if place += string(one); one != p.Places[len(p.Places)-1] {
-				place += " or "
-			}
-		}
+		place := p.Place()
 		m.now[[2]string{p.ID, place}] = true
 		m.problems.WithLabelValues(p.ID, place).Set(1)
 	}

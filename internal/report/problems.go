@@ -22,7 +22,7 @@ func (v *page) problems() (list []problemView) {
 	files := render.Captures{Typed: v.about.Typed}
 	failing := false
 	for _, p := range v.worst {
-		if p.ID == "quirk" {
+		if p.ID == record.Quirk {
 			continue
 		}
 		failing = failing || p.Severity != record.Note

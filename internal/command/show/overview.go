@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -60,7 +59,7 @@ func overview(s *sink) (dissect.Handler, func()) {
 		}
 		o := c.SoFar(now, open)
 		o.Selected = s.Selection()
-		story := s.story(o, problems.SoFar(now, now.Last.Or(0)-shownAfter, open), now)
+		story := s.story(o, problems.SoFar(now, open), now)
 		story.Live = true
 		return render.Overview(render.Screen{Out: w, Theme: s.theme, Width: s.width}, story, s.captures())
 	}
@@ -94,9 +93,6 @@ func overview(s *sink) (dissect.Handler, func()) {
 		}
 	}
 }
-
-// shownAfter is the capture time for which live shows a problem that is over.
-const shownAfter = record.Time(time.Minute)
 
 // failed counts the problems for which the exit status says that something was found.
 func (s *sink) failed(list []*record.Problem) {
