@@ -3,7 +3,6 @@ package transaction
 import (
 	"hash/maphash"
 
-	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -97,18 +96,8 @@ func (t *Table) Drain() {
 
 // callKey identifies a Call across connections.
 type callKey struct {
-	caller, responder *rdma.Host
-	xid               uint32
-}
-
-func (k callKey) hold() {
-	k.caller.Hold()
-	k.responder.Hold()
-}
-
-func (k callKey) release() {
-	k.caller.LetGo()
-	k.responder.LetGo()
+	hostPair
+	xid uint32
 }
 
 // pastCall is a Call that got no Reply, or whose Reply was not acknowledged.
@@ -206,10 +195,7 @@ func (p *pastCall) mayBe(x *txn) bool {
 // maxUnanswered is the maximum number of unanswered Calls that are remembered.
 const maxUnanswered = 1 << 14
 
-func (x *txn) callKeyOf() callKey {
-	c := x.cs.link
-	return callKey{c.Host(x.side), c.Host(x.side.Other()), uint32(x.rec.XID)}
-}
+func (x *txn) callKeyOf() callKey { return callKey{x.hosts(), uint32(x.rec.XID)} }
 
 // past returns what is remembered of a Call.
 func (x *txn) past() pastCall {

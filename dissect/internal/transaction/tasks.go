@@ -80,6 +80,7 @@ type taskKey struct {
 	arguments uint64
 }
 
+// hostPair is a caller and the other side. Both are held while it is a part of a key of the table.
 type hostPair struct{ client, server *rdma.Host }
 
 func (p hostPair) hold() {
