@@ -16,12 +16,7 @@ func captureGap(d *diagnosis) {
 		p.doubtful = true
 		p.Headline, p.Effect = "has only packets from "+from, "no latency is known"
 		p.Command = []string{"connections"}
-		for _, r := range d.rpcs {
-			p.all(r)
-		}
-		for _, c := range d.connections {
-			p.ends(d, c)
-		}
+		p.everything(d)
 		return
 	}
 	if s.Disordered > 0 || s.TimeBackwardsNS >= 1e9 {
@@ -34,12 +29,7 @@ func captureGap(d *diagnosis) {
 		for _, x := range d.stalls {
 			x.by.take(p)
 		}
-		for _, r := range d.rpcs {
-			p.all(r)
-		}
-		for _, c := range d.connections {
-			p.ends(d, c)
-		}
+		p.everything(d)
 		for _, f := range d.findings {
 			if f.Rule == "retransmission-timeout" || f.Rule == "call-not-answered" {
 				p.finding(f)
@@ -58,12 +48,7 @@ func captureGap(d *diagnosis) {
 			p.all(r)
 		}
 		if d.unordered {
-			for _, r := range d.rpcs {
-				p.all(r)
-			}
-			for _, c := range d.connections {
-				p.ends(d, c)
-			}
+			p.everything(d)
 			return
 		}
 	}

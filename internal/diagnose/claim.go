@@ -156,6 +156,16 @@ func (p *problem) all(r *rpc) bool {
 	return mine && free
 }
 
+// everything claims all attempts and the ends of all connections.
+func (p *problem) everything(d *diagnosis) {
+	for _, r := range d.rpcs {
+		p.all(r)
+	}
+	for _, c := range d.connections {
+		p.ends(d, c)
+	}
+}
+
 // isAbout reports whether the problem is about a connection.
 func (p *problem) isAbout(connection int) bool {
 	_, is := p.conns[connection]
