@@ -88,35 +88,25 @@ func TestCompareSame(t *testing.T) {
 // slower writes a capture of 40 WRITEs, 40 READs and 10 NULLs, whose Replies take longer by extra.
 func slower(t *testing.T, extra time.Duration) string {
 	t.Helper()
-	w := synth.New()
-	c := w.RoCE(synth.Options{})
-	c.Connect()
-	for i := range 90 {
-		call, reply := synth.Null(), synth.NullReply()
-		switch {
-		case i%9 < 4:
-			call, reply = synth.Write3(0, make([]byte, 100)), synth.Write3Reply(100)
-		case i%9 < 8:
-			call, reply = synth.Read3(0, 100), synth.Read3Reply(make([]byte, 100))
+	return made(t, func(w *synth.Wire, c *synth.Conn) {
+		c.Connect()
+		for i := range 90 {
+			call, reply := synth.Null(), synth.NullReply()
+			switch {
+			case i%9 < 4:
+				call, reply = synth.Write3(0, make([]byte, 100)), synth.Write3Reply(100)
+			case i%9 < 8:
+				call, reply = synth.Read3(0, 100), synth.Read3Reply(make([]byte, 100))
+			}
+			w.Advance(time.Millisecond)
+			c.Client.Call(call)
+			c.Server.Ack()
+			w.Advance(time.Duration(200+i%7*13)*time.Microsecond + extra)
+			c.Server.Reply(reply)
+			c.Client.Ack()
 		}
-		w.Advance(time.Millisecond)
-		c.Client.Call(call)
-		c.Server.Ack()
-		w.Advance(time.Duration(200+i%7*13)*time.Microsecond + extra)
-		c.Server.Reply(reply)
-		c.Client.Ack()
-	}
-	c.Disconnect(c.Client)
-	path := filepath.Join(t.TempDir(), "synth.pcapng")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if err := w.WritePcapng(f, synth.Pcapng{}); err != nil {
-		t.Fatal(err)
-	}
-	return path
+		c.Disconnect(c.Client)
+	})
 }
 
 // millisecond checks that the comparison shows that every latency is exactly 1 ms longer, and nothing
