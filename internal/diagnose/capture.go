@@ -40,14 +40,18 @@ func captureGap(d *diagnosis) {
 	if early, unanswered := d.answeredEarly(); len(early) > 0 {
 		p := d.begin(record.Error, record.InCapture)
 		p.doubtful = true
-		p.Headline = "has " + number(int64(len(early)), "Reply") + " before the " + record.Noun(int64(len(early)), "Call")
-		p.Effect = "one direction was captured late, or the packets are out of order: nothing is said about losses, waits and answers"
+		p.Headline = "has " + number(int64(len(early)), "Reply") + " before its Call"
+		if len(early) > 1 {
+			p.Headline = "has " + number(int64(len(early)), "Reply") + " before their Calls"
+		}
+		p.Effect = "one direction came late, or order is lost; these RPCs are not judged"
 		p.Command, d.early, d.unordered = []string{"-Y", "status == no_call"}, true, 10*len(early) >= unanswered
 		for _, r := range early {
 			p.proof(r.call, "Call after its Reply")
 			p.all(r)
 		}
 		if d.unordered {
+			p.Effect = "one direction came late, or order is lost; losses, waits and answers are not judged"
 			p.everything(d)
 			return
 		}
