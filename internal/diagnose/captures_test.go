@@ -454,3 +454,28 @@ func TestAcknowledgedCopies(t *testing.T) {
 		t.Errorf("the problems are %+v", list)
 	}
 }
+
+// TestPerhapsWaited: an RPC of which the capture does not prove which copy of its Reply was accepted has perhaps not waited for the timer. Its wait
+// has a sign, and is no warning.
+func TestPerhapsWaited(t *testing.T) {
+	for _, test := range []struct {
+		least    int64 // latency that the capture proves, in nanoseconds
+		severity record.Severity
+		want     string
+	}{
+		{548e6, record.Warning, "WRITE /a waited 546 ms for a retransmission timer"},
+		{2e6, record.Note, "WRITE /a waited <= 546 ms for a retransmission timer"},
+	} {
+		var c Collector
+		c.Transaction(&record.Transaction{
+			ID: 1, Request: 1, Attempt: 1, Direction: record.Forward, Status: record.Complete, ProgramName: record.Some("NFS"), Operation: record.Some("WRITE"),
+			File: record.Some("/a"), Call: &record.Message{Packet: 1}, Reply: &record.Message{Time: 548e6, Packet: 3},
+			LatencyNS: record.Some[int64](548e6), LatencyMinNS: record.SomeIf(test.least, test.least < 548e6),
+			Waits: []record.Wait{{From: 2e6, To: 548e6, NS: 546e6, Waiting: record.Server, Reason: record.RetransmitTimeout}},
+		})
+		list := c.Problems(nil)
+		if len(list) == 0 || list[0].ID != "retransmission" || list[0].Severity != test.severity || list[0].Headline != test.want {
+			t.Errorf("%+v, want %s: %s", list, test.severity, test.want)
+		}
+	}
+}

@@ -471,13 +471,13 @@ func retransmission(d *diagnosis) {
 	p := d.begin(record.Note, record.InNetwork)
 	var timers []stalledRPC
 	var all, ofTimers, acked int64
-	long := false // an RPC of at least 100 ms had packets of its own repeated
+	long := false // an RPC that took at least 100 ms, as the capture proves, had packets of its own repeated
 	for _, x := range list {
 		p.stalled(x.r, x.w)
 		if all += x.w.ns; x.w.Acknowledged {
 			acked++
 		}
-		long = long || x.r.latency >= slow && x.w.ns >= 1e6 && x.w.ns*2 >= x.r.latency
+		long = long || x.r.least >= slow && x.w.ns >= 1e6 && x.w.ns*2 >= x.r.latency
 		if x.w.Reason == record.RetransmitTimeout {
 			timers, ofTimers = append(timers, x), ofTimers+x.w.ns
 		}
@@ -505,7 +505,11 @@ func retransmission(d *diagnosis) {
 	switch {
 	case len(timers) > 0 && 10*sumOfTwo(timers, func(x stalledRPC) int64 { return x.w.ns }) >= 6*all && timers[0].w.ns >= 10e6:
 		worst := timers[0]
-		p.Headline = fmt.Sprintf("%s waited %s for a retransmission timer", worst.r.name(), field.Brief(worst.w.ns))
+		sign := "" // which copy of the Reply was accepted is perhaps not known, and so whether the RPC waited for it
+		if worst.r.least >= 0 && worst.r.least < worst.w.ns {
+			sign = "<= "
+		}
+		p.Headline = fmt.Sprintf("%s waited %s%s for a retransmission timer", worst.r.name(), sign, field.Brief(worst.w.ns))
 		p.Command = ladder(worst.r)
 		p.Evidence = nil
 		p.proof(worst.w.packets[0], "last packet before")
