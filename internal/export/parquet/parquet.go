@@ -98,6 +98,11 @@ type Writer struct {
 	complete  written // what the complete files say
 	lost      bool    // rows are not written, because files could not be
 
+	tables
+}
+
+// tables are the tables of a capture.
+type tables struct {
 	transactions table[record.Transaction]
 	waits        table[record.Wait]
 	operations   table[record.RDMAOperation]
@@ -114,6 +119,7 @@ type Writer struct {
 // part is the file of one table of a capture.
 type part interface {
 	table() string
+	has(name string) bool
 	begin(w *Writer, name string) error
 	complete() error
 	path() string
@@ -125,8 +131,8 @@ type part interface {
 }
 
 // parts returns the files of all tables.
-func (w *Writer) parts() []part {
-	return []part{&w.transactions, &w.waits, &w.operations, &w.tasks, &w.connections, &w.findings, &w.gaps, &w.points, &w.files, &w.rates, &w.captures}
+func (t *tables) parts() []part {
+	return []part{&t.transactions, &t.waits, &t.operations, &t.tasks, &t.connections, &t.findings, &t.gaps, &t.points, &t.files, &t.rates, &t.captures}
 }
 
 // New returns a writer of tables below a folder. Replace allows Begin to write the tables of a capture anew.
@@ -135,6 +141,13 @@ func New(folder string, partition Partition, of Capture, replace bool) *Writer {
 	return &Writer{
 		folder: folder, partition: partition.Path(), replace: replace, row: row{of: &of, role: of.role("", "")},
 		used: map[user]*xids{}, places: map[int]record.Place{}, byFile: analyze.NewFiles(of.Memory), byTime: rates,
+		tables: newTables(),
+	}
+}
+
+// newTables returns the tables of a capture, without rows.
+func newTables() tables {
+	return tables{
 		transactions: table[record.Transaction]{name: "transactions", columns: transactionColumns(), at: func(r *record.Transaction) record.Time { return r.Start() }},
 		waits:        table[record.Wait]{name: "waits", columns: waitColumns(), at: func(r *record.Wait) record.Time { return r.From }},
 		operations:   table[record.RDMAOperation]{name: "rdma_operations", columns: operationColumns(), at: func(r *record.RDMAOperation) record.Time { return r.Sent }},
@@ -265,6 +278,11 @@ type sortable struct {
 func (t *table[R]) table() string     { return t.name }
 func (t *table[R]) path() string      { return t.final }
 func (t *table[R]) temporary() string { return t.now }
+
+// has reports whether the table has a column.
+func (t *table[R]) has(name string) bool {
+	return slices.ContainsFunc(t.columns, func(c column[R]) bool { return c.name == name })
+}
 
 // begin creates the file of a table, under another name than its own.
 func (t *table[R]) begin(w *Writer, name string) error {

@@ -58,13 +58,8 @@ func ParsePartition(list []string) (p Partition, err error) {
 
 // isColumn reports whether a table has a column of this name.
 func isColumn(name string) bool {
-	return has(transactionColumns(), name) || has(waitColumns(), name) || has(operationColumns(), name) || has(connectionColumns(), name) || has(findingColumns(), name) ||
-		has(gapColumns(), name) || has(pointColumns(), name) || has(fileColumns(), name) || has(rateColumns(), name) || has(captureColumns(), name)
-}
-
-// has reports whether one of the columns has this name.
-func has[R any](columns []column[R], name string) bool {
-	return slices.ContainsFunc(columns, func(c column[R]) bool { return c.name == name })
+	t := newTables()
+	return slices.ContainsFunc(t.parts(), func(p part) bool { return p.has(name) })
 }
 
 // ByName returns the partition of a capture that has none of its own: the base name of its file, in which "_" replaces all
