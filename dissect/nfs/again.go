@@ -38,8 +38,8 @@ var changing = map[uint32][]span{
 	71: {{0, 32}},           // CLONE: both stateids
 }
 
-// writeFixed is the number of bytes of the arguments of WRITE before its data: stateid, offset, stability and length.
-const writeFixed = 32
+// WriteFixed is the number of bytes of the arguments of WRITE before its data: stateid, offset, stability and length.
+const WriteFixed = 32
 
 // noTasks are operations by which a client keeps or clears its state, and for which no application waits.
 var noTasks = [128]bool{30: true, 41: true, 44: true, 45: true, 53: true, 55: true, 57: true}
@@ -61,7 +61,7 @@ func (m *Message) AppendSame(b, body []byte, hole int64) (same []byte, is bool) 
 		}
 		from, to := op.At+4, op.End
 		if op.Number == opWrite {
-			to = min(to, from+writeFixed)
+			to = min(to, from+WriteFixed)
 		}
 		if to > hole {
 			if to = hole; op.Number == opWrite || hole == int64(len(body)) {

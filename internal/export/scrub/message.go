@@ -666,7 +666,7 @@ func (m *message) cutWrite() (at int, cut bool) {
 	n := &m.nfs
 	from, to, lacks := n.Lacks()
 	op := &n.Ops[len(n.Ops)-1]
-	if !lacks || m.guessed || m.header.Type != oncrpc.Call || op.Number != opWrite || from != op.At+4+writeFixed || to-from > maxWrite {
+	if !lacks || m.guessed || m.header.Type != oncrpc.Call || op.Number != opWrite || from != op.At+4+nfs.WriteFixed || to-from > maxWrite {
 		return 0, false
 	}
 	stable := &n.Values[len(n.Values)-1]
@@ -676,7 +676,6 @@ func (m *message) cutWrite() (at int, cut bool) {
 // WRITE of NFSv4 (RFC 8881 s.18.32).
 const (
 	opWrite    = 38
-	writeFixed = 32      // bytes of its arguments before the data
 	mostStable = 2       // FILE_SYNC4
 	maxWrite   = 1 << 24 // bytes of data; more are none
 )
