@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
@@ -23,23 +22,6 @@ var findingColumns = []column{
 	{name: "AT FAULT", fields: "at_fault", rank: 4},
 	{name: "RULE", fields: "rule"},
 	{name: "MESSAGE", fields: "message section", flex: true, min: 20, usual: 60},
-}
-
-// FindingRow writes a row of the table of findings, which has a row for each finding.
-func (t *Text) FindingRow(r *record.Finding) error {
-	id := func(v int64) string { return strconv.FormatInt(v, 10) }
-	t.cells = append(t.cells[:0],
-		cell{text: string(r.Severity), ink: t.theme.severity(r.Severity)},
-		cell{text: known(r.Time, "-", t.at)},
-		cell{text: known(r.Packet, "-", id)},
-		cell{text: clean(r.Point)},
-		cell{text: known(r.Connection, "-", strconv.Itoa)},
-		cell{text: known(r.XID, "-", record.Hex32.String), ink: t.theme.key},
-		cell{text: known(r.AtFault, "-", func(e record.End) string { return string(e) })},
-		cell{text: r.Rule},
-		cell{text: clean(r.Message)},
-	)
-	return t.row(findingColumns)
 }
 
 // FindingGroup is the findings of one rule with the same side at fault.

@@ -259,11 +259,6 @@ func (t *Theme) ladderWidth(width int) int {
 	return min(width, widestLadder)
 }
 
-// LadderHeading returns the lines above a ladder, which say what happened to the RPC.
-func LadderHeading(theme *Theme, width int, r *record.Transaction) []string {
-	return heading(theme, theme.ladderWidth(width), r, true)
-}
-
 // packetHead is the heading of columns with packet numbers.
 const packetHead = "PACKET"
 

@@ -56,23 +56,6 @@ func OverviewMarkdown(to io.Writer, s Story, files Captures) error {
 	return err
 }
 
-// OverviewLine is a line of an overview, and the arguments of the command that shows more about it; nil if there is none.
-type OverviewLine struct {
-	Text  string
-	About []string
-}
-
-// OverviewLines returns the lines of Overview.
-func OverviewLines(theme *Theme, width int, s Story, files Captures) (lines []OverviewLine) {
-	v := newOverview(theme, width, s, files)
-	for i := range v.lines {
-		var b strings.Builder
-		v.lines[i].write(&b, theme, v.width, files)
-		lines = append(lines, OverviewLine{strings.TrimSuffix(b.String(), "\n"), v.lines[i].about})
-	}
-	return lines
-}
-
 // OverviewHeight is the maximum number of lines of an overview.
 const OverviewHeight = 24
 

@@ -96,16 +96,6 @@ var Percentiles = [...]Percentile{
 	{"p99", 99, func(c *Changes) *record.Opt[float64] { return &c.P99 }, func(p *PValues) *record.Opt[float64] { return &p.P99 }, func(q *Quantiles) record.Opt[int64] { return q.P99 }},
 }
 
-// Slower reports whether a percentile became longer by more than chance explains.
-func (c *Comparison) Slower() bool {
-	for i := range Percentiles {
-		if _, _, change, significant := Percentiles[i].Of(c); significant.Or(false) && change.Or(0) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // isBound reports whether the percentile is only an upper bound.
 func (p *Percentile) isBound(q *Quantiles) bool {
 	ns, known := p.value(q).Get()

@@ -8,7 +8,6 @@ import (
 // kind is a kind of problem.
 type kind struct {
 	id    string
-	says  string // what the headlines of the kind say, for lists
 	needs order
 	find  func(*diagnosis)
 }
@@ -26,37 +25,37 @@ const (
 // Those that observe look at everything, claim what is free, and name the problems that have the rest.
 // To add one, see the package.
 var kinds = []kind{
-	{"capture-gap", "the capture lacks packets", anyOrder, captureGap},
-	{"server-gone", "the server closed the connection, then refused all reconnects", ordered, serverGone},
-	{"server-restarted", "the server restarted: it lost its connections and the state of its clients", ordered, serverRestarted},
-	{"mount-failed", "a step of mounting was refused, and the client did not mount", anyOrder, mountFailed},
-	{"client-restarted", "the client restarted without taking leave", ordered, clientRestarted},
-	{"client-gave-up", "the client withdrew its memory and closed the connection", ordered, clientGaveUp},
-	{"inline-overrun", "a message was longer than its receiver takes", anyOrder, inlineOverrun},
-	{"memory-violation", "memory was accessed that was not exposed for it", anyOrder, memoryViolation},
-	{"no-receive-buffer", "a receiver had posted no buffer", anyOrder, noReceiveBuffer},
-	{"rdma-error", "an RDMA_ERROR answered Calls", anyOrder, rdmaErrors},
-	{"terminate", "a Terminate, or a NAK that cannot be recovered from, ended a connection", anyOrder, terminates},
-	{"outage", "no packet came from a host although answers were due", ordered, outage},
-	{"retransmission-storm", "the same packets were sent over and over", ordered, retransmissionStorm},
-	{"corruption", "packets were damaged or changed on their way", anyOrder, corruption},
-	{"connection-lost", "a connection ended with Calls in flight", ordered, connectionLost},
-	{"recall", "tasks waited until a client returned a delegation", ordered, recall},
-	{"grace-period", "the server waits for clients to reclaim their state, and puts others off", ordered, gracePeriod},
-	{"put-off", "the server asked to try again, at once or later", ordered, putOffOtherwise},
-	{"promise-broken", "the server did not complete what it promised, or reports broken callbacks or revoked state", ordered, promiseBroken},
-	{"retransmission", "RPCs waited until packets were sent again", ordered, retransmission},
-	{"credits", "Calls waited for a credit", ordered, credits},
-	{"congestion", "switches marked packets, or hosts were told so", anyOrder, congestion},
-	{"path-slower", "round trips became several times as long for a while", ordered, pathSlower},
-	{"executed-twice", "a request that is not idempotent was probably executed twice", ordered, executedTwice},
-	{"unanswered", "RPCs were never answered", ordered, unanswered},
-	{"rpc-failed", "the server answered with an error", anyOrder, rpcFailed},
-	{"protocol-violation", "a message broke a rule", anyOrder, protocolViolation},
-	{"slow-server", "the server takes long for everything", ordered, slowServer},
-	{"slow-rpc", "RPCs took long, for no reason that an earlier kind has", ordered, slowRPC},
-	{"slow-client", "the client acknowledges late", ordered, slowClient},
-	{record.Quirk, "something is unusual and harms nobody", anyOrder, quirks},
+	{"capture-gap", anyOrder, captureGap},                  // the capture lacks packets
+	{"server-gone", ordered, serverGone},                   // the server closed the connection, then refused all reconnects
+	{"server-restarted", ordered, serverRestarted},         // the server restarted: it lost its connections and the state of its clients
+	{"mount-failed", anyOrder, mountFailed},                // a step of mounting was refused, and the client did not mount
+	{"client-restarted", ordered, clientRestarted},         // the client restarted without taking leave
+	{"client-gave-up", ordered, clientGaveUp},              // the client withdrew its memory and closed the connection
+	{"inline-overrun", anyOrder, inlineOverrun},            // a message was longer than its receiver takes
+	{"memory-violation", anyOrder, memoryViolation},        // memory was accessed that was not exposed for it
+	{"no-receive-buffer", anyOrder, noReceiveBuffer},       // a receiver had posted no buffer
+	{"rdma-error", anyOrder, rdmaErrors},                   // an RDMA_ERROR answered Calls
+	{"terminate", anyOrder, terminates},                    // a Terminate, or a NAK that cannot be recovered from, ended a connection
+	{"outage", ordered, outage},                            // no packet came from a host although answers were due
+	{"retransmission-storm", ordered, retransmissionStorm}, // the same packets were sent over and over
+	{"corruption", anyOrder, corruption},                   // packets were damaged or changed on their way
+	{"connection-lost", ordered, connectionLost},           // a connection ended with Calls in flight
+	{"recall", ordered, recall},                            // tasks waited until a client returned a delegation
+	{"grace-period", ordered, gracePeriod},                 // the server waits for clients to reclaim their state, and puts others off
+	{"put-off", ordered, putOffOtherwise},                  // the server asked to try again, at once or later
+	{"promise-broken", ordered, promiseBroken},             // the server did not complete what it promised, or reports broken callbacks or revoked state
+	{"retransmission", ordered, retransmission},            // RPCs waited until packets were sent again
+	{"credits", ordered, credits},                          // Calls waited for a credit
+	{"congestion", anyOrder, congestion},                   // switches marked packets, or hosts were told so
+	{"path-slower", ordered, pathSlower},                   // round trips became several times as long for a while
+	{"executed-twice", ordered, executedTwice},             // a request that is not idempotent was probably executed twice
+	{"unanswered", ordered, unanswered},                    // RPCs were never answered
+	{"rpc-failed", anyOrder, rpcFailed},                    // the server answered with an error
+	{"protocol-violation", anyOrder, protocolViolation},    // a message broke a rule
+	{"slow-server", ordered, slowServer},                   // the server takes long for everything
+	{"slow-rpc", ordered, slowRPC},                         // RPCs took long, for no reason that an earlier kind has
+	{"slow-client", ordered, slowClient},                   // the client acknowledges late
+	{record.Quirk, anyOrder, quirks},                       // something is unusual and harms nobody
 }
 
 // IDs returns the ids of all kinds, in the order of causes.
@@ -65,16 +64,6 @@ func IDs() (ids []string) {
 		ids = append(ids, k.id)
 	}
 	return ids
-}
-
-// Says returns what the headlines of a kind say, in general. It returns nothing for an unknown id.
-func Says(id string) string {
-	for _, k := range kinds {
-		if k.id == id {
-			return k.says
-		}
-	}
-	return ""
 }
 
 // Page returns the page of a kind, as Markdown: what it means, what proves it, usual causes, and what to look at. It returns nothing for an
