@@ -1,20 +1,17 @@
 package show
 
 import (
+	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"io"
-
-	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
+	"net/url"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
 // This file writes findings for other programs: SARIF for code scanning, JUnit for CI.
-
-// levels are the names of the severities in SARIF.
-var levels = map[record.Severity]string{record.Error: "error", record.Warning: "warning", record.Note: "note"}
 
 // located returns the message of a finding with its packet, connection, XID and section.
 func located(r *record.Finding) string {
@@ -34,24 +31,36 @@ func located(r *record.Finding) string {
 	return fmt.Sprintf("%s (%s)", text, r.Section)
 }
 
-// sarif writes the findings as SARIF 2.1.0. The number of a packet is the line number of
-// its finding.
+// sarif writes the findings as SARIF 2.1.0. The number of a packet is the line number of its finding.
 func (c *results) sarif(w io.Writer, shown string) error {
-	report := sarif.NewReport()
-	run := sarif.NewRunWithInformationURI("rdmadump", "https://github.com/rdmadump/rdmadump")
-	for _, r := range rule.All {
-		run.AddRule(r.ID).WithDescription(r.Title()).WithMarkdownHelp(r.Markdown())
+	type object map[string]any
+	var rules []object
+	indexes := map[string]int{}
+	for i, r := range rule.All {
+		indexes[r.ID] = i
+		help := r.Markdown()
+		rules = append(rules, object{"id": r.ID, "shortDescription": object{"text": r.Title()}, "help": object{"text": help, "markdown": help}})
 	}
+	file := (&url.URL{Path: shown}).String()
+	found := []object{}
 	for _, r := range c.all {
-		place := sarif.NewPhysicalLocation().WithArtifactLocation(sarif.NewSimpleArtifactLocation(shown))
+		place := object{"artifactLocation": object{"uri": file}}
 		if packet, known := r.Packet.Get(); known {
-			place = place.WithRegion(sarif.NewRegion().WithStartLine(int(packet)))
+			place["region"] = object{"startLine": packet}
 		}
-		run.CreateResultForRule(r.Rule).WithLevel(levels[r.Severity]).WithMessage(sarif.NewTextMessage(located(r))).
-			AddLocation(sarif.NewLocationWithPhysicalLocation(place))
+		found = append(found, object{
+			"ruleId": r.Rule, "ruleIndex": indexes[r.Rule], "level": r.Severity, "message": object{"text": located(r)},
+			"locations": []object{{"physicalLocation": place}},
+		})
 	}
-	report.AddRun(run)
-	return report.PrettyWrite(w)
+	driver := object{"name": "rdmadump", "informationUri": "https://github.com/rdmadump/rdmadump", "rules": rules}
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	out.SetEscapeHTML(false)
+	return out.Encode(object{
+		"$schema": "https://raw.githubusercontent.com/oasis-tcs/sarif-spec/main/sarif-2.1/schema/sarif-schema-2.1.0.json", "version": "2.1.0",
+		"runs": []object{{"tool": object{"driver": driver}, "results": found}},
+	})
 }
 
 // These are the elements of a JUnit file, as CI servers read them.
