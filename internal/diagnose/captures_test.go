@@ -155,12 +155,11 @@ func first(list []*record.Problem) string {
 	if len(list) == 0 || list[0].Severity == record.Note {
 		return "OK"
 	}
-	text := list[0].ID
-	for _, place := range list[0].Places {
-		text += " " + string(place)
-	}
-	return text
+	return list[0].ID + " " + places(list[0])
 }
+
+// places returns the places of a problem as a text.
+func places(p *record.Problem) string { return strings.Trim(fmt.Sprint(p.Places), "[]") }
 
 // TestFirst: the first problem of each capture is the one that an expert names, and everything that is wrong is claimed.
 func TestFirst(t *testing.T) {

@@ -40,6 +40,7 @@ func (c *Collector) Only(overlaps func(from, to record.Time) bool) { c.overlaps 
 func (c *Collector) Transaction(r *record.Transaction) {
 	f := &c.f
 	f.totals.add(r)
+	f.worked(r)
 	f.clients(r)
 	f.recalled(r)
 	f.state(r)
@@ -114,14 +115,34 @@ func (t *totals) add(r *record.Transaction) {
 		return
 	}
 	t.latency += latency
-	if ofMounting(r) || r.Direction == record.Backward || r.Status != record.Complete || r.ProgramName.Or("") != "NFS" {
+	if forFiles(r) {
+		t.files++
+	}
+}
+
+// forFiles reports whether a transaction is an answered request for files.
+func forFiles(r *record.Transaction) bool {
+	return r.LatencyNS.Known() && !ofMounting(r) && r.Direction == record.Forward && r.Status == record.Complete && r.ProgramName.Or("") == "NFS"
+}
+
+// worked notes how long a server took for an answered request for files without stalls.
+func (f *facts) worked(r *record.Transaction) {
+	p := r.Phases.Or(record.Phases{})
+	if !forFiles(r) || p.WaitNS != 0 {
 		return
 	}
-	t.files++
-	p := r.Phases.Or(record.Phases{})
-	if p.WaitNS == 0 {
-		t.fileWork.add(p.ToReadNS.Or(0) + p.ToWriteNS.Or(0) + p.ToReplyNS.Or(0))
+	h := f.work[r.Server.Or("")]
+	if h == nil {
+		if len(f.work) >= maxAnswers {
+			return
+		}
+		if f.work == nil {
+			f.work = map[string]*histogram{}
+		}
+		h = &histogram{}
+		f.work[r.Server.Or("")] = h
 	}
+	h.add(p.ToReadNS.Or(0) + p.ToWriteNS.Or(0) + p.ToReplyNS.Or(0))
 }
 
 // recalled notes that a server asked for a delegation or layout, and that a client returned one.

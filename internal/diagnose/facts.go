@@ -34,6 +34,7 @@ type facts struct {
 	network     []*record.Network        // with several capture points
 	servers     map[string]*serverOf     // by address
 	totals      totals
+	work        map[string]*histogram // latency of requests for files without stalls, less the transfers, by server
 	trips       map[mountKey]*trips
 	promises    map[mountKey]*promises
 	notes       []*note
@@ -57,11 +58,10 @@ type connXID struct {
 
 // totals are sums of all RPCs.
 type totals struct {
-	requests int64     // without callbacks
-	plain    int64     // of them without RDMA
-	latency  int64     // sum over all RPCs, in nanoseconds
-	files    int64     // answered requests for files
-	fileWork histogram // latency of RPCs for files without stalls, less the transfers
+	requests int64 // without callbacks
+	plain    int64 // of them without RDMA
+	latency  int64 // sum over all RPCs, in nanoseconds
+	files    int64 // answered requests for files
 }
 
 // rpc is an attempt: one Call on one connection, and what answered it.
@@ -120,7 +120,7 @@ type answers struct {
 
 // The limits of what is remembered of the answers of servers.
 const (
-	maxAnswers = 64      // pairs of hosts
+	maxAnswers = 64      // pairs of hosts, and servers
 	maxSeconds = 1 << 17 // of each
 )
 

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
@@ -62,10 +63,16 @@ func credits(d *diagnosis) {
 
 // slowServer finds servers that take long for everything.
 func slowServer(d *diagnosis) {
-	h := &d.totals.fileWork
+	for _, server := range slices.Sorted(maps.Keys(d.work)) {
+		d.slow(server, d.work[server])
+	}
+}
+
+// slow makes a problem of a server that takes long for everything, by what it took for each request.
+func (d *diagnosis) slow(server string, h *histogram) {
 	trip, count := int64(0), int64(0)
 	for _, c := range d.connections {
-		if t, known := c.Path.RoundTrips.ToServer.Get(); known && t.Count > count && c.ofRPC() {
+		if t, known := c.Path.RoundTrips.ToServer.Get(); known && t.Count > count && c.ofRPC() && c.Server.Address.Or("") == server {
 			trip, count = t.P50NS/4*3, t.Count // the middle of its class
 		}
 	}
@@ -77,7 +84,7 @@ func slowServer(d *diagnosis) {
 	p.Headline = fmt.Sprintf("takes %s for an RPC (median), round trips %s", field.Brief(median), field.Brief(trip))
 	p.Effect = fmt.Sprintf("%s without stalls, transfers not counted", number(h.count, "RPC"))
 	for _, r := range d.rpcs {
-		if !r.mounting && !r.backward && r.latency >= slow && r.slowly.free() {
+		if r.server == server && !r.mounting && !r.backward && r.latency >= slow && r.slowly.free() {
 			p.latency(r)
 		}
 	}
@@ -87,6 +94,7 @@ func slowServer(d *diagnosis) {
 	if r := p.worst(); r != nil {
 		p.Effect += fmt.Sprintf(", worst %s took %s", r.name(), atMost(r))
 	}
+	p.about("", server)
 	p.Command = []string{"stats"}
 }
 

@@ -117,7 +117,7 @@ func promiseBroken(d *diagnosis) {
 		s := d.promises[key]
 		d.neverCompleted(key, s)
 		for i, x := range s.status {
-			if x.replies == 0 || x.last < s.last && x.last.Sub(x.first) < 1e9 {
+			if x.replies == 0 || x.last.Sub(x.first) < 1e9 {
 				continue // servers report it for a moment after mounting
 			}
 			p := d.begin(record.Note, statusTexts[i].places...)

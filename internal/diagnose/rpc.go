@@ -41,7 +41,7 @@ func recall(d *diagnosis) {
 		for _, t := range d.tasks {
 			first := t.tries[0]
 			same := x.file != "" && x.file == first.file || x.handle != "" && x.handle == first.handle
-			if same && t.to >= x.at && t.from <= x.at+1e9 && (x.returned == 0 || t.to >= x.returned) && first.operation != "DELEGRETURN" && first.outcome.free() && first.slowly.free() &&
+			if same && x.server == first.server && t.to >= x.at && t.from <= x.at+1e9 && (x.returned == 0 || t.to >= x.returned) && first.operation != "DELEGRETURN" && first.outcome.free() && first.slowly.free() &&
 				(delayed[first.failure] || first.latency >= slow || first.unanswered()) {
 				list = append(list, t)
 			}
