@@ -26,7 +26,7 @@ import (
 func TestPlainTshark(t *testing.T) {
 	tshark := testkit.Tshark(t)
 	total := 0
-	for _, name := range glob(t, "*.zst") {
+	for _, name := range testkit.Few(glob(t, "*.zst")) {
 		plain := filepath.Join(t.TempDir(), "capture")
 		if err := os.WriteFile(plain, decompressed(t, name), 0o600); err != nil {
 			t.Fatal(err)
@@ -35,7 +35,7 @@ func TestPlainTshark(t *testing.T) {
 			total += comparePlain(t, tshark, name, plain)
 		}
 	}
-	for _, c := range plainStreams {
+	for _, c := range testkit.Few(plainStreams) {
 		if c.tshark != "" {
 			continue
 		}
@@ -51,7 +51,7 @@ func TestPlainTshark(t *testing.T) {
 		}
 		total += comparePlain(t, tshark, c.name, plain)
 	}
-	if total < 150 {
+	if total < 15 || testkit.All() && total < 150 {
 		t.Errorf("only %d messages compared", total)
 	}
 }

@@ -81,7 +81,7 @@ type seen struct {
 // TestTshark compares every field of every RoCEv2 packet with tshark.
 func TestTshark(t *testing.T) {
 	tshark := testkit.Tshark(t)
-	for _, name := range glob(t, "rocev2-*.zst") {
+	for _, name := range testkit.Few(glob(t, "rocev2-*.zst")) {
 		t.Run(strings.TrimSuffix(name, ".zst"), func(t *testing.T) {
 			plain := filepath.Join(t.TempDir(), "capture")
 			if err := os.WriteFile(plain, decompressed(t, name), 0o600); err != nil {
@@ -204,7 +204,7 @@ func values(p *record.Packet) *seen {
 // and long, with tshark.
 func TestTsharkCompounds(t *testing.T) {
 	tshark := testkit.Tshark(t)
-	for _, name := range []string{"rocev2-nfs41.pcap.zst", "rocev2-long42.pcap.zst", "rocev2-data42.pcap.zst", "lab-nfs40.pcap.zst"} {
+	for _, name := range testkit.Few([]string{"lab-nfs40.pcap.zst", "rocev2-nfs41.pcap.zst", "rocev2-long42.pcap.zst", "rocev2-data42.pcap.zst"}) {
 		plain := filepath.Join(t.TempDir(), "capture")
 		if err := os.WriteFile(plain, decompressed(t, name), 0o600); err != nil {
 			t.Fatal(err)

@@ -73,8 +73,7 @@ func TestTunneledCaptures(t *testing.T) {
 func TestTunnelsTshark(t *testing.T) {
 	tshark := testkit.Tshark(t)
 	frames, _ := testkit.Frames(t, filepath.Join(captures, "rocev2-callback41.pcap.zst"))
-	for i := range testkit.Tunnels {
-		tunnel := &testkit.Tunnels[i]
+	for _, tunnel := range testkit.Few(testkit.Tunnels) {
 		wrapped := make([]capture.Frame, len(frames))
 		for j := range frames {
 			wrapped[j] = tunnel.Frame(&frames[j])
