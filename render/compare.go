@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 )
@@ -21,20 +23,28 @@ var compareColumns = []column{
 	{name: "P99", fields: "before.latency.p99_ns after.latency.p99_ns p99=change.p99 p_values.p99 before.total_ns after.total_ns before.share after.share before.mean_min_ns before.mean_max_ns before.exact after.mean_min_ns after.mean_max_ns after.exact before.values after.values significant", right: true},
 }
 
-// Compare draws the comparisons of two captures: a table of the groups of RPCs, and a line for
-// everything else.
-func Compare(to Screen, list []*analyze.Comparison) error {
+// Compare draws the comparisons of two captures: the problems that came and went, the groups of RPCs that only one has, a table of the others, and
+// a line for everything else. Of names the captures before and after.
+func Compare(to Screen, list []*analyze.Comparison, of [2]Captures) error {
+	var head strings.Builder
+	if !slices.ContainsFunc(list, (*analyze.Comparison).Changed) {
+		return Labeled(to.Out, to.Width, "no change", same(list))
+	}
+	comparedProblems(&head, to, list, of)
+	comparedOnly(&head, to.Width, list)
+	if _, err := io.WriteString(to.Out, head.String()); err != nil {
+		return err
+	}
 	t := newTable(to.Out, to.Theme, to.Width, compareColumns)
 	rows, ordered, last := 0, true, int64(math.MaxInt64)
-	tested, chance, marked, changed, pairs, absent, bounds := false, false, false, false, false, false, false
+	tested, chance, marked, pairs, absent, bounds := false, false, false, false, false, false
 	for _, c := range list {
-		if c.Kind != analyze.ComparedGroup {
-			changed = changed || c.Proven() != 0 || c.Kind != analyze.ComparedWait && c.Kind != analyze.ComparedShare || c.Before.Count != c.After.Count || c.Before.TotalNS != c.After.TotalNS
+		if came, went := c.Only(); c.Kind != analyze.ComparedGroup || came || went {
 			continue
 		}
 		count := func(n func(*analyze.Measured) record.Opt[int64], text func(int64) string) cell {
 			a, b := n(&c.Before).Or(0), n(&c.After).Or(0)
-			changed, pairs = changed || a != b, pairs || text(a) != text(b)
+			pairs = pairs || text(a) != text(b)
 			return cell{text: pair(text(a), text(b))}
 		}
 		plain := func(n int64) string { return fmt.Sprint(n) }
@@ -56,7 +66,6 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 			}
 			shade := ink{}
 			if share, known := change.Get(); known && before != after {
-				changed = true
 				text += " " + Change(share)
 				switch is, known := significant.Get(); {
 				case !known:
@@ -101,10 +110,9 @@ func Compare(to Screen, list []*analyze.Comparison) error {
 		b.WriteString("<=    upper bound: it is not proven which copy of a Reply was accepted\n")
 	}
 	for _, c := range list {
-		compared(&b, to.Width, c)
-	}
-	if !changed {
-		b.WriteString("no change\n")
+		if label, text := ComparisonText(c); label != "" && c.Kind != analyze.ComparedProblem {
+			labeled(&b, to.Width, label, text)
+		}
 	}
 	_, err := to.Out.Write([]byte(b.String()))
 	return err
@@ -118,10 +126,107 @@ func pair(before, after string) string {
 	return before + " > " + after
 }
 
-// compared writes a line for a comparison that is no group.
-func compared(b *strings.Builder, width int, c *analyze.Comparison) {
-	if label, text := ComparisonText(c); label != "" {
-		labeled(b, width, label, text)
+// same says what two captures have that are equal.
+func same(list []*analyze.Comparison) string {
+	var rpcs, problems int64
+	for _, c := range list {
+		switch c.Kind {
+		case analyze.ComparedGroup:
+			rpcs += c.After.Count.Or(0)
+		case analyze.ComparedProblem:
+			problems++
+		}
+	}
+	text := record.Plural(rpcs, "RPC") + ", all latencies, stalls and negotiated values"
+	if problems > 0 {
+		text += ", and " + record.Plural(problems, "problem")
+	}
+	return text
+}
+
+// comparedMost is the number of problems that came, or went, or that both have, and of groups of one capture, of which text tells more than the number.
+const comparedMost = 10
+
+// comparedProblems writes the problems that came, went, and that both captures have. Notes that both have are in JSON.
+func comparedProblems(b *strings.Builder, to Screen, list []*analyze.Comparison, of [2]Captures) {
+	width, shown := to.Width, map[string]int{}
+	if width <= 0 {
+		width = 100
+	}
+	for _, c := range list {
+		label, _ := ComparisonText(c)
+		if c.Kind != analyze.ComparedProblem || label == "" {
+			continue
+		}
+		p, capture, until := c.After.Problem, of[1], effects
+		if label == wentLabel {
+			p, capture = c.Before.Problem, of[0]
+		}
+		if label == bothLabel || p.Severity == record.Note {
+			until = headline
+		}
+		if shown[label]++; shown[label] > comparedMost {
+			continue
+		}
+		lines := to.Theme.problem(p, until, false, false)
+		if text := numbersChanged(c); text != "" {
+			lines = append(lines, textLine{parts: []part{{indent + text, ink{}}}})
+		}
+		for i := range lines {
+			lines[i].parts[0].text = fmt.Sprintf("%-10s", label) + lines[i].parts[0].text
+			lines[i].write(b, to.Theme, width, capture)
+			label = ""
+		}
+	}
+	for _, label := range []string{cameLabel, wentLabel, bothLabel} {
+		if n := shown[label] - comparedMost; n > 0 {
+			labeled(b, to.Width, label, fmt.Sprintf("+ %d more", n))
+		}
+	}
+}
+
+// numbersChanged says how the severity and the rank of a problem that both captures have, and the time that tasks waited, changed. It returns nothing if they did not.
+func numbersChanged(c *analyze.Comparison) string {
+	b, a := c.Before.Problem, c.After.Problem
+	if b == nil || a == nil {
+		return ""
+	}
+	var list []string
+	if b.Severity != a.Severity {
+		list = append(list, pair(severityWords[b.Severity], severityWords[a.Severity]))
+	}
+	if before, after := field.Brief(b.BlockedNS), field.Brief(a.BlockedNS); before != after {
+		list = append(list, "blocked "+pair(before, after))
+	}
+	if b.Rank != a.Rank {
+		list = append(list, "rank "+pair(fmt.Sprint(b.Rank), fmt.Sprint(a.Rank)))
+	}
+	return strings.Join(list, ", ")
+}
+
+// comparedOnly writes which groups of RPCs only one of the captures has.
+func comparedOnly(b *strings.Builder, width int, list []*analyze.Comparison) {
+	only := map[string][]string{}
+	for _, c := range list {
+		if came, went := c.Only(); c.Kind == analyze.ComparedGroup && (came || went) {
+			label, m := "new", &c.After
+			if went {
+				label, m = "gone", &c.Before
+			}
+			text := clean(c.Name) + " (" + record.Plural(m.Count.Or(0), "RPC")
+			if n := m.Errors.Or(0); n > 0 {
+				text += fmt.Sprintf(", %d failed", n)
+			}
+			only[label] = append(only[label], text+")")
+		}
+	}
+	for _, label := range []string{"new", "gone"} {
+		if names := only[label]; len(names) > comparedMost {
+			only[label] = append(names[:comparedMost], fmt.Sprintf("%d more", len(names)-comparedMost))
+		}
+		if names := only[label]; names != nil {
+			labeled(b, width, label, strings.Join(names, ", "))
+		}
 	}
 }
 
@@ -141,11 +246,38 @@ func Labeled(to io.Writer, width int, label, text string) error {
 	return err
 }
 
-// ComparisonText describes a comparison that is no group: what it is about, and what changed. Both are empty for a group, and
-// for the time of a side if the captures do not prove that it changed.
+// The labels of problems of two captures.
+const (
+	cameLabel = "came"
+	wentLabel = "went"
+	bothLabel = "both"
+)
+
+// ComparisonText describes a comparison that is no group: what it is about, and what changed. Both are empty for a group, for what did not change,
+// and for a note that both captures have.
 func ComparisonText(c *analyze.Comparison) (label, text string) {
 	switch c.Kind {
+	case analyze.ComparedProblem:
+		label = bothLabel
+		p := c.After.Problem
+		switch came, went := c.Only(); {
+		case came:
+			label = cameLabel
+		case went:
+			label, p = wentLabel, c.Before.Problem
+		case p.Severity == record.Note && c.Before.Problem.Severity == record.Note:
+			return "", ""
+		}
+		text = severityWords[p.Severity] + " " + p.Place() + ": " + p.Headline
+		for _, more := range []string{p.Effect, numbersChanged(c)} {
+			if more != "" {
+				text += "; " + more
+			}
+		}
 	case analyze.ComparedWait:
+		if !c.Changed() {
+			break
+		}
 		label = "stalls"
 		side := func(m *analyze.Measured) string {
 			if m.Count.Or(0) == 0 {
@@ -157,19 +289,14 @@ func ComparisonText(c *analyze.Comparison) (label, text string) {
 			}
 			return text
 		}
-		text = WaitText(record.WaitReason(c.Name)) + ": " + unlessSame(side(&c.Before), side(&c.After))
+		text = WaitText(record.WaitReason(c.Name)) + ": " + pair(side(&c.Before), side(&c.After))
 	case analyze.ComparedShare:
 		if c.Proven() == 0 {
 			break
 		}
 		label = "proven"
 		side := func(m *analyze.Measured) string { return between(m.MinNS.Or(0), m.MaxNS.Or(0)) }
-		text = c.Name + ": " + unlessSame(side(&c.Before), side(&c.After)) + " for an RPC on average"
-	case analyze.ComparedFinding:
-		label, text = "vanished", fmt.Sprintf("%s: %s", c.Name, record.Plural(c.Before.Count.Or(0), "finding"))
-		if c.Before.Count.Or(0) == 0 {
-			label, text = "new", fmt.Sprintf("%s: %s", c.Name, record.Plural(c.After.Count.Or(0), "finding"))
-		}
+		text = c.Name + ": " + pair(side(&c.Before), side(&c.After)) + " for an RPC on average"
 	case analyze.ComparedSetting:
 		name := c.Name
 		if unit := settingUnits[c.Name]; unit != "" {
@@ -195,12 +322,4 @@ func between(least, most int64) string {
 // settingUnits has the units of negotiated values.
 var settingUnits = map[string]string{
 	"path_mtu": "bytes", "inline_threshold.client_to_server": "bytes", "inline_threshold.server_to_client": "bytes",
-}
-
-// unlessSame returns what was before and what is after, or that it is the same.
-func unlessSame(before, after string) string {
-	if before == after {
-		return before + " in both"
-	}
-	return before + " > " + after
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -69,12 +70,16 @@ func TestCompareSame(t *testing.T) {
 		for _, c := range list {
 			switch c.Kind {
 			case analyze.ComparedGroup, analyze.ComparedWait:
+			case analyze.ComparedProblem:
+				if c.Changed() || !reflect.DeepEqual(c.Before.Problem, c.After.Problem) {
+					t.Errorf("%s compared with itself: the problem %s is %+v and %+v", path, c.Name, c.Before.Problem, c.After.Problem)
+				}
 			case analyze.ComparedShare:
 				if c.Proven() != 0 || c.Before.MinNS != c.After.MinNS || c.Before.MaxNS != c.After.MaxNS {
 					t.Errorf("%s compared with itself: the time of the %s is %+v and %+v", path, c.Name, c.Before, c.After)
 				}
 			default:
-				t.Errorf("%s compared with itself: %q is there as a %s, want only groups, shares and waits", path, c.Name, c.Kind)
+				t.Errorf("%s compared with itself: %q is there as a %s, want only problems, groups, shares and waits", path, c.Name, c.Kind)
 			}
 			for _, change := range []record.Opt[float64]{c.Change.Count, c.Change.Bytes, c.Change.P50, c.Change.P90, c.Change.P99, c.Change.TotalNS} {
 				if change.Or(0) != 0 || c.Significant.Or(false) {
@@ -116,6 +121,9 @@ func millisecond(t *testing.T, list []*analyze.Comparison) {
 	tested := 0
 	for _, c := range list {
 		if c.Kind == analyze.ComparedWait && c.Change.TotalNS.Or(0) == 0 || c.Kind == analyze.ComparedShare && c.Proven() == 0 {
+			continue
+		}
+		if came, went := c.Only(); c.Kind == analyze.ComparedProblem && !came && !went { // Tasks of both captures waited, 1 ms longer.
 			continue
 		}
 		if c.Kind != analyze.ComparedGroup || c.Change.Count.Or(1) != 0 || c.Change.Bytes.Or(1) != 0 || c.Before.Errors != c.After.Errors {

@@ -403,10 +403,19 @@ func TestReportBefore(t *testing.T) {
 		page, text := reportOf(t, after, "--before", before)
 		examine(t, page, text)
 		var groups []map[string]any
-		var others []string
+		var problems, others []string
 		for _, r := range recordsOf(t, "compare", before, after) {
-			if r["kind"] == "group" {
+			was, is := value(r, "before.problem.headline"), value(r, "after.problem.headline")
+			switch note := value(r, "before.problem.severity") == "note" && value(r, "after.problem.severity") == "note"; {
+			case r["kind"] == "group":
 				groups = append(groups, r)
+			case r["kind"] != "problem" || note:
+			case was == "":
+				problems = append(problems, "came "+is)
+			case is == "":
+				problems = append(problems, "went "+was)
+			default:
+				problems = append(problems, "both "+is)
 			}
 		}
 		var out, errs bytes.Buffer
@@ -414,7 +423,7 @@ func TestReportBefore(t *testing.T) {
 			t.Fatal(errs.String())
 		}
 		for line := range strings.Lines(out.String()) {
-			if regexp.MustCompile(`^(stalls|new|vanished|parameter) `).MatchString(line) {
+			if regexp.MustCompile(`^(stalls|proven|parameter) `).MatchString(line) {
 				others = append(others, strings.Join(strings.Fields(line), " "))
 			}
 		}
@@ -441,7 +450,13 @@ func TestReportBefore(t *testing.T) {
 			}
 		}
 		var changes []string
-		for _, row := range tableOf(t, page, "change-table") {
+		for i, row := range tableOf(t, page, "change-table") {
+			if i < len(problems) {
+				if what, headline, _ := strings.Cut(problems[i], " "); row["What"] != what || !strings.Contains(row["Change"], ": "+headline) {
+					t.Errorf("%s: row %d of the changes is %q, want the problem %q", after, i, row, problems[i])
+				}
+				continue
+			}
 			changes = append(changes, row["What"]+" "+strings.Join(strings.Fields(row["Change"]), " "))
 		}
 		if !slices.Equal(changes, others) {

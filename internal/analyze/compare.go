@@ -16,24 +16,24 @@ type ComparisonKind string
 
 // The kinds, in the order of the comparisons.
 const (
+	ComparedProblem ComparisonKind = "problem"
 	ComparedGroup   ComparisonKind = "group"
 	ComparedShare   ComparisonKind = "share"
 	ComparedWait    ComparisonKind = "wait"
-	ComparedFinding ComparisonKind = "finding"
 	ComparedSetting ComparisonKind = "setting"
 )
 
 // Values returns all kinds.
 func (ComparisonKind) Values() []string {
-	return record.Words(ComparedGroup, ComparedShare, ComparedWait, ComparedFinding, ComparedSetting)
+	return record.Words(ComparedProblem, ComparedGroup, ComparedShare, ComparedWait, ComparedSetting)
 }
 
-// Comparison is one thing that two captures have, or only one of them: a group of RPCs, a reason for
-// stalls, a rule, or a negotiated value.
+// Comparison is one thing that two captures have, or only one of them: a problem, a group of RPCs, a reason for
+// stalls, or a negotiated value.
 type Comparison struct {
 	Type        string           `json:"type" doc:"The record's type, always \"comparison\"." values:"comparison"`
-	Kind        ComparisonKind   `json:"kind" doc:"What is compared: group (RPCs, by operation or by the fields of --by), share (time that the server, the client or the network took of all RPCs, as far as the captures prove it), wait (stalls with one reason), finding (findings of one rule that only one of the captures has), setting (a value that connections negotiated and that changed)."`
-	Name        string           `json:"name" doc:"Name of the group, the side that took a share, reason of the stalls, id of the rule, or name of the value."`
+	Kind        ComparisonKind   `json:"kind" doc:"What is compared: problem (of the same kind and places; of the same rule for protocol-violation, status for rpc-failed, and part, mounting or not, for slow-rpc), group (RPCs, by operation or by the fields of --by), share (time that the server, the client or the network took of all RPCs, as far as the captures prove it), wait (stalls with one reason), setting (a value that connections negotiated and that changed)."`
+	Name        string           `json:"name" doc:"Id of the problem, name of the group, the side that took a share, reason of the stalls, or name of the value."`
 	Group       []string         `json:"group,omitzero" doc:"Values of what the RPCs are grouped by; present only for a group, and not for others."`
 	Before      Measured         `json:"before" doc:"What the first capture has."`
 	After       Measured         `json:"after" doc:"What the second capture has."`
@@ -44,7 +44,7 @@ type Comparison struct {
 
 // Measured is what one capture has of something that is compared.
 type Measured struct {
-	Count   record.Opt[int64]   `json:"count" doc:"Number of RPCs, stalls or findings; null for a setting."`
+	Count   record.Opt[int64]   `json:"count" doc:"Number of RPCs or stalls; null for a problem and a setting."`
 	Errors  record.Opt[int64]   `json:"errors" doc:"Number of RPCs that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status; null unless a group is compared."`
 	NoReply record.Opt[int64]   `json:"no_reply" doc:"Number of RPCs without a Reply (status no_reply); null unless a group is compared."`
 	Bytes   record.Opt[int64]   `json:"bytes" doc:"Number of bytes in the Payload streams of the Calls and Replies; null unless a group is compared."`
@@ -55,6 +55,7 @@ type Measured struct {
 	MaxNS   record.Opt[int64]   `json:"mean_max_ns" doc:"Most time that the side can have taken for an RPC on average, in nanoseconds; null unless a share is compared."`
 	Exact   record.Opt[int64]   `json:"exact" doc:"Number of RPCs of which the capture proves what each side took, up to a hundredth of the latency; null unless a share is compared."`
 	Values  []string            `json:"values" doc:"Values that the connections of the capture have, sorted; null unless a setting is compared."`
+	Problem *record.Problem     `json:"problem" doc:"The problem; null unless a problem is compared, or if the capture does not have it."`
 }
 
 // Changes are relative changes. A change from 0 is null.
@@ -115,7 +116,7 @@ type Side struct {
 	waits    waitTable
 	totalNS  int64 // of all latencies
 	shares   ShareSums
-	findings map[string]int64
+	problems []*record.Problem
 	settings map[string]map[string]bool
 }
 
@@ -124,7 +125,7 @@ const maxValues = 64
 
 // NewSide returns an empty Side whose RPCs the table sums up.
 func NewSide(table *Table) *Side {
-	return &Side{table: table, waits: waitTable{}, findings: map[string]int64{}, settings: map[string]map[string]bool{}}
+	return &Side{table: table, waits: waitTable{}, settings: map[string]map[string]bool{}}
 }
 
 // Transaction adds a transaction. It does not keep r.
@@ -137,9 +138,13 @@ func (s *Side) Transaction(r *record.Transaction) {
 	}
 }
 
-// Finding adds a finding. It does not keep r.
-func (s *Side) Finding(r *record.Finding) {
-	s.findings[r.Rule]++
+// Problems adds the problems of the capture, the worst first. Quirks harm nobody and are not compared.
+func (s *Side) Problems(list []*record.Problem) {
+	for _, p := range list {
+		if p.ID != record.Quirk {
+			s.problems = append(s.problems, p)
+		}
+	}
 }
 
 // RPCs returns the number of RPCs.
@@ -213,18 +218,91 @@ func (s *Side) Connection(r *record.Connection) {
 	}
 }
 
-// Compare compares two captures. It returns all groups of RPCs, the shares of the sides, all reasons for stalls, with their numbers before and
-// after, the rules that have findings in only one of the captures, and the settings that differ. The sides must not be
-// used afterwards.
+// Compare compares two captures. It returns the problems that came, that went, and that both have; all groups of RPCs, those that only one has
+// first; the shares of the sides, all reasons for stalls, with their numbers before and after, and the settings that differ. The sides must not
+// be used afterwards.
 func Compare(before, after *Side) (list []*Comparison) {
-	list = groups(before, after)
+	list = problems(before, after)
+	list = append(list, groups(before, after)...)
 	list = append(list, shares(before, after)...)
 	list = append(list, waits(before, after)...)
-	list = append(list, findings(before, after)...)
 	return append(list, changedSettings(before, after)...)
 }
 
-// groups compares the groups of RPCs: those with the longest total latency of both captures first.
+// Only reports whether only the second capture has what is compared, or only the first.
+func (c *Comparison) Only() (came, went bool) {
+	switch c.Kind {
+	case ComparedProblem:
+		return c.Before.Problem == nil, c.After.Problem == nil
+	case ComparedGroup:
+		return c.Before.Count.Or(0) == 0, c.After.Count.Or(0) == 0
+	}
+	return false, false
+}
+
+// Changed reports whether both captures do not have the same.
+func (c *Comparison) Changed() bool {
+	b, a := &c.Before, &c.After
+	switch came, went := c.Only(); {
+	case came || went || c.Kind == ComparedSetting:
+		return true
+	case c.Kind == ComparedProblem:
+		return b.Problem.Rank != a.Problem.Rank || b.Problem.Severity != a.Problem.Severity || b.Problem.Headline != a.Problem.Headline || b.Problem.BlockedNS != a.Problem.BlockedNS
+	case c.Kind == ComparedShare:
+		return c.Proven() != 0
+	}
+	for i := range Percentiles {
+		if of := Percentiles[i].value; of(&b.Latency) != of(&a.Latency) {
+			return true
+		}
+	}
+	return b.Count != a.Count || b.Errors != a.Errors || b.NoReply != a.NoReply || b.Bytes != a.Bytes || b.TotalNS != a.TotalNS
+}
+
+// problems pairs the problems of both captures.
+func problems(before, after *Side) (list []*Comparison) {
+	var came, both []*Comparison
+	left := slices.Clone(before.problems)
+	for _, p := range after.problems {
+		c := &Comparison{Type: "comparison", Kind: ComparedProblem, Name: p.ID, After: Measured{Problem: p}}
+		i := slices.IndexFunc(left, func(q *record.Problem) bool { return sameProblem(q) == sameProblem(p) })
+		if i < 0 {
+			came = append(came, c)
+			continue
+		}
+		c.Before.Problem = left[i]
+		left = slices.Delete(left, i, i+1)
+		both = append(both, c)
+	}
+	list = came
+	for _, p := range left {
+		list = append(list, &Comparison{Type: "comparison", Kind: ComparedProblem, Name: p.ID, Before: Measured{Problem: p}})
+	}
+	return append(list, both...)
+}
+
+// sameProblem returns what two problems have in common that are the same before and after: the id and the places, and what a kind has a problem for each of:
+// the rule, the status, mounting.
+func sameProblem(p *record.Problem) string {
+	kind := p.ID + " " + p.Place()
+	switch p.ID {
+	case "protocol-violation":
+		kind += " " + strings.Join(p.Rules, " ")
+	case "slow-rpc":
+		if strings.HasPrefix(p.Headline, "mounting: ") {
+			kind += " mounting"
+		}
+	case "rpc-failed":
+		for word := range strings.FieldsSeq(p.Headline) {
+			if word != "once" && word != "twice" && word != "times" && (word[0] < '0' || word[0] > '9') {
+				kind += " " + word
+			}
+		}
+	}
+	return kind
+}
+
+// groups compares the groups of RPCs: those of only one capture first, then those with the longest total latency of both.
 func groups(before, after *Side) (list []*Comparison) {
 	rows := func(s *Side) map[string]*Stats {
 		s.table.Rows() // computes the quantiles
@@ -242,7 +320,13 @@ func groups(before, after *Side) (list []*Comparison) {
 	}
 	slices.SortFunc(list, func(x, y *Comparison) int {
 		total := func(c *Comparison) int64 { return c.Before.TotalNS.Or(0) + c.After.TotalNS.Or(0) }
-		return cmp.Or(cmp.Compare(total(y), total(x)), cmp.Compare(x.Name, y.Name))
+		only := func(c *Comparison) int {
+			if came, went := c.Only(); came || went {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(only(x), only(y)), cmp.Compare(total(y), total(x)), cmp.Compare(x.Name, y.Name))
 	})
 	return list
 }
@@ -343,28 +427,6 @@ func waits(before, after *Side) (list []*Comparison) {
 		c.Change = Changes{Count: relative(c.Before.Count, c.After.Count), TotalNS: relative(c.Before.TotalNS, c.After.TotalNS)}
 		list = append(list, c)
 	}
-	return list
-}
-
-// findings lists the rules of which only one capture has findings.
-func findings(before, after *Side) (list []*Comparison) {
-	for _, sides := range [][2]*Side{{before, after}, {after, before}} {
-		for rule, count := range sides[0].findings {
-			if sides[1].findings[rule] > 0 {
-				continue
-			}
-			c := &Comparison{Type: "comparison", Kind: ComparedFinding, Name: rule}
-			c.Before.Count, c.After.Count = record.Some(count), record.Some[int64](0)
-			if sides[0] == after {
-				c.Before, c.After = c.After, c.Before
-			}
-			c.Change.Count = relative(c.Before.Count, c.After.Count)
-			list = append(list, c)
-		}
-	}
-	slices.SortFunc(list, func(x, y *Comparison) int {
-		return cmp.Or(cmp.Compare(y.After.Count.Or(0), x.After.Count.Or(0)), cmp.Compare(x.Name, y.Name))
-	})
 	return list
 }
 

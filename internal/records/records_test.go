@@ -70,7 +70,6 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 			return add(r)
 		},
 		Finding: func(r *record.Finding) error {
-			sides[0].Finding(r)
 			return add(r)
 		},
 	}, dissect.Options{RPC: decoded, Files: true}).Run(context.Background(), testkit.Open(t, path))
@@ -92,6 +91,7 @@ func allRecords(t testing.TB, path string, decoded bool) (lines [][]byte) {
 	add(credits.Finish(&record.Connection{Last: last, Credits: record.Some(record.CreditPair{Forward: record.Credits{PeakInFlight: record.Some(1)}})}, record.Forward))
 	add(handles.Finish(0, last))
 	add(overview.Finish(summary))
+	sides[0].Problems([]*record.Problem{{Type: "problem", ID: "outage", Places: []record.ProblemPlace{record.InServer}, Evidence: []record.ProblemFact{{Packet: 3}}}})
 	for _, r := range analyze.Compare(sides[0], sides[1]) {
 		add(r)
 	}

@@ -5,8 +5,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/diagnose"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -18,13 +20,54 @@ type Earlier struct {
 	Typed string // its name, quoted for a shell
 }
 
-// CompareWith makes the page compare the capture with another one, whose records side sums up.
-func (p *Report) CompareWith(side *analyze.Side) {
-	p.before, p.after = side, NewSide()
+// CompareWith makes the page compare the capture with another one. The handler takes the records of that, and finish has to be called with its
+// summary after the last.
+func (p *Report) CompareWith(selects Selector) (h dissect.Handler, finish func(*record.Summary)) {
+	newSide := func() *analyze.Side { return analyze.NewSide(analyze.NewTable(analyze.ByOperation)) }
+	p.before, p.after = newSide(), newSide()
+	var d diagnose.Collector
+	d.Only(selects.Overlaps)
+	h = dissect.Handler{
+		Transaction: func(r *record.Transaction) error {
+			wanted, err := selects.Transaction(r)
+			if wanted {
+				p.before.Transaction(r)
+				d.Transaction(r)
+			}
+			return err
+		},
+		Task: func(r *record.Task) error {
+			d.Task(r)
+			return nil
+		},
+		Connection: func(r *record.Connection) error {
+			if selects.Connection(r) {
+				p.before.Connection(r)
+				d.Connection(r)
+			}
+			return nil
+		},
+		Operation: func(r *record.RDMAOperation) error {
+			if selects.Operation(r) {
+				d.Operation(r)
+			}
+			return nil
+		},
+		Finding: func(r *record.Finding) error {
+			if selects.Finding(r) {
+				d.Finding(r)
+			}
+			return nil
+		},
+	}
+	return h, func(s *record.Summary) {
+		list := d.Problems(s)
+		for i := range list {
+			list[i] = hidden(p, list[i])
+		}
+		p.before.Problems(list)
+	}
 }
-
-// NewSide returns an empty sum for CompareWith.
-func NewSide() *analyze.Side { return analyze.NewSide(analyze.NewTable(analyze.ByOperation)) }
 
 // comparison renders what changed since the earlier capture.
 func (v *page) comparison() {
@@ -55,7 +98,8 @@ func (v *page) comparison() {
 		groups.Columns = append(groups.Columns, column{name + " before", "Percentile of the latencies in the earlier capture", true}, column{name + " after", "Percentile of the latencies in this capture", true},
 			column{name + " change", "Relative change", true})
 	}
-	others := table{ID: "change-table", Caption: "Stalls, findings of only one capture, and parameters that changed", Columns: []column{{"What", "What is compared", false}, {"Change", "What was before, and what is after", false}}}
+	v.after.Problems(v.worst)
+	others := table{ID: "change-table", Caption: "Problems that came or went, stalls, and parameters that changed", Columns: []column{{"What", "What is compared", false}, {"Change", "What was before, and what is after", false}}}
 	for _, c := range analyze.Compare(v.before, v.after) {
 		switch label, text := render.ComparisonText(c); {
 		case c.Kind == analyze.ComparedGroup:
@@ -69,7 +113,7 @@ func (v *page) comparison() {
 		groups.Rows = groups.Rows[:maxOperations]
 	}
 	groups.dropEmpty("No reply before", "No reply after")
-	s.Tables = []table{groups, others}
+	s.Tables = []table{others, groups}
 	v.part("before", "section", s)
 }
 

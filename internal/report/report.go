@@ -246,9 +246,6 @@ func (p *Report) finding(r *record.Finding) error {
 	}
 	r = hidden(p, r)
 	p.diagnosis.Finding(r)
-	if p.after != nil {
-		p.after.Finding(r)
-	}
 	p.keep(r)
 	p.severity[r.Severity]++
 	s := p.ruleOf(r.Rule)

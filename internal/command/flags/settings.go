@@ -143,7 +143,7 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 	}
 	s.Decoded = slices.ContainsFunc(s.paths(f), query.Decoded)
 	s.Decode = s.Decode || s.Decoded
-	s.Files = v.Name == "files" || v.Name == "tasks" || v.Name == "report" || v.Name == "problems" || v.Name == "overview" || slices.ContainsFunc(append(s.paths(f), s.Look.Columns...), namesFile) ||
+	s.Files = v.Name == "files" || v.Name == "tasks" || v.Name == "report" || v.diagnoses || slices.ContainsFunc(append(s.paths(f), s.Look.Columns...), namesFile) ||
 		v.Name == "transactions" && s.Columns == nil && (s.JSON || s.Look.wide || s.Filter != nil)
 	for fields, names := range costly {
 		if s.unused(f, names...) {
@@ -356,12 +356,11 @@ func (s *Settings) unused(f *Typed, fields ...string) bool {
 	switch {
 	case slices.ContainsFunc(s.paths(f), named):
 		return false
+	case s.View.diagnoses:
+		return len(fields) == 1 && fields[0] == "cause" // Problems are found by the others.
 	case s.View.summed != nil:
 		all := s.JSON || s.Look.wide || len(s.Look.Columns) > 0 // Tables show none of them otherwise.
 		return s.Columns != nil || !all || !slices.ContainsFunc(render.CSVFields(s.View.Fields.Of()), named)
-	}
-	if s.View.onePage || s.View.Name == "problems" {
-		return len(fields) == 1 && fields[0] == "cause" // Problems are found by the others.
 	}
 	return s.View.Fields == query.Transactions && s.Columns != nil
 }

@@ -17,6 +17,7 @@ type View struct {
 	top         string       // order of --top without --sort
 	order       string       // order without both; empty for the order in which records come
 	onePage     bool         // it shows one summary and no table of its records, so -o csv has nothing to print
+	diagnoses   bool         // it finds problems
 	Light       bool         // its handlers take less time than passing records to another goroutine
 }
 
@@ -52,11 +53,11 @@ var Views = []*View{
 	},
 	{
 		Name: "overview", Short: "Summarize a capture on one screen and suggest the next commands",
-		Fields: query.Transactions, filters: "RPCs (by the fields of transactions)", Light: true, onePage: true,
+		Fields: query.Transactions, filters: "RPCs (by the fields of transactions)", diagnoses: true, Light: true, onePage: true,
 	},
 	{
 		Name: "problems", Short: "List what went wrong, the worst first; --explain tells what a kind of problem means",
-		Fields: render.ProblemFields, filters: "problems", Light: true,
+		Fields: render.ProblemFields, filters: "problems", diagnoses: true, Light: true,
 	},
 	{
 		Name: "files", Short: "List files: path, reads, writes, latency, who created, renamed or removed it",
@@ -76,7 +77,7 @@ var RatesView = &View{
 // CompareView is the view of compare, which reads two captures instead of one.
 var CompareView = &View{
 	Name: "compare", Fields: render.ComparisonFields, summed: query.Transactions, filters: "RPCs (by the fields of transactions) or rows",
-	byUsage: "compare the groups of transactions with equal values of these `fields`, with commas between them, such as client,operation (default operation)", top: "-after.total_ns", Light: true,
+	byUsage: "compare the groups of transactions with equal values of these `fields`, with commas between them, such as client,operation (default operation)", top: "-after.total_ns", diagnoses: true, Light: true,
 }
 
 // BrowseView describes the flags that browse supports.

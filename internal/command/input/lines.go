@@ -193,7 +193,7 @@ func (l *Lines) Check(set *flags.Settings, h *dissect.Handler) error {
 }
 
 // needSummary lists the views that cannot do without the summary.
-var needSummary = []string{"overview", "problems", "check", "stats", "common", "compare", "report"}
+var needSummary = []string{"overview", "problems", "check", "stats", "compare", "report"}
 
 // Partial returns a message if the input lacks records of its capture, or nothing.
 func (l *Lines) Partial(h *dissect.Handler) string {

@@ -17,9 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmadump/rdmadump/capture"
-	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/command/export"
 	"github.com/rdmadump/rdmadump/internal/command/flags"
@@ -121,12 +119,9 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	}
 	page := report.New(selector(r), hide, int64(r.Memory))
 	page.Hosts = set.Hosts
-	earlier, side, err := x.earlier(cmd, set)
+	earlier, err := x.earlier(cmd, set, page)
 	if err != nil {
 		return err
-	}
-	if side != nil {
-		page.CompareWith(side)
 	}
 	h := set.Naming(page.Handler())
 	if text != nil {
@@ -194,59 +189,39 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	return r.Ended()
 }
 
-// earlier reads the capture that the page compares with, if there is one. Damage ends the command: a comparison with a
+// earlier reads the capture that the page compares with, if there is one, for the page. Damage ends the command: a comparison with a
 // part of a capture would mislead.
-func (x *reporting) earlier(cmd *cobra.Command, set *flags.Settings) (*report.Earlier, *analyze.Side, error) {
+func (x *reporting) earlier(cmd *cobra.Command, set *flags.Settings, page *report.Report) (*report.Earlier, error) {
 	if x.Before == "" {
-		return nil, nil, nil
+		return nil, nil
 	}
 	source, text, failed, err := input.OpenRecords(cmd, &x.Typed, []string{x.Before}, x.stderr)
 	if err = errors.Join(err, failed); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	own := *set
 	r := &export.Run{Times: flags.Times{Settings: &own}, Ctx: cmd.Context(), Stderr: x.stderr}
-	side, selects := report.NewSide(), selector(r)
-	h := dissect.Handler{
-		Transaction: func(t *record.Transaction) error {
-			wanted, err := selects.Transaction(t)
-			if wanted {
-				side.Transaction(t)
-			}
-			return err
-		},
-		Connection: func(c *record.Connection) error {
-			if selects.Connection(c) {
-				side.Connection(c)
-			}
-			return nil
-		},
-		Finding: func(f *record.Finding) error {
-			if selects.Finding(f) {
-				side.Finding(f)
-			}
-			return nil
-		},
-	}
+	h, finish := page.CompareWith(selector(r))
 	if text != nil {
 		defer text.Close()
 		if err := text.Check(set, &h); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		r.BeginWith(&h)
-		_, err = text.Read(r.Ctx, h)
+		r.Summary, err = text.Read(r.Ctx, h)
 	} else {
 		if r.Source, r.Joined, err = input.Join(cmd.Context(), &x.Typed, source, &own, x.stderr); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		defer r.Source.Close()
 		err = errors.Join(r.Feed(h, false), r.Err)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("--before %s: %w", render.Clean(x.Before), err)
+		return nil, fmt.Errorf("--before %s: %w", render.Clean(x.Before), err)
 	}
+	finish(r.Summary)
 	d := <-digestsOf(cmd.Context(), []string{x.Before}, nil)
-	return &report.Earlier{File: d.list[0], Typed: shell.File(x.Before)}, side, nil
+	return &report.Earlier{File: d.list[0], Typed: shell.File(x.Before)}, nil
 }
 
 // selection returns the flags that select RPCs, quoted for a shell.

@@ -16,6 +16,7 @@ import (
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/command/flags"
 	"github.com/rdmadump/rdmadump/internal/command/input"
+	"github.com/rdmadump/rdmadump/internal/shell"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -108,12 +109,12 @@ func (c *comparing) reasons(s *sink, summary *record.Summary) (list []string) {
 func NewCompare(stdout, stderr io.Writer) *cobra.Command {
 	c := &comparing{stdout: stdout, stderr: stderr}
 	cmd := &cobra.Command{
-		Use: "compare [flags] BEFORE AFTER", Short: "Compare two captures, or two RPCs of one: latency, counts, findings, negotiated values",
+		Use: "compare [flags] BEFORE AFTER", Short: "Compare two captures, or two RPCs of one: problems, latency, counts, negotiated values",
 		Long: `compare shows what changed between two captures, such as one from before and one from
-after an update of the server: for each operation, or each value of the fields of --by,
-the number of RPCs, their bytes and the percentiles of their latency; the stalls; the
-rules of which only one capture has findings; and the values that connections
-negotiated, if they changed. BEFORE and AFTER are captures, or JSON lines that rdmadump
+after an update of the server: first the problems that came and that went; then the
+operations, or values of the fields of --by, that only one capture has; for each of the
+others the number of RPCs, their bytes and the percentiles of their latency; and the
+stalls and the values that connections negotiated, if they changed. BEFORE and AFTER are captures, or JSON lines that rdmadump
 wrote earlier (export --format records).
 
 With one FILE, compare says how much longer one of two RPCs took than the other, and in
@@ -170,13 +171,17 @@ func (c *comparing) run(cmd *cobra.Command, paths []string) error {
 		return c.pair(cmd, s, paths[0])
 	}
 	var sides [2]*analyze.Side
+	var captures [2]render.Captures
 	var broken error
 	for i, path := range paths {
-		sides[i] = analyze.NewSide(set.By.Table())
-		summary, err := c.read(cmd, s, path, c.handler(s, sides[i]))
+		sides[i], captures[i] = analyze.NewSide(set.By.Table()), render.Captures{Title: path, Typed: shell.File(path)}
+		h, problems := c.handler(s, sides[i])
+		summary, err := c.read(cmd, s, path, h)
 		if summary == nil {
 			return err
 		}
+		s.summary = summary
+		sides[i].Problems(problems())
 		broken = errors.Join(broken, err)
 		if sides[i].RPCs() == 0 && s.err == nil {
 			text := render.Clean(path) + " has no RPC to compare"
@@ -196,7 +201,7 @@ func (c *comparing) run(cmd *cobra.Command, paths []string) error {
 			fmt.Fprintf(s.w, "%-8s%s\n", [...]string{"before", "after"}[i], strings.Join(lines, "\n        "))
 		}
 	}
-	c.show(s, analyze.Compare(sides[0], sides[1]))
+	c.show(s, analyze.Compare(sides[0], sides[1]), captures)
 	s.fail(s.w.Flush())
 	switch {
 	case s.err != nil:
@@ -307,30 +312,24 @@ func (c *comparing) read(cmd *cobra.Command, s *sink, path string, h dissect.Han
 	return ended(s, func() (*record.Summary, error) { return lines.Read(s.ctx, s.Naming(h)) })
 }
 
-// handler returns the handler that sums up one of the captures.
-func (c *comparing) handler(s *sink, side *analyze.Side) dissect.Handler {
-	return dissect.Handler{
-		Begin: s.begin,
-		Transaction: func(r *record.Transaction) error {
-			wanted := s.asked(r) && s.sums(r)
-			if c.note(s, r, wanted); wanted {
-				side.Transaction(r)
-			}
-			return s.err
-		},
-		Connection: func(r *record.Connection) error {
-			if s.WantsConnection(r.ID) && s.Overlaps(r.First, r.Last) {
-				side.Connection(r)
-			}
-			return nil
-		},
-		Finding: func(r *record.Finding) error {
-			if s.WantsFinding(r) {
-				side.Finding(r)
-			}
-			return nil
-		},
-	}
+// handler returns the handler that sums up one of the captures, and a function that finds its problems at the end.
+func (c *comparing) handler(s *sink, side *analyze.Side) (h dissect.Handler, problems func() []*record.Problem) {
+	h, _, problems = diagnosis(s)
+	h.Begin = s.begin
+	h.Transaction = both(h.Transaction, func(r *record.Transaction) error {
+		wanted := s.asked(r) && s.sums(r)
+		if c.note(s, r, wanted); wanted {
+			side.Transaction(r)
+		}
+		return s.err
+	})
+	h.Connection = both(h.Connection, func(r *record.Connection) error {
+		if s.WantsConnection(r.ID) && s.Overlaps(r.First, r.Last) {
+			side.Connection(r)
+		}
+		return nil
+	})
+	return h, problems
 }
 
 // ended reads a capture and returns its summary, and an error if its end was not reached. There is
@@ -349,9 +348,15 @@ func ended(s *sink, read func() (*record.Summary, error)) (*record.Summary, erro
 }
 
 // show writes the comparisons, and on standard error which of them exceed a limit.
-func (c *comparing) show(s *sink, list []*analyze.Comparison) {
+func (c *comparing) show(s *sink, list []*analyze.Comparison, of [2]render.Captures) {
 	var shown []*analyze.Comparison
 	for _, one := range list {
+		if one.Kind == analyze.ComparedProblem && !s.JSON && s.Columns == nil { // They are first, whatever the order of the groups.
+			if s.matches(one) {
+				shown = append(shown, s.named(one).(*analyze.Comparison))
+			}
+			continue
+		}
 		s.take(one, func(r any) error {
 			shown = append(shown, r.(*analyze.Comparison))
 			return nil
@@ -359,7 +364,7 @@ func (c *comparing) show(s *sink, list []*analyze.Comparison) {
 	}
 	s.release()
 	if !s.JSON && s.Columns == nil {
-		s.fail(render.Compare(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, shown))
+		s.fail(render.Compare(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, shown, of))
 	}
 	tested := false
 	for _, one := range list {
