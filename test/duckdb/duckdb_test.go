@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +21,8 @@ import (
 	"time"
 
 	_ "github.com/marcboeker/go-duckdb"
+
+	"github.com/rdmadump/rdmadump/synth"
 )
 
 var update = flag.Bool("update", false, "write the results of the queries to docs/export.md")
@@ -127,24 +131,91 @@ func TestPage(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
+	fleet(t, rdmadump, folder)
 	db, queries := database(t), 0
 	after := query.ReplaceAllStringFunc(string(text), func(both string) string {
 		m := query.FindStringSubmatch(both)
 		queries++
-		got := result(t, db, strings.ReplaceAll(m[1], "'tables/", "'"+folder+"/tables/"))
+		got := result(t, db, regexp.MustCompile("'(tables|fleet)/").ReplaceAllString(m[1], "'"+folder+"/$1/"))
 		if got != m[2] && !*update {
 			t.Errorf("the query\n%sreturns\n%s, the page shows\n%s", m[1], got, m[2])
 		}
 		return "```sql\n" + m[1] + "```\n\n```text\n" + got + "```"
 	})
-	if queries != 11 {
-		t.Errorf("the page has %d queries with results, want 11", queries)
+	if queries != 12 {
+		t.Errorf("the page has %d queries with results, want 12", queries)
 	}
 	if *update {
 		if err := os.WriteFile(page, []byte(after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// fleet exports the captures of three clients and their server, whose answers do not come to two of the clients for a while.
+func fleet(t *testing.T, rdmadump, folder string) {
+	t.Helper()
+	server, all := netip.MustParseAddr("10.0.0.1"), synth.New()
+	write := func(host string, w *synth.Wire) {
+		path := filepath.Join(folder, host+".pcapng")
+		f, err := os.Create(path)
+		if err == nil {
+			err = errors.Join(w.WritePcapng(f, synth.Pcapng{}), f.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, rdmadump, "export", "--format", "parquet", path, "-w", filepath.Join(folder, "fleet"), "--partition", "host="+host, "-q")
+	}
+	asks := func(w *synth.Wire, client byte, waits time.Duration) {
+		conns := uint32(0)
+		connect := func() *synth.Conn {
+			conns++
+			c := w.RoCE(synth.Options{
+				Client: synth.End{Addr: netip.AddrFrom4([4]byte{10, 0, 0, client}), QPN: conns<<8 + uint32(client), Port: 50000 + uint16(client), CommID: conns<<8 + uint32(client)},
+				Server: synth.End{Addr: server, QPN: 0x1000 + conns<<8 + uint32(client), CommID: 0x1000 + conns<<8 + uint32(client)},
+			})
+			c.Connect()
+			return c
+		}
+		c := connect()
+		file := []synth.Call{synth.Getattr3(), synth.Read3(0, 16)}
+		replies := []synth.Reply{synth.Getattr3Reply(), synth.Read3Reply(make([]byte, 16))}
+		for round := range 6 {
+			calls := slices.Clone(file)
+			var sent []*synth.Frame
+			for i := range calls {
+				calls[i].XID = uint32(client)<<16 + uint32(round*2+i+1)
+				sent = append(sent, c.Client.Call(calls[i])...)
+			}
+			if round == 3 && waits > 0 {
+				for at := time.Duration(0); at < waits; at += 2 * time.Second {
+					w.Advance(2 * time.Second)
+					w.Retransmit(sent...)
+				}
+				c = connect() // and the client asks again
+				for i := range calls {
+					c.Client.Call(calls[i])
+				}
+			}
+			c.Server.Ack()
+			for i := range calls {
+				replies[i].XID = calls[i].XID
+				w.Advance(300 * time.Microsecond)
+				c.Server.Reply(replies[i])
+			}
+			c.Client.Ack()
+			w.Advance(time.Second)
+		}
+		c.Disconnect(c.Client)
+	}
+	for i, waits := range []time.Duration{12 * time.Second, 8 * time.Second, 0} {
+		w := synth.New()
+		asks(w, byte(11+i), waits)
+		write(fmt.Sprintf("client%d", i+1), w)
+		asks(all, byte(11+i), 0) // the server's capture has the Calls when they came at last
+	}
+	write("server", all)
 }
 
 // row has the statistics of one operation.
@@ -192,7 +263,7 @@ func TestStats(t *testing.T) {
 		}
 		rows.Close()
 		for table, view := range map[string][]string{
-			"connections": {"connections"}, "findings": {"check"}, "files": {"files"}, "rdma_operations": {"rdma"}, "tasks": {"tasks"}, "captures": {"overview"}, "points": nil,
+			"connections": {"connections"}, "findings": {"check"}, "files": {"files"}, "rdma_operations": {"rdma"}, "tasks": {"tasks"}, "problems": {"problems"}, "captures": {"overview"}, "points": nil,
 		} {
 			lines := 0
 			if view != nil {
@@ -216,7 +287,7 @@ func recordsOf(t *testing.T, rdmadump string, args ...string) (n int) {
 		if err := json.Unmarshal(line, &r); err != nil {
 			t.Fatalf("%v: %v: %s", args, err, line)
 		}
-		if r.Type != "summary" {
+		if r.Type != "summary" && (r.Type != "problem" || args[0] == "problems") {
 			n++
 		}
 	}
@@ -231,12 +302,13 @@ func statsOf(t *testing.T, rdmadump, path string) map[string]row {
 	lines := json.NewDecoder(bytes.NewReader(run(t, rdmadump, "stats", path, "-o", "json", "-q")))
 	for {
 		var s struct {
-			Type, Name                             string
-			Count, Complete, Errors, Retransmitted int64
-			TotalNS                                int64 `json:"total_ns"`
-			CallBytes                              forms `json:"call_bytes"`
-			ReplyBytes                             forms `json:"reply_bytes"`
-			Latency                                struct {
+			Type, Name                      string
+			Complete, Errors, Retransmitted int64
+			Count                           int64 `json:"attempts"`
+			TotalNS                         int64 `json:"total_ns"`
+			CallBytes                       forms `json:"call_bytes"`
+			ReplyBytes                      forms `json:"reply_bytes"`
+			Latency                         struct {
 				P50 *int64 `json:"p50_ns"`
 				P90 *int64 `json:"p90_ns"`
 				P99 *int64 `json:"p99_ns"`
@@ -312,7 +384,7 @@ func TestKilled(t *testing.T) {
 	if left == 0 {
 		t.Error("no run was killed while it wrote")
 	}
-	for _, table := range []string{"transactions", "waits", "rdma_operations", "tasks", "connections", "findings", "gaps", "points", "files", "rates", "captures"} {
+	for _, table := range []string{"transactions", "waits", "rdma_operations", "tasks", "connections", "findings", "problems", "gaps", "points", "files", "rates", "captures"} {
 		var rows, files int
 		query := fmt.Sprintf("SELECT count(*), count(DISTINCT filename) FROM read_parquet('%s/v1/%s/**/*.parquet', hive_partitioning = true, filename = true)", folder, table)
 		if err := db.QueryRow(query).Scan(&rows, &files); err != nil {
@@ -328,7 +400,7 @@ func TestOtherReader(t *testing.T) {
 	}
 	rdmadump, folder, db := built(t), t.TempDir(), database(t)
 	run(t, rdmadump, "export", "--format", "parquet", "../../testdata/captures/lab-retries42.pcap.zst", "-w", folder, "-q")
-	for _, table := range []string{"transactions", "waits", "rdma_operations", "tasks", "connections", "findings", "gaps", "points", "files", "rates", "captures"} {
+	for _, table := range []string{"transactions", "waits", "rdma_operations", "tasks", "connections", "findings", "problems", "gaps", "points", "files", "rates", "captures"} {
 		paths, err := filepath.Glob(filepath.Join(folder, "v1", table, "*", "*.parquet"))
 		if err != nil || len(paths) != 1 {
 			t.Fatalf("%s has the files %q, %v", table, paths, err)

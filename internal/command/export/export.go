@@ -114,7 +114,8 @@ func NewExport(stdout, stderr io.Writer) *cobra.Command {
             transactions, without RDMA operations and tasks. Every command that reads records accepts
             the file in place of the capture, and so does compare.
   parquet   Parquet tables below the folder OUT/v1: transactions, waits, findings,
-            rdma_operations, tasks, connections, gaps, points, files, rates and captures.
+            problems, tasks, rdma_operations, connections, gaps, points, files, rates
+            and captures.
             Each table has a folder for this capture (capture=NAME, or that of
             --partition), so that the captures of many hosts can be exported to one
             OUT and queried together.
@@ -428,7 +429,7 @@ func (x *exporting) parquet(r *Run, paths []string) error {
 	if err := first.None(); err != nil {
 		return tablesExist(err)
 	}
-	if err := w.Finish(r.Summary, input.PointRecords(r.Joined)); err != nil {
+	if err := w.Finish(r.Summary, input.PointRecords(r.Joined), input.NetworkRecords(r.Joined)); err != nil {
 		w.Abandon()
 		return fmt.Errorf("-w %s: %w", x.Write, err)
 	}

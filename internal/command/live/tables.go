@@ -199,7 +199,7 @@ func (t *tables) End(s *record.Summary) error {
 
 // complete completes the files at the end.
 func (t *tables) complete(s *record.Summary) error {
-	if err := t.Finish(s, nil); err != nil {
+	if err := t.Finish(s, nil, nil); err != nil {
 		return err
 	}
 	return t.Close()

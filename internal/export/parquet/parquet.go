@@ -25,6 +25,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/internal/diagnose"
 )
 
 // Version is the name of the folder with the tables. Another version of the schema, which lacks a column of this one, has another.
@@ -93,6 +94,7 @@ type Writer struct {
 	places    map[int]record.Place // by connection
 	byFile    *analyze.Files
 	byTime    *analyze.Rates
+	diagnosis *diagnose.Collector // of the records that end in the open files
 	rolls     int     // number of files of each table that were begun and are no longer open
 	before    written // what the open files and those before them say
 	complete  written // what the complete files say
@@ -109,6 +111,7 @@ type tables struct {
 	tasks        table[record.Task]
 	connections  table[record.Connection]
 	findings     table[record.Finding]
+	problems     table[record.Problem]
 	gaps         table[gap]
 	points       table[record.Point]
 	files        table[analyze.File]
@@ -132,7 +135,7 @@ type part interface {
 
 // parts returns the files of all tables.
 func (t *tables) parts() []part {
-	return []part{&t.transactions, &t.waits, &t.operations, &t.tasks, &t.connections, &t.findings, &t.gaps, &t.points, &t.files, &t.rates, &t.captures}
+	return []part{&t.transactions, &t.waits, &t.operations, &t.tasks, &t.connections, &t.findings, &t.problems, &t.gaps, &t.points, &t.files, &t.rates, &t.captures}
 }
 
 // New returns a writer of tables below a folder. Replace allows Begin to write the tables of a capture anew.
@@ -140,7 +143,7 @@ func New(folder string, partition Partition, of Capture, replace bool) *Writer {
 	rates, _ := analyze.NewRates(every, "", nil) // the interval is long enough
 	return &Writer{
 		folder: folder, partition: partition.Path(), replace: replace, row: row{of: &of, role: of.role("", "")},
-		used: map[user]*xids{}, places: map[int]record.Place{}, byFile: analyze.NewFiles(of.Memory), byTime: rates,
+		used: map[user]*xids{}, places: map[int]record.Place{}, byFile: analyze.NewFiles(of.Memory), byTime: rates, diagnosis: new(diagnose.Collector),
 		tables: newTables(),
 	}
 }
@@ -154,6 +157,7 @@ func newTables() tables {
 		tasks:        table[record.Task]{name: "tasks", columns: taskColumns(), at: func(r *record.Task) record.Time { return r.From }},
 		connections:  table[record.Connection]{name: "connections", columns: connectionColumns(), at: func(r *record.Connection) record.Time { return r.First }},
 		findings:     table[record.Finding]{name: "findings", columns: findingColumns(), at: func(r *record.Finding) record.Time { return r.Time.Or(0) }},
+		problems:     table[record.Problem]{name: "problems", columns: problemColumns(), at: func(r *record.Problem) record.Time { return r.From.Or(0) }},
 		gaps:         table[gap]{name: "gaps", columns: gapColumns(), at: func(r *gap) record.Time { return r.From.Or(0) }},
 		points:       table[record.Point]{name: "points", columns: pointColumns(), at: func(*record.Point) record.Time { return 0 }},
 		files:        table[analyze.File]{name: "files", columns: fileColumns(), at: func(r *analyze.File) record.Time { return r.First }},
@@ -503,6 +507,7 @@ func (w *Writer) transaction(r *record.Transaction) error {
 	}
 	about := w.about(r.Connection, r.Key, r.Client, r.Server)
 	about.rpc = w.rpcKey(r) // it counts all uses of the XID
+	w.diagnosis.Transaction(r)
 	if w.lost {
 		return nil
 	}
@@ -547,6 +552,7 @@ func (w *Writer) stalls(list []record.Wait) error {
 
 // operation adds an RDMA operation.
 func (w *Writer) operation(r *record.RDMAOperation) error {
+	w.diagnosis.Operation(r)
 	about := w.about(r.Connection, r.Key, r.Client, r.Server)
 	if err := w.operations.write(r, about); err != nil || r.Transaction.Known() {
 		return err
@@ -557,6 +563,7 @@ func (w *Writer) operation(r *record.RDMAOperation) error {
 
 // task adds a task.
 func (w *Writer) task(r *record.Task) error {
+	w.diagnosis.Task(r)
 	return w.tasks.write(r, w.about(r.Connection, record.Opt[record.Hex64]{}, r.Client, r.Server))
 }
 
@@ -570,6 +577,7 @@ func (w *Writer) connection(r *record.Connection) error {
 		delete(w.used, user{r.ID, d})
 	}
 	delete(w.places, r.ID)
+	w.diagnosis.Connection(r)
 	w.byTime.Expect(r)
 	if w.byTime.Connection(r) != nil { // as in rate
 		w.byTime.Unattended()
@@ -595,6 +603,7 @@ func (w *Writer) connection(r *record.Connection) error {
 
 // finding adds a finding.
 func (w *Writer) finding(r *record.Finding) error {
+	w.diagnosis.Finding(r)
 	id, known := r.Connection.Get()
 	about := w.about(id, r.Key, r.Client, r.Server)
 	if !known {
@@ -603,8 +612,10 @@ func (w *Writer) finding(r *record.Finding) error {
 	return w.findings.write(r, about)
 }
 
-// Finish adds what is known at the end of the capture: its summary, its capture points, and the rows that sum up transactions.
-func (w *Writer) Finish(s *record.Summary, points []*record.Point) error {
+// Finish adds what is known at the end of the capture: its summary, its problems, its capture points, and the rows that sum up transactions.
+// Network is what happened to packets between the capture points.
+func (w *Writer) Finish(s *record.Summary, points []*record.Point, network []*record.Network) error {
+	w.diagnosis.Network(network)
 	return w.finish(s, points, false)
 }
 
@@ -620,6 +631,14 @@ func (w *Writer) finish(s *record.Summary, points []*record.Point, live bool) er
 		rates = w.byTime.Take(max(last, w.byTime.Latest()) + record.Time(every))
 	}
 	s = w.before.take(s, live)
+	diagnosis := w.diagnosis
+	w.diagnosis = new(diagnose.Collector)
+	for _, p := range diagnosis.Problems(s) {
+		about := &row{of: w.row.of, capture: w.row.capture, role: w.row.of.role(p.Client.Or(""), p.Server.Or(""))}
+		if err := w.problems.write(p, about); err != nil {
+			return err
+		}
+	}
 	return errors.Join(writeAll(&w.rates, rates, &w.row), writeAll(&w.files, w.byFile.Rows(), &w.row), writeAll(&w.points, points, &w.row),
 		writeAll(&w.gaps, gapsOf(s), &w.row), w.captures.write(s, &w.row))
 }

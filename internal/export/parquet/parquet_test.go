@@ -85,7 +85,7 @@ func export(t testing.TB, w *parquet.Writer, path string, each func(*record.Tran
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(w.Finish(summary, nil), w.Close()); err != nil {
+	if err := errors.Join(w.Finish(summary, nil, nil), w.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -303,13 +303,13 @@ func TestParts(t *testing.T) {
 	p := parquet.ByName("nfs.pcap")
 	open := written(t, folder, "host=a")
 	other := written(t, folder, "host=a")
-	if err := errors.Join(open.Finish(new(record.Summary), nil), open.Close()); err != nil {
+	if err := errors.Join(open.Finish(new(record.Summary), nil, nil), open.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if list := files(); len(list) != 22 {
+	if list := files(); len(list) != 24 {
 		t.Errorf("one export is complete, another is not; the files are %q", list)
 	}
-	if err := errors.Join(other.Finish(new(record.Summary), nil), other.Close()); !errors.Is(err, fs.ErrExist) {
+	if err := errors.Join(other.Finish(new(record.Summary), nil, nil), other.Close()); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("two exports at once: the second returns %v", err)
 	}
 	for _, c := range []struct {
@@ -326,7 +326,7 @@ func TestParts(t *testing.T) {
 		w := parquet.New(folder, c.partition, parquet.Capture{}, c.replace)
 		err := w.Begin(first)
 		if err == nil {
-			err = errors.Join(w.Finish(new(record.Summary), nil), w.Close())
+			err = errors.Join(w.Finish(new(record.Summary), nil, nil), w.Close())
 		}
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("partition %v, replace %t: %v, want %q", c.partition, c.replace, err, c.want)
@@ -338,8 +338,8 @@ func TestParts(t *testing.T) {
 			t.Errorf("%s is not the name of a part", name)
 		}
 	}
-	if len(list) != 22 {
-		t.Errorf("%d files, want those of eleven tables in two partitions", len(list))
+	if len(list) != 24 {
+		t.Errorf("%d files, want those of twelve tables in two partitions", len(list))
 	}
 	if err := os.WriteFile(filepath.Join(folder, "v1", "transactions", "host=c"), nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -435,7 +435,7 @@ func TestAbandoned(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := errors.Join(writes.Finish(new(record.Summary), nil), writes.Close()); err != nil {
+	if err := errors.Join(writes.Finish(new(record.Summary), nil, nil), writes.Close()); err != nil {
 		t.Errorf("the process that goes on: %v", err)
 	}
 }
@@ -457,7 +457,7 @@ func TestInterrupted(t *testing.T) {
 					h := w.Handler()
 					err = errors.Join(err, h.Begin(0), h.Transaction(&record.Transaction{Call: &record.Message{}}), h.Finding(&record.Finding{}))
 				}
-				return w, errors.Join(err, w.Finish(new(record.Summary), nil))
+				return w, errors.Join(err, w.Finish(new(record.Summary), nil, nil))
 			}
 			if replace {
 				old, err := export(1, false)
@@ -472,7 +472,7 @@ func TestInterrupted(t *testing.T) {
 			end := parquet.FailRenames(after)
 			err = w.Close()
 			end()
-			if links := 11; (err != nil) != (after < 22 && (replace || after < links)) {
+			if links := 12; (err != nil) != (after < 24 && (replace || after < links)) {
 				t.Errorf("%d renames succeed: %v", after, err)
 			}
 			w.Abandon()
@@ -482,7 +482,7 @@ func TestInterrupted(t *testing.T) {
 			}
 			next.Abandon()
 			want := 2
-			if after < 11 {
+			if after < 12 {
 				want = map[bool]int{true: 1, false: 0}[replace]
 			}
 			for _, table := range []string{"transactions", "findings"} {
@@ -507,11 +507,11 @@ func TestKilledBetweenNames(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("files of other processes are completed if files can be locked")
 	}
-	tables := []string{"transactions", "waits", "rdma_operations", "tasks", "connections", "findings", "gaps", "points", "files", "rates", "captures"}
-	for ready := range 12 { // so many tables have a file that is ready
+	tables := []string{"transactions", "waits", "rdma_operations", "tasks", "connections", "findings", "problems", "gaps", "points", "files", "rates", "captures"}
+	for ready := range 13 { // so many tables have a file that is ready
 		folder := t.TempDir()
 		w := parquet.New(folder, parquet.Partition{{"host", "a"}}, parquet.Capture{}, false)
-		if err := errors.Join(w.Begin(&capture.Frame{Time: 1763712000e9}), w.Finish(new(record.Summary), nil), w.Close()); err != nil {
+		if err := errors.Join(w.Begin(&capture.Frame{Time: 1763712000e9}), w.Finish(new(record.Summary), nil, nil), w.Close()); err != nil {
 			t.Fatal(err)
 		}
 		past := time.Now().Add(-time.Hour)
@@ -533,17 +533,17 @@ func TestKilledBetweenNames(t *testing.T) {
 			paths, _ := filepath.Glob(filepath.Join(folder, "v1", "*", "host=a", pattern))
 			return len(paths)
 		}
-		if ready == 11 {
+		if ready == 12 {
 			paths, _ := filepath.Glob(filepath.Join(folder, "v1", "captures", "host=a", ".*"))
 			unlock := parquet.Lock(t, paths[0])
 			begin()
-			if n := files(".part-*.ready"); n != 11 {
-				t.Errorf("while its process goes on, %d files are ready, want 11", n)
+			if n := files(".part-*.ready"); n != 12 {
+				t.Errorf("while its process goes on, %d files are ready, want 12", n)
 			}
 			unlock()
 		}
 		begin()
-		if got, want := files("part-*.parquet"), 11-ready%11; got != want {
+		if got, want := files("part-*.parquet"), 12-ready%12; got != want {
 			t.Errorf("killed when %d tables were ready: %d tables have files, want %d", ready, got, want)
 		}
 		if n := files(".*"); n != 0 {
@@ -566,7 +566,7 @@ func TestLongCaptures(t *testing.T) {
 				Connection: i, Call: &record.Message{Time: at}, Reply: &record.Message{Time: at + 1000, LastTime: at + 1000}, LatencyNS: record.Some[int64](1000),
 			}), h.Transaction(&record.Transaction{Connection: i, Call: &record.Message{Time: at}}), h.Connection(&record.Connection{ID: i, First: at, Last: 50 * day}))
 		}
-		if err = errors.Join(err, w.Finish(&record.Summary{First: record.Some[record.Time](0), Last: record.Some(70 * day)}, nil), w.Close()); err != nil {
+		if err = errors.Join(err, w.Finish(&record.Summary{First: record.Some[record.Time](0), Last: record.Some(70 * day)}, nil, nil), w.Close()); err != nil {
 			t.Errorf("RPCs at %v: %v", times, err)
 			continue
 		}
@@ -620,7 +620,7 @@ func TestRolls(t *testing.T) {
 		if i < 2 {
 			err = errors.Join(err, w.Roll(s, base.Add(time.Duration(i)*time.Minute)))
 		} else {
-			err = errors.Join(err, w.Finish(s, nil), w.Close())
+			err = errors.Join(err, w.Finish(s, nil, nil), w.Close())
 		}
 	}
 	if err != nil {
@@ -704,7 +704,7 @@ func TestNames(t *testing.T) {
 	h := w.Handler()
 	r := &record.Transaction{File: record.Some("/caf\xe9\xff/\x00\x1b[1m/é"), Machine: record.Some("\x80"), Call: &record.Message{Time: 7e9}}
 	second := &record.Transaction{Call: &record.Message{Time: 3e9}}
-	if err := errors.Join(h.Begin(0), h.Transaction(r), h.Transaction(second), w.Finish(new(record.Summary), nil), w.Close()); err != nil {
+	if err := errors.Join(h.Begin(0), h.Transaction(r), h.Transaction(second), w.Finish(new(record.Summary), nil, nil), w.Close()); err != nil {
 		t.Fatal(err)
 	}
 	rows := rowsOf[transaction](t, folder, "transactions")
@@ -732,7 +732,7 @@ func TestSignals(t *testing.T) {
 	h := w.Handler()
 	connection := &record.Connection{CongestionMarks: 2}
 	err := errors.Join(h.Begin(0), h.Signal(record.Signal{Time: 1e9, Kind: record.SignalCE}), h.Signal(record.Signal{Time: 25e9, Kind: record.SignalCE}),
-		h.Signal(record.Signal{Time: 26e9, Kind: record.SignalPause}), h.Connection(connection), w.Finish(&record.Summary{Last: record.Some[record.Time](26e9)}, nil), w.Close())
+		h.Signal(record.Signal{Time: 26e9, Kind: record.SignalPause}), h.Connection(connection), w.Finish(&record.Summary{Last: record.Some[record.Time](26e9)}, nil, nil), w.Close())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -772,7 +772,7 @@ func TestColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got strings.Builder
-	for _, table := range []string{"transactions", "waits", "rdma_operations", "tasks", "connections", "findings", "gaps", "points", "files", "rates", "captures"} {
+	for _, table := range []string{"transactions", "waits", "rdma_operations", "tasks", "connections", "findings", "problems", "gaps", "points", "files", "rates", "captures"} {
 		schema := open(t, folder, table).Schema()
 		fmt.Fprintln(&got, schema)
 		names := map[string]bool{}

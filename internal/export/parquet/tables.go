@@ -94,6 +94,25 @@ func findingColumns() []column[record.Finding] {
 	return slices.Concat(ofConnection[record.Finding](), fields[record.Finding]("client_name server_name"))
 }
 
+// problemColumns are the columns of the table problems.
+func problemColumns() []column[record.Problem] {
+	return slices.Concat(of[record.Problem](),
+		computed("time", func(p *record.Problem, _ *row) record.Opt[record.Time] { return p.From }), fields[record.Problem]("evidence"),
+		computed("evidence_packets", func(p *record.Problem, _ *row) (list []int64) {
+			for i := range p.Evidence {
+				list = append(list, p.Evidence[i].Packet)
+			}
+			return list
+		}),
+		computed("evidence_facts", func(p *record.Problem, _ *row) (list []string) { // of each of these packets
+			for i := range p.Evidence {
+				list = append(list, p.Evidence[i].Fact)
+			}
+			return list
+		}),
+	)
+}
+
 // pointColumns are the columns of the table points, which has rows only for captures of several points.
 func pointColumns() []column[record.Point] {
 	return slices.Concat(of[record.Point](), fields[record.Point]("steps"),
