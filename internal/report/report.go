@@ -1,40 +1,32 @@
-// Package report writes a report about a capture: one HTML page with pictures, tables and ladder
-// diagrams. The page needs no other file, no network and no script: a script of the page itself only
-// adds zooming, hovering, filtering and the table of all RPCs. It contains no payload.
+// Package report writes a report about a capture: one HTML page for a ticket. It has the problems, one timeline, the operations, the
+// ladder diagrams of the RPCs that the problems name, the connections, the findings, and what was not judged. The page needs no other
+// file, no network and no script, and contains no payload.
 //
-// A Report collects the records of one pass over the capture. Its memory is bounded, and the page
-// says what it leaves out.
+// A Report collects the records of one pass over the capture. Its memory is bounded, and so is the page, which says what it leaves out.
 package report
 
 import (
 	"io"
+	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/claim"
 	"github.com/rdmadump/rdmadump/internal/diagnose"
+	"github.com/rdmadump/rdmadump/internal/query"
 )
 
-// DefaultMaxSize is the default size of a page, in bytes. Many programs that keep tickets accept no
-// more than 10 MB.
-const DefaultMaxSize = 8 << 20
-
-// LeastMaxSize is the smallest size that a page can be limited to, in bytes: it has space for
-// everything that a page always contains.
-const LeastMaxSize = 1 << 20
-
-// These limits bound the memory of a Report. Those of things that may be very many are in proportion
-// to the memory limit, so that each kind takes at most a fifth of it.
+// These limits bound the memory of a Report, and the size of the page.
 const (
-	rowShare      = 256  // bytes of the memory limit for each RPC
-	exposureShare = 1024 // for each exposed handle
-	markShare     = 512  // for each stall, retransmission or NAK
-	cardShare     = 1 << 16
-	maxNames      = 1 << 12 // operations, and outcomes
-	maxClients    = 100     // rows of the table of callers
-	intervals     = 240     // of the rates
-	slowest       = 10
+	intervals      = 240     // of the timeline
+	maxMarks       = 1 << 16 // stalls, and retransmissions, of the timeline
+	maxSlow        = 64      // RPCs that are kept for ladder diagrams, the slowest
+	maxFailed      = 32      // and the first ones without a Reply, or with another outcome than ok
+	maxConnections = 200
+	maxOperations  = 100
+	maxProblems    = 50
+	maxLadders     = 12
 )
 
 // File is one of the captures.
@@ -44,7 +36,7 @@ type File struct {
 	SHA256 string // in hexadecimal; empty if it is unknown
 }
 
-// About says what the page is about, for its head and for the commands on it.
+// About says what the page is about, for its parts about the capture and for the commands on it.
 type About struct {
 	Version   string   // of the program
 	Command   []string // arguments of the command line, without the output
@@ -55,18 +47,14 @@ type About struct {
 	Selected  string   // sentence about the selection; empty for the whole capture
 	Records   string   // sentence about an input that is not a capture; empty otherwise
 	Error     string   // why the capture could not be read completely; empty if it was
-	MaxSize   int64    // of the page, in bytes
 
 	Points  []*record.Point   // capture points, if there are several
 	Network []*record.Network // what happened between them
-
-	Before *Earlier // capture to compare with; nil if there is none
 }
 
 // Selector selects the records that the page is about. Functions that are nil select everything.
 type Selector struct {
-	Transaction func(*record.Transaction) (bool, error) // for all tables
-	Drawn       func(*record.Transaction) bool          // for the pictures of connections
+	Transaction func(*record.Transaction) (bool, error)
 	Connection  func(*record.Connection) bool
 	Operation   func(*record.RDMAOperation) bool // of any upper layer
 	Finding     func(*record.Finding) bool
@@ -83,48 +71,35 @@ type Report struct {
 	overview  *analyze.Collector
 	diagnosis diagnose.Collector
 	table     *analyze.Table
-	clients   *analyze.Table
-	files     *analyze.Files
-	named     *analyze.Table // the files that records name, which do not say what RPCs did to them
-	ends      analyze.Ends
-	before    *analyze.Side // nil without a comparison
-	after     *analyze.Side
 	rates     *analyze.Rates
-	rows      rowList
-	cards     map[int]*card
-	all       []*record.Connection
-	others    int // connections without a card or a row
 
-	handlesLeft, creditsLeft, spansLeft, marksLeft int // of the limits
+	stalls   []span        // times in which an RPC made no progress
+	repeats  []record.Time // of packets that were sent again
+	unmarked int64         // stalls and repeats beyond the limit
 
-	maxCards int
+	slow   []*record.Transaction // the slowest first
+	failed []*record.Transaction // the first ones
 
-	slow     []*record.Transaction // the slowest first
-	found    []*record.Finding     // the first ones
-	rules    map[string]*ruleSum
-	severity map[record.Severity]int64
+	connections []*record.Connection
+	more        int // connections beyond the limit
+	rules       map[string]*ruleSum
 }
+
+// span is a time.
+type span struct{ from, to record.Time }
 
 // ruleSum is what a Report keeps of the findings of one rule.
 type ruleSum struct {
-	rule    string
 	first   *record.Finding
 	counts  map[record.Severity]int64
-	example *record.Transaction // an RPC with a finding; nil if there is none
-	exact   bool                // it is that of the first finding
+	example *record.Transaction // an RPC with a finding: that of the first finding if possible; nil if there is none
 }
 
-// filesShare is the part of the memory limit that the table of files may use, as for the command files.
-const filesShare = 8
-
-// New returns an empty Report. It shows pseudonyms unless hide is nil. Memory is the memory limit, in bytes.
-func New(selects Selector, hide record.Pseudonyms, memory int64) *Report {
-	share := func(bytes int64) int { return int(min(max(memory/bytes, 16), 1<<22)) }
+// New returns an empty Report. It shows pseudonyms unless hide is nil.
+func New(selects Selector, hide record.Pseudonyms) *Report {
 	p := &Report{
 		selects: selects, hide: hide, overview: analyze.NewCollector(), table: analyze.NewTable(analyze.ByOperation),
-		clients: analyze.NewTableOf(callerFields, caller), files: analyze.NewFiles(memory / filesShare), named: analyze.NewTableOf(fileField, file), rates: analyze.NewFittingRates(intervals),
-		cards: map[int]*card{}, handlesLeft: share(exposureShare), creditsLeft: share(rowShare), spansLeft: share(rowShare), marksLeft: share(markShare),
-		maxCards: share(cardShare), rows: rowList{most: share(rowShare)}, rules: map[string]*ruleSum{}, severity: map[record.Severity]int64{},
+		rates: analyze.NewFittingRates(intervals), rules: map[string]*ruleSum{},
 	}
 	p.overview.Only(selects.Overlaps)
 	p.diagnosis.Only(selects.Overlaps)
@@ -152,14 +127,11 @@ func hidden[T any](p *Report, r *T) *T {
 // hiddenRPC returns a transaction as hidden does. The sentence about its cause is made again, from what the pseudonyms have
 // replaced: no name that it contained can remain.
 func (p *Report) hiddenRPC(r *record.Transaction) *record.Transaction {
-	if p.hide == nil {
-		return record.Named(r, p.Hosts)
+	named := hidden(p, r)
+	if p.hide != nil && named.Cause.Known() {
+		named.Cause = claim.Of(named)
 	}
-	r = hidden(p, r)
-	if r.Cause.Known() {
-		r.Cause = claim.Of(r)
-	}
-	return r
+	return named
 }
 
 // begin sets the time of the capture's first packet.
@@ -171,11 +143,6 @@ func (p *Report) begin(at record.Time) error {
 
 // transaction adds a transaction.
 func (p *Report) transaction(r *record.Transaction) error {
-	if p.selects.Drawn == nil || p.selects.Drawn(r) {
-		if c := p.card(r.Connection); c != nil {
-			c.add(p, r)
-		}
-	}
 	if p.selects.Transaction != nil {
 		if wanted, err := p.selects.Transaction(r); err != nil || !wanted {
 			return err
@@ -185,24 +152,57 @@ func (p *Report) transaction(r *record.Transaction) error {
 	p.overview.Transaction(r)
 	p.diagnosis.Transaction(r)
 	p.table.Add(r)
-	p.clients.Add(r)
-	p.files.Add(r)
-	if r.FileUses == nil && r.FileText() != "" {
-		p.named.Add(r)
-	}
-	p.ends.Add(r)
-	if p.after != nil {
-		p.after.Transaction(r)
-	}
 	if err := p.rates.Add(r); err != nil {
 		return err
 	}
-	p.rows.add(r)
-	p.keepSlow(r)
+	p.mark(r)
+	p.keep(r)
 	for _, id := range r.Findings {
-		p.ruleOf(id).offer(r)
+		if s := p.rule(id); s.example == nil || s.first != nil && s.first.Transaction == record.Some(r.ID) {
+			s.example = r.Clone()
+		}
 	}
 	return nil
+}
+
+// mark adds the stalls and the retransmissions of a transaction to the timeline.
+func (p *Report) mark(r *record.Transaction) {
+	for w, ns := range r.Stalls() {
+		if len(p.stalls) == maxMarks {
+			p.unmarked++
+			continue
+		}
+		p.stalls = append(p.stalls, span{w.From, w.From + record.Time(ns)})
+	}
+	for i := range r.Timeline {
+		if e := &r.Timeline[i]; e.Event != record.EventRetransmit {
+			continue
+		} else if len(p.repeats) == maxMarks {
+			p.unmarked++
+		} else {
+			p.repeats = append(p.repeats, e.Time)
+		}
+	}
+}
+
+// keep keeps a transaction of which the page may have a ladder diagram: one of the slowest, or of the first that failed. Of equal
+// latencies, the first stay.
+func (p *Report) keep(r *record.Transaction) {
+	if query.Outcome(r) != "ok" && len(p.failed) < maxFailed {
+		p.failed = append(p.failed, r.Clone())
+	}
+	latency, known := r.LatencyNS.Get()
+	if !known || len(p.slow) == maxSlow && p.slow[maxSlow-1].LatencyNS.Or(0) >= latency {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(p.slow, latency, func(x *record.Transaction, ns int64) int {
+		if x.LatencyNS.Or(0) >= ns {
+			return -1
+		}
+		return 1
+	})
+	p.slow = slices.Insert(p.slow, at, r.Clone())
+	p.slow = p.slow[:min(len(p.slow), maxSlow)]
 }
 
 // connection adds a connection, after its transactions.
@@ -211,21 +211,16 @@ func (p *Report) connection(r *record.Connection) error {
 		return err
 	}
 	if p.selects.Connection != nil && !p.selects.Connection(r) {
-		delete(p.cards, r.ID)
 		return nil
 	}
 	r = hidden(p, r)
 	p.overview.Connection(r)
 	p.diagnosis.Connection(r)
-	if p.after != nil {
-		p.after.Connection(r)
-	}
-	if len(p.all) >= p.maxCards {
-		p.others++
-		delete(p.cards, r.ID)
+	if len(p.connections) == maxConnections {
+		p.more++
 		return nil
 	}
-	p.all = append(p.all, r.Clone())
+	p.connections = append(p.connections, r.Clone())
 	return nil
 }
 
@@ -246,9 +241,7 @@ func (p *Report) finding(r *record.Finding) error {
 	}
 	r = hidden(p, r)
 	p.diagnosis.Finding(r)
-	p.keep(r)
-	p.severity[r.Severity]++
-	s := p.ruleOf(r.Rule)
+	s := p.rule(r.Rule)
 	if s.first == nil {
 		s.first = r.Clone()
 	}
@@ -256,52 +249,14 @@ func (p *Report) finding(r *record.Finding) error {
 	return nil
 }
 
-// total returns the number of findings.
-func (s *ruleSum) total() (n int64) {
-	for _, count := range s.counts {
-		n += count
-	}
-	return n
-}
-
-// ruleOf returns the sum of a rule.
-func (p *Report) ruleOf(id string) *ruleSum {
+// rule returns the sum of a rule.
+func (p *Report) rule(id string) *ruleSum {
 	s := p.rules[id]
 	if s == nil {
-		s = &ruleSum{rule: id, counts: map[record.Severity]int64{}}
+		s = &ruleSum{counts: map[record.Severity]int64{}}
 		p.rules[id] = s
 	}
 	return s
-}
-
-// offer takes a transaction as the example of a rule: that of the first finding if possible.
-func (s *ruleSum) offer(r *record.Transaction) {
-	if s.exact {
-		return
-	}
-	s.exact = s.first != nil && s.first.Transaction == record.Some(r.ID)
-	if s.exact || s.example == nil {
-		s.example = r.Clone()
-	}
-}
-
-// keepSlow keeps a transaction if it is one of the slowest. Of equal latencies, the first stay.
-func (p *Report) keepSlow(r *record.Transaction) {
-	latency, known := r.LatencyNS.Get()
-	if !known {
-		return
-	}
-	at := len(p.slow)
-	for at > 0 && p.slow[at-1].LatencyNS.Or(0) < latency {
-		at--
-	}
-	if at >= slowest {
-		return
-	}
-	p.slow = append(p.slow, nil)
-	copy(p.slow[at+1:], p.slow[at:])
-	p.slow[at] = r.Clone()
-	p.slow = p.slow[:min(len(p.slow), slowest)]
 }
 
 // Write writes the page. The Report must not be used afterwards.
@@ -310,5 +265,5 @@ func (p *Report) Write(w io.Writer, s *record.Summary, a About) error {
 	if err != nil {
 		return err
 	}
-	return v.write(w)
+	return pages().ExecuteTemplate(w, "page", v)
 }

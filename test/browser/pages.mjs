@@ -1,5 +1,5 @@
 // Opens reports in Chromium and prints what it finds, as JSON: pages.mjs CHROMIUM PAGE...
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
@@ -33,57 +33,24 @@ const picture = async (page, file, name) => {
 
 for (const file of files) {
   const found = { file, requests: [], messages: [], violations: [] };
-  const plain = await open(file, { javaScriptEnabled: false }, found);
-  found.sections = await plain.locator('main > section').count();
-  found.hidden = 0;
-  for (const h of await plain.locator('main > section > h2').all()) if (!await h.isVisible()) found.hidden++;
-  found.plainPictures = await plain.locator('svg.plot').count();
-  found.plainRows = await plain.locator('#rpc-table tbody tr').count();
-  await picture(plain, file, 'plain');
-  await plain.context().close();
-
-  const began = Date.now();
   const page = await open(file, {}, found);
-  await page.waitForSelector('html[data-ready]', { state: 'attached', timeout: 60000 });
-  found.ready = Date.now() - began;
-  found.rpcs = Number(await page.getAttribute('html', 'data-ready'));
+  found.sections = await page.locator('main > section').count();
+  found.hidden = 0;
+  for (const h of await page.locator('main > section > h2').all()) if (!await h.isVisible()) found.hidden++;
+  found.pictures = await page.locator('svg.plot, svg.band').count();
   found.violations.push(...await violations(page));
-  found.heap = await page.evaluate(() => performance.memory ? performance.memory.usedJSHeapSize : 0);
-  if (found.rpcs > 0) {
-    found.caption = await page.locator('#rpc-table caption').textContent();
-    found.filter = await page.evaluate(async () => {
-      const input = document.querySelector('#rpcs input'), caption = document.querySelector('#rpc-table caption'), before = performance.now();
-      input.value = '>1us conn:0';
-      const changed = new Promise(done => new MutationObserver(done).observe(caption, { childList: true, characterData: true, subtree: true }));
-      input.oninput();
-      await changed;
-      const took = performance.now() - before;
-      input.value = '';
-      input.oninput();
-      return took;
-    });
-    const lanes = page.locator('svg[data-strip=spans]').first();
-    if (await lanes.count()) {
-      await lanes.focus();
-      await page.keyboard.press('ArrowRight');
-      found.spoken = await page.locator('#live').textContent();
-      await page.keyboard.press('+');
-      found.zoomed = await lanes.getAttribute('viewBox');
-    }
-  }
   await picture(page, file, 'light');
   await page.emulateMedia({ colorScheme: 'dark' });
   if (file === files[0]) found.violations.push(...(await violations(page)).map(v => 'dark: ' + v));
   await picture(page, file, 'dark');
   await page.emulateMedia({ media: 'print', colorScheme: 'light' });
-  found.printedHeading = await page.evaluate(() => { const b = document.querySelector('thead button'); return b ? getComputedStyle(b).display : ''; });
+  found.details = await page.evaluate(() => { const p = document.querySelector('details p'); return p ? Math.round(p.getBoundingClientRect().height) : 0; });
   await picture(page, file, 'print');
   await page.emulateMedia({ media: null });
   await page.setViewportSize({ width: 360, height: 800 });
   found.wide = await page.evaluate(() => document.documentElement.scrollWidth);
   if (file === files[0]) found.violations.push(...(await violations(page)).map(v => 'narrow: ' + v));
   await picture(page, file, 'narrow');
-  found.bytes = statSync(file).size;
   await page.context().close();
   console.log(JSON.stringify(found));
 }

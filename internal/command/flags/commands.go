@@ -133,16 +133,6 @@ var commandTable = []row{
 	},
 
 	{
-		name: "before", takers: only("report"),
-		doc:  "compare with this earlier capture `file`",
-		sets: func(t *Typed) any { return &t.Before },
-	},
-	{
-		name: "max-size", takers: only("report"),
-		doc:  "write a page of at most this `size`",
-		sets: func(t *Typed) any { return &t.MaxSize },
-	},
-	{
 		name: "redact", takers: only("report"),
 		doc:  "use pseudonyms for addresses, paths, users, and names of machines and captures",
 		sets: func(t *Typed) any { return &t.Redact },

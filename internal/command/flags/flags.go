@@ -64,7 +64,6 @@ type Typed struct {
 	Scrub          bool
 	Redact         bool
 	Key            string
-	Before         string
 	Folder         string // of -C
 	MaxSize        Size
 	Limits         []string // of --fail-on of compare

@@ -1,8 +1,6 @@
 package input
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +18,6 @@ import (
 	"github.com/rdmadump/rdmadump/internal/command/flags"
 	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/internal/records"
-	"github.com/rdmadump/rdmadump/internal/report"
 	"github.com/rdmadump/rdmadump/render"
 )
 
@@ -70,7 +67,7 @@ func openLines(ctx context.Context, texts []*capture.TextError) (l *Lines, err e
 	return l, err
 }
 
-// openText opens a file of JSON lines, or a page that contains them, and decompresses it.
+// openText opens a file of JSON lines, and decompresses it.
 func openText(path string) (io.ReadCloser, error) {
 	source, err := capture.Open(path)
 	if err == nil {
@@ -81,22 +78,7 @@ func openText(path string) (io.ReadCloser, error) {
 	if !errors.As(err, &text) {
 		return nil, err
 	}
-	b := bufio.NewReader(text)
-	if first, _ := b.Peek(1); !bytes.Equal(first, []byte("<")) {
-		return &textFile{b, text}, nil
-	}
-	inside, err := report.Records(b)
-	if err != nil {
-		text.Close()
-		return nil, err
-	}
-	return &textFile{inside, text}, nil
-}
-
-// textFile is a text that has been opened.
-type textFile struct {
-	io.Reader
-	io.Closer
+	return text, nil
 }
 
 // OpenRecords opens the captures that the command line names, or JSON lines; one of the results is

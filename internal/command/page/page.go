@@ -6,7 +6,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -36,32 +35,25 @@ type reporting struct {
 
 // New returns the command report.
 func New(stdout, stderr io.Writer) *cobra.Command {
-	x := &reporting{Typed: flags.Typed{MaxSize: report.DefaultMaxSize}, stdout: stdout, stderr: stderr}
+	x := &reporting{stdout: stdout, stderr: stderr}
 	cmd := &cobra.Command{
 		Use: "report FILE... -w OUT", Short: "Write a report about a capture: one HTML page for a ticket",
 		Long: `report writes one HTML page about a capture, for a ticket or a mail: the
-problems, the findings with the text of each rule, the steps of mounts, operations with
-phases and histograms, callers, files, rates and a map of latencies over time, a picture
-of each connection (RPCs in flight, credits, exposed handles, bytes per second),
-ladder diagrams of the slowest RPCs and of an example of each finding, and a table of
-the RPCs. With captures of several points, it shows what happened between them. With
---before, it compares FILE with an earlier capture, as compare does. Below each table
-and picture is the command that shows the same in a terminal.
+problems with their evidence, one timeline, the operations with their latencies,
+ladder diagrams of the RPCs that the problems name, the connections, the findings with
+the text of each rule, what was not judged, and how the page was made. Below each part
+is the command that shows more in a terminal.
 
-The page is complete without scripts, other files and the network. A script of the
-page adds zooming, hovering, a filter and the table of all RPCs. The page contains
-no payload, but addresses, paths, users and machine names. --redact replaces these
-by the pseudonyms that export --scrub uses; with --key, by those of a capture that
-was scrubbed with this key. If the page would be larger than --max-size, it says in
-its first part what it leaves out. The same input gives the same page.
+The page needs no script, no other file and no network. It contains no payload, but
+addresses, paths, users and machine names. --redact replaces these by the pseudonyms
+that export --scrub uses; with --key, by those of a capture that was scrubbed with this
+key. The same input gives the same page.
 
---xid, --conn, --from, --to and -Y select the RPCs that the tables are about; the
-pictures of a connection show all its RPCs. With OUT -, report writes to standard
-output.`,
+--xid, --conn, --from, --to and -Y select the RPCs that the page is about. With OUT -,
+report writes to standard output.`,
 		Example: `  rdmadump report nfs.pcap -w report.html
   rdmadump report nfs.pcap --from 60 --to 90s -w stall.html
   rdmadump report client.pcap server.pcap -w both.html
-  rdmadump report after.pcap --before before.pcap -w update.html
   rdmadump report --redact nfs.pcap -w public.html`,
 		RunE: func(cmd *cobra.Command, args []string) error { return x.write(cmd, args) },
 	}
@@ -74,9 +66,6 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	secret, err := x.Secret(cmd, "redact")
 	if err != nil {
 		return err
-	}
-	if x.Before != "" && len(paths) > 1 {
-		return errors.New("--before compares two captures; name one FILE")
 	}
 	given := paths
 	if paths, err = input.Expand(&x.Typed, paths); err != nil {
@@ -117,20 +106,13 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	if pseudonyms != nil {
 		hide = pseudonyms
 	}
-	page := report.New(selector(r), hide, int64(r.Memory))
+	page := report.New(selector(r), hide)
 	page.Hosts = set.Hosts
-	earlier, err := x.earlier(cmd, set, page)
-	if err != nil {
-		return err
-	}
 	h := set.Naming(page.Handler())
 	if text != nil {
 		if err := text.Check(set, &h); err != nil {
 			return err
 		}
-	}
-	if earlier != nil {
-		inputs = append(inputs, x.Before)
 	}
 	out, err := command.Create(cmd.Context(), x.Write, inputs, x.stdout)
 	if err != nil {
@@ -148,8 +130,8 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	}
 	files := <-digests
 	about := report.About{
-		Version: command.Version(), Command: typedLine(cmd, given), Files: files.list, LinkTypes: links.names(), Selection: x.selection(), MaxSize: int64(x.MaxSize),
-		Points: input.PointRecords(r.Joined), Network: input.NetworkRecords(r.Joined), Before: earlier,
+		Version: command.Version(), Command: typedLine(cmd, given), Files: files.list, LinkTypes: links.names(), Selection: x.selection(),
+		Points: input.PointRecords(r.Joined), Network: input.NetworkRecords(r.Joined),
 	}
 	for _, path := range given {
 		if about.Typed += input.NamesOf(nil, []string{path}, nil).Typed; path != given[len(given)-1] {
@@ -157,7 +139,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		}
 	}
 	if about.Selection != nil {
-		about.Selected = "the tables are about the RPCs that these flags select: " + strings.Join(about.Selection, " ")
+		about.Selected = "the page is about the RPCs that these flags select: " + strings.Join(about.Selection, " ")
 	}
 	if r.Err != nil {
 		about.Error = command.Describe(r.Err) + "; the page is about everything before that."
@@ -187,41 +169,6 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		command.Say(x.stderr, "%s: %s on %s", render.Clean(x.Write), record.Plural(rpcs, "RPC"), record.Plural(r.Summary.Connections, "connection"))
 	}
 	return r.Ended()
-}
-
-// earlier reads the capture that the page compares with, if there is one, for the page. Damage ends the command: a comparison with a
-// part of a capture would mislead.
-func (x *reporting) earlier(cmd *cobra.Command, set *flags.Settings, page *report.Report) (*report.Earlier, error) {
-	if x.Before == "" {
-		return nil, nil
-	}
-	source, text, failed, err := input.OpenRecords(cmd, &x.Typed, []string{x.Before}, x.stderr)
-	if err = errors.Join(err, failed); err != nil {
-		return nil, err
-	}
-	own := *set
-	r := &export.Run{Times: flags.Times{Settings: &own}, Ctx: cmd.Context(), Stderr: x.stderr}
-	h, finish := page.CompareWith(selector(r))
-	if text != nil {
-		defer text.Close()
-		if err := text.Check(set, &h); err != nil {
-			return nil, err
-		}
-		r.BeginWith(&h)
-		r.Summary, err = text.Read(r.Ctx, h)
-	} else {
-		if r.Source, r.Joined, err = input.Join(cmd.Context(), &x.Typed, source, &own, x.stderr); err != nil {
-			return nil, err
-		}
-		defer r.Source.Close()
-		err = errors.Join(r.Feed(h, false), r.Err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--before %s: %w", render.Clean(x.Before), err)
-	}
-	finish(r.Summary)
-	d := <-digestsOf(cmd.Context(), []string{x.Before}, nil)
-	return &report.Earlier{File: d.list[0], Typed: shell.File(x.Before)}, nil
 }
 
 // selection returns the flags that select RPCs, quoted for a shell.
@@ -292,12 +239,6 @@ func (x *reporting) hide(about *report.About, summary *record.Summary, given []s
 		typed = append(typed, names[path])
 	}
 	about.Typed = strings.Join(typed, " ")
-	if e := about.Before; e != nil {
-		e.File.Name, e.Typed = "before", "before"
-		if names[x.Before] == "" {
-			names[x.Before] = e.Typed
-		}
-	}
 	for i := range about.Files {
 		file := &about.Files[i]
 		name := fmt.Sprintf("capture-%d", i+1)
@@ -326,7 +267,7 @@ func (x *reporting) hide(about *report.About, summary *record.Summary, given []s
 		}
 	}
 	if about.Selection != nil {
-		about.Selected = "the tables are about the RPCs that these flags select: " + strings.Join(about.Selection, " ")
+		about.Selected = "the page is about the RPCs that these flags select: " + strings.Join(about.Selection, " ")
 	}
 	return record.Hidden(summary, p)
 }
@@ -337,8 +278,7 @@ func typedLine(cmd *cobra.Command, paths []string) []string {
 	return append(append([]string{cmd.Name()}, paths...), flags.Words(cmd.Flags(), func(name string) bool { return name != "write" && name != "quiet" })...)
 }
 
-// selector returns the functions that select the records of a page. The pictures of a connection show
-// all its RPCs, as connections --timeline does.
+// selector returns the functions that select the records of a page.
 func selector(r *export.Run) report.Selector {
 	overlaps := r.Overlaps
 	if !r.From.Set && !r.To.Set {
@@ -346,13 +286,10 @@ func selector(r *export.Run) report.Selector {
 	}
 	return report.Selector{
 		Transaction: r.Selects,
-		Drawn: func(t *record.Transaction) bool {
-			return r.WantsConnection(t.Connection) && r.Overlaps(t.Start(), flags.EndOf(t))
-		},
-		Connection: func(c *record.Connection) bool { return r.WantsConnection(c.ID) && r.Overlaps(c.First, c.Last) },
-		Operation:  func(o *record.RDMAOperation) bool { return r.WantsConnection(o.Connection) && r.Within(o.Sent) },
-		Finding:    r.WantsFinding,
-		Overlaps:   overlaps,
+		Connection:  func(c *record.Connection) bool { return r.WantsConnection(c.ID) && r.Overlaps(c.First, c.Last) },
+		Operation:   func(o *record.RDMAOperation) bool { return r.WantsConnection(o.Connection) && r.Within(o.Sent) },
+		Finding:     r.WantsFinding,
+		Overlaps:    overlaps,
 	}
 }
 
