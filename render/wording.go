@@ -118,39 +118,6 @@ func numbered(n int64, point string) string {
 	return fmt.Sprintf("%d of %s", n, clean(point))
 }
 
-// phase is one part of a latency, or of a sum of latencies.
-type phase struct {
-	name string
-	ns   int64
-}
-
-// Cause returns the sentence about where the time of a transaction went, as package claim makes it. If none holds, it
-// returns the longest part of the latency, and without a latency the status.
-func Cause(r *record.Transaction) string {
-	if c, known := r.Cause.Get(); known {
-		return clean(c.Text)
-	}
-	if !r.LatencyNS.Known() {
-		return string(r.Status)
-	}
-	return longestPart(r)
-}
-
-// longestPart returns the longest part of a latency, or nothing if it is not known.
-func longestPart(r *record.Transaction) string {
-	var most phase
-	p := r.Phases.Or(record.Phases{})
-	for i, ns := range p.List() {
-		if ns := ns.Or(0); ns > most.ns {
-			most = phase{record.Phase(i).String(), ns}
-		}
-	}
-	if most.name == "" {
-		return ""
-	}
-	return Duration(most.ns) + " " + most.name
-}
-
 // endingWords name the ways in which a connection ends, if the name in JSON without its
 // underscores is not good enough.
 var endingWords = map[record.Ending]string{record.EndNak: "NAK", record.EndTerminate: "Terminate"}

@@ -1,10 +1,8 @@
 package nfs
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // Named describes everything in the tables that has one name.
@@ -156,13 +154,4 @@ func namesOf(table []operation) (names []string) {
 // OperationWords returns the names of all operations of COMPOUND and CB_COMPOUND.
 func OperationWords() []string {
 	return slices.Concat(namesOf(operations), namesOf(callbackOperations), []string{operationName(nil, opIllegal)})
-}
-
-// String returns the operations that have the name: "READ, WRITE and 3 more".
-func (n *Named) String() string {
-	const most = 4
-	if len(n.Of) <= most+1 {
-		return strings.Join(n.Of, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(n.Of[:most], ", "), len(n.Of)-most)
 }

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"cmp"
 	"net/netip"
 	"reflect"
 	"strings"
@@ -9,22 +8,19 @@ import (
 
 // Hosts are the names of hosts. A nil Hosts has none.
 type Hosts struct {
-	names   map[string]string // by address, as records have it
-	number  map[string]int    // of the addresses of a name
-	address map[string]string // the first one of a name
+	names  map[string]string // by address, as records have it
+	number map[string]int    // of the addresses of a name
 }
 
 // NewHosts returns Hosts without names.
-func NewHosts() *Hosts { return &Hosts{map[string]string{}, map[string]int{}, map[string]string{}} }
+func NewHosts() *Hosts { return &Hosts{map[string]string{}, map[string]int{}} }
 
 // Add gives an address a name, unless it has one.
 func (h *Hosts) Add(address netip.Addr, name string) {
 	text := address.Unmap().WithZone("").String()
 	if h.names[text] == "" {
 		h.names[text] = name
-		if h.number[name]++; h.number[name] == 1 {
-			h.address[name] = text
-		}
+		h.number[name]++
 	}
 }
 
@@ -49,30 +45,8 @@ func (h *Hosts) Shown(address string) string {
 	return name
 }
 
-// unnamed replaces what Shown returns by the addresses.
-type unnamed struct{ *Hosts }
-
-// Text returns the address of a host of which Shown returned the name.
-func (u unnamed) Text(what Secret, text string) string {
-	if what != SecretAddress {
-		return text
-	}
-	if _, inside, several := strings.Cut(text, "("); several {
-		return strings.TrimSuffix(inside, ")")
-	}
-	return cmp.Or(u.address[text], text)
-}
-
 // keepsContent marks what replaces addresses only.
 func (*Hosts) keepsContent() {}
-
-// Unnamed returns a copy of a record that Named returned, with the addresses. Sentences stay.
-func Unnamed[T any](r *T, h *Hosts) *T {
-	if h == nil {
-		return r
-	}
-	return Hidden(r, unnamed{h})
-}
 
 // In returns a text in which names replace addresses. An address that is a part of a longer word, such as the name of a file, stays.
 func (h *Hosts) In(text string) string {

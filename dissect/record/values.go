@@ -196,11 +196,3 @@ func Were[N int | int32 | int64 | uint32 | uint64](n N) string {
 	}
 	return "were"
 }
-
-// Every returns the name of all n things, of which there may be only one; noun is their name in the singular.
-func Every[N int | int32 | int64 | uint32 | uint64](n N, noun string) string {
-	if n == 1 {
-		return "the only " + noun
-	}
-	return "all " + Plural(n, noun)
-}

@@ -8,22 +8,6 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Ends sums up where the time of transactions passed, if there are captures at both ends.
-type Ends struct {
-	Transactions                  int64 // that were captured at both ends completely
-	ClientNS, NetworkNS, ServerNS int64 // at callers, in the network in both directions, and at the sides that executed the Calls, in nanoseconds
-}
-
-// Add adds a transaction.
-func (e *Ends) Add(r *record.Transaction) {
-	if s, known := r.Split.Get(); known {
-		e.Transactions++
-		e.ClientNS += s.ClientNS
-		e.NetworkNS += s.RequestNetworkNS + s.ReplyNetworkNS
-		e.ServerNS += s.ServerNS
-	}
-}
-
 // SplitSums sums up the places at which the latencies of transactions passed; see [record.Split].
 type SplitSums struct {
 	Transactions     int64 `json:"transactions" doc:"Number of transactions that were captured at both ends completely, which the other sums are about."`

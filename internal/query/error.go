@@ -2,7 +2,6 @@ package query
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,17 +13,6 @@ type Error struct {
 	Source   string
 	From, To int
 	Message  string
-	Flag     string // that the expression was given to; empty for -Y
-}
-
-// OfFlag returns an error of [Compile] as one of an expression that was given to another flag than -Y.
-func OfFlag(flag string, err error) error {
-	if e := (*Error)(nil); errors.As(err, &e) {
-		of := *e
-		of.Flag = flag
-		return &of
-	}
-	return err
 }
 
 // Error returns the message, with the expression and a mark under the place in the lines
@@ -34,7 +22,7 @@ func (e *Error) Error() string {
 	to := min(max(e.To, from), len(e.Source))
 	line := visible(e.Source)
 	before, under := len([]rune(e.Source[:from])), len([]rune(e.Source[from:to]))
-	return fmt.Sprintf("%s: %s\n  %s\n  %s^%s", cmp.Or(e.Flag, "-Y"), e.Message, line, strings.Repeat(" ", before), strings.Repeat("~", max(under-1, 0)))
+	return fmt.Sprintf("-Y: %s\n  %s\n  %s^%s", e.Message, line, strings.Repeat(" ", before), strings.Repeat("~", max(under-1, 0)))
 }
 
 // source is an expression as it was typed.

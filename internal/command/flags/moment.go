@@ -191,19 +191,6 @@ func (s *Settings) Resolve(first, last record.Time) error {
 	return nil
 }
 
-// ParseTime returns the time that was typed in a form of --from, for a capture that begins and ends at these times and whose times are
-// shown in a form.
-func ParseTime(typed string, first, last record.Time, shown render.Times) (record.Time, error) {
-	m, err := parseMoment(typed)
-	if err != nil || !m.Set {
-		return 0, fmt.Errorf("%s: %s", typed, momentForms)
-	}
-	if m, err = m.resolved(first, last, shown); err != nil {
-		return 0, fmt.Errorf("%s %w", typed, err)
-	}
-	return m.of(first), nil
-}
-
 // momentForms says how a time can be typed.
 const momentForms = "must be a time such as 10:02, 10:02:03.5, 2026-11-21 04:55:00 or 2026-11-21T04:55:00Z, seconds since the start of the capture or since 1970, such as 2.5 or 90s, or -1m, which counts from its end"
 
