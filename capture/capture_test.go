@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -174,6 +175,7 @@ func TestBad(t *testing.T) {
 		{"truncated record header", plain[:24+16+5+7], "", 1, "x: reading failed at byte 45, after 1 packets: record header needs 16 bytes, 7 available: unexpected EOF"},
 		{"zeros at the end", append(bytes.Clone(plain), make([]byte, 4096)...), "", 3, "x: reading failed at byte 90, after 3 packets: record header is all zeros"},
 		{"invalid length", lie, "", 1, "x: reading failed at byte 45, after 1 packets: record claims 1073741824 captured bytes, the limit is 262144"},
+		{"garbage after gzip", append(slices.Clip(zipped), "garbage after the data"...), "", -1, "what follows the gzip data is no gzip data"},
 		{"truncated gzip", zipped[:len(zipped)-12], "", -1, "unexpected EOF"},
 		{"truncated pcapng", ng[:len(ng)-6], "", 1, "x: reading failed at byte 88, after 1 packets: block of type 6 needs 40 bytes, 34 available: unexpected EOF"},
 		{"pcapng, no such interface", bytes.Join([][]byte{section(le), iface(le, 1, 0), enhanced(le, 3, 1, "x", 1)}, nil), "", 0, "x: reading failed at byte 48, after 0 packets: packet block names interface 3, the section has 1"},

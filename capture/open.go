@@ -256,6 +256,18 @@ func newUnpacker(format string, d decompressor) *unpacker {
 	return &unpacker{d, format, bufio.NewReaderSize(nil, packedRead)}
 }
 
+// errAfterGzip is the error of bytes that follow gzip data. Reset returns that of bytes that begin like gzip data and are none.
+var errAfterGzip = errors.New("what follows the gzip data is no gzip data")
+
+// Read returns decompressed bytes.
+func (u *unpacker) Read(p []byte) (int, error) {
+	n, err := u.decompressor.Read(p)
+	if err == gzip.ErrHeader {
+		err = errAfterGzip
+	}
+	return n, err
+}
+
 // Close keeps the unpacker for another file.
 func (u *unpacker) Close() error {
 	u.buffer.Reset(nil)
