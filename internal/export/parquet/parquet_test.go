@@ -322,6 +322,7 @@ func TestParts(t *testing.T) {
 		{parquet.Partition{{"host", "b"}}, false, ""},
 		{p, false, "not a partition by capture"},
 		{parquet.Partition{{"host", "b"}, {"day", "1"}}, false, "not a partition by day"},
+		{parquet.Partition{{"host", "c"}, {"day", "1"}}, false, "another number of keys"},
 	} {
 		w := parquet.New(folder, c.partition, parquet.Capture{}, c.replace)
 		err := w.Begin(first)

@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -106,7 +107,12 @@ func (p Partition) Path() string {
 // partitions, or other files than tables of this version. It removes the files of processes that were killed.
 func (w *Writer) fits(table string) error {
 	at := filepath.Join(w.folder, Version, table)
-	for _, name := range strings.Split(w.partition, string(filepath.Separator)) {
+	other, err := partitionOf(at)
+	if err != nil {
+		return err
+	}
+	names := strings.Split(w.partition, string(filepath.Separator))
+	for _, name := range names {
 		key, _, _ := strings.Cut(name, "=")
 		list, err := entries(at)
 		if err != nil {
@@ -119,6 +125,9 @@ func (w *Writer) fits(table string) error {
 		}
 		at = filepath.Join(at, name)
 	}
+	if other != "" && strings.Count(other, string(filepath.Separator))+1 != len(names) {
+		return fmt.Errorf("%s: this partition has another number of keys than the new one: engines cannot query both together; use the keys that the folder has, or another folder", filepath.Join(w.folder, Version, table, other))
+	}
 	list, err := entries(at)
 	if err != nil {
 		return err
@@ -129,6 +138,25 @@ func (w *Writer) fits(table string) error {
 		return ofThisVersion(filepath.Join(at, list[i].Name())) // one file is enough
 	}
 	return nil
+}
+
+// partitionOf returns the partition of the first file of a table, whose folder is at; empty if it has no file in a partition.
+func partitionOf(at string) (partition string, err error) {
+	err = filepath.WalkDir(at, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist), path == at && err == nil:
+			return nil
+		case err != nil:
+			return err
+		case !isRead(e) && e.IsDir():
+			return fs.SkipDir
+		case !isRead(e) || e.IsDir() || filepath.Dir(path) == at:
+			return nil
+		}
+		partition, err = filepath.Rel(at, filepath.Dir(path))
+		return cmp.Or(err, fs.SkipAll)
+	})
+	return partition, err
 }
 
 // entries returns what a folder has; a folder that does not exist has nothing.
