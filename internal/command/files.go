@@ -75,6 +75,23 @@ func Until[T any](ctx context.Context, what string, open func() (T, error)) (T, 
 	}
 }
 
+// ReadSide returns the content of the file that a flag names, at most most bytes and one more. It returns an error if ctx ends before the end
+// of a FIFO.
+func ReadSide(ctx context.Context, flag, path string, most int64) ([]byte, error) {
+	return Until(ctx, flag+" "+path, func() ([]byte, error) {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", flag, render.Clean(path), Cause(err))
+		}
+		defer f.Close()
+		text, err := io.ReadAll(io.LimitReader(f, most+1))
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", flag, render.Clean(path), Cause(err))
+		}
+		return text, nil
+	})
+}
+
 // SameFile reports whether two paths name the same file, which need not exist yet.
 func SameFile(a, b string) bool {
 	x, failed := os.Stat(a)

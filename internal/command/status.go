@@ -66,12 +66,20 @@ func Damaged(err error) error {
 	return fmt.Errorf("%s; results cover the packets before that", Describe(err))
 }
 
+// fewErrors is the largest number of inputs of which an error has a text.
+const fewErrors = 8
+
 // Describe returns the message for an error of one input, or of several.
 func Describe(err error) string {
 	if several, is := err.(interface{ Unwrap() []error }); is {
 		var texts []string
 		for _, one := range several.Unwrap() {
-			texts = append(texts, Describe(one))
+			if texts = append(texts, Describe(one)); len(texts) == fewErrors {
+				break
+			}
+		}
+		if more := len(several.Unwrap()) - len(texts); more > 0 {
+			texts = append(texts, fmt.Sprintf("and %d more", more))
 		}
 		return strings.Join(texts, "; ")
 	}

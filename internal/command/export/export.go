@@ -61,7 +61,7 @@ type Run struct {
 
 // open opens the captures of an export. The caller closes its source.
 func open(cmd *cobra.Command, f *flags.Typed, v *flags.View, paths []string, stderr io.Writer) (*Run, error) {
-	set, err := f.Parse(v, true)
+	set, err := f.Parse(cmd.Context(), v, true)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package flags
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -232,6 +231,9 @@ func offerInterfaces(*View) cobra.CompletionFunc {
 	})
 }
 
+// mostSide is the longest file of --key and --baseline in bytes.
+const mostSide = 64 << 20
+
 // Secret returns the contents of the file of --key, or nil without the flag, which belongs to another flag.
 func (f *Typed) Secret(cmd *cobra.Command, with string) ([]byte, error) {
 	given, _ := cmd.Flags().GetBool(with)
@@ -243,10 +245,12 @@ func (f *Typed) Secret(cmd *cobra.Command, with string) ([]byte, error) {
 	case f.Key == "":
 		return nil, errors.New(`--key "": the name of the file is empty`)
 	}
-	secret, err := os.ReadFile(f.Key)
+	secret, err := command.ReadSide(cmd.Context(), "--key", f.Key, mostSide)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("--key %s: %w", f.Key, command.Cause(err))
+		return nil, err
+	case len(secret) > mostSide:
+		return nil, fmt.Errorf("--key %s: the file is longer than 64 MiB", f.Key)
 	case len(secret) == 0:
 		return nil, fmt.Errorf("--key %s: the file is empty", f.Key)
 	case command.SameFile(f.Key, f.Write):

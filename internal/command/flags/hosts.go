@@ -3,10 +3,9 @@ package flags
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
-	"io"
 	"net/netip"
-	"os"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -24,20 +23,15 @@ const (
 )
 
 // parseHosts reads the file of --hosts, which has the format of /etc/hosts: an address, and after it the name that is shown, and others.
-func parseHosts(path string) (*record.Hosts, error) {
+func parseHosts(ctx context.Context, path string) (*record.Hosts, error) {
 	if path == "" {
 		return nil, nil
 	}
-	file, err := os.Open(path)
+	text, err := command.ReadSide(ctx, "--hosts", path, mostHosts)
 	if err != nil {
-		return nil, fmt.Errorf("--hosts %s: %w", render.Clean(path), command.Cause(err))
+		return nil, err
 	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, mostHosts+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("--hosts %s: %w", render.Clean(path), command.Cause(err))
-	case len(text) > mostHosts:
+	if len(text) > mostHosts {
 		return nil, fmt.Errorf("--hosts %s: the file is longer than 4 MiB", render.Clean(path))
 	}
 	hosts := record.NewHosts()

@@ -37,7 +37,7 @@ func TestHosts(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		h, err := parseHosts(path)
+		h, err := parseHosts(t.Context(), path)
 		if c.wrong != "" {
 			if err == nil || !strings.Contains(err.Error(), c.wrong) || strings.ContainsFunc(err.Error(), func(c rune) bool { return c == utf8.RuneError || !unicode.IsPrint(c) }) {
 				t.Errorf("%.40q: %v, want %s", c.text, err, c.wrong)

@@ -2,9 +2,10 @@ package flags
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -18,7 +19,7 @@ import (
 type baseline map[string]bool
 
 // parseKnown parses --ignore and reads the file of --baseline.
-func (s *Settings) parseKnown(f *Typed) error {
+func (s *Settings) parseKnown(ctx context.Context, f *Typed) error {
 	s.Ignored = map[string]bool{}
 	for _, id := range f.ignore {
 		if _, err := FindRule("--ignore", id); err != nil {
@@ -29,13 +30,15 @@ func (s *Settings) parseKnown(f *Typed) error {
 	if f.baseline == "" {
 		return nil
 	}
-	file, err := os.Open(f.baseline)
-	if err != nil {
-		return fmt.Errorf("--baseline %s: %w", f.baseline, command.Cause(err))
+	text, err := command.ReadSide(ctx, "--baseline", f.baseline, mostSide)
+	switch {
+	case err != nil:
+		return err
+	case len(text) > mostSide:
+		return fmt.Errorf("--baseline %s: the file is longer than 64 MiB", f.baseline)
 	}
-	defer file.Close()
 	s.Known = baseline{}
-	lines := bufio.NewScanner(file)
+	lines := bufio.NewScanner(bytes.NewReader(text))
 	for lines.Scan() {
 		line := strings.TrimSpace(lines.Text())
 		if line == "" || strings.HasPrefix(line, "#") {

@@ -2,6 +2,7 @@ package flags
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -94,8 +95,8 @@ type Order struct {
 var failsOn = map[string]string{"check": "error"}
 
 // Parse converts the flags for a view. Whole reports whether the input has an end, at which
-// records can be sorted.
-func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
+// records can be sorted. It reads the files that flags name, until ctx ends.
+func (f *Typed) Parse(ctx context.Context, v *View, whole bool) (*Settings, error) {
 	v, err := f.shownBy(v)
 	if err != nil {
 		return nil, err
@@ -108,7 +109,7 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 	if err := s.parseValues(f); err != nil {
 		return nil, err
 	}
-	if err := s.parseKnown(f); err != nil {
+	if err := s.parseKnown(ctx, f); err != nil {
 		return nil, err
 	}
 	if s.ports, s.Tunnels, err = parsePorts(f.decodeAs); err != nil {
@@ -117,7 +118,7 @@ func (f *Typed) Parse(v *View, whole bool) (*Settings, error) {
 	if s.at, err = parseAt(f.at); err != nil {
 		return nil, err
 	}
-	if s.Hosts, err = parseHosts(f.hosts); err != nil {
+	if s.Hosts, err = parseHosts(ctx, f.hosts); err != nil {
 		return nil, err
 	}
 	if slices.Contains([]string{"sarif", "junit", "markdown"}, f.output) {

@@ -103,7 +103,7 @@ func (b *browsing) run(cmd *cobra.Command, paths []string) error {
 	if b.Keep < 0 {
 		return fmt.Errorf("--keep %d: must not be negative", b.Keep)
 	}
-	set, err := b.Parse(flags.BrowseView, true)
+	set, err := b.Parse(cmd.Context(), flags.BrowseView, true)
 	if err != nil {
 		return err
 	}

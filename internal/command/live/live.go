@@ -145,7 +145,7 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	set, err := l.Parse(v, false)
+	set, err := l.Parse(cmd.Context(), v, false)
 	if err == nil {
 		err = set.RefuseEnd("live packets")
 	}

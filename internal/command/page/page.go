@@ -78,7 +78,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		return err
 	}
 	x.Called = called
-	set, err := x.Parse(flags.ReportView, true)
+	set, err := x.Parse(cmd.Context(), flags.ReportView, true)
 	if err != nil {
 		return err
 	}

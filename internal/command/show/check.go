@@ -2,6 +2,7 @@ package show
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -97,7 +98,7 @@ func findings(s *sink) (dissect.Handler, func()) {
 			}
 		}
 		if s.Accept != "" {
-			s.fail(c.writeBaseline(s.Accept, s.Accepted))
+			s.fail(c.writeBaseline(s.ctx, s.Accept, s.Accepted))
 		}
 	}
 }
@@ -211,7 +212,7 @@ func (c *results) unchecked(s *record.Summary) (lines []string) {
 }
 
 // writeBaseline writes the reported findings to a baseline file. The file may be open already.
-func (c *results) writeBaseline(path string, f *command.LaterFile) (err error) {
+func (c *results) writeBaseline(ctx context.Context, path string, f *command.LaterFile) (err error) {
 	var b strings.Builder
 	b.WriteString("# Findings that rdmadump check --baseline does not report: rule, operation.\n")
 	lines := make([]string, 0, len(c.reported))
@@ -223,7 +224,7 @@ func (c *results) writeBaseline(path string, f *command.LaterFile) (err error) {
 		b.WriteString(line + "\n")
 	}
 	if f == nil {
-		err = os.WriteFile(path, []byte(b.String()), 0o666)
+		_, err = command.Until(ctx, "--write-baseline "+path, func() (any, error) { return nil, os.WriteFile(path, []byte(b.String()), 0o666) })
 	} else if err = f.Begin(); err == nil {
 		_, err = f.WriteAt([]byte(b.String()), 0)
 	}

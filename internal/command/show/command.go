@@ -40,7 +40,7 @@ func (x *viewing) run(cmd *cobra.Command, paths []string) error {
 		_, err := io.WriteString(stdout, render.ColumnsShown(x.view.Fields.Of()))
 		return err
 	}
-	set, err := f.Parse(x.view, true)
+	set, err := f.Parse(cmd.Context(), x.view, true)
 	if err != nil {
 		return err
 	}

@@ -151,7 +151,7 @@ decrease by more than 5 percent.
 
 // run compares two captures.
 func (c *comparing) run(cmd *cobra.Command, paths []string) error {
-	set, err := c.Parse(flags.CompareView, true)
+	set, err := c.Parse(cmd.Context(), flags.CompareView, true)
 	if err != nil {
 		return err
 	}
