@@ -12,6 +12,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/header"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/render"
 	"github.com/rdmadump/rdmadump/synth"
@@ -304,6 +305,26 @@ func TestVersion2Trees(t *testing.T) {
 		}
 		if want := "rdma_inv_handle 0x000000a1"; !strings.Contains(ladder.String(), want) {
 			t.Errorf("the ladder has no %q:\n%s", want, ladder.String())
+		}
+	})
+}
+
+// TestHeaderOfTwoPackets: a header that goes on in the next packet of its Send is no error, and one that ends with the Send is.
+func TestHeaderOfTwoPackets(t *testing.T) {
+	call := synth.Null()
+	for i := range uint32(60) { // 24 bytes each in the header
+		call.Reads = append(call.Reads, rpcrdma.ReadSegment{Position: 40, Segment: synth.Mem(0x100+i, 8)})
+	}
+	both(t, synth.Options{MTU: 1024}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		c.Connect()
+		c.Client.Call(call)
+		_, whole := trees(t, w)
+		if !strings.Contains(whole, "Continues: in the following packets") || strings.Contains(whole, "Error: ") {
+			t.Errorf("the tree of a header of two packets:\n%s", whole)
+		}
+		c.Client.Send(call.Bytes()[:1000])
+		if _, cut := trees(t, w); !strings.Contains(cut, "Error: next word of the Read list truncated") {
+			t.Errorf("the tree of a header that ends too soon has no error:\n%s", cut)
 		}
 	})
 }

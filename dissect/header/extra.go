@@ -42,6 +42,7 @@ var Extras = []Extra{
 	{"rpcrdma", "rdma_inv_handle", Text, "The rdma_inv_handle of such a message, which names the handle that the responder may invalidate; 0 for none.", ""},
 	{"rpcrdma", "align", Number, "The rdma_align field of RDMA_MSGP in bytes.", "rpcordma.rdma_align"},
 	{"rpcrdma", "thresh", Number, "The rdma_thresh field of RDMA_MSGP in bytes.", "rpcordma.rdma_thresh"},
+	{"rpcrdma", "continues", Text, "That the header does not end in this packet, the first of a Send of several.", ""},
 	{"rpcrdma", "error", Text, "The reason why the RPC-over-RDMA header cannot be decoded.", ""},
 	{"rpcrdma", "header_bytes", Number, "The length of the RPC-over-RDMA header in bytes.", ""},
 	{"rpc", "rpc_vers", Number, "The version of the RPC protocol.", ""},
@@ -57,6 +58,7 @@ var Extras = []Extra{
 	{"rpc", "high", Number, "The highest version that the responder supports.", "rpc.programversion.max"},
 	{"rpc", "nfs_status", Text, "The NFS status at the start of the results.", ""},
 	{"rpc", "operations", TextList, "The names of the operations of a COMPOUND, in order.", ""},
+	{"rpc", "continues", Text, "That the header does not end in this packet, the first of a Send of several.", ""},
 	{"rpc", "error", Text, "The reason why the RPC header cannot be decoded.", ""},
 
 	// The following members exist only if the tree is requested with -V, --rpc or a filter.

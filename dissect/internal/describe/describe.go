@@ -4,6 +4,7 @@ package describe
 
 import (
 	"encoding/binary"
+	"errors"
 	"math/bits"
 	"strconv"
 
@@ -367,7 +368,7 @@ func (d *Describer) describePayload(p *packet, at int) {
 		p.addSummary(" | IPoIB ")
 		p.addSummary(header.IPoIB.Fields[0].Names(uint64(binary.BigEndian.Uint16(t.Payload))))
 	case info.Kind == rocev2.KindSend && info.First && d.in.RPC && p.wants.Has(forRPCRDMA):
-		d.describeRPCRDMA(p, at, t.Payload, "")
+		d.describeRPCRDMA(p, at, t.Payload, "", !info.Last && len(t.Payload) == t.PayloadLength)
 	}
 	if d.in.Tree && d.in.RPC && info.Kind == rocev2.KindSend {
 		d.describeSend(p, sendPart{data: t.Payload, at: at, size: t.PayloadLength, first: info.First, last: info.Last})
@@ -442,8 +443,8 @@ func (d *Describer) describeMAD(p *packet, at int) {
 }
 
 // describeRPCRDMA adds the RPC-over-RDMA header at the start of a Send and the RPC header after it,
-// as far as this packet contains them.
-func (d *Describer) describeRPCRDMA(p *packet, at int, data []byte, suffix string) {
+// as far as this packet contains them. Continues is set if the Send has more packets.
+func (d *Describer) describeRPCRDMA(p *packet, at int, data []byte, suffix string, continues bool) {
 	h := &d.header
 	err := h.Decode(data)
 	p.open(record.NodeObject, "rpcrdma"+suffix, "RPC-over-RDMA", at, h.Length)
@@ -486,14 +487,13 @@ func (d *Describer) describeRPCRDMA(p *packet, at int, data []byte, suffix strin
 			p.chunkLists(h, data, lists-at, at)
 		}
 	}
-	if err != nil {
-		p.text("error", "Error", err.Error(), -1, 0)
+	if p.undecoded(err, rpcrdma.ErrTruncated, continues) {
 		p.addSummary(" malformed")
 	}
 	p.number("header_bytes", "Header bytes", int64(h.Length), at, h.Length)
 	p.close()
 	if err == nil && h.Understood() && h.Proc == rpcrdma.Msg && len(data) > h.Length && p.wants.Has(forRPC) {
-		d.describeRPC(p, at+h.Length, data[h.Length:], suffix)
+		d.describeRPC(p, at+h.Length, data[h.Length:], suffix, continues)
 	}
 }
 
@@ -565,7 +565,7 @@ func (p *packet) segment(data []byte, n, base int) {
 }
 
 // describeRPC adds an RPC header.
-func (d *Describer) describeRPC(p *packet, at int, data []byte, suffix string) {
+func (d *Describer) describeRPC(p *packet, at int, data []byte, suffix string, continues bool) {
 	r := &d.rpc
 	err := r.Decode(data)
 	if r.Length < 8 {
@@ -588,10 +588,22 @@ func (d *Describer) describeRPC(p *packet, at int, data []byte, suffix string) {
 		}
 		d.describeReply(p, at, data)
 	}
-	if err != nil {
-		p.text("error", "Error", err.Error(), -1, 0)
-	}
+	p.undecoded(err, oncrpc.ErrTruncated, continues)
 	p.close()
+}
+
+// undecoded adds why a header cannot be decoded, and returns true. It returns false if err is nil, and if the header is only cut because it
+// continues in the next packet of the message.
+func (p *packet) undecoded(err, cut error, continues bool) bool {
+	switch {
+	case err == nil:
+		return false
+	case continues && errors.Is(err, cut):
+		p.text("continues", "Continues", "in the following packets", -1, 0)
+		return false
+	}
+	p.text("error", "Error", err.Error(), -1, 0)
+	return true
 }
 
 // describeCall adds the fields of a Call. If the header is not complete, the start of the arguments
@@ -822,7 +834,7 @@ func (d *Describer) describeFPDU(p *packet, index int) {
 		p.addSummaryHex(uint64(s.STag), 8)
 	}
 	if s.Opcode.IsSend() && s.Offset == 0 && d.in.RPC && p.wants.Has(forRPCRDMA) {
-		d.describeRPCRDMA(p, at(body), s.Payload[:min(len(s.Payload), max(note.ULPDU-s.HeaderLength, 0))], suffix)
+		d.describeRPCRDMA(p, at(body), s.Payload[:min(len(s.Payload), max(note.ULPDU-s.HeaderLength, 0))], suffix, !s.Last && len(s.Payload) >= note.ULPDU-s.HeaderLength)
 	}
 	if d.in.Tree && d.in.RPC && s.Opcode.IsSend() && note.CRC != iwarp.CRCBad {
 		size := max(note.ULPDU-s.HeaderLength, 0)

@@ -90,7 +90,7 @@ func (d *Describer) describePlain(p *packet, s sendPart) {
 		p.addSummaryHex(uint64(binary.BigEndian.Uint32(s.data)), 8)
 	}
 	if p.wants.Has(forRPC) {
-		d.describeRPC(p, s.at, s.data, s.suffix)
+		d.describeRPC(p, s.at, s.data, s.suffix, false)
 	}
 	if d.in.Tree {
 		d.describeSend(p, s)
