@@ -74,6 +74,29 @@ func count(texts []string, prefix string) (n int) {
 	return n
 }
 
+// TestTerminateNamesOperation: the finding about a Terminate names the operation that it refuses, as far as it was captured before.
+func TestTerminateNamesOperation(t *testing.T) {
+	for want, play := range map[string]func(c *synth.Conn){
+		"Terminate of the server's RDMA Write of 4096 bytes in packets 7 to 9: DDP tagged buffer error: invalid STag": func(c *synth.Conn) {
+			c.Client.Call(synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4096)))
+			c.Server.Write(0xa1, 0x1000, make([]byte, 4096))
+			c.Client.Refuse()
+		},
+		"Terminate of the client's Send of 88 bytes in packet 6: DDP untagged buffer error: no buffer available": func(c *synth.Conn) {
+			c.Client.Call(synth.Getattr3())
+			c.Server.NotReady()
+		},
+	} {
+		w := synth.New()
+		c := w.IWARP(synth.Options{})
+		c.Connect()
+		play(c)
+		if all := findings(t, w); !slices.ContainsFunc(all, func(f record.Finding) bool { return f.Rule == "terminate" && f.Message == want }) {
+			t.Errorf("no finding %q in%s", want, lines(all))
+		}
+	}
+}
+
 // TestErrorMessages: the finding about an RDMA_ERROR refers only to rules that the Call broke.
 func TestErrorMessages(t *testing.T) {
 	noInvalidation := synth.Options{Client: synth.End{PrivateData: synth.Inline(4096, 4096, false)}}

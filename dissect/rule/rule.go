@@ -198,7 +198,7 @@ var (
 	ConnectionRejected    = define("connection-rejected", record.Warning, "IBTA vol. 1 s.12.6.7").overTCP("RFC 5044 s.7.1").overRPC("RFC 9293 s.3.5.2")
 	ConnectionLost        = define("connection-lost", record.Warning, "RFC 8166 s.4.5.5").overRPC("RFC 5531 s.4").needs(0, missing|evidence.NoXID, evidence.Unordered)
 	Terminate             = define("terminate", record.Error, "RFC 5040 s.4.8")
-	TerminateBitsReversed = define("terminate-bits-reversed", record.Error, "RFC 5040 s.4.8")
+	TerminateBitsReversed = define("terminate-bits-reversed", record.Note, "RFC 5040 s.4.8")
 	MPACRCBad             = define("mpa-crc-bad", record.Error, "RFC 5044 s.4.4")
 	MPAFraming            = define("mpa-framing", record.Error, "RFC 5044 s.4.1")
 	ICRCBad               = define("icrc-bad", record.Warning, "IBTA vol. 1 s.7.8.1")

@@ -297,6 +297,19 @@ var scenes = []scene{
 		s.rpc(c, synth.Compound(synth.XDR{}.Word(57).Hyper(0x1234)), synth.CompoundReply(synth.XDR{}.Word(57, 0)), time.Millisecond)
 		c.Disconnect(c.Client)
 	}},
+	{"outage", record.Error, "network server", "", nil, []string{"retransmission"}, func(s *stage) { // RDMA operations of no RPC
+		c := s.conn()
+		c.Server.Port = 4420
+		c.Client.PrivateData, c.Server.PrivateData = synth.NoPrivateData(), synth.NoPrivateData()
+		c.Connect()
+		c.Client.Write(0x1234, 0, make([]byte, 1024))
+		c.Server.Ack()
+		sent := c.Client.Write(0x1234, 0, make([]byte, 1024))
+		for range 6 {
+			s.Advance(2 * time.Second)
+			s.Retransmit(sent...)
+		}
+	}},
 	{"outage", record.Error, "network server", "", nil, []string{"unanswered", "retransmission"}, func(s *stage) { // a single Call, sent again and again
 		c := s.connect()
 		sent := c.Client.Call(synth.Getattr3())

@@ -182,8 +182,13 @@ func (d *diagnosis) away(p *problem, s absence, away span) {
 	between := func(client, server string) bool {
 		return client == s.Address && server == s.Peer || client == s.Peer && server == s.Address
 	}
+	on := map[int]bool{} // connections of the two hosts
 	for _, c := range d.connections {
-		if at := c.endedAt(); between(c.Client.Address.Or(""), c.Server.Address.Or("")) && !c.open() && at >= away.from && (at <= away.to+2e9 || c.First < away.from && at <= away.to+30e9 && len(d.inFlight(c.ID)) > 0) {
+		if !between(c.Client.Address.Or(""), c.Server.Address.Or("")) {
+			continue
+		}
+		on[c.ID] = true
+		if at := c.endedAt(); !c.open() && at >= away.from && (at <= away.to+2e9 || c.First < away.from && at <= away.to+30e9 && len(d.inFlight(c.ID)) > 0) {
 			if end, _ := c.Ended.Get(); end.OutstandingCalls > 0 || end.How == record.EndRetries || end.How == record.EndSilence || end.How == record.EndRejected {
 				p.lose(d, c)
 			}
@@ -205,8 +210,15 @@ func (d *diagnosis) away(p *problem, s absence, away span) {
 			}
 		}
 	}
+	for _, w := range d.stalls {
+		if w.by.free() && on[w.connection] && (span{w.From, w.To}).touches(away) {
+			w.by.take(p)
+			p.blocked = append(p.blocked, span{w.From, w.From + record.Time(w.ns)})
+			p.conns[w.connection] += w.ns
+		}
+	}
 	for _, f := range d.findings {
-		if at := f.Time.Or(0); f.Rule == "retransmission-timeout" && between(f.Client.Or(""), f.Server.Or("")) && at >= away.from && at <= away.to+1e9 {
+		if at := f.Time.Or(0); f.Rule == "retransmission-timeout" && on[f.Connection.Or(-1)] && at >= away.from && at <= away.to+1e9 {
 			p.finding(f)
 		}
 	}
@@ -443,9 +455,15 @@ func retransmission(d *diagnosis) {
 	}
 	var list []stalledRPC
 	var repeated, packets, bursts int64
-	storm := slices.IndexFunc(d.problems, func(p *problem) bool { return p.ID == "retransmission-storm" })
 	for _, c := range d.connections {
-		if storm >= 0 && d.problems[storm].isAbout(c.ID) {
+		ofOutage := int64(0)
+		for _, f := range d.findings {
+			if f.Rule == "retransmission-timeout" && f.Connection == record.Some(c.ID) && f.by.by != nil && f.by.by.ID == "outage" {
+				ofOutage++
+			}
+		}
+		storm := slices.ContainsFunc(d.problems, func(p *problem) bool { return p.ID == "retransmission-storm" && p.isAbout(c.ID) })
+		if storm || ofOutage > 0 && ofOutage == c.Path.Bursts {
 			continue
 		}
 		n := c.Counts()

@@ -326,7 +326,13 @@ func terminates(d *diagnosis) {
 			what = "ended by a NAK"
 		}
 		p.Headline = fmt.Sprintf("connection %d %s: %s", c.ID, what, end.Reason.Or("no reason given"))
-		p.proof(record.PacketRef{Packet: end.Packet.Or(0), Point: end.Point}, end.Reason.Or(what))
+		refusal := end.Reason.Or(what)
+		if f := d.find(func(f *finding) bool {
+			return f.Connection == record.Some(c.ID) && f.Rule == "terminate" && f.Packet == end.Packet
+		}); f != nil {
+			refusal, _, _ = strings.Cut(f.Message, ": ") // it names what was refused, and the headline says why
+		}
+		p.proof(record.PacketRef{Packet: end.Packet.Or(0), Point: end.Point}, refusal)
 		p.during(c.endedAt(), c.endedAt())
 		if cause != nil {
 			p.finding(cause)

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"fmt"
 	"hash/crc32"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
@@ -557,7 +558,7 @@ func (f *flow) terminate(payload []byte, cur *currentPacket) {
 	if m.Decode(payload) != nil {
 		return
 	}
-	r := Refusal{By: f.side, At: at, Fatal: true, Reason: m.String(), Kind: Write, Text: "Terminate: " + m.String()}
+	r := Refusal{By: f.side, At: at, Fatal: true, Reason: m.String(), Kind: Write, Text: "Terminate"}
 	if m.HasDDP {
 		switch {
 		case m.HasRDMAP:
@@ -581,6 +582,17 @@ func (f *flow) terminate(payload []byte, cur *currentPacket) {
 		}
 		cur.mark(r.Op, 0)
 	}
+	if o := r.Op; o != nil {
+		least, where := "", "packet "+record.PacketText(o.First.Packet)
+		if o.Kind != Read && !o.done {
+			least = ">= " // the rest of it follows the Terminate
+		}
+		if o.Last.Packet != o.First.Packet {
+			where = fmt.Sprintf("packets %s to %s", record.PacketText(o.First.Packet), record.PacketText(o.Last.Packet))
+		}
+		r.Text += fmt.Sprintf(" of the %s's %v of %s%s in %s", c.setup.End(o.Side), o.Kind, least, record.Plural(o.Length, "byte"), where)
+	}
+	r.Text += ": " + r.Reason
 	if m.Swapped {
 		c.Report(rule.TerminateBitsReversed, Where{At: at, AtFault: record.Some(f.side)}, "the control word of the Terminate has the bits of each byte in reverse order, as Linux's siw writes it; it was decoded in the intended order")
 	}
