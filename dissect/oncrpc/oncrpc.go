@@ -144,20 +144,30 @@ const (
 	maxGIDs    = 16
 )
 
-// Excess returns an error that wraps [ErrMalformed] if an AUTH_SYS credential exceeds the limits of the RFC, and nil
-// otherwise.
-func (a Auth) Excess() error {
-	if a.Flavor != AuthSys || len(a.Body) < 8 {
+var errShortSys = fmt.Errorf("oncrpc: the body of AUTH_SYS ends before its last group: %w", ErrMalformed)
+
+// Misfit returns an error that wraps [ErrMalformed] if an AUTH_SYS credential exceeds the limits of the RFC, or ends before its last
+// group, and nil otherwise.
+func (a Auth) Misfit() error {
+	if a.Flavor != AuthSys {
 		return nil
+	}
+	if len(a.Body) < 8 {
+		return errShortSys
 	}
 	size := be.Uint32(a.Body[4:])
 	if size > maxMachine {
 		return fmt.Errorf("oncrpc: the machine name of AUTH_SYS has %d bytes, the limit is %d: %w", size, maxMachine, ErrMalformed)
 	}
-	if at := 8 + int(size+3)&^3 + 8; at+4 <= len(a.Body) {
-		if n := be.Uint32(a.Body[at:]); n > maxGIDs {
-			return fmt.Errorf("oncrpc: AUTH_SYS has %d groups, the limit is %d: %w", n, maxGIDs, ErrMalformed)
-		}
+	gids := 8 + int(size+3)&^3 + 8
+	if len(a.Body) < gids+4 {
+		return errShortSys
+	}
+	switch n := be.Uint32(a.Body[gids:]); {
+	case n > maxGIDs:
+		return fmt.Errorf("oncrpc: AUTH_SYS has %d groups, the limit is %d: %w", n, maxGIDs, ErrMalformed)
+	case len(a.Body) < gids+4+int(n)*4:
+		return errShortSys
 	}
 	return nil
 }

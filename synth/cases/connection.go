@@ -3,6 +3,9 @@ package cases
 import (
 	"time"
 
+	"github.com/rdmadump/rdmadump/dissect/iwarp"
+	"github.com/rdmadump/rdmadump/rocev2"
+
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -533,30 +536,39 @@ var credits = []Case{
 		Healthy: rpc,
 	},
 	{
-		Rule: "receive-too-small", Name: "within the stated size", AtFault: server, Transport: RoCE,
+		Rule: "receive-too-small", Name: "within the stated size", AtFault: server,
 		Broken: func(_ *wire, c *conn) {
 			c.Client.Call(synth.Write3(0, data(2000)))
-			c.Server.Nak(1)
+			tooLong(c.Server)
 		},
 		Healthy: does(synth.Write3(0, data(2000)), synth.Write3Reply(2000)),
 	},
 	{
-		Rule: "receive-too-small", Name: "within the negotiated limit", AtFault: server, Transport: RoCE, Options: privately(synth.Inline(1024, 1024, true), yes),
+		Rule: "receive-too-small", Name: "within the negotiated limit", AtFault: server, Options: privately(synth.Inline(1024, 1024, true), yes),
 		Broken: func(_ *wire, c *conn) {
 			c.Client.Call(synth.Write3(0, data(800)))
-			c.Server.Nak(1)
+			tooLong(c.Server)
 		},
 		Healthy: func(_ *wire, c *conn) { // the server accepts 4096 bytes, but the client said that it sends 1024 at most
 			c.Client.Call(synth.Write3(0, data(2000)))
-			c.Server.Nak(1)
+			tooLong(c.Server)
 		},
 	},
 	{
-		Rule: "receive-too-small", Name: "within 1024 bytes, no size stated", AtFault: server, Transport: RoCE, Options: privately(yes, synth.NoPrivateData()),
+		Rule: "receive-too-small", Name: "within 1024 bytes, no size stated", AtFault: server, Options: privately(yes, synth.NoPrivateData()),
 		Broken: func(_ *wire, c *conn) {
 			c.Client.Call(synth.Write3(0, data(800)))
-			c.Server.Nak(1)
+			tooLong(c.Server)
 		},
 		Healthy: does(synth.Write3(0, data(800)), synth.Write3Reply(800)),
 	},
+}
+
+// tooLong refuses the last Send of the peer as longer than its buffer: with a NAK, "invalid request", or a Terminate.
+func tooLong(s *synth.Side) {
+	if s.Conn.IWARP() {
+		s.Terminate(iwarp.TerminateHeader{Layer: 1, Type: 2, Code: 5, HasLength: true, HasDDP: true})
+		return
+	}
+	s.Nak(rocev2.NakInvalidRequest)
 }

@@ -59,6 +59,17 @@ func authSys(name, groups int) oncrpc.Auth {
 	return oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: synth.XDR{}.Word(1).Opaque(data(name)).Word(0, 0, uint32(groups)).Word(make([]uint32, groups)...).Bytes}
 }
 
+// shortened returns a credential without its last word.
+func shortened(a oncrpc.Auth) oncrpc.Auth {
+	a.Body = a.Body[:len(a.Body)-4]
+	return a
+}
+
+// mismatch returns a PROG_MISMATCH that lists versions.
+func mismatch(low, high uint32) synth.Reply {
+	return synth.Reply{Accept: 2, Results: synth.XDR{}.Word(low, high)}
+}
+
 // probes sends a Call of each version. The server supports version 1, and 2 if only that is sent.
 func probes(all ...uint32) func(*wire, *conn) {
 	return func(_ *wire, c *conn) {
@@ -160,6 +171,7 @@ var headers = []Case{
 		Broken: probes(3, 3, 1), Healthy: probes(1, 1),
 	},
 	{Rule: "rdma-version", Name: "3, refused", Severity: "note", Broken: probes(3, 1), Healthy: probes(1, 1)},
+	{Rule: "rdma-version", Name: "3, refused although it is listed", Severity: "note", Broken: refused(synth.Call{Vers: 3}, refusal(1, 3)), Healthy: probes(1, 1)},
 	{Rule: "rdma-version", Name: "2, in the Reply to version 1", AtFault: server, Broken: does(synth.Call{}, synth.Reply{Vers: 2}), Healthy: does(synth.Call{}, synth.Reply{Vers: 1})},
 	{Rule: "rdma-version", Name: "1, in the Reply to version 2", AtFault: server, Broken: does(synth.Call{Vers: 2}, synth.Reply{Vers: 1}), Healthy: does(synth.Call{Vers: 2}, synth.Reply{Vers: 2})},
 	{
@@ -271,7 +283,27 @@ var headers = []Case{
 	},
 	{
 		Rule: "rpc-header-malformed", Name: "an undefined reject state", AtFault: server,
-		Broken: does(synth.Null(), synth.Reply{Deny: []uint32{2, 0}}), Healthy: does(synth.Null(), synth.Reply{Deny: []uint32{0, 2, 2}}),
+		Broken: does(synth.Null(), synth.Reply{Deny: []uint32{2, 0}}), Healthy: does(synth.Null(), synth.Reply{Deny: []uint32{1, 0}}),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "RPC_MISMATCH for the version that it lists", AtFault: server,
+		Broken: does(synth.Null(), synth.Reply{Deny: []uint32{0, 2, 2}}), Healthy: does(synth.Null(), synth.Reply{Deny: []uint32{0, 3, 3}}),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "PROG_MISMATCH for the highest version that it lists", AtFault: server,
+		Broken: does(synth.Getattr3(), mismatch(2, 3)), Healthy: does(synth.Getattr3(), mismatch(2, 4)), // 3 may be disabled
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "PROG_MISMATCH with the lowest version above the highest", AtFault: server,
+		Broken: does(synth.Getattr3(), mismatch(4, 2)), Healthy: does(synth.Getattr3(), mismatch(4, 4)),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "SUCCESS without results", AtFault: server,
+		Broken: does(synth.Getattr3(), synth.NullReply()), Healthy: does(synth.Null(), synth.NullReply()),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "AUTH_SYS that ends before its last group", AtFault: client, Severity: "warning",
+		Broken: does(synth.Call{Cred: shortened(authSys(6, 16))}, synth.NullReply()), Healthy: does(synth.Call{Cred: authSys(6, 16)}, synth.NullReply()),
 	},
 	{
 		Rule: "rpc-header-malformed", Name: "17 groups of AUTH_SYS", AtFault: client, Severity: "warning",

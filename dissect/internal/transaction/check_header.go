@@ -90,6 +90,7 @@ func checkHeader(c checker, m *message) {
 			c.report(rule.RPCHeaderMalformed, "%v", m.rpcErr)
 		case m.rpcErr == nil && !m.headerReduced():
 			c.checkRPC(m.rpc)
+			c.checkHasResults(m)
 		}
 	}
 	if isCall := m.side == c.x.side; h.IsDraft && h.Proc != rpcrdma.Error && isCall != (h.Direction == 0) {
@@ -116,18 +117,20 @@ func noteVersion(cs *connState, x *txn, m *message) {
 	cs.pending.DecideAnswered(rule.RDMAVersion, isProbed(cs, x, m), x.tag(partCall), known, (*proofs)(cs))
 }
 
-// isProbed returns the rule for a Call whose version is refused as it has to be: its sender found out which versions there are (RFC 8166
+// isProbed returns the rule for a Call whose version is refused: its sender found out which versions there are (RFC 8166
 // s.4.5.1), unless it was told so before. It returns nil for other Calls.
 func isProbed(cs *connState, x *txn, m *message) *rule.Rule {
 	h, vers := m.header, x.call.RDMAVers.Or(0)
-	if h.Proc != rpcrdma.Error || h.Err != rpcrdma.ErrVers || m.err != nil || vers == 0 || h.VersLow <= vers && vers <= h.VersHigh {
+	if h.Proc != rpcrdma.Error || h.Err != rpcrdma.ErrVers || m.err != nil || vers == 0 {
 		return nil
 	}
 	told := &cs.rare().toldVersions[x.side]
 	if *told != 0 && x.call.Packet > *told {
 		return nil
 	}
-	*told = cmp.Or(*told, m.Last.Packet)
+	if vers < h.VersLow || vers > h.VersHigh {
+		*told = cmp.Or(*told, m.Last.Packet)
+	}
 	return rule.VersionProbe
 }
 
@@ -243,15 +246,41 @@ func checkLong(c checker, rpc *oncrpc.Header, err error, whole bool, want oncrpc
 	}
 }
 
+// checkHasResults checks that a Reply that reports success has results, if those of its procedure begin with a status.
+func (c checker) checkHasResults(m *message) {
+	if p := &c.x.procedure; m.rpc.Succeeded() && p.known && p.hasStatus() && p.flavor != oncrpc.AuthRPCSECGSS && m.captured() {
+		if n := m.Length - int64(m.header.Length+m.rpc.Length); n < 4 {
+			c.report(rule.RPCHeaderMalformed, "the Reply reports SUCCESS, and %d bytes follow, but the results of %s begin with a status", n, p.name())
+		}
+	}
+}
+
+// checkMismatch checks the versions that a Reply lists as supported. Those between the lowest and the highest may be missing.
+func (c checker) checkMismatch(rpc *oncrpc.Header) {
+	low, high, _, is := rpc.Mismatch()
+	of, refused := "program", c.x.procedure.version
+	if rpc.Status() == "RPC_MISMATCH" {
+		of, refused = "RPC", 2 // of a Call that breaks no rule
+	}
+	switch {
+	case !is:
+	case low > high:
+		c.report(rule.RPCHeaderMalformed, "%s lists the versions %d to %d, but the lowest is above the highest", rpc.Status(), low, high)
+	case c.x.procedure.known && c.x.checks.header.callBroke == nil && (refused == low || refused == high):
+		c.report(rule.RPCHeaderMalformed, "%s refuses version %d of the %s, which it lists as supported (%d to %d)", rpc.Status(), refused, of, low, high)
+	}
+}
+
 // checkRPC checks the values in an RPC header that was decoded.
 func (c checker) checkRPC(rpc *oncrpc.Header) {
 	if err := rpc.Undefined(); err != nil {
 		c.report(rule.RPCHeaderMalformed, "%v", err)
 	}
 	if rpc.Type != oncrpc.Call {
+		c.checkMismatch(rpc)
 		return
 	}
-	if err := rpc.Credential.Excess(); err != nil {
+	if err := rpc.Credential.Misfit(); err != nil {
 		c.report(rule.CredentialTooLong, "%v", err)
 	}
 }
