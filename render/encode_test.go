@@ -29,7 +29,7 @@ func standard(t *testing.T, v any) string {
 func TestEncoderCaptures(t *testing.T) {
 	records, failed := 0, 0
 	eachRecord(t, func(capture, kind string, r any) {
-		if kind == "packet" || failed > 3 {
+		if kind == "packet" || failed > 3 || strings.HasPrefix(capture, mutant) { // TestEncoder has bytes that are no text, which encoding/json escapes
 			return
 		}
 		records++
