@@ -504,7 +504,7 @@ func (d *Dissector) Summary() *record.Summary {
 	if d.options.Points != nil {
 		s.Localize(d.options.Points)
 	}
-	s.Requests = d.table.Requests
+	s.Requests, s.Unanswered = d.table.Requests, d.table.Unanswered
 	for i, status := range record.Statuses {
 		if n := d.table.Ended[i]; n > 0 {
 			s.Transactions[status] = n

@@ -103,6 +103,20 @@ func TestTasks(t *testing.T) {
 			again.RPC(call, granted())
 			w.Disconnect(w.Client)
 		}, []string{"1 tries 2 attempts ok NFS4_OK"}},
+		{"both Replies refused, and never sent again", func(w wire) {
+			call := read4()
+			call.XID = 0x7001
+			for _, c := range []*synth.Conn{w.Conn, w.Another(synth.Options{})} {
+				if c != w.Conn {
+					c.Connect()
+				}
+				c.Client.Call(call)
+				c.Server.Ack()
+				c.Server.Reply(granted().To(call))
+				c.Client.Refuse()
+				w.Disconnect(c.Client)
+			}
+		}, []string{"1 tries 2 attempts open no_reply"}},
 		{"callbacks of two connections, whose XIDs both begin at 0", func(w wire) {
 			again := w.Another(synth.Options{})
 			again.Connect()

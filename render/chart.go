@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/claim"
@@ -484,10 +485,29 @@ func percent(v record.Opt[float64]) string {
 	return known(v, "-", func(v float64) string { return fmt.Sprintf("%.0f%%", v*100) })
 }
 
+// attemptsColumn has the number of attempts of the RPCs of a row, if it is larger.
+var attemptsColumn = column{name: "ATTEMPTS", fields: "attempts", right: true, some: true, foot: "ATTEMPTS: Calls that were sent for the RPCs, again on other connections"}
+
+// inAttempts says how many attempts a number of RPCs had, or nothing if each had one.
+func inAttempts(rpcs, n int64) string {
+	if n == rpcs {
+		return ""
+	}
+	return " in " + field.Count(n) + " " + record.Noun(n, "attempt")
+}
+
+// attempts returns the number of attempts of a number of RPCs, or nothing if each had one.
+func attempts(rpcs, n int64) string {
+	if n == rpcs {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
 var statsColumns = []column{
 	{name: "NAME", fields: "name", flex: true, min: 22},
 	{name: "RPCS", former: "COUNT", fields: "rpcs=requests", right: true},
-	{name: "ATTEMPTS", fields: "attempts", right: true, some: true, foot: "ATTEMPTS: Calls that were sent for the RPCs, again on other connections"},
+	attemptsColumn,
 	{name: "ERRORS", former: "ERR", fields: "errors", right: true},
 	{name: "NO REPLY", fields: "no_reply", right: true, quiet: true, some: true},
 	{name: "RETRANSMITTED", former: "RETR", fields: "retransmitted", right: true, rank: 4, some: true, foot: retransmittedFoot},
@@ -535,14 +555,10 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			t.explain(0, s.Group[cause])
 		}
 		bounds += s.Latency.UpperBounds
-		again := ""
-		if s.Attempts != s.Requests {
-			again = fmt.Sprint(s.Attempts)
-		}
 		if err := t.row([]cell{
 			{text: clean(s.Name), ink: theme.key},
 			{text: fmt.Sprint(s.Requests)},
-			{text: again},
+			{text: attempts(s.Requests, s.Attempts)},
 			{text: fmt.Sprint(s.Errors)},
 			{text: fmt.Sprint(s.NoReply)},
 			{text: fmt.Sprint(s.Retransmitted)},
@@ -721,7 +737,7 @@ func ConnectionDetail(to Screen, c *record.Connection, start record.Time) error 
 	if mtu, known := c.PathMTU.Get(); known {
 		row("path MTU", "%d bytes", mtu)
 	}
-	row("RPCs", "%d", c.Transactions)
+	row("RPCs", "%d%s", c.RPCs, inAttempts(c.RPCs, c.Transactions))
 	row("packets", "%d", c.Packets)
 	row("health", "%d retransmitted, %d out of order, %s, %s", c.Retransmitted, c.OutOfOrder, record.Plural(c.Naks, "NAK"), record.Plural(c.RNRNaks, "RNR NAK"))
 	pathDetail(&c.Path, row)

@@ -213,7 +213,7 @@ func TestNumbersAreWhole(t *testing.T) {
 func TestHidden(t *testing.T) {
 	row := func(id int, retransmitted, naks int64) *record.Connection {
 		return &record.Connection{
-			ID: id, Transport: "RoCEv2", UpperLayer: "rpcrdma", Transactions: int64(id), Packets: int64(id),
+			ID: id, Transport: "RoCEv2", UpperLayer: "rpcrdma", RPCs: int64(id), Transactions: int64(id), Packets: int64(id),
 			Client: record.Endpoint{Address: record.Some("192.168.100.100")}, Server: record.Endpoint{Address: record.Some("192.168.100.101")},
 			Retransmitted: retransmitted, Naks: naks,
 		}

@@ -150,9 +150,7 @@ func (v *overview) title() {
 		words = append(words, field.Brief(max(0, v.Summary.Last.Or(first).Sub(first))))
 	}
 	rpcs := field.Count(v.RPCs.Requests) + " " + record.Noun(v.RPCs.Requests, "RPC")
-	if v.RPCs.Attempts > v.RPCs.Requests {
-		rpcs += " in " + field.Count(v.RPCs.Attempts) + " attempts"
-	}
+	rpcs += inAttempts(v.RPCs.Requests, v.RPCs.Attempts)
 	if v.RPCs.Requests > 0 {
 		words = append(words, rpcs)
 	}

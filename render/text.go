@@ -351,7 +351,8 @@ var connectionColumns = []column{
 	{name: "SERVER", fields: "server.address server.port"},
 	{name: "QPN", fields: "client.qpn server.qpn", wide: true},
 	{name: "PROTOCOL", former: "UPPER", fields: "upper_layer", rank: 3},
-	{name: "RPCS", fields: "transactions", right: true, rank: 1},
+	{name: "RPCS", fields: "rpcs", right: true, rank: 1},
+	{name: "ATTEMPTS", fields: "transactions", right: true, rank: 2, some: true, foot: attemptsColumn.foot},
 	{name: "MTU", fields: "path_mtu", right: true, wide: true},
 	{name: "INLINE TO SERVER/TO CLIENT", former: "INLINE", fields: "inline_threshold.client_to_server inline_threshold.server_to_client", right: true, wide: true},
 	{name: "INVALIDATION ANNOUNCED BY", former: "REMOTE-INV", fields: "remote_invalidation", wide: true},
@@ -398,7 +399,8 @@ func (t *Text) Connection(r *record.Connection) error {
 		cell{text: endpoint(r.Server), tail: true},
 		cell{text: qpns(r)},
 		cell{text: r.UpperLayer, ink: t.theme.key},
-		cell{text: strconv.FormatInt(r.Transactions, 10)},
+		cell{text: strconv.FormatInt(r.RPCs, 10)},
+		cell{text: attempts(r.RPCs, r.Transactions)},
 		cell{text: known(r.PathMTU, "", strconv.Itoa)},
 		cell{text: inlineThresholds(r)},
 		cell{text: announced(r)},
@@ -490,13 +492,11 @@ func (t *Text) Summary(r *record.Summary, onlyWrong bool) error {
 		total += n
 	}
 	scope := field.Count(r.Requests) + " " + record.Noun(r.Requests, "RPC")
-	if r.Requests != total {
-		scope += " in " + field.Count(total) + " attempts"
-	}
+	scope += inAttempts(r.Requests, total)
 	if total == 0 {
 		scope = field.Count(r.Packets) + " " + record.Noun(r.Packets, "packet") + ", " + field.Count(r.RDMA) + " of RDMA"
 	}
-	if n := r.Transactions[record.NoReply]; n > 0 {
+	if n := r.Unanswered; n > 0 {
 		scope += ", " + field.Count(n) + " without Reply"
 	}
 	if t.selected != "" {

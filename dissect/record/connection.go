@@ -35,7 +35,8 @@ type Connection struct {
 	AckTimeoutNS            Opt[int64]               `json:"ack_timeout_ns" doc:"Time after which a queue pair of the connection retransmits what was not acknowledged, as the connection request announced it (Local ACK Timeout), in nanoseconds; an adapter may take up to four times as long. 0 means never; null if the request is not in the capture, and on TCP and UDP."`
 	PathMTU                 Opt[int]                 `json:"path_mtu" doc:"Path MTU: the number of bytes of data in a full packet or, if the capture contains none, that which the handshake negotiated."`
 	UpperLayer              string                   `json:"upper_layer" doc:"Upper-layer protocol that the connection carries: rpcrdma is RPC over RDMA, and rpc is RPC over TCP or UDP without RDMA." values:"rpcrdma,rpc,nvme,iser,smbdirect,ipoib,rping,perftest,unknown"`
-	Transactions            int64                    `json:"transactions" doc:"Number of RPC transactions on the connection." alias:"rpcs"`
+	RPCs                    int64                    `json:"rpcs" doc:"Number of RPCs: of requests whose first Call was sent on the connection."`
+	Transactions            int64                    `json:"transactions" doc:"Number of RPC transactions on the connection: of its Calls, among them those that were sent before, usually on another connection." alias:"attempts"`
 	Credits                 Opt[CreditPair]          `json:"credits" doc:"RPC-over-RDMA credits in both directions; null on connections of other upper layers."`
 	Invalidation            Opt[InvalidationFigures] `json:"invalidation" doc:"Numbers about the handles that the connection's Replies invalidate; null on connections of other upper layers than RPC-over-RDMA."`
 	Packets                 int64                    `json:"packets" doc:"Number of packets that belong to the connection."`

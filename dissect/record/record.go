@@ -104,6 +104,7 @@ type Summary struct {
 	PausedNS            Opt[Bounds]        `json:"paused_ns" doc:"Time for which links were paused, in nanoseconds: the least on links of 400 Gbit/s, and the most on links of 10 Gbit/s. Pauses that overlap count once. Null without such frames."`
 	Connections         int                `json:"connections" doc:"Number of connection records."`
 	Requests            int64              `json:"requests" doc:"Number of requests: of what clients asked for once, even if they sent the Call again on another connection."`
+	Unanswered          int64              `json:"unanswered" doc:"Number of requests without a Reply in the capture."`
 	Transactions        map[Status]int64   `json:"transactions" doc:"Number of transactions, by status."`
 	Findings            map[Severity]int64 `json:"findings" doc:"Number of findings, by severity."`
 	NotCaptured         int64              `json:"not_captured" doc:"Number of packets that receivers acknowledged but that are missing from the capture."`

@@ -78,3 +78,40 @@ func (r *Task) Localize(points []string) {
 	local(&r.Packet, &r.Point, points)
 	localOpt(&r.LastPacket, &r.LastPoint, points)
 }
+
+// Attempts tells which requests have no Reply in the capture. The attempts of a request end in any order. P is where a request counts.
+type Attempts[P any] map[int64]attempted[P]
+
+// attempted is what the attempts of a request that were added came to.
+type attempted[P any] struct {
+	at       P
+	first    bool // the first attempt was added, with which the request counts
+	answered bool
+}
+
+func (a *attempted[P]) unanswered() bool { return a.first && !a.answered }
+
+// maxAttempted is the maximum number of requests whose attempts are remembered: those of which an attempt got no Reply, or that had several.
+const maxAttempted = 1 << 16
+
+// Add takes an attempt, and returns by how much the number of requests without a Reply changes, and where. A request counts where its first
+// attempt does.
+func (a Attempts[P]) Add(request int64, attempt int, status Status, at P) (where P, by int64) {
+	seen, several := a[request]
+	if !several && attempt <= 1 && status != NoReply {
+		return at, 0
+	}
+	if seen.unanswered() {
+		by = -1
+	}
+	if attempt <= 1 {
+		seen.first, seen.at = true, at
+	}
+	if seen.answered = seen.answered || status != NoReply; seen.unanswered() {
+		by++
+	}
+	if several || len(a) < maxAttempted {
+		a[request] = seen
+	}
+	return seen.at, by
+}

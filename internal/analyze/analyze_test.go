@@ -207,6 +207,8 @@ func TestAttempts(t *testing.T) {
 		{"answered again", []*record.Transaction{attempt(1, 1, 1, 0, record.NoReply), attempt(2, 1, 2, 1, record.Complete)}, "1 2 0", "1 1 0, 0 1 0"},
 		{"the second ends first", []*record.Transaction{attempt(2, 1, 2, 1, record.Complete), attempt(1, 1, 1, 0, record.NoReply)}, "1 2 0", "1 1 0, 0 1 0"},
 		{"never answered", []*record.Transaction{attempt(1, 1, 1, 0, record.NoReply), attempt(2, 1, 2, 0, record.NoReply), attempt(3, 1, 3, 0, record.NoReply)}, "1 3 1", "1 3 1"},
+		{"asked again after a Reply", []*record.Transaction{attempt(1, 1, 1, 0, record.Complete), attempt(2, 1, 2, 1, record.NoReply)}, "1 2 0", "1 1 0, 0 1 0"},
+		{"the second without a Reply ends first", []*record.Transaction{attempt(2, 1, 2, 1, record.NoReply), attempt(1, 1, 1, 0, record.NoReply)}, "1 2 1", "1 1 1, 0 1 0"},
 		{"two", []*record.Transaction{attempt(1, 1, 1, 0, record.NoReply), attempt(2, 2, 1, 0, record.NoReply), attempt(3, 1, 2, 0, record.Complete)}, "2 3 1", "2 3 1"},
 	} {
 		sum := func(table *Table) string {

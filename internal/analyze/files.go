@@ -16,9 +16,10 @@ type File struct {
 	File         record.Opt[string]     `json:"file" doc:"Path of the file after the last RPC that acted on it. If the capture shows only the last directories of the path, it begins with the short form of the handle of the topmost one, such as fh:0x62d40c52/notes.txt; null if the capture shows no name, and for the record that sums up the files for which the memory limit leaves no space." alias:"nfs.full_name"`
 	FileHandle   record.Opt[string]     `json:"file_handle" doc:"Handle of the file in hex; null if the capture does not show it."`
 	Others       int                    `json:"others,omitzero" doc:"Present in the record that sums up the files for which the memory limit leaves no space: the number of times that RPCs acted on them."`
-	Operations   int                    `json:"operations" doc:"Number of RPCs that acted on the file. An RPC that was retransmitted, perhaps on another connection, is one RPC."`
-	Errors       int                    `json:"errors" doc:"Number of these RPCs that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
-	NoReply      int                    `json:"no_reply" doc:"Number of these RPCs without a Reply (status no_reply); they do not count as errors, because it may have been sent later, or not captured. Of an RPC that was retransmitted, the last copy counts."`
+	Operations   int                    `json:"operations" doc:"Number of requests that acted on the file: of what clients asked for once."`
+	Attempts     int                    `json:"attempts" doc:"Number of transactions: of Calls of these requests, which a client sends again, usually on another connection, if their Reply does not come."`
+	Errors       int                    `json:"errors" doc:"Number of these requests that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
+	NoReply      int                    `json:"no_reply" doc:"Number of these requests without a Reply (status no_reply of all attempts); they do not count as errors, because it may have been sent later, or not captured."`
 	BytesRead    int64                  `json:"bytes_read" doc:"Number of bytes of the file that the Replies to READ returned."`
 	BytesWritten int64                  `json:"bytes_written" doc:"Number of bytes that were written to the file, according to the Replies to WRITE."`
 	Latency      Quantiles              `json:"latency" doc:"Distribution of the latencies of the RPCs."`
@@ -65,65 +66,56 @@ type Files struct {
 	bytes    int64 // memory of the rows
 	maxBytes int64 // maximum of bytes
 	exact    exactLimit
-	copies   copies
+	asked    map[int64]asked // by request
+	uses     []*File         // that the current transaction used
+	keys     []fileKey       // of these
 }
 
-// copies are the RPCs of which a further copy may follow, because they got no Reply.
-type copies struct {
-	rows     map[int64][]*File // rows that count an RPC, by its id
-	byXID    map[sentKey]int64 // ids
-	followed map[int64]bool    // ids of RPCs of which a further copy was counted before them
+// asked is a request of which an attempt got no Reply, or that had several.
+type asked struct {
+	rows     []*File // that its attempts used
+	counted  int     // how many of these count it
+	first    bool    // the first attempt was added
+	answered bool
 }
 
-// sentKey identifies an RPC that is retransmitted on its connection.
-type sentKey struct {
-	connection int
-	direction  record.Direction
-	xid        record.Hex32
-	operation  string
-	bytes      record.Opt[int] // of the Send
-}
+// maxAsked is the maximum number of such requests.
+const maxAsked = 1 << 14
 
-// keyOf returns the key of an RPC whose Call is in the capture.
-func keyOf(r *record.Transaction) sentKey {
-	return sentKey{r.Connection, r.Direction, r.XID, Name(r, ByOperation), r.Call.SendBytes}
-}
-
-// maxCopies is the maximum number of such RPCs.
-const maxCopies = 1 << 14
-
-// before returns the rows that count an earlier copy of an RPC, and forgets that copy.
-func (c *copies) before(r *record.Transaction) (rows []*File) {
-	if r.Call == nil {
-		return nil
-	}
-	key := keyOf(r)
-	id, known := r.RetransmitOf.Get()
-	if !known {
-		id, known = c.byXID[key]
-	}
-	rows = c.rows[id]
-	if known && rows == nil {
-		c.followed[id] = true
-	}
-	delete(c.rows, id)
-	delete(c.byXID, key)
-	return rows
-}
-
-// keep notes the rows that count an RPC without a Reply.
-func (c *copies) keep(r *record.Transaction, rows []*File) {
-	if r.Status != record.NoReply || len(rows) == 0 {
+// count counts an attempt, which used the files of these rows. Each use of a file counts, once for all attempts.
+func (t *Files) count(r *record.Transaction, uses []*File) {
+	q, several := t.asked[r.Request]
+	if !several && r.Attempt <= 1 && r.Status != record.NoReply {
+		for _, f := range uses {
+			f.Operations++
+		}
 		return
 	}
-	if len(c.rows)+len(c.followed) >= maxCopies {
-		*c = newCopies()
+	if !q.answered && r.Status != record.NoReply {
+		q.answered = true
+		for _, f := range q.rows[:q.counted] {
+			f.NoReply--
+		}
 	}
-	c.rows[r.ID], c.byXID[keyOf(r)] = rows, r.ID
-}
-
-func newCopies() copies {
-	return copies{map[int64][]*File{}, map[sentKey]int64{}, map[int64]bool{}}
+	known := slices.Clone(q.rows)
+	for _, f := range uses {
+		if i := slices.Index(known, f); i >= 0 {
+			known = slices.Delete(known, i, i+1)
+		} else {
+			q.rows = append(q.rows, f)
+		}
+	}
+	if q.first = q.first || r.Attempt <= 1; q.first {
+		for _, f := range q.rows[q.counted:] {
+			if f.Operations++; !q.answered {
+				f.NoReply++
+			}
+		}
+		q.counted = len(q.rows)
+	}
+	if several || len(t.asked) < maxAsked {
+		t.asked[r.Request] = q
+	}
 }
 
 // fileKey identifies a file: by its handle or, if that is unknown, by its path.
@@ -131,7 +123,7 @@ type fileKey struct{ server, handle, path string }
 
 // NewFiles returns an empty table for as many files as fit into a number of bytes.
 func NewFiles(bytes int64) *Files {
-	return &Files{rows: map[fileKey]*File{}, maxBytes: max(maxRows*fileCost, bytes), exact: exactLimit{most: maxExact}, copies: newCopies()}
+	return &Files{rows: map[fileKey]*File{}, maxBytes: max(maxRows*fileCost, bytes), exact: exactLimit{most: maxExact}, asked: map[int64]asked{}}
 }
 
 // key returns the key of a file. If its handle was unknown before, its row gets the handle.
@@ -194,6 +186,7 @@ func (t *Files) charge(key fileKey, f *File, r *record.Transaction) {
 	all := t.sum(r)
 	all.Others += f.Operations
 	all.Operations += f.Operations
+	all.Attempts += f.Attempts
 	all.Errors += f.Errors
 	all.NoReply += f.NoReply
 	all.BytesRead += f.BytesRead
@@ -211,29 +204,14 @@ func (t *Files) Add(r *record.Transaction) {
 	if r.Direction == record.Backward {
 		return
 	}
-	followed := t.copies.followed[r.ID]
-	delete(t.copies.followed, r.ID)
-	earlier, rows := t.copies.before(r), []*File(nil)
+	t.uses, t.keys = t.uses[:0], t.keys[:0]
 	for i := range r.FileUses {
 		u := &r.FileUses[i]
 		key := t.key(r, u)
 		f := t.at(key, r, u)
-		counted := slices.Contains(earlier, f)
-		switch {
-		case followed:
-		case counted:
-			f.NoReply--
-		default:
-			f.Operations++
-		}
-		if r.Failed() {
+		t.uses, t.keys = append(t.uses, f), append(t.keys, key)
+		if f.Attempts++; r.Failed() {
 			f.Errors++
-		}
-		if r.Status == record.NoReply && !followed {
-			f.NoReply++
-		}
-		if rows = append(rows, f); counted {
-			earlier = slices.Delete(earlier, slices.Index(earlier, f), slices.Index(earlier, f)+1)
 		}
 		f.BytesRead += u.ReadBytes
 		f.BytesWritten += u.WrittenBytes
@@ -249,9 +227,13 @@ func (t *Files) Add(r *record.Transaction) {
 			continue
 		}
 		f.change(r, u)
-		t.charge(key, f, r)
 	}
-	t.copies.keep(r, rows)
+	t.count(r, t.uses)
+	for i, key := range t.keys {
+		if f := t.uses[i]; t.rows[key] == f {
+			t.charge(key, f, r)
+		}
+	}
 }
 
 // latencies are the latencies of all rows, with their names.

@@ -131,58 +131,44 @@ func TestLongPaths(t *testing.T) {
 	}
 }
 
-// TestCopies: an RPC that was retransmitted counts once in the row of its file, with the outcome of its last copy: on another
-// connection and on the same one, whichever record comes first.
-func TestCopies(t *testing.T) {
-	rpc := func(id int64, edit func(*record.Transaction)) *record.Transaction {
-		r := &record.Transaction{
-			ID: id, XID: 7, Status: record.NoReply, Direction: record.Forward, Call: &record.Message{SendBytes: record.Some(100)},
-			Operation: record.Some("WRITE"), FileUses: []record.FileUse{{File: "/a", Handle: "aa"}},
-		}
-		if edit != nil {
-			edit(r)
-		}
-		return r
-	}
-	answered := func(r *record.Transaction) { r.Status, r.Reply = record.Complete, &record.Message{} }
-	again := func(of int64) func(*record.Transaction) {
-		return func(r *record.Transaction) { r.RetransmitOf, r.Connection = record.Some(of), 1 }
-	}
-	both := func(edits ...func(*record.Transaction)) func(*record.Transaction) {
-		return func(r *record.Transaction) {
-			for _, edit := range edits {
-				edit(r)
-			}
+// TestFileAttempts: a request counts once in the row of its file, with the outcome of its attempts, whichever record comes first.
+func TestFileAttempts(t *testing.T) {
+	file := record.FileUse{File: "/a", Handle: "aa"}
+	attempt := func(number int, status record.Status, uses ...record.FileUse) *record.Transaction {
+		return &record.Transaction{
+			ID: int64(number), Request: 1, Attempt: number, Status: status, Direction: record.Forward, Call: &record.Message{}, Operation: record.Some("WRITE"),
+			FileUses: append([]record.FileUse{file}, uses...),
 		}
 	}
+	const ok, none = record.Complete, record.NoReply
+	failed := attempt(2, ok)
+	failed.NFSStatus = record.Some("NFS3ERR_IO")
+	other := attempt(2, ok)
+	other.Request = 2
+	other.Attempt = 1
 	for _, test := range []struct {
-		name                        string
-		rpcs                        []*record.Transaction
-		operations, errors, noReply int
+		name string
+		rpcs []*record.Transaction
+		want string // requests, attempts, errors, and requests without a Reply
 	}{
-		{"never answered", []*record.Transaction{rpc(1, nil)}, 1, 0, 1},
-		{"answered on another connection", []*record.Transaction{rpc(1, nil), rpc(2, both(again(1), answered))}, 1, 0, 0},
-		{"answered on the third", []*record.Transaction{rpc(1, nil), rpc(2, again(1)), rpc(3, both(again(2), answered))}, 1, 0, 0},
-		{"never answered on three", []*record.Transaction{rpc(1, nil), rpc(2, again(1)), rpc(3, again(2))}, 1, 0, 1},
-		{"the last record first", []*record.Transaction{rpc(2, both(again(1), answered)), rpc(1, nil)}, 1, 0, 0},
-		{"answered with an error", []*record.Transaction{rpc(1, nil), rpc(2, both(again(1), answered, func(r *record.Transaction) { r.NFSStatus = record.Some("NFS3ERR_IO") }))}, 1, 1, 0},
-		{"answered on the same connection", []*record.Transaction{rpc(1, nil), rpc(2, answered)}, 1, 0, 0},
-		{"the XID of another connection", []*record.Transaction{rpc(1, nil), rpc(2, both(answered, func(r *record.Transaction) { r.Connection = 5 }))}, 2, 0, 1},
-		{"another length", []*record.Transaction{rpc(1, nil), rpc(2, both(answered, func(r *record.Transaction) { r.Call.SendBytes = record.Some(101) }))}, 2, 0, 1},
-		{"another operation", []*record.Transaction{rpc(1, nil), rpc(2, both(answered, func(r *record.Transaction) { r.Operation = record.Some("READ") }))}, 2, 0, 1},
-		{"the XID was answered", []*record.Transaction{rpc(1, answered), rpc(2, answered)}, 2, 0, 0},
-		{"two after one", []*record.Transaction{rpc(1, nil), rpc(2, answered), rpc(3, answered)}, 2, 0, 0},
-		{"two uses of the file", []*record.Transaction{rpc(1, nil), rpc(2, both(again(1), answered, func(r *record.Transaction) {
-			r.FileUses = append(r.FileUses, record.FileUse{File: "/a", Handle: "aa"})
-		}))}, 2, 0, 0},
+		{"never answered", []*record.Transaction{attempt(1, none)}, "1 1 0 1"},
+		{"answered on another connection", []*record.Transaction{attempt(1, none), attempt(2, ok)}, "1 2 0 0"},
+		{"answered on the third", []*record.Transaction{attempt(1, none), attempt(2, none), attempt(3, ok)}, "1 3 0 0"},
+		{"never answered on three", []*record.Transaction{attempt(1, none), attempt(2, none), attempt(3, none)}, "1 3 0 1"},
+		{"the last record first", []*record.Transaction{attempt(2, ok), attempt(1, none)}, "1 2 0 0"},
+		{"the last record first, without a Reply", []*record.Transaction{attempt(2, none), attempt(1, none)}, "1 2 0 1"},
+		{"answered with an error", []*record.Transaction{attempt(1, none), failed}, "1 2 1 0"},
+		{"asked again after a Reply", []*record.Transaction{attempt(1, ok), attempt(2, none)}, "1 2 0 0"},
+		{"two requests", []*record.Transaction{attempt(1, none), other}, "2 2 0 1"},
+		{"two uses of the file", []*record.Transaction{attempt(1, none), attempt(2, ok, file)}, "2 3 0 0"},
 	} {
 		table := NewFiles(0)
 		for _, r := range test.rpcs {
 			table.Add(r)
 		}
 		rows := table.Rows()
-		if len(rows) != 1 || rows[0].Operations != test.operations || rows[0].Errors != test.errors || rows[0].NoReply != test.noReply {
-			t.Errorf("%s: %d operations, %d errors and %d without a Reply, want %d, %d and %d", test.name, rows[0].Operations, rows[0].Errors, rows[0].NoReply, test.operations, test.errors, test.noReply)
+		if got := fmt.Sprint(rows[0].Operations, rows[0].Attempts, rows[0].Errors, rows[0].NoReply); len(rows) != 1 || got != test.want {
+			t.Errorf("%s: %s in %d rows, want %s", test.name, got, len(rows), test.want)
 		}
 	}
 }

@@ -19,9 +19,10 @@ type Rate struct {
 	GroupBy       string            `json:"group_by,omitzero" doc:"What the transactions are grouped by, as in stats; present only if they are grouped."`
 	Name          string            `json:"name,omitzero" doc:"Name of the group; present only if the transactions are grouped."`
 	Group         []string          `json:"group,omitzero" doc:"Values of what group_by names, in the same order; present only if the transactions are grouped."`
-	RPCs          int               `json:"rpcs" doc:"Number of RPCs. An RPC belongs to the interval of its Reply, or of its Call if it has no Reply."`
+	RPCs          int               `json:"rpcs" doc:"Number of requests: of what clients asked for once. A request belongs to the interval in which its first attempt was answered, or in which its Call was sent if that had no Reply."`
+	Attempts      int               `json:"attempts" doc:"Number of transactions: of Calls of requests, which a client sends again, usually on another connection, if their Reply does not come. Each belongs to the interval of its Reply, or of its Call."`
 	Errors        int               `json:"errors" doc:"Number of RPCs that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
-	NoReply       int               `json:"no_reply" doc:"Number of RPCs without a Reply (status no_reply); they do not count as errors."`
+	NoReply       int               `json:"no_reply" doc:"Number of these requests without a Reply (status no_reply of all attempts); they do not count as errors."`
 	BytesToServer int64             `json:"bytes_to_server" doc:"Bytes in the Payload streams that clients sent, of the RPCs of the interval."`
 	BytesToClient int64             `json:"bytes_to_client" doc:"Bytes in the Payload streams that servers sent, of the RPCs of the interval."`
 	BytesRead     int64             `json:"bytes_read" doc:"Number of bytes of files that READs of the interval returned."`
@@ -91,16 +92,17 @@ type Rates struct {
 	every    record.Time
 	start    record.Time
 	open     map[int][]openCall // Calls without Reply, by connection
-	latest   record.Time        // the latest time so far
-	clock    record.Time        // time of the latest record
-	settled  int                // intervals before this one have settled latencies
-	total    int64              // number of intervals of all groups
-	changes  int                // of all intervals
-	overflow bool               // there were more than maxChanges
-	signals  int64              // that Signal got
-	expected int64              // that the connections have
-	most     int64              // number of intervals after which they become longer; 0 for intervals of a fixed length
-	exact    int                // number of single latencies, if the length is not fixed
+	attempts record.Attempts[attemptAt]
+	latest   record.Time // the latest time so far
+	clock    record.Time // time of the latest record
+	settled  int         // intervals before this one have settled latencies
+	total    int64       // number of intervals of all groups
+	changes  int         // of all intervals
+	overflow bool        // there were more than maxChanges
+	signals  int64       // that Signal got
+	expected int64       // that the connections have
+	most     int64       // number of intervals after which they become longer; 0 for intervals of a fixed length
+	exact    int         // number of single latencies, if the length is not fixed
 }
 
 // rates are the intervals of one group.
@@ -112,6 +114,12 @@ type rates struct {
 
 // openCall is a Call without Reply. It is in flight until [record.Connection.EndOfCalls].
 type openCall struct {
+	group *rates
+	at    record.Time
+}
+
+// attemptAt is the group and the time of an attempt, which is in the interval of that time.
+type attemptAt struct {
 	group *rates
 	at    record.Time
 }
@@ -129,7 +137,7 @@ func NewRates(every time.Duration, by string, values func([]string, *record.Tran
 }
 
 func newRates(every record.Time, by string, values func([]string, *record.Transaction) []string) *Rates {
-	return &Rates{every: every, by: by, values: values, open: map[int][]openCall{}, grouping: newGrouping(func(name string, group []string) *rates {
+	return &Rates{every: every, by: by, values: values, open: map[int][]openCall{}, attempts: record.Attempts[attemptAt]{}, grouping: newGrouping(func(name string, group []string) *rates {
 		return &rates{name: name, group: group}
 	})}
 }
@@ -189,6 +197,7 @@ func (t *Rates) lengthen(at record.Time) {
 // merge adds the next interval to an interval.
 func (s *Rate) merge(x *Rate) {
 	s.RPCs += x.RPCs
+	s.Attempts += x.Attempts
 	s.Errors += x.Errors
 	s.NoReply += x.NoReply
 	s.BytesToServer += x.BytesToServer
@@ -258,7 +267,7 @@ func (t *Rates) Take(until record.Time) (rows []*Rate) {
 			if i < have {
 				s = &g.intervals[i]
 			}
-			if s.RPCs == 0 {
+			if s.Attempts == 0 {
 				if empty++; t.values != nil || empty > maxTaken {
 					if i >= have {
 						break
@@ -368,12 +377,17 @@ func (t *Rates) Add(r *record.Transaction) error {
 	if err != nil {
 		return err
 	}
-	s.RPCs++
+	if s.Attempts++; r.Attempt <= 1 {
+		s.RPCs++
+	}
 	if r.Failed() {
 		s.Errors++
 	}
-	if r.Status == record.NoReply {
-		s.NoReply++
+	if first, n := t.attempts.Add(r.Request, r.Attempt, r.Status, attemptAt{g, at}); n != 0 && first.at >= t.start {
+		if s, err = t.interval(first.group, first.at); err != nil {
+			return err
+		}
+		s.NoReply += int(n)
 	}
 	s.Retransmitted += r.Retransmitted
 	if isCongested(r) {

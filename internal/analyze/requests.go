@@ -57,50 +57,16 @@ func (s *PhaseSums) sum(o *PhaseSums) {
 	s.WaitNS += o.WaitNS
 }
 
-// maxAgain is the maximum number of requests whose attempts are remembered.
-const maxAgain = 1 << 16
-
-// attempts tell requests from their attempts, which end in any order: those of requests of which an attempt got no Reply, or that had
-// several.
-type attempts map[int64]attempted // by request
-
-// attempted is what the attempts of a request that were added came to.
-type attempted struct {
-	noReply  *int64 // what counts the request as one without a Reply; nil if nothing does
-	answered bool
-}
-
-// add counts a request in noReply, the number of requests without a Reply of a row, until one of its attempts has one.
-func (a attempts) add(r *record.Transaction, noReply *int64) {
-	seen, several := a[r.Request]
-	if !several && r.Attempt <= 1 && r.Status != record.NoReply {
-		return
-	}
-	switch {
-	case r.Status != record.NoReply:
-		if seen.answered = true; seen.noReply != nil {
-			*seen.noReply--
-			seen.noReply = nil
-		}
-	case !seen.answered && seen.noReply == nil:
-		*noReply++
-		seen.noReply = noReply
-	}
-	if several || len(a) < maxAgain {
-		a[r.Request] = seen
-	}
-}
-
 // requests sums up requests by operation.
 type requests struct {
 	grouping[Operation]
-	exact exactLimit
-	attempts
+	exact    exactLimit
+	attempts record.Attempts[*Operation]
 }
 
 func newRequests() requests {
 	return requests{
-		exact: exactLimit{most: maxExact}, attempts: attempts{},
+		exact: exactLimit{most: maxExact}, attempts: record.Attempts[*Operation]{},
 		grouping: newGrouping(func(name string, _ []string) *Operation { return &Operation{Name: name} }),
 	}
 }
@@ -121,8 +87,11 @@ func operationName(r *record.Transaction) string {
 // add adds an attempt. The first one counts as a request.
 func (q *requests) add(r *record.Transaction) {
 	o := q.row(append(q.group[:0], operationName(r)))
-	if q.attempts.add(r, &o.NoReply); r.Attempt <= 1 {
+	if r.Attempt <= 1 {
 		o.Requests++
+	}
+	if at, n := q.attempts.Add(r.Request, r.Attempt, r.Status, o); n != 0 {
+		at.NoReply += n
 	}
 	if r.Failed() {
 		o.Failed++

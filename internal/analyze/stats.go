@@ -104,11 +104,11 @@ const (
 // Table sums up transactions by program, procedure or operation, or by other values.
 type Table struct {
 	grouping[Stats]
-	by     string
-	values func(values []string, r *record.Transaction) []string // nil for the three kinds
-	recent [32]recentRow                                         // cache of rows that were found recently
-	exact  exactLimit
-	attempts
+	by       string
+	values   func(values []string, r *record.Transaction) []string // nil for the three kinds
+	recent   [32]recentRow                                         // cache of rows that were found recently
+	exact    exactLimit
+	attempts record.Attempts[*Stats]
 }
 
 // statsCost is the memory for a row in bytes, without its name and latencies.
@@ -121,7 +121,7 @@ func (t *Table) Limit(bytes int64) {
 
 // NewTable returns an empty table with one of the supported groupings.
 func NewTable(by string) *Table {
-	return &Table{by: by, exact: exactLimit{most: maxExact}, attempts: attempts{}, grouping: newGrouping(func(name string, group []string) *Stats {
+	return &Table{by: by, exact: exactLimit{most: maxExact}, attempts: record.Attempts[*Stats]{}, grouping: newGrouping(func(name string, group []string) *Stats {
 		return &Stats{Type: "stats", GroupBy: by, Name: name, Group: group, FitsInlineAt: map[string]int{}}
 	})}
 }
@@ -206,8 +206,11 @@ func (t *Table) find(r *record.Transaction) *Stats {
 func (t *Table) Add(r *record.Transaction) {
 	s := t.find(r)
 	s.Attempts++
-	if t.attempts.add(r, &s.NoReply); r.Attempt <= 1 {
+	if r.Attempt <= 1 {
 		s.Requests++
+	}
+	if at, n := t.attempts.Add(r.Request, r.Attempt, r.Status, s); n != 0 {
+		at.NoReply += n
 	}
 	s.Retransmitted += r.Retransmitted
 	s.CallBytes.add(r.Call)

@@ -77,11 +77,11 @@ type Metrics struct {
 	combined, failures                        series
 	handler                                   http.Handler
 
-	rpcs, failed, noReply, bytes, rdma, retransmitted, stalls, stalled, findings *prometheus.CounterVec
-	latency                                                                      *prometheus.HistogramVec
-	packets, dropped, marks, cnps, pauses, lost, ended                           prometheus.Counter
-	credits, outstanding                                                         *prometheus.GaugeVec
-	connections                                                                  prometheus.Gauge
+	rpcs, failed, noReply, again, bytes, rdma, retransmitted, stalls, stalled, findings *prometheus.CounterVec
+	latency                                                                             *prometheus.HistogramVec
+	packets, dropped, marks, cnps, pauses, lost, ended                                  prometheus.Counter
+	credits, outstanding                                                                *prometheus.GaugeVec
+	connections                                                                         prometheus.Gauge
 
 	diagnosis diagnose.Collector
 	problems  *prometheus.GaugeVec
@@ -117,9 +117,10 @@ func New(clients int) *Metrics {
 		m.registry.MustRegister(g)
 		return g
 	}
-	m.rpcs = vec("rpcs_total", "RPCs, each when it is complete or its connection has ended.", "server", "client", "operation")
+	m.rpcs = vec("rpcs_total", "RPCs, each when its first Call is answered or its connection has ended.", "server", "client", "operation")
 	m.failed = vec("failed_rpcs_total", "RPCs that were answered with an error, by status.", "server", "client", "operation", "status")
-	m.noReply = vec("rpcs_without_reply_total", "RPCs whose Reply was not captured.", "server", "client", "operation")
+	m.noReply = vec("calls_without_reply_total", "Calls whose Reply was not captured; the client may send them again.", "server", "client", "operation")
+	m.again = vec("repeated_calls_total", "Calls that clients sent again for an RPC, usually on another connection.", "server", "client", "operation")
 	m.bytes = vec("payload_bytes_total", "Bytes of RPC messages, by the direction in which they went.", "server", "client", "direction")
 	m.rdma = vec("rdma_bytes_total", "Bytes that RDMA Reads and RDMA Writes moved for RPCs.", "server", "client", "kind")
 	m.retransmitted = vec("retransmitted_packets_total", "Retransmitted packets of RPCs.", "server", "client")
@@ -161,7 +162,11 @@ func (m *Metrics) transaction(r *record.Transaction) error {
 		server, client, operation = other, other, other
 	}
 	m.diagnosis.Transaction(r)
-	m.rpcs.WithLabelValues(server, client, operation).Inc()
+	if r.Attempt <= 1 {
+		m.rpcs.WithLabelValues(server, client, operation).Inc()
+	} else {
+		m.again.WithLabelValues(server, client, operation).Inc()
+	}
 	if r.Failed() {
 		status := m.status.of(statusOf(r))
 		if !m.failures.admits(server, client, operation, status) {

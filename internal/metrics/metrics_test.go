@@ -80,10 +80,13 @@ func sums(text string) map[string]float64 {
 // TestCounts: the metrics of a capture are sums of its records.
 func TestCounts(t *testing.T) {
 	m, all := counted(t, "../../testdata/captures/lab-retries42.pcap.zst", 200)
-	var failed, unanswered, read, written, stalls, seconds float64
+	var failed, again, unanswered, read, written, stalls, seconds float64
 	for _, r := range all {
 		if r.Failed() {
 			failed++
+		}
+		if r.Attempt > 1 {
+			again++
 		}
 		if r.Status == record.NoReply {
 			unanswered++
@@ -103,7 +106,7 @@ func TestCounts(t *testing.T) {
 	_, text := scrape(t, m, metrics.Path)
 	got := sums(text)
 	for name, want := range map[string]float64{
-		"rdmadump_rpcs_total": float64(len(all)), "rdmadump_failed_rpcs_total": failed, "rdmadump_rpcs_without_reply_total": unanswered, "rdmadump_rdma_bytes_total": read + written, "rdmadump_stalls_total": stalls,
+		"rdmadump_rpcs_total": float64(len(all)) - again, "rdmadump_repeated_calls_total": again, "rdmadump_failed_rpcs_total": failed, "rdmadump_calls_without_reply_total": unanswered, "rdmadump_rdma_bytes_total": read + written, "rdmadump_stalls_total": stalls,
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %g, want %g", name, got[name], want)
@@ -299,7 +302,7 @@ func TestBoard(t *testing.T) {
 	for _, f := range families {
 		exist[f.GetName()], exist[f.GetName()+"_bucket"], exist[f.GetName()+"_count"], exist[f.GetName()+"_sum"] = true, true, true, true
 	}
-	for name := range map[string]bool{"rdmadump_failed_rpcs_total": true, "rdmadump_rpcs_without_reply_total": true, "rdmadump_findings_total": true} { // this capture may have none of these
+	for name := range map[string]bool{"rdmadump_failed_rpcs_total": true, "rdmadump_calls_without_reply_total": true, "rdmadump_findings_total": true} { // this capture may have none of these
 		exist[name] = true
 	}
 	queries := 0

@@ -83,6 +83,7 @@ func (d *doubts) join(o *doubts, moved func(rdma.Side) rdma.Side) {
 // messages are the transactions of a connection, and the first and the latest of their messages.
 type messages struct {
 	transactions int64
+	again        int64        // how many of these are not the first attempt of their request
 	first, last  record.Stamp // the packet of the first one is 0 before there is one
 }
 
@@ -99,7 +100,7 @@ func (m *messages) note(at record.Stamp) {
 
 // join merges the messages of another connection.
 func (m *messages) join(o *messages) {
-	m.transactions += o.transactions
+	m.transactions, m.again = m.transactions+o.transactions, m.again+o.again
 	if m.first.Packet == 0 || o.first.Packet != 0 && o.first.Time < m.first.Time {
 		m.first = o.first
 	}
@@ -458,7 +459,7 @@ func (cs *connState) Describe(r *record.Connection) {
 		r.Path.Point.NotAt = []record.End{} // Packets of a side come late to the point at the other one.
 	}
 	r.UpperLayer = cs.upper.Name()
-	r.Transactions = cs.messages.transactions
+	r.Transactions, r.RPCs = cs.messages.transactions, cs.messages.transactions-cs.messages.again
 	if end, ended := r.Ended.Get(); ended && cs.rareState != nil {
 		end.OutstandingCalls, end.NotAccepted, end.XIDs = cs.rareState.lostCalls, cs.rareState.notAccepted, cs.rareState.lostXIDs
 		r.Ended = record.Some(end)

@@ -257,6 +257,7 @@ func (t *Table) findEarlier(x *txn) {
 // follow makes a Call another attempt of the request of an earlier one.
 func (t *Table) follow(x *txn, before *pastCall) {
 	x.rec.follow(before)
+	x.cs.messages.again++
 	continueFrom(x, &before.earlier)
 	t.anotherAttempt(x, before.chain, before)
 }

@@ -50,6 +50,8 @@ func (t *Table) emit(x *txn) {
 	if x.rec.Attempt == 1 {
 		t.Requests++
 	}
+	_, unanswered := t.attempts.Add(x.rec.Request, x.rec.Attempt, x.rec.Status, struct{}{})
+	t.Unanswered += unanswered
 	t.mapItems(x)
 	if t.Transaction != nil || t.Payload != nil || x.chain != nil {
 		r := t.makeRecord(x, connection)

@@ -66,7 +66,7 @@ func remembers(s rdma.Side) *connState {
 		upper: recognizer(true), closing: true, nfs4: true,
 		agreed:          negotiation{private: oneOf(s, new(record.PrivateData)), seen: oneOf(s, true), badICRC: oneOf(s, true), changed: oneOf(s, true), invalidationReported: true},
 		doubts:          doubts{truncatedRetransmit: true, halfRead: oneOf(s, true), guessed: oneOf(s, true), retransmittedAt: oneOf(s, record.Time(1))},
-		messages:        messages{2, at, at},
+		messages:        messages{2, 1, at, at},
 		incompleteLists: oneOf[int32](s, 1), granting: oneOf(s, granting{some, some, calls}),
 		wire: &wireActivity{
 			busy:   otherThan(busy{txn: noTxn}, s, busy{at, at, 9, 10, 11, at}),
@@ -183,7 +183,7 @@ func TestJoinBoth(t *testing.T) {
 	if st.figures.MixedDirectionCalls != 2 || st.figures.MixedRegistrationCalls != 2 || !st.noteHandle(0xa1) || !st.noteHandle(0xa4) {
 		t.Errorf("%+v lacks handles or Calls", st)
 	}
-	if cs.messages.transactions != 4 || cs.incompleteLists[0] != 2 || cs.checks.asking != 2 || cs.checks.credits[0].Dones() != 2 {
+	if cs.messages.transactions != 4 || cs.messages.again != 2 || cs.incompleteLists[0] != 2 || cs.checks.asking != 2 || cs.checks.credits[0].Dones() != 2 {
 		t.Errorf("sums: %d transactions, %d incomplete, %d asking, %d dones", cs.messages.transactions, cs.incompleteLists[0], cs.checks.asking, cs.checks.credits[0].Dones())
 	}
 	if cs.pending.Len() != 2 || len(cs.rareState.pendingBackwardCalls) != 2 || cs.rareState.lostCalls != 2 {

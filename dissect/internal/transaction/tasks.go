@@ -364,8 +364,12 @@ func (t *Table) noteTaskRecord(x *txn, r *record.Transaction) {
 		return
 	}
 	c.latest = nil
-	if c.waits && c.why != noReply && !r.Status.Replied() { // the Reply was refused
+	if c.why != noReply && r.Status == record.NoReply { // the Reply was refused
 		c.why, c.answered, c.Status = noReply, record.Opt[record.Time]{}, record.Opt[string]{}
+		if !c.waits && !c.over && x.wants.key.arguments != 0 {
+			c.since = t.Clock
+			t.wait(c)
+		}
 	}
 	c.Connection, c.Client, c.Server, c.Direction = r.Connection, r.Client, r.Server, r.Direction
 	c.ProgramName, c.Version, c.MinorVersion, c.Operation = r.ProgramName, r.Version, r.MinorVersion, r.Operation

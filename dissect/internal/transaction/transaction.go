@@ -80,8 +80,8 @@ type Table struct {
 	Refuted []record.RefutedPosition
 	// Ended counts transactions by status, in the order of [record.Statuses].
 	Ended [len(record.Statuses)]int64
-	// Requests is the number of these transactions that are the first attempt of a request.
-	Requests int64
+	// Requests is the number of requests, whose first attempts are among these transactions, and Unanswered that of requests without a Reply.
+	Requests, Unanswered int64
 	// Clock is the time by which transactions wait. It never goes back. The owner of the table sets
 	// it before each packet.
 	Clock record.Time
@@ -113,6 +113,7 @@ type Table struct {
 	calls      map[callKey]*txn     // the latest Call with each XID whose record was not handed out
 	unanswered map[callKey]pastCall // the same of Calls without a Reply, whose records were handed out
 	tasks      tasks
+	attempts   record.Attempts[struct{}]
 	seed       maphash.Seed // of arguments
 
 	responseSizes map[sessionID]uint32 // ca_maxresponsesize of the fore channel of each NFSv4.1 session
@@ -142,8 +143,9 @@ type Table struct {
 func NewTable(o Options, b *budget.Budget) *Table {
 	t := &Table{
 		options: o, budget: b, Ports: ports.New(o.Ports), calls: map[callKey]*txn{}, unanswered: map[callKey]pastCall{},
-		tasks: tasks{putOff: map[taskKey][]*chain{}, sessions: map[hostPair]record.Time{}, budget: budget.New(b.Limit / 8)},
-		seed:  maphash.MakeSeed(), storage: newStorage(), body: rpcBody{message: nfs.Message{Limit: -1}},
+		attempts: record.Attempts[struct{}]{},
+		tasks:    tasks{putOff: map[taskKey][]*chain{}, sessions: map[hostPair]record.Time{}, budget: budget.New(b.Limit / 8)},
+		seed:     maphash.MakeSeed(), storage: newStorage(), body: rpcBody{message: nfs.Message{Limit: -1}},
 	}
 	if o.Files {
 		t.files = newFileTable(b)

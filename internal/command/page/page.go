@@ -162,11 +162,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 		return err
 	}
 	if !x.Quiet {
-		rpcs := int64(0)
-		for _, n := range r.Summary.Transactions {
-			rpcs += n
-		}
-		command.Say(x.stderr, "%s: %s on %s", render.Clean(x.Write), record.Plural(rpcs, "RPC"), record.Plural(r.Summary.Connections, "connection"))
+		command.Say(x.stderr, "%s: %s on %s", render.Clean(x.Write), record.Plural(r.Summary.Requests, "RPC"), record.Plural(r.Summary.Connections, "connection"))
 	}
 	return r.Ended()
 }
