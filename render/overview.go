@@ -638,14 +638,17 @@ var operationKinds = map[record.OperationKind]string{record.SendOperation: "Send
 
 // other writes what the connections of another upper layer than RPC did.
 func (v *overview) other(t *analyze.Traffic) {
-	words := []string{upperLayer(t.UpperLayer) + ", " + record.Plural(int64(t.Connections), "connection")}
+	label, words := upperLayer(t.UpperLayer), []string{record.Plural(int64(t.Connections), "connection")}
+	if len(label) >= overviewLabel {
+		label, words[0] = "other", label+", "+words[0]
+	}
 	for _, k := range t.Kinds[:min(len(t.Kinds), few)] {
 		words = append(words, fmt.Sprintf("%s %s of the %s (%s)", field.Count(k.Count), record.Noun(k.Count, operationKinds[k.Kind]), k.Side, field.BriefSize(k.Bytes)))
 	}
 	if t.Stalled > 0 {
 		words = append(words, fmt.Sprintf("%s stalled, worst %s", field.Count(t.Stalled), field.Brief(t.LongestNS)))
 	}
-	v.labeled("other", words, "rdma")
+	v.labeled(label, words, "rdma")
 }
 
 // setup writes what clients and servers agreed on.
