@@ -3,6 +3,7 @@ package dissect_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,6 +136,29 @@ func TestTasks(t *testing.T) {
 				w.Advance(100 * ms)
 			}
 		}, nil},
+		{"arguments that are cut", func(w wire) {
+			for range 2 {
+				from := len(w.Frames)
+				w.RPC(read4(), putOff())
+				call := w.Frames[from]
+				call.Data = call.Data[:len(call.Data)-12] // the ICRC, and a part of the last operation
+				w.Advance(100 * ms)
+			}
+		}, nil},
+		{"the XID of a request that was answered, used again", func(w wire) {
+			for range 2 {
+				call := synth.Getattr3()
+				call.XID = 0x7001
+				w.RPC(call, synth.Getattr3Reply())
+				w.Advance(s)
+			}
+		}, nil},
+		{"a chain without an end", func(w wire) {
+			for range 3 * record.MaxTries {
+				w.RPC(read4(), putOff())
+				w.Advance(100 * ms)
+			}
+		}, []string{fmt.Sprintf("%d tries %[1]d attempts open %s", 3*record.MaxTries, strings.Repeat("NFS4ERR_DELAY,", record.MaxTries)[:14*record.MaxTries-1])}},
 		{"the same XID for something else", func(w wire) {
 			call := read4()
 			call.XID = 0x7001

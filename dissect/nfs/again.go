@@ -45,9 +45,10 @@ const WriteFixed = 32
 var noTasks = [128]bool{30: true, 41: true, 44: true, 45: true, 53: true, 55: true, 57: true}
 
 // AppendSame appends what a repetition of a COMPOUND Call has, too. Body has the arguments, without the data that chunks carry; hole is the
-// position of the first of these, or the length of the arguments. It returns false if the arguments are not whole, and if no application
+// position of the first of these, or the length of the arguments. Cut arguments end in the last operation, of which only a WRITE has what
+// is needed before its end. It returns false if the arguments are not whole, and if no application
 // waits for any of the operations.
-func (m *Message) AppendSame(b, body []byte, hole int64) (same []byte, is bool) {
+func (m *Message) AppendSame(b, body []byte, hole int64, cut bool) (same []byte, is bool) {
 	hole = min(hole, int64(len(body)))
 	if !m.Named {
 		return b, false
@@ -62,6 +63,9 @@ func (m *Message) AppendSame(b, body []byte, hole int64) (same []byte, is bool) 
 		from, to := op.At+4, op.End
 		if op.Number == opWrite {
 			to = min(to, from+WriteFixed)
+		}
+		if cut && i == len(m.Ops)-1 && op.Number != opWrite && hole == int64(len(body)) {
+			return b, false
 		}
 		if to > hole {
 			if to = hole; op.Number == opWrite || hole == int64(len(body)) {

@@ -143,7 +143,7 @@ func (t *Table) whatIsAsked(x *txn, m *message) (a wanted) {
 			if holes := m.arguments.holes; len(holes) > 0 && holes[0].Position >= 0 {
 				hole = holes[0].Position
 			}
-			b, is = m.arguments.message.AppendSame(b, body, hole)
+			b, is = m.arguments.message.AppendSame(b, body, hole, !m.captured())
 		}
 	} else {
 		var same []byte
