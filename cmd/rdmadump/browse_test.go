@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rdmadump/rdmadump/synth"
 )
 
 // waitLimit is how long a test waits for what a program shows in a terminal.
@@ -258,4 +261,84 @@ func TestLiveInTerminal(t *testing.T) {
 			s.wait(`earlier[\s\S]*(` + test.end + `)[\s\S]*ended 0`)
 		})
 	}
+}
+
+// TestLiveOutage: while a capture comes from a pipe, a server that stops is a problem that goes on, and is told for a minute after the server came
+// back.
+func TestLiveOutage(t *testing.T) {
+	t.Parallel()
+	program, pipe := filepath.Join(t.TempDir(), "rdmadump"), filepath.Join(t.TempDir(), "pipe")
+	itself(t, program)
+	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
+		t.Skipf("there are no named pipes: %v: %s", err, out)
+	}
+	s := newSession(t, 110, 50, []string{"TERM=xterm"}, "trap : INT; "+program+" live - --view overview <"+pipe)
+	f, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := synth.New()
+	sent := 0
+	play := func() { // what was captured since
+		var b bytes.Buffer
+		if err := w.WritePcapng(&b, synth.Pcapng{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write(b.Bytes()[sent:]); err != nil {
+			t.Fatal(err)
+		}
+		sent = b.Len()
+	}
+	answered := func(c *synth.Conn, seconds int) {
+		for range seconds {
+			c.Client.Call(synth.Getattr3())
+			c.Server.Ack()
+			w.Advance(time.Millisecond)
+			c.Server.Reply(synth.Getattr3Reply())
+			c.Client.Ack()
+			w.Advance(time.Second)
+		}
+	}
+	c := w.RoCE(synth.Options{})
+	c.Connect()
+	answered(c, 5)
+	play()
+	s.wait(`so far +5 RPCs, all answered`)
+	first, second := synth.Getattr3(), synth.Read3(0, 16)
+	first.XID, second.XID = 0x77770001, 0x77770002
+	calls := append(c.Client.Call(first), c.Client.Call(second)...)
+	for range 7 { // no answer, until the client closes the connection
+		w.Advance(time.Second)
+		w.Retransmit(calls...)
+	}
+	c.Client.DREQ()
+	w.Advance(3 * time.Second)
+	again := c.Another(synth.Options{})
+	again.REQ()
+	w.Advance(time.Second)
+	again.REQ()
+	w.Advance(time.Second)
+	play()
+	s.wait(`1 ERROR +network or server: no packet from 10\.2\.0\.1 for [\d.]+ s, to the end`)
+	again = c.Another(synth.Options{})
+	again.Connect()
+	again.Client.Call(first)
+	again.Client.Call(second)
+	again.Server.Ack()
+	reply, data := synth.Getattr3Reply(), synth.Read3Reply(make([]byte, 16))
+	reply.XID, data.XID = first.XID, second.XID
+	again.Server.Reply(reply)
+	again.Server.Reply(data)
+	again.Client.Ack()
+	answered(again, 10)
+	play()
+	s.wait(`1 ERROR +network or server: no packet from 10\.2\.0\.1 for [\d.]+ s, came back`)
+	answered(again, 60)
+	play()
+	if screen := s.wait(`so far +77 RPCs, all answered`); strings.Contains(screen, "ERROR") {
+		t.Errorf("a minute after the server came back:\n%s", screen)
+	}
+	s.keys("C-c")
+	s.wait(`1 ERROR[\s\S]*came back[\s\S]*ended 0`)
 }
