@@ -269,7 +269,7 @@ func ComparisonText(c *analyze.Comparison) (label, text string) {
 			return "", ""
 		}
 		text = severityWords[p.Severity] + " " + p.Place() + ": " + p.Headline
-		for _, more := range []string{p.Effect, numbersChanged(c)} {
+		for _, more := range []string{EffectText(p), numbersChanged(c)} {
 			if more != "" {
 				text += "; " + more
 			}

@@ -173,8 +173,8 @@ func ladderLines(theme *Theme, width int, r *record.Transaction, all bool) (line
 	return lines
 }
 
-// ladderHeight is the maximum number of lines of a ladder that is not drawn whole.
-const ladderHeight = 60
+// ladderHeight is the maximum number of lines of a ladder that is not drawn whole: with the empty line that follows, a command prints 60.
+const ladderHeight = 59
 
 // leftOut returns which rungs are left out, so that the others have at most most lines: as many at the beginning as at the end. It returns
 // 0 and 0 if all fit.

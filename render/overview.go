@@ -103,7 +103,7 @@ func newOverview(theme *Theme, width int, s Story, files Captures) *overview {
 	v := &overview{Story: s, theme: theme, width: width, files: files, room: room{operations: 6, brief: 3, whole: 3, evidence: 3, notes: 3}}
 	for _, p := range s.Problems {
 		switch {
-		case p.ID == record.Quirk: // only with --explain
+		case !p.Shown(): // only with --explain
 		case p.Severity == record.Note:
 			v.notes = append(v.notes, p)
 		default:
@@ -168,7 +168,7 @@ func (v *overview) title() {
 	default:
 		text += ", " + ends
 	}
-	if text != "" {
+	if text != "" || ends == "" {
 		v.row(part{name, v.theme.key}, part{text, ink{}})
 	}
 	if v.Selected != "" {
@@ -282,7 +282,7 @@ func (v *overview) trouble() {
 		v.lines = append(v.lines, v.theme.problem(p, to, ends, v.width >= wideOverview)...)
 	}
 	if more := len(v.problems) - drawn; more > 0 {
-		v.lines = append(v.lines, textLine{about: []string{"problems"}, parts: []part{{indent, ink{}}, {fmt.Sprintf("+ %d more: %s", more, v.files.Command([]string{"problems"})), v.theme.dim}}})
+		v.lines = append(v.lines, textLine{about: []string{"problems"}, command: true, parts: []part{{fmt.Sprintf("%s+ %d more: ", indent, more), v.theme.dim}}})
 	}
 	if len(v.problems) == 0 {
 		v.ok()
@@ -642,11 +642,11 @@ func (v *overview) other(t *analyze.Traffic) {
 	if len(label) >= overviewLabel {
 		label, words[0] = "other", label+", "+words[0]
 	}
-	for _, k := range t.Kinds[:min(len(t.Kinds), few)] {
-		words = append(words, fmt.Sprintf("%s %s of the %s (%s)", field.Count(k.Count), record.Noun(k.Count, operationKinds[k.Kind]), k.Side, field.BriefSize(k.Bytes)))
-	}
 	if t.Stalled > 0 {
 		words = append(words, fmt.Sprintf("%s stalled, worst %s", field.Count(t.Stalled), field.Brief(t.LongestNS)))
+	}
+	for _, k := range t.Kinds[:min(len(t.Kinds), few)] {
+		words = append(words, fmt.Sprintf("%s %s of the %s (%s)", field.Count(k.Count), record.Noun(k.Count, operationKinds[k.Kind]), k.Side, field.BriefSize(k.Bytes)))
 	}
 	v.labeled(label, words, "rdma")
 }

@@ -88,16 +88,25 @@ func (t *Theme) problem(p *record.Problem, to depth, ends, wide bool) []textLine
 	if to == evidence {
 		shown = EvidenceText(p)
 	}
-	if wide && p.Effect != "" && shown != "" {
-		add(p.Effect+"; "+shown, ink{})
+	if effect := EffectText(p); wide && effect != "" && shown != "" {
+		add(effect+"; "+shown, ink{})
 	} else {
-		add(p.Effect, ink{})
+		add(effect, ink{})
 		add(shown, t.dim)
 	}
 	if p.Command != nil {
 		lines = append(lines, textLine{about: p.Command, command: true, parts: []part{{indent + "> ", t.dim}}})
 	}
 	return lines
+}
+
+// EffectText returns whom a problem concerns, if the capture has others, and what it cost.
+func EffectText(p *record.Problem) string {
+	only := p.Only.Or("")
+	if only != "" && p.Effect != "" {
+		only += "; "
+	}
+	return only + p.Effect
 }
 
 // shownEvidence is the number of packets that a screen shows of a problem.
@@ -132,6 +141,9 @@ func (l *textLine) write(b *strings.Builder, t *Theme, width int, files Captures
 	}
 	for _, p := range l.parts {
 		n := start(p.text, left)
+		if n < len(p.text) {
+			n = wholeNumber(p.text, n)
+		}
 		if n > 0 {
 			line.add(p.text[:n], p.ink)
 		}
@@ -143,6 +155,15 @@ func (l *textLine) write(b *strings.Builder, t *Theme, width int, files Captures
 		line.add(t.glyphs.shortened, t.dim)
 	}
 	b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+}
+
+// wholeNumber returns where to cut a text before a position so that no number is cut: what is left of one would be another number.
+func wholeNumber(text string, at int) int {
+	word := strings.LastIndexByte(text[:at], ' ') + 1
+	if text[at] == ' ' || !strings.ContainsAny(text[word:at], "0123456789") {
+		return at
+	}
+	return word
 }
 
 // Problems draws a list of problems whole.
@@ -179,7 +200,7 @@ func Undecided(to Screen, s Story, unchecked []string, files Captures) error {
 		}
 	}
 	for _, p := range s.Problems {
-		if p.ID == record.Quirk {
+		if !p.Shown() {
 			for _, l := range to.Theme.problem(p, headline, len(s.Points) > 1, false) {
 				l.write(&b, to.Theme, to.Width, files)
 			}

@@ -48,7 +48,7 @@ type Problem struct {
 	Rules       []string    `json:"rules" doc:"Ids of the rules whose findings the problem explains, at most 20." secret:"no"`
 	CausedBy    Opt[int]    `json:"caused_by" doc:"Rank of the problem that caused this one; null if none is known to."`
 	Beside      []int       `json:"beside" doc:"Ranks of problems that explain what this one observes, too."`
-	Only        Opt[string] `json:"only" doc:"What was special about what the problem is about: it was only there, or the first of its kind; null if nothing is known to be." secret:"sentence"`
+	Only        Opt[string] `json:"only" doc:"What of several clients, servers or connections the problem is about; null if it is about all, or there is one." secret:"sentence"`
 	Command     []string    `json:"command" doc:"Arguments of rdmadump that show the problem, without the names of files; the subcommand is first." secret:"filter"`
 }
 
@@ -61,8 +61,11 @@ func (p *Problem) Place() string {
 	return strings.Join(words, " or ")
 }
 
-// Quirk is the id of problems that are unusual and harm nobody. Screens list them only if they are asked for.
+// Quirk is the id of problems that are unusual and harm nobody.
 const Quirk = "quirk"
+
+// Shown reports whether screens list the problem without being asked: all but quirks.
+func (p *Problem) Shown() bool { return p.ID != Quirk }
 
 // ProblemFact is a packet that proves a problem.
 type ProblemFact struct {

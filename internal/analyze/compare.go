@@ -141,7 +141,7 @@ func (s *Side) Transaction(r *record.Transaction) {
 // Problems adds the problems of the capture, the worst first. Quirks harm nobody and are not compared.
 func (s *Side) Problems(list []*record.Problem) {
 	for _, p := range list {
-		if p.ID != record.Quirk {
+		if p.Shown() {
 			s.problems = append(s.problems, p)
 		}
 	}

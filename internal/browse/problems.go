@@ -24,12 +24,13 @@ func newProblemList(m *Model) *pane {
 		case len(problems) == 0:
 			return []line{{text: "no problem was found"}}
 		}
+		files := render.Captures{Typed: m.options.Typed}
 		for _, one := range problems {
 			var b strings.Builder
-			render.Problems(render.Screen{Out: &b, Theme: m.theme, Width: width}, []*record.Problem{one}, render.Captures{Typed: m.options.Typed})
+			render.Problems(render.Screen{Out: &b, Theme: m.theme, Width: width}, []*record.Problem{one}, files)
 			open, opens := m.evidence(one)
 			for _, text := range strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n") {
-				lines = append(lines, line{text: text, opens: opens, enter: open, run: strings.Join(append(one.Command, m.options.Typed), " ")})
+				lines = append(lines, line{text: text, opens: opens, enter: open, run: strings.TrimPrefix(files.Command(one.Command), "rdmadump ")})
 			}
 		}
 		return lines

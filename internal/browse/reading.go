@@ -129,7 +129,7 @@ func (r *Reading) Finish(summary *record.Summary, err error) {
 			r.state.Start = summary.First
 		}
 	}
-	r.problems = append([]*record.Problem{}, r.diagnosis.Problems(summary)...)
+	r.problems = slices.DeleteFunc(r.diagnosis.Problems(summary), func(p *record.Problem) bool { return !p.Shown() })
 }
 
 // found returns the problems, the worst first. They are not known before the end.

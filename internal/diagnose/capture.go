@@ -156,7 +156,10 @@ func (d *diagnosis) missing() {
 			r.of.to, r.of.open = r.sent, false // what is proven is that it waited until then
 		}
 	}
-	p.Command = []string{"check", "-Y", "rule == capture-incomplete"}
+	p.Command = []string{"connections"}
+	if slices.ContainsFunc(d.notes, func(n *note) bool { return n.first.Rule == "capture-incomplete" }) { // or it is not of the window
+		p.Command = []string{"check", "-Y", "rule == capture-incomplete"}
+	}
 }
 
 // doubtful reports whether the Reply of an RPC may be among the packets that the capture lacks. A connection that ended otherwise than in order tells

@@ -30,6 +30,7 @@ type facts struct {
 	connections []*connection            // in the order of their numbers
 	byNumber    map[int]*connection      // the same
 	stalls      []*stall                 // of RDMA operations of other upper layers than RPC-over-RDMA
+	hosts       [2]map[string]bool       // clients, servers
 	summary     *record.Summary          // never nil
 	network     []*record.Network        // with several capture points
 	servers     map[string]*serverOf     // by address
@@ -446,6 +447,7 @@ func (f *facts) fill() {
 	slices.SortFunc(f.rpcs, func(a, b *rpc) int { return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.id, b.id)) })
 	slices.SortFunc(f.connections, func(a, b *connection) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortStableFunc(f.findings, func(a, b *finding) int { return cmp.Compare(a.Time.Or(0), b.Time.Or(0)) })
+	f.ends()
 	f.byID, f.byXID, f.byNumber = map[int64]*rpc{}, map[connXID][]*rpc{}, map[int]*connection{}
 	for _, c := range f.connections {
 		f.byNumber[c.ID] = c
@@ -461,6 +463,27 @@ func (f *facts) fill() {
 		}
 	}
 	f.chain()
+}
+
+// ends notes the clients and servers of RPC-over-RDMA or, without it, of RPC. A host that is both, as with callbacks of NFSv4.0, is neither.
+func (f *facts) ends() {
+	for _, layer := range [...]string{"rpcrdma", "rpc"} {
+		f.hosts = [2]map[string]bool{{}, {}}
+		for _, c := range f.connections {
+			if c.UpperLayer == layer && c.ClientKnown {
+				f.hosts[0][c.Client.Address.Or("")], f.hosts[1][c.Server.Address.Or("")] = true, true
+			}
+		}
+		for host := range f.hosts[0] {
+			if f.hosts[1][host] {
+				delete(f.hosts[0], host)
+				delete(f.hosts[1], host)
+			}
+		}
+		if len(f.hosts[0]) > 0 {
+			return
+		}
+	}
 }
 
 // chain joins the requests of each task, as the dissector joined them.

@@ -196,6 +196,7 @@ func slowClient(d *diagnosis) {
 		p := d.begin(record.Note, record.InClient)
 		p.Headline = fmt.Sprintf("acknowledges Replies after %s (server: %s)", field.Brief(client.P50NS), field.Brief(server.P50NS))
 		p.conns[c.ID] = 1
+		p.about(c.Client.Address.Or(""), c.Server.Address.Or(""))
 		return
 	}
 }

@@ -20,6 +20,15 @@ import (
 type stage struct {
 	*synth.Wire
 	slot, sequence uint32
+	shared         bool // all scenes have the same server
+}
+
+// server returns the address of the scene's server.
+func (s *stage) server() netip.Addr {
+	if s.shared {
+		return netip.AddrFrom4([4]byte{10, 2, 0, 1})
+	}
+	return netip.AddrFrom4([4]byte{10, 2, byte(s.slot), 1})
 }
 
 // connect returns a connection of the scene's hosts, established and used.
@@ -33,7 +42,7 @@ func (s *stage) connect() *synth.Conn {
 // conn returns a connection of the scene's hosts that is not established.
 func (s *stage) conn() *synth.Conn {
 	return s.RoCE(synth.Options{
-		Client: synth.End{Addr: netip.AddrFrom4([4]byte{10, 1, byte(s.slot), 1})}, Server: synth.End{Addr: netip.AddrFrom4([4]byte{10, 2, byte(s.slot), 1})},
+		Client: synth.End{Addr: netip.AddrFrom4([4]byte{10, 1, byte(s.slot), 1})}, Server: synth.End{Addr: s.server()},
 	})
 }
 
@@ -71,7 +80,7 @@ func (s *stage) read4(c *synth.Conn, offset uint64, status uint32) {
 // iwarp returns an iWARP connection of the scene's hosts that is not established.
 func (s *stage) iwarp() *synth.Conn {
 	return s.IWARP(synth.Options{
-		Client: synth.End{Addr: netip.AddrFrom4([4]byte{10, 1, byte(s.slot), 1})}, Server: synth.End{Addr: netip.AddrFrom4([4]byte{10, 2, byte(s.slot), 1})},
+		Client: synth.End{Addr: netip.AddrFrom4([4]byte{10, 1, byte(s.slot), 1})}, Server: synth.End{Addr: s.server()},
 	})
 }
 
@@ -96,7 +105,7 @@ func (s *stage) recalled(after time.Duration) {
 	c := s.connect()
 	s.read4(c, 0, 0)
 	holder := s.RoCE(synth.Options{
-		Client: synth.End{Addr: netip.AddrFrom4([4]byte{10, 1, byte(s.slot), 2})}, Server: synth.End{Addr: netip.AddrFrom4([4]byte{10, 2, byte(s.slot), 1})},
+		Client: synth.End{Addr: netip.AddrFrom4([4]byte{10, 1, byte(s.slot), 2})}, Server: synth.End{Addr: s.server()},
 	})
 	holder.Connect()
 	s.rpc(holder, synth.Compound(synth.OpCreateSession(synth.ConnBackChannel)), synth.CompoundReply(synth.ResCreateSession(synth.ConnBackChannel)), time.Millisecond)
@@ -979,4 +988,45 @@ func TestMadeChains(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestOneOfSeveral: a problem of one of several clients, of one server or of several, says which, and names no other host as its client or server.
+func TestOneOfSeveral(t *testing.T) {
+	n := 0
+	for _, sc := range scenes {
+		if sc.kind == "" || slices.Contains([]string{"capture-gap", "credits"}, sc.kind) { // they are about no host
+			continue
+		}
+		for _, shared := range [...]bool{false, true} {
+			w := synth.New()
+			others := func() {
+				for slot := range uint32(3) {
+					s := &stage{Wire: w, slot: slot, shared: shared}
+					s.healthy(s.connect(), 20)
+				}
+			}
+			others()
+			sc.play(&stage{Wire: w, slot: 7, shared: shared})
+			w.Advance(3 * time.Second)
+			others()
+			_, list := diagnose(t, testkit.Source(t, w))
+			at := slices.IndexFunc(list, func(p *record.Problem) bool { return p.ID == sc.kind })
+			if at < 0 {
+				if !shared {
+					t.Errorf("no %s", sc.kind)
+				} else {
+					t.Logf("with a server that others use, no %s", sc.kind)
+				}
+				continue
+			}
+			n++
+			p := list[at]
+			only := p.Only.Or("")
+			who := strings.Contains(only, "client 10.1.7.1 of") || strings.Contains(only, "clients 10.1.7.1, 10.1.7.2 of") || strings.Contains(only, "client 10.1.7.2 of") || strings.Contains(only, "server 10.2.7.1 of 4")
+			if !who || p.Client.Known() && !strings.HasPrefix(p.Client.Or(""), "10.1.7.") || !shared && p.Server != record.Some("10.2.7.1") {
+				t.Errorf("shared %v, %s: %s: %q, client %v, server %v", shared, p.ID, p.Headline, only, p.Client, p.Server)
+			}
+		}
+	}
+	t.Logf("%d problems", n)
 }

@@ -194,6 +194,11 @@ func (d *diagnosis) away(p *problem, s absence, away span) {
 			}
 		}
 	}
+	if d.isClient(s.Address) {
+		p.about(s.Address, s.Peer)
+	} else {
+		p.about(s.Peer, s.Address)
+	}
 	for _, r := range s.rpcs {
 		p.tasksOf(r)
 	}
@@ -304,6 +309,11 @@ func corruption(d *diagnosis) {
 	p.Headline = fmt.Sprintf("damaged %s (bad checksum)", number(n, "packet"))
 	if changed > 0 {
 		p.Severity, p.Headline = record.Error, fmt.Sprintf("changed %s, which the receiver took", number(changed, "TCP payload"))
+	}
+	for _, c := range d.connections {
+		if c.Counts().Damaged > 0 {
+			p.about(c.Client.Address.Or(""), c.Server.Address.Or(""))
+		}
 	}
 	hit := map[record.Opt[int]]bool{}
 	for _, f := range list {
@@ -487,6 +497,11 @@ func retransmission(d *diagnosis) {
 		return
 	}
 	p := d.begin(record.Note, record.InNetwork)
+	for _, c := range d.connections {
+		if c.Counts().Retransmitted > 0 && (storm < 0 || !d.problems[storm].isAbout(c.ID)) {
+			p.about(c.Client.Address.Or(""), c.Server.Address.Or(""))
+		}
+	}
 	var timers []stalledRPC
 	var all, ofTimers, acked int64
 	long := false // an RPC that took at least 100 ms, as the capture proves, had packets of its own repeated

@@ -2,8 +2,10 @@ package diagnose
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -128,6 +130,7 @@ func (p *problem) complete(d *diagnosis) {
 			}
 		}
 	}
+	d.others(p)
 	list := slices.SortedFunc(maps.Keys(p.rpcs), func(a, b *rpc) int { return cmp.Or(cmp.Compare(p.rpcs[b], p.rpcs[a]), cmp.Compare(a.id, b.id)) })
 	p.Requests, p.XIDs = []int64{}, []record.Hex32{}
 	for _, r := range list {
@@ -144,6 +147,33 @@ func (p *problem) complete(d *diagnosis) {
 	p.Beside = []int{}
 	if p.Command == nil {
 		p.Command = p.command()
+	}
+}
+
+// others says which of several clients and servers a problem is about.
+func (d *diagnosis) others(p *problem) {
+	var only []string
+	if slices.Contains(p.Places, record.InCapture) {
+		return // what it lacks may be anybody's
+	}
+	for i, what := range [...]string{"client", "server"} {
+		some := slices.Sorted(maps.Keys(p.hosts[i]))
+		unknown := slices.ContainsFunc(some, func(host string) bool { return !d.hosts[i][host] })
+		switch n, all := len(some), len(d.hosts[i]); {
+		case n == 0 || n >= all || unknown:
+		case n == 1:
+			only = append(only, fmt.Sprintf("%s %s of %d", what, some[0], all))
+		case n <= 3:
+			only = append(only, fmt.Sprintf("%ss %s of %d", what, strings.Join(some, ", "), all))
+		default:
+			only = append(only, fmt.Sprintf("%d of %d %ss", n, all, what))
+		}
+	}
+	if p.Only.Known() {
+		only = append(only, p.Only.Or(""))
+	}
+	if only != nil {
+		p.Only = record.Some(strings.Join(only, ", "))
 	}
 }
 

@@ -21,14 +21,15 @@ var ordinary = map[string]bool{
 
 // gracePeriod finds tasks that a server put off because it waits for clients to reclaim their state.
 func gracePeriod(d *diagnosis) {
-	d.delay(d.delayedTasks(inGrace), func(worst *task) string {
+	d.delay(d.delayedTasks(inGrace), inGrace, func(worst *task) string {
 		return fmt.Sprintf("in grace period: %s waited %s", worst.tries[0].name(), field.Brief(worst.blocked()))
 	})
 }
 
 // putOffOtherwise finds tasks that a server put off for another reason.
 func putOffOtherwise(d *diagnosis) {
-	d.delay(d.delayedTasks(func(*rpc) bool { return true }), func(worst *task) string {
+	all := func(*rpc) bool { return true }
+	d.delay(d.delayedTasks(all), all, func(worst *task) string {
 		return fmt.Sprintf("answered %s to %s, which waited %s", worst.tries[0].failure, worst.tries[0].name(), field.Brief(worst.blocked()))
 	})
 }
@@ -67,6 +68,7 @@ func recall(d *diagnosis) {
 		if x.returned > 0 {
 			p.Effect = "returned after " + field.Brief(x.returned.Sub(x.at))
 		}
+		p.hosts[0] = map[string]bool{x.client: true} // the one that holds it, not those that waited
 		p.proof(x.packet, "CB_RECALL")
 		p.proof(x.back, "DELEGRETURN")
 	}
@@ -82,8 +84,8 @@ func (d *diagnosis) delayedTasks(so func(*rpc) bool) (list []*task) {
 	return list
 }
 
-// delay makes a problem of tasks that were put off.
-func (d *diagnosis) delay(tasks []*task, says func(worst *task) string) {
+// delay makes a problem of tasks that were put off, of which one try is so.
+func (d *diagnosis) delay(tasks []*task, so func(*rpc) bool, says func(worst *task) string) {
 	if len(tasks) == 0 {
 		return
 	}
@@ -99,7 +101,8 @@ func (d *diagnosis) delay(tasks []*task, says func(worst *task) string) {
 	case ns >= 1e9:
 		p.Severity = record.Warning
 	}
-	status := worst.tries[0].failure
+	why := worst.tries[slices.IndexFunc(worst.tries, so)]
+	status := why.failure
 	if p.Headline = says(worst); !delayed[status] { // Something that the capture does not show came before it.
 		p.Places = []record.ProblemPlace{record.InClient, record.InNetwork, record.InServer}
 	}
@@ -114,7 +117,7 @@ func (d *diagnosis) delay(tasks []*task, says func(worst *task) string) {
 	case end.failure == "" && !end.unanswered():
 		p.Effect = fmt.Sprintf("%s refused, the %s ok", tries(refused), ordinal(len(worst.tries)))
 		if pause := longestPause(worst); pause >= 1e9 {
-			p.Effect += fmt.Sprintf("; of it %s the client's longest pause", field.Brief(pause))
+			p.Effect += fmt.Sprintf("; %s of it the client's pause", field.Brief(pause))
 		}
 	case worst.gaveUp:
 		p.Effect = fmt.Sprintf("%s refused, not tried again", tries(refused))
@@ -124,7 +127,7 @@ func (d *diagnosis) delay(tasks []*task, says func(worst *task) string) {
 	if n := len(tasks) - 1; n > 0 {
 		p.Effect += fmt.Sprintf("; %s more", number(int64(n), "task"))
 	}
-	p.proof(worst.tries[0].reply, status)
+	p.proof(why.reply, status)
 	if refused > 1 {
 		p.proof(worst.tries[refused-1].reply, worst.tries[refused-1].failure)
 	}
@@ -336,7 +339,7 @@ func (d *diagnosis) neverAnswered(p *problem, never []*rpc) {
 		p.Headline += fmt.Sprintf(", all on connection %d", never[0].connection)
 	}
 	if c := never[0].connection; len(on) == 1 && d.othersLived(c, never[0].sent) {
-		p.Only = record.Some(fmt.Sprintf("only connection %d: others went on being answered", c))
+		p.Only = record.Some(fmt.Sprintf("connection %d alone: others went on being answered", c))
 	}
 	p.Effect = fmt.Sprintf("%s, from %s", number(n, "Call"), d.span(never[0].sent, never[len(never)-1].sent))
 	if acked > 0 {
@@ -358,10 +361,10 @@ func (d *diagnosis) neverAnswered(p *problem, never []*rpc) {
 	}
 }
 
-// othersLived reports whether other connections of the hosts of a connection had packets long after a time.
+// othersLived reports whether other connections of the hosts of a connection had packets after a time.
 func (d *diagnosis) othersLived(on int, after record.Time) bool {
 	c := d.byNumber[on]
 	return c != nil && slices.ContainsFunc(d.connections, func(o *connection) bool {
-		return o.ID != c.ID && o.ofRPC() && o.Server.Address == c.Server.Address && o.Transactions > 0 && o.Last > after && !o.rejected()
+		return o.ID != c.ID && o.ofRPC() && o.Client.Address == c.Client.Address && o.Server.Address == c.Server.Address && o.Transactions > 0 && o.Last > after && !o.rejected()
 	})
 }

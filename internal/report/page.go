@@ -92,7 +92,7 @@ func (p *Report) page(s *record.Summary, a About) (*page, error) {
 	p.overview.Network(a.Points, a.Network)
 	p.diagnosis.Network(a.Network)
 	slices.SortFunc(p.connections, func(a, b *record.Connection) int { return cmp.Compare(a.ID, b.ID) })
-	worst := slices.DeleteFunc(p.diagnosis.Problems(s), func(r *record.Problem) bool { return r.ID == record.Quirk })
+	worst := slices.DeleteFunc(p.diagnosis.Problems(s), func(r *record.Problem) bool { return !r.Shown() })
 	story := render.Story{Overview: p.overview.Finish(s), Problems: worst, Summary: s, Window: p.selects.Overlaps != nil}
 	v := &page{About: a, Policy: policy(), Hidden: p.hide != nil, Conns: &table{}, from: p}
 	v.title()
@@ -146,7 +146,7 @@ func (v *page) problems(story render.Story) {
 	for _, p := range story.Problems[:min(len(story.Problems), maxProblems)] {
 		v.Problems = append(v.Problems, problemView{
 			Class: classes[p.Severity], Word: render.SeverityWord(p.Severity), Rank: p.Rank, Place: render.PlaceText(p, len(v.About.Points) > 1), Headline: render.Clean(p.Headline),
-			Effect: render.Clean(p.Effect), Evidence: render.EvidenceText(p), Command: render.Clean(files.Command(p.Command)), Link: v.linkOf(p),
+			Effect: render.Clean(render.EffectText(p)), Evidence: render.EvidenceText(p), Command: render.Clean(files.Command(p.Command)), Link: v.linkOf(p),
 		})
 	}
 	v.omit(int64(len(story.Problems)-maxProblems), "problem", "problems", "FILE")

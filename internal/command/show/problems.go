@@ -16,7 +16,7 @@ func problems(s *sink) (dissect.Handler, func()) {
 	h, _, finish := diagnosis(s)
 	return h, func() {
 		list := finish()
-		shown := slices.ContainsFunc(list, func(p *record.Problem) bool { return p.ID != record.Quirk })
+		shown := slices.ContainsFunc(list, (*record.Problem).Shown)
 		if !shown && !s.JSON && s.Columns == nil && s.nothing() == nil {
 			s.written++
 			text := "OK     no problems"
@@ -27,7 +27,7 @@ func problems(s *sink) (dissect.Handler, func()) {
 			s.fail(err)
 		}
 		for _, p := range list {
-			if p.ID == record.Quirk && !s.JSON && s.Columns == nil {
+			if !p.Shown() && !s.JSON && s.Columns == nil {
 				continue // overview --explain has them
 			}
 			s.take(p, func(r any) error {
