@@ -302,7 +302,7 @@ func (p *presence) directions() record.Opt[string] {
 	for _, w := range p.ways {
 		switch {
 		case w.packets == 0:
-		case w.back.packets > 0 || w.key.src == w.key.dst:
+		case w.back.packets > 0 || w.back.last.Packet > 0 || w.key.src == w.key.dst:
 			return record.Some(record.BothDirections)
 		default:
 			senders = append(senders, w.key.src.String())

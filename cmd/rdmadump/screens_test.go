@@ -109,7 +109,22 @@ func storyScreens(t *testing.T) map[string][]string {
 		"an outage":           {"../../samples/rocev2-lostlink41.pcap.zst"},
 		"a time":              {"../../samples/rocev2-lostlink41.pcap.zst", "--from", "25", "--to", "50"},
 		"a time of nothing":   {"../../samples/rocev2-lostlink41.pcap.zst", "--from", "60", "--to", "61"},
-		"no mount":            {stories + "rec/s14-refused/client.pcap.zst"},
+		"no connection": {made(t, func(w *synth.Wire, c *synth.Conn) {
+			sent := c.REQ()
+			for range 4 {
+				w.Advance(4 * time.Second)
+				w.Retransmit(sent)
+			}
+		})},
+		"connections refused": {made(t, func(w *synth.Wire, _ *synth.Conn) {
+			for range 3 {
+				c := w.IWARP(synth.Options{})
+				w.Drop(c.Open()[1:]...)
+				c.Server.RST()
+				w.Advance(time.Second)
+			}
+		})},
+		"no mount": {stories + "rec/s14-refused/client.pcap.zst"},
 	}
 }
 

@@ -465,12 +465,12 @@ func (f *facts) fill() {
 	f.chain()
 }
 
-// ends notes the clients and servers of RPC-over-RDMA or, without it, of RPC. A host that is both, as with callbacks of NFSv4.0, is neither.
+// ends notes the clients and servers of NFS or, without it, of RPC. A host that is both, as with callbacks of NFSv4.0, is neither.
 func (f *facts) ends() {
-	for _, layer := range [...]string{"rpcrdma", "rpc"} {
+	for _, nfs := range [...]bool{true, false} {
 		f.hosts = [2]map[string]bool{{}, {}}
 		for _, c := range f.connections {
-			if c.UpperLayer == layer && c.ClientKnown {
+			if c.ofRPC() && c.ClientKnown && (!nfs || c.UpperLayer == "rpcrdma" || portsOfNFS[c.Server.Port.Or(0)]) {
 				f.hosts[0][c.Client.Address.Or("")], f.hosts[1][c.Server.Address.Or("")] = true, true
 			}
 		}
@@ -551,10 +551,25 @@ func (c *connection) open() bool { return !c.Ended.Known() }
 // ofRPC reports whether a connection carries RPC-over-RDMA.
 func (c *connection) ofRPC() bool { return c.UpperLayer == "rpcrdma" || c.UpperLayer == "rpc" }
 
-// rejectedBy reports whether the server rejected the connection.
+// rejected reports whether the server rejected the connection.
 func (c *connection) rejected() bool {
 	end, ended := c.Ended.Get()
-	return ended && end.How == record.EndRejected && end.By.Or(record.Server) == record.Server
+	return ended && (end.How == record.EndRejected || end.How == record.EndReset && !c.accept && end.Reason.Known()) && end.By.Or(record.Server) == record.Server
+}
+
+// asks returns how many requests of the connection the capture has that got no answer.
+func (c *connection) asks() int64 {
+	switch {
+	case c.accept || c.Transactions > 0 || c.Handshake != "seen" || !c.open():
+		return 0
+	case c.Transport == "TCP":
+		return c.Packets
+	case c.Transport == "iWARP":
+		return 1 + c.Retransmitted
+	case c.Packets > max(c.Requests, 1):
+		return 0 // the client goes on, so it got an answer
+	}
+	return c.Packets
 }
 
 // endedAt returns the time at which the connection began to end.

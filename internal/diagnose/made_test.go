@@ -1,7 +1,9 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
@@ -319,6 +321,55 @@ var scenes = []scene{
 			s.Retransmit(sent...)
 		}
 	}},
+	{"mount-failed", record.Error, "network server", "", nil, nil, func(s *stage) { // a request is sent again and again
+		sent := s.conn().REQ()
+		for range 4 {
+			s.Advance(4 * time.Second)
+			s.Retransmit(sent)
+		}
+	}},
+	{"mount-failed", record.Error, "network server", "", nil, nil, func(s *stage) { // the TCP handshake is not answered
+		sent := s.iwarp().Open()
+		s.Drop(sent[1:]...)
+		for i := range 4 {
+			s.Advance(time.Second << i)
+			s.Retransmit(sent[0])
+		}
+	}},
+	{"mount-failed", record.Error, "server", "", nil, nil, func(s *stage) { // nothing listens
+		for range 3 {
+			c := s.iwarp()
+			s.Drop(c.Open()[1:]...)
+			c.Server.RST()
+			s.Advance(time.Second)
+		}
+	}},
+	{"mount-failed", record.Error, "client server", "", nil, nil, func(s *stage) { // the server knows the queue pair
+		for range 5 {
+			c := s.conn()
+			c.REQ()
+			c.Server.REJ(10)
+			s.Advance(time.Second)
+		}
+	}},
+	{"", "", "", "mount-failed", nil, []string{"mount-failed"}, func(s *stage) { // twin: answered late
+		c := s.conn()
+		sent := c.REQ()
+		for range 3 {
+			s.Advance(4 * time.Second)
+			s.Retransmit(sent)
+		}
+		c.REP()
+		c.RTU()
+		s.healthy(c, 4)
+	}},
+	{"", "", "", "mount-failed", nil, nil, func(s *stage) { // twin: the capture ends soon after the requests
+		s.healthy(s.connect(), 4)
+		sent := s.RoCE(synth.Options{Client: synth.End{Addr: netip.AddrFrom4([4]byte{10, 1, byte(s.slot), 9})}, Server: synth.End{Addr: s.server()}}).REQ()
+		s.Advance(500 * time.Millisecond)
+		s.Retransmit(sent)
+		s.Retransmit(sent)
+	}},
 	{"outage", record.Error, "network server", "", nil, []string{"unanswered", "retransmission"}, func(s *stage) { // a single Call, sent again and again
 		c := s.connect()
 		sent := c.Client.Call(synth.Getattr3())
@@ -354,7 +405,7 @@ var scenes = []scene{
 		c.Disconnect(c.Client)
 		s.Advance(time.Second)
 	}},
-	{"inline-overrun", record.Error, "server", "", []string{"protocol-violation"}, nil, func(s *stage) {
+	{"inline-overrun", record.Error, "server", "", []string{"protocol-violation"}, []string{"terminate"}, func(s *stage) {
 		c := s.connect()
 		c.Client.Call(synth.Readdir3(8000))
 		c.Server.Ack()
@@ -1023,10 +1074,99 @@ func TestOneOfSeveral(t *testing.T) {
 			p := list[at]
 			only := p.Only.Or("")
 			who := strings.Contains(only, "client 10.1.7.1 of") || strings.Contains(only, "clients 10.1.7.1, 10.1.7.2 of") || strings.Contains(only, "client 10.1.7.2 of") || strings.Contains(only, "server 10.2.7.1 of 4")
+			if p.ID == "outage" && len(p.Requests) == 0 { // of RDMA without RPC: the clients and servers of RPC are others
+				who = p.Client == record.Some("10.1.7.1") && p.Server.Known()
+			}
 			if !who || p.Client.Known() && !strings.HasPrefix(p.Client.Or(""), "10.1.7.") || !shared && p.Server != record.Some("10.2.7.1") {
 				t.Errorf("shared %v, %s: %s: %q, client %v, server %v", shared, p.ID, p.Headline, only, p.Client, p.Server)
 			}
 		}
 	}
 	t.Logf("%d problems", n)
+}
+
+// TestTwice: trouble that comes twice is told twice, or with its number, and nothing else is.
+func TestTwice(t *testing.T) {
+	restart := func(s *stage, c *synth.Conn) *synth.Conn {
+		c.Client.Call(synth.Getattr3())
+		c.Server.Ack()
+		c.Disconnect(c.Server)
+		s.Advance(3 * time.Second)
+		s.conn().Reject()
+		s.Advance(3 * time.Second)
+		c = s.connect()
+		s.read4(c, 0, 10052)
+		s.read4(c, 0, 0)
+		return c
+	}
+	for _, pause := range [...]time.Duration{time.Second, 10 * time.Second, 200 * time.Second} {
+		w := synth.New()
+		s := &stage{Wire: w}
+		c := s.connect()
+		s.read4(c, 0, 0)
+		for range 2 {
+			c = restart(s, c)
+			s.Advance(pause)
+			s.healthy(c, 5)
+		}
+		c.Disconnect(c.Client)
+		_, list := diagnose(t, testkit.Source(t, w))
+		if ids, texts := grave(list); !slices.Equal(ids, []string{"server-restarted", "server-restarted"}) {
+			t.Errorf("two restarts, %v between:\n%s", pause, strings.Join(texts, "\n"))
+		}
+	}
+}
+
+// unseen are the problems that a harm of the capture looks like: that a Reply is missing from the end of a connection, or that the clock was set, shows in
+// no packet.
+var unseen = map[string][]string{"removed": {"connection-lost"}, "a run removed": {"connection-lost"}, "set forward": {"client-gave-up", "recall"}}
+
+// TestMadeHarmed: frames that were captured twice, late or not at all, and a clock that was set, add no problem of a side to those of a scene.
+func TestMadeHarmed(t *testing.T) {
+	n := 0
+	for _, sc := range scenes {
+		for seed := range uint64(2) {
+			for _, how := range [...]string{"doubled", "removed", "late", "set forward", "a run removed", "set back"} {
+				allowed := slices.Concat([]string{sc.kind, "capture-gap"}, sc.also, sc.cut, unseen[how])
+				w := play(sc)
+				r := rand.New(rand.NewPCG(seed, 3))
+				frames := slices.Clone(w.Frames)
+				from, until := r.IntN(len(frames)), 0
+				until = min(len(frames), from+1+r.IntN(12))
+				w.Frames = nil
+				for i, f := range frames {
+					g := *f
+					switch {
+					case how == "doubled" && r.IntN(4) == 0:
+						w.Frames = append(w.Frames, &g)
+						again := g
+						again.Time += 3000
+						w.Frames = append(w.Frames, &again)
+						continue
+					case how == "removed" && r.IntN(10) == 0, how == "a run removed" && i >= from && i < until:
+						continue
+					case how == "late" && r.IntN(10) == 0:
+						g.Time += int64(r.IntN(2000000))
+					case how == "set forward" && i >= from:
+						g.Time += 3600e9
+					case how == "set back" && i >= from:
+						g.Time -= 2e9
+					}
+					w.Frames = append(w.Frames, &g)
+				}
+				if how == "late" || how == "doubled" {
+					slices.SortStableFunc(w.Frames, func(a, b *synth.Frame) int { return cmp.Compare(a.Time, b.Time) })
+				}
+				n++
+				_, list := diagnose(t, testkit.Source(t, w))
+				for _, p := range list {
+					side := slices.Equal(p.Places, []record.ProblemPlace{record.InServer}) || slices.Equal(p.Places, []record.ProblemPlace{record.InClient})
+					if p.Severity != record.Note && side && !slices.Contains(allowed, p.ID) {
+						t.Errorf("%s (twin of %s), %s (seed %d): %s %s %v: %s; %s", sc.kind, sc.not, how, seed, p.Severity, p.ID, p.Places, p.Headline, p.Effect)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d captures", n)
 }

@@ -352,7 +352,7 @@ func connectionLost(d *diagnosis) {
 	var keys []lostKey
 	for _, c := range d.connections {
 		end, ended := c.Ended.Get()
-		if !ended || !c.by.free() || end.How == record.EndRejected {
+		if !ended || !c.by.free() || c.rejected() {
 			continue
 		}
 		open := d.inFlight(c.ID)
@@ -465,6 +465,7 @@ func retransmission(d *diagnosis) {
 	}
 	var list []stalledRPC
 	var repeated, packets, bursts int64
+	var hit []*connection
 	for _, c := range d.connections {
 		ofOutage := int64(0)
 		for _, f := range d.findings {
@@ -477,6 +478,9 @@ func retransmission(d *diagnosis) {
 			continue
 		}
 		n := c.Counts()
+		if n.Retransmitted > 0 {
+			hit = append(hit, c)
+		}
 		repeated, packets, bursts = repeated+n.Retransmitted, packets+n.Packets, bursts+c.Path.Bursts
 	}
 	for _, r := range d.rpcs {
@@ -497,10 +501,8 @@ func retransmission(d *diagnosis) {
 		return
 	}
 	p := d.begin(record.Note, record.InNetwork)
-	for _, c := range d.connections {
-		if c.Counts().Retransmitted > 0 && (storm < 0 || !d.problems[storm].isAbout(c.ID)) {
-			p.about(c.Client.Address.Or(""), c.Server.Address.Or(""))
-		}
+	for _, c := range hit {
+		p.about(c.Client.Address.Or(""), c.Server.Address.Or(""))
 	}
 	var timers []stalledRPC
 	var all, ofTimers, acked int64

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
@@ -172,7 +173,7 @@ func (d *diagnosis) neverCompleted(key mountKey, s *promises) {
 // told has the rules whose notes other kinds count.
 var told = map[string]bool{"capture-incomplete": true, "congestion": true, "memory-limit-reached": true}
 
-// quirks finds what is unusual and harms nobody: the notes of rules, and connection requests that were rejected before one was accepted.
+// quirks finds what is unusual and harms nobody: the notes of rules, and connection requests that were rejected without harm.
 func quirks(d *diagnosis) {
 	for _, n := range d.notes {
 		if told[n.first.Rule] {
@@ -186,18 +187,16 @@ func quirks(d *diagnosis) {
 		p.during(n.first.Time.Or(0), n.first.Time.Or(0))
 		p.Command = []string{"check", "-Y", "rule == " + n.first.Rule}
 	}
-	for _, h := range d.byServer() {
-		var free []*connection
-		for _, c := range h.rejected {
-			if c.by.free() {
-				free = append(free, c)
-			}
+	servers := map[string][]*connection{}
+	for _, c := range d.connections {
+		if server := c.Server.Address.Or(""); c.rejected() && c.by.free() {
+			servers[server] = append(servers[server], c)
 		}
-		if len(free) == 0 || len(h.accepted) == 0 {
-			continue
-		}
+	}
+	for _, server := range slices.Sorted(maps.Keys(servers)) {
+		free := servers[server]
 		p := d.begin(record.Note, record.InServer)
-		p.Headline = fmt.Sprintf("rejected %s, accepted others", number(int64(len(free)), "connection"))
+		p.Headline = "rejected " + number(int64(len(free)), "connection")
 		for _, c := range free {
 			p.ends(d, c)
 			p.during(c.First, c.Last)

@@ -287,23 +287,108 @@ func mountFailed(d *diagnosis) {
 		p.during(r.sent, r.end)
 	}
 	d.noExport()
-	for _, h := range d.byServer() {
-		if len(h.accepted) > 0 || len(h.rejected) == 0 {
+	d.noConnection()
+}
+
+// wanted are the connections that a client asked a server for: with RDMA, or to ports of NFS without.
+type wanted struct {
+	mountKey
+	plain             bool
+	accepted          bool // the server accepted one
+	refused           []*connection
+	stale, unanswered []*connection
+}
+
+// portsOfNFS are the ports on which servers listen for NFS, without RDMA and with it. Clients ask on others, too, where nobody need listen.
+var portsOfNFS = map[uint16]bool{2049: true, 20049: true}
+
+// askedFor returns the connections that clients asked servers for.
+func (d *diagnosis) askedFor() (list []*wanted) {
+	for _, c := range d.connections {
+		key, plain := mountKey{c.Client.Address.Or(""), c.Server.Address.Or("")}, c.UpperLayer == "rpc"
+		if !c.ClientKnown || key.server == "" || plain && !portsOfNFS[c.Server.Port.Or(0)] || !plain && c.UpperLayer != "rpcrdma" && !c.rejected() {
 			continue
 		}
-		p := d.begin(record.Error, record.InServer)
-		e, _ := h.rejected[0].Ended.Get()
-		p.Headline = fmt.Sprintf("refused all %s: %s", number(int64(len(h.rejected)), "connection"), e.Reason.Or("no reason given"))
-		if len(h.rejected) == 1 {
-			p.Headline = "refused the only connection: " + e.Reason.Or("no reason given")
+		i := slices.IndexFunc(list, func(w *wanted) bool { return w.mountKey == key && w.plain == plain })
+		if i < 0 {
+			i, list = len(list), append(list, &wanted{mountKey: key, plain: plain})
 		}
-		p.Effect = "the client got no RDMA connection"
-		p.proof(record.PacketRef{Packet: e.Packet.Or(0), Point: e.Point}, "rejected")
-		for _, c := range h.rejected {
-			p.ends(d, c)
+		w := list[i]
+		end, _ := c.Ended.Get()
+		switch {
+		case c.rejected() && stale[end.Reason.Or("")]:
+			w.stale = append(w.stale, c)
+		case c.rejected():
+			w.refused = append(w.refused, c)
+		case c.asks() > 0:
+			w.unanswered = append(w.unanswered, c)
+		default:
+			w.accepted = true
+		}
+	}
+	return list
+}
+
+// The requests of connections without an answer, and the time in nanoseconds from the first to the last of them, from which nobody answered: a
+// capture that ends soon after a request shows nothing, and a single answer may be lost.
+const (
+	leastAsked   = 3
+	leastAskedNS = int64(2e9)
+)
+
+// noConnection finds clients that asked for connections and got none, to the end of the capture.
+func (d *diagnosis) noConnection() {
+	for _, w := range d.askedFor() {
+		if w.accepted || w.plain && d.mounted[w.mountKey] > 0 {
+			continue
+		}
+		places, what, list := []record.ProblemPlace{record.InServer}, "", w.refused
+		var asked int64
+		if len(list) == 0 {
+			list = append(w.stale, w.unanswered...)
+			if len(list) == 0 {
+				continue
+			}
+			slices.SortFunc(list, func(a, b *connection) int { return cmp.Compare(a.First, b.First) })
+			last := list[0].Last
+			for _, c := range list {
+				asked, last = asked+max(c.asks(), 1), max(last, c.Last)
+			}
+			if asked < leastAsked || last.Sub(list[0].First) < leastAskedNS {
+				continue
+			}
+		}
+		end, _ := list[0].Ended.Get()
+		reason := end.Reason.Or("no reason given")
+		switch {
+		case len(w.refused) == 1:
+			what = "refused the only connection: " + reason
+		case len(w.refused) > 1:
+			what = fmt.Sprintf("refused all %s: %s", number(int64(len(list)), "connection"), reason)
+		case len(w.unanswered) == 0:
+			places, what = append(places, record.InClient), fmt.Sprintf("refused all %s: %s", number(int64(len(list)), "connection"), reason)
+		default:
+			places, what = append(places, record.InNetwork), fmt.Sprintf("%s answered none of %s", w.server, number(asked, "connection request"))
+		}
+		if !list[0].by.free() {
+			continue
+		}
+		p := d.begin(record.Error, places...)
+		p.Headline, p.Effect, p.Ongoing = what, "the client got no RDMA connection", len(w.refused) == 0
+		if w.plain {
+			p.Effect = "the client got no connection"
+		}
+		for _, c := range list {
+			if p.ends(d, c); c.rejected() {
+				p.proof(refOf(c), "rejected")
+			}
 			p.during(c.First, c.Last)
 		}
-		p.lost++
+		if p.lost++; p.Ongoing {
+			p.Effect += " in " + field.Brief(d.last.Sub(list[0].First))
+			p.blocked = append(p.blocked, span{list[0].First, d.last})
+			p.during(list[0].First, d.last)
+		}
 		p.Command = []string{"connections"}
 	}
 }
