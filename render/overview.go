@@ -42,17 +42,44 @@ func Overview(to Screen, s Story, files Captures) error {
 	return err
 }
 
-// OverviewMarkdown writes the same as a block of Markdown, for summaries of jobs, issues and other pages.
+// OverviewMarkdown writes the same for summaries of jobs, issues and other pages: how many problems there are of each severity, all of them whole,
+// because pages are wider than terminals, and the sums in a part that opens.
 func OverviewMarkdown(to io.Writer, s Story, files Captures) error {
-	var b strings.Builder
-	if err := Overview(Screen{Out: &b, Theme: NewTheme(false)}, s, files); err != nil {
-		return err
+	const whole = 1 << 10
+	theme := NewTheme(false)
+	v := newOverview(theme, wholeOverview, s, files)
+	counts := map[record.Severity]int64{}
+	for _, p := range append(v.problems, v.notes...) {
+		counts[p.Severity]++
 	}
-	fence := "```"
-	for strings.Contains(b.String(), fence) {
-		fence += "`"
+	var head []string
+	for _, severity := range record.Severities {
+		if n := counts[severity]; n > 0 {
+			head = append(head, record.Plural(n, string(severity)))
+		}
 	}
-	_, err := fmt.Fprintf(to, "%s text\n%s%s\n", fence, b.String(), fence)
+	if len(v.problems) == 0 {
+		head = append([]string{"no problems"}, head...)
+	}
+	blocks, fence := [2]string{}, "```"
+	for i, draw := range [...][]func(){{v.title, func() { v.row() }, v.trouble}, {v.operations, v.time, v.traffic, v.setup, v.timeline}} {
+		v.lines, v.room = nil, room{operations: 6, brief: len(v.problems), whole: few, evidence: few, notes: len(v.notes)}
+		for _, draw := range draw {
+			draw()
+		}
+		var b strings.Builder
+		for l := range v.lines {
+			v.lines[l].write(&b, theme, whole, files)
+		}
+		for blocks[i] = strings.TrimRight(b.String(), "\n"); strings.Contains(blocks[i], fence); {
+			fence += "`"
+		}
+	}
+	text := fmt.Sprintf("**%s**\n\n%[2]s text\n%[3]s\n%[2]s\n", strings.Join(head, ", "), fence, blocks[0])
+	if blocks[1] != "" {
+		text += fmt.Sprintf("\n<details><summary>Operations, time and traffic</summary>\n\n%[1]s text\n%[2]s\n%[1]s\n\n</details>\n", fence, blocks[1])
+	}
+	_, err := io.WriteString(to, text)
 	return err
 }
 
@@ -143,22 +170,33 @@ func (v *overview) labeled(label string, words []string, about ...string) {
 	}
 }
 
-// title says what the capture is: file, duration, RPCs, protocols, client and server.
-func (v *overview) title() {
+// about says how long the capture is, how many RPCs it has, and what carried them.
+func (v *overview) about() string {
 	words := []string{}
 	if first, known := v.Summary.First.Get(); known {
 		words = append(words, field.Brief(max(0, v.Summary.Last.Or(first).Sub(first))))
 	}
-	rpcs := field.Count(v.RPCs.Requests) + " " + record.Noun(v.RPCs.Requests, "RPC")
-	rpcs += inAttempts(v.RPCs.Requests, v.RPCs.Attempts)
 	if v.RPCs.Requests > 0 {
-		words = append(words, rpcs)
+		words = append(words, field.Count(v.RPCs.Requests)+" "+record.Noun(v.RPCs.Requests, "RPC")+inAttempts(v.RPCs.Requests, v.RPCs.Attempts))
 	}
 	if carried := v.protocols(); carried != "" {
 		words = append(words, carried)
 	}
-	name := v.files.Title + "  "
-	text, ends := strings.Join(words, ", "), v.ends()
+	return strings.Join(words, ", ")
+}
+
+// Title returns the first line of an overview without the name of the capture: how long it is, how many RPCs it has, what carried them, and between whom.
+func Title(s Story) string {
+	v := newOverview(NewTheme(false), wholeOverview, s, Captures{})
+	if ends := v.ends(); ends != "" {
+		return clean(v.about() + ", " + ends)
+	}
+	return clean(v.about())
+}
+
+// title says what the capture is: file, duration, RPCs, protocols, client and server.
+func (v *overview) title() {
+	name, text, ends := v.files.Title+"  ", v.about(), v.ends()
 	switch {
 	case ends == "":
 	case wide(name)+wide(text)+2+wide(ends) > v.width:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -146,7 +147,7 @@ func (m *Model) ladder(r *record.Transaction, packets []*record.Packet, drawn fu
 	})
 	p.run = fmt.Sprintf("%s --conn %d --xid %s", m.options.Typed, r.Connection, r.XID)
 	p.turn = func(back bool) tea.Cmd {
-		l := m.tabs[tabRPCs].(*list)
+		l := m.listed()
 		before := l.cursor
 		l.cursor += map[bool]int64{true: -1, false: 1}[back]
 		l.fit()
@@ -158,6 +159,16 @@ func (m *Model) ladder(r *record.Transaction, packets []*record.Packet, drawn fu
 		return nil
 	}
 	return p
+}
+
+// listed returns the list of RPCs that is nearest below the screen.
+func (m *Model) listed() *list {
+	for _, s := range slices.Backward(m.stack) {
+		if l, is := s.(*list); is {
+			return l
+		}
+	}
+	return m.tabs[tabRPCs].(*list)
 }
 
 // packet returns the screen of a packet of an RPC: its fields, and its bytes at their side.

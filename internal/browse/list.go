@@ -227,7 +227,7 @@ func (l *list) sortNext() tea.Cmd {
 			return true
 		})()
 		if !more {
-			largest := strings.HasSuffix(next, "_ns") || l.kind.name == connections.name
+			largest := l.descends(next)
 			slices.SortStableFunc(all, func(a, b keyed) int {
 				switch {
 				case a.key == nil || b.key == nil: // Unknown values are last.
@@ -435,9 +435,17 @@ func (l *list) commandLine() string {
 		text += " -Y " + quoted(l.filter)
 	}
 	if l.by != "" {
-		text += " --sort " + l.by
+		if text += " --sort "; l.descends(l.by) {
+			text += "-"
+		}
+		text += l.by
 	}
 	return text
+}
+
+// descends reports whether the largest values of a field come first.
+func (l *list) descends(by string) bool {
+	return strings.HasSuffix(by, "_ns") || l.kind.name == connections.name
 }
 
 func (l *list) help() []key.Binding {

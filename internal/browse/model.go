@@ -174,7 +174,7 @@ func (m *Model) take() tea.Cmd {
 	m.state = m.options.Reading.now()
 	var commands []tea.Cmd
 	if m.state.Done && !done {
-		for _, s := range m.tabs {
+		for _, s := range append(m.tabs[:], m.stack...) {
 			switch s := s.(type) {
 			case *list:
 				if s.filter == "" {
@@ -284,7 +284,8 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 			m.leave()
 			m.stack = m.stack[:n-1]
 		} else if l, is := m.top().(*list); is && l.filter != "" {
-			return m.setFilter("")
+			command, _ := l.setFilter("")
+			return command
 		} else {
 			m.say("q quits")
 		}
@@ -317,7 +318,7 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	case key.Matches(k, keys.copy):
 		if text := m.top().commandLine(); text != "" {
 			text = "rdmadump " + strings.TrimSpace(text)
-			m.say("copied: " + text)
+			m.say("to the clipboard: " + text)
 			return tea.SetClipboard(text)
 		}
 		m.say("no command line shows this screen")
@@ -372,10 +373,15 @@ func (m *Model) setFilter(expression string) tea.Cmd {
 	return command
 }
 
-// showRPCs lists the RPCs that a filter selects.
+// showRPCs lists the RPCs that a filter selects, above the screen that they belong to, to which esc returns.
 func (m *Model) showRPCs(filter string) tea.Cmd {
-	m.show(tabRPCs)
-	return m.setFilter(filter)
+	l := newList(m, rpcs)
+	m.push(l)
+	command, err := l.setFilter(filter)
+	if err != nil {
+		m.say(render.Clean(err.Error()))
+	}
+	return command
 }
 
 // click takes a click: on a tab, or on a row, which is opened if it had the cursor.

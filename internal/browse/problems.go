@@ -38,7 +38,7 @@ func newProblemList(m *Model) *pane {
 	return p
 }
 
-// evidence returns what shows the evidence of a problem: the ladder of its worst RPC, or its worst connection, or all RPCs.
+// evidence returns what shows the evidence of a problem: the ladder of its worst RPC, or its worst connection.
 func (m *Model) evidence(p *record.Problem) (open func() tea.Cmd, opens string) {
 	switch {
 	case len(p.Requests) > 0:
@@ -66,5 +66,5 @@ func (m *Model) evidence(p *record.Problem) (open func() tea.Cmd, opens string) 
 			return nil
 		}, "its worst connection"
 	}
-	return func() tea.Cmd { return m.showRPCs("") }, "all RPCs"
+	return nil, ""
 }

@@ -281,9 +281,11 @@ func (r *rpc) copies(side record.End) int64 {
 	return r.repeated.FromServer
 }
 
+// damages are the rules about packets that were damaged or changed on their way, and what a packet of each shows.
+var damages = map[string]string{"icrc-bad": "bad ICRC", "mpa-crc-bad": "bad CRC", "changed-on-path": "changed"}
+
 // corruption finds packets that were damaged on their way.
 func corruption(d *diagnosis) {
-	rules := []string{"icrc-bad", "mpa-crc-bad", "changed-on-path"}
 	var damaged, refused int64
 	for _, c := range d.connections {
 		damaged += c.Counts().Damaged
@@ -294,7 +296,7 @@ func corruption(d *diagnosis) {
 	var list []*finding
 	changed := int64(0)
 	for _, f := range d.findings {
-		if f.by.free() && slices.Contains(rules, f.Rule) {
+		if f.by.free() && damages[f.Rule] != "" {
 			list = append(list, f)
 			if f.Rule == "changed-on-path" {
 				changed++
@@ -319,7 +321,7 @@ func corruption(d *diagnosis) {
 	for _, f := range list {
 		hit[f.Connection] = true
 		p.finding(f)
-		p.proof(f.ref(), fact(f))
+		p.proof(f.ref(), damages[f.Rule])
 	}
 	for _, f := range d.findings { // what was changed cannot be decoded
 		if changed > 0 && f.Rule == "header-malformed" && !f.AtFault.Known() && hit[f.Connection] {
@@ -505,7 +507,8 @@ func retransmission(d *diagnosis) {
 		p.about(c.Client.Address.Or(""), c.Server.Address.Or(""))
 	}
 	var timers []stalledRPC
-	var all, ofTimers, acked int64
+	var ofTimers []span
+	var all, acked int64
 	long := false // an RPC that took at least 100 ms, as the capture proves, had packets of its own repeated
 	for _, x := range list {
 		p.stalled(x.r, x.w)
@@ -514,7 +517,7 @@ func retransmission(d *diagnosis) {
 		}
 		long = long || x.r.least >= slow && x.w.ns >= 1e6 && x.w.ns*2 >= x.r.latency
 		if x.w.Reason == record.RetransmitTimeout {
-			timers, ofTimers = append(timers, x), ofTimers+x.w.ns
+			timers, ofTimers = append(timers, x), append(ofTimers, span{x.w.From, x.w.From + record.Time(x.w.ns)})
 		}
 		p.proof(x.w.packets[1], "sent again")
 	}
@@ -565,8 +568,10 @@ func retransmission(d *diagnosis) {
 	}
 	if all > 0 {
 		p.Effect = fmt.Sprintf("RPCs waited %s in all", field.Brief(ns))
-		if ofTimers > 0 {
-			p.Effect += fmt.Sprintf(", %s of it for %s", field.Brief(min(ofTimers, ns)), number(int64(len(timers)), "timer"))
+		if timed := union(ofTimers); timed > 0 && timed < ns { // otherwise the headline says so
+			p.Effect += fmt.Sprintf(", %s of it for retransmission timers", field.Brief(timed))
+		} else if timed > 0 && !strings.HasSuffix(p.Headline, "timer") {
+			p.Effect += ", all of it for retransmission timers"
 		}
 		if r := p.worst(); r != nil && r.of != nil {
 			p.Effect = join(p.Effect, "worst: "+taskText(r.of))

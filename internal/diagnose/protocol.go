@@ -384,7 +384,7 @@ func protocolViolation(d *diagnosis) {
 			p.Severity = record.Error
 		}
 		if done+broken > 0 {
-			p.Effect = fmt.Sprintf("%d of the %s completed", done, number(int64(done+broken), "RPC"))
+			p.Effect = fmt.Sprintf("%d of %s completed", done, number(int64(done+broken), "RPC"))
 		}
 		p.Effect = join(p.Effect, f.Section)
 		p.Command = []string{"check", "-Y", "rule == " + f.Rule}

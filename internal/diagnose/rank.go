@@ -56,6 +56,7 @@ func (d *diagnosis) ranked() []*record.Problem {
 func worse(a, b *problem) int {
 	return cmp.Or(
 		cmp.Compare(a.Severity.Rank(), b.Severity.Rank()),
+		cmp.Compare(a.quirk(), b.quirk()),
 		cmp.Compare(b.spoils(), a.spoils()),
 		cmp.Compare(b.harm().lost, a.harm().lost),
 		cmp.Compare(b.harm().ns, a.harm().ns),
@@ -63,6 +64,14 @@ func worse(a, b *problem) int {
 		cmp.Compare(a.From.Or(1<<62), b.From.Or(1<<62)),
 		cmp.Compare(a.ID, b.ID),
 	)
+}
+
+// quirk returns 1 for what is unusual and harms nobody, which most screens leave out.
+func (p *problem) quirk() int {
+	if p.ID == record.Quirk {
+		return 1
+	}
+	return 0
 }
 
 // spoils returns 1 if what the capture lacks makes most of the others doubtful.

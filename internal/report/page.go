@@ -43,7 +43,8 @@ type page struct {
 	About
 	Policy     template.HTMLAttr
 	Title      string
-	Hidden     bool // pseudonyms replace names
+	Sub        string // what the capture is, in a line
+	Hidden     bool   // pseudonyms replace names
 	Problems   []problemView
 	Timeline   *timeline // nil without RPCs
 	Operations *table    // nil without RPCs
@@ -96,6 +97,7 @@ func (p *Report) page(s *record.Summary, a About) (*page, error) {
 	story := render.Story{Overview: p.overview.Finish(s), Problems: worst, Summary: s, Window: p.selects.Overlaps != nil}
 	v := &page{About: a, Policy: policy(), Hidden: p.hide != nil, Conns: &table{}, from: p}
 	v.title()
+	v.Sub = render.Title(story)
 	v.numbers(s, story.Overview)
 	rows := p.table.Rows()
 	if len(rows) == 0 {

@@ -64,7 +64,7 @@ const columnsWide = 1000
 // stripHigh is the height of a row, and maxBands the number of problems with a band.
 const (
 	stripHigh = 48
-	maxBands  = 9
+	maxBands  = 24
 )
 
 // axis maps times to columns.

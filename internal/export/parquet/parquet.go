@@ -95,10 +95,10 @@ type Writer struct {
 	byFile    *analyze.Files
 	byTime    *analyze.Rates
 	diagnosis *diagnose.Collector // of the records that end in the open files
-	rolls     int     // number of files of each table that were begun and are no longer open
-	before    written // what the open files and those before them say
-	complete  written // what the complete files say
-	lost      bool    // rows are not written, because files could not be
+	rolls     int                 // number of files of each table that were begun and are no longer open
+	before    written             // what the open files and those before them say
+	complete  written             // what the complete files say
+	lost      bool                // rows are not written, because files could not be
 
 	tables
 }
