@@ -569,9 +569,9 @@ func retransmission(d *diagnosis) {
 	if all > 0 {
 		p.Effect = fmt.Sprintf("RPCs waited %s in all", field.Brief(ns))
 		if timed := union(ofTimers); timed > 0 && timed < ns { // otherwise the headline says so
-			p.Effect += fmt.Sprintf(", %s of it for retransmission timers", field.Brief(timed))
+			p.Effect += fmt.Sprintf(", %s of it for timers", field.Brief(timed))
 		} else if timed > 0 && !strings.HasSuffix(p.Headline, "timer") {
-			p.Effect += ", all of it for retransmission timers"
+			p.Effect += ", all of it for timers"
 		}
 		if r := p.worst(); r != nil && r.of != nil {
 			p.Effect = join(p.Effect, "worst: "+taskText(r.of))
