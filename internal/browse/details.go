@@ -298,7 +298,7 @@ func fileFilter(f *analyze.File) string {
 // newOperations returns the screen with the sums by operation.
 func newOperations(m *Model) *pane {
 	rows := m.options.Reading.operationRows()
-	p := newPane(m, "operations", nil)
+	p := newPane(m, "operations, by the sum of their latencies", nil)
 	p.fields, p.fixed, p.run = render.StatsFields, 1, "stats "+m.options.Typed
 	p.again = func() { rows = m.options.Reading.operationRows() }
 	p.draw = func(width int) []line {
