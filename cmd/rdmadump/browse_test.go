@@ -112,7 +112,7 @@ func TestBrowseInTerminal(t *testing.T) {
 		s.tmux("resize-window", "-x", "120", "-y", "40")
 		s.wait(`RPC 1 of 12`)
 		s.keys("y")
-		s.wait(`copied: rdmadump .*-Y 'latency > 5ms'`)
+		s.wait(`to the clipboard: rdmadump .*-Y 'latency > 5ms'`)
 		s.keys("q")
 		s.wait(`ended 0`)
 	})

@@ -52,7 +52,12 @@ func named3(_ *synth.Wire, c *synth.Conn) {
 
 // TestNastyNames: names from the wire do no harm, in any view and format.
 func TestNastyNames(t *testing.T) {
-	path := made(t, named3)
+	path, twice := made(t, named3), made(t, func(w *synth.Wire, c *synth.Conn) { // the same groups, with other counts
+		named3(w, c)
+		again := w.RoCE(synth.Options{})
+		again.Connect()
+		named3(w, again)
+	})
 	show := func(args ...string) []byte {
 		t.Helper()
 		var out, errs bytes.Buffer
@@ -63,7 +68,7 @@ func TestNastyNames(t *testing.T) {
 	}
 	for _, view := range []string{
 		"files", "transactions --wide", "stats --by file", "stats --by machine,file,operation", "stats --every 1s --by file", "overview", "stats --by machine",
-		"compare " + path, "compare --by file,machine " + path, "rdma",
+		"compare " + path, "compare --by file,machine " + twice, "rdma",
 	} {
 		args := strings.Fields(view)
 		text := string(show(args...))
