@@ -237,6 +237,19 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestEvidence: Enter on a problem that is about no RPC shows the packets that prove it.
+func TestEvidence(t *testing.T) {
+	u := userOf(t, options(t, "../../testdata/captures/rocev2-storm41.pcap.zst", plainLook), 120, 40)
+	u.press("/damaged<enter><enter>")
+	u.see(`packet 111, 1 of 3 of those that prove it`)
+	u.press("nn")
+	u.see(`3 of 3 of those that prove it`)
+	u.press("n")
+	u.see(`there are no more packets of those that prove it`)
+	u.press("<esc>")
+	u.see(`Enter: the packets that prove it`)
+}
+
 // TestSizes: whatever the size and the screen, there are as many lines as the terminal has, and none is too wide.
 func TestSizes(t *testing.T) {
 	for _, path := range []string{sample, "../../samples/rocev2-errors.pcap"} {

@@ -133,7 +133,7 @@ func (m *Model) ladder(r *record.Transaction, packets []*record.Packet, drawn fu
 				one.opens, one.enter = "its packet", func() tea.Cmd {
 					for i, packet := range packets {
 						if packet.Is(l.First) {
-							m.push(m.packet(r, packets, i))
+							m.push(m.packet(fmt.Sprintf("RPC %d", r.ID), packets, i))
 							return nil
 						}
 					}
@@ -171,11 +171,47 @@ func (m *Model) listed() *list {
 	return m.tabs[tabRPCs].(*list)
 }
 
-// packet returns the screen of a packet of an RPC: its fields, and its bytes at their side.
-func (m *Model) packet(r *record.Transaction, packets []*record.Packet, i int) *pane {
+// openPackets shows the packets that prove a problem.
+func (m *Model) openPackets(evidence []record.ProblemFact) tea.Cmd {
+	wanted, last := map[record.PacketRef]bool{}, int64(0)
+	for _, e := range evidence {
+		wanted[record.PacketRef{Packet: e.Packet, Point: e.Point}] = true
+		last = max(last, e.Packet)
+	}
+	return m.look("reading the packets", func(ctx context.Context, source Source, o dissect.Options) func() tea.Cmd {
+		var packets []*record.Packet
+		o.Decode, o.Tree = true, true
+		if o.Points == nil {
+			o.Last = last
+		}
+		_, err := dissect.New(dissect.Handler{Packet: func(p *record.Packet) error {
+			if p.In(wanted) {
+				packets = append(packets, p.Clone())
+			}
+			if len(packets) == len(wanted) {
+				return errSeen
+			}
+			return nil
+		}}, o).Run(ctx, source)
+		return func() tea.Cmd {
+			switch {
+			case len(packets) > 0:
+				m.push(m.packet("those that prove it", packets, 0))
+			case err != nil && err != errSeen:
+				m.say(render.Clean(err.Error()))
+			default:
+				m.say("the packets were not found")
+			}
+			return nil
+		}
+	})
+}
+
+// packet returns the screen of one of the packets of something: its fields, and its bytes at their side.
+func (m *Model) packet(of string, packets []*record.Packet, i int) *pane {
 	at := packets[i]
 	tree := render.PacketLines(m.theme, m.state.Start, at)
-	p := newPane(m, fmt.Sprintf("packet %d, %d of %d of RPC %d", at.Number, i+1, len(packets), r.ID), func(int) (lines []line) {
+	p := newPane(m, fmt.Sprintf("packet %d, %d of %d of %s", at.Number, i+1, len(packets), of), func(int) (lines []line) {
 		for _, l := range tree {
 			lines = append(lines, line{text: l.Text})
 		}
@@ -197,10 +233,10 @@ func (m *Model) packet(r *record.Transaction, packets []*record.Packet, i int) *
 	p.turn = func(back bool) tea.Cmd {
 		next := i + map[bool]int{true: -1, false: 1}[back]
 		if next < 0 || next >= len(packets) {
-			m.say("the RPC has no more packets")
+			m.say("there are no more packets of " + of)
 			return nil
 		}
-		m.stack[len(m.stack)-1] = m.packet(r, packets, next)
+		m.stack[len(m.stack)-1] = m.packet(of, packets, next)
 		return nil
 	}
 	p.run = fmt.Sprintf("packets %s -V -Y %s", m.options.Typed, quoted("number == "+strconv.FormatInt(at.Number, 10)))

@@ -1,6 +1,7 @@
 package browse
 
 import (
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -38,10 +39,10 @@ func newProblemList(m *Model) *pane {
 	return p
 }
 
-// evidence returns what shows the evidence of a problem: the ladder of its worst RPC, or its worst connection.
+// evidence returns what shows the evidence of a problem: the ladder of its worst RPC, or the packets that prove it, or its worst connection.
 func (m *Model) evidence(p *record.Problem) (open func() tea.Cmd, opens string) {
 	switch {
-	case len(p.Requests) > 0:
+	case len(p.Requests) > 0 && !slices.Contains(p.Places, record.InCapture): // an RPC shows nothing about what the capture lacks
 		return func() tea.Cmd {
 			read := m.options.Reading.rpcs.reader()
 			defer read.close()
@@ -52,6 +53,8 @@ func (m *Model) evidence(p *record.Problem) (open func() tea.Cmd, opens string) 
 			m.say("the RPC is not kept any more")
 			return nil
 		}, "the ladder of its worst RPC"
+	case len(p.Evidence) > 0 && m.options.Open != nil:
+		return func() tea.Cmd { return m.openPackets(p.Evidence) }, "the packets that prove it"
 	case len(p.Connections) > 0:
 		return func() tea.Cmd {
 			read := m.options.Reading.connections.reader()

@@ -23,7 +23,8 @@ type Reading struct {
 	files      *analyze.Files
 	operations *analyze.Table
 	diagnosis  diagnose.Collector
-	problems   []*record.Problem // nil until the summary is known
+	Network    func() []*record.Network // returns, at the end, what happened between several capture points; nil for one
+	problems   []*record.Problem        // nil until the summary is known
 	state      state
 	progress   func() (read, total int64)
 }
@@ -128,6 +129,9 @@ func (r *Reading) Finish(summary *record.Summary, err error) {
 		if !r.state.Start.Known() {
 			r.state.Start = summary.First
 		}
+	}
+	if r.Network != nil {
+		r.diagnosis.Network(r.Network())
 	}
 	r.problems = slices.DeleteFunc(r.diagnosis.Problems(summary), func(p *record.Problem) bool { return !p.Shown() })
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -115,7 +116,8 @@ func slowRPC(d *diagnosis) {
 		}
 	}
 	d.slowRPCs(files, "")
-	d.slowRPCs(mounts, "mounting: ")
+	unmounts := slices.ContainsFunc(mounts, func(r *rpc) bool { return strings.HasPrefix(r.operation, "DESTROY_") })
+	d.slowRPCs(mounts, map[bool]string{false: "mounting: ", true: "mounting, unmounting: "}[unmounts])
 }
 
 // slowRPCs makes a problem of slow RPCs. It is a warning if somebody waited at least 1 s for one of them, or at least 1 s together for many: a tenth of
@@ -150,7 +152,7 @@ func (d *diagnosis) slowRPCs(list []*rpc, prefix string) {
 	worst := p.worst()
 	p.Headline = fmt.Sprintf("%s%s took %s", prefix, worst.name(), atMost(worst))
 	if n := int64(len(list)); n > 1 {
-		p.Headline = fmt.Sprintf("%s%s took >= 100 ms; worst %s %s", prefix, number(n, "RPC"), worst.name(), atMost(worst))
+		p.Headline = fmt.Sprintf("%s%s took >= 100 ms; worst %s %s", prefix, number(n, "RPC"), atMost(worst), worst.name())
 	}
 	p.proof(worst.call, "Call")
 	p.proof(worst.reply, "Reply")

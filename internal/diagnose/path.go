@@ -455,7 +455,7 @@ func (d *diagnosis) lostConnections(key lostKey, list []*connection) {
 
 // afterText says what came before the end of a connection.
 var afterText = map[record.Trouble]string{
-	"": " with Calls in flight", record.TroubleNak: " after a NAK", record.TroubleRNR: " after an RNR NAK", record.TroubleTimeout: " after a timeout",
+	"": " with Calls in flight", record.TroubleNak: " after a NAK", record.TroubleRNR: " after an RNR NAK", record.TroubleTimeout: " after a retransmission timeout",
 	record.TroubleGap: " after a loss", record.TroubleUnknown: " after a retransmission",
 }
 
@@ -467,6 +467,7 @@ func retransmission(d *diagnosis) {
 	}
 	var list []stalledRPC
 	var repeated, packets, bursts int64
+	var from record.FromPair
 	var hit []*connection
 	for _, c := range d.connections {
 		ofOutage := int64(0)
@@ -484,6 +485,7 @@ func retransmission(d *diagnosis) {
 			hit = append(hit, c)
 		}
 		repeated, packets, bursts = repeated+n.Retransmitted, packets+n.Packets, bursts+c.Path.Bursts
+		from.FromClient, from.FromServer = from.FromClient+c.Path.RetransmittedFrom.FromClient, from.FromServer+c.Path.RetransmittedFrom.FromServer
 	}
 	for _, r := range d.rpcs {
 		for i := range r.waits {
@@ -565,6 +567,15 @@ func retransmission(d *diagnosis) {
 		p.Headline = fmt.Sprintf("%s of %s repeated, though acknowledged", field.Count(repeated), number(packets, "packet"))
 	default:
 		p.Headline = fmt.Sprintf("%s of %s repeated", field.Count(repeated), number(packets, "packet"))
+		switch {
+		case slices.ContainsFunc(hit, func(c *connection) bool { return !c.ClientKnown }):
+		case from.FromClient > 0 && from.FromServer > 0:
+			p.Headline += fmt.Sprintf(", %s by the client", field.Count(from.FromClient))
+		case from.FromClient > 0:
+			p.Headline += " by the client"
+		case from.FromServer > 0:
+			p.Headline += " by the server"
+		}
 	}
 	if all > 0 {
 		p.Effect = fmt.Sprintf("RPCs waited %s in all", field.Brief(ns))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
+	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/browse"
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/internal/command/flags"
@@ -145,7 +146,12 @@ func (b *browsing) run(cmd *cobra.Command, paths []string) error {
 		if joined != nil {
 			what.open = func(ctx context.Context) (browse.Source, error) { return joined.Again(ctx) }
 		}
-		what.read = func(ctx context.Context, x *browse.Reading, o dissect.Options) { x.Run(ctx, in, o) }
+		what.read = func(ctx context.Context, x *browse.Reading, o dissect.Options) {
+			if joined != nil {
+				x.Network = func() []*record.Network { return input.NetworkRecords(joined) }
+			}
+			x.Run(ctx, in, o)
+		}
 	}
 	if err = b.show(cmd.Context(), what, terminal); err == nil && openErr != nil {
 		err = &command.Status{Code: command.ExitUsage}
