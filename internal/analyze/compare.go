@@ -289,7 +289,7 @@ func sameProblem(p *record.Problem) string {
 	case "protocol-violation":
 		kind += " " + strings.Join(p.Rules, " ")
 	case "slow-rpc":
-		if strings.HasPrefix(p.Headline, "mounting: ") {
+		if strings.HasPrefix(p.Headline, "mount") {
 			kind += " mounting"
 		}
 	case "rpc-failed":

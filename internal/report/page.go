@@ -308,7 +308,7 @@ func (v *page) findings() {
 			about(", XID %v", xid)
 		}
 		if side, known := f.AtFault.Get(); known {
-			about(", at fault: %s", side)
+			view.First += ", at fault: " + string(side)
 		}
 		if conn, known := f.Connection.Get(); known {
 			about(", connection %d", conn)
