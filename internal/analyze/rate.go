@@ -384,10 +384,11 @@ func (t *Rates) Add(r *record.Transaction) error {
 		s.Errors++
 	}
 	if first, n := t.attempts.Add(r.Request, r.Attempt, r.Status, attemptAt{g, at}); n != 0 && first.at >= t.start {
-		if s, err = t.interval(first.group, first.at); err != nil {
+		of, err := t.interval(first.group, first.at)
+		if err != nil {
 			return err
 		}
-		s.NoReply += int(n)
+		of.NoReply += int(n)
 	}
 	s.Retransmitted += r.Retransmitted
 	if isCongested(r) {

@@ -212,3 +212,26 @@ func TestSetBack(t *testing.T) {
 		t.Errorf("the intervals are %q, want %q", got, want)
 	}
 }
+
+// TestRatesOfAttempts: a request is counted where its first attempt was, and not as unanswered once another attempt was answered; the bytes
+// and the latency of each attempt stay in the interval of its own Reply.
+func TestRatesOfAttempts(t *testing.T) {
+	attempt := func(n int, from, to int64) *record.Transaction {
+		r := &record.Transaction{
+			ID: int64(n), Request: 1, Attempt: n, Status: record.NoReply, Direction: record.Forward,
+			Call: &record.Message{Time: record.Time(from * 1e6), PayloadBytes: record.Some[int64](100)},
+		}
+		if to > 0 {
+			r.Status, r.Reply, r.LatencyNS = record.Complete, &record.Message{Time: record.Time(to * 1e6), LastTime: record.Time(to * 1e6)}, record.Some((to-from)*1e6)
+		}
+		return r
+	}
+	rows := rated(t, 10*time.Millisecond, "", 40, attempt(1, 5, 0), attempt(2, 15, 35))
+	var got []string
+	for _, r := range rows {
+		got = append(got, fmt.Sprintf("%d/%d %d %d %d", r.RPCs, r.Attempts, r.NoReply, r.BytesToServer, r.Latency.Max.Or(0)))
+	}
+	if want := []string{"1/1 0 100 0", "0/0 0 0 0", "0/0 0 0 0", "0/1 0 100 20000000", "0/0 0 0 0"}; !slices.Equal(got, want) {
+		t.Errorf("intervals %q, want %q", got, want)
+	}
+}
