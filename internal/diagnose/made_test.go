@@ -629,15 +629,7 @@ var scenes = []scene{
 	{"server-restarted", record.Error, "server", "", nil, []string{"connection-lost", "unanswered", "server-gone"}, func(s *stage) {
 		c := s.connect()
 		s.read4(c, 0, 0)
-		c.Client.Call(synth.Getattr3())
-		c.Server.Ack()
-		c.Disconnect(c.Server)
-		s.Advance(3 * time.Second)
-		s.conn().Reject()
-		s.Advance(3 * time.Second)
-		c = s.connect()
-		s.read4(c, 0, 10052)
-		s.read4(c, 0, 0)
+		s.restart(c)
 	}},
 	{"", "", "", "server-restarted", nil, []string{"server-gone"}, func(s *stage) { // twin: it closed the connection, and knows the client's state afterwards
 		c := s.connect()
@@ -1085,27 +1077,29 @@ func TestOneOfSeveral(t *testing.T) {
 	t.Logf("%d problems", n)
 }
 
+// restart plays a server that restarts with a Call in flight, and returns the client's next connection.
+func (s *stage) restart(c *synth.Conn) *synth.Conn {
+	c.Client.Call(synth.Getattr3())
+	c.Server.Ack()
+	c.Disconnect(c.Server)
+	s.Advance(3 * time.Second)
+	s.conn().Reject()
+	s.Advance(3 * time.Second)
+	c = s.connect()
+	s.read4(c, 0, 10052)
+	s.read4(c, 0, 0)
+	return c
+}
+
 // TestTwice: trouble that comes twice is told twice, or with its number, and nothing else is.
 func TestTwice(t *testing.T) {
-	restart := func(s *stage, c *synth.Conn) *synth.Conn {
-		c.Client.Call(synth.Getattr3())
-		c.Server.Ack()
-		c.Disconnect(c.Server)
-		s.Advance(3 * time.Second)
-		s.conn().Reject()
-		s.Advance(3 * time.Second)
-		c = s.connect()
-		s.read4(c, 0, 10052)
-		s.read4(c, 0, 0)
-		return c
-	}
 	for _, pause := range [...]time.Duration{time.Second, 10 * time.Second, 200 * time.Second} {
 		w := synth.New()
 		s := &stage{Wire: w}
 		c := s.connect()
 		s.read4(c, 0, 0)
 		for range 2 {
-			c = restart(s, c)
+			c = s.restart(c)
 			s.Advance(pause)
 			s.healthy(c, 5)
 		}

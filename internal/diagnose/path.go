@@ -469,13 +469,14 @@ func retransmission(d *diagnosis) {
 	var repeated, packets, bursts int64
 	var from record.FromPair
 	var hit []*connection
-	for _, c := range d.connections {
-		ofOutage := int64(0)
-		for _, f := range d.findings {
-			if f.Rule == "retransmission-timeout" && f.Connection == record.Some(c.ID) && f.by.by != nil && f.by.by.ID == "outage" {
-				ofOutage++
-			}
+	ofOutages := map[record.Opt[int]]int64{} // timeouts, by connection
+	for _, f := range d.findings {
+		if f.Rule == "retransmission-timeout" && f.by.by != nil && f.by.by.ID == "outage" {
+			ofOutages[f.Connection]++
 		}
+	}
+	for _, c := range d.connections {
+		ofOutage := ofOutages[record.Some(c.ID)]
 		storm := slices.ContainsFunc(d.problems, func(p *problem) bool { return p.ID == "retransmission-storm" && p.isAbout(c.ID) })
 		if storm || ofOutage > 0 && ofOutage == c.Path.Bursts {
 			continue

@@ -290,10 +290,15 @@ func mountFailed(d *diagnosis) {
 	d.noConnection()
 }
 
+// wantedKey is a pair of hosts, with RDMA or without.
+type wantedKey struct {
+	mountKey
+	plain bool
+}
+
 // wanted are the connections that a client asked a server for: with RDMA, or to ports of NFS without.
 type wanted struct {
-	mountKey
-	plain             bool
+	wantedKey
 	accepted          bool // the server accepted one
 	refused           []*connection
 	stale, unanswered []*connection
@@ -304,16 +309,17 @@ var portsOfNFS = map[uint16]bool{2049: true, 20049: true}
 
 // askedFor returns the connections that clients asked servers for.
 func (d *diagnosis) askedFor() (list []*wanted) {
+	known := map[wantedKey]*wanted{}
 	for _, c := range d.connections {
 		key, plain := mountKey{c.Client.Address.Or(""), c.Server.Address.Or("")}, c.UpperLayer == "rpc"
 		if !c.ClientKnown || key.server == "" || plain && !portsOfNFS[c.Server.Port.Or(0)] || !plain && c.UpperLayer != "rpcrdma" && !c.rejected() {
 			continue
 		}
-		i := slices.IndexFunc(list, func(w *wanted) bool { return w.mountKey == key && w.plain == plain })
-		if i < 0 {
-			i, list = len(list), append(list, &wanted{mountKey: key, plain: plain})
+		w := known[wantedKey{key, plain}]
+		if w == nil {
+			w = &wanted{wantedKey: wantedKey{key, plain}}
+			known[w.wantedKey], list = w, append(list, w)
 		}
-		w := list[i]
 		end, _ := c.Ended.Get()
 		switch {
 		case c.rejected() && stale[end.Reason.Or("")]:
