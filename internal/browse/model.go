@@ -118,7 +118,7 @@ func (m *Model) Init() tea.Cmd {
 	var filtering tea.Cmd
 	if m.options.Filter != "" {
 		m.tab = tabRPCs
-		filtering = m.setFilter(m.options.Filter)
+		filtering = m.filter(m.tabs[tabRPCs], m.options.Filter)
 	}
 	return tea.Batch(m.take(), filtering)
 }
@@ -284,8 +284,7 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 			m.leave()
 			m.stack = m.stack[:n-1]
 		} else if l, is := m.top().(*list); is && l.filter != "" {
-			command, _ := l.setFilter("")
-			return command
+			return m.filter(l, "")
 		} else {
 			m.say("q quits")
 		}
@@ -364,9 +363,9 @@ func (m *Model) promptKey(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// setFilter filters the RPCs and shows them.
-func (m *Model) setFilter(expression string) tea.Cmd {
-	command, err := m.tabs[tabRPCs].setFilter(expression)
+// filter filters a screen, or says why the expression is wrong.
+func (m *Model) filter(s screen, expression string) tea.Cmd {
+	command, err := s.setFilter(expression)
 	if err != nil {
 		m.say(render.Clean(err.Error()))
 	}
@@ -377,11 +376,7 @@ func (m *Model) setFilter(expression string) tea.Cmd {
 func (m *Model) showRPCs(filter string) tea.Cmd {
 	l := newList(m, rpcs)
 	m.push(l)
-	command, err := l.setFilter(filter)
-	if err != nil {
-		m.say(render.Clean(err.Error()))
-	}
-	return command
+	return m.filter(l, filter)
 }
 
 // click takes a click: on a tab, or on a row, which is opened if it had the cursor.
