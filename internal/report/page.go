@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"io"
 	"maps"
 	"path/filepath"
 	"regexp"
@@ -50,15 +51,16 @@ type page struct {
 	Operations *table    // nil without RPCs
 	Ladders    []ladderView
 	Points     *table // of several capture points; nil for one
-	Conns      *table // nil for none
+	Conns      *table
 	Findings   []ruleView
 	Undecided  string      // what the capture does not decide
 	LeftOut    []string    // sentences about what the page leaves out
 	Numbers    [][2]string // about the capture and the command
 	NoRPCs     string      // why there is none; empty if there are some
 
-	from *Report
-	err  error // the first one of drawing
+	from   *Report
+	places map[string]bool // anchors that links can lead to
+	err    error           // the first one of drawing
 }
 
 // problemView is a problem, as overview shows it.
@@ -95,7 +97,7 @@ func (p *Report) page(s *record.Summary, a About) (*page, error) {
 	slices.SortFunc(p.connections, func(a, b *record.Connection) int { return cmp.Compare(a.ID, b.ID) })
 	worst := slices.DeleteFunc(p.diagnosis.Problems(s), func(r *record.Problem) bool { return !r.Shown() })
 	story := render.Story{Overview: p.overview.Finish(s), Problems: worst, Summary: s, Window: p.selects.Overlaps != nil}
-	v := &page{About: a, Policy: policy(), Hidden: p.hide != nil, Conns: &table{}, from: p}
+	v := &page{About: a, Policy: policy(), Hidden: p.hide != nil, from: p, places: map[string]bool{}}
 	v.title()
 	v.Sub = render.Title(story)
 	v.numbers(s, story.Overview)
@@ -157,18 +159,18 @@ func (v *page) problems(story render.Story) {
 // linkOf returns the anchor of what the page shows about a problem: the ladder of its worst RPC, or its rule, or its worst connection.
 func (v *page) linkOf(p *record.Problem) string {
 	for _, id := range p.Requests {
-		if at := rpcAnchor(id); slices.ContainsFunc(v.Ladders, func(l ladderView) bool { return l.ID == at }) {
+		if at := rpcAnchor(id); v.places[at] {
 			return at
 		}
 	}
 	for _, id := range p.Rules {
-		if at := ruleAnchor(id); slices.ContainsFunc(v.Findings, func(r ruleView) bool { return r.ID == at }) {
+		if at := ruleAnchor(id); v.places[at] {
 			return at
 		}
 	}
 	for _, id := range p.Connections {
-		if slices.ContainsFunc(v.from.connections, func(c *record.Connection) bool { return c.ID == id }) {
-			return connAnchor(id)
+		if at := connAnchor(id); v.places[at] {
+			return at
 		}
 	}
 	return ""
@@ -184,7 +186,7 @@ func (v *page) operations(rows []*analyze.Stats) {
 	v.omit(int64(len(rows)-maxOperations), "operation", "stats", "FILE")
 	low, high := analyze.LatencyRange(rows)
 	rows = rows[:min(len(rows), maxOperations)]
-	v.Operations = tableOf(v, "stats", rows, func(t *render.Theme) error { return render.Stats(nowhere, t, 0, rows) },
+	v.Operations = tableOf(v, "stats", rows, func(t *render.Theme) error { return render.Stats(io.Discard, t, 0, rows) },
 		"NAME=Operation", "RPCS=RPCs", "ERRORS", "NO REPLY", "P50", "P90", "P99", "WORST", "STALL SHARE")
 	v.Operations.Columns = append(v.Operations.Columns, column{Name: "Latencies", Explain: "RPCs by latency, from " + render.Duration(low) + " to " + render.Duration(high) + ", on a logarithmic scale"})
 	for i, s := range rows {
@@ -192,7 +194,7 @@ func (v *page) operations(rows []*analyze.Stats) {
 	}
 }
 
-// These limits keep ladder diagrams readable.
+// ladderWidth is the width of ladder diagrams, in columns.
 const ladderWidth = 100
 
 // ofProblem is the number of RPCs of one problem that have ladder diagrams, and slowest that of the slowest RPCs if problems name none.
@@ -244,6 +246,7 @@ func (v *page) ladder(r *record.Transaction, why string) {
 	case len(v.Ladders) < maxLadders:
 		var b bytes.Buffer
 		v.note(render.Ladder(&b, theme(), ladderWidth, r, false))
+		v.places[rpcAnchor(r.ID)] = true
 		v.Ladders = append(v.Ladders, ladderView{
 			ID: rpcAnchor(r.ID), Title: fmt.Sprintf("XID %v, %s", r.XID, render.Clean(analyze.Name(r, analyze.ByOperation))), Why: why, Began: clock(r.Start()),
 			Text: strings.TrimRight(b.String(), "\n"), Command: v.Run("FILE", "--conn", strconv.Itoa(r.Connection), "--xid", r.XID.String()),
@@ -258,7 +261,7 @@ func (v *page) drawPoints() {
 		return
 	}
 	v.Points = tableOf(v, "network", list, func(t *render.Theme) error {
-		return render.Network(render.Screen{Out: nowhere, Theme: t}, v.from.start, nil, list)
+		return render.Network(render.Screen{Out: io.Discard, Theme: t}, v.from.start, nil, list)
 	}, "FROM", "TO", "PACKETS", "LOST", "NOT CAPTURED", "UNKNOWN", "REORDERED", "DAMAGED", "DUPLICATED", "P50", "P99", "WORST")
 }
 
@@ -267,7 +270,7 @@ func (v *page) drawConnections() {
 	list := v.from.connections
 	v.omit(int64(v.from.more), "connection", "connections", "FILE")
 	v.Conns = tableOf(v, "connections", list, func(t *render.Theme) error {
-		text := render.NewText(nowhere, t, 0)
+		text := render.NewText(io.Discard, t, 0)
 		for _, c := range list {
 			if err := text.Connection(c); err != nil {
 				return err
@@ -276,7 +279,8 @@ func (v *page) drawConnections() {
 		return nil
 	}, "CONN", "CLIENT", "SERVER", "TRANSPORT", "PROTOCOL", "RPCS=RPCs", "IN FLIGHT", "PACKETS", "RETRANSMITTED", "NOT CAPTURED", "NAKS=NAKs", "CLOSED=End")
 	for i, c := range list {
-		v.Conns.Rows[i][0].ID = connAnchor(c.ID)
+		at := connAnchor(c.ID)
+		v.Conns.Rows[i][0].ID, v.places[at] = at, true
 	}
 }
 
@@ -312,14 +316,14 @@ func (v *page) findings() {
 		}
 		if conn, known := f.Connection.Get(); known {
 			about(", connection %d", conn)
-			if slices.ContainsFunc(v.from.connections, func(c *record.Connection) bool { return c.ID == conn }) {
-				view.Link = connAnchor(conn)
+			if at := connAnchor(conn); v.places[at] {
+				view.Link = at
 			}
 		}
-		if sum.example != nil && slices.ContainsFunc(v.Ladders, func(l ladderView) bool { return l.ID == rpcAnchor(sum.example.ID) }) {
+		if sum.example != nil && v.places[rpcAnchor(sum.example.ID)] {
 			view.Link = rpcAnchor(sum.example.ID)
 		}
-		v.Findings = append(v.Findings, view)
+		v.Findings, v.places[view.ID] = append(v.Findings, view), true
 	}
 }
 

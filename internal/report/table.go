@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"io"
 	"slices"
 	"strings"
 
@@ -28,9 +27,6 @@ type cell struct {
 	ID    string // anchor; empty if nothing leads here
 	Bars  *bars  // a picture instead of Text
 }
-
-// nowhere is where the tables that rdmadump prints go while a page takes their cells.
-var nowhere = io.Discard
 
 // tableOf returns a table of the page with columns of a table that rdmadump prints in text. A pick is the heading there, and after an
 // equals sign the heading here if it is not the same in small letters. The first column names the rows.

@@ -154,7 +154,7 @@ func (v *page) drawTimeline(s *record.Summary, worst []*record.Problem) {
 	v.note(err)
 	every := p.rates.Every().String()
 	t := &timeline{Wide: columnsWide, Ticks: x.ticks(), Zero: clock(p.start), Command: v.Run("stats", "FILE", "--every", every)}
-	column := render.Duration(x.to.Sub(x.from) / columnsWide)
+	each := render.Duration(x.to.Sub(x.from) / columnsWide)
 	draw := func(name, within string, layers ...[]int) {
 		most := slices.Max(layers[0])
 		if most == 0 {
@@ -169,12 +169,12 @@ func (v *page) drawTimeline(s *record.Summary, worst []*record.Problem) {
 		t.Strips = append(t.Strips, s)
 	}
 	draw("RPCs", every, x.spread(rows, func(r *analyze.Rate) int { return r.RPCs }), x.spread(rows, func(r *analyze.Rate) int { return r.Errors + r.NoReply }))
-	draw("Stalled RPCs", column, x.levels(p.stalls))
+	draw("Stalled RPCs", each, x.levels(p.stalls))
 	repeats := make([]int, columnsWide)
 	for _, at := range p.repeats {
 		repeats[x.column(at)]++
 	}
-	draw("Repeated packets", column, repeats)
+	draw("Repeated packets", each, repeats)
 	for _, w := range worst {
 		from, timed := w.From.Get()
 		if !timed || len(t.Bands) == maxBands {
