@@ -117,7 +117,7 @@ func slowRPC(d *diagnosis) {
 	}
 	d.slowRPCs(files, "")
 	unmounts := slices.ContainsFunc(mounts, func(r *rpc) bool { return strings.HasPrefix(r.operation, "DESTROY_") })
-	d.slowRPCs(mounts, map[bool]string{false: "mounting: ", true: "mount, unmount: "}[unmounts])
+	d.slowRPCs(mounts, map[bool]string{false: "mounting: ", true: "mount, session: "}[unmounts])
 }
 
 // slowRPCs makes a problem of slow RPCs. It is a warning if somebody waited at least 1 s for one of them, or at least 1 s together for many: a tenth of
