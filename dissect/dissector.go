@@ -45,6 +45,8 @@ type Handler struct {
 	// [Options.RPC].
 	Payload func(t *record.Transaction, call, reply *record.Payload) error
 
+	// Why gets what decides about the packet of [Options.Why], each when a packet, by, causes it.
+	Why func(by record.Stamp, what, text string)
 	// Signal gets the packets that show congestion.
 	Signal func(record.Signal) error
 
@@ -91,6 +93,8 @@ type Options struct {
 	// First and Last limit Packet and Frame of the handler to packets with these numbers, for
 	// callers that want to see a few packets of a long capture. If Last is 0, there is no limit.
 	First, Last int64
+	// Why is the number of the packet that Why of the handler explains.
+	Why int64
 	// Linger is the capture time, in nanoseconds, for which a transaction that has ended waits
 	// for packets that still belong to it: an acknowledgement, a retransmission, or a NAK
 	// that refuses its Reply. 0 means one second.
@@ -105,7 +109,7 @@ type Options struct {
 	// is more than one core. Handlers get the same records in the same order. But if a
 	// handler returns an error, the summary also counts the packets that were dissected
 	// ahead. Ahead is ignored if Live, Rebuild, Decode, RPC or Tree is set, or if the handler
-	// has an Observer.
+	// has an Observer or explains a packet.
 	Ahead bool
 	// Live means that frames arrive while they are captured. While no frame arrives, capture
 	// time advances with the clock of this computer, so that transactions that linger
@@ -249,6 +253,9 @@ func New(h Handler, o Options) *Dissector {
 			}
 			h.Observer.Payload(p)
 		}
+	}
+	if h.Why != nil {
+		d.tracker.Why = &rdma.Why{Packet: o.Why, Line: h.Why}
 	}
 	d.tracker.KeepFPDUs, d.tracker.Offsets = shown, h.Frame != nil
 	d.budget.OnFirst = d.limit

@@ -87,7 +87,9 @@ func (cs *connections) open(s Setup) *Conn {
 	c.link(&cs.conns)
 	cs.live++
 	cs.tracker.budget.Open(&c.share, c)
-	c.follower = cs.tracker.upper.Follow(c, &c.share)
+	if c.follower = cs.tracker.upper.Follow(c, &c.share); cs.tracker.Why != nil {
+		c.follower = narrator{c.follower, cs.tracker}
+	}
 	if s.Handshake {
 		c.identify()
 	}

@@ -91,6 +91,9 @@ func orderOf(p *rocev2.Packet, at record.Stamp) order.Request {
 func (f *flow) apply(d *Datagram, cur *currentPacket) {
 	own := currentPacket{}
 	for fact := f.qp.order.Next(f.conn.mtu); fact != nil; fact = f.qp.order.Next(f.conn.mtu) {
+		if why := f.conn.tracker.Why; why != nil {
+			why.fact(f, fact)
+		}
 		switch fact.Kind {
 		case order.Begun:
 			f.lateStart = !fact.Known
@@ -458,6 +461,9 @@ func (f *flow) readResponse(d *Datagram, cur *currentPacket) {
 	cur.mark(o, 0)
 	f.cause.Answered(p.PSN)
 	index := int64(order.PSNs.Delta(p.PSN, o.from))
+	if t.Why != nil {
+		t.Why.response(f, o, index)
+	}
 	if index > 0 && c.mtu == 0 {
 		return
 	}

@@ -156,6 +156,9 @@ func (w *stream) acknowledgedBefore(seq uint32) bool {
 func (w *stream) apply(s *TCP, cur *currentPacket) {
 	f, own := w.flow, (*currentPacket)(nil) // own is allocated for the first segment that waited
 	for fact := w.order.Next(); fact != nil; fact = w.order.Next() {
+		if why := f.conn.tracker.Why; why != nil {
+			why.fact(f, fact)
+		}
 		switch fact.Kind {
 		case order.Begun:
 			w.reach(fact.From)

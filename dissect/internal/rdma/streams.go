@@ -36,6 +36,9 @@ func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
 		f.conn.noteChanged()
 	}
 	known = t.tcp.segment(s, cur)
+	if t.Why != nil {
+		t.Why.dropped(cur)
+	}
 	if s.Path.Joined {
 		if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil {
 			f.reportLost()

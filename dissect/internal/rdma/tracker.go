@@ -73,6 +73,8 @@ type Tracker struct {
 	// Selects, if not nil, reports whether a time is in the span of time whose packets a connection's record counts
 	// in Selected.
 	Selects func(record.Time) bool
+	// Why, if not nil, explains a packet.
+	Why *Why
 	// Pauses sums up the frames that paused a link. The caller passes them to it.
 	Pauses path.Pauses
 	// Clock is the time that timers use. It never goes back. The caller sets it to the
@@ -183,6 +185,9 @@ func (t *Tracker) Packet(d *Datagram) PacketVerdict {
 		cur.mark(nil, record.Duplicated)
 	}
 	t.packet(d, &cur)
+	if t.Why != nil {
+		t.Why.dropped(&cur)
+	}
 	cur.settle()
 	t.settle()
 	return cur.PacketVerdict

@@ -82,8 +82,9 @@ type plain struct {
 	Every      time.Duration // length of the intervals of stats; 0 for one sum
 	Accept     string        // file of --write-baseline
 	unanswered time.Duration
-	All        bool // check lists each finding, a ladder is not folded
-	Lost       bool // network lists the packets that were lost
+	All        bool  // check lists each finding, a ladder is not folded
+	Why        int64 // packets explains the packet with this number; 0 for none
+	Lost       bool  // network lists the packets that were lost
 	Look       appearance
 }
 
@@ -255,6 +256,9 @@ var conflicts = []struct{ flag, with, why string }{
 	{"field", "timeline", "a timeline is a drawing"},
 	{"field", "verbose", "--field prints some fields, --verbose all of them"},
 	{"field", "hex", "fields are printed without the bytes of the packets"},
+	{"field", "why", "the explanation of a packet is text"},
+	{"output", "why", "the explanation of a packet is text"},
+	{"jq", "why", "the explanation of a packet is text"},
 	{"columns", "verbose", "--columns shows a table, --verbose a tree for each packet"},
 	{"columns", "hex", "a table does not contain the bytes of the packets"},
 	{"jq", "hex", "JSON does not contain the bytes of the packets"},

@@ -241,6 +241,9 @@ func (s *Settings) parseValues(f *Typed) error {
 
 // parseSelection determines which records the flags select without a filter.
 func (s *Settings) parseSelection(f *Typed) error {
+	if f.Why < 0 {
+		return fmt.Errorf("--why %d: must be the number of a packet, counted from 1", f.Why)
+	}
 	if f.Count < 0 {
 		return fmt.Errorf("-c %d: must not be negative", f.Count)
 	}

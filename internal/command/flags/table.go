@@ -64,6 +64,11 @@ var table = []row{
 		sets: func(t *Typed) any { return &t.Bytes },
 	},
 	{
+		name: "why", group: ofView, takers: only("packets"),
+		doc:  "show the packet with this `number`, and what decided about it: each fact about the order of requests, and each event of an operation, with the packet that caused it",
+		sets: func(t *Typed) any { return &t.Why },
+	},
+	{
 		name: "timeline", group: ofView, takers: only("connections"),
 		doc:  "draw credits and exposed handles over time",
 		sets: func(t *Typed) any { return &t.Timeline },

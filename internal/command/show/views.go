@@ -2,6 +2,7 @@ package show
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 
@@ -262,6 +263,9 @@ func packets(s *sink) (dissect.Handler, func()) {
 		}
 		return s.status()
 	}}
+	if s.Why != 0 {
+		return why(s, show)
+	}
 	if len(s.Conns) > 0 {
 		h.Connection = func(r *record.Connection) error {
 			if s.WantsConnection(r.ID) {
@@ -271,6 +275,35 @@ func packets(s *sink) (dissect.Handler, func()) {
 		}
 	}
 	return h, nil
+}
+
+// why shows one packet, and below it what decided about it.
+func why(s *sink, show func(any) error) (h dissect.Handler, finish func()) {
+	if s.AtPoints != nil {
+		s.fail(errors.New("--why explains the packets of one capture; --points off reads several as one"))
+	}
+	var lines []string
+	h.Packet = func(p *record.Packet) error {
+		if p.Number == s.Why {
+			s.take(p, show)
+		}
+		return s.status()
+	}
+	h.Why = func(by record.Stamp, what, text string) {
+		lines = append(lines, fmt.Sprintf("#%-8d %-14s %s\n", by.Packet, what, text))
+	}
+	return h, func() {
+		switch {
+		case s.written == 0:
+			s.fail(fmt.Errorf("--why %d: the capture has no packet with this number", s.Why))
+		case lines == nil:
+			lines = []string{"nothing follows from it: it belongs to no connection that is followed, or was captured twice\n"}
+		}
+		for _, line := range lines {
+			_, err := s.w.WriteString(line)
+			s.fail(err)
+		}
+	}
 }
 
 // wantsSignal reports whether a packet that shows congestion is selected: by its time and connection. Frames that pause a link have no

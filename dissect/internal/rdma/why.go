@@ -1,0 +1,172 @@
+package rdma
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
+	"github.com/rdmadump/rdmadump/dissect/record"
+)
+
+// Why explains one packet, for users who doubt a mark and for people who mend what set it: it gets each fact of package order
+// and each event of an operation that the packet causes, or that is about it.
+type Why struct {
+	Packet int64                                    // its number
+	Line   func(by record.Stamp, what, text string) // by is the packet that causes the fact or event
+	again  bool                                     // that its operation was retransmitted later was told
+}
+
+// facts says what the kinds of facts mean, for text about sequence numbers.
+var facts = [...]struct{ name, means string }{
+	order.Begun:      {"begun", "the first request in the capture"},
+	order.Unordered:  {"unordered", "it cannot have been sent in the order of the capture"},
+	order.Extended:   {"extended", "the Read has so many sequence numbers"},
+	order.Accepted:   {"accepted", "next in order: its receiver accepts it"},
+	order.Filled:     {"filled", "later ones came first, and waited for it"},
+	order.Released:   {"released", "waits no longer"},
+	order.Missing:    {"missing", "not in the capture"},
+	order.Again:      {"again", "a further copy of a request"},
+	order.Late:       {"late", "comes after later ones"},
+	order.Waits:      {"waits", "an earlier one is missing: its receiver does not accept it yet"},
+	order.AckedTo:    {"acked-to", "the other side has accepted everything before it"},
+	order.Covered:    {"covered", "the operations before it are acknowledged"},
+	order.AckedAgain: {"acked-again", "the other side acknowledges the same once more"},
+}
+
+// fact tells a fact about the requests of a flow that the current packet causes.
+func (w *Why) fact(f *flow, fact *order.Fact[held]) {
+	by, about := f.conn.tracker.now, int64(0)
+	if fact.Item != nil {
+		about = fact.Item.stamp.Packet
+	}
+	if by.Packet != w.Packet && about != w.Packet {
+		return
+	}
+	k := facts[fact.Kind]
+	text := k.means
+	switch {
+	case fact.Kind == order.AckedTo || fact.Kind == order.AckedAgain || fact.Kind == order.Covered:
+		text = fmt.Sprintf("%s %d: %s", f.sequence(), fact.To, text)
+	case fact.To-fact.From == 1:
+		text = fmt.Sprintf("%s %d: %s", f.sequence(), fact.From, text)
+	case fact.Run != (order.Run{}):
+		text = fmt.Sprintf("%s %d to %d: %s", f.sequence(), fact.From, fact.To-1, text)
+	}
+	if about != 0 && about != by.Packet {
+		text += fmt.Sprintf("; it is packet #%d", about)
+	}
+	w.Line(by, k.name, text)
+}
+
+// response tells which packet of the response to a Read the current packet is, and how much of the response came before it.
+func (w *Why) response(f *flow, o *Operation, index int64) {
+	if by := f.conn.tracker.now; by.Packet == w.Packet {
+		w.Line(by, "response", fmt.Sprintf("packet %d of the response to operation %d; before it, the first %d had come without a gap, and none after packet %d", index+1, o.Number, o.taken, o.latest))
+	}
+}
+
+// sequence returns the name of the sequence numbers of the flow.
+func (f *flow) sequence() string {
+	if f.stream != nil {
+		return "byte"
+	}
+	return "PSN"
+}
+
+// dropped tells that the receiver of the current packet drops it.
+func (w *Why) dropped(cur *currentPacket) {
+	if cur.at.Packet == w.Packet && (cur.Offset.Dropped || cur.Mark&record.BadChecksum != 0) {
+		w.Line(cur.at, "dropped", "its checksum is wrong: its receiver drops it, and nothing in it is certain")
+	}
+}
+
+// events says what the kinds of events mean.
+var events = [...]string{
+	Began: "began", Done: "complete", Acked: "acknowledged", Retransmitted: "retransmitted", Damaged: "damaged", Lost: "lost", DamagedNak: "damaged-nak",
+	Abandoned: "abandoned", Arrived: "arrived",
+}
+
+// narrator is a follower that tells the events of a connection before it passes them on.
+type narrator struct {
+	Follower
+	tracker *Tracker
+}
+
+// isAbout reports whether a packet is one of those that decide about an operation.
+func (o *Operation) isAbout(packet int64) bool {
+	if o == nil {
+		return false
+	}
+	for _, at := range [...]record.Stamp{o.First, o.Last, o.copies.accepted, o.copies.early, o.copies.again, o.copies.newest} {
+		if at.Packet == packet {
+			return true
+		}
+	}
+	return false
+}
+
+// tell tells an event of an operation.
+func (n narrator) tell(what string, o *Operation, also bool, text string) {
+	w, t := n.tracker.Why, n.tracker
+	if t.now.Packet != w.Packet && !also {
+		if !o.isAbout(w.Packet) || what == "moved" || what == events[Retransmitted] && w.again { // one of many
+			return
+		}
+		w.again = w.again || what == events[Retransmitted]
+	}
+	of := "an operation that is not known"
+	if o != nil {
+		if of = o.Kind.String(); o.Number != 0 {
+			of += fmt.Sprintf(", operation %d", o.Number)
+		}
+		if t.TransactionOf != nil {
+			if id, known := t.TransactionOf(o.Tag).Get(); known {
+				of += fmt.Sprintf(" of RPC #%d", id)
+			}
+		}
+	}
+	w.Line(t.now, what, of+text)
+}
+
+// Operation implements [Follower].
+func (n narrator) Operation(e Event) Standing {
+	standing, text, also := n.Follower.Operation(e), "", e.At.Packet == n.tracker.Why.Packet // The follower knows afterwards to which RPC it belongs.
+	if b := e.Burst; b != nil {
+		also = also || b.Nak.Packet == n.tracker.Why.Packet
+		text = fmt.Sprintf("; cause: %s, its sender was idle for %s", b.Cause, time.Duration(b.Idle))
+		if timer, known := b.Timer.Get(); known {
+			text += fmt.Sprintf(" (its timer is %s)", time.Duration(timer))
+		}
+		if b.At.Packet != e.At.Packet {
+			text += fmt.Sprintf(", burst since #%d", b.At.Packet)
+		}
+		if b.Nak.Packet != 0 {
+			text += fmt.Sprintf(", NAK #%d", b.Nak.Packet)
+		}
+	}
+	if e.What == Acked && e.Op != nil {
+		if d, known := e.Op.Delivered(); known && d.At.Packet != 0 {
+			if text += fmt.Sprintf("; its receiver accepted the copy in #%d", d.At.Packet); !d.Certain {
+				text += " or an earlier one"
+			}
+		}
+	}
+	n.tell(events[e.What], e.Op, also, text)
+	return standing
+}
+
+// Refused implements [Follower].
+func (n narrator) Refused(r *Refusal) {
+	n.Follower.Refused(r)
+	text := "; " + r.Reason
+	if r.Later {
+		text += " of an earlier one"
+	}
+	n.tell("refused", r.Op, r.At.Packet == n.tracker.Why.Packet, text)
+}
+
+// Moved implements [Follower].
+func (n narrator) Moved(o *Operation, offset uint64, data []byte, size int) {
+	n.Follower.Moved(o, offset, data, size)
+	n.tell("moved", o, false, fmt.Sprintf("; %d bytes at offset %#x of handle 0x%08x", size, offset, o.Handle))
+}
