@@ -42,6 +42,7 @@ var untabled = map[string]string{
 var repeated = map[string]int{
 	"rdma-version/3, which the server answers with version 1":       3, // three Calls
 	"rdma-version/0, which both sides use":                          3,
+	"rdma-error/a version although the sender was told":             2, // each Call is refused
 	"error-not-answered/a version that both sides use":              3,
 	"credit-limit-exceeded/after a callback that was retransmitted": 2, // two Calls above the limit
 }

@@ -220,6 +220,7 @@ var (
 //   - PersistentlyExposed: the handle is registered persistently.
 //   - UnusedReplyChunkLength: the unused chunk is the Reply chunk.
 //   - CredentialTooLong: an AUTH_SYS credential exceeds its limits, which most receivers reject.
+//   - ProbeRefused: an ERR_VERS that rejects a Call of a version that its sender tried; ProbeFellBack: and it fell back to one that is listed.
 //   - FirstNotPosted: the Call is the first request of the connection.
 //   - VersionZero: the version is 0, which no document can define.
 //   - InvHandleUnused: the Reply invalidated nothing although its Call named a handle.
@@ -234,6 +235,8 @@ var (
 	UnusedReplyChunkLength   = UnusedChunkLength.as(record.Error, "RFC 8166 s.4.3.3")
 	CredentialTooLong        = RPCHeaderMalformed.as(record.Warning, "RFC 5531 appendix A")
 	VersionProbe             = RDMAVersion.as(record.Note, "RFC 8166 s.4.5.1")
+	ProbeRefused             = RDMAError.as(record.Error, "RFC 8166 s.4.5").until(evidence.FellBack)
+	ProbeFellBack            = RDMAError.as(record.Note, "RFC 8166 s.4.5.1")
 	FirstNotPosted           = ReceiveNotPosted.as(record.Error, "RFC 8166 s.3.3.3").needs(0, evidence.Late|evidence.NoHandshake, evidence.Unordered|evidence.Evicted|evidence.TruncatedAgain)
 	VersionZero              = RDMAVersion.as(record.Error, "RFC 8166 s.4.2.2").until(evidence.Delivered)
 	InvHandleUnused          = InvHandleNotHonored.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")

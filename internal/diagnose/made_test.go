@@ -65,6 +65,19 @@ func (s *stage) rpc(c *synth.Conn, call synth.Call, reply synth.Reply, takes tim
 	s.Advance(time.Millisecond)
 }
 
+// probe plays Calls of some versions, of which the server knows version 1.
+func (s *stage) probe(all ...uint32) {
+	c := s.connect()
+	for _, vers := range all {
+		reply := synth.NullReply()
+		if vers != 1 {
+			reply = synth.ErrVers(1, 1)
+		}
+		s.rpc(c, synth.Call{Vers: vers, XID: 0x5000 + vers}, reply.To(synth.Call{Vers: vers, XID: 0x5000 + vers}), time.Millisecond)
+	}
+	c.Disconnect(c.Client)
+}
+
 // read4 plays a READ of NFSv4.1 at an offset, whose SEQUENCE or READ fails with a status unless that is 0.
 func (s *stage) read4(c *synth.Conn, offset uint64, status uint32) {
 	s.sequence++
@@ -924,6 +937,19 @@ func TestMade(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestVersionProbe: a version that is refused is a note once the client uses one that it was told.
+func TestVersionProbe(t *testing.T) {
+	for want, all := range map[string][]uint32{
+		"note [config]: answered ERR_VERS to 1 RPC": {3, 1}, "warning [config]: answered ERR_VERS to 1 RPC": {3},
+		"error [client]: sent an unknown rdma_vers once; server answered ERR_VERS": {3, 3, 1},
+	} {
+		_, list := diagnose(t, testkit.Source(t, play(scene{play: func(s *stage) { s.probe(all...) }})))
+		if got := fmt.Sprintf("%s %v: %s", list[0].Severity, list[0].Places, list[0].Headline); got != want || list[0].ID != "rdma-error" {
+			t.Errorf("versions %d: %s %s, want %s", all, list[0].ID, got, want)
+		}
 	}
 }
 

@@ -272,6 +272,9 @@ func rdmaErrors(d *diagnosis) {
 			p.Places = []record.ProblemPlace{record.InClient, record.InServer}
 			if code == "ERR_VERS" {
 				p.Places, p.Severity = []record.ProblemPlace{record.InConfig}, record.Warning
+				if !slices.ContainsFunc(list, func(r *rpc) bool { return !d.fellBack(r) }) {
+					p.Severity = record.Note
+				}
 			}
 		}
 		ops := map[string]int64{}
@@ -304,6 +307,11 @@ func rdmaErrors(d *diagnosis) {
 		}
 		p.Effect = fmt.Sprintf("%s failed", number(int64(len(list)), "RPC"))
 	}
+}
+
+// fellBack reports whether an RPC tried a version, which was refused, and its client fell back to another: the finding is only a note.
+func (d *diagnosis) fellBack(r *rpc) bool {
+	return slices.Contains(r.rules, "rdma-error") && d.find(func(f *finding) bool { return f.Transaction == record.Some(r.id) && f.Rule == "rdma-error" }) == nil
 }
 
 // terminates finds connections that a Terminate or a NAK ended.

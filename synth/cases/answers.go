@@ -88,7 +88,18 @@ func backInstead(proc rpcrdma.Proc, by synth.Reply) func(*wire, *conn) {
 
 var answers = []Case{
 	{Rule: "rdma-error", Name: "a chunk", Broken: does(synth.Null(), synth.ErrChunk()), Healthy: rpc},
-	{Rule: "rdma-error", Name: "a version", Broken: refused(synth.Call{Vers: 3}, refusal(1, 1)), Healthy: rpc},
+	{
+		Rule: "rdma-error", Name: "a version, and no fallback", Severity: "error",
+		Broken: func(_ *wire, c *conn) {
+			rpc(nil, c)
+			c.Client.Call(synth.Call{XID: 0x70, Vers: 3})
+			c.Server.Reply(refusal(1, 1).To(synth.Call{XID: 0x70}))
+			c.Client.Ack()
+		}, Healthy: probes(3, 1),
+	},
+	{Rule: "rdma-error", Name: "a version, and the fallback", Severity: "note", Broken: refused(synth.Call{Vers: 3}, refusal(1, 1)), Healthy: rpc},
+	{Rule: "rdma-error", Name: "a version although the sender was told", Severity: "error", Broken: probes(3, 3, 1), Healthy: probes(3, 1)},
+	{Rule: "rdma-error", Name: "a version that is listed", Severity: "error", Broken: refused(synth.Call{Vers: 3}, refusal(1, 3)), Healthy: probes(3, 1)},
 	{
 		Rule: "rdma-error", Name: "from a requester, about a Reply",
 		Broken: func(_ *wire, c *conn) {

@@ -88,6 +88,21 @@ func probes(all ...uint32) func(*wire, *conn) {
 	}
 }
 
+// listed sends a Call of version 8, which gets an ERR_VERS that lists the versions 1 to 3, and then one of another version, which gets one
+// that lists version 1.
+func listed(next uint32) func(*wire, *conn) {
+	return func(_ *wire, c *conn) {
+		for i, vers := range [...]uint32{8, next, 1} {
+			call := synth.Call{XID: uint32(0x70 + i), Vers: vers}
+			reply := synth.NullReply()
+			if vers != 1 {
+				reply = synth.Reply{Vers: vers, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: uint32(3 - 2*i)}
+			}
+			c.RPC(call, reply)
+		}
+	}
+}
+
 // directed returns a function that sends a Call of version 2 with an rdma_direction.
 func directed(call []byte, direction uint32) func(*wire, *conn) {
 	return func(_ *wire, c *conn) {
@@ -169,6 +184,10 @@ var headers = []Case{
 	{
 		Rule: "rdma-version", Name: "3, refused for the second time", AtFault: client,
 		Broken: probes(3, 3, 1), Healthy: probes(1, 1),
+	},
+	{
+		Rule: "rdma-version", Name: "9, after the versions to 3 were listed", AtFault: client, Severity: "error",
+		Broken: listed(9), Healthy: listed(3),
 	},
 	{Rule: "rdma-version", Name: "3, refused", Severity: "note", Broken: probes(3, 1), Healthy: probes(1, 1)},
 	{Rule: "rdma-version", Name: "3, refused although it is listed", Severity: "note", Broken: refused(synth.Call{Vers: 3}, refusal(1, 3)), Healthy: probes(1, 1)},

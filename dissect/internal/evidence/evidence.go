@@ -133,6 +133,7 @@ const (
 	Delivered              // when the Send that shows it was delivered, if its checksum cannot be verified; else at once
 	Next                   // after the next complete message of the other side
 	Answered               // after the answer to the Call that shows it
+	FellBack               // after a Call of a version that the other side listed, or at the end
 )
 
 // Once is set when something is reported that is reported at most once.

@@ -90,7 +90,7 @@ func (fs *Findings) Check(f *Finding, send int64, c Connection) (Verdict, eviden
 	r := f.Rule
 	f.until, f.needs, f.send, f.next = r.Until, r.Needs, send, f.Where.AtFault.Or(0).Other()
 	switch doubted := send != 0 && r.Severity != record.Note; {
-	case r.Until != evidence.Delivered && r.Until != evidence.Answered:
+	case r.Until == evidence.Now || r.Until == evidence.Next:
 	case doubted:
 		f.until = evidence.Delivered
 		f.needs.Connection |= evidence.TruncatedAgain | evidence.Missing | evidence.Evicted
@@ -153,6 +153,8 @@ func (f *Finding) decide(side rdma.Side, now Moment, c Connection) (Verdict, evi
 		return Dropped, c.Sides(f.Where.AtFault).Other & answerUnseen
 	case f.Rule.Until == evidence.Answered && !end && (now != AfterMessage || c.IsOutstanding(f.Tag)):
 		return Waiting, 0
+	case f.Rule.Until == evidence.FellBack && !end:
+		return Waiting, 0
 	case f.until == evidence.Delivered && end:
 		return Dropped, evidence.Awaited
 	case f.until == evidence.Delivered:
@@ -183,23 +185,23 @@ func (fs *Findings) DecideSend(number int64, delivered bool, c Connection) {
 		switch {
 		case !delivered:
 			return Excused, 0
-		case f.Rule.Until == evidence.Answered:
-			f.until = evidence.Answered
+		case f.Rule.Until != evidence.Delivered:
+			f.until = f.Rule.Until
 			return Waiting, 0
 		}
 		return Proved, 0
 	})
 }
 
-// DecideAnswered decides the findings of a rule about a transaction that has got its Reply. Known is set if the version of
-// the Reply was captured. If the answer shows that nothing is wrong with what was done, as is the rule of the finding, and neither side
+// DecideAnswered decides the findings of a rule about a transaction that has got its Reply, or about any if tag is 0. Known is set if the
+// version of the message that shows it was captured. If this message shows that nothing is wrong with what was done, as is the rule of the finding, and neither side
 // is at fault; otherwise as is nil.
 func (fs *Findings) DecideAnswered(r, as *rule.Rule, tag rdma.Tag, known bool, c Connection) {
 	fs.settle(c, func(f *Finding) (Verdict, evidence.Gap) {
 		switch {
-		case f.Rule != r || f.Tag != tag:
+		case f.Rule != r || tag != 0 && f.Tag != tag:
 			return Waiting, 0
-		case c.UsesNewVersion():
+		case f.Rule.Until == evidence.Answered && c.UsesNewVersion():
 			return Excused, 0
 		case !known:
 			return Dropped, evidence.HalfRead

@@ -78,11 +78,16 @@ func checkError(c checker, m *message, withoutCall bool) {
 		}
 		return
 	}
-	broken, verb := x.checks.header.broken, "rejected the Call"
-	if wrong, wrongVersion := wrongCode(c.cs, m, x.call.RDMAVers.Or(0), broken); m.err == nil && broken != nil && wrong == "" && !wrongVersion && (h.Err == rpcrdma.ErrVers) == (broken == rule.RDMAVersion) {
-		verb = "correctly rejected the Call"
+	broken, verb, rejects := x.checks.header.broken, "rejected the Call", rule.RDMAError
+	if wrong, wrongVersion := wrongCode(c.cs, m, x.call.RDMAVers.Or(0), broken); m.err == nil && wrong == "" && !wrongVersion {
+		if broken != nil && (h.Err == rpcrdma.ErrVers) == (broken == rule.RDMAVersion) {
+			verb = "correctly rejected the Call"
+		}
+		if isProbed(c.cs, x, m) != nil {
+			rejects = rule.ProbeRefused
+		}
 	}
-	c.unattributed().report(rule.RDMAError, "the responder %s with %s%s", verb, errorCode(h), rejectionText(x, h))
+	c.unattributed().report(rejects, "the responder %s with %s%s", verb, errorCode(h), rejectionText(x, h))
 	if x.rec.Call == nil {
 		return
 	}

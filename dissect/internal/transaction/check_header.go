@@ -1,7 +1,6 @@
 package transaction
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 
@@ -117,21 +116,37 @@ func noteVersion(cs *connState, x *txn, m *message) {
 	cs.pending.DecideAnswered(rule.RDMAVersion, isProbed(cs, x, m), x.tag(partCall), known, (*proofs)(cs))
 }
 
+// versionsTold is the latest ERR_VERS that told a side which versions there are.
+type versionsTold struct {
+	packet    int64 // 0 for none
+	low, high uint32
+}
+
+// lists reports whether a version is among those that are supported.
+func (v *versionsTold) lists(vers uint32) bool { return v.low <= vers && vers <= v.high }
+
 // isProbed returns the rule for a Call whose version is refused: its sender found out which versions there are (RFC 8166
-// s.4.5.1), unless it was told so before. It returns nil for other Calls.
+// s.4.5.1), unless it was told before that there is no such version. It returns nil for other Calls.
 func isProbed(cs *connState, x *txn, m *message) *rule.Rule {
 	h, vers := m.header, x.call.RDMAVers.Or(0)
 	if h.Proc != rpcrdma.Error || h.Err != rpcrdma.ErrVers || m.err != nil || vers == 0 {
 		return nil
 	}
-	told := &cs.rare().toldVersions[x.side]
-	if *told != 0 && x.call.Packet > *told {
+	told := &cs.rare().told[x.side]
+	if told.packet != 0 && x.call.Packet > told.packet && !told.lists(vers) {
 		return nil
 	}
-	if vers < h.VersLow || vers > h.VersHigh {
-		*told = cmp.Or(*told, m.Last.Packet)
+	if now := (versionsTold{m.Last.Packet, h.VersLow, h.VersHigh}); !now.lists(vers) {
+		*told = now
 	}
 	return rule.VersionProbe
+}
+
+// noteFallback decides about the versions that the sender of a Call has tried: it uses one now of which it was told.
+func noteFallback(cs *connState, m *message) {
+	if s := cs.rareState; s != nil && s.told[m.side].packet != 0 && s.told[m.side].lists(m.header.Vers) {
+		cs.pending.DecideAnswered(rule.ProbeRefused, rule.ProbeFellBack, 0, true, (*proofs)(cs))
+	}
 }
 
 // isUnderstood reports whether a version is one whose layout this program knows.
@@ -203,6 +218,7 @@ func (m *message) headerReduced() bool {
 // checkCallHeader checks the credits and the lists of a Call.
 func checkCallHeader(c checker, m *message) {
 	h := m.header
+	noteFallback(c.cs, m)
 	if h.Credits == 0 && h.Proc != rpcrdma.Done && !m.unknownVersion() {
 		if c.cs.direction(m.side) == backward && c.cs.link.Setup().Handshake {
 			c.report(rule.BackwardRequestedZero, "a Call in the backward direction requests 0 credits")

@@ -149,7 +149,7 @@ type rareState struct {
 	lostXIDs             []record.Hex32
 	errors               [2]*queue.Recent // XIDs of the RDMA_ERRORs that a side sent; nil if it sent none
 	unowed               [2]unowed        // by sender
-	toldVersions         [2]int64         // by side: packet with the first ERR_VERS for a Call of it; 0 for none
+	told                 [2]versionsTold  // by side
 	reusedXID            uint32           // XID that was reused while a Call with it was outstanding,
 	reusedLeft           int              // and the number of these Calls that are not answered
 	refused              [2]uint64        // Seq of a Send that was refused before it was complete
@@ -368,7 +368,7 @@ func (s *rareState) join(o *rareState, moved func(rdma.Side) rdma.Side) {
 		s.repeated[at] = cmp.Or(s.repeated[at], o.repeated[from])
 		s.unmatched[at] = cmp.Or(s.unmatched[at], o.unmatched[from])
 		s.short[at] = cmp.Or(s.short[at], o.short[from])
-		s.toldVersions[at] = cmp.Or(s.toldVersions[at], o.toldVersions[from])
+		s.told[at] = cmp.Or(s.told[at], o.told[from])
 		s.unowed[at] = cmp.Or(s.unowed[at], o.unowed[from])
 		if s.refused[at] == 0 {
 			s.refused[at], s.refusedAt[at] = o.refused[from], o.refusedAt[from]

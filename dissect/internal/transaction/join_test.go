@@ -76,7 +76,7 @@ func remembers(s rdma.Side) *connState {
 		rareState: &rareState{
 			lostCalls: 1, notAccepted: 1, lostXIDs: []record.Hex32{8},
 			errors: oneOf(s, r), refused: oneOf[uint64](s, 4), unowed: oneOf(s, unowed{call: 4, reply: 4}),
-			toldVersions: oneOf[int64](s, 4), reusedXID: 8, reusedLeft: 1, refusedAt: oneOf(s, at),
+			told: oneOf(s, versionsTold{4, 1, 1}), reusedXID: 8, reusedLeft: 1, refusedAt: oneOf(s, at),
 			pendingBackwardCalls: []backwardCall{{where: rdma.Where{At: at, AtFault: record.Some(s)}}},
 			short:                oneOf(s, &shortMessage{at: at}), repeated: oneOf(s, r), unmatched: oneOf(s, r),
 		},
