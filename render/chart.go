@@ -464,11 +464,7 @@ func (t *table) end(bounds int) error {
 		note := fmt.Sprintf("%s marks an upper bound: %d of these latencies %s, because the capture does not prove which copy of a Reply was accepted.", AtMost, bounds, boundsAre(int64(bounds)))
 		text = strings.Join(wrapped(note, cmp.Or(t.width, 120)), "\n") + "\n"
 	}
-	text += t.feet()
-	if t.theme.legend {
-		text += t.theme.dim.of(t.explained()) + "\n"
-	}
-	_, err := io.WriteString(t.w, text)
+	_, err := io.WriteString(t.w, text+t.feet())
 	return err
 }
 

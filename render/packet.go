@@ -324,11 +324,6 @@ func (r *Packets) head() error {
 		return nil
 	}
 	r.headed = true
-	if r.narrow() {
-		if err := r.theme.noteHidden(r.w, r.width, []string{"TRANSPORT", "LENGTH"}, 0); err != nil {
-			return err
-		}
-	}
 	_, err := io.WriteString(r.w, r.Heading()+"\n")
 	return err
 }

@@ -536,7 +536,7 @@ func TestAnyTimes(t *testing.T) {
 				t.Error(err)
 			}
 			text.Transaction(r)
-			text.Summary(summary, false)
+			text.Summary(summary, false, 0)
 		})
 	}
 }
@@ -596,7 +596,7 @@ func TestSameEachTime(t *testing.T) {
 			}
 		}
 		var text bytes.Buffer
-		if err := render.NewText(&text, render.NewTheme(false), 0).Summary(summary, true); err != nil {
+		if err := render.NewText(&text, render.NewTheme(false), 0).Summary(summary, true, 0); err != nil {
 			t.Fatal(err)
 		}
 		if want := "memory limit reached: chunk data kept; memory limit reached: connections; memory limit reached: transactions\n"; !strings.HasSuffix(text.String(), want) {

@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"image/color"
-	"io"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -33,8 +32,7 @@ type Look struct {
 	Whole   bool // whether lines of a ladder are not shortened
 	Times   Times
 
-	Notes   io.Writer // receives the names of hidden columns; nil for the output itself
-	Columns []string  // headings of the columns that tables show; empty for as many as fit
+	Columns []string // headings of the columns that tables show; empty for as many as fit
 }
 
 // Theme is the look of text output: its colours, and the characters of drawings.
@@ -43,8 +41,7 @@ type Theme struct {
 	exposed, moved, flight, granted   ink // of drawings
 	unicode, legend, whole            bool
 	times                             Times
-	notes                             io.Writer
-	hidden                            func(names []string) // takes the names of hidden columns instead of notes; see WithHidden
+	hidden                            func(names []string) // takes the names of hidden columns; see WithHidden
 	columns                           []string
 	glyphs                            *glyphs
 	sheet                             func(columns []column, cells []cell) // takes the rows of tables instead of the output; see SheetOf
@@ -135,7 +132,6 @@ func NewLook(look Look) *Theme {
 		legend:  look.Legend,
 		whole:   look.Whole,
 		times:   look.Times,
-		notes:   look.Notes,
 		columns: look.Columns,
 		glyphs:  asciiGlyphs,
 	}

@@ -2,12 +2,10 @@ package render
 
 import (
 	"cmp"
-	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
-
-	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 // column is a column of a table. The table, -o csv, --columns, and the headings that -Y, -e and --sort accept all come
@@ -73,6 +71,7 @@ type table struct {
 	drawn   bool
 	live    bool
 	line    []byte
+	hidden  []string        // columns that the width hides
 	late    []string        // hidden columns whose cells differed in a later row
 	common  []string        // text that all cells of a column had in the sample
 	uniform []bool          // the column is hidden for another reason than its width
@@ -113,9 +112,7 @@ func (t *table) flush() error {
 	}
 	t.drawn = true
 	t.layOut()
-	if err := t.note(); err != nil {
-		return err
-	}
+	t.note()
 	heads := make([]cell, len(t.columns))
 	for i, c := range t.columns {
 		heads[i] = cell{text: c.heading(), ink: t.theme.header}
@@ -194,7 +191,7 @@ func (t *table) footOf(i int) string {
 	return foot
 }
 
-// feet returns the lines below a table that explain the headings of its columns, if people read the table.
+// feet returns the lines below a table that explain the headings of its columns and name the hidden ones, if people read the table.
 func (t *table) feet() string {
 	if t.width == 0 && !t.theme.legend || !t.drawn {
 		return ""
@@ -213,58 +210,32 @@ func (t *table) feet() string {
 		}
 		b.WriteString(t.theme.dim.of(Folded(foot, t.width)) + "\n")
 	}
+	var parts []string
+	if t.theme.legend {
+		parts = append(parts, columnsExplained)
+	}
+	switch names := slices.Concat(t.late, t.hidden); {
+	case len(names) > 0 && t.theme.hidden == nil:
+		parts = append(parts, "hidden (--wide): "+strings.Join(names, ", "))
+	case t.theme.legend && !t.theme.whole && len(t.theme.columns) == 0 && slices.ContainsFunc(t.columns, func(c column) bool { return c.wide }):
+		parts = append(parts, "more columns: --wide")
+	}
+	if text := strings.Join(parts, "   "); text != "" {
+		b.WriteString(t.theme.dim.of(t.theme.fit(text, cmp.Or(t.width, math.MaxInt32))) + "\n")
+	}
 	return b.String()
 }
 
-// finish notes the hidden columns whose cells differed in a later row.
-func (t *table) finish() error {
-	if len(t.late) == 0 {
-		return nil
-	}
-	w := t.theme.notes
-	if w == nil {
-		w = t.w
-	}
-	_, err := fmt.Fprintln(w, t.theme.dim.of("hidden, but not the same in all rows: "+strings.Join(t.late, ", ")+" (--wide shows them)"))
-	return err
-}
-
-// note lists the hidden columns.
-func (t *table) note() error {
-	var hidden []string
-	more := 0
+// note lists the columns that the width hides.
+func (t *table) note() {
 	for i, c := range t.columns {
-		switch {
-		case len(t.theme.columns) > 0 || t.widths[i] > 0:
-		case c.wide:
-			more++
-		case !t.uniform[i]:
-			hidden = append(hidden, c.name)
+		if len(t.theme.columns) == 0 && t.widths[i] == 0 && !c.wide && !t.uniform[i] {
+			t.hidden = append(t.hidden, c.name)
 		}
 	}
-	if len(hidden) == 0 {
-		return nil
+	if t.theme.hidden != nil && len(t.hidden) > 0 {
+		t.theme.hidden(t.hidden)
 	}
-	return t.theme.noteHidden(t.w, t.width, hidden, more)
-}
-
-// noteHidden lists the columns that an output leaves out because of its width, and says how many more --wide shows. It
-// writes to the output only if the theme has no other place for notes.
-func (t *Theme) noteHidden(w io.Writer, width int, hidden []string, more int) error {
-	if t.hidden != nil {
-		t.hidden(hidden)
-		return nil
-	}
-	if t.notes != nil {
-		w = t.notes
-	}
-	all := "all"
-	if more > 0 {
-		all = fmt.Sprintf("%s and %d more", map[bool]string{true: "this one", false: "these"}[len(hidden) == 1], more)
-	}
-	text := fmt.Sprintf("%d %s hidden: %s (--wide shows %s, --columns picks)", len(hidden), record.Noun(int64(len(hidden)), "column"), strings.Join(hidden, ", "), all)
-	_, err := fmt.Fprintln(w, t.dim.of(strings.Join(Wrap(text, max(width, 40)), "\n")))
-	return err
 }
 
 // WithHidden returns a copy of the theme. Tables that are drawn with it pass the names of the columns that they leave out because

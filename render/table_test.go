@@ -22,8 +22,7 @@ func TestLayout(t *testing.T) {
 		want  string
 	}{
 		{0, "NAME NARROW A WIDE COLUMN CAUSE\nx    1      2             server-proven\nx    3      4             server-proven\n"},
-		{30, "1 column hidden: A WIDE COLUMN (--wide\nshows this one and 1 more, --columns\npicks)\n" +
-			"NAME NARROW CAUSE\nx    1      server-proven\nx    3      server-proven\nNARROW: a number\nCAUSE: server-proven (server)\n"},
+		{30, "NAME NARROW CAUSE\nx    1      server-proven\nx    3      server-proven\nNARROW: a number\nCAUSE: server-proven (server)\nhidden (--wide): A WIDE COLUMN\n"},
 		{60, "NAME NARROW A WIDE COLUMN CAUSE\nx    1      2             server-proven\nx    3      4             server-proven\n" +
 			"NARROW: a number\nA WIDE COLUMN: another number\nCAUSE: server-proven (server)\n"},
 	} {

@@ -61,40 +61,25 @@ func (t *Text) Flush() error {
 // Without a call of Start, times count from the first time that is drawn.
 func (t *Text) Start(at record.Time) { t.clock.start = record.Some(at) }
 
-// Finish writes the remaining rows and, on a terminal, the legend. It also notes which
-// hidden columns contain something unusual.
+// Finish writes the remaining rows and, for people, the lines that explain the columns.
 func (t *Text) Finish() error {
 	if err := t.Flush(); err != nil || t.table == nil {
 		return err
 	}
-	if err := t.legend(); err != nil {
-		return err
+	_, err := io.WriteString(t.w, t.table.feet())
+	return err
+}
+
+// Late returns the columns that are hidden because of the texts of the first rows, and had other texts in later rows.
+func (t *Text) Late() []string {
+	if t.table == nil {
+		return nil
 	}
-	return t.table.finish()
+	return t.table.late
 }
 
 // columnsExplained names the command that prints Explanations.
 const columnsExplained = "columns explained: rdmadump help columns"
-
-// explained returns the line below a table about its columns.
-func (t *table) explained() string {
-	text := columnsExplained
-	more := slices.ContainsFunc(t.columns, func(c column) bool { return c.wide })
-	if more && !t.theme.whole && len(t.theme.columns) == 0 {
-		text += "   more columns: --wide"
-	}
-	return text
-}
-
-// legend writes the lines that explain columns, and one line that names the command that explains all of them.
-func (t *Text) legend() error {
-	text := t.table.feet()
-	if t.theme.legend && t.table.drawn {
-		text += t.theme.dim.of(t.table.explained()) + "\n"
-	}
-	_, err := io.WriteString(t.w, text)
-	return err
-}
 
 // at returns a time as text.
 func (t *Text) at(at record.Time) string { return string(t.clock.append(nil, at)) }
@@ -484,9 +469,9 @@ func number(v uint32) string { return strconv.FormatUint(uint64(v), 10) }
 // Selected sets the beginning of the summary, which says how many records are shown; it may be empty.
 func (t *Text) Selected(words string) { t.selected = words }
 
-// Summary writes one line: what was read, and what differs from a whole capture in which nothing is wrong. It writes nothing if nothing
-// does and the line is only wanted then.
-func (t *Text) Summary(r *record.Summary, onlyWrong bool) error {
+// Summary writes one line: what was read, at how many capture points if there are several, what differs from a whole capture in which
+// nothing is wrong, and hints. It writes nothing if nothing does, there is no hint, and the line is only wanted then.
+func (t *Text) Summary(r *record.Summary, onlyWrong bool, points int, hints ...string) error {
 	total := int64(0)
 	for _, n := range r.Transactions {
 		total += n
@@ -494,13 +479,22 @@ func (t *Text) Summary(r *record.Summary, onlyWrong bool) error {
 	scope := field.Count(r.Requests) + " " + record.Noun(r.Requests, "RPC")
 	scope += inAttempts(r.Requests, total)
 	if total == 0 {
-		scope = field.Count(r.Packets) + " " + record.Noun(r.Packets, "packet") + ", " + field.Count(r.RDMA) + " of RDMA"
+		scope = field.Count(r.Packets) + " " + record.Noun(r.Packets, "packet")
+		if r.RDMA > 0 {
+			scope += ", " + field.Count(r.RDMA) + " of RDMA"
+		}
+		if r.RDMA > 0 && r.RPC == 0 {
+			scope += ", no RPC"
+		}
 	}
 	if n := r.Unanswered; n > 0 {
 		scope += ", " + field.Count(n) + " without Reply"
 	}
 	if t.selected != "" {
 		scope = t.selected
+	}
+	if points > 1 {
+		scope += fmt.Sprintf("; %d capture points", points)
 	}
 	counts := func(list ...count) (parts []string) {
 		for _, x := range list {
@@ -530,6 +524,7 @@ func (t *Text) Summary(r *record.Summary, onlyWrong bool) error {
 	for _, state := range slices.Sorted(maps.Keys(r.Evicted)) {
 		parts = append(parts, "memory limit reached: "+state)
 	}
+	parts = append(parts, hints...)
 	if onlyWrong && len(parts) == 1 && r.Transactions[record.NoReply] == 0 {
 		return nil
 	}

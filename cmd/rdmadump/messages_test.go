@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -62,7 +63,7 @@ func TestMessages(t *testing.T) {
 		{[]string{"stats", "--every", "0", sample}, command.ExitUsage, "--every 0: a duration is a number with a unit, such as 1s or 200ms, and must be longer than 0"},
 		{[]string{"stats", "--every", "5", sample}, command.ExitUsage, "--every 5: a duration is a number with a unit"},
 		{[]string{"packets", late}, command.ExitOK, "/late.pcapng: the time of packet 1 is after the year 2262; it and the times of 1 further packet are shown as the last time that fits, so durations and rates"},
-		{[]string{arp}, command.ExitOK, "the capture contains neither RDMA nor RPC that rdmadump knows (4 packets of ARP): rdmadump packets "},
+		{[]string{arp}, command.ExitOK, "4 packets; neither RDMA nor RPC that rdmadump knows (4 packets of ARP): rdmadump packets "},
 		{[]string{"check", arp}, command.ExitUsage, "the capture contains neither RDMA nor RPC that rdmadump knows (4 packets of ARP), so nothing was checked"},
 		{[]string{"check", "-q", tcp}, command.ExitOK, ""},
 		{[]string{"overview", "-q", tcp}, command.ExitOK, "15.8 s, 12 RPCs, RPC over TCP, 192.168.77.2 > 192.168.77.1\n\n  OK     12 RPCs, all answered"},
@@ -146,7 +147,7 @@ func TestTunnelMessages(t *testing.T) {
 		{[]string{"packets", "-q", erspan, "-e", "erspan.spanid", "-e", "gre_sequence.number", "-e", "bth.psn"}, "5\t7\t5\n"},
 		{[]string{"packets", "-q", gre}, "GRE with protocol 0x8949"},
 		{[]string{"overview", "-q", gre}, "no RPC and no connection; 1 packet of GRE with protocol 0x8949, which rdmadump does not decode"},
-		{[]string{gre}, "the capture contains neither RDMA nor RPC that rdmadump knows (1 packet of GRE with protocol 0x8949, which rdmadump does not decode): rdmadump packets "},
+		{[]string{gre}, "1 packet; neither RDMA nor RPC that rdmadump knows (1 packet of GRE with protocol 0x8949, which rdmadump does not decode): rdmadump packets "},
 		{[]string{"overview", "-q", vxlan}, "1 packet of VXLAN on UDP port 8473 (--decode-as udp.port==8473,vxlan)"},
 		{[]string{"overview", "-q", "--decode-as", "udp.port==8473,vxlan", vxlan}, "over RoCEv2, 10.0.0.1 > 10.0.0.2\n"},
 	} {
@@ -156,3 +157,38 @@ func TestTunnelMessages(t *testing.T) {
 		}
 	}
 }
+
+// TestStandardError: standard error has one line at most unless an input is damaged, and none if the output goes to a file and the line
+// would only say that all is well.
+func TestStandardError(t *testing.T) {
+	paths, err := filepath.Glob("../../testdata/captures/*.zst")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no captures: %v", err)
+	}
+	silent := 0
+	for _, path := range testkit.Short(t, paths) {
+		for _, view := range []string{"transactions", "overview", "problems", "packets", "rdma", "tasks", "connections", "files", "stats", "check", "export"} {
+			var out, said bytes.Buffer
+			code := run(t.Context(), []string{view, path, "--width", "100"}, &out, &said)
+			if view == "export" {
+				said.Reset()
+				code = run(t.Context(), []string{view, path, "--format", "trace", "-w", filepath.Join(t.TempDir(), "trace.json")}, &out, &said)
+			}
+			lines := strings.Count(said.String(), "\n")
+			if lines > 1 && code != command.ExitBroken {
+				t.Errorf("%s %s: exit status %d, and standard error has %d lines:\n%s", view, path, code, lines, &said)
+			}
+			if lines == 0 {
+				silent++
+			} else if onlyScope.MatchString(said.String()) && view != "export" {
+				t.Errorf("%s %s says that all is well: %s", view, path, &said)
+			}
+		}
+	}
+	if silent == 0 {
+		t.Error("no command was silent")
+	}
+}
+
+// onlyScope matches a summary in which nothing is wrong.
+var onlyScope = regexp.MustCompile(`^[0-9,]+ (RPCs?|packets?(, [0-9,]+ of RDMA)?)(, no RPC)?\n$`)

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -106,9 +105,8 @@ const (
 
 // New returns a Model for a screen of 80 columns and 24 lines. Ctx ends its commands.
 func New(ctx context.Context, o Options) *Model {
-	look := o.Look
-	look.Notes = io.Discard
-	m := &Model{options: o, theme: render.NewLook(look), colours: look.Colour != render.NoColour, width: 80, height: 24, ctx: ctx, begun: time.Now()}
+	theme := render.NewLook(o.Look).WithHidden(func([]string) {}) // There is no --wide.
+	m := &Model{options: o, theme: theme, colours: o.Look.Colour != render.NoColour, width: 80, height: 24, ctx: ctx, begun: time.Now()}
 	m.tabs = [...]screen{newProblemList(m), newList(m, rpcs), newList(m, connections), newFiles(m), newOperations(m)}
 	return m
 }

@@ -287,57 +287,6 @@ func (p *Plan) note(all []*relation) {
 	} else if len(lone) > 0 && len(lone) < used {
 		p.Notes = append(p.Notes, fmt.Sprintf("these files have no packets in common with the others, so they are merged by their own clocks: %s", fewNames(lone)))
 	}
-	for i := range p.Points {
-		point := &p.Points[i]
-		src := point.sources[0]
-		if len(p.Points) < 2 || len(src.chain) == 0 {
-			continue
-		}
-		reference := &p.Points[src.root.point]
-		with, than := p.seenWith(all, i, src.root.point), ""
-		if with != reference {
-			than = " than that of " + reference.Name
-		}
-		p.Notes = append(p.Notes, fmt.Sprintf("%s and %s show the same traffic at two points; the clock of %s shows %s, which rdmadump corrects", with.Name, point.Name, point.Name, point.clockText(than)))
-	}
-}
-
-// seenWith returns the point that has packets in common with a point: the preferred one, or else the one with the most.
-func (p *Plan) seenWith(all []*relation, of, preferred int) *Point {
-	best, most := preferred, -1
-	for _, r := range all {
-		other := p.sources[r.a].point
-		if other == of {
-			other = p.sources[r.b].point
-		}
-		if joins := p.sources[r.a].point == of || p.sources[r.b].point == of; !joins || other == of || !r.usable() {
-			continue
-		}
-		if other == preferred {
-			return &p.Points[preferred]
-		}
-		if r.fitting > most {
-			best, most = other, r.fitting
-		}
-	}
-	return &p.Points[best]
-}
-
-// clockText says how much more or less the clock of a point shows than the reference, which a text names if it must.
-func (point *Point) clockText(than string) string {
-	how := "more"
-	if point.Offset < 0 {
-		how = "less"
-	}
-	drift := "no drift seen"
-	if point.DriftKnown {
-		drift = fmt.Sprintf("drift %+.2f ppm", point.Drift)
-	}
-	text := fmt.Sprintf("%s %s%s (error %s, %s)", span(max(point.Offset, -point.Offset)), how, than, span(point.Error), drift)
-	for _, s := range point.Steps {
-		text += fmt.Sprintf(", step of %s at packet %d", span(s.By), s.Packet)
-	}
-	return text
 }
 
 // span returns a duration as people read it.

@@ -52,7 +52,7 @@ func (l *appearance) check(v *View) error {
 
 // Of returns the theme, the width and the height of an output. The width is 0 if lines are
 // not shortened.
-func (l *appearance) Of(stdout, notes io.Writer) (theme *render.Theme, width, height int) {
+func (l *appearance) Of(stdout io.Writer) (theme *render.Theme, width, height int) {
 	width, height = command.TerminalSize(stdout)
 	terminal := width > 0
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n >= Narrowest {
@@ -69,7 +69,7 @@ func (l *appearance) Of(stdout, notes io.Writer) (theme *render.Theme, width, he
 	}
 	theme = render.NewLook(render.Look{
 		Colour: colors(l.Colored(stdout)), Light: l.light(), Unicode: l.ascii == "false" || l.ascii == "auto" && terminal && command.Utf8Terminal(),
-		Legend: terminal, Whole: l.wide, Times: render.Times(l.time), Notes: notes, Columns: l.Columns,
+		Legend: terminal, Whole: l.wide, Times: render.Times(l.time), Columns: l.Columns,
 	})
 	return theme, width, height
 }

@@ -165,7 +165,7 @@ func (c *comparing) run(cmd *cobra.Command, paths []string) error {
 	if len(paths) == 2 && paths[0] == "-" && paths[1] == "-" {
 		return errors.New("standard input can be BEFORE or AFTER, but not both")
 	}
-	s := newSink(set, c.stdout, c.stderr, input.Names{})
+	s := newSink(set, c.stdout, input.Names{})
 	s.ctx = cmd.Context()
 	if len(paths) == 1 {
 		return c.pair(cmd, s, paths[0])

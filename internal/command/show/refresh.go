@@ -190,7 +190,7 @@ const (
 
 // draw shows the table in place of the previous one.
 func (f *refresh) draw(now record.Time) {
-	f.theme, f.width, f.height = f.Look.Of(f.out, io.Discard)
+	f.theme, f.width, f.height = f.Look.Of(f.out)
 	var table bytes.Buffer
 	f.fail(f.redraw(&table, f))
 	lines := strings.Split(strings.TrimRight(table.String(), "\n"), "\n")

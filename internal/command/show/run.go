@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -93,7 +94,7 @@ func both[R any](a, b func(R) error) func(R) error {
 
 // Run shows the view of a source. Its error determines the exit status.
 func (r *Runner) Run(ctx context.Context, source input.Source) error {
-	s := newSink(r.Settings, r.Stdout, r.Stderr, r.Names)
+	s := newSink(r.Settings, r.Stdout, r.Names)
 	s.ctx, s.joined = ctx, r.joined
 	if !r.Quiet {
 		for _, note := range r.Notes {
@@ -244,10 +245,14 @@ func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		}
 		text := render.NewText(r.Stderr, render.NewTheme(s.Look.Colored(r.Stderr)), s.proseWidth(r.Stderr))
 		text.Selected(s.selection(summary))
-		text.Summary(&shown, command.TerminalWidth(r.Stdout) == 0 || s.View.Name == "overview")
-		if s.nothing() == nil && s.outside(summary) == "" {
-			r.sayNext(s, summary)
+		var hints []string
+		if late := s.text.Late(); len(late) > 0 {
+			hints = append(hints, "hidden, but not the same in all rows: "+strings.Join(late, ", ")+" (--wide)")
 		}
+		if s.nothing() == nil && s.outside(summary) == "" {
+			hints = append(hints, r.next(s, summary)...)
+		}
+		text.Summary(&shown, command.TerminalWidth(r.Stdout) == 0 || s.View.Name == "overview", len(input.PointRecords(s.joined)), hints...)
 	}
 	if s.unpaired > 0 && !s.Quiet {
 		command.Say(r.Stderr, "without %s of --conn from before the two directions were known to belong together; bth.dest_qpn finds them", record.Plural(s.unpaired, "packet"))
@@ -313,16 +318,16 @@ func (s *sink) selection(summary *record.Summary) string {
 	return fmt.Sprintf("%d of %s", s.written, record.Plural(total, noun))
 }
 
-// sayNext says what is in a capture without RPCs.
-func (r *Runner) sayNext(s *sink, summary *record.Summary) {
-	width := s.proseWidth(r.Stderr)
+// next returns what shows more of a capture without RPCs than the view does.
+func (r *Runner) next(s *sink, summary *record.Summary) []string {
 	switch {
-	case s.Shown == "" || s.View == nil || s.View.Name == "overview" || r.lines != nil || hasRPCs(summary):
-	case summary.RDMA+summary.RPC == 0 && s.View.SumsRPCs():
-		fmt.Fprintln(r.Stderr, render.Folded(fmt.Sprintf("the capture contains neither RDMA nor RPC%s: rdmadump packets %s lists what it has", contents(summary), s.Typed), width))
-	case summary.RDMA > 0 && s.View.SumsRPCs():
-		fmt.Fprintln(r.Stderr, render.Folded(fmt.Sprintf("the capture contains RDMA but no RPC: rdmadump overview %s shows what it carries, rdmadump connections and packets list it", s.Typed), width))
+	case s.Shown == "" || s.View == nil || !s.View.SumsRPCs() || s.View.Name == "overview" || r.lines != nil || hasRPCs(summary):
+	case summary.RDMA+summary.RPC == 0:
+		return []string{"neither RDMA nor RPC" + contents(summary) + ": rdmadump packets " + s.Typed}
+	case summary.RDMA > 0:
+		return []string{"more: rdmadump overview " + s.Typed}
 	}
+	return nil
 }
 
 // proseWidth returns the width of sentences on standard error: that of the tables or, without one, that of the terminal, which is 0 if

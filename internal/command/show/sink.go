@@ -109,10 +109,10 @@ type sink struct {
 // errEnough ends reading when -c or --top has enough records.
 var errEnough = errors.New("enough")
 
-// newSink returns a sink that writes to stdout; messages about the layout go to notes.
-func newSink(set *flags.Settings, stdout, notes io.Writer, captures input.Names) *sink {
+// newSink returns a sink that writes to stdout.
+func newSink(set *flags.Settings, stdout io.Writer, captures input.Names) *sink {
 	s := &sink{Times: flags.Times{Settings: set}, Names: captures, w: bufio.NewWriterSize(set.Look.Safe(stdout), 1<<16)}
-	s.theme, s.width, s.height = set.Look.Of(stdout, notes)
+	s.theme, s.width, s.height = set.Look.Of(stdout)
 	s.text = render.NewText(s.w, s.theme, s.width)
 	if !set.ShowsFiles(s.width) {
 		s.text.WithoutFiles()
