@@ -1,6 +1,7 @@
 package dissect_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/link"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -66,6 +68,60 @@ func TestTunneledCaptures(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// ipoib returns an Ethernet frame with IP as a datagram of IP over InfiniBand.
+func ipoib(f *capture.Frame, global bool) capture.Frame {
+	be := binary.BigEndian
+	packet := f.Data[14:]
+	if total := int(be.Uint16(packet[2:])); total > 0 && packet[0]>>4 == 4 {
+		packet = packet[:min(total, len(packet))]
+	}
+	ud := append([]byte{0x64, 0, 0xff, 0xff, 0, 0, 0, 0x49, 0, 0, 0, 1, 0, 0, 0x0b, 0x1b, 0, 0, 0, 0x4a}, f.Data[12], f.Data[13], 0, 0)
+	ud = append(append(ud, packet...), make([]byte, -len(packet)&3)...) // padded to words
+	ud[1] = byte(-len(packet)&3) << 4
+	ud = append(ud, 1, 2, 3, 4) // ICRC
+	lnh := byte(2)
+	if global {
+		lnh = 3
+		grh := make([]byte, 40)
+		grh[0], grh[6] = 0x60, 0x1b
+		be.PutUint16(grh[4:], uint16(len(ud)))
+		ud = append(grh, ud...)
+	}
+	g := *f
+	g.Data = append([]byte{0, lnh, 0, 1, byte((len(ud)/4 + 2) >> 8), byte(len(ud)/4 + 2), 0, 2}, ud...)
+	g.Data = append(g.Data, 5, 6) // VCRC
+	g.Length, g.LinkType = len(g.Data), capture.LinkInfiniBand
+	return g
+}
+
+// TestIPoIB checks that RPC over TCP and UDP, and iWARP, have the same records inside IP over InfiniBand, with and without a global route.
+func TestIPoIB(t *testing.T) {
+	rpcs := 0
+	for _, name := range []string{"rocev2-nfs3.pcap.zst", "lab-nfs40.pcap.zst", "lab-iwarpdata3.pcap.zst"} {
+		all, _ := testkit.Frames(t, filepath.Join(captures, name))
+		var frames, local, global []capture.Frame
+		for i := range all {
+			var l link.Decoder
+			if f := &all[i]; f.LinkType == capture.LinkEthernet && f.Length == len(f.Data) {
+				if c := l.Decode(f); c == link.CarriesTCP || c == link.CarriesUDP {
+					frames, local, global = append(frames, *f), append(local, ipoib(f, false)), append(global, ipoib(f, true))
+				}
+			}
+		}
+		want, plain := recordsOf(t, frames)
+		rpcs += strings.Count(want, `"type":"transaction"`)
+		for _, form := range [][]capture.Frame{local, global} {
+			got, s := recordsOf(t, form)
+			if got != want || s.RPC != plain.RPC || s.Malformed != 0 {
+				t.Errorf("%s: other records, or %d segments of RPC instead of %d: %s", name, s.RPC, plain.RPC, firstDifference(strings.Split(want, "\n"), strings.Split(got, "\n")))
+			}
+		}
+	}
+	if rpcs < 20 {
+		t.Errorf("only %d RPCs", rpcs)
 	}
 }
 

@@ -61,6 +61,8 @@ const (
 	HeaderControlWord
 	HeaderLRH
 	HeaderGRH
+	HeaderUD
+	HeaderIPoIB
 	HeaderPFC
 	HeaderPause
 
@@ -70,7 +72,7 @@ const (
 var headerNames = [HeaderKinds]string{
 	"ethernet", "vlan", "sll", "sll2", "erf", "erf_extension", "erf_ethernet", "ipv4", "ipv6", "ipv6_extension", "udp",
 	"vxlan", "geneve", "geneve_option", "gre", "gre_checksum", "gre_key", "gre_sequence", "erspan", "erspan", "erspan_platform", "mpls", "control_word",
-	"lrh", "grh", "pfc", "pause",
+	"lrh", "grh", "ud", "ipoib", "pfc", "pause",
 }
 
 // String returns the name of the kind in JSON, such as "ethernet". Both types of ERSPAN header have one name.
@@ -270,7 +272,7 @@ func (d *Decoder) infiniband(at, end int) Carries {
 	}
 	switch at += rocev2.LRHLen; h[1] & 3 {
 	case rocev2.LNHLocal:
-		return d.transport(CarriesInfiniBand, at, stop)
+		return d.native(at, stop)
 	case rocev2.LNHGlobal:
 		return d.globalRoute(CarriesInfiniBand, at, stop)
 	}
@@ -291,10 +293,51 @@ func (d *Decoder) globalRoute(c Carries, at, end int) Carries {
 	d.Src, d.Dst = address16(h[8:24]), address16(h[24:40])
 	at += rocev2.GRHLen
 	stop := at + int(be.Uint16(h[4:]))
-	if d.cut {
-		return d.transport(c, at, stop)
+	switch {
+	case d.cut:
+	case c == CarriesInfiniBand:
+		return d.native(at, min(end, stop))
+	default:
+		stop = min(end, stop)
 	}
-	return d.transport(c, at, min(end, stop))
+	return d.transport(c, at, stop)
+}
+
+// native stores the position of a transport packet of native InfiniBand, unless it is a datagram of IP over InfiniBand that carries TCP
+// or UDP: that is decoded. Its ICRC is not verified, because TCP and UDP have checksums.
+func (d *Decoder) native(at, end int) Carries {
+	const udLen = rocev2.BTHLen + rocev2.DETHLen
+	ip := at + udLen + ipoibLen
+	if ip > len(d.frame) || !IsIPoIB(d.frame[at:], d.frame[at+udLen:]) {
+		return d.transport(CarriesInfiniBand, at, end)
+	}
+	outer := *d
+	if d.enter(); d.add(HeaderUD, at, udLen) && d.add(HeaderIPoIB, at+udLen, ipoibLen) {
+		d.cut, d.SrcLID, d.DstLID = false, 0, 0
+		switch c := d.etherType(be.Uint16(d.frame[at+udLen:]), ip, end-rocev2.ICRCLen); c {
+		case CarriesTCP, CarriesUDP, CarriesFragment:
+			return c
+		}
+	}
+	*d = outer
+	return d.transport(CarriesInfiniBand, at, end)
+}
+
+const ipoibLen = 4
+
+// IsIPoIB reports whether a packet with a BTH is a datagram of IP over InfiniBand (RFC 4391, section 6). The queue pairs of IPoIB have no
+// fixed numbers, so the function checks the IPoIB header: a type that IPoIB carries, and two reserved bytes that are 0. Only native
+// InfiniBand links carry IPoIB.
+func IsIPoIB(bth, payload []byte) bool {
+	const sendOnly = 0x64 // of UD
+	if bth[0] != sendOnly || be.Uint32(bth[4:])&0xffffff <= 1 || len(payload) < ipoibLen {
+		return false
+	}
+	switch be.Uint32(payload) {
+	case etherIPv4 << 16, etherARP << 16, etherRARP << 16, etherIPv6 << 16:
+		return true
+	}
+	return false
 }
 
 // address16 returns an IPv6 address or GID, or the IPv4 address that is mapped in it.
@@ -312,6 +355,7 @@ func (d *Decoder) ethernet(at, end int) Carries {
 const (
 	etherIPv4    = 0x0800
 	etherARP     = 0x0806
+	etherRARP    = 0x8035
 	etherVLAN    = 0x8100
 	etherIPv6    = 0x86dd
 	etherQinQ    = 0x88a8

@@ -27,6 +27,7 @@ func TestDecoder(t *testing.T) {
 		ip6   = "60000000 001c1140 fd000000000000000000000000000001 fd000000000000000000000000000002 "
 		grh   = "60000000 00141b40 fe800000000000000000000000000001 fe800000000000000000000000000002 "
 		local = "0002 0001 0007 0002 "
+		ud    = "64 00 ffff 00 000049 00 000001 00000b1b 00 00004a "
 	)
 	for _, c := range []struct {
 		name    string
@@ -75,6 +76,10 @@ func TestDecoder(t *testing.T) {
 		{"raw IPv6", 229, ip6 + udp + bth, link.CarriesRoCEv2, 48, 20, "ipv6 udp"},
 		{"InfiniBand", 247, local + bth + "beef", link.CarriesInfiniBand, 8, 20, "lrh"},
 		{"InfiniBand with GRH", 247, "0003 0001 0011 0002" + grh + bth + "beef", link.CarriesInfiniBand, 48, 20, "lrh grh"},
+		{"IPoIB, UDP", 247, "0002 0001 0015 0002" + ud + "08000000" + ip + "c000 006f 001c 0000" + bth + "00000000 beef", link.CarriesUDP, 60, 20, "lrh ud ipoib ipv4 udp"},
+		{"IPoIB, ARP", 247, "0002 0001 000c 0002" + ud + "08060000" + bth + "00000000 beef", link.CarriesInfiniBand, 8, 40, "lrh"},
+		{"IPoIB, cut in its header", 247, "0002 0001 0015 0002" + ud + "0800", link.CarriesInfiniBand, 8, 22, "lrh"},
+		{"UD that is no IPoIB", 247, "0002 0001 000c 0002" + ud + "08000001" + bth + "00000000 beef", link.CarriesInfiniBand, 8, 40, "lrh"},
 		{"raw InfiniBand", 247, "0000 0001 0007 0002" + bth, link.CarriesOther, 0, 0, "lrh"},
 		{"ERF", 197, "0000000000000000 15 04 002e 0000 001e" + local + bth + "beef", link.CarriesInfiniBand, 24, 20, "erf lrh"},
 		{"ERF with extension headers", 197, "0000000000000000 95 04 003e 0000 001e 8000000000000000 0000000000000000" + local + bth + "beef", link.CarriesInfiniBand, 40, 20, "erf erf_extension erf_extension lrh"},

@@ -153,7 +153,7 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 var linkTables = [link.HeaderKinds]*field.Header{
 	link.HeaderEthernet: &header.Ethernet, link.HeaderVLAN: &header.VLAN, link.HeaderSLL: &header.SLL, link.HeaderSLL2: &header.SLL2,
 	link.HeaderERF: &header.ERF, link.HeaderIPv4: &header.IPv4, link.HeaderIPv6: &header.IPv6, link.HeaderUDP: &header.UDP,
-	link.HeaderLRH: &header.LRH, link.HeaderGRH: &header.GRH, link.HeaderVXLAN: &header.VXLAN, link.HeaderGRE: &header.GRE,
+	link.HeaderLRH: &header.LRH, link.HeaderGRH: &header.GRH, link.HeaderIPoIB: &header.IPoIB, link.HeaderVXLAN: &header.VXLAN, link.HeaderGRE: &header.GRE,
 	link.HeaderGeneve: &header.Geneve, link.HeaderGeneveOption: &header.GeneveOption,
 	link.HeaderGREChecksum: &header.GREChecksum, link.HeaderGREKey: &header.GREKey, link.HeaderGRESequence: &header.GRESequence,
 	link.HeaderERSPAN2: &header.ERSPAN2, link.HeaderERSPAN3: &header.ERSPAN3, link.HeaderERSPANPlatform: &header.ERSPANPlatform,
@@ -363,7 +363,7 @@ func (d *Describer) describePayload(p *packet, at int) {
 			d.describeMAD(p, at)
 		}
 		return
-	case isIPoIB(d.in.Link, t):
+	case d.in.Link.Carries == link.CarriesInfiniBand && link.IsIPoIB(d.in.Link.Transport, t.Payload):
 		p.header(&header.IPoIB, at, t.Payload[:header.IPoIB.Length])
 		p.addSummary(" | IPoIB ")
 		p.addSummary(header.IPoIB.Fields[0].Names(uint64(binary.BigEndian.Uint16(t.Payload))))
@@ -376,20 +376,6 @@ func (d *Describer) describePayload(p *packet, at int) {
 	if t.PayloadLength > 0 {
 		p.number("payload_bytes", "Payload bytes", int64(t.PayloadLength), at, len(t.Payload))
 	}
-}
-
-// isIPoIB reports whether a packet is a datagram of IP over InfiniBand (RFC 4391, section 6). The
-// queue pairs of IPoIB have no fixed numbers, so the function checks the IPoIB header: a type that
-// IPoIB carries, and two reserved bytes that are 0. Only native InfiniBand links carry IPoIB.
-func isIPoIB(l *link.Decoder, t *rocev2.Packet) bool {
-	if l.Carries != link.CarriesInfiniBand || t.Opcode.Transport() != rocev2.UD || t.DestQPN <= 1 || len(t.Payload) < header.IPoIB.Length {
-		return false
-	}
-	switch binary.BigEndian.Uint32(t.Payload) {
-	case 0x0800_0000, 0x0806_0000, 0x8035_0000, 0x86dd_0000: // IPv4, ARP, RARP, IPv6
-		return true
-	}
-	return false
 }
 
 // describeMAD adds a management datagram.
