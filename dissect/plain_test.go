@@ -356,3 +356,83 @@ func TestPlainNoServer(t *testing.T) {
 		}
 	}
 }
+
+// TestCallbackConnection: the client of a connection is the client of NFS, also if its server opened the connection for callbacks, as with NFS 4.0.
+func TestCallbackConnection(t *testing.T) {
+	recall := func(w *synth.Wire, caller, called *synth.Side) {
+		call, reply := synth.CBCompound(synth.OpCBRecall()), synth.CompoundReply(synth.ResCBRecall())
+		call.XID, reply.XID = 1, 1
+		caller.Records(call.Message())
+		w.Advance(300 * time.Millisecond)
+		w.Retransmit(w.Last())
+		called.Records(reply.Message())
+		caller.Ack()
+	}
+	null := func(caller, called *synth.Side) {
+		caller.Records(plainCall(9, 0, 0))
+		called.Records(plainReply(9, 0))
+	}
+	for _, c := range []struct {
+		name string
+		play func(w *synth.Wire, c *synth.Conn)
+		want string
+	}{
+		{"opened by the server", func(w *synth.Wire, c *synth.Conn) {
+			c.Open()
+			recall(w, c.Client, c.Server)
+		}, "backward CB_RECALL opener=server again 0 1; opener=server true 1 RPC ended by server"},
+		{"opened by the server before the capture", func(w *synth.Wire, c *synth.Conn) {
+			recall(w, c.Client, c.Server)
+		}, "backward CB_RECALL opener=server again 0 1; opener=server true 1 RPC ended by server"},
+		{"opened by the client, of NFS 4.1", func(w *synth.Wire, c *synth.Conn) {
+			c.Open()
+			null(c.Client, c.Server)
+			recall(w, c.Server, c.Client)
+		}, "forward NULL opener=client again 0 0; backward CB_RECALL opener=client again 0 1; opener=client true 2 RPCs ended by client"},
+		{"a program with a transient number after NFS", func(w *synth.Wire, c *synth.Conn) {
+			c.Open()
+			null(c.Client, c.Server)
+			recall(w, c.Client, c.Server)
+		}, "forward NULL opener=client again 0 0; forward CB_RECALL opener=client again 1 0; opener=client true 2 RPCs ended by client"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := synth.New()
+			conn := overTCP(w)
+			c.play(w, conn)
+			conn.Client.FIN()
+			conn.Server.FIN()
+			opener := conn.Client.Addr.String()
+			end := func(client, server record.Opt[string]) string {
+				switch opener {
+				case client.Or(""):
+					return "opener=client"
+				case server.Or(""):
+					return "opener=server"
+				}
+				return "unknown"
+			}
+			var got []string
+			d := dissect.New(dissect.Handler{
+				Transaction: func(r *record.Transaction) error {
+					again := r.RetransmittedFrom
+					got = append(got, fmt.Sprintf("%s %s %s again %d %d", r.Direction, r.Operation.Or(r.ProcedureName.Or("")), end(r.Client, r.Server), again.FromClient, again.FromServer))
+					return nil
+				},
+				Connection: func(r *record.Connection) error {
+					ended := r.Ended.Or(record.Ended{})
+					got = append(got, fmt.Sprintf("%s %v %s ended by %s", end(r.Client.Address, r.Server.Address), r.ClientKnown, record.Plural(r.RPCs, "RPC"), ended.By.Or("")))
+					return nil
+				},
+			}, dissect.Options{})
+			for f := range testkit.Made(w.Frames) {
+				if err := d.Frame(f); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d.Finish()
+			if line := strings.Join(got, "; "); line != c.want {
+				t.Errorf("got\n%s\nwant\n%s", line, c.want)
+			}
+		})
+	}
+}

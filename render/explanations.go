@@ -58,7 +58,7 @@ var explanations = []Explanation{
 
 	{"connections", "CONN", "Number of the connection, for the flag --conn."},
 	{"connections", "TRANSPORT", "RoCEv2, RoCEv1, InfiniBand or iWARP."},
-	{"connections", "CLIENT", "Address and port of the end that opened the connection. For RoCE and InfiniBand, this is the port of the RDMA connection manager (RDMA CM) and not a UDP port."},
+	{"connections", "CLIENT", "Address and port of the end that opened the connection; of a TCP connection for callbacks of NFS 4.0, the NFS client. For RoCE and InfiniBand, this is the port of the RDMA connection manager (RDMA CM) and not a UDP port."},
 	{"connections", "SERVER", "Address and port of the end that accepted the connection, as for CLIENT."},
 	{"connections", "QPN", "Queue pair numbers of the client and the server; iWARP has none. Shown only with --wide or --columns."},
 	{"connections", "PROTOCOL", "Upper-layer protocol: rpcrdma for NFS, nvme, iser, smbdirect or unknown."},

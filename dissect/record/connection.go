@@ -20,8 +20,8 @@ type Connection struct {
 	Type                    string                   `json:"type" doc:"The record's type, always \"connection\"." values:"connection"`
 	ID                      int                      `json:"id" doc:"Connection number: connections are counted from 0." alias:"conn,connection"`
 	Transport               string                   `json:"transport" doc:"Transport protocol that carries the connection." values:"RoCEv2,RoCEv1,InfiniBand,iWARP,TCP,UDP"`
-	Client                  Endpoint                 `json:"client" doc:"The end that opened the connection." alias:"ip.src=address"`
-	Server                  Endpoint                 `json:"server" doc:"The end that accepted the connection." alias:"ip.dst=address"`
+	Client                  Endpoint                 `json:"client" doc:"The end that opened the connection. NFS 4.0 has callbacks on a TCP connection that the NFS server opens: its client is the NFS client." alias:"ip.src=address"`
+	Server                  Endpoint                 `json:"server" doc:"The other end." alias:"ip.dst=address"`
 	ClientKnown             bool                     `json:"client_known" doc:"Whether the capture shows which end opened the connection. If it does not, client is the end whose memory was read or written first, and client and server may be the other way round."`
 	Established             Opt[Time]                `json:"established" doc:"Time at which the handshake was complete; null if the handshake is not in the capture."`
 	Requests                int64                    `json:"requests,omitzero" doc:"Number of requests of the connection manager to open the connection, with retransmissions; present only if there were several."`

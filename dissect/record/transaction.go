@@ -142,7 +142,7 @@ type Transaction struct {
 	RDMAErrorRange    Opt[VersionRange] `json:"rdma_error_versions" doc:"Versions that an ERR_VERS says are supported."`
 	RetransmitOf      Opt[int64]        `json:"retransmit_of" doc:"Transaction number (id): the transaction on an earlier connection that this transaction retransmits."`
 	Retransmitted     int               `json:"retransmitted" doc:"Number of packets of the transaction that were retransmitted." alias:"retr"`
-	RetransmittedFrom FromPair          `json:"retransmitted_from" doc:"Senders of the packets of the transaction that were retransmitted: from the end that opened the connection, and from the other one."`
+	RetransmittedFrom FromPair          `json:"retransmitted_from" doc:"Senders of the packets of the transaction that were retransmitted: from the client, and from the server."`
 	Malformed         Opt[string]       `json:"malformed,omitzero" doc:"The message that an error proves to be malformed, so that its receiver cannot decode it; present only then, and if it is both, it is the call." values:"call,reply" secret:"no"`
 	Findings          []string          `json:"findings" doc:"Ids of the rules of all findings about the transaction, each once." secret:"no"`
 

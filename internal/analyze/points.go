@@ -55,15 +55,9 @@ func (s *ShareSums) add(r *record.Transaction) {
 	s.sum(latency, longestPause(r), &shares)
 }
 
-// callsBack reports whether a transaction is a callback on a connection of its own, as those of NFS 4.0: its client is the
-// server of the other RPCs.
-func callsBack(r *record.Transaction) bool {
-	return r.ProgramName.Or("") == "NFS_CB" && r.Direction == record.Forward
-}
-
-// addHosts adds the shares of a transaction to those of the hosts: the server is the caller of a callback.
+// addHosts adds the shares of a transaction to those of the hosts: the server sends the Calls of the backward direction.
 func (s *ShareSums) addHosts(r *record.Transaction) {
-	if shares, known := r.Shares.Get(); known && (r.Direction == record.Backward || callsBack(r)) && r.LatencyNS.Known() {
+	if shares, known := r.Shares.Get(); known && r.Direction == record.Backward && r.LatencyNS.Known() {
 		shares.ClientNS, shares.ServerNS = shares.ServerNS, shares.ClientNS
 		s.sum(r.LatencyNS.Or(0), longestPause(r), &shares)
 		return

@@ -121,7 +121,7 @@ func TestStories(t *testing.T) {
 			want := truthOf(t, folder)
 			c, problems := diagnose(t, testkit.Open(t, filepath.Join(folder, want.File)))
 			if want.Requests != nil {
-				*want.Requests += c.f.totals.plain // the truth has those over RDMA only
+				*want.Requests += c.f.totals.others // the truth has those of clients over RDMA only
 			}
 			if traced[filepath.Base(folder)] {
 				want.Requests = nil

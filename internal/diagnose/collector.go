@@ -105,9 +105,9 @@ func remarkable(r *record.Transaction) bool {
 
 // add adds an RPC to the sums.
 func (t *totals) add(r *record.Transaction) {
-	if r.Direction == record.Forward && r.Attempt <= 1 {
-		if t.requests++; r.Transport == "TCP" || r.Transport == "UDP" {
-			t.plain++
+	if r.Attempt <= 1 {
+		if t.requests++; r.Direction == record.Backward || r.Transport == "TCP" || r.Transport == "UDP" {
+			t.others++
 		}
 	}
 	latency, known := r.LatencyNS.Get()

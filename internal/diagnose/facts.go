@@ -59,8 +59,8 @@ type connXID struct {
 
 // totals are sums of all RPCs.
 type totals struct {
-	requests int64 // without callbacks
-	plain    int64 // of them without RDMA
+	requests int64
+	others   int64 // of them without RDMA, or of servers
 	latency  int64 // sum over all RPCs, in nanoseconds
 	files    int64 // answered requests for files
 }

@@ -67,7 +67,7 @@ type Setup struct {
 	RPC            bool                     // the transport is TCP or UDP without RDMA: each Send is an RPC message
 	Handshake      bool                     // the handshake was captured
 	First          record.Time              // of the first packet
-	Client         record.Opt[Side]         // the side that opened the connection
+	Client         record.Opt[Side]         // the side that opened the connection, or of one for callbacks of NFS 4.0 the side that accepted it
 	Service        record.Opt[uint16]       // the port that the client connected to
 	ServiceID      record.Opt[record.Hex64] // the service ID in the client's REQ
 	Key            record.Opt[record.Hex64] // as in the connection's record
@@ -169,8 +169,7 @@ func (c *Conn) known(yield func(*flow) bool) {
 	}
 }
 
-// SetClient sets the side that opened the connection, if the handshake was not
-// captured.
+// SetClient sets the client, if the handshake was not captured, or if it opened the connection to call its client back.
 func (c *Conn) SetClient(s Side) { c.setup.Client = record.Some(s) }
 
 // WantSends sets whether the bytes of Sends are collected.

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -32,6 +33,9 @@ func (cs *connState) plainMessage(o *rdma.Operation) {
 		return
 	}
 	if m.rpc.Type == oncrpc.Call {
+		if cs.messages.transactions == 0 && m.rpc.Length >= 16 && nfs.IsCallback(m.rpc.Program) { // NFS 4.0: the server opened the connection
+			cs.link.SetClient(m.side.Other())
+		}
 		cs.call(&m)
 	} else {
 		cs.reply(&m)
