@@ -126,6 +126,10 @@ func ResCreateSessionOf(flags, responseSize uint32) XDR {
 	return res(43).Fixed([]byte(sessionID)).Word(1, flags).Append(channel, channel)
 }
 
+// OpDestroySession destroys the session, and ResDestroySession is its result.
+func OpDestroySession() XDR  { return op(44).Fixed([]byte(sessionID)) }
+func ResDestroySession() XDR { return res(44) }
+
 // OpBindConn binds the connection to a session. The direction is 1 for fore, 2 for back, 3
 // for fore or both, 7 for back or both.
 func OpBindConn(direction uint32) XDR { return op(41).Fixed([]byte(sessionID)).Word(direction, 0) }

@@ -146,7 +146,7 @@ const (
 
 var errShortSys = fmt.Errorf("oncrpc: the body of AUTH_SYS ends before its last group: %w", ErrMalformed)
 
-// Misfit returns an error that wraps [ErrMalformed] if an AUTH_SYS credential exceeds the limits of the RFC, or ends before its last
+// Misfit returns an error that wraps [ErrMalformed] if an AUTH_SYS credential exceeds the limits of the RFC, or does not end with its last
 // group, and nil otherwise.
 func (a Auth) Misfit() error {
 	if a.Flavor != AuthSys {
@@ -163,11 +163,13 @@ func (a Auth) Misfit() error {
 	if len(a.Body) < gids+4 {
 		return errShortSys
 	}
-	switch n := be.Uint32(a.Body[gids:]); {
+	switch n, left := be.Uint32(a.Body[gids:]), len(a.Body)-gids-4; {
 	case n > maxGIDs:
 		return fmt.Errorf("oncrpc: AUTH_SYS has %d groups, the limit is %d: %w", n, maxGIDs, ErrMalformed)
-	case len(a.Body) < gids+4+int(n)*4:
+	case left < int(n)*4:
 		return errShortSys
+	case left > int(n)*4:
+		return fmt.Errorf("oncrpc: the body of AUTH_SYS has %d bytes after its last group: %w", left-int(n)*4, ErrMalformed)
 	}
 	return nil
 }

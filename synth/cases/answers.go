@@ -323,6 +323,31 @@ var (
 	recallReply = synth.CompoundReply(synth.ResCBSequence(1), synth.ResCBRecall())
 )
 
+var (
+	destroy      = synth.Compound(synth.OpDestroySession())
+	destroyReply = synth.CompoundReply(synth.ResDestroySession())
+)
+
+// destroyed returns a function in which the client destroys its session, in a COMPOUND with other operations before, and the server sends a Call.
+func destroyed(call synth.Call, before ...synth.XDR) func(*wire, *conn) {
+	return func(_ *wire, c *conn) {
+		session(c, synth.ConnBackChannel)
+		results := []synth.XDR{synth.ResDestroySession()}
+		if len(before) > 0 {
+			results = []synth.XDR{synth.ResSequence(1), synth.ResDestroySession()}
+		}
+		c.RPC(synth.Compound(append(before, synth.OpDestroySession())...), synth.CompoundReply(results...))
+		c.Server.RPC(call, recallReply)
+	}
+}
+
+// busySession refuses to destroy a session that has callbacks in flight (NFS4ERR_BACK_CHAN_BUSY), and sends another.
+func busySession(_ *wire, c *conn) {
+	session(c, synth.ConnBackChannel)
+	c.RPC(destroy, synth.CompoundFailed(10057, synth.ResFailed(44, 10057)))
+	c.Server.RPC(recall, recallReply)
+}
+
 // version2Call returns a Call of the version that the remote invalidation draft defines.
 func version2Call(call synth.Call) synth.Call {
 	call.Vers = 2
@@ -380,6 +405,31 @@ var backward = []Case{
 		Healthy: func(_ *wire, c *conn) {
 			c.RPC(synth.Compound(synth.OpBindConn(3)), synth.CompoundReply(synth.ResBindConn(3)))
 			c.Server.RPC(synth.CBNull(), synth.NullReply())
+		},
+	},
+	{Rule: "backward-unexpected", Name: "of a session that was destroyed", AtFault: server, Broken: destroyed(recall), Healthy: back(recall, recallReply)},
+	{
+		Rule: "backward-unexpected", Name: "of a session that was destroyed, in a COMPOUND of it", AtFault: server,
+		Broken: destroyed(recall, synth.OpSequence(1)), Healthy: destroyed(synth.CBNull(), synth.OpSequence(1)),
+	},
+	{Rule: "backward-unexpected", Name: "of a session that was destroyed, and no other", AtFault: server, Broken: destroyed(recall), Healthy: busySession},
+	{
+		Rule: "backward-unexpected", Name: "after DESTROY_SESSION was answered", AtFault: server, Broken: destroyed(recall),
+		Healthy: func(_ *wire, c *conn) { // the session is destroyed when its Reply is sent
+			session(c, synth.ConnBackChannel)
+			c.Client.Call(destroy)
+			c.Server.RPC(recall, recallReply)
+			c.Server.Reply(destroyReply.To(destroy))
+			c.Client.Ack()
+		},
+	},
+	{
+		Rule: "backward-unexpected", Name: "of a session that was destroyed and not created again", AtFault: server, Broken: destroyed(recall),
+		Healthy: func(_ *wire, c *conn) {
+			session(c, synth.ConnBackChannel)
+			c.RPC(destroy, destroyReply)
+			session(c, synth.ConnBackChannel)
+			c.Server.RPC(recall, recallReply)
 		},
 	},
 	{Rule: "short-message-dropped", Name: "four words", AtFault: client, Broken: shortBack(12, rpc), Healthy: shortBack(12, disconnects)},

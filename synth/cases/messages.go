@@ -65,6 +65,12 @@ func shortened(a oncrpc.Auth) oncrpc.Auth {
 	return a
 }
 
+// lengthened returns a credential with a word more.
+func lengthened(a oncrpc.Auth) oncrpc.Auth {
+	a.Body = append(a.Body, 0, 0, 0, 0)
+	return a
+}
+
 // mismatch returns a PROG_MISMATCH that lists versions.
 func mismatch(low, high uint32) synth.Reply {
 	return synth.Reply{Accept: 2, Results: synth.XDR{}.Word(low, high)}
@@ -323,6 +329,10 @@ var headers = []Case{
 	{
 		Rule: "rpc-header-malformed", Name: "AUTH_SYS that ends before its last group", AtFault: client, Severity: "warning",
 		Broken: does(synth.Call{Cred: shortened(authSys(6, 16))}, synth.NullReply()), Healthy: does(synth.Call{Cred: authSys(6, 16)}, synth.NullReply()),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "AUTH_SYS with a word after its last group", AtFault: client, Severity: "warning",
+		Broken: does(synth.Call{Cred: lengthened(authSys(6, 2))}, synth.NullReply()), Healthy: does(synth.Call{Cred: authSys(6, 3)}, synth.NullReply()),
 	},
 	{
 		Rule: "rpc-header-malformed", Name: "17 groups of AUTH_SYS", AtFault: client, Severity: "warning",

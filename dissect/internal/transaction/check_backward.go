@@ -29,11 +29,15 @@ const (
 
 // sessionRules is what the rules about the backward direction remember of a transaction.
 type sessionRules struct {
-	asks bool // its Call asks for a backchannel
+	asks     bool       // its Call asks for a backchannel
+	destroys *sessionID // session that its Call destroys; nil for none
 }
 
 // ask notes that the Call asks for a backchannel.
 func (r *sessionRules) ask() { r.asks = true }
+
+// destroy notes the session that the Call destroys.
+func (r *sessionRules) destroy(id sessionID) { r.destroys = &id }
 
 // checkBackward checks the form of a message in the backward direction.
 func checkBackward(c checker, m *message) {
@@ -55,9 +59,17 @@ func checkBackwardCall(c checker, m *message) {
 	j := &c.cs.checks
 	if c.cs.direction(m.side) != backward {
 		noteBackchannelRequest(c.cs, c.x, m)
+		if ops := c.x.rec.Operations; len(ops) > 0 && ops[len(ops)-1] == "DESTROY_SESSION" {
+			if id, known := sessionOf(m.arguments, len(ops)-1); known {
+				c.x.checks.session.destroy(id)
+			}
+		}
 		return
 	}
+	id, _ := sessionOf(m.arguments, 0)
 	switch p := &c.x.procedure; {
+	case c.cs.table.sessions[id].destroyed.Known() && c.cs.table.sessions[id].destroyed == c.cs.link.Setup().ID:
+		c.report(rule.BackwardUnexpected, "the server sent a Call of a session that does not exist anymore: its Reply to DESTROY_SESSION came before")
 	case !p.known || nfs.ProgramName(p.program) == "": // how its client allows Calls is unknown
 	case j.backchannel == noBackchannel:
 		c.report(rule.BackwardUnexpected, "%s", unexpected)
@@ -103,8 +115,11 @@ func asksForBackchannel(x *txn) bool {
 }
 
 // noteSessionReply records what the server's Reply to CREATE_SESSION or BIND_CONN_TO_SESSION grants:
-// the backchannel, and the size of Replies. body contains the results.
+// the backchannel, and the size of Replies. body contains the results. After DESTROY_SESSION, the session is no more.
 func noteSessionReply(cs *connState, x *txn, body []byte) {
+	if id := x.checks.session.destroys; id != nil && x.nfsStatus == record.Some("NFS4_OK") {
+		cs.table.addSession(*id, session{destroyed: cs.link.Setup().ID})
+	}
 	if !asksForBackchannel(x) {
 		return
 	}
@@ -157,8 +172,22 @@ func grantsBackchannel(m *nfs.Message) bool {
 // sessionID is the sessionid4 of NFSv4.1.
 type sessionID [16]byte
 
-// maxSessions is the maximum number of sessions whose sizes are remembered.
+// session is a session that was created or destroyed.
+type session struct {
+	responseSize uint32          // ca_maxresponsesize of the fore channel; 0 if unknown
+	destroyed    record.Opt[int] // connection on which it was destroyed
+}
+
+// maxSessions is the maximum number of sessions that are remembered.
 const maxSessions = 1 << 10
+
+// addSession remembers a session.
+func (t *Table) addSession(id sessionID, s session) {
+	if t.sessions == nil || len(t.sessions) == maxSessions {
+		t.sessions = map[sessionID]session{}
+	}
+	t.sessions[id] = s
+}
 
 // noteResponseSize records the ca_maxresponsesize of a session that was created.
 func noteResponseSize(t *Table, m *nfs.Message) {
@@ -167,14 +196,24 @@ func noteResponseSize(t *Table, m *nfs.Message) {
 			continue
 		}
 		id, size := m.Find(i, "sessionid"), m.Find(i, "maxresponsesize") // the first is that of the fore channel
-		if id == nil || size == nil || len(id.Bytes) != len(sessionID{}) {
-			continue
+		if id != nil && size != nil && len(id.Bytes) == len(sessionID{}) {
+			t.addSession(sessionID(id.Bytes), session{responseSize: uint32(size.Uint)})
 		}
-		if t.responseSizes == nil || len(t.responseSizes) == maxSessions {
-			t.responseSizes = map[sessionID]uint32{}
-		}
-		t.responseSizes[sessionID(id.Bytes)] = uint32(size.Uint)
 	}
+}
+
+// sessionOf returns the session with which the arguments of an operation begin, if it is one that is about a session. b may be nil.
+func sessionOf(b *rpcBody, op int) (id sessionID, known bool) {
+	if b == nil || op >= len(b.message.Ops) {
+		return id, false
+	}
+	switch o := &b.message.Ops[op]; o.Name {
+	case "SEQUENCE", "CB_SEQUENCE", "DESTROY_SESSION":
+		if at := o.At + 4; at+int64(len(id)) <= int64(len(b.bytes)) { // after the number of the operation
+			return sessionID(b.bytes[at:]), true
+		}
+	}
+	return id, false
 }
 
 // responseSize returns the largest Reply that the session of the decoded Call admits, if the capture
@@ -184,12 +223,9 @@ func (c checker) responseSize() (size uint32, inSession, known bool) {
 	if len(b.message.Ops) == 0 || b.message.Ops[0].Name != "SEQUENCE" {
 		return 0, false, false
 	}
-	at := b.message.Ops[0].At + 4 // after the number of the operation
-	if at+int64(len(sessionID{})) > int64(len(b.bytes)) {
-		return 0, true, false
-	}
-	size, known = c.cs.table.responseSizes[sessionID(b.bytes[at:at+int64(len(sessionID{}))])]
-	return size, true, known
+	id, _ := sessionOf(b, 0)
+	size = c.cs.table.sessions[id].responseSize
+	return size, true, size > 0
 }
 
 // shortMessage is a message in the backward direction that is too short for its headers. Its receiver

@@ -116,7 +116,7 @@ type Table struct {
 	attempts   record.Attempts[struct{}]
 	seed       maphash.Seed // of arguments
 
-	responseSizes map[sessionID]uint32 // ca_maxresponsesize of the fore channel of each NFSv4.1 session
+	sessions map[sessionID]session // of NFSv4.1
 
 	protocols     upper.Protocols
 	header        rpcrdma.Header // of the current Send
