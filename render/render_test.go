@@ -542,7 +542,7 @@ func TestAnyTimes(t *testing.T) {
 }
 
 func TestUnits(t *testing.T) {
-	for ns, want := range map[int64]string{math.MinInt64: "-2562047h47m16s", math.MaxInt64: "2562047h47m16s", 61234567890: "61.235s", 486445553 * 1e6: "135h7m25s", 0: "0ns", 999: "999ns", 1500: "1.5us", 2345678: "2.35ms", 1234567890: "1.235s", -1500: "-1.5us"} {
+	for ns, want := range map[int64]string{math.MinInt64: "-106751d23h47m16s", math.MaxInt64: "106751d23h47m16s", 61234567890: "61.235s", 486445553 * 1e6: "5d15h7m25s", 86399e9: "23h59m59s", 86400e9: "1d0s", 0: "0ns", 999: "999ns", 1500: "1.5us", 2345678: "2.35ms", 1234567890: "1.235s", -1500: "-1.5us"} {
 		if got := render.Duration(ns); got != want {
 			t.Errorf("%d ns are %s, want %s", ns, got, want)
 		}

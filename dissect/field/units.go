@@ -23,6 +23,9 @@ func AppendDuration(b []byte, ns int64) []byte {
 		return append(strconv.AppendFloat(b, float64(ns)/1e3, 'f', 1, 64), "us"...)
 	case d < time.Second:
 		return append(strconv.AppendFloat(b, float64(ns)/1e6, 'f', 2, 64), "ms"...)
+	case d >= 24*time.Hour:
+		b = append(strconv.AppendInt(b, int64(d/(24*time.Hour)), 10), 'd')
+		return append(b, (d % (24 * time.Hour)).Truncate(time.Second).String()...)
 	case d >= 10000*time.Second:
 		return append(b, d.Truncate(time.Second).String()...)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -352,7 +353,7 @@ func (t *Rates) interval(g *rates, at record.Time) (*Rate, error) {
 	}
 	if more := i + 1 - int64(len(g.intervals)); more > 0 {
 		if more > maxIntervals-t.total {
-			return nil, fmt.Errorf("%w: intervals of %v would be more than %d; use longer ones", errTooManyIntervals, time.Duration(t.every), maxIntervals)
+			return nil, fmt.Errorf("%w: intervals of %s would be more than %d; use longer ones", errTooManyIntervals, field.Duration(int64(t.every)), maxIntervals)
 		}
 		t.total += more
 		g.intervals = slices.Grow(g.intervals, int(more))[:i+1]

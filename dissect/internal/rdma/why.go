@@ -2,8 +2,8 @@ package rdma
 
 import (
 	"fmt"
-	"time"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -133,9 +133,9 @@ func (n narrator) Operation(e Event) Standing {
 	standing, text, also := n.Follower.Operation(e), "", e.At.Packet == n.tracker.Why.Packet // The follower knows afterwards to which RPC it belongs.
 	if b := e.Burst; b != nil {
 		also = also || b.Nak.Packet == n.tracker.Why.Packet
-		text = fmt.Sprintf("; cause: %s, its sender was idle for %s", b.Cause, time.Duration(b.Idle))
+		text = fmt.Sprintf("; cause: %s, its sender was idle for %s", b.Cause, field.Duration(int64(b.Idle)))
 		if timer, known := b.Timer.Get(); known {
-			text += fmt.Sprintf(" (its timer is %s)", time.Duration(timer))
+			text += fmt.Sprintf(" (its timer is %s)", field.Duration(int64(timer)))
 		}
 		if b.At.Packet != e.At.Packet {
 			text += fmt.Sprintf(", burst since #%d", b.At.Packet)

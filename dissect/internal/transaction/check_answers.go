@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"time"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -301,7 +301,7 @@ func checkUnanswered(cs *connState, x *txn, end record.Stamp, how *rdma.Ending) 
 	}
 	last, any := j.answered[x.side].Get()
 	if any && j.newestAnswered[x.side] > x.rec.ID && last-since >= cs.table.options.Unanswered && !x.checks.credits.isDone {
-		c.report(rule.CallNotAnswered, "this Call was not answered, although later Calls were answered for %v", time.Duration(last-since).Round(time.Millisecond))
+		c.report(rule.CallNotAnswered, "this Call was not answered, although later Calls were answered for %s", field.Duration(int64(last-since)))
 	}
 }
 
@@ -419,9 +419,9 @@ func checkBurst(cs *connState, x *txn, e rdma.Event) {
 	if !cs.link.Setup().RoCE() {
 		sent = "data"
 	}
-	text := fmt.Sprintf("the %s retransmitted its %s after a timeout: for %v it sent no %s, and the capture has no new acknowledgement", cs.link.Setup().End(e.By), eventNames[of], time.Duration(b.Idle).Round(time.Microsecond), sent)
+	text := fmt.Sprintf("the %s retransmitted its %s after a timeout: for %s it sent no %s, and the capture has no new acknowledgement", cs.link.Setup().End(e.By), eventNames[of], field.Duration(int64(b.Idle)), sent)
 	if timer, known := b.Timer.Get(); known && timer > 0 {
-		text += fmt.Sprintf("; the connection request of the client (CM REQ) announced a timeout of %v", time.Duration(timer).Round(time.Millisecond))
+		text += fmt.Sprintf("; the connection request of the client (CM REQ) announced a timeout of %s", field.Duration(int64(timer)))
 	}
 	if x != nil {
 		x.checker(at).report(rule.RetransmissionTimeout, "%s", text)

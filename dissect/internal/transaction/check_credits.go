@@ -2,8 +2,8 @@ package transaction
 
 import (
 	"fmt"
-	"time"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -90,7 +90,7 @@ func canceledHint(cs *connState, m *message) string {
 			continue
 		}
 		if age := m.First.Time - x.call.Time; age >= patience {
-			return fmt.Sprintf("; the Call with XID 0x%08x has been in flight for %v: if its RPC was canceled, for example because its process was killed, the requester still has to count it", uint32(x.rec.XID), time.Duration(age).Round(time.Millisecond))
+			return fmt.Sprintf("; the Call with XID 0x%08x has been in flight for %s: if its RPC was canceled, for example because its process was killed, the requester still has to count it", uint32(x.rec.XID), field.Duration(int64(age)))
 		}
 		break
 	}

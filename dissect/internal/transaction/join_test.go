@@ -160,8 +160,8 @@ func TestJoin(t *testing.T) {
 			g, w := reflect.ValueOf(got), reflect.ValueOf(*test.want)
 			for i := range g.NumField() {
 				name := g.Type().Field(i).Name
-				if !reflect.DeepEqual(field(g, i), field(w, i)) {
-					t.Errorf("%s is %+v, want %+v", name, field(g, i), field(w, i))
+				if !reflect.DeepEqual(fieldOf(g, i), fieldOf(w, i)) {
+					t.Errorf("%s is %+v, want %+v", name, fieldOf(g, i), fieldOf(w, i))
 				}
 			}
 		})
@@ -216,8 +216,8 @@ func TestJoinCalls(t *testing.T) {
 	}
 }
 
-// field returns a field of a struct, exported or not.
-func field(v reflect.Value, i int) any {
+// fieldOf returns a field of a struct, exported or not.
+func fieldOf(v reflect.Value, i int) any {
 	c := reflect.New(v.Type()).Elem()
 	c.Set(v)
 	f := c.Field(i)
