@@ -88,7 +88,7 @@ func (r *Rule) generated() string {
 	b.WriteString("\n## Reported only if\n\n")
 	clauses := r.Needs.Necessary("the side at fault", "the other side")
 	if r.Until == evidence.Delivered {
-		clauses = append(clauses, "the checksum of the Send that shows the violation is good, or the Send was acknowledged and never retransmitted")
+		clauses = append(clauses, "the Send that shows it has a good checksum, or was acknowledged and never retransmitted")
 	}
 	if len(clauses) == 0 {
 		clauses = []string{"the capture contains the packets that the finding names; other packets may be missing from the capture"}
@@ -104,8 +104,8 @@ func (r *Rule) generated() string {
 
 // untilTexts says when a finding is reported, if not at once.
 var untilTexts = map[evidence.Until]string{
-	evidence.Next:     "The finding is reported after the next complete message from the other side, unless a packet has shown by then that the rule was not violated.",
-	evidence.Answered: "The finding is reported after the answer to the Call, unless the answer shows that the rule was not violated.",
+	evidence.Next:     "It is reported after the next complete message from the other side, unless a packet has excused it by then.",
+	evidence.Answered: "It is reported after the answer to the Call, unless the answer excuses it.",
 }
 
 // withGenerated returns the page text with section in place of its generated section,

@@ -41,18 +41,18 @@ var gaps = []struct {
 	name      string
 	necessary string
 }{
-	{NoHandshake, "no_handshake", "the capture contains the handshake of the connection"},
+	{NoHandshake, "no_handshake", "the capture contains the handshake"},
 	{NoPrivateData, "no_private_data", "the capture contains the private data from SIDE"},
 	{Late, "late", "the capture contains the first packets of SIDE"},
-	{Silent, "silent", "the packets from SIDE do not stop while those of the opposite direction go on"},
-	{Missing, "missing", "the sequence numbers of the packets from SIDE have no gap, so that none of them is missing from the capture"},
+	{Silent, "silent", "the packets from SIDE do not stop while the opposite direction goes on"},
+	{Missing, "missing", "no packet from SIDE is missing from the capture"},
 	{Awaited, "awaited", "no packet from ANY was acknowledged before it was captured"},
-	{HalfRead, "half_read", "no message from ANY that is still outstanding was captured only in part"},
+	{HalfRead, "half_read", "no outstanding message from ANY was captured only in part"},
 	{NoXID, "no_xid", "the capture contains the XID of every message from SIDE"},
-	{Evicted, "evicted", "no state of the connection was evicted because the memory limit was reached"},
+	{Evicted, "evicted", "no state of the connection was evicted at the memory limit"},
 	{TruncatedAgain, "truncated_again", "no truncated packet was retransmitted or rejected with a NAK"},
-	{XIDReused, "xid_reused", "no XID was used for another Call while a Call with this XID was in flight"},
-	{Unordered, "unordered", "the packets of the connection are in an order in which they can have been sent, and so are those of all other connections but one"},
+	{XIDReused, "xid_reused", "no XID was used again while its Call was in flight"},
+	{Unordered, "unordered", "the packets are in an order that is possible, and so are those of all other connections but one"},
 	{Closing, "closing", "neither side has begun to close the connection"},
 }
 
