@@ -17,7 +17,10 @@ import (
 )
 
 // pages lists the pages whose commands are tested.
-var pages = []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "samples/README.md", "docs/*.md", "docs/guides/*.md", "docs/rules/*.md", "packaging/*.md"}
+var pages = []string{
+	"README.md", "CONTRIBUTING.md", "SECURITY.md", "samples/README.md", "docs/*.md", "docs/guides/*.md", "docs/rules/*.md", "docs/problems/*.md",
+	"packaging/*.md",
+}
 
 // needsInstalling lists the programs that a page may use although they may not be installed.
 var needsInstalling = []string{"jq", "tshark", "md5sum"}
