@@ -268,7 +268,7 @@ func ComparisonText(c *analyze.Comparison) (label, text string) {
 		case p.Severity == record.Note && c.Before.Problem.Severity == record.Note:
 			return "", ""
 		}
-		text = severityWords[p.Severity] + " " + p.Place() + ": " + p.Headline
+		text = severityWords[p.Severity] + " " + PlaceText(p, false) + p.Headline
 		for _, more := range []string{EffectText(p), numbersChanged(c)} {
 			if more != "" {
 				text += "; " + more

@@ -50,12 +50,16 @@ var severityWords = map[record.Severity]string{record.Error: "ERROR", record.War
 // indent is the width of the rank and the severity before a headline.
 const indent = "         "
 
-// PlaceText returns the places of a problem, of which the capture excludes none.
+// PlaceText returns the places of a problem, as its headline begins: those that the capture does not exclude, or nothing if it excludes
+// neither side and not the network.
 func PlaceText(p *record.Problem, ends bool) string {
-	if ends && slices.Equal(p.Places, []record.ProblemPlace{record.InClient, record.InNetwork}) {
-		return "client or its link"
+	switch {
+	case ends && slices.Equal(p.Places, []record.ProblemPlace{record.InClient, record.InNetwork}):
+		return "client or its link: "
+	case slices.Equal(p.Places, []record.ProblemPlace{record.InClient, record.InNetwork, record.InServer}):
+		return ""
 	}
-	return p.Place()
+	return p.Place() + ": "
 }
 
 // depth says how much of a problem is drawn.
@@ -75,7 +79,7 @@ func (t *Theme) problem(p *record.Problem, to depth, ends, wide bool) []textLine
 	if p.Severity == record.Note {
 		head = "  note   "
 	}
-	lines := []textLine{{about: p.Command, parts: []part{{head, t.severity(p.Severity)}, {PlaceText(p, ends) + ": ", t.key}, {p.Headline, ink{}}}}}
+	lines := []textLine{{about: p.Command, parts: []part{{head, t.severity(p.Severity)}, {PlaceText(p, ends), t.key}, {p.Headline, ink{}}}}}
 	if to == headline {
 		return lines
 	}

@@ -53,7 +53,7 @@ var firsts = []struct{ file, first string }{
 	{"testdata/captures/rocev2-nfs41.pcap.zst", "OK"},
 	{"testdata/captures/rocev2-storm41.pcap.zst", "retransmission network"},
 	{"testdata/stories/rec/s02-killed3/client.pcap.zst", "server-restarted server"},
-	{"testdata/stories/rec/s04-umountf/client.pcap.zst", "slow-rpc client network server"},
+	{"testdata/stories/rec/s04-umountf/client.pcap.zst", "path-slower network server"},
 	{"testdata/stories/rec/s06-recallheld/server.pcap.zst", "recall client"},
 	{"testdata/stories/rec/s08-loss1/client.pcap.zst", "retransmission network"},
 	{"testdata/stories/rec/s10-bursts/client.pcap.zst", "connection-lost client"},
@@ -64,7 +64,7 @@ var firsts = []struct{ file, first string }{
 	{"testdata/stories/rec/s24-nconnect/client.pcap.zst", "OK"},
 	{"testdata/stories/rec/s28-iwbursts/client.pcap.zst", "outage network server"},
 	{"testdata/stories/rec/s30-gone/client.pcap.zst", "server-gone server"},
-	{"testdata/stories/rec/s34-delay12/client.pcap.zst", "slow-rpc client network server"},
+	{"testdata/stories/rec/s34-delay12/client.pcap.zst", "path-slower network server"},
 }
 
 const root = "../../"

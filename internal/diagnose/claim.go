@@ -70,7 +70,8 @@ type problem struct {
 	causedBy *problem
 	after    harm // of what it caused
 	beside   []*problem
-	doubtful bool // nothing of it counts for its rank
+	longer   int64 // for its rank, if no task is known to have waited for it: the time for which it went on, at most, in nanoseconds
+	doubtful bool  // nothing of it counts for its rank
 }
 
 // begin begins a problem of the kind whose function runs. It is one from now on.

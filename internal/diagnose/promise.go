@@ -51,6 +51,9 @@ var statusTexts = [...]struct {
 	{0x100, "RESTART_RECLAIM_NEEDED", "restarted: the server asks to reclaim state", []record.ProblemPlace{record.InServer}},
 }
 
+// stateRevoked are the flags of state that the server revoked.
+const stateRevoked = 0x008 | 0x010 | 0x020 | 0x040
+
 var anySide = []record.ProblemPlace{record.InClient, record.InNetwork, record.InServer}
 
 // The limits of what is remembered of promises, and the time after which a COPY is late, in nanoseconds.
@@ -130,6 +133,9 @@ func promiseBroken(d *diagnosis) {
 			p.Command = []string{"--top", "20", "-Y", "sequence_flags > 0"}
 			if x.last == s.last {
 				p.Severity, p.Ongoing = record.Warning, true
+				if statusTexts[i].flag&stateRevoked != 0 {
+					p.longer = x.last.Sub(x.first) // the client works without its state
+				}
 			}
 		}
 	}

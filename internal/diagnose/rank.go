@@ -90,8 +90,15 @@ func (p *problem) harm() harm {
 	if p.doubtful {
 		return harm{}
 	}
-	return harm{p.lost + p.after.lost, p.BlockedNS + p.after.ns}
+	h := harm{p.lost + p.after.lost, max(p.BlockedNS, p.longer) + p.after.ns}
+	if p.ID == "slow-rpc" { // it has no reason: a problem that has one comes first, unless it did far less
+		h.ns /= unexplained
+	}
+	return h
 }
+
+// unexplained is how many times longer tasks waited without a reason than with one, if that is to come first.
+const unexplained = 4
 
 // causes finds the problems that follow from others: after a message that broke a rule, the server closed the connection on which that happened, and went
 // away; after a restart, the server was in a grace period.

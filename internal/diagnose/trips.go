@@ -164,6 +164,7 @@ func pathSlower(d *diagnosis) {
 			}
 		}
 		n := d.answers[key].count(s.span)
+		p.longer = min(n*(s.shortest-s.usual), s.ns())
 		p.Effect = fmt.Sprintf("%s took >= %s longer each", number(n, "RPC"), field.Brief(s.shortest-s.usual))
 		if len(p.rpcs) > 0 || n*(s.shortest-s.usual) >= 1e9 {
 			p.Severity = record.Warning

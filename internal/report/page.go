@@ -149,7 +149,7 @@ func (v *page) problems(story render.Story) {
 	}
 	for _, p := range story.Problems[:min(len(story.Problems), maxProblems)] {
 		v.Problems = append(v.Problems, problemView{
-			Class: classes[p.Severity], Word: render.SeverityWord(p.Severity), Rank: p.Rank, Place: render.PlaceText(p, len(v.About.Points) > 1), Headline: render.Clean(p.Headline),
+			Class: classes[p.Severity], Word: render.SeverityWord(p.Severity), Rank: p.Rank, Place: strings.TrimSpace(render.PlaceText(p, len(v.About.Points) > 1)), Headline: render.Clean(p.Headline),
 			Effect: render.Clean(render.EffectText(p)), Evidence: render.EvidenceText(p), Command: render.Clean(files.Command(p.Command)), Link: v.linkOf(p),
 		})
 	}

@@ -182,7 +182,7 @@ func (v *page) drawTimeline(s *record.Summary, worst []*record.Problem) {
 		}
 		left, right := x.column(from), x.column(w.To.Or(from))
 		percent := func(columns int) string { return strconv.FormatFloat(float64(columns)*100/columnsWide, 'f', 1, 64) }
-		t.Bands = append(t.Bands, band{classes[w.Severity], percent(left), percent(right - left + 1), render.PlaceText(w, len(v.About.Points) > 1) + ": " + render.Clean(w.Headline), w.Rank})
+		t.Bands = append(t.Bands, band{classes[w.Severity], percent(left), percent(right - left + 1), render.PlaceText(w, len(v.About.Points) > 1) + render.Clean(w.Headline), w.Rank})
 	}
 	if p.unmarked > 0 {
 		t.Note = fmt.Sprintf("%d stalls and repeated packets are not drawn: there are too many.", p.unmarked)
