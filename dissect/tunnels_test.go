@@ -123,6 +123,31 @@ func TestIPoIB(t *testing.T) {
 	if rpcs < 20 {
 		t.Errorf("only %d RPCs", rpcs)
 	}
+	all, _ := testkit.Frames(t, "../testdata/captures/lab-nfs40.pcap.zst")
+	for _, marked := range []bool{false, true} {
+		n, of := 0, 0
+		d := dissect.New(dissect.Handler{Packet: func(r *record.Packet) error {
+			if of++; strings.HasPrefix(string(r.Summary), "IPoIB | TCP ") {
+				n++
+			}
+			return nil
+		}}, dissect.Options{})
+		for k := range all {
+			f, l := all[k], link.Decoder{}
+			if l.Decode(&f) != link.CarriesTCP {
+				continue
+			}
+			if marked {
+				f = ipoib(&f, false)
+			}
+			if err := d.Frame(&f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d.Finish(); of == 0 || n != of && marked || n > 0 && !marked {
+			t.Errorf("%d of %d packets are marked, inside IPoIB: %t", n, of, marked)
+		}
+	}
 }
 
 // TestTunnelsTshark checks that tshark finds the same packets of the InfiniBand transport in each tunnel.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/bits"
+	"slices"
 	"strconv"
 
 	"github.com/rdmadump/rdmadump/capture"
@@ -105,6 +106,9 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 	if p.wants.Has(forLinks) {
 		p.links(l.Headers(), f.Data)
 	}
+	if (l.Carries == link.CarriesTCP || l.Carries == link.CarriesUDP) && p.wants.Has(field.Summary) && slices.ContainsFunc(l.Headers(), isIPoIB) {
+		p.addSummary("IPoIB | ")
+	}
 	switch l.Carries {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		d.describeTransport(p, in.Err)
@@ -148,6 +152,8 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 	}
 	return &p.Packet
 }
+
+func isIPoIB(h link.Header) bool { return h.Kind == link.HeaderIPoIB }
 
 // linkTables maps each kind of header that package link decodes to its table.
 var linkTables = [link.HeaderKinds]*field.Header{
