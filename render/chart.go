@@ -437,23 +437,6 @@ func figures(b *strings.Builder, h *analyze.Handles) {
 // quantile returns a duration, or "-" if there is none.
 func quantile(ns record.Opt[int64]) string { return known(ns, "-", Duration) }
 
-// about returns a quantile, with the mark "~" if it is an estimate, or "<=" if it is an upper bound.
-func about(q *analyze.Quantiles, ns record.Opt[int64]) string {
-	text := maximum(q, ns)
-	if q.Estimated && !strings.HasPrefix(text, AtMost) {
-		return "~" + text
-	}
-	return text
-}
-
-// maximum returns a quantile that is never an estimate, such as the maximum, with the mark "<=" if it is an upper bound.
-func maximum(q *analyze.Quantiles, ns record.Opt[int64]) string {
-	if n, known := ns.Get(); known && q.AtMost(n) {
-		return AtMost + Duration(n)
-	}
-	return quantile(ns)
-}
-
 // end writes the remaining rows, and below them how many of the latencies are upper bounds and where the columns are explained.
 func (t *table) end(bounds int) error {
 	if err := t.flush(); err != nil || !t.drawn {
@@ -461,19 +444,10 @@ func (t *table) end(bounds int) error {
 	}
 	text := ""
 	if bounds > 0 {
-		note := fmt.Sprintf("%s marks an upper bound: %d of these latencies %s, because the capture does not prove which copy of a Reply was accepted.", AtMost, bounds, boundsAre(int64(bounds)))
-		text = strings.Join(wrapped(note, cmp.Or(t.width, 120)), "\n") + "\n"
+		text = t.theme.dim.of(fmt.Sprintf("%s%s: which copy of a Reply was accepted is not known", t.theme.atMost(), record.Plural(int64(bounds), "upper bound"))) + "\n"
 	}
 	_, err := io.WriteString(t.w, text+t.feet())
 	return err
-}
-
-// boundsAre says of a number of latencies that they are upper bounds.
-func boundsAre(n int64) string {
-	if n == 1 {
-		return "is an upper bound"
-	}
-	return "are upper bounds"
 }
 
 // percent returns a ratio as a percentage, or "-" if there is none.
@@ -482,7 +456,7 @@ func percent(v record.Opt[float64]) string {
 }
 
 // attemptsColumn has the number of attempts of the RPCs of a row, if it is larger.
-var attemptsColumn = column{name: "ATTEMPTS", fields: "attempts", right: true, some: true, foot: "ATTEMPTS: Calls that were sent for the RPCs, again on other connections"}
+var attemptsColumn = column{name: "ATTEMPTS", fields: "attempts", right: true, at: 100}
 
 // inAttempts says how many attempts a number of RPCs had, or nothing if each had one.
 func inAttempts(rpcs, n int64) string {
@@ -492,42 +466,43 @@ func inAttempts(rpcs, n int64) string {
 	return " in " + field.Count(n) + " " + record.Noun(n, "attempt")
 }
 
-// attempts returns the number of attempts of a number of RPCs, or nothing if each had one.
-func attempts(rpcs, n int64) string {
+// attempts returns the number of attempts of a number of RPCs, or a sign if each had one.
+func (t *Theme) attempts(rpcs, n int64) cell {
 	if n == rpcs {
-		return ""
+		n = 0
 	}
-	return strconv.FormatInt(n, 10)
+	return t.number(n)
 }
 
 var statsColumns = []column{
-	{name: "NAME", fields: "name", flex: true, min: 22},
+	{name: "NAME", fields: "name", flex: true, min: 20},
 	{name: "RPCS", former: "COUNT", fields: "rpcs=requests", right: true},
 	attemptsColumn,
 	{name: "ERRORS", former: "ERR", fields: "errors", right: true},
-	{name: "NO REPLY", fields: "no_reply", right: true, quiet: true, some: true},
-	{name: "RETRANSMITTED", former: "RETR", fields: "retransmitted", right: true, rank: 4, some: true, foot: retransmittedFoot},
-	{name: "STALL SHARE", former: "STALLED", fields: "phases.wait_ns", right: true, rank: 3, some: true, foot: "STALL SHARE: share of the latencies of the row in which its RPCs made no progress, for a reason that the capture shows", signs: []sign{{"", "if no answered RPC stalled"}}},
-	{name: "BYTES", fields: "bytes", right: true, rank: 1, foot: "BYTES: of the Calls and Replies, with the data that RDMA moved for them"},
+	{name: "NO REPLY", fields: "no_reply", right: true},
+	{name: "REPEATED", former: "RETRANSMITTED,RETR", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot},
+	{name: "STALLED", former: "STALL SHARE", fields: "phases.wait_ns", right: true, foot: "STALLED: share of the latencies in which nothing moved"},
+	{name: "BYTES", fields: "bytes", right: true, at: 100},
 	{name: "CALL BYTES", fields: "call_bytes", total: func(r any) any { return int(r.(*analyze.Stats).CallBytes.Total()) }, right: true, wide: true},
 	{name: "CALL BYTES SHORT/CHUNKED/LONG", former: "CALL S/C/L", fields: "call_bytes.short call_bytes.chunked call_bytes.long", wide: true},
 	{name: "REPLY BYTES", fields: "reply_bytes", total: func(r any) any { return int(r.(*analyze.Stats).ReplyBytes.Total()) }, right: true, wide: true},
 	{name: "REPLY BYTES SHORT/CHUNKED/LONG", former: "REPLY S/C/L", fields: "reply_bytes.short reply_bytes.chunked reply_bytes.long", wide: true},
 	{name: "P50", fields: "latency.p50_ns", right: true},
-	{name: "P90", fields: "latency.p90_ns", right: true, wide: true},
-	{name: "P99", fields: "latency.p99_ns", right: true},
-	{name: "WORST", fields: "worst=latency.max_ns total_ns", right: true, rank: 2},
-	{name: "LATENCY", former: "HISTOGRAM", rank: 5, foot: "LATENCY: histogram from the shortest latency of all rows on the left to the longest one on the right (logarithmic)"},
-	{name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", rank: 3, some: true},
+	{name: "P90", fields: "latency.p90_ns", right: true},
+	{name: "P99", fields: "latency.p99_ns", right: true, at: 140},
+	{name: "WORST", fields: "latency.max_ns", right: true},
+	{name: "SUM", fields: "total_ns", right: true, at: 140, foot: "SUM: of the latencies"},
+	{name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", at: 140},
+	{name: "LATENCY", former: "HISTOGRAM", at: 180},
 	{name: "PROVEN CLIENT/NETWORK/SERVER/REST", former: "PROVEN", fields: "shares.client_min_ns shares.network_min_ns shares.server_min_ns shares.server_max_ns", wide: true},
-	{name: "CONGESTED", fields: "congested", right: true, rank: 6, some: true},
+	{name: "CONGESTED", fields: "congested", right: true, at: 200},
 	{name: "IN READS/IN WRITES/STALLED/REST", former: "READ/WRITE/STALL/REST", fields: "read=phases.read_ns write=phases.write_ns stall=phases.wait_ns wait=phases.wait_ns", wide: true},
 	{name: "RPCS WITH CHUNKS", former: "WITH CHUNKS", fields: "explicit_rdma", right: true, wide: true},
 	{name: "WOULD FIT 64K", former: "FIT 64K", fields: "fits_inline_at", total: func(r any) any { return r.(*analyze.Stats).FitsInlineAt["65536"] }, right: true, wide: true},
 }
 
-// retransmittedFoot explains the column RETRANSMITTED of tables of sums.
-const retransmittedFoot = "RETRANSMITTED: number of packets of these RPCs that were retransmitted"
+// repeatedFoot explains the column REPEATED of tables of sums.
+const repeatedFoot = "REPEATED: packets of these RPCs that were retransmitted"
 
 // Stats writes the table of statistics.
 func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
@@ -535,7 +510,7 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 	columns := slices.Clone(statsColumns)
 	if high > 0 {
 		i := slices.IndexFunc(columns, func(c column) bool { return c.name == "LATENCY" })
-		columns[i].scale = Duration(low) + ".." + Duration(high)
+		columns[i].scale = field.Brief(low) + " .. " + field.Brief(high)
 	}
 	cause := -1 // which value of a group is the id of a cause
 	if len(rows) > 0 {
@@ -551,27 +526,25 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			t.explain(0, s.Group[cause])
 		}
 		bounds += s.Latency.UpperBounds
+		p50, p90, p99, worst := theme.quantiles(&s.Latency)
 		if err := t.row([]cell{
 			{text: clean(s.Name), ink: theme.key},
-			{text: fmt.Sprint(s.Requests)},
-			{text: attempts(s.Requests, s.Attempts)},
-			{text: fmt.Sprint(s.Errors)},
-			{text: fmt.Sprint(s.NoReply)},
-			{text: fmt.Sprint(s.Retransmitted)},
-			{text: stalledShare(s), ink: theme.warn},
-			{text: Bytes(s.Bytes)},
+			theme.number(s.Requests),
+			theme.attempts(s.Requests, s.Attempts),
+			theme.number(int64(s.Errors)),
+			theme.number(int64(s.NoReply)),
+			theme.number(int64(s.Retransmitted)),
+			{text: cmp.Or(stalledShare(s), theme.none()), ink: theme.warn},
+			theme.bytes(s.Bytes),
 			{text: Bytes(s.CallBytes.Total())},
 			{text: forms(s.CallBytes)},
 			{text: Bytes(s.ReplyBytes.Total())},
 			{text: forms(s.ReplyBytes)},
-			{text: about(&s.Latency, s.Latency.P50)},
-			{text: about(&s.Latency, s.Latency.P90)},
-			{text: about(&s.Latency, s.Latency.P99)},
-			{text: maximum(&s.Latency, s.Latency.Max)},
+			p50, p90, p99, worst, theme.time(s.TotalNS),
+			{text: cmp.Or(placeShares(s), theme.none())},
 			{text: theme.histogram(s.Histogram(low, high, histogramCells)), ink: theme.flight},
-			{text: placeShares(s)},
 			{text: provenShares(s)},
-			{text: some(int64(s.Congested)), ink: theme.warn},
+			theme.number(int64(s.Congested)).in(theme.warn),
 			{text: phaseShares(s)},
 			{text: fmt.Sprint(s.ExplicitRDMA)},
 			{text: inlineShare(s)},

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -110,21 +111,29 @@ func headings(columns []column) (names []string) {
 // on each line.
 func ColumnsShown(of string) string {
 	var usual, depends, wide []string
+	terminals := map[int][]string{}
 	for _, c := range tableColumns[of] {
 		switch {
 		case c.wide:
 			wide = append(wide, c.name)
 		case c.some || c.varied:
 			depends = append(depends, c.name)
+		case c.at > 0:
+			terminals[c.at] = append(terminals[c.at], c.name)
 		default:
 			usual = append(usual, c.name)
 		}
 	}
 	var b strings.Builder
-	for _, l := range []struct {
+	type list struct {
 		what  string
 		names []string
-	}{{"shown", usual}, {"shown if they say something, or with --columns", depends}, {"shown only with --wide or --columns", wide}} {
+	}
+	lists := []list{{"shown", usual}}
+	for _, width := range slices.Sorted(maps.Keys(terminals)) {
+		lists = append(lists, list{fmt.Sprintf("shown from %d columns on", width), terminals[width]})
+	}
+	for _, l := range append(lists, list{"shown if they say something, or with --columns", depends}, list{"shown only with --wide or --columns", wide}) {
 		if len(l.names) > 0 {
 			fmt.Fprintf(&b, "%s: %s\n", l.what, strings.Join(l.names, ", "))
 		}

@@ -13,14 +13,14 @@ import (
 )
 
 var compareColumns = []column{
-	{name: "NAME", fields: "kind name=name", flex: true, min: 22},
+	{name: "NAME", fields: "kind name=name", flex: true, min: 20},
 	{name: "RPCS", fields: "before.count rpcs=after.count", right: true},
-	{name: "ERRORS", former: "ERR", fields: "before.errors errors=after.errors err=after.errors", right: true, rank: 3},
-	{name: "NO REPLY", fields: "before.no_reply no_reply=after.no_reply", right: true, quiet: true, some: true},
-	{name: "BYTES", fields: "before.bytes after.bytes", right: true, rank: 4},
-	{name: "P50", fields: "before.latency.p50_ns after.latency.p50_ns p50=change.p50 p_values.p50", right: true, rank: 1},
-	{name: "P90", fields: "before.latency.p90_ns after.latency.p90_ns p90=change.p90 p_values.p90", right: true, rank: 2},
-	{name: "P99", fields: "before.latency.p99_ns after.latency.p99_ns p99=change.p99 p_values.p99 before.total_ns after.total_ns before.share after.share before.mean_min_ns before.mean_max_ns before.exact after.mean_min_ns after.mean_max_ns after.exact before.values after.values significant", right: true},
+	{name: "ERRORS", former: "ERR", fields: "before.errors errors=after.errors err=after.errors", right: true},
+	{name: "NO REPLY", fields: "before.no_reply no_reply=after.no_reply", right: true},
+	{name: "BYTES", fields: "before.bytes after.bytes", right: true, at: 140},
+	{name: "P50", fields: "before.latency.p50_ns after.latency.p50_ns p50=change.p50 p_values.p50", right: true},
+	{name: "P90", fields: "before.latency.p90_ns after.latency.p90_ns p90=change.p90 p_values.p90", right: true, at: 100},
+	{name: "P99", fields: "before.latency.p99_ns after.latency.p99_ns p99=change.p99 p_values.p99 before.total_ns after.total_ns before.share after.share before.mean_min_ns before.mean_max_ns before.exact after.mean_min_ns after.mean_max_ns after.exact before.values after.values significant", right: true, at: 140},
 }
 
 // Compare draws the comparisons of two captures: the problems that came and went, the groups of RPCs that only one has, a table of the others, and
@@ -37,7 +37,7 @@ func Compare(to Screen, list []*analyze.Comparison, of [2]Captures) error {
 	}
 	t := newTable(to.Out, to.Theme, to.Width, compareColumns)
 	rows, ordered, last := 0, true, int64(math.MaxInt64)
-	tested, chance, marked, pairs, absent, bounds := false, false, false, false, false, false
+	tested, chance, marked, pairs, bounds := false, false, false, false, false
 	for _, c := range list {
 		if came, went := c.Only(); c.Kind != analyze.ComparedGroup || came || went {
 			continue
@@ -45,26 +45,28 @@ func Compare(to Screen, list []*analyze.Comparison, of [2]Captures) error {
 		count := func(n func(*analyze.Measured) record.Opt[int64], text func(int64) string) cell {
 			a, b := n(&c.Before).Or(0), n(&c.After).Or(0)
 			pairs = pairs || text(a) != text(b)
+			if a == b {
+				return to.Theme.amount(a, text)
+			}
 			return cell{text: pair(text(a), text(b))}
 		}
-		plain := func(n int64) string { return fmt.Sprint(n) }
 		total := c.Before.TotalNS.Or(0) + c.After.TotalNS.Or(0)
 		rows, ordered, last = rows+1, ordered && total <= last, total
 		row := []cell{
 			{text: clean(c.Name), ink: to.Theme.key},
-			count(func(m *analyze.Measured) record.Opt[int64] { return m.Count }, plain),
-			count(func(m *analyze.Measured) record.Opt[int64] { return m.Errors }, plain),
-			count(func(m *analyze.Measured) record.Opt[int64] { return m.NoReply }, plain),
-			count(func(m *analyze.Measured) record.Opt[int64] { return m.Bytes }, Bytes),
+			count(func(m *analyze.Measured) record.Opt[int64] { return m.Count }, whole),
+			count(func(m *analyze.Measured) record.Opt[int64] { return m.Errors }, whole),
+			count(func(m *analyze.Measured) record.Opt[int64] { return m.NoReply }, whole),
+			count(func(m *analyze.Measured) record.Opt[int64] { return m.Bytes }, field.BriefSize),
 		}
 		for i := range analyze.Percentiles {
 			before, after, change, significant := analyze.Percentiles[i].Of(c)
-			text := pair(about(&c.Before.Latency, before), about(&c.After.Latency, after))
-			bounds = bounds || strings.Contains(text, AtMost)
-			if before.Known() != after.Known() { // A dash before or after ">" would look like an arrow.
-				text, absent = strings.ReplaceAll(text, "-", "none"), true
+			if min(c.Before.Latency.Count(), c.After.Latency.Count()) < [...]int{1, leastP90, leastP99}[i] {
+				row = append(row, cell{text: to.Theme.none()})
+				continue
 			}
-			shade := ink{}
+			text, shade := pair(to.Theme.quantile(&c.Before.Latency, before), to.Theme.quantile(&c.After.Latency, after)), ink{}
+			bounds = bounds || strings.Contains(text, to.Theme.atMost())
 			if share, known := change.Get(); known && before != after {
 				text += " " + Change(share)
 				switch is, known := significant.Get(); {
@@ -89,25 +91,22 @@ func Compare(to Screen, list []*analyze.Comparison, of [2]Captures) error {
 	}
 	var b strings.Builder
 	if rows > 1 && ordered {
-		b.WriteString("rows  with the largest sums of latencies in both captures first\n")
+		b.WriteString("rows  by the sum of latencies\n")
 	}
 	if pairs {
-		b.WriteString("a > b before > after; a single value is the same in both\n")
-	}
-	if absent {
-		b.WriteString("none  no latency, because the capture has no such RPC with a Reply\n")
+		b.WriteString("a > b before > after\n")
 	}
 	if tested {
-		b.WriteString("!     more than chance explains: p < 0.001 in an exact permutation test\n")
+		b.WriteString("!     no chance: p < 0.001 (permutation test)\n")
 	}
 	if chance {
-		b.WriteString("+1%   without a mark: tested, and chance explains it\n")
+		b.WriteString("+1%   may be chance (tested)\n")
 	}
 	if marked {
-		b.WriteString("?     may be chance, not tested: fewer than 30 latencies, or an upper bound\n")
+		b.WriteString("?     not tested: fewer than 30 latencies, or an upper bound\n")
 	}
 	if bounds {
-		b.WriteString("<=    upper bound: it is not proven which copy of a Reply was accepted\n")
+		b.WriteString(to.Theme.atMost() + "   upper bound: which copy of a Reply was accepted is not known\n")
 	}
 	for _, c := range list {
 		if label, text := ComparisonText(c); label != "" && c.Kind != analyze.ComparedProblem {

@@ -2,7 +2,6 @@ package render
 
 import (
 	"io"
-	"strconv"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
@@ -10,24 +9,22 @@ import (
 
 var filesColumns = []column{
 	{name: "FILE", fields: "file file_handle", flex: true, min: 20, signs: []sign{{shortMark, "stands for the beginning of the path"}}},
-	{name: "SERVER", fields: "server", rank: 6, varied: true},
+	{name: "SERVER", fields: "server", at: 140},
 	{name: "RPCS", former: "OPS", fields: "rpcs=operations", right: true},
 	attemptsColumn,
-	{name: "ERRORS", former: "ERR", fields: "errors", right: true, rank: 3, quiet: true},
-	{name: "NO REPLY", fields: "no_reply", right: true, quiet: true, some: true},
-	{name: "BYTES READ", former: "READ", fields: "bytes_read", right: true, rank: 1},
-	{name: "BYTES WRITTEN", former: "WRITTEN", fields: "bytes_written", right: true, rank: 1},
-	{name: "P50", fields: "latency.p50_ns", right: true, rank: 5},
-	{name: "P99", fields: "p90=latency.p90_ns p99=latency.p99_ns", right: true, rank: 4},
-	{name: "WORST", fields: "latency.max_ns", right: true, rank: 2},
-	{name: "CREATED", fields: "created.time created.client created.uid", rank: 4, some: true, foot: changedFoot},
-	{name: "RENAMED", fields: "renamed.time renamed.client renamed.uid", rank: 3, some: true, foot: changedFoot},
-	{name: "FORMER NAME", fields: "renamed.from", rank: 5, some: true},
-	{name: "REMOVED", fields: "removed.time removed.client removed.uid", rank: 1, some: true, foot: changedFoot},
+	{name: "ERRORS", former: "ERR", fields: "errors", right: true},
+	{name: "NO REPLY", fields: "no_reply", right: true},
+	{name: "BYTES READ", former: "READ", fields: "bytes_read", right: true},
+	{name: "BYTES WRITTEN", former: "WRITTEN", fields: "bytes_written", right: true},
+	{name: "P50", fields: "latency.p50_ns", right: true, at: 100},
+	{name: "P90", fields: "latency.p90_ns", right: true, at: 180},
+	{name: "P99", fields: "latency.p99_ns", right: true, wide: true},
+	{name: "WORST", fields: "latency.max_ns", right: true},
+	{name: "CREATED", fields: "created.time created.client created.uid", at: 180},
+	{name: "RENAMED", fields: "renamed.time renamed.client renamed.uid", at: 200},
+	{name: "FORMER NAME", fields: "renamed.from", wide: true},
+	{name: "REMOVED", fields: "removed.time removed.client removed.uid", at: 140},
 }
-
-// changedFoot explains the columns that say who changed the name of a file.
-const changedFoot = "Times of changes are followed by user ID@address of the client"
 
 // Files writes the table of files. start is the start of the capture.
 func Files(w io.Writer, theme *Theme, width int, start record.Time, rows []*analyze.File) error {
@@ -37,18 +34,17 @@ func Files(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 	for _, f := range rows {
 		bounds += f.Latency.UpperBounds
 		path := clean(f.FileText())
+		p50, p90, p99, worst := theme.quantiles(&f.Latency)
 		if err := t.row([]cell{
 			{text: path, ink: theme.key, tail: true},
 			{text: f.Server.Or("")},
-			{text: strconv.Itoa(f.Operations)},
-			{text: attempts(int64(f.Operations), int64(f.Attempts))},
-			{text: strconv.Itoa(f.Errors)},
-			{text: strconv.Itoa(f.NoReply)},
-			{text: moved(f.BytesRead)},
-			{text: moved(f.BytesWritten)},
-			{text: about(&f.Latency, f.Latency.P50)},
-			{text: about(&f.Latency, f.Latency.P99)},
-			{text: maximum(&f.Latency, f.Latency.Max)},
+			theme.number(int64(f.Operations)),
+			theme.attempts(int64(f.Operations), int64(f.Attempts)),
+			theme.number(int64(f.Errors)),
+			theme.number(int64(f.NoReply)),
+			theme.bytes(f.BytesRead),
+			theme.bytes(f.BytesWritten),
+			p50, p90, p99, worst,
 			changed(&c, f.Created),
 			changed(&c, f.Renamed),
 			{text: clean(f.Renamed.Or(analyze.FileChange{}).From.Or(""))},

@@ -5,33 +5,27 @@ import (
 	"io"
 	"strings"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 var networkColumns = []column{
 	{name: "FROM", fields: "from", flex: true, min: 8},
 	{name: "TO", fields: "to", flex: true, min: 8},
-	{name: "PACKETS", fields: "packets", right: true, foot: "PACKETS: those that passed FROM on the way to TO, including retransmissions; of TCP, the segments with data"},
-	{name: "LOST", fields: "lost", right: true, foot: harmsFoot},
-	{name: "NOT CAPTURED", former: "NOT CAPT", fields: "not_captured", right: true, quiet: true, some: true, rank: 3},
-	{name: "UNKNOWN", fields: "unknown", right: true, quiet: true, some: true, rank: 4},
-	{name: "REORDERED", former: "REORD", fields: "reordered", right: true, foot: harmsFoot},
-	{name: "DAMAGED", former: "CORRUPT", fields: "corrupted", right: true, foot: damagedFoot},
+	{name: "PACKETS", fields: "packets", right: true},
+	{name: "LOST", fields: "lost", right: true},
+	{name: "NOT CAPTURED", former: "NOT CAPT", fields: "not_captured", right: true, at: 100},
+	{name: "UNKNOWN", fields: "unknown", right: true, at: 100, foot: "UNKNOWN: sent while the other point captured nothing"},
+	{name: "REORDERED", former: "REORD", fields: "reordered", right: true, foot: "REORDERED: overtaken by a packet that was sent later"},
+	{name: "DAMAGED", former: "CORRUPT", fields: "corrupted", right: true, foot: "DAMAGED: bad ICRC or checksum, or changed headers or TCP payload"},
 	{name: "DUPLICATED", former: "DUP", fields: "duplicated", right: true},
-	{name: "MIRROR COPIES", former: "MIRROR", fields: "mirror_duplicates", right: true, quiet: true, some: true, rank: 2},
-	{name: "SHORTEST", former: "LEAST", fields: "delay.min_ns", right: true, rank: 5, foot: delayFoot},
-	{name: "P50", fields: "delay.p50_ns", right: true, foot: delayFoot},
-	{name: "P90", fields: "delay.p90_ns", right: true, rank: 6},
-	{name: "P99", fields: "delay.p99_ns", right: true},
-	{name: "WORST", fields: "delay.max_ns", right: true, rank: 1},
+	{name: "MIRROR COPIES", former: "MIRROR", fields: "mirror_duplicates", right: true, at: 140},
+	{name: "SHORTEST", former: "LEAST", fields: "delay.min_ns", right: true, at: 140},
+	{name: "P50", fields: "delay.p50_ns", right: true, foot: "P50, P90, P99, WORST: one-way delay"},
+	{name: "P90", fields: "delay.p90_ns", right: true, at: 140},
+	{name: "P99", fields: "delay.p99_ns", right: true, at: 140},
+	{name: "WORST", fields: "delay.max_ns", right: true},
 }
-
-// These lines explain columns of the network.
-const (
-	harmsFoot   = "LOST: nothing of the packet arrived; REORDERED: it arrived after a packet that was sent later; retransmissions after a loss are not counted"
-	damagedFoot = "DAMAGED: packets that arrived with a bad ICRC or TCP checksum, or with other headers or, of TCP, another payload than they were sent with"
-	delayFoot   = "SHORTEST, P50, P90, P99, WORST: one-way delay from FROM to TO"
-)
 
 // Network writes the capture points, a row for each direction between them, and the course of its delays and losses.
 // start is the start of the capture.
@@ -53,18 +47,18 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 	t := newTable(s.Out, s.Theme, s.Width, networkColumns)
 	for _, n := range list {
 		d, any := n.Delay.Get()
-		delay := func(ns int64) cell {
-			if !any {
-				return cell{text: "-"}
+		delay := func(least, ns int64) cell {
+			if !any || n.Packets-n.Lost < least {
+				return cell{text: s.Theme.none()}
 			}
-			return cell{text: Duration(ns)}
+			return cell{text: field.Brief(ns)}
 		}
-		count := func(v int64) cell { return cell{text: fmt.Sprint(v)} }
+		count := s.Theme.number
 		if err := t.row([]cell{
 			{text: clean(short(n.From)), ink: s.Theme.key, tail: true},
 			{text: clean(short(n.To)), ink: s.Theme.key, tail: true},
 			count(n.Packets), count(n.Lost), count(n.NotCaptured), count(n.Unknown), count(n.Reordered),
-			count(n.Corrupted), count(n.Duplicated), count(n.MirrorDuplicates), delay(d.MinNS), delay(d.P50NS), delay(d.P90NS), delay(d.P99NS), delay(d.MaxNS),
+			count(n.Corrupted), count(n.Duplicated), count(n.MirrorDuplicates), delay(1, d.MinNS), delay(leastP50, d.P50NS), delay(leastP90, d.P90NS), delay(leastP99, d.P99NS), delay(1, d.MaxNS),
 		}); err != nil {
 			return err
 		}
@@ -73,7 +67,7 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 		return err
 	}
 	if uncertain := clockError(points); uncertain > 0 {
-		text := fmt.Sprintf("Delays may be up to %s too long in one direction, and as much too short in the other, because the clocks can be compared only if the fastest packets of both directions are taken to be equally fast.", Duration(uncertain))
+		text := fmt.Sprintf("clocks +-%s: delays one way up to this too long, the other way as much too short", field.Brief(uncertain))
 		if _, err := fmt.Fprintln(s.Out, s.Theme.dim.of(strings.Join(wrapped(text, s.Width), "\n"))); err != nil {
 			return err
 		}
@@ -94,7 +88,7 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 		}
 	}
 	for i, n := range list {
-		if err := s.course(start, n, courses[i], &all); err != nil {
+		if err := s.course(start, n, short, courses[i], &all); err != nil {
 			return err
 		}
 	}
@@ -104,7 +98,7 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 // The columns in front of the characters of a course, and after them.
 const (
 	courseMargin = 18 // the name of the row
-	courseScale  = 17 // the largest value, such as "| # = 1234.567s"
+	courseScale  = 17 // the largest value, such as "| # = 1.23 s"
 )
 
 // courses returns the intervals of each direction, as far as it has a course. All directions have the same intervals, so that what
@@ -213,7 +207,7 @@ func ClockOffset(p *record.Point) string {
 
 // course draws the delays, the losses and the damaged packets of a direction over time. The darkest character stands for the
 // largest value of all directions.
-func (s Screen) course(start record.Time, n *record.Network, course []record.NetworkInterval, all *record.NetworkInterval) error {
+func (s Screen) course(start record.Time, n *record.Network, short func(string) string, course []record.NetworkInterval, all *record.NetworkInterval) error {
 	levels := asciiLevels
 	if s.Theme.unicode {
 		levels = s.Theme.glyphs.levels
@@ -223,13 +217,13 @@ func (s Screen) course(start record.Time, n *record.Network, course []record.Net
 	}
 	width := course[1].Start.Sub(course[0].Start)
 	fmt.Fprintln(s.Out)
-	err := s.text("  ", fmt.Sprintf("%s to %s from %s on, each character is %s: from %s to %s, the most of all directions; empty if there was no such packet", clean(n.From), clean(n.To), Duration(course[0].Start.Sub(start)), Duration(width), levels[1], levels[len(levels)-1]))
+	err := s.text("  ", fmt.Sprintf("%s to %s, from %s on, each character is %s", clean(short(n.From)), clean(short(n.To)), field.Brief(course[0].Start.Sub(start)), field.Brief(width)))
 	for _, row := range []struct {
 		name  string
 		value func(*record.NetworkInterval) int64
 		text  func(int64) string
 	}{
-		{"longest delay", func(i *record.NetworkInterval) int64 { return i.MaxNS.Or(0) }, Duration},
+		{"longest delay", func(i *record.NetworkInterval) int64 { return i.MaxNS.Or(0) }, field.Brief},
 		{"lost packets", func(i *record.NetworkInterval) int64 { return i.Lost }, whole},
 		{"damaged packets", func(i *record.NetworkInterval) int64 { return i.Corrupted }, whole},
 	} {
@@ -245,7 +239,7 @@ func (s Screen) course(start record.Time, n *record.Network, course []record.Net
 			}
 			b.WriteString(levels[min(level, len(levels)-1)])
 		}
-		_, err = fmt.Fprintf(s.Out, "  %-15s|%s| # = %s\n", row.name, b.String(), row.text(of))
+		_, err = fmt.Fprintf(s.Out, "  %-15s|%s| %s = %s\n", row.name, b.String(), levels[len(levels)-1], row.text(of))
 	}
 	if err != nil {
 		return err

@@ -364,11 +364,11 @@ func Calm(theme *Theme, s Story) (text string, ok bool) {
 			text = field.Count(n) + " " + record.Noun(n, "RPC") + ", " + field.Count(s.RPCs.Unanswered) + " unanswered"
 		}
 		all := analyze.Merge("", s.Operations)
-		if all.Timed() == 0 {
+		if all.Latency.Count() == 0 {
 			return text, true
 		}
 		text += "; "
-		if all.Timed() >= leastP50 {
+		if all.Latency.Count() >= leastP50 {
 			text += "p50 " + theme.quantile(&all.Latency, all.Latency.P50) + ", "
 		}
 		slowest := slices.MaxFunc(s.Operations, func(a, b *analyze.Operation) int { return cmp.Compare(a.Latency.Max.Or(-1), b.Latency.Max.Or(-1)) })
@@ -408,7 +408,10 @@ func (t *Theme) atMost() string {
 
 // none is what a table has in place of nothing.
 func (t *Theme) none() string {
-	if t.unicode {
+	switch {
+	case t.sheet != nil:
+		return "-"
+	case t.unicode:
 		return "·"
 	}
 	return "."
@@ -426,6 +429,33 @@ func (t *Theme) quantile(q *analyze.Quantiles, ns record.Opt[int64]) string {
 	return field.Brief(n)
 }
 
+// quantiles returns the median, the 90th and the 99th percentile of latencies, of which there must be enough, and the longest.
+func (t *Theme) quantiles(q *analyze.Quantiles) (p50, p90, p99, worst cell) {
+	from := func(least int, ns record.Opt[int64]) cell {
+		text := t.none()
+		if q.Count() >= least {
+			text = t.quantile(q, ns)
+		}
+		if q.Estimated && !q.AtMost(ns.Or(0)) {
+			text = "~" + text
+		}
+		return cell{text: text}
+	}
+	return from(leastP50, q.P50), from(leastP90, q.P90), from(leastP99, q.P99), cell{text: t.quantile(q, q.Max)}
+}
+
+// number returns a number, and briefly a number of bytes or a time in nanoseconds, or a sign for 0.
+func (t *Theme) number(n int64) cell { return t.amount(n, whole) }
+func (t *Theme) bytes(n int64) cell  { return t.amount(n, field.BriefSize) }
+func (t *Theme) time(ns int64) cell  { return t.amount(ns, field.Brief) }
+
+func (t *Theme) amount(n int64, text func(int64) string) cell {
+	if n == 0 && t.sheet == nil {
+		return cell{text: t.none(), ink: t.dim}
+	}
+	return cell{text: text(n)}
+}
+
 // operationCell is a column of the table of operations.
 type operationCell struct {
 	heading string
@@ -437,7 +467,7 @@ type operationCell struct {
 // fromSamples returns a percentile of enough latencies.
 func fromSamples(least int, of func(*analyze.Quantiles) record.Opt[int64]) func(*overview, *analyze.Operation) string {
 	return func(v *overview, o *analyze.Operation) string {
-		if o.Timed() < least {
+		if o.Latency.Count() < least {
 			return v.theme.none()
 		}
 		return v.theme.quantile(&o.Latency, of(&o.Latency))
@@ -465,7 +495,7 @@ var operationCells = []operationCell{
 	{"WORST", 10, fromSamples(1, func(q *analyze.Quantiles) record.Opt[int64] { return q.Max }), 0},
 	{"SUM", 10, func(v *overview, o *analyze.Operation) string {
 		switch {
-		case o.Timed() == 0:
+		case o.Latency.Count() == 0:
 			return v.theme.none()
 		case o.Latency.UpperBounds > 0:
 			return v.theme.atMost() + field.Brief(o.SumNS)

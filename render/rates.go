@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 )
@@ -16,27 +17,25 @@ var ratesColumns = []column{
 	{name: "NAME", fields: "name", flex: true, min: 12},
 	{name: "RPCS", fields: "rpcs", right: true, foot: "RPCS: answered in the interval, or sent in it if they have no Reply"},
 	attemptsColumn,
-	{name: "ERRORS", former: "ERR", fields: "errors", right: true, quiet: true},
-	{name: "NO REPLY", fields: "no_reply", right: true, quiet: true, some: true},
-	{name: "RETRANSMITTED", former: "RETR", fields: "retransmitted", right: true, quiet: true, some: true, foot: retransmittedFoot},
-	{name: "CONGESTED", fields: "congested", right: true, rank: 6, some: true},
-	{name: "CE", fields: "ce", right: true, rank: 6, some: true},
-	{name: "CNP", fields: "cnp", right: true, rank: 6, some: true},
-	{name: "PAUSES", fields: "pauses", right: true, rank: 6, some: true},
-	{name: "TO SERVER", fields: "bytes_to_server", right: true, rank: 3, foot: toSidesFoot},
-	{name: "TO CLIENT", fields: "bytes_to_client", right: true, rank: 3, foot: toSidesFoot},
-	{name: "DATA PER S", former: "BYTES PER S", fields: "bytes_per_s bytes_read bytes_written", right: true, rank: 2, foot: "DATA PER S: bytes of files that READs and WRITEs moved in a second, in both directions, without the rest of Calls and Replies"},
-	{name: "P50", fields: "latency.p50_ns", right: true, rank: 3},
-	{name: "P99", fields: "latency.p99_ns", right: true},
-	{name: "WORST", fields: "latency.max_ns", right: true, rank: 5},
-	{name: "IN FLIGHT", fields: "mean=in_flight.mean peak=in_flight.peak", right: true, rank: 4, foot: "IN FLIGHT: mean and largest number of Calls that were in flight at once"},
-	{name: "CREDITS", fields: "credits", right: true, rank: 6},
-	{name: "RATE", foot: "RATE: RPCS as a bar"},
-	{name: "LATENCY MAP", rank: 1, foot: "LATENCY MAP: from short latencies on the left to long ones on the right (logarithmic), darker for more RPCs"},
+	{name: "ERRORS", former: "ERR", fields: "errors", right: true},
+	{name: "NO REPLY", fields: "no_reply", right: true},
+	{name: "REPEATED", former: "RETRANSMITTED,RETR", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot},
+	{name: "CONGESTED", fields: "congested", right: true, at: 200},
+	{name: "CE", fields: "ce", right: true, at: 200},
+	{name: "CNP", fields: "cnp", right: true, at: 200},
+	{name: "PAUSES", fields: "pauses", right: true, at: 200},
+	{name: "TO SERVER", fields: "bytes_to_server", right: true, at: 180},
+	{name: "TO CLIENT", fields: "bytes_to_client", right: true, at: 180},
+	{name: "DATA PER S", former: "BYTES PER S", fields: "bytes_per_s bytes_read bytes_written", right: true, foot: "DATA PER S: bytes of files that READs and WRITEs moved"},
+	{name: "P50", fields: "latency.p50_ns", right: true},
+	{name: "P90", fields: "latency.p90_ns", right: true, at: 180},
+	{name: "P99", fields: "latency.p99_ns", right: true, at: 200},
+	{name: "WORST", fields: "latency.max_ns", right: true},
+	{name: "IN FLIGHT", fields: "mean=in_flight.mean peak=in_flight.peak", right: true, at: 100, foot: "IN FLIGHT: mean and largest number of Calls in flight at once"},
+	{name: "CREDITS", fields: "credits", right: true, at: 180},
+	{name: "RATE", at: 80},
+	{name: "LATENCY MAP", at: 140, foot: "LATENCY MAP: short latencies on the left (logarithmic), darker for more RPCs"},
 }
-
-// toSidesFoot explains the columns with the bytes of each direction.
-const toSidesFoot = "TO SERVER, TO CLIENT: bytes of the Calls and Replies that were sent to this side, with the data that RDMA moved for them"
 
 // The numbers of characters of a bar, and of the latencies of an interval.
 const (
@@ -48,6 +47,9 @@ const (
 // a heat map. The heat map has time from top to bottom and latency from left to right; a darker
 // character stands for more RPCs. start is the start of the capture.
 func Rates(w io.Writer, theme *Theme, width int, start record.Time, rows []*analyze.Rate) error {
+	for len(rows) > 0 && rows[0].Idle() { // before the first RPC
+		rows = rows[1:]
+	}
 	most, longest, heat := 1, int64(0), latencyHeat(rows)
 	grouped := false
 	for _, r := range rows {
@@ -59,7 +61,7 @@ func Rates(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 		return slices.IndexFunc(columns, func(c column) bool { return c.name == name })
 	}
 	if heat.to > heat.from {
-		columns[at("LATENCY MAP")].scale = Duration(analyze.StepStart(heat.from)) + ".." + Duration(min(analyze.StepStart(heat.to), longest))
+		columns[at("LATENCY MAP")].scale = field.Brief(analyze.StepStart(heat.from)) + " .. " + field.Brief(min(analyze.StepStart(heat.to), longest))
 	}
 	if name := at("NAME"); !grouped {
 		columns = slices.Delete(columns, name, name+1)
@@ -69,26 +71,25 @@ func Rates(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 	bounds := 0
 	for _, r := range rows {
 		bounds += r.Latency.UpperBounds
+		p50, p90, p99, worst := theme.quantiles(&r.Latency)
 		cells := []cell{
 			{text: string(c.append(nil, r.Start))},
 			{text: clean(r.Name), ink: theme.key},
-			{text: fmt.Sprint(r.RPCs)},
-			{text: attempts(int64(r.RPCs), int64(r.Attempts))},
-			{text: fmt.Sprint(r.Errors)},
-			{text: fmt.Sprint(r.NoReply)},
-			{text: fmt.Sprint(r.Retransmitted)},
-			{text: some(int64(r.Congested)), ink: theme.warn},
-			{text: some(r.CE.Or(0)), ink: theme.warn},
-			{text: some(r.CNP.Or(0)), ink: theme.warn},
-			{text: some(r.Pauses.Or(0)), ink: theme.warn},
-			{text: Bytes(r.BytesToServer)},
-			{text: Bytes(r.BytesToClient)},
-			{text: Bytes(r.BytesPerS)},
-			{text: about(&r.Latency, r.Latency.P50)},
-			{text: about(&r.Latency, r.Latency.P99)},
-			{text: maximum(&r.Latency, r.Latency.Max)},
+			theme.number(int64(r.RPCs)),
+			theme.attempts(int64(r.RPCs), int64(r.Attempts)),
+			theme.number(int64(r.Errors)),
+			theme.number(int64(r.NoReply)),
+			theme.number(int64(r.Retransmitted)),
+			theme.number(int64(r.Congested)).in(theme.warn),
+			theme.number(r.CE.Or(0)).in(theme.warn),
+			theme.number(r.CNP.Or(0)).in(theme.warn),
+			theme.number(r.Pauses.Or(0)).in(theme.warn),
+			theme.bytes(r.BytesToServer),
+			theme.bytes(r.BytesToClient),
+			theme.bytes(r.BytesPerS),
+			p50, p90, p99, worst,
 			{text: known(r.InFlight, "?", func(l analyze.Level) string { return fmt.Sprintf("%.1f/%d", l.Mean, l.Peak) })},
-			{text: known(r.Credits, "-", func(n int) string { return fmt.Sprint(n) })},
+			{text: known(r.Credits, theme.none(), func(n int) string { return fmt.Sprint(n) })},
 			{text: theme.bar(r.RPCs, most, rateCells), ink: theme.flight},
 			{text: heat.row(theme, r), ink: theme.moved},
 		}

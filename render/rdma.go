@@ -9,31 +9,25 @@ import (
 )
 
 var operationColumns = []column{
-	{name: "#", fields: "id", right: true, rank: 6, usual: 5},
+	{name: "#", fields: "id", right: true, at: 100, usual: 5},
 	{name: "TIME", fields: "sent", right: true, usual: 11},
-	{name: "CONN", fields: "connection", right: true, rank: 1},
+	{name: "CONN", fields: "connection", right: true},
 	{name: "KIND", fields: "kind", usual: 10},
 	{name: "ISSUED BY", former: "REQUESTED BY,FROM,SIDE", fields: "side", usual: 6},
-	{name: "HANDLE", fields: "handle", rank: 5, usual: 10},
-	{name: "OFFSET", fields: "offset", rank: 7, usual: 18},
+	{name: "HANDLE", fields: "handle", at: 100, usual: 10},
+	{name: "OFFSET", fields: "offset", at: 180, usual: 18},
 	{name: "BYTES", fields: "bytes", right: true, usual: 7},
 	{
-		name: "DELIVERED AFTER", former: "TO DELIVERY", fields: "delivered=delivered", right: true, rank: 4, usual: 8, foot: "DELIVERED AFTER: time from the first packet until the receiver had accepted all of it, of an RDMA Read the response",
-		signs: []sign{{"-", "if both are one packet, so that the time on the way is not known"}, {"?", "if the capture does not show it"}},
+		name: "DELIVERED AFTER", former: "TO DELIVERY", fields: "delivered=delivered", right: true, at: 140, usual: 8, foot: "DELIVERED AFTER: until the receiver had all of it",
+		signs: []sign{{"-", "in one packet"}, {"?", "not captured"}},
 	},
 	{
-		name: "ACKED AFTER", former: "TO ACK", fields: "acknowledged acked-after=latency_ns to-ack=latency_ns", right: true, usual: 8, foot: "ACKED AFTER: time from the first packet to the acknowledgement, or to the last packet of the response",
-		signs: []sign{{"?", "if the capture does not show it"}},
+		name: "ACKED AFTER", former: "TO ACK", fields: "acknowledged acked-after=latency_ns to-ack=latency_ns", right: true, usual: 8, foot: "ACKED AFTER: until the acknowledgement, or the last packet of a response",
+		signs: []sign{{"?", "not captured"}},
 	},
-	{
-		name: "RETRANSMITTED", former: "RETR", fields: "retransmitted", right: true, rank: 2, quiet: true, some: true,
-		foot: "RETRANSMITTED: packets of the operation and of its response, each as often as it was retransmitted",
-	},
-	{
-		name: "STALL TIME", former: "STALLED", fields: "stalled_ns", right: true, quiet: true, some: true, usual: 8, foot: "STALL TIME: time without progress until the operation was retransmitted, of 1ms or longer",
-		signs: []sign{{"", "if packets were retransmitted without such a stall"}},
-	},
-	{name: "RPC", fields: "transaction", right: true, rank: 3, usual: 5, foot: "RPC: id of the RPC; rdmadump FILE -Y 'id == RPC' lists it"},
+	{name: "REPEATED", former: "RETRANSMITTED,RETR", fields: "retransmitted", right: true, at: 140, foot: "REPEATED: packets of the operation that were retransmitted"},
+	{name: "STALL TIME", former: "STALLED", fields: "stalled_ns", right: true, usual: 8, foot: "STALL TIME: of 1 ms or longer, until the operation was retransmitted"},
+	{name: "RPC", fields: "transaction", right: true, at: 100, usual: 5},
 	{name: "STATUS", fields: "status", usual: 10},
 }
 
@@ -67,8 +61,8 @@ func (t *Text) Operation(r *record.RDMAOperation) error {
 			return Duration(at.Sub(r.Sent))
 		})},
 		cell{text: known(r.LatencyNS, "?", Duration)},
-		cell{text: moved(r.Retransmitted)},
-		cell{text: stall(r.StalledNS), ink: t.theme.warn},
+		t.theme.number(r.Retransmitted),
+		t.theme.amount(r.StalledNS, Duration).in(t.theme.warn),
 		cell{text: known(r.Transaction, "", func(id int64) string { return strconv.FormatInt(id, 10) }), ink: t.theme.dim},
 		cell{text: status, ink: shade},
 	)
@@ -83,24 +77,16 @@ func bytesOf(r *record.RDMAOperation) string {
 	return Bytes(r.Bytes)
 }
 
-// stall returns the length of a stall, or nothing for none.
-func stall(ns int64) string {
-	if ns == 0 {
-		return ""
-	}
-	return Duration(ns)
-}
-
 var operationSumColumns = []column{
 	{name: "NAME", fields: "name", flex: true, min: 12},
 	{name: "COUNT", fields: "count", right: true},
 	{name: "BYTES", fields: "bytes", right: true},
-	{name: "RETRANSMITTED", former: "RETR", fields: "retransmitted", right: true, quiet: true, some: true},
-	{name: "STALLED", fields: "stalled", right: true, quiet: true, some: true, foot: "STALLED: number of operations that made no progress until a retransmission"},
-	{name: "STALL TIME", fields: "stalled_ns", right: true, quiet: true, some: true},
-	{name: "P50", fields: "latency.p50_ns", right: true, rank: 2, foot: "P50, P90, P99, WORST: time to the acknowledgement"},
-	{name: "P90", fields: "latency.p90_ns", right: true, rank: 3},
-	{name: "P99", fields: "latency.p99_ns", right: true, rank: 1},
+	{name: "REPEATED", former: "RETRANSMITTED,RETR", fields: "retransmitted", right: true, at: 100},
+	{name: "STALLED", fields: "stalled", right: true, foot: "STALLED: operations that waited for a retransmission"},
+	{name: "STALL TIME", fields: "stalled_ns", right: true},
+	{name: "P50", fields: "latency.p50_ns", right: true, foot: "P50, P90, P99, WORST: time to the acknowledgement"},
+	{name: "P90", fields: "latency.p90_ns", right: true},
+	{name: "P99", fields: "latency.p99_ns", right: true, at: 100},
 	{name: "WORST", fields: "latency.max_ns", right: true},
 }
 
@@ -108,17 +94,10 @@ var operationSumColumns = []column{
 func OperationSums(w io.Writer, theme *Theme, width int, rows []*analyze.OperationStats) error {
 	t := newTable(w, theme, width, operationSumColumns)
 	for _, r := range rows {
+		p50, p90, p99, worst := theme.quantiles(&r.Latency)
 		err := t.row([]cell{
-			{text: clean(r.Name), ink: theme.key},
-			{text: strconv.FormatInt(r.Count, 10)},
-			{text: Bytes(r.Bytes)},
-			{text: moved(r.Retransmitted)},
-			{text: moved(r.Stalled)},
-			{text: stall(r.StalledNS), ink: theme.warn},
-			{text: about(&r.Latency, r.Latency.P50)},
-			{text: about(&r.Latency, r.Latency.P90)},
-			{text: about(&r.Latency, r.Latency.P99)},
-			{text: quantile(r.Latency.Max)},
+			{text: clean(r.Name), ink: theme.key}, theme.number(r.Count), theme.bytes(r.Bytes), theme.number(r.Retransmitted), theme.number(r.Stalled),
+			theme.time(r.StalledNS).in(theme.warn), p50, p90, p99, worst,
 		})
 		if err != nil {
 			return err

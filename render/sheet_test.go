@@ -35,10 +35,10 @@ func TestSheetOf(t *testing.T) {
 	for name, want := range map[string][2]SheetCell{
 		"CONN":                      {{"3", "3"}, {"4", "4"}},
 		"TRANSPORT":                 {{"RoCEv2", ""}, {"iWARP", ""}},
-		"CLIENT":                    {{"192.0.2.1:20049", ""}, {"?", ""}},
+		"CLIENT":                    {{"192.0.2.1", ""}, {"?", ""}},
 		"IN FLIGHT":                 {{"9 of 32", "9"}, {"", ""}},
 		"PACKETS":                   {{"12345", "12345"}, {"0", "0"}},
-		"RETRANSMITTED":             {{"4", "4"}, {"0", "0"}},
+		"REPEATED":                  {{"4", "4"}, {"0", "0"}},
 		"OUT OF ORDER":              {{"5", "5"}, {"0", "0"}},
 		"NOT CAPTURED":              {{"6", "6"}, {"0", "0"}},
 		"NAKS":                      {{"7", "7"}, {"0", "0"}},

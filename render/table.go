@@ -21,13 +21,13 @@ type column struct {
 	wrap   bool   // its text continues in further lines, or below the row on a narrow terminal; only for the last column
 	min    int    // least width of a column with flex
 	whole  bool   // a column with flex has at least the width of its short texts
-	rank   int    // columns with the highest rank are hidden first on a narrow terminal; 0 is never hidden
+	at     int    // of tables of sums, whose columns depend on the width alone: the narrowest terminal that has the column; 0 for all
+	rank   int    // of lists: columns with the highest rank are hidden first on a narrow terminal; 0 is never hidden
 	usual  int    // width in a live table, which cannot wait for rows to learn widths from
 	varied bool   // hidden unless the sample has at least two different texts, not counting empty ones
 	some   bool   // hidden if all texts in the sample are empty or 0
 	wide   bool   // for special questions: hidden unless the user wants all columns, or chose this one
 	former string // headings that the column had, with commas between them; --columns, -Y, -e and --sort still accept them
-	quiet  bool   // hidden last unless all of its cells are empty, because it shows problems
 	foot   string // line below a table for people that explains the heading, if the column is shown; empty for none
 	signs  []sign // what is explained after foot if a cell has it
 	// meaning returns what a text of the cells means, for the list after foot, or nothing; nil for none.
@@ -49,6 +49,14 @@ type cell struct {
 	ink   ink
 	short string // replaces text if text does not fit
 	tail  bool   // if text does not fit, its beginning is left out instead of its end
+}
+
+// in returns the cell in an ink, unless it has one.
+func (c cell) in(look ink) cell {
+	if c.ink == (ink{}) {
+		c.ink = look
+	}
+	return c
 }
 
 // sampleRows is the number of rows that a table keeps to learn its widths. Later rows are
@@ -217,7 +225,7 @@ func (t *table) feet() string {
 	switch names := slices.Concat(t.late, t.hidden); {
 	case len(names) > 0 && t.theme.hidden == nil:
 		parts = append(parts, "hidden (--wide): "+strings.Join(names, ", "))
-	case t.theme.legend && !t.theme.whole && len(t.theme.columns) == 0 && slices.ContainsFunc(t.columns, func(c column) bool { return c.wide }):
+	case t.theme.legend && !t.theme.whole && len(t.theme.columns) == 0 && slices.ContainsFunc(t.columns, func(c column) bool { return c.wide || t.width > 0 && c.at > t.width }):
 		parts = append(parts, "more columns: --wide")
 	}
 	if text := strings.Join(parts, "   "); text != "" {
@@ -273,12 +281,11 @@ func (t *table) only(i int) (text string, is bool) {
 }
 
 // isEmpty reports whether a cell contains no information, but only zeros, dashes or spaces.
-func isEmpty(text string) bool { return strings.Trim(text, "0/-?% ") == "" }
+func isEmpty(text string) bool { return strings.Trim(text, "0/-?%.· ") == "" }
 
 // layOut gives each column the width of its widest cell, hides columns until the others fit,
 // and gives the remaining width to the column with flex. It first hides columns with the
-// same text in every row, then those with the highest rank, and last those that show
-// problems. A hidden column is shown after all if it fits into the width that the others leave.
+// same text in every row, then those with the highest rank. A hidden column is shown after all if it fits into the width that the others leave.
 func (t *table) layOut() {
 	t.widths = make([]int, len(t.columns))
 	t.common, t.uniform = make([]string, len(t.columns)), make([]bool, len(t.columns))
@@ -302,7 +309,7 @@ func (t *table) layOut() {
 				}
 			}
 		}
-		if ranks[i] = 2 * c.rank; c.wide {
+		if ranks[i] = max(2*c.rank, c.at); c.wide {
 			ranks[i] += 4000
 		}
 		text, same := t.same(i)
@@ -312,8 +319,6 @@ func (t *table) layOut() {
 			ranks[i] += 2000
 		case c.rank > 0 && same:
 			ranks[i] += 1000
-		case c.quiet:
-			ranks[i] = 1
 		}
 	}
 	t.choose()
@@ -410,7 +415,7 @@ func (t *table) choose() {
 	}
 }
 
-// omit hides the columns for special questions, and those that are only shown if they have texts, or if their texts differ.
+// omit hides the columns for special questions and wider terminals, and those that are only shown if they have texts, or if their texts differ.
 // It hides none if the user chose the columns.
 func (t *table) omit() {
 	if len(t.theme.columns) > 0 {
@@ -421,10 +426,12 @@ func (t *table) omit() {
 		switch {
 		case c.wide:
 			t.uniform[i] = !t.theme.whole
+		case c.at > t.width && t.width > 0:
+			t.uniform[i] = true
 		case c.varied:
 			t.uniform[i] = uniform
 		case c.some:
-			t.uniform[i] = uniform && isZero(text) && !(t.live && c.quiet)
+			t.uniform[i] = uniform && isZero(text)
 		}
 		if t.uniform[i] {
 			t.common[i], t.widths[i] = text, 0
@@ -536,10 +543,10 @@ func (t *table) missed(i int, text string) {
 		return
 	}
 	switch {
-	case c.wide, t.uniform[i] && isZero(text):
+	case c.wide, c.at > 0, t.uniform[i] && isZero(text):
 	case t.uniform[i] && t.common[i] == "" && c.varied:
 		t.common[i] = text
-	case t.uniform[i] || c.quiet:
+	case t.uniform[i]:
 		t.late = append(t.late, c.name)
 	}
 }

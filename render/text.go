@@ -33,6 +33,7 @@ type Text struct {
 	live     bool
 
 	withoutFiles bool // the column FILE is not wanted
+	withoutRPCs  bool // no connection carries RPCs
 }
 
 // Live prepares for live traffic: rows are written one by one, so columns get their usual
@@ -42,6 +43,9 @@ func (t *Text) Live() { t.live = true }
 // WithoutFiles leaves out the column with the files of transactions, because the output is not to depend on whether
 // the records have them.
 func (t *Text) WithoutFiles() { t.withoutFiles = true }
+
+// WithoutRPCs shows the upper layers of connections, and packets, in place of RPCs.
+func (t *Text) WithoutRPCs() { t.withoutRPCs = true }
 
 // NewText returns a Text that draws on w for a terminal of this width, or without any limit
 // of the width if it is 0.
@@ -330,77 +334,118 @@ func status(theme *Theme, r *record.Transaction) (string, ink) {
 }
 
 var connectionColumns = []column{
-	{name: "CONN", fields: "id", right: true},
-	{name: "TRANSPORT", fields: "transport", rank: 6},
-	{name: "CLIENT", fields: "client.address client.port", foot: "CLIENT, SERVER: address:port; with RoCE and InfiniBand it is a port of the RDMA connection manager"},
+	{name: "CONN", fields: "id", right: true, signs: []sign{{"x", "counts connections that are alike; --all lists each"}}},
+	{name: "TRANSPORT", fields: "transport", at: 180},
+	{name: "CLIENT", fields: "client.address client.port"},
 	{name: "SERVER", fields: "server.address server.port"},
 	{name: "QPN", fields: "client.qpn server.qpn", wide: true},
-	{name: "PROTOCOL", former: "UPPER", fields: "upper_layer", rank: 3},
-	{name: "RPCS", fields: "rpcs", right: true, rank: 1},
-	{name: "ATTEMPTS", fields: "transactions", right: true, rank: 2, some: true, foot: attemptsColumn.foot},
+	{name: "PROTOCOL", former: "UPPER", fields: "upper_layer", at: 140},
+	{name: "RPCS", fields: "rpcs", right: true},
+	{name: "ATTEMPTS", fields: "transactions", right: true, at: 79},
 	{name: "MTU", fields: "path_mtu", right: true, wide: true},
 	{name: "INLINE TO SERVER/TO CLIENT", former: "INLINE", fields: "inline_threshold.client_to_server inline_threshold.server_to_client", right: true, wide: true},
 	{name: "INVALIDATION ANNOUNCED BY", former: "REMOTE-INV", fields: "remote_invalidation", wide: true},
-	{
-		name: "IN FLIGHT", former: "IN-FLIGHT", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, rank: 4, foot: "IN FLIGHT: most Calls in flight at once, of the credits that the server granted last",
-		signs: []sign{{"?", "if the capture does not show it"}},
-	},
-	{name: "PACKETS", fields: "packets", right: true, rank: 2},
-	{name: "RETRANSMITTED", former: "RETR,RETR/OOO/MISSED", fields: "retransmitted", right: true, rank: 2, quiet: true, some: true},
-	{
-		name: "OUT OF ORDER", former: "OOO", fields: "out_of_order", right: true, rank: 3, quiet: true, some: true,
-		foot: "OUT OF ORDER: packets that the capture nearest to their receiver has after a packet with a later sequence number: overtaken, or retransmitted after a loss",
-	},
-	{name: "NOT CAPTURED", former: "MISSED", fields: "not_captured", right: true, rank: 3, quiet: true, some: true},
-	{name: "NAKS", former: "NAK,NAK/RNR", fields: "naks", right: true, rank: 5, quiet: true, some: true},
-	{name: "RNR NAKS", former: "RNR", fields: "rnr_naks", right: true, rank: 5, quiet: true, some: true},
-	{
-		name: "LATE", fields: "path.late.from_client path.late.from_server", right: true, rank: 8, some: true, wide: true,
-		foot: "LATE: packets whose first copy came after later packets: lost or overtaken between their sender and the capture point",
-	},
-	{name: "CE MARKS/CNPS", former: "CE/CNP", fields: "congestion_marks cnps", right: true, rank: 5, some: true},
-	{name: "CLOSED", fields: "ended.how ended.by", flex: true, whole: true, min: 8, usual: 26, signs: []sign{{"open", "if the capture does not show an end"}, {shortMark, "stands for the side that ended the connection"}}},
+	{name: "IN FLIGHT", former: "IN-FLIGHT", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, at: 140, foot: "IN FLIGHT: most Calls at once, of the credits"},
+	{name: "RTT SERVER", fields: "path.round_trips.to_server.p50_ns path.round_trips.to_server.max_ns", right: true, at: 100, foot: "RTT: median round trip from the capture point, of 3 or more"},
+	{name: "RTT CLIENT", fields: "path.round_trips.to_client.p50_ns path.round_trips.to_client.max_ns", right: true, at: 100},
+	{name: "PACKETS", fields: "packets", right: true, at: 180},
+	{name: "REPEATED", former: "RETRANSMITTED,RETR,RETR/OOO/MISSED", fields: "retransmitted", right: true, at: 60},
+	{name: "OUT OF ORDER", former: "OOO", fields: "out_of_order", right: true, at: 180},
+	{name: "NOT CAPTURED", former: "MISSED", fields: "not_captured", right: true, at: 180},
+	{name: "NAKS", former: "NAK,NAK/RNR", fields: "naks", right: true, at: 78},
+	{name: "RNR NAKS", former: "RNR", fields: "rnr_naks", right: true, at: 140},
+	{name: "LATE", fields: "path.late.from_client path.late.from_server", right: true, wide: true},
+	{name: "CE MARKS/CNPS", former: "CE/CNP", fields: "congestion_marks cnps", right: true, at: 200},
+	{name: "LIFE", fields: "first=first last=last", right: true, at: 140},
+	{name: "CLOSED", fields: "ended.how ended.by", flex: true, min: 13, usual: 16},
 }
 
-// Connection writes a row of the table of connections.
-func (t *Text) Connection(r *record.Connection) error {
-	health := t.theme.good
-	if r.Retransmitted > 0 || r.OutOfOrder > 0 {
-		health = t.theme.warn
+// otherColumns are those of connections that carry no RPCs: those about RPCs are for special questions.
+var otherColumns = func() []column {
+	list := slices.Clone(connectionColumns)
+	for i := range list {
+		switch c := &list[i]; c.name {
+		case "RPCS", "ATTEMPTS", "IN FLIGHT":
+			c.wide = true
+		case "PROTOCOL", "PACKETS":
+			c.at = 80
+		}
 	}
-	closed := cell{text: closedText(r), ink: t.theme.dim}
-	if end, ended := r.Ended.Get(); ended {
-		if closed.short = EndingText(end.How, record.Opt[record.End]{}); end.By.Known() {
-			closed.short += t.theme.glyphs.shortened
+	return list
+}()
+
+// Connection writes a row of the table of connections.
+func (t *Text) Connection(r *record.Connection) error { return t.Connections([]*record.Connection{r}) }
+
+// Connections writes a row for connections that are alike, with their sums and, of round trips and lives, the medians.
+func (t *Text) Connections(list []*record.Connection) error {
+	var sum record.Connection
+	var trips [2][]int64
+	var lives []int64
+	for _, r := range list {
+		sum.RPCs, sum.Transactions, sum.Packets, sum.Retransmitted = sum.RPCs+r.RPCs, sum.Transactions+r.Transactions, sum.Packets+r.Packets, sum.Retransmitted+r.Retransmitted
+		sum.OutOfOrder, sum.NotCaptured, sum.Naks, sum.RNRNaks = sum.OutOfOrder+r.OutOfOrder, sum.NotCaptured+r.NotCaptured, sum.Naks+r.Naks, sum.RNRNaks+r.RNRNaks
+		sum.CongestionMarks, sum.CNPs = sum.CongestionMarks+r.CongestionMarks, sum.CNPs+r.CNPs
+		sum.Path.Late.FromClient += r.Path.Late.FromClient + r.Path.Late.FromServer
+		lives = append(lives, r.Last.Sub(r.First))
+		for i, way := range []record.Opt[record.RoundTrips]{r.Path.RoundTrips.ToServer, r.Path.RoundTrips.ToClient} {
+			if trip, known := way.Get(); known && trip.Count >= leastP50 {
+				trips[i] = append(trips[i], trip.P50NS)
+			}
 		}
-		if end.How != record.EndDisconnect {
-			closed.ink = t.theme.bad
+	}
+	r := list[0]
+	conn := strconv.Itoa(r.ID)
+	if len(list) > 1 {
+		conn = strconv.Itoa(len(list)) + "x"
+	}
+	middle := func(values []int64) cell {
+		if len(values) == 0 {
+			return cell{text: t.theme.none()}
 		}
+		slices.Sort(values)
+		return cell{text: field.Brief(values[(len(values)-1)/2])}
+	}
+	closed := cell{text: r.EndWords(), ink: t.theme.dim}
+	if how := r.State(); how != "open" && how != string(record.EndDisconnect) {
+		closed.ink = t.theme.bad
 	}
 	t.cells = append(t.cells[:0],
-		cell{text: strconv.Itoa(r.ID)},
+		cell{text: conn},
 		cell{text: r.Transport},
-		cell{text: endpoint(r.Client), tail: true},
+		cell{text: r.Client.Address.Or("?"), tail: true},
 		cell{text: endpoint(r.Server), tail: true},
 		cell{text: qpns(r)},
 		cell{text: r.UpperLayer, ink: t.theme.key},
-		cell{text: strconv.FormatInt(r.RPCs, 10)},
-		cell{text: attempts(r.RPCs, r.Transactions)},
+		t.theme.number(sum.RPCs),
+		t.theme.attempts(sum.RPCs, sum.Transactions),
 		cell{text: known(r.PathMTU, "", strconv.Itoa)},
 		cell{text: inlineThresholds(r)},
 		cell{text: announced(r)},
 		cell{text: inUse(r)},
-		cell{text: strconv.FormatInt(r.Packets, 10)},
-		cell{text: strconv.FormatInt(r.Retransmitted, 10), ink: health},
-		cell{text: strconv.FormatInt(r.OutOfOrder, 10), ink: health},
-		cell{text: strconv.FormatInt(r.NotCaptured, 10), ink: t.theme.dim},
-		cell{text: strconv.FormatInt(r.Naks, 10)},
-		cell{text: strconv.FormatInt(r.RNRNaks, 10)},
-		cell{text: some(r.Path.Late.FromClient + r.Path.Late.FromServer)},
-		cell{text: congestion(r), ink: t.theme.warn},
+		middle(trips[0]), middle(trips[1]),
+		t.theme.number(sum.Packets),
+		t.theme.number(sum.Retransmitted).in(t.theme.warn),
+		t.theme.number(sum.OutOfOrder).in(t.theme.warn),
+		t.theme.number(sum.NotCaptured).in(t.theme.dim),
+		t.theme.number(sum.Naks),
+		t.theme.number(sum.RNRNaks),
+		t.theme.number(sum.Path.Late.FromClient),
+		cell{text: cmp.Or(congestion(&sum), t.theme.none()), ink: t.theme.warn},
+		middle(lives),
 		closed,
 	)
+	if t.withoutRPCs {
+		return t.row(otherColumns)
+	}
 	return t.row(connectionColumns)
+}
+
+// AlikeKey is what connections have in common that are one row: all that a row tells of them beside sums.
+func AlikeKey(r *record.Connection) string {
+	end, _ := r.Ended.Get()
+	return fmt.Sprintln(r.Transport, r.Client.Address.Or("?"), endpoint(r.Server), r.UpperLayer, r.EndWords(), inUse(r), end.OutstandingCalls > 0, r.RPCs > 0, r.Transactions > 0,
+		r.Retransmitted > 0, r.NotCaptured > 0, r.Naks > 0, r.RNRNaks > 0, r.CongestionMarks+r.CNPs > 0)
 }
 
 // congestion returns the numbers of packets that signal congestion, or nothing if there are none.

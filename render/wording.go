@@ -135,14 +135,6 @@ func EndingText(how record.Ending, by record.Opt[record.End]) string {
 	return text
 }
 
-// closedText returns what a table shows of the end of a connection, or "open".
-func closedText(r *record.Connection) string {
-	if end, ended := r.Ended.Get(); ended {
-		return EndingText(end.How, end.By)
-	}
-	return "open"
-}
-
 // outstanding lists the Calls that had no Reply when a connection ended.
 func outstanding(count int64, xids []record.Hex32) string {
 	const most = 8

@@ -211,7 +211,7 @@ func TestReportNumbers(t *testing.T) {
 
 			connections := recordsOf(t, "connections", path)
 			want := columns(connections, map[string]string{
-				"Conn": "id", "RPCs": "rpcs", "In flight": "credits.forward.peak_in_flight", "Packets": "packets", "Retransmitted": "retransmitted", "Not captured": "not_captured",
+				"Conn": "id", "RPCs": "rpcs", "In flight": "credits.forward.peak_in_flight", "Packets": "packets", "Repeated": "retransmitted", "Not captured": "not_captured",
 				"NAKs": "naks", "Transport": "transport", "Protocol": "upper_layer",
 			})
 			for i, c := range connections {

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -179,6 +181,44 @@ func TestScreens(t *testing.T) {
 				t.Logf("%s\n%s", what, strings.Join(lines, "\n"))
 			}
 		}
+	}
+}
+
+// TestScreensStandStill: a table of sums has the same columns, in the same order, for every capture of a kind, and is not wider than the screen.
+func TestScreensStandStill(t *testing.T) {
+	list := storyScreens(t)
+	for _, path := range testkit.Short(t, allCaptures(t)) {
+		list[path] = []string{path}
+	}
+	heading := regexp.MustCompile(`^ *[A-Z][A-Z0-9 /]*[A-Z0-9]( [0-9.]+ [a-z]+ \.\. [0-9.]+ [a-z]+)?$`) // with the scale of LATENCY and LATENCY MAP
+	heads := map[string]string{}
+	for name, args := range list {
+		rpcs := len(recordsOf(t, append([]string{"connections", "-Y", "protocol == rpc or protocol == rpcrdma"}, args...)...)) > 0
+		for _, screen := range []string{"stats", "stats --every 1s", "connections", "files", "rdma --top 5", "rdma --by kind"} {
+			for _, width := range []int{80, 100, 140} {
+				lines, _ := screenOf(t, slices.Concat(strings.Fields(screen), []string{"-q", "--width", strconv.Itoa(width)}, args)...)
+				if !heading.MatchString(lines[0]) {
+					continue // nothing to show
+				}
+				key := fmt.Sprintf("%s, %d columns, RPCs: %t", screen, width, rpcs)
+				head := strings.Join(strings.Fields(heading.ReplaceAllStringFunc(lines[0], func(s string) string {
+					before, _, _ := strings.Cut(s, " .. ")
+					return strings.TrimRight(before, "0123456789. abcdefghijklmnopqrstuvwxyz")
+				})), " ")
+				if first, known := heads[key]; known && first != head {
+					t.Errorf("%s: %s:\n%s\nothers have\n%s", name, key, head, first)
+				}
+				heads[key] = head
+				for _, line := range lines {
+					if n := utf8.RuneCountInString(line); n > width {
+						t.Errorf("%s: %s: %d columns: %s", name, key, n, line)
+					}
+				}
+			}
+		}
+	}
+	if len(heads) < 20 {
+		t.Errorf("only %d screens", len(heads))
 	}
 }
 

@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"strings"
 	"unsafe"
 )
 
@@ -118,6 +119,20 @@ func (c *Connection) State() string {
 		return string(end.How)
 	}
 	return "open"
+}
+
+// endWords are the causes in one word.
+var endWords = map[Ending]string{
+	EndDisconnect: "closed", EndReset: "reset", EndNak: "NAK", EndTerminate: "terminate", EndRejected: "rejected", EndRetries: "retries", EndReused: "reused", EndSilence: "silent",
+}
+
+// EndWords returns the side that ended the connection, if it is known, and how, in a word each: "client NAK".
+func (c *Connection) EndWords() string {
+	end, ended := c.Ended.Get()
+	if !ended {
+		return "open"
+	}
+	return strings.TrimSpace(string(end.By.Or("")) + " " + endWords[end.How])
 }
 
 // Ended describes the end of a connection: the side that ended it, the cause, and the packet.

@@ -24,8 +24,12 @@ type Quantiles struct {
 	// UpperBounds is left out of JSON if all values are exact.
 	UpperBounds int `json:"upper_bounds,omitzero" doc:"Number of values that are upper bounds, because it is uncertain which copy of a Reply was accepted. The percentiles, and sums, count these values. Present only if there are any."`
 
-	ends boundEnds // of the UpperBounds
+	ends  boundEnds // of the UpperBounds
+	count int
 }
+
+// Count returns the number of values; 0 in a record that was read.
+func (q *Quantiles) Count() int { return q.count }
 
 // boundEnds are the ends of latencies of which a capture shows only an upper and a lower bound.
 type boundEnds struct{ low, high int64 } // the smallest lower bound and the largest upper bound, in nanoseconds
@@ -74,7 +78,7 @@ func quantiles(d []int64) (q Quantiles) {
 	}
 	slices.Sort(d)
 	rank := func(percent int) record.Opt[int64] { return record.Some(d[rankOf(len(d), percent)-1]) }
-	return Quantiles{P50: rank(50), P90: rank(90), P99: rank(99), Max: rank(100)}
+	return Quantiles{P50: rank(50), P90: rank(90), P99: rank(99), Max: rank(100), count: len(d)}
 }
 
 // durations collects durations for quantiles. It keeps every value or, if there are too many,
@@ -176,7 +180,7 @@ func (d *durations) quantiles() Quantiles {
 	at := func(percent float64) record.Opt[int64] {
 		return record.Some(min(d.steps.ValueAtQuantile(percent), d.longest))
 	}
-	return Quantiles{P50: at(50), P90: at(90), P99: at(99), Max: record.Some(d.longest), Estimated: true}
+	return Quantiles{P50: at(50), P90: at(90), P99: at(99), Max: record.Some(d.longest), Estimated: true, count: d.count()}
 }
 
 // count returns the number of durations.

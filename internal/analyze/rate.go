@@ -65,6 +65,11 @@ func StepStart(step int) int64 { return int64(firstStep * math.Pow(10, float64(s
 // Steps returns the number of latencies in each step; it is nil if there are none.
 func (s *Rate) Steps() *[LatencySteps]uint32 { return s.steps }
 
+// Idle reports whether nothing happened in the interval: no RPC, none in flight, and no sign of congestion.
+func (r *Rate) Idle() bool {
+	return r.RPCs == 0 && r.InFlight.Or(Level{}).Peak == 0 && r.CE.Or(0)+r.CNP.Or(0)+r.Pauses.Or(0) == 0
+}
+
 // Level describes a number that changed during an interval.
 type Level struct {
 	Mean float64 `json:"mean" doc:"Mean number over the time of the interval."`

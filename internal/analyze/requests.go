@@ -26,9 +26,6 @@ type Operation struct {
 // Mounting is the name of the row for mounting, unmounting and recovery.
 const Mounting = "mount, recovery"
 
-// Timed returns the number of requests with a latency.
-func (o *Operation) Timed() int { return o.latencies.count() }
-
 // Merge returns the sum of operations, with a name.
 func Merge(name string, list []*Operation) *Operation {
 	sum := &Operation{Name: name}

@@ -308,9 +308,6 @@ func LatencyRange(rows []*Stats) (low, high int64) {
 	return low, high
 }
 
-// Timed returns the number of transactions with a latency; those that were rejected with RDMA_ERROR have one, too.
-func (s *Stats) Timed() int { return s.timed }
-
 // Histogram counts the latencies in a number of steps between low and high, in nanoseconds.
 // The steps have equal lengths on a logarithmic scale.
 func (s *Stats) Histogram(low, high int64, steps int) []int {

@@ -82,7 +82,7 @@ type plain struct {
 	Every      time.Duration // length of the intervals of stats; 0 for one sum
 	Accept     string        // file of --write-baseline
 	unanswered time.Duration
-	All        bool  // check lists each finding, a ladder is not folded
+	All        bool  // check lists each finding, connections each connection; a ladder is not folded
 	Why        int64 // packets explains the packet with this number; 0 for none
 	Lost       bool  // network lists the packets that were lost
 	Look       appearance

@@ -102,8 +102,8 @@ var table = []row{
 		values: fixed(record.Severities[:]...),
 	},
 	{
-		name: "all", group: ofView, takers: only("check", "transactions"),
-		doc:  "check: list each finding, and the rules that could not be checked; with --xid: draw the whole ladder",
+		name: "all", group: ofView, takers: only("check", "connections", "transactions"),
+		doc:  "check: list each finding, and the rules that could not be checked; connections: list also those that are alike; with --xid: draw the whole ladder",
 		sets: func(t *Typed) any { return &t.All },
 	},
 	{

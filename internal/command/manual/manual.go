@@ -47,7 +47,7 @@ var viewExamples = map[string]string{
   rdmadump connections nfs.pcap -Y 'retr > 0 or nak > 0'
   rdmadump connections nfs.pcap --conn 0 --timeline
                                           draw credits and handles over time
-  rdmadump connections nfs.pcap --columns CONN,CLIENT,RETRANSMITTED,CLOSED`,
+  rdmadump connections nfs.pcap --columns CONN,CLIENT,REPEATED,CLOSED`,
 	"packets": `  rdmadump packets nfs.pcap --xid 0x4cc9dbf7   list the packets of one RPC
   rdmadump packets -V nfs.pcap -c 1       decode every field of the first packet
   rdmadump packets nfs.pcap -Y 'ip.src in 192.168.77.0/24 and bth.opcode == 0x17'

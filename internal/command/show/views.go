@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -129,6 +131,11 @@ func connections(s *sink) (dissect.Handler, func()) {
 		}
 		return s.text.Connection(r.(*record.Connection))
 	}
+	var list *alike
+	if s.Order == (flags.Order{Path: "id"}) && s.Count == 0 && !s.All && !s.JSON && s.Columns == nil && len(s.Look.Columns) == 0 {
+		list = &alike{sink: s}
+		show, s.sorter = list.show, nil
+	}
 	h := dissect.Handler{Connection: func(r *record.Connection) error {
 		t, had := lines[r.ID], carried[r.ID]
 		delete(lines, r.ID)
@@ -165,13 +172,57 @@ func connections(s *sink) (dissect.Handler, func()) {
 		}
 	}
 	if s.JSON || s.Columns != nil || s.Timeline || s.Quiet || s.text.IsLive() || len(s.Look.Columns) > 0 {
-		return h, nil
+		return h, list.finish
 	}
-	return withMounts(s, h)
+	return withMounts(s, h, list)
+}
+
+// alike collects connections, and draws those that are alike as one row.
+type alike struct {
+	*sink
+	list []*record.Connection
+}
+
+// The numbers of connections that are drawn as one row at least, and that wait at most to be drawn.
+const (
+	leastAlike = 5
+	mostAlike  = 4096
+)
+
+// show takes a connection.
+func (a *alike) show(r any) error {
+	if a.list = append(a.list, r.(*record.Connection).Clone()); len(a.list) == mostAlike {
+		a.finish()
+	}
+	return nil
+}
+
+// finish draws the rows, in the order of their first connections.
+func (a *alike) finish() {
+	if a == nil {
+		return
+	}
+	slices.SortFunc(a.list, func(x, y *record.Connection) int { return cmp.Compare(x.ID, y.ID) })
+	if !slices.ContainsFunc(a.list, func(r *record.Connection) bool { return strings.HasPrefix(r.UpperLayer, "rpc") }) {
+		a.text.WithoutRPCs()
+	}
+	rows := map[string][]*record.Connection{}
+	for _, r := range a.list {
+		rows[render.AlikeKey(r)] = append(rows[render.AlikeKey(r)], r)
+	}
+	for _, r := range a.list {
+		switch row := rows[render.AlikeKey(r)]; {
+		case len(row) < leastAlike:
+			a.fail(a.text.Connection(r))
+		case row[0] == r:
+			a.fail(a.text.Connections(row))
+		}
+	}
+	a.list = nil
 }
 
 // withMounts adds to the table of connections what clients and servers agreed on.
-func withMounts(s *sink, h dissect.Handler) (dissect.Handler, func()) {
+func withMounts(s *sink, h dissect.Handler, list *alike) (dissect.Handler, func()) {
 	var mounts analyze.Mounts
 	also := dissect.Handler{
 		Transaction: func(r *record.Transaction) error {
@@ -189,6 +240,7 @@ func withMounts(s *sink, h dissect.Handler) (dissect.Handler, func()) {
 	}
 	h.Transaction, h.Connection = both(also.Transaction, h.Transaction), both(also.Connection, h.Connection)
 	return h, func() {
+		list.finish()
 		s.release()
 		s.fail(s.text.Flush())
 		for _, m := range mounts.List() {
