@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
+	"github.com/rdmadump/rdmadump/synth"
 )
 
 // records dissects a capture of testdata and returns its records.
@@ -405,5 +407,78 @@ func TestWithin(t *testing.T) {
 	r.LatencyNS = record.Opt[int64]{}
 	if r.FillWaits(); r.Waits[0].WithinNS.Known() {
 		t.Errorf("without a latency: %v", r.Waits[0].WithinNS)
+	}
+}
+
+// TestBehindReads: RDMA Reads are answered in the order of their requests, so that those of one RPC stand behind those of another until
+// these are answered. An RPC does not stand behind itself, and not behind Reads that were answered before.
+func TestBehindReads(t *testing.T) {
+	open := map[string]func(*synth.Wire, synth.Options) *synth.Conn{"RoCE": (*synth.Wire).RoCE, "iWARP": (*synth.Wire).IWARP}
+	for name, open := range open {
+		t.Run(name, func(t *testing.T) {
+			w := synth.New()
+			c := open(w, synth.Options{})
+			c.Connect()
+			c.RPC(synth.Null(), synth.NullReply()) // grants credits
+			var calls []synth.Call
+			for i := range uint32(3) {
+				call := synth.Write3(0, make([]byte, 4096)).Reduce(0xa0 + i)
+				call.XID = 0x10 + i
+				c.Client.Call(call)
+				calls = append(calls, call)
+			}
+			at := func(frames []*synth.Frame) int64 { return frames[len(frames)-1].Time }
+			ask := func(i, half int) *synth.Read {
+				s := calls[i].Reads[0]
+				return c.Server.ReadRequest(s.Handle, s.Offset+uint64(half)*2048, 2048)
+			}
+			respond := func(r *synth.Read) int64 {
+				w.Advance(3 * time.Millisecond)
+				return at(r.Respond(make([]byte, r.Length)))
+			}
+			a, b, b2, e := ask(0, 0), ask(1, 0), ask(1, 1), ask(0, 1)
+			aEnd, _, b2End, eEnd := respond(a), respond(b), respond(b2), respond(e)
+			f := ask(2, 0) // nothing is left before it
+			respond(f)
+			f2 := ask(2, 1)
+			respond(f2)
+			for i := range calls {
+				reply := synth.Write3Reply(4096)
+				reply.XID = calls[i].XID
+				c.Server.Reply(reply)
+			}
+			c.Client.Ack()
+			got, operations := map[record.Hex32]record.BehindReads{}, map[int64]int64{}
+			d := dissect.New(dissect.Handler{
+				Transaction: func(r *record.Transaction) error {
+					if b, known := r.BehindReads.Get(); known {
+						got[r.XID] = b
+					}
+					return nil
+				},
+				Operation: func(o *record.RDMAOperation) error {
+					if o.BehindNS > 0 {
+						operations[int64(o.Sent)] = o.BehindNS
+					}
+					return nil
+				},
+			}, dissect.Options{})
+			for f := range testkit.Made(w.Frames) {
+				d.Frame(f)
+			}
+			d.Finish()
+			want := map[record.Hex32]record.BehindReads{ // the first RPC begins, and its second Read stands behind those of the second RPC
+				0x10: {NS: b2End - e.Request.Time, Transaction: 3, XID: 0x11},
+				0x11: {NS: aEnd - b.Request.Time, Transaction: 2, XID: 0x10},
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+			bEnd := operations[b2.Request.Time] + b2.Request.Time
+			wanted := map[int64]int64{b.Request.Time: aEnd - b.Request.Time, b2.Request.Time: bEnd - b2.Request.Time, e.Request.Time: b2End - e.Request.Time}
+			if !maps.Equal(operations, wanted) || bEnd <= aEnd || bEnd >= b2End || eEnd <= b2End {
+				t.Errorf("operations %v, want %v", operations, wanted)
+			}
+		})
 	}
 }

@@ -131,6 +131,7 @@ type Transaction struct {
 	LatencyMinNS      Opt[int64]        `json:"latency_min_ns" doc:"Shortest latency that the capture allows, in nanoseconds; null unless it is uncertain which copy of the Reply was accepted. latency_ns is then only an upper bound."`
 	LatencyMinPacket  Opt[int64]        `json:"latency_min_packet,omitzero" doc:"Packet number: the last packet of the copy of the Reply with which latency_min_ns ends; present only if it is known and not the copy with which latency_ns ends."`
 	LatencyMinPoint   string            `json:"latency_min_packet_point,omitzero" doc:"Name of the capture point whose number latency_min_packet is; present only with several capture points." secret:"point"`
+	BehindReads       Opt[BehindReads]  `json:"behind_reads,omitzero" doc:"Time in which responses to RDMA Reads of the transaction stood behind those of others: RDMA Reads are answered in the order of their requests. Present only if there was such a time."`
 	HeldBackBy        Opt[int64]        `json:"held_back_by" doc:"Transaction number (id): the transaction whose packets kept the sender busy until the Call was sent; null if the Call was not held back."`
 	Waits             []Wait            `json:"waits" doc:"Stalls: times in which the transaction made no progress, each with its reason."`
 	Phases            Opt[Phases]       `json:"phases" doc:"Parts that the latency is made of; null without a latency."`
@@ -524,6 +525,14 @@ type LostRef struct {
 	Event   EventKind  `json:"event,omitzero" doc:"What the packet belonged to; not present if that is not known." values:"call,read_request,read_done,write,reply,nak"`
 	Damaged bool       `json:"damaged" doc:"Whether the packet came to its receiver, but damaged."`
 	XID     Opt[Hex32] `json:"xid" doc:"XID of the transaction to which the packet belonged; null if that is not known."`
+}
+
+// BehindReads is the time in which responses to RDMA Reads of a transaction stood behind those of others. It is no wait:
+// the packets of both may have been sent at full speed.
+type BehindReads struct {
+	NS          int64 `json:"ns" doc:"Time from requests of RDMA Reads until the first copies of the responses to those that other transactions had requested before were complete, each moment counted once, in nanoseconds. Copies that were sent again came later: waits has that time."`
+	Transaction int64 `json:"transaction" doc:"Transaction number (id): the other transaction for which the longest part was."`
+	XID         Hex32 `json:"xid" doc:"XID of that transaction."`
 }
 
 // VersionRange is the range of versions in an ERR_VERS.

@@ -131,6 +131,7 @@ type wireActivity struct {
 	busy   [2]busy          // by sending side
 	credit [2]credit        // by side of the caller
 	served [2]shares.Served // by sending side
+	reads  [2]answeredReads // by side that reads
 }
 
 // wireActivity returns the activity of the connection, allocating it if needed.
@@ -396,6 +397,9 @@ func (w *wireActivity) join(o *wireActivity, moved func(rdma.Side) rdma.Side) {
 		w.credit[at].join(&o.credit[from])
 		if w.served[at].At < o.served[from].At {
 			w.served[at] = o.served[from]
+		}
+		if w.reads[at].latest.at.Before(o.reads[from].latest.at) {
+			w.reads[at] = o.reads[from]
 		}
 	}
 }

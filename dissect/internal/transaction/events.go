@@ -42,6 +42,7 @@ func (cs *connState) moved(o *rdma.Operation) {
 		what, from = record.EventReadDone, o.Side.Other()
 		x.checks.memory.readEnds()
 		x.turn.Ends(o.Last.Time)
+		cs.wireActivity().reads[o.Side].note(x, o)
 	}
 	e := x.event(o.Last, what, x.role(from))
 	e.Handle, e.Offset = record.Some(record.Hex32(o.Handle)), record.Some(record.Hex64(o.Offset))

@@ -96,6 +96,9 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	r.LatencyNS, r.Phases, r.RDMAError, r.RDMAErrorRange = x.latency, x.phases(), x.rdmaError, x.rdmaErrorRange
 	r.LatencyMinPacket = record.SomeIf(x.minPacket, x.minPacket != 0)
 	r.LatencyMinNS, r.ReplyLost, r.HeldBackBy = x.latencyMin, x.state == lost || slices.Contains(k.Findings, rule.ReplyNotDelivered.ID), record.SomeIf(k.HeldBackBy, k.HeldBackBy != 0)
+	if x.behind != nil {
+		r.BehindReads = record.Some(x.behind.BehindReads)
+	}
 	r.FillWaits()
 	r.Split = splitOf(x)
 	r.Shares = x.divide(r.Split)

@@ -72,6 +72,7 @@ func remembers(s rdma.Side) *connState {
 			busy:   otherThan(busy{txn: noTxn}, s, busy{at, at, 9, 10, 11, at}),
 			credit: oneOf(s, credit{at, at, used}),
 			served: oneOf(s, shares.Served{At: at.Time, Packet: at.Packet, XID: 12}),
+			reads:  oneOf(s, answeredReads{latest: answeredRead{at, 13, 14}, other: answeredRead{at, 15, 16}}),
 		},
 		rareState: &rareState{
 			lostCalls: 1, notAccepted: 1, lostXIDs: []record.Hex32{8},

@@ -282,6 +282,7 @@ type txn struct {
 	gss           oncrpc.Service
 	gssProcedure  record.Opt[uint32] // of an RPCSEC_GSS credential that was captured
 	path          *pathTimes         // nil without several capture points
+	behind        *behind            // nil if no RDMA Read of it stood behind those of others
 	inCall        inlineStream
 	named         []string // storage of rec.Operations
 	slot          uint32

@@ -64,6 +64,56 @@ func (w *wireActivity) noteSend(s rdma.Side, x *txn, at record.Stamp, inside boo
 	b.packets++
 }
 
+// answeredReads are the latest RDMA Read of a side whose response is complete, and the latest one of another transaction.
+type answeredReads struct{ latest, other answeredRead }
+
+// answeredRead is the end of the response to an RDMA Read.
+type answeredRead struct {
+	at  record.Stamp
+	txn int64 // 0 for none
+	xid record.Hex32
+}
+
+// note notes the end of the response to an RDMA Read of a transaction, and the time in which it stood behind those of others:
+// a side answers RDMA Reads in the order of their requests.
+func (r *answeredReads) note(x *txn, o *rdma.Operation) {
+	if r.latest.txn != x.rec.ID {
+		r.other = r.latest
+	}
+	r.latest = answeredRead{o.Last, x.rec.ID, x.rec.XID}
+	x.noteBehind(o.First, &r.other)
+}
+
+// behind is the time in which responses to RDMA Reads of a transaction stood behind those of others.
+type behind struct {
+	record.BehindReads
+	until   record.Time
+	longest int64 // the time behind the one that is named
+}
+
+// noteBehind notes when an RDMA Read was requested, and the end of the latest response to one of another transaction.
+func (x *txn) noteBehind(requested record.Stamp, before *answeredRead) {
+	if before.txn == 0 || before.at.Time <= requested.Time {
+		return
+	}
+	b := x.behind
+	if b == nil {
+		b = new(behind)
+		x.behind = b
+		x.charge(behindCost)
+	}
+	if n := int64(before.at.Time - max(requested.Time, b.until)); n > 0 {
+		b.NS += n
+		b.until = before.at.Time
+		if n > b.longest {
+			b.longest, b.Transaction, b.XID = n, before.txn, before.xid
+		}
+	}
+}
+
+// behindCost is the memory of a behind that is charged to the budget.
+const behindCost = 64
+
 // noteRetransmit records that a packet of a transaction was retransmitted. If the transaction made
 // no progress before, it waited for the retransmission. A retransmitted response waits for nothing,
 // because it was requested.
