@@ -38,24 +38,27 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 	}
 	fmt.Fprintf(&b, ", %s requested", list(c.Requested))
 	if known {
-		fmt.Fprintf(&b, "; %s\n", reached(c))
+		fmt.Fprintf(&b, "%s\n", reached(c))
 		drawCredits(&b, on, c, axis)
 	} else {
 		b.WriteByte('\n')
 	}
-	for i, g := range c.Grants[:min(len(c.Grants), 8)] {
+	for i, g := range c.Grants[:min(len(c.Grants), shownGrants)] {
 		word := "changes to"
 		if i == 0 {
 			word = "is"
 		}
 		fmt.Fprintf(&b, "  grant %s %d at %s, packet %s\n", word, g.Granted, theme.moment(axis, g.Time), numbered(g.Packet, g.Point))
 	}
-	if n := len(c.Grants) - 8; n > 0 {
+	if n := len(c.Grants) - shownGrants; n > 0 {
 		fmt.Fprintf(&b, "  ... and %s\n", record.Plural(int64(n), "more change"))
 	}
 	_, err := fmt.Fprintf(w, "%s\n", b.String())
 	return err
 }
+
+// shownGrants is the number of changes of a grant that a chart lists.
+const shownGrants = 3
 
 // drawCredits draws the chart itself, with its axis and its legend.
 func drawCredits(b *strings.Builder, on Screen, c *analyze.Credits, axis Axis) {
@@ -231,17 +234,17 @@ func chartSize(width, height int) (int, int) {
 	return max(min(width, 200), 40), max(min(height, 24), 4)
 }
 
-// reached says how often all credits were in use, and for how long.
+// reached says how often all credits were in use, and for how long, if they were.
 func reached(c *analyze.Credits) string {
 	n := c.CreditLimitReached.Or(0)
 	if n == 0 {
-		return "never all in use"
+		return ""
 	}
 	times := "once"
 	if n > 1 {
 		times = fmt.Sprintf("%d times", n)
 	}
-	return fmt.Sprintf("all in use %s, for %s", times, Duration(c.CreditLimitReachedNS.Or(0)))
+	return fmt.Sprintf("; all in use %s, for %s", times, Duration(c.CreditLimitReachedNS.Or(0)))
 }
 
 // list returns a list of numbers, shortened after five.
@@ -301,6 +304,45 @@ func sample(c *analyze.Credits, n int, axis Axis) []creditColumn {
 		}
 	}
 	return columns
+}
+
+// Moment is a value at a time: a round trip in nanoseconds, or a number of packets.
+type Moment struct {
+	Time record.Time
+	N    int64
+}
+
+// PathChart draws the longest round trips around the RPCs of a connection, and its repeated packets, over time. It draws nothing if there
+// are neither.
+func PathChart(on Screen, trips, repeats []Moment, axis Axis) error {
+	theme := on.Theme
+	width, _ := chartSize(on.Width, 0)
+	plot := width - chartMargin - 1
+	time := newScale(axis.From, axis.To, plot)
+	var b strings.Builder
+	row := func(label string, list []Moment, sum bool, text func(int64) string) {
+		columns, most := make([]int, plot), 0
+		for _, m := range list {
+			x := &columns[time.column(m.Time)]
+			if sum {
+				*x += int(m.N)
+			} else {
+				*x = max(*x, int(m.N))
+			}
+			most = max(most, *x)
+		}
+		if most > 0 {
+			fmt.Fprintf(&b, "%s in each column: at most %s\n%s%s\n", theme.key.of(label), text(int64(most)), theme.dim.of(strings.Repeat(" ", chartMargin)+theme.glyphs.side), theme.histogram(columns))
+		}
+	}
+	row("longest round trip", trips, false, field.Brief)
+	row("repeated packets", repeats, true, field.Count)
+	if b.Len() == 0 {
+		return nil
+	}
+	theme.ticks(&b, chartMargin, plot, axis)
+	_, err := fmt.Fprintf(on.Out, "%s\n", b.String())
+	return err
 }
 
 // HandleChart draws the exposures of a connection's handles as bars over time, and figures
@@ -424,14 +466,19 @@ func figures(b *strings.Builder, h *analyze.Handles) {
 	row("exposed for (p50, p99, longest)", fmt.Sprintf("%s, %s, %s", quantile(h.Exposure.P50), quantile(h.Exposure.P99), quantile(h.Exposure.Max)))
 	row("invalidated remotely", percent(h.RemoteShare)+" of exposures")
 	row("Replies to Calls with chunks that invalidated one", fmt.Sprintf("%d of %d (%s)", h.InvalidatingReplies, h.ChunkReplies, percent(h.InvalidatingShare)))
-	row("need local invalidation: Reply invalidated another", fmt.Sprint(h.LocalInvExtra))
-	row("need local invalidation: Reply invalidated none", fmt.Sprint(h.LocalInvNoRemote))
-	reused := fmt.Sprint(h.Reused)
-	if h.Reused > 0 {
-		reused += fmt.Sprintf(", after %s (p50)", quantile(h.ReuseInterval.P50))
+	for _, x := range [...]struct {
+		name, after string
+		n           int
+	}{
+		{"need local invalidation: Reply invalidated another", "", h.LocalInvExtra},
+		{"need local invalidation: Reply invalidated none", "", h.LocalInvNoRemote},
+		{"exposures of a handle that was exposed before", fmt.Sprintf(", after %s (p50)", quantile(h.ReuseInterval.P50)), h.Reused},
+		{"exposures by Calls without a Reply", "", h.NeverInvalidated},
+	} {
+		if x.n > 0 {
+			row(x.name, fmt.Sprint(x.n)+x.after)
+		}
 	}
-	row("exposures of a handle that was exposed before", reused)
-	row("exposures by Calls without a Reply", fmt.Sprint(h.NeverInvalidated))
 }
 
 // quantile returns a duration, or "-" if there is none.

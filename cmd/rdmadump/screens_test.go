@@ -222,6 +222,27 @@ func TestScreensStandStill(t *testing.T) {
 	}
 }
 
+// TestTimelines: the timeline of a connection has at most 60 lines, and says nothing of credits that were never all in use.
+func TestTimelines(t *testing.T) {
+	most := 0
+	for _, path := range testkit.Few(allCaptures(t)) {
+		lines, _ := screenOf(t, "connections", "--timeline", "-q", "--width", "80", path)
+		n := 0
+		for _, line := range append(lines, "connection 0") {
+			if strings.HasPrefix(line, "connection ") {
+				if most = max(most, n); n > 60 {
+					t.Errorf("%s: a connection has %d lines", path, n)
+				}
+				n = 0
+			}
+			n++
+		}
+	}
+	if most < 30 {
+		t.Errorf("the longest timeline has %d lines", most)
+	}
+}
+
 // TestProblemOfOneClient: the first four lines of an overview name the one of several clients that has the problem, and the record does.
 func TestProblemOfOneClient(t *testing.T) {
 	path := made(t, oneOfThree)

@@ -255,12 +255,43 @@ func withMounts(s *sink, h dissect.Handler, list *alike) (dissect.Handler, func(
 type timelines struct {
 	forward, backward analyze.CreditTimeline
 	handles           analyze.HandleTimeline
+	trips, repeats    []render.Moment
 }
+
+// maxMoments is the number of round trips, and of repeated packets, that are kept of a connection.
+const maxMoments = 1 << 16
+
+// The heights of the charts of a connection, so that it has at most 60 lines with all that is listed above them.
+const (
+	creditLines = 4
+	handleLines = 5
+)
 
 // add adds a transaction.
 func (t *timelines) add(r *record.Transaction) {
 	t.credits(r).Add(r)
 	t.handles.Add(r)
+	if m, known := r.Meanwhile.Get(); known {
+		if trips, measured := m.RoundTrips.Get(); measured {
+			t.trips = kept(t.trips, render.Moment{Time: r.Start(), N: trips.MaxNS}, func(a, b int64) int64 { return max(a, b) })
+		}
+	}
+	for i := range r.Timeline {
+		if e := &r.Timeline[i]; e.Event == record.EventRetransmit {
+			t.repeats = kept(t.repeats, render.Moment{Time: e.Time, N: e.Packets.Or(1)}, func(a, b int64) int64 { return a + b })
+		}
+	}
+}
+
+// kept adds a moment to a list. If it is full, each moment is joined with the next one.
+func kept(list []render.Moment, m render.Moment, join func(a, b int64) int64) []render.Moment {
+	if len(list) == maxMoments {
+		for i := range maxMoments / 2 {
+			list[i] = render.Moment{Time: list[2*i].Time, N: join(list[2*i].N, list[2*i+1].N)}
+		}
+		list = list[:maxMoments/2]
+	}
+	return append(list, m)
 }
 
 // credits returns the timeline of the credits that a transaction uses.
@@ -276,7 +307,6 @@ func (s *sink) timelines(t *timelines, c *record.Connection) {
 	end := c.EndOfCalls()
 	forward, backward := t.forward.Finish(c, record.Forward), t.backward.Finish(c, record.Backward)
 	handles := t.handles.Finish(c.ID, end)
-	height := max(s.height/3, 4)
 	axis := render.Axis{Start: s.Start, From: c.First, To: c.Last}
 	if s.From.Set {
 		axis.From = max(axis.From, s.Since)
@@ -294,12 +324,15 @@ func (s *sink) timelines(t *timelines, c *record.Connection) {
 			continue
 		}
 		s.emit(credits, func(any) error {
-			return render.CreditChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: height}, credits, axis)
+			return render.CreditChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: creditLines}, credits, axis)
 		})
 	}
 	s.emit(handles, func(any) error {
-		return render.HandleChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: height * 2}, handles, axis)
+		return render.HandleChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: handleLines}, handles, axis)
 	})
+	if !s.JSON {
+		s.fail(render.PathChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, t.trips, t.repeats, axis))
+	}
 }
 
 // packets shows a line for each packet, or its tree or its bytes, or a row if columns are
