@@ -29,7 +29,7 @@ var explanations = []Explanation{
 	{"transactions", "GID", "Group ID in the AUTH_SYS credential of a Call by the client. This column is shown under the same condition as CLIENT."},
 	{"transactions", "MACHINE", "Machine name in the AUTH_SYS credential of a Call by the client. This column is shown under the same condition as CLIENT."},
 	{"transactions", "PRINCIPAL", "Name of the RPCSEC_GSS principal that made the Call, if the capture shows it. This column is shown under the same condition as CLIENT."},
-	{"transactions", "PROCEDURE", "Program, version and procedure, or the operations of a COMPOUND; (not decoded) if the Call could not be decoded."},
+	{"transactions", "PROCEDURE", "Program, version and procedure, or the operation that a COMPOUND was sent for; (GSS init) and (GSS destroy) set up and end an RPCSEC_GSS context, (krb5p) is encrypted, and (not decoded) is a Call that could not be decoded. Without a terminal and with --wide, all operations follow."},
 	{"transactions", "FILE", "Path of the file or directory that the RPC acted on, after the RPC; fh: and a number is the short form of a file handle whose path the capture does not show. On a terminal, only the end of a long path is shown. Without a terminal, this column is only shown with -Y, --columns or --wide."},
 	{"transactions", "CALL BYTES", "Length of the Call's Payload stream in bytes, including the data items in chunks."},
 	{"transactions", "REPLY BYTES", "Length of the Reply's Payload stream in bytes, including the data items in chunks."},
@@ -41,6 +41,7 @@ var explanations = []Explanation{
 	{"transactions", "NOT INVALIDATED", "Number of handles of the Call that the Reply did not invalidate, so that the requester has to invalidate them itself. Shown only with --wide or --columns."},
 	{"transactions", "LATENCY", "Time from the first packet of the Call to the last packet of the Reply (of the copy that the requester accepted), without the time for which the Call waited for credits before it was sent. <= marks an upper bound: the capture does not prove which copy of the Reply was accepted."},
 	{"transactions", "CAUSE", "Id of the sentence about where most of the latency, or a large part of it, passed; docs/causes.md explains each, and a line below the table says in a few words what those of the table mean. The ladder diagram has the sentence."},
+	{"transactions", "REPEATS", "What the RPC repeats: 2nd of #33 is the second attempt of the request that began with RPC 33, and 5th try the fifth RPC that asks for the same after the server had put it off or the session was lost (retry of #33 in records that were read back)."},
 	{"transactions", "STATUS", "Outcome: ok, no_reply, no_call (the Call is not in the capture), the RDMA, RPC or NFS error, or malformed (no error status, but a finding proves that the Call or the Reply cannot be decoded)."},
 	{"transactions", "!", "The RPC has findings, which rdmadump check lists."},
 

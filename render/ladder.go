@@ -12,6 +12,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/claim"
+	"github.com/rdmadump/rdmadump/internal/query"
 )
 
 // ladderBars is the number of handles that get a bar of their own next to the ladder.
@@ -135,14 +136,12 @@ func ladderLines(theme *Theme, width int, r *record.Transaction, all bool) (line
 	if r.Direction == record.Backward {
 		left, right = right, left
 	}
-	add(&rung{}, barNames(theme, width, bars[:shown])...)
 	if len(columns) > 1 {
 		add(&rung{}, theme.dim.of(fmt.Sprintf("%*s %s", stamps, "", columns.cells(func(numberColumn) string { return packetHead }))))
 	}
 	sides := left + strings.Repeat(" ", max(0, arrow-len(left)-len(right))) + right
 	add(&rung{}, theme.dim.of(fmt.Sprintf("%*s %s %-*s%s", stamps, "TIME", columns.head(), arrow, sides, barHeads(shown))))
-	below := arrowLegend(theme, width, rungs, len(columns) > 1)
-	below = append(below, legend(theme, width, r, bars, all)...)
+	below := slices.Concat(arrowLegend(theme, width, rungs, len(columns) > 1), legend(theme, width, r, bars, rungs, all), checked(theme, width, r, all))
 	open := make([]bool, shown)
 	first, last := 0, 0 // rungs that are left out
 	if !all {
@@ -427,8 +426,8 @@ func lastTime(r *record.Transaction) record.Time {
 	return r.Start()
 }
 
-// heading returns the lines above a ladder: the RPC and its outcome, what took most of its latency and who, the parts of the latency, and
-// the rules with findings. With all, the sentences are whole.
+// heading returns the lines above a ladder: the RPC and its outcome, what took most of its latency and who, and the parts of the latency.
+// With all, the sentences are whole.
 func heading(theme *Theme, width int, r *record.Transaction, all bool) (lines []string) {
 	add := func(label string, shade ink, text string) {
 		if text == "" {
@@ -444,6 +443,9 @@ func heading(theme *Theme, width int, r *record.Transaction, all bool) (lines []
 		}
 	}
 	word, shade := status(theme, r)
+	if which, malformed := r.Malformed.Get(); malformed {
+		word, shade = strings.ToUpper(which[:1])+which[1:]+" does not decode; "+word, theme.bad
+	}
 	if latency, known := r.LatencyNS.Get(); known {
 		word += " after "
 		if r.LatencyMinNS.Known() {
@@ -455,10 +457,13 @@ func heading(theme *Theme, width int, r *record.Transaction, all bool) (lines []
 	if r.Direction == record.Backward {
 		about += ", backward"
 	}
-	if r.Attempt > 1 {
-		about += fmt.Sprintf(", attempt %d of #%d", r.Attempt, r.Request)
+	if repeats := query.Repeats(r); repeats != "" {
+		about += ", " + repeats
 	}
-	what := shortProcedure(r, "")
+	what := query.Deed(r)
+	if r.ProgramName.Or("") == "NFS" {
+		what = strings.TrimPrefix(what, r.ProgramVersion()+" ")
+	}
 	if file, known := r.File.Get(); known {
 		what += " " + endOf(clean(file), 40, theme.glyphs.shortened)
 	}
@@ -490,9 +495,19 @@ func heading(theme *Theme, width int, r *record.Transaction, all bool) (lines []
 		parts = theme.atMost() + parts
 	}
 	add("time", ink{}, parts)
-	add("check", theme.bad, strings.Join(r.Findings, ", "))
-	if all {
-		add("", theme.warn, reportedElsewhere(r))
+	return lines
+}
+
+// checked returns the lines that name the rules with findings and, with all, the RPCs that have those of its timeouts.
+func checked(theme *Theme, width int, r *record.Transaction, all bool) (lines []string) {
+	width = max(width-overviewLabel, narrowest)
+	text, more := packed(r.Findings, width), []string(nil)
+	if elsewhere := reportedElsewhere(r); all && elsewhere != "" {
+		more = Wrap(elsewhere, width)
+	}
+	for i, line := range slices.Concat(text, more) {
+		label := map[bool]string{true: "check"}[i == 0 && len(text) > 0]
+		lines = append(lines, theme.key.of(fmt.Sprintf("%-*s", overviewLabel, label))+theme.bad.of(line))
 	}
 	return lines
 }
@@ -626,7 +641,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 			}
 		case record.EventReply:
 			m := r.Reply
-			g.text, g.ink, g.kind = "Reply, not delivered", theme.bad, ""
+			g.text, g.ink, g.kind = undelivered(r, e), theme.bad, ""
 			if m != nil {
 				g.text, g.ink, g.below = messageText(messageName("Reply", m, r.Timeline), m), theme.key, operationLines(r.Decoded.Reply)
 				g.span(m.First(), m.Last())
@@ -709,6 +724,19 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 	rungs = withFirstCopy(rungs, theme, r)
 	slices.SortStableFunc(rungs, func(a, b rung) int { return cmp.Compare(a.at, b.at) })
 	return withPauses(rungs, theme, r)
+}
+
+// undelivered says that a Reply was not delivered, how long it is, and which limit it exceeds.
+func undelivered(r *record.Transaction, e *record.Event) string {
+	text := "Reply"
+	n := e.Bytes.Or(0)
+	if n > 0 {
+		text += " of " + Size(n)
+	}
+	if limit, known := r.ReplyLimit.Get(); known && n > limit {
+		text += ", inline limit " + Size(limit)
+	}
+	return text + ", not delivered"
 }
 
 // inLineOfMessage reports whether the line of the Call or of the Reply says what the event is about.
@@ -960,26 +988,6 @@ func (t *Theme) arrowLine(g *rung, width int) string {
 	return c.side + toLeft + strings.Repeat(line, left) + " " + text + " " + strings.Repeat(line, right) + c.side
 }
 
-// barNames says which handles the letters above the bars stand for.
-func barNames(theme *Theme, width int, bars []record.Exposure) (lines []string) {
-	var parts []string
-	for i, x := range bars {
-		part := fmt.Sprintf("%c %v", 'a'+i, x.Handle)
-		if i == len(bars)-1 || bars[i+1].Chunk != x.Chunk { // Handles next to each other that are of the same chunk share its name.
-			part += " (" + chunkName(x.Chunk) + ")"
-		}
-		parts = append(parts, part)
-	}
-	if parts == nil {
-		return nil
-	}
-	parts[0] = "exposed memory by handle, on the right: " + parts[0]
-	for _, line := range packed(parts, width) {
-		lines = append(lines, theme.dim.of(line))
-	}
-	return lines
-}
-
 // barHeads returns the letters above the bars.
 func barHeads(n int) string {
 	var b strings.Builder
@@ -1026,34 +1034,67 @@ func (t *Theme) mark(c byte) string {
 	return string(rune(c))
 }
 
-// legend explains the marks and lists the handles: transferred bytes, and how each exposure
-// ended.
-func legend(theme *Theme, width int, r *record.Transaction, bars []record.Exposure, all bool) (lines []string) {
+// meanings are the marks of handle bars, in the order in which a legend explains them.
+var meanings = []struct {
+	mark byte
+	text string
+}{{'+', "exposed"}, {'#', "data moved"}, {'x', "invalidated remotely"}, {'o', "needs local invalidation"}}
+
+// legend explains the marks that are drawn and lists the handles. Handles of one kind share a line, which says how many bytes were
+// transferred and how the exposures ended. Without all, a line names the handles that have a bar.
+func legend(theme *Theme, width int, r *record.Transaction, bars []record.Exposure, rungs []rung, all bool) (lines []string) {
 	if len(bars) == 0 {
 		return nil
 	}
-	lines = append(lines, theme.dim.of(fmt.Sprintf("%s exposed  %s data moved  %s invalidated remotely  %s needs local invalidation",
-		theme.mark('+'), theme.mark('#'), theme.mark('x'), theme.mark('o'))))
-	for i, x := range bars {
-		if i == ladderBars && !all {
-			return append(lines, fmt.Sprintf("    and %d more handles", len(bars)-i))
+	var marks []string
+	for _, m := range meanings {
+		drawn := func(g rung) bool {
+			for i, handle := range g.handle {
+				if g.marks[i] == m.mark && slices.ContainsFunc(bars[:min(len(bars), ladderBars)], func(x record.Exposure) bool { return x.Handle == handle }) {
+					return true
+				}
+			}
+			return false
 		}
-		name := " "
-		if i < ladderBars {
-			name = string(rune('a' + i))
+		if slices.ContainsFunc(rungs, drawn) {
+			marks = append(marks, theme.mark(m.mark)+" "+m.text)
+		}
+	}
+	if marks != nil {
+		lines = append(lines, theme.dim.of(strings.Join(marks, "  ")))
+	}
+	for i := 0; i < len(bars); {
+		first, j, moved := bars[i], i, int64(0)
+		var names, handles []string
+		for ; j < len(bars) && bars[j].Chunk == first.Chunk && bars[j].EndedBy == first.EndedBy && bars[j].To == first.To; j++ {
+			if moved += bars[j].MovedBytes; j < ladderBars {
+				names = append(names, string(rune('a'+j)))
+			}
+			if j < ladderBars || all {
+				handles = append(handles, bars[j].Handle.String())
+			}
+		}
+		if more := j - i - len(handles); more > 0 {
+			handles = append(handles, fmt.Sprintf("and %d more", more))
 		}
 		end := map[string]string{
 			record.ByResponder: "invalidated remotely", record.ByRequester: "needs local invalidation", record.ByNobody: withoutReply(r),
-		}[x.EndedBy]
-		exposed := Duration(x.To.Sub(x.From))
-		if x.EndedBy == record.ByNobody {
+		}[first.EndedBy]
+		exposed := Duration(first.To.Sub(first.From))
+		if first.EndedBy == record.ByNobody {
 			exposed = "at least " + exposed
 		}
-		text := fmt.Sprintf("%v %s, %s moved, exposed for %s, %s", x.Handle, chunkName(x.Chunk), Size(x.MovedBytes), exposed, end)
-		for _, line := range wrapped(text, width-4) {
-			lines = append(lines, "  "+name+" "+line)
-			name = " "
+		kind := chunkName(first.Chunk)
+		if n := j - i; n > 1 {
+			kind = fmt.Sprintf("%s, %d handles", kind, n)
 		}
+		text := fmt.Sprintf("%s, %s moved, exposed for %s, %s: %s", kind, Size(moved), exposed, end, strings.Join(handles, " "))
+		name := strings.Join(names, "")
+		for _, line := range wrapped(text, width-len(name)-3) {
+			lines = append(lines, "  "+fmt.Sprintf("%-*s", len(names), name)+" "+line)
+			name = ""
+		}
+		i = j
 	}
 	return lines
 }

@@ -14,22 +14,23 @@ type column struct {
 	name   string
 	fields string // fields that its cells show, as columnFields reads them; empty if they show none
 	// total returns the number that its cells show if the field is an object; nil if it is not. -o csv has no such column.
-	total  func(record any) any
-	scale  string // range of values that the heading shows after the name
-	right  bool   // aligned to the right, because it contains numbers
-	flex   bool   // takes the width that the other columns leave
-	wrap   bool   // its text continues in further lines, or below the row on a narrow terminal; only for the last column
-	min    int    // least width of a column with flex
-	whole  bool   // a column with flex has at least the width of its short texts
-	at     int    // of tables of sums, whose columns depend on the width alone: the narrowest terminal that has the column; 0 for all
-	rank   int    // of lists: columns with the highest rank are hidden first on a narrow terminal; 0 is never hidden
-	usual  int    // width in a live table, which cannot wait for rows to learn widths from
-	varied bool   // hidden unless the sample has at least two different texts, not counting empty ones
-	some   bool   // hidden if all texts in the sample are empty or 0
-	wide   bool   // for special questions: hidden unless the user wants all columns, or chose this one
-	former string // headings that the column had, with commas between them; --columns, -Y, -e and --sort still accept them
-	foot   string // line below a table for people that explains the heading, if the column is shown; empty for none
-	signs  []sign // what is explained after foot if a cell has it
+	total   func(record any) any
+	scale   string // range of values that the heading shows after the name
+	right   bool   // aligned to the right, because it contains numbers
+	flex    bool   // takes the width that the other columns leave
+	wrap    bool   // its text continues in further lines, or below the row on a narrow terminal; only for the last column
+	min     int    // least width of a column with flex
+	whole   bool   // a column with flex has at least the width of its short texts
+	at      int    // of tables of sums, whose columns depend on the width alone: the narrowest terminal that has the column; 0 for all
+	rank    int    // of lists: columns with the highest rank are hidden first on a narrow terminal; 0 is never hidden
+	usual   int    // width in a live table, which cannot wait for rows to learn widths from
+	varied  bool   // hidden unless the sample has at least two different texts, not counting empty ones
+	differs bool   // hidden on a screen if all texts in the sample are the same
+	some    bool   // hidden if all texts in the sample are empty or 0
+	wide    bool   // for special questions: hidden unless the user wants all columns, or chose this one
+	former  string // headings that the column had, with commas between them; --columns, -Y, -e and --sort still accept them
+	foot    string // line below a table for people that explains the heading, if the column is shown; empty for none
+	signs   []sign // what is explained after foot if a cell has it
 	// meaning returns what a text of the cells means, for the list after foot, or nothing; nil for none.
 	meaning func(text string) string
 }
@@ -432,6 +433,9 @@ func (t *table) omit() {
 			t.uniform[i] = uniform
 		case c.some:
 			t.uniform[i] = uniform && isZero(text)
+		}
+		if _, same := t.same(i); c.differs && same && t.width > 0 && !t.live && t.theme.hidden == nil {
+			text, t.uniform[i] = t.common[i], true
 		}
 		if t.uniform[i] {
 			t.common[i], t.widths[i] = text, 0

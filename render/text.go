@@ -13,7 +13,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
-	"github.com/rdmadump/rdmadump/internal/analyze"
+	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/claim"
 	"github.com/rdmadump/rdmadump/internal/query"
 )
@@ -74,9 +74,10 @@ func (t *Text) Finish() error {
 	return err
 }
 
-// Late returns the columns that are hidden because of the texts of the first rows, and had other texts in later rows.
+// Late returns the columns that are hidden because of the texts of the first rows, and had other texts in later rows, unless the lines below
+// the table say so.
 func (t *Text) Late() []string {
-	if t.table == nil {
+	if t.table == nil || t.width > 0 {
 		return nil
 	}
 	return t.table.late
@@ -100,33 +101,34 @@ func Size(n int64) string         { return field.Size(n) }
 func Change(share float64) string { return field.Change(share) }
 
 var transactionColumns = []column{
-	{name: "#", fields: "id", right: true, rank: 5, usual: 5},
+	{name: "#", fields: "id", right: true, usual: 5},
 	{name: "TIME", fields: "call.time", right: true, usual: 11},
-	{name: "CONN", fields: "connection", right: true, rank: 3},
+	{name: "CONN", fields: "connection", right: true, rank: 3, differs: true},
 	{name: "XID", fields: "xid"},
-	{name: "DIR", fields: "direction", rank: 7, usual: 4},
-	{name: "CLIENT", fields: "client", rank: 3, varied: true},
+	{name: "DIR", fields: "direction", rank: 7, usual: 4, differs: true},
+	{name: "CLIENT", fields: "client", rank: 4, varied: true},
 	{name: "SERVER", fields: "server", rank: 5, varied: true},
 	{name: "UID", fields: "uid", right: true, rank: 2, varied: true},
 	{name: "GID", fields: "gid", right: true, rank: 9, varied: true},
 	{name: "MACHINE", fields: "machine", rank: 6, varied: true},
 	{name: "PRINCIPAL", fields: "principal", rank: 2, varied: true},
-	{name: "PROCEDURE", fields: "program_name version procedure_name operation operations", flex: true, min: 23, usual: 45, signs: []sign{{shortMark, "stands for other operations of the COMPOUND"}}},
+	{name: "PROCEDURE", fields: "program_name version procedure_name operation operations", flex: true, min: 21, usual: 25},
 	{name: "FILE", fields: "file file_from", rank: 1, usual: 24, some: true, signs: []sign{{shortMark, "stands for the beginning of the path"}}},
-	{name: "CALL BYTES", former: "CALL", fields: "call.payload_bytes", right: true, rank: 1},
-	{name: "REPLY BYTES", former: "REPLY", fields: "reply.payload_bytes", right: true, rank: 1},
+	{name: "CALL BYTES", former: "CALL", fields: "call.payload_bytes", right: true, rank: 2, differs: true},
+	{name: "REPLY BYTES", former: "REPLY", fields: "reply.payload_bytes", right: true, rank: 3, differs: true},
 	{
-		name: "FORM", fields: "call.form reply.form", rank: 4, usual: 15, foot: "FORM: of the Call and the Reply: short (in a Send), chunked (data in chunks) or long (completely in a chunk)",
+		name: "FORM", fields: "call.form reply.form", rank: 5, usual: 15, differs: true, foot: "FORM: of the Call and the Reply: short (in a Send), chunked (data in chunks) or long (completely in a chunk)",
 		signs: []sign{{"?", "for a Call that is not in the capture"}, {"-", "for no Reply"}},
 	},
-	{name: "RDMA READ", former: "READ", fields: "rdma-read=read", right: true, rank: 6},
-	{name: "RDMA WRITE", former: "WRITE", fields: "rdma-write=write", right: true, rank: 6},
+	{name: "RDMA READ", former: "READ", fields: "rdma-read=read", right: true, rank: 6, differs: true},
+	{name: "RDMA WRITE", former: "WRITE", fields: "rdma-write=write", right: true, rank: 6, differs: true},
 	{name: "CREDITS REQUESTED/GRANTED", former: "CREDITS", fields: "call.credits reply.credits", right: true, wide: true},
 	{name: "INVALIDATED", fields: "invalidation.handle", wide: true},
 	{name: "NOT INVALIDATED", fields: "not_invalidated", right: true, wide: true},
-	{name: "LATENCY", fields: "latency_ns", right: true, usual: 8, signs: []sign{{AtMost, "marks an upper bound: the capture does not prove which copy of the Reply was accepted"}}},
-	{name: "CAUSE", fields: "cause.id cause.text", rank: 10, some: true, foot: causeFoot("CAUSE"), meaning: claim.Meaning},
-	{name: "STATUS", fields: "status nfs_status findings", signs: []sign{{"!", "marks RPCs with findings, which rdmadump check lists"}}},
+	{name: "LATENCY", fields: "latency_ns", right: true, usual: 8, signs: []sign{{AtMost, "upper bound: which copy of the Reply was accepted is unknown"}}},
+	{name: "CAUSE", fields: "cause.id cause.text", rank: 10, some: true, differs: true, foot: causeFoot("CAUSE"), meaning: claim.Meaning},
+	{name: "REPEATS", fields: "request attempt retry_of", some: true, signs: []sign{{"of #", "names the first attempt of the request"}, {"try", "asks again for what was put off"}}},
+	{name: "STATUS", fields: "status nfs_status findings", signs: []sign{{"!", "marks RPCs with warnings or errors, which rdmadump check lists"}}},
 }
 
 // causeFoot explains the ids of causes in a column with this heading.
@@ -137,13 +139,13 @@ var directions = map[record.Direction]string{record.Forward: "fwd", record.Backw
 // Transaction writes a row of the table of transactions.
 func (t *Text) Transaction(r *record.Transaction) error {
 	status, shade := status(t.theme, r)
-	if len(r.Findings) > 0 {
+	if slices.ContainsFunc(r.Findings, isProblem) {
 		status += " !"
 	}
 	read, written := query.Moved(r)
-	procedure := cell{text: Procedure(r)}
+	procedure := query.Procedure(r)
 	if t.width > 0 {
-		procedure.short = shortProcedure(r, t.theme.glyphs.shortened)
+		procedure = query.Deed(r)
 	}
 	t.cells = append(t.cells[:0],
 		cell{text: strconv.FormatInt(r.ID, 10), ink: t.theme.dim},
@@ -157,7 +159,7 @@ func (t *Text) Transaction(r *record.Transaction) error {
 		caller(r, r.GID, number),
 		caller(r, r.Machine, clean),
 		caller(r, r.Principal, clean),
-		procedure,
+		cell{text: procedure},
 		cell{text: t.path(r)},
 		cell{text: payload(r.Call)},
 		cell{text: payload(r.Reply)},
@@ -169,9 +171,16 @@ func (t *Text) Transaction(r *record.Transaction) error {
 		cell{text: some(int64(len(r.NotInvalidated)))},
 		cell{text: Latency(r)},
 		cell{text: r.Cause.Or(record.Cause{}).ID, ink: t.theme.dim},
+		cell{text: query.Repeats(r), ink: t.theme.warn},
 		cell{text: status, ink: shade},
 	)
 	return t.row(transactionColumns)
+}
+
+// isProblem reports whether findings of a rule are part of a problem: those that are no more than notes are not.
+func isProblem(id string) bool {
+	r := rule.Find(id)
+	return r != nil && r.Severity != record.Note
 }
 
 // caller returns the cell of a fact about the client's user. It is empty for the Calls of a server.
@@ -204,41 +213,6 @@ func (t *Text) row(columns []column) error {
 		t.table.live = t.live
 	}
 	return t.table.row(t.cells)
-}
-
-// Procedure returns the program, version and procedure of a transaction, and the operations
-// of a COMPOUND.
-func Procedure(r *record.Transaction) string {
-	if !r.Program.Known() {
-		if len(r.Operations) > 0 {
-			return strings.Join(r.Operations, " ")
-		}
-		return analyze.NotDecoded
-	}
-	if len(r.Operations) > 0 {
-		return r.ProgramVersion() + " " + strings.Join(r.Operations, " ")
-	}
-	return r.ProgramProcedure()
-}
-
-// shortProcedure returns Procedure with only one operation of a COMPOUND, the one that it
-// was sent for. The mark stands for the other operations.
-func shortProcedure(r *record.Transaction, mark string) string {
-	operation, known := r.Operation.Get()
-	at := slices.Index(r.Operations, operation)
-	if !known || at < 0 {
-		return Procedure(r)
-	}
-	if at > 0 {
-		operation = mark + operation
-	}
-	if at < len(r.Operations)-1 {
-		operation += mark
-	}
-	if !r.Program.Known() {
-		return operation
-	}
-	return r.ProgramVersion() + " " + operation
 }
 
 // known returns the text of a value, or the text unknown if there is no value.

@@ -149,6 +149,11 @@ type Transaction struct {
 
 	// Key is that of the record of the connection.
 	Key Opt[Hex64] `json:"-"`
+	// Try is the number of the try of what RetryOf repeats, counted from 1; 0 for the first, and if the record was read back.
+	Try int `json:"-"`
+	// ReplyLimit is the inline threshold, in bytes, that a Reply exceeded which was not delivered; null if it exceeded none, and if the
+	// record was read back.
+	ReplyLimit Opt[int64] `json:"-"`
 	// FileUses lists the files that the RPC acted on: File, and others that it read, wrote, created, renamed or
 	// removed. It is filled in only with the option Files of
 	// package dissect, as are File, FileFrom and FileHandle.
@@ -310,6 +315,9 @@ func (r *Transaction) FillWaits() {
 		w.WithinNS = SomeIf(within, r.LatencyNS.Known() && r.Call != nil)
 	}
 }
+
+// NotDecoded stands for the procedure of a transaction whose Call could not be decoded or is not in the capture.
+const NotDecoded = "(not decoded)"
 
 // ProgramVersion returns the program with its version, such as "NFS4" or "program 99 v1". The
 // program must be known.

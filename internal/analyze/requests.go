@@ -76,7 +76,7 @@ func operationName(r *record.Transaction) string {
 	case r.Operation.Known() || r.ProcedureName.Known():
 		return r.Operation.Or(r.ProcedureName.Or(""))
 	case !r.Program.Known():
-		return NotDecoded
+		return record.NotDecoded
 	}
 	return r.ProgramProcedure()
 }

@@ -146,10 +146,6 @@ func (t *Table) latency(s *Stats, ns int64) {
 	})
 }
 
-// NotDecoded is the name of the row for Calls that could not be decoded or are not in the
-// capture.
-const NotDecoded = "(not decoded)"
-
 // Name returns the name of the row for a transaction. If the Call is not in the capture, only
 // a COMPOUND has operations, because its Reply names them.
 func Name(r *record.Transaction, by string) string {
@@ -158,7 +154,7 @@ func Name(r *record.Transaction, by string) string {
 	case !r.Program.Known() && by == ByOperation && known && r.Direction == record.Forward:
 		return "NFS4 " + operation
 	case !r.Program.Known():
-		return NotDecoded
+		return record.NotDecoded
 	case by == ByProgram:
 		return r.ProgramVersion()
 	case by == ByOperation && known:

@@ -531,7 +531,7 @@ func (c *compiler) ofType(o *operand, op string, lit *literal) (accepts func(any
 	words := lit.kind == isText || lit.kind == isWord
 	wanted, ok := lit.value, slices.Contains(kind.takes, lit.kind)
 	if words && kind.read != nil {
-		wanted, ok = kind.read(lit.text)
+		wanted, ok = kind.read(strings.TrimPrefix(lit.text, "<=")) // Tables mark upper bounds so.
 	}
 	switch {
 	case f.Type == "object" && f.shown == nil:
@@ -539,9 +539,10 @@ func (c *compiler) ofType(o *operand, op string, lit *literal) (accepts func(any
 	case f.Type == "duration" && lit.kind == isNumber && lit.value != 0 && !strings.HasSuffix(o.word, "_ns") && !strings.HasSuffix(o.word, ".ns"):
 		panic(c.wrong(lit.from, lit.to, "%[1]s has no unit; write %[1]sms, %[1]sus or %[1]ss", typed))
 	case ok:
+		drawn := drawnAs(f, lit)
 		return func(v any) bool {
 			order, ok := compareOne(v, wanted)
-			return ok && ordered(order)
+			return ok && (ordered(order) || (op == "==" || op == "!=") && drawn(v))
 		}, f.Type == "object"
 	case f.Type == "bool":
 		truths := map[string]bool{"true": true, "yes": true, "1": true, "false": false, "no": false, "0": false}
@@ -556,6 +557,19 @@ func (c *compiler) ofType(o *operand, op string, lit *literal) (accepts func(any
 		return c.asText(o, op, lit), true
 	}
 	panic(c.wrong(lit.from, lit.to, cmp.Or(kind.instead[lit.kind], kind.wrong), o.path, typed))
+}
+
+// drawnAs returns a function that reports whether tables show a duration or a number of bytes as the literal, which is rounded.
+func drawnAs(f *Field, lit *literal) func(v any) bool {
+	typed := strings.TrimPrefix(lit.text, "<=")
+	draw := map[bool][]func(int64) string{true: {field.Duration}, false: {field.Amount, field.Size}}[f.Type == "duration"]
+	if lit.kind == isNumber || f.Type == "hex" || f.Type == "time" {
+		return func(any) bool { return false }
+	}
+	return func(v any) bool {
+		n, is := v.(int)
+		return is && slices.ContainsFunc(draw, func(draw func(int64) string) bool { return draw(int64(n)) == typed })
+	}
 }
 
 // canonical returns the value of an enumeration that a word stands for, or "" if it stands

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -96,7 +97,14 @@ var ofTransactions = []drawnField{
 		return list
 	}},
 	added("form", "text", "Forms of the Call and of the Reply, such as short>long, or TCP or UDP for a transaction without RDMA.", func(r *record.Transaction) any { return Forms(r) }),
-	{Field: Field{Path: "cause", raw: func(r any) any { return sentence(r.(*record.Transaction)).Any() }}},
+	{Field: Field{Path: "cause", raw: func(r any) any { return sentence(r.(*record.Transaction)).Any() }, shown: func(r any) any {
+		cause, known := r.(*record.Transaction).Cause.Get()
+		if !known {
+			return nil
+		}
+		return []any{cause.ID, cause.Text}
+	}}},
+	shown[*record.Transaction]("id", nil, "#"),
 	shown("status", func(r *record.Transaction) any { return Outcome(r) }).among(outcomes),
 	shown[*record.Transaction]("nfs_status", nil).among(nfsStatuses),
 	shown("program", func(r *record.Transaction) any { return r.ProgramName.Any() }).among(nfs.ProgramWords),
@@ -105,19 +113,23 @@ var ofTransactions = []drawnField{
 	shown[*record.Transaction]("operation", nil).among(nfs.PrincipalWords),
 	shown[*record.Transaction]("operations", nil).among(nfs.OperationWords),
 	shown("procedure", func(r *record.Transaction) any {
-		if !r.Program.Known() {
-			return nil
+		names := []any{Procedure(r), Deed(r)}
+		if r.Program.Known() {
+			names = append(names, r.ProgramProcedure(), r.ProcedureName.Or(""), r.ProgramVersion()+" "+strings.Join(r.Operations, " "))
 		}
-		names := []any{r.ProgramProcedure(), r.ProcedureName.Or("")}
 		for _, op := range r.Operations {
 			names = append(names, op)
 		}
-		return append(names, r.ProgramVersion()+" "+strings.Join(r.Operations, " "))
+		return names
+	}),
+	added("repeats", "text", "What the RPC repeats, as the column REPEATS shows it: 2nd of #33 for the second attempt of the request that began with transaction 33, 5th try for the fifth RPC that asks for the same after the server had put it off; null if it repeats nothing.", func(r *record.Transaction) any {
+		text := Repeats(r)
+		return record.SomeIf(text, text != "").Any()
 	}),
 	shown("call", func(r *record.Transaction) any { return payloadOf(r.Call) }, "call-bytes"),
 	shown("reply", func(r *record.Transaction) any { return payloadOf(r.Reply) }, "reply-bytes"),
 	shown[*record.Transaction]("reply.credits", nil, "granted"),
-	shown[*record.Transaction]("call.credits", nil, "credits"),
+	shown[*record.Transaction]("call.credits", nil, "credits", "credits-requested/granted"),
 	shown[*record.Transaction]("invalidation.handle", nil, "invalidated"),
 	shown[*record.Transaction]("not_invalidated", nil, "not-invalidated"),
 }
@@ -206,6 +218,68 @@ func Outcome(r *record.Transaction) string {
 		return malformed
 	}
 	return "ok"
+}
+
+// Procedure returns the program, version and procedure of a transaction. A COMPOUND is the operation that it was sent for, and in
+// parentheses all of its operations if there are others.
+func Procedure(r *record.Transaction) string {
+	text := Deed(r)
+	if len(r.Operations) > 1 {
+		text += " (" + strings.Join(r.Operations, " ") + ")"
+	}
+	return text
+}
+
+// Deed returns the program, version and procedure of a transaction, or the operation that a COMPOUND was sent for. It tells an RPC that sets
+// up or destroys an RPCSEC_GSS context, and one whose arguments are encrypted.
+func Deed(r *record.Transaction) string {
+	gss, secured := r.GSS.Get()
+	text := record.NotDecoded
+	switch operation, compound := r.Operation.Get(); {
+	case compound && len(r.Operations) > 0:
+		text = operation
+	case len(r.Operations) > 0:
+		text = r.Operations[0]
+	case r.Program.Known():
+		text = strings.TrimPrefix(r.ProgramProcedure(), r.ProgramVersion()+" ")
+	}
+	if r.Program.Known() {
+		text = r.ProgramVersion() + " " + text
+	}
+	switch {
+	case !secured:
+	case gss.Procedure == "init" || gss.Procedure == "continue_init":
+		text += " (GSS init)"
+	case gss.Procedure == "destroy":
+		text += " (GSS destroy)"
+	case gss.Service.Or("") == "privacy" && len(r.Operations) == 0:
+		text += " (krb5p)"
+	}
+	return text
+}
+
+// Repeats returns which attempt of a request, or which try, a transaction is: "2nd of #33", "5th try". It returns nothing for one that
+// repeats nothing.
+func Repeats(r *record.Transaction) string {
+	var parts []string
+	if r.Attempt > 1 {
+		parts = append(parts, fmt.Sprintf("%s of #%d", ordinal(r.Attempt), r.Request))
+	}
+	if of, known := r.RetryOf.Get(); known && r.Try > 1 {
+		parts = append(parts, ordinal(r.Try)+" try")
+	} else if known {
+		parts = append(parts, fmt.Sprintf("retry of #%d", of))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ordinal returns a number such as 2nd.
+func ordinal(n int) string {
+	ending := "th"
+	if tens := n / 10 % 10; tens != 1 {
+		ending = cmp.Or(map[int]string{1: "st", 2: "nd", 3: "rd"}[n%10], ending)
+	}
+	return strconv.Itoa(n) + ending
 }
 
 // sentence returns the sentence about what took most of the latency of an RPC.

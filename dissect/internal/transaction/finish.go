@@ -106,6 +106,8 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 		r.Meanwhile = x.meanwhile
 	}
 	r.Request, r.Attempt, r.RetryOf, r.RetransmitOf = k.Request, k.Attempt, record.SomeIf(k.RetryOf, k.RetryOf != 0), record.SomeIf(k.RetransmitOf, k.RetransmitOf != 0)
+	r.Try = k.Try
+	r.ReplyLimit = record.SomeIf(int64(inlineThreshold(cs, x.side.Other())), r.ReplyLost && slices.Contains(k.Findings, rule.InlineThresholdExceeded.ID))
 	if x.state.hasReply() || x.state == lost {
 		r.Reply = &x.answer
 	}

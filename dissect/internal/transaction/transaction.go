@@ -163,6 +163,7 @@ type story struct {
 	Request       int64
 	Attempt       int
 	RetryOf       int64 // 0 for none
+	Try           int   // 0 for the first, and for another attempt
 	Status        record.Status
 	Operations    []string
 	Minor         record.Opt[uint32] // of the COMPOUND

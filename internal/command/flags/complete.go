@@ -107,7 +107,7 @@ func offerXIDs(*View) cobra.CompletionFunc {
 		return look(cmd.Context(), args, func(offer func(string) error) dissect.Handler {
 			return dissect.Handler{Transaction: func(r *record.Transaction) error {
 				if xid := r.XID.String(); strings.HasPrefix(xid, prefix) {
-					return offer(xid + "\t" + render.Procedure(r))
+					return offer(xid + "\t" + query.Procedure(r))
 				}
 				return nil
 			}}
