@@ -296,7 +296,6 @@ var unneeded = map[string]string{
 	"backward-not-msg connection no_handshake":               "without the handshake it is unknown which side is the client",
 	"error-unknown-xid other no_handshake":                   "the check reports rdma-error instead",
 	"receive-not-posted connection closing":                  "the check does not regard a NAK after the end as one of a Receive",
-	"backward-unexpected other half_read":                    "the truncated message is a Reply, after which no Call is outstanding",
 	"receive-not-posted connection unordered":                "with packets out of order, who used the buffer is unknown, and there is no finding",
 	"call-not-answered own awaited":                          "the finding is reported at the end, when nothing is awaited",
 	"short-message-dropped own no_handshake":                 "without the handshake it is unknown which side is the client",

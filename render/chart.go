@@ -312,6 +312,9 @@ type Moment struct {
 	N    int64
 }
 
+// longestTrip is the largest value that a chart of a path shows: a week, in nanoseconds. Times of damaged captures may be anything.
+const longestTrip = 7 * 24 * 3600 * 1e9
+
 // PathChart draws the longest round trips around the RPCs of a connection, and its repeated packets, over time. It draws nothing if there
 // are neither.
 func PathChart(on Screen, trips, repeats []Moment, axis Axis) error {
@@ -323,12 +326,11 @@ func PathChart(on Screen, trips, repeats []Moment, axis Axis) error {
 	row := func(label string, list []Moment, sum bool, text func(int64) string) {
 		columns, most := make([]int, plot), 0
 		for _, m := range list {
-			x := &columns[time.column(m.Time)]
+			x, n := &columns[time.column(m.Time)], int(min(max(m.N, 0), longestTrip))
 			if sum {
-				*x += int(m.N)
-			} else {
-				*x = max(*x, int(m.N))
+				n = min(n+*x, longestTrip)
 			}
+			*x = max(*x, n)
 			most = max(most, *x)
 		}
 		if most > 0 {
@@ -502,7 +504,7 @@ func percent(v record.Opt[float64]) string {
 	return known(v, "-", func(v float64) string { return fmt.Sprintf("%.0f%%", v*100) })
 }
 
-// attemptsColumn has the number of attempts of the RPCs of a row, if it is larger.
+// attemptsColumn has the number of attempts of the RPCs of a row.
 var attemptsColumn = column{name: "ATTEMPTS", fields: "attempts", right: true, at: 100}
 
 // inAttempts says how many attempts a number of RPCs had, or nothing if each had one.
@@ -513,14 +515,6 @@ func inAttempts(rpcs, n int64) string {
 	return " in " + field.Count(n) + " " + record.Noun(n, "attempt")
 }
 
-// attempts returns the number of attempts of a number of RPCs, or a sign if each had one.
-func (t *Theme) attempts(rpcs, n int64) cell {
-	if n == rpcs {
-		n = 0
-	}
-	return t.number(n)
-}
-
 var statsColumns = []column{
 	{name: "NAME", fields: "name", flex: true, min: 20},
 	{name: "RPCS", former: "COUNT", fields: "rpcs=requests", right: true},
@@ -528,7 +522,7 @@ var statsColumns = []column{
 	{name: "ERRORS", former: "ERR", fields: "errors", right: true},
 	{name: "NO REPLY", fields: "no_reply", right: true},
 	{name: "REPEATED", former: "RETRANSMITTED,RETR", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot},
-	{name: "STALLED", former: "STALL SHARE", fields: "phases.wait_ns", right: true, foot: "STALLED: share of the latencies in which nothing moved"},
+	{name: "STALLED", former: "STALL SHARE", fields: "phases.wait_ns", right: true, foot: "STALLED: part of the latencies spent waiting for retransmissions, credits or other RPCs"},
 	{name: "BYTES", fields: "bytes", right: true, at: 100},
 	{name: "CALL BYTES", fields: "call_bytes", total: func(r any) any { return int(r.(*analyze.Stats).CallBytes.Total()) }, right: true, wide: true},
 	{name: "CALL BYTES SHORT/CHUNKED/LONG", former: "CALL S/C/L", fields: "call_bytes.short call_bytes.chunked call_bytes.long", wide: true},
@@ -539,7 +533,7 @@ var statsColumns = []column{
 	{name: "P99", fields: "latency.p99_ns", right: true, at: 140},
 	{name: "WORST", fields: "latency.max_ns", right: true},
 	{name: "SUM", fields: "total_ns", right: true, at: 140, foot: "SUM: of the latencies"},
-	{name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", at: 140},
+	{name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", at: 140, some: true},
 	{name: "LATENCY", former: "HISTOGRAM", at: 180},
 	{name: "PROVEN CLIENT/NETWORK/SERVER/REST", former: "PROVEN", fields: "shares.client_min_ns shares.network_min_ns shares.server_min_ns shares.server_max_ns", wide: true},
 	{name: "CONGESTED", fields: "congested", right: true, at: 200},
@@ -577,7 +571,7 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 		if err := t.row([]cell{
 			{text: clean(s.Name), ink: theme.key},
 			theme.number(s.Requests),
-			theme.attempts(s.Requests, s.Attempts),
+			theme.number(s.Attempts),
 			theme.number(int64(s.Errors)),
 			theme.number(int64(s.NoReply)),
 			theme.number(int64(s.Retransmitted)),

@@ -39,7 +39,7 @@ func Files(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 			{text: path, ink: theme.key, tail: true},
 			{text: f.Server.Or("")},
 			theme.number(int64(f.Operations)),
-			theme.attempts(int64(f.Operations), int64(f.Attempts)),
+			theme.number(int64(f.Attempts)),
 			theme.number(int64(f.Errors)),
 			theme.number(int64(f.NoReply)),
 			theme.bytes(f.BytesRead),

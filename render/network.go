@@ -67,7 +67,7 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 		return err
 	}
 	if uncertain := clockError(points); uncertain > 0 {
-		text := fmt.Sprintf("clocks +-%s: delays one way up to this too long, the other way as much too short", field.Brief(uncertain))
+		text := fmt.Sprintf("clocks +-%s: each delay is right within this", field.Brief(uncertain))
 		if _, err := fmt.Fprintln(s.Out, s.Theme.dim.of(strings.Join(wrapped(text, s.Width), "\n"))); err != nil {
 			return err
 		}

@@ -76,7 +76,7 @@ func Rates(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 			{text: string(c.append(nil, r.Start))},
 			{text: clean(r.Name), ink: theme.key},
 			theme.number(int64(r.RPCs)),
-			theme.attempts(int64(r.RPCs), int64(r.Attempts)),
+			theme.number(int64(r.Attempts)),
 			theme.number(int64(r.Errors)),
 			theme.number(int64(r.NoReply)),
 			theme.number(int64(r.Retransmitted)),

@@ -444,7 +444,7 @@ func (t *table) omit() {
 }
 
 // isZero reports whether a column that is shown only if it has texts may be hidden in spite of this one.
-func isZero(text string) bool { return text == "" || text == "0" }
+func isZero(text string) bool { return text == "" || text == "0" || text == "." || text == "·" }
 
 // heading returns the text at the top of the column.
 func (c *column) heading() string {

@@ -7,13 +7,13 @@ import (
 )
 
 var taskColumns = []column{
-	{name: "RPC", fields: "request", right: true, rank: 4, usual: 5, foot: "RPC: id of the first RPC; rdmadump FILE -Y 'request == RPC' lists its attempts"},
+	{name: "RPC", fields: "request", right: true, rank: 4, usual: 5, foot: "RPC: number of its first RPC"},
 	{name: "TIME", fields: "from", right: true, usual: 11},
 	{name: "CONN", fields: "connection", right: true, rank: 3},
 	{name: "OPERATION", fields: "operation", usual: 10},
 	{name: "FILE", fields: "file", flex: true, min: 12, usual: 20},
 	{name: "TRIES", fields: "tries", right: true, usual: 3},
-	{name: "ATTEMPTS", fields: "attempts", right: true, rank: 2, usual: 3, foot: "ATTEMPTS: Calls of all tries"},
+	{name: "ATTEMPTS", fields: "attempts", right: true, rank: 2, usual: 3, foot: "TRIES: requests of the client; ATTEMPTS: Calls that it sent for them"},
 	{name: "BLOCKED", fields: "blocked_ns", right: true, usual: 8, foot: "BLOCKED: from the first Call until the last Reply was there", signs: []sign{{"-", "without a Reply"}}},
 	{name: "PAUSE", fields: "pause_ns", right: true, rank: 1, usual: 8, foot: "PAUSE: of the client, before the last try"},
 	{name: "FIRST STATUS", fields: "statuses", rank: 5, usual: 14},

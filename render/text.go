@@ -127,7 +127,7 @@ var transactionColumns = []column{
 	{name: "NOT INVALIDATED", fields: "not_invalidated", right: true, wide: true},
 	{name: "LATENCY", fields: "latency_ns", right: true, usual: 8, signs: []sign{{AtMost, "upper bound: which copy of the Reply was accepted is unknown"}}},
 	{name: "CAUSE", fields: "cause.id cause.text", rank: 10, some: true, differs: true, foot: causeFoot("CAUSE"), meaning: claim.Meaning},
-	{name: "REPEATS", fields: "request attempt retry_of", some: true, signs: []sign{{"of #", "names the first attempt of the request"}, {"try", "asks again for what was put off"}}},
+	{name: "REPEATS", fields: "request attempt retry_of", some: true, signs: []sign{{"of #", "the same request, sent again; # is its first attempt"}, {"try", "asked again after the server put it off"}}},
 	{name: "STATUS", fields: "status nfs_status findings", signs: []sign{{"!", "marks RPCs with warnings or errors, which rdmadump check lists"}}},
 }
 
@@ -393,7 +393,7 @@ func (t *Text) Connections(list []*record.Connection) error {
 		cell{text: qpns(r)},
 		cell{text: r.UpperLayer, ink: t.theme.key},
 		t.theme.number(sum.RPCs),
-		t.theme.attempts(sum.RPCs, sum.Transactions),
+		t.theme.number(sum.Transactions),
 		cell{text: known(r.PathMTU, "", strconv.Itoa)},
 		cell{text: inlineThresholds(r)},
 		cell{text: announced(r)},

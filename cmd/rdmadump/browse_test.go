@@ -92,7 +92,7 @@ func TestBrowseInTerminal(t *testing.T) {
 		s := newSession(t, 100, 30, []string{"TERM=screen-256color", "LANG=C.UTF-8"}, program+" browse "+sample)
 		s.wait(`1 Problems[\s\S]*\? keys`)
 		s.keys("2")
-		s.wait(`2 RPCs 64[\s\S]*> +6\.781997[\s\S]*\? keys`)
+		s.wait(`2 RPCs 64[\s\S]*> +1 +6\.781997[\s\S]*\? keys`)
 		s.keys("j", "Enter")
 		s.wait(`EXCHANGE_ID verifier[\s\S]*0x3ea94e54 of connection 0  Enter: its packet`)
 		s.keys("Enter")
@@ -194,7 +194,7 @@ func TestBrowseInTerminal(t *testing.T) {
 		s := newSession(t, 80, 24, []string{"TERM=xterm"}, program+" browse --follow "+growing)
 		s.wait(`live`)
 		s.keys("2", "g", "j", "j")
-		s.wait(`> +6\.886120[\s\S]*RPC 3 of [1-5]\d,`)
+		s.wait(`> +3 +6\.886120[\s\S]*RPC 3 of [1-5]\d,`)
 		f, err := os.OpenFile(growing, os.O_APPEND|os.O_WRONLY, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -203,7 +203,7 @@ func TestBrowseInTerminal(t *testing.T) {
 		if _, err := f.Write(data[len(data)/2:]); err != nil {
 			t.Fatal(err)
 		}
-		s.wait(`> +6\.886120[\s\S]*RPC 3 of 64,`)
+		s.wait(`> +3 +6\.886120[\s\S]*RPC 3 of 64,`)
 		s.keys("Enter")
 		s.wait(`0x3fa94e54 of connection 0  Enter: its packet`)
 		s.keys("Enter")
@@ -230,7 +230,7 @@ func TestLiveInTerminal(t *testing.T) {
 	for _, test := range []struct{ view, first, then, end string }{
 		{"stats", `NFS4 OPEN +\d `, `NFS4 CREATE_SESSION +2 `, `NFS4 CREATE_SESSION +2 `},
 		{"overview", `so far +46 RPCs, all answered`, `so far +64 RPCs, all answered`, `OK +64 RPCs, all answered[\s\S]*\nCB_RECALL +3 `},
-		{"connections", `rpcrdma +27 `, `rpcrdma +37 `, `disconnect`},
+		{"connections", `20049 +27 `, `20049 +37 `, `client closed`},
 		{"rate", `TIME +RPCS`, `TIME +RPCS`, `TIME +RPCS`},
 		{"files", `/deleg`, `/deleg1 +9 `, `/deleg1 +9 `},
 	} {
