@@ -96,7 +96,8 @@ func OperationSums(w io.Writer, theme *Theme, width int, rows []*analyze.Operati
 	for _, r := range rows {
 		p50, p90, p99, worst := theme.quantiles(&r.Latency)
 		err := t.row([]cell{
-			{text: clean(r.Name), ink: theme.key}, theme.number(r.Count), theme.bytes(r.Bytes), theme.number(r.Retransmitted), theme.number(r.Stalled),
+			{text: clean(r.Name), ink: theme.key},
+			theme.number(r.Count), theme.bytes(r.Bytes), theme.number(r.Retransmitted), theme.number(r.Stalled),
 			theme.time(r.StalledNS).in(theme.warn), p50, p90, p99, worst,
 		})
 		if err != nil {

@@ -200,7 +200,7 @@ func TestScreensStandStill(t *testing.T) {
 				if !heading.MatchString(lines[0]) {
 					continue // nothing to show
 				}
-				key := fmt.Sprintf("%s, %d columns, RPCs: %t, several points: %t", screen, width, rpcs, len(args) > 1)
+				key := fmt.Sprintf("%s, %d columns, RPCs: %t, at points: %t", screen, width, rpcs, name == "both ends" || name == "three points")
 				head := strings.Join(strings.Fields(heading.ReplaceAllStringFunc(lines[0], func(s string) string {
 					before, _, _ := strings.Cut(s, " .. ")
 					return strings.TrimRight(before, "0123456789. abcdefghijklmnopqrstuvwxyz")
