@@ -226,10 +226,10 @@ type limited struct {
 func (l *limited) ReadBatch(ctx context.Context, b *capture.Batch) error {
 	if l.ended {
 		b.Release()
-		return io.EOF
+		return l.end(io.EOF)
 	}
 	if err := l.Source.ReadBatch(ctx, b); err != nil {
-		return err
+		return l.end(err)
 	}
 	for i := range b.Frames {
 		l.packets++
@@ -248,6 +248,15 @@ func (l *limited) ReadBatch(ctx context.Context, b *capture.Batch) error {
 		}
 	}
 	return nil
+}
+
+// end returns the error with which reading ends: that of the packets that could not be stored, if there are any. Otherwise the summary would
+// not tell of it.
+func (l *limited) end(err error) error {
+	if l.saved != nil && err == io.EOF {
+		return cmp.Or(l.saved.flush(), err)
+	}
+	return err
 }
 
 // oneSource returns an error if there is more than one source of live traffic.
