@@ -136,7 +136,9 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 	h.Tick = func() error {
 		p.Update()
 		if r.Tick != nil {
-			s.fail(r.Tick())
+			if err := r.Tick(); err != nil { // packets cannot be stored: as if the input could not be read
+				return err
+			}
 		}
 		if r.refresh != nil && r.refresh.now != nil {
 			s.fail(r.refresh.tick())
