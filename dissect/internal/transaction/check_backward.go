@@ -2,6 +2,7 @@ package transaction
 
 import (
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
@@ -119,6 +120,7 @@ func asksForBackchannel(x *txn) bool {
 func noteSessionReply(cs *connState, x *txn, body []byte) {
 	if id := x.checks.session.destroys; id != nil && x.nfsStatus == record.Some("NFS4_OK") {
 		cs.table.addSession(*id, session{destroyed: cs.link.Setup().ID})
+		cs.table.destroyed = true
 	}
 	if !asksForBackchannel(x) {
 		return
@@ -187,6 +189,14 @@ func (t *Table) addSession(id sessionID, s session) {
 		t.sessions = map[sessionID]session{}
 	}
 	t.sessions[id] = s
+}
+
+// doubtDestroyed forgets the sessions that were destroyed: a message that was captured only in part may create one of them again.
+func (t *Table) doubtDestroyed() {
+	if t.destroyed {
+		maps.DeleteFunc(t.sessions, func(_ sessionID, s session) bool { return s.destroyed.Known() })
+		t.destroyed = false
+	}
 }
 
 // noteResponseSize records the ca_maxresponsesize of a session that was created.

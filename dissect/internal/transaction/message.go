@@ -52,6 +52,7 @@ func (cs *connState) done(o *rdma.Operation) {
 	case o.Kind != rdma.Send:
 		cs.moved(o)
 	case trustIn(o) != trusted:
+		cs.table.doubtDestroyed()
 		cs.doubts.unverified(o.Number)
 		cs.message(o)
 		cs.doubts.unverified(0)

@@ -116,7 +116,8 @@ type Table struct {
 	attempts   record.Attempts[struct{}]
 	seed       maphash.Seed // of arguments
 
-	sessions map[sessionID]session // of NFSv4.1
+	sessions  map[sessionID]session // of NFSv4.1
+	destroyed bool                  // sessions may have some that were destroyed
 
 	protocols     upper.Protocols
 	header        rpcrdma.Header // of the current Send
