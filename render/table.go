@@ -432,7 +432,7 @@ func (t *table) omit() {
 		case c.varied:
 			t.uniform[i] = uniform
 		case c.some:
-			t.uniform[i] = uniform && isZero(text)
+			t.uniform[i] = uniform && t.isZero(text)
 		}
 		if _, same := t.same(i); c.differs && same && t.width > 0 && !t.live && t.theme.hidden == nil {
 			text, t.uniform[i] = t.common[i], true
@@ -444,7 +444,7 @@ func (t *table) omit() {
 }
 
 // isZero reports whether a column that is shown only if it has texts may be hidden in spite of this one.
-func isZero(text string) bool { return text == "" || text == "0" || text == "." || text == "·" }
+func (t *table) isZero(text string) bool { return text == "" || text == "0" || text == t.theme.none() }
 
 // heading returns the text at the top of the column.
 func (c *column) heading() string {
@@ -547,7 +547,7 @@ func (t *table) missed(i int, text string) {
 		return
 	}
 	switch {
-	case c.wide, c.at > 0, t.uniform[i] && isZero(text):
+	case c.wide, c.at > 0, t.uniform[i] && t.isZero(text):
 	case t.uniform[i] && t.common[i] == "" && c.varied:
 		t.common[i] = text
 	case t.uniform[i]:

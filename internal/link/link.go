@@ -323,6 +323,11 @@ func (d *Decoder) native(at, end int) Carries {
 	return d.transport(CarriesInfiniBand, at, end)
 }
 
+// InIPoIB reports whether the TCP segment or UDP datagram is inside a datagram of IP over InfiniBand.
+func (d *Decoder) InIPoIB() bool {
+	return d.lrh != nil && (d.Carries == CarriesTCP || d.Carries == CarriesUDP) // native InfiniBand carries neither in another way
+}
+
 const ipoibLen = 4
 
 // IsIPoIB reports whether a packet with a BTH is a datagram of IP over InfiniBand (RFC 4391, section 6). The queue pairs of IPoIB have no

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/bits"
-	"slices"
 	"strconv"
 
 	"github.com/rdmadump/rdmadump/capture"
@@ -106,7 +105,7 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 	if p.wants.Has(forLinks) {
 		p.links(l.Headers(), f.Data)
 	}
-	if (l.Carries == link.CarriesTCP || l.Carries == link.CarriesUDP) && p.wants.Has(field.Summary) && slices.ContainsFunc(l.Headers(), isIPoIB) {
+	if l.InIPoIB() {
 		p.addSummary("IPoIB | ")
 	}
 	switch l.Carries {
@@ -152,8 +151,6 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 	}
 	return &p.Packet
 }
-
-func isIPoIB(h link.Header) bool { return h.Kind == link.HeaderIPoIB }
 
 // linkTables maps each kind of header that package link decodes to its table.
 var linkTables = [link.HeaderKinds]*field.Header{

@@ -37,9 +37,6 @@ type sessionRules struct {
 // ask notes that the Call asks for a backchannel.
 func (r *sessionRules) ask() { r.asks = true }
 
-// destroy notes the session that the Call destroys.
-func (r *sessionRules) destroy(id sessionID) { r.destroys = &id }
-
 // checkBackward checks the form of a message in the backward direction.
 func checkBackward(c checker, m *message) {
 	h := m.header
@@ -62,7 +59,7 @@ func checkBackwardCall(c checker, m *message) {
 		noteBackchannelRequest(c.cs, c.x, m)
 		if ops := c.x.rec.Operations; len(ops) > 0 && ops[len(ops)-1] == "DESTROY_SESSION" {
 			if id, known := sessionOf(m.arguments, len(ops)-1); known {
-				c.x.checks.session.destroy(id)
+				c.x.checks.session.destroys = &id
 			}
 		}
 		return

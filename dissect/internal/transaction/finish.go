@@ -107,7 +107,9 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 	}
 	r.Request, r.Attempt, r.RetryOf, r.RetransmitOf = k.Request, k.Attempt, record.SomeIf(k.RetryOf, k.RetryOf != 0), record.SomeIf(k.RetransmitOf, k.RetransmitOf != 0)
 	r.Try = k.Try
-	r.ReplyLimit = record.SomeIf(int64(inlineThreshold(cs, x.side.Other())), r.ReplyLost && slices.Contains(k.Findings, rule.InlineThresholdExceeded.ID))
+	if r.ReplyLost && slices.Contains(k.Findings, rule.InlineThresholdExceeded.ID) {
+		r.ReplyLimit = record.Some(int64(inlineThreshold(cs, x.side.Other())))
+	}
 	if x.state.hasReply() || x.state == lost {
 		r.Reply = &x.answer
 	}

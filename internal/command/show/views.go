@@ -206,12 +206,13 @@ func (a *alike) finish() {
 	if !slices.ContainsFunc(a.list, func(r *record.Connection) bool { return strings.HasPrefix(r.UpperLayer, "rpc") }) {
 		a.text.WithoutRPCs()
 	}
-	rows := map[string][]*record.Connection{}
-	for _, r := range a.list {
-		rows[render.AlikeKey(r)] = append(rows[render.AlikeKey(r)], r)
+	rows, keys := map[string][]*record.Connection{}, make([]string, len(a.list))
+	for i, r := range a.list {
+		keys[i] = render.AlikeKey(r)
+		rows[keys[i]] = append(rows[keys[i]], r)
 	}
-	for _, r := range a.list {
-		switch row := rows[render.AlikeKey(r)]; {
+	for i, r := range a.list {
+		switch row := rows[keys[i]]; {
 		case len(row) < leastAlike:
 			a.fail(a.text.Connection(r))
 		case row[0] == r:
