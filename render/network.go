@@ -21,7 +21,7 @@ var networkColumns = []column{
 	{name: "DUPLICATED", former: "DUP", fields: "duplicated", right: true},
 	{name: "MIRROR COPIES", former: "MIRROR", fields: "mirror_duplicates", right: true, at: 140},
 	{name: "SHORTEST", former: "LEAST", fields: "delay.min_ns", right: true, at: 140},
-	{name: "P50", fields: "delay.p50_ns", right: true, foot: "P50, P90, P99, WORST: one-way delay"},
+	{name: "P50", fields: "delay.p50_ns", right: true, foot: "P50 to WORST: one-way delay"},
 	{name: "P90", fields: "delay.p90_ns", right: true, at: 140},
 	{name: "P99", fields: "delay.p99_ns", right: true, at: 140},
 	{name: "WORST", fields: "delay.max_ns", right: true},

@@ -84,7 +84,7 @@ var operationSumColumns = []column{
 	{name: "REPEATED", former: "RETRANSMITTED,RETR", fields: "retransmitted", right: true, at: 100},
 	{name: "STALLED", fields: "stalled", right: true, foot: "STALLED: operations that waited for a retransmission"},
 	{name: "STALL TIME", fields: "stalled_ns", right: true},
-	{name: "P50", fields: "latency.p50_ns", right: true, foot: "P50, P90, P99, WORST: time to the acknowledgement"},
+	{name: "P50", fields: "latency.p50_ns", right: true, foot: "P50 to WORST: time to the acknowledgement"},
 	{name: "P90", fields: "latency.p90_ns", right: true},
 	{name: "P99", fields: "latency.p99_ns", right: true, at: 100},
 	{name: "WORST", fields: "latency.max_ns", right: true},

@@ -383,7 +383,7 @@ func why(s *sink, show func(any) error) (h dissect.Handler, finish func()) {
 		case s.written == 0:
 			s.fail(fmt.Errorf("--why %d: the capture has no packet with this number", s.Why))
 		case lines == nil:
-			lines = []string{"nothing follows from it: it belongs to no connection that is followed, or was captured twice\n"}
+			lines = []string{"it says nothing about the order of requests, and no event of an operation is about it\n"}
 		}
 		for _, line := range lines {
 			_, err := s.w.WriteString(line)
