@@ -864,7 +864,11 @@ func damageOf(e *record.Event) string { return Clean(cmp.Or(e.Reason, "bad ICRC"
 
 // withPauses inserts the waits.
 func withPauses(rungs []rung, theme *Theme, r *record.Transaction) []rung {
-	for wait := range r.Stalls() {
+	busy := int64(0) // in stalls that say which RPC came first
+	for wait, ns := range r.Stalls() {
+		if wait.Reason == record.HeadOfLine {
+			busy += ns
+		}
 		at := slices.IndexFunc(rungs, func(g rung) bool { return g.at > wait.From && !g.pause || g.at >= wait.To })
 		if at < 0 {
 			at = len(rungs)
@@ -875,6 +879,12 @@ func withPauses(rungs []rung, theme *Theme, r *record.Transaction) []rung {
 		}
 		text, short, least := pauseText(r, wait, to)
 		rungs = slices.Insert(rungs, at, rung{at: wait.From, first: wait.First(), last: wait.First(), pause: true, ink: theme.warn, text: text, short: short, least: least})
+	}
+	if b, known := r.BehindReads.Get(); known && b.NS-busy >= max(busy, 1e6) {
+		least := fmt.Sprintf("%s behind RDMA Reads of %v", Duration(b.NS), b.XID)
+		short := fmt.Sprintf("%s behind RDMA Reads of other RPCs: XID %v", Duration(b.NS), b.XID)
+		at := slices.IndexFunc(rungs, func(g rung) bool { return g.at > b.From })
+		rungs = slices.Insert(rungs, max(at, 0), rung{at: b.From, pause: true, ink: theme.warn, text: "... " + short + " ...", short: short, least: least})
 	}
 	return rungs
 }

@@ -68,7 +68,6 @@ type RDMAOperation struct {
 	RetransmittedFrom FromPair        `json:"retransmitted_from" doc:"Senders of these packets; the client is the end that opened the connection."`
 	StalledNS         int64           `json:"stalled_ns" doc:"Sum of the stalls, in nanoseconds."`
 	Waits             []Wait          `json:"waits" doc:"Stalls: times in which the operation made no progress until a retransmission, each with its reason."`
-	BehindNS          int64           `json:"behind_ns,omitzero" doc:"Time from the request of an RDMA Read until the first copies of the responses to the earlier ones of its side were complete, in nanoseconds: RDMA Reads are answered in the order of their requests. Present only if there was such a time."`
 	Transaction       Opt[int64]      `json:"transaction" doc:"Transaction number (id): the RPC that the operation belongs to; null on connections of other upper layers, and if the operation belongs to none."`
 
 	Key Opt[Hex64] `json:"-"` // that of the record of the connection

@@ -538,6 +538,7 @@ type LostRef struct {
 // BehindReads is the time in which responses to RDMA Reads of a transaction stood behind those of others. It is no wait:
 // the packets of both may have been sent at full speed.
 type BehindReads struct {
+	From        Time  `json:"from" doc:"Time of the first of these requests."`
 	NS          int64 `json:"ns" doc:"Time from requests of RDMA Reads until the first copies of the responses to those that other transactions had requested before were complete, each moment counted once, in nanoseconds. Copies that were sent again came later: waits has that time."`
 	Transaction int64 `json:"transaction" doc:"Transaction number (id): the other transaction for which the longest part was."`
 	XID         Hex32 `json:"xid" doc:"XID of that transaction."`

@@ -15,6 +15,11 @@ const mostTrips = 64
 
 // appendEndings appends the facts that follow a sentence.
 func (f *facts) appendEndings(b []byte, id string) []byte {
+	if before, known := f.BehindReads.Get(); known && before.NS >= least && strings.HasPrefix(id, "client-") {
+		b = field.AppendDuration(append(b, " For "...), before.NS)
+		b, _ = before.XID.AppendText(append(b, ", its RDMA Reads stood behind those of other RPCs: XID "...))
+		b = append(b, '.')
+	}
 	m, known := f.Meanwhile.Get()
 	if !known {
 		return b

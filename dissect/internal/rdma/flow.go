@@ -39,7 +39,6 @@ type flow struct {
 	heldCopies  int64        // retransmissions of requests that wait, or did not come to their receiver
 	parts       assembly
 	taken       record.Time  // of the latest request, or segment, that is in order
-	answered    record.Time  // of the end of the latest response to a Read of it
 	offsets     *offsets     // nil if no positions are wanted
 	sent        *sent.Sender // nil without several capture points
 	absent      *window      // with several capture points: requests that left their sender, and of which no copy has come to the receiver

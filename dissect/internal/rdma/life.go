@@ -16,7 +16,6 @@ type life struct {
 	again       [2]int64     // retransmitted packets: of the request, and of the response
 	waits       []record.Wait
 	transaction record.Opt[int64]
-	behind      int64 // time in which earlier Reads were answered, in nanoseconds
 	refused     bool
 	passed      bool // the record was passed on
 }
@@ -119,11 +118,6 @@ func (o *Operation) stall(b *Burst, from, at record.Stamp) record.Wait {
 
 // kindsOfRecords has the kinds of operations in records.
 var kindsOfRecords = [...]record.OperationKind{Send: record.SendOperation, Write: record.WriteOperation, Read: record.ReadOperation, Atomic: record.AtomicOperation}
-
-// standsBehind notes until when the response to a Read stood behind those to the Reads before it.
-func (l *life) standsBehind(o *Operation, earlier record.Time) {
-	l.behind = max(0, int64(earlier-o.First.Time))
-}
 
 // pass passes the record of the operation on, once.
 func (o *Operation) pass() {
@@ -229,7 +223,6 @@ func (o *Operation) makeRecord() *record.RDMAOperation {
 		r.Handle, r.Offset = record.Some(record.Hex32(o.Handle)), record.Some(record.Hex64(o.Offset))
 		r.Requested = record.SomeIf(o.Length, o.Announced)
 	}
-	r.BehindNS = l.behind
 	if handle, known := o.Invalidates.Get(); known {
 		r.Invalidates = record.Some(record.Hex32(handle))
 	}

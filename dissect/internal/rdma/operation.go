@@ -194,11 +194,6 @@ func (o *Operation) read(offset int64, data []byte, size int, fresh int64) {
 		o.conn.follower.Moved(o, o.Offset+uint64(offset), data, size)
 	}
 	if o.Bytes >= o.Length {
-		f := o.conn.flows[o.Side]
-		if o.life != nil {
-			o.life.standsBehind(o, f.answered)
-		}
-		f.answered = o.Last.Time
 		o.complete(nil)
 	}
 }

@@ -99,6 +99,7 @@ func (x *txn) noteBehind(requested record.Stamp, before *answeredRead) {
 	b := x.behind
 	if b == nil {
 		b = new(behind)
+		b.From = requested.Time
 		x.behind = b
 		x.charge(behindCost)
 	}
