@@ -182,6 +182,36 @@ func TestOverviewOfNothing(t *testing.T) {
 	}
 }
 
+// TestUnfinishedOperations: at 100 columns, the list and the overview say how much was asked for if less was moved.
+func TestUnfinishedOperations(t *testing.T) {
+	var b bytes.Buffer
+	text := render.NewText(&b, render.NewLook(render.Look{Colour: render.NoColour}), 100)
+	c := analyze.NewCollector()
+	for id, moved := range []int64{1024, 16384, 8192, 0, 0, 0} {
+		r := &record.RDMAOperation{
+			ID: int64(id), Kind: record.ReadOperation, Side: record.Server, Handle: record.Some(record.Hex32(id)), Bytes: moved,
+			Requested: record.Some(max(moved, 16384)), Status: record.OperationIncomplete, StalledNS: 3_759_031_000,
+		}
+		if id == 0 {
+			r.Requested, r.StalledNS = record.Opt[int64]{}, 0
+		}
+		text.Operation(r)
+		c.Operation(r)
+	}
+	text.Finish()
+	for _, want := range []string{" 1024 ", " 16.0K ", " 8192 of 16.0K ", " 0 of 16.0K "} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, &b)
+		}
+	}
+	summary := &record.Summary{Packets: 72}
+	c.Connection(&record.Connection{UpperLayer: "unknown", Transport: "RoCEv2", Packets: 72, Retransmitted: 28})
+	shown := drawn(t, render.Story{Overview: c.Finish(summary), Summary: summary}, 100, render.Look{})
+	if want := "6 RDMA Reads of the server (25 KiB of 81 KiB), "; !strings.Contains(shown, want) {
+		t.Errorf("no %q in\n%s", want, shown)
+	}
+}
+
 // TestNumbersAreWhole: a number is not shortened if it is wider than those that the table
 // learned from. The column with flex becomes narrower instead.
 func TestNumbersAreWhole(t *testing.T) {

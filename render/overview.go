@@ -701,9 +701,6 @@ func (v *overview) traffic() {
 	}
 }
 
-// operationKinds are the kinds of RDMA operations.
-var operationKinds = map[record.OperationKind]string{record.SendOperation: "Send", record.WriteOperation: "RDMA Write", record.ReadOperation: "RDMA Read", record.AtomicOperation: "Atomic"}
-
 // other writes what the connections of another upper layer than RPC did.
 func (v *overview) other(t *analyze.Traffic) {
 	label, words := upperLayer(t.UpperLayer), []string{record.Plural(int64(t.Connections), "connection")}
@@ -714,7 +711,12 @@ func (v *overview) other(t *analyze.Traffic) {
 		words = append(words, fmt.Sprintf("%s stalled, worst %s", field.Count(t.Stalled), field.Brief(t.LongestNS)))
 	}
 	for _, k := range t.Kinds[:min(len(t.Kinds), few)] {
-		words = append(words, fmt.Sprintf("%s %s of the %s (%s)", field.Count(k.Count), record.Noun(k.Count, operationKinds[k.Kind]), k.Side, field.BriefSize(k.Bytes)))
+		done := fmt.Sprintf("%s %s of the %s (%s", field.Count(k.Count), record.Noun(k.Count, operationNames[k.Kind]), k.Side, field.BriefSize(k.Bytes))
+		if k.Bytes < k.Asked { // they come first
+			words = slices.Insert(words, 1, done+" of "+field.BriefSize(k.Asked)+")")
+		} else {
+			words = append(words, done+")")
+		}
 	}
 	v.labeled(label, words, "rdma")
 }

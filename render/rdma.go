@@ -69,10 +69,10 @@ func (t *Text) Operation(r *record.RDMAOperation) error {
 	return t.row(operationColumns)
 }
 
-// bytesOf returns how many bytes an operation moved, and how many its request asked for if it moved none of them.
+// bytesOf returns how many bytes an operation moved, and how many its request asked for if it moved fewer.
 func bytesOf(r *record.RDMAOperation) string {
-	if asked, known := r.Requested.Get(); known && r.Bytes == 0 && asked > 0 {
-		return "0 of " + Bytes(asked)
+	if asked, known := r.Requested.Get(); known && r.Bytes < asked {
+		return Bytes(r.Bytes) + " of " + Bytes(asked)
 	}
 	return Bytes(r.Bytes)
 }

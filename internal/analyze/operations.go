@@ -104,6 +104,7 @@ type KindCount struct {
 	Side  record.End           `json:"side" doc:"The side that requested them."`
 	Count int64                `json:"count" doc:"Number of RDMA operations."`
 	Bytes int64                `json:"bytes" doc:"Number of bytes that they moved."`
+	Asked int64                `json:"requested" doc:"Number of bytes that their requests announced, or that they moved if a request does not say it."`
 }
 
 // traffic sums up the operations of connections, until the upper layer of each is known.
@@ -125,7 +126,7 @@ func (t *traffic) operation(r *record.RDMAOperation) {
 		sum = &Traffic{}
 		t.open[r.Connection] = sum
 	}
-	sum.count(KindCount{r.Kind, r.Side, 1, r.Bytes})
+	sum.count(KindCount{r.Kind, r.Side, 1, r.Bytes, r.Requested.Or(r.Bytes)})
 	if r.StalledNS > 0 {
 		sum.Stalled++
 		sum.TotalNS += r.StalledNS
@@ -144,6 +145,7 @@ func (s *Traffic) count(k KindCount) {
 	}
 	s.Kinds[i].Count += k.Count
 	s.Kinds[i].Bytes += k.Bytes
+	s.Kinds[i].Asked += k.Asked
 }
 
 // connection adds a connection after its operations.
@@ -180,7 +182,7 @@ func (t *traffic) finish() []Traffic {
 	list := []Traffic{}
 	for _, sum := range t.all {
 		slices.SortFunc(sum.Kinds, func(a, b KindCount) int {
-			return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Side, b.Side))
+			return cmp.Or(cmp.Compare(b.Asked-b.Bytes, a.Asked-a.Bytes), cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Side, b.Side))
 		})
 		list = append(list, *sum)
 	}
