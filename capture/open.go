@@ -256,16 +256,36 @@ func newUnpacker(format string, d decompressor) *unpacker {
 	return &unpacker{d, format, bufio.NewReaderSize(nil, packedRead)}
 }
 
-// errAfterGzip is the error of bytes that follow gzip data. Reset returns that of bytes that begin like gzip data and are none.
-var errAfterGzip = errors.New("what follows the gzip data is no gzip data")
-
-// Read returns decompressed bytes.
+// Read returns decompressed bytes. Members of gzip data, or frames of zstd data, may follow each other; other bytes after them are an error.
 func (u *unpacker) Read(p []byte) (int, error) {
-	n, err := u.decompressor.Read(p)
-	if err == gzip.ErrHeader {
-		err = errAfterGzip
+	for {
+		n, err := u.decompressor.Read(p)
+		if err == io.EOF && u.format == "gzip" {
+			var more []byte
+			switch more, err = u.buffer.Peek(2); {
+			case len(more) == 0: // err is io.EOF, or the error of reading
+			case !bytes.HasPrefix([]byte{0x1f, 0x8b}, more):
+				err = gzip.ErrHeader
+			default:
+				err = u.Reset(u.buffer)
+			}
+		}
+		if err == gzip.ErrHeader || err == zstd.ErrMagicMismatch {
+			err = fmt.Errorf("what follows the %s data is no %[1]s data", u.format)
+		}
+		if n > 0 || err != nil || len(p) == 0 {
+			return n, err
+		}
 	}
-	return n, err
+}
+
+// Reset begins to decompress what r returns: one member of gzip data, or all frames of zstd data.
+func (u *unpacker) Reset(r io.Reader) error {
+	err := u.decompressor.Reset(r)
+	if z, is := u.decompressor.(*gzip.Reader); is && err == nil {
+		z.Multistream(false)
+	}
+	return err
 }
 
 // Close keeps the unpacker for another file.
