@@ -13,7 +13,8 @@ import (
 
 // A capture of a mirror of both ports of a switch, or of several interfaces of a host, has each packet twice. The second copy is
 // not taken: no sender sent it. A retransmission has the same bytes as the first copy, too, if the sender gives its packets
-// no IP identification. But it comes later or after a NAK, and hardly any capture retransmits most of its packets.
+// no IP identification. But it comes later or after a NAK, never with the time of the first copy, and hardly any capture retransmits most of
+// its packets.
 
 // The limits by which packets that are in a capture twice are recognized.
 const (
@@ -82,6 +83,9 @@ func (d *doubles) copies(l *layers, at record.Time) bool {
 	for i := earlier(d.next, *slot); i >= d.aged; {
 		p := &d.sent[i%doubledOf]
 		if p.key == uint32(key>>32) {
+			if p.at == at && d.latest[1-way] < i && d.ticks(at) { // No sender sends a packet again before it can know anything.
+				return true
+			}
 			if p.doubled { // so are the earlier ones with the same bytes, because each copy belongs to the latest
 				break
 			}
@@ -97,6 +101,11 @@ func (d *doubles) copies(l *layers, at record.Time) bool {
 	d.latest[way] = d.next
 	d.next++
 	return false
+}
+
+// ticks reports whether the clock of the capture is so fine that few packets have the latest time.
+func (d *doubles) ticks(at record.Time) bool {
+	return d.sent[max(d.next-doubledNear, 1)%doubledOf].at != at
 }
 
 // before reports whether most packets of a direction that precede the packet at a position are in the capture twice. If there are

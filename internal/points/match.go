@@ -324,13 +324,20 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 	// A host gives each packet that it sends an IP identification of its own, so a twin of one was captured twice, or the network
 	// made it before this point. What arrives at the next point more than once shows the latter.
 	// Without an identification, only a copy that comes sooner than an answer to the first one can is no retransmission.
+	// Behind the first point, only a copy with the same time may be one that the capture made, and not if something between the hosts made
+	// the capture, which has the time of its switching.
 	within := int64(twinsWithin)
-	if !src.mirror[v.dir] && (!w.trusted || e.id == 0) {
-		within = min(within, w.roundTrip())
+	if !src.mirror[v.dir] {
+		switch {
+		case position > 0:
+			within = 0
+		case !w.trusted || e.id == 0:
+			within = min(within, w.roundTrip())
+		}
 	}
-	twin := (src.mirror[v.dir] || position == 0) && m.isTwin(src, e, within)
-	e.copied = twin && !src.mirror[v.dir] && len(w.hops) > 0
-	if e.twin = e.copied && m.plan.atSender(v.dir, src.point); twin && !e.copied {
+	twin := (src.mirror[v.dir] || position < len(w.hops) || m.plan.atReceiver(v.dir, src.point)) && m.isTwin(src, e, within)
+	e.copied = twin && !src.mirror[v.dir] && position < len(w.hops)
+	if e.twin = e.copied && (position > 0 || m.plan.atSender(v.dir, src.point)); twin && !e.copied {
 		e.arriving = secondCopy
 		for i, h := range w.hops {
 			if i == position || i == position-1 {
@@ -485,7 +492,7 @@ func (m *matcher) arrive(at uint64) {
 	switch {
 	case best != 0:
 	case known:
-		if e.arriving, e.copied = duplicate, true; !e.control {
+		if e.arriving, e.copied = duplicate, true; !e.control && !e.twin {
 			h.Duplicated++
 		}
 		if b = m.buckets[keyOn(e.key, own)]; b.taken != 0 && m.ring.has(b.taken-1) {
@@ -506,10 +513,8 @@ func (m *matcher) arrive(at uint64) {
 	}
 	h = w.hops[hop]
 	t := m.ring.at(best - 1)
-	if t.twin {
-		t.twin = false
-		h.count(t.time)
-	}
+	t.isNoTwin()
+	e.isNoTwin()
 	if e.refusedAfter(t) {
 		if t.refused == 0 {
 			e.arriving, t.refused = notYet, at+1
@@ -536,6 +541,28 @@ func (m *matcher) arrive(at uint64) {
 		possible = transmissions{}
 	}
 	m.measure(h, e, t, possible)
+}
+
+// isNoTwin notes that something of a packet arrived, or that another transmission explains it, so that its point did not capture one packet
+// twice: if it looked so, the network made the copy.
+func (e *entry) isNoTwin() {
+	if !e.twin {
+		return
+	}
+	e.twin = false
+	switch h := e.path.hops[e.hop]; {
+	case e.control:
+		return
+	case e.stream:
+		h.leave(e)
+	default:
+		h.count(e.time)
+	}
+	if e.arriving == duplicate {
+		h := e.path.hops[e.hop-1]
+		h.Duplicated++
+		h.BytesDuplicated += int64(e.bytes)
+	}
 }
 
 // choose returns the transmission of an arrival, as its position plus 1, or 0 if there is none. It is the

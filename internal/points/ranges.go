@@ -261,7 +261,9 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		if parts.known = parts.known && n == t.bytes && t.proves(); parts.known {
 			parts.add(t.sum, t.seq-e.seq)
 		}
-		f.isNoTwin(w.hops[hop], t)
+		if f.counted {
+			t.isNoTwin()
+		}
 		if t.left += n; t.left >= t.bytes && t.sending == notYet {
 			t.sending, t.mate = matched, at+1
 		}
@@ -330,7 +332,7 @@ func (h *Hop) arrive(e *entry, newest reach, taken uint32, differs bool) {
 		h.damaged(newest.time)
 		h.Changed++
 	}
-	if rest := int64(e.bytes) - int64(taken); rest > 0 && (taken > 0 || e.second) {
+	if rest := int64(e.bytes) - int64(taken); rest > 0 && (taken > 0 || e.second) && !e.twin {
 		h.BytesDuplicated += rest
 		if taken == 0 {
 			h.Duplicated++
@@ -342,14 +344,6 @@ func (h *Hop) arrive(e *entry, newest reach, taken uint32, differs bool) {
 // IP identification. Something on the way may have changed them.
 func (e *entry) hasHeaderOf(t *entry) bool {
 	return e.answers == t.answers && (e.id == t.id || e.seq != t.seq || e.bytes != t.bytes)
-}
-
-// isNoTwin notes that something of a transmission arrived, so that the network made it before this point if it looked like a twin.
-func (f *stream) isNoTwin(h *Hop, t *entry) {
-	if t.twin && f.counted {
-		h.leave(t)
-	}
-	t.twin = false
 }
 
 // leave counts a segment that left the sender's point of a hop.

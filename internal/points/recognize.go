@@ -603,10 +603,12 @@ func medianDelay(pairs []pair, segments []segment, dir int32) float64 {
 // usable reports whether the relation joins its sources: the lines between their clocks explain nine of ten packets that both have.
 func (r *relation) usable() bool { return len(r.segments) > 0 && 10*r.fitting >= 9*r.shared }
 
-// span connects sources to the reference clock, along the relations with the most packets. Groups of
-// sources that have no relation to it keep their own clock.
+// span connects sources to the reference clock, along the relations whose lines hold for the most packets: a third source shows
+// which of two clocks stepped. Groups of sources that have no relation to it keep their own clock.
 func (p *Plan) span(all []*relation, g groups, root int) {
-	slices.SortStableFunc(all, func(x, y *relation) int { return cmp.Compare(y.fitting, x.fitting) })
+	slices.SortStableFunc(all, func(x, y *relation) int {
+		return cmp.Compare(y.fitting/max(len(y.segments), 1), x.fitting/max(len(x.segments), 1))
+	})
 	joined := map[int]bool{}
 	connect := func(from int) {
 		joined[from] = true

@@ -13,6 +13,7 @@ import (
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/internal/diagnose"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
 
@@ -27,6 +28,7 @@ type told struct {
 	retransmitted, outOfOrder int64
 	packets, lacks            int64
 	rules                     map[string]int // findings that are errors or warnings, by rule and side
+	problems                  map[string]int // errors and warnings of one side, or of the network
 }
 
 // tell reads captures at several points, or at one.
@@ -43,15 +45,30 @@ func tell(t testing.TB, ends [][]capture.Frame) (all told) {
 	for i := range s.Points() {
 		names = append(names, s.Points()[i].Name)
 	}
-	all = told{points: len(names), rules: map[string]int{}}
+	all = told{points: len(names), rules: map[string]int{}, problems: map[string]int{}}
+	var problems diagnose.Collector
 	h := dissect.Handler{
+		Transaction: func(r *record.Transaction) error {
+			problems.Transaction(r)
+			return nil
+		},
+		Task: func(r *record.Task) error {
+			problems.Task(r)
+			return nil
+		},
+		Operation: func(r *record.RDMAOperation) error {
+			problems.Operation(r)
+			return nil
+		},
 		Finding: func(r *record.Finding) error {
+			problems.Finding(r)
 			if r.Severity != record.Note {
 				all.rules[strings.TrimSpace(fmt.Sprint(r.Severity, " ", r.Rule, " ", r.AtFault.Or("")))]++
 			}
 			return nil
 		},
 		Connection: func(r *record.Connection) error {
+			problems.Connection(r)
 			n := r.Counts()
 			all.retransmitted, all.outOfOrder, all.lacks, all.packets = all.retransmitted+n.Retransmitted, all.outOfOrder+n.OutOfOrder, all.lacks+n.NotCaptured, all.packets+n.Packets
 			return nil
@@ -60,13 +77,22 @@ func tell(t testing.TB, ends [][]capture.Frame) (all told) {
 	if len(names) < 2 {
 		names = nil
 	}
-	if _, err := dissect.New(h, dissect.Options{Points: names}).Run(t.Context(), s); err != nil {
+	summary, err := dissect.New(h, dissect.Options{Points: names}).Run(t.Context(), s)
+	if err != nil {
 		t.Fatal(err)
 	}
 	r := result{hops: s.Hops()}
 	all.counts = r.counts()
+	var network []*record.Network
 	for _, h := range s.Hops() {
 		all.reordered += h.Reordered
+		network = append(network, &record.Network{Packets: h.Packets, Lost: h.Lost, Corrupted: h.Corrupted, Changed: h.Changed, Duplicated: h.Duplicated, Reordered: h.Reordered})
+	}
+	problems.Network(network)
+	for _, p := range problems.Problems(summary) {
+		if p.Severity != record.Note && len(p.Places) == 1 && p.Places[0] != record.InCapture {
+			all.problems[fmt.Sprint(p.Severity, " ", p.ID, " of ", p.Places[0])]++
+		}
 	}
 	return all
 }
@@ -86,6 +112,9 @@ func (s *told) accuses(whole *told) (list []string) {
 	more("out of order", s.outOfOrder, whole.outOfOrder)
 	for _, rule := range slices.Sorted(maps.Keys(s.rules)) {
 		more(rule, int64(s.rules[rule]), int64(whole.rules[rule]))
+	}
+	for _, problem := range slices.Sorted(maps.Keys(s.problems)) {
+		more(problem, int64(s.problems[problem]), int64(whole.problems[problem]))
 	}
 	return list
 }
