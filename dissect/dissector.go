@@ -543,9 +543,9 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	in.ICRC = rocev2.ICRCUnchecked
 	var verdict rdma.PacketVerdict
 	taken := false // the tracker used the packet
+	var segment *link.TCP
 	if h := f.Heads(); h != capture.HeadingUnknown && f.Seen == nil {
-		k := wayKey{l.datagram.Src, l.datagram.Dst}
-		d.presence.heads(d.presence.find(k, l.carries == link.CarriesRoCEv2 || l.carries == link.CarriesRoCEv1), h)
+		d.presence.heads(d.presence.find(&l.datagram, l.carries == link.CarriesRoCEv2 || l.carries == link.CarriesRoCEv1), h)
 	}
 	if d.doubled(l, now) {
 		if s.Doubled++; shown {
@@ -576,11 +576,14 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		d.tcp.Src, d.tcp.Dst, d.tcp.At, d.tcp.Identification, d.tcp.Class = g.Src.IP, g.Dst.IP, now, g.Identification, g.Class
 		bad := d.tracker.BadCRC
 		d.tcp.Path = g.Path
-		if g.Path.Undelivered() {
-			if verdict.Mark = g.Path.Mark(); d.tcp.Decode(g.Raw, g.Length, l.offset) {
-				d.tracker.LostSegment(&d.tcp)
-			}
-		} else if d.tcp.Decode(g.Raw, g.Length, l.offset) {
+		if d.tcp.Decode(g.Raw, g.Length, l.offset) {
+			segment = &d.tcp.TCP
+		}
+		switch {
+		case segment == nil:
+		case g.Path.Undelivered():
+			d.tracker.LostSegment(&d.tcp)
+		default:
 			verdict, taken = d.tracker.Segment(&d.tcp)
 		}
 		if taken {
@@ -629,7 +632,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		s.Disordered++
 		d.tracker.Unordered()
 	}
-	d.unlisted(l, now, taken)
+	d.unlisted(l, now, segment, taken)
 	d.count(&verdict, in.ICRC == rocev2.ICRCBad && verdict.Offset.Dropped && verdict.Conn == nil || d.tracker.BadCRC > badCRCs, now)
 	if shown {
 		d.show(taken, &verdict)

@@ -131,8 +131,9 @@ func isTLS(payload []byte) bool {
 	return len(payload) >= 5 && payload[0] >= 20 && payload[0] <= 23 && payload[1] == 3 && payload[2] <= 4 && int(payload[3])<<8|int(payload[4]) <= 1<<14+256
 }
 
-// unlisted notes a packet that no view of RPCs and connections shows. Taken reports whether the tracker used it.
-func (d *Dissector) unlisted(l *layers, now record.Stamp, taken bool) {
+// unlisted notes a packet that no view of RPCs and connections shows. S is its TCP segment, nil if it has none;
+// taken reports whether the tracker used it.
+func (d *Dissector) unlisted(l *layers, now record.Stamp, s *link.TCP, taken bool) {
 	switch l.carries {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand:
 		if l.err == nil && l.packet.Opcode.Transport() == rocev2.UD && l.packet.DestQPN > 1 {
@@ -140,10 +141,9 @@ func (d *Dissector) unlisted(l *layers, now record.Stamp, taken bool) {
 		}
 	case link.CarriesTCP, link.CarriesUDP:
 		src, dst := netip.AddrPortFrom(l.datagram.Src.IP, l.srcPort), netip.AddrPortFrom(l.datagram.Dst.IP, l.dstPort)
-		var s link.TCP
-		if l.carries == link.CarriesTCP && s.Decode(l.datagram.Raw, l.datagram.Length, 0) {
-			d.others.watch(src, dst, &s)
-			if (l.srcPort == portNFS || l.dstPort == portNFS || d.others.servers[src] || d.others.servers[dst]) && isTLS(s.Payload) {
+		if s != nil {
+			d.others.watch(src, dst, s)
+			if isTLS(s.Payload) && (l.srcPort == portNFS || l.dstPort == portNFS || d.others.servers[src] || d.others.servers[dst]) {
 				d.others.note(otherKey{name: record.RPCWithTLS}, now)
 				return
 			}

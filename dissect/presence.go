@@ -66,16 +66,17 @@ type presence struct {
 }
 
 // find returns the way of a packet, which is created if that is wanted; nil if it is not remembered.
-func (p *presence) find(k wayKey, create bool) *way {
+func (p *presence) find(g *rdma.Datagram, create bool) *way {
 	if w := p.latest; w != nil {
-		if w.key == k {
+		if w.key.src == g.Src && w.key.dst == g.Dst {
 			return w
 		}
-		if w.back.key == k {
+		if w.key.src == g.Dst && w.key.dst == g.Src {
 			p.latest = w.back
 			return w.back
 		}
 	}
+	k := wayKey{g.Src, g.Dst}
 	w := p.ways[k]
 	if w == nil && create {
 		if p.full = p.full || len(p.ways) >= maxWays; p.full {
@@ -97,7 +98,7 @@ func (p *presence) find(k wayKey, create bool) *way {
 // question is what matters of a packet that may ask for an answer: also whether it is a retransmission, and how far it came.
 type question struct {
 	asks, again bool
-	path        rdma.Path
+	path        *rdma.Path
 }
 
 // took notes a packet that the tracker took.
@@ -139,26 +140,27 @@ func (p *presence) sent(w *way, at record.Stamp) {
 	if q := w.back; q.came && q.arrived == 1 && q.lost == q.asked-1 { // The packet answers the only one that arrived.
 		q.asked, q.arrived = q.asked-1, 0
 	}
-	if s, silent := w.back.silence(); silent {
+	if w.back.silent() && len(p.silences) < maxSilences {
+		s := w.back.silence()
 		s.To, s.Next = record.Some(at.Time), record.Some(at.Packet)
-		if len(p.silences) < maxSilences {
-			p.silences = append(p.silences, s)
-		}
+		p.silences = append(p.silences, s)
 	}
 	w.back.asked = 0
 	w.last = at
 }
 
-// silence returns the silence of the host that the packets of w go to. If no packet of that host is in the capture, its
+// silent reports whether the host that the packets of w go to is silent. If no packet of that host is in the capture, its
 // packets were perhaps not captured, so that it is not known to be silent. The same holds if nothing was retransmitted.
-func (w *way) silence() (s record.Silence, silent bool) {
-	if w.asked < leastQuestion || !w.again || w.next.Time.Sub(w.first.Time) < leastSilence || !w.back.taken {
-		return s, false
-	}
+func (w *way) silent() bool {
+	return w.asked >= leastQuestion && w.again && w.next.Time.Sub(w.first.Time) >= leastSilence && w.back.taken
+}
+
+// silence returns the silence of the host that the packets of w go to.
+func (w *way) silence() record.Silence {
 	return record.Silence{
 		Address: w.key.dst.String(), Peer: w.key.src.String(), From: w.first.Time, Packets: w.asked, Last: w.back.last.Packet, LastTime: w.back.last.Time,
 		Lost: record.SomeIf(w.lost, w.joined), Arrived: record.SomeIf(w.arrived, w.joined),
-	}, true
+	}
 }
 
 // all returns the silences, the earliest first; those that have not ended are among them. While packets of two hosts are
@@ -166,8 +168,8 @@ func (w *way) silence() (s record.Silence, silent bool) {
 func (p *presence) all() []record.Silence {
 	list := append([]record.Silence{}, p.silences...)
 	for _, w := range p.ways {
-		if s, silent := w.silence(); silent {
-			list = append(list, s)
+		if w.silent() {
+			list = append(list, w.silence())
 		}
 	}
 	list = slices.DeleteFunc(list, func(s record.Silence) bool {
@@ -330,12 +332,11 @@ func (d *Dissector) watch(l *layers, now record.Stamp, v *rdma.PacketVerdict, ta
 	if !g.Src.IP.IsValid() && g.Src.LID == 0 {
 		return false
 	}
-	k := wayKey{g.Src, g.Dst}
 	if !taken {
 		if len(d.presence.ways) == 0 {
 			return false
 		}
-		if w := d.presence.find(k, false); w != nil {
+		if w := d.presence.find(g, false); w != nil {
 			d.presence.sent(w, now)
 		}
 		return false
@@ -351,7 +352,7 @@ func (d *Dissector) watch(l *layers, now record.Stamp, v *rdma.PacketVerdict, ta
 			asks = d.tcp.Length > 0 && !d.tracker.Closing(v.Conn)
 		}
 	}
-	w := d.presence.find(k, true)
+	w := d.presence.find(g, true)
 	if w != nil && ofConnection {
 		if latest := max(w.latest, w.back.latest); latest != 0 && w.began == 0 && now.Time.Sub(latest) >= leastDoubt {
 			w.begins(v.Conn.Setup(), latest, now.Time)
@@ -360,7 +361,7 @@ func (d *Dissector) watch(l *layers, now record.Stamp, v *rdma.PacketVerdict, ta
 	const behind = record.OutOfOrder | record.Late | record.Retransmitted
 	disordered = w != nil && now.Time < w.last.Time && v.Mark&behind != 0 && v.Mark&record.BadICRC == 0
 	d.presence.from(w, l.pause.Port)
-	d.presence.took(w, now, ofConnection, question{asks, again, g.Path})
+	d.presence.took(w, now, ofConnection, question{asks, again, &g.Path})
 	return disordered
 }
 

@@ -78,7 +78,10 @@ func appendMicroseconds(b []byte, ns int64) []byte {
 		b, us = append(b, '-'), -us
 	}
 	b = strconv.AppendInt(b, us/1e6, 10)
-	return fmt.Appendf(b, ".%06d", us%1e6)
+	point := len(b)
+	b = strconv.AppendInt(b, 1e6+us%1e6, 10) // the leading 1 keeps the zeros after it, and becomes the point
+	b[point] = '.'
+	return b
 }
 
 // Axis is the axis of time that all drawings of one connection share.

@@ -362,10 +362,13 @@ func appendPadded(b []byte, v int64, width int) []byte {
 
 // padLeft inserts spaces at at until b has width bytes from there on.
 func padLeft(b []byte, at, width int) []byte {
-	for len(b)-at < width {
-		b = append(b, 0)
-		copy(b[at+1:], b[at:])
-		b[at] = ' '
+	text := len(b)
+	if b = padRight(b, at, width); len(b) > text {
+		n := len(b) - text
+		copy(b[at+n:], b[at:text])
+		for i := range n {
+			b[at+i] = ' '
+		}
 	}
 	return b
 }

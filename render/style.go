@@ -230,10 +230,12 @@ func clean(s string) string {
 func appendClean[T string | []byte](b []byte, s T) []byte {
 	const set = "0123456789abcdef"
 	for i := 0; i < len(s); {
-		if c := s[i]; c >= 0x20 && c < 0x7f {
-			b = append(b, c)
+		plain := i
+		for i < len(s) && s[i] >= 0x20 && s[i] < 0x7f {
 			i++
-			continue
+		}
+		if b = append(b, s[plain:i]...); i == len(s) {
+			break
 		}
 		r, size := firstRune(s[i:])
 		whole := unicode.IsPrint(r) && (r != utf8.RuneError || size > 1)

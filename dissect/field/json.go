@@ -5,13 +5,21 @@ import (
 	"unicode/utf8"
 )
 
+// isPlain says which bytes of a JSON string need no escape.
+var isPlain = func() (is [256]bool) {
+	for c := 0x20; c < 0x7f; c++ {
+		is[c] = c != '"' && c != '\\'
+	}
+	return is
+}()
+
 // AppendJSON appends s as a JSON string that is valid UTF-8 and safe to print: invalid
 // bytes become U+FFFD, and characters that control the output are escaped (control
 // characters, changes of the text direction, line separators).
 func AppendJSON[T string | []byte](b []byte, s T) []byte {
 	b = append(b, '"')
 	plain := 0
-	for plain < len(s) && s[plain] >= 0x20 && s[plain] < 0x7f && s[plain] != '"' && s[plain] != '\\' {
+	for plain < len(s) && isPlain[s[plain]] {
 		plain++
 	}
 	b = append(b, s[:plain]...)

@@ -2,6 +2,7 @@ package record
 
 import (
 	"iter"
+	"math/bits"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -169,8 +170,8 @@ var markNames = [...]string{"retransmitted", "out_of_order", "after_gap", "refus
 // Names returns the names of the marks in the set.
 func (m Marks) Names() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for i, name := range markNames {
-			if m>>i&1 != 0 && !yield(name) {
+		for ; m != 0; m &= m - 1 {
+			if !yield(markNames[bits.TrailingZeros(uint(m))]) {
 				return
 			}
 		}

@@ -94,6 +94,9 @@ type Peak struct {
 	doubtful int32 // where a Reply may be missing
 }
 
+// Exceeded reports whether more Calls are outstanding than the capture has proven so far.
+func (p *Peak) Exceeded(calls int32) bool { return calls > p.proven }
+
 // Count notes how many Calls are outstanding.
 func (p *Peak) Count(calls int32, proven bool) {
 	if proven {

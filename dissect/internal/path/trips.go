@@ -135,8 +135,7 @@ func (r *RoundTrips) Between(from, to record.Time) (t record.Opt[record.RecentTr
 	}
 	var v record.RecentTrips
 	last := record.Time(0)
-	for i := range min(r.count, mostRecent) {
-		s := r.recent[(r.next-1-int(i)+mostRecent)%mostRecent]
+	for _, s := range r.recent[:min(r.count, mostRecent)] {
 		if s.at < from || s.at > to {
 			continue
 		}

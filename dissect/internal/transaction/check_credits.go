@@ -34,13 +34,13 @@ func showsCalls(cs *connState, s rdma.Side) bool {
 	return (rule.CreditLimitExceeded.Needs.Without(evidence.Closing|evidence.Silent).Blocks(gaps) | gaps.Own&calls).Lasting() == 0
 }
 
-// creditsUsed returns the number of Calls of a side that use a credit, and the number of credits if the capture proves
-// both: that no Reply is missing, and what the Replies granted.
-func creditsUsed(cs *connState, s rdma.Side, at record.Time) (calls int, limit record.Opt[uint32], proven bool) {
+// creditsUsed returns the number of Calls of a side that use a credit, and the number of credits. The capture proves both if
+// [rule.CreditLimitExceeded] is proven: no Reply is missing.
+func creditsUsed(cs *connState, s rdma.Side, at record.Time) (calls int, limit record.Opt[uint32]) {
 	a := &cs.checks.credits[s]
 	a.Learn(at)
 	n, known := a.Limit(cs.link.Setup().Handshake)
-	return len(cs.open[s]) - a.Dones(), record.SomeIf(n, known), known && cs.proves(rule.CreditLimitExceeded, s)
+	return len(cs.open[s]) - a.Dones(), record.SomeIf(n, known)
 }
 
 // checkCredits compares the number of outstanding Calls with the granted credits.
@@ -59,7 +59,7 @@ func checkCredits(c checker, m *message) {
 		noteUnowed(c.cs, m)
 		return
 	}
-	n, credits, _ := creditsUsed(c.cs, m.side, m.First.Time)
+	n, credits := creditsUsed(c.cs, m.side, m.First.Time)
 	limit, known := credits.Get()
 	lasting := rule.CreditLimitExceeded.Needs.Blocks(c.cs.sides(record.Some(m.side))).Lasting() // a finding waits while other gaps last
 	none := c.cs.direction(m.side) == backward && !a.Grant().Known() && c.cs.checks.backchannel != backchannelGranted

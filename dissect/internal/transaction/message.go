@@ -277,8 +277,9 @@ func (cs *connState) call(m *message) {
 	if h.Length >= 12 {
 		cs.granting[side].request(h.Credits)
 	}
-	calls := int32(len(cs.open[side])) // a single one is certainly outstanding: it has just been sent
-	cs.granting[side].peak.Count(calls, calls == 1 || cs.proves(rule.CreditLimitExceeded, side))
+	if calls, peak := int32(len(cs.open[side])), &cs.granting[side].peak; peak.Exceeded(calls) { // a single one is certainly outstanding: it has just been sent
+		peak.Count(calls, calls == 1 || cs.proves(rule.CreditLimitExceeded, side))
+	}
 	cs.expose(x, m)
 	if x.memory.Incomplete {
 		cs.incompleteLists[side]++

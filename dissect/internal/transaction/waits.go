@@ -223,13 +223,13 @@ func (c *credit) join(o *credit) {
 func noteCallSent(cs *connState, m *message) {
 	c := &cs.wireActivity().credit[m.side]
 	c.freed = record.Stamp{}
-	calls, limit, proven := creditsUsed(cs, m.side, m.First.Time)
+	calls, limit := creditsUsed(cs, m.side, m.First.Time)
 	granted := limit.Or(0) // without a grant, the one Call before the first Reply uses no credit
 	if !cs.checks.credits[m.side].Grant().Known() {
 		granted = 0
 	}
 	c.usage.Sent(m.First.Time, calls, int(granted))
-	if proven && limit.Or(0) > 1 && calls >= int(limit.Or(0)) {
+	if limit.Or(0) > 1 && calls >= int(limit.Or(0)) && cs.proves(rule.CreditLimitExceeded, m.side) {
 		c.full = m.First
 	} else {
 		c.full = record.Stamp{}
