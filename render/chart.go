@@ -536,7 +536,7 @@ var statsColumns = []column{
 	{name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", at: 140, some: true},
 	{name: "LATENCY", former: "HISTOGRAM", at: 180},
 	{name: "PROVEN CLIENT/NETWORK/SERVER/REST", former: "PROVEN", fields: "shares.client_min_ns shares.network_min_ns shares.server_min_ns shares.server_max_ns", wide: true},
-	{name: "CONGESTED", fields: "congested", right: true, at: 200},
+	{name: "CONGESTED", fields: "congested", right: true, wide: true},
 	{name: "IN READS/IN WRITES/STALLED/REST", former: "READ/WRITE/STALL/REST", fields: "read=phases.read_ns write=phases.write_ns stall=phases.wait_ns wait=phases.wait_ns", wide: true},
 	{name: "RPCS WITH CHUNKS", former: "WITH CHUNKS", fields: "explicit_rdma", right: true, wide: true},
 	{name: "WOULD FIT 64K", former: "FIT 64K", fields: "fits_inline_at", total: func(r any) any { return r.(*analyze.Stats).FitsInlineAt["65536"] }, right: true, wide: true},

@@ -202,6 +202,7 @@ var explanations = []Explanation{
 	{"rates", "CE", "Number of packets of the interval that a switch marked because of congestion."},
 	{"rates", "CNP", "Number of congestion notification packets of the interval, with which receivers of marked packets ask for a lower rate."},
 	{"rates", "PAUSES", "Number of frames of the interval that paused a link (PFC, or pause frames of Ethernet)."},
+	{"rates", "RTT SERVER", "Shortest and longest round trip from clients to servers around the RPCs of the interval, as the capture point shows them; with --by client,server, of each pair of hosts over time."},
 	{"rates", "TO SERVER", "Number of bytes in the Payload streams that clients sent: Calls, and Replies of callbacks, with the data items in chunks."},
 	{"rates", "TO CLIENT", "Number of bytes in the Payload streams that servers sent: Replies, and Calls of callbacks, with the data items in chunks."},
 	{"rates", "DATA PER S", "Mean number of bytes of files that READs and WRITEs moved in a second of the interval, in both directions. TO SERVER and TO CLIENT also count the rest of Calls and Replies, and are not divided by the length of the interval."},

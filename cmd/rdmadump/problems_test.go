@@ -219,6 +219,40 @@ func TestSignalsOfIntervals(t *testing.T) {
 	}
 }
 
+// TestSumsOfMeanwhile: what RPCs met on their connection is the same in each form of stats, which computes it only if it is shown or used.
+func TestSumsOfMeanwhile(t *testing.T) {
+	path := made(t, func(w *synth.Wire, c *synth.Conn) {
+		c.Connect()
+		for i := range 4 {
+			c.Client.TOS, c.Server.TOS = 2, 3
+			c.Client.Call(synth.Getattr3())
+			c.Server.Ack()
+			w.Advance(time.Duration(i) * time.Millisecond)
+			c.Server.Reply(synth.Getattr3Reply())
+			c.Client.Ack()
+			w.Advance(time.Second)
+		}
+		c.Disconnect(c.Client)
+	})
+	for _, c := range []struct{ args, want string }{
+		{"--every 1s -o json --jq .congested", "1 1 1 1 0"},
+		{"--every 1s -e congested", "1 1 1 1 0"},
+		{"--every 1s --by client,server -o csv -e congested", "congested 1 1 1 1 0"},
+		{"--every 1s --columns congested", "CONGESTED 1 1 1 1 ."},
+		{"--every 1s --by client,server -e round_trips.min_ns,round_trips.max_ns", "1000 1000 1000 1000 1000 1000 1000 1000"},
+		{"-e congested", "4"},
+		{"-o json --jq .congested", "4"},
+		{"-o csv -e congested", "congested 4"},
+		{"-Y congested>3 -e rpcs", "4"},
+	} {
+		var out, errs bytes.Buffer
+		run(t.Context(), append(strings.Fields("stats -q "+c.args), path), &out, &errs)
+		if got := strings.Join(strings.Fields(out.String()), " "); got != c.want {
+			t.Errorf("%s: %s, want %s: %s", c.args, got, c.want, &errs)
+		}
+	}
+}
+
 // partOf writes the frames of a capture that a function wants, by their position and the last byte of their IPv4 source
 // address.
 func partOf(t *testing.T, path string, wanted func(i int, source byte) bool) string {

@@ -36,6 +36,7 @@ type Rate struct {
 	CE            record.Opt[int64] `json:"ce" doc:"Number of packets of connections in the interval that a switch had marked (CE), whether they belong to selected RPCs or not; null if RPCs are grouped, or if records were read that do not have the packets."`
 	CNP           record.Opt[int64] `json:"cnp" doc:"Number of congestion notification packets in the interval; null as ce."`
 	Pauses        record.Opt[int64] `json:"pauses" doc:"Number of frames in the interval that paused a link; null as ce."`
+	RoundTrips    record.Opt[Trips] `json:"round_trips" doc:"Round trips from clients to servers around the RPCs of the interval: those that ended between one second before a Call and its Reply. With --by client,server, they are those of each pair of hosts over time. They do not show where the time of RPCs passed; null if there were none."`
 	Retransmitted int               `json:"retransmitted" doc:"Number of retransmitted packets of the RPCs that the interval counts; the packets may be in other intervals."`
 
 	latencies durations
@@ -68,6 +69,18 @@ func (s *Rate) Steps() *[LatencySteps]uint32 { return s.steps }
 // Idle reports whether nothing happened in the interval: no RPC, none in flight, and no sign of congestion.
 func (r *Rate) Idle() bool {
 	return r.RPCs == 0 && r.InFlight.Or(Level{}).Peak == 0 && r.CE.Or(0)+r.CNP.Or(0)+r.Pauses.Or(0) == 0
+}
+
+// Trips are the round trips of an interval.
+type Trips struct {
+	MinNS int64 `json:"min_ns" doc:"Shortest round trip, in nanoseconds."`
+	MaxNS int64 `json:"max_ns" doc:"Longest round trip, in nanoseconds."`
+}
+
+// trips adds round trips to an interval.
+func (s *Rate) trips(shortest, longest int64) {
+	t := s.RoundTrips.Or(Trips{shortest, longest})
+	s.RoundTrips = record.Some(Trips{min(t.MinNS, shortest), max(t.MaxNS, longest)})
 }
 
 // Level describes a number that changed during an interval.
@@ -214,6 +227,9 @@ func (s *Rate) merge(x *Rate) {
 	s.Congested += x.Congested
 	for i, n := range x.signals {
 		s.signals[i] += n
+	}
+	if t, measured := x.RoundTrips.Get(); measured {
+		s.trips(t.MinNS, t.MaxNS)
 	}
 	s.latencies.merge(&x.latencies)
 	if s.steps == nil {
@@ -397,8 +413,12 @@ func (t *Rates) Add(r *record.Transaction) error {
 		of.NoReply += int(n)
 	}
 	s.Retransmitted += r.Retransmitted
-	if isCongested(r) {
+	m := r.Meanwhile.Or(record.Meanwhile{})
+	if m.Congested() {
 		s.Congested++
+	}
+	if t, measured := m.RoundTrips.Get(); measured && r.Direction == record.Forward {
+		s.trips(t.MinNS, t.MaxNS)
 	}
 	to, from := &s.BytesToServer, &s.BytesToClient
 	if r.Direction == record.Backward {

@@ -349,7 +349,7 @@ func (s *Settings) ShowsFiles(width int) bool {
 }
 
 // costly has the names of the fields of transactions that are computed only for views that show or use them.
-var costly = map[dissect.Fields][]string{dissect.Cause: {"cause"}, dissect.Shares: {"cause", "shares", "meanwhile"}, dissect.Retries: {"retry_of"}}
+var costly = map[dissect.Fields][]string{dissect.Cause: {"cause"}, dissect.Shares: {"cause", "shares", "meanwhile", "congested", "round_trips"}, dissect.Retries: {"retry_of"}}
 
 // unused reports whether the view neither shows nor uses fields of transactions. It shows all of them unless it lists the fields of -e, or
 // sums, which have fields of their own.
