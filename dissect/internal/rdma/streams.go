@@ -32,8 +32,10 @@ func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
 	t.now = s.At
 	t.pool.reclaim()
 	cur.mark(nil, s.Path.Mark())
-	if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil && s.Path.Changed {
-		f.conn.noteChanged()
+	if s.Path.Changed {
+		if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil {
+			f.conn.noteChanged()
+		}
 	}
 	known = t.tcp.segment(s, cur)
 	if t.Why != nil {
