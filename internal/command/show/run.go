@@ -96,6 +96,9 @@ func both[R any](a, b func(R) error) func(R) error {
 func (r *Runner) Run(ctx context.Context, source input.Source) error {
 	s := newSink(r.Settings, r.Stdout, r.Names)
 	s.ctx, s.joined = ctx, r.joined
+	if !r.Live {
+		s.interrupted = &command.Status{Code: command.ExitBroken, Err: errors.New("interrupted")}
+	}
 	if !r.Quiet {
 		for _, note := range r.Notes {
 			command.Say(r.Stderr, "--jq: %s", note)
