@@ -85,9 +85,10 @@ func TestAheadMemory(t *testing.T) {
 		"empty chunks": func(int) [][]rpcrdma.Segment { return make([][]rpcrdma.Segment, 20000) },
 		"segments":     func(n int) [][]rpcrdma.Segment { return [][]rpcrdma.Segment{floods.Segments(20000, floods.OwnHandle)} },
 	} {
+		const rpcs = 150
 		w := synth.New()
 		c := floods.RoCE(w)
-		for i := range 300 {
+		for i := range rpcs {
 			c.Client.Call(synth.Call{XID: uint32(i) + 1, Program: 100003, Version: 3, Procedure: 6, Writes: chunks(i)})
 			reply := synth.NullReply()
 			reply.XID = uint32(i) + 1
@@ -105,12 +106,12 @@ func TestAheadMemory(t *testing.T) {
 		}
 		begin = live()
 		d := dissect.New(dissect.Handler{Transaction: func(*record.Transaction) error {
-			if n++; n%10 == 0 {
+			if n++; n%25 == 0 {
 				most = max(most, live())
 			}
 			return nil
 		}}, dissect.Options{Ahead: true})
-		if _, err := d.Run(t.Context(), source); err != nil || n != 300 {
+		if _, err := d.Run(t.Context(), source); err != nil || n != rpcs {
 			t.Fatal(n, err)
 		}
 		if most > begin+64<<20 {
