@@ -20,6 +20,7 @@ type shown struct {
 	excuses     bool
 	asked       []rdma.Side // sides whose Calls were asked for an excuse
 	decided     []string
+	told        []Finding // that were decided
 }
 
 func (s *shown) Sides(fault record.Opt[rdma.Side]) evidence.Sides {
@@ -40,7 +41,7 @@ func (s *shown) Excuses(f *Finding, side rdma.Side) bool {
 }
 
 func (s *shown) Decided(f *Finding, v Verdict, gap evidence.Gap) {
-	s.decided = append(s.decided, fmt.Sprint(verdicts[v], " ", gap.Name()))
+	s.decided, s.told = append(s.decided, fmt.Sprint(verdicts[v], " ", gap.Name())), append(s.told, *f)
 }
 
 var verdicts = [...]string{"waiting", "proved", "excused", "dropped"}
@@ -179,6 +180,9 @@ func TestDecide(t *testing.T) {
 		{"answered", made(evidence.Answered, all), memory.Target{}, 0, 0, other, AfterMessage, shown{}, "proved ", 0},
 		{"answered, by a message of the same side", made(evidence.Answered, all), memory.Target{}, 0, 0, faulty, AfterMessage, shown{}, "", 0},
 		{"answered, never", made(evidence.Answered, all), memory.Target{}, 0, 0, faulty, AtEnd, shown{outstanding: true}, "proved ", 0},
+		{"answered, never, but the answer may not be captured", made(evidence.Answered, all), memory.Target{}, 0, 0, faulty, AtEnd, shown{gaps: [2]evidence.Gap{0, evidence.Silent}}, "dropped silent", 0},
+		{"answered, while an answer may not be captured", made(evidence.Answered, all), memory.Target{}, 0, 0, other, AfterMessage, shown{gaps: [2]evidence.Gap{0, evidence.Silent}}, "proved ", 0},
+		{"next, never, but a message may not be captured", made(evidence.Next, all), memory.Target{}, 0, 0, faulty, AtEnd, shown{gaps: [2]evidence.Gap{0, evidence.Silent}}, "proved ", 0},
 		{"answered, never, an unverified Send", made(evidence.Answered, all), memory.Target{}, 3, 0, faulty, AtEnd, shown{outstanding: true}, "dropped awaited", 0},
 		{"answered, an unverified Send", made(evidence.Answered, all), memory.Target{}, 3, 0, other, AfterMessage, shown{}, "", 0},
 		{"answered, both use the version", made(evidence.Answered, all), memory.Target{}, 0, 0, faulty, BeforeMessage, shown{newVersion: true, outstanding: true}, "excused ", 0},
@@ -246,6 +250,21 @@ func TestDecideSend(t *testing.T) {
 	}
 }
 
+// TestAccessed: no Call that follows excuses the findings about memory that was accessed before it.
+func TestAccessed(t *testing.T) {
+	exposed, others := memory.Target{Handle: 5}, memory.Target{Handle: 6}
+	for accessed, want := range map[memory.Target]string{exposed: "proved ", others: "excused "} {
+		fs, f, c := Findings{}, of(made(evidence.Next, all)), &shown{excuses: true}
+		f.Memory = exposed
+		fs.Check(&f, 0, c)
+		fs.Keep(f)
+		fs.Accessed(accessed)
+		if fs.Decide(1, AfterMessage, c); first(c.decided) != want {
+			t.Errorf("handle %d: %q, want %q", accessed.Handle, first(c.decided), want)
+		}
+	}
+}
+
 // first returns the first decision, or "".
 func first(decided []string) string {
 	if len(decided) == 0 {
@@ -264,23 +283,28 @@ func TestDecideAnswered(t *testing.T) {
 		send       int64
 		newVersion bool
 		unknown    bool // the version of the Reply was not captured
+		as         *rule.Rule
 		want       string
 	}{
-		{"its own", r, 7, 0, false, false, "proved "},
-		{"both sides use the version", r, 7, 0, true, false, "excused "},
-		{"the version of the Reply is not known", r, 7, 0, false, true, "dropped half_read"},
-		{"of another transaction", r, 8, 0, false, false, ""},
-		{"of another rule", another, 7, 0, false, false, ""},
-		{"an unverified Send", r, 7, 3, false, false, ""},
-		{"an unverified Send, both sides use the version", r, 7, 3, true, false, "excused "},
+		{"its own", r, 7, 0, false, false, nil, "proved "},
+		{"both sides use the version", r, 7, 0, true, false, nil, "excused "},
+		{"the version of the Reply is not known", r, 7, 0, false, true, nil, "dropped half_read"},
+		{"of another transaction", r, 8, 0, false, false, nil, ""},
+		{"of another rule", another, 7, 0, false, false, nil, ""},
+		{"an unverified Send", r, 7, 3, false, false, nil, ""},
+		{"the Reply shows that nothing is wrong", r, 7, 0, false, false, another, "proved "},
+		{"an unverified Send, both sides use the version", r, 7, 3, true, false, nil, "excused "},
 	} {
 		fs, f, c := Findings{}, of(test.rule), &shown{}
 		f.Tag = test.tag
 		fs.Check(&f, test.send, c)
 		fs.Keep(f)
 		c.newVersion = test.newVersion
-		if fs.DecideAnswered(r, nil, 7, !test.unknown, c); first(c.decided) != test.want {
+		if fs.DecideAnswered(r, test.as, 7, !test.unknown, c); first(c.decided) != test.want {
 			t.Errorf("%s: %q, want %q", test.name, first(c.decided), test.want)
+		}
+		if told := append(c.told, f)[0]; test.as != nil && (told.Rule != test.as || told.Where.AtFault.Known()) || test.as == nil && (told.Rule != test.rule || !told.Where.AtFault.Known()) {
+			t.Errorf("%s: decided as %+v", test.name, told)
 		}
 	}
 }
