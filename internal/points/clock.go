@@ -485,7 +485,7 @@ func clusters(pairs []pair) []pair {
 	var kept []pair
 	for range maxSteps {
 		lo, hi := densest(rest, width)
-		if hi-lo < max(fewPairs, len(pairs)/20) {
+		if hi-lo < max(fewPairs, len(pairs)/100) {
 			break
 		}
 		kept = append(kept, rest[lo:hi]...)

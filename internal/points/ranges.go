@@ -57,6 +57,9 @@ func (f *stream) arrived(from, to uint32) {
 	}
 }
 
+// acknowledged reports whether the receiver acknowledged the bytes of a segment.
+func (f *stream) acknowledged(e *entry) bool { return f.hasAck && octets(f.acked, e.seq+e.bytes) >= 0 }
+
 // has reports whether the capture at the receiver has a range.
 func (f *stream) has(from, to uint32) bool {
 	return slices.ContainsFunc(f.got, func(x extent) bool { return octets(from, x.from) >= 0 && octets(to, x.to) <= 0 })
@@ -150,6 +153,8 @@ func (m *matcher) segment(w *path, position int, at uint64, e *entry, t *link.TC
 	}
 	if position > 0 {
 		e.arriving = notYet
+		key.hop = int32(position - 1)
+		e.unseen = position == len(w.hops) && m.streams.all[key].acknowledged(e)
 		m.arrivals.push(waiting{at, e.time + m.slack + mergedWithin + min(m.late, maxWindow)})
 	}
 	return true
@@ -309,6 +314,15 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		return
 	}
 	e.second = f.has(from, to)
+	if e.unseen && !e.second { // The receiver had an earlier copy.
+		for _, list := range [][]reach{f.open[f.head:], f.replaced} {
+			for _, r := range list {
+				if m.ring.has(r.at) && r.time < e.time && octets(r.from, to) < 0 && octets(r.to, from) > 0 {
+					m.ring.at(r.at).unseen = true
+				}
+			}
+		}
+	}
 	f.arrived(from, to)
 	if taken == 0 && (!e.second || !m.covered(h.From, e.time-w.longest, 0)) { // The capture at its sender lacks it, or began later.
 		e.arriving = unexplained
@@ -454,6 +468,7 @@ func (m *matcher) missBytes(r sentRange, e *entry) {
 	f.remove(e.seq, e.seq+e.bytes, func(o reach) bool { return o.at == r.at })
 	f.replaced = slices.DeleteFunc(f.replaced, func(o reach) bool { return o.at == r.at })
 	left := int64(e.bytes) - int64(e.left)
+	unseen := e.unseen || f.acknowledged(e) && !f.has(e.seq, e.seq+e.bytes) // the receiver had a copy
 	switch {
 	case !f.counted:
 		e.sending = unknown
@@ -466,11 +481,12 @@ func (m *matcher) missBytes(r sentRange, e *entry) {
 	case left == int64(e.bytes) && m.damage.take(m, h.To, e, w.longest):
 		e.sending = damagedOn
 		h.damaged(e.time)
-	case !again && f.hasAck && octets(f.acked, e.seq+e.bytes) >= 0 && !f.has(e.seq, e.seq+e.bytes): // otherwise it acknowledges another copy
+	case !again && unseen:
+		m.lacks[h.To]++
 		e.sending = notCaptured
 		h.NotCaptured++
 		h.BytesNotCaptured += left
-	case !again: // The capture may lack it.
+	case !again || unseen || m.incomplete(h.To): // The capture may lack it: hosts send segments again whose acknowledgement is late.
 		e.sending = missing
 		h.Unknown++
 	default:

@@ -119,19 +119,20 @@ func (s *told) accuses(whole *told) (list []string) {
 	return list
 }
 
-// split makes captures at several points of one: each next point is a tenth of a millisecond farther from the client, and has a clock of
-// its own.
+// split makes captures at several points of one: each next point is about a tenth of a millisecond farther from the client, and has a clock
+// of its own.
 func split(frames []capture.Frame, points int) (ends [][]capture.Frame) {
 	client := clientOf(frames)
 	for i := range points {
 		list := slices.Clone(frames)
+		var latest [2]int64 // by direction: packets of one do not overtake each other
 		for j := range list {
-			if by := int64(i) * 100_000; sourceOf(&list[j]) == client {
-				list[j].Time += by
-			} else {
-				list[j].Time -= by
+			by, way := int64(i)*(100_000+int64(j*7919%5)*1000), 0
+			if sourceOf(&list[j]) != client {
+				by, way = -by, 1
 			}
-			list[j].Time += []int64{0, 7e9, -3e9}[i]
+			list[j].Time = max(list[j].Time+by+[]int64{0, 7e9, -3e9}[i], latest[way])
+			latest[way] = list[j].Time
 		}
 		slices.SortStableFunc(list, func(a, b capture.Frame) int { return cmp.Compare(a.Time, b.Time) })
 		ends = append(ends, list)

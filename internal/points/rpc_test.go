@@ -69,7 +69,7 @@ func TestRPC(t *testing.T) {
 					arrive(150e3)
 					frame.Data = good
 				}
-				again.Time += 6e6
+				again.Time += 2e6 // before its receiver answers
 				*from = append(*from, again)
 				frame = again
 				arrive(200e3)
