@@ -332,46 +332,24 @@ func (s *sink) line(line []byte) {
 		s.fail(err)
 		return
 	}
-	type result struct {
-		text []byte
-		err  error
-	}
-	results, enough := make(chan result), make(chan struct{})
-	defer close(enough)
-	go func() { // A step of the program may take seconds, and nothing interrupts it.
-		defer close(results)
-		for run := s.JQ.RunWithContext(s.ctx, input); ; {
-			v, more := run.Next()
-			if !more || s.ctx.Err() != nil {
-				return
-			}
-			var r result
-			if r.err, _ = v.(error); r.err == nil {
-				r.text, r.err = gojq.Marshal(v)
-			}
-			select {
-			case results <- r:
-			case <-enough:
-				return
-			}
-		}
-	}()
+	results := s.JQ.RunWithContext(s.ctx, input)
 	for s.err == nil { // A program may return results forever.
-		select {
-		case r, more := <-results:
-			switch {
-			case !more:
-				return
-			case r.err != nil:
-				s.fail(fmt.Errorf("--jq %s: %w", s.Program, r.err))
-			default:
-				s.w.Write(r.text)
-				s.fail(s.w.WriteByte('\n'))
-			}
-		case <-s.ctx.Done():
+		v, more := results.Next()
+		if s.ctx.Err() != nil { // A single step may take seconds, but no further one is begun.
 			s.fail(s.interrupted)
 			return
 		}
+		if !more {
+			return
+		}
+		if err, failed := v.(error); failed {
+			s.fail(fmt.Errorf("--jq %s: %w", s.Program, err))
+			return
+		}
+		out, err := gojq.Marshal(v)
+		s.fail(err)
+		s.w.Write(out)
+		s.fail(s.w.WriteByte('\n'))
 	}
 }
 
