@@ -436,3 +436,40 @@ func TestCallbackConnection(t *testing.T) {
 		})
 	}
 }
+
+// TestRecordedCallbacks: a server of NFSv4.0 over TCP recalls three delegations, two of which NFSv3 waits for. The values are those of a parser
+// that shares nothing with this program.
+func TestRecordedCallbacks(t *testing.T) {
+	var got []string
+	d := dissect.New(dissect.Handler{
+		Transaction: func(r *record.Transaction) error {
+			if op := r.Operation.Or(""); op == "CB_RECALL" || op == "DELEGRETURN" {
+				got = append(got, fmt.Sprintf("%s %s %v %s %s %d %d", r.Direction, op, r.XID, r.Client.Or(""), r.FileHandle.Or(""), r.Call.Packet, r.LatencyNS.Or(0)))
+			}
+			return nil
+		},
+		Task: func(r *record.Task) error {
+			if r.Tries > 1 {
+				got = append(got, fmt.Sprintf("task %s %v %d tries %d %s", r.Operation.Or(""), r.XIDs, r.Tries, r.BlockedNS.Or(0), r.Outcome.Or("")))
+			}
+			return nil
+		},
+	}, dissect.Options{Files: true})
+	if _, err := d.Run(t.Context(), testkit.Open(t, "../testdata/other/lab-tcprecall40.pcap.zst")); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(got)
+	want := []string{
+		"backward CB_RECALL 0x2e0d48bb 192.168.77.2 01000101000000006e0842dc0200000000000000 270 15752000",
+		"backward CB_RECALL 0x2f0d48bb 192.168.77.2 01000101000000000a8e96ba0300000000000000 289 35533000",
+		"backward CB_RECALL 0x300d48bb 192.168.77.2 0100010100000000f7e50ee30400000000000000 303 7750000",
+		"forward DELEGRETURN 0x81202b40 192.168.77.2 01000101000000006e0842dc0200000000000000 273 17169000",
+		"forward DELEGRETURN 0x82202b40 192.168.77.2 01000101000000000a8e96ba0300000000000000 291 6412000",
+		"forward DELEGRETURN 0x84202b40 192.168.77.2 0100010100000000f7e50ee30400000000000000 304 6537000",
+		"task SETATTR [0x3a735ca2 0x3b735ca2] 2 tries 5328799000 ok",
+		"task WRITE [0x3e735ca2 0x3f735ca2] 2 tries 5269370000 ok",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

@@ -52,6 +52,7 @@ var firsts = []struct{ file, first string }{
 	{"testdata/captures/rocev2-nfs3.pcap.zst", "OK"},
 	{"testdata/captures/rocev2-nfs41.pcap.zst", "OK"},
 	{"testdata/captures/rocev2-storm41.pcap.zst", "retransmission network"},
+	{"testdata/other/lab-tcprecall40.pcap.zst", "recall client"},
 	{"testdata/stories/rec/s02-killed3/client.pcap.zst", "server-restarted server"},
 	{"testdata/stories/rec/s04-umountf/client.pcap.zst", "path-slower network server"},
 	{"testdata/stories/rec/s06-recallheld/server.pcap.zst", "recall client"},

@@ -572,6 +572,12 @@ func (c *connection) asks() int64 {
 	return c.Packets
 }
 
+// closedBy reports whether an end closed the connection.
+func (c *connection) closedBy(who record.End) bool {
+	end, _ := c.Ended.Get()
+	return end.How == record.EndDisconnect && end.By == record.Some(who)
+}
+
 // endedAt returns the time at which the connection began to end.
 func (c *connection) endedAt() record.Time { return c.Closed.Or(c.Last) }
 

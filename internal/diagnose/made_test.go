@@ -115,6 +115,13 @@ func (s *stage) pulled(c *synth.Conn, times int) {
 	c.Disconnect(c.Client)
 }
 
+// backchannel returns a connection with a session that has a backchannel.
+func (s *stage) backchannel() *synth.Conn {
+	c := s.connect()
+	s.rpc(c, synth.Compound(synth.OpCreateSession(synth.ConnBackChannel)), synth.CompoundReply(synth.ResCreateSession(synth.ConnBackChannel)), time.Millisecond)
+	return c
+}
+
 // recalled plays a request for a file whose delegation another client returns after a time.
 func (s *stage) recalled(after time.Duration) {
 	c := s.connect()
@@ -556,6 +563,34 @@ var scenes = []scene{
 		c := s.connect()
 		s.rpc(c, synth.Read3(0, 16), synth.Failed(13, 0), time.Millisecond)
 		c.Disconnect(c.Client)
+	}},
+	{"rpc-failed", record.Note, "rpc", "", nil, nil, func(s *stage) { // the client cannot execute a callback
+		c := s.backchannel()
+		c.Server.RPC(synth.CBCompound(synth.OpCBSequence(1)), synth.CompoundFailed(10006, synth.ResFailed(11, 10006)))
+		c.Disconnect(c.Client)
+	}},
+	{"unanswered", record.Error, "client network", "", nil, []string{"connection-lost"}, func(s *stage) { // a callback
+		c := s.backchannel()
+		c.Server.Call(synth.CBCompound(synth.OpCBSequence(1), synth.OpCBRecall()))
+		c.Client.Ack()
+		s.Advance(20 * time.Second)
+		s.read4(c, 0, 0)
+		s.Advance(20 * time.Second)
+		s.read4(c, 0, 0)
+	}},
+	{"connection-lost", record.Warning, "server", "", nil, []string{"unanswered"}, func(s *stage) { // with a callback in flight
+		c := s.backchannel()
+		c.Server.Call(synth.CBCompound(synth.OpCBSequence(1), synth.OpCBRecall()))
+		c.Client.Ack()
+		s.Advance(5 * time.Millisecond)
+		c.Disconnect(c.Server)
+	}},
+	{"unanswered", record.Note, "server", "connection-lost", nil, nil, func(s *stage) { // twin: it needed no Reply
+		c := s.backchannel()
+		c.Server.Call(synth.CBNull())
+		c.Client.Ack()
+		s.Advance(5 * time.Millisecond)
+		c.Disconnect(c.Server)
 	}},
 	{"protocol-violation", record.Warning, "server", "", nil, nil, func(s *stage) {
 		c := s.connect()

@@ -209,7 +209,7 @@ func rpcFailed(d *diagnosis) {
 			continue
 		}
 		status := failureText(r)
-		if serious[status] {
+		if serious[status] && !r.backward {
 			groups[status] = append(groups[status], r)
 		} else {
 			groups[""] = append(groups[""], r)
@@ -249,24 +249,41 @@ func rpcFailed(d *diagnosis) {
 	}
 }
 
-// unanswered finds the requests that were never answered, as far as no earlier kind explains it.
+// unanswered finds the requests that were never answered, as far as no earlier kind explains it. Callbacks are for the client to answer.
 func unanswered(d *diagnosis) {
-	var never, late []*rpc // late ones are of the last second
+	var late []*rpc             // of the last second
+	var never, closed [2][]*rpc // of both directions; closed are those whose caller closed the connection within a second
 	for _, r := range d.rpcs {
 		if !r.unanswered() || r.again != nil || !r.outcome.free() {
 			continue
 		}
-		c := d.byNumber[r.connection]
-		if d.last.Sub(r.sent) <= 1e9 && (c == nil || c.open()) {
+		c, way, caller := d.byNumber[r.connection], 0, record.Client
+		if r.backward {
+			way, caller = 1, record.Server
+		}
+		switch {
+		case d.last.Sub(r.sent) <= 1e9 && (c == nil || c.open()):
 			late = append(late, r)
-		} else {
-			never = append(never, r)
+		case c != nil && c.closedBy(caller) && c.endedAt().Sub(r.sent) <= 1e9:
+			closed[way] = append(closed[way], r)
+		default:
+			never[way] = append(never[way], r)
 		}
 	}
 	d.answeredAgain()
-	if len(never) > 0 {
-		p := d.begin(record.Error, record.InServer, record.InNetwork)
-		d.neverAnswered(p, never)
+	for way, places := range [...][2]record.ProblemPlace{{record.InServer, record.InClient}, {record.InClient, record.InServer}} {
+		if list := never[way]; len(list) > 0 {
+			d.neverAnswered(d.begin(record.Error, places[0], record.InNetwork), list)
+		}
+		if list := closed[way]; len(list) > 0 {
+			p := d.begin(record.Note, places[1])
+			for _, r := range list {
+				p.all(r)
+				p.ends(d, d.byNumber[r.connection])
+			}
+			p.Headline = fmt.Sprintf("closed a connection <= 1 s after %s, before the Reply", list[0].name())
+			p.proof(list[0].call, "Call")
+		}
 	}
 	if len(late) > 0 {
 		p := d.begin(record.Note, record.InCapture)
@@ -330,7 +347,10 @@ func (d *diagnosis) neverAnswered(p *problem, never []*rpc) {
 			acked++
 		}
 	}
-	n := int64(len(never)) + d.droppedRPCs
+	n, by := int64(len(never))+d.droppedRPCs, record.Server
+	if never[0].backward {
+		n, by = int64(len(never)), record.Client
+	}
 	p.Headline = number(n, "RPC") + " never answered"
 	if n == 1 {
 		p.Headline = never[0].name() + " never answered"
@@ -343,7 +363,7 @@ func (d *diagnosis) neverAnswered(p *problem, never []*rpc) {
 	}
 	p.Effect = fmt.Sprintf("%s, from %s", number(n, "Call"), d.span(never[0].sent, never[len(never)-1].sent))
 	if acked > 0 {
-		p.Effect += fmt.Sprintf("; the server's adapter acknowledged %d of them", acked)
+		p.Effect += fmt.Sprintf("; the %s's adapter acknowledged %d of them", by, acked)
 	}
 	for _, c := range d.connections {
 		if end, ended := c.Ended.Get(); ended && on[c.ID] > 0 && c.by.free() && end.How != record.EndRejected {

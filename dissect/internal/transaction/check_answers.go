@@ -314,7 +314,7 @@ func checkLost(cs *connState, how *rdma.Ending) {
 	var first *txn
 	proven := rule.ConnectionLost.Needs.Blocks(cs.sides(record.Opt[rdma.Side]{})) == 0
 	for x := cs.calls.first; x != nil; x = x.next {
-		if x.checks.credits.isDone || x.checks.guessed || x.refusable() != nil {
+		if x.checks.credits.isDone || x.checks.guessed || x.refusable() != nil || isWithdrawn(cs, x, how) {
 			continue
 		}
 		if n++; first == nil {
@@ -330,6 +330,11 @@ func checkLost(cs *connState, how *rdma.Ending) {
 	where := first.where(how.At)
 	where.Operation = first.operation()
 	cs.report(violation{rule: rule.ConnectionLost, where: where}, "%s; %s", endText(cs, how), outstandingText(n, uint32(first.rec.XID)))
+}
+
+// isWithdrawn reports whether a server closed the connection before it got the answer to a CB_NULL, which nobody needs then.
+func isWithdrawn(cs *connState, x *txn, how *rdma.Ending) bool {
+	return how.How == record.EndDisconnect && how.By == record.Some(x.side) && cs.direction(x.side) == record.Backward && x.procedure.known && x.procedure.procedure == 0
 }
 
 // checkReuse reports that the XID of an outstanding Call is reused. It is unknown then which Calls and
