@@ -361,7 +361,7 @@ func Calm(theme *Theme, s Story) (text string, ok bool) {
 	case n > 0:
 		text = field.Count(n) + " " + record.Noun(n, "RPC") + ", all answered"
 		if s.RPCs.Unanswered > 0 {
-			text = field.Count(n) + " " + record.Noun(n, "RPC") + ", " + field.Count(s.RPCs.Unanswered) + " unanswered"
+			text = field.Count(n) + " " + record.Noun(n, "RPC") + ", " + field.Count(s.RPCs.Unanswered) + " without Reply"
 		}
 		all := analyze.Merge("", s.Operations)
 		if all.Latency.Count() == 0 {

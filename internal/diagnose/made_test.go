@@ -988,6 +988,34 @@ func TestVersionProbe(t *testing.T) {
 	}
 }
 
+// TestDamagedByCapture: a Reply with a bad ICRC that was acknowledged is one that the capture lacks, whatever became of its connection.
+func TestDamagedByCapture(t *testing.T) {
+	for _, acked := range []bool{true, false} {
+		_, list := diagnose(t, testkit.Source(t, play(scene{play: func(s *stage) {
+			c := s.connect()
+			c.Client.Call(synth.Getattr3())
+			c.Server.Ack()
+			s.Advance(time.Millisecond)
+			reply := c.Server.Reply(synth.Getattr3Reply())
+			if reply[0].Data[len(reply[0].Data)-1] ^= 1; acked { // a bit of the ICRC
+				c.Client.Ack()
+			}
+			s.Advance(500 * time.Millisecond)
+			if acked {
+				s.healthy(c, 8)
+			}
+			c.Disconnect(c.Client)
+		}})))
+		ids, texts := grave(list)
+		if acked && (len(list) != 1 || list[0].ID != "capture-gap" || len(ids) > 0) || !acked && len(ids) == 0 {
+			t.Errorf("acknowledged: %t, problems:\n%s", acked, strings.Join(texts, "\n"))
+			for _, p := range list {
+				t.Log(p.ID, p.Places, p.Headline, p.Effect)
+			}
+		}
+	}
+}
+
 // TestMadeInPairs: of two scenes one after another, both are told, and nothing else.
 func TestMadeInPairs(t *testing.T) {
 	n := 0
