@@ -90,6 +90,34 @@ func TestShares(t *testing.T) {
 			short(r)
 			r.Waits = []record.Wait{{From: at(10), To: at(90), NS: 80 * ms, Reason: record.RetransmitTimeout, Event: record.EventReply}}
 		}, bounds{0, 0}, bounds{0, 100}, all, []record.ProofKind{record.ProofCallAck, record.ProofRetransmit}},
+		"a Call of the server, at the server": {func(r *RPC) { r.Place, r.Backward = record.AtServer, true }, bounds{0, 30}, bounds{0, 70}, all, []record.ProofKind{record.ProofPosition, record.ProofCallAck}},
+		"half of it lost": {func(r *RPC) {
+			short(r)
+			r.Waits = []record.Wait{{From: at(10), To: at(60), NS: 50 * ms, Reason: record.RetransmitNak, Event: record.EventCall}}
+		}, bounds{0, 0}, bounds{0, 100}, all, []record.ProofKind{record.ProofCallAck, record.ProofRetransmit}},
+		"less than half of it lost": {func(r *RPC) {
+			short(r)
+			r.Waits = []record.Wait{{From: at(10), To: at(59), NS: 49 * ms, Reason: record.RetransmitNak, Event: record.EventCall}}
+		}, bounds{0, 0}, bounds{0, 100}, all, []record.ProofKind{record.ProofCallAck}},
+		"lost, and packets are missing": {func(r *RPC) {
+			short(r)
+			r.Complete = false
+			r.Waits = []record.Wait{{From: at(10), To: at(90), NS: 80 * ms, Reason: record.RetransmitGap, Event: record.EventCall}}
+		}, bounds{0, 0}, bounds{0, 100}, all, []record.ProofKind{record.ProofCallAck}},
+		"the client asked for the Reply again": {func(r *RPC) {
+			short(r)
+			r.Place = record.AtServer
+			r.Timeline = slices.Insert(r.Timeline, 1, record.Event{Time: at(30), Event: record.EventNak, Of: record.EventReply, From: record.Requester})
+		}, bounds{0, 0}, bounds{0, 100}, all, nil},
+		"a lost ACK": {func(r *RPC) {
+			short(r)
+			r.Place = record.AtServer
+			r.Timeline = slices.Insert(r.Timeline, 1, record.Event{Time: at(30), Event: record.EventLost, Of: record.EventAck, From: record.Responder})
+		}, bounds{0, 0}, bounds{100, 100}, bounds{0, 0}, []record.ProofKind{record.ProofPosition}},
+		"a lost end of the Read responses": {func(r *RPC) {
+			r.Place = record.AtServer
+			r.Timeline = slices.Insert(r.Timeline, 4, record.Event{Time: at(45), Event: record.EventLost, Of: record.EventReadDone, From: record.Requester})
+		}, bounds{0, 30}, bounds{0, 70}, all, nil},
 		"a timer of the Call": {func(r *RPC) { // only its ACK may have been lost
 			short(r)
 			r.Waits = []record.Wait{{From: at(10), To: at(90), NS: 80 * ms, Reason: record.RetransmitTimeout, Event: record.EventCall}}
@@ -111,6 +139,49 @@ func TestShares(t *testing.T) {
 		}
 		if !slices.Equal(proofs, c.proofs) {
 			t.Errorf("%s: the proofs are %v, want %v", name, proofs, c.proofs)
+		}
+	}
+}
+
+// TestWays: the longest times of the ways, and the time without progress, in milliseconds.
+func TestWays(t *testing.T) {
+	wait := func(from, to int64, why record.WaitReason) record.Wait {
+		return record.Wait{From: at(from), To: at(to), NS: (to - from) * ms, Reason: why}
+	}
+	for name, c := range map[string]struct {
+		change                            func(r *RPC)
+		toServer, toClient, busy, stalled int64
+	}{
+		// The Call was acknowledged after 2 ms. Responses to the Reads may have been on their way while they were open, for 30 ms, and until
+		// the server went on, for another 30 ms.
+		"with Reads":             {func(*RPC) {}, 62, 100, 0, 0},
+		"with a Read at the end": {func(r *RPC) { r.Timeline = append(r.Timeline[:5:5], r.Timeline[7]) }, 82, 100, 0, 0},
+		"only a Reply":           {short, 2, 100, 0, 0},
+		"without an ACK":         {func(r *RPC) { short(r); r.Timeline = r.Timeline[1:] }, 100, 100, 0, 0},
+		"an ACK of the Reply":    {func(r *RPC) { short(r); r.Timeline[0].Of = record.EventReply }, 100, 100, 0, 0},
+		"an ACK of the client":   {func(r *RPC) { short(r); r.Timeline[0].From = record.Requester }, 100, 100, 0, 0},
+		"an ACK before the Call": {func(r *RPC) { short(r); r.Timeline[0].Time = at(-1) }, 100, 100, 0, 0},
+		"an ACK after the Reply": {func(r *RPC) {
+			short(r)
+			r.Timeline = append(r.Timeline[1:], record.Event{Time: at(101), Event: record.EventAck, Of: record.EventCall, From: record.Responder})
+		}, 100, 100, 0, 0},
+		"a later Call":  {func(r *RPC) { short(r); served(r, 70) }, 2, 32, 0, 0},
+		"at the server": {func(r *RPC) { r.Place = record.AtServer }, 30, 50, 0, 0},
+		"a Call of several packets, at the server": {func(r *RPC) {
+			r.Place, r.Call.LastTime, r.Call.Delivered = record.AtServer, at(5), record.Some(at(5))
+		}, 35, 55, 0, 0},
+		"both ends": {func(r *RPC) {
+			r.Split = record.Some(record.Split{ClientNS: 10 * ms, ServerNS: 20 * ms, RequestNetworkNS: 30 * ms, ReplyNetworkNS: 40 * ms})
+		}, 30, 40, 0, 0},
+		"waits": {func(r *RPC) {
+			r.Waits = []record.Wait{wait(10, 20, record.HeadOfLine), wait(15, 25, record.HeadOfLine), wait(60, 70, record.RetransmitGap), wait(95, 120, record.CreditLimit)}
+		}, 62, 100, 15, 15},
+		"a wait before the Call": {func(r *RPC) { r.Waits = []record.Wait{wait(-20, 5, record.CreditLimit)} }, 62, 100, 0, 5},
+	} {
+		s := rpc(c.change).Divide(nil)
+		got := [...]int64{s.ToServerNS.Max / ms, s.ToClientNS.Max / ms, s.BusyNS / ms, s.StalledNS / ms}
+		if want := [...]int64{c.toServer, c.toClient, c.busy, c.stalled}; got != want {
+			t.Errorf("%s: to the server, to the client, busy, stalled: %v, want %v", name, got, want)
 		}
 	}
 }
