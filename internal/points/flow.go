@@ -249,8 +249,12 @@ func (f *flow) acknowledge(m *matcher, upTo uint32, now int64) {
 			if t.time > now { // It was sent later, because clocks have an error.
 				return
 			}
-			if t = m.farthest(t); t.sending == notYet && !f.arrived.has(a.psn) && !t.unseen {
-				if t = m.farthest(f.lastCopy(m, a.psn, now)); t.sending == notYet && !t.unseen {
+			for t = range m.onward(t) { // The last point that captured it decides.
+			}
+			if t.sending == notYet && !f.arrived.has(a.psn) && !t.unseen {
+				for t = range m.onward(f.lastCopy(m, a.psn, now)) {
+				}
+				if t.sending == notYet && !t.unseen {
 					t.unseen = true
 					m.lacks[t.path.points[t.hop+1]]++
 				}
@@ -258,14 +262,6 @@ func (f *flow) acknowledge(m *matcher, upTo uint32, now int64) {
 		}
 		f.requests.pop()
 	}
-}
-
-// farthest returns the entry of a packet at the last point that captured it on its way.
-func (m *matcher) farthest(t *entry) *entry {
-	for t.sending == matched && t.mate != 0 && m.ring.has(t.mate-1) {
-		t = m.ring.at(t.mate - 1)
-	}
-	return t
 }
 
 // lastCopy returns the last copy of the first request that is not acknowledged yet, of those that were sent before a time. It is the one

@@ -1,6 +1,7 @@
 package points
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/capture"
@@ -679,12 +680,19 @@ func (e *entry) damagedBefore() bool {
 
 // hide marks an arrival, and its copies at the points after it, as damaged copies of another packet.
 func (m *matcher) hide(at uint64) {
-	for m.ring.has(at) {
-		e := m.ring.at(at)
-		if e.arriving = damagedThere; e.sending != matched || e.mate == 0 {
-			return
+	if m.ring.has(at) {
+		for e := range m.onward(m.ring.at(at)) {
+			e.arriving = damagedThere
 		}
-		at = e.mate - 1
+	}
+}
+
+// onward yields the entries of a packet from one point to the last one that captured it on its way.
+func (m *matcher) onward(e *entry) iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
+		for yield(e) && e.sending == matched && e.mate != 0 && m.ring.has(e.mate-1) {
+			e = m.ring.at(e.mate - 1)
+		}
 	}
 }
 
@@ -699,12 +707,8 @@ func (m *matcher) decideRefused(h *Hop, t *entry) bool {
 	h.course.at(t.time).delay(e.time - t.time)
 	if t.unseen || m.flows.wasAnswered(t) {
 		e.arriving, t.sending, t.mate = matched, matched, t.refused
-		for at := t.refused - 1; m.ring.has(at); at = e.mate - 1 {
-			e = m.ring.at(at)
+		for e := range m.onward(e) {
 			e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
-			if e.sending != matched || e.mate == 0 {
-				break
-			}
 		}
 		return true
 	}

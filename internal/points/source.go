@@ -230,11 +230,9 @@ func (s *Source) shows(e *entry) bool {
 // describeCopy returns what is known of a frame for which another stands.
 func (s *Source) describeCopy(e *entry) *capture.Seen {
 	v := &capture.Seen{Point: int(e.point), Key: e.base}
-	stands := e
-	for stands.sending == matched && stands.mate != 0 && s.matcher.ring.has(stands.mate-1) {
-		stands = s.matcher.ring.at(stands.mate - 1)
+	for stands := range s.matcher.onward(e) {
+		v.Sent, v.SentPoint, v.SentNumber = stands.sent, int(stands.sentPoint), stands.sentNumber
 	}
-	v.Sent, v.SentPoint, v.SentNumber = stands.sent, int(stands.sentPoint), stands.sentNumber
 	switch {
 	case e.arriving == secondCopy:
 		v.Copy = capture.CopyMirror
