@@ -341,7 +341,7 @@ func TestCanceledRPC(t *testing.T) {
 			c.Server.Reply(synth.Reply{XID: 0x78, Credits: 1})
 			hint := false
 			for _, f := range findings(t, w) {
-				hint = hint || f.Rule == "credit-limit-exceeded" && strings.Contains(f.Message, "the Call with XID 0x00000077 has been in flight for 5.000s")
+				hint = hint || f.Rule == "credit-limit-exceeded" && strings.Contains(f.Message, "the Call with XID 0x00000077 has been in flight for 5.000 s")
 			}
 			if hint != want {
 				t.Errorf("%s, after %v: hint %t, want %t", name, wait, hint, want)

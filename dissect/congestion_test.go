@@ -44,7 +44,7 @@ func TestCongestion(t *testing.T) {
 		{
 			"a switch pauses class 3", nil, pause(9, 3, 0xffff),
 			record.Meanwhile{Pauses: 1, PausePort: record.Some(record.PausedByOther), PausedNS: record.Some(record.Bounds{Min: 83_884, Max: 3_355_392})},
-			false, "1 frame of another port, such as a switch's, paused a link meanwhile, for 83.9us to 3.36ms (PFC).",
+			false, "1 frame of another port, such as a switch's, paused a link meanwhile, for 83.9 us to 3.36 ms (PFC).",
 			[3]int{2: 1},
 		},
 		{
@@ -56,7 +56,7 @@ func TestCongestion(t *testing.T) {
 		{
 			"the client's port", nil, pause(1, 3, 1000),
 			record.Meanwhile{Pauses: 1, PausePort: record.Some(record.PausedByClient), PausedNS: record.Some(record.Bounds{Min: 1280, Max: 51_200})},
-			false, "1 frame of the client's port paused a link meanwhile, for 1.3us to 51.2us (PFC).",
+			false, "1 frame of the client's port paused a link meanwhile, for 1.3 us to 51.2 us (PFC).",
 			[3]int{2: 1},
 		},
 		{
@@ -68,13 +68,13 @@ func TestCongestion(t *testing.T) {
 		{
 			"both ports", nil, func(w *synth.Wire, c *synth.Conn) { pause(1, 3, 1000)(w, c); pause(2, 5, 1000)(w, c) },
 			record.Meanwhile{Pauses: 2, PausePort: record.Some(record.PausedBySeveral), PausedNS: record.Some(record.Bounds{Min: 2280, Max: 52_200})},
-			false, "2 frames paused a link meanwhile, for 2.3us to 52.2us (PFC).",
+			false, "2 frames paused a link meanwhile, for 2.3 us to 52.2 us (PFC).",
 			[3]int{2: 2},
 		},
 		{
 			"a pause of before", pause(9, 3, 0xffff), nil,
 			record.Meanwhile{PausedNS: record.Some(record.Bounds{Min: 82_884, Max: 3_354_392})},
-			false, "A link was still paused by an earlier frame, for 82.9us to 3.35ms (PFC).",
+			false, "A link was still paused by an earlier frame, for 82.9 us to 3.35 ms (PFC).",
 			[3]int{2: 1},
 		},
 		{"the end of pauses", nil, pause(9, 3, 0), record.Meanwhile{}, true, "The server took ", [3]int{}},

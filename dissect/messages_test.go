@@ -19,7 +19,7 @@ func TestMessages(t *testing.T) {
 	for name, want := range map[string][]string{
 		"rocev2-lostlink41.pcap.zst": {
 			"note invalidation-not-negotiated, at fault -: Usual for Linux servers: Send With Invalidate of 0x00000ca1, although only the requester set the R bit in its private data",
-			"warning retransmission-timeout, at fault -: the client retransmitted its Call after a timeout: for 547.00ms it sent no request, and the capture has no new acknowledgement; the connection request of the client (CM REQ) announced a timeout of 536.87ms",
+			"warning retransmission-timeout, at fault -: the client retransmitted its Call after a timeout: for 547.00 ms it sent no request, and the capture has no new acknowledgement; the connection request of the client (CM REQ) announced a timeout of 536.87 ms",
 			"warning connection-lost, at fault -: client closed the connection after 6 unacknowledged retransmissions; 4 Calls in flight (0x835d3053, ...)",
 		},
 		"rocev2-errors.pcap": {

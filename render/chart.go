@@ -26,7 +26,7 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 	w, theme := on.Out, on.Theme
 	var b strings.Builder
 	peak, known := c.PeakInFlight.Get()
-	b.WriteString(theme.key.of("credits, "+string(c.Direction)) + ": ")
+	b.WriteString(theme.key.of("credits"+map[record.Direction]string{record.Backward: " of callbacks"}[c.Direction]) + ": ")
 	if known {
 		fmt.Fprintf(&b, "at most %s", record.Plural(int64(peak), "Call")+" in flight")
 	} else {
@@ -36,7 +36,7 @@ func CreditChart(on Screen, c *analyze.Credits, axis Axis) error {
 		_, err := fmt.Fprintf(w, "%s, no Calls\n\n", b.String())
 		return err
 	}
-	fmt.Fprintf(&b, ", %s requested", list(c.Requested))
+	fmt.Fprintf(&b, ", %s credits requested", list(c.Requested))
 	if known {
 		fmt.Fprintf(&b, "%s\n", reached(c))
 		drawCredits(&b, on, c, axis)
@@ -86,7 +86,7 @@ func drawCredits(b *strings.Builder, on Screen, c *analyze.Credits, axis Axis) {
 		for _, x := range columns {
 			line += map[bool]string{true: g.granted, false: " "}[x.granted > 0]
 		}
-		b.WriteString(theme.granted.of(strings.TrimRight(line, " ")) + "\n" + strings.Repeat(" ", chartMargin) + ":\n")
+		b.WriteString(theme.granted.of(strings.TrimRight(line, " ")) + "\n" + strings.Repeat(" ", chartMargin) + "~\n")
 	}
 	previous := -1
 	levels := len(g.levels) - 1
@@ -123,12 +123,11 @@ func drawCredits(b *strings.Builder, on Screen, c *analyze.Credits, axis Axis) {
 		b.WriteString(line.String() + "\n")
 	}
 	theme.ticks(b, chartMargin, plot, axis)
-	legend := theme.dim.of("# Calls in flight  @ all credits in use  - granted credits")
-	if theme.unicode {
-		legend = theme.flight.of("█") + theme.dim.of(" Calls in flight  ") + theme.bad.of(map[bool]string{true: "@", false: "█"}[marked]) +
-			theme.dim.of(" all credits in use  ") + theme.granted.of("╌") + theme.dim.of(" granted credits")
+	full := theme.flight.of(g.levels[levels]) + theme.dim.of(" most Calls in flight  ")
+	if c.CreditLimitReached.Or(0) > 0 {
+		full += theme.bad.of(map[bool]string{true: "@", false: g.levels[levels]}[marked]) + theme.dim.of(" all credits in use  ")
 	}
-	b.WriteString(legend + "\n")
+	b.WriteString(full + theme.granted.of(g.granted) + theme.dim.of(" granted credits") + "\n")
 }
 
 // NoTimeline says why a connection has no timeline of credits and handles. It is empty for connections that may
@@ -174,17 +173,18 @@ func (t *Theme) moment(a Axis, at record.Time) string {
 	}
 	text := string(c.append(nil, at))
 	if c.form == Relative || c.form == "" {
-		return Seconds(at.Sub(a.Start), 3) + "s"
+		return Seconds(at.Sub(a.Start), 3) + " s"
 	}
 	return text
 }
 
-// both returns a date and time, and the seconds since the start of the capture.
+// both returns the seconds since the start of the capture, and the date and time.
 func (t *Theme) both(a Axis, at record.Time) string {
+	text := when(at)
 	if t.times == UTC || t.times == Local || t.times == Epoch {
-		return fmt.Sprintf("%s, %ss after the start", t.moment(a, at), Seconds(at.Sub(a.Start), 3))
+		text = t.moment(a, at)
 	}
-	return fmt.Sprintf("%s, %ss after the start", at, Seconds(at.Sub(a.Start), 3))
+	return Seconds(at.Sub(a.Start), 3) + " s, " + text
 }
 
 // inked builds a line in several inks, with as few escape sequences as possible.
@@ -323,6 +323,7 @@ func PathChart(on Screen, trips, repeats []Moment, axis Axis) error {
 	plot := width - chartMargin - 1
 	time := newScale(axis.From, axis.To, plot)
 	var b strings.Builder
+	var scales []string
 	row := func(label string, list []Moment, sum bool, text func(int64) string) {
 		columns, most := make([]int, plot), 0
 		for _, m := range list {
@@ -334,15 +335,21 @@ func PathChart(on Screen, trips, repeats []Moment, axis Axis) error {
 			most = max(most, *x)
 		}
 		if most > 0 {
-			fmt.Fprintf(&b, "%s in each column: at most %s\n%s%s\n", theme.key.of(label), text(int64(most)), theme.dim.of(strings.Repeat(" ", chartMargin)+theme.glyphs.side), theme.histogram(columns))
+			fmt.Fprintf(&b, "%*s %s%s\n", chartMargin-1, label, theme.dim.of(theme.glyphs.side), theme.histogram(columns))
+			if most >= len(asciiLevels) || theme.unicode {
+				scales = append(scales, theme.full()+" "+text(int64(most)))
+			}
 		}
 	}
-	row("longest round trip", trips, false, field.Brief)
-	row("repeated packets", repeats, true, field.Count)
+	row("worst round trip", trips, false, field.Brief)
+	row("retransmitted", repeats, true, func(n int64) string { return record.Plural(n, "packet") })
 	if b.Len() == 0 {
 		return nil
 	}
 	theme.ticks(&b, chartMargin, plot, axis)
+	if scales != nil {
+		b.WriteString(theme.dim.of(strings.Join(scales, ", or ")) + "\n")
+	}
 	_, err := fmt.Fprintf(on.Out, "%s\n", b.String())
 	return err
 }
@@ -353,7 +360,11 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 	w, theme := on.Out, on.Theme
 	width, height := chartSize(on.Width, on.Height)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s of %s (xN: exposed N times)\n", theme.key.of("handles"), record.Plural(int64(h.ExposureCount), "exposure"), record.Plural(int64(h.Distinct), "handle"))
+	times := ""
+	if h.ExposureCount != h.Distinct {
+		times = ", exposed " + field.Count(int64(h.ExposureCount)) + " times (xN)"
+	}
+	fmt.Fprintf(&b, "%s: %s%s; longest:\n", theme.key.of("handles"), field.Count(int64(h.Distinct)), times)
 	if len(h.Exposures) == 0 {
 		_, err := fmt.Fprintf(w, "%s\n", b.String())
 		return err
@@ -384,17 +395,18 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 				bar.add(x)
 			}
 		}
-		fmt.Fprintf(&b, "%v %s%s\n", handle, theme.dim.of(fmt.Sprintf("%5s %s", fmt.Sprintf("x%d", uses[handle]), theme.glyphs.side)), bar.draw(theme))
+		count := ""
+		if times != "" {
+			count = fmt.Sprintf("x%d", uses[handle])
+		}
+		fmt.Fprintf(&b, "%v %s%s\n", handle, theme.dim.of(fmt.Sprintf("%5s %s", count, theme.glyphs.side)), bar.draw(theme))
 	}
 	theme.ticks(&b, chartMargin, plot, axis)
-	if n := len(order) - len(shown); n > 0 {
-		b.WriteString(theme.dim.of(record.Plural(int64(n), "handle")+" exposed for less time and not drawn") + "\n")
-	}
 	if theme.unicode {
 		b.WriteString(theme.exposed.of("⠶") + theme.dim.of(" exposed  ") + theme.moved.of("⣿") +
-			theme.dim.of(" data moved  invalidation: ✕ remote  ○ local  ? no Reply") + "\n")
+			theme.dim.of(" data moved  ✕ invalidated remotely  ○ locally  ? no Reply") + "\n")
 	} else {
-		b.WriteString(theme.dim.of("= exposed # data moved  invalidation: x remote  o local  ? no Reply") + "\n")
+		b.WriteString(theme.dim.of("= exposed  # data moved  x invalidated remotely  o locally  ? no Reply") + "\n")
 	}
 	figures(&b, h)
 	_, err := fmt.Fprintf(w, "%s\n", b.String())
@@ -465,17 +477,17 @@ func (l *bar) draw(theme *Theme) string {
 // figures writes the figures of a connection's handles.
 func figures(b *strings.Builder, h *analyze.Handles) {
 	row := func(name, value string) { fmt.Fprintf(b, "  %-50s %s\n", name, value) }
-	row("exposed for (p50, p99, longest)", fmt.Sprintf("%s, %s, %s", quantile(h.Exposure.P50), quantile(h.Exposure.P99), quantile(h.Exposure.Max)))
+	row("exposed for", fmt.Sprintf("p50 %s, worst %s", quantile(h.Exposure.P50), quantile(h.Exposure.Max)))
 	row("invalidated remotely", percent(h.RemoteShare)+" of exposures")
-	row("Replies to Calls with chunks that invalidated one", fmt.Sprintf("%d of %d (%s)", h.InvalidatingReplies, h.ChunkReplies, percent(h.InvalidatingShare)))
+	row("Replies to Calls with chunks that invalidate one", fmt.Sprintf("%d of %d", h.InvalidatingReplies, h.ChunkReplies))
 	for _, x := range [...]struct {
 		name, after string
 		n           int
 	}{
-		{"need local invalidation: Reply invalidated another", "", h.LocalInvExtra},
-		{"need local invalidation: Reply invalidated none", "", h.LocalInvNoRemote},
-		{"exposures of a handle that was exposed before", fmt.Sprintf(", after %s (p50)", quantile(h.ReuseInterval.P50)), h.Reused},
-		{"exposures by Calls without a Reply", "", h.NeverInvalidated},
+		{"invalidated locally: the Reply invalidated another", "", h.LocalInvExtra},
+		{"invalidated locally: the Reply invalidated none", "", h.LocalInvNoRemote},
+		{"exposed again", fmt.Sprintf(", after p50 %s", quantile(h.ReuseInterval.P50)), h.Reused},
+		{"exposed by Calls without a Reply", "", h.NeverInvalidated},
 	} {
 		if x.n > 0 {
 			row(x.name, fmt.Sprint(x.n)+x.after)
@@ -484,7 +496,7 @@ func figures(b *strings.Builder, h *analyze.Handles) {
 }
 
 // quantile returns a duration, or "-" if there is none.
-func quantile(ns record.Opt[int64]) string { return known(ns, "-", Duration) }
+func quantile(ns record.Opt[int64]) string { return known(ns, "-", field.Brief) }
 
 // end writes the remaining rows, and below them how many of the latencies are upper bounds and where the columns are explained.
 func (t *table) end(bounds int) error {
@@ -505,7 +517,7 @@ func percent(v record.Opt[float64]) string {
 }
 
 // attemptsColumn has the number of attempts of the RPCs of a row.
-var attemptsColumn = column{name: "ATTEMPTS", fields: "attempts", right: true, at: 100}
+var attemptsColumn = column{name: "ATTEMPTS", fields: "attempts", right: true, at: 100, foot: "ATTEMPTS: Calls, with those sent again"}
 
 // inAttempts says how many attempts a number of RPCs had, or nothing if each had one.
 func inAttempts(rpcs, n int64) string {
@@ -519,20 +531,20 @@ var statsColumns = []column{
 	{name: "NAME", fields: "name", flex: true, min: 20},
 	{name: "RPCS", former: "COUNT", fields: "rpcs=requests", right: true},
 	attemptsColumn,
-	{name: "ERRORS", former: "ERR", fields: "errors", right: true},
+	{name: "FAILED", former: "ERRORS,ERR", fields: "errors", right: true, foot: "FAILED: answered with an RPC or NFS error"},
 	{name: "NO REPLY", fields: "no_reply", right: true},
 	{name: "REPEATED", former: "RETRANSMITTED,RETR", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot},
-	{name: "STALLED", former: "STALL SHARE", fields: "phases.wait_ns", right: true, foot: "STALLED: part of the latencies spent waiting for retransmissions, credits or other RPCs"},
-	{name: "BYTES", fields: "bytes", right: true, at: 100},
+	{name: "P50", fields: "latency.p50_ns", right: true, foot: "P50 to SUM: latency, from Call to Reply"},
+	{name: "P90", fields: "latency.p90_ns", right: true},
+	{name: "P99", fields: "latency.p99_ns", right: true, at: 140},
+	{name: "WORST", fields: "latency.max_ns", right: true},
+	{name: "SUM", fields: "total_ns", right: true},
+	{name: "STALLED", former: "STALL SHARE", fields: "phases.wait_ns", right: true, foot: "STALLED: part of SUM spent waiting for retransmissions, credits or other RPCs"},
+	{name: "BYTES", fields: "bytes", right: true, at: 100, foot: "BYTES: of Calls and Replies"},
 	{name: "CALL BYTES", fields: "call_bytes", total: func(r any) any { return int(r.(*analyze.Stats).CallBytes.Total()) }, right: true, wide: true},
 	{name: "CALL BYTES SHORT/CHUNKED/LONG", former: "CALL S/C/L", fields: "call_bytes.short call_bytes.chunked call_bytes.long", wide: true},
 	{name: "REPLY BYTES", fields: "reply_bytes", total: func(r any) any { return int(r.(*analyze.Stats).ReplyBytes.Total()) }, right: true, wide: true},
 	{name: "REPLY BYTES SHORT/CHUNKED/LONG", former: "REPLY S/C/L", fields: "reply_bytes.short reply_bytes.chunked reply_bytes.long", wide: true},
-	{name: "P50", fields: "latency.p50_ns", right: true},
-	{name: "P90", fields: "latency.p90_ns", right: true},
-	{name: "P99", fields: "latency.p99_ns", right: true, at: 140},
-	{name: "WORST", fields: "latency.max_ns", right: true},
-	{name: "SUM", fields: "total_ns", right: true, at: 140, foot: "SUM: of the latencies"},
 	{name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", at: 140, some: true},
 	{name: "LATENCY", former: "HISTOGRAM", at: 180},
 	{name: "PROVEN CLIENT/NETWORK/SERVER/REST", former: "PROVEN", fields: "shares.client_min_ns shares.network_min_ns shares.server_min_ns shares.server_max_ns", wide: true},
@@ -561,12 +573,14 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 		columns[0].foot, columns[0].meaning = causeFoot("NAME"), claim.Meaning
 	}
 	t := newTable(w, theme, width, columns)
-	bounds := 0
+	total := analyze.Total(rows)
+	if len(rows) > 1 && width > 0 {
+		rows = append(slices.Clip(rows), total)
+	}
 	for _, s := range rows {
 		if cause >= 0 && cause < len(s.Group) {
 			t.explain(0, s.Group[cause])
 		}
-		bounds += s.Latency.UpperBounds
 		p50, p90, p99, worst := theme.quantiles(&s.Latency)
 		if err := t.row([]cell{
 			{text: clean(s.Name), ink: theme.key},
@@ -575,13 +589,13 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			theme.number(int64(s.Errors)),
 			theme.number(int64(s.NoReply)),
 			theme.number(int64(s.Retransmitted)),
+			p50, p90, p99, worst, theme.time(s.TotalNS),
 			{text: cmp.Or(stalledShare(s), theme.none()), ink: theme.warn},
 			theme.bytes(s.Bytes),
-			{text: Bytes(s.CallBytes.Total())},
+			{text: Size(s.CallBytes.Total())},
 			{text: forms(s.CallBytes)},
-			{text: Bytes(s.ReplyBytes.Total())},
+			{text: Size(s.ReplyBytes.Total())},
 			{text: forms(s.ReplyBytes)},
-			p50, p90, p99, worst, theme.time(s.TotalNS),
 			{text: cmp.Or(placeShares(s), theme.none())},
 			{text: theme.histogram(s.Histogram(low, high, histogramCells)), ink: theme.flight},
 			{text: provenShares(s)},
@@ -593,11 +607,19 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			return err
 		}
 	}
-	return t.end(bounds)
+	return t.end(total.Latency.UpperBounds)
 }
 
 // histogramCells is the number of characters of a histogram.
 const histogramCells = 16
+
+// full says what the largest value of a chart is drawn as.
+func (t *Theme) full() string {
+	if t.unicode {
+		return t.glyphs.levels[len(t.glyphs.levels)-1] + " ="
+	}
+	return asciiLevels[len(asciiLevels)-1] + " ="
+}
 
 // histogram draws each count as one character. Only a count of 0 is drawn as a space.
 func (t *Theme) histogram(counts []int) string {
@@ -612,16 +634,20 @@ func (t *Theme) histogram(counts []int) string {
 	var b strings.Builder
 	for _, n := range counts {
 		level := (n*(len(levels)-1) + most - 1) / most
+		if !t.unicode && most < len(levels) { // the number itself
+			level = n
+		}
 		b.WriteString(levels[level])
 	}
 	return strings.TrimRight(b.String(), " ")
 }
 
-var asciiLevels = strings.Split(" .:-=+*%#", "")
+// asciiLevels are the levels of charts without Unicode: the largest value is drawn as 9.
+var asciiLevels = strings.Split(" 123456789", "")
 
 // forms returns the number of bytes by form.
 func forms(f analyze.Forms) string {
-	return Bytes(f.Short) + "/" + Bytes(f.Chunked) + "/" + Bytes(f.Long)
+	return Size(f.Short) + "/" + Size(f.Chunked) + "/" + Size(f.Long)
 }
 
 // shareOf returns parts of a time as percentages of it, with slashes between them.
@@ -721,7 +747,7 @@ func ConnectionDetail(to Screen, c *record.Connection, start record.Time) error 
 			if list := outstanding(end.OutstandingCalls, end.XIDs); list != "" {
 				text += ": " + list
 			}
-			row("at the end", "%s", text)
+			row("unfinished", "%s", text)
 		}
 	}
 	for _, side := range []struct {
@@ -741,15 +767,29 @@ func ConnectionDetail(to Screen, c *record.Connection, start record.Time) error 
 		row(side.name, "version %d, send %d B, receive %d B, invalidation %s%s", side.p.Version, side.p.SendSize, side.p.ReceiveSize, yesNo(side.p.RemoteInvalidation), at)
 	}
 	if limits, known := c.InlineThreshold.Get(); known {
-		row("inline thresholds", "%d to the server, %d to the client (%s)", limits.ClientToServer, limits.ServerToClient, strings.ReplaceAll(limits.Source, "_", " "))
-		row("remote invalidation", "%s", remoteInvalidation(c))
+		row("inline thresholds", "%d B to server, %d B to client (%s)", limits.ClientToServer, limits.ServerToClient, strings.ReplaceAll(limits.Source, "_", " "))
 	}
 	if mtu, known := c.PathMTU.Get(); known {
-		row("path MTU", "%d bytes", mtu)
+		row("path MTU", "%d B", mtu)
 	}
 	row("RPCs", "%d%s", c.RPCs, inAttempts(c.RPCs, c.Transactions))
-	row("packets", "%d", c.Packets)
-	row("health", "%d retransmitted, %d out of order, %s, %s", c.Retransmitted, c.OutOfOrder, record.Plural(c.Naks, "NAK"), record.Plural(c.RNRNaks, "RNR NAK"))
+	from := func(n int64, of record.FromPair) string { // a number of packets, and of each side's if they are known
+		text := field.Count(n)
+		if n > 0 && of.FromClient+of.FromServer == n {
+			text += fmt.Sprintf(" (client %d, server %d)", of.FromClient, of.FromServer)
+		}
+		return text
+	}
+	row("packets", "%s", field.Count(c.Packets))
+	if c.Retransmitted > 0 {
+		row("retransmitted", "%s, %s of all", from(c.Retransmitted, c.Path.Repeated), percentOf(c.Retransmitted, c.Packets))
+	}
+	if n := c.OutOfOrder; n > 0 {
+		row("out of order", "%s", from(n, c.Path.Late))
+	}
+	if c.Naks+c.RNRNaks > 0 {
+		row("NAKs", "%d, RNR NAKs %d (receiver not ready)", c.Naks, c.RNRNaks)
+	}
 	pathDetail(&c.Path, row)
 	if c.NotCaptured > 0 { // a property of the capture, not of the network
 		row("capture", "%s", theme.dim.of(record.Plural(c.NotCaptured, "packet")+" not captured"))
@@ -766,23 +806,16 @@ func pathDetail(p *record.ConnectionPath, row func(name, format string, args ...
 		}[at])
 	}
 	for _, end := range p.Point.NotAt {
-		row("not captured at", "the %s, because packets of it came late", end)
+		row("not captured at", "the %s: its packets came out of order", end)
 	}
 	for _, way := range []struct {
 		name  string
 		trips record.Opt[record.RoundTrips]
 	}{{"round trips to server", p.RoundTrips.ToServer}, {"round trips to client", p.RoundTrips.ToClient}} {
 		if t, measured := way.trips.Get(); measured {
-			row(way.name, "%d, %s to %s (packet %d)", t.Count, Duration(t.MinNS), Duration(t.MaxNS), t.MaxPacket)
+			row(way.name, "p50 %s, worst %s (packet %d), of %d", field.Brief(t.P50NS), field.Brief(t.MaxNS), t.MaxPacket, t.Count)
 		}
 	}
-	pair := func(name string, n record.FromPair, of string) {
-		if n.FromClient+n.FromServer > 0 {
-			row(name, "%s of the client, %d of the server %s", record.Plural(n.FromClient, "packet"), n.FromServer, of)
-		}
-	}
-	pair("late", p.Late, "(lost or overtaken before the capture point)")
-	pair("repeated", p.Repeated, "(had passed the capture point before)")
 	n := &p.Congestion
 	if n.CEToClient+n.CEToServer+n.CNPFromClient+n.CNPFromServer > 0 {
 		row("congestion", "%s to the server and %d to the client marked (CE); %s of the client and %d of the server",

@@ -15,7 +15,7 @@ import (
 var compareColumns = []column{
 	{name: "NAME", fields: "kind name=name", flex: true, min: 20},
 	{name: "RPCS", fields: "before.count rpcs=after.count", right: true},
-	{name: "ERRORS", former: "ERR", fields: "before.errors errors=after.errors err=after.errors", right: true},
+	{name: "FAILED", former: "ERRORS", fields: "before.errors errors=after.errors failed=after.errors", right: true},
 	{name: "NO REPLY", fields: "before.no_reply no_reply=after.no_reply", right: true},
 	{name: "BYTES", fields: "before.bytes after.bytes", right: true, at: 140},
 	{name: "P50", fields: "before.latency.p50_ns after.latency.p50_ns p50=change.p50 p_values.p50", right: true},
@@ -57,7 +57,7 @@ func Compare(to Screen, list []*analyze.Comparison, of [2]Captures) error {
 			count(func(m *analyze.Measured) record.Opt[int64] { return m.Count }, whole),
 			count(func(m *analyze.Measured) record.Opt[int64] { return m.Errors }, whole),
 			count(func(m *analyze.Measured) record.Opt[int64] { return m.NoReply }, whole),
-			count(func(m *analyze.Measured) record.Opt[int64] { return m.Bytes }, field.BriefSize),
+			count(func(m *analyze.Measured) record.Opt[int64] { return m.Bytes }, field.Size),
 		}
 		for i := range analyze.Percentiles {
 			before, after, change, significant := analyze.Percentiles[i].Of(c)

@@ -29,6 +29,7 @@ type FindingGroup struct {
 	First      record.Finding
 	Count      int64
 	LastPacket record.Opt[int64]
+	LastTime   record.Opt[record.Time]
 	LastPoint  string // the capture point whose number LastPacket is; empty if there is one
 
 	// Hosts has the numbers of findings by the address of the side at fault or, if no side is, of the client. It is nil if the
@@ -64,22 +65,22 @@ func (g *FindingGroup) sideAtFault() string {
 
 // packets returns the first and the last packet of a group, with the time of the first since the start of the capture.
 func (g *FindingGroup) packets(start record.Time) string {
-	first, known := g.First.Packet.Get()
-	if !known {
+	first, has := g.First.Packet.Get()
+	if !has {
 		return ""
 	}
-	text := "packet " + numbered(first, g.First.Point)
-	if at, known := g.First.Time.Get(); known {
-		text += fmt.Sprintf(" (%.2f s)", float64(at.Sub(start))/1e9)
+	when := func(at record.Opt[record.Time]) string {
+		return known(at, "", func(at record.Time) string { return fmt.Sprintf(" at %.2f s", float64(at.Sub(start))/1e9) })
 	}
+	text := "packet " + numbered(first, g.First.Point) + when(g.First.Time)
 	if last, known := g.LastPacket.Get(); known && g.Count > 1 {
-		text += map[bool]string{true: ", ", false: " ... "}[g.Count == 2] + numbered(last, g.LastPoint)
+		text += map[bool]string{true: ", ", false: " to "}[g.Count == 2] + numbered(last, g.LastPoint) + when(g.LastTime)
 	}
 	return text
 }
 
-// Findings writes two lines for each group: the severity, the rule, the number of findings, the side at fault, the
-// packets and the section; the XID and what happened. The last line counts them, or says that there is none; scope says which rules were not checked.
+// Findings writes some lines for each group: the severity, the rule, the number of findings, the side at fault and the
+// packets; the XID of the first finding, what happened, and the section. The last line counts them, or says that there is none; scope says which rules were not checked.
 func Findings(to Screen, groups []*FindingGroup, start record.Time, rules int, scope string) error {
 	width, t := cmp.Or(to.Width, wholeOverview), to.Theme
 	slices.SortStableFunc(groups, func(a, b *FindingGroup) int {
@@ -100,9 +101,15 @@ func Findings(to Screen, groups []*FindingGroup, start record.Time, rules int, s
 		counts[g.First.Severity] += g.Count
 		sides[g.sideAtFault()] += g.Count
 		row(part{fmt.Sprintf("%-6s ", severityWords[g.First.Severity]), t.severity(g.First.Severity)}, part{fmt.Sprintf("%-*s", names, g.First.Rule), t.key},
-			part{fmt.Sprintf("%6sx  %-8s %-28s  ", field.Count(g.Count), g.sideAtFault(), g.packets(start)), ink{}}, part{g.First.Section, t.dim})
-		text := strings.Join(slices.DeleteFunc([]string{known(g.First.XID, "", record.Hex32.String), g.hosts(), g.First.Message}, func(s string) bool { return s == "" }), "  ")
-		row(part{"       ", ink{}}, part{text, t.dim})
+			part{fmt.Sprintf("%6sx  %-8s %s", field.Count(g.Count), g.sideAtFault(), g.packets(start)), ink{}})
+		xid := known(g.First.XID, "", func(x record.Hex32) string { return "XID " + x.String() + ":" })
+		if g.Count > 1 {
+			xid = strings.TrimSpace("first: " + xid)
+		}
+		text := strings.Join(slices.DeleteFunc([]string{xid, g.hosts(), g.First.Message}, func(s string) bool { return s == "" }), " ")
+		for _, line := range wrapped(clean(text)+" ("+g.First.Section+")", width-len("ERROR  ")) {
+			row(part{"       ", ink{}}, part{line, t.dim})
+		}
 	}
 	if len(groups) == 0 {
 		row(part{"OK     ", t.good}, part{"no findings, " + record.Plural(int64(rules), "rule") + " checked", ink{}})
@@ -115,11 +122,11 @@ func Findings(to Screen, groups []*FindingGroup, start record.Time, rules int, s
 		}
 		for _, side := range []string{"client", "server", "capture", "?"} {
 			if n := sides[side]; n > 0 {
-				at = append(at, map[bool]string{true: "not proven", false: side}[side == "?"]+" "+field.Count(n))
+				at = append(at, map[bool]string{true: "not known (?)", false: side}[side == "?"]+" "+field.Count(n))
 			}
 		}
 		b.WriteByte('\n')
-		row(part{strings.Join(words, ", ") + " in " + record.Plural(int64(len(named)), "rule") + "; " + strings.Join(at, ", "), ink{}})
+		row(part{strings.Join(words, ", ") + " of " + record.Plural(int64(len(named)), "rule") + "; at fault: " + strings.Join(at, ", "), ink{}})
 	}
 	if scope != "" {
 		row(part{scope, t.dim})

@@ -172,8 +172,8 @@ func ladderLines(theme *Theme, width int, r *record.Transaction, all bool) (line
 	return lines
 }
 
-// ladderHeight is the maximum number of lines of a ladder that is not drawn whole: with the empty line that follows, a command prints 60.
-const ladderHeight = 59
+// ladderHeight is the maximum number of lines of a ladder that is not drawn whole: with the empty line and the command that follow, a command prints 60.
+const ladderHeight = 58
 
 // leftOut returns which rungs are left out, so that the others have at most most lines: as many at the beginning as at the end. It returns
 // 0 and 0 if all fit.
@@ -229,9 +229,6 @@ func foldText(rungs []rung) string {
 // arrowLegend explains the lines of the arrows that are drawn, and, if there are several capture points, whose time a line has.
 func arrowLegend(theme *Theme, width int, rungs []rung, points bool) (lines []string) {
 	var parts []string
-	if slices.ContainsFunc(rungs, func(g rung) bool { return g.double }) {
-		parts = append(parts, strings.Repeat(theme.glyphs.double, 2)+" RDMA Read, its response, or RDMA Write")
-	}
 	if slices.ContainsFunc(rungs, func(g rung) bool { return g.lost }) {
 		parts = append(parts, theme.glyphs.line+theme.glyphs.lost+" lost on the way")
 	}
@@ -414,8 +411,11 @@ func (t *Theme) pauseEnd(r *record.Transaction, to record.Time) string {
 		return ""
 	}
 	stamp, _ := t.ladderTimes(r)
-	words := strings.Fields(stamp(to)) // perhaps with a date
-	return " (ends at " + words[len(words)-1] + ")"
+	text := stamp(to)
+	if _, time, dated := strings.Cut(text, " "); dated && t.times != Relative && t.times != "" {
+		text = time
+	}
+	return " (ends at " + strings.TrimSpace(text) + ")"
 }
 
 // lastTime returns the time of the last event of a transaction.
@@ -477,7 +477,7 @@ func heading(theme *Theme, width int, r *record.Transaction, all bool) (lines []
 		lines = append(lines, theme.key.of(what)+theme.fit(about, max(width-wide(what), 1)), shade.of(word))
 	}
 	cause := r.Cause.Or(record.Cause{})
-	side := string(cause.Side.Or("?"))
+	side := string(cause.Side.Or("where"))
 	if sentences := claim.Lines(r); all {
 		for _, sentence := range sentences {
 			add(side, theme.warn, clean(sentence))
@@ -525,27 +525,18 @@ func otherStalls(r *record.Transaction) string {
 	return fmt.Sprintf(", and %s in %s", Duration(rest), record.Plural(n-1, "other stall"))
 }
 
-// phaseText returns the shares of the parts of a latency, the largest first.
+// phaseText returns the shares of the parts of a latency, in the order of time; those of stalls are the last.
 func phaseText(r *record.Transaction) string {
 	var sums []int64
 	list := Phases(r)
 	for _, p := range list {
 		sums = append(sums, p.NS)
 	}
-	type share struct {
-		percent int64
-		name    string
-	}
-	var shares []share
+	var words []string
 	for i, percent := range analyze.Percents(sums) {
 		if percent > 0 {
-			shares = append(shares, share{percent, list[i].Name})
+			words = append(words, fmt.Sprintf("%d%% %s", percent, list[i].Name))
 		}
-	}
-	slices.SortStableFunc(shares, func(a, b share) int { return int(b.percent - a.percent) })
-	var words []string
-	for _, s := range shares {
-		words = append(words, fmt.Sprintf("%d%% %s", s.percent, s.name))
 	}
 	return strings.Join(words, ", ")
 }
@@ -646,10 +637,20 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 				g.text, g.ink, g.below = messageText(messageName("Reply", m, r.Timeline), m), theme.key, operationLines(r.Decoded.Reply)
 				g.span(m.First(), m.Last())
 			}
+			if at := slices.IndexFunc(r.Timeline, func(e record.Event) bool {
+				return e.Event == record.EventInvalidate && m != nil && e.First() == m.Last()
+			}); at >= 0 {
+				g.text = strings.Replace(g.text, ", Send ", ", Send With Invalidate ", 1)
+				g.mark(r.Timeline[at].Handle.Or(0), 'x')
+				g.markAll(r.NotInvalidated, 'o')
+			}
 			if !r.Invalidation.Known() && m != nil {
 				g.markAll(r.NotInvalidated, 'o')
 			}
 		case record.EventInvalidate:
+			if r.Reply != nil && e.First() == r.Reply.Last() {
+				continue // the line of the Reply says it
+			}
 			g.text, g.ink, g.kind = fmt.Sprintf("Send With Invalidate %v", handle), theme.key, ""
 			g.mark(handle, 'x')
 			g.markAll(r.NotInvalidated, 'o')
@@ -998,9 +999,12 @@ func (t *Theme) arrowLine(g *rung, width int) string {
 	return c.side + toLeft + strings.Repeat(line, left) + " " + text + " " + strings.Repeat(line, right) + c.side
 }
 
-// barHeads returns the letters above the bars.
+// barHeads returns the letters above the bars, if there are several.
 func barHeads(n int) string {
 	var b strings.Builder
+	if n == 1 {
+		return ""
+	}
 	for i := range n {
 		b.WriteByte(' ')
 		b.WriteByte(byte('a' + i))
@@ -1067,7 +1071,11 @@ func legend(theme *Theme, width int, r *record.Transaction, bars []record.Exposu
 			return false
 		}
 		if slices.ContainsFunc(rungs, drawn) {
-			marks = append(marks, theme.mark(m.mark)+" "+m.text)
+			text := theme.mark(m.mark) + " " + m.text
+			if m.mark == '+' {
+				text = theme.mark('+') + " " + theme.mark('|') + " " + m.text
+			}
+			marks = append(marks, text)
 		}
 	}
 	if marks != nil {
@@ -1100,6 +1108,9 @@ func legend(theme *Theme, width int, r *record.Transaction, bars []record.Exposu
 		}
 		text := fmt.Sprintf("%s, %s moved, exposed for %s, %s: %s", kind, Size(moved), exposed, end, strings.Join(handles, " "))
 		name := strings.Join(names, "")
+		if len(bars) == 1 {
+			names, name = nil, ""
+		}
 		for _, line := range wrapped(text, width-len(name)-3) {
 			lines = append(lines, "  "+fmt.Sprintf("%-*s", len(names), name)+" "+line)
 			name = ""

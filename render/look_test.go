@@ -318,7 +318,7 @@ func TestLegend(t *testing.T) {
 		legend bool
 		want   string
 	}{
-		"a finding":   {[]*record.Transaction{row(), row("xid-mismatch")}, true, "\nSTATUS: ! marks RPCs with warnings or errors, which rdmadump check lists\ncolumns explained: rdmadump help columns   more columns: --wide\n"},
+		"a finding":   {[]*record.Transaction{row(), row("xid-mismatch")}, true, "\nSTATUS: ! = has findings of rdmadump check\ncolumns explained: rdmadump help columns   more columns: --wide\n"},
 		"no findings": {[]*record.Transaction{row()}, true, "\ncolumns explained: rdmadump help columns   more columns: --wide\n"},
 		"no rows":     {nil, true, ""},
 		"a pipe":      {[]*record.Transaction{row("xid-mismatch")}, false, "ok !\n"},

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
@@ -13,12 +14,12 @@ var networkColumns = []column{
 	{name: "FROM", fields: "from", flex: true, min: 8},
 	{name: "TO", fields: "to", flex: true, min: 8},
 	{name: "PACKETS", fields: "packets", right: true},
-	{name: "LOST", fields: "lost", right: true},
-	{name: "NOT CAPTURED", former: "NOT CAPT", fields: "not_captured", right: true, at: 100},
-	{name: "UNKNOWN", fields: "unknown", right: true, at: 100, foot: "UNKNOWN: sent while the other point captured nothing"},
-	{name: "REORDERED", former: "REORD", fields: "reordered", right: true, foot: "REORDERED: overtaken by a packet that was sent later"},
-	{name: "DAMAGED", former: "CORRUPT", fields: "corrupted", right: true, foot: "DAMAGED: bad ICRC or checksum, or changed headers or TCP payload"},
-	{name: "DUPLICATED", former: "DUP", fields: "duplicated", right: true},
+	{name: "LOST", fields: "lost", right: true, foot: "LOST: sent, not arrived"},
+	{name: "NOT CAPTURED", former: "NOT CAPT", fields: "not_captured", right: true, at: 100, foot: "NOT CAPTURED: arrived, but that capture lacks it"},
+	{name: "UNKNOWN", fields: "unknown", right: true, at: 100, foot: "UNKNOWN: sent while the other capture was not running"},
+	{name: "REORDERED", former: "REORD", fields: "reordered", right: true, foot: "REORDERED: overtaken by a later packet"},
+	{name: "DAMAGED", former: "CORRUPT", fields: "corrupted", right: true, foot: "DAMAGED: bad ICRC or checksum, or other contents than sent"},
+	{name: "DUPLICATED", former: "DUP", fields: "duplicated", right: true, foot: "DUPLICATED: sent once, arrived twice"},
 	{name: "MIRROR COPIES", former: "MIRROR", fields: "mirror_duplicates", right: true, at: 140},
 	{name: "SHORTEST", former: "LEAST", fields: "delay.min_ns", right: true, at: 140},
 	{name: "P50", fields: "delay.p50_ns", right: true, foot: "P50 to WORST: one-way delay"},
@@ -44,12 +45,16 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 		names = append(names, p.Name)
 	}
 	short := shortNames(names)
-	t := newTable(s.Out, s.Theme, s.Width, networkColumns)
+	columns := slices.Clone(networkColumns)
+	if uncertain := clockError(points); uncertain > 0 {
+		columns[slices.IndexFunc(columns, func(c column) bool { return c.name == "P50" })].foot += ", +-" + field.Brief(uncertain)
+	}
+	t := newTable(s.Out, s.Theme, s.Width, columns)
 	for _, n := range list {
 		d, any := n.Delay.Get()
 		delay := func(least, ns int64) cell {
 			if !any || n.Packets-n.Lost < least {
-				return cell{text: s.Theme.none()}
+				return cell{}
 			}
 			return cell{text: field.Brief(ns)}
 		}
@@ -65,12 +70,6 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 	}
 	if err := t.end(0); err != nil {
 		return err
-	}
-	if uncertain := clockError(points); uncertain > 0 {
-		text := fmt.Sprintf("clocks +-%s: each delay is right within this", field.Brief(uncertain))
-		if _, err := fmt.Fprintln(s.Out, s.Theme.dim.of(strings.Join(wrapped(text, s.Width), "\n"))); err != nil {
-			return err
-		}
 	}
 	for _, n := range list {
 		if lost := n.InQuiet(); lost > 0 {
@@ -170,9 +169,9 @@ func pointLine(p *record.Point) string {
 	case !known:
 		line += "; no packets join it to the first point, so its times are not those of that clock"
 	case offset != 0 || p.ErrorNS.Or(0) != 0:
-		line += ", its clock shows " + ClockOffset(p)
+		line += ", clock " + clockOffset(p)
 	default:
-		line += "; all times are those of its clock"
+		line += ", its clock is used"
 	}
 	for _, step := range p.Steps {
 		line += fmt.Sprintf(", step of %s at packet %d", signed(step.NS), step.Packet)
@@ -188,21 +187,21 @@ func signed(ns int64) string {
 	return "+" + Duration(ns)
 }
 
-// ClockOffset says how much more or less the clock of a capture point shows than the clock whose times are shown.
-func ClockOffset(p *record.Point) string {
+// clockOffset says how far the clock of a capture point is ahead of the clock whose times are shown, or behind it.
+func clockOffset(p *record.Point) string {
 	offset := p.OffsetNS.Or(0)
-	how := "more"
+	how := "ahead"
 	if offset < 0 {
-		offset, how = -offset, "less"
+		offset, how = -offset, "behind"
 	}
-	drift := "no drift seen"
+	drift := "no drift"
 	if v, known := p.DriftPPM.Get(); known {
 		drift = fmt.Sprintf("drift %+.1f ppm", v)
 		if e, known := p.DriftErrorPPM.Get(); known {
 			drift += fmt.Sprintf(", wrong by at most %.1f", e)
 		}
 	}
-	return fmt.Sprintf("%s %s (error %s, %s)", Duration(offset), how, Duration(p.ErrorNS.Or(0)), drift)
+	return fmt.Sprintf("%s %s (+-%s, %s)", Duration(offset), how, field.Brief(p.ErrorNS.Or(0)), drift)
 }
 
 // course draws the delays, the losses and the damaged packets of a direction over time. The darkest character stands for the
@@ -217,7 +216,7 @@ func (s Screen) course(start record.Time, n *record.Network, short func(string) 
 	}
 	width := course[1].Start.Sub(course[0].Start)
 	fmt.Fprintln(s.Out)
-	err := s.text("  ", fmt.Sprintf("%s to %s, from %s on, each character is %s", clean(short(n.From)), clean(short(n.To)), field.Brief(course[0].Start.Sub(start)), field.Brief(width)))
+	err := s.text("  ", fmt.Sprintf("%s to %s, %s a character", clean(short(n.From)), clean(short(n.To)), field.Brief(width)))
 	for _, row := range []struct {
 		name  string
 		value func(*record.NetworkInterval) int64
@@ -236,10 +235,17 @@ func (s Screen) course(start record.Time, n *record.Network, short func(string) 
 			level := 0
 			if v := row.value(&course[i]); v > 0 {
 				level = 1 + int(v*int64(len(levels)-2)/of)
+				if !s.Theme.unicode && of < int64(len(levels)) { // the number itself
+					level = int(v)
+				}
 			}
 			b.WriteString(levels[min(level, len(levels)-1)])
 		}
-		_, err = fmt.Fprintf(s.Out, "  %-15s|%s| %s = %s\n", row.name, b.String(), levels[len(levels)-1], row.text(of))
+		most := ""
+		if s.Theme.unicode || of >= int64(len(levels)) {
+			most = " " + s.Theme.full() + " " + row.text(of)
+		}
+		_, err = fmt.Fprintf(s.Out, "  %-15s|%s|%s\n", row.name, b.String(), most)
 	}
 	if err != nil {
 		return err

@@ -406,7 +406,7 @@ func (t *Theme) atMost() string {
 	return AtMost + " "
 }
 
-// none is what a table has in place of nothing.
+// none is what a table has in place of 0. What is not known, or has too few samples, is empty.
 func (t *Theme) none() string {
 	switch {
 	case t.sheet != nil:
@@ -422,7 +422,7 @@ func (t *Theme) quantile(q *analyze.Quantiles, ns record.Opt[int64]) string {
 	n, known := ns.Get()
 	switch {
 	case !known:
-		return t.none()
+		return ""
 	case q.AtMost(n):
 		return t.atMost() + field.Brief(n)
 	}
@@ -432,10 +432,10 @@ func (t *Theme) quantile(q *analyze.Quantiles, ns record.Opt[int64]) string {
 // quantiles returns the median, the 90th and the 99th percentile of latencies, of which there must be enough, and the longest.
 func (t *Theme) quantiles(q *analyze.Quantiles) (p50, p90, p99, worst cell) {
 	from := func(least int, ns record.Opt[int64]) cell {
-		text := t.none()
-		if q.Count() >= least {
-			text = t.quantile(q, ns)
+		if q.Count() < least {
+			return cell{}
 		}
+		text := t.quantile(q, ns)
 		if q.Estimated && !q.AtMost(ns.Or(0)) {
 			text = "~" + text
 		}
@@ -446,7 +446,7 @@ func (t *Theme) quantiles(q *analyze.Quantiles) (p50, p90, p99, worst cell) {
 
 // number returns a number, and briefly a number of bytes or a time in nanoseconds, or a sign for 0.
 func (t *Theme) number(n int64) cell { return t.amount(n, whole) }
-func (t *Theme) bytes(n int64) cell  { return t.amount(n, field.BriefSize) }
+func (t *Theme) bytes(n int64) cell  { return t.amount(n, field.Size) }
 func (t *Theme) time(ns int64) cell  { return t.amount(ns, field.Brief) }
 
 func (t *Theme) amount(n int64, text func(int64) string) cell {
@@ -468,7 +468,7 @@ type operationCell struct {
 func fromSamples(least int, of func(*analyze.Quantiles) record.Opt[int64]) func(*overview, *analyze.Operation) string {
 	return func(v *overview, o *analyze.Operation) string {
 		if o.Latency.Count() < least {
-			return v.theme.none()
+			return ""
 		}
 		return v.theme.quantile(&o.Latency, of(&o.Latency))
 	}
@@ -496,7 +496,7 @@ var operationCells = []operationCell{
 	{"SUM", 10, func(v *overview, o *analyze.Operation) string {
 		switch {
 		case o.Latency.Count() == 0:
-			return v.theme.none()
+			return ""
 		case o.Latency.UpperBounds > 0:
 			return v.theme.atMost() + field.Brief(o.SumNS)
 		}
@@ -512,7 +512,7 @@ var operationCells = []operationCell{
 		if o.Bytes == 0 {
 			return v.theme.none()
 		}
-		return field.BriefSize(o.Bytes)
+		return field.Size(o.Bytes)
 	}, wideOverview},
 }
 
@@ -669,7 +669,7 @@ func (v *overview) traffic() {
 	}
 	text := ""
 	if t, known := v.Throughput.Get(); known {
-		text = field.BriefSize(t.BytesRead) + " read, " + field.BriefSize(t.BytesWritten) + " written; "
+		text = field.Size(t.BytesRead) + " read, " + field.Size(t.BytesWritten) + " written; "
 	}
 	lost := int64(0)
 	for _, n := range v.Network {
@@ -711,9 +711,9 @@ func (v *overview) other(t *analyze.Traffic) {
 		words = append(words, fmt.Sprintf("%s stalled, worst %s", field.Count(t.Stalled), field.Brief(t.LongestNS)))
 	}
 	for _, k := range t.Kinds[:min(len(t.Kinds), few)] {
-		done := fmt.Sprintf("%s %s of the %s (%s", field.Count(k.Count), record.Noun(k.Count, operationNames[k.Kind]), k.Side, field.BriefSize(k.Bytes))
+		done := fmt.Sprintf("%s %s of the %s (%s", field.Count(k.Count), record.Noun(k.Count, operationNames[k.Kind]), k.Side, field.Size(k.Bytes))
 		if k.Bytes < k.Asked { // they come first
-			words = slices.Insert(words, 1, done+" of "+field.BriefSize(k.Asked)+")")
+			words = slices.Insert(words, 1, done+" of "+field.Size(k.Asked)+")")
 		} else {
 			words = append(words, done+")")
 		}

@@ -28,6 +28,15 @@ func (f Captures) Command(args []string) string {
 	return strings.Join(append(words, f.Typed), " ")
 }
 
+// Next writes the command that shows more than a screen does.
+func Next(to Screen, args []string, files Captures) error {
+	var b strings.Builder
+	line := textLine{about: args, command: true, parts: []part{{"> ", ink{}}}}
+	line.write(&b, to.Theme, 0, files)
+	_, err := io.WriteString(to.Out, b.String())
+	return err
+}
+
 // part is a piece of a line in one ink.
 type part struct {
 	text string

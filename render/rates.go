@@ -15,9 +15,9 @@ import (
 var ratesColumns = []column{
 	{name: "TIME", fields: "start end", right: true},
 	{name: "NAME", fields: "name", flex: true, min: 12},
-	{name: "RPCS", fields: "rpcs", right: true, foot: "RPCS: answered in the interval, or sent in it if they have no Reply"},
+	{name: "RPCS", fields: "rpcs", right: true, foot: "RPCS: by the time of the Reply or, without one, of the Call"},
 	attemptsColumn,
-	{name: "ERRORS", former: "ERR", fields: "errors", right: true},
+	{name: "FAILED", former: "ERRORS,ERR", fields: "errors", right: true, foot: "FAILED: answered with an RPC or NFS error"},
 	{name: "NO REPLY", fields: "no_reply", right: true},
 	{name: "REPEATED", former: "RETRANSMITTED,RETR", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot},
 	{name: "CONGESTED", fields: "congested", right: true, wide: true},
@@ -27,14 +27,14 @@ var ratesColumns = []column{
 	{name: "RTT SERVER", fields: "shortest=round_trips.min_ns longest=round_trips.max_ns", right: true, wide: true},
 	{name: "TO SERVER", fields: "bytes_to_server", right: true, at: 180},
 	{name: "TO CLIENT", fields: "bytes_to_client", right: true, at: 180},
-	{name: "DATA PER S", former: "BYTES PER S", fields: "bytes_per_s bytes_read bytes_written", right: true, foot: "DATA PER S: bytes of files that READs and WRITEs moved"},
-	{name: "P50", fields: "latency.p50_ns", right: true},
+	{name: "DATA PER S", former: "BYTES PER S", fields: "bytes_per_s bytes_read bytes_written", right: true, foot: "DATA PER S: file data of READ and WRITE"},
+	{name: "P50", fields: "latency.p50_ns", right: true, foot: "P50 to WORST: latency, from Call to Reply"},
 	{name: "P90", fields: "latency.p90_ns", right: true, at: 180},
 	{name: "P99", fields: "latency.p99_ns", right: true, at: 200},
 	{name: "WORST", fields: "latency.max_ns", right: true},
-	{name: "IN FLIGHT", fields: "mean=in_flight.mean peak=in_flight.peak", right: true, at: 100, foot: "IN FLIGHT: mean and largest number of Calls in flight at once"},
+	{name: "IN FLIGHT", fields: "mean=in_flight.mean peak=in_flight.peak", right: true, at: 100, foot: "IN FLIGHT: mean/most Calls without their Reply yet"},
 	{name: "CREDITS", fields: "credits", right: true, at: 180},
-	{name: "RATE", at: 80},
+	{name: "BAR", former: "RATE", at: 80, foot: "BAR: of RPCS"},
 	{name: "LATENCY MAP", at: 140, foot: "LATENCY MAP: short latencies on the left (logarithmic), darker for more RPCs"},
 }
 
@@ -74,7 +74,7 @@ func Rates(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 		bounds += r.Latency.UpperBounds
 		p50, p90, p99, worst := theme.quantiles(&r.Latency)
 		cells := []cell{
-			{text: string(c.append(nil, r.Start))},
+			{text: strings.TrimSuffix(string(c.append(nil, r.Start)), ".000000")},
 			{text: clean(r.Name), ink: theme.key},
 			theme.number(int64(r.RPCs)),
 			theme.number(int64(r.Attempts)),
@@ -90,7 +90,12 @@ func Rates(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 			theme.bytes(r.BytesToClient),
 			theme.bytes(r.BytesPerS),
 			p50, p90, p99, worst,
-			{text: known(r.InFlight, "?", func(l analyze.Level) string { return fmt.Sprintf("%.1f/%d", l.Mean, l.Peak) })},
+			{text: known(r.InFlight, "?", func(l analyze.Level) string {
+				if l.Peak == 0 {
+					return theme.none()
+				}
+				return fmt.Sprintf("%.1f/%d", l.Mean, l.Peak)
+			})},
 			{text: known(r.Credits, theme.none(), func(n int) string { return fmt.Sprint(n) })},
 			{text: theme.bar(r.RPCs, most, rateCells), ink: theme.flight},
 			{text: heat.row(theme, r), ink: theme.moved},

@@ -4,6 +4,7 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 )
@@ -19,14 +20,14 @@ var operationColumns = []column{
 	{name: "BYTES", fields: "bytes", right: true, usual: 7},
 	{
 		name: "DELIVERED AFTER", former: "TO DELIVERY", fields: "delivered=delivered", right: true, at: 140, usual: 8, foot: "DELIVERED AFTER: until the receiver had all of it",
-		signs: []sign{{"-", "in one packet"}, {"?", "not captured"}},
+		signs: []sign{{"-", "= one packet"}, {"?", "= not captured"}},
 	},
 	{
-		name: "ACKED AFTER", former: "TO ACK", fields: "acknowledged acked-after=latency_ns to-ack=latency_ns", right: true, usual: 8, foot: "ACKED AFTER: until the acknowledgement, or the last packet of a response",
-		signs: []sign{{"?", "not captured"}},
+		name: "LATENCY", former: "ACKED AFTER,TO ACK", fields: "acknowledged latency=latency_ns", right: true, usual: 8, foot: "LATENCY: until the ACK, or the last packet of the response",
+		signs: []sign{{"?", "= not captured"}},
 	},
-	{name: "REPEATED", former: "RETRANSMITTED,RETR", fields: "retransmitted", right: true, at: 140, foot: "REPEATED: packets of the operation that were retransmitted"},
-	{name: "STALL TIME", former: "STALLED", fields: "stalled_ns", right: true, usual: 8, foot: "STALL TIME: of 1 ms or longer, until the operation was retransmitted"},
+	{name: "REPEATED", former: "RETRANSMITTED,RETR", fields: "retransmitted", right: true, at: 140, foot: "REPEATED: retransmitted packets"},
+	{name: "STALL TIME", former: "STALLED", fields: "stalled_ns", right: true, usual: 8, foot: "STALL TIME: of it, waits of 1 ms or more for a retransmission"},
 	{name: "RPC", fields: "transaction", right: true, at: 100, usual: 5},
 	{name: "STATUS", fields: "status", usual: 10},
 }
@@ -58,11 +59,11 @@ func (t *Text) Operation(r *record.RDMAOperation) error {
 			if at == r.Sent { // The capture shows one packet, at one point.
 				return "-"
 			}
-			return Duration(at.Sub(r.Sent))
+			return field.Brief(at.Sub(r.Sent))
 		})},
-		cell{text: known(r.LatencyNS, "?", Duration)},
+		cell{text: known(r.LatencyNS, "?", field.Brief)},
 		t.theme.number(r.Retransmitted),
-		t.theme.amount(r.StalledNS, Duration).in(t.theme.warn),
+		t.theme.time(r.StalledNS).in(t.theme.warn),
 		cell{text: known(r.Transaction, "", func(id int64) string { return strconv.FormatInt(id, 10) }), ink: t.theme.dim},
 		cell{text: status, ink: shade},
 	)
@@ -72,9 +73,9 @@ func (t *Text) Operation(r *record.RDMAOperation) error {
 // bytesOf returns how many bytes an operation moved, and how many its request asked for if it moved fewer.
 func bytesOf(r *record.RDMAOperation) string {
 	if asked, known := r.Requested.Get(); known && r.Bytes < asked {
-		return Bytes(r.Bytes) + " of " + Bytes(asked)
+		return Size(r.Bytes) + " of " + Size(asked)
 	}
-	return Bytes(r.Bytes)
+	return Size(r.Bytes)
 }
 
 var operationSumColumns = []column{
@@ -84,7 +85,7 @@ var operationSumColumns = []column{
 	{name: "REPEATED", former: "RETRANSMITTED,RETR", fields: "retransmitted", right: true, at: 100},
 	{name: "STALLED", fields: "stalled", right: true, foot: "STALLED: operations that waited for a retransmission"},
 	{name: "STALL TIME", fields: "stalled_ns", right: true},
-	{name: "P50", fields: "latency.p50_ns", right: true, foot: "P50 to WORST: time to the acknowledgement"},
+	{name: "P50", fields: "latency.p50_ns", right: true, foot: "P50 to WORST: latency, until the ACK or the last packet of the response"},
 	{name: "P90", fields: "latency.p90_ns", right: true},
 	{name: "P99", fields: "latency.p99_ns", right: true, at: 100},
 	{name: "WORST", fields: "latency.max_ns", right: true},

@@ -542,13 +542,13 @@ func TestAnyTimes(t *testing.T) {
 }
 
 func TestUnits(t *testing.T) {
-	for ns, want := range map[int64]string{math.MinInt64: "-106751d23h47m16s", math.MaxInt64: "106751d23h47m16s", 61234567890: "61.235s", 486445553 * 1e6: "5d15h7m25s", 86399e9: "23h59m59s", 86400e9: "1d0s", 0: "0ns", 999: "999ns", 1500: "1.5us", 2345678: "2.35ms", 1234567890: "1.235s", -1500: "-1.5us"} {
+	for ns, want := range map[int64]string{math.MinInt64: "-106751d23h47m16s", math.MaxInt64: "106751d23h47m16s", 61234567890: "61.235 s", 486445553 * 1e6: "5d15h7m25s", 86399e9: "23h59m59s", 86400e9: "1d0s", 0: "0 ns", 999: "999 ns", 1500: "1.5 us", 2345678: "2.35 ms", 1234567890: "1.235 s", -1500: "-1.5 us"} {
 		if got := render.Duration(ns); got != want {
 			t.Errorf("%d ns are %s, want %s", ns, got, want)
 		}
 	}
-	for n, want := range map[int64]string{0: "0", 9999: "9999", 10000: "9.8K", 1 << 20: "1.00M", 2048 << 10: "2.00M", 20 << 20: "20.0M", 20 << 30: "20.0G"} {
-		if got := render.Bytes(n); got != want {
+	for n, want := range map[int64]string{0: "0 B", 9999: "9999 B", 10000: "9.8 KiB", 1 << 20: "1.0 MiB", 2048 << 10: "2.0 MiB", 20 << 20: "20 MiB", 20 << 30: "20 GiB"} {
+		if got := render.Size(n); got != want {
 			t.Errorf("%d bytes are %s, want %s", n, got, want)
 		}
 	}
@@ -565,7 +565,7 @@ func TestBrief(t *testing.T) {
 		}
 	}
 	for n, want := range map[int64]string{0: "0 B", 9999: "9999 B", 10000: "9.8 KiB", 517 << 10: "517 KiB", 1000 << 10: "1.0 MiB", 1 << 20: "1.0 MiB", 20 << 30: "20 GiB"} {
-		if got := field.BriefSize(n); got != want {
+		if got := field.Size(n); got != want {
 			t.Errorf("%d bytes are %s, want %s", n, got, want)
 		}
 	}
@@ -642,20 +642,20 @@ func TestUncertainLatency(t *testing.T) {
 			t.Errorf("%q does not contain %q", got, want)
 		}
 	}
-	if got := render.Latency(r); got != "<=548.54ms" {
+	if got := render.Latency(r); got != "<= 549 ms" {
 		t.Errorf("the latency is %q", got)
 	}
-	check(ladder(), "ok after <= 548.54ms ? The Reply was accepted after 2.26ms, or after 548.54ms if its first copy (packet 271) was lost. "+
-		"If that copy was lost, there was no progress for 546.28ms, until the server retransmitted the Reply, in packet 273, when its timer expired")
+	check(ladder(), "ok after <= 548.54 ms where The Reply was accepted after 2.26 ms, or after 548.54 ms if its first copy (packet 271) was lost. "+
+		"If that copy was lost, there was no progress for 546.28 ms, until the server retransmitted the Reply, in packet 273, when its timer expired")
 	r.Timeline = []record.Event{{Event: record.EventDamaged, Of: record.EventReply, Packet: 269}}
 	check(ladder(), "if its earlier copy (packet 271) was lost")
 	r.Timeline, r.LatencyMinPacket = nil, record.Opt[int64]{}
-	check(ladder(), "ok after <= 548.54ms ? The Reply was accepted after 2.26ms to 548.54ms; the capture does not prove when it, and the packets before it, were accepted. time <= 100% stalled TIME PACKET")
+	check(ladder(), "ok after <= 548.54 ms where The Reply was accepted after 2.26 ms to 548.54 ms; the capture does not prove when it, and the packets before it, were accepted. time <= 100% stalled TIME PACKET")
 	r.LatencyMinNS = record.Opt[int64]{}
-	if got := render.Latency(r); got != "548.54ms" {
+	if got := render.Latency(r); got != "549 ms" {
 		t.Errorf("the latency is %q", got)
 	}
-	check(ladder(), "For 546.28ms of 548.54ms there was no progress")
+	check(ladder(), "For 546.28 ms of 548.54 ms there was no progress")
 }
 
 // TestCompareBounds: percentiles that are upper bounds have a space before their mark, and are not tested.

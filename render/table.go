@@ -195,7 +195,10 @@ func (t *table) footOf(i int) string {
 		} else {
 			foot += "; "
 		}
-		foot += cmp.Or(t.drawnSign(s), "empty") + " " + s.meaning
+		if name, _, _ := strings.Cut(s.meaning, " = "); name == s.meaning { // it does not begin with the sign in words
+			foot += cmp.Or(t.drawnSign(s), "empty") + " "
+		}
+		foot += s.meaning
 	}
 	return foot
 }

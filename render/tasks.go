@@ -3,22 +3,23 @@ package render
 import (
 	"strconv"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
 var taskColumns = []column{
-	{name: "RPC", fields: "request", right: true, rank: 4, usual: 5, foot: "RPC: number of its first RPC"},
+	{name: "#", former: "RPC", fields: "request", right: true, rank: 4, usual: 5, foot: "#: the first RPC of the task"},
 	{name: "TIME", fields: "from", right: true, usual: 11},
 	{name: "CONN", fields: "connection", right: true, rank: 3},
 	{name: "OPERATION", fields: "operation", usual: 10},
 	{name: "FILE", fields: "file", flex: true, min: 12, usual: 20},
 	{name: "TRIES", fields: "tries", right: true, usual: 3},
-	{name: "ATTEMPTS", fields: "attempts", right: true, rank: 2, usual: 3, foot: "TRIES: requests of the client; ATTEMPTS: Calls that it sent for them"},
-	{name: "BLOCKED", fields: "blocked_ns", right: true, usual: 8, foot: "BLOCKED: from the first Call until the last Reply was there", signs: []sign{{"-", "without a Reply"}}},
-	{name: "PAUSE", fields: "pause_ns", right: true, rank: 1, usual: 8, foot: "PAUSE: of the client, before the last try"},
+	{name: "CALLS", former: "ATTEMPTS", fields: "attempts", right: true, rank: 2, usual: 3, foot: "TRIES: times that the client asked; CALLS: of all tries, with those sent again"},
+	{name: "BLOCKED", fields: "blocked_ns", right: true, usual: 8, foot: "BLOCKED: from the first Call to the last Reply", signs: []sign{{"-", "= no Reply"}}},
+	{name: "LAST PAUSE", former: "PAUSE", fields: "pause_ns", right: true, rank: 1, usual: 8, foot: "LAST PAUSE: of the client, before the last try"},
 	{name: "FIRST STATUS", fields: "statuses", rank: 5, usual: 14},
-	{name: "STATUS", fields: "status", usual: 10},
-	{name: "OUTCOME", fields: "outcome", usual: 8},
+	{name: "LAST STATUS", former: "STATUS", fields: "status", usual: 10},
+	{name: "ENDED", former: "OUTCOME", fields: "outcome", usual: 8},
 }
 
 // Task writes a row of the table of tasks.
@@ -39,8 +40,8 @@ func (t *Text) Task(r *record.Task) error {
 		cell{text: clean(r.File.Or(""))},
 		cell{text: strconv.Itoa(r.Tries)},
 		cell{text: strconv.Itoa(r.Attempts)},
-		cell{text: known(r.BlockedNS, "-", Duration), ink: t.theme.warn},
-		cell{text: known(r.PauseNS, "", Duration)},
+		cell{text: known(r.BlockedNS, "-", field.Brief), ink: t.theme.warn},
+		cell{text: known(r.PauseNS, "", field.Brief)},
 		cell{text: first},
 		cell{text: r.Status.Or("no_reply")},
 		cell{text: string(r.Outcome.Or("?")), ink: shade},

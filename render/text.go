@@ -94,9 +94,8 @@ func Seconds(ns int64, decimals int) string {
 	return strconv.FormatFloat(float64(ns)/1e9, 'f', decimals, 64)
 }
 
-// Duration, Bytes, Size and Change return a number as [field.Duration] and its neighbors do.
+// Duration, Size and Change return a number as [field.Duration] and its neighbors do.
 func Duration(ns int64) string    { return field.Duration(ns) }
-func Bytes(n int64) string        { return field.Amount(n) }
 func Size(n int64) string         { return field.Size(n) }
 func Change(share float64) string { return field.Change(share) }
 
@@ -105,7 +104,7 @@ var transactionColumns = []column{
 	{name: "TIME", fields: "call.time", right: true, usual: 11},
 	{name: "CONN", fields: "connection", right: true, rank: 3, differs: true},
 	{name: "XID", fields: "xid"},
-	{name: "DIR", fields: "direction", rank: 7, usual: 4, differs: true},
+	{name: "DIR", fields: "direction", rank: 7, usual: 4, differs: true, signs: []sign{{"back", "= a Call of the server"}}},
 	{name: "CLIENT", fields: "client", rank: 4, varied: true},
 	{name: "SERVER", fields: "server", rank: 5, varied: true},
 	{name: "UID", fields: "uid", right: true, rank: 2, varied: true},
@@ -113,22 +112,22 @@ var transactionColumns = []column{
 	{name: "MACHINE", fields: "machine", rank: 6, varied: true},
 	{name: "PRINCIPAL", fields: "principal", rank: 2, varied: true},
 	{name: "PROCEDURE", fields: "program_name version procedure_name operation operations", flex: true, min: 21, usual: 25},
-	{name: "FILE", fields: "file file_from", rank: 1, usual: 24, some: true, signs: []sign{{shortMark, "stands for the beginning of the path"}}},
-	{name: "CALL BYTES", former: "CALL", fields: "call.payload_bytes", right: true, rank: 2, differs: true},
-	{name: "REPLY BYTES", former: "REPLY", fields: "reply.payload_bytes", right: true, rank: 3, differs: true},
+	{name: "FILE", fields: "file file_from", rank: 1, usual: 24, some: true, signs: []sign{{shortMark, "= beginning of the path left out"}}},
+	{name: "CALL", former: "CALL BYTES", fields: "call.payload_bytes", right: true, rank: 2, differs: true},
+	{name: "REPLY", former: "REPLY BYTES", fields: "reply.payload_bytes", right: true, rank: 3, differs: true},
 	{
-		name: "FORM", fields: "call.form reply.form", rank: 5, usual: 15, differs: true, foot: "FORM: of the Call and the Reply: short (in a Send), chunked (data in chunks) or long (completely in a chunk)",
-		signs: []sign{{"?", "for a Call that is not in the capture"}, {"-", "for no Reply"}},
+		name: "FORM", fields: "call.form reply.form", rank: 5, usual: 15, differs: true, foot: "FORM: Call>Reply: short (in a Send), chunked (its data in chunks), long (all of it in a chunk)",
+		signs: []sign{{"?", "= not in the capture"}, {"-", "= no Reply"}},
 	},
 	{name: "RDMA READ", former: "READ", fields: "rdma-read=read", right: true, rank: 6, differs: true},
 	{name: "RDMA WRITE", former: "WRITE", fields: "rdma-write=write", right: true, rank: 6, differs: true},
 	{name: "CREDITS REQUESTED/GRANTED", former: "CREDITS", fields: "call.credits reply.credits", right: true, wide: true},
 	{name: "INVALIDATED", fields: "invalidation.handle", wide: true},
 	{name: "NOT INVALIDATED", fields: "not_invalidated", right: true, wide: true},
-	{name: "LATENCY", fields: "latency_ns", right: true, usual: 8, signs: []sign{{AtMost, "upper bound: which copy of the Reply was accepted is unknown"}}},
+	{name: "LATENCY", fields: "latency_ns", right: true, usual: 8, signs: []sign{{AtMost, "= at most: which copy of the Reply was accepted is unknown"}}},
 	{name: "CAUSE", fields: "cause.id cause.text", rank: 10, some: true, differs: true, foot: causeFoot("CAUSE"), meaning: claim.Meaning},
-	{name: "REPEATS", fields: "request attempt retry_of", some: true, signs: []sign{{"of #", "the same request, sent again; # is its first attempt"}, {"try", "asked again after the server put it off"}}},
-	{name: "STATUS", fields: "status nfs_status findings", signs: []sign{{"!", "marks RPCs with warnings or errors, which rdmadump check lists"}}},
+	{name: "REPEATS", fields: "request attempt retry_of", some: true, signs: []sign{{"of #", "of # = the Call sent again, which had no Reply"}, {"try", "try = asked again, because the server put it off"}}},
+	{name: "STATUS", fields: "status nfs_status findings", signs: []sign{{"!", "= has findings of rdmadump check"}}},
 }
 
 // causeFoot explains the ids of causes in a column with this heading.
@@ -229,7 +228,7 @@ func payload(m *record.Message) string {
 	if m == nil {
 		return "-"
 	}
-	return known(m.PayloadBytes, "-", Bytes)
+	return known(m.PayloadBytes, "-", Size)
 }
 
 // moved returns a number of bytes, or nothing for 0.
@@ -237,7 +236,7 @@ func moved(n int64) string {
 	if n == 0 {
 		return ""
 	}
-	return Bytes(n)
+	return Size(n)
 }
 
 // credits returns the number of credits that the Call requested and the Reply granted.
@@ -291,9 +290,9 @@ const AtMost = "<="
 // accepted, it is the upper bound.
 func Latency(r *record.Transaction) string {
 	if ns, known := r.LatencyNS.Get(); known && r.LatencyMinNS.Known() {
-		return AtMost + Duration(ns)
+		return AtMost + " " + field.Brief(ns)
 	}
-	return known(r.LatencyNS, "-", Duration)
+	return known(r.LatencyNS, "-", field.Brief)
 }
 
 // status returns how a transaction ended, and the ink for it.
@@ -309,7 +308,7 @@ func status(theme *Theme, r *record.Transaction) (string, ink) {
 }
 
 var connectionColumns = []column{
-	{name: "CONN", fields: "id", right: true, signs: []sign{{"x", "counts connections that are alike; --all lists each"}}},
+	{name: "CONN", fields: "id", right: true, signs: []sign{{"x", "= connections that are alike (--all lists each)"}}},
 	{name: "TRANSPORT", fields: "transport", at: 180},
 	{name: "CLIENT", fields: "client.address client.port"},
 	{name: "SERVER", fields: "server.address server.port"},
@@ -321,10 +320,10 @@ var connectionColumns = []column{
 	{name: "INLINE TO SERVER/TO CLIENT", former: "INLINE", fields: "inline_threshold.client_to_server inline_threshold.server_to_client", right: true, wide: true},
 	{name: "INVALIDATION ANNOUNCED BY", former: "REMOTE-INV", fields: "remote_invalidation", wide: true},
 	{name: "IN FLIGHT", former: "IN-FLIGHT", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, at: 140, foot: "IN FLIGHT: most Calls at once, of the credits"},
-	{name: "RTT SERVER", fields: "path.round_trips.to_server.p50_ns path.round_trips.to_server.max_ns", right: true, at: 100, foot: "RTT: median round trip from the capture point, of 3 or more"},
+	{name: "RTT SERVER", fields: "path.round_trips.to_server.p50_ns path.round_trips.to_server.max_ns", right: true, at: 100, foot: "RTT: median round trip from the capture point"},
 	{name: "RTT CLIENT", fields: "path.round_trips.to_client.p50_ns path.round_trips.to_client.max_ns", right: true, at: 100},
-	{name: "PACKETS", fields: "packets", right: true, at: 180},
-	{name: "REPEATED", former: "RETRANSMITTED,RETR,RETR/OOO/MISSED", fields: "retransmitted", right: true, at: 60},
+	{name: "PACKETS", fields: "packets", right: true, at: 140},
+	{name: "REPEATED", former: "RETRANSMITTED,RETR,RETR/OOO/MISSED", fields: "retransmitted", right: true, at: 60, foot: "REPEATED: retransmitted packets"},
 	{name: "OUT OF ORDER", former: "OOO", fields: "out_of_order", right: true, at: 180},
 	{name: "NOT CAPTURED", former: "MISSED", fields: "not_captured", right: true, at: 180},
 	{name: "NAKS", former: "NAK,NAK/RNR", fields: "naks", right: true, at: 78},
@@ -527,7 +526,7 @@ func (t *Text) Summary(r *record.Summary, onlyWrong bool, points int, hints ...s
 	errors, warnings := r.Findings[record.Error], r.Findings[record.Warning]
 	parts := []string{scope}
 	if found := counts(count{errors, record.Noun(errors, "error")}, count{warnings, record.Noun(warnings, "warning")}); found != nil {
-		parts = append(parts, strings.Join(found, ", "))
+		parts = append(parts, "check: "+strings.Join(found, ", "))
 	}
 	skipped := counts(count{r.Fragments, record.Noun(r.Fragments, "fragment")}, count{r.Malformed, "malformed"}, count{r.UnknownLink, "of unknown link types"})
 	if skipped != nil {

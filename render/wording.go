@@ -168,11 +168,11 @@ func MountText(m *analyze.Mounted) string {
 	}
 	text += ", " + record.Plural(int64(m.Connections), "connection")
 	if mtu, known := m.MTU.Get(); known {
-		text += fmt.Sprintf(", MTU %d", mtu)
+		text += fmt.Sprintf(", MTU %d B", mtu)
 	}
 	read, returned := m.ReadBytesMax.Get()
 	if returned {
-		text += ", largest READ " + Size(read)
+		text += ", largest READ seen " + Size(read)
 	}
 	switch asked, known := m.ReadCountMax.Get(); {
 	case known && !returned:
@@ -181,10 +181,10 @@ func MountText(m *analyze.Mounted) string {
 		text += " (asked for at most " + Size(asked) + ")"
 	}
 	if n, known := m.WriteBytesMax.Get(); known {
-		text += ", largest WRITE " + Size(n)
+		text += ", largest WRITE seen " + Size(n)
 	}
 	if t, known := m.InlineThresholds.Get(); known {
-		text += fmt.Sprintf(", inline %d to the server and %d to the client", t.ClientToServer, t.ServerToClient)
+		text += fmt.Sprintf(", inline %d B to the server, %d B to the client", t.ClientToServer, t.ServerToClient)
 	}
 	if n, known := m.Credits.Get(); known {
 		text += ", " + record.Plural(int64(n), "credit")

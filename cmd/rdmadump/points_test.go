@@ -50,8 +50,8 @@ func TestLostPackets(t *testing.T) {
 			[]string{"call 1162 " + client},
 			"in packet 1165 of " + server + ", when its timer expired: no packet of this RPC followed packet 1162 of " + client + " until then. Lost on the way: Call, packet 1162 of " + client + ".",
 		},
-		"0x212699c4": {nil, nil, "82.65ms of 102.45ms passed in the network on the way to the server (seen at both ends); none of its packets was lost."},
-		"0x322c34fc": {nil, nil, "The server took 480.28ms of 500.47ms (seen at both ends)."},
+		"0x212699c4": {nil, nil, "82.65 ms of 102.45 ms passed in the network on the way to the server (seen at both ends); none of its packets was lost."},
+		"0x322c34fc": {nil, nil, "The server took 480.28 ms of 500.47 ms (seen at both ends)."},
 	}
 	found := 0
 	for _, r := range recordsOf(t, bothEnds...) {

@@ -9,7 +9,7 @@ import (
 
 // How durations and numbers of bytes are written, in tables and sentences alike.
 
-// Duration returns a duration, given in nanoseconds, with a unit that suits its size.
+// Duration returns a duration, given in nanoseconds, with a unit that suits its size and more digits than tables have: 612.59 ms.
 func Duration(ns int64) string { return string(AppendDuration(nil, ns)) }
 
 // AppendDuration appends what Duration returns.
@@ -18,44 +18,18 @@ func AppendDuration(b []byte, ns int64) []byte {
 	case ns < 0:
 		return AppendDuration(append(b, '-'), -max(ns, -math.MaxInt64)) // the lowest number has no opposite
 	case d < time.Microsecond:
-		return append(strconv.AppendInt(b, ns, 10), "ns"...)
+		return append(strconv.AppendInt(b, ns, 10), " ns"...)
 	case d < time.Millisecond:
-		return append(strconv.AppendFloat(b, float64(ns)/1e3, 'f', 1, 64), "us"...)
+		return append(strconv.AppendFloat(b, float64(ns)/1e3, 'f', 1, 64), " us"...)
 	case d < time.Second:
-		return append(strconv.AppendFloat(b, float64(ns)/1e6, 'f', 2, 64), "ms"...)
+		return append(strconv.AppendFloat(b, float64(ns)/1e6, 'f', 2, 64), " ms"...)
 	case d >= 24*time.Hour:
 		b = append(strconv.AppendInt(b, int64(d/(24*time.Hour)), 10), 'd')
 		return append(b, (d % (24 * time.Hour)).Truncate(time.Second).String()...)
 	case d >= 10000*time.Second:
 		return append(b, d.Truncate(time.Second).String()...)
 	}
-	return append(strconv.AppendFloat(b, float64(ns)/1e9, 'f', 3, 64), 's')
-}
-
-// Amount returns a number of bytes: exact below 10,000, and in KiB, MiB or GiB from there.
-func Amount(n int64) string {
-	unit, digits, letter := int64(1<<10), 1, byte('K')
-	switch {
-	case n < 10000:
-		return strconv.FormatInt(n, 10)
-	case n >= 10<<30:
-		unit, letter = 1<<30, 'G'
-	case n >= 10<<20:
-		unit, letter = 1<<20, 'M'
-	case n >= 1<<20:
-		unit, digits, letter = 1<<20, 2, 'M'
-	}
-	return string(append(strconv.AppendFloat(nil, float64(n)/float64(unit), 'f', digits, 64), letter))
-}
-
-// Size returns a number of bytes with its unit, for sentences.
-func Size(n int64) string {
-	switch text := Amount(n); text[len(text)-1] {
-	case 'K', 'M', 'G':
-		return text[:len(text)-1] + " " + text[len(text)-1:] + "iB"
-	default:
-		return text + " B"
-	}
+	return append(strconv.AppendFloat(b, float64(ns)/1e9, 'f', 3, 64), " s"...)
 }
 
 // Change returns a relative change: as a percentage, or as a factor if it is more than tenfold.
@@ -92,8 +66,8 @@ func Brief(ns int64) string {
 	return strconv.FormatInt(ns/86400e9, 10) + " d"
 }
 
-// BriefSize returns a number of bytes: exact below 10,000, and with two or three digits and one unit from there.
-func BriefSize(n int64) string {
+// Size returns a number of bytes: exact below 10,000, and with two or three digits and one unit from there.
+func Size(n int64) string {
 	if n < 10000 {
 		return strconv.FormatInt(n, 10) + " B"
 	}

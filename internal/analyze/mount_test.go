@@ -73,7 +73,7 @@ func TestSteps(t *testing.T) {
 		"50 rpcbind 4 <nil> port of MOUNT version 3 over TCP: no Reply",
 		"51 rpcbind 4 <nil> port of MOUNT version 3 over TCP: the answer contains no port",
 		"60 tcp_unanswered 6 <nil> TCP connection to port 2049: no answer",
-		"70 rdma_connection 7 true RoCEv2 connection to port 20049: accepted after 10 requests, 43.549s after the first",
+		"70 rdma_connection 7 true RoCEv2 connection to port 20049: accepted after 10 requests, 43.549 s after the first",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)

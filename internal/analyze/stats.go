@@ -290,6 +290,20 @@ func (t *Table) Rows() []*Stats {
 	return rows
 }
 
+// Total returns the sum of rows, without what only their own row says.
+func Total(rows []*Stats) *Stats {
+	sum := &Stats{Type: "stats", Name: "all", FitsInlineAt: map[string]int{}}
+	for _, s := range rows {
+		sum.Requests, sum.Attempts, sum.NoReply, sum.Bytes, sum.TotalNS = sum.Requests+s.Requests, sum.Attempts+s.Attempts, sum.NoReply+s.NoReply, sum.Bytes+s.Bytes, sum.TotalNS+s.TotalNS
+		sum.Errors, sum.Retransmitted, sum.Congested, sum.ExplicitRDMA = sum.Errors+s.Errors, sum.Retransmitted+s.Retransmitted, sum.Congested+s.Congested, sum.ExplicitRDMA+s.ExplicitRDMA
+		sum.Phases.sum(&s.Phases)
+		sum.latencies.merge(&s.latencies)
+		sum.Latency.mergeBounds(&s.Latency)
+	}
+	sum.Latency = sum.Latency.withBounds(sum.latencies.quantiles())
+	return sum
+}
+
 // LatencyRange returns the shortest and the longest latency of all rows, in nanoseconds, or
 // 0 and 0 if there is none.
 func LatencyRange(rows []*Stats) (low, high int64) {

@@ -26,8 +26,8 @@ func TestManyWaits(t *testing.T) {
 			From: i * 10e6, To: i*10e6 + 10e6, NS: 10e6, Reason: record.RetransmitNak, Waiting: record.Server, Event: record.EventReply, Packets: []int64{5, 6},
 		})
 	}
-	longest := "In the longest stall, there was no progress for 10.00ms, until the server retransmitted the Reply, in packet 6, because the NAK in packet 5 asked for it."
-	want := "90.00ms of 100.00ms passed in 9 stalls. " + longest
+	longest := "In the longest stall, there was no progress for 10.00 ms, until the server retransmitted the Reply, in packet 6, because the NAK in packet 5 asked for it."
+	want := "90.00 ms of 100.00 ms passed in 9 stalls. " + longest
 	if got := sentences(r); len(got) != 1 || got[0] != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -35,7 +35,7 @@ func TestManyWaits(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	r.Status, r.Reply, r.LatencyNS = record.NoReply, nil, record.Opt[int64]{}
-	stalls := "It stalled 9 times, for 90.00ms in total. " + longest
+	stalls := "It stalled 9 times, for 90.00 ms in total. " + longest
 	sent := record.Event{Event: record.EventReply, Packet: 4}
 	for _, c := range []struct {
 		lost     bool
@@ -64,8 +64,8 @@ func TestExplainAfterReply(t *testing.T) {
 		want  string
 	}{
 		{[]record.Wait{wait(124e6, 149e6)}, ""},
-		{[]record.Wait{wait(110e6, 149e6)}, "For 14.00ms of 24.00ms there was no progress"},
-		{[]record.Wait{wait(101e6, 111e6), wait(124e6, 149e6)}, "For 10.00ms of 24.00ms there was no progress"},
+		{[]record.Wait{wait(110e6, 149e6)}, "For 14.00 ms of 24.00 ms there was no progress"},
+		{[]record.Wait{wait(101e6, 111e6), wait(124e6, 149e6)}, "For 10.00 ms of 24.00 ms there was no progress"},
 	} {
 		r := &record.Transaction{Call: &record.Message{Time: 100e6}, Reply: &record.Message{}, LatencyNS: record.Some[int64](24e6), Waits: c.waits}
 		got := strings.Join(sentences(r), " ")
@@ -90,18 +90,18 @@ func TestAtWork(t *testing.T) {
 		timeline []record.Event
 		want     string
 	}{
-		{record.Phases{ToReplyNS: some(100e6)}, []record.Event{ack(2e6), ack(90e6)}, "The server, or the way back, took at least 98.00ms of 100.00ms: the Call had arrived after at most 2.00ms (ACK, packet 12)."},
-		{record.Phases{ToReplyNS: some(100e6)}, []record.Event{ack(20e6)}, "The server, or the way back, took at least 80.00ms of 100.00ms: the Call had arrived after at most 20.00ms (ACK, packet 12)."},
-		{record.Phases{ToReplyNS: some(100e6)}, []record.Event{ack(21e6)}, "The server or the network took 100.00ms; the ACK of the Call came after 21.00ms (packet 12)."},
-		{record.Phases{ToReplyNS: some(100e6)}, []record.Event{ack(130e6)}, "The server or the network took 100.00ms; the ACK of the Call came after 130.00ms (packet 12)."},
-		{record.Phases{ToReplyNS: some(100e6)}, nil, "The server or the network took 100.00ms; no ACK of the Call was captured."},
-		{record.Phases{ToWriteNS: some(60e6), WriteNS: some(30e6), ToReplyNS: some(10e6)}, []record.Event{ack(5e6)}, "The server, or the way back, took at least 65.00ms of 100.00ms: the Call had arrived after at most 5.00ms (ACK, packet 12)."},
-		{record.Phases{ToReadNS: some(10e6), ReadNS: some(60e6), ToReplyNS: some(30e6)}, reads, "The client, or the network, took 60.00ms of 100.00ms to answer RDMA Reads."},
-		{record.Phases{ToReadNS: some(10e6), ReadNS: some(60e6), ToReplyNS: some(30e6)}, reads[:4], "No part took most of 100.00ms: waiting for the first RDMA Read 10.00ms, in RDMA Reads 60.00ms, waiting for the Reply 30.00ms."}, // the end of the Reads is not known
-		{record.Phases{ToReadNS: some(10e6), ReadNS: some(10e6), ToReplyNS: some(80e6)}, reads, "The server or the network took 90.00ms of 100.00ms; no packet shows when the responses to its RDMA Reads arrived."},
-		{record.Phases{ToReadNS: some(70e6), ReadNS: some(10e6), ToReplyNS: some(20e6)}, reads[:1], "The server, or the way back, took at least 69.00ms of 100.00ms: the Call had arrived after at most 1.00ms (ACK, packet 12)."},
-		{record.Phases{ToWriteNS: some(10e6), WriteNS: some(80e6), ToReplyNS: some(10e6)}, nil, "The RDMA Writes to the client's memory took 80.00ms of 100.00ms; the capture does not show what limited them."},
-		{record.Phases{ToWriteNS: some(45e6), WriteNS: some(50e6), ToReplyNS: some(5e6)}, nil, "No part took most of 100.00ms: waiting for the first RDMA Write 45.00ms, in RDMA Writes 50.00ms, waiting for the Reply 5.00ms."}, // each is half at most
+		{record.Phases{ToReplyNS: some(100e6)}, []record.Event{ack(2e6), ack(90e6)}, "The server, or the way back, took at least 98.00 ms of 100.00 ms: the Call had arrived after at most 2.00 ms (ACK, packet 12)."},
+		{record.Phases{ToReplyNS: some(100e6)}, []record.Event{ack(20e6)}, "The server, or the way back, took at least 80.00 ms of 100.00 ms: the Call had arrived after at most 20.00 ms (ACK, packet 12)."},
+		{record.Phases{ToReplyNS: some(100e6)}, []record.Event{ack(21e6)}, "The server or the network took 100.00 ms; the ACK of the Call came after 21.00 ms (packet 12)."},
+		{record.Phases{ToReplyNS: some(100e6)}, []record.Event{ack(130e6)}, "The server or the network took 100.00 ms; the ACK of the Call came after 130.00 ms (packet 12)."},
+		{record.Phases{ToReplyNS: some(100e6)}, nil, "The server or the network took 100.00 ms; no ACK of the Call was captured."},
+		{record.Phases{ToWriteNS: some(60e6), WriteNS: some(30e6), ToReplyNS: some(10e6)}, []record.Event{ack(5e6)}, "The server, or the way back, took at least 65.00 ms of 100.00 ms: the Call had arrived after at most 5.00 ms (ACK, packet 12)."},
+		{record.Phases{ToReadNS: some(10e6), ReadNS: some(60e6), ToReplyNS: some(30e6)}, reads, "The client, or the network, took 60.00 ms of 100.00 ms to answer RDMA Reads."},
+		{record.Phases{ToReadNS: some(10e6), ReadNS: some(60e6), ToReplyNS: some(30e6)}, reads[:4], "No part took most of 100.00 ms: waiting for the first RDMA Read 10.00 ms, in RDMA Reads 60.00 ms, waiting for the Reply 30.00 ms."}, // the end of the Reads is not known
+		{record.Phases{ToReadNS: some(10e6), ReadNS: some(10e6), ToReplyNS: some(80e6)}, reads, "The server or the network took 90.00 ms of 100.00 ms; no packet shows when the responses to its RDMA Reads arrived."},
+		{record.Phases{ToReadNS: some(70e6), ReadNS: some(10e6), ToReplyNS: some(20e6)}, reads[:1], "The server, or the way back, took at least 69.00 ms of 100.00 ms: the Call had arrived after at most 1.00 ms (ACK, packet 12)."},
+		{record.Phases{ToWriteNS: some(10e6), WriteNS: some(80e6), ToReplyNS: some(10e6)}, nil, "The RDMA Writes to the client's memory took 80.00 ms of 100.00 ms; the capture does not show what limited them."},
+		{record.Phases{ToWriteNS: some(45e6), WriteNS: some(50e6), ToReplyNS: some(5e6)}, nil, "No part took most of 100.00 ms: waiting for the first RDMA Write 45.00 ms, in RDMA Writes 50.00 ms, waiting for the Reply 5.00 ms."}, // each is half at most
 	} {
 		r := &record.Transaction{
 			Call: &record.Message{Time: 1e9, Packet: 11, LastPacket: 11}, Reply: &record.Message{}, Direction: record.Forward,
@@ -111,7 +111,7 @@ func TestAtWork(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", c.phases, got, c.want)
 		}
 		r.LatencyMinNS = some(1e6) // the latency may be another
-		if got := strings.Join(sentences(r), " "); !strings.HasPrefix(got, "The Reply was accepted after 1.00ms to 100.00ms; the capture does not prove when") || r.Cause.Or(record.Cause{}).ID != "range" {
+		if got := strings.Join(sentences(r), " "); !strings.HasPrefix(got, "The Reply was accepted after 1.00 ms to 100.00 ms; the capture does not prove when") || r.Cause.Or(record.Cause{}).ID != "range" {
 			t.Errorf("an uncertain latency: %q", got)
 		}
 	}
@@ -120,7 +120,7 @@ func TestAtWork(t *testing.T) {
 		Call: &record.Message{Time: 1e9, LastTime: 1e9 + 40e6, Packet: 11, LastPacket: 14}, Reply: &record.Message{}, Direction: record.Forward,
 		LatencyNS: some(100e6), Phases: record.Some(record.Phases{ToReplyNS: some(100e6)}), Retransmitted: 1,
 	}
-	want := "The server or the network took 60.00ms of 100.00ms; no ACK of the Call was captured. 1 packet of this RPC was retransmitted."
+	want := "The server or the network took 60.00 ms of 100.00 ms; no ACK of the Call was captured. 1 packet of this RPC was retransmitted."
 	if got := strings.Join(sentences(r), " "); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -132,7 +132,7 @@ func TestAtWork(t *testing.T) {
 		t.Errorf("a Call of the server has the id %s", id)
 	}
 	r.Shares = record.Some(record.Shares{Point: record.AtBothEnds, ServerNS: record.Bounds{Min: 20e6, Max: 20e6}, ClientNS: record.Bounds{Min: 80e6, Max: 80e6}})
-	want = "The server took 80.00ms of 100.00ms to answer RDMA Reads (seen at both ends); 1 packet of this RPC was retransmitted."
+	want = "The server took 80.00 ms of 100.00 ms to answer RDMA Reads (seen at both ends); 1 packet of this RPC was retransmitted."
 	if got := strings.Join(sentences(r), " "); got != want {
 		t.Errorf("both ends: %q, want %q", got, want)
 	}

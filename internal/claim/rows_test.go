@@ -157,7 +157,7 @@ func TestSides(t *testing.T) {
 		want   record.Opt[record.Side]
 		text   string
 	}{
-		"a timer":           {func(r *record.Transaction) { stall(r, record.RetransmitTimeout) }, record.Opt[record.Side]{}, "For 60.00ms of 100.00ms there was no progress"},
+		"a timer":           {func(r *record.Transaction) { stall(r, record.RetransmitTimeout) }, record.Opt[record.Side]{}, "For 60.00 ms of 100.00 ms there was no progress"},
 		"a timer, and loss": {func(r *record.Transaction) { stall(r, record.RetransmitTimeout); lost(r) }, record.Some(record.SideNetwork), "until then. A packet was lost, damaged or delayed on the way: in the network, or in the adapter of a host."},
 		"a gap, and loss":   {func(r *record.Transaction) { stall(r, record.RetransmitGap); lost(r) }, record.Some(record.SideNetwork), "accepted. A packet was lost, damaged or delayed on the way: in the network, or in the adapter of a host."},
 		"a gap":             {func(r *record.Transaction) { stall(r, record.RetransmitGap) }, record.Opt[record.Side]{}, "had not been accepted."},
@@ -165,7 +165,7 @@ func TestSides(t *testing.T) {
 		"a pause": {func(r *record.Transaction) {
 			at(r, record.AtServer, 90e6)
 			r.Meanwhile = record.Some(record.Meanwhile{Pauses: 420})
-		}, record.Opt[record.Side]{}, "The server, or a paused link, took 90.00ms of 100.00ms. 420 frames paused a link meanwhile (PFC)."},
+		}, record.Opt[record.Side]{}, "The server, or a paused link, took 90.00 ms of 100.00 ms. 420 frames paused a link meanwhile (PFC)."},
 		"marks": {func(r *record.Transaction) {
 			r.Meanwhile = record.Some(record.Meanwhile{CEToServer: 512, CNPFromServer: 128})
 		}, record.Opt[record.Side]{}, "512 packets to the server were marked (CE), and the server sent 128 CNPs: congestion on the way to the server."},
@@ -176,13 +176,13 @@ func TestSides(t *testing.T) {
 		}, record.Opt[record.Side]{}, "The client, or the network, took 80.00ms of 100.00ms to answer RDMA Reads. For 70.00ms, its RDMA Reads stood behind those of other RPCs: XID 0x00000008."},
 		"round trips": {func(r *record.Transaction) {
 			r.Meanwhile = record.Some(record.Meanwhile{RoundTrips: record.Some(record.RecentTrips{Count: 21, MinNS: 844_000, MaxNS: 53_720_000, LastBeforeEndNS: 42_858_000})})
-		}, record.Opt[record.Side]{}, "From a second before the Call until the Reply, 21 round trips took 844.0us to 53.72ms, none in the last 42.86ms."},
+		}, record.Opt[record.Side]{}, "From a second before the Call until the Reply, 21 round trips took 844.0 us to 53.72 ms, none in the last 42.86 ms."},
 		"a later Call": {func(r *record.Transaction) {
 			share(r, func(s *record.Shares) {
 				s.ServerNS.Min = 60e6
 				s.Proofs = []record.Proof{{Proof: record.ProofLaterCall, XID: record.Some[record.Hex32](7), NS: record.Some[int64](70e6)}}
 			})
-		}, record.Some(record.SideServer), "The server took at least 60.00ms of 100.00ms (it had the Call of XID 0x00000007, sent 70.00ms later, before it answered this one)."},
+		}, record.Some(record.SideServer), "The server took at least 60.00 ms of 100.00 ms (it had the Call of XID 0x00000007, sent 70.00 ms later, before it answered this one)."},
 	} {
 		got := claim.Of(example(c.change)).Or(record.Cause{})
 		if got.Side != c.want || !strings.Contains(got.Text, c.text) {
@@ -202,10 +202,10 @@ func TestPositionSaid(t *testing.T) {
 		how   string
 		want  string
 	}{
-		{record.AtServer, "option", "The server took 90.00ms of 100.00ms (captured at the server, as --at says)."},
-		{record.AtServer, "interface", "The server took 90.00ms of 100.00ms (captured at the server)."},
-		{record.AtClient, "option", "The client took 90.00ms of 100.00ms to answer RDMA Reads (captured at the client, as --at says)."},
-		{record.AtClient, "interface", "The client took 90.00ms of 100.00ms to answer RDMA Reads (captured at the client)."},
+		{record.AtServer, "option", "The server took 90.00 ms of 100.00 ms (captured at the server, as --at says)."},
+		{record.AtServer, "interface", "The server took 90.00 ms of 100.00 ms (captured at the server)."},
+		{record.AtClient, "option", "The client took 90.00 ms of 100.00 ms to answer RDMA Reads (captured at the client, as --at says)."},
+		{record.AtClient, "interface", "The client took 90.00 ms of 100.00 ms to answer RDMA Reads (captured at the client)."},
 	} {
 		r := example(func(r *record.Transaction) { reads(r); atBy(r, c.place, 90e6, c.how) })
 		if got := claim.Of(r).Or(record.Cause{}).Text; got != c.want {

@@ -202,9 +202,9 @@ func sizes(message string) (first, second string) {
 		switch {
 		case err != nil:
 		case first == "":
-			first = field.BriefSize(n)
+			first = field.Size(n)
 		case second == "":
-			second = field.BriefSize(n)
+			second = field.Size(n)
 		}
 	}
 	return first, second

@@ -514,7 +514,7 @@ type fieldType struct {
 
 // fieldTypes has the types of fields that are compared by the order of their values.
 var fieldTypes = map[string]fieldType{
-	"number":   {[]literalKind{isNumber, isSize}, parseNumber, "%[1]s is a number, such as 42; %[2]s is not", notDuration},
+	"number":   {[]literalKind{isNumber, isSize}, parseSize, "%[1]s is a number, such as 42; %[2]s is not", notDuration},
 	"hex":      {[]literalKind{isNumber, isSize}, parseNumber, "%[1]s is a number, such as 0x4cc9dbf7; %[2]s is not", notDuration},
 	"duration": {[]literalKind{isDuration, isNumber}, parseDuration, "%[1]s is a duration, such as 5ms, 20us or 1.5s; %[2]s is not", nil},
 	"time":     {[]literalKind{isTime}, parseTime, "%[1]s is a time, such as 2026-11-21T05:20:00Z; frame.time_relative has the seconds since the start, as in frame.time_relative > 7.5", nil},
@@ -531,7 +531,7 @@ func (c *compiler) ofType(o *operand, op string, lit *literal) (accepts func(any
 	words := lit.kind == isText || lit.kind == isWord
 	wanted, ok := lit.value, slices.Contains(kind.takes, lit.kind)
 	if words && kind.read != nil {
-		wanted, ok = kind.read(strings.TrimPrefix(lit.text, "<=")) // Tables mark upper bounds so.
+		wanted, ok = kind.read(strings.TrimLeft(lit.text, "<=≤~ "))
 	}
 	switch {
 	case f.Type == "object" && f.shown == nil:
@@ -561,15 +561,20 @@ func (c *compiler) ofType(o *operand, op string, lit *literal) (accepts func(any
 
 // drawnAs returns a function that reports whether tables show a duration or a number of bytes as the literal, which is rounded.
 func drawnAs(f *Field, lit *literal) func(v any) bool {
-	typed := strings.TrimPrefix(lit.text, "<=")
-	draw := map[bool][]func(int64) string{true: {field.Duration}, false: {field.Amount, field.Size}}[f.Type == "duration"]
+	typed := drawnText(lit.text)
+	draw := map[bool][]func(int64) string{true: {field.Duration, field.Brief}, false: {field.Size}}[f.Type == "duration"]
 	if lit.kind == isNumber || f.Type == "hex" || f.Type == "time" {
 		return func(any) bool { return false }
 	}
 	return func(v any) bool {
 		n, is := v.(int)
-		return is && slices.ContainsFunc(draw, func(draw func(int64) string) bool { return draw(int64(n)) == typed })
+		return is && slices.ContainsFunc(draw, func(draw func(int64) string) bool { return strings.ReplaceAll(draw(int64(n)), " ", "") == typed })
 	}
+}
+
+// drawnText returns a number that a table shows without its spaces and without the marks of upper bounds and estimates.
+func drawnText(text string) string {
+	return strings.TrimLeft(strings.ReplaceAll(text, " ", ""), "<=≤~")
 }
 
 // canonical returns the value of an enumeration that a word stands for, or "" if it stands

@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -99,7 +100,6 @@ const (
 // what begins with a digit and has none of these forms is a number.
 var forms = sync.OnceValue(func() []form {
 	match := func(expression string) func(string) string { return regexp.MustCompile(expression).FindString }
-	units := regexp.MustCompile(`^(\d+(?:\.\d+)?)(B|[KMGT]i?B?|kB)\b`)
 	bytes := func(why string) func(string) (literal, bool) {
 		return func(string) (literal, bool) { return literal{kind: isBytes, why: why}, true }
 	}
@@ -118,18 +118,30 @@ var forms = sync.OnceValue(func() []form {
 			"is not an address; write an address such as 192.168.77.1 or a network such as 192.168.77.0/24",
 		},
 		{withColon, ipv6, parseNet, ""},
-		{withDigits, match(`^(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+\b`), func(text string) (literal, bool) {
+		{withDigits, match(`^(?:\d+(?:\.\d+)? ?(?:ns|us|µs|ms|s|min|m|h|d))+\b`), func(text string) (literal, bool) {
 			d, ok := parseDuration(text)
 			return literal{kind: isDuration, value: d}, ok
 		}, "is too long for a duration"},
-		{withDigits, units.FindString, func(text string) (literal, bool) {
-			m := units.FindStringSubmatch(text)
-			v, _ := strconv.ParseFloat(m[1], 64)
-			v *= scales[m[2]]
-			return literal{kind: isSize, value: int(v)}, v < 1<<63
+		{withDigits, sizes().FindString, func(text string) (literal, bool) {
+			v, ok := parseSize(text)
+			return literal{kind: isSize, value: v}, ok
 		}, "is too large for a size"},
 	}
 })
+
+// sizes matches a size.
+var sizes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d+(?:\.\d+)?) ?(B|[KMGT]i?B?|kB)\b`) })
+
+// parseSize parses a size, in bytes, or a number.
+func parseSize(s string) (any, bool) {
+	m := sizes().FindStringSubmatch(s)
+	if m == nil || m[0] != s {
+		return parseNumber(s)
+	}
+	v, _ := strconv.ParseFloat(m[1], 64)
+	v *= scales[m[2]]
+	return int(v), v < 1<<63
+}
 
 // scales maps the units of sizes to bytes. Units with an i, and the single letters that
 // rdmadump prints, are powers of 1024.
@@ -248,9 +260,12 @@ func nameAt(s string) string {
 }
 
 // endsNumber reports whether the digits with which s begins end before a character that no
-// literal has.
+// literal has, and no unit follows.
 func endsNumber(s string) bool {
 	s = strings.TrimLeft(s, "0123456789")
+	if len(s) > 1 && s[0] == ' ' && strings.IndexByte("nuµmshdBkKMGT", s[1]) >= 0 {
+		return false
+	}
 	return s == "" || strings.IndexByte(" ,)]}+*%<>=!", s[0]) >= 0
 }
 
@@ -443,9 +458,14 @@ func parseTime(s string) (any, bool) {
 	return nil, false
 }
 
-// parseDuration parses a duration, in ns.
+// parseDuration parses a duration, in ns, with or without a space before its unit, and of one unit if that is min or d.
 func parseDuration(s string) (any, bool) {
-	d, err := time.ParseDuration(s)
+	s = strings.ReplaceAll(s, " ", "")
+	if days, is := strings.CutSuffix(s, "d"); is {
+		n, err := strconv.ParseFloat(days, 64)
+		return int(n * 86400e9), err == nil && n < math.MaxInt64/86400e9
+	}
+	d, err := time.ParseDuration(strings.Replace(s, "min", "m", 1))
 	return int(d), err == nil
 }
 

@@ -187,7 +187,7 @@ func (v *page) operations(rows []*analyze.Stats) {
 	low, high := analyze.LatencyRange(rows)
 	rows = rows[:min(len(rows), maxOperations)]
 	v.Operations = tableOf(v, "stats", rows, func(t *render.Theme) error { return render.Stats(io.Discard, t, 0, rows) },
-		"NAME=Operation", "RPCS=RPCs", "ERRORS", "NO REPLY", "P50", "P90", "P99", "WORST", "STALLED")
+		"NAME=Operation", "RPCS=RPCs", "FAILED", "NO REPLY", "P50", "P90", "P99", "WORST", "STALLED")
 	v.Operations.Columns = append(v.Operations.Columns, column{Name: "Latencies", Explain: "RPCs by latency, from " + render.Duration(low) + " to " + render.Duration(high) + ", on a logarithmic scale"})
 	for i, s := range rows {
 		v.Operations.Rows[i] = append(v.Operations.Rows[i], cell{Bars: histogram(s, low, high)})

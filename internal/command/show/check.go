@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect"
@@ -123,7 +124,7 @@ func (c *results) add(r *record.Finding) {
 		g.Hosts[name]++
 	}
 	g.Count++
-	g.LastPacket, g.LastPoint = r.Packet, r.Point
+	g.LastPacket, g.LastPoint, g.LastTime = r.Packet, r.Point, r.Time
 }
 
 // draw writes the groups, and what was not checked.
@@ -142,6 +143,14 @@ func (c *results) draw(s *sink) {
 		scope = ""
 	}
 	s.fail(render.Findings(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, c.groups, s.Start, len(rule.All)-len(s.Ignored), scope))
+	if len(c.groups) == 0 || s.Quiet || s.width == 0 {
+		return
+	}
+	first := &c.groups[0].First // drawn first
+	s.more = []string{"check", "--explain", first.Rule}
+	if xid, known := first.XID.Get(); known && first.Connection.Known() {
+		s.more = []string{"--conn", strconv.Itoa(first.Connection.Or(0)), "--xid", xid.String()}
+	}
 }
 
 // connection notes whether the capture lacks a part of a connection, so that some rules

@@ -235,6 +235,7 @@ func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		s.record(summary)
 	default:
 		s.fail(s.text.Finish())
+		s.follow()
 	}
 	s.fail(s.w.Flush())
 	if s.err != nil {
@@ -302,6 +303,10 @@ func (s *sink) count(summary *record.Summary) {
 func (s *sink) selection(summary *record.Summary) string {
 	total, noun := int64(-1), "record"
 	switch s.View.Name {
+	case "rdma":
+		total, noun = s.offered, "RDMA operation"
+	case "tasks":
+		total, noun = s.offered, "task"
 	case "transactions":
 		total, noun = 0, "RPC"
 		for _, n := range summary.Transactions {

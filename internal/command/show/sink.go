@@ -92,7 +92,10 @@ type sink struct {
 	kind          reflect.Type                        // of the records in sorter
 	buffer        []byte
 	written       int64
+	offered       int64                     // records that take was called with
 	seen, hits    int64                     // records that -Y was applied to; transactions that stats sums up
+	more          []string                  // arguments of the command that shows more than this screen; nil for none
+	worst         int64                     // what the record that more is about has most of, such as its latency
 	hint          string                    // about the records that were shown, for standard error
 	unpaired      int64                     // packets of --conn that records do not assign to the connection
 	near          []query.Near              // XIDs similar to those of --xid
@@ -181,10 +184,11 @@ func (s *sink) take(record any, text func(any) error) bool {
 	if s.done() {
 		return false
 	}
-	if !s.matches(record) {
+	if s.offered++; !s.matches(record) {
 		s.pass(numberOf(record))
 		return false
 	}
+	s.lead(record)
 	var key any
 	switch {
 	case s.numbered != nil && numberOf(record) > s.numbered.next:

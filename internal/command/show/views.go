@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect"
@@ -33,6 +34,96 @@ func open(s *sink) (h dissect.Handler, finish func()) {
 		return operationSums(s)
 	}
 	return opened[s.View.Name](s)
+}
+
+// lead notes which command shows more of the worst record of a screen.
+func (s *sink) lead(r any) {
+	if s.JSON || s.Columns != nil || s.Quiet || s.width == 0 {
+		return
+	}
+	path, amount, more := "", int64(0), func() []string { return nil }
+	conn := func(id int) []string { // Typed repeats --conn and --xid
+		if len(s.Conns) == 1 {
+			return nil
+		}
+		return []string{"--conn", strconv.Itoa(id)}
+	}
+	switch r := r.(type) {
+	case *record.Transaction:
+		path, amount = "latency_ns", r.LatencyNS.Or(0)
+		more = func() []string {
+			args := conn(r.Connection)
+			if len(s.XIDs) != 1 {
+				args = append(args, "--xid", r.XID.String())
+			}
+			if s.Ladder {
+				args = append([]string{"packets"}, args...)
+			}
+			return args
+		}
+	case *record.RDMAOperation:
+		path, amount = "latency_ns", r.LatencyNS.Or(0)
+		more = func() []string { return []string{"-Y", fmt.Sprintf("id == %d", r.Transaction.Or(0))} }
+		if !r.Transaction.Known() {
+			return
+		}
+	case *record.Task:
+		path, amount = "blocked_ns", r.BlockedNS.Or(0)
+		more = func() []string {
+			return []string{"-Y", fmt.Sprintf("request in {%d..%d} and operation == %s", r.Requests[0], r.Requests[len(r.Requests)-1], r.Operation.Or(""))}
+		}
+		if !r.Operation.Known() || len(r.Requests) == 0 {
+			return
+		}
+	case *record.Connection:
+		path, amount = "retransmitted", r.Retransmitted*1000/max(r.Packets, 1)
+		more = func() []string { return append([]string{"connections", "--timeline"}, conn(r.ID)...) }
+		if s.Timeline {
+			more = func() []string { return append([]string{"--top", "10"}, conn(r.ID)...) }
+		}
+		if !strings.HasPrefix(r.UpperLayer, "rpc") {
+			return
+		}
+	case *analyze.Stats, *analyze.Rate, *analyze.OperationStats, *analyze.File:
+		if s.Filter != nil || s.Summed != nil {
+			return
+		}
+		switch r := r.(type) {
+		case *analyze.Rate: // the interval with the slowest RPC
+			path, amount = "latency.max_ns", r.Latency.Max.Or(0)
+			more = func() []string {
+				if s.From.Set || s.To.Set {
+					return []string{"--top", "10"}
+				}
+				return []string{"--top", "10", "--from", render.Seconds(r.Start.Sub(s.Start), 3), "--to", render.Seconds(r.End.Sub(s.Start), 3)}
+			}
+		case *analyze.OperationStats:
+			more = func() []string { return []string{"rdma", "--top", "10"} }
+		case *analyze.File:
+			more = func() []string { return []string{"stats", "--by", "file,operation"} }
+		default:
+			more = func() []string { return []string{"--top", "10"} }
+		}
+	case *record.Network:
+		amount = r.Lost
+		more = func() []string {
+			if r.Lost > 0 && !s.Lost {
+				return []string{"network", "--lost"}
+			}
+			return []string{"overview"}
+		}
+	}
+	shown := s.Order.Top == 0 || path == "" || s.Order == flags.Order{Path: path, Descending: true, Top: s.Order.Top}
+	if shown && (s.more == nil || amount > s.worst) {
+		s.more, s.worst = more(), amount
+	}
+}
+
+// follow writes the command that shows more than the screen does.
+func (s *sink) follow() {
+	if s.more != nil && s.Typed != "" && s.written > 0 {
+		s.fail(render.Next(render.Screen{Out: s.w, Theme: s.theme}, s.more, s.captures()))
+	}
 }
 
 // transactions shows a row for each transaction, or ladder diagrams with --xid.
