@@ -199,7 +199,7 @@ func TestUnfinishedOperations(t *testing.T) {
 		c.Operation(r)
 	}
 	text.Finish()
-	for _, want := range []string{" 1024 ", " 16.0K ", " 8192 of 16.0K ", " 0 of 16.0K "} {
+	for _, want := range []string{" 1024 ", " 16 KiB ", " 8192 B of 16 KiB ", " 0 B of 16 KiB "} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, &b)
 		}
