@@ -14,7 +14,7 @@ var operationColumns = []column{
 	{name: "TIME", fields: "sent", right: true, usual: 11},
 	{name: "CONN", fields: "connection", right: true},
 	{name: "KIND", fields: "kind", usual: 10},
-	{name: "ISSUED BY", former: "REQUESTED BY,FROM,SIDE", fields: "side", usual: 6},
+	{name: "ISSUED BY", former: "REQUESTED BY,FROM,SIDE", fields: "side", usual: 6, at: 100},
 	{name: "HANDLE", fields: "handle", at: 100, usual: 10},
 	{name: "OFFSET", fields: "offset", at: 180, usual: 18},
 	{name: "BYTES", fields: "bytes", right: true, usual: 7},

@@ -330,7 +330,7 @@ var connectionColumns = []column{
 	{name: "RNR NAKS", former: "RNR", fields: "rnr_naks", right: true, at: 140},
 	{name: "LATE", fields: "path.late.from_client path.late.from_server", right: true, wide: true},
 	{name: "CE MARKS/CNPS", former: "CE/CNP", fields: "congestion_marks cnps", right: true, at: 200},
-	{name: "LIFE", fields: "first=first last=last", right: true, at: 140},
+	{name: "LIFE", fields: "first=first last=last", right: true, at: 160},
 	{name: "CLOSED", fields: "ended.how ended.by", flex: true, min: 13, usual: 16},
 }
 

@@ -203,7 +203,7 @@ func TestReportNumbers(t *testing.T) {
 				return
 			}
 			same("operations", "Operation", tableOf(t, page, "operation-table"), columns(stats, map[string]string{
-				"Operation": "name", "RPCs": "requests", "Errors": "errors", "No reply": "no_reply", "P50": "latency.p50_ns", "P90": "latency.p90_ns", "P99": "latency.p99_ns", "Worst": "latency.max_ns",
+				"Operation": "name", "RPCs": "requests", "Failed": "errors", "No reply": "no_reply", "P50": "latency.p50_ns", "P90": "latency.p90_ns", "P99": "latency.p99_ns", "Worst": "latency.max_ns",
 			}))
 			if !regexp.MustCompile(`stats [^\n<]* --every \S+</code>`).MatchString(text) {
 				t.Error("no command for the timeline")

@@ -173,7 +173,7 @@ func TestSides(t *testing.T) {
 			phases(r, 10, 80, 0, 0, 10)
 			r.Timeline = append(r.Timeline, record.Event{Time: 1e9 + 10e6, Event: record.EventRead}, record.Event{Time: 1e9 + 90e6, Event: record.EventReadDone})
 			r.BehindReads = record.Some(record.BehindReads{From: 1e9 + 10e6, NS: 70e6, Transaction: 3, XID: 8})
-		}, record.Opt[record.Side]{}, "The client, or the network, took 80.00ms of 100.00ms to answer RDMA Reads. For 70.00ms, its RDMA Reads stood behind those of other RPCs: XID 0x00000008."},
+		}, record.Opt[record.Side]{}, "The client, or the network, took 80.00 ms of 100.00 ms to answer RDMA Reads. For 70.00 ms, its RDMA Reads stood behind those of other RPCs: XID 0x00000008."},
 		"round trips": {func(r *record.Transaction) {
 			r.Meanwhile = record.Some(record.Meanwhile{RoundTrips: record.Some(record.RecentTrips{Count: 21, MinNS: 844_000, MaxNS: 53_720_000, LastBeforeEndNS: 42_858_000})})
 		}, record.Opt[record.Side]{}, "From a second before the Call until the Reply, 21 round trips took 844.0 us to 53.72 ms, none in the last 42.86 ms."},

@@ -1003,6 +1003,8 @@ func TestDamagedByCapture(t *testing.T) {
 			s.Advance(500 * time.Millisecond)
 			if acked {
 				s.healthy(c, 8)
+			} else {
+				s.Advance(time.Second) // the client waited for the Reply
 			}
 			c.Disconnect(c.Client)
 		}})))
