@@ -336,9 +336,7 @@ func PathChart(on Screen, trips, repeats []Moment, axis Axis) error {
 		}
 		if most > 0 {
 			fmt.Fprintf(&b, "%*s %s%s\n", chartMargin-1, label, theme.dim.of(theme.glyphs.side), theme.histogram(columns))
-			if most >= len(asciiLevels) || theme.unicode {
-				scales = append(scales, theme.full()+" "+text(int64(most)))
-			}
+			scales = append(scales, theme.full()+" "+text(int64(most)))
 		}
 	}
 	row("worst round trip", trips, false, field.Brief)
@@ -634,16 +632,13 @@ func (t *Theme) histogram(counts []int) string {
 	var b strings.Builder
 	for _, n := range counts {
 		level := (n*(len(levels)-1) + most - 1) / most
-		if !t.unicode && most < len(levels) { // the number itself
-			level = n
-		}
 		b.WriteString(levels[level])
 	}
 	return strings.TrimRight(b.String(), " ")
 }
 
-// asciiLevels are the levels of charts without Unicode: the largest value is drawn as 9.
-var asciiLevels = strings.Split(" 123456789", "")
+// asciiLevels are the levels of charts without Unicode. A point is none of them: it is a number, 0.
+var asciiLevels = strings.Split(" ,:-=+*%#", "")
 
 // forms returns the number of bytes by form.
 func forms(f analyze.Forms) string {

@@ -235,17 +235,10 @@ func (s Screen) course(start record.Time, n *record.Network, short func(string) 
 			level := 0
 			if v := row.value(&course[i]); v > 0 {
 				level = 1 + int(v*int64(len(levels)-2)/of)
-				if !s.Theme.unicode && of < int64(len(levels)) { // the number itself
-					level = int(v)
-				}
 			}
 			b.WriteString(levels[min(level, len(levels)-1)])
 		}
-		most := ""
-		if s.Theme.unicode || of >= int64(len(levels)) {
-			most = " " + s.Theme.full() + " " + row.text(of)
-		}
-		_, err = fmt.Fprintf(s.Out, "  %-15s|%s|%s\n", row.name, b.String(), most)
+		_, err = fmt.Fprintf(s.Out, "  %-15s|%s| %s %s\n", row.name, b.String(), s.Theme.full(), row.text(of))
 	}
 	if err != nil {
 		return err

@@ -13,18 +13,18 @@ func TestUnproven(t *testing.T) {
 	for text, want := range map[string]bool{
 		"ok\nThe server took 124.24 ms to send its\nReply; the capture shows no loss.": true,
 		"The network took 5ms.": true,
-		"The server took 5ms (captured at the server, as --at says).":                false,
-		"The server took 5ms (as --at says).":                                        true,
-		"The\nclient\ntook 5.00 ms. It was seen (seen at both ends).":                 true,
-		"The server took 17.65 ms\n(seen at both ends); the captures show no loss.":   false,
+		"The server took 5ms (captured at the server, as --at says).":                  false,
+		"The server took 5ms (as --at says).":                                          true,
+		"The\nclient\ntook 5.00 ms. It was seen (seen at both ends).":                  true,
+		"The server took 17.65 ms\n(seen at both ends); the captures show no loss.":    false,
 		"The server took at least 94.67 ms of 138.48 ms (its TCP timestamps).":         false,
-		"The client took 61.99 ms to answer RDMA Reads (captured at the client).":     false,
-		"The server or the network took 5.00 ms; no ACK of the Call was captured.":    false,
+		"The client took 61.99 ms to answer RDMA Reads (captured at the client).":      false,
+		"The server or the network took 5.00 ms; no ACK of the Call was captured.":     false,
 		"The server, or the way back, took at least 5.00 ms of 6.00 ms: the Call had.": false,
-		"The client, or the network, took 5.00 ms to answer RDMA Reads.":              false,
-		"proven: the server took at most 86%, the client took at most 14%":           false,
-		"proven: the server took 19% to 83%,\nthe client took 0%":                    false,
-		"proven: nothing. The server took 19% to 83%":                                true,
+		"The client, or the network, took 5.00 ms to answer RDMA Reads.":               false,
+		"proven: the server took at most 86%, the client took at most 14%":             false,
+		"proven: the server took 19% to 83%,\nthe client took 0%":                      false,
+		"proven: nothing. The server took 19% to 83%":                                  true,
 	} {
 		if got := unproven(text); len(got) > 0 != want {
 			t.Errorf("%q: without proof %q, want %t", text, got, want)
