@@ -3,6 +3,7 @@ package path
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
@@ -265,4 +266,65 @@ func FuzzTimestamp(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestWays: what a connection's packets show, and what they show during an RPC.
+func TestWays(t *testing.T) {
+	w := Ways{FromClient: new(Way), FromServer: new(Way)}
+	const capable, marked = 0x68 | 2, 0x68 | 3
+	if got := w.Record().Congestion.ECN; got != record.ECNOff {
+		t.Errorf("without packets, ECN is %s", got)
+	}
+	w.FromClient.Packet(capable, false, false)
+	w.FromClient.Packet(marked, true, false)
+	if got := w.Record().Congestion.ECN; got != record.ECNPartly {
+		t.Errorf("with packets of one side, ECN is %s", got)
+	}
+	w.FromServer.Packet(capable, false, false)
+	w.FromServer.Packet(0xc0, false, true)
+	since := w.Counts()
+	for range 2 {
+		w.FromClient.Packet(marked, true, false)
+	}
+	for range 3 {
+		w.FromServer.Packet(marked, true, false)
+	}
+	for range 4 {
+		w.FromClient.Packet(0xc0, false, true)
+	}
+	for range 5 {
+		w.FromServer.Packet(0xc0, false, true)
+	}
+	for i, us := range []int64{100, 1_500_000, 2_500_000, 3_500_000} { // more than a second before, within it, during, and after
+		w.FromClient.Sent(order.PSNs, uint32(i), stamp(us-50).Time)
+		w.FromClient.Answered(uint32(i), stamp(us))
+	}
+	m := w.Meanwhile(&since, w.FromClient, stamp(2_000_000).Time, stamp(3_000_000).Time).Or(record.Meanwhile{})
+	if m.CEToServer != 2 || m.CEToClient != 3 || m.CNPFromClient != 4 || m.CNPFromServer != 5 || m.ECN != record.ECNOn || m.RoundTrips.Or(record.RecentTrips{}).Count != 2 {
+		t.Errorf("during the RPC there were %+v", m)
+	}
+	if w.Meanwhile(new(Counts), w.FromClient, 0, 1).Known() {
+		t.Error("signals that were not counted are known")
+	}
+	w.FromServer.Late()
+	if p := w.Record(); len(p.Point.NotAt) != 0 {
+		t.Errorf("a packet that came late shows that the capture is not at %v", p.Point.NotAt)
+	}
+	w.FromServer.Late()
+	w.FromServer.Repeated()
+	w.FromClient.Again, w.FromClient.Bursts, w.FromServer.Bursts = 7, 2, 1
+	p := w.Record()
+	if p.Late != (record.FromPair{FromServer: 2}) || p.Repeated != (record.FromPair{FromServer: 1}) || p.RetransmittedFrom != (record.FromPair{FromClient: 7}) || p.Bursts != 3 {
+		t.Errorf("the packets are %+v", p)
+	}
+	c := p.Congestion
+	if c.CEToServer != 3 || c.CEToClient != 3 || c.CNPFromClient != 4 || c.CNPFromServer != 6 || !slices.Equal(c.DSCP, []int{0x68 >> 2}) {
+		t.Errorf("the congestion is %+v", c)
+	}
+	if !slices.Equal(p.Point.NotAt, []record.End{record.Server}) {
+		t.Errorf("packets that came late show that the capture is not at %v", p.Point.NotAt)
+	}
+	if w.FromClient.Bytes() != tripsCost || w.FromServer.Bytes() != 0 {
+		t.Errorf("%d and %d bytes are charged", w.FromClient.Bytes(), w.FromServer.Bytes())
+	}
 }
