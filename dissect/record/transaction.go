@@ -151,6 +151,8 @@ type Transaction struct {
 	Key Opt[Hex64] `json:"-"`
 	// Try is the number of the try of what RetryOf repeats, counted from 1; 0 for the first, and if the record was read back.
 	Try int `json:"-"`
+	// FirstTry is when the first of these was sent, if Try is known.
+	FirstTry Time `json:"-"`
 	// ReplyLimit is the inline threshold, in bytes, that a Reply exceeded which was not delivered; null if it exceeded none, and if the
 	// record was read back.
 	ReplyLimit Opt[int64] `json:"-"`

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -258,15 +259,15 @@ func Deed(r *record.Transaction) string {
 	return text
 }
 
-// Repeats returns which attempt of a request, or which try, a transaction is: "2nd of #33", "5th try". It returns nothing for one that
+// Repeats returns which attempt of a request, or which try, a transaction is: "2nd of #33", "5th try after 1.2 s". It returns nothing for one that
 // repeats nothing.
 func Repeats(r *record.Transaction) string {
 	var parts []string
 	if r.Attempt > 1 {
 		parts = append(parts, fmt.Sprintf("%s of #%d", ordinal(r.Attempt), r.Request))
 	}
-	if of, known := r.RetryOf.Get(); known && r.Try > 1 {
-		parts = append(parts, ordinal(r.Try)+" try")
+	if of, known := r.RetryOf.Get(); known && r.Try > 1 && r.Call != nil {
+		parts = append(parts, fmt.Sprintf("%s try after %s", ordinal(r.Try), field.Brief(int64(r.Call.Time.Sub(r.FirstTry)))))
 	} else if known {
 		parts = append(parts, fmt.Sprintf("retry of #%d", of))
 	}

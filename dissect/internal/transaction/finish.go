@@ -106,7 +106,7 @@ func (t *Table) makeRecord(x *txn, connection int) *record.Transaction {
 		r.Meanwhile = x.meanwhile
 	}
 	r.Request, r.Attempt, r.RetryOf, r.RetransmitOf = k.Request, k.Attempt, record.SomeIf(k.RetryOf, k.RetryOf != 0), record.SomeIf(k.RetransmitOf, k.RetransmitOf != 0)
-	r.Try = k.Try
+	r.Try, r.FirstTry = k.Try, k.FirstTry
 	if r.ReplyLost && slices.Contains(k.Findings, rule.InlineThresholdExceeded.ID) {
 		r.ReplyLimit = record.Some(int64(inlineThreshold(cs, x.side.Other())))
 	}

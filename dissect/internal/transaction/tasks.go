@@ -212,7 +212,7 @@ func (t *Table) tryAgain(c *chain, x *txn) {
 		t.chargeTask(c, tryCost)
 	}
 	c.Attempts++
-	x.rec.Try = c.Tries
+	x.rec.Try, x.rec.FirstTry = c.Tries, c.From
 	c.latest, c.last, c.called, c.why, x.chain = x, x.rec.ID, x.call.Time, notPutOff, c
 }
 

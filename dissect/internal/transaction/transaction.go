@@ -163,8 +163,9 @@ type story struct {
 	RetransmitOf  int64     // 0 for none
 	Request       int64
 	Attempt       int
-	RetryOf       int64 // 0 for none
-	Try           int   // 0 for the first, and for another attempt
+	RetryOf       int64       // 0 for none
+	Try           int         // 0 for the first, and for another attempt
+	FirstTry      record.Time // when the first try was sent
 	Status        record.Status
 	Operations    []string
 	Minor         record.Opt[uint32] // of the COMPOUND
