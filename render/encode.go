@@ -249,10 +249,8 @@ func appendText(b []byte, v encoding.TextAppender) []byte {
 	if err != nil {
 		return append(b[:at], "null"...)
 	}
-	for _, c := range b[at+1:] {
-		if c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
-			return field.AppendJSON(b[:at], slices.Clone(b[at+1:]))
-		}
+	if text := b[at+1:]; field.PlainJSON(text) < len(text) {
+		return field.AppendJSON(b[:at], slices.Clone(text))
 	}
 	return append(b, '"')
 }

@@ -13,15 +13,20 @@ var isPlain = func() (is [256]bool) {
 	return is
 }()
 
+// PlainJSON returns the number of bytes at the beginning of s that a JSON string has as they are.
+func PlainJSON[T string | []byte](s T) (n int) {
+	for n < len(s) && isPlain[s[n]] {
+		n++
+	}
+	return n
+}
+
 // AppendJSON appends s as a JSON string that is valid UTF-8 and safe to print: invalid
 // bytes become U+FFFD, and characters that control the output are escaped (control
 // characters, changes of the text direction, line separators).
 func AppendJSON[T string | []byte](b []byte, s T) []byte {
 	b = append(b, '"')
-	plain := 0
-	for plain < len(s) && isPlain[s[plain]] {
-		plain++
-	}
+	plain := PlainJSON(s)
 	b = append(b, s[:plain]...)
 	for i := plain; i < len(s); {
 		c := s[i]

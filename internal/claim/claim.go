@@ -42,7 +42,7 @@ type said struct {
 var All = [...]*Sentence{
 	{
 		ID: "range", Brief: "the copy of the Reply that was accepted is not known",
-		Like:   "The Reply was accepted after 2.26ms, or after 548.54ms if its first copy (packet 271) was lost.",
+		Like:   "The Reply was accepted after 2.26 ms, or after 548.54 ms if its first copy (packet 271) was lost.",
 		Proves: "Several copies of the Reply may be the one that the caller accepted.", Withdrawn: "An ACK between the copies, or a capture at the caller.", says: isRange,
 	},
 	{
@@ -50,43 +50,43 @@ var All = [...]*Sentence{
 		Proves: "The capture contains no Reply, and a sender stalled.", says: isUnanswered,
 	},
 	{
-		ID: "busy", Brief: "{ns} waiting for the transfers of another RPC", Like: "For 97.86ms of 99.10ms there was no progress, until packet 63: on the same connection, the transfers of XID 0xce8b1a4e came first, up to packet 62.",
+		ID: "busy", Brief: "{ns} waiting for the transfers of another RPC", Like: "For 97.86 ms of 99.10 ms there was no progress, until packet 63: on the same connection, the transfers of XID 0xce8b1a4e came first, up to packet 62.",
 		Proves: "For a fifth of the latency or longer, the RPC waited while transfers of another RPC of the connection, which come first, were not complete.", says: reasoned("busy", record.HeadOfLine),
 	},
 	{
-		ID: "receiver", Brief: "{ns} without a receive buffer", Like: "For 12.00ms of 13.10ms there was no progress, until the server retransmitted the Reply, in packet 9: the client had no receive buffer (RNR NAK in packet 8).",
+		ID: "receiver", Brief: "{ns} without a receive buffer", Like: "For 12.00 ms of 13.10 ms there was no progress, until the server retransmitted the Reply, in packet 9: the client had no receive buffer (RNR NAK in packet 8).",
 		Proves: "An RNR NAK was captured, and took a fifth of the latency; the side is the receiver if it took half of it.", says: reasoned("receiver", record.RNRNak),
 	},
 	{
-		ID: "server-or-pause", Brief: "{ns} at the {other}, or while a link was paused", Like: "The server, or a paused link, took 17.65ms. 12 frames of another port, such as a switch's, paused a link meanwhile, for 1.01ms to 17.65ms (PFC).",
+		ID: "server-or-pause", Brief: "{ns} at the {other}, or while a link was paused", Like: "The server, or a paused link, took 17.65 ms. 12 frames of another port, such as a switch's, paused a link meanwhile, for 1.01 ms to 17.65 ms (PFC).",
 		Proves: "What server-proven needs, and frames that paused a link while the RPC lasted: a host whose link is paused cannot send.",
 		Needs:  "As server-proven.", Withdrawn: "The proofs of server-proven, if no link was paused.", says: isServerOrPause,
 	},
 	{
-		ID: "server-proven", Brief: "{ns} at the {other}", Like: "The server took 17.65ms (captured at the server, as --at says).",
+		ID: "server-proven", Brief: "{ns} at the {other}", Like: "The server took 17.65 ms (captured at the server, as --at says).",
 		Proves: "At least half of the latency, and 1 ms, passed at the server: the capture was taken at the server (--at, or the capture says which packets its computer sent), at both ends, it has TCP timestamps of the server, or the server answered a later Call first.",
 		Needs:  "All packets of the connection, XIDs that are not used twice at a time, and one latency.", Withdrawn: "The server retransmitted something while it worked; then server-or-way-back.", says: isServer,
 	},
 	{
-		ID: "client-proven", Brief: "{ns} at the {caller}", Like: "The client took 61.99ms of 70.08ms to answer RDMA Reads (captured at the client, as --at says).",
+		ID: "client-proven", Brief: "{ns} at the {caller}", Like: "The client took 61.99 ms of 70.08 ms to answer RDMA Reads (captured at the client, as --at says).",
 		Proves: "At least half of the latency, and 1 ms, passed at the client until the first responses to RDMA Reads: the capture was taken at the client (--at, or the capture says which packets its computer sent), or at both ends.",
 		Needs:  "As server-proven.", Withdrawn: "Responses were retransmitted; then client-or-network.", says: isClient,
 	},
 	{
-		ID: "stalled-timer", Brief: "{ns} until a retransmission timeout", Like: "For 571.00ms of 600.10ms there was no progress, until the server retransmitted the Reply, in packet 12, when its timer expired: no packet of this RPC followed packet 11 until then. A packet was lost, damaged or delayed on the way: in the network, or in the adapter of a host.",
+		ID: "stalled-timer", Brief: "{ns} until a retransmission timeout", Like: "For 571.00 ms of 600.10 ms there was no progress, until the server retransmitted the Reply, in packet 12, when its timer expired: no packet of this RPC followed packet 11 until then. A packet was lost, damaged or delayed on the way: in the network, or in the adapter of a host.",
 		Proves: "A sender retransmitted when its timer expired, after a fifth of the latency. The side is the network, which the adapters of the hosts are a part of here, if such stalls took half of the latency, and if the packet was no Call: a server may work on a Call whose ACK was lost.",
 		Needs:  "For the side: all packets of the connection, and one latency.", Withdrawn: "The stall lies after the Reply, or a host took half of the latency.", says: reasoned("stalled-timer", record.RetransmitTimeout),
 	},
 	{
-		ID: "stalled-nak", Brief: "{ns} until a retransmission after a NAK", Like: "For 9.48ms of 17.49ms there was no progress, until the server retransmitted the Reply, in packet 956, because the NAK in packet 953 asked for it.",
+		ID: "stalled-nak", Brief: "{ns} until a retransmission after a NAK", Like: "For 9.48 ms of 17.49 ms there was no progress, until the server retransmitted the Reply, in packet 956, because the NAK in packet 953 asked for it.",
 		Proves: "A sender retransmitted as a NAK requested.", Needs: "As stalled-timer.", Withdrawn: "As stalled-timer.", says: reasoned("stalled-nak", record.RetransmitNak),
 	},
 	{
-		ID: "stalled-gap", Brief: "{ns} until a retransmission, after later packets showed a missing packet", Like: "For 23.10ms of 40.20ms there was no progress, until the server retransmitted its RDMA Read request, in packet 88: later packets had shown that an earlier packet had not been accepted.",
+		ID: "stalled-gap", Brief: "{ns} until a retransmission, after later packets showed a missing packet", Like: "For 23.10 ms of 40.20 ms there was no progress, until the server retransmitted its RDMA Read request, in packet 88: later packets had shown that an earlier packet had not been accepted.",
 		Proves: "A sender retransmitted after later packets had shown a gap.", Needs: "As stalled-timer.", Withdrawn: "As stalled-timer.", says: reasoned("stalled-gap", record.RetransmitGap),
 	},
 	{
-		ID: "stalled-unknown", Brief: "{ns} until a retransmission, cause unknown", Like: "For 39.31ms of 42.29ms there was no progress, until the server retransmitted the Reply, in packet 1785, for a reason that the capture does not show.",
+		ID: "stalled-unknown", Brief: "{ns} until a retransmission, cause unknown", Like: "For 39.31 ms of 42.29 ms there was no progress, until the server retransmitted the Reply, in packet 1785, for a reason that the capture does not show.",
 		Proves: "A sender retransmitted.", Withdrawn: "As stalled-timer.", says: reasoned("stalled-unknown", record.RetransmitUnknown),
 	},
 	{
@@ -94,27 +94,27 @@ var All = [...]*Sentence{
 		Proves: "The Call was sent before on an earlier connection.", Needs: "Captures at several points.", says: reasoned("stalled-reconnect", record.NewConnection),
 	},
 	{
-		ID: "network-proven", Brief: "{ns} in the network", Like: "420.46ms of 482.30ms passed in the network on the way to the client (seen at both ends).",
+		ID: "network-proven", Brief: "{ns} in the network", Like: "420.46 ms of 482.30 ms passed in the network on the way to the client (seen at both ends).",
 		Proves: "More than half of the latency, and 1 ms, passed between both ends.", Needs: "Captures at both ends.", says: isNetwork,
 	},
 	{
-		ID: "client-or-network", Brief: "{ns} at the {caller} or in the network", Like: "The client, or the network, took 61.99ms of 70.08ms to answer RDMA Reads.",
+		ID: "client-or-network", Brief: "{ns} at the {caller} or in the network", Like: "The client, or the network, took 61.99 ms of 70.08 ms to answer RDMA Reads.",
 		Proves: "RDMA Reads were open for more than half of the latency, and 1 ms.", Withdrawn: "The proofs of client-proven.", says: isClientOrNetwork,
 	},
 	{
-		ID: "transfer", Brief: "{ns} in RDMA Writes", Like: "The RDMA Writes to the client's memory took 37.00ms of 40.10ms; the capture does not show what limited them.",
+		ID: "transfer", Brief: "{ns} in RDMA Writes", Like: "The RDMA Writes to the client's memory took 37.00 ms of 40.10 ms; the capture does not show what limited them.",
 		Proves: "RDMA Writes took more than half of the latency, and 1 ms.", says: isTransfer,
 	},
 	{
-		ID: "server-or-way-back", Brief: "{ns} at the {other} or on the way back", Like: "The server, or the way back, took at least 703.97ms of 707.09ms: the Call had arrived after at most 3.12ms (ACK, packet 1071).",
+		ID: "server-or-way-back", Brief: "{ns} at the {other} or on the way back", Like: "The server, or the way back, took at least 703.97 ms of 707.09 ms: the Call had arrived after at most 3.12 ms (ACK, packet 1071).",
 		Proves: "It was the server's turn for more than half of the latency, and 1 ms, and a fifth of that time is enough for the ACK of the Call.", Withdrawn: "The proofs of server-proven.", says: isServerOrWayBack,
 	},
 	{
-		ID: "server-or-network", Brief: "{ns} at the {other} or in the network", Like: "The server or the network took 184.35ms; the ACK of the Call came after 155.09ms (packet 618).",
+		ID: "server-or-network", Brief: "{ns} at the {other} or in the network", Like: "The server or the network took 184.35 ms; the ACK of the Call came after 155.09 ms (packet 618).",
 		Proves: "It was the server's turn for more than half of the latency, and 1 ms.", Withdrawn: "The proofs of server-proven, and an early ACK of the Call.", says: isServerOrNetwork,
 	},
 	{
-		ID: "mixed", Brief: "no part is more than half of it", Like: "No part took most of 12.34ms: waiting for the first RDMA Read 3.10ms, in RDMA Reads 5.20ms, waiting for the Reply 4.04ms.",
+		ID: "mixed", Brief: "no part is more than half of it", Like: "No part took most of 12.34 ms: waiting for the first RDMA Read 3.10 ms, in RDMA Reads 5.20 ms, waiting for the Reply 4.04 ms.",
 		Proves: "The latency is 1 ms or longer, and no other sentence holds.", says: isMixed,
 	},
 }
