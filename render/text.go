@@ -126,7 +126,7 @@ var transactionColumns = []column{
 	{name: "NOT INVALIDATED", fields: "not_invalidated", right: true, wide: true},
 	{name: "LATENCY", fields: "latency_ns", right: true, usual: 8, signs: []sign{{AtMost, "= at most: which copy of the Reply was accepted is unknown"}}},
 	{name: "CAUSE", fields: "cause.id cause.text", rank: 10, some: true, differs: true, foot: causeFoot("CAUSE"), meaning: claim.Meaning},
-	{name: "REPEATS", fields: "request attempt retry_of", some: true, signs: []sign{{"of #", "of # = the Call sent again, which had no Reply"}, {"try", "try = asked again, because the server put it off"}}},
+	{name: "REPEATS", fields: "request attempt retry_of", some: true, signs: []sign{{"of #", "of # = the Call sent again"}, {"try", "try = asked again, after the server put it off or the session was lost"}}},
 	{name: "STATUS", fields: "status nfs_status findings", signs: []sign{{"!", "= has findings of rdmadump check"}}},
 }
 
