@@ -212,7 +212,7 @@ func (p *Plan) bridges(r *relation, i int, last, first, number int64) bool {
 		return false
 	}
 	src, z := p.sources[i], p.sources[other]
-	from, to := c.of(number).back(last), c.of(number+1).back(first)
+	from, to := c.of(number).back(src.settled(number, last)), c.of(number+1).back(src.settled(number+1, first))
 	if z.first > from || z.last < to {
 		return false
 	}

@@ -215,6 +215,10 @@ func (p *Plan) describe() {
 // clock describes the clock of a source, compared with the reference.
 func (point *Point) clock(src *source) {
 	point.Offset = src.began - src.time(1, src.began)
+	for _, j := range src.jumps {
+		point.Steps = append(point.Steps, Step{Packet: j.from, Time: src.time(j.from, j.time), By: j.by})
+	}
+	slices.SortFunc(point.Steps, func(a, b Step) int { return cmp.Compare(a.Packet, b.Packet) })
 	factor, drifts := 1.0, false
 	for _, c := range src.chain {
 		widest, wrong := 0.0, 0.0

@@ -1030,6 +1030,39 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// TestStepsOfReference: a step of the clock whose times are shown takes no time between two packets.
+func TestStepsOfReference(t *testing.T) {
+	times := func(files ...string) (r *result, at map[int64]int64) {
+		r, at = run(t, files...), map[int64]int64{}
+		for _, f := range r.frames {
+			if f.Seen != nil && f.Seen.SentPoint == 0 && f.Seen.SentNumber != 0 {
+				at[f.Seen.SentNumber] = f.Time
+			}
+		}
+		return r, at
+	}
+	_, want := times(stormClient, stormServer)
+	for _, by := range []int64{8e9, -8e9, 500e6, -500e6, 50e6} {
+		for _, from := range []int{301, 702, 1203} {
+			r, got := times(write(t, "step.pcap", edited(load(t, stormClient), func(i int, f *capture.Frame) {
+				if i >= from {
+					f.Time += by
+				}
+			})), stormServer)
+			steps := r.Points[0].Steps
+			if len(r.Points[1].Steps) > 0 || len(steps) != 1 || steps[0].Packet < int64(from)-8 || steps[0].Packet > int64(from)+8 || steps[0].By < by-3e6 || steps[0].By > by+3e6 {
+				t.Errorf("a step of %d at packet %d: found %+v and %+v", by, from+1, steps, r.Points[1].Steps)
+			}
+			for number, at := range want {
+				if d := got[number] - at; d > 3e6 || -d > 3e6 {
+					t.Fatalf("a step of %d at packet %d: packet %d is moved by %d ns", by, from+1, number, d)
+				}
+			}
+			r.want(t, 8, 10, 13)
+		}
+	}
+}
+
 // traffic makes frames of two hosts at two points: requests at a rate, answers to them, and delays.
 type traffic struct {
 	random         *rand.Rand

@@ -206,6 +206,7 @@ type conversion struct {
 
 // time returns the time of a frame on the reference clock.
 func (src *source) time(number, t int64) int64 {
+	t = src.settled(number, t)
 	for _, c := range src.chain {
 		if c.numbered {
 			t = c.of(number).back(t)
@@ -270,6 +271,7 @@ func (p *Plan) recognize(ctx context.Context, reference []string) {
 	for p.joinDivided(all) {
 		all = p.relations()
 	}
+	all = p.settleSteps(ctx, all)
 	p.findPauses(all)
 	g := p.group(all)
 	root := p.root(reference)
@@ -279,7 +281,6 @@ func (p *Plan) recognize(ctx context.Context, reference []string) {
 	p.leaveOut(all, g, root)
 	p.leaveOutCut(all)
 	p.span(all, g, root)
-	p.refineSteps(ctx)
 	p.place(all, g)
 	p.route(all)
 	p.findBetween()
@@ -370,7 +371,7 @@ func (p *Plan) leaveOutStrays(r *relation, pairs []pair) {
 		return
 	}
 	a, b, line := p.sources[r.a], p.sources[r.b], &clock{r.segments}
-	from, to := max(a.first, line.of(1).back(b.first)), min(a.last, line.of(math.MaxInt64).back(b.last)) // by the clock of a
+	from, to := max(a.first, line.of(1).back(b.first)), min(a.settled(math.MaxInt64, a.last), line.of(math.MaxInt64).back(b.settled(math.MaxInt64, b.last))) // by the clock of a
 	count := func(src *source, timeOf func(x sample) int64) map[int32]int {
 		n := map[int32]int{}
 		for _, x := range src.samples {
@@ -656,26 +657,142 @@ func (p *Plan) span(all []*relation, g groups, root int) {
 	}
 }
 
-// refineSteps finds the frame at which a clock stepped among those that are no samples: the one before which the times differ by
-// the step, and by as little as possible more.
-func (p *Plan) refineSteps(ctx context.Context) {
-	for _, src := range p.sources {
-		if len(src.chain) == 0 || !src.chain[0].numbered || src.leftOut {
+// jump is a step of the clock of a source.
+type jump struct {
+	from int64 // number of the first frame after it
+	time int64 // of that frame, by the clock of the source
+	by   int64 // nanoseconds; positive if the clock jumped ahead
+}
+
+// settled returns the time of a frame as if the clock of its source had never jumped.
+func (src *source) settled(number, t int64) int64 {
+	for _, j := range src.jumps {
+		if number >= j.from {
+			t -= j.by
+		}
+	}
+	return t
+}
+
+// settleSteps finds out which of two clocks stepped, and lets the times of that source go on as if it had not: no time that a
+// clock skipped passed between two packets. It returns the relations of the settled times.
+func (p *Plan) settleSteps(ctx context.Context, all []*relation) []*relation {
+	for range maxSegments {
+		var stepped *source
+		for _, r := range all {
+			if stepped = p.settleStep(ctx, all, r); stepped != nil {
+				break
+			}
+		}
+		if stepped == nil {
+			break
+		}
+		var next []*relation
+		for _, r := range all {
+			if p.sources[r.a] == stepped || p.sources[r.b] == stepped {
+				r = p.compare(r.a, r.b)
+			}
+			if r != nil {
+				next = append(next, r)
+			}
+		}
+		all = next
+	}
+	return all
+}
+
+// settleStep settles one step of the clocks of a relation, and returns the source whose clock stepped, or nil.
+func (p *Plan) settleStep(ctx context.Context, all []*relation, r *relation) *source {
+	if !r.usable() {
+		return nil
+	}
+	for i := 1; i < len(r.segments); i++ {
+		s, by := &r.segments[i], r.step(i)
+		if s.after == 0 || math.Abs(by) <= r.segments[i-1].gap+s.gap+float64(p.sources[r.b].resolution) {
 			continue
 		}
-		list := src.chain[0].segments
-		for i := 1; i < len(list); i++ {
-			if s := &list[i]; s.after != 0 && s.from-s.after > 1 {
-				by := int64(s.at(s.x0) - list[i-1].at(s.x0))
-				s.from = p.stepBetween(ctx, src, s.after, s.from, by-int64(s.gap)-src.resolution)
+		if !p.firstStepped(all, r, i) {
+			return p.settle(ctx, r.b, s, by)
+		}
+		if q := p.compare(r.b, r.a); q != nil { // with the numbers of the frames of a
+			for j := 1; j < len(q.segments); j++ {
+				if of := q.step(j); math.Abs(of+by) < math.Abs(by)/8 && q.segments[j].after != 0 {
+					return p.settle(ctx, r.a, &q.segments[j], of)
+				}
 			}
 		}
 	}
+	return nil
+}
+
+// step returns by how much the clock of b jumps before a segment.
+func (r *relation) step(i int) float64 {
+	s := &r.segments[i]
+	return s.at(s.x0) - r.segments[i-1].at(s.x0)
+}
+
+// settle lets the times of a source go on as if its clock had not jumped before a segment. The jump is before the frame among those that
+// are no samples before which the times differ by it, and by as little as possible more.
+func (p *Plan) settle(ctx context.Context, i int, s *segment, by float64) *source {
+	src := p.sources[i]
+	j := jump{by: int64(by)}
+	j.from, j.time = p.stepBetween(ctx, src, s.after, s.from, j.by-int64(s.gap)-src.resolution)
+	src.jumps = append(src.jumps, j)
+	for key, x := range src.samples {
+		if x.number >= j.from {
+			x.first -= j.by
+			if x.second != 0 {
+				x.second -= j.by
+			}
+			src.samples[key] = x
+		}
+	}
+	return src
+}
+
+// firstStepped reports whether the clock of a, and not that of b, stepped before a segment. A third source shows it. Otherwise, times that
+// go back do; or the clock jumped ahead that shows so long without packets, if the other shows much less than the jump.
+func (p *Plan) firstStepped(all []*relation, r *relation, i int) bool {
+	s, by := &r.segments[i], r.step(i)
+	other := s.x0 + int64(s.offset)
+	if a, b := p.isSteady(all, r, r.a, s.x0), p.isSteady(all, r, r.b, other); a != b {
+		return b
+	}
+	var before, after pair
+	for _, q := range p.pairsOf(p.sources[r.a], p.sources[r.b]) {
+		switch {
+		case q.order <= s.after && math.Abs(float64(q.d)-r.segments[i-1].at(q.x)) < math.Abs(by)/2:
+			before = q
+		case q.order >= s.from && math.Abs(float64(q.d)-s.at(q.x)) < math.Abs(by)/2 && after.order == 0:
+			after = q
+		}
+	}
+	atFirst := after.x - before.x
+	atOther := atFirst + after.d - before.d
+	if by > 0 {
+		return float64(atFirst) < -s.gap
+	}
+	return float64(atOther) >= -s.gap && float64(atOther) < -by/10
+}
+
+// isSteady reports whether a relation with a third source shows that a clock did not step at a time of its own.
+func (p *Plan) isSteady(all []*relation, except *relation, i int, t int64) bool {
+	return slices.ContainsFunc(all, func(r *relation) bool {
+		if r == except || r.a != i && r.b != i || !r.usable() || len(r.segments) > 1 {
+			return false
+		}
+		s := &r.segments[0]
+		from, to := s.x0, s.x1
+		if r.b == i {
+			from, to = from+int64(s.offset), to+int64(s.at(to))
+		}
+		return from < t && t < to
+	})
 }
 
 // stepBetween returns the number of the frame of a source that is in the range (after, upTo] and comes least, and at least by a
-// time, later than the one before it by the clock of the source; if there is none, it returns upTo.
-func (p *Plan) stepBetween(ctx context.Context, src *source, after, upTo, by int64) int64 {
+// time, later than the one before it by the clock of the source, and its time; if there is none, it returns those of upTo.
+func (p *Plan) stepBetween(ctx context.Context, src *source, after, upTo, by int64) (number, at int64) {
 	part := src.pieces[0]
 	for _, next := range src.pieces {
 		if next.base < upTo {
@@ -688,23 +805,23 @@ func (p *Plan) stepBetween(ctx context.Context, src *source, after, upTo, by int
 		return n >= after && n <= upTo && (f.From == nil || f.From.Index == src.origin)
 	}}})
 	if err != nil { // It was read before. The source that reads it again reports the error.
-		return upTo
+		return upTo, 0
 	}
 	defer from.Close()
-	first, before, least := upTo, int64(0), int64(math.MaxInt64)
+	number, before, least := upTo, int64(0), int64(math.MaxInt64)
 	for f, err := range capture.All(ctx, from) {
 		if err != nil {
 			break
 		}
 		n := part.base + f.Number
-		if d := f.Time - before - by; n > after && d >= 0 && d < least {
-			first, least = n, d
+		if d := f.Time - before - by; n > after && (d >= 0 && d < least || at == 0 && n == upTo) {
+			number, at, least = n, f.Time, d
 		}
 		if before = f.Time; n >= upTo {
 			break
 		}
 	}
-	return first
+	return number, at
 }
 
 // unnumbered returns the conversions of another source, whose frames are not known.

@@ -67,6 +67,7 @@ type source struct {
 	destinations map[int32]destination
 	mirror       map[int32]bool // directions whose packets appear twice
 	strays       map[int32]bool // directions of which a few packets came to the source, although the others do not pass it
+	jumps        []jump         // of its clock: the samples have settled times
 	chain        []conversion   // to the clock of the root, in this order
 	root         *source        // the source whose clock it has: the reference, or another one if it shares no packets with those of the reference
 	position     position
