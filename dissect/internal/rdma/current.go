@@ -27,10 +27,11 @@ func (cur *currentPacket) acceptedBefore() record.Stamp {
 	return cur.at
 }
 
-// settle charges the memory of the connection of the packet; see [Conn.settle].
+// settle charges the memory of the connection of the packet, of a connection with many packets once in several; see [Conn.settle].
 func (cur *currentPacket) settle() {
-	if cur.Conn != nil {
-		cur.Conn.settle()
+	const each = 8
+	if c := cur.Conn; c != nil && (c.record.counts.Packets < each || c.record.counts.Packets%each == 0) {
+		c.settle()
 	}
 }
 
