@@ -4,7 +4,7 @@ import "github.com/rdmadump/rdmadump/dissect/record"
 
 // Bytes is the order of the bytes of one direction of a TCP connection. T is what its owner keeps of a segment that waits
 // for earlier ones. A segment is a Request: its PSN is the sequence number of its first byte, and Size the number of its
-// bytes. As with [Order], a method only notes what it takes, and [Bytes.Next] returns what follows.
+// bytes. What the methods return is as that of [Order].
 type Bytes[T any] struct {
 	progress progress // idle, announced or exact
 	acks     acks     // nothing or upTo
@@ -15,14 +15,8 @@ type Bytes[T any] struct {
 	gaps     Gaps
 	window   *Window[T] // the segments that wait
 
-	fact Fact[T] // the latest one
-
-	// What Next reports next.
-	step     step
-	taking   Request
-	accepted bool // it has reported that the new bytes of the earliest item of the window were accepted
-	released bool // and that the item was released
-	skips    skipping
+	facts  []Fact[T] // what is returned
+	taking Request   // the latest segment that has to wait
 }
 
 // skipping is what happens to the bytes that the earliest item of the window waits for.
@@ -88,164 +82,128 @@ func (b *Bytes[T]) End(seq uint32) { b.ended, b.end = true, seq }
 // after changes the progress after an event.
 func (b *Bytes[T]) after(e event) { b.progress = transitions[b.progress][e] }
 
-// Take takes a segment.
-func (b *Bytes[T]) Take(r Request) { b.taking, b.step = r, start }
+// Take takes a segment. If only a part of it came before, that part is a fact, and the rest is accepted.
+func (b *Bytes[T]) Take(r Request) []Fact[T] {
+	b.begin()
+	run, before := r.octets(), b.progress
+	if before < exact {
+		b.after(first)
+	}
+	if before == idle {
+		b.next = r.PSN
+		b.gaps.Begin(b.next)
+		b.add(Fact[T]{Kind: Begun, Run: run})
+	}
+	b.gaps.Forget(Octets, b.next)
+	switch delta := Octets.Delta(r.PSN, b.next); {
+	case delta > 0:
+		b.taking = r
+		b.add(Fact[T]{Kind: Waits, Run: run})
+		return b.facts
+	case delta < 0:
+		known := run
+		if Octets.Delta(run.To, b.next) > 0 {
+			known.To = b.next
+		}
+		if late, counted := b.gaps.Late(Octets, known, b.IsAcked(r.PSN), false); late {
+			b.add(Fact[T]{Kind: Late, Run: known, Known: counted})
+		} else {
+			b.add(Fact[T]{Kind: Again, Run: known})
+		}
+		if known == run {
+			return b.facts
+		}
+		b.accept(r, nil)
+	default:
+		if b.IsAcked(r.PSN) { // the acknowledgement came first
+			b.add(Fact[T]{Kind: Unordered})
+		}
+		if b.accept(r, nil); !b.window.Empty() {
+			b.add(Fact[T]{Kind: Filled, Run: run})
+		}
+	}
+	b.drain(waits)
+	return b.facts
+}
+
+// begin begins a list of facts.
+func (b *Bytes[T]) begin() {
+	b.facts = b.facts[:0]
+	b.window.reclaim()
+}
+
+func (b *Bytes[T]) add(f Fact[T]) { b.facts = append(b.facts, f) }
 
 // Insist takes a segment that is accepted although bytes before it may be missing.
-func (b *Bytes[T]) Insist(r Request) { b.taking, b.step = r, skip }
+func (b *Bytes[T]) Insist(r Request) []Fact[T] {
+	b.begin()
+	b.skipTo(r.PSN, r.At)
+	b.accept(r, nil)
+	b.drain(waits)
+	return b.facts
+}
 
-// Hold keeps an item of a number of bytes for the segment that Waits reported, of which the window has no copy.
+// Hold keeps an item of a number of bytes for the segment of which Take said that it waits, if the window has no copy. Waited has to follow.
 func (b *Bytes[T]) Hold(bytes int, item T) {
 	b.window = b.window.With(Octets, b.taking, bytes, item)
 }
 
-// Lengthen notes that the segment that Waits reported is a longer copy of the one that the window has, and takes a number
-// of bytes more.
+// Lengthen notes that the segment of which Take said that it waits is a longer copy of the one that the window has, and takes a
+// number of bytes more. Waited has to follow.
 func (b *Bytes[T]) Lengthen(bytes int) {
 	b.window.lengthen(Octets, b.taking, bytes)
 }
 
+// Waited returns what follows for the segments that wait, of which one or its copy came.
+func (b *Bytes[T]) Waited() []Fact[T] {
+	b.begin()
+	b.drain(ifShown)
+	return b.facts
+}
+
 // Acknowledge notes that the other side has received all bytes before a sequence number.
-func (b *Bytes[T]) Acknowledge(seq uint32) {
+func (b *Bytes[T]) Acknowledge(seq uint32) []Fact[T] {
+	b.begin()
 	switch ahead := Octets.Delta(seq, b.acked); {
 	case b.acks != upTo || ahead > 0:
-		b.acks, b.acked, b.step = upTo, seq, ack
+		b.acks, b.acked = upTo, seq
+		b.add(Fact[T]{Kind: AckedTo, Run: Run{To: seq}})
+		b.add(Fact[T]{Kind: Covered, Run: Run{To: seq}})
+		if b.shown() {
+			b.drain(skips)
+		}
 	case ahead == 0:
-		b.step = repeat
+		b.add(Fact[T]{Kind: AckedAgain, Run: Run{To: seq}})
 	}
+	return b.facts
 }
 
 // SkipGap counts the bytes before the earliest segment that waits as not captured.
-func (b *Bytes[T]) SkipGap() {
-	if !b.window.Empty() {
-		b.step, b.skips = drain, skips
-	}
-}
-
-// Next returns the next fact that follows from what was noted, nil if there is none. It is valid until the next call.
-func (b *Bytes[T]) Next() *Fact[T] {
-	for {
-		switch b.step {
-		case start:
-			if b.step = find; b.begin() {
-				return &b.fact
-			}
-		case find:
-			if b.place() {
-				return &b.fact
-			}
-		case take:
-			if b.step = drain; b.taking.PSN == b.next {
-				b.step = fill
-			}
-			b.accept(b.taking, nil)
-			return &b.fact
-		case fill:
-			if b.step = drain; !b.window.Empty() {
-				b.fact = Fact[T]{Kind: Filled, Run: b.taking.octets()}
-				return &b.fact
-			}
-		case hold:
-			b.step, b.skips = drain, ifShown
-		case skip:
-			if b.step = insist; b.skipTo(b.taking.PSN, b.taking.At) {
-				return &b.fact
-			}
-		case insist:
-			if b.step = drain; b.accept(b.taking, nil) {
-				return &b.fact
-			}
-		case repeat:
-			b.step = rest
-			b.fact = Fact[T]{Kind: AckedAgain, Run: Run{To: b.acked}}
-			return &b.fact
-		case ack:
-			b.step = finish
-			b.fact = Fact[T]{Kind: AckedTo, Run: Run{To: b.acked}}
-			return &b.fact
-		case finish:
-			b.step = drain
-			if b.shown() {
-				b.skips = skips
-			}
-			b.fact = Fact[T]{Kind: Covered, Run: Run{To: b.acked}}
-			return &b.fact
-		case drain:
-			if b.drain() {
-				return &b.fact
-			}
-			b.step, b.skips = rest, waits
-		default:
-			return nil
-		}
-	}
+func (b *Bytes[T]) SkipGap() []Fact[T] {
+	b.begin()
+	b.drain(skips)
+	return b.facts
 }
 
 // octets returns the sequence numbers of a segment.
 func (r *Request) octets() Run { return Run{r.PSN, r.PSN + r.Size} }
 
-// begin takes the first segment, and reports it if no handshake announced its sequence number.
-func (b *Bytes[T]) begin() bool {
-	before := b.progress
-	if before < exact {
-		b.after(first)
+// accept accepts the bytes of a segment that are next, if there are any.
+func (b *Bytes[T]) accept(r Request, item *T) {
+	if to := r.octets().To; Octets.Delta(to, b.next) > 0 {
+		b.add(Fact[T]{Kind: Accepted, Run: Run{b.next, to}, Item: item})
+		b.next = to
 	}
-	if before != idle {
-		return false
-	}
-	b.next = b.taking.PSN
-	b.gaps.Begin(b.next)
-	b.fact = Fact[T]{Kind: Begun, Run: b.taking.octets()}
-	return true
-}
-
-// place reports the place of the segment that is being taken, unless it is simply the next one. If only a part of it
-// came before, that part is reported, and the rest is accepted.
-func (b *Bytes[T]) place() bool {
-	b.gaps.Forget(Octets, b.next)
-	r := b.taking.octets()
-	switch delta := Octets.Delta(r.From, b.next); {
-	case delta > 0:
-		b.step = hold
-		b.fact = Fact[T]{Kind: Waits, Run: r}
-		return true
-	case delta == 0:
-		b.step = take
-		b.fact = Fact[T]{Kind: Unordered}
-		return b.IsAcked(r.From) // the acknowledgement came first
-	}
-	b.step = rest
-	if Octets.Delta(r.To, b.next) > 0 {
-		r, b.step = Run{r.From, b.next}, take
-	}
-	b.fact = Fact[T]{Kind: Again, Run: r}
-	if late, counted := b.gaps.Late(Octets, r, b.IsAcked(r.From), false); late {
-		b.fact = Fact[T]{Kind: Late, Run: r, Known: counted}
-	}
-	return true
-}
-
-// accept accepts the bytes of a segment that are next, and returns false if there are none.
-func (b *Bytes[T]) accept(r Request, item *T) bool {
-	to := r.octets().To
-	if Octets.Delta(to, b.next) <= 0 {
-		return false
-	}
-	b.fact = Fact[T]{Kind: Accepted, Run: Run{b.next, to}, Item: item}
-	b.next = to
-	return true
 }
 
 // skipTo moves the next byte forward over bytes that were not captured.
-func (b *Bytes[T]) skipTo(seq uint32, at record.Stamp) bool {
-	n := Octets.Delta(seq, b.next)
-	if n <= 0 {
-		return false
+func (b *Bytes[T]) skipTo(seq uint32, at record.Stamp) {
+	if n := Octets.Delta(seq, b.next); n > 0 {
+		missing := Run{b.next, seq}
+		b.add(Fact[T]{Kind: Missing, Run: missing, N: uint32(n), At: at})
+		b.gaps.Missing(missing)
+		b.next = seq
 	}
-	b.fact = Fact[T]{Kind: Missing, Run: Run{b.next, seq}, N: uint32(n), At: at}
-	b.gaps.Missing(b.fact.Run)
-	b.next = seq
-	return true
 }
 
 // shown reports whether the other side has received a byte of the earliest segment that waits, and so all bytes before it.
@@ -253,38 +211,21 @@ func (b *Bytes[T]) shown() bool {
 	return !b.window.Empty() && b.IsAcked(b.window.Seq(0))
 }
 
-// drain reports what follows for the earliest segment that waits, and returns false if it has to wait on.
-func (b *Bytes[T]) drain() bool {
-	if b.released {
-		b.released = false
-		b.window.Remove(1)
-	}
-	if b.window.Empty() {
-		return false
-	}
-	p := &b.window.order[0]
-	if !b.accepted {
+// drain accepts the segments that wait and are next.
+func (b *Bytes[T]) drain(how skipping) {
+	for !b.window.Empty() {
+		p := b.window.order[0]
 		if Octets.Delta(p.PSN, b.next) > 0 {
-			return b.skipsGap() && b.skipTo(p.PSN, p.At)
+			switch {
+			case how == skips:
+				how = waits
+			case how != ifShown || !b.window.Full() && !b.shown():
+				return
+			}
+			b.skipTo(p.PSN, p.At)
 		}
-		b.accepted = true
-		if b.accept(p.Request, b.window.At(0)) {
-			return true
-		}
+		item := b.window.takeFirst()
+		b.accept(p.Request, item)
+		b.add(Fact[T]{Kind: Released, Run: p.octets(), Item: item})
 	}
-	b.accepted, b.released = false, true
-	b.fact = Fact[T]{Kind: Released, Run: p.octets(), Item: b.window.At(0)}
-	return true
-}
-
-// skipsGap reports whether the bytes before the earliest segment that waits are counted as not captured.
-func (b *Bytes[T]) skipsGap() bool {
-	switch b.skips {
-	case skips:
-		b.skips = waits
-		return true
-	case ifShown:
-		return b.window.Full() || b.shown()
-	}
-	return false
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// byteFacts returns the facts that the order of a stream reports, one after the other. Segments that have to wait are
-// held, as items that are their lengths; of a longer copy of a segment that is held, the length counts.
-func byteFacts(b *Bytes[uint32]) string {
+// byteFacts returns the text of facts about a stream. Segments that have to wait are held, as items that are their lengths; of a
+// longer copy of a segment that is held, the length counts.
+func byteFacts(b *Bytes[uint32], all []Fact[uint32]) string {
 	var list []string
-	for f := b.Next(); f != nil; f = b.Next() {
+	for _, f := range all {
 		s := fmt.Sprintf("%s %d-%d", names[f.Kind], f.From, f.To)
 		switch f.Kind {
 		case Unordered:
@@ -36,7 +36,11 @@ func byteFacts(b *Bytes[uint32]) string {
 				b.Lengthen(2)
 			}
 		}
-		list = append(list, s)
+		if list = append(list, s); f.Kind == Waits {
+			if more := byteFacts(b, b.Waited()); more != "" {
+				list = append(list, more)
+			}
+		}
 	}
 	return strings.Join(list, ", ")
 }
@@ -90,10 +94,11 @@ func TestByteFacts(t *testing.T) {
 		var got []string
 		for i, s := range strings.Fields(c.segments) {
 			r := Request{At: record.Stamp{Packet: int64(i + 1)}}
+			var all []Fact[uint32]
 			switch s[0] {
 			case 'a':
 				fmt.Sscan(s[1:], &r.PSN)
-				b.Acknowledge(r.PSN)
+				all = b.Acknowledge(r.PSN)
 			case 'h':
 				fmt.Sscan(s[1:], &r.PSN)
 				b.Announce(r.PSN)
@@ -101,17 +106,17 @@ func TestByteFacts(t *testing.T) {
 				fmt.Sscan(s[1:], &r.PSN)
 				b.End(r.PSN)
 			case 'g':
-				b.SkipGap()
+				all = b.SkipGap()
 			default:
 				var kind byte
 				fmt.Sscanf(s, "%d%c%d", &r.PSN, &kind, &r.Size)
 				if kind == '!' {
-					b.Insist(r)
+					all = b.Insist(r)
 				} else {
-					b.Take(r)
+					all = b.Take(r)
 				}
 			}
-			got = append(got, byteFacts(&b))
+			got = append(got, byteFacts(&b, all))
 		}
 		if all := strings.Join(got, "; "); all != c.want {
 			t.Errorf("%s: %s\n got %s\nwant %s", c.name, c.segments, all, c.want)
@@ -127,7 +132,7 @@ func TestBytesKnown(t *testing.T) {
 	var b Bytes[uint32]
 	state := func(known, acked, ended bool) {
 		t.Helper()
-		if byteFacts(&b); b.Known() != known || b.Acknowledged() != acked || b.Ended() != ended {
+		if b.Known() != known || b.Acknowledged() != acked || b.Ended() != ended {
 			t.Errorf("known %t, acknowledged %t, ended %t; want %t, %t, %t", b.Known(), b.Acknowledged(), b.Ended(), known, acked, ended)
 		}
 	}
@@ -149,12 +154,10 @@ func TestBytesKnown(t *testing.T) {
 	}
 	b.End(110)
 	state(true, true, true)
-	b.Take(Request{PSN: 120, Size: 5})
-	if byteFacts(&b); b.Window().Len() != 1 || b.Size() != 0 {
+	if byteFacts(&b, b.Take(Request{PSN: 120, Size: 5})); b.Window().Len() != 1 || b.Size() != 0 {
 		t.Errorf("%d segments wait, and gaps take %d bytes", b.Window().Len(), b.Size())
 	}
-	b.SkipGap()
-	if byteFacts(&b); !b.Window().Empty() || b.Size() == 0 {
+	if b.SkipGap(); !b.Window().Empty() || b.Size() == 0 {
 		t.Error("the gap was skipped")
 	}
 }
@@ -163,10 +166,8 @@ func TestBytesKnown(t *testing.T) {
 func TestBytesWindow(t *testing.T) {
 	var b Bytes[uint32]
 	b.Take(Request{PSN: 0, Size: 1})
-	byteFacts(&b)
 	for i := range uint32(maxHeld + 1) {
-		b.Take(Request{PSN: 10 + 2*i, Size: 1})
-		if got := byteFacts(&b); strings.Contains(got, "missing") != (i == maxHeld) {
+		if got := byteFacts(&b, b.Take(Request{PSN: 10 + 2*i, Size: 1})); strings.Contains(got, "missing") != (i == maxHeld) {
 			t.Fatalf("segment %d: %s", i, got)
 		}
 	}
@@ -177,15 +178,14 @@ func TestBytesWindow(t *testing.T) {
 		var b Bytes[uint32]
 		for i, seq := range []uint32{0, 10, 10} {
 			b.Take(Request{PSN: seq, Size: 1})
-			for f := b.Next(); f != nil; f = b.Next() {
-				switch {
-				case f.Kind == Missing && !(longer && i == 2):
-					t.Errorf("segment %d: longer copy %t: bytes are skipped", i, longer)
-				case f.Kind == Waits && i == 1:
-					b.Hold(maxHeldBytes, 0)
-				case f.Kind == Waits && longer:
-					b.Lengthen(1)
-				}
+			switch {
+			case i == 1:
+				b.Hold(maxHeldBytes, 0)
+			case i == 2 && longer:
+				b.Lengthen(1)
+			}
+			if skipped := i > 0 && len(b.Waited()) > 0; skipped != (longer && i == 2) {
+				t.Errorf("segment %d: longer copy %t: bytes are skipped: %t", i, longer, skipped)
 			}
 		}
 		if b.Window().Empty() != longer {
@@ -204,8 +204,9 @@ func TestBytesModel(t *testing.T) {
 		b.Announce(first)
 		position, held, released := first, 0, 0
 		captured := map[uint32]bool{}
-		apply := func() {
-			for f := b.Next(); f != nil; f = b.Next() {
+		var apply func(all []Fact[int])
+		apply = func(all []Fact[int]) {
+			for _, f := range all {
 				switch f.Kind {
 				case Accepted, Missing:
 					if f.From != position || f.From == f.To {
@@ -224,6 +225,7 @@ func TestBytesModel(t *testing.T) {
 					} else if i, _ := b.Window().find(Octets, f.From); b.Window().order[i].Size < f.To-f.From {
 						b.Lengthen(1)
 					}
+					apply(b.Waited())
 				case Released:
 					released++
 				case Again, Late:
@@ -242,20 +244,16 @@ func TestBytesModel(t *testing.T) {
 			for i := range n {
 				captured[s.PSN+i] = true
 			}
-			b.Take(s)
-			apply()
+			apply(b.Take(s))
 			switch r.IntN(6) {
 			case 0:
-				b.Acknowledge(position + uint32(r.IntN(12)))
-				apply()
+				apply(b.Acknowledge(position + uint32(r.IntN(12))))
 			case 1:
-				b.SkipGap()
-				apply()
+				apply(b.SkipGap())
 			}
 		}
 		for !b.Window().Empty() {
-			b.SkipGap()
-			apply()
+			apply(b.SkipGap())
 		}
 		if held != released || b.Window() != nil && b.Window().bytes != 0 {
 			t.Fatalf("seed %d: %d of %d items were released, %d bytes are left", seed, released, held, b.Window().bytes)

@@ -21,7 +21,7 @@ const (
 	Missing                // the sequence numbers of the run were not captured; N requests, or bytes, are missing
 	Again                  // a further copy of a request
 	Late                   // a request comes late that may be the first copy of it; Known is set if it was counted as missing
-	Waits                  // the request is ahead of the next one: the caller has to call Hold or Drop
+	Waits                  // the last fact: the request is ahead of the next one, and the caller has to call Hold if the window lacks it
 	AckedTo                // the other side has accepted the requests up to a new PSN
 	Covered                // and all facts that follow from that are reported
 	AckedAgain             // TCP: the other side acknowledges the same bytes once more
@@ -94,8 +94,8 @@ const MaxJump = 1 << 20
 const Near = 1 << 12
 
 // Order is the order of the requests of one sender of InfiniBand's transport. T is what its owner keeps of a
-// request that waits for earlier ones. A method that takes a packet only notes it: [Order.Next] then returns what follows,
-// one fact after the other, so that what the caller learns from a fact is known when the next one is found.
+// request that waits for earlier ones. A method that takes something returns the facts that follow from it, in the order in
+// which they hold. They, and the items in them, are valid until the next such method. mtu is the path MTU, 0 if it is not known.
 type Order[T any] struct {
 	progress progress
 	acks     acks
@@ -107,39 +107,9 @@ type Order[T any] struct {
 
 	unmatched Run // PSNs of the latest responses to Read Requests that were not captured
 
-	fact Fact[T] // the latest one
-
-	// What Next reports next.
-	step     step
-	taking   Request
-	accepted bool // it has reported that the earliest item of the window was accepted
-	released bool // and that it was released
-	skips    bool // what is missing before the earliest item of the window was not captured
-	covers   bool // Covered follows
+	facts  []Fact[T] // what is returned
+	taking Request   // the latest request that has to wait
 }
-
-// step is what Next does, of [Order] and of [Bytes].
-type step uint8
-
-const (
-	rest     step = iota // reports nothing
-	begin                // reports the first request
-	start                // reports the request if it is the first one
-	find                 // finds the place of the request
-	take                 // accepts the request
-	fill                 // reports that the window waits for it
-	insist               // accepts the request, which the window does not wait for
-	once                 // takes a request of an unreliable connection
-	ack                  // reports a new acknowledgement
-	skip                 // skips what is missing before the request
-	skipOnly             // skips what is missing before a PSN
-	drain                // accepts the items of the window that are next
-	finish               // reports what an acknowledgement covers
-
-	// Of [Bytes] only.
-	hold   // looks whether the segments that wait have to wait on
-	repeat // reports an acknowledgement that repeats the one before
-)
 
 // Begun reports whether a request was captured.
 func (o *Order[T]) Begun() bool { return o.progress >= exact }
@@ -188,25 +158,82 @@ func (o *Order[T]) Announce(psn uint32) {
 func (o *Order[T]) after(e event) { o.progress = transitions[o.progress][e] }
 
 // Take takes a request of a reliable connection.
-func (o *Order[T]) Take(r Request) { o.taking, o.step = r, start }
+func (o *Order[T]) Take(r Request, mtu int) []Fact[T] {
+	o.begin()
+	if !o.Begun() {
+		o.first(r.PSN)
+	}
+	o.learn(r.PSN, mtu)
+	switch delta := PSNs.Delta(r.PSN, o.next); {
+	case delta > 0:
+		o.taking = r
+		o.add(Fact[T]{Kind: Waits, Run: One(r.PSN)})
+	case delta < 0:
+		if late, counted := o.gaps.Late(PSNs, One(r.PSN), o.IsAcked(r.PSN), r.Read); late {
+			o.add(Fact[T]{Kind: Late, Run: One(r.PSN), Known: counted})
+		} else {
+			o.add(Fact[T]{Kind: Again, Run: One(r.PSN)})
+		}
+	default:
+		if o.IsAcked(r.PSN) { // the acknowledgement came first
+			o.add(Fact[T]{Kind: Unordered})
+		}
+		if o.accept(r, nil, mtu); !o.window.Empty() {
+			o.add(Fact[T]{Kind: Filled})
+			o.drain(mtu, false)
+		}
+	}
+	return o.facts
+}
+
+// begin begins a list of facts.
+func (o *Order[T]) begin() {
+	o.facts = o.facts[:0]
+	o.window.reclaim()
+}
+
+func (o *Order[T]) add(f Fact[T]) { o.facts = append(o.facts, f) }
 
 // Begin takes only the PSN of a request, which may be the first one.
-func (o *Order[T]) Begin(psn uint32) {
-	if !o.Begun() {
-		o.taking, o.step = Request{PSN: psn}, begin
+func (o *Order[T]) Begin(psn uint32) []Fact[T] {
+	if o.begin(); !o.Begun() {
+		o.first(psn)
 	}
+	return o.facts
 }
 
 // TakeOnce takes a request of an unreliable connection, whose requests are sent once.
-func (o *Order[T]) TakeOnce(r Request) { o.taking, o.step = r, once }
+func (o *Order[T]) TakeOnce(r Request, mtu int) []Fact[T] {
+	switch o.begin(); {
+	case !o.Begun():
+		o.next = r.PSN
+		o.after(first)
+	case PSNs.Delta(r.PSN, o.next) < 0:
+		o.add(Fact[T]{Kind: Filled})
+		return o.facts
+	}
+	return o.insist(r, mtu)
+}
 
 // Insist takes a request that is accepted although requests before it may be missing.
-func (o *Order[T]) Insist(r Request) { o.taking, o.step = r, skip }
+func (o *Order[T]) Insist(r Request, mtu int) []Fact[T] {
+	o.begin()
+	return o.insist(r, mtu)
+}
 
-// Hold keeps an item of a number of bytes for the request that Waits reported, which the window lacks.
-func (o *Order[T]) Hold(bytes int, item T) {
+func (o *Order[T]) insist(r Request, mtu int) []Fact[T] {
+	o.skipTo(r.PSN, r.At)
+	o.accept(r, nil, mtu)
+	o.drain(mtu, false)
+	return o.facts
+}
+
+// Hold keeps an item of a number of bytes for the request of which Take said that it waits, and which the window lacks.
+func (o *Order[T]) Hold(bytes int, item T, mtu int) []Fact[T] {
+	o.begin()
 	o.window = o.window.With(PSNs, o.taking, bytes, item)
-	o.step, o.skips = drain, o.shown()
+	o.drain(mtu, o.shown())
+	return o.facts
 }
 
 // shown reports whether the other side has accepted the request before the earliest one that waits.
@@ -215,37 +242,43 @@ func (o *Order[T]) shown() bool {
 }
 
 // Acknowledge notes that the other side has accepted all requests up to a PSN.
-func (o *Order[T]) Acknowledge(psn uint32) {
-	switch {
+func (o *Order[T]) Acknowledge(psn uint32, mtu int) []Fact[T] {
+	switch o.begin(); {
 	case !o.Begun():
 		o.acks, o.acked = early, psn
 	case o.IsAcked(psn) || PSNs.Delta(psn, o.next) > MaxJump:
 	default:
-		o.acks, o.acked, o.step = upTo, psn, ack
+		o.acks, o.acked = upTo, psn
+		to := Run{To: PSNs.Add(psn, 1)}
+		o.add(Fact[T]{Kind: AckedTo, Run: to})
+		if o.shown() {
+			o.drain(mtu, true)
+		}
+		o.add(Fact[T]{Kind: Covered, Run: to})
 	}
+	return o.facts
 }
 
-// Drain accepts the requests that wait and are next, after Extend. It returns false if Next has more to report anyway.
-func (o *Order[T]) Drain() bool {
-	if o.step != rest {
-		return false
-	}
-	o.step = drain
-	return true
+// Drain accepts the requests that wait and are next, after Extend.
+func (o *Order[T]) Drain(mtu int) []Fact[T] {
+	o.begin()
+	o.drain(mtu, false)
+	return o.facts
 }
 
 // SkipGap counts the requests before the earliest one that waits as not captured.
-func (o *Order[T]) SkipGap() {
-	if !o.window.Empty() {
-		o.step, o.skips = drain, true
-	}
+func (o *Order[T]) SkipGap(mtu int) []Fact[T] {
+	o.begin()
+	o.drain(mtu, true)
+	return o.facts
 }
 
 // SkipAcked counts the requests that were acknowledged and not captured, at the end.
-func (o *Order[T]) SkipAcked(at record.Stamp) {
-	if o.Begun() && o.acks == upTo {
-		o.taking, o.step = Request{PSN: PSNs.Add(o.acked, 1), At: at}, skipOnly
+func (o *Order[T]) SkipAcked(at record.Stamp) []Fact[T] {
+	if o.begin(); o.Begun() && o.acks == upTo {
+		o.skipTo(PSNs.Add(o.acked, 1), at)
 	}
+	return o.facts
 }
 
 // Extend sets the number of PSNs of the latest request, a Read.
@@ -273,114 +306,19 @@ func (o *Order[T]) HasResponse(psn uint32) bool {
 	return false
 }
 
-// Next returns the next fact that follows from what was noted, nil if there is none. It is valid until the next call.
-// mtu is the path MTU, 0 if it is not known.
-func (o *Order[T]) Next(mtu int) *Fact[T] {
-	for {
-		switch o.step {
-		case begin:
-			o.step = rest
-			o.first()
-			return &o.fact
-		case start:
-			if o.step = find; !o.Begun() {
-				o.first()
-				return &o.fact
-			}
-		case find:
-			if o.learn(o.taking.PSN, mtu) {
-				return &o.fact
-			}
-			if o.place() {
-				return &o.fact
-			}
-		case take:
-			o.step = fill
-			o.accept(o.taking, nil, mtu)
-			return &o.fact
-		case fill:
-			if o.step = drain; !o.window.Empty() {
-				o.fact = Fact[T]{Kind: Filled}
-				return &o.fact
-			}
-		case skip:
-			o.step = insist
-			if o.skipTo(o.taking.PSN, o.taking.At) {
-				return &o.fact
-			}
-		case skipOnly:
-			o.step = rest
-			if o.skipTo(o.taking.PSN, o.taking.At) {
-				return &o.fact
-			}
-		case insist:
-			o.step = drain
-			o.accept(o.taking, nil, mtu)
-			return &o.fact
-		case once:
-			if o.takeOnce() {
-				return &o.fact
-			}
-		case ack:
-			o.skips = o.shown()
-			o.covers, o.step = true, finish
-			if o.skips {
-				o.step = drain
-			}
-			o.fact = Fact[T]{Kind: AckedTo, Run: Run{To: PSNs.Add(o.acked, 1)}}
-			return &o.fact
-		case drain:
-			if o.drain(mtu) {
-				return &o.fact
-			}
-			o.step, o.skips = finish, false
-		case finish:
-			if o.step = rest; o.covers {
-				o.covers = false
-				o.fact = Fact[T]{Kind: Covered, Run: Run{To: PSNs.Add(o.acked, 1)}}
-				return &o.fact
-			}
-		default:
-			return nil
-		}
-	}
-}
-
-// first reports the first request.
-func (o *Order[T]) first() {
-	psn, n := o.taking.PSN, uint32(0)
-	known := o.progress == announced && psn == o.next
+// first takes the PSN of the first request.
+func (o *Order[T]) first(psn uint32) {
+	n, known := uint32(0), o.progress == announced && psn == o.next
 	if delta := PSNs.Delta(psn, o.next); o.progress == idle || delta < 0 || delta > Near {
 		o.next = psn
 	}
 	if after := PSNs.Delta(o.acked, psn); o.acks == early && after >= 0 && after < MaxJump {
 		n = 1 // the acknowledgement came first
 	}
-	o.fact = Fact[T]{Kind: Begun, Run: One(o.next), N: n, Known: known}
+	o.add(Fact[T]{Kind: Begun, Run: One(o.next), N: n, Known: known})
 	o.gaps.Begin(o.next)
 	o.acks = nothing
 	o.after(first)
-}
-
-// place reports the place of the request that is being taken, unless it is simply the next one.
-func (o *Order[T]) place() bool {
-	psn := o.taking.PSN
-	switch delta := PSNs.Delta(psn, o.next); {
-	case delta == 0:
-		o.step = take
-		o.fact = Fact[T]{Kind: Unordered}
-		return o.IsAcked(psn) // the acknowledgement came first
-	case delta < 0:
-		o.step = rest
-		o.fact = Fact[T]{Kind: Again, Run: One(psn)}
-		if late, counted := o.gaps.Late(PSNs, One(psn), o.IsAcked(psn), o.taking.Read); late {
-			o.fact = Fact[T]{Kind: Late, Run: One(psn), Known: counted}
-		}
-	default:
-		o.step = rest // unless the caller calls Hold
-		o.fact = Fact[T]{Kind: Waits, Run: One(psn)}
-	}
-	return true
 }
 
 // accept accepts a request, which has the PSN next.
@@ -389,8 +327,8 @@ func (o *Order[T]) accept(r Request, item *T, mtu int) {
 	if r.Read {
 		n, known = r.extent(mtu)
 	}
-	o.fact = Fact[T]{Kind: Accepted, Run: Run{r.PSN, PSNs.Add(r.PSN, max(n, 1))}, Item: item, N: n}
-	o.next = o.fact.To
+	o.next = PSNs.Add(r.PSN, max(n, 1))
+	o.add(Fact[T]{Kind: Accepted, Run: Run{r.PSN, o.next}, Item: item, N: n})
 	if o.gaps.Forget(PSNs, o.next); known {
 		o.after(accept)
 		return
@@ -427,81 +365,52 @@ func Most(size uint32, mtu int) uint32 {
 }
 
 // learn sets the expected PSN after a Read of unknown extent: the PSN of the request that follows it shows its extent.
-func (o *Order[T]) learn(psn uint32, mtu int) bool {
+func (o *Order[T]) learn(psn uint32, mtu int) {
 	if o.progress != atLeast || PSNs.Delta(psn, o.next) <= 0 {
-		return false
+		return
 	}
 	o.after(learn)
-	n := PSNs.Delta(psn, o.read.PSN)
-	if n <= 0 || uint32(n) > Most(o.read.Size, mtu) {
-		return false
+	if n := PSNs.Delta(psn, o.read.PSN); n > 0 && uint32(n) <= Most(o.read.Size, mtu) {
+		o.next = psn
+		o.add(Fact[T]{Kind: Extended, Run: Run{o.read.PSN, psn}, N: uint32(n)})
 	}
-	o.next = psn
-	o.fact = Fact[T]{Kind: Extended, Run: Run{o.read.PSN, psn}, N: uint32(n)}
-	return true
 }
 
 // skipTo moves the expected PSN forward over requests that were not captured. The PSNs of one Read Request whose
 // responses were captured are one request.
-func (o *Order[T]) skipTo(psn uint32, at record.Stamp) bool {
+func (o *Order[T]) skipTo(psn uint32, at record.Stamp) {
 	n := PSNs.Delta(psn, o.next)
 	if n <= 0 {
-		return false
+		return
 	}
 	missing := Run{o.next, psn}
 	if ahead, all := PSNs.Delta(o.unmatched.From, o.next), PSNs.Delta(o.unmatched.To, o.unmatched.From); all > 0 && ahead >= 0 && ahead+all <= n {
 		n -= all - 1
 	}
-	o.fact = Fact[T]{Kind: Missing, Run: missing, N: uint32(n), At: at}
+	o.add(Fact[T]{Kind: Missing, Run: missing, N: uint32(n), At: at})
 	o.unmatched = Run{}
 	o.gaps.Missing(missing)
 	o.next = psn
 	o.after(learn)
-	return true
 }
 
-// takeOnce reports the place of the request of an unreliable connection.
-func (o *Order[T]) takeOnce() bool {
-	o.step = skip
-	switch {
-	case !o.Begun():
-		o.step, o.next = insist, o.taking.PSN
-		o.after(first)
-	case PSNs.Delta(o.taking.PSN, o.next) < 0:
-		o.step = rest
-		o.fact = Fact[T]{Kind: Filled}
-		return true
-	}
-	return false
-}
-
-// drain reports what follows for the earliest request that waits, and returns false if it has to wait on.
-func (o *Order[T]) drain(mtu int) bool {
-	if o.released {
-		o.released = false
-		o.window.Remove(1)
-	}
-	if o.window.Empty() {
-		return false
-	}
-	p := &o.window.order[0]
-	if !o.accepted {
-		if o.learn(p.PSN, mtu) {
-			return true
-		}
-		if delta := PSNs.Delta(p.PSN, o.next); delta > 0 {
-			if o.skips || o.window.Full() {
-				o.skips = false
-				return o.skipTo(p.PSN, p.At)
+// drain accepts the requests that wait and are next. skips is set if what is missing before the first one of them was not captured.
+func (o *Order[T]) drain(mtu int, skips bool) {
+	for !o.window.Empty() {
+		p := o.window.order[0]
+		o.learn(p.PSN, mtu)
+		delta := PSNs.Delta(p.PSN, o.next)
+		if delta > 0 {
+			if !skips && !o.window.Full() {
+				return
 			}
-			return false
-		} else if delta == 0 {
-			o.accepted, o.skips = true, false
-			o.accept(p.Request, o.window.At(0), mtu)
-			return true
+			o.skipTo(p.PSN, p.At)
 		}
+		item := o.window.takeFirst()
+		if delta >= 0 {
+			skips = false
+			o.accept(p.Request, item, mtu)
+		}
+		o.add(Fact[T]{Kind: Released, Run: One(p.PSN), Item: item})
 	}
-	o.accepted, o.released = false, true
-	o.fact = Fact[T]{Kind: Released, Run: One(p.PSN), Item: o.window.At(0)}
-	return true
 }

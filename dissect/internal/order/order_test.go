@@ -13,11 +13,10 @@ import (
 // names has the names of the facts in the tests.
 var names = [...]string{"begun", "unordered", "extended", "accepted", "filled", "released", "missing", "again", "late", "waits", "acked", "covered", "acked again"}
 
-// facts returns the facts that an order reports, one after the other. Requests that have to wait are held, as the items
-// PSN*10, unless they wait already.
-func facts(o *Order[int], mtu int) string {
+// facts returns the text of facts. Requests that have to wait are held, as the items PSN*10, unless they wait already.
+func facts(o *Order[int], mtu int, all []Fact[int]) string {
 	var list []string
-	for f := o.Next(mtu); f != nil; f = o.Next(mtu) {
+	for _, f := range all {
 		s := names[f.Kind]
 		switch f.Kind {
 		case Begun:
@@ -37,10 +36,11 @@ func facts(o *Order[int], mtu int) string {
 		case Again, Waits:
 			s += fmt.Sprint(" ", f.From)
 		}
-		if f.Kind == Waits && o.Window().Item(PSNs, f.From) == nil {
-			o.Hold(1, int(f.From)*10)
+		if list = append(list, s); f.Kind == Waits && o.Window().Item(PSNs, f.From) == nil {
+			if more := facts(o, mtu, o.Hold(1, int(f.From)*10, mtu)); more != "" {
+				list = append(list, more)
+			}
 		}
-		list = append(list, s)
 	}
 	return strings.Join(list, ", ")
 }
@@ -91,21 +91,22 @@ func TestFacts(t *testing.T) {
 			var psn uint32
 			fmt.Sscan(p, &psn)
 			at := record.Stamp{Packet: int64(i + 1)}
+			var all []Fact[int]
 			switch kind {
 			case 'a':
-				o.Acknowledge(psn)
+				all = o.Acknowledge(psn, c.mtu)
 			case 'h':
 				o.Announce(psn)
 			case 'g':
-				o.SkipGap()
+				all = o.SkipGap(c.mtu)
 			case 'e':
-				o.SkipAcked(at)
+				all = o.SkipAcked(at)
 			case 'o':
-				o.TakeOnce(Request{PSN: psn, At: at})
+				all = o.TakeOnce(Request{PSN: psn, At: at}, c.mtu)
 			default:
-				o.Take(Request{PSN: psn, Read: kind == 'r', Size: 1000, At: at})
+				all = o.Take(Request{PSN: psn, Read: kind == 'r', Size: 1000, At: at}, c.mtu)
 			}
-			got = append(got, facts(&o, c.mtu))
+			got = append(got, facts(&o, c.mtu, all))
 		}
 		if all := strings.Join(got, "; "); all != c.want {
 			t.Errorf("%s: %s\n got %s\nwant %s", c.name, c.packets, all, c.want)
@@ -130,17 +131,14 @@ func TestTransitions(t *testing.T) {
 // recognized.
 func TestResponses(t *testing.T) {
 	var o Order[int]
-	o.Take(Request{PSN: 100})
-	facts(&o, 1024)
+	o.Take(Request{PSN: 100}, 1024)
 	for i, want := range []bool{false, false, true, false, true} {
 		if got := o.HasResponse([]uint32{101, 102, 101, 103, 103}[i]); got != want {
 			t.Errorf("response %d: %t", i, got)
 		}
 	}
-	o.Take(Request{PSN: 106})
-	facts(&o, 1024)
-	o.Acknowledge(106)
-	if got := facts(&o, 1024); !strings.HasPrefix(got, "acked 107, missing 101-106 n 3,") {
+	facts(&o, 1024, o.Take(Request{PSN: 106}, 1024))
+	if got := facts(&o, 1024, o.Acknowledge(106, 1024)); !strings.HasPrefix(got, "acked 107, missing 101-106 n 3,") {
 		t.Error(got) // of 101 to 105, the Read Request with PSN 101 takes three
 	}
 	for psn, want := range map[uint32]bool{100: true, 101: false, 106: true, 99: false} {
@@ -159,21 +157,21 @@ func TestAwaits(t *testing.T) {
 	var o Order[int]
 	await := func(want bool) {
 		t.Helper()
-		if facts(&o, 0); o.Awaits() != want {
+		if o.Awaits() != want {
 			t.Errorf("awaits %t", !want)
 		}
 	}
-	o.Acknowledge(5)
+	o.Acknowledge(5, 0)
 	await(false) // nothing says that it belongs to the connection
 	o.Announce(5)
 	await(true)
-	o.Take(Request{PSN: 5})
+	o.Take(Request{PSN: 5}, 0)
 	await(false)
-	o.Acknowledge(5)
+	o.Acknowledge(5, 0)
 	await(false)
-	o.Acknowledge(6)
+	o.Acknowledge(6, 0)
 	await(true)
-	o.Take(Request{PSN: 6})
+	o.Take(Request{PSN: 6}, 0)
 	await(false)
 	if psn, known := o.Acked(); psn != 6 || !known || o.IsAcked(7) || !o.IsAcked(6) {
 		t.Error("6 was acknowledged, and 7 was not")
@@ -192,22 +190,14 @@ func TestBegin(t *testing.T) {
 		psn  uint32
 		want string
 	}{{5, "begun 5 known false acked 0"}, {9, ""}} {
-		if o.Begin(c.psn); facts(&o, 0) != c.want || o.Expected() != 5 {
+		if facts(&o, 0, o.Begin(c.psn)) != c.want || o.Expected() != 5 {
 			t.Errorf("PSN %d: %d is expected", c.psn, o.Expected())
 		}
 	}
-	o.Take(Request{PSN: 5, Read: true, Size: 1000})
-	facts(&o, 0)
-	o.Take(Request{PSN: 11})
-	facts(&o, 0) // it waits: a Read of this size has at most 4 PSNs
+	o.Take(Request{PSN: 5, Read: true, Size: 1000}, 0)
+	facts(&o, 0, o.Take(Request{PSN: 11}, 0)) // it waits: a Read of this size has at most 4 PSNs
 	o.Extend(5, 6)
-	if !o.Drain() {
-		t.Error("nothing else was to be reported")
-	}
-	if o.Drain() {
-		t.Error("what follows is to be reported already")
-	}
-	if got := facts(&o, 0); got != "accepted 11-12 item 110, released item 110" {
+	if got := facts(&o, 0, o.Drain(0)); got != "accepted 11-12 item 110, released item 110" {
 		t.Error(got)
 	}
 }
@@ -236,8 +226,9 @@ func TestModel(t *testing.T) {
 		o.Announce(start)
 		accepted, missing, came := map[uint32]int{}, map[uint32]bool{}, map[uint32]bool{}
 		last := -1
-		apply := func() {
-			for f := o.Next(1024); f != nil; f = o.Next(1024) {
+		var apply func(all []Fact[int])
+		apply = func(all []Fact[int]) {
+			for _, f := range all {
 				switch at := PSNs.Delta(f.From, start); f.Kind {
 				case Accepted:
 					if accepted[uint32(at)]++; int(at) <= last {
@@ -250,7 +241,7 @@ func TestModel(t *testing.T) {
 					}
 				case Waits:
 					if o.Window().Item(PSNs, f.From) == nil {
-						o.Hold(1, 0)
+						apply(o.Hold(1, 0, 1024))
 					}
 				case Late:
 					if f.Known != missing[uint32(at)] {
@@ -264,16 +255,13 @@ func TestModel(t *testing.T) {
 			}
 		}
 		for _, p := range packets {
-			o.Take(Request{PSN: PSNs.Add(start, p)})
-			apply()
+			apply(o.Take(Request{PSN: PSNs.Add(start, p)}, 1024))
 			if came[p] = true; r.IntN(4) == 0 {
-				o.Acknowledge(PSNs.Add(start, uint32(r.IntN(int(slices.Max(packets))+1))))
-				apply()
+				apply(o.Acknowledge(PSNs.Add(start, uint32(r.IntN(int(slices.Max(packets))+1))), 1024))
 			}
 		}
 		for !o.Window().Empty() {
-			o.SkipGap()
-			apply()
+			apply(o.SkipGap(1024))
 		}
 		for i := range uint32(last + 1) {
 			if accepted[i] > 1 || accepted[i] == 1 == missing[i] {
@@ -286,11 +274,9 @@ func TestModel(t *testing.T) {
 // TestWindow: the window is limited, and shrinks after a burst.
 func TestWindow(t *testing.T) {
 	var o Order[int]
-	o.Take(Request{PSN: 0})
-	facts(&o, 0)
+	o.Take(Request{PSN: 0}, 0)
 	for psn := uint32(2); psn <= maxHeld+2; psn++ {
-		o.Take(Request{PSN: psn})
-		got := facts(&o, 0)
+		got := facts(&o, 0, o.Take(Request{PSN: psn}, 0))
 		if psn == maxHeld+2 {
 			if !strings.Contains(got, "missing 1-2 n 1") {
 				t.Error("the window has no limit")
@@ -299,29 +285,20 @@ func TestWindow(t *testing.T) {
 			t.Fatalf("%d items after PSN %d: %s", o.Window().Len(), psn, got)
 		}
 	}
+	o.Drain(0)
 	if w := o.Window(); !w.Empty() || cap(w.items) > 64 || w.bytes != 0 {
 		t.Errorf("%d items, %d bytes of storage, %d bytes are left", w.Len(), cap(w.items), w.bytes)
 	}
 	if n := testing.AllocsPerRun(100, func() { // each time, a request waits for another one
 		next := o.Expected()
-		for _, psn := range []uint32{next + 1, next} {
-			o.Take(Request{PSN: psn})
-			for f := o.Next(0); f != nil; f = o.Next(0) {
-				if f.Kind == Waits {
-					o.Hold(1, 1)
-				}
-			}
-		}
+		o.Take(Request{PSN: next + 1}, 0)
+		o.Hold(1, 1, 0)
+		o.Take(Request{PSN: next}, 0)
 	}); n > 0 {
 		t.Errorf("a window that is used again needs %v allocations", n)
 	}
-	o.Take(Request{PSN: o.Expected() + 3})
-	for f := o.Next(0); f != nil; f = o.Next(0) {
-		if f.Kind == Waits {
-			o.Hold(maxHeldBytes+1, 1)
-		}
-	}
-	if !o.Window().Empty() {
+	o.Take(Request{PSN: o.Expected() + 3}, 0)
+	if o.Hold(maxHeldBytes+1, 1, 0); !o.Window().Empty() {
 		t.Error("the bytes of the window have no limit")
 	}
 }

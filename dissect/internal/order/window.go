@@ -19,6 +19,7 @@ type Window[T any] struct {
 	order []place // by sequence number
 	items []T     // at the indexes in order
 	free  []int32
+	taken []int32 // indexes of items that are valid until reclaim
 	bytes int
 }
 
@@ -109,13 +110,32 @@ func (w *Window[T]) lengthen(c Circle, longer Request, bytes int) {
 
 // Remove removes the earliest n items.
 func (w *Window[T]) Remove(n int) {
-	var none T
-	for _, p := range w.order[:n] {
-		w.bytes -= int(p.bytes)
-		w.items[p.item] = none
-		w.free = append(w.free, p.item)
+	for range n {
+		w.takeFirst()
 	}
-	w.order = slices.Delete(w.order, 0, n)
+	w.reclaim()
+}
+
+// takeFirst takes the earliest item out of the window. It is valid until reclaim.
+func (w *Window[T]) takeFirst() *T {
+	p := w.order[0]
+	w.order = slices.Delete(w.order, 0, 1)
+	w.taken = append(w.taken, p.item)
+	w.bytes -= int(p.bytes)
+	return &w.items[p.item]
+}
+
+// reclaim gives back the storage of the items that were taken out.
+func (w *Window[T]) reclaim() {
+	if w == nil || len(w.taken) == 0 {
+		return
+	}
+	var none T
+	for _, i := range w.taken {
+		w.items[i] = none
+		w.free = append(w.free, i)
+	}
+	w.taken = w.taken[:0]
 	if cap(w.items) > 64 && len(w.order)*8 < cap(w.items) { // free the memory that a burst needed
 		kept := Window[T]{bytes: w.bytes}
 		for i, p := range w.order {

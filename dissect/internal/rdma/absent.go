@@ -36,8 +36,7 @@ func (f *flow) missedRequest(d *Datagram, cur *currentPacket) {
 		return
 	}
 	if p.Undelivered() { // the sender's copy, which is not damaged
-		f.qp.order.Begin(psn)
-		f.apply(d, cur)
+		f.apply(d, f.qp.order.Begin(psn), cur)
 	}
 	p.Lost = true
 	r := order.One(psn)
@@ -200,12 +199,12 @@ func (q *queuePair) acceptSent() {
 	defer f.conn.tracker.held.back()
 	psn, item := w.Seq(0), w.At(0)
 	cur := &currentPacket{at: item.stamp, class: item.class, open: true}
-	if order.PSNs.Delta(psn, q.order.Expected()) >= 0 && p.Decode(item.data, item.length) == nil {
-		q.order.Insist(orderOf(p, item.stamp))
-	} else {
-		q.order.Drain()
+	if order.PSNs.Delta(psn, q.order.Expected()) < 0 || p.Decode(item.data, item.length) != nil {
+		f.drain(cur)
+		return
 	}
-	f.apply(&Datagram{Packet: p, At: item.stamp, Path: Path{Joined: true}}, cur)
+	d := &Datagram{Packet: p, At: item.stamp, Path: Path{Joined: true}}
+	f.apply(d, q.order.Insist(orderOf(p, item.stamp), f.conn.mtu), cur)
 }
 
 // acceptSent accepts the earliest segment of which no copy came to the receiver.
@@ -215,8 +214,7 @@ func (w *stream) acceptSent() {
 	cur := &currentPacket{at: item.stamp, class: item.class}
 	sent := &TCP{At: item.stamp}
 	sent.Seq, sent.Length, sent.Payload, sent.Offset = seq, item.length, item.data, -1
-	w.order.Insist(sent.request())
-	w.apply(sent, cur)
+	w.apply(sent, w.order.Insist(sent.request()), cur)
 }
 
 // shownReceived takes a response that was lost on the way to the flow of the requests that it answers. It shows

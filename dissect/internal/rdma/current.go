@@ -17,6 +17,7 @@ type currentPacket struct {
 	class uint8        // traffic class
 	after record.Stamp // InfiniBand, if it was held: the packet after which it was accepted; otherwise its packet number is 0
 	open  bool         // no packet closed the gap before what waits
+	fills bool         // it came after one that waits for it
 }
 
 // acceptedBefore returns when its sender had accepted what the packet acknowledges, at the latest.
@@ -27,11 +28,10 @@ func (cur *currentPacket) acceptedBefore() record.Stamp {
 	return cur.at
 }
 
-// settle charges the memory of the connection of the packet, of a connection with many packets once in several; see [Conn.settle].
+// settle charges the memory of the connection of the packet; see [Conn.settle].
 func (cur *currentPacket) settle() {
-	const each = 8
-	if c := cur.Conn; c != nil && (c.record.counts.Packets < each || c.record.counts.Packets%each == 0) {
-		c.settle()
+	if cur.Conn != nil {
+		cur.Conn.settle()
 	}
 }
 

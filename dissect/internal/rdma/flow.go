@@ -111,6 +111,8 @@ type queuePair struct {
 
 	route     *route // from src to dst
 	full      int    // largest payload of a packet that is not the last of its message, bytes
+	applying  bool   // facts are being applied
+	drains    bool   // they make requests that wait the next ones
 	copied    int64  // number of second copies of its packets that no sender made
 	announced bool   // the handshake contained the PSN of its first request
 	order     order.Order[held]
@@ -141,13 +143,11 @@ func (q *queuePair) destination() record.Opt[record.Hex24] {
 }
 
 func (q *queuePair) skip(cur *currentPacket) {
-	q.order.SkipGap()
-	q.flow.apply(nil, cur)
+	q.flow.apply(nil, q.order.SkipGap(q.flow.conn.mtu), cur)
 }
 
 func (q *queuePair) flush() {
-	q.order.SkipAcked(q.flow.conn.last)
-	q.flow.apply(nil, &currentPacket{at: q.flow.conn.last})
+	q.flow.apply(nil, q.order.SkipAcked(q.flow.conn.last), &currentPacket{at: q.flow.conn.last})
 }
 
 func (q *queuePair) unlist() {

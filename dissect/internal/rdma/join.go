@@ -431,12 +431,11 @@ func (f *flow) acknowledgedAlone() {
 	asker, acked := f.peer(), f.qp.lastAck
 	switch o := asker.ops.at(acked); {
 	case !asker.qp.order.Begun():
-		asker.qp.order.Acknowledge(acked)
+		asker.qp.order.Acknowledge(acked, 0)
 	case o != nil && f.qp.lastAckAt.Before(o.First):
 		f.conn.Disorder()
 	case order.PSNs.Delta(acked, asker.qp.order.Expected()) >= 0:
-		asker.qp.order.Acknowledge(acked)
-		asker.apply(nil, &currentPacket{at: f.qp.lastAckAt})
+		asker.apply(nil, asker.qp.order.Acknowledge(acked, asker.conn.mtu), &currentPacket{at: f.qp.lastAckAt})
 	}
 }
 

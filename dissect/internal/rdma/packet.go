@@ -53,8 +53,8 @@ func (f *flow) request(d *Datagram, cur *currentPacket) {
 	f.qp.sends(psn)
 	again := d.Path.Joined && f.noteSent(order.One(psn), d.Path)
 	isNew := !f.qp.order.Begun() || order.PSNs.Delta(psn, f.qp.order.Expected()) >= 0
-	f.qp.order.Take(orderOf(d.Packet, d.At))
-	f.apply(d, cur)
+	cur.fills = cur.isOvertaken(f.waiting())
+	f.apply(d, f.qp.order.Take(orderOf(d.Packet, d.At), f.conn.mtu), cur)
 	if !d.Path.Joined {
 		f.askedFor(d.Packet, isNew, d.At.Time)
 	}
@@ -86,11 +86,14 @@ func orderOf(p *rocev2.Packet, at record.Stamp) order.Request {
 	return order.Request{PSN: p.PSN, Read: p.Opcode.Info().Kind == rocev2.KindReadRequest, Size: p.RETH.DMALength, At: at}
 }
 
-// apply applies the facts that the order of the requests reports. d is the request that is being taken, nil if a
-// response is being taken, or nothing. No other function changes operations because of requests and acknowledgements.
-func (f *flow) apply(d *Datagram, cur *currentPacket) {
+// apply applies the facts that a packet shows about the order of the requests, or that the end of the connection shows. d is the
+// request that is being taken, nil if a response is being taken, or nothing. No other function changes operations because of requests
+// and acknowledgements.
+func (f *flow) apply(d *Datagram, facts []order.Fact[held], cur *currentPacket) {
 	own := currentPacket{}
-	for fact := f.qp.order.Next(f.conn.mtu); fact != nil; fact = f.qp.order.Next(f.conn.mtu) {
+	f.qp.applying = true
+	for i := range facts {
+		fact := &facts[i]
 		if why := f.conn.tracker.Why; why != nil {
 			why.fact(f, fact)
 		}
@@ -131,6 +134,16 @@ func (f *flow) apply(d *Datagram, cur *currentPacket) {
 		case order.Covered:
 			f.covered(fact.To, cur)
 		}
+	}
+	if f.qp.applying = false; f.qp.drains {
+		f.drain(cur)
+	}
+}
+
+// drain takes the requests that wait, and are next because the extent of a Read became known.
+func (f *flow) drain(cur *currentPacket) {
+	if f.qp.drains = f.qp.applying; !f.qp.drains {
+		f.apply(nil, f.qp.order.Drain(f.conn.mtu), cur)
 	}
 }
 
@@ -190,7 +203,7 @@ func (f *flow) wait(d *Datagram, cur *currentPacket) {
 		return
 	}
 	copied := held{stamp: d.At, class: d.Class, badICRC: cur.acceptedBadICRC(), early: cur.early, data: f.conn.tracker.buffers.Add(nil, d.Raw), length: d.Length}
-	f.qp.order.Hold(len(copied.data), copied)
+	f.apply(nil, f.qp.order.Hold(len(copied.data), copied, f.conn.mtu), cur)
 }
 
 // lacks counts requests as not captured, unless the network may have lost them.
@@ -216,7 +229,7 @@ func (f *flow) lacks(fact *order.Fact[held]) {
 // take makes the part of an operation that an accepted request is.
 func (f *flow) take(p *rocev2.Packet, fact *order.Fact[held], cur *currentPacket) {
 	t, info := f.conn.tracker, p.Opcode.Info()
-	r, extent := fact.Run, fact.N // taking a packet may cause other facts
+	r := fact.Run
 	f.takes(cur.at)
 	if !info.Last {
 		f.notePayload(p.PayloadLength, p.HasICRC, cur)
@@ -239,7 +252,7 @@ func (f *flow) take(p *rocev2.Packet, fact *order.Fact[held], cur *currentPacket
 		f.writePacket(p, r, cur)
 	case rocev2.KindReadRequest:
 		o := f.names(Read, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, r, cur.at)
-		o.extend(extent)
+		o.extend(fact.N)
 		cur.mark(o, 0)
 		cur.noteBytes(o, o.Offset, o.Length)
 	case rocev2.KindAtomic:
@@ -296,9 +309,7 @@ func (f *flow) countReads(n int, cur *currentPacket) {
 	if q := &f.qp.order; q.AtLeast() || order.PSNs.Add(last.From, max(last.op.count, 1)) == q.Expected() {
 		last.extend(order.Packets(uint32(last.op.Length), n))
 		q.Extend(last.From, last.op.count)
-		if q.Drain() {
-			f.apply(nil, cur)
-		}
+		f.drain(cur)
 	}
 }
 
@@ -403,9 +414,9 @@ func (f *flow) countRefusal(p *rocev2.Packet, cur *currentPacket) {
 // acknowledge notes that the receiver of the flow's requests accepted every PSN up to
 // psn.
 func (f *flow) acknowledge(psn uint32, cur *currentPacket) {
-	f.qp.order.Acknowledge(psn)
+	facts := f.qp.order.Acknowledge(psn, f.conn.mtu)
 	f.qp.trust(psn)
-	f.apply(nil, cur)
+	f.apply(nil, facts, cur)
 }
 
 // nak takes a NAK of a request of the flow: it finds the refused operation, and ends the connection if the NAK
@@ -524,6 +535,6 @@ func (f *flow) readOf(psn uint32) *Operation {
 // unreliable takes a packet of an unreliable connection: it has no retransmissions, and
 // missing packets are not captured or lost.
 func (f *flow) unreliable(d *Datagram, cur *currentPacket) {
-	f.qp.order.TakeOnce(orderOf(d.Packet, cur.at))
-	f.apply(d, cur)
+	cur.fills = true
+	f.apply(d, f.qp.order.TakeOnce(orderOf(d.Packet, cur.at), f.conn.mtu), cur)
 }

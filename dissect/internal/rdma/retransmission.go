@@ -60,7 +60,7 @@ func (f *flow) firstCopyLost(d *Datagram, cur *currentPacket) bool {
 // itself came late.
 func (f *flow) filled(lost bool, cur *currentPacket) {
 	f.way.Late()
-	if w := f.waiting(); !lost && (w.Empty() || cur.isOvertaken(w)) { // of an unreliable connection, none waits
+	if !lost && cur.fills {
 		f.conn.record.outOfOrder()
 		cur.mark(nil, record.OutOfOrder)
 	}

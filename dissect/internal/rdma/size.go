@@ -1,7 +1,7 @@
 package rdma
 
 // What a connection takes of the memory limit. Each part tells how much it takes now, and [Conn.settle] charges the
-// difference to the budget: once in a few packets, and after each eviction.
+// difference to the budget: once a packet, and after each eviction.
 
 // Costs of objects in bytes of the budget: their memory, and their share of maps.
 const (

@@ -72,8 +72,7 @@ func (w *stream) take(s *TCP, cur *currentPacket) {
 			w.early = record.Some(s.Ack)
 		} else {
 			peer.answeredAt(s.Ack, cur.at)
-			peer.stream.order.Acknowledge(s.Ack)
-			peer.stream.apply(s, cur)
+			peer.stream.apply(s, peer.stream.order.Acknowledge(s.Ack), cur)
 			if s.Length == 0 { // it has no other purpose
 				cur.mark(peer.ops.at(s.Ack-1), 0)
 			}
@@ -116,8 +115,8 @@ func (w *stream) carry(s *TCP, cur *currentPacket) {
 	cur.Offset = f.offsets.requests(order.Octets, s.Seq)
 	f.asksWith(s, isNew)
 	w.followsAcknowledgement(s)
-	w.order.Take(s.request())
-	w.apply(s, cur)
+	cur.fills = cur.isOvertaken(f.waiting())
+	w.apply(s, w.order.Take(s.request()), cur)
 	if f.settleAbsent(); again && cur.Mark&record.Retransmitted == 0 {
 		f.sentAgain(r, false, cur)
 	}
@@ -151,11 +150,12 @@ func (w *stream) acknowledgedBefore(seq uint32) bool {
 	return known && order.Octets.Delta(acked, seq) > 0
 }
 
-// apply applies the facts that the order of the bytes reports, as [flow.apply] does for InfiniBand. s is the segment that is
-// being taken, or one of the other side that acknowledges bytes of the stream, nil if there is none.
-func (w *stream) apply(s *TCP, cur *currentPacket) {
+// apply applies the facts that a segment shows about the order of the bytes, as [flow.apply] does for InfiniBand. s is the segment
+// that is being taken, or one of the other side that acknowledges bytes of the stream, nil if there is none.
+func (w *stream) apply(s *TCP, facts []order.Fact[held], cur *currentPacket) {
 	f, own := w.flow, (*currentPacket)(nil) // own is allocated for the first segment that waited
-	for fact := w.order.Next(); fact != nil; fact = w.order.Next() {
+	for i := range facts {
+		fact := &facts[i]
 		if why := f.conn.tracker.Why; why != nil {
 			why.fact(f, fact)
 		}
@@ -201,6 +201,7 @@ func (w *stream) apply(s *TCP, cur *currentPacket) {
 			w.takeAgain(s, fact.Run, cur)
 		case order.Waits:
 			w.hold(s, cur)
+			w.apply(s, w.order.Waited(), cur)
 		case order.AckedTo:
 			if f.cause.Progress(cur.at.Time); s.ReportsGap() {
 				f.cause.ShowsGap(cur.at.Time)
@@ -308,8 +309,7 @@ func (w *stream) awaited() bool        { return w.order.AckedFrom(w.reached) > 0
 func (w *stream) destination() (none record.Opt[record.Hex24]) { return none }
 
 func (w *stream) skip(cur *currentPacket) {
-	w.order.SkipGap()
-	w.apply(nil, cur)
+	w.apply(nil, w.order.SkipGap(), cur)
 }
 
 func (w *stream) flush() {
