@@ -514,3 +514,45 @@ func TestRepeatedAfterClose(t *testing.T) {
 		})
 	}
 }
+
+// TestIdentification: the IP identification distinguishes a copy that the network made from a retransmission, unless a sender gives
+// its packets none, or all the same one. The latencies are those of the kernels, and of the same packets with their own identifications.
+func TestIdentification(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		xid          record.Hex32
+		latency, min int64
+		delivery     record.Delivery
+		marked       []string // packets with a mark
+	}{
+		{"rocev2-sameid", 0x426a73d5, 780589000, 217363000, record.DeliveryUncertain, []string{"13 retransmitted"}},
+		{"rocev2-noid-nak", 0x492c34fc, 19824000, -1, record.DeliveryCertain, nil},
+		{"rocev2-netdup", 0xea8ba522, 7207000, -1, record.DeliveryCertain, []string{"5 duplicated"}},
+	} {
+		var marked []string
+		found := false
+		d := dissect.New(dissect.Handler{
+			Transaction: func(r *record.Transaction) error {
+				if r.XID == c.xid {
+					found = true
+					if r.LatencyNS.Or(-1) != c.latency || r.LatencyMinNS.Or(-1) != c.min || r.Reply.Delivery != c.delivery {
+						t.Errorf("%s: %v to %v ns, %v; want %d to %d, %v", c.name, r.LatencyMinNS, r.LatencyNS, r.Reply.Delivery, c.min, c.latency, c.delivery)
+					}
+				}
+				return nil
+			},
+			Packet: func(r *record.Packet) error {
+				for m := range r.Marks.Names() {
+					marked = append(marked, fmt.Sprint(r.Number, " ", m))
+				}
+				return nil
+			},
+		}, dissect.Options{})
+		if _, err := d.Run(t.Context(), testkit.Open(t, "../testdata/other/"+c.name+".pcap.zst")); err != nil || !found {
+			t.Errorf("%s: there is the RPC: %t; %v", c.name, found, err)
+		}
+		if c.marked != nil && !slices.Equal(marked, c.marked) {
+			t.Errorf("%s: packets %q, want %q", c.name, marked, c.marked)
+		}
+	}
+}

@@ -167,7 +167,7 @@ func (l *ledger) copied(d *Datagram) (o *Operation, to uint32, network bool) {
 				if d.Path.Copy && turn == behind {
 					return o, to, false
 				}
-			case d.duplicates(o.copies.print, o.copies.newest.Time):
+			case turn != inOrder && d.duplicates(o.copies.print, o.copies.newest.Time):
 				return o, to, true
 			}
 			o.copies.note(turn, d.At, d.print)

@@ -111,6 +111,8 @@ type queuePair struct {
 
 	route     *route // from src to dst
 	full      int    // largest payload of a packet that is not the last of its message, bytes
+	numbered  bool   // the sender gives its packets different IP identifications
+	number    uint16 // the first one
 	applying  bool   // facts are being applied
 	drains    bool   // they make requests that wait the next ones
 	copied    int64  // number of second copies of its packets that no sender made
@@ -124,6 +126,17 @@ type queuePair struct {
 	broken    record.Opt[uint32] // PSN of the latest request that was lost or damaged and whose PSN was expected
 
 	search
+}
+
+// identify forgets the IP identification of a packet of a sender that gives all its packets the same one: it distinguishes none
+// (RFC 6864).
+func (q *queuePair) identify(d *Datagram) {
+	if q.number == 0 {
+		q.number = d.Identification
+	}
+	if q.numbered = q.numbered || d.Identification != q.number; !q.numbered {
+		d.Identification = 0
+	}
 }
 
 func (q *queuePair) announcedFirst() bool { return q.announced }

@@ -20,7 +20,10 @@ func (f *flow) takeOldRequest(d *Datagram, cur *currentPacket) {
 	psn, at := d.Packet.PSN, d.At
 	o, to, network := f.ops.copied(d)
 	if network {
-		f.noteCopy()
+		if f.noteCopy(); d.Identification != 0 {
+			cur.mark(o, record.Duplicated)
+			return
+		}
 	}
 	if d.Path.Copy {
 		cur.mark(o, 0)

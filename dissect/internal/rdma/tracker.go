@@ -247,6 +247,7 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 	}
 	f := t.connections.enter(t.connections.place(known, d, &e), d, &e)
 	c := f.conn
+	f.qp.identify(d)
 	f.notePacket(info.Request && p.AckReq && !d.Path.Undelivered())
 	c.took(d.Transport, cur)
 	if t.contents.wantsOffsets() {
