@@ -189,7 +189,7 @@ func (p *Plan) against(r *relation, i int) (third int, c *clock, ok bool) {
 	case r.b == i:
 		return r.a, &clock{r.segments}, true
 	}
-	return r.b, p.inverse(r), true
+	return r.b, r.inverse(), true
 }
 
 // findPauses determines between which files of a divided capture frames may be missing: nothing is missing if another point shows
@@ -212,7 +212,7 @@ func (p *Plan) bridges(r *relation, i int, last, first, number int64) bool {
 		return false
 	}
 	src, z := p.sources[i], p.sources[other]
-	from, to := c.of(number).back(src.settled(number, last)), c.of(number+1).back(src.settled(number+1, first))
+	from, to := c.back(src.settled(number, last)), c.back(src.settled(number+1, first))
 	if z.first > from || z.last < to {
 		return false
 	}

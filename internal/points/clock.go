@@ -71,7 +71,7 @@ func (l *line) back(t int64) int64 {
 type segment struct {
 	line
 	from  int64 // number of the first frame at the other point
-	after int64 // number of a frame there that is certainly before the segment; 0 if none is known
+	after int64 // number of a frame there that is certainly before the segment
 }
 
 // Limits of the drifts that are considered. Clocks of computers differ by less than usualDrift. Larger drifts are
@@ -370,14 +370,14 @@ func (f *fitter) stepped() []segment {
 			hi = cuts[i+1]
 		}
 		if l, ok := f.line(lo, hi); ok {
-			list = append(list, segment{line: l, from: f.pairs[lo].order})
+			list = append(list, segment{line: l, from: f.pairs[lo].order, after: f.pairs[lo].order - 1})
 		}
 	}
 	for i := 1; i < len(list); i++ {
 		f.place(&list[i-1], &list[i])
 	}
 	if len(list) > 0 {
-		list[0].from = 0
+		list[0].from, list[0].after = 0, 0
 	}
 	return list
 }

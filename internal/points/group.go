@@ -235,14 +235,6 @@ func (point *Point) clock(src *source) {
 		point.DriftError += c.segments[0].slopeError * 1e6
 	}
 	point.Drift, point.DriftKnown = (factor-1)*1e6, drifts
-	if len(src.chain) == 0 {
-		return
-	}
-	first := src.chain[0]
-	for i := 1; i < len(first.segments); i++ {
-		s := &first.segments[i]
-		point.Steps = append(point.Steps, Step{Packet: s.from, Time: s.x0, By: int64(math.Round(s.at(s.x0) - first.segments[i-1].at(s.x0)))})
-	}
 }
 
 // fewNames returns the first names of a list, and the number of the others.

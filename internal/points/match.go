@@ -269,7 +269,7 @@ func newMatcher(p *Plan) *matcher {
 // steps reports whether the clock of a source stepped, which explains frames that are earlier than those before
 // them.
 func (src *source) steps() bool {
-	return len(src.jumps) > 0 || slices.ContainsFunc(src.chain, func(c conversion) bool { return len(c.segments) > 1 })
+	return len(src.jumps) > 0 || slices.ContainsFunc(src.chain, func(c *clock) bool { return len(c.segments) > 1 })
 }
 
 // add takes the next frame. Its time is corrected already.

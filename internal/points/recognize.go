@@ -198,21 +198,14 @@ func (c *clock) at(t int64) *segment {
 	return &c.segments[0]
 }
 
-// conversion converts times of one clock to those of another one.
-type conversion struct {
-	*clock
-	numbered bool // the segments begin at frames of this source
-}
+// back converts a time of the other clock.
+func (c *clock) back(t int64) int64 { return c.at(t).back(t) }
 
 // time returns the time of a frame on the reference clock.
 func (src *source) time(number, t int64) int64 {
 	t = src.settled(number, t)
 	for _, c := range src.chain {
-		if c.numbered {
-			t = c.of(number).back(t)
-		} else {
-			t = c.at(t).back(t)
-		}
+		t = c.back(t)
 	}
 	return t
 }
@@ -624,9 +617,9 @@ func (p *Plan) span(all []*relation, g groups, root int) {
 				}
 				known, other, c := r.a, r.b, &clock{r.segments}
 				if joined[r.b] {
-					known, other, c = r.b, r.a, p.inverse(r)
+					known, other, c = r.b, r.a, r.inverse()
 				}
-				p.sources[other].chain = append([]conversion{{c, true}}, unnumbered(p.sources[known].chain)...)
+				p.sources[other].chain = append([]*clock{c}, p.sources[known].chain...)
 				p.sources[other].root = p.sources[known].root
 				joined[other], grown = true, true
 				break
@@ -650,7 +643,7 @@ func (p *Plan) span(all []*relation, g groups, root int) {
 				next = i
 			}
 			if j, is := known[g.of(i)]; is { // It has the clock of a source of the same point.
-				p.sources[i].chain, p.sources[i].root, next = unnumbered(p.sources[j].chain), p.sources[j].root, i
+				p.sources[i].chain, p.sources[i].root, next = p.sources[j].chain, p.sources[j].root, i
 				break
 			}
 		}
@@ -708,7 +701,7 @@ func (p *Plan) settleStep(ctx context.Context, all []*relation, r *relation) *so
 	}
 	for i := 1; i < len(r.segments); i++ {
 		s, by := &r.segments[i], r.step(i)
-		if s.after == 0 || math.Abs(by) <= r.segments[i-1].gap+s.gap+float64(p.sources[r.b].resolution) {
+		if math.Abs(by) <= r.segments[i-1].gap+s.gap+float64(p.sources[r.b].resolution) {
 			continue
 		}
 		if !p.firstStepped(all, r, i) {
@@ -716,7 +709,7 @@ func (p *Plan) settleStep(ctx context.Context, all []*relation, r *relation) *so
 		}
 		if q := p.compare(r.b, r.a); q != nil { // with the numbers of the frames of a
 			for j := 1; j < len(q.segments); j++ {
-				if of := q.step(j); math.Abs(of+by) < math.Abs(by)/8 && q.segments[j].after != 0 {
+				if of := q.step(j); math.Abs(of+by) < math.Abs(by)/8 {
 					return p.settle(ctx, r.a, &q.segments[j], of)
 				}
 			}
@@ -824,39 +817,16 @@ func (p *Plan) stepBetween(ctx context.Context, src *source, after, upTo, by int
 	return number, at
 }
 
-// unnumbered returns the conversions of another source, whose frames are not known.
-func unnumbered(list []conversion) []conversion {
-	list = slices.Clone(list)
-	for i := range list {
-		list[i].numbered = false
-	}
-	return list
-}
-
 // inverse returns the clock of a relation that converts times of a to those of b.
-func (p *Plan) inverse(r *relation) *clock {
+func (r *relation) inverse() *clock {
 	c := &clock{}
 	for _, s := range r.segments {
 		l := s.line
 		l.offset, l.x0, l.x1 = -s.offset, s.x0+int64(math.Round(s.offset)), s.x1+int64(math.Round(s.at(s.x1)))
 		l.slope = 1/(1+s.slope) - 1
-		c.segments = append(c.segments, segment{line: l, from: p.numberAt(r, s.from)})
+		c.segments = append(c.segments, segment{line: l})
 	}
 	return c
-}
-
-// numberAt returns the number of the frame of a that corresponds to a frame of b.
-func (p *Plan) numberAt(r *relation, number int64) int64 {
-	if number == 0 {
-		return 0
-	}
-	best := int64(math.MaxInt64)
-	for key, y := range p.sources[r.b].samples {
-		if x, both := p.sources[r.a].samples[key]; both && y.number >= number {
-			best = min(best, x.number)
-		}
-	}
-	return best
 }
 
 // baseNames returns the shortest names of files that distinguish them.

@@ -68,7 +68,7 @@ type source struct {
 	mirror       map[int32]bool // directions whose packets appear twice
 	strays       map[int32]bool // directions of which a few packets came to the source, although the others do not pass it
 	jumps        []jump         // of its clock: the samples have settled times
-	chain        []conversion   // to the clock of the root, in this order
+	chain        []*clock       // to the clock of the root, in this order
 	root         *source        // the source whose clock it has: the reference, or another one if it shares no packets with those of the reference
 	position     position
 	oneWay       bool // it has no pair of hosts of which both send
