@@ -357,7 +357,7 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 	e.hop = int8(min(position, 100))
 	e.sent, e.sentPoint, e.sentNumber = e.time, e.point, e.number
 	if v.carries == link.CarriesTCP {
-		if m.acknowledgeBytes(w, position, &v.tcp); v.tcp.Length > 0 && m.segment(w, position, at, e, &v.tcp) {
+		if m.acknowledgeBytes(w, &v.tcp); v.tcp.Length > 0 && m.segment(w, position, at, e, &v.tcp) {
 			return
 		}
 		e.control = true

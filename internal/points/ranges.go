@@ -27,42 +27,51 @@ type stream struct {
 	acked    uint32  // what the receiver acknowledged
 	hasAck   bool
 	counted  bool     // it carries RDMA or RPC
-	got      []extent // ranges that the capture at the receiver has, by sequence number; the first ones are forgotten
+	got      extents // what the capture at the receiver has
+	known    extents // of that, what the capture at the sender has, too
 }
 
 // extent is a range of sequence numbers.
 type extent struct{ from, to uint32 }
 
+// extents are ranges in their order; the first ones are forgotten.
+type extents []extent
+
 // maxExtents limits the number of ranges that a receiver got, with gaps between them.
 const maxExtents = 32
 
-// arrived notes that the capture at the receiver has a range.
-func (f *stream) arrived(from, to uint32) {
-	i := len(f.got)
-	for i > 0 && octets(f.got[i-1].from, to) > 0 {
+// add adds a range.
+func (x *extents) add(from, to uint32) {
+	list := *x
+	i := len(list)
+	for i > 0 && octets(list[i-1].from, to) > 0 {
 		i--
 	}
 	j := i
-	for j > 0 && octets(f.got[j-1].to, from) >= 0 {
-		if j--; octets(f.got[j].from, from) < 0 {
-			from = f.got[j].from
+	for j > 0 && octets(list[j-1].to, from) >= 0 {
+		if j--; octets(list[j].from, from) < 0 {
+			from = list[j].from
 		}
-		if octets(f.got[j].to, to) > 0 {
-			to = f.got[j].to
+		if octets(list[j].to, to) > 0 {
+			to = list[j].to
 		}
 	}
-	f.got = slices.Replace(f.got, j, i, extent{from, to})
-	if len(f.got) > maxExtents {
-		f.got = slices.Delete(f.got, 0, 1)
+	if *x = slices.Replace(list, j, i, extent{from, to}); len(*x) > maxExtents {
+		*x = slices.Delete(*x, 0, 1)
 	}
 }
 
 // acknowledged reports whether the receiver acknowledged the bytes of a segment.
 func (f *stream) acknowledged(e *entry) bool { return f.hasAck && octets(f.acked, e.seq+e.bytes) >= 0 }
 
-// has reports whether the capture at the receiver has a range.
-func (f *stream) has(from, to uint32) bool {
-	return slices.ContainsFunc(f.got, func(x extent) bool { return octets(from, x.from) >= 0 && octets(to, x.to) <= 0 })
+// has reports whether a range is one of the extents, or a part of one.
+func (x extents) has(from, to uint32) bool {
+	for _, r := range x {
+		if octets(from, r.from) >= 0 && octets(to, r.to) <= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // streamKey is one direction of a TCP connection on one hop.
@@ -313,7 +322,7 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		m.damage.add(e, at)
 		return
 	}
-	e.second = f.has(from, to)
+	e.second = f.got.has(from, to)
 	if e.unseen && !e.second { // The receiver had an earlier copy.
 		for _, list := range [][]reach{f.open[f.head:], f.replaced} {
 			for _, r := range list {
@@ -323,11 +332,11 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 			}
 		}
 	}
-	f.arrived(from, to)
-	if taken == 0 && (!e.second || !m.covered(h.From, e.time-w.longest, 0)) { // The capture at its sender lacks it, or began later.
+	if f.got.add(from, to); taken == 0 && !f.known.has(from, to) { // The capture at its sender lacks it, and how often it was sent.
 		e.arriving = unexplained
 		return
 	}
+	f.known.add(from, to)
 	e.arriving, e.copied = duplicate, copied
 	if taken > 0 {
 		e.arriving = matched
@@ -435,9 +444,9 @@ func (m *matcher) damagedBytes(at uint64, e *entry, f *stream) bool {
 	return true
 }
 
-// acknowledge notes an acknowledgement that leaves its receiver's point.
-func (m *matcher) acknowledgeBytes(w *path, position int, t *link.TCP) {
-	if position != 0 || w.back == nil || t.Flags&link.TCPACK == 0 {
+// acknowledgeBytes notes an acknowledgement at any point: that of its sender may lack it.
+func (m *matcher) acknowledgeBytes(w *path, t *link.TCP) {
+	if w.back == nil || t.Flags&link.TCPACK == 0 {
 		return
 	}
 	f := m.streams.all[streamKey{w.back.dir, int32(len(w.back.hops)) - 1, t.DstPort, t.SrcPort}]
@@ -468,7 +477,7 @@ func (m *matcher) missBytes(r sentRange, e *entry) {
 	f.remove(e.seq, e.seq+e.bytes, func(o reach) bool { return o.at == r.at })
 	f.replaced = slices.DeleteFunc(f.replaced, func(o reach) bool { return o.at == r.at })
 	left := int64(e.bytes) - int64(e.left)
-	unseen := e.unseen || f.acknowledged(e) && !f.has(e.seq, e.seq+e.bytes) // the receiver had a copy
+	unseen := e.unseen || f.acknowledged(e) && !f.got.has(e.seq, e.seq+e.bytes) // the receiver had a copy
 	switch {
 	case !f.counted:
 		e.sending = unknown

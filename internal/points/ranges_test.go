@@ -5,34 +5,34 @@ import (
 	"testing"
 )
 
-// TestExtents: a stream remembers which bytes the capture at the receiver has, also across the end of the sequence
+// TestExtents: extents are the bytes that a capture has, also across the end of the sequence
 // numbers.
 func TestExtents(t *testing.T) {
 	base := uint32(0xfffffff0)
-	f := &stream{}
-	f.arrived(base+10, base+20)
-	f.arrived(base+30, base+40)
+	var list extents
+	list.add(base+10, base+20)
+	list.add(base+30, base+40)
 	for _, c := range []struct {
 		from, to uint32
 		has      bool
 	}{{10, 20, true}, {12, 18, true}, {5, 15, false}, {15, 35, false}, {30, 40, true}, {40, 41, false}} {
-		if got := f.has(base+c.from, base+c.to); got != c.has {
+		if got := list.has(base+c.from, base+c.to); got != c.has {
 			t.Errorf("the bytes from %d to %d arrived: %v, want %v", c.from, c.to, got, c.has)
 		}
 	}
-	f.arrived(base+18, base+32)
-	if len(f.got) != 1 || !f.has(base+10, base+40) {
-		t.Errorf("after the gap was closed: %v", f.got)
+	list.add(base+18, base+32)
+	if len(list) != 1 || !list.has(base+10, base+40) {
+		t.Errorf("after the gap was closed: %v", list)
 	}
-	f.arrived(base, base+5)
-	if len(f.got) != 2 || f.got[0] != (extent{base, base + 5}) || f.has(base, base+40) {
-		t.Errorf("an earlier range: %v", f.got)
+	list.add(base, base+5)
+	if len(list) != 2 || list[0] != (extent{base, base + 5}) || list.has(base, base+40) {
+		t.Errorf("an earlier range: %v", list)
 	}
 	for i := range uint32(2 * maxExtents) {
-		f.arrived(base+100+2*i, base+101+2*i)
+		list.add(base+100+2*i, base+101+2*i)
 	}
-	if len(f.got) != maxExtents || f.has(base, base+5) || !f.has(base+100+4*maxExtents-2, base+100+4*maxExtents-1) {
-		t.Errorf("%d ranges", len(f.got))
+	if len(list) != maxExtents || list.has(base, base+5) || !list.has(base+100+4*maxExtents-2, base+100+4*maxExtents-1) {
+		t.Errorf("%d ranges", len(list))
 	}
 }
 

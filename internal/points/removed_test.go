@@ -228,6 +228,22 @@ func TestFrameRemoved(t *testing.T) {
 	})
 }
 
+// TestBlockRemoved: an acknowledgement shows what its sender had at every point that captured it.
+func TestBlockRemoved(t *testing.T) {
+	ends := split(load(t, "../../testdata/captures/lab-krb5.pcap.zst"), 2)
+	whole := tell(t, ends)
+	for at := range ends {
+		for from := 0; from+150 < len(ends[at]); from += 240 {
+			less := slices.Clone(ends)
+			less[at] = slices.Delete(slices.Clone(ends[at]), from, from+150)
+			s := tell(t, less)
+			if wrong := s.accuses(&whole); len(wrong) > 0 {
+				t.Errorf("without frames %d to %d of point %d: %s", from+1, from+150, at, strings.Join(wrong, "; "))
+			}
+		}
+	}
+}
+
 // harm is a way in which captures differ from what passed their points.
 type harm struct {
 	name string
