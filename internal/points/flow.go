@@ -256,7 +256,7 @@ func (f *flow) acknowledge(m *matcher, upTo uint32, now int64) {
 				}
 				if t.sending == notYet && !t.unseen {
 					t.unseen = true
-					m.lacks[t.path.points[t.hop+1]]++
+					m.lacks[t.path.points[t.hop+1]].add(t.time)
 				}
 			}
 		}

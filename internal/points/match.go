@@ -211,14 +211,49 @@ type matcher struct {
 	Evicted  int64
 	quiet    []quiet // by point
 	frames   []int64 // by point: of known paths
-	lacks    []int64 // by point: packets that its capture proves to lack, although they passed the point
+	lacks    []lacks // by point
+}
+
+// lacks are the packets that the capture of a point proves to lack, although they passed the point.
+type lacks struct {
+	n     int64
+	times []lackTime // the latest ones
+}
+
+// lackTime is a time in which packets were sent that a capture lacks.
+type lackTime struct{ first, last, n int64 }
+
+const (
+	nearLack  = 100e6 // nanoseconds
+	mostLacks = 64
+	fewLacks  = 3 // that do not show that a capture lacks others
+)
+
+// add adds a packet that was sent at a time.
+func (l *lacks) add(at int64) {
+	l.n++
+	if n := len(l.times); n == 0 || !l.times[n-1].isNear(at) {
+		if n == mostLacks {
+			l.times = slices.Delete(l.times, 0, 1)
+		}
+		l.times = append(l.times, lackTime{at, at, 0})
+	}
+	t := &l.times[len(l.times)-1]
+	t.first, t.last, t.n = min(t.first, at), max(t.last, at), t.n+1
+}
+
+func (t *lackTime) isNear(at int64) bool { return t.first-nearLack <= at && at <= t.last+nearLack }
+
+// about reports whether a capture lacks more than a few of the packets that were sent about a time.
+func (l *lacks) about(at int64) bool {
+	return slices.ContainsFunc(l.times, func(t lackTime) bool { return t.n > fewLacks && t.isNear(at) })
 }
 
 func newMatcher(p *Plan) *matcher {
 	m := &matcher{plan: p, buckets: map[uint64]bucket{}, sends: map[uint64]uint64{}, paths: map[int32]*path{}, window: minWindow, twins: map[*source]*twins{}}
 	m.dirs = p.dirs.clone() // Matchers of one plan may work at the same time.
 	m.eye.dirs, m.eye.link.Tunnels = &m.dirs, p.tunnels
-	m.quiet, m.frames, m.lacks = make([]quiet, len(p.Points)), make([]int64, len(p.Points)), make([]int64, len(p.Points))
+	m.quiet, m.frames, m.lacks = make([]quiet, len(p.Points)), make([]int64, len(p.Points)), make([]lacks, len(p.Points))
 	m.limit = int(max(p.memory/entryBytes, 1<<10))
 	m.flows.limit = int(max(p.memory/4/flowBytes, 64))
 	m.streams.limit = int(max(p.memory/4/streamBytes, 64))
@@ -744,11 +779,11 @@ func (m *matcher) miss(at uint64, e *entry) {
 		h.damaged(e.time)
 	case e.unseen || m.flows.wasAnswered(e):
 		if !e.unseen {
-			m.lacks[h.To]++
+			m.lacks[h.To].add(e.time)
 		}
 		e.sending = notCaptured
 		h.NotCaptured++
-	case m.flows.wasMissed(e, !m.incomplete(h.To)):
+	case !m.lacks[h.To].about(e.time) && m.flows.wasMissed(e, !m.incomplete(h.To)):
 		e.sending = lost
 		h.Lost++
 		h.course.at(e.time).lost++
@@ -756,7 +791,7 @@ func (m *matcher) miss(at uint64, e *entry) {
 	default: // Nothing shows that the receiver had it, or that it missed it: the capture may lack it.
 		e.sending = missing
 		h.Unknown++
-		if m.incomplete(h.To) {
+		if m.incomplete(h.To) || m.lacks[h.To].about(e.time) {
 			e.sending = unknown
 		}
 	}
@@ -769,7 +804,8 @@ func (m *matcher) cutAt(point int, op rocev2.Opcode) bool {
 
 // incomplete reports whether the capture of a point proves to lack more than a few of the packets that passed the point.
 func (m *matcher) incomplete(point int) bool {
-	return m.lacks[point] > 3 && m.lacks[point]*200 > m.frames[point]
+	n := m.lacks[point].n
+	return n > fewLacks && n*200 > m.frames[point]
 }
 
 // covered reports whether the capture of a point covers a time, with a margin.

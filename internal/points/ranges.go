@@ -491,7 +491,7 @@ func (m *matcher) missBytes(r sentRange, e *entry) {
 		e.sending = damagedOn
 		h.damaged(e.time)
 	case !again && unseen:
-		m.lacks[h.To]++
+		m.lacks[h.To].add(e.time)
 		e.sending = notCaptured
 		h.NotCaptured++
 		h.BytesNotCaptured += left

@@ -244,6 +244,18 @@ func TestBlockRemoved(t *testing.T) {
 	}
 }
 
+// TestLossWhereFramesLack: packets that are sent again were not lost where the capture of their receiver lacks others.
+func TestLossWhereFramesLack(t *testing.T) {
+	ends := [][]capture.Frame{load(t, stormClient), load(t, stormServer)}
+	whole := tell(t, ends)
+	for _, from := range []int{396, 1188, 1386} {
+		less := [][]capture.Frame{slices.Delete(slices.Clone(ends[0]), from, from+150), ends[1]}
+		if s := tell(t, less); s.counts.lost > whole.counts.lost || s.counts.notCaptured < 20 {
+			t.Errorf("without frames %d to %d: %+v, with them %+v", from+1, from+150, s.counts, whole.counts)
+		}
+	}
+}
+
 // harm is a way in which captures differ from what passed their points.
 type harm struct {
 	name string
