@@ -26,7 +26,7 @@ type stream struct {
 	replaced []reach // ranges that were sent once more before they were taken, oldest first
 	acked    uint32  // what the receiver acknowledged
 	hasAck   bool
-	counted  bool     // it carries RDMA or RPC
+	counted  bool    // it carries RDMA or RPC
 	got      extents // what the capture at the receiver has
 	known    extents // of that, what the capture at the sender has, too
 }
