@@ -529,7 +529,7 @@ func fuzzMessage(t *testing.T, data []byte, at int64, reply bool) {
 			}
 		}
 	}
-	for program, versions := range map[uint32][]uint32{ProgramNFS: {2, 3, 4}, ProgramMount: {1, 3}, ProgramNFSACL: {2, 3}, ProgramNLM: {4}, ProgramRPCBind: {2, 3, 4}, ProgramStatus: {1}, transientFirst: {1}} {
+	for program, versions := range map[uint32][]uint32{ProgramNFS: {2, 3, 4}, ProgramMount: {1, 3}, ProgramNFSACL: {2, 3}, ProgramNLM: {4}, ProgramRPCBind: {2, 3, 4}, ProgramStatus: {1}, ProgramCallback: {1}} {
 		for _, version := range versions {
 			for procedure := range uint32(len(procedureTable(program, version))) {
 				decode(program, version, procedure, []Hole{{Position: at, Length: 100}, {Position: -1, Length: 1}})

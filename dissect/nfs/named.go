@@ -138,7 +138,7 @@ func PrincipalWords() []string {
 
 // ProgramWords returns the names of all programs, sorted.
 func ProgramWords() []string {
-	return slices.Sorted(slices.Values(append(slices.Collect(maps.Values(programNames)), ProgramName(transientFirst))))
+	return slices.Sorted(slices.Values(append(slices.Collect(maps.Values(programNames)), ProgramName(ProgramCallback))))
 }
 
 // namesOf returns the names in a table of procedures or operations.

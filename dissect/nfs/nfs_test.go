@@ -149,7 +149,7 @@ func TestEveryOperation(t *testing.T) {
 				quiet := Message{Limit: -1}
 				program := uint32(ProgramNFS)
 				if kind.callback {
-					program = transientFirst
+					program = ProgramCallback
 				}
 				call := bytesOf(head, 2, number, sample.args, kind.last)
 				if quiet.Call(program, 4, 1, NewStream(call, nil)); !slices.Equal(quiet.AppendNames(nil), want) || !quiet.Named {

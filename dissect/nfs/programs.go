@@ -16,10 +16,10 @@ const (
 )
 
 // Callback programs have numbers that the client chooses in SETCLIENTID or
-// CREATE_SESSION, from the transient range of RFC 5531 s.13.1.
+// CREATE_SESSION, from the transient range of RFC 5531 s.13.1, which begins with ProgramCallback.
 const (
-	transientFirst = 0x40000000
-	transientLast  = 0x5fffffff
+	ProgramCallback = 0x40000000
+	transientLast   = 0x5fffffff
 )
 
 // IsCompound reports whether a procedure is COMPOUND or CB_COMPOUND.
@@ -35,7 +35,7 @@ const ProcedureCompound = 1
 const ProcedureMount = 1
 
 // IsCallback reports whether a program number can be an NFSv4 callback program.
-func IsCallback(program uint32) bool { return program >= transientFirst && program <= transientLast }
+func IsCallback(program uint32) bool { return program >= ProgramCallback && program <= transientLast }
 
 // key is a program and version.
 type key struct{ program, version uint32 }

@@ -25,7 +25,7 @@ type Status string
 // The outcomes.
 const (
 	Complete  Status = "complete"   // the capture contains the Call and the Reply
-	Answered  Status = "answered"   // the same, but too little of the Reply was captured to say whether the RPC succeeded
+	Answered  Status = "answered"   // the same, but the Reply does not show whether the RPC succeeded: too little was captured, or its version is unknown
 	NoReply   Status = "no_reply"   // the capture does not contain the Reply
 	NoCall    Status = "no_call"    // the capture does not contain the Call
 	RDMAError Status = "rdma_error" // the responder answered with an RDMA_ERROR message
@@ -84,7 +84,7 @@ type Transaction struct {
 	RetryOf           Opt[int64]        `json:"retry_of" doc:"Transaction number (id) of the first attempt of the request that this one repeats, because the server had put it off or the session was lost; null if it repeats none."`
 	XID               Hex32             `json:"xid" doc:"Transaction ID (XID) of the RPC." alias:"rpcordma.xid,rpc.xid"`
 	Direction         Direction         `json:"direction" doc:"Direction of the Call: forward from client to server, backward from server to client." alias:"dir"`
-	Status            Status            `json:"status" doc:"Outcome of the transaction: complete (the capture contains the Call and the Reply, which may have an error status), answered (the same, but too little of the Reply was captured to say whether the RPC succeeded), no_reply, no_call (the Call is not in the capture), rdma_error (the responder answered with an RDMA_ERROR). Filters also accept what the column STATUS shows, and groups of --by have its names: ok (complete, without an error status), malformed (the same, but an error proves that a message cannot be decoded), or the name of an error such as NFS4ERR_NOENT."`
+	Status            Status            `json:"status" doc:"Outcome of the transaction: complete (the capture contains the Call and the Reply, which may have an error status), answered (the same, but the Reply does not show whether the RPC succeeded: too little was captured, or its version is unknown), no_reply, no_call (the Call is not in the capture), rdma_error (the responder answered with an RDMA_ERROR). Filters also accept what the column STATUS shows, and groups of --by have its names: ok (complete, without an error status), malformed (the same, but an error proves that a message cannot be decoded), or the name of an error such as NFS4ERR_NOENT."`
 	Program           Opt[uint32]       `json:"program" doc:"RPC program number." alias:"rpc.program"`
 	ProgramName       Opt[string]       `json:"program_name" doc:"Name of the RPC program, such as NFS, MOUNT or NFS_CB." secret:"no"`
 	Version           Opt[uint32]       `json:"version" doc:"Version of the RPC program." alias:"rpc.programversion"`

@@ -143,7 +143,7 @@ var (
 	XIDMismatch        = define("xid-mismatch", record.Error, "RFC 8166 s.4.2.1").until(evidence.Delivered)
 	RPCHeaderMalformed = define("rpc-header-malformed", record.Error, "RFC 5531 s.9").until(evidence.Delivered).malforms()
 	RPCRecordTruncated = define("rpc-record-truncated", record.Error, "RFC 5531 s.11").until(evidence.Delivered)
-	NoMsgWithoutChunk  = define("nomsg-without-chunk", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered)
+	NoMsgWithoutChunk  = define("nomsg-without-chunk", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered).malforms()
 	NoMsgWithPayload   = define("nomsg-with-payload", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered)
 	LongCallPosition   = define("long-call-position", record.Error, "RFC 8166 s.3.5.3").until(evidence.Delivered)
 

@@ -37,6 +37,14 @@ func refusal(low, high uint32) synth.Reply {
 	return synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: low, High: high}
 }
 
+// refusesUsed lets the server answer a Call of version 2, and then refuse a Call.
+func refusesUsed(call synth.Call, by synth.Reply) func(*wire, *conn) {
+	return func(w *wire, c *conn) {
+		c.RPC(synth.Call{Vers: 2}, synth.NullReply())
+		refused(call, by)(w, c)
+	}
+}
+
 // unknownVersionBack returns a function in which the server sends a Call of version 3, and
 // the client rejects it with an ERR_VERS that lists the versions 1 to high.
 func unknownVersionBack(high uint32) func(*wire, *conn) {
@@ -159,6 +167,31 @@ var answers = []Case{
 	{Rule: "reply-without-call", Name: "an unknown procedure of the server is no Reply", AtFault: server, Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Server.Reply(synth.Reply{XID: 0x999}) }, Healthy: backInstead(99, synth.Reply{})},
 	{Rule: "error-not-answered", Name: "an RDMA_DONE", AtFault: server, Severity: "warning", Broken: unrefused(synth.Call{XID: 1, Proc: rpcrdma.Done}), Healthy: refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())},
 	{Rule: "error-wrong-code", Name: "ERR_CHUNK for a version", AtFault: server, Broken: refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 2))},
+	{
+		Rule: "error-wrong-code", Name: "ERR_CHUNK for a version that the server does not use", AtFault: server,
+		Broken:  refused(synth.Call{Vers: 2, Proc: 9}, synth.Reply{Vers: 2, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}),
+		Healthy: refusesUsed(synth.Call{Vers: 2, Proc: 9}, synth.Reply{Vers: 2, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}),
+	},
+	{
+		Rule: "error-wrong-code", Name: "ERR_VERS for a version that the server uses", AtFault: server,
+		Broken:  refusesUsed(synth.Call{Vers: 2}, synth.Reply{Vers: 2, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 1}),
+		Healthy: refused(synth.Call{Vers: 2}, synth.Reply{Vers: 2, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 1}),
+	},
+	{
+		Rule: "error-wrong-code", Name: "a range without version 2, which the server uses", AtFault: server,
+		Broken: refusesUsed(synth.Call{Vers: 3}, refusal(1, 1)), Healthy: refusesUsed(synth.Call{Vers: 3}, refusal(1, 2)),
+	},
+	{
+		Rule: "error-wrong-code", Name: "a range without version 2, which the server uses later", AtFault: server,
+		Broken: func(w *wire, c *conn) {
+			refused(synth.Call{Vers: 3}, refusal(1, 1))(w, c)
+			c.RPC(synth.Call{Vers: 2}, synth.NullReply())
+		},
+		Healthy: func(w *wire, c *conn) {
+			refused(synth.Call{Vers: 3}, refusal(1, 2))(w, c)
+			c.RPC(synth.Call{Vers: 2}, synth.NullReply())
+		},
+	},
 	{Rule: "error-wrong-code", Name: "ERR_VERS for a chunk", AtFault: server, Broken: refused(synth.Call{Proc: 99}, synth.ErrVers(1, 1)), Healthy: refused(synth.Call{Proc: 99}, synth.ErrChunk())},
 	{Rule: "error-wrong-code", Name: "a range with the refused version", AtFault: server, Broken: refused(synth.Call{Vers: 3}, refusal(1, 4)), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 2))},
 	{Rule: "error-wrong-code", Name: "a range without the version that the server uses", AtFault: server, Broken: refused(synth.Call{Vers: 3}, refusal(4, 9)), Healthy: refused(synth.Call{Vers: 3}, refusal(1, 1))},
@@ -261,6 +294,11 @@ var answers = []Case{
 		Healthy: unknownVersionBack(1),
 	},
 	{
+		Rule: "reply-without-call", Name: "a message that is too short for its lists may be no Reply", AtFault: server,
+		Broken:  func(_ *wire, c *conn) { session(c, synth.ConnBackChannel); c.Server.Reply(synth.Reply{XID: 0x999}) },
+		Healthy: func(_ *wire, c *conn) { session(c, synth.ConnBackChannel); c.Server.Send(header()[:16]) },
+	},
+	{
 		Rule: "error-wrong-code", Name: "a range with the rejected version of the server's Call", AtFault: client,
 		Broken: unknownVersionBack(4), Healthy: unknownVersionBack(1),
 	},
@@ -315,6 +353,17 @@ func back(call synth.Call, reply synth.Reply) func(*wire, *conn) {
 	return func(_ *wire, c *conn) {
 		session(c, synth.ConnBackChannel)
 		c.Server.RPC(call, reply)
+	}
+}
+
+// backWithout returns a function in which the server sends a Call with chunks, and the Reply has none, as it must not.
+func backWithout(call synth.Call) func(*wire, *conn) {
+	return func(_ *wire, c *conn) {
+		session(c, synth.ConnBackChannel)
+		c.Server.Call(call)
+		c.Client.Ack()
+		c.Client.Reply(recallReply)
+		c.Server.Ack()
 	}
 }
 

@@ -260,6 +260,14 @@ var chunks = []Case{
 		Broken: whole(listing, synth.Readdir3Reply("a"), func(r *synth.Reply) { r.ReplyChunk = nil }), Healthy: does(listing, synth.Readdir3Reply("a")),
 	},
 	{
+		Rule: "reply-chunk-not-copied", Name: "missing, in the forward direction", AtFault: server,
+		Broken: whole(listing, synth.Readdir3Reply("a"), func(r *synth.Reply) { r.ReplyChunk = nil }), Healthy: backWithout(recall.OfferReply(mem)),
+	},
+	{
+		Rule: "write-list-not-copied", Name: "missing, in the forward direction", AtFault: server,
+		Broken: whole(read(), readReply(), func(r *synth.Reply) { r.Writes = nil }), Healthy: backWithout(recall.Offer(mem)),
+	},
+	{
 		Rule: "reply-chunk-not-copied", Name: "the Call having none", AtFault: server,
 		Broken: whole(synth.Readdir3(512), synth.Readdir3Reply("a"), func(r *synth.Reply) { r.ReplyChunk = synth.Chunk(mem) }), Healthy: does(synth.Readdir3(512), synth.Readdir3Reply("a")),
 	},

@@ -162,7 +162,6 @@ func checkMessage(cs *connState, x *txn, m *message) {
 	if m.header.Length < rpcrdma.FixedLen {
 		return
 	}
-	checkVersion1(cs, m)
 	checkSize(c, m)
 	checkBackward(c, m)
 }
@@ -173,6 +172,7 @@ func checkCall(cs *connState, x *txn, m *message) {
 		checkPlainHeader(cs, x, m)
 		return
 	}
+	noteVersionUse(cs, m)
 	if !m.guessed {
 		checkMessage(cs, x, m)
 	}
@@ -208,6 +208,7 @@ func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
 		checkPlainReply(cs, x, m, withoutCall)
 		return
 	}
+	noteVersionUse(cs, m)
 	if m.guessed {
 		noteUnreadGrant(cs, m)
 		return
@@ -238,8 +239,8 @@ func checkReply(cs *connState, x *txn, m *message, withoutCall bool) {
 	if withoutCall && (wasRepeated(cs, m.side.Other(), h.XID) || cs.doubts.guessed[m.side.Other()] && cs.answered(m.side, h.XID)) {
 		return
 	}
-	if withoutCall && (h.Proc == rpcrdma.Done || h.Proc > rpcrdma.Error) {
-		return // it was reported, and is no Reply
+	if withoutCall && (m.err != nil || h.Proc == rpcrdma.Done || h.Proc > rpcrdma.Error) {
+		return // it was reported, and is no Reply, or may be none
 	}
 	if withoutCall {
 		c.report(rule.ReplyWithoutCall, "no Call in flight has this XID")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"math/bits"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
@@ -119,16 +120,16 @@ func (c checker) checkRejection(m *message, what string, rejected record.Opt[uin
 	if wrong != "" {
 		c.report(rule.ErrorWrongCode, "%s", wrong)
 	} else {
-		c.cs.checks.versionUse[m.side].exclude(c, m.header)
+		c.cs.checks.versionUse[m.side].refuse(c, m.header)
 	}
 }
 
 // wrongCode returns what is wrong with the code and the versions that an RDMA_ERROR lists, or "", and whether it has
 // another version than the message that it rejects, whose version is vers.
 func wrongCode(cs *connState, m *message, vers uint32, broken *rule.Rule) (text string, wrongVersion bool) {
-	h := m.header
+	h, used := m.header, cs.checks.versionUse[m.side].used
 	switch {
-	case h.Err == rpcrdma.ErrChunk && broken == rule.RDMAVersion:
+	case h.Err == rpcrdma.ErrChunk && broken == rule.RDMAVersion && !cs.mayUse(m.side, vers):
 		text = fmt.Sprintf("ERR_CHUNK answers a message of version %d, but only ERR_VERS tells its sender which versions are supported", vers)
 	case h.Err != rpcrdma.ErrVers:
 	case h.VersLow > h.VersHigh:
@@ -137,58 +138,70 @@ func wrongCode(cs *connState, m *message, vers uint32, broken *rule.Rule) (text 
 		text = fmt.Sprintf("ERR_VERS rejects version %d, although it lists versions %d to %d as supported", vers, h.VersLow, h.VersHigh)
 	case h.VersHigh == 0:
 		text = "ERR_VERS lists only version 0 as supported, but versions count from 1"
-	case !cs.checks.versionUse[m.side].version1:
-	case vers == rpcrdma.Version:
-		text = "ERR_VERS rejects version 1, which this side uses itself"
-	case h.VersLow > rpcrdma.Version:
-		text = fmt.Sprintf("ERR_VERS lists the versions %d to %d as supported, but this side also uses version 1", h.VersLow, h.VersHigh)
+	case used.has(vers):
+		text = fmt.Sprintf("ERR_VERS rejects version %d, which this side uses itself", vers)
+	default:
+		if other := used.outside(h.VersLow, h.VersHigh); other != 0 {
+			text = fmt.Sprintf("ERR_VERS lists the versions %d to %d as supported, but this side also uses version %d", h.VersLow, h.VersHigh, other)
+		}
 	}
 	return text, h.Vers != vers
 }
 
-// versionUse is what a side has shown about version 1: that it uses it, or an ERR_VERS that does not list it.
-type versionUse struct {
-	version1 bool
-	excluded *excludedVersion1 // the first such ERR_VERS; nil for none
+// versions is a set of versions below 64.
+type versions uint64
+
+func (v versions) has(vers uint32) bool { return v>>vers&1 != 0 }
+
+// outside returns the lowest version in the set that is not in a range, or 0.
+func (v versions) outside(low, high uint32) uint32 {
+	if v &^= 1<<(min(high, 63)+1) - 1<<low; v == 0 {
+		return 0
+	}
+	return uint32(bits.TrailingZeros64(uint64(v)))
 }
 
-// excludedVersion1 is an ERR_VERS that does not list version 1, from a side that has not used version 1 yet.
-type excludedVersion1 struct {
+// versionUse is what a side has shown about versions: those that it uses, and an ERR_VERS before it did.
+type versionUse struct {
+	used    versions
+	refusal *refusal // the first ERR_VERS; nil for none
+}
+
+// refusal is an ERR_VERS.
+type refusal struct {
 	where     rdma.Where
 	tag       rdma.Tag // of its transaction
 	low, high uint32
 }
 
-// exclude notes an ERR_VERS, if it does not list version 1.
-func (s *versionUse) exclude(c checker, h *rpcrdma.Header) {
-	if h.Err == rpcrdma.ErrVers && h.VersLow > rpcrdma.Version && s.excluded == nil {
-		s.excluded = &excludedVersion1{c.where(), c.x.tag(partReply), h.VersLow, h.VersHigh}
+// refuse notes an ERR_VERS.
+func (s *versionUse) refuse(c checker, h *rpcrdma.Header) {
+	if h.Err == rpcrdma.ErrVers && s.refusal == nil {
+		s.refusal = &refusal{c.where(), c.x.tag(partReply), h.VersLow, h.VersHigh}
 	}
-}
-
-// use notes that the side sent a Call or Reply of version 1. The first time, it returns its earlier ERR_VERS that does
-// not list version 1, or nil.
-func (s *versionUse) use() (contradicted *excludedVersion1) {
-	if !s.version1 {
-		contradicted = s.excluded
-	}
-	s.version1 = true
-	return contradicted
 }
 
 // join adds what the side has shown on another connection.
 func (s *versionUse) join(o versionUse) {
-	s.version1, s.excluded = s.version1 || o.version1, cmp.Or(s.excluded, o.excluded)
+	s.used, s.refusal = s.used|o.used, cmp.Or(s.refusal, o.refusal)
 }
 
-// checkVersion1 reports an earlier ERR_VERS of the sender of a message, if the message contradicts it.
-func checkVersion1(cs *connState, m *message) {
-	if m.header.Vers != rpcrdma.Version || m.header.Proc == rpcrdma.Error {
+// mayUse reports whether a side has used a version, as far as its messages were read.
+func (cs *connState) mayUse(s rdma.Side, vers uint32) bool {
+	return cs.checks.versionUse[s].used.has(vers) || cs.doubts.halfRead[s]
+}
+
+// noteVersionUse notes that the sender of a message uses its version. Its earlier ERR_VERS is reported if the message contradicts it.
+func noteVersionUse(cs *connState, m *message) {
+	h, s := m.header, &cs.checks.versionUse[m.side]
+	if h.Length < rpcrdma.FixedLen || h.Proc == rpcrdma.Error || s.used.has(h.Vers) {
 		return
 	}
-	if e := cs.checks.versionUse[m.side].use(); e != nil {
+	s.used |= 1 << h.Vers
+	if e := s.refusal; e != nil && !m.guessed && (h.Vers < e.low || h.Vers > e.high) {
+		s.refusal = nil
 		x, _ := cs.table.tagged(e.tag)
-		cs.report(violation{rule: rule.ErrorWrongCode, x: x, where: e.where}, "ERR_VERS lists the versions %d to %d as supported, but this side uses version 1 in packet %s", e.low, e.high, record.PacketText(m.First.Packet))
+		cs.report(violation{rule: rule.ErrorWrongCode, x: x, where: e.where}, "ERR_VERS lists the versions %d to %d as supported, but this side uses version %d in packet %s", e.low, e.high, h.Vers, record.PacketText(m.First.Packet))
 	}
 }
 
@@ -217,7 +230,7 @@ func rejectionText(x *txn, h *rpcrdma.Header) string {
 		return ": a Long Call in which the capture shows no error"
 	case h.Err == rpcrdma.ErrChunk && len(x.memory.Segments) > 0:
 		return ": a Call with chunks in which the capture shows no error"
-	case h.Err == rpcrdma.ErrChunk:
+	case h.Err == rpcrdma.ErrChunk && x.procedure.known:
 		return ": a Call without chunks, whose Reply may have been too long"
 	}
 	return ""

@@ -40,7 +40,7 @@ func (r *sessionRules) ask() { r.asks = true }
 // checkBackward checks the form of a message in the backward direction.
 func checkBackward(c checker, m *message) {
 	h := m.header
-	if c.cs.direction(c.x.side) != backward || !c.cs.link.Setup().Handshake || h.Vers != rpcrdma.Version { // the draft is about version 1
+	if !c.hasNoChunks(h) {
 		return
 	}
 	if m.err == nil && h.HasChunks() {
@@ -49,6 +49,11 @@ func checkBackward(c checker, m *message) {
 	if h.Proc != rpcrdma.Msg && h.Proc != rpcrdma.Error {
 		c.report(rule.BackwardNotMsg, "a message in the backward direction is %v, but it must be RDMA_MSG", h.Proc)
 	}
+}
+
+// hasNoChunks reports whether a message must have no chunks: in the backward direction, of version 1.
+func (c checker) hasNoChunks(h *rpcrdma.Header) bool {
+	return c.cs.direction(c.x.side) == backward && c.cs.link.Setup().Handshake && h.Vers == rpcrdma.Version
 }
 
 // checkBackwardCall checks whether the client allowed a Call of the server, and records which

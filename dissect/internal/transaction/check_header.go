@@ -70,7 +70,7 @@ func checkHeader(c checker, m *message) {
 	case m.unknownVersion() && h.Vers == 0: // no answer can excuse it
 		c.report(rule.VersionZero, "rdma_vers is 0, but only version 1 is defined")
 		c.noteBroken(rule.RDMAVersion)
-	case m.unknownVersion() && c.cs.checks.usedVersion == record.Some(h.Vers):
+	case m.unknownVersion() && (c.cs.checks.usedVersion == record.Some(h.Vers) || m.side == c.x.side && c.cs.mayUse(m.side.Other(), h.Vers)):
 	case m.unknownVersion() && m.side != c.x.side && !c.x.call.RDMAVers.Known() && (c.x.rec.Call != nil || !c.cs.proves(rule.ReplyWithoutCall, m.side)): // its Call, whose version the capture lacks, may have the same one
 	case m.unknownVersion() && h.Vers == rpcrdma.Draft && !m.captured(): // it may have the layout of the draft
 	case m.side != c.x.side && h.Understood() && h.Proc != rpcrdma.Error && isUnderstood(c.x.call.RDMAVers) && c.x.call.RDMAVers.Or(0) != h.Vers:

@@ -35,7 +35,7 @@ type CompletedSend struct {
 func (x *txn) asked() Asked {
 	p := x.procedure
 	if !p.known && x.rec.Call == nil && len(x.rec.Operations) > 0 {
-		p = procedure{known: true, program: nfs.ProgramNFS, version: 4, procedure: nfs.ProcedureCompound}
+		p = x.assumed()
 	}
 	return Asked{p.known, p.program, p.version, p.procedure, x.gss, x.control}
 }

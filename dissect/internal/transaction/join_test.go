@@ -84,7 +84,7 @@ func remembers(s rdma.Side) *connState {
 		checks: connChecks{
 			credits:            oneOf(s, allowance),
 			invalidatedHandles: oneOf(s, invalidated{handles: map[uint32]struct{}{0xa2: {}}}),
-			backchannel:        backchannelGranted, asking: 1, persistentReported: true, usedVersion: record.Some[uint32](3), versionUse: oneOf(s, versionUse{true, &excludedVersion1{where: rdma.Where{At: at}}}), xidReused: true,
+			backchannel:        backchannelGranted, asking: 1, persistentReported: true, usedVersion: record.Some[uint32](3), versionUse: oneOf(s, versionUse{2, &refusal{where: rdma.Where{At: at}}}), xidReused: true,
 			answered: oneOf(s, record.Some(at.Time)), newestAnswered: oneOf[int64](s, 11), invalidation: st,
 		},
 		pending: waiting(s),

@@ -237,10 +237,10 @@ func (t *Table) replyRPC(x *txn, m *message) (r results) {
 	return r
 }
 
-// showsOutcome reports whether enough of a Reply was captured to say whether the RPC succeeded. A Reply that was captured
-// whole shows what any capture can show, even if it is encrypted.
+// showsOutcome reports whether a Reply shows whether the RPC succeeded. A Reply that was captured whole shows what any capture
+// can show, even if it is encrypted, unless its version is unknown.
 func showsOutcome(x *txn, m *message) bool {
-	whole := m.captured()
+	whole := m.captured() && !m.unknownVersion()
 	if whole && m.header.Proc == rpcrdma.NoMsg {
 		whole = int64(len(m.results.payload)) == rpcrdma.Length(m.header.Reply)
 	}
@@ -259,6 +259,14 @@ func (p *procedure) hasStatus() bool {
 	return p.isCompound()
 }
 
+// assumed returns the procedure of a Reply without Call on a connection with NFSv4: a COMPOUND, or a CB_COMPOUND of the server.
+func (x *txn) assumed() procedure {
+	if x.cs.direction(x.side) == record.Backward {
+		return procedure{known: true, program: nfs.ProgramCallback, version: 1, procedure: nfs.ProcedureCompound}
+	}
+	return procedure{known: true, program: nfs.ProgramNFS, version: 4, procedure: nfs.ProcedureCompound}
+}
+
 // compoundReply records the results of a COMPOUND. The operations are known from the Call. Without
 // a Call, the Reply is decoded as a COMPOUND if possible.
 func (t *Table) compoundReply(x *txn, h *rpcrdma.Header, body []byte) {
@@ -268,7 +276,8 @@ func (t *Table) compoundReply(x *txn, h *rpcrdma.Header, body []byte) {
 		}
 		return
 	}
-	m := t.readResults(nfs.ProgramNFS, 4, nfs.ProcedureCompound, h, body)
+	p := x.assumed()
+	m := t.readResults(p.program, p.version, p.procedure, h, body)
 	if m.Named && m.Count > 0 {
 		x.setStatus(4, m.Status)
 		x.named = m.AppendNames(x.named[:0])

@@ -237,7 +237,7 @@ func (b *rebuilder) place(x *txn) bool {
 		if body, plain := x.gss.Plain(readable[b.rpc.Length:]); plain {
 			p := x.procedure
 			if !p.known && x.cs.nfs4 {
-				p = procedure{known: true, program: nfs.ProgramNFS, version: 4, procedure: nfs.ProcedureCompound}
+				p = x.assumed()
 			}
 			b.message.Results(p.program, p.version, p.procedure, body, b.holes, len(readable) == len(b.base.Data))
 			for _, i := range b.message.Items {
