@@ -521,7 +521,8 @@ func (m *matcher) arrive(at uint64) {
 	e.second = b.arrived
 	for far := own - 1; best == 0 && far >= 0; far-- { // The points in between may lack the packet.
 		key = keyOn(e.key, far)
-		if b = m.buckets[key]; b.head != 0 {
+		if before, has := m.buckets[key]; has {
+			b, known = before, true
 			best, hop = m.choose(&b, e, w), far
 		}
 	}
@@ -531,7 +532,7 @@ func (m *matcher) arrive(at uint64) {
 		if e.arriving, e.copied = duplicate, true; !e.control && !e.twin {
 			h.Duplicated++
 		}
-		if b = m.buckets[keyOn(e.key, own)]; b.taken != 0 && m.ring.has(b.taken-1) {
+		if b.taken != 0 && m.ring.has(b.taken-1) {
 			t := m.ring.at(b.taken - 1)
 			e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
 		}

@@ -256,6 +256,21 @@ func TestLossWhereFramesLack(t *testing.T) {
 	}
 }
 
+// TestCopiesWhereMiddleLacks: a copy that the network made is not sent again because the point in between lacks it.
+func TestCopiesWhereMiddleLacks(t *testing.T) {
+	var ends [][]capture.Frame
+	for _, point := range []string{"client", "switch", "server"} {
+		ends = append(ends, load(t, "../../testdata/ends/roce-burst41-"+point+".pcap.zst"))
+	}
+	whole := tell(t, ends)
+	for _, from := range []int{188, 564, 940} {
+		s := tell(t, [][]capture.Frame{ends[0], slices.Delete(slices.Clone(ends[1]), from, from+150), ends[2]})
+		if s.retransmitted > whole.retransmitted || s.counts.duplicated > whole.counts.duplicated {
+			t.Errorf("without frames %d to %d: %+v, with them %+v", from+1, from+150, s, whole)
+		}
+	}
+}
+
 // harm is a way in which captures differ from what passed their points.
 type harm struct {
 	name string
