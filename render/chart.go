@@ -13,6 +13,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/claim"
+	"github.com/rdmadump/rdmadump/internal/query"
 )
 
 // chartMargin is the width of the labels on the left of all charts, so that charts of one
@@ -383,6 +384,7 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 	shown = shown[:min(len(shown), height)]
 	plot := width - chartMargin - 1
 	axis = axis.orSpan(from, to)
+	ended := map[byte]bool{} // the marks that are drawn
 	for _, handle := range order {
 		if !slices.Contains(shown, handle) {
 			continue
@@ -391,6 +393,7 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 		for i := range h.Exposures {
 			if x := &h.Exposures[i]; x.Handle == handle {
 				bar.add(x)
+				ended[endMarks[x.EndedBy]] = true
 			}
 		}
 		count := ""
@@ -401,11 +404,19 @@ func HandleChart(on Screen, h *analyze.Handles, axis Axis) error {
 	}
 	theme.ticks(&b, chartMargin, plot, axis)
 	if theme.unicode {
-		b.WriteString(theme.exposed.of("⠶") + theme.dim.of(" exposed  ") + theme.moved.of("⣿") +
-			theme.dim.of(" data moved  ✕ invalidated remotely  ○ locally  ? no Reply") + "\n")
+		b.WriteString(theme.exposed.of("⠶") + theme.dim.of(" exposed  ") + theme.moved.of("⣿") + theme.dim.of(" data moved"))
 	} else {
-		b.WriteString(theme.dim.of("= exposed  # data moved  x invalidated remotely  o locally  ? no Reply") + "\n")
+		b.WriteString(theme.dim.of("= exposed  # data moved"))
 	}
+	for _, m := range []struct {
+		end  byte
+		text string
+	}{{'x', "invalidated remotely"}, {'o', "invalidated locally"}, {'?', "no Reply"}} {
+		if ended[m.end] {
+			b.WriteString(theme.dim.of("  " + cmp.Or(theme.glyphs.marks[m.end], string(m.end)) + " " + m.text))
+		}
+	}
+	b.WriteString("\n")
 	figures(&b, h)
 	_, err := fmt.Fprintf(w, "%s\n", b.String())
 	return err
@@ -485,7 +496,7 @@ func figures(b *strings.Builder, h *analyze.Handles) {
 		{"invalidated locally: the Reply invalidated another", "", h.LocalInvExtra},
 		{"invalidated locally: the Reply invalidated none", "", h.LocalInvNoRemote},
 		{"exposed again", fmt.Sprintf(", after p50 %s", quantile(h.ReuseInterval.P50)), h.Reused},
-		{"exposed by Calls without a Reply", "", h.NeverInvalidated},
+		{"handles of Calls without a Reply", "", h.NeverInvalidated},
 	} {
 		if x.n > 0 {
 			row(x.name, fmt.Sprint(x.n)+x.after)
@@ -533,21 +544,21 @@ var statsColumns = []column{
 	{name: "NO REPLY", fields: "no_reply", right: true},
 	{name: "REPEATED", former: "RETRANSMITTED,RETR", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot},
 	{name: "P50", fields: "latency.p50_ns", right: true, foot: "P50 to SUM: latency, from Call to Reply"},
-	{name: "P90", fields: "latency.p90_ns", right: true, at: 100},
+	{name: "P90", fields: "latency.p90_ns", right: true, at: 120},
 	{name: "P99", fields: "latency.p99_ns", right: true, at: 140},
 	{name: "WORST", fields: "latency.max_ns", right: true},
 	{name: "SUM", fields: "total_ns", right: true},
-	{name: "STALLED", former: "STALL SHARE", fields: "phases.wait_ns", right: true, foot: "STALLED: part of SUM spent waiting for retransmissions, credits or other RPCs"},
-	{name: "BYTES", fields: "bytes", right: true, at: 120, foot: "BYTES: of Calls and Replies"},
+	{name: "STALLED", former: "STALL SHARE", fields: "phases.wait_ns", cell: cellOf(stalledShare), right: true, foot: "STALLED: part of SUM spent waiting for retransmissions, credits or other RPCs"},
+	{name: "BYTES", fields: "bytes", right: true, at: 100, foot: "BYTES: of Calls and Replies"},
 	{name: "CALL BYTES", fields: "call_bytes", total: func(r any) any { return int(r.(*analyze.Stats).CallBytes.Total()) }, right: true, wide: true},
-	{name: "CALL BYTES SHORT/CHUNKED/LONG", former: "CALL S/C/L", fields: "call_bytes.short call_bytes.chunked call_bytes.long", wide: true},
+	{name: "CALL BYTES SHORT/CHUNKED/LONG", former: "CALL S/C/L", fields: "call_bytes.short call_bytes.chunked call_bytes.long", cell: cellOf(func(s *analyze.Stats) string { return forms(s.CallBytes) }), wide: true},
 	{name: "REPLY BYTES", fields: "reply_bytes", total: func(r any) any { return int(r.(*analyze.Stats).ReplyBytes.Total()) }, right: true, wide: true},
-	{name: "REPLY BYTES SHORT/CHUNKED/LONG", former: "REPLY S/C/L", fields: "reply_bytes.short reply_bytes.chunked reply_bytes.long", wide: true},
-	{name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", at: 140, some: true},
+	{name: "REPLY BYTES SHORT/CHUNKED/LONG", former: "REPLY S/C/L", fields: "reply_bytes.short reply_bytes.chunked reply_bytes.long", cell: cellOf(func(s *analyze.Stats) string { return forms(s.ReplyBytes) }), wide: true},
+	{name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", cell: cellOf(placeShares), at: 140, some: true},
 	{name: "LATENCY", former: "HISTOGRAM", at: 180},
-	{name: "PROVEN CLIENT/NETWORK/SERVER/REST", former: "PROVEN", fields: "shares.client_min_ns shares.network_min_ns shares.server_min_ns shares.server_max_ns", wide: true},
+	{name: "PROVEN CLIENT/NETWORK/SERVER/REST", former: "PROVEN", fields: "shares.client_min_ns shares.network_min_ns shares.server_min_ns shares.server_max_ns", cell: cellOf(provenShares), wide: true},
 	{name: "CONGESTED", fields: "congested", right: true, wide: true},
-	{name: "IN READS/IN WRITES/STALLED/REST", former: "READ/WRITE/STALL/REST", fields: "read=phases.read_ns write=phases.write_ns stall=phases.wait_ns wait=phases.wait_ns", wide: true},
+	{name: "IN READS/IN WRITES/STALLED/REST", former: "READ/WRITE/STALL/REST", fields: "read=phases.read_ns write=phases.write_ns stall=phases.wait_ns wait=phases.wait_ns", cell: cellOf(phaseShares), wide: true},
 	{name: "RPCS WITH CHUNKS", former: "WITH CHUNKS", fields: "explicit_rdma", right: true, wide: true},
 	{name: "WOULD FIT 64K", former: "FIT 64K", fields: "fits_inline_at", total: func(r any) any { return r.(*analyze.Stats).FitsInlineAt["65536"] }, right: true, wide: true},
 }
@@ -600,7 +611,7 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			theme.number(int64(s.Congested)).in(theme.warn),
 			{text: phaseShares(s)},
 			{text: fmt.Sprint(s.ExplicitRDMA)},
-			{text: inlineShare(s)},
+			theme.number(int64(s.FitsInlineAt["65536"])),
 		}); err != nil {
 			return err
 		}
@@ -643,6 +654,11 @@ var asciiLevels = strings.Split(" ,:-=+*%#", "")
 // forms returns the number of bytes by form.
 func forms(f analyze.Forms) string {
 	return Size(f.Short) + "/" + Size(f.Chunked) + "/" + Size(f.Long)
+}
+
+// cellOf makes a function for column.cell.
+func cellOf[T any](text func(T) string) func(any) any {
+	return func(r any) any { return text(r.(T)) }
 }
 
 // shareOf returns parts of a time as percentages of it, with slashes between them.
@@ -702,15 +718,6 @@ func some(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// inlineShare returns the percentage of RPCs with chunks that would have needed none with an
-// inline threshold of 64 KiB.
-func inlineShare(s *analyze.Stats) string {
-	if s.ExplicitRDMA == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%d%%", s.FitsInlineAt["65536"]*100/s.ExplicitRDMA)
-}
-
 // ConnectionDetail writes all facts about one connection, one on each line.
 func ConnectionDetail(to Screen, c *record.Connection, start record.Time) error {
 	theme := to.Theme
@@ -725,7 +732,7 @@ func ConnectionDetail(to Screen, c *record.Connection, start record.Time) error 
 	}
 	row("client", "%s", endpoint(c.Client))
 	row("server", "%s", endpoint(c.Server))
-	if pair := qpns(c); pair != "" {
+	if pair := query.QPNs(c); pair != "" {
 		row("queue pairs", "%s", pair)
 	}
 	row("handshake", "%s", c.Handshake)
@@ -771,7 +778,7 @@ func ConnectionDetail(to Screen, c *record.Connection, start record.Time) error 
 	from := func(n int64, of record.FromPair) string { // a number of packets, and of each side's if they are known
 		text := field.Count(n)
 		if n > 0 && of.FromClient+of.FromServer == n {
-			text += fmt.Sprintf(" (client %d, server %d)", of.FromClient, of.FromServer)
+			text += fmt.Sprintf(" (client %s, server %s)", field.Count(of.FromClient), field.Count(of.FromServer))
 		}
 		return text
 	}
@@ -801,7 +808,7 @@ func pathDetail(p *record.ConnectionPath, row func(name, format string, args ...
 		}[at])
 	}
 	for _, end := range p.Point.NotAt {
-		row("not captured at", "the %s: its packets came out of order", end)
+		row("captured", "not at the %s: its packets came out of order", end)
 	}
 	for _, way := range []struct {
 		name  string

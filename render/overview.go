@@ -676,6 +676,7 @@ func (v *overview) traffic() {
 		lost += n.Lost
 	}
 	words := []string{text + field.Count(h.Packets) + " " + record.Noun(h.Packets, "packet")}
+	alone := min(h.Damaged, v.Summary.SelectedDamaged.Or(v.Summary.ICRCBadUnassigned)) // no problem is about them
 	for _, c := range []struct {
 		n     int64
 		words string
@@ -684,7 +685,8 @@ func (v *overview) traffic() {
 		{lost, "lost"},
 		{h.NotCaptured, "missing"},
 		{h.OutOfOrder, "out of order"},
-		{h.Damaged, "damaged"},
+		{h.Damaged - alone, "damaged"},
+		{alone, "of no connection"},
 		{h.Naks, record.Noun(h.Naks, "NAK")},
 		{h.RNRNaks, record.Noun(h.RNRNaks, "RNR NAK")},
 		{h.CongestionMarks, "marked (CE)"},

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math/bits"
@@ -24,7 +25,7 @@ var ratesColumns = []column{
 	{name: "CE", fields: "ce", right: true, at: 200},
 	{name: "CNP", fields: "cnp", right: true, at: 200},
 	{name: "PAUSES", fields: "pauses", right: true, at: 200},
-	{name: "RTT SERVER", fields: "shortest=round_trips.min_ns longest=round_trips.max_ns", right: true, wide: true},
+	{name: "RTT SERVER", fields: "shortest=round_trips.min_ns longest=round_trips.max_ns", cell: cellOf(tripsOf), right: true, wide: true},
 	{name: "TO SERVER", fields: "bytes_to_server", right: true, at: 180},
 	{name: "TO CLIENT", fields: "bytes_to_client", right: true, at: 180},
 	{name: "DATA PER S", former: "BYTES PER S", fields: "bytes_per_s bytes_read bytes_written", right: true, foot: "DATA PER S: file data of READ and WRITE"},
@@ -32,7 +33,7 @@ var ratesColumns = []column{
 	{name: "P90", fields: "latency.p90_ns", right: true, at: 180},
 	{name: "P99", fields: "latency.p99_ns", right: true, at: 200},
 	{name: "WORST", fields: "latency.max_ns", right: true},
-	{name: "IN FLIGHT", fields: "mean=in_flight.mean peak=in_flight.peak", right: true, at: 100, foot: "IN FLIGHT: mean/most Calls without their Reply yet"},
+	{name: "IN FLIGHT", fields: "mean=in_flight.mean peak=in_flight.peak", cell: cellOf(inFlight), right: true, at: 100, foot: "IN FLIGHT: mean/most Calls without their Reply yet"},
 	{name: "CREDITS", fields: "credits", right: true, at: 180},
 	{name: "BAR", former: "RATE", at: 80, foot: "BAR: of RPCS"},
 	{name: "LATENCY MAP", at: 140, foot: "LATENCY MAP: short latencies on the left (logarithmic), darker for more RPCs"},
@@ -85,17 +86,12 @@ func Rates(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 			theme.number(r.CE.Or(0)).in(theme.warn),
 			theme.number(r.CNP.Or(0)).in(theme.warn),
 			theme.number(r.Pauses.Or(0)).in(theme.warn),
-			{text: known(r.RoundTrips, theme.none(), func(t analyze.Trips) string { return field.Brief(t.MinNS) + "/" + field.Brief(t.MaxNS) })},
+			{text: cmp.Or(tripsOf(r), theme.none())},
 			theme.bytes(r.BytesToServer),
 			theme.bytes(r.BytesToClient),
 			theme.bytes(r.BytesPerS),
 			p50, p90, p99, worst,
-			{text: known(r.InFlight, "?", func(l analyze.Level) string {
-				if l.Peak == 0 {
-					return theme.none()
-				}
-				return fmt.Sprintf("%.1f/%d", l.Mean, l.Peak)
-			})},
+			{text: cmp.Or(inFlight(r), theme.none())},
 			{text: known(r.Credits, theme.none(), func(n int) string { return fmt.Sprint(n) })},
 			{text: theme.bar(r.RPCs, most, rateCells), ink: theme.flight},
 			{text: heat.row(theme, r), ink: theme.moved},
@@ -172,4 +168,19 @@ func (h heat) row(t *Theme, r *analyze.Rate) string {
 		b.WriteString(shades[(bits.Len32(n)*(len(shades)-1)+scale-1)/scale])
 	}
 	return strings.TrimRight(b.String(), " ")
+}
+
+// tripsOf returns the shortest and the longest round trip to the server, or nothing if there is none.
+func tripsOf(r *analyze.Rate) string {
+	return known(r.RoundTrips, "", func(t analyze.Trips) string { return field.Brief(t.MinNS) + "/" + field.Brief(t.MaxNS) })
+}
+
+// inFlight returns the mean and the largest number of Calls that wait for their Replies, a question mark if it is unknown, or nothing if there are none.
+func inFlight(r *analyze.Rate) string {
+	return known(r.InFlight, "?", func(l analyze.Level) string {
+		if l.Peak == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%.1f/%d", l.Mean, l.Peak)
+	})
 }

@@ -14,12 +14,12 @@ var operationColumns = []column{
 	{name: "TIME", fields: "sent", right: true, usual: 11},
 	{name: "CONN", fields: "connection", right: true},
 	{name: "KIND", fields: "kind", usual: 10},
-	{name: "ISSUED BY", former: "REQUESTED BY,FROM,SIDE", fields: "side", usual: 6, at: 100},
+	{name: "BY", former: "ISSUED BY,REQUESTED BY,FROM,SIDE", fields: "side", usual: 6},
 	{name: "HANDLE", fields: "handle", at: 100, usual: 10},
 	{name: "OFFSET", fields: "offset", at: 180, usual: 18},
-	{name: "BYTES", fields: "bytes", right: true, usual: 7},
+	{name: "BYTES", fields: "bytes", cell: cellOf(bytesOf), right: true, usual: 7},
 	{
-		name: "DELIVERED AFTER", former: "TO DELIVERY", fields: "delivered=delivered", right: true, at: 140, usual: 8, foot: "DELIVERED AFTER: until the receiver had all of it",
+		name: "DELIVERED AFTER", former: "TO DELIVERY", fields: "delivered", cell: cellOf(deliveredAfter), right: true, at: 140, usual: 8, foot: "DELIVERED AFTER: until the receiver had all of it",
 		signs: []sign{{"-", "= one packet"}, {"?", "= not captured"}},
 	},
 	{
@@ -27,7 +27,7 @@ var operationColumns = []column{
 		signs: []sign{{"?", "= not captured"}},
 	},
 	{name: "REPEATED", former: "RETRANSMITTED,RETR", fields: "retransmitted", right: true, at: 140, foot: "REPEATED: retransmitted packets"},
-	{name: "STALL TIME", former: "STALLED", fields: "stalled_ns", right: true, usual: 8, foot: "STALL TIME: of it, waits of 1 ms or more for a retransmission"},
+	{name: "STALL", former: "STALL TIME,STALLED", fields: "stalled_ns", right: true, usual: 8, foot: "STALL: of it, waits of 1 ms or more for a retransmission"},
 	{name: "RPC", fields: "transaction", right: true, at: 100, usual: 5},
 	{name: "STATUS", fields: "status", usual: 10},
 }
@@ -55,12 +55,7 @@ func (t *Text) Operation(r *record.RDMAOperation) error {
 		cell{text: known(r.Handle, "", record.Hex32.String)},
 		cell{text: known(r.Offset, "", record.Hex64.String)},
 		cell{text: bytesOf(r)},
-		cell{text: known(r.Delivered, "?", func(at record.Time) string {
-			if at == r.Sent { // The capture shows one packet, at one point.
-				return "-"
-			}
-			return field.Brief(at.Sub(r.Sent))
-		})},
+		cell{text: deliveredAfter(r)},
 		cell{text: known(r.LatencyNS, "?", field.Brief)},
 		t.theme.number(r.Retransmitted),
 		t.theme.time(r.StalledNS).in(t.theme.warn),
@@ -68,6 +63,16 @@ func (t *Text) Operation(r *record.RDMAOperation) error {
 		cell{text: status, ink: shade},
 	)
 	return t.row(operationColumns)
+}
+
+// deliveredAfter returns how long it took until the receiver had all of it.
+func deliveredAfter(r *record.RDMAOperation) string {
+	return known(r.Delivered, "?", func(at record.Time) string {
+		if at == r.Sent { // The capture shows one packet, at one point.
+			return "-"
+		}
+		return field.Brief(at.Sub(r.Sent))
+	})
 }
 
 // bytesOf returns how many bytes an operation moved, and how many its request asked for if it moved fewer.

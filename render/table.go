@@ -14,7 +14,9 @@ type column struct {
 	name   string
 	fields string // fields that its cells show, as columnFields reads them; empty if they show none
 	// total returns the number that its cells show if the field is an object; nil if it is not. -o csv has no such column.
-	total   func(record any) any
+	total func(record any) any
+	// cell returns the text of its cells, if filters cannot make it from the first field; nil if they can.
+	cell    func(record any) any
 	scale   string // range of values that the heading shows after the name
 	right   bool   // aligned to the right, because it contains numbers
 	flex    bool   // takes the width that the other columns leave
@@ -406,8 +408,9 @@ func (t *table) choose() {
 	}
 	t.order = nil
 	for _, name := range t.theme.columns {
+		named := slices.ContainsFunc(t.columns, func(c column) bool { return strings.EqualFold(c.name, name) })
 		for i, c := range t.columns {
-			if c.called(name) && !slices.Contains(t.order, i) {
+			if (strings.EqualFold(c.name, name) || !named && c.called(name)) && !slices.Contains(t.order, i) {
 				t.order = append(t.order, i)
 			}
 		}

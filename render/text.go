@@ -165,7 +165,7 @@ func (t *Text) Transaction(r *record.Transaction) error {
 		cell{text: query.Forms(r)},
 		cell{text: moved(read)},
 		cell{text: moved(written)},
-		cell{text: credits(r)},
+		cell{text: query.Credits(r)},
 		cell{text: known(r.Invalidation, "", func(i record.Invalidation) string { return i.Handle.String() }), ink: t.theme.dim},
 		cell{text: some(int64(len(r.NotInvalidated)))},
 		cell{text: Latency(r)},
@@ -237,50 +237,6 @@ func moved(n int64) string {
 		return ""
 	}
 	return Size(n)
-}
-
-// credits returns the number of credits that the Call requested and the Reply granted.
-func credits(r *record.Transaction) string {
-	requested, granted := "-", "-"
-	if r.Call != nil {
-		requested = known(r.Call.Credits, "-", number)
-	}
-	if r.Reply != nil {
-		granted = known(r.Reply.Credits, "-", number)
-	}
-	return requested + "/" + granted
-}
-
-// remoteInvalidation returns whether both sides of a connection announced support for remote
-// invalidation, or which of them did.
-func remoteInvalidation(c *record.Connection) string {
-	agreed, known := c.RemoteInvalidation.Get()
-	client, server := c.PrivateData.Client, c.PrivateData.Server
-	switch {
-	case c.UpperLayer != "rpcrdma":
-		return ""
-	case !known:
-		return "?"
-	case agreed:
-		return "yes"
-	case client != nil && client.RemoteInvalidation:
-		return "client only"
-	case server != nil && server.RemoteInvalidation:
-		return "server only"
-	}
-	return "no"
-}
-
-// announced returns the sides that announced support for remote invalidation.
-func announced(c *record.Connection) string {
-	switch text := remoteInvalidation(c); text {
-	case "yes":
-		return "both"
-	case "no":
-		return "neither"
-	default:
-		return strings.TrimSuffix(text, " only")
-	}
 }
 
 // AtMost is the mark before a time that is only an upper bound.
@@ -363,7 +319,7 @@ func (t *Text) Connections(list []*record.Connection) error {
 		sum.Path.Late.FromClient += r.Path.Late.FromClient + r.Path.Late.FromServer
 		lives = append(lives, r.Last.Sub(r.First))
 		for i, way := range []record.Opt[record.RoundTrips]{r.Path.RoundTrips.ToServer, r.Path.RoundTrips.ToClient} {
-			if trip, known := way.Get(); known && trip.Count >= leastP50 {
+			if trip, known := way.Get(); known && trip.Count >= query.LeastTrips {
 				trips[i] = append(trips[i], trip.P50NS)
 			}
 		}
@@ -389,14 +345,14 @@ func (t *Text) Connections(list []*record.Connection) error {
 		cell{text: r.Transport},
 		cell{text: r.Client.Address.Or("?"), tail: true},
 		cell{text: endpoint(r.Server), tail: true},
-		cell{text: qpns(r)},
+		cell{text: query.QPNs(r)},
 		cell{text: r.UpperLayer, ink: t.theme.key},
 		t.theme.number(sum.RPCs),
 		t.theme.number(sum.Transactions),
 		cell{text: known(r.PathMTU, "", strconv.Itoa)},
-		cell{text: inlineThresholds(r)},
-		cell{text: announced(r)},
-		cell{text: inUse(r)},
+		cell{text: query.InlineThresholds(r)},
+		cell{text: query.InvalidationAnnounced(r)},
+		cell{text: query.InFlight(r)},
 		middle(trips[0]), middle(trips[1]),
 		t.theme.number(sum.Packets),
 		t.theme.number(sum.Retransmitted).in(t.theme.warn),
@@ -405,7 +361,7 @@ func (t *Text) Connections(list []*record.Connection) error {
 		t.theme.number(sum.Naks),
 		t.theme.number(sum.RNRNaks),
 		t.theme.number(sum.Path.Late.FromClient),
-		cell{text: cmp.Or(congestion(&sum), t.theme.none()), ink: t.theme.warn},
+		cell{text: cmp.Or(query.Congestion(&sum), t.theme.none()), ink: t.theme.warn},
 		middle(lives),
 		closed,
 	)
@@ -418,16 +374,8 @@ func (t *Text) Connections(list []*record.Connection) error {
 // AlikeKey is what connections have in common that are one row: all that a row tells of them beside sums.
 func AlikeKey(r *record.Connection) string {
 	end, _ := r.Ended.Get()
-	return fmt.Sprintln(r.Transport, r.Client.Address.Or("?"), endpoint(r.Server), r.UpperLayer, r.EndWords(), inUse(r), end.OutstandingCalls > 0, r.RPCs > 0, r.Transactions > 0,
+	return fmt.Sprintln(r.Transport, r.Client.Address.Or("?"), endpoint(r.Server), r.UpperLayer, r.EndWords(), query.InFlight(r), end.OutstandingCalls > 0, r.RPCs > 0, r.Transactions > 0,
 		r.Retransmitted > 0, r.NotCaptured > 0, r.Naks > 0, r.RNRNaks > 0, r.CongestionMarks+r.CNPs > 0)
-}
-
-// congestion returns the numbers of packets that signal congestion, or nothing if there are none.
-func congestion(r *record.Connection) string {
-	if r.CongestionMarks+r.CNPs == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d/%d", r.CongestionMarks, r.CNPs)
 }
 
 // endpoint returns the address and port of an end of a connection.
@@ -442,39 +390,6 @@ func endpoint(e record.Endpoint) string {
 	}
 	return s + ":" + strconv.Itoa(int(port))
 }
-
-// inlineThresholds returns the inline thresholds of a connection, or nothing if it has none.
-func inlineThresholds(r *record.Connection) string {
-	return known(r.InlineThreshold, "", func(t record.InlineThresholds) string {
-		return fmt.Sprintf("%d/%d", t.ClientToServer, t.ServerToClient)
-	})
-}
-
-// inUse returns the largest number of Calls that were outstanding at once, and the credits that were granted.
-func inUse(r *record.Connection) string {
-	credits, isRPC := r.Credits.Get()
-	if !isRPC {
-		return ""
-	}
-	peak := known(credits.Forward.PeakInFlight, "?", strconv.Itoa)
-	if isPlain(r.Transport) {
-		return peak
-	}
-	return peak + " of " + known(credits.Forward.Granted, "?", number)
-}
-
-// isPlain reports whether a transport carries RPC without RDMA.
-func isPlain(transport string) bool { return transport == "TCP" || transport == "UDP" }
-
-// qpns returns the numbers of both queue pairs, or nothing for a transport that has none.
-func qpns(r *record.Connection) string {
-	if r.Transport == "iWARP" || isPlain(r.Transport) {
-		return ""
-	}
-	return qpn(r.Client) + ">" + qpn(r.Server)
-}
-
-func qpn(e record.Endpoint) string { return known(e.QPN, "?", record.Hex24.String) }
 
 func yesNo(v bool) string {
 	if v {

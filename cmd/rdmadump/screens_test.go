@@ -260,7 +260,7 @@ func TestProblemOfOneClient(t *testing.T) {
 	}
 }
 
-// TestPrintedCommands: each command that overview and problems print works, shows something, and prints at most 60 lines.
+// TestPrintedCommands: each command that a screen prints works and shows something. Those of overview and problems print at most 60 lines.
 func TestPrintedCommands(t *testing.T) {
 	list := storyScreens(t)
 	for _, path := range testkit.Short(t, allCaptures(t)) {
@@ -268,6 +268,34 @@ func TestPrintedCommands(t *testing.T) {
 	}
 	n := 0
 	done := map[string]bool{}
+	screens := []string{
+		"stats", "stats --every 1s", "connections", "connections --timeline", "files", "rdma --top 3", "rdma --by kind", "tasks", "check", "network", "--top 3",
+		"--top 3 -Y|latency > 1ms",
+	}
+	for name, args := range storyScreens(t) {
+		for _, screen := range screens {
+			if name == "an empty file" {
+				continue
+			}
+			words, filter, _ := strings.Cut(screen, "|")
+			typed := strings.Fields(words)
+			if filter != "" {
+				typed = append(typed, filter)
+			}
+			lines, _ := screenOf(t, slices.Concat(typed, []string{"--width", "160"}, args)...)
+			for _, next := range printedCommands(lines) {
+				if done[next] {
+					continue
+				}
+				done[next] = true
+				n++
+				shown, code := screenOf(t, append(shellWords(next), "--width", "100")...)
+				if code != command.ExitOK && code != command.ExitFound && code != command.ExitBroken || len(shown) < 2 {
+					t.Errorf("%s, %s: exit status %d of %s, %d lines", name, screen, code, next, len(shown))
+				}
+			}
+		}
+	}
 	for name, args := range list {
 		var suggested []string
 		broken := command.ExitOK
@@ -295,7 +323,7 @@ func TestPrintedCommands(t *testing.T) {
 			}
 		}
 	}
-	if n < 40 {
+	if n < 140 {
 		t.Errorf("only %d commands", n)
 	}
 	t.Logf("%d commands", n)

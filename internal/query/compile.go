@@ -439,6 +439,11 @@ func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(an
 	case lit.kind == isBytes && f.Type != "bytes":
 		panic(c.wrong(lit.from, lit.to, "%s", lit.why))
 	}
+	if lit.kind == isText && strings.Contains(". · - ?", lit.text) && len(lit.text) > 0 && (op == "==" || op == "!=") { // of cells: zero, none or unknown
+		return func(v any) bool {
+			return v == nil || v == "" || lit.text == v || strings.Contains(".·", lit.text) && v == 0
+		}, f.shown != nil
+	}
 	return c.ofType(o, op, lit)
 }
 
@@ -518,7 +523,7 @@ var fieldTypes = map[string]fieldType{
 	"hex":      {[]literalKind{isNumber, isSize}, parseNumber, "%[1]s is a number, such as 0x4cc9dbf7; %[2]s is not", notDuration},
 	"duration": {[]literalKind{isDuration, isNumber}, parseDuration, "%[1]s is a duration, such as 5ms, 20us or 1.5s; %[2]s is not", nil},
 	"time":     {[]literalKind{isTime}, parseTime, "%[1]s is a time, such as 2026-11-21T05:20:00Z; frame.time_relative has the seconds since the start, as in frame.time_relative > 7.5", nil},
-	"object":   {[]literalKind{isNumber, isSize}, nil, "", nil},
+	"object":   {[]literalKind{isNumber, isSize}, parseSize, "", nil},
 }
 
 var notDuration = map[literalKind]string{isDuration: "%[2]s is a duration, but %[1]s is a number"}
@@ -547,16 +552,23 @@ func (c *compiler) ofType(o *operand, op string, lit *literal) (accepts func(any
 	case f.Type == "bool":
 		truths := map[string]bool{"true": true, "yes": true, "1": true, "false": false, "no": false, "0": false}
 		wanted, ok := truths[strings.ToLower(lit.text)]
+		if !ok && f.shown != nil && words {
+			return c.asText(o, op, lit), true
+		}
 		if !ok || op != "==" && op != "!=" {
 			panic(c.wrong(lit.from, lit.to, "%s is true or false", o.path))
 		}
 		return func(v any) bool { return v == wanted }, false
 	case !known:
 		return c.asText(o, op, lit), f.shown != nil && canonical(f, lit.text) == "" // The value that tables show counts if the field has no such value.
-	case f.shown != nil && (words || f.Type == "object"):
+	case f.shown != nil && (words || f.Type == "object" || f.Type == "time" && lit.kind == isDuration):
 		return c.asText(o, op, lit), true
 	}
-	panic(c.wrong(lit.from, lit.to, cmp.Or(kind.instead[lit.kind], kind.wrong), o.path, typed))
+	wrong := cmp.Or(kind.instead[lit.kind], kind.wrong)
+	if f.Type == "time" && !c.fields.Has("frame.time_relative") {
+		wrong = "%[1]s is a time, such as 2026-11-21T05:20:00Z; --from and --to take seconds since the start"
+	}
+	panic(c.wrong(lit.from, lit.to, wrong, o.path, typed))
 }
 
 // drawnAs returns a function that reports whether tables show a duration or a number of bytes as the literal, which is rounded.
@@ -584,7 +596,7 @@ func canonical(f *Field, word string) string {
 		return real
 	}
 	for _, v := range f.Values {
-		if strings.EqualFold(v, word) {
+		if strings.EqualFold(v, strings.ReplaceAll(word, " ", "_")) || strings.EqualFold(v, word) { // RDMA Read is rdma_read in records
 			return v
 		}
 	}
@@ -595,6 +607,9 @@ func canonical(f *Field, word string) string {
 func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 	f, ordered := o.field, orders[op]
 	typed, wanted := string(c.source[lit.from:lit.to]), lit.text
+	if f.outcomes != nil {
+		wanted = strings.TrimSuffix(wanted, " !") // the column STATUS marks findings
+	}
 	switch lit.kind {
 	case isNet, isAddress:
 		network := lit.net
@@ -623,11 +638,11 @@ func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 	}
 	equality := op == "==" || op == "!="
 	if f.shown == nil && len(f.Values) > 0 && equality {
-		if wanted = canonical(f, lit.text); wanted == "" {
+		if wanted = canonical(f, wanted); wanted == "" {
 			c.unknownValue(o, lit, f.Values)
 			return nil
 		}
-	} else if real := canonical(f, lit.text); real != "" {
+	} else if real := canonical(f, wanted); real != "" {
 		wanted = real
 	} else if f.outcomes != nil && equality && !endsInDigit(wanted) && !c.possible(f, wanted) {
 		c.unknownValue(o, lit, f.outcomes())

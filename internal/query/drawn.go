@@ -130,9 +130,9 @@ var ofTransactions = []drawnField{
 	shown("call", func(r *record.Transaction) any { return payloadOf(r.Call) }, "call-bytes"),
 	shown("reply", func(r *record.Transaction) any { return payloadOf(r.Reply) }, "reply-bytes"),
 	shown[*record.Transaction]("reply.credits", nil, "granted"),
-	shown[*record.Transaction]("call.credits", nil, "credits", "credits-requested/granted"),
+	shown("call.credits", func(r *record.Transaction) any { return Credits(r) }, "credits", "credits-requested/granted"),
 	shown[*record.Transaction]("invalidation.handle", nil, "invalidated"),
-	shown[*record.Transaction]("not_invalidated", nil, "not-invalidated"),
+	added("not_invalidated_count", "number", "Number of handles that the Reply could have invalidated remotely and did not.", func(r *record.Transaction) any { return len(r.NotInvalidated) }, "not-invalidated"),
 }
 
 var ofConnections = []drawnField{
@@ -140,7 +140,7 @@ var ofConnections = []drawnField{
 		c := r.(*record.Connection)
 		return []any{c.Client.Address.Any(), c.Server.Address.Any()}
 	}},
-	{Field{Path: "qpn", Type: "hex", List: true, Doc: "Queue pair numbers of both ends."}, func(r any) any {
+	{Field{Path: "qpn", Type: "hex", List: true, Doc: "Queue pair numbers of both ends.", shown: func(r any) any { return QPNs(r.(*record.Connection)) }}, func(r any) any {
 		c := r.(*record.Connection)
 		var list []any
 		for _, e := range []record.Endpoint{c.Client, c.Server} {
@@ -159,11 +159,14 @@ var ofConnections = []drawnField{
 	shown[*record.Connection]("naks", nil, "nak"),
 	shown[*record.Connection]("path.congestion.dscp", nil, "dscp", "ip.dsfield.dscp"),
 	shown[*record.Connection]("rnr_naks", nil, "rnr", "rnr-naks"),
-	shown[*record.Connection]("remote_invalidation", nil, "remote-inv", "invalidation-announced-by"),
-	shown[*record.Connection]("credits.forward.peak_in_flight", nil, "in-flight"),
-	shown[*record.Connection]("inline_threshold.client_to_server", nil, "inline"),
-	shown[*record.Connection]("path.round_trips.to_server.p50_ns", nil, "rtt-server"),
-	shown[*record.Connection]("path.round_trips.to_client.p50_ns", nil, "rtt-client"),
+	shown("remote_invalidation", func(r *record.Connection) any { return InvalidationAnnounced(r) }, "remote-inv", "invalidation-announced-by"),
+	shown("credits.forward.peak_in_flight", func(r *record.Connection) any { return InFlight(r) }, "in-flight"),
+	shown("inline_threshold.client_to_server", func(r *record.Connection) any { return InlineThresholds(r) }, "inline", "inline-to-server/to-client"),
+	shown("congestion_marks", func(r *record.Connection) any { return Congestion(r) }, "ce-marks/cnps"),
+	shown("path.late", func(r *record.Connection) any { return int(r.Path.Late.FromClient + r.Path.Late.FromServer) }, "late"),
+	added("life", "duration", "Time from the first packet of the connection to its last one, in nanoseconds.", func(r *record.Connection) any { return int(r.Last.Sub(r.First)) }),
+	shown("path.round_trips.to_server.p50_ns", func(r *record.Connection) any { return trip(r.Path.RoundTrips.ToServer) }, "rtt-server"),
+	shown("path.round_trips.to_client.p50_ns", func(r *record.Connection) any { return trip(r.Path.RoundTrips.ToClient) }, "rtt-client"),
 	shown[*record.Connection]("path_mtu", nil, "mtu"),
 	shown[*record.Connection]("not_captured", nil, "missed", "not-captured"),
 }
@@ -367,4 +370,92 @@ func endpointOf(e record.Endpoint) any {
 		list = append(list, net.JoinHostPort(address, strconv.Itoa(int(port))))
 	}
 	return list
+}
+
+// Credits returns the number of credits that the Call requested and the Reply granted.
+func Credits(r *record.Transaction) string {
+	requested, granted := "-", "-"
+	if r.Call != nil {
+		requested = textOr(r.Call.Credits, "-")
+	}
+	if r.Reply != nil {
+		granted = textOr(r.Reply.Credits, "-")
+	}
+	return requested + "/" + granted
+}
+
+// textOr returns the text of a value, or another one if the value is unknown.
+func textOr[T any](v record.Opt[T], otherwise string) string {
+	if known, is := v.Get(); is {
+		return fmt.Sprint(known)
+	}
+	return otherwise
+}
+
+// InvalidationAnnounced returns the sides of a connection that announced support for remote invalidation.
+func InvalidationAnnounced(c *record.Connection) string {
+	agreed, known := c.RemoteInvalidation.Get()
+	client, server := c.PrivateData.Client, c.PrivateData.Server
+	switch {
+	case c.UpperLayer != "rpcrdma":
+		return ""
+	case !known:
+		return "?"
+	case agreed:
+		return "both"
+	case client != nil && client.RemoteInvalidation:
+		return "client"
+	case server != nil && server.RemoteInvalidation:
+		return "server"
+	}
+	return "neither"
+}
+
+// Congestion returns the numbers of packets that signal congestion, or nothing if there are none.
+func Congestion(r *record.Connection) string {
+	if r.CongestionMarks+r.CNPs == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", r.CongestionMarks, r.CNPs)
+}
+
+// InlineThresholds returns the inline thresholds of a connection, or nothing if it has none.
+func InlineThresholds(r *record.Connection) string {
+	t, known := r.InlineThreshold.Get()
+	if !known {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", t.ClientToServer, t.ServerToClient)
+}
+
+// InFlight returns the largest number of Calls that were outstanding at once, and the credits that were granted.
+func InFlight(r *record.Connection) string {
+	credits, isRPC := r.Credits.Get()
+	if !isRPC {
+		return ""
+	}
+	peak := textOr(credits.Forward.PeakInFlight, "?")
+	if r.Transport == "TCP" || r.Transport == "UDP" {
+		return peak
+	}
+	return peak + " of " + textOr(credits.Forward.Granted, "?")
+}
+
+// QPNs returns the numbers of both queue pairs, or nothing for a transport that has none.
+func QPNs(r *record.Connection) string {
+	if r.Transport == "iWARP" || r.Transport == "TCP" || r.Transport == "UDP" {
+		return ""
+	}
+	return textOr(r.Client.QPN, "?") + ">" + textOr(r.Server.QPN, "?")
+}
+
+// LeastTrips is the number of round trips from which on tables show their median.
+const LeastTrips = 3
+
+// trip returns the median of round trips, or nothing if they are too few.
+func trip(v record.Opt[record.RoundTrips]) string {
+	if trips, known := v.Get(); known && trips.Count >= LeastTrips {
+		return field.Brief(trips.P50NS)
+	}
+	return ""
 }

@@ -76,8 +76,8 @@ func New[T any](of string, headings ...Heading) Fields {
 }
 
 // A Heading is a column heading that names a field, in lower case with hyphens
-// for spaces. Value, if it is not nil, returns the number that the column shows of
-// a field that is an object.
+// for spaces. Value, if it is not nil, returns what the column shows: the number of
+// a field that is an object, or the text of its cells.
 type Heading struct {
 	Name, Path string
 	Value      func(record any) any
@@ -173,7 +173,9 @@ func (f *recordFields) draw(drawn []drawnField) {
 		switch {
 		case i >= 0:
 			f.list[i].Aliases = append(slices.Clone(f.list[i].Aliases), d.Aliases...)
-			f.list[i].shown, f.list[i].outcomes, f.list[i].raw = d.shown, d.outcomes, d.raw
+			if d.shown != nil || d.outcomes != nil || d.raw != nil { // Some only add names.
+				f.list[i].shown, f.list[i].outcomes, f.list[i].raw = d.shown, d.outcomes, d.raw
+			}
 		case d.get != nil:
 			d.Drawn = true
 			f.own[d.Path] = d.get
@@ -443,7 +445,7 @@ var ownFields = []struct {
 		Field{Path: "rdma_operation", Type: "text", Values: []string{"Send", "RDMA Write", "RDMA Read", "Atomic"}, Doc: "RDMA operation that the packet is part of, which is not an NFS operation; null if it is part of none.", Aliases: []string{"operation"}},
 		func(p *record.Packet) any { return textOrNil([]byte(p.RDMAOperation)) },
 	},
-	{Field{Path: "transaction", Type: "number", Doc: "Number (id) of the transaction that the packet belongs to; null if it belongs to none."}, func(p *record.Packet) any { return number(p.Transaction) }},
+	{Field{Path: "transaction", Type: "number", Doc: "Number (id) of the transaction that the packet belongs to; null if it belongs to none.", Aliases: []string{"#"}}, func(p *record.Packet) any { return number(p.Transaction) }},
 	{Field{Path: "xid", Type: "hex", Doc: "XID of the RPC that the packet belongs to; null if it belongs to none."}, func(p *record.Packet) any { return number(p.XID) }},
 	{
 		Field{Path: "marks", Type: "text", List: true, Values: record.Marks(0).Values(), Doc: "Unusual properties of the packet: retransmitted, out_of_order (captured after a later packet), after_gap (an earlier packet had not been accepted), refused (the packet is a NAK or Terminate that rejects a request), bad_icrc (the ICRC, or the CRC of an FPDU, is bad), bad_checksum (the TCP checksum is bad), late (the payload had been counted as missing from the capture), lost_on_path or damaged_on_path (with several capture points: it was lost between them, or damaged so that its receiver dropped it), duplicated (a second copy that no sender sent: the network made it, as several capture points show, or the capture has packets twice), changed_on_path (with several capture points: the payload of a TCP segment was changed between them, and its checksum with it, so that its receiver took it)."},

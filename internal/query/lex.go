@@ -77,7 +77,11 @@ var (
 	numeral  = pattern(`^(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)`)
 	stray    = pattern(`^[\w.]+`)
 	hyphened = pattern(`^[A-Za-z_]\w*(?:-[A-Za-z]\w*)+`)
+	slashed  = pattern(`^[A-Za-z_]\w*(?:[/-]\w+)*`) // perhaps a heading, such as ce-marks/cnps or would-fit-64k
 )
+
+// longestHeading is more than the number of bytes of any heading.
+const longestHeading = 64
 
 // A form is a way to write a literal. Match returns the literal at the beginning of a source,
 // or "" if there is none; read returns its value.
@@ -228,7 +232,17 @@ func (l *lexer) next(rest string) {
 		}
 	}
 	name := nameAt(rest)
+	heading := ""
+	typed := ""
+	if after := rest[len(name):]; name != "" && after != "" && (after[0] == '-' || after[0] == '/') {
+		typed = slashed().FindString(rest[:min(len(rest), longestHeading)])
+	}
+	if typed != "" && !member && l.at >= l.minus && !strings.HasPrefix(rest[len(typed):], ".") {
+		heading = find(typed, l.fields)
+	}
 	switch {
+	case heading != "":
+		l.add(tokenOperand, heading, len(typed))
 	case strings.IndexByte("\"'`", rest[0]) >= 0:
 		l.quoted(rest)
 	case strings.IndexByte("([{", rest[0]) >= 0:

@@ -114,6 +114,8 @@ func (p *parser) unexpected() *Error {
 	t := p.tokens[0]
 	text := string(p.source[t.from:t.to])
 	switch {
+	case t.kind == tokenEnd && p.last.text == "%":
+		text = "something is missing after %; a percentage that a table prints needs quotes, as in '5%'"
 	case t.kind == tokenEnd:
 		text = "something is missing at the end"
 	case text == "|":
@@ -221,7 +223,7 @@ func (p *parser) operand() *node {
 		return &node{kind: nodeLiteral, literal: t.literal, from: t.from, to: t.to}
 	case t.kind == tokenOperand && t.text != "#" && p.tokens[1].text == "(":
 		return p.parts(p.call())
-	case t.kind == tokenOperand && t.text != "#":
+	case t.kind == tokenOperand && (t.text != "#" || p.inside == 0): // a heading
 		p.take()
 		return p.parts(&node{kind: nodeName, text: t.text, from: t.from, to: t.to})
 	case is(tokenOpen, "("):

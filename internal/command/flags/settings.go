@@ -400,6 +400,9 @@ func (s *Settings) parseFilter(source string) error {
 	if s.Filter, rows = query.Compile(source, s.View.Fields); rows == nil {
 		return nil
 	}
+	if unknown := "unknown field"; strings.Contains(err.Error(), unknown) && !strings.Contains(rows.Error(), unknown) {
+		return rows
+	}
 	return fmt.Errorf("with %s, a filter may use the fields of transactions or those of %s, but not both: %w", s.View.Name, s.View.Fields.Of(), err)
 }
 

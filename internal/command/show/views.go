@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -78,6 +79,9 @@ func (s *sink) lead(r any) {
 	case *record.Connection:
 		path, amount = "retransmitted", r.Retransmitted*1000/max(r.Packets, 1)
 		more = func() []string { return append([]string{"connections", "--timeline"}, conn(r.ID)...) }
+		if s.Timeline && (r.Transactions == 0 || s.From.Set || s.To.Set) { // then there may be none
+			return
+		}
 		if s.Timeline {
 			more = func() []string { return append([]string{"--top", "10"}, conn(r.ID)...) }
 		}
@@ -90,12 +94,17 @@ func (s *sink) lead(r any) {
 		}
 		switch r := r.(type) {
 		case *analyze.Rate: // the interval with the slowest RPC
+			if r.RPCs == 0 {
+				return
+			}
 			path, amount = "latency.max_ns", r.Latency.Max.Or(0)
 			more = func() []string {
 				if s.From.Set || s.To.Set {
 					return []string{"--top", "10"}
 				}
-				return []string{"--top", "10", "--from", render.Seconds(r.Start.Sub(s.Start), 3), "--to", render.Seconds(r.End.Sub(s.Start), 3)}
+				// The interval has the RPCs that ended in it, and --from those that began.
+				from := max(0, r.Start.Sub(s.Start)-r.Latency.Max.Or(0)-int64(time.Millisecond))
+				return []string{"--top", "10", "--from", render.Seconds(from, 3), "--to", render.Seconds(r.End.Sub(s.Start), 3)}
 			}
 		case *analyze.OperationStats:
 			more = func() []string { return []string{"rdma", "--top", "10"} }
