@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/field"
@@ -250,56 +248,6 @@ func eachRecord(t *testing.T, visit func(capture, kind string, r any)) {
 	}
 	for i := range interfaces {
 		visit("this machine", "interface", &interfaces[i])
-	}
-}
-
-// TestSchemas validates every record of every capture against its schema.
-func TestSchemas(t *testing.T) {
-	compiler := jsonschema.NewCompiler()
-	schemas := map[string]*jsonschema.Schema{}
-	entries, err := render.Schemas.ReadDir("schema")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		raw, err := render.Schemas.ReadFile("schema/" + e.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := compiler.AddResource(e.Name(), doc); err != nil {
-			t.Fatal(err)
-		}
-		schema, err := compiler.Compile(e.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		schemas[strings.TrimSuffix(e.Name(), ".json")] = schema
-	}
-	counts := map[string]int{}
-	failed := map[string]int{}
-	eachRecord(t, func(capture, kind string, r any) {
-		line := lineOf(r)
-		counts[kind]++
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(line))
-		if err == nil {
-			if got := doc.(map[string]any)["type"]; got != kind {
-				t.Errorf("type %v, want %s", got, kind)
-			}
-			err = schemas[kind].Validate(doc)
-		}
-		if err != nil && failed[capture] < 3 {
-			failed[capture]++
-			t.Errorf("%s: %s: %v\n%s", capture, kind, err, line)
-		}
-	})
-	for kind := range schemas {
-		if counts[kind] == 0 {
-			t.Errorf("no %s was checked", kind)
-		}
 	}
 }
 

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect/field"
@@ -117,6 +120,57 @@ func TestSchemaFiles(t *testing.T) {
 		}
 		if file, err := os.ReadFile(path); err != nil || !bytes.Equal(file, out.Bytes()) {
 			t.Errorf("%s is not what the records say (go test ./render -update writes it anew): %v", path, err)
+		}
+	}
+}
+
+// TestSchemas validates every record of every capture against its schema.
+func TestSchemas(t *testing.T) {
+	compiler := jsonschema.NewCompiler()
+	schemas := map[string]*jsonschema.Schema{}
+	files := os.DirFS("schema") // which TestSchemaFiles may have written
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		raw, err := fs.ReadFile(files, e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := compiler.AddResource(e.Name(), doc); err != nil {
+			t.Fatal(err)
+		}
+		schema, err := compiler.Compile(e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		schemas[strings.TrimSuffix(e.Name(), ".json")] = schema
+	}
+	counts := map[string]int{}
+	failed := map[string]int{}
+	eachRecord(t, func(capture, kind string, r any) {
+		line := lineOf(r)
+		counts[kind]++
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(line))
+		if err == nil {
+			if got := doc.(map[string]any)["type"]; got != kind {
+				t.Errorf("type %v, want %s", got, kind)
+			}
+			err = schemas[kind].Validate(doc)
+		}
+		if err != nil && failed[capture] < 3 {
+			failed[capture]++
+			t.Errorf("%s: %s: %v\n%s", capture, kind, err, line)
+		}
+	})
+	for kind := range schemas {
+		if counts[kind] == 0 {
+			t.Errorf("no %s was checked", kind)
 		}
 	}
 }

@@ -27,14 +27,20 @@ var changing = map[uint32][]span{
 	36: {{0, 8}},            // SETCLIENTID_CONFIRM: client
 	38: {{0, 16}, {28, 32}}, // WRITE: stateid, how stable
 	43: {{0, 12}},           // CREATE_SESSION: client, sequence number
+	49: {{20, 36}},          // LAYOUTCOMMIT: stateid
 	50: {{36, 52}},          // LAYOUTGET: stateid
+	51: {{32, 48}},          // LAYOUTRETURN: stateid
 	53: {{0, maxSame}},      // SEQUENCE
 	59: {{0, 16}},           // ALLOCATE
 	60: {{0, 32}},           // COPY: both stateids
+	61: {{0, 16}},           // COPY_NOTIFY: stateid
 	62: {{0, 16}},           // DEALLOCATE
 	63: {{0, 16}},           // IO_ADVISE
+	64: {{16, 32}},          // LAYOUTERROR: stateid
+	65: {{16, 32}},          // LAYOUTSTATS: stateid
 	68: {{0, 16}},           // READ_PLUS
 	69: {{0, 16}},           // SEEK
+	70: {{0, 16}},           // WRITE_SAME
 	71: {{0, 32}},           // CLONE: both stateids
 }
 

@@ -243,3 +243,14 @@ func TestPrincipal(t *testing.T) {
 		}
 	}
 }
+
+// TestRepeatedStateids: a repeated request may have other stateids, but for those that name what the request is about.
+func TestRepeatedStateids(t *testing.T) {
+	same := []string{"OPEN", "FREE_STATEID", "OFFLOAD_CANCEL", "OFFLOAD_STATUS"}
+	for number := range operations {
+		op := &operations[number]
+		if _, changes := changing[uint32(number)]; strings.Contains(op.args, "stateid:s") && !changes && !slices.Contains(same, op.name) {
+			t.Errorf("%s has a stateid, and changing (again.go) does not say where", op.name)
+		}
+	}
+}

@@ -267,7 +267,7 @@ var table = []row{
 
 	{
 		name: "count", short: "c", group: limiting, takers: but("network", "overview", "browse", "report", "export", "extract"),
-		doc:  "stop after this `number` of records",
+		doc:  "stop after this `number` of records of the output",
 		sets: func(t *Typed) any { return &t.Count },
 	},
 	{
