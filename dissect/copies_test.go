@@ -92,7 +92,11 @@ func (s *stage) delivered() string {
 			continue
 		}
 		if r.Reply.Delivery == record.DeliveryUnknown {
-			said = append(said, fmt.Sprintf("%d unknown", r.XID))
+			text := fmt.Sprintf("%d unknown", r.XID)
+			if !r.LatencyNS.Known() {
+				text += ", no latency"
+			}
+			said = append(said, text)
 			continue
 		}
 		packet := s.names[s.w.Frames[r.Reply.LastPacket-1].Time]
@@ -231,6 +235,25 @@ func TestCopies(t *testing.T) {
 			s.reply("78")
 			s.ack('7')
 		}, "7a, 8 unknown"},
+		"refused, and nothing after": {func(s *stage) {
+			s.reply("789")
+			s.nak('8')
+		}, "7a, 8 unknown, no latency, 9 unknown, no latency"},
+		"sent again before the lost one, and nothing after": {func(s *stage) {
+			s.reply("789")
+			s.nak('8')
+			s.again("9")
+		}, "7a, 8 unknown, no latency, 9 unknown, no latency"},
+		"go back, not acknowledged": {func(s *stage) {
+			s.reply("789")
+			s.nak('8')
+			s.again("89")
+		}, "7a, 8b? since 8a, 9b? since 9a"},
+		"a retransmission, not acknowledged": {func(s *stage) {
+			s.reply("78")
+			s.ack('7')
+			s.again("8")
+		}, "7a, 8b? since 8a"},
 	} {
 		for _, o := range []synth.Options{{}, {IPv6: true}} {
 			t.Run(fmt.Sprintf("%s, IPv6 %t", name, o.IPv6), func(t *testing.T) {

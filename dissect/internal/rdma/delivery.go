@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -317,6 +318,31 @@ func (l *ledger) acceptedUpTo(seq uint64, at record.Stamp) (d Delivery, known bo
 		return d, false
 	}
 	return l.entries[hi-1].op.Delivered()
+}
+
+// Unanswered returns a request of a side that its receiver did not acknowledge, and the latest copy of it that the receiver may
+// have accepted: none if its NAK refused them all. The operation is nil if the request was acknowledged, or is not known any more.
+func (c *Conn) Unanswered(s Side, seq uint64) (o *Operation, latest record.Stamp) {
+	f := c.flows[s]
+	if f == nil || f.qp == nil {
+		return nil, latest
+	}
+	waiting := f.ops.entries[f.ops.unacked:]
+	i, found := slices.BinarySearchFunc(waiting, seq, func(e entry, seq uint64) int { return cmp.Compare(e.op.Seq, seq) })
+	if !found {
+		return nil, latest
+	}
+	o = waiting[i].op
+	nak := f.cause.LastNak()
+	switch copies := &o.copies; {
+	case copies.again.Packet != 0:
+		latest = copies.again
+	case copies.accepted.Packet != 0:
+		latest = copies.accepted
+	case nak.At.Packet == 0 || f.qp.order.IsAcked(nak.Seq) || order.PSNs.Delta(waiting[i].From, nak.Seq) < 0:
+		latest = o.Last
+	}
+	return o, latest
 }
 
 // Follows reports whether the data of a Read that is being taken was sent after its sender had received a part of the

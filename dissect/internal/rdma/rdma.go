@@ -292,6 +292,7 @@ type Link interface {
 
 	// Accepted decides which copies of a side's requests were accepted; no other question changes the answers of later ones.
 	Accepted(s Side, seq uint64, at record.Stamp) (d Delivery, known bool)
+	Unanswered(s Side, seq uint64) (o *Operation, latest record.Stamp)
 
 	// What the upper layer tells the connection.
 	Report(r *rule.Rule, where Where, format string, args ...any)

@@ -44,10 +44,16 @@ func (x *txn) answerDelivered(o *rdma.Operation, d rdma.Delivery) {
 		return
 	}
 	x.enter(accepted)
-	noteAccepted(a, d)
 	if o.SeenAtBoth() {
 		onPath(x).seenAtBoth(false)
 	}
+	x.endsWith(d)
+}
+
+// endsWith ends a transaction at a copy of its Reply.
+func (x *txn) endsWith(d rdma.Delivery) {
+	a := &x.answer
+	noteAccepted(a, d)
 	if first := a.LastPacket; d.At.Packet != first {
 		a.FirstSent = record.Some(a.FirstSent.Or(a.Time))
 		if a.Packet == first {
@@ -113,10 +119,23 @@ func (x *txn) settleDelivery() {
 	gaveUp := waited && x.progress.replyAgain && cs.closing && cs.gaps(x.side)&unknown == 0 && cs.link.Acknowledges(x.side.Other())
 	repeated := x.repeatedElsewhere && cs.gaps(x.side)&evidence.Unordered == 0
 	if !gaveUp && !repeated || x.rec.Call == nil {
+		x.endsUnanswered()
 		return
 	}
 	loseReply(x)
 	noteLostCall(cs, x)
+}
+
+// endsUnanswered ends a transaction whose Reply was not acknowledged with the latest copy that the requester may have accepted.
+func (x *txn) endsUnanswered() {
+	a := &x.answer
+	switch o, at := x.cs.link.Unanswered(x.side.Other(), x.seq); {
+	case o == nil || o.Tag != x.tag(partReply) || at.Packet == a.LastPacket:
+	case at.Packet == 0: // it refused them
+		x.latency = record.Opt[int64]{}
+	default:
+		x.endsWith(rdma.Delivery{At: at, Earliest: record.Stamp{Time: a.LastTime, Packet: a.LastPacket}})
+	}
 }
 
 // loseReply makes x a transaction whose Reply was lost.

@@ -393,6 +393,7 @@ func (cs *connState) reply(m *message) {
 	addAnswer(x)
 	cs.messages.note(m.Last)
 	m.fill(&x.answer)
+	x.seq = m.Seq
 	x.answer.FirstSent = record.SomeIf(damaged.Time, damaged.Packet != 0)
 	if d, known := callAccepted(cs, x, m); known && !withoutCall {
 		noteAccepted(&x.call, d)

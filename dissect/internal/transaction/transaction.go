@@ -295,6 +295,7 @@ type txn struct {
 // answered is the part of a transaction that its Reply adds.
 type answered struct {
 	answer         record.Message
+	seq            uint64 // of the Send that contains the Reply
 	inReply        inlineStream
 	sizes          []int64 // number of bytes in each Write chunk, according to the Reply
 	rpcStatus      record.Opt[string]
