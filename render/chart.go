@@ -540,7 +540,7 @@ var statsColumns = []column{
 	{name: "NAME", fields: "name", flex: true, min: 20},
 	{name: "RPCS", former: "COUNT", fields: "rpcs=requests", right: true},
 	attemptsColumn,
-	{name: "FAILED", former: "ERRORS,ERR", fields: "errors", right: true, foot: "FAILED: answered with an RPC or NFS error"},
+	{name: "FAILED", former: "ERRORS,ERR", fields: "failed", right: true, foot: "FAILED: answered with an RPC or NFS error"},
 	{name: "NO REPLY", fields: "no_reply", right: true},
 	{name: "REPEATED", former: "RETRANSMITTED,RETR", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot},
 	{name: "P50", fields: "latency.p50_ns", right: true, foot: "P50 to SUM: latency, from Call to Reply"},
@@ -548,7 +548,7 @@ var statsColumns = []column{
 	{name: "P99", fields: "latency.p99_ns", right: true, at: 140},
 	{name: "WORST", fields: "latency.max_ns", right: true},
 	{name: "SUM", fields: "total_ns", right: true},
-	{name: "STALLED", former: "STALL SHARE", fields: "phases.wait_ns", cell: cellOf(stalledShare), right: true, foot: "STALLED: part of SUM spent waiting for retransmissions, credits or other RPCs"},
+	{name: "STALLED", former: "STALL SHARE", fields: "phases.stalled_ns", cell: cellOf(stalledShare), right: true, foot: "STALLED: part of SUM spent waiting for retransmissions, credits or other RPCs"},
 	{name: "BYTES", fields: "bytes", right: true, at: 100, foot: "BYTES: of Calls and Replies"},
 	{name: "CALL BYTES", fields: "call_bytes", total: func(r any) any { return int(r.(*analyze.Stats).CallBytes.Total()) }, right: true, wide: true},
 	{name: "CALL BYTES SHORT/CHUNKED/LONG", former: "CALL S/C/L", fields: "call_bytes.short call_bytes.chunked call_bytes.long", cell: cellOf(func(s *analyze.Stats) string { return forms(s.CallBytes) }), wide: true},
@@ -556,9 +556,9 @@ var statsColumns = []column{
 	{name: "REPLY BYTES SHORT/CHUNKED/LONG", former: "REPLY S/C/L", fields: "reply_bytes.short reply_bytes.chunked reply_bytes.long", cell: cellOf(func(s *analyze.Stats) string { return forms(s.ReplyBytes) }), wide: true},
 	{name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", cell: cellOf(placeShares), at: 140, some: true},
 	{name: "LATENCY", former: "HISTOGRAM", at: 180},
-	{name: "PROVEN CLIENT/NETWORK/SERVER/REST", former: "PROVEN", fields: "shares.client_min_ns shares.network_min_ns shares.server_min_ns shares.server_max_ns", cell: cellOf(provenShares), wide: true},
+	{name: "PROVEN CLIENT/NETWORK/SERVER/REST", former: "PROVEN", fields: "shares.client_ns.min shares.network_ns.min shares.server_ns.min shares.server_ns.max", cell: cellOf(provenShares), wide: true},
 	{name: "CONGESTED", fields: "congested", right: true, wide: true},
-	{name: "IN READS/IN WRITES/STALLED/REST", former: "READ/WRITE/STALL/REST", fields: "read=phases.read_ns write=phases.write_ns stall=phases.wait_ns wait=phases.wait_ns", cell: cellOf(phaseShares), wide: true},
+	{name: "IN READS/IN WRITES/STALLED/REST", former: "READ/WRITE/STALL/REST", fields: "read=phases.read_ns write=phases.write_ns stall=phases.stalled_ns wait=phases.stalled_ns", cell: cellOf(phaseShares), wide: true},
 	{name: "RPCS WITH CHUNKS", former: "WITH CHUNKS", fields: "explicit_rdma", right: true, wide: true},
 	{name: "WOULD FIT 64K", former: "FIT 64K", fields: "fits_inline_at", total: func(r any) any { return r.(*analyze.Stats).FitsInlineAt["65536"] }, right: true, wide: true},
 }
@@ -695,11 +695,11 @@ func placeShares(s *analyze.Stats) string {
 // of the rest, or nothing if no part is proven.
 func provenShares(s *analyze.Stats) string {
 	p := &s.Shares
-	proven := p.ClientMinNS + p.NetworkMinNS + p.ServerMinNS
+	proven := p.ClientNS.Min + p.NetworkNS.Min + p.ServerNS.Min
 	if s.TotalNS == 0 || proven == 0 {
 		return ""
 	}
-	return shareOf(s.TotalNS, p.ClientMinNS, p.NetworkMinNS, p.ServerMinNS, s.TotalNS-proven)
+	return shareOf(s.TotalNS, p.ClientNS.Min, p.NetworkNS.Min, p.ServerNS.Min, s.TotalNS-proven)
 }
 
 // stalledShare returns the percentage of the latency in which RPCs were stalled, or nothing if they were not.

@@ -40,9 +40,9 @@ func TestColumnFields(t *testing.T) {
 // TestCSVFields: -o csv prints the fields in the order of the columns, each once, and no objects.
 func TestCSVFields(t *testing.T) {
 	for of, want := range map[string]string{
-		"files":      "file file_handle server operations attempts errors no_reply bytes_read bytes_written latency.p50_ns latency.p90_ns latency.p99_ns latency.max_ns total_ns created.time created.client created.uid renamed.time renamed.client renamed.uid renamed.from removed.time removed.client removed.uid",
+		"files":      "file file_handle server requests attempts failed no_reply bytes_read bytes_written latency.p50_ns latency.p90_ns latency.p99_ns latency.max_ns total_ns created.time created.client created.uid renamed.time renamed.client renamed.uid renamed.from removed.time removed.client removed.uid",
 		"rdma_stats": "name count bytes retransmitted stalled stalled_ns latency.p50_ns latency.p90_ns latency.p99_ns latency.max_ns",
-		"stats":      "name requests attempts errors no_reply retransmitted latency.p50_ns latency.p90_ns latency.p99_ns latency.max_ns total_ns phases.wait_ns bytes call_bytes.short call_bytes.chunked call_bytes.long reply_bytes.short reply_bytes.chunked reply_bytes.long split.client_ns split.request_network_ns split.server_ns split.reply_network_ns shares.client_min_ns shares.network_min_ns shares.server_min_ns shares.server_max_ns congested phases.read_ns phases.write_ns explicit_rdma",
+		"stats":      "name requests attempts failed no_reply retransmitted latency.p50_ns latency.p90_ns latency.p99_ns latency.max_ns total_ns phases.stalled_ns bytes call_bytes.short call_bytes.chunked call_bytes.long reply_bytes.short reply_bytes.chunked reply_bytes.long split.client_ns split.request_network_ns split.server_ns split.reply_network_ns shares.client_ns.min shares.network_ns.min shares.server_ns.min shares.server_ns.max congested phases.read_ns phases.write_ns explicit_rdma",
 	} {
 		if got := strings.Join(CSVFields(of), " "); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", of, got, want)

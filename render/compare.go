@@ -15,12 +15,12 @@ import (
 var compareColumns = []column{
 	{name: "NAME", fields: "kind name=name", flex: true, min: 20},
 	{name: "RPCS", fields: "before.count rpcs=after.count", right: true},
-	{name: "FAILED", former: "ERRORS", fields: "before.errors errors=after.errors failed=after.errors", right: true},
+	{name: "FAILED", former: "ERRORS", fields: "before.failed errors=after.failed failed=after.failed", right: true},
 	{name: "NO REPLY", fields: "before.no_reply no_reply=after.no_reply", right: true},
 	{name: "BYTES", fields: "before.bytes after.bytes", right: true, at: 140},
 	{name: "P50", fields: "before.latency.p50_ns after.latency.p50_ns p50=change.p50 p_values.p50", right: true},
 	{name: "P90", fields: "before.latency.p90_ns after.latency.p90_ns p90=change.p90 p_values.p90", right: true, at: 100},
-	{name: "P99", fields: "before.latency.p99_ns after.latency.p99_ns p99=change.p99 p_values.p99 before.total_ns after.total_ns before.share after.share before.mean_min_ns before.mean_max_ns before.exact after.mean_min_ns after.mean_max_ns after.exact before.values after.values significant", right: true, at: 140},
+	{name: "P99", fields: "before.latency.p99_ns after.latency.p99_ns p99=change.p99 p_values.p99 before.total_ns after.total_ns before.share after.share before.mean_ns.min before.mean_ns.max before.exact after.mean_ns.min after.mean_ns.max after.exact before.values after.values significant", right: true, at: 140},
 }
 
 // Compare draws the comparisons of two captures: the problems that came and went, the groups of RPCs that only one has, a table of the others, and
@@ -294,7 +294,10 @@ func ComparisonText(c *analyze.Comparison) (label, text string) {
 			break
 		}
 		label = "proven"
-		side := func(m *analyze.Measured) string { return between(m.MinNS.Or(0), m.MaxNS.Or(0)) }
+		side := func(m *analyze.Measured) string {
+			mean := m.MeanNS.Or(record.Bounds{})
+			return between(mean.Min, mean.Max)
+		}
 		text = c.Name + ": " + pair(side(&c.Before), side(&c.After)) + " for an RPC on average"
 	case analyze.ComparedSetting:
 		name := c.Name

@@ -26,7 +26,7 @@ func TestExplanations(t *testing.T) {
 		}
 	}
 	for view, columns := range map[string][]column{
-		"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "stats": statsColumns, "rates": ratesColumns, "files": filesColumns, "compare": compareColumns, "rdma": operationColumns, "rdma-sums": operationSumColumns, "tasks": taskColumns, "network": networkColumns, "fields": fieldColumns,
+		"transactions": transactionColumns, "connections": connectionColumns, "packets": packetColumns, "stats": statsColumns, "rates": ratesColumns, "files": filesColumns, "compare": compareColumns, "rdma": operationColumns, "rdma-stats": operationSumColumns, "tasks": taskColumns, "network": networkColumns, "fields": fieldColumns,
 	} {
 		for _, name := range headings(columns) {
 			if !explained[view][name] {
@@ -67,7 +67,7 @@ func TestExplanations(t *testing.T) {
 	symbols("transactions", "!")
 	symbols("stats", "~")
 	symbols("files", "~")
-	views := []string{"all", "transactions", "ladder", "connections", "credits", "handles", "packets", "rdma", "rdma-sums", "tasks", "stats", "files", "rates", "network", "compare", "check", "fields"}
+	views := []string{"all", "transactions", "ladder", "connections", "credits", "handles", "packets", "rdma", "rdma-stats", "tasks", "stats", "files", "rates", "network", "compare", "check", "fields"}
 	for view := range explained {
 		if !slices.Contains(views, view) {
 			t.Errorf("unexpected view %s", view)

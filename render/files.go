@@ -10,9 +10,9 @@ import (
 var filesColumns = []column{
 	{name: "FILE", fields: "file file_handle", flex: true, min: 20, signs: []sign{{shortMark, "= beginning of the path left out"}}},
 	{name: "SERVER", fields: "server", at: 140},
-	{name: "RPCS", former: "OPS", fields: "rpcs=operations", right: true},
+	{name: "RPCS", former: "OPS", fields: "rpcs=requests", right: true},
 	attemptsColumn,
-	{name: "FAILED", former: "ERRORS,ERR", fields: "errors", right: true, foot: "FAILED: answered with an RPC or NFS error"},
+	{name: "FAILED", former: "ERRORS,ERR", fields: "failed", right: true, foot: "FAILED: answered with an RPC or NFS error"},
 	{name: "NO REPLY", fields: "no_reply", right: true},
 	{name: "READ", former: "BYTES READ", fields: "bytes_read", right: true},
 	{name: "WRITTEN", former: "BYTES WRITTEN", fields: "bytes_written", right: true},

@@ -646,7 +646,7 @@ func (v *overview) time() {
 	}
 	v.labeled("time", words, "stats")
 	words = nil
-	percents := t.Shares.Percents(t.Shares.LatencyNS)
+	percents := t.Shares.Percents(t.Shares.TotalNS)
 	for i, x := range t.Shares.Sides() {
 		switch p := percents[i]; {
 		case p.Min == 0 && p.Max >= 100:

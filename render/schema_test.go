@@ -90,6 +90,7 @@ func TestSchemaFiles(t *testing.T) {
 	for _, s := range schemas {
 		made := object{
 			{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+			{"$id", "urn:rdmadump:1:" + s.name},
 			{"title", s.name},
 			{"description", s.description},
 		}

@@ -231,7 +231,7 @@ func TestLiveInTerminal(t *testing.T) {
 		{"stats", `NFS4 OPEN +\d `, `NFS4 CREATE_SESSION +2 `, `NFS4 CREATE_SESSION +2 `},
 		{"overview", `so far +46 RPCs, all answered`, `so far +64 RPCs, all answered`, `OK +64 RPCs, all answered[\s\S]*\nCB_RECALL +3 `},
 		{"connections", `20049 +27 `, `20049 +37 `, `client closed`},
-		{"rate", `TIME +RPCS`, `TIME +RPCS`, `TIME +RPCS`},
+		{"rates", `TIME +RPCS`, `TIME +RPCS`, `TIME +RPCS`},
 		{"files", `/deleg`, `/deleg1 +9 `, `/deleg1 +9 `},
 	} {
 		t.Run(test.view, func(t *testing.T) {

@@ -1,20 +1,27 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect/header"
+	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/command/manual"
+	"github.com/rdmadump/rdmadump/internal/diagnose"
 	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/render"
 )
@@ -110,5 +117,64 @@ func TestFieldDocsEverywhere(t *testing.T) {
 				t.Errorf("rdmadump-filter(7) does not say %q (%s)", f.Doc, f.Path)
 			}
 		}
+	}
+}
+
+// namesFile has all names that version 1 promises: programs of users have them.
+const namesFile = "testdata/names"
+
+// newMetric matches what makes a metric.
+var newMetric = regexp.MustCompile(`(?:vec|one|gauge)\("(\w+)"|Name: "(\w+)"`)
+
+// TestNamesStay: no name of a command, flag, field, value, rule, problem or metric goes. The flag -update adds new ones to the file.
+func TestNamesStay(t *testing.T) {
+	var now []string
+	add := func(words ...string) { now = append(now, strings.Join(words, " ")) }
+	manual.EachCommand(newRoot(io.Discard, io.Discard), func(cmd *cobra.Command) {
+		add("command", cmd.CommandPath())
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { add("flag", cmd.CommandPath(), "--"+f.Name) })
+	})
+	for view, list := range documented() {
+		for i := range list {
+			f := &list[i]
+			add("field", view, f.Path)
+			if view != "packets" && !query.InTables(f.Path) {
+				for _, value := range f.Values {
+					add("value", view, f.Path, value)
+				}
+			}
+		}
+	}
+	for i := range rule.All {
+		add("rule", rule.All[i].ID)
+	}
+	for _, id := range diagnose.IDs() {
+		add("problem", id)
+	}
+	source, err := os.ReadFile("../../internal/metrics/metrics.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range newMetric.FindAllStringSubmatch(string(source), -1) {
+		add("metric", "rdmadump_"+m[1]+m[2])
+	}
+	file, err := os.ReadFile(namesFile)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	promised := strings.Fields(strings.ReplaceAll(string(file), " ", "\x00"))
+	for i, name := range promised {
+		if promised[i] = strings.ReplaceAll(name, "\x00", " "); !slices.Contains(now, promised[i]) {
+			t.Errorf("%s is gone, and users' programs have it: put it back, or remove it from %s with a new major version of rdmadump and of the $id of the schemas", promised[i], namesFile)
+		}
+	}
+	all := slices.Compact(slices.Sorted(slices.Values(append(now, promised...))))
+	if *update {
+		err = os.WriteFile(namesFile, []byte(strings.Join(all, "\n")+"\n"), 0o644)
+	} else if len(all) > len(promised) {
+		err = fmt.Errorf("%s lacks %d names, which version 1 will promise; the flag -update adds them", namesFile, len(all)-len(promised))
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }

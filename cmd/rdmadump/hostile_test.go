@@ -52,7 +52,7 @@ var hostileViews = []string{
 	"transactions --sort time -o json",
 	"transactions --from 0.001 --to 10 -e time -e xid -e latency_ns",
 	"report -w -",
-	"report -w - --redact",
+	"report -w - --scrub",
 }
 
 // patience is the time after which a view of such a small capture counts as hanging. It takes milliseconds, and some

@@ -213,7 +213,7 @@ func TestSignalsOfIntervals(t *testing.T) {
 		}
 	}
 	out.Reset()
-	run(t.Context(), []string{"overview", "-q", "-o", "json", "--jq", "select(.type == \"overview\") | [.health.congestion_marks,.health.cnps,.health.pauses]", path}, &out, &errs)
+	run(t.Context(), []string{"overview", "-q", "-o", "json", "--jq", "select(.type == \"overview\") | [.health.ce_marks,.health.cnps,.health.pauses]", path}, &out, &errs)
 	if got := strings.TrimSpace(out.String()); got != "[8,2,2]" {
 		t.Errorf("the overview counts %s, want [8,2,2]", got)
 	}

@@ -203,7 +203,7 @@ func TestReportNumbers(t *testing.T) {
 				return
 			}
 			same("operations", "Operation", tableOf(t, page, "operation-table"), columns(stats, map[string]string{
-				"Operation": "name", "RPCs": "requests", "Failed": "errors", "No reply": "no_reply", "P50": "latency.p50_ns", "P90": "latency.p90_ns", "P99": "latency.p99_ns", "Worst": "latency.max_ns",
+				"Operation": "name", "RPCs": "requests", "Failed": "failed", "No reply": "no_reply", "P50": "latency.p50_ns", "P90": "latency.p90_ns", "P99": "latency.p99_ns", "Worst": "latency.max_ns",
 			}))
 			if !regexp.MustCompile(`stats [^\n<]* --every \S+</code>`).MatchString(text) {
 				t.Error("no command for the timeline")
@@ -211,7 +211,7 @@ func TestReportNumbers(t *testing.T) {
 
 			connections := recordsOf(t, "connections", path)
 			want := columns(connections, map[string]string{
-				"Conn": "id", "RPCs": "rpcs", "In flight": "credits.forward.peak_in_flight", "Packets": "packets", "Repeated": "retransmitted", "Not captured": "not_captured",
+				"Conn": "id", "RPCs": "requests", "In flight": "credits.forward.peak_in_flight", "Packets": "packets", "Repeated": "retransmitted", "Not captured": "not_captured",
 				"NAKs": "naks", "Transport": "transport", "Protocol": "upper_layer",
 			})
 			for i, c := range connections {
@@ -301,7 +301,7 @@ func TestReportPoints(t *testing.T) {
 		}
 	}
 	equal("network-table", directions, map[string]string{
-		"From": "from", "To": "to", "Packets": "packets", "Lost": "lost", "Not captured": "not_captured", "Unknown": "unknown", "Reordered": "reordered", "Damaged": "corrupted",
+		"From": "from", "To": "to", "Packets": "packets", "Lost": "lost", "Not captured": "not_captured", "Unknown": "unknown", "Reordered": "reordered", "Damaged": "damaged",
 		"Duplicated": "duplicated", "P50": "delay.p50_ns", "P99": "delay.p99_ns", "Worst": "delay.max_ns",
 	})
 }
@@ -477,24 +477,24 @@ func TestReportHostileName(t *testing.T) {
 	}
 }
 
-// TestReportRedact: a redacted page has the same numbers, and nothing that identifies a machine.
-func TestReportRedact(t *testing.T) {
+// TestReportScrub: a scrubbed page has the same numbers, and nothing that identifies a machine.
+func TestReportScrub(t *testing.T) {
 	const path = "../../samples/rocev2-callback41.pcap"
 	page, text := reportOf(t, path)
-	hidden, redacted := reportOf(t, path, "--redact")
+	hidden, scrubbed := reportOf(t, path, "--scrub")
 	for _, word := range []string{"192.168.77.1", "192.168.77.2", "rocev2-callback41.pcap"} {
-		if !strings.Contains(text, word) || strings.Contains(redacted, word) {
-			t.Errorf("%s: in the page %t, in the redacted page %t", word, strings.Contains(text, word), strings.Contains(redacted, word))
+		if !strings.Contains(text, word) || strings.Contains(scrubbed, word) {
+			t.Errorf("%s: in the page %t, in the scrubbed page %t", word, strings.Contains(text, word), strings.Contains(scrubbed, word))
 		}
 	}
-	examine(t, hidden, redacted)
+	examine(t, hidden, scrubbed)
 	for _, id := range []string{"operation-table"} {
 		if fmt.Sprint(tableOf(t, page, id)) != fmt.Sprint(tableOf(t, hidden, id)) {
 			t.Errorf("%s differs", id)
 		}
 	}
-	if again := second(reportOf(t, path, "--redact")); again != redacted {
-		t.Error("a second redacted page differs")
+	if again := second(reportOf(t, path, "--scrub")); again != scrubbed {
+		t.Error("a second scrubbed page differs")
 	}
 
 	// With a key, the pseudonyms are those of a scrubbed capture.
@@ -508,7 +508,7 @@ func TestReportRedact(t *testing.T) {
 		t.Fatal(errs.String())
 	}
 	public, _ := reportOf(t, scrubbed)
-	keyed, _ := reportOf(t, path, "--redact", "--key", key)
+	keyed, _ := reportOf(t, path, "--scrub", "--key", key)
 	for _, id := range []string{"connection-table", "operation-table"} {
 		if got, want := fmt.Sprint(tableOf(t, keyed, id)), fmt.Sprint(tableOf(t, public, id)); got != want {
 			t.Errorf("%s:\n%s, in a report about the scrubbed capture\n%s", id, got, want)
@@ -555,7 +555,7 @@ func lacksWords(t *testing.T, text, own string, words map[string]bool) (searched
 	return searched
 }
 
-// TestReportHides: a redacted page contains nothing of a capture that identifies people, machines or files.
+// TestReportHides: a scrubbed page contains nothing of a capture that identifies people, machines or files.
 func TestReportHides(t *testing.T) {
 	inputs := [][]string{bothEnds}
 	for _, path := range testkit.Short(t, allCaptures(t)) {
@@ -566,7 +566,7 @@ func TestReportHides(t *testing.T) {
 		t.Run(filepath.Base(input[0]), func(t *testing.T) {
 			t.Parallel()
 			secrets := secretsOf(t, input)
-			page, text := reportOf(t, append([]string{"--redact"}, input...)...)
+			page, text := reportOf(t, append([]string{"--scrub"}, input...)...)
 			examine(t, page, text)
 			text = wordsOf(page)
 			searched := lacksWords(t, text, own, secrets)
@@ -575,7 +575,7 @@ func TestReportHides(t *testing.T) {
 	}
 }
 
-// TestReportHidesPoints: a redacted page about records has pseudonyms of capture points, too, as a page about their captures
+// TestReportHidesPoints: a scrubbed page about records has pseudonyms of capture points, too, as a page about their captures
 // has: the names of points are names of files.
 func TestReportHidesPoints(t *testing.T) {
 	saved := filepath.Join(t.TempDir(), "saved.jsonl")
@@ -584,7 +584,7 @@ func TestReportHidesPoints(t *testing.T) {
 		t.Fatal(errs.String())
 	}
 	for name, input := range map[string][]string{"captures": bothEnds, "records": {saved}} {
-		page, _ := reportOf(t, append([]string{"--redact"}, input...)...)
+		page, _ := reportOf(t, append([]string{"--scrub"}, input...)...)
 		text := wordsOf(page)
 		for _, path := range append([]string{saved}, bothEnds...) {
 			if secret := filepath.Base(path); strings.Contains(text, secret) {
@@ -670,9 +670,9 @@ func TestReportHostileFiles(t *testing.T) {
 	if !want.MatchString(wordsOf(page)) {
 		t.Errorf("the page does not name the file: %s", wordsOf(page))
 	}
-	hidden, text := reportOf(t, "--redact", path)
+	hidden, text := reportOf(t, "--scrub", path)
 	if examine(t, hidden, text); strings.Contains(wordsOf(hidden), "alert(") {
-		t.Error("the redacted page contains the name of the file")
+		t.Error("the scrubbed page contains the name of the file")
 	}
 }
 
@@ -808,7 +808,7 @@ func TestReportBrowsers(t *testing.T) {
 		{"../../samples/rocev2-slowwrite42.pcap.zst"},
 		{"../../samples/rocev2-errors.pcap"},
 		bothEnds,
-		{"../../testdata/captures/rocev2-nfs3.pcap.zst", "--redact"},
+		{"../../testdata/captures/rocev2-nfs3.pcap.zst", "--scrub"},
 		{"../../testdata/unknown-link.pcap"},
 	}
 	var args []string

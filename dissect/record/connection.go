@@ -25,7 +25,7 @@ type Connection struct {
 	Server                  Endpoint                 `json:"server" doc:"The other end." alias:"ip.dst=address"`
 	ClientKnown             bool                     `json:"client_known" doc:"Whether the capture shows which end opened the connection. If it does not, client is the end whose memory was read or written first, and client and server may be the other way round."`
 	Established             Opt[Time]                `json:"established" doc:"Time at which the handshake was complete; null if the handshake is not in the capture."`
-	Requests                int64                    `json:"requests,omitzero" doc:"Number of requests of the connection manager to open the connection, with retransmissions; present only if there were several."`
+	Requests                int64                    `json:"cm_requests,omitzero" doc:"Number of requests of the connection manager to open the connection, with retransmissions; present only if there were several."`
 	Closed                  Opt[Time]                `json:"closed" doc:"Time at which the connection began to close; null if it was not seen to close."`
 	Ended                   Opt[Ended]               `json:"ended" doc:"End of the connection, with its cause and the side that ended it; null if the connection had not ended."`
 	Handshake               string                   `json:"handshake" doc:"Whether the capture contains the handshake that opened the connection: seen if it does, missed if not." values:"seen,missed"`
@@ -36,8 +36,8 @@ type Connection struct {
 	AckTimeoutNS            Opt[int64]               `json:"ack_timeout_ns" doc:"Time after which a queue pair of the connection retransmits what was not acknowledged, as the connection request announced it (Local ACK Timeout), in nanoseconds; an adapter may take up to four times as long. 0 means never; null if the request is not in the capture, and on TCP and UDP."`
 	PathMTU                 Opt[int]                 `json:"path_mtu" doc:"Path MTU: the number of bytes of data in a full packet or, if the capture contains none, that which the handshake negotiated."`
 	UpperLayer              string                   `json:"upper_layer" doc:"Upper-layer protocol that the connection carries: rpcrdma is RPC over RDMA, and rpc is RPC over TCP or UDP without RDMA." values:"rpcrdma,rpc,nvme,iser,smbdirect,ipoib,rping,perftest,unknown"`
-	RPCs                    int64                    `json:"rpcs" doc:"Number of RPCs: of requests whose first Call was sent on the connection."`
-	Transactions            int64                    `json:"transactions" doc:"Number of RPC transactions on the connection: of its Calls, among them those that were sent before, usually on another connection." alias:"attempts"`
+	RPCs                    int64                    `json:"requests" doc:"Number of RPCs: of requests whose first Call was sent on the connection."`
+	Transactions            int64                    `json:"attempts" doc:"Number of RPC transactions on the connection: of its Calls, among them those that were sent before, usually on another connection." alias:"attempts"`
 	Credits                 Opt[CreditPair]          `json:"credits" doc:"RPC-over-RDMA credits in both directions; null on connections of other upper layers."`
 	Invalidation            Opt[InvalidationFigures] `json:"invalidation" doc:"Numbers about the handles that the connection's Replies invalidate; null on connections of other upper layers than RPC-over-RDMA."`
 	Packets                 int64                    `json:"packets" doc:"Number of packets that belong to the connection."`
@@ -49,7 +49,7 @@ type Connection struct {
 	Naks                    int64                    `json:"naks" doc:"Number of NAKs, not counting RNR NAKs."`
 	RNRNaks                 int64                    `json:"rnr_naks" doc:"Number of receiver-not-ready (RNR) NAKs."`
 	Damaged                 int64                    `json:"damaged" doc:"Number of packets that their receivers drop because their ICRC, CRC or TCP checksum is bad."`
-	CongestionMarks         int64                    `json:"congestion_marks" doc:"Number of packets with a congestion mark of a switch (CE)."`
+	CongestionMarks         int64                    `json:"ce_marks" doc:"Number of packets with a congestion mark of a switch (CE)."`
 	CNPs                    int64                    `json:"cnps" doc:"Number of congestion notification packets (CNP)."`
 	Key                     Opt[Hex64]               `json:"connection_key" doc:"Hash of the addresses, ports or queue pair numbers, and first sequence numbers of both ends: every capture of the connection gives the same one, whatever its clock says. Null if the capture does not contain the whole handshake."`
 	Path                    ConnectionPath           `json:"path" doc:"What the packets show about their way: round trips, packets that came late or again, where the capture was taken, and congestion."`

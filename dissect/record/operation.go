@@ -56,7 +56,7 @@ type RDMAOperation struct {
 	Offset            Opt[Hex64]      `json:"offset" doc:"Offset in that memory; null for a Send."`
 	Invalidates       Opt[Hex32]      `json:"invalidates" doc:"Handle that a Send With Invalidate invalidates; null for other operations."`
 	Bytes             int64           `json:"bytes" doc:"Number of bytes that the capture shows being moved, each counted once."`
-	Requested         Opt[int64]      `json:"requested" doc:"Number of bytes that the request announced; null for a Send, and for an RDMA Write that does not say it."`
+	Requested         Opt[int64]      `json:"bytes_requested" doc:"Number of bytes that the request announced; null for a Send, and for an RDMA Write that does not say it."`
 	Packets           int64           `json:"packets" doc:"Number of packets that carried the operation or its response, without retransmissions."`
 	Packet            int64           `json:"packet" doc:"Packet number: the first packet of the operation." alias:"frame.number"`
 	LastPacket        int64           `json:"last_packet" doc:"Packet number: the last packet of the operation, or of its response."`
@@ -65,7 +65,7 @@ type RDMAOperation struct {
 	Acknowledged      Opt[Time]       `json:"acknowledged" doc:"Time of the packet that acknowledged the operation, or that completed the response to it; null if the capture does not show it."`
 	LatencyNS         Opt[int64]      `json:"latency_ns" doc:"Time from the operation's first packet to the acknowledgement, in nanoseconds." alias:"latency"`
 	Retransmitted     int64           `json:"retransmitted" doc:"Number of packets of the operation, or of its response, that were retransmitted." alias:"retr"`
-	RetransmittedFrom FromPair        `json:"retransmitted_from" doc:"Senders of these packets; the client is the end that opened the connection."`
+	RetransmittedFrom FromPair        `json:"retransmitted_from,omitzero" doc:"Senders of these packets; the client is the end that opened the connection; present only if there were any."`
 	StalledNS         int64           `json:"stalled_ns" doc:"Sum of the stalls, in nanoseconds."`
 	Waits             []Wait          `json:"waits" doc:"Stalls: times in which the operation made no progress until a retransmission, each with its reason."`
 	Transaction       Opt[int64]      `json:"transaction" doc:"Transaction number (id): the RPC that the operation belongs to; null on connections of other upper layers, and if the operation belongs to none."`

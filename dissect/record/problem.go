@@ -47,7 +47,7 @@ type Problem struct {
 	XIDs        []Hex32     `json:"xids" doc:"XIDs of these requests."`
 	Rules       []string    `json:"rules" doc:"Ids of the rules whose findings the problem explains, at most 20." secret:"no"`
 	CausedBy    Opt[int]    `json:"caused_by" doc:"Rank of the problem that caused this one; null if none is known to."`
-	Beside      []int       `json:"beside" doc:"Ranks of problems that explain what this one observes, too."`
+	Beside      []int       `json:"explained_by" doc:"Ranks of problems that explain what this one observes, too."`
 	Only        Opt[string] `json:"only" doc:"What of several clients, servers or connections the problem is about; null if it is about all, or there is one." secret:"sentence"`
 	Command     []string    `json:"command" doc:"Arguments of rdmadump that show the problem, without the names of files; the subcommand is first." secret:"filter"`
 }

@@ -99,7 +99,7 @@ type Summary struct {
 	ICRCBadUnassigned   int64              `json:"icrc_bad_unassigned" doc:"Number of packets with a bad ICRC that belong to no connection, because any part of them may be damaged. The rule icrc-bad does not count them."`
 	CaptureDrops        uint64             `json:"capture_drops" doc:"Number of packets that the capturing program says it dropped."`
 	LeftOut             []string           `json:"left_out" doc:"Names of capture points whose packets are not used, because they show the same traffic as others and their clocks cannot be compared." secret:"point"`
-	PFCPauses           int64              `json:"pfc_pauses" doc:"Number of frames that pause at least one priority of a link: of priority flow control (PFC), or pause frames of Ethernet."`
+	PFCPauses           int64              `json:"pauses" doc:"Number of frames that pause at least one priority of a link: of priority flow control (PFC), or pause frames of Ethernet."`
 	PausePorts          []PausePorts       `json:"pause_ports" doc:"Numbers of these frames by the host whose port sent them, at most 256 hosts."`
 	PausedNS            Opt[Bounds]        `json:"paused_ns" doc:"Time for which links were paused, in nanoseconds: the least on links of 400 Gbit/s, and the most on links of 10 Gbit/s. Pauses that overlap count once. Null without such frames."`
 	Connections         int                `json:"connections" doc:"Number of connection records."`
@@ -119,15 +119,15 @@ type Summary struct {
 	Silences            []Silence          `json:"silences" doc:"Times in which a host sent no packet to another one although several packets of the other one asked for an answer; at most 64. A host of which the capture has no earlier packet is not listed, because its packets are perhaps not captured."`
 	MissingFiles        []MissingFiles     `json:"missing_files" doc:"Files that are missing between two files of a ring, by the numbers in their names. Files are a ring if their names differ only in numbers and their times do not overlap."`
 	OtherProtocols      []OtherProtocol    `json:"other_protocols" doc:"Packets that are in no connection and no RPC, by protocol; the one with the most packets is first. At most 64 protocols are distinguished."`
-	Doubled             int64              `json:"doubled" doc:"Number of packets that are second copies, because the capture has packets twice, as a mirror of both ports of a switch has them. They belong to no connection, and nothing else counts them."`
-	Absences            []Absence          `json:"absences" doc:"Times in which packets of two hosts passed that are missing from the capture, such as those of a missing file of a ring; at most 64."`
+	Doubled             int64              `json:"mirror_duplicates" doc:"Number of packets that are second copies, because the capture has packets twice, as a mirror of both ports of a switch has them. They belong to no connection, and nothing else counts them."`
+	Absences            []Absence          `json:"missing_packets" doc:"Times in which packets of two hosts passed that are missing from the capture, such as those of a missing file of a ring; at most 64."`
 	StartsNotCaptured   int64              `json:"starts_not_captured" doc:"Number of connections whose handshake is not in the capture; UDP has no handshakes."`
 	EndsNotCaptured     int64              `json:"ends_not_captured" doc:"Number of connections whose end is not in the capture; UDP has none."`
 	PositionRefuted     []RefutedPosition  `json:"position_refuted" doc:"Places that --at or the capture's interface named, although the capture was not taken there: packets of that side came late. Nothing is concluded from such a place."`
 	InputError          Opt[string]        `json:"input_error" doc:"Description of where and why reading the input failed; null if all of it was read." secret:"sentence"`
 
-	EndsInPacket Opt[int64]  `json:"ends_in_packet" doc:"Position in the input, in bytes, at which it ends in the middle of a packet; null if it does not."`
-	EndsInFile   Opt[string] `json:"ends_in_file" doc:"Name of the file that ends in the middle of a packet, if packets of other files were read, too; otherwise null." secret:"point"`
+	EndsInPacket Opt[int64]  `json:"input_cut_at" doc:"Position in the input, in bytes, at which it ends in the middle of a packet; null if it does not."`
+	EndsInFile   Opt[string] `json:"input_cut_file" doc:"Name of the file that ends in the middle of a packet, if packets of other files were read, too; otherwise null." secret:"point"`
 	OneWay       int64       `json:"one_way_pairs" doc:"Number of pairs of hosts of which only one sent packets of connections that are in the capture."`
 
 	// SelectedDamaged counts the damaged packets that belong to no connection, and SelectedPauses the packets of PFCPauses,
@@ -191,11 +191,11 @@ type Silence struct {
 	Packets   int64      `json:"packets" doc:"Number of packets that asked for an answer in this time."`
 	Lost      Opt[int64] `json:"lost,omitzero" doc:"Number of these packets that were lost between capture points; present only with several capture points."`
 	Arrived   Opt[int64] `json:"arrived,omitzero" doc:"Number of these packets that came to a capture point that may be at the silent host; present only with several capture points."`
-	Last      int64      `json:"last" doc:"Packet number: the last packet of the silent host before."`
+	Last      int64      `json:"last_packet" doc:"Packet number: the last packet of the silent host before."`
 	LastTime  Time       `json:"last_time" doc:"Time of this packet."`
-	Point     string     `json:"last_point,omitzero" doc:"Name of the capture point whose number last is; present only with several capture points." secret:"point"`
-	Next      Opt[int64] `json:"next" doc:"Packet number: the next packet of the silent host; null if the capture contains none."`
-	NextPoint string     `json:"next_point,omitzero" doc:"Name of the capture point whose number next is; present only with several capture points." secret:"point"`
+	Point     string     `json:"last_packet_point,omitzero" doc:"Name of the capture point whose number last_packet is; present only with several capture points." secret:"point"`
+	Next      Opt[int64] `json:"next_packet" doc:"Packet number: the next packet of the silent host; null if the capture contains none."`
+	NextPoint string     `json:"next_packet_point,omitzero" doc:"Name of the capture point whose number next_packet is; present only with several capture points." secret:"point"`
 }
 
 // Absence is a time in which packets of two hosts passed that are missing from the capture.

@@ -81,7 +81,7 @@ type Shares struct {
 	ToClientNS Bounds  `json:"to_client_ns" doc:"Part of network_ns on the way back to the caller, in nanoseconds."`
 	StalledNS  int64   `json:"stalled_ns" doc:"Time until packets were retransmitted, and that RNR NAKs demanded, in nanoseconds, as in waits. It is not subtracted from the shares, because a host may work meanwhile."`
 	BusyNS     int64   `json:"busy_ns" doc:"Time in which a sender transmitted for other transactions of the connection (head_of_line), in nanoseconds, as in waits. It is not subtracted from the shares."`
-	Point      Place   `json:"point" doc:"Where the capture was taken, as far as that is known: client, server, between (at neither), both_ends (several capture points), unknown. At the server, the latency that is divided begins with the arrival of the Call and ends when the Reply was sent."`
+	Point      Place   `json:"position" doc:"Where the capture was taken, as far as that is known: client, server, between (at neither), both_ends (several capture points), unknown. At the server, the latency that is divided begins with the arrival of the Call and ends when the Reply was sent."`
 	Proofs     []Proof `json:"proofs" doc:"What bounds the shares, apart from the times of the packets themselves."`
 }
 
@@ -122,13 +122,13 @@ type Cause struct {
 // Meanwhile is what happened on the connection while a transaction lasted.
 type Meanwhile struct {
 	RoundTrips    Opt[RecentTrips] `json:"round_trips" doc:"Round trips from the caller to the other side that ended between one second before the Call and the Reply, but the latest 64 at most; null if there were none. They do not show where the time of the transaction passed."`
-	CEToClient    int64            `json:"ce_to_client" doc:"Number of packets to the client that a switch had marked (CE) before they came to the capture point, from the Call to the Reply."`
-	CEToServer    int64            `json:"ce_to_server" doc:"Number of packets to the server that a switch had marked (CE) before they came to the capture point, from the Call to the Reply."`
-	CNPFromClient int64            `json:"cnp_from_client" doc:"Number of congestion notification packets (CNP) of the client, from the Call to the Reply: packets on the way to the client had been marked."`
-	CNPFromServer int64            `json:"cnp_from_server" doc:"Number of congestion notification packets (CNP) of the server, from the Call to the Reply: packets on the way to the server had been marked."`
-	Pauses        int64            `json:"pauses" doc:"Number of frames that paused a link (priority flow control, or pause frames of Ethernet) from the Call to the Reply. The link is the one at the capture point."`
-	PausePort     Opt[PausePort]   `json:"pause_port" doc:"Port that sent these frames: client or server (the port of this host, which could not receive more), other (a port that is not known to be that of one of them, such as a switch's), or several of them; null without frames."`
-	PausedNS      Opt[Bounds]      `json:"paused_ns" doc:"Time from the Call to the Reply for which a link was paused, in nanoseconds; null if it was not. The least time is that of a link of 400 Gbit/s, the most that of one of 10 Gbit/s, because the frames have the times in units of the link's speed."`
+	CEToClient    int64            `json:"ce_to_client,omitzero" doc:"Number of packets to the client that a switch had marked (CE) before they came to the capture point, from the Call to the Reply; present only if there were any."`
+	CEToServer    int64            `json:"ce_to_server,omitzero" doc:"Number of packets to the server that a switch had marked (CE) before they came to the capture point, from the Call to the Reply; present only if there were any."`
+	CNPFromClient int64            `json:"cnps_from_client,omitzero" doc:"Number of congestion notification packets (CNP) of the client, from the Call to the Reply: packets on the way to the client had been marked. Present only if there were any."`
+	CNPFromServer int64            `json:"cnps_from_server,omitzero" doc:"Number of congestion notification packets (CNP) of the server, from the Call to the Reply: packets on the way to the server had been marked. Present only if there were any."`
+	Pauses        int64            `json:"pauses,omitzero" doc:"Number of frames that paused a link (priority flow control, or pause frames of Ethernet) from the Call to the Reply. The link is the one at the capture point. Present only if there were any."`
+	PausePort     Opt[PausePort]   `json:"pause_port,omitzero" doc:"Port that sent these frames: client or server (the port of this host, which could not receive more), other (a port that is not known to be that of one of them, such as a switch's), or several of them; present only with such frames."`
+	PausedNS      Opt[Bounds]      `json:"paused_ns,omitzero" doc:"Time from the Call to the Reply for which a link was paused, in nanoseconds; present only if it was. The least time is that of a link of 400 Gbit/s, the most that of one of 10 Gbit/s, because the frames have the times in units of the link's speed."`
 	ECN           ECN              `json:"ecn" doc:"Whether the packets of the connection can be marked: on (those of both sides), partly, or off. Without ECN, the absence of marks proves nothing."`
 }
 
@@ -199,7 +199,7 @@ type ConnectionPath struct {
 	RoundTrips RoundTripPair  `json:"round_trips" doc:"Times from packets of one side to the responses of the other side, at the capture point. They are facts: they do not show where the time of a transaction passed."`
 	Late       FromPair       `json:"late" doc:"Packets whose first copy was captured after later packets of the same side: they were lost or overtaken before they came to the capture point, which is then not at this side." alias:"late"`
 	Repeated   FromPair       `json:"repeated" doc:"Packets that had passed the capture point, and came again."`
-	Point      PointFacts     `json:"point" doc:"Where the capture was taken, as far as it is known."`
+	Point      PointFacts     `json:"position" doc:"Where the capture was taken, as far as it is known."`
 	Congestion PathCongestion `json:"congestion" doc:"Signals of congestion."`
 
 	RetransmittedFrom FromPair `json:"retransmitted_from" doc:"Senders of the retransmitted packets."`
@@ -224,8 +224,8 @@ type RoundTrips struct {
 
 // FromPair counts packets by their sender.
 type FromPair struct {
-	FromClient int64 `json:"from_client" doc:"Number of packets of the client."`
-	FromServer int64 `json:"from_server" doc:"Number of packets of the server."`
+	FromClient int64 `json:"client" doc:"Number of packets of the client."`
+	FromServer int64 `json:"server" doc:"Number of packets of the server."`
 }
 
 // PointFacts says where a capture was taken.
@@ -243,8 +243,8 @@ type PathCongestion struct {
 	ECN           ECN   `json:"ecn" doc:"Whether the packets can be marked: on (those of both sides), partly, or off. Without ECN, the absence of marks proves nothing."`
 	CEToServer    int64 `json:"ce_to_server" doc:"Number of packets to the server that a switch had marked (CE) before they came to the capture point."`
 	CEToClient    int64 `json:"ce_to_client" doc:"Number of packets to the client that a switch had marked (CE) before they came to the capture point."`
-	CNPFromClient int64 `json:"cnp_from_client" doc:"Number of congestion notification packets (CNP) of the client: packets on the way to the client had been marked."`
-	CNPFromServer int64 `json:"cnp_from_server" doc:"Number of congestion notification packets (CNP) of the server: packets on the way to the server had been marked."`
-	PauseFrames   int64 `json:"pause_frames" doc:"Number of frames in the capture, while the connection lasted, that paused a link (priority flow control, or pause frames of Ethernet)."`
+	CNPFromClient int64 `json:"cnps_from_client" doc:"Number of congestion notification packets (CNP) of the client: packets on the way to the client had been marked."`
+	CNPFromServer int64 `json:"cnps_from_server" doc:"Number of congestion notification packets (CNP) of the server: packets on the way to the server had been marked."`
+	PauseFrames   int64 `json:"pauses" doc:"Number of frames in the capture, while the connection lasted, that paused a link (priority flow control, or pause frames of Ethernet)."`
 	DSCP          []int `json:"dscp" doc:"Differentiated services code points of the packets, but at most four of each side; congestion notification packets are not among them."`
 }

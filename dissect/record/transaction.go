@@ -81,7 +81,7 @@ type Transaction struct {
 	Connection        int               `json:"connection" doc:"Connection number: the connection that carried the transaction." alias:"conn"`
 	Request           int64             `json:"request" doc:"Transaction number (id) of the first attempt of the request: what the client asked for once. The Calls of a request have the same XID; most requests have a single one."`
 	Attempt           int               `json:"attempt" doc:"Number of the attempt, counted from 1: how many times the Call of the request had been sent, on other connections, up to this one."`
-	RetryOf           Opt[int64]        `json:"retry_of" doc:"Transaction number (id) of the first attempt of the request that this one repeats, because the server had put it off or the session was lost; null if it repeats none."`
+	RetryOf           Opt[int64]        `json:"retry_of,omitzero" doc:"Transaction number (id) of the first attempt of the request that this one repeats, because the server had put it off or the session was lost; present only if it repeats one."`
 	XID               Hex32             `json:"xid" doc:"Transaction ID (XID) of the RPC." alias:"rpcordma.xid,rpc.xid"`
 	Direction         Direction         `json:"direction" doc:"Direction of the Call: forward from client to server, backward from server to client." alias:"dir"`
 	Status            Status            `json:"status" doc:"Outcome of the transaction: complete (the capture contains the Call and the Reply, which may have an error status), answered (the same, but the Reply does not show whether the RPC succeeded: too little was captured, or its version is unknown), no_reply, no_call (the Call is not in the capture), rdma_error (the responder answered with an RDMA_ERROR). Filters also accept what the column STATUS shows, and groups of --by have its names: ok (complete, without an error status), malformed (the same, but an error proves that a message cannot be decoded), or the name of an error such as NFS4ERR_NOENT."`
@@ -94,7 +94,7 @@ type Transaction struct {
 	Operations        []string          `json:"operations" doc:"Names of the COMPOUND's operations, in order; null if the RPC is not a COMPOUND." alias:"nfs.opcode" secret:"no"`
 	Operation         Opt[string]       `json:"operation" doc:"Name of the operation that a COMPOUND was sent for, or of the procedure of NFSv2 or NFSv3: CREATE, LINK, REMOVE or RENAME if the COMPOUND has one of these, and otherwise its first operation that does more than finding a file or its attributes, such as READ." secret:"no"`
 	Credential        Opt[string]       `json:"credential" doc:"Flavor of the Call's credential." secret:"no"`
-	GSS               Opt[GSS]          `json:"gss" doc:"What the RPCSEC_GSS credential of the Call says; null with other credentials."`
+	GSS               Opt[GSS]          `json:"gss,omitzero" doc:"What the RPCSEC_GSS credential of the Call says; present only with such a credential."`
 	RPCStatus         Opt[string]       `json:"rpc_status" doc:"Accept or reject status of the RPC Reply." secret:"no"`
 	NFSStatus         Opt[string]       `json:"nfs_status" doc:"NFS status of the whole Reply." secret:"no"`
 	Client            Opt[string]       `json:"client" doc:"Address of the client; null if the capture does not show it." secret:"address"`
@@ -110,11 +110,11 @@ type Transaction struct {
 	SequenceFlags     Hex32             `json:"sequence_flags,omitzero" doc:"Status flags in the results of SEQUENCE (RFC 8881 s.18.46.3), such as 0x00000001: the callback channel is down; present only if any is set."`
 	CopyPromised      bool              `json:"copy_promised,omitzero" doc:"Whether the server answered a COPY before it was complete, so that a CB_OFFLOAD has to follow; present only then."`
 	BytesRead         Opt[int64]        `json:"bytes_read,omitzero" doc:"Number of bytes of files that the results of READ and READ_PLUS returned, without padding; present only for READs whose results were captured."`
-	BytesAsked        Opt[int64]        `json:"bytes_asked,omitzero" doc:"Number of bytes of files that the arguments of READ and READ_PLUS ask for (their count); present only for READs whose arguments were captured."`
+	BytesAsked        Opt[int64]        `json:"bytes_requested,omitzero" doc:"Number of bytes of files that the arguments of READ and READ_PLUS ask for (their count); present only for READs whose arguments were captured."`
 	BytesWritten      Opt[int64]        `json:"bytes_written,omitzero" doc:"Number of bytes of files that the results of WRITE say were written; present only for WRITEs whose results were captured."`
-	Principal         Opt[string]       `json:"principal" doc:"Name of the RPCSEC_GSS principal that made the Call; null without RPCSEC_GSS, and if the capture does not show the name: Kerberos encrypts it." secret:"user"`
+	Principal         Opt[string]       `json:"principal,omitzero" doc:"Name of the RPCSEC_GSS principal that made the Call; present only if the capture shows it: Kerberos encrypts the name." secret:"user"`
 	File              Opt[string]       `json:"file" doc:"Path, after the RPC, of the file or directory that the RPC acted on: for REMOVE the path that it removed, for RENAME the new path. If the capture shows only the last directories of the path, it begins with the short form of the handle of the topmost one, such as fh:0x62d40c52/notes.txt; null if the capture shows no name." alias:"nfs.full_name" secret:"path"`
-	FileFrom          Opt[string]       `json:"file_from" doc:"Path that the file had before a RENAME that succeeded; null for other RPCs." secret:"path"`
+	FileFrom          Opt[string]       `json:"file_from,omitzero" doc:"Path that the file had before a RENAME that succeeded; present only then." secret:"path"`
 	FileHandle        Opt[string]       `json:"file_handle" doc:"Handle in hex of the file or directory that the RPC acted on; null if the capture does not show it." secret:"handle"`
 	Transport         string            `json:"transport" doc:"Transport protocol that carried the transaction." values:"RoCEv2,RoCEv1,InfiniBand,iWARP,TCP,UDP"`
 	Call              *Message          `json:"call" doc:"The Call; null if the capture does not contain it."`
@@ -124,26 +124,26 @@ type Transaction struct {
 	ReplyChunk        *WriteChunk       `json:"reply_chunk" doc:"Memory that the Call exposed for a long Reply; null if it offered none."`
 	Invalidation      Opt[Invalidation] `json:"invalidation" doc:"The handle that the Reply invalidated; null if it invalidated none."`
 	NotInvalidated    []Hex32           `json:"not_invalidated" doc:"Handles that the Call exposed and its Reply did not invalidate, each once; null without a Call, and on TCP and UDP. Handles that the Reply to another RPC invalidated, and handles that persistent_handles counts, are not listed."`
-	PersistentHandles int               `json:"persistent_handles" doc:"Number of handles that the Call exposed although an earlier Call had exposed them and nothing invalidated them since: the requester registers them persistently."`
+	PersistentHandles int               `json:"persistent_handles,omitzero" doc:"Number of handles that the Call exposed although an earlier Call had exposed them and nothing invalidated them since: the requester registers them persistently. Present only if there are any."`
 	Timeline          []Event           `json:"timeline" doc:"Events of the transaction, in the order of their packets."`
-	ReplyLost         bool              `json:"reply_lost" doc:"Whether a Reply was sent that its receiver never accepted, because it was lost, or refused with a NAK (rule reply-not-delivered); the status is then no_reply, or no_call if the capture does not contain the Call."`
+	ReplyLost         bool              `json:"reply_lost,omitzero" doc:"Whether a Reply was sent that its receiver never accepted, because it was lost, or refused with a NAK (rule reply-not-delivered); the status is then no_reply, or no_call if the capture does not contain the Call. Present only if so."`
 	LatencyNS         Opt[int64]        `json:"latency_ns" doc:"Time from the first packet of the Call to the last packet of the Reply (of the copy that the requester accepted), in nanoseconds. The time of a Call that was sent before on an earlier connection begins there. The time for which the Call waited for credits is not included." alias:"latency,rpc.time"`
-	LatencyMinNS      Opt[int64]        `json:"latency_min_ns" doc:"Shortest latency that the capture allows, in nanoseconds; null unless it is uncertain which copy of the Reply was accepted. latency_ns is then only an upper bound."`
+	LatencyMinNS      Opt[int64]        `json:"latency_min_ns,omitzero" doc:"Shortest latency that the capture allows, in nanoseconds; present only if it is uncertain which copy of the Reply was accepted, so that latency_ns is only an upper bound."`
 	LatencyMinPacket  Opt[int64]        `json:"latency_min_packet,omitzero" doc:"Packet number: the last packet of the copy of the Reply with which latency_min_ns ends; present only if it is known and not the copy with which latency_ns ends."`
 	LatencyMinPoint   string            `json:"latency_min_packet_point,omitzero" doc:"Name of the capture point whose number latency_min_packet is; present only with several capture points." secret:"point"`
 	BehindReads       Opt[BehindReads]  `json:"behind_reads,omitzero" doc:"Time in which responses to RDMA Reads of the transaction stood behind those of others: RDMA Reads are answered in the order of their requests. Present only if there was such a time."`
-	HeldBackBy        Opt[int64]        `json:"held_back_by" doc:"Transaction number (id): the transaction whose packets kept the sender busy until the Call was sent; null if the Call was not held back."`
+	HeldBackBy        Opt[int64]        `json:"held_back_by,omitzero" doc:"Transaction number (id): the transaction whose packets kept the sender busy until the Call was sent; present only if the Call was held back."`
 	Waits             []Wait            `json:"waits" doc:"Stalls: times in which the transaction made no progress, each with its reason."`
 	Phases            Opt[Phases]       `json:"phases" doc:"Parts that the latency is made of; null without a latency."`
 	Split             Opt[Split]        `json:"split,omitzero" doc:"Where the latency passed: at the client, in the network, or at the server; present only with several capture points, and if every part of the transaction was captured at both ends."`
 	Shares            Opt[Shares]       `json:"shares" doc:"Parts of the latency that each side took, as far as the capture proves it; null without a latency."`
 	Meanwhile         Opt[Meanwhile]    `json:"meanwhile" doc:"What happened on the connection while the transaction lasted; null without a latency, and if only then it was known which two directions form the connection."`
 	Cause             Opt[Cause]        `json:"cause" doc:"What took most of the latency, in a sentence; null without a latency, if no part of it is most of it and at least one millisecond, and without a Call."`
-	RDMAError         Opt[string]       `json:"rdma_error" doc:"Error code of an RDMA_ERROR: ERR_VERS or ERR_CHUNK; null if there was none." secret:"no"`
-	RDMAErrorRange    Opt[VersionRange] `json:"rdma_error_versions" doc:"Versions that an ERR_VERS says are supported."`
-	RetransmitOf      Opt[int64]        `json:"retransmit_of" doc:"Transaction number (id): the transaction on an earlier connection that this transaction retransmits."`
+	RDMAError         Opt[string]       `json:"rdma_error,omitzero" doc:"Error code of an RDMA_ERROR: ERR_VERS or ERR_CHUNK; present only if there was one." secret:"no"`
+	RDMAErrorRange    Opt[VersionRange] `json:"rdma_error_versions,omitzero" doc:"Versions that an ERR_VERS says are supported; present only with one."`
+	RetransmitOf      Opt[int64]        `json:"retransmit_of,omitzero" doc:"Transaction number (id): the transaction on an earlier connection that this transaction retransmits; present only if it retransmits one."`
 	Retransmitted     int               `json:"retransmitted" doc:"Number of packets of the transaction that were retransmitted." alias:"retr"`
-	RetransmittedFrom FromPair          `json:"retransmitted_from" doc:"Senders of the packets of the transaction that were retransmitted: from the client, and from the server."`
+	RetransmittedFrom FromPair          `json:"retransmitted_from,omitzero" doc:"Senders of the packets of the transaction that were retransmitted: from the client, and from the server; present only if there were any."`
 	Malformed         Opt[string]       `json:"malformed,omitzero" doc:"The message that an error proves to be malformed, so that its receiver cannot decode it; present only then, and if it is both, it is the call." values:"call,reply" secret:"no"`
 	Findings          []string          `json:"findings" doc:"Ids of the rules of all findings about the transaction, each once." secret:"no"`
 
@@ -464,7 +464,7 @@ type Phases struct {
 	ReadNS    Opt[int64] `json:"read_ns" doc:"Time from the first RDMA Read to the last Read response, without stalls, in nanoseconds."`
 	ToWriteNS Opt[int64] `json:"to_write_ns" doc:"Time from the Call, or from the last Read response, to the first RDMA Write, without stalls, in nanoseconds."`
 	WriteNS   Opt[int64] `json:"write_ns" doc:"Time from the first RDMA Write to the last packet of the last RDMA Write, without stalls, in nanoseconds."`
-	WaitNS    int64      `json:"wait_ns" doc:"Part of the latency in which the transaction stalled, in nanoseconds; no other phase includes it. Waiting for credits is not part of the latency."`
+	WaitNS    int64      `json:"stalled_ns" doc:"Part of the latency in which the transaction stalled, in nanoseconds; no other phase includes it. Waiting for credits is not part of the latency."`
 	ToReplyNS Opt[int64] `json:"to_reply_ns" doc:"Time from the previous phase, or from the Call, to the last packet of the Reply, without stalls, in nanoseconds."`
 }
 
@@ -516,10 +516,10 @@ type Wait struct {
 	Acknowledged        bool       `json:"acknowledged,omitzero" doc:"Whether the capture has an acknowledgement of what was retransmitted, from before the stall ended: the acknowledgement was lost after the capture point, or the sender did not accept it. Present only if so, with the reasons retransmit_timeout and retransmit_unknown and one capture point."`
 	NakPacket           Opt[int64] `json:"nak_packet,omitzero" doc:"Packet number: the NAK that requested the retransmission. With the reason retransmit_timeout, the sender did not react to it, or did not receive it."`
 	NakPoint            string     `json:"nak_packet_point,omitzero" doc:"Name of the capture point whose number nak_packet is; present only with several capture points." secret:"point"`
-	OutOfOrderPacket    Opt[int64] `json:"out_of_order_packet,omitzero" doc:"Packet number: the packet that came after a gap in the sequence numbers, which gap_filled_by closed."`
+	OutOfOrderPacket    Opt[int64] `json:"out_of_order_packet,omitzero" doc:"Packet number: the packet that came after a gap in the sequence numbers, which gap_packet closed."`
 	OutOfOrderPoint     string     `json:"out_of_order_packet_point,omitzero" doc:"Name of the capture point whose number out_of_order_packet is; present only with several capture points." secret:"point"`
-	GapFilledBy         Opt[int64] `json:"gap_filled_by,omitzero" doc:"Packet number: the packet that closed the gap in the sequence numbers."`
-	GapFilledPoint      string     `json:"gap_filled_by_point,omitzero" doc:"Name of the capture point whose number gap_filled_by is; present only with several capture points." secret:"point"`
+	GapFilledBy         Opt[int64] `json:"gap_packet,omitzero" doc:"Packet number: the packet that closed the gap in the sequence numbers."`
+	GapFilledPoint      string     `json:"gap_packet_point,omitzero" doc:"Name of the capture point whose number gap_packet is; present only with several capture points." secret:"point"`
 	BurstPacket         Opt[int64] `json:"burst_packet,omitzero" doc:"Packet number: the first packet that the sender retransmitted when the stall ended. Stalls of several RPCs with the same packet ended with the same timeout or NAK."`
 	BurstPoint          string     `json:"burst_packet_point,omitzero" doc:"Name of the capture point whose number burst_packet is; present only with several capture points." secret:"point"`
 	BlockingTransaction Opt[int64] `json:"blocking_transaction,omitzero" doc:"Transaction number (id): with the reason head_of_line, the transaction that the sender was transmitting for; with another reason, the transaction whose packet the sender retransmitted first. It is not present if that is this transaction."`

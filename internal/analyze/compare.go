@@ -44,18 +44,17 @@ type Comparison struct {
 
 // Measured is what one capture has of something that is compared.
 type Measured struct {
-	Count   record.Opt[int64]   `json:"count" doc:"Number of RPCs or stalls; null for a problem and a setting."`
-	Errors  record.Opt[int64]   `json:"errors" doc:"Number of RPCs that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status; null unless a group is compared."`
-	NoReply record.Opt[int64]   `json:"no_reply" doc:"Number of RPCs without a Reply (status no_reply); null unless a group is compared."`
-	Bytes   record.Opt[int64]   `json:"bytes" doc:"Number of bytes in the Payload streams of the Calls and Replies; null unless a group is compared."`
-	Latency Quantiles           `json:"latency" doc:"Distribution of the latency of the group's RPCs; its members are null for other kinds."`
-	TotalNS record.Opt[int64]   `json:"total_ns" doc:"Sum of all latencies of a group, or of all stalls of answered RPCs with one reason, in nanoseconds; null for other kinds."`
-	Share   record.Opt[float64] `json:"share" doc:"Share of the stalls in the sum of the latencies of all RPCs, from 0 to 1; null unless a wait is compared."`
-	MinNS   record.Opt[int64]   `json:"mean_min_ns" doc:"Least time that the side can have taken for an RPC on average, in nanoseconds; null unless a share is compared."`
-	MaxNS   record.Opt[int64]   `json:"mean_max_ns" doc:"Most time that the side can have taken for an RPC on average, in nanoseconds; null unless a share is compared."`
-	Exact   record.Opt[int64]   `json:"exact" doc:"Number of RPCs of which the capture proves what each side took, up to a hundredth of the latency; null unless a share is compared."`
-	Values  []string            `json:"values" doc:"Values that the connections of the capture have, sorted; null unless a setting is compared."`
-	Problem *record.Problem     `json:"problem" doc:"The problem; null unless a problem is compared, or if the capture does not have it."`
+	Count   record.Opt[int64]         `json:"count" doc:"Number of RPCs or stalls; null for a problem and a setting."`
+	Errors  record.Opt[int64]         `json:"failed" doc:"Number of RPCs that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status; null unless a group is compared."`
+	NoReply record.Opt[int64]         `json:"no_reply" doc:"Number of RPCs without a Reply (status no_reply); null unless a group is compared."`
+	Bytes   record.Opt[int64]         `json:"bytes" doc:"Number of bytes in the Payload streams of the Calls and Replies; null unless a group is compared."`
+	Latency Quantiles                 `json:"latency" doc:"Distribution of the latency of the group's RPCs; its members are null for other kinds."`
+	TotalNS record.Opt[int64]         `json:"total_ns" doc:"Sum of all latencies of a group, or of all stalls of answered RPCs with one reason, in nanoseconds; null for other kinds."`
+	Share   record.Opt[float64]       `json:"share" doc:"Share of the stalls in the sum of the latencies of all RPCs, from 0 to 1; null unless a wait is compared."`
+	MeanNS  record.Opt[record.Bounds] `json:"mean_ns" doc:"Time that the side can have taken for an RPC on average, in nanoseconds; null unless a share is compared."`
+	Exact   record.Opt[int64]         `json:"exact" doc:"Number of RPCs of which the capture proves what each side took, up to a hundredth of the latency; null unless a share is compared."`
+	Values  []string                  `json:"values" doc:"Values that the connections of the capture have, sorted; null unless a setting is compared."`
+	Problem *record.Problem           `json:"problem" doc:"The problem; null unless a problem is compared, or if the capture does not have it."`
 }
 
 // Changes are relative changes. A change from 0 is null.
@@ -381,7 +380,7 @@ func shares(before, after *Side) (list []*Comparison) {
 	}
 	measured := func(sums *ShareSums, b record.Bounds) Measured {
 		return Measured{
-			Count: record.Some(sums.RPCs), Exact: record.Some(sums.Exact), MinNS: record.Some(b.Min / sums.RPCs), MaxNS: record.Some((b.Max + sums.RPCs - 1) / sums.RPCs),
+			Count: record.Some(sums.RPCs), Exact: record.Some(sums.Exact), MeanNS: record.Some(record.Bounds{Min: b.Min / sums.RPCs, Max: (b.Max + sums.RPCs - 1) / sums.RPCs}),
 		}
 	}
 	a, b := before.shares.Sides(), after.shares.Sides()
@@ -396,11 +395,11 @@ func shares(before, after *Side) (list []*Comparison) {
 // Proven returns how a side's time for an RPC changed on average, as the captures prove: 1 if it became longer, -1 if it became
 // shorter, and 0 if its bounds before and after overlap.
 func (c *Comparison) Proven() int {
-	switch {
+	switch before, after := c.Before.MeanNS.Or(record.Bounds{}), c.After.MeanNS.Or(record.Bounds{}); {
 	case c.Kind != ComparedShare:
-	case c.After.MinNS.Or(0) > c.Before.MaxNS.Or(0):
+	case after.Min > before.Max:
 		return 1
-	case c.After.MaxNS.Or(0) < c.Before.MinNS.Or(0):
+	case after.Max < before.Min:
 		return -1
 	}
 	return 0

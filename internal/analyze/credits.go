@@ -16,9 +16,9 @@ type Credits struct {
 	PeakInFlight         record.Opt[int]   `json:"peak_in_flight" doc:"Largest number of Calls that were outstanding at once; null if the capture does not prove it, as in credits of the connection. A Call without a Reply is outstanding until its connection begins to close or, if the capture does not show that, until the last packet of the connection."`
 	Requested            []uint32          `json:"requested" doc:"Numbers of credits that Calls requested, one for each change."`
 	Grants               []Grant           `json:"grants" doc:"Changes of the number of granted credits, in order."`
-	CreditLimitReached   record.Opt[int]   `json:"credit_limit_reached" doc:"Number of times that as many Calls were outstanding as credits were granted; null as peak_in_flight."`
-	CreditLimitReachedNS record.Opt[int64] `json:"credit_limit_reached_ns" doc:"Total time for which as many Calls were outstanding as credits were granted, in nanoseconds; null as peak_in_flight."`
-	Points               []CreditPoint     `json:"points" doc:"Changes of the number of outstanding Calls or granted credits, in order."`
+	CreditLimitReached   record.Opt[int]   `json:"all_in_use" doc:"Number of times that as many Calls were outstanding as credits were granted; null as peak_in_flight."`
+	CreditLimitReachedNS record.Opt[int64] `json:"all_in_use_ns" doc:"Total time for which as many Calls were outstanding as credits were granted, in nanoseconds; null as peak_in_flight."`
+	Points               []CreditPoint     `json:"changes" doc:"Changes of the number of outstanding Calls or granted credits, in order."`
 	Evicted              int               `json:"evicted" doc:"Number of transactions that are not included because there were too many."`
 }
 

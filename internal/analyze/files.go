@@ -16,9 +16,9 @@ type File struct {
 	File         record.Opt[string]     `json:"file" doc:"Path of the file after the last RPC that acted on it. If the capture shows only the last directories of the path, it begins with the short form of the handle of the topmost one, such as fh:0x62d40c52/notes.txt; null if the capture shows no name, and for the record that sums up the files for which the memory limit leaves no space." alias:"nfs.full_name"`
 	FileHandle   record.Opt[string]     `json:"file_handle" doc:"Handle of the file in hex; null if the capture does not show it."`
 	Others       int                    `json:"others,omitzero" doc:"Present in the record that sums up the files for which the memory limit leaves no space: the number of times that RPCs acted on them."`
-	Operations   int                    `json:"operations" doc:"Number of requests that acted on the file: of what clients asked for once."`
+	Operations   int                    `json:"requests" doc:"Number of requests that acted on the file: of what clients asked for once."`
 	Attempts     int                    `json:"attempts" doc:"Number of transactions: of Calls of these requests, which a client sends again, usually on another connection, if their Reply does not come."`
-	Errors       int                    `json:"errors" doc:"Number of these requests that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
+	Errors       int                    `json:"failed" doc:"Number of these requests that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
 	NoReply      int                    `json:"no_reply" doc:"Number of these requests without a Reply (status no_reply of all attempts); they do not count as errors, because it may have been sent later, or not captured."`
 	BytesRead    int64                  `json:"bytes_read" doc:"Number of bytes of the file that the Replies to READ returned."`
 	BytesWritten int64                  `json:"bytes_written" doc:"Number of bytes that were written to the file, according to the Replies to WRITE."`

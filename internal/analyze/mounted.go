@@ -18,8 +18,8 @@ type Mounted struct {
 	ReadCountMax     record.Opt[int64]                   `json:"read_count_max" doc:"Largest number of bytes that a READ asked for (its count); null if the arguments of none were captured. A READ returns fewer at the end of a file, or if the server returns at most so many. Clients ask for at most the rsize of the mount."`
 	WriteBytesMax    record.Opt[int64]                   `json:"write_bytes_max" doc:"Number of bytes that the largest WRITE wrote; null if none wrote any. With large files it is the wsize of the mount."`
 	Connections      int                                 `json:"connections" doc:"Number of connections that carried NFS between the two."`
-	MTU              record.Opt[int]                     `json:"mtu" doc:"Path MTU that the handshakes negotiated, in bytes; null if it is not known or not the same on all connections."`
-	InlineThresholds record.Opt[record.InlineThresholds] `json:"inline_thresholds" doc:"Longest Send that each side may transmit, of the first connection that shows it."`
+	MTU              record.Opt[int]                     `json:"path_mtu" doc:"Path MTU that the handshakes negotiated, in bytes; null if it is not known or not the same on all connections."`
+	InlineThresholds record.Opt[record.InlineThresholds] `json:"inline_threshold" doc:"Longest Send that each side may transmit, of the first connection that shows it."`
 	Credits          record.Opt[uint32]                  `json:"credits" doc:"Number of credits that the latest Reply granted, on the connection with the most."`
 
 	flavors map[string]int

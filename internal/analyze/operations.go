@@ -104,7 +104,7 @@ type KindCount struct {
 	Side  record.End           `json:"side" doc:"The side that requested them."`
 	Count int64                `json:"count" doc:"Number of RDMA operations."`
 	Bytes int64                `json:"bytes" doc:"Number of bytes that they moved."`
-	Asked int64                `json:"requested" doc:"Number of bytes that their requests announced, or that they moved if a request does not say it."`
+	Asked int64                `json:"bytes_requested" doc:"Number of bytes that their requests announced, or that they moved if a request does not say it."`
 }
 
 // traffic sums up the operations of connections, until the upper layer of each is known.

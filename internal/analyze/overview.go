@@ -50,7 +50,7 @@ type Group struct {
 	Transport    string             `json:"transport" doc:"Transport protocol that carries the connections."`
 	UpperLayer   string             `json:"upper_layer" doc:"Upper-layer protocol that the connections carry."`
 	Connections  int                `json:"connections" doc:"Number of connections in the group."`
-	Transactions int64              `json:"transactions" doc:"Number of RPC transactions on the connections."`
+	Transactions int64              `json:"attempts" doc:"Number of RPC transactions on the connections."`
 	Handshakes   int                `json:"handshakes" doc:"Number of connections whose handshake is in the capture."`
 	ClientsKnown int                `json:"clients_known" doc:"Number of connections of which the capture shows which end is the client."`
 }
@@ -65,14 +65,14 @@ type Health struct {
 	RNRNaks       int64 `json:"rnr_naks" doc:"Number of receiver-not-ready (RNR) NAKs."`
 	Damaged       int64 `json:"damaged" doc:"Number of packets that their receivers drop because of a bad checksum, whether they belong to a connection or not."`
 
-	CongestionMarks int64 `json:"congestion_marks" doc:"Number of packets with a congestion mark of a switch (CE)."`
+	CongestionMarks int64 `json:"ce_marks" doc:"Number of packets with a congestion mark of a switch (CE)."`
 	CNPs            int64 `json:"cnps" doc:"Number of congestion notification packets (CNP)."`
 	Pauses          int64 `json:"pauses" doc:"Number of priority flow control (PFC) frames that pause at least one priority, on any connection."`
 
 	StartsNotCaptured int64 `json:"starts_not_captured" doc:"Number of connections whose handshake is not in the capture, or not in the time that the overview is about; UDP has no handshakes."`
 	EndsNotCaptured   int64 `json:"ends_not_captured" doc:"Number of connections whose end is not in the capture, or not in the time that the overview is about; UDP has none."`
 
-	UnansweredRequests int64 `json:"unanswered_requests" doc:"Number of connection requests of the connection manager, or of MPA, that got no answer in the capture."`
+	UnansweredRequests int64 `json:"cm_unanswered" doc:"Number of connection requests of the connection manager, or of MPA, that got no answer in the capture."`
 }
 
 // RPCs counts transactions by their outcome.

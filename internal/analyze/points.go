@@ -30,15 +30,12 @@ func (s *SplitSums) add(p record.Split) {
 
 // ShareSums sums up how much of the latencies of transactions each side took; see [record.Shares].
 type ShareSums struct {
-	RPCs         int64 `json:"rpcs" doc:"Number of RPCs with a latency, which the sums are about."`
-	Exact        int64 `json:"exact" doc:"Number of these RPCs of which the capture proves what each side took, up to a hundredth of the latency."`
-	LatencyNS    int64 `json:"latency_ns" doc:"Sum of their latencies, in nanoseconds."`
-	ClientMinNS  int64 `json:"client_min_ns" doc:"Least time that callers took to respond to RDMA Reads, without the longest time for which a link may have been paused, in nanoseconds."`
-	ClientMaxNS  int64 `json:"client_max_ns" doc:"Most time that callers took to respond to RDMA Reads, in nanoseconds."`
-	ServerMinNS  int64 `json:"server_min_ns" doc:"Least time that the sides that executed the Calls took, without the longest time for which a link may have been paused, in nanoseconds."`
-	ServerMaxNS  int64 `json:"server_max_ns" doc:"Most time that the sides that executed the Calls took, in nanoseconds."`
-	NetworkMinNS int64 `json:"network_min_ns" doc:"Least time that the network took, in nanoseconds."`
-	NetworkMaxNS int64 `json:"network_max_ns" doc:"Most time that the network took, in nanoseconds."`
+	RPCs      int64         `json:"rpcs" doc:"Number of RPCs with a latency, which the sums are about."`
+	Exact     int64         `json:"exact" doc:"Number of these RPCs of which the capture proves what each side took, up to a hundredth of the latency."`
+	TotalNS   int64         `json:"total_ns" doc:"Sum of their latencies, in nanoseconds."`
+	ClientNS  record.Bounds `json:"client_ns" doc:"Time that callers took to respond to RDMA Reads, in nanoseconds; the least is without the longest time for which a link may have been paused."`
+	ServerNS  record.Bounds `json:"server_ns" doc:"Time that the sides that executed the Calls took, in nanoseconds; the least is without the longest time for which a link may have been paused."`
+	NetworkNS record.Bounds `json:"network_ns" doc:"Time that the network took, in nanoseconds."`
 }
 
 // exactPart is the part of a latency that the bounds of an exact share may differ by.
@@ -68,7 +65,7 @@ func (s *ShareSums) addHosts(r *record.Transaction) {
 // sum adds shares of a latency. A host cannot send while its link is paused, so that the longest time for which one was paused is no proven time of a host.
 func (s *ShareSums) sum(latency, paused int64, shares *record.Shares) {
 	s.RPCs++
-	s.LatencyNS += latency
+	s.TotalNS += latency
 	shares.ClientNS.Min, shares.ServerNS.Min = max(0, shares.ClientNS.Min-paused), max(0, shares.ServerNS.Min-paused)
 	exact := true
 	for _, b := range [...]record.Bounds{shares.ClientNS, shares.ServerNS, shares.NetworkNS} {
@@ -77,12 +74,13 @@ func (s *ShareSums) sum(latency, paused int64, shares *record.Shares) {
 	if exact {
 		s.Exact++
 	}
-	s.ClientMinNS += shares.ClientNS.Min
-	s.ClientMaxNS += shares.ClientNS.Max
-	s.ServerMinNS += shares.ServerNS.Min
-	s.ServerMaxNS += shares.ServerNS.Max
-	s.NetworkMinNS += shares.NetworkNS.Min
-	s.NetworkMaxNS += shares.NetworkNS.Max
+	for _, side := range [...]struct {
+		sum *record.Bounds
+		of  record.Bounds
+	}{{&s.ClientNS, shares.ClientNS}, {&s.ServerNS, shares.ServerNS}, {&s.NetworkNS, shares.NetworkNS}} {
+		side.sum.Min += side.of.Min
+		side.sum.Max += side.of.Max
+	}
 }
 
 // longestPause returns the longest time for which a link may have been paused while a transaction lasted.
@@ -98,18 +96,14 @@ type SideShare struct {
 
 // Sides returns what each side took: the server, the client and the network.
 func (s *ShareSums) Sides() [3]SideShare {
-	return [...]SideShare{
-		{record.SideServer, record.Bounds{Min: s.ServerMinNS, Max: s.ServerMaxNS}},
-		{record.SideClient, record.Bounds{Min: s.ClientMinNS, Max: s.ClientMaxNS}},
-		{record.SideNetwork, record.Bounds{Min: s.NetworkMinNS, Max: s.NetworkMaxNS}},
-	}
+	return [...]SideShare{{record.SideServer, s.ServerNS}, {record.SideClient, s.ClientNS}, {record.SideNetwork, s.NetworkNS}}
 }
 
 // Percents returns what each side took in percent of a sum of latencies, in the order of Sides: its share if the shares of all
 // transactions are known exactly, and otherwise the least rounded down and the most rounded up.
 func (s *ShareSums) Percents(total int64) (percents [3]record.Bounds) {
-	if s.RPCs > 0 && s.Exact == s.RPCs && s.LatencyNS == total {
-		for i, share := range Percents([]int64{s.ServerMinNS, s.ClientMinNS, s.NetworkMinNS}) {
+	if s.RPCs > 0 && s.Exact == s.RPCs && s.TotalNS == total {
+		for i, share := range Percents([]int64{s.ServerNS.Min, s.ClientNS.Min, s.NetworkNS.Min}) {
 			percents[i] = record.Bounds{Min: share, Max: share}
 		}
 		return percents

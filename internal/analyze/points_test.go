@@ -9,9 +9,9 @@ import (
 // TestPercents: shares that are all known exactly add up to 100. Otherwise what a side took at least is rounded down, and what it took at
 // most up.
 func TestPercents(t *testing.T) {
-	exact := ShareSums{RPCs: 2, Exact: 2, LatencyNS: 10000, ServerMinNS: 8454, ServerMaxNS: 8454, ClientMinNS: 284, ClientMaxNS: 284, NetworkMinNS: 1262, NetworkMaxNS: 1262}
+	exact := ShareSums{RPCs: 2, Exact: 2, TotalNS: 10000, ServerNS: record.Bounds{Min: 8454, Max: 8454}, ClientNS: record.Bounds{Min: 284, Max: 284}, NetworkNS: record.Bounds{Min: 1262, Max: 1262}}
 	bounded := exact
-	bounded.Exact, bounded.ClientMinNS, bounded.ServerMaxNS = 1, 0, 8738
+	bounded.Exact, bounded.ClientNS.Min, bounded.ServerNS.Max = 1, 0, 8738
 	for _, c := range []struct {
 		name  string
 		sums  ShareSums

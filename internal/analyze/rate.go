@@ -20,9 +20,9 @@ type Rate struct {
 	GroupBy       string            `json:"group_by,omitzero" doc:"What the transactions are grouped by, as in stats; present only if they are grouped."`
 	Name          string            `json:"name,omitzero" doc:"Name of the group; present only if the transactions are grouped."`
 	Group         []string          `json:"group,omitzero" doc:"Values of what group_by names, in the same order; present only if the transactions are grouped."`
-	RPCs          int               `json:"rpcs" doc:"Number of requests: of what clients asked for once. A request belongs to the interval in which its first attempt was answered, or in which its Call was sent if that had no Reply."`
+	RPCs          int               `json:"requests" doc:"Number of requests: of what clients asked for once. A request belongs to the interval in which its first attempt was answered, or in which its Call was sent if that had no Reply."`
 	Attempts      int               `json:"attempts" doc:"Number of transactions: of Calls of requests, which a client sends again, usually on another connection, if their Reply does not come. Each belongs to the interval of its Reply, or of its Call."`
-	Errors        int               `json:"errors" doc:"Number of RPCs that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
+	Errors        int               `json:"failed" doc:"Number of RPCs that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
 	NoReply       int               `json:"no_reply" doc:"Number of these requests without a Reply (status no_reply of all attempts); they do not count as errors."`
 	BytesToServer int64             `json:"bytes_to_server" doc:"Bytes in the Payload streams that clients sent, of the RPCs of the interval."`
 	BytesToClient int64             `json:"bytes_to_client" doc:"Bytes in the Payload streams that servers sent, of the RPCs of the interval."`
@@ -33,9 +33,9 @@ type Rate struct {
 	InFlight      record.Opt[Level] `json:"in_flight" doc:"Number of Calls that were in flight; null if there were too many to count them, and in live records, which are written before all of them are known. A Call without a Reply is in flight until its connection begins to close or, if the capture does not show that, until the last packet of the connection."`
 	Credits       record.Opt[int]   `json:"credits" doc:"Number of credits that the last Reply of the interval granted; null without a Reply."`
 	Congested     int               `json:"congested" doc:"Number of RPCs during which there were signals of congestion on their connection: a packet that a switch had marked (CE), a congestion notification packet (CNP), or a frame that paused a link."`
-	CE            record.Opt[int64] `json:"ce" doc:"Number of packets of connections in the interval that a switch had marked (CE), whether they belong to selected RPCs or not; null if RPCs are grouped, or if records were read that do not have the packets."`
-	CNP           record.Opt[int64] `json:"cnp" doc:"Number of congestion notification packets in the interval; null as ce."`
-	Pauses        record.Opt[int64] `json:"pauses" doc:"Number of frames in the interval that paused a link; null as ce."`
+	CE            record.Opt[int64] `json:"ce_marks" doc:"Number of packets of connections in the interval that a switch had marked (CE), whether they belong to selected RPCs or not; null if RPCs are grouped, or if records were read that do not have the packets."`
+	CNP           record.Opt[int64] `json:"cnps" doc:"Number of congestion notification packets in the interval; null as ce_marks."`
+	Pauses        record.Opt[int64] `json:"pauses" doc:"Number of frames in the interval that paused a link; null as ce_marks."`
 	RoundTrips    record.Opt[Trips] `json:"round_trips" doc:"Round trips from clients to servers around the RPCs of the interval: those that ended between one second before a Call and its Reply. With --by client,server, they are those of each pair of hosts over time. They do not show where the time of RPCs passed; null if there were none."`
 	Retransmitted int               `json:"retransmitted" doc:"Number of retransmitted packets of the RPCs that the interval counts; the packets may be in other intervals."`
 

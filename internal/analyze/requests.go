@@ -15,10 +15,10 @@ type Operation struct {
 	Failed    int64     `json:"failed" doc:"Number of requests that were answered with an error: an RDMA_ERROR, or an RPC or NFS error status."`
 	NoReply   int64     `json:"no_reply" doc:"Number of requests without a Reply in the capture."`
 	Bytes     int64     `json:"bytes" doc:"Number of bytes of files that the requests read or wrote."`
-	SumNS     int64     `json:"sum_ns" doc:"Sum of the latencies, in nanoseconds."`
-	StalledNS int64     `json:"stalled_ns" doc:"Part of sum_ns for which the requests stalled, in nanoseconds."`
+	SumNS     int64     `json:"total_ns" doc:"Sum of the latencies, in nanoseconds."`
+	StalledNS int64     `json:"stalled_ns" doc:"Part of total_ns for which the requests stalled, in nanoseconds."`
 	Latency   Quantiles `json:"latency" doc:"Distribution of the latencies."`
-	Phases    PhaseSums `json:"phases" doc:"Parts that sum_ns is made of."`
+	Phases    PhaseSums `json:"phases" doc:"Parts that total_ns is made of."`
 
 	latencies durations
 }
@@ -128,7 +128,7 @@ func (q *requests) list() []*Operation {
 // Course is how many requests began in each of many intervals of the same length.
 type Course struct {
 	From     record.Time `json:"from" doc:"Start of the first interval: the time of the first packet, or of --from."`
-	BucketNS int64       `json:"bucket_ns" doc:"Length of an interval, in nanoseconds."`
+	BucketNS int64       `json:"interval_ns" doc:"Length of an interval, in nanoseconds."`
 	Requests []int64     `json:"requests" doc:"Number of requests whose first Call was sent in each interval, up to the last one with any."`
 }
 

@@ -44,7 +44,7 @@ func TestProvenShares(t *testing.T) {
 	}
 	var unknowns ShareSums
 	unknowns.add(&record.Transaction{LatencyNS: record.Some(ms)})
-	if want := (ShareSums{RPCs: 1, LatencyNS: ms, ClientMaxNS: ms, ServerMaxNS: ms, NetworkMaxNS: ms}); unknowns != want {
+	if want := (ShareSums{RPCs: 1, TotalNS: ms, ClientNS: record.Bounds{Max: ms}, ServerNS: record.Bounds{Max: ms}, NetworkNS: record.Bounds{Max: ms}}); unknowns != want {
 		t.Errorf("without shares, each side may have taken all: %+v, want %+v", unknowns, want)
 	}
 }

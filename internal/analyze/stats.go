@@ -20,7 +20,7 @@ type Stats struct {
 	Requests      int64                 `json:"requests" doc:"Number of requests: of what clients asked for once. A request counts in the group of its first attempt."`
 	Attempts      int64                 `json:"attempts" doc:"Number of transactions: of Calls of these requests, which a client sends again on another connection if their Reply does not come."`
 	Complete      int                   `json:"complete" doc:"Number of transactions with both a Call and a Reply."`
-	Errors        int                   `json:"errors" doc:"Number of transactions that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
+	Errors        int                   `json:"failed" doc:"Number of transactions that failed: the Call was answered with RDMA_ERROR, or the Reply has an RPC or NFS error status."`
 	NoReply       int64                 `json:"no_reply" doc:"Number of requests without a Reply (status no_reply of all attempts); they do not count as errors, because it may have been sent later, or not captured."`
 	Retransmitted int                   `json:"retransmitted" doc:"Number of retransmitted packets."`
 	Bytes         int64                 `json:"bytes" doc:"Number of bytes in the Payload streams of Calls and Replies."`
@@ -72,7 +72,7 @@ type PhaseSums struct {
 	ToWriteNS int64 `json:"to_write_ns" doc:"Sum of the times from Calls, or their last Read responses, to their first RDMA Writes, in nanoseconds."`
 	WriteNS   int64 `json:"write_ns" doc:"Sum of the times that RDMA Writes took, in nanoseconds."`
 	ToReplyNS int64 `json:"to_reply_ns" doc:"Sum of the times from the previous phase to the Replies, in nanoseconds."`
-	WaitNS    int64 `json:"wait_ns" doc:"Sum of the times in which transactions stalled, in nanoseconds; no other phase includes it."`
+	WaitNS    int64 `json:"stalled_ns" doc:"Sum of the times in which transactions stalled, in nanoseconds; no other phase includes it."`
 }
 
 // List returns the sums of all phases.

@@ -20,10 +20,10 @@ type Throughput struct {
 	AllCreditsInUseNS int64              `json:"all_credits_in_use_ns" doc:"Time in which all credits of a connection were in use, if the next Call came within 100 ms after a Reply had freed one, in nanoseconds: such a Call may have waited for the credit."`
 
 	SpanNS          int64     `json:"span_ns" doc:"Time from the first Call of these READs and WRITEs to their last Reply, in nanoseconds."`
-	LatencyNS       int64     `json:"latency_ns" doc:"Sum of the latencies of these READs and WRITEs, in nanoseconds."`
-	Phases          PhaseSums `json:"phases" doc:"Parts that latency_ns is made of."`
-	Shares          ShareSums `json:"shares" doc:"Parts of latency_ns that each host and the network took, as far as the capture proves it."`
-	RetransmittedNS int64     `json:"retransmitted_ns" doc:"Part of latency_ns for which these READs and WRITEs stalled until a retransmission, in nanoseconds."`
+	LatencyNS       int64     `json:"total_ns" doc:"Sum of the latencies of these READs and WRITEs, in nanoseconds."`
+	Phases          PhaseSums `json:"phases" doc:"Parts that total_ns is made of."`
+	Shares          ShareSums `json:"shares" doc:"Parts of total_ns that each host and the network took, as far as the capture proves it."`
+	RetransmittedNS int64     `json:"retransmitted_ns" doc:"Part of total_ns for which these READs and WRITEs stalled until a retransmission, in nanoseconds."`
 }
 
 // The limits of what is remembered at once.

@@ -39,7 +39,7 @@ var rpcs = kind{
 
 var connections = kind{
 	name: "connections", one: "connection", command: "connections", opens: "what its sides agreed on", fields: query.Connections,
-	orders:  []string{"transactions", "packets", "retransmitted"},
+	orders:  []string{"attempts", "packets", "retransmitted"},
 	records: func(r *Reading) *store { return r.connections },
 	draw:    func(t *render.Text, r any) error { return t.Connection(r.(*record.Connection)) },
 	enter:   func(m *Model, r any) tea.Cmd { return m.openConnection(r.(*record.Connection)) },

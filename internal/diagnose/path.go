@@ -642,7 +642,7 @@ func congestion(d *diagnosis) {
 	if r := p.worst(); r != nil && r.of != nil {
 		p.Effect = fmt.Sprintf("%s meanwhile, worst: %s", number(int64(len(p.rpcs)), "slow RPC"), taskText(r.of))
 	} else {
-		p.Command = []string{"connections", "-Y", "congestion_marks > 0 or cnps > 0"}
+		p.Command = []string{"connections", "-Y", "ce_marks > 0 or cnps > 0"}
 	}
 	for _, f := range d.findings {
 		if f.Rule == "congestion" {

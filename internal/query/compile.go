@@ -156,8 +156,6 @@ func (c *compiler) condition(n *node) condition {
 	switch o := c.classify(n); {
 	case o.path == "rpc" && c.fields == Transactions: // the protocol, as in Wireshark's filters
 		return func(*Filter) bool { return true }
-	case o.field != nil && isOperation(o.word, c.fields):
-		panic(c.wrong(o.from, o.to, "%s is the column %s, whose cells are numbers: write %s > 0, or, for the RPCs of this operation, operation == %s", o.word, strings.ToUpper(o.word), o.word, strings.ToUpper(o.word)))
 	case o.field == nil && o.word != "":
 		panic(c.unknown(&o))
 	case o.lit != nil && o.lit.kind != isBool:

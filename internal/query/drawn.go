@@ -82,8 +82,8 @@ var ofTransactions = []drawnField{
 		t := r.(*record.Transaction)
 		return []any{t.Client.Any(), t.Server.Any()}
 	}},
-	added("read", "number", "Number of bytes that RDMA Read moved out of the requester's memory.", func(r *record.Transaction) any { read, _ := Moved(r); return int(read) }, "rdma-read"),
-	added("write", "number", "Number of bytes that RDMA Write moved into the requester's memory.", func(r *record.Transaction) any { _, written := Moved(r); return int(written) }, "rdma-write"),
+	added("rdma_read_bytes", "number", "Number of bytes that RDMA Read moved out of the requester's memory.", func(r *record.Transaction) any { read, _ := Moved(r); return int(read) }, "rdma-read"),
+	added("rdma_write_bytes", "number", "Number of bytes that RDMA Write moved into the requester's memory.", func(r *record.Transaction) any { _, written := Moved(r); return int(written) }, "rdma-write"),
 	{Field{
 		Path: "dscp", Type: "number", List: true, Aliases: []string{"ip.dsfield.dscp"}, Doc: "Differentiated services code points of the Call and of the Reply (call.dscp, reply.dscp). Groups of --by are named by the one number that both have, or by the one that is known; by both, such as 26>0, if they differ; and by - on RoCEv1 and InfiniBand, which have none.",
 		raw: func(r any) any { return groupOfDSCP(r.(*record.Transaction)).Any() },
@@ -153,6 +153,7 @@ var ofConnections = []drawnField{
 	shown("client", func(r *record.Connection) any { return endpointOf(r.Client) }),
 	shown("server", func(r *record.Connection) any { return endpointOf(r.Server) }),
 	shown("closed", func(r *record.Connection) any { return []any{r.State(), r.EndWords()} }),
+	shown[*record.Connection]("requests", nil, "rpcs"),
 	shown[*record.Connection]("upper_layer", nil, "upper", "protocol"),
 	shown[*record.Connection]("retransmitted", nil, "repeated", "retr"),
 	shown[*record.Connection]("out_of_order", nil, "ooo", "out-of-order"),

@@ -49,8 +49,8 @@ func sinceStart(p *record.Packet) seconds { return seconds(float64(p.Time.Sub(p.
 // inJSON has what a jq program has to use in place of a field that only tables and filters have, by record and path.
 var inJSON = map[string]map[string]string{
 	"transactions": {
-		"time": "call.time", "read": "the sum of read_chunks[].segments[].moved_bytes",
-		"write": "the sum of moved_bytes in write_chunks and reply_chunk", "form": "call.form and reply.form",
+		"time": "call.time", "rdma_read_bytes": "the sum of read_chunks[].segments[].moved_bytes",
+		"rdma_write_bytes": "the sum of moved_bytes in write_chunks and reply_chunk", "form": "call.form and reply.form",
 	},
 	"connections": {"qpn": "client.qpn and server.qpn", "tcp.port": "client.port and server.port"},
 }

@@ -221,7 +221,7 @@ func fleet(t *testing.T, rdmadump, folder string) {
 // row has the statistics of one operation.
 type row struct {
 	Name                                   string
-	Count, Complete, Errors, Retransmitted int64
+	Count, Complete, Failed, Retransmitted int64
 	TotalNS                                int64
 	P50, P90, P99, Max                     sql.NullInt64
 	CallBytes, ReplyBytes                  int64
@@ -251,7 +251,7 @@ func TestStats(t *testing.T) {
 		got := 0
 		for ; rows.Next(); got++ {
 			var r row
-			if err := rows.Scan(&r.Name, &r.Count, &r.Complete, &r.Errors, &r.Retransmitted, &r.TotalNS, &r.P50, &r.P90, &r.P99, &r.Max, &r.CallBytes, &r.ReplyBytes); err != nil {
+			if err := rows.Scan(&r.Name, &r.Count, &r.Complete, &r.Failed, &r.Retransmitted, &r.TotalNS, &r.P50, &r.P90, &r.P99, &r.Max, &r.CallBytes, &r.ReplyBytes); err != nil {
 				t.Fatal(err)
 			}
 			if r != want[r.Name] {
@@ -303,7 +303,7 @@ func statsOf(t *testing.T, rdmadump, path string) map[string]row {
 	for {
 		var s struct {
 			Type, Name                      string
-			Complete, Errors, Retransmitted int64
+			Complete, Failed, Retransmitted int64
 			Count                           int64 `json:"attempts"`
 			TotalNS                         int64 `json:"total_ns"`
 			CallBytes                       forms `json:"call_bytes"`
@@ -329,7 +329,7 @@ func statsOf(t *testing.T, rdmadump, path string) map[string]row {
 		}
 		all := func(f forms) int64 { return f.Short + f.Chunked + f.Long }
 		list[s.Name] = row{
-			s.Name, s.Count, s.Complete, s.Errors, s.Retransmitted, s.TotalNS,
+			s.Name, s.Count, s.Complete, s.Failed, s.Retransmitted, s.TotalNS,
 			null(s.Latency.P50), null(s.Latency.P90), null(s.Latency.P99), null(s.Latency.Max), all(s.CallBytes), all(s.ReplyBytes),
 		}
 	}

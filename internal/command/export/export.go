@@ -147,7 +147,7 @@ numeric values of NFS are not replaced.
   rdmadump export --format trace nfs.pcap -w nfs.trace.json
   rdmadump export --scrub nfs.pcap -w public.pcapng`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			secret, err := x.Secret(cmd, "scrub")
+			secret, err := x.Secret(cmd)
 			switch {
 			case err != nil:
 				return err

@@ -23,7 +23,7 @@ var commandTable = []row{
 	},
 	{
 		name: "view", takers: only("live"),
-		doc:  "show this `view`: " + command.List(LiveNames(), "or") + "; rate has a row for each second",
+		doc:  "show this `view`: " + command.List(LiveNames(), "or") + "; rates has a row for each second",
 		sets: func(t *Typed) any { return &t.LiveView }, byDefault: Views[0].Name,
 		values: fixed(LiveNames()...),
 	},
@@ -121,24 +121,13 @@ var commandTable = []row{
 		sets: func(t *Typed) any { return &t.Replace },
 	},
 	{
-		name: "scrub", takers: only("export"),
-		doc:  "write packets that can be shared: pseudonyms replace data, names, handles, credentials and addresses",
+		name: "scrub", takers: only("export", "report"),
+		doc:  "write what can be shared: pseudonyms replace data, names, paths, handles, credentials and addresses",
 		sets: func(t *Typed) any { return &t.Scrub },
 	},
 	{
-		name: "key", takers: only("export"),
-		doc:  "with --scrub: derive pseudonyms from the contents of this `file`, so that several captures get the same pseudonyms; without it the key is random",
-		sets: func(t *Typed) any { return &t.Key },
-	},
-
-	{
-		name: "redact", takers: only("report"),
-		doc:  "use pseudonyms for addresses, paths, users, and names of machines and captures",
-		sets: func(t *Typed) any { return &t.Redact },
-	},
-	{
-		name: "key", takers: only("report"),
-		doc:  "derive the pseudonyms of --redact from the contents of this `file`, as export --scrub does; without it, they are derived from the captures",
+		name: "key", takers: only("export", "report"),
+		doc:  "with --scrub: derive pseudonyms from the contents of this `file`, so that several captures and pages get the same; without it, those of export are random, and those of report depend on the captures",
 		sets: func(t *Typed) any { return &t.Key },
 	},
 
@@ -188,7 +177,7 @@ func Missing(cmd *cobra.Command, _ []string) error {
 }
 
 // RateView is the name that live has for stats with --every.
-const RateView = "rate"
+const RateView = "rates"
 
 // LiveNames returns the names of the views of live.
 func LiveNames() []string { return append(viewNames(), RateView) }
@@ -234,14 +223,13 @@ func offerInterfaces(*View) cobra.CompletionFunc {
 // mostSide is the longest file of --key and --baseline in bytes.
 const mostSide = 64 << 20
 
-// Secret returns the contents of the file of --key, or nil without the flag, which belongs to another flag.
-func (f *Typed) Secret(cmd *cobra.Command, with string) ([]byte, error) {
-	given, _ := cmd.Flags().GetBool(with)
+// Secret returns the contents of the file of --key, or nil without the flag, which belongs to --scrub.
+func (f *Typed) Secret(cmd *cobra.Command) ([]byte, error) {
 	switch {
 	case !cmd.Flags().Changed("key"):
 		return nil, nil
-	case !given:
-		return nil, fmt.Errorf("--key can only be used with --%s", with)
+	case !f.Scrub:
+		return nil, errors.New("--key can only be used with --scrub")
 	case f.Key == "":
 		return nil, errors.New(`--key "": the name of the file is empty`)
 	}

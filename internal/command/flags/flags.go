@@ -62,7 +62,6 @@ type Typed struct {
 	Partition      []string
 	Replace        bool
 	Scrub          bool
-	Redact         bool
 	Key            string
 	Folder         string // of -C
 	MaxSize        Size

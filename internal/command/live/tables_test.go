@@ -126,7 +126,7 @@ func TestNotWritten(t *testing.T) {
 		}
 		type rate struct {
 			Start int64 `parquet:"time,timestamp(nanosecond)"`
-			RPCs  int64 `parquet:"rpcs"`
+			RPCs  int64 `parquet:"requests"`
 		}
 		var ids []string
 		for _, id := range wanted {
@@ -180,7 +180,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 	type rate struct {
 		Start int64 `parquet:"time,timestamp(nanosecond)"`
-		RPCs  int64 `parquet:"rpcs"`
+		RPCs  int64 `parquet:"requests"`
 	}
 	var want []string
 	for _, start := range []int{3650, 3660, 3670, 3680, 3690, 7200, 7210, 7220, 7230, 7240} {

@@ -62,7 +62,7 @@ var FieldLists = []struct {
 	{"stats", flags.ViewNamed("stats").Fields},
 	{"files", flags.ViewNamed("files").Fields},
 	{"rates", flags.RatesView.Fields},
-	{"rdma-sums", flags.OperationSumsView.Fields},
+	{"rdma-stats", flags.OperationSumsView.Fields},
 	{"compare", flags.CompareView.Fields},
 	{"problems", render.ProblemFields},
 	{"overview", query.New[analyze.Overview]("overviews")},

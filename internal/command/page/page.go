@@ -45,16 +45,15 @@ the text of each rule, what was not judged, and how the page was made. Below eac
 is the command that shows more in a terminal.
 
 The page needs no script, no other file and no network. It contains no payload, but
-addresses, paths, users and machine names. --redact replaces these by the pseudonyms
-that export --scrub uses; with --key, by those of a capture that was scrubbed with this
-key. The same input gives the same page.
+addresses, paths, users and machine names. --scrub replaces these by pseudonyms;
+with --key, by those of a capture that export --scrub wrote with this key. The same input gives the same page.
 
 --xid, --conn, --from, --to and -Y select the RPCs that the page is about. With OUT -,
 report writes to standard output.`,
 		Example: `  rdmadump report nfs.pcap -w report.html
   rdmadump report nfs.pcap --from 60 --to 90s -w stall.html
   rdmadump report client.pcap server.pcap -w both.html
-  rdmadump report --redact nfs.pcap -w public.html`,
+  rdmadump report --scrub nfs.pcap -w public.html`,
 		RunE: func(cmd *cobra.Command, args []string) error { return x.write(cmd, args) },
 	}
 	x.DefineCommand(cmd, flags.ReportView)
@@ -63,7 +62,7 @@ report writes to standard output.`,
 
 // write reads captures and writes the page.
 func (x *reporting) write(cmd *cobra.Command, paths []string) error {
-	secret, err := x.Secret(cmd, "redact")
+	secret, err := x.Secret(cmd)
 	if err != nil {
 		return err
 	}
@@ -102,7 +101,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 	}
 	digests := digestsOf(cmd.Context(), read, called)
 	pseudonyms := x.pseudonyms(secret, digests, set.AtPoints)
-	var hide record.Pseudonyms // nil without --redact
+	var hide record.Pseudonyms // nil without --scrub
 	if pseudonyms != nil {
 		hide = pseudonyms
 	}
@@ -150,7 +149,7 @@ func (x *reporting) write(cmd *cobra.Command, paths []string) error {
 			about.Error = missing + "."
 		}
 	}
-	if x.Redact {
+	if x.Scrub {
 		r.Summary = x.hide(&about, r.Summary, given, pseudonyms)
 	} else {
 		r.Summary = record.Named(r.Summary, set.Hosts)
@@ -180,10 +179,10 @@ func (x *reporting) selection() (words []string) {
 	return words
 }
 
-// pseudonyms returns the pseudonyms of --redact, or nil without that flag. If there is no secret, they depend on the
+// pseudonyms returns the pseudonyms of --scrub, or nil without that flag. If there is no secret, they depend on the
 // checksums of the captures. Points are the names of the capture points, as far as they are known.
 func (x *reporting) pseudonyms(secret []byte, of chan digests, points []string) *redaction {
-	if !x.Redact {
+	if !x.Scrub {
 		return nil
 	}
 	if secret == nil {
@@ -198,7 +197,7 @@ func (x *reporting) pseudonyms(secret []byte, of chan digests, points []string) 
 	return p
 }
 
-// redaction has the pseudonyms of --redact.
+// redaction has the pseudonyms of --scrub.
 type redaction struct {
 	*scrub.RecordPseudonyms
 	points   map[string]string // by name
@@ -327,7 +326,7 @@ type digests struct {
 
 // secretKey is the key of the hash whose result is the secret of the pseudonyms. A reader of the page
 // knows the checksums of the captures, but cannot compute this hash without the captures.
-const secretKey = "rdmadump report --redact"
+const secretKey = "rdmadump report --scrub"
 
 // digestsOf computes the checksums of files in a goroutine. A file that cannot be read has none.
 func digestsOf(ctx context.Context, paths []string, called map[string]string) chan digests {

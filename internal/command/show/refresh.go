@@ -48,7 +48,7 @@ type refresh struct {
 	rates     *analyze.Rates
 	started   bool
 	shown     time.Time       // when the screen was drawn
-	recent    []*analyze.Rate // of the view rate
+	recent    []*analyze.Rate // of the view rates
 	out       io.Writer       // the terminal
 	saved     *render.Theme   // of the table at the end
 }
@@ -236,7 +236,7 @@ func (f *refresh) finish(s *record.Summary) {
 	}
 }
 
-// liveRates is the view rate of live.
+// liveRates is the view rates of live.
 func liveRates(s *sink) (dissect.Handler, func()) {
 	s.redraw = func(w io.Writer, f *refresh) error {
 		if len(f.recent) == 0 {

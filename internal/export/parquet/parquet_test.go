@@ -39,7 +39,7 @@ type (
 		Packet         int64   `parquet:"packet"`
 		LatencyNS      *int64  `parquet:"latency_ns,optional"`
 		CallBytes      *int64  `parquet:"call_payload_bytes,optional"`
-		ReadMovedBytes int64   `parquet:"read_moved_bytes"`
+		ReadMovedBytes int64   `parquet:"rdma_read_bytes"`
 		Client         *string `parquet:"client,optional"`
 		Server         *string `parquet:"server,optional"`
 		UID            *uint32 `parquet:"uid,optional"`
@@ -573,7 +573,7 @@ func TestLongCaptures(t *testing.T) {
 		}
 		type row struct {
 			Time int64 `parquet:"time,timestamp(nanosecond)"`
-			RPCs int64 `parquet:"rpcs"`
+			RPCs int64 `parquet:"requests"`
 		}
 		rpcs := int64(0)
 		for _, r := range rowsOf[row](t, folder, "rates") {
@@ -645,7 +645,8 @@ func TestRolls(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
-		"absence 10-20 5", "absence 10-250 3", "absence 2-4 1", "capture_drops 1-100 3", "capture_drops 200-300 1", "evicted 1-100 ?", "evicted 200-300 ?", "silence 50-150 2",
+		"capture_drops 1-100 3", "capture_drops 200-300 1", "evicted 1-100 ?", "evicted 200-300 ?", "missing_packets 10-20 5", "missing_packets 10-250 3", "missing_packets 2-4 1",
+		"silence 50-150 2",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the gaps are\n%q, want\n%q", got, want)
@@ -738,8 +739,8 @@ func TestSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	type row struct {
-		CE     *int64 `parquet:"ce,optional"`
-		CNP    *int64 `parquet:"cnp,optional"`
+		CE     *int64 `parquet:"ce_marks,optional"`
+		CNP    *int64 `parquet:"cnps,optional"`
 		Pauses *int64 `parquet:"pauses,optional"`
 	}
 	if got := asText(t, rowsOf[row](t, folder, "rates")); got != `[{"CE":1,"CNP":0,"Pauses":0},{"CE":0,"CNP":0,"Pauses":0},{"CE":1,"CNP":0,"Pauses":1}]` {

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
@@ -55,8 +54,8 @@ func transactionColumns() []column[record.Transaction] {
 		computed("read_segments", segments(record.ReadList)),
 		computed("write_segments", segments(record.WriteList)),
 		computed("reply_segments", segments(record.ReplyList)),
-		computed("read_moved_bytes", moved(true)), // by RDMA Read
-		computed("write_moved_bytes", moved(false)),
+		computed("rdma_read_bytes", moved(true)),
+		computed("rdma_write_bytes", moved(false)),
 	)
 }
 
@@ -64,7 +63,7 @@ func transactionColumns() []column[record.Transaction] {
 func waitColumns() []column[record.Wait] {
 	return slices.Concat(ofConnection[record.Wait](), rpcKey[record.Wait](),
 		computed("transaction", func(_ *record.Wait, about *row) record.Opt[int64] { return about.transaction }),
-		computed("operation", func(_ *record.Wait, about *row) record.Opt[int64] { return about.operation }),
+		computed("rdma_operation", func(_ *record.Wait, about *row) record.Opt[int64] { return about.operation }),
 		computed("time", func(w *record.Wait, _ *row) record.Time { return w.From }),
 		fields[record.Wait]("lost"),
 		computed("lost_packets", func(w *record.Wait, _ *row) int64 { return int64(len(w.Lost)) }), // between the capture points
@@ -146,7 +145,7 @@ const (
 	gapBeginning  = "no_beginning"      // the handshake of a connection
 	gapEnd        = "no_end"            // the end of a connection
 	gapDirection  = "one_direction"     // the packets of all hosts but these
-	gapAbsence    = "absence"           // packets of two hosts that passed while others were captured
+	gapAbsence    = "missing_packets"   // packets of two hosts that passed while others were captured
 	gapFiles      = "missing_files"     // files of a ring
 	gapSilence    = "silence"           // a host that sent nothing: it may have been silent
 	gapDrops      = "capture_drops"     // packets that the capturing program dropped
@@ -169,7 +168,7 @@ func captureColumns() []column[record.Summary] {
 		computed("files", func(_ *record.Summary, about *row) []string { return about.of.Files }),
 		computed("rdmadump", func(_ *record.Summary, about *row) string { return about.of.Program }),
 		computed("options", func(_ *record.Summary, about *row) []string { return about.of.Options }),
-		fields[record.Summary]("transactions findings evicted not_judged silences absences missing_files other_protocols pause_ports position_refuted"), // the table connections has each position_refuted
+		fields[record.Summary]("transactions findings evicted not_judged silences missing_packets missing_files other_protocols pause_ports position_refuted"), // the table connections has each position_refuted
 		computed("pause_hosts", func(s *record.Summary, _ *row) (list []string) { // whose ports paused links; "" for those of no host
 			for _, p := range s.PausePorts {
 				list = append(list, p.Address.Or(""))
@@ -187,12 +186,6 @@ func captureColumns() []column[record.Summary] {
 		computed("other_protocols", func(s *record.Summary, _ *row) (list []string) {
 			for _, p := range s.OtherProtocols {
 				list = append(list, p.Protocol)
-			}
-			return list
-		}),
-		computed("pause_ports", func(s *record.Summary, _ *row) (list []string) { // addresses, and numbers of frames
-			for _, p := range s.PausePorts {
-				list = append(list, p.Address.Or("?")+": "+strconv.FormatInt(p.Frames, 10))
 			}
 			return list
 		}),
