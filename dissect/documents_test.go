@@ -367,6 +367,23 @@ func judged(t *testing.T, frames iter.Seq[*capture.Frame], want []string, each f
 	return all
 }
 
+// TestDiscardedError: an RDMA_ERROR that cannot be decoded is discarded, so that it says nothing about the Reply that follows
+// (RFC 8166 s.4.5).
+func TestDiscardedError(t *testing.T) {
+	both(t, synth.Options{}, func(t *testing.T, w *synth.Wire, c *synth.Conn) {
+		c.Connect()
+		c.Client.Call(synth.Call{XID: 5})
+		c.Server.Reply(synth.Reply{XID: 5, Proc: rpcrdma.Error, Err: 7})
+		c.Client.Ack()
+		c.Server.Reply(synth.Reply{XID: 5})
+		c.Client.Ack()
+		r := look(w).transactions[0]
+		if r.Status != record.Complete || r.Malformed.Known() || !slices.Equal(r.Findings, []string{"header-malformed"}) {
+			t.Errorf("status %s, malformed %q, findings %q", r.Status, r.Malformed.Or(""), r.Findings)
+		}
+	})
+}
+
 // TestDocuments: what the documents say of a situation is what is found in it.
 func TestDocuments(t *testing.T) {
 	for name, want := range documents {

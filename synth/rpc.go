@@ -160,12 +160,15 @@ func (r Reply) Long() Reply {
 }
 
 // To returns the Reply to a Call as a healthy responder fills it in: with the XID of the
-// Call, its Write chunks with the data items in them, and its Reply chunk, which a Long
-// Reply fills.
+// Call, a verifier of RPCSEC_GSS if its credential is one and the Reply has none, its Write
+// chunks with the data items in them, and its Reply chunk, which a Long Reply fills.
 func (r Reply) To(c Call) Reply {
 	r.XID, r.Vers, r.InvHandle = cmp.Or(r.XID, c.XID), cmp.Or(r.Vers, c.Vers), c.InvHandle
 	if r.Proc == rpcrdma.Error {
 		return r
+	}
+	if c.Cred.Flavor == oncrpc.AuthRPCSECGSS && r.Verf.Flavor == oncrpc.AuthNone {
+		r.Verf = oncrpc.Auth{Flavor: oncrpc.AuthRPCSECGSS, Body: make([]byte, 28)}
 	}
 	r.Results = r.Results.reduce(len(c.Writes))
 	r.Writes = nil

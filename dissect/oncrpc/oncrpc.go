@@ -146,12 +146,35 @@ const (
 
 var errShortSys = fmt.Errorf("oncrpc: the body of AUTH_SYS ends before its last group: %w", ErrMalformed)
 
-// Misfit returns an error that wraps [ErrMalformed] if an AUTH_SYS credential exceeds the limits of the RFC, or does not end with its last
-// group, and nil otherwise.
+// Misfit returns an error that wraps [ErrMalformed] if an AUTH_SYS or RPCSEC_GSS credential exceeds the limits of the RFC, or does not
+// end with its last group or its handle, and nil otherwise.
 func (a Auth) Misfit() error {
-	if a.Flavor != AuthSys {
-		return nil
+	switch a.Flavor {
+	case AuthSys:
+		return a.misfitSys()
+	case AuthRPCSECGSS:
+		return a.misfitGSS()
 	}
+	return nil
+}
+
+// misfitGSS is Misfit for version 1 of RPCSEC_GSS. Only data has a service.
+func (a Auth) misfitGSS() error {
+	g, ok := a.GSS()
+	switch {
+	case ok && g.Version != 1:
+		return nil
+	case !ok || len(a.Body) < 20 || int64(len(a.Body)) != 20+(int64(be.Uint32(a.Body[16:]))+3)&^3:
+		return fmt.Errorf("oncrpc: the body of RPCSEC_GSS has %d bytes and does not end with its handle: %w", len(a.Body), ErrMalformed)
+	case int64(g.Procedure) >= int64(len(gssProcedures)):
+		return fmt.Errorf("oncrpc: RPCSEC_GSS procedure %d is not defined: %w", g.Procedure, ErrMalformed)
+	case !g.Control() && (g.Service < 1 || g.Service > 3):
+		return fmt.Errorf("oncrpc: RPCSEC_GSS service %d is not defined: %w", g.Service, ErrMalformed)
+	}
+	return nil
+}
+
+func (a Auth) misfitSys() error {
 	if len(a.Body) < 8 {
 		return errShortSys
 	}

@@ -62,8 +62,8 @@ func (r *Rule) callMayFollow() *Rule {
 }
 
 // malforms sets Malforms.
-func (r *Rule) malforms() *Rule {
-	r.Malforms = true
+func (r *Rule) malforms(does bool) *Rule {
+	r.Malforms = does
 	return r
 }
 
@@ -134,16 +134,16 @@ var (
 	ReceiveNotPosted     = define("receive-not-posted", record.Error, "RFC 8166 s.3.3.1").needs(unseen|evidence.HalfRead, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing)
 	ReceiveTooSmall      = define("receive-too-small", record.Error, "RFC 8166 s.3.3.3").needs(0, 0, terms)
 
-	HeaderTruncated    = define("header-truncated", record.Error, "RFC 8166 s.4.5.2").until(evidence.Delivered).malforms()
-	HeaderMalformed    = define("header-malformed", record.Error, "RFC 8166 s.4.5.2").until(evidence.Delivered).malforms()
+	HeaderTruncated    = define("header-truncated", record.Error, "RFC 8166 s.4.5.2").until(evidence.Delivered).malforms(true)
+	HeaderMalformed    = define("header-malformed", record.Error, "RFC 8166 s.4.5.2").until(evidence.Delivered).malforms(true)
 	RDMAVersion        = define("rdma-version", record.Error, "RFC 8166 s.4.2.2").until(evidence.Answered)
 	RDMAProcUnknown    = define("rdma-proc-unknown", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered)
 	RDMAMsgP           = define("rdma-msgp", record.Error, "RFC 8166 s.4.6.1").until(evidence.Delivered)
 	RDMADone           = define("rdma-done", record.Error, "RFC 8166 s.4.6.2").needs(0, 0, evidence.XIDReused).until(evidence.Delivered)
 	XIDMismatch        = define("xid-mismatch", record.Error, "RFC 8166 s.4.2.1").until(evidence.Delivered)
-	RPCHeaderMalformed = define("rpc-header-malformed", record.Error, "RFC 5531 s.9").until(evidence.Delivered).malforms()
-	RPCRecordTruncated = define("rpc-record-truncated", record.Error, "RFC 5531 s.11").until(evidence.Delivered)
-	NoMsgWithoutChunk  = define("nomsg-without-chunk", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered).malforms()
+	RPCHeaderMalformed = define("rpc-header-malformed", record.Error, "RFC 5531 s.9").until(evidence.Delivered).malforms(true)
+	RPCRecordTruncated = define("rpc-record-truncated", record.Error, "RFC 5531 s.11").until(evidence.Delivered).malforms(true)
+	NoMsgWithoutChunk  = define("nomsg-without-chunk", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered).malforms(true)
 	NoMsgWithPayload   = define("nomsg-with-payload", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered)
 	LongCallPosition   = define("long-call-position", record.Error, "RFC 8166 s.3.5.3").until(evidence.Delivered)
 
@@ -152,9 +152,9 @@ var (
 	MemoryExposedTwice   = define("memory-exposed-twice", record.Warning, "RFC 8166 s.8.1.2").needs(0, missing|evidence.Silent|evidence.Late|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing).until(evidence.Next)
 	EmptySegment         = define("empty-segment", record.Note, "RFC 8166 s.3.4.3").until(evidence.Delivered)
 	PositionUnaligned    = define("read-position-unaligned", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered)
-	PositionInvalid      = define("read-position-invalid", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered).malforms()
-	ChunkLengthMismatch  = define("chunk-length-mismatch", record.Error, "RFC 8166 s.3.4.4").until(evidence.Delivered).malforms()
-	ReducedPadLeft       = define("reduced-pad-left", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered).malforms()
+	PositionInvalid      = define("read-position-invalid", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered).malforms(true)
+	ChunkLengthMismatch  = define("chunk-length-mismatch", record.Error, "RFC 8166 s.3.4.4").until(evidence.Delivered).malforms(true)
+	ReducedPadLeft       = define("reduced-pad-left", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered).malforms(true)
 	PadWritten           = define("pad-written", record.Error, "RFC 8166 s.3.4.6").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
 	ReplyBeforeReads     = define("reply-before-reads-done", record.Error, "RFC 8166 s.3.4.5").needs(missing, missing, evidence.Unordered|evidence.TruncatedAgain).until(evidence.Next)
 	ReadChunkNotRead     = define("read-chunk-not-read", record.Error, "RFC 8166 s.3.4.5").needs(unseen, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.TruncatedAgain).until(evidence.Next)
@@ -219,7 +219,10 @@ var (
 //   - ExposedTwiceInCall: one Call exposes the memory twice.
 //   - PersistentlyExposed: the handle is registered persistently.
 //   - UnusedReplyChunkLength: the unused chunk is the Reply chunk.
+//   - DiscardedTruncated, DiscardedMalformed: the message is an RDMA_ERROR, which its receiver discards, so that the Reply may follow.
 //   - CredentialTooLong: an AUTH_SYS credential exceeds its limits, which most receivers reject.
+//   - GSSCredential: an RPCSEC_GSS credential is malformed; VerifierUnfit: the verifier of a Reply does not fit the credential of its Call.
+//   - CallDiscarded: the server may have discarded the Call because of its RPCSEC_GSS sequence number.
 //   - ProbeRefused: an ERR_VERS that rejects a Call of a version that its sender tried; ProbeFellBack: and it fell back to one that is listed.
 //   - FirstNotPosted: the Call is the first request of the connection.
 //   - VersionZero: the version is 0, which no document can define.
@@ -233,7 +236,12 @@ var (
 	ExposedTwiceInCall       = MemoryExposedTwice.as(record.Warning, "RFC 8166 s.8.1.2").needs(0, 0, 0).until(evidence.Now)
 	PersistentlyExposed      = MemoryExposedTwice.as(record.Note, "RFC 8166 s.8.1.2")
 	UnusedReplyChunkLength   = UnusedChunkLength.as(record.Error, "RFC 8166 s.4.3.3")
+	DiscardedTruncated       = HeaderTruncated.as(record.Error, "RFC 8166 s.4.5.2").malforms(false)
+	DiscardedMalformed       = HeaderMalformed.as(record.Error, "RFC 8166 s.4.5.2").malforms(false)
 	CredentialTooLong        = RPCHeaderMalformed.as(record.Warning, "RFC 5531 appendix A")
+	GSSCredential            = RPCHeaderMalformed.as(record.Warning, "RFC 2203 s.5")
+	VerifierUnfit            = RPCHeaderMalformed.as(record.Warning, "RFC 2203 s.5.3.3.2")
+	CallDiscarded            = CallNotAnswered.as(record.Warning, "RFC 2203 s.5.3.3.1")
 	VersionProbe             = RDMAVersion.as(record.Note, "RFC 8166 s.4.5.1")
 	ProbeRefused             = RDMAError.as(record.Error, "RFC 8166 s.4.5").until(evidence.FellBack)
 	ProbeFellBack            = RDMAError.as(record.Note, "RFC 8166 s.4.5.1")

@@ -242,6 +242,17 @@ var answers = []Case{
 			rpc(nil, c)
 		},
 	},
+	{
+		Rule: "call-not-answered", Name: "31 s, RPCSEC_GSS", // the server may have discarded it
+		Broken: func(w *wire, c *conn) {
+			rpc(nil, c)
+			c.Client.Call(synth.Call{XID: 500, Cred: synth.GSS(1, 1)})
+			c.Server.Ack()
+			w.Advance(31 * time.Second)
+			rpc(nil, c)
+		},
+		Healthy: rpc,
+	},
 	{Rule: "rpc-rejected", Name: "with a chunk", Broken: does(write(), synth.Reply{Accept: 4}), Healthy: does(write(), writeReply())},
 	{Rule: "rpc-rejected", Name: "an unknown program", Broken: does(synth.Getattr3(), synth.Reply{Accept: 1}), Healthy: does(synth.Null(), synth.Reply{Accept: 1})}, // a NULL Call asks for that
 	{ // A NULL Call whose procedure was not captured asks for that, too.

@@ -335,6 +335,26 @@ var headers = []Case{
 		Broken: does(synth.Call{Cred: lengthened(authSys(6, 2))}, synth.NullReply()), Healthy: does(synth.Call{Cred: authSys(6, 3)}, synth.NullReply()),
 	},
 	{
+		Rule: "rpc-header-malformed", Name: "RPCSEC_GSS that ends before its handle", AtFault: client, Severity: "warning",
+		Broken: does(synth.Call{Cred: shortened(synth.GSS(1, 1))}, synth.NullReply()), Healthy: does(synth.Call{Cred: synth.GSS(1, 1)}, synth.NullReply()),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "an undefined service of RPCSEC_GSS", AtFault: client, Severity: "warning",
+		Broken: does(synth.Call{Cred: synth.GSS(4, 1)}, synth.NullReply()), Healthy: does(synth.Call{Cred: synth.GSS(3, 1)}, synth.NullReply()),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "a Reply to RPCSEC_GSS without its verifier", AtFault: server, Severity: "warning",
+		Broken: func(_ *wire, c *conn) { exchange(c, synth.Call{XID: 9, Cred: synth.GSS(1, 1)}, synth.Reply{XID: 9}) },
+		Healthy: func(_ *wire, c *conn) {
+			exchange(c, synth.Call{XID: 9, Cred: synth.GSS(1, 1)}, synth.Reply{XID: 9, Deny: []uint32{1, 13}})
+		},
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "a Reply to AUTH_SYS with a verifier of RPCSEC_GSS", AtFault: server, Severity: "warning",
+		Broken:  does(synth.Call{Cred: authSys(6, 2)}, synth.Reply{Verf: synth.GSS(1, 1)}),
+		Healthy: does(synth.Call{Cred: authSys(6, 2)}, synth.Reply{Verf: oncrpc.Auth{Flavor: oncrpc.AuthShort, Body: []byte("short")}}),
+	},
+	{
 		Rule: "rpc-header-malformed", Name: "17 groups of AUTH_SYS", AtFault: client, Severity: "warning",
 		Broken: does(synth.Call{Cred: authSys(6, 17)}, synth.NullReply()), Healthy: does(synth.Call{Cred: authSys(6, 16)}, synth.NullReply()),
 	},

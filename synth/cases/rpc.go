@@ -66,6 +66,24 @@ var plain = []Case{
 		Healthy: plainly(ordinary),
 	},
 	{
+		Rule: "rpc-header-malformed", Name: "over TCP: another version of RPC", AtFault: client, Transport: IWARP, HalfOpen: true, Options: nfsTCP,
+		Broken: plainly(func(c *conn) {
+			c.Client.Records(synth.XDR{}.Word(2, 0, 3, 100003, 3, 0, 0, 0, 0, 0))
+			c.Server.Records(synth.Reply{XID: 2, Deny: []uint32{0, 2, 2}}.Message())
+			c.Client.Ack()
+		}),
+		Healthy: plainly(ordinary),
+	},
+	{
+		Rule: "rpc-header-malformed", Name: "over TCP: an undefined reply state", AtFault: server, Transport: IWARP, HalfOpen: true, Options: nfsTCP,
+		Broken: plainly(func(c *conn) {
+			c.Client.Records(calling(2, 1))
+			c.Server.Records(synth.XDR{}.Word(2, 1, 2, 0, 0, 0))
+			c.Client.Ack()
+		}),
+		Healthy: plainly(ordinary),
+	},
+	{
 		Rule: "rpc-header-malformed", Name: "over TCP: an undefined accept state", AtFault: server, Transport: IWARP, HalfOpen: true, Options: nfsTCP,
 		Broken: plainly(func(c *conn) {
 			c.Client.Records(calling(2, 1))
@@ -81,7 +99,11 @@ var plain = []Case{
 			c.Client.Ack()
 			ordinary(c)
 		}),
-		Healthy: plainly(ordinary),
+		Healthy: plainly(func(c *conn) { // the Call begins with an empty fragment
+			c.Client.Stream(synth.Record(calling(2, 1), 0))
+			c.Server.Records(answering(2))
+			c.Client.Ack()
+		}),
 	},
 	{
 		Rule: "xid-in-use", Name: "over TCP: another procedure", AtFault: client, Transport: IWARP, HalfOpen: true, Options: nfsTCP,

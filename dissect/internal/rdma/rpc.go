@@ -167,7 +167,7 @@ func (r *records) feed(data []byte, offset int, sent order.Run, cur *currentPack
 func (r *records) takeFragment(data []byte, size int, at uint32, cur *currentPacket) (took int, ok bool) {
 	took = min(r.left, size)
 	data = data[:min(took, len(data))]
-	if !r.inside && !startsMessage(data) {
+	if !r.inside && !startsMessage(data, r.last && r.left == size) {
 		return 0, false
 	}
 	if r.left == oncrpc.RecordMark(be.Uint32(r.mark[:])).Length() { // the fragment begins
@@ -177,18 +177,18 @@ func (r *records) takeFragment(data []byte, size int, at uint32, cur *currentPac
 	return took, true
 }
 
-// startsMessage reports whether the first bytes of a record can begin a message, as far as they were
-// captured. If not, what was taken for a record mark is none.
-func startsMessage(data []byte) bool {
+// startsMessage reports whether the first bytes of a record can begin a message, as far as they were captured. If not, what was
+// taken for a record mark is none. One that names the end of its segment is one, so that the third word may be wrong.
+func startsMessage(data []byte, endsSegment bool) bool {
 	if len(data) < 12 {
 		return true
 	}
 	third := be.Uint32(data[8:])
 	switch oncrpc.MessageType(be.Uint32(data[4:])) {
 	case oncrpc.Call:
-		return third == 2 // the RPC version
+		return third == 2 || endsSegment // the RPC version
 	case oncrpc.Reply:
-		return third <= 1 // accepted or denied
+		return third <= 1 || endsSegment // accepted or denied
 	}
 	return false
 }
@@ -216,7 +216,7 @@ func (r *records) takeMark(data []byte, offset int, at uint32, cur *currentPacke
 	}
 	r.marked = 0
 	m := oncrpc.RecordMark(be.Uint32(r.mark[:]))
-	if m.Length() > oncrpc.MaxFragment || m.Length() == 0 && !r.inside {
+	if m.Length() > oncrpc.MaxFragment || m.Length() == 0 && m.Last() && !r.inside {
 		return took, false
 	}
 	r.left, r.last = m.Length(), m.Last()

@@ -9,6 +9,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -313,9 +314,16 @@ func checkUnanswered(cs *connState, x *txn, end record.Stamp, how *rdma.Ending) 
 		return
 	}
 	last, any := j.answered[x.side].Get()
-	if any && j.newestAnswered[x.side] > x.rec.ID && last-since >= cs.table.options.Unanswered && !x.checks.credits.isDone {
-		c.report(rule.CallNotAnswered, "this Call was not answered, although later Calls were answered for %s", field.Duration(int64(last-since)))
+	if !any || j.newestAnswered[x.side] <= x.rec.ID || last-since < cs.table.options.Unanswered || x.checks.credits.isDone {
+		return
 	}
+	const text = "this Call was not answered, although later Calls were answered for %s"
+	waited := field.Duration(int64(last - since))
+	if x.procedure.flavor.Or(oncrpc.AuthRPCSECGSS) == oncrpc.AuthRPCSECGSS { // Its sequence number may have been used on another connection.
+		x.checker(c.at).report(rule.CallDiscarded, text+"; a server discards a Call whose RPCSEC_GSS sequence number is not new in its window", waited)
+		return
+	}
+	c.report(rule.CallNotAnswered, text, waited)
 }
 
 // checkLost reports the Calls that were outstanding when the connection ended.

@@ -51,17 +51,20 @@ func (r *headerRules) answerDone() { r.doneSent = false }
 
 // checkHeader checks the header of a message.
 func checkHeader(c checker, m *message) {
-	h := m.header
+	h, truncated, malformed := m.header, rule.HeaderTruncated, rule.HeaderMalformed
+	if h.Proc == rpcrdma.Error {
+		truncated, malformed = rule.DiscardedTruncated, rule.DiscardedMalformed
+	}
 	switch {
 	case m.err == nil:
 	case errors.Is(m.err, rpcrdma.ErrTruncated):
 		if m.captured() {
-			c.broken(rule.HeaderTruncated, "%v", m.err)
+			c.broken(truncated, "%v", m.err)
 		}
 	case h.Proc > rpcrdma.Error:
 		c.broken(rule.RDMAProcUnknown, "%v", m.err)
 	default:
-		c.broken(rule.HeaderMalformed, "%v", m.err)
+		c.broken(malformed, "%v", m.err)
 	}
 	if h.Length < rpcrdma.FixedLen {
 		return
@@ -264,7 +267,7 @@ func checkLong(c checker, rpc *oncrpc.Header, err error, whole bool, want oncrpc
 
 // checkHasResults checks that a Reply that reports success has results, if those of its procedure begin with a status.
 func (c checker) checkHasResults(m *message) {
-	if p := &c.x.procedure; m.rpc.Succeeded() && p.known && p.hasStatus() && p.flavor != oncrpc.AuthRPCSECGSS && m.captured() {
+	if p := &c.x.procedure; m.rpc.Succeeded() && p.known && p.hasStatus() && p.flavor != record.Some(oncrpc.AuthRPCSECGSS) && m.captured() {
 		if n := m.Length - int64(m.header.Length+m.rpc.Length); n < 4 {
 			c.report(rule.RPCHeaderMalformed, "the Reply reports SUCCESS, and %d bytes follow, but the results of %s begin with a status", n, p.name())
 		}
@@ -276,7 +279,7 @@ func (c checker) checkMismatch(rpc *oncrpc.Header) {
 	low, high, _, is := rpc.Mismatch()
 	of, refused := "program", c.x.procedure.version
 	if rpc.Status() == "RPC_MISMATCH" {
-		of, refused = "RPC", 2 // of a Call that breaks no rule
+		of, refused = "RPC", c.x.procedure.rpc
 	}
 	switch {
 	case !is:
@@ -294,9 +297,26 @@ func (c checker) checkRPC(rpc *oncrpc.Header) {
 	}
 	if rpc.Type != oncrpc.Call {
 		c.checkMismatch(rpc)
+		c.checkVerifier(rpc)
 		return
 	}
+	broken := rule.CredentialTooLong
+	if rpc.Credential.Flavor == oncrpc.AuthRPCSECGSS {
+		broken = rule.GSSCredential
+	}
 	if err := rpc.Credential.Misfit(); err != nil {
-		c.report(rule.CredentialTooLong, "%v", err)
+		c.report(broken, "%v", err)
+	}
+}
+
+// checkVerifier checks that the verifier of a Reply with results fits the credential of its Call.
+func (c checker) checkVerifier(rpc *oncrpc.Header) {
+	const text = "the verifier of the Reply has the flavor %v, but the credential of its Call has %v"
+	switch asked, got := c.x.procedure.flavor.Or(oncrpc.AuthNone), rpc.Verifier.Flavor; {
+	case !rpc.Succeeded():
+	case c.x.gssProcedure == record.Some[uint32](0) && got != oncrpc.AuthRPCSECGSS: // RPCSEC_GSS_DATA
+		c.report(rule.VerifierUnfit, text, got, asked)
+	case asked == oncrpc.AuthSys && got != oncrpc.AuthNone && got != oncrpc.AuthShort:
+		c.report(rule.CredentialTooLong, text, got, asked)
 	}
 }

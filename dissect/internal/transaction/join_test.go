@@ -64,7 +64,7 @@ func remembers(s rdma.Side) *connState {
 	used.Sent(at.Time+2, 1, 2)
 	return &connState{
 		upper: recognizer(true), closing: true, nfs4: true,
-		agreed:          negotiation{private: oneOf(s, new(record.PrivateData)), seen: oneOf(s, true), badICRC: oneOf(s, true), changed: oneOf(s, true), invalidationReported: true},
+		agreed:          negotiation{private: oneOf(s, new(record.PrivateData)), seen: oneOf(s, true), badICRC: oneOf(s, true), changed: oneOf(s, true), newer: oneOf(s, true), invalidationReported: true},
 		doubts:          doubts{truncatedRetransmit: true, halfRead: oneOf(s, true), guessed: oneOf(s, true), retransmittedAt: oneOf(s, record.Time(1))},
 		messages:        messages{2, 1, at, at},
 		incompleteLists: oneOf[int32](s, 1), granting: oneOf(s, granting{some, some, calls}),

@@ -2,6 +2,7 @@ package transaction
 
 import (
 	"cmp"
+	"errors"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
@@ -18,6 +19,7 @@ type negotiation struct {
 	seen                 [2]bool                // the private data was captured completely
 	badICRC              [2]bool                // it came in a packet with a bad ICRC
 	changed              [2]bool                // a retransmission of it has other contents
+	newer                [2]bool                // it has another version than 1
 	invalidationReported evidence.Once          // remote invalidation without negotiation was reported: a responder does it in every Reply
 }
 
@@ -38,6 +40,7 @@ func (n *negotiation) join(o *negotiation, moved func(rdma.Side) rdma.Side) {
 		at := moved(s)
 		n.private[at] = cmp.Or(n.private[at], o.private[s])
 		n.seen[at], n.changed[at], n.badICRC[at] = n.seen[at] || o.seen[s], n.changed[at] || o.changed[s], n.badICRC[at] || o.badICRC[s]
+		n.newer[at] = n.newer[at] || o.newer[s]
 	}
 }
 
@@ -54,6 +57,7 @@ func (cs *connState) Private(s rdma.Side, data []byte, at record.Stamp, badICRC 
 	if !cs.agreed.take(s, private, badICRC) {
 		return
 	}
+	cs.agreed.newer[s] = errors.Is(err, rpcrdma.ErrMalformed)
 	switch {
 	case ok:
 		checkPrivate(cs, s, found, at)
@@ -110,9 +114,10 @@ func (cs *connState) negotiated() bool {
 
 // receivedPrivate reports whether the private data of a side was captured as its receiver took it. A
 // receiver drops a message with a bad ICRC, if the sender has shown that it fills ICRCs in. If the sender repeated the
-// message with other private data, it is unknown which of them was accepted.
+// message with other private data, it is unknown which of them was accepted. If both sides use a version that this program does not
+// know, what they agreed on is in its document (RFC 8797 s.6).
 func (cs *connState) receivedPrivate(s rdma.Side) bool {
-	return cs.agreed.seen[s] && !cs.agreed.changed[s] && !(cs.agreed.badICRC[s] && cs.fillsICRC(s))
+	return cs.agreed.seen[s] && cs.agreed.newer != [2]bool{true, true} && !cs.agreed.changed[s] && !(cs.agreed.badICRC[s] && cs.fillsICRC(s))
 }
 
 // fillsICRC reports whether a side has shown that it fills ICRCs in.

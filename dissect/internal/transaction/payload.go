@@ -16,7 +16,7 @@ import (
 // otherwise. payload is the inline part of its Payload stream.
 func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 	r, p := &x.rec, &x.procedure
-	*p = procedure{true, rpc.Credential.Flavor, rpc.Program, rpc.Version, rpc.Procedure}
+	*p = procedure{true, record.SomeIf(rpc.Credential.Flavor, rpc.Length >= 28), rpc.RPCVersion, rpc.Program, rpc.Version, rpc.Procedure}
 	x.identity = t.machines.identify(rpc.Credential)
 	g, guarded := rpc.Credential.GSS()
 	x.gss, x.control, x.gssProcedure = g.Service, g.Control(), record.SomeIf(g.Procedure, guarded)

@@ -133,7 +133,7 @@ func (t *Table) whatIsAsked(x *txn, m *message) (a wanted) {
 		return a
 	}
 	b := t.tasks.same[:0]
-	for _, v := range [...]uint32{uint32(x.side), uint32(p.flavor), x.identity.uid, p.program, p.version, p.procedure} {
+	for _, v := range [...]uint32{uint32(x.side), uint32(p.flavor.Or(0)), x.identity.uid, p.program, p.version, p.procedure} {
 		b = binary.BigEndian.AppendUint32(b, v)
 	}
 	is := false
@@ -157,7 +157,7 @@ func (t *Table) whatIsAsked(x *txn, m *message) (a wanted) {
 		return a
 	}
 	a.key = taskKey{x.hosts(), maphash.Bytes(t.seed, b) | 1}
-	if p.flavor == oncrpc.AuthRPCSECGSS {
+	if p.flavor == record.Some(oncrpc.AuthRPCSECGSS) {
 		a.context = maphash.Bytes(t.seed, m.rpc.Credential.Handle()) | 1
 	}
 	return a

@@ -315,7 +315,8 @@ var noAnswer answered
 // procedure identifies the procedure of an RPC.
 type procedure struct {
 	known                       bool
-	flavor                      oncrpc.Flavor // of its credential
+	flavor                      record.Opt[oncrpc.Flavor] // of its credential
+	rpc                         uint32                    // version of RPC
 	program, version, procedure uint32
 }
 
@@ -338,7 +339,9 @@ func (p *procedure) fill(r *record.Transaction) {
 		return
 	}
 	r.Program, r.Version, r.Procedure = record.Some(p.program), record.Some(p.version), record.Some(p.procedure)
-	r.Credential = record.Some(p.flavor.String())
+	if flavor, known := p.flavor.Get(); known {
+		r.Credential = record.Some(flavor.String())
+	}
 	r.ProgramName, r.ProcedureName = named(nfs.ProgramName(p.program)), named(p.name())
 }
 
