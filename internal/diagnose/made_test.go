@@ -414,7 +414,7 @@ var scenes = []scene{
 		s.healthy(c, 2)
 		c.Disconnect(c.Client)
 	}},
-	{"client-gave-up", record.Warning, "client", "", nil, []string{"unanswered", "connection-lost", "protocol-violation"}, func(s *stage) {
+	{"client-gave-up", record.Warning, "client", "", nil, []string{"unanswered", "connection-lost", "protocol-violation", "terminate"}, func(s *stage) {
 		c := s.connect()
 		call := synth.Write3(0, make([]byte, 4096)).Reduce(0xa1)
 		c.Client.Call(call)
@@ -689,7 +689,18 @@ var scenes = []scene{
 		c = s.connect()
 		s.read4(c, 0, 0)
 	}},
-	{"terminate", record.Error, "client server", "client-gave-up", nil, []string{"unanswered", "protocol-violation", "connection-lost"}, func(s *stage) { // twin: it refuses a Call's memory at once
+	{"client-gave-up", record.Warning, "client", "", nil, []string{"unanswered", "connection-lost", "protocol-violation", "terminate"}, func(s *stage) { // at once, and it goes on
+		c := s.connect()
+		call := synth.Write3(0, make([]byte, 4096)).Reduce(0xa1)
+		c.Client.Call(call)
+		c.Server.Ack()
+		c.Server.ReadRequest(0xa1, call.Reads[0].Offset, 4096)
+		c.Client.Refuse()
+		c.Disconnect(c.Client)
+		s.Advance(time.Second)
+		s.connect()
+	}},
+	{"terminate", record.Error, "client", "client-gave-up", nil, []string{"unanswered", "protocol-violation", "connection-lost"}, func(s *stage) { // twin: it refuses a Call's memory at once
 		c := s.connect()
 		call := synth.Write3(0, make([]byte, 4096)).Reduce(0xa1)
 		c.Client.Call(call)

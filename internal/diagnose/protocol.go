@@ -327,6 +327,8 @@ func terminates(d *diagnosis) {
 		})
 		if cause != nil {
 			places = placeOf(cause.AtFault)
+		} else if nak, _ := d.refusesOwn(c); nak != nil {
+			places = placeOf(record.Some(record.Client))
 		}
 		p := d.begin(record.Error, places...)
 		what := "terminated"

@@ -514,8 +514,32 @@ func (d *diagnosis) stale(c *connection) bool {
 func purging(verifier record.Hex64) bool { return verifier == 1_000_000_001 || verifier == 1<<64-1 }
 
 // givesUpAfter is the age from which an open Call whose memory its client refuses was given up, in nanoseconds: of a younger one the client had perhaps
-// never exposed the memory rightly.
+// never exposed the memory rightly, unless it goes on without that Call.
 const givesUpAfter = int64(1e9)
+
+// refusesOwn returns the finding of a NAK with which the client of a connection refused an access to the memory of a Call in flight as the Call had
+// exposed it, and that Call; nil if there is none. Only the client can have withdrawn that memory, or exposed it wrongly.
+func (d *diagnosis) refusesOwn(c *connection) (nak *finding, of *rpc) {
+	if end, _ := c.Ended.Get(); c.NotCaptured > 0 || end.By.Or(record.Client) != record.Client || d.violated(c.ID) {
+		return nil, nil
+	}
+	nak = d.find(func(f *finding) bool {
+		r := d.byID[f.Transaction.Or(0)]
+		return f.Rule == "remote-error-nak" && f.Connection == record.Some(c.ID) && f.by.free() && !f.AtFault.Known() && has(f.Message, "remote access error") &&
+			r != nil && r.connection == c.ID && r.exposed && r.unanswered()
+	})
+	if nak != nil {
+		of = d.byID[nak.Transaction.Or(0)]
+	}
+	return nak, of
+}
+
+// wentOn reports whether a client sent Calls on a connection that it opened after the end of another, and did not repeat one of the old Calls.
+func (d *diagnosis) wentOn(ended *connection, old *rpc) bool {
+	return old.again == nil && slices.ContainsFunc(d.connections, func(c *connection) bool {
+		return c.First > ended.endedAt() && c.Client.Address.Or("") == old.client && c.Server.Address.Or("") == old.server && d.calledLast[c.ID] > 0
+	})
+}
 
 // clientGaveUp finds clients that withdrew the memory of open Calls and closed the connection.
 func clientGaveUp(d *diagnosis) {
@@ -524,13 +548,12 @@ func clientGaveUp(d *diagnosis) {
 	for _, c := range d.connections {
 		end, ended := c.Ended.Get()
 		calls := d.inFlight(c.ID)
-		if !ended || !c.by.free() || c.NotCaptured > 0 || end.How == record.EndRejected || d.violated(c.ID) || !slices.ContainsFunc(calls, func(r *rpc) bool { return r.exposed && c.endedAt().Sub(r.sent) >= givesUpAfter }) {
+		if !ended || !c.by.free() || end.How == record.EndRejected {
 			continue
 		}
-		nak := d.find(func(f *finding) bool {
-			return f.Rule == "remote-error-nak" && f.Connection == record.Some(c.ID) && f.by.free() && has(f.Message, "remote access error")
-		})
-		if nak == nil || end.By.Or(record.Client) != record.Client || nak.AtFault.Known() {
+		nak, of := d.refusesOwn(c)
+		old := func(r *rpc) bool { return r.exposed && c.endedAt().Sub(r.sent) >= givesUpAfter }
+		if nak == nil || !slices.ContainsFunc(calls, old) && !d.wentOn(c, of) {
 			continue
 		}
 		if p == nil {
