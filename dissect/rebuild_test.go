@@ -112,7 +112,7 @@ func TestRebuildHoles(t *testing.T) {
 			reply := synth.CompoundReply(synth.ResPutFH(), synth.ResWrite(3000))
 			reply.Results = synth.XDR{}.Word(80, 9).Append(plain(reply.Results))
 			c.RPC(call, reply.Long())
-			return streams(call, reply)
+			return streams(call, reply.To(call))
 		}},
 		"Call was not seen": {act: func(w *synth.Wire, c *synth.Conn) ([]byte, []byte) {
 			call, reply := synth.Read3(0, 4999).Offer(mem), synth.Read3Reply(pattern(4999))

@@ -207,7 +207,7 @@ func TestSignalsOfIntervals(t *testing.T) {
 		{[]string{lines}, "[[null,null,null],[null,null,null],[null,null,null],[null,null,null],[null,null,null]]"},
 	} {
 		var out, errs bytes.Buffer
-		run(t.Context(), append([]string{"stats", "-q", "--every", "1s", "-o", "json", "--jq", "[.ce,.cnp,.pauses]"}, c.args...), &out, &errs)
+		run(t.Context(), append([]string{"stats", "-q", "--every", "1s", "-o", "json", "--jq", "[.ce_marks,.cnps,.pauses]"}, c.args...), &out, &errs)
 		if got := "[" + strings.ReplaceAll(strings.TrimSpace(out.String()), "\n", ",") + "]"; got != c.want {
 			t.Errorf("%v: %s, want %s: %s", c.args, got, c.want, &errs)
 		}

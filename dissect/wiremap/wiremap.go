@@ -73,7 +73,7 @@ type Message struct {
 	Reply                       bool
 	Known                       bool // the next three fields, which identify the procedure of the Call, are known
 	Program, Version, Procedure uint32
-	NFS4                        bool       // a message of an unknown procedure is decoded as a COMPOUND
+	NFS4                        bool       // a message of an unknown procedure is decoded as the COMPOUND that these fields say
 	Service                     uint32     // service of RPCSEC_GSS that the Call uses; 0 for none
 	Holes                       []nfs.Hole // reduced items; positions are in the unreduced stream, and -1 for a Write chunk, whose position only the upper protocol defines
 

@@ -163,7 +163,7 @@ var ofConnections = []drawnField{
 	shown("remote_invalidation", func(r *record.Connection) any { return InvalidationAnnounced(r) }, "remote-inv", "invalidation-announced-by"),
 	shown("credits.forward.peak_in_flight", func(r *record.Connection) any { return InFlight(r) }, "in-flight"),
 	shown("inline_threshold.client_to_server", func(r *record.Connection) any { return InlineThresholds(r) }, "inline", "inline-to-server/to-client"),
-	shown("congestion_marks", func(r *record.Connection) any { return Congestion(r) }, "ce-marks/cnps"),
+	shown("ce_marks", func(r *record.Connection) any { return Congestion(r) }, "ce-marks/cnps"),
 	shown("path.late", func(r *record.Connection) any { return int(r.Path.Late.FromClient + r.Path.Late.FromServer) }, "late"),
 	added("life", "duration", "Time from the first packet of the connection to its last one, in nanoseconds.", func(r *record.Connection) any { return int(r.Last.Sub(r.First)) }),
 	shown("path.round_trips.to_server.p50_ns", func(r *record.Connection) any { return trip(r.Path.RoundTrips.ToServer) }, "rtt-server"),

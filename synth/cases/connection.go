@@ -146,10 +146,6 @@ var private = []Case{
 		Rule: "inline-threshold-exceeded", Name: "a Call, the server having sent no private data", AtFault: client, Options: privately(yes, synth.NoPrivateData()),
 		Broken: does(synth.Write3(0, data(1024)), writeReply()), Healthy: does(synth.Write3(0, data(800)), writeReply()),
 	},
-	{ // The client knows how much it may send.
-		Rule: "inline-threshold-exceeded", Name: "a Call, the client having sent no private data", AtFault: client, Options: privately(synth.NoPrivateData(), yes),
-		Broken: does(synth.Write3(0, data(4096)), writeReply()), Healthy: does(synth.Write3(0, data(3900)), writeReply()),
-	},
 	{ // What two sides of a newer version agreed on is not known.
 		Rule: "inline-threshold-exceeded", Name: "private data of version 2", AtFault: server,
 		Broken:  twice(privately(edited(4, 2), yes), does(synth.Readlink3(), synth.Readlink3Reply(string(data(1500))))),

@@ -115,7 +115,8 @@ func noteVersion(cs *connState, x *txn, m *message) {
 		cs.checks.usedVersion = record.Some(m.header.Vers)
 		cs.doubts.notRead(true)
 	}
-	known := m.header.Length >= rpcrdma.FixedLen && (m.header.Proc != rpcrdma.Error || m.err == nil || m.captured()) // Which error it is may be cut off.
+	known := m.header.Length >= rpcrdma.FixedLen && (m.header.Proc != rpcrdma.Error || m.err == nil || m.captured()) && // Which error it is may be cut off.
+		!cs.mayUse(m.side, x.call.RDMAVers.Or(0))
 	cs.pending.DecideAnswered(rule.RDMAVersion, isProbed(cs, x, m), x.tag(partCall), known, (*proofs)(cs))
 }
 

@@ -356,12 +356,8 @@ func checkPrivate(cs *connState, s rdma.Side, p rpcrdma.PrivateData, at record.S
 
 // checkSize compares the length of a Send with the inline threshold.
 func checkSize(c checker, m *message) {
-	proven, _ := receiveSize(c.cs, m.side.Other())
-	if p := c.cs.stated(m.side); p != nil { // otherwise what it may send is known to itself only (RFC 8797 s.4.2)
-		proven = min(proven, int64(p.SendSize))
-	}
-	if c.cs.negotiated() && m.whole && m.Length > proven && !m.unknownVersion() {
-		c.report(rule.InlineThresholdExceeded, "a Send has %d bytes, but the inline threshold is %d", m.Length, inlineThreshold(c.cs, m.side))
+	if limit := int64(inlineThreshold(c.cs, m.side)); c.cs.negotiated() && m.whole && m.Length > limit && !m.unknownVersion() {
+		c.report(rule.InlineThresholdExceeded, "a Send has %d bytes, but the inline threshold is %d", m.Length, limit)
 	}
 }
 

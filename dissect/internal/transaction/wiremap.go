@@ -142,9 +142,12 @@ func (t *Table) mapItems(x *txn) {
 // mapRPC fills in the known facts about a message, and passes it to the observer.
 func (t *Table) mapRPC(x *txn, s *wiremap.Message) {
 	if x != nil {
-		p := &x.procedure
+		p := x.procedure
+		if s.Known = p.known; !p.known {
+			p = x.assumed()
+		}
 		s.Transaction, s.NFS4 = record.Some(x.rec.ID), x.cs.nfs4
-		s.Known, s.Program, s.Version, s.Procedure, s.Service = p.known, p.program, p.version, p.procedure, uint32(x.gss)
+		s.Program, s.Version, s.Procedure, s.Service = p.program, p.version, p.procedure, uint32(x.gss)
 		if !s.Reply {
 			s.Holes = x.memory.Holes(s.Holes)
 		} else {
