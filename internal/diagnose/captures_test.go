@@ -63,6 +63,11 @@ var firsts = []struct{ file, first string }{
 	{"testdata/stories/rec/s16-iwloss1/client.pcap.zst", "slow-rpc client network server"},
 	{"testdata/stories/rec/s22-iwbusy/client.pcap.zst", "slow-rpc client network server"},
 	{"testdata/stories/rec/s24-nconnect/client.pcap.zst", "OK"},
+	{"testdata/stories/last/s13-krb5p/client.pcap.zst", "OK"},
+	{"testdata/stories/last/s17-iwcut10/client.pcap.zst", "outage network server"},
+	{"testdata/stories/last/s19-cut10v3/client.pcap.zst", "outage network server"},
+	{"testdata/stories/last/s29-cut3/client.pcap.zst", "outage network server"},
+	{"testdata/stories/last/s35-crash3/client.pcap.zst", "server-restarted server"},
 	{"testdata/stories/rec/s28-iwbursts/client.pcap.zst", "outage network server"},
 	{"testdata/stories/rec/s30-gone/client.pcap.zst", "server-gone server"},
 	{"testdata/stories/rec/s34-delay12/client.pcap.zst", "path-slower network server"},
@@ -117,7 +122,7 @@ func TestMain(m *testing.M) {
 
 // TestStories compares the problems of recordings with what was done.
 func TestStories(t *testing.T) {
-	for _, folder := range append(stories(t, "rec"), stories(t, "unopened")...) {
+	for _, folder := range slices.Concat(stories(t, "rec"), stories(t, "unopened"), stories(t, "last")) {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
 			want := truthOf(t, folder)
 			c, problems := diagnose(t, testkit.Open(t, filepath.Join(folder, want.File)))
