@@ -18,7 +18,7 @@ var networkColumns = []column{
 	{name: "NOT CAPTURED", former: "NOT CAPT", fields: "not_captured", right: true, at: 100, foot: "NOT CAPTURED: arrived, but that capture lacks it"},
 	{name: "UNKNOWN", fields: "unknown", right: true, at: 100, foot: "UNKNOWN: sent while the other capture was not running"},
 	{name: "REORDERED", former: "REORD", fields: "reordered", right: true, foot: "REORDERED: overtaken by a later packet"},
-	{name: "DAMAGED", former: "CORRUPT", fields: "damaged", right: true, foot: "DAMAGED: bad ICRC or checksum, or other contents than sent"},
+	{name: "DAMAGED", former: "CORRUPT", fields: "corrupted", right: true, foot: "DAMAGED: bad ICRC or checksum, or other contents than sent"},
 	{name: "DUPLICATED", former: "DUP", fields: "duplicated", right: true, foot: "DUPLICATED: sent once, arrived twice"},
 	{name: "MIRROR COPIES", former: "MIRROR", fields: "mirror_duplicates", right: true, at: 140},
 	{name: "SHORTEST", former: "LEAST", fields: "delay.min_ns", right: true, at: 140},

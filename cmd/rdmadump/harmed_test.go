@@ -183,7 +183,7 @@ func TestHarmedEnd(t *testing.T) {
 				}
 			}
 			for _, r := range recordsOf(t, append([]string{"network"}, files...)...) {
-				for _, count := range []string{"lost", "damaged", "reordered"} {
+				for _, count := range []string{"lost", "corrupted", "reordered"} {
 					if n := value(r, count); r["type"] == "network" && n != "0" {
 						t.Errorf("%s packets from %s are %s", n, value(r, "from"), count)
 					}
@@ -274,8 +274,8 @@ func TestChangedSegments(t *testing.T) {
 		t.Errorf("%d findings and %d marked packets, want 3", len(malformed), len(marked))
 	}
 	for _, r := range recordsOf(t, append([]string{"network"}, files...)...) {
-		if want := map[bool]string{true: "3", false: "0"}[strings.HasPrefix(value(r, "to"), "client")]; r["type"] == "network" && (value(r, "changed") != want || value(r, "damaged") != want) {
-			t.Errorf("to %s, %s are changed and %s damaged", value(r, "to"), value(r, "changed"), value(r, "damaged"))
+		if want := map[bool]string{true: "3", false: "0"}[strings.HasPrefix(value(r, "to"), "client")]; r["type"] == "network" && (value(r, "changed") != want || value(r, "corrupted") != want) {
+			t.Errorf("to %s, %s are changed and %s damaged", value(r, "to"), value(r, "changed"), value(r, "corrupted"))
 		}
 	}
 	if got := problemsOf(t, files...); got != "corruption network, retransmission network" {

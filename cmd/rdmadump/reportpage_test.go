@@ -301,7 +301,7 @@ func TestReportPoints(t *testing.T) {
 		}
 	}
 	equal("network-table", directions, map[string]string{
-		"From": "from", "To": "to", "Packets": "packets", "Lost": "lost", "Not captured": "not_captured", "Unknown": "unknown", "Reordered": "reordered", "Damaged": "damaged",
+		"From": "from", "To": "to", "Packets": "packets", "Lost": "lost", "Not captured": "not_captured", "Unknown": "unknown", "Reordered": "reordered", "Damaged": "corrupted",
 		"Duplicated": "duplicated", "P50": "delay.p50_ns", "P99": "delay.p99_ns", "Worst": "delay.max_ns",
 	})
 }

@@ -33,7 +33,7 @@ type Network struct {
 	NotCaptured      int64               `json:"not_captured" doc:"Number of these packets that the capture at the other point does not contain, although their receiver had them."`
 	Unknown          int64               `json:"unknown" doc:"Number of these packets that are not at the other point, at a time that the capture of that point does not cover, or whose capture lacks other packets, so that it is not known what happened to them."`
 	Reordered        int64               `json:"reordered" doc:"Number of packets that arrived after a packet that was sent later to the same queue pair."`
-	Corrupted        int64               `json:"damaged" doc:"Number of packets that arrived damaged."`
+	Corrupted        int64               `json:"corrupted" doc:"Number of packets that arrived damaged."`
 	Changed          int64               `json:"changed" doc:"Number of these damaged packets that are TCP segments with another payload than the one that was sent, and a right checksum, so that their receiver took them. Segments that an adapter split between the points, and those without a right checksum at both points, are not compared."`
 	Duplicated       int64               `json:"duplicated" doc:"Number of additional copies that arrived, although the packet had been sent once."`
 	MirrorDuplicates int64               `json:"mirror_duplicates" doc:"Number of second copies in captures of mirror ports that show each packet twice; they are not counted as packets."`
@@ -74,7 +74,7 @@ type NetworkInterval struct {
 	Start     Time       `json:"start" doc:"Start of the interval, which ends when the next one starts."`
 	Packets   int64      `json:"packets" doc:"Number of packets that were sent in the interval."`
 	Lost      int64      `json:"lost" doc:"Number of these packets that were lost."`
-	Corrupted int64      `json:"damaged" doc:"Number of these packets that arrived damaged."`
+	Corrupted int64      `json:"corrupted" doc:"Number of these packets that arrived damaged."`
 	P50NS     Opt[int64] `json:"p50_ns" doc:"Median of the delays, about, in nanoseconds; null if no packet arrived."`
 	MaxNS     Opt[int64] `json:"max_ns" doc:"Longest delay, in nanoseconds; null if no packet arrived."`
 }
