@@ -33,6 +33,18 @@ func (s *stage) server() netip.Addr {
 	return netip.AddrFrom4([4]byte{10, 2, byte(s.slot), 1})
 }
 
+// refuseOwn lets a client refuse an access to the memory of its Call, and close the connection.
+func (s *stage) refuseOwn() {
+	c := s.connect()
+	call := synth.Write3(0, make([]byte, 4096)).Reduce(0xa1)
+	c.Client.Call(call)
+	c.Server.Ack()
+	c.Server.ReadRequest(0xa1, call.Reads[0].Offset, 4096)
+	c.Client.Refuse()
+	c.Disconnect(c.Client)
+	s.Advance(time.Second)
+}
+
 // connect returns a connection of the scene's hosts, established and used.
 func (s *stage) connect() *synth.Conn {
 	c := s.conn()
@@ -690,25 +702,11 @@ var scenes = []scene{
 		s.read4(c, 0, 0)
 	}},
 	{"client-gave-up", record.Warning, "client", "", nil, []string{"unanswered", "connection-lost", "protocol-violation", "terminate"}, func(s *stage) { // at once, and it goes on
-		c := s.connect()
-		call := synth.Write3(0, make([]byte, 4096)).Reduce(0xa1)
-		c.Client.Call(call)
-		c.Server.Ack()
-		c.Server.ReadRequest(0xa1, call.Reads[0].Offset, 4096)
-		c.Client.Refuse()
-		c.Disconnect(c.Client)
-		s.Advance(time.Second)
+		s.refuseOwn()
 		s.connect()
 	}},
 	{"terminate", record.Error, "client", "client-gave-up", nil, []string{"unanswered", "protocol-violation", "connection-lost"}, func(s *stage) { // twin: it refuses a Call's memory at once
-		c := s.connect()
-		call := synth.Write3(0, make([]byte, 4096)).Reduce(0xa1)
-		c.Client.Call(call)
-		c.Server.Ack()
-		c.Server.ReadRequest(0xa1, call.Reads[0].Offset, 4096)
-		c.Client.Refuse()
-		c.Disconnect(c.Client)
-		s.Advance(time.Second)
+		s.refuseOwn()
 	}},
 	{"slow-rpc", record.Warning, "network server", "client-gave-up", nil, []string{"unanswered"}, func(s *stage) { // twin: it gets its Reply late and unmounts
 		c := s.connect()

@@ -42,7 +42,7 @@ func (d *Decoder) udpTunnel(at, end int) (c Carries, is bool) {
 		}
 	case portGeneve:
 		return d.geneve(at, end), true
-	case rocev2.UDPPort:
+	case rocev2.UDPPort: // no tunnel
 	default:
 		if d.plausibleVXLAN(at) { // The caller may name the port.
 			d.Protocol, d.Number = VXLANPort, d.DstPort

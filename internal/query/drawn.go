@@ -310,7 +310,7 @@ func Moved(r *record.Transaction) (read, written int64) {
 // for a Call that was not captured, and a dash for a Reply that is missing. For RPC over TCP and UDP,
 // which has no forms, it returns the transport.
 func Forms(r *record.Transaction) string {
-	if isPlain(r) {
+	if isPlain(r.Transport) {
 		return r.Transport
 	}
 	call, reply := "?", "-"
@@ -436,7 +436,7 @@ func InFlight(r *record.Connection) string {
 		return ""
 	}
 	peak := textOr(credits.Forward.PeakInFlight, "?")
-	if r.Transport == "TCP" || r.Transport == "UDP" {
+	if isPlain(r.Transport) {
 		return peak
 	}
 	return peak + " of " + textOr(credits.Forward.Granted, "?")
@@ -444,7 +444,7 @@ func InFlight(r *record.Connection) string {
 
 // QPNs returns the numbers of both queue pairs, or nothing for a transport that has none.
 func QPNs(r *record.Connection) string {
-	if r.Transport == "iWARP" || r.Transport == "TCP" || r.Transport == "UDP" {
+	if r.Transport == "iWARP" || isPlain(r.Transport) {
 		return ""
 	}
 	return textOr(r.Client.QPN, "?") + ">" + textOr(r.Server.QPN, "?")

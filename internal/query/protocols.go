@@ -295,5 +295,5 @@ func receiver(r *record.Transaction) record.Opt[string] {
 	return r.Server
 }
 
-// isPlain reports whether a transaction was carried by RPC over TCP or UDP.
-func isPlain(r *record.Transaction) bool { return r.Transport == "TCP" || r.Transport == "UDP" }
+// isPlain reports whether a transport is that of RPC over TCP or UDP.
+func isPlain(transport string) bool { return transport == "TCP" || transport == "UDP" }

@@ -12,11 +12,8 @@ type Bytes[T any] struct {
 	next     uint32   // the first byte that was not taken; see progress
 	acked    uint32   // see acks
 	end      uint32   // the sequence number of the FIN
-	gaps     Gaps
-	window   *Window[T] // the segments that wait
 
-	facts  []Fact[T] // what is returned
-	taking Request   // the latest segment that has to wait
+	list[T]
 }
 
 // skipping is what happens to the bytes that the earliest item of the window waits for.
@@ -60,12 +57,6 @@ func (b *Bytes[T]) Ended() bool { return b.ended }
 
 // EndIsAcked reports whether the other side has received the FIN.
 func (b *Bytes[T]) EndIsAcked() bool { return b.ended && b.IsAcked(b.end) }
-
-// Window returns the segments that wait. It may be nil.
-func (b *Bytes[T]) Window() *Window[T] { return b.window }
-
-// Size returns the memory of the gaps.
-func (b *Bytes[T]) Size() int64 { return b.gaps.Bytes() }
 
 // Announce notes the sequence number of the first byte in the handshake.
 func (b *Bytes[T]) Announce(first uint32) {
@@ -125,14 +116,6 @@ func (b *Bytes[T]) Take(r Request) []Fact[T] {
 	b.drain(waits)
 	return b.facts
 }
-
-// begin begins a list of facts.
-func (b *Bytes[T]) begin() {
-	b.facts = b.facts[:0]
-	b.window.reclaim()
-}
-
-func (b *Bytes[T]) add(f Fact[T]) { b.facts = append(b.facts, f) }
 
 // Insist takes a segment that is accepted although bytes before it may be missing.
 func (b *Bytes[T]) Insist(r Request) []Fact[T] {

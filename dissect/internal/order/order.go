@@ -93,6 +93,28 @@ const MaxJump = 1 << 20
 // distinguish two connections between the same ends, because initial PSNs are random.
 const Near = 1 << 12
 
+// list is what the orders of both transports have in common: what the capture lacks, what waits, and the facts that a method returns.
+type list[T any] struct {
+	gaps   Gaps
+	window *Window[T] // the requests, or segments, that wait
+	taking Request    // the latest one that has to wait
+	facts  []Fact[T]
+}
+
+// begin begins a list of facts.
+func (l *list[T]) begin() {
+	l.facts = l.facts[:0]
+	l.window.reclaim()
+}
+
+func (l *list[T]) add(f Fact[T]) { l.facts = append(l.facts, f) }
+
+// Window returns the requests, or segments, that wait. It may be nil.
+func (l *list[T]) Window() *Window[T] { return l.window }
+
+// Size returns the memory of the gaps.
+func (l *list[T]) Size() int64 { return l.gaps.Bytes() }
+
 // Order is the order of the requests of one sender of InfiniBand's transport. T is what its owner keeps of a
 // request that waits for earlier ones. A method that takes something returns the facts that follow from it, in the order in
 // which they hold. They, and the items in them, are valid until the next such method. mtu is the path MTU, 0 if it is not known.
@@ -102,13 +124,10 @@ type Order[T any] struct {
 	next     uint32 // the PSN of the next request, or the first one that it can have; see progress
 	acked    uint32 // see acks
 	read     Request
-	gaps     Gaps
-	window   *Window[T] // the requests that wait
 
 	unmatched Run // PSNs of the latest responses to Read Requests that were not captured
 
-	facts  []Fact[T] // what is returned
-	taking Request   // the latest request that has to wait
+	list[T]
 }
 
 // Begun reports whether a request was captured.
@@ -139,12 +158,6 @@ func (o *Order[T]) Awaits() bool {
 // Lacks reports whether a PSN was counted as not captured, or comes before the first captured one and after a later
 // one that was captured.
 func (o *Order[T]) Lacks(psn uint32) bool { return o.gaps.lacks(PSNs, One(psn)) }
-
-// Window returns the requests that wait. It may be nil.
-func (o *Order[T]) Window() *Window[T] { return o.window }
-
-// Size returns the memory of the gaps.
-func (o *Order[T]) Size() int64 { return o.gaps.Bytes() }
 
 // Announce notes the PSN of the first request in the handshake.
 func (o *Order[T]) Announce(psn uint32) {
@@ -185,14 +198,6 @@ func (o *Order[T]) Take(r Request, mtu int) []Fact[T] {
 	}
 	return o.facts
 }
-
-// begin begins a list of facts.
-func (o *Order[T]) begin() {
-	o.facts = o.facts[:0]
-	o.window.reclaim()
-}
-
-func (o *Order[T]) add(f Fact[T]) { o.facts = append(o.facts, f) }
 
 // Begin takes only the PSN of a request, which may be the first one.
 func (o *Order[T]) Begin(psn uint32) []Fact[T] {

@@ -20,10 +20,11 @@ func (f *flow) takeOldRequest(d *Datagram, cur *currentPacket) {
 	psn, at := d.Packet.PSN, d.At
 	o, to, network := f.ops.copied(d)
 	if network {
-		if f.noteCopy(); d.Identification != 0 {
-			cur.mark(o, record.Duplicated)
-			return
-		}
+		f.noteCopy()
+	}
+	if network && d.Identification != 0 {
+		cur.mark(o, record.Duplicated)
+		return
 	}
 	if d.Path.Copy {
 		cur.mark(o, 0)

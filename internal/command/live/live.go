@@ -47,7 +47,7 @@ with one of the pipes. Ctrl-C ends the capture and prints the summary.
 
 On a terminal, the tables of stats, overview, connections, files and rates are shown in
 place and change once a second. With -o json, stats, overview, connections and rates
-write a record of type rate for each second (for stats and rate: --every) as soon as it
+write a record of type rate for each second (for stats and rates: --every) as soon as it
 is over: for each operation, for each connection, or for all RPCs. An RPC that gets no
 Reply counts in the second in which its connection ends. The records of the view itself
 follow at the end.

@@ -46,7 +46,8 @@ is the command that shows more in a terminal.
 
 The page needs no script, no other file and no network. It contains no payload, but
 addresses, paths, users and machine names. --scrub replaces these by pseudonyms;
-with --key, by those of a capture that export --scrub wrote with this key. The same input gives the same page.
+with --key, by those of a capture that export --scrub wrote with this key. The same
+input gives the same page.
 
 --xid, --conn, --from, --to and -Y select the RPCs that the page is about. With OUT -,
 report writes to standard output.`,

@@ -1,7 +1,6 @@
 package scrub
 
 import (
-	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -412,7 +411,7 @@ func (m *message) decode(s *wiremap.Message, body []byte) {
 	case s.Known:
 		m.nfs.Results(s.Program, s.Version, s.Procedure, body, m.holes, true)
 	default:
-		m.nfs.Reply(cmp.Or(s.Program, nfs.ProgramNFS), cmp.Or(s.Version, 4), nfs.ProcedureCompound, stream)
+		m.nfs.Reply(s.Program, s.Version, s.Procedure, stream)
 	}
 }
 
