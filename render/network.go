@@ -16,7 +16,7 @@ var networkColumns = []column{
 	{name: "PACKETS", fields: "packets", right: true},
 	{name: "LOST", fields: "lost", right: true, foot: "LOST: sent, not arrived"},
 	{name: "NOT CAPTURED", former: "NOT CAPT", fields: "not_captured", right: true, at: 100, foot: "NOT CAPTURED: arrived, but that capture lacks it"},
-	{name: "UNKNOWN", fields: "unknown", right: true, at: 100, foot: "UNKNOWN: sent while the other capture was not running"},
+	{name: "UNKNOWN", fields: "unknown", right: true, at: 100, foot: "UNKNOWN: not at the other point: lost, or not captured there"},
 	{name: "REORDERED", former: "REORD", fields: "reordered", right: true, foot: "REORDERED: overtaken by a later packet"},
 	{name: "DAMAGED", former: "CORRUPT", fields: "corrupted", right: true, foot: "DAMAGED: bad ICRC or checksum, or other contents than sent"},
 	{name: "DUPLICATED", former: "DUP", fields: "duplicated", right: true, foot: "DUPLICATED: sent once, arrived twice"},

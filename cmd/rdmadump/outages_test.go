@@ -28,8 +28,8 @@ func TestOneEndProves(t *testing.T) {
 		lost                            [2]string // by direction: lost + unknown
 		noReply, timeouts, lost2, again int
 	}{
-		{"roce-outage41", [2]string{"10 + 12", "2 + 1"}, 3, 8, 2, 3},
-		{"roce-oneway41", [2]string{"2 + 1", "39 + 11"}, 2, 24, 2, 2}, // each end's own capture shows 12 of its timers
+		{"roce-outage41", [2]string{"18 + 4", "2 + 1"}, 3, 8, 2, 3},
+		{"roce-oneway41", [2]string{"2 + 1", "43 + 7"}, 2, 24, 2, 2}, // each end's own capture shows 12 of its timers
 		{"iw-twosided", [2]string{"6 + 0", "4 + 0"}, 0, 1, 0, 0},
 	} {
 		proven := func(files ...string) map[string]int {

@@ -29,9 +29,9 @@ type Network struct {
 	From             string              `json:"from" doc:"Name of the capture point that the packets passed first." secret:"point"`
 	To               string              `json:"to" doc:"Name of the capture point that the packets passed next." secret:"point"`
 	Packets          int64               `json:"packets" doc:"Number of packets that passed the first point on the way to the other one, including retransmissions. Of iWARP and of RPC over TCP, the TCP segments with data count, as captured at the first point."`
-	Lost             int64               `json:"lost" doc:"Number of these packets that did not arrive at the other point."`
+	Lost             int64               `json:"lost" doc:"Number of these packets that did not arrive at the other point: they were sent again, or their receiver asked for them again."`
 	NotCaptured      int64               `json:"not_captured" doc:"Number of these packets that the capture at the other point does not contain, although their receiver had them."`
-	Unknown          int64               `json:"unknown" doc:"Number of these packets that are not at the other point, at a time that the capture of that point does not cover, or whose capture lacks other packets, so that it is not known what happened to them."`
+	Unknown          int64               `json:"unknown" doc:"Number of these packets that are not at the other point, and of which nothing shows whether the network lost them or that capture lacks them: nobody sent them or asked for them again, or the capture does not cover their time, or lacks other packets."`
 	Reordered        int64               `json:"reordered" doc:"Number of packets that arrived after a packet that was sent later to the same queue pair."`
 	Corrupted        int64               `json:"corrupted" doc:"Number of packets that arrived damaged."`
 	Changed          int64               `json:"changed" doc:"Number of these damaged packets that are TCP segments with another payload than the one that was sent, and a right checksum, so that their receiver took them. Segments that an adapter split between the points, and those without a right checksum at both points, are not compared."`

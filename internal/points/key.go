@@ -90,6 +90,7 @@ func (d *directions) find(e ends) int32 {
 // sight is what one frame shows.
 type sight struct {
 	key     uint64 // of the packet; 0 if it has none
+	base    uint64 // equal for all packets that repeat it; 0 if it has none
 	dir     int32  // number of the direction; -1 if it has none
 	length  int32  // of the packet on the wire, from the network header on, in bytes
 	id      uint16 // IP identification; 0 if there is none
@@ -221,9 +222,13 @@ func (e *eye) roce(s *sight) {
 		s.cut = true
 		return
 	}
-	h := mix(addressHash(d), uint64(p.Opcode)<<56|uint64(p.DestQPN)<<24|uint64(p.PSN))
+	h := mix(addressHash(d), uint64(p.Opcode)<<32|uint64(p.DestQPN))
 	h = mix(h, uint64(d.Length)<<16|uint64(d.Transport[1])<<8|uint64(d.Transport[8])) // pad count, AckReq
-	s.key = nonzero(hashBytes(h, d.Transport[rocev2.BTHLen:end]))
+	h = hashBytes(h, d.Transport[rocev2.BTHLen:end])
+	s.key = nonzero(mix(h, uint64(p.PSN)))
+	if s.base = s.key; p.Opcode.Transport() == rocev2.UD { // A message that is sent again has another PSN.
+		s.base = nonzero(h)
+	}
 }
 
 // checkUDP verifies the UDP checksum of the RoCEv2 packet that was decoded last. One without a checksum is as good as one with the
@@ -256,6 +261,7 @@ func (e *eye) datagram(s *sight) {
 	h := mix(addressHash(d), ports|1<<41)
 	s.opcode, s.qpn = udSendOnly, uint32(ports) // It is ordered among the datagrams between the two ports.
 	s.key = nonzero(hashBytes(mix(h, uint64(d.Length)), d.Transport[:rpcBytes]))
+	s.base = s.key
 }
 
 // segment sets the key of a TCP segment. The key of data is its byte range, so frames that a host has merged have
@@ -273,6 +279,7 @@ func (e *eye) segment(s *sight) {
 		h = mix(h, uint64(be.Uint16(t.Header[14:])))
 		s.key = nonzero(hashBytes(h, t.Header[20:]))
 	}
+	s.base = s.key
 }
 
 // answersOf returns a hash of what a TCP segment acknowledges, and of its options. Copies that were sent at different times differ

@@ -168,11 +168,9 @@ type bucket struct {
 	taken      uint64 // the latest one that an arrival took: its position plus 1
 }
 
-// recent is a transmission that is remembered.
+// recent is a packet that is remembered.
 type recent struct {
 	key  uint64
-	base uint64 // of a transmission, with its position
-	at   uint64
 	time int64
 }
 
@@ -201,6 +199,7 @@ type matcher struct {
 	sends    map[uint64]uint64 // by packet without the IP identification: its latest transmission, as its position plus 1
 	recent   queue[recent]
 	open     queue[uint64] // transmissions that wait, oldest first
+	unproven queue[uint64] // datagrams that did not arrive, and wait until they are sent again
 	arrivals queue[waiting]
 	damage   damage
 	twins    map[*source]*twins
@@ -354,7 +353,7 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 	}
 	e.path = w
 	m.frames[e.point]++
-	if e.key, e.base = v.key, v.key; w.trusted {
+	if e.key, e.base = v.key, v.base; w.trusted {
 		e.key = mix(e.key, uint64(v.id)<<1|1)
 	}
 	// A host gives each packet that it sends an IP identification of its own, so a twin of one was captured twice, or the network
@@ -426,9 +425,9 @@ func (m *matcher) transmit(w *path, hop int, at uint64, e *entry) {
 		h.count(e.time)
 	}
 	e.sending = notYet
-	key, base := keyOn(e.key, hop), keyOn(e.base, hop)
+	key := keyOn(e.key, hop)
 	if !e.copied {
-		m.repeat(base, at, e)
+		m.repeat(at, e)
 	}
 	b := m.buckets[key]
 	b.live++
@@ -440,12 +439,13 @@ func (m *matcher) transmit(w *path, hop int, at uint64, e *entry) {
 	}
 	b.tail, b.latest = at+1, at+1
 	m.buckets[key] = b
-	m.recent.push(recent{key: key, base: base, at: at, time: e.time})
+	m.recent.push(recent{key, e.time})
 	m.open.push(at)
 }
 
 // repeat notes that a packet was sent, and that those sent before it were sent once more.
-func (m *matcher) repeat(base, at uint64, e *entry) {
+func (m *matcher) repeat(at uint64, e *entry) {
+	base := keyOn(e.base, int(e.hop))
 	e.earlier = m.sends[base]
 	for i, n := e.earlier, 0; i != 0 && m.ring.has(i-1) && n < searched; n++ {
 		t := m.ring.at(i - 1)
@@ -463,7 +463,7 @@ func (m *matcher) settle() {
 	m.expire(m.now - m.window)
 	m.expireBytes(m.now - m.window)
 	for m.recent.len() > 0 && (m.recent.first().time < m.now-duplicatesWithin || m.recent.len() > m.limit) {
-		m.forget(m.recent.pop())
+		m.forget(m.recent.pop().key)
 	}
 	m.damage.expire(m, m.now-m.window)
 }
@@ -482,25 +482,41 @@ func (m *matcher) expire(before int64) {
 		}
 		m.open.pop()
 		if e.sending == notYet {
-			m.miss(at, e)
+			m.miss(at, e, false)
+		}
+	}
+	for m.unproven.len() > 0 {
+		at := *m.unproven.first()
+		e := m.ring.at(at)
+		if m.ring.has(at) && e.sending == notYet && !e.again && e.time >= before-maxWindow+m.window {
+			return
+		}
+		if m.unproven.pop(); m.ring.has(at) && e.sending == notYet {
+			m.miss(at, e, true)
 		}
 	}
 }
 
 // forget forgets a transmission of a packet.
-func (m *matcher) forget(r recent) {
-	if m.sends[r.base] == r.at+1 {
-		delete(m.sends, r.base)
-	}
-	b, known := m.buckets[r.key]
+func (m *matcher) forget(key uint64) {
+	b, known := m.buckets[key]
 	if !known {
 		return
 	}
 	if b.live--; b.live <= 0 && b.head == 0 {
-		delete(m.buckets, r.key)
+		delete(m.buckets, key)
 		return
 	}
-	m.buckets[r.key] = b
+	m.buckets[key] = b
+}
+
+// pop forgets the oldest frame.
+func (m *matcher) pop() {
+	e := m.ring.at(m.ring.head)
+	m.ring.head++
+	if base := keyOn(e.base, int(e.hop)); e.sending != none && m.sends[base] == m.ring.head {
+		delete(m.sends, base)
+	}
 }
 
 // searched is the number of transmissions of one packet among which an arrival searches its own.
@@ -754,8 +770,8 @@ func (m *matcher) decideRefused(h *Hop, t *entry) bool {
 	return true
 }
 
-// miss decides what happened to a transmission that nothing took.
-func (m *matcher) miss(at uint64, e *entry) {
+// miss decides what happened to a transmission that nothing took. A datagram waits to be sent again, unless this is the last chance.
+func (m *matcher) miss(at uint64, e *entry, last bool) {
 	w, hop := e.path, int(e.hop)
 	h := w.hops[hop]
 	key := keyOn(e.key, hop)
@@ -789,6 +805,8 @@ func (m *matcher) miss(at uint64, e *entry) {
 		h.Lost++
 		h.course.at(e.time).lost++
 		m.lostInQuiet(h, e.time, w.longest)
+	case e.opcode.Transport() == rocev2.UD && !last:
+		m.unproven.push(at)
 	default: // Nothing shows that the receiver had it, or that it missed it: the capture may lack it.
 		e.sending = missing
 		h.Unknown++
@@ -842,7 +860,7 @@ func (m *matcher) relieve(at uint64) {
 	m.expire(e.time + 1)
 	m.expireBytes(e.time + 1)
 	if e.sending == notYet && !e.stream {
-		m.miss(at, e)
+		m.miss(at, e, true)
 	}
 }
 

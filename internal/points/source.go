@@ -157,7 +157,7 @@ func (s *Source) ReadBatch(ctx context.Context, b *capture.Batch) error {
 			} else {
 				s.keep(r.head, e, f)
 			}
-			r.head++
+			s.matcher.pop()
 		}
 		if b.Frames = kept; len(kept) > 0 {
 			return nil
