@@ -65,7 +65,7 @@ type Conn struct {
 	Client, Server *Side
 	Options        Options // the options in effect, with all defaults filled in; MTU, NoCRC and ManualAck may be changed at any time
 
-	wire  *Wire
+	Wire  *Wire // which records its frames
 	iwarp bool
 }
 
@@ -109,7 +109,7 @@ func (w *Wire) IWARP(o Options) *Conn { return w.conn(o, true) }
 func (c *Conn) IWARP() bool { return c.iwarp }
 
 // Another returns a new connection with the same transport on the same Wire.
-func (c *Conn) Another(o Options) *Conn { return c.wire.conn(o, c.iwarp) }
+func (c *Conn) Another(o Options) *Conn { return c.Wire.conn(o, c.iwarp) }
 
 // The addresses and ports of connections: a client address has this many connections, and
 // then the next address is used.
@@ -136,7 +136,7 @@ func (w *Wire) conn(o Options, iwarp bool) *Conn {
 		o.MTU = cmp.Or(o.MTU, 1400)
 	}
 	o.MTU = cmp.Or(o.MTU, 1024)
-	c := &Conn{wire: w, iwarp: iwarp}
+	c := &Conn{Wire: w, iwarp: iwarp}
 	for i, e := range []*End{&o.Client, &o.Server} {
 		e.QPN = cmp.Or(e.QPN, uint32(0x100+n))
 		e.PSN = cmp.Or(e.PSN, uint32(0x1000<<i)) & 0xffffff
@@ -214,7 +214,7 @@ func (c *Conn) only(iwarp bool, what string) {
 // Connect establishes the connection: with REQ, REP and RTU, or with the TCP handshake, MPA
 // request and MPA reply.
 func (c *Conn) Connect() []*Frame {
-	mark := len(c.wire.Frames)
+	mark := len(c.Wire.Frames)
 	if c.iwarp {
 		c.Open()
 		c.MPARequest()
@@ -224,9 +224,9 @@ func (c *Conn) Connect() []*Frame {
 		c.REP()
 		c.RTU()
 	}
-	established := c.wire.since(mark)
-	if c.wire.Established != nil {
-		c.wire.Established(c)
+	established := c.Wire.since(mark)
+	if c.Wire.Established != nil {
+		c.Wire.Established(c)
 	}
 	return established
 }
@@ -234,7 +234,7 @@ func (c *Conn) Connect() []*Frame {
 // Reject attempts the connection, and the server rejects it: with REQ and REJ, whose reason
 // is "consumer reject", or with TCP handshake, MPA request and rejecting MPA reply.
 func (c *Conn) Reject() []*Frame {
-	mark := len(c.wire.Frames)
+	mark := len(c.Wire.Frames)
 	if c.iwarp {
 		c.Open()
 		c.MPARequest()
@@ -243,13 +243,13 @@ func (c *Conn) Reject() []*Frame {
 		c.REQ()
 		c.Server.REJ(28)
 	}
-	return c.wire.since(mark)
+	return c.Wire.since(mark)
 }
 
 // Disconnect ends the connection: with a DREQ of one side and a DREP of the other, or with
 // a FIN of each side.
 func (c *Conn) Disconnect(by *Side) []*Frame {
-	mark := len(c.wire.Frames)
+	mark := len(c.Wire.Frames)
 	if c.iwarp {
 		by.FIN()
 		by.Peer.FIN()
@@ -258,12 +258,12 @@ func (c *Conn) Disconnect(by *Side) []*Frame {
 		by.DREQ()
 		by.Peer.DREP()
 	}
-	return c.wire.since(mark)
+	return c.Wire.since(mark)
 }
 
 // prepend puts the IP header before the transport header in the Wire's buffer.
 func (s *Side) prepend(protocol layers.IPProtocol) {
-	w := s.Conn.wire
+	w := s.Conn.Wire
 	fix := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
 	if s.Addr.Is4() {
 		w.ip4 = layers.IPv4{Version: 4, TOS: s.TOS, TTL: 64, Flags: layers.IPv4DontFragment, Protocol: protocol, SrcIP: s.ip, DstIP: s.Peer.ip}
@@ -277,7 +277,7 @@ func (s *Side) prepend(protocol layers.IPProtocol) {
 // emit puts the link header before the IP packet in the Wire's buffer, and records the
 // frame.
 func (s *Side) emit() *Frame {
-	w := s.Conn.wire
+	w := s.Conn.Wire
 	head, err := w.buf.PrependBytes(len(s.link))
 	must(err)
 	copy(head, s.link)

@@ -30,7 +30,7 @@ func (s *Side) TCP(flags uint8, data []byte) *Frame {
 	if !s.Conn.Options.ManualAck {
 		s.Acked = s.Peer.Sequence
 	}
-	w := s.Conn.wire
+	w := s.Conn.Wire
 	must(w.buf.Clear())
 	body, err := w.buf.AppendBytes(len(data))
 	must(err)
@@ -73,7 +73,7 @@ func (s *Side) Cork() { s.corked = true }
 // Uncork sends the bytes that were held back, in TCP segments of the given size regardless
 // of FPDU boundaries.
 func (s *Side) Uncork(bytes int) []*Frame {
-	mark := len(s.Conn.wire.Frames)
+	mark := len(s.Conn.Wire.Frames)
 	data := s.pending
 	s.corked, s.pending = false, nil
 	for len(data) > 0 {
@@ -81,17 +81,17 @@ func (s *Side) Uncork(bytes int) []*Frame {
 		s.TCP(tcpACK|tcpPSH, data[:n])
 		data = data[n:]
 	}
-	return s.Conn.wire.since(mark)
+	return s.Conn.Wire.since(mark)
 }
 
 // Open does the TCP handshake.
 func (c *Conn) Open() []*Frame {
-	mark := len(c.wire.Frames)
+	mark := len(c.Wire.Frames)
 	c.Client.TCP(tcpSYN, nil)
 	c.Server.Acked = c.Client.Sequence
 	c.Server.TCP(tcpSYN|tcpACK, nil)
 	c.Client.Ack()
-	return c.wire.since(mark)
+	return c.Wire.since(mark)
 }
 
 // FIN closes the TCP stream of this side.
@@ -117,7 +117,7 @@ func (t tcp) mpa(edits []func(*iwarp.MPA)) {
 
 // FPDU frames a ULPDU and appends it to the stream, with markers if the stream has them.
 func (s *Side) FPDU(ulpdu []byte) {
-	w := s.Conn.wire
+	w := s.Conn.Wire
 	b := iwarp.AppendFPDU(w.segment[:0], ulpdu)
 	w.segment = b[:0]
 	if s.Markers {
@@ -245,7 +245,7 @@ func (s *Side) Terminate(h iwarp.TerminateHeader) *Frame {
 		}
 	}
 	s.Segment(iwarp.Segment{Last: true, Opcode: iwarp.Terminate, Queue: iwarp.QueueTerminate, Sequence: 1, Payload: terminate(h)})
-	if w := s.Conn.wire; w.Sink == nil {
+	if w := s.Conn.Wire; w.Sink == nil {
 		return w.Last()
 	}
 	return nil

@@ -30,7 +30,7 @@ func (s *Side) Records(messages ...XDR) {
 
 // Datagram sends an RPC message as a UDP datagram between the ports of the connection.
 func (s *Side) Datagram(message XDR) *Frame {
-	w := s.Conn.wire
+	w := s.Conn.Wire
 	must(gopacket.SerializeLayers(w.buf, gopacket.SerializeOptions{}, gopacket.Payload(message.Inline())))
 	w.udp = layers.UDP{SrcPort: layers.UDPPort(s.Port), DstPort: layers.UDPPort(s.Peer.Port)}
 	must(w.udp.SerializeTo(w.buf, gopacket.SerializeOptions{FixLengths: true}))

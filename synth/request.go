@@ -18,7 +18,7 @@ type transport interface {
 
 // Send sends a message, split into packets.
 func (s *Side) Send(message []byte, options ...Option) []*Frame {
-	w := s.Conn.wire
+	w := s.Conn.Wire
 	mark := len(w.Frames)
 	h := s.Conn.how(options)
 	s.transport.send(message, &h)
@@ -27,7 +27,7 @@ func (s *Side) Send(message []byte, options ...Option) []*Frame {
 
 // Write writes data to the peer's memory.
 func (s *Side) Write(handle uint32, offset uint64, data []byte, options ...Option) []*Frame {
-	w := s.Conn.wire
+	w := s.Conn.Wire
 	mark := len(w.Frames)
 	h := s.Conn.how(options)
 	s.transport.write(handle, offset, data, &h)
@@ -52,15 +52,15 @@ type Read struct {
 // Read reads from the peer's memory: it sends the request and the peer's responses. Data is
 // the content of that memory.
 func (s *Side) Read(handle uint32, offset uint64, data []byte, options ...Option) []*Frame {
-	mark := len(s.Conn.wire.Frames)
+	mark := len(s.Conn.Wire.Frames)
 	s.ReadRequest(handle, offset, uint32(len(data)), options...).Respond(data)
-	return s.Conn.wire.since(mark)
+	return s.Conn.Wire.since(mark)
 }
 
 // ReadRequest sends only the request of an RDMA Read. With AtPSN it is a retransmission, or
 // a request for the rest of the data.
 func (s *Side) ReadRequest(handle uint32, offset uint64, length uint32, options ...Option) *Read {
-	w := s.Conn.wire
+	w := s.Conn.Wire
 	h := s.Conn.how(options)
 	r := &Read{By: s, Handle: handle, Offset: offset, Length: length, size: h.size, transport: h.transport}
 	s.transport.read(r, &h)
@@ -77,7 +77,7 @@ func (r *Read) Respond(data []byte) []*Frame { return r.RespondPackets(data, 0, 
 // RespondPackets sends the response packets from <= i < to of all packets that the data
 // needs.
 func (r *Read) RespondPackets(data []byte, from, to int) []*Frame {
-	w := r.By.Conn.wire
+	w := r.By.Conn.Wire
 	mark := len(w.Frames)
 	r.By.Peer.transport.respond(r, data, from, to)
 	return w.since(mark)

@@ -18,14 +18,14 @@ type roce struct{ side *Side }
 // counted.
 func (s *Side) Packet(p rocev2.Packet, payload []byte) *Frame {
 	s.Conn.only(false, "InfiniBand packets")
-	w := s.Conn.wire
+	w := s.Conn.Wire
 	w.packet = p
 	return roce{s}.packet(payload)
 }
 
 // packet sends the packet in the Wire, with a payload.
 func (t roce) packet(payload []byte) *Frame {
-	w := t.side.Conn.wire
+	w := t.side.Conn.Wire
 	must(w.buf.Clear())
 	body, err := w.buf.AppendBytes(len(payload))
 	must(err)
@@ -35,7 +35,7 @@ func (t roce) packet(payload []byte) *Frame {
 
 // wrap sends the packet in the Wire. Its payload is in the Wire's buffer.
 func (t roce) wrap() *Frame {
-	w := t.side.Conn.wire
+	w := t.side.Conn.Wire
 	p := &w.packet
 	p.Headers = p.Opcode.Info().Headers
 	p.PKey = cmp.Or(p.PKey, 0xffff)
@@ -91,7 +91,7 @@ func (t roce) number(h *how, packets int) uint32 {
 // request sends a Send or Write. The extended headers are already in the packet of the
 // Wire.
 func (t roce) request(o opcodes, data []byte, h *how) {
-	w := t.side.Conn.wire
+	w := t.side.Conn.Wire
 	n := packetsFor(len(data), h.size)
 	psn := t.number(h, n)
 	for i := range n {
@@ -118,7 +118,7 @@ func (t roce) request(o opcodes, data []byte, h *how) {
 }
 
 func (t roce) send(data []byte, h *how) {
-	w := t.side.Conn.wire
+	w := t.side.Conn.Wire
 	if h.invalidate != nil {
 		w.packet.IETH.RKey = *h.invalidate
 	}
@@ -129,7 +129,7 @@ func (t roce) send(data []byte, h *how) {
 }
 
 func (t roce) write(handle uint32, offset uint64, data []byte, h *how) {
-	w := t.side.Conn.wire
+	w := t.side.Conn.Wire
 	if h.immediate != nil {
 		w.packet.ImmDt.Immediate = *h.immediate
 	}
@@ -142,7 +142,7 @@ func (t roce) write(handle uint32, offset uint64, data []byte, h *how) {
 }
 
 func (t roce) read(r *Read, h *how) {
-	p := &t.side.Conn.wire.packet
+	p := &t.side.Conn.Wire.packet
 	r.PSN = t.number(h, packetsFor(int(r.Length), h.size))
 	p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(uint8(h.transport) | rocev2.OpReadRequest), PSN: r.PSN, AckReq: true}
 	p.RETH = rocev2.RETH{VirtualAddress: r.Offset, RKey: r.Handle, DMALength: r.Length}
@@ -150,7 +150,7 @@ func (t roce) read(r *Read, h *how) {
 }
 
 func (t roce) respond(r *Read, data []byte, from, to int) {
-	p := &t.side.Conn.wire.packet
+	p := &t.side.Conn.Wire.packet
 	n := packetsFor(len(data), r.size)
 	for i := max(from, 0); i < min(to, n); i++ {
 		p.BTH = rocev2.BTH{Opcode: rocev2.Opcode(uint8(r.transport) | responseOpcodes.at(i, n)), PSN: (r.PSN + uint32(i)) & rocev2.PSNMask}
@@ -163,7 +163,7 @@ func (t roce) respond(r *Read, data []byte, from, to int) {
 // with the previous value.
 func (s *Side) FetchAdd(handle uint32, offset, add, before uint64, options ...Option) []*Frame {
 	s.Conn.only(false, "atomics")
-	w := s.Conn.wire
+	w := s.Conn.Wire
 	mark := len(w.Frames)
 	h := s.Conn.how(options)
 	p := &w.packet
@@ -196,7 +196,7 @@ func (t roce) acknowledge(syndrome uint8, psn, messages uint32, options []Option
 	if h.psn != nil {
 		psn = *h.psn
 	}
-	p := &t.side.Conn.wire.packet
+	p := &t.side.Conn.Wire.packet
 	p.BTH = rocev2.BTH{Opcode: rocev2.OpAcknowledge, PSN: psn & rocev2.PSNMask}
 	p.AETH = aeth(syndrome, messages)
 	return t.packet(nil)
@@ -219,7 +219,7 @@ func (s *Side) RNR(timer uint8, options ...Option) *Frame {
 // CNP sends a congestion notification packet.
 func (s *Side) CNP() *Frame {
 	s.Conn.only(false, "CNP")
-	p := &s.Conn.wire.packet
+	p := &s.Conn.Wire.packet
 	p.BTH = rocev2.BTH{Opcode: rocev2.OpcodeCNP, BECN: true}
 	return roce{s}.packet(make([]byte, 16))
 }
@@ -230,7 +230,7 @@ func (s *Side) CNP() *Frame {
 // CM sends any message of the connection manager.
 func (s *Side) CM(attribute rocev2.CMAttribute, message rocev2.Header) *Frame {
 	s.Conn.only(false, "connection manager")
-	w := s.Conn.wire
+	w := s.Conn.Wire
 	mad := rocev2.MAD{
 		BaseVersion: 1, Class: rocev2.ClassCM, ClassVersion: 2, Method: 3,
 		TransactionID: uint64(s.Conn.Client.CommID), Attribute: attribute,

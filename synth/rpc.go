@@ -271,8 +271,8 @@ func (s *Side) Call(c Call, options ...Option) []*Frame {
 // number32 returns the XID of a Call. If xid is 0, it is the next XID of the Wire.
 func (s *Side) number32(xid uint32) uint32 {
 	if xid == 0 {
-		s.Conn.wire.xid++
-		xid = s.Conn.wire.xid
+		s.Conn.Wire.xid++
+		xid = s.Conn.Wire.xid
 	}
 	s.lastXID = xid
 	return xid
@@ -290,7 +290,7 @@ func (s *Side) Reply(r Reply, options ...Option) []*Frame {
 // Pull does the RDMA Reads of a responder for a Call: it reads all segments of the Call's
 // Read chunks.
 func (s *Side) Pull(c Call, options ...Option) []*Frame {
-	mark := len(s.Conn.wire.Frames)
+	mark := len(s.Conn.Wire.Frames)
 	c.XID = cmp.Or(c.XID, s.Peer.lastXID)
 	m := c.Message()
 	left := map[uint32][]byte{} // of each Read chunk, by Position
@@ -304,7 +304,7 @@ func (s *Side) Pull(c Call, options ...Option) []*Frame {
 			s.Read(r.Handle, r.Offset, piece, options...)
 		}
 	}
-	return s.Conn.wire.since(mark)
+	return s.Conn.Wire.since(mark)
 }
 
 // at returns the data of a Read chunk with that Position, or nil if no item begins there.
@@ -331,7 +331,7 @@ func take(data []byte, n uint32) (piece, rest []byte) {
 // Push does the RDMA Writes of a responder for a Reply: it writes as many bytes to each
 // segment as the Reply's returned lengths say.
 func (s *Side) Push(r Reply, options ...Option) []*Frame {
-	mark := len(s.Conn.wire.Frames)
+	mark := len(s.Conn.Wire.Frames)
 	r.XID = cmp.Or(r.XID, s.Peer.lastXID)
 	m := r.Message()
 	for i, chunk := range r.Writes {
@@ -344,7 +344,7 @@ func (s *Side) Push(r Reply, options ...Option) []*Frame {
 	if r.Proc == rpcrdma.NoMsg {
 		s.fill(r.ReplyChunk, m.Inline(), options)
 	}
-	return s.Conn.wire.since(mark)
+	return s.Conn.Wire.since(mark)
 }
 
 // fill writes data to the segments of a chunk, up to their lengths.
@@ -360,7 +360,7 @@ func (s *Side) fill(chunk []rpcrdma.Segment, data []byte, options []Option) {
 // RPC sends a complete healthy exchange that this side starts: the Call, the RDMA Reads and
 // Writes that it asks for, the Reply, and the acknowledgements of both.
 func (s *Side) RPC(c Call, r Reply) []*Frame {
-	mark := len(s.Conn.wire.Frames)
+	mark := len(s.Conn.Wire.Frames)
 	c.XID = s.number32(c.XID)
 	r = r.To(c)
 	s.Call(c)
@@ -369,7 +369,7 @@ func (s *Side) RPC(c Call, r Reply) []*Frame {
 	s.Peer.Push(r)
 	s.Peer.Reply(r)
 	s.Ack()
-	return s.Conn.wire.since(mark)
+	return s.Conn.Wire.since(mark)
 }
 
 // RPC is the [Side.RPC] of the client.

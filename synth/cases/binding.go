@@ -93,7 +93,7 @@ func control() synth.Call {
 }
 
 // twoReads reads twice into two Write chunks, of which one READ returns no data. The data is in a chunk.
-func twoReads(first, second []byte, chunk int) func(*wire, *conn) {
+func twoReads(first, second []byte, chunk int) script {
 	return whole(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(4096, 4096)).Offer(mem).Offer(mem2),
 		synth.CompoundReply(synth.ResPutFH(), synth.ResRead(first), synth.ResRead(second)),
 		func(r *synth.Reply) {
@@ -109,8 +109,8 @@ func twoReads(first, second []byte, chunk int) func(*wire, *conn) {
 
 // results sends a COMPOUND with READs of these lengths and a number of Write chunks. In says where each result is: the number of a chunk, or
 // "-" for the Send.
-func results(chunks int, in string, lengths ...int) func(*wire, *conn) {
-	return func(_ *wire, c *conn) {
+func results(chunks int, in string, lengths ...int) script {
+	return func(c *conn) {
 		ops, res := []synth.XDR{synth.OpPutFH()}, []synth.XDR{synth.ResPutFH()}
 		for _, n := range lengths {
 			ops, res = append(ops, synth.OpRead(0, uint32(n))), append(res, synth.ResRead(data(n)))
@@ -150,7 +150,7 @@ func withCount(x synth.XDR) synth.XDR {
 }
 
 // counted sends an exchange in which the Write chunk contains the count of the data item, too.
-func counted(call synth.Call, reply synth.Reply) func(*wire, *conn) {
+func counted(call synth.Call, reply synth.Reply) script {
 	return whole(call, reply, func(r *synth.Reply) {
 		r.Results = withCount(r.Results)
 		r.Writes[0][0].Length = uint32(len(r.Results.Items[0].Data))
@@ -165,7 +165,7 @@ func countMoved(call synth.Call) synth.Call {
 }
 
 // cutReply sends a READDIR whose Long Reply says that the Reply chunk has fewer bytes than were written.
-func cutReply(_ *wire, c *conn) {
+func cutReply(c *conn) {
 	call := synth.Readdir3(4096).OfferReply(mem)
 	call.XID = 77
 	r := longNames.To(call)
@@ -209,7 +209,7 @@ func checked(body synth.XDR) synth.XDR {
 }
 
 // inline sends the Reply with its data in the Send, although there are chunks.
-func inline(call synth.Call, reply synth.Reply) func(*wire, *conn) {
+func inline(call synth.Call, reply synth.Reply) script {
 	return whole(call, reply, func(r *synth.Reply) {
 		for i := range r.Results.Items {
 			r.Results.Items[i].Reduced = false
@@ -232,8 +232,8 @@ func listIn(c *conn, responseSize uint32) {
 // failedAfterWrites returns a function that sends a READ, RDMA Writes of 2000 bytes, and a Reply
 // that says that the READ failed and returns length bytes in the Write chunk. The responder may
 // have written data before the READ failed.
-func failedAfterWrites(length uint32) func(*wire, *conn) {
-	return func(_ *wire, c *conn) {
+func failedAfterWrites(length uint32) script {
+	return func(c *conn) {
 		call := synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096)).Offer(mem)
 		call.XID = 77
 		c.Client.Call(call)
@@ -249,156 +249,96 @@ func failedAfterWrites(length uint32) func(*wire, *conn) {
 var small = synth.Mem(0xa1, 512)
 
 var binding = []Case{
-	{Rule: "read-position-invalid", Name: "beyond the Payload stream", AtFault: client, Broken: calls(at(write(), 4000)), Healthy: does(write(), writeReply())},
-	{Rule: "read-position-invalid", Name: "one word too far", AtFault: client, Broken: calls(at(write(), -4)), Healthy: does(write(), writeReply())},
-	{
-		Rule: "write-chunk-unused", Name: "by the first of two results, the second in chunk 0", AtFault: server,
-		Broken: results(1, "-0", 600, 500), Healthy: results(1, "0-", 600, 500),
-	},
-	{
-		Rule: "write-chunk-unused", Name: "by the first of two results of one length", AtFault: server,
-		Broken: results(1, "-0", 600, 600), Healthy: results(1, "0-", 600, 600),
-	},
-	{
-		Rule: "write-chunk-unused", Name: "by the first of two results, with two chunks", AtFault: server,
-		Broken: results(2, "-1", 600, 500), Healthy: results(2, "01", 600, 500),
-	},
-	{
-		Rule: "write-chunk-unused", Name: "by the second of three results", AtFault: server,
-		Broken: results(2, "0-1", 600, 400, 500), Healthy: results(3, "012", 600, 400, 500),
-	},
-	{
-		Rule: "chunk-length-mismatch", Name: "the count of a READLINK is in the chunk", AtFault: server,
-		Broken: counted(readlink, readlinkTarget), Healthy: does(readlink, readlinkTarget),
-	},
-	{
-		Rule: "chunk-length-mismatch", Name: "the count of a READ is in the chunk", AtFault: server,
-		Broken: counted(read(), readReply()), Healthy: does(read(), readReply()),
-	},
-	{
-		Rule: "chunk-length-mismatch", Name: "a Long Reply that is cut by its returned length", AtFault: server,
-		Broken:  cutReply,
-		Healthy: does(synth.Readdir3(4096).OfferReply(mem), longNames),
-	},
-	{
-		Rule: "read-position-invalid", Name: "of the count of a WRITE", AtFault: client,
-		Broken: calls(countMoved(write())), Healthy: does(write(), writeReply()),
-	},
-	{
-		Rule: "read-position-invalid", Name: "of the count of a WRITE in a COMPOUND", AtFault: client,
-		Broken: calls(countMoved(compound(1000).Reduce(0xa1))), Healthy: does(compound(1000).Reduce(0xa1), compoundReply(1000)),
-	},
-	{
-		Rule: "read-position-invalid", Name: "of an empty chunk", AtFault: client,
-		Broken: calls(at(synth.Write3(0, nil).Reduce(0xa1), -4)), Healthy: does(synth.Write3(0, nil).Reduce(0xa1), synth.Write3Reply(0)),
-	},
-	{
-		Rule: "read-position-invalid", Name: "of an empty chunk in a COMPOUND", AtFault: client,
-		Broken: calls(at(compound(0).Reduce(0xa1), -4)), Healthy: does(compound(0).Reduce(0xa1), compoundReply(0)),
-	},
-	{
-		Rule: "chunk-length-mismatch", Name: "a WRITE of no bytes with a chunk", AtFault: client,
-		Broken: calls(sized(synth.Write3(0, nil).Reduce(0xa1), 8)), Healthy: does(synth.Write3(0, nil).Reduce(0xa1), synth.Write3Reply(0)),
-	},
-	{
-		Rule: "reduced-ineligible-item", Name: "the tag of a COMPOUND", AtFault: client,
-		Broken: does(tagged().Reduce(0xa1), synth.CompoundReply()), Healthy: does(tagged(), synth.CompoundReply()),
-	},
-	{
-		Rule: "long-call-position", Name: "the tag of a COMPOUND", AtFault: client,
-		Broken: does(tagged().Reduce(0xa1).Long(0xa2), synth.CompoundReply()), Healthy: does(tagged(), synth.CompoundReply()),
-	},
-	{
-		Rule: "read-position-invalid", Name: "of two chunks whose segments alternate in the Read list", AtFault: client,
-		Broken: calls(at(twoWrites, 4)), Healthy: does(twoWrites, synth.CompoundReply(synth.ResPutFH(), synth.ResWrite(4000), synth.ResWrite(3000))),
-	},
-	{
-		Rule: "read-position-invalid", Name: "of the rest of a data item", AtFault: client,
-		Broken: calls(split(synth.Write3(0, data(2000)), 1000)), Healthy: does(synth.Write3(0, data(2000)).Reduce(0xa1), synth.Write3Reply(2000)),
-	},
-	{
-		Rule: "long-call-position", Name: "of the rest of a data item", AtFault: client,
-		Broken: func(_ *wire, c *conn) {
+	client("read-position-invalid", "beyond the Payload stream", calls(at(write(), 4000)), does(write(), writeReply())),
+	client("read-position-invalid", "one word too far", calls(at(write(), -4)), does(write(), writeReply())),
+	server("write-chunk-unused", "by the first of two results, the second in chunk 0",
+		results(1, "-0", 600, 500), results(1, "0-", 600, 500)),
+	server("write-chunk-unused", "by the first of two results of one length", results(1, "-0", 600, 600), results(1, "0-", 600, 600)),
+	server("write-chunk-unused", "by the first of two results, with two chunks", results(2, "-1", 600, 500), results(2, "01", 600, 500)),
+	server("write-chunk-unused", "by the second of three results", results(2, "0-1", 600, 400, 500), results(3, "012", 600, 400, 500)),
+	server("chunk-length-mismatch", "the count of a READLINK is in the chunk",
+		counted(readlink, readlinkTarget), does(readlink, readlinkTarget)),
+	server("chunk-length-mismatch", "the count of a READ is in the chunk", counted(read(), readReply()), does(read(), readReply())),
+	server("chunk-length-mismatch", "a Long Reply that is cut by its returned length",
+		cutReply, does(synth.Readdir3(4096).OfferReply(mem), longNames)),
+	client("read-position-invalid", "of the count of a WRITE", calls(countMoved(write())), does(write(), writeReply())),
+	client("read-position-invalid", "of the count of a WRITE in a COMPOUND",
+		calls(countMoved(compound(1000).Reduce(0xa1))), does(compound(1000).Reduce(0xa1), compoundReply(1000))),
+	client("read-position-invalid", "of an empty chunk",
+		calls(at(synth.Write3(0, nil).Reduce(0xa1), -4)), does(synth.Write3(0, nil).Reduce(0xa1), synth.Write3Reply(0))),
+	client("read-position-invalid", "of an empty chunk in a COMPOUND",
+		calls(at(compound(0).Reduce(0xa1), -4)), does(compound(0).Reduce(0xa1), compoundReply(0))),
+	client("chunk-length-mismatch", "a WRITE of no bytes with a chunk",
+		calls(sized(synth.Write3(0, nil).Reduce(0xa1), 8)), does(synth.Write3(0, nil).Reduce(0xa1), synth.Write3Reply(0))),
+	client("reduced-ineligible-item", "the tag of a COMPOUND",
+		does(tagged().Reduce(0xa1), synth.CompoundReply()), does(tagged(), synth.CompoundReply())),
+	client("long-call-position", "the tag of a COMPOUND",
+		does(tagged().Reduce(0xa1).Long(0xa2), synth.CompoundReply()), does(tagged(), synth.CompoundReply())),
+	client("read-position-invalid", "of two chunks whose segments alternate in the Read list",
+		calls(at(twoWrites, 4)), does(twoWrites, synth.CompoundReply(synth.ResPutFH(), synth.ResWrite(4000), synth.ResWrite(3000)))),
+	client("read-position-invalid", "of the rest of a data item",
+		calls(split(synth.Write3(0, data(2000)), 1000)), does(synth.Write3(0, data(2000)).Reduce(0xa1), synth.Write3Reply(2000))),
+	client("long-call-position", "of the rest of a data item",
+		func(c *conn) {
 			call := split(synth.Symlink3("name", "a target of a symbolic link"), 8)
 			call.XID = 77
 			m := call.Message().Inline()
 			call.Proc, call.Reads = rpcrdma.NoMsg, append(synth.ReadChunk(0, synth.Mem(0xa2, uint32(len(m)))), call.Reads...)
 			exchange(c, call, synth.Symlink3Reply().To(call))
 		},
-		Healthy: does(synth.Symlink3("name", "a target of a symbolic link").Reduce(0xa1).Long(0xa2), synth.Symlink3Reply()),
-	},
-	{Rule: "read-position-invalid", Name: "in a COMPOUND", AtFault: client, Broken: calls(at(compound(4096).Reduce(0xa1), 8)), Healthy: does(compound(4096).Reduce(0xa1), compoundReply(4096))},
-	{
-		Rule: "read-position-invalid", Name: "in the RPC header", AtFault: client,
-		Broken:  calls(synth.Call{Cred: synth.AuthSys(0, 0), Reads: synth.ReadChunk(16, small)}),
-		Healthy: does(synth.Call{Cred: synth.AuthSys(0, 0)}, synth.NullReply()),
-	},
-	{
-		Rule: "read-position-invalid", Name: "of a Call that is complete without chunks", AtFault: client,
-		Broken: func(_ *wire, c *conn) {
+		does(synth.Symlink3("name", "a target of a symbolic link").Reduce(0xa1).Long(0xa2), synth.Symlink3Reply())),
+	client("read-position-invalid", "in a COMPOUND",
+		calls(at(compound(4096).Reduce(0xa1), 8)), does(compound(4096).Reduce(0xa1), compoundReply(4096))),
+	client("read-position-invalid", "in the RPC header",
+		calls(synth.Call{Cred: synth.AuthSys(0, 0), Reads: synth.ReadChunk(16, small)}),
+		does(synth.Call{Cred: synth.AuthSys(0, 0)}, synth.NullReply())),
+	client("read-position-invalid", "of a Call that is complete without chunks",
+		func(c *conn) {
 			call := synth.Getattr3()
 			call.Reads = synth.ReadChunk(40, small)
 			c.Client.Call(call)
 			c.Server.Ack()
 		},
-		Healthy: does(synth.Getattr3(), synth.Getattr3Reply()),
-	},
+		does(synth.Getattr3(), synth.Getattr3Reply())),
 
-	{Rule: "chunk-length-mismatch", Name: "a WRITE with less", AtFault: client, Broken: does(sized(write(), 4000), writeReply()), Healthy: does(write(), writeReply())},
-	{
-		Rule: "chunk-length-mismatch", Name: "a WRITE with more", AtFault: client,
-		Broken:  does(sized(synth.Write3(0, data(4093)).Reduce(0xa1), 4097), synth.Write3Reply(4093)),
-		Healthy: does(sized(synth.Write3(0, data(4093)).Reduce(0xa1), 4096), synth.Write3Reply(4093)),
-	}, // the chunk may include the XDR round-up
-	{
-		Rule: "chunk-length-mismatch", Name: "a SYMLINK", AtFault: client,
-		Broken: does(sized(synth.Symlink3("name", "a target").Reduce(0xa1), 12), synth.Symlink3Reply()), Healthy: does(synth.Symlink3("name", "a target").Reduce(0xa1), synth.Symlink3Reply()),
-	},
-	{
-		Rule: "chunk-length-mismatch", Name: "a WRITE of NFSv2", AtFault: client,
-		Broken: does(sized(synth.Write2(0, data(4096)).Reduce(0xa1), 4092), synth.Write2Reply()), Healthy: does(synth.Write2(0, data(4096)).Reduce(0xa1), synth.Write2Reply()),
-	},
-	{
-		Rule: "chunk-length-mismatch", Name: "a CREATE of NFSv4", AtFault: client,
-		Broken:  does(sized(synth.Compound(synth.OpPutFH(), synth.OpSymlink("name", "a target")).Reduce(0xa1), 16), synth.CompoundReply(synth.ResPutFH(), synth.ResCreate())),
-		Healthy: does(synth.Compound(synth.OpPutFH(), synth.OpSymlink("name", "a target")).Reduce(0xa1), synth.CompoundReply(synth.ResPutFH(), synth.ResCreate())),
-	},
-	{
-		Rule: "chunk-length-mismatch", Name: "the result of a READ", AtFault: server,
-		Broken: whole(read(), synth.Read3Reply(data(4000)), func(r *synth.Reply) { r.Writes[0][0].Length = 3000 }), Healthy: does(read(), synth.Read3Reply(data(4000))),
-	},
-	{
-		Rule: "chunk-length-mismatch", Name: "the result of a READLINK", AtFault: server,
-		Broken:  whole(synth.Readlink3().Offer(mem), synth.Readlink3Reply("a target"), func(r *synth.Reply) { r.Writes[0][0].Length = 40 }),
-		Healthy: does(synth.Readlink3().Offer(mem), synth.Readlink3Reply("a target")),
-	},
+	client("chunk-length-mismatch", "a WRITE with less", does(sized(write(), 4000), writeReply()), does(write(), writeReply())),
+	client("chunk-length-mismatch", "a WRITE with more",
+		does(sized(synth.Write3(0, data(4093)).Reduce(0xa1), 4097), synth.Write3Reply(4093)),
+		does(sized(synth.Write3(0, data(4093)).Reduce(0xa1), 4096), synth.Write3Reply(4093))), // the chunk may include the XDR round-up
+	client("chunk-length-mismatch", "a SYMLINK",
+		does(sized(synth.Symlink3("name", "a target").Reduce(0xa1), 12), synth.Symlink3Reply()),
+		does(synth.Symlink3("name", "a target").Reduce(0xa1), synth.Symlink3Reply())),
+	client("chunk-length-mismatch", "a WRITE of NFSv2",
+		does(sized(synth.Write2(0, data(4096)).Reduce(0xa1), 4092), synth.Write2Reply()),
+		does(synth.Write2(0, data(4096)).Reduce(0xa1), synth.Write2Reply())),
+	client("chunk-length-mismatch", "a CREATE of NFSv4",
+		does(sized(synth.Compound(synth.OpPutFH(), synth.OpSymlink("name", "a target")).Reduce(0xa1), 16), synth.CompoundReply(synth.ResPutFH(), synth.ResCreate())),
+		does(synth.Compound(synth.OpPutFH(), synth.OpSymlink("name", "a target")).Reduce(0xa1), synth.CompoundReply(synth.ResPutFH(), synth.ResCreate()))),
+	server("chunk-length-mismatch", "the result of a READ",
+		whole(read(), synth.Read3Reply(data(4000)), func(r *synth.Reply) { r.Writes[0][0].Length = 3000 }),
+		does(read(), synth.Read3Reply(data(4000)))),
+	server("chunk-length-mismatch", "the result of a READLINK",
+		whole(synth.Readlink3().Offer(mem), synth.Readlink3Reply("a target"), func(r *synth.Reply) { r.Writes[0][0].Length = 40 }),
+		does(synth.Readlink3().Offer(mem), synth.Readlink3Reply("a target"))),
 
-	{
-		Rule: "reduced-pad-left", Name: "nothing after it", AtFault: client,
-		Broken: does(padded(synth.Write3(0, data(4093)).Reduce(0xa1)), synth.Write3Reply(4093)), Healthy: does(synth.Write3(0, data(4093)).Reduce(0xa1), synth.Write3Reply(4093)),
-	},
-	{
-		Rule: "reduced-pad-left", Name: "what follows does not parse", AtFault: client,
-		Broken: does(padded(compound(4093).Reduce(0xa1)), compoundReply(4093)), Healthy: does(compound(4093).Reduce(0xa1), compoundReply(4093)),
-	},
-	{
-		Rule: "reduced-pad-left", Name: "in a Reply", AtFault: server,
-		Broken: whole(read(), synth.Read3Reply(data(4001)), func(r *synth.Reply) { r.Results.Items[0].KeepPad = true }), Healthy: does(read(), synth.Read3Reply(data(4001))),
-	},
-	{
-		Rule: "reduced-pad-left", Name: "in the Reply to a COMPOUND", AtFault: server,
-		Broken: whole(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpGetAttr()).Offer(mem), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4001)), synth.ResGetAttr()),
+	client("reduced-pad-left", "nothing after it",
+		does(padded(synth.Write3(0, data(4093)).Reduce(0xa1)), synth.Write3Reply(4093)),
+		does(synth.Write3(0, data(4093)).Reduce(0xa1), synth.Write3Reply(4093))),
+	client("reduced-pad-left", "what follows does not parse",
+		does(padded(compound(4093).Reduce(0xa1)), compoundReply(4093)), does(compound(4093).Reduce(0xa1), compoundReply(4093))),
+	server("reduced-pad-left", "in a Reply",
+		whole(read(), synth.Read3Reply(data(4001)), func(r *synth.Reply) { r.Results.Items[0].KeepPad = true }),
+		does(read(), synth.Read3Reply(data(4001)))),
+	server("reduced-pad-left", "in the Reply to a COMPOUND",
+		whole(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpGetAttr()).Offer(mem), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4001)), synth.ResGetAttr()),
 			func(r *synth.Reply) { r.Results.Items[0].KeepPad = true }),
-		Healthy: does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpGetAttr()).Offer(mem), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4001)), synth.ResGetAttr())),
-	},
+		does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpGetAttr()).Offer(mem), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4001)), synth.ResGetAttr()))),
 
-	{
-		Rule: "pad-written", Name: "and returned", AtFault: server,
-		Broken: whole(read(), synth.Read3Reply(data(6)), func(r *synth.Reply) { r.Writes[0][0].Length = 8 }), Healthy: does(read(), synth.Read3Reply(data(6))),
-	},
-	{
-		Rule: "pad-written", Name: "not returned", AtFault: server,
-		Broken: func(_ *wire, c *conn) {
+	server("pad-written", "and returned",
+		whole(read(), synth.Read3Reply(data(6)), func(r *synth.Reply) { r.Writes[0][0].Length = 8 }),
+		does(read(), synth.Read3Reply(data(6)))),
+	server("pad-written", "not returned",
+		func(c *conn) {
 			call := read()
 			call.XID = 77
 			r := synth.Read3Reply(data(6)).To(call)
@@ -407,174 +347,123 @@ var binding = []Case{
 			c.Server.Reply(r)
 			c.Client.Ack()
 		},
-		Healthy: does(read(), synth.Read3Reply(data(8))),
-	},
+		does(read(), synth.Read3Reply(data(8)))),
 
-	{Rule: "write-chunk-unused", Name: "data in the Send", AtFault: server, Broken: inline(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512))), Healthy: does(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512)))},
-	{
-		Rule: "write-chunk-unused", Name: "past the first", AtFault: server,
-		Broken: whole(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096)).Offer(mem).Offer(mem2), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4000))),
+	server("write-chunk-unused", "data in the Send",
+		inline(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512))),
+		does(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512)))),
+	server("write-chunk-unused", "past the first",
+		whole(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096)).Offer(mem).Offer(mem2), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4000))),
 			func(r *synth.Reply) { r.Writes[0][0].Length, r.Writes[1][0].Length = 0, 4000 }),
-		Healthy: does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096)).Offer(mem).Offer(mem2), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4000)))),
-	},
-	{
-		Rule: "write-chunk-unused", Name: "the second result in the Send", AtFault: server,
-		Broken: whole(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(4096, 500)).Offer(mem).Offer(mem2),
+		does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096)).Offer(mem).Offer(mem2), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4000))))),
+	server("write-chunk-unused", "the second result in the Send",
+		whole(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(4096, 500)).Offer(mem).Offer(mem2),
 			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(500))),
 			func(r *synth.Reply) { r.Results.Items[1].Reduced = false; r.Writes[1][0].Length = 0 }),
-		Healthy: does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(4096, 500)).Offer(mem).Offer(mem2),
-			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(500)))),
-	},
-	{
-		Rule: "write-chunk-unused", Name: "the first result in the second chunk, the second being empty", AtFault: server,
-		Broken: twoReads(data(4096), nil, 1), Healthy: twoReads(data(4096), nil, 0),
-	},
-	{
-		Rule: "write-chunk-unused", Name: "an empty result may use a chunk or none", AtFault: server,
-		Broken: twoReads(data(4096), nil, 1), Healthy: twoReads(nil, data(4096), 1),
-	},
-	{
-		Rule: "write-chunk-unused", Name: "an empty result need not use a chunk", AtFault: server,
-		Broken: twoReads(data(4096), nil, 1), Healthy: twoReads(nil, data(4096), 0),
-	},
-	{
-		Rule: "write-chunk-unused", Name: "a READ that failed uses none", AtFault: server,
-		Broken: inline(synth.Readlink3().Offer(mem), synth.Readlink3Reply("a target")), Healthy: does(synth.Read3(0, 4096).Offer(mem), synth.Failed(5, 0)),
-	},
-	{
-		Rule: "unused-chunk-length", Name: "a READ that failed", AtFault: server,
-		Broken: whole(read(), synth.Failed(5, 0), func(r *synth.Reply) { r.Writes[0][0].Length = 4096 }), Healthy: does(read(), synth.Failed(5, 0)),
-	},
-	{
-		Rule: "unused-chunk-length", Name: "a READ that failed in a COMPOUND, after data was written", AtFault: server,
-		Broken: failedAfterWrites(2000), Healthy: failedAfterWrites(0),
-	},
-	{
-		Rule: "unused-chunk-length", Name: "an RPC that was rejected", AtFault: server,
-		Broken: whole(read(), synth.Reply{Accept: 5}, func(r *synth.Reply) { r.Writes[0][0].Length = 4096 }), Healthy: does(read(), synth.Reply{Accept: 5}),
-	},
-	{
-		Rule: "unused-chunk-length", Name: "a result that is in the Send", AtFault: server,
-		Broken:  whole(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512)), func(r *synth.Reply) { r.Results.Items[0].Reduced = false }),
-		Healthy: inline(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512))),
-	},
-	{
-		Rule: "unused-chunk-length", Name: "the end of the file", AtFault: server,
-		Broken: whole(read(), synth.Read3Reply(nil), func(r *synth.Reply) { r.Writes[0][0].Length = 4096 }), Healthy: does(read(), synth.Read3Reply(nil)),
-	},
-	{
-		Rule: "unused-chunk-length", Name: "the second of two Write chunks", AtFault: server,
-		Broken: whole(read().Offer(mem2), readReply(), func(r *synth.Reply) { r.Writes[1][0].Length = 100 }), Healthy: does(read().Offer(mem2), readReply()),
-	},
-	{
-		Rule: "unused-chunk-length", Name: "a Reply chunk under RDMA_MSG", AtFault: server,
-		Broken:  whole(listing, synth.Readdir3Reply("a", "b"), func(r *synth.Reply) { r.ReplyChunk[0].Length = 4096 }),
-		Healthy: does(listing, synth.Readdir3Reply("a", "b")),
-	},
-	{
-		Rule: "unused-chunk-length", Name: "a Long Reply uses the chunk", AtFault: server,
-		Broken: whole(listing, synth.Readdir3Reply("a", "b"), func(r *synth.Reply) { r.ReplyChunk[0].Length = 1 }), Healthy: does(listing, listingReply),
-	},
-	{Rule: "write-chunk-too-short", Name: "a READ", AtFault: client, Broken: does(synth.Read3(0, 4100).Offer(mem), synth.Read3Reply(data(4096))), Healthy: does(read(), readReply())},
-	{
-		Rule: "write-chunk-too-short", Name: "the second READ of a COMPOUND", AtFault: client,
-		Broken: does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(0, 5000)).Offer(mem).Offer(mem2),
+		does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(4096, 500)).Offer(mem).Offer(mem2),
+			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(500))))),
+	server("write-chunk-unused", "the first result in the second chunk, the second being empty",
+		twoReads(data(4096), nil, 1), twoReads(data(4096), nil, 0)),
+	server("write-chunk-unused", "an empty result may use a chunk or none", twoReads(data(4096), nil, 1), twoReads(nil, data(4096), 1)),
+	server("write-chunk-unused", "an empty result need not use a chunk", twoReads(data(4096), nil, 1), twoReads(nil, data(4096), 0)),
+	server("write-chunk-unused", "a READ that failed uses none",
+		inline(synth.Readlink3().Offer(mem), synth.Readlink3Reply("a target")),
+		does(synth.Read3(0, 4096).Offer(mem), synth.Failed(5, 0))),
+	server("unused-chunk-length", "a READ that failed",
+		whole(read(), synth.Failed(5, 0), func(r *synth.Reply) { r.Writes[0][0].Length = 4096 }), does(read(), synth.Failed(5, 0))),
+	server("unused-chunk-length", "a READ that failed in a COMPOUND, after data was written",
+		failedAfterWrites(2000), failedAfterWrites(0)),
+	server("unused-chunk-length", "an RPC that was rejected",
+		whole(read(), synth.Reply{Accept: 5}, func(r *synth.Reply) { r.Writes[0][0].Length = 4096 }),
+		does(read(), synth.Reply{Accept: 5})),
+	server("unused-chunk-length", "a result that is in the Send",
+		whole(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512)), func(r *synth.Reply) { r.Results.Items[0].Reduced = false }),
+		inline(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512)))),
+	server("unused-chunk-length", "the end of the file",
+		whole(read(), synth.Read3Reply(nil), func(r *synth.Reply) { r.Writes[0][0].Length = 4096 }),
+		does(read(), synth.Read3Reply(nil))),
+	server("unused-chunk-length", "the second of two Write chunks",
+		whole(read().Offer(mem2), readReply(), func(r *synth.Reply) { r.Writes[1][0].Length = 100 }),
+		does(read().Offer(mem2), readReply())),
+	server("unused-chunk-length", "a Reply chunk under RDMA_MSG",
+		whole(listing, synth.Readdir3Reply("a", "b"), func(r *synth.Reply) { r.ReplyChunk[0].Length = 4096 }),
+		does(listing, synth.Readdir3Reply("a", "b"))),
+	server("unused-chunk-length", "a Long Reply uses the chunk",
+		whole(listing, synth.Readdir3Reply("a", "b"), func(r *synth.Reply) { r.ReplyChunk[0].Length = 1 }), does(listing, listingReply)),
+	client("write-chunk-too-short", "a READ",
+		does(synth.Read3(0, 4100).Offer(mem), synth.Read3Reply(data(4096))), does(read(), readReply())),
+	client("write-chunk-too-short", "the second READ of a COMPOUND",
+		does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(0, 5000)).Offer(mem).Offer(mem2),
 			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(4096)))),
-		Healthy: does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(0, 4096)).Offer(mem).Offer(mem2),
-			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(4096)))),
-	},
-	{Rule: "write-chunk-too-short", Name: "a Write chunk of no segments", AtFault: client, Broken: inline(synth.Read3(0, 512).Offer(), synth.Read3Reply(data(512))), Healthy: inline(synth.Read3(0, 512), synth.Read3Reply(data(512)))},
-	{Rule: "write-chunk-room-for-pad", Name: "a READ", AtFault: client, Broken: does(synth.Read3(0, 4094).Offer(mem), synth.Read3Reply(data(4094))), Healthy: does(read(), readReply())},
-	{
-		Rule: "reply-chunk-missing", Name: "a READ that is too long", AtFault: client,
-		Broken: does(synth.Read3(0, 8192), synth.Read3Reply(data(8192))), Healthy: does(synth.Read3(0, 8192).Offer(synth.Mem(0xa1, 8192)), synth.Read3Reply(data(8192))),
-	},
-	{
-		Rule: "reply-chunk-missing", Name: "a READDIR whose Reply happens to fit", AtFault: client,
-		Broken: does(synth.Readdir3(8192), synth.Readdir3Reply("a")), Healthy: does(synth.Readdir3(4000), synth.Readdir3Reply("a")),
-	},
-	{
-		Rule: "reply-chunk-missing", Name: "a Reply chunk that is too small for a Reply that fits", AtFault: client,
-		Broken: does(synth.Readdir3(8192).OfferReply(mem), synth.Readdir3Reply("a")), Healthy: does(synth.Readdir3(8192).OfferReply(synth.Mem(0xa1, 8300)), synth.Readdir3Reply("a")),
-	},
-	{
-		Rule: "reply-chunk-missing", Name: "a READDIR in a session", AtFault: client,
-		Broken: func(_ *wire, c *conn) { listIn(c, 1<<20) }, Healthy: func(_ *wire, c *conn) { listIn(c, 4000) },
-	},
-	{
-		Rule: "reply-chunk-missing", Name: "a READDIR that is refused", AtFault: client,
-		Broken: does(synth.Readdir3(32768), synth.ErrChunk()), Healthy: does(listing, listingReply),
-	},
-	{
-		Rule: "reply-chunk-missing", Name: "a Reply chunk that is too small", AtFault: client,
-		Broken: does(synth.Readdir3(32768).OfferReply(mem), synth.ErrChunk()), Healthy: does(synth.Readdir3(32768).OfferReply(synth.Mem(0xa1, 40000)), listingReply),
-	},
+		does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(0, 4096)).Offer(mem).Offer(mem2),
+			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(4096))))),
+	client("write-chunk-too-short", "a Write chunk of no segments",
+		inline(synth.Read3(0, 512).Offer(), synth.Read3Reply(data(512))), inline(synth.Read3(0, 512), synth.Read3Reply(data(512)))),
+	client("write-chunk-room-for-pad", "a READ",
+		does(synth.Read3(0, 4094).Offer(mem), synth.Read3Reply(data(4094))), does(read(), readReply())),
+	client("reply-chunk-missing", "a READ that is too long",
+		does(synth.Read3(0, 8192), synth.Read3Reply(data(8192))),
+		does(synth.Read3(0, 8192).Offer(synth.Mem(0xa1, 8192)), synth.Read3Reply(data(8192)))),
+	client("reply-chunk-missing", "a READDIR whose Reply happens to fit",
+		does(synth.Readdir3(8192), synth.Readdir3Reply("a")), does(synth.Readdir3(4000), synth.Readdir3Reply("a"))),
+	client("reply-chunk-missing", "a Reply chunk that is too small for a Reply that fits",
+		does(synth.Readdir3(8192).OfferReply(mem), synth.Readdir3Reply("a")),
+		does(synth.Readdir3(8192).OfferReply(synth.Mem(0xa1, 8300)), synth.Readdir3Reply("a"))),
+	client("reply-chunk-missing", "a READDIR in a session", func(c *conn) { listIn(c, 1<<20) }, func(c *conn) { listIn(c, 4000) }),
+	client("reply-chunk-missing", "a READDIR that is refused",
+		does(synth.Readdir3(32768), synth.ErrChunk()), does(listing, listingReply)),
+	client("reply-chunk-missing", "a Reply chunk that is too small",
+		does(synth.Readdir3(32768).OfferReply(mem), synth.ErrChunk()),
+		does(synth.Readdir3(32768).OfferReply(synth.Mem(0xa1, 40000)), listingReply)),
 
-	{Rule: "reduced-ineligible-item", Name: "a name", AtFault: client, Broken: calls(lookup.Reduce(0xa1)), Healthy: does(write(), writeReply())},
-	{
-		Rule: "reduced-ineligible-item", Name: "a name, answered with success", AtFault: server,
-		Broken:  does(lookup.Reduce(0xa1), synth.Reply{Results: synth.XDR{}.Word(0).String("a file's handle.").Word(0, 0)}),
-		Healthy: does(write(), writeReply()),
-	},
-	{
-		Rule: "reduced-ineligible-item", Name: "a path of MOUNT", AtFault: client,
-		Broken: calls(opened(100005, 3, 1, synth.XDR{}.Data([]byte("/export/home"))).Reduce(0xa1)), Healthy: does(opened(100005, 3, 1, synth.XDR{}.String("/export/home")), synth.Failed(2)),
-	},
-	{
-		Rule: "reduced-ineligible-item", Name: "the credential", AtFault: client,
-		Broken:  func(_ *wire, c *conn) { c.Client.Call(reducedCredential(1)); c.Server.Ack() },
-		Healthy: does(synth.Call{Cred: synth.AuthSys(0, 0)}, synth.NullReply()),
-	},
-	{
-		Rule: "reduced-ineligible-item", Name: "a Write chunk for a READDIR", AtFault: client,
-		Broken: does(synth.Readdir3(4096).Offer(mem), synth.Readdir3Reply("a")), Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a")),
-	},
-	{
-		Rule: "reduced-ineligible-item", Name: "a Write chunk for an operation of a COMPOUND", AtFault: client,
-		Broken:  does(synth.Compound(synth.OpPutFH(), synth.OpGetAttr()).Offer(mem), synth.CompoundReply(synth.ResPutFH(), synth.ResGetAttr())),
-		Healthy: does(synth.Compound(synth.OpPutFH(), synth.OpReadLink()).Offer(mem), synth.CompoundReply(synth.ResPutFH(), synth.ResReadLink("a target"))),
-	},
-	{
-		Rule: "reduced-ineligible-item", Name: "six Write chunks for a READ", AtFault: client,
-		Broken: does(read().Offer(mem2).Offer(mem2).Offer(mem2).Offer(mem2).Offer(mem2), readReply()), Healthy: does(read(), readReply()),
-	},
-	{
-		Rule: "reduced-ineligible-item", Name: "more Write chunks than READs", AtFault: client,
-		Broken: does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096)).Offer(mem).Offer(mem2), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)))),
-		Healthy: does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(4096, 4096)).Offer(mem).Offer(mem2),
-			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(4096)))),
-	},
-	{
-		Rule: "reduced-ineligible-item", Name: "a Reply chunk without segments", AtFault: client,
-		Broken: does(synth.Readdir3(512).OfferReply(), synth.Readdir3Reply("a")), Healthy: does(synth.Readdir3(512).OfferReply(small), synth.Readdir3Reply("a")),
-	},
-	{
-		Rule: "reduced-ineligible-item", Name: "names of a READDIR", AtFault: server,
-		Broken: whole(synth.Readdir3(4096).Offer(mem), synth.Readdir3Reply("a"), func(r *synth.Reply) { r.Writes[0][0].Length = 100 }), Healthy: does(synth.Readdir3(4096).OfferReply(mem), listingReply),
-	},
+	client("reduced-ineligible-item", "a name", calls(lookup.Reduce(0xa1)), does(write(), writeReply())),
+	server("reduced-ineligible-item", "a name, answered with success",
+		does(lookup.Reduce(0xa1), synth.Reply{Results: synth.XDR{}.Word(0).String("a file's handle.").Word(0, 0)}),
+		does(write(), writeReply())),
+	client("reduced-ineligible-item", "a path of MOUNT",
+		calls(opened(100005, 3, 1, synth.XDR{}.Data([]byte("/export/home"))).Reduce(0xa1)),
+		does(opened(100005, 3, 1, synth.XDR{}.String("/export/home")), synth.Failed(2))),
+	client("reduced-ineligible-item", "the credential",
+		func(c *conn) { c.Client.Call(reducedCredential(1)); c.Server.Ack() },
+		does(synth.Call{Cred: synth.AuthSys(0, 0)}, synth.NullReply())),
+	client("reduced-ineligible-item", "a Write chunk for a READDIR",
+		does(synth.Readdir3(4096).Offer(mem), synth.Readdir3Reply("a")),
+		does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a"))),
+	client("reduced-ineligible-item", "a Write chunk for an operation of a COMPOUND",
+		does(synth.Compound(synth.OpPutFH(), synth.OpGetAttr()).Offer(mem), synth.CompoundReply(synth.ResPutFH(), synth.ResGetAttr())),
+		does(synth.Compound(synth.OpPutFH(), synth.OpReadLink()).Offer(mem), synth.CompoundReply(synth.ResPutFH(), synth.ResReadLink("a target")))),
+	client("reduced-ineligible-item", "six Write chunks for a READ",
+		does(read().Offer(mem2).Offer(mem2).Offer(mem2).Offer(mem2).Offer(mem2), readReply()), does(read(), readReply())),
+	client("reduced-ineligible-item", "more Write chunks than READs",
+		does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096)).Offer(mem).Offer(mem2), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)))),
+		does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(4096, 4096)).Offer(mem).Offer(mem2),
+			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(4096))))),
+	client("reduced-ineligible-item", "a Reply chunk without segments",
+		does(synth.Readdir3(512).OfferReply(), synth.Readdir3Reply("a")),
+		does(synth.Readdir3(512).OfferReply(small), synth.Readdir3Reply("a"))),
+	server("reduced-ineligible-item", "names of a READDIR",
+		whole(synth.Readdir3(4096).Offer(mem), synth.Readdir3Reply("a"), func(r *synth.Reply) { r.Writes[0][0].Length = 100 }),
+		does(synth.Readdir3(4096).OfferReply(mem), listingReply)),
 
-	{Rule: "reduced-under-gss", Name: "a WRITE with integrity", AtFault: client, Broken: calls(integral(synth.Write3(0, data(1000))).Reduce(0xa1)), Healthy: does(integral(synth.Write3(0, data(1000))), integralReply(synth.Write3Reply(1000)))},
-	{Rule: "reduced-under-gss", Name: "a WRITE with privacy", AtFault: client, Broken: calls(protected(synth.Write3(0, data(1000)).Reduce(0xa1), oncrpc.ServicePrivacy)), Healthy: does(protected(synth.Write3(0, data(1000)), oncrpc.ServiceNone).Reduce(0xa1), synth.Write3Reply(1000))},
-	{
-		Rule: "reduced-under-gss", Name: "a Write chunk for a READ with integrity", AtFault: client,
-		Broken: inline(integral(synth.Read3(0, 512)).Offer(mem), integralReply(synth.Read3Reply(data(512)))), Healthy: does(integral(synth.Read3(0, 512)), integralReply(synth.Read3Reply(data(512)))),
-	},
-	{
-		Rule: "reduced-under-gss", Name: "a Write chunk for a READ with privacy", AtFault: client,
-		Broken: calls(protected(synth.Read3(0, 512).Offer(mem), oncrpc.ServicePrivacy)), Healthy: does(protected(synth.Read3(0, 512), oncrpc.ServiceNone).Offer(mem), synth.Read3Reply(data(512))),
-	},
-	{
-		Rule: "reduced-under-gss", Name: "a Write chunk for a control message", AtFault: client,
-		Broken: calls(control().Offer(mem)), Healthy: calls(control().OfferReply(mem)),
-	},
-	{
-		Rule: "reduced-under-gss", Name: "the result of a READ", AtFault: server,
-		Broken: does(integral(synth.Read3(0, 4096)).Offer(mem), integralReply(readReply())), Healthy: does(protected(synth.Read3(0, 4096), oncrpc.ServiceNone).Offer(mem), readReply()),
-	},
-	{
-		Rule: "reduced-under-gss", Name: "the credential", AtFault: client,
-		Broken: func(_ *wire, c *conn) { c.Client.Call(reducedCredential(6)); c.Server.Ack() }, Healthy: does(protected(synth.Null(), oncrpc.ServiceNone), synth.NullReply()),
-	},
+	client("reduced-under-gss", "a WRITE with integrity",
+		calls(integral(synth.Write3(0, data(1000))).Reduce(0xa1)),
+		does(integral(synth.Write3(0, data(1000))), integralReply(synth.Write3Reply(1000)))),
+	client("reduced-under-gss", "a WRITE with privacy",
+		calls(protected(synth.Write3(0, data(1000)).Reduce(0xa1), oncrpc.ServicePrivacy)),
+		does(protected(synth.Write3(0, data(1000)), oncrpc.ServiceNone).Reduce(0xa1), synth.Write3Reply(1000))),
+	client("reduced-under-gss", "a Write chunk for a READ with integrity",
+		inline(integral(synth.Read3(0, 512)).Offer(mem), integralReply(synth.Read3Reply(data(512)))),
+		does(integral(synth.Read3(0, 512)), integralReply(synth.Read3Reply(data(512))))),
+	client("reduced-under-gss", "a Write chunk for a READ with privacy",
+		calls(protected(synth.Read3(0, 512).Offer(mem), oncrpc.ServicePrivacy)),
+		does(protected(synth.Read3(0, 512), oncrpc.ServiceNone).Offer(mem), synth.Read3Reply(data(512)))),
+	client("reduced-under-gss", "a Write chunk for a control message", calls(control().Offer(mem)), calls(control().OfferReply(mem))),
+	server("reduced-under-gss", "the result of a READ",
+		does(integral(synth.Read3(0, 4096)).Offer(mem), integralReply(readReply())),
+		does(protected(synth.Read3(0, 4096), oncrpc.ServiceNone).Offer(mem), readReply())),
+	client("reduced-under-gss", "the credential",
+		func(c *conn) { c.Client.Call(reducedCredential(6)); c.Server.Ack() },
+		does(protected(synth.Null(), oncrpc.ServiceNone), synth.NullReply())),
 }
 
 // reducedCredential returns a NULL Call whose credential, of the given flavor, is in a Read

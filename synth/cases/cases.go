@@ -23,8 +23,8 @@ type Case struct {
 	Transport string // RoCE or IWARP; "" for both
 	Options   synth.Options
 	HalfOpen  bool // the functions establish the connection themselves
-	Broken    func(w *synth.Wire, c *synth.Conn)
-	Healthy   func(w *synth.Wire, c *synth.Conn)
+	Broken    func(c *synth.Conn)
+	Healthy   func(c *synth.Conn)
 }
 
 // The transports.
@@ -33,11 +33,41 @@ const (
 	IWARP = "iWARP"
 )
 
-// Sides.
-const (
-	client = "client"
-	server = "server"
-)
+// client, server and neither return the row of a table, named after the side at fault: a rule, how the connection violates
+// it, the violation, and the healthy twin.
+func client(rule, name string, broken, healthy script) Case {
+	return Case{Rule: rule, Name: name, AtFault: "client", Broken: broken, Healthy: healthy}
+}
+
+func server(rule, name string, broken, healthy script) Case {
+	return Case{Rule: rule, Name: name, AtFault: "server", Broken: broken, Healthy: healthy}
+}
+
+func neither(rule, name string, broken, healthy script) Case {
+	return Case{Rule: rule, Name: name, Broken: broken, Healthy: healthy}
+}
+
+// as returns the case with another severity than that of the rule.
+func (c Case) as(severity string) Case {
+	c.Severity = severity
+	return c
+}
+
+// on returns the case for one transport only.
+func (c Case) on(transport string) Case {
+	c.Transport = transport
+	return c
+}
+
+func (c Case) with(o synth.Options) Case {
+	c.Options = o
+	return c
+}
+
+func (c Case) unconnected() Case {
+	c.HalfOpen = true
+	return c
+}
 
 // All returns the cases, group by group.
 func All() []Case {
@@ -62,9 +92,9 @@ func (c Case) Play(w *synth.Wire, transport string, broken bool) {
 		conn.Connect()
 	}
 	if broken {
-		c.Broken(w, conn)
+		c.Broken(conn)
 	} else {
-		c.Healthy(w, conn)
+		c.Healthy(conn)
 	}
 }
 
@@ -73,9 +103,10 @@ func (c Case) On(transport string) bool { return c.Transport == "" || c.Transpor
 
 // The building blocks of the cases.
 
-type wire = synth.Wire
-
 type conn = synth.Conn
+
+// script sends what a connection carries.
+type script = func(c *conn)
 
 var (
 	mem  = synth.Mem(0xa1, 4096)
@@ -85,7 +116,7 @@ var (
 func data(n int) []byte { return bytes.Repeat([]byte("rdmadump"), n/8+1)[:n] }
 
 // rpc sends a healthy NULL Call and its Reply.
-func rpc(_ *wire, c *conn) { c.RPC(synth.Null(), synth.NullReply()) }
+func rpc(c *conn) { c.RPC(synth.Null(), synth.NullReply()) }
 
 // read returns a READ of NFSv3 with a Write chunk.
 func read() synth.Call { return synth.Read3(0, 4096).Offer(mem) }
@@ -108,8 +139,8 @@ func exchange(c *conn, call synth.Call, reply synth.Reply) {
 }
 
 // whole returns a function that sends a healthy exchange, except that edit changes the Reply.
-func whole(call synth.Call, reply synth.Reply, edit func(r *synth.Reply)) func(*wire, *conn) {
-	return func(_ *wire, c *conn) {
+func whole(call synth.Call, reply synth.Reply, edit func(r *synth.Reply)) script {
+	return func(c *conn) {
 		call := call
 		call.XID = 77
 		r := reply.To(call)
@@ -119,14 +150,14 @@ func whole(call synth.Call, reply synth.Reply, edit func(r *synth.Reply)) func(*
 }
 
 // calls returns a function that sends only a Call, which is acknowledged.
-func calls(call synth.Call) func(*wire, *conn) {
-	return func(_ *wire, c *conn) {
+func calls(call synth.Call) script {
+	return func(c *conn) {
 		c.Client.Call(call)
 		c.Server.Ack()
 	}
 }
 
 // does returns a function that sends a healthy exchange.
-func does(call synth.Call, reply synth.Reply) func(*wire, *conn) {
-	return func(_ *wire, c *conn) { c.RPC(call, reply) }
+func does(call synth.Call, reply synth.Reply) script {
+	return func(c *conn) { c.RPC(call, reply) }
 }

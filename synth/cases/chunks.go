@@ -37,8 +37,8 @@ func overlapping(c *conn, by uint64) {
 
 // pulls returns a function that sends a Call, a Read of the first n bytes of its only Read chunk, and
 // the Reply, and then another RPC.
-func pulls(call synth.Call, reply synth.Reply, n int) func(*wire, *conn) {
-	return func(_ *wire, c *conn) {
+func pulls(call synth.Call, reply synth.Reply, n int) script {
+	return func(c *conn) {
 		call := call
 		call.XID = 77
 		c.Client.Call(call)
@@ -48,13 +48,13 @@ func pulls(call synth.Call, reply synth.Reply, n int) func(*wire, *conn) {
 		}
 		c.Server.Reply(reply.To(call))
 		c.Client.Ack()
-		rpc(nil, c)
+		rpc(c)
 	}
 }
 
 // atomic sends a READ. Before its Reply, the server does a FetchAdd on a handle.
-func atomic(handle uint32) func(*wire, *conn) {
-	return func(_ *wire, c *conn) {
+func atomic(handle uint32) script {
+	return func(c *conn) {
 		call := read()
 		call.XID = 77
 		c.Client.Call(call)
@@ -64,35 +64,24 @@ func atomic(handle uint32) func(*wire, *conn) {
 		c.Server.Push(r)
 		c.Server.Reply(r)
 		c.Client.Ack()
-		rpc(nil, c)
+		rpc(c)
 	}
 }
 
 var chunks = []Case{
-	{
-		Rule: "rdma-outside-exposed-memory", Name: "an unknown handle", AtFault: server,
-		Broken:  func(_ *wire, c *conn) { c.Client.Call(read()); c.Server.Write(0xb7, 0, data(100)) },
-		Healthy: does(read(), readReply()),
-	},
-	{
-		Rule: "rdma-outside-exposed-memory", Name: "before its start", AtFault: server,
-		Broken:  func(_ *wire, c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset-8, data(8)) },
-		Healthy: func(_ *wire, c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset+8, data(8)) },
-	},
-	{
-		Rule: "rdma-outside-exposed-memory", Name: "a Write beyond its end", AtFault: server,
-		Broken:  func(_ *wire, c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset+4000, data(200)) },
-		Healthy: func(_ *wire, c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset+4000, data(96)) },
-	},
-	{
-		Rule: "rdma-outside-exposed-memory", Name: "a Read beyond its end", AtFault: server,
-		Broken:  func(_ *wire, c *conn) { c.Client.Call(write()); c.Server.Read(0xa1, mem.Offset, data(5000)) },
-		Healthy: does(write(), writeReply()),
-	},
-	{
-		Rule: "rdma-outside-exposed-memory", Name: "after the Reply", AtFault: server,
-		Broken: func(_ *wire, c *conn) { c.RPC(read(), readReply()); c.Server.Write(0xa1, mem.Offset, data(100)) },
-		Healthy: func(_ *wire, c *conn) { // one RDMA Write across two adjacent segments of one handle
+	server("rdma-outside-exposed-memory", "an unknown handle",
+		func(c *conn) { c.Client.Call(read()); c.Server.Write(0xb7, 0, data(100)) }, does(read(), readReply())),
+	server("rdma-outside-exposed-memory", "before its start",
+		func(c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset-8, data(8)) },
+		func(c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset+8, data(8)) }),
+	server("rdma-outside-exposed-memory", "a Write beyond its end",
+		func(c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset+4000, data(200)) },
+		func(c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset+4000, data(96)) }),
+	server("rdma-outside-exposed-memory", "a Read beyond its end",
+		func(c *conn) { c.Client.Call(write()); c.Server.Read(0xa1, mem.Offset, data(5000)) }, does(write(), writeReply())),
+	server("rdma-outside-exposed-memory", "after the Reply",
+		func(c *conn) { c.RPC(read(), readReply()); c.Server.Write(0xa1, mem.Offset, data(100)) },
+		func(c *conn) { // one RDMA Write across two adjacent segments of one handle
 			a, b := synth.Mem(0xa1, 2048), synth.Mem(0xa1, 2048)
 			b.Offset += 2048
 			call := synth.Read3(0, 4096).Offer(a, b)
@@ -102,97 +91,66 @@ var chunks = []Case{
 			c.Server.Write(0xa1, a.Offset, data(4096))
 			c.Server.Reply(r)
 			c.Client.Ack()
-		},
-	},
-	{
-		Rule: "rdma-outside-exposed-memory", Name: "an RDMA Write of the client", AtFault: client,
-		Broken: func(_ *wire, c *conn) {
-			rpc(nil, c)
-			rpc(nil, c)
+		}),
+	client("rdma-outside-exposed-memory", "an RDMA Write of the client",
+		func(c *conn) {
+			rpc(c)
+			rpc(c)
 			c.Client.Write(0xb7, 0, data(100))
 			c.Server.Ack()
-			rpc(nil, c)
+			rpc(c)
 		},
-		Healthy: does(write(), writeReply()),
-	},
-	{
-		Rule: "rdma-outside-exposed-memory", Name: "an RDMA Read of the client", AtFault: client,
-		Broken: func(_ *wire, c *conn) {
-			rpc(nil, c)
-			rpc(nil, c)
+		does(write(), writeReply())),
+	client("rdma-outside-exposed-memory", "an RDMA Read of the client",
+		func(c *conn) {
+			rpc(c)
+			rpc(c)
 			c.Client.Read(0xb7, 0, data(100))
-			rpc(nil, c)
+			rpc(c)
 		},
-		Healthy: does(read(), readReply()),
-	},
-	{
-		Rule: "rdma-wrong-direction", Name: "an RDMA Read of a Write chunk", AtFault: server,
-		Broken:  func(_ *wire, c *conn) { c.Client.Call(read()); c.Server.Read(0xa1, mem.Offset, data(100)) },
-		Healthy: does(read(), readReply()),
-	},
-	{
-		Rule: "rdma-wrong-direction", Name: "an RDMA Read of a Reply chunk", AtFault: server,
-		Broken:  func(_ *wire, c *conn) { c.Client.Call(listing); c.Server.Read(0xa1, mem.Offset, data(100)) },
-		Healthy: does(listing, listingReply),
-	},
-	{
-		Rule: "rdma-wrong-direction", Name: "an RDMA Write to a Read chunk", AtFault: server,
-		Broken:  func(_ *wire, c *conn) { c.Client.Call(write()); c.Server.Write(0xa1, mem.Offset, data(100)) },
-		Healthy: does(write(), writeReply()),
-	},
-	{
-		Rule: "rdma-wrong-direction", Name: "an Atomic on a Write chunk", AtFault: server, Transport: RoCE,
-		Broken: atomic(0xa1), Healthy: does(read(), readReply()),
-	},
-	{
-		Rule: "rdma-outside-exposed-memory", Name: "an Atomic on an unknown handle", AtFault: server, Transport: RoCE,
-		Broken: atomic(0xb7), Healthy: does(read(), readReply()),
-	},
-	{
-		Rule: "memory-exposed-twice", Name: "by two outstanding Calls", AtFault: client,
-		Broken: func(_ *wire, c *conn) { overlapping(c, 0) }, Healthy: func(_ *wire, c *conn) { overlapping(c, 4096) },
-	},
-	{
-		Rule: "memory-exposed-twice", Name: "by two segments of a Call", AtFault: client,
-		Broken: does(read().Offer(at4(mem, 4000)), readReply()), Healthy: does(read().Offer(at4(mem, 4096)), readReply()),
-	},
-	{
-		Rule: "memory-exposed-twice", Name: "with a persistent handle", AtFault: client, Severity: "note",
-		Broken: func(_ *wire, c *conn) { c.RPC(read(), readReply()); overlapping(c, 0) }, Healthy: func(_ *wire, c *conn) { c.RPC(read(), readReply()); overlapping(c, 4096) },
-	},
-	{
-		Rule: "memory-exposed-twice", Name: "after it was invalidated", AtFault: client,
-		Broken: func(_ *wire, c *conn) { c.RPC(read(), readReply().Invalidating(0xa1)); overlapping(c, 2048) },
-		Healthy: func(_ *wire, c *conn) { // one after the other
+		does(read(), readReply())),
+	server("rdma-wrong-direction", "an RDMA Read of a Write chunk",
+		func(c *conn) { c.Client.Call(read()); c.Server.Read(0xa1, mem.Offset, data(100)) }, does(read(), readReply())),
+	server("rdma-wrong-direction", "an RDMA Read of a Reply chunk",
+		func(c *conn) { c.Client.Call(listing); c.Server.Read(0xa1, mem.Offset, data(100)) }, does(listing, listingReply)),
+	server("rdma-wrong-direction", "an RDMA Write to a Read chunk",
+		func(c *conn) { c.Client.Call(write()); c.Server.Write(0xa1, mem.Offset, data(100)) }, does(write(), writeReply())),
+	server("rdma-wrong-direction", "an Atomic on a Write chunk", atomic(0xa1), does(read(), readReply())).on(RoCE),
+	server("rdma-outside-exposed-memory", "an Atomic on an unknown handle", atomic(0xb7), does(read(), readReply())).on(RoCE),
+	client("memory-exposed-twice", "by two outstanding Calls",
+		func(c *conn) { overlapping(c, 0) }, func(c *conn) { overlapping(c, 4096) }),
+	client("memory-exposed-twice", "by two segments of a Call",
+		does(read().Offer(at4(mem, 4000)), readReply()), does(read().Offer(at4(mem, 4096)), readReply())),
+	client("memory-exposed-twice", "with a persistent handle",
+		func(c *conn) { c.RPC(read(), readReply()); overlapping(c, 0) },
+		func(c *conn) { c.RPC(read(), readReply()); overlapping(c, 4096) }).as("note"),
+	client("memory-exposed-twice", "after it was invalidated",
+		func(c *conn) { c.RPC(read(), readReply().Invalidating(0xa1)); overlapping(c, 2048) },
+		func(c *conn) { // one after the other
 			c.RPC(read(), readReply())
 			c.RPC(read(), readReply())
-		},
-	},
-	{
-		Rule: "empty-segment", Name: "of a Read chunk", AtFault: client,
-		Broken: func(_ *wire, c *conn) {
+		}),
+	client("empty-segment", "of a Read chunk",
+		func(c *conn) {
 			call := write()
 			call.Reads = append(call.Reads, rpcrdma.ReadSegment{Position: call.Reads[0].Position, Segment: synth.Mem(0xa2, 0)})
 			c.RPC(call, writeReply())
-		}, Healthy: does(write(), writeReply()),
-	},
-	{
-		Rule: "empty-segment", Name: "of a Write chunk", AtFault: client,
-		Broken: does(synth.Read3(0, 4096).Offer(mem, synth.Mem(0xa2, 0)), readReply()), Healthy: does(synth.Read3(0, 4096).Offer(mem, mem2), readReply()),
-	}, // a Reply may return an empty segment
-	{
-		Rule: "read-position-unaligned", Name: "off by one", AtFault: client,
-		Broken: func(_ *wire, c *conn) {
+		},
+		does(write(), writeReply())),
+	client("empty-segment", "of a Write chunk",
+		does(synth.Read3(0, 4096).Offer(mem, synth.Mem(0xa2, 0)), readReply()),
+		does(synth.Read3(0, 4096).Offer(mem, mem2), readReply())), // a Reply may return an empty segment
+	client("read-position-unaligned", "off by one",
+		func(c *conn) {
 			call := write()
 			call.Reads[0].Position++
 			c.Client.Call(call)
 			c.Server.Ack()
-		}, Healthy: does(write(), writeReply()),
-	},
+		},
+		does(write(), writeReply())),
 
-	{
-		Rule: "reply-before-reads-done", Name: "half of the data comes after the Reply", AtFault: server,
-		Broken: func(_ *wire, c *conn) {
+	server("reply-before-reads-done", "half of the data comes after the Reply",
+		func(c *conn) {
 			call := write()
 			c.Client.Call(call)
 			r := c.Server.ReadRequest(0xa1, call.Reads[0].Offset, 4096)
@@ -202,109 +160,64 @@ var chunks = []Case{
 				c.Server.ReadRequest(0xa1, call.Reads[0].Offset+2048, 2048, synth.AtPSN(r.PSN+2))
 			}
 			r.RespondPackets(data(4096), 2, 4)
-		}, Healthy: does(write(), writeReply()),
-	},
-	{
-		Rule: "read-chunk-not-read", Name: "a WRITE",
-		Broken: pulls(write(), writeReply(), 0), Healthy: pulls(write(), writeReply(), 4096),
-	},
-	{
-		Rule: "read-chunk-not-read", Name: "the end of a WRITE", AtFault: server,
-		Broken: pulls(write(), writeReply(), 4092), Healthy: pulls(sized(synth.Write3(0, data(4093)).Reduce(0xa1), 4096), synth.Write3Reply(4093), 4093),
-	}, // the round-up need not be read
-	{
-		Rule: "read-chunk-not-read", Name: "a Call that was refused",
-		Broken: pulls(compound(4096).Reduce(0xa1), compoundReply(4096), 0), Healthy: pulls(write(), synth.Failed(13, 0, 0), 0),
-	},
-	{
-		Rule: "read-chunk-not-read", Name: "a Long Call",
-		Broken: pulls(long, synth.Symlink3Reply(), 0), Healthy: does(long, synth.Symlink3Reply()),
-	},
-	{
-		Rule: "read-chunk-not-read", Name: "a Call that was rejected", AtFault: server,
-		Broken: pulls(long, synth.Symlink3Reply(), 4), Healthy: pulls(write(), synth.Reply{Accept: 5}, 0),
-	},
-	{
-		Rule: "reply-with-read-list", Name: "an RDMA_MSG", AtFault: server,
-		Broken: whole(read(), readReply(), func(r *synth.Reply) { r.Reads = synth.ReadChunk(4, mem2) }), Healthy: does(read(), readReply()),
-	},
-	{
-		Rule: "reply-with-read-list", Name: "an RDMA_NOMSG", AtFault: server,
-		Broken: whole(listing, listingReply, func(r *synth.Reply) { r.Reads = synth.ReadChunk(4, mem2) }), Healthy: does(listing, listingReply),
-	},
+		},
+		does(write(), writeReply())),
+	neither("read-chunk-not-read", "a WRITE", pulls(write(), writeReply(), 0), pulls(write(), writeReply(), 4096)),
+	server("read-chunk-not-read", "the end of a WRITE",
+		pulls(write(), writeReply(), 4092), pulls(sized(synth.Write3(0, data(4093)).Reduce(0xa1), 4096), synth.Write3Reply(4093), 4093)), // the round-up need not be read
+	neither("read-chunk-not-read", "a Call that was refused",
+		pulls(compound(4096).Reduce(0xa1), compoundReply(4096), 0), pulls(write(), synth.Failed(13, 0, 0), 0)),
+	neither("read-chunk-not-read", "a Long Call", pulls(long, synth.Symlink3Reply(), 0), does(long, synth.Symlink3Reply())),
+	server("read-chunk-not-read", "a Call that was rejected",
+		pulls(long, synth.Symlink3Reply(), 4), pulls(write(), synth.Reply{Accept: 5}, 0)),
+	server("reply-with-read-list", "an RDMA_MSG",
+		whole(read(), readReply(), func(r *synth.Reply) { r.Reads = synth.ReadChunk(4, mem2) }), does(read(), readReply())),
+	server("reply-with-read-list", "an RDMA_NOMSG",
+		whole(listing, listingReply, func(r *synth.Reply) { r.Reads = synth.ReadChunk(4, mem2) }), does(listing, listingReply)),
 
-	{
-		Rule: "write-list-not-copied", Name: "missing", AtFault: server,
-		Broken: whole(read(), readReply(), func(r *synth.Reply) { r.Writes = nil }), Healthy: does(read(), readReply()),
-	},
-	{
-		Rule: "write-list-not-copied", Name: "one chunk more", AtFault: server,
-		Broken:  whole(read(), readReply(), func(r *synth.Reply) { r.Writes = append(r.Writes, []rpcrdma.Segment{{Handle: 0xa2}}) }),
-		Healthy: does(read().Offer(mem2), readReply()),
-	},
-	{
-		Rule: "write-list-not-copied", Name: "a segment less", AtFault: server,
-		Broken:  whole(synth.Read3(0, 4096).Offer(mem, mem2), readReply(), func(r *synth.Reply) { r.Writes[0] = r.Writes[0][:1] }),
-		Healthy: does(synth.Read3(0, 4096).Offer(mem, mem2), readReply()),
-	},
-	{
-		Rule: "write-list-not-copied", Name: "another handle", AtFault: server,
-		Broken: whole(read(), readReply(), func(r *synth.Reply) { r.Writes[0][0].Handle++ }), Healthy: does(read(), readReply()),
-	},
-	{
-		Rule: "write-list-not-copied", Name: "another offset", AtFault: server,
-		Broken: whole(read(), readReply(), func(r *synth.Reply) { r.Writes[0][0].Offset++ }), Healthy: does(read(), readReply()),
-	},
-	{
-		Rule: "reply-chunk-not-copied", Name: "missing", AtFault: server,
-		Broken: whole(listing, synth.Readdir3Reply("a"), func(r *synth.Reply) { r.ReplyChunk = nil }), Healthy: does(listing, synth.Readdir3Reply("a")),
-	},
-	{
-		Rule: "reply-chunk-not-copied", Name: "missing, in the forward direction", AtFault: server,
-		Broken: whole(listing, synth.Readdir3Reply("a"), func(r *synth.Reply) { r.ReplyChunk = nil }), Healthy: backWithout(recall.OfferReply(mem)),
-	},
-	{
-		Rule: "write-list-not-copied", Name: "missing, in the forward direction", AtFault: server,
-		Broken: whole(read(), readReply(), func(r *synth.Reply) { r.Writes = nil }), Healthy: backWithout(recall.Offer(mem)),
-	},
-	{
-		Rule: "reply-chunk-not-copied", Name: "the Call having none", AtFault: server,
-		Broken: whole(synth.Readdir3(512), synth.Readdir3Reply("a"), func(r *synth.Reply) { r.ReplyChunk = synth.Chunk(mem) }), Healthy: does(synth.Readdir3(512), synth.Readdir3Reply("a")),
-	},
-	{
-		Rule: "reply-chunk-not-copied", Name: "a segment more", AtFault: server,
-		Broken:  whole(listing, listingReply, func(r *synth.Reply) { r.ReplyChunk = append(r.ReplyChunk, rpcrdma.Segment{Handle: 0xa2}) }),
-		Healthy: does(synth.Readdir3(4096).OfferReply(mem, mem2), listingReply),
-	},
-	{
-		Rule: "reply-chunk-not-copied", Name: "another handle", AtFault: server,
-		Broken: whole(listing, listingReply, func(r *synth.Reply) { r.ReplyChunk[0].Handle++ }), Healthy: does(listing, listingReply),
-	},
-	{
-		Rule: "reply-chunk-not-copied", Name: "another offset", AtFault: server,
-		Broken: whole(listing, listingReply, func(r *synth.Reply) { r.ReplyChunk[0].Offset++ }), Healthy: does(listing, listingReply),
-	},
-	{
-		Rule: "returned-length-exceeds-chunk", Name: "a Write chunk", AtFault: server,
-		Broken: does(synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4000)), readReply()), Healthy: does(read(), readReply()),
-	},
-	{
-		Rule: "returned-length-exceeds-chunk", Name: "a Reply chunk", AtFault: server,
-		Broken: does(synth.Readdir3(4096).OfferReply(synth.Mem(0xa1, 64)), listingReply), Healthy: does(listing, listingReply),
-	},
-	{
-		Rule: "returned-bytes-not-seen", Name: "none of a Write chunk", AtFault: server,
-		Broken: func(_ *wire, c *conn) {
+	server("write-list-not-copied", "missing",
+		whole(read(), readReply(), func(r *synth.Reply) { r.Writes = nil }), does(read(), readReply())),
+	server("write-list-not-copied", "one chunk more",
+		whole(read(), readReply(), func(r *synth.Reply) { r.Writes = append(r.Writes, []rpcrdma.Segment{{Handle: 0xa2}}) }),
+		does(read().Offer(mem2), readReply())),
+	server("write-list-not-copied", "a segment less",
+		whole(synth.Read3(0, 4096).Offer(mem, mem2), readReply(), func(r *synth.Reply) { r.Writes[0] = r.Writes[0][:1] }),
+		does(synth.Read3(0, 4096).Offer(mem, mem2), readReply())),
+	server("write-list-not-copied", "another handle",
+		whole(read(), readReply(), func(r *synth.Reply) { r.Writes[0][0].Handle++ }), does(read(), readReply())),
+	server("write-list-not-copied", "another offset",
+		whole(read(), readReply(), func(r *synth.Reply) { r.Writes[0][0].Offset++ }), does(read(), readReply())),
+	server("reply-chunk-not-copied", "missing",
+		whole(listing, synth.Readdir3Reply("a"), func(r *synth.Reply) { r.ReplyChunk = nil }), does(listing, synth.Readdir3Reply("a"))),
+	server("reply-chunk-not-copied", "missing, in the forward direction",
+		whole(listing, synth.Readdir3Reply("a"), func(r *synth.Reply) { r.ReplyChunk = nil }), backWithout(recall.OfferReply(mem))),
+	server("write-list-not-copied", "missing, in the forward direction",
+		whole(read(), readReply(), func(r *synth.Reply) { r.Writes = nil }), backWithout(recall.Offer(mem))),
+	server("reply-chunk-not-copied", "the Call having none",
+		whole(synth.Readdir3(512), synth.Readdir3Reply("a"), func(r *synth.Reply) { r.ReplyChunk = synth.Chunk(mem) }),
+		does(synth.Readdir3(512), synth.Readdir3Reply("a"))),
+	server("reply-chunk-not-copied", "a segment more",
+		whole(listing, listingReply, func(r *synth.Reply) { r.ReplyChunk = append(r.ReplyChunk, rpcrdma.Segment{Handle: 0xa2}) }),
+		does(synth.Readdir3(4096).OfferReply(mem, mem2), listingReply)),
+	server("reply-chunk-not-copied", "another handle",
+		whole(listing, listingReply, func(r *synth.Reply) { r.ReplyChunk[0].Handle++ }), does(listing, listingReply)),
+	server("reply-chunk-not-copied", "another offset",
+		whole(listing, listingReply, func(r *synth.Reply) { r.ReplyChunk[0].Offset++ }), does(listing, listingReply)),
+	server("returned-length-exceeds-chunk", "a Write chunk",
+		does(synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4000)), readReply()), does(read(), readReply())),
+	server("returned-length-exceeds-chunk", "a Reply chunk",
+		does(synth.Readdir3(4096).OfferReply(synth.Mem(0xa1, 64)), listingReply), does(listing, listingReply)),
+	server("returned-bytes-not-seen", "none of a Write chunk",
+		func(c *conn) {
 			call := read()
 			call.XID = 77
 			c.Client.Call(call)
 			c.Server.Reply(readReply().To(call))
 			c.Client.Ack()
-		}, Healthy: does(read(), readReply()),
-	},
-	{
-		Rule: "returned-bytes-not-seen", Name: "the end of a Reply chunk", AtFault: server,
-		Broken: func(_ *wire, c *conn) {
+		},
+		does(read(), readReply())),
+	server("returned-bytes-not-seen", "the end of a Reply chunk",
+		func(c *conn) {
 			call := listing
 			call.XID = 77
 			c.Client.Call(call)
@@ -312,18 +225,16 @@ var chunks = []Case{
 			c.Server.Write(0xa1, mem.Offset, data(16))
 			c.Server.Reply(r)
 			c.Client.Ack()
-		}, Healthy: does(listing, listingReply),
-	},
-	{
-		Rule: "segments-filled-out-of-order", Name: "a Write chunk", AtFault: server,
-		Broken: whole(synth.Read3(0, 4096).Offer(mem, mem2), readReply(), func(r *synth.Reply) {
+		},
+		does(listing, listingReply)),
+	server("segments-filled-out-of-order", "a Write chunk",
+		whole(synth.Read3(0, 4096).Offer(mem, mem2), readReply(), func(r *synth.Reply) {
 			r.Writes[0][0].Length, r.Writes[0][1].Length = 2048, 2048
-		}), Healthy: does(synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 2048), synth.Mem(0xa2, 4096)), readReply()),
-	},
-	{
-		Rule: "segments-filled-out-of-order", Name: "a Reply chunk", AtFault: server,
-		Broken: whole(synth.Readdir3(4096).OfferReply(mem, mem2), listingReply, func(r *synth.Reply) {
+		}),
+		does(synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 2048), synth.Mem(0xa2, 4096)), readReply())),
+	server("segments-filled-out-of-order", "a Reply chunk",
+		whole(synth.Readdir3(4096).OfferReply(mem, mem2), listingReply, func(r *synth.Reply) {
 			r.ReplyChunk[1].Length, r.ReplyChunk[0].Length = r.ReplyChunk[0].Length, 0
-		}), Healthy: does(synth.Readdir3(4096).OfferReply(synth.Mem(0xa1, 64), mem2), listingReply),
-	},
+		}),
+		does(synth.Readdir3(4096).OfferReply(synth.Mem(0xa1, 64), mem2), listingReply)),
 }

@@ -12,8 +12,8 @@ import (
 // Rules about the headers of RPC-over-RDMA (RFC 8166 s.4) and of RPC.
 
 // sends returns a function in which the client sends b, which is acknowledged.
-func sends(b []byte) func(*wire, *conn) {
-	return func(_ *wire, c *conn) { c.Client.Send(b); c.Server.Ack() }
+func sends(b []byte) script {
+	return func(c *conn) { c.Client.Send(b); c.Server.Ack() }
 }
 
 // header returns the first words of a Call's header, followed by the given words.
@@ -23,11 +23,11 @@ var long = synth.Symlink3("name", "target").Long(0xa1)
 
 // versionThree returns a function that sends Calls of version 3, which get Replies of another
 // version. If that is 3, too, both sides use a version that RFC 8166 does not know.
-func versionThree(vers uint32) func(*wire, *conn) { return versions(3, vers) }
+func versionThree(vers uint32) script { return versions(3, vers) }
 
 // versions returns a function that sends Calls of a version, which get Replies of another.
-func versions(asked, vers uint32) func(*wire, *conn) {
-	return func(_ *wire, c *conn) {
+func versions(asked, vers uint32) script {
+	return func(c *conn) {
 		for xid := uint32(0x44); xid < 0x47; xid++ {
 			c.Client.Call(synth.Call{XID: xid, Vers: asked, Credits: synth.Zero, Writes: [][]rpcrdma.Segment{{mem}}})
 			c.Server.Ack()
@@ -39,8 +39,8 @@ func versions(asked, vers uint32) func(*wire, *conn) {
 }
 
 // backOf returns a function in which the server sends a Call of a version.
-func backOf(vers uint32) func(*wire, *conn) {
-	return func(_ *wire, c *conn) {
+func backOf(vers uint32) script {
+	return func(c *conn) {
 		session(c, synth.ConnBackChannel)
 		call := synth.CBNull()
 		call.Vers = vers
@@ -77,8 +77,8 @@ func mismatch(low, high uint32) synth.Reply {
 }
 
 // probes sends a Call of each version. The server supports version 1, and 2 if only that is sent.
-func probes(all ...uint32) func(*wire, *conn) {
-	return func(_ *wire, c *conn) {
+func probes(all ...uint32) script {
+	return func(c *conn) {
 		for i, vers := range all {
 			xid := uint32(0x70 + i)
 			c.Client.Call(synth.Call{XID: xid, Vers: vers})
@@ -96,8 +96,8 @@ func probes(all ...uint32) func(*wire, *conn) {
 
 // listed sends a Call of version 8, which gets an ERR_VERS that lists the versions 1 to 3, and then one of another version, which gets one
 // that lists version 1.
-func listed(next uint32) func(*wire, *conn) {
-	return func(_ *wire, c *conn) {
+func listed(next uint32) script {
+	return func(c *conn) {
 		for i, vers := range [...]uint32{8, next, 1} {
 			call := synth.Call{XID: uint32(0x70 + i), Vers: vers}
 			reply := synth.NullReply()
@@ -110,9 +110,9 @@ func listed(next uint32) func(*wire, *conn) {
 }
 
 // directed returns a function that sends a Call of version 2 with an rdma_direction.
-func directed(call []byte, direction uint32) func(*wire, *conn) {
-	return func(_ *wire, c *conn) {
-		rpc(nil, c)
+func directed(call []byte, direction uint32) script {
+	return func(c *conn) {
+		rpc(c)
 		call := bytes.Clone(call)
 		binary.BigEndian.PutUint32(call[16:], direction)
 		c.Client.Send(call)
@@ -153,290 +153,201 @@ func headed(rpcVersion, kind uint32, cred, verf oncrpc.Auth) synth.Call {
 }
 
 var headers = []Case{
-	{Rule: "header-truncated", Name: "in the four words", AtFault: client, Broken: sends(header()[:12]), Healthy: rpc},
-	{
-		Rule: "header-truncated", Name: "no byte at all", AtFault: server,
-		Broken: func(_ *wire, c *conn) { c.Client.Call(synth.Null()); c.Server.Send(nil) }, Healthy: rpc,
-	},
-	{Rule: "header-truncated", Name: "in a list", AtFault: client, Broken: sends(read().Bytes()[:40]), Healthy: does(read(), readReply())},
-	{Rule: "header-truncated", Name: "a count that is too large", AtFault: client, Broken: sends(header(0, 1, 0x7fffffff, 0xa1, 4096, 0, 0)), Healthy: does(read(), readReply())},
-	{Rule: "header-malformed", Name: "neither 0 nor 1", AtFault: client, Broken: sends(header(2, 0, 0)), Healthy: rpc},
-	{Rule: "header-malformed", Name: "an undefined error code", AtFault: server, Broken: does(synth.Null(), synth.Reply{Proc: rpcrdma.Error, Err: 7}), Healthy: rpc},
-	{Rule: "rdma-version", Name: "3", AtFault: client, Broken: calls(synth.Call{Vers: 3}), Healthy: rpc},
-	{Rule: "rdma-version", Name: "0", AtFault: client, Broken: calls(synth.Call{Vers: synth.Zero}), Healthy: rpc},
-	{Rule: "rdma-version", Name: "0, which both sides use", AtFault: client, Broken: versions(synth.Zero, synth.Zero), Healthy: versionThree(3)},
-	{Rule: "rdma-version", Name: "0, in a Reply", AtFault: server, Broken: does(synth.Call{}, synth.Reply{Vers: synth.Zero}), Healthy: rpc},
-	{Rule: "rdma-version", Name: "in a Call of the server", AtFault: server, Broken: backOf(9), Healthy: backOf(1)},
-	{Rule: "rdma-version", Name: "0, in a Call of the server", AtFault: server, Broken: backOf(synth.Zero), Healthy: backOf(1)},
-	{
-		Rule: "rdma-version", Name: "3, which the server answers with version 1", AtFault: client,
-		Broken: versionThree(1), Healthy: versionThree(3),
-	},
-	{
-		Rule: "rdma-version", Name: "3, in a Reply", AtFault: server,
-		Broken: func(_ *wire, c *conn) {
-			rpc(nil, c)
+	client("header-truncated", "in the four words", sends(header()[:12]), rpc),
+	server("header-truncated", "no byte at all", func(c *conn) { c.Client.Call(synth.Null()); c.Server.Send(nil) }, rpc),
+	client("header-truncated", "in a list", sends(read().Bytes()[:40]), does(read(), readReply())),
+	client("header-truncated", "a count that is too large", sends(header(0, 1, 0x7fffffff, 0xa1, 4096, 0, 0)), does(read(), readReply())),
+	client("header-malformed", "neither 0 nor 1", sends(header(2, 0, 0)), rpc),
+	server("header-malformed", "an undefined error code", does(synth.Null(), synth.Reply{Proc: rpcrdma.Error, Err: 7}), rpc),
+	client("rdma-version", "3", calls(synth.Call{Vers: 3}), rpc),
+	client("rdma-version", "0", calls(synth.Call{Vers: synth.Zero}), rpc),
+	client("rdma-version", "0, which both sides use", versions(synth.Zero, synth.Zero), versionThree(3)),
+	server("rdma-version", "0, in a Reply", does(synth.Call{}, synth.Reply{Vers: synth.Zero}), rpc),
+	server("rdma-version", "in a Call of the server", backOf(9), backOf(1)),
+	server("rdma-version", "0, in a Call of the server", backOf(synth.Zero), backOf(1)),
+	client("rdma-version", "3, which the server answers with version 1", versionThree(1), versionThree(3)),
+	server("rdma-version", "3, in a Reply",
+		func(c *conn) {
+			rpc(c)
 			c.Client.Call(synth.Call{XID: 0x44})
 			c.Server.Reply(synth.Reply{XID: 0x44, Vers: 3})
-			rpc(nil, c)
+			rpc(c)
 		},
-		Healthy: versionThree(3),
-	},
-	{
-		Rule: "rdma-version", Name: "2, without the layout of the draft", AtFault: client,
-		Broken:  func(_ *wire, c *conn) { c.Client.Send(synth.XDR{}.Word(7, 2, 32, 0, 7, 7, 7).Bytes); c.Server.Ack() },
-		Healthy: func(_ *wire, c *conn) { c.RPC(synth.Call{Vers: 2}, synth.NullReply()) },
-	},
-	{
-		Rule: "rdma-version", Name: "3, refused for the second time", AtFault: client,
-		Broken: probes(3, 3, 1), Healthy: probes(1, 1),
-	},
-	{
-		Rule: "rdma-version", Name: "9, after the versions to 3 were listed", AtFault: client, Severity: "error",
-		Broken: listed(9), Healthy: listed(3),
-	},
-	{Rule: "rdma-version", Name: "3, refused", Severity: "note", Broken: probes(3, 1), Healthy: probes(1, 1)},
-	{Rule: "rdma-version", Name: "3, refused although it is listed", Severity: "note", Broken: refused(synth.Call{Vers: 3}, refusal(1, 3)), Healthy: probes(1, 1)},
-	{Rule: "rdma-version", Name: "2, in the Reply to version 1", AtFault: server, Broken: does(synth.Call{}, synth.Reply{Vers: 2}), Healthy: does(synth.Call{}, synth.Reply{Vers: 1})},
-	{Rule: "rdma-version", Name: "1, in the Reply to version 2", AtFault: server, Broken: does(synth.Call{Vers: 2}, synth.Reply{Vers: 1}), Healthy: does(synth.Call{Vers: 2}, synth.Reply{Vers: 2})},
-	{
-		Rule: "header-malformed", Name: "rdma_direction of a Call", AtFault: client,
-		Broken: directed(synth.Call{Vers: 2}.Bytes(), 1), Healthy: directed(synth.Call{Vers: 2}.Bytes(), 0),
-	},
-	{
-		Rule: "header-malformed", Name: "rdma_direction of a Long Call", AtFault: client,
-		Broken: directed(longOf(2).Bytes(), 1), Healthy: directed(longOf(2).Bytes(), 0),
-	},
-	{
-		Rule: "header-malformed", Name: "rdma_direction of a Reply", AtFault: server,
-		Broken:  func(_ *wire, c *conn) { answersDirected(c, 0) },
-		Healthy: func(_ *wire, c *conn) { answersDirected(c, 1) },
-	},
-	{Rule: "rdma-proc-unknown", Name: "99", AtFault: client, Broken: calls(synth.Call{Proc: 99}), Healthy: rpc},
-	{Rule: "rdma-msgp", Name: "a Call", AtFault: client, Broken: calls(synth.Call{Proc: rpcrdma.MsgP}), Healthy: rpc},
-	{
-		Rule: "rdma-done", Name: "after a Reply", AtFault: client,
-		Broken: func(_ *wire, c *conn) {
-			rpc(nil, c)
+		versionThree(3)),
+	client("rdma-version", "2, without the layout of the draft",
+		func(c *conn) { c.Client.Send(synth.XDR{}.Word(7, 2, 32, 0, 7, 7, 7).Bytes); c.Server.Ack() },
+		func(c *conn) { c.RPC(synth.Call{Vers: 2}, synth.NullReply()) }),
+	client("rdma-version", "3, refused for the second time", probes(3, 3, 1), probes(1, 1)),
+	client("rdma-version", "9, after the versions to 3 were listed", listed(9), listed(3)).as("error"),
+	neither("rdma-version", "3, refused", probes(3, 1), probes(1, 1)).as("note"),
+	neither("rdma-version", "3, refused although it is listed", refused(synth.Call{Vers: 3}, refusal(1, 3)), probes(1, 1)).as("note"),
+	server("rdma-version", "2, in the Reply to version 1",
+		does(synth.Call{}, synth.Reply{Vers: 2}), does(synth.Call{}, synth.Reply{Vers: 1})),
+	server("rdma-version", "1, in the Reply to version 2",
+		does(synth.Call{Vers: 2}, synth.Reply{Vers: 1}), does(synth.Call{Vers: 2}, synth.Reply{Vers: 2})),
+	client("header-malformed", "rdma_direction of a Call",
+		directed(synth.Call{Vers: 2}.Bytes(), 1), directed(synth.Call{Vers: 2}.Bytes(), 0)),
+	client("header-malformed", "rdma_direction of a Long Call", directed(longOf(2).Bytes(), 1), directed(longOf(2).Bytes(), 0)),
+	server("header-malformed", "rdma_direction of a Reply",
+		func(c *conn) { answersDirected(c, 0) }, func(c *conn) { answersDirected(c, 1) }),
+	client("rdma-proc-unknown", "99", calls(synth.Call{Proc: 99}), rpc),
+	client("rdma-msgp", "a Call", calls(synth.Call{Proc: rpcrdma.MsgP}), rpc),
+	client("rdma-done", "after a Reply",
+		func(c *conn) {
+			rpc(c)
 			c.Client.Call(synth.Call{XID: 1, Proc: rpcrdma.Done})
 			c.Server.Ack()
-		}, Healthy: rpc,
-	},
-	{
-		Rule: "rdma-done", Name: "of the server", AtFault: server,
-		Broken: func(_ *wire, c *conn) {
+		},
+		rpc),
+	server("rdma-done", "of the server",
+		func(c *conn) {
 			c.Client.Call(synth.Call{XID: 5})
 			c.Server.Reply(synth.Reply{XID: 5, Proc: rpcrdma.Done})
 			c.Server.Reply(synth.Reply{XID: 5})
 			c.Client.Ack()
-		}, Healthy: rpc,
-	},
-	{Rule: "rdma-proc-unknown", Name: "99, of the server", AtFault: server, Broken: backInstead(99, synth.ErrChunk()), Healthy: backOf(1)},
-	{Rule: "rdma-msgp", Name: "a Call of the server", AtFault: server, Broken: backInstead(rpcrdma.MsgP, synth.ErrChunk()), Healthy: backOf(1)},
-	{
-		Rule: "rdma-done", Name: "for an open Call", AtFault: client,
-		Broken: func(_ *wire, c *conn) {
+		},
+		rpc),
+	server("rdma-proc-unknown", "99, of the server", backInstead(99, synth.ErrChunk()), backOf(1)),
+	server("rdma-msgp", "a Call of the server", backInstead(rpcrdma.MsgP, synth.ErrChunk()), backOf(1)),
+	client("rdma-done", "for an open Call",
+		func(c *conn) {
 			c.Client.Call(synth.Call{XID: 5})
 			c.Client.Call(synth.Call{XID: 5, Proc: rpcrdma.Done})
 			c.Server.Reply(synth.Reply{XID: 5})
-		}, Healthy: rpc,
-	},
+		},
+		rpc),
 
-	{Rule: "xid-mismatch", Name: "a Call", AtFault: client, Broken: calls(synth.Call{XID: 7, RPCXID: 8}), Healthy: rpc},
-	{Rule: "xid-mismatch", Name: "a Reply", AtFault: server, Broken: does(synth.Null(), synth.Reply{RPCXID: 8}), Healthy: rpc},
-	{Rule: "xid-mismatch", Name: "a Call of the server", AtFault: server, Broken: back(synth.Call{XID: 0x98, RPCXID: 0x99, Program: recall.Program, Version: 1}, synth.NullReply()), Healthy: back(synth.CBNull(), synth.NullReply())},
-	{Rule: "xid-mismatch", Name: "a Reply of the client", AtFault: client, Broken: back(synth.CBNull(), synth.Reply{RPCXID: 8}), Healthy: back(synth.CBNull(), synth.NullReply())},
-	{Rule: "rdma-version", Name: "in a Reply of the client", AtFault: client, Broken: back(synth.CBNull(), synth.Reply{Vers: 9}), Healthy: back(synth.CBNull(), synth.NullReply())},
-	{
-		Rule: "xid-mismatch", Name: "a Long Call", AtFault: client,
-		Broken: func(_ *wire, c *conn) {
+	client("xid-mismatch", "a Call", calls(synth.Call{XID: 7, RPCXID: 8}), rpc),
+	server("xid-mismatch", "a Reply", does(synth.Null(), synth.Reply{RPCXID: 8}), rpc),
+	server("xid-mismatch", "a Call of the server",
+		back(synth.Call{XID: 0x98, RPCXID: 0x99, Program: recall.Program, Version: 1}, synth.NullReply()),
+		back(synth.CBNull(), synth.NullReply())),
+	client("xid-mismatch", "a Reply of the client",
+		back(synth.CBNull(), synth.Reply{RPCXID: 8}), back(synth.CBNull(), synth.NullReply())),
+	client("rdma-version", "in a Reply of the client",
+		back(synth.CBNull(), synth.Reply{Vers: 9}), back(synth.CBNull(), synth.NullReply())),
+	client("xid-mismatch", "a Long Call",
+		func(c *conn) {
 			call := long
 			call.XID, call.RPCXID = 7, 8
 			c.RPC(call, synth.Symlink3Reply())
-		}, Healthy: does(long, synth.Symlink3Reply()),
-	},
-	{
-		Rule: "xid-mismatch", Name: "a Long Reply", AtFault: server,
-		Broken: func(_ *wire, c *conn) {
+		},
+		does(long, synth.Symlink3Reply())),
+	server("xid-mismatch", "a Long Reply",
+		func(c *conn) {
 			reply := synth.Readdir3Reply("a", "b").Long()
 			reply.RPCXID = 8
 			c.RPC(synth.Readdir3(4096).OfferReply(mem), reply)
-		}, Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long()),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "a credential that is too long", AtFault: client,
-		Broken: calls(synth.Call{Cred: oncrpc.Auth{Flavor: 1, Body: data(404)}}), Healthy: does(synth.Call{Cred: synth.AuthSys(0, 0)}, synth.NullReply()),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "truncated", AtFault: client,
-		Broken: func(_ *wire, c *conn) {
+		},
+		does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long())),
+	client("rpc-header-malformed", "a credential that is too long",
+		calls(synth.Call{Cred: oncrpc.Auth{Flavor: 1, Body: data(404)}}),
+		does(synth.Call{Cred: synth.AuthSys(0, 0)}, synth.NullReply())),
+	client("rpc-header-malformed", "truncated",
+		func(c *conn) {
 			x := synth.XDR{}.Word(7, 0, 2)
 			c.Client.Call(synth.Call{XID: 7, RPC: &x})
-		}, Healthy: rpc,
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "another version of RPC", AtFault: client,
-		Broken: calls(rpcOf(7, 0, 1, 100003, 3, 0, 0, 0, 0, 0)), Healthy: calls(rpcOf(7, 0, 2, 100003, 3, 0, 0, 0, 0, 0)),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "another version of RPC, with a Read chunk", AtFault: client,
-		Broken: calls(headed(1, 0, oncrpc.Auth{}, oncrpc.Auth{})), Healthy: calls(headed(2, 0, oncrpc.Auth{}, oncrpc.Auth{})),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "a message that is neither CALL nor REPLY", AtFault: client,
-		Broken: calls(rpcOf(7, 2, 2, 100003, 3, 0, 0, 0, 0, 0)), Healthy: calls(rpcOf(7, 0, 2, 100003, 3, 0, 0, 0, 0, 0)),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "neither CALL nor REPLY, with a Read chunk", AtFault: client,
-		Broken: calls(headed(2, 2, oncrpc.Auth{}, oncrpc.Auth{})), Healthy: calls(headed(2, 0, oncrpc.Auth{}, oncrpc.Auth{})),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "a credential that is too long, with a Read chunk", AtFault: client,
-		Broken: calls(headed(2, 0, flavored(404), oncrpc.Auth{})), Healthy: calls(headed(2, 0, flavored(400), oncrpc.Auth{})),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "a verifier that is too long, with a Read chunk", AtFault: client,
-		Broken: calls(headed(2, 0, oncrpc.Auth{}, flavored(404))), Healthy: calls(headed(2, 0, oncrpc.Auth{}, flavored(400))),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "17 groups of AUTH_SYS, with a Read chunk", AtFault: client, Severity: "warning",
-		Broken: calls(headed(2, 0, authSys(6, 17), oncrpc.Auth{})), Healthy: calls(headed(2, 0, authSys(6, 16), oncrpc.Auth{})),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "an undefined accept state", AtFault: server,
-		Broken: does(synth.Null(), synth.Reply{Accept: 7}), Healthy: does(synth.Null(), synth.Reply{Accept: 5}),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "an undefined reject state", AtFault: server,
-		Broken: does(synth.Null(), synth.Reply{Deny: []uint32{2, 0}}), Healthy: does(synth.Null(), synth.Reply{Deny: []uint32{1, 0}}),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "RPC_MISMATCH for the version that it lists", AtFault: server,
-		Broken: does(synth.Null(), synth.Reply{Deny: []uint32{0, 2, 2}}), Healthy: does(synth.Null(), synth.Reply{Deny: []uint32{0, 3, 3}}),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "PROG_MISMATCH for the highest version that it lists", AtFault: server,
-		Broken: does(synth.Getattr3(), mismatch(2, 3)), Healthy: does(synth.Getattr3(), mismatch(2, 4)), // 3 may be disabled
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "PROG_MISMATCH with the lowest version above the highest", AtFault: server,
-		Broken: does(synth.Getattr3(), mismatch(4, 2)), Healthy: does(synth.Getattr3(), mismatch(4, 4)),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "SUCCESS without results", AtFault: server,
-		Broken: does(synth.Getattr3(), synth.NullReply()), Healthy: does(synth.Null(), synth.NullReply()),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "AUTH_SYS that ends before its last group", AtFault: client, Severity: "warning",
-		Broken: does(synth.Call{Cred: shortened(authSys(6, 16))}, synth.NullReply()), Healthy: does(synth.Call{Cred: authSys(6, 16)}, synth.NullReply()),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "AUTH_SYS with a word after its last group", AtFault: client, Severity: "warning",
-		Broken: does(synth.Call{Cred: lengthened(authSys(6, 2))}, synth.NullReply()), Healthy: does(synth.Call{Cred: authSys(6, 3)}, synth.NullReply()),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "RPCSEC_GSS that ends before its handle", AtFault: client, Severity: "warning",
-		Broken: does(synth.Call{Cred: shortened(synth.GSS(1, 1))}, synth.NullReply()), Healthy: does(synth.Call{Cred: synth.GSS(1, 1)}, synth.NullReply()),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "an undefined service of RPCSEC_GSS", AtFault: client, Severity: "warning",
-		Broken: does(synth.Call{Cred: synth.GSS(4, 1)}, synth.NullReply()), Healthy: does(synth.Call{Cred: synth.GSS(3, 1)}, synth.NullReply()),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "a Reply to RPCSEC_GSS without its verifier", AtFault: server, Severity: "warning",
-		Broken: func(_ *wire, c *conn) { exchange(c, synth.Call{XID: 9, Cred: synth.GSS(1, 1)}, synth.Reply{XID: 9}) },
-		Healthy: func(_ *wire, c *conn) {
-			exchange(c, synth.Call{XID: 9, Cred: synth.GSS(1, 1)}, synth.Reply{XID: 9, Deny: []uint32{1, 13}})
 		},
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "a Reply to AUTH_SYS with a verifier of RPCSEC_GSS", AtFault: server, Severity: "warning",
-		Broken:  does(synth.Call{Cred: authSys(6, 2)}, synth.Reply{Verf: synth.GSS(1, 1)}),
-		Healthy: does(synth.Call{Cred: authSys(6, 2)}, synth.Reply{Verf: oncrpc.Auth{Flavor: oncrpc.AuthShort, Body: []byte("short")}}),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "17 groups of AUTH_SYS", AtFault: client, Severity: "warning",
-		Broken: does(synth.Call{Cred: authSys(6, 17)}, synth.NullReply()), Healthy: does(synth.Call{Cred: authSys(6, 16)}, synth.NullReply()),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "a machine name of 256 bytes", AtFault: client, Severity: "warning",
-		Broken: does(synth.Call{Cred: authSys(256, 0)}, synth.NullReply()), Healthy: does(synth.Call{Cred: authSys(255, 0)}, synth.NullReply()),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "a CALL in a Long Reply", AtFault: server,
-		Broken: func(_ *wire, c *conn) {
+		rpc),
+	client("rpc-header-malformed", "another version of RPC",
+		calls(rpcOf(7, 0, 1, 100003, 3, 0, 0, 0, 0, 0)), calls(rpcOf(7, 0, 2, 100003, 3, 0, 0, 0, 0, 0))),
+	client("rpc-header-malformed", "another version of RPC, with a Read chunk",
+		calls(headed(1, 0, oncrpc.Auth{}, oncrpc.Auth{})), calls(headed(2, 0, oncrpc.Auth{}, oncrpc.Auth{}))),
+	client("rpc-header-malformed", "a message that is neither CALL nor REPLY",
+		calls(rpcOf(7, 2, 2, 100003, 3, 0, 0, 0, 0, 0)), calls(rpcOf(7, 0, 2, 100003, 3, 0, 0, 0, 0, 0))),
+	client("rpc-header-malformed", "neither CALL nor REPLY, with a Read chunk",
+		calls(headed(2, 2, oncrpc.Auth{}, oncrpc.Auth{})), calls(headed(2, 0, oncrpc.Auth{}, oncrpc.Auth{}))),
+	client("rpc-header-malformed", "a credential that is too long, with a Read chunk",
+		calls(headed(2, 0, flavored(404), oncrpc.Auth{})), calls(headed(2, 0, flavored(400), oncrpc.Auth{}))),
+	client("rpc-header-malformed", "a verifier that is too long, with a Read chunk",
+		calls(headed(2, 0, oncrpc.Auth{}, flavored(404))), calls(headed(2, 0, oncrpc.Auth{}, flavored(400)))),
+	client("rpc-header-malformed", "17 groups of AUTH_SYS, with a Read chunk",
+		calls(headed(2, 0, authSys(6, 17), oncrpc.Auth{})), calls(headed(2, 0, authSys(6, 16), oncrpc.Auth{}))).as("warning"),
+	server("rpc-header-malformed", "an undefined accept state",
+		does(synth.Null(), synth.Reply{Accept: 7}), does(synth.Null(), synth.Reply{Accept: 5})),
+	server("rpc-header-malformed", "an undefined reject state",
+		does(synth.Null(), synth.Reply{Deny: []uint32{2, 0}}), does(synth.Null(), synth.Reply{Deny: []uint32{1, 0}})),
+	server("rpc-header-malformed", "RPC_MISMATCH for the version that it lists",
+		does(synth.Null(), synth.Reply{Deny: []uint32{0, 2, 2}}), does(synth.Null(), synth.Reply{Deny: []uint32{0, 3, 3}})),
+	server("rpc-header-malformed", "PROG_MISMATCH for the highest version that it lists",
+		does(synth.Getattr3(), mismatch(2, 3)), does(synth.Getattr3(), mismatch(2, 4))), // 3 may be disabled
+	server("rpc-header-malformed", "PROG_MISMATCH with the lowest version above the highest",
+		does(synth.Getattr3(), mismatch(4, 2)), does(synth.Getattr3(), mismatch(4, 4))),
+	server("rpc-header-malformed", "SUCCESS without results",
+		does(synth.Getattr3(), synth.NullReply()), does(synth.Null(), synth.NullReply())),
+	client("rpc-header-malformed", "AUTH_SYS that ends before its last group",
+		does(synth.Call{Cred: shortened(authSys(6, 16))}, synth.NullReply()), does(synth.Call{Cred: authSys(6, 16)}, synth.NullReply())).as("warning"),
+	client("rpc-header-malformed", "AUTH_SYS with a word after its last group",
+		does(synth.Call{Cred: lengthened(authSys(6, 2))}, synth.NullReply()), does(synth.Call{Cred: authSys(6, 3)}, synth.NullReply())).as("warning"),
+	client("rpc-header-malformed", "RPCSEC_GSS that ends before its handle",
+		does(synth.Call{Cred: shortened(synth.GSS(1, 1))}, synth.NullReply()),
+		does(synth.Call{Cred: synth.GSS(1, 1)}, synth.NullReply())).as("warning"),
+	client("rpc-header-malformed", "an undefined service of RPCSEC_GSS",
+		does(synth.Call{Cred: synth.GSS(4, 1)}, synth.NullReply()), does(synth.Call{Cred: synth.GSS(3, 1)}, synth.NullReply())).as("warning"),
+	server("rpc-header-malformed", "a Reply to RPCSEC_GSS without its verifier",
+		func(c *conn) { exchange(c, synth.Call{XID: 9, Cred: synth.GSS(1, 1)}, synth.Reply{XID: 9}) },
+		func(c *conn) {
+			exchange(c, synth.Call{XID: 9, Cred: synth.GSS(1, 1)}, synth.Reply{XID: 9, Deny: []uint32{1, 13}})
+		}).as("warning"),
+	server("rpc-header-malformed", "a Reply to AUTH_SYS with a verifier of RPCSEC_GSS",
+		does(synth.Call{Cred: authSys(6, 2)}, synth.Reply{Verf: synth.GSS(1, 1)}),
+		does(synth.Call{Cred: authSys(6, 2)}, synth.Reply{Verf: oncrpc.Auth{Flavor: oncrpc.AuthShort, Body: []byte("short")}})).as("warning"),
+	client("rpc-header-malformed", "17 groups of AUTH_SYS",
+		does(synth.Call{Cred: authSys(6, 17)}, synth.NullReply()), does(synth.Call{Cred: authSys(6, 16)}, synth.NullReply())).as("warning"),
+	client("rpc-header-malformed", "a machine name of 256 bytes",
+		does(synth.Call{Cred: authSys(256, 0)}, synth.NullReply()), does(synth.Call{Cred: authSys(255, 0)}, synth.NullReply())).as("warning"),
+	server("rpc-header-malformed", "a CALL in a Long Reply",
+		func(c *conn) {
 			x := synth.XDR{}.Word(7, 0, 2, 100003, 3, 0, 0, 0, 0, 0)
 			call := listing
 			call.XID = 7
 			c.RPC(call, synth.Reply{XID: 7, RPC: &x}.Long())
-		}, Healthy: does(listing, listingReply),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "a REPLY in a Long Call", AtFault: client,
-		Broken: func(_ *wire, c *conn) {
+		},
+		does(listing, listingReply)),
+	client("rpc-header-malformed", "a REPLY in a Long Call",
+		func(c *conn) {
 			x := synth.XDR{}.Word(7, 1, 0, 0, 0, 0)
 			c.RPC(synth.Call{XID: 7, RPC: &x}.Long(0xa1), synth.NullReply())
-		}, Healthy: does(long, synth.Symlink3Reply()),
-	},
-	{
-		Rule: "rpc-header-malformed", Name: "in a Long Reply", AtFault: server,
-		Broken: func(_ *wire, c *conn) {
+		},
+		does(long, synth.Symlink3Reply())),
+	server("rpc-header-malformed", "in a Long Reply",
+		func(c *conn) {
 			x := synth.XDR{}.Word(7, 1, 9)
 			call := synth.Readdir3(4096).OfferReply(mem)
 			call.XID = 7
 			c.RPC(call, synth.Reply{XID: 7, RPC: &x}.Long())
-		}, Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long()),
-	},
+		},
+		does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long())),
 
-	{Rule: "nomsg-without-chunk", Name: "no list at all", AtFault: client, Broken: calls(synth.Call{Proc: rpcrdma.NoMsg}), Healthy: does(long, synth.Symlink3Reply())},
-	{
-		Rule: "nomsg-without-chunk", Name: "a Call without a Position Zero Read chunk", AtFault: client,
-		Broken: calls(synth.Call{Proc: rpcrdma.NoMsg, Writes: [][]rpcrdma.Segment{{mem}}}), Healthy: does(long, synth.Symlink3Reply()),
-	},
-	{
-		Rule: "nomsg-without-chunk", Name: "a Call with a Position Zero Read chunk of no bytes", AtFault: client,
-		Broken: calls(synth.Call{Proc: rpcrdma.NoMsg, Reads: synth.ReadChunk(0, synth.Mem(0xa1, 0))}), Healthy: does(long, synth.Symlink3Reply()),
-	},
-	{
-		Rule: "nomsg-without-chunk", Name: "a Reply without a Reply chunk", AtFault: server,
-		Broken: whole(read(), readReply(), func(r *synth.Reply) { r.Proc = rpcrdma.NoMsg }), Healthy: does(read(), readReply()),
-	},
-	{
-		Rule: "nomsg-without-chunk", Name: "a Reply with an empty one", AtFault: server,
-		Broken:  whole(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a").Long(), func(r *synth.Reply) { r.ReplyChunk[0].Length = 0 }),
-		Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long()),
-	},
-	{
-		Rule: "nomsg-with-payload", Name: "a Long Call", AtFault: client,
-		Broken: func(_ *wire, c *conn) { call := long; call.Tail = data(20); c.RPC(call, synth.Symlink3Reply()) }, Healthy: does(long, synth.Symlink3Reply()),
-	},
-	{
-		Rule: "nomsg-with-payload", Name: "a Long Reply", AtFault: server,
-		Broken:  whole(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a").Long(), func(r *synth.Reply) { r.Tail = data(4) }),
-		Healthy: does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long()),
-	},
-	{
-		Rule: "nomsg-with-payload", Name: "an RDMA_ERROR", AtFault: server,
-		Broken: func(_ *wire, c *conn) {
+	client("nomsg-without-chunk", "no list at all", calls(synth.Call{Proc: rpcrdma.NoMsg}), does(long, synth.Symlink3Reply())),
+	client("nomsg-without-chunk", "a Call without a Position Zero Read chunk",
+		calls(synth.Call{Proc: rpcrdma.NoMsg, Writes: [][]rpcrdma.Segment{{mem}}}), does(long, synth.Symlink3Reply())),
+	client("nomsg-without-chunk", "a Call with a Position Zero Read chunk of no bytes",
+		calls(synth.Call{Proc: rpcrdma.NoMsg, Reads: synth.ReadChunk(0, synth.Mem(0xa1, 0))}), does(long, synth.Symlink3Reply())),
+	server("nomsg-without-chunk", "a Reply without a Reply chunk",
+		whole(read(), readReply(), func(r *synth.Reply) { r.Proc = rpcrdma.NoMsg }), does(read(), readReply())),
+	server("nomsg-without-chunk", "a Reply with an empty one",
+		whole(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a").Long(), func(r *synth.Reply) { r.ReplyChunk[0].Length = 0 }),
+		does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long())),
+	client("nomsg-with-payload", "a Long Call",
+		func(c *conn) { call := long; call.Tail = data(20); c.RPC(call, synth.Symlink3Reply()) }, does(long, synth.Symlink3Reply())),
+	server("nomsg-with-payload", "a Long Reply",
+		whole(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a").Long(), func(r *synth.Reply) { r.Tail = data(4) }),
+		does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long())),
+	server("nomsg-with-payload", "an RDMA_ERROR",
+		func(c *conn) {
 			r := synth.ErrVers(1, 1)
 			r.Tail = data(4)
 			c.Client.Call(synth.Call{Vers: 3})
 			c.Server.Reply(r)
 		},
-		Healthy: func(_ *wire, c *conn) { rpc(nil, c) },
-	},
-	{
-		Rule: "long-call-position", Name: "in an RDMA_MSG", AtFault: client,
-		Broken:  calls(synth.Call{Reads: synth.ReadChunk(0, mem)}),
-		Healthy: does(long, synth.Symlink3Reply()),
-	},
-	{
-		Rule: "long-call-position", Name: "a segment at no data item", AtFault: client,
-		Broken: func(_ *wire, c *conn) {
+		func(c *conn) { rpc(c) }),
+	client("long-call-position", "in an RDMA_MSG", calls(synth.Call{Reads: synth.ReadChunk(0, mem)}), does(long, synth.Symlink3Reply())),
+	client("long-call-position", "a segment at no data item",
+		func(c *conn) {
 			call := long
 			call.Reads = append(call.Reads, synth.ReadChunk(48, mem2)...)
 			c.RPC(call, synth.Symlink3Reply())
 		},
-		Healthy: does(synth.Symlink3("name", "target").Reduce(0xa1).Long(0xa2), synth.Symlink3Reply()),
-	},
+		does(synth.Symlink3("name", "target").Reduce(0xa1).Long(0xa2), synth.Symlink3Reply())),
 }

@@ -11,35 +11,26 @@ import (
 // Rules about the transport.
 
 // refusedWrite sends an RDMA Write that the client's adapter rejects.
-func refusedWrite(_ *wire, c *conn) {
+func refusedWrite(c *conn) {
 	c.Client.Call(read())
 	c.Server.Write(0xa1, mem.Offset, data(4096))
 	c.Client.Refuse()
 }
 
 var transport = []Case{
-	{
-		Rule: "remote-error-nak", Name: "an RDMA Write", Transport: RoCE,
-		Broken: refusedWrite, Healthy: does(read(), readReply()),
-	},
-	{
-		Rule: "terminate", Name: "an RDMA Write", Transport: IWARP,
-		Broken: refusedWrite, Healthy: does(read(), readReply()),
-	},
-	{Rule: "remote-error-nak", Name: "an RDMA Write to an invalidated handle", AtFault: server, Transport: RoCE, Broken: refusedAfter(0xa1), Healthy: does(read(), readReply())},
-	{Rule: "terminate", Name: "an RDMA Write to an invalidated handle", AtFault: server, Transport: IWARP, Broken: refusedAfter(0xa1), Healthy: does(read(), readReply())},
-	{
-		Rule: "terminate-bits-reversed", Name: "as siw writes it", AtFault: client, Transport: IWARP,
-		Broken: func(_ *wire, c *conn) {
+	neither("remote-error-nak", "an RDMA Write", refusedWrite, does(read(), readReply())).on(RoCE),
+	neither("terminate", "an RDMA Write", refusedWrite, does(read(), readReply())).on(IWARP),
+	server("remote-error-nak", "an RDMA Write to an invalidated handle", refusedAfter(0xa1), does(read(), readReply())).on(RoCE),
+	server("terminate", "an RDMA Write to an invalidated handle", refusedAfter(0xa1), does(read(), readReply())).on(IWARP),
+	client("terminate-bits-reversed", "as siw writes it",
+		func(c *conn) {
 			c.Client.Call(read())
 			c.Server.Write(0xa1, mem.Offset, data(4096))
 			c.Client.Segment(terminate())
 		},
-		Healthy: refusedWrite,
-	},
-	{
-		Rule: "reply-not-delivered", Name: "after an RDMA Write", Transport: RoCE,
-		Broken: func(_ *wire, c *conn) {
+		refusedWrite).on(IWARP),
+	neither("reply-not-delivered", "after an RDMA Write",
+		func(c *conn) {
 			call := read()
 			call.XID = 77
 			r := readReply().To(call)
@@ -48,19 +39,18 @@ var transport = []Case{
 			c.Server.Push(r)
 			c.Server.Reply(r)
 			c.Client.Packet(rocev2.Packet{BTH: rocev2.BTH{Opcode: 0x11, PSN: psn}, AETH: rocev2.AETH{Syndrome: 0x62}, Headers: rocev2.HasAETH}, nil)
-		}, Healthy: does(read(), readReply()),
-	},
-	{Rule: "connection-rejected", Name: "by the server", Broken: func(_ *wire, c *conn) { c.Another(synth.Options{}).Reject() }, Healthy: rpc},
-	{
-		Rule: "connection-lost", Name: "a Call that was open",
-		Broken: func(_ *wire, c *conn) {
-			rpc(nil, c)
+		},
+		does(read(), readReply())).on(RoCE),
+	neither("connection-rejected", "by the server", func(c *conn) { c.Another(synth.Options{}).Reject() }, rpc),
+	neither("connection-lost", "a Call that was open",
+		func(c *conn) {
+			rpc(c)
 			c.Client.Call(synth.Null())
 			c.Server.Ack()
 			c.Disconnect(c.Server)
 		},
-		Healthy: func(_ *wire, c *conn) { // its Reply arrives while the connection is closing
-			rpc(nil, c)
+		func(c *conn) { // its Reply arrives while the connection is closing
+			rpc(c)
 			c.Client.Call(synth.Call{XID: 5})
 			c.Server.Ack()
 			if c.IWARP() {
@@ -71,58 +61,47 @@ var transport = []Case{
 				c.Server.Reply(synth.Reply{XID: 5})
 				c.Server.DREP()
 			}
-		},
-	},
-	{Rule: "mpa-crc-bad", Name: "a bit", Transport: IWARP, Broken: func(_ *wire, c *conn) { rpc(nil, c); c.Client.Call(synth.Null())[0].Corrupt(-1) }, Healthy: rpc},
-	{
-		Rule: "mpa-framing", Name: "not an FPDU", Transport: IWARP,
-		Broken: func(_ *wire, c *conn) {
-			rpc(nil, c)
+		}),
+	neither("mpa-crc-bad", "a bit", func(c *conn) { rpc(c); c.Client.Call(synth.Null())[0].Corrupt(-1) }, rpc).on(IWARP),
+	neither("mpa-framing", "not an FPDU",
+		func(c *conn) {
+			rpc(c)
 			c.Client.FPDU([]byte{0xc1, 0x40, 0, 0})
-		}, Healthy: rpc,
-	},
-	{
-		Rule: "icrc-bad", Name: "a bit of a packet that is sent again", Transport: RoCE,
-		Broken: func(w *wire, c *conn) {
+		},
+		rpc).on(IWARP),
+	neither("icrc-bad", "a bit of a packet that is sent again",
+		func(c *conn) {
 			call := c.Client.Call(synth.Null())
-			w.Retransmit(call...)
+			c.Wire.Retransmit(call...)
 			call[0].Corrupt(-1)
 			c.Server.Reply(synth.NullReply())
 		},
-		Healthy: func(w *wire, c *conn) { rpc(w, c); w.Last().Corrupt(-1) }, // nothing shows that it was dropped
-	},
-	{
-		Rule: "icrc-bad", Name: "a bit of a packet that a NAK asks for", Transport: RoCE,
-		Broken: func(w *wire, c *conn) {
-			rpc(w, c)
+		func(c *conn) { rpc(c); c.Wire.Last().Corrupt(-1) }).on(RoCE), // nothing shows that it was dropped
+	neither("icrc-bad", "a bit of a packet that a NAK asks for",
+		func(c *conn) {
+			rpc(c)
 			call := c.Client.Call(synth.Null())
 			call[0].Corrupt(-1)
 			c.Server.Nak(rocev2.NakPSNSequenceError, synth.AtPSN(c.Client.NextPSN-1))
-			w.Retransmit(call...)
+			c.Wire.Retransmit(call...)
 		},
-		Healthy: func(w *wire, c *conn) {
-			rpc(w, c)
+		func(c *conn) {
+			rpc(c)
 			c.Client.Call(synth.Null())[0].Corrupt(-1)
 			c.Server.Ack()
-		},
-	},
-	{
-		Rule: "path-mtu-unused", Name: "1024 of 4096", Transport: RoCE, HalfOpen: true,
-		Broken: func(_ *wire, c *conn) {
+		}).on(RoCE),
+	neither("path-mtu-unused", "1024 of 4096",
+		func(c *conn) {
 			c.REQ(func(m *rocev2.REQ) { m.PathMTU = 5 })
 			c.REP()
 			c.RTU()
 			c.RPC(read(), readReply())
 		},
-		Healthy: func(_ *wire, c *conn) { c.Connect(); c.RPC(read(), readReply()) },
-	},
-	{
-		Rule: "unfilled-packet", Name: "of a Write", AtFault: server, Transport: RoCE,
-		Broken: func(_ *wire, c *conn) { writeInParts(c, synth.PacketSize(512)) }, Healthy: func(_ *wire, c *conn) { writeInParts(c) },
-	},
-	{
-		Rule: "unfilled-packet", Name: "of a Read response", AtFault: client, Transport: RoCE,
-		Broken: func(_ *wire, c *conn) {
+		func(c *conn) { c.Connect(); c.RPC(read(), readReply()) }).on(RoCE).unconnected(),
+	server("unfilled-packet", "of a Write",
+		func(c *conn) { writeInParts(c, synth.PacketSize(512)) }, func(c *conn) { writeInParts(c) }).on(RoCE),
+	client("unfilled-packet", "of a Read response",
+		func(c *conn) {
 			c.RPC(write(), writeReply())
 			call := write()
 			call.XID = 77
@@ -131,42 +110,37 @@ var transport = []Case{
 			c.Server.Reply(writeReply())
 			c.Client.Ack()
 		},
-		Healthy: func(_ *wire, c *conn) { // all packets of the connection are smaller than the REQ allows
+		func(c *conn) { // all packets of the connection are smaller than the REQ allows
 			call := write()
 			call.XID = 77
 			c.Client.Call(call)
 			c.Server.Pull(call, synth.PacketSize(512))
 			c.Server.Reply(writeReply())
 			c.Client.Ack()
-		},
-	},
-	{Rule: "congestion", Name: "notification packets", Transport: RoCE, Broken: func(_ *wire, c *conn) { c.RPC(read(), readReply()); c.Client.CNP() }, Healthy: does(read(), readReply())},
-	{
-		Rule: "congestion", Name: "marks of a switch", Transport: RoCE,
-		Broken:  func(_ *wire, c *conn) { c.Server.TOS = 3; c.RPC(read(), readReply()) },
-		Healthy: func(_ *wire, c *conn) { c.Server.TOS = 2; c.RPC(read(), readReply()) },
-	},
-	{Rule: "retransmission-timeout", Name: "a Call", Transport: RoCE, Broken: retransmits(2500 * time.Millisecond), Healthy: retransmits(time.Second)},
-	{Rule: "retransmission-timeout", Name: "a Call, of which the first copy was lost before the capture", Broken: lostFirst(2500*time.Millisecond, false), Healthy: lostFirst(50*time.Millisecond, false)},
-	{Rule: "retransmission-timeout", Name: "a Call that was acknowledged, of which the capture lacks the first copy", Transport: RoCE, Broken: lostFirst(2500*time.Millisecond, true), Healthy: lostFirst(50*time.Millisecond, true)},
-	{
-		Rule: "returned-bytes-not-seen", Name: "after a timeout for a Call whose first copy was lost before the capture", AtFault: server,
-		Broken: func(w *wire, c *conn) {
-			lostFirst(2500*time.Millisecond, true)(w, c)
+		}).on(RoCE),
+	neither("congestion", "notification packets",
+		func(c *conn) { c.RPC(read(), readReply()); c.Client.CNP() }, does(read(), readReply())).on(RoCE),
+	neither("congestion", "marks of a switch",
+		func(c *conn) { c.Server.TOS = 3; c.RPC(read(), readReply()) }, func(c *conn) { c.Server.TOS = 2; c.RPC(read(), readReply()) }).on(RoCE),
+	neither("retransmission-timeout", "a Call", retransmits(2500*time.Millisecond), retransmits(time.Second)).on(RoCE),
+	neither("retransmission-timeout", "a Call, of which the first copy was lost before the capture",
+		lostFirst(2500*time.Millisecond, false), lostFirst(50*time.Millisecond, false)),
+	neither("retransmission-timeout", "a Call that was acknowledged, of which the capture lacks the first copy",
+		lostFirst(2500*time.Millisecond, true), lostFirst(50*time.Millisecond, true)).on(RoCE),
+	server("returned-bytes-not-seen", "after a timeout for a Call whose first copy was lost before the capture",
+		func(c *conn) {
+			lostFirst(2500*time.Millisecond, true)(c)
 			call := read()
 			call.XID = 77
 			c.Client.Call(call)
 			c.Server.Ack()
 			c.Server.Reply(readReply().To(call))
 			c.Client.Ack()
-			rpc(w, c)
+			rpc(c)
 		},
-		Healthy: func(w *wire, c *conn) { lostFirst(2500*time.Millisecond, true)(w, c); c.RPC(read(), readReply()) },
-	},
-	{
-		Rule: "capture-incomplete", Name: "a Call", Transport: RoCE,
-		Broken: func(w *wire, c *conn) { rpc(nil, c); w.Drop(c.Client.Call(synth.Null())...); c.Server.Ack() }, Healthy: rpc,
-	},
+		func(c *conn) { lostFirst(2500*time.Millisecond, true)(c); c.RPC(read(), readReply()) }),
+	neither("capture-incomplete", "a Call",
+		func(c *conn) { rpc(c); c.Wire.Drop(c.Client.Call(synth.Null())...); c.Server.Ack() }, rpc).on(RoCE),
 }
 
 // writeInParts sends a READ with RDMA Writes of 2048 bytes, the first with the path MTU and the second
@@ -183,12 +157,12 @@ func writeInParts(c *conn, options ...synth.Option) {
 }
 
 // retransmits sends a Call that is retransmitted after a while.
-func retransmits(after time.Duration) func(*wire, *conn) {
-	return func(w *wire, c *conn) {
-		rpc(nil, c)
+func retransmits(after time.Duration) script {
+	return func(c *conn) {
+		rpc(c)
 		call := c.Client.Call(synth.Call{XID: 5})
-		w.Advance(after)
-		w.Retransmit(call...)
+		c.Wire.Advance(after)
+		c.Wire.Retransmit(call...)
 		c.Server.Reply(synth.Reply{XID: 5})
 		c.Client.Ack()
 	}
@@ -196,19 +170,19 @@ func retransmits(after time.Duration) func(*wire, *conn) {
 
 // lostFirst sends two Calls, of which the capture lacks the first. The server may acknowledge them. After a while, the client
 // retransmits both.
-func lostFirst(after time.Duration, acknowledged bool) func(*wire, *conn) {
-	return func(w *wire, c *conn) {
-		rpc(nil, c)
-		rpc(nil, c)
+func lostFirst(after time.Duration, acknowledged bool) script {
+	return func(c *conn) {
+		rpc(c)
+		rpc(c)
 		c.Options.ManualAck = true
 		first, second := c.Client.Call(synth.Call{XID: 5}), c.Client.Call(synth.Call{XID: 6})
-		w.Drop(first...)
+		c.Wire.Drop(first...)
 		if acknowledged {
 			c.Server.Ack()
 		}
-		w.Advance(after)
-		w.Retransmit(first...)
-		w.Retransmit(second...)
+		c.Wire.Advance(after)
+		c.Wire.Retransmit(first...)
+		c.Wire.Retransmit(second...)
 		c.Server.Ack()
 		c.Options.ManualAck = false
 		for xid := uint32(5); xid < 7; xid++ {
