@@ -11,53 +11,54 @@ import (
 
 // unrefused sends a broken Call that the server does not answer with RDMA_ERROR, although the
 // connection stays in use. refused sends one that the server answers with by.
-func unrefused(call synth.Call) script {
-	return func(c *conn) {
-		rpc(c)
-		c.Client.Call(call)
-		c.Server.Ack()
-		rpc(c)
-	}
-}
+func unrefused(call synth.Call) script { return inTurn(rpc, calls(call), rpc) }
 
 func refused(call synth.Call, by synth.Reply) script {
 	return func(c *conn) {
 		rpc(c)
 		call.XID = 77
 		c.Client.Call(call)
-		c.Server.Reply(by)
-		c.Client.Ack()
+		answer(c.Server, by)
 		rpc(c)
 	}
 }
 
-// refusal returns an RDMA_ERROR whose header repeats the rejected version 3, and that gives the
-// supported versions.
-func refusal(low, high uint32) synth.Reply {
-	return synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: low, High: high}
+// errVers returns an RDMA_ERROR whose header repeats the rejected version, and that gives the supported ones. errChunk
+// returns one whose code says nothing about versions.
+func errVers(vers, low, high uint32) synth.Reply {
+	by := synth.ErrVers(low, high)
+	by.Vers = vers
+	return by
 }
+
+func errChunk(vers uint32) synth.Reply {
+	return synth.Reply{Vers: vers, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}
+}
+
+var (
+	version3 = synth.Call{Vers: 3}
+	otherXID = synth.Call{XID: 0x70, RPCXID: 0x71}
+)
+
+// padRefused is a Call of version 1 that the server refuses, as if it used only version 2.
+func padRefused(c *conn) { exchange(c, synth.Call{XID: 77, Proc: rpcrdma.MsgP}, synth.ErrVers(2, 2)) }
 
 // refusesUsed lets the server answer a Call of version 2, and then refuse a Call.
 func refusesUsed(call synth.Call, by synth.Reply) script {
-	return func(c *conn) {
-		c.RPC(synth.Call{Vers: 2}, synth.NullReply())
-		refused(call, by)(c)
-	}
+	return inTurn(does(synth.Call{Vers: 2}, synth.NullReply()), refused(call, by))
 }
 
 // unknownVersionBack returns a function in which the server sends a Call of version 3, and
 // the client rejects it with an ERR_VERS that lists the versions 1 to high.
 func unknownVersionBack(high uint32) script {
 	return func(c *conn) {
-		session(c, synth.ConnBackChannel)
+		backchannel(c)
 		call := synth.CBNull()
 		call.XID, call.Vers = 0x99, 3
-		c.Server.Call(call)
-		c.Client.Ack()
-		by := refusal(1, high)
+		send(c.Server, call)
+		by := errVers(3, 1, high)
 		by.XID = call.XID
-		c.Client.Reply(by)
-		c.Server.Ack()
+		answer(c.Client, by)
 	}
 }
 
@@ -67,8 +68,7 @@ func rejectsReply(reply, by synth.Reply) script {
 		rpc(c)
 		exchange(c, synth.Call{XID: 77}, reply)
 		by.XID = 77
-		c.Client.Reply(by)
-		c.Server.Ack()
+		answer(c.Client, by)
 		rpc(c)
 	}
 }
@@ -77,21 +77,29 @@ func rejectsReply(reply, by synth.Reply) script {
 // answers with by, or not at all if by has no procedure.
 func backInstead(proc rpcrdma.Proc, by synth.Reply) script {
 	return func(c *conn) {
-		session(c, synth.ConnBackChannel)
+		backchannel(c)
 		call := synth.CBNull()
 		call.XID, call.Proc, by.XID = 0x99, proc, 0x99
 		if proc > rpcrdma.Error { // synth has no layout for it
 			call.Tail = call.Message().Inline()
 		}
-		c.Server.Call(call)
-		c.Client.Ack()
+		send(c.Server, call)
 		if by.Proc != 0 {
-			c.Client.Reply(by)
-			c.Server.Ack()
+			answer(c.Client, by)
 		}
 		c.Wire.Advance(2 * time.Second)
 		rpc(c)
 	}
+}
+
+// unasked is a Reply that answers no Call, answersAgain a second one to the Call with XID 5, and clientRefuses an RDMA_ERROR
+// of the client about its own Call with XID 9.
+func unasked(c *conn) { c.Server.Reply(synth.Reply{XID: 0x999}) }
+
+func answersAgain(c *conn) { c.Server.Reply(synth.Reply{XID: 5}) }
+
+func clientRefuses(c *conn) {
+	c.Client.Reply(synth.Reply{XID: 9, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk})
 }
 
 var answers = []Case{
@@ -100,26 +108,20 @@ var answers = []Case{
 		func(c *conn) {
 			rpc(c)
 			c.Client.Call(synth.Call{XID: 0x70, Vers: 3})
-			c.Server.Reply(refusal(1, 1).To(synth.Call{XID: 0x70}))
-			c.Client.Ack()
+			answer(c.Server, errVers(3, 1, 1).To(synth.Call{XID: 0x70}))
 		},
 		probes(3, 1)).as("error"),
-	neither("rdma-error", "a version, and the fallback", refused(synth.Call{Vers: 3}, refusal(1, 1)), rpc).as("note"),
+	neither("rdma-error", "a version, and the fallback", refused(version3, errVers(3, 1, 1)), rpc).as("note"),
 	neither("rdma-error", "a version although the sender was told", probes(3, 3, 1), probes(3, 1)).as("error"),
-	neither("rdma-error", "a version that is listed", refused(synth.Call{Vers: 3}, refusal(1, 3)), probes(3, 1)).as("error"),
+	neither("rdma-error", "a version that is listed", refused(version3, errVers(3, 1, 3)), probes(3, 1)).as("error"),
 	neither("rdma-error", "from a requester, about a Reply",
-		func(c *conn) {
-			c.RPC(synth.Call{XID: 9}, synth.NullReply())
-			r := synth.ErrChunk()
-			r.XID = 9
-			c.Client.Reply(r)
-		},
+		inTurn(does(synth.Call{XID: 9}, synth.NullReply()), clientRefuses),
 		rpc),
 
-	server("error-not-answered", "another version", unrefused(synth.Call{Vers: 3}), refused(synth.Call{Vers: 3}, refusal(1, 1))),
+	server("error-not-answered", "another version", unrefused(version3), refused(version3, errVers(3, 1, 1))),
 	server("error-not-answered", "version 0",
 		unrefused(synth.Call{Vers: synth.Zero}),
-		refused(synth.Call{Vers: synth.Zero}, synth.Reply{Vers: synth.Zero, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 1})),
+		refused(synth.Call{Vers: synth.Zero}, errVers(synth.Zero, 1, 1))),
 	server("error-not-answered", "version 0, answered with a Reply", refused(synth.Call{Vers: synth.Zero}, synth.Reply{Vers: 1}), rpc),
 	server("error-not-answered", "an RDMA_NOMSG without chunks",
 		unrefused(synth.Call{Proc: rpcrdma.NoMsg}), refused(synth.Call{Proc: rpcrdma.NoMsg}, synth.ErrChunk())),
@@ -128,33 +130,15 @@ var answers = []Case{
 		func(c *conn) { rpc(c); c.Client.Send(read().Bytes()[:40]); c.Server.Ack(); rpc(c) },
 		refused(synth.Call{Proc: 99}, synth.ErrChunk())),
 	server("error-not-answered", "while the client waits",
-		func(c *conn) {
-			rpc(c)
-			c.Client.Call(synth.Call{Vers: 3})
-			c.Server.Ack()
-			c.Wire.Advance(3 * time.Second)
-			c.Disconnect(c.Client)
-		},
-		func(c *conn) { // the server may close the connection instead of answering
-			rpc(c)
-			c.Client.Call(synth.Call{Vers: 3})
-			c.Server.Ack()
-			c.Wire.Advance(3 * time.Second)
-			c.Disconnect(c.Server)
-		}),
-	server("error-not-answered", "answered with a Reply", refused(synth.Call{Vers: 3}, synth.Reply{}), rpc),
+		inTurn(rpc, calls(version3), after(3*time.Second), disconnects),
+		inTurn(rpc, calls(version3), after(3*time.Second), serverDisconnects)), // which it may do instead of answering
+	server("error-not-answered", "answered with a Reply", refused(version3, synth.Reply{}), rpc),
 	server("error-not-answered", "the XID of another RPC",
-		unrefused(synth.Call{XID: 0x70, RPCXID: 0x71}), refused(synth.Call{RPCXID: 0x71}, synth.ErrChunk())),
+		unrefused(otherXID), refused(otherXID, synth.ErrChunk())),
 	server("error-not-answered", "the XID of another RPC, although the responder may go by rdma_xid",
-		unrefused(synth.Call{XID: 0x70, RPCXID: 0x71}), refused(synth.Call{RPCXID: 0x71}, synth.Reply{})),
+		unrefused(otherXID), refused(otherXID, synth.Reply{})),
 	server("error-not-answered", "the XID of another RPC, and the connection is closed",
-		unrefused(synth.Call{XID: 0x70, RPCXID: 0x71}),
-		func(c *conn) {
-			rpc(c)
-			c.Client.Call(synth.Call{XID: 0x70, RPCXID: 0x71})
-			c.Server.Ack()
-			c.Disconnect(c.Server)
-		}),
+		unrefused(otherXID), inTurn(rpc, calls(otherXID), serverDisconnects)),
 	server("error-not-answered", "a version that both sides use", versionThree(1), versionThree(3)),
 	server("error-not-answered", "an RDMA_MSGP",
 		unrefused(synth.Call{Proc: rpcrdma.MsgP}), refused(synth.Call{Proc: rpcrdma.MsgP}, synth.ErrChunk())).as("warning"),
@@ -163,212 +147,166 @@ var answers = []Case{
 	client("error-not-answered", "an RDMA_MSGP of the server",
 		backInstead(rpcrdma.MsgP, synth.Reply{}), backInstead(rpcrdma.MsgP, synth.ErrChunk())).as("warning"),
 	server("reply-without-call", "an RDMA_DONE of the server is no Reply",
-		func(c *conn) { rpc(c); c.Server.Reply(synth.Reply{XID: 0x999}) },
+		inTurn(rpc, unasked),
 		func(c *conn) { rpc(c); c.Server.Reply(synth.Reply{XID: 0x999, Proc: rpcrdma.Done}) }),
 	server("reply-without-call", "an unknown procedure of the server is no Reply",
-		func(c *conn) { rpc(c); c.Server.Reply(synth.Reply{XID: 0x999}) }, backInstead(99, synth.Reply{})),
+		inTurn(rpc, unasked), backInstead(99, synth.Reply{})),
 	server("error-not-answered", "an RDMA_DONE",
 		unrefused(synth.Call{XID: 1, Proc: rpcrdma.Done}), refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())).as("warning"),
 	server("error-wrong-code", "ERR_CHUNK for a version",
-		refused(synth.Call{Vers: 3}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}),
-		refused(synth.Call{Vers: 3}, refusal(1, 2))),
+		refused(version3, errChunk(3)),
+		refused(version3, errVers(3, 1, 2))),
 	server("error-wrong-code", "ERR_CHUNK for a version that the server does not use",
-		refused(synth.Call{Vers: 2, Proc: 9}, synth.Reply{Vers: 2, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}),
-		refusesUsed(synth.Call{Vers: 2, Proc: 9}, synth.Reply{Vers: 2, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk})),
+		refused(synth.Call{Vers: 2, Proc: 9}, errChunk(2)),
+		refusesUsed(synth.Call{Vers: 2, Proc: 9}, errChunk(2))),
 	server("error-wrong-code", "ERR_VERS for a version that the server uses",
-		refusesUsed(synth.Call{Vers: 2}, synth.Reply{Vers: 2, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 1}),
-		refused(synth.Call{Vers: 2}, synth.Reply{Vers: 2, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 1})),
+		refusesUsed(synth.Call{Vers: 2}, errVers(2, 1, 1)),
+		refused(synth.Call{Vers: 2}, errVers(2, 1, 1))),
 	server("error-wrong-code", "a range without version 2, which the server uses",
-		refusesUsed(synth.Call{Vers: 3}, refusal(1, 1)), refusesUsed(synth.Call{Vers: 3}, refusal(1, 2))),
+		refusesUsed(version3, errVers(3, 1, 1)), refusesUsed(version3, errVers(3, 1, 2))),
 	server("error-wrong-code", "a range without version 2, which the server uses later",
-		func(c *conn) {
-			refused(synth.Call{Vers: 3}, refusal(1, 1))(c)
-			c.RPC(synth.Call{Vers: 2}, synth.NullReply())
-		},
-		func(c *conn) {
-			refused(synth.Call{Vers: 3}, refusal(1, 2))(c)
-			c.RPC(synth.Call{Vers: 2}, synth.NullReply())
-		}),
+		inTurn(refused(version3, errVers(3, 1, 1)), does(synth.Call{Vers: 2}, synth.NullReply())),
+		inTurn(refused(version3, errVers(3, 1, 2)), does(synth.Call{Vers: 2}, synth.NullReply()))),
 	server("error-wrong-code", "ERR_VERS for a chunk",
 		refused(synth.Call{Proc: 99}, synth.ErrVers(1, 1)), refused(synth.Call{Proc: 99}, synth.ErrChunk())),
 	server("error-wrong-code", "a range with the refused version",
-		refused(synth.Call{Vers: 3}, refusal(1, 4)), refused(synth.Call{Vers: 3}, refusal(1, 2))),
+		refused(version3, errVers(3, 1, 4)), refused(version3, errVers(3, 1, 2))),
 	server("error-wrong-code", "a range without the version that the server uses",
-		refused(synth.Call{Vers: 3}, refusal(4, 9)), refused(synth.Call{Vers: 3}, refusal(1, 1))),
+		refused(version3, errVers(3, 4, 9)), refused(version3, errVers(3, 1, 1))),
 	server("error-wrong-code", "a range of version 0 only",
-		refused(synth.Call{Vers: 3}, refusal(0, 0)), refused(synth.Call{Vers: 3}, refusal(1, 1))),
+		refused(version3, errVers(3, 0, 0)), refused(version3, errVers(3, 1, 1))),
 	server("error-wrong-code", "a range without the version that the server uses later",
-		func(c *conn) {
-			exchange(c, synth.Call{XID: 77, Proc: rpcrdma.MsgP}, synth.ErrVers(2, 2))
-			rpc(c)
-		},
-		func(c *conn) {
-			exchange(c, synth.Call{XID: 77, Proc: rpcrdma.MsgP}, synth.ErrVers(2, 2))
-			disconnects(c)
-		}),
+		inTurn(padRefused, rpc), inTurn(padRefused, disconnects)),
 	client("error-wrong-code", "ERR_CHUNK for the version of a Reply",
-		rejectsReply(synth.Reply{Vers: 5}, synth.Reply{Vers: 5, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}),
-		rejectsReply(synth.Reply{Vers: 5}, synth.Reply{Vers: 5, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 1})),
+		rejectsReply(synth.Reply{Vers: 5}, errChunk(5)),
+		rejectsReply(synth.Reply{Vers: 5}, errVers(5, 1, 1))),
 	client("error-wrong-code", "ERR_VERS for a Reply of version 1",
 		rejectsReply(synth.Reply{Proc: 99}, synth.ErrVers(2, 2)), rejectsReply(synth.Reply{Proc: 99}, synth.ErrChunk())),
 	client("error-wrong-version", "1 for a Reply of version 5",
 		rejectsReply(synth.Reply{Vers: 5}, synth.ErrVers(1, 1)),
-		rejectsReply(synth.Reply{Vers: 5}, synth.Reply{Vers: 5, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: 1})),
+		rejectsReply(synth.Reply{Vers: 5}, errVers(5, 1, 1))),
 	server("error-wrong-version", "3 for a Call with an unknown procedure",
-		refused(synth.Call{Proc: 99}, synth.Reply{Vers: 3, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}),
+		refused(synth.Call{Proc: 99}, errChunk(3)),
 		refused(synth.Call{Proc: 99}, synth.ErrChunk())),
 	server("error-unknown-xid", "an unknown XID, while a Call has to be rejected",
 		refused(synth.Call{Proc: 99}, synth.Reply{XID: 78, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}),
 		refused(synth.Call{Proc: 99}, synth.ErrChunk())),
 	server("error-wrong-code", "low above high",
-		refused(synth.Call{Vers: 3}, refusal(2, 1)), refused(synth.Call{Vers: 3}, refusal(1, 1))),
+		refused(version3, errVers(3, 2, 1)), refused(version3, errVers(3, 1, 1))),
 	server("error-wrong-version", "1 for 3",
-		refused(synth.Call{Vers: 3}, synth.ErrVers(1, 1)), refused(synth.Call{Vers: 3}, refusal(1, 1))),
+		refused(version3, synth.ErrVers(1, 1)), refused(version3, errVers(3, 1, 1))),
 	server("error-unknown-xid", "an unknown XID",
 		func(c *conn) { rpc(c); r := synth.ErrChunk(); r.XID = 0x999; c.Server.Reply(r) },
 		refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())),
 	client("error-answered", "back and forth",
-		func(c *conn) {
-			c.RPC(synth.Call{XID: 9}, synth.ErrChunk())
-			r := synth.ErrChunk()
-			r.XID = 9
-			c.Client.Reply(r)
-		},
+		inTurn(does(synth.Call{XID: 9}, synth.ErrChunk()), clientRefuses),
 		does(synth.Null(), synth.ErrChunk())),
 	server("call-not-answered", "31 s",
-		func(c *conn) {
-			rpc(c)
-			c.Client.Call(synth.Call{XID: 500})
-			c.Server.Ack()
-			c.Wire.Advance(31 * time.Second)
-			rpc(c)
-		},
-		func(c *conn) {
-			rpc(c)
-			c.Client.Call(synth.Call{XID: 500})
-			c.Server.Ack()
-			c.Wire.Advance(29 * time.Second)
-			rpc(c)
-		}),
+		inTurn(rpc, calls(synth.Call{XID: 500}), after(31*time.Second), rpc),
+		inTurn(rpc, calls(synth.Call{XID: 500}), after(29*time.Second), rpc)),
 	neither("call-not-answered", "31 s, RPCSEC_GSS",
-		func(c *conn) {
-			rpc(c)
-			c.Client.Call(synth.Call{XID: 500, Cred: synth.GSS(1, 1)})
-			c.Server.Ack()
-			c.Wire.Advance(31 * time.Second)
-			rpc(c)
-		},
-		rpc), // the server may have discarded it
-	neither("rpc-rejected", "with a chunk", does(write(), synth.Reply{Accept: 4}), does(write(), writeReply())),
+		inTurn(rpc, calls(synth.Call{XID: 500, Cred: synth.GSS(1, 1)}), after(31*time.Second), rpc), rpc), // the server may have discarded it
+	neither("rpc-rejected", "with a chunk", does(write(), synth.Reply{Accept: 4}), writes),
 	neither("rpc-rejected", "an unknown program",
 		does(synth.Getattr3(), synth.Reply{Accept: 1}), does(synth.Null(), synth.Reply{Accept: 1})), // a NULL Call asks for that
 	// A NULL Call whose procedure was not captured asks for that, too.
 	neither("rpc-rejected", "an unknown version, in a truncated capture",
-		does(synth.Getattr3(), synth.Reply{Accept: 2, Results: synth.XDR{}.Word(2, 4)}),
+		does(synth.Getattr3(), mismatch(2, 4)),
 		func(c *conn) {
-			for _, f := range c.RPC(synth.Null(), synth.Reply{Accept: 2, Results: synth.XDR{}.Word(2, 4)})[:1] {
+			for _, f := range c.RPC(synth.Null(), mismatch(2, 4))[:1] {
 				f.Truncate(14 + 20 + 8 + 12 + 28 + 20)
 			}
 		}).on(RoCE),
 	neither("rpc-rejected", "an unknown version",
-		does(synth.Getattr3(), synth.Reply{Accept: 2, Results: synth.XDR{}.Word(2, 4)}),
-		does(synth.Null(), synth.Reply{Accept: 2, Results: synth.XDR{}.Word(2, 4)})),
-	server("rpc-rejected", "GARBAGE_ARGS in a Long Reply", does(listing, synth.Reply{Accept: 4}.Long()), does(listing, listingReply)),
+		does(synth.Getattr3(), mismatch(2, 4)),
+		does(synth.Null(), mismatch(2, 4))),
+	server("rpc-rejected", "GARBAGE_ARGS in a Long Reply", does(listing, synth.Reply{Accept: 4}.Long()), lists),
 	neither("rpc-rejected", "denied", does(synth.Null(), synth.Reply{Deny: []uint32{1, 1}}), rpc),
-	server("reply-without-call", "an unknown XID", func(c *conn) { rpc(c); c.Server.Reply(synth.Reply{XID: 0x999}) }, rpc),
+	server("reply-without-call", "an unknown XID", inTurn(rpc, unasked), rpc),
 	server("reply-without-call", "a second Reply",
-		func(c *conn) {
-			c.RPC(synth.Call{XID: 5}, synth.NullReply())
-			c.Server.Reply(synth.Reply{XID: 5})
-		},
+		inTurn(does(synth.Call{XID: 5}, synth.NullReply()), answersAgain),
 		func(c *conn) { // the connection ended before the Reply
 			rpc(c)
 			c.Client.Call(synth.Call{XID: 5})
 			c.Disconnect(c.Client)
 		}),
 	server("reply-without-call", "an RDMA_ERROR that cannot be decoded does not end the RPC",
-		func(c *conn) {
-			c.RPC(synth.Call{XID: 5}, synth.ErrChunk())
-			c.Server.Reply(synth.Reply{XID: 5})
-		},
+		inTurn(does(synth.Call{XID: 5}, synth.ErrChunk()), answersAgain),
 		func(c *conn) {
 			c.Client.Call(synth.Call{XID: 5})
-			c.Server.Reply(synth.Reply{XID: 5, Proc: rpcrdma.Error, Err: 7})
-			c.Client.Ack()
-			c.Server.Reply(synth.Reply{XID: 5})
-			c.Client.Ack()
+			answer(c.Server, synth.Reply{XID: 5, Proc: rpcrdma.Error, Err: 7})
+			answer(c.Server, synth.Reply{XID: 5})
 		}),
 	server("reply-without-call", "a Call of the server of an unknown version is no Reply",
-		func(c *conn) { session(c, synth.ConnBackChannel); c.Server.Reply(synth.Reply{XID: 0x999}) }, unknownVersionBack(1)),
+		inTurn(backchannel, unasked), unknownVersionBack(1)),
 	server("reply-without-call", "a message that is too short for its lists may be no Reply",
-		func(c *conn) { session(c, synth.ConnBackChannel); c.Server.Reply(synth.Reply{XID: 0x999}) },
-		func(c *conn) { session(c, synth.ConnBackChannel); c.Server.Send(header()[:16]) }),
+		inTurn(backchannel, unasked),
+		func(c *conn) { backchannel(c); c.Server.Send(header()[:16]) }),
 	client("error-wrong-code", "a range with the rejected version of the server's Call", unknownVersionBack(4), unknownVersionBack(1)),
 	server("reply-without-call", "after a callback that was retransmitted",
-		func(c *conn) { calledBackAgain(c); c.Server.Reply(synth.Reply{XID: 0x999}) }, calledBackAgain),
+		inTurn(calledBackAgain, unasked), calledBackAgain),
 	client("credit-limit-exceeded", "after a callback that was retransmitted",
-		func(c *conn) { calledBackAgain(c); many(c, 10, 8) }, func(c *conn) { calledBackAgain(c); many(c, 8, 8) }),
+		inTurn(calledBackAgain, many(10, 8)), inTurn(calledBackAgain, many(8, 8))),
 	client("xid-in-use", "twice at once",
 		func(c *conn) {
-			granted(c, 32, 32)
+			granted(32, 32)(c)
 			c.Client.Call(synth.Call{XID: 5})
-			c.Client.Call(synth.Call{XID: 5})
-			c.Server.Ack()
+			send(c.Client, synth.Call{XID: 5})
 		},
-		func(c *conn) {
-			c.RPC(synth.Call{XID: 5}, synth.NullReply())
-			c.RPC(synth.Call{XID: 5}, synth.NullReply())
-		}),
+		inTurn(does(synth.Call{XID: 5}, synth.NullReply()), does(synth.Call{XID: 5}, synth.NullReply()))),
 }
 
 // calledBackAgain lets the server call the client, send the same Call again after a minute, and get a
 // Reply to each.
 func calledBackAgain(c *conn) {
-	session(c, synth.ConnBackChannel)
+	backchannel(c)
 	call, reply := recall, recallReply
 	call.XID, reply.XID = 0x99, 0x99
-	c.Server.Call(call)
-	c.Client.Ack()
+	send(c.Server, call)
 	c.Wire.Advance(time.Minute)
-	c.Server.Call(call)
-	c.Client.Ack()
-	c.Client.Reply(reply)
-	c.Server.Ack()
-	c.Client.Reply(reply)
-	c.Server.Ack()
+	send(c.Server, call)
+	answer(c.Client, reply)
+	answer(c.Client, reply)
 	rpc(c)
 }
 
+// backchannel creates a session whose Calls the server may send.
+func backchannel(c *conn) { session(synth.ConnBackChannel)(c) }
+
 // session creates a session on a connection, with the flags that the server grants.
-func session(c *conn, flags uint32) {
-	c.RPC(synth.Compound(synth.OpCreateSession(synth.ConnBackChannel)), synth.CompoundReply(synth.ResCreateSession(flags)))
+func session(flags uint32) script {
+	return does(synth.Compound(synth.OpCreateSession(synth.ConnBackChannel)), synth.CompoundReply(synth.ResCreateSession(flags)))
 }
 
 // back sends a healthy session, and then an exchange that the server starts.
 func back(call synth.Call, reply synth.Reply) script {
-	return func(c *conn) {
-		session(c, synth.ConnBackChannel)
-		c.Server.RPC(call, reply)
-	}
+	return inTurn(backchannel, doesBack(call, reply))
 }
+
+// doesBack returns a script that sends an exchange that the server starts.
+func doesBack(call synth.Call, reply synth.Reply) script {
+	return func(c *conn) { c.Server.RPC(call, reply) }
+}
+
+var (
+	called     = back(synth.CBNull(), synth.NullReply())
+	calledBare = doesBack(synth.CBNull(), synth.NullReply())
+)
 
 // backWithout returns a function in which the server sends a Call with chunks, and the Reply has none, as it must not.
 func backWithout(call synth.Call) script {
 	return func(c *conn) {
-		session(c, synth.ConnBackChannel)
-		c.Server.Call(call)
-		c.Client.Ack()
-		c.Client.Reply(recallReply)
-		c.Server.Ack()
+		backchannel(c)
+		send(c.Server, call)
+		answer(c.Client, recallReply)
 	}
 }
 
 var (
 	recall      = synth.CBCompound(synth.OpCBSequence(1), synth.OpCBRecall())
 	recallReply = synth.CompoundReply(synth.ResCBSequence(1), synth.ResCBRecall())
-)
+	recalled    = back(recall, recallReply)
 
-var (
 	destroy      = synth.Compound(synth.OpDestroySession())
 	destroyReply = synth.CompoundReply(synth.ResDestroySession())
 )
@@ -376,7 +314,7 @@ var (
 // destroyed returns a function in which the client destroys its session, in a COMPOUND with other operations before, and the server sends a Call.
 func destroyed(call synth.Call, before ...synth.XDR) script {
 	return func(c *conn) {
-		session(c, synth.ConnBackChannel)
+		backchannel(c)
 		results := []synth.XDR{synth.ResDestroySession()}
 		if len(before) > 0 {
 			results = []synth.XDR{synth.ResSequence(1), synth.ResDestroySession()}
@@ -387,11 +325,7 @@ func destroyed(call synth.Call, before ...synth.XDR) script {
 }
 
 // busySession refuses to destroy a session that has callbacks in flight (NFS4ERR_BACK_CHAN_BUSY), and sends another.
-func busySession(c *conn) {
-	session(c, synth.ConnBackChannel)
-	c.RPC(destroy, synth.CompoundFailed(10057, synth.ResFailed(44, 10057)))
-	c.Server.RPC(recall, recallReply)
-}
+var busySession = inTurn(backchannel, does(destroy, synth.CompoundFailed(10057, synth.ResFailed(44, 10057))), doesBack(recall, recallReply))
 
 // version2Call returns a Call of the version that the remote invalidation draft defines.
 func version2Call(call synth.Call) synth.Call {
@@ -400,94 +334,72 @@ func version2Call(call synth.Call) synth.Call {
 }
 
 var backward = []Case{
-	server("backward-with-chunks", "a Call", back(recall.Offer(mem), recallReply), back(recall, recallReply)),
+	server("backward-with-chunks", "a Call", back(recall.Offer(mem), recallReply), recalled),
 	client("backward-with-chunks", "a Reply",
 		func(c *conn) {
-			session(c, synth.ConnBackChannel)
+			backchannel(c)
 			c.Server.Call(recall)
 			r := recallReply
 			r.ReplyChunk = synth.Chunk(mem)
 			c.Client.Reply(r)
 		},
-		back(recall, recallReply)),
+		recalled),
 	server("backward-with-chunks", "a Call, but of version 1",
 		back(recall.Offer(mem), recallReply), back(version2Call(recall.Offer(mem)), recallReply)),
 	server("backward-not-msg", "a Long Call, but of version 1",
 		back(recall.Long(0xa1), recallReply), back(version2Call(recall.Long(0xa1)), recallReply)),
-	server("backward-not-msg", "a Long Call", back(recall.Long(0xa1), recallReply), back(recall, recallReply)),
-	client("backward-not-msg", "a Long Reply", back(recall.OfferReply(mem), recallReply.Long()), back(recall, recallReply)),
-	server("backward-unexpected", "on a bare connection",
-		func(c *conn) { rpc(c); c.Server.RPC(synth.CBNull(), synth.NullReply()) }, back(synth.CBNull(), synth.NullReply())),
+	server("backward-not-msg", "a Long Call", back(recall.Long(0xa1), recallReply), recalled),
+	client("backward-not-msg", "a Long Reply", back(recall.OfferReply(mem), recallReply.Long()), recalled),
+	server("backward-unexpected", "on a bare connection", inTurn(rpc, calledBare), called),
 	server("backward-unexpected", "next to another program",
-		func(c *conn) {
-			c.RPC(synth.Getattr3(), synth.Getattr3Reply())
-			c.Server.RPC(synth.CBNull(), synth.NullReply())
-		},
-		func(c *conn) {
-			c.RPC(opened(0x20001234, 1, 1, synth.XDR{}), synth.NullReply())
-			c.Server.RPC(synth.CBNull(), synth.NullReply())
-		}),
+		inTurn(does(synth.Getattr3(), synth.Getattr3Reply()), calledBare),
+		inTurn(does(opened(0x20001234, 1, 1, synth.XDR{}), synth.NullReply()), calledBare)),
 	server("backward-unexpected", "of the callback program",
-		func(c *conn) { rpc(c); c.Server.RPC(synth.CBNull(), synth.NullReply()) },
-		func(c *conn) {
-			rpc(c)
-			c.Server.RPC(opened(0x20001235, 1, 0, synth.XDR{}), synth.NullReply())
-		}),
+		inTurn(rpc, calledBare), inTurn(rpc, doesBack(opened(0x20001235, 1, 0, synth.XDR{}), synth.NullReply()))),
 	server("backward-unexpected", "the server granted no backchannel",
-		func(c *conn) { session(c, 0); c.Server.RPC(synth.CBNull(), synth.NullReply()) },
-		func(c *conn) {
-			c.RPC(synth.Compound(synth.OpBindConn(3)), synth.CompoundReply(synth.ResBindConn(3)))
-			c.Server.RPC(synth.CBNull(), synth.NullReply())
-		}),
-	server("backward-unexpected", "of a session that was destroyed", destroyed(recall), back(recall, recallReply)),
+		inTurn(session(0), calledBare), inTurn(does(synth.Compound(synth.OpBindConn(3)), bound(3)), calledBare)),
+	server("backward-unexpected", "of a session that was destroyed", destroyed(recall), recalled),
 	server("backward-unexpected", "of a session that was destroyed, in a COMPOUND of it",
 		destroyed(recall, synth.OpSequence(1)), destroyed(synth.CBNull(), synth.OpSequence(1))),
 	server("backward-unexpected", "of a session that was destroyed, and no other", destroyed(recall), busySession),
 	server("backward-unexpected", "after DESTROY_SESSION was answered",
 		destroyed(recall),
 		func(c *conn) { // the session is destroyed when its Reply is sent
-			session(c, synth.ConnBackChannel)
+			backchannel(c)
 			c.Client.Call(destroy)
 			c.Server.RPC(recall, recallReply)
-			c.Server.Reply(destroyReply.To(destroy))
-			c.Client.Ack()
+			answer(c.Server, destroyReply.To(destroy))
 		}),
 	server("backward-unexpected", "of a session that was destroyed and not created again",
 		destroyed(recall),
-		func(c *conn) {
-			session(c, synth.ConnBackChannel)
-			c.RPC(destroy, destroyReply)
-			session(c, synth.ConnBackChannel)
-			c.Server.RPC(recall, recallReply)
-		}),
-	client("short-message-dropped", "four words", shortBack(12, rpc), shortBack(12, disconnects)),
-	client("short-message-dropped", "no RPC message", shortBack(28, rpc), shortBack(28, disconnects)),
+		inTurn(backchannel, does(destroy, destroyReply), recalled)),
+	client("short-message-dropped", "four words", inTurn(shortBack(12), rpc), inTurn(shortBack(12), disconnects)),
+	client("short-message-dropped", "no RPC message", inTurn(shortBack(28), rpc), inTurn(shortBack(28), disconnects)),
 	client("short-message-dropped", "half of the RPC message",
-		shortBack(60, waits(2*time.Second)), shortBack(60, waits(time.Millisecond))),
-	client("short-message-dropped", "no byte at all", shortBack(0, func(c *conn) { rpc(c); rpc(c) }), shortBack(68, rpc)),
-	server("short-message-dropped", "a Reply", shortReply(rpc), shortReply(func(c *conn) { c.Disconnect(c.Server) })),
+		inTurn(shortBack(60), after(2*time.Second), serverDisconnects), inTurn(shortBack(60), after(time.Millisecond), serverDisconnects)),
+	client("short-message-dropped", "no byte at all", inTurn(shortBack(0), rpc, rpc), inTurn(shortBack(68), rpc)),
+	server("short-message-dropped", "a Reply", inTurn(shortReply, rpc), inTurn(shortReply, serverDisconnects)),
 	server("backward-unexpected", "a BIND_CONN_TO_SESSION for the fore channel",
-		func(c *conn) { bound(c, 1, synth.CompoundReply(synth.ResBindConn(1))) },
-		func(c *conn) { bound(c, 7, synth.CompoundReply(synth.ResBindConn(2))) }),
-	server("backward-unexpected", "a BIND_CONN_TO_SESSION that failed",
-		func(c *conn) { bound(c, 3, synth.CompoundFailed(10052, synth.ResFailed(41, 10052))) },
-		func(c *conn) { bound(c, 3, synth.CompoundReply(synth.ResBindConn(3))) }),
-	server("backward-unexpected", "during a second BIND_CONN_TO_SESSION",
-		boundTwice(synth.CompoundFailed(10052, synth.ResFailed(41, 10052))), boundTwice(synth.CompoundReply(synth.ResBindConn(3)))),
-	server("backward-unexpected", "during a CREATE_SESSION that grants no backchannel",
-		func(c *conn) { early(c, 0) }, func(c *conn) { early(c, synth.ConnBackChannel) }),
+		binds(1, bound(1)), binds(7, bound(2))),
+	server("backward-unexpected", "a BIND_CONN_TO_SESSION that failed", binds(3, unbound), binds(3, bound(3))),
+	server("backward-unexpected", "during a second BIND_CONN_TO_SESSION", bindsTwice(unbound), bindsTwice(bound(3))),
+	server("backward-unexpected", "during a CREATE_SESSION that grants no backchannel", early(0), early(synth.ConnBackChannel)),
 }
 
-// bound binds the connection to a session, and then the server calls the client.
-func bound(c *conn, direction uint32, reply synth.Reply) {
-	c.RPC(synth.Compound(synth.OpBindConn(direction)), reply)
-	c.Server.RPC(synth.CBNull(), synth.NullReply())
-	rpc(c)
+// bound returns the Reply to BIND_CONN_TO_SESSION with the direction that the server grants, and unbound is one that grants
+// none (NFS4ERR_BADSESSION).
+func bound(direction uint32) synth.Reply { return synth.CompoundReply(synth.ResBindConn(direction)) }
+
+var unbound = synth.CompoundFailed(10052, synth.ResFailed(41, 10052))
+
+// binds binds the connection to a session, and then the server calls the client.
+func binds(direction uint32, reply synth.Reply) script {
+	return inTurn(does(synth.Compound(synth.OpBindConn(direction)), reply), calledBare, rpc)
 }
 
-// boundTwice binds the connection to two sessions at once. The server refuses the first, and answers the
+// bindsTwice binds the connection to two sessions at once. The server refuses the first, and answers the
 // second after it has called the client.
-func boundTwice(second synth.Reply) script {
+func bindsTwice(second synth.Reply) script {
 	return func(c *conn) {
 		rpc(c)
 		for xid := uint32(70); xid < 72; xid++ {
@@ -496,67 +408,48 @@ func boundTwice(second synth.Reply) script {
 			c.Client.Call(call)
 		}
 		c.Server.Ack()
-		refused := synth.CompoundFailed(10052, synth.ResFailed(41, 10052))
+		refused := unbound
 		refused.XID, second.XID = 70, 71
-		c.Server.Reply(refused)
-		c.Client.Ack()
+		answer(c.Server, refused)
 		c.Server.RPC(synth.Call{XID: 0x99, Program: recall.Program, Version: 1}, synth.NullReply())
-		c.Server.Reply(second)
-		c.Client.Ack()
+		answer(c.Server, second)
 		rpc(c)
 	}
 }
 
 // shortBack returns a function in which the server sends the first n bytes of a Call after it was
-// granted a backchannel, and the client does something after it has acknowledged them.
-func shortBack(n int, after script) script {
+// granted a backchannel.
+func shortBack(n int) script {
 	return func(c *conn) {
-		session(c, synth.ConnBackChannel)
+		backchannel(c)
 		call := synth.CBNull()
 		call.XID = 0x99
 		c.Server.Send(call.Bytes()[:n])
 		c.Client.Ack()
-		after(c)
 	}
 }
 
-// shortReply returns a function in which the client sends only a part of its Reply to a Call of the
-// server, and another thing happens after that.
-func shortReply(after script) script {
-	return func(c *conn) {
-		session(c, synth.ConnBackChannel)
-		call, reply := synth.CBNull(), synth.NullReply()
-		call.XID, reply.XID = 0x99, 0x99
-		c.Server.Call(call)
-		c.Client.Ack()
-		c.Client.Send(reply.Bytes()[:40])
-		c.Server.Ack()
-		after(c)
-	}
-}
-
-func disconnects(c *conn) { c.Disconnect(c.Client) }
-
-// waits lets the server disconnect, after a while.
-func waits(d time.Duration) script {
-	return func(c *conn) {
-		c.Wire.Advance(d)
-		c.Disconnect(c.Server)
-	}
+// shortReply sends only a part of the client's Reply to a Call of the server.
+func shortReply(c *conn) {
+	backchannel(c)
+	call := synth.CBNull()
+	call.XID = 0x99
+	send(c.Server, call)
+	c.Client.Send(synth.Reply{XID: 0x99}.Bytes()[:40])
+	c.Server.Ack()
 }
 
 // early sends a Call of the server before its Reply to CREATE_SESSION.
-func early(c *conn, flags uint32) {
-	call := synth.Compound(synth.OpCreateSession(synth.ConnBackChannel))
-	call.XID = 70
-	c.Client.Call(call)
-	back := synth.CBNull()
-	back.XID = 71
-	c.Server.RPC(back, synth.NullReply())
-	reply := synth.CompoundReply(synth.ResCreateSession(flags))
-	reply.XID = 70
-	c.Server.Reply(reply)
-	c.Client.Ack()
+func early(flags uint32) script {
+	return func(c *conn) {
+		call := synth.Compound(synth.OpCreateSession(synth.ConnBackChannel))
+		call.XID = 70
+		c.Client.Call(call)
+		back := synth.CBNull()
+		back.XID = 71
+		c.Server.RPC(back, synth.NullReply())
+		answer(c.Server, synth.CompoundReply(synth.ResCreateSession(flags)).To(call))
+	}
 }
 
 // draft returns a READ of version 2 with an rdma_inv_handle.
@@ -568,9 +461,7 @@ func draft(handle uint32) synth.Call {
 
 var version2 = []Case{
 	client("inv-handle-unknown", "an unknown handle", does(draft(0xb7), readReply()), does(draft(0xa1), readReply().Invalidating(0xa1))),
-	server("inv-handle-not-copied", "0",
-		whole(draft(0xa1), readReply().Invalidating(0xa1), func(r *synth.Reply) { r.InvHandle = 0 }),
-		does(draft(0xa1), readReply().Invalidating(0xa1))),
+	edits("inv-handle-not-copied", "0", draft(0xa1), readReply().Invalidating(0xa1), func(r *synth.Reply) { r.InvHandle = 0 }),
 	server("inv-handle-not-honored", "although the Call allows none",
 		does(draft(0), readReply().Invalidating(0xa1)), does(draft(0), readReply())),
 	server("inv-handle-not-honored", "another",

@@ -10,6 +10,7 @@ package cases
 import (
 	"bytes"
 	"slices"
+	"time"
 
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -128,36 +129,87 @@ func write() synth.Call { return synth.Write3(0, data(4096)).Reduce(0xa1) }
 
 func writeReply() synth.Reply { return synth.Write3Reply(4096) }
 
-// exchange sends a Call, its RDMA operations and the Reply as given, without [synth.Reply.To].
-func exchange(c *conn, call synth.Call, reply synth.Reply) {
-	c.Client.Call(call)
-	c.Server.Ack()
-	c.Server.Pull(call)
-	c.Server.Push(reply)
-	c.Server.Reply(reply)
-	c.Client.Ack()
+var (
+	listing      = synth.Readdir3(4096).OfferReply(mem)
+	listingReply = synth.Readdir3Reply("a", "b").Long()
+	long         = synth.Symlink3("name", "target").Long(0xa1)
+)
+
+// Healthy exchanges.
+var (
+	reads    = does(read(), readReply())
+	writes   = does(write(), writeReply())
+	lists    = does(listing, listingReply)
+	symlinks = does(long, synth.Symlink3Reply())
+)
+
+// send sends only a Call, and answer only a Reply. The peer acknowledges them.
+func send(by *synth.Side, call synth.Call) {
+	by.Call(call)
+	by.Peer.Ack()
 }
 
-// whole returns a function that sends a healthy exchange, except that edit changes the Reply.
+func answer(by *synth.Side, reply synth.Reply) {
+	by.Reply(reply)
+	by.Peer.Ack()
+}
+
+// fulfil sends the RDMA Writes of a Reply, and the Reply.
+func fulfil(c *conn, reply synth.Reply) {
+	c.Server.Push(reply)
+	answer(c.Server, reply)
+}
+
+// exchange sends a Call, its RDMA operations and the Reply as given, without [synth.Reply.To].
+func exchange(c *conn, call synth.Call, reply synth.Reply) {
+	send(c.Client, call)
+	c.Server.Pull(call)
+	fulfil(c, reply)
+}
+
+// does returns a script that sends a healthy exchange.
+func does(call synth.Call, reply synth.Reply) script {
+	return func(c *conn) { c.RPC(call, reply) }
+}
+
+// calls returns a script in which the client sends only a Call, and callsBack one in which the server does.
+func calls(call synth.Call) script { return func(c *conn) { send(c.Client, call) } }
+
+func callsBack(call synth.Call) script { return func(c *conn) { send(c.Server, call) } }
+
+// after returns a script in which time passes.
+func after(d time.Duration) script { return func(c *conn) { c.Wire.Advance(d) } }
+
+func disconnects(c *conn) { c.Disconnect(c.Client) }
+
+func serverDisconnects(c *conn) { c.Disconnect(c.Server) }
+
+// whole returns a script that sends a healthy exchange, except that edit changes the Reply.
 func whole(call synth.Call, reply synth.Reply, edit func(r *synth.Reply)) script {
 	return func(c *conn) {
-		call := call
-		call.XID = 77
+		call = numbered(call)
 		r := reply.To(call)
 		edit(&r)
 		exchange(c, call, r)
 	}
 }
 
-// calls returns a function that sends only a Call, which is acknowledged.
-func calls(call synth.Call) script {
-	return func(c *conn) {
-		c.Client.Call(call)
-		c.Server.Ack()
-	}
+// edits returns the row of a case in which the Reply of a healthy exchange is changed.
+func edits(rule, name string, call synth.Call, reply synth.Reply, edit func(r *synth.Reply)) Case {
+	return server(rule, name, whole(call, reply, edit), does(call, reply))
 }
 
-// does returns a function that sends a healthy exchange.
-func does(call synth.Call, reply synth.Reply) script {
-	return func(c *conn) { c.RPC(call, reply) }
+// numbered returns the Call with an XID, which the Reply to it repeats.
+func numbered(call synth.Call) synth.Call {
+	call.XID = 77
+	return call
+}
+
+// inTurn returns a script that consists of others.
+func inTurn(all ...script) script {
+	return func(c *conn) {
+		for _, play := range all {
+			play(c)
+		}
+	}
 }

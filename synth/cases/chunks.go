@@ -7,11 +7,6 @@ import (
 
 // Rules about chunks and memory (RFC 8166 s.3.4, s.4.3).
 
-var (
-	listing      = synth.Readdir3(4096).OfferReply(mem)
-	listingReply = synth.Readdir3Reply("a", "b").Long()
-)
-
 // at4 returns a segment of 4096 bytes of a handle that begins by bytes after another.
 func at4(s rpcrdma.Segment, by uint64) rpcrdma.Segment {
 	s.Offset += by
@@ -25,8 +20,7 @@ func overlapping(c *conn, by uint64) {
 	a.XID, b.XID = 71, 72
 	c.RPC(synth.Null(), synth.NullReply())
 	c.Client.Call(a)
-	c.Client.Call(b)
-	c.Server.Ack()
+	send(c.Client, b)
 	for _, call := range []synth.Call{a, b} {
 		r := readReply().To(call)
 		c.Server.Push(r)
@@ -39,15 +33,12 @@ func overlapping(c *conn, by uint64) {
 // the Reply, and then another RPC.
 func pulls(call synth.Call, reply synth.Reply, n int) script {
 	return func(c *conn) {
-		call := call
-		call.XID = 77
-		c.Client.Call(call)
-		c.Server.Ack()
+		call := numbered(call)
+		send(c.Client, call)
 		if n > 0 {
 			c.Server.Read(call.Reads[0].Handle, call.Reads[0].Offset, data(n))
 		}
-		c.Server.Reply(reply.To(call))
-		c.Client.Ack()
+		answer(c.Server, reply.To(call))
 		rpc(c)
 	}
 }
@@ -55,22 +46,18 @@ func pulls(call synth.Call, reply synth.Reply, n int) script {
 // atomic sends a READ. Before its Reply, the server does a FetchAdd on a handle.
 func atomic(handle uint32) script {
 	return func(c *conn) {
-		call := read()
-		call.XID = 77
-		c.Client.Call(call)
-		c.Server.Ack()
+		call := numbered(read())
+		send(c.Client, call)
 		c.Server.FetchAdd(handle, mem.Offset, 1, 0)
 		r := readReply().To(call)
-		c.Server.Push(r)
-		c.Server.Reply(r)
-		c.Client.Ack()
+		fulfil(c, r)
 		rpc(c)
 	}
 }
 
 var chunks = []Case{
 	server("rdma-outside-exposed-memory", "an unknown handle",
-		func(c *conn) { c.Client.Call(read()); c.Server.Write(0xb7, 0, data(100)) }, does(read(), readReply())),
+		func(c *conn) { c.Client.Call(read()); c.Server.Write(0xb7, 0, data(100)) }, reads),
 	server("rdma-outside-exposed-memory", "before its start",
 		func(c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset-8, data(8)) },
 		func(c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset+8, data(8)) }),
@@ -78,19 +65,17 @@ var chunks = []Case{
 		func(c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset+4000, data(200)) },
 		func(c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset+4000, data(96)) }),
 	server("rdma-outside-exposed-memory", "a Read beyond its end",
-		func(c *conn) { c.Client.Call(write()); c.Server.Read(0xa1, mem.Offset, data(5000)) }, does(write(), writeReply())),
+		func(c *conn) { c.Client.Call(write()); c.Server.Read(0xa1, mem.Offset, data(5000)) }, writes),
 	server("rdma-outside-exposed-memory", "after the Reply",
 		func(c *conn) { c.RPC(read(), readReply()); c.Server.Write(0xa1, mem.Offset, data(100)) },
 		func(c *conn) { // one RDMA Write across two adjacent segments of one handle
 			a, b := synth.Mem(0xa1, 2048), synth.Mem(0xa1, 2048)
 			b.Offset += 2048
-			call := synth.Read3(0, 4096).Offer(a, b)
-			call.XID = 77
+			call := numbered(synth.Read3(0, 4096).Offer(a, b))
 			c.Client.Call(call)
 			r := readReply().To(call)
 			c.Server.Write(0xa1, a.Offset, data(4096))
-			c.Server.Reply(r)
-			c.Client.Ack()
+			answer(c.Server, r)
 		}),
 	client("rdma-outside-exposed-memory", "an RDMA Write of the client",
 		func(c *conn) {
@@ -100,7 +85,7 @@ var chunks = []Case{
 			c.Server.Ack()
 			rpc(c)
 		},
-		does(write(), writeReply())),
+		writes),
 	client("rdma-outside-exposed-memory", "an RDMA Read of the client",
 		func(c *conn) {
 			rpc(c)
@@ -108,15 +93,15 @@ var chunks = []Case{
 			c.Client.Read(0xb7, 0, data(100))
 			rpc(c)
 		},
-		does(read(), readReply())),
+		reads),
 	server("rdma-wrong-direction", "an RDMA Read of a Write chunk",
-		func(c *conn) { c.Client.Call(read()); c.Server.Read(0xa1, mem.Offset, data(100)) }, does(read(), readReply())),
+		func(c *conn) { c.Client.Call(read()); c.Server.Read(0xa1, mem.Offset, data(100)) }, reads),
 	server("rdma-wrong-direction", "an RDMA Read of a Reply chunk",
-		func(c *conn) { c.Client.Call(listing); c.Server.Read(0xa1, mem.Offset, data(100)) }, does(listing, listingReply)),
+		func(c *conn) { c.Client.Call(listing); c.Server.Read(0xa1, mem.Offset, data(100)) }, lists),
 	server("rdma-wrong-direction", "an RDMA Write to a Read chunk",
-		func(c *conn) { c.Client.Call(write()); c.Server.Write(0xa1, mem.Offset, data(100)) }, does(write(), writeReply())),
-	server("rdma-wrong-direction", "an Atomic on a Write chunk", atomic(0xa1), does(read(), readReply())).on(RoCE),
-	server("rdma-outside-exposed-memory", "an Atomic on an unknown handle", atomic(0xb7), does(read(), readReply())).on(RoCE),
+		func(c *conn) { c.Client.Call(write()); c.Server.Write(0xa1, mem.Offset, data(100)) }, writes),
+	server("rdma-wrong-direction", "an Atomic on a Write chunk", atomic(0xa1), reads).on(RoCE),
+	server("rdma-outside-exposed-memory", "an Atomic on an unknown handle", atomic(0xb7), reads).on(RoCE),
 	client("memory-exposed-twice", "by two outstanding Calls",
 		func(c *conn) { overlapping(c, 0) }, func(c *conn) { overlapping(c, 4096) }),
 	client("memory-exposed-twice", "by two segments of a Call",
@@ -136,7 +121,7 @@ var chunks = []Case{
 			call.Reads = append(call.Reads, rpcrdma.ReadSegment{Position: call.Reads[0].Position, Segment: synth.Mem(0xa2, 0)})
 			c.RPC(call, writeReply())
 		},
-		does(write(), writeReply())),
+		writes),
 	client("empty-segment", "of a Write chunk",
 		does(synth.Read3(0, 4096).Offer(mem, synth.Mem(0xa2, 0)), readReply()),
 		does(synth.Read3(0, 4096).Offer(mem, mem2), readReply())), // a Reply may return an empty segment
@@ -144,10 +129,9 @@ var chunks = []Case{
 		func(c *conn) {
 			call := write()
 			call.Reads[0].Position++
-			c.Client.Call(call)
-			c.Server.Ack()
+			send(c.Client, call)
 		},
-		does(write(), writeReply())),
+		writes),
 
 	server("reply-before-reads-done", "half of the data comes after the Reply",
 		func(c *conn) {
@@ -161,72 +145,60 @@ var chunks = []Case{
 			}
 			r.RespondPackets(data(4096), 2, 4)
 		},
-		does(write(), writeReply())),
+		writes),
 	neither("read-chunk-not-read", "a WRITE", pulls(write(), writeReply(), 0), pulls(write(), writeReply(), 4096)),
 	server("read-chunk-not-read", "the end of a WRITE",
 		pulls(write(), writeReply(), 4092), pulls(sized(synth.Write3(0, data(4093)).Reduce(0xa1), 4096), synth.Write3Reply(4093), 4093)), // the round-up need not be read
 	neither("read-chunk-not-read", "a Call that was refused",
 		pulls(compound(4096).Reduce(0xa1), compoundReply(4096), 0), pulls(write(), synth.Failed(13, 0, 0), 0)),
-	neither("read-chunk-not-read", "a Long Call", pulls(long, synth.Symlink3Reply(), 0), does(long, synth.Symlink3Reply())),
+	neither("read-chunk-not-read", "a Long Call", pulls(long, synth.Symlink3Reply(), 0), symlinks),
 	server("read-chunk-not-read", "a Call that was rejected",
 		pulls(long, synth.Symlink3Reply(), 4), pulls(write(), synth.Reply{Accept: 5}, 0)),
-	server("reply-with-read-list", "an RDMA_MSG",
-		whole(read(), readReply(), func(r *synth.Reply) { r.Reads = synth.ReadChunk(4, mem2) }), does(read(), readReply())),
-	server("reply-with-read-list", "an RDMA_NOMSG",
-		whole(listing, listingReply, func(r *synth.Reply) { r.Reads = synth.ReadChunk(4, mem2) }), does(listing, listingReply)),
+	edits("reply-with-read-list", "an RDMA_MSG", read(), readReply(), func(r *synth.Reply) { r.Reads = synth.ReadChunk(4, mem2) }),
+	edits("reply-with-read-list", "an RDMA_NOMSG", listing, listingReply, func(r *synth.Reply) { r.Reads = synth.ReadChunk(4, mem2) }),
 
-	server("write-list-not-copied", "missing",
-		whole(read(), readReply(), func(r *synth.Reply) { r.Writes = nil }), does(read(), readReply())),
+	edits("write-list-not-copied", "missing", read(), readReply(), func(r *synth.Reply) { r.Writes = nil }),
 	server("write-list-not-copied", "one chunk more",
 		whole(read(), readReply(), func(r *synth.Reply) { r.Writes = append(r.Writes, []rpcrdma.Segment{{Handle: 0xa2}}) }),
 		does(read().Offer(mem2), readReply())),
-	server("write-list-not-copied", "a segment less",
-		whole(synth.Read3(0, 4096).Offer(mem, mem2), readReply(), func(r *synth.Reply) { r.Writes[0] = r.Writes[0][:1] }),
-		does(synth.Read3(0, 4096).Offer(mem, mem2), readReply())),
-	server("write-list-not-copied", "another handle",
-		whole(read(), readReply(), func(r *synth.Reply) { r.Writes[0][0].Handle++ }), does(read(), readReply())),
-	server("write-list-not-copied", "another offset",
-		whole(read(), readReply(), func(r *synth.Reply) { r.Writes[0][0].Offset++ }), does(read(), readReply())),
-	server("reply-chunk-not-copied", "missing",
-		whole(listing, synth.Readdir3Reply("a"), func(r *synth.Reply) { r.ReplyChunk = nil }), does(listing, synth.Readdir3Reply("a"))),
+	edits("write-list-not-copied", "a segment less",
+		synth.Read3(0, 4096).Offer(mem, mem2), readReply(),
+		func(r *synth.Reply) { r.Writes[0] = r.Writes[0][:1] }),
+	edits("write-list-not-copied", "another handle", read(), readReply(), func(r *synth.Reply) { r.Writes[0][0].Handle++ }),
+	edits("write-list-not-copied", "another offset", read(), readReply(), func(r *synth.Reply) { r.Writes[0][0].Offset++ }),
+	edits("reply-chunk-not-copied", "missing", listing, synth.Readdir3Reply("a"), func(r *synth.Reply) { r.ReplyChunk = nil }),
 	server("reply-chunk-not-copied", "missing, in the forward direction",
 		whole(listing, synth.Readdir3Reply("a"), func(r *synth.Reply) { r.ReplyChunk = nil }), backWithout(recall.OfferReply(mem))),
 	server("write-list-not-copied", "missing, in the forward direction",
 		whole(read(), readReply(), func(r *synth.Reply) { r.Writes = nil }), backWithout(recall.Offer(mem))),
-	server("reply-chunk-not-copied", "the Call having none",
-		whole(synth.Readdir3(512), synth.Readdir3Reply("a"), func(r *synth.Reply) { r.ReplyChunk = synth.Chunk(mem) }),
-		does(synth.Readdir3(512), synth.Readdir3Reply("a"))),
+	edits("reply-chunk-not-copied", "the Call having none",
+		synth.Readdir3(512), synth.Readdir3Reply("a"),
+		func(r *synth.Reply) { r.ReplyChunk = synth.Chunk(mem) }),
 	server("reply-chunk-not-copied", "a segment more",
 		whole(listing, listingReply, func(r *synth.Reply) { r.ReplyChunk = append(r.ReplyChunk, rpcrdma.Segment{Handle: 0xa2}) }),
 		does(synth.Readdir3(4096).OfferReply(mem, mem2), listingReply)),
-	server("reply-chunk-not-copied", "another handle",
-		whole(listing, listingReply, func(r *synth.Reply) { r.ReplyChunk[0].Handle++ }), does(listing, listingReply)),
-	server("reply-chunk-not-copied", "another offset",
-		whole(listing, listingReply, func(r *synth.Reply) { r.ReplyChunk[0].Offset++ }), does(listing, listingReply)),
+	edits("reply-chunk-not-copied", "another handle", listing, listingReply, func(r *synth.Reply) { r.ReplyChunk[0].Handle++ }),
+	edits("reply-chunk-not-copied", "another offset", listing, listingReply, func(r *synth.Reply) { r.ReplyChunk[0].Offset++ }),
 	server("returned-length-exceeds-chunk", "a Write chunk",
-		does(synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4000)), readReply()), does(read(), readReply())),
+		does(synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4000)), readReply()), reads),
 	server("returned-length-exceeds-chunk", "a Reply chunk",
-		does(synth.Readdir3(4096).OfferReply(synth.Mem(0xa1, 64)), listingReply), does(listing, listingReply)),
+		does(synth.Readdir3(4096).OfferReply(synth.Mem(0xa1, 64)), listingReply), lists),
 	server("returned-bytes-not-seen", "none of a Write chunk",
 		func(c *conn) {
-			call := read()
-			call.XID = 77
+			call := numbered(read())
 			c.Client.Call(call)
-			c.Server.Reply(readReply().To(call))
-			c.Client.Ack()
+			answer(c.Server, readReply().To(call))
 		},
-		does(read(), readReply())),
+		reads),
 	server("returned-bytes-not-seen", "the end of a Reply chunk",
 		func(c *conn) {
-			call := listing
-			call.XID = 77
+			call := numbered(listing)
 			c.Client.Call(call)
 			r := listingReply.To(call)
 			c.Server.Write(0xa1, mem.Offset, data(16))
-			c.Server.Reply(r)
-			c.Client.Ack()
+			answer(c.Server, r)
 		},
-		does(listing, listingReply)),
+		lists),
 	server("segments-filled-out-of-order", "a Write chunk",
 		whole(synth.Read3(0, 4096).Offer(mem, mem2), readReply(), func(r *synth.Reply) {
 			r.Writes[0][0].Length, r.Writes[0][1].Length = 2048, 2048

@@ -19,6 +19,12 @@ func privately(client, server []byte) synth.Options {
 var (
 	yes = synth.Inline(4096, 4096, true)
 	no  = synth.Inline(4096, 4096, false)
+
+	more  = synth.Inline(8192, 8192, true)
+	large = does(synth.Write3(0, data(3900)), writeReply())
+
+	longTarget  = synth.Readlink3Reply(string(data(1500)))
+	invalidated = does(read(), readReply().Invalidating(0xa1))
 )
 
 // edited returns private data with one byte changed.
@@ -40,41 +46,36 @@ func twice(o synth.Options, act script) script {
 
 // sharedHandle sends two READs that expose the same handle. The Reply to the first invalidates it, and
 // then the second is answered.
-func sharedHandle(c *conn, call synth.Call) {
-	granted(c, 32, 32)
-	a, b := call, call
-	a.XID, b.XID, b.InvHandle = 71, 72, 0
-	b.Writes = [][]rpcrdma.Segment{{synth.Mem(0xa1, 8192)}}
-	c.Client.Call(a)
-	c.Client.Call(b)
-	c.Server.Ack()
-	for i, call := range []synth.Call{a, b} {
-		r := readReply().To(call)
-		if i == 0 {
-			r.Invalidate = 0xa1
+func sharedHandle(call synth.Call) script {
+	return func(c *conn) {
+		granted(32, 32)(c)
+		a, b := call, call
+		a.XID, b.XID, b.InvHandle = 71, 72, 0
+		b.Writes = [][]rpcrdma.Segment{{synth.Mem(0xa1, 8192)}}
+		c.Client.Call(a)
+		send(c.Client, b)
+		for i, call := range []synth.Call{a, b} {
+			r := readReply().To(call)
+			if i == 0 {
+				r.Invalidate = 0xa1
+			}
+			fulfil(c, r)
 		}
-		c.Server.Push(r)
-		c.Server.Reply(r)
-		c.Client.Ack()
 	}
 }
 
 // strays sends a READ, and before its Reply a message that answers no outstanding Call. The server then writes the data.
 func strays(stray synth.Reply) script {
 	return func(c *conn) {
-		granted(c, 32, 32)
+		granted(32, 32)(c)
 		c.RPC(synth.Call{XID: 5}, synth.NullReply())
 		call := read()
 		call.XID = 72
-		c.Client.Call(call)
-		c.Server.Ack()
+		send(c.Client, call)
 		stray.XID = 5
-		c.Server.Reply(stray)
-		c.Client.Ack()
+		answer(c.Server, stray)
 		r := readReply().To(call)
-		c.Server.Push(r)
-		c.Server.Reply(r)
-		c.Client.Ack()
+		fulfil(c, r)
 		rpc(c)
 	}
 }
@@ -82,30 +83,23 @@ func strays(stray synth.Reply) script {
 // strayThenMany sends n Calls at once after a handle that another open Call exposes was invalidated and used, when the
 // client knows that two credits are granted.
 func strayThenMany(n int) script {
-	return func(c *conn) {
-		strays(synth.Reply{Invalidate: 0xa1})(c)
-		granted(c, 32, 2)
-		c.Wire.Advance(10 * time.Millisecond)
-		many(c, n, 32)
-	}
+	return inTurn(strays(synth.Reply{Invalidate: 0xa1}), granted(32, 2), after(10*time.Millisecond), many(n, 32))
 }
 
 // refusedAfter sends two READs with one handle. The Reply to the first invalidates a handle, and then the client refuses
 // the RDMA Write of the second.
 func refusedAfter(handle uint32) script {
 	return func(c *conn) {
-		granted(c, 32, 32)
+		granted(32, 32)(c)
 		a, b := read(), read()
 		a.XID, b.XID = 71, 72
 		a.Writes = [][]rpcrdma.Segment{{mem2}}
 		c.Client.Call(a)
-		c.Client.Call(b)
-		c.Server.Ack()
+		send(c.Client, b)
 		r := readReply().To(a)
 		c.Server.Push(r)
 		r.Invalidate = handle
-		c.Server.Reply(r)
-		c.Client.Ack()
+		answer(c.Server, r)
 		c.Server.Write(0xa1, mem.Offset, data(4096))
 		c.Client.Refuse()
 	}
@@ -128,6 +122,11 @@ func asked(changed bool) script {
 	}
 }
 
+// serverWrites is an RDMA Write to the memory of a READ, and serverReads an RDMA Read of that of a WRITE.
+func serverWrites(c *conn) { c.Server.Write(0xa1, mem.Offset, data(100)) }
+
+func serverReads(c *conn) { c.Server.Read(0xa1, mem.Offset, data(100)) }
+
 var private = []Case{
 	client("private-data-unusable", "version 2", twice(privately(edited(4, 2), yes), rpc), rpc),
 	server("private-data-unusable", "truncated", twice(privately(yes, yes[:7]), rpc), rpc).on(IWARP),
@@ -135,46 +134,32 @@ var private = []Case{
 	server("private-data-reserved-bits", "all of the server's", twice(privately(yes, edited(5, 0xff)), rpc), rpc),
 
 	client("inline-threshold-exceeded", "a Call",
-		does(synth.Write3(0, data(4096)), writeReply()), does(synth.Write3(0, data(3900)), writeReply())),
+		does(synth.Write3(0, data(4096)), writeReply()), large),
 	server("inline-threshold-exceeded", "a Reply",
 		does(synth.Read3(0, 4096), synth.Read3Reply(data(4096))), does(synth.Read3(0, 3900), synth.Read3Reply(data(3900)))),
 	client("inline-threshold-exceeded", "a Call, the server having sent no private data",
 		does(synth.Write3(0, data(1024)), writeReply()), does(synth.Write3(0, data(800)), writeReply())).with(privately(yes, synth.NoPrivateData())),
 	// What two sides of a newer version agreed on is not known.
 	server("inline-threshold-exceeded", "private data of version 2",
-		twice(privately(edited(4, 2), yes), does(synth.Readlink3(), synth.Readlink3Reply(string(data(1500))))),
-		twice(privately(edited(4, 2), edited(4, 2)), does(synth.Readlink3(), synth.Readlink3Reply(string(data(1500)))))),
+		twice(privately(edited(4, 2), yes), does(synth.Readlink3(), longTarget)),
+		twice(privately(edited(4, 2), edited(4, 2)), does(synth.Readlink3(), longTarget))),
 	server("inline-threshold-exceeded", "a Call of the server",
-		func(c *conn) {
-			session(c, synth.ConnBackChannel)
-			c.Server.RPC(synth.CBCompound(synth.OpCBSequence(1), synth.OpLookup(string(data(5000)))), synth.CompoundReply(synth.ResCBSequence(1)))
-		},
-		func(c *conn) {
-			session(c, synth.ConnBackChannel)
-			c.Server.RPC(synth.CBCompound(synth.OpCBSequence(1)), synth.CompoundReply(synth.ResCBSequence(1)))
-		}),
+		back(synth.CBCompound(synth.OpCBSequence(1), synth.OpLookup(string(data(5000)))), synth.CompoundReply(synth.ResCBSequence(1))),
+		back(synth.CBCompound(synth.OpCBSequence(1)), synth.CompoundReply(synth.ResCBSequence(1)))),
 	server("inline-threshold-exceeded", "the REQ was retransmitted as it was", asked(false), asked(true)).on(RoCE).unconnected(),
 	client("inline-threshold-exceeded", "new settings after a reconnect",
-		func(c *conn) {
-			c.RPC(synth.Write3(0, data(3900)), writeReply())
-			c.Disconnect(c.Client)
-			twice(privately(synth.Inline(1024, 1024, true), yes), does(synth.Write3(0, data(3900)), writeReply()))(c)
-		},
-		func(c *conn) {
-			c.RPC(synth.Write3(0, data(3900)), writeReply())
-			c.Disconnect(c.Client)
-			twice(privately(synth.Inline(8192, 8192, true), synth.Inline(8192, 8192, true)), does(synth.Write3(0, data(7000)), writeReply()))(c)
-		}),
+		inTurn(large, disconnects, twice(privately(synth.Inline(1024, 1024, true), yes), large)),
+		inTurn(large, disconnects, twice(privately(more, more), does(synth.Write3(0, data(7000)), writeReply())))),
 
 	server("invalidation-not-negotiated", "the client said no",
-		does(read(), readReply().Invalidating(0xa1)), does(read(), readReply())).with(privately(no, yes)),
+		invalidated, reads).with(privately(no, yes)),
 	server("invalidation-not-negotiated", "the client sent no private data",
-		does(read(), readReply().Invalidating(0xa1)), does(read(), readReply())).with(privately(synth.NoPrivateData(), yes)),
+		invalidated, reads).with(privately(synth.NoPrivateData(), yes)),
 	neither("invalidation-not-negotiated", "the server itself said no",
-		does(read(), readReply().Invalidating(0xa1)), does(read(), readReply())).as("note").with(privately(yes, no)),
+		invalidated, reads).as("note").with(privately(yes, no)),
 
 	server("invalidated-unexposed-handle", "an unknown handle",
-		does(read(), readReply().Invalidating(0xb7)), does(read(), readReply().Invalidating(0xa1))),
+		does(read(), readReply().Invalidating(0xb7)), invalidated),
 	server("invalidated-unexposed-handle", "also of another open Call",
 		func(c *conn) {
 			rpc(c)
@@ -186,18 +171,12 @@ var private = []Case{
 			c.Server.Push(r)
 			c.Server.Reply(r)
 		},
-		func(c *conn) {
-			c.RPC(read(), readReply().Invalidating(0xa1))
-			c.RPC(read(), readReply().Invalidating(0xa1))
-		}),
+		inTurn(invalidated, invalidated)),
 	server("invalidated-unexposed-handle", "of two Calls of version 2, one of which asks for it",
-		func(c *conn) { sharedHandle(c, read()) }, func(c *conn) { sharedHandle(c, draft(0xa1)) }),
+		sharedHandle(read()), sharedHandle(draft(0xa1))),
 	server("invalidated-handle-used", "after a Call of version 2 asked for the invalidation",
-		func(c *conn) {
-			c.RPC(draft(0xa1), readReply().Invalidating(0xa1))
-			c.Server.Write(0xa1, mem.Offset, data(100))
-		},
-		func(c *conn) { sharedHandle(c, draft(0xa1)) }),
+		inTurn(does(draft(0xa1), readReply().Invalidating(0xa1)), serverWrites),
+		sharedHandle(draft(0xa1))),
 	server("invalidated-unexposed-handle", "of another open Call, by a second Reply",
 		strays(synth.Reply{Invalidate: 0xa1}), strays(synth.Reply{})),
 	server("invalidated-unexposed-handle", "of another open Call, by an RDMA_ERROR without a Call",
@@ -208,7 +187,7 @@ var private = []Case{
 		refusedAfter(0xa1), refusedAfter(0xa2)),
 	client("credit-limit-exceeded", "after the use of a handle that another open Call exposes", strayThenMany(3), strayThenMany(2)),
 	server("invalidated-unexposed-handle", "by an RDMA_ERROR",
-		does(read(), synth.ErrChunk().Invalidating(0xb7)), does(read(), readReply())),
+		does(read(), synth.ErrChunk().Invalidating(0xb7)), reads),
 	client("invalidation-on-call", "a Call",
 		func(c *conn) {
 			c.Client.Call(synth.Null(), synth.Invalidate(0xb7))
@@ -216,55 +195,40 @@ var private = []Case{
 		},
 		rpc),
 	server("invalidated-handle-used", "a Write",
-		func(c *conn) {
-			c.RPC(read(), readReply().Invalidating(0xa1))
-			c.Server.Write(0xa1, mem.Offset, data(100))
-		},
-		func(c *conn) {
-			c.RPC(read(), readReply().Invalidating(0xa1))
-			c.RPC(read(), readReply().Invalidating(0xa1))
-		}),
+		inTurn(invalidated, serverWrites),
+		inTurn(invalidated, invalidated)),
 	server("invalidated-handle-used", "a Read",
-		func(c *conn) {
-			c.RPC(write(), writeReply().Invalidating(0xa1))
-			c.Server.Read(0xa1, mem.Offset, data(100))
-		},
+		inTurn(does(write(), writeReply().Invalidating(0xa1)), serverReads),
 		does(write(), writeReply().Invalidating(0xa1))),
 	server("invalidated-handle-used", "a second invalidation",
-		func(c *conn) {
-			rpc(c)
-			c.RPC(read(), readReply().Invalidating(0xa1))
-			c.RPC(synth.Null(), synth.NullReply().Invalidating(0xa1))
-		},
-		func(c *conn) {
-			c.RPC(read(), readReply().Invalidating(0xa1))
-			c.RPC(synth.Null(), synth.NullReply())
-		}),
+		inTurn(rpc, invalidated, does(synth.Null(), synth.NullReply().Invalidating(0xa1))), inTurn(invalidated, rpc)),
 }
 
 // granted sends an exchange that requests and grants credits.
-func granted(c *conn, ask, grant uint32) {
-	c.RPC(synth.Call{Credits: ask}, synth.Reply{Credits: grant})
+func granted(ask, grant uint32) script {
+	return does(synth.Call{Credits: ask}, synth.Reply{Credits: grant})
 }
 
 // many sends n Calls without waiting, and then their Replies.
-func many(c *conn, n int, credits uint32) {
-	for i := range n {
-		c.Client.Call(synth.Call{XID: uint32(1000 + i), Credits: credits})
+func many(n int, credits uint32) script {
+	return func(c *conn) {
+		for i := range n {
+			c.Client.Call(synth.Call{XID: uint32(1000 + i), Credits: credits})
+		}
+		c.Server.Ack()
+		for i := range n {
+			c.Server.Reply(synth.Reply{XID: uint32(1000 + i), Credits: 2})
+		}
+		c.Client.Ack()
 	}
-	c.Server.Ack()
-	for i := range n {
-		c.Server.Reply(synth.Reply{XID: uint32(1000 + i), Credits: 2})
-	}
-	c.Client.Ack()
 }
 
 // raised sends n Calls at once after a Reply that raises the grant from 1 to 4, and the server has no receive buffer for
 // the last of them.
 func raised(n int) script {
 	return func(c *conn) {
-		granted(c, 32, 1)
-		granted(c, 32, 4)
+		granted(32, 1)(c)
+		granted(32, 4)(c)
 		for range n {
 			c.Client.Call(synth.Null())
 		}
@@ -276,8 +240,8 @@ func raised(n int) script {
 // for the last of them at first.
 func lowered(n int) script {
 	return func(c *conn) {
-		granted(c, 32, 8)
-		granted(c, 32, 2)
+		granted(32, 8)(c)
+		granted(32, 2)(c)
 		for i := range n {
 			c.Client.Call(synth.Call{XID: uint32(1000 + i)})
 		}
@@ -287,30 +251,30 @@ func lowered(n int) script {
 		c.Wire.Retransmit(last)
 		c.Server.Ack()
 		for i := range n {
-			c.Server.Reply(synth.Reply{XID: uint32(1000 + i), Credits: 2})
-			c.Client.Ack()
+			answer(c.Server, synth.Reply{XID: uint32(1000 + i), Credits: 2})
 		}
 		rpc(c)
 		rpc(c)
 	}
 }
 
-// send sends only a Call, which is acknowledged.
-func send(by *synth.Side, call synth.Call) {
-	by.Call(call)
-	by.Peer.Ack()
+// stray is a Reply of the server that answers no Call, and strayBack one of the client.
+func stray(c *conn) { answer(c.Server, synth.Reply{XID: 0x5757}) }
+
+func strayBack(c *conn) { answer(c.Client, synth.Reply{XID: 0x5757}) }
+
+// unready sends a Call for which the other side has no receive buffer, unreadyBack one of the server, and unreadyReply the
+// Reply to the client's Call.
+func unready(call synth.Call) script {
+	return func(c *conn) {
+		c.Client.Call(call)
+		c.Server.NotReady()
+	}
 }
 
-// stray sends a Reply that answers no Call.
-func stray(by *synth.Side) {
-	by.Reply(synth.Reply{XID: 0x5757})
-	by.Peer.Ack()
-}
-
-// unready sends a Call for which the other side has no receive buffer, and unreadyReply the Reply to the client's Call.
-func unready(by *synth.Side, call synth.Call) {
-	by.Call(call)
-	by.Peer.NotReady()
+func unreadyBack(c *conn) {
+	c.Server.Call(synth.CBNull())
+	c.Client.NotReady()
 }
 
 func unreadyReply(c *conn) {
@@ -319,22 +283,16 @@ func unreadyReply(c *conn) {
 }
 
 var credits = []Case{
-	client("credit-limit-exceeded", "before the first Reply", func(c *conn) { many(c, 2, 32) }, func(c *conn) { many(c, 1, 32) }),
+	client("credit-limit-exceeded", "before the first Reply", many(2, 32), many(1, 32)),
 	client("credit-limit-exceeded", "more than granted",
-		func(c *conn) { granted(c, 32, 2); many(c, 3, 32) }, func(c *conn) { granted(c, 32, 2); many(c, 2, 32) }),
+		inTurn(granted(32, 2), many(3, 32)), inTurn(granted(32, 2), many(2, 32))),
 	client("credit-limit-exceeded", "more than asked for",
-		func(c *conn) { granted(c, 2, 32); many(c, 3, 2) }, func(c *conn) { granted(c, 2, 32); many(c, 2, 2) }),
+		inTurn(granted(2, 32), many(3, 2)), inTurn(granted(2, 32), many(2, 2))),
 	client("credit-limit-exceeded", "a lower grant that has arrived",
-		func(c *conn) {
-			granted(c, 32, 8)
-			granted(c, 32, 1)
-			c.Wire.Advance(10 * time.Millisecond)
-			many(c, 2, 32)
-		},
+		inTurn(granted(32, 8), granted(32, 1), after(10*time.Millisecond), many(2, 32)),
 		func(c *conn) { // the Calls were sent before the lower grant arrived
-			granted(c, 32, 8)
-			c.Client.Call(synth.Call{XID: 500})
-			c.Server.Ack()
+			granted(32, 8)(c)
+			send(c.Client, synth.Call{XID: 500})
 			c.Options.ManualAck = true
 			c.Server.Reply(synth.Reply{XID: 500, Credits: 1})
 			c.Client.Call(synth.Call{XID: 501})
@@ -343,141 +301,85 @@ var credits = []Case{
 			c.Server.Ack()
 			c.Options.ManualAck = false
 			c.Server.Reply(synth.Reply{XID: 501, Credits: 1})
-			c.Server.Reply(synth.Reply{XID: 502, Credits: 1})
-			c.Client.Ack()
+			answer(c.Server, synth.Reply{XID: 502, Credits: 1})
 		}),
 	server("credit-limit-exceeded", "by Calls of the server",
 		func(c *conn) {
-			session(c, synth.ConnBackChannel)
+			backchannel(c)
 			c.Server.Call(synth.CBNull())
 			c.Server.Call(synth.CBNull())
 		},
-		func(c *conn) {
-			session(c, synth.ConnBackChannel)
-			c.Server.RPC(synth.CBNull(), synth.NullReply())
-		}),
+		called),
 	server("credits-granted-zero", "a Reply", does(synth.Null(), synth.Reply{Credits: synth.Zero}), rpc),
 	server("credits-granted-zero", "an RDMA_ERROR",
 		does(synth.Null(), synth.Reply{Credits: synth.Zero, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}),
-		does(synth.Null(), synth.NullReply())),
+		rpc),
 	client("credits-granted-zero", "a Reply of the client",
-		back(synth.CBNull(), synth.Reply{Credits: synth.Zero}), back(synth.CBNull(), synth.NullReply())),
+		back(synth.CBNull(), synth.Reply{Credits: synth.Zero}), called),
 	client("credits-requested-zero", "the client", does(synth.Call{Credits: synth.Zero}, synth.NullReply()), rpc),
 	server("credits-requested-zero", "the server",
 		func(c *conn) {
-			session(c, synth.ConnBackChannel)
+			backchannel(c)
 			call := synth.CBNull()
 			call.Credits = synth.Zero
 			c.Server.RPC(call, synth.NullReply())
 		},
-		func(c *conn) {
-			session(c, synth.ConnBackChannel)
-			c.Server.RPC(synth.CBNull(), synth.NullReply())
-		}).as("error"),
+		called).as("error"),
 	server("receive-not-posted", "for a Call within the grant",
-		func(c *conn) { rpc(c); c.Client.Call(synth.Null()); c.Server.NotReady() },
-		func(c *conn) { // RNR is allowed for Calls beyond the grant
-			granted(c, 32, 1)
-			rpc(c)
-		}),
+		inTurn(rpc, unready(synth.Null())), inTurn(granted(32, 1), rpc)), // RNR is allowed for Calls beyond the grant
 	server("receive-not-posted", "for the first Call of the connection",
-		func(c *conn) { c.Client.Call(synth.Null()); c.Server.NotReady() },
+		unready(synth.Null()),
 		func(c *conn) { // the second Call before the first Reply
 			c.Client.Call(synth.Null())
-			c.Client.Call(synth.Null())
-			c.Server.NotReady()
+			unready(synth.Null())(c)
 		}),
 	server("receive-not-posted", "for a Call within a grant that is being lowered", lowered(2), lowered(3)).on(RoCE),
 	server("receive-not-posted", "for a Call within a raised grant", raised(2), raised(5)),
 	client("receive-not-posted", "for a Call of the server",
-		func(c *conn) {
-			session(c, synth.ConnBackChannel)
-			c.Server.RPC(synth.CBNull(), synth.NullReply())
-			c.Server.Call(synth.CBNull())
-			c.Client.NotReady()
-		},
-		back(synth.CBNull(), synth.NullReply())),
+		inTurn(called, unreadyBack), called),
 	client("receive-not-posted", "for the first Call of the server",
-		func(c *conn) { session(c, synth.ConnBackChannel); unready(c.Server, synth.CBNull()) },
-		func(c *conn) { session(c, 0); unready(c.Server, synth.CBNull()) }),
+		inTurn(backchannel, unreadyBack), inTurn(session(0), unreadyBack)),
 	client("receive-not-posted", "for a Call of the server, on a bare connection",
-		func(c *conn) {
+		func(c *conn) { // its Reply grants credits
 			c.Server.RPC(synth.CBNull(), synth.NullReply())
-			unready(c.Server, synth.CBNull())
+			unreadyBack(c)
 		},
-		func(c *conn) { unready(c.Server, synth.CBNull()) }), // its Reply grants credits
+		unreadyBack),
 	server("receive-not-posted", "for a Call after an RDMA_DONE",
-		func(c *conn) {
-			granted(c, 32, 1)
-			send(c.Client, synth.Call{Proc: rpcrdma.Done})
-			granted(c, 32, 1)
-			unready(c.Client, synth.Null())
-		},
-		func(c *conn) {
-			granted(c, 32, 1)
-			send(c.Client, synth.Call{Proc: rpcrdma.Done})
-			unready(c.Client, synth.Null())
-		}),
+		inTurn(granted(32, 1), calls(synth.Call{Proc: rpcrdma.Done}), granted(32, 1), unready(synth.Null())),
+		inTurn(granted(32, 1), calls(synth.Call{Proc: rpcrdma.Done}), unready(synth.Null()))),
 	server("receive-not-posted", "for a Call after a stray Reply",
-		func(c *conn) {
-			granted(c, 32, 1)
-			stray(c.Client)
-			granted(c, 32, 1)
-			unready(c.Client, synth.Null())
-		},
-		func(c *conn) { granted(c, 32, 1); stray(c.Client); unready(c.Client, synth.Null()) }),
+		inTurn(granted(32, 1), strayBack, granted(32, 1), unready(synth.Null())),
+		inTurn(granted(32, 1), strayBack, unready(synth.Null()))),
 	client("receive-not-posted", "for a Reply after a stray one",
-		func(c *conn) { rpc(c); stray(c.Server); send(c.Client, synth.Null()); unreadyReply(c) },
-		func(c *conn) { rpc(c); send(c.Client, synth.Null()); stray(c.Server); unreadyReply(c) }),
+		inTurn(rpc, stray, calls(synth.Null()), unreadyReply), inTurn(rpc, calls(synth.Null()), stray, unreadyReply)),
 	client("receive-not-posted", "for a Reply after a Call of the server",
-		func(c *conn) {
-			session(c, synth.ConnBackChannel)
-			send(c.Client, synth.Call{XID: 70})
-			send(c.Server, synth.CBNull())
-			unreadyReply(c)
-		},
-		func(c *conn) {
-			rpc(c)
-			send(c.Client, synth.Call{XID: 70})
-			send(c.Server, synth.CBNull())
-			unreadyReply(c)
-		}),
+		inTurn(backchannel, calls(synth.Call{XID: 70}), callsBack(synth.CBNull()), unreadyReply),
+		inTurn(rpc, calls(synth.Call{XID: 70}), callsBack(synth.CBNull()), unreadyReply)),
 	client("receive-not-posted", "for a Reply",
 		func(c *conn) {
 			rpc(c)
 			c.Client.Call(synth.Null())
-			c.Server.Reply(synth.NullReply())
-			c.Client.NotReady()
+			unreadyReply(c)
 		},
 		rpc),
-	server("receive-too-small", "within the stated size",
-		func(c *conn) {
-			c.Client.Call(synth.Write3(0, data(2000)))
-			tooLong(c.Server)
-		},
-		does(synth.Write3(0, data(2000)), synth.Write3Reply(2000))),
+	server("receive-too-small", "within the stated size", tooLong(2000), does(synth.Write3(0, data(2000)), synth.Write3Reply(2000))),
+	// The server accepts 4096 bytes, but the client said that it sends 1024 at most.
 	server("receive-too-small", "within the negotiated limit",
-		func(c *conn) {
-			c.Client.Call(synth.Write3(0, data(800)))
-			tooLong(c.Server)
-		},
-		func(c *conn) { // the server accepts 4096 bytes, but the client said that it sends 1024 at most
-			c.Client.Call(synth.Write3(0, data(2000)))
-			tooLong(c.Server)
-		}).with(privately(synth.Inline(1024, 1024, true), yes)),
+		tooLong(800), tooLong(2000)).with(privately(synth.Inline(1024, 1024, true), yes)),
 	server("receive-too-small", "within 1024 bytes, no size stated",
-		func(c *conn) {
-			c.Client.Call(synth.Write3(0, data(800)))
-			tooLong(c.Server)
-		},
-		does(synth.Write3(0, data(800)), synth.Write3Reply(800))).with(privately(yes, synth.NoPrivateData())),
+		tooLong(800), does(synth.Write3(0, data(800)), synth.Write3Reply(800))).with(privately(yes, synth.NoPrivateData())),
 }
 
-// tooLong refuses the last Send of the peer as longer than its buffer: with a NAK, "invalid request", or a Terminate.
-func tooLong(s *synth.Side) {
-	if s.Conn.IWARP() {
-		s.Terminate(iwarp.TerminateHeader{Layer: 1, Type: 2, Code: 5, HasLength: true, HasDDP: true})
-		return
+// tooLong sends a WRITE of n bytes, which the server refuses as longer than its buffer: with a NAK, "invalid request", or a
+// Terminate.
+func tooLong(n int) script {
+	return func(c *conn) {
+		c.Client.Call(synth.Write3(0, data(n)))
+		if c.IWARP() {
+			c.Server.Terminate(iwarp.TerminateHeader{Layer: 1, Type: 2, Code: 5, HasLength: true, HasDDP: true})
+			return
+		}
+		c.Server.Nak(rocev2.NakInvalidRequest)
 	}
-	s.Nak(rocev2.NakInvalidRequest)
 }

@@ -19,8 +19,6 @@ func sends(b []byte) script {
 // header returns the first words of a Call's header, followed by the given words.
 func header(words ...uint32) []byte { return synth.XDR{}.Word(0x1234, 1, 32, 0).Word(words...).Bytes }
 
-var long = synth.Symlink3("name", "target").Long(0xa1)
-
 // versionThree returns a function that sends Calls of version 3, which get Replies of another
 // version. If that is 3, too, both sides use a version that RFC 8166 does not know.
 func versionThree(vers uint32) script { return versions(3, vers) }
@@ -29,11 +27,9 @@ func versionThree(vers uint32) script { return versions(3, vers) }
 func versions(asked, vers uint32) script {
 	return func(c *conn) {
 		for xid := uint32(0x44); xid < 0x47; xid++ {
-			c.Client.Call(synth.Call{XID: xid, Vers: asked, Credits: synth.Zero, Writes: [][]rpcrdma.Segment{{mem}}})
-			c.Server.Ack()
+			send(c.Client, synth.Call{XID: xid, Vers: asked, Credits: synth.Zero, Writes: [][]rpcrdma.Segment{{mem}}})
 			c.Server.Write(0xa1, mem.Offset, data(100))
-			c.Server.Reply(synth.Reply{XID: xid, Vers: vers, Credits: synth.Zero, Invalidate: 0xa1})
-			c.Client.Ack()
+			answer(c.Server, synth.Reply{XID: xid, Vers: vers, Credits: synth.Zero, Invalidate: 0xa1})
 		}
 	}
 }
@@ -41,7 +37,7 @@ func versions(asked, vers uint32) script {
 // backOf returns a function in which the server sends a Call of a version.
 func backOf(vers uint32) script {
 	return func(c *conn) {
-		session(c, synth.ConnBackChannel)
+		backchannel(c)
 		call := synth.CBNull()
 		call.Vers = vers
 		c.Server.Call(call)
@@ -81,8 +77,7 @@ func probes(all ...uint32) script {
 	return func(c *conn) {
 		for i, vers := range all {
 			xid := uint32(0x70 + i)
-			c.Client.Call(synth.Call{XID: xid, Vers: vers})
-			c.Server.Ack()
+			send(c.Client, synth.Call{XID: xid, Vers: vers})
 			if reply := synth.ErrVers(1, 1); vers != 1 && all[len(all)-1] == 1 {
 				reply.XID, reply.Vers = xid, vers
 				c.Server.Reply(reply)
@@ -122,8 +117,7 @@ func directed(call []byte, direction uint32) script {
 
 // answersDirected sends the Reply to a Call of version 2 with an rdma_direction.
 func answersDirected(c *conn, direction uint32) {
-	c.Client.Call(synth.Call{XID: 0x77, Vers: 2})
-	c.Server.Ack()
+	send(c.Client, synth.Call{XID: 0x77, Vers: 2})
 	reply := synth.Reply{XID: 0x77, Vers: 2}.Bytes()
 	binary.BigEndian.PutUint32(reply[16:], direction)
 	c.Server.Send(reply)
@@ -155,11 +149,11 @@ func headed(rpcVersion, kind uint32, cred, verf oncrpc.Auth) synth.Call {
 var headers = []Case{
 	client("header-truncated", "in the four words", sends(header()[:12]), rpc),
 	server("header-truncated", "no byte at all", func(c *conn) { c.Client.Call(synth.Null()); c.Server.Send(nil) }, rpc),
-	client("header-truncated", "in a list", sends(read().Bytes()[:40]), does(read(), readReply())),
-	client("header-truncated", "a count that is too large", sends(header(0, 1, 0x7fffffff, 0xa1, 4096, 0, 0)), does(read(), readReply())),
+	client("header-truncated", "in a list", sends(read().Bytes()[:40]), reads),
+	client("header-truncated", "a count that is too large", sends(header(0, 1, 0x7fffffff, 0xa1, 4096, 0, 0)), reads),
 	client("header-malformed", "neither 0 nor 1", sends(header(2, 0, 0)), rpc),
 	server("header-malformed", "an undefined error code", does(synth.Null(), synth.Reply{Proc: rpcrdma.Error, Err: 7}), rpc),
-	client("rdma-version", "3", calls(synth.Call{Vers: 3}), rpc),
+	client("rdma-version", "3", calls(version3), rpc),
 	client("rdma-version", "0", calls(synth.Call{Vers: synth.Zero}), rpc),
 	client("rdma-version", "0, which both sides use", versions(synth.Zero, synth.Zero), versionThree(3)),
 	server("rdma-version", "0, in a Reply", does(synth.Call{}, synth.Reply{Vers: synth.Zero}), rpc),
@@ -180,7 +174,7 @@ var headers = []Case{
 	client("rdma-version", "3, refused for the second time", probes(3, 3, 1), probes(1, 1)),
 	client("rdma-version", "9, after the versions to 3 were listed", listed(9), listed(3)).as("error"),
 	neither("rdma-version", "3, refused", probes(3, 1), probes(1, 1)).as("note"),
-	neither("rdma-version", "3, refused although it is listed", refused(synth.Call{Vers: 3}, refusal(1, 3)), probes(1, 1)).as("note"),
+	neither("rdma-version", "3, refused although it is listed", refused(version3, errVers(3, 1, 3)), probes(1, 1)).as("note"),
 	server("rdma-version", "2, in the Reply to version 1",
 		does(synth.Call{}, synth.Reply{Vers: 2}), does(synth.Call{}, synth.Reply{Vers: 1})),
 	server("rdma-version", "1, in the Reply to version 2",
@@ -195,16 +189,14 @@ var headers = []Case{
 	client("rdma-done", "after a Reply",
 		func(c *conn) {
 			rpc(c)
-			c.Client.Call(synth.Call{XID: 1, Proc: rpcrdma.Done})
-			c.Server.Ack()
+			send(c.Client, synth.Call{XID: 1, Proc: rpcrdma.Done})
 		},
 		rpc),
 	server("rdma-done", "of the server",
 		func(c *conn) {
 			c.Client.Call(synth.Call{XID: 5})
 			c.Server.Reply(synth.Reply{XID: 5, Proc: rpcrdma.Done})
-			c.Server.Reply(synth.Reply{XID: 5})
-			c.Client.Ack()
+			answer(c.Server, synth.Reply{XID: 5})
 		},
 		rpc),
 	server("rdma-proc-unknown", "99, of the server", backInstead(99, synth.ErrChunk()), backOf(1)),
@@ -221,25 +213,25 @@ var headers = []Case{
 	server("xid-mismatch", "a Reply", does(synth.Null(), synth.Reply{RPCXID: 8}), rpc),
 	server("xid-mismatch", "a Call of the server",
 		back(synth.Call{XID: 0x98, RPCXID: 0x99, Program: recall.Program, Version: 1}, synth.NullReply()),
-		back(synth.CBNull(), synth.NullReply())),
+		called),
 	client("xid-mismatch", "a Reply of the client",
-		back(synth.CBNull(), synth.Reply{RPCXID: 8}), back(synth.CBNull(), synth.NullReply())),
+		back(synth.CBNull(), synth.Reply{RPCXID: 8}), called),
 	client("rdma-version", "in a Reply of the client",
-		back(synth.CBNull(), synth.Reply{Vers: 9}), back(synth.CBNull(), synth.NullReply())),
+		back(synth.CBNull(), synth.Reply{Vers: 9}), called),
 	client("xid-mismatch", "a Long Call",
 		func(c *conn) {
 			call := long
 			call.XID, call.RPCXID = 7, 8
 			c.RPC(call, synth.Symlink3Reply())
 		},
-		does(long, synth.Symlink3Reply())),
+		symlinks),
 	server("xid-mismatch", "a Long Reply",
 		func(c *conn) {
-			reply := synth.Readdir3Reply("a", "b").Long()
+			reply := listingReply
 			reply.RPCXID = 8
-			c.RPC(synth.Readdir3(4096).OfferReply(mem), reply)
+			c.RPC(listing, reply)
 		},
-		does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long())),
+		lists),
 	client("rpc-header-malformed", "a credential that is too long",
 		calls(synth.Call{Cred: oncrpc.Auth{Flavor: 1, Body: data(404)}}),
 		does(synth.Call{Cred: synth.AuthSys(0, 0)}, synth.NullReply())),
@@ -274,7 +266,7 @@ var headers = []Case{
 	server("rpc-header-malformed", "PROG_MISMATCH with the lowest version above the highest",
 		does(synth.Getattr3(), mismatch(4, 2)), does(synth.Getattr3(), mismatch(4, 4))),
 	server("rpc-header-malformed", "SUCCESS without results",
-		does(synth.Getattr3(), synth.NullReply()), does(synth.Null(), synth.NullReply())),
+		does(synth.Getattr3(), synth.NullReply()), rpc),
 	client("rpc-header-malformed", "AUTH_SYS that ends before its last group",
 		does(synth.Call{Cred: shortened(authSys(6, 16))}, synth.NullReply()), does(synth.Call{Cred: authSys(6, 16)}, synth.NullReply())).as("warning"),
 	client("rpc-header-malformed", "AUTH_SYS with a word after its last group",
@@ -303,46 +295,45 @@ var headers = []Case{
 			call.XID = 7
 			c.RPC(call, synth.Reply{XID: 7, RPC: &x}.Long())
 		},
-		does(listing, listingReply)),
+		lists),
 	client("rpc-header-malformed", "a REPLY in a Long Call",
 		func(c *conn) {
 			x := synth.XDR{}.Word(7, 1, 0, 0, 0, 0)
 			c.RPC(synth.Call{XID: 7, RPC: &x}.Long(0xa1), synth.NullReply())
 		},
-		does(long, synth.Symlink3Reply())),
+		symlinks),
 	server("rpc-header-malformed", "in a Long Reply",
 		func(c *conn) {
 			x := synth.XDR{}.Word(7, 1, 9)
-			call := synth.Readdir3(4096).OfferReply(mem)
+			call := listing
 			call.XID = 7
 			c.RPC(call, synth.Reply{XID: 7, RPC: &x}.Long())
 		},
-		does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long())),
+		lists),
 
-	client("nomsg-without-chunk", "no list at all", calls(synth.Call{Proc: rpcrdma.NoMsg}), does(long, synth.Symlink3Reply())),
+	client("nomsg-without-chunk", "no list at all", calls(synth.Call{Proc: rpcrdma.NoMsg}), symlinks),
 	client("nomsg-without-chunk", "a Call without a Position Zero Read chunk",
-		calls(synth.Call{Proc: rpcrdma.NoMsg, Writes: [][]rpcrdma.Segment{{mem}}}), does(long, synth.Symlink3Reply())),
+		calls(synth.Call{Proc: rpcrdma.NoMsg, Writes: [][]rpcrdma.Segment{{mem}}}), symlinks),
 	client("nomsg-without-chunk", "a Call with a Position Zero Read chunk of no bytes",
-		calls(synth.Call{Proc: rpcrdma.NoMsg, Reads: synth.ReadChunk(0, synth.Mem(0xa1, 0))}), does(long, synth.Symlink3Reply())),
-	server("nomsg-without-chunk", "a Reply without a Reply chunk",
-		whole(read(), readReply(), func(r *synth.Reply) { r.Proc = rpcrdma.NoMsg }), does(read(), readReply())),
+		calls(synth.Call{Proc: rpcrdma.NoMsg, Reads: synth.ReadChunk(0, synth.Mem(0xa1, 0))}), symlinks),
+	edits("nomsg-without-chunk", "a Reply without a Reply chunk", read(), readReply(), func(r *synth.Reply) { r.Proc = rpcrdma.NoMsg }),
 	server("nomsg-without-chunk", "a Reply with an empty one",
-		whole(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a").Long(), func(r *synth.Reply) { r.ReplyChunk[0].Length = 0 }),
-		does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long())),
+		whole(listing, synth.Readdir3Reply("a").Long(), func(r *synth.Reply) { r.ReplyChunk[0].Length = 0 }),
+		lists),
 	client("nomsg-with-payload", "a Long Call",
-		func(c *conn) { call := long; call.Tail = data(20); c.RPC(call, synth.Symlink3Reply()) }, does(long, synth.Symlink3Reply())),
+		func(c *conn) { call := long; call.Tail = data(20); c.RPC(call, synth.Symlink3Reply()) }, symlinks),
 	server("nomsg-with-payload", "a Long Reply",
-		whole(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a").Long(), func(r *synth.Reply) { r.Tail = data(4) }),
-		does(synth.Readdir3(4096).OfferReply(mem), synth.Readdir3Reply("a", "b").Long())),
+		whole(listing, synth.Readdir3Reply("a").Long(), func(r *synth.Reply) { r.Tail = data(4) }),
+		lists),
 	server("nomsg-with-payload", "an RDMA_ERROR",
 		func(c *conn) {
 			r := synth.ErrVers(1, 1)
 			r.Tail = data(4)
-			c.Client.Call(synth.Call{Vers: 3})
+			c.Client.Call(version3)
 			c.Server.Reply(r)
 		},
 		func(c *conn) { rpc(c) }),
-	client("long-call-position", "in an RDMA_MSG", calls(synth.Call{Reads: synth.ReadChunk(0, mem)}), does(long, synth.Symlink3Reply())),
+	client("long-call-position", "in an RDMA_MSG", calls(synth.Call{Reads: synth.ReadChunk(0, mem)}), symlinks),
 	client("long-call-position", "a segment at no data item",
 		func(c *conn) {
 			call := long

@@ -18,10 +18,10 @@ func refusedWrite(c *conn) {
 }
 
 var transport = []Case{
-	neither("remote-error-nak", "an RDMA Write", refusedWrite, does(read(), readReply())).on(RoCE),
-	neither("terminate", "an RDMA Write", refusedWrite, does(read(), readReply())).on(IWARP),
-	server("remote-error-nak", "an RDMA Write to an invalidated handle", refusedAfter(0xa1), does(read(), readReply())).on(RoCE),
-	server("terminate", "an RDMA Write to an invalidated handle", refusedAfter(0xa1), does(read(), readReply())).on(IWARP),
+	neither("remote-error-nak", "an RDMA Write", refusedWrite, reads).on(RoCE),
+	neither("terminate", "an RDMA Write", refusedWrite, reads).on(IWARP),
+	server("remote-error-nak", "an RDMA Write to an invalidated handle", refusedAfter(0xa1), reads).on(RoCE),
+	server("terminate", "an RDMA Write to an invalidated handle", refusedAfter(0xa1), reads).on(IWARP),
 	client("terminate-bits-reversed", "as siw writes it",
 		func(c *conn) {
 			c.Client.Call(read())
@@ -31,8 +31,7 @@ var transport = []Case{
 		refusedWrite).on(IWARP),
 	neither("reply-not-delivered", "after an RDMA Write",
 		func(c *conn) {
-			call := read()
-			call.XID = 77
+			call := numbered(read())
 			r := readReply().To(call)
 			c.Client.Call(call)
 			psn := c.Server.NextPSN
@@ -40,19 +39,17 @@ var transport = []Case{
 			c.Server.Reply(r)
 			c.Client.Packet(rocev2.Packet{BTH: rocev2.BTH{Opcode: 0x11, PSN: psn}, AETH: rocev2.AETH{Syndrome: 0x62}, Headers: rocev2.HasAETH}, nil)
 		},
-		does(read(), readReply())).on(RoCE),
+		reads).on(RoCE),
 	neither("connection-rejected", "by the server", func(c *conn) { c.Another(synth.Options{}).Reject() }, rpc),
 	neither("connection-lost", "a Call that was open",
 		func(c *conn) {
 			rpc(c)
-			c.Client.Call(synth.Null())
-			c.Server.Ack()
+			send(c.Client, synth.Null())
 			c.Disconnect(c.Server)
 		},
 		func(c *conn) { // its Reply arrives while the connection is closing
 			rpc(c)
-			c.Client.Call(synth.Call{XID: 5})
-			c.Server.Ack()
+			send(c.Client, synth.Call{XID: 5})
 			if c.IWARP() {
 				c.Server.Reply(synth.Reply{XID: 5})
 				c.Disconnect(c.Client)
@@ -103,23 +100,19 @@ var transport = []Case{
 	client("unfilled-packet", "of a Read response",
 		func(c *conn) {
 			c.RPC(write(), writeReply())
-			call := write()
-			call.XID = 77
+			call := numbered(write())
 			c.Client.Call(call)
 			c.Server.Pull(call, synth.PacketSize(1000))
-			c.Server.Reply(writeReply())
-			c.Client.Ack()
+			answer(c.Server, writeReply())
 		},
 		func(c *conn) { // all packets of the connection are smaller than the REQ allows
-			call := write()
-			call.XID = 77
+			call := numbered(write())
 			c.Client.Call(call)
 			c.Server.Pull(call, synth.PacketSize(512))
-			c.Server.Reply(writeReply())
-			c.Client.Ack()
+			answer(c.Server, writeReply())
 		}).on(RoCE),
 	neither("congestion", "notification packets",
-		func(c *conn) { c.RPC(read(), readReply()); c.Client.CNP() }, does(read(), readReply())).on(RoCE),
+		func(c *conn) { c.RPC(read(), readReply()); c.Client.CNP() }, reads).on(RoCE),
 	neither("congestion", "marks of a switch",
 		func(c *conn) { c.Server.TOS = 3; c.RPC(read(), readReply()) }, func(c *conn) { c.Server.TOS = 2; c.RPC(read(), readReply()) }).on(RoCE),
 	neither("retransmission-timeout", "a Call", retransmits(2500*time.Millisecond), retransmits(time.Second)).on(RoCE),
@@ -130,12 +123,9 @@ var transport = []Case{
 	server("returned-bytes-not-seen", "after a timeout for a Call whose first copy was lost before the capture",
 		func(c *conn) {
 			lostFirst(2500*time.Millisecond, true)(c)
-			call := read()
-			call.XID = 77
-			c.Client.Call(call)
-			c.Server.Ack()
-			c.Server.Reply(readReply().To(call))
-			c.Client.Ack()
+			call := numbered(read())
+			send(c.Client, call)
+			answer(c.Server, readReply().To(call))
 			rpc(c)
 		},
 		func(c *conn) { lostFirst(2500*time.Millisecond, true)(c); c.RPC(read(), readReply()) }),
@@ -146,14 +136,11 @@ var transport = []Case{
 // writeInParts sends a READ with RDMA Writes of 2048 bytes, the first with the path MTU and the second
 // as options say.
 func writeInParts(c *conn, options ...synth.Option) {
-	call := read()
-	call.XID = 77
-	c.Client.Call(call)
-	c.Server.Ack()
+	call := numbered(read())
+	send(c.Client, call)
 	c.Server.Write(0xa1, mem.Offset, data(2048))
 	c.Server.Write(0xa1, mem.Offset+2048, data(2048), options...)
-	c.Server.Reply(readReply().To(call))
-	c.Client.Ack()
+	answer(c.Server, readReply().To(call))
 }
 
 // retransmits sends a Call that is retransmitted after a while.
@@ -163,8 +150,7 @@ func retransmits(after time.Duration) script {
 		call := c.Client.Call(synth.Call{XID: 5})
 		c.Wire.Advance(after)
 		c.Wire.Retransmit(call...)
-		c.Server.Reply(synth.Reply{XID: 5})
-		c.Client.Ack()
+		answer(c.Server, synth.Reply{XID: 5})
 	}
 }
 
@@ -186,8 +172,7 @@ func lostFirst(after time.Duration, acknowledged bool) script {
 		c.Server.Ack()
 		c.Options.ManualAck = false
 		for xid := uint32(5); xid < 7; xid++ {
-			c.Server.Reply(synth.Reply{XID: xid})
-			c.Client.Ack()
+			answer(c.Server, synth.Reply{XID: xid})
 		}
 	}
 }
