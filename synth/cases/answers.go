@@ -48,7 +48,7 @@ func refusesUsed(call synth.Call, by synth.Reply) script {
 	return inTurn(does(synth.Call{Vers: 2}, synth.NullReply()), refused(call, by))
 }
 
-// unknownVersionBack returns a function in which the server sends a Call of version 3, and
+// unknownVersionBack returns a script in which the server sends a Call of version 3, and
 // the client rejects it with an ERR_VERS that lists the versions 1 to high.
 func unknownVersionBack(high uint32) script {
 	return func(c *conn) {
@@ -73,7 +73,7 @@ func rejectsReply(reply, by synth.Reply) script {
 	}
 }
 
-// backInstead returns a function in which the server sends a Call with another rdma_proc than RDMA_MSG, and the client
+// backInstead returns a script in which the server sends a Call with another rdma_proc than RDMA_MSG, and the client
 // answers with by, or not at all if by has no procedure.
 func backInstead(proc rpcrdma.Proc, by synth.Reply) script {
 	return func(c *conn) {
@@ -114,14 +114,11 @@ var answers = []Case{
 	neither("rdma-error", "a version, and the fallback", refused(version3, errVers(3, 1, 1)), rpc).as("note"),
 	neither("rdma-error", "a version although the sender was told", probes(3, 3, 1), probes(3, 1)).as("error"),
 	neither("rdma-error", "a version that is listed", refused(version3, errVers(3, 1, 3)), probes(3, 1)).as("error"),
-	neither("rdma-error", "from a requester, about a Reply",
-		inTurn(does(synth.Call{XID: 9}, synth.NullReply()), clientRefuses),
-		rpc),
+	neither("rdma-error", "from a requester, about a Reply", inTurn(does(synth.Call{XID: 9}, synth.NullReply()), clientRefuses), rpc),
 
 	server("error-not-answered", "another version", unrefused(version3), refused(version3, errVers(3, 1, 1))),
 	server("error-not-answered", "version 0",
-		unrefused(synth.Call{Vers: synth.Zero}),
-		refused(synth.Call{Vers: synth.Zero}, errVers(synth.Zero, 1, 1))),
+		unrefused(synth.Call{Vers: synth.Zero}), refused(synth.Call{Vers: synth.Zero}, errVers(synth.Zero, 1, 1))),
 	server("error-not-answered", "version 0, answered with a Reply", refused(synth.Call{Vers: synth.Zero}, synth.Reply{Vers: 1}), rpc),
 	server("error-not-answered", "an RDMA_NOMSG without chunks",
 		unrefused(synth.Call{Proc: rpcrdma.NoMsg}), refused(synth.Call{Proc: rpcrdma.NoMsg}, synth.ErrChunk())),
@@ -133,8 +130,7 @@ var answers = []Case{
 		inTurn(rpc, calls(version3), after(3*time.Second), disconnects),
 		inTurn(rpc, calls(version3), after(3*time.Second), serverDisconnects)), // which it may do instead of answering
 	server("error-not-answered", "answered with a Reply", refused(version3, synth.Reply{}), rpc),
-	server("error-not-answered", "the XID of another RPC",
-		unrefused(otherXID), refused(otherXID, synth.ErrChunk())),
+	server("error-not-answered", "the XID of another RPC", unrefused(otherXID), refused(otherXID, synth.ErrChunk())),
 	server("error-not-answered", "the XID of another RPC, although the responder may go by rdma_xid",
 		unrefused(otherXID), refused(otherXID, synth.Reply{})),
 	server("error-not-answered", "the XID of another RPC, and the connection is closed",
@@ -147,21 +143,15 @@ var answers = []Case{
 	client("error-not-answered", "an RDMA_MSGP of the server",
 		backInstead(rpcrdma.MsgP, synth.Reply{}), backInstead(rpcrdma.MsgP, synth.ErrChunk())).as("warning"),
 	server("reply-without-call", "an RDMA_DONE of the server is no Reply",
-		inTurn(rpc, unasked),
-		func(c *conn) { rpc(c); c.Server.Reply(synth.Reply{XID: 0x999, Proc: rpcrdma.Done}) }),
-	server("reply-without-call", "an unknown procedure of the server is no Reply",
-		inTurn(rpc, unasked), backInstead(99, synth.Reply{})),
+		inTurn(rpc, unasked), func(c *conn) { rpc(c); c.Server.Reply(synth.Reply{XID: 0x999, Proc: rpcrdma.Done}) }),
+	server("reply-without-call", "an unknown procedure of the server is no Reply", inTurn(rpc, unasked), backInstead(99, synth.Reply{})),
 	server("error-not-answered", "an RDMA_DONE",
 		unrefused(synth.Call{XID: 1, Proc: rpcrdma.Done}), refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())).as("warning"),
-	server("error-wrong-code", "ERR_CHUNK for a version",
-		refused(version3, errChunk(3)),
-		refused(version3, errVers(3, 1, 2))),
+	server("error-wrong-code", "ERR_CHUNK for a version", refused(version3, errChunk(3)), refused(version3, errVers(3, 1, 2))),
 	server("error-wrong-code", "ERR_CHUNK for a version that the server does not use",
-		refused(synth.Call{Vers: 2, Proc: 9}, errChunk(2)),
-		refusesUsed(synth.Call{Vers: 2, Proc: 9}, errChunk(2))),
+		refused(synth.Call{Vers: 2, Proc: 9}, errChunk(2)), refusesUsed(synth.Call{Vers: 2, Proc: 9}, errChunk(2))),
 	server("error-wrong-code", "ERR_VERS for a version that the server uses",
-		refusesUsed(synth.Call{Vers: 2}, errVers(2, 1, 1)),
-		refused(synth.Call{Vers: 2}, errVers(2, 1, 1))),
+		refusesUsed(synth.Call{Vers: 2}, errVers(2, 1, 1)), refused(synth.Call{Vers: 2}, errVers(2, 1, 1))),
 	server("error-wrong-code", "a range without version 2, which the server uses",
 		refusesUsed(version3, errVers(3, 1, 1)), refusesUsed(version3, errVers(3, 1, 2))),
 	server("error-wrong-code", "a range without version 2, which the server uses later",
@@ -173,39 +163,33 @@ var answers = []Case{
 		refused(version3, errVers(3, 1, 4)), refused(version3, errVers(3, 1, 2))),
 	server("error-wrong-code", "a range without the version that the server uses",
 		refused(version3, errVers(3, 4, 9)), refused(version3, errVers(3, 1, 1))),
-	server("error-wrong-code", "a range of version 0 only",
-		refused(version3, errVers(3, 0, 0)), refused(version3, errVers(3, 1, 1))),
+	server("error-wrong-code", "a range of version 0 only", refused(version3, errVers(3, 0, 0)), refused(version3, errVers(3, 1, 1))),
 	server("error-wrong-code", "a range without the version that the server uses later",
 		inTurn(padRefused, rpc), inTurn(padRefused, disconnects)),
 	client("error-wrong-code", "ERR_CHUNK for the version of a Reply",
-		rejectsReply(synth.Reply{Vers: 5}, errChunk(5)),
-		rejectsReply(synth.Reply{Vers: 5}, errVers(5, 1, 1))),
+		rejectsReply(synth.Reply{Vers: 5}, errChunk(5)), rejectsReply(synth.Reply{Vers: 5}, errVers(5, 1, 1))),
 	client("error-wrong-code", "ERR_VERS for a Reply of version 1",
 		rejectsReply(synth.Reply{Proc: 99}, synth.ErrVers(2, 2)), rejectsReply(synth.Reply{Proc: 99}, synth.ErrChunk())),
 	client("error-wrong-version", "1 for a Reply of version 5",
-		rejectsReply(synth.Reply{Vers: 5}, synth.ErrVers(1, 1)),
-		rejectsReply(synth.Reply{Vers: 5}, errVers(5, 1, 1))),
+		rejectsReply(synth.Reply{Vers: 5}, synth.ErrVers(1, 1)), rejectsReply(synth.Reply{Vers: 5}, errVers(5, 1, 1))),
 	server("error-wrong-version", "3 for a Call with an unknown procedure",
-		refused(synth.Call{Proc: 99}, errChunk(3)),
-		refused(synth.Call{Proc: 99}, synth.ErrChunk())),
+		refused(synth.Call{Proc: 99}, errChunk(3)), refused(synth.Call{Proc: 99}, synth.ErrChunk())),
 	server("error-unknown-xid", "an unknown XID, while a Call has to be rejected",
 		refused(synth.Call{Proc: 99}, synth.Reply{XID: 78, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}),
 		refused(synth.Call{Proc: 99}, synth.ErrChunk())),
-	server("error-wrong-code", "low above high",
-		refused(version3, errVers(3, 2, 1)), refused(version3, errVers(3, 1, 1))),
-	server("error-wrong-version", "1 for 3",
-		refused(version3, synth.ErrVers(1, 1)), refused(version3, errVers(3, 1, 1))),
+	server("error-wrong-code", "low above high", refused(version3, errVers(3, 2, 1)), refused(version3, errVers(3, 1, 1))),
+	server("error-wrong-version", "1 for 3", refused(version3, synth.ErrVers(1, 1)), refused(version3, errVers(3, 1, 1))),
 	server("error-unknown-xid", "an unknown XID",
 		func(c *conn) { rpc(c); r := synth.ErrChunk(); r.XID = 0x999; c.Server.Reply(r) },
 		refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())),
 	client("error-answered", "back and forth",
-		inTurn(does(synth.Call{XID: 9}, synth.ErrChunk()), clientRefuses),
-		does(synth.Null(), synth.ErrChunk())),
+		inTurn(does(synth.Call{XID: 9}, synth.ErrChunk()), clientRefuses), does(synth.Null(), synth.ErrChunk())),
 	server("call-not-answered", "31 s",
 		inTurn(rpc, calls(synth.Call{XID: 500}), after(31*time.Second), rpc),
 		inTurn(rpc, calls(synth.Call{XID: 500}), after(29*time.Second), rpc)),
+	// The server may have discarded it.
 	neither("call-not-answered", "31 s, RPCSEC_GSS",
-		inTurn(rpc, calls(synth.Call{XID: 500, Cred: synth.GSS(1, 1)}), after(31*time.Second), rpc), rpc), // the server may have discarded it
+		inTurn(rpc, calls(synth.Call{XID: 500, Cred: synth.GSS(1, 1)}), after(31*time.Second), rpc), rpc),
 	neither("rpc-rejected", "with a chunk", does(write(), synth.Reply{Accept: 4}), writes),
 	neither("rpc-rejected", "an unknown program",
 		does(synth.Getattr3(), synth.Reply{Accept: 1}), does(synth.Null(), synth.Reply{Accept: 1})), // a NULL Call asks for that
@@ -217,9 +201,7 @@ var answers = []Case{
 				f.Truncate(14 + 20 + 8 + 12 + 28 + 20)
 			}
 		}).on(RoCE),
-	neither("rpc-rejected", "an unknown version",
-		does(synth.Getattr3(), mismatch(2, 4)),
-		does(synth.Null(), mismatch(2, 4))),
+	neither("rpc-rejected", "an unknown version", does(synth.Getattr3(), mismatch(2, 4)), does(synth.Null(), mismatch(2, 4))),
 	server("rpc-rejected", "GARBAGE_ARGS in a Long Reply", does(listing, synth.Reply{Accept: 4}.Long()), lists),
 	neither("rpc-rejected", "denied", does(synth.Null(), synth.Reply{Deny: []uint32{1, 1}}), rpc),
 	server("reply-without-call", "an unknown XID", inTurn(rpc, unasked), rpc),
@@ -240,11 +222,9 @@ var answers = []Case{
 	server("reply-without-call", "a Call of the server of an unknown version is no Reply",
 		inTurn(backchannel, unasked), unknownVersionBack(1)),
 	server("reply-without-call", "a message that is too short for its lists may be no Reply",
-		inTurn(backchannel, unasked),
-		func(c *conn) { backchannel(c); c.Server.Send(header()[:16]) }),
+		inTurn(backchannel, unasked), func(c *conn) { backchannel(c); c.Server.Send(header()[:16]) }),
 	client("error-wrong-code", "a range with the rejected version of the server's Call", unknownVersionBack(4), unknownVersionBack(1)),
-	server("reply-without-call", "after a callback that was retransmitted",
-		inTurn(calledBackAgain, unasked), calledBackAgain),
+	server("reply-without-call", "after a callback that was retransmitted", inTurn(calledBackAgain, unasked), calledBackAgain),
 	client("credit-limit-exceeded", "after a callback that was retransmitted",
 		inTurn(calledBackAgain, many(10, 8)), inTurn(calledBackAgain, many(8, 8))),
 	client("xid-in-use", "twice at once",
@@ -293,7 +273,7 @@ var (
 	calledBare = doesBack(synth.CBNull(), synth.NullReply())
 )
 
-// backWithout returns a function in which the server sends a Call with chunks, and the Reply has none, as it must not.
+// backWithout returns a script in which the server sends a Call with chunks, and the Reply has none, as it must not.
 func backWithout(call synth.Call) script {
 	return func(c *conn) {
 		backchannel(c)
@@ -311,7 +291,8 @@ var (
 	destroyReply = synth.CompoundReply(synth.ResDestroySession())
 )
 
-// destroyed returns a function in which the client destroys its session, in a COMPOUND with other operations before, and the server sends a Call.
+// destroyed returns a script in which the client destroys its session, in a COMPOUND with other operations before, and the
+// server sends a Call.
 func destroyed(call synth.Call, before ...synth.XDR) script {
 	return func(c *conn) {
 		backchannel(c)
@@ -371,16 +352,15 @@ var backward = []Case{
 			answer(c.Server, destroyReply.To(destroy))
 		}),
 	server("backward-unexpected", "of a session that was destroyed and not created again",
-		destroyed(recall),
-		inTurn(backchannel, does(destroy, destroyReply), recalled)),
+		destroyed(recall), inTurn(backchannel, does(destroy, destroyReply), recalled)),
 	client("short-message-dropped", "four words", inTurn(shortBack(12), rpc), inTurn(shortBack(12), disconnects)),
 	client("short-message-dropped", "no RPC message", inTurn(shortBack(28), rpc), inTurn(shortBack(28), disconnects)),
 	client("short-message-dropped", "half of the RPC message",
-		inTurn(shortBack(60), after(2*time.Second), serverDisconnects), inTurn(shortBack(60), after(time.Millisecond), serverDisconnects)),
+		inTurn(shortBack(60), after(2*time.Second), serverDisconnects),
+		inTurn(shortBack(60), after(time.Millisecond), serverDisconnects)),
 	client("short-message-dropped", "no byte at all", inTurn(shortBack(0), rpc, rpc), inTurn(shortBack(68), rpc)),
 	server("short-message-dropped", "a Reply", inTurn(shortReply, rpc), inTurn(shortReply, serverDisconnects)),
-	server("backward-unexpected", "a BIND_CONN_TO_SESSION for the fore channel",
-		binds(1, bound(1)), binds(7, bound(2))),
+	server("backward-unexpected", "a BIND_CONN_TO_SESSION for the fore channel", binds(1, bound(1)), binds(7, bound(2))),
 	server("backward-unexpected", "a BIND_CONN_TO_SESSION that failed", binds(3, unbound), binds(3, bound(3))),
 	server("backward-unexpected", "during a second BIND_CONN_TO_SESSION", bindsTwice(unbound), bindsTwice(bound(3))),
 	server("backward-unexpected", "during a CREATE_SESSION that grants no backchannel", early(0), early(synth.ConnBackChannel)),
@@ -417,7 +397,7 @@ func bindsTwice(second synth.Reply) script {
 	}
 }
 
-// shortBack returns a function in which the server sends the first n bytes of a Call after it was
+// shortBack returns a script in which the server sends the first n bytes of a Call after it was
 // granted a backchannel.
 func shortBack(n int) script {
 	return func(c *conn) {

@@ -1,6 +1,8 @@
 package cases
 
 import (
+	"slices"
+
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/synth"
@@ -10,23 +12,21 @@ import (
 
 // at returns a Call with the Position of its first Read chunk changed.
 func at(call synth.Call, by int32) synth.Call {
-	reads := append([]rpcrdma.ReadSegment{}, call.Reads...)
-	reads[0].Position += uint32(by)
-	call.Reads = reads
+	call.Reads = slices.Clone(call.Reads)
+	call.Reads[0].Position += uint32(by)
 	return call
 }
 
 // sized returns a Call with the length of its first Read chunk changed.
 func sized(call synth.Call, length uint32) synth.Call {
-	reads := append([]rpcrdma.ReadSegment{}, call.Reads...)
-	reads[0].Length = length
-	call.Reads = reads
+	call.Reads = slices.Clone(call.Reads)
+	call.Reads[0].Length = length
 	return call
 }
 
 // padded returns a Call in which the XDR pads of reduced items remain.
 func padded(call synth.Call) synth.Call {
-	call.Args.Items = append([]synth.Item{}, call.Args.Items...)
+	call.Args.Items = slices.Clone(call.Args.Items)
 	for i := range call.Args.Items {
 		call.Args.Items[i].KeepPad = true
 	}
@@ -37,15 +37,15 @@ func padded(call synth.Call) synth.Call {
 func split(call synth.Call, n int) synth.Call {
 	item := call.Args.Items[0]
 	rest := item.Data[n:]
-	call.Args = synth.XDR{Bytes: append(append(append([]byte{}, call.Args.Bytes[:item.At]...), item.Data[:n]...), call.Args.Bytes[item.At:]...)}
+	call.Args.Bytes = slices.Insert(slices.Clone(call.Args.Bytes), item.At, item.Data[:n]...)
 	call.Args.Items = []synth.Item{{At: item.At + n, Data: rest, Reduced: true}}
 	call.Reads = synth.ReadChunk(call.Message().Position(0), synth.Mem(0xa1, uint32(len(rest))))
 	return call
 }
 
-// compound returns a COMPOUND with a WRITE that another operation follows.
-func compound(n int) synth.Call {
-	return synth.Compound(synth.OpPutFH(), synth.OpWrite(0, data(n)), synth.OpGetAttr())
+// write4 returns a COMPOUND with a WRITE that another operation follows.
+func write4(n int) synth.Call {
+	return onFile(synth.OpWrite(0, data(n)), synth.OpGetAttr())
 }
 
 // tagged returns a COMPOUND that consists of a long tag.
@@ -55,7 +55,7 @@ func tagged() synth.Call {
 
 // twoWrites is a COMPOUND with two WRITEs. The segments of its two Read chunks alternate in the
 // Read list.
-var twoWrites = alternating(synth.Compound(synth.OpPutFH(), synth.OpWrite(0, data(4000)), synth.OpWrite(4000, data(3000))).Reduce(0xa1, 0xa2))
+var twoWrites = alternating(onFile(synth.OpWrite(0, data(4000)), synth.OpWrite(4000, data(3000))).Reduce(0xa1, 0xa2))
 
 // alternating returns a Call whose first Read chunk has a second segment, at the end of the list.
 func alternating(call synth.Call) synth.Call {
@@ -64,12 +64,12 @@ func alternating(call synth.Call) synth.Call {
 	rest.Length -= 1000
 	rest.Offset += 1000
 	first.Length = 1000
-	call.Reads = append(append([]rpcrdma.ReadSegment{first}, call.Reads[1:]...), rest)
+	call.Reads = slices.Concat([]rpcrdma.ReadSegment{first}, call.Reads[1:], []rpcrdma.ReadSegment{rest})
 	return call
 }
 
-func compoundReply(n int) synth.Reply {
-	return synth.CompoundReply(synth.ResPutFH(), synth.ResWrite(uint32(n)), synth.ResGetAttr())
+func write4Reply(n int) synth.Reply {
+	return fileReply(synth.ResWrite(uint32(n)), synth.ResGetAttr())
 }
 
 // opened returns a Call of any program. Its arguments may mark items as DDP-eligible that are
@@ -92,10 +92,16 @@ func control() synth.Call {
 	return synth.Call{Cred: cred, Args: synth.XDR{}.Opaque(data(100))}
 }
 
+var (
+	oneRead4  = onFile(synth.OpRead(0, 4096)).Offer(mem).Offer(mem2)
+	bothRead  = fileReply(synth.ResRead(data(4096)), synth.ResRead(data(4096)))
+	twoReads4 = onFile(synth.OpRead(0, 4096), synth.OpRead(4096, 4096)).Offer(mem).Offer(mem2)
+)
+
 // twoReads reads twice into two Write chunks, of which one READ returns no data. The data is in a chunk.
 func twoReads(first, second []byte, chunk int) script {
-	return whole(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(4096, 4096)).Offer(mem).Offer(mem2),
-		synth.CompoundReply(synth.ResPutFH(), synth.ResRead(first), synth.ResRead(second)),
+	return whole(twoReads4,
+		fileReply(synth.ResRead(first), synth.ResRead(second)),
 		func(r *synth.Reply) {
 			items := r.Results.Items
 			if size := len(items[0].Data) + len(items[1].Data); chunk == 1 {
@@ -107,8 +113,8 @@ func twoReads(first, second []byte, chunk int) script {
 		})
 }
 
-// results sends a COMPOUND with READs of these lengths and a number of Write chunks. In says where each result is: the number of a chunk, or
-// "-" for the Send.
+// results sends a COMPOUND with READs of these lengths and a number of Write chunks. In says where each result is: the number
+// of a chunk, or "-" for the Send.
 func results(chunks int, in string, lengths ...int) script {
 	return func(c *conn) {
 		ops, res := []synth.XDR{synth.OpPutFH()}, []synth.XDR{synth.ResPutFH()}
@@ -140,10 +146,9 @@ func results(chunks int, in string, lengths ...int) script {
 // withCount returns x with the count of its first item moved to the item.
 func withCount(x synth.XDR) synth.XDR {
 	at, item := x.Items[0].At, x.Items[0].Data
-	count := x.Bytes[at-4 : at]
-	x.Items = append([]synth.Item{}, x.Items...)
-	x.Items[0] = synth.Item{At: at - 4, Data: append(append([]byte{}, count...), item...), Reduced: true}
-	x.Bytes = append(append([]byte{}, x.Bytes[:at-4]...), x.Bytes[at:]...)
+	x.Items = slices.Clone(x.Items)
+	x.Items[0] = synth.Item{At: at - 4, Data: slices.Concat(x.Bytes[at-4:at], item), Reduced: true}
+	x.Bytes = slices.Delete(slices.Clone(x.Bytes), at-4, at)
 	return x
 }
 
@@ -174,7 +179,12 @@ func cutReply(c *conn) {
 
 var (
 	longNames      = synth.Readdir3Reply("a", "b", "c", "d").Long()
+	link           = synth.Symlink3("name", "a target")
+	longLink       = synth.Symlink3("name", "a target of a symbolic link")
+	link4          = onFile(synth.OpSymlink("name", "a target")).Reduce(0xa1)
+	link4Reply     = fileReply(synth.ResCreate())
 	readlink       = synth.Readlink3().Offer(mem)
+	aTarget        = synth.Readlink3Reply("a target")
 	readlinkTarget = synth.Readlink3Reply("the target")
 )
 
@@ -219,17 +229,19 @@ func inline(call synth.Call, reply synth.Reply) script {
 
 // listIn creates a session whose Replies have at most responseSize bytes, and lists a directory in it
 // without a Reply chunk.
-func listIn(c *conn, responseSize uint32) {
-	c.RPC(synth.Compound(synth.OpCreateSession(0)), synth.CompoundReply(synth.ResCreateSessionOf(0, responseSize)))
-	c.RPC(synth.Compound(synth.OpSequence(1), synth.OpPutFH(), synth.OpReadDir(32768)), synth.CompoundReply(synth.ResSequence(1), synth.ResPutFH(), synth.ResReadDir("a")))
+func listIn(responseSize uint32) script {
+	return inTurn(
+		does(synth.Compound(synth.OpCreateSession(0)), synth.CompoundReply(synth.ResCreateSessionOf(0, responseSize))),
+		does(synth.Compound(synth.OpSequence(1), synth.OpPutFH(), synth.OpReadDir(32768)),
+			synth.CompoundReply(synth.ResSequence(1), synth.ResPutFH(), synth.ResReadDir("a"))))
 }
 
-// failedAfterWrites returns a function that sends a READ, RDMA Writes of 2000 bytes, and a Reply
+// failedAfterWrites returns a script that sends a READ, RDMA Writes of 2000 bytes, and a Reply
 // that says that the READ failed and returns length bytes in the Write chunk. The responder may
 // have written data before the READ failed.
 func failedAfterWrites(length uint32) script {
 	return func(c *conn) {
-		call := numbered(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096)).Offer(mem))
+		call := numbered(onFile(synth.OpRead(0, 4096)).Offer(mem))
 		send(c.Client, call)
 		c.Server.Write(0xa1, mem.Offset, data(2000))
 		r := synth.CompoundFailed(5, synth.ResPutFH(), synth.ResFailed(25, 5)).To(call)
@@ -237,6 +249,19 @@ func failedAfterWrites(length uint32) script {
 		answer(c.Server, r)
 	}
 }
+
+// Changes of a Reply: the lengths that it returns, and a pad that is left.
+func returns(length uint32) func(*synth.Reply) {
+	return func(r *synth.Reply) { r.Writes[0][0].Length = length }
+}
+
+func returnsReply(length uint32) func(*synth.Reply) {
+	return func(r *synth.Reply) { r.ReplyChunk[0].Length = length }
+}
+
+func keepsPad(r *synth.Reply) { r.Results.Items[0].KeepPad = true }
+
+var nothing = synth.Write3(0, nil).Reduce(0xa1)
 
 var small = synth.Mem(0xa1, 512)
 
@@ -251,38 +276,34 @@ var binding = []Case{
 	server("chunk-length-mismatch", "the count of a READLINK is in the chunk",
 		counted(readlink, readlinkTarget), does(readlink, readlinkTarget)),
 	server("chunk-length-mismatch", "the count of a READ is in the chunk", counted(read(), readReply()), reads),
-	server("chunk-length-mismatch", "a Long Reply that is cut by its returned length",
-		cutReply, does(listing, longNames)),
+	server("chunk-length-mismatch", "a Long Reply that is cut by its returned length", cutReply, does(listing, longNames)),
 	client("read-position-invalid", "of the count of a WRITE", calls(countMoved(write())), writes),
 	client("read-position-invalid", "of the count of a WRITE in a COMPOUND",
-		calls(countMoved(compound(1000).Reduce(0xa1))), does(compound(1000).Reduce(0xa1), compoundReply(1000))),
-	client("read-position-invalid", "of an empty chunk",
-		calls(at(synth.Write3(0, nil).Reduce(0xa1), -4)), does(synth.Write3(0, nil).Reduce(0xa1), synth.Write3Reply(0))),
+		calls(countMoved(write4(1000).Reduce(0xa1))), does(write4(1000).Reduce(0xa1), write4Reply(1000))),
+	client("read-position-invalid", "of an empty chunk", calls(at(nothing, -4)), does(nothing, synth.Write3Reply(0))),
 	client("read-position-invalid", "of an empty chunk in a COMPOUND",
-		calls(at(compound(0).Reduce(0xa1), -4)), does(compound(0).Reduce(0xa1), compoundReply(0))),
-	client("chunk-length-mismatch", "a WRITE of no bytes with a chunk",
-		calls(sized(synth.Write3(0, nil).Reduce(0xa1), 8)), does(synth.Write3(0, nil).Reduce(0xa1), synth.Write3Reply(0))),
+		calls(at(write4(0).Reduce(0xa1), -4)), does(write4(0).Reduce(0xa1), write4Reply(0))),
+	client("chunk-length-mismatch", "a WRITE of no bytes with a chunk", calls(sized(nothing, 8)), does(nothing, synth.Write3Reply(0))),
 	client("reduced-ineligible-item", "the tag of a COMPOUND",
 		does(tagged().Reduce(0xa1), synth.CompoundReply()), does(tagged(), synth.CompoundReply())),
 	client("long-call-position", "the tag of a COMPOUND",
 		does(tagged().Reduce(0xa1).Long(0xa2), synth.CompoundReply()), does(tagged(), synth.CompoundReply())),
 	client("read-position-invalid", "of two chunks whose segments alternate in the Read list",
-		calls(at(twoWrites, 4)), does(twoWrites, synth.CompoundReply(synth.ResPutFH(), synth.ResWrite(4000), synth.ResWrite(3000)))),
+		calls(at(twoWrites, 4)), does(twoWrites, fileReply(synth.ResWrite(4000), synth.ResWrite(3000)))),
 	client("read-position-invalid", "of the rest of a data item",
-		calls(split(synth.Write3(0, data(2000)), 1000)), does(synth.Write3(0, data(2000)).Reduce(0xa1), synth.Write3Reply(2000))),
+		calls(split(write3(2000), 1000)), does(write3(2000).Reduce(0xa1), synth.Write3Reply(2000))),
 	client("long-call-position", "of the rest of a data item",
 		func(c *conn) {
-			call := numbered(split(synth.Symlink3("name", "a target of a symbolic link"), 8))
+			call := numbered(split(longLink, 8))
 			m := call.Message().Inline()
 			call.Proc, call.Reads = rpcrdma.NoMsg, append(synth.ReadChunk(0, synth.Mem(0xa2, uint32(len(m)))), call.Reads...)
 			exchange(c, call, synth.Symlink3Reply().To(call))
 		},
-		does(synth.Symlink3("name", "a target of a symbolic link").Reduce(0xa1).Long(0xa2), synth.Symlink3Reply())),
+		does(longLink.Reduce(0xa1).Long(0xa2), synth.Symlink3Reply())),
 	client("read-position-invalid", "in a COMPOUND",
-		calls(at(compound(4096).Reduce(0xa1), 8)), does(compound(4096).Reduce(0xa1), compoundReply(4096))),
+		calls(at(write4(4096).Reduce(0xa1), 8)), does(write4(4096).Reduce(0xa1), write4Reply(4096))),
 	client("read-position-invalid", "in the RPC header",
-		calls(synth.Call{Cred: synth.AuthSys(0, 0), Reads: synth.ReadChunk(16, small)}),
-		does(synth.Call{Cred: synth.AuthSys(0, 0)}, synth.NullReply())),
+		calls(synth.Call{Cred: synth.AuthSys(0, 0), Reads: synth.ReadChunk(16, small)}), trusts(synth.AuthSys(0, 0))),
 	client("read-position-invalid", "of a Call that is complete without chunks",
 		func(c *conn) {
 			call := synth.Getattr3()
@@ -293,159 +314,123 @@ var binding = []Case{
 
 	client("chunk-length-mismatch", "a WRITE with less", does(sized(write(), 4000), writeReply()), writes),
 	client("chunk-length-mismatch", "a WRITE with more",
-		does(sized(synth.Write3(0, data(4093)).Reduce(0xa1), 4097), synth.Write3Reply(4093)),
-		does(sized(synth.Write3(0, data(4093)).Reduce(0xa1), 4096), synth.Write3Reply(4093))), // the chunk may include the XDR round-up
+		does(sized(write3(4093).Reduce(0xa1), 4097), synth.Write3Reply(4093)),
+		does(sized(write3(4093).Reduce(0xa1), 4096), synth.Write3Reply(4093))), // the chunk may include the XDR round-up
 	client("chunk-length-mismatch", "a SYMLINK",
-		does(sized(synth.Symlink3("name", "a target").Reduce(0xa1), 12), synth.Symlink3Reply()),
-		does(synth.Symlink3("name", "a target").Reduce(0xa1), synth.Symlink3Reply())),
+		does(sized(link.Reduce(0xa1), 12), synth.Symlink3Reply()), does(link.Reduce(0xa1), synth.Symlink3Reply())),
 	client("chunk-length-mismatch", "a WRITE of NFSv2",
 		does(sized(synth.Write2(0, data(4096)).Reduce(0xa1), 4092), synth.Write2Reply()),
 		does(synth.Write2(0, data(4096)).Reduce(0xa1), synth.Write2Reply())),
-	client("chunk-length-mismatch", "a CREATE of NFSv4",
-		does(sized(synth.Compound(synth.OpPutFH(), synth.OpSymlink("name", "a target")).Reduce(0xa1), 16), synth.CompoundReply(synth.ResPutFH(), synth.ResCreate())),
-		does(synth.Compound(synth.OpPutFH(), synth.OpSymlink("name", "a target")).Reduce(0xa1), synth.CompoundReply(synth.ResPutFH(), synth.ResCreate()))),
-	edits("chunk-length-mismatch", "the result of a READ",
-		read(), synth.Read3Reply(data(4000)),
-		func(r *synth.Reply) { r.Writes[0][0].Length = 3000 }),
-	edits("chunk-length-mismatch", "the result of a READLINK",
-		synth.Readlink3().Offer(mem), synth.Readlink3Reply("a target"),
-		func(r *synth.Reply) { r.Writes[0][0].Length = 40 }),
+	client("chunk-length-mismatch", "a CREATE of NFSv4", does(sized(link4, 16), link4Reply), does(link4, link4Reply)),
+	edits("chunk-length-mismatch", "the result of a READ", read(), read3Reply(4000), returns(3000)),
+	edits("chunk-length-mismatch", "the result of a READLINK", readlink, aTarget, returns(40)),
 
 	client("reduced-pad-left", "nothing after it",
-		does(padded(synth.Write3(0, data(4093)).Reduce(0xa1)), synth.Write3Reply(4093)),
-		does(synth.Write3(0, data(4093)).Reduce(0xa1), synth.Write3Reply(4093))),
+		does(padded(write3(4093).Reduce(0xa1)), synth.Write3Reply(4093)), does(write3(4093).Reduce(0xa1), synth.Write3Reply(4093))),
 	client("reduced-pad-left", "what follows does not parse",
-		does(padded(compound(4093).Reduce(0xa1)), compoundReply(4093)), does(compound(4093).Reduce(0xa1), compoundReply(4093))),
-	edits("reduced-pad-left", "in a Reply",
-		read(), synth.Read3Reply(data(4001)),
-		func(r *synth.Reply) { r.Results.Items[0].KeepPad = true }),
+		does(padded(write4(4093).Reduce(0xa1)), write4Reply(4093)), does(write4(4093).Reduce(0xa1), write4Reply(4093))),
+	edits("reduced-pad-left", "in a Reply", read(), read3Reply(4001), keepsPad),
 	edits("reduced-pad-left", "in the Reply to a COMPOUND",
-		synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpGetAttr()).Offer(mem), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4001)), synth.ResGetAttr()),
-		func(r *synth.Reply) { r.Results.Items[0].KeepPad = true }),
+		onFile(synth.OpRead(0, 4096), synth.OpGetAttr()).Offer(mem), fileReply(synth.ResRead(data(4001)), synth.ResGetAttr()), keepsPad),
 
-	edits("pad-written", "and returned", read(), synth.Read3Reply(data(6)), func(r *synth.Reply) { r.Writes[0][0].Length = 8 }),
+	edits("pad-written", "and returned", read(), read3Reply(6), returns(8)),
 	server("pad-written", "not returned",
 		func(c *conn) {
 			call := numbered(read())
-			r := synth.Read3Reply(data(6)).To(call)
+			r := read3Reply(6).To(call)
 			c.Client.Call(call)
 			c.Server.Write(0xa1, mem.Offset, data(8))
 			answer(c.Server, r)
 		},
-		does(read(), synth.Read3Reply(data(8)))),
+		does(read(), read3Reply(8))),
 
 	server("write-chunk-unused", "data in the Send",
-		inline(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512))),
-		does(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512)))),
+		inline(synth.Read3(0, 512).Offer(mem), read3Reply(512)), does(synth.Read3(0, 512).Offer(mem), read3Reply(512))),
 	edits("write-chunk-unused", "past the first",
-		synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096)).Offer(mem).Offer(mem2), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4000))),
-		func(r *synth.Reply) { r.Writes[0][0].Length, r.Writes[1][0].Length = 0, 4000 }),
+		oneRead4, fileReply(synth.ResRead(data(4000))), func(r *synth.Reply) { r.Writes[0][0].Length, r.Writes[1][0].Length = 0, 4000 }),
 	edits("write-chunk-unused", "the second result in the Send",
-		synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(4096, 500)).Offer(mem).Offer(mem2), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(500))),
+		onFile(synth.OpRead(0, 4096), synth.OpRead(4096, 500)).Offer(mem).Offer(mem2),
+		fileReply(synth.ResRead(data(4096)), synth.ResRead(data(500))),
 		func(r *synth.Reply) { r.Results.Items[1].Reduced = false; r.Writes[1][0].Length = 0 }),
 	server("write-chunk-unused", "the first result in the second chunk, the second being empty",
 		twoReads(data(4096), nil, 1), twoReads(data(4096), nil, 0)),
 	server("write-chunk-unused", "an empty result may use a chunk or none", twoReads(data(4096), nil, 1), twoReads(nil, data(4096), 1)),
 	server("write-chunk-unused", "an empty result need not use a chunk", twoReads(data(4096), nil, 1), twoReads(nil, data(4096), 0)),
 	server("write-chunk-unused", "a READ that failed uses none",
-		inline(synth.Readlink3().Offer(mem), synth.Readlink3Reply("a target")),
-		does(synth.Read3(0, 4096).Offer(mem), synth.Failed(5, 0))),
-	edits("unused-chunk-length", "a READ that failed",
-		read(), synth.Failed(5, 0),
-		func(r *synth.Reply) { r.Writes[0][0].Length = 4096 }),
+		inline(readlink, aTarget), does(synth.Read3(0, 4096).Offer(mem), synth.Failed(5, 0))),
+	edits("unused-chunk-length", "a READ that failed", read(), synth.Failed(5, 0), returns(4096)),
 	server("unused-chunk-length", "a READ that failed in a COMPOUND, after data was written",
 		failedAfterWrites(2000), failedAfterWrites(0)),
-	edits("unused-chunk-length", "an RPC that was rejected",
-		read(), synth.Reply{Accept: 5},
-		func(r *synth.Reply) { r.Writes[0][0].Length = 4096 }),
+	edits("unused-chunk-length", "an RPC that was rejected", read(), synth.Reply{Accept: 5}, returns(4096)),
 	server("unused-chunk-length", "a result that is in the Send",
-		whole(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512)), func(r *synth.Reply) { r.Results.Items[0].Reduced = false }),
-		inline(synth.Read3(0, 512).Offer(mem), synth.Read3Reply(data(512)))),
-	edits("unused-chunk-length", "the end of the file",
-		read(), synth.Read3Reply(nil),
-		func(r *synth.Reply) { r.Writes[0][0].Length = 4096 }),
+		whole(synth.Read3(0, 512).Offer(mem), read3Reply(512), func(r *synth.Reply) { r.Results.Items[0].Reduced = false }),
+		inline(synth.Read3(0, 512).Offer(mem), read3Reply(512))),
+	edits("unused-chunk-length", "the end of the file", read(), synth.Read3Reply(nil), returns(4096)),
 	edits("unused-chunk-length", "the second of two Write chunks",
-		read().Offer(mem2), readReply(),
-		func(r *synth.Reply) { r.Writes[1][0].Length = 100 }),
-	edits("unused-chunk-length", "a Reply chunk under RDMA_MSG",
-		listing, synth.Readdir3Reply("a", "b"),
-		func(r *synth.Reply) { r.ReplyChunk[0].Length = 4096 }),
-	server("unused-chunk-length", "a Long Reply uses the chunk",
-		whole(listing, synth.Readdir3Reply("a", "b"), func(r *synth.Reply) { r.ReplyChunk[0].Length = 1 }), lists),
-	client("write-chunk-too-short", "a READ",
-		does(synth.Read3(0, 4100).Offer(mem), synth.Read3Reply(data(4096))), reads),
+		read().Offer(mem2), readReply(), func(r *synth.Reply) { r.Writes[1][0].Length = 100 }),
+	edits("unused-chunk-length", "a Reply chunk under RDMA_MSG", listing, synth.Readdir3Reply("a", "b"), returnsReply(4096)),
+	server("unused-chunk-length", "a Long Reply uses the chunk", whole(listing, synth.Readdir3Reply("a", "b"), returnsReply(1)), lists),
+	client("write-chunk-too-short", "a READ", does(synth.Read3(0, 4100).Offer(mem), read3Reply(4096)), reads),
 	client("write-chunk-too-short", "the second READ of a COMPOUND",
-		does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(0, 5000)).Offer(mem).Offer(mem2),
-			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(4096)))),
-		does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(0, 4096)).Offer(mem).Offer(mem2),
-			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(4096))))),
+		does(onFile(synth.OpRead(0, 4096), synth.OpRead(0, 5000)).Offer(mem).Offer(mem2),
+			bothRead),
+		does(onFile(synth.OpRead(0, 4096), synth.OpRead(0, 4096)).Offer(mem).Offer(mem2),
+			bothRead)),
 	client("write-chunk-too-short", "a Write chunk of no segments",
-		inline(synth.Read3(0, 512).Offer(), synth.Read3Reply(data(512))), inline(synth.Read3(0, 512), synth.Read3Reply(data(512)))),
-	client("write-chunk-room-for-pad", "a READ",
-		does(synth.Read3(0, 4094).Offer(mem), synth.Read3Reply(data(4094))), reads),
+		inline(synth.Read3(0, 512).Offer(), read3Reply(512)), inline(synth.Read3(0, 512), read3Reply(512))),
+	client("write-chunk-room-for-pad", "a READ", does(synth.Read3(0, 4094).Offer(mem), read3Reply(4094)), reads),
 	client("reply-chunk-missing", "a READ that is too long",
-		does(synth.Read3(0, 8192), synth.Read3Reply(data(8192))),
-		does(synth.Read3(0, 8192).Offer(synth.Mem(0xa1, 8192)), synth.Read3Reply(data(8192)))),
+		does(synth.Read3(0, 8192), read3Reply(8192)), does(synth.Read3(0, 8192).Offer(synth.Mem(0xa1, 8192)), read3Reply(8192))),
 	client("reply-chunk-missing", "a READDIR whose Reply happens to fit",
-		does(synth.Readdir3(8192), synth.Readdir3Reply("a")), does(synth.Readdir3(4000), synth.Readdir3Reply("a"))),
+		does(synth.Readdir3(8192), shortListing), does(synth.Readdir3(4000), shortListing)),
 	client("reply-chunk-missing", "a Reply chunk that is too small for a Reply that fits",
-		does(synth.Readdir3(8192).OfferReply(mem), synth.Readdir3Reply("a")),
-		does(synth.Readdir3(8192).OfferReply(synth.Mem(0xa1, 8300)), synth.Readdir3Reply("a"))),
-	client("reply-chunk-missing", "a READDIR in a session", func(c *conn) { listIn(c, 1<<20) }, func(c *conn) { listIn(c, 4000) }),
-	client("reply-chunk-missing", "a READDIR that is refused",
-		does(synth.Readdir3(32768), synth.ErrChunk()), lists),
+		does(synth.Readdir3(8192).OfferReply(mem), shortListing),
+		does(synth.Readdir3(8192).OfferReply(synth.Mem(0xa1, 8300)), shortListing)),
+	client("reply-chunk-missing", "a READDIR in a session", listIn(1<<20), listIn(4000)),
+	client("reply-chunk-missing", "a READDIR that is refused", does(synth.Readdir3(32768), synth.ErrChunk()), lists),
 	client("reply-chunk-missing", "a Reply chunk that is too small",
 		does(synth.Readdir3(32768).OfferReply(mem), synth.ErrChunk()),
 		does(synth.Readdir3(32768).OfferReply(synth.Mem(0xa1, 40000)), listingReply)),
 
 	client("reduced-ineligible-item", "a name", calls(lookup.Reduce(0xa1)), writes),
 	server("reduced-ineligible-item", "a name, answered with success",
-		does(lookup.Reduce(0xa1), synth.Reply{Results: synth.XDR{}.Word(0).String("a file's handle.").Word(0, 0)}),
-		writes),
+		does(lookup.Reduce(0xa1), synth.Reply{Results: synth.XDR{}.Word(0).String("a file's handle.").Word(0, 0)}), writes),
 	client("reduced-ineligible-item", "a path of MOUNT",
 		calls(opened(100005, 3, 1, synth.XDR{}.Data([]byte("/export/home"))).Reduce(0xa1)),
 		does(opened(100005, 3, 1, synth.XDR{}.String("/export/home")), synth.Failed(2))),
-	client("reduced-ineligible-item", "the credential",
-		func(c *conn) { send(c.Client, reducedCredential(1)) },
-		does(synth.Call{Cred: synth.AuthSys(0, 0)}, synth.NullReply())),
+	client("reduced-ineligible-item", "the credential", calls(reducedCredential(1)), trusts(synth.AuthSys(0, 0))),
 	client("reduced-ineligible-item", "a Write chunk for a READDIR",
-		does(synth.Readdir3(4096).Offer(mem), synth.Readdir3Reply("a")),
-		does(listing, synth.Readdir3Reply("a"))),
+		does(synth.Readdir3(4096).Offer(mem), shortListing), does(listing, shortListing)),
 	client("reduced-ineligible-item", "a Write chunk for an operation of a COMPOUND",
-		does(synth.Compound(synth.OpPutFH(), synth.OpGetAttr()).Offer(mem), synth.CompoundReply(synth.ResPutFH(), synth.ResGetAttr())),
-		does(synth.Compound(synth.OpPutFH(), synth.OpReadLink()).Offer(mem), synth.CompoundReply(synth.ResPutFH(), synth.ResReadLink("a target")))),
+		does(onFile(synth.OpGetAttr()).Offer(mem), fileReply(synth.ResGetAttr())),
+		does(onFile(synth.OpReadLink()).Offer(mem), fileReply(synth.ResReadLink("a target")))),
 	client("reduced-ineligible-item", "six Write chunks for a READ",
 		does(read().Offer(mem2).Offer(mem2).Offer(mem2).Offer(mem2).Offer(mem2), readReply()), reads),
 	client("reduced-ineligible-item", "more Write chunks than READs",
-		does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096)).Offer(mem).Offer(mem2), synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)))),
-		does(synth.Compound(synth.OpPutFH(), synth.OpRead(0, 4096), synth.OpRead(4096, 4096)).Offer(mem).Offer(mem2),
-			synth.CompoundReply(synth.ResPutFH(), synth.ResRead(data(4096)), synth.ResRead(data(4096))))),
+		does(oneRead4, fileReply(synth.ResRead(data(4096)))),
+		does(twoReads4,
+			bothRead)),
 	client("reduced-ineligible-item", "a Reply chunk without segments",
-		does(synth.Readdir3(512).OfferReply(), synth.Readdir3Reply("a")),
-		does(synth.Readdir3(512).OfferReply(small), synth.Readdir3Reply("a"))),
-	server("reduced-ineligible-item", "names of a READDIR",
-		whole(synth.Readdir3(4096).Offer(mem), synth.Readdir3Reply("a"), func(r *synth.Reply) { r.Writes[0][0].Length = 100 }),
-		does(listing, listingReply)),
+		does(synth.Readdir3(512).OfferReply(), shortListing), does(synth.Readdir3(512).OfferReply(small), shortListing)),
+	server("reduced-ineligible-item", "names of a READDIR", whole(synth.Readdir3(4096).Offer(mem), shortListing, returns(100)), lists),
 
 	client("reduced-under-gss", "a WRITE with integrity",
-		calls(integral(synth.Write3(0, data(1000))).Reduce(0xa1)),
-		does(integral(synth.Write3(0, data(1000))), integralReply(synth.Write3Reply(1000)))),
+		calls(integral(write3(1000)).Reduce(0xa1)), does(integral(write3(1000)), integralReply(synth.Write3Reply(1000)))),
 	client("reduced-under-gss", "a WRITE with privacy",
-		calls(protected(synth.Write3(0, data(1000)).Reduce(0xa1), oncrpc.ServicePrivacy)),
-		does(protected(synth.Write3(0, data(1000)), oncrpc.ServiceNone).Reduce(0xa1), synth.Write3Reply(1000))),
+		calls(protected(write3(1000).Reduce(0xa1), oncrpc.ServicePrivacy)),
+		does(protected(write3(1000), oncrpc.ServiceNone).Reduce(0xa1), synth.Write3Reply(1000))),
 	client("reduced-under-gss", "a Write chunk for a READ with integrity",
-		inline(integral(synth.Read3(0, 512)).Offer(mem), integralReply(synth.Read3Reply(data(512)))),
-		does(integral(synth.Read3(0, 512)), integralReply(synth.Read3Reply(data(512))))),
+		inline(integral(synth.Read3(0, 512)).Offer(mem), integralReply(read3Reply(512))),
+		does(integral(synth.Read3(0, 512)), integralReply(read3Reply(512)))),
 	client("reduced-under-gss", "a Write chunk for a READ with privacy",
 		calls(protected(synth.Read3(0, 512).Offer(mem), oncrpc.ServicePrivacy)),
-		does(protected(synth.Read3(0, 512), oncrpc.ServiceNone).Offer(mem), synth.Read3Reply(data(512)))),
+		does(protected(synth.Read3(0, 512), oncrpc.ServiceNone).Offer(mem), read3Reply(512))),
 	client("reduced-under-gss", "a Write chunk for a control message", calls(control().Offer(mem)), calls(control().OfferReply(mem))),
 	server("reduced-under-gss", "the result of a READ",
 		does(integral(synth.Read3(0, 4096)).Offer(mem), integralReply(readReply())),
 		does(protected(synth.Read3(0, 4096), oncrpc.ServiceNone).Offer(mem), readReply())),
 	client("reduced-under-gss", "the credential",
-		func(c *conn) { send(c.Client, reducedCredential(6)) },
-		does(protected(synth.Null(), oncrpc.ServiceNone), synth.NullReply())),
+		calls(reducedCredential(6)), does(protected(synth.Null(), oncrpc.ServiceNone), synth.NullReply())),
 }
 
 // reducedCredential returns a NULL Call whose credential, of the given flavor, is in a Read

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rdmadump/rdmadump/dissect/oncrpc"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -122,14 +123,30 @@ func rpc(c *conn) { c.RPC(synth.Null(), synth.NullReply()) }
 // read returns a READ of NFSv3 with a Write chunk.
 func read() synth.Call { return synth.Read3(0, 4096).Offer(mem) }
 
-func readReply() synth.Reply { return synth.Read3Reply(data(4096)) }
+func readReply() synth.Reply { return read3Reply(4096) }
 
 // write returns a WRITE of NFSv3 with its data in a Read chunk.
-func write() synth.Call { return synth.Write3(0, data(4096)).Reduce(0xa1) }
+func write() synth.Call { return write3(4096).Reduce(0xa1) }
 
 func writeReply() synth.Reply { return synth.Write3Reply(4096) }
 
+// read3Reply returns the Reply to a READ with n bytes, and write3 a WRITE of n bytes.
+func read3Reply(n int) synth.Reply { return synth.Read3Reply(data(n)) }
+
+func write3(n int) synth.Call { return synth.Write3(0, data(n)) }
+
+// onFile returns a COMPOUND whose operations act on a file, and fileReply the Reply to it.
+func onFile(operations ...synth.XDR) synth.Call {
+	return synth.Compound(append([]synth.XDR{synth.OpPutFH()}, operations...)...)
+}
+
+func fileReply(results ...synth.XDR) synth.Reply {
+	return synth.CompoundReply(append([]synth.XDR{synth.ResPutFH()}, results...)...)
+}
+
 var (
+	shortListing = synth.Readdir3Reply("a")
+
 	listing      = synth.Readdir3(4096).OfferReply(mem)
 	listingReply = synth.Readdir3Reply("a", "b").Long()
 	long         = synth.Symlink3("name", "target").Long(0xa1)
@@ -176,6 +193,22 @@ func does(call synth.Call, reply synth.Reply) script {
 func calls(call synth.Call) script { return func(c *conn) { send(c.Client, call) } }
 
 func callsBack(call synth.Call) script { return func(c *conn) { send(c.Server, call) } }
+
+// opens returns a script that sends only a Call, which is not acknowledged.
+func opens(call synth.Call) script { return func(c *conn) { c.Client.Call(call) } }
+
+// serverWrites returns a script that sends an RDMA Write to the memory of mem, or where mem would be if it were larger, and
+// serverReads one that sends an RDMA Read of it.
+func serverWrites(offset uint64, n int) script {
+	return func(c *conn) { c.Server.Write(mem.Handle, offset, data(n)) }
+}
+
+func serverReads(offset uint64, n int) script {
+	return func(c *conn) { c.Server.Read(mem.Handle, offset, data(n)) }
+}
+
+// trusts returns a script that sends a healthy exchange whose Call has a credential.
+func trusts(cred oncrpc.Auth) script { return does(synth.Call{Cred: cred}, synth.NullReply()) }
 
 // after returns a script in which time passes.
 func after(d time.Duration) script { return func(c *conn) { c.Wire.Advance(d) } }

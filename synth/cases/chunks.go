@@ -15,21 +15,23 @@ func at4(s rpcrdma.Segment, by uint64) rpcrdma.Segment {
 
 // overlapping sends two READs that are outstanding at the same time, whose Write chunks have one
 // handle. The second begins by bytes after the first.
-func overlapping(c *conn, by uint64) {
-	a, b := read(), synth.Read3(0, 4096).Offer(at4(mem, by))
-	a.XID, b.XID = 71, 72
-	c.RPC(synth.Null(), synth.NullReply())
-	c.Client.Call(a)
-	send(c.Client, b)
-	for _, call := range []synth.Call{a, b} {
-		r := readReply().To(call)
-		c.Server.Push(r)
-		c.Server.Reply(r)
+func overlapping(by uint64) script {
+	return func(c *conn) {
+		a, b := read(), synth.Read3(0, 4096).Offer(at4(mem, by))
+		a.XID, b.XID = 71, 72
+		c.RPC(synth.Null(), synth.NullReply())
+		c.Client.Call(a)
+		send(c.Client, b)
+		for _, call := range []synth.Call{a, b} {
+			r := readReply().To(call)
+			c.Server.Push(r)
+			c.Server.Reply(r)
+		}
+		c.Client.Ack()
 	}
-	c.Client.Ack()
 }
 
-// pulls returns a function that sends a Call, a Read of the first n bytes of its only Read chunk, and
+// pulls returns a script that sends a Call, a Read of the first n bytes of its only Read chunk, and
 // the Reply, and then another RPC.
 func pulls(call synth.Call, reply synth.Reply, n int) script {
 	return func(c *conn) {
@@ -57,17 +59,14 @@ func atomic(handle uint32) script {
 
 var chunks = []Case{
 	server("rdma-outside-exposed-memory", "an unknown handle",
-		func(c *conn) { c.Client.Call(read()); c.Server.Write(0xb7, 0, data(100)) }, reads),
+		inTurn(opens(read()), func(c *conn) { c.Server.Write(0xb7, 0, data(100)) }), reads),
 	server("rdma-outside-exposed-memory", "before its start",
-		func(c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset-8, data(8)) },
-		func(c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset+8, data(8)) }),
+		inTurn(opens(read()), serverWrites(mem.Offset-8, 8)), inTurn(opens(read()), serverWrites(mem.Offset+8, 8))),
 	server("rdma-outside-exposed-memory", "a Write beyond its end",
-		func(c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset+4000, data(200)) },
-		func(c *conn) { c.Client.Call(read()); c.Server.Write(0xa1, mem.Offset+4000, data(96)) }),
-	server("rdma-outside-exposed-memory", "a Read beyond its end",
-		func(c *conn) { c.Client.Call(write()); c.Server.Read(0xa1, mem.Offset, data(5000)) }, writes),
+		inTurn(opens(read()), serverWrites(mem.Offset+4000, 200)), inTurn(opens(read()), serverWrites(mem.Offset+4000, 96))),
+	server("rdma-outside-exposed-memory", "a Read beyond its end", inTurn(opens(write()), serverReads(mem.Offset, 5000)), writes),
 	server("rdma-outside-exposed-memory", "after the Reply",
-		func(c *conn) { c.RPC(read(), readReply()); c.Server.Write(0xa1, mem.Offset, data(100)) },
+		inTurn(reads, serverWrites(mem.Offset, 100)),
 		func(c *conn) { // one RDMA Write across two adjacent segments of one handle
 			a, b := synth.Mem(0xa1, 2048), synth.Mem(0xa1, 2048)
 			b.Offset += 2048
@@ -78,43 +77,20 @@ var chunks = []Case{
 			answer(c.Server, r)
 		}),
 	client("rdma-outside-exposed-memory", "an RDMA Write of the client",
-		func(c *conn) {
-			rpc(c)
-			rpc(c)
-			c.Client.Write(0xb7, 0, data(100))
-			c.Server.Ack()
-			rpc(c)
-		},
-		writes),
+		inTurn(rpc, rpc, func(c *conn) { c.Client.Write(0xb7, 0, data(100)); c.Server.Ack() }, rpc), writes),
 	client("rdma-outside-exposed-memory", "an RDMA Read of the client",
-		func(c *conn) {
-			rpc(c)
-			rpc(c)
-			c.Client.Read(0xb7, 0, data(100))
-			rpc(c)
-		},
-		reads),
-	server("rdma-wrong-direction", "an RDMA Read of a Write chunk",
-		func(c *conn) { c.Client.Call(read()); c.Server.Read(0xa1, mem.Offset, data(100)) }, reads),
-	server("rdma-wrong-direction", "an RDMA Read of a Reply chunk",
-		func(c *conn) { c.Client.Call(listing); c.Server.Read(0xa1, mem.Offset, data(100)) }, lists),
-	server("rdma-wrong-direction", "an RDMA Write to a Read chunk",
-		func(c *conn) { c.Client.Call(write()); c.Server.Write(0xa1, mem.Offset, data(100)) }, writes),
+		inTurn(rpc, rpc, func(c *conn) { c.Client.Read(0xb7, 0, data(100)) }, rpc), reads),
+	server("rdma-wrong-direction", "an RDMA Read of a Write chunk", inTurn(opens(read()), serverReads(mem.Offset, 100)), reads),
+	server("rdma-wrong-direction", "an RDMA Read of a Reply chunk", inTurn(opens(listing), serverReads(mem.Offset, 100)), lists),
+	server("rdma-wrong-direction", "an RDMA Write to a Read chunk", inTurn(opens(write()), serverWrites(mem.Offset, 100)), writes),
 	server("rdma-wrong-direction", "an Atomic on a Write chunk", atomic(0xa1), reads).on(RoCE),
 	server("rdma-outside-exposed-memory", "an Atomic on an unknown handle", atomic(0xb7), reads).on(RoCE),
-	client("memory-exposed-twice", "by two outstanding Calls",
-		func(c *conn) { overlapping(c, 0) }, func(c *conn) { overlapping(c, 4096) }),
+	client("memory-exposed-twice", "by two outstanding Calls", overlapping(0), overlapping(4096)),
 	client("memory-exposed-twice", "by two segments of a Call",
 		does(read().Offer(at4(mem, 4000)), readReply()), does(read().Offer(at4(mem, 4096)), readReply())),
 	client("memory-exposed-twice", "with a persistent handle",
-		func(c *conn) { c.RPC(read(), readReply()); overlapping(c, 0) },
-		func(c *conn) { c.RPC(read(), readReply()); overlapping(c, 4096) }).as("note"),
-	client("memory-exposed-twice", "after it was invalidated",
-		func(c *conn) { c.RPC(read(), readReply().Invalidating(0xa1)); overlapping(c, 2048) },
-		func(c *conn) { // one after the other
-			c.RPC(read(), readReply())
-			c.RPC(read(), readReply())
-		}),
+		inTurn(reads, overlapping(0)), inTurn(reads, overlapping(4096))).as("note"),
+	client("memory-exposed-twice", "after it was invalidated", inTurn(invalidated, overlapping(2048)), inTurn(reads, reads)),
 	client("empty-segment", "of a Read chunk",
 		func(c *conn) {
 			call := write()
@@ -122,9 +98,9 @@ var chunks = []Case{
 			c.RPC(call, writeReply())
 		},
 		writes),
+	// A Reply may return an empty segment.
 	client("empty-segment", "of a Write chunk",
-		does(synth.Read3(0, 4096).Offer(mem, synth.Mem(0xa2, 0)), readReply()),
-		does(synth.Read3(0, 4096).Offer(mem, mem2), readReply())), // a Reply may return an empty segment
+		does(synth.Read3(0, 4096).Offer(mem, synth.Mem(0xa2, 0)), readReply()), does(synth.Read3(0, 4096).Offer(mem, mem2), readReply())),
 	client("read-position-unaligned", "off by one",
 		func(c *conn) {
 			call := write()
@@ -147,10 +123,11 @@ var chunks = []Case{
 		},
 		writes),
 	neither("read-chunk-not-read", "a WRITE", pulls(write(), writeReply(), 0), pulls(write(), writeReply(), 4096)),
+	// The round-up need not be read.
 	server("read-chunk-not-read", "the end of a WRITE",
-		pulls(write(), writeReply(), 4092), pulls(sized(synth.Write3(0, data(4093)).Reduce(0xa1), 4096), synth.Write3Reply(4093), 4093)), // the round-up need not be read
+		pulls(write(), writeReply(), 4092), pulls(sized(write3(4093).Reduce(0xa1), 4096), synth.Write3Reply(4093), 4093)),
 	neither("read-chunk-not-read", "a Call that was refused",
-		pulls(compound(4096).Reduce(0xa1), compoundReply(4096), 0), pulls(write(), synth.Failed(13, 0, 0), 0)),
+		pulls(write4(4096).Reduce(0xa1), write4Reply(4096), 0), pulls(write(), synth.Failed(13, 0, 0), 0)),
 	neither("read-chunk-not-read", "a Long Call", pulls(long, synth.Symlink3Reply(), 0), symlinks),
 	server("read-chunk-not-read", "a Call that was rejected",
 		pulls(long, synth.Symlink3Reply(), 4), pulls(write(), synth.Reply{Accept: 5}, 0)),
@@ -162,25 +139,22 @@ var chunks = []Case{
 		whole(read(), readReply(), func(r *synth.Reply) { r.Writes = append(r.Writes, []rpcrdma.Segment{{Handle: 0xa2}}) }),
 		does(read().Offer(mem2), readReply())),
 	edits("write-list-not-copied", "a segment less",
-		synth.Read3(0, 4096).Offer(mem, mem2), readReply(),
-		func(r *synth.Reply) { r.Writes[0] = r.Writes[0][:1] }),
+		synth.Read3(0, 4096).Offer(mem, mem2), readReply(), func(r *synth.Reply) { r.Writes[0] = r.Writes[0][:1] }),
 	edits("write-list-not-copied", "another handle", read(), readReply(), func(r *synth.Reply) { r.Writes[0][0].Handle++ }),
 	edits("write-list-not-copied", "another offset", read(), readReply(), func(r *synth.Reply) { r.Writes[0][0].Offset++ }),
-	edits("reply-chunk-not-copied", "missing", listing, synth.Readdir3Reply("a"), func(r *synth.Reply) { r.ReplyChunk = nil }),
+	edits("reply-chunk-not-copied", "missing", listing, shortListing, func(r *synth.Reply) { r.ReplyChunk = nil }),
 	server("reply-chunk-not-copied", "missing, in the forward direction",
-		whole(listing, synth.Readdir3Reply("a"), func(r *synth.Reply) { r.ReplyChunk = nil }), backWithout(recall.OfferReply(mem))),
+		whole(listing, shortListing, func(r *synth.Reply) { r.ReplyChunk = nil }), backWithout(recall.OfferReply(mem))),
 	server("write-list-not-copied", "missing, in the forward direction",
 		whole(read(), readReply(), func(r *synth.Reply) { r.Writes = nil }), backWithout(recall.Offer(mem))),
 	edits("reply-chunk-not-copied", "the Call having none",
-		synth.Readdir3(512), synth.Readdir3Reply("a"),
-		func(r *synth.Reply) { r.ReplyChunk = synth.Chunk(mem) }),
+		synth.Readdir3(512), shortListing, func(r *synth.Reply) { r.ReplyChunk = synth.Chunk(mem) }),
 	server("reply-chunk-not-copied", "a segment more",
 		whole(listing, listingReply, func(r *synth.Reply) { r.ReplyChunk = append(r.ReplyChunk, rpcrdma.Segment{Handle: 0xa2}) }),
 		does(synth.Readdir3(4096).OfferReply(mem, mem2), listingReply)),
 	edits("reply-chunk-not-copied", "another handle", listing, listingReply, func(r *synth.Reply) { r.ReplyChunk[0].Handle++ }),
 	edits("reply-chunk-not-copied", "another offset", listing, listingReply, func(r *synth.Reply) { r.ReplyChunk[0].Offset++ }),
-	server("returned-length-exceeds-chunk", "a Write chunk",
-		does(synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4000)), readReply()), reads),
+	server("returned-length-exceeds-chunk", "a Write chunk", does(synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4000)), readReply()), reads),
 	server("returned-length-exceeds-chunk", "a Reply chunk",
 		does(synth.Readdir3(4096).OfferReply(synth.Mem(0xa1, 64)), listingReply), lists),
 	server("returned-bytes-not-seen", "none of a Write chunk",

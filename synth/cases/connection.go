@@ -21,7 +21,7 @@ var (
 	no  = synth.Inline(4096, 4096, false)
 
 	more  = synth.Inline(8192, 8192, true)
-	large = does(synth.Write3(0, data(3900)), writeReply())
+	large = does(write3(3900), writeReply())
 
 	longTarget  = synth.Readlink3Reply(string(data(1500)))
 	invalidated = does(read(), readReply().Invalidating(0xa1))
@@ -34,7 +34,7 @@ func edited(at int, v byte) []byte {
 	return b
 }
 
-// twice returns a function that opens a second connection with other options, because the
+// twice returns a script that opens a second connection with other options, because the
 // options of a case apply to the healthy twin too.
 func twice(o synth.Options, act script) script {
 	return func(c *conn) {
@@ -105,8 +105,8 @@ func refusedAfter(handle uint32) script {
 	}
 }
 
-// asked connects with a REQ that announces 1024 bytes. If it is changed, it is retransmitted with 4096 bytes, so that it is unknown which of them counts. Then the server
-// sends 4096 bytes.
+// asked connects with a REQ that announces 1024 bytes. If it is changed, it is retransmitted with 4096 bytes, so that it is
+// unknown which of them counts. Then the server sends 3000 bytes.
 func asked(changed bool) script {
 	return func(c *conn) {
 		private := c.Client.PrivateData
@@ -118,14 +118,9 @@ func asked(changed bool) script {
 		c.REQ()
 		c.REP()
 		c.RTU()
-		c.RPC(synth.Read3(0, 3000), synth.Read3Reply(data(3000)))
+		c.RPC(synth.Read3(0, 3000), read3Reply(3000))
 	}
 }
-
-// serverWrites is an RDMA Write to the memory of a READ, and serverReads an RDMA Read of that of a WRITE.
-func serverWrites(c *conn) { c.Server.Write(0xa1, mem.Offset, data(100)) }
-
-func serverReads(c *conn) { c.Server.Read(0xa1, mem.Offset, data(100)) }
 
 var private = []Case{
 	client("private-data-unusable", "version 2", twice(privately(edited(4, 2), yes), rpc), rpc),
@@ -133,12 +128,11 @@ var private = []Case{
 	client("private-data-reserved-bits", "a bit of the client's", twice(privately(edited(5, 0x03), yes), rpc), rpc),
 	server("private-data-reserved-bits", "all of the server's", twice(privately(yes, edited(5, 0xff)), rpc), rpc),
 
-	client("inline-threshold-exceeded", "a Call",
-		does(synth.Write3(0, data(4096)), writeReply()), large),
+	client("inline-threshold-exceeded", "a Call", does(write3(4096), writeReply()), large),
 	server("inline-threshold-exceeded", "a Reply",
-		does(synth.Read3(0, 4096), synth.Read3Reply(data(4096))), does(synth.Read3(0, 3900), synth.Read3Reply(data(3900)))),
+		does(synth.Read3(0, 4096), read3Reply(4096)), does(synth.Read3(0, 3900), read3Reply(3900))),
 	client("inline-threshold-exceeded", "a Call, the server having sent no private data",
-		does(synth.Write3(0, data(1024)), writeReply()), does(synth.Write3(0, data(800)), writeReply())).with(privately(yes, synth.NoPrivateData())),
+		does(write3(1024), writeReply()), does(write3(800), writeReply())).with(privately(yes, synth.NoPrivateData())),
 	// What two sides of a newer version agreed on is not known.
 	server("inline-threshold-exceeded", "private data of version 2",
 		twice(privately(edited(4, 2), yes), does(synth.Readlink3(), longTarget)),
@@ -149,17 +143,14 @@ var private = []Case{
 	server("inline-threshold-exceeded", "the REQ was retransmitted as it was", asked(false), asked(true)).on(RoCE).unconnected(),
 	client("inline-threshold-exceeded", "new settings after a reconnect",
 		inTurn(large, disconnects, twice(privately(synth.Inline(1024, 1024, true), yes), large)),
-		inTurn(large, disconnects, twice(privately(more, more), does(synth.Write3(0, data(7000)), writeReply())))),
+		inTurn(large, disconnects, twice(privately(more, more), does(write3(7000), writeReply())))),
 
-	server("invalidation-not-negotiated", "the client said no",
-		invalidated, reads).with(privately(no, yes)),
+	server("invalidation-not-negotiated", "the client said no", invalidated, reads).with(privately(no, yes)),
 	server("invalidation-not-negotiated", "the client sent no private data",
 		invalidated, reads).with(privately(synth.NoPrivateData(), yes)),
-	neither("invalidation-not-negotiated", "the server itself said no",
-		invalidated, reads).as("note").with(privately(yes, no)),
+	neither("invalidation-not-negotiated", "the server itself said no", invalidated, reads).as("note").with(privately(yes, no)),
 
-	server("invalidated-unexposed-handle", "an unknown handle",
-		does(read(), readReply().Invalidating(0xb7)), invalidated),
+	server("invalidated-unexposed-handle", "an unknown handle", does(read(), readReply().Invalidating(0xb7)), invalidated),
 	server("invalidated-unexposed-handle", "also of another open Call",
 		func(c *conn) {
 			rpc(c)
@@ -175,8 +166,7 @@ var private = []Case{
 	server("invalidated-unexposed-handle", "of two Calls of version 2, one of which asks for it",
 		sharedHandle(read()), sharedHandle(draft(0xa1))),
 	server("invalidated-handle-used", "after a Call of version 2 asked for the invalidation",
-		inTurn(does(draft(0xa1), readReply().Invalidating(0xa1)), serverWrites),
-		sharedHandle(draft(0xa1))),
+		inTurn(does(draft(0xa1), readReply().Invalidating(0xa1)), serverWrites(mem.Offset, 100)), sharedHandle(draft(0xa1))),
 	server("invalidated-unexposed-handle", "of another open Call, by a second Reply",
 		strays(synth.Reply{Invalidate: 0xa1}), strays(synth.Reply{})),
 	server("invalidated-unexposed-handle", "of another open Call, by an RDMA_ERROR without a Call",
@@ -186,19 +176,16 @@ var private = []Case{
 	server("invalidated-handle-used", "which another open Call still exposes, and the Write is refused",
 		refusedAfter(0xa1), refusedAfter(0xa2)),
 	client("credit-limit-exceeded", "after the use of a handle that another open Call exposes", strayThenMany(3), strayThenMany(2)),
-	server("invalidated-unexposed-handle", "by an RDMA_ERROR",
-		does(read(), synth.ErrChunk().Invalidating(0xb7)), reads),
+	server("invalidated-unexposed-handle", "by an RDMA_ERROR", does(read(), synth.ErrChunk().Invalidating(0xb7)), reads),
 	client("invalidation-on-call", "a Call",
 		func(c *conn) {
 			c.Client.Call(synth.Null(), synth.Invalidate(0xb7))
 			c.Server.Reply(synth.NullReply())
 		},
 		rpc),
-	server("invalidated-handle-used", "a Write",
-		inTurn(invalidated, serverWrites),
-		inTurn(invalidated, invalidated)),
+	server("invalidated-handle-used", "a Write", inTurn(invalidated, serverWrites(mem.Offset, 100)), inTurn(invalidated, invalidated)),
 	server("invalidated-handle-used", "a Read",
-		inTurn(does(write(), writeReply().Invalidating(0xa1)), serverReads),
+		inTurn(does(write(), writeReply().Invalidating(0xa1)), serverReads(mem.Offset, 100)),
 		does(write(), writeReply().Invalidating(0xa1))),
 	server("invalidated-handle-used", "a second invalidation",
 		inTurn(rpc, invalidated, does(synth.Null(), synth.NullReply().Invalidating(0xa1))), inTurn(invalidated, rpc)),
@@ -284,10 +271,8 @@ func unreadyReply(c *conn) {
 
 var credits = []Case{
 	client("credit-limit-exceeded", "before the first Reply", many(2, 32), many(1, 32)),
-	client("credit-limit-exceeded", "more than granted",
-		inTurn(granted(32, 2), many(3, 32)), inTurn(granted(32, 2), many(2, 32))),
-	client("credit-limit-exceeded", "more than asked for",
-		inTurn(granted(2, 32), many(3, 2)), inTurn(granted(2, 32), many(2, 2))),
+	client("credit-limit-exceeded", "more than granted", inTurn(granted(32, 2), many(3, 32)), inTurn(granted(32, 2), many(2, 32))),
+	client("credit-limit-exceeded", "more than asked for", inTurn(granted(2, 32), many(3, 2)), inTurn(granted(2, 32), many(2, 2))),
 	client("credit-limit-exceeded", "a lower grant that has arrived",
 		inTurn(granted(32, 8), granted(32, 1), after(10*time.Millisecond), many(2, 32)),
 		func(c *conn) { // the Calls were sent before the lower grant arrived
@@ -312,10 +297,8 @@ var credits = []Case{
 		called),
 	server("credits-granted-zero", "a Reply", does(synth.Null(), synth.Reply{Credits: synth.Zero}), rpc),
 	server("credits-granted-zero", "an RDMA_ERROR",
-		does(synth.Null(), synth.Reply{Credits: synth.Zero, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}),
-		rpc),
-	client("credits-granted-zero", "a Reply of the client",
-		back(synth.CBNull(), synth.Reply{Credits: synth.Zero}), called),
+		does(synth.Null(), synth.Reply{Credits: synth.Zero, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}), rpc),
+	client("credits-granted-zero", "a Reply of the client", back(synth.CBNull(), synth.Reply{Credits: synth.Zero}), called),
 	client("credits-requested-zero", "the client", does(synth.Call{Credits: synth.Zero}, synth.NullReply()), rpc),
 	server("credits-requested-zero", "the server",
 		func(c *conn) {
@@ -325,8 +308,8 @@ var credits = []Case{
 			c.Server.RPC(call, synth.NullReply())
 		},
 		called).as("error"),
-	server("receive-not-posted", "for a Call within the grant",
-		inTurn(rpc, unready(synth.Null())), inTurn(granted(32, 1), rpc)), // RNR is allowed for Calls beyond the grant
+	// RNR is allowed for Calls beyond the grant.
+	server("receive-not-posted", "for a Call within the grant", inTurn(rpc, unready(synth.Null())), inTurn(granted(32, 1), rpc)),
 	server("receive-not-posted", "for the first Call of the connection",
 		unready(synth.Null()),
 		func(c *conn) { // the second Call before the first Reply
@@ -335,10 +318,8 @@ var credits = []Case{
 		}),
 	server("receive-not-posted", "for a Call within a grant that is being lowered", lowered(2), lowered(3)).on(RoCE),
 	server("receive-not-posted", "for a Call within a raised grant", raised(2), raised(5)),
-	client("receive-not-posted", "for a Call of the server",
-		inTurn(called, unreadyBack), called),
-	client("receive-not-posted", "for the first Call of the server",
-		inTurn(backchannel, unreadyBack), inTurn(session(0), unreadyBack)),
+	client("receive-not-posted", "for a Call of the server", inTurn(called, unreadyBack), called),
+	client("receive-not-posted", "for the first Call of the server", inTurn(backchannel, unreadyBack), inTurn(session(0), unreadyBack)),
 	client("receive-not-posted", "for a Call of the server, on a bare connection",
 		func(c *conn) { // its Reply grants credits
 			c.Server.RPC(synth.CBNull(), synth.NullReply())
@@ -363,19 +344,19 @@ var credits = []Case{
 			unreadyReply(c)
 		},
 		rpc),
-	server("receive-too-small", "within the stated size", tooLong(2000), does(synth.Write3(0, data(2000)), synth.Write3Reply(2000))),
+	server("receive-too-small", "within the stated size", tooLong(2000), does(write3(2000), synth.Write3Reply(2000))),
 	// The server accepts 4096 bytes, but the client said that it sends 1024 at most.
 	server("receive-too-small", "within the negotiated limit",
 		tooLong(800), tooLong(2000)).with(privately(synth.Inline(1024, 1024, true), yes)),
 	server("receive-too-small", "within 1024 bytes, no size stated",
-		tooLong(800), does(synth.Write3(0, data(800)), synth.Write3Reply(800))).with(privately(yes, synth.NoPrivateData())),
+		tooLong(800), does(write3(800), synth.Write3Reply(800))).with(privately(yes, synth.NoPrivateData())),
 }
 
 // tooLong sends a WRITE of n bytes, which the server refuses as longer than its buffer: with a NAK, "invalid request", or a
 // Terminate.
 func tooLong(n int) script {
 	return func(c *conn) {
-		c.Client.Call(synth.Write3(0, data(n)))
+		c.Client.Call(write3(n))
 		if c.IWARP() {
 			c.Server.Terminate(iwarp.TerminateHeader{Layer: 1, Type: 2, Code: 5, HasLength: true, HasDDP: true})
 			return

@@ -11,7 +11,7 @@ import (
 
 // Rules about the headers of RPC-over-RDMA (RFC 8166 s.4) and of RPC.
 
-// sends returns a function in which the client sends b, which is acknowledged.
+// sends returns a script in which the client sends b, which is acknowledged.
 func sends(b []byte) script {
 	return func(c *conn) { c.Client.Send(b); c.Server.Ack() }
 }
@@ -19,11 +19,11 @@ func sends(b []byte) script {
 // header returns the first words of a Call's header, followed by the given words.
 func header(words ...uint32) []byte { return synth.XDR{}.Word(0x1234, 1, 32, 0).Word(words...).Bytes }
 
-// versionThree returns a function that sends Calls of version 3, which get Replies of another
+// versionThree returns a script that sends Calls of version 3, which get Replies of another
 // version. If that is 3, too, both sides use a version that RFC 8166 does not know.
 func versionThree(vers uint32) script { return versions(3, vers) }
 
-// versions returns a function that sends Calls of a version, which get Replies of another.
+// versions returns a script that sends Calls of a version, which get Replies of another.
 func versions(asked, vers uint32) script {
 	return func(c *conn) {
 		for xid := uint32(0x44); xid < 0x47; xid++ {
@@ -34,7 +34,7 @@ func versions(asked, vers uint32) script {
 	}
 }
 
-// backOf returns a function in which the server sends a Call of a version.
+// backOf returns a script in which the server sends a Call of a version.
 func backOf(vers uint32) script {
 	return func(c *conn) {
 		backchannel(c)
@@ -50,9 +50,17 @@ func rpcOf(words ...uint32) synth.Call {
 	return synth.Call{XID: words[0], RPC: &x}
 }
 
+// longReplyOf sends an exchange whose Long Reply is an RPC message of these words.
+func longReplyOf(words ...uint32) script {
+	call, x := listing, synth.XDR{}.Word(words...)
+	call.XID = words[0]
+	return does(call, synth.Reply{XID: words[0], RPC: &x}.Long())
+}
+
 // authSys returns an AUTH_SYS credential with a machine name of some bytes and a number of groups.
 func authSys(name, groups int) oncrpc.Auth {
-	return oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: synth.XDR{}.Word(1).Opaque(data(name)).Word(0, 0, uint32(groups)).Word(make([]uint32, groups)...).Bytes}
+	body := synth.XDR{}.Word(1).Opaque(data(name)).Word(0, 0, uint32(groups)).Word(make([]uint32, groups)...)
+	return oncrpc.Auth{Flavor: oncrpc.AuthSys, Body: body.Bytes}
 }
 
 // shortened returns a credential without its last word.
@@ -70,6 +78,11 @@ func lengthened(a oncrpc.Auth) oncrpc.Auth {
 // mismatch returns a PROG_MISMATCH that lists versions.
 func mismatch(low, high uint32) synth.Reply {
 	return synth.Reply{Accept: 2, Results: synth.XDR{}.Word(low, high)}
+}
+
+// unverified sends a Call with a credential of RPCSEC_GSS. Its Reply has no verifier.
+func unverified(reply synth.Reply) script {
+	return func(c *conn) { exchange(c, synth.Call{XID: 9, Cred: synth.GSS(1, 1)}, reply) }
 }
 
 // probes sends a Call of each version. The server supports version 1, and 2 if only that is sent.
@@ -97,14 +110,14 @@ func listed(next uint32) script {
 			call := synth.Call{XID: uint32(0x70 + i), Vers: vers}
 			reply := synth.NullReply()
 			if vers != 1 {
-				reply = synth.Reply{Vers: vers, Proc: rpcrdma.Error, Err: rpcrdma.ErrVers, Low: 1, High: uint32(3 - 2*i)}
+				reply = errVers(vers, 1, uint32(3-2*i))
 			}
 			c.RPC(call, reply)
 		}
 	}
 }
 
-// directed returns a function that sends a Call of version 2 with an rdma_direction.
+// directed returns a script that sends a Call of version 2 with an rdma_direction.
 func directed(call []byte, direction uint32) script {
 	return func(c *conn) {
 		rpc(c)
@@ -116,12 +129,14 @@ func directed(call []byte, direction uint32) script {
 }
 
 // answersDirected sends the Reply to a Call of version 2 with an rdma_direction.
-func answersDirected(c *conn, direction uint32) {
-	send(c.Client, synth.Call{XID: 0x77, Vers: 2})
-	reply := synth.Reply{XID: 0x77, Vers: 2}.Bytes()
-	binary.BigEndian.PutUint32(reply[16:], direction)
-	c.Server.Send(reply)
-	c.Client.Ack()
+func answersDirected(direction uint32) script {
+	return func(c *conn) {
+		send(c.Client, synth.Call{XID: 0x77, Vers: 2})
+		reply := synth.Reply{XID: 0x77, Vers: 2}.Bytes()
+		binary.BigEndian.PutUint32(reply[16:], direction)
+		c.Server.Send(reply)
+		c.Client.Ack()
+	}
 }
 
 // longOf returns a Long Call of a version.
@@ -136,7 +151,7 @@ func flavored(size int) oncrpc.Auth { return oncrpc.Auth{Flavor: 2, Body: data(s
 
 // headed returns a WRITE with its data in a Read chunk, and with an RPC header of its own.
 func headed(rpcVersion, kind uint32, cred, verf oncrpc.Auth) synth.Call {
-	args := synth.Write3(0, data(4096)).Args
+	args := write3(4096).Args
 	auth := func(x synth.XDR, a oncrpc.Auth) synth.XDR { return x.Word(uint32(a.Flavor)).Opaque(a.Body) }
 	x := auth(auth(synth.XDR{}.Word(7, kind, rpcVersion, 100003, 3, 7), cred), verf)
 	call := synth.Call{XID: 7, RPC: new(synth.XDR)}
@@ -169,8 +184,7 @@ var headers = []Case{
 		},
 		versionThree(3)),
 	client("rdma-version", "2, without the layout of the draft",
-		func(c *conn) { c.Client.Send(synth.XDR{}.Word(7, 2, 32, 0, 7, 7, 7).Bytes); c.Server.Ack() },
-		func(c *conn) { c.RPC(synth.Call{Vers: 2}, synth.NullReply()) }),
+		sends(synth.XDR{}.Word(7, 2, 32, 0, 7, 7, 7).Bytes), does(synth.Call{Vers: 2}, synth.NullReply())),
 	client("rdma-version", "3, refused for the second time", probes(3, 3, 1), probes(1, 1)),
 	client("rdma-version", "9, after the versions to 3 were listed", listed(9), listed(3)).as("error"),
 	neither("rdma-version", "3, refused", probes(3, 1), probes(1, 1)).as("note"),
@@ -182,16 +196,10 @@ var headers = []Case{
 	client("header-malformed", "rdma_direction of a Call",
 		directed(synth.Call{Vers: 2}.Bytes(), 1), directed(synth.Call{Vers: 2}.Bytes(), 0)),
 	client("header-malformed", "rdma_direction of a Long Call", directed(longOf(2).Bytes(), 1), directed(longOf(2).Bytes(), 0)),
-	server("header-malformed", "rdma_direction of a Reply",
-		func(c *conn) { answersDirected(c, 0) }, func(c *conn) { answersDirected(c, 1) }),
+	server("header-malformed", "rdma_direction of a Reply", answersDirected(0), answersDirected(1)),
 	client("rdma-proc-unknown", "99", calls(synth.Call{Proc: 99}), rpc),
 	client("rdma-msgp", "a Call", calls(synth.Call{Proc: rpcrdma.MsgP}), rpc),
-	client("rdma-done", "after a Reply",
-		func(c *conn) {
-			rpc(c)
-			send(c.Client, synth.Call{XID: 1, Proc: rpcrdma.Done})
-		},
-		rpc),
+	client("rdma-done", "after a Reply", inTurn(rpc, calls(synth.Call{XID: 1, Proc: rpcrdma.Done})), rpc),
 	server("rdma-done", "of the server",
 		func(c *conn) {
 			c.Client.Call(synth.Call{XID: 5})
@@ -212,12 +220,9 @@ var headers = []Case{
 	client("xid-mismatch", "a Call", calls(synth.Call{XID: 7, RPCXID: 8}), rpc),
 	server("xid-mismatch", "a Reply", does(synth.Null(), synth.Reply{RPCXID: 8}), rpc),
 	server("xid-mismatch", "a Call of the server",
-		back(synth.Call{XID: 0x98, RPCXID: 0x99, Program: recall.Program, Version: 1}, synth.NullReply()),
-		called),
-	client("xid-mismatch", "a Reply of the client",
-		back(synth.CBNull(), synth.Reply{RPCXID: 8}), called),
-	client("rdma-version", "in a Reply of the client",
-		back(synth.CBNull(), synth.Reply{Vers: 9}), called),
+		back(synth.Call{XID: 0x98, RPCXID: 0x99, Program: recall.Program, Version: 1}, synth.NullReply()), called),
+	client("xid-mismatch", "a Reply of the client", back(synth.CBNull(), synth.Reply{RPCXID: 8}), called),
+	client("rdma-version", "in a Reply of the client", back(synth.CBNull(), synth.Reply{Vers: 9}), called),
 	client("xid-mismatch", "a Long Call",
 		func(c *conn) {
 			call := long
@@ -225,22 +230,10 @@ var headers = []Case{
 			c.RPC(call, synth.Symlink3Reply())
 		},
 		symlinks),
-	server("xid-mismatch", "a Long Reply",
-		func(c *conn) {
-			reply := listingReply
-			reply.RPCXID = 8
-			c.RPC(listing, reply)
-		},
-		lists),
+	server("xid-mismatch", "a Long Reply", does(listing, synth.Reply{RPCXID: 8, Results: listingReply.Results}.Long()), lists),
 	client("rpc-header-malformed", "a credential that is too long",
-		calls(synth.Call{Cred: oncrpc.Auth{Flavor: 1, Body: data(404)}}),
-		does(synth.Call{Cred: synth.AuthSys(0, 0)}, synth.NullReply())),
-	client("rpc-header-malformed", "truncated",
-		func(c *conn) {
-			x := synth.XDR{}.Word(7, 0, 2)
-			c.Client.Call(synth.Call{XID: 7, RPC: &x})
-		},
-		rpc),
+		calls(synth.Call{Cred: oncrpc.Auth{Flavor: 1, Body: data(404)}}), trusts(synth.AuthSys(0, 0))),
+	client("rpc-header-malformed", "truncated", opens(rpcOf(7, 0, 2)), rpc),
 	client("rpc-header-malformed", "another version of RPC",
 		calls(rpcOf(7, 0, 1, 100003, 3, 0, 0, 0, 0, 0)), calls(rpcOf(7, 0, 2, 100003, 3, 0, 0, 0, 0, 0))),
 	client("rpc-header-malformed", "another version of RPC, with a Read chunk",
@@ -265,51 +258,24 @@ var headers = []Case{
 		does(synth.Getattr3(), mismatch(2, 3)), does(synth.Getattr3(), mismatch(2, 4))), // 3 may be disabled
 	server("rpc-header-malformed", "PROG_MISMATCH with the lowest version above the highest",
 		does(synth.Getattr3(), mismatch(4, 2)), does(synth.Getattr3(), mismatch(4, 4))),
-	server("rpc-header-malformed", "SUCCESS without results",
-		does(synth.Getattr3(), synth.NullReply()), rpc),
+	server("rpc-header-malformed", "SUCCESS without results", does(synth.Getattr3(), synth.NullReply()), rpc),
 	client("rpc-header-malformed", "AUTH_SYS that ends before its last group",
-		does(synth.Call{Cred: shortened(authSys(6, 16))}, synth.NullReply()), does(synth.Call{Cred: authSys(6, 16)}, synth.NullReply())).as("warning"),
+		trusts(shortened(authSys(6, 16))), trusts(authSys(6, 16))).as("warning"),
 	client("rpc-header-malformed", "AUTH_SYS with a word after its last group",
-		does(synth.Call{Cred: lengthened(authSys(6, 2))}, synth.NullReply()), does(synth.Call{Cred: authSys(6, 3)}, synth.NullReply())).as("warning"),
+		trusts(lengthened(authSys(6, 2))), trusts(authSys(6, 3))).as("warning"),
 	client("rpc-header-malformed", "RPCSEC_GSS that ends before its handle",
-		does(synth.Call{Cred: shortened(synth.GSS(1, 1))}, synth.NullReply()),
-		does(synth.Call{Cred: synth.GSS(1, 1)}, synth.NullReply())).as("warning"),
-	client("rpc-header-malformed", "an undefined service of RPCSEC_GSS",
-		does(synth.Call{Cred: synth.GSS(4, 1)}, synth.NullReply()), does(synth.Call{Cred: synth.GSS(3, 1)}, synth.NullReply())).as("warning"),
+		trusts(shortened(synth.GSS(1, 1))), trusts(synth.GSS(1, 1))).as("warning"),
+	client("rpc-header-malformed", "an undefined service of RPCSEC_GSS", trusts(synth.GSS(4, 1)), trusts(synth.GSS(3, 1))).as("warning"),
 	server("rpc-header-malformed", "a Reply to RPCSEC_GSS without its verifier",
-		func(c *conn) { exchange(c, synth.Call{XID: 9, Cred: synth.GSS(1, 1)}, synth.Reply{XID: 9}) },
-		func(c *conn) {
-			exchange(c, synth.Call{XID: 9, Cred: synth.GSS(1, 1)}, synth.Reply{XID: 9, Deny: []uint32{1, 13}})
-		}).as("warning"),
+		unverified(synth.Reply{XID: 9}), unverified(synth.Reply{XID: 9, Deny: []uint32{1, 13}})).as("warning"),
 	server("rpc-header-malformed", "a Reply to AUTH_SYS with a verifier of RPCSEC_GSS",
 		does(synth.Call{Cred: authSys(6, 2)}, synth.Reply{Verf: synth.GSS(1, 1)}),
 		does(synth.Call{Cred: authSys(6, 2)}, synth.Reply{Verf: oncrpc.Auth{Flavor: oncrpc.AuthShort, Body: []byte("short")}})).as("warning"),
-	client("rpc-header-malformed", "17 groups of AUTH_SYS",
-		does(synth.Call{Cred: authSys(6, 17)}, synth.NullReply()), does(synth.Call{Cred: authSys(6, 16)}, synth.NullReply())).as("warning"),
-	client("rpc-header-malformed", "a machine name of 256 bytes",
-		does(synth.Call{Cred: authSys(256, 0)}, synth.NullReply()), does(synth.Call{Cred: authSys(255, 0)}, synth.NullReply())).as("warning"),
-	server("rpc-header-malformed", "a CALL in a Long Reply",
-		func(c *conn) {
-			x := synth.XDR{}.Word(7, 0, 2, 100003, 3, 0, 0, 0, 0, 0)
-			call := listing
-			call.XID = 7
-			c.RPC(call, synth.Reply{XID: 7, RPC: &x}.Long())
-		},
-		lists),
-	client("rpc-header-malformed", "a REPLY in a Long Call",
-		func(c *conn) {
-			x := synth.XDR{}.Word(7, 1, 0, 0, 0, 0)
-			c.RPC(synth.Call{XID: 7, RPC: &x}.Long(0xa1), synth.NullReply())
-		},
-		symlinks),
-	server("rpc-header-malformed", "in a Long Reply",
-		func(c *conn) {
-			x := synth.XDR{}.Word(7, 1, 9)
-			call := listing
-			call.XID = 7
-			c.RPC(call, synth.Reply{XID: 7, RPC: &x}.Long())
-		},
-		lists),
+	client("rpc-header-malformed", "17 groups of AUTH_SYS", trusts(authSys(6, 17)), trusts(authSys(6, 16))).as("warning"),
+	client("rpc-header-malformed", "a machine name of 256 bytes", trusts(authSys(256, 0)), trusts(authSys(255, 0))).as("warning"),
+	server("rpc-header-malformed", "a CALL in a Long Reply", longReplyOf(7, 0, 2, 100003, 3, 0, 0, 0, 0, 0), lists),
+	client("rpc-header-malformed", "a REPLY in a Long Call", does(rpcOf(7, 1, 0, 0, 0, 0).Long(0xa1), synth.NullReply()), symlinks),
+	server("rpc-header-malformed", "in a Long Reply", longReplyOf(7, 1, 9), lists),
 
 	client("nomsg-without-chunk", "no list at all", calls(synth.Call{Proc: rpcrdma.NoMsg}), symlinks),
 	client("nomsg-without-chunk", "a Call without a Position Zero Read chunk",
@@ -317,14 +283,10 @@ var headers = []Case{
 	client("nomsg-without-chunk", "a Call with a Position Zero Read chunk of no bytes",
 		calls(synth.Call{Proc: rpcrdma.NoMsg, Reads: synth.ReadChunk(0, synth.Mem(0xa1, 0))}), symlinks),
 	edits("nomsg-without-chunk", "a Reply without a Reply chunk", read(), readReply(), func(r *synth.Reply) { r.Proc = rpcrdma.NoMsg }),
-	server("nomsg-without-chunk", "a Reply with an empty one",
-		whole(listing, synth.Readdir3Reply("a").Long(), func(r *synth.Reply) { r.ReplyChunk[0].Length = 0 }),
-		lists),
+	server("nomsg-without-chunk", "a Reply with an empty one", whole(listing, shortListing.Long(), returnsReply(0)), lists),
 	client("nomsg-with-payload", "a Long Call",
 		func(c *conn) { call := long; call.Tail = data(20); c.RPC(call, synth.Symlink3Reply()) }, symlinks),
-	server("nomsg-with-payload", "a Long Reply",
-		whole(listing, synth.Readdir3Reply("a").Long(), func(r *synth.Reply) { r.Tail = data(4) }),
-		lists),
+	server("nomsg-with-payload", "a Long Reply", whole(listing, shortListing.Long(), func(r *synth.Reply) { r.Tail = data(4) }), lists),
 	server("nomsg-with-payload", "an RDMA_ERROR",
 		func(c *conn) {
 			r := synth.ErrVers(1, 1)
@@ -332,7 +294,7 @@ var headers = []Case{
 			c.Client.Call(version3)
 			c.Server.Reply(r)
 		},
-		func(c *conn) { rpc(c) }),
+		rpc),
 	client("long-call-position", "in an RDMA_MSG", calls(synth.Call{Reads: synth.ReadChunk(0, mem)}), symlinks),
 	client("long-call-position", "a segment at no data item",
 		func(c *conn) {

@@ -42,11 +42,7 @@ var transport = []Case{
 		reads).on(RoCE),
 	neither("connection-rejected", "by the server", func(c *conn) { c.Another(synth.Options{}).Reject() }, rpc),
 	neither("connection-lost", "a Call that was open",
-		func(c *conn) {
-			rpc(c)
-			send(c.Client, synth.Null())
-			c.Disconnect(c.Server)
-		},
+		inTurn(rpc, calls(synth.Null()), serverDisconnects),
 		func(c *conn) { // its Reply arrives while the connection is closing
 			rpc(c)
 			send(c.Client, synth.Call{XID: 5})
@@ -60,12 +56,7 @@ var transport = []Case{
 			}
 		}),
 	neither("mpa-crc-bad", "a bit", func(c *conn) { rpc(c); c.Client.Call(synth.Null())[0].Corrupt(-1) }, rpc).on(IWARP),
-	neither("mpa-framing", "not an FPDU",
-		func(c *conn) {
-			rpc(c)
-			c.Client.FPDU([]byte{0xc1, 0x40, 0, 0})
-		},
-		rpc).on(IWARP),
+	neither("mpa-framing", "not an FPDU", inTurn(rpc, func(c *conn) { c.Client.FPDU([]byte{0xc1, 0x40, 0, 0}) }), rpc).on(IWARP),
 	neither("icrc-bad", "a bit of a packet that is sent again",
 		func(c *conn) {
 			call := c.Client.Call(synth.Null())
@@ -92,55 +83,47 @@ var transport = []Case{
 			c.REQ(func(m *rocev2.REQ) { m.PathMTU = 5 })
 			c.REP()
 			c.RTU()
-			c.RPC(read(), readReply())
+			reads(c)
 		},
-		func(c *conn) { c.Connect(); c.RPC(read(), readReply()) }).on(RoCE).unconnected(),
-	server("unfilled-packet", "of a Write",
-		func(c *conn) { writeInParts(c, synth.PacketSize(512)) }, func(c *conn) { writeInParts(c) }).on(RoCE),
-	client("unfilled-packet", "of a Read response",
-		func(c *conn) {
-			c.RPC(write(), writeReply())
-			call := numbered(write())
-			c.Client.Call(call)
-			c.Server.Pull(call, synth.PacketSize(1000))
-			answer(c.Server, writeReply())
-		},
-		func(c *conn) { // all packets of the connection are smaller than the REQ allows
-			call := numbered(write())
-			c.Client.Call(call)
-			c.Server.Pull(call, synth.PacketSize(512))
-			answer(c.Server, writeReply())
-		}).on(RoCE),
-	neither("congestion", "notification packets",
-		func(c *conn) { c.RPC(read(), readReply()); c.Client.CNP() }, reads).on(RoCE),
+		func(c *conn) { c.Connect(); reads(c) }).on(RoCE).unconnected(),
+	server("unfilled-packet", "of a Write", writesInParts(512), writesInParts(1024)).on(RoCE),
+	// All packets of the connection are smaller than the REQ allows.
+	client("unfilled-packet", "of a Read response", inTurn(writes, readsInParts(1000)), readsInParts(512)).on(RoCE),
+	neither("congestion", "notification packets", inTurn(reads, func(c *conn) { c.Client.CNP() }), reads).on(RoCE),
 	neither("congestion", "marks of a switch",
-		func(c *conn) { c.Server.TOS = 3; c.RPC(read(), readReply()) }, func(c *conn) { c.Server.TOS = 2; c.RPC(read(), readReply()) }).on(RoCE),
+		func(c *conn) { c.Server.TOS = 3; reads(c) }, func(c *conn) { c.Server.TOS = 2; reads(c) }).on(RoCE),
 	neither("retransmission-timeout", "a Call", retransmits(2500*time.Millisecond), retransmits(time.Second)).on(RoCE),
 	neither("retransmission-timeout", "a Call, of which the first copy was lost before the capture",
 		lostFirst(2500*time.Millisecond, false), lostFirst(50*time.Millisecond, false)),
 	neither("retransmission-timeout", "a Call that was acknowledged, of which the capture lacks the first copy",
 		lostFirst(2500*time.Millisecond, true), lostFirst(50*time.Millisecond, true)).on(RoCE),
 	server("returned-bytes-not-seen", "after a timeout for a Call whose first copy was lost before the capture",
-		func(c *conn) {
-			lostFirst(2500*time.Millisecond, true)(c)
-			call := numbered(read())
-			send(c.Client, call)
-			answer(c.Server, readReply().To(call))
-			rpc(c)
-		},
-		func(c *conn) { lostFirst(2500*time.Millisecond, true)(c); c.RPC(read(), readReply()) }),
+		inTurn(lostFirst(2500*time.Millisecond, true), pulls(read(), readReply(), 0)),
+		inTurn(lostFirst(2500*time.Millisecond, true), reads)),
 	neither("capture-incomplete", "a Call",
 		func(c *conn) { rpc(c); c.Wire.Drop(c.Client.Call(synth.Null())...); c.Server.Ack() }, rpc).on(RoCE),
 }
 
-// writeInParts sends a READ with RDMA Writes of 2048 bytes, the first with the path MTU and the second
-// as options say.
-func writeInParts(c *conn, options ...synth.Option) {
-	call := numbered(read())
-	send(c.Client, call)
-	c.Server.Write(0xa1, mem.Offset, data(2048))
-	c.Server.Write(0xa1, mem.Offset+2048, data(2048), options...)
-	answer(c.Server, readReply().To(call))
+// writesInParts sends a READ with RDMA Writes of 2048 bytes, the first in packets of the path MTU, 1024 bytes, and the
+// second in packets of a size.
+func writesInParts(size int) script {
+	return func(c *conn) {
+		call := numbered(read())
+		send(c.Client, call)
+		c.Server.Write(0xa1, mem.Offset, data(2048))
+		c.Server.Write(0xa1, mem.Offset+2048, data(2048), synth.PacketSize(size))
+		answer(c.Server, readReply().To(call))
+	}
+}
+
+// readsInParts sends a WRITE whose RDMA Read is answered in packets of a size.
+func readsInParts(size int) script {
+	return func(c *conn) {
+		call := numbered(write())
+		c.Client.Call(call)
+		c.Server.Pull(call, synth.PacketSize(size))
+		answer(c.Server, writeReply())
+	}
 }
 
 // retransmits sends a Call that is retransmitted after a while.
