@@ -173,11 +173,8 @@ func (l *list) setFilter(expression string) (tea.Cmd, error) {
 			n = order[n]
 		}
 		r, err := read.get(n)
-		if err == nil && r != nil {
-			var hit bool
-			if hit, err = f.Match(r); hit {
-				matched = append(matched, n)
-			}
+		if err == nil && r != nil && f.Match(r) {
+			matched = append(matched, n)
 		}
 		failure = err
 		return err == nil

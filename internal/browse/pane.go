@@ -188,13 +188,7 @@ func (p *pane) setFilter(expression string) (tea.Cmd, error) {
 }
 
 // keeps reports whether the filter selects a record.
-func (p *pane) keeps(r any) bool {
-	if p.kept == nil {
-		return true
-	}
-	hit, err := p.kept.Match(r)
-	return err == nil && hit
-}
+func (p *pane) keeps(r any) bool { return p.kept == nil || p.kept.Match(r) }
 
 func (p *pane) where() string {
 	text := p.name

@@ -128,11 +128,8 @@ func (e *Packets) force(w *waitingFrame) (err error) {
 		delete(e.queue.of, of)
 	}
 	none := &record.Packet{Number: w.frame.Number, Time: record.Time(w.frame.Time)}
-	if w.known = true; e.Wants != nil {
-		wanted, err := e.Wants(none)
-		if w.left = !wanted; err != nil || w.left {
-			return err
-		}
+	if w.known, w.left = true, e.Wants != nil && !e.Wants(none); w.left {
+		return nil
 	}
 	if e.Rewrite != nil {
 		data, err := e.Rewrite(&w.frame, none, wiremap.StreamOffset{})

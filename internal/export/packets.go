@@ -19,7 +19,7 @@ import (
 type Packets struct {
 	// Wants, if not nil, reports whether a packet is written; an error ends the
 	// export.
-	Wants func(*record.Packet) (bool, error)
+	Wants func(*record.Packet) bool
 	// Rewrite, if not nil, returns the bytes to write instead of those of a frame, as
 	// many as the frame has. In this case names, descriptions and options of interfaces,
 	// sections and packets are left out.
@@ -137,13 +137,7 @@ func (e *Packets) packet(f *capture.Frame, p *record.Packet, at wiremap.StreamOf
 		e.queue.wait(f, e.interfaceOf(f))
 		return e.release(maxWaiting)
 	}
-	wanted := true
-	if e.Wants != nil {
-		var err error
-		if wanted, err = e.Wants(p); err != nil {
-			return err
-		}
-	}
+	wanted := e.Wants == nil || e.Wants(p)
 	if f.Seen != nil {
 		if err := e.copies(f, p, at, wanted); err != nil {
 			return err

@@ -39,7 +39,7 @@ import (
 type RPCTCP struct {
 	// Wants, if not nil, reports whether a transaction is written; an error ends the
 	// export.
-	Wants func(*record.Transaction) (bool, error)
+	Wants func(*record.Transaction) bool
 
 	file     *disk.File
 	messages *disk.Sorter
@@ -273,10 +273,8 @@ func ofEndpoint(r record.Endpoint) endpoint {
 }
 
 func (e *RPCTCP) payload(r *record.Transaction, call, reply *record.Payload) error {
-	if e.Wants != nil {
-		if wanted, err := e.Wants(r); err != nil || !wanted {
-			return err
-		}
+	if e.Wants != nil && !e.Wants(r) {
+		return nil
 	}
 	server := r.Direction == record.Backward // the server sends the Call
 	if m := r.Call; m != nil {

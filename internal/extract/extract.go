@@ -28,7 +28,7 @@ import (
 type Extractor struct {
 	// Wants, if not nil, reports whether the data of a transaction is extracted; an
 	// error ends the extraction. Names are learned from all transactions.
-	Wants func(*record.Transaction) (bool, error)
+	Wants func(*record.Transaction) bool
 	// MaxSize is the maximum size of a file in bytes; New sets it to DefaultMaxSize. Data,
 	// holes and sizes beyond it are left out, because a capture can claim any offset.
 	MaxSize int64
@@ -148,13 +148,7 @@ func (e *Extractor) payload(r *record.Transaction, call, reply *record.Payload) 
 		return
 	}
 	a.message.Reply(program, version, procedure, nfs.NewStream(a.body, nil))
-	data := true
-	if e.Wants != nil {
-		if data, e.err = e.Wants(r); e.err != nil {
-			return
-		}
-	}
-	e.apply(r, data)
+	e.apply(r, e.Wants == nil || e.Wants(r))
 }
 
 // apply learns the names in an RPC and, if data is wanted, applies its data operations to the files

@@ -5,9 +5,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
-	"math"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -46,59 +44,28 @@ func (t *test) holds(v any) bool {
 	return t.accepts(v) != t.negated
 }
 
-// any returns the value of a literal for comparisons with values of any type.
-func (l *literal) any() any {
-	switch l.kind {
-	case isNull, isBool, isNumber, isDuration, isSize, isTime:
-		return l.value
-	case isNet:
-		return l.net.String()
-	}
-	return l.text
-}
-
-// compareAny compares two values. If one is a list, the comparison is true if it is true for
+// compareFields compares the values of two fields. If one is a list, the comparison is true if it is true for
 // any element; != is the opposite of ==. Null equals only null, and is neither less nor
 // greater than any value.
-func compareAny(op string, a, b any, p *patterns) (bool, error) {
-	switch op {
-	case "!=":
-		equal, err := compareAny("==", a, b, p)
-		return !equal, err
-	case "in":
-		list, ok := b.([]any)
-		if !ok {
-			return false, fmt.Errorf("in must be followed by a list: name in [1, 2]")
-		}
-		for _, element := range list {
-			if equal, err := compareAny("==", a, element, p); equal || err != nil {
-				return equal, err
-			}
-		}
-		return false, nil
+func compareFields(op string, a, b any) bool {
+	if op == "!=" {
+		return !compareFields("==", a, b)
 	}
-	a, b = orNull(plainNFS(a)), orNull(plainNFS(b))
+	a, b = orNull(a), orNull(b)
 	if list, ok := a.([]any); ok {
-		return slices.ContainsFunc(list, func(element any) bool { hit, _ := compareAny(op, element, b, p); return hit }), nil
+		return slices.ContainsFunc(list, func(element any) bool { return compareFields(op, element, b) })
 	}
 	if list, ok := b.([]any); ok {
-		return slices.ContainsFunc(list, func(element any) bool { hit, _ := compareAny(op, a, element, p); return hit }), nil
+		return slices.ContainsFunc(list, func(element any) bool { return compareFields(op, a, element) })
 	}
 	if a == nil || b == nil {
-		return op == "==" && a == nil && b == nil, nil
+		return op == "==" && a == nil && b == nil
 	}
 	if holds := textTests[op]; holds != nil {
-		return holds(textOf(a), textOf(b)), nil
-	}
-	if op == "matches" {
-		pattern, err := p.compile(textOf(b))
-		return err == nil && pattern.MatchString(textOf(a)), err
+		return holds(textOf(a), textOf(b))
 	}
 	order, ok := compareOne(a, b)
-	if !ok {
-		return false, fmt.Errorf("%s and %s cannot be compared", visible(textOf(a)), visible(textOf(b)))
-	}
-	return orders[op](order), nil
+	return ok && orders[op](order)
 }
 
 // orNull returns null instead of an empty list.
@@ -165,141 +132,51 @@ func Order(a, b any) int {
 // compareNumbers compares two numbers, of type int, uint64 (for values that exceed an int)
 // or float64. It returns false if one is not a number.
 func compareNumbers(a, b any) (int, bool) {
-	switch a := a.(type) {
+	i, small := a.(int)
+	j, small2 := b.(int)
+	u, large := a.(uint64)
+	v, large2 := b.(uint64)
+	switch {
+	case small && small2:
+		return cmp.Compare(i, j), true
+	case large && large2:
+		return cmp.Compare(u, v), true
+	case small && large2:
+		return -1, true
+	case large && small2:
+		return 1, true
+	}
+	x, known := asFloat(a)
+	y, known2 := asFloat(b)
+	return cmp.Compare(x, y), known && known2
+}
+
+// asFloat returns a number as a float64. It returns false for other values.
+func asFloat(v any) (float64, bool) {
+	switch v := v.(type) {
 	case int:
-		switch b := b.(type) {
-		case int:
-			return cmp.Compare(a, b), true
-		case uint64:
-			if a < 0 || b > math.MaxInt64 {
-				return -1, true
-			}
-			return cmp.Compare(uint64(a), b), true
-		case float64:
-			return cmp.Compare(float64(a), b), true
-		}
+		return float64(v), true
 	case uint64:
-		switch b := b.(type) {
-		case uint64:
-			return cmp.Compare(a, b), true
-		case float64:
-			return cmp.Compare(float64(a), b), true
-		}
-		order, ok := compareNumbers(b, a)
-		return -order, ok
+		return float64(v), true
 	case float64:
-		switch b := b.(type) {
-		case float64:
-			return cmp.Compare(a, b), true
-		case int, uint64:
-			order, ok := compareNumbers(b, a)
-			return -order, ok
-		}
+		return v, true
 	}
 	return 0, false
 }
 
 // compareOne compares two single values. It returns false if they cannot be compared.
 func compareOne(a, b any) (int, bool) {
-	if order, ok := compareNumbers(a, b); ok {
-		return order, true
-	}
 	switch a := a.(type) {
-	case int, uint64: // The other may be text that looks like a number.
-		if text, ok := b.(string); ok {
-			if n, ok := parseNumber(text); ok {
-				return compareNumbers(a, n)
-			}
-		}
 	case string:
-		switch b := b.(type) {
-		case string:
-			return cmp.Compare(a, b), true
-		case int, uint64:
-			order, ok := compareOne(b, a)
-			return -order, ok
-		}
-	case bool:
-		if b, ok := b.(bool); ok {
-			switch {
-			case a == b:
-				return 0, true
-			case b:
-				return -1, true // false before true
-			}
-			return 1, true
-		}
+		b, ok := b.(string)
+		return cmp.Compare(a, b), ok
+	case bool: // false before true
+		b, ok := b.(bool)
+		number := map[bool]int{true: 1}
+		return cmp.Compare(number[a], number[b]), ok
 	case time.Time:
-		switch b := b.(type) {
-		case time.Time:
-			return a.Compare(b), true
-		case string:
-			if t, ok := parseTime(b); ok {
-				return a.Compare(t.(time.Time)), true
-			}
-		}
+		b, ok := b.(time.Time)
+		return a.Compare(b), ok
 	}
-	return 0, false
-}
-
-// maxKept is the number of regular expressions that are kept compiled. They come from
-// records; those that are constants are compiled with the filter.
-const maxKept = 64
-
-// patterns caches compiled regular expressions.
-type patterns map[string]*regexp.Regexp
-
-// compile returns the compiled form of a regular expression.
-func (p *patterns) compile(s string) (*regexp.Regexp, error) {
-	if known := (*p)[s]; known != nil {
-		return known, nil
-	}
-	compiled, err := regexp.Compile(s)
-	if err != nil {
-		return nil, fmt.Errorf("invalid regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
-	}
-	if *p == nil || len(*p) >= maxKept {
-		*p = patterns{}
-	}
-	(*p)[s] = compiled
-	return compiled, nil
-}
-
-// calculate returns the result of an arithmetic operation: nil if a value is unknown, or if
-// the divisor is zero. Results that exceed 62 bits are rounded.
-func calculate(op string, a, b any) (any, error) {
-	var numbers [2]float64
-	for i, v := range []any{a, b} {
-		switch v := v.(type) {
-		case int:
-			numbers[i] = float64(v)
-		case uint64:
-			numbers[i] = float64(v)
-		case float64:
-			numbers[i] = v
-		case nil:
-			return nil, nil
-		default:
-			return nil, fmt.Errorf("%s is not a number", visible(textOf(v)))
-		}
-	}
-	x, y := numbers[0], numbers[1]
-	if y == 0 && (op == "/" || op == "%") {
-		return nil, nil
-	}
-	result := map[string]float64{"+": x + y, "-": x - y, "*": x * y, "/": x / y, "%": math.Mod(x, y)}[op]
-	i, whole := a.(int)
-	j, whole2 := b.(int)
-	if !whole || !whole2 || op == "/" || math.Abs(result) > 1<<62 {
-		return result, nil
-	}
-	switch op {
-	case "+":
-		return i + j, nil
-	case "-":
-		return i - j, nil
-	case "*":
-		return i * j, nil
-	}
-	return i % j, nil
+	return compareNumbers(a, b)
 }

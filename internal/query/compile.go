@@ -22,7 +22,7 @@ type compiler struct {
 	source
 	fields Fields
 	filter *Filter
-	scopes []string // lists that the enclosing predicates run over; "" for a list that is not a field
+	scopes []string // lists that the enclosing any look at
 
 	outcomes map[*Field]map[string]bool // for possible
 	patterns int                        // size of the regular expressions
@@ -52,7 +52,7 @@ func (c *compiler) pathOf(n *node) string {
 	switch {
 	case n.kind == nodeName:
 		return n.text
-	case n.kind == nodeElement && c.scopes[len(c.scopes)-1] != "":
+	case n.kind == nodeElement:
 		return c.scopes[len(c.scopes)-1] + n.text
 	}
 	return ""
@@ -72,26 +72,17 @@ func (c *compiler) classify(n *node) operand {
 // field returns a look-up of a field.
 func (c *compiler) field(o *operand) value {
 	if o.ofElement() {
-		if o.field.nfs != nil && o.path == o.field.Path {
-			return func(f *Filter) any { return plainNFS(f.element) }
-		}
 		return elementOf(o.text)
 	}
 	get := c.fields.getter(o.path)
 	if o.field.List {
 		get = listed(get)
 	}
-	return c.getter(o.path, get)
-}
-
-// getter returns a look-up of a field by a function, and records that the filter uses it.
-func (c *compiler) getter(path string, get func(record any) any) value {
-	c.filter.paths = append(c.filter.paths, path)
+	c.filter.paths = append(c.filter.paths, o.path)
 	return func(f *Filter) any { return get(f.record) }
 }
 
-// elementOf returns a look-up of the element of the enclosing predicate, or of the part of it
-// at a path such as .segments.length.
+// elementOf returns a look-up of the part of the element of the enclosing any that is at a path such as .segments.length.
 func elementOf(path string) value {
 	names := strings.Split(path, ".")[1:]
 	return func(f *Filter) any {
@@ -103,17 +94,7 @@ func elementOf(path string) value {
 	}
 }
 
-// elements compiles the list that a predicate runs over. The elements of an NFS field are not
-// converted, because the comparisons in the predicate need their types.
-func (c *compiler) elements(n *node) value {
-	if o := c.classify(n); o.field != nil && o.field.nfs != nil && !o.ofElement() {
-		return c.getter(o.path, listed(o.field.nfs.whole))
-	}
-	return c.value(n)
-}
-
 // listed returns a look-up that always returns a list, which is empty if there is no value.
-// Functions such as len and any need a list.
 func listed(get func(any) any) func(any) any {
 	return func(r any) any { return list(get(r)) }
 }
@@ -152,16 +133,21 @@ func (c *compiler) condition(n *node) condition {
 			}
 			return !or
 		}
+	case nodeAny:
+		return c.any(n)
 	}
-	switch o := c.classify(n); {
+	o := c.classify(n)
+	switch {
 	case o.path == "rpc" && c.fields == Transactions: // the protocol, as in Wireshark's filters
 		return func(*Filter) bool { return true }
 	case o.field == nil && o.word != "":
 		panic(c.unknown(&o))
 	case o.lit != nil && o.lit.kind != isBool:
 		panic(c.wrong(o.from, o.to, "%s is not a condition; compare it with a field", c.source[o.from:o.to]))
+	case o.lit != nil:
+		return func(*Filter) bool { return o.lit.value == true }
 	}
-	of := c.value(n)
+	of := c.field(&o)
 	return func(f *Filter) bool { return truth(of(f)) }
 }
 
@@ -187,120 +173,45 @@ func (c *compiler) unknown(o *operand) *Error {
 	return c.wrong(o.from, o.to, "%s", unknown(o.word, c.fields))
 }
 
-// value compiles any node.
-func (c *compiler) value(n *node) value {
-	switch n.kind {
-	case nodeLiteral:
-		if n.literal.kind == isBytes {
-			panic(c.wrong(n.from, n.to, "%s", n.literal.why))
-		}
-		v := n.literal.any()
-		return func(*Filter) any { return v }
-	case nodeComparison, nodeNot, nodeLogic:
-		holds := c.condition(n)
-		return func(f *Filter) any { return holds(f) }
-	case nodeName, nodeElement:
-		o := c.classify(n)
-		if o.field != nil {
-			return c.field(&o)
-		}
-		if o.word != "" {
-			panic(c.unknown(&o))
-		}
-		return elementOf(n.text)
-	case nodeRange:
-		panic(c.wrong(n.from, n.to, "only a field can be in a range, as in number in 1..100"))
-	case nodePredicate:
-		return c.predicate(n)
+// any compiles any(list, condition). In the condition, .name is a field of an element of the list.
+func (c *compiler) any(n *node) condition {
+	o := c.classify(n.below[0])
+	switch {
+	case o.field == nil && o.word != "":
+		panic(c.unknown(&o))
+	case o.field == nil || o.field.Type != "object" || !o.field.List:
+		panic(c.wrong(o.from, o.to, "any needs a list of objects, such as timeline"))
 	}
-	parts := make([]value, len(n.below))
-	for i := range parts {
-		parts[i] = func(*Filter) any { return nil }
-		if n.below[i] != nil {
-			parts[i] = c.value(n.below[i])
-		}
-	}
-	compute := computations[n.kind]
-	return func(f *Filter) any {
-		values := make([]any, len(parts))
-		for i, part := range parts {
-			values[i] = part(f)
-		}
-		v, err := compute(n.text, values)
-		return f.checked(v, err, n)
-	}
-}
-
-// computations has the nodes that depend only on the values of the parts below them.
-var computations = map[nodeKind]func(text string, below []any) (any, error){
-	nodeArithmetic: func(op string, below []any) (any, error) { return calculate(op, below[0], below[1]) },
-	nodeMember:     func(name string, below []any) (any, error) { return member(below[0], name), nil },
-	nodeList:       func(_ string, below []any) (any, error) { return below, nil },
-	nodeIndex:      func(_ string, below []any) (any, error) { return at(below[0], below[1]) },
-	nodeSlice:      func(_ string, below []any) (any, error) { return slice(below[0], below[1], below[2]) },
-	nodeLength:     func(_ string, below []any) (any, error) { return length(below[0]) },
-}
-
-// predicate compiles a call of a function such as any. In the condition, .name is a field of
-// an element of the list.
-func (c *compiler) predicate(n *node) value {
-	of := c.elements(n.below[0])
-	holds := func(f *Filter) bool { return truth(plainNFS(f.element)) }
-	if len(n.below) > 1 {
-		c.scopes = append(c.scopes, find(c.pathOf(n.below[0]), c.fields))
-		holds = c.condition(n.below[1])
-		c.scopes = c.scopes[:len(c.scopes)-1]
-	}
-	count := func(f *Filter) any {
-		outer, hits, misses := f.element, 0, 0
-		for _, f.element = range list(of(f)) {
-			if holds(f) {
-				hits++
-			} else {
-				misses++
-			}
-			if hits > 0 && n.text == "any" || misses > 0 && n.text == "all" {
-				break
-			}
-		}
+	of := c.field(&o)
+	c.scopes = append(c.scopes, o.path)
+	holds := c.condition(n.below[1])
+	c.scopes = c.scopes[:len(c.scopes)-1]
+	return func(f *Filter) bool {
+		outer := f.element
+		hit := slices.ContainsFunc(list(of(f)), func(element any) bool {
+			f.element = element
+			return holds(f)
+		})
 		f.element = outer
-		switch n.text {
-		case "any":
-			return hits > 0
-		case "all":
-			return misses == 0
-		case "none":
-			return hits == 0
-		case "one":
-			return hits == 1
-		}
-		return hits
-	}
-	if len(c.scopes) == 0 || n.element {
-		return count
-	}
-	// The list is the same for each element of the enclosing predicate, and so is the result.
-	record, result := uint64(0), any(nil)
-	return func(f *Filter) any {
-		if record != f.matched {
-			record, result = f.matched, count(f)
-		}
-		return result
+		return hit
 	}
 }
 
 // mirrored maps the operators to those with the same meaning if both sides are exchanged.
 var mirrored = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
-// comparison compiles a comparison. If it compares a field with a constant, the test is made
-// for their types; any other test examines the types of the values in the record.
+// comparison compiles a comparison of a field with a constant, or with another field of the same type.
 func (c *compiler) comparison(n *node) condition {
 	left, right := c.classify(n.below[0]), c.classify(n.below[1])
 	takeWord(&left, &right)
 	takeWord(&right, &left)
 	for _, o := range []*operand{&left, &right} {
-		if o.field == nil && o.lit == nil && o.word != "" {
+		switch {
+		case o.field != nil || o.lit != nil:
+		case o.word != "":
 			panic(c.unknown(o))
+		default:
+			panic(c.wrong(o.from, o.to, "a condition cannot be compared"))
 		}
 	}
 	if left.lit != nil && left.lit.kind == isWord && (right.lit != nil || isOperation(right.word, c.fields)) {
@@ -310,29 +221,32 @@ func (c *compiler) comparison(n *node) condition {
 	switch {
 	case op == "in" && left.lit != nil && right.field != nil && right.field.List: // "READ" in operations
 		return c.test(&right, "==", left.lit)
-	case op == "in" && right.kind == nodeRange && (left.field == nil || right.lit == nil):
-		low, high := &node{kind: nodeComparison, text: ">=", below: []*node{left.node, right.below[0]}}, &node{kind: nodeComparison, text: "<=", below: []*node{left.node, right.below[1]}}
-		return c.condition(&node{kind: nodeLogic, text: "and", below: []*node{low, high}})
-	case op == "in" && right.lit == nil && right.field == nil:
 	case op == "in" && (right.lit == nil || right.lit.kind != isList && right.lit.kind != isRange && right.lit.kind != isNet):
 		panic(c.wrong(right.from, right.to, "in must be followed by a list, such as [1, 2], or a network, such as 192.168.77.0/24"))
 	case left.field != nil && right.lit != nil:
 		return c.test(&left, op, right.lit)
 	case right.field != nil && left.lit != nil && mirrored[op] != "":
 		return c.test(&right, mirrored[op], left.lit)
-	case right.lit != nil && right.lit.kind == isList && op != "in":
-		panic(c.wrong(right.from, right.to, "a list can follow only in, not %s", op))
-	}
-	if left.field != nil && right.field != nil && textual(left.field) != textual(right.field) && mirrored[op] != "" && op != "==" && op != "!=" {
+	case left.lit != nil:
+		panic(c.wrong(left.from, left.to, "the left side of %s must be a field", op))
+	case op == "matches":
+		panic(c.wrong(right.from, right.to, "matches must be followed by a regular expression in quotes"))
+	case class(left.field) != class(right.field) || left.field.Type == "object":
 		panic(c.wrong(right.from, right.to, "%s is %s and %s is %s", left.path, article(left.field), right.path, article(right.field)))
 	}
-	a, b := c.value(n.below[0]), c.value(n.below[1])
-	both := &node{from: left.from, to: max(right.to, left.to)}
-	return func(f *Filter) bool {
-		hit, err := compareAny(op, a(f), b(f), &f.patterns)
-		f.checked(nil, err, both)
-		return hit
+	a, b := c.field(&left), c.field(&right)
+	return func(f *Filter) bool { return compareFields(op, a(f), b(f)) }
+}
+
+// class returns what the types of fields whose values can be compared have in common.
+func class(f *Field) string {
+	switch {
+	case textual(f):
+		return "text"
+	case f.Type == "hex" || f.Type == "duration":
+		return "number"
 	}
+	return f.Type
 }
 
 // takeWord turns a word on the opposite side of a text field into text if the word is not a
@@ -343,9 +257,8 @@ func takeWord(o, opposite *operand) {
 		return
 	}
 	text := opposite.field != nil && (textual(opposite.field) || opposite.field.shown != nil || len(opposite.field.Values) > 0 || opposite.field.Type == "bool")
-	other := opposite.field == nil && opposite.lit == nil && opposite.word == ""
 	value := text && slices.Contains(opposite.field.Values, o.word)
-	if value || o.field == nil && (opposite.field != nil || other) || text && o.field != nil && !opposite.otherCase && (o.otherCase || !textual(o.field) && textual(opposite.field) || o.field.Type == "bool" && opposite.field.Type != "bool") {
+	if value || o.field == nil && opposite.field != nil || text && o.field != nil && !opposite.otherCase && (o.otherCase || !textual(o.field) && textual(opposite.field) || o.field.Type == "bool" && opposite.field.Type != "bool") {
 		o.lit = &literal{kind: isWord, text: o.word, from: o.from, to: o.to}
 		o.field, o.path = nil, ""
 	}

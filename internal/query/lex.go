@@ -76,8 +76,8 @@ var (
 	quoted   = pattern("^(?:\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*'|`[^`]*`)")
 	numeral  = pattern(`^(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)`)
 	stray    = pattern(`^[\w.]+`)
-	hyphened = pattern(`^[A-Za-z_]\w*(?:-[A-Za-z]\w*)+`)
-	slashed  = pattern(`^[A-Za-z_]\w*(?:[/-]\w+)*`) // perhaps a heading, such as ce-marks/cnps or would-fit-64k
+	hyphened = pattern(`^[A-Za-z_]\w*(?:-[A-Za-z]\w*)+`) // a word such as xid-mismatch
+	slashed  = pattern(`^[A-Za-z_]\w*(?:[/-]\w+)*`)      // perhaps a heading, such as ce-marks/cnps or would-fit-64k
 )
 
 // longestHeading is more than the number of bytes of any heading.
@@ -161,10 +161,10 @@ var wordOperators = map[string]string{
 }
 
 // signs maps operators that are signs to those that they stand for, if these are others.
-var signs = map[string]string{"&&": "and", "||": "or", "!": "not", "~": "matches", "?.": "."}
+var signs = map[string]string{"&&": "and", "||": "or", "!": "not", "~": "matches"}
 
 // twoSigns has the operators of two signs.
-var twoSigns = []string{"==", "!=", "<=", ">=", "&&", "||", "?.", ".."}
+var twoSigns = []string{"==", "!=", "<=", ">=", "&&", "||", ".."}
 
 // lexer divides a source into tokens.
 type lexer struct {
@@ -172,7 +172,6 @@ type lexer struct {
 	fields Fields
 	tokens []token
 	at     int  // byte of the source
-	minus  int  // the hyphens before this byte are minus signs
 	infix  bool // an operand, or an operand and not, comes before, so that an operator may follow
 }
 
@@ -232,17 +231,17 @@ func (l *lexer) next(rest string) {
 		}
 	}
 	name := nameAt(rest)
-	heading := ""
-	typed := ""
-	if after := rest[len(name):]; name != "" && after != "" && (after[0] == '-' || after[0] == '/') {
-		typed = slashed().FindString(rest[:min(len(rest), longestHeading)])
-	}
-	if typed != "" && !member && l.at >= l.minus && !strings.HasPrefix(rest[len(typed):], ".") {
-		heading = find(typed, l.fields)
+	heading, word := "", ""
+	if after := rest[len(name):]; name != "" && !member && after != "" && (after[0] == '-' || after[0] == '/') {
+		typed := slashed().FindString(rest[:min(len(rest), longestHeading)])
+		if heading = find(typed, l.fields); heading != "" {
+			name = typed
+		}
+		word = hyphened().FindString(rest)
 	}
 	switch {
 	case heading != "":
-		l.add(tokenOperand, heading, len(typed))
+		l.add(tokenOperand, heading, len(name))
 	case strings.IndexByte("\"'`", rest[0]) >= 0:
 		l.quoted(rest)
 	case strings.IndexByte("([{", rest[0]) >= 0:
@@ -253,8 +252,8 @@ func (l *lexer) next(rest string) {
 		l.number(rest)
 	case name == "":
 		l.operator(rest)
-	case !member && l.at >= l.minus && strings.HasPrefix(rest[len(name):], "-") && hyphened().MatchString(rest):
-		l.hyphened(hyphened().FindString(rest))
+	case word != "":
+		l.literal(literal{kind: isWord}, len(word))
 	default:
 		l.name(name, member)
 	}
@@ -324,23 +323,6 @@ func (l *lexer) number(rest string) {
 	}
 }
 
-// hyphened appends names or a word with hyphens: a name such as remote-inv, a difference of
-// fields such as reply.packet-call.packet, or else a word such as xid-mismatch.
-func (l *lexer) hyphened(m string) {
-	parts := strings.Split(m, "-")
-	next := string(l.source[l.at+len(m):])
-	path := find(m, l.fields)
-	switch {
-	case path != "" && !strings.HasPrefix(next, "."):
-		l.add(tokenOperand, path, len(m))
-	case strings.HasPrefix(next, ".") || strings.HasPrefix(next, "(") || !slices.ContainsFunc(parts, func(p string) bool { return find(p, l.fields) == "" }):
-		l.minus = l.at + len(m)
-		l.add(tokenOperand, parts[0], len(parts[0]))
-	default:
-		l.literal(literal{kind: isWord}, len(m))
-	}
-}
-
 // name appends a name, or an operator that is a word.
 func (l *lexer) name(m string, member bool) {
 	op, isOperator := wordOperators[m]
@@ -376,8 +358,6 @@ func (l *lexer) operator(rest string) {
 		l.fail(2, "did you mean !=?")
 	case m == "&":
 		l.fail(1, "did you mean and?")
-	case m == "#": // the current element
-		l.add(tokenOperand, m, 1)
 	default:
 		l.add(tokenOperator, cmp.Or(signs[m], m), len(m))
 	}

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/internal/testkit"
 )
@@ -81,25 +80,5 @@ func TestLong(t *testing.T) {
 				t.Errorf("%s%s... (100 KB) takes %v for %s", c.before, c.part, took, fields.Of())
 			}
 		}
-	}
-}
-
-// TestNested: a predicate in a predicate, over a list that is the same for each element, is
-// evaluated once for a record. Otherwise, this would take 1000 to the power of 50.
-func TestNested(t *testing.T) {
-	f, err := query.Compile(strings.Repeat("all(timeline, ", 50)+`.reason == "a"`+strings.Repeat(")", 50), query.Transactions)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &record.Transaction{Timeline: make([]record.Event, 1000)}
-	for i := range r.Timeline {
-		r.Timeline[i].Reason = "a"
-	}
-	if hit, err := f.Match(r); !hit || err != nil {
-		t.Errorf("all events have the reason: %v, %v", hit, err)
-	}
-	r.Timeline[999].Reason = "b"
-	if hit, err := f.Match(r); hit || err != nil {
-		t.Errorf("one event has another reason: %v, %v", hit, err)
 	}
 }

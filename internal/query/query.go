@@ -40,16 +40,12 @@ type Fields interface {
 
 // Filter is a compiled expression. Only one goroutine may use it at a time.
 type Filter struct {
-	source   source
-	holds    condition
-	noted    []*test  // comparisons for Near
-	paths    []string // of the fields that it uses
-	patterns patterns
+	holds condition
+	noted []*test  // comparisons for Near
+	paths []string // of the fields that it uses
 
 	record  any
-	element any    // of the list of the innermost predicate that is being evaluated
-	matched uint64 // number of records so far
-	failed  *Error // the first error in the evaluation of this record
+	element any // of the list of the innermost any that is being evaluated
 }
 
 // maxSource is the length of the longest expression, in bytes: more than the longest argument
@@ -68,40 +64,22 @@ func Compile(text string, fields Fields) (filter *Filter, err error) {
 	if !utf8.ValidString(text) {
 		return nil, &Error{Source: strings.ToValidUTF8(text, "?"), To: 1, Message: "the expression is not UTF-8"}
 	}
-	f := &Filter{source: source(text)}
+	f := &Filter{}
 	defer func() {
 		if wrong, is := recover().(*Error); is {
 			filter, err = nil, wrong
 		}
 	}()
-	c := &compiler{source: f.source, fields: fields, filter: f, outcomes: map[*Field]map[string]bool{}}
-	f.holds = c.condition(parse(f.source, fields))
+	c := &compiler{source: source(text), fields: fields, filter: f, outcomes: map[*Field]map[string]bool{}}
+	f.holds = c.condition(parse(c.source, fields))
 	return f, nil
 }
 
 // Match reports whether a record matches. The record is a pointer to a record of the type
-// that the filter was compiled for; the result is undefined for other types. The error is
-// an evaluation error, such as a comparison of values that cannot be compared.
-func (f *Filter) Match(record any) (bool, error) {
-	f.record, f.failed = record, nil
-	f.matched++
-	hit := f.holds(f)
-	if f.failed != nil {
-		return false, f.failed
-	}
-	return hit, nil
-}
-
-// checked returns a value. If there is an error, it records it for a part of the source, and
-// returns nil.
-func (f *Filter) checked(v any, err error, at *node) any {
-	if err == nil {
-		return v
-	}
-	if f.failed == nil {
-		f.failed = f.source.wrong(at.from, at.to, "%s", err)
-	}
-	return nil
+// that the filter was compiled for; the result is undefined for other types.
+func (f *Filter) Match(record any) bool {
+	f.record = record
+	return f.holds(f)
 }
 
 // Paths returns the paths of the fields that the expression uses; it may contain a path
@@ -133,67 +111,6 @@ func Resolve(name string, fields Fields) (string, error) {
 		return path, nil
 	}
 	return "", Unknown(name, fields)
-}
-
-// at returns an element of a list, or nil if the list is too short. A negative index counts
-// from the end. An index that is text is the name of a part.
-func at(list, index any) (any, error) {
-	elements, isList := list.([]any)
-	i, isNumber := index.(int)
-	name, isName := index.(string)
-	switch {
-	case isName:
-		return member(list, name), nil
-	case list == nil:
-		return nil, nil
-	case !isList || !isNumber:
-		return nil, fmt.Errorf("[%s] must follow a list and contain a number", visible(textOf(index)))
-	case i < 0:
-		i += len(elements)
-	}
-	if i < 0 || i >= len(elements) {
-		return nil, nil
-	}
-	return plainNFS(elements[i]), nil
-}
-
-// slice returns the part of a list between two indexes, which may be missing.
-func slice(list, low, high any) (any, error) {
-	elements, isList := list.([]any)
-	if list != nil && !isList {
-		return nil, fmt.Errorf("%s is not a list", visible(textOf(list)))
-	}
-	bounds := [2]int{0, len(elements)}
-	for i, v := range []any{low, high} {
-		index, isNumber := v.(int)
-		if v != nil && !isNumber {
-			return nil, fmt.Errorf("[%s] must be a number", visible(textOf(v)))
-		}
-		if index < 0 {
-			index += len(elements)
-		}
-		if v != nil {
-			bounds[i] = min(max(index, 0), len(elements))
-		}
-	}
-	part := []any{}
-	for i := bounds[0]; i < bounds[1]; i++ {
-		part = append(part, plainNFS(elements[i]))
-	}
-	return part, nil
-}
-
-// length returns the number of elements of a list, or of characters of text.
-func length(v any) (any, error) {
-	switch v := v.(type) {
-	case nil:
-		return nil, nil
-	case []any:
-		return len(v), nil
-	case string:
-		return utf8.RuneCountInString(v), nil
-	}
-	return nil, fmt.Errorf("%s has no length", visible(textOf(v)))
 }
 
 // member returns the part of a value that has a name: the parts of all elements if it is a

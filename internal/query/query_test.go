@@ -23,11 +23,7 @@ func count(t *testing.T, name, source string, fields query.Fields) int {
 	}
 	n := 0
 	match := func(r any) {
-		hit, err := filter.Match(r)
-		if err != nil {
-			t.Fatalf("%s: a record cannot be matched: %v", source, err)
-		}
-		if hit {
+		if filter.Match(r) {
 			n++
 		}
 	}
@@ -81,7 +77,6 @@ func TestFilter(t *testing.T) {
 		{callback, `latency > 0.1s && latency < 1h`, query.Transactions, 2},
 		{callback, `invalidation.handle == 0xcf4`, query.Transactions, 1},
 		{callback, `any(timeline, .event == "invalidate")`, query.Transactions, 15},
-		{callback, `len(timeline) > 6`, query.Transactions, 15},
 		{callback, `call.time >= "2026-11-21T05:20:00Z"`, query.Transactions, 23},
 		{errors, `reply.credits > 0`, query.Transactions, 14}, // A Reply that is null is neither less nor greater.
 		{errors, `reply == null or rdma_error == "ERR_CHUNK"`, query.Transactions, 11},
@@ -256,13 +251,11 @@ func TestShown(t *testing.T) {
 		{callback, `operation ~ "^RE"`, `operation matches "^RE"`, query.Transactions},
 		{callback, `status matches "^o"`, `status == ok`, query.Transactions},
 		{callback, `status contains comp`, `status == complete`, query.Transactions},
-		{callback, `xid contains "a94e54"`, `xid % 0x1000000 == 0xa94e54`, query.Transactions},
+		{callback, `xid contains "a94e54"`, `xid matches "a94e54"`, query.Transactions},
 		{callback, `any(timeline, .event == invalidate)`, `any(timeline, .event == "invalidate")`, query.Transactions},
 		{callback, `any(timeline, .handle == 0xcf4 and .bytes > 0B)`, `any(timeline, .handle == "0x00000cf4" and .bytes > 0)`, query.Transactions},
-		{callback, `any(operations, # == READ)`, `"READ" in operations`, query.Transactions},
 		{errors, `findings == xid-mismatch`, `"xid-mismatch" in findings`, query.Transactions},
 		{errors, `rule == xid-mismatch`, `rule == "xid-mismatch"`, query.Findings},
-		{callback, `reply.packet-call.packet > 3`, `reply.packet - call.packet > 3`, query.Transactions},
 		{callback, `summary contains "0x000011"`, `summary matches "0x000011"`, query.Packets},
 		{callback, `ip.src == 192.168.77.1`, `src == "192.168.77.1" and ipv4`, query.Packets},
 		{callback, `ip.src in 192.168.77.0/24`, `ipv4.src startsWith "192.168.77."`, query.Packets},
@@ -310,7 +303,8 @@ func TestUnsigned(t *testing.T) {
 		`read_chunks.segments.offset contains "8880"`:                             true,
 		`timeline.reason contains "0x00000cf4"`:                                   true,
 		`any(timeline, .offset >= 0xffff888000000000)`:                            true,
-		`any(timeline, .offset < timeline[0].packet)`:                             false,
+		`any(timeline, .offset < .packet)`:                                        false,
+		`any(timeline, .offset > .packet)`:                                        true,
 		`program_name == "0x10"`:                                                  true,
 		`program_name == "16"`:                                                    false,
 		`id > -1`:                                                                 true,
@@ -318,30 +312,19 @@ func TestUnsigned(t *testing.T) {
 		`latency == null`:                                                         true,
 		`latency > 0`:                                                             false,
 		`id == 0.0`:                                                               true,
-		`"a'b" == 'a\'b' or true`:                                                 true,
+		`file != 'a\'b' and file != "b'a"`:                                        true,
 		`program_name matches "^\d"`:                                              true,
 		`0 <= id < 1`:                                                             true,
 		`1 < id < 0`:                                                              false,
 		`-1 < id <= -0`:                                                           true,
-		`1 + 2 * 3 - 8 / 4 == 5`:                                                  true,
-		`7 % 4 == 3 and -7 % 4 == -3 and 2 - 3 - 4 == -5`:                         true,
-		`not 1 + 1 == 3 and id == 0`:                                              true,
 		`not (id == 0 or id == 1)`:                                                false,
 		`id == 1 or id == 0 and program_name == "0x11"`:                           false,
-		`9223372036854775807 + 1 > 9e18`:                                          true,
-		`id / 0 == null and id % 0 == null and latency + 1 == null`:               true,
-		`id - 5 in -5..5 and id - 5 not in 0..5 and id in 0..id`:                  true,
-		`len(timeline) == 1 and len(program_name) == 4`:                           true,
-		`timeline[0].reason == "at 0x00000cf4" and timeline[-1]["reason"] != ""`:  true,
-		`read_chunks[0].segments.length == 2GiB`:                                  true,
-		`len(timeline[1:]) == 0 and len(timeline[:1]) == 1`:                       true,
+		`id in -5..5 and id not in 1..5`:                                          true,
 		`any(read_chunks, any(.segments, .length == 2GiB))`:                       true,
 		`any(read_chunks, .segments.length == 2GiB)`:                              true,
-		`any(read_chunks, none(timeline, .offset == null))`:                       true,
-		`one(timeline, .offset > 0) and count(timeline) == 1`:                     true,
-		`any(timeline, any(timeline, .reason == "") or .offset > 0)`:              true,
-		`any([1, 2], # == 2) and all([1, 2], # > 0) and none([1, 2], # > 2)`:      true,
-		`"a" in ["a", "b"] and "c" not in ["a", "b"]`:                             true,
+		`not any(timeline, .offset == null) and any(timeline, .reason != "")`:     true,
+		`timeline.reason in ["at 0x00000cf4"] and file not in ["a", "b"]`:         true,
+		`not retransmitted > attempt and id == connection`:                        true,
 		`program_name not matches "^x" and program_name not contains "y"`:         true,
 	} {
 		f, err := query.Compile(source, query.Transactions)
@@ -349,8 +332,8 @@ func TestUnsigned(t *testing.T) {
 			t.Errorf("%s does not compile: %v", source, err)
 			continue
 		}
-		if got, err := f.Match(high); err != nil || got != want {
-			t.Errorf("%s is %v, %v", source, got, err)
+		if got := f.Match(high); got != want {
+			t.Errorf("%s is %v", source, got)
 		}
 	}
 }
@@ -400,10 +383,24 @@ func TestErrors(t *testing.T) {
 		{`operation == 5`, `operation is text: write "5"`, "             ^", query.Transactions},
 		{`src in 10.0.0.0/64`, "10.0.0.0/64 is not an address", "       ^~~~~~~~~~~", query.Packets},
 		{`xid in 5`, "in must be followed by a list", "       ^", query.Transactions},
-		{`foo(xid) == 1`, "unknown function foo; there are len(...), any(...)", "^~~", query.Transactions},
+		{`foo(xid) == 1`, "the only function is any(list, condition)", "^~~", query.Transactions},
+		{`len(timeline) > 6`, "the only function is any(list, condition)", "^~~", query.Transactions},
+		{`any(operations, .x == 1)`, "any needs a list of objects", "    ^~~~~~~~~~", query.Transactions},
+		{`any(timeline, any(timeline, .bytes > 1))`, "any inside any looks at a list of the element", "                  ^~~~~~~~", query.Transactions},
+		{`reply.packet - call.packet > 3`, "unexpected -", "             ^", query.Transactions},
+		{`id + 1 == 2`, "unexpected +", "   ^", query.Transactions},
+		{`timeline[0].bytes > 1`, "unexpected [", "        ^", query.Transactions},
+		{`loss > 5%`, "a percentage that a table prints needs quotes", "        ^", query.Transactions},
+		{`latency == - "a"`, "a cannot be negative", "           ^~~~~", query.Transactions},
+		{`1 == 1`, "the left side of == must be a field", "^", query.Transactions},
+		{`(xid == 1) == 1`, "a condition cannot be compared", " ^~~~~~~~", query.Transactions},
+		{`file matches procedure_name`, "matches must be followed by a regular expression in quotes", "             ^~~~~~~~~~~~~~", query.Transactions},
+		{`call.time > reply.credits`, "call.time is a time and reply.credits is a number", "            ^~~~~~~~~~~~~", query.Transactions},
+		{`xid in [latency > 5ms]`, "unexpected >", "                ^", query.Transactions},
+		{`xid in [(xid == 5)]`, "unexpected (", "        ^", query.Transactions},
 		{`any(timeline)`, "any needs a list and a condition, as in any(timeline, .event == nak)", "^~~~~~~~~~~~~", query.Transactions},
 		{`any(timeline`, "something is missing at the end", "            ^", query.Transactions},
-		{`client.address()`, "only functions can be called", "^~~~~~~~~~~~~~", query.Transactions},
+		{`client.address()`, "the only function is any(list, condition)", "^~~~~~~~~~~~~~", query.Transactions},
 		{`.event == nak`, "unexpected .", "^", query.Transactions},
 		{`xid == 1 | id == 2`, "did you mean or?", "         ^", query.Transactions},
 		{`operation == "READ"5`, "unexpected 5; and, or, or an operator", "                   ^", query.Transactions},
@@ -412,7 +409,7 @@ func TestErrors(t *testing.T) {
 		{`id == [1, 2]`, "a list can follow only in, not ==", "      ^~~~~~", query.Transactions},
 		{`1..5 == id`, "a list can follow only in, not ==", "^~~~", query.Transactions},
 		{`xid-mismatch`, "unknown field \"xid-mismatch\"", "^~~~~~~~~~~~", query.Transactions},
-		{`id - 1 == 5 and`, "something is missing at the end", "               ^", query.Transactions},
+		{`id == 5 and`, "something is missing at the end", "           ^", query.Transactions},
 		{strings.Repeat("(", 300) + "xid", "the expression is nested too deeply", strings.Repeat(" ", 200) + "^", query.Transactions},
 		{strings.Repeat("not ", 1500) + "xid", "the expression is nested too deeply", strings.Repeat(" ", 800) + "^~~", query.Transactions},
 		{`any(timeline, .evnt == "nak")`, "unknown field \"timeline.evnt\"; similar: timeline.event", "              ^~~~~", query.Transactions},
@@ -430,31 +427,6 @@ func TestErrors(t *testing.T) {
 		if len(lines) != 3 || !strings.HasPrefix(lines[0], "-Y: ") || !strings.Contains(lines[0], c.message) || lines[1] != "  "+c.source || lines[2] != "  "+c.mark {
 			t.Errorf("%s: %q\n  %s\ngot\n%v", c.source, c.message, c.mark, err)
 		}
-	}
-	for source, want := range map[string]string{
-		`len(id) == 1`:               "7 has no length",
-		`id[0] == 1`:                 "[0] must follow a list and contain a number",
-		`timeline["event"][id] == 1`: "",
-		`id[1:2] == 1`:               "7 is not a list",
-		`timeline[status:] == null`:  "[complete] must be a number",
-		`status + 1 == 1`:            "complete is not a number",
-	} {
-		f, err := query.Compile(source, query.Transactions)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		if _, err = f.Match(&record.Transaction{ID: 7, Status: "complete"}); want != "" && (err == nil || !strings.Contains(err.Error(), "-Y: "+want)) || want == "" && err != nil {
-			t.Errorf("%s: %v, want %q", source, err, want)
-		}
-	}
-	f, err := query.Compile(`call.rdma_proc > reply.credits + 1`, query.Transactions)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = f.Match(&record.Transaction{Call: &record.Message{RDMAProc: record.Some("x")}, Reply: &record.Message{Credits: record.Some[uint32](0)}})
-	if want := "-Y: x and 1 cannot be compared\n  call.rdma_proc > reply.credits + 1\n  ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~"; err == nil || err.Error() != want {
-		t.Errorf("comparing a word with a number:\n%v\nwant\n%v", err, want)
 	}
 }
 
@@ -526,7 +498,7 @@ func FuzzCompile(f *testing.F) {
 		filter, err := query.Compile(source, query.Transactions)
 		if err == nil {
 			filter.Match(&record.Transaction{})
-			_, err = filter.Match(said)
+			filter.Match(said)
 		}
 		if wrong, is := errors.AsType[*query.Error](err); err != nil && (!is || wrong.From < 0 || wrong.To < wrong.From || wrong.To > len(wrong.Source) && wrong.To > 1) {
 			t.Errorf("%#v is not at a part of %q", err, source)

@@ -54,7 +54,7 @@ type About struct {
 
 // Selector selects the records that the page is about. Functions that are nil select everything.
 type Selector struct {
-	Transaction func(*record.Transaction) (bool, error)
+	Transaction func(*record.Transaction) bool
 	Connection  func(*record.Connection) bool
 	Operation   func(*record.RDMAOperation) bool // of any upper layer
 	Finding     func(*record.Finding) bool
@@ -143,10 +143,8 @@ func (p *Report) begin(at record.Time) error {
 
 // transaction adds a transaction.
 func (p *Report) transaction(r *record.Transaction) error {
-	if p.selects.Transaction != nil {
-		if wanted, err := p.selects.Transaction(r); err != nil || !wanted {
-			return err
-		}
+	if p.selects.Transaction != nil && !p.selects.Transaction(r) {
+		return nil
 	}
 	r = p.hiddenRPC(r)
 	p.overview.Transaction(r)

@@ -253,21 +253,9 @@ func (r *Run) ReadUntil(err error) error {
 	return nil
 }
 
-// Selects reports whether the flags select a transaction. The error is that of the
-// filter.
-func (r *Run) Selects(t *record.Transaction) (bool, error) {
-	return r.selectsRecord(record.Some(t.Connection), record.Some(t.XID), t.Start(), t)
-}
-
-// selectsRecord reports whether --conn, --xid, --from, --to and -Y select a record.
-func (r *Run) selectsRecord(conn record.Opt[int], xid record.Opt[record.Hex32], at record.Time, rec any) (bool, error) {
-	if !r.Wants(conn, xid) || !r.Within(at) {
-		return false, nil
-	}
-	if r.Filter == nil {
-		return true, nil
-	}
-	return r.Filter.Match(rec)
+// Selects reports whether --conn, --xid, --from, --to and -Y select a transaction.
+func (r *Run) Selects(t *record.Transaction) bool {
+	return r.Wants(record.Some(t.Connection), record.Some(t.XID)) && r.Within(t.Start()) && (r.Filter == nil || r.Filter.Match(t))
 }
 
 // exportRPCTCP writes RPCs as if TCP had carried them.
@@ -329,8 +317,8 @@ func exportRecords(r *Run) (string, error) {
 	}
 	err := r.Feed(dissect.Handler{
 		Transaction: func(t *record.Transaction) error {
-			if wanted, err := r.Selects(t); !wanted || err != nil {
-				return err
+			if !r.Selects(t) {
+				return nil
 			}
 			return write("transaction", t)
 		},
@@ -393,14 +381,8 @@ func (r *Run) withCopies(e *export.Packets) {
 }
 
 // wantsPacket reports whether the flags select a packet.
-func (r *Run) wantsPacket(p *record.Packet) (bool, error) {
-	if !r.Wants(p.Connection, p.XID) || !r.Within(p.Time) {
-		return false, nil
-	}
-	if r.Filter == nil {
-		return true, nil
-	}
-	return r.Filter.Match(p)
+func (r *Run) wantsPacket(p *record.Packet) bool {
+	return r.Wants(p.Connection, p.XID) && r.Within(p.Time) && (r.Filter == nil || r.Filter.Match(p))
 }
 
 // parquet writes tables below a folder. The partition is that of --partition, or else the name of the first file.

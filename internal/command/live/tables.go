@@ -71,7 +71,7 @@ func (l *liveFlags) tables(cmd *cobra.Command, set *flags.Settings, name string,
 	t := &tables{Writer: parquet.New(l.Export, partition, of, l.Replace), every: l.Roll, began: make(chan struct{})}
 	t.say = func(format string, args ...any) { command.Say(stderr, "--export: "+format, args...) }
 	if set.Filter != nil {
-		t.Wants = func(r *record.Transaction) (bool, error) { return set.Filter.Match(r) }
+		t.Wants = func(r *record.Transaction) bool { return set.Filter.Match(r) }
 	}
 	return t, nil
 }

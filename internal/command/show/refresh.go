@@ -95,7 +95,7 @@ func (f *refresh) wrap(h dissect.Handler) dissect.Handler {
 	}
 	inner := h.Transaction
 	h.Transaction = func(r *record.Transaction) error {
-		if f.asked(r) && (f.Summed == nil || f.selects(r)) {
+		if f.asked(r) && (f.Summed == nil || f.Summed.Match(r)) {
 			f.add(r)
 		}
 		if inner == nil || f.view == flags.RatesView {
@@ -113,13 +113,6 @@ func (f *refresh) wrap(h dissect.Handler) dissect.Handler {
 		}
 	}
 	return h
-}
-
-// selects reports whether -Y selects an RPC.
-func (f *refresh) selects(r *record.Transaction) bool {
-	hit, err := f.Summed.Match(r)
-	f.fail(err)
-	return hit
 }
 
 // add counts an RPC in its interval.

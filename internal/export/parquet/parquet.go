@@ -84,7 +84,7 @@ func (c *Capture) role(client, server string) string {
 type Writer struct {
 	// Wants, if not nil, reports whether a transaction is written; an error ends the
 	// export.
-	Wants func(*record.Transaction) (bool, error)
+	Wants func(*record.Transaction) bool
 
 	folder    string
 	partition string
@@ -508,13 +508,8 @@ func (w *Writer) transaction(r *record.Transaction) error {
 	about := w.about(r.Connection, r.Key, r.Client, r.Server)
 	about.rpc = w.rpcKey(r) // it counts all uses of the XID
 	w.diagnosis.Transaction(r)
-	if w.lost {
+	if w.lost || w.Wants != nil && !w.Wants(r) {
 		return nil
-	}
-	if w.Wants != nil {
-		if wanted, err := w.Wants(r); err != nil || !wanted {
-			return err
-		}
 	}
 	w.byFile.Add(r)
 	if err := w.rate(r.End(), func() error { return w.byTime.Add(r) }); err != nil {

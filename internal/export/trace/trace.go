@@ -52,7 +52,7 @@ func (r *Report) String() string {
 type Writer struct {
 	// Wants, if not nil, reports whether a transaction is written. WantsFinding does the same for
 	// findings. An error ends the export.
-	Wants        func(*record.Transaction) (bool, error)
+	Wants        func(*record.Transaction) bool
 	WantsFinding func(*record.Finding) bool
 
 	store       *store
@@ -83,10 +83,8 @@ func (w *Writer) Handler() dissect.Handler {
 
 // transaction adds the items of a transaction.
 func (w *Writer) transaction(r *record.Transaction) error {
-	if w.Wants != nil {
-		if wanted, err := w.Wants(r); err != nil || !wanted {
-			return err
-		}
+	if w.Wants != nil && !w.Wants(r) {
+		return nil
 	}
 	if w.rpcs++; w.rpcs > maxRPCs {
 		return fmt.Errorf("trace: there are more than %d RPCs, which no viewer shows; select fewer with --from, --to or -Y", maxRPCs)
