@@ -40,9 +40,9 @@ func captureGap(d *diagnosis) {
 	if early, unanswered := d.answeredEarly(); len(early) > 0 {
 		p := d.begin(record.Error, record.InCapture)
 		p.doubtful = true
-		p.Headline = "has " + number(int64(len(early)), "Reply") + " before its Call"
+		p.Headline = "has " + number(len(early), "Reply") + " before its Call"
 		if len(early) > 1 {
-			p.Headline = "has " + number(int64(len(early)), "Reply") + " before their Calls"
+			p.Headline = "has " + number(len(early), "Reply") + " before their Calls"
 		}
 		p.Effect = "one direction came late, or order is lost; these RPCs are not judged"
 		p.Command, d.early, d.unordered = []string{"-Y", "status == no_call"}, true, 10*len(early) >= unanswered
@@ -72,7 +72,7 @@ func captureGap(d *diagnosis) {
 	for _, n := range s.Evicted {
 		if n > 0 {
 			p := d.begin(record.Warning, record.InCapture)
-			p.Headline, p.Command = "needs more memory than the limit: some state was evicted", []string{"check", "-Y", "rule == memory-limit-reached"}
+			p.Headline, p.Command = "needs more memory than the limit: some state was evicted", checks("memory-limit-reached")
 			break
 		}
 	}
@@ -145,7 +145,7 @@ func (d *diagnosis) missing() {
 		rules[n.Rule] = true
 	}
 	if len(rules) > 0 {
-		p.Effect = fmt.Sprintf("%s not reported for lack of packets", number(int64(len(rules)), "rule"))
+		p.Effect = fmt.Sprintf("%s not reported for lack of packets", number(len(rules), "rule"))
 	}
 	for _, r := range d.rpcs {
 		if !r.unanswered() || r.again != nil || !d.doubtful(r) {
@@ -158,7 +158,7 @@ func (d *diagnosis) missing() {
 	}
 	p.Command = []string{"connections"}
 	if slices.ContainsFunc(d.notes, func(n *note) bool { return n.first.Rule == "capture-incomplete" }) { // or it is not of the window
-		p.Command = []string{"check", "-Y", "rule == capture-incomplete"}
+		p.Command = checks("capture-incomplete")
 	}
 }
 

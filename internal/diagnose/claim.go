@@ -101,11 +101,28 @@ func (p *problem) during(from, to record.Time) {
 }
 
 // about names hosts that the problem is about.
-func (p *problem) about(client, server string) {
-	for i, name := range [...]string{client, server} {
+func (p *problem) about(hosts pair) {
+	for i, name := range [...]string{hosts.client, hosts.server} {
 		if name != "" {
 			p.hosts[i][name] = true
 		}
+	}
+}
+
+// blocks says that a task waited for the problem for a time.
+func (p *problem) blocks(from, to record.Time) { p.blocked = append(p.blocked, span{from, to}) }
+
+// waited says that the task of an attempt, if it has one, waited for the problem.
+func (p *problem) waited(r *rpc) {
+	if r.of != nil {
+		p.tasks[r.of] = true
+	}
+}
+
+// waits claims what is left of the waits of an attempt.
+func (p *problem) waits(r *rpc) {
+	for i := range r.waits {
+		r.waits[i].by.take(p)
 	}
 }
 
@@ -125,7 +142,7 @@ func (p *problem) task(t *task) {
 	}
 	p.tasks[t] = true
 	ns := t.blocked()
-	p.blocked = append(p.blocked, span{t.from, t.from + record.Time(ns)})
+	p.blocks(t.from, t.from+record.Time(ns))
 	p.rpcs[t.tries[0]] = max(p.rpcs[t.tries[0]], ns)
 	end := t.tries[len(t.tries)-1]
 	if (end.unanswered() || end.failed() && !ordinary[end.failure]) && !t.gaveUp && !end.mounting && !t.open {
@@ -140,9 +157,7 @@ func (p *problem) all(r *rpc) bool {
 	free := r.outcome.free() || r.slowly.free()
 	mine := r.outcome.take(p)
 	mine = r.slowly.take(p) || mine
-	for i := range r.waits {
-		r.waits[i].by.take(p)
-	}
+	p.waits(r)
 	if mine && free {
 		p.note(r, 0)
 		if p == r.outcome.by && r.again == nil {
@@ -187,7 +202,7 @@ func (p *problem) calls() (n int64) {
 func (p *problem) note(r *rpc, ns int64) {
 	p.rpcs[r] += ns
 	p.conns[r.connection] += ns
-	p.about(r.client, r.server)
+	p.about(r.pair)
 }
 
 // stalled claims a wait of an RPC, and the latency if the wait is most of it.
@@ -200,11 +215,9 @@ func (p *problem) stalled(r *rpc, w *wait) bool {
 	if r.least >= 0 {
 		ns = min(ns, r.least)
 	}
-	p.blocked = append(p.blocked, span{w.From, w.From + record.Time(ns)})
+	p.blocks(w.From, w.From+record.Time(ns))
 	p.note(r, ns)
-	if r.of != nil {
-		p.tasks[r.of] = true
-	}
+	p.waited(r)
 	p.during(w.From, w.From+record.Time(w.ns))
 	if r.latency < 0 || 2*stalledFor(r, p) >= r.latency || r.latency-stalledFor(r, p) < slow {
 		r.slowly.take(p)
@@ -229,7 +242,7 @@ func (p *problem) ends(d *diagnosis, c *connection) {
 		return
 	}
 	p.conns[c.ID] += 0
-	p.about(c.Client.Address.Or(""), c.Server.Address.Or(""))
+	p.about(c.pair)
 	for _, f := range d.findings {
 		if f.Connection == record.Some(c.ID) && aboutEnd[f.Rule] {
 			p.finding(f)
@@ -249,7 +262,7 @@ func (p *problem) finding(f *finding) bool {
 	if c, known := f.Connection.Get(); known {
 		p.conns[c] += 0
 	}
-	p.about(f.Client.Or(""), f.Server.Or(""))
+	p.about(pair{f.Client.Or(""), f.Server.Or("")})
 	p.during(f.Time.Or(0), f.Time.Or(0))
 	return true
 }
@@ -303,8 +316,8 @@ func byCount(counts map[string]int64) []string {
 }
 
 // sortedKeys returns the pairs of hosts of a map in order.
-func sortedKeys[T any](all map[mountKey]T) []mountKey {
-	return slices.SortedFunc(maps.Keys(all), func(a, b mountKey) int {
+func sortedKeys[T any](all map[pair]T) []pair {
+	return slices.SortedFunc(maps.Keys(all), func(a, b pair) int {
 		return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.server, b.server))
 	})
 }

@@ -63,17 +63,12 @@ func (f *facts) answered(r *record.Transaction) {
 	if r.Reply == nil || r.Direction == record.Backward {
 		return
 	}
-	key := mountKey{r.Client.Or(""), r.Server.Or("")}
-	a := f.answers[key]
+	a := entry(&f.answers, pairOf(r), maxAnswers)
 	if a == nil {
-		if len(f.answers) >= maxAnswers {
-			return
-		}
-		if f.answers == nil {
-			f.answers = map[mountKey]*answers{}
-		}
-		a = &answers{from: r.Start()}
-		f.answers[key] = a
+		return
+	}
+	if a.seconds == nil {
+		a.from = r.Start()
 	}
 	if a.add(r.Reply.Time); r.LatencyNS.Or(0) >= muteFor {
 		for i := range r.Timeline {
@@ -131,18 +126,9 @@ func (f *facts) worked(r *record.Transaction) {
 	if !forFiles(r) || p.WaitNS != 0 {
 		return
 	}
-	h := f.work[r.Server.Or("")]
-	if h == nil {
-		if len(f.work) >= maxAnswers {
-			return
-		}
-		if f.work == nil {
-			f.work = map[string]*histogram{}
-		}
-		h = &histogram{}
-		f.work[r.Server.Or("")] = h
+	if h := entry(&f.work, r.Server.Or(""), maxAnswers); h != nil {
+		h.add(p.ToReadNS.Or(0) + p.ToWriteNS.Or(0) + p.ToReplyNS.Or(0))
 	}
-	h.add(p.ToReadNS.Or(0) + p.ToWriteNS.Or(0) + p.ToReplyNS.Or(0))
 }
 
 // recalled notes that a server asked for a delegation or layout, and that a client returned one.
@@ -153,7 +139,7 @@ func (f *facts) recalled(r *record.Transaction) {
 	switch operation := r.Operation.Or(""); {
 	case operation == "CB_RECALL" && len(f.recalls) < maxFindings && (r.File.Known() || r.FileHandle.Known()):
 		f.recalls = append(f.recalls, recalled{
-			client: r.Client.Or(""), server: r.Server.Or(""), file: r.File.Or(""), handle: r.FileHandle.Or(""), at: r.Call.Time, packet: r.Call.First(),
+			pair: pairOf(r), file: r.File.Or(""), handle: r.FileHandle.Or(""), at: r.Call.Time, packet: r.Call.First(),
 		})
 	case operation == "DELEGRETURN" && r.Succeeded():
 		for i := range f.recalls {
@@ -171,21 +157,21 @@ func (f *facts) clients(r *record.Transaction) {
 		return
 	}
 	if f.calledLast == nil {
-		f.calledLast, f.mounted, f.used = map[int]record.Time{}, map[mountKey]record.Time{}, map[mountKey]bool{}
+		f.calledLast, f.mounted, f.used = map[int]record.Time{}, map[pair]record.Time{}, map[pair]bool{}
 	}
-	client, server, at := r.Client.Or(""), r.Server.Or(""), r.Call.Time
+	hosts, at := pairOf(r), r.Call.Time
 	if last, had := f.calledLast[r.Connection]; (had || len(f.calledLast) < maxConnections) && at > last {
 		f.calledLast[r.Connection] = at
 	}
-	if key := (mountKey{client, server}); r.Succeeded() && r.ProgramName.Or("") == "NFS" && !ofMounting(r) && (len(f.mounted) < maxConnections || f.mounted[key] > 0) {
-		f.mounted[key] = max(f.mounted[key], at)
-		f.used[key] = f.used[key] || !looks[r.Operation.Or(r.ProcedureName.Or(""))]
+	if r.Succeeded() && r.ProgramName.Or("") == "NFS" && !ofMounting(r) && (len(f.mounted) < maxConnections || f.mounted[hosts] > 0) {
+		f.mounted[hosts] = max(f.mounted[hosts], at)
+		f.used[hosts] = f.used[hosts] || !looks[r.Operation.Or(r.ProcedureName.Or(""))]
 	}
 	if verifier, known := r.BootVerifier.Get(); known && len(f.boots) < maxFindings {
-		f.boots = append(f.boots, boot{client, server, r.ClientOwner.Or(""), verifier, r.Connection, at, r.Call.First()})
+		f.boots = append(f.boots, boot{hosts, r.ClientOwner.Or(""), verifier, r.Connection, at, r.Call.First()})
 	}
 	if len(f.leaves) < maxFindings && slices.ContainsFunc(r.Operations, func(name string) bool { return name == "DESTROY_SESSION" || name == "DESTROY_CLIENTID" }) {
-		f.leaves = append(f.leaves, leave{client, server, at})
+		f.leaves = append(f.leaves, leave{hosts, at})
 	}
 }
 
@@ -199,16 +185,9 @@ func (f *facts) state(r *record.Transaction) {
 	if !wrote && !stateStatuses[status] {
 		return
 	}
-	s := f.servers[r.Server.Or("")]
+	s := entry(&f.servers, r.Server.Or(""), maxFindings)
 	if s == nil {
-		if len(f.servers) >= maxFindings {
-			return
-		}
-		if f.servers == nil {
-			f.servers = map[string]*serverOf{}
-		}
-		s = &serverOf{}
-		f.servers[r.Server.Or("")] = s
+		return
 	}
 	if stateStatuses[status] && len(s.lost) < maxFindings {
 		s.lost = append(s.lost, stateLost{r.Reply.Time, status, r.Reply.First(), r.Client.Or("")})
@@ -235,8 +214,8 @@ func (c *Collector) Connection(r *record.Connection) {
 		c.f.droppedConnections++
 		return
 	}
-	x := &connection{Connection: *r.Clone(), accept: r.Established.Known()}
-	c.f.connections = append(c.f.connections, x)
+	hosts := pair{r.Client.Address.Or(""), r.Server.Address.Or("")}
+	c.f.connections = append(c.f.connections, &connection{Connection: *r.Clone(), pair: hosts, accept: r.Established.Known()})
 }
 
 // Finding adds a finding. It does not keep r.

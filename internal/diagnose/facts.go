@@ -36,17 +36,17 @@ type facts struct {
 	servers     map[string]*serverOf     // by address
 	totals      totals
 	work        map[string]*histogram // latency of requests for files without stalls, less the transfers, by server
-	trips       map[mountKey]*trips
-	promises    map[mountKey]*promises
+	trips       map[pair]*trips
+	promises    map[pair]*promises
 	notes       []*note
-	answers     map[mountKey]*answers    // Replies of servers over time
-	boots       []boot                   // Calls in which NFSv4 clients name themselves
-	recalls     []recalled               // delegations and layouts that a server asked for
-	leaves      []leave                  // Calls that take leave of the server
-	calledLast  map[int]record.Time      // latest Calls, by connection
-	mounted     map[mountKey]record.Time // latest requests for files that the server granted
-	used        map[mountKey]bool        // clients that asked for more than names and attributes
-	first, last record.Time              // of the capture, or of the window
+	answers     map[pair]*answers    // Replies of servers over time
+	boots       []boot               // Calls in which NFSv4 clients name themselves
+	recalls     []recalled           // delegations and layouts that a server asked for
+	leaves      []leave              // Calls that take leave of the server
+	calledLast  map[int]record.Time  // latest Calls, by connection
+	mounted     map[pair]record.Time // latest requests for files that the server granted
+	used        map[pair]bool        // clients that asked for more than names and attributes
+	first, last record.Time          // of the capture, or of the window
 
 	droppedRPCs, droppedFindings, droppedConnections int64 // beyond the limits
 }
@@ -67,13 +67,13 @@ type totals struct {
 
 // rpc is an attempt: one Call on one connection, and what answered it.
 type rpc struct {
-	id, repeats    int64 // repeats is the id of the attempt before; 0 if there is none
-	retries        int64 // id of the request that it repeats because that was put off; 0 if there is none
-	before, again  *rpc  // the attempt before and the next one; nil if there is none
-	of             *task // nil for callbacks, and Replies without a Call
-	connection     int
-	xid            record.Hex32
-	client, server string
+	id, repeats   int64 // repeats is the id of the attempt before; 0 if there is none
+	retries       int64 // id of the request that it repeats because that was put off; 0 if there is none
+	before, again *rpc  // the attempt before and the next one; nil if there is none
+	of            *task // nil for callbacks, and Replies without a Call
+	connection    int
+	xid           record.Hex32
+	pair
 	operation      string // with the program, if that is not NFS
 	file, handle   string
 	backward       bool
@@ -203,6 +203,7 @@ type note struct {
 // connection is a connection.
 type connection struct {
 	record.Connection
+	pair
 	by     claim // of its end
 	accept bool  // it was accepted
 }
@@ -223,30 +224,53 @@ type serverOf struct {
 
 // boot is a Call in which an NFSv4 client names itself to a server. It sends another verifier after a restart.
 type boot struct {
-	client, server, owner string
-	verifier              record.Hex64
-	connection            int
-	at                    record.Time
-	packet                record.PacketRef
+	pair
+	owner      string
+	verifier   record.Hex64
+	connection int
+	at         record.Time
+	packet     record.PacketRef
 }
 
 // recalled is a CB_RECALL, and what became of it.
 type recalled struct {
-	client, server, file, handle string
-	at                           record.Time
-	packet                       record.PacketRef
-	returned                     record.Time // 0 if it was not
-	back                         record.PacketRef
+	pair
+	file, handle string
+	at           record.Time
+	packet       record.PacketRef
+	returned     record.Time // 0 if it was not
+	back         record.PacketRef
 }
 
 // leave is a Call that takes leave of a server.
 type leave struct {
-	client, server string
-	at             record.Time
+	pair
+	at record.Time
 }
 
-// mountKey is a client of a server.
-type mountKey struct{ client, server string }
+// pair is a client of a server.
+type pair struct{ client, server string }
+
+// pairOf returns the hosts of a transaction.
+func pairOf(r *record.Transaction) pair { return pair{r.Client.Or(""), r.Server.Or("")} }
+
+// are reports whether these are the two hosts.
+func (p pair) are(a, b string) bool {
+	return p.client == a && p.server == b || p.client == b && p.server == a
+}
+
+// entry returns what is remembered of a host or a pair of hosts, which is new and zero if there was none, or nil if there is no room.
+func entry[K comparable, V any](all *map[K]*V, key K, most int) *V {
+	known := (*all)[key]
+	if known == nil && len(*all) < most {
+		if *all == nil {
+			*all = map[K]*V{}
+		}
+		known = new(V)
+		(*all)[key] = known
+	}
+	return known
+}
 
 // verifier is a verifier of a server's Replies to WRITE and COMMIT.
 type verifier struct {
@@ -300,35 +324,32 @@ func (r *rpc) until(f *facts) record.Time {
 }
 
 // putOff has the statuses with which a server asks a client to try again, or to try again with other state.
-var putOff = map[string]bool{
-	"NFS4ERR_GRACE": true, "NFS4ERR_DELAY": true, "NFS3ERR_JUKEBOX": true, "NFS4ERR_LAYOUTTRYLATER": true,
-	"NFS4ERR_BADSESSION": true, "NFS4ERR_DEADSESSION": true, "NFS4ERR_STALE_CLIENTID": true, "NFS4ERR_CONN_NOT_BOUND_TO_SESSION": true,
-	"NFS4ERR_STALE_STATEID": true, "NFS4ERR_BAD_STATEID": true, "NFS4ERR_OLD_STATEID": true, "NFS4ERR_EXPIRED": true, "NFS4ERR_ADMIN_REVOKED": true,
-	"NFS4ERR_SEQ_MISORDERED": true, "NFS4ERR_SEQ_FALSE_RETRY": true, "NFS4ERR_RETRY_UNCACHED_REP": true,
-}
+var putOff = set(`
+	NFS4ERR_GRACE NFS4ERR_DELAY NFS3ERR_JUKEBOX NFS4ERR_LAYOUTTRYLATER NFS4ERR_BADSESSION NFS4ERR_DEADSESSION NFS4ERR_STALE_CLIENTID
+	NFS4ERR_CONN_NOT_BOUND_TO_SESSION NFS4ERR_STALE_STATEID NFS4ERR_BAD_STATEID NFS4ERR_OLD_STATEID NFS4ERR_EXPIRED
+	NFS4ERR_ADMIN_REVOKED NFS4ERR_SEQ_MISORDERED NFS4ERR_SEQ_FALSE_RETRY NFS4ERR_RETRY_UNCACHED_REP`)
 
 // longestPatience is the time, in nanoseconds, after which no request repeats one that was put off.
 const longestPatience = int64(120e9)
 
 // delayed has the statuses that say that the server itself asks for time.
-var delayed = map[string]bool{"NFS4ERR_GRACE": true, "NFS4ERR_DELAY": true, "NFS3ERR_JUKEBOX": true, "NFS4ERR_LAYOUTTRYLATER": true}
+var delayed = set(`
+	NFS4ERR_GRACE NFS4ERR_DELAY NFS3ERR_JUKEBOX NFS4ERR_LAYOUTTRYLATER`)
 
 // stateStatuses has the statuses that say that the server does not know the state of a client.
-var stateStatuses = map[string]bool{
-	"NFS4ERR_BADSESSION": true, "NFS4ERR_STALE_CLIENTID": true, "NFS4ERR_STALE_STATEID": true, "NFS4ERR_GRACE": true, "NFS4ERR_DEADSESSION": true,
-}
+var stateStatuses = set(`
+	NFS4ERR_BADSESSION NFS4ERR_STALE_CLIENTID NFS4ERR_STALE_STATEID NFS4ERR_GRACE NFS4ERR_DEADSESSION`)
 
 // looks has the operations with which a client looks for what it is to mount.
-var looks = map[string]bool{"LOOKUP": true, "GETATTR": true, "ACCESS": true, "PUTROOTFH": true, "GETFH": true}
+var looks = set(`LOOKUP GETATTR ACCESS PUTROOTFH GETFH`)
 
 // inGrace reports whether an RPC was put off because the server waited for clients to reclaim their state.
 func inGrace(r *rpc) bool { return r.failure == "NFS4ERR_GRACE" }
 
 // mountOps has the operations and procedures with which a client mounts, unmounts and recovers.
-var mountOps = map[string]bool{
-	"EXCHANGE_ID": true, "CREATE_SESSION": true, "DESTROY_SESSION": true, "DESTROY_CLIENTID": true, "RECLAIM_COMPLETE": true, "SECINFO_NO_NAME": true,
-	"BIND_CONN_TO_SESSION": true, "SETCLIENTID": true, "SETCLIENTID_CONFIRM": true, "NULL": true, "FSINFO": true, "PATHCONF": true, "SECINFO": true,
-}
+var mountOps = set(`
+	EXCHANGE_ID CREATE_SESSION DESTROY_SESSION DESTROY_CLIENTID RECLAIM_COMPLETE SECINFO_NO_NAME BIND_CONN_TO_SESSION SETCLIENTID
+	SETCLIENTID_CONFIRM NULL FSINFO PATHCONF SECINFO`)
 
 // ofMounting reports whether a transaction belongs to mounting, unmounting or recovery.
 func ofMounting(r *record.Transaction) bool {
@@ -337,10 +358,8 @@ func ofMounting(r *record.Transaction) bool {
 }
 
 // noTask has the operations that no application waits for.
-var noTask = map[string]bool{
-	"NULL": true, "RENEW": true, "SEQUENCE": true, "FREE_STATEID": true, "TEST_STATEID": true, "BIND_CONN_TO_SESSION": true,
-	"DESTROY_SESSION": true, "DESTROY_CLIENTID": true,
-}
+var noTask = set(`
+	NULL RENEW SEQUENCE FREE_STATEID TEST_STATEID BIND_CONN_TO_SESSION DESTROY_SESSION DESTROY_CLIENTID`)
 
 // operationOf returns what people call the operation of a transaction.
 func operationOf(r *record.Transaction) string {
@@ -373,7 +392,7 @@ func failureOf(r *record.Transaction) string {
 // newRPC returns what is remembered of a transaction.
 func newRPC(r *record.Transaction) *rpc {
 	x := &rpc{
-		id: r.ID, repeats: r.RetransmitOf.Or(0), retries: r.RetryOf.Or(0), connection: r.Connection, xid: r.XID, client: r.Client.Or(""), server: r.Server.Or(""),
+		id: r.ID, repeats: r.RetransmitOf.Or(0), retries: r.RetryOf.Or(0), connection: r.Connection, xid: r.XID, pair: pairOf(r),
 		operation: operationOf(r), file: r.File.Or(""), handle: r.FileHandle.Or(""), backward: r.Direction == record.Backward, mounting: ofMounting(r),
 		sent: r.Start(), status: r.Status, failure: failureOf(r), code: r.RDMAError.Or(""), replyLost: r.ReplyLost, rejected: r.RPCFailed(),
 		latency: r.LatencyNS.Or(-1), repeated: r.RetransmittedFrom, rules: slices.Clone(r.Findings), phases: r.Phases.Or(record.Phases{}),
@@ -395,7 +414,7 @@ func newRPC(r *record.Transaction) *rpc {
 		x.networkMin, x.networkMax, x.point = s.NetworkNS.Min, s.NetworkNS.Max, s.Point
 	}
 	if v, known := r.Version.Get(); known {
-		if x.version = text(int64(v)); v == 4 && r.MinorVersion.Known() {
+		if x.version = text(v); v == 4 && r.MinorVersion.Known() {
 			x.version += "." + text(int64(r.MinorVersion.Or(0)))
 		}
 	}
@@ -471,7 +490,7 @@ func (f *facts) ends() {
 		f.hosts = [2]map[string]bool{{}, {}}
 		for _, c := range f.connections {
 			if c.ofRPC() && c.ClientKnown && (!nfs || c.UpperLayer == "rpcrdma" || portsOfNFS[c.Server.Port.Or(0)]) {
-				f.hosts[0][c.Client.Address.Or("")], f.hosts[1][c.Server.Address.Or("")] = true, true
+				f.hosts[0][c.client], f.hosts[1][c.server] = true, true
 			}
 		}
 		for host := range f.hosts[0] {

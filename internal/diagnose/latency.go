@@ -38,11 +38,9 @@ func credits(d *diagnosis) {
 	p := d.begin(record.Note, record.InConfig)
 	for _, x := range list {
 		if x.w.by.take(p) {
-			p.blocked = append(p.blocked, span{x.w.From, x.w.To})
+			p.blocks(x.w.From, x.w.To)
 			p.note(x.r, x.w.NS)
-			if x.r.of != nil {
-				p.tasks[x.r.of] = true
-			}
+			p.waited(x.r)
 			p.during(x.w.From, x.w.To)
 		}
 	}
@@ -50,12 +48,12 @@ func credits(d *diagnosis) {
 	if ns >= slow && len(list) >= 3 {
 		p.Severity = record.Warning
 	}
-	p.Headline = fmt.Sprintf("at most %s at a time (credits)", number(int64(granted), "request"))
+	p.Headline = fmt.Sprintf("at most %s at a time (credits)", number(granted, "request"))
 	if granted == 0 {
 		p.Headline = "all credits were in use"
 	}
 	if len(list) > 0 {
-		p.Headline += fmt.Sprintf("; %s waited %s", number(int64(len(list)), "Call"), field.Brief(ns))
+		p.Headline += fmt.Sprintf("; %s waited %s", number(len(list), "Call"), field.Brief(ns))
 	}
 	if p.Command = []string{"connections"}; len(list) > 0 {
 		p.Command = ladder(p.worst())
@@ -73,7 +71,7 @@ func slowServer(d *diagnosis) {
 func (d *diagnosis) slow(server string, h *histogram) {
 	trip, count := int64(0), int64(0)
 	for _, c := range d.connections {
-		if t, known := c.Path.RoundTrips.ToServer.Get(); known && t.Count > count && c.ofRPC() && c.Server.Address.Or("") == server {
+		if t, known := c.Path.RoundTrips.ToServer.Get(); known && t.Count > count && c.ofRPC() && c.server == server {
 			trip, count = t.P50NS/4*3, t.Count // the middle of its class
 		}
 	}
@@ -95,7 +93,7 @@ func (d *diagnosis) slow(server string, h *histogram) {
 	if r := p.worst(); r != nil {
 		p.Effect += fmt.Sprintf(", worst %s took %s", r.name(), atMost(r))
 	}
-	p.about("", server)
+	p.about(pair{server: server})
 	p.Command = []string{"stats"}
 }
 
@@ -162,16 +160,12 @@ func (d *diagnosis) slowRPCs(list []*rpc, prefix string) {
 // latency claims the latency of an attempt, and what is left of its waits.
 func (p *problem) latency(r *rpc) {
 	r.slowly.take(p)
-	for i := range r.waits {
-		r.waits[i].by.take(p)
-	}
+	p.waits(r)
 	ns := max(r.least, 0)
 	p.note(r, ns)
-	if r.of != nil {
-		p.tasks[r.of] = true
-	}
+	p.waited(r)
 	if !noTask[r.operation] {
-		p.blocked = append(p.blocked, span{r.sent, r.sent + record.Time(ns)})
+		p.blocks(r.sent, r.sent+record.Time(ns))
 	}
 	p.during(r.sent, r.sent+record.Time(max(r.latency, 0)))
 }
@@ -198,7 +192,7 @@ func slowClient(d *diagnosis) {
 		p := d.begin(record.Note, record.InClient)
 		p.Headline = fmt.Sprintf("acknowledges Replies after %s (server: %s)", field.Brief(client.P50NS), field.Brief(server.P50NS))
 		p.conns[c.ID] = 1
-		p.about(c.Client.Address.Or(""), c.Server.Address.Or(""))
+		p.about(c.pair)
 		return
 	}
 }

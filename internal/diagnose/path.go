@@ -19,14 +19,14 @@ func refOf(c *connection) record.PacketRef {
 
 // isClient reports whether a host is only a client in the capture.
 func (d *diagnosis) isClient(address string) bool {
-	return !slices.ContainsFunc(d.connections, func(c *connection) bool { return c.Server.Address.Or("") == address })
+	return !slices.ContainsFunc(d.connections, func(c *connection) bool { return c.server == address })
 }
 
 // timerOf returns the longest announced timer of the connections between two hosts, in nanoseconds.
 func (d *diagnosis) timerOf(a, b string) int64 {
 	timer := int64(0)
 	for _, c := range d.connections {
-		if x, y := c.Client.Address.Or(""), c.Server.Address.Or(""); x == a && y == b || x == b && y == a {
+		if c.are(a, b) {
 			timer = max(timer, c.AckTimeoutNS.Or(0))
 		}
 	}
@@ -100,14 +100,14 @@ func outage(d *diagnosis) {
 		}
 	}
 	if lost > 0 {
-		p.Effect = number(int64(lost), "connection") + " lost"
+		p.Effect = number(lost, "connection") + " lost"
 	}
 	if r := p.worst(); r != nil && r.of != nil {
 		p.Effect = join(p.Effect, "worst: "+taskText(r.of))
 		p.Command = ladder(r)
 	}
 	if len(p.blocked) == 0 {
-		p.blocked = append(p.blocked, span{longest.From, longest.To.Or(d.last)})
+		p.blocks(longest.From, longest.To.Or(d.last))
 	}
 }
 
@@ -119,11 +119,8 @@ func (d *diagnosis) absences() (list []absence) {
 			continue
 		}
 		asked, ended := 0, false
-		between := func(client, server string) bool {
-			return client == s.Address && server == s.Peer || client == s.Peer && server == s.Address
-		}
 		for _, c := range d.connections {
-			if !between(c.Client.Address.Or(""), c.Server.Address.Or("")) {
+			if !c.are(s.Address, s.Peer) {
 				continue
 			}
 			if c.First >= away.from && c.First <= away.to {
@@ -133,7 +130,7 @@ func (d *diagnosis) absences() (list []absence) {
 			ended = ended || over && c.endedAt() > away.from && c.endedAt() <= away.to+1e9 && (end.How == record.EndRetries || end.How == record.EndSilence || end.OutstandingCalls > 0)
 		}
 		for _, r := range d.rpcs {
-			if between(r.client, r.server) && r.sent <= away.to && r.until(d.facts) >= away.to && r.until(d.facts).Sub(r.sent) >= slow {
+			if r.are(s.Address, s.Peer) && r.sent <= away.to && r.until(d.facts) >= away.to && r.until(d.facts).Sub(r.sent) >= slow {
 				asked++
 			}
 		}
@@ -154,11 +151,11 @@ func (d *diagnosis) mute() (list []absence) {
 	}
 	for i, r := range waiting {
 		for _, o := range waiting[i+1:] {
-			if o.client != r.client || o.server != r.server {
+			if o.pair != r.pair {
 				continue
 			}
 			both := span{max(r.mute.from, o.mute.from), min(r.mute.to, o.mute.to)}
-			away := d.answers[mountKey{r.client, r.server}].longestWithout(both)
+			away := d.answers[r.pair].longestWithout(both)
 			same := slices.IndexFunc(list, func(a absence) bool {
 				return a.Address == r.server && a.Peer == r.client && away.touches(span{a.From, a.To.Or(0)})
 			})
@@ -179,12 +176,9 @@ func (d *diagnosis) mute() (list []absence) {
 // away claims what a silence explains.
 func (d *diagnosis) away(p *problem, s absence, away span) {
 	d.isAway(s.Address, away)
-	between := func(client, server string) bool {
-		return client == s.Address && server == s.Peer || client == s.Peer && server == s.Address
-	}
 	on := map[int]bool{} // connections of the two hosts
 	for _, c := range d.connections {
-		if !between(c.Client.Address.Or(""), c.Server.Address.Or("")) {
+		if !c.are(s.Address, s.Peer) {
 			continue
 		}
 		on[c.ID] = true
@@ -195,22 +189,22 @@ func (d *diagnosis) away(p *problem, s absence, away span) {
 		}
 	}
 	if d.isClient(s.Address) {
-		p.about(s.Address, s.Peer)
+		p.about(pair{s.Address, s.Peer})
 	} else {
-		p.about(s.Peer, s.Address)
+		p.about(pair{s.Peer, s.Address})
 	}
 	for _, r := range s.rpcs {
 		p.tasksOf(r)
 	}
 	for _, t := range d.tasks {
 		first := t.tries[0]
-		if between(first.client, first.server) && (span{t.from, t.to}).touches(away) && t.to >= away.to && t.blocked() >= slow && t.from >= away.from-2e9 {
+		if first.are(s.Address, s.Peer) && (span{t.from, t.to}).touches(away) && t.to >= away.to && t.blocked() >= slow && t.from >= away.from-2e9 {
 			p.task(t)
 		}
 	}
 	for _, r := range d.rpcs {
 		for i := range r.waits {
-			if w := &r.waits[i]; between(r.client, r.server) && (span{w.From, w.To}).touches(away) {
+			if w := &r.waits[i]; r.are(s.Address, s.Peer) && (span{w.From, w.To}).touches(away) {
 				p.stalled(r, w)
 			}
 		}
@@ -218,7 +212,7 @@ func (d *diagnosis) away(p *problem, s absence, away span) {
 	for _, w := range d.stalls {
 		if w.by.free() && on[w.connection] && (span{w.From, w.To}).touches(away) {
 			w.by.take(p)
-			p.blocked = append(p.blocked, span{w.From, w.From + record.Time(w.ns)})
+			p.blocks(w.From, w.From+record.Time(w.ns))
 			p.conns[w.connection] += w.ns
 		}
 	}
@@ -247,14 +241,10 @@ func retransmissionStorm(d *diagnosis) {
 		for _, r := range list {
 			first, copies = first+r.packets, copies+r.copies(side)
 			r.slowly.take(p)
-			for i := range r.waits {
-				r.waits[i].by.take(p)
-			}
+			p.waits(r)
 			p.note(r, max(r.least, 0))
-			if r.of != nil {
-				p.tasks[r.of] = true
-			}
-			p.blocked = append(p.blocked, span{r.sent, r.sent + record.Time(max(r.least, 0))})
+			p.waited(r)
+			p.blocks(r.sent, r.sent+record.Time(max(r.least, 0)))
 			p.during(r.sent, r.until(d.facts))
 			for i := range r.waits {
 				p.proof(r.waits[i].packets[1], "sent again")
@@ -263,7 +253,7 @@ func retransmissionStorm(d *diagnosis) {
 		p.proof(list[0].call, "Call")
 		p.Headline = fmt.Sprintf("sent %s %s times in %s (%s)", number(first, "packet"), strconv.FormatFloat(float64(first+copies)/float64(first), 'f', 1, 64), field.Brief(union(p.blocked)), map[record.End]string{record.Client: "client to server", record.Server: "server to client"}[side])
 		worst := p.worst()
-		p.Effect = fmt.Sprintf("%s, worst %s took %s", number(int64(len(list)), "RPC"), worst.name(), atMost(worst))
+		p.Effect = fmt.Sprintf("%s, worst %s took %s", number(len(list), "RPC"), worst.name(), atMost(worst))
 		p.Command = ladder(worst)
 		for _, f := range d.findings {
 			if f.Rule == "retransmission-timeout" && p.rpcs[d.byID[f.Transaction.Or(0)]] > 0 {
@@ -314,7 +304,7 @@ func corruption(d *diagnosis) {
 	}
 	for _, c := range d.connections {
 		if c.Counts().Damaged > 0 {
-			p.about(c.Client.Address.Or(""), c.Server.Address.Or(""))
+			p.about(c.pair)
 		}
 	}
 	hit := map[record.Opt[int]]bool{}
@@ -338,7 +328,7 @@ func corruption(d *diagnosis) {
 			}
 		}
 	}
-	p.Command = []string{"check", "-Y", "rule == " + list[0].Rule}
+	p.Command = checks(list[0].Rule)
 }
 
 // lostKey is what lost connections have in common.
@@ -406,7 +396,7 @@ func (d *diagnosis) lostConnections(key lostKey, list []*connection) {
 	for _, c := range list {
 		p.lose(d, c)
 		lives = append(lives, c.endedAt().Sub(c.Established.Or(c.First)))
-		p.proof(refOf(c), "end of connection "+text(int64(c.ID)))
+		p.proof(refOf(c), "end of connection "+text(c.ID))
 		p.during(c.endedAt(), c.endedAt())
 		for _, f := range d.findings {
 			if f.Connection == record.Some(c.ID) && (f.Rule == "call-not-answered" || f.Rule == "retransmission-timeout" && key.how == record.EndRetries) {
@@ -448,9 +438,7 @@ func (d *diagnosis) lostConnections(key lostKey, list []*connection) {
 	if len(list) > 3 {
 		p.Effect = join(p.Effect, "median life "+field.Brief(lives[len(lives)/2]))
 	}
-	if r := p.worst(); r != nil && r.of != nil {
-		p.Effect = join(p.Effect, "worst: "+taskText(r.of))
-	}
+	p.tellWorst("worst: ")
 }
 
 // afterText says what came before the end of a connection.
@@ -507,7 +495,7 @@ func retransmission(d *diagnosis) {
 	}
 	p := d.begin(record.Note, record.InNetwork)
 	for _, c := range hit {
-		p.about(c.Client.Address.Or(""), c.Server.Address.Or(""))
+		p.about(c.pair)
 	}
 	var timers []stalledRPC
 	var ofTimers []span
@@ -526,7 +514,7 @@ func retransmission(d *diagnosis) {
 	}
 	for _, s := range other {
 		s.by.take(p)
-		p.blocked = append(p.blocked, span{s.From, s.From + record.Time(s.ns)})
+		p.blocks(s.From, s.From+record.Time(s.ns))
 		p.conns[s.connection] += s.ns
 		p.during(s.From, s.To)
 		p.proof(s.packets[1], "sent again")
@@ -585,9 +573,7 @@ func retransmission(d *diagnosis) {
 		} else if timed > 0 && !strings.HasSuffix(p.Headline, "timer") {
 			p.Effect += ", all of it for timers"
 		}
-		if r := p.worst(); r != nil && r.of != nil {
-			p.Effect = join(p.Effect, "worst: "+taskText(r.of))
-		}
+		p.tellWorst("worst: ")
 	} else if len(other) > 0 {
 		p.Effect = fmt.Sprintf("RDMA operations waited %s in all", field.Brief(ns))
 		p.Command = []string{"rdma", "-Y", "stalled_ns > 0"}
@@ -627,7 +613,7 @@ func congestion(d *diagnosis) {
 	for _, c := range d.connections {
 		if n := c.Counts(); n.CongestionMarks+n.CNPs > 0 {
 			p.conns[c.ID] = n.CongestionMarks + n.CNPs
-			p.about(c.Client.Address.Or(""), c.Server.Address.Or(""))
+			p.about(c.pair)
 		}
 	}
 	for _, r := range d.rpcs {
@@ -636,11 +622,11 @@ func congestion(d *diagnosis) {
 			r.slowly.take(p)
 			p.note(r, r.least)
 			p.tasks[r.of] = true
-			p.blocked = append(p.blocked, span{r.sent, r.sent + record.Time(r.least)})
+			p.blocks(r.sent, r.sent+record.Time(r.least))
 		}
 	}
 	if r := p.worst(); r != nil && r.of != nil {
-		p.Effect = fmt.Sprintf("%s meanwhile, worst: %s", number(int64(len(p.rpcs)), "slow RPC"), taskText(r.of))
+		p.Effect = fmt.Sprintf("%s meanwhile, worst: %s", number(len(p.rpcs), "slow RPC"), taskText(r.of))
 	} else {
 		p.Command = []string{"connections", "-Y", "ce_marks > 0 or cnps > 0"}
 	}

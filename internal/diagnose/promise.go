@@ -65,17 +65,13 @@ const (
 
 // promised notes what a server promised to a client.
 func (f *facts) promised(r *record.Transaction) {
-	key := mountKey{r.Client.Or(""), r.Server.Or("")}
+	key := pairOf(r)
 	s := f.promises[key]
+	if s == nil && (r.CopyPromised || r.SequenceFlags != 0) {
+		s = entry(&f.promises, key, maxPromises)
+	}
 	if s == nil {
-		if !r.CopyPromised && r.SequenceFlags == 0 || len(f.promises) >= maxPromises {
-			return
-		}
-		if f.promises == nil {
-			f.promises = map[mountKey]*promises{}
-		}
-		s = &promises{}
-		f.promises[key] = s
+		return
 	}
 	switch operation := r.Operation.Or(""); {
 	case r.Direction == record.Backward:
@@ -125,7 +121,7 @@ func promiseBroken(d *diagnosis) {
 				continue // servers report it for a moment after mounting
 			}
 			p := d.begin(record.Note, statusTexts[i].places...)
-			p.about(key.client, key.server)
+			p.about(key)
 			p.Headline = statusTexts[i].says
 			p.Effect = fmt.Sprintf("%s of %s, %s", number(x.replies, "Reply"), statusTexts[i].name, d.span(x.first, x.last))
 			p.proof(x.packet, statusTexts[i].name)
@@ -142,9 +138,9 @@ func promiseBroken(d *diagnosis) {
 }
 
 // neverCompleted makes a problem of the COPYs of a server that were not completed.
-func (d *diagnosis) neverCompleted(key mountKey, s *promises) {
+func (d *diagnosis) neverCompleted(key pair, s *promises) {
 	backchannel := slices.ContainsFunc(d.connections, func(c *connection) bool {
-		return c.Client.Address.Or("") == key.client && c.Server.Address.Or("") == key.server && c.NotCaptured > 0
+		return c.pair == key && c.NotCaptured > 0
 	})
 	var open []copied
 	for _, c := range s.copies {
@@ -155,22 +151,22 @@ func (d *diagnosis) neverCompleted(key mountKey, s *promises) {
 	switch {
 	case len(open) > 0:
 		p := d.begin(record.Warning, record.InNetwork, record.InServer)
-		p.about(key.client, key.server)
+		p.about(key)
 		p.Headline = fmt.Sprintf("never completed a COPY of %s (no CB_OFFLOAD)", field.Brief(d.last.Sub(open[0].at)))
 		if len(open) > 1 {
-			p.Headline = fmt.Sprintf("never completed %s, the oldest of %s (no CB_OFFLOAD)", number(int64(len(open)), "COPY"), field.Brief(d.last.Sub(open[0].at)))
+			p.Headline = fmt.Sprintf("never completed %s, the oldest of %s (no CB_OFFLOAD)", number(len(open), "COPY"), field.Brief(d.last.Sub(open[0].at)))
 		}
 		p.Effect = "the application waits to the end of the capture"
 		p.lost, p.Ongoing = int64(len(open)), true
 		for _, c := range open {
 			p.proof(c.packet, "COPY answered as asynchronous")
-			p.blocked = append(p.blocked, span{c.at, d.last})
+			p.blocks(c.at, d.last)
 			p.during(c.at, d.last)
 		}
 		p.Command = []string{"--top", "20", "-Y", "operation == COPY"}
 	case s.late > 0:
 		p := d.begin(record.Note, record.InServer)
-		p.about(key.client, key.server)
+		p.about(key)
 		p.Headline = fmt.Sprintf("completed %s after up to %s", number(int64(s.late), "COPY"), field.Brief(s.worst))
 		p.Command = []string{"--top", "20", "-Y", "operation == CB_OFFLOAD"}
 	}
@@ -189,20 +185,20 @@ func quirks(d *diagnosis) {
 		p.Headline = cmp.Or(deeds[n.first.Rule], n.first.Rule+" applies") + " " + times(n.count)
 		p.proof(n.first.ref(), fact(&n.first))
 		p.rules[n.first.Rule] = n.count
-		p.about(n.first.Client.Or(""), n.first.Server.Or(""))
+		p.about(pair{n.first.Client.Or(""), n.first.Server.Or("")})
 		p.during(n.first.Time.Or(0), n.first.Time.Or(0))
-		p.Command = []string{"check", "-Y", "rule == " + n.first.Rule}
+		p.Command = checks(n.first.Rule)
 	}
 	servers := map[string][]*connection{}
 	for _, c := range d.connections {
-		if server := c.Server.Address.Or(""); c.rejected() && c.by.free() {
+		if server := c.server; c.rejected() && c.by.free() {
 			servers[server] = append(servers[server], c)
 		}
 	}
 	for _, server := range slices.Sorted(maps.Keys(servers)) {
 		free := servers[server]
 		p := d.begin(record.Note, record.InServer)
-		p.Headline = "rejected " + number(int64(len(free)), "connection")
+		p.Headline = "rejected " + number(len(free), "connection")
 		for _, c := range free {
 			p.ends(d, c)
 			p.during(c.First, c.Last)

@@ -92,11 +92,9 @@ func (d *diagnosis) broken(findings []*finding) *problem {
 		}
 	}
 	if ended > 0 {
-		p.Effect = number(int64(ended), "connection") + " lost"
+		p.Effect = number(ended, "connection") + " lost"
 	}
-	if r := p.worst(); r != nil && r.of != nil {
-		p.Effect = join(p.Effect, taskText(r.of))
-	}
+	p.tellWorst("")
 	return p
 }
 
@@ -106,6 +104,13 @@ func (p *problem) tasksOf(r *rpc) {
 		p.task(r.of)
 	} else {
 		p.all(r)
+	}
+}
+
+// tellWorst adds the task that the problem cost most to its effect.
+func (p *problem) tellWorst(prefix string) {
+	if r := p.worst(); r != nil && r.of != nil {
+		p.Effect = join(p.Effect, prefix+taskText(r.of))
 	}
 }
 
@@ -169,14 +174,14 @@ func inlineOverrun(d *diagnosis) {
 		p := d.broken(list)
 		length, limit := sizes(list[0].Message)
 		if list[0].Rule == "receive-too-small" {
-			p.Headline = fmt.Sprintf("refused %s of %s, although it has to accept %s", number(int64(len(list)), "Send"), length, limit)
+			p.Headline = fmt.Sprintf("refused %s of %s, although it has to accept %s", number(len(list), "Send"), length, limit)
 			continue
 		}
 		what := "Reply"
 		if p.Places[0] == record.InClient {
 			what = "Call"
 		}
-		p.Headline = fmt.Sprintf("sent %s", number(int64(len(list)), what))
+		p.Headline = fmt.Sprintf("sent %s", number(len(list), what))
 		if length != "" {
 			p.Headline += " of " + length
 		}
@@ -214,23 +219,23 @@ func sizes(message string) (first, second string) {
 func memoryViolation(d *diagnosis) {
 	for _, list := range d.bySide(memoryRules) {
 		p := d.broken(list)
-		p.Headline = fmt.Sprintf("%s %s", deeds[list[0].Rule], times(int64(len(list))))
+		p.Headline = fmt.Sprintf("%s %s", deeds[list[0].Rule], times(len(list)))
 	}
 }
 
 // times returns a number of times.
-func times(n int64) string {
+func times[N int | int64](n N) string {
 	if n == 1 {
 		return "once"
 	}
-	return field.Count(n) + " times"
+	return field.Count(int64(n)) + " times"
 }
 
 // noReceiveBuffer finds receivers that had posted no buffer.
 func noReceiveBuffer(d *diagnosis) {
 	for _, list := range d.bySide([]string{"receive-not-posted"}) {
 		p := d.broken(list)
-		p.Headline = "had no receive buffer " + times(int64(len(list)))
+		p.Headline = "had no receive buffer " + times(len(list))
 		for _, r := range d.rpcs {
 			for i := range r.waits {
 				if w := &r.waits[i]; w.Reason == record.RNRNak && p.conns[r.connection] >= 0 {
@@ -300,12 +305,12 @@ func rdmaErrors(d *diagnosis) {
 			if n := why[byCount(why)[0]]; n == int64(len(list)) || len(why) == 1 {
 				p.Headline = fmt.Sprintf("%s %s; server answered %s", cmp.Or(deeds[byCount(why)[0]], "broke a rule"), times(n), code)
 			} else {
-				p.Headline = fmt.Sprintf("sent %s that broke %s; server answered %s", number(int64(len(list)), "Call"), number(int64(len(why)), "rule"), code)
+				p.Headline = fmt.Sprintf("sent %s that broke %s; server answered %s", number(len(list), "Call"), number(len(why), "rule"), code)
 			}
 		} else {
 			p.Headline = fmt.Sprintf("answered %s to %s", code, number(ops[name], name))
 		}
-		p.Effect = fmt.Sprintf("%s failed", number(int64(len(list)), "RPC"))
+		p.Effect = fmt.Sprintf("%s failed", number(len(list), "RPC"))
 	}
 }
 
@@ -342,7 +347,7 @@ func terminates(d *diagnosis) {
 		}); f != nil {
 			refusal, _, _ = strings.Cut(f.Message, ": ") // it names what was refused, and the headline says why
 		}
-		p.proof(record.PacketRef{Packet: end.Packet.Or(0), Point: end.Point}, refusal)
+		p.proof(refOf(c), refusal)
 		p.during(c.endedAt(), c.endedAt())
 		if cause != nil {
 			p.finding(cause)
@@ -356,9 +361,7 @@ func terminates(d *diagnosis) {
 		if n := int64(len(p.rpcs)); n > 0 {
 			p.Effect = number(n, "Call") + " in flight"
 		}
-		if r := p.worst(); r != nil && r.of != nil {
-			p.Effect = join(p.Effect, taskText(r.of))
-		}
+		p.tellWorst("")
 	}
 }
 
@@ -375,7 +378,7 @@ func protocolViolation(d *diagnosis) {
 			}
 		}
 		p := d.begin(record.Warning, placeOf(f.AtFault)...)
-		p.Headline = cmp.Or(deeds[f.Rule], "broke the rule "+f.Rule) + " " + times(int64(len(same)))
+		p.Headline = cmp.Or(deeds[f.Rule], "broke the rule "+f.Rule) + " " + times(len(same))
 		broken, done := 0, 0
 		for _, o := range same {
 			p.finding(o)
@@ -397,6 +400,6 @@ func protocolViolation(d *diagnosis) {
 			p.Effect = fmt.Sprintf("%d of %s completed", done, number(int64(done+broken), "RPC"))
 		}
 		p.Effect = join(p.Effect, f.Section)
-		p.Command = []string{"check", "-Y", "rule == " + f.Rule}
+		p.Command = checks(f.Rule)
 	}
 }

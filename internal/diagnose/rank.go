@@ -199,11 +199,11 @@ func (p *problem) command() []string {
 	case len(p.Requests) > 0 && len(p.rpcs) == 1:
 		return ladder(p.worst())
 	case len(p.Rules) > 0:
-		return []string{"check", "-Y", "rule == " + p.Rules[0]}
+		return checks(p.Rules[0])
 	case len(p.Requests) > 0:
 		return ladder(p.worst())
 	case len(p.Connections) == 1:
-		return []string{"connections", "--conn", text(int64(p.Connections[0]))}
+		return []string{"connections", "--conn", text(p.Connections[0])}
 	}
 	return []string{"connections"}
 }

@@ -12,12 +12,11 @@ import (
 )
 
 // ordinary has the statuses of answers that are no fault of anybody.
-var ordinary = map[string]bool{
-	"NFS4ERR_NOENT": true, "NFS3ERR_NOENT": true, "NFS4ERR_ACCESS": true, "NFS3ERR_ACCES": true, "NFS3ERR_ACCESS": true, "NFS4ERR_EXIST": true, "NFS3ERR_EXIST": true,
-	"NFS4ERR_PERM": true, "NFS3ERR_PERM": true, "NFS4ERR_NOTEMPTY": true, "NFS3ERR_NOTEMPTY": true, "NFS4ERR_NOTSUPP": true, "NFS3ERR_NOTSUPP": true,
-	"NFS4ERR_ATTRNOTSUPP": true, "NFS4ERR_NOXATTR": true, "NFS4ERR_NOTDIR": true, "NFS4ERR_ISDIR": true, "NFS4ERR_SYMLINK": true, "NFS4ERR_LOCKED": true, "NFS4ERR_DENIED": true,
-	"NFS4ERR_SAME": true, "NFS4ERR_NOT_SAME": true, "NFS4ERR_LAYOUTUNAVAILABLE": true, "NFS4ERR_UNION_NOTSUPP": true, "NFS4ERR_COMPLETE_ALREADY": true,
-}
+var ordinary = set(`
+	NFS4ERR_NOENT NFS3ERR_NOENT NFS4ERR_ACCESS NFS3ERR_ACCES NFS3ERR_ACCESS NFS4ERR_EXIST NFS3ERR_EXIST NFS4ERR_PERM NFS3ERR_PERM
+	NFS4ERR_NOTEMPTY NFS3ERR_NOTEMPTY NFS4ERR_NOTSUPP NFS3ERR_NOTSUPP NFS4ERR_ATTRNOTSUPP NFS4ERR_NOXATTR NFS4ERR_NOTDIR NFS4ERR_ISDIR
+	NFS4ERR_SYMLINK NFS4ERR_LOCKED NFS4ERR_DENIED NFS4ERR_SAME NFS4ERR_NOT_SAME NFS4ERR_LAYOUTUNAVAILABLE NFS4ERR_UNION_NOTSUPP
+	NFS4ERR_COMPLETE_ALREADY`)
 
 // gracePeriod finds tasks that a server put off because it waits for clients to reclaim their state.
 func gracePeriod(d *diagnosis) {
@@ -125,7 +124,7 @@ func (d *diagnosis) delay(tasks []*task, so func(*rpc) bool, says func(worst *ta
 		p.Effect = fmt.Sprintf("%s refused", tries(refused))
 	}
 	if n := len(tasks) - 1; n > 0 {
-		p.Effect += fmt.Sprintf("; %s more", number(int64(n), "task"))
+		p.Effect += fmt.Sprintf("; %s more", number(n, "task"))
 	}
 	p.proof(why.reply, status)
 	if refused > 1 {
@@ -160,10 +159,9 @@ func ordinal(n int) string {
 }
 
 // serious has the statuses that say that something is wrong with the server, its storage, or a message.
-var serious = map[string]bool{
-	"NFS4ERR_IO": true, "NFS3ERR_IO": true, "NFS4ERR_NXIO": true, "NFS3ERR_NXIO": true, "NFS4ERR_NOSPC": true, "NFS3ERR_NOSPC": true, "NFS4ERR_STALE": true, "NFS3ERR_STALE": true,
-	"NFS4ERR_SERVERFAULT": true, "NFS3ERR_SERVERFAULT": true, "NFS4ERR_RESOURCE": true, "GARBAGE_ARGS": true, "SYSTEM_ERR": true, "RPCSEC_GSS_CREDPROBLEM": true, "RPCSEC_GSS_CTXPROBLEM": true,
-}
+var serious = set(`
+	NFS4ERR_IO NFS3ERR_IO NFS4ERR_NXIO NFS3ERR_NXIO NFS4ERR_NOSPC NFS3ERR_NOSPC NFS4ERR_STALE NFS3ERR_STALE NFS4ERR_SERVERFAULT
+	NFS3ERR_SERVERFAULT NFS4ERR_RESOURCE GARBAGE_ARGS SYSTEM_ERR RPCSEC_GSS_CREDPROBLEM RPCSEC_GSS_CTXPROBLEM`)
 
 // having returns the command that lists the RPCs that were answered with one of some statuses, of which the first are named.
 func having(statuses ...string) []string {
@@ -291,7 +289,7 @@ func unanswered(d *diagnosis) {
 		for _, r := range late {
 			p.all(r)
 		}
-		p.Headline = fmt.Sprintf("ends less than 1 s after %s without a Reply", number(int64(len(late)), "Call"))
+		p.Headline = fmt.Sprintf("ends less than 1 s after %s without a Reply", number(len(late), "Call"))
 	}
 }
 
@@ -323,7 +321,7 @@ func (d *diagnosis) answeredAgain() {
 	if p == nil {
 		return
 	}
-	p.Headline = fmt.Sprintf("%s not answered on its connection", number(int64(len(p.rpcs)), "Call"))
+	p.Headline = fmt.Sprintf("%s not answered on its connection", number(len(p.rpcs), "Call"))
 	if union(p.blocked) >= 30e9 {
 		p.Severity = record.Error
 	}
@@ -385,6 +383,6 @@ func (d *diagnosis) neverAnswered(p *problem, never []*rpc) {
 func (d *diagnosis) othersLived(on int, after record.Time) bool {
 	c := d.byNumber[on]
 	return c != nil && slices.ContainsFunc(d.connections, func(o *connection) bool {
-		return o.ID != c.ID && o.ofRPC() && o.Client.Address == c.Client.Address && o.Server.Address == c.Server.Address && o.Transactions > 0 && o.Last > after && !o.rejected()
+		return o.ID != c.ID && o.ofRPC() && o.pair == c.pair && o.Transactions > 0 && o.Last > after && !o.rejected()
 	})
 }

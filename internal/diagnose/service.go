@@ -25,7 +25,7 @@ type hostConns struct {
 func (d *diagnosis) byServer() (list []*hostConns) {
 	all := map[string]*hostConns{}
 	for _, c := range d.connections {
-		server := c.Server.Address.Or("")
+		server := c.server
 		if server == "" || c.UpperLayer == "rpc" || !c.ClientKnown {
 			continue
 		}
@@ -82,7 +82,7 @@ func (d *diagnosis) gone(h *hostConns, last *connection, refused []*connection, 
 	case e.By != record.Some(record.Server):
 		how = "lost its last connection, then "
 	}
-	p.Headline = how + "refused all " + number(int64(len(refused)), "reconnect")
+	p.Headline = how + "refused all " + number(len(refused), "reconnect")
 	if len(refused) == 1 {
 		p.Headline = how + "refused the only reconnect"
 	}
@@ -97,15 +97,14 @@ func (d *diagnosis) gone(h *hostConns, last *connection, refused []*connection, 
 		p.ends(d, c)
 	}
 	for _, c := range d.connections { // the client asks rpcbind and mountd, too
-		if c.Server.Address.Or("") == h.server && c.UpperLayer == "rpc" && !c.accept && c.First > from && !c.open() {
+		if c.server == h.server && c.UpperLayer == "rpc" && !c.accept && c.First > from && !c.open() {
 			p.ends(d, c)
 		}
 	}
-	p.proof(record.PacketRef{Packet: e.Packet.Or(0), Point: e.Point}, "end of the last connection")
+	p.proof(refOf(last), "end of the last connection")
 	first, _ := refused[0].Ended.Get()
-	latest, _ := refused[len(refused)-1].Ended.Get()
-	p.proof(record.PacketRef{Packet: first.Packet.Or(0), Point: first.Point}, "rejected: "+first.Reason.Or("no reason"))
-	p.proof(record.PacketRef{Packet: latest.Packet.Or(0), Point: latest.Point}, "rejected again")
+	p.proof(refOf(refused[0]), "rejected: "+first.Reason.Or("no reason"))
+	p.proof(refOf(refused[len(refused)-1]), "rejected again")
 	p.Effect = fmt.Sprintf("no service from %s to the end of the capture", d.at(from))
 	if n := p.calls(); n > 0 {
 		p.Effect += fmt.Sprintf("; %s in flight", number(n, "Call"))
@@ -120,7 +119,7 @@ func (d *diagnosis) gone(h *hostConns, last *connection, refused []*connection, 
 		p.Effect += fmt.Sprintf("; %s not answered", number(unanswered, "more request"))
 	}
 	if len(p.tasks) == 0 {
-		p.blocked = append(p.blocked, span{refused[0].First, d.last})
+		p.blocks(refused[0].First, d.last)
 	}
 	p.during(from, d.last)
 	d.isAway(h.server, span{from, d.last})
@@ -176,7 +175,7 @@ func serverRestarted(d *diagnosis) {
 func (d *diagnosis) lastHeard(c *connection) record.Time {
 	at := c.endedAt()
 	for i := range d.summary.Silences {
-		if s := &d.summary.Silences[i]; s.Address == c.Server.Address.Or("") && s.Peer == c.Client.Address.Or("") && s.From <= at && s.To.Or(d.last) >= at && s.LastTime >= c.First {
+		if s := &d.summary.Silences[i]; s.Address == c.server && s.Peer == c.client && s.From <= at && s.To.Or(d.last) >= at && s.LastTime >= c.First {
 			return s.LastTime
 		}
 	}
@@ -216,22 +215,21 @@ func (d *diagnosis) restarted(h *hostConns, away span, next record.Time, shown *
 	for _, c := range h.accepted {
 		if at := c.endedAt(); c.First < away.from && at >= away.from && at <= away.to && !c.open() {
 			p.lose(d, c)
-			e, _ := c.Ended.Get()
-			p.proof(record.PacketRef{Packet: e.Packet.Or(0), Point: e.Point}, "end of connection "+text(int64(c.ID)))
+			p.proof(refOf(c), "end of connection "+text(c.ID))
 		}
 	}
 	refused := 0
 	for _, c := range d.connections {
-		if c.Server.Address.Or("") == h.server && c.First >= away.from && c.First <= away.to+2e9 && c.rejected() {
+		if c.server == h.server && c.First >= away.from && c.First <= away.to+2e9 && c.rejected() {
 			p.ends(d, c)
 			refused++
 		}
 	}
 	d.recovery(p, h.server, away, next)
 	p.proof(shown.packet, shown.status)
-	p.Effect = fmt.Sprintf("%s blocked", number(int64(len(p.tasks)), "task"))
+	p.Effect = fmt.Sprintf("%s blocked", number(len(p.tasks), "task"))
 	if refused > 0 {
-		p.Effect += fmt.Sprintf("; %s refused meanwhile", number(int64(refused), "connection"))
+		p.Effect += fmt.Sprintf("; %s refused meanwhile", number(refused, "connection"))
 	}
 	if len(p.blocked) == 0 {
 		p.blocked = append(p.blocked, away)
@@ -260,18 +258,16 @@ func (d *diagnosis) recovery(p *problem, server string, away span, next record.T
 
 // mountFailed finds clients that could not mount: a step was refused, and no request for a file followed.
 func mountFailed(d *diagnosis) {
-	type mount struct{ client, server string }
-	seen := map[mount]*problem{}
+	seen := map[pair]*problem{}
 	for _, r := range d.rpcs {
 		if r.backward || !r.mounting || r.failure == "" || putOff[r.failure] || r.status == record.RDMAError || r.operation == "NFSACL NULL" ||
-			d.mounted[mountKey{r.client, r.server}] > r.sent || !mountStep(r) {
+			d.mounted[r.pair] > r.sent || !mountStep(r) {
 			continue
 		}
-		key := mount{r.client, r.server}
-		p := seen[key]
+		p := seen[r.pair]
 		if p == nil {
 			p = d.begin(record.Error, record.InServer)
-			seen[key] = p
+			seen[r.pair] = p
 			p.Headline = fmt.Sprintf("refused %s: %s", r.name(), r.failure)
 			if r.failure == "NFS4ERR_MINOR_VERS_MISMATCH" || r.failure == "PROG_MISMATCH" {
 				p.Headline = fmt.Sprintf("refused NFS %s: %s", r.version, r.failure)
@@ -280,9 +276,7 @@ func mountFailed(d *diagnosis) {
 			p.proof(r.reply, r.failure)
 		}
 		p.all(r)
-		if r.of != nil {
-			p.tasks[r.of] = true
-		}
+		p.waited(r)
 		p.lost++
 		p.during(r.sent, r.end)
 	}
@@ -292,7 +286,7 @@ func mountFailed(d *diagnosis) {
 
 // wantedKey is a pair of hosts, with RDMA or without.
 type wantedKey struct {
-	mountKey
+	pair
 	plain bool
 }
 
@@ -311,14 +305,15 @@ var portsOfNFS = map[uint16]bool{2049: true, 20049: true}
 func (d *diagnosis) askedFor() (list []*wanted) {
 	known := map[wantedKey]*wanted{}
 	for _, c := range d.connections {
-		key, plain := mountKey{c.Client.Address.Or(""), c.Server.Address.Or("")}, c.UpperLayer == "rpc"
-		if !c.ClientKnown || key.server == "" || plain && !portsOfNFS[c.Server.Port.Or(0)] || !plain && c.UpperLayer != "rpcrdma" && !c.rejected() {
+		plain := c.UpperLayer == "rpc"
+		if !c.ClientKnown || c.server == "" || plain && !portsOfNFS[c.Server.Port.Or(0)] || !plain && c.UpperLayer != "rpcrdma" && !c.rejected() {
 			continue
 		}
-		w := known[wantedKey{key, plain}]
+		key := wantedKey{c.pair, plain}
+		w := known[key]
 		if w == nil {
-			w = &wanted{wantedKey: wantedKey{key, plain}}
-			known[w.wantedKey], list = w, append(list, w)
+			w = &wanted{wantedKey: key}
+			known[key], list = w, append(list, w)
 		}
 		end, _ := c.Ended.Get()
 		switch {
@@ -345,7 +340,7 @@ const (
 // noConnection finds clients that asked for connections and got none, to the end of the capture.
 func (d *diagnosis) noConnection() {
 	for _, w := range d.askedFor() {
-		if w.accepted || w.plain && d.mounted[w.mountKey] > 0 {
+		if w.accepted || w.plain && d.mounted[w.pair] > 0 {
 			continue
 		}
 		places, what, list := []record.ProblemPlace{record.InServer}, "", w.refused
@@ -370,9 +365,9 @@ func (d *diagnosis) noConnection() {
 		case len(w.refused) == 1:
 			what = "refused the only connection: " + reason
 		case len(w.refused) > 1:
-			what = fmt.Sprintf("refused all %s: %s", number(int64(len(list)), "connection"), reason)
+			what = fmt.Sprintf("refused all %s: %s", number(len(list), "connection"), reason)
 		case len(w.unanswered) == 0:
-			places, what = append(places, record.InClient), fmt.Sprintf("refused all %s: %s", number(int64(len(list)), "connection"), reason)
+			places, what = append(places, record.InClient), fmt.Sprintf("refused all %s: %s", number(len(list), "connection"), reason)
 		default:
 			places, what = append(places, record.InNetwork), fmt.Sprintf("%s answered none of %s", w.server, number(asked, "connection request"))
 		}
@@ -392,7 +387,7 @@ func (d *diagnosis) noConnection() {
 		}
 		if p.lost++; p.Ongoing {
 			p.Effect += " in " + field.Brief(d.last.Sub(list[0].First))
-			p.blocked = append(p.blocked, span{list[0].First, d.last})
+			p.blocks(list[0].First, d.last)
 			p.during(list[0].First, d.last)
 		}
 		p.Command = []string{"connections"}
@@ -402,16 +397,16 @@ func (d *diagnosis) noConnection() {
 // noExport finds clients that did not find what they were to mount: the last name that they looked up was not there, or not for them, they left at once,
 // and had never asked for anything but names and attributes.
 func (d *diagnosis) noExport() {
-	last := map[mountKey]*rpc{}
+	last := map[pair]*rpc{}
 	for _, r := range d.rpcs {
-		if key := (mountKey{r.client, r.server}); r.operation == "LOOKUP" && !r.backward && r.outcome.free() && !d.used[key] {
-			last[key] = r
+		if r.operation == "LOOKUP" && !r.backward && r.outcome.free() && !d.used[r.pair] {
+			last[r.pair] = r
 		}
 	}
 	for _, key := range sortedKeys(last) {
 		r := last[key]
 		leaves := slices.ContainsFunc(d.leaves, func(l leave) bool {
-			return l.client == key.client && l.server == key.server && l.at > r.sent && l.at.Sub(r.end) <= 5e9
+			return l.pair == key && l.at > r.sent && l.at.Sub(r.end) <= 5e9
 		})
 		if !leaves || !ordinary[r.failure] || d.mounted[key] > r.sent {
 			continue
@@ -459,18 +454,18 @@ func clientRestarted(d *diagnosis) {
 func (d *diagnosis) rebooted(boots []boot, before, after int) {
 	a, b := boots[before], boots[after]
 	for i, x := range boots {
-		if x.client == b.client && x.server == b.server && x.owner == b.owner &&
+		if x.pair == b.pair && x.owner == b.owner &&
 			(i < after && x.verifier == b.verifier || i > after && x.verifier == a.verifier || i < after && x.connection == b.connection) {
 			return // two clients have the same owner
 		}
 	}
 	left := slices.ContainsFunc(d.leaves, func(l leave) bool {
-		return l.client == b.client && l.server == b.server && l.at > a.at && l.at <= b.at
+		return l.pair == b.pair && l.at > a.at && l.at <= b.at
 	})
 	from := a.at
 	var earlier []*connection
 	for _, c := range d.connections {
-		if c.Client.Address.Or("") == b.client && c.Server.Address.Or("") == b.server && c.First < b.at && c.ID != b.connection {
+		if c.pair == b.pair && c.First < b.at && c.ID != b.connection {
 			earlier = append(earlier, c)
 			from = max(from, min(d.calledLast[c.ID], b.at))
 		}
@@ -488,11 +483,11 @@ func (d *diagnosis) rebooted(boots []boot, before, after int) {
 	p.Effect = "named itself with the same owner and another boot verifier"
 	p.proof(a.packet, "first boot verifier")
 	p.proof(b.packet, "another boot verifier")
-	p.about(b.client, b.server)
-	p.blocked = append(p.blocked, span{from, b.at})
+	p.about(b.pair)
+	p.blocks(from, b.at)
 	p.during(from, b.at)
 	for _, c := range d.connections {
-		if c.Client.Address.Or("") == b.client && c.Server.Address.Or("") == b.server && c.First < b.at && c.ID != b.connection {
+		if c.pair == b.pair && c.First < b.at && c.ID != b.connection {
 			if c.rejected() || c.Last >= from {
 				p.lose(d, c)
 			}
@@ -537,7 +532,7 @@ func (d *diagnosis) refusesOwn(c *connection) (nak *finding, of *rpc) {
 // wentOn reports whether a client sent Calls on a connection that it opened after the end of another, and did not repeat one of the old Calls.
 func (d *diagnosis) wentOn(ended *connection, old *rpc) bool {
 	return old.again == nil && slices.ContainsFunc(d.connections, func(c *connection) bool {
-		return c.First > ended.endedAt() && c.Client.Address.Or("") == old.client && c.Server.Address.Or("") == old.server && d.calledLast[c.ID] > 0
+		return c.First > ended.endedAt() && c.pair == old.pair && d.calledLast[c.ID] > 0
 	})
 }
 
@@ -578,5 +573,5 @@ func clientGaveUp(d *diagnosis) {
 	if len(names) > 0 {
 		p.Headline = fmt.Sprintf("gave up %s and closed the connection", number(counts[names[0]], names[0]))
 	}
-	p.Effect = fmt.Sprintf("%s given up", number(int64(len(p.tasks)), "task"))
+	p.Effect = fmt.Sprintf("%s given up", number(len(p.tasks), "task"))
 }

@@ -71,17 +71,12 @@ func (f *facts) tripsAround(r *record.Transaction) {
 	if !known || !measured || r.Call == nil || r.Direction == record.Backward || r.Transport == "iWARP" || r.Transport == "TCP" {
 		return
 	}
-	key := mountKey{r.Client.Or(""), r.Server.Or("")}
-	t := f.trips[key]
+	t := entry(&f.trips, pairOf(r), maxTrips)
 	if t == nil {
-		if len(f.trips) >= maxTrips {
-			return
-		}
-		if f.trips == nil {
-			f.trips = map[mountKey]*trips{}
-		}
-		t = &trips{from: r.Call.Time, width: firstTripBin}
-		f.trips[key] = t
+		return
+	}
+	if t.width == 0 {
+		t.from, t.width = r.Call.Time, firstTripBin
 	}
 	t.add(r.Call.Time, around.MinNS)
 }
@@ -142,19 +137,19 @@ func pathSlower(d *diagnosis) {
 			continue
 		}
 		p := d.begin(record.Note, record.InNetwork, record.InServer)
-		p.about(key.client, key.server)
+		p.about(key)
 		p.during(s.from, s.to)
 		p.Headline = fmt.Sprintf("round trips %s, then >= %s, %s", field.Brief(s.usual), field.Brief(s.shortest), d.span(s.from, s.to))
 		if s.from == t.from {
 			p.Headline = fmt.Sprintf("round trips >= %s, then %s, %s", field.Brief(s.shortest), field.Brief(s.usual), d.span(s.from, s.to))
 		}
 		for _, c := range d.connections {
-			if c.Client.Address.Or("") == key.client && c.Server.Address.Or("") == key.server && c.First <= s.to && c.Last >= s.from {
+			if c.pair == key && c.First <= s.to && c.Last >= s.from {
 				p.conns[c.ID] = 1
 			}
 		}
 		for _, r := range d.rpcs {
-			if r.client != key.client || r.server != key.server || r.backward || !s.touches(span{r.sent, r.sent}) {
+			if r.pair != key || r.backward || !s.touches(span{r.sent, r.sent}) {
 				continue
 			}
 			if r.latency >= slow && r.slowly.free() && 2*r.crossings(s.shortest) >= r.least {

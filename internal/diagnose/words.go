@@ -10,7 +10,9 @@ import (
 )
 
 // number returns a number with its noun.
-func number(n int64, noun string) string { return field.Count(n) + " " + record.Noun(n, noun) }
+func number[N int | int64 | uint32](n N, noun string) string {
+	return field.Count(int64(n)) + " " + record.Noun(int64(n), noun)
+}
 
 // at returns a time as seconds since the start of the capture.
 func (d *diagnosis) at(t record.Time) string {
@@ -33,9 +35,21 @@ func counted(counts map[string]int64) string {
 }
 
 // text returns a number for a command.
-func text(n int64) string { return strconv.FormatInt(n, 10) }
+func text[N int | int64 | uint32](n N) string { return strconv.FormatInt(int64(n), 10) }
+
+// set returns the set of the words of a text.
+func set(words string) map[string]bool {
+	all := map[string]bool{}
+	for _, word := range strings.Fields(words) {
+		all[word] = true
+	}
+	return all
+}
+
+// checks returns the command that lists the findings of a rule.
+func checks(rule string) []string { return []string{"check", "-Y", "rule == " + rule} }
 
 // ladder returns the command that draws an attempt.
 func ladder(r *rpc) []string {
-	return []string{"--conn", text(int64(r.connection)), "--xid", r.xid.String()}
+	return []string{"--conn", text(r.connection), "--xid", r.xid.String()}
 }
