@@ -13,7 +13,7 @@
 //	c.Connect()
 //	c.Client.RPC(synth.Null(), synth.NullReply())
 //	c.Disconnect(c.Client)
-//	w.WritePcapng(file, synth.Pcapng{})
+//	w.WritePcapng(file)
 //
 // Callers can combine the methods of several layers. [Side.RPC] sends everything that
 // belongs to one RPC. [Side.Call], [Side.Pull], [Side.Push] and [Side.Reply] are its

@@ -62,7 +62,7 @@ func TestTshark(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := w.WritePcapng(file, synth.Pcapng{TSResol: 9}); err != nil {
+			if err := w.WritePcapng(file); err != nil {
 				t.Fatal(err)
 			}
 			if err := file.Close(); err != nil {

@@ -282,7 +282,7 @@ func TestLiveOutage(t *testing.T) {
 	sent := 0
 	play := func() { // what was captured since
 		var b bytes.Buffer
-		if err := w.WritePcapng(&b, synth.Pcapng{}); err != nil {
+		if err := w.WritePcapng(&b); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := f.Write(b.Bytes()[sent:]); err != nil {

@@ -67,7 +67,7 @@ func made(t *testing.T, do func(w *synth.Wire, c *synth.Conn)) string {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := w.WritePcapng(f, synth.Pcapng{}); err != nil {
+	if err := w.WritePcapng(f); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -5,10 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/internal/link"
+	"github.com/rdmadump/rdmadump/synth"
 )
 
 // Variant is a way to degrade a capture: each frame is written as often as Times returns.
@@ -65,36 +67,22 @@ func (v *Variant) Write(t testing.TB, from, to string) (frames int) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var out []byte
-	var linkType capture.LinkType
-	le := binary.LittleEndian
+	var w synth.Wire
 	for frame, err := range capture.All(t.Context(), f) {
 		if broken := (*capture.BrokenError)(nil); errors.As(err, &broken) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if out == nil {
-			linkType = frame.LinkType
-			out = le.AppendUint32(nil, 0xa1b23c4d) // magic number of files with nanoseconds
-			out = le.AppendUint16(le.AppendUint16(out, 2), 4)
-			out = append(out, make([]byte, 8)...)
-			out = le.AppendUint32(le.AppendUint32(out, capture.MaxFrame), uint32(linkType))
-		}
-		if frame.LinkType != linkType {
-			t.Fatalf("%s: frame %d is of %v, those before of %v; a pcap file has one", from, frame.Number, frame.LinkType, linkType)
-		}
-		for range v.Times(frame) {
-			out = le.AppendUint32(out, uint32(frame.Time/1e9))
-			out = le.AppendUint32(out, uint32(frame.Time%1e9))
-			out = le.AppendUint32(out, uint32(len(frame.Data)))
-			out = le.AppendUint32(out, uint32(frame.Length))
-			out = append(out, frame.Data...)
-			frames++
-		}
+		kept := &synth.Frame{Time: frame.Time, LinkType: uint16(frame.LinkType), Length: frame.Length, Data: bytes.Clone(frame.Data)}
+		w.Frames = append(w.Frames, slices.Repeat([]*synth.Frame{kept}, v.Times(frame))...)
 	}
-	if err := os.WriteFile(to, out, 0o600); err != nil {
+	file, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return frames
+	if err := errors.Join(w.WritePcap(file), file.Close()); err != nil {
+		t.Fatalf("%s: %v", from, err)
+	}
+	return len(w.Frames)
 }

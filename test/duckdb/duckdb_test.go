@@ -160,7 +160,7 @@ func fleet(t *testing.T, rdmadump, folder string) {
 		path := filepath.Join(folder, host+".pcapng")
 		f, err := os.Create(path)
 		if err == nil {
-			err = errors.Join(w.WritePcapng(f, synth.Pcapng{}), f.Close())
+			err = errors.Join(w.WritePcapng(f), f.Close())
 		}
 		if err != nil {
 			t.Fatal(err)

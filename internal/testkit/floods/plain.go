@@ -5,6 +5,13 @@ import "github.com/rdmadump/rdmadump/synth"
 // nfs are the options of a connection to the port of NFS.
 var nfs = synth.Options{Client: A, Server: synth.End{Addr: B.Addr, Port: 2049}, ManualAck: true}
 
+// overTCP returns an open TCP connection.
+func overTCP(w *synth.Wire) *synth.Conn {
+	c := w.IWARP(nfs)
+	c.Open()
+	return c
+}
+
 // message returns a Call of NFS, or its Reply.
 func message(xid int, reply bool) synth.XDR {
 	if reply {
@@ -14,63 +21,40 @@ func message(xid int, reply bool) synth.XDR {
 }
 
 // plain are the floods of RPC over TCP and UDP, and of TCP connections that do not carry it.
-var plain = []Flood{
-	{"TCP handshakes", func(w *synth.Wire, n int) int {
+var plain = []row{
+	{"TCP handshakes", func(w *synth.Wire, n int) {
 		for range n / 3 {
 			w.IWARP(Pair).Open()
 		}
-		return 0
 	}},
-	{"refused TCP connections", func(w *synth.Wire, n int) int {
+	{"refused TCP connections", func(w *synth.Wire, n int) {
 		for range n / 2 {
 			c := w.IWARP(nfs)
 			c.Client.TCP(2, nil)
 			c.Server.RST()
 		}
-		return 0
 	}},
-	{"TCP connections with a Call", func(w *synth.Wire, n int) int {
+	{"TCP connections with a Call", func(w *synth.Wire, n int) {
 		for i := range n / 4 {
 			c := w.IWARP(nfs)
 			c.Open()
 			c.Client.Records(message(i, false))
 		}
-		return 0
 	}},
-	{"TCP connections with a Call, without handshake", func(w *synth.Wire, n int) int {
+	{"TCP connections with a Call, without handshake", func(w *synth.Wire, n int) {
 		for i := range n {
 			w.IWARP(nfs).Client.Records(message(i, false))
 		}
-		return 0
 	}},
-	{"open Calls, TCP", func(w *synth.Wire, n int) int {
-		c := w.IWARP(nfs)
-		c.Open()
-		for i := range n {
-			c.Client.Records(message(i, false))
-		}
-		return 0
-	}},
-	{"Calls of one XID, TCP", func(w *synth.Wire, n int) int {
-		c := w.IWARP(nfs)
-		c.Open()
-		for range n {
-			c.Client.Records(message(7, false))
-		}
-		return 0
-	}},
-	{"Replies without Call, TCP", func(w *synth.Wire, n int) int {
-		c := w.IWARP(nfs)
-		c.Open()
+	{"open Calls, TCP", each(overTCP, 1, func(c *synth.Conn, i int) { c.Client.Records(message(i, false)) })},
+	{"Calls of one XID, TCP", each(overTCP, 1, func(c *synth.Conn, _ int) { c.Client.Records(message(7, false)) })},
+	{"Replies without Call, TCP", on(overTCP, func(c *synth.Conn, n int) {
 		c.Client.Records(message(0, false))
 		for i := range n {
 			c.Server.Records(message(i, true))
 		}
-		return 0
-	}},
-	{"empty fragments, TCP", func(w *synth.Wire, n int) int {
-		c := w.IWARP(nfs)
-		c.Open()
+	})},
+	{"empty fragments, TCP", on(overTCP, func(c *synth.Conn, n int) {
 		record := synth.Record(message(0, false), 20)
 		c.Client.Stream(record[:24]) // the first fragment
 		var empty []byte
@@ -80,39 +64,30 @@ var plain = []Flood{
 		for range n {
 			c.Client.Stream(empty)
 		}
-		return 0
-	}},
-	{"records that never end, TCP", func(w *synth.Wire, n int) int {
-		c := w.IWARP(nfs)
-		c.Open()
+	})},
+	{"records that never end, TCP", on(overTCP, func(c *synth.Conn, n int) {
 		c.Client.Stream(synth.Record(synth.Call{XID: 1, Args: synth.XDR{}.Opaque(make([]byte, 1<<20))}.Message())[:2000])
 		for range n {
 			c.Client.Stream(make([]byte, 100))
 		}
-		return 0
-	}},
-	{"segments before a gap, TCP", func(w *synth.Wire, n int) int {
-		c := w.IWARP(nfs)
-		c.Open()
+	})},
+	{"segments before a gap, TCP", on(overTCP, func(c *synth.Conn, n int) {
 		c.Client.Records(message(0, false))
 		c.Client.Sequence += 1000
 		for i := range n {
 			c.Client.Records(message(i, false))
 		}
-		return 0
-	}},
-	{"UDP ports with a Call", func(w *synth.Wire, n int) int {
+	})},
+	{"UDP ports with a Call", func(w *synth.Wire, n int) {
 		for i := range n {
 			w.IWARP(nfs).Client.Datagram(message(i, false))
 		}
-		return 0
 	}},
-	{"RPCs, UDP", func(w *synth.Wire, n int) int {
+	{"RPCs, UDP", func(w *synth.Wire, n int) {
 		c := w.IWARP(nfs)
 		for i := range n / 2 {
 			c.Client.Datagram(message(i, false))
 			c.Server.Datagram(message(i, true))
 		}
-		return 0
 	}},
 }

@@ -55,7 +55,7 @@ var jsonViews = []string{"transactions -o json", "packets -o json", "rdma -o jso
 var textViews = []string{
 	"transactions --width 150", "transactions -o csv", "transactions --top 5 --width 100", "packets -c 3000", "packets -V -c 100", "packets -x -c 50",
 	"rdma", "connections", "connections --timeline", "check", "overview", "overview -o json", "overview -o markdown", "files", "stats",
-	"stats -o csv --by client,operation", "stats --every 1s", "stats --every 1s -o csv", "network", "network --lost", "common --slow",
+	"stats -o csv --by client,operation", "stats --every 1s", "stats --every 1s -o csv", "network", "network --lost",
 	"-Y latency>1ms --sort bytes", "packets -e number -e bth.psn -e reth.r_key", "--columns xid,latency,operations",
 }
 
