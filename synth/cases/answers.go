@@ -38,6 +38,8 @@ func errChunk(vers uint32) synth.Reply {
 var (
 	version3 = synth.Call{Vers: 3}
 	otherXID = synth.Call{XID: 0x70, RPCXID: 0x71}
+
+	version3Refused = refused(version3, errVers(3, 1, 1))
 )
 
 // padRefused is a Call of version 1 that the server refuses, as if it used only version 2.
@@ -45,7 +47,7 @@ func padRefused(c *conn) { exchange(c, synth.Call{XID: 77, Proc: rpcrdma.MsgP}, 
 
 // refusesUsed lets the server answer a Call of version 2, and then refuse a Call.
 func refusesUsed(call synth.Call, by synth.Reply) script {
-	return inTurn(does(synth.Call{Vers: 2}, synth.NullReply()), refused(call, by))
+	return inTurn(version2RPC, refused(call, by))
 }
 
 // unknownVersionBack returns a script in which the server sends a Call of version 3, and
@@ -53,7 +55,7 @@ func refusesUsed(call synth.Call, by synth.Reply) script {
 func unknownVersionBack(high uint32) script {
 	return func(c *conn) {
 		backchannel(c)
-		call := synth.CBNull()
+		call := cbNull
 		call.XID, call.Vers = 0x99, 3
 		send(c.Server, call)
 		by := errVers(3, 1, high)
@@ -78,7 +80,7 @@ func rejectsReply(reply, by synth.Reply) script {
 func backInstead(proc rpcrdma.Proc, by synth.Reply) script {
 	return func(c *conn) {
 		backchannel(c)
-		call := synth.CBNull()
+		call := cbNull
 		call.XID, call.Proc, by.XID = 0x99, proc, 0x99
 		if proc > rpcrdma.Error { // synth has no layout for it
 			call.Tail = call.Message().Inline()
@@ -96,14 +98,14 @@ func backInstead(proc rpcrdma.Proc, by synth.Reply) script {
 // of the client about its own Call with XID 9.
 func unasked(c *conn) { c.Server.Reply(synth.Reply{XID: 0x999}) }
 
-func answersAgain(c *conn) { c.Server.Reply(synth.Reply{XID: 5}) }
+func answersAgain(c *conn) { c.Server.Reply(reply5) }
 
 func clientRefuses(c *conn) {
 	c.Client.Reply(synth.Reply{XID: 9, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk})
 }
 
 var answers = []Case{
-	neither("rdma-error", "a chunk", does(synth.Null(), synth.ErrChunk()), rpc),
+	neither("rdma-error", "a chunk", does(null, chunkError), rpc),
 	neither("rdma-error", "a version, and no fallback",
 		func(c *conn) {
 			rpc(c)
@@ -111,79 +113,70 @@ var answers = []Case{
 			answer(c.Server, errVers(3, 1, 1).To(synth.Call{XID: 0x70}))
 		},
 		probes(3, 1)).as("error"),
-	neither("rdma-error", "a version, and the fallback", refused(version3, errVers(3, 1, 1)), rpc).as("note"),
+	neither("rdma-error", "a version, and the fallback", version3Refused, rpc).as("note"),
 	neither("rdma-error", "a version although the sender was told", probes(3, 3, 1), probes(3, 1)).as("error"),
 	neither("rdma-error", "a version that is listed", refused(version3, errVers(3, 1, 3)), probes(3, 1)).as("error"),
-	neither("rdma-error", "from a requester, about a Reply", inTurn(does(synth.Call{XID: 9}, synth.NullReply()), clientRefuses), rpc),
+	neither("rdma-error", "from a requester, about a Reply", inTurn(does(synth.Call{XID: 9}, nullReply), clientRefuses), rpc),
 
-	server("error-not-answered", "another version", unrefused(version3), refused(version3, errVers(3, 1, 1))),
+	server("error-not-answered", "another version", unrefused(version3), version3Refused),
 	server("error-not-answered", "version 0",
 		unrefused(synth.Call{Vers: synth.Zero}), refused(synth.Call{Vers: synth.Zero}, errVers(synth.Zero, 1, 1))),
 	server("error-not-answered", "version 0, answered with a Reply", refused(synth.Call{Vers: synth.Zero}, synth.Reply{Vers: 1}), rpc),
-	server("error-not-answered", "an RDMA_NOMSG without chunks",
-		unrefused(synth.Call{Proc: rpcrdma.NoMsg}), refused(synth.Call{Proc: rpcrdma.NoMsg}, synth.ErrChunk())),
-	server("error-not-answered", "another procedure", unrefused(synth.Call{Proc: 99}), refused(synth.Call{Proc: 99}, synth.ErrChunk())),
+	server("error-not-answered", "an RDMA_NOMSG without chunks", unrefused(noMsg), refused(noMsg, chunkError)),
+	server("error-not-answered", "another procedure", unrefused(procedure99), refused(procedure99, chunkError)),
 	server("error-not-answered", "a truncated list",
-		func(c *conn) { rpc(c); c.Client.Send(read().Bytes()[:40]); c.Server.Ack(); rpc(c) },
-		refused(synth.Call{Proc: 99}, synth.ErrChunk())),
+		func(c *conn) { rpc(c); c.Client.Send(read().Bytes()[:40]); c.Server.Ack(); rpc(c) }, refused(procedure99, chunkError)),
 	server("error-not-answered", "while the client waits",
 		inTurn(rpc, calls(version3), after(3*time.Second), disconnects),
 		inTurn(rpc, calls(version3), after(3*time.Second), serverDisconnects)), // which it may do instead of answering
 	server("error-not-answered", "answered with a Reply", refused(version3, synth.Reply{}), rpc),
-	server("error-not-answered", "the XID of another RPC", unrefused(otherXID), refused(otherXID, synth.ErrChunk())),
+	server("error-not-answered", "the XID of another RPC", unrefused(otherXID), refused(otherXID, chunkError)),
 	server("error-not-answered", "the XID of another RPC, although the responder may go by rdma_xid",
 		unrefused(otherXID), refused(otherXID, synth.Reply{})),
 	server("error-not-answered", "the XID of another RPC, and the connection is closed",
 		unrefused(otherXID), inTurn(rpc, calls(otherXID), serverDisconnects)),
 	server("error-not-answered", "a version that both sides use", versionThree(1), versionThree(3)),
-	server("error-not-answered", "an RDMA_MSGP",
-		unrefused(synth.Call{Proc: rpcrdma.MsgP}), refused(synth.Call{Proc: rpcrdma.MsgP}, synth.ErrChunk())).as("warning"),
+	server("error-not-answered", "an RDMA_MSGP", unrefused(msgP), refused(msgP, chunkError)).as("warning"),
 	client("error-not-answered", "an unknown procedure of the server's Call",
-		backInstead(99, synth.Reply{}), backInstead(99, synth.ErrChunk())),
+		backInstead(99, synth.Reply{}), backInstead(99, chunkError)),
 	client("error-not-answered", "an RDMA_MSGP of the server",
-		backInstead(rpcrdma.MsgP, synth.Reply{}), backInstead(rpcrdma.MsgP, synth.ErrChunk())).as("warning"),
+		backInstead(rpcrdma.MsgP, synth.Reply{}), backInstead(rpcrdma.MsgP, chunkError)).as("warning"),
 	server("reply-without-call", "an RDMA_DONE of the server is no Reply",
 		inTurn(rpc, unasked), func(c *conn) { rpc(c); c.Server.Reply(synth.Reply{XID: 0x999, Proc: rpcrdma.Done}) }),
 	server("reply-without-call", "an unknown procedure of the server is no Reply", inTurn(rpc, unasked), backInstead(99, synth.Reply{})),
 	server("error-not-answered", "an RDMA_DONE",
-		unrefused(synth.Call{XID: 1, Proc: rpcrdma.Done}), refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())).as("warning"),
+		unrefused(synth.Call{XID: 1, Proc: rpcrdma.Done}), refused(done, chunkError)).as("warning"),
 	server("error-wrong-code", "ERR_CHUNK for a version", refused(version3, errChunk(3)), refused(version3, errVers(3, 1, 2))),
 	server("error-wrong-code", "ERR_CHUNK for a version that the server does not use",
 		refused(synth.Call{Vers: 2, Proc: 9}, errChunk(2)), refusesUsed(synth.Call{Vers: 2, Proc: 9}, errChunk(2))),
 	server("error-wrong-code", "ERR_VERS for a version that the server uses",
-		refusesUsed(synth.Call{Vers: 2}, errVers(2, 1, 1)), refused(synth.Call{Vers: 2}, errVers(2, 1, 1))),
+		refusesUsed(asVersion2, errVers(2, 1, 1)), refused(asVersion2, errVers(2, 1, 1))),
 	server("error-wrong-code", "a range without version 2, which the server uses",
 		refusesUsed(version3, errVers(3, 1, 1)), refusesUsed(version3, errVers(3, 1, 2))),
 	server("error-wrong-code", "a range without version 2, which the server uses later",
-		inTurn(refused(version3, errVers(3, 1, 1)), does(synth.Call{Vers: 2}, synth.NullReply())),
-		inTurn(refused(version3, errVers(3, 1, 2)), does(synth.Call{Vers: 2}, synth.NullReply()))),
-	server("error-wrong-code", "ERR_VERS for a chunk",
-		refused(synth.Call{Proc: 99}, synth.ErrVers(1, 1)), refused(synth.Call{Proc: 99}, synth.ErrChunk())),
+		inTurn(version3Refused, version2RPC), inTurn(refused(version3, errVers(3, 1, 2)), version2RPC)),
+	server("error-wrong-code", "ERR_VERS for a chunk", refused(procedure99, synth.ErrVers(1, 1)), refused(procedure99, chunkError)),
 	server("error-wrong-code", "a range with the refused version",
 		refused(version3, errVers(3, 1, 4)), refused(version3, errVers(3, 1, 2))),
-	server("error-wrong-code", "a range without the version that the server uses",
-		refused(version3, errVers(3, 4, 9)), refused(version3, errVers(3, 1, 1))),
-	server("error-wrong-code", "a range of version 0 only", refused(version3, errVers(3, 0, 0)), refused(version3, errVers(3, 1, 1))),
+	server("error-wrong-code", "a range without the version that the server uses", refused(version3, errVers(3, 4, 9)), version3Refused),
+	server("error-wrong-code", "a range of version 0 only", refused(version3, errVers(3, 0, 0)), version3Refused),
 	server("error-wrong-code", "a range without the version that the server uses later",
 		inTurn(padRefused, rpc), inTurn(padRefused, disconnects)),
 	client("error-wrong-code", "ERR_CHUNK for the version of a Reply",
 		rejectsReply(synth.Reply{Vers: 5}, errChunk(5)), rejectsReply(synth.Reply{Vers: 5}, errVers(5, 1, 1))),
 	client("error-wrong-code", "ERR_VERS for a Reply of version 1",
-		rejectsReply(synth.Reply{Proc: 99}, synth.ErrVers(2, 2)), rejectsReply(synth.Reply{Proc: 99}, synth.ErrChunk())),
+		rejectsReply(synth.Reply{Proc: 99}, synth.ErrVers(2, 2)), rejectsReply(synth.Reply{Proc: 99}, chunkError)),
 	client("error-wrong-version", "1 for a Reply of version 5",
 		rejectsReply(synth.Reply{Vers: 5}, synth.ErrVers(1, 1)), rejectsReply(synth.Reply{Vers: 5}, errVers(5, 1, 1))),
 	server("error-wrong-version", "3 for a Call with an unknown procedure",
-		refused(synth.Call{Proc: 99}, errChunk(3)), refused(synth.Call{Proc: 99}, synth.ErrChunk())),
+		refused(procedure99, errChunk(3)), refused(procedure99, chunkError)),
 	server("error-unknown-xid", "an unknown XID, while a Call has to be rejected",
-		refused(synth.Call{Proc: 99}, synth.Reply{XID: 78, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}),
-		refused(synth.Call{Proc: 99}, synth.ErrChunk())),
-	server("error-wrong-code", "low above high", refused(version3, errVers(3, 2, 1)), refused(version3, errVers(3, 1, 1))),
-	server("error-wrong-version", "1 for 3", refused(version3, synth.ErrVers(1, 1)), refused(version3, errVers(3, 1, 1))),
+		refused(procedure99, synth.Reply{XID: 78, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}), refused(procedure99, chunkError)),
+	server("error-wrong-code", "low above high", refused(version3, errVers(3, 2, 1)), version3Refused),
+	server("error-wrong-version", "1 for 3", refused(version3, synth.ErrVers(1, 1)), version3Refused),
 	server("error-unknown-xid", "an unknown XID",
-		func(c *conn) { rpc(c); r := synth.ErrChunk(); r.XID = 0x999; c.Server.Reply(r) },
-		refused(synth.Call{Proc: rpcrdma.Done}, synth.ErrChunk())),
-	client("error-answered", "back and forth",
-		inTurn(does(synth.Call{XID: 9}, synth.ErrChunk()), clientRefuses), does(synth.Null(), synth.ErrChunk())),
+		func(c *conn) { rpc(c); r := chunkError; r.XID = 0x999; c.Server.Reply(r) }, refused(done, chunkError)),
+	client("error-answered", "back and forth", inTurn(does(synth.Call{XID: 9}, chunkError), clientRefuses), does(null, chunkError)),
 	server("call-not-answered", "31 s",
 		inTurn(rpc, calls(synth.Call{XID: 500}), after(31*time.Second), rpc),
 		inTurn(rpc, calls(synth.Call{XID: 500}), after(29*time.Second), rpc)),
@@ -191,33 +184,33 @@ var answers = []Case{
 	neither("call-not-answered", "31 s, RPCSEC_GSS",
 		inTurn(rpc, calls(synth.Call{XID: 500, Cred: synth.GSS(1, 1)}), after(31*time.Second), rpc), rpc),
 	neither("rpc-rejected", "with a chunk", does(write(), synth.Reply{Accept: 4}), writes),
-	neither("rpc-rejected", "an unknown program",
-		does(synth.Getattr3(), synth.Reply{Accept: 1}), does(synth.Null(), synth.Reply{Accept: 1})), // a NULL Call asks for that
+	// A NULL Call asks for that.
+	neither("rpc-rejected", "an unknown program", does(getattr, synth.Reply{Accept: 1}), does(null, synth.Reply{Accept: 1})),
 	// A NULL Call whose procedure was not captured asks for that, too.
 	neither("rpc-rejected", "an unknown version, in a truncated capture",
-		does(synth.Getattr3(), mismatch(2, 4)),
+		does(getattr, mismatch(2, 4)),
 		func(c *conn) {
-			for _, f := range c.RPC(synth.Null(), mismatch(2, 4))[:1] {
+			for _, f := range c.RPC(null, mismatch(2, 4))[:1] {
 				f.Truncate(14 + 20 + 8 + 12 + 28 + 20)
 			}
 		}).on(RoCE),
-	neither("rpc-rejected", "an unknown version", does(synth.Getattr3(), mismatch(2, 4)), does(synth.Null(), mismatch(2, 4))),
+	neither("rpc-rejected", "an unknown version", does(getattr, mismatch(2, 4)), does(null, mismatch(2, 4))),
 	server("rpc-rejected", "GARBAGE_ARGS in a Long Reply", does(listing, synth.Reply{Accept: 4}.Long()), lists),
-	neither("rpc-rejected", "denied", does(synth.Null(), synth.Reply{Deny: []uint32{1, 1}}), rpc),
+	neither("rpc-rejected", "denied", does(null, synth.Reply{Deny: []uint32{1, 1}}), rpc),
 	server("reply-without-call", "an unknown XID", inTurn(rpc, unasked), rpc),
 	server("reply-without-call", "a second Reply",
-		inTurn(does(synth.Call{XID: 5}, synth.NullReply()), answersAgain),
+		inTurn(rpc5, answersAgain),
 		func(c *conn) { // the connection ended before the Reply
 			rpc(c)
-			c.Client.Call(synth.Call{XID: 5})
+			c.Client.Call(call5)
 			c.Disconnect(c.Client)
 		}),
 	server("reply-without-call", "an RDMA_ERROR that cannot be decoded does not end the RPC",
-		inTurn(does(synth.Call{XID: 5}, synth.ErrChunk()), answersAgain),
+		inTurn(does(call5, chunkError), answersAgain),
 		func(c *conn) {
-			c.Client.Call(synth.Call{XID: 5})
+			c.Client.Call(call5)
 			answer(c.Server, synth.Reply{XID: 5, Proc: rpcrdma.Error, Err: 7})
-			answer(c.Server, synth.Reply{XID: 5})
+			answer(c.Server, reply5)
 		}),
 	server("reply-without-call", "a Call of the server of an unknown version is no Reply",
 		inTurn(backchannel, unasked), unknownVersionBack(1)),
@@ -230,10 +223,10 @@ var answers = []Case{
 	client("xid-in-use", "twice at once",
 		func(c *conn) {
 			granted(32, 32)(c)
-			c.Client.Call(synth.Call{XID: 5})
-			send(c.Client, synth.Call{XID: 5})
+			c.Client.Call(call5)
+			send(c.Client, call5)
 		},
-		inTurn(does(synth.Call{XID: 5}, synth.NullReply()), does(synth.Call{XID: 5}, synth.NullReply()))),
+		inTurn(rpc5, rpc5)),
 }
 
 // calledBackAgain lets the server call the client, send the same Call again after a minute, and get a
@@ -269,8 +262,8 @@ func doesBack(call synth.Call, reply synth.Reply) script {
 }
 
 var (
-	called     = back(synth.CBNull(), synth.NullReply())
-	calledBare = doesBack(synth.CBNull(), synth.NullReply())
+	called     = back(cbNull, nullReply)
+	calledBare = doesBack(cbNull, nullReply)
 )
 
 // backWithout returns a script in which the server sends a Call with chunks, and the Reply has none, as it must not.
@@ -333,15 +326,15 @@ var backward = []Case{
 	client("backward-not-msg", "a Long Reply", back(recall.OfferReply(mem), recallReply.Long()), recalled),
 	server("backward-unexpected", "on a bare connection", inTurn(rpc, calledBare), called),
 	server("backward-unexpected", "next to another program",
-		inTurn(does(synth.Getattr3(), synth.Getattr3Reply()), calledBare),
-		inTurn(does(opened(0x20001234, 1, 1, synth.XDR{}), synth.NullReply()), calledBare)),
+		inTurn(does(getattr, synth.Getattr3Reply()), calledBare),
+		inTurn(does(opened(0x20001234, 1, 1, synth.XDR{}), nullReply), calledBare)),
 	server("backward-unexpected", "of the callback program",
-		inTurn(rpc, calledBare), inTurn(rpc, doesBack(opened(0x20001235, 1, 0, synth.XDR{}), synth.NullReply()))),
+		inTurn(rpc, calledBare), inTurn(rpc, doesBack(opened(0x20001235, 1, 0, synth.XDR{}), nullReply))),
 	server("backward-unexpected", "the server granted no backchannel",
 		inTurn(session(0), calledBare), inTurn(does(synth.Compound(synth.OpBindConn(3)), bound(3)), calledBare)),
 	server("backward-unexpected", "of a session that was destroyed", destroyed(recall), recalled),
 	server("backward-unexpected", "of a session that was destroyed, in a COMPOUND of it",
-		destroyed(recall, synth.OpSequence(1)), destroyed(synth.CBNull(), synth.OpSequence(1))),
+		destroyed(recall, synth.OpSequence(1)), destroyed(cbNull, synth.OpSequence(1))),
 	server("backward-unexpected", "of a session that was destroyed, and no other", destroyed(recall), busySession),
 	server("backward-unexpected", "after DESTROY_SESSION was answered",
 		destroyed(recall),
@@ -391,7 +384,7 @@ func bindsTwice(second synth.Reply) script {
 		refused := unbound
 		refused.XID, second.XID = 70, 71
 		answer(c.Server, refused)
-		c.Server.RPC(synth.Call{XID: 0x99, Program: recall.Program, Version: 1}, synth.NullReply())
+		c.Server.RPC(synth.Call{XID: 0x99, Program: recall.Program, Version: 1}, nullReply)
 		answer(c.Server, second)
 		rpc(c)
 	}
@@ -402,7 +395,7 @@ func bindsTwice(second synth.Reply) script {
 func shortBack(n int) script {
 	return func(c *conn) {
 		backchannel(c)
-		call := synth.CBNull()
+		call := cbNull
 		call.XID = 0x99
 		c.Server.Send(call.Bytes()[:n])
 		c.Client.Ack()
@@ -412,7 +405,7 @@ func shortBack(n int) script {
 // shortReply sends only a part of the client's Reply to a Call of the server.
 func shortReply(c *conn) {
 	backchannel(c)
-	call := synth.CBNull()
+	call := cbNull
 	call.XID = 0x99
 	send(c.Server, call)
 	c.Client.Send(synth.Reply{XID: 0x99}.Bytes()[:40])
@@ -425,9 +418,9 @@ func early(flags uint32) script {
 		call := synth.Compound(synth.OpCreateSession(synth.ConnBackChannel))
 		call.XID = 70
 		c.Client.Call(call)
-		back := synth.CBNull()
+		back := cbNull
 		back.XID = 71
-		c.Server.RPC(back, synth.NullReply())
+		c.Server.RPC(back, nullReply)
 		answer(c.Server, synth.CompoundReply(synth.ResCreateSession(flags)).To(call))
 	}
 }

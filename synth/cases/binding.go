@@ -297,27 +297,26 @@ var binding = []Case{
 			call := numbered(split(longLink, 8))
 			m := call.Message().Inline()
 			call.Proc, call.Reads = rpcrdma.NoMsg, append(synth.ReadChunk(0, synth.Mem(0xa2, uint32(len(m)))), call.Reads...)
-			exchange(c, call, synth.Symlink3Reply().To(call))
+			exchange(c, call, symlinkReply.To(call))
 		},
-		does(longLink.Reduce(0xa1).Long(0xa2), synth.Symlink3Reply())),
+		does(longLink.Reduce(0xa1).Long(0xa2), symlinkReply)),
 	client("read-position-invalid", "in a COMPOUND",
 		calls(at(write4(4096).Reduce(0xa1), 8)), does(write4(4096).Reduce(0xa1), write4Reply(4096))),
 	client("read-position-invalid", "in the RPC header",
 		calls(synth.Call{Cred: synth.AuthSys(0, 0), Reads: synth.ReadChunk(16, small)}), trusts(synth.AuthSys(0, 0))),
 	client("read-position-invalid", "of a Call that is complete without chunks",
 		func(c *conn) {
-			call := synth.Getattr3()
+			call := getattr
 			call.Reads = synth.ReadChunk(40, small)
 			send(c.Client, call)
 		},
-		does(synth.Getattr3(), synth.Getattr3Reply())),
+		does(getattr, synth.Getattr3Reply())),
 
 	client("chunk-length-mismatch", "a WRITE with less", does(sized(write(), 4000), writeReply()), writes),
 	client("chunk-length-mismatch", "a WRITE with more",
 		does(sized(write3(4093).Reduce(0xa1), 4097), synth.Write3Reply(4093)),
 		does(sized(write3(4093).Reduce(0xa1), 4096), synth.Write3Reply(4093))), // the chunk may include the XDR round-up
-	client("chunk-length-mismatch", "a SYMLINK",
-		does(sized(link.Reduce(0xa1), 12), synth.Symlink3Reply()), does(link.Reduce(0xa1), synth.Symlink3Reply())),
+	client("chunk-length-mismatch", "a SYMLINK", does(sized(link.Reduce(0xa1), 12), symlinkReply), does(link.Reduce(0xa1), symlinkReply)),
 	client("chunk-length-mismatch", "a WRITE of NFSv2",
 		does(sized(synth.Write2(0, data(4096)).Reduce(0xa1), 4092), synth.Write2Reply()),
 		does(synth.Write2(0, data(4096)).Reduce(0xa1), synth.Write2Reply())),
@@ -344,8 +343,7 @@ var binding = []Case{
 		},
 		does(read(), read3Reply(8))),
 
-	server("write-chunk-unused", "data in the Send",
-		inline(synth.Read3(0, 512).Offer(mem), read3Reply(512)), does(synth.Read3(0, 512).Offer(mem), read3Reply(512))),
+	server("write-chunk-unused", "data in the Send", inline(readSmall, read3Reply(512)), does(readSmall, read3Reply(512))),
 	edits("write-chunk-unused", "past the first",
 		oneRead4, fileReply(synth.ResRead(data(4000))), func(r *synth.Reply) { r.Writes[0][0].Length, r.Writes[1][0].Length = 0, 4000 }),
 	edits("write-chunk-unused", "the second result in the Send",
@@ -357,14 +355,14 @@ var binding = []Case{
 	server("write-chunk-unused", "an empty result may use a chunk or none", twoReads(data(4096), nil, 1), twoReads(nil, data(4096), 1)),
 	server("write-chunk-unused", "an empty result need not use a chunk", twoReads(data(4096), nil, 1), twoReads(nil, data(4096), 0)),
 	server("write-chunk-unused", "a READ that failed uses none",
-		inline(readlink, aTarget), does(synth.Read3(0, 4096).Offer(mem), synth.Failed(5, 0))),
+		inline(readlink, aTarget), does(wholeRead.Offer(mem), synth.Failed(5, 0))),
 	edits("unused-chunk-length", "a READ that failed", read(), synth.Failed(5, 0), returns(4096)),
 	server("unused-chunk-length", "a READ that failed in a COMPOUND, after data was written",
 		failedAfterWrites(2000), failedAfterWrites(0)),
 	edits("unused-chunk-length", "an RPC that was rejected", read(), synth.Reply{Accept: 5}, returns(4096)),
 	server("unused-chunk-length", "a result that is in the Send",
-		whole(synth.Read3(0, 512).Offer(mem), read3Reply(512), func(r *synth.Reply) { r.Results.Items[0].Reduced = false }),
-		inline(synth.Read3(0, 512).Offer(mem), read3Reply(512))),
+		whole(readSmall, read3Reply(512), func(r *synth.Reply) { r.Results.Items[0].Reduced = false }),
+		inline(readSmall, read3Reply(512))),
 	edits("unused-chunk-length", "the end of the file", read(), synth.Read3Reply(nil), returns(4096)),
 	edits("unused-chunk-length", "the second of two Write chunks",
 		read().Offer(mem2), readReply(), func(r *synth.Reply) { r.Writes[1][0].Length = 100 }),
@@ -387,9 +385,9 @@ var binding = []Case{
 		does(synth.Readdir3(8192).OfferReply(mem), shortListing),
 		does(synth.Readdir3(8192).OfferReply(synth.Mem(0xa1, 8300)), shortListing)),
 	client("reply-chunk-missing", "a READDIR in a session", listIn(1<<20), listIn(4000)),
-	client("reply-chunk-missing", "a READDIR that is refused", does(synth.Readdir3(32768), synth.ErrChunk()), lists),
+	client("reply-chunk-missing", "a READDIR that is refused", does(synth.Readdir3(32768), chunkError), lists),
 	client("reply-chunk-missing", "a Reply chunk that is too small",
-		does(synth.Readdir3(32768).OfferReply(mem), synth.ErrChunk()),
+		does(synth.Readdir3(32768).OfferReply(mem), chunkError),
 		does(synth.Readdir3(32768).OfferReply(synth.Mem(0xa1, 40000)), listingReply)),
 
 	client("reduced-ineligible-item", "a name", calls(lookup.Reduce(0xa1)), writes),
@@ -423,14 +421,13 @@ var binding = []Case{
 		inline(integral(synth.Read3(0, 512)).Offer(mem), integralReply(read3Reply(512))),
 		does(integral(synth.Read3(0, 512)), integralReply(read3Reply(512)))),
 	client("reduced-under-gss", "a Write chunk for a READ with privacy",
-		calls(protected(synth.Read3(0, 512).Offer(mem), oncrpc.ServicePrivacy)),
+		calls(protected(readSmall, oncrpc.ServicePrivacy)),
 		does(protected(synth.Read3(0, 512), oncrpc.ServiceNone).Offer(mem), read3Reply(512))),
 	client("reduced-under-gss", "a Write chunk for a control message", calls(control().Offer(mem)), calls(control().OfferReply(mem))),
 	server("reduced-under-gss", "the result of a READ",
-		does(integral(synth.Read3(0, 4096)).Offer(mem), integralReply(readReply())),
-		does(protected(synth.Read3(0, 4096), oncrpc.ServiceNone).Offer(mem), readReply())),
-	client("reduced-under-gss", "the credential",
-		calls(reducedCredential(6)), does(protected(synth.Null(), oncrpc.ServiceNone), synth.NullReply())),
+		does(integral(wholeRead).Offer(mem), integralReply(readReply())),
+		does(protected(wholeRead, oncrpc.ServiceNone).Offer(mem), readReply())),
+	client("reduced-under-gss", "the credential", calls(reducedCredential(6)), does(protected(null, oncrpc.ServiceNone), nullReply)),
 }
 
 // reducedCredential returns a NULL Call whose credential, of the given flavor, is in a Read

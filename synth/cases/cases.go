@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
+	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
 	"github.com/rdmadump/rdmadump/synth"
 )
 
@@ -118,10 +119,10 @@ var (
 func data(n int) []byte { return bytes.Repeat([]byte("rdmadump"), n/8+1)[:n] }
 
 // rpc sends a healthy NULL Call and its Reply.
-func rpc(c *conn) { c.RPC(synth.Null(), synth.NullReply()) }
+func rpc(c *conn) { c.RPC(null, nullReply) }
 
 // read returns a READ of NFSv3 with a Write chunk.
-func read() synth.Call { return synth.Read3(0, 4096).Offer(mem) }
+func read() synth.Call { return wholeRead.Offer(mem) }
 
 func readReply() synth.Reply { return read3Reply(4096) }
 
@@ -152,12 +153,37 @@ var (
 	long         = synth.Symlink3("name", "target").Long(0xa1)
 )
 
+// Messages.
+var (
+	null       = synth.Null()
+	nullReply  = synth.NullReply()
+	cbNull     = synth.CBNull()
+	chunkError = synth.ErrChunk()
+
+	call5  = synth.Call{XID: 5}
+	reply5 = synth.Reply{XID: 5}
+
+	asVersion2  = synth.Call{Vers: 2}
+	procedure99 = synth.Call{Proc: 99}
+	noMsg       = synth.Call{Proc: rpcrdma.NoMsg}
+	msgP        = synth.Call{Proc: rpcrdma.MsgP}
+	done        = synth.Call{Proc: rpcrdma.Done}
+
+	wholeRead    = synth.Read3(0, 4096)
+	readSmall    = synth.Read3(0, 512).Offer(mem)
+	getattr      = synth.Getattr3()
+	symlinkReply = synth.Symlink3Reply()
+)
+
 // Healthy exchanges.
 var (
+	rpc5        = does(call5, nullReply)
+	version2RPC = does(asVersion2, nullReply)
+
 	reads    = does(read(), readReply())
 	writes   = does(write(), writeReply())
 	lists    = does(listing, listingReply)
-	symlinks = does(long, synth.Symlink3Reply())
+	symlinks = does(long, symlinkReply)
 )
 
 // send sends only a Call, and answer only a Reply. The peer acknowledges them.
@@ -208,7 +234,7 @@ func serverReads(offset uint64, n int) script {
 }
 
 // trusts returns a script that sends a healthy exchange whose Call has a credential.
-func trusts(cred oncrpc.Auth) script { return does(synth.Call{Cred: cred}, synth.NullReply()) }
+func trusts(cred oncrpc.Auth) script { return does(synth.Call{Cred: cred}, nullReply) }
 
 // after returns a script in which time passes.
 func after(d time.Duration) script { return func(c *conn) { c.Wire.Advance(d) } }

@@ -17,9 +17,9 @@ func at4(s rpcrdma.Segment, by uint64) rpcrdma.Segment {
 // handle. The second begins by bytes after the first.
 func overlapping(by uint64) script {
 	return func(c *conn) {
-		a, b := read(), synth.Read3(0, 4096).Offer(at4(mem, by))
+		a, b := read(), wholeRead.Offer(at4(mem, by))
 		a.XID, b.XID = 71, 72
-		c.RPC(synth.Null(), synth.NullReply())
+		c.RPC(null, nullReply)
 		c.Client.Call(a)
 		send(c.Client, b)
 		for _, call := range []synth.Call{a, b} {
@@ -70,7 +70,7 @@ var chunks = []Case{
 		func(c *conn) { // one RDMA Write across two adjacent segments of one handle
 			a, b := synth.Mem(0xa1, 2048), synth.Mem(0xa1, 2048)
 			b.Offset += 2048
-			call := numbered(synth.Read3(0, 4096).Offer(a, b))
+			call := numbered(wholeRead.Offer(a, b))
 			c.Client.Call(call)
 			r := readReply().To(call)
 			c.Server.Write(0xa1, a.Offset, data(4096))
@@ -100,7 +100,7 @@ var chunks = []Case{
 		writes),
 	// A Reply may return an empty segment.
 	client("empty-segment", "of a Write chunk",
-		does(synth.Read3(0, 4096).Offer(mem, synth.Mem(0xa2, 0)), readReply()), does(synth.Read3(0, 4096).Offer(mem, mem2), readReply())),
+		does(wholeRead.Offer(mem, synth.Mem(0xa2, 0)), readReply()), does(wholeRead.Offer(mem, mem2), readReply())),
 	client("read-position-unaligned", "off by one",
 		func(c *conn) {
 			call := write()
@@ -128,9 +128,8 @@ var chunks = []Case{
 		pulls(write(), writeReply(), 4092), pulls(sized(write3(4093).Reduce(0xa1), 4096), synth.Write3Reply(4093), 4093)),
 	neither("read-chunk-not-read", "a Call that was refused",
 		pulls(write4(4096).Reduce(0xa1), write4Reply(4096), 0), pulls(write(), synth.Failed(13, 0, 0), 0)),
-	neither("read-chunk-not-read", "a Long Call", pulls(long, synth.Symlink3Reply(), 0), symlinks),
-	server("read-chunk-not-read", "a Call that was rejected",
-		pulls(long, synth.Symlink3Reply(), 4), pulls(write(), synth.Reply{Accept: 5}, 0)),
+	neither("read-chunk-not-read", "a Long Call", pulls(long, symlinkReply, 0), symlinks),
+	server("read-chunk-not-read", "a Call that was rejected", pulls(long, symlinkReply, 4), pulls(write(), synth.Reply{Accept: 5}, 0)),
 	edits("reply-with-read-list", "an RDMA_MSG", read(), readReply(), func(r *synth.Reply) { r.Reads = synth.ReadChunk(4, mem2) }),
 	edits("reply-with-read-list", "an RDMA_NOMSG", listing, listingReply, func(r *synth.Reply) { r.Reads = synth.ReadChunk(4, mem2) }),
 
@@ -139,7 +138,7 @@ var chunks = []Case{
 		whole(read(), readReply(), func(r *synth.Reply) { r.Writes = append(r.Writes, []rpcrdma.Segment{{Handle: 0xa2}}) }),
 		does(read().Offer(mem2), readReply())),
 	edits("write-list-not-copied", "a segment less",
-		synth.Read3(0, 4096).Offer(mem, mem2), readReply(), func(r *synth.Reply) { r.Writes[0] = r.Writes[0][:1] }),
+		wholeRead.Offer(mem, mem2), readReply(), func(r *synth.Reply) { r.Writes[0] = r.Writes[0][:1] }),
 	edits("write-list-not-copied", "another handle", read(), readReply(), func(r *synth.Reply) { r.Writes[0][0].Handle++ }),
 	edits("write-list-not-copied", "another offset", read(), readReply(), func(r *synth.Reply) { r.Writes[0][0].Offset++ }),
 	edits("reply-chunk-not-copied", "missing", listing, shortListing, func(r *synth.Reply) { r.ReplyChunk = nil }),
@@ -154,7 +153,7 @@ var chunks = []Case{
 		does(synth.Readdir3(4096).OfferReply(mem, mem2), listingReply)),
 	edits("reply-chunk-not-copied", "another handle", listing, listingReply, func(r *synth.Reply) { r.ReplyChunk[0].Handle++ }),
 	edits("reply-chunk-not-copied", "another offset", listing, listingReply, func(r *synth.Reply) { r.ReplyChunk[0].Offset++ }),
-	server("returned-length-exceeds-chunk", "a Write chunk", does(synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4000)), readReply()), reads),
+	server("returned-length-exceeds-chunk", "a Write chunk", does(wholeRead.Offer(synth.Mem(0xa1, 4000)), readReply()), reads),
 	server("returned-length-exceeds-chunk", "a Reply chunk",
 		does(synth.Readdir3(4096).OfferReply(synth.Mem(0xa1, 64)), listingReply), lists),
 	server("returned-bytes-not-seen", "none of a Write chunk",
@@ -174,10 +173,10 @@ var chunks = []Case{
 		},
 		lists),
 	server("segments-filled-out-of-order", "a Write chunk",
-		whole(synth.Read3(0, 4096).Offer(mem, mem2), readReply(), func(r *synth.Reply) {
+		whole(wholeRead.Offer(mem, mem2), readReply(), func(r *synth.Reply) {
 			r.Writes[0][0].Length, r.Writes[0][1].Length = 2048, 2048
 		}),
-		does(synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 2048), synth.Mem(0xa2, 4096)), readReply())),
+		does(wholeRead.Offer(synth.Mem(0xa1, 2048), synth.Mem(0xa2, 4096)), readReply())),
 	server("segments-filled-out-of-order", "a Reply chunk",
 		whole(synth.Readdir3(4096).OfferReply(mem, mem2), listingReply, func(r *synth.Reply) {
 			r.ReplyChunk[1].Length, r.ReplyChunk[0].Length = r.ReplyChunk[0].Length, 0

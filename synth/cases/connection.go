@@ -68,7 +68,7 @@ func sharedHandle(call synth.Call) script {
 func strays(stray synth.Reply) script {
 	return func(c *conn) {
 		granted(32, 32)(c)
-		c.RPC(synth.Call{XID: 5}, synth.NullReply())
+		c.RPC(call5, nullReply)
 		call := read()
 		call.XID = 72
 		send(c.Client, call)
@@ -129,8 +129,7 @@ var private = []Case{
 	server("private-data-reserved-bits", "all of the server's", twice(privately(yes, edited(5, 0xff)), rpc), rpc),
 
 	client("inline-threshold-exceeded", "a Call", does(write3(4096), writeReply()), large),
-	server("inline-threshold-exceeded", "a Reply",
-		does(synth.Read3(0, 4096), read3Reply(4096)), does(synth.Read3(0, 3900), read3Reply(3900))),
+	server("inline-threshold-exceeded", "a Reply", does(wholeRead, read3Reply(4096)), does(synth.Read3(0, 3900), read3Reply(3900))),
 	client("inline-threshold-exceeded", "a Call, the server having sent no private data",
 		does(write3(1024), writeReply()), does(write3(800), writeReply())).with(privately(yes, synth.NoPrivateData())),
 	// What two sides of a newer version agreed on is not known.
@@ -170,17 +169,17 @@ var private = []Case{
 	server("invalidated-unexposed-handle", "of another open Call, by a second Reply",
 		strays(synth.Reply{Invalidate: 0xa1}), strays(synth.Reply{})),
 	server("invalidated-unexposed-handle", "of another open Call, by an RDMA_ERROR without a Call",
-		strays(synth.ErrChunk().Invalidating(0xa1)), strays(synth.ErrChunk())),
+		strays(chunkError.Invalidating(0xa1)), strays(chunkError)),
 	server("invalidated-handle-used", "which another open Call still exposes",
 		strays(synth.Reply{Invalidate: 0xa1}), strays(synth.Reply{})),
 	server("invalidated-handle-used", "which another open Call still exposes, and the Write is refused",
 		refusedAfter(0xa1), refusedAfter(0xa2)),
 	client("credit-limit-exceeded", "after the use of a handle that another open Call exposes", strayThenMany(3), strayThenMany(2)),
-	server("invalidated-unexposed-handle", "by an RDMA_ERROR", does(read(), synth.ErrChunk().Invalidating(0xb7)), reads),
+	server("invalidated-unexposed-handle", "by an RDMA_ERROR", does(read(), chunkError.Invalidating(0xb7)), reads),
 	client("invalidation-on-call", "a Call",
 		func(c *conn) {
-			c.Client.Call(synth.Null(), synth.Invalidate(0xb7))
-			c.Server.Reply(synth.NullReply())
+			c.Client.Call(null, synth.Invalidate(0xb7))
+			c.Server.Reply(nullReply)
 		},
 		rpc),
 	server("invalidated-handle-used", "a Write", inTurn(invalidated, serverWrites(mem.Offset, 100)), inTurn(invalidated, invalidated)),
@@ -188,7 +187,7 @@ var private = []Case{
 		inTurn(does(write(), writeReply().Invalidating(0xa1)), serverReads(mem.Offset, 100)),
 		does(write(), writeReply().Invalidating(0xa1))),
 	server("invalidated-handle-used", "a second invalidation",
-		inTurn(rpc, invalidated, does(synth.Null(), synth.NullReply().Invalidating(0xa1))), inTurn(invalidated, rpc)),
+		inTurn(rpc, invalidated, does(null, nullReply.Invalidating(0xa1))), inTurn(invalidated, rpc)),
 }
 
 // granted sends an exchange that requests and grants credits.
@@ -217,7 +216,7 @@ func raised(n int) script {
 		granted(32, 1)(c)
 		granted(32, 4)(c)
 		for range n {
-			c.Client.Call(synth.Null())
+			c.Client.Call(null)
 		}
 		c.Server.NotReady()
 	}
@@ -260,12 +259,12 @@ func unready(call synth.Call) script {
 }
 
 func unreadyBack(c *conn) {
-	c.Server.Call(synth.CBNull())
+	c.Server.Call(cbNull)
 	c.Client.NotReady()
 }
 
 func unreadyReply(c *conn) {
-	c.Server.Reply(synth.NullReply())
+	c.Server.Reply(nullReply)
 	c.Client.NotReady()
 }
 
@@ -291,30 +290,30 @@ var credits = []Case{
 	server("credit-limit-exceeded", "by Calls of the server",
 		func(c *conn) {
 			backchannel(c)
-			c.Server.Call(synth.CBNull())
-			c.Server.Call(synth.CBNull())
+			c.Server.Call(cbNull)
+			c.Server.Call(cbNull)
 		},
 		called),
-	server("credits-granted-zero", "a Reply", does(synth.Null(), synth.Reply{Credits: synth.Zero}), rpc),
+	server("credits-granted-zero", "a Reply", does(null, synth.Reply{Credits: synth.Zero}), rpc),
 	server("credits-granted-zero", "an RDMA_ERROR",
-		does(synth.Null(), synth.Reply{Credits: synth.Zero, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}), rpc),
-	client("credits-granted-zero", "a Reply of the client", back(synth.CBNull(), synth.Reply{Credits: synth.Zero}), called),
-	client("credits-requested-zero", "the client", does(synth.Call{Credits: synth.Zero}, synth.NullReply()), rpc),
+		does(null, synth.Reply{Credits: synth.Zero, Proc: rpcrdma.Error, Err: rpcrdma.ErrChunk}), rpc),
+	client("credits-granted-zero", "a Reply of the client", back(cbNull, synth.Reply{Credits: synth.Zero}), called),
+	client("credits-requested-zero", "the client", does(synth.Call{Credits: synth.Zero}, nullReply), rpc),
 	server("credits-requested-zero", "the server",
 		func(c *conn) {
 			backchannel(c)
-			call := synth.CBNull()
+			call := cbNull
 			call.Credits = synth.Zero
-			c.Server.RPC(call, synth.NullReply())
+			c.Server.RPC(call, nullReply)
 		},
 		called).as("error"),
 	// RNR is allowed for Calls beyond the grant.
-	server("receive-not-posted", "for a Call within the grant", inTurn(rpc, unready(synth.Null())), inTurn(granted(32, 1), rpc)),
+	server("receive-not-posted", "for a Call within the grant", inTurn(rpc, unready(null)), inTurn(granted(32, 1), rpc)),
 	server("receive-not-posted", "for the first Call of the connection",
-		unready(synth.Null()),
+		unready(null),
 		func(c *conn) { // the second Call before the first Reply
-			c.Client.Call(synth.Null())
-			unready(synth.Null())(c)
+			c.Client.Call(null)
+			unready(null)(c)
 		}),
 	server("receive-not-posted", "for a Call within a grant that is being lowered", lowered(2), lowered(3)).on(RoCE),
 	server("receive-not-posted", "for a Call within a raised grant", raised(2), raised(5)),
@@ -322,25 +321,23 @@ var credits = []Case{
 	client("receive-not-posted", "for the first Call of the server", inTurn(backchannel, unreadyBack), inTurn(session(0), unreadyBack)),
 	client("receive-not-posted", "for a Call of the server, on a bare connection",
 		func(c *conn) { // its Reply grants credits
-			c.Server.RPC(synth.CBNull(), synth.NullReply())
+			c.Server.RPC(cbNull, nullReply)
 			unreadyBack(c)
 		},
 		unreadyBack),
 	server("receive-not-posted", "for a Call after an RDMA_DONE",
-		inTurn(granted(32, 1), calls(synth.Call{Proc: rpcrdma.Done}), granted(32, 1), unready(synth.Null())),
-		inTurn(granted(32, 1), calls(synth.Call{Proc: rpcrdma.Done}), unready(synth.Null()))),
+		inTurn(granted(32, 1), calls(done), granted(32, 1), unready(null)), inTurn(granted(32, 1), calls(done), unready(null))),
 	server("receive-not-posted", "for a Call after a stray Reply",
-		inTurn(granted(32, 1), strayBack, granted(32, 1), unready(synth.Null())),
-		inTurn(granted(32, 1), strayBack, unready(synth.Null()))),
+		inTurn(granted(32, 1), strayBack, granted(32, 1), unready(null)), inTurn(granted(32, 1), strayBack, unready(null))),
 	client("receive-not-posted", "for a Reply after a stray one",
-		inTurn(rpc, stray, calls(synth.Null()), unreadyReply), inTurn(rpc, calls(synth.Null()), stray, unreadyReply)),
+		inTurn(rpc, stray, calls(null), unreadyReply), inTurn(rpc, calls(null), stray, unreadyReply)),
 	client("receive-not-posted", "for a Reply after a Call of the server",
-		inTurn(backchannel, calls(synth.Call{XID: 70}), callsBack(synth.CBNull()), unreadyReply),
-		inTurn(rpc, calls(synth.Call{XID: 70}), callsBack(synth.CBNull()), unreadyReply)),
+		inTurn(backchannel, calls(synth.Call{XID: 70}), callsBack(cbNull), unreadyReply),
+		inTurn(rpc, calls(synth.Call{XID: 70}), callsBack(cbNull), unreadyReply)),
 	client("receive-not-posted", "for a Reply",
 		func(c *conn) {
 			rpc(c)
-			c.Client.Call(synth.Null())
+			c.Client.Call(null)
 			unreadyReply(c)
 		},
 		rpc),

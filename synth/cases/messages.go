@@ -38,7 +38,7 @@ func versions(asked, vers uint32) script {
 func backOf(vers uint32) script {
 	return func(c *conn) {
 		backchannel(c)
-		call := synth.CBNull()
+		call := cbNull
 		call.Vers = vers
 		c.Server.Call(call)
 	}
@@ -108,7 +108,7 @@ func listed(next uint32) script {
 	return func(c *conn) {
 		for i, vers := range [...]uint32{8, next, 1} {
 			call := synth.Call{XID: uint32(0x70 + i), Vers: vers}
-			reply := synth.NullReply()
+			reply := nullReply
 			if vers != 1 {
 				reply = errVers(vers, 1, uint32(3-2*i))
 			}
@@ -163,11 +163,11 @@ func headed(rpcVersion, kind uint32, cred, verf oncrpc.Auth) synth.Call {
 
 var headers = []Case{
 	client("header-truncated", "in the four words", sends(header()[:12]), rpc),
-	server("header-truncated", "no byte at all", func(c *conn) { c.Client.Call(synth.Null()); c.Server.Send(nil) }, rpc),
+	server("header-truncated", "no byte at all", func(c *conn) { c.Client.Call(null); c.Server.Send(nil) }, rpc),
 	client("header-truncated", "in a list", sends(read().Bytes()[:40]), reads),
 	client("header-truncated", "a count that is too large", sends(header(0, 1, 0x7fffffff, 0xa1, 4096, 0, 0)), reads),
 	client("header-malformed", "neither 0 nor 1", sends(header(2, 0, 0)), rpc),
-	server("header-malformed", "an undefined error code", does(synth.Null(), synth.Reply{Proc: rpcrdma.Error, Err: 7}), rpc),
+	server("header-malformed", "an undefined error code", does(null, synth.Reply{Proc: rpcrdma.Error, Err: 7}), rpc),
 	client("rdma-version", "3", calls(version3), rpc),
 	client("rdma-version", "0", calls(synth.Call{Vers: synth.Zero}), rpc),
 	client("rdma-version", "0, which both sides use", versions(synth.Zero, synth.Zero), versionThree(3)),
@@ -183,8 +183,7 @@ var headers = []Case{
 			rpc(c)
 		},
 		versionThree(3)),
-	client("rdma-version", "2, without the layout of the draft",
-		sends(synth.XDR{}.Word(7, 2, 32, 0, 7, 7, 7).Bytes), does(synth.Call{Vers: 2}, synth.NullReply())),
+	client("rdma-version", "2, without the layout of the draft", sends(synth.XDR{}.Word(7, 2, 32, 0, 7, 7, 7).Bytes), version2RPC),
 	client("rdma-version", "3, refused for the second time", probes(3, 3, 1), probes(1, 1)),
 	client("rdma-version", "9, after the versions to 3 were listed", listed(9), listed(3)).as("error"),
 	neither("rdma-version", "3, refused", probes(3, 1), probes(1, 1)).as("note"),
@@ -192,42 +191,41 @@ var headers = []Case{
 	server("rdma-version", "2, in the Reply to version 1",
 		does(synth.Call{}, synth.Reply{Vers: 2}), does(synth.Call{}, synth.Reply{Vers: 1})),
 	server("rdma-version", "1, in the Reply to version 2",
-		does(synth.Call{Vers: 2}, synth.Reply{Vers: 1}), does(synth.Call{Vers: 2}, synth.Reply{Vers: 2})),
-	client("header-malformed", "rdma_direction of a Call",
-		directed(synth.Call{Vers: 2}.Bytes(), 1), directed(synth.Call{Vers: 2}.Bytes(), 0)),
+		does(asVersion2, synth.Reply{Vers: 1}), does(asVersion2, synth.Reply{Vers: 2})),
+	client("header-malformed", "rdma_direction of a Call", directed(asVersion2.Bytes(), 1), directed(asVersion2.Bytes(), 0)),
 	client("header-malformed", "rdma_direction of a Long Call", directed(longOf(2).Bytes(), 1), directed(longOf(2).Bytes(), 0)),
 	server("header-malformed", "rdma_direction of a Reply", answersDirected(0), answersDirected(1)),
-	client("rdma-proc-unknown", "99", calls(synth.Call{Proc: 99}), rpc),
-	client("rdma-msgp", "a Call", calls(synth.Call{Proc: rpcrdma.MsgP}), rpc),
+	client("rdma-proc-unknown", "99", calls(procedure99), rpc),
+	client("rdma-msgp", "a Call", calls(msgP), rpc),
 	client("rdma-done", "after a Reply", inTurn(rpc, calls(synth.Call{XID: 1, Proc: rpcrdma.Done})), rpc),
 	server("rdma-done", "of the server",
 		func(c *conn) {
-			c.Client.Call(synth.Call{XID: 5})
+			c.Client.Call(call5)
 			c.Server.Reply(synth.Reply{XID: 5, Proc: rpcrdma.Done})
-			answer(c.Server, synth.Reply{XID: 5})
+			answer(c.Server, reply5)
 		},
 		rpc),
-	server("rdma-proc-unknown", "99, of the server", backInstead(99, synth.ErrChunk()), backOf(1)),
-	server("rdma-msgp", "a Call of the server", backInstead(rpcrdma.MsgP, synth.ErrChunk()), backOf(1)),
+	server("rdma-proc-unknown", "99, of the server", backInstead(99, chunkError), backOf(1)),
+	server("rdma-msgp", "a Call of the server", backInstead(rpcrdma.MsgP, chunkError), backOf(1)),
 	client("rdma-done", "for an open Call",
 		func(c *conn) {
-			c.Client.Call(synth.Call{XID: 5})
+			c.Client.Call(call5)
 			c.Client.Call(synth.Call{XID: 5, Proc: rpcrdma.Done})
-			c.Server.Reply(synth.Reply{XID: 5})
+			c.Server.Reply(reply5)
 		},
 		rpc),
 
 	client("xid-mismatch", "a Call", calls(synth.Call{XID: 7, RPCXID: 8}), rpc),
-	server("xid-mismatch", "a Reply", does(synth.Null(), synth.Reply{RPCXID: 8}), rpc),
+	server("xid-mismatch", "a Reply", does(null, synth.Reply{RPCXID: 8}), rpc),
 	server("xid-mismatch", "a Call of the server",
-		back(synth.Call{XID: 0x98, RPCXID: 0x99, Program: recall.Program, Version: 1}, synth.NullReply()), called),
-	client("xid-mismatch", "a Reply of the client", back(synth.CBNull(), synth.Reply{RPCXID: 8}), called),
-	client("rdma-version", "in a Reply of the client", back(synth.CBNull(), synth.Reply{Vers: 9}), called),
+		back(synth.Call{XID: 0x98, RPCXID: 0x99, Program: recall.Program, Version: 1}, nullReply), called),
+	client("xid-mismatch", "a Reply of the client", back(cbNull, synth.Reply{RPCXID: 8}), called),
+	client("rdma-version", "in a Reply of the client", back(cbNull, synth.Reply{Vers: 9}), called),
 	client("xid-mismatch", "a Long Call",
 		func(c *conn) {
 			call := long
 			call.XID, call.RPCXID = 7, 8
-			c.RPC(call, synth.Symlink3Reply())
+			c.RPC(call, symlinkReply)
 		},
 		symlinks),
 	server("xid-mismatch", "a Long Reply", does(listing, synth.Reply{RPCXID: 8, Results: listingReply.Results}.Long()), lists),
@@ -248,17 +246,16 @@ var headers = []Case{
 		calls(headed(2, 0, oncrpc.Auth{}, flavored(404))), calls(headed(2, 0, oncrpc.Auth{}, flavored(400)))),
 	client("rpc-header-malformed", "17 groups of AUTH_SYS, with a Read chunk",
 		calls(headed(2, 0, authSys(6, 17), oncrpc.Auth{})), calls(headed(2, 0, authSys(6, 16), oncrpc.Auth{}))).as("warning"),
-	server("rpc-header-malformed", "an undefined accept state",
-		does(synth.Null(), synth.Reply{Accept: 7}), does(synth.Null(), synth.Reply{Accept: 5})),
+	server("rpc-header-malformed", "an undefined accept state", does(null, synth.Reply{Accept: 7}), does(null, synth.Reply{Accept: 5})),
 	server("rpc-header-malformed", "an undefined reject state",
-		does(synth.Null(), synth.Reply{Deny: []uint32{2, 0}}), does(synth.Null(), synth.Reply{Deny: []uint32{1, 0}})),
+		does(null, synth.Reply{Deny: []uint32{2, 0}}), does(null, synth.Reply{Deny: []uint32{1, 0}})),
 	server("rpc-header-malformed", "RPC_MISMATCH for the version that it lists",
-		does(synth.Null(), synth.Reply{Deny: []uint32{0, 2, 2}}), does(synth.Null(), synth.Reply{Deny: []uint32{0, 3, 3}})),
+		does(null, synth.Reply{Deny: []uint32{0, 2, 2}}), does(null, synth.Reply{Deny: []uint32{0, 3, 3}})),
 	server("rpc-header-malformed", "PROG_MISMATCH for the highest version that it lists",
-		does(synth.Getattr3(), mismatch(2, 3)), does(synth.Getattr3(), mismatch(2, 4))), // 3 may be disabled
+		does(getattr, mismatch(2, 3)), does(getattr, mismatch(2, 4))), // 3 may be disabled
 	server("rpc-header-malformed", "PROG_MISMATCH with the lowest version above the highest",
-		does(synth.Getattr3(), mismatch(4, 2)), does(synth.Getattr3(), mismatch(4, 4))),
-	server("rpc-header-malformed", "SUCCESS without results", does(synth.Getattr3(), synth.NullReply()), rpc),
+		does(getattr, mismatch(4, 2)), does(getattr, mismatch(4, 4))),
+	server("rpc-header-malformed", "SUCCESS without results", does(getattr, nullReply), rpc),
 	client("rpc-header-malformed", "AUTH_SYS that ends before its last group",
 		trusts(shortened(authSys(6, 16))), trusts(authSys(6, 16))).as("warning"),
 	client("rpc-header-malformed", "AUTH_SYS with a word after its last group",
@@ -274,10 +271,10 @@ var headers = []Case{
 	client("rpc-header-malformed", "17 groups of AUTH_SYS", trusts(authSys(6, 17)), trusts(authSys(6, 16))).as("warning"),
 	client("rpc-header-malformed", "a machine name of 256 bytes", trusts(authSys(256, 0)), trusts(authSys(255, 0))).as("warning"),
 	server("rpc-header-malformed", "a CALL in a Long Reply", longReplyOf(7, 0, 2, 100003, 3, 0, 0, 0, 0, 0), lists),
-	client("rpc-header-malformed", "a REPLY in a Long Call", does(rpcOf(7, 1, 0, 0, 0, 0).Long(0xa1), synth.NullReply()), symlinks),
+	client("rpc-header-malformed", "a REPLY in a Long Call", does(rpcOf(7, 1, 0, 0, 0, 0).Long(0xa1), nullReply), symlinks),
 	server("rpc-header-malformed", "in a Long Reply", longReplyOf(7, 1, 9), lists),
 
-	client("nomsg-without-chunk", "no list at all", calls(synth.Call{Proc: rpcrdma.NoMsg}), symlinks),
+	client("nomsg-without-chunk", "no list at all", calls(noMsg), symlinks),
 	client("nomsg-without-chunk", "a Call without a Position Zero Read chunk",
 		calls(synth.Call{Proc: rpcrdma.NoMsg, Writes: [][]rpcrdma.Segment{{mem}}}), symlinks),
 	client("nomsg-without-chunk", "a Call with a Position Zero Read chunk of no bytes",
@@ -285,7 +282,7 @@ var headers = []Case{
 	edits("nomsg-without-chunk", "a Reply without a Reply chunk", read(), readReply(), func(r *synth.Reply) { r.Proc = rpcrdma.NoMsg }),
 	server("nomsg-without-chunk", "a Reply with an empty one", whole(listing, shortListing.Long(), returnsReply(0)), lists),
 	client("nomsg-with-payload", "a Long Call",
-		func(c *conn) { call := long; call.Tail = data(20); c.RPC(call, synth.Symlink3Reply()) }, symlinks),
+		func(c *conn) { call := long; call.Tail = data(20); c.RPC(call, symlinkReply) }, symlinks),
 	server("nomsg-with-payload", "a Long Reply", whole(listing, shortListing.Long(), func(r *synth.Reply) { r.Tail = data(4) }), lists),
 	server("nomsg-with-payload", "an RDMA_ERROR",
 		func(c *conn) {
@@ -300,7 +297,7 @@ var headers = []Case{
 		func(c *conn) {
 			call := long
 			call.Reads = append(call.Reads, synth.ReadChunk(48, mem2)...)
-			c.RPC(call, synth.Symlink3Reply())
+			c.RPC(call, symlinkReply)
 		},
-		does(synth.Symlink3("name", "target").Reduce(0xa1).Long(0xa2), synth.Symlink3Reply())),
+		does(synth.Symlink3("name", "target").Reduce(0xa1).Long(0xa2), symlinkReply)),
 }

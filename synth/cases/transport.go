@@ -42,40 +42,40 @@ var transport = []Case{
 		reads).on(RoCE),
 	neither("connection-rejected", "by the server", func(c *conn) { c.Another(synth.Options{}).Reject() }, rpc),
 	neither("connection-lost", "a Call that was open",
-		inTurn(rpc, calls(synth.Null()), serverDisconnects),
+		inTurn(rpc, calls(null), serverDisconnects),
 		func(c *conn) { // its Reply arrives while the connection is closing
 			rpc(c)
-			send(c.Client, synth.Call{XID: 5})
+			send(c.Client, call5)
 			if c.IWARP() {
-				c.Server.Reply(synth.Reply{XID: 5})
+				c.Server.Reply(reply5)
 				c.Disconnect(c.Client)
 			} else {
 				c.Client.DREQ()
-				c.Server.Reply(synth.Reply{XID: 5})
+				c.Server.Reply(reply5)
 				c.Server.DREP()
 			}
 		}),
-	neither("mpa-crc-bad", "a bit", func(c *conn) { rpc(c); c.Client.Call(synth.Null())[0].Corrupt(-1) }, rpc).on(IWARP),
+	neither("mpa-crc-bad", "a bit", func(c *conn) { rpc(c); c.Client.Call(null)[0].Corrupt(-1) }, rpc).on(IWARP),
 	neither("mpa-framing", "not an FPDU", inTurn(rpc, func(c *conn) { c.Client.FPDU([]byte{0xc1, 0x40, 0, 0}) }), rpc).on(IWARP),
 	neither("icrc-bad", "a bit of a packet that is sent again",
 		func(c *conn) {
-			call := c.Client.Call(synth.Null())
+			call := c.Client.Call(null)
 			c.Wire.Retransmit(call...)
 			call[0].Corrupt(-1)
-			c.Server.Reply(synth.NullReply())
+			c.Server.Reply(nullReply)
 		},
 		func(c *conn) { rpc(c); c.Wire.Last().Corrupt(-1) }).on(RoCE), // nothing shows that it was dropped
 	neither("icrc-bad", "a bit of a packet that a NAK asks for",
 		func(c *conn) {
 			rpc(c)
-			call := c.Client.Call(synth.Null())
+			call := c.Client.Call(null)
 			call[0].Corrupt(-1)
 			c.Server.Nak(rocev2.NakPSNSequenceError, synth.AtPSN(c.Client.NextPSN-1))
 			c.Wire.Retransmit(call...)
 		},
 		func(c *conn) {
 			rpc(c)
-			c.Client.Call(synth.Null())[0].Corrupt(-1)
+			c.Client.Call(null)[0].Corrupt(-1)
 			c.Server.Ack()
 		}).on(RoCE),
 	neither("path-mtu-unused", "1024 of 4096",
@@ -100,8 +100,7 @@ var transport = []Case{
 	server("returned-bytes-not-seen", "after a timeout for a Call whose first copy was lost before the capture",
 		inTurn(lostFirst(2500*time.Millisecond, true), pulls(read(), readReply(), 0)),
 		inTurn(lostFirst(2500*time.Millisecond, true), reads)),
-	neither("capture-incomplete", "a Call",
-		func(c *conn) { rpc(c); c.Wire.Drop(c.Client.Call(synth.Null())...); c.Server.Ack() }, rpc).on(RoCE),
+	neither("capture-incomplete", "a Call", func(c *conn) { rpc(c); c.Wire.Drop(c.Client.Call(null)...); c.Server.Ack() }, rpc).on(RoCE),
 }
 
 // writesInParts sends a READ with RDMA Writes of 2048 bytes, the first in packets of the path MTU, 1024 bytes, and the
@@ -130,10 +129,10 @@ func readsInParts(size int) script {
 func retransmits(after time.Duration) script {
 	return func(c *conn) {
 		rpc(c)
-		call := c.Client.Call(synth.Call{XID: 5})
+		call := c.Client.Call(call5)
 		c.Wire.Advance(after)
 		c.Wire.Retransmit(call...)
-		answer(c.Server, synth.Reply{XID: 5})
+		answer(c.Server, reply5)
 	}
 }
 
@@ -144,7 +143,7 @@ func lostFirst(after time.Duration, acknowledged bool) script {
 		rpc(c)
 		rpc(c)
 		c.Options.ManualAck = true
-		first, second := c.Client.Call(synth.Call{XID: 5}), c.Client.Call(synth.Call{XID: 6})
+		first, second := c.Client.Call(call5), c.Client.Call(synth.Call{XID: 6})
 		c.Wire.Drop(first...)
 		if acknowledged {
 			c.Server.Ack()
