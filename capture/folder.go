@@ -54,7 +54,7 @@ func in(folder string, walk func(root string, visit fs.WalkDirFunc) error) (path
 
 // isCapture reports whether a file begins as a capture does, perhaps compressed.
 func isCapture(path string) bool {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+	if !isRegular(path) {
 		return false
 	}
 	f, err := os.Open(path)

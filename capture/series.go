@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -131,7 +130,7 @@ func seriesOf(paths []string, files []int, spanOf func(string) (Span, bool)) (s 
 
 // isEmpty reports whether a file is a capture without frames.
 func isEmpty(path string) bool {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // Opening a pipe would wait.
+	if !isRegular(path) {
 		return false
 	}
 	f, err := Open(path)

@@ -82,10 +82,16 @@ func firstOf(path string) (first int64, known bool) {
 	return first, known
 }
 
+// isRegular reports whether a path is that of a regular file: opening a pipe would wait.
+func isRegular(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
 // headOf returns the first n bytes of a file, decompressed if it is compressed. They are fewer if the file is shorter or damaged,
-// and there are none if it is no regular file: opening a pipe would wait.
+// and there are none if it is no regular file.
 func headOf(path string, n int) []byte {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+	if !isRegular(path) {
 		return nil
 	}
 	f, err := os.Open(path)

@@ -19,11 +19,7 @@ import (
 
 func writeTar(path, folder string, list []file, epoch time.Time) error {
 	var b bytes.Buffer
-	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
-	w := tar.NewWriter(z)
+	w := tar.NewWriter(&b)
 	for _, f := range list {
 		content, err := os.ReadFile(f.source)
 		if err != nil {
@@ -38,6 +34,19 @@ func writeTar(path, folder string, list []file, epoch time.Time) error {
 		}
 	}
 	if err := w.Close(); err != nil {
+		return err
+	}
+	return writeGzip(path, b.Bytes())
+}
+
+// writeGzip writes a compressed file.
+func writeGzip(path string, content []byte) error {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := z.Write(content); err != nil {
 		return err
 	}
 	if err := z.Close(); err != nil {
@@ -161,19 +170,8 @@ func compressed(work string, f file, epoch time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var b bytes.Buffer
-	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return "", err
-	}
-	if _, err := z.Write(content); err != nil {
-		return "", err
-	}
-	if err := z.Close(); err != nil {
-		return "", err
-	}
 	path := filepath.Join(work, filepath.Base(f.name)+".gz")
-	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+	if err := writeGzip(path, content); err != nil {
 		return "", err
 	}
 	return path, os.Chtimes(path, epoch, epoch)

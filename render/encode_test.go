@@ -57,29 +57,29 @@ func TestEncoder(t *testing.T) {
 		Low    record.Opt[record.Hex24] `json:"low,omitzero"`
 	}
 	type all struct {
-		Bool     bool                    `json:"bool"`
-		Int      int                     `json:"int"`
-		Int8     int8                    `json:"int8"`
-		Uint64   uint64                  `json:"uint64"`
-		Float    float64                 `json:"float"`
-		String   string                  `json:"string"`
-		Status   record.Status           `json:"status"`
-		Left     string                  `json:"left,omitzero"`
-		Time     record.Time             `json:"time"`
-		Address  netip.Addr              `json:"address"`
-		OptInt   record.Opt[int]         `json:"opt_int"`
-		OptZero  record.Opt[uint32]      `json:"opt_zero,omitzero"`
-		OptBool  record.Opt[bool]        `json:"opt_bool"`
-		OptFloat record.Opt[float64]     `json:"opt_float"`
-		OptText  record.Opt[string]      `json:"opt_text"`
-		OptHex   record.Opt[record.Hex8] `json:"opt_hex"`
-		OptIn    record.Opt[inner]       `json:"opt_in"`
-		Pointer  *inner                  `json:"pointer"`
-		List     []inner                 `json:"list" doc:"null without"`
-		Words    []string                `json:"words" doc:"null without"`
-		Array    [2]record.Hex64         `json:"array"`
-		Map      map[record.Status]int64 `json:"map"`
-		Not      string                  `json:"-"`
+		Bool     bool                     `json:"bool"`
+		Int      int                      `json:"int"`
+		Int8     int8                     `json:"int8"`
+		Uint64   uint64                   `json:"uint64"`
+		Float    float64                  `json:"float"`
+		String   string                   `json:"string"`
+		Status   record.Status            `json:"status"`
+		Left     string                   `json:"left,omitzero"`
+		Time     record.Time              `json:"time"`
+		Address  netip.Addr               `json:"address"`
+		OptInt   record.Opt[int]          `json:"opt_int"`
+		OptZero  record.Opt[uint32]       `json:"opt_zero,omitzero"`
+		OptBool  record.Opt[bool]         `json:"opt_bool"`
+		OptFloat record.Opt[float64]      `json:"opt_float"`
+		OptText  record.Opt[string]       `json:"opt_text"`
+		OptHex   record.Opt[record.Hex24] `json:"opt_hex"`
+		OptIn    record.Opt[inner]        `json:"opt_in"`
+		Pointer  *inner                   `json:"pointer"`
+		List     []inner                  `json:"list" doc:"null without"`
+		Words    []string                 `json:"words" doc:"null without"`
+		Array    [2]record.Hex64          `json:"array"`
+		Map      map[record.Status]int64  `json:"map"`
+		Not      string                   `json:"-"`
 		Bare     string
 		hidden   int
 	}
@@ -89,7 +89,7 @@ func TestEncoder(t *testing.T) {
 		"all": {
 			Bool: true, Int: -5, Int8: -128, Uint64: math.MaxUint64, Float: 1.5, String: "a<b>&c", Status: record.Complete, Left: "x", Time: -1,
 			Address: netip.MustParseAddr("fe80::1"), OptInt: record.Some(0), OptZero: record.Some[uint32](0), OptBool: record.Some(false),
-			OptFloat: record.Some(0.25), OptText: record.Some(""), OptHex: record.Some(record.Hex8(7)), OptIn: record.Some(full), Pointer: &full,
+			OptFloat: record.Some(0.25), OptText: record.Some(""), OptHex: record.Some(record.Hex24(7)), OptIn: record.Some(full), Pointer: &full,
 			List: []inner{full, {}}, Words: []string{"a", "b"}, Array: [2]record.Hex64{1, 2}, Map: map[record.Status]int64{"b": 2, "a": 1, "": 0}, Not: "x", hidden: 1,
 		},
 		"empty":         {List: []inner{}, Words: []string{}, Map: map[record.Status]int64{}},

@@ -269,7 +269,6 @@ func hexPattern(digits int) string { return fmt.Sprintf("^0x[0-9a-f]{%d}$", digi
 
 var patterns = map[reflect.Type]string{
 	reflect.TypeFor[record.Time]():  timePattern,
-	reflect.TypeFor[record.Hex8]():  hexPattern(2),
 	reflect.TypeFor[record.Hex24](): hexPattern(6),
 	reflect.TypeFor[record.Hex32](): hexPattern(8),
 	reflect.TypeFor[record.Hex64](): hexPattern(16),

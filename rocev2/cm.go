@@ -133,6 +133,12 @@ func (c *codec) flag(at int, v *bool) {
 	*v = value != 0
 }
 
+// ids decodes or encodes the communication IDs with which most messages begin.
+func (c *codec) ids(local, remote *uint32) {
+	bits(c, 0, 32, local)
+	bits(c, 4*8, 32, remote)
+}
+
 // gid decodes or encodes 16 bytes at byte offset at.
 func (c *codec) gid(at int, v *netip.Addr) {
 	if c.encoding {
@@ -318,8 +324,7 @@ type MRA struct {
 func (*MRA) layout() layout { return layout{LayerTypeMRA, CMSize} }
 
 func (m *MRA) fields(c *codec) {
-	bits(c, 0*8, 32, &m.LocalCommID)
-	bits(c, 4*8, 32, &m.RemoteCommID)
+	c.ids(&m.LocalCommID, &m.RemoteCommID)
 	bits(c, 8*8, 2, &m.Message)
 	bits(c, 9*8, 5, &m.ServiceTimeout)
 	c.bytes(10, CMSize-10, &m.PrivateData)
@@ -340,8 +345,7 @@ type REJ struct {
 func (*REJ) layout() layout { return layout{LayerTypeREJ, CMSize} }
 
 func (m *REJ) fields(c *codec) {
-	bits(c, 0*8, 32, &m.LocalCommID)
-	bits(c, 4*8, 32, &m.RemoteCommID)
+	c.ids(&m.LocalCommID, &m.RemoteCommID)
 	bits(c, 8*8, 2, &m.Message)
 	bits(c, 9*8, 7, &m.InfoLength)
 	bits(c, 10*8, 16, &m.Reason)
@@ -372,8 +376,7 @@ type REP struct {
 func (*REP) layout() layout { return layout{LayerTypeREP, CMSize} }
 
 func (m *REP) fields(c *codec) {
-	bits(c, 0*8, 32, &m.LocalCommID)
-	bits(c, 4*8, 32, &m.RemoteCommID)
+	c.ids(&m.LocalCommID, &m.RemoteCommID)
 	bits(c, 8*8, 32, &m.LocalQKey)
 	bits(c, 12*8, 24, &m.LocalQPN)
 	bits(c, 16*8, 24, &m.LocalEECN)
@@ -401,8 +404,7 @@ type RTU struct {
 func (*RTU) layout() layout { return layout{LayerTypeRTU, CMSize} }
 
 func (m *RTU) fields(c *codec) {
-	bits(c, 0*8, 32, &m.LocalCommID)
-	bits(c, 4*8, 32, &m.RemoteCommID)
+	c.ids(&m.LocalCommID, &m.RemoteCommID)
 	c.bytes(8, CMSize-8, &m.PrivateData)
 }
 
@@ -419,8 +421,7 @@ type DREQ struct {
 func (*DREQ) layout() layout { return layout{LayerTypeDREQ, CMSize} }
 
 func (m *DREQ) fields(c *codec) {
-	bits(c, 0*8, 32, &m.LocalCommID)
-	bits(c, 4*8, 32, &m.RemoteCommID)
+	c.ids(&m.LocalCommID, &m.RemoteCommID)
 	bits(c, 8*8, 24, &m.RemoteQPN)
 	c.bytes(12, CMSize-12, &m.PrivateData)
 }
@@ -437,8 +438,7 @@ type DREP struct {
 func (*DREP) layout() layout { return layout{LayerTypeDREP, CMSize} }
 
 func (m *DREP) fields(c *codec) {
-	bits(c, 0*8, 32, &m.LocalCommID)
-	bits(c, 4*8, 32, &m.RemoteCommID)
+	c.ids(&m.LocalCommID, &m.RemoteCommID)
 	c.bytes(8, CMSize-8, &m.PrivateData)
 }
 
@@ -519,8 +519,7 @@ type LAP struct {
 func (*LAP) layout() layout { return layout{LayerTypeLAP, CMSize} }
 
 func (m *LAP) fields(c *codec) {
-	bits(c, 0*8, 32, &m.LocalCommID)
-	bits(c, 4*8, 32, &m.RemoteCommID)
+	c.ids(&m.LocalCommID, &m.RemoteCommID)
 	bits(c, 12*8, 24, &m.RemoteQPN)
 	bits(c, 15*8, 5, &m.RemoteCMTimeout)
 	bits(c, 20*8, 16, &m.LocalLID)
@@ -551,8 +550,7 @@ type APR struct {
 func (*APR) layout() layout { return layout{LayerTypeAPR, CMSize} }
 
 func (m *APR) fields(c *codec) {
-	bits(c, 0*8, 32, &m.LocalCommID)
-	bits(c, 4*8, 32, &m.RemoteCommID)
+	c.ids(&m.LocalCommID, &m.RemoteCommID)
 	bits(c, 8*8, 8, &m.InfoLength)
 	bits(c, 9*8, 8, &m.Status)
 	c.bytes(12, 72, &m.Info)

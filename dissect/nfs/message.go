@@ -84,7 +84,7 @@ const timeForm = "2006-01-02T15:04:05.000000000Z07:00"
 // its name. A List appends its number of elements, and file data its length.
 func (v *Value) AppendText(b []byte) []byte {
 	switch v.Kind {
-	case Uint:
+	case Uint, List:
 		return strconv.AppendUint(b, v.Uint, 10)
 	case Hex:
 		b = append(b, "0x"...)
@@ -130,8 +130,6 @@ func (v *Value) AppendText(b []byte) []byte {
 		return append(b, " s"...)
 	case Group:
 		return b
-	case List:
-		return strconv.AppendUint(b, v.Uint, 10)
 	}
 	b = strconv.AppendUint(b, v.Uint, 10)
 	return append(b, " bytes"...)
@@ -317,25 +315,23 @@ const (
 // holes, count from the start of s. If s is truncated, the part before the end is
 // decoded.
 func (m *Message) Call(program, version, procedure uint32, s Stream) {
-	m.start(program, version, procedure, s)
-	if IsCompound(program, version, procedure) {
-		m.compound(IsCallback(program))
-	} else if op := m.procedure(); op != nil {
-		m.operation(op, op.name, procedure, m.stream.position())
-	}
-	m.finish()
+	m.decode(program, version, procedure, s, false)
 }
 
 // Reply decodes the results of a procedure in the same way. The RPC layer must have
 // accepted the Call.
 func (m *Message) Reply(program, version, procedure uint32, s Stream) {
+	m.decode(program, version, procedure, s, true)
+}
+
+func (m *Message) decode(program, version, procedure uint32, s Stream, reply bool) {
 	m.start(program, version, procedure, s)
-	m.reply = true
+	m.reply = reply
 	if IsCompound(program, version, procedure) {
 		m.compound(IsCallback(program))
 	} else if op := m.procedure(); op != nil {
 		o := m.operation(op, op.name, procedure, m.stream.position())
-		m.Status, m.HasStatus = o.Status, o.HasStatus
+		m.Status, m.HasStatus = o.Status, o.HasStatus // of a Call, there is none
 	}
 	m.finish()
 }

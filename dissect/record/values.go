@@ -79,16 +79,12 @@ func (t *Time) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Hex8, Hex24, Hex32 and Hex64 are numbers that print as hex strings of a fixed width.
+// Hex24, Hex32 and Hex64 are numbers that print as hex strings of a fixed width.
 type (
-	Hex8  uint8
 	Hex24 uint32
 	Hex32 uint32
 	Hex64 uint64
 )
-
-// AppendText appends 0x and two digits.
-func (h Hex8) AppendText(b []byte) ([]byte, error) { return field.AppendHex(b, uint64(h), 2), nil }
 
 // AppendText appends 0x and six digits.
 func (h Hex24) AppendText(b []byte) ([]byte, error) { return field.AppendHex(b, uint64(h), 6), nil }
@@ -99,9 +95,6 @@ func (h Hex32) AppendText(b []byte) ([]byte, error) { return field.AppendHex(b, 
 // AppendText appends 0x and sixteen digits.
 func (h Hex64) AppendText(b []byte) ([]byte, error) { return field.AppendHex(b, uint64(h), 16), nil }
 
-// MarshalText returns 0x and two digits.
-func (h Hex8) MarshalText() ([]byte, error) { return h.AppendText(nil) }
-
 // MarshalText returns 0x and six digits.
 func (h Hex24) MarshalText() ([]byte, error) { return h.AppendText(nil) }
 
@@ -110,9 +103,6 @@ func (h Hex32) MarshalText() ([]byte, error) { return h.AppendText(nil) }
 
 // MarshalText returns 0x and sixteen digits.
 func (h Hex64) MarshalText() ([]byte, error) { return h.AppendText(nil) }
-
-// String returns 0x and two digits.
-func (h Hex8) String() string { return string(field.AppendHex(nil, uint64(h), 2)) }
 
 // String returns 0x and six digits.
 func (h Hex24) String() string { return string(field.AppendHex(nil, uint64(h), 6)) }
@@ -124,14 +114,11 @@ func (h Hex32) String() string { return string(field.AppendHex(nil, uint64(h), 8
 func (h Hex64) String() string { return string(field.AppendHex(nil, uint64(h), 16)) }
 
 // parseHex parses a number with this many bits.
-func parseHex[T ~uint8 | ~uint32 | ~uint64](to *T, text []byte, bits int) error {
+func parseHex[T ~uint32 | ~uint64](to *T, text []byte, bits int) error {
 	v, err := strconv.ParseUint(string(text), 0, bits)
 	*to = T(v)
 	return err
 }
-
-// UnmarshalText parses the output of MarshalText.
-func (h *Hex8) UnmarshalText(text []byte) error { return parseHex(h, text, 8) }
 
 // UnmarshalText parses the output of MarshalText.
 func (h *Hex24) UnmarshalText(text []byte) error { return parseHex(h, text, 24) }

@@ -38,9 +38,20 @@ var All []*Rule
 
 // Sets of gaps that many rules have in common.
 const (
-	missing = evidence.Missing | evidence.Awaited | evidence.Evicted
-	unseen  = missing | evidence.Silent | evidence.Late | evidence.NoHandshake
-	terms   = evidence.NoHandshake | evidence.NoPrivateData
+	missing   = evidence.Missing | evidence.Awaited | evidence.Evicted
+	unseen    = missing | evidence.Silent | evidence.Late | evidence.NoHandshake
+	unread    = missing | evidence.HalfRead
+	unknown   = unseen | evidence.HalfRead
+	terms     = evidence.NoHandshake | evidence.NoPrivateData
+	confused  = evidence.XIDReused | evidence.Unordered
+	disturbed = confused | evidence.TruncatedAgain
+	ending    = disturbed | evidence.Closing
+)
+
+// For how long most findings wait.
+const (
+	delivered = evidence.Delivered
+	next      = evidence.Next
 )
 
 // needs sets the gaps that prevent a finding; see [evidence.Needs].
@@ -67,8 +78,12 @@ func (r *Rule) malforms(does bool) *Rule {
 	return r
 }
 
-// define adds a row to the table.
-func define(id string, severity record.Severity, section string) *Rule {
+// failure, warning and note add a row to the table, named after its severity: an id and the section of its source.
+func failure(id, section string) *Rule { return define(id, section, record.Error) }
+func warning(id, section string) *Rule { return define(id, section, record.Warning) }
+func note(id, section string) *Rule    { return define(id, section, record.Note) }
+
+func define(id, section string, severity record.Severity) *Rule {
 	r := &Rule{ID: id, Severity: severity, Section: section}
 	All = append(All, r)
 	return r
@@ -120,95 +135,95 @@ func Find(id string) *Rule {
 // headers, chunks, answers, the backward direction, the remote invalidation draft and
 // the RDMA transport.
 var (
-	PrivateDataUnusable        = define("private-data-unusable", record.Note, "RFC 8797 s.5.2")
-	PrivateDataReserved        = define("private-data-reserved-bits", record.Warning, "RFC 8797 s.4")
-	InlineThresholdExceeded    = define("inline-threshold-exceeded", record.Error, "RFC 8166 s.3.3.2").needs(0, 0, terms).until(evidence.Delivered)
-	InvalidationNegotiated     = define("invalidation-not-negotiated", record.Error, "RFC 8797 s.4.1").needs(0, 0, terms).until(evidence.Delivered)
-	InvalidatedUnexposedHandle = define("invalidated-unexposed-handle", record.Error, "RFC 8797 s.4.1").needs(0, missing, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
-	InvalidationOnCall         = define("invalidation-on-call", record.Error, "RFC 8797 s.4.1").until(evidence.Delivered)
-	InvalidatedHandleUsed      = define("invalidated-handle-used", record.Error, "draft-cel-nfsv4-reminv-design s.2.2").needs(missing, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.TruncatedAgain|evidence.Closing).until(evidence.Next)
+	PrivateDataUnusable        = note("private-data-unusable", "RFC 8797 s.5.2")
+	PrivateDataReserved        = warning("private-data-reserved-bits", "RFC 8797 s.4")
+	InlineThresholdExceeded    = failure("inline-threshold-exceeded", "RFC 8166 s.3.3.2").needs(0, 0, terms).until(delivered)
+	InvalidationNegotiated     = failure("invalidation-not-negotiated", "RFC 8797 s.4.1").needs(0, 0, terms).until(delivered)
+	InvalidatedUnexposedHandle = failure("invalidated-unexposed-handle", "RFC 8797 s.4.1").needs(0, missing, confused).until(delivered)
+	InvalidationOnCall         = failure("invalidation-on-call", "RFC 8797 s.4.1").until(delivered)
+	InvalidatedHandleUsed      = failure("invalidated-handle-used", "draft-cel-nfsv4-reminv-design s.2.2").needs(missing, unknown, ending).until(next)
 
-	CreditLimitExceeded  = define("credit-limit-exceeded", record.Error, "RFC 8166 s.3.3.1").needs(evidence.HalfRead, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing|evidence.TruncatedAgain).until(evidence.Next)
-	CreditsGrantedZero   = define("credits-granted-zero", record.Error, "RFC 8166 s.3.3.1").until(evidence.Delivered)
-	CreditsRequestedZero = define("credits-requested-zero", record.Warning, "RFC 8166 s.3.3.1").until(evidence.Delivered)
-	ReceiveNotPosted     = define("receive-not-posted", record.Error, "RFC 8166 s.3.3.1").needs(unseen|evidence.HalfRead, unseen|evidence.HalfRead, evidence.Unordered|evidence.XIDReused|evidence.Closing)
-	ReceiveTooSmall      = define("receive-too-small", record.Error, "RFC 8166 s.3.3.3").needs(0, 0, terms)
+	CreditLimitExceeded  = failure("credit-limit-exceeded", "RFC 8166 s.3.3.1").needs(evidence.HalfRead, unknown, ending).until(next)
+	CreditsGrantedZero   = failure("credits-granted-zero", "RFC 8166 s.3.3.1").until(delivered)
+	CreditsRequestedZero = warning("credits-requested-zero", "RFC 8166 s.3.3.1").until(delivered)
+	ReceiveNotPosted     = failure("receive-not-posted", "RFC 8166 s.3.3.1").needs(unknown, unknown, confused|evidence.Closing)
+	ReceiveTooSmall      = failure("receive-too-small", "RFC 8166 s.3.3.3").needs(0, 0, terms)
 
-	HeaderTruncated    = define("header-truncated", record.Error, "RFC 8166 s.4.5.2").until(evidence.Delivered).malforms(true)
-	HeaderMalformed    = define("header-malformed", record.Error, "RFC 8166 s.4.5.2").until(evidence.Delivered).malforms(true)
-	RDMAVersion        = define("rdma-version", record.Error, "RFC 8166 s.4.2.2").until(evidence.Answered)
-	RDMAProcUnknown    = define("rdma-proc-unknown", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered)
-	RDMAMsgP           = define("rdma-msgp", record.Error, "RFC 8166 s.4.6.1").until(evidence.Delivered)
-	RDMADone           = define("rdma-done", record.Error, "RFC 8166 s.4.6.2").needs(0, 0, evidence.XIDReused).until(evidence.Delivered)
-	XIDMismatch        = define("xid-mismatch", record.Error, "RFC 8166 s.4.2.1").until(evidence.Delivered)
-	RPCHeaderMalformed = define("rpc-header-malformed", record.Error, "RFC 5531 s.9").until(evidence.Delivered).malforms(true)
-	RPCRecordTruncated = define("rpc-record-truncated", record.Error, "RFC 5531 s.11").until(evidence.Delivered).malforms(true)
-	NoMsgWithoutChunk  = define("nomsg-without-chunk", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered).malforms(true)
-	NoMsgWithPayload   = define("nomsg-with-payload", record.Error, "RFC 8166 s.4.2.4").until(evidence.Delivered)
-	LongCallPosition   = define("long-call-position", record.Error, "RFC 8166 s.3.5.3").until(evidence.Delivered)
+	HeaderTruncated    = failure("header-truncated", "RFC 8166 s.4.5.2").until(delivered).malforms(true)
+	HeaderMalformed    = failure("header-malformed", "RFC 8166 s.4.5.2").until(delivered).malforms(true)
+	RDMAVersion        = failure("rdma-version", "RFC 8166 s.4.2.2").until(evidence.Answered)
+	RDMAProcUnknown    = failure("rdma-proc-unknown", "RFC 8166 s.4.2.4").until(delivered)
+	RDMAMsgP           = failure("rdma-msgp", "RFC 8166 s.4.6.1").until(delivered)
+	RDMADone           = failure("rdma-done", "RFC 8166 s.4.6.2").needs(0, 0, evidence.XIDReused).until(delivered)
+	XIDMismatch        = failure("xid-mismatch", "RFC 8166 s.4.2.1").until(delivered)
+	RPCHeaderMalformed = failure("rpc-header-malformed", "RFC 5531 s.9").until(delivered).malforms(true)
+	RPCRecordTruncated = failure("rpc-record-truncated", "RFC 5531 s.11").until(delivered).malforms(true)
+	NoMsgWithoutChunk  = failure("nomsg-without-chunk", "RFC 8166 s.4.2.4").until(delivered).malforms(true)
+	NoMsgWithPayload   = failure("nomsg-with-payload", "RFC 8166 s.4.2.4").until(delivered)
+	LongCallPosition   = failure("long-call-position", "RFC 8166 s.3.5.3").until(delivered)
 
-	OutsideExposedMemory = define("rdma-outside-exposed-memory", record.Error, "RFC 8166 s.3.4.3").needs(missing, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing|evidence.TruncatedAgain).until(evidence.Next)
-	WrongDirection       = define("rdma-wrong-direction", record.Error, "RFC 8166 s.3.4.5").needs(missing, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing|evidence.TruncatedAgain).until(evidence.Next)
-	MemoryExposedTwice   = define("memory-exposed-twice", record.Warning, "RFC 8166 s.8.1.2").needs(0, missing|evidence.Silent|evidence.Late|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.Closing).until(evidence.Next)
-	EmptySegment         = define("empty-segment", record.Note, "RFC 8166 s.3.4.3").until(evidence.Delivered)
-	PositionUnaligned    = define("read-position-unaligned", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered)
-	PositionInvalid      = define("read-position-invalid", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered).malforms(true)
-	ChunkLengthMismatch  = define("chunk-length-mismatch", record.Error, "RFC 8166 s.3.4.4").until(evidence.Delivered).malforms(true)
-	ReducedPadLeft       = define("reduced-pad-left", record.Error, "RFC 8166 s.3.4.5").until(evidence.Delivered).malforms(true)
-	PadWritten           = define("pad-written", record.Error, "RFC 8166 s.3.4.6").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
-	ReplyBeforeReads     = define("reply-before-reads-done", record.Error, "RFC 8166 s.3.4.5").needs(missing, missing, evidence.Unordered|evidence.TruncatedAgain).until(evidence.Next)
-	ReadChunkNotRead     = define("read-chunk-not-read", record.Error, "RFC 8166 s.3.4.5").needs(unseen, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.TruncatedAgain).until(evidence.Next)
-	ReplyWithReadList    = define("reply-with-read-list", record.Error, "RFC 8166 s.4.3.1").until(evidence.Delivered)
-	WriteListNotCopied   = define("write-list-not-copied", record.Error, "RFC 8166 s.4.3.2").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
-	ReplyChunkNotCopied  = define("reply-chunk-not-copied", record.Error, "RFC 8166 s.4.3.3").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
-	ReturnedTooLong      = define("returned-length-exceeds-chunk", record.Error, "RFC 8166 s.3.4.6").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
-	ReturnedNotSeen      = define("returned-bytes-not-seen", record.Warning, "RFC 8166 s.3.4.6").needs(unseen, 0, evidence.XIDReused|evidence.Unordered|evidence.TruncatedAgain).until(evidence.Next)
-	FilledOutOfOrder     = define("segments-filled-out-of-order", record.Error, "RFC 8166 s.3.4.6").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
-	WriteChunkUnused     = define("write-chunk-unused", record.Error, "RFC 8166 s.4.3.2").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
-	UnusedChunkLength    = define("unused-chunk-length", record.Error, "RFC 8166 s.3.4.6").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
-	WriteChunkTooShort   = define("write-chunk-too-short", record.Warning, "RFC 8166 s.3.4.6").until(evidence.Delivered)
-	WriteChunkRoomForPad = define("write-chunk-room-for-pad", record.Note, "RFC 8166 s.3.4.6").until(evidence.Delivered)
-	ReplyChunkMissing    = define("reply-chunk-missing", record.Error, "RFC 8166 s.4.3.3").needs(0, 0, terms).until(evidence.Delivered)
-	ReducedIneligible    = define("reduced-ineligible-item", record.Error, "RFC 8166 s.3.4.2").until(evidence.Delivered)
-	ReducedUnderGSS      = define("reduced-under-gss", record.Error, "RFC 8166 s.8.2.2").until(evidence.Delivered)
+	OutsideExposedMemory = failure("rdma-outside-exposed-memory", "RFC 8166 s.3.4.3").needs(missing, unknown, ending).until(next)
+	WrongDirection       = failure("rdma-wrong-direction", "RFC 8166 s.3.4.5").needs(missing, unknown, ending).until(next)
+	MemoryExposedTwice   = warning("memory-exposed-twice", "RFC 8166 s.8.1.2").needs(0, unread|evidence.Late|evidence.Silent, confused|evidence.Closing).until(next)
+	EmptySegment         = note("empty-segment", "RFC 8166 s.3.4.3").until(delivered)
+	PositionUnaligned    = failure("read-position-unaligned", "RFC 8166 s.3.4.5").until(delivered)
+	PositionInvalid      = failure("read-position-invalid", "RFC 8166 s.3.4.5").until(delivered).malforms(true)
+	ChunkLengthMismatch  = failure("chunk-length-mismatch", "RFC 8166 s.3.4.4").until(delivered).malforms(true)
+	ReducedPadLeft       = failure("reduced-pad-left", "RFC 8166 s.3.4.5").until(delivered).malforms(true)
+	PadWritten           = failure("pad-written", "RFC 8166 s.3.4.6").needs(0, unread, confused).until(delivered)
+	ReplyBeforeReads     = failure("reply-before-reads-done", "RFC 8166 s.3.4.5").needs(missing, missing, evidence.TruncatedAgain|evidence.Unordered).until(next)
+	ReadChunkNotRead     = failure("read-chunk-not-read", "RFC 8166 s.3.4.5").needs(unseen, unknown, disturbed).until(next)
+	ReplyWithReadList    = failure("reply-with-read-list", "RFC 8166 s.4.3.1").until(delivered)
+	WriteListNotCopied   = failure("write-list-not-copied", "RFC 8166 s.4.3.2").needs(0, unread, confused).until(delivered)
+	ReplyChunkNotCopied  = failure("reply-chunk-not-copied", "RFC 8166 s.4.3.3").needs(0, unread, confused).until(delivered)
+	ReturnedTooLong      = failure("returned-length-exceeds-chunk", "RFC 8166 s.3.4.6").needs(0, unread, confused).until(delivered)
+	ReturnedNotSeen      = warning("returned-bytes-not-seen", "RFC 8166 s.3.4.6").needs(unseen, 0, disturbed).until(next)
+	FilledOutOfOrder     = failure("segments-filled-out-of-order", "RFC 8166 s.3.4.6").needs(0, unread, confused).until(delivered)
+	WriteChunkUnused     = failure("write-chunk-unused", "RFC 8166 s.4.3.2").needs(0, unread, confused).until(delivered)
+	UnusedChunkLength    = failure("unused-chunk-length", "RFC 8166 s.3.4.6").needs(0, unread, confused).until(delivered)
+	WriteChunkTooShort   = warning("write-chunk-too-short", "RFC 8166 s.3.4.6").until(delivered)
+	WriteChunkRoomForPad = note("write-chunk-room-for-pad", "RFC 8166 s.3.4.6").until(delivered)
+	ReplyChunkMissing    = failure("reply-chunk-missing", "RFC 8166 s.4.3.3").needs(0, 0, terms).until(delivered)
+	ReducedIneligible    = failure("reduced-ineligible-item", "RFC 8166 s.3.4.2").until(delivered)
+	ReducedUnderGSS      = failure("reduced-under-gss", "RFC 8166 s.8.2.2").until(delivered)
 
-	RDMAError         = define("rdma-error", record.Error, "RFC 8166 s.4.5").until(evidence.Delivered)
-	ErrorNotAnswered  = define("error-not-answered", record.Error, "RFC 8166 s.4.5").needs(0, missing, evidence.XIDReused).until(evidence.Delivered)
-	ErrorWrongCode    = define("error-wrong-code", record.Error, "RFC 8166 s.4.5.1").needs(0, missing, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
-	ErrorWrongVersion = define("error-wrong-version", record.Error, "RFC 8166 s.4.5").needs(0, missing, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
-	ErrorUnknownXID   = define("error-unknown-xid", record.Warning, "RFC 8166 s.4.5").needs(0, unseen|evidence.NoXID, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Next).callMayFollow()
-	ErrorAnswered     = define("error-answered", record.Error, "RFC 8166 s.4.5").needs(0, missing, evidence.Unordered).until(evidence.Delivered)
-	CallNotAnswered   = define("call-not-answered", record.Warning, "RFC 8166 s.4.5.4").overRPC("RFC 5531 s.4").needs(unseen|evidence.NoXID, 0, evidence.XIDReused|evidence.Unordered)
-	RPCRejected       = define("rpc-rejected", record.Warning, "RFC 8166 s.4.5.2").overRPC("RFC 5531 s.9").until(evidence.Delivered)
-	ReplyWithoutCall  = define("reply-without-call", record.Note, "RFC 5531 s.9").needs(0, unseen|evidence.NoXID, evidence.Unordered|evidence.XIDReused|evidence.Closing).until(evidence.Next).callMayFollow()
-	XIDInUse          = define("xid-in-use", record.Warning, "RFC 5531 s.9").needs(0, missing|evidence.Silent|evidence.Late|evidence.HalfRead, evidence.Unordered).until(evidence.Next)
+	RDMAError         = failure("rdma-error", "RFC 8166 s.4.5").until(delivered)
+	ErrorNotAnswered  = failure("error-not-answered", "RFC 8166 s.4.5").needs(0, missing, evidence.XIDReused).until(delivered)
+	ErrorWrongCode    = failure("error-wrong-code", "RFC 8166 s.4.5.1").needs(0, missing, confused).until(delivered)
+	ErrorWrongVersion = failure("error-wrong-version", "RFC 8166 s.4.5").needs(0, missing, confused).until(delivered)
+	ErrorUnknownXID   = warning("error-unknown-xid", "RFC 8166 s.4.5").needs(0, unseen|evidence.NoXID, confused|evidence.Closing).until(next).callMayFollow()
+	ErrorAnswered     = failure("error-answered", "RFC 8166 s.4.5").needs(0, missing, evidence.Unordered).until(delivered)
+	CallNotAnswered   = warning("call-not-answered", "RFC 8166 s.4.5.4").overRPC("RFC 5531 s.4").needs(unseen|evidence.NoXID, 0, confused)
+	RPCRejected       = warning("rpc-rejected", "RFC 8166 s.4.5.2").overRPC("RFC 5531 s.9").until(delivered)
+	ReplyWithoutCall  = note("reply-without-call", "RFC 5531 s.9").needs(0, unseen|evidence.NoXID, confused|evidence.Closing).until(next).callMayFollow()
+	XIDInUse          = warning("xid-in-use", "RFC 5531 s.9").needs(0, unread|evidence.Late|evidence.Silent, evidence.Unordered).until(next)
 
-	BackwardWithChunks = define("backward-with-chunks", record.Warning, "draft-cel-nfsv4-rpcrdma-bidirection s.2.4").needs(0, 0, evidence.NoHandshake).until(evidence.Delivered)
-	BackwardNotMsg     = define("backward-not-msg", record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.4").needs(0, 0, evidence.NoHandshake).until(evidence.Delivered)
-	BackwardUnexpected = define("backward-unexpected", record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.2.3").needs(unseen, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.TruncatedAgain).until(evidence.Next)
+	BackwardWithChunks = warning("backward-with-chunks", "draft-cel-nfsv4-rpcrdma-bidirection s.2.4").needs(0, 0, evidence.NoHandshake).until(delivered)
+	BackwardNotMsg     = failure("backward-not-msg", "draft-cel-nfsv4-rpcrdma-bidirection s.2.4").needs(0, 0, evidence.NoHandshake).until(delivered)
+	BackwardUnexpected = failure("backward-unexpected", "draft-cel-nfsv4-rpcrdma-bidirection s.2.2.3").needs(unseen, unknown, disturbed).until(next)
 
-	ShortMessageDropped = define("short-message-dropped", record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.3").needs(unseen, missing, evidence.Unordered)
+	ShortMessageDropped = failure("short-message-dropped", "draft-cel-nfsv4-rpcrdma-bidirection s.2.3").needs(unseen, missing, evidence.Unordered)
 
-	InvHandleUnknown    = define("inv-handle-unknown", record.Error, "draft-cel-nfsv4-reminv-design s.5.3").until(evidence.Delivered)
-	InvHandleNotCopied  = define("inv-handle-not-copied", record.Error, "draft-cel-nfsv4-reminv-design s.5.3").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
-	InvHandleNotHonored = define("inv-handle-not-honored", record.Error, "draft-cel-nfsv4-reminv-design s.5.3").needs(0, missing|evidence.HalfRead, evidence.XIDReused|evidence.Unordered).until(evidence.Delivered)
+	InvHandleUnknown    = failure("inv-handle-unknown", "draft-cel-nfsv4-reminv-design s.5.3").until(delivered)
+	InvHandleNotCopied  = failure("inv-handle-not-copied", "draft-cel-nfsv4-reminv-design s.5.3").needs(0, unread, confused).until(delivered)
+	InvHandleNotHonored = failure("inv-handle-not-honored", "draft-cel-nfsv4-reminv-design s.5.3").needs(0, unread, confused).until(delivered)
 
-	RemoteErrorNak        = define("remote-error-nak", record.Error, "IBTA vol. 1 s.9.7.5")
-	ReplyNotDelivered     = define("reply-not-delivered", record.Error, "IBTA vol. 1 s.9.9.3").overTCP("RFC 5040 s.4.8")
-	ConnectionRejected    = define("connection-rejected", record.Warning, "IBTA vol. 1 s.12.6.7").overTCP("RFC 5044 s.7.1").overRPC("RFC 9293 s.3.5.2")
-	ConnectionLost        = define("connection-lost", record.Warning, "RFC 8166 s.4.5.5").overRPC("RFC 5531 s.4").needs(0, missing|evidence.NoXID, evidence.Unordered)
-	Terminate             = define("terminate", record.Error, "RFC 5040 s.4.8")
-	TerminateBitsReversed = define("terminate-bits-reversed", record.Note, "RFC 5040 s.4.8")
-	MPACRCBad             = define("mpa-crc-bad", record.Error, "RFC 5044 s.4.4")
-	MPAFraming            = define("mpa-framing", record.Error, "RFC 5044 s.4.1")
-	ICRCBad               = define("icrc-bad", record.Warning, "IBTA vol. 1 s.7.8.1")
-	ChangedOnPath         = define("changed-on-path", record.Error, "RFC 9293 s.3.1")
-	RetransmissionTimeout = define("retransmission-timeout", record.Warning, "IBTA vol. 1 s.9.7.6.1.3").overTCP("RFC 6298 s.5")
-	PathMTUUnused         = define("path-mtu-unused", record.Note, "IBTA vol. 1 s.12.7.8")
-	UnfilledPacket        = define("unfilled-packet", record.Note, "IBTA vol. 1 s.9.7.4.1.6")
-	Congestion            = define("congestion", record.Note, "IBTA vol. 1 annex A17")
-	CaptureIncomplete     = define("capture-incomplete", record.Note, "IBTA vol. 1 s.9.7").overTCP("RFC 9293 s.3.4")
-	MemoryLimitReached    = define("memory-limit-reached", record.Note, "rdmadump")
+	RemoteErrorNak        = failure("remote-error-nak", "IBTA vol. 1 s.9.7.5")
+	ReplyNotDelivered     = failure("reply-not-delivered", "IBTA vol. 1 s.9.9.3").overTCP("RFC 5040 s.4.8")
+	ConnectionRejected    = warning("connection-rejected", "IBTA vol. 1 s.12.6.7").overTCP("RFC 5044 s.7.1").overRPC("RFC 9293 s.3.5.2")
+	ConnectionLost        = warning("connection-lost", "RFC 8166 s.4.5.5").overRPC("RFC 5531 s.4").needs(0, missing|evidence.NoXID, evidence.Unordered)
+	Terminate             = failure("terminate", "RFC 5040 s.4.8")
+	TerminateBitsReversed = note("terminate-bits-reversed", "RFC 5040 s.4.8")
+	MPACRCBad             = failure("mpa-crc-bad", "RFC 5044 s.4.4")
+	MPAFraming            = failure("mpa-framing", "RFC 5044 s.4.1")
+	ICRCBad               = warning("icrc-bad", "IBTA vol. 1 s.7.8.1")
+	ChangedOnPath         = failure("changed-on-path", "RFC 9293 s.3.1")
+	RetransmissionTimeout = warning("retransmission-timeout", "IBTA vol. 1 s.9.7.6.1.3").overTCP("RFC 6298 s.5")
+	PathMTUUnused         = note("path-mtu-unused", "IBTA vol. 1 s.12.7.8")
+	UnfilledPacket        = note("unfilled-packet", "IBTA vol. 1 s.9.7.4.1.6")
+	Congestion            = note("congestion", "IBTA vol. 1 annex A17")
+	CaptureIncomplete     = note("capture-incomplete", "IBTA vol. 1 s.9.7").overTCP("RFC 9293 s.3.4")
+	MemoryLimitReached    = note("memory-limit-reached", "rdmadump")
 )
 
 // These variants have the id and page of their rule, and another severity or section:
@@ -230,7 +245,7 @@ var (
 //   - RPCRecordUnfinished: a side ended its TCP stream inside a record, as a program that is stopped does.
 var (
 	InvalidationUnannounced  = InvalidationNegotiated.as(record.Note, "RFC 8797 s.4.1")
-	InvalidatedForeignHandle = InvalidatedUnexposedHandle.as(record.Error, "RFC 8797 s.4.1").needs(missing|evidence.Late|evidence.Silent, unseen|evidence.HalfRead, evidence.XIDReused|evidence.Unordered|evidence.TruncatedAgain|evidence.Closing).until(evidence.Next).callMayFollow()
+	InvalidatedForeignHandle = InvalidatedUnexposedHandle.as(record.Error, "RFC 8797 s.4.1").needs(missing|evidence.Late|evidence.Silent, unknown, ending).until(next).callMayFollow()
 	BackwardRequestedZero    = CreditsRequestedZero.as(record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.1.2")
 	ElementNotRefused        = ErrorNotAnswered.as(record.Warning, "RFC 8166 s.4.6")
 	ExposedTwiceInCall       = MemoryExposedTwice.as(record.Warning, "RFC 8166 s.8.1.2").needs(0, 0, 0).until(evidence.Now)
@@ -245,8 +260,8 @@ var (
 	VersionProbe             = RDMAVersion.as(record.Note, "RFC 8166 s.4.5.1")
 	ProbeRefused             = RDMAError.as(record.Error, "RFC 8166 s.4.5").until(evidence.FellBack)
 	ProbeFellBack            = RDMAError.as(record.Note, "RFC 8166 s.4.5.1")
-	FirstNotPosted           = ReceiveNotPosted.as(record.Error, "RFC 8166 s.3.3.3").needs(0, evidence.Late|evidence.NoHandshake, evidence.Unordered|evidence.Evicted|evidence.TruncatedAgain)
-	VersionZero              = RDMAVersion.as(record.Error, "RFC 8166 s.4.2.2").until(evidence.Delivered)
+	FirstNotPosted           = ReceiveNotPosted.as(record.Error, "RFC 8166 s.3.3.3").needs(0, evidence.Late|evidence.NoHandshake, evidence.Evicted|evidence.TruncatedAgain|evidence.Unordered)
+	VersionZero              = RDMAVersion.as(record.Error, "RFC 8166 s.4.2.2").until(delivered)
 	InvHandleUnused          = InvHandleNotHonored.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")
 	RPCRecordUnfinished      = RPCRecordTruncated.as(record.Warning, "RFC 5531 s.11")
 )

@@ -244,7 +244,7 @@ func (p *problem) ends(d *diagnosis, c *connection) {
 	p.conns[c.ID] += 0
 	p.about(c.pair)
 	for _, f := range d.findings {
-		if f.Connection == record.Some(c.ID) && aboutEnd[f.Rule] {
+		if f.on(c) && aboutEnd[f.Rule] {
 			p.finding(f)
 		}
 	}
@@ -271,6 +271,9 @@ func (p *problem) finding(f *finding) bool {
 func (f *finding) ref() record.PacketRef {
 	return record.PacketRef{Packet: f.Packet.Or(0), Point: f.Point}
 }
+
+// on reports whether the finding is about a connection.
+func (f *finding) on(c *connection) bool { return f.Connection == record.Some(c.ID) }
 
 // inFlight returns the attempts on a connection that got no Reply that was delivered.
 func (d *diagnosis) inFlight(connection int) (list []*rpc) {

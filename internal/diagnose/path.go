@@ -348,7 +348,7 @@ func connectionLost(d *diagnosis) {
 			continue
 		}
 		open := d.inFlight(c.ID)
-		told := d.find(func(f *finding) bool { return f.Connection == record.Some(c.ID) && aboutEnd[f.Rule] && f.by.free() }) != nil
+		told := d.find(func(f *finding) bool { return f.on(c) && aboutEnd[f.Rule] && f.by.free() }) != nil
 		open = slices.DeleteFunc(open, func(r *rpc) bool { return !r.outcome.free() })
 		if !told || c.NotCaptured > 0 && end.How == record.EndDisconnect {
 			continue
@@ -399,7 +399,7 @@ func (d *diagnosis) lostConnections(key lostKey, list []*connection) {
 		p.proof(refOf(c), "end of connection "+text(c.ID))
 		p.during(c.endedAt(), c.endedAt())
 		for _, f := range d.findings {
-			if f.Connection == record.Some(c.ID) && (f.Rule == "call-not-answered" || f.Rule == "retransmission-timeout" && key.how == record.EndRetries) {
+			if f.on(c) && (f.Rule == "call-not-answered" || f.Rule == "retransmission-timeout" && key.how == record.EndRetries) {
 				p.finding(f)
 			}
 		}

@@ -328,7 +328,7 @@ func terminates(d *diagnosis) {
 		}
 		places := placeOf(record.Opt[record.End]{})
 		cause := d.find(func(f *finding) bool {
-			return f.Connection == record.Some(c.ID) && f.AtFault.Known() && f.Severity == record.Error && f.by.free() && c.endedAt().Sub(f.Time.Or(0)) <= 2e9 && f.Rule != "terminate-bits-reversed"
+			return f.on(c) && f.AtFault.Known() && f.Severity == record.Error && f.by.free() && c.endedAt().Sub(f.Time.Or(0)) <= 2e9 && f.Rule != "terminate-bits-reversed"
 		})
 		if cause != nil {
 			places = placeOf(cause.AtFault)
@@ -343,7 +343,7 @@ func terminates(d *diagnosis) {
 		p.Headline = fmt.Sprintf("connection %d %s: %s", c.ID, what, end.Reason.Or("no reason given"))
 		refusal := end.Reason.Or(what)
 		if f := d.find(func(f *finding) bool {
-			return f.Connection == record.Some(c.ID) && f.Rule == "terminate" && f.Packet == end.Packet
+			return f.on(c) && f.Rule == "terminate" && f.Packet == end.Packet
 		}); f != nil {
 			refusal, _, _ = strings.Cut(f.Message, ": ") // it names what was refused, and the headline says why
 		}
@@ -353,7 +353,7 @@ func terminates(d *diagnosis) {
 			p.finding(cause)
 		}
 		for _, f := range d.findings {
-			if f.Connection == record.Some(c.ID) && slices.Contains(afterRules, f.Rule) {
+			if f.on(c) && slices.Contains(afterRules, f.Rule) {
 				p.finding(f)
 			}
 		}

@@ -139,9 +139,7 @@ func (d *Describer) Describe(in *Input) *record.Packet {
 				p.addSummary(",")
 			}
 			p.addSummary(" port ")
-			p.addSummaryNumber(uint64(l.SrcPort))
-			p.addSummary(" > ")
-			p.addSummaryNumber(uint64(l.DstPort))
+			p.addPorts(l)
 		}
 	case link.CarriesMalformed:
 		p.addSummary("malformed headers")
@@ -203,6 +201,13 @@ func (p *packet) addSummaryHex(v uint64, digits int) {
 	if p.wants.Has(field.Summary) {
 		p.Summary = field.AppendHex(p.Summary, v, digits)
 	}
+}
+
+// addPorts adds both ports to the summary.
+func (p *packet) addPorts(l *link.Decoder) {
+	p.addSummaryNumber(uint64(l.SrcPort))
+	p.addSummary(" > ")
+	p.addSummaryNumber(uint64(l.DstPort))
 }
 
 // addPriorities adds the paused priorities to the summary.
@@ -714,9 +719,7 @@ func (d *Describer) describeTCP(p *packet) {
 	s, l := d.in.TCP, d.in.Link
 	p.header(&header.TCP, l.Offset, s.Header)
 	p.addSummary("TCP ")
-	p.addSummaryNumber(uint64(l.SrcPort))
-	p.addSummary(" > ")
-	p.addSummaryNumber(uint64(l.DstPort))
+	p.addPorts(l)
 	for _, flag := range []struct {
 		bit  uint8
 		name string

@@ -75,9 +75,7 @@ func (d *Describer) describeRecords(p *packet) {
 func (d *Describer) describeDatagram(p *packet) {
 	l := d.in.Link
 	p.addSummary("UDP ")
-	p.addSummaryNumber(uint64(l.SrcPort))
-	p.addSummary(" > ")
-	p.addSummaryNumber(uint64(l.DstPort))
+	p.addPorts(l)
 	d.describePlain(p, sendPart{data: l.Transport, at: l.Offset, size: l.Length, first: true, last: true, plain: true})
 	p.number("payload_bytes", "Payload bytes", int64(l.Length), l.Offset, len(l.Transport))
 }

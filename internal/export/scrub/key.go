@@ -80,6 +80,10 @@ type source struct {
 	counter, bytes [aes.BlockSize]byte
 }
 
+func newSource(seed [32]byte) *source {
+	return &source{block: newAES(seed[:16]), iv: [8]byte(seed[16:24])}
+}
+
 // fill writes the bytes of a stream, beginning at an offset.
 func (k *key) fill(to []byte, s stream, at int64) {
 	from := k.streams[s]
@@ -91,7 +95,7 @@ func (k *key) fill(to []byte, s stream, at int64) {
 		be.PutUint64(name[:], uint64(s.a))
 		be.PutUint64(name[8:], uint64(s.b))
 		seed := k.hash(s.class, name[:])
-		from = &source{block: newAES(seed[:16]), iv: [8]byte(seed[16:24])}
+		from = newSource(seed)
 		k.streams[s] = from
 	}
 	from.fill(to, at)
@@ -127,7 +131,7 @@ func (k *key) opaque(class string, value []byte) []byte {
 	out := make([]byte, len(value))
 	for salt := byte(0); len(out) > 0; salt++ {
 		seed := k.hash(class, append(value[:len(value):len(value)], salt))
-		s := source{block: newAES(seed[:16]), iv: [8]byte(seed[16:24])}
+		s := newSource(seed)
 		if s.fill(out, 0); !bytes.Equal(out, value) {
 			break
 		}
@@ -139,7 +143,7 @@ func (k *key) opaque(class string, value []byte) []byte {
 // another one.
 func (k *key) data(n int, message []byte) []byte {
 	seed := k.hash("data", message)
-	s := source{block: newAES(seed[:16]), iv: [8]byte(seed[16:24])}
+	s := newSource(seed)
 	out := make([]byte, n)
 	s.fill(out, 0)
 	return out
