@@ -44,13 +44,6 @@ func fieldsWith[T any](of string) query.Fields {
 		if list := c.columnFields(); c.cell != nil {
 			headings = append(headings, query.Heading{Name: nameOf(c.name), Path: list[0].path, Value: c.cell})
 		}
-		for _, name := range c.formerly() {
-			list := c.columnFields()
-			known := func(f columnField) bool { return f.name == nameOf(name) || f.path == nameOf(name) || f.name == f.path } // or the field has no other name
-			if len(list) > 0 && !slices.ContainsFunc(list, known) {
-				headings = append(headings, query.Heading{Name: nameOf(name), Path: list[0].path, Value: c.total})
-			}
-		}
 	}
 	return query.New[T](of, headings...)
 }

@@ -56,7 +56,7 @@ func TestCSVFields(t *testing.T) {
 // TestArrowLines: arrows and stalls of a ladder are as wide as its heading, so that the bars of handles stand below each other.
 func TestArrowLines(t *testing.T) {
 	for _, unicode := range []bool{false, true} {
-		theme := NewLook(Look{Colour: NoColour, Unicode: unicode})
+		theme := NewLook(Look{Unicode: unicode})
 		for width := 30; width < 130; width++ {
 			for _, g := range []rung{{text: "a Call"}, {text: "a Reply", toRight: true}, {text: "a Read", double: true}, {text: "a stall", pause: true}} {
 				if got := wide(theme.arrowLine(&g, width)); got != width {

@@ -15,7 +15,7 @@ import (
 var compareColumns = []column{
 	{name: "NAME", fields: "kind name=name", flex: true, min: 20},
 	{name: "RPCS", fields: "before.count rpcs=after.count", right: true},
-	{name: "FAILED", former: "ERRORS", fields: "before.failed errors=after.failed failed=after.failed", right: true},
+	{name: "FAILED", fields: "before.failed errors=after.failed failed=after.failed", right: true},
 	{name: "NO REPLY", fields: "before.no_reply no_reply=after.no_reply", right: true},
 	{name: "BYTES", fields: "before.bytes after.bytes", right: true, at: 140},
 	{name: "P50", fields: "before.latency.p50_ns after.latency.p50_ns p50=change.p50 p_values.p50", right: true},

@@ -18,7 +18,7 @@ func TestKeep(t *testing.T) {
 		{Call: &record.Message{}, ID: 20, XID: 8, Status: record.NoReply, Findings: []string{"call-not-answered"}, File: record.Some("/a/very/long/path/of/a/file\x1b[31m")},
 		{Call: &record.Message{}, ID: 300, XID: 9, Status: record.Complete, LatencyNS: record.Some[int64](5e6), Direction: record.Backward},
 	}
-	for _, look := range []render.Look{{}, {Colour: render.Colours16, Legend: true}, {Unicode: true, Whole: true}} {
+	for _, look := range []render.Look{{}, {Colour: true, Legend: true}, {Unicode: true, Whole: true}} {
 		for _, width := range []int{0, 60, 120} {
 			for _, order := range [][]int{{0, 1, 2}, {2, 0, 1}, {1}, {2, 0}} {
 				var want, got bytes.Buffer

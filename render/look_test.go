@@ -29,12 +29,11 @@ type looks struct {
 // braille characters, in colour, and with other formats of times.
 func TestLooks(t *testing.T) {
 	for _, look := range []looks{
-		{"unicode-80", 80, render.Look{Colour: render.NoColour, Unicode: true}},
-		{"unicode-120", 120, render.Look{Colour: render.NoColour, Unicode: true, Times: render.UTC}},
-		{"unicode-200", 200, render.Look{Colour: render.NoColour, Unicode: true, Times: render.Epoch}},
-		{"true-colour-80", 80, render.Look{Colour: render.TrueColour, Unicode: true}},
-		{"256-light-80", 80, render.Look{Colour: render.Colours256, Unicode: true, Light: true}},
-		{"ascii-16-120", 120, render.Look{Colour: render.Colours16, Times: render.Delta}},
+		{"unicode-80", 80, render.Look{Unicode: true}},
+		{"unicode-120", 120, render.Look{Unicode: true, Times: render.UTC}},
+		{"unicode-200", 200, render.Look{Unicode: true, Times: render.Epoch}},
+		{"colour-80", 80, render.Look{Colour: true, Unicode: true}},
+		{"ascii-colour-120", 120, render.Look{Colour: true, Times: render.Delta}},
 	} {
 		t.Run(look.name, func(t *testing.T) {
 			var b bytes.Buffer
@@ -146,7 +145,7 @@ func TestOverviewFits(t *testing.T) {
 	}
 	for _, width := range []int{80, 100, 160} {
 		for _, n := range []int{0, 1, 2, 3, 4, 12} {
-			for _, look := range []render.Look{{Colour: render.NoColour}, {Colour: render.Colours256, Unicode: true}} {
+			for _, look := range []render.Look{{}, {Colour: true, Unicode: true}} {
 				list := slices.Concat(manyProblems(n, record.Error), manyProblems(5, record.Note))
 				text := drawn(t, render.Story{Overview: o, Problems: list, Summary: summary}, width, look)
 				for i := range min(n, 3) {
@@ -185,7 +184,7 @@ func TestOverviewOfNothing(t *testing.T) {
 // TestUnfinishedOperations: at 100 columns, the list and the overview say how much was asked for if less was moved.
 func TestUnfinishedOperations(t *testing.T) {
 	var b bytes.Buffer
-	text := render.NewText(&b, render.NewLook(render.Look{Colour: render.NoColour}), 100)
+	text := render.NewText(&b, render.NewTheme(false), 100)
 	c := analyze.NewCollector()
 	for id, moved := range []int64{1024, 16384, 8192, 0, 0, 0} {
 		r := &record.RDMAOperation{
@@ -216,7 +215,7 @@ func TestUnfinishedOperations(t *testing.T) {
 // learned from. The column with flex becomes narrower instead.
 func TestNumbersAreWhole(t *testing.T) {
 	var b bytes.Buffer
-	text := render.NewText(&b, render.NewLook(render.Look{Colour: render.NoColour, Columns: []string{"NUMBER", "TIME", "SUMMARY", "LENGTH"}}), 50)
+	text := render.NewText(&b, render.NewLook(render.Look{Columns: []string{"NUMBER", "TIME", "SUMMARY", "LENGTH"}}), 50)
 	for i := range 300 {
 		p := record.Packet{Number: int64(i + 1), Length: 60, Summary: []byte(strings.Repeat("summary ", 9))}
 		if i == 299 {
@@ -267,7 +266,7 @@ func TestHidden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
-			text := render.NewText(&b, render.NewLook(render.Look{Colour: render.NoColour}), 80)
+			text := render.NewText(&b, render.NewTheme(false), 80)
 			for _, row := range c.rows {
 				row(text)
 			}
@@ -293,7 +292,7 @@ func TestTimes(t *testing.T) {
 		render.Local: "2026-11-21 13:55:01.297912", render.Epoch: "1795236901.297912",
 	} {
 		var b bytes.Buffer
-		text := render.NewText(&b, render.NewLook(render.Look{Colour: render.NoColour, Times: form}), 0)
+		text := render.NewText(&b, render.NewLook(render.Look{Times: form}), 0)
 		for _, at := range []record.Time{first, second} {
 			text.Finding(&record.Finding{Rule: "a-rule", Severity: record.Error, Time: record.Some(at)})
 		}
@@ -324,7 +323,7 @@ func TestLegend(t *testing.T) {
 		"a pipe":      {[]*record.Transaction{row("xid-mismatch")}, false, "ok !\n"},
 	} {
 		var b bytes.Buffer
-		text := render.NewText(&b, render.NewLook(render.Look{Colour: render.NoColour, Legend: c.legend}), 0)
+		text := render.NewText(&b, render.NewLook(render.Look{Legend: c.legend}), 0)
 		for _, r := range c.rows {
 			if err := text.Transaction(r); err != nil {
 				t.Fatal(err)
@@ -343,7 +342,7 @@ func TestNotCaptured(t *testing.T) {
 		retransmitted, missed int64
 	}{{0, 1038}, {3, 1038}, {0, 0}} {
 		var b bytes.Buffer
-		text := render.NewText(&b, render.NewLook(render.Look{Colour: render.Colours16}), 0)
+		text := render.NewText(&b, render.NewLook(render.Look{Colour: true}), 0)
 		text.Connection(&record.Connection{Retransmitted: c.retransmitted, NotCaptured: c.missed})
 		text.Finish()
 		for heading, want := range map[string]string{"REPEATED": fmt.Sprintf("\x1b[33m%d\x1b", c.retransmitted), "NOT CAPTURED": fmt.Sprintf("\x1b[2m%d\x1b", c.missed)} {
@@ -369,7 +368,7 @@ func TestQuietTimes(t *testing.T) {
 			n.Quiet = []record.QuietTime{{From: 1, To: 2e9, Lost: lost}}
 		}
 		var b bytes.Buffer
-		screen := render.Screen{Out: &b, Theme: render.NewLook(render.Look{Colour: render.NoColour}), Width: 200}
+		screen := render.Screen{Out: &b, Theme: render.NewTheme(false), Width: 200}
 		if err := render.Network(screen, 0, []*record.Point{{Name: "client"}, {Name: "server"}}, []*record.Network{n}); err != nil {
 			t.Fatal(err)
 		}

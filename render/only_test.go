@@ -73,7 +73,7 @@ func TestOnly(t *testing.T) {
 // line appends a packet as text: as a row of a table if columns is not nil.
 func line(b []byte, p *record.Packet, columns []string) []byte {
 	to := bytes.NewBuffer(b)
-	look := render.NewLook(render.Look{Colour: render.NoColour, Columns: columns})
+	look := render.NewLook(render.Look{Columns: columns})
 	if columns == nil {
 		render.NewPackets(to, look, 0).Packet(p)
 	} else {

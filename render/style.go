@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"image/color"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -12,21 +11,9 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-// Colour is the number of colours that an output supports.
-type Colour int
-
-// These are the supported numbers of colours.
-const (
-	NoColour Colour = iota
-	Colours16
-	Colours256
-	TrueColour
-)
-
 // Look describes the abilities of an output, and the choices of its user.
 type Look struct {
-	Colour  Colour
-	Light   bool // whether the background is light
+	Colour  bool // whether to use the terminal's own sixteen colours, which suit its background
 	Unicode bool // whether to draw with box lines, block and braille characters instead of ASCII
 	Legend  bool // whether to explain the marks of a table below it
 	Whole   bool // whether lines of a ladder are not shortened
@@ -79,55 +66,31 @@ type ink struct{ before, after string }
 // of returns a text in the ink.
 func (i ink) of(text string) string { return i.before + text + i.after }
 
-// NewTheme returns the look for an output with ASCII characters and, if colour is set, the
-// terminal's own sixteen colours.
-func NewTheme(colour bool) *Theme {
-	if colour {
-		return NewLook(Look{Colour: Colours16})
-	}
-	return NewLook(Look{})
-}
+// NewTheme returns the look for an output with ASCII characters, with colours or without.
+func NewTheme(colour bool) *Theme { return NewLook(Look{Colour: colour}) }
 
 // NewLook returns the theme for an output. It does not query the terminal, because a
 // terminal that does not answer would delay the output.
 func NewLook(look Look) *Theme {
 	style := func(s lipgloss.Style) ink {
-		if look.Colour == NoColour {
+		if !look.Colour {
 			return ink{}
 		}
 		before, after, _ := strings.Cut(s.Render("x"), "x")
 		return ink{before, after}
 	}
-	// With sixteen colours, the terminal's own colours are used, which suit its background.
-	// With more, the colours depend on whether the background is dark or light.
-	colour := func(ansi, dark256, dark, light256, light string) color.Color {
-		if look.Light {
-			dark256, dark = light256, light
-		}
-		return lipgloss.Color([...]string{"", ansi, dark256, dark}[look.Colour])
-	}
-	green := colour("2", "78", "#5fd787", "28", "#007f3f")
-	yellow := colour("3", "221", "#ffd75f", "130", "#a05a00")
-	red := colour("1", "203", "#ff5f5f", "160", "#c80000")
-	blue := colour("4", "75", "#5fafff", "25", "#005faf")
-	cyan := colour("6", "80", "#5fd7d7", "30", "#007777")
-	grey := colour("8", "245", "#8a8a8a", "242", "#6c6c6c")
 	plain := lipgloss.NewStyle()
-	dim := plain.Faint(true)
-	if look.Colour == Colours256 || look.Colour == TrueColour {
-		dim = plain.Foreground(grey)
-	}
 	t := &Theme{
 		header:  style(plain.Bold(true).Underline(true)),
-		good:    style(plain.Foreground(green)),
-		warn:    style(plain.Foreground(yellow)),
-		bad:     style(plain.Foreground(red).Bold(true)),
-		dim:     style(dim),
+		good:    style(plain.Foreground(lipgloss.Green)),
+		warn:    style(plain.Foreground(lipgloss.Yellow)),
+		bad:     style(plain.Foreground(lipgloss.Red).Bold(true)),
+		dim:     style(plain.Faint(true)),
 		key:     style(plain.Bold(true)),
-		exposed: style(plain.Foreground(cyan)),
-		moved:   style(plain.Foreground(blue)),
-		flight:  style(plain.Foreground(blue)),
-		granted: style(plain.Foreground(yellow)),
+		exposed: style(plain.Foreground(lipgloss.Cyan)),
+		moved:   style(plain.Foreground(lipgloss.Blue)),
+		flight:  style(plain.Foreground(lipgloss.Blue)),
+		granted: style(plain.Foreground(lipgloss.Yellow)),
 		unicode: look.Unicode,
 		legend:  look.Legend,
 		whole:   look.Whole,

@@ -30,7 +30,6 @@ type column struct {
 	differs bool   // hidden on a screen if all texts in the sample are the same
 	some    bool   // hidden if all texts in the sample are empty or 0
 	wide    bool   // for special questions: hidden unless the user wants all columns, or chose this one
-	former  string // headings that the column had, with commas between them; --columns, -Y, -e and --sort still accept them
 	foot    string // line below a table for people that explains the heading, if the column is shown; empty for none
 	signs   []sign // what is explained after foot if a cell has it
 	// meaning returns what a text of the cells means, for the list after foot, or nothing; nil for none.
@@ -460,19 +459,10 @@ func (c *column) heading() string {
 	return c.name + " " + c.scale
 }
 
-// called reports whether a name is the name of the column, one of the names between its
-// slashes, or a former name.
+// called reports whether a name is the name of the column, or one of the names between its slashes.
 func (c *column) called(name string) bool {
 	is := func(heading string) bool { return strings.EqualFold(name, heading) }
-	return is(c.name) || slices.ContainsFunc(strings.Split(c.name, "/"), is) || slices.ContainsFunc(c.formerly(), is)
-}
-
-// formerly returns the headings that the column had.
-func (c *column) formerly() []string {
-	if c.former == "" {
-		return nil
-	}
-	return strings.Split(c.former, ",")
+	return is(c.name) || slices.ContainsFunc(strings.Split(c.name, "/"), is)
 }
 
 // write writes one row.

@@ -56,7 +56,7 @@ func TestSigns(t *testing.T) {
 		{[2]string{"name,?", "a long name,?"}, "NAME: \u2026 stands for the rest\nSTALL: a time; ? if not known\n"},
 	} {
 		var b strings.Builder
-		table := newTable(&b, NewLook(Look{Unicode: true, Colour: NoColour}), 12, columns)
+		table := newTable(&b, NewLook(Look{Unicode: true}), 12, columns)
 		for _, row := range c.rows {
 			name, stall, _ := strings.Cut(row, ",")
 			if err := table.row([]cell{{text: name}, {text: stall}}); err != nil {

@@ -28,7 +28,7 @@ func TestVariedColumns(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var b bytes.Buffer
-			text := render.NewText(&b, render.NewLook(render.Look{Colour: render.NoColour, Columns: c.columns}), 0)
+			text := render.NewText(&b, render.NewLook(render.Look{Columns: c.columns}), 0)
 			for i := range c.rows {
 				r := &record.Transaction{Status: record.Complete, Direction: record.Forward, Call: &record.Message{}, Machine: record.Some("one\x1b[2J")}
 				if len(c.uids) > 0 {

@@ -3,6 +3,7 @@ package record
 import (
 	"reflect"
 	"strings"
+	"sync"
 )
 
 // Field describes a field of a record. It comes from the tags of the field.
@@ -96,8 +97,11 @@ func OptOffsets(t reflect.Type) (value, known uintptr) {
 	return v.Offset, k.Offset
 }
 
-// FieldsOf returns the fields of a record, or of a struct in a record, that JSON contains.
+// FieldsOf returns the fields of a record, or of a struct in a record, that JSON contains. The caller must not change them.
 func FieldsOf(t reflect.Type) (fields []Field) {
+	if known, ok := structs.Load(t); ok {
+		return known.([]Field)
+	}
 	for i := range t.NumField() {
 		s := t.Field(i)
 		name, rest, _ := strings.Cut(s.Tag.Get("json"), ",")
@@ -116,5 +120,9 @@ func FieldsOf(t reflect.Type) (fields []Field) {
 		}
 		fields = append(fields, f)
 	}
+	structs.Store(t, fields)
 	return fields
 }
+
+// structs has the fields of the structs that FieldsOf was called for, because it is called for each record that is read.
+var structs sync.Map // of reflect.Type to []Field

@@ -39,10 +39,6 @@ type CreditPoint struct {
 
 // CreditTimeline collects the transactions of one direction of a connection.
 type CreditTimeline struct {
-	// Shared is the number of transactions that this and other timelines may still keep. If it
-	// is nil, the only limit is that of a timeline.
-	Shared *int
-
 	steps     []creditStep
 	requested []uint32
 	evicted   int          // transactions beyond the limit
@@ -66,12 +62,9 @@ func (c *CreditTimeline) Add(r *record.Transaction) {
 	if r.Call == nil || !r.Call.Credits.Known() {
 		return
 	}
-	if len(c.steps) >= 2*maxTransactions || c.Shared != nil && *c.Shared < 1 {
+	if len(c.steps) >= 2*maxTransactions {
 		c.evicted++
 		return
-	}
-	if c.Shared != nil {
-		*c.Shared--
 	}
 	requested := r.Call.Credits.Or(0)
 	if n := len(c.requested); n == 0 || c.requested[n-1] != requested {

@@ -30,10 +30,6 @@ type Handles struct {
 
 // HandleTimeline collects the transactions of a connection.
 type HandleTimeline struct {
-	// Shared is the number of exposures that this and other timelines may still keep. If it is
-	// nil, the only limit is that of a timeline.
-	Shared *int
-
 	exposures                   []record.Exposure
 	count                       int // of exposures, including evicted ones
 	chunkReplies, invalidating  int
@@ -57,12 +53,9 @@ func (h *HandleTimeline) Add(r *record.Transaction) {
 			h.localAfterNoInv += len(r.NotInvalidated)
 		}
 	}
-	if len(h.exposures)+len(all) > maxExposures || h.Shared != nil && len(all) > *h.Shared {
+	if len(h.exposures)+len(all) > maxExposures {
 		h.evicted += len(all)
 		return
-	}
-	if h.Shared != nil {
-		*h.Shared -= len(all)
 	}
 	h.exposures = append(h.exposures, all...)
 }

@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write the golden files")
 const sample = "../../samples/rocev2-callback41.pcap"
 
 // plainLook is a terminal without colours that uses UTF-8.
-var plainLook = render.Look{Colour: render.NoColour, Unicode: true}
+var plainLook = render.Look{Unicode: true}
 
 // user is somebody who presses keys, and looks at the screen when all commands have ended.
 type user struct {
@@ -254,7 +254,7 @@ func TestEvidence(t *testing.T) {
 func TestSizes(t *testing.T) {
 	for _, path := range []string{sample, "../../samples/rocev2-errors.pcap"} {
 		for _, size := range [][2]int{{1, 1}, {40, 8}, {60, 12}, {80, 24}, {140, 45}, {200, 60}} {
-			u := userOf(t, options(t, path, render.Look{Colour: render.TrueColour, Unicode: true}), size[0], size[1])
+			u := userOf(t, options(t, path, render.Look{Colour: true, Unicode: true}), size[0], size[1])
 			for _, keys := range []string{"1", "<enter>", "<esc>2G", "<enter>", "<enter>", "G", "3G<enter>", "4G", "5G", "?", "<esc>:latency", "<esc>/x"} {
 				u.press(keys)
 				if size[0] >= leastWidth {

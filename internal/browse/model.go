@@ -106,7 +106,7 @@ const (
 // New returns a Model for a screen of 80 columns and 24 lines. Ctx ends its commands.
 func New(ctx context.Context, o Options) *Model {
 	theme := render.NewLook(o.Look).WithHidden(func([]string) {}) // There is no --wide.
-	m := &Model{options: o, theme: theme, colours: o.Look.Colour != render.NoColour, width: 80, height: 24, ctx: ctx, begun: time.Now()}
+	m := &Model{options: o, theme: theme, colours: o.Look.Colour, width: 80, height: 24, ctx: ctx, begun: time.Now()}
 	m.tabs = [...]screen{newProblemList(m), newList(m, rpcs), newList(m, connections), newFiles(m), newOperations(m)}
 	return m
 }

@@ -113,7 +113,7 @@ func running(ctx context.Context, m *Model, terminal *os.File) chan ends {
 	return ended
 }
 
-var colours = render.Look{Colour: render.Colours16, Unicode: true}
+var colours = render.Look{Colour: true, Unicode: true}
 
 // TestSignals: each signal that ends a program ends Run, at any time, with the terminal as it was.
 func TestSignals(t *testing.T) {

@@ -195,7 +195,7 @@ func (f *recordFields) add(t reflect.Type, prefix string, index []int, list bool
 		}
 		name := prefix + field.Name
 		f.paths[name] = path
-		f.list = append(f.list, Field{Path: name, Type: word(inner, field.Name), List: many, Values: field.Values, Doc: field.Doc, Aliases: field.Aliases})
+		f.list = append(f.list, Field{Path: name, Type: word(inner, field.Name), List: many, Values: slices.Clone(field.Values), Doc: field.Doc, Aliases: slices.Clone(field.Aliases)})
 		if inner.Kind() == reflect.Struct {
 			f.add(inner, name+".", path, many)
 		}
@@ -337,7 +337,7 @@ func plain(v reflect.Value) any {
 	}
 	if v.Kind() == reflect.Struct { // This is an element of a list, for any(timeline, .event == "nak").
 		members := map[string]any{}
-		for _, f := range fieldsOfStruct(v.Type()) {
+		for _, f := range record.FieldsOf(v.Type()) {
 			members[f.Name] = lookUp(v.Field(f.Index), nil, plain)
 		}
 		return members
@@ -354,19 +354,6 @@ func integer(v uint64) any {
 		return v
 	}
 	return int(v)
-}
-
-// structs caches the fields of structs, by type.
-var structs sync.Map // of reflect.Type to []record.Field
-
-// fieldsOfStruct returns the fields of a struct type.
-func fieldsOfStruct(t reflect.Type) []record.Field {
-	if known, ok := structs.Load(t); ok {
-		return known.([]record.Field)
-	}
-	fields := record.FieldsOf(t)
-	structs.Store(t, fields)
-	return fields
 }
 
 // packetFields has the fields of packet records: the record's own, those of headers, and

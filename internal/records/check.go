@@ -5,28 +5,18 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"sync"
+	"strings"
 	"unicode"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
-
-// A checker returns an error if a value cannot be part of a record.
-type checker func(v reflect.Value) error
-
-// checkers contains the checkers that were built, by type; nil for a type that has nothing to
-// check.
-var checkers sync.Map // map[reflect.Type]checker
 
 // check returns an error if the record that v points to cannot be one of rdmadump's.
 func check(v reflect.Value) error {
 	if err := checkRecord(v); err != nil {
 		return err
 	}
-	if c := checkerOf(v.Type().Elem()); c != nil {
-		return c(v.Elem())
-	}
-	return nil
+	return checkValue(v.Elem(), nil)
 }
 
 // checkRecord returns an error if a record contradicts itself in what its users rely on.
@@ -50,137 +40,59 @@ func checkRecord(v reflect.Value) error {
 	return nil
 }
 
-// checkerOf returns the checker of a type.
-func checkerOf(t reflect.Type) checker {
-	if known, ok := checkers.Load(t); ok {
-		return known.(checker)
-	}
-	c := newChecker(t)
-	checkers.Store(t, c)
-	return c
-}
-
-// newChecker builds the checker of a type.
-func newChecker(t reflect.Type) checker {
-	if elem, is := record.OptOf(t); is {
-		if inner := checkerOf(elem); inner != nil {
-			return optional(inner)
-		}
-		return nil
-	}
-	switch t.Kind() {
+// checkValue returns an error if a text in a value, or in a part of it, is none that rdmadump writes: it is not one of these values or, if
+// they are nil, has control characters, which a terminal may obey. An enumeration that is empty was absent: a version that had no such
+// field yet wrote the record.
+func checkValue(v reflect.Value, values []string) error {
+	switch v.Kind() {
 	case reflect.String:
-		if values := record.ValuesOf(t); values != nil {
-			return oneOf(values)
+		text := v.String()
+		if values != nil && text != "" && !slices.Contains(values, text) {
+			return fmt.Errorf("unknown value %.40q", text)
 		}
-		return noControls
+		if values == nil && strings.ContainsFunc(text, func(c rune) bool { return unicode.IsControl(c) || c == unicode.ReplacementChar }) {
+			return errors.New("the text contains control characters")
+		}
 	case reflect.Map:
-		if inner := checkerOf(t.Key()); inner != nil {
-			return func(v reflect.Value) error {
-				for _, key := range v.MapKeys() {
-					if err := inner(key); err != nil {
-						return err
-					}
-				}
-				return nil
+		for _, key := range v.MapKeys() {
+			if err := checkValue(key, record.ValuesOf(key.Type())); err != nil {
+				return err
 			}
 		}
 	case reflect.Pointer:
-		if inner := checkerOf(t.Elem()); inner != nil {
-			return func(v reflect.Value) error {
-				if v.IsNil() {
-					return nil
-				}
-				return inner(v.Elem())
-			}
+		if !v.IsNil() {
+			return checkValue(v.Elem(), values)
 		}
 	case reflect.Slice:
-		if inner := checkerOf(t.Elem()); inner != nil {
-			return func(v reflect.Value) error {
-				for i := range v.Len() {
-					if err := inner(v.Index(i)); err != nil {
-						return err
-					}
-				}
-				return nil
+		if v.Len() > 0 {
+			values = record.ValuesOf(v.Type().Elem())
+		}
+		for i := range v.Len() {
+			if err := checkValue(v.Index(i), values); err != nil {
+				return err
 			}
 		}
 	case reflect.Struct:
-		return structChecker(t)
-	}
-	return nil
-}
-
-// structChecker returns the checker of a struct: that of its fields.
-func structChecker(t reflect.Type) checker {
-	type member struct {
-		field record.Field
-		check checker
-	}
-	var members []member
-	for _, f := range record.FieldsOf(t) {
-		if f.Values == nil && slices.Contains(quoted, f.Name) {
-			continue
-		}
-		c := checkerOf(t.Field(f.Index).Type)
-		if f.Values != nil && f.Type.Kind() == reflect.String {
-			c = oneOf(f.Values)
-			if f.Opt {
-				c = optional(c)
+		if opt, is := v.Addr().Interface().(interface{ Pointer() any }); is {
+			if value := reflect.ValueOf(opt.Pointer()); value.IsValid() {
+				return checkValue(value.Elem(), values)
 			}
-		}
-		if c != nil {
-			members = append(members, member{f, c})
-		}
-	}
-	if members == nil {
-		return nil
-	}
-	return func(v reflect.Value) error {
-		for i := range members {
-			m := &members[i]
-			if err := m.check(v.Field(m.field.Index)); err != nil {
-				return fmt.Errorf("%s: %w", m.field.Name, err)
-			}
-		}
-		return nil
-	}
-}
-
-// optional returns a checker that applies c to the value of an Opt.
-func optional(c checker) checker {
-	return func(v reflect.Value) error {
-		value := reflect.ValueOf(v.Addr().Interface().(interface{ Pointer() any }).Pointer())
-		if !value.IsValid() {
 			return nil
 		}
-		return c(value.Elem())
+		for _, f := range record.FieldsOf(v.Type()) {
+			if f.Values == nil && slices.Contains(quoted, f.Name) {
+				continue
+			}
+			if err := checkValue(v.Field(f.Index), f.Values); err != nil {
+				return fmt.Errorf("%s: %w", f.Name, err)
+			}
+		}
 	}
+	return nil
 }
 
 // quoted has the fields whose text may come from the network, with any characters in it. Whatever
 // draws them expects that. All other texts are names and sentences of rdmadump.
 var quoted = []string{
 	"created", "file", "file_from", "from", "group", "groups", "input_error", "machine", "message", "name", "principal", "reason", "removed", "renamed", "rpc",
-}
-
-// noControls returns an error for a text with control characters, which a terminal may obey.
-func noControls(v reflect.Value) error {
-	for _, c := range v.String() {
-		if unicode.IsControl(c) || c == unicode.ReplacementChar {
-			return errors.New("the text contains control characters")
-		}
-	}
-	return nil
-}
-
-// oneOf returns a checker for an enumeration, which may be absent: it is empty then. A version that
-// had no such field yet wrote the record.
-func oneOf(values []string) checker {
-	return func(v reflect.Value) error {
-		if text := v.String(); text != "" && !slices.Contains(values, text) {
-			return fmt.Errorf("unknown value %.40q", text)
-		}
-		return nil
-	}
 }

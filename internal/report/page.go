@@ -204,7 +204,7 @@ const (
 )
 
 // theme returns the look of text on the page. The fonts of readers need not have box characters of the right width, so it is ASCII.
-func theme() *render.Theme { return render.NewLook(render.Look{Colour: render.NoColour}) }
+func theme() *render.Theme { return render.NewTheme(false) }
 
 // drawLadders draws the RPCs that the problems name, as far as their records are kept, or the slowest; and an example of each rule.
 func (v *page) drawLadders(worst []*record.Problem) {

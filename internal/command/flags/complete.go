@@ -1,32 +1,16 @@
 package flags
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdmadump/rdmadump/capture"
-	"github.com/rdmadump/rdmadump/dissect"
-	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/diagnose"
 	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/render"
 )
-
-// The time for which completion may read a capture, and the number of values that it offers.
-const (
-	completionTime = time.Second
-	completionMost = 200
-)
-
-// errEnough ends reading when there are enough values.
-var errEnough = errors.New("enough")
 
 // Complete registers the completion of the flags of a command. Cobra keeps what is registered for as long as the process
 // runs, so this is done only if a shell asks for completions.
@@ -101,34 +85,6 @@ func offerRules(v *View) cobra.CompletionFunc {
 	})
 }
 
-// offerXIDs offers the XIDs of the captures on the command line.
-func offerXIDs(*View) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return look(cmd.Context(), args, func(offer func(string) error) dissect.Handler {
-			return dissect.Handler{Transaction: func(r *record.Transaction) error {
-				if xid := r.XID.String(); strings.HasPrefix(xid, prefix) {
-					return offer(xid + "\t" + query.Procedure(r))
-				}
-				return nil
-			}}
-		}), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// offerConnections offers the numbers of the connections in the captures on the command line.
-func offerConnections(*View) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return look(cmd.Context(), args, func(offer func(string) error) dissect.Handler {
-			return dissect.Handler{Connection: func(r *record.Connection) error {
-				if id := fmt.Sprint(r.ID); strings.HasPrefix(id, prefix) {
-					return offer(id + "\t" + r.UpperLayer)
-				}
-				return nil
-			}}
-		}), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
 // offerPaths completes the last word of an expression of -Y with field names.
 func offerPaths(v *View) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) (offers []cobra.Completion, d cobra.ShellCompDirective) {
@@ -142,34 +98,4 @@ func offerPaths(v *View) cobra.CompletionFunc {
 		}
 		return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
-}
-
-// look reads captures for a short time and returns the values that the handler offers.
-func look(ctx context.Context, paths []string, handler func(offer func(string) error) dissect.Handler) (offers []string) {
-	if len(paths) == 0 {
-		return nil
-	}
-	source, _ := capture.OpenAll(paths)
-	if source == nil {
-		return nil
-	}
-	defer source.Close()
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	ctx, cancel := context.WithTimeout(ctx, completionTime)
-	defer cancel()
-	seen := map[string]bool{}
-	d := dissect.New(handler(func(s string) error {
-		if !seen[s] {
-			seen[s] = true
-			offers = append(offers, s)
-		}
-		if len(offers) == completionMost {
-			return errEnough
-		}
-		return nil
-	}), dissect.Options{})
-	d.Run(ctx, source)
-	return offers
 }

@@ -34,18 +34,34 @@ type Grouping struct {
 	Given bool     // --by was given
 }
 
-// ParseGrouping parses the value of --by: kinds and fields, with commas between them.
-func ParseGrouping(text string) (g Grouping, err error) {
-	for name := range strings.SplitSeq(text, ",") {
-		name = strings.TrimSpace(name)
-		path := name
-		if !slices.Contains(groupKinds, name) && name != bySize {
-			if path, err = query.Resolve(name, query.Transactions); err != nil {
-				return g, fmt.Errorf("--by %s: %w; it may also be %s, or another field that rdmadump fields transactions lists", text, err, command.List(append(slices.Clone(groupKinds), bySize), "or"))
-			}
+// ParseGrouping parses the value of --by: kinds and fields of transactions, with commas between them.
+func ParseGrouping(text string) (Grouping, error) {
+	return grouping(text, func(name string) (string, error) {
+		if slices.Contains(groupKinds, name) || name == bySize {
+			return name, nil
+		}
+		path, err := query.Resolve(name, query.Transactions)
+		if err != nil {
+			err = fmt.Errorf("%w; it may also be %s, or another field that rdmadump fields transactions lists", err, command.List(append(slices.Clone(groupKinds), bySize), "or"))
 		}
 		if path == "cause" { // Sentences differ in their numbers.
 			path = "cause.id"
+		}
+		return path, err
+	})
+}
+
+// parseOperationGrouping parses the value of --by for RDMA operations: fields, with commas between them.
+func parseOperationGrouping(text string) (Grouping, error) {
+	return grouping(text, func(name string) (string, error) { return query.Resolve(name, render.OperationFields) })
+}
+
+// grouping parses names with commas between them.
+func grouping(text string, resolve func(name string) (path string, err error)) (g Grouping, err error) {
+	for name := range strings.SplitSeq(text, ",") {
+		path, err := resolve(strings.TrimSpace(name))
+		if err != nil {
+			return g, fmt.Errorf("--by %s: %w", text, err)
 		}
 		g.paths = append(g.paths, path)
 	}
@@ -104,33 +120,6 @@ func (g Grouping) Without(rows []*analyze.Stats) (lines []string) {
 		}
 	}
 	return lines
-}
-
-// parseOperationGrouping parses the value of --by for RDMA operations: fields, with commas between
-// them.
-func parseOperationGrouping(text string) (g Grouping, err error) {
-	for name := range strings.SplitSeq(text, ",") {
-		path, err := query.Resolve(strings.TrimSpace(name), render.OperationFields)
-		if err != nil {
-			return g, fmt.Errorf("--by %s: %w", text, err)
-		}
-		g.paths = append(g.paths, path)
-	}
-	if len(g.paths) > maxGroupFields {
-		return g, fmt.Errorf("--by %s: at most %d fields", text, maxGroupFields)
-	}
-	g.By = strings.Join(g.paths, ",")
-	return g, nil
-}
-
-// onlyOfOperations reports whether the value of --by groups RDMA operations and cannot group
-// transactions, such as kind,side.
-func onlyOfOperations(by string) bool {
-	if _, err := ParseGrouping(by); err == nil {
-		return false
-	}
-	_, err := parseOperationGrouping(by)
-	return err == nil
 }
 
 // AppendOperation appends the values of an RDMA operation's group.

@@ -80,41 +80,24 @@ func (s *Settings) Naming(h dissect.Handler) dissect.Handler {
 		return h
 	}
 	name := func(address record.Opt[string]) string { return hosts.Name(address.Or("")) }
-	if inner := h.Transaction; inner != nil {
-		h.Transaction = func(r *record.Transaction) error {
-			r.ClientName, r.ServerName = name(r.Client), name(r.Server)
-			return inner(r)
-		}
-	}
-	if inner := h.Connection; inner != nil {
-		h.Connection = func(r *record.Connection) error {
-			r.Client.Name, r.Server.Name = name(r.Client.Address), name(r.Server.Address)
-			return inner(r)
-		}
-	}
-	if inner := h.Operation; inner != nil {
-		h.Operation = func(r *record.RDMAOperation) error {
-			r.ClientName, r.ServerName = name(r.Client), name(r.Server)
-			return inner(r)
-		}
-	}
-	if inner := h.Task; inner != nil {
-		h.Task = func(r *record.Task) error {
-			r.ClientName, r.ServerName = name(r.Client), name(r.Server)
-			return inner(r)
-		}
-	}
-	if inner := h.Finding; inner != nil {
-		h.Finding = func(r *record.Finding) error {
-			r.ClientName, r.ServerName = name(r.Client), name(r.Server)
-			return inner(r)
-		}
-	}
-	if inner := h.Packet; inner != nil {
-		h.Packet = func(p *record.Packet) error {
-			p.Hosts = hosts
-			return inner(p)
-		}
-	}
+	h.Transaction = after(h.Transaction, func(r *record.Transaction) { r.ClientName, r.ServerName = name(r.Client), name(r.Server) })
+	h.Connection = after(h.Connection, func(r *record.Connection) {
+		r.Client.Name, r.Server.Name = name(r.Client.Address), name(r.Server.Address)
+	})
+	h.Operation = after(h.Operation, func(r *record.RDMAOperation) { r.ClientName, r.ServerName = name(r.Client), name(r.Server) })
+	h.Task = after(h.Task, func(r *record.Task) { r.ClientName, r.ServerName = name(r.Client), name(r.Server) })
+	h.Finding = after(h.Finding, func(r *record.Finding) { r.ClientName, r.ServerName = name(r.Client), name(r.Server) })
+	h.Packet = after(h.Packet, func(p *record.Packet) { p.Hosts = hosts })
 	return h
+}
+
+// after returns a handler that gets a record after it was changed, or nil if there is no handler.
+func after[R any](handle func(*R) error, change func(*R)) func(*R) error {
+	if handle == nil {
+		return nil
+	}
+	return func(r *R) error {
+		change(r)
+		return handle(r)
+	}
 }

@@ -4,11 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
-	"strings"
-
-	"github.com/charmbracelet/colorprofile"
 
 	"github.com/rdmadump/rdmadump/internal/command"
 	"github.com/rdmadump/rdmadump/render"
@@ -17,20 +13,19 @@ import (
 // Drawing returns the look of drawings on a terminal.
 func (l *appearance) Drawing(stdout io.Writer) render.Look {
 	return render.Look{
-		Colour: min(colors(l.Colored(stdout)), render.Colours16), Light: l.light(), Unicode: l.ascii == "false" || l.ascii == "auto" && command.Utf8Terminal(),
+		Colour: l.Colored(stdout), Unicode: l.ascii == "false" || l.ascii == "auto" && command.Utf8Terminal(),
 		Times: render.Times(l.time),
 	}
 }
 
 // appearance holds the flags about the layout of the output.
 type appearance struct {
-	width      int
-	wide       bool
-	Columns    []string
-	ascii      string // "auto", "true", "false"
-	time       string
-	background string
-	color      string // "auto", "always", "never"
+	width   int
+	wide    bool
+	Columns []string
+	ascii   string // "auto", "true", "false"
+	time    string
+	color   string // "auto", "always", "never"
 }
 
 // Colored reports whether an output has colors.
@@ -68,38 +63,10 @@ func (l *appearance) Of(stdout io.Writer) (theme *render.Theme, width, height in
 		width = 0
 	}
 	theme = render.NewLook(render.Look{
-		Colour: colors(l.Colored(stdout)), Light: l.light(), Unicode: l.ascii == "false" || l.ascii == "auto" && terminal && command.Utf8Terminal(),
+		Colour: l.Colored(stdout), Unicode: l.ascii == "false" || l.ascii == "auto" && terminal && command.Utf8Terminal(),
 		Legend: terminal, Whole: l.wide, Times: render.Times(l.time), Columns: l.Columns,
 	})
 	return theme, width, height
-}
-
-// colors returns the number of colors that the environment variables promise for the
-// terminal. The terminal itself is not queried.
-func colors(wanted bool) render.Colour {
-	if !wanted {
-		return render.NoColour
-	}
-	// Whether there are colors at all was decided before, from other variables, too.
-	promises := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "NO_COLOR=") })
-	switch colorprofile.Env(promises) {
-	case colorprofile.TrueColor:
-		return render.TrueColour
-	case colorprofile.ANSI256:
-		return render.Colours256
-	}
-	return render.Colours16
-}
-
-// light reports whether the background is light. Terminals that set COLORFGBG give the
-// background as one of sixteen colors; without it, the background counts as dark.
-func (l *appearance) light() bool {
-	if l.background != "auto" {
-		return l.background == "light"
-	}
-	fgbg := os.Getenv("COLORFGBG")
-	n, err := strconv.Atoi(fgbg[strings.LastIndex(fgbg, ";")+1:])
-	return err == nil && n >= 7 && n != 8
 }
 
 // Safe returns stdout, or a writer that replaces what is not ASCII if stdout is a terminal without UTF-8, for which the

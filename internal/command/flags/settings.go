@@ -73,15 +73,14 @@ type Settings struct {
 	FailOn   record.Severity
 	Ignored  map[string]bool
 	Known    baseline
-	Accepted *command.LaterFile // of --write-baseline, if it is open already
-	RPC      bool               // records contain decoded arguments and results
-	Decode   bool               // arguments and results are decoded, for rpc, for packet trees or for a filter
-	Decoded  bool               // fields of the decoded arguments and results are used
-	Files    bool               // file handles are resolved
-	Unused   dissect.Fields     // of transactions
-	Ladder   bool               // transactions are drawn as ladder diagrams
-	Notes    []string           // messages about the flags for standard error
-	AtPoints []string           // names of the capture points; nil if there is only one
+	RPC      bool           // records contain decoded arguments and results
+	Decode   bool           // arguments and results are decoded, for rpc, for packet trees or for a filter
+	Decoded  bool           // fields of the decoded arguments and results are used
+	Files    bool           // file handles are resolved
+	Unused   dissect.Fields // of transactions
+	Ladder   bool           // transactions are drawn as ladder diagrams
+	Notes    []string       // messages about the flags for standard error
+	AtPoints []string       // names of the capture points; nil if there is only one
 }
 
 // Order is the order in which records are shown.
@@ -97,50 +96,30 @@ var failsOn = map[string]string{"check": "error"}
 // Parse converts the flags for a view. Whole reports whether the input has an end, at which
 // records can be sorted. It reads the files that flags name, until ctx ends.
 func (f *Typed) Parse(ctx context.Context, v *View, whole bool) (*Settings, error) {
-	v, err := f.shownBy(v)
-	if err != nil {
-		return nil, err
-	}
+	v = f.shownBy(v)
 	s := &Settings{
 		plain: f.plain, View: v, JSON: f.output == "json", Explain: f.Explain != "", Program: f.jq, FailOn: record.Severity(cmp.Or(f.failOn, failsOn[v.Name])),
 		RPC:    f.rpc || slices.ContainsFunc(append([]string{f.Filter, f.sort}, f.fields...), namesRPC),
 		Decode: f.Tree || f.rpc,
 	}
-	if err := s.parseValues(f); err != nil {
-		return nil, err
-	}
-	if err := s.parseKnown(ctx, f); err != nil {
-		return nil, err
-	}
-	if s.ports, s.Tunnels, err = parsePorts(f.decodeAs); err != nil {
-		return nil, err
-	}
-	if s.at, err = parseAt(f.at); err != nil {
-		return nil, err
-	}
-	if s.Hosts, err = parseHosts(ctx, f.hosts); err != nil {
-		return nil, err
-	}
 	if slices.Contains([]string{"sarif", "junit", "markdown"}, f.output) {
 		s.Report = f.output
 	}
-	if err := s.parseSelection(f); err != nil {
-		return nil, err
-	}
-	if err := s.parseFilter(f.Filter); err != nil {
-		return nil, err
-	}
-	if err := s.parseJQ(f.jq); err != nil {
-		return nil, err
-	}
-	if err := s.parseColumns(f); err != nil {
-		return nil, err
-	}
-	if s.Bytes && s.JSON {
-		return nil, fmt.Errorf("-x only applies to text output, because JSON does not contain the bytes of packets")
-	}
-	if err := s.parseOrder(f, whole); err != nil {
-		return nil, err
+	for _, parse := range []func() error{
+		func() error { return s.parseValues(f) },
+		func() error { return s.parseKnown(ctx, f) },
+		func() (err error) { s.ports, s.Tunnels, err = parsePorts(f.decodeAs); return err },
+		func() (err error) { s.at, err = parseAt(f.at); return err },
+		func() (err error) { s.Hosts, err = parseHosts(ctx, f.hosts); return err },
+		func() error { return s.parseSelection(f) },
+		func() error { return s.parseFilter(f.Filter) },
+		func() error { return s.parseJQ(f.jq) },
+		func() error { return s.parseColumns(f) },
+		func() error { return s.parseOrder(f, whole) },
+	} {
+		if err := parse(); err != nil {
+			return nil, err
+		}
 	}
 	s.Decoded = slices.ContainsFunc(s.paths(f), query.Decoded)
 	s.Decode = s.Decode || s.Decoded
@@ -191,19 +170,17 @@ func parseAt(text string) (at record.Position, err error) {
 }
 
 // shownBy returns the view that shows what the flags ask of a view for.
-func (f *Typed) shownBy(v *View) (*View, error) {
+func (f *Typed) shownBy(v *View) *View {
 	if f.Every != 0 && v.takes("every") {
 		v = RatesView
 	}
 	if f.Lost && v.Name == "network" && (len(f.fields) > 0 || f.output == "csv") {
 		v = LostView
 	}
-	if len(f.by) > 0 && (v.Name == "rdma" || v.Name == "stats" && f.Every == 0 && onlyOfOperations(strings.Join(f.by, ","))) {
-		if v = OperationSumsView; len(f.XIDs) > 0 {
-			return nil, errors.New("RDMA operations cannot be summed up by --by with --xid; -Y 'transaction == N' selects those of an RPC")
-		}
+	if len(f.by) > 0 && v.Name == "rdma" {
+		v = OperationSumsView
 	}
-	return v, nil
+	return v
 }
 
 // parseValues verifies the flags that have few values, and determines the look and what --by names.
@@ -303,6 +280,8 @@ func (s *Settings) parseColumns(f *Typed) (err error) {
 		return fmt.Errorf("-e only applies to text and CSV; use --jq with -o json")
 	case csv && s.JSON:
 		return fmt.Errorf("--jq works on JSON and cannot be combined with -o csv")
+	case s.Bytes && s.JSON:
+		return fmt.Errorf("-x only applies to text output, because JSON does not contain the bytes of packets")
 	case csv && (s.Timeline || s.Tree || s.Bytes):
 		return fmt.Errorf("-o csv writes the rows of a table and no drawings, trees or bytes")
 	case csv && len(names) == 0:

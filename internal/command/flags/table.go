@@ -150,13 +150,11 @@ var table = []row{
 		name: "xid", group: selection, takers: but("rdma", "browse"),
 		doc:  "select RPCs with this `XID` and their packets, connections and findings (repeat the flag for more)",
 		sets: func(t *Typed) any { return &t.XIDs }, empty: xidForms,
-		complete: offerXIDs,
 	},
 	{
 		name: "conn", group: selection, takers: but("browse"),
-		doc:      "select the connection with this `number`, counted from 0 (repeat the flag for more)",
-		sets:     func(t *Typed) any { return &t.Conns },
-		complete: offerConnections,
+		doc:  "select the connection with this `number`, counted from 0 (repeat the flag for more)",
+		sets: func(t *Typed) any { return &t.Conns },
 	},
 	{
 		name: "from", group: selection, takers: everyone,
@@ -235,12 +233,6 @@ var table = []row{
 		doc:  "say `when` to use colors: auto, always or never",
 		sets: func(t *Typed) any { return &t.Look.color }, byDefault: "auto",
 		values: fixed("auto", "always", "never"),
-	},
-	{
-		name: "background", group: presentation, takers: but("report", "export", "extract"),
-		doc:  "use colors for this `kind` of background: auto, dark or light; auto reads $COLORFGBG",
-		sets: func(t *Typed) any { return &t.Look.background }, byDefault: "auto",
-		values: fixed("auto", "dark", "light"),
 	},
 	{
 		name: "ascii", group: presentation, takers: but("report", "export", "extract"),
@@ -459,8 +451,6 @@ func aboutBy(doc string, v *View) string {
 		return doc
 	case v.byUsage != "":
 		return v.byUsage
-	case v.Name == "stats":
-		return doc + "; fields that only RDMA operations have, such as kind,side, sum up RDMA operations"
 	}
 	return doc
 }

@@ -181,12 +181,6 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 		defer cancel()
 		ctx = timed
 	}
-	if set.Accepted, err = l.openAccepted(); err != nil {
-		return err
-	}
-	if set.Accepted != nil {
-		defer set.Accepted.Close()
-	}
 	source, err := l.open(ctx, args, stderr)
 	if err == nil && saved != nil {
 		err = saved.begin()
@@ -406,14 +400,6 @@ func (l *liveFlags) refuseOutputs(args []string, stdout, stderr io.Writer) error
 		return fmt.Errorf("--write-baseline %s: this is the file of -w; choose another name", render.Clean(l.Accept))
 	}
 	return command.RefuseInput("--write-baseline", l.Accept, inputs, stdout, stderr)
-}
-
-// openAccepted opens the file of --write-baseline, if there is one, before the process drops its privileges.
-func (l *liveFlags) openAccepted() (*command.LaterFile, error) {
-	if info, err := os.Stat(l.Accept); l.Accept == "" || err == nil && !info.Mode().IsRegular() { // To open a FIFO may take long.
-		return nil, nil
-	}
-	return command.OpenLater("--write-baseline", l.Accept)
 }
 
 // write writes a frame and returns the size of the file so far, in bytes.

@@ -56,7 +56,7 @@ var viewExamples = map[string]string{
 	"tasks": `  rdmadump tasks mount.pcap              list what was put off or repeated, the longest first
   rdmadump tasks mount.pcap -Y 'outcome == "given_up"'`,
 	"rdma": `  rdmadump rdma nvme.pcap                 list RDMA operations, one per line
-  rdmadump rdma nvme.pcap -Y 'stalled > 0' --sort -stalled
+  rdmadump rdma nvme.pcap -Y 'stalled_ns > 0' --sort -stalled_ns
                                           list the operations that stalled
   rdmadump rdma nvme.pcap --conn 0 --top 10
   rdmadump rdma nvme.pcap --by kind,side  sum up by kind and requester`,

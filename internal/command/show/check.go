@@ -99,7 +99,7 @@ func findings(s *sink) (dissect.Handler, func()) {
 			}
 		}
 		if s.Accept != "" {
-			s.fail(c.writeBaseline(s.ctx, s.Accept, s.Accepted))
+			s.fail(c.writeBaseline(s.ctx, s.Accept))
 		}
 	}
 }
@@ -220,8 +220,8 @@ func (c *results) unchecked(s *record.Summary) (lines []string) {
 	return lines
 }
 
-// writeBaseline writes the reported findings to a baseline file. The file may be open already.
-func (c *results) writeBaseline(ctx context.Context, path string, f *command.LaterFile) (err error) {
+// writeBaseline writes the reported findings to a baseline file.
+func (c *results) writeBaseline(ctx context.Context, path string) error {
 	var b strings.Builder
 	b.WriteString("# Findings that rdmadump check --baseline does not report: rule, operation.\n")
 	lines := make([]string, 0, len(c.reported))
@@ -232,11 +232,7 @@ func (c *results) writeBaseline(ctx context.Context, path string, f *command.Lat
 	for _, line := range lines {
 		b.WriteString(line + "\n")
 	}
-	if f == nil {
-		_, err = command.Until(ctx, "--write-baseline "+path, func() (any, error) { return nil, os.WriteFile(path, []byte(b.String()), 0o666) })
-	} else if err = f.Begin(); err == nil {
-		_, err = f.WriteAt([]byte(b.String()), 0)
-	}
+	_, err := command.Until(ctx, "--write-baseline "+path, func() (any, error) { return nil, os.WriteFile(path, []byte(b.String()), 0o666) })
 	if err != nil {
 		return fmt.Errorf("--write-baseline %s: %w", render.Clean(path), command.Cause(err))
 	}
