@@ -48,9 +48,6 @@ func exported(t testing.TB, n int64) (memory, written int64) {
 			t.Fatal(err)
 		}
 	}
-	if err := h.Connection(&record.Connection{Last: record.Time(4000 * n)}); err != nil {
-		t.Fatal(err)
-	}
 	memory = heap() - before
 	var out counter
 	report, err := e.Write(&out, "test")

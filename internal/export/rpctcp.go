@@ -2,12 +2,9 @@ package export
 
 import (
 	"cmp"
-	"container/heap"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -34,8 +31,8 @@ import (
 // one TCP segment. [RPCTCPReport] counts all of these messages.
 //
 // RPCTCP writes messages to a temporary file when they are complete, and sorts them on
-// disk, because the order of the output is that of their packets. In memory it keeps
-// only the connections that are open.
+// disk, because the order of the output is that of their packets. A connection begins with
+// its first message, and has no end.
 type RPCTCP struct {
 	// Wants, if not nil, reports whether a transaction is written; an error ends the
 	// export.
@@ -43,9 +40,7 @@ type RPCTCP struct {
 
 	file     *disk.File
 	messages *disk.Sorter
-	all      *disk.Sorter     // connections
-	open     map[int]*pending // connections whose record is still to come
-	live     *wire            // nil if messages are written at the end
+	live     *wire // nil if messages are written at the end
 	report   RPCTCPReport
 }
 
@@ -92,6 +87,7 @@ type message struct {
 	length       uint32 // bytes of the whole message
 	captured     uint32 // bytes of the message that can be written
 	zeroed       uint32 // bytes of missing file data, replaced by zeros
+	named        uint32 // bytes before the message in the temporary file, which are those of names
 	xid          uint32
 	connection   int32
 	fromServer   bool
@@ -99,7 +95,7 @@ type message struct {
 }
 
 // messageLen is the length of a message in the table of messages.
-const messageLen = 54
+const messageLen = 58
 
 // append appends the message as a record of the table. The key is the order in which
 // messages are written: by packet and transaction, and a Call before its Reply if both
@@ -112,7 +108,7 @@ func (m *message) append(b []byte) []byte {
 	for _, v := range []int64{m.time, m.offset} {
 		b = binary.BigEndian.AppendUint64(b, uint64(v))
 	}
-	for _, v := range []uint32{m.length, m.captured, m.zeroed, m.xid, uint32(m.connection)} {
+	for _, v := range []uint32{m.length, m.captured, m.zeroed, m.named, m.xid, uint32(m.connection)} {
 		b = binary.BigEndian.AppendUint32(b, v)
 	}
 	return b
@@ -132,41 +128,12 @@ func (m *message) decode(b []byte) {
 	word := func(at int) uint32 { return binary.BigEndian.Uint32(b[at:]) }
 	*m = message{
 		packet: long(0), id: long(8), reply: b[16] > 0, fromServer: b[17] > 0, time: long(18), offset: long(26),
-		length: word(34), captured: word(38), zeroed: word(42), xid: word(46), connection: int32(word(50)),
+		length: word(34), captured: word(38), zeroed: word(42), named: word(46), xid: word(50), connection: int32(word(54)),
 	}
 }
 
-// pending is a connection whose record is still to come.
-type pending struct {
-	messages int64
-	first    int64 // time of the earliest message
-}
-
-// connection has the parts of a connection's record that the output needs. It is in the
-// temporary file as JSON.
-type connection struct {
-	ID             int
-	Transport      string
-	Client, Server endpoint
-	Messages       int64
-	Opens, Closes  int64 // ns since 1970
-	Closed         bool  // the capture shows how the connection ends
-}
-
-// endpoint is one end of a connection.
-type endpoint struct {
-	Address string
-	Port    uint16
-	QPN     string
-}
-
 // tcp is a TCP connection to be written.
-type tcp struct {
-	connection
-	left           int64 // number of messages that were not written yet
-	client, server end
-	opened         bool
-}
+type tcp struct{ client, server end }
 
 // end is one end of a TCP connection.
 type end struct {
@@ -180,7 +147,7 @@ type end struct {
 // which belongs to the caller.
 func NewRPCTCP(temporary TempFile) *RPCTCP {
 	file := disk.NewFile(temporary)
-	return &RPCTCP{file: file, messages: disk.NewSorter(file, messageLen), all: disk.NewSorter(file, connectionLen), open: map[int]*pending{}}
+	return &RPCTCP{file: file, messages: disk.NewSorter(file, messageLen)}
 }
 
 // LiveRPCTCP returns an exporter that writes each RPC when it is complete, for live traffic. It needs no temporary file, and Write is not
@@ -201,25 +168,10 @@ func newWire(to io.Writer, application string) *wire {
 	return w
 }
 
-// now writes a message of live traffic.
-func (e *RPCTCP) now(r *record.Transaction, m *message, data []byte) {
-	w := e.live
-	c := w.live[r.Connection]
-	if c == nil {
-		c = &tcp{connection: connection{ID: r.Connection, Transport: r.Transport, Client: endpoint{Address: r.Client.Or("")}, Server: endpoint{Address: r.Server.Or("")}, Opens: m.time}}
-		w.connect(c)
-	}
-	w.open(c, m.time)
-	w.write(c, m, func(into []byte) { copy(into, data) })
-}
-
 // Handler returns the handler for a dissector that runs with
 // [dissect.Options.Rebuild].
 func (e *RPCTCP) Handler() dissect.Handler {
-	return dissect.Handler{Payload: e.payload, Connection: func(r *record.Connection) error {
-		e.connection(r)
-		return e.err()
-	}}
+	return dissect.Handler{Payload: e.payload}
 }
 
 // err returns the error of the temporary file.
@@ -228,48 +180,6 @@ func (e *RPCTCP) err() error {
 		return fmt.Errorf("export: %w", err)
 	}
 	return nil
-}
-
-// connectionLen is the length of a record in the table of connections: the time when the
-// connection is opened, its number, and offset and length of the rest. Times before 1970
-// come first.
-const connectionLen = 32
-
-// connection writes a connection with messages to the temporary file.
-func (e *RPCTCP) connection(r *record.Connection) {
-	if e.live != nil {
-		if c := e.live.live[r.ID]; c != nil {
-			c.Closes = int64(r.Closed.Or(r.Last))
-			e.live.close(c, c.Closes)
-			delete(e.live.live, r.ID)
-		}
-		return
-	}
-	p := e.open[r.ID]
-	if p == nil {
-		return
-	}
-	delete(e.open, r.ID)
-	c := connection{
-		ID: r.ID, Transport: r.Transport, Client: ofEndpoint(r.Client), Server: ofEndpoint(r.Server), Messages: p.messages,
-		Opens: int64(r.Established.Or(r.First)), Closes: int64(r.Closed.Or(r.Last)), Closed: r.Closed.Known(),
-	}
-	b, _ := json.Marshal(&c) // a struct of numbers and strings
-	at := e.file.Append(b)
-	var key []byte
-	for _, v := range []int64{min(c.Opens, p.first) ^ math.MinInt64, int64(c.ID), at, int64(len(b))} {
-		key = binary.BigEndian.AppendUint64(key, uint64(v))
-	}
-	e.all.Add(key)
-}
-
-// ofEndpoint returns the parts of r that the output needs.
-func ofEndpoint(r record.Endpoint) endpoint {
-	out := endpoint{Address: r.Address.Or(""), Port: r.Port.Or(0)}
-	if qpn, known := r.QPN.Get(); known {
-		out.QPN = fmt.Sprint(qpn)
-	}
-	return out
 }
 
 func (e *RPCTCP) payload(r *record.Transaction, call, reply *record.Payload) error {
@@ -308,17 +218,12 @@ func (e *RPCTCP) keep(r *record.Transaction, p *record.Payload, entry message) {
 		}
 	}
 	entry.id, entry.xid, entry.connection = r.ID, uint32(r.XID), int32(r.Connection)
-	if e.live != nil {
-		e.now(r, &entry, p.Data)
+	if names := [...]string{r.Transport, r.Client.Or(""), r.Server.Or("")}; e.live != nil {
+		e.live.write(e.live.connection(&entry, names[:]), &entry, func(into []byte) { copy(into, p.Data) })
 	} else {
-		c := e.open[r.Connection]
-		if c == nil {
-			c = &pending{first: entry.time}
-			e.open[r.Connection] = c
-		}
-		c.messages++
-		c.first = min(c.first, entry.time)
-		entry.offset = e.file.Append(p.Data)
+		text := strings.Join(names[:], separator)
+		entry.named, entry.offset = uint32(len(text)), e.file.Append([]byte(text))
+		e.file.Append(p.Data)
 		e.messages.Add(entry.append(nil))
 	}
 	switch {
@@ -336,101 +241,39 @@ func (e *RPCTCP) keep(r *record.Transaction, p *record.Payload, entry message) {
 	}
 }
 
+// separator is between the transport, the client and the server of a message in the temporary file.
+const separator = "\x00"
+
 // Write writes the pcapng file. It is called once, after the dissector has
 // finished.
 func (e *RPCTCP) Write(to io.Writer, application string) (*RPCTCPReport, error) {
-	for id := range e.open { // connections without a record
-		e.connection(&record.Connection{ID: id, First: record.Time(e.open[id].first)})
-	}
-	messages, connections := e.messages.Table(nil), e.all.Table(nil)
-	e.report.Connections = connections.Len()
+	messages := e.messages.Table(nil)
 	w := newWire(to, application)
-	next := int64(0) // connection
-	// until writes the handshakes and ends that are not later than time.
-	until := func(time int64) {
-		for e.file.Err() == nil {
-			opens := int64(math.MaxInt64)
-			if next < connections.Len() {
-				opens = int64(binary.BigEndian.Uint64(connections.At(next))) ^ math.MinInt64
-			}
-			switch {
-			case len(w.closing) > 0 && w.closing[0].Closes <= min(time, opens):
-				w.close(heap.Pop(&w.closing).(*tcp), time)
-			case next < connections.Len() && opens <= time:
-				c := e.load(connections.At(next))
-				w.connect(c)
-				if next++; c.Opens <= time {
-					w.open(c, time)
-				}
-			default:
-				return
-			}
-		}
-	}
 	var m message
 	for i := range messages.Len() {
 		m.decode(messages.At(i))
-		until(m.time)
 		c := w.live[int(m.connection)]
-		if e.file.Err() != nil {
-			break
+		if c == nil {
+			names := make([]byte, m.named)
+			e.file.Read(names, m.offset)
+			if e.file.Err() != nil {
+				break
+			}
+			c = w.connection(&m, strings.SplitN(string(names), separator, 3))
 		}
-		if c == nil { // its records are later than its messages
-			c = &tcp{connection: connection{ID: int(m.connection), Opens: m.time}, left: math.MaxInt64}
-			w.connect(c)
-		}
-		w.open(c, m.time) // the captured handshake may be later than the message
-		w.write(c, &m, func(to []byte) { e.file.Read(to, m.offset) })
+		w.write(c, &m, func(to []byte) { e.file.Read(to, m.offset+int64(m.named)) })
 		if w.err != nil {
 			return nil, w.err
 		}
-		if c.left--; c.left == 0 {
-			delete(w.live, c.ID)
-			if c.Closed {
-				heap.Push(&w.closing, c)
-			}
-		}
 	}
-	until(math.MaxInt64)
 	if err := e.err(); err != nil {
 		return nil, err
 	}
 	if w.err == nil {
 		w.err = w.Flush()
 	}
+	e.report.Connections = w.connections
 	return &e.report, w.err
-}
-
-// load reads a connection from the temporary file.
-func (e *RPCTCP) load(record []byte) *tcp {
-	at, n := int64(binary.BigEndian.Uint64(record[16:])), int64(binary.BigEndian.Uint64(record[24:]))
-	b := make([]byte, n)
-	e.file.Read(b, at)
-	c := new(tcp)
-	json.Unmarshal(b, &c.connection) // after an error of reading, b has zeros
-	c.left = c.Messages
-	return c
-}
-
-// closing are the connections without further messages, the first to close first.
-type closing []*tcp
-
-func (c closing) Len() int { return len(c) }
-func (c closing) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(c[i].Closes, c[j].Closes), cmp.Compare(c[i].ID, c[j].ID)) < 0
-}
-func (c closing) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
-
-// Push is that of [heap.Interface].
-func (c *closing) Push(x any) { *c = append(*c, x.(*tcp)) }
-
-// Pop is that of [heap.Interface].
-func (c *closing) Pop() any {
-	last := len(*c) - 1
-	x := (*c)[last]
-	(*c)[last] = nil
-	*c = (*c)[:last]
-	return x
 }
 
 // Every message is a record of one fragment (RFC 5531 s.11), which begins with a
@@ -502,33 +345,49 @@ func newPorts() ports { return ports{used: map[pair]bool{}, next: 49152} }
 // connections.
 const maxPorts = 1 << 16
 
-// assign returns the port of a client: its own one, unless that is taken.
-func (p *ports) assign(client, server netip.Addr, port uint16) uint16 {
+// assign returns a port for a client.
+func (p *ports) assign(client, server netip.Addr) uint16 {
 	if len(p.used) >= maxPorts {
 		clear(p.used)
 	}
-	end := pair{client, server, port}
-	for end.port == 0 || end.port == serverPort || p.used[end] {
-		end.port = p.next
-		p.next++ // 65536 wraps to 0, and on
+	end := pair{client, server, p.next}
+	for ; end.port == 0 || end.port == serverPort || p.used[end]; end.port++ { // 65536 wraps to 0, and on
 	}
-	p.used[end] = true
+	p.used[end], p.next = true, end.port+1
 	return end.port
 }
 
-// connect assigns addresses and ports to a connection.
-func (w *wire) connect(c *tcp) {
-	if before := w.live[c.ID]; before != nil { // it had messages after its record
-		before.left += c.left
-		return
+// connection returns the TCP connection of a message. A new one gets addresses and ports, and begins with a handshake. Names are those of
+// its transport, its client and its server.
+func (w *wire) connection(m *message, names []string) *tcp {
+	id := int(m.connection)
+	if c := w.live[id]; c != nil {
+		return c
 	}
-	c.client = end{address: address(c.Client.Address, 1), mac: [6]byte{2, 0, 0, 0, 0, 1}, next: 1 << 28}
-	c.server = end{address: address(c.Server.Address, 2), port: serverPort, mac: [6]byte{2, 0, 0, 0, 0, 2}, next: 2 << 28}
+	c := &tcp{
+		client: end{address: address(names[1], 1), mac: [6]byte{2, 0, 0, 0, 0, 1}, next: 1 << 28},
+		server: end{address: address(names[2], 2), port: serverPort, mac: [6]byte{2, 0, 0, 0, 0, 2}, next: 2 << 28},
+	}
 	if c.client.address.Is4() != c.server.address.Is4() {
 		c.client.address, c.server.address = netip.AddrFrom16(c.client.address.As16()), netip.AddrFrom16(c.server.address.As16())
 	}
-	c.client.port = w.ports.assign(c.client.address, c.server.address, c.Client.Port)
-	w.live[c.ID] = c
+	c.client.port = w.ports.assign(c.client.address, c.server.address)
+	if len(w.live) >= maxPorts { // those that go on begin again
+		clear(w.live)
+	}
+	w.live[id] = c
+	w.connections++
+	comment := fmt.Sprintf("connection %d of the capture, %s", id, names[0])
+	for i, end := range [...]string{"client", "server"} {
+		if strings.HasPrefix(names[1+i], "LID") {
+			comment += fmt.Sprintf(", %s %s", end, names[1+i])
+		}
+	}
+	options := []byte{2, 4, segmentSize >> 8, segmentSize & 0xff, 1, 3, 3, 14} // maximum segment size, no-operation, window scale
+	w.segment(segment{from: &c.client, to: &c.server, at: m.time, flags: link.TCPSYN, options: options, comment: comment})
+	w.segment(segment{from: &c.server, to: &c.client, at: m.time, flags: link.TCPSYN | link.TCPACK, options: options})
+	w.segment(segment{from: &c.client, to: &c.server, at: m.time, flags: link.TCPACK})
+	return c
 }
 
 // address returns the IP address of an end, whose address is s. An end without one gets an address
@@ -544,35 +403,15 @@ func address(s string, number uint16) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 19, byte(number >> 8), byte(number)})
 }
 
-// name returns the comment on the first packet of a connection.
-func (c *connection) name() string {
-	s := fmt.Sprintf("connection %d of the capture", c.ID)
-	if c.Transport != "" {
-		s += ", " + c.Transport
-	}
-	for _, end := range []struct {
-		name string
-		endpoint
-	}{{"client", c.Client}, {"server", c.Server}} {
-		if strings.HasPrefix(end.Address, "LID") {
-			s += fmt.Sprintf(", %s %s", end.name, end.Address)
-		}
-		if end.QPN != "" {
-			s += fmt.Sprintf(", %s QP %s", end.name, end.QPN)
-		}
-	}
-	return s
-}
-
 // wire writes TCP segments.
 type wire struct {
 	*Writer
-	buffer  []byte
-	message []byte
-	ports   ports
-	live    map[int]*tcp // connections with messages that were not written yet
-	closing closing
-	err     error
+	buffer      []byte
+	message     []byte
+	ports       ports
+	live        map[int]*tcp // the connections, by number
+	connections int64
+	err         error
 }
 
 // segmentSize is the largest payload of a segment, in bytes. It is as large as
@@ -582,27 +421,6 @@ const segmentSize = 1 << 15
 // minFrame is the minimum length of an Ethernet frame without its FCS, in bytes.
 // Shorter frames are padded.
 const minFrame = 60
-
-// open writes the handshake of a connection, with a time not after latest.
-func (w *wire) open(c *tcp, latest int64) {
-	if c.opened {
-		return
-	}
-	c.opened = true
-	at := min(c.Opens, latest)
-	options := []byte{2, 4, segmentSize >> 8, segmentSize & 0xff, 1, 3, 3, 14} // maximum segment size, no-operation, window scale
-	w.segment(segment{from: &c.client, to: &c.server, at: at, flags: link.TCPSYN, options: options, comment: c.name()})
-	w.segment(segment{from: &c.server, to: &c.client, at: at, flags: link.TCPSYN | link.TCPACK, options: options})
-	w.segment(segment{from: &c.client, to: &c.server, at: at, flags: link.TCPACK})
-}
-
-// close writes the end of a connection, with a time not after latest.
-func (w *wire) close(c *tcp, latest int64) {
-	at := min(c.Closes, latest)
-	w.segment(segment{from: &c.client, to: &c.server, at: at, flags: link.TCPACK | link.TCPFIN})
-	w.segment(segment{from: &c.server, to: &c.client, at: at, flags: link.TCPACK | link.TCPFIN})
-	w.segment(segment{from: &c.client, to: &c.server, at: at, flags: link.TCPACK})
-}
 
 // segment describes a TCP segment to be written.
 type segment struct {
