@@ -122,6 +122,11 @@ type operation struct {
 	layouts atomic.Pointer[layouts] // args, results and failure, compiled; nil before their first use
 }
 
+// bare returns the row of a procedure whose results do not begin with a status.
+func bare(name, args, results string) operation {
+	return operation{name: name, args: args, results: results, bare: true}
+}
+
 // layouts are the compiled arguments and results of an operation.
 type layouts struct {
 	args, results, failure content

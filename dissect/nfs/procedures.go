@@ -12,7 +12,7 @@ var procedures = map[key][]operation{
 	{ProgramNFS, 3}:     nfs3,
 	{ProgramNFS, 4}:     nfs4,
 	{ProgramMount, 1}:   mount("H", ""),
-	{ProgramMount, 2}:   append(mount("H", ""), operation{name: "EXPORTALL", bare: true, results: exports}, operation{name: "PATHCONF", unread: true}),
+	{ProgramMount, 2}:   append(mount("H", ""), bare("EXPORTALL", "", exports), operation{name: "PATHCONF", unread: true}),
 	{ProgramMount, 3}:   mount("h", " flavors:[]auth_flavor"),
 	{ProgramNFSACL, 2}:  nfsacl2,
 	{ProgramNFSACL, 3}:  nfsacl3,
@@ -22,9 +22,9 @@ var procedures = map[key][]operation{
 	{ProgramNLM, 4}:     nlm4,
 }
 
-var nfs4 = []operation{{name: "NULL", bare: true}, {name: "COMPOUND", unread: true}}
+var nfs4 = []operation{bare("NULL", "", ""), {name: "COMPOUND", unread: true}}
 
-var callbackProcedures = []operation{{name: "CB_NULL", bare: true}, {name: "CB_COMPOUND", unread: true}}
+var callbackProcedures = []operation{bare("CB_NULL", "", ""), {name: "CB_COMPOUND", unread: true}}
 
 func procedureTable(program, version uint32) []operation {
 	switch {
@@ -38,14 +38,14 @@ func procedureTable(program, version uint32) []operation {
 
 // nfs2 has the procedures of RFC 1094 s.2.2.
 var nfs2 = []operation{
-	{name: "NULL", bare: true},
+	bare("NULL", "", ""),
 	{name: "GETATTR", args: "fh:H", results: "attributes:@fattr2"},
 	{name: "SETATTR", args: "fh:H new_attributes:@sattr2", results: "attributes:@fattr2"},
-	{name: "ROOT", bare: true},
+	bare("ROOT", "", ""),
 	{name: "LOOKUP", args: "dir_fh:H name:t", results: "object_fh:H attributes:@fattr2"},
 	{name: "READLINK", args: "fh:H", results: "target!:L"},
 	{name: "READ", args: "fh:H offset:u count!:u totalcount:u", results: "attributes:@fattr2 data!:D"},
-	{name: "WRITECACHE", bare: true},
+	bare("WRITECACHE", "", ""),
 	{name: "WRITE", args: "fh:H beginoffset:u offset:u totalcount:u data:D", results: "attributes:@fattr2"},
 	{name: "CREATE", args: "dir_fh:H name:t new_attributes:@sattr2", results: "object_fh:H attributes:@fattr2"},
 	{name: "REMOVE", args: "dir_fh:H name:t"},
@@ -60,7 +60,7 @@ var nfs2 = []operation{
 
 // nfs3 has the procedures of RFC 1813 s.3.3.
 var nfs3 = []operation{
-	{name: "NULL", bare: true},
+	bare("NULL", "", ""),
 	{name: "GETATTR", args: "fh:h", results: "attributes:@fattr3"},
 	{name: "SETATTR", args: "fh:h new_attributes:@sattr3 guard:?y", results: "wcc:@wcc_data", failure: "wcc:@wcc_data"},
 	{name: "LOOKUP", args: "dir_fh:h name:t", results: "object_fh:h attributes:?@fattr3 dir_attributes:?@fattr3", failure: "dir_attributes:?@fattr3"},
@@ -132,19 +132,19 @@ const exports = "exports!:*(path:t groups:*t)"
 // differ in the type of the file handle and in the items after it.
 func mount(handle, flavors string) []operation {
 	return []operation{
-		{name: "NULL", bare: true},
+		bare("NULL", "", ""),
 		{name: "MNT", args: "path:t", results: "object_fh:" + handle + flavors},
-		{name: "DUMP", bare: true, results: "mounts!:*(hostname:t path:t)"},
-		{name: "UMNT", args: "path:t", bare: true},
-		{name: "UMNTALL", bare: true},
-		{name: "EXPORT", bare: true, results: exports},
+		bare("DUMP", "", "mounts!:*(hostname:t path:t)"),
+		bare("UMNT", "path:t", ""),
+		bare("UMNTALL", "", ""),
+		bare("EXPORT", "", exports),
 	}
 }
 
 // nfsacl2 and nfsacl3 have the procedures of the program that Solaris introduced
 // and Linux implements. No document specifies it.
 var nfsacl2 = []operation{
-	{name: "NULL", bare: true},
+	bare("NULL", "", ""),
 	{name: "GETACL", args: "fh:H mask:aclmask", results: "attributes:@fattr2 acls!:@posix_acl"},
 	{name: "SETACL", args: "fh:H acls:@posix_acl", results: "attributes:@fattr2"},
 	{name: "GETATTR", args: "fh:H", results: "attributes:@fattr2"},
@@ -153,7 +153,7 @@ var nfsacl2 = []operation{
 }
 
 var nfsacl3 = []operation{
-	{name: "NULL", bare: true},
+	bare("NULL", "", ""),
 	{name: "GETACL", args: "fh:h mask:aclmask", results: "attributes:?@fattr3 acls!:@posix_acl", failure: "attributes:?@fattr3"},
 	{name: "SETACL", args: "fh:h acls:@posix_acl", results: "attributes:?@fattr3", failure: "attributes:?@fattr3"},
 	{name: "GETXATTRDIR", args: "fh:h create:z", results: "object_fh:h attributes:?@fattr3"},
@@ -162,30 +162,30 @@ var nfsacl3 = []operation{
 // nlm4 has the procedures of RFC 1813 s.6.2 and appendix II. A procedure whose name
 // ends in _MSG has no results: a Call of the matching _RES procedure carries them.
 var nlm4 = []operation{
-	{name: "NULL", bare: true},
-	{name: "TEST", args: "cookie:o exclusive:z @nlm4_lock", bare: true, results: "@nlm4_testres"},
-	{name: "LOCK", args: "cookie:o block:z exclusive:z @nlm4_lock reclaim:z state:u", bare: true, results: "@nlm4_res"},
-	{name: "CANCEL", args: "cookie:o block:z exclusive:z @nlm4_lock", bare: true, results: "@nlm4_res"},
-	{name: "UNLOCK", args: "cookie:o @nlm4_lock", bare: true, results: "@nlm4_res"},
-	{name: "GRANTED", args: "cookie:o exclusive:z @nlm4_lock", bare: true, results: "@nlm4_res"},
-	{name: "TEST_MSG", args: "cookie:o exclusive:z @nlm4_lock", bare: true},
-	{name: "LOCK_MSG", args: "cookie:o block:z exclusive:z @nlm4_lock reclaim:z state:u", bare: true},
-	{name: "CANCEL_MSG", args: "cookie:o block:z exclusive:z @nlm4_lock", bare: true},
-	{name: "UNLOCK_MSG", args: "cookie:o @nlm4_lock", bare: true},
-	{name: "GRANTED_MSG", args: "cookie:o exclusive:z @nlm4_lock", bare: true},
-	{name: "TEST_RES", args: "@nlm4_testres", bare: true},
-	{name: "LOCK_RES", args: "@nlm4_res", bare: true},
-	{name: "CANCEL_RES", args: "@nlm4_res", bare: true},
-	{name: "UNLOCK_RES", args: "@nlm4_res", bare: true},
-	{name: "GRANTED_RES", args: "@nlm4_res", bare: true},
-	{name: "SM_NOTIFY", args: "mon_name:t state:u private:d", bare: true},
+	bare("NULL", "", ""),
+	bare("TEST", "cookie:o exclusive:z @nlm4_lock", "@nlm4_testres"),
+	bare("LOCK", "cookie:o block:z exclusive:z @nlm4_lock reclaim:z state:u", "@nlm4_res"),
+	bare("CANCEL", "cookie:o block:z exclusive:z @nlm4_lock", "@nlm4_res"),
+	bare("UNLOCK", "cookie:o @nlm4_lock", "@nlm4_res"),
+	bare("GRANTED", "cookie:o exclusive:z @nlm4_lock", "@nlm4_res"),
+	bare("TEST_MSG", "cookie:o exclusive:z @nlm4_lock", ""),
+	bare("LOCK_MSG", "cookie:o block:z exclusive:z @nlm4_lock reclaim:z state:u", ""),
+	bare("CANCEL_MSG", "cookie:o block:z exclusive:z @nlm4_lock", ""),
+	bare("UNLOCK_MSG", "cookie:o @nlm4_lock", ""),
+	bare("GRANTED_MSG", "cookie:o exclusive:z @nlm4_lock", ""),
+	bare("TEST_RES", "@nlm4_testres", ""),
+	bare("LOCK_RES", "@nlm4_res", ""),
+	bare("CANCEL_RES", "@nlm4_res", ""),
+	bare("UNLOCK_RES", "@nlm4_res", ""),
+	bare("GRANTED_RES", "@nlm4_res", ""),
+	bare("SM_NOTIFY", "mon_name:t state:u private:d", ""),
 	{name: "17", unread: true},
 	{name: "18", unread: true},
 	{name: "19", unread: true},
-	{name: "SHARE", args: "@nlm4_share", bare: true, results: "@nlm4_res sequence:u"},
-	{name: "UNSHARE", args: "@nlm4_share", bare: true, results: "@nlm4_res sequence:u"},
-	{name: "NM_LOCK", args: "cookie:o block:z exclusive:z @nlm4_lock reclaim:z state:u", bare: true, results: "@nlm4_res"},
-	{name: "FREE_ALL", args: "host:t state:u", bare: true},
+	bare("SHARE", "@nlm4_share", "@nlm4_res sequence:u"),
+	bare("UNSHARE", "@nlm4_share", "@nlm4_res sequence:u"),
+	bare("NM_LOCK", "cookie:o block:z exclusive:z @nlm4_lock reclaim:z state:u", "@nlm4_res"),
+	bare("FREE_ALL", "host:t state:u", ""),
 }
 
 // onlyNames returns rows that keep only the names of the given rows.

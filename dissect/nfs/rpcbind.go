@@ -16,51 +16,49 @@ const (
 
 // portmap2 has the procedures of RFC 1833 s.3.
 var portmap2 = []operation{
-	{name: "NULL", bare: true},
-	{name: "SET", args: mapping, bare: true, results: "done:z"},
-	{name: "UNSET", args: mapping, bare: true, results: "done:z"},
-	{name: "GETPORT", args: mapping, bare: true, results: "port:u"},
-	{name: "DUMP", bare: true, results: "mappings!:*(" + mapping + ")"},
-	{name: "CALLIT", args: "program:rpc_program version:u procedure:u arguments:o", bare: true, results: "port:u results:o"},
+	bare("NULL", "", ""),
+	bare("SET", mapping, "done:z"),
+	bare("UNSET", mapping, "done:z"),
+	bare("GETPORT", mapping, "port:u"),
+	bare("DUMP", "", "mappings!:*("+mapping+")"),
+	bare("CALLIT", "program:rpc_program version:u procedure:u arguments:o", "port:u results:o"),
 }
 
 // rpcbind3 and rpcbind4 have the procedures of RFC 1833 s.2.
-var rpcbind3 = []operation{
-	{name: "NULL", bare: true},
-	{name: "SET", args: rpcb, bare: true, results: "done:z"},
-	{name: "UNSET", args: rpcb, bare: true, results: "done:z"},
-	{name: "GETADDR", args: rpcb, bare: true, results: "address:t"},
-	{name: "DUMP", bare: true, results: "mappings!:*(" + rpcb + ")"},
-	{name: "CALLIT", args: "program:rpc_program version:u procedure:u arguments:o", bare: true, results: "address:t results:o"},
-	{name: "GETTIME", bare: true, results: "seconds:u"},
-	{name: "UADDR2TADDR", args: "address:t", bare: true, results: "maximum_length:u address:o"},
-	{name: "TADDR2UADDR", args: "maximum_length:u address:o", bare: true, results: "address:t"},
-}
-
-var rpcbind4 = func() []operation {
-	rows := make([]operation, len(rpcbind3), len(rpcbind3)+4)
-	for i := range rpcbind3 {
-		r := &rpcbind3[i]
-		rows[i].name, rows[i].args, rows[i].bare, rows[i].results = r.name, r.args, r.bare, r.results
-	}
-	rows[5].name = "BCAST"
-	return append(rows,
-		operation{name: "GETVERSADDR", args: rpcb, bare: true, results: "address:t"},
-		operation{name: "INDIRECT", args: "program:rpc_program version:u procedure:u arguments:o", bare: true, results: "address:t results:o"},
-		operation{name: "GETADDRLIST", args: rpcb, bare: true, results: "entries!:*(address:t netid:t semantics:u family:t protocol:t)"},
+var (
+	rpcbind3 = rpcbind("CALLIT")
+	rpcbind4 = append(rpcbind("BCAST"),
+		bare("GETVERSADDR", rpcb, "address:t"),
+		bare("INDIRECT", "program:rpc_program version:u procedure:u arguments:o", "address:t results:o"),
+		bare("GETADDRLIST", rpcb, "entries!:*(address:t netid:t semantics:u family:t protocol:t)"),
 		operation{name: "GETSTAT", unread: true},
 	)
-}()
+)
+
+// rpcbind returns the procedures that versions 3 and 4 share, of which one has two names.
+func rpcbind(callIt string) []operation {
+	return []operation{
+		bare("NULL", "", ""),
+		bare("SET", rpcb, "done:z"),
+		bare("UNSET", rpcb, "done:z"),
+		bare("GETADDR", rpcb, "address:t"),
+		bare("DUMP", "", "mappings!:*("+rpcb+")"),
+		bare(callIt, "program:rpc_program version:u procedure:u arguments:o", "address:t results:o"),
+		bare("GETTIME", "", "seconds:u"),
+		bare("UADDR2TADDR", "address:t", "maximum_length:u address:o"),
+		bare("TADDR2UADDR", "maximum_length:u address:o", "address:t"),
+	}
+}
 
 // status1 has the procedures of the status monitor (The Open Group C702, XNFS chapter 11).
 var status1 = []operation{
-	{name: "NULL", bare: true},
-	{name: "STAT", args: "mon_name:t", bare: true, results: "failed:z state:u"},
-	{name: "MON", args: "mon_name:t my_name:t my_program:rpc_program my_version:u my_procedure:u private:d", bare: true, results: "failed:z state:u"},
-	{name: "UNMON", args: "mon_name:t my_name:t my_program:rpc_program my_version:u my_procedure:u", bare: true, results: "state:u"},
-	{name: "UNMON_ALL", args: "my_name:t my_program:rpc_program my_version:u my_procedure:u", bare: true, results: "state:u"},
-	{name: "SIMU_CRASH", bare: true},
-	{name: "NOTIFY", args: "mon_name:t state:u", bare: true},
+	bare("NULL", "", ""),
+	bare("STAT", "mon_name:t", "failed:z state:u"),
+	bare("MON", "mon_name:t my_name:t my_program:rpc_program my_version:u my_procedure:u private:d", "failed:z state:u"),
+	bare("UNMON", "mon_name:t my_name:t my_program:rpc_program my_version:u my_procedure:u", "state:u"),
+	bare("UNMON_ALL", "my_name:t my_program:rpc_program my_version:u my_procedure:u", "state:u"),
+	bare("SIMU_CRASH", "", ""),
+	bare("NOTIFY", "mon_name:t state:u", ""),
 }
 
 // The procedures of rpcbind that this package reads.
