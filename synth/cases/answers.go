@@ -55,12 +55,10 @@ func refusesUsed(call synth.Call, by synth.Reply) script {
 func unknownVersionBack(high uint32) script {
 	return func(c *conn) {
 		backchannel(c)
-		call := cbNull
-		call.XID, call.Vers = 0x99, 3
+		call := cb99
+		call.Vers = 3
 		send(c.Server, call)
-		by := errVers(3, 1, high)
-		by.XID = call.XID
-		answer(c.Client, by)
+		answer(c.Client, errVers(3, 1, high).To(call))
 	}
 }
 
@@ -80,8 +78,8 @@ func rejectsReply(reply, by synth.Reply) script {
 func backInstead(proc rpcrdma.Proc, by synth.Reply) script {
 	return func(c *conn) {
 		backchannel(c)
-		call := cbNull
-		call.XID, call.Proc, by.XID = 0x99, proc, 0x99
+		call := cb99
+		call.Proc, by.XID = proc, call.XID
 		if proc > rpcrdma.Error { // synth has no layout for it
 			call.Tail = call.Message().Inline()
 		}
@@ -278,6 +276,7 @@ func backWithout(call synth.Call) script {
 var (
 	recall      = synth.CBCompound(synth.OpCBSequence(1), synth.OpCBRecall())
 	recallReply = synth.CompoundReply(synth.ResCBSequence(1), synth.ResCBRecall())
+	cb99        = synth.Call{XID: 0x99, Program: recall.Program, Version: 1}
 	recalled    = back(recall, recallReply)
 
 	destroy      = synth.Compound(synth.OpDestroySession())
@@ -384,7 +383,7 @@ func bindsTwice(second synth.Reply) script {
 		refused := unbound
 		refused.XID, second.XID = 70, 71
 		answer(c.Server, refused)
-		c.Server.RPC(synth.Call{XID: 0x99, Program: recall.Program, Version: 1}, nullReply)
+		c.Server.RPC(cb99, nullReply)
 		answer(c.Server, second)
 		rpc(c)
 	}
@@ -395,9 +394,7 @@ func bindsTwice(second synth.Reply) script {
 func shortBack(n int) script {
 	return func(c *conn) {
 		backchannel(c)
-		call := cbNull
-		call.XID = 0x99
-		c.Server.Send(call.Bytes()[:n])
+		c.Server.Send(cb99.Bytes()[:n])
 		c.Client.Ack()
 	}
 }
@@ -405,9 +402,7 @@ func shortBack(n int) script {
 // shortReply sends only a part of the client's Reply to a Call of the server.
 func shortReply(c *conn) {
 	backchannel(c)
-	call := cbNull
-	call.XID = 0x99
-	send(c.Server, call)
+	send(c.Server, cb99)
 	c.Client.Send(synth.Reply{XID: 0x99}.Bytes()[:40])
 	c.Server.Ack()
 }
