@@ -67,18 +67,13 @@ func nameOf(path string) string {
 
 // familyOf returns the path without the numbers in its last element. The first file of tcpdump -C has none.
 func familyOf(path string) string {
-	folder, base := filepath.Dir(path), nameOf(path)
-	var b strings.Builder
-	digits := false
-	for _, r := range base {
-		if is := r >= '0' && r <= '9'; !is {
-			b.WriteRune(r)
-			digits = false
-		} else if !digits {
-			digits = true
+	base := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
 		}
-	}
-	return folder + "/" + b.String()
+		return r
+	}, nameOf(path))
+	return filepath.Dir(path) + "/" + base
 }
 
 // digitsIn returns the numbers in the last element of a path as they are written.

@@ -9,6 +9,7 @@ package files
 
 import (
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -237,20 +238,14 @@ func (f *File) Elements() (elements []string, top string, known bool) {
 					above = append(above, e)
 				}
 			}
-			return append(above, reversed(elements)...), "", true
+			slices.Reverse(elements)
+			return append(above, elements...), "", true
 		case at.parent == nil || len(elements) > maxDepth:
-			return reversed(elements), at.handle, false
+			slices.Reverse(elements)
+			return elements, at.handle, false
 		}
 		elements = append(elements, at.name)
 	}
-}
-
-// reversed reverses a list in place.
-func reversed(list []string) []string {
-	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
-		list[i], list[j] = list[j], list[i]
-	}
-	return list
 }
 
 // Path returns the path of a file. If the capture does not show the whole path, it begins with the

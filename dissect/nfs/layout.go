@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -83,13 +84,8 @@ type arm struct {
 func (it *item) arm(value uint32) ([]item, bool) {
 	for i := range it.arms {
 		a := &it.arms[i]
-		if a.values == nil {
+		if a.values == nil || slices.Contains(a.values, value) {
 			return a.items, true
-		}
-		for _, v := range a.values {
-			if v == value {
-				return a.items, true
-			}
 		}
 	}
 	return nil, false
