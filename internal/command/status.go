@@ -33,7 +33,7 @@ truncated or damaged, so that the results cover only the part before that;
 // is false.
 var OwnProcess bool
 
-// Status is an error with an exit status. Its err is nil if the message has been printed
+// Status is an error with an exit status; any other error has ExitUsage. Its err is nil if the message has been printed
 // already.
 type Status struct {
 	Code int
@@ -50,6 +50,9 @@ func (s *Status) Error() string {
 
 // Unwrap returns the cause.
 func (s *Status) Unwrap() error { return s.Err }
+
+// Broken returns the error of an input that was not read to its end, with its exit status.
+func Broken(err error) error { return &Status{Code: ExitBroken, Err: err} }
 
 // Say writes a message of the program, in lines that fit a terminal. It may contain names of files and bytes of captures, so
 // what is not printable is escaped.

@@ -170,7 +170,9 @@ func setOf(words []string) map[string]bool {
 
 // unknown returns the error that a field does not exist.
 func (c *compiler) unknown(o *operand) *Error {
-	return c.wrong(o.from, o.to, "%s", unknown(o.word, c.fields))
+	e := c.wrong(o.from, o.to, "%s", unknown(o.word, c.fields))
+	e.NoField = true
+	return e
 }
 
 // any compiles any(list, condition). In the condition, .name is a field of an element of the list.
@@ -215,7 +217,7 @@ func (c *compiler) comparison(n *node) condition {
 		}
 	}
 	if left.lit != nil && left.lit.kind == isWord && (right.lit != nil || isOperation(right.word, c.fields)) {
-		panic(c.wrong(left.from, left.to, "%s", unknown(left.word, c.fields)))
+		panic(c.unknown(&left))
 	}
 	op := n.text
 	switch {

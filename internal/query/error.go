@@ -13,6 +13,7 @@ type Error struct {
 	Source   string
 	From, To int
 	Message  string
+	NoField  bool // a name in it is that of no field
 }
 
 // Error returns the message, with the expression and a mark under the place in the lines

@@ -80,7 +80,7 @@ func open(cmd *cobra.Command, f *flags.Typed, v *flags.View, paths []string, std
 func (r *Run) Ended() error {
 	switch {
 	case r.Err != nil:
-		return &command.Status{Code: command.ExitBroken, Err: fmt.Errorf("%w; the output has everything before that", r.Err)}
+		return command.Broken(fmt.Errorf("%w; the output has everything before that", r.Err))
 	case r.OpenErr != nil:
 		return &command.Status{Code: command.ExitUsage}
 	}
@@ -158,7 +158,7 @@ numeric values of NFS are not replaced.
 			}
 			for _, name := range []string{"partition", "replace"} {
 				if cmd.Flags().Changed(name) && x.Format != "parquet" {
-					return &command.Status{Code: command.ExitUsage, Err: fmt.Errorf("--%s: only --format parquet writes tables", name)}
+					return fmt.Errorf("--%s: only --format parquet writes tables", name)
 				}
 			}
 			cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -189,7 +189,7 @@ func (x *exporting) export(cmd *cobra.Command, kind exporter, paths []string) er
 	defer r.Source.Close()
 	if kind.run == nil {
 		if x.Write == "-" || x.Write == "" {
-			return &command.Status{Code: command.ExitUsage, Err: fmt.Errorf("--write %s: the tables are several files, below a folder; name the folder", shell.File(x.Write))}
+			return fmt.Errorf("--write %s: the tables are several files, below a folder; name the folder", shell.File(x.Write))
 		}
 		return x.parquet(r, paths)
 	}
@@ -389,7 +389,7 @@ func (r *Run) wantsPacket(p *record.Packet) bool {
 func (x *exporting) parquet(r *Run, paths []string) error {
 	partition, err := parquet.ParsePartition(x.Partition)
 	if err != nil {
-		return &command.Status{Code: command.ExitUsage, Err: fmt.Errorf("--partition: %w", err)}
+		return fmt.Errorf("--partition: %w", err)
 	}
 	if len(partition) == 0 {
 		name := paths[0]

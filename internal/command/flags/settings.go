@@ -365,21 +365,20 @@ func (s *Settings) parseFilter(source string) error {
 	if source == "" {
 		return nil
 	}
+	var err error
 	if s.View.summed == nil {
-		var err error
 		s.Filter, err = query.Compile(source, s.View.Fields)
 		return err
 	}
-	var err error
 	if s.Summed, err = query.Compile(source, s.View.summed); err == nil {
 		return nil
 	}
-	s.Summed = nil
 	var rows error
 	if s.Filter, rows = query.Compile(source, s.View.Fields); rows == nil {
 		return nil
 	}
-	if unknown := "unknown field"; strings.Contains(err.Error(), unknown) && !strings.Contains(rows.Error(), unknown) {
+	ofRPCs, is := errors.AsType[*query.Error](err)
+	if ofRows, too := errors.AsType[*query.Error](rows); is && too && ofRPCs.NoField && !ofRows.NoField {
 		return rows
 	}
 	return fmt.Errorf("with %s, a filter may use the fields of transactions or those of %s, but not both: %w", s.View.Name, s.View.Fields.Of(), err)
@@ -461,7 +460,7 @@ func (s *Settings) MissingConnection(summary *record.Summary) error {
 	case 1:
 		has = "the capture has one connection, number 0"
 	}
-	return &command.Status{Code: command.ExitUsage, Err: fmt.Errorf("no connection %s (%s)", command.List(words, "or"), has)}
+	return fmt.Errorf("no connection %s (%s)", command.List(words, "or"), has)
 }
 
 // Times holds --from and --to as times of a capture, once its first frame is known.

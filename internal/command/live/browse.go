@@ -114,7 +114,7 @@ func (b *browsing) run(cmd *cobra.Command, paths []string) error {
 	}
 	terminal, done, err := b.theTerminal(slices.Contains(paths, "-"))
 	if err != nil {
-		return &command.Status{Code: command.ExitUsage, Err: err}
+		return err
 	}
 	defer done()
 	if isLive {
@@ -266,7 +266,7 @@ func (b *browsing) show(ctx context.Context, what *browsed, terminal browse.Term
 		return failed
 	}
 	if broken := records.Err(); err == nil && broken != nil && !errors.Is(broken, context.Canceled) && !what.live {
-		return &command.Status{Code: command.ExitBroken, Err: command.Damaged(broken)}
+		return command.Broken(command.Damaged(broken))
 	}
 	return err
 }

@@ -207,7 +207,7 @@ func (c *comparing) run(cmd *cobra.Command, paths []string) error {
 	case s.err != nil:
 		return s.err
 	case broken != nil:
-		return &command.Status{Code: command.ExitBroken, Err: broken}
+		return command.Broken(broken)
 	case s.errors > 0:
 		return &command.Status{Code: command.ExitFound}
 	}
@@ -273,7 +273,7 @@ func (c *comparing) pair(cmd *cobra.Command, s *sink, path string) error {
 	s.w.Write(ladders)
 	s.fail(s.w.Flush())
 	if s.err == nil && err != nil {
-		return &command.Status{Code: command.ExitBroken, Err: err}
+		return command.Broken(err)
 	}
 	return s.err
 }
@@ -338,7 +338,7 @@ func ended(s *sink, read func() (*record.Summary, error)) (*record.Summary, erro
 	summary, err := read()
 	switch {
 	case s.ctx.Err() != nil:
-		return nil, &command.Status{Code: command.ExitBroken, Err: errors.New("interrupted")}
+		return nil, command.Broken(errors.New("interrupted"))
 	case err != nil && err == s.err:
 		return nil, err
 	case err != nil:

@@ -97,7 +97,7 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 	s := newSink(r.Settings, r.Stdout, r.Names)
 	s.ctx, s.joined = ctx, r.joined
 	if !r.Live {
-		s.interrupted = &command.Status{Code: command.ExitBroken, Err: errors.New("interrupted")}
+		s.interrupted = command.Broken(errors.New("interrupted"))
 	}
 	if !r.Quiet {
 		for _, note := range r.Notes {
@@ -286,7 +286,7 @@ func (s *sink) nothing() error {
 	if s.written > 0 || s.Filter != nil || s.Summed != nil || s.found != nil || s.From.Set || s.To.Set || len(s.XIDs) == 0 {
 		return nil
 	}
-	return &command.Status{Code: command.ExitUsage, Err: errors.New(s.noXID())}
+	return errors.New(s.noXID())
 }
 
 // selecting reports whether flags select records of the view one by one.
@@ -350,13 +350,13 @@ func (s *sink) proseWidth(stderr io.Writer) int {
 func (r *Runner) status(s *sink, summary *record.Summary, readErr error) error {
 	switch {
 	case readErr != nil:
-		return &command.Status{Code: command.ExitBroken, Err: command.Damaged(readErr)}
+		return command.Broken(command.Damaged(readErr))
 	case summary.Packets > 0 && summary.UnknownLink == summary.Packets:
-		return &command.Status{Code: command.ExitUsage, Err: errors.New("no frame has a supported link type (Ethernet, Linux cooked, raw IP, ERF or InfiniBand)")}
+		return errors.New("no frame has a supported link type (Ethernet, Linux cooked, raw IP, ERF or InfiniBand)")
 	case r.openErr != nil:
 		return &command.Status{Code: command.ExitUsage}
 	case s.found != nil && summary.RDMA+summary.RPC == 0:
-		return &command.Status{Code: command.ExitUsage, Err: errors.New("the capture contains neither RDMA nor RPC" + contents(summary) + ", so nothing was checked")}
+		return errors.New("the capture contains neither RDMA nor RPC" + contents(summary) + ", so nothing was checked")
 	case s.errors > 0:
 		return &command.Status{Code: command.ExitFound}
 	}
