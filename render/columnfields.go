@@ -78,6 +78,10 @@ func nameOf(heading string) string { return strings.ToLower(strings.ReplaceAll(h
 // CSVFields returns the fields that -o csv prints of a type of record, named in the plural: those that its table shows.
 // It returns nil if there is no such table.
 func CSVFields(of string) (paths []string) {
+	if of == "problems" { // they have no table
+		return []string{"rank", "severity", "id", "places", "headline", "effect", "from", "to", "ongoing", "blocked_ns", "tasks",
+			"requests_failed", "requests_unanswered", "client", "server", "connections", "xids"}
+	}
 	for _, c := range tableColumns[of] {
 		if c.total != nil {
 			continue

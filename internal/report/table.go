@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -45,11 +44,7 @@ func tableOf[R any](v *page, of string, records []R, draw func(*render.Theme) er
 		}
 		t.Columns = append(t.Columns, column{heading, s.Columns[at].Explain, s.Columns[at].Number})
 		for i, row := range s.Rows {
-			c := cell{Text: render.Clean(row[at].Text), Value: row[at].Value}
-			if c.Text == "" { // not shown in text
-				c.Text = cmp.Or(c.Value, "-")
-			}
-			t.Rows[i] = append(t.Rows[i], c)
+			t.Rows[i] = append(t.Rows[i], cell{Text: render.Clean(row[at].Text), Value: row[at].Value})
 		}
 	}
 	return t
