@@ -94,7 +94,7 @@ func TestNastyNames(t *testing.T) {
 			t.Errorf("%s: %d rows of CSV: %v", view, len(rows), err)
 		}
 	}
-	for line := range bytes.Lines(show("files", "-e", "file", "-e", "renamed.from", "-e", "ops")) {
+	for line := range bytes.Lines(show("files", "-e", "file", "-e", "renamed.from", "-e", "rpcs")) {
 		if bytes.Count(line, []byte("\t")) != 2 {
 			t.Errorf("not three fields: %q", line)
 		}
