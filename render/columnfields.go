@@ -76,11 +76,13 @@ func (c *column) columnFields() (list []columnField) {
 func nameOf(heading string) string { return strings.ToLower(strings.ReplaceAll(heading, " ", "-")) }
 
 // CSVFields returns the fields that -o csv prints of a type of record, named in the plural: those that its table shows.
-// It returns nil if there is no such table.
+// Problems have no table; it returns nil for other records without one.
 func CSVFields(of string) (paths []string) {
 	if of == "problems" { // they have no table
-		return []string{"rank", "severity", "id", "places", "headline", "effect", "from", "to", "ongoing", "blocked_ns", "tasks",
-			"requests_failed", "requests_unanswered", "client", "server", "connections", "xids"}
+		return []string{
+			"rank", "severity", "id", "places", "headline", "effect", "from", "to", "ongoing", "blocked_ns", "tasks",
+			"requests_failed", "requests_unanswered", "client", "server", "connections", "xids",
+		}
 	}
 	for _, c := range tableColumns[of] {
 		if c.total != nil {
