@@ -188,6 +188,11 @@ func (p *problem) isAbout(connection int) bool {
 	return is
 }
 
+// isAbsence reports whether there is a problem, and it says that a host was away.
+func (p *problem) isAbsence() bool {
+	return p != nil && (p.ID == "outage" || p.ID == "server-restarted" || p.ID == "server-gone")
+}
+
 // calls returns the number of Calls without a Reply that the problem explains.
 func (p *problem) calls() (n int64) {
 	for r := range p.rpcs {

@@ -691,6 +691,23 @@ var scenes = []scene{
 		s.read4(c, 0, 0)
 		s.restart(c)
 	}},
+	{"server-restarted", record.Error, "server", "retransmission", nil, []string{"outage", "connection-lost", "unanswered", "server-gone", "retransmission"}, func(s *stage) { // twin: sent again while the server is down
+		c := s.connect()
+		s.read4(c, 0, 0)
+		s.down(c)
+		s.conn().Reject()
+		s.Advance(3 * time.Second)
+		c = s.connect()
+		s.read4(c, 0, 10052)
+		s.read4(c, 0, 0)
+	}},
+	{"server-gone", record.Error, "server", "retransmission", nil, []string{"outage", "connection-lost", "unanswered", "retransmission"}, func(s *stage) { // twin: the same, for good
+		s.down(s.connect())
+		for range 3 {
+			s.conn().Reject()
+			s.Advance(time.Second)
+		}
+	}},
 	{"", "", "", "server-restarted", nil, []string{"server-gone"}, func(s *stage) { // twin: it closed the connection, and knows the client's state afterwards
 		c := s.connect()
 		s.read4(c, 0, 0)
@@ -1175,6 +1192,17 @@ func TestOneOfSeveral(t *testing.T) {
 		}
 	}
 	t.Logf("%d problems", n)
+}
+
+// down plays a Call that the client sends again until it closes the connection, because the server does not answer.
+func (s *stage) down(c *synth.Conn) {
+	sent := c.Client.Call(synth.Getattr3())
+	for range 4 {
+		s.Advance(550 * time.Millisecond)
+		s.Retransmit(sent...)
+	}
+	s.Drop(c.Disconnect(c.Client)[1:]...)
+	s.Advance(5 * time.Second)
 }
 
 // restart plays a server that restarts with a Call in flight, and returns the client's next connection.

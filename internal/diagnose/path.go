@@ -216,12 +216,21 @@ func (d *diagnosis) away(p *problem, s absence, away span) {
 			p.conns[w.connection] += w.ns
 		}
 	}
+	p.timeouts(d, func(connection int) bool { return on[connection] }, span{away.from, away.to + 1e9})
+	p.during(away.from, away.to)
+}
+
+// timeouts claims the timeouts of connections while a host was away, and those of the Calls that were in flight then.
+func (p *problem) timeouts(d *diagnosis, on func(connection int) bool, away span) {
 	for _, f := range d.findings {
-		if at := f.Time.Or(0); f.Rule == "retransmission-timeout" && on[f.Connection.Or(-1)] && at >= away.from && at <= away.to+1e9 {
+		if f.Rule != "retransmission-timeout" || !on(f.Connection.Or(-1)) {
+			continue
+		}
+		at, r := f.Time.Or(0), d.byID[f.Transaction.Or(0)]
+		if at >= away.from && at <= away.to || r != nil && r.unanswered() && r.outcome.by == p {
 			p.finding(f)
 		}
 	}
-	p.during(away.from, away.to)
 }
 
 // retransmissionStorm finds RPCs whose packets were sent over and over.
@@ -457,24 +466,31 @@ func retransmission(d *diagnosis) {
 	var repeated, packets, bursts int64
 	var from record.FromPair
 	var hit []*connection
-	ofOutages := map[record.Opt[int]]int64{} // timeouts, by connection
+	ofAbsences, copiesOf := map[record.Opt[int]]int64{}, map[int]record.FromPair{} // by connection: timeouts, and packets of RPCs, while a host was away
 	for _, f := range d.findings {
-		if f.Rule == "retransmission-timeout" && f.by.by != nil && f.by.by.ID == "outage" {
-			ofOutages[f.Connection]++
+		if f.Rule == "retransmission-timeout" && f.by.by.isAbsence() {
+			ofAbsences[f.Connection]++
+		}
+	}
+	for _, r := range d.rpcs {
+		if r.outcome.by.isAbsence() || r.slowly.by.isAbsence() {
+			n := copiesOf[r.connection]
+			copiesOf[r.connection] = record.FromPair{FromClient: n.FromClient + r.repeated.FromClient, FromServer: n.FromServer + r.repeated.FromServer}
 		}
 	}
 	for _, c := range d.connections {
-		ofOutage := ofOutages[record.Some(c.ID)]
+		ofAbsence := ofAbsences[record.Some(c.ID)]
 		storm := slices.ContainsFunc(d.problems, func(p *problem) bool { return p.ID == "retransmission-storm" && p.isAbout(c.ID) })
-		if storm || ofOutage > 0 && ofOutage == c.Path.Bursts {
+		if storm || ofAbsence > 0 && ofAbsence == c.Path.Bursts {
 			continue
 		}
-		n := c.Counts()
+		n, sent, other := c.Counts(), c.Path.RetransmittedFrom, copiesOf[c.ID]
+		n.Retransmitted = max(0, n.Retransmitted-other.FromClient-other.FromServer)
 		if n.Retransmitted > 0 {
 			hit = append(hit, c)
 		}
 		repeated, packets, bursts = repeated+n.Retransmitted, packets+n.Packets, bursts+c.Path.Bursts
-		from.FromClient, from.FromServer = from.FromClient+c.Path.RetransmittedFrom.FromClient, from.FromServer+c.Path.RetransmittedFrom.FromServer
+		from.FromClient, from.FromServer = from.FromClient+sent.FromClient-other.FromClient, from.FromServer+sent.FromServer-other.FromServer
 	}
 	for _, r := range d.rpcs {
 		for i := range r.waits {

@@ -93,6 +93,7 @@ func (d *diagnosis) gone(h *hostConns, last *connection, refused []*connection, 
 			p.lose(d, c)
 		}
 	}
+	p.timeouts(d, p.isAbout, span{from, d.last})
 	for _, c := range refused {
 		p.ends(d, c)
 	}
@@ -218,6 +219,7 @@ func (d *diagnosis) restarted(h *hostConns, away span, next record.Time, shown *
 			p.proof(refOf(c), "end of connection "+text(c.ID))
 		}
 	}
+	p.timeouts(d, p.isAbout, away)
 	refused := 0
 	for _, c := range d.connections {
 		if c.server == h.server && c.First >= away.from && c.First <= away.to+2e9 && c.rejected() {
