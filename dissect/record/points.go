@@ -9,6 +9,7 @@ type Point struct {
 	Name          string       `json:"name" doc:"Name of the capture point: the file, and the interface if the file has several." secret:"point"`
 	Address       Opt[string]  `json:"address" doc:"Address of the host at the capture point; null if there is no host at this point." secret:"address"`
 	Packets       int64        `json:"packets" doc:"Number of frames that were captured at the point."`
+	Matched       Opt[int64]   `json:"matched" doc:"Number of packets that were captured at this point and at the one whose clock is used; null for that one."`
 	OffsetNS      Opt[int64]   `json:"offset_ns" doc:"Time by which the clock of this point is ahead of the clock of the first point, at the first packet of this point, in nanoseconds; null if the points have no packets in common."`
 	DriftPPM      Opt[float64] `json:"drift_ppm" doc:"Drift of this point's clock: the time that it gains, in microseconds per second of the first point's clock (parts per million); null if the capture shows no drift."`
 	ErrorNS       Opt[int64]   `json:"error_ns" doc:"Largest error of the offset between the first and the last packet that both points captured, in nanoseconds: the largest difference from the offsets that the packets of both directions allow; null if offset_ns is."`

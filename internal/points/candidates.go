@@ -36,7 +36,10 @@ func (p *Plan) joinSeries() {
 		s, known := spans[path]
 		return s, known
 	})
-	if list == nil {
+	switch {
+	case p.told && len(list) == 1 && len(list[0].Files) == len(spans):
+		list = nil
+	case list == nil && !p.told:
 		list = p.successive(spans)
 	}
 	others := p.outside(spans, list)
@@ -262,7 +265,7 @@ func (p *Plan) candidates() (pairs [][2]int) {
 	}
 	for pair, n := range shared {
 		a, b := p.sources[pair[0]], p.sources[pair[1]]
-		if n >= fewShared && (!apart(a, b) || 2*n >= min(len(a.samples), len(b.samples))) {
+		if n >= p.fewestShared() && (p.told || !apart(a, b) || 2*n >= min(len(a.samples), len(b.samples))) {
 			pairs = append(pairs, pair)
 		}
 	}

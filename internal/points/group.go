@@ -196,6 +196,7 @@ func (p *Plan) describe() {
 	}
 	for i := range p.Points {
 		point := &p.Points[i]
+		point.Reference = slices.Contains(point.sources, p.reference)
 		for address, n := range weight[i] {
 			if most := weight[i][point.Address]; n > most || n == most && address < point.Address {
 				point.Address = address
@@ -249,6 +250,9 @@ func fewNames(names []string) string {
 // note describes for a person what was recognized.
 func (p *Plan) note(all []*relation) {
 	names := baseNames(p.files)
+	if len(p.files) > 1 && len(p.Points) > 1 {
+		p.Notes = append([]string{p.reason(all)}, p.Notes...)
+	}
 	var lone []string
 	used := 0
 	for i, src := range p.sources {
@@ -268,14 +272,11 @@ func (p *Plan) note(all []*relation) {
 		case r.same:
 			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s have packets in common whose times differ by exactly %s: these packets count once, and the files are not two capture points", a, b, span(r.exact)))
 		case p.sources[r.a].leftOut != p.sources[r.b].leftOut:
-			out, reason := b, "no offset between their clocks explains the times of these packets"
+			out := b
 			if p.sources[r.a].leftOut {
 				out = a
 			}
-			if r.oneWay {
-				reason = "these are packets of only one direction, so their clocks cannot be compared"
-			}
-			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s have packets in common, but %s: %s is left out; capture both directions at both points, or read the files with --points off to merge them by their own times", a, b, reason, out))
+			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s have packets in common, but %s: %s is left out; capture both directions at both points, or read the files with --points off to merge them by their own times", a, b, r.why(), out))
 		}
 	}
 	if len(lone) == used && len(lone) > 1 && len(p.Notes) == 0 {
@@ -283,6 +284,70 @@ func (p *Plan) note(all []*relation) {
 	} else if len(lone) > 0 && len(lone) < used {
 		p.Notes = append(p.Notes, fmt.Sprintf("these files have no packets in common with the others, so they are merged by their own clocks: %s", fewNames(lone)))
 	}
+}
+
+// why says why a relation joins nothing.
+func (r *relation) why() string {
+	if r.oneWay {
+		return "these are packets of only one direction, so their clocks cannot be compared"
+	}
+	return "no offset between their clocks explains the times of these packets"
+}
+
+// reason says which files are points of the same traffic, and how many packets show it.
+func (p *Plan) reason(all []*relation) string {
+	common := make([]map[int]int, len(p.Points)) // the packets that a point shares with others
+	for i := range common {
+		common[i] = map[int]int{}
+	}
+	for _, r := range all {
+		if a, b := p.sources[r.a], p.sources[r.b]; r.usable() && !r.same && !a.leftOut && !b.leftOut {
+			common[a.point][b.point] += r.shared
+			common[b.point][a.point] += r.shared
+		}
+	}
+	first := slices.IndexFunc(p.Points, func(point Point) bool { return point.Reference })
+	if first < 0 || len(common[first]) == 0 {
+		first = slices.IndexFunc(common, func(with map[int]int) bool { return len(with) > 0 })
+	}
+	var pairs []string
+	for i, with := range common {
+		if i == first || len(with) == 0 {
+			continue
+		}
+		best := first
+		for j := range p.Points {
+			if with[first] == 0 && with[j] > with[best] {
+				best = j
+			}
+		}
+		pair := fmt.Sprintf("%s and %s %d", p.Points[best].Name, p.Points[i].Name, with[best])
+		if pairs == nil {
+			pair = fmt.Sprintf("%s and %s have at least %d packets in common", p.Points[best].Name, p.Points[i].Name, with[best])
+		}
+		pairs = append(pairs, pair)
+	}
+	says := ""
+	if p.told {
+		says = ", as --points says"
+	}
+	return fmt.Sprintf("capture points of the same traffic%s: %s, whose times differ by the offset of the clocks and delays", says, fewNames(pairs))
+}
+
+// Unmatched says why there are not several points, although the user says so, and what to do.
+func (p *Plan) Unmatched() string {
+	names := baseNames(p.files)
+	switch r := p.unusable; {
+	case len(p.sources) < 2:
+		return fmt.Sprintf("%s has the packets of one interface; name the files of all points", fewNames(names))
+	case r != nil:
+		return fmt.Sprintf("%s and %s have packets in common, but %s; capture both directions at both points, or leave --points out", p.nameOf(names, r.a), p.nameOf(names, r.b), r.why())
+	}
+	var of []string
+	for i, src := range p.sources {
+		of = append(of, fmt.Sprintf("%s (%d packets)", p.nameOf(names, i), src.frames))
+	}
+	return fmt.Sprintf("%s have no packets in common; they must show the same connections at the same time, with at least 128 bytes of each packet, and nothing between them may change addresses; without --points they are read as one capture", fewNames(of))
 }
 
 // span returns a duration as people read it.

@@ -46,8 +46,7 @@ type entry struct {
 	base       uint64 // key without the IP identification
 	time       int64
 	number     int64
-	sent       int64  // time at the first point
-	sentNumber int64  // number at the first point
+	trace
 	mate       uint64 // the arrival that took a transmission, or its last bytes: its position plus 1
 	refused    uint64 // the copy of a transmission that arrived with a damaged header: its position plus 1
 	prev, next uint64 // transmissions of the same packet that are not taken: positions plus 1
@@ -61,7 +60,6 @@ type entry struct {
 	ports      [2]uint16 // TCP
 	id         uint16
 	point      uint16
-	sentPoint  uint16
 	opcode     rocev2.Opcode
 	hop        int8 // index in the path
 	sending    fate // of the packet after this point
@@ -89,6 +87,21 @@ type entry struct {
 	acks       bool              // it is an acknowledgement that is not a NAK
 }
 
+// trace is where a packet was captured on its way until a point.
+type trace struct {
+	sent       int64  // time at the first point
+	sentNumber int64  // number at the first point
+	passed     uint64 // the points, as bits by their places on the path
+	sentPoint  uint16 // the first point
+}
+
+// follows notes that a frame is of the packet of a frame at a point before.
+func (e *entry) follows(t *entry) {
+	passed := e.passed | t.passed
+	e.trace = t.trace
+	e.passed = passed
+}
+
 // entryBytes is the memory of an entry and of what refers to it.
 const entryBytes = 256
 
@@ -102,6 +115,8 @@ type path struct {
 	shortest int64 // shortest delay, less the error of the clocks
 	trusted  bool  // the IP identification does not change on the way
 	position map[int]int
+
+	reference uint64 // the place of the reference point, as a bit; 0 if the packets do not pass it
 }
 
 // roundTrip returns the shortest time in which an answer can come back, without the error of the clocks.
@@ -211,6 +226,7 @@ type matcher struct {
 	quiet    []quiet // by point
 	frames   []int64 // by point: of known paths
 	lacks    []lacks // by point
+	common   []int64 // by point: packets that the reference point captured, too
 }
 
 // lacks are the packets that the capture of a point proves to lack, although they passed the point.
@@ -253,6 +269,7 @@ func newMatcher(p *Plan) *matcher {
 	m.dirs = p.dirs.clone() // Matchers of one plan may work at the same time.
 	m.eye.dirs, m.eye.link.Tunnels = &m.dirs, p.tunnels
 	m.quiet, m.frames, m.lacks = make([]quiet, len(p.Points)), make([]int64, len(p.Points)), make([]lacks, len(p.Points))
+	m.common = make([]int64, len(p.Points))
 	m.limit = int(max(p.memory/entryBytes, 1<<10))
 	m.flows.limit = int(max(p.memory/4/flowBytes, 64))
 	m.streams.limit = int(max(p.memory/4/streamBytes, 64))
@@ -261,6 +278,9 @@ func newMatcher(p *Plan) *matcher {
 		w := &path{points: points, dir: dir, longest: p.longest[dir], shortest: p.shortest[dir], trusted: true, position: map[int]int{}}
 		for i, point := range points {
 			w.position[point] = i
+			if p.Points[point].Reference {
+				w.reference = 1 << i
+			}
 			if i == 0 {
 				continue
 			}
@@ -389,7 +409,7 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 		e.astray = src.destinations[v.dir].isDamaged(to)
 	}
 	e.hop = int8(min(position, 100))
-	e.sent, e.sentPoint, e.sentNumber = e.time, e.point, e.number
+	e.trace = trace{sent: e.time, sentPoint: e.point, sentNumber: e.number, passed: 1 << e.hop}
 	if v.carries == link.CarriesTCP {
 		if m.acknowledgeBytes(w, &v.tcp); v.tcp.Length > 0 && m.segment(w, position, at, e, &v.tcp) {
 			return
@@ -514,6 +534,13 @@ func (m *matcher) forget(key uint64) {
 func (m *matcher) pop() {
 	e := m.ring.at(m.ring.head)
 	m.ring.head++
+	if w := e.path; w != nil && w.reference&e.passed != 0 && e.sending != matched && (e.arriving == matched || e.arriving == none) {
+		for i, point := range w.points {
+			if e.passed>>i&1 != 0 {
+				m.common[point]++
+			}
+		}
+	}
 	if base := keyOn(e.base, int(e.hop)); e.sending != none && m.sends[base] == m.ring.head {
 		delete(m.sends, base)
 	}
@@ -549,8 +576,7 @@ func (m *matcher) arrive(at uint64) {
 			h.Duplicated++
 		}
 		if b.taken != 0 && m.ring.has(b.taken-1) {
-			t := m.ring.at(b.taken - 1)
-			e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
+			e.follows(m.ring.at(b.taken - 1))
 		}
 		return
 	default:
@@ -588,7 +614,7 @@ func (m *matcher) arrive(at uint64) {
 		h.Duplicated++
 	}
 	e.arriving, t.sending, t.mate = matched, matched, at+1
-	e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
+	e.follows(t)
 	e.copied = t.copied
 	if hop < own {
 		possible = transmissions{}
@@ -760,7 +786,7 @@ func (m *matcher) decideRefused(h *Hop, t *entry) bool {
 	if t.unseen || m.flows.wasAnswered(t) {
 		e.arriving, t.sending, t.mate = matched, matched, t.refused
 		for e := range m.onward(e) {
-			e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
+			e.follows(t)
 		}
 		return true
 	}

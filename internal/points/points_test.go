@@ -834,6 +834,73 @@ func TestNotPoints(t *testing.T) {
 	}
 }
 
+// TestPointsTold: files are points if the user says so, however few packets they have in common, whatever their names and times are; and the
+// program says what is wrong if they have none.
+func TestPointsTold(t *testing.T) {
+	client, server := load(t, stormClient), load(t, stormServer)
+	folder := t.TempDir()
+	in := func(name string, frames []capture.Frame) string {
+		return writeTo(t, filepath.Join(folder, name), frames)
+	}
+	for _, c := range []struct {
+		name, path, other, says string
+	}{
+		{"few packets", stormClient, write(t, "few.pcap", server[600:606]), "as --points says: ends-stormall42-client.pcap.zst and few.pcap have at least "},
+		{"other times", in("first.pcap", client[200:500]), in("second.pcap", skewed(server[400:900], 60e9, 0)), "as --points says: first.pcap and second.pcap have at least "},
+		{"named as a ring", in("r_00001_20261122081414.pcap", client[:700]), in("r_00002_20261122081434.pcap", skewed(server[500:], 30e9, 0)), "in common"},
+		{"same times", in("one.pcap", client), in("same.pcap", client), "in common"},
+		{"unrelated", stormClient, "../../testdata/captures/rocev2-nfs3.pcap.zst", "ends-stormall42-client.pcap.zst (1584 packets), rocev2-nfs3.pcap.zst (2757 packets) have no packets in common; "},
+		{"one direction", stormClient, write(t, "way.pcap", slices.DeleteFunc(slices.Clone(server), func(f capture.Frame) bool {
+			at, is := network(&f)
+			return !is || f.Data[at+15] != 1
+		})), "these are packets of only one direction, so their clocks cannot be compared; capture both directions at both points, "},
+		{"one file", stormClient, "", "ends-stormall42-client.pcap.zst has the packets of one interface; name the files of all points"},
+	} {
+		paths := slices.DeleteFunc([]string{c.path, c.other}, func(path string) bool { return path == "" })
+		if auto := open(t, Options{Memory: 64 << 20}, paths...); len(auto.Points()) > 1 {
+			t.Errorf("%s: %d points without the user's word: %q", c.name, len(auto.Points()), auto.plan.Notes)
+		}
+		r := runWith(t, Options{Memory: 64 << 20, Points: true}, paths...)
+		said := strings.Join(r.Notes, "\n")
+		if len(r.Points) < 2 {
+			said = r.Unmatched()
+		}
+		if joins := strings.HasPrefix(c.says, "as") || c.says == "in common"; (len(r.Points) == 2) != joins || !strings.Contains(said, c.says) {
+			t.Errorf("%s: %d points: %s; want %s", c.name, len(r.Points), said, c.says)
+		}
+	}
+}
+
+// TestMatched: each point knows how many packets it has in common with the reference, whether their way passes the points in between or not.
+func TestMatched(t *testing.T) {
+	ends := split(load(t, "../../testdata/captures/rocev2-callback41.pcap.zst"), 3)
+	known := int64(0) // of a path
+	for lacks := range 3 {
+		less := slices.Clone(ends)
+		if lacks > 0 {
+			less[lacks] = slices.Delete(slices.Clone(ends[lacks]), 50, 60)
+		}
+		var paths []string
+		for i, frames := range less {
+			paths = append(paths, write(t, string(rune('a'+i))+".pcap", frames))
+		}
+		s := open(t, Options{Memory: 64 << 20}, paths...)
+		for _, err := range capture.All(t.Context(), s) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := [3]int64{s.Matched(0), s.Matched(1), s.Matched(2)}
+		if known = max(known, got[0]); lacks == 0 && (known < 290 || got != [3]int64{known, known, known}) {
+			t.Errorf("%v packets in common of %d", got, len(ends[0]))
+		}
+		want := [3]int64{known, known, known}
+		if want[lacks] -= 10; lacks > 0 && got != want {
+			t.Errorf("without ten frames of point %d: %v packets in common, want %v", lacks, got, want)
+		}
+	}
+}
+
 // TestPartOfTheTime: a packet that a point could not capture was not lost.
 func TestPartOfTheTime(t *testing.T) {
 	for _, pair := range [][2]string{{stormClient, stormServer}, {twoClient, twoServer}} {

@@ -289,7 +289,7 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		}
 		if newest.at == 0 && newest.time == 0 || octets(r.to, newest.to) > 0 {
 			newest = r
-			e.sent, e.sentPoint, e.sentNumber = t.sent, t.sentPoint, t.sentNumber
+			e.follows(t)
 		}
 		return true
 	}

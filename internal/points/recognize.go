@@ -39,6 +39,7 @@ type Point struct {
 	Drift      float64
 	DriftKnown bool
 	Known      bool    // Offset and Error are known
+	Reference  bool    // it has the reference clock
 	Error      int64   // of the offset, in nanoseconds
 	DriftError float64 // largest difference from the drifts that the packets allow, in parts per million
 	Steps      []Step  // of this clock, compared with the reference
@@ -72,6 +73,8 @@ type Plan struct {
 	same     bool              // some files hold the same packets with the same times
 	memory   int64
 	tunnels  []link.Tunnel
+	told     bool      // the user says that the files are points
+	unusable *relation // one that joins nothing, because the clocks cannot be compared
 
 	clocks    []*source // those of the files whose clock the caller named
 	reference *source   // whose clock is the reference
@@ -212,6 +215,9 @@ func (src *source) time(number, t int64) int64 {
 
 // Options select the reference clock and limit memory.
 type Options struct {
+	// Points says that the files, or the interfaces of one, are points of the same traffic, however little shows it.
+	Points bool
+
 	Clock  []string // paths of the files whose clock is the reference; the first file if there are none
 	Memory int64    // in bytes
 
@@ -234,7 +240,7 @@ func Recognize(ctx context.Context, files []File, o Options) (*Plan, error) {
 			return nil, ctx.Err()
 		}
 	}
-	p := &Plan{files: files, sources: s.sources, dirs: s.dirs, memory: o.Memory, tunnels: o.Tunnels}
+	p := &Plan{files: files, sources: s.sources, dirs: s.dirs, memory: o.Memory, tunnels: o.Tunnels, told: o.Points}
 	p.joinSeries()
 	p.recognize(ctx, o.Clock)
 	return p, ctx.Err()
@@ -255,8 +261,14 @@ type relation struct {
 	oneWay   bool // there are packets of one direction only
 }
 
-// fewShared is a number of common packets that do not show that two captures are of the same traffic.
-const fewShared = 8
+// fewestShared returns the number of common packets that show that two captures are of the same traffic. A line between their
+// clocks needs one in each direction.
+func (p *Plan) fewestShared() int {
+	if p.told {
+		return 2
+	}
+	return 8
+}
 
 // recognize finds the points.
 func (p *Plan) recognize(ctx context.Context, reference []string) {
@@ -266,6 +278,9 @@ func (p *Plan) recognize(ctx context.Context, reference []string) {
 	}
 	all = p.settleSteps(ctx, all)
 	p.findPauses(all)
+	if i := slices.IndexFunc(all, func(r *relation) bool { return !r.usable() }); i >= 0 {
+		p.unusable = all[i]
+	}
 	g := p.group(all)
 	root := p.root(reference)
 	if len(p.sources) > 0 {
@@ -415,7 +430,7 @@ const fittedPairs = 1 << 15
 // compare returns how two sources compare, or nil if they have no packets in common.
 func (p *Plan) compare(a, b int) *relation {
 	pairs := p.pairsOf(p.sources[a], p.sources[b])
-	if len(pairs) < fewShared {
+	if len(pairs) < p.fewestShared() {
 		return nil
 	}
 	r := &relation{a: a, b: b, shared: len(pairs), first: map[int32]bool{}, longest: map[int32]int64{}, shortest: map[int32]int64{}}
@@ -429,17 +444,20 @@ func (p *Plan) compare(a, b int) *relation {
 		}
 	}
 	r.sameIDs = ids*100 >= len(pairs)*98 && p.varies(a)
-	if equal == len(pairs) {
+	if equal == len(pairs) && !p.told {
 		r.same, r.exact = true, pairs[0].d
 		r.segments = []segment{{line: line{x0: pairs[0].x, x1: pairs[0].x, offset: float64(r.exact)}}}
 		r.fitting = len(pairs)
 		return r
 	}
-	if pairs = clusters(pairs); len(pairs) < fewShared || 2*len(pairs) < r.shared {
+	if len(pairs) >= fewPairs {
+		pairs = clusters(pairs)
+	}
+	if len(pairs) < p.fewestShared() || 2*len(pairs) < r.shared {
 		return nil
 	}
 	p.arrange(r, pairs)
-	if p.retransmits(r) {
+	if !p.told && p.retransmits(r) {
 		return nil
 	}
 	p.leaveOutStrays(r, pairs)

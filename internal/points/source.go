@@ -291,6 +291,9 @@ func (s *Source) Again(ctx context.Context) (*Source, error) { return s.plan.Ope
 // Points returns the capture points.
 func (s *Source) Points() []Point { return s.plan.Points }
 
+// Matched returns the number of packets that a point and the reference point captured. It is complete when the last frame was read.
+func (s *Source) Matched(point int) int64 { return s.matcher.common[point] }
+
 // LeftOut returns the names of the files whose packets are not used; see [Plan.LeftOut].
 func (s *Source) LeftOut() []string { return s.plan.LeftOut() }
 

@@ -183,9 +183,9 @@ var table = []row{
 	},
 	{
 		name: "points", group: selection, takers: everyone,
-		doc:  "say `when` to recognize captures of the same traffic at several points: auto, or off to merge the files by their own times",
+		doc:  "say `whether` the files are captures of the same traffic at several points: auto finds out, on says so where too little shows it, off merges them by their own times",
 		sets: func(t *Typed) any { return &t.Points }, byDefault: "auto",
-		values: fixed("auto", "off"),
+		values: fixed("auto", "on", "off"),
 	},
 	{
 		name: "clock", group: selection, takers: everyone,

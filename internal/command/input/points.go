@@ -25,9 +25,10 @@ func PointRecords(joined *points.Source) (list []*record.Point) {
 	if joined == nil {
 		return nil
 	}
-	for _, p := range joined.Points() {
+	for i, p := range joined.Points() {
 		r := &record.Point{
-			Type: "point", Name: p.Name, Address: record.SomeIf(p.Address, p.Address != ""), Packets: p.Packets, Steps: []record.ClockStep{},
+			Matched: record.SomeIf(joined.Matched(i), !p.Reference),
+			Type:    "point", Name: p.Name, Address: record.SomeIf(p.Address, p.Address != ""), Packets: p.Packets, Steps: []record.ClockStep{},
 			OffsetNS: record.SomeIf(p.Offset, p.Known), DriftPPM: record.SomeIf(p.Drift, p.DriftKnown), ErrorNS: record.SomeIf(p.Error, p.Known),
 			DriftErrorPPM: record.SomeIf(p.DriftError, p.Known && p.DriftError > 0),
 		}
@@ -202,10 +203,11 @@ func Spooled(cmd *cobra.Command, f *flags.Typed, paths []string, stderr io.Write
 // recognize returns the source of several capture points. It returns nil if the files are one capture. It looks for
 // points in a single file only if the file describes several interfaces, or if the view is network.
 func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, s *flags.Settings, stderr io.Writer) (*points.Source, error) {
-	if always := s.View.Name == "network"; f.Points == "off" || !always && !source.MayHavePoints() {
+	told := f.Points == "on"
+	if always := s.View.Name == "network"; f.Points == "off" || !told && !always && !source.MayHavePoints() {
 		return nil, refuseClock(f, 0)
 	}
-	if source.OneSeries(ctx) {
+	if !told && source.OneSeries(ctx) {
 		sayPause(f, source, stderr)
 		return nil, refuseClock(f, 0)
 	}
@@ -213,8 +215,15 @@ func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, s *f
 	for _, path := range source.Paths() {
 		info, err := os.Stat(path)
 		if path == "-" || err != nil || !info.Mode().IsRegular() {
+			name := path
+			if name == "-" {
+				name = standardInput
+			}
+			if told {
+				return nil, fmt.Errorf("--points on: %s can be read only once; save it to a file", render.Clean(name))
+			}
 			if len(source.Paths()) > 1 && !f.Quiet {
-				command.Say(stderr, "%s can be read only once, so the files are merged by their own times; save it to a file to compare capture points", render.Clean(path))
+				command.Say(stderr, "%s can be read only once, so the files are merged by their own times; save it to a file to compare capture points", render.Clean(name))
 			}
 			return nil, refuseClock(f, 0)
 		}
@@ -224,9 +233,12 @@ func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, s *f
 		}
 		files = append(files, points.File{Path: path, Name: name})
 	}
-	plan, err := points.Recognize(ctx, files, points.Options{Clock: clocks(f.Clock, source.Paths()), Memory: int64(f.Memory) / joinedMemory, Tunnels: s.Tunnels})
+	plan, err := points.Recognize(ctx, files, points.Options{Points: told, Clock: clocks(f.Clock, source.Paths()), Memory: int64(f.Memory) / joinedMemory, Tunnels: s.Tunnels})
 	if err != nil {
 		return nil, err
+	}
+	if told && len(plan.Points) < 2 {
+		return nil, fmt.Errorf("--points on: %s", render.Clean(plan.Unmatched()))
 	}
 	if !f.Quiet {
 		for _, note := range few(plan.Notes) {
