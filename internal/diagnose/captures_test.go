@@ -484,3 +484,29 @@ func TestPerhapsWaited(t *testing.T) {
 		}
 	}
 }
+
+// TestSlowOnTheWay: captures at both ends show that an RPC spent its time between them; one point does not tell that time from the server's adapter.
+func TestSlowOnTheWay(t *testing.T) {
+	for _, test := range []struct {
+		point   record.Place
+		network int64 // in nanoseconds
+		want    string
+	}{
+		{record.AtBothEnds, 1900e6, "network"},
+		{record.AtBothEnds, 900e6, "network server"},
+		{record.AtClient, 1900e6, "network server"},
+	} {
+		var c Collector
+		for id, network := range []int64{1950e6, test.network} {
+			server := 2000e6 - network
+			c.Transaction(&record.Transaction{
+				ID: int64(id + 1), Request: int64(id + 1), Attempt: 1, Direction: record.Forward, Status: record.Complete, ProgramName: record.Some("NFS"), Operation: record.Some("READ"),
+				Call: &record.Message{Packet: 1}, Reply: &record.Message{Time: 2000e6, Packet: 2}, LatencyNS: record.Some[int64](2000e6),
+				Shares: record.Some(record.Shares{ServerNS: record.Bounds{Min: server, Max: server}, NetworkNS: record.Bounds{Min: network, Max: network}, Point: test.point}),
+			})
+		}
+		if got := first(c.Problems(nil)); got != "slow-rpc "+test.want {
+			t.Errorf("%s, %d ms on the way: %s", test.point, test.network/1e6, got)
+		}
+	}
+}

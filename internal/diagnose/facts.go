@@ -98,7 +98,6 @@ type rpc struct {
 	networkMin     int64
 	serverMax      int64
 	clientMax      int64
-	networkMax     int64
 	point          record.Place
 	congested      bool
 	exposed        bool // the Call exposed memory
@@ -411,7 +410,7 @@ func newRPC(r *record.Transaction) *rpc {
 	}
 	if s, known := r.Shares.Get(); known {
 		x.serverMin, x.serverMax, x.clientMin, x.clientMax = s.ServerNS.Min, s.ServerNS.Max, s.ClientNS.Min, s.ClientNS.Max
-		x.networkMin, x.networkMax, x.point = s.NetworkNS.Min, s.NetworkNS.Max, s.Point
+		x.networkMin, x.point = s.NetworkNS.Min, s.Point
 	}
 	if v, known := r.Version.Get(); known {
 		if x.version = text(v); v == 4 && r.MinorVersion.Known() {

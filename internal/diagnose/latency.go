@@ -125,13 +125,14 @@ func (d *diagnosis) slowRPCs(list []*rpc, prefix string) {
 		return
 	}
 	p := d.begin(record.Note, record.InNetwork, record.InServer)
-	server, client := true, true // the capture proves that it took most of each
+	server, client, network := true, true, true // the capture proves that it took most of each
 	backward, long := true, false
 	for _, r := range list {
 		p.latency(r)
 		long = long || r.least >= 1e9 && !noTask[r.operation]
 		server = server && 2*r.serverMin >= r.latency
 		client = client && 2*r.clientMin >= r.latency
+		network = network && r.point == record.AtBothEnds && 2*r.networkMin >= r.latency // one point does not tell it from adapters
 		backward = backward && r.backward
 	}
 	switch {
@@ -139,6 +140,8 @@ func (d *diagnosis) slowRPCs(list []*rpc, prefix string) {
 		p.Places = []record.ProblemPlace{record.InServer}
 	case client:
 		p.Places = []record.ProblemPlace{record.InClient}
+	case network:
+		p.Places = []record.ProblemPlace{record.InNetwork}
 	case backward:
 		p.Places = []record.ProblemPlace{record.InClient, record.InNetwork}
 	case slices.ContainsFunc(list, func(r *rpc) bool { return 2*r.clientMax >= r.latency || r.serverMax == 0 }):
