@@ -46,7 +46,7 @@ var Extras = []Extra{
 	{"rpcrdma", "error", Text, "The reason why the RPC-over-RDMA header cannot be decoded.", ""},
 	{"rpcrdma", "header_bytes", Number, "The length of the RPC-over-RDMA header in bytes.", ""},
 	{"rpc", "rpc_vers", Number, "The version of the RPC protocol.", ""},
-	{"rpc", "program", Number, "The RPC program number.", ""},
+	{"rpc", "program", Number, "The RPC program number. Filters also find a Reply by it.", ""},
 	{"rpc", "program_name", TextOrNull, "The name of the RPC program; null if the program has no known name.", ""},
 	{"rpc", "version", Number, "The version of the RPC program. Wireshark's rpc.version is another field: the version of RPC, which is rpc.rpc_vers here.", "rpc.programversion"},
 	{"rpc", "procedure", Number, "The procedure number.", ""},

@@ -657,6 +657,8 @@ func Where(path string) field.Set {
 		return field.Context
 	case "nfs", "mount", "nlm", "nfsacl", "portmap":
 		return field.Context | AETH.Member
+	case "rpc.program": // of a Reply that of its Call
+		return field.Context | AETH.Member | RPC.Member | field.Other
 	}
 	if sources := Wireshark()[path]; sources != nil {
 		var members field.Set

@@ -216,8 +216,8 @@ type RoundTripPair struct {
 type RoundTrips struct {
 	Count     int64 `json:"count" doc:"Number of round trips: packets that were captured once, and were answered by a response with exactly their sequence number."`
 	MinNS     int64 `json:"min_ns" doc:"Shortest round trip, in nanoseconds."`
-	P50NS     int64 `json:"p50_ns" doc:"Time that about half of the round trips did not exceed, in nanoseconds; it may be up to a half larger than the median."`
-	P99NS     int64 `json:"p99_ns" doc:"Time that about 99% of the round trips did not exceed, in nanoseconds; it may be up to a half larger than the percentile."`
+	P50NS     int64 `json:"p50_ns" doc:"Time that about half of the round trips did not exceed, in nanoseconds; it may be up to 12% larger than the median."`
+	P99NS     int64 `json:"p99_ns" doc:"Time that about 99% of the round trips did not exceed, in nanoseconds; it may be up to 12% larger than the percentile."`
 	MaxNS     int64 `json:"max_ns" doc:"Longest round trip, in nanoseconds."`
 	MaxPacket int64 `json:"max_packet" doc:"Packet number: the response that ended the longest round trip."`
 }

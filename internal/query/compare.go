@@ -28,6 +28,7 @@ var textTests = map[string]func(text, wanted string) bool{"contains": strings.Co
 type test struct {
 	accepts func(value any) bool // reports whether a single value passes
 	negated bool
+	ofNull  bool // the constant is null
 
 	path   string // this and the rest is for [Filter.Near]
 	wanted string
@@ -35,23 +36,27 @@ type test struct {
 	near   Near
 }
 
-// holds reports whether a value passes. A list passes if any element does; != is the
-// opposite of ==.
+// holds reports whether a value passes. A list passes if any element does. != is the opposite of ==,
+// but as in Wireshark and SQL a field without a value is not unlike a constant other than null.
 func (t *test) holds(v any) bool {
-	if list, ok := v.([]any); ok {
+	list, many := v.([]any)
+	switch {
+	case t.negated && !t.ofNull && (v == nil || many && len(list) == 0):
+		return false
+	case many:
 		return slices.ContainsFunc(list, t.accepts) != t.negated
 	}
 	return t.accepts(v) != t.negated
 }
 
 // compareFields compares the values of two fields. If one is a list, the comparison is true if it is true for
-// any element; != is the opposite of ==. Null equals only null, and is neither less nor
-// greater than any value.
+// any element; != is the opposite of == for values that exist. Null equals only null, and is neither less nor
+// greater than any value, nor unlike it.
 func compareFields(op string, a, b any) bool {
-	if op == "!=" {
-		return !compareFields("==", a, b)
-	}
 	a, b = orNull(a), orNull(b)
+	if op == "!=" {
+		return a != nil && b != nil && !compareFields("==", a, b)
+	}
 	if list, ok := a.([]any); ok {
 		return slices.ContainsFunc(list, func(element any) bool { return compareFields(op, element, b) })
 	}

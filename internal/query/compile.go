@@ -291,7 +291,7 @@ func article(f *Field) string {
 // test compiles a comparison of a field with a constant.
 func (c *compiler) test(o *operand, op string, lit *literal) condition {
 	c.filter.paths = append(c.filter.paths, o.path)
-	t := &test{path: o.path, wanted: lit.text, negated: op == "!="}
+	t := &test{path: o.path, wanted: lit.text, negated: op == "!=", ofNull: lit.kind == isNull}
 	shown := false
 	t.accepts, shown = c.accepts(o, op, lit)
 	if o.ofElement() {
@@ -521,7 +521,10 @@ func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 	f, ordered := o.field, orders[op]
 	typed, wanted := string(c.source[lit.from:lit.to]), lit.text
 	if f.outcomes != nil {
-		wanted = strings.TrimSuffix(wanted, " !") // the column STATUS marks findings
+		wanted = strings.TrimSuffix(wanted, " !")               // the column STATUS marks findings
+		if f.shown != nil && strings.HasSuffix(wanted, "_OK") { // NFS4_OK, MNT3_OK
+			wanted = "ok"
+		}
 	}
 	switch lit.kind {
 	case isNet, isAddress:

@@ -195,7 +195,11 @@ func (f *recordFields) add(t reflect.Type, prefix string, index []int, list bool
 		}
 		name := prefix + field.Name
 		f.paths[name] = path
-		f.list = append(f.list, Field{Path: name, Type: word(inner, field.Name), List: many, Values: slices.Clone(field.Values), Doc: field.Doc, Aliases: slices.Clone(field.Aliases)})
+		values := slices.Clone(field.Values)
+		if values == nil {
+			values = record.ValuesOf(inner) // of the elements of a list
+		}
+		f.list = append(f.list, Field{Path: name, Type: word(inner, field.Name), List: many, Values: values, Doc: field.Doc, Aliases: slices.Clone(field.Aliases)})
 		if inner.Kind() == reflect.Struct {
 			f.add(inner, name+".", path, many)
 		}
@@ -581,6 +585,12 @@ func (f *packetFields) make() {
 		}
 		name.outcomes = namesInRPC[name.Path]
 		add(name)
+	}
+	f.own["rpc.program"] = func(p *record.Packet) any { // tshark has it in Replies, too
+		if own := fromTree(p, header.RPC.Name, "program", true); own != nil || !ofMessage(p) {
+			return own
+		}
+		return number(p.Program)
 	}
 	add(Field{Path: "rpcrdma.position", Type: "number", List: true, Doc: "Positions of the message's Read chunks in the Payload stream, in bytes.", Aliases: []string{"rpcordma.position"}})
 	for name, sources := range header.Wireshark() {

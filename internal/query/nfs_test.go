@@ -83,7 +83,8 @@ func TestNFS(t *testing.T) {
 		{`nfs.readdir.entry3.name in [one, three]`, 1, 0},
 		{`nfs.name matches "^caf"`, 1, 1},
 		{`nfs.name == "café"`, 1, 1},
-		{`nfs.name != one`, 4, -1},
+		{`nfs.name != one`, 1, -1}, // three have no name
+		{`not (nfs.name == one)`, 4, -1},
 		{`nfs.entries >= 2`, 1, 0},
 		{`nfs.fh == 0x` + handle, 3, 3},
 		{`nfs.fh == ` + handle, 3, 3},

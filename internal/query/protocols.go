@@ -152,9 +152,14 @@ var programs = []program{
 	{"portmap", "rpcbind, which Wireshark calls portmap", nfs.ProgramRPCBind},
 }
 
-// in reports whether a packet is part of a Send with a message of the program. An acknowledgement of the Send is not.
+// in reports whether a packet is part of a Send with a message of the program.
 func (p *program) in(r *record.Packet) bool {
-	return r.Part.Message != "" && r.Program.Or(0) == p.number && !slices.ContainsFunc(r.Nodes, func(n record.Node) bool { return n.Table == &header.AETH })
+	return r.Program.Or(0) == p.number && ofMessage(r)
+}
+
+// ofMessage reports whether a packet is part of a Send with a Call or a Reply. An acknowledgement of the Send is not.
+func ofMessage(r *record.Packet) bool {
+	return r.Part.Message != "" && !slices.ContainsFunc(r.Nodes, func(n record.Node) bool { return n.Table == &header.AETH })
 }
 
 // ofPrograms returns the fields of transactions that say which program and which protocols they belong to.

@@ -312,7 +312,10 @@ func TestUnsigned(t *testing.T) {
 		`latency == null`:                                                         true,
 		`latency > 0`:                                                             false,
 		`id == 0.0`:                                                               true,
-		`file != 'a\'b' and file != "b'a"`:                                        true,
+		`file != 'a\'b' or file != "b'a"`:                                         false, // it has none
+		`not (file == 'a\'b' or file == "b'a")`:                                   true,
+		`latency != 5ms or latency != latency`:                                    false,
+		`latency != null`:                                                         false,
 		`program_name matches "^\d"`:                                              true,
 		`0 <= id < 1`:                                                             true,
 		`1 < id < 0`:                                                              false,

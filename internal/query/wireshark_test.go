@@ -211,6 +211,9 @@ func TestWiresharkFilters(t *testing.T) {
 		{"infiniband.aeth.syndrome.opcode == 0", 143},
 		{"infiniband.invariant.crc == 0x16b43044", 1},
 		{"infiniband.bth and infiniband.aeth", 143},
+		{"rpc.msgtyp != 1", 64}, // a field that is absent is not unlike a constant
+		{"rpcordma.xid != 3", 128},
+		{"nfs.status != 0", 0},
 	} {
 		if got := count(t, callback, c.source, query.Packets); got != c.want {
 			t.Errorf("%d of %s, want %d", got, c.source, c.want)

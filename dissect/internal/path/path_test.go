@@ -42,7 +42,7 @@ func TestRoundTrips(t *testing.T) {
 	answered(1, 450, 0) // an earlier one
 	answered(2, 1400, 1000)
 	r := w.Trips().Record().Or(record.RoundTrips{})
-	if r.Count != 3 || r.MinNS != 100_000 || r.MaxNS != 1_000_000 || r.MaxPacket != 1401 || r.P50NS < 130_000 || r.P50NS > 195_000 || r.P99NS != 1_000_000 {
+	if r.Count != 3 || r.MinNS != 100_000 || r.MaxNS != 1_000_000 || r.MaxPacket != 1401 || r.P50NS < 130_000 || r.P50NS > 146_000 || r.P99NS != 1_000_000 {
 		t.Errorf("the round trips are %+v", r)
 	}
 	recent, known := w.Trips().Between(stamp(120).Time, stamp(2000).Time).Get()
@@ -63,10 +63,10 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestBuckets: a time is not longer than the end of its bucket, and longer than half of it.
+// TestBuckets: a time is not longer than the end of its bucket, which is at most an eighth longer.
 func TestBuckets(t *testing.T) {
-	for ns := int64(1); ns < 1<<38; ns = ns*9/8 + 1 {
-		if end := below(bucketOf(ns)); end < ns || end > ns+ns/2 {
+	for ns := int64(1); ns < 1<<34; ns = ns*9/8 + 1 {
+		if end := below(bucketOf(ns)); end < ns || end > ns+ns/8 {
 			t.Errorf("the bucket of %d ends at %d", ns, end)
 		}
 	}

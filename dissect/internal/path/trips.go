@@ -8,12 +8,13 @@ import (
 )
 
 // The limits of the state: requests without an answer, the latest round trips, and the buckets of their
-// distribution, two for each power of two.
+// distribution, 8 for each power of two up to 17 s.
 const (
 	mostOpen   = 16
 	mostRecent = 64
-	buckets    = 80
-	tripsCost  = 2048 // bytes of the budget
+	fine       = 3 // bits of a time below its first one that select its bucket
+	buckets    = (35 - fine) << fine
+	tripsCost  = 2560 // bytes of the budget
 )
 
 // RoundTrips measures the time from requests to their answers, at the capture point: a packet that was captured once, and
@@ -93,20 +94,14 @@ func (r *RoundTrips) add(ns int64, at record.Stamp) {
 
 // bucketOf returns the bucket of a round trip.
 func bucketOf(ns int64) int {
-	power := bits.Len64(uint64(ns))
-	if power < 2 {
-		return power
-	}
-	return min(2*power+int(ns>>(power-2)&1), buckets-1)
+	shift := max(bits.Len64(uint64(ns))-fine-1, 0)
+	return min(shift<<fine+int(ns>>shift), buckets-1)
 }
 
 // below returns the upper end of a bucket.
 func below(bucket int) int64 {
-	if bucket < 2 {
-		return int64(bucket)
-	}
-	power := bucket / 2
-	return int64(1)<<(power-1) + int64(bucket%2+1)<<max(power-2, 0) - 1
+	shift := max(bucket>>fine-1, 0)
+	return int64(bucket-shift<<fine+1)<<shift - 1
 }
 
 // Record returns the distribution of the round trips. It is unknown if there are none.

@@ -134,9 +134,9 @@ true for any element; but **!=** is true if no element is equal. **any(timeline,
 and .packet > 100)** is true if one element meets both conditions.
 
 **null** means that a value is unknown or does not exist; the list of fields says
-which. It equals only itself, and is neither less nor greater than any value. So
-*nfs_status != NFS4_OK* is true for an RPC that has no NFS status; *nfs_status contains
-ERR* is not.
+which. It equals only itself, and no other comparison with it is true, as in Wireshark and
+SQL: *nfs_status != NFS4_OK* selects no RPC without an NFS status. *!= null*, and a field
+without a comparison, select what has a value.
 
 Names of Wireshark's filters that stand for several fields work, too: **ip.addr**,
 **tcp.port**, **udp.port** and **frame.time_relative** (in seconds), and protocols as
