@@ -285,14 +285,32 @@ func TestMerge(t *testing.T) {
 // TestDrops checks the number of dropped packets that the capture file reports.
 func TestDrops(t *testing.T) {
 	le := binary.LittleEndian
-	stats := func(n uint64) []byte {
-		return block(le, 5, append(make([]byte, 12), option(le, 5, le.AppendUint64(nil, n))...))
+	const ifDrop, osDrop, before = 5, 7, 4
+	stats := func(code uint16, n uint64) []byte { return option(le, code, le.AppendUint64(nil, n)) }
+	packet := func(options ...[]byte) []byte {
+		b := le.AppendUint32(make([]byte, 12), 4)
+		return block(le, 6, append(append(le.AppendUint32(b, 4), "data"...), bytes.Join(options, nil)...))
 	}
-	f, err := capture.NewFile("x", bytes.NewReader(bytes.Join([][]byte{section(le), iface(le, 1, 0), stats(3), stats(7)}, nil)))
-	if err != nil {
-		t.Fatal(err)
+	statistics := func(options ...[]byte) []byte {
+		return block(le, 5, append(make([]byte, 12), bytes.Join(options, nil)...))
 	}
-	if lines, err := list(f); len(lines) != 0 || err != nil || f.Dropped() != 7 {
-		t.Errorf("%d frames, error %v, %d dropped", len(lines), err, f.Dropped())
+	for _, c := range []struct {
+		name   string
+		blocks [][]byte
+		want   uint64
+	}{
+		{"statistics count from the start", [][]byte{statistics(stats(ifDrop, 3)), statistics(stats(ifDrop, 7))}, 7},
+		{"the interface and the system", [][]byte{statistics(stats(ifDrop, 3), stats(osDrop, 4))}, 7},
+		{"packets count those before them", [][]byte{packet(stats(before, 2)), packet(), packet(stats(before, 5))}, 7},
+		{"packets and statistics", [][]byte{packet(stats(before, 2)), statistics(stats(ifDrop, 3), stats(osDrop, 4)), packet(stats(before, 4))}, 7},
+		{"all ones", [][]byte{statistics(stats(ifDrop, 1<<64-1), stats(osDrop, 1<<64-1)), packet(stats(before, 1<<64-1))}, 2 << 40},
+	} {
+		f, err := capture.NewFile("x", bytes.NewReader(bytes.Join(append([][]byte{section(le), iface(le, 1, 0)}, c.blocks...), nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := list(f); err != nil || f.Dropped() != c.want {
+			t.Errorf("%s: error %v, %d dropped, want %d", c.name, err, f.Dropped(), c.want)
+		}
 	}
 }

@@ -21,7 +21,9 @@ type Follow struct {
 	path   string // of the current file: the name, or the name with a number
 	file   *File
 	reader *growing
-	frames int64 // number of frames in the files before the current one
+	frames int64  // number of frames in the files before the current one
+	before uint64 // packets that those files say were dropped
+	drops  atomic.Uint64
 }
 
 // OpenFollow follows the file at path, or the ring of files whose names are path and a number. No
@@ -47,6 +49,7 @@ func (f *Follow) ReadBatch(ctx context.Context, b *Batch) error {
 			continue
 		}
 		err := f.file.ReadBatch(ctx, b)
+		f.drops.Store(f.before + f.file.Dropped())
 		if err == nil {
 			return nil
 		}
@@ -132,13 +135,14 @@ func openUntil(ctx context.Context, path string) (*os.File, error) {
 
 func (f *Follow) close() {
 	f.frames += f.file.frames
+	f.before = f.drops.Load()
 	f.file.Close()
 	f.reader.file.Close()
 	f.file = nil
 }
 
-// Dropped returns 0, because a capture file contains its drop counters only at its end.
-func (f *Follow) Dropped() uint64 { return 0 }
+// Dropped returns the number of packets that the files say were dropped; see [File.Dropped].
+func (f *Follow) Dropped() uint64 { return f.drops.Load() }
 
 // Progress returns 0, 0, because the size of a growing file is unknown.
 func (f *Follow) Progress() (read, total int64) { return 0, 0 }

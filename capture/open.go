@@ -34,6 +34,7 @@ type File struct {
 	raw    *counter
 	size   int64 // size of the file in bytes, 0 if unknown
 	packed atomic.Bool
+	drops  atomic.Uint64
 	failed error
 }
 
@@ -324,6 +325,9 @@ func (f *File) ReadBatch(ctx context.Context, b *Batch) error {
 		frame.Number = f.before + f.frames
 		b.Frames = b.Frames[:n+1]
 	}
+	if r, is := f.reader.(*pcapngReader); is {
+		f.drops.Store(r.drops)
+	}
 	if len(b.Frames) == 0 {
 		return f.failed
 	}
@@ -354,14 +358,9 @@ func (f *File) Interfaces() int {
 // the size is unknown.
 func (f *File) Progress() (read, total int64) { return f.raw.n.Load(), f.size }
 
-// Dropped returns the number of packets that the capture file reports as dropped (pcapng interface
-// statistics).
-func (f *File) Dropped() uint64 {
-	if r, ok := f.reader.(*pcapngReader); ok {
-		return r.drops
-	}
-	return 0
-}
+// Dropped returns the number of packets that the part of a pcapng file that was read says were dropped, in the statistics of its interfaces and in
+// its packets. It may be called while another goroutine reads.
+func (f *File) Dropped() uint64 { return f.drops.Load() }
 
 // Beyond describes the times of a pcapng file that do not fit in [Frame.Time]: their frames have the nearest time that fits.
 type Beyond struct {

@@ -28,7 +28,9 @@ const (
 	optIfTimeZone    = 10 // of the times, which are UTC here
 	optIfTSOffset    = 14
 	optIsbIfDrop     = 5
+	optIsbOSDrop     = 7
 	optEpbFlags      = 2
+	optEpbDrops      = 4 // since the packet before
 	sectionMagic     = 0x1a2b3c4d
 	maxInterfaces    = 1 << 16
 	maxBlock         = MaxFrame + 1<<16 // a packet block: frame and options
@@ -45,14 +47,15 @@ type pcapngReader struct {
 	interfaces []ngInterface
 	described  int    // number of interfaces of all sections so far
 	last       int64  // time of the last packet, used for blocks without a time
-	drops      uint64 // drops reported by the statistics blocks
+	drops      uint64 // packets that were dropped, as counters say
 }
 
 type ngInterface struct {
 	link  LinkType
 	snap  uint32
 	clock clock
-	drops uint64
+	drops uint64 // the higher one of what packets and statistics count
+	lost  uint64 // what packets count
 	from  *Origin
 }
 
@@ -217,13 +220,13 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 		return false, nil
 	case blockStats:
 		if id := r.order.Uint32(body); int(id) < len(r.interfaces) {
+			dropped := uint64(0) // since the start of the capture
 			r.eachOption(body[12:], func(code uint16, value []byte) {
-				if code == optIsbIfDrop && len(value) == 8 {
-					dropped := r.order.Uint64(value) // counted from the start of the capture
-					r.drops += dropped - min(dropped, r.interfaces[id].drops)
-					r.interfaces[id].drops = max(dropped, r.interfaces[id].drops)
+				if (code == optIsbIfDrop || code == optIsbOSDrop) && len(value) == 8 {
+					dropped += min(r.order.Uint64(value), maxDrops)
 				}
 			})
+			r.dropped(&r.interfaces[id], dropped)
 		}
 		return false, nil
 	}
@@ -243,7 +246,12 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 		}
 		if end := (int(captured) + 3) &^ 3; end < len(data) {
 			f.Options = data[end:len(data):len(data)]
-			f.Heading = r.heading(f.Options)
+			dropped := uint64(0)
+			if f.Heading, dropped = r.heading(f.Options); dropped > 0 && int64(id) < int64(len(r.interfaces)) {
+				i := &r.interfaces[id]
+				i.lost = min(i.lost+dropped, maxDrops)
+				r.dropped(i, i.lost)
+			}
 		}
 		data = data[:captured]
 	case blockSimple:
@@ -298,21 +306,32 @@ func (r *pcapngReader) describe(body []byte) ngInterface {
 	return i
 }
 
-// heading returns the direction in the options of a packet block.
-func (r *pcapngReader) heading(options []byte) (h Heading) {
+// maxDrops limits the number of dropped packets of an interface.
+const maxDrops = 1 << 40
+
+// dropped takes the number of packets that an interface has dropped.
+func (r *pcapngReader) dropped(i *ngInterface, n uint64) {
+	if n > i.drops {
+		r.drops += n - i.drops
+		i.drops = n
+	}
+}
+
+// heading returns the direction in the options of a packet block, and how many packets were dropped before it.
+func (r *pcapngReader) heading(options []byte) (h Heading, dropped uint64) {
 	const inbound, outbound = 1, 2
 	r.eachOption(options, func(code uint16, value []byte) {
-		if code != optEpbFlags || len(value) != 4 {
-			return
-		}
-		switch r.order.Uint32(value) & 3 {
-		case inbound:
+		switch {
+		case code == optEpbDrops && len(value) == 8:
+			dropped = min(r.order.Uint64(value), maxDrops)
+		case code != optEpbFlags || len(value) != 4:
+		case r.order.Uint32(value)&3 == inbound:
 			h = Received
-		case outbound:
+		case r.order.Uint32(value)&3 == outbound:
 			h = Sent
 		}
 	})
-	return h
+	return h, dropped
 }
 
 // eachOption calls visit for each option in list, and stops at the first malformed one.

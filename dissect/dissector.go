@@ -167,7 +167,8 @@ type Dissector struct {
 	err     error        // error that a handler returned
 
 	link     link.Decoder
-	layers   layers // of a frame that was not decoded by the reader
+	drops    func() uint64 // the packets that a live source says it dropped; nil if it does not say
+	layers   layers        // of a frame that was not decoded by the reader
 	tcp      rdma.TCP
 	budget   *budget.Budget
 	tracker  *rdma.Tracker
@@ -501,6 +502,9 @@ func (d *Dissector) Summary() *record.Summary {
 	s.CM, s.NotCaptured = t.CM, t.Lost
 	if t.SawGoodICRC() { // otherwise adapters fill ICRCs in after the point of the capture
 		s.ICRCBadUnassigned = d.unassignedBad
+	}
+	if d.drops != nil {
+		s.CaptureDrops = d.drops()
 	}
 	s.OtherProtocols = d.others.list()
 	s.NotJudged = append([]record.NotJudged{}, d.table.NotJudged...)

@@ -38,6 +38,9 @@ func (d *Dissector) Run(ctx context.Context, source capture.Source) (*record.Sum
 	cores := runtime.GOMAXPROCS(0)
 	reading, cancel := context.WithCancel(ctx)
 	o := &d.options
+	if counts, is := source.(interface{ Dropped() uint64 }); is && o.Live {
+		d.drops = counts.Dropped
+	}
 	ahead := o.Ahead && cores > 1 && !o.Live && !o.Rebuild && !o.Decode && !o.Tree && d.handler.Observer == nil && d.handler.Why == nil
 	r := newReader(reading, source, reader{decodes: cores > 1, shows: d.shown(), ahead: ahead, tunnels: o.Tunnels})
 	defer r.wait()

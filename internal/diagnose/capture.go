@@ -98,7 +98,7 @@ func (d *diagnosis) answeredEarly() (early []*rpc, unanswered int) {
 // mayLackReplies reports whether Replies may have been sent of which the capture shows nothing, or shows them too late.
 func (d *diagnosis) mayLackReplies() bool {
 	s := d.summary
-	return d.early || s.NotCaptured > 0 || s.Truncated > 0 || len(s.Silences) > 0
+	return d.early || s.NotCaptured > 0 || s.CaptureDrops > 0 || s.Truncated > 0 || len(s.Silences) > 0
 }
 
 // missing finds packets that the capture lacks.
@@ -133,6 +133,9 @@ func (d *diagnosis) missing() {
 		p.Headline += ", " + d.span(all.from, all.to)
 		p.during(all.from, all.to)
 	}
+	if s.CaptureDrops > 0 {
+		p.Headline += ", says it dropped " + number(int64(s.CaptureDrops), "packet")
+	}
 	if n := len(s.MissingFiles); n > 0 {
 		files := int64(0)
 		for _, m := range s.MissingFiles {
@@ -162,10 +165,14 @@ func (d *diagnosis) missing() {
 	}
 }
 
+// lacks reports whether packets of a connection may have passed that the capture does not hold: some of it were missed, or the capture says that
+// it dropped some.
+func (d *diagnosis) lacks(c *connection) bool { return c.NotCaptured > 0 || d.summary.CaptureDrops > 0 }
+
 // doubtful reports whether the Reply of an RPC may be among the packets that the capture lacks. A connection that ended otherwise than in order tells
 // that something was wrong.
 func (d *diagnosis) doubtful(r *rpc) bool {
-	if c := d.byNumber[r.connection]; c != nil && c.NotCaptured > 0 {
+	if c := d.byNumber[r.connection]; c != nil && d.lacks(c) {
 		end, ended := c.Ended.Get()
 		return !ended || end.How == record.EndDisconnect
 	}

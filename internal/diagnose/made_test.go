@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmadump/rdmadump/capture"
 	"github.com/rdmadump/rdmadump/dissect/iwarp"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/testkit"
@@ -1040,6 +1041,36 @@ func TestDamagedByCapture(t *testing.T) {
 			for _, p := range list {
 				t.Log(p.ID, p.Places, p.Headline, p.Effect)
 			}
+		}
+	}
+}
+
+// dropping is a capture that says how many packets it dropped.
+type dropping struct {
+	capture.Source
+	dropped uint64
+}
+
+func (d dropping) Dropped() uint64 { return d.dropped }
+
+// TestDrops: a Reply that a capture perhaps dropped is no fault of a host, and that the capture dropped packets is said once.
+func TestDrops(t *testing.T) {
+	for _, dropped := range []uint64{0, 3} {
+		_, list := diagnose(t, dropping{testkit.Source(t, play(scene{play: func(s *stage) {
+			c := s.connect()
+			c.Client.Call(synth.Getattr3())
+			c.Server.Ack()
+			s.Advance(20 * time.Second)
+			c.Disconnect(c.Client)
+		}})), dropped})
+		told := ""
+		for _, p := range list {
+			if p.Severity != record.Note || slices.Contains(p.Places, record.InCapture) {
+				told += fmt.Sprintf("%v %s; ", p.Places, p.Headline)
+			}
+		}
+		if want := map[uint64]string{0: "[network server] GETATTR never answered; ", 3: "[capture] lacks 3 packets, says it dropped 3 packets; "}[dropped]; told != want {
+			t.Errorf("%d packets dropped: %s, want %s", dropped, told, want)
 		}
 	}
 }

@@ -359,7 +359,7 @@ func connectionLost(d *diagnosis) {
 		open := d.inFlight(c.ID)
 		told := d.find(func(f *finding) bool { return f.on(c) && aboutEnd[f.Rule] && f.by.free() }) != nil
 		open = slices.DeleteFunc(open, func(r *rpc) bool { return !r.outcome.free() })
-		if !told || c.NotCaptured > 0 && end.How == record.EndDisconnect {
+		if !told || d.lacks(c) && end.How == record.EndDisconnect {
 			continue
 		}
 		if end.How == record.EndDisconnect && len(open) > 0 && c.endedAt().Sub(open[0].sent) >= 10e9 {

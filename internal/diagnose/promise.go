@@ -140,7 +140,7 @@ func promiseBroken(d *diagnosis) {
 // neverCompleted makes a problem of the COPYs of a server that were not completed.
 func (d *diagnosis) neverCompleted(key pair, s *promises) {
 	backchannel := slices.ContainsFunc(d.connections, func(c *connection) bool {
-		return c.pair == key && c.NotCaptured > 0
+		return c.pair == key && d.lacks(c)
 	})
 	var open []copied
 	for _, c := range s.copies {

@@ -517,7 +517,7 @@ const givesUpAfter = int64(1e9)
 // refusesOwn returns the finding of a NAK with which the client of a connection refused an access to the memory of a Call in flight as the Call had
 // exposed it, and that Call; nil if there is none. Only the client can have withdrawn that memory, or exposed it wrongly.
 func (d *diagnosis) refusesOwn(c *connection) (nak *finding, of *rpc) {
-	if end, _ := c.Ended.Get(); c.NotCaptured > 0 || end.By.Or(record.Client) != record.Client || d.violated(c.ID) {
+	if end, _ := c.Ended.Get(); d.lacks(c) || end.By.Or(record.Client) != record.Client || d.violated(c.ID) {
 		return nil, nil
 	}
 	nak = d.find(func(f *finding) bool {

@@ -847,10 +847,12 @@ func (m *matcher) cutAt(point int, op rocev2.Opcode) bool {
 	return slices.ContainsFunc(m.plan.Points[point].sources, func(src *source) bool { return src.cut[kindOfCut(op)] > 0 })
 }
 
-// incomplete reports whether the capture of a point proves to lack more than a few of the packets that passed the point.
+// incomplete reports whether the capture of a point proves to lack more than a few of the packets that passed the point, or says that it dropped
+// some.
 func (m *matcher) incomplete(point int) bool {
 	n := m.lacks[point].n
-	return n > fewLacks && n*200 > m.frames[point]
+	return n > fewLacks && n*200 > m.frames[point] ||
+		slices.ContainsFunc(m.plan.Points[point].sources, func(src *source) bool { return src.drops })
 }
 
 // covered reports whether the capture of a point covers a time, with a margin.

@@ -235,6 +235,9 @@ func Recognize(ctx context.Context, files []File, o Options) (*Plan, error) {
 			return nil, err
 		}
 		_ = s.read(ctx, i, from)
+		for _, src := range s.sources {
+			src.drops = src.drops || src.file == i && from.Dropped() > 0
+		}
 		from.Close()
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

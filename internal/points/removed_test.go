@@ -1,10 +1,12 @@
 package points
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -253,6 +255,36 @@ func TestLossWhereFramesLack(t *testing.T) {
 		if s := tell(t, less); s.counts.lost > whole.counts.lost || s.counts.notCaptured < 20 {
 			t.Errorf("without frames %d to %d: %+v, with them %+v", from+1, from+150, s.counts, whole.counts)
 		}
+	}
+}
+
+// TestDropsSaid: what a capture lacks that says it dropped packets was lost only if the packet itself was asked for or sent again.
+func TestDropsSaid(t *testing.T) {
+	const client, server = "../../testdata/ends/roce-burst41-client.pcap.zst", "../../testdata/ends/roce-burst41-server.pcap.zst"
+	var file bytes.Buffer
+	w := capture.NewWriter(&file)
+	number := w.Interface(&capture.Origin{LinkType: capture.LinkEthernet, Digits: 9})
+	for _, f := range load(t, server) {
+		if err := w.Packet(number, &f, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "server.pcapng")
+	write := func() counts {
+		if err := os.WriteFile(path, file.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := run(t, client, path)
+		return r.counts()
+	}
+	whole := write()
+	file.Write([]byte{5, 0, 0, 0, 40, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 8, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 40, 0, 0, 0}) // the system dropped 2
+	said := write()
+	if said.lost >= whole.lost || said.lost == 0 || said.lost+said.unknown != whole.lost+whole.unknown || said.corrupted != whole.corrupted || said.duplicated != whole.duplicated {
+		t.Errorf("%+v; without the drops %+v", said, whole)
 	}
 }
 

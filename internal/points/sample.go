@@ -73,6 +73,7 @@ type source struct {
 	position     position
 	oneWay       bool // it has no pair of hosts of which both send
 	leftOut      bool // its packets are not used
+	drops        bool // its file says that packets were dropped
 }
 
 // and returns the sample with the copies of a later file.
@@ -104,6 +105,7 @@ func (src *source) absorb(other *source, base int64) {
 		src.network, src.v6 = other.network, other.v6
 	}
 	src.resolution, src.disorder = max(src.resolution, other.resolution), max(src.disorder, other.disorder)
+	src.drops = src.drops || other.drops
 	src.icrcs += other.icrcs
 	src.badICRCs += other.badICRCs
 	src.unchecked = 2*src.badICRCs > src.icrcs
