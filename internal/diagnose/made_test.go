@@ -46,6 +46,16 @@ func (s *stage) refuseOwn() {
 	s.Advance(time.Second)
 }
 
+// overrun lets a server write to memory that its client has not exposed, and refuses.
+func (s *stage) overrun(c *synth.Conn) {
+	c.Client.Call(synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4096)))
+	c.Server.Ack()
+	s.Advance(time.Millisecond)
+	c.Server.Write(0xb2, 0, make([]byte, 4096))
+	c.Client.Refuse()
+	c.Disconnect(c.Client)
+}
+
 // connect returns a connection of the scene's hosts, established and used.
 func (s *stage) connect() *synth.Conn {
 	c := s.conn()
@@ -454,13 +464,7 @@ var scenes = []scene{
 		c.Disconnect(c.Client)
 	}},
 	{"memory-violation", record.Error, "server", "", nil, []string{"unanswered", "connection-lost", "protocol-violation"}, func(s *stage) {
-		c := s.connect()
-		c.Client.Call(synth.Read3(0, 4096).Offer(synth.Mem(0xa1, 4096)))
-		c.Server.Ack()
-		s.Advance(time.Millisecond)
-		c.Server.Write(0xb2, 0, make([]byte, 4096))
-		c.Client.Refuse()
-		c.Disconnect(c.Client)
+		s.overrun(s.connect())
 		s.Advance(2 * time.Second)
 	}},
 	{"", "", "", "memory-violation", nil, nil, func(s *stage) { // twin: memory that was exposed
@@ -1322,4 +1326,32 @@ func TestMadeHarmed(t *testing.T) {
 		}
 	}
 	t.Logf("%d captures", n)
+}
+
+// TestInFlightWhenGone: Calls of connections that the client ended with a NAK were not in flight when the server went away soon after.
+func TestInFlightWhenGone(t *testing.T) {
+	_, list := diagnose(t, testkit.Source(t, play(scene{play: func(s *stage) {
+		for range 3 {
+			s.overrun(s.connect())
+		}
+		c := s.connect()
+		c.Client.Call(synth.Getattr3())
+		c.Server.Ack()
+		c.Disconnect(c.Server)
+		for range 3 {
+			s.Advance(time.Second)
+			s.conn().Reject()
+		}
+	}})))
+	var got []string
+	for _, p := range list {
+		got = append(got, fmt.Sprintf("%s: %s; %s; %d unanswered", p.ID, p.Headline, p.Effect, p.Unanswered))
+	}
+	want := []string{
+		"memory-violation: accessed memory that was not exposed 3 times; 3 connections lost, READ never answered; 3 unanswered",
+		"server-gone: closed the connection, then refused all 3 reconnects; no service from 0.04 s to the end of the capture; 1 Call in flight; 1 unanswered",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the problems are %q, want %q", got, want)
+	}
 }

@@ -100,8 +100,8 @@ func (p *problem) harm() harm {
 // unexplained is how many times longer tasks waited without a reason than with one, if that is to come first.
 const unexplained = 4
 
-// causes finds the problems that follow from others: after a message that broke a rule, the server closed the connection on which that happened, and went
-// away; after a restart, the server was in a grace period.
+// causes finds the problems that follow from others: soon after it sent a message that broke a rule, the server went away; after a restart, the server
+// was in a grace period.
 func (d *diagnosis) causes() {
 	for _, p := range d.problems {
 		for _, q := range d.problems {
@@ -116,14 +116,10 @@ func (d *diagnosis) causes() {
 			continue
 		}
 		for _, q := range d.problems {
-			if q.ID != "memory-violation" && q.ID != "inline-overrun" || !slices.Equal(p.Places, q.Places) || p.From.Or(0).Sub(q.To.Or(0)) > 2e9 || p.causedBy != nil {
-				continue
-			}
-			for c := range q.conns {
-				if _, both := p.conns[c]; both {
-					p.causedBy = q
-					q.after = harm{p.lost, p.BlockedNS + 1} // the cause comes first
-				}
+			near := p.From.Or(0).Sub(q.To.Or(0)) <= 2e9
+			if (q.ID == "memory-violation" || q.ID == "inline-overrun") && slices.Equal(p.Places, q.Places) && p.Server == q.Server && near && p.causedBy == nil {
+				p.causedBy = q
+				q.after = harm{p.lost, p.BlockedNS + 1} // the cause comes first
 			}
 		}
 	}
@@ -199,7 +195,7 @@ func (p *problem) command() []string {
 	case len(p.Requests) > 0 && len(p.rpcs) == 1:
 		return ladder(p.worst())
 	case len(p.Rules) > 0:
-		return checks(p.Rules[0])
+		return checks(p.Rules[max(0, slices.IndexFunc(p.Rules, func(rule string) bool { return !slices.Contains(afterRules, rule) }))])
 	case len(p.Requests) > 0:
 		return ladder(p.worst())
 	case len(p.Connections) == 1:

@@ -89,7 +89,9 @@ func (d *diagnosis) gone(h *hostConns, last *connection, refused []*connection, 
 	p.Ongoing = true
 	from := last.endedAt()
 	for _, c := range h.accepted {
-		if c.endedAt() >= from-2e9 {
+		end, _ := c.Ended.Get()
+		refused := end.How == record.EndNak || end.How == record.EndTerminate // it ended for a message on it
+		if c == last || c.endedAt() >= from-2e9 && !refused {
 			p.lose(d, c)
 		}
 	}
