@@ -507,16 +507,12 @@ func figures(b *strings.Builder, h *analyze.Handles) {
 // quantile returns a duration, or "-" if there is none.
 func quantile(ns record.Opt[int64]) string { return known(ns, "-", field.Brief) }
 
-// end writes the remaining rows, and below them how many of the latencies are upper bounds and where the columns are explained.
-func (t *table) end(bounds int) error {
+// end writes the remaining rows, and below them what the columns mean.
+func (t *table) end() error {
 	if err := t.flush(); err != nil || !t.drawn {
 		return err
 	}
-	text := ""
-	if bounds > 0 {
-		text = t.theme.dim.of(fmt.Sprintf("%s%s: which copy of a Reply was accepted is not known", t.theme.atMost(), record.Plural(int64(bounds), "upper bound"))) + "\n"
-	}
-	_, err := io.WriteString(t.w, text+t.feet())
+	_, err := io.WriteString(t.w, t.feet())
 	return err
 }
 
@@ -526,7 +522,7 @@ func percent(v record.Opt[float64]) string {
 }
 
 // attemptsColumn has the number of attempts of the RPCs of a row.
-var attemptsColumn = column{name: "ATTEMPTS", fields: "attempts", right: true, at: 100, foot: "ATTEMPTS: Calls, with those sent again"}
+var attemptsColumn = column{name: "ATTEMPTS", fields: "attempts", right: true, at: 100, foot: "Calls, with those sent again"}
 
 // inAttempts says how many attempts a number of RPCs had, or nothing if each had one.
 func inAttempts(rpcs, n int64) string {
@@ -536,35 +532,46 @@ func inAttempts(rpcs, n int64) string {
 	return " in " + field.Count(n) + " " + record.Noun(n, "attempt")
 }
 
-var statsColumns = []column{
+var statsColumns = slices.Concat([]column{
 	{name: "NAME", fields: "name", flex: true, min: 20},
 	{name: "RPCS", fields: "rpcs=requests", right: true},
 	attemptsColumn,
-	{name: "FAILED", fields: "failed", right: true, foot: "FAILED: answered with an RPC or NFS error"},
+	{name: "FAILED", fields: "failed", right: true, foot: failedFoot},
 	{name: "NO REPLY", fields: "no_reply", right: true},
 	{name: "REPEATED", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot},
-	{name: "P50", fields: "latency.p50_ns", right: true, foot: "P50 to SUM: latency, from Call to Reply"},
-	{name: "P90", fields: "latency.p90_ns", right: true, at: 120},
-	{name: "P99", fields: "latency.p99_ns", right: true, at: 140},
-	{name: "WORST", fields: "latency.max_ns", right: true},
-	{name: "SUM", fields: "total_ns", right: true},
-	{name: "STALLED", fields: "phases.stalled_ns", cell: cellOf(stalledShare), right: true, foot: "STALLED: part of SUM spent waiting for retransmissions, credits or other RPCs"},
-	{name: "BYTES", fields: "bytes", right: true, at: 100, foot: "BYTES: of Calls and Replies"},
+}, alike(
+	latencyFoot, latencySigns,
+	column{name: "P50", fields: "latency.p50_ns", right: true},
+	column{name: "P90", fields: "latency.p90_ns", right: true, at: 120},
+	column{name: "P99", fields: "latency.p99_ns", right: true, at: 140},
+	column{name: "WORST", fields: "latency.max_ns", right: true},
+	column{name: "SUM", fields: "total_ns", right: true},
+), []column{
+	{name: "STALLED", fields: "phases.stalled_ns", cell: cellOf(stalledShare), right: true, foot: "part of SUM spent waiting for retransmissions, credits or other RPCs"},
+	{name: "BYTES", fields: "bytes", right: true, at: 100, foot: "of Calls and Replies, with their chunks"},
 	{name: "CALL BYTES", fields: "call_bytes", total: func(r any) any { return int(r.(*analyze.Stats).CallBytes.Total()) }, right: true, wide: true},
 	{name: "CALL BYTES SHORT/CHUNKED/LONG", fields: "call_bytes.short call_bytes.chunked call_bytes.long", cell: cellOf(func(s *analyze.Stats) string { return forms(s.CallBytes) }), wide: true},
 	{name: "REPLY BYTES", fields: "reply_bytes", total: func(r any) any { return int(r.(*analyze.Stats).ReplyBytes.Total()) }, right: true, wide: true},
 	{name: "REPLY BYTES SHORT/CHUNKED/LONG", fields: "reply_bytes.short reply_bytes.chunked reply_bytes.long", cell: cellOf(func(s *analyze.Stats) string { return forms(s.ReplyBytes) }), wide: true},
-	{name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", cell: cellOf(placeShares), at: 140, some: true},
+	{name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", cell: cellOf(placeShares), at: 140, some: true, foot: "of SUM"},
 	{name: "LATENCY", at: 180},
 	{name: "PROVEN CLIENT/NETWORK/SERVER/REST", fields: "shares.client_ns.min shares.network_ns.min shares.server_ns.min shares.server_ns.max", cell: cellOf(provenShares), wide: true},
 	{name: "CONGESTED", fields: "congested", right: true, wide: true},
 	{name: "IN READS/IN WRITES/STALLED/REST", fields: "read=phases.read_ns write=phases.write_ns stall=phases.stalled_ns wait=phases.stalled_ns", cell: cellOf(phaseShares), wide: true},
 	{name: "RPCS WITH CHUNKS", fields: "explicit_rdma", right: true, wide: true},
 	{name: "WOULD FIT 64K", fields: "fits_inline_at", total: func(r any) any { return r.(*analyze.Stats).FitsInlineAt["65536"] }, right: true, wide: true},
-}
+})
 
-// repeatedFoot explains the column REPEATED of tables of sums.
-const repeatedFoot = "REPEATED: packets of these RPCs that were retransmitted"
+// These explain columns of tables of sums.
+const (
+	failedFoot  = "answered with an RPC or NFS error"
+	latencyFoot = "latency, from Call to Reply"
+)
+
+var (
+	tooFew       = sign{"", "= too few samples"}
+	latencySigns = []sign{tooFew, bounded}
+)
 
 // Stats writes the table of statistics.
 func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
@@ -574,12 +581,15 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 		i := slices.IndexFunc(columns, func(c column) bool { return c.name == "LATENCY" })
 		columns[i].scale = field.Brief(low) + " .. " + field.Brief(high)
 	}
+	if len(rows) > 0 {
+		columns[0].title = GroupHeading(rows[0].GroupBy)
+	}
 	cause := -1 // which value of a group is the id of a cause
 	if len(rows) > 0 {
 		cause = slices.Index(strings.Split(rows[0].GroupBy, ","), "cause.id")
 	}
 	if cause >= 0 {
-		columns[0].foot, columns[0].meaning = causeFoot("NAME"), claim.Meaning
+		columns[0].foot, columns[0].meaning = causeFoot, claim.Meaning
 	}
 	t := newTable(w, theme, width, columns)
 	total := analyze.Total(rows)
@@ -598,7 +608,7 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			theme.number(int64(s.Errors)),
 			theme.number(int64(s.NoReply)),
 			theme.number(int64(s.Retransmitted)),
-			p50, p90, p99, worst, theme.time(s.TotalNS),
+			p50, p90, p99, worst, theme.sum(&s.Latency, s.TotalNS),
 			{text: cmp.Or(stalledShare(s), theme.none()), ink: theme.warn},
 			theme.bytes(s.Bytes),
 			{text: Size(s.CallBytes.Total())},
@@ -616,7 +626,7 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			return err
 		}
 	}
-	return t.end(total.Latency.UpperBounds)
+	return t.end()
 }
 
 // histogramCells is the number of characters of a histogram.

@@ -21,6 +21,9 @@ const (
 	Epoch    Times = "epoch" // seconds since 1970
 )
 
+// timeWords say what times count from.
+var timeWords = map[Times]string{Relative: "s since the capture began", Delta: "s since the row before", UTC: "UTC", Local: "local time", Epoch: "s since 1970"}
+
 // AllTimes lists all formats of times.
 var AllTimes = []Times{Relative, Delta, UTC, Local, Epoch}
 

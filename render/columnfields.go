@@ -143,6 +143,11 @@ func ColumnsShown(of string) string {
 	return b.String()
 }
 
+// GroupHeading returns the heading of the names of groups, from the fields that they are grouped by.
+func GroupHeading(by string) string {
+	return strings.ToUpper(strings.ReplaceAll(strings.TrimSuffix(by, ".id"), ",", ", "))
+}
+
 // CheckColumns returns an error unless the table of these records has columns with all these
 // headings, or with headings that contain them between slashes.
 func CheckColumns(of string, names []string) error {

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +23,7 @@ func TestColumnFields(t *testing.T) {
 				if !fields[of].Has(f.path) {
 					t.Errorf("%s: column %s: there is no field %s", of, columns[i].name, f.path)
 				}
-				if f.name == "" || slices.Contains([]string{"#"}, f.name) || strings.Contains(f.name, "/") {
+				if f.name == "" || strings.Contains(f.name, "/") {
 					continue
 				}
 				if path, err := query.Resolve(f.name, fields[of]); err != nil {

@@ -12,20 +12,22 @@ import (
 	"github.com/rdmadump/rdmadump/internal/analyze"
 )
 
-var compareColumns = []column{
+var compareColumns = slices.Concat([]column{
 	{name: "NAME", fields: "kind name=name", flex: true, min: 20},
 	{name: "RPCS", fields: "before.count rpcs=after.count", right: true},
 	{name: "FAILED", fields: "before.failed errors=after.failed failed=after.failed", right: true},
 	{name: "NO REPLY", fields: "before.no_reply no_reply=after.no_reply", right: true},
 	{name: "BYTES", fields: "before.bytes after.bytes", right: true, at: 140},
-	{name: "P50", fields: "before.latency.p50_ns after.latency.p50_ns p50=change.p50 p_values.p50", right: true},
-	{name: "P90", fields: "before.latency.p90_ns after.latency.p90_ns p90=change.p90 p_values.p90", right: true, at: 100},
-	{name: "P99", fields: "before.latency.p99_ns after.latency.p99_ns p99=change.p99 p_values.p99 before.total_ns after.total_ns before.share after.share before.mean_ns.min before.mean_ns.max before.exact after.mean_ns.min after.mean_ns.max after.exact before.values after.values significant", right: true, at: 140},
-}
+}, alike(
+	latencyFoot, latencySigns,
+	column{name: "P50", fields: "before.latency.p50_ns after.latency.p50_ns p50=change.p50 p_values.p50", right: true},
+	column{name: "P90", fields: "before.latency.p90_ns after.latency.p90_ns p90=change.p90 p_values.p90", right: true, at: 100},
+	column{name: "P99", fields: "before.latency.p99_ns after.latency.p99_ns p99=change.p99 p_values.p99 before.total_ns after.total_ns before.share after.share before.mean_ns.min before.mean_ns.max before.exact after.mean_ns.min after.mean_ns.max after.exact before.values after.values significant", right: true, at: 140},
+))
 
 // Compare draws the comparisons of two captures: the problems that came and went, the groups of RPCs that only one has, a table of the others, and
-// a line for everything else. Of names the captures before and after.
-func Compare(to Screen, list []*analyze.Comparison, of [2]Captures) error {
+// a line for everything else. Of names the captures before and after, and by what the RPCs are grouped by.
+func Compare(to Screen, list []*analyze.Comparison, of [2]Captures, by string) error {
 	var head strings.Builder
 	if !slices.ContainsFunc(list, (*analyze.Comparison).Changed) {
 		return Labeled(to.Out, to.Width, "no change", same(list))
@@ -35,9 +37,11 @@ func Compare(to Screen, list []*analyze.Comparison, of [2]Captures) error {
 	if _, err := io.WriteString(to.Out, head.String()); err != nil {
 		return err
 	}
-	t := newTable(to.Out, to.Theme, to.Width, compareColumns)
+	columns := slices.Clone(compareColumns)
+	columns[0].title = GroupHeading(by)
+	t := newTable(to.Out, to.Theme, to.Width, columns)
 	rows, ordered, last := 0, true, int64(math.MaxInt64)
-	tested, chance, marked, pairs, bounds := false, false, false, false, false
+	tested, chance, marked, pairs := false, false, false, false
 	for _, c := range list {
 		if came, went := c.Only(); c.Kind != analyze.ComparedGroup || came || went {
 			continue
@@ -62,11 +66,10 @@ func Compare(to Screen, list []*analyze.Comparison, of [2]Captures) error {
 		for i := range analyze.Percentiles {
 			before, after, change, significant := analyze.Percentiles[i].Of(c)
 			if min(c.Before.Latency.Count(), c.After.Latency.Count()) < [...]int{1, leastP90, leastP99}[i] {
-				row = append(row, cell{text: to.Theme.none()})
+				row = append(row, cell{})
 				continue
 			}
 			text, shade := pair(to.Theme.quantile(&c.Before.Latency, before), to.Theme.quantile(&c.After.Latency, after)), ink{}
-			bounds = bounds || strings.Contains(text, to.Theme.atMost())
 			if share, known := change.Get(); known && before != after {
 				text += " " + Change(share)
 				switch is, known := significant.Get(); {
@@ -86,7 +89,7 @@ func Compare(to Screen, list []*analyze.Comparison, of [2]Captures) error {
 			return err
 		}
 	}
-	if err := t.flush(); err != nil {
+	if err := t.end(); err != nil {
 		return err
 	}
 	var b strings.Builder
@@ -104,9 +107,6 @@ func Compare(to Screen, list []*analyze.Comparison, of [2]Captures) error {
 	}
 	if marked {
 		b.WriteString("?     not tested: fewer than 30 latencies, or an upper bound\n")
-	}
-	if bounds {
-		b.WriteString(to.Theme.atMost() + "   upper bound: which copy of a Reply was accepted is not known\n")
 	}
 	for _, c := range list {
 		if label, text := ComparisonText(c); label != "" && c.Kind != analyze.ComparedProblem {

@@ -2,38 +2,43 @@ package render
 
 import (
 	"io"
+	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 )
 
-var filesColumns = []column{
+var filesColumns = slices.Concat([]column{
 	{name: "FILE", fields: "file file_handle", flex: true, min: 20, signs: []sign{{shortMark, "= beginning of the path left out"}}},
 	{name: "SERVER", fields: "server", at: 140},
 	{name: "RPCS", fields: "rpcs=requests", right: true},
 	attemptsColumn,
-	{name: "FAILED", fields: "failed", right: true, foot: "FAILED: answered with an RPC or NFS error"},
+	{name: "FAILED", fields: "failed", right: true, foot: failedFoot},
 	{name: "NO REPLY", fields: "no_reply", right: true},
 	{name: "READ", fields: "bytes_read", right: true},
 	{name: "WRITTEN", fields: "bytes_written", right: true},
-	{name: "P50", fields: "latency.p50_ns", right: true, at: 100, foot: "P50 to SUM: latency, from Call to Reply"},
-	{name: "P90", fields: "latency.p90_ns", right: true, at: 180},
-	{name: "P99", fields: "latency.p99_ns", right: true, wide: true},
-	{name: "WORST", fields: "latency.max_ns", right: true},
-	{name: "SUM", fields: "total_ns", right: true},
-	{name: "CREATED", fields: "created.time created.client created.uid", at: 180},
-	{name: "RENAMED", fields: "renamed.time renamed.client renamed.uid", at: 200},
+}, alike(
+	latencyFoot, latencySigns,
+	column{name: "P50", fields: "latency.p50_ns", right: true, at: 100},
+	column{name: "P90", fields: "latency.p90_ns", right: true, at: 180},
+	column{name: "P99", fields: "latency.p99_ns", right: true, wide: true},
+	column{name: "WORST", fields: "latency.max_ns", right: true},
+	column{name: "SUM", fields: "total_ns", right: true},
+), []column{
+	{name: "CREATED", fields: "created.time created.client created.uid", at: 180, foot: changedFoot},
+	{name: "RENAMED", fields: "renamed.time renamed.client renamed.uid", at: 200, foot: changedFoot},
 	{name: "FORMER NAME", fields: "renamed.from", wide: true},
-	{name: "REMOVED", fields: "removed.time removed.client removed.uid", at: 140},
-}
+	{name: "REMOVED", fields: "removed.time removed.client removed.uid", at: 140, foot: changedFoot},
+})
+
+// changedFoot explains the cells about changes of a file's name.
+const changedFoot = "when, and user ID@client"
 
 // Files writes the table of files. start is the start of the capture.
 func Files(w io.Writer, theme *Theme, width int, start record.Time, rows []*analyze.File) error {
 	t := newTable(w, theme, width, filesColumns)
 	c := clock{form: theme.times, start: record.Some(start)}
-	bounds := 0
 	for _, f := range rows {
-		bounds += f.Latency.UpperBounds
 		path := clean(f.FileText())
 		p50, p90, p99, worst := theme.quantiles(&f.Latency)
 		if err := t.row([]cell{
@@ -45,7 +50,7 @@ func Files(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 			theme.number(int64(f.NoReply)),
 			theme.bytes(f.BytesRead),
 			theme.bytes(f.BytesWritten),
-			p50, p90, p99, worst, theme.time(f.TotalNS),
+			p50, p90, p99, worst, theme.sum(&f.Latency, f.TotalNS),
 			changed(&c, f.Created),
 			changed(&c, f.Renamed),
 			{text: clean(f.Renamed.Or(analyze.FileChange{}).From.Or(""))},
@@ -54,7 +59,7 @@ func Files(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 			return err
 		}
 	}
-	return t.end(bounds)
+	return t.end()
 }
 
 // changed returns when the name of a file was changed, and by whom, such as "6.120393 0@192.168.77.2".

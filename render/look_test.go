@@ -215,7 +215,7 @@ func TestUnfinishedOperations(t *testing.T) {
 // learned from. The column with flex becomes narrower instead.
 func TestNumbersAreWhole(t *testing.T) {
 	var b bytes.Buffer
-	text := render.NewText(&b, render.NewLook(render.Look{Columns: []string{"NUMBER", "TIME", "SUMMARY", "LENGTH"}}), 50)
+	text := render.NewText(&b, render.NewLook(render.Look{Columns: []string{"PACKET", "TIME", "SUMMARY", "LENGTH"}}), 50)
 	for i := range 300 {
 		p := record.Packet{Number: int64(i + 1), Length: 60, Summary: []byte(strings.Repeat("summary ", 9))}
 		if i == 299 {
@@ -317,8 +317,8 @@ func TestLegend(t *testing.T) {
 		legend bool
 		want   string
 	}{
-		"a finding":   {[]*record.Transaction{row(), row("xid-mismatch")}, true, "\nSTATUS: ! = has findings of rdmadump check\ncolumns explained: rdmadump help columns   more columns: --wide\n"},
-		"no findings": {[]*record.Transaction{row()}, true, "\ncolumns explained: rdmadump help columns   more columns: --wide\n"},
+		"a finding":   {[]*record.Transaction{row(), row("xid-mismatch")}, true, "\nSTATUS: ! = findings of rdmadump check\nheadings: rdmadump help columns   more columns: --wide\n"},
+		"no findings": {[]*record.Transaction{row()}, true, "\nheadings: rdmadump help columns   more columns: --wide\n"},
 		"no rows":     {nil, true, ""},
 		"a pipe":      {[]*record.Transaction{row("xid-mismatch")}, false, "ok !\n"},
 	} {

@@ -10,23 +10,25 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
-var networkColumns = []column{
+var networkColumns = slices.Concat([]column{
 	{name: "FROM", fields: "from", flex: true, min: 8},
 	{name: "TO", fields: "to", flex: true, min: 8},
-	{name: "PACKETS", fields: "packets", right: true},
-	{name: "LOST", fields: "lost", right: true, foot: "LOST: sent, not arrived"},
-	{name: "NOT CAPTURED", fields: "not_captured", right: true, at: 100, foot: "NOT CAPTURED: arrived, but that capture lacks it"},
-	{name: "UNKNOWN", fields: "unknown", right: true, at: 100, foot: "UNKNOWN: not at the other point: lost, or not captured there"},
-	{name: "REORDERED", fields: "reordered", right: true, foot: "REORDERED: overtaken by a later packet"},
-	{name: "DAMAGED", fields: "corrupted", right: true, foot: "DAMAGED: bad ICRC or checksum, or other contents than sent"},
-	{name: "DUPLICATED", fields: "duplicated", right: true, foot: "DUPLICATED: sent once, arrived twice"},
-	{name: "MIRROR COPIES", fields: "mirror_duplicates", right: true, at: 140},
-	{name: "SHORTEST", fields: "delay.min_ns", right: true, at: 140},
-	{name: "P50", fields: "delay.p50_ns", right: true, foot: "P50 to WORST: one-way delay"},
-	{name: "P90", fields: "delay.p90_ns", right: true, at: 140},
-	{name: "P99", fields: "delay.p99_ns", right: true, at: 140},
-	{name: "WORST", fields: "delay.max_ns", right: true},
-}
+	{name: "PACKETS", fields: "packets", right: true, foot: "that passed FROM"},
+	{name: "LOST", fields: "lost", right: true, foot: "sent, not arrived"},
+	{name: "NOT CAPTURED", fields: "not_captured", right: true, at: 100, foot: "arrived, but that capture lacks it"},
+	{name: "UNKNOWN", fields: "unknown", right: true, at: 100, foot: "not at the other point: lost, or not captured there"},
+	{name: "REORDERED", fields: "reordered", right: true, foot: "overtaken by a later packet"},
+	{name: "DAMAGED", fields: "corrupted", right: true, foot: "bad ICRC or checksum, or other contents than sent"},
+	{name: "DUPLICATED", fields: "duplicated", right: true, foot: "sent once, arrived twice"},
+	{name: "MIRROR COPIES", fields: "mirror_duplicates", right: true, at: 140, foot: "second copies that a mirror port made"},
+}, alike(
+	"one-way delay", nil,
+	column{name: "SHORTEST", fields: "delay.min_ns", right: true, at: 140},
+	column{name: "P50", fields: "delay.p50_ns", right: true},
+	column{name: "P90", fields: "delay.p90_ns", right: true, at: 140},
+	column{name: "P99", fields: "delay.p99_ns", right: true, at: 140},
+	column{name: "WORST", fields: "delay.max_ns", right: true},
+))
 
 // Network writes the capture points, a row for each direction between them, and the course of its delays and losses.
 // start is the start of the capture.
@@ -47,7 +49,11 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 	short := shortNames(names)
 	columns := slices.Clone(networkColumns)
 	if uncertain := clockError(points); uncertain > 0 {
-		columns[slices.IndexFunc(columns, func(c column) bool { return c.name == "P50" })].foot += ", +-" + field.Brief(uncertain)
+		for i := range columns {
+			if strings.HasPrefix(columns[i].fields, "delay.") {
+				columns[i].foot += ", +-" + field.Brief(uncertain)
+			}
+		}
 	}
 	t := newTable(s.Out, s.Theme, s.Width, columns)
 	for _, n := range list {
@@ -68,7 +74,7 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 			return err
 		}
 	}
-	if err := t.end(0); err != nil {
+	if err := t.end(); err != nil {
 		return err
 	}
 	for _, n := range list {
@@ -254,9 +260,9 @@ func (s Screen) course(start record.Time, n *record.Network, short func(string) 
 func whole(n int64) string { return fmt.Sprint(n) }
 
 var lostColumns = []column{
-	{name: "TIME", fields: "time", right: true},
+	{name: "TIME", fields: "time", right: true, moment: true},
 	{name: "PACKET", fields: "packet", right: true},
-	{name: "OF", fields: "from to", flex: true, min: 8},
+	{name: "SEEN AT", fields: "from to", flex: true, min: 8},
 	{name: "CONN", fields: "connection", right: true},
 	{name: "XID", fields: "xid"},
 	{name: "INFO", fields: "rdma_operation summary", flex: true, min: 20},

@@ -23,7 +23,7 @@ func TestOnly(t *testing.T) {
 	shows := map[field.Set][]func([]byte, *record.Packet) []byte{
 		render.OnlyLine: {func(b []byte, p *record.Packet) []byte { return line(b, p, nil) }},
 		render.OnlyRow: {func(b []byte, p *record.Packet) []byte {
-			return line(b, p, []string{"#", "XID", "OPERATION", "QPN", "PSN", "MARKS", "SUMMARY"})
+			return line(b, p, []string{"RPC ID", "XID", "OPERATION", "QPN", "PSN", "MARKS", "SUMMARY"})
 		}},
 		render.OnlyJSON: {func(b []byte, p *record.Packet) []byte { return render.AppendPacketJSON(b, p, false) }},
 	}

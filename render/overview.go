@@ -444,6 +444,15 @@ func (t *Theme) quantiles(q *analyze.Quantiles) (p50, p90, p99, worst cell) {
 	return from(leastP50, q.P50), from(leastP90, q.P90), from(leastP99, q.P99), cell{text: t.quantile(q, q.Max)}
 }
 
+// sum returns the sum of latencies, which is an upper bound if one of them is.
+func (t *Theme) sum(q *analyze.Quantiles, ns int64) cell {
+	c := t.time(ns)
+	if q.UpperBounds > 0 {
+		c.text = t.atMost() + c.text
+	}
+	return c
+}
+
 // number returns a number, and briefly a number of bytes or a time in nanoseconds, or a sign for 0.
 func (t *Theme) number(n int64) cell { return t.amount(n, whole) }
 func (t *Theme) bytes(n int64) cell  { return t.amount(n, field.Size) }

@@ -242,15 +242,15 @@ func (r *Packets) Packet(p *record.Packet) error {
 // packetColumns are the columns of the table that replaces the lines of Packets if the user
 // chooses columns. The flag -e prints all other fields.
 var packetColumns = []column{
-	{name: "NUMBER", fields: "number", right: true, usual: 6},
+	{name: "PACKET", fields: "number", right: true, usual: 6},
 	{name: "POINT", fields: "point", some: true},
-	{name: "TIME", fields: "time", right: true, usual: 11},
+	{name: "TIME", fields: "time", right: true, usual: 11, moment: true},
 	{name: "SOURCE", fields: "src", usual: 15},
 	{name: "DESTINATION", fields: "dst", usual: 15},
 	{name: "TRANSPORT", fields: "transport", usual: 6},
 	{name: "LENGTH", fields: "length", right: true},
 	{name: "CONN", fields: "connection", right: true},
-	{name: "#", fields: "transaction", right: true, usual: 5},
+	{name: "RPC ID", fields: "transaction", right: true, usual: 6},
 	{name: "XID", fields: "xid", usual: 10},
 	{name: "OPERATION", fields: "rdma_operation", usual: 10},
 	{name: "QPN", fields: "bth.dest_qpn", usual: 8},
@@ -330,7 +330,7 @@ func (r *Packets) head() error {
 
 // Heading returns the heading of the lines, with the widths of the lines so far.
 func (r *Packets) Heading() string {
-	heads := fmt.Sprintf("%6s ", "NUMBER")
+	heads := fmt.Sprintf("%6s ", "PACKET")
 	if r.pointWidth > 0 {
 		heads += fmt.Sprintf("%-*s ", r.pointWidth, "POINT")
 	}

@@ -13,12 +13,12 @@ import (
 	"github.com/rdmadump/rdmadump/internal/analyze"
 )
 
-var ratesColumns = []column{
-	{name: "TIME", fields: "start end", right: true},
+var ratesColumns = slices.Concat([]column{
+	{name: "TIME", fields: "start end", right: true, foot: "start of the row", moment: true},
 	{name: "NAME", fields: "name", flex: true, min: 12},
-	{name: "RPCS", fields: "requests", right: true, foot: "RPCS: by the time of the Reply or, without one, of the Call"},
+	{name: "RPCS", fields: "requests", right: true, foot: "by the time of the Reply or, without one, of the Call"},
 	attemptsColumn,
-	{name: "FAILED", fields: "failed", right: true, foot: "FAILED: answered with an RPC or NFS error"},
+	{name: "FAILED", fields: "failed", right: true, foot: failedFoot},
 	{name: "NO REPLY", fields: "no_reply", right: true},
 	{name: "REPEATED", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot},
 	{name: "CONGESTED", fields: "congested", right: true, wide: true},
@@ -28,16 +28,19 @@ var ratesColumns = []column{
 	{name: "RTT SERVER", fields: "shortest=round_trips.min_ns longest=round_trips.max_ns", cell: cellOf(tripsOf), right: true, wide: true},
 	{name: "TO SERVER", fields: "bytes_to_server", right: true, at: 180},
 	{name: "TO CLIENT", fields: "bytes_to_client", right: true, at: 180},
-	{name: "DATA PER S", fields: "bytes_per_s bytes_read bytes_written", right: true, foot: "DATA PER S: file data of READ and WRITE"},
-	{name: "P50", fields: "latency.p50_ns", right: true, foot: "P50 to WORST: latency, from Call to Reply"},
-	{name: "P90", fields: "latency.p90_ns", right: true, at: 180},
-	{name: "P99", fields: "latency.p99_ns", right: true, at: 200},
-	{name: "WORST", fields: "latency.max_ns", right: true},
-	{name: "IN FLIGHT", fields: "mean=in_flight.mean peak=in_flight.peak", cell: cellOf(inFlight), right: true, at: 100, foot: "IN FLIGHT: mean/most Calls without their Reply yet"},
+	{name: "DATA PER S", fields: "bytes_per_s bytes_read bytes_written", right: true, foot: "file data of READ and WRITE"},
+}, alike(
+	latencyFoot, latencySigns,
+	column{name: "P50", fields: "latency.p50_ns", right: true},
+	column{name: "P90", fields: "latency.p90_ns", right: true, at: 180},
+	column{name: "P99", fields: "latency.p99_ns", right: true, at: 200},
+	column{name: "WORST", fields: "latency.max_ns", right: true},
+), []column{
+	{name: "IN FLIGHT", fields: "mean=in_flight.mean peak=in_flight.peak", cell: cellOf(inFlight), right: true, at: 100, foot: "mean/most Calls without their Reply yet"},
 	{name: "CREDITS", fields: "credits", right: true, at: 180},
-	{name: "BAR", at: 80, foot: "BAR: of RPCS"},
-	{name: "LATENCY MAP", at: 140, foot: "LATENCY MAP: short latencies on the left (logarithmic), darker for more RPCs"},
-}
+	{name: "RPCS BAR", at: 80},
+	{name: "LATENCY MAP", at: 140, foot: "short latencies on the left (logarithmic), darker for more RPCs"},
+})
 
 // The numbers of characters of a bar, and of the latencies of an interval.
 const (
@@ -65,14 +68,14 @@ func Rates(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 	if heat.to > heat.from {
 		columns[at("LATENCY MAP")].scale = field.Brief(analyze.StepStart(heat.from)) + " .. " + field.Brief(min(analyze.StepStart(heat.to), longest))
 	}
-	if name := at("NAME"); !grouped {
+	if name := at("NAME"); grouped {
+		columns[name].title = GroupHeading(rows[0].GroupBy)
+	} else {
 		columns = slices.Delete(columns, name, name+1)
 	}
 	t := newTable(w, theme, width, columns)
 	c := clock{form: theme.times, start: record.Some(start)}
-	bounds := 0
 	for _, r := range rows {
-		bounds += r.Latency.UpperBounds
 		p50, p90, p99, worst := theme.quantiles(&r.Latency)
 		cells := []cell{
 			{text: strings.TrimSuffix(string(c.append(nil, r.Start)), ".000000")},
@@ -103,7 +106,7 @@ func Rates(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 			return err
 		}
 	}
-	return t.end(bounds)
+	return t.end()
 }
 
 // bar draws n of most as a bar of at most cells characters. Only 0 has an empty bar.

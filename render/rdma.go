@@ -2,7 +2,9 @@ package render
 
 import (
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -10,8 +12,8 @@ import (
 )
 
 var operationColumns = []column{
-	{name: "#", fields: "id", right: true, at: 100, usual: 5},
-	{name: "TIME", fields: "sent", right: true, usual: 11},
+	{name: "ID", fields: "id", right: true, at: 100, usual: 5},
+	{name: "TIME", fields: "sent", right: true, usual: 11, moment: true},
 	{name: "CONN", fields: "connection", right: true},
 	{name: "KIND", fields: "kind", usual: 10},
 	{name: "BY", fields: "side", usual: 6},
@@ -19,16 +21,16 @@ var operationColumns = []column{
 	{name: "OFFSET", fields: "offset", at: 180, usual: 18},
 	{name: "BYTES", fields: "bytes", cell: cellOf(bytesOf), right: true, usual: 7},
 	{
-		name: "DELIVERED AFTER", fields: "delivered", cell: cellOf(deliveredAfter), right: true, at: 140, usual: 8, foot: "DELIVERED AFTER: until the receiver had all of it",
+		name: "DELIVERED AFTER", fields: "delivered", cell: cellOf(deliveredAfter), right: true, at: 140, usual: 8, foot: "until the receiver had all of it",
 		signs: []sign{{"-", "= one packet"}, {"?", "= not captured"}},
 	},
 	{
-		name: "LATENCY", fields: "acknowledged latency=latency_ns", right: true, usual: 8, foot: "LATENCY: until the ACK, or the last packet of the response",
+		name: "LATENCY", fields: "acknowledged latency=latency_ns", right: true, usual: 8, foot: untilAcknowledged,
 		signs: []sign{{"?", "= not captured"}},
 	},
-	{name: "REPEATED", fields: "retransmitted", right: true, at: 140, foot: "REPEATED: retransmitted packets"},
-	{name: "STALL", fields: "stalled_ns", right: true, usual: 8, foot: "STALL: of it, waits of 1 ms or more for a retransmission"},
-	{name: "RPC", fields: "transaction", right: true, at: 100, usual: 5},
+	{name: "REPEATED", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot},
+	{name: "STALL TIME", fields: "stalled_ns", right: true, usual: 10, foot: "part of LATENCY: waits of 1 ms or more for a retransmission"},
+	{name: "RPC ID", fields: "transaction", right: true, at: 100, usual: 6},
 	{name: "STATUS", fields: "status", usual: 10},
 }
 
@@ -83,26 +85,46 @@ func bytesOf(r *record.RDMAOperation) string {
 	return Size(r.Bytes)
 }
 
-var operationSumColumns = []column{
-	{name: "NAME", fields: "name", flex: true, min: 12},
+// untilAcknowledged explains latencies of RDMA operations.
+const untilAcknowledged = "until the ACK, or the last packet of the response"
+
+var operationSumColumns = slices.Concat([]column{
+	{name: "NAME", fields: "name", cell: cellOf(sumOf), flex: true, min: 12},
 	{name: "COUNT", fields: "count", right: true},
 	{name: "BYTES", fields: "bytes", right: true},
-	{name: "REPEATED", fields: "retransmitted", right: true, at: 100},
-	{name: "STALLED", fields: "stalled", right: true, foot: "STALLED: operations that waited for a retransmission"},
+	{name: "REPEATED", fields: "retransmitted", right: true, at: 100, foot: repeatedFoot},
+	{name: "STALLED OPS", fields: "stalled", right: true, foot: "those that waited for a retransmission"},
 	{name: "STALL TIME", fields: "stalled_ns", right: true},
-	{name: "P50", fields: "latency.p50_ns", right: true, foot: "P50 to WORST: latency, until the ACK or the last packet of the response"},
-	{name: "P90", fields: "latency.p90_ns", right: true},
-	{name: "P99", fields: "latency.p99_ns", right: true, at: 100},
-	{name: "WORST", fields: "latency.max_ns", right: true},
+}, alike(
+	"latency, "+untilAcknowledged, []sign{tooFew},
+	column{name: "P50", fields: "latency.p50_ns", right: true},
+	column{name: "P90", fields: "latency.p90_ns", right: true},
+	column{name: "P99", fields: "latency.p99_ns", right: true, at: 100},
+	column{name: "WORST", fields: "latency.max_ns", right: true},
+))
+
+// sumOf returns the values that the operations of a row have in common, with kinds as the table of operations has them.
+func sumOf(r *analyze.OperationStats) string {
+	kind := slices.Index(strings.Split(r.GroupBy, ","), "kind")
+	if kind < 0 || kind >= len(r.Group) {
+		return r.Name
+	}
+	group := slices.Clone(r.Group)
+	group[kind] = operationNames[record.OperationKind(group[kind])]
+	return strings.Join(group, ", ")
 }
 
 // OperationSums writes a table of the sums of RDMA operations.
 func OperationSums(w io.Writer, theme *Theme, width int, rows []*analyze.OperationStats) error {
-	t := newTable(w, theme, width, operationSumColumns)
+	columns := slices.Clone(operationSumColumns)
+	if len(rows) > 0 {
+		columns[0].title = GroupHeading(rows[0].GroupBy)
+	}
+	t := newTable(w, theme, width, columns)
 	for _, r := range rows {
 		p50, p90, p99, worst := theme.quantiles(&r.Latency)
 		err := t.row([]cell{
-			{text: clean(r.Name), ink: theme.key},
+			{text: clean(sumOf(r)), ink: theme.key},
 			theme.number(r.Count), theme.bytes(r.Bytes), theme.number(r.Retransmitted), theme.number(r.Stalled),
 			theme.time(r.StalledNS).in(theme.warn), p50, p90, p99, worst,
 		})
@@ -110,5 +132,5 @@ func OperationSums(w io.Writer, theme *Theme, width int, rows []*analyze.Operati
 			return err
 		}
 	}
-	return t.end(0)
+	return t.end()
 }

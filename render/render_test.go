@@ -632,7 +632,7 @@ func TestCompareBounds(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		list := analyze.Compare(side(record.Opt[int64]{}), side(c.least))
-		if err := render.Compare(render.Screen{Out: &out, Theme: render.NewTheme(false), Width: 200}, list, [2]render.Captures{}); err != nil {
+		if err := render.Compare(render.Screen{Out: &out, Theme: render.NewTheme(false), Width: 200}, list, [2]render.Captures{}, "operation"); err != nil {
 			t.Fatal(err)
 		}
 		if c.want == "" {

@@ -36,7 +36,7 @@ func TestSheetOf(t *testing.T) {
 		"CONN":                      {{"3", "3"}, {"4", "4"}},
 		"TRANSPORT":                 {{"RoCEv2", ""}, {"iWARP", ""}},
 		"CLIENT":                    {{"192.0.2.1", ""}, {"?", ""}},
-		"IN FLIGHT":                 {{"9 of 32", "9"}, {"", ""}},
+		"CREDITS USED":              {{"9 of 32", "9"}, {"", ""}},
 		"PACKETS":                   {{"12345", "12345"}, {"0", "0"}},
 		"REPEATED":                  {{"4", "4"}, {"0", "0"}},
 		"OUT OF ORDER":              {{"5", "5"}, {"0", "0"}},

@@ -12,6 +12,7 @@ import (
 // from this description.
 type column struct {
 	name   string
+	title  string // heading, if it is not the name: what the rows are grouped by
 	fields string // fields that its cells show, as columnFields reads them; empty if they show none
 	// total returns the number that its cells show if the field is an object; nil if it is not. -o csv has no such column.
 	total func(record any) any
@@ -30,7 +31,8 @@ type column struct {
 	differs bool   // hidden on a screen if all texts in the sample are the same
 	some    bool   // hidden if all texts in the sample are empty or 0
 	wide    bool   // for special questions: hidden unless the user wants all columns, or chose this one
-	foot    string // line below a table for people that explains the heading, if the column is shown; empty for none
+	foot    string // what the heading means, for a line below a table for people, if the column is shown; columns next to each other with the same one share a line
+	moment  bool   // its cells are points in time
 	signs   []sign // what is explained after foot if a cell has it
 	// meaning returns what a text of the cells means, for the list after foot, or nothing; nil for none.
 	meaning func(text string) string
@@ -42,8 +44,22 @@ type sign struct {
 	meaning string // what it stands for, without the sign
 }
 
-// shortMark is the sign that stands for the mark of shortened texts, which depends on the theme.
-const shortMark = "{short}"
+// These signs stand for the marks of shortened texts and of upper bounds, which depend on the theme.
+const (
+	shortMark = "{short}"
+	boundMark = "{bound}"
+)
+
+// bounded explains the mark of upper bounds.
+var bounded = sign{boundMark, "= at most: the accepted copy of the Reply is unknown"}
+
+// alike returns columns with the same foot and signs.
+func alike(foot string, signs []sign, columns ...column) []column {
+	for i := range columns {
+		columns[i].foot, columns[i].signs = foot, signs
+	}
+	return columns
+}
 
 // cell is one field of a row.
 type cell struct {
@@ -173,35 +189,55 @@ func (t *table) noteText(i int, text string) {
 
 // drawnSign returns a sign as cells have it.
 func (t *table) drawnSign(s sign) string {
-	if s.text == shortMark {
+	switch s.text {
+	case shortMark:
 		return t.theme.glyphs.shortened
+	case boundMark:
+		return strings.TrimSpace(t.theme.atMost())
 	}
 	return s.text
 }
 
-// footOf returns the line that explains the heading of a column, and the signs that its cells have. It returns nothing if
-// there is nothing to explain, because all cells are empty.
-func (t *table) footOf(i int) string {
-	c := &t.columns[i]
-	if !t.filled[i] && !slices.Contains(t.signed[i], true) {
+// footOf returns the line that explains the headings of some columns with the same foot, and the signs that their cells have. It returns
+// nothing if there is nothing to explain, because all cells are empty.
+func (t *table) footOf(list []int) string {
+	first, last := &t.columns[list[0]], &t.columns[list[len(list)-1]]
+	if !slices.ContainsFunc(list, func(i int) bool { return t.filled[i] || slices.Contains(t.signed[i], true) }) {
 		return ""
 	}
-	foot := c.foot
-	for n, s := range c.signs {
-		if !t.signed[i][n] {
+	var parts []string
+	if first.foot != "" {
+		parts = append(parts, first.foot)
+	}
+	if first.moment {
+		parts = append(parts, timeWords[cmp.Or(t.theme.times, Relative)])
+	}
+	for n, s := range first.signs {
+		if !slices.ContainsFunc(list, func(i int) bool { return t.signed[i][n] }) {
 			continue
 		}
-		if foot == "" {
-			foot = c.name + ": "
-		} else {
-			foot += "; "
+		text := s.meaning
+		if name, _, _ := strings.Cut(text, " = "); name == text { // it does not begin with the sign in words
+			text = cmp.Or(t.drawnSign(s), "empty") + " " + text
 		}
-		if name, _, _ := strings.Cut(s.meaning, " = "); name == s.meaning { // it does not begin with the sign in words
-			foot += cmp.Or(t.drawnSign(s), "empty") + " "
-		}
-		foot += s.meaning
+		parts = append(parts, text)
 	}
-	return foot
+	text := strings.Join(parts, "; ")
+	if first.meaning != nil && len(t.meant) > 0 {
+		text = strings.TrimSpace(text + " " + strings.Join(t.meant, ", "))
+	}
+	if text == "" || first.meaning != nil && len(t.meant) == 0 {
+		return ""
+	}
+	heading := cmp.Or(first.title, first.name)
+	switch len(list) {
+	case 1:
+	case 2:
+		heading += ", " + last.name
+	default:
+		heading += " to " + last.name
+	}
+	return heading + ": " + text
 }
 
 // feet returns the lines below a table that explain the headings of its columns and name the hidden ones, if people read the table.
@@ -210,18 +246,16 @@ func (t *table) feet() string {
 		return ""
 	}
 	var b strings.Builder
-	last := ""
-	for _, i := range t.order {
-		c := &t.columns[i]
-		foot := t.footOf(i)
-		if t.widths[i] == 0 || foot == "" || foot == last || c.meaning != nil && len(t.meant) == 0 { // Columns next to each other may share one.
-			continue
+	shown := slices.DeleteFunc(slices.Clone(t.order), func(i int) bool { return t.widths[i] == 0 })
+	for len(shown) > 0 {
+		n := 1
+		for foot := t.columns[shown[0]].foot; foot != "" && n < len(shown) && t.columns[shown[n]].foot == foot; {
+			n++
 		}
-		last = foot
-		if c.meaning != nil {
-			foot += " " + strings.Join(t.meant, ", ")
+		if foot := t.footOf(shown[:n]); foot != "" {
+			b.WriteString(t.theme.dim.of(Folded(foot, t.width)) + "\n")
 		}
-		b.WriteString(t.theme.dim.of(Folded(foot, t.width)) + "\n")
+		shown = shown[n:]
 	}
 	var parts []string
 	if t.theme.legend {
@@ -453,10 +487,7 @@ func (t *table) isZero(text string) bool { return text == "" || text == "0" || t
 
 // heading returns the text at the top of the column.
 func (c *column) heading() string {
-	if c.scale == "" {
-		return c.name
-	}
-	return c.name + " " + c.scale
+	return strings.TrimSpace(cmp.Or(c.title, c.name) + " " + c.scale)
 }
 
 // called reports whether a name is the name of the column, or one of the names between its slashes.

@@ -12,9 +12,9 @@ import (
 func TestLayout(t *testing.T) {
 	columns := []column{
 		{name: "NAME", flex: true, min: 4},
-		{name: "NARROW", rank: 2, foot: "NARROW: a number"},
-		{name: "A WIDE COLUMN", rank: 1, foot: "A WIDE COLUMN: another number"},
-		{name: "CAUSE", foot: "CAUSE:", meaning: func(text string) string { return map[string]string{"server-proven": "server"}[text] }},
+		{name: "NARROW", rank: 2, foot: "a number"},
+		{name: "A WIDE COLUMN", rank: 1, foot: "another number"},
+		{name: "CAUSE", meaning: func(text string) string { return map[string]string{"server-proven": "server"}[text] }},
 		{name: "SPECIAL", wide: true},
 	}
 	for _, c := range []struct {
@@ -33,7 +33,7 @@ func TestLayout(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := table.end(0); err != nil || b.String() != c.want {
+		if err := table.end(); err != nil || b.String() != c.want {
 			t.Errorf("width %d: %v\n%s\nwant\n%s", c.width, err, b.String(), c.want)
 		}
 	}
@@ -44,7 +44,7 @@ func TestLayout(t *testing.T) {
 func TestSigns(t *testing.T) {
 	columns := []column{
 		{name: "NAME", flex: true, min: 4, signs: []sign{{shortMark, "stands for the rest"}}},
-		{name: "STALL", foot: "STALL: a time", signs: []sign{{"?", "if not known"}, {"", "if there was none"}}},
+		{name: "STALL", foot: "a time", signs: []sign{{"?", "if not known"}, {"", "if there was none"}}},
 	}
 	for _, c := range []struct {
 		rows [2]string // texts of the columns, with a comma between them
@@ -86,7 +86,7 @@ func TestLongNames(t *testing.T) {
 		if err := table.row([]cell{{text: "0"}, {text: c.client, tail: true}, {text: c.server, tail: true}, {text: "7"}, {text: "open"}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := table.end(0); err != nil || b.String() != c.want {
+		if err := table.end(); err != nil || b.String() != c.want {
 			t.Errorf("%v\n%s\nwant\n%s", err, b.String(), c.want)
 		}
 		for line := range strings.Lines(b.String()) {

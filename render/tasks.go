@@ -8,15 +8,15 @@ import (
 )
 
 var taskColumns = []column{
-	{name: "#", fields: "request", right: true, rank: 4, usual: 5, foot: "#: the first RPC of the task"},
-	{name: "TIME", fields: "from", right: true, usual: 11},
+	{name: "FIRST RPC ID", fields: "request", right: true, rank: 4, usual: 5},
+	{name: "TIME", fields: "from", right: true, usual: 11, foot: "of the first Call", moment: true},
 	{name: "CONN", fields: "connection", right: true, rank: 3},
 	{name: "OPERATION", fields: "operation", usual: 10},
 	{name: "FILE", fields: "file", flex: true, min: 12, usual: 20},
-	{name: "TRIES", fields: "tries", right: true, usual: 3},
-	{name: "CALLS", fields: "attempts", right: true, rank: 2, usual: 3, foot: "TRIES: times that the client asked; CALLS: of all tries, with those sent again"},
-	{name: "BLOCKED", fields: "blocked_ns", right: true, usual: 8, foot: "BLOCKED: from the first Call to the last Reply", signs: []sign{{"-", "= no Reply"}}},
-	{name: "LAST PAUSE", fields: "pause_ns", right: true, rank: 1, usual: 8, foot: "LAST PAUSE: of the client, before the last try"},
+	{name: "TRIES", fields: "tries", right: true, usual: 3, foot: "times that the client asked"},
+	{name: "CALLS", fields: "attempts", right: true, rank: 2, usual: 3, foot: "of all tries, with those sent again"},
+	{name: "BLOCKED", fields: "blocked_ns", right: true, usual: 8, foot: "from the first Call to the last Reply", signs: []sign{{"-", "= no Reply"}}},
+	{name: "LAST PAUSE", fields: "pause_ns", right: true, rank: 1, usual: 8, foot: "of the client, before the last try"},
 	{name: "FIRST STATUS", fields: "statuses", rank: 5, usual: 14},
 	{name: "LAST STATUS", fields: "status", usual: 10},
 	{name: "ENDED", fields: "outcome", usual: 8},

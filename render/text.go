@@ -84,7 +84,7 @@ func (t *Text) Late() []string {
 }
 
 // columnsExplained names the command that prints Explanations.
-const columnsExplained = "columns explained: rdmadump help columns"
+const columnsExplained = "headings: rdmadump help columns"
 
 // at returns a time as text.
 func (t *Text) at(at record.Time) string { return string(t.clock.append(nil, at)) }
@@ -100,8 +100,8 @@ func Size(n int64) string         { return field.Size(n) }
 func Change(share float64) string { return field.Change(share) }
 
 var transactionColumns = []column{
-	{name: "#", fields: "id", right: true, usual: 5},
-	{name: "TIME", fields: "call.time", right: true, usual: 11},
+	{name: "RPC ID", fields: "id", right: true, rank: 2, usual: 6},
+	{name: "TIME", fields: "call.time", right: true, usual: 11, foot: "of the Call", moment: true},
 	{name: "CONN", fields: "connection", right: true, rank: 3, differs: true},
 	{name: "XID", fields: "xid"},
 	{name: "DIR", fields: "direction", rank: 7, usual: 4, differs: true, signs: []sign{{"back", "= a Call of the server"}}},
@@ -113,10 +113,10 @@ var transactionColumns = []column{
 	{name: "PRINCIPAL", fields: "principal", rank: 2, varied: true},
 	{name: "PROCEDURE", fields: "program_name version procedure_name operation operations", flex: true, min: 21, usual: 25},
 	{name: "FILE", fields: "file file_from", rank: 1, usual: 24, some: true, signs: []sign{{shortMark, "= beginning of the path left out"}}},
-	{name: "CALL", fields: "call.payload_bytes", right: true, rank: 2, differs: true},
-	{name: "REPLY", fields: "reply.payload_bytes", right: true, rank: 3, differs: true},
+	{name: "CALL BYTES", fields: "call.payload_bytes", right: true, rank: 4, differs: true},
+	{name: "REPLY BYTES", fields: "reply.payload_bytes", right: true, rank: 5, differs: true},
 	{
-		name: "FORM", fields: "call.form reply.form", rank: 5, usual: 15, differs: true, foot: "FORM: Call>Reply: short (in a Send), chunked (its data in chunks), long (all of it in a chunk)",
+		name: "FORM", fields: "call.form reply.form", rank: 5, usual: 15, differs: true, foot: "Call>Reply: short (in a Send), chunked (its data in chunks), long (all of it in a chunk)",
 		signs: []sign{{"?", "= not in the capture"}, {"-", "= no Reply"}},
 	},
 	{name: "RDMA READ", fields: "rdma-read=rdma_read_bytes", right: true, rank: 6, differs: true},
@@ -124,14 +124,14 @@ var transactionColumns = []column{
 	{name: "CREDITS REQUESTED/GRANTED", fields: "call.credits reply.credits", right: true, wide: true},
 	{name: "INVALIDATED", fields: "invalidation.handle", wide: true},
 	{name: "NOT INVALIDATED", fields: "not_invalidated", right: true, wide: true},
-	{name: "LATENCY", fields: "latency_ns", right: true, usual: 8, signs: []sign{{AtMost, "= at most: which copy of the Reply was accepted is unknown"}}},
-	{name: "CAUSE", fields: "cause.id cause.text", rank: 10, some: true, differs: true, foot: causeFoot("CAUSE"), meaning: claim.Meaning},
-	{name: "REPEATS", fields: "request attempt retry_of", some: true, signs: []sign{{"of #", "of # = the Call sent again"}, {"try", "try = asked again, after the server put it off or the session was lost"}}},
-	{name: "STATUS", fields: "status nfs_status findings", signs: []sign{{"!", "= has findings of rdmadump check"}}},
+	{name: "LATENCY", fields: "latency_ns", right: true, usual: 8, signs: []sign{bounded}},
+	{name: "CAUSE", fields: "cause.id cause.text", rank: 10, some: true, differs: true, foot: causeFoot, meaning: claim.Meaning},
+	{name: "REPEATS", fields: "request attempt retry_of", some: true, signs: []sign{{"of #", "of # = Call of that RPC ID, sent again"}, {"try", "try = asked again: put off, or session lost"}}},
+	{name: "STATUS", fields: "status nfs_status findings", signs: []sign{{"!", "= findings of rdmadump check"}}},
 }
 
-// causeFoot explains the ids of causes in a column with this heading.
-func causeFoot(heading string) string { return heading + ": where much of the latency passed:" }
+// causeFoot explains the ids of causes.
+const causeFoot = "where much of the latency passed:"
 
 var directions = map[record.Direction]string{record.Forward: "fwd", record.Backward: "back"}
 
@@ -168,7 +168,7 @@ func (t *Text) Transaction(r *record.Transaction) error {
 		cell{text: query.Credits(r)},
 		cell{text: known(r.Invalidation, "", func(i record.Invalidation) string { return i.Handle.String() }), ink: t.theme.dim},
 		cell{text: some(int64(len(r.NotInvalidated)))},
-		cell{text: Latency(r)},
+		cell{text: strings.Replace(Latency(r), AtMost+" ", t.theme.atMost(), 1)},
 		cell{text: r.Cause.Or(record.Cause{}).ID, ink: t.theme.dim},
 		cell{text: query.Repeats(r), ink: t.theme.warn},
 		cell{text: status, ink: shade},
@@ -275,11 +275,11 @@ var connectionColumns = []column{
 	{name: "MTU", fields: "path_mtu", right: true, wide: true},
 	{name: "INLINE TO SERVER/TO CLIENT", fields: "inline_threshold.client_to_server inline_threshold.server_to_client", right: true, wide: true},
 	{name: "INVALIDATION ANNOUNCED BY", fields: "remote_invalidation", wide: true},
-	{name: "IN FLIGHT", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, at: 140, foot: "IN FLIGHT: most Calls at once, of the credits"},
-	{name: "RTT SERVER", fields: "path.round_trips.to_server.p50_ns path.round_trips.to_server.max_ns", right: true, at: 100, foot: "RTT: median round trip from the capture point"},
-	{name: "RTT CLIENT", fields: "path.round_trips.to_client.p50_ns path.round_trips.to_client.max_ns", right: true, at: 100},
+	{name: "CREDITS USED", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, at: 140, foot: "most at once"},
+	{name: "RTT SERVER", fields: "path.round_trips.to_server.p50_ns path.round_trips.to_server.max_ns", right: true, at: 100, foot: tripsFoot},
+	{name: "RTT CLIENT", fields: "path.round_trips.to_client.p50_ns path.round_trips.to_client.max_ns", right: true, at: 100, foot: tripsFoot},
 	{name: "PACKETS", fields: "packets", right: true, at: 140},
-	{name: "REPEATED", fields: "retransmitted", right: true, at: 60, foot: "REPEATED: retransmitted packets"},
+	{name: "REPEATED", fields: "retransmitted", right: true, at: 60, foot: repeatedFoot},
 	{name: "OUT OF ORDER", fields: "out_of_order", right: true, at: 180},
 	{name: "NOT CAPTURED", fields: "not_captured", right: true, at: 180},
 	{name: "NAKS", fields: "naks", right: true, at: 78},
@@ -287,7 +287,21 @@ var connectionColumns = []column{
 	{name: "LATE", fields: "path.late.client path.late.server", right: true, wide: true},
 	{name: "CE MARKS/CNPS", fields: "ce_marks cnps", right: true, at: 200},
 	{name: "LIFE", fields: "first=first last=last", right: true, at: 160},
-	{name: "CLOSED", fields: "ended.how ended.by", flex: true, min: 13, usual: 16},
+	{name: "CLOSED", fields: "ended.how ended.by", flex: true, min: 13, usual: 16, signs: closedSigns},
+}
+
+// These explain columns of several tables.
+const (
+	repeatedFoot = "retransmitted packets"
+	tripsFoot    = "median round trip from the capture point"
+)
+
+// closedSigns explain those words for ends of connections that do not explain themselves.
+var closedSigns = []sign{
+	{"NAK", "NAK = ended by a NAK"},
+	{"retries", "retries = gave up after retransmissions"},
+	{"reused", "reused = its queue pair was used anew"},
+	{"silent", "silent = never answered until the capture ended"},
 }
 
 // otherColumns are those of connections that carry no RPCs: those about RPCs are for special questions.
@@ -295,7 +309,7 @@ var otherColumns = func() []column {
 	list := slices.Clone(connectionColumns)
 	for i := range list {
 		switch c := &list[i]; c.name {
-		case "RPCS", "ATTEMPTS", "IN FLIGHT":
+		case "RPCS", "ATTEMPTS", "CREDITS USED":
 			c.wide = true
 		case "PROTOCOL", "PACKETS":
 			c.at = 80

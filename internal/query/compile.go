@@ -570,8 +570,12 @@ func (c *compiler) asText(o *operand, op string, lit *literal) func(any) bool {
 	}
 }
 
-// possible reports whether a word is one of the values that tables show for a field.
+// possible reports whether a text may be one of the values that tables show for a field. All words of protocols are known, but not all texts of
+// several words, such as NFS4 WRITE.
 func (c *compiler) possible(f *Field, word string) bool {
+	if strings.Contains(word, " ") {
+		return true
+	}
 	if c.outcomes[f] == nil {
 		c.outcomes[f] = setOf(f.outcomes())
 	}

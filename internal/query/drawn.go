@@ -105,13 +105,13 @@ var ofTransactions = []drawnField{
 		}
 		return []any{cause.ID, cause.Text}
 	}}},
-	shown[*record.Transaction]("id", nil, "#"),
+	shown[*record.Transaction]("id", nil, "rpc-id"),
 	shown("status", func(r *record.Transaction) any { return Outcome(r) }).among(outcomes),
 	shown[*record.Transaction]("nfs_status", nil).among(nfsStatuses),
 	shown("program", func(r *record.Transaction) any { return r.ProgramName.Any() }).among(nfs.ProgramWords),
 	shown[*record.Transaction]("program_name", nil).among(nfs.ProgramWords),
 	shown[*record.Transaction]("procedure_name", nil).among(nfs.ProcedureWords),
-	shown[*record.Transaction]("operation", nil).among(nfs.PrincipalWords),
+	shown("operation", func(r *record.Transaction) any { return []any{r.Operation.Or(""), Deed(r)} }).among(nfs.PrincipalWords),
 	shown[*record.Transaction]("operations", nil).among(nfs.OperationWords),
 	shown("procedure", func(r *record.Transaction) any {
 		names := []any{Procedure(r), Deed(r)}
@@ -161,7 +161,7 @@ var ofConnections = []drawnField{
 	shown[*record.Connection]("path.congestion.dscp", nil, "dscp", "ip.dsfield.dscp"),
 	shown[*record.Connection]("rnr_naks", nil, "rnr", "rnr-naks"),
 	shown("remote_invalidation", func(r *record.Connection) any { return InvalidationAnnounced(r) }, "remote-inv", "invalidation-announced-by"),
-	shown("credits.forward.peak_in_flight", func(r *record.Connection) any { return InFlight(r) }, "in-flight"),
+	shown("credits.forward.peak_in_flight", func(r *record.Connection) any { return InFlight(r) }, "credits-used"),
 	shown("inline_threshold.client_to_server", func(r *record.Connection) any { return InlineThresholds(r) }, "inline", "inline-to-server/to-client"),
 	shown("ce_marks", func(r *record.Connection) any { return Congestion(r) }, "ce-marks/cnps"),
 	shown("path.late", func(r *record.Connection) any { return int(r.Path.Late.FromClient + r.Path.Late.FromServer) }, "late"),

@@ -403,7 +403,7 @@ var ownFields = []struct {
 	get func(*record.Packet) any
 }{
 	{Field{Path: "type", Type: "text", Doc: "The record's type, always \"packet\"."}, func(*record.Packet) any { return "packet" }},
-	{Field{Path: "number", Type: "number", Doc: "Number of the packet, counted from 1 over all files, or, with several capture points, at its point.", Aliases: []string{"frame.number"}}, func(p *record.Packet) any { return int(p.Number) }},
+	{Field{Path: "number", Type: "number", Doc: "Number of the packet, counted from 1 over all files, or, with several capture points, at its point.", Aliases: []string{"frame.number", "packet"}}, func(p *record.Packet) any { return int(p.Number) }},
 	{Field{Path: "point", Type: "text", Several: true, Doc: "Name of the capture point whose number the packet has; present only with several capture points."}, func(p *record.Packet) any {
 		if p.Path == nil {
 			return nil
@@ -436,7 +436,7 @@ var ownFields = []struct {
 		Field{Path: "rdma_operation", Type: "text", Values: []string{"Send", "RDMA Write", "RDMA Read", "Atomic"}, Doc: "RDMA operation that the packet is part of, which is not an NFS operation; null if it is part of none.", Aliases: []string{"operation"}},
 		func(p *record.Packet) any { return textOrNil([]byte(p.RDMAOperation)) },
 	},
-	{Field{Path: "transaction", Type: "number", Doc: "Number (id) of the transaction that the packet belongs to; null if it belongs to none.", Aliases: []string{"#"}}, func(p *record.Packet) any { return number(p.Transaction) }},
+	{Field{Path: "transaction", Type: "number", Doc: "Number (id) of the transaction that the packet belongs to; null if it belongs to none.", Aliases: []string{"rpc-id"}}, func(p *record.Packet) any { return number(p.Transaction) }},
 	{Field{Path: "xid", Type: "hex", Doc: "XID of the RPC that the packet belongs to; null if it belongs to none."}, func(p *record.Packet) any { return number(p.XID) }},
 	{
 		Field{Path: "marks", Type: "text", List: true, Values: record.Marks(0).Values(), Doc: "Unusual properties of the packet: retransmitted, out_of_order (captured after a later packet), after_gap (an earlier packet had not been accepted), refused (the packet is a NAK or Terminate that rejects a request), bad_icrc (the ICRC, or the CRC of an FPDU, is bad), bad_checksum (the TCP checksum is bad), late (the payload had been counted as missing from the capture), lost_on_path or damaged_on_path (with several capture points: it was lost between them, or damaged so that its receiver dropped it), duplicated (a second copy that no sender sent: the network made it, as several capture points show, or the capture has packets twice), changed_on_path (with several capture points: the payload of a TCP segment was changed between them, and its checksum with it, so that its receiver took it)."},

@@ -261,9 +261,6 @@ func (l *lexer) next(rest string) {
 
 // nameAt returns the name with which s begins, or "" if there is none.
 func nameAt(s string) string {
-	if strings.HasPrefix(s, "#") { // a heading
-		return "#"
-	}
 	for i, r := range s {
 		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsNumber(r)) {
 			return s[:i]

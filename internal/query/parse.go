@@ -97,7 +97,7 @@ func (p *parser) unexpected() *Error {
 		text = "a percentage that a table prints needs quotes, as in '5%'"
 	case text == "|":
 		text = "did you mean or?"
-	case t.kind == tokenOperand && text != "#":
+	case t.kind == tokenOperand:
 		text = "unexpected " + text + "; and, or, or an operator such as == must separate two operands"
 	default:
 		text = "unexpected " + text
@@ -233,7 +233,7 @@ func (p *parser) path(n *node) *node {
 	names := []string{n.text}
 	for p.takeIf(".") {
 		t := p.tokens[0]
-		if t.kind != tokenOperand || t.literal != nil || t.text == "#" {
+		if t.kind != tokenOperand || t.literal != nil {
 			panic(p.unexpected())
 		}
 		names = append(names, p.take().text)

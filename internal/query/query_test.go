@@ -268,7 +268,7 @@ func TestShown(t *testing.T) {
 		{callback, `client in 192.168.77.0/24 and upper == rpcrdma`, `upper_layer == "rpcrdma"`, query.Connections},
 		{callback, `CLIENT == "192.168.77.2:42771"`, `client.port == 42771`, query.Connections},
 		{callback, `qpn == 0x11`, `client.qpn == 0x11 or server.qpn == 0x11`, query.Connections},
-		{callback, `remote-inv == no and in-flight > 0`, `remote_invalidation == false and credits.forward.peak_in_flight > 0`, query.Connections},
+		{callback, `remote-inv == no and credits-used > 0`, `remote_invalidation == false and credits.forward.peak_in_flight > 0`, query.Connections},
 		{callback, `closed == open`, `ended == null`, query.Connections},
 	} {
 		got, want := count(t, c.capture, c.source, c.fields), count(t, c.capture, c.same, c.fields)

@@ -277,7 +277,7 @@ func (v *page) drawConnections() {
 			}
 		}
 		return nil
-	}, "CONN", "CLIENT", "SERVER", "TRANSPORT", "PROTOCOL", "RPCS=RPCs", "IN FLIGHT", "PACKETS", "REPEATED", "NOT CAPTURED", "NAKS=NAKs", "CLOSED=End")
+	}, "CONN", "CLIENT", "SERVER", "TRANSPORT", "PROTOCOL", "RPCS=RPCs", "CREDITS USED", "PACKETS", "REPEATED", "NOT CAPTURED", "NAKS=NAKs", "CLOSED=End")
 	for i, c := range list {
 		at := connAnchor(c.ID)
 		v.Conns.Rows[i][0].ID, v.places[at] = at, true

@@ -197,11 +197,6 @@ func (s *Settings) parseValues(f *Typed) error {
 			return err
 		}
 	}
-	if s.View.takes("width") {
-		if err := s.Look.check(s.View); err != nil {
-			return err
-		}
-	}
 	if s.View.takes("by") {
 		var err error
 		parse := ParseGrouping
@@ -212,8 +207,24 @@ func (s *Settings) parseValues(f *Typed) error {
 			return err
 		}
 		s.By.Given = len(f.by) > 0
+		for _, list := range [][]string{s.Look.Columns, f.fields} {
+			for i := range list {
+				list[i] = s.grouped(list[i])
+			}
+		}
+	}
+	if s.View.takes("width") {
+		return s.Look.check(s.View)
 	}
 	return nil
+}
+
+// grouped returns the name of the field with the names of groups for the heading that tables have in place of it, and otherwise the name.
+func (s *Settings) grouped(name string) string {
+	if s.View.Fields.Has("name") && strings.EqualFold(name, render.GroupHeading(s.By.By)) {
+		return "name"
+	}
+	return name
 }
 
 // parseSelection determines which records the flags select without a filter.
@@ -398,7 +409,7 @@ func (s *Settings) parseOrder(f *Typed, whole bool) error {
 		return nil
 	}
 	name, descending := strings.CutPrefix(by, "-")
-	path, err := query.Resolve(name, s.View.Fields)
+	path, err := query.Resolve(s.grouped(name), s.View.Fields)
 	if err != nil {
 		return fmt.Errorf("--sort %s: %w%s", by, err, s.View.sortable(name))
 	}

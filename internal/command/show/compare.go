@@ -364,7 +364,7 @@ func (c *comparing) show(s *sink, list []*analyze.Comparison, of [2]render.Captu
 	}
 	s.release()
 	if !s.JSON && s.Columns == nil {
-		s.fail(render.Compare(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, shown, of))
+		s.fail(render.Compare(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, shown, of, s.By.By))
 	}
 	tested := false
 	for _, one := range list {

@@ -78,9 +78,9 @@ func TestListedInOrder(t *testing.T) {
 	s.w.Flush()
 	var ids []string
 	for row := range strings.Lines(b.String()) {
-		ids = append(ids, strings.Fields(row)[0])
+		ids = append(ids, strings.TrimSpace(row[:len("RPC ID")]))
 	}
-	if got := strings.Join(ids, " "); got != "# 1 2 5 7 9" || s.err != nil || s.written != 5 {
-		t.Errorf("listed %s of %d, want # 1 2 5 7 9 of 5; error %v", got, s.written, s.err)
+	if got := strings.Join(ids, " "); got != "RPC ID 1 2 5 7 9" || s.err != nil || s.written != 5 {
+		t.Errorf("listed %s of %d, want RPC ID 1 2 5 7 9 of 5; error %v", got, s.written, s.err)
 	}
 }
