@@ -72,7 +72,7 @@ func (d *diagnosis) slow(server string, h *histogram) {
 	trip, count := int64(0), int64(0)
 	for _, c := range d.connections {
 		if t, known := c.Path.RoundTrips.ToServer.Get(); known && t.Count > count && c.ofRPC() && c.server == server {
-			trip, count = t.P50NS/4*3, t.Count // the middle of its class
+			trip, count = t.P50NS, t.Count
 		}
 	}
 	median := h.quantile(0.5)
