@@ -655,9 +655,11 @@ func (v *overview) time() {
 	}
 	v.labeled("time", words, "stats")
 	words = nil
-	percents := t.Shares.Percents(t.Shares.TotalNS)
+	percents, tells := t.Shares.Percents(t.Shares.TotalNS), false
 	for i, x := range t.Shares.Sides() {
-		switch p := percents[i]; {
+		p := percents[i]
+		tells = tells || p.Min > 0 || p.Max <= 90
+		switch {
 		case p.Min == 0 && p.Max >= 100:
 		case p.Min == p.Max:
 			words = append(words, fmt.Sprintf("%s %d%%", x.Side, p.Max))
@@ -667,7 +669,9 @@ func (v *overview) time() {
 			words = append(words, fmt.Sprintf("%s %d-%d%%", x.Side, p.Min, p.Max))
 		}
 	}
-	v.labeled("side", words, "stats", "--wide")
+	if tells { // "client <= 99%" alone reads as if it accused
+		v.labeled("side", words, "stats", "--wide")
+	}
 }
 
 // traffic writes what passed, and what went wrong with packets.
