@@ -546,10 +546,10 @@ func (t *task) attempts() (n int) {
 	return n
 }
 
-// longestPause returns the longest pause between two tries of a task, in nanoseconds.
-func longestPause(t *task) (ns int64) {
+// pauses returns how long the client paused between the tries of a task, in nanoseconds.
+func (t *task) pauses() (ns int64) {
 	for i := 1; i < len(t.tries); i++ {
-		ns = max(ns, t.tries[i].sent.Sub(t.tries[i-1].end))
+		ns += max(0, t.tries[i].first().sent.Sub(t.tries[i-1].end))
 	}
 	return ns
 }

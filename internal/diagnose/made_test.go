@@ -1176,6 +1176,9 @@ func TestMadeChains(t *testing.T) {
 					if said := map[string]string{"ok": "ok", "given up": "not tried again", "open": "refused"}[end]; !strings.Contains(p.Effect, said) {
 						t.Errorf("%s: %s", what, p.Effect)
 					}
+					if said := map[bool]string{true: fmt.Sprintf("; %.2f s of it the client's pause", blocked.Seconds())}[end == "ok" && blocked >= time.Second]; !strings.HasSuffix(p.Effect, said) {
+						t.Errorf("%s: %s, want%s", what, p.Effect, said)
+					}
 					if _, texts := grave(list); len(texts) > 1 {
 						t.Errorf("%s: %s", what, texts)
 					}
@@ -1270,6 +1273,8 @@ func TestTwice(t *testing.T) {
 		_, list := diagnose(t, testkit.Source(t, w))
 		if ids, texts := grave(list); !slices.Equal(ids, []string{"server-restarted", "server-restarted"}) {
 			t.Errorf("two restarts, %v between:\n%s", pause, strings.Join(texts, "\n"))
+		} else if want := "1 task blocked, 1 connection refused meanwhile"; list[0].Effect != want || list[1].Effect != want { // not those of the recovery
+			t.Errorf("effects %q and %q, want %q", list[0].Effect, list[1].Effect, want)
 		}
 	}
 }

@@ -115,7 +115,7 @@ func (d *diagnosis) delay(tasks []*task, so func(*rpc) bool, says func(worst *ta
 	switch {
 	case end.failure == "" && !end.unanswered():
 		p.Effect = fmt.Sprintf("%s refused, the %s ok", tries(refused), ordinal(len(worst.tries)))
-		if pause := longestPause(worst); pause >= 1e9 {
+		if pause := worst.pauses(); pause >= 1e9 {
 			p.Effect += fmt.Sprintf("; %s of it the client's pause", field.Brief(pause))
 		}
 	case worst.gaveUp:

@@ -231,9 +231,17 @@ func (d *diagnosis) restarted(h *hostConns, away span, next record.Time, shown *
 	}
 	d.recovery(p, h.server, away, next)
 	p.proof(shown.packet, shown.status)
-	p.Effect = fmt.Sprintf("%s blocked", number(len(p.tasks), "task"))
+	waited := 0 // others came after it, for the recovery
+	for t := range p.tasks {
+		if away.touches(span{t.from, t.to}) {
+			waited++
+		}
+	}
+	if waited > 0 {
+		p.Effect = number(waited, "task") + " blocked"
+	}
 	if refused > 0 {
-		p.Effect += fmt.Sprintf("; %s refused meanwhile", number(refused, "connection"))
+		p.Effect = join(p.Effect, number(refused, "connection")+" refused meanwhile")
 	}
 	if len(p.blocked) == 0 {
 		p.blocked = append(p.blocked, away)
