@@ -89,7 +89,7 @@ func Compare(to Screen, list []*analyze.Comparison, of [2]Captures, by string) e
 			return err
 		}
 	}
-	if err := t.end(); err != nil {
+	if err := t.flush(); err != nil {
 		return err
 	}
 	var b strings.Builder
@@ -108,6 +108,7 @@ func Compare(to Screen, list []*analyze.Comparison, of [2]Captures, by string) e
 	if marked {
 		b.WriteString("?     not tested: fewer than 30 latencies, or an upper bound\n")
 	}
+	b.WriteString(t.feet())
 	for _, c := range list {
 		if label, text := ComparisonText(c); label != "" && c.Kind != analyze.ComparedProblem {
 			labeled(&b, to.Width, label, text)

@@ -72,9 +72,17 @@ func (g *FindingGroup) packets(start record.Time) string {
 	when := func(at record.Opt[record.Time]) string {
 		return known(at, "", func(at record.Time) string { return fmt.Sprintf(" at %.2f s", float64(at.Sub(start))/1e9) })
 	}
-	text := "packet " + numbered(first, g.First.Point) + when(g.First.Time)
-	if last, known := g.LastPacket.Get(); known && g.Count > 1 {
-		text += map[bool]string{true: ", ", false: " to "}[g.Count == 2] + numbered(last, g.LastPoint) + when(g.LastTime)
+	last, several := g.LastPacket.Get()
+	if several = several && g.Count > 1; !several || g.LastPoint != g.First.Point {
+		text := "packet " + numbered(first, g.First.Point) + when(g.First.Time)
+		if several {
+			text += " to " + numbered(last, g.LastPoint) + when(g.LastTime)
+		}
+		return text
+	}
+	text := fmt.Sprintf("packet %d%s%s%d%s", first, when(g.First.Time), map[bool]string{true: ", ", false: " to "}[g.Count == 2], last, when(g.LastTime))
+	if g.LastPoint != "" {
+		text += " of " + clean(g.LastPoint)
 	}
 	return text
 }
@@ -100,8 +108,17 @@ func Findings(to Screen, groups []*FindingGroup, start record.Time, rules int, s
 	for _, g := range groups {
 		counts[g.First.Severity] += g.Count
 		sides[g.sideAtFault()] += g.Count
+		packets, room := g.packets(start), width-len("ERROR  ")-names-len("     1x  capture  ")
+		if wide(packets) > room {
+			packets = ""
+		}
 		row(part{fmt.Sprintf("%-6s ", severityWords[g.First.Severity]), t.severity(g.First.Severity)}, part{fmt.Sprintf("%-*s", names, g.First.Rule), t.key},
-			part{fmt.Sprintf("%6sx  %-8s %s", field.Count(g.Count), g.sideAtFault(), g.packets(start)), ink{}})
+			part{fmt.Sprintf("%6sx  %-8s %s", field.Count(g.Count), g.sideAtFault(), packets), ink{}})
+		if packets == "" { // It does not fit.
+			for _, line := range wrapped(g.packets(start), width-len("ERROR  ")) {
+				row(part{"       " + line, ink{}})
+			}
+		}
 		xid := known(g.First.XID, "", func(x record.Hex32) string { return "XID " + x.String() + ":" })
 		if g.Count > 1 {
 			xid = strings.TrimSpace("first: " + xid)

@@ -434,7 +434,7 @@ func heading(theme *Theme, width int, r *record.Transaction, all bool) (lines []
 			return
 		}
 		wrapped := []string{theme.fit(text, width-overviewLabel)}
-		if all {
+		if all || label == "time" {
 			wrapped = Wrap(text, max(width-overviewLabel, narrowest))
 		}
 		for _, line := range wrapped {
@@ -477,7 +477,7 @@ func heading(theme *Theme, width int, r *record.Transaction, all bool) (lines []
 		lines = append(lines, theme.key.of(what)+theme.fit(about, max(width-wide(what), 1)), shade.of(word))
 	}
 	cause := r.Cause.Or(record.Cause{})
-	side := string(cause.Side.Or("where"))
+	side := string(cause.Side.Or("cause"))
 	if sentences := claim.Lines(r); all {
 		for _, sentence := range sentences {
 			add(side, theme.warn, clean(sentence))

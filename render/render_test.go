@@ -593,12 +593,12 @@ func TestUncertainLatency(t *testing.T) {
 	if got := render.Latency(r); got != "<= 549 ms" {
 		t.Errorf("the latency is %q", got)
 	}
-	check(ladder(), "ok after <= 548.54 ms where The Reply was accepted after 2.26 ms, or after 548.54 ms if its first copy (packet 271) was lost. "+
+	check(ladder(), "ok after <= 548.54 ms cause The Reply was accepted after 2.26 ms, or after 548.54 ms if its first copy (packet 271) was lost. "+
 		"If that copy was lost, there was no progress for 546.28 ms, until the server retransmitted the Reply, in packet 273, when its timer expired")
 	r.Timeline = []record.Event{{Event: record.EventDamaged, Of: record.EventReply, Packet: 269}}
 	check(ladder(), "if its earlier copy (packet 271) was lost")
 	r.Timeline, r.LatencyMinPacket = nil, record.Opt[int64]{}
-	check(ladder(), "ok after <= 548.54 ms where The Reply was accepted after 2.26 ms to 548.54 ms; the capture does not prove when it, and the packets before it, were accepted. time <= 100% stalled TIME PACKET")
+	check(ladder(), "ok after <= 548.54 ms cause The Reply was accepted after 2.26 ms to 548.54 ms; the capture does not prove when it, and the packets before it, were accepted. time <= 100% stalled TIME PACKET")
 	r.LatencyMinNS = record.Opt[int64]{}
 	if got := render.Latency(r); got != "549 ms" {
 		t.Errorf("the latency is %q", got)
