@@ -201,7 +201,7 @@ func TestCreditLimit(t *testing.T) {
 	zero[11] = 0
 	w.send(true, 6, &rocev2.Packet{BTH: rocev2.BTH{Opcode: 0x04, DestQPN: 17, PSN: 501}}, zero)
 	w.d.Finish()
-	want := []string{"credit-limit-exceeded 0x00000002", "credit-limit-exceeded 0x00000022", "credits-granted-zero 0x00000002"}
+	want := []string{"credit-limit-exceeded 0x00000002", "credits-granted-zero 0x00000002", "credit-limit-exceeded 0x00000022"}
 	if !slices.Equal(rules, want) {
 		t.Errorf("findings %q, want %q", rules, want)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/rdmadump/rdmadump/dissect"
-	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 	"github.com/rdmadump/rdmadump/internal/testkit"
@@ -305,7 +304,7 @@ var unneeded = map[string]string{
 // in unneeded. A gap of the connection, or a packet that is awaited, is of both sides, and so are
 // the needs for it. With -all, the test includes both transports.
 func TestNeeds(t *testing.T) {
-	both := evidence.Evicted | evidence.NoHandshake | evidence.Unordered | evidence.TruncatedAgain | evidence.Closing | evidence.Awaited
+	both := rule.Evicted | rule.NoHandshake | rule.Unordered | rule.TruncatedAgain | rule.Closing | rule.Awaited
 	all := cases.All()
 	for _, r := range rule.All {
 		own := slices.DeleteFunc(slices.Clone(all), func(c cases.Case) bool { return c.Rule != r.ID || c.HalfOpen })
@@ -322,9 +321,9 @@ func TestNeeds(t *testing.T) {
 			before[own[i].Name] = effects(&own[i])
 		}
 		needs := r.Needs
-		sets := []*evidence.Gap{&r.Needs.Own, &r.Needs.Other, &r.Needs.Connection}
+		sets := []*rule.Gap{&r.Needs.Own, &r.Needs.Other, &r.Needs.Connection}
 		for i, set := range sets {
-			for g := evidence.Gap(1); g != 0; g <<= 1 {
+			for g := rule.Gap(1); g != 0; g <<= 1 {
 				if *set&g == 0 {
 					continue
 				}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/docs/rules"
 )
 
@@ -16,7 +15,7 @@ func Needing(gaps ...string) (ids []string) {
 	for _, r := range All {
 		n := r.Needs
 		all := n.Own | n.Other | n.Connection
-		if slices.ContainsFunc(gaps, func(name string) bool { return all&evidence.Named(name) != 0 }) {
+		if slices.ContainsFunc(gaps, func(name string) bool { return all&Named(name) != 0 }) {
 			ids = append(ids, r.ID)
 		}
 	}
@@ -87,7 +86,7 @@ func (r *Rule) generated() string {
 	}
 	b.WriteString("\n## Reported only if\n\n")
 	clauses := r.Needs.Necessary("the side at fault", "the other side")
-	if r.Until == evidence.Delivered {
+	if r.Until == Delivered {
 		clauses = append(clauses, "the Send that shows it has a good checksum, or was acknowledged and never retransmitted")
 	}
 	if len(clauses) == 0 {
@@ -103,9 +102,9 @@ func (r *Rule) generated() string {
 }
 
 // untilTexts says when a finding is reported, if not at once.
-var untilTexts = map[evidence.Until]string{
-	evidence.Next:     "It is reported after the next complete message from the other side, unless a packet has excused it by then.",
-	evidence.Answered: "It is reported after the answer to the Call, unless the answer excuses it.",
+var untilTexts = map[Until]string{
+	Next:     "It is reported after the next complete message from the other side, unless a packet has excused it by then.",
+	Answered: "It is reported after the answer to the Call, unless the answer excuses it.",
 }
 
 // withGenerated returns the page text with section in place of its generated section,

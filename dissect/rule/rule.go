@@ -1,5 +1,5 @@
 // Package rule is the table of the rules that RDMA storage traffic can violate: their
-// ids, severities and sources. The code that checks a rule is in the package that has
+// ids, severities and sources, and what a finding needs: see [Needs] and [Until]. The code that checks a rule is in the package that has
 // the data for it, and reports a finding with a rule of this table.
 //
 // To add a rule: add its row here, write its page in docs/rules, report it in the code
@@ -9,7 +9,6 @@ package rule
 import (
 	"slices"
 
-	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -24,8 +23,8 @@ type Rule struct {
 
 	// Needs names the gaps of a capture that prevent a finding; Until is the time for which
 	// a finding waits.
-	Needs evidence.Needs
-	Until evidence.Until
+	Needs Needs
+	Until Until
 	// Malforms means that an error of this rule proves that its message cannot be decoded.
 	Malforms bool
 	// CallMayFollow means that a finding is wrong if the Call comes later in the capture than
@@ -38,30 +37,30 @@ var All []*Rule
 
 // Sets of gaps that many rules have in common.
 const (
-	missing   = evidence.Missing | evidence.Awaited | evidence.Evicted
-	unseen    = missing | evidence.Silent | evidence.Late | evidence.NoHandshake
-	unread    = missing | evidence.HalfRead
-	unknown   = unseen | evidence.HalfRead
-	terms     = evidence.NoHandshake | evidence.NoPrivateData
-	confused  = evidence.XIDReused | evidence.Unordered
-	disturbed = confused | evidence.TruncatedAgain
-	ending    = disturbed | evidence.Closing
+	missing   = Missing | Awaited | Evicted
+	unseen    = missing | Silent | Late | NoHandshake
+	unread    = missing | HalfRead
+	unknown   = unseen | HalfRead
+	terms     = NoHandshake | NoPrivateData
+	confused  = XIDReused | Unordered
+	disturbed = confused | TruncatedAgain
+	ending    = disturbed | Closing
 )
 
 // For how long most findings wait.
 const (
-	delivered = evidence.Delivered
-	next      = evidence.Next
+	delivered = Delivered
+	next      = Next
 )
 
-// needs sets the gaps that prevent a finding; see [evidence.Needs].
-func (r *Rule) needs(own, other, connection evidence.Gap) *Rule {
-	r.Needs = evidence.Needs{Own: own, Other: other, Connection: connection}
+// needs sets the gaps that prevent a finding; see [Needs].
+func (r *Rule) needs(own, other, connection Gap) *Rule {
+	r.Needs = Needs{Own: own, Other: other, Connection: connection}
 	return r
 }
 
 // until sets how long a finding waits.
-func (r *Rule) until(u evidence.Until) *Rule {
+func (r *Rule) until(u Until) *Rule {
 	r.Until = u
 	return r
 }
@@ -143,18 +142,18 @@ var (
 	InvalidationOnCall         = failure("invalidation-on-call", "RFC 8797 s.4.1").until(delivered)
 	InvalidatedHandleUsed      = failure("invalidated-handle-used", "draft-cel-nfsv4-reminv-design s.2.2").needs(missing, unknown, ending).until(next)
 
-	CreditLimitExceeded  = failure("credit-limit-exceeded", "RFC 8166 s.3.3.1").needs(evidence.HalfRead, unknown, ending).until(next)
+	CreditLimitExceeded  = failure("credit-limit-exceeded", "RFC 8166 s.3.3.1").needs(HalfRead, unknown, ending).until(next)
 	CreditsGrantedZero   = failure("credits-granted-zero", "RFC 8166 s.3.3.1").until(delivered)
 	CreditsRequestedZero = warning("credits-requested-zero", "RFC 8166 s.3.3.1").until(delivered)
-	ReceiveNotPosted     = failure("receive-not-posted", "RFC 8166 s.3.3.1").needs(unknown, unknown, confused|evidence.Closing)
+	ReceiveNotPosted     = failure("receive-not-posted", "RFC 8166 s.3.3.1").needs(unknown, unknown, confused|Closing)
 	ReceiveTooSmall      = failure("receive-too-small", "RFC 8166 s.3.3.3").needs(0, 0, terms)
 
 	HeaderTruncated    = failure("header-truncated", "RFC 8166 s.4.5.2").until(delivered).malforms(true)
 	HeaderMalformed    = failure("header-malformed", "RFC 8166 s.4.5.2").until(delivered).malforms(true)
-	RDMAVersion        = failure("rdma-version", "RFC 8166 s.4.2.2").until(evidence.Answered)
+	RDMAVersion        = failure("rdma-version", "RFC 8166 s.4.2.2").until(Answered)
 	RDMAProcUnknown    = failure("rdma-proc-unknown", "RFC 8166 s.4.2.4").until(delivered)
 	RDMAMsgP           = failure("rdma-msgp", "RFC 8166 s.4.6.1").until(delivered)
-	RDMADone           = failure("rdma-done", "RFC 8166 s.4.6.2").needs(0, 0, evidence.XIDReused).until(delivered)
+	RDMADone           = failure("rdma-done", "RFC 8166 s.4.6.2").needs(0, 0, XIDReused).until(delivered)
 	XIDMismatch        = failure("xid-mismatch", "RFC 8166 s.4.2.1").until(delivered)
 	RPCHeaderMalformed = failure("rpc-header-malformed", "RFC 5531 s.9").until(delivered).malforms(true)
 	RPCRecordTruncated = failure("rpc-record-truncated", "RFC 5531 s.11").until(delivered).malforms(true)
@@ -164,14 +163,14 @@ var (
 
 	OutsideExposedMemory = failure("rdma-outside-exposed-memory", "RFC 8166 s.3.4.3").needs(missing, unknown, ending).until(next)
 	WrongDirection       = failure("rdma-wrong-direction", "RFC 8166 s.3.4.5").needs(missing, unknown, ending).until(next)
-	MemoryExposedTwice   = warning("memory-exposed-twice", "RFC 8166 s.8.1.2").needs(0, unread|evidence.Late|evidence.Silent, confused|evidence.Closing).until(next)
+	MemoryExposedTwice   = warning("memory-exposed-twice", "RFC 8166 s.8.1.2").needs(0, unread|Late|Silent, confused|Closing).until(next)
 	EmptySegment         = note("empty-segment", "RFC 8166 s.3.4.3").until(delivered)
 	PositionUnaligned    = failure("read-position-unaligned", "RFC 8166 s.3.4.5").until(delivered)
 	PositionInvalid      = failure("read-position-invalid", "RFC 8166 s.3.4.5").until(delivered).malforms(true)
 	ChunkLengthMismatch  = failure("chunk-length-mismatch", "RFC 8166 s.3.4.4").until(delivered).malforms(true)
 	ReducedPadLeft       = failure("reduced-pad-left", "RFC 8166 s.3.4.5").until(delivered).malforms(true)
 	PadWritten           = failure("pad-written", "RFC 8166 s.3.4.6").needs(0, unread, confused).until(delivered)
-	ReplyBeforeReads     = failure("reply-before-reads-done", "RFC 8166 s.3.4.5").needs(missing, missing, evidence.TruncatedAgain|evidence.Unordered).until(next)
+	ReplyBeforeReads     = failure("reply-before-reads-done", "RFC 8166 s.3.4.5").needs(missing, missing, TruncatedAgain|Unordered).until(next)
 	ReadChunkNotRead     = failure("read-chunk-not-read", "RFC 8166 s.3.4.5").needs(unseen, unknown, disturbed).until(next)
 	ReplyWithReadList    = failure("reply-with-read-list", "RFC 8166 s.4.3.1").until(delivered)
 	WriteListNotCopied   = failure("write-list-not-copied", "RFC 8166 s.4.3.2").needs(0, unread, confused).until(delivered)
@@ -188,21 +187,21 @@ var (
 	ReducedUnderGSS      = failure("reduced-under-gss", "RFC 8166 s.8.2.2").until(delivered)
 
 	RDMAError         = failure("rdma-error", "RFC 8166 s.4.5").until(delivered)
-	ErrorNotAnswered  = failure("error-not-answered", "RFC 8166 s.4.5").needs(0, missing, evidence.XIDReused).until(delivered)
+	ErrorNotAnswered  = failure("error-not-answered", "RFC 8166 s.4.5").needs(0, missing, XIDReused).until(delivered)
 	ErrorWrongCode    = failure("error-wrong-code", "RFC 8166 s.4.5.1").needs(0, missing, confused).until(delivered)
 	ErrorWrongVersion = failure("error-wrong-version", "RFC 8166 s.4.5").needs(0, missing, confused).until(delivered)
-	ErrorUnknownXID   = warning("error-unknown-xid", "RFC 8166 s.4.5").needs(0, unseen|evidence.NoXID, confused|evidence.Closing).until(next).callMayFollow()
-	ErrorAnswered     = failure("error-answered", "RFC 8166 s.4.5").needs(0, missing, evidence.Unordered).until(delivered)
-	CallNotAnswered   = warning("call-not-answered", "RFC 8166 s.4.5.4").overRPC("RFC 5531 s.4").needs(unseen|evidence.NoXID, 0, confused)
+	ErrorUnknownXID   = warning("error-unknown-xid", "RFC 8166 s.4.5").needs(0, unseen|NoXID, confused|Closing).until(next).callMayFollow()
+	ErrorAnswered     = failure("error-answered", "RFC 8166 s.4.5").needs(0, missing, Unordered).until(delivered)
+	CallNotAnswered   = warning("call-not-answered", "RFC 8166 s.4.5.4").overRPC("RFC 5531 s.4").needs(unseen|NoXID, 0, confused)
 	RPCRejected       = warning("rpc-rejected", "RFC 8166 s.4.5.2").overRPC("RFC 5531 s.9").until(delivered)
-	ReplyWithoutCall  = note("reply-without-call", "RFC 5531 s.9").needs(0, unseen|evidence.NoXID, confused|evidence.Closing).until(next).callMayFollow()
-	XIDInUse          = warning("xid-in-use", "RFC 5531 s.9").needs(0, unread|evidence.Late|evidence.Silent, evidence.Unordered).until(next)
+	ReplyWithoutCall  = note("reply-without-call", "RFC 5531 s.9").needs(0, unseen|NoXID, confused|Closing).until(next).callMayFollow()
+	XIDInUse          = warning("xid-in-use", "RFC 5531 s.9").needs(0, unread|Late|Silent, Unordered).until(next)
 
-	BackwardWithChunks = warning("backward-with-chunks", "draft-cel-nfsv4-rpcrdma-bidirection s.2.4").needs(0, 0, evidence.NoHandshake).until(delivered)
-	BackwardNotMsg     = failure("backward-not-msg", "draft-cel-nfsv4-rpcrdma-bidirection s.2.4").needs(0, 0, evidence.NoHandshake).until(delivered)
+	BackwardWithChunks = warning("backward-with-chunks", "draft-cel-nfsv4-rpcrdma-bidirection s.2.4").needs(0, 0, NoHandshake).until(delivered)
+	BackwardNotMsg     = failure("backward-not-msg", "draft-cel-nfsv4-rpcrdma-bidirection s.2.4").needs(0, 0, NoHandshake).until(delivered)
 	BackwardUnexpected = failure("backward-unexpected", "draft-cel-nfsv4-rpcrdma-bidirection s.2.2.3").needs(unseen, unknown, disturbed).until(next)
 
-	ShortMessageDropped = failure("short-message-dropped", "draft-cel-nfsv4-rpcrdma-bidirection s.2.3").needs(unseen, missing, evidence.Unordered)
+	ShortMessageDropped = failure("short-message-dropped", "draft-cel-nfsv4-rpcrdma-bidirection s.2.3").needs(unseen, missing, Unordered)
 
 	InvHandleUnknown    = failure("inv-handle-unknown", "draft-cel-nfsv4-reminv-design s.5.3").until(delivered)
 	InvHandleNotCopied  = failure("inv-handle-not-copied", "draft-cel-nfsv4-reminv-design s.5.3").needs(0, unread, confused).until(delivered)
@@ -211,7 +210,7 @@ var (
 	RemoteErrorNak        = failure("remote-error-nak", "IBTA vol. 1 s.9.7.5")
 	ReplyNotDelivered     = failure("reply-not-delivered", "IBTA vol. 1 s.9.9.3").overTCP("RFC 5040 s.4.8")
 	ConnectionRejected    = warning("connection-rejected", "IBTA vol. 1 s.12.6.7").overTCP("RFC 5044 s.7.1").overRPC("RFC 9293 s.3.5.2")
-	ConnectionLost        = warning("connection-lost", "RFC 8166 s.4.5.5").overRPC("RFC 5531 s.4").needs(0, missing|evidence.NoXID, evidence.Unordered)
+	ConnectionLost        = warning("connection-lost", "RFC 8166 s.4.5.5").overRPC("RFC 5531 s.4").needs(0, missing|NoXID, Unordered)
 	Terminate             = failure("terminate", "RFC 5040 s.4.8")
 	TerminateBitsReversed = note("terminate-bits-reversed", "RFC 5040 s.4.8")
 	MPACRCBad             = failure("mpa-crc-bad", "RFC 5044 s.4.4")
@@ -241,14 +240,15 @@ var (
 //   - ProbeRefused: an ERR_VERS that rejects a Call of a version that its sender tried; ProbeFellBack: and it fell back to one that is listed.
 //   - FirstNotPosted: the Call is the first request of the connection.
 //   - VersionZero: the version is 0, which no document can define.
+//   - VersionOfReply: the message is a Reply, which nothing answers.
 //   - InvHandleUnused: the Reply invalidated nothing although its Call named a handle.
 //   - RPCRecordUnfinished: a side ended its TCP stream inside a record, as a program that is stopped does.
 var (
 	InvalidationUnannounced  = InvalidationNegotiated.as(record.Note, "RFC 8797 s.4.1")
-	InvalidatedForeignHandle = InvalidatedUnexposedHandle.as(record.Error, "RFC 8797 s.4.1").needs(missing|evidence.Late|evidence.Silent, unknown, ending).until(next).callMayFollow()
+	InvalidatedForeignHandle = InvalidatedUnexposedHandle.as(record.Error, "RFC 8797 s.4.1").needs(missing|Late|Silent, unknown, ending).until(next).callMayFollow()
 	BackwardRequestedZero    = CreditsRequestedZero.as(record.Error, "draft-cel-nfsv4-rpcrdma-bidirection s.2.1.2")
 	ElementNotRefused        = ErrorNotAnswered.as(record.Warning, "RFC 8166 s.4.6")
-	ExposedTwiceInCall       = MemoryExposedTwice.as(record.Warning, "RFC 8166 s.8.1.2").needs(0, 0, 0).until(evidence.Now)
+	ExposedTwiceInCall       = MemoryExposedTwice.as(record.Warning, "RFC 8166 s.8.1.2").needs(0, 0, 0).until(Now)
 	PersistentlyExposed      = MemoryExposedTwice.as(record.Note, "RFC 8166 s.8.1.2")
 	UnusedReplyChunkLength   = UnusedChunkLength.as(record.Error, "RFC 8166 s.4.3.3")
 	DiscardedTruncated       = HeaderTruncated.as(record.Error, "RFC 8166 s.4.5.2").malforms(false)
@@ -258,10 +258,11 @@ var (
 	VerifierUnfit            = RPCHeaderMalformed.as(record.Warning, "RFC 2203 s.5.3.3.2")
 	CallDiscarded            = CallNotAnswered.as(record.Warning, "RFC 2203 s.5.3.3.1")
 	VersionProbe             = RDMAVersion.as(record.Note, "RFC 8166 s.4.5.1")
-	ProbeRefused             = RDMAError.as(record.Error, "RFC 8166 s.4.5").until(evidence.FellBack)
+	ProbeRefused             = RDMAError.as(record.Error, "RFC 8166 s.4.5").needs(0, 0, Evicted).until(FellBack)
 	ProbeFellBack            = RDMAError.as(record.Note, "RFC 8166 s.4.5.1")
-	FirstNotPosted           = ReceiveNotPosted.as(record.Error, "RFC 8166 s.3.3.3").needs(0, evidence.Late|evidence.NoHandshake, evidence.Evicted|evidence.TruncatedAgain|evidence.Unordered)
+	FirstNotPosted           = ReceiveNotPosted.as(record.Error, "RFC 8166 s.3.3.3").needs(0, Late|NoHandshake, Evicted|TruncatedAgain|Unordered)
 	VersionZero              = RDMAVersion.as(record.Error, "RFC 8166 s.4.2.2").until(delivered)
+	VersionOfReply           = RDMAVersion.as(record.Error, "RFC 8166 s.4.2.2").until(delivered)
 	InvHandleUnused          = InvHandleNotHonored.as(record.Warning, "draft-cel-nfsv4-reminv-design s.5.3")
 	RPCRecordUnfinished      = RPCRecordTruncated.as(record.Warning, "RFC 5531 s.11")
 )

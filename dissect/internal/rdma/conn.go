@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
-	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
 )
@@ -30,9 +29,9 @@ type Conn struct {
 	flushed   bool // no packets follow, and the follower knows it
 	retired   bool
 	reported  struct {
-		congestion evidence.Once // that the network was congested
-		mtu        evidence.Once // that the path MTU is not used
-		unfilled   evidence.Once // that a packet is not filled
+		congestion rule.Once // that the network was congested
+		mtu        rule.Once // that the path MTU is not used
+		unfilled   rule.Once // that a packet is not filled
 	}
 	changed   bool             // the network changed what one side sent; see [Path]
 	evicted   bool             // state of it was evicted because the memory limit was reached
@@ -258,26 +257,26 @@ const maxWaiting = 1024
 
 // Gaps returns which packets of a side are known to be missing from the capture, and
 // what is missing of the connection and of the capture as a whole.
-func (c *Conn) Gaps(s Side) (g evidence.Gap) {
-	set := func(is bool, gap evidence.Gap) {
+func (c *Conn) Gaps(s Side) (g rule.Gap) {
+	set := func(is bool, gap rule.Gap) {
 		if is {
 			g |= gap
 		}
 	}
-	set(!c.setup.Handshake, evidence.NoHandshake)
-	set(c.evicted, evidence.Evicted)
-	set(c.closing || c.fin.Known(), evidence.Closing)
-	set(c.unordered || c.tracker.unordered > 1, evidence.Unordered)
-	set(c.tracker.icrcs.recentBadICRC(), evidence.Awaited)
+	set(!c.setup.Handshake, rule.NoHandshake)
+	set(c.evicted, rule.Evicted)
+	set(c.closing || c.fin.Known(), rule.Closing)
+	set(c.unordered || c.tracker.unordered > 1, rule.Unordered)
+	set(c.tracker.icrcs.recentBadICRC(), rule.Awaited)
 	f := c.flows[s]
 	if f == nil {
-		return g | evidence.Late | evidence.Awaited
+		return g | rule.Late | rule.Awaited
 	}
-	set(f.missing, evidence.Missing)
-	set(f.awaited() || !f.seen, evidence.Awaited)
-	set(!f.announcedFirst() && f.seq < 2, evidence.Awaited) // one request does not show whether others came before it
-	set(f.silent, evidence.Silent)
-	set(f.lateStart || !f.announcedFirst(), evidence.Late)
+	set(f.missing, rule.Missing)
+	set(f.awaited() || !f.seen, rule.Awaited)
+	set(!f.announcedFirst() && f.seq < 2, rule.Awaited) // one request does not show whether others came before it
+	set(f.silent, rule.Silent)
+	set(f.lateStart || !f.announcedFirst(), rule.Late)
 	return g
 }
 

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
-	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
 // ignorant is an upper layer that takes nothing.
@@ -49,16 +49,16 @@ func halves() (t *Tracker, a, b *flow) {
 // TestJoinGaps: the lasting gaps of two halves are those of the connection that they become, each of
 // its side. The half with an ID stays.
 func TestJoinGaps(t *testing.T) {
-	sets := map[evidence.Gap]func(*flow){
-		evidence.Missing: func(f *flow) { f.missing = true },
-		evidence.Silent:  func(f *flow) { f.silent = true },
-		evidence.Late:    func(f *flow) { f.lateStart = true },
-		evidence.Evicted: func(f *flow) { f.conn.evicted = true },
-		evidence.Closing: func(f *flow) {
+	sets := map[rule.Gap]func(*flow){
+		rule.Missing: func(f *flow) { f.missing = true },
+		rule.Silent:  func(f *flow) { f.silent = true },
+		rule.Late:    func(f *flow) { f.lateStart = true },
+		rule.Evicted: func(f *flow) { f.conn.evicted = true },
+		rule.Closing: func(f *flow) {
 			f.conn.close(Ending{How: record.EndDisconnect, By: record.Some(f.side)})
 		},
 	}
-	ofSide := evidence.Missing | evidence.Silent | evidence.Late
+	ofSide := rule.Missing | rule.Silent | rule.Late
 	for gap, set := range sets {
 		for _, withGap := range []int{0, 1} {
 			for _, withID := range []int{0, 1} {
@@ -79,7 +79,7 @@ func TestJoinGaps(t *testing.T) {
 						t.Errorf("%s in half %d, ID of half %d: half %d has it: %t", gap.Name(), withGap, withID, i, got)
 					}
 				}
-				if gap == evidence.Closing && a.conn.ending.By != record.Some(both[withGap].side) {
+				if gap == rule.Closing && a.conn.ending.By != record.Some(both[withGap].side) {
 					t.Errorf("half %d ended the connection, ID of half %d: by side %v", withGap, withID, a.conn.ending.By)
 				}
 			}

@@ -17,7 +17,6 @@ import (
 	"net/netip"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
-	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/path"
 	"github.com/rdmadump/rdmadump/dissect/internal/sent"
 	"github.com/rdmadump/rdmadump/dissect/internal/span"
@@ -277,7 +276,7 @@ type Link interface {
 	Host(Side) *Host
 
 	// What the capture has of the connection.
-	Gaps(Side) evidence.Gap
+	Gaps(Side) rule.Gap
 	Complete() bool
 	Lacks() bool
 	Acknowledges(Side) bool

@@ -2,7 +2,6 @@ package transaction
 
 import (
 	"github.com/rdmadump/rdmadump/dissect/internal/credits"
-	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
@@ -28,7 +27,7 @@ func (c checker) report(r *rule.Rule, format string, args ...any) {
 	where.Operation = c.x.operation()
 	if call := c.x.checks.trust; r.Severity == record.Error && call != trusted {
 		if c.cs.doubts.truncatedRetransmit || !c.cs.link.Complete() || call == badICRC && c.cs.fillsICRC(c.x.side) {
-			c.cs.table.notJudged(r, evidence.TruncatedAgain, c.at)
+			c.cs.table.notJudged(r, rule.TruncatedAgain, c.at)
 			return
 		}
 	}
@@ -84,7 +83,7 @@ type connChecks struct {
 	invalidatedHandles [2]invalidated             // by side of their owner
 	backchannel        backchannelGrant           // whether the server may send Calls
 	asking             int                        // number of outstanding Calls that ask for a backchannel
-	persistentReported evidence.Once              // memory that is registered persistently and exposed twice was reported
+	persistentReported rule.Once                  // memory that is registered persistently and exposed twice was reported
 	usedVersion        record.Opt[uint32]         // a version that this program does not know and both sides use
 	versionUse         [2]versionUse              // by side
 	xidReused          bool                       // an XID was reused while a Call with it was outstanding, so it is unknown which Calls and memory are current

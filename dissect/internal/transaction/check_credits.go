@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
-	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -30,8 +29,8 @@ func (r *creditRules) use(calls int, over bool) { r.calls, r.overGrant = uint32(
 // after they were counted. When a connection ends, one side closes it, and then is silent; that hides no Call.
 func showsCalls(cs *connState, s rdma.Side) bool {
 	gaps := cs.sides(record.Some(s))
-	const calls = evidence.Missing | evidence.Evicted | evidence.Late
-	return (rule.CreditLimitExceeded.Needs.Without(evidence.Closing|evidence.Silent).Blocks(gaps) | gaps.Own&calls).Lasting() == 0
+	const calls = rule.Missing | rule.Evicted | rule.Late
+	return (rule.CreditLimitExceeded.Needs.Without(rule.Closing|rule.Silent).Blocks(gaps) | gaps.Own&calls).Lasting() == 0
 }
 
 // creditsUsed returns the number of Calls of a side that use a credit, and the number of credits. The capture proves both if
@@ -191,9 +190,9 @@ func noteBuffersPosted(cs *connState, x *txn, isCall bool) {
 // isFirstRequest reports whether the handshake shows that a Call was the first request of its side, so that no unseen
 // packet of this side came before it.
 func isFirstRequest(cs *connState, x *txn) bool {
-	gaps := evidence.Late | evidence.NoHandshake
+	gaps := rule.Late | rule.NoHandshake
 	if cs.link.Setup().IWARP { // operations have no numbers there
-		gaps |= evidence.Missing
+		gaps |= rule.Missing
 	}
 	return x.callSeq == 1 && cs.gaps(x.side)&gaps == 0
 }

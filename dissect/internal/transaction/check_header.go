@@ -73,11 +73,14 @@ func checkHeader(c checker, m *message) {
 	case m.unknownVersion() && h.Vers == 0: // no answer can excuse it
 		c.report(rule.VersionZero, "rdma_vers is 0, but only version 1 is defined")
 		c.noteBroken(rule.RDMAVersion)
-	case m.unknownVersion() && (c.cs.checks.usedVersion == record.Some(h.Vers) || m.side == c.x.side && c.cs.mayUse(m.side.Other(), h.Vers)):
+	case m.unknownVersion() && (c.cs.checks.usedVersion.Known() || m.side == c.x.side && c.cs.mayUse(m.side.Other(), h.Vers)):
 	case m.unknownVersion() && m.side != c.x.side && !c.x.call.RDMAVers.Known() && (c.x.rec.Call != nil || !c.cs.proves(rule.ReplyWithoutCall, m.side)): // its Call, whose version the capture lacks, may have the same one
 	case m.unknownVersion() && h.Vers == rpcrdma.Draft && !m.captured(): // it may have the layout of the draft
 	case m.side != c.x.side && h.Understood() && h.Proc != rpcrdma.Error && isUnderstood(c.x.call.RDMAVers) && c.x.call.RDMAVers.Or(0) != h.Vers:
-		c.report(rule.RDMAVersion, "rdma_vers of the Reply is %d, but that of its Call is %d", h.Vers, c.x.call.RDMAVers.Or(0))
+		c.report(rule.VersionOfReply, "rdma_vers of the Reply is %d, but that of its Call is %d", h.Vers, c.x.call.RDMAVers.Or(0))
+	case m.unknownVersion() && m.side != c.x.side:
+		c.report(rule.VersionOfReply, "rdma_vers is %d, but only version 1 is defined", h.Vers)
+		c.noteBroken(rule.RDMAVersion)
 	case m.unknownVersion():
 		c.broken(rule.RDMAVersion, "rdma_vers is %d, but only version 1 is defined", h.Vers)
 	case h.Proc == rpcrdma.MsgP:
@@ -117,7 +120,11 @@ func noteVersion(cs *connState, x *txn, m *message) {
 	}
 	known := m.header.Length >= rpcrdma.FixedLen && (m.header.Proc != rpcrdma.Error || m.err == nil || m.captured()) && // Which error it is may be cut off.
 		!cs.mayUse(m.side, x.call.RDMAVers.Or(0))
-	cs.pending.DecideAnswered(rule.RDMAVersion, isProbed(cs, x, m), x.tag(partCall), known, (*proofs)(cs))
+	shows := violated
+	if !known {
+		shows = neither
+	}
+	cs.answerSeen(rule.RDMAVersion, isProbed(cs, x, m), x.tag(partCall), shows)
 }
 
 // versionsTold is the latest ERR_VERS that told a side which versions there are.
@@ -149,7 +156,7 @@ func isProbed(cs *connState, x *txn, m *message) *rule.Rule {
 // noteFallback decides about the versions that the sender of a Call has tried: it uses one now of which it was told.
 func noteFallback(cs *connState, m *message) {
 	if s := cs.rareState; s != nil && s.told[m.side].packet != 0 && s.told[m.side].lists(m.header.Vers) {
-		cs.pending.DecideAnswered(rule.ProbeRefused, rule.ProbeFellBack, 0, true, (*proofs)(cs))
+		cs.answerSeen(rule.ProbeRefused, rule.ProbeFellBack, 0, violated)
 	}
 }
 

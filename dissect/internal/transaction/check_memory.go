@@ -4,7 +4,6 @@ import (
 	"maps"
 	"strconv"
 
-	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -18,8 +17,8 @@ import (
 type memoryRules struct {
 	openReads int32              // RDMA Reads of its memory that are not complete
 	shared    bool               // another segment exposes the same bytes, so it is unknown which of them an operation is for
-	lateRead  evidence.Once      // Reads were incomplete at its Reply
-	exceeds   evidence.Once      // an operation exceeds its memory
+	lateRead  rule.Once          // Reads were incomplete at its Reply
+	exceeds   rule.Once          // an operation exceeds its memory
 	inv       record.Opt[uint32] // rdma_inv_handle of its Call
 	handles   handles
 }
@@ -236,7 +235,7 @@ func refusesInvalid(cs *connState, r *rdma.Refusal) bool {
 	handle, named := r.Handle.Get()
 	used, was := cs.checks.invalidatedHandles[r.By].used[handle]
 	return named && was && (r.Op == nil || !r.Op.First.Before(used)) &&
-		rule.InvalidatedHandleUsed.Needs.Without(evidence.Closing).Blocks(cs.sides(record.Some(r.By.Other()))) == 0
+		rule.InvalidatedHandleUsed.Needs.Without(rule.Closing).Blocks(cs.sides(record.Some(r.By.Other()))) == 0
 }
 
 // noteExposed records that the handles of a Call are exposed, and so are valid again.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
@@ -32,11 +31,11 @@ type rpcBody struct {
 
 // bindingRules is what the rules about data items remember of a transaction.
 type bindingRules struct {
-	ineligible   bool          // its Call reduces a data item that may not be reduced
-	reducible    int32         // number of results that may be reduced; -1 if unknown
-	replyTooLong bool          // it was reported that the largest Reply does not fit
-	maxReply     int64         // maximum size of the inline part of the Reply in bytes; 0 if unknown
-	long         evidence.Once // its Long Call was checked
+	ineligible   bool      // its Call reduces a data item that may not be reduced
+	reducible    int32     // number of results that may be reduced; -1 if unknown
+	replyTooLong bool      // it was reported that the largest Reply does not fit
+	maxReply     int64     // maximum size of the inline part of the Reply in bytes; 0 if unknown
+	long         rule.Once // its Long Call was checked
 }
 
 // begin notes that the arguments of the Call are not decoded yet.

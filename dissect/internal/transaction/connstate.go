@@ -6,7 +6,6 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/credits"
 	"github.com/rdmadump/rdmadump/dissect/internal/path"
-	"github.com/rdmadump/rdmadump/dissect/internal/pending"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/internal/shares"
@@ -30,9 +29,9 @@ type connState struct {
 	messages  messages    // when there were some
 	granting  [2]granting // credits, by side of the caller
 	checks    connChecks
-	pending   pending.Findings // findings that wait until the capture proves them
-	wire      *wireActivity    // nil before its first RPC
-	rareState *rareState       // nil until it is needed
+	findings  []finding     // that wait until the capture proves them
+	wire      *wireActivity // nil before its first RPC
+	rareState *rareState    // nil until it is needed
 
 	open            [2]openCalls // by side of the caller
 	calls           list         // the same Calls by age
@@ -335,7 +334,13 @@ func (cs *connState) Join(old rdma.Link, from, to rdma.Side) {
 		cs.wireActivity().join(o.wire, moved)
 	}
 	cs.closing = cs.closing || o.closing
-	cs.pending.Join(&o.pending, moved)
+	for _, f := range o.findings {
+		f.next = moved(f.next)
+		if side, known := f.where.AtFault.Get(); known {
+			f.where.AtFault = record.Some(moved(side))
+		}
+		cs.findings = append(cs.findings, f)
+	}
 	cs.nfs4 = cs.nfs4 || o.nfs4
 	if cs.upper.Join(&o.upper) {
 		cs.recognized()
@@ -416,7 +421,7 @@ func (cs *connState) Closing() { cs.closing = true }
 
 // Closed ends all Calls without Reply, oldest first.
 func (cs *connState) Closed(at record.Stamp, how *rdma.Ending) {
-	cs.pending.Decide(0, pending.AtEnd, (*proofs)(cs))
+	cs.settle(everything, nil)
 	checkShortMessages(cs, at, how)
 	checkLost(cs, how)
 	for cs.calls.first != nil {
@@ -424,7 +429,7 @@ func (cs *connState) Closed(at record.Stamp, how *rdma.Ending) {
 		checkUnanswered(cs, cs.calls.first, at, how)
 		cs.table.end(cs.calls.first, record.NoReply)
 	}
-	cs.pending.Decide(0, pending.AtEnd, (*proofs)(cs)) // what the end itself has shown does not wait, either
+	cs.settle(everything, nil) // what the end itself has shown does not wait, either
 }
 
 // Finish hands out the transactions of the connection, and fills in the RPC part of its record.

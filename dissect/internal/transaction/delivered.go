@@ -1,9 +1,9 @@
 package transaction
 
 import (
-	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
+	"github.com/rdmadump/rdmadump/dissect/rule"
 )
 
 // Delivery: a transaction ends with the copy of the Reply that the requester accepted, which need
@@ -115,9 +115,9 @@ func (x *txn) settleDelivery() {
 		return
 	}
 	waited := cs.table.Clock-x.ended > cs.table.options.Linger
-	const unknown = evidence.Missing | evidence.Awaited | evidence.Unordered | evidence.Silent
+	const unknown = rule.Missing | rule.Awaited | rule.Unordered | rule.Silent
 	gaveUp := waited && x.progress.replyAgain && cs.closing && cs.gaps(x.side)&unknown == 0 && cs.link.Acknowledges(x.side.Other())
-	repeated := x.repeatedElsewhere && cs.gaps(x.side)&evidence.Unordered == 0
+	repeated := x.repeatedElsewhere && cs.gaps(x.side)&rule.Unordered == 0
 	if !gaveUp && !repeated || x.rec.Call == nil {
 		x.endsUnanswered()
 		return

@@ -56,10 +56,7 @@ func (t *Table) Expire() {
 		x := t.settling.First()
 		if x.state != emitted {
 			wait, since := t.options.Linger, x.ended
-			switch {
-			case x.cs.pending.Concern(x.tag(partCall)):
-				wait = max(wait, pendingWait)
-			case x.state.mayBeRetransmitted():
+			if x.state.mayBeRetransmitted() {
 				wait = max(wait, x.cs.link.Setup().ResponseWithin)
 				since = min(max(since, x.cs.doubts.retransmittedAt[x.side.Other()]), since+longestUndecided)
 			}
@@ -80,10 +77,6 @@ func (t *Table) Expire() {
 // longestUndecided is the time by which the wait for the delivery of a Reply is extended at most
 // while its sender retransmits: seven retransmissions, with a timer of 4 s.
 const longestUndecided = record.Time(30e9)
-
-// pendingWait is the time for which the record of a transaction waits for pending findings about
-// it.
-const pendingWait = record.Time(4e9)
 
 // Drain hands out all transactions that have ended.
 func (t *Table) Drain() {

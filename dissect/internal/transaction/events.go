@@ -3,7 +3,6 @@ package transaction
 import (
 	"fmt"
 
-	"github.com/rdmadump/rdmadump/dissect/internal/pending"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rule"
@@ -27,7 +26,12 @@ func kindOf(o *rdma.Operation, part int) record.EventKind {
 // moved records the end of an RDMA Read or Write.
 func (cs *connState) moved(o *rdma.Operation) {
 	if o.Kind == rdma.Read && cs.link.Setup().IWARP { // the owner's Read Response comes before its next Call in the stream
-		cs.pending.Accessed(target{Handle: o.Handle, Offset: o.Offset, Length: uint32(o.Length)})
+		accessed := target{Handle: o.Handle, Offset: o.Offset, Length: uint32(o.Length)}
+		for i := range cs.findings { // no Call that follows excuses them
+			if f := &cs.findings[i]; f.memory == accessed {
+				f.memory = target{}
+			}
+		}
 	}
 	x, part := cs.table.tagged(o.Tag)
 	if x == nil || o.Kind == rdma.Atomic {
@@ -98,9 +102,9 @@ func (cs *connState) Operation(e rdma.Event) rdma.Standing {
 // acknowledged records on its transaction that a Send was acknowledged.
 func (cs *connState) acknowledged(o *rdma.Operation, at record.Stamp) {
 	if trustIn(o) != trusted {
-		cs.pending.DecideSend(o.Number, !o.Bad || !cs.fillsICRC(o.Side), (*proofs)(cs))
+		cs.sendDelivered(o.Number, !o.Bad || !cs.fillsICRC(o.Side))
 	}
-	cs.pending.Decide(o.Side.Other(), pending.Acknowledged, (*proofs)(cs))
+	cs.settle(0, nil)
 	noteShortDelivered(cs, o)
 	noteUnowedDelivered(cs, o)
 	x, part := cs.table.tagged(o.Tag)

@@ -41,6 +41,7 @@ func (t *Table) emit(x *txn) {
 	}
 	t.due = 0
 	cs := x.cs
+	cs.settle(x.tag(partCall), nil)
 	connection := cs.link.Decide()
 	cs.finished.remove(x)
 	x.settleDelivery()

@@ -7,8 +7,6 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/credits"
-	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
-	"github.com/rdmadump/rdmadump/dissect/internal/pending"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/internal/shares"
@@ -29,17 +27,10 @@ func otherThan[T any](usual T, s rdma.Side, v T) (both [2]T) {
 	return both
 }
 
-// noGaps is a connection of which the capture has everything.
-type noGaps struct{ pending.Connection }
-
-func (noGaps) Sides(record.Opt[rdma.Side]) (s evidence.Sides) { return s }
-
-// waiting returns findings of which one waits for the other side of the side at fault.
-func waiting(s rdma.Side) (fs pending.Findings) {
-	f := pending.Finding{Rule: rule.RDMAVersion, Where: rdma.Where{AtFault: record.Some(s)}, Tag: 1, Text: "text"}
-	fs.Check(&f, 1, noGaps{})
-	fs.Keep(f)
-	return fs
+// waiting returns a finding that waits for the other side of the side at fault.
+func waiting(s rdma.Side) []finding {
+	v := violation{rule: rule.RDMAVersion, where: rdma.Where{AtFault: record.Some(s)}}
+	return []finding{{violation: v, tag: 1, text: "text", send: 1, next: s.Other()}}
 }
 
 // remembers returns a connection state in which everything is set that a connection remembers of a
@@ -87,7 +78,7 @@ func remembers(s rdma.Side) *connState {
 			backchannel:        backchannelGranted, asking: 1, persistentReported: true, usedVersion: record.Some[uint32](3), versionUse: oneOf(s, versionUse{2, &refusal{where: rdma.Where{At: at}}}), xidReused: true,
 			answered: oneOf(s, record.Some(at.Time)), newestAnswered: oneOf[int64](s, 11), invalidation: st,
 		},
-		pending: waiting(s),
+		findings: waiting(s),
 	}
 }
 
@@ -187,8 +178,8 @@ func TestJoinBoth(t *testing.T) {
 	if cs.messages.transactions != 4 || cs.messages.again != 2 || cs.incompleteLists[0] != 2 || cs.checks.asking != 2 || cs.checks.credits[0].Dones() != 2 {
 		t.Errorf("sums: %d transactions, %d incomplete, %d asking, %d dones", cs.messages.transactions, cs.incompleteLists[0], cs.checks.asking, cs.checks.credits[0].Dones())
 	}
-	if cs.pending.Len() != 2 || len(cs.rareState.pendingBackwardCalls) != 2 || cs.rareState.lostCalls != 2 {
-		t.Errorf("%d pending findings, %d Calls of the server, %d lost", cs.pending.Len(), len(cs.rareState.pendingBackwardCalls), cs.rareState.lostCalls)
+	if len(cs.findings) != 2 || len(cs.rareState.pendingBackwardCalls) != 2 || cs.rareState.lostCalls != 2 {
+		t.Errorf("%d pending findings, %d Calls of the server, %d lost", len(cs.findings), len(cs.rareState.pendingBackwardCalls), cs.rareState.lostCalls)
 	}
 }
 

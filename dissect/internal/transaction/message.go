@@ -1,7 +1,6 @@
 package transaction
 
 import (
-	"github.com/rdmadump/rdmadump/dissect/internal/pending"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/nfs"
 	"github.com/rdmadump/rdmadump/dissect/oncrpc"
@@ -64,8 +63,7 @@ func (cs *connState) done(o *rdma.Operation) {
 // message takes a Send, which may be an RPC-over-RDMA message.
 func (cs *connState) message(o *rdma.Operation) {
 	cs.lookUpService()
-	cs.pending.Decide(o.Side, pending.BeforeMessage, (*proofs)(cs))
-	defer cs.pending.Decide(o.Side, pending.AfterMessage, (*proofs)(cs))
+	defer cs.settle(0, func(f *finding) { f.heard = f.heard || f.next == o.Side })
 	if cs.link.Setup().RPC {
 		cs.plainMessage(o)
 		return

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 
-	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/rdma"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
@@ -20,7 +19,7 @@ type negotiation struct {
 	badICRC              [2]bool                // it came in a packet with a bad ICRC
 	changed              [2]bool                // a retransmission of it has other contents
 	newer                [2]bool                // it has another version than 1
-	invalidationReported evidence.Once          // remote invalidation without negotiation was reported: a responder does it in every Reply
+	invalidationReported rule.Once              // remote invalidation without negotiation was reported: a responder does it in every Reply
 }
 
 // take takes the private data of a side, which is nil if it is unusable, and returns false if it is a copy.

@@ -15,7 +15,6 @@ import (
 	"slices"
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
-	"github.com/rdmadump/rdmadump/dissect/internal/evidence"
 	"github.com/rdmadump/rdmadump/dissect/internal/memory"
 	"github.com/rdmadump/rdmadump/dissect/internal/path"
 	"github.com/rdmadump/rdmadump/dissect/internal/ports"
@@ -93,8 +92,8 @@ type Table struct {
 	options      Options
 	budget       *budget.Budget
 
-	unannounced  evidence.Once // a capture gets the finding InvalidationUnannounced only once
-	emptySegment evidence.Once // and EmptySegment
+	unannounced  rule.Once // a capture gets the finding InvalidationUnannounced only once
+	emptySegment rule.Once // and EmptySegment
 
 	conns     []*connState // by tag; nil if the place is free
 	freeConns []rdma.Tag

@@ -1,14 +1,12 @@
-// Package evidence says which violations a capture proves. The reasons why a capture may not show
-// everything are a set of gaps. Each rule declares which gaps prevent its findings, and how long a
-// finding has to wait until the capture proves it.
+package rule
+
+import "strings"
+
+// Which violations a capture proves: the reasons why a capture may not show everything are a set of gaps. Each rule declares which
+// gaps prevent its findings, and what a finding waits for.
 //
 // To add a gap, add its constant and its row in the table, and set it when the packets show it: in
 // package rdma if it is about packets, in package transaction if it is about messages.
-package evidence
-
-import (
-	"strings"
-)
 
 // Gap is a set of reasons why a capture may not show everything that happened.
 type Gap uint16
@@ -124,16 +122,17 @@ func (n Needs) Necessary(own, other string) (clauses []string) {
 	return clauses
 }
 
-// Until is the moment until which a finding waits after its violation was captured.
+// Until is what a finding waits for after its violation was captured, at most until its RPC is over, and its record is handed out, or
+// its connection.
 type Until uint8
 
-// The moments at which a finding is decided.
+// What a finding waits for.
 const (
 	Now       Until = iota // at once
 	Delivered              // when the Send that shows it was delivered, if its checksum cannot be verified; else at once
 	Next                   // after the next complete message of the other side
 	Answered               // after the answer to the Call that shows it
-	FellBack               // after a Call of a version that the other side listed, or at the end
+	FellBack               // after a Call of a version that the other side listed, or the end
 )
 
 // Once is set when something is reported that is reported at most once.
