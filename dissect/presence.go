@@ -44,7 +44,8 @@ type way struct {
 	lost        int64        // asked packets that were lost between capture points
 	arrived     int64        // asked packets that came to a point that may be at their receiver
 	joined      bool         // there are several points
-	came        bool         // the latest of those that ask for an answer came to such a point
+	late        int64        // those of them after which none was lost
+	lateAt      record.Time  // of the first of these
 	first, next record.Stamp // the first and the latest of these
 	again       bool         // one of these is a retransmission, so its sender got no answer
 	gap, began  record.Time  // of the first connection without a handshake that began a while after the latest packet of both ways: the times of that packet, and of its own first one
@@ -114,14 +115,19 @@ func (p *presence) took(w *way, at record.Stamp, ofConnection bool, q question) 
 	if q.asks {
 		w.again = w.asked > 0 && (w.again || q.again)
 		if w.next = at; w.asked == 0 {
-			w.first, w.lost, w.arrived = at, 0, 0
+			w.first, w.lost, w.arrived, w.late = at, 0, 0, 0
 		}
 		w.asked++
-		w.joined, w.came = q.path.Joined, q.path.Arrived && !q.path.Gone
-		if q.path.Gone {
+		w.joined = q.path.Joined
+		switch {
+		case q.path.Gone:
 			w.lost++
-		} else if w.came {
-			w.arrived++
+			w.late = 0
+		case q.path.Arrived:
+			if w.arrived++; w.late == 0 {
+				w.lateAt = at.Time
+			}
+			w.late++
 		}
 	}
 }
@@ -137,8 +143,8 @@ func (w *way) begins(s *rdma.Setup, latest, now record.Time) {
 
 // sent notes a packet of a host, which ends its silence.
 func (p *presence) sent(w *way, at record.Stamp) {
-	if q := w.back; q.came && q.arrived == 1 && q.lost == q.asked-1 { // The packet answers the only one that arrived.
-		q.asked, q.arrived = q.asked-1, 0
+	if q := w.back; q.lost > 0 && q.arrived == q.late && at.Time.Sub(q.lateAt) < leastSilence { // The packet answers those that arrived, all of them at last.
+		q.asked, q.arrived = q.asked-q.late, 0
 	}
 	if w.back.silent() && len(p.silences) < maxSilences {
 		s := w.back.silence()

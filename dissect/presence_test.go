@@ -294,6 +294,8 @@ func TestSilencesOfPoints(t *testing.T) {
 		{"all of them came", []bool{false, false, false, false, false}, 5, 0, 5},
 		{"all of them were lost", []bool{true, true, true, true, true}, 5, 5, 0},
 		{"the last one came, and was answered", []bool{true, true, true, true, false}, 4, 4, 0},
+		{"the last two came, and were answered", []bool{true, true, true, true, false, false}, 4, 4, 0},
+		{"the last three came, and the first of them was not answered", []bool{true, true, true, false, false, false}, 6, 3, 3},
 		{"the first one came", []bool{false, true, true, true, true}, 5, 4, 1},
 	} {
 		w := synth.New()

@@ -328,6 +328,47 @@ func TestRepeatedCalls(t *testing.T) {
 	}
 }
 
+// TestPlacesOfOutages: captures at both ends show that packets were lost on the way, or that they waited for a machine that stood still.
+func TestPlacesOfOutages(t *testing.T) {
+	story := func(name string, server ...string) (files []string) {
+		for _, file := range append([]string{"client"}, server...) {
+			files = append(files, "../../testdata/stories/"+name+"/"+file+".pcap.zst")
+		}
+		return files
+	}
+	for _, c := range []struct {
+		files          []string
+		places         string // of the outage; empty if none is told
+		lost, answered string // of both directions
+	}{
+		{story("last/s17-iwcut10", "server"), "[network]", "9", "0"},
+		{story("last/s19-cut10v3", "server"), "[network]", "16", "0"},
+		{story("last/s29-cut3", "server"), "[network]", "20", "0"},
+		{story("unopened/s11-cut10", "server"), "[network]", "7", "0"},
+		{recordedEnds("roce-outage41"), "[network]", "18", "2"},
+		{recordedEnds("roce-oneway41"), "[network]", "2", "43"},
+		{story("unopened/s01-frozen40", "server"), "[network server]", "0", "0"},
+		{story("unopened/s31-iwfrozen", "server"), "", "0", "0"},
+		{story("rec/s02-killed3", "server", "server2", "server3", "server4"), "", "0", "0"}, // The machine was down between its files.
+	} {
+		var lost []string
+		for _, r := range recordsOf(t, append([]string{"network"}, c.files...)...) {
+			if r["type"] == "network" {
+				lost = append(lost, value(r, "lost"))
+			}
+		}
+		places := ""
+		for _, r := range recordsOf(t, append([]string{"problems"}, c.files...)...) {
+			if r["id"] == "outage" {
+				places = fmt.Sprint(r["places"])
+			}
+		}
+		if places != c.places || !slices.Equal(lost, []string{c.lost, c.answered}) {
+			t.Errorf("%s: an outage of %s, %s packets lost; want %s, %s and %s", filepath.Dir(c.files[0]), places, lost, c.places, c.lost, c.answered)
+		}
+	}
+}
+
 // TestWaitsOverTCP: RPCs over iWARP wait for the segments that were lost, and selective acknowledgements show why they were
 // retransmitted. What was repaired before, and what came after the RPC was over, made none of them wait.
 func TestWaitsOverTCP(t *testing.T) {

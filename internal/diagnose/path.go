@@ -43,6 +43,27 @@ type absence struct {
 	clipped bool   // the time may be longer
 }
 
+// lostThen reports whether the RPCs that show an absence waited for what the network lost meanwhile, and that nothing came late: a machine that
+// stands still takes what was sent to it when it goes on.
+func (d *diagnosis) lostThen(a *absence) bool {
+	away, lost := span{a.From, a.To.Or(0)}, int64(0)
+	for _, r := range a.rpcs {
+		if r.point != record.AtBothEnds || 10*r.networkMin < 9*r.latency {
+			return false
+		}
+	}
+	for _, n := range d.network {
+		for i := range n.Course {
+			if c := &n.Course[i]; c.Start >= away.from && c.Start <= away.to {
+				if lost += c.Lost; 2*c.MaxNS.Or(0) > away.ns() {
+					return false
+				}
+			}
+		}
+	}
+	return lost > 0 && len(a.rpcs) > 0
+}
+
 // outage finds times in which a host sent nothing although answers were due, and those in which a server answered none of several Calls.
 func outage(d *diagnosis) {
 	var p *problem
@@ -67,7 +88,7 @@ func outage(d *diagnosis) {
 		return
 	}
 	p.Places = []record.ProblemPlace{record.InNetwork}
-	if lost := longest.Lost.Or(0) > 0 && longest.Arrived == record.Some(int64(0)); !lost && d.isClient(longest.Address) {
+	if lost := longest.Lost.Or(0) > 0 && longest.Arrived == record.Some(int64(0)) || d.lostThen(&longest); !lost && d.isClient(longest.Address) {
 		p.Places = []record.ProblemPlace{record.InClient, record.InNetwork}
 	} else if !lost {
 		p.Places = append(p.Places, record.InServer)

@@ -195,13 +195,13 @@ func (p *Plan) against(r *relation, i int) (third int, c *clock, ok bool) {
 	return r.b, r.inverse(), true
 }
 
-// findPauses determines between which files of a divided capture frames may be missing: nothing is missing if another point shows
-// no packets in this time that the capture would have.
+// findPauses determines between which files of a capture frames may be missing, if they were not certainly written without a pause: nothing is
+// missing if another point shows no packets in this time that the capture would have.
 func (p *Plan) findPauses(all []*relation) {
 	for i, src := range p.sources {
 		for n := 1; n < len(src.pieces); n++ {
-			if before, f := &src.pieces[n-1], &src.pieces[n]; f.divided {
-				f.afterGap = !slices.ContainsFunc(all, func(r *relation) bool { return p.bridges(r, i, before.last, f.first, f.base) })
+			if before, f := &src.pieces[n-1], &src.pieces[n]; f.divided || f.first-before.last >= leastQuiet {
+				f.afterGap = f.afterGap || !slices.ContainsFunc(all, func(r *relation) bool { return p.bridges(r, i, before.last, f.first, f.base) })
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func (p *Plan) bridges(r *relation, i int, last, first, number int64) bool {
 		if _, passes := r.first[x.dir]; !passes || x.first <= from || x.first >= to {
 			continue
 		}
-		if _, has := src.samples[key]; !has {
+		if y, has := src.samples[key]; !has || c.back(y.first)-x.first >= leastQuiet { // or it has only a later copy
 			return false
 		}
 	}

@@ -223,6 +223,16 @@ func (m *matcher) hear(point int, at int64) {
 	q.last = max(q.last, at)
 }
 
+// mayWake reports whether a packet that was not captured until a time may still come to the next point, because that has had no frame since, or
+// has again for less than the window of the matcher: a machine that stands still takes what was sent to it when it goes on.
+func (m *matcher) mayWake(e *entry, until int64) bool {
+	h := e.path.hops[e.hop]
+	if q, at := h.quiet, e.time+min(e.path.longest, leastQuiet); q.last != 0 && until <= m.now && m.ring.len() <= m.limit && m.covered(h.To, e.time, 0) {
+		return q.last < at || slices.ContainsFunc(q.times, func(t QuietTime) bool { return t.From < at && e.time < t.To && until <= t.To })
+	}
+	return false
+}
+
 // lostInQuiet counts a lost packet if the other point captured nothing when it would have come there, at most margin later.
 func (m *matcher) lostInQuiet(h *Hop, at, margin int64) {
 	q, from := h.quiet, int64(0)

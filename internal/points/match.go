@@ -213,8 +213,9 @@ type matcher struct {
 	buckets  map[uint64]bucket
 	sends    map[uint64]uint64 // by packet without the IP identification: its latest transmission, as its position plus 1
 	recent   queue[recent]
-	open     queue[uint64] // transmissions that wait, oldest first
-	unproven queue[uint64] // datagrams that did not arrive, and wait until they are sent again
+	open     queue[uint64]    // transmissions that wait, oldest first
+	asleep   queue[sentRange] // those that may wait at a machine that stands still
+	unproven queue[uint64]    // datagrams that did not arrive, and wait until they are sent again
 	arrivals queue[waiting]
 	damage   damage
 	twins    map[*source]*twins
@@ -485,7 +486,15 @@ func (m *matcher) settle() {
 	for m.recent.len() > 0 && (m.recent.first().time < m.now-duplicatesWithin || m.recent.len() > m.limit) {
 		m.forget(m.recent.pop().key)
 	}
-	m.damage.expire(m, m.now-m.window)
+	m.damage.expire(m, m.oldest())
+}
+
+// oldest returns the time before which nothing waits for its arrival.
+func (m *matcher) oldest() int64 {
+	if m.asleep.len() > 0 {
+		return min(m.now-m.window, m.asleep.first().time)
+	}
+	return m.now - m.window
 }
 
 // expire decides the transmissions before a time that nothing has taken.
@@ -498,11 +507,28 @@ func (m *matcher) expire(before int64) {
 		}
 		e := m.ring.at(at)
 		if e.sending == notYet && e.time >= before {
-			return
+			break
 		}
 		m.open.pop()
-		if e.sending == notYet {
+		switch {
+		case e.sending != notYet:
+		case m.mayWake(e, before):
+			m.asleep.push(sentRange{at: at, time: e.time})
+		default:
 			m.miss(at, e, false)
+		}
+	}
+	for m.asleep.len() > 0 {
+		r := *m.asleep.first()
+		e := m.ring.at(r.at)
+		waits := m.ring.has(r.at) && e.sending == notYet
+		if waits && m.mayWake(e, before) {
+			break
+		}
+		if m.asleep.pop(); waits && e.stream {
+			m.missBytes(r, e)
+		} else if waits {
+			m.miss(r.at, e, false)
 		}
 	}
 	for m.unproven.len() > 0 {

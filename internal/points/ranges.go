@@ -459,12 +459,15 @@ func (m *matcher) acknowledgeBytes(w *path, t *link.TCP) {
 func (m *matcher) expireBytes(before int64) {
 	for m.streams.order.len() > 0 {
 		r := *m.streams.order.first()
-		if m.ring.has(r.at) && m.ring.at(r.at).sending == notYet && r.time >= before {
+		e := m.ring.at(r.at)
+		waits := m.ring.has(r.at) && e.sending == notYet
+		if waits && r.time >= before {
 			return
 		}
-		m.streams.order.pop()
-		if m.ring.has(r.at) && m.ring.at(r.at).sending == notYet {
-			m.missBytes(r, m.ring.at(r.at))
+		if m.streams.order.pop(); waits && m.mayWake(e, before) {
+			m.asleep.push(r)
+		} else if waits {
+			m.missBytes(r, e)
 		}
 	}
 }
