@@ -510,3 +510,32 @@ func TestSlowOnTheWay(t *testing.T) {
 		}
 	}
 }
+
+// TestFaultBesidePromise: a fault of the backchannel that shows for a moment is told beside a COPY that was never completed, and not without one.
+func TestFaultBesidePromise(t *testing.T) {
+	for _, promised := range []bool{true, false} {
+		var c Collector
+		for id, flags := range []record.Hex32{0, 0x400, 0x400, 0} {
+			at := record.Time(1e9 + id*2e8)
+			c.Transaction(&record.Transaction{
+				ID: int64(id + 1), Request: int64(id + 1), Attempt: 1, Direction: record.Forward, Status: record.Complete, ProgramName: record.Some("NFS"), Operation: record.Some("COPY"),
+				Operations: []string{"SEQUENCE", "PUTFH", "COPY"}, CopyPromised: promised && id == 0, SequenceFlags: flags,
+				Call: &record.Message{Time: at, Packet: int64(2 * id), LastPacket: int64(2 * id)}, Reply: &record.Message{Time: at, Packet: int64(2*id + 1), LastPacket: int64(2*id + 1)},
+			})
+		}
+		var got []string
+		for _, p := range c.Problems(&record.Summary{RDMA: 1, First: record.Some(record.Time(1e9)), Last: record.Some(record.Time(60e9))}) {
+			got = append(got, fmt.Sprintf("%s: %s; %s; beside %v", p.Severity, p.Headline, p.Effect, p.Beside))
+		}
+		want := []string{
+			"warning: never completed a COPY of 59.0 s (no CB_OFFLOAD); the application waits to the end of the capture; beside []",
+			"warning: callbacks do not arrive: the server says that their channel is broken; 2 Replies of BACKCHANNEL_FAULT, 0.20 s to 0.40 s; beside [1]",
+		}
+		if !promised {
+			want = nil
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("promised %t: %q, want %q", promised, got, want)
+		}
+	}
+}

@@ -51,8 +51,11 @@ var statusTexts = [...]struct {
 	{0x100, "RESTART_RECLAIM_NEEDED", "restarted: the server asks to reclaim state", []record.ProblemPlace{record.InServer}},
 }
 
-// stateRevoked are the flags of state that the server revoked.
-const stateRevoked = 0x008 | 0x010 | 0x020 | 0x040
+// The flags of state that the server revoked, and of callbacks that do not arrive.
+const (
+	stateRevoked = 0x008 | 0x010 | 0x020 | 0x040
+	noCallbacks  = 0x001 | 0x200 | 0x400
+)
 
 var anySide = []record.ProblemPlace{record.InClient, record.InNetwork, record.InServer}
 
@@ -115,9 +118,10 @@ func (f *facts) promised(r *record.Transaction) {
 func promiseBroken(d *diagnosis) {
 	for _, key := range sortedKeys(d.promises) {
 		s := d.promises[key]
-		d.neverCompleted(key, s)
+		broken := d.neverCompleted(key, s)
 		for i, x := range s.status {
-			if x.replies == 0 || x.last.Sub(x.first) < 1e9 {
+			beside := broken != nil && statusTexts[i].flag&noCallbacks != 0
+			if x.replies == 0 || x.last.Sub(x.first) < 1e9 && !beside {
 				continue // servers report it for a moment after mounting
 			}
 			p := d.begin(record.Note, statusTexts[i].places...)
@@ -127,6 +131,9 @@ func promiseBroken(d *diagnosis) {
 			p.proof(x.packet, statusTexts[i].name)
 			p.during(x.first, x.last)
 			p.Command = []string{"--top", "20", "-Y", "sequence_flags > 0"}
+			if beside {
+				p.Severity, p.beside = record.Warning, []*problem{broken}
+			}
 			if x.last == s.last {
 				p.Severity, p.Ongoing = record.Warning, true
 				if statusTexts[i].flag&stateRevoked != 0 {
@@ -137,8 +144,8 @@ func promiseBroken(d *diagnosis) {
 	}
 }
 
-// neverCompleted makes a problem of the COPYs of a server that were not completed.
-func (d *diagnosis) neverCompleted(key pair, s *promises) {
+// neverCompleted makes a problem of the COPYs of a server that were not completed, and returns it unless they were only late.
+func (d *diagnosis) neverCompleted(key pair, s *promises) *problem {
 	backchannel := slices.ContainsFunc(d.connections, func(c *connection) bool {
 		return c.pair == key && d.lacks(c)
 	})
@@ -164,12 +171,14 @@ func (d *diagnosis) neverCompleted(key pair, s *promises) {
 			p.during(c.at, d.last)
 		}
 		p.Command = []string{"--top", "20", "-Y", "operation == COPY"}
+		return p
 	case s.late > 0:
 		p := d.begin(record.Note, record.InServer)
 		p.about(key)
 		p.Headline = fmt.Sprintf("completed %s after up to %s", number(int64(s.late), "COPY"), field.Brief(s.worst))
 		p.Command = []string{"--top", "20", "-Y", "operation == CB_OFFLOAD"}
 	}
+	return nil
 }
 
 // told has the rules whose notes other kinds count.
