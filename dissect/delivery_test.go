@@ -143,9 +143,35 @@ func TestAcceptedCopies(t *testing.T) {
 	}
 }
 
-// TestBursts: a retransmission timeout is reported for each burst of
-// retransmissions that follows the idle time of a timer, once, and for no other.
+// TestBursts: packets that are sent again for one reason are one burst, whether requests or responses repeat; and Calls of which several
+// copies were captured are certain if a receiver accepts only one of them.
 func TestBursts(t *testing.T) {
+	for name, want := range map[string]string{
+		"rocev2-storm41.pcap.zst": "bursts 125, certain Calls 321 of 335",
+		"lab-iwarpdata3.pcap.zst": "bursts 0 0 0 0 0 15 0 0 0 0 0 4, certain Calls 93 of 93",
+	} {
+		transactions, connections := records(t, name)
+		got, certain, calls := "bursts", 0, 0
+		for _, c := range connections {
+			got += fmt.Sprint(" ", c.Path.Bursts)
+		}
+		for _, r := range transactions {
+			if r.Call != nil {
+				calls++
+				if r.Call.Delivery == record.DeliveryCertain {
+					certain++
+				}
+			}
+		}
+		if got += fmt.Sprintf(", certain Calls %d of %d", certain, calls); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// TestTimeoutPackets: a retransmission timeout is reported for each burst of
+// retransmissions that follows the idle time of a timer, once, and for no other.
+func TestTimeoutPackets(t *testing.T) {
 	for name, want := range map[string]string{
 		"ends-stormall42-client.pcap.zst": "118 170 429 570 1163 1268",
 		"rocev2-loss42.pcap.zst":          "7291",

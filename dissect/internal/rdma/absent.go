@@ -243,7 +243,7 @@ func (l *ledger) received(next uint32, at record.Stamp, yield func(*Operation)) 
 		if o.growing() {
 			return
 		}
-		if o.Side != l.side || o.acked || o.copies.decided || o.copies.accepted.Packet == 0 {
+		if o.Side != l.side || o.acked || o.copies.decided || o.copies.at[inOrder].Packet == 0 {
 			continue
 		}
 		l.decideCopies(i, i+1, at)

@@ -32,12 +32,14 @@ const (
 	inOrder arrival = iota // accepts it: the receiver expects this PSN
 	ahead                  // drops it: an earlier request is missing
 	behind                 // drops it as a retransmission: the receiver has accepted this PSN already
+	arrivals
 )
 
-// arrives returns what the receiver does with a request.
-func (r *receiver) arrives(psn uint32) arrival {
-	switch delta := order.PSNs.Delta(psn, r.next); {
+// takes returns what the receiver does with a request, which takes the PSNs up to another one, and moves it on if it accepts it.
+func (r *receiver) takes(request order.Run) arrival {
+	switch delta := order.PSNs.Delta(request.From, r.next); {
 	case delta == 0:
+		r.next = request.To
 		return inOrder
 	case delta > 0:
 		return ahead
@@ -48,11 +50,9 @@ func (r *receiver) arrives(psn uint32) arrival {
 // copies are the captured copies of the packet that ends an operation. A stamp without
 // a packet number means that there was no such copy.
 type copies struct {
-	accepted  record.Stamp // the copy that came in order
-	early     record.Stamp // the latest copy that came before an earlier request
-	again     record.Stamp // the latest copy that came after the one in order
-	newest    record.Stamp // the latest copy
-	print     uint32       // ICRC of the latest copy
+	at        [arrivals]record.Stamp // the latest copy of each kind
+	newest    record.Stamp           // the latest copy
+	print     uint32                 // ICRC of the latest copy
 	decided   bool
 	final     bool // delivered was compared with the delivery of the operations before, and does not change any more
 	moved     bool // they were delivered later than the copy was captured, and delivered has their time
@@ -76,36 +76,28 @@ func (o *Operation) Delivered() (d Delivery, known bool) {
 
 // note adds a copy of the packet that ends an operation.
 func (c *copies) note(a arrival, at record.Stamp, print uint32) {
-	switch a {
-	case inOrder:
-		c.accepted = at
-	case ahead:
-		c.early = at
-	default:
-		c.again = at
-	}
-	c.newest, c.print = at, print
+	c.at[a], c.newest, c.print = at, at, print
 }
 
 // came notes that the only copy came to its receiver, which does not acknowledge it.
 func (c *copies) came(at record.Stamp) {
-	c.accepted, c.seen, c.decided = at, true, true
+	c.at[inOrder], c.seen, c.decided = at, true, true
 	c.delivered = Delivery{At: at, Earliest: at, Certain: true}
 }
 
 // complete notes the packet that completed the operation as the copy in order.
-func (c *copies) complete(at record.Stamp) { c.accepted = at }
+func (c *copies) complete(at record.Stamp) { c.at[inOrder] = at }
 
 // refused notes that the receiver refused what it had accepted in order. With several capture points, sent is the time at
 // which its NAK left it, otherwise 0: it returns false if the receiver accepted the request after that.
 func (c *copies) refused(sent record.Time) bool {
-	if sent != 0 && c.accepted.Packet != 0 && c.accepted.Time > sent {
+	if sent != 0 && c.at[inOrder].Packet != 0 && c.at[inOrder].Time > sent {
 		return false
 	}
-	if c.accepted.Packet != 0 {
-		c.early = c.accepted
+	if c.at[inOrder].Packet != 0 {
+		c.at[ahead] = c.at[inOrder]
 	}
-	c.accepted, c.again = record.Stamp{}, record.Stamp{}
+	c.at[inOrder], c.at[behind] = record.Stamp{}, record.Stamp{}
 	return true
 }
 
@@ -149,36 +141,33 @@ func (l *ledger) sentLast(psn uint32, turn arrival, at record.Stamp, print uint3
 	}
 }
 
-// copied notes a further copy of a request. It returns the operation that the copy
-// belongs to, nil if the operation is not known, the PSN that follows the request, and whether only the network can have made the copy.
-func (l *ledger) copied(d *Datagram) (o *Operation, to uint32, network bool) {
+// copied notes a further copy of a request. It returns the operation that the copy belongs to, nil if the operation is not known, the
+// PSN that follows the request, what the receiver does with the copy, and whether only the network can have made it.
+func (l *ledger) copied(d *Datagram) (o *Operation, to uint32, turn arrival, network bool) {
 	psn := d.Packet.PSN
 	to = order.PSNs.Add(psn, 1)
-	turn := l.receiver.arrives(psn)
-	if i := l.find(psn); i >= 0 {
-		e := &l.entries[i]
-		o = e.op
-		isRead := o.Kind == Read
-		if isRead {
-			to = e.To
+	i := l.find(psn)
+	isLast := false
+	if i >= 0 {
+		o, isLast = l.entries[i].op, l.entries[i].To == to
+		if o.Kind == Read {
+			to, isLast = l.entries[i].To, true
 		}
-		if isRead || order.PSNs.Delta(e.To, psn) == 1 {
-			switch {
-			case d.Path.Joined: // a copy that the network made is accepted, too, if it comes in order
-				if d.Path.Copy && turn == behind {
-					return o, to, false
-				}
-			case turn != inOrder && d.duplicates(o.copies.print, o.copies.newest.Time):
-				return o, to, true
+	}
+	turn = l.receiver.takes(order.Run{From: psn, To: to})
+	if isLast {
+		switch {
+		case d.Path.Joined: // a copy that the network made is accepted, too, if it comes in order
+			if d.Path.Copy && turn == behind {
+				return o, to, turn, false
 			}
-			o.copies.note(turn, d.At, d.print)
-			o.copies.seen = turn == inOrder && d.Path.Arrived || turn != inOrder && o.copies.seen
+		case turn != inOrder && d.duplicates(o.copies.print, o.copies.newest.Time):
+			return o, to, turn, true
 		}
+		o.copies.note(turn, d.At, d.print)
+		o.copies.seen = turn == inOrder && d.Path.Arrived || turn != inOrder && o.copies.seen
 	}
-	if turn == inOrder {
-		l.receiver.next = to
-	}
-	return o, to, false
+	return o, to, turn, false
 }
 
 // copiedTo notes a retransmission of the bytes from one sequence number to another for the operations that end in it.
@@ -197,7 +186,7 @@ func (l *ledger) decideCopies(lo, hi int, at record.Stamp) {
 	for i := hi - 1; i >= lo; i-- {
 		o := l.entries[i].op
 		if c := &o.copies; o.Side == l.side && !c.decided {
-			if l.ordered && c.accepted.Packet == 0 { // TCP delivers in order: this packet completed the operation
+			if l.ordered && c.at[inOrder].Packet == 0 { // TCP delivers in order: this packet completed the operation
 				c.complete(o.Last)
 			}
 			if c.decide(o.Last, bound) {
@@ -269,27 +258,27 @@ const slowAck = 50 * time.Millisecond
 // decide selects the copy that was accepted, from the copies before bound, and reports whether it
 // came in order. last is the packet with which the capture completed the operation.
 func (c *copies) decide(last, bound record.Stamp) (ordered bool) {
-	first := c.accepted
+	first := c.at[inOrder]
 	certain := first.Packet != 0
 	ordered = true
 	switch {
 	case certain:
-	case c.again.Packet != 0:
-		first = c.again
-	case c.early.Packet != 0:
-		first, ordered = c.early, false
+	case c.at[behind].Packet != 0:
+		first = c.at[behind]
+	case c.at[ahead].Packet != 0:
+		first, ordered = c.at[ahead], false
 	default:
 		first = last
 	}
 	d := Delivery{At: first, Earliest: first, Certain: certain}
-	if !certain && c.again.Packet != 0 { // the receiver had accepted it before, so another copy was not captured
+	if !certain && c.at[behind].Packet != 0 { // the receiver had accepted it before, so another copy was not captured
 		d.Earliest = record.Stamp{}
 	}
-	doubtful := !c.seen || time.Duration(c.again.Time.Sub(first.Time)) > slowAck
-	if again := c.again; doubtful && again.Packet != 0 && first.Before(again) && again.Before(bound) {
+	doubtful := !c.seen || time.Duration(c.at[behind].Time.Sub(first.Time)) > slowAck
+	if again := c.at[behind]; doubtful && again.Packet != 0 && first.Before(again) && again.Before(bound) {
 		d.At, d.Certain = again, false
-	} else if !first.Before(bound) && c.early.Packet != 0 && c.early.Before(bound) {
-		d.At, d.Earliest, d.Certain = c.early, c.early, false
+	} else if !first.Before(bound) && c.at[ahead].Packet != 0 && c.at[ahead].Before(bound) {
+		d.At, d.Earliest, d.Certain = c.at[ahead], c.at[ahead], false
 	}
 	c.delivered, c.decided = d, true
 	return ordered
@@ -335,10 +324,10 @@ func (c *Conn) Unanswered(s Side, seq uint64) (o *Operation, latest record.Stamp
 	o = waiting[i].op
 	nak := f.cause.LastNak()
 	switch copies := &o.copies; {
-	case copies.again.Packet != 0:
-		latest = copies.again
-	case copies.accepted.Packet != 0:
-		latest = copies.accepted
+	case copies.at[behind].Packet != 0:
+		latest = copies.at[behind]
+	case copies.at[inOrder].Packet != 0:
+		latest = copies.at[inOrder]
 	case nak.At.Packet == 0 || f.qp.order.IsAcked(nak.Seq) || order.PSNs.Delta(waiting[i].From, nak.Seq) < 0:
 		latest = o.Last
 	}

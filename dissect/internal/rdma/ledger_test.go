@@ -300,9 +300,9 @@ func TestRollBack(t *testing.T) {
 		l.rollBack(c.psn, c.sent)
 		var got []bool
 		for _, o := range all {
-			got = append(got, o.copies.accepted.Packet != 0)
-			if gone := o.copies.accepted.Packet == 0; gone && (o.copies.early != o.Last || o.copies.again.Packet != 0) {
-				t.Errorf("%s: the refused copy is %v, another %v", name, o.copies.early, o.copies.again)
+			got = append(got, o.copies.at[inOrder].Packet != 0)
+			if gone := o.copies.at[inOrder].Packet == 0; gone && (o.copies.at[ahead] != o.Last || o.copies.at[behind].Packet != 0) {
+				t.Errorf("%s: the refused copy is %v, another %v", name, o.copies.at[ahead], o.copies.at[behind])
 			}
 		}
 		if text := strings.Trim(fmt.Sprint(got), "[]"); text != c.accepted || l.receiver.next != c.next {
@@ -312,7 +312,7 @@ func TestRollBack(t *testing.T) {
 	l, all := sends(1)
 	all[0].copies.note(inOrder, stamp(1), 0)
 	l.receiver = receiver{next: 101}
-	if l.rollBack(100, 0); all[0].copies.accepted.Packet == 0 || l.receiver.next != 101 {
+	if l.rollBack(100, 0); all[0].copies.at[inOrder].Packet == 0 || l.receiver.next != 101 {
 		t.Error("a receiver of which nothing is known was rolled back")
 	}
 	var r receiver
@@ -321,7 +321,7 @@ func TestRollBack(t *testing.T) {
 	}
 	r.begin(5)
 	r.acceptedTo(7)
-	if r.acceptedTo(6); r.next != 7 || r.arrives(6) != behind || r.arrives(7) != inOrder || r.arrives(8) != ahead {
+	if r.acceptedTo(6); r.next != 7 || r.takes(order.One(6)) != behind || r.takes(order.One(8)) != ahead || r.next != 7 || r.takes(order.Run{From: 7, To: 9}) != inOrder || r.next != 9 {
 		t.Errorf("the receiver expects %d", r.next)
 	}
 }
@@ -345,7 +345,7 @@ func TestSentLast(t *testing.T) {
 			l.enter(c.run, &o)
 			l.sentLast(c.psn, turn, stamp(5), 7, true)
 			is := o.copies.newest == stamp(5) && o.copies.print == 7
-			if is != c.want || (o.copies.accepted == stamp(5)) != (c.want && turn == inOrder) || o.copies.seen != (c.want && turn == inOrder) {
+			if is != c.want || (o.copies.at[inOrder] == stamp(5)) != (c.want && turn == inOrder) || o.copies.seen != (c.want && turn == inOrder) {
 				t.Errorf("%s, arrival %d: %+v", name, turn, o.copies)
 			}
 		}
@@ -384,7 +384,7 @@ func TestCopied(t *testing.T) {
 		o := &Operation{Kind: c.kind}
 		l.enter(order.Run{From: 100, To: 103}, o)
 		o.copies.print, o.copies.newest = 7, stamp(1)
-		got, to, network := l.copied(&Datagram{Packet: &rocev2.Packet{BTH: rocev2.BTH{PSN: c.psn}}, At: stamp(4), print: c.print, Path: c.path})
+		got, to, _, network := l.copied(&Datagram{Packet: &rocev2.Packet{BTH: rocev2.BTH{PSN: c.psn}}, At: stamp(4), print: c.print, Path: c.path})
 		text := fmt.Sprint(to)
 		for _, is := range []struct {
 			set  bool
@@ -392,9 +392,9 @@ func TestCopied(t *testing.T) {
 		}{
 			{got == nil, " unknown"},
 			{network, " network"},
-			{o.copies.accepted == stamp(4), " accepted"},
-			{o.copies.early == stamp(4), " early"},
-			{o.copies.again == stamp(4), " again"},
+			{o.copies.at[inOrder] == stamp(4), " accepted"},
+			{o.copies.at[ahead] == stamp(4), " early"},
+			{o.copies.at[behind] == stamp(4), " again"},
 			{o.copies.seen, " seen"},
 		} {
 			if is.set {
@@ -413,10 +413,10 @@ func TestCopied(t *testing.T) {
 		t.Error("a later copy hides that the first one was captured when it came")
 	}
 	l.copiedTo(101, 103, stamp(7))
-	if all[0].copies.again == stamp(7) || all[1].copies.again != stamp(7) || all[2].copies.again != stamp(7) {
-		t.Errorf("a segment ends operations 2 and 3: %v %v %v", all[0].copies.again, all[1].copies.again, all[2].copies.again)
+	if all[0].copies.at[behind] == stamp(7) || all[1].copies.at[behind] != stamp(7) || all[2].copies.at[behind] != stamp(7) {
+		t.Errorf("a segment ends operations 2 and 3: %v %v %v", all[0].copies.at[behind], all[1].copies.at[behind], all[2].copies.at[behind])
 	}
-	if l.copiedTo(100, 101, stamp(8)); all[0].copies.again != stamp(8) || all[1].copies.again == stamp(8) {
+	if l.copiedTo(100, 101, stamp(8)); all[0].copies.at[behind] != stamp(8) || all[1].copies.at[behind] == stamp(8) {
 		t.Error("a segment ends operation 1")
 	}
 	l.copiedTo(50, 60, stamp(8)) // it is before all of them

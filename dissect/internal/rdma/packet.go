@@ -154,13 +154,11 @@ func (f *flow) accept(d *Datagram, fact *order.Fact[held], cur *currentPacket) {
 		f.take(d.Packet, fact, cur)
 		return
 	}
-	r, turn := fact.Run, f.ops.receiver.arrives(fact.From)
-	f.cause.New(r.From, f.sent.Time(d.At))
+	psn, turn := fact.From, f.ops.receiver.takes(fact.Run)
+	f.conn.tracker.Why.receives(f, psn, turn)
+	f.cause.New(psn, f.sent.Time(d.At))
 	f.take(d.Packet, fact, cur)
-	f.ops.sentLast(r.From, turn, d.At, d.print, f.sent.Arrived())
-	if turn == inOrder {
-		f.ops.receiver.next = r.To
-	}
+	f.ops.sentLast(psn, turn, d.At, d.print, f.sent.Arrived())
 }
 
 // acceptHeld takes a request that waited, and is next now. The current packet may be the one that has to wait.

@@ -87,7 +87,7 @@ func (f *flow) noteResponse(d *Datagram, lost bool) {
 		return
 	}
 	t := o.times
-	t.Deliver(o.copies.accepted.Time)
+	t.Deliver(o.copies.at[inOrder].Time)
 	t.Respond(&d.Path)
 	if !lost {
 		t.Arrive(int64(order.PSNs.Delta(d.Packet.PSN, o.from)), d.Packet.Opcode.Info().Last, d.Path.Arrived, d.At.Time)

@@ -18,7 +18,8 @@ import (
 // retransmission, or was counted as not captured before.
 func (f *flow) takeOldRequest(d *Datagram, cur *currentPacket) {
 	psn, at := d.Packet.PSN, d.At
-	o, to, network := f.ops.copied(d)
+	o, to, turn, network := f.ops.copied(d)
+	f.conn.tracker.Why.receives(f, psn, turn)
 	if network {
 		f.noteCopy()
 	}

@@ -21,13 +21,13 @@ var facts = [...]struct{ name, means string }{
 	order.Begun:      {"begun", "the first request in the capture"},
 	order.Unordered:  {"unordered", "it cannot have been sent in the order of the capture"},
 	order.Extended:   {"extended", "the Read has so many sequence numbers"},
-	order.Accepted:   {"accepted", "next in order: its receiver accepts it"},
+	order.Accepted:   {"accepted", "next in the order of the capture"},
 	order.Filled:     {"filled", "later ones came first, and waited for it"},
 	order.Released:   {"released", "waits no longer"},
 	order.Missing:    {"missing", "not in the capture"},
 	order.Again:      {"again", "a further copy of a request"},
 	order.Late:       {"late", "comes after later ones"},
-	order.Waits:      {"waits", "an earlier one is missing: its receiver does not accept it yet"},
+	order.Waits:      {"waits", "an earlier one is missing"},
 	order.AckedTo:    {"acked-to", "the other side has accepted everything before it"},
 	order.Covered:    {"covered", "the operations before it are acknowledged"},
 	order.AckedAgain: {"acked-again", "the other side acknowledges the same once more"},
@@ -65,6 +65,20 @@ func (w *Why) response(f *flow, o *Operation, index int64) {
 	}
 }
 
+// receives tells how a request of RoCE that is the current packet comes to its receiver, by what the capture has shown so far.
+func (w *Why) receives(f *flow, psn uint32, comes arrival) {
+	by := f.conn.tracker.now
+	if w == nil || by.Packet != w.Packet {
+		return
+	}
+	text := [...]string{
+		inOrder: "in order: its receiver accepts it, if it came",
+		ahead:   fmt.Sprintf("ahead: its receiver expects PSN %d, and drops it", f.ops.receiver.next),
+		behind:  "behind: its receiver drops it, if an earlier copy came",
+	}[comes]
+	w.Line(by, "receiver", fmt.Sprintf("PSN %d: %s", psn, text))
+}
+
 // sequence returns the name of the sequence numbers of the flow.
 func (f *flow) sequence() string {
 	if f.stream != nil {
@@ -97,7 +111,7 @@ func (o *Operation) isAbout(packet int64) bool {
 	if o == nil {
 		return false
 	}
-	for _, at := range [...]record.Stamp{o.First, o.Last, o.copies.accepted, o.copies.early, o.copies.again, o.copies.newest} {
+	for _, at := range [...]record.Stamp{o.First, o.Last, o.copies.at[inOrder], o.copies.at[ahead], o.copies.at[behind], o.copies.newest} {
 		if at.Packet == packet {
 			return true
 		}
@@ -147,7 +161,9 @@ func (n narrator) Operation(e Event) Standing {
 	if e.What == Acked && e.Op != nil {
 		if d, known := e.Op.Delivered(); known && d.At.Packet != 0 {
 			if text += fmt.Sprintf("; its receiver accepted the copy in #%d", d.At.Packet); !d.Certain {
-				text += " or an earlier one"
+				if text += " or an earlier one"; d.Earliest.Packet == 0 {
+					text += ", which is not in the capture"
+				}
 			}
 		}
 	}
