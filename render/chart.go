@@ -601,6 +601,10 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			t.explain(0, s.Group[cause])
 		}
 		p50, p90, p99, worst := theme.quantiles(&s.Latency)
+		stalled := theme.number(0)
+		if share := stalledShare(s); share != "" {
+			stalled = cell{text: share, ink: theme.warn}
+		}
 		if err := t.row([]cell{
 			{text: clean(s.Name), ink: theme.key},
 			theme.number(s.Requests),
@@ -609,7 +613,7 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			theme.number(int64(s.NoReply)),
 			theme.number(int64(s.Retransmitted)),
 			p50, p90, p99, worst, theme.sum(&s.Latency, s.TotalNS),
-			{text: cmp.Or(stalledShare(s), theme.none()), ink: theme.warn},
+			stalled,
 			theme.bytes(s.Bytes),
 			{text: Size(s.CallBytes.Total())},
 			{text: forms(s.CallBytes)},

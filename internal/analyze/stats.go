@@ -292,7 +292,7 @@ func (t *Table) Rows() []*Stats {
 
 // Total returns the sum of rows, without what only their own row says.
 func Total(rows []*Stats) *Stats {
-	sum := &Stats{Type: "stats", Name: "all", FitsInlineAt: map[string]int{}}
+	sum := &Stats{Type: "stats", Name: "all rows", FitsInlineAt: map[string]int{}}
 	for _, s := range rows {
 		sum.Requests, sum.Attempts, sum.NoReply, sum.Bytes, sum.TotalNS = sum.Requests+s.Requests, sum.Attempts+s.Attempts, sum.NoReply+s.NoReply, sum.Bytes+s.Bytes, sum.TotalNS+s.TotalNS
 		sum.Errors, sum.Retransmitted, sum.Congested, sum.ExplicitRDMA = sum.Errors+s.Errors, sum.Retransmitted+s.Retransmitted, sum.Congested+s.Congested, sum.ExplicitRDMA+s.ExplicitRDMA
