@@ -852,7 +852,7 @@ func (m *matcher) miss(at uint64, e *entry, last bool) {
 		}
 		e.sending = notCaptured
 		h.NotCaptured++
-	case !m.lacks[h.To].about(e.time) && m.flows.wasMissed(e, !m.incomplete(h.To)):
+	case !m.lacks[h.To].about(e.time) && !m.incomplete(h.To) && m.flows.wasMissed(e, !m.dropped(h.To)):
 		e.sending = lost
 		h.Lost++
 		h.course.at(e.time).lost++
@@ -873,12 +873,15 @@ func (m *matcher) cutAt(point int, op rocev2.Opcode) bool {
 	return slices.ContainsFunc(m.plan.Points[point].sources, func(src *source) bool { return src.cut[kindOfCut(op)] > 0 })
 }
 
-// incomplete reports whether the capture of a point proves to lack more than a few of the packets that passed the point, or says that it dropped
-// some.
+// dropped reports whether the capture of a point says that it dropped packets.
+func (m *matcher) dropped(point int) bool {
+	return slices.ContainsFunc(m.plan.Points[point].sources, func(src *source) bool { return src.drops })
+}
+
+// incomplete reports whether the capture of a point proves to lack more than a few of the packets that passed the point.
 func (m *matcher) incomplete(point int) bool {
 	n := m.lacks[point].n
-	return n > fewLacks && n*200 > m.frames[point] ||
-		slices.ContainsFunc(m.plan.Points[point].sources, func(src *source) bool { return src.drops })
+	return n > fewLacks && n*200 > m.frames[point]
 }
 
 // covered reports whether the capture of a point covers a time, with a margin.
