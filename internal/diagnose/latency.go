@@ -92,6 +92,8 @@ func (d *diagnosis) slow(server string, h *histogram) {
 	}
 	if r := p.worst(); r != nil {
 		p.Effect += fmt.Sprintf(", worst %s took %s", r.name(), atMost(r))
+		p.proof(r.call, "Call of the worst")
+		p.proof(r.reply, "Reply")
 	}
 	p.about(pair{server: server})
 	p.Command = []string{"stats"}

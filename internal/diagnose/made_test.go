@@ -668,6 +668,20 @@ var scenes = []scene{
 			s.Advance(100 * time.Millisecond)
 		}
 	}},
+	{"path-slower", record.Warning, "network server", "", []string{"slow-rpc"}, []string{"slow-rpc"}, func(s *stage) { // to the end
+		c := s.conn()
+		c.Connect()
+		for i := range 80 {
+			c.Client.Call(synth.Getattr3())
+			if s.Advance(time.Millisecond); i >= 30 {
+				s.Advance(30 * time.Millisecond)
+			}
+			c.Server.Ack()
+			c.Server.Reply(synth.Getattr3Reply())
+			c.Client.Ack()
+			s.Advance(100 * time.Millisecond)
+		}
+	}},
 	{"", "", "", "path-slower", nil, nil, func(s *stage) { // twin: the server is slower, not the path
 		c := s.connect()
 		for i := range 90 {
@@ -1358,5 +1372,24 @@ func TestInFlightWhenGone(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the problems are %q, want %q", got, want)
+	}
+}
+
+// TestShown: the next command for a path that became slower shows its round trips over time; a server that is slow is proven by its worst RPC.
+func TestShown(t *testing.T) {
+	for _, sc := range scenes {
+		if sc.kind != "path-slower" && sc.kind != "slow-server" {
+			continue
+		}
+		_, list := diagnose(t, testkit.Source(t, play(scene{play: func(s *stage) {
+			sc.play(s)
+			s.rpc(s.connect(), synth.Read3(0, 16), synth.Read3Reply(make([]byte, 16)), 200*time.Millisecond)
+		}})))
+		i := slices.IndexFunc(list, func(p *record.Problem) bool { return p.ID == sc.kind })
+		if i < 0 {
+			t.Errorf("no %s", sc.kind)
+		} else if p := list[i]; sc.kind == "slow-server" && len(p.Evidence) != 2 || sc.kind == "path-slower" && !slices.Equal(p.Command[:3], []string{"stats", "--every", "500ms"}) {
+			t.Errorf("%s: %v, %q", sc.kind, p.Evidence, p.Command)
+		}
 	}
 }

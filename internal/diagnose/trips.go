@@ -3,6 +3,7 @@ package diagnose
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -164,7 +165,12 @@ func pathSlower(d *diagnosis) {
 		if len(p.rpcs) > 0 || n*(s.shortest-s.usual) >= 1e9 {
 			p.Severity = record.Warning
 		}
-		p.Command = []string{"connections", "-Y", "client == " + key.client}
+		every := time.Millisecond
+		for by := []time.Duration{2, 5, 10}; d.last.Sub(d.first)/int64(every) > 40; by = append(by[1:], 10*by[0]) { // 1, 2 or 5 of a unit
+			every = by[0] * time.Millisecond
+		}
+		hosts := fmt.Sprintf("client == %s and server == %s", key.client, key.server)
+		p.Command = []string{"stats", "--every", every.String(), "--columns", "TIME,RPCS,RTT SERVER,P50,WORST", "-Y", hosts}
 	}
 }
 
