@@ -547,7 +547,7 @@ var statsColumns = slices.Concat([]column{
 	column{name: "WORST", fields: "latency.max_ns", right: true},
 	column{name: "SUM", fields: "total_ns", right: true},
 ), []column{
-	{name: "STALLED", fields: "phases.stalled_ns", cell: cellOf(stalledShare), right: true, foot: "part of SUM spent waiting for retransmissions, credits or other RPCs"},
+	{name: "STALLED", fields: "phases.stalled_ns", cell: cellOf(stalledShare), right: true, foot: "part of SUM waiting for retransmissions, credits, other RPCs"},
 	{name: "BYTES", fields: "bytes", right: true, at: 100, foot: "of Calls and Replies, with their chunks"},
 	{name: "CALL BYTES", fields: "call_bytes", total: func(r any) any { return int(r.(*analyze.Stats).CallBytes.Total()) }, right: true, wide: true},
 	{name: "CALL BYTES SHORT/CHUNKED/LONG", fields: "call_bytes.short call_bytes.chunked call_bytes.long", cell: cellOf(func(s *analyze.Stats) string { return forms(s.CallBytes) }), wide: true},
@@ -565,7 +565,7 @@ var statsColumns = slices.Concat([]column{
 // These explain columns of tables of sums.
 const (
 	failedFoot  = "answered with an RPC or NFS error"
-	latencyFoot = "latency, from Call to Reply"
+	latencyFoot = "latency, Call to Reply"
 )
 
 var (

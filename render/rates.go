@@ -16,7 +16,7 @@ import (
 var ratesColumns = slices.Concat([]column{
 	{name: "TIME", fields: "start end", right: true, foot: "start of the row", moment: true},
 	{name: "NAME", fields: "name", flex: true, min: 12},
-	{name: "RPCS", fields: "requests", right: true, foot: "by the time of the Reply or, without one, of the Call"},
+	{name: "RPCS", fields: "requests", right: true, foot: "at the Reply or, without one, the Call"},
 	attemptsColumn,
 	{name: "FAILED", fields: "failed", right: true, foot: failedFoot},
 	{name: "NO REPLY", fields: "no_reply", right: true},
@@ -39,7 +39,7 @@ var ratesColumns = slices.Concat([]column{
 	{name: "IN FLIGHT", fields: "mean=in_flight.mean peak=in_flight.peak", cell: cellOf(inFlight), right: true, at: 100, foot: "mean/most Calls without their Reply yet"},
 	{name: "CREDITS", fields: "credits", right: true, at: 180},
 	{name: "RPCS BAR", at: 80},
-	{name: "LATENCY MAP", at: 140, foot: "short latencies on the left (logarithmic), darker for more RPCs"},
+	{name: "LATENCY MAP", at: 140, foot: "short on the left, logarithmic; darker = more RPCs"},
 })
 
 // The numbers of characters of a bar, and of the latencies of an interval.

@@ -29,7 +29,7 @@ var operationColumns = []column{
 		signs: []sign{{"?", "= not captured"}},
 	},
 	{name: "REPEATED", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot},
-	{name: "STALL TIME", fields: "stalled_ns", right: true, usual: 10, foot: "part of LATENCY: waits of 1 ms or more for a retransmission"},
+	{name: "STALL TIME", fields: "stalled_ns", right: true, usual: 10, foot: "part of LATENCY, waits >= 1 ms for retransmissions"},
 	{name: "RPC ID", fields: "transaction", right: true, at: 100, usual: 6},
 	{name: "STATUS", fields: "status", usual: 10},
 }
@@ -86,7 +86,7 @@ func bytesOf(r *record.RDMAOperation) string {
 }
 
 // untilAcknowledged explains latencies of RDMA operations.
-const untilAcknowledged = "until the ACK, or the last packet of the response"
+const untilAcknowledged = "until the ACK or the last response packet"
 
 var operationSumColumns = slices.Concat([]column{
 	{name: "NAME", fields: "name", cell: cellOf(sumOf), flex: true, min: 12},

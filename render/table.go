@@ -51,7 +51,7 @@ const (
 )
 
 // bounded explains the mark of upper bounds.
-var bounded = sign{boundMark, "= at most: the accepted copy of the Reply is unknown"}
+var bounded = sign{boundMark, "= at most: accepted copy of Reply unknown"}
 
 // alike returns columns with the same foot and signs.
 func alike(foot string, signs []sign, columns ...column) []column {
