@@ -9,23 +9,23 @@ type twins struct {
 }
 
 // isTwin reports whether a frame is the second copy of one that the source showed just before, within a time.
-func (m *matcher) isTwin(src *source, e *entry, within int64) bool {
+func (m *matcher) isTwin(src *source, h *header, within int64) bool {
 	t := m.twins[src]
 	if t == nil {
 		t = &twins{open: map[uint64]int64{}}
 		m.twins[src] = t
 	}
-	for t.order.len() > 0 && t.order.first().time < e.time-twinsWithin {
+	for t.order.len() > 0 && t.order.first().time < h.time-twinsWithin {
 		if old := t.order.pop(); t.open[old.key] == old.time {
 			delete(t.open, old.key)
 		}
 	}
-	if at, is := t.open[e.key]; is && e.time-at <= within {
-		delete(t.open, e.key)
+	if at, is := t.open[h.key]; is && h.time-at <= within {
+		delete(t.open, h.key)
 		return true
 	}
-	t.open[e.key] = e.time
-	t.order.push(recent{key: e.key, time: e.time})
+	t.open[h.key] = h.time
+	t.order.push(recent{key: h.key, time: h.time})
 	return false
 }
 

@@ -128,8 +128,8 @@ const (
 )
 
 // add remembers an arrival without a good ICRC that no transmission explains.
-func (d *damage) add(e *entry, at uint64) {
-	d.remember(&suspect{at: at, waits: true, time: e.time, lanes: e.lanes, length: e.length, point: e.point})
+func (d *damage) add(h *header, at uint64) {
+	d.remember(&suspect{at: at, waits: true, time: h.time, lanes: h.lanes, length: h.length, point: h.point})
 }
 
 func (d *damage) remember(s *suspect) {

@@ -379,9 +379,9 @@ func (s *flows) wasMissed(e *entry, complete bool) bool {
 }
 
 // acknowledges returns the PSN up to which a response acknowledges requests.
-func (e *entry) acknowledges() uint32 {
-	if e.acks {
-		return e.psn
+func (h *header) acknowledges() uint32 {
+	if h.acks {
+		return h.psn
 	}
-	return (e.psn - 1) & rocev2.PSNMask
+	return (h.psn - 1) & rocev2.PSNMask
 }

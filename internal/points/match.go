@@ -22,69 +22,84 @@ const (
 // duplicatesWithin is the time for which a transmission that is taken is remembered, in nanoseconds.
 const duplicatesWithin = 1e9
 
-// fate is what is known of a packet at one frame.
-type fate uint8
+// outcome is what became of a packet on one side of a frame.
+type outcome uint8
 
 const (
-	notYet       fate = iota // it may still be matched
-	none                     // there is nothing to match
-	matched                  // an arrival and a transmission belong together
-	lost                     // nothing arrived
-	notCaptured              // it arrived, but was not captured there
-	unknown                  // the other capture does not cover the time, or proves to be incomplete
-	missing                  // the other capture lacks it, and nothing shows why
-	damagedOn                // it arrived damaged
-	duplicate                // an arrival whose transmissions are all taken
-	unexplained              // an arrival without a transmission
-	secondCopy               // the second copy of a mirror port, or of a file given twice
-	damagedThere             // an arrival that is a damaged copy of another packet
+	notYet       outcome = iota // it may still be matched
+	none                        // there is nothing to match
+	matched                     // an arrival and a transmission belong together
+	lost                        // nothing arrived
+	notCaptured                 // it arrived, but was not captured there
+	unknown                     // the other capture does not cover the time, or proves to be incomplete
+	missing                     // the other capture lacks it, and nothing shows why
+	damagedOn                   // it arrived damaged
+	duplicate                   // an arrival whose transmissions are all taken
+	unexplained                 // an arrival without a transmission
+	secondCopy                  // the second copy of a mirror port, or of a file given twice
+	damagedThere                // an arrival that is a damaged copy of another packet
 )
 
 // entry is a frame that is not forgotten yet.
 type entry struct {
+	header
+	fate
+	trace
+	links
+}
+
+// header is what the frame shows.
+type header struct {
 	key, lanes uint64
 	base       uint64 // key without the IP identification
 	time       int64
 	number     int64
-	trace
-	mate       uint64 // the arrival that took a transmission, or its last bytes: its position plus 1
-	refused    uint64 // the copy of a transmission that arrived with a damaged header: its position plus 1
-	prev, next uint64 // transmissions of the same packet that are not taken: positions plus 1
-	earlier    uint64 // the transmission of the packet before this one, with any IP identification: its position plus 1
-	path       *path
+	answers    uint64 // TCP: hash of what the segment acknowledges, and of its options, which have the time of its sender
 	psn, qpn   uint32
 	length     int32
+	held       int32     // captured bytes from the network header on
 	seq, bytes uint32    // TCP: the range of the frame
-	answers    uint64    // TCP: hash of what the segment acknowledges, and of its options, which have the time of its sender
-	left       uint32    // TCP: number of bytes that arrived
+	sum        uint32    // ICRC that the packet should have; TCP: of the payload
 	ports      [2]uint16 // TCP
+	check      uint16    // UDP checksum
 	id         uint16
 	point      uint16
 	opcode     rocev2.Opcode
-	hop        int8 // index in the path
-	sending    fate // of the packet after this point
-	arriving   fate // of the packet before this point
 	icrc       rocev2.ICRCResult
 	ip         rocev2.ICRCResult // of verifying the checksum of the IPv4 header
 	udp        rocev2.ICRCResult // of an arrival: of verifying its UDP checksum
-	check      uint16            // UDP checksum
 	summed     bool              // sum is known
-	sum        uint32            // ICRC that the packet should have; TCP: of the payload
-	held       int32             // captured bytes from the network header on
 	blind      bool              // the ICRCs of the capture prove nothing
 	cut        bool              // the capture has not all headers, so damage is not recognized
 	control    bool              // TCP: the frame has no data, so its loss does not matter
 	stream     bool              // TCP: the frame is matched by its bytes
-	unseen     bool              // the receiver had the packet, but did not capture it
-	again      bool              // the packet was sent once more later
-	copied     bool              // the network made this copy before this point
-	changed    bool              // TCP: the payload was changed before this point, and the checksum with it
-	badSum     bool              // the frame that arrived damaged has a bad ICRC, or a bad TCP or UDP checksum
 	astray     bool              // its Ethernet destination is damaged
-	twin       bool              // or the point captured the packet twice: nothing that arrived at the next point has shown which
-	second     bool              // an equal packet arrived at this point before
 	refuses    bool              // it is a NAK because of a PSN
 	acks       bool              // it is an acknowledgement that is not a NAK
+}
+
+// fate is what is known of the packet at the frame.
+type fate struct {
+	sending  outcome // of the packet after this point
+	arriving outcome // of the packet before this point
+	left     uint32  // TCP: number of bytes that arrived
+	unseen   bool    // the receiver had the packet, but did not capture it
+	again    bool    // the packet was sent once more later
+	copied   bool    // the network made this copy before this point
+	changed  bool    // TCP: the payload was changed before this point, and the checksum with it
+	badSum   bool    // the frame that arrived damaged has a bad ICRC, or a bad TCP or UDP checksum
+	twin     bool    // or the point captured the packet twice: nothing that arrived at the next point has shown which
+	second   bool    // an equal packet arrived at this point before
+}
+
+// links are to other frames, as their positions plus 1, or 0.
+type links struct {
+	mate       uint64 // the arrival that took a transmission, or its last bytes
+	refused    uint64 // the copy of a transmission that arrived with a damaged header
+	prev, next uint64 // transmissions of the same packet that are not taken
+	earlier    uint64 // the transmission of the packet before this one, with any IP identification
+	path       *path
+	hop        int8 // index in the path
 }
 
 // trace is where a packet was captured on its way until a point.
@@ -335,8 +350,10 @@ func (m *matcher) add(src *source, f *capture.Frame) {
 		v.icrc = rocev2.ICRCUnchecked
 	}
 	at, e := m.ring.push()
-	*e = entry{ip: src.ipSums.of(v.ip), check: v.check, time: f.Time, number: f.Number, id: v.id, point: uint16(src.point), psn: v.psn, qpn: v.qpn, opcode: v.opcode, length: v.length, sum: v.sum, summed: v.summed, icrc: v.icrc, sending: none, arriving: none}
-	e.held, e.blind = int32(len(f.Data)-max(v.network, 0)), src.unchecked
+	*e = entry{fate: fate{sending: none, arriving: none}, header: header{
+		time: f.Time, number: f.Number, point: uint16(src.point), id: v.id, psn: v.psn, qpn: v.qpn, opcode: v.opcode, length: v.length,
+		icrc: v.icrc, ip: src.ipSums.of(v.ip), check: v.check, sum: v.sum, summed: v.summed, held: int32(len(f.Data) - max(v.network, 0)), blind: src.unchecked,
+	}}
 	m.now = max(m.now, f.Time)
 	m.hear(src.point, f.Time)
 	switch {
@@ -391,7 +408,7 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 			within = min(within, w.roundTrip())
 		}
 	}
-	twin := (src.mirror[v.dir] || position < len(w.hops) || m.plan.atReceiver(v.dir, src.point)) && m.isTwin(src, e, within)
+	twin := (src.mirror[v.dir] || position < len(w.hops) || m.plan.atReceiver(v.dir, src.point)) && m.isTwin(src, &e.header, within)
 	e.copied = twin && !src.mirror[v.dir] && position < len(w.hops)
 	if e.twin = e.copied && (position > 0 || m.plan.atSender(v.dir, src.point)); twin && !e.copied {
 		e.arriving = secondCopy
@@ -422,7 +439,7 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 	}
 	if position == 0 && e.icrc == rocev2.ICRCBad && !e.cut { // Damaged addresses make a path of their own.
 		e.arriving = notYet
-		m.damage.add(e, at)
+		m.damage.add(&e.header, at)
 	}
 	if position > 0 {
 		e.arriving = notYet
@@ -612,7 +629,7 @@ func (m *matcher) arrive(at uint64) {
 		}
 		if e.icrc != rocev2.ICRCOk && !e.control && !e.cut {
 			e.arriving = notYet
-			m.damage.add(e, at)
+			m.damage.add(&e.header, at)
 		}
 		return
 	}
@@ -620,7 +637,7 @@ func (m *matcher) arrive(at uint64) {
 	t := m.ring.at(best - 1)
 	t.isNoTwin()
 	e.isNoTwin()
-	if e.refusedAfter(t) {
+	if e.refusedAfter(&t.header) {
 		if t.refused == 0 {
 			e.arriving, t.refused = notYet, at+1
 			return
@@ -763,17 +780,17 @@ func (m *matcher) measure(h *Hop, e, t *entry, possible transmissions) {
 
 // refusedAfter reports whether the header of an arrival was damaged after its transmission: the frame goes astray, or a checksum
 // is wrong that the ICRC does not cover. A receiver drops such a packet.
-func (e *entry) refusedAfter(t *entry) bool {
-	if e.icrc == rocev2.ICRCBad { // The packet shows that it is damaged.
+func (h *header) refusedAfter(t *header) bool {
+	if h.icrc == rocev2.ICRCBad { // The packet shows that it is damaged.
 		return false
 	}
-	return e.astray && !t.astray || e.ip == rocev2.ICRCBad && t.ip == rocev2.ICRCOk || e.udp == rocev2.ICRCBad && t.check != e.check
+	return h.astray && !t.astray || h.ip == rocev2.ICRCBad && t.ip == rocev2.ICRCOk || h.udp == rocev2.ICRCBad && t.check != h.check
 }
 
 // isRefused reports whether the header of a packet is damaged so that its receiver drops it: the frame goes astray, or a checksum
 // is wrong that the ICRC does not cover.
-func (e *entry) isRefused() bool {
-	return e.astray || e.ip == rocev2.ICRCBad || e.udp == rocev2.ICRCBad
+func (h *header) isRefused() bool {
+	return h.astray || h.ip == rocev2.ICRCBad || h.udp == rocev2.ICRCBad
 }
 
 // damagedBefore reports whether a packet was damaged when it came to the point that transmits it. The checksum of an RPC over UDP
@@ -922,4 +939,4 @@ func (m *matcher) relieve(at uint64) {
 }
 
 // decided reports whether nothing changes a frame any more.
-func (e *entry) decided() bool { return e.sending != notYet && e.arriving != notYet }
+func (f *fate) decided() bool { return f.sending != notYet && f.arriving != notYet }

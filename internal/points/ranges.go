@@ -295,7 +295,7 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 	}
 	search := func(f *stream) {
 		for _, accept = range []func(t *entry) bool{ // The first that arrives is not the copy that the network made.
-			func(t *entry) bool { return e.hasHeaderOf(t) && !t.copied }, e.hasHeaderOf, func(*entry) bool { return true },
+			func(t *entry) bool { return e.hasHeaderOf(&t.header) && !t.copied }, func(t *entry) bool { return e.hasHeaderOf(&t.header) }, func(*entry) bool { return true },
 		} {
 			if taken < e.bytes {
 				f.remove(from, to, take)
@@ -319,7 +319,7 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 	}
 	if taken == 0 && e.icrc == rocev2.ICRCBad && e.length <= maxSegment { // Its sequence number may be damaged.
 		e.arriving = notYet
-		m.damage.add(e, at)
+		m.damage.add(&e.header, at)
 		return
 	}
 	e.second = f.got.has(from, to)
@@ -365,8 +365,8 @@ func (h *Hop) arrive(e *entry, newest reach, taken uint32, differs bool) {
 
 // hasHeaderOf reports whether an arrival has the TCP header of a transmission, and, unless a host merged or split one of them, its
 // IP identification. Something on the way may have changed them.
-func (e *entry) hasHeaderOf(t *entry) bool {
-	return e.answers == t.answers && (e.id == t.id || e.seq != t.seq || e.bytes != t.bytes)
+func (h *header) hasHeaderOf(t *header) bool {
+	return h.answers == t.answers && (h.id == t.id || h.seq != t.seq || h.bytes != t.bytes)
 }
 
 // leave counts a segment that left the sender's point of a hop.
@@ -392,7 +392,7 @@ func (p *parts) add(sum, offset uint32) {
 }
 
 // proves reports whether the payload of a segment is known, and that its checksum is right.
-func (e *entry) proves() bool { return e.summed && e.icrc == rocev2.ICRCOk }
+func (h *header) proves() bool { return h.summed && h.icrc == rocev2.ICRCOk }
 
 // payloadSum returns the sum of the words of 16 bits of a payload, as the checksum of TCP counts them, with 0xffff for 0.
 func payloadSum(b []byte) uint32 {
