@@ -160,7 +160,11 @@ func (f *flow) sendPart(p part, cur *currentPacket) {
 	}
 	f.endSend(data)
 	if o.Damaged().Packet != 0 && f.sent == nil {
-		f.resent(o, p.Run, cur)
+		var b *Burst
+		if cur.after.Packet == 0 { // otherwise it came out of order, and the events before it, which show the reason, have passed
+			b = f.burstOf(p.Run, o, cur.at)
+		}
+		f.retransmitted(o, b, cur)
 	}
 }
 

@@ -175,7 +175,7 @@ func (hs *handshakes) handleREQ(r *rocev2.REQ, d *Datagram) *Conn {
 		if f := old.flows[1]; !old.closing && f != nil && f.qp.qpn == r.LocalQPN {
 			_, private := hs.setupOf(r)
 			hs.reportPrivateData(old, 0, private, d)
-			old.asksAgain()
+			old.reasked++
 			return old // a retransmission
 		}
 	}
@@ -214,9 +214,6 @@ func (c *Conn) asks(r *rocev2.REQ, captured int) {
 	}
 	c.starting = record.SomeIf(r.StartingPSN, captured >= startingPSNEnd)
 }
-
-// asksAgain counts a further request.
-func (c *Conn) asksAgain() { c.reasked++ }
 
 // reportPrivateData reports the private data of a REQ or REP if the message was
 // captured completely.

@@ -174,9 +174,6 @@ func (c *Conn) SetClient(s Side) { c.setup.Client = record.Some(s) }
 // WantSends sets whether the bytes of Sends are collected.
 func (c *Conn) WantSends(yes bool) { c.wantSends = yes }
 
-// noteChanged notes that the network changed what one side sent. Nobody sent what was captured from then on.
-func (c *Conn) noteChanged() { c.changed = true }
-
 // Where is the subject of a finding.
 type Where struct {
 	XID         record.Opt[uint32]

@@ -256,7 +256,7 @@ func (c *Conn) stop() {
 // stop takes the packets of the flow that wait for earlier ones, and ends the Send in progress, once.
 func (f *flow) stop() {
 	f.stopped = true
-	f.endsLacking(f.lackedByReceiver())
+	f.lackedAtEnd = f.lackedByReceiver()
 	for !f.waiting().Empty() {
 		f.skip(&currentPacket{at: f.conn.tracker.now, open: true})
 	}

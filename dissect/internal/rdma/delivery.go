@@ -201,8 +201,17 @@ func (l *ledger) decideCopies(lo, hi int, at record.Stamp) {
 		if o.Side != l.side || !c.decided || c.delivered.At.Packet == 0 {
 			continue
 		}
-		c.follow(before)
-		before.advance(&c.delivered)
+		d := &c.delivered
+		if !c.final { // if its copies were captured sooner than those of the operations before it, it was delivered only after these
+			c.final = true
+			if d.At.Before(before.At) {
+				d.At.Time, c.moved = before.At.Time, true
+			}
+			if d.Earliest.Before(before.Earliest) {
+				d.Earliest.Time, c.moved = before.Earliest.Time, true
+			}
+		}
+		before.advance(d)
 	}
 }
 
@@ -216,29 +225,6 @@ func (l *ledger) deliveredBefore(i int) (d Delivery) {
 		}
 	}
 	return d
-}
-
-// follow compares the delivery with that of the operations before, once.
-func (c *copies) follow(before Delivery) {
-	if !c.final {
-		c.final, c.moved = true, c.delivered.follow(before)
-	}
-}
-
-// follow takes the times at which the operations before an operation were delivered, if its copies were captured sooner,
-// and reports whether they were.
-func (d *Delivery) follow(before Delivery) (moved bool) {
-	moved = follow(&d.At, before.At)
-	return follow(&d.Earliest, before.Earliest) || moved
-}
-
-// follow takes the time at which the operations before an operation were delivered, if its copy was
-// captured sooner, and reports whether it was: it was delivered only after them.
-func follow(at *record.Stamp, before record.Stamp) (moved bool) {
-	if moved = at.Before(before); moved {
-		at.Time = before.Time
-	}
-	return moved
 }
 
 // advance takes what is later in another delivery.

@@ -59,9 +59,6 @@ func (r *figures) opens(h *opening) {
 	}
 }
 
-// outOfOrder counts a packet that came out of order.
-func (r *figures) outOfOrder() { r.counts.OutOfOrder++ }
-
 // nak counts a NAK, or an RNR NAK.
 func (r *figures) nak(rnr bool) {
 	if rnr {
@@ -76,9 +73,6 @@ func (r *figures) lost(n int64) { r.counts.NotCaptured += n }
 
 // retransmitted counts a retransmission.
 func (r *figures) retransmitted() { r.counts.Retransmitted++ }
-
-// unassignedRetransmission counts a retransmission that belongs to no known transaction.
-func (r *figures) unassignedRetransmission() { r.unassigned++ }
 
 // congestion counts a packet that signals congestion: a notification, or a packet with the mark of a switch.
 func (r *figures) congestion(notification bool, at record.Stamp) {

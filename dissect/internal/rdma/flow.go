@@ -172,9 +172,6 @@ func (q *queuePair) unlist() {
 	cs.routes.leave(q.route)
 }
 
-// takes notes a request, or a segment, that is in order.
-func (f *flow) takes(at record.Stamp) { f.taken = at.Time }
-
 // peer returns the flow in the other direction, nil if no packet of it was captured.
 func (f *flow) peer() *flow { return f.conn.flows[f.side.Other()] }
 
@@ -227,9 +224,6 @@ func (f *flow) lackedByReceiver() bool {
 	w := f.waiting()
 	return !w.Empty() && f.refused == nil && !f.isAcked(f.expected()) && (f.cause.Lacked(f.expected(), w.Since()) || f.qp != nil && f.qp.broken == record.Some(f.expected()))
 }
-
-// endsLacking notes whether the receiver lacked what is missing when the connection ended.
-func (f *flow) endsLacking(is bool) { f.lackedAtEnd = is }
 
 // noteMissing notes that packets of the flow are missing from the capture.
 func (f *flow) noteMissing() { f.missing = true }

@@ -427,7 +427,7 @@ func (m *mpa) fpdu(raw []byte, offset int, from uint32, cur *currentPacket) {
 		m.noteFPDU(plain, len(ulpdu), offset, crc)
 	}
 	if crc == iwarp.CRCBad {
-		m.flow().conn.tracker.countBadCRC()
+		m.flow().conn.tracker.BadCRC++
 		cur.mark(nil, record.BadICRC)
 		m.reportMisframed(rule.MPACRCBad, at, "FPDU of %d bytes has a bad CRC", len(raw))
 		return

@@ -201,7 +201,7 @@ func (o *Operation) read(offset int64, data []byte, size int, fresh int64) {
 // arrive notes that a packet of a Read's response arrived for the first time, with its index in the response. It
 // reports whether an earlier packet of the response is missing before it.
 func (o *Operation) arrive(index int64, at record.Stamp) (afterGap bool) {
-	o.response.come(index)
+	o.response.latest = max(o.response.latest, index+1)
 	switch {
 	case index == o.taken:
 		if o.response.advance(); o.disorder != nil && o.taken == o.disorder.index {
@@ -283,9 +283,6 @@ func (r *response) advance() {
 		r.taken++
 	}
 }
-
-// come notes that a packet came to the requester, with its index.
-func (r *response) come(index int64) { r.latest = max(r.latest, index+1) }
 
 // comeLater notes a packet that will come to the requester, at an unknown time: no packet before it is missing then.
 func (r *response) comeLater(index int64) {

@@ -228,7 +228,7 @@ func (f *flow) lacks(fact *order.Fact[held]) {
 func (f *flow) take(p *rocev2.Packet, fact *order.Fact[held], cur *currentPacket) {
 	t, info := f.conn.tracker, p.Opcode.Info()
 	r := fact.Run
-	f.takes(cur.at)
+	f.taken = cur.at.Time
 	if !info.Last {
 		f.notePayload(p.PayloadLength, p.HasICRC, cur)
 	}
@@ -494,7 +494,7 @@ func (f *flow) readResponse(d *Datagram, cur *currentPacket) {
 		if peer := f.peer(); peer != nil {
 			peer.way.Late()
 		}
-		c.record.outOfOrder()
+		c.record.counts.OutOfOrder++
 		cur.mark(o, record.OutOfOrder)
 	}
 	if cur.early {

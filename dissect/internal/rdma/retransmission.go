@@ -66,7 +66,7 @@ func (f *flow) firstCopyLost(d *Datagram, cur *currentPacket) bool {
 func (f *flow) filled(lost bool, cur *currentPacket) {
 	f.way.Late()
 	if !lost && cur.fills {
-		f.conn.record.outOfOrder()
+		f.conn.record.counts.OutOfOrder++
 		cur.mark(nil, record.OutOfOrder)
 	}
 }
@@ -74,7 +74,7 @@ func (f *flow) filled(lost bool, cur *currentPacket) {
 func (f *flow) late(lost bool, cur *currentPacket) {
 	f.way.Late()
 	if !lost {
-		f.conn.record.outOfOrder()
+		f.conn.record.counts.OutOfOrder++
 		f.conn.Disorder()
 		cur.mark(nil, record.Late)
 	}
@@ -187,16 +187,6 @@ func (q *queuePair) takeDamaged(p part) (first record.Stamp, any bool) {
 	return first, any
 }
 
-// resent reports that a Send whose first copy was damaged is a retransmission. The reason for it is
-// known only if the retransmission came in order: otherwise the events before it have passed.
-func (f *flow) resent(o *Operation, r order.Run, cur *currentPacket) {
-	var b *Burst
-	if cur.after.Packet == 0 {
-		b = f.burstOf(r, o, cur.at)
-	}
-	f.retransmitted(o, b, cur)
-}
-
 // kindOf returns the kind of the operation that a request belongs to.
 func kindOf(op rocev2.Opcode) Kind {
 	switch op.Info().Kind {
@@ -208,18 +198,6 @@ func kindOf(op rocev2.Opcode) Kind {
 		return Atomic
 	}
 	return Send
-}
-
-// noteResentSegment notes a retransmitted segment for the operations that end in it.
-func (f *flow) noteResentSegment(s *TCP, cur *currentPacket) {
-	o := f.ops.at(s.Seq)
-	if s.Path.Copy {
-		cur.mark(o, 0)
-		return
-	}
-	r := order.Run{From: s.Seq, To: order.Octets.Add(s.Seq, uint32(s.Length))}
-	f.ops.copiedTo(r.From, r.To, s.At)
-	f.retransmitted(o, f.burstOf(r, o, s.At), cur)
 }
 
 // retransmitted counts and reports a retransmitted packet; o is nil if its operation is
@@ -253,7 +231,7 @@ func (f *flow) noteRetransmission(o *Operation, cur *currentPacket, e Event) {
 		o.noteRetransmitted(f.side, e.Burst, cur.at)
 	}
 	if o == nil || c.follower.Operation(e) == Unassigned {
-		c.record.unassignedRetransmission()
+		c.record.unassigned++
 	}
 }
 

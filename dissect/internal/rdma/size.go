@@ -56,9 +56,6 @@ func (f *flow) size() int64 {
 	return n + sizeOfWindow(f.waiting()) + sizeOfWindow(f.absent) + f.sent.Bytes()
 }
 
-// holdsCopies counts retransmissions of held items; a negative number is freed.
-func (f *flow) holdsCopies(n int) { f.heldCopies += int64(n) }
-
 // sizeOfWindow returns the memory of the items that wait.
 func sizeOfWindow(w *window) int64 {
 	if w.Empty() {

@@ -226,10 +226,16 @@ func (w *stream) takeAgain(s *TCP, r order.Run, cur *currentPacket) {
 	if s.Length == 1 && w.order.IsAcked(s.Seq) && order.Octets.Add(s.Seq, 1) == f.expected() { // a keep-alive with a byte of garbage (RFC 9293 s.3.8.4)
 		return
 	}
-	if r == s.run() && !s.Path.Copy {
+	o, all := f.ops.at(s.Seq), s.run()
+	if s.Path.Copy {
+		cur.mark(o, 0)
+		return
+	}
+	if r == all {
 		f.cause.Retry(s.Seq, !w.order.Acknowledged() || w.order.IsAcked(s.Seq), s.At)
 	}
-	f.noteResentSegment(s, cur)
+	f.ops.copiedTo(all.From, all.To, s.At)
+	f.retransmitted(o, f.burstOf(all, o, s.At), cur)
 }
 
 // hold keeps a copy of a segment that came before one that it has to follow.
@@ -279,7 +285,7 @@ func (w *stream) covers(s *TCP, next uint32, cur *currentPacket) {
 // deliver passes the new bytes of a segment, which has the sequence numbers r, to the framer. Its first skip bytes were
 // taken before.
 func (w *stream) deliver(data []byte, offset, skip int, r order.Run, cur *currentPacket) {
-	w.flow.takes(cur.at)
+	w.flow.taken = cur.at.Time
 	skipped := min(skip, len(data))
 	w.frames.feed(data[skipped:], within(offset, skip), r, cur)
 	w.reach(r.To)

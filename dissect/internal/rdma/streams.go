@@ -34,7 +34,7 @@ func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
 	cur.mark(nil, s.Path.Mark())
 	if s.Path.Changed {
 		if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil {
-			f.conn.noteChanged()
+			f.conn.changed = true
 		}
 	}
 	known = t.tcp.segment(s, cur)

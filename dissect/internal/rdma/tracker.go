@@ -118,9 +118,6 @@ func New(upper UpperLayer, b *budget.Budget) *Tracker {
 	return t
 }
 
-// countBadCRC counts an FPDU with a bad CRC.
-func (t *Tracker) countBadCRC() { t.BadCRC++ }
-
 // Count counts a finding by its severity.
 func (t *Tracker) Count(r *rule.Rule) { t.Findings[slices.Index(record.Severities[:], r.Severity)]++ }
 

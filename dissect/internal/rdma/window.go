@@ -84,7 +84,7 @@ func (h *held) keep(f *flow, again heldCopy, b *Burst) {
 		again.burst = *b
 	}
 	h.copies = append(h.copies, again)
-	f.holdsCopies(1)
+	f.heldCopies++
 }
 
 // settleHeld reports the retransmissions of a request or segment that was held until now, and releases it.
@@ -119,6 +119,6 @@ func (f *flow) settleHeld(seq uint32, item *held) {
 
 // unhold releases the buffer of a held item.
 func (f *flow) unhold(item *held) {
-	f.holdsCopies(-len(item.copies))
+	f.heldCopies += int64(-len(item.copies))
 	f.conn.tracker.buffers.Back(item.data)
 }

@@ -38,9 +38,6 @@ func (l *Loss) repair(at record.Time) {
 // report notes that the loss was reported.
 func (l *Loss) report() { l.reported = true }
 
-// follows notes whether the packet comes after the request that was retransmitted.
-func (l *Loss) follows(is bool) { l.Later = is }
-
 // maxLosses limits the number of losses that are kept.
 const maxLosses = 128
 
@@ -125,7 +122,7 @@ func (s *Sender) LossesBefore(o Before) (list []Loss) {
 		case b != nil && s.circle.Delta(l.Seq, b.From()) < 0:
 			continue
 		}
-		l.follows(b != nil && s.circle.Delta(l.Seq, b.Latest()) > 0)
+		l.Later = b != nil && s.circle.Delta(l.Seq, b.Latest()) > 0
 		if list = append(list, l); len(list) == o.Most {
 			break
 		}

@@ -83,9 +83,6 @@ type Packet struct {
 // lose notes that a copy was lost or damaged, or was not.
 func (p *Packet) lose(is bool) { p.lost = p.lost || is }
 
-// leftAt sets when the packet first left its sender.
-func (p *Packet) leftAt(at record.Stamp) { p.At = at }
-
 // maxPackets limits the number of packets of a sender that are kept. Operations that begin with further ones begin when they
 // came to the receiver.
 const maxPackets = 1024
@@ -228,7 +225,7 @@ func (s *Sender) Message(xid uint32) (first record.Stamp) {
 	for i, m := range s.messages {
 		if m.xid == xid {
 			s.messages = append(s.messages[:i], s.messages[i+1:]...)
-			latest.leftAt(m.at)
+			latest.At = m.at
 			break
 		}
 	}

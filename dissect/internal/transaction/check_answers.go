@@ -25,7 +25,7 @@ func answersDone(cs *connState, m *message) bool {
 	if x == nil || !x.checks.header.doneSent || h.Length < rpcrdma.FixedLen || h.Proc != rpcrdma.Error || h.Err != rpcrdma.ErrChunk {
 		return false
 	}
-	x.checks.header.answerDone()
+	x.checks.header.doneSent = false
 	m.Tag = x.tag(partReply)
 	return true
 }
@@ -212,7 +212,7 @@ func misaddressed(cs *connState, side rdma.Side) string {
 	n := 0
 	for x := cs.calls.first; x != nil && n < lookAt; x, n = x.next, n+1 {
 		if x.side == side && x.refusable() != nil && !x.checks.header.misaddressed {
-			x.checks.header.rejectElsewhere()
+			x.checks.header.misaddressed = true
 			return fmt.Sprintf("; the Call with XID 0x%08x had to be rejected, and got no RDMA_ERROR", uint32(x.rec.XID))
 		}
 	}

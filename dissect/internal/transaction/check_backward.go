@@ -34,9 +34,6 @@ type sessionRules struct {
 	destroys *sessionID // session that its Call destroys; nil for none
 }
 
-// ask notes that the Call asks for a backchannel.
-func (r *sessionRules) ask() { r.asks = true }
-
 // checkBackward checks the form of a message in the backward direction.
 func checkBackward(c checker, m *message) {
 	h := m.header
@@ -103,7 +100,7 @@ func noteBackchannelRequest(cs *connState, x *txn, m *message) {
 	switch {
 	case asksForBackchannel(x):
 		j.backchannel = backchannelRequested
-		x.checks.session.ask()
+		x.checks.session.asks = true
 		j.asking++
 	case x.procedure.known && nfs.ProgramName(x.procedure.program) == "":
 		j.backchannel = backchannelUnreadable

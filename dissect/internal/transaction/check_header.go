@@ -35,19 +35,12 @@ func (r *headerRules) replyBreaks(broken *rule.Rule) {
 	}
 }
 
-// rejectElsewhere notes that the RDMA_ERROR for the Call has another XID.
-func (r *headerRules) rejectElsewhere() { r.misaddressed = true }
-
 // callBreaks notes a rule that the requester broke before the Reply. The first one counts.
 func (r *headerRules) callBreaks(broken *rule.Rule) {
 	if r.callBroke == nil {
 		r.callBroke = broken
 	}
 }
-
-// sendDone notes that the requester sent RDMA_DONE, and answerDone that the responder answered it.
-func (r *headerRules) sendDone()   { r.doneSent = true }
-func (r *headerRules) answerDone() { r.doneSent = false }
 
 // checkHeader checks the header of a message.
 func checkHeader(c checker, m *message) {

@@ -23,10 +23,6 @@ type memoryRules struct {
 	handles   handles
 }
 
-// readBegins and readEnds note the beginning and the end of an RDMA Read.
-func (r *memoryRules) readBegins() { r.openReads++ }
-func (r *memoryRules) readEnds()   { r.openReads-- }
-
 // share notes that another segment exposes the same bytes.
 func (r *memoryRules) share() { r.shared = true }
 

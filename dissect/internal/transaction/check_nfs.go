@@ -55,9 +55,6 @@ func (r *bindingRules) count(m *nfs.Message) {
 func (r *bindingRules) largest(bytes int64) { r.maxReply = bytes }
 func (r *bindingRules) tooLong()            { r.replyTooLong = true }
 
-// reduceIneligible notes that the Call reduces a data item that may not be reduced.
-func (r *bindingRules) reduceIneligible() { r.ineligible = true }
-
 // results is the Payload stream of a Reply, and its decoded RPC header; nil if it cannot be decoded.
 type results struct {
 	payload []byte
@@ -334,7 +331,7 @@ func (c checker) checkItems(at int64, long bool) {
 		op := m.Whose(item)
 		if !item.Eligible && !item.ReadPlus {
 			wrong++
-			c.x.checks.binding.reduceIneligible()
+			c.x.checks.binding.ineligible = true
 			c.report(rule.ReducedIneligible, "a Read chunk at Position %d contains %s of %s, which may not be reduced", item.Position+at, item.Name, op)
 			if long {
 				c.report(rule.LongCallPosition, "a Long Call has segments at Position %d, where no data item begins that may be reduced", item.Position+at)
@@ -384,7 +381,7 @@ func checkHeaderHoles(c checker, payload []byte) {
 		case inCredential && flavor == gss || inVerifier && verifierFlavor == gss:
 			c.report(rule.ReducedUnderGSS, "a Read chunk is at Position %d, inside an RPCSEC_GSS credential or verifier", h.Position)
 		case h.Position == 32 && size > 0 || h.Position == verifier+8 && inVerifier || h.Position == 40 && flavor == uint32(oncrpc.AuthSys):
-			x.checks.binding.reduceIneligible()
+			x.checks.binding.ineligible = true
 			c.report(rule.ReducedIneligible, "a Read chunk at Position %d contains part of the RPC header, which may not be reduced", h.Position)
 		default:
 			c.invalidPosition(h.Position, x.call.Form == record.Long, ", inside the RPC header")

@@ -57,9 +57,6 @@ type handles struct {
 	mixed                bool // there are Read and Write handles
 }
 
-// loseOne counts a handle that the Reply to another RPC invalidated.
-func (h *handles) loseOne() { h.foreign++ }
-
 // invalidationStats counts how Replies invalidate handles.
 type invalidationStats struct {
 	figures              record.InvalidationFigures
@@ -139,7 +136,7 @@ func countForeign(cs *connState, x *txn, handle uint32) {
 		}
 		isRead = isRead || s.Kind == memory.ReadChunk
 		if s.Invalidate() {
-			s.Owner.checks.memory.handles.loseOne()
+			s.Owner.checks.memory.handles.foreign++
 		}
 	}
 	if isRead {

@@ -54,21 +54,6 @@ func (d *doubts) notRead(may bool) {
 	d.halfRead = [2]bool{d.halfRead[0] || may, d.halfRead[1] || may}
 }
 
-// readHalf notes that a message of a side was captured without its XID.
-func (d *doubts) readHalf(s rdma.Side) { d.halfRead[s] = true }
-
-// guess notes that a message of a side may be a Call or not.
-func (d *doubts) guess(s rdma.Side) { d.guessed[s] = true }
-
-// retransmitted notes a retransmission of a side.
-func (d *doubts) retransmitted(by rdma.Side, clock record.Time) { d.retransmittedAt[by] = clock }
-
-// resent notes that a packet was retransmitted or refused, of which the capture has only a part if short is set.
-func (d *doubts) resent(short bool) { d.truncatedRetransmit = d.truncatedRetransmit || short }
-
-// unverified sets the number of the current Send if it cannot be verified, otherwise 0.
-func (d *doubts) unverified(send int64) { d.unverifiedSend = send }
-
 // join merges the doubts of another connection; moved maps its sides to the sides of this connection.
 func (d *doubts) join(o *doubts, moved func(rdma.Side) rdma.Side) {
 	d.truncatedRetransmit = d.truncatedRetransmit || o.truncatedRetransmit

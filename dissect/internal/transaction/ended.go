@@ -18,7 +18,7 @@ const maxSettling = 1 << 12
 // end ends a transaction. Its record is handed out when no later packet can change it.
 func (t *Table) end(x *txn, status record.Status) {
 	cs := x.cs
-	x.rec.end(status)
+	x.rec.Status = status
 	if x.state == outstanding {
 		cs.open[x.side].remove(x)
 		cs.calls.remove(x)
@@ -249,7 +249,8 @@ func (t *Table) findEarlier(x *txn) {
 
 // follow makes a Call another attempt of the request of an earlier one.
 func (t *Table) follow(x *txn, before *pastCall) {
-	x.rec.follow(before)
+	r := &x.rec
+	r.RetransmitOf, r.Request, r.Attempt, r.RetryOf = before.id, before.request, before.attempt+1, before.retryOf
 	x.cs.messages.again++
 	continueFrom(x, &before.earlier)
 	t.anotherAttempt(x, before.chain, before)

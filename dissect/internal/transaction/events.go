@@ -44,7 +44,7 @@ func (cs *connState) moved(o *rdma.Operation) {
 	what, from := record.EventWriteLast, o.Side
 	if o.Kind == rdma.Read {
 		what, from = record.EventReadDone, o.Side.Other()
-		x.checks.memory.readEnds()
+		x.checks.memory.openReads--
 		x.turn.Ends(o.Last.Time)
 		cs.wireActivity().reads[o.Side].note(x, o)
 	}
@@ -125,7 +125,7 @@ func (cs *connState) retransmitted(happened rdma.Event) {
 	o, by, at := happened.Op, happened.By, happened.At
 	noteCopyInDoubt(cs, o)
 	if by == o.Side {
-		cs.doubts.retransmitted(by, cs.table.Clock)
+		cs.doubts.retransmittedAt[by] = cs.table.Clock
 	}
 	x, part := cs.table.tagged(o.Tag)
 	checkBurst(cs, x, happened)
@@ -134,7 +134,7 @@ func (cs *connState) retransmitted(happened rdma.Event) {
 	}
 	x.rec.Retransmitted[by]++
 	if part == partReply && at.Packet != o.Last.Packet { // not if only a damaged copy came before it
-		x.progress.repeatReply()
+		x.progress.replyAgain = true
 	}
 	of := kindOf(o, part)
 	if o.Kind == rdma.Read && by != o.Side {

@@ -56,7 +56,7 @@ func (cs *connState) began(o *rdma.Operation) {
 	what := record.EventWriteFirst
 	if o.Kind == rdma.Read {
 		what = record.EventRead
-		x.checks.memory.readBegins()
+		x.checks.memory.openReads++
 	}
 	e := x.event(o.First, what, x.role(o.Side))
 	e.Handle, e.Offset = record.Some(record.Hex32(o.Handle)), record.Some(record.Hex64(o.Offset))

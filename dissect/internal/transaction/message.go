@@ -52,9 +52,9 @@ func (cs *connState) done(o *rdma.Operation) {
 		cs.moved(o)
 	case trustIn(o) != trusted:
 		cs.table.doubtDestroyed()
-		cs.doubts.unverified(o.Number)
+		cs.doubts.unverifiedSend = o.Number
 		cs.message(o)
-		cs.doubts.unverified(0)
+		cs.doubts.unverifiedSend = 0
 	default:
 		cs.message(o)
 	}
@@ -80,7 +80,7 @@ func (cs *connState) message(o *rdma.Operation) {
 	if h.Length < 4 {
 		if !m.captured() {
 			cs.checks.backchannel = backchannelUnreadable // the message may have asked for a backchannel
-			cs.doubts.readHalf(m.side)
+			cs.doubts.halfRead[m.side] = true
 		} else {
 			noteUnowed(cs, &m)
 			cs.report(violation{rule: rule.HeaderTruncated, where: rdma.Where{At: o.First, AtFault: record.Some(m.side)}}, "%s", tooShortText(cs, o))
@@ -196,7 +196,7 @@ func isCall(cs *connState, m *message) bool {
 	shown := cs.proves(rule.ReplyWithoutCall, m.side) && !mayAnswer // it is no Reply
 	m.guess(mayAnswer && m.side == client || !m.captured() && (!shown || m.side != client || !known))
 	if m.guessed && m.side != client && known {
-		cs.doubts.guess(m.side)
+		cs.doubts.guessed[m.side] = true
 		return shown && cs.checks.backchannel != noBackchannel && answeredBefore(cs, m.side.Other(), h.XID) == nil
 	}
 	return m.side == client && !mayAnswer || !known
@@ -237,7 +237,7 @@ func (cs *connState) call(m *message) {
 		}
 		c := old.checker(m.First).attributedTo(side)
 		if h.Proc == rpcrdma.Done && h.Vers == rpcrdma.Version {
-			old.checks.header.sendDone()
+			old.checks.header.doneSent = true
 			noteUnowed(cs, m)
 			c.report(rule.RDMADone, "the message is RDMA_DONE, which must not be sent")
 			m.Tag = old.tag(partCall)
@@ -267,7 +267,7 @@ func (cs *connState) call(m *message) {
 		}
 		x.call.Time, x.call.Packet, x.call.LastPacket, x.call.LastTime = first.Time, first.Packet, last.Packet, last.Time
 	}
-	x.rec.call(&x.call)
+	x.rec.Call = &x.call
 	x.cs.messages.note(first)
 	x.callSeq = m.Seq
 	x.begins()
@@ -286,7 +286,7 @@ func (cs *connState) call(m *message) {
 		if !m.plain {
 			noteCreditWait(cs, x, m)
 		}
-		x.rec.holdBack(cs.wireActivity().heldBackBy(side, first))
+		x.rec.HeldBackBy = cs.wireActivity().heldBackBy(side, first)
 		noteActivity(cs, x, side, last, false)
 	} else {
 		noteDamagedFirst(x, m.Operation, record.EventCall, record.Requester)

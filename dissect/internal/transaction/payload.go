@@ -38,8 +38,8 @@ func (t *Table) callRPC(x *txn, rpc *oncrpc.Header, payload []byte) *rpcBody {
 	x.namedAll = b.message.Named
 	x.charge(nameCost * int64(len(x.named)))
 	if len(x.named) > 0 || b.message.Named {
-		r.name(x.named)
-		r.minor(b.message.MinorVersion)
+		r.Operations = x.named
+		r.Minor = record.Some(b.message.MinorVersion)
 	}
 	x.noteOwner(b)
 	x.noteAsked(b)
@@ -281,7 +281,7 @@ func (t *Table) compoundReply(x *txn, h *rpcrdma.Header, body []byte) {
 	if m.Named && m.Count > 0 {
 		x.setStatus(4, m.Status)
 		x.named = m.AppendNames(x.named[:0])
-		x.rec.name(x.named)
+		x.rec.Operations = x.named
 	}
 }
 

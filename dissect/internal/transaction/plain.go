@@ -24,7 +24,7 @@ func (cs *connState) plainMessage(o *rdma.Operation) {
 		o.Word = record.Opt[uint32]{}
 		switch where := (rdma.Where{At: o.First, AtFault: record.Some(m.side)}); {
 		case !m.captured():
-			cs.doubts.readHalf(m.side)
+			cs.doubts.halfRead[m.side] = true
 		case m.rpc.Length < 8:
 			cs.report(violation{rule: rule.RPCRecordTruncated, where: where}, "an RPC record of %d bytes is too short for the header of an RPC message", o.Length)
 		default:

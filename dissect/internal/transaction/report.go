@@ -253,7 +253,7 @@ func (t *Table) notJudged(r *rule.Rule, gap rule.Gap, at record.Stamp) {
 // it, the captured copy need not be the one that was delivered.
 func noteCopyInDoubt(cs *connState, o *rdma.Operation) {
 	if trustIn(o) != trusted {
-		cs.doubts.resent(o.Cut)
+		cs.doubts.truncatedRetransmit = cs.doubts.truncatedRetransmit || o.Cut
 		cs.sendDelivered(o.Number, false)
 	}
 }

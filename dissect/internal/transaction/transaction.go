@@ -177,9 +177,6 @@ type story struct {
 	disordered    bool  // the timeline may not be in the order of its packets
 }
 
-// insert inserts an event before the event at index i, so that the latest event stays the last.
-func (s *story) insert(i int, e record.Event) { s.Timeline = slices.Insert(s.Timeline, i, e) }
-
 // move moves an event to another packet.
 func (s *story) move(e *record.Event, to record.Stamp) {
 	e.Time, e.Packet = to.Time, to.Packet
@@ -190,21 +187,6 @@ func (s *story) move(e *record.Event, to record.Stamp) {
 func (s *story) endWaits(at record.Time) {
 	s.Waits = slices.DeleteFunc(s.Waits, func(w record.Wait) bool { return w.From >= at })
 }
-
-// follow notes the transaction on an earlier connection that this one retransmits, and holdBack the one that kept
-// the sender busy.
-func (s *story) follow(p *pastCall) {
-	s.RetransmitOf, s.Request, s.Attempt, s.RetryOf = p.id, p.request, p.attempt+1, p.retryOf
-}
-func (s *story) holdBack(id int64) { s.HeldBackBy = id }
-
-// call, end and name note the Call, the outcome, and the operations of a COMPOUND.
-func (s *story) call(m *record.Message)   { s.Call = m }
-func (s *story) end(status record.Status) { s.Status = status }
-func (s *story) name(operations []string) { s.Operations = operations }
-
-// minor notes the minor version of the COMPOUND.
-func (s *story) minor(version uint32) { s.Minor = record.Some(version) }
 
 // found notes that a finding is about the transaction, and about which of its messages.
 func (s *story) found(r *rule.Rule, inCall bool) {
@@ -231,12 +213,6 @@ func (p *progress) seenLate(at record.Stamp) {
 		p.active = at
 	}
 }
-
-// inBurst notes that a packet of the transaction is in a burst of retransmissions.
-func (p *progress) inBurst(number int64) { p.burst = number }
-
-// repeatReply notes that the Reply was retransmitted.
-func (p *progress) repeatReply() { p.replyAgain = true }
 
 // txn is a transaction.
 type txn struct {
@@ -519,7 +495,7 @@ func insertEvent(x *txn, i int, e record.Event) {
 		x.cs.table.budget.Note(budget.Events)
 		return
 	}
-	x.rec.insert(i, e)
+	x.rec.Timeline = slices.Insert(x.rec.Timeline, i, e)
 	x.charge(eventCost)
 }
 

@@ -156,7 +156,7 @@ func noteRetransmit(cs *connState, x *txn, r rdma.Event, of record.EventKind) {
 		x.progress.seen(at)
 	}
 	if r.Burst != nil {
-		x.progress.inBurst(r.Burst.Number)
+		x.progress.burst = r.Burst.Number
 	}
 }
 
@@ -339,5 +339,5 @@ func (t *Table) explainWaits(x *txn) {
 		}
 		w.Lost = append(w.Lost, l)
 	}
-	x.path.explained()
+	x.path.held = nil
 }
