@@ -539,3 +539,20 @@ func TestFaultBesidePromise(t *testing.T) {
 		}
 	}
 }
+
+// TestLateAttempt: an attempt that is seen late, because the capture lacks a packet before it, is not the last one of its request: that was answered.
+func TestLateAttempt(t *testing.T) {
+	c, list := diagnose(t, testkit.Open(t, root+"testdata/ends/roce-burst41-server.pcap.zst"))
+	late := slices.IndexFunc(c.f.rpcs, func(r *rpc) bool { return r.before != nil && r.id < r.before.id })
+	if late < 0 {
+		t.Fatal("no attempt is late")
+	}
+	if outcome := c.f.outcomes[c.f.rpcs[late].first().id]; outcome != record.OutcomeOK {
+		t.Errorf("the task is %q", outcome)
+	}
+	for _, p := range list {
+		if p.Unanswered > 0 || strings.Contains(p.Headline+p.Effect, "never answered") {
+			t.Errorf("%s: %s; %s", p.ID, p.Headline, p.Effect)
+		}
+	}
+}

@@ -67,7 +67,7 @@ type totals struct {
 
 // rpc is an attempt: one Call on one connection, and what answered it.
 type rpc struct {
-	id, repeats   int64 // repeats is the id of the attempt before; 0 if there is none
+	id, request   int64 // request is the id of the first attempt
 	retries       int64 // id of the request that it repeats because that was put off; 0 if there is none
 	before, again *rpc  // the attempt before and the next one; nil if there is none
 	of            *task // nil for callbacks, and Replies without a Call
@@ -77,8 +77,9 @@ type rpc struct {
 	operation      string // with the program, if that is not NFS
 	file, handle   string
 	backward       bool
-	mounting       bool // it belongs to mounting, unmounting or recovery
-	sent, end      record.Time
+	mounting       bool        // it belongs to mounting, unmounting or recovery
+	sent, end      record.Time // sent is that of the first attempt
+	called         record.Time // the Call
 	call, reply    record.PacketRef
 	delivered      bool        // the capture shows that the Call was delivered
 	deliveredAt    record.Time // then
@@ -391,14 +392,14 @@ func failureOf(r *record.Transaction) string {
 // newRPC returns what is remembered of a transaction.
 func newRPC(r *record.Transaction) *rpc {
 	x := &rpc{
-		id: r.ID, repeats: r.RetransmitOf.Or(0), retries: r.RetryOf.Or(0), connection: r.Connection, xid: r.XID, pair: pairOf(r),
+		id: r.ID, request: r.Request, retries: r.RetryOf.Or(0), connection: r.Connection, xid: r.XID, pair: pairOf(r),
 		operation: operationOf(r), file: r.File.Or(""), handle: r.FileHandle.Or(""), backward: r.Direction == record.Backward, mounting: ofMounting(r),
 		sent: r.Start(), status: r.Status, failure: failureOf(r), code: r.RDMAError.Or(""), replyLost: r.ReplyLost, rejected: r.RPCFailed(),
 		latency: r.LatencyNS.Or(-1), repeated: r.RetransmittedFrom, rules: slices.Clone(r.Findings), phases: r.Phases.Or(record.Phases{}),
 	}
 	x.least = r.LatencyMinNS.Or(x.latency)
 	if r.Call != nil {
-		x.sent, x.call = r.Sent(), r.Call.First()
+		x.sent, x.called, x.call = r.Sent(), r.Call.Time, r.Call.First()
 		x.deliveredAt, x.delivered = r.Call.Delivered.Get()
 	}
 	x.end = r.End()
@@ -462,7 +463,9 @@ func (w *wait) retransmission() bool {
 
 // fill makes the lists of facts that only the whole capture gives.
 func (f *facts) fill() {
-	slices.SortFunc(f.rpcs, func(a, b *rpc) int { return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(f.rpcs, func(a, b *rpc) int {
+		return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.called, b.called), cmp.Compare(a.id, b.id))
+	})
 	slices.SortFunc(f.connections, func(a, b *connection) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortStableFunc(f.findings, func(a, b *finding) int { return cmp.Compare(a.Time.Or(0), b.Time.Or(0)) })
 	f.ends()
@@ -475,10 +478,12 @@ func (f *facts) fill() {
 		key := connXID{r.connection, r.xid}
 		f.byXID[key] = append(f.byXID[key], r)
 	}
+	latest := map[int64]*rpc{} // attempts, by request: the dissector may have seen an earlier one later
 	for _, r := range f.rpcs {
-		if before := f.byID[r.repeats]; before != nil && before.again == nil && before != r {
+		if before := latest[r.request]; before != nil && r.request != 0 {
 			before.again, r.before = r, before
 		}
+		latest[r.request] = r
 	}
 	f.chain()
 }

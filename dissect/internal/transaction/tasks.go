@@ -107,8 +107,9 @@ type tasks struct {
 // noteTask finds the request that a Call repeats. Without [Options.Tasks], there are no chains.
 func (t *Table) noteTask(x *txn) {
 	if c := x.chain; c != nil { // another attempt of the same request
-		c.Attempts++
-		c.latest = x
+		if c.Attempts++; c.latest == nil || c.latest.call.Time <= x.call.Time { // otherwise a packet is missing before x, so that it is seen late
+			c.latest = x
+		}
 		return
 	}
 	if x.wants.key.arguments == 0 || len(t.tasks.putOff) == 0 {
