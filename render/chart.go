@@ -553,7 +553,7 @@ var statsColumns = slices.Concat([]column{
 	{name: "CALL BYTES SHORT/CHUNKED/LONG", fields: "call_bytes.short call_bytes.chunked call_bytes.long", cell: cellOf(func(s *analyze.Stats) string { return forms(s.CallBytes) }), wide: true},
 	{name: "REPLY BYTES", fields: "reply_bytes", total: func(r any) any { return int(r.(*analyze.Stats).ReplyBytes.Total()) }, right: true, wide: true},
 	{name: "REPLY BYTES SHORT/CHUNKED/LONG", fields: "reply_bytes.short reply_bytes.chunked reply_bytes.long", cell: cellOf(func(s *analyze.Stats) string { return forms(s.ReplyBytes) }), wide: true},
-	{name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", cell: cellOf(placeShares), at: 140, some: true, foot: "of SUM"},
+	{name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", cell: cellOf(placeShares), at: 140, some: true, foot: "of latencies seen at both ends"},
 	{name: "LATENCY", at: 180},
 	{name: "PROVEN CLIENT/NETWORK/SERVER/REST", fields: "shares.client_ns.min shares.network_ns.min shares.server_ns.min shares.server_ns.max", cell: cellOf(provenShares), wide: true},
 	{name: "CONGESTED", fields: "congested", right: true, wide: true},

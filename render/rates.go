@@ -14,7 +14,7 @@ import (
 )
 
 var ratesColumns = slices.Concat([]column{
-	{name: "TIME", fields: "start end", right: true, foot: "start of the row", moment: true},
+	{name: "TIME", fields: "start end", right: true, foot: "start of the interval", moment: true},
 	{name: "NAME", fields: "name", flex: true, min: 12},
 	{name: "RPCS", fields: "requests", right: true, foot: "at the Reply or, without one, the Call"},
 	attemptsColumn,

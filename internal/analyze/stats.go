@@ -297,6 +297,12 @@ func Total(rows []*Stats) *Stats {
 		sum.Requests, sum.Attempts, sum.NoReply, sum.Bytes, sum.TotalNS = sum.Requests+s.Requests, sum.Attempts+s.Attempts, sum.NoReply+s.NoReply, sum.Bytes+s.Bytes, sum.TotalNS+s.TotalNS
 		sum.Errors, sum.Retransmitted, sum.Congested, sum.ExplicitRDMA = sum.Errors+s.Errors, sum.Retransmitted+s.Retransmitted, sum.Congested+s.Congested, sum.ExplicitRDMA+s.ExplicitRDMA
 		sum.Phases.sum(&s.Phases)
+		if split, known := s.Split.Get(); known {
+			sums := sum.Split.Or(SplitSums{})
+			sums.ClientNS, sums.RequestNetworkNS = sums.ClientNS+split.ClientNS, sums.RequestNetworkNS+split.RequestNetworkNS
+			sums.ServerNS, sums.ReplyNetworkNS = sums.ServerNS+split.ServerNS, sums.ReplyNetworkNS+split.ReplyNetworkNS
+			sum.Split = record.Some(sums)
+		}
 		sum.latencies.merge(&s.latencies)
 		sum.Latency.mergeBounds(&s.Latency)
 	}
