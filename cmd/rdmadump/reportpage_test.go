@@ -211,16 +211,16 @@ func TestReportNumbers(t *testing.T) {
 
 			connections := recordsOf(t, "connections", path)
 			want := columns(connections, map[string]string{
-				"Conn": "id", "RPCs": "requests", "In flight": "credits.forward.peak_in_flight", "Packets": "packets", "Repeated": "retransmitted", "Not captured": "not_captured",
+				"Conn": "id", "RPCs": "requests", "Credits used": "credits.forward.peak_in_flight", "Packets": "packets", "Repeated": "retransmitted", "Not captured": "not_captured",
 				"NAKs": "naks", "Transport": "transport", "Protocol": "upper_layer",
 			})
 			for i, c := range connections {
-				if want[i]["In flight"] != "" || c["credits"] == nil {
+				if want[i]["Credits used"] != "" || c["credits"] == nil {
 					continue
 				}
-				want[i]["In flight"] = "?" // the capture does not show how many Calls were outstanding
+				want[i]["Credits used"] = "?" // the capture does not show how many Calls were outstanding
 				if granted := value(c, "credits.forward.granted"); granted != "" {
-					want[i]["In flight"] += " of " + granted
+					want[i]["Credits used"] += " of " + granted
 				}
 			}
 			same("connections", "Conn", tableOf(t, page, "connection-table"), want)
