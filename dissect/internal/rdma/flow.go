@@ -115,7 +115,6 @@ type queuePair struct {
 	number    uint16 // the first one
 	applying  bool   // facts are being applied
 	drains    bool   // they make requests that wait the next ones
-	copied    int64  // number of second copies of its packets that no sender made
 	announced bool   // the handshake contained the PSN of its first request
 	order     order.Order[held]
 	acksSeen  bool // this side acknowledged a PSN before the other direction was known

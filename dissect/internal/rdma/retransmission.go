@@ -20,9 +20,6 @@ func (f *flow) takeOldRequest(d *Datagram, cur *currentPacket) {
 	psn, at := d.Packet.PSN, d.At
 	o, to, turn, network := f.ops.copied(d)
 	f.conn.tracker.Why.receives(f, psn, turn)
-	if network {
-		f.noteCopy()
-	}
 	if network && d.Identification != 0 {
 		cur.mark(o, record.Duplicated)
 		return
@@ -271,17 +268,6 @@ func (d *Datagram) duplicates(print uint32, at record.Time) bool {
 // copyWithin is the maximum time between a packet and a duplicate that the network made
 // of it.
 const copyWithin = record.Time(5e6)
-
-// noteCopy counts a second copy of a packet that no sender retransmitted. If a capture has
-// many of them, it shows packets at more than one point, and their order proves nothing.
-func (f *flow) noteCopy() {
-	if f.qp.copied++; f.qp.copied >= manyCopies && uint64(f.qp.copied)*4 >= f.seq {
-		f.conn.Disorder()
-	}
-}
-
-// manyCopies is a number of second copies that no network makes.
-const manyCopies = 16
 
 // exhausted returns a flow whose sender retransmitted without an acknowledgement until it stopped, nil if there is none.
 func (c *Conn) exhausted() *flow {
