@@ -490,7 +490,7 @@ func (d *Dissector) Finish() (*record.Summary, error) {
 	if d.err == nil {
 		d.tracker.Close(d.table.Drain)
 		d.tracker.Finish()
-		d.table.EndTasks()
+		d.table.EndTasks(d.summary.Last.Or(0))
 	}
 	return d.Summary(), d.err
 }

@@ -180,6 +180,9 @@ func TestTasks(t *testing.T) {
 			var got []string
 			h := dissect.Handler{Task: func(r *record.Task) error {
 				line := fmt.Sprintf("%d tries %d attempts %s ", r.Tries, r.Attempts, r.Outcome.Or("?"))
+				if end := record.Time(w.Frames[len(w.Frames)-1].Time); r.Outcome == record.Some(record.OutcomeOpen) && r.BlockedMinNS != record.Some(end.Sub(r.From)) {
+					t.Errorf("the task was open at the end, and blocked for at least %v", r.BlockedMinNS)
+				}
 				for i, status := range r.Statuses {
 					if i > 0 {
 						line += ","

@@ -117,7 +117,7 @@ var explanations = []Explanation{
 	{"tasks", "FILE", "Path of the file or directory that the last try acted on; empty if the capture shows no name."},
 	{"tasks", "TRIES", "Number of requests: the client asks again, with a new request, if the server puts it off."},
 	{"tasks", "CALLS", "Number of Calls of all tries: a Call is sent again, on a new connection, if its Reply does not come."},
-	{"tasks", "BLOCKED", "Time from the first packet of the first Call until the last packet of the last Reply was delivered; - without a Reply."},
+	{"tasks", "BLOCKED", "Time from the first packet of the first Call until the last packet of the last Reply was delivered; - without a Reply, >= up to the end of the capture if the task was open then."},
 	{"tasks", "LAST PAUSE", "Time from the last Reply before the last try to the first Call of that try: the client's own pause; empty with a single try."},
 	{"tasks", "FIRST STATUS", "Status of the first try; no_reply if there was no Reply."},
 	{"tasks", "LAST STATUS", "Status of the last try; no_reply if there was no Reply."},

@@ -28,6 +28,10 @@ func (t *Text) Task(r *record.Task) error {
 	if outcome := r.Outcome.Or(""); outcome != record.OutcomeOK {
 		shade = t.theme.warn
 	}
+	blocked := known(r.BlockedNS, "-", field.Brief)
+	if ns, least := r.BlockedMinNS.Get(); least && r.Outcome == record.Some(record.OutcomeOpen) {
+		blocked = ">= " + field.Brief(ns)
+	}
 	first := ""
 	if len(r.Statuses) > 0 {
 		first = r.Statuses[0]
@@ -40,7 +44,7 @@ func (t *Text) Task(r *record.Task) error {
 		cell{text: clean(r.File.Or(""))},
 		cell{text: strconv.Itoa(r.Tries)},
 		cell{text: strconv.Itoa(r.Attempts)},
-		cell{text: known(r.BlockedNS, "-", field.Brief), ink: t.theme.warn},
+		cell{text: blocked, ink: t.theme.warn},
 		cell{text: known(r.PauseNS, "", field.Brief)},
 		cell{text: first},
 		cell{text: r.Status.Or("no_reply")},

@@ -46,7 +46,7 @@ type Task struct {
 	Status       Opt[string]  `json:"status" doc:"Status of the last Reply, such as NFS4_OK or NFS4ERR_NOENT; null if there is none." secret:"no"`
 	Statuses     []string     `json:"statuses" doc:"Statuses of the tries, in order, at most 32 of them: the NFS or RPC status, the code of an RDMA_ERROR, or no_reply." secret:"no"`
 	BlockedNS    Opt[int64]   `json:"blocked_ns" doc:"Time from the first packet of the first Call until the last packet of the last Reply was delivered, in nanoseconds, at the capture point (with several, at the client's); null without such a Reply."`
-	BlockedMinNS Opt[int64]   `json:"blocked_min_ns" doc:"Shortest such time that the capture allows, in nanoseconds; null unless it is uncertain which copy of the last Reply was accepted."`
+	BlockedMinNS Opt[int64]   `json:"blocked_min_ns" doc:"Shortest such time that the capture allows, in nanoseconds: that to the end of the capture if the task was open then; null unless it was, or it is uncertain which copy of the last Reply was accepted."`
 	PauseNS      Opt[int64]   `json:"pause_ns" doc:"Time from the last Reply before the last try to the first Call of that try, in nanoseconds: the client's own pause. Null with a single try, and if no Reply came before it."`
 	From         Time         `json:"from" doc:"Time of the first packet of the first Call." alias:"time,frame.time"`
 	To           Opt[Time]    `json:"to" doc:"Time of the last packet of the last Reply; null without such a Reply."`

@@ -353,9 +353,11 @@ func (t *Table) giveUp(c *chain, outcome record.Opt[record.Outcome]) {
 }
 
 // EndTasks hands out the tasks that still wait at the end of the capture.
-func (t *Table) EndTasks() {
+func (t *Table) EndTasks(end record.Time) {
 	for len(t.tasks.waiting) > 0 {
-		t.giveUp(t.tasks.waiting[0], record.Some(record.OutcomeOpen))
+		c := t.tasks.waiting[0]
+		c.BlockedMinNS = record.Some(max(0, end.Sub(c.From)))
+		t.giveUp(c, record.Some(record.OutcomeOpen))
 	}
 }
 
