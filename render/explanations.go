@@ -133,7 +133,7 @@ var explanations = []Explanation{
 	{"rdma", "DELIVERED AFTER", "Time from the first packet until the receiver accepted the operation; - if both are the same packet of one capture, so that the time on the way is unknown, and ? if the capture does not show the delivery."},
 	{"rdma", "LATENCY", "Time from the first packet to the acknowledgement, or to the last packet of the response; ? if the capture does not show it."},
 	{"rdma", "REPEATED", "Number of retransmitted packets of the operation and of its response, each counted as often as it was retransmitted, so that the number can be larger than that of the packets."},
-	{"rdma", "STALL TIME", "Sum of the times, of 1 ms or longer, in which the operation made no progress until it was retransmitted; empty if there were none. Of an RDMA Read, only retransmitted requests end a stall, and not the responses to them."},
+	{"rdma", "STALL", "Sum of the times, of 1 ms or longer, in which the operation made no progress until it was retransmitted; empty if there were none. Of an RDMA Read, only retransmitted requests end a stall, and not the responses to them."},
 	{"rdma", "RPC ID", "Number of the RPC that the operation belongs to; empty if it belongs to none."},
 	{"rdma", "STATUS", "What the capture shows of the end of the operation: complete, incomplete (a part is missing), refused, or not_acknowledged (it was retransmitted, and never acknowledged)."},
 

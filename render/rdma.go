@@ -29,8 +29,8 @@ var operationColumns = []column{
 		signs: []sign{{"?", "= not captured"}},
 	},
 	{name: "REPEATED", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot},
-	{name: "STALL TIME", fields: "stalled_ns", right: true, usual: 10, foot: "part of LATENCY, waits >= 1 ms for retransmissions"},
-	{name: "RPC ID", fields: "transaction", right: true, at: 100, usual: 6},
+	{name: "STALL", fields: "stalled_ns", right: true, usual: 8, foot: "part of LATENCY, waits >= 1 ms for retransmissions"},
+	{name: "RPC ID", fields: "transaction", right: true, at: 120, usual: 6},
 	{name: "STATUS", fields: "status", usual: 10},
 }
 

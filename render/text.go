@@ -277,7 +277,7 @@ var connectionColumns = []column{
 	{name: "INVALIDATION ANNOUNCED BY", fields: "remote_invalidation", wide: true},
 	{name: "CREDITS USED", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, at: 140, foot: "most at once"},
 	{name: "RTT SERVER", fields: "path.round_trips.to_server.p50_ns path.round_trips.to_server.max_ns", right: true, at: 100, foot: tripsFoot},
-	{name: "RTT CLIENT", fields: "path.round_trips.to_client.p50_ns path.round_trips.to_client.max_ns", right: true, at: 100, foot: tripsFoot},
+	{name: "RTT CLIENT", fields: "path.round_trips.to_client.p50_ns path.round_trips.to_client.max_ns", right: true, at: 120, foot: tripsFoot},
 	{name: "PACKETS", fields: "packets", right: true, at: 160},
 	{name: "REPEATED", fields: "retransmitted", right: true, at: 60, foot: repeatedFoot},
 	{name: "OUT OF ORDER", fields: "out_of_order", right: true, at: 180},
@@ -287,7 +287,7 @@ var connectionColumns = []column{
 	{name: "LATE", fields: "path.late.client path.late.server", right: true, wide: true},
 	{name: "CE MARKS/CNPS", fields: "ce_marks cnps", right: true, at: 200},
 	{name: "LIFE", fields: "first=first last=last", right: true, at: 160},
-	{name: "CLOSED", fields: "ended.how ended.by", flex: true, min: 16, usual: 16, signs: closedSigns},
+	{name: "CLOSED", fields: "ended.how ended.by", flex: true, min: 15, usual: 16, signs: closedSigns},
 }
 
 // These explain columns of several tables.
