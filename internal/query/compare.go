@@ -36,12 +36,14 @@ type test struct {
 	near   Near
 }
 
-// holds reports whether a value passes. A list passes if any element does. != is the opposite of ==,
+// holds reports whether a value passes. A list passes if any element does, and is null if it is empty. != is the opposite of ==,
 // but as in Wireshark and SQL a field without a value is not unlike a constant other than null.
 func (t *test) holds(v any) bool {
 	list, many := v.([]any)
-	switch {
-	case t.negated && !t.ofNull && (v == nil || many && len(list) == 0):
+	switch none := v == nil || v == "" || many && len(list) == 0; {
+	case none && many && t.ofNull:
+		return !t.negated
+	case none && t.negated && !t.ofNull:
 		return false
 	case many:
 		return slices.ContainsFunc(list, t.accepts) != t.negated

@@ -205,7 +205,9 @@ var mirrored = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==
 // comparison compiles a comparison of a field with a constant, or with another field of the same type.
 func (c *compiler) comparison(n *node) condition {
 	left, right := c.classify(n.below[0]), c.classify(n.below[1])
-	takeWord(&left, &right)
+	if right.field == nil || slices.Contains(right.field.Words(), left.word) { // otherwise a field that does not exist would be text
+		takeWord(&left, &right)
+	}
 	takeWord(&right, &left)
 	for _, o := range []*operand{&left, &right} {
 		switch {
@@ -348,7 +350,7 @@ func (c *compiler) accepts(o *operand, op string, lit *literal) (accepts func(an
 		if op != "==" && op != "!=" {
 			panic(c.wrong(lit.from, lit.to, "null can be compared only with == and !="))
 		}
-		return func(v any) bool { return v == nil }, false
+		return func(v any) bool { return v == nil || f.Omitted && !truth(v) }, false
 	case lit.kind == isBytes && f.Type != "bytes":
 		panic(c.wrong(lit.from, lit.to, "%s", lit.why))
 	}

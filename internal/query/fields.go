@@ -27,6 +27,7 @@ type Field struct {
 	Aliases []string // other names that filters accept for it, Wireshark's among them
 	Drawn   bool     // tables and filters have the field, but JSON does not
 	Several bool     // JSON has the field only with several capture points
+	Omitted bool     // JSON omits the field if it has its zero value
 
 	outcomes func() []string // all values that tables show, if they are known
 
@@ -199,7 +200,7 @@ func (f *recordFields) add(t reflect.Type, prefix string, index []int, list bool
 		if values == nil {
 			values = record.ValuesOf(inner) // of the elements of a list
 		}
-		f.list = append(f.list, Field{Path: name, Type: word(inner, field.Name), List: many, Values: values, Doc: field.Doc, Aliases: slices.Clone(field.Aliases)})
+		f.list = append(f.list, Field{Path: name, Type: word(inner, field.Name), List: many, Values: values, Doc: field.Doc, Aliases: slices.Clone(field.Aliases), Omitted: field.OmitZero})
 		if inner.Kind() == reflect.Struct {
 			f.add(inner, name+".", path, many)
 		}

@@ -481,7 +481,7 @@ func why(s *sink, show func(any) error) (h dissect.Handler, finish func()) {
 	return h, func() {
 		switch {
 		case s.written == 0:
-			s.fail(fmt.Errorf("--why %d: the capture has no packet with this number", s.Why))
+			s.fail(fmt.Errorf("--why %d: no packet that is selected has this number", s.Why))
 		case lines == nil:
 			lines = []string{"it says nothing about the order of requests, and no event of an operation is about it\n"}
 		}
