@@ -61,7 +61,6 @@ type rewind struct {
 type hole struct {
 	from, to uint32
 	time     int64
-	asked    bool // the receiver asked for the first of them
 }
 
 // turn is what one side shows of what it got.
@@ -210,19 +209,19 @@ func (s *flows) settle(m *matcher) {
 		case acknowledges:
 			f.acknowledge(m, n.psn, n.time)
 		case refuses:
-			f.miss(&f.arrived, n, true)
+			f.miss(&f.arrived, n)
 			f.forgetFrom(n.psn)
 		case repeats:
-			if f.miss(&f.arrived, n, false); f.back != nil {
-				f.back.miss(&f.back.got, n, true)
+			if f.miss(&f.arrived, n); f.back != nil {
+				f.back.miss(&f.back.got, n)
 			}
 		}
 	}
 }
 
 // miss notes that the receiver of a flow has not got a packet, nor those directly after it that did not arrive.
-func (f *flow) miss(arrived *psnSet, n turn, asked bool) {
-	h := hole{n.psn, (n.psn + 1) & rocev2.PSNMask, n.time, asked}
+func (f *flow) miss(arrived *psnSet, n turn) {
+	h := hole{n.psn, (n.psn + 1) & rocev2.PSNMask, n.time}
 	for i := 0; i < flowPSNs/2 && !arrived.has(h.to); i++ {
 		h.to = (h.to + 1) & rocev2.PSNMask
 	}
@@ -358,10 +357,10 @@ func (f *flow) askedAgain(psn uint32, after int64) (first *rewind) {
 	return first
 }
 
-// wasMissed reports whether something shows that the receiver missed a packet: it asked for a request or response once more, or, if the
-// capture at its point is complete, its sender repeated it; and later ones only if nothing that came in between arrived there. The requester sent
-// once more what an acknowledgement acknowledges. Any other packet was sent once more. Of the last copy of a packet, nothing shows that.
-func (s *flows) wasMissed(e *entry, complete bool) bool {
+// wasMissed reports whether something shows that the receiver missed a packet: it asked for a request or response once more, or its
+// sender repeated it; and later ones only if nothing that came in between arrived. The requester sent once more what an acknowledgement
+// acknowledges. Any other packet was sent once more. Of the last copy of a packet, nothing shows that.
+func (s *flows) wasMissed(e *entry) bool {
 	f := s.all[flowKey{e.path.dir, e.qpn}]
 	info := e.opcode.Info()
 	switch {
@@ -369,7 +368,7 @@ func (s *flows) wasMissed(e *entry, complete bool) bool {
 		return e.again
 	case info.Request || info.Kind == rocev2.KindReadResponse:
 		return slices.ContainsFunc(f.holes[:], func(h hole) bool {
-			return h.time > e.time && (e.psn == h.from && (complete || h.asked) || complete && rocev2.PSNDelta(e.psn, h.from) > 0 && rocev2.PSNDelta(e.psn, h.to) < 0)
+			return h.time > e.time && rocev2.PSNDelta(e.psn, h.from) >= 0 && rocev2.PSNDelta(e.psn, h.to) < 0
 		})
 	case f.votes < trustVotes || e.path.back == nil:
 		return false

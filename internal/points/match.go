@@ -869,7 +869,7 @@ func (m *matcher) miss(at uint64, e *entry, last bool) {
 		}
 		e.sending = notCaptured
 		h.NotCaptured++
-	case !m.lacks[h.To].about(e.time) && !m.incomplete(h.To) && m.flows.wasMissed(e, !m.dropped(h.To)):
+	case !m.lacks[h.To].about(e.time) && !m.incomplete(h.To) && m.flows.wasMissed(e):
 		e.sending = lost
 		h.Lost++
 		h.course.at(e.time).lost++
@@ -890,15 +890,12 @@ func (m *matcher) cutAt(point int, op rocev2.Opcode) bool {
 	return slices.ContainsFunc(m.plan.Points[point].sources, func(src *source) bool { return src.cut[kindOfCut(op)] > 0 })
 }
 
-// dropped reports whether the capture of a point says that it dropped packets.
-func (m *matcher) dropped(point int) bool {
-	return slices.ContainsFunc(m.plan.Points[point].sources, func(src *source) bool { return src.drops })
-}
-
-// incomplete reports whether the capture of a point proves to lack more than a few of the packets that passed the point.
+// incomplete reports whether the capture of a point proves to lack more than a few of the packets that passed the point, or says that it dropped
+// some: it may lack any packet that its sender sent again, or its receiver asked for again, because it came late.
 func (m *matcher) incomplete(point int) bool {
 	n := m.lacks[point].n
-	return n > fewLacks && n*200 > m.frames[point]
+	return n > fewLacks && n*200 > m.frames[point] ||
+		slices.ContainsFunc(m.plan.Points[point].sources, func(src *source) bool { return src.drops })
 }
 
 // covered reports whether the capture of a point covers a time, with a margin.

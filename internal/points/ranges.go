@@ -498,7 +498,7 @@ func (m *matcher) missBytes(r sentRange, e *entry) {
 		e.sending = notCaptured
 		h.NotCaptured++
 		h.BytesNotCaptured += left
-	case !again || unseen || m.incomplete(h.To) || m.dropped(h.To): // The capture may lack it: hosts send segments again whose acknowledgement is late.
+	case !again || unseen || m.incomplete(h.To): // The capture may lack it: hosts send segments again whose acknowledgement is late.
 		e.sending = missing
 		h.Unknown++
 	default:
