@@ -301,7 +301,7 @@ var closedSigns = []sign{
 	{"NAK", "NAK = ended by a NAK"},
 	{"retries", "retries = gave up after retransmissions"},
 	{"reused", "reused = its queue pair was used anew"},
-	{"silent", "silent = never answered until the capture ended"},
+	{"silent", "silent = the capture has no answer"},
 }
 
 // otherColumns are those of connections that carry no RPCs: those about RPCs are for special questions.
