@@ -556,3 +556,46 @@ func TestLateAttempt(t *testing.T) {
 		}
 	}
 }
+
+// snapped returns frames of which a number of bytes was captured.
+func snapped(n int) func([]capture.Frame) []capture.Frame {
+	return func(f []capture.Frame) []capture.Frame {
+		for i := range f {
+			f[i].Data = f[i].Data[:min(n, len(f[i].Data))]
+		}
+		return f
+	}
+}
+
+// TestUnproven: what a capture does not prove, because it has not all bytes or not all packets, accuses nobody.
+func TestUnproven(t *testing.T) {
+	for _, c := range []struct {
+		file string
+		harm func([]capture.Frame) []capture.Frame
+		want string // errors and warnings, with how often each is told
+	}{
+		{"testdata/captures/rocev2-chimera-overrun42.pcap.zst", snapped(512), "1 server-gone server, 11 terminate client server"},
+		{"testdata/captures/rocev2-chimera-overrun42.pcap.zst", snapped(128), "1 server-gone server, 11 terminate client server"},
+	} {
+		frames, _ := testkit.Frames(t, root+c.file)
+		source, err := capture.NewFile(c.file, bytes.NewReader(testkit.Pcapng(c.harm(frames), 9)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, list := diagnose(t, source)
+		told, texts := map[string]int{}, []string(nil)
+		for _, p := range list {
+			if p.Severity != record.Note {
+				told[p.ID+" "+places(p)]++
+				texts = append(texts, fmt.Sprintf("%s %s: %s; %s", p.Severity, p.ID, p.Headline, p.Effect))
+			}
+		}
+		var got []string
+		for id, n := range told {
+			got = append(got, fmt.Sprintf("%d %s", n, id))
+		}
+		if slices.Sort(got); strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: %q, want %q:\n%s", c.file, got, c.want, strings.Join(texts, "\n"))
+		}
+	}
+}
