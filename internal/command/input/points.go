@@ -222,8 +222,12 @@ func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, s *f
 			if told {
 				return nil, fmt.Errorf("--points on: %s can be read only once; save it to a file", render.Clean(name))
 			}
-			if len(source.Paths()) > 1 && !f.Quiet {
-				command.Say(stderr, "%s can be read only once, so the files are merged by their own times; save it to a file to compare capture points", render.Clean(name))
+			if source.MayHavePoints() && !f.Quiet {
+				merged := "its interfaces"
+				if len(source.Paths()) > 1 {
+					merged = "the files"
+				}
+				command.Say(stderr, "%s can be read only once, so %s are merged by their own times; save it to a file to compare capture points", render.Clean(name), merged)
 			}
 			return nil, refuseClock(f, 0)
 		}
