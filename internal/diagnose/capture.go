@@ -118,8 +118,14 @@ func (d *diagnosis) missing() {
 	for _, c := range d.connections {
 		packets += c.Packets
 	}
+	var unknown []*rpc
+	for _, r := range d.rpcs {
+		if r.unanswered() && r.again == nil && d.doubtful(r) {
+			unknown = append(unknown, r)
+		}
+	}
 	lacks := max(s.NotCaptured, int64(s.CaptureDrops))
-	if lacks == 0 && len(s.MissingFiles) == 0 {
+	if lacks == 0 && len(s.MissingFiles) == 0 && len(unknown) == 0 {
 		return
 	}
 	severity := record.Note
@@ -128,7 +134,10 @@ func (d *diagnosis) missing() {
 	}
 	p := d.begin(severity, record.InCapture)
 	p.doubtful = true
-	p.Headline = "lacks " + number(lacks, "packet")
+	if p.Headline = "lacks " + number(lacks, "packet"); lacks == 0 && len(unknown) > 0 {
+		p.Headline = fmt.Sprintf("lacks the end of connection %d, and the beginning of a later one", unknown[0].connection)
+		p.Effect = number(len(unknown), "Call") + " perhaps answered meanwhile"
+	}
 	if all.to > 0 {
 		p.Headline += ", " + d.span(all.from, all.to)
 		p.during(all.from, all.to)
@@ -148,12 +157,9 @@ func (d *diagnosis) missing() {
 		rules[n.Rule] = true
 	}
 	if len(rules) > 0 {
-		p.Effect = fmt.Sprintf("%s not reported for lack of packets", number(len(rules), "rule"))
+		p.Effect = join(p.Effect, number(len(rules), "rule")+" not reported for lack of packets")
 	}
-	for _, r := range d.rpcs {
-		if !r.unanswered() || r.again != nil || !d.doubtful(r) {
-			continue
-		}
+	for _, r := range unknown {
 		p.all(r)
 		if r.of != nil {
 			r.of.to, r.of.open = r.sent, false // what is proven is that it waited until then
@@ -170,15 +176,19 @@ func (d *diagnosis) missing() {
 func (d *diagnosis) lacks(c *connection) bool { return c.NotCaptured > 0 || d.summary.CaptureDrops > 0 }
 
 // doubtful reports whether the Reply of an RPC may be among the packets that the capture lacks. A connection that ended otherwise than in order tells
-// that something was wrong.
+// that something was wrong. After one that does not end in the capture, a connection that does not begin in it shows that some of both is not captured.
 func (d *diagnosis) doubtful(r *rpc) bool {
 	if c := d.byNumber[r.connection]; c != nil && d.lacks(c) {
 		end, ended := c.Ended.Get()
 		return !ended || end.How == record.EndDisconnect
+	} else if c != nil && c.open() && slices.ContainsFunc(d.connections, func(o *connection) bool {
+		return o.First > c.Last && o.are(c.client, c.server) && o.Handshake == "missed" && o.Transport != "UDP"
+	}) {
+		return true
 	}
 	for i := range d.summary.Absences {
 		a := &d.summary.Absences[i]
-		if a.To > r.sent && (a.Address == r.client && a.Peer == r.server || a.Address == r.server && a.Peer == r.client) {
+		if a.Packets.Known() && a.To > r.sent && (a.Address == r.client && a.Peer == r.server || a.Address == r.server && a.Peer == r.client) {
 			return true
 		}
 	}
