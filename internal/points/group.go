@@ -267,10 +267,8 @@ func (p *Plan) note(all []*relation) {
 	for _, r := range all {
 		a, b := p.nameOf(names, r.a), p.nameOf(names, r.b)
 		switch {
-		case r.same && r.exact == 0:
-			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s have packets in common with the same times: these packets count once, and the files are not two capture points", a, b))
 		case r.same:
-			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s have packets in common whose times differ by exactly %s: these packets count once, and the files are not two capture points", a, b, span(r.exact)))
+			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s have packets in common %s: these packets count once, and the files are not two capture points", a, b, r.times()))
 		case p.sources[r.a].leftOut != p.sources[r.b].leftOut:
 			out := b
 			if p.sources[r.a].leftOut {
@@ -284,6 +282,14 @@ func (p *Plan) note(all []*relation) {
 	} else if len(lone) > 0 && len(lone) < used {
 		p.Notes = append(p.Notes, fmt.Sprintf("these files have no packets in common with the others, so they are merged by their own clocks: %s", fewNames(lone)))
 	}
+}
+
+// times says how the times of the same packets differ.
+func (r *relation) times() string {
+	if r.exact == 0 {
+		return "with the same times"
+	}
+	return "whose times differ by exactly " + span(r.exact)
 }
 
 // why says why a relation joins nothing.
@@ -340,6 +346,8 @@ func (p *Plan) Unmatched() string {
 	switch r := p.unusable; {
 	case len(p.sources) < 2:
 		return fmt.Sprintf("%s has the packets of one interface; name the files of all points", fewNames(names))
+	case r != nil && r.same:
+		return fmt.Sprintf("%s and %s have packets in common %s, so they are not two capture points; name the files of all points", p.nameOf(names, r.a), p.nameOf(names, r.b), r.times())
 	case r != nil:
 		return fmt.Sprintf("%s and %s have packets in common, but %s; capture both directions at both points, or leave --points out", p.nameOf(names, r.a), p.nameOf(names, r.b), r.why())
 	}

@@ -74,7 +74,7 @@ type Plan struct {
 	memory   int64
 	tunnels  []link.Tunnel
 	told     bool      // the user says that the files are points
-	unusable *relation // one that joins nothing, because the clocks cannot be compared
+	unusable *relation // one that makes no points, because the clocks cannot be compared, or are one
 
 	clocks    []*source // those of the files whose clock the caller named
 	reference *source   // whose clock is the reference
@@ -264,13 +264,15 @@ type relation struct {
 	oneWay   bool // there are packets of one direction only
 }
 
-// fewestShared returns the number of common packets that show that two captures are of the same traffic. A line between their
-// clocks needs one in each direction.
+// fewShared is the number of common packets that show that two captures are of the same traffic.
+const fewShared = 8
+
+// fewestShared returns that number. If the user says that they are, a line between their clocks needs one in each direction.
 func (p *Plan) fewestShared() int {
 	if p.told {
 		return 2
 	}
-	return 8
+	return fewShared
 }
 
 // recognize finds the points.
@@ -281,7 +283,7 @@ func (p *Plan) recognize(ctx context.Context, reference []string) {
 	}
 	all = p.settleSteps(ctx, all)
 	p.findPauses(all)
-	if i := slices.IndexFunc(all, func(r *relation) bool { return !r.usable() }); i >= 0 {
+	if i := slices.IndexFunc(all, func(r *relation) bool { return r.same || !r.usable() }); i >= 0 {
 		p.unusable = all[i]
 	}
 	g := p.group(all)
@@ -447,7 +449,7 @@ func (p *Plan) compare(a, b int) *relation {
 		}
 	}
 	r.sameIDs = ids*100 >= len(pairs)*98 && p.varies(a)
-	if equal == len(pairs) && !p.told {
+	if equal == len(pairs) && (equal >= fewShared || pairs[0].d == 0) {
 		r.same, r.exact = true, pairs[0].d
 		r.segments = []segment{{line: line{x0: pairs[0].x, x1: pairs[0].x, offset: float64(r.exact)}}}
 		r.fitting = len(pairs)
