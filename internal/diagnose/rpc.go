@@ -263,6 +263,9 @@ func unanswered(d *diagnosis) {
 		case d.last.Sub(r.sent) <= 1e9 && (c == nil || c.open()):
 			late = append(late, r)
 		case c != nil && c.closedBy(caller) && c.endedAt().Sub(r.sent) <= 1e9:
+			if d.summary.Truncated > 0 && (c.Transport == "iWARP" || c.Transport == "TCP") { // A Reply may be behind the captured bytes of a segment.
+				continue
+			}
 			closed[way] = append(closed[way], r)
 		default:
 			never[way] = append(never[way], r)
