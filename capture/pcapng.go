@@ -222,8 +222,8 @@ func (r *pcapngReader) block(f *Frame, kind uint32, body []byte) (bool, error) {
 		if id := r.order.Uint32(body); int(id) < len(r.interfaces) {
 			dropped := uint64(0) // since the start of the capture
 			r.eachOption(body[12:], func(code uint16, value []byte) {
-				if (code == optIsbIfDrop || code == optIsbOSDrop) && len(value) == 8 {
-					dropped += min(r.order.Uint64(value), maxDrops)
+				if code == optIsbIfDrop || code == optIsbOSDrop {
+					dropped += r.count(value)
 				}
 			})
 			r.dropped(&r.interfaces[id], dropped)
@@ -306,8 +306,18 @@ func (r *pcapngReader) describe(body []byte) ngInterface {
 	return i
 }
 
-// maxDrops limits the number of dropped packets of an interface.
+// maxDrops is more packets than an interface can have dropped.
 const maxDrops = 1 << 40
+
+// count returns the number of dropped packets that an option holds. It is 0 if the number is impossible: all bits are set if it is not known.
+func (r *pcapngReader) count(value []byte) uint64 {
+	if len(value) == 8 {
+		if n := r.order.Uint64(value); n < maxDrops {
+			return n
+		}
+	}
+	return 0
+}
 
 // dropped takes the number of packets that an interface has dropped.
 func (r *pcapngReader) dropped(i *ngInterface, n uint64) {
@@ -322,8 +332,8 @@ func (r *pcapngReader) heading(options []byte) (h Heading, dropped uint64) {
 	const inbound, outbound = 1, 2
 	r.eachOption(options, func(code uint16, value []byte) {
 		switch {
-		case code == optEpbDrops && len(value) == 8:
-			dropped = min(r.order.Uint64(value), maxDrops)
+		case code == optEpbDrops:
+			dropped = r.count(value)
 		case code != optEpbFlags || len(value) != 4:
 		case r.order.Uint32(value)&3 == inbound:
 			h = Received
