@@ -265,6 +265,7 @@ func (p *Plan) candidates() (pairs [][2]int) {
 	}
 	for pair, n := range shared {
 		a, b := p.sources[pair[0]], p.sources[pair[1]]
+		a.shares, b.shares = true, true
 		if n >= p.fewestShared() && (p.told || !apart(a, b) || 2*n >= min(len(a.samples), len(b.samples))) {
 			pairs = append(pairs, pair)
 		}

@@ -206,7 +206,7 @@ func (p *Plan) describe() {
 			src.cover()
 			point.first, point.last = min(point.first, src.spans[0].First), max(point.last, src.spans[len(src.spans)-1].Last)
 			if j == 0 {
-				point.Known = len(p.Points) > 1 && src.root == p.reference
+				point.Known = src.root == p.reference
 				point.clock(src)
 			}
 		}
@@ -254,14 +254,16 @@ func (p *Plan) note(all []*relation) {
 		p.Notes = append([]string{p.reason(all)}, p.Notes...)
 	}
 	var lone []string
-	used := 0
+	used, common, hint := 0, "no", ""
 	for i, src := range p.sources {
 		if !src.leftOut {
 			used++
 		}
 		related := slices.ContainsFunc(all, func(r *relation) bool { return (r.a == i || r.b == i) && r.usable() })
 		if name := p.nameOf(names, i); !related && !src.leftOut && !slices.Contains(lone, name) && p.Points[src.point].sources != nil {
-			lone = append(lone, name)
+			if lone = append(lone, name); src.shares {
+				common = "too few"
+			}
 		}
 	}
 	for _, r := range all {
@@ -277,10 +279,13 @@ func (p *Plan) note(all []*relation) {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s and %s have packets in common, but %s: %s is left out; capture both directions at both points, or read the files with --points off to merge them by their own times", a, b, r.why(), out))
 		}
 	}
+	if common != "no" && !p.told {
+		hint = "; --points on takes them for capture points"
+	}
 	if len(lone) == used && len(lone) > 1 && len(p.Notes) == 0 {
-		p.Notes = append(p.Notes, "the files have no packets in common, so they are merged by time as one capture")
+		p.Notes = append(p.Notes, fmt.Sprintf("the files have %s packets in common, so they are merged by time as one capture%s", common, hint))
 	} else if len(lone) > 0 && len(lone) < used {
-		p.Notes = append(p.Notes, fmt.Sprintf("these files have no packets in common with the others, so they are merged by their own clocks: %s", fewNames(lone)))
+		p.Notes = append(p.Notes, fmt.Sprintf("these files have %s packets in common with the others, so they are merged by their own clocks: %s%s", common, fewNames(lone), hint))
 	}
 }
 
@@ -352,10 +357,14 @@ func (p *Plan) Unmatched() string {
 		return fmt.Sprintf("%s and %s have packets in common, but %s; capture both directions at both points, or leave --points out", p.nameOf(names, r.a), p.nameOf(names, r.b), r.why())
 	}
 	var of []string
+	common := "no"
 	for i, src := range p.sources {
+		if src.shares {
+			common = "too few"
+		}
 		of = append(of, fmt.Sprintf("%s (%d packets)", p.nameOf(names, i), src.frames))
 	}
-	return fmt.Sprintf("%s have no packets in common; they must show the same connections at the same time, with at least 128 bytes of each packet, and nothing between them may change addresses; without --points they are read as one capture", fewNames(of))
+	return fmt.Sprintf("%s have %s packets in common; they must show the same connections at the same time, with at least 128 bytes of each packet, and nothing between them may change addresses; without --points they are read as one capture", fewNames(of), common)
 }
 
 // span returns a duration as people read it.

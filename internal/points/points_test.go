@@ -826,9 +826,10 @@ func TestNotPoints(t *testing.T) {
 		{"shifted", write(t, "shifted.pcap", skewed(client, 5e9, 0)), "exactly 5s", len(client)},
 		{"unrelated", twoServer, "no packets in common", len(client) + len(load(t, twoServer))},
 		{"one way", write(t, "way.pcap", oneWay), "only one direction", len(client)},
+		{"few", write(t, "few.pcap", server[600:606]), "the files have too few packets in common, so they are merged by time as one capture; --points on takes them for capture points", len(client) + 6},
 	} {
 		r := run(t, one, c.path)
-		if len(r.Points) != 1 || len(r.hops) != 0 || len(r.frames) != c.frames || !strings.Contains(strings.Join(r.Notes, "\n"), c.note) {
+		if len(r.Points) != 1 || !r.Points[0].Known || len(r.hops) != 0 || len(r.frames) != c.frames || !strings.Contains(strings.Join(r.Notes, "\n"), c.note) {
 			t.Errorf("%s: %d points, %d frames, %q; want 1 point, %d frames, %q", c.name, len(r.Points), len(r.frames), r.Notes, c.frames, c.note)
 		}
 	}

@@ -308,6 +308,7 @@ func (p *Plan) recognize(ctx context.Context, reference []string) {
 func (p *Plan) relations() (all []*relation) {
 	for _, src := range p.sources {
 		src.findMirrors()
+		src.shares = false
 		src.oneWay = !p.hasBothWays(src)
 		clear(src.strays)
 	}

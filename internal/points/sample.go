@@ -74,6 +74,7 @@ type source struct {
 	oneWay       bool // it has no pair of hosts of which both send
 	leftOut      bool // its packets are not used
 	drops        bool // its file says that packets were dropped
+	shares       bool // it has packets in common with another source, however few
 }
 
 // and returns the sample with the copies of a later file.

@@ -2,6 +2,7 @@ package input
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -203,8 +204,11 @@ func Spooled(cmd *cobra.Command, f *flags.Typed, paths []string, stderr io.Write
 // recognize returns the source of several capture points. It returns nil if the files are one capture. It looks for
 // points in a single file only if the file describes several interfaces, or if the view is network.
 func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, s *flags.Settings, stderr io.Writer) (*points.Source, error) {
-	told := f.Points == "on"
-	if always := s.View.Name == "network"; f.Points == "off" || !told && !always && !source.MayHavePoints() {
+	told, always := f.Points == "on", s.View.Name == "network"
+	if always && f.Points == "off" {
+		return nil, errors.New("network compares capture points, of which --points off makes one capture; leave it out")
+	}
+	if f.Points == "off" || !told && !always && !source.MayHavePoints() {
 		return nil, refuseClock(f, 0)
 	}
 	if !told && source.OneSeries(ctx) {
