@@ -133,7 +133,7 @@ func (d *diagnosis) missing() {
 		severity = record.Warning
 	}
 	p := d.begin(severity, record.InCapture)
-	p.doubtful = true
+	d.gap, p.doubtful = p, true
 	if p.Headline = "lacks " + number(lacks, "packet"); lacks == 0 && len(unknown) > 0 {
 		p.Headline = fmt.Sprintf("lacks the end of connection %d, and the beginning of a later one", unknown[0].connection)
 		p.Effect = number(len(unknown), "Call") + " perhaps answered meanwhile"

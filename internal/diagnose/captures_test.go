@@ -562,6 +562,24 @@ func without(from, to int) func([]capture.Frame) []capture.Frame {
 	return func(f []capture.Frame) []capture.Frame { return slices.Delete(f, from-1, to) }
 }
 
+// thinned returns frames that lack runs of some length, of which a frame begins one with a likelihood.
+func thinned(likely float64, length int, seed uint64) func([]capture.Frame) []capture.Frame {
+	return func(all []capture.Frame) (list []capture.Frame) {
+		r, left := rand.New(rand.NewPCG(seed, 5)), 0
+		for _, f := range all {
+			if left == 0 && r.Float64() < likely {
+				left = length
+			}
+			if left > 0 {
+				left--
+				continue
+			}
+			list = append(list, f)
+		}
+		return list
+	}
+}
+
 // snapped returns frames of which a number of bytes was captured.
 func snapped(n int) func([]capture.Frame) []capture.Frame {
 	return func(f []capture.Frame) []capture.Frame {
@@ -589,6 +607,8 @@ func TestUnproven(t *testing.T) {
 		{"testdata/captures/lab-krb5.pcap.zst", without(946, 1231), 0, "1 capture-gap capture"},
 		{"testdata/captures/lab-iwarpdata3.pcap.zst", without(732, 1117), 0, "1 capture-gap capture"},
 		{"testdata/captures/lab-iwarpdata3.pcap.zst", snapped(100), 0, ""},
+		{"testdata/stories/unopened/s01-frozen40/server.pcap.zst", thinned(.01, 10, 1), 400, "1 capture-gap capture, 1 slow-rpc client network server"},
+		{"testdata/stories/rec/s10-bursts/server.pcap.zst", thinned(.02, 1, 4), 100, "1 capture-gap capture, 1 retransmission network, 1 slow-rpc client network server"},
 		{"testdata/other/lab-tcprecall40.pcap.zst", without(70, 170), 0, "1 capture-gap capture, 2 recall client"},
 		{"testdata/captures/ends-twoclock42-client.pcap.zst", without(441, 841), 0, "1 capture-gap capture, 1 grace-period server"},
 		{"testdata/captures/ends-stormall42-server.pcap.zst", without(1026, 1329), 0, "1 capture-gap capture, 1 corruption network, 1 retransmission network"},

@@ -14,6 +14,7 @@ type diagnosis struct {
 	overlaps  func(from, to record.Time) bool // of the window; nil for the whole capture
 	kind      *kind                           // whose function runs
 	problems  []*problem
+	gap       *problem          // what the capture lacks; nil if it is complete
 	unordered bool              // the packets are not in the order of their times
 	early     bool              // a Reply comes before its Call
 	outages   map[string][]span // times in which a server, or the path to it, was away, as earlier kinds found them

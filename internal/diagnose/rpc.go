@@ -247,7 +247,8 @@ func rpcFailed(d *diagnosis) {
 	}
 }
 
-// unanswered finds the requests that were never answered, as far as no earlier kind explains it. Callbacks are for the client to answer.
+// unanswered finds the requests that were never answered, as far as no earlier kind explains it, and the Replies may not be among the packets that the
+// capture lacks. Callbacks are for the client to answer.
 func unanswered(d *diagnosis) {
 	var late []*rpc             // of the last second
 	var never, closed [2][]*rpc // of both directions; closed are those whose caller closed the connection within a second
@@ -260,6 +261,8 @@ func unanswered(d *diagnosis) {
 			way, caller = 1, record.Server
 		}
 		switch {
+		case d.gap != nil && c != nil && d.lacks(c):
+			d.gap.all(r)
 		case d.last.Sub(r.sent) <= 1e9 && (c == nil || c.open()):
 			late = append(late, r)
 		case c != nil && c.closedBy(caller) && c.endedAt().Sub(r.sent) <= 1e9:
