@@ -164,6 +164,7 @@ type Dissector struct {
 	summary record.Summary
 	number  int64        // number of the frame that is being dissected
 	now     record.Stamp // stamp of the current frame
+	input   uint16       // that it was read from
 	err     error        // error that a handler returned
 
 	link     link.Decoder
@@ -401,6 +402,9 @@ func (d *Dissector) take(f *capture.Frame, l *layers) error {
 			return d.err
 		}
 	}
+	if f.Input != d.input && f.Seen == nil {
+		d.nextFile(f.Input, now.Time)
+	}
 	s.Last = record.Some(now.Time)
 	if len(f.Data) < f.Length || l.truncated {
 		s.Truncated++
@@ -532,6 +536,20 @@ func (d *Dissector) Summary() *record.Summary {
 		}
 	}
 	return s
+}
+
+// nextFile notes that a frame is not of the file of the frame before.
+func (d *Dissector) nextFile(input uint16, at record.Time) {
+	d.input = input
+	s := &d.summary
+	last := s.Last.Or(at)
+	captured := last.Sub(s.First.Or(at))
+	for _, u := range s.Unrecorded {
+		captured -= u.To.Sub(u.From)
+	}
+	if pause := at.Sub(last); pause >= 60e9 && pause > captured && len(s.Unrecorded) < 64 {
+		s.Unrecorded = append(s.Unrecorded, record.Unrecorded{From: last, To: at})
+	}
 }
 
 // frame passes one frame to the tracker of its transport.

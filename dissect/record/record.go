@@ -78,6 +78,12 @@ type Finding struct {
 // Clone returns a copy that stays valid after the handler has returned.
 func (r *Finding) Clone() *Finding { c := *r; return &c }
 
+// Unrecorded is a time of which no file has packets.
+type Unrecorded struct {
+	From Time `json:"from" doc:"Time of the last packet before it."`
+	To   Time `json:"to" doc:"Time of the first packet after it."`
+}
+
 // Summary is the last record. It counts the packets and records of the capture, and the
 // packets that could not be read.
 type Summary struct {
@@ -117,6 +123,7 @@ type Summary struct {
 	Disordered          int64              `json:"disordered" doc:"Number of packets that come after a later packet of the same sender in the input, and have an earlier time: the packets are not in the order in which they were captured."`
 	Directions          Opt[string]        `json:"directions" doc:"Whether the capture contains packets of connections from both ends (both); otherwise the addresses of the only hosts whose packets it contains. Null without packets of connections." secret:"senders"`
 	Silences            []Silence          `json:"silences" doc:"Times in which a host sent no packet to another one although several packets of the other one asked for an answer; at most 64. A host of which the capture has no earlier packet is not listed, because its packets are perhaps not captured."`
+	Unrecorded          []Unrecorded       `json:"unrecorded,omitzero" doc:"Times between two files that are at least a minute, and longer than what was captured before, so that they may be those between two recordings, in which nothing is known; at most 64. Present only if there are any."`
 	MissingFiles        []MissingFiles     `json:"missing_files" doc:"Files that are missing between two files of a ring, by the numbers in their names. Files are a ring if their names differ only in numbers and their times do not overlap."`
 	OtherProtocols      []OtherProtocol    `json:"other_protocols" doc:"Packets that are in no connection and no RPC, by protocol; the one with the most packets is first. At most 64 protocols are distinguished."`
 	Doubled             int64              `json:"mirror_duplicates" doc:"Number of packets that are second copies, because the capture has packets twice, as a mirror of both ports of a switch has them. They belong to no connection, and nothing else counts them."`

@@ -194,3 +194,13 @@ func (d *diagnosis) doubtful(r *rpc) bool {
 	}
 	return false
 }
+
+// seenTo returns the time until which the capture goes on from a time on: the end of one of several recordings, or that of the capture.
+func (d *diagnosis) seenTo(from record.Time) record.Time {
+	for _, u := range d.summary.Unrecorded {
+		if u.To > from {
+			return u.From
+		}
+	}
+	return d.last
+}

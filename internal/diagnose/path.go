@@ -136,7 +136,7 @@ func outage(d *diagnosis) {
 func (d *diagnosis) absences() (list []absence) {
 	for _, s := range d.summary.Silences {
 		away := span{s.From, s.To.Or(d.last)}
-		if away.ns() < 3*d.timerOf(s.Address, s.Peer) || s.Packets < 3 {
+		if away.ns() < 3*d.timerOf(s.Address, s.Peer) || s.Packets < 3 || d.seenTo(away.from) < away.to {
 			continue
 		}
 		asked, ended := 0, false

@@ -88,6 +88,10 @@ func (d *diagnosis) gone(h *hostConns, last *connection, refused []*connection, 
 	}
 	p.Ongoing = true
 	from := last.endedAt()
+	to, until := d.seenTo(from), "the end of the capture"
+	if to < d.last {
+		until = "the end of the recording"
+	}
 	for _, c := range h.accepted {
 		end, _ := c.Ended.Get()
 		refused := end.How == record.EndNak || end.How == record.EndTerminate // it ended for a message on it
@@ -95,7 +99,7 @@ func (d *diagnosis) gone(h *hostConns, last *connection, refused []*connection, 
 			p.lose(d, c)
 		}
 	}
-	p.timeouts(d, p.isAbout, span{from, d.last})
+	p.timeouts(d, p.isAbout, span{from, to})
 	for _, c := range refused {
 		p.ends(d, c)
 	}
@@ -108,7 +112,7 @@ func (d *diagnosis) gone(h *hostConns, last *connection, refused []*connection, 
 	first, _ := refused[0].Ended.Get()
 	p.proof(refOf(refused[0]), "rejected: "+first.Reason.Or("no reason"))
 	p.proof(refOf(refused[len(refused)-1]), "rejected again")
-	p.Effect = fmt.Sprintf("no service from %s to the end of the capture", d.at(from))
+	p.Effect = fmt.Sprintf("no service from %s to %s", d.at(from), until)
 	if n := p.calls(); n > 0 {
 		p.Effect += fmt.Sprintf("; %s in flight", number(n, "Call"))
 	}
@@ -122,10 +126,10 @@ func (d *diagnosis) gone(h *hostConns, last *connection, refused []*connection, 
 		p.Effect += fmt.Sprintf("; %s not answered", number(unanswered, "more request"))
 	}
 	if len(p.tasks) == 0 {
-		p.blocks(refused[0].First, d.last)
+		p.blocks(refused[0].First, to)
 	}
-	p.during(from, d.last)
-	d.isAway(h.server, span{from, d.last})
+	p.during(from, to)
+	d.isAway(h.server, span{from, to})
 	p.Command = []string{"connections"}
 }
 
@@ -160,7 +164,7 @@ func serverRestarted(d *diagnosis) {
 			if down == 0 || alive || len(list) > 0 && up.Sub(list[len(list)-1].to) < 2e9 {
 				continue
 			}
-			if shown := d.lostState(h, span{down, up}); shown != nil {
+			if shown := d.lostState(h, span{down, up}); shown != nil && d.seenTo(down) >= up {
 				list = append(list, restart{span{down, up}, shown})
 			}
 		}
@@ -487,7 +491,7 @@ func (d *diagnosis) rebooted(boots []boot, before, after int) {
 		inOrder := ended && (end.How == record.EndDisconnect || end.How == record.EndReset) && end.By.Or(record.Client) == record.Client
 		left = left || inOrder && c.endedAt() >= from && c.endedAt() <= b.at && !d.stale(c)
 	}
-	if left {
+	if left || d.seenTo(from) < b.at {
 		return
 	}
 	p := d.begin(record.Error, record.InClient)

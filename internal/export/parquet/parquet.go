@@ -671,6 +671,9 @@ func gapsOf(s *record.Summary) (list []*gap) {
 		a := &s.Absences[i]
 		add(true, gap{Kind: gapAbsence, From: record.Some(a.From), To: record.Some(a.To), Packets: a.Packets, Address: record.Some(a.Address)})
 	}
+	for _, u := range s.Unrecorded {
+		add(true, gap{Kind: gapUnrecorded, From: record.Some(u.From), To: record.Some(u.To)})
+	}
 	for i := range s.Silences {
 		h := &s.Silences[i]
 		add(true, gap{Kind: gapSilence, From: record.Some(h.From), To: h.To, Packets: record.Some(h.Packets), Address: record.Some(h.Address)})

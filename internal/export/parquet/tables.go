@@ -147,6 +147,7 @@ const (
 	gapDirection  = "one_direction"     // the packets of all hosts but these
 	gapAbsence    = "missing_packets"   // packets of two hosts that passed while others were captured
 	gapFiles      = "missing_files"     // files of a ring
+	gapUnrecorded = "unrecorded"        // the time between two recordings
 	gapSilence    = "silence"           // a host that sent nothing: it may have been silent
 	gapDrops      = "capture_drops"     // packets that the capturing program dropped
 	gapTruncated  = "truncated_packets" // the ends of packets
@@ -168,7 +169,7 @@ func captureColumns() []column[record.Summary] {
 		computed("files", func(_ *record.Summary, about *row) []string { return about.of.Files }),
 		computed("rdmadump", func(_ *record.Summary, about *row) string { return about.of.Program }),
 		computed("options", func(_ *record.Summary, about *row) []string { return about.of.Options }),
-		fields[record.Summary]("transactions findings evicted not_judged silences missing_packets missing_files other_protocols pause_ports position_refuted"), // the table connections has each position_refuted
+		fields[record.Summary]("transactions findings evicted not_judged silences unrecorded missing_packets missing_files other_protocols pause_ports position_refuted"), // the table connections has each position_refuted
 		computed("pause_hosts", func(s *record.Summary, _ *row) (list []string) { // whose ports paused links; "" for those of no host
 			for _, p := range s.PausePorts {
 				list = append(list, p.Address.Or(""))
