@@ -1093,6 +1093,16 @@ func TestDrops(t *testing.T) {
 	}
 }
 
+// TestSilenceWithDrops: a capture that dropped packets does not show that there were none.
+func TestSilenceWithDrops(t *testing.T) {
+	for dropped, want := range []string{"no packet from ", "no packet captured from "} {
+		_, list := diagnose(t, dropping{testkit.Open(t, root+"samples/rocev2-lostlink41.pcap.zst"), uint64(dropped)})
+		if !strings.HasPrefix(list[0].Headline, want) {
+			t.Errorf("%d packets dropped: %s, want %s", dropped, list[0].Headline, want)
+		}
+	}
+}
+
 // TestMadeInPairs: of two scenes one after another, both are told, and nothing else.
 func TestMadeInPairs(t *testing.T) {
 	n := 0

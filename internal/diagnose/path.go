@@ -94,8 +94,11 @@ func outage(d *diagnosis) {
 		p.Places = append(p.Places, record.InServer)
 	}
 	what, sign := "no packet from "+longest.Address, ""
-	if longest.rpcs != nil {
+	switch {
+	case longest.rpcs != nil:
 		what = longest.Address + " answered nothing"
+	case d.summary.CaptureDrops > 0: // or the capture dropped those of this time
+		what = "no packet captured from " + longest.Address
 	}
 	if longest.clipped {
 		sign = ">= "
