@@ -602,6 +602,7 @@ func TestUnproven(t *testing.T) {
 		{"testdata/captures/rocev2-chimera-overrun42.pcap.zst", snapped(128), 0, "1 server-gone server, 11 terminate client server"},
 		{"testdata/captures/rocev2-data42.pcap.zst", without(448, 516), 0, "1 capture-gap capture"},
 		{"testdata/captures/rocev2-data42.pcap.zst", without(448, 516), 69, "1 capture-gap capture"},
+		{"samples/rocev2-callback41.pcap", without(130, 161), 0, "1 capture-gap capture"},
 		{"testdata/captures/rocev2-nfs3.pcap.zst", without(1104, 1379), 0, "1 capture-gap capture"},
 		{"testdata/captures/lab-krb5.pcap.zst", without(785, 885), 0, "1 capture-gap capture"},
 		{"testdata/captures/lab-krb5.pcap.zst", without(946, 1231), 0, "1 capture-gap capture"},

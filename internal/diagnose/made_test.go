@@ -857,6 +857,14 @@ var scenes = []scene{
 	{"", "", "", "recall", nil, []string{"unanswered"}, func(s *stage) { // twin: returned at once
 		s.recalled(2 * time.Millisecond)
 	}},
+	{"unanswered", record.Error, "network server", "recall", nil, []string{"connection-lost"}, func(s *stage) { // twin: a Call that was never answered, of long before
+		c := s.connect()
+		s.sequence++
+		c.Client.Call(synth.Compound(synth.OpSequence(s.sequence), synth.OpPutFH(), synth.OpRead(0, 4)))
+		c.Server.Ack()
+		s.Advance(20 * time.Second)
+		s.recalled(2 * time.Millisecond)
+	}},
 	{"grace-period", record.Warning, "server", "put-off", nil, nil, func(s *stage) { s.putOff(10013) }}, // and twin of the other
 	{"put-off", record.Warning, "server", "grace-period", nil, nil, func(s *stage) { s.putOff(10008) }},
 	{"", "", "", "put-off", nil, nil, func(s *stage) { s.putOff(2) }},      // twin: asked again for a name that is not there

@@ -33,7 +33,8 @@ func putOffOtherwise(d *diagnosis) {
 	})
 }
 
-// recall finds tasks that waited until a client returned a delegation of the same file.
+// recall finds tasks that waited until a client returned a delegation of the same file. A server asks for it at once: a Call of long before had
+// another reason to wait, such as one of before the delegation was granted.
 func recall(d *diagnosis) {
 	for i := range d.recalls {
 		x := &d.recalls[i]
@@ -41,8 +42,8 @@ func recall(d *diagnosis) {
 		for _, t := range d.tasks {
 			first := t.tries[0]
 			same := x.file != "" && x.file == first.file || x.handle != "" && x.handle == first.handle
-			if same && x.server == first.server && t.to >= x.at && t.from <= x.at+1e9 && (x.returned == 0 || t.to >= x.returned) && first.operation != "DELEGRETURN" && first.outcome.free() && first.slowly.free() &&
-				(delayed[first.failure] || first.latency >= slow || first.unanswered()) {
+			if same && x.server == first.server && t.to >= x.at && t.from >= x.at-1e9 && t.from <= x.at+1e9 && (x.returned == 0 || t.to >= x.returned && t.from < x.returned) && first.operation != "DELEGRETURN" && first.outcome.free() && first.slowly.free() &&
+				(delayed[first.failure] || first.latency >= slow || first.unanswered() && x.returned == 0) {
 				list = append(list, t)
 			}
 		}
