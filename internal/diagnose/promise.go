@@ -190,7 +190,11 @@ func quirks(d *diagnosis) {
 		if told[n.first.Rule] {
 			continue
 		}
-		p := d.begin(record.Note, placeOf(n.first.AtFault)...)
+		places := placeOf(n.first.AtFault)
+		if d.gap != nil && n.first.Rule == "reply-without-call" {
+			places = append(places, record.InCapture)
+		}
+		p := d.begin(record.Note, places...)
 		p.Headline = cmp.Or(deeds[n.first.Rule], n.first.Rule+" applies") + " " + times(n.count)
 		p.proof(n.first.ref(), fact(&n.first))
 		p.rules[n.first.Rule] = n.count

@@ -103,7 +103,7 @@ func (d *diagnosis) delay(tasks []*task, so func(*rpc) bool, says func(worst *ta
 	}
 	why := worst.tries[slices.IndexFunc(worst.tries, so)]
 	status := why.failure
-	if p.Headline = says(worst); !delayed[status] { // Something that the capture does not show came before it.
+	if p.Headline = says(worst); !delayed[status] || d.gap != nil && !inGrace(why) { // Something that the capture does not show came before it, or may have.
 		p.Places = []record.ProblemPlace{record.InClient, record.InNetwork, record.InServer}
 	}
 	refused := int64(0)
