@@ -100,7 +100,7 @@ func Compare(to Screen, list []*analyze.Comparison, of [2]Captures, by string) e
 		b.WriteString("a > b before > after\n")
 	}
 	if tested {
-		b.WriteString("!     no chance: p < 0.001 (permutation test)\n")
+		b.WriteString("!     not by chance: p < 0.001 (permutation test)\n")
 	}
 	if chance {
 		b.WriteString("+1%   may be chance (tested)\n")

@@ -47,9 +47,8 @@ func (p *pathTimes) seenAtBoth(call bool) {
 	p.callSeen, p.answerSeen = p.callSeen || call, p.answerSeen || !call
 }
 
-// hold keeps a packet that was lost before a wait ended, and explained forgets all of them.
+// hold keeps a packet that was lost before a wait ended.
 func (p *pathTimes) hold(h heldBy) { p.held = append(p.held, h) }
-func (p *pathTimes) explained()    { p.held = nil }
 
 // earlier is what happened to an RPC before its Call was sent on the current connection.
 type earlier struct {
