@@ -75,7 +75,7 @@ type Packet struct {
 	order.Run
 	At   record.Stamp
 	Gone bool // the first copy was lost
-	Hurt bool // the first copy was lost or damaged
+	Hurt bool // the first copy was lost or damaged, as far as the capture shows
 	lost bool // a copy of it was lost or damaged
 	on   bool // it was captured on its way, and not when it left its sender
 }
@@ -154,7 +154,7 @@ func (s *Sender) Sent(r order.Run, p Path) (again bool) {
 	if newer || len(s.packets) == 0 {
 		s.top = r.From
 	}
-	s.packets = append(s.packets, Packet{Run: r, At: p.Sent, lost: p.Lost, Hurt: p.Lost, Gone: p.Gone, on: p.Passing})
+	s.packets = append(s.packets, Packet{Run: r, At: p.Sent, lost: p.Lost, Hurt: p.Lost && !p.Missing, Gone: p.Gone, on: p.Passing})
 	return false
 }
 

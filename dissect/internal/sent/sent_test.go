@@ -13,6 +13,13 @@ import (
 // at is a packet at a time, which is its number, too.
 func at(n int64) record.Stamp { return record.Stamp{Packet: n, Time: record.Time(n)} }
 
+// missing is a copy that left its sender, and that the capture of its receiver lacks.
+func missing(n int64) Path {
+	p := left(n)
+	p.Lost, p.Missing = true, true
+	return p
+}
+
 func left(n int64) Path    { return Path{Joined: true, Sent: at(n), Arrived: true} }
 func gone(n int64) Path    { return Path{Joined: true, Sent: at(n), Lost: true, Gone: true} }
 func damaged(n int64) Path { return Path{Joined: true, Sent: at(n), Lost: true} }
@@ -34,16 +41,17 @@ func TestFirst(t *testing.T) {
 		more []Path // copies of the packet 1
 		want string
 	}{
-		"at both ends":          {[]Path{left(1), left(2), left(3)}, nil, "2 seen"},
-		"only when it came":     {[]Path{left(1), arrived(), left(3)}, nil, "99"},
-		"a later copy":          {[]Path{left(1), left(2), left(3)}, []Path{left(7)}, "2 seen"},
-		"a lost copy":           {[]Path{left(1), gone(2), left(3)}, []Path{left(7)}, "2 seen gone hurt again"},
-		"a damaged copy":        {[]Path{left(1), damaged(2), left(3)}, []Path{left(7)}, "2 seen hurt again"},
-		"two lost copies":       {[]Path{left(1), gone(2), left(3)}, []Path{damaged(7), left(8)}, "2 seen gone hurt again again"},
-		"lost behind a switch":  {[]Path{left(1), passing(gone(2)), left(3)}, []Path{arrived()}, "2 gone hurt again"},
-		"a later copy is lost":  {[]Path{left(1), left(2), left(3)}, []Path{gone(7), left(8)}, "2 seen again"},
-		"the network's copy":    {[]Path{left(1), copied(left(2)), left(3)}, nil, "99"},
-		"a copy of a lost copy": {[]Path{left(1), gone(2), left(3)}, []Path{copied(left(7))}, "2 seen gone hurt"},
+		"at both ends":                     {[]Path{left(1), left(2), left(3)}, nil, "2 seen"},
+		"only when it came":                {[]Path{left(1), arrived(), left(3)}, nil, "99"},
+		"a later copy":                     {[]Path{left(1), left(2), left(3)}, []Path{left(7)}, "2 seen"},
+		"a lost copy":                      {[]Path{left(1), gone(2), left(3)}, []Path{left(7)}, "2 seen gone hurt again"},
+		"a damaged copy":                   {[]Path{left(1), damaged(2), left(3)}, []Path{left(7)}, "2 seen hurt again"},
+		"a copy of which nothing is known": {[]Path{left(1), missing(2), left(3)}, []Path{left(7)}, "2 seen again"},
+		"two lost copies":                  {[]Path{left(1), gone(2), left(3)}, []Path{damaged(7), left(8)}, "2 seen gone hurt again again"},
+		"lost behind a switch":             {[]Path{left(1), passing(gone(2)), left(3)}, []Path{arrived()}, "2 gone hurt again"},
+		"a later copy is lost":             {[]Path{left(1), left(2), left(3)}, []Path{gone(7), left(8)}, "2 seen again"},
+		"the network's copy":               {[]Path{left(1), copied(left(2)), left(3)}, nil, "99"},
+		"a copy of a lost copy":            {[]Path{left(1), gone(2), left(3)}, []Path{copied(left(7))}, "2 seen gone hurt"},
 	} {
 		s := sender(c.sent...)
 		var again []string
