@@ -606,6 +606,10 @@ func retransmission(d *diagnosis) {
 			p.Headline += " by the server"
 		}
 	}
+	if points && lost == 0 { // what came was perhaps acknowledged late
+		p.Places = append(p.Places, record.InClient, record.InServer)
+		slices.Sort(p.Places)
+	}
 	if all > 0 {
 		p.Effect = fmt.Sprintf("RPCs waited %s in all", field.Brief(ns))
 		if timed := union(ofTimers); timed > 0 && timed < ns { // otherwise the headline says so
