@@ -8,6 +8,9 @@ import (
 
 // Captures at several points: the frames have capture.Seen, and records name the point of each packet number.
 
+// longestWay is longer than a network holds a packet, in nanoseconds: the machine that captured it later stood still, and when it came is not known.
+const longestWay = int64(1e9)
+
 // pathOf returns what the points show of the packet of a frame. What a point between two hosts captured has not arrived, and
 // when it was sent is not known; of a packet that was lost afterwards, only this point shows that it was sent.
 func pathOf(f *capture.Frame) (p rdma.Path) {
@@ -15,7 +18,8 @@ func pathOf(f *capture.Frame) (p rdma.Path) {
 	if v == nil {
 		return p
 	}
-	p.Joined, p.Arrived, p.Copy = true, v.ArrivedNumber != 0 && !v.ArrivedBetween, v.Duplicate || v.Fate == capture.FateDuplicated
+	p.Joined, p.Copy = true, v.Duplicate || v.Fate == capture.FateDuplicated
+	p.Arrived = v.ArrivedNumber != 0 && !v.ArrivedBetween && (v.SentNumber == 0 || v.Arrived-v.Sent < longestWay)
 	p.Lost = v.Fate == capture.FateLost || v.Fate == capture.FateCorrupted && !p.Arrived
 	p.Gone, p.BadChecksum, p.Changed = v.Fate == capture.FateLost, v.BadChecksum, v.Changed
 	p.Missing = v.Fate == capture.FateMissing

@@ -92,10 +92,12 @@ func soFar(x *txn) (e earlier) {
 	e.sent = firstSent(x)
 	delivered, known := x.call.Delivered.Get()
 	switch {
+	case known && (x.path == nil || !x.path.callSeen): // when it came is not known
+		e.unclear = true
 	case known && x.answered != &noAnswer:
 		sent := min(x.answer.FirstSent.Or(x.answer.Time), x.answer.Time)
 		e.parts = append(e.parts, passed{delivered, toServer}, passed{sent, atServer})
-	case known && x.path != nil && len(x.path.reads) > 0 && !slices.ContainsFunc(x.path.reads, func(r *rdma.ReadTimes) bool { return r.Delivered != 0 }): // their requests were lost
+	case known && len(x.path.reads) > 0 && !slices.ContainsFunc(x.path.reads, func(r *rdma.ReadTimes) bool { return r.Delivered != 0 }): // their requests were lost
 		e.parts = append(e.parts, passed{delivered, toServer}, passed{x.path.reads[0].Requested, atServer})
 	case known, x.call.Delivery != record.DeliveryNotDelivered:
 		e.unclear = true
