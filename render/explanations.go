@@ -222,7 +222,7 @@ var explanations = []Explanation{
 	{"network", "PACKETS", "Number of packets that passed the first point on the way to the other one, including retransmissions; of TCP, the segments with data."},
 	{"network", "LOST", "Number of these packets of which nothing arrived at the other point."},
 	{"network", "NOT CAPTURED", "Number of these packets that the capture at the other point does not contain, although their receiver had them."},
-	{"network", "UNKNOWN", "Number of these packets that are not at the other point, at a time that the capture of that point does not cover."},
+	{"network", "UNKNOWN", "Number of these packets that are not at the other point, and of which nothing shows whether they were lost: nobody sent them again, or the capture of that point lacks packets."},
 	{"network", "REORDERED", "Number of packets that arrived after a packet that was sent later to the same queue pair. Retransmissions of lost packets are not counted, other than in the column OUT OF ORDER of connections."},
 	{"network", "DAMAGED", "Number of packets that arrived damaged: with a bad ICRC, or with headers that are so damaged that only a comparison with the sent packet shows what they were. The rule icrc-bad and the mark bad_icrc are only about packets with a bad ICRC whose headers identify them, so their number is smaller. A TCP segment also counts if its payload is not the one that was sent, although its checksum is right."},
 	{"network", "DUPLICATED", "Number of additional copies that arrived, although the packet had been sent once."},

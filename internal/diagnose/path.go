@@ -570,7 +570,7 @@ func retransmission(d *diagnosis) {
 		p.Severity = record.Warning
 	}
 	slices.SortFunc(timers, func(a, b stalledRPC) int { return cmp.Compare(b.w.ns, a.w.ns) })
-	lost, points := d.lostBetween()
+	lost, more, points := d.lostBetween()
 	switch {
 	case len(timers) > 0 && 10*sumOfTwo(timers, func(x stalledRPC) int64 { return x.w.ns }) >= 6*all && timers[0].w.ns >= 10e6:
 		worst := timers[0]
@@ -584,8 +584,10 @@ func retransmission(d *diagnosis) {
 		p.proof(worst.w.packets[0], "last packet before")
 		p.proof(worst.w.packets[1], "sent again")
 	case points && lost > 0:
-		p.Headline = "lost " + number(lost, "packet")
-	case points:
+		if p.Headline = "lost " + number(lost, "packet"); more {
+			p.Headline = "lost at least " + number(lost, "packet")
+		}
+	case points && !more:
 		p.Headline = fmt.Sprintf("%d of %s repeated, none lost", repeated, number(packets, "packet"))
 	case acked > 0 && acked == int64(len(list)):
 		for _, x := range list { // it may not have accepted the ACKs
@@ -632,12 +634,12 @@ func sumOfTwo[T any](list []T, ns func(T) int64) (sum int64) {
 	return sum
 }
 
-// lostBetween returns how many packets were lost between capture points, and whether there are several.
-func (d *diagnosis) lostBetween() (lost int64, points bool) {
+// lostBetween returns how many packets were lost between capture points, whether others perhaps were, and whether there are several points.
+func (d *diagnosis) lostBetween() (lost int64, more, points bool) {
 	for _, n := range d.network {
-		lost += n.Lost
+		lost, more = lost+n.Lost, more || n.Unknown > 0
 	}
-	return lost, len(d.network) > 0
+	return lost, more, len(d.network) > 0
 }
 
 // congestion finds marks of congestion.
