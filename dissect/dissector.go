@@ -162,10 +162,11 @@ type Dissector struct {
 	handler Handler
 	options Options
 	summary record.Summary
-	number  int64        // number of the frame that is being dissected
-	now     record.Stamp // stamp of the current frame
-	input   uint16       // that it was read from
-	err     error        // error that a handler returned
+	number  int64           // number of the frame that is being dissected
+	now     record.Stamp    // stamp of the current frame
+	input   uint16          // that it was read from
+	inputs  map[uint16]bool // those that frames were read from; nil until there is a second one
+	err     error           // error that a handler returned
 
 	link     link.Decoder
 	drops    func() uint64 // the packets that a live source says it dropped; nil if it does not say
@@ -538,16 +539,21 @@ func (d *Dissector) Summary() *record.Summary {
 	return s
 }
 
-// nextFile notes that a frame is not of the file of the frame before.
+// nextFile notes that a frame is not of the file of the frame before. The time between the two is perhaps that between two recordings if a file
+// begins with the frame: files that were recorded at the same time show that a host was silent.
 func (d *Dissector) nextFile(input uint16, at record.Time) {
-	d.input = input
 	s := &d.summary
 	last := s.Last.Or(at)
+	if d.inputs == nil {
+		d.inputs = map[uint16]bool{d.input: s.Last.Known()}
+	}
+	begins := !d.inputs[input]
+	d.input, d.inputs[input] = input, true
 	captured := last.Sub(s.First.Or(at))
 	for _, u := range s.Unrecorded {
 		captured -= u.To.Sub(u.From)
 	}
-	if pause := at.Sub(last); pause >= 60e9 && pause > captured && len(s.Unrecorded) < 64 {
+	if pause := at.Sub(last); begins && pause >= 60e9 && pause > captured && len(s.Unrecorded) < 64 {
 		s.Unrecorded = append(s.Unrecorded, record.Unrecorded{From: last, To: at})
 	}
 }

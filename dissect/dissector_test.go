@@ -673,3 +673,32 @@ func TestSomePackets(t *testing.T) {
 		t.Error("no packet has messages")
 	}
 }
+
+// TestUnrecorded: a long time before the first packet of another file may be that between two recordings; of files that were recorded at the same
+// time it is not.
+func TestUnrecorded(t *testing.T) {
+	const second = int64(1e9)
+	for name, c := range map[string]struct {
+		inputs []uint16
+		times  []int64 // in seconds
+		want   int
+	}{
+		"two recordings":                        {[]uint16{0, 0, 1, 1}, []int64{0, 20, 90, 100}, 1},
+		"in the other order":                    {[]uint16{1, 1, 0, 0}, []int64{0, 20, 90, 100}, 1},
+		"three":                                 {[]uint16{0, 1, 2}, []int64{0, 100, 300}, 2},
+		"one file":                              {[]uint16{0, 0, 0}, []int64{0, 20, 200}, 0},
+		"less than a minute":                    {[]uint16{0, 0, 1}, []int64{0, 20, 79}, 0},
+		"less than was captured":                {[]uint16{0, 0, 1}, []int64{0, 100, 190}, 0},
+		"a silence of hosts in two files":       {[]uint16{0, 1, 0, 1}, []int64{0, 1, 2, 90}, 0},
+		"the first file again, after a silence": {[]uint16{0, 1, 0}, []int64{0, 1, 90}, 0},
+	} {
+		d := dissect.New(dissect.Handler{}, dissect.Options{})
+		for i, at := range c.times {
+			d.Frame(&capture.Frame{Number: int64(i) + 1, Time: 1e18 + at*second, LinkType: capture.LinkEthernet, Input: c.inputs[i], Length: 60, Data: make([]byte, 60)})
+		}
+		d.Finish()
+		if got := d.Summary().Unrecorded; len(got) != c.want || c.want == 1 && (int64(got[0].From) != 1e18+20*second || int64(got[0].To) != 1e18+90*second) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -87,10 +87,12 @@ type shownBy struct {
 	told       []rdma.Where
 	rules      []*rule.Rule
 	disordered bool
+	setup      rdma.Setup
 }
 
 func (l *shownBy) Gaps(s rdma.Side) rule.Gap { return l.lacks[s] }
 func (l *shownBy) Disorder()                 { l.disordered = true }
+func (l *shownBy) Setup() *rdma.Setup        { return &l.setup }
 
 func (l *shownBy) Report(r *rule.Rule, where rdma.Where, format string, args ...any) {
 	l.told, l.rules = append(l.told, where), append(l.rules, r)
@@ -276,6 +278,22 @@ func TestExcused(t *testing.T) {
 		j.settle(everything, nil)
 		if (j.outcome() == "excused") != mayFollow || j.disordered != mayFollow {
 			t.Errorf("the Call may follow: %t; %s, not in order: %t", mayFollow, j.outcome(), j.disordered)
+		}
+	}
+}
+
+// TestAccessed: no Call that follows excuses the findings about memory that was accessed before it, as an RDMA Read over iWARP shows.
+func TestAccessed(t *testing.T) {
+	exposed := target{Handle: 5, Offset: 6, Length: 7}
+	for accessed, excuses := range map[target]bool{exposed: false, {Handle: 6, Offset: 6, Length: 7}: true, {Handle: 5, Offset: 6, Length: 8}: true} {
+		for _, iwarp := range []bool{false, true} {
+			j := judge()
+			j.setup.IWARP = iwarp
+			j.breaks(rule.Next, record.Error, 0, exposed)
+			j.moved(&rdma.Operation{Kind: rdma.Read, Handle: accessed.Handle, Offset: accessed.Offset, Length: int64(accessed.Length)})
+			if may := j.findings[0].memory != (target{}); may != (excuses || !iwarp) {
+				t.Errorf("%+v is accessed, iWARP %t: a Call may excuse the finding: %t", accessed, iwarp, may)
+			}
 		}
 	}
 }
