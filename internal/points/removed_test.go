@@ -93,7 +93,7 @@ func tell(t testing.TB, ends [][]capture.Frame) (all told) {
 	problems.Network(network)
 	for _, p := range problems.Problems(summary) {
 		if p.Severity != record.Note && len(p.Places) == 1 && p.Places[0] != record.InCapture {
-			all.problems[fmt.Sprint(p.Severity, " ", p.ID, " of ", p.Places[0])] = 1 // The same facts may be told as one problem or as two.
+			all.problems[fmt.Sprint(p.Severity, " ", p.ID, " of ", p.Places[0])]++
 		}
 	}
 	return all
