@@ -127,9 +127,10 @@ const (
 	allSuspects = 1 << 16
 )
 
-// add remembers an arrival without a good ICRC that no transmission explains.
-func (d *damage) add(h *header, at uint64) {
-	d.remember(&suspect{at: at, waits: true, time: h.time, lanes: h.lanes, length: h.length, point: h.point})
+// suspect remembers an arrival without a good checksum that no transmission explains.
+func (m *matcher) suspect(at uint64, e *entry) {
+	e.arriving = notYet
+	m.damage.remember(&suspect{at: at, waits: true, time: e.time, lanes: e.lanes, length: e.length, point: e.point})
 }
 
 func (d *damage) remember(s *suspect) {

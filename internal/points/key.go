@@ -268,6 +268,7 @@ func (e *eye) datagram(s *sight) {
 // other keys. ranges.go matches their bytes.
 func (e *eye) segment(s *sight) {
 	t := &s.tcp
+	s.opcode = udSendOnly // Nothing but its bytes has an order.
 	h := mix(addressHash(&e.link), uint64(t.SrcPort)<<16|uint64(t.DstPort)|1<<40)
 	switch {
 	case t.Flags&(link.TCPSYN|link.TCPRST) != 0 || t.Flags&link.TCPFIN != 0 && t.Length == 0:

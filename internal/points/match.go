@@ -171,16 +171,17 @@ func (h *Hop) Delay() Delay { return h.delays.delay() }
 // Course returns the traffic over time.
 func (h *Hop) Course() []Interval { return h.course.list() }
 
-// count counts a packet that was sent at a time.
-func (h *Hop) count(sent int64) {
-	h.Packets++
-	h.course.at(sent).packets++
+// count counts a packet that left the sender's point of the hop n times; -1 takes that back.
+func (h *Hop) count(e *entry, n int64) {
+	h.Packets += n
+	h.Bytes += n * int64(e.bytes)
+	h.course.at(e.time).packets += n
 }
 
-// uncount takes back that a packet was counted.
-func (h *Hop) uncount(sent int64) {
-	h.Packets--
-	h.course.at(sent).packets--
+// duplicate counts a packet that arrived although it had arrived before, or bytes of it.
+func (h *Hop) duplicate(bytes uint32) {
+	h.Duplicated++
+	h.BytesDuplicated += int64(bytes)
 }
 
 // damaged counts a packet that was sent at a time and damaged on the way.
@@ -228,9 +229,9 @@ type matcher struct {
 	buckets  map[uint64]bucket
 	sends    map[uint64]uint64 // by packet without the IP identification: its latest transmission, as its position plus 1
 	recent   queue[recent]
-	open     queue[uint64]    // transmissions that wait, oldest first
-	asleep   queue[sentRange] // those that may wait at a machine that stands still
-	unproven queue[uint64]    // datagrams that did not arrive, and wait until they are sent again
+	open     queue[uint64] // transmissions that wait, oldest first
+	asleep   queue[uint64] // those that may wait at a machine that stands still
+	unproven queue[uint64] // datagrams that did not arrive, and wait until they are sent again
 	arrivals queue[waiting]
 	damage   damage
 	twins    map[*source]*twins
@@ -429,24 +430,25 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 	e.hop = int8(min(position, 100))
 	e.trace = trace{sent: e.time, sentPoint: e.point, sentNumber: e.number, passed: 1 << e.hop}
 	if v.carries == link.CarriesTCP {
-		if m.acknowledgeBytes(w, &v.tcp); v.tcp.Length > 0 && m.segment(w, position, at, e, &v.tcp) {
-			return
-		}
-		e.control = true
+		m.acknowledgeBytes(w, &v.tcp)
+		e.control = v.tcp.Length == 0 || !m.segment(e, &v.tcp)
 	}
 	if position < len(w.hops) {
-		m.transmit(w, position, at, e)
+		m.transmit(at, e)
 	}
 	if position == 0 && e.icrc == rocev2.ICRCBad && !e.cut { // Damaged addresses make a path of their own.
-		e.arriving = notYet
-		m.damage.add(&e.header, at)
+		m.suspect(at, e)
 	}
 	if position > 0 {
 		e.arriving = notYet
 		if e.icrc != rocev2.ICRCBad {
 			e.udp = src.udpSums.of(m.eye.checkUDP(v))
 		}
-		m.arrivals.push(waiting{at, e.time + m.slack + min(m.late, maxWindow)})
+		due := e.time + m.slack + min(m.late, maxWindow)
+		if e.stream {
+			due += mergedWithin
+		}
+		m.arrivals.push(waiting{at, due})
 	}
 	if !e.copied { // its sender did not send it
 		m.flows.note(at, e, v)
@@ -457,12 +459,16 @@ func (m *matcher) take(src *source, f *capture.Frame, at uint64, e *entry) {
 func keyOn(key uint64, hop int) uint64 { return key + uint64(hop)*0x9e3779b97f4a7c15 }
 
 // transmit notes a packet that leaves a point.
-func (m *matcher) transmit(w *path, hop int, at uint64, e *entry) {
-	h := w.hops[hop]
+func (m *matcher) transmit(at uint64, e *entry) {
+	hop := int(e.hop)
 	if !e.control && !e.twin {
-		h.count(e.time)
+		e.path.hops[hop].count(e, 1)
 	}
-	e.sending = notYet
+	m.open.push(at)
+	if e.sending = notYet; e.stream {
+		m.streams.all[e.on(hop)].send(reach{e.seq, e.seq + e.bytes, at, e.time})
+		return
+	}
 	key := keyOn(e.key, hop)
 	if !e.copied {
 		m.repeat(at, e)
@@ -478,7 +484,6 @@ func (m *matcher) transmit(w *path, hop int, at uint64, e *entry) {
 	b.tail, b.latest = at+1, at+1
 	m.buckets[key] = b
 	m.recent.push(recent{key, e.time})
-	m.open.push(at)
 }
 
 // repeat notes that a packet was sent, and that those sent before it were sent once more.
@@ -499,7 +504,6 @@ func (m *matcher) settle() {
 	}
 	m.flows.settle(m)
 	m.expire(m.now - m.window)
-	m.expireBytes(m.now - m.window)
 	for m.recent.len() > 0 && (m.recent.first().time < m.now-duplicatesWithin || m.recent.len() > m.limit) {
 		m.forget(m.recent.pop().key)
 	}
@@ -509,53 +513,35 @@ func (m *matcher) settle() {
 // oldest returns the time before which nothing waits for its arrival.
 func (m *matcher) oldest() int64 {
 	if m.asleep.len() > 0 {
-		return min(m.now-m.window, m.asleep.first().time)
+		return min(m.now-m.window, m.ring.at(*m.asleep.first()).time)
 	}
 	return m.now - m.window
 }
 
 // expire decides the transmissions before a time that nothing has taken.
 func (m *matcher) expire(before int64) {
-	for m.open.len() > 0 {
-		at := *m.open.first()
-		if !m.ring.has(at) { // It is decided and forgotten.
-			m.open.pop()
-			continue
-		}
-		e := m.ring.at(at)
-		if e.sending == notYet && e.time >= before {
-			break
-		}
-		m.open.pop()
-		switch {
-		case e.sending != notYet:
-		case m.mayWake(e, before):
-			m.asleep.push(sentRange{at: at, time: e.time})
-		default:
+	m.decide(&m.open, func(e *entry) bool { return e.time >= before }, func(at uint64, e *entry) {
+		if m.mayWake(e, before) {
+			m.asleep.push(at)
+		} else {
 			m.miss(at, e, false)
 		}
-	}
-	for m.asleep.len() > 0 {
-		r := *m.asleep.first()
-		e := m.ring.at(r.at)
-		waits := m.ring.has(r.at) && e.sending == notYet
-		if waits && m.mayWake(e, before) {
-			break
-		}
-		if m.asleep.pop(); waits && e.stream {
-			m.missBytes(r, e)
-		} else if waits {
-			m.miss(r.at, e, false)
-		}
-	}
-	for m.unproven.len() > 0 {
-		at := *m.unproven.first()
+	})
+	m.decide(&m.asleep, func(e *entry) bool { return m.mayWake(e, before) }, func(at uint64, e *entry) { m.miss(at, e, false) })
+	m.decide(&m.unproven, func(e *entry) bool { return !e.again && e.time >= before-maxWindow+m.window }, func(at uint64, e *entry) { m.miss(at, e, true) })
+}
+
+// decide calls miss for the first transmissions of a queue that nothing has taken, until one has to wait.
+func (m *matcher) decide(q *queue[uint64], waits func(e *entry) bool, miss func(at uint64, e *entry)) {
+	for q.len() > 0 {
+		at := *q.first()
 		e := m.ring.at(at)
-		if m.ring.has(at) && e.sending == notYet && !e.again && e.time >= before-maxWindow+m.window {
+		open := m.ring.has(at) && e.sending == notYet
+		if open && waits(e) {
 			return
 		}
-		if m.unproven.pop(); m.ring.has(at) && e.sending == notYet {
-			m.miss(at, e, true)
+		if q.pop(); open {
+			miss(at, e)
 		}
 	}
 }
@@ -616,7 +602,7 @@ func (m *matcher) arrive(at uint64) {
 	case best != 0:
 	case known:
 		if e.arriving, e.copied = duplicate, true; !e.control && !e.twin {
-			h.Duplicated++
+			h.duplicate(0)
 		}
 		if b.taken != 0 && m.ring.has(b.taken-1) {
 			e.follows(m.ring.at(b.taken - 1))
@@ -628,8 +614,7 @@ func (m *matcher) arrive(at uint64) {
 			m.flows.unsent(e)
 		}
 		if e.icrc != rocev2.ICRCOk && !e.control && !e.cut {
-			e.arriving = notYet
-			m.damage.add(&e.header, at)
+			m.suspect(at, e)
 		}
 		return
 	}
@@ -671,19 +656,11 @@ func (e *entry) isNoTwin() {
 	if !e.twin {
 		return
 	}
-	e.twin = false
-	switch h := e.path.hops[e.hop]; {
-	case e.control:
+	if e.twin = false; e.control {
 		return
-	case e.stream:
-		h.leave(e)
-	default:
-		h.count(e.time)
 	}
-	if e.arriving == duplicate {
-		h := e.path.hops[e.hop-1]
-		h.Duplicated++
-		h.BytesDuplicated += int64(e.bytes)
+	if e.path.hops[e.hop].count(e, 1); e.arriving == duplicate {
+		e.path.hops[e.hop-1].duplicate(e.bytes)
 	}
 }
 
@@ -839,42 +816,50 @@ func (m *matcher) decideRefused(h *Hop, t *entry) bool {
 	return true
 }
 
-// miss decides what happened to a transmission that nothing took. A datagram waits to be sent again, unless this is the last chance.
+// miss decides what happened to a transmission that nothing took, or not all of it. A datagram waits to be sent again, unless this is the
+// last chance.
 func (m *matcher) miss(at uint64, e *entry, last bool) {
-	w, hop := e.path, int(e.hop)
-	h := w.hops[hop]
-	key := keyOn(e.key, hop)
+	w, h := e.path, e.path.hops[e.hop]
+	left := e.bytes - e.left
+	had := e.unseen || m.flows.wasAnswered(e)
+	again := m.flows.wasMissed(e)
+	key := keyOn(e.key, int(e.hop))
 	if b, known := m.buckets[key]; known {
 		m.unlink(key, &b, at+1, e)
 	}
+	if e.stream {
+		again, had = m.streams.all[e.on(int(e.hop))].forget(at, e)
+	}
 	switch {
 	case m.decideRefused(h, e):
-	case e.twin: // the point captured the packet twice
+	case e.twin && e.left == 0: // the point captured the packet twice
 		e.sending, e.arriving = none, secondCopy
 		h.MirrorDuplicates++
 	case e.control:
 		e.sending = unknown
 	case e.damagedBefore(): // Whether the damaged frame came any farther does not matter.
 		e.sending = unknown
-		h.uncount(e.time)
+		h.count(e, -1)
 	case m.late > maxWindow || !m.covered(h.To, e.time, w.longest) || m.cutAt(h.To, e.opcode): // or the frames are in disorder
 		e.sending = unknown
 		h.Unknown++
-	case !e.cut && m.damage.take(m, h.To, e, w.longest):
+	case !e.cut && e.left == 0 && m.damage.take(m, h.To, e, w.longest):
 		e.sending = damagedOn
 		h.damaged(e.time)
-	case e.unseen || m.flows.wasAnswered(e):
-		if !e.unseen {
+	case had:
+		if e.stream || !e.unseen {
 			m.lacks[h.To].add(e.time)
 		}
 		e.sending = notCaptured
 		h.NotCaptured++
-	case !m.lacks[h.To].about(e.time) && !m.incomplete(h.To) && m.flows.wasMissed(e):
+		h.BytesNotCaptured += int64(left)
+	case again && !m.lacks[h.To].about(e.time) && !m.incomplete(h.To):
 		e.sending = lost
 		h.Lost++
+		h.BytesLost += int64(left)
 		h.course.at(e.time).lost++
 		m.lostInQuiet(h, e.time, w.longest)
-	case e.opcode.Transport() == rocev2.UD && !last:
+	case e.opcode.Transport() == rocev2.UD && !e.stream && !last:
 		m.unproven.push(at)
 	default: // Nothing shows that the receiver had it, or that it missed it: the capture may lack it.
 		e.sending = missing
@@ -914,7 +899,6 @@ func (m *matcher) finish() {
 		m.arrive(m.arrivals.pop().at)
 	}
 	m.expire(1<<63 - 1)
-	m.expireBytes(1<<63 - 1)
 	m.damage.expire(m, 1<<63-1)
 }
 
@@ -929,8 +913,7 @@ func (m *matcher) relieve(at uint64) {
 		e.arriving = unexplained
 	}
 	m.expire(e.time + 1)
-	m.expireBytes(e.time + 1)
-	if e.sending == notYet && !e.stream {
+	if e.sending == notYet {
 		m.miss(at, e, true)
 	}
 }

@@ -80,18 +80,15 @@ type streamKey struct {
 	src, dst uint16
 }
 
+// on returns the stream of a segment on a hop.
+func (e *entry) on(hop int) streamKey {
+	return streamKey{e.path.dir, int32(hop), e.ports[0], e.ports[1]}
+}
+
 // streams has all streams.
 type streams struct {
 	all   map[streamKey]*stream
 	limit int
-	order queue[sentRange] // ranges that wait, oldest first
-}
-
-// sentRange is a range that waits until it is taken.
-type sentRange struct {
-	key  streamKey
-	at   uint64
-	time int64
 }
 
 const (
@@ -123,10 +120,9 @@ func (k streamKey) reversed(back *path, hops int) streamKey {
 // octets returns the signed distance of two sequence numbers.
 func octets(a, b uint32) int32 { return int32(a - b) }
 
-// segment takes a TCP segment with data at one point of its path. It returns false if the segment cannot be matched
-// by its bytes.
-func (m *matcher) segment(w *path, position int, at uint64, e *entry, t *link.TCP) bool {
-	key := streamKey{w.dir, int32(position), t.SrcPort, t.DstPort}
+// segment takes a TCP segment with data, and reports whether it carries RDMA or RPC. It is matched by its bytes, unless there are too many streams.
+func (m *matcher) segment(e *entry, t *link.TCP) (counted bool) {
+	w := e.path
 	_, counts := oncrpc.PlausibleRecord(t.Payload)
 	if !counts && len(t.Payload) >= len(mpaRequestID) {
 		id := string(t.Payload[:len(mpaRequestID)])
@@ -134,39 +130,25 @@ func (m *matcher) segment(w *path, position int, at uint64, e *entry, t *link.TC
 	}
 	e.seq, e.bytes = t.Seq, uint32(t.Length)
 	e.ports = [2]uint16{t.SrcPort, t.DstPort}
-	e.stream, e.answers = true, answersOf(t)
+	e.answers = answersOf(t)
 	for hop := range w.hops {
-		key.hop = int32(hop)
-		f := m.streams.of(key)
+		f := m.streams.of(e.on(hop))
 		if f == nil {
 			return false
 		}
 		if counts && !f.counted {
 			f.counted = true
 			if w.back != nil {
-				if g := m.streams.of(key.reversed(w.back, len(w.hops))); g != nil {
+				if g := m.streams.of(e.on(hop).reversed(w.back, len(w.hops))); g != nil {
 					g.counted = true
 				}
 			}
 		}
+		counted = f.counted
 	}
-	if position < len(w.hops) {
-		key.hop = int32(position)
-		f := m.streams.all[key]
-		if f.counted && !e.twin {
-			w.hops[position].leave(e)
-		}
-		e.sending = notYet
-		f.send(reach{t.Seq, t.Seq + uint32(t.Length), at, e.time})
-		m.streams.order.push(sentRange{key, at, e.time})
-	}
-	if position > 0 {
-		e.arriving = notYet
-		key.hop = int32(position - 1)
-		e.unseen = position == len(w.hops) && m.streams.all[key].acknowledged(e)
-		m.arrivals.push(waiting{at, e.time + m.slack + mergedWithin + min(m.late, maxWindow)})
-	}
-	return true
+	e.stream = true
+	e.unseen = int(e.hop) == len(w.hops) && m.streams.all[e.on(int(e.hop)-1)].acknowledged(e)
+	return counted
 }
 
 // send adds a range.
@@ -247,13 +229,11 @@ func (f *stream) remove(from, to uint32, accept func(reach) bool) {
 func (m *matcher) arriveBytes(at uint64, e *entry) {
 	w, own := e.path, int(e.hop)-1
 	h, hop := w.hops[own], own
-	f := m.streams.of(streamKey{w.dir, int32(own), e.ports[0], e.ports[1]})
-	if f == nil {
-		e.arriving = unexplained
-		return
-	}
+	f := m.streams.all[e.on(own)]
 	from, to := e.seq, e.seq+e.bytes
-	if e.icrc == rocev2.ICRCBad && e.length <= maxSegment && m.damagedBytes(at, e, f) {
+	mayBeDamaged := e.icrc == rocev2.ICRCBad && e.length <= maxSegment // Hosts merge segments without computing the checksum.
+	if mayBeDamaged && f.waits(m, e) {
+		m.suspect(at, e)
 		return
 	}
 	taken, newest, limit := uint32(0), reach{}, e.time+m.slack
@@ -275,13 +255,11 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		if parts.known = parts.known && n == t.bytes && t.proves(); parts.known {
 			parts.add(t.sum, t.seq-e.seq)
 		}
-		if f.counted {
-			t.isNoTwin()
-		}
+		t.isNoTwin()
 		if t.left += n; t.left >= t.bytes && t.sending == notYet {
 			t.sending, t.mate = matched, at+1
 		}
-		if hop < own && f.counted { // The points in between lack it.
+		if hop < own && !e.control { // The points in between lack it.
 			w.hops[hop].BytesNotCaptured += int64(n)
 			if t.sending == matched {
 				w.hops[hop].NotCaptured++
@@ -308,18 +286,16 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		}
 	}
 	for ; hop >= 0; hop-- {
-		g := m.streams.of(streamKey{w.dir, int32(hop), e.ports[0], e.ports[1]})
 		for range 2 { // The frame may have the time of the first of several segments, but what was sent before it comes first.
-			if g != nil && taken < e.bytes {
-				search(g)
+			if taken < e.bytes {
+				search(m.streams.all[e.on(hop)])
 				limit += mergedWithin
 			}
 		}
 		limit -= 2 * mergedWithin
 	}
-	if taken == 0 && e.icrc == rocev2.ICRCBad && e.length <= maxSegment { // Its sequence number may be damaged.
-		e.arriving = notYet
-		m.damage.add(&e.header, at)
+	if taken == 0 && mayBeDamaged { // Its sequence number may be damaged.
+		m.suspect(at, e)
 		return
 	}
 	e.second = f.got.has(from, to)
@@ -344,22 +320,19 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 		h.course.at(newest.time).delay(e.time - newest.time)
 	}
 	differs := parts.known && taken == e.bytes && parts.sum != e.sum
-	if e.changed = e.changed || differs; f.counted {
-		h.arrive(e, newest, taken, differs)
+	if e.changed = e.changed || differs; e.control {
+		return
 	}
-}
-
-// arrive counts what is wrong with an arrival: that it is not what was sent, or that bytes of it had arrived before.
-func (h *Hop) arrive(e *entry, newest reach, taken uint32, differs bool) {
 	if differs {
 		h.damaged(newest.time)
 		h.Changed++
 	}
-	if rest := int64(e.bytes) - int64(taken); rest > 0 && (taken > 0 || e.second) && !e.twin {
-		h.BytesDuplicated += rest
-		if taken == 0 {
-			h.Duplicated++
-		}
+	switch rest := e.bytes - taken; {
+	case e.twin || rest == 0:
+	case taken > 0: // Some of its bytes had arrived before.
+		h.BytesDuplicated += int64(rest)
+	case e.second:
+		h.duplicate(rest)
 	}
 }
 
@@ -367,13 +340,6 @@ func (h *Hop) arrive(e *entry, newest reach, taken uint32, differs bool) {
 // IP identification. Something on the way may have changed them.
 func (h *header) hasHeaderOf(t *header) bool {
 	return h.answers == t.answers && (h.id == t.id || h.seq != t.seq || h.bytes != t.bytes)
-}
-
-// leave counts a segment that left the sender's point of a hop.
-func (h *Hop) leave(e *entry) {
-	h.Packets++
-	h.Bytes += int64(e.bytes)
-	h.course.at(e.time).packets++
 }
 
 // parts is the sum of the transmissions that an arrival consists of, which hosts may have merged.
@@ -417,31 +383,18 @@ func payloadSum(b []byte) uint32 {
 	return uint32(sum)
 }
 
-// damagedBytes takes a segment that arrived with a bad checksum, if a frame with the same bytes was sent, which was
-// damaged on the way. Otherwise hosts may have merged the frame from several segments without computing its checksum.
-func (m *matcher) damagedBytes(at uint64, e *entry, f *stream) bool {
-	var from reach
-	take := func(r reach) bool {
+// waits reports whether a frame with just the bytes of an arrival was sent, and nothing took it.
+func (f *stream) waits(m *matcher, e *entry) (waits bool) {
+	look := func(r reach) bool {
 		t := m.ring.at(r.at)
-		if !m.ring.has(r.at) || t.sending != notYet || t.seq != e.seq || t.bytes != e.bytes || t.left > 0 || t.time > e.time+m.slack || t.icrc == rocev2.ICRCBad {
-			return false
-		}
-		from = r
-		return true
+		waits = waits || m.ring.has(r.at) && t.seq == e.seq && t.bytes == e.bytes && t.left == 0 && t.icrc != rocev2.ICRCBad
+		return false
 	}
-	if f.remove(e.seq, e.seq+e.bytes, take); from.from == from.to {
-		i := slices.IndexFunc(f.replaced, take)
-		if i < 0 {
-			return false
-		}
-		f.replaced = slices.Delete(f.replaced, i, i+1)
+	f.remove(e.seq, e.seq+e.bytes, look)
+	for _, r := range f.replaced {
+		look(r)
 	}
-	h, t := e.path.hops[int(e.hop)-1], m.ring.at(from.at)
-	if t.sending, t.badSum = damagedOn, true; f.counted {
-		h.damaged(t.time)
-	}
-	m.hide(at) // The frame as it was sent stands for the packet: its receiver drops it.
-	return true
+	return waits
 }
 
 // acknowledgeBytes notes an acknowledgement at any point: that of its sender may lack it.
@@ -455,57 +408,13 @@ func (m *matcher) acknowledgeBytes(w *path, t *link.TCP) {
 	}
 }
 
-// expireBytes decides the ranges before a time that are not taken.
-func (m *matcher) expireBytes(before int64) {
-	for m.streams.order.len() > 0 {
-		r := *m.streams.order.first()
-		e := m.ring.at(r.at)
-		waits := m.ring.has(r.at) && e.sending == notYet
-		if waits && r.time >= before {
-			return
-		}
-		if m.streams.order.pop(); waits && m.mayWake(e, before) {
-			m.asleep.push(r)
-		} else if waits {
-			m.missBytes(r, e)
-		}
-	}
-}
-
-// missBytes decides what happened to bytes that nothing took.
-func (m *matcher) missBytes(r sentRange, e *entry) {
-	f, w, hop := m.streams.all[r.key], e.path, int(e.hop)
-	h := w.hops[hop]
-	again := slices.ContainsFunc(f.replaced, func(o reach) bool { return o.at == r.at })
-	f.remove(e.seq, e.seq+e.bytes, func(o reach) bool { return o.at == r.at })
-	f.replaced = slices.DeleteFunc(f.replaced, func(o reach) bool { return o.at == r.at })
-	left := int64(e.bytes) - int64(e.left)
-	unseen := e.unseen || f.acknowledged(e) && !f.got.has(e.seq, e.seq+e.bytes) // the receiver had a copy
-	switch {
-	case !f.counted:
-		e.sending = unknown
-	case e.twin && left == int64(e.bytes): // the point captured the segment twice
-		e.sending, e.arriving = none, secondCopy
-		h.MirrorDuplicates++
-	case m.late > maxWindow || !m.covered(h.To, e.time, w.longest):
-		e.sending = unknown
-		h.Unknown++
-	case left == int64(e.bytes) && m.damage.take(m, h.To, e, w.longest):
-		e.sending = damagedOn
-		h.damaged(e.time)
-	case !again && unseen:
-		m.lacks[h.To].add(e.time)
-		e.sending = notCaptured
-		h.NotCaptured++
-		h.BytesNotCaptured += left
-	case !again || unseen || m.incomplete(h.To): // The capture may lack it: hosts send segments again whose acknowledgement is late.
-		e.sending = missing
-		h.Unknown++
-	default:
-		e.sending = lost
-		h.Lost++
-		h.BytesLost += left
-		h.course.at(e.time).lost++
-		m.lostInQuiet(h, e.time, w.longest)
-	}
+// forget forgets a segment that nothing took, or not all of it. It reports whether it was sent again, or its receiver had it. If both, it had one
+// of the copies, perhaps the other one: hosts send segments again whose acknowledgement is late.
+func (f *stream) forget(at uint64, e *entry) (again, had bool) {
+	is := func(r reach) bool { return r.at == at }
+	again = slices.ContainsFunc(f.replaced, is)
+	had = e.unseen || f.acknowledged(e) && !f.got.has(e.seq, e.seq+e.bytes)
+	f.remove(e.seq, e.seq+e.bytes, is)
+	f.replaced = slices.DeleteFunc(f.replaced, is)
+	return again && !had, had && !again
 }
