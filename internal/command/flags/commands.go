@@ -12,153 +12,157 @@ import (
 	"github.com/rdmadump/rdmadump/internal/command"
 )
 
-// commandTable lists the flags of commands that are no views, in the order in which help lists them. Several commands may
-// have a flag with one name and different meanings; then each meaning has a row.
-var commandTable = []row{
-	{
-		name: "interface", short: "i", takers: only("live", "browse"),
-		doc:      "capture packets on this `interface`",
-		sets:     func(t *Typed) any { return &t.Interface },
-		complete: offerInterfaces,
-	},
-	{
-		name: "view", takers: only("live"),
-		doc:  "show this `view`: " + command.List(LiveNames(), "or") + "; rates has a row for each second",
-		sets: func(t *Typed) any { return &t.LiveView }, byDefault: Views[0].Name,
-		values: fixed(LiveNames()...),
-	},
-	{
-		name: "write", short: "w", takers: only("live"),
-		doc:  "save the packets to this pcapng `file`; with -, write them to standard output instead of records",
-		sets: func(t *Typed) any { return &t.Write },
-	},
-	{
-		name: "follow", takers: only("live"),
-		doc:  "read this `file` while it is being written, also when it is rotated, or the ring of files that tcpdump -C writes with this name",
-		sets: func(t *Typed) any { return &t.Follow },
-	},
-	{
-		name: "follow", takers: only("browse"),
-		doc:  "read this `file` while it is being written, also when it is rotated",
-		sets: func(t *Typed) any { return &t.Follow },
-	},
-	{
-		name: "write", short: "w", takers: only("browse"),
-		doc:  "save the packets of an interface or a pipe to this pcapng `file`, so that those of an RPC can be shown",
-		sets: func(t *Typed) any { return &t.Write },
-	},
-	{
-		name: "autostop", short: "a", takers: only("live"),
-		doc:  "stop at this `limit`: duration:SECONDS, filesize:KB or packets:NUMBER",
-		sets: func(t *Typed) any { return &t.Stop },
-	},
-	{
-		name: "keep", takers: only("browse"),
-		doc:  "limit the list to this `number` of RPCs, the newest ones; 0 means no limit",
-		sets: func(t *Typed) any { return &t.Keep },
-	},
-	{
-		name: "promiscuous", takers: only("live", "browse"),
-		doc:  "capture packets for other hosts, too (promiscuous mode)",
-		sets: func(t *Typed) any { return &t.Promiscuous },
-	},
-	{
-		name: "force", takers: only("live", "browse"),
-		doc:  "capture although the interface belongs to a hardware RDMA device",
-		sets: func(t *Typed) any { return &t.Force },
-	},
+// commandTable lists the flags of commands that are no views.
+var commandTable = commandFlags(new(Typed))
 
-	{
-		name: "format", takers: only("export"),
-		doc:      "write this `format`: " + strings.Join(FormatNames(), ", "),
-		sets:     func(t *Typed) any { return &t.Format },
-		complete: offerFormats,
-	},
-	{
-		name: "write", short: "w", takers: only("export", "report"),
-		doc:     "write to this `file`; - is standard output",
-		sets:    func(t *Typed) any { return &t.Write },
-		missing: "-w OUT is missing: name the file to write, or - for standard output",
-	},
-	{
-		name: "export", takers: only("live"),
-		doc:  "write Parquet tables below this `folder`, as export --format parquet does, and show nothing unless --view says what",
-		sets: func(t *Typed) any { return &t.Export },
-	},
-	{
-		name: "metrics", takers: only("live"),
-		doc:  "serve metrics for Prometheus (OpenMetrics) at this `address`: PORT on loopback, or HOST:PORT",
-		sets: func(t *Typed) any { return &t.Metrics },
-	},
-	{
-		name: "metrics-clients", takers: only("live"),
-		doc:  "with --metrics: give this `number` of clients a label of their own; all others are one",
-		sets: func(t *Typed) any { return &t.MetricsClients }, byDefault: 200,
-	},
-	{
-		name: "roll", takers: only("live"),
-		doc:  "with --export: complete the files of the tables after this `duration`, and begin others",
-		sets: func(t *Typed) any { return &t.Roll }, byDefault: 5 * time.Minute,
-	},
-	{
-		name: "partition", takers: only("live"),
-		doc:  "with --export: write the tables to this `partition`, of the form KEY=VALUE,..., such as host=node7",
-		sets: func(t *Typed) any { return &t.Partition },
-	},
-	{
-		name: "replace", takers: only("live"),
-		doc:  "with --export: replace files that an earlier run wrote of the same packets",
-		sets: func(t *Typed) any { return &t.Replace },
-	},
-	{
-		name: "partition", takers: only("export"),
-		doc:  "write the tables of --format parquet to this `partition`, of the form KEY=VALUE,..., such as host=node7; the default is capture=NAME",
-		sets: func(t *Typed) any { return &t.Partition },
-	},
-	{
-		name: "replace", takers: only("export"),
-		doc:  "write the tables of --format parquet anew if there are tables of this capture",
-		sets: func(t *Typed) any { return &t.Replace },
-	},
-	{
-		name: "scrub", takers: only("export", "report"),
-		doc:  "write what can be shared: pseudonyms replace data, names, paths, handles, credentials and addresses",
-		sets: func(t *Typed) any { return &t.Scrub },
-	},
-	{
-		name: "key", takers: only("export", "report"),
-		doc:  "with --scrub: derive pseudonyms from the contents of this `file`, so that several captures and pages get the same; without it, those of export are random, and those of report depend on the captures",
-		sets: func(t *Typed) any { return &t.Key },
-	},
+// commandFlags returns the flags of commands that are no views, in the order in which help lists them. They set values of t. Several
+// commands may have a flag with one name and different meanings; then each meaning has a row.
+func commandFlags(t *Typed) []row {
+	return []row{
+		{
+			name: "interface", short: "i", takers: only("live", "browse"),
+			doc:      "capture packets on this `interface`",
+			sets:     &t.Interface,
+			complete: offerInterfaces,
+		},
+		{
+			name: "view", takers: only("live"),
+			doc:  "show this `view`: " + command.List(LiveNames(), "or") + "; rates has a row for each second",
+			sets: &t.LiveView, byDefault: Views[0].Name,
+			values: fixed(LiveNames()...),
+		},
+		{
+			name: "write", short: "w", takers: only("live"),
+			doc:  "save the packets to this pcapng `file`; with -, write them to standard output instead of records",
+			sets: &t.Write,
+		},
+		{
+			name: "follow", takers: only("live"),
+			doc:  "read this `file` while it is being written, also when it is rotated, or the ring of files that tcpdump -C writes with this name",
+			sets: &t.Follow,
+		},
+		{
+			name: "follow", takers: only("browse"),
+			doc:  "read this `file` while it is being written, also when it is rotated",
+			sets: &t.Follow,
+		},
+		{
+			name: "write", short: "w", takers: only("browse"),
+			doc:  "save the packets of an interface or a pipe to this pcapng `file`, so that those of an RPC can be shown",
+			sets: &t.Write,
+		},
+		{
+			name: "autostop", short: "a", takers: only("live"),
+			doc:  "stop at this `limit`: duration:SECONDS, filesize:KB or packets:NUMBER",
+			sets: &t.Stop,
+		},
+		{
+			name: "keep", takers: only("browse"),
+			doc:  "limit the list to this `number` of RPCs, the newest ones; 0 means no limit",
+			sets: &t.Keep,
+		},
+		{
+			name: "promiscuous", takers: only("live", "browse"),
+			doc:  "capture packets for other hosts, too (promiscuous mode)",
+			sets: &t.Promiscuous,
+		},
+		{
+			name: "force", takers: only("live", "browse"),
+			doc:  "capture although the interface belongs to a hardware RDMA device",
+			sets: &t.Force,
+		},
 
-	{
-		name: "directory", short: "C", takers: only("extract"),
-		doc:     "write below this `folder`, which is created if it does not exist",
-		sets:    func(t *Typed) any { return &t.Folder },
-		missing: "-C DIR is missing: name the folder to write to",
-	},
-	{
-		name: "max-size", takers: only("extract"),
-		doc:  "write at most this `size` of each file, and leave out data, holes and sizes beyond it",
-		sets: func(t *Typed) any { return &t.MaxSize },
-	},
+		{
+			name: "format", takers: only("export"),
+			doc:      "write this `format`: " + strings.Join(FormatNames(), ", "),
+			sets:     &t.Format,
+			complete: offerFormats,
+		},
+		{
+			name: "write", short: "w", takers: only("export", "report"),
+			doc:     "write to this `file`; - is standard output",
+			sets:    &t.Write,
+			missing: "-w OUT is missing: name the file to write, or - for standard output",
+		},
+		{
+			name: "export", takers: only("live"),
+			doc:  "write Parquet tables below this `folder`, as export --format parquet does, and show nothing unless --view says what",
+			sets: &t.Export,
+		},
+		{
+			name: "metrics", takers: only("live"),
+			doc:  "serve metrics for Prometheus (OpenMetrics) at this `address`: PORT on loopback, or HOST:PORT",
+			sets: &t.Metrics,
+		},
+		{
+			name: "metrics-clients", takers: only("live"),
+			doc:  "with --metrics: give this `number` of clients a label of their own; all others are one",
+			sets: &t.MetricsClients, byDefault: 200,
+		},
+		{
+			name: "roll", takers: only("live"),
+			doc:  "with --export: complete the files of the tables after this `duration`, and begin others",
+			sets: &t.Roll, byDefault: 5 * time.Minute,
+		},
+		{
+			name: "partition", takers: only("live"),
+			doc:  "with --export: write the tables to this `partition`, of the form KEY=VALUE,..., such as host=node7",
+			sets: &t.Partition,
+		},
+		{
+			name: "replace", takers: only("live"),
+			doc:  "with --export: replace files that an earlier run wrote of the same packets",
+			sets: &t.Replace,
+		},
+		{
+			name: "partition", takers: only("export"),
+			doc:  "write the tables of --format parquet to this `partition`, of the form KEY=VALUE,..., such as host=node7; the default is capture=NAME",
+			sets: &t.Partition,
+		},
+		{
+			name: "replace", takers: only("export"),
+			doc:  "write the tables of --format parquet anew if there are tables of this capture",
+			sets: &t.Replace,
+		},
+		{
+			name: "scrub", takers: only("export", "report"),
+			doc:  "write what can be shared: pseudonyms replace data, names, paths, handles, credentials and addresses",
+			sets: &t.Scrub,
+		},
+		{
+			name: "key", takers: only("export", "report"),
+			doc:  "with --scrub: derive pseudonyms from the contents of this `file`, so that several captures and pages get the same; without it, those of export are random, and those of report depend on the captures",
+			sets: &t.Key,
+		},
 
-	{
-		name: "fail-on", takers: only("compare"),
-		doc:  "exit with status 1 if a percentile of a group with at least 30 latencies in both captures changed significantly and by more than this `limit`, such as 'p99 > +20%' or 'p50 > +1ms', an increase by more than 1 ms (repeat the flag for more)",
-		sets: func(t *Typed) any { return &t.Limits },
-	},
+		{
+			name: "directory", short: "C", takers: only("extract"),
+			doc:     "write below this `folder`, which is created if it does not exist",
+			sets:    &t.Folder,
+			missing: "-C DIR is missing: name the folder to write to",
+		},
+		{
+			name: "max-size", takers: only("extract"),
+			doc:  "write at most this `size` of each file, and leave out data, holes and sizes beyond it",
+			sets: &t.MaxSize,
+		},
+
+		{
+			name: "fail-on", takers: only("compare"),
+			doc:  "exit with status 1 if a percentile of a group with at least 30 latencies in both captures changed significantly and by more than this `limit`, such as 'p99 > +20%' or 'p50 > +1ms', an increase by more than 1 ms (repeat the flag for more)",
+			sets: &t.Limits,
+		},
+	}
 }
 
 // DefineCommand defines the flags that a command has itself, and those that any of these views supports.
 func (f *Typed) DefineCommand(cmd *cobra.Command, of ...*View) {
 	f.Define(cmd.Flags(), of...)
-	for i := range commandTable {
-		r := &commandTable[i]
+	for _, r := range commandFlags(f) {
 		if !r.takers(cmd.Name()) {
 			continue
 		}
-		r.define(f, cmd.Flags(), nil)
+		r.define(cmd.Flags(), nil)
 		if r.missing != "" {
 			cobra.MarkFlagRequired(cmd.Flags(), r.name)
 		}
@@ -168,8 +172,8 @@ func (f *Typed) DefineCommand(cmd *cobra.Command, of ...*View) {
 // Missing returns an error if a flag was not given that the command cannot do without. It has to be called before cobra looks
 // for such flags, because its message says less.
 func Missing(cmd *cobra.Command, _ []string) error {
-	for i := range commandTable {
-		if r := &commandTable[i]; r.missing != "" && r.takers(cmd.Name()) && !cmd.Flags().Changed(r.name) {
+	for _, r := range commandTable {
+		if r.missing != "" && r.takers(cmd.Name()) && !cmd.Flags().Changed(r.name) {
 			return fmt.Errorf("%s; see %s --help", r.missing, cmd.CommandPath())
 		}
 	}

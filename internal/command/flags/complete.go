@@ -16,13 +16,13 @@ import (
 // runs, so this is done only if a shell asks for completions.
 func Complete(cmd *cobra.Command) {
 	shown := viewOf(cmd)
-	for i := range commandTable {
-		if r := &commandTable[i]; r.takers(cmd.Name()) {
+	for _, r := range commandTable {
+		if r.takers(cmd.Name()) {
 			r.completed(cmd, shown)
 		}
 	}
-	for i := range table {
-		table[i].completed(cmd, shown)
+	for _, r := range table {
+		r.completed(cmd, shown)
 	}
 }
 

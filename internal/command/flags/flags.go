@@ -171,9 +171,9 @@ func (f *Typed) Define(s *pflag.FlagSet, of ...*View) {
 	if len(of) == 1 {
 		one = of[0]
 	}
-	for i := range table {
-		if r := &table[i]; slices.ContainsFunc(of, func(v *View) bool { return r.takers(v.Name) }) {
-			r.define(f, s, one)
+	for _, r := range viewFlags(f) {
+		if slices.ContainsFunc(of, func(v *View) bool { return r.takers(v.Name) }) {
+			r.define(s, one)
 		}
 	}
 }

@@ -185,15 +185,18 @@ func (f *Typed) shownBy(v *View) *View {
 
 // parseValues verifies the flags that have few values, and determines the look and what --by names.
 func (s *Settings) parseValues(f *Typed) error {
-	for i := range table {
-		r := &table[i]
-		if r.values == nil || !s.View.takes(r.name) || *r.sets(f).(*string) == "" && r.byDefault == nil {
+	for _, r := range viewFlags(f) {
+		if r.values == nil || !s.View.takes(r.name) {
+			continue
+		}
+		value := *r.sets.(*string)
+		if value == "" && r.byDefault == nil {
 			continue
 		}
 		if s.View.onePage && r.name == "output" && f.output == "csv" {
 			return fmt.Errorf("-o csv: %s has no table; use -o json, or -o csv with a view that has one, such as rdmadump stats -o csv", s.View.Name)
 		}
-		if err := command.OneOf(r.shown(), *r.sets(f).(*string), r.values(s.View)...); err != nil {
+		if err := command.OneOf(r.shown(), value, r.values(s.View)...); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ type row struct {
 	takers      takers
 	doc         string                             // what it does; the placeholder of the value is in back quotes
 	about       func(doc string, v *View) string   // returns doc with what the flag means to a view; nil if that is doc. v is nil in the help of live
-	sets        func(*Typed) any                   // returns a pointer to the value
+	sets        any                                // a pointer to the value, or a pflag.Value
 	byDefault   any                                // nil for the zero value
 	alone       string                             // value of the flag without a value; empty if it needs one
 	aloneIn     takers                             // the views in which it needs none; nil for all
@@ -51,228 +51,233 @@ var everyone = but()
 // packetsStay are the messages for flags that would sort packets.
 var packetsStay = map[string]string{"packets": "packets does not support --sort and --top: packets stay in the order of the capture"}
 
-// table lists every flag of the views, in the order in which help lists them.
-var table = []row{
-	{
-		name: "verbose", short: "V", group: ofView, takers: only("packets"),
-		doc:  "show the tree of all fields, with their bits and offsets",
-		sets: func(t *Typed) any { return &t.Tree },
-	},
-	{
-		name: "hex", short: "x", group: ofView, takers: only("packets"),
-		doc:  "show the bytes of each packet",
-		sets: func(t *Typed) any { return &t.Bytes },
-	},
-	{
-		name: "why", group: ofView, takers: only("packets"),
-		doc:  "show the packet with this `number`, and what decided about it: each fact about the order of requests, and each event of an operation, with the packet that caused it",
-		sets: func(t *Typed) any { return &t.Why },
-	},
-	{
-		name: "timeline", group: ofView, takers: only("connections"),
-		doc:  "draw credits and exposed handles over time",
-		sets: func(t *Typed) any { return &t.Timeline },
-	},
-	{
-		name: "by", group: ofView, takers: only("rdma", "stats", "compare"),
-		doc:   "group transactions by these `fields`, with commas between them, such as client,operation, directory or size; program and procedure are possible, too, and status is what the column STATUS shows (default operation; with --every, no groups)",
-		sets:  func(t *Typed) any { return &t.by },
-		about: aboutBy, complete: offerGroups,
-	},
-	{
-		name: "every", group: ofView, takers: only("stats"),
-		doc:  "sum up each interval of this `duration`, such as 1s, counted from the start of the capture, and draw the intervals over time",
-		sets: func(t *Typed) any { return interval{&t.Every} },
-	},
-	{
-		name: "rpc", group: ofView, takers: only("transactions", "packets"),
-		doc:   "add the decoded arguments and results of NFS to JSON records",
-		sets:  func(t *Typed) any { return &t.rpc },
-		about: aboutRPC,
-	},
-	{
-		name: "lost", group: ofView, takers: only("network"),
-		doc:  "list the packets that were lost between the capture points, too",
-		sets: func(t *Typed) any { return &t.Lost },
-	},
-	{
-		name: "fail-on", group: ofView, takers: only("check", "overview"),
-		doc:    "exit with status 1 if there is a finding of check, or a problem of overview, of this `severity` or a worse one: error, warning or note; without it, check does for errors",
-		sets:   func(t *Typed) any { return &t.failOn },
-		values: fixed(record.Severities[:]...),
-	},
-	{
-		name: "all", group: ofView, takers: only("check", "connections", "transactions"),
-		doc:  "check: list each finding, and the rules that could not be checked; connections: list also those that are alike; with --xid: draw the whole ladder",
-		sets: func(t *Typed) any { return &t.All },
-	},
-	{
-		name: "ignore", group: ofView, takers: only("check"),
-		doc:      "do not report findings of this `rule` (repeat the flag for more)",
-		sets:     func(t *Typed) any { return &t.ignore },
-		complete: offerRules,
-	},
-	{
-		name: "baseline", group: ofView, takers: only("check"),
-		doc:  "do not report findings that are listed in this `file`, which --write-baseline wrote",
-		sets: func(t *Typed) any { return &t.baseline },
-	},
-	{
-		name: "write-baseline", group: ofView, takers: only("check"),
-		doc:  "write the reported findings to this `file`, for use with --baseline",
-		sets: func(t *Typed) any { return &t.Accept },
-	},
-	{
-		name: "rules", group: ofView, takers: only("check"),
-		doc:     "list all rules and exit",
-		sets:    func(t *Typed) any { return &t.Rules },
-		noInput: true,
-	},
-	{
-		name: "explain", group: ofView, takers: only("check", "overview", "problems"),
-		doc:   "check and problems: explain this `rule` or kind of problem, its usual causes and what to check, and exit; overview: list what the capture does not decide, too",
-		sets:  func(t *Typed) any { return &t.Explain },
-		alone: "all", aloneIn: only("overview"), complete: offerRules, noInput: true,
-	},
-	{
-		name: "unanswered-after", group: ofView, takers: only("check"),
-		doc:  "report a Call if it gets no Reply within this `duration` although later Calls do",
-		sets: func(t *Typed) any { return &t.unanswered }, byDefault: 30 * time.Second,
-	},
+// table lists every flag of the views.
+var table = viewFlags(new(Typed))
 
-	{
-		name: "filter", short: "Y", group: selection, takers: everyone,
-		doc:   "select the records that match this `expression`; rdmadump help filter explains it",
-		sets:  func(t *Typed) any { return &t.Filter },
-		about: aboutFilter, complete: offerPaths,
-	},
-	{
-		name: "xid", group: selection, takers: but("rdma", "browse"),
-		doc:  "select RPCs with this `XID` and their packets, connections and findings (repeat the flag for more)",
-		sets: func(t *Typed) any { return &t.XIDs }, empty: xidForms,
-	},
-	{
-		name: "conn", group: selection, takers: but("browse"),
-		doc:  "select the connection with this `number`, counted from 0 (repeat the flag for more)",
-		sets: func(t *Typed) any { return &t.Conns },
-	},
-	{
-		name: "from", group: selection, takers: everyone,
-		doc:  "select records at or after this `time`: 10:02, 10:02:03.5, 2026-11-21 10:02:03 or RFC 3339, seconds since the start of the capture such as 2.5 or 90s, or -1m, which counts from its end",
-		sets: func(t *Typed) any { return &t.From }, empty: momentForms,
-	},
-	{
-		name: "to", group: selection, takers: everyone,
-		doc:  "select records at or before this `time`, which has the same forms; a time with three or more decimals, as rdmadump prints it, includes all of its last decimal",
-		sets: func(t *Typed) any { return &t.To }, empty: momentForms,
-	},
-	{
-		name: "decode-as", group: selection, takers: everyone,
-		doc:  "say what a TCP or UDP port carries, with a `rule` such as tcp.port==4045,rpc, udp.port==2049,other or udp.port==8473,vxlan (repeat the flag for more)",
-		sets: func(t *Typed) any { return (*whole)(&t.decodeAs) },
-	},
-	{
-		name: "at", group: selection, takers: everyone,
-		doc:  "say where the capture was taken: at the host with an `address`, at the client or server, or between them; at a host, the times that this host took are known exactly",
-		sets: func(t *Typed) any { return &t.at }, empty: placeForms,
-	},
-	{
-		name: "hosts", group: presentation, takers: but("browse", "export", "extract"),
-		doc:  "show the names in this `file`, which has the format of /etc/hosts, instead of addresses; JSON has both",
-		sets: func(t *Typed) any { return &t.hosts },
-	},
-	{
-		name: "points", group: selection, takers: everyone,
-		doc:  "say `whether` the files are captures of the same traffic at several points: auto finds out, on says so where too little shows it, off merges them by their own times",
-		sets: func(t *Typed) any { return &t.Points }, byDefault: "auto",
-		values: fixed("auto", "on", "off"),
-	},
-	{
-		name: "clock", group: selection, takers: everyone,
-		doc:  "show times of the clock of this `file`, or of the files in this folder, if there are several capture points; the default is the first file",
-		sets: func(t *Typed) any { return &t.Clock },
-	},
+// viewFlags returns every flag of the views, in the order in which help lists them. They set values of t.
+func viewFlags(t *Typed) []row {
+	return []row{
+		{
+			name: "verbose", short: "V", group: ofView, takers: only("packets"),
+			doc:  "show the tree of all fields, with their bits and offsets",
+			sets: &t.Tree,
+		},
+		{
+			name: "hex", short: "x", group: ofView, takers: only("packets"),
+			doc:  "show the bytes of each packet",
+			sets: &t.Bytes,
+		},
+		{
+			name: "why", group: ofView, takers: only("packets"),
+			doc:  "show the packet with this `number`, and what decided about it: each fact about the order of requests, and each event of an operation, with the packet that caused it",
+			sets: &t.Why,
+		},
+		{
+			name: "timeline", group: ofView, takers: only("connections"),
+			doc:  "draw credits and exposed handles over time",
+			sets: &t.Timeline,
+		},
+		{
+			name: "by", group: ofView, takers: only("rdma", "stats", "compare"),
+			doc:   "group transactions by these `fields`, with commas between them, such as client,operation, directory or size; program and procedure are possible, too, and status is what the column STATUS shows (default operation; with --every, no groups)",
+			sets:  &t.by,
+			about: aboutBy, complete: offerGroups,
+		},
+		{
+			name: "every", group: ofView, takers: only("stats"),
+			doc:  "sum up each interval of this `duration`, such as 1s, counted from the start of the capture, and draw the intervals over time",
+			sets: interval{&t.Every},
+		},
+		{
+			name: "rpc", group: ofView, takers: only("transactions", "packets"),
+			doc:   "add the decoded arguments and results of NFS to JSON records",
+			sets:  &t.rpc,
+			about: aboutRPC,
+		},
+		{
+			name: "lost", group: ofView, takers: only("network"),
+			doc:  "list the packets that were lost between the capture points, too",
+			sets: &t.Lost,
+		},
+		{
+			name: "fail-on", group: ofView, takers: only("check", "overview"),
+			doc:    "exit with status 1 if there is a finding of check, or a problem of overview, of this `severity` or a worse one: error, warning or note; without it, check does for errors",
+			sets:   &t.failOn,
+			values: fixed(record.Severities[:]...),
+		},
+		{
+			name: "all", group: ofView, takers: only("check", "connections", "transactions"),
+			doc:  "check: list each finding, and the rules that could not be checked; connections: list also those that are alike; with --xid: draw the whole ladder",
+			sets: &t.All,
+		},
+		{
+			name: "ignore", group: ofView, takers: only("check"),
+			doc:      "do not report findings of this `rule` (repeat the flag for more)",
+			sets:     &t.ignore,
+			complete: offerRules,
+		},
+		{
+			name: "baseline", group: ofView, takers: only("check"),
+			doc:  "do not report findings that are listed in this `file`, which --write-baseline wrote",
+			sets: &t.baseline,
+		},
+		{
+			name: "write-baseline", group: ofView, takers: only("check"),
+			doc:  "write the reported findings to this `file`, for use with --baseline",
+			sets: &t.Accept,
+		},
+		{
+			name: "rules", group: ofView, takers: only("check"),
+			doc:     "list all rules and exit",
+			sets:    &t.Rules,
+			noInput: true,
+		},
+		{
+			name: "explain", group: ofView, takers: only("check", "overview", "problems"),
+			doc:   "check and problems: explain this `rule` or kind of problem, its usual causes and what to check, and exit; overview: list what the capture does not decide, too",
+			sets:  &t.Explain,
+			alone: "all", aloneIn: only("overview"), complete: offerRules, noInput: true,
+		},
+		{
+			name: "unanswered-after", group: ofView, takers: only("check"),
+			doc:  "report a Call if it gets no Reply within this `duration` although later Calls do",
+			sets: &t.unanswered, byDefault: 30 * time.Second,
+		},
 
-	{
-		name: "output", short: "o", group: presentation, takers: but("browse", "report", "export"),
-		doc:  "write records in this `format`: text, json (one record per line)",
-		sets: func(t *Typed) any { return &t.output }, byDefault: "text",
-		about: aboutOutput, values: outputs,
-	},
-	{
-		name: "jq", group: presentation, takers: but("browse", "report", "export", "extract"),
-		doc:  "run this jq `program` on the JSON of each record, but not of the summary, and print its results",
-		sets: func(t *Typed) any { return &t.jq },
-	},
-	{
-		name: "field", short: "e", group: presentation, takers: but("overview", "browse", "report", "export", "extract"),
-		doc:      "print only this `field`, with tabs between several (repeat the flag for more)",
-		sets:     func(t *Typed) any { return &t.fields },
-		complete: offerFields,
-	},
-	{
-		name: "columns", group: presentation, takers: only("transactions", "connections", "packets", "rdma", "tasks", "files", "stats", "compare"),
-		doc:      "show the table columns with these `headings`, with commas between them; help lists them, and rdmadump help columns explains them",
-		sets:     func(t *Typed) any { return &t.Look.Columns },
-		complete: offerHeadings,
-	},
-	{
-		name: "sort", group: presentation, takers: only("transactions", "connections", "rdma", "tasks", "check", "files", "stats", "compare"),
-		doc:     "sort by this `field`; -field puts the largest first",
-		sets:    func(t *Typed) any { return &t.sort },
-		refusal: packetsStay, complete: offerFields,
-	},
-	{
-		name: "time", group: presentation, takers: but("compare", "report", "export", "extract"),
-		doc:  "show times in this `form`: relative to the start of the capture, delta to the previous line, utc, local or epoch",
-		sets: func(t *Typed) any { return &t.Look.time }, byDefault: string(render.Relative),
-		values: fixed(render.AllTimes[:]...),
-	},
-	{
-		name: "color", group: presentation, takers: but("report", "export", "extract"),
-		doc:  "say `when` to use colors: auto, always or never",
-		sets: func(t *Typed) any { return &t.Look.color }, byDefault: "auto",
-		values: fixed("auto", "always", "never"),
-	},
-	{
-		name: "ascii", group: presentation, takers: but("report", "export", "extract"),
-		doc:  "say `when` to draw with ASCII characters only: true, false, or auto; auto draws with ASCII characters unless the terminal uses UTF-8",
-		sets: func(t *Typed) any { return &t.Look.ascii }, byDefault: "auto",
-		alone: "true", values: fixed("auto", "true", "false"),
-	},
-	{
-		name: "width", group: presentation, takers: but("browse", "report", "export", "extract"),
-		doc:  "fit tables and drawings into this `number` of columns; the default is $COLUMNS or the width of the terminal",
-		sets: func(t *Typed) any { return &t.Look.width },
-	},
-	{
-		name: "wide", group: presentation, takers: but("browse", "report", "export", "extract"),
-		doc:  "show all columns of tables, and do not shorten lines",
-		sets: func(t *Typed) any { return &t.Look.wide },
-	},
-	{
-		name: "quiet", short: "q", group: presentation, takers: everyone,
-		doc:   "print no summary, progress or hints on standard error",
-		sets:  func(t *Typed) any { return &t.Quiet },
-		about: aboutQuiet,
-	},
+		{
+			name: "filter", short: "Y", group: selection, takers: everyone,
+			doc:   "select the records that match this `expression`; rdmadump help filter explains it",
+			sets:  &t.Filter,
+			about: aboutFilter, complete: offerPaths,
+		},
+		{
+			name: "xid", group: selection, takers: but("rdma", "browse"),
+			doc:  "select RPCs with this `XID` and their packets, connections and findings (repeat the flag for more)",
+			sets: &t.XIDs, empty: xidForms,
+		},
+		{
+			name: "conn", group: selection, takers: but("browse"),
+			doc:  "select the connection with this `number`, counted from 0 (repeat the flag for more)",
+			sets: &t.Conns,
+		},
+		{
+			name: "from", group: selection, takers: everyone,
+			doc:  "select records at or after this `time`: 10:02, 10:02:03.5, 2026-11-21 10:02:03 or RFC 3339, seconds since the start of the capture such as 2.5 or 90s, or -1m, which counts from its end",
+			sets: &t.From, empty: momentForms,
+		},
+		{
+			name: "to", group: selection, takers: everyone,
+			doc:  "select records at or before this `time`, which has the same forms; a time with three or more decimals, as rdmadump prints it, includes all of its last decimal",
+			sets: &t.To, empty: momentForms,
+		},
+		{
+			name: "decode-as", group: selection, takers: everyone,
+			doc:  "say what a TCP or UDP port carries, with a `rule` such as tcp.port==4045,rpc, udp.port==2049,other or udp.port==8473,vxlan (repeat the flag for more)",
+			sets: (*whole)(&t.decodeAs),
+		},
+		{
+			name: "at", group: selection, takers: everyone,
+			doc:  "say where the capture was taken: at the host with an `address`, at the client or server, or between them; at a host, the times that this host took are known exactly",
+			sets: &t.at, empty: placeForms,
+		},
+		{
+			name: "hosts", group: presentation, takers: but("browse", "export", "extract"),
+			doc:  "show the names in this `file`, which has the format of /etc/hosts, instead of addresses; JSON has both",
+			sets: &t.hosts,
+		},
+		{
+			name: "points", group: selection, takers: everyone,
+			doc:  "say `whether` the files are captures of the same traffic at several points: auto finds out, on says so where too little shows it, off merges them by their own times",
+			sets: &t.Points, byDefault: "auto",
+			values: fixed("auto", "on", "off"),
+		},
+		{
+			name: "clock", group: selection, takers: everyone,
+			doc:  "show times of the clock of this `file`, or of the files in this folder, if there are several capture points; the default is the first file",
+			sets: &t.Clock,
+		},
 
-	{
-		name: "count", short: "c", group: limiting, takers: but("network", "overview", "browse", "report", "export", "extract"),
-		doc:  "stop after this `number` of records of the output",
-		sets: func(t *Typed) any { return &t.Count },
-	},
-	{
-		name: "top", group: limiting, takers: only("transactions", "connections", "rdma", "tasks", "check", "files", "stats", "compare"),
-		doc:   "show only this `number` of records, the first ones after sorting",
-		sets:  func(t *Typed) any { return &t.top },
-		about: aboutTop, refusal: packetsStay,
-	},
-	{
-		name: "memory", group: limiting, takers: everyone,
-		doc:  "limit the memory for analysis state to this `size` (KiB, MiB, GiB); beyond it, the state of the connection that was unused for the longest time is discarded (evicted), and the summary says so",
-		sets: func(t *Typed) any { return &t.Memory }, byDefault: defaultMemory,
-	},
+		{
+			name: "output", short: "o", group: presentation, takers: but("browse", "report", "export"),
+			doc:  "write records in this `format`: text, json (one record per line)",
+			sets: &t.output, byDefault: "text",
+			about: aboutOutput, values: outputs,
+		},
+		{
+			name: "jq", group: presentation, takers: but("browse", "report", "export", "extract"),
+			doc:  "run this jq `program` on the JSON of each record, but not of the summary, and print its results",
+			sets: &t.jq,
+		},
+		{
+			name: "field", short: "e", group: presentation, takers: but("overview", "browse", "report", "export", "extract"),
+			doc:      "print only this `field`, with tabs between several (repeat the flag for more)",
+			sets:     &t.fields,
+			complete: offerFields,
+		},
+		{
+			name: "columns", group: presentation, takers: only("transactions", "connections", "packets", "rdma", "tasks", "files", "stats", "compare"),
+			doc:      "show the table columns with these `headings`, with commas between them; help lists them, and rdmadump help columns explains them",
+			sets:     &t.Look.Columns,
+			complete: offerHeadings,
+		},
+		{
+			name: "sort", group: presentation, takers: only("transactions", "connections", "rdma", "tasks", "check", "files", "stats", "compare"),
+			doc:     "sort by this `field`; -field puts the largest first",
+			sets:    &t.sort,
+			refusal: packetsStay, complete: offerFields,
+		},
+		{
+			name: "time", group: presentation, takers: but("compare", "report", "export", "extract"),
+			doc:  "show times in this `form`: relative to the start of the capture, delta to the previous line, utc, local or epoch",
+			sets: &t.Look.time, byDefault: string(render.Relative),
+			values: fixed(render.AllTimes[:]...),
+		},
+		{
+			name: "color", group: presentation, takers: but("report", "export", "extract"),
+			doc:  "say `when` to use colors: auto, always or never",
+			sets: &t.Look.color, byDefault: "auto",
+			values: fixed("auto", "always", "never"),
+		},
+		{
+			name: "ascii", group: presentation, takers: but("report", "export", "extract"),
+			doc:  "say `when` to draw with ASCII characters only: true, false, or auto; auto draws with ASCII characters unless the terminal uses UTF-8",
+			sets: &t.Look.ascii, byDefault: "auto",
+			alone: "true", values: fixed("auto", "true", "false"),
+		},
+		{
+			name: "width", group: presentation, takers: but("browse", "report", "export", "extract"),
+			doc:  "fit tables and drawings into this `number` of columns; the default is $COLUMNS or the width of the terminal",
+			sets: &t.Look.width,
+		},
+		{
+			name: "wide", group: presentation, takers: but("browse", "report", "export", "extract"),
+			doc:  "show all columns of tables, and do not shorten lines",
+			sets: &t.Look.wide,
+		},
+		{
+			name: "quiet", short: "q", group: presentation, takers: everyone,
+			doc:   "print no summary, progress or hints on standard error",
+			sets:  &t.Quiet,
+			about: aboutQuiet,
+		},
+
+		{
+			name: "count", short: "c", group: limiting, takers: but("network", "overview", "browse", "report", "export", "extract"),
+			doc:  "stop after this `number` of records of the output",
+			sets: &t.Count,
+		},
+		{
+			name: "top", group: limiting, takers: only("transactions", "connections", "rdma", "tasks", "check", "files", "stats", "compare"),
+			doc:   "show only this `number` of records, the first ones after sorting",
+			sets:  &t.top,
+			about: aboutTop, refusal: packetsStay,
+		},
+		{
+			name: "memory", group: limiting, takers: everyone,
+			doc:  "limit the memory for analysis state to this `size` (KiB, MiB, GiB); beyond it, the state of the connection that was unused for the longest time is discarded (evicted), and the summary says so",
+			sets: &t.Memory, byDefault: defaultMemory,
+		},
+	}
 }
 
 // whole is the value of a flag whose values may contain commas.
@@ -316,12 +321,12 @@ func (v filled) Set(text string) error {
 }
 
 // define defines the flag, with the usage that it has for a view, or for several if v is nil.
-func (r *row) define(t *Typed, s *pflag.FlagSet, v *View) {
+func (r *row) define(s *pflag.FlagSet, v *View) {
 	usage := r.doc
 	if r.about != nil {
 		usage = r.about(usage, v)
 	}
-	switch to := r.sets(t).(type) {
+	switch to := r.sets.(type) {
 	case *bool:
 		s.BoolVarP(to, r.name, r.short, false, usage)
 	case *int:

@@ -21,7 +21,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("no view takes --%s", r.name)
 		}
 		var s pflag.FlagSet
-		if r.define(new(Typed), &s, nil); s.Lookup(r.name) == nil || s.Lookup(r.name).Shorthand != r.short {
+		if r.define(&s, nil); s.Lookup(r.name) == nil || s.Lookup(r.name).Shorthand != r.short {
 			t.Errorf("--%s is not defined", r.name)
 		}
 	}
@@ -67,7 +67,7 @@ func TestCommandTable(t *testing.T) {
 			}
 		}
 		var s pflag.FlagSet
-		if r.define(new(Typed), &s, nil); s.Lookup(r.name) == nil || s.Lookup(r.name).Shorthand != r.short || s.Lookup(r.name).Usage != r.doc {
+		if r.define(&s, nil); s.Lookup(r.name) == nil || s.Lookup(r.name).Shorthand != r.short || s.Lookup(r.name).Usage != r.doc {
 			t.Errorf("--%s is not defined as its row says", r.name)
 		}
 	}
@@ -79,11 +79,10 @@ func TestCommandTable(t *testing.T) {
 // TestWords: no part of the value of a flag with several words is ignored.
 func TestWords(t *testing.T) {
 	n := 0
-	for i := range commandTable {
-		var typed Typed
+	for _, r := range commandFlags(new(Typed)) {
 		var s pflag.FlagSet
-		commandTable[i].define(&typed, &s, nil)
-		f := s.Lookup(commandTable[i].name)
+		r.define(&s, nil)
+		f := s.Lookup(r.name)
 		if f.Value.Type() != "stringSlice" {
 			continue
 		}
