@@ -2,7 +2,6 @@ package points
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/rdmadump/rdmadump/capture"
@@ -36,11 +35,8 @@ func (p *Plan) joinSeries() {
 		s, known := spans[path]
 		return s, known
 	})
-	switch {
-	case p.told && len(list) == 1 && len(list[0].Files) == len(spans):
+	if p.told && len(list) == 1 && len(list[0].Files) == len(spans) {
 		list = nil
-	case list == nil && !p.told:
-		list = p.successive(spans)
 	}
 	others := p.outside(spans, list)
 	for _, series := range list {
@@ -81,107 +77,16 @@ func (p *Plan) outside(spans map[string]capture.Span, list []capture.Series) (ti
 	return times
 }
 
-// fills reports whether one of these times is between two files of a series, and takes all of the time between them.
+// fills reports whether one of these times is between two files of a series.
 func fills(times []capture.Span, before, after capture.Span) bool {
-	from, to := before.Last, after.First
-	return slices.ContainsFunc(times, func(s capture.Span) bool {
-		return s.First >= from-overlaps && s.First <= from+soon && s.Last >= to-soon && s.Last <= to+overlaps
-	})
+	const disorder = 100e6 // nanoseconds by which the frames of two files may be in disorder
+	return slices.ContainsFunc(times, func(s capture.Span) bool { return s.First >= before.Last-disorder && s.Last <= after.First+disorder })
 }
 
 // tidy removes the sources that others have absorbed. The order of the others is that of the files as the user named them, and of their interfaces.
 func (p *Plan) tidy() {
 	p.sources = slices.DeleteFunc(p.sources, func(src *source) bool { return src.samples == nil })
 	slices.SortStableFunc(p.sources, func(a, b *source) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.origin, b.origin)) })
-}
-
-// Limits of the times between two files of one capture, in nanoseconds.
-const (
-	overlaps = 100e6 // by which the frames of two files may be in disorder
-	soon     = 10e9  // within which a file begins after the end of the one before
-)
-
-// successive returns all files as one series, whatever their names are, if each begins soon after the end of the one before: a capture was
-// divided into them. The clocks of two points rarely make that so for several files.
-func (p *Plan) successive(spans map[string]capture.Span) []capture.Series {
-	const fewest = 3
-	var files []int
-	for i, f := range p.files {
-		if _, has := spans[f.Path]; has {
-			files = append(files, i)
-		}
-	}
-	of := func(i int) capture.Span { return spans[p.files[i].Path] }
-	slices.SortStableFunc(files, func(a, b int) int {
-		return cmp.Or(cmp.Compare(of(a).First, of(b).First), cmp.Compare(of(a).Last, of(b).Last))
-	})
-	if len(files) < fewest {
-		return nil
-	}
-	for n, i := range files[1:] {
-		if by := of(i).First - of(files[n]).Last; by < -overlaps || by > soon {
-			return nil
-		}
-	}
-	return []capture.Series{{Files: files}}
-}
-
-// joinDivided makes one source of two that are of one point, if one continues the other and no other point shows that their clocks differ:
-// the capture of that point was divided into files. It reports whether there are such sources; then those that remain have to be compared again.
-func (p *Plan) joinDivided(all []*relation) (joined bool) {
-	related := map[[2]int]bool{}
-	for _, r := range all {
-		related[[2]int{r.a, r.b}] = true
-	}
-	sourcesOf := map[int]int{}
-	for _, src := range p.sources {
-		sourcesOf[src.file]++
-	}
-	near := p.near(all)
-	for a, x := range p.sources {
-		next := -1
-		for b, y := range p.sources {
-			by := y.first - x.last
-			if a == b || x.samples == nil || y.samples == nil || by < -overlaps || by > soon || y.last <= x.last || y.first <= x.first || related[[2]int{min(a, b), max(a, b)}] ||
-				sourcesOf[x.file] > 1 || sourcesOf[y.file] > 1 || x.link != y.link || !overlap(near[a], near[b]) || !p.sameClock(all, a, b) {
-				continue
-			}
-			if next < 0 || y.first < p.sources[next].first {
-				next = b
-			}
-		}
-		if next >= 0 {
-			y := p.sources[next]
-			y.pieces[0].divided = true
-			x.absorb(y, x.frames)
-			joined = true
-		}
-	}
-	if joined {
-		p.tidy()
-	}
-	return joined
-}
-
-// sameClock reports whether the clock of a source continues that of an earlier one, by each third source that both can be compared with.
-func (p *Plan) sameClock(all []*relation, earlier, later int) bool {
-	x, y := p.sources[earlier], p.sources[later]
-	for _, r := range all {
-		for _, q := range all {
-			third, a, known := p.against(r, earlier)
-			other, b, is := p.against(q, later)
-			if !known || !is || third != other {
-				continue
-			}
-			from, to := &a.segments[len(a.segments)-1], &b.segments[0]
-			between := math.Abs(float64(y.first - x.last))
-			differ := (float64(y.first) - float64(to.back(y.first))) - (float64(x.last) - float64(from.back(x.last)))
-			if math.Abs(differ) > from.error+from.gap+to.error+to.gap+between*usualDrift+float64(x.resolution+y.resolution) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // against returns the other source of a relation, and the clock of a source compared with that.
@@ -200,7 +105,7 @@ func (p *Plan) against(r *relation, i int) (third int, c *clock, ok bool) {
 func (p *Plan) findPauses(all []*relation) {
 	for i, src := range p.sources {
 		for n := 1; n < len(src.pieces); n++ {
-			if before, f := &src.pieces[n-1], &src.pieces[n]; f.divided || f.first-before.last >= leastQuiet {
+			if before, f := &src.pieces[n-1], &src.pieces[n]; f.first-before.last >= leastQuiet {
 				f.afterGap = f.afterGap || !slices.ContainsFunc(all, func(r *relation) bool { return p.bridges(r, i, before.last, f.first, f.base) })
 			}
 		}

@@ -3,78 +3,51 @@ package points
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// histogram counts durations. Its memory does not depend on their number. Quantiles are exact for up to a
-// few thousand durations, and otherwise off by less than 1%.
+// histogram counts durations. Its memory does not depend on their number. Quantiles are exact for up to a few thousand durations, and
+// otherwise off by less than 1%.
 type histogram struct {
 	exact    []int64
-	counts   []int32 // by bucket; nil while exact has all durations
+	steps    *hdrhistogram.Histogram // nil while exact has all durations
 	n        int64
 	min, max int64
 }
 
 const (
 	exactDurations = 4096
-	bucketBits     = 7 // durations in a bucket differ by less than 2^-7 of their value
+	longestStep    = 1 << 45 // nanoseconds: ten hours
 )
 
 func (h *histogram) add(ns int64) {
 	ns = max(ns, 0)
 	if h.n == 0 {
-		h.min, h.max = ns, ns
+		h.min = ns
 	}
-	h.min, h.max = min(h.min, ns), max(h.max, ns)
-	if h.n++; h.counts == nil {
-		if len(h.exact) < exactDurations {
-			h.exact = append(h.exact, ns)
-			return
-		}
-		h.counts = make([]int32, bucketOf(1<<62)+1)
-		for _, v := range h.exact {
-			h.counts[bucketOf(v)]++
+	h.n, h.min, h.max = h.n+1, min(h.min, ns), max(h.max, ns)
+	if h.steps != nil {
+		h.steps.RecordValue(min(ns, longestStep)) // it fails only for a value out of range
+	} else if h.exact = append(h.exact, ns); h.n == exactDurations {
+		h.steps = hdrhistogram.New(1, longestStep, 2)
+		for _, ns := range h.exact {
+			h.steps.RecordValue(min(ns, longestStep))
 		}
 		h.exact = nil
 	}
-	h.counts[bucketOf(ns)]++
-}
-
-// bucketOf returns the bucket of a duration.
-func bucketOf(ns int64) int {
-	n := bits.Len64(uint64(ns))
-	if n <= bucketBits+1 {
-		return int(ns)
-	}
-	shift := n - bucketBits - 1
-	return shift<<bucketBits + int(ns>>shift)
-}
-
-// middleOf returns the middle of a bucket.
-func middleOf(bucket int) int64 {
-	if bucket < 2<<bucketBits {
-		return int64(bucket)
-	}
-	shift := bucket>>bucketBits - 1
-	low := int64(bucket-shift<<bucketBits) << shift
-	return low + int64(1)<<shift/2
 }
 
 // quantile returns the duration that a part of all durations does not exceed.
 func (h *histogram) quantile(part float64) int64 {
-	if h.n == 0 {
+	switch {
+	case h.n == 0:
 		return 0
+	case h.steps != nil:
+		return min(max(h.steps.ValueAtQuantile(100*part), h.min), h.max)
 	}
-	rank := min(int64(part*float64(h.n)), h.n-1)
-	if h.counts == nil {
-		slices.Sort(h.exact)
-		return h.exact[rank]
-	}
-	for i, n := range h.counts {
-		if rank -= int64(n); rank < 0 {
-			return min(max(middleOf(i), h.min), h.max)
-		}
-	}
-	return h.max
+	slices.Sort(h.exact)
+	return h.exact[min(int64(part*float64(h.n)), h.n-1)]
 }
 
 // Interval is the traffic between two points in an interval of time.

@@ -13,8 +13,6 @@ import (
 //     Read once more from a PSN that it has not used before.
 //   - A host gives each packet that it sends an IP identification of its own. If a packet is at the point more than once with the
 //     same one, and at the next point as well, then the network copied it between the host and the point.
-//   - A host accepts the requests that come to it without a gap. If it sends a NAK for one that came to the point without a
-//     gap, then that request was lost or overtaken between the point and the host.
 //
 // One such packet may be an accident of the capture; few of them are a proof. A point that the packets of some direction
 // pass between two other points is not at a host either.
@@ -36,36 +34,21 @@ type sequenceKey struct {
 
 // sequence has the PSNs that came to a point.
 type sequence struct {
-	seen     psnSet
-	accepted psnSet // that came without a gap before them, and before later packets
-	first    uint32
-	highest  uint32
-	expect   uint32 // PSN that comes next without a gap
-	unsure   bool   // a Read came before it, whose number of PSNs is not known
+	seen           psnSet
+	first, highest uint32
 }
 
 // take takes a packet, and reports whether it came after later packets for the first time.
-func (s *sequence) take(psn uint32, read bool) (late bool) {
-	inOrder := !s.seen.has(psn)
+func (s *sequence) take(psn uint32) (late bool) {
 	switch d := rocev2.PSNDelta(psn, s.highest); {
 	case d >= flowPSNs/2 || d <= -flowPSNs/2: // The queue pair was used again.
-		*s = sequence{first: psn, highest: psn, expect: psn}
+		*s = sequence{first: psn, highest: psn}
 	case d > 0:
 		s.highest = psn
 	default:
-		inOrder = d == 0 && inOrder
 		late = !s.seen.has(psn) && rocev2.PSNDelta(psn, s.first) > 0
 	}
 	s.seen.add(psn)
-	switch {
-	case psn == s.expect && !s.unsure:
-		if inOrder {
-			s.accepted.add(psn)
-		}
-		s.expect, s.unsure = (psn+1)&rocev2.PSNMask, read
-	case s.unsure && rocev2.PSNDelta(psn, s.expect) >= 0:
-		s.expect, s.unsure = (psn+1)&rocev2.PSNMask, read
-	}
 	return late
 }
 
@@ -73,33 +56,22 @@ func (s *sequence) take(psn uint32, read bool) (late bool) {
 type position struct {
 	sequences map[sequenceKey]*sequence
 	late      map[int32]int // by direction: first copies that came after later packets of their sender
-	refused   map[int32]int // by direction: packets that their receiver missed although they came to the point in order
 }
 
 // add adds the proofs of another file of the same source. Its sequences are not needed any more.
 func (p *position) add(other *position) {
 	if p.late == nil {
-		p.late, p.refused = map[int32]int{}, map[int32]int{}
+		p.late = map[int32]int{}
 	}
 	for dir, n := range other.late {
 		p.late[dir] += n
 	}
-	for dir, n := range other.refused {
-		p.refused[dir] += n
-	}
 }
 
 // note takes a packet that its receiver takes, too.
-func (p *position) note(v *sight, back int32) {
+func (p *position) note(v *sight) {
 	info := v.opcode.Info()
-	if v.opcode.Transport() != rocev2.RC {
-		return
-	}
-	if v.hasAETH && v.aeth.IsNak() && v.aeth.Code() == 0 && back >= 0 {
-		p.nak(back, v.psn)
-		return
-	}
-	if info.Kind == rocev2.KindAcknowledge {
+	if v.opcode.Transport() != rocev2.RC || info.Kind == rocev2.KindAcknowledge {
 		return
 	}
 	key := sequenceKey{flowKey{v.dir, v.qpn}, info.Request}
@@ -109,30 +81,13 @@ func (p *position) note(v *sight, back int32) {
 			return
 		}
 		if p.sequences == nil {
-			p.sequences, p.late, p.refused = map[sequenceKey]*sequence{}, map[int32]int{}, map[int32]int{}
+			p.sequences, p.late = map[sequenceKey]*sequence{}, map[int32]int{}
 		}
-		s = &sequence{first: v.psn, highest: v.psn, expect: v.psn}
+		s = &sequence{first: v.psn, highest: v.psn}
 		p.sequences[key] = s
 	}
-	read := info.Kind == rocev2.KindReadRequest
-	if s.take(v.psn, read) && !read {
+	if s.take(v.psn) && info.Kind != rocev2.KindReadRequest {
 		p.late[v.dir]++
-	}
-}
-
-// nak takes a NAK of the request with a PSN that was sent in a direction.
-func (p *position) nak(dir int32, psn uint32) {
-	var of *sequence
-	for key, s := range p.sequences {
-		if key.dir == dir && key.requests && rocev2.PSNDelta(s.highest, psn) > 0 && rocev2.PSNDelta(s.highest, psn) < flowPSNs/2 && rocev2.PSNDelta(psn, s.first) >= 0 {
-			if of != nil {
-				return // It is not known which of them is refused.
-			}
-			of = s
-		}
-	}
-	if of != nil && of.accepted.has(psn) {
-		p.refused[dir]++
 	}
 }
 
@@ -146,19 +101,15 @@ func (p *Plan) findBetween() {
 		}
 	}
 	for dir, path := range p.paths {
-		back := p.dirs.find(p.dirs.list[dir].reversed())
 		for _, point := range path {
-			late, refused, copied := 0, 0, 0
+			late, copied := 0, 0
 			if point == path[0] && len(path) > 1 {
 				copied = p.copiedBefore(dir, point, path[1])
 			}
 			for _, src := range p.Points[point].sources {
 				late += src.position.late[dir]
-				if back >= 0 {
-					refused += src.position.refused[back]
-				}
 			}
-			p.between[[2]int32{dir, int32(point)}] = inner[point] || late >= fewAstray || refused >= fewAstray || copied >= fewAstray
+			p.between[[2]int32{dir, int32(point)}] = inner[point] || late >= fewAstray || copied >= fewAstray
 		}
 	}
 }

@@ -278,9 +278,6 @@ func (p *Plan) fewestShared() int {
 // recognize finds the points.
 func (p *Plan) recognize(ctx context.Context, reference []string) {
 	all := p.relations()
-	for p.joinDivided(all) {
-		all = p.relations()
-	}
 	all = p.settleSteps(ctx, all)
 	p.findPauses(all)
 	if i := slices.IndexFunc(all, func(r *relation) bool { return r.same || !r.usable() }); i >= 0 {

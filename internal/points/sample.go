@@ -36,7 +36,6 @@ type piece struct {
 	base        int64 // number of frames in the files of the source before it
 	first, last int64 // times of its earliest and its latest frame
 	afterGap    bool  // frames between the file before and this one may be missing
-	divided     bool  // only its times show that it continues the file before
 }
 
 // source is one interface of one file, or of the files of a series. It has its own clock.
@@ -258,7 +257,7 @@ func (s *sampler) add(file int, f *capture.Frame) {
 		src.network, src.v6 = v.network, v.v6
 	}
 	if v.icrc == rocev2.ICRCOk && src.icrcs < positionFrames && s.isTaken(src, f, v) {
-		src.position.note(v, s.dirs.find(s.dirs.list[v.dir].reversed()))
+		src.position.note(v)
 	}
 	if v.cut {
 		src.cut[kindOfCut(v.opcode)]++
