@@ -592,6 +592,9 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 		columns[0].foot, columns[0].meaning = causeFoot, claim.Meaning
 	}
 	t := newTable(w, theme, width, columns)
+	if len(rows) > 0 && !strings.HasPrefix(rows[0].GroupBy, "size") {
+		t.by = cmp.Or(t.by, "SUM")
+	}
 	total := analyze.Total(rows)
 	if len(rows) > 1 && width > 0 {
 		rows = append(slices.Clip(rows), total)

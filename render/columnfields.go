@@ -48,6 +48,21 @@ func fieldsWith[T any](of string) query.Fields {
 	return query.New[T](of, headings...)
 }
 
+// SortedBy returns a copy of the theme for tables whose records, named in the plural, are sorted by a field.
+func (t *Theme) SortedBy(of, path string, ascending bool) *Theme {
+	c := *t
+	c.by = path
+	for _, column := range slices.Backward(tableColumns[of]) {
+		if slices.ContainsFunc(column.columnFields(), func(f columnField) bool { return f.path == path }) {
+			c.by = column.name
+		}
+	}
+	if ascending {
+		c.by += ", ascending"
+	}
+	return &c
+}
+
 // columnField is a field that a column shows.
 type columnField struct {
 	name string // what filters, -e and --sort call the field after the column; empty if that is only its path

@@ -1,9 +1,9 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -19,15 +19,16 @@ var compareColumns = slices.Concat([]column{
 	{name: "NO REPLY", fields: "before.no_reply no_reply=after.no_reply", right: true},
 	{name: "BYTES", fields: "before.bytes after.bytes", right: true, at: 140},
 }, alike(
-	latencyFoot, latencySigns,
+	latencyFoot, append(latencySigns, sign{"*", "= not by chance: p < 0.001 (permutation test)"}, sign{"?", "= not tested: fewer than 30 latencies, or an upper bound"}),
 	column{name: "P50", fields: "before.latency.p50_ns after.latency.p50_ns p50=change.p50 p_values.p50", right: true},
 	column{name: "P90", fields: "before.latency.p90_ns after.latency.p90_ns p90=change.p90 p_values.p90", right: true, at: 100},
 	column{name: "P99", fields: "before.latency.p99_ns after.latency.p99_ns p99=change.p99 p_values.p99 before.total_ns after.total_ns before.share after.share before.mean_ns.min before.mean_ns.max before.exact after.mean_ns.min after.mean_ns.max after.exact before.values after.values significant", right: true, at: 140},
 ))
 
 // Compare draws the comparisons of two captures: the problems that came and went, the groups of RPCs that only one has, a table of the others, and
-// a line for everything else. Of names the captures before and after, and by what the RPCs are grouped by.
-func Compare(to Screen, list []*analyze.Comparison, of [2]Captures, by string) error {
+// a line for everything else. Of names the captures before and after, by what the RPCs are grouped by, and judged
+// the percentiles that are shown in any case, because the exit status depends on them.
+func Compare(to Screen, list []*analyze.Comparison, of [2]Captures, by string, judged []string) error {
 	var head strings.Builder
 	if !slices.ContainsFunc(list, (*analyze.Comparison).Changed) {
 		return Labeled(to.Out, to.Width, "no change", same(list))
@@ -39,23 +40,24 @@ func Compare(to Screen, list []*analyze.Comparison, of [2]Captures, by string) e
 	}
 	columns := slices.Clone(compareColumns)
 	columns[0].title = GroupHeading(by)
+	for i := range columns {
+		if slices.Contains(judged, strings.ToLower(columns[i].name)) {
+			columns[i].at = 0
+		}
+	}
 	t := newTable(to.Out, to.Theme, to.Width, columns)
-	rows, ordered, last := 0, true, int64(math.MaxInt64)
-	tested, chance, marked, pairs := false, false, false, false
+	t.by = cmp.Or(t.by, "sum of latency")
 	for _, c := range list {
 		if came, went := c.Only(); c.Kind != analyze.ComparedGroup || came || went {
 			continue
 		}
 		count := func(n func(*analyze.Measured) record.Opt[int64], text func(int64) string) cell {
 			a, b := n(&c.Before).Or(0), n(&c.After).Or(0)
-			pairs = pairs || text(a) != text(b)
 			if a == b {
 				return to.Theme.amount(a, text)
 			}
 			return cell{text: pair(text(a), text(b))}
 		}
-		total := c.Before.TotalNS.Or(0) + c.After.TotalNS.Or(0)
-		rows, ordered, last = rows+1, ordered && total <= last, total
 		row := []cell{
 			{text: clean(c.Name), ink: to.Theme.key},
 			count(func(m *analyze.Measured) record.Opt[int64] { return m.Count }, whole),
@@ -65,7 +67,8 @@ func Compare(to Screen, list []*analyze.Comparison, of [2]Captures, by string) e
 		}
 		for i := range analyze.Percentiles {
 			before, after, change, significant := analyze.Percentiles[i].Of(c)
-			if min(c.Before.Latency.Count(), c.After.Latency.Count()) < [...]int{1, leastP90, leastP99}[i] {
+			tested := significant.Known() && slices.Contains(judged, analyze.Percentiles[i].Name)
+			if !tested && min(c.Before.Latency.Count(), c.After.Latency.Count()) < [...]int{leastP50, leastP90, leastP99}[i] {
 				row = append(row, cell{})
 				continue
 			}
@@ -74,13 +77,11 @@ func Compare(to Screen, list []*analyze.Comparison, of [2]Captures, by string) e
 				text += " " + Change(share)
 				switch is, known := significant.Get(); {
 				case !known:
-					text, marked = text+"?", true
+					text += "?"
 				case is && share > 0:
-					text, shade, tested = text+"!", to.Theme.bad, true
+					text, shade = text+"*", to.Theme.bad
 				case is:
-					text, shade, tested = text+"!", to.Theme.good, true
-				default:
-					chance = true
+					text, shade = text+"*", to.Theme.good
 				}
 			}
 			row = append(row, cell{text: text, ink: shade})
@@ -93,21 +94,6 @@ func Compare(to Screen, list []*analyze.Comparison, of [2]Captures, by string) e
 		return err
 	}
 	var b strings.Builder
-	if rows > 1 && ordered {
-		b.WriteString("rows  by the sum of latencies\n")
-	}
-	if pairs {
-		b.WriteString("a > b before > after\n")
-	}
-	if tested {
-		b.WriteString("!     not by chance: p < 0.001 (permutation test)\n")
-	}
-	if chance {
-		b.WriteString("+1%   may be chance (tested)\n")
-	}
-	if marked {
-		b.WriteString("?     not tested: fewer than 30 latencies, or an upper bound\n")
-	}
 	b.WriteString(t.feet())
 	for _, c := range list {
 		if label, text := ComparisonText(c); label != "" && c.Kind != analyze.ComparedProblem {
@@ -123,7 +109,7 @@ func pair(before, after string) string {
 	if before == after {
 		return before
 	}
-	return before + " > " + after
+	return before + " -> " + after
 }
 
 // same says what two captures have that are equal.
@@ -305,7 +291,7 @@ func ComparisonText(c *analyze.Comparison) (label, text string) {
 		if unit := settingUnits[c.Name]; unit != "" {
 			name += " (" + unit + ")"
 		}
-		label, text = "parameter", name+": "+strings.Join(c.Before.Values, ", ")+" > "+strings.Join(c.After.Values, ", ")
+		label, text = "parameter", name+": "+strings.Join(c.Before.Values, ", ")+" -> "+strings.Join(c.After.Values, ", ")
 	}
 	return label, clean(text)
 }

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"io"
 	"slices"
 
@@ -37,6 +38,7 @@ const changedFoot = "when, and user ID@client"
 // Files writes the table of files. start is the start of the capture.
 func Files(w io.Writer, theme *Theme, width int, start record.Time, rows []*analyze.File) error {
 	t := newTable(w, theme, width, filesColumns)
+	t.by = cmp.Or(t.by, "SUM")
 	c := clock{form: theme.times, start: record.Some(start)}
 	for _, f := range rows {
 		path := clean(f.FileText())

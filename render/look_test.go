@@ -105,7 +105,7 @@ func drawn(t *testing.T, story render.Story, width int, look render.Look) string
 	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
-		if command := strings.Contains(line, " > rdmadump "); !command && render.Width(line) > width || command && !strings.HasSuffix(line, " '/data/nfs and more.pcap'") {
+		if command := strings.Contains(line, ": rdmadump "); !command && render.Width(line) > width || command && !strings.HasSuffix(line, " '/data/nfs and more.pcap'") {
 			t.Errorf("at %d columns: %q", width, line)
 		}
 	}
@@ -152,7 +152,7 @@ func TestOverviewFits(t *testing.T) {
 					if want := fmt.Sprintf("%d ERROR  network or server: headline of problem %d \\x1b[31m\n", i+1, i+1); !strings.Contains(text, want) {
 						t.Errorf("%d problems at %d columns: no %q in\n%s", n, width, want, text)
 					}
-					if want := fmt.Sprintf("> rdmadump check -Y 'rule == r%d' ", i+1); i < 2 && !strings.Contains(text, want) {
+					if want := fmt.Sprintf("         findings: rdmadump check -Y 'rule == r%d' ", i+1); i < 2 && !strings.Contains(text, want) {
 						t.Errorf("%d problems at %d columns: no %q in\n%s", n, width, want, text)
 					}
 				}

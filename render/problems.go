@@ -31,10 +31,40 @@ func (f Captures) Command(args []string) string {
 // Next writes the command that shows more than a screen does.
 func Next(to Screen, args []string, files Captures) error {
 	var b strings.Builder
-	line := textLine{about: args, command: true, parts: []part{{"> ", ink{}}}}
+	line := textLine{about: args, command: true, parts: []part{{shows(args), ink{}}}}
 	line.write(&b, to.Theme, 0, files)
 	_, err := io.WriteString(to.Out, b.String())
 	return err
+}
+
+// shows returns what a command of this program shows, in front of the command.
+func shows(args []string) string {
+	if len(args) == 0 {
+		return "more: "
+	}
+	all := strings.Join(args, " ")
+	for _, c := range [...]struct{ has, text string }{ // the first that fits
+		{"packets", "packets"},
+		{"--xid", "draw the RPC"},
+		{"--explain", "what the rule means"},
+		{"check", "findings"},
+		{"--timeline", "draw credits and handles"},
+		{"connections", "connections"},
+		{"--lost", "lost packets"},
+		{"--every", "sums per interval"},
+		{"--by", "sums by " + args[len(args)-1]},
+		{"stats", "sums of RPCs"},
+		{"rdma --top", "slowest RDMA operations"},
+		{"rdma", "RDMA operations"},
+		{"overview", "problems and sums"},
+		{"-Y", "RPCs"},
+		{"--top", "slowest RPCs"},
+	} {
+		if strings.Contains(all, c.has) {
+			return c.text + ": "
+		}
+	}
+	return "more: "
 }
 
 // part is a piece of a line in one ink.
@@ -108,7 +138,7 @@ func (t *Theme) problem(p *record.Problem, to depth, ends, wide bool) []textLine
 		add(shown, t.dim)
 	}
 	if p.Command != nil {
-		lines = append(lines, textLine{about: p.Command, command: true, parts: []part{{indent + "> ", t.dim}}})
+		lines = append(lines, textLine{about: p.Command, command: true, parts: []part{{indent + shows(p.Command), t.dim}}})
 	}
 	return lines
 }

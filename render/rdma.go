@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"strconv"
@@ -121,6 +122,7 @@ func OperationSums(w io.Writer, theme *Theme, width int, rows []*analyze.Operati
 		columns[0].title = GroupHeading(rows[0].GroupBy)
 	}
 	t := newTable(w, theme, width, columns)
+	t.by = cmp.Or(t.by, "BYTES")
 	for _, r := range rows {
 		p50, p90, p99, worst := theme.quantiles(&r.Latency)
 		err := t.row([]cell{

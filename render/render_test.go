@@ -627,12 +627,12 @@ func TestCompareBounds(t *testing.T) {
 		least record.Opt[int64]
 		want  string
 	}{
-		{record.Some[int64](5), "1.0 ms > <= 3.0 ms +200%?"},
+		{record.Some[int64](5), "1.0 ms -> <= 3.0 ms +200%?"},
 		{record.Opt[int64]{}, ""},
 	} {
 		var out bytes.Buffer
 		list := analyze.Compare(side(record.Opt[int64]{}), side(c.least))
-		if err := render.Compare(render.Screen{Out: &out, Theme: render.NewTheme(false), Width: 200}, list, [2]render.Captures{}, "operation"); err != nil {
+		if err := render.Compare(render.Screen{Out: &out, Theme: render.NewTheme(false), Width: 200}, list, [2]render.Captures{}, "operation", nil); err != nil {
 			t.Fatal(err)
 		}
 		if c.want == "" {

@@ -30,6 +30,7 @@ type Theme struct {
 	times                             Times
 	hidden                            func(names []string) // takes the names of hidden columns; see WithHidden
 	columns                           []string
+	by                                string // see SortedBy
 	glyphs                            *glyphs
 	sheet                             func(columns []column, cells []cell) // takes the rows of tables instead of the output; see SheetOf
 }

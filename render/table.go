@@ -105,10 +105,11 @@ type table struct {
 	asked   map[string]bool // texts of columns that explain them, which are few
 	signed  [][]bool        // which signs of each column a cell has
 	filled  []bool          // the column has a cell that is not empty
+	by      string          // heading of the column that the rows are sorted by, until the heading line says it
 }
 
 func newTable(w io.Writer, theme *Theme, width int, columns []column) *table {
-	t := &table{w: w, theme: theme, width: width, columns: columns, signed: make([][]bool, len(columns)), filled: make([]bool, len(columns))}
+	t := &table{w: w, theme: theme, width: width, columns: columns, signed: make([][]bool, len(columns)), filled: make([]bool, len(columns)), by: theme.by}
 	for i, c := range columns {
 		t.signed[i] = make([]bool, len(c.signs))
 	}
@@ -143,6 +144,7 @@ func (t *table) flush() error {
 	for i, c := range t.columns {
 		heads[i] = cell{text: c.heading(), ink: t.theme.header}
 	}
+	t.sayOrder(heads)
 	if err := t.write(heads); err != nil {
 		return err
 	}
@@ -153,6 +155,28 @@ func (t *table) flush() error {
 	}
 	t.sample = nil
 	return nil
+}
+
+// sayOrder says in the heading line what the rows are sorted by, in the first column of names or in the last one; if there is no space, below the
+// table.
+func (t *table) sayOrder(heads []cell) {
+	shown := slices.DeleteFunc(slices.Clone(t.order), func(i int) bool { return t.widths[i] == 0 })
+	if t.by == "" || t.width == 0 || len(t.sample) < 2 || len(shown) == 0 {
+		t.by = ""
+		return
+	}
+	used := len(shown) - 1
+	for _, i := range shown {
+		used += t.widths[i]
+	}
+	for _, i := range []int{shown[0], shown[len(shown)-1]} {
+		text := heads[i].text + " (by " + t.by + ")"
+		if over := max(0, wide(text)-t.widths[i]); !t.columns[i].right && used+over <= t.width {
+			t.widths[i] += over
+			heads[i].text, t.by = text, ""
+			return
+		}
+	}
 }
 
 // explain notes that a text of a column is to be explained below the table, if the column explains its texts.
@@ -246,6 +270,9 @@ func (t *table) feet() string {
 		return ""
 	}
 	var b strings.Builder
+	if t.by != "" {
+		b.WriteString(t.theme.dim.of("rows: by "+t.by) + "\n")
+	}
 	shown := slices.DeleteFunc(slices.Clone(t.order), func(i int) bool { return t.widths[i] == 0 })
 	for len(shown) > 0 {
 		n := 1

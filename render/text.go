@@ -116,7 +116,7 @@ var transactionColumns = []column{
 	{name: "CALL BYTES", fields: "call.payload_bytes", right: true, rank: 4, differs: true},
 	{name: "REPLY BYTES", fields: "reply.payload_bytes", right: true, rank: 5, differs: true},
 	{
-		name: "FORM", fields: "call.form reply.form", rank: 5, usual: 15, differs: true, foot: "Call>Reply: short (in a Send), chunked (its data in chunks), long (all of it in a chunk)",
+		name: "FORM", fields: "call.form reply.form", rank: 5, usual: 15, differs: true, foot: "Call/Reply: short (in a Send), chunked (its data in chunks), long (all of it in a chunk)",
 		signs: []sign{{"?", "= not in the capture"}, {"-", "= no Reply"}},
 	},
 	{name: "RDMA READ", fields: "rdma-read=rdma_read_bytes", right: true, rank: 6, differs: true},
@@ -438,8 +438,9 @@ func (t *Text) Summary(r *record.Summary, onlyWrong bool, points int, hints ...s
 	if n := r.Unanswered; n > 0 {
 		scope += ", " + field.Count(n) + " without Reply"
 	}
+	whole := ""
 	if t.selected != "" {
-		scope = t.selected
+		scope, whole = t.selected, "in the whole capture "
 	}
 	if points > 1 {
 		scope += fmt.Sprintf("; %d capture points", points)
@@ -455,7 +456,7 @@ func (t *Text) Summary(r *record.Summary, onlyWrong bool, points int, hints ...s
 	errors, warnings := r.Findings[record.Error], r.Findings[record.Warning]
 	parts := []string{scope}
 	if found := counts(count{errors, record.Noun(errors, "error")}, count{warnings, record.Noun(warnings, "warning")}); found != nil {
-		parts = append(parts, "check: "+strings.Join(found, ", "))
+		parts = append(parts, whole+strings.Join(found, ", ")+" (rdmadump check)")
 	}
 	skipped := counts(count{r.Fragments, record.Noun(r.Fragments, "fragment")}, count{r.Malformed, "malformed"}, count{r.UnknownLink, "of unknown link types"})
 	if skipped != nil {

@@ -29,7 +29,7 @@ var needsInstalling = []string{"jq", "tshark", "md5sum"}
 //
 // In a block marked console, a line that begins with "$ " is a command, and the lines after it
 // are its whole output; a line "..." stands for any lines. Make golden updates the output around
-// the "...". Commands that the output suggests ("> rdmadump ...") must work, too.
+// the "...". Commands that the output suggests ("...: rdmadump ...") must work, too.
 //
 // Commands of this program in any other code are also run, with a sample instead of nfs.pcap, and
 // must succeed. If a command would capture, needs a terminal or names no file, only its flags
@@ -163,7 +163,7 @@ func (p *docPage) console(t *testing.T, typed string, want []string) []string {
 		t.Errorf("$ %s\n%s\nexit status %d, %v", typed, printed, code, err)
 		return stay
 	}
-	for _, advice := range regexp.MustCompile(`(?m)^ +> (rdmadump .*)$`).FindAllStringSubmatch(printed, -1) {
+	for _, advice := range regexp.MustCompile(`(?m)^ +.*: (rdmadump .*)$`).FindAllStringSubmatch(printed, -1) {
 		p.code(t, 0, advice[1])
 	}
 	got := strings.Split(strings.TrimSuffix(printed, "\n"), "\n")

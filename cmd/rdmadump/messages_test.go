@@ -115,7 +115,7 @@ func TestWidth(t *testing.T) {
 func checkWidth(t *testing.T, args []string, out string, width int) {
 	t.Helper()
 	for line := range strings.Lines(out) {
-		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width && !strings.Contains(line, "> rdmadump ") {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width && !strings.Contains(line, ": rdmadump ") {
 			t.Errorf("%q with %d columns: %d characters: %s", args, width, n, line)
 			break
 		}

@@ -97,7 +97,7 @@ var ofTransactions = []drawnField{
 		}
 		return list
 	}},
-	added("form", "text", "Forms of the Call and of the Reply, such as short>long, or TCP or UDP for a transaction without RDMA.", func(r *record.Transaction) any { return Forms(r) }),
+	added("form", "text", "Forms of the Call and of the Reply, such as short/long, or TCP or UDP for a transaction without RDMA.", func(r *record.Transaction) any { return Forms(r) }),
 	{Field: Field{Path: "cause", raw: func(r any) any { return sentence(r.(*record.Transaction)).Any() }, shown: func(r any) any {
 		cause, known := r.(*record.Transaction).Cause.Get()
 		if !known {
@@ -306,7 +306,7 @@ func Moved(r *record.Transaction) (read, written int64) {
 	return read, written
 }
 
-// Forms returns the forms of the Call and of the Reply, such as "short>long". A question mark stands
+// Forms returns the forms of the Call and of the Reply, such as "short/long". A question mark stands
 // for a Call that was not captured, and a dash for a Reply that is missing. For RPC over TCP and UDP,
 // which has no forms, it returns the transport.
 func Forms(r *record.Transaction) string {
@@ -320,7 +320,7 @@ func Forms(r *record.Transaction) string {
 	if r.Reply != nil {
 		reply = string(r.Reply.Form)
 	}
-	return call + ">" + reply
+	return call + "/" + reply
 }
 
 // dscps returns the differentiated services code points of the Call and of the Reply, as far as they are known.

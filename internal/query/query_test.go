@@ -238,7 +238,7 @@ func TestShown(t *testing.T) {
 		{callback, `procedure == 1`, `procedure_name == "COMPOUND" or procedure_name == "CB_COMPOUND"`, query.Transactions},
 		{nfs, `rdma_read_bytes > 0`, `read_chunks.segments.moved_bytes > 0`, query.Transactions},
 		{callback, `reply > 100B`, `reply.payload_bytes > 100`, query.Transactions},
-		{callback, `form == "short>long"`, `call.form == short and reply.form == long`, query.Transactions},
+		{callback, `form == "short/long"`, `call.form == short and reply.form == long`, query.Transactions},
 		{callback, `dscp == 0`, `call.dscp == 0 or reply.dscp == 0`, query.Transactions},
 		{callback, `INVALIDATED == 0xcf4`, `invalidation.handle == 0xcf4`, query.Transactions},
 		{callback, `time >= 2026-11-21T05:20:00Z`, `call.time >= "2026-11-21T05:20:00Z"`, query.Transactions},

@@ -174,7 +174,7 @@ for that field: *call.form == reply.form*. For a field with few values, upper an
 case are the same. A procedure, an operation or a status that does not exist is an error.
 
 Values can be typed as tables show them: *status == ok*, *dir == back*, *form ==
-"short>long"*. The **status** *complete* of a transaction means that the capture
+"short/long"*. The **status** *complete* of a transaction means that the capture
 contains its Call and its Reply, whatever the Reply says; *ok* means that the Reply has
 no error status either.
 

@@ -120,7 +120,7 @@ wrote earlier (export --format records).
 With one FILE, compare says how much longer one of two RPCs took than the other, and in
 which parts of its latency, and draws both. --xid, --conn and -Y select the two.
 
-A change of a percentile is marked with ! if chance does not explain it. compare uses
+A change of a percentile is marked with * if chance does not explain it. compare uses
 an exact permutation test: if only chance decided which RPC is in which capture, a
 change as large as this or larger would have a probability below 0.001. The test needs
 no random numbers, so that the same captures always give the same result. It is made
@@ -364,7 +364,11 @@ func (c *comparing) show(s *sink, list []*analyze.Comparison, of [2]render.Captu
 	}
 	s.release()
 	if !s.JSON && s.Columns == nil {
-		s.fail(render.Compare(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, shown, of, s.By.By))
+		var judged []string
+		for i := range c.limits {
+			judged = append(judged, c.limits[i].Name())
+		}
+		s.fail(render.Compare(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, shown, of, s.By.By, judged))
 	}
 	tested := false
 	for _, one := range list {

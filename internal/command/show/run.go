@@ -312,6 +312,9 @@ func (s *sink) selection(summary *record.Summary) string {
 		for _, n := range summary.Transactions {
 			total += n
 		}
+		if summary.Requests > 0 && total > summary.Requests {
+			noun = "attempt"
+		}
 	case "packets":
 		total, noun = summary.Packets, "packet"
 	case "connections":

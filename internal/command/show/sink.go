@@ -117,6 +117,9 @@ var errEnough = errors.New("enough")
 func newSink(set *flags.Settings, stdout io.Writer, captures input.Names) *sink {
 	s := &sink{Times: flags.Times{Settings: set}, Names: captures, w: bufio.NewWriterSize(set.Look.Safe(stdout), 1<<16)}
 	s.theme, s.width, s.height = set.Look.Of(stdout)
+	if o := set.Order; o.Path != "" && (o.Descending || o.Path != "id") {
+		s.theme = s.theme.SortedBy(set.View.Fields.Of(), o.Path, !o.Descending)
+	}
 	s.text = render.NewText(s.w, s.theme, s.width)
 	if !set.ShowsFiles(s.width) {
 		s.text.WithoutFiles()
