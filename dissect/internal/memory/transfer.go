@@ -42,7 +42,7 @@ func (t *Transfer) End() (offset int64, any bool) {
 	if len(t.moved) == 0 {
 		return 0, false
 	}
-	return t.moved.Last().Hi, true
+	return t.moved[len(t.moved)-1].Hi, true
 }
 
 // Prefix returns the first n bytes of the segment, or fewer if not all of them are kept.

@@ -62,11 +62,8 @@ func (s Set) Total() (n int64) {
 	return n
 }
 
-// Remove removes [lo, hi).
+// Remove removes [lo, hi), which is empty if hi is not after lo.
 func (s *Set) Remove(lo, hi int64) {
-	if hi <= lo {
-		return
-	}
 	kept := (*s)[:0]
 	var tail Span // the upper part of a range that is split in two
 	for _, r := range *s {
@@ -83,15 +80,5 @@ func (s *Set) Remove(lo, hi int64) {
 		}
 	}
 	*s = kept
-	if tail.Hi > 0 {
-		s.Add(tail.Lo, tail.Hi)
-	}
-}
-
-// Last returns the last range, or an empty one if there is none.
-func (s Set) Last() Span {
-	if len(s) == 0 {
-		return Span{}
-	}
-	return s[len(s)-1]
+	s.Add(tail.Lo, tail.Hi)
 }

@@ -1,6 +1,10 @@
 package span
 
-import "testing"
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
 
 func TestSpans(t *testing.T) {
 	for _, c := range []struct {
@@ -29,5 +33,65 @@ func TestSpans(t *testing.T) {
 				t.Errorf("prefix %d, total %d; want %d, %d", s.Prefix(), s.Total(), c.prefix, c.total)
 			}
 		})
+	}
+}
+
+// TestSpansOfAModel: a set holds the numbers that were added and not removed, in as few ranges as possible.
+func TestSpansOfAModel(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		var s Set
+		var model [24]bool
+		for range 30 {
+			lo, hi, remove := random.Int64N(24), random.Int64N(24), random.IntN(3) == 0
+			fresh := int64(0)
+			for n := lo; n < hi; n++ {
+				if !remove && !model[n] {
+					fresh++
+				}
+				model[n] = !remove
+			}
+			before := slices.Clone(s)
+			if remove {
+				s.Remove(lo, hi)
+			} else if got := s.Add(lo, hi); got != fresh {
+				t.Fatalf("adding %d to %d to %v: %d are new, want %d", lo, hi, before, got, fresh)
+			}
+			var want Set
+			for n, is := range model {
+				if is && (n == 0 || !model[n-1]) {
+					want = append(want, Span{Lo: int64(n)})
+				}
+				if is {
+					want[len(want)-1].Hi = int64(n + 1)
+				}
+			}
+			prefix := int64(0)
+			if model[0] {
+				prefix = want[0].Hi
+			}
+			if !slices.Equal(s, want) || s.Prefix() != prefix {
+				t.Fatalf("%d to %d of %v, removed %t: %v with the prefix %d, want %v with %d", lo, hi, before, remove, s, s.Prefix(), want, prefix)
+			}
+		}
+	}
+}
+
+// TestSpansAreLimited: a range that would be one too many is not added, and others still grow.
+func TestSpansAreLimited(t *testing.T) {
+	var s Set
+	for i := range int64(Max + 1) {
+		if got, want := s.Add(10*i, 10*i+4), int64(4); (got == want) != (i < Max) {
+			t.Fatalf("range %d: %d are new", i, got)
+		}
+	}
+	if last := s[len(s)-1]; len(s) != Max || last != (Span{10*Max - 10, 10*Max - 6}) {
+		t.Errorf("%d ranges, the last one is %v", len(s), last)
+	}
+	if got := s.Add(2, 6); got != 2 {
+		t.Errorf("a range that grows has %d new ones, want 2", got)
+	}
+	if s.Remove(1, 2); len(s) != Max || s.Total() != 4*Max-3 {
+		t.Errorf("what is left of a range that is cut in two is not its lower part: %d ranges of %d in all", len(s), s.Total())
 	}
 }
