@@ -17,62 +17,42 @@ type Burst struct {
 	First  uint64            // tag of the first retransmitted operation; 0 if it is not known
 	At     record.Stamp      // its first packet
 	Nak    record.Stamp      // the NAK that requested it, with or without effect; its packet number is 0 if there was none
-	from   uint32            // its lowest sequence number
-	seq    uint32            // sequence number of its latest request
-}
 
-// From returns the lowest sequence number of the burst, and Latest that of its latest request.
-func (b *Burst) From() uint32   { return b.from }
-func (b *Burst) Latest() uint32 { return b.seq }
-
-// burst is the latest burst of a sender, and the sequence numbers that it covers.
-type burst struct {
-	Burst
-	order.Run       // from its lowest sequence number to the one that continues it
-	packets   int32 // number of its requests
-	over      bool  // a new request followed after a while, so that what continues it is another burst
+	order.Run        // from its lowest sequence number to the one that continues it
+	Latest    uint32 // sequence number of its latest request
+	packets   int32  // number of its requests
+	over      bool   // a new request followed after a while, so that what continues it is another burst
 }
 
 // continues reports whether a request continues the burst. Soon after the latest request, it may
 // leave a gap.
-func (b *burst) continues(c order.Circle, r order.Run, soon bool) bool {
+func (b *Burst) continues(c order.Circle, r order.Run, soon bool) bool {
 	gap := c.Delta(r.From, b.To)
 	return !b.over && (gap == 0 || gap > 0 && soon)
 }
 
 // lacks reports whether a request comes before the end of the burst, and is not among those that
 // the burst has.
-func (b *burst) lacks(c order.Circle, r order.Run) bool {
-	return c.Delta(r.From, b.To) < 0 && (c.Delta(r.From, b.Run.From) < 0 || b.packets < c.Delta(b.To, b.Run.From))
+func (b *Burst) lacks(c order.Circle, r order.Run) bool {
+	return c.Delta(r.From, b.To) < 0 && (c.Delta(r.From, b.From) < 0 || b.packets < c.Delta(b.To, b.From))
 }
 
 // add adds a request to the burst.
-func (b *burst) add(c order.Circle, r order.Run) *Burst {
-	if c.Delta(r.From, b.Run.From) < 0 {
-		b.Run.From = r.From
+func (b *Burst) add(c order.Circle, r order.Run) *Burst {
+	if c.Delta(r.From, b.From) < 0 {
+		b.From = r.From
 	}
-	b.Burst.follow(b.Run.From, r.From)
-	if c.Delta(r.From, b.To) >= 0 {
+	if b.Latest = r.From; c.Delta(r.From, b.To) >= 0 {
 		b.To = r.To
 	}
 	b.packets++
-	return &b.Burst
-}
-
-// because sets the cause of the burst, and the NAK that requested it, if there was one.
-func (b *Burst) because(r record.WaitReason, n *signal) {
-	if b.Cause = r; n != nil {
-		b.Nak = n.At
-	}
+	return b
 }
 
 // followedBy notes a new request of the sender, which was idle before.
-func (b *burst) followedBy(c order.Circle, seq uint32, idle record.Time) {
+func (b *Burst) followedBy(c order.Circle, seq uint32, idle record.Time) {
 	b.over = b.over || b.Number != 0 && idle >= continuesSoon && c.Delta(seq, b.To) >= 0
 }
-
-// follow notes the latest request of the burst.
-func (b *Burst) follow(from, seq uint32) { b.from, b.seq = from, seq }
 
 // Numbers numbers the bursts of all senders.
 type Numbers struct{ latest int64 }
@@ -101,9 +81,6 @@ type signal struct {
 func (n *signal) asks(c order.Circle, seq uint32) bool {
 	return n.open && (!n.RNR && c.Delta(seq, n.Seq) >= 0 || n.Seq == seq)
 }
-
-// answer notes that a burst followed the NAK.
-func (n *signal) answer() { n.open = false }
 
 // Request has the properties of a request by which a network duplicate of it is recognized.
 type Request struct {
@@ -157,10 +134,11 @@ const (
 type Sender struct {
 	circle  order.Circle
 	numbers *Numbers
-	burst   burst
+	burst   Burst
 
-	busy      record.Time // its latest request
-	sent      Request     // its latest request that the network may have doubled
+	Busy record.Time // when it was not idle for the last time
+	Sent Request     // its latest request that the network may have doubled
+
 	progress  record.Time // the latest response that acknowledged something new
 	nak       signal      // the latest NAK
 	before    signal      // the NAK before it, if no burst had followed that yet
@@ -174,17 +152,9 @@ type Sender struct {
 // NewSender returns what is known of a sender whose sequence numbers are on a circle: nothing.
 func NewSender(c order.Circle, n *Numbers) Sender { return Sender{circle: c, numbers: n} }
 
-// Busy notes that the sender was not idle, and LastBusy returns when that was the latest.
-func (s *Sender) Busy(at record.Time)   { s.busy = at }
-func (s *Sender) LastBusy() record.Time { return s.busy }
-
-// Requested notes the latest request, and LastRequest returns it.
-func (s *Sender) Requested(r Request)  { s.sent = r }
-func (s *Sender) LastRequest() Request { return s.sent }
-
 // New notes that a new request left the sender at a time.
 func (s *Sender) New(seq uint32, sent record.Time) {
-	s.burst.followedBy(s.circle, seq, sent-s.busy)
+	s.burst.followedBy(s.circle, seq, sent-s.Busy)
 }
 
 // gapTime is a time in which the sender of a TCP stream knew of a gap: from the acknowledgement that showed it until the next
@@ -265,7 +235,7 @@ type Again struct {
 }
 
 // idle returns the time for which the sender was idle before it sent a request.
-func (s *Sender) idle(sent record.Time) record.Time { return sent - max(s.busy, s.progress) }
+func (s *Sender) idle(sent record.Time) record.Time { return sent - max(s.Busy, s.progress) }
 
 // Expired reports whether the sender was idle for as long as its timer before it sent a request.
 func (s *Sender) Expired(sent record.Time, t Timer) bool { return t.expired(s.idle(sent)) }
@@ -292,27 +262,26 @@ func (s *Sender) Burst(a *Again, shown Evidence) *Burst {
 			return b.add(s.circle, a.Run)
 		}
 	}
-	now := Burst{Number: s.numbers.next(), Cause: record.RetransmitUnknown, Idle: idle, Timer: a.Timer.nanoseconds(), First: a.First, At: a.At, from: seq, seq: seq}
+	now := Burst{Number: s.numbers.next(), Cause: record.RetransmitUnknown, Idle: idle, Timer: a.Timer.nanoseconds(), First: a.First, At: a.At, Run: a.Run, Latest: seq, packets: 1}
 	switch {
 	case asked && nak.RNR:
-		now.because(record.RNRNak, nak)
-	case asked && !expired:
-		now.because(record.RetransmitNak, nak)
-	case asked:
-		now.because(record.RetransmitTimeout, nak)
+		now.Cause = record.RNRNak
 	case expired:
-		now.because(record.RetransmitTimeout, nil)
+		now.Cause = record.RetransmitTimeout
+	case asked:
+		now.Cause = record.RetransmitNak
 	case shown.GapShown(seq):
-		now.because(record.RetransmitGap, nil)
+		now.Cause = record.RetransmitGap
 	}
-	s.burst = burst{Burst: now, Run: a.Run, packets: 1}
+	if asked {
+		now.Nak = nak.At
+	}
 	if asked || expired { // the sender goes back, as the NAK requested
-		if expired || nak == &s.nak {
-			s.nak.answer()
-		}
-		s.before.answer()
+		s.before.open = false
+		s.nak.open = s.nak.open && !expired && nak != &s.nak
 	}
-	return &s.burst.Burst
+	*b = now
+	return b
 }
 
 // retries counts the retransmissions of one request that was never acknowledged. The sender stops after some of them.

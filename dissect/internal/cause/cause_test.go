@@ -33,7 +33,7 @@ func newScript(t *testing.T, c order.Circle, timer Timer) *script {
 // sends makes new requests with sequence numbers up to seq.
 func (x *script) sends(at record.Time, seq uint32) *script {
 	x.s.New(seq, at*ms)
-	x.s.Busy(at * ms)
+	x.s.Busy = at * ms
 	return x
 }
 
@@ -50,12 +50,12 @@ func (x *script) gap(seq uint32) *script      { x.gaps[seq] = true; return x }
 func (x *script) again(at record.Time, from, to uint32) *script {
 	a := Again{Run: order.Run{From: from, To: to}, At: record.Stamp{Time: at * ms, Packet: int64(at)}, Sent: at * ms, First: uint64(from), Timer: x.timer}
 	b := x.s.Burst(&a, x.gaps)
-	said := fmt.Sprintf("%d %s %d-%d", b.Number, b.Cause, b.From(), b.Latest())
+	said := fmt.Sprintf("%d %s %d-%d", b.Number, b.Cause, b.From, b.Latest)
 	if b.Nak.Packet != 0 {
 		said += fmt.Sprintf(" nak@%d", b.Nak.Packet)
 	}
 	x.said = append(x.said, said)
-	x.s.Busy(at * ms)
+	x.s.Busy = at * ms
 	return x
 }
 
@@ -193,7 +193,7 @@ func TestBursts(t *testing.T) {
 // TestBurst: a burst has the time since the latest request, the announced timer, and the tag of its first request.
 func TestBurst(t *testing.T) {
 	s := NewSender(order.PSNs, new(Numbers))
-	s.Busy(3 * ms)
+	s.Busy = 3 * ms
 	for _, timer := range []Timer{announced(7), {}} {
 		b := s.Burst(&Again{Run: order.One(5), At: record.Stamp{Time: 9 * ms, Packet: 4}, Sent: 8 * ms, First: 6, Timer: timer}, gaps{})
 		want := record.Opt[int64]{}
@@ -210,7 +210,7 @@ func TestBurst(t *testing.T) {
 // TestExpired: a timer runs from the latest request or acknowledgement, whichever is later.
 func TestExpired(t *testing.T) {
 	s := NewSender(order.PSNs, new(Numbers))
-	s.Busy(10 * ms)
+	s.Busy = 10 * ms
 	for _, progress := range []record.Time{5, 20} {
 		s.Progress(progress * ms)
 		from := max(progress, 10)
@@ -265,6 +265,40 @@ func TestGaps(t *testing.T) {
 	knew("34589")
 	s.Progress(9)
 	knew("3458")
+}
+
+// TestLacked: a NAK of a request or of an earlier one, or an acknowledgement in a TCP stream that shows a gap, says that the receiver
+// lacks the request, from a time on.
+func TestLacked(t *testing.T) {
+	nak := func(seq uint32, rnr bool) func(s *Sender) {
+		return func(s *Sender) { s.Refused(Nak{Seq: seq, At: record.Stamp{Time: 5, Packet: 1}, RNR: rnr}) }
+	}
+	shows := func(at record.Time) func(s *Sender) { return func(s *Sender) { s.ShowsGap(at) } }
+	for name, c := range map[string]struct {
+		happens []func(s *Sender)
+		since   record.Time
+		want    bool
+	}{
+		"nothing":                       {},
+		"a NAK of it":                   {[]func(*Sender){nak(7, false)}, 5, true},
+		"a NAK of an earlier one":       {[]func(*Sender){nak(6, false)}, 0, true},
+		"a NAK of a later one":          {[]func(*Sender){nak(8, false)}, 0, false},
+		"a NAK before that time":        {[]func(*Sender){nak(7, false)}, 6, false},
+		"an RNR NAK":                    {[]func(*Sender){nak(7, true)}, 0, false},
+		"a gap":                         {[]func(*Sender){shows(5)}, 5, true},
+		"a gap before that time":        {[]func(*Sender){shows(5)}, 6, false},
+		"a gap that is shown again":     {[]func(*Sender){shows(5), shows(8)}, 6, true},
+		"a gap that has been filled":    {[]func(*Sender){shows(5), func(s *Sender) { s.Progress(6) }}, 0, false},
+		"another gap after one of them": {[]func(*Sender){shows(5), func(s *Sender) { s.Progress(6) }, shows(7)}, 6, true},
+	} {
+		s := NewSender(order.Octets, new(Numbers))
+		for _, happen := range c.happens {
+			happen(&s)
+		}
+		if got := s.Lacked(7, c.since); got != c.want {
+			t.Errorf("%s: lacked since %d: %t", name, c.since, got)
+		}
+	}
 }
 
 // TestExhausted: a sender stops after three retransmissions of the oldest request that is not acknowledged.

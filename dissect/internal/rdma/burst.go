@@ -62,7 +62,7 @@ func (l *ledger) readOpenAt(psn uint32) bool {
 // networkCopy reports whether a request is a duplicate that the network made of the
 // request before it: no sender retransmits a single packet at once.
 func (f *flow) networkCopy(d *Datagram) bool {
-	last := f.cause.LastRequest()
+	last := f.cause.Sent
 	return last.Seq == d.Packet.PSN && d.duplicates(last.Print, last.At)
 }
 

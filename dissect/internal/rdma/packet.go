@@ -65,7 +65,7 @@ func (f *flow) request(d *Datagram, cur *currentPacket) {
 	}
 	if !d.Path.Copy {
 		f.noteRequested(d.At)
-		f.cause.Requested(cause.Request{Seq: psn, Print: d.print, At: d.At.Time})
+		f.cause.Sent = cause.Request{Seq: psn, Print: d.print, At: d.At.Time}
 	}
 }
 

@@ -27,10 +27,10 @@ func (f *flow) noteSent(r order.Run, p Path) (again bool) { return f.sender().Se
 // noteRequested notes that the sender of a flow was not idle.
 func (f *flow) noteRequested(at record.Stamp) {
 	if f.sent == nil {
-		f.cause.Busy(at.Time)
+		f.cause.Busy = at.Time
 		return
 	}
-	f.cause.Busy(max(f.cause.LastBusy(), f.sent.Time(at)))
+	f.cause.Busy = max(f.cause.Busy, f.sent.Time(at))
 }
 
 // lostOnPath takes a packet that did not come to its receiver.

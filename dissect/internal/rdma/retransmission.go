@@ -238,7 +238,7 @@ const separately = record.Time(10e6)
 // troubledBy notes a burst of retransmissions of the flow. One that a NAK asked for follows the trouble that the NAK is.
 func (f *flow) troubledBy(b *Burst, at record.Stamp) {
 	if kind, is := troubles[b.Cause]; is {
-		f.conn.troubled(trouble{kind, at, f, b.From()})
+		f.conn.troubled(trouble{kind, at, f, b.From})
 	}
 }
 

@@ -119,10 +119,10 @@ func (s *Sender) LossesBefore(o Before) (list []Loss) {
 			continue
 		case b == nil && l.At.Time < o.Since:
 			continue
-		case b != nil && s.circle.Delta(l.Seq, b.From()) < 0:
+		case b != nil && s.circle.Delta(l.Seq, b.From) < 0:
 			continue
 		}
-		l.Later = b != nil && s.circle.Delta(l.Seq, b.Latest()) > 0
+		l.Later = b != nil && s.circle.Delta(l.Seq, b.Latest) > 0
 		if list = append(list, l); len(list) == o.Most {
 			break
 		}
