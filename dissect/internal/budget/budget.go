@@ -58,8 +58,8 @@ func (s *Share) Bytes() int64 { return s.bytes }
 func (s *Share) Charge(bytes int64) {
 	s.bytes += bytes
 	s.budget.used += bytes
-	if s.bytes > s.budget.Limit/4 && !s.budget.hasOver {
-		s.budget.over, s.budget.hasOver = s, true
+	if s.bytes > s.budget.Limit/4 {
+		s.budget.over = s
 	}
 }
 
@@ -69,10 +69,8 @@ type Budget struct {
 	Evicted [kinds]int64 // number of evictions by kind
 	OnFirst func(Kind)   // if not nil, called for the first eviction of each kind
 	used    int64
-	head    Share // head of the ring: next is the most, prev the least recently used share
-
-	over    *Share // a share that may hold more than a quarter, if hasOver
-	hasOver bool
+	head    Share  // head of the ring: next is the most, prev the least recently used share
+	over    *Share // a share that may hold more than a quarter, or nil
 }
 
 // New returns a budget with a limit in bytes.
@@ -97,9 +95,6 @@ func (b *Budget) Close(s *Share) {
 	s.prev, s.next = nil, nil
 	b.used -= s.bytes
 	s.bytes = 0
-	if b.over == s {
-		b.over, b.hasOver = nil, false
-	}
 }
 
 // Touch makes a share the most recently used one.
@@ -126,11 +121,10 @@ func (b *Budget) Note(k Kind) {
 
 // Enforce evicts state until no limit is exceeded. It is called between frames.
 func (b *Budget) Enforce() {
-	if b.hasOver {
-		s := b.over
+	if s := b.over; s != nil {
 		for s.bytes > b.Limit/4 && s.next != nil && b.evict(s) {
 		}
-		b.over, b.hasOver = nil, false
+		b.over = nil
 	}
 	for b.used > b.Limit && b.head.prev != &b.head {
 		if s := b.head.prev; !b.evict(s) {

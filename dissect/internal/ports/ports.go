@@ -19,55 +19,47 @@ type Port struct {
 // ports on each server.
 var registered = [...]uint16{111, 2049, 20048}
 
-// portSet is a set of ports.
-type portSet [1 << 16 / 64]uint64
-
-func (s *portSet) add(port uint16)      { s[port/64] |= 1 << (port % 64) }
-func (s *portSet) has(port uint16) bool { return s[port/64]>>(port%64)&1 != 0 }
-
-// Ports are the known ports, of TCP and of UDP.
-type Ports struct{ rpc, other [2]portSet }
+// Ports is what is known of each port of TCP, and of UDP.
+type Ports [2][1 << 16]rdma.PortKind
 
 // New returns the registered ports, and those that the user named.
 func New(named []Port) *Ports {
 	p := new(Ports)
 	for _, port := range registered {
-		p.rpc[0].add(port)
-		p.rpc[1].add(port)
+		p.carriesRPC(false, port)
+		p.carriesRPC(true, port)
 	}
 	for _, n := range named {
 		if n.RPC {
-			p.rpc[protocol(n.UDP)].add(n.Number)
+			p.carriesRPC(n.UDP, n.Number)
 		} else {
-			p.other[protocol(n.UDP)].add(n.Number)
+			*p.of(n.UDP, n.Number) = rdma.OtherPort
 		}
 	}
 	return p
 }
 
-// protocol returns the index of TCP or UDP.
-func protocol(udp bool) int {
+// of returns what is known of a port.
+func (p *Ports) of(udp bool, port uint16) *rdma.PortKind {
 	if udp {
-		return 1
+		return &p[1][port]
 	}
-	return 0
+	return &p[0][port]
+}
+
+// carriesRPC notes that a port carries RPC, unless the user said that it does not.
+func (p *Ports) carriesRPC(udp bool, port uint16) {
+	if kind := p.of(udp, port); *kind != rdma.OtherPort {
+		*kind = rdma.RPCPort
+	}
 }
 
 // RPCPort returns what a TCP or UDP port is used for.
-func (p *Ports) RPCPort(udp bool, port uint16) rdma.PortKind {
-	switch at := protocol(udp); {
-	case p.other[at].has(port):
-		return rdma.OtherPort
-	case p.rpc[at].has(port):
-		return rdma.RPCPort
-	}
-	return rdma.UnknownPort
-}
+func (p *Ports) RPCPort(udp bool, port uint16) rdma.PortKind { return *p.of(udp, port) }
 
 // Learn notes that a port is one of an RPC server.
 func (p *Ports) Learn(m nfs.Mapping) {
-	if m.Port == 0 || !m.TCP() && !m.UDP() {
-		return
+	if m.Port != 0 && (m.TCP() || m.UDP()) {
+		p.carriesRPC(m.UDP(), m.Port)
 	}
-	p.rpc[protocol(m.UDP())].add(m.Port)
 }
