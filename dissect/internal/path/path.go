@@ -10,12 +10,13 @@ import (
 // Way is what the packets of a sender show about their way to the capture point, and the round trips of its requests.
 type Way struct {
 	Signals
-	late, repeated int64
-	Again, Bursts  int64          // packets that were retransmitted, and separate events of that
-	classes        [classes]uint8 // traffic classes that were seen, without their ECN bits
-	classesSeen    int
-	trips          *RoundTrips
-	clock          *SenderClock
+	Late          int64          // packets whose first copies came after later packets of the sender
+	Repeated      int64          // packets that had passed before
+	Again, Bursts int64          // packets that were retransmitted, and separate events of that
+	classes       [classes]uint8 // traffic classes that were seen, without their ECN bits
+	classesSeen   int
+	trips         *RoundTrips
+	clock         *SenderClock
 }
 
 // classes is the number of different traffic classes that are kept.
@@ -28,14 +29,6 @@ type Signals struct {
 	Capable int64 // may be marked (ECT)
 	Packets int64
 }
-
-// Late notes a packet whose first copy came after later packets of its sender, and Repeated one that had passed before.
-func (w *Way) Late()     { w.late++ }
-func (w *Way) Repeated() { w.repeated++ }
-
-// LatePackets and RepeatedPackets return how many of these packets there were.
-func (w *Way) LatePackets() int64     { return w.late }
-func (w *Way) RepeatedPackets() int64 { return w.repeated }
 
 // Packet counts a packet with a traffic class, of which marked is set if a switch marked it, and notifies if it is a
 // congestion notification.

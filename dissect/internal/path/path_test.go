@@ -2,6 +2,7 @@ package path
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -21,6 +22,9 @@ func TestRoundTrips(t *testing.T) {
 	var w Way
 	if w.Trips().Record().Known() || w.Trips().Between(0, 1<<62).Known() {
 		t.Error("a way without packets has round trips")
+	}
+	if ns, measured := w.Answered(0, stamp(1)); ns != 0 || measured {
+		t.Errorf("without a request, an answer shows a round trip of %d ns", ns)
 	}
 	sent := func(seq uint32, us int64) { w.Sent(order.PSNs, seq, stamp(us).Time) }
 	answered := func(seq uint32, us, want int64) {
@@ -119,11 +123,22 @@ func TestWayBack(t *testing.T) {
 		if known != c.known {
 			t.Errorf("%s: a bound is known: %t, want %t", name, known, c.known)
 		}
-		if known && (ns < took*1000 || ns > (took+200)*1000+tick+window*1e9/driftOver+tick) {
-			t.Errorf("%s: the way back took %d ns at most, and %d us in truth", name, ns, took)
+		// A round trip of 400 us ended with segments that took 200 us. Both clocks have a step of a millisecond, and may differ by another one.
+		if want := int64(took+200)*1000 + 2e6; known && ns != want {
+			t.Errorf("%s: the way back took %d ns at most, want %d, and %d us in truth", name, ns, want, took)
 		}
 		if _, known := s.way.Clock().WayBack(stamp(sent), 0); known {
 			t.Errorf("%s: a bound is known for a segment that is not the current one", name)
+		}
+	}
+	for tick, want := range map[int64]bool{1400: true, 1600: false, 700: true, 650: false} { // a tick in microseconds, and whether it may be a millisecond
+		s := &clocked{T: t, tick: tick}
+		var at record.Stamp
+		for i := range int64(1000) {
+			at = s.segment(i*1000, 200, 400)
+		}
+		if _, known := s.way.Clock().WayBack(at, stamp(10_000).Time); known != want {
+			t.Errorf("with ticks of %d us, a bound is known: %t", tick, known)
 		}
 	}
 	s := &clocked{T: t, tick: 1000}
@@ -140,6 +155,77 @@ func TestWayBack(t *testing.T) {
 	}
 	if _, known := odd.way.Clock().WayBack(at, at.Time+1); known {
 		t.Error("identifications that are not counted by connection show whether a segment is missing")
+	}
+}
+
+// TestCompared: the clock was compared in the last ten seconds, and the shortest way counts.
+func TestCompared(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		trips [][2]int64 // seconds, and the round trip in microseconds that ends then
+		last  int64      // the segment whose way is bounded, in seconds
+		want  int64      // in microseconds, without the steps of the clocks; 0 if no bound is known
+	}{
+		{"in the same second", [][2]int64{{2, 400}}, 2, 400},
+		{"nine seconds before", [][2]int64{{2, 400}}, 11, 400},
+		{"ten seconds before", [][2]int64{{2, 400}}, 12, 0},
+		{"the shortest of one second", [][2]int64{{2, 500}, {2, 400}, {2, 600}}, 3, 400},
+		{"the shortest of several", [][2]int64{{2, 500}, {3, 400}, {4, 600}}, 5, 400},
+		{"the shortest that is not too old", [][2]int64{{2, 400}, {4, 600}, {5, 500}}, 12, 500},
+		{"another one in its place", [][2]int64{{2, 400}, {12, 600}}, 13, 600},
+	} {
+		s := &clocked{T: t, tick: 1000}
+		s.segment(0, 0, 0)
+		for _, trip := range c.trips {
+			s.segment(trip[0]*1e6, 0, trip[1])
+		}
+		for range 10 { // many identifications in order
+			s.segment(c.last*1e6, 0, 0)
+		}
+		at := s.segment(c.last*1e6, 0, 0)
+		if ns, known := s.way.Clock().WayBack(at, 1); known != (c.want > 0) || known && ns != c.want*1000+2e6 {
+			t.Errorf("%s: the way back took %d ns at most (%t), want %d us", c.name, ns, known, c.want)
+		}
+	}
+}
+
+// TestSince: what is known of the frames that paused links between two counts: whose ports sent them, and for how long.
+func TestSince(t *testing.T) {
+	before := PauseCounts{10, [2]int64{4, 3}, [2]int64{100, 1000}}
+	for _, c := range []struct {
+		now    PauseCounts
+		frames int64
+		port   record.PausePort
+		ns     record.Bounds
+	}{
+		{PauseCounts{10, [2]int64{4, 3}, [2]int64{100, 1000}}, 0, "", record.Bounds{}},
+		{PauseCounts{10, [2]int64{4, 3}, [2]int64{100, 1007}}, 0, "", record.Bounds{Max: 7}},
+		{PauseCounts{12, [2]int64{6, 3}, [2]int64{102, 1000}}, 2, record.PausedByClient, record.Bounds{Min: 2}},
+		{PauseCounts{12, [2]int64{4, 5}, [2]int64{102, 1007}}, 2, record.PausedByServer, record.Bounds{Min: 2, Max: 7}},
+		{PauseCounts{12, [2]int64{4, 3}, [2]int64{102, 1007}}, 2, record.PausedByOther, record.Bounds{Min: 2, Max: 7}},
+		{PauseCounts{12, [2]int64{5, 4}, [2]int64{102, 1007}}, 2, record.PausedBySeveral, record.Bounds{Min: 2, Max: 7}},
+		{PauseCounts{12, [2]int64{5, 3}, [2]int64{102, 1007}}, 2, record.PausedBySeveral, record.Bounds{Min: 2, Max: 7}},
+	} {
+		frames, port, ns := c.now.since(&before)
+		if frames != c.frames || port.Or("") != c.port || ns.Or(record.Bounds{}) != c.ns || ns.Known() != (c.ns.Max > 0 || frames > 0) {
+			t.Errorf("%v: %d frames of %v, %v", c.now, frames, port, ns)
+		}
+	}
+	if list, ns := new(Pauses).Summary(1); list == nil || len(list) != 0 || ns.Known() {
+		t.Errorf("without frames: %v, %v", list, ns)
+	}
+	var p Pauses
+	for i, host := range []string{"10.0.0.3", "10.0.0.2", "10.0.0.1", "10.0.0.1"} {
+		p.Take(&Pause{Enabled: 1, Quanta: [8]uint16{1000}}, netip.MustParseAddr(host), stamp(int64(100*i)).Time)
+	}
+	p.Take(&Pause{Enabled: 1, Quanta: [8]uint16{1000}}, netip.Addr{}, stamp(400).Time)
+	list, ns := p.Summary(stamp(1000).Time)
+	got := ""
+	for _, host := range list {
+		got += fmt.Sprintf("%s %d, ", host.Address.Or("none"), host.Frames)
+	}
+	if want := "10.0.0.1 2, none 1, 10.0.0.2 1, 10.0.0.3 1, "; got != want || ns != record.Some(record.Bounds{Min: 5 * 1280, Max: 5 * 51200}) {
+		t.Errorf("pauses of %q for %v, want %q", got, ns, want)
 	}
 }
 
@@ -160,12 +246,12 @@ func TestPosition(t *testing.T) {
 		t.Errorf("nearer is %v, and round trips are similar", got)
 	}
 	w := Ways{FromClient: new(Way), FromServer: new(Way), Pauses: PauseCounts{frames: 5}, PausesBefore: 2}
-	w.FromServer.Late()
+	w.FromServer.Late++
 	if got := w.Record(); len(got.Point.NotAt) != 0 || got.Late.FromServer != 1 || got.Congestion.PauseFrames != 3 || got.Congestion.ECN != record.ECNOff {
 		t.Errorf("one late packet: %+v", got)
 	}
 	before := w.Counts()
-	w.FromServer.Late()
+	w.FromServer.Late++
 	w.FromServer.Packet(26<<2|3, true, false)
 	w.FromServer.Packet(48<<2, false, true)
 	w.Pauses = PauseCounts{6, [2]int64{0, 1}, [2]int64{10, 400}}
@@ -248,6 +334,34 @@ func TestPauses(t *testing.T) {
 	}
 }
 
+// TestTimestamp: the option is found behind others, and not behind the end of the list or an option of a wrong length.
+func TestTimestamp(t *testing.T) {
+	at := func(before ...byte) []byte { return append(before, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9) }
+	for _, c := range []struct {
+		list []byte
+		want uint32 // 0 if there is none
+	}{
+		{nil, 0},
+		{at(), 7},
+		{at(1), 7},
+		{at(1, 1), 7},
+		{at(5, 10, 0, 0, 0, 3, 0, 0, 0, 4), 7},
+		{at(3, 2), 7},
+		{at(0), 0},
+		{at(3, 1), 0},
+		{at(3, 0), 0},
+		{at(3, 13), 0},
+		{[]byte{8, 9, 0, 0, 0, 7, 0, 0, 0}, 0},
+		{[]byte{8, 10, 0, 0, 0, 7, 0, 0, 0}, 0},
+		{[]byte{8}, 0},
+		{[]byte{0}, 0},
+	} {
+		if value, known := Timestamp(c.list); value != c.want || known != (c.want != 0) {
+			t.Errorf("% x: the timestamp is %d (%t), want %d", c.list, value, known, c.want)
+		}
+	}
+}
+
 // FuzzTimestamp: options of a TCP header that end anywhere, or have any length, have a timestamp or none.
 func FuzzTimestamp(f *testing.F) {
 	f.Add([]byte{1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9})
@@ -306,12 +420,12 @@ func TestWays(t *testing.T) {
 	if w.Meanwhile(new(Counts), w.FromClient, 0, 1).Known() {
 		t.Error("signals that were not counted are known")
 	}
-	w.FromServer.Late()
+	w.FromServer.Late++
 	if p := w.Record(); len(p.Point.NotAt) != 0 {
 		t.Errorf("a packet that came late shows that the capture is not at %v", p.Point.NotAt)
 	}
-	w.FromServer.Late()
-	w.FromServer.Repeated()
+	w.FromServer.Late++
+	w.FromServer.Repeated++
 	w.FromClient.Again, w.FromClient.Bursts, w.FromServer.Bursts = 7, 2, 1
 	p := w.Record()
 	if p.Late != (record.FromPair{FromServer: 2}) || p.Repeated != (record.FromPair{FromServer: 1}) || p.RetransmittedFrom != (record.FromPair{FromClient: 7}) || p.Bursts != 3 {

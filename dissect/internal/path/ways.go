@@ -61,8 +61,8 @@ func (w *Ways) ecn() record.ECN {
 func (w *Ways) Record() (p record.ConnectionPath) {
 	ways := [2]*Way{w.FromClient, w.FromServer}
 	p.RoundTrips = record.RoundTripPair{ToServer: ways[0].Trips().Record(), ToClient: ways[1].Trips().Record()}
-	p.Late = record.FromPair{FromClient: ways[0].LatePackets(), FromServer: ways[1].LatePackets()}
-	p.Repeated = record.FromPair{FromClient: ways[0].RepeatedPackets(), FromServer: ways[1].RepeatedPackets()}
+	p.Late = record.FromPair{FromClient: ways[0].Late, FromServer: ways[1].Late}
+	p.Repeated = record.FromPair{FromClient: ways[0].Repeated, FromServer: ways[1].Repeated}
 	p.RetransmittedFrom, p.Bursts = record.FromPair{FromClient: ways[0].Again, FromServer: ways[1].Again}, ways[0].Bursts+ways[1].Bursts
 	p.Congestion = record.PathCongestion{
 		ECN: w.ecn(), CEToServer: ways[0].Marked, CEToClient: ways[1].Marked, CNPFromClient: ways[0].CNPs, CNPFromServer: ways[1].CNPs,
@@ -86,7 +86,7 @@ func (w *Ways) Record() (p record.ConnectionPath) {
 }
 
 // IsElsewhere reports whether two packets of the sender came late, or more, so that the capture was not taken at the sender.
-func (w *Way) IsElsewhere() bool { return w.late >= fewLate }
+func (w *Way) IsElsewhere() bool { return w.Late >= fewLate }
 
 // fewLate is the number of packets of a host that came late to a point and prove that the point is not at this host: a host
 // sends in order, and a single packet may be an accident of the capture.

@@ -492,7 +492,7 @@ func (f *flow) readResponse(d *Datagram, cur *currentPacket) {
 	}
 	if index+1 < o.latest && o.Again == 0 { // otherwise it may be a repeat, whose first copy the capture lacks
 		if peer := f.peer(); peer != nil {
-			peer.way.Late()
+			peer.way.Late++
 		}
 		c.record.counts.OutOfOrder++
 		cur.mark(o, record.OutOfOrder)

@@ -61,7 +61,7 @@ func (f *flow) firstCopyLost(d *Datagram, cur *currentPacket) bool {
 // it was counted as not captured. Lost is set if the first copy of it was lost before the capture; otherwise, the packet
 // itself came late.
 func (f *flow) filled(lost bool, cur *currentPacket) {
-	f.way.Late()
+	f.way.Late++
 	if !lost && cur.fills {
 		f.conn.record.counts.OutOfOrder++
 		cur.mark(nil, record.OutOfOrder)
@@ -69,7 +69,7 @@ func (f *flow) filled(lost bool, cur *currentPacket) {
 }
 
 func (f *flow) late(lost bool, cur *currentPacket) {
-	f.way.Late()
+	f.way.Late++
 	if !lost {
 		f.conn.record.counts.OutOfOrder++
 		f.conn.Disorder()

@@ -127,7 +127,7 @@ func (w *stream) carry(s *TCP, cur *currentPacket) {
 		w.frames.attribute(cur)
 	}
 	if cur.Mark&record.Retransmitted != 0 {
-		f.way.Repeated()
+		f.way.Repeated++
 	}
 }
 

@@ -276,6 +276,6 @@ func (t *Tracker) packet(d *Datagram, cur *currentPacket) {
 	}
 	f.qp.unpaired.update(f)
 	if cur.Mark&record.Retransmitted != 0 {
-		f.way.Repeated()
+		f.way.Repeated++
 	}
 }
