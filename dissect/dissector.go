@@ -179,6 +179,7 @@ type Dissector struct {
 	current  packetRef              // the current frame
 	causes   claim.Maker            // makes the sentences about transactions
 	presence presence               // which hosts sent packets
+	untaken  rdma.PacketVerdict     // of a packet that the tracker did not take
 	doubles  *doubles               // which packets are in the capture twice; nil before the first packet
 	others   others                 // packets that no view of RPCs and connections shows
 	selects  func(record.Time) bool // whether Options.Window selects a time; nil without it
@@ -569,7 +570,8 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	}
 	badCRCs := d.tracker.BadCRC
 	in.ICRC = rocev2.ICRCUnchecked
-	var verdict rdma.PacketVerdict
+	verdict := &d.untaken
+	verdict.Mark = 0
 	taken := false // the tracker used the packet
 	var segment *link.TCP
 	if h := f.Heads(); h != capture.HeadingUnknown && f.Seen == nil {
@@ -615,9 +617,10 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 			verdict, taken = d.tracker.Segment(&d.tcp)
 		}
 		if taken {
-			d.tookSegment(in, &verdict, bad)
+			d.tookSegment(in, verdict, bad)
 		} else {
-			verdict = rdma.PacketVerdict{Mark: g.Path.Mark()} // the packet is not RDMA
+			verdict = &d.untaken // the packet is not RDMA
+			verdict.Mark = g.Path.Mark()
 			s.Other++
 		}
 	case link.CarriesUDP:
@@ -654,16 +657,16 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 		}
 	}
 	if d.handler.Signal != nil {
-		d.signals(l, &verdict, now.Time)
+		d.signals(l, verdict, now.Time)
 	}
-	if d.watch(l, now, &verdict, taken) {
+	if d.watch(l, now, verdict, taken) {
 		s.Disordered++
 		d.tracker.Unordered()
 	}
 	d.unlisted(l, now, segment, taken)
-	d.count(&verdict, in.ICRC == rocev2.ICRCBad && verdict.Offset.Dropped && verdict.Conn == nil || d.tracker.BadCRC > badCRCs, now)
+	d.count(verdict, in.ICRC == rocev2.ICRCBad && verdict.Offset.Dropped && verdict.Conn == nil || d.tracker.BadCRC > badCRCs, now)
 	if shown {
-		d.show(taken, &verdict)
+		d.show(taken, verdict)
 	}
 }
 

@@ -73,10 +73,12 @@ func (d *doubles) copies(l *layers, at record.Time) bool {
 		way, back = 1, 0
 	}
 	key := d.key(l)
-	for d.aged < d.next && (at-d.sent[d.aged%doubledOf].at > doubledWithin || d.next-d.aged == doubledOf) {
+	for ; d.aged < d.next; d.aged++ {
 		p := &d.sent[d.aged%doubledOf]
+		if at-p.at <= doubledWithin && d.next-d.aged < doubledOf {
+			break
+		}
 		d.ways[p.way].note(p)
-		d.aged++
 	}
 	slot := &d.slots[key%doubledOf]
 	f := &d.ways[way]

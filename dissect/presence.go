@@ -143,15 +143,17 @@ func (w *way) begins(s *rdma.Setup, latest, now record.Time) {
 
 // sent notes a packet of a host, which ends its silence.
 func (p *presence) sent(w *way, at record.Stamp) {
-	if q := w.back; q.lost > 0 && q.arrived == q.late && at.Time.Sub(q.lateAt) < leastSilence { // The packet answers those that arrived, all of them at last.
-		q.asked, q.arrived = q.asked-q.late, 0
+	if q := w.back; q.asked > 0 {
+		if q.lost > 0 && q.arrived == q.late && at.Time.Sub(q.lateAt) < leastSilence { // The packet answers those that arrived, all of them at last.
+			q.asked, q.arrived = q.asked-q.late, 0
+		}
+		if q.silent() && len(p.silences) < maxSilences {
+			s := q.silence()
+			s.To, s.Next = record.Some(at.Time), record.Some(at.Packet)
+			p.silences = append(p.silences, s)
+		}
+		q.asked = 0
 	}
-	if w.back.silent() && len(p.silences) < maxSilences {
-		s := w.back.silence()
-		s.To, s.Next = record.Some(at.Time), record.Some(at.Packet)
-		p.silences = append(p.silences, s)
-	}
-	w.back.asked = 0
 	w.last = at
 }
 

@@ -17,6 +17,7 @@ type Conn struct {
 	follower Follower
 	share    budget.Share
 	charged  int64 // bytes that settle charged to it
+	isNoted  bool  // it is among the charges to be made
 	setup    Setup
 	record   figures
 

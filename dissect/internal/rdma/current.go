@@ -28,13 +28,6 @@ func (cur *currentPacket) acceptedBefore() record.Stamp {
 	return cur.at
 }
 
-// settle charges the memory of the connection of the packet; see [Conn.settle].
-func (cur *currentPacket) settle() {
-	if cur.Conn != nil {
-		cur.Conn.settle()
-	}
-}
-
 // mark adds marks to the verdict. The first operation that is named stays.
 func (cur *currentPacket) mark(o *Operation, m record.Marks) {
 	if cur.Op == nil {

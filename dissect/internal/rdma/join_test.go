@@ -200,8 +200,8 @@ func TestEndsAfterPacket(t *testing.T) {
 	if tr.connections.queues[queueKey{first.flows[0].qp.route, 1}] != second.flows[0] {
 		t.Error("the queue pair is not that of the second connection")
 	}
-	tr.settle()
-	tr.settle()
+	tr.settle(new(currentPacket))
+	tr.settle(new(currentPacket))
 	if *closed != 1 || !first.retired || second.retired || len(records) != 1 || records[0] != 0 {
 		t.Errorf("%d ended, retired: %t and %t, records %v", *closed, first.retired, second.retired, records)
 	}

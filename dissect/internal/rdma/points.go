@@ -125,21 +125,25 @@ func (t *Tracker) LostSegment(s *TCP) {
 
 // LostDatagram takes a UDP datagram that did not come to its receiver, and returns the verdict on it. It returns false
 // if the datagram carries no RPC. A Call is outstanding although it was lost.
-func (t *Tracker) LostDatagram(d *UDP) (verdict PacketVerdict, rpc bool) {
-	if d.Path.Copy {
-		return verdict, false
-	}
-	if kind, ok := oncrpc.Plausible(d.Payload, d.Length, len(d.Payload) < d.Length); !ok || kind == oncrpc.Call {
+func (t *Tracker) LostDatagram(d *UDP) (verdict *PacketVerdict, rpc bool) {
+	kind, ok := oncrpc.Plausible(d.Payload, d.Length, len(d.Payload) < d.Length)
+	if !d.Path.Copy && (!ok || kind == oncrpc.Call) {
 		verdict, rpc = t.Datagram(d)
-	} else if f := t.udp.of(d, kind); f != nil && d.Path.Sent.Packet != 0 {
-		cur := currentPacket{at: d.At}
-		f.conn.took(UDPTransport, &cur)
-		f.sender().LoseMessage(be.Uint32(d.Payload), d.Path.Sent)
-		cur.settle()
-		verdict, rpc = cur.PacketVerdict, true
+		verdict.Mark |= d.Path.Mark()
+		return verdict, rpc
 	}
-	verdict.Mark |= d.Path.Mark()
-	return verdict, rpc
+	cur := t.begin(d.At, 0)
+	if d.Path.Copy {
+		return &cur.PacketVerdict, false
+	}
+	if f := t.udp.of(d, kind); f != nil && d.Path.Sent.Packet != 0 {
+		f.conn.took(UDPTransport, cur)
+		f.sender().LoseMessage(be.Uint32(d.Payload), d.Path.Sent)
+		t.settle(cur)
+		rpc = true
+	}
+	cur.Mark |= d.Path.Mark()
+	return &cur.PacketVerdict, rpc
 }
 
 // arrived notes that a datagram came to its receiver.

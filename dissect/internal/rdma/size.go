@@ -1,7 +1,7 @@
 package rdma
 
 // What a connection takes of the memory limit. Each part tells how much it takes now, and [Conn.settle] charges the
-// difference to the budget: once a packet, and after each eviction.
+// difference to the budget: a few packets after one of it, and after each eviction.
 
 // Costs of objects in bytes of the budget: their memory, and their share of maps.
 const (
@@ -19,6 +19,32 @@ const (
 	operationCost = 480
 	stallCost     = 160
 )
+
+// settleAfter is the number of packets after which the connections that they belong to are charged: what they take meanwhile is little.
+const settleAfter = 16
+
+// charges are the connections whose memory is to be charged, because they had packets.
+type charges struct {
+	conns   []*Conn
+	packets int
+}
+
+// note notes a packet of a connection.
+func (s *charges) note(c *Conn) {
+	if !c.isNoted {
+		c.isNoted = true
+		s.conns = append(s.conns, c)
+	}
+	if s.packets++; s.packets < settleAfter {
+		return
+	}
+	for i, c := range s.conns {
+		c.isNoted = false
+		c.settle()
+		s.conns[i] = nil
+	}
+	s.conns, s.packets = s.conns[:0], 0
+}
 
 // settle charges what the connection takes more than when it was called before, or less. The share of a connection that
 // is finished is closed.

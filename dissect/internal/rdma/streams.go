@@ -26,11 +26,9 @@ type tcpStreams struct {
 
 // Segment takes a TCP segment, and returns the verdict on it. It returns false if the
 // segment carries neither iWARP nor RPC.
-func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
-	t.segment = currentPacket{at: s.At, left: s.Path.Left(), class: s.Class, early: s.Path.Early}
-	cur := &t.segment
-	t.now = s.At
-	t.pool.reclaim()
+func (t *Tracker) Segment(s *TCP) (verdict *PacketVerdict, known bool) {
+	cur := t.begin(s.At, s.Class)
+	cur.left, cur.early = s.Path.Left(), s.Path.Early
 	cur.mark(nil, s.Path.Mark())
 	if s.Path.Changed {
 		if f := t.tcp.streams[streamKey{s.Src, s.Dst, s.SrcPort, s.DstPort}]; f != nil {
@@ -49,10 +47,9 @@ func (t *Tracker) Segment(s *TCP) (verdict PacketVerdict, known bool) {
 			}
 		}
 	}
-	t.settle()
+	t.settle(cur)
 	cur.FPDUs, cur.Records = t.tcp.shared.fpdus, t.tcp.shared.records
-	cur.settle()
-	return cur.PacketVerdict, known
+	return &cur.PacketVerdict, known
 }
 
 // TCP is a segment and its time.

@@ -91,7 +91,8 @@ type Tracker struct {
 	handshakes  *handshakes
 	held        decoded
 	tcp         *tcpStreams
-	segment     currentPacket // storage of the current TCP segment
+	current     currentPacket // storage of the current packet
+	charges     charges
 	udp         *datagrams
 	pool        pool
 	buffers     *queue.Buffers
@@ -173,28 +174,39 @@ func (t *Tracker) Finish() {
 	}
 }
 
-// Packet takes a packet of InfiniBand's transport, and returns the verdict on it.
-func (t *Tracker) Packet(d *Datagram) PacketVerdict {
-	cur := currentPacket{at: d.At, left: d.Path.Left(), class: d.Class, early: d.Path.Early}
-	t.now = d.At
+// begin begins a packet.
+func (t *Tracker) begin(at record.Stamp, class uint8) *currentPacket {
+	cur := &t.current
+	*cur = currentPacket{} // a statement of its own, so that the compiler clears it in place
+	cur.at, cur.class = at, class
+	t.now = at
 	t.pool.reclaim()
+	return cur
+}
+
+// Packet takes a packet of InfiniBand's transport, and returns the verdict on it, which is valid until the next packet.
+func (t *Tracker) Packet(d *Datagram) *PacketVerdict {
+	cur := t.begin(d.At, d.Class)
+	cur.left, cur.early = d.Path.Left(), d.Path.Early
 	if d.Path.Copy {
 		cur.mark(nil, record.Duplicated)
 	}
-	t.packet(d, &cur)
+	t.packet(d, cur)
 	if t.Why != nil {
-		t.Why.dropped(&cur)
+		t.Why.dropped(cur)
 	}
-	cur.settle()
-	t.settle()
-	return cur.PacketVerdict
+	t.settle(cur)
+	return &cur.PacketVerdict
 }
 
 // leave makes a connection one that is finished at the end of the packet.
 func (t *Tracker) leave(c *Conn) { t.leaving = append(t.leaving, c) }
 
-// settle finishes the connections that ended in the packet, which was applied to the end.
-func (t *Tracker) settle() {
+// settle charges the memory of the connection of a packet that was applied to the end, and finishes the connections that ended in it.
+func (t *Tracker) settle(cur *currentPacket) {
+	if cur.Conn != nil {
+		t.charges.note(cur.Conn)
+	}
 	for i, c := range t.leaving {
 		c.finish()
 		t.leaving[i] = nil

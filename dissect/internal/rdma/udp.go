@@ -66,13 +66,11 @@ func (d *datagramFlow) unlist() {
 
 // Datagram takes a UDP datagram, and returns the verdict on it. It returns false if the
 // datagram carries no RPC.
-func (t *Tracker) Datagram(d *UDP) (verdict PacketVerdict, rpc bool) {
-	cur := currentPacket{at: d.At, class: d.Class}
-	t.now = d.At
-	t.pool.reclaim()
-	rpc = t.udp.take(d, &cur)
-	cur.settle()
-	return cur.PacketVerdict, rpc
+func (t *Tracker) Datagram(d *UDP) (verdict *PacketVerdict, rpc bool) {
+	cur := t.begin(d.At, d.Class)
+	rpc = t.udp.take(d, cur)
+	t.settle(cur)
+	return &cur.PacketVerdict, rpc
 }
 
 func (us *datagrams) take(d *UDP, cur *currentPacket) bool {
