@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -222,48 +221,6 @@ func (m *Merged) OneSeries(ctx context.Context) bool {
 		byPath[paths[i]].span = span
 	}
 	return true
-}
-
-// Pause is a time of which no file has packets.
-type Pause struct {
-	After, Before string // names of the files before and after
-	NS            int64
-}
-
-// longPause is the least length of a pause that [Merged.LongPause] returns, in nanoseconds.
-const longPause = 60e9
-
-// LongPause returns the longest time between two files if it is at least a minute, and longer than what all files cover together, so that the
-// files may be of several recordings. A compressed file is taken to end where the next one begins, unless it was read before.
-func (m *Merged) LongPause() (longest Pause, is bool) {
-	var files []*input
-	for _, in := range m.inputs {
-		if in.started {
-			files = append(files, in)
-		}
-	}
-	slices.SortStableFunc(files, func(a, b *input) int { return cmp.Compare(a.began, b.began) })
-	var last *input // the file that ends last so far
-	end, covered := int64(0), int64(0)
-	for i, in := range files {
-		if by := in.began - end; last != nil && by > longest.NS {
-			longest = Pause{last.name, in.name, by}
-		}
-		span, known := in.span, in.span != Span{}
-		if !known {
-			span, known = SpanOf(in.path)
-		}
-		if !known {
-			if span.Last = in.began; i+1 < len(files) {
-				span.Last = files[i+1].began
-			}
-		}
-		if last == nil || span.Last > end {
-			covered += span.Last - max(in.began, end)
-			last, end = in, span.Last
-		}
-	}
-	return longest, longest.NS >= longPause && longest.NS > covered
 }
 
 // MissingFiles returns which files of a ring are missing, by the numbers in the names of the others.

@@ -32,7 +32,7 @@ const (
 	CMApr     CMAttribute = 0x001a
 )
 
-// cmMessages maps each attribute ID to the name and the layer type of its message.
+// cmMessages maps each attribute ID to the name of its message, and to its layer type if this package decodes it.
 var cmMessages = map[CMAttribute]struct {
 	name  string
 	layer func() gopacket.LayerType
@@ -44,10 +44,10 @@ var cmMessages = map[CMAttribute]struct {
 	CMRtu:     {"RTU", func() gopacket.LayerType { return LayerTypeRTU }},
 	CMDreq:    {"DREQ", func() gopacket.LayerType { return LayerTypeDREQ }},
 	CMDrep:    {"DREP", func() gopacket.LayerType { return LayerTypeDREP }},
-	CMSidrReq: {"SIDR_REQ", func() gopacket.LayerType { return LayerTypeSIDRREQ }},
-	CMSidrRep: {"SIDR_REP", func() gopacket.LayerType { return LayerTypeSIDRREP }},
-	CMLap:     {"LAP", func() gopacket.LayerType { return LayerTypeLAP }},
-	CMApr:     {"APR", func() gopacket.LayerType { return LayerTypeAPR }},
+	CMSidrReq: {name: "SIDR_REQ"},
+	CMSidrRep: {name: "SIDR_REP"},
+	CMLap:     {name: "LAP"},
+	CMApr:     {name: "APR"},
 }
 
 // String returns the name of the message, such as "REQ".
@@ -440,121 +440,6 @@ func (*DREP) layout() layout { return layout{LayerTypeDREP, CMSize} }
 func (m *DREP) fields(c *codec) {
 	c.ids(&m.LocalCommID, &m.RemoteCommID)
 	c.bytes(8, CMSize-8, &m.PrivateData)
-}
-
-// SIDRREQ asks which QP serves a service ID (IBTA volume 1, section 16.7.1). The private data is
-// the 216 bytes from offset 16. Decode returns an error that wraps [ErrTruncated] for
-// fewer than 232 bytes.
-type SIDRREQ struct {
-	cm
-	RequestID uint32
-	PKey      uint16
-	ServiceID uint64
-}
-
-func (*SIDRREQ) layout() layout { return layout{LayerTypeSIDRREQ, CMSize} }
-
-func (m *SIDRREQ) fields(c *codec) {
-	bits(c, 0*8, 32, &m.RequestID)
-	bits(c, 4*8, 16, &m.PKey)
-	bits(c, 8*8, 64, &m.ServiceID)
-	c.bytes(16, CMSize-16, &m.PrivateData)
-}
-
-func (m *SIDRREQ) next() gopacket.LayerType {
-	if isIPCM(m.ServiceID) {
-		return LayerTypeIPCM
-	}
-	return gopacket.LayerTypeZero
-}
-
-// SIDRREP answers a SIDRREQ (IBTA volume 1, section 16.7.1). The private data is the 136 bytes from
-// offset 96. Decode returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
-type SIDRREP struct {
-	cm
-	RequestID  uint32
-	Status     uint8  // 0 QPN is valid
-	InfoLength uint8  // bytes of Info that count
-	QPN        uint32 // 24 bits
-	ServiceID  uint64
-	QKey       uint32
-	Info       []byte // additional information, 72 bytes
-}
-
-func (*SIDRREP) layout() layout { return layout{LayerTypeSIDRREP, CMSize} }
-
-func (m *SIDRREP) fields(c *codec) {
-	bits(c, 0*8, 32, &m.RequestID)
-	bits(c, 4*8, 8, &m.Status)
-	bits(c, 5*8, 8, &m.InfoLength)
-	bits(c, 8*8, 24, &m.QPN)
-	bits(c, 12*8, 64, &m.ServiceID)
-	bits(c, 20*8, 32, &m.QKey)
-	c.bytes(24, 72, &m.Info)
-	c.bytes(96, CMSize-96, &m.PrivateData)
-}
-
-// LAP asks to load an alternate path (IBTA volume 1, section 12.8.1). The private data is the 168
-// bytes from offset 64. Decode returns an error that wraps [ErrTruncated] for fewer than
-// 232 bytes.
-type LAP struct {
-	cm
-	LocalCommID     uint32
-	RemoteCommID    uint32
-	RemoteQPN       uint32 // 24 bits
-	RemoteCMTimeout uint8  // 4.096 us * 2^n
-	LocalLID        uint16
-	RemoteLID       uint16
-	LocalGID        netip.Addr
-	RemoteGID       netip.Addr
-	FlowLabel       uint32 // 20 bits
-	TrafficClass    uint8
-	HopLimit        uint8
-	PacketRate      uint8
-	SL              uint8
-	SubnetLocal     bool
-	LocalACKTimeout uint8 // 4.096 us * 2^n
-}
-
-func (*LAP) layout() layout { return layout{LayerTypeLAP, CMSize} }
-
-func (m *LAP) fields(c *codec) {
-	c.ids(&m.LocalCommID, &m.RemoteCommID)
-	bits(c, 12*8, 24, &m.RemoteQPN)
-	bits(c, 15*8, 5, &m.RemoteCMTimeout)
-	bits(c, 20*8, 16, &m.LocalLID)
-	bits(c, 22*8, 16, &m.RemoteLID)
-	c.gid(24, &m.LocalGID)
-	c.gid(40, &m.RemoteGID)
-	bits(c, 56*8, 20, &m.FlowLabel)
-	bits(c, 59*8, 8, &m.TrafficClass)
-	bits(c, 60*8, 8, &m.HopLimit)
-	bits(c, 61*8+2, 6, &m.PacketRate)
-	bits(c, 62*8, 4, &m.SL)
-	c.flag(62*8+4, &m.SubnetLocal)
-	bits(c, 63*8, 5, &m.LocalACKTimeout)
-	c.bytes(64, CMSize-64, &m.PrivateData)
-}
-
-// APR answers a LAP (IBTA volume 1, section 12.8.2). The private data is the 148 bytes from offset
-// 84. Decode returns an error that wraps [ErrTruncated] for fewer than 232 bytes.
-type APR struct {
-	cm
-	LocalCommID  uint32
-	RemoteCommID uint32
-	InfoLength   uint8  // bytes of Info that count
-	Status       uint8  // 0 path loaded
-	Info         []byte // additional information, 72 bytes
-}
-
-func (*APR) layout() layout { return layout{LayerTypeAPR, CMSize} }
-
-func (m *APR) fields(c *codec) {
-	c.ids(&m.LocalCommID, &m.RemoteCommID)
-	bits(c, 8*8, 8, &m.InfoLength)
-	bits(c, 9*8, 8, &m.Status)
-	c.bytes(12, 72, &m.Info)
-	c.bytes(84, CMSize-84, &m.PrivateData)
 }
 
 // MTU returns the path MTU in bytes, or 0 if the code in the REQ is invalid.

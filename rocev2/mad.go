@@ -116,8 +116,8 @@ type MAD struct {
 // manager, and gopacket.LayerTypePayload otherwise.
 func (m *MAD) next() gopacket.LayerType {
 	if m.Class == ClassCM {
-		if row, known := cmMessages[m.Attribute]; known {
-			return row.layer()
+		if layer := cmMessages[m.Attribute].layer; layer != nil {
+			return layer()
 		}
 	}
 	return gopacket.LayerTypePayload

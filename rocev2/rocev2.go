@@ -69,8 +69,4 @@ var (
 	LayerTypeRTU          = layerType(19, "RTU", decodeLayer[RTU])
 	LayerTypeDREQ         = layerType(20, "DREQ", decodeLayer[DREQ])
 	LayerTypeDREP         = layerType(21, "DREP", decodeLayer[DREP])
-	LayerTypeSIDRREQ      = layerType(22, "SIDR_REQ", decodeLayer[SIDRREQ])
-	LayerTypeSIDRREP      = layerType(23, "SIDR_REP", decodeLayer[SIDRREP])
-	LayerTypeLAP          = layerType(24, "LAP", decodeLayer[LAP])
-	LayerTypeAPR          = layerType(25, "APR", decodeLayer[APR])
 )

@@ -243,10 +243,6 @@ func TestEveryHeader(t *testing.T) {
 		{new(rocev2.RTU), rocev2.CMSize},
 		{new(rocev2.DREQ), rocev2.CMSize},
 		{new(rocev2.DREP), rocev2.CMSize},
-		{new(rocev2.SIDRREQ), rocev2.CMSize},
-		{new(rocev2.SIDRREP), rocev2.CMSize},
-		{new(rocev2.LAP), rocev2.CMSize},
-		{new(rocev2.APR), rocev2.CMSize},
 	} {
 		name := reflect.TypeOf(c.header).Elem().Name()
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func cmOf[T any, P interface {
 	return decoder{header.CM[attribute], layer[T, P], names, nil}
 }
 
-// path returns the names of the fields of one path in a REQ or LAP.
+// path returns the names of the fields of one path in a REQ.
 func path(table, in string) map[string]string {
 	names := map[string]string{}
 	for _, name := range []string{
@@ -153,10 +153,6 @@ var decoders = []decoder{
 	cmOf[rocev2.RTU](rocev2.CMRtu, nil),
 	cmOf[rocev2.DREQ](rocev2.CMDreq, nil),
 	cmOf[rocev2.DREP](rocev2.CMDrep, nil),
-	cmOf[rocev2.SIDRREQ](rocev2.CMSidrReq, nil),
-	cmOf[rocev2.SIDRREP](rocev2.CMSidrRep, nil),
-	cmOf[rocev2.LAP](rocev2.CMLap, path("", "")),
-	cmOf[rocev2.APR](rocev2.CMApr, nil),
 	{&header.MPAFrame, func(data []byte) (any, int, error) {
 		copy(data, iwarp.RequestKey)
 		data[18], data[19] = 0, max(data[19]&0x7f, 4) // a length that the input has and that IRD and ORD fit in

@@ -212,7 +212,6 @@ func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, s *f
 		return nil, refuseClock(f, 0)
 	}
 	if !told && source.OneSeries(ctx) {
-		sayPause(f, source, stderr)
 		return nil, refuseClock(f, 0)
 	}
 	var files []points.File
@@ -254,20 +253,12 @@ func recognize(ctx context.Context, f *flags.Typed, source *capture.Merged, s *f
 		}
 	}
 	if !plan.Joined() {
-		sayPause(f, source, stderr)
 		return nil, refuseClock(f, 0)
 	}
 	if err := refuseClock(f, plan.Clocks()); err != nil {
 		return nil, err
 	}
 	return plan.Open(ctx)
-}
-
-// sayPause says that files of one capture may be of several recordings, because a long time is between them.
-func sayPause(f *flags.Typed, source *capture.Merged, stderr io.Writer) {
-	if p, long := source.LongPause(); long && !f.Quiet {
-		command.Say(stderr, "the files are read as one capture, although %s begins %s after the end of %s, which is longer than what all of them cover; if they are of several recordings, name those of one", p.Before, render.Duration(p.NS), p.After)
-	}
 }
 
 // clocks returns the paths that --clock selects: a folder stands for the captures in it.
