@@ -24,30 +24,18 @@ type RPC struct {
 
 // Turn is what the sides did for an RPC, as far as the timeline does not show it.
 type Turn struct {
-	after    Served       // the latest Call that the other side had before it sent its first packet for the RPC
-	seen     bool         // it sent one
-	answered record.Time  // the latest RDMA Read was answered completely
-	first    record.Stamp // the first packet of the other side, if the longest time of its way is known
-	wayBack  int64        // this time, in nanoseconds
-	answers  int64        // time from requests of RDMA Reads to their first responses, in nanoseconds
+	Begun   bool         // the other side sent a packet for the RPC
+	After   Served       // the latest Call that it had before
+	First   record.Stamp // its first packet, if the longest time of its way to the capture point is known
+	WayBack int64        // this time, in nanoseconds
+	ReadEnd record.Time  // the latest RDMA Read was answered completely
+	answers int64        // time from requests of RDMA Reads to their first responses, in nanoseconds
 }
-
-// Begins notes that the other side sent its first packet for the RPC, after it had a Call.
-func (u *Turn) Begins(after Served) { u.seen, u.after = true, after }
-
-// Begun reports whether the other side sent a packet for the RPC.
-func (u *Turn) Begun() bool { return u.seen }
-
-// Takes notes the longest time that the first packet of the other side can have taken to the capture point.
-func (u *Turn) Takes(at record.Stamp, ns int64) { u.first, u.wayBack = at, ns }
-
-// Ends notes that an RDMA Read was answered completely.
-func (u *Turn) Ends(at record.Time) { u.answered = at }
 
 // Answered notes the first response to an RDMA Read, and when the Read was requested. If the Read was requested while another one was being answered,
 // its responses waited for those of the other one, which may still have been on their way.
 func (u *Turn) Answered(requested, responded record.Time) {
-	if requested >= u.answered {
+	if requested >= u.ReadEnd {
 		u.answers += max(0, int64(responded-requested))
 	}
 }
@@ -134,9 +122,15 @@ type Divider struct {
 // Divide returns the shares of a latency. The list of proofs is valid until the next call.
 func (v *Divider) Divide(r RPC) record.Shares {
 	v.rpc = r
-	s := v.rpc.Divide(v.proofs[:0])
-	v.proofs = s.Proofs
-	return s
+	d := division{Shares: record.Shares{Point: r.Place, Proofs: v.proofs[:0]}, RPC: &v.rpc}
+	if split, known := r.Split.Get(); known {
+		d.take(&split)
+	} else {
+		d.bound()
+	}
+	d.stalls()
+	v.proofs = d.Proofs
+	return d.Shares
 }
 
 // division is the shares of an RPC, and how they are found.
@@ -145,18 +139,6 @@ type division struct {
 	*RPC
 	course course
 	proves bool // the capture proves the least time of a side
-}
-
-// Divide returns the shares of the latency. It appends their proofs to a list.
-func (r *RPC) Divide(proofs []record.Proof) record.Shares {
-	d := division{Shares: record.Shares{Point: r.Place, Proofs: proofs}, RPC: r}
-	if split, known := r.Split.Get(); known {
-		d.take(&split)
-	} else {
-		d.bound()
-	}
-	d.stalls()
-	return d.Shares
 }
 
 // prove adds a proof.
@@ -173,9 +155,6 @@ func (d *division) take(split *record.Split) {
 
 // stalls sets the time in which the RPC made no progress, and whether it proves a loss.
 func (d *division) stalls() {
-	if len(d.Waits) == 0 {
-		return
-	}
 	isBusy := func(w *record.Wait) bool { return w.Reason == record.HeadOfLine }
 	d.BusyNS, d.StalledNS = d.waited(isBusy), d.waited(func(w *record.Wait) bool { return !isBusy(w) })
 	if lost := d.waited(isLoss); lost*2 >= d.Latency && lost > 0 && d.Certain && d.Complete {
@@ -271,14 +250,14 @@ func (d *division) ways() {
 		d.ToServerNS.Max += c.reading + c.server - c.first
 	}
 	d.ToServerNS.Max = min(d.ToServerNS.Max, d.Latency)
-	if later := d.Turn.after; d.proves && later.At > arrived && later.At <= left {
+	if later := d.Turn.After; d.proves && later.At > arrived && later.At <= left {
 		d.ServerNS.Min = int64(later.At - arrived)
 		d.prove(record.Proof{Proof: record.ProofLaterCall, Packet: record.Some(later.Packet), XID: record.Some(later.XID), NS: record.Some(int64(later.At - d.Call.Time))})
 	}
-	if u := d.Turn; d.proves && u.first.Packet != 0 && u.first.Time == left {
-		if ns := int64(left-arrived) - u.wayBack; ns > d.ServerNS.Min {
+	if u := d.Turn; d.proves && u.First.Packet != 0 && u.First.Time == left {
+		if ns := int64(left-arrived) - u.WayBack; ns > d.ServerNS.Min {
 			d.ServerNS.Min = ns
-			d.prove(record.Proof{Proof: record.ProofTimestamp, Packet: record.Some(u.first.Packet), NS: record.Some(u.wayBack)})
+			d.prove(record.Proof{Proof: record.ProofTimestamp, Packet: record.Some(u.First.Packet), NS: record.Some(u.WayBack)})
 		}
 	}
 	if c.reading == 0 { // one way back only

@@ -37,7 +37,7 @@ func rpc(change func(r *RPC)) *RPC {
 func short(r *RPC) { r.Timeline = append(r.Timeline[:1:1], r.Timeline[7]) }
 
 // served notes that the other side had a Call that came later, and then sent the first packet for the RPC.
-func served(r *RPC, after int64) { r.Turn.Begins(Served{At: at(after), Packet: 5, XID: 7}) }
+func served(r *RPC, after int64) { r.Turn.After = Served{At: at(after), Packet: 5, XID: 7} }
 
 // TestShares: the bounds of each side, in milliseconds, and the proofs.
 func TestShares(t *testing.T) {
@@ -53,7 +53,7 @@ func TestShares(t *testing.T) {
 		"at the client": {func(r *RPC) {
 			r.Place = record.AtClient
 			r.Turn.Answered(at(20), at(33))
-			r.Turn.Ends(at(40))
+			r.Turn.ReadEnd = at(40)
 			r.Turn.Answered(at(25), at(41)) // while the other one was answered
 		}, bounds{13, 30}, bounds{0, 70}, bounds{0, 87}, []record.ProofKind{record.ProofPosition, record.ProofCallAck}},
 		"a Call of the server": {func(r *RPC) { r.Place, r.Backward = record.AtClient, true }, bounds{0, 30}, bounds{50, 70}, bounds{0, 50}, []record.ProofKind{record.ProofPosition}},
@@ -77,12 +77,56 @@ func TestShares(t *testing.T) {
 		"a later Call, and packets are missing": {func(r *RPC) { short(r); served(r, 70); r.Complete = false }, bounds{0, 0}, bounds{0, 100}, all, []record.ProofKind{record.ProofCallAck}},
 		"a timestamp": {func(r *RPC) {
 			short(r)
-			r.Turn.Takes(record.Stamp{Time: at(100), Packet: 9}, 30*ms)
+			r.Turn.First, r.Turn.WayBack = record.Stamp{Time: at(100), Packet: 9}, 30*ms
 		}, bounds{0, 0}, bounds{68, 100}, bounds{0, 32}, []record.ProofKind{record.ProofCallAck, record.ProofTimestamp}},
 		"a timestamp of a late packet": {func(r *RPC) {
 			short(r)
-			r.Turn.Takes(record.Stamp{Time: at(100), Packet: 9}, 99*ms)
+			r.Turn.First, r.Turn.WayBack = record.Stamp{Time: at(100), Packet: 9}, 99*ms
 		}, bounds{0, 0}, bounds{0, 100}, all, []record.ProofKind{record.ProofCallAck}},
+		"a timestamp of an earlier packet": {func(r *RPC) {
+			short(r)
+			r.Turn.First, r.Turn.WayBack = record.Stamp{Time: at(99), Packet: 8}, 30*ms
+		}, bounds{0, 0}, bounds{0, 100}, all, []record.ProofKind{record.ProofCallAck}},
+		"a Call that was delivered after it was captured, at the server": {func(r *RPC) {
+			short(r)
+			r.Place, r.Call.Delivered = record.AtServer, record.Some(at(6))
+		}, bounds{0, 0}, bounds{94, 94}, bounds{0, 6}, []record.ProofKind{record.ProofPosition}},
+		"the same, at the client": {func(r *RPC) {
+			short(r)
+			r.Place, r.Call.Delivered = record.AtClient, record.Some(at(6))
+		}, bounds{0, 0}, bounds{0, 100}, all, []record.ProofKind{record.ProofPosition, record.ProofCallAck}},
+		"a Read when the Reply is sent": {func(r *RPC) {
+			short(r)
+			r.Place, r.Timeline = record.AtServer, slices.Insert(r.Timeline, 1, record.Event{Time: at(100), Event: record.EventRead, From: record.Responder})
+		}, all, all, all, nil},
+		"a Write while a Read is open": {func(r *RPC) {
+			r.Place = record.AtServer
+			r.Timeline = slices.Insert(r.Timeline, 3, record.Event{Time: at(30), Event: record.EventWriteFirst, From: record.Responder})
+		}, bounds{0, 30}, bounds{50, 70}, bounds{0, 50}, []record.ProofKind{record.ProofPosition}},
+		"the client retransmits the Call": {func(r *RPC) {
+			short(r)
+			r.Place = record.AtServer
+			r.Timeline = slices.Insert(r.Timeline, 1, record.Event{Time: at(30), Event: record.EventRetransmit, Of: record.EventCall, From: record.Requester})
+		}, bounds{0, 0}, bounds{100, 100}, bounds{0, 0}, []record.ProofKind{record.ProofPosition}},
+		"the server retransmits the Reply and an ACK": {func(r *RPC) {
+			short(r)
+			r.Place = record.AtServer
+			r.Timeline = append(r.Timeline, record.Event{Time: at(110), Event: record.EventRetransmit, Of: record.EventReply, From: record.Responder},
+				record.Event{Time: at(111), Event: record.EventRetransmit, Of: record.EventAck, From: record.Responder})
+		}, bounds{0, 0}, bounds{100, 100}, bounds{0, 0}, []record.ProofKind{record.ProofPosition}},
+		"a gap in what the server sent": {func(r *RPC) {
+			short(r)
+			r.Place = record.AtServer
+			r.Timeline = slices.Insert(r.Timeline, 1, record.Event{Time: at(30), Event: record.EventOutOfOrder, From: record.Responder})
+		}, bounds{0, 0}, bounds{0, 100}, all, nil},
+		"a Read was requested again": {func(r *RPC) {
+			r.Place = record.AtServer
+			r.Timeline[4].Event = record.EventReadAgain
+		}, bounds{0, 30}, bounds{0, 70}, all, nil},
+		"no latency": {func(r *RPC) {
+			short(r)
+			r.Latency, r.Reply.LastTime, r.Reply.Time, r.Timeline = 0, at(0), at(0), nil
+		}, bounds{0, 0}, bounds{0, 0}, bounds{0, 0}, nil},
 		"both ends": {func(r *RPC) {
 			r.Split = record.Some(record.Split{ClientNS: 10 * ms, ServerNS: 20 * ms, RequestNetworkNS: 30 * ms, ReplyNetworkNS: 40 * ms})
 		}, bounds{10, 10}, bounds{20, 20}, bounds{70, 70}, []record.ProofKind{record.ProofBothEnds}},
@@ -123,7 +167,7 @@ func TestShares(t *testing.T) {
 			r.Waits = []record.Wait{{From: at(10), To: at(90), NS: 80 * ms, Reason: record.RetransmitTimeout, Event: record.EventCall}}
 		}, bounds{0, 0}, bounds{0, 100}, all, []record.ProofKind{record.ProofCallAck}},
 	} {
-		s := rpc(c.change).Divide(nil)
+		s := new(Divider).Divide(*rpc(c.change))
 		for side, got := range map[string][2]bounds{
 			"client":  {{s.ClientNS.Min / ms, s.ClientNS.Max / ms}, c.client},
 			"server":  {{s.ServerNS.Min / ms, s.ServerNS.Max / ms}, c.server},
@@ -178,10 +222,89 @@ func TestWays(t *testing.T) {
 		}, 62, 100, 15, 15},
 		"a wait before the Call": {func(r *RPC) { r.Waits = []record.Wait{wait(-20, 5, record.CreditLimit)} }, 62, 100, 0, 5},
 	} {
-		s := rpc(c.change).Divide(nil)
+		s := new(Divider).Divide(*rpc(c.change))
 		got := [...]int64{s.ToServerNS.Max / ms, s.ToClientNS.Max / ms, s.BusyNS / ms, s.StalledNS / ms}
 		if want := [...]int64{c.toServer, c.toClient, c.busy, c.stalled}; got != want {
 			t.Errorf("%s: to the server, to the client, busy, stalled: %v, want %v", name, got, want)
 		}
+	}
+}
+
+// TestProofs: what each proof names, and for what point the shares are.
+func TestProofs(t *testing.T) {
+	var v Divider
+	for name, c := range map[string]struct {
+		change func(r *RPC)
+		point  record.Place
+		want   []record.Proof
+	}{
+		"at the client": {func(r *RPC) {
+			short(r)
+			served(r, 70)
+			r.Place, r.How = record.AtClient, "option"
+			r.Call.Time = at(-1)
+			r.Turn.First, r.Turn.WayBack = record.Stamp{Time: at(100), Packet: 9}, 20*ms
+		}, record.AtClient, []record.Proof{
+			{Proof: record.ProofPosition, How: "option"},
+			{Proof: record.ProofCallAck, Packet: record.Some[int64](2), NS: record.Some[int64](3 * ms)},
+			{Proof: record.ProofLaterCall, Packet: record.Some[int64](5), XID: record.Some[record.Hex32](7), NS: record.Some[int64](71 * ms)},
+			{Proof: record.ProofTimestamp, Packet: record.Some[int64](9), NS: record.Some[int64](20 * ms)},
+		}},
+		"a timestamp that shows no more": {func(r *RPC) {
+			short(r)
+			served(r, 70)
+			r.Turn.First, r.Turn.WayBack = record.Stamp{Time: at(100), Packet: 9}, 30*ms
+		}, record.PlaceUnknown, []record.Proof{
+			{Proof: record.ProofCallAck, Packet: record.Some[int64](2), NS: record.Some[int64](2 * ms)},
+			{Proof: record.ProofLaterCall, Packet: record.Some[int64](5), XID: record.Some[record.Hex32](7), NS: record.Some[int64](70 * ms)},
+		}},
+		"two ACKs": {func(r *RPC) {
+			short(r)
+			r.Timeline = slices.Insert(r.Timeline, 1, r.Timeline[0])
+		}, record.PlaceUnknown, []record.Proof{{Proof: record.ProofCallAck, Packet: record.Some[int64](2), NS: record.Some[int64](2 * ms)}}},
+		"an ACK with the Reply": {func(r *RPC) {
+			short(r)
+			r.Timeline[0].Time = at(100)
+		}, record.PlaceUnknown, []record.Proof{{Proof: record.ProofCallAck, Packet: record.Some[int64](2), NS: record.Some[int64](100 * ms)}}},
+		"a later Call when the Reply was sent": {func(r *RPC) { short(r); served(r, 100) }, record.PlaceUnknown, []record.Proof{
+			{Proof: record.ProofCallAck, Packet: record.Some[int64](2), NS: record.Some[int64](2 * ms)},
+			{Proof: record.ProofLaterCall, Packet: record.Some[int64](5), XID: record.Some[record.Hex32](7), NS: record.Some[int64](100 * ms)},
+		}},
+		"a Read without an end": {func(r *RPC) { r.Place, r.Timeline = record.AtServer, slices.Delete(r.Timeline, 4, 5) }, record.PlaceUnknown, nil},
+		"both ends":             {func(r *RPC) { r.Split = record.Some(record.Split{}) }, record.AtBothEnds, []record.Proof{{Proof: record.ProofBothEnds}}},
+		"a loss": {func(r *RPC) {
+			short(r)
+			r.Place, r.Waits = record.AtServer, []record.Wait{{From: at(10), To: at(70), NS: 60 * ms, Reason: record.RetransmitGap}}
+		}, record.AtServer, []record.Proof{{Proof: record.ProofPosition}, {Proof: record.ProofRetransmit, NS: record.Some[int64](60 * ms)}}},
+	} {
+		if s := v.Divide(*rpc(c.change)); s.Point != c.point || !slices.Equal(s.Proofs, c.want) {
+			t.Errorf("%s: at %v, the proofs are %+v, want %+v", name, s.Point, s.Proofs, c.want)
+		}
+	}
+	v.Divide(*rpc(func(*RPC) {}))
+	if n := testing.AllocsPerRun(10, func() {
+		v.Divide(RPC{Call: v.rpc.Call, Reply: v.rpc.Reply, Turn: v.rpc.Turn, Timeline: v.rpc.Timeline, Whole: true})
+	}); n != 0 {
+		t.Errorf("a division needs %v allocations, although its lists are used again", n)
+	}
+}
+
+// TestServed: the latest Call counts, and only if the capture has it.
+func TestServed(t *testing.T) {
+	var s Served
+	for _, call := range []record.Message{{Packet: 3, LastTime: 30}, {Packet: 2, LastTime: 20}, {LastTime: 40}, {Packet: 4, LastTime: 30}} {
+		s.Take(&call, record.Hex32(call.Packet))
+	}
+	if want := (Served{At: 30, Packet: 3, XID: 3}); s != want {
+		t.Errorf("the latest Call is %+v, want %+v", s, want)
+	}
+	var u Turn
+	u.Answered(10, 13)
+	u.ReadEnd = 20
+	u.Answered(19, 25) // while another one was answered
+	u.Answered(20, 24)
+	u.Answered(30, 29)
+	if u.answers != 7 {
+		t.Errorf("the responses took %d, want 7", u.answers)
 	}
 }

@@ -45,7 +45,7 @@ func (cs *connState) moved(o *rdma.Operation) {
 	if o.Kind == rdma.Read {
 		what, from = record.EventReadDone, o.Side.Other()
 		x.checks.memory.openReads--
-		x.turn.Ends(o.Last.Time)
+		x.turn.ReadEnd = o.Last.Time
 		cs.wireActivity().reads[o.Side].note(x, o)
 	}
 	e := x.event(o.Last, what, x.role(from))

@@ -49,13 +49,13 @@ const copyBefore = record.Time(200e6)
 // were sent. The first of an RPC left its sender after all those that were noted before.
 func (x *txn) noteServed(o *rdma.Operation) {
 	by := o.Side
-	if !x.cs.table.options.Shares || by == x.side || x.turn.Begun() {
+	if !x.cs.table.options.Shares || by == x.side || x.turn.Begun {
 		return
 	}
 	latest := &x.cs.wireActivity().served[by]
-	x.turn.Begins(*latest)
+	x.turn.Begun, x.turn.After = true, *latest
 	if ns, known := o.WayBack(x.call.LastTime - copyBefore); known {
-		x.turn.Takes(o.First, ns)
+		x.turn.First, x.turn.WayBack = o.First, ns
 	}
 	latest.Take(&x.call, x.rec.XID)
 }
