@@ -574,10 +574,14 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	verdict.Mark = 0
 	taken := false // the tracker used the packet
 	var segment *link.TCP
+	w := d.presence.find(&l.datagram, false)
 	if h := f.Heads(); h != capture.HeadingUnknown && f.Seen == nil {
-		d.presence.heads(d.presence.find(&l.datagram, l.carries == link.CarriesRoCEv2 || l.carries == link.CarriesRoCEv1), h)
+		if w == nil && (l.carries == link.CarriesRoCEv2 || l.carries == link.CarriesRoCEv1) {
+			w = d.presence.find(&l.datagram, true)
+		}
+		d.presence.heads(w, h)
 	}
-	if d.doubled(l, now) {
+	if d.doubled(l, now, w) {
 		if s.Doubled++; shown {
 			if l.carries != link.CarriesTCP && l.carries != link.CarriesUDP { // What these carry is known only to the trackers, which do not get copies.
 				in.Transport, in.Err = l.datagram.Transport, l.err
@@ -659,7 +663,7 @@ func (d *Dissector) frame(f *capture.Frame, l *layers, now record.Stamp) {
 	if d.handler.Signal != nil {
 		d.signals(l, verdict, now.Time)
 	}
-	if d.watch(l, now, verdict, taken) {
+	if d.watch(l, now, w, verdict, taken) {
 		s.Disordered++
 		d.tracker.Unordered()
 	}

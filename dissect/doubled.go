@@ -65,13 +65,8 @@ func (f *figure) note(p *single) {
 // most reports whether most packets are in the capture twice. Before there are enough of them, that may be so.
 func (f *figure) most() bool { return f.packets < doubledAfter || 3*f.doubled >= 2*f.packets }
 
-// copies reports whether a packet is the second copy of one that is in the capture already.
-func (d *doubles) copies(l *layers, at record.Time) bool {
-	g := &l.datagram
-	way, back := uint8(0), uint8(1)
-	if g.Src.IP.Compare(g.Dst.IP) > 0 || g.Src.LID > g.Dst.LID {
-		way, back = 1, 0
-	}
+// copies reports whether a packet is the second copy of one that is in the capture already. Way is its direction.
+func (d *doubles) copies(l *layers, way uint8, at record.Time) bool {
 	key := d.key(l)
 	for ; d.aged < d.next; d.aged++ {
 		p := &d.sent[d.aged%doubledOf]
@@ -98,7 +93,7 @@ func (d *doubles) copies(l *layers, at record.Time) bool {
 	}
 	*slot, d.sent[d.next%doubledOf] = uint16(d.next), single{key: uint32(key >> 32), at: at, before: *slot, way: way}
 	if isNak(l) {
-		d.nak[back] = d.next
+		d.nak[1-way] = d.next
 	}
 	d.latest[way] = d.next
 	d.next++
@@ -177,7 +172,7 @@ func isNak(l *layers) bool {
 
 // doubled reports whether the current frame is the second copy of a packet. Several capture points have each packet several
 // times for other reasons.
-func (d *Dissector) doubled(l *layers, now record.Stamp) bool {
+func (d *Dissector) doubled(l *layers, now record.Stamp, w *way) bool {
 	switch l.carries {
 	case link.CarriesRoCEv2, link.CarriesRoCEv1, link.CarriesInfiniBand, link.CarriesTCP, link.CarriesUDP:
 	default:
@@ -189,5 +184,8 @@ func (d *Dissector) doubled(l *layers, now record.Stamp) bool {
 	if d.doubles == nil {
 		d.doubles = &doubles{seed: maphash.MakeSeed(), secret: [2]uint64{rand.Uint64(), rand.Uint64()}, next: 1, aged: 1}
 	}
-	return d.doubles.copies(l, now.Time)
+	if w == nil {
+		return d.doubles.copies(l, sideOf(&l.datagram), now.Time)
+	}
+	return d.doubles.copies(l, w.side, now.Time)
 }

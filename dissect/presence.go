@@ -33,6 +33,7 @@ type wayKey struct{ src, dst rdma.Address }
 type way struct {
 	key         wayKey
 	back        *way         // the opposite way
+	side        uint8        // see sideOf
 	last        record.Stamp // latest packet; its number is 0 if there was none
 	port        [6]byte      // MAC address that its latest packet came from; zero if there is none
 	packets     int64        // packets of connections
@@ -66,6 +67,14 @@ type presence struct {
 	ends     int64                  // connections whose end is not captured
 }
 
+// sideOf returns 0 for the packets of one of two hosts to the other, and 1 for those of the other.
+func sideOf(g *rdma.Datagram) uint8 {
+	if g.Src.IP.Compare(g.Dst.IP) > 0 || g.Src.LID > g.Dst.LID {
+		return 1
+	}
+	return 0
+}
+
 // find returns the way of a packet, which is created if that is wanted; nil if it is not remembered.
 func (p *presence) find(g *rdma.Datagram, create bool) *way {
 	if w := p.latest; w != nil {
@@ -86,7 +95,7 @@ func (p *presence) find(g *rdma.Datagram, create bool) *way {
 		if p.ways == nil {
 			p.ways = map[wayKey]*way{}
 		}
-		w = &way{key: k, back: &way{key: wayKey{k.dst, k.src}}}
+		w = &way{key: k, side: sideOf(g), back: &way{key: wayKey{k.dst, k.src}, side: 1 - sideOf(g)}}
 		w.back.back = w
 		p.ways[k], p.ways[w.back.key] = w, w.back
 	}
@@ -333,18 +342,15 @@ func (p *presence) oneWay() (n int64) {
 	return n
 }
 
-// watch notes the sender of the current frame. It reports whether the frame comes after a later packet of this sender, and has
+// watch notes the sender of the current frame, whose way is w, or nil if it has none yet. It reports whether the frame comes after a later packet of this sender, and has
 // an earlier time.
-func (d *Dissector) watch(l *layers, now record.Stamp, v *rdma.PacketVerdict, taken bool) (disordered bool) {
+func (d *Dissector) watch(l *layers, now record.Stamp, w *way, v *rdma.PacketVerdict, taken bool) (disordered bool) {
 	g := &l.datagram
 	if !g.Src.IP.IsValid() && g.Src.LID == 0 {
 		return false
 	}
 	if !taken {
-		if len(d.presence.ways) == 0 {
-			return false
-		}
-		if w := d.presence.find(g, false); w != nil {
+		if w != nil {
 			d.presence.sent(w, now)
 		}
 		return false
@@ -360,7 +366,9 @@ func (d *Dissector) watch(l *layers, now record.Stamp, v *rdma.PacketVerdict, ta
 			asks = d.tcp.Length > 0 && !d.tracker.Closing(v.Conn)
 		}
 	}
-	w := d.presence.find(g, true)
+	if w == nil {
+		w = d.presence.find(g, true)
+	}
 	if w != nil && ofConnection {
 		if latest := max(w.latest, w.back.latest); latest != 0 && w.began == 0 && now.Time.Sub(latest) >= leastDoubt {
 			w.begins(v.Conn.Setup(), latest, now.Time)

@@ -90,7 +90,6 @@ func orderOf(p *rocev2.Packet, at record.Stamp) order.Request {
 // request that is being taken, nil if a response is being taken, or nothing. No other function changes operations because of requests
 // and acknowledgements.
 func (f *flow) apply(d *Datagram, facts []order.Fact[held], cur *currentPacket) {
-	own := currentPacket{}
 	f.qp.applying = true
 	for i := range facts {
 		fact := &facts[i]
@@ -113,7 +112,7 @@ func (f *flow) apply(d *Datagram, facts []order.Fact[held], cur *currentPacket) 
 				f.accept(d, fact, cur)
 				continue
 			}
-			f.acceptHeld(fact, cur, &own)
+			f.acceptHeld(fact, cur)
 		case order.Filled: // the current packet came after those that wait
 			f.filled(f.firstCopyLost(d, cur), cur)
 		case order.Released:
@@ -162,7 +161,7 @@ func (f *flow) accept(d *Datagram, fact *order.Fact[held], cur *currentPacket) {
 }
 
 // acceptHeld takes a request that waited, and is next now. The current packet may be the one that has to wait.
-func (f *flow) acceptHeld(fact *order.Fact[held], cur, own *currentPacket) {
+func (f *flow) acceptHeld(fact *order.Fact[held], cur *currentPacket) {
 	item, t := fact.Item, f.conn.tracker
 	p := t.held.take()
 	defer t.held.back()
@@ -170,7 +169,8 @@ func (f *flow) acceptHeld(fact *order.Fact[held], cur, own *currentPacket) {
 		return
 	}
 	from, at, print := fact.From, item.stamp, printOf(p, item.data, item.length)
-	taking := cur.accepting(item, own)
+	var own currentPacket
+	taking := cur.accepting(item, &own)
 	if !item.early {
 		taking.after, taking.open = cur.at, cur.open
 	}

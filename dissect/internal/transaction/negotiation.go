@@ -116,7 +116,8 @@ func (cs *connState) negotiated() bool {
 // message with other private data, it is unknown which of them was accepted. If both sides use a version that this program does not
 // know, what they agreed on is in its document (RFC 8797 s.6).
 func (cs *connState) receivedPrivate(s rdma.Side) bool {
-	return cs.agreed.seen[s] && cs.agreed.newer != [2]bool{true, true} && !cs.agreed.changed[s] && !(cs.agreed.badICRC[s] && cs.fillsICRC(s))
+	a := &cs.agreed
+	return a.seen[s] && !(a.newer[0] && a.newer[1]) && !a.changed[s] && !(a.badICRC[s] && cs.fillsICRC(s))
 }
 
 // fillsICRC reports whether a side has shown that it fills ICRCs in.
