@@ -37,7 +37,7 @@ type Fact[T any] struct {
 	Known bool
 }
 
-// Request is what the order of requests, or of segments, depends on.
+// Request is what the order of requests depends on: of packets, or of segments.
 type Request struct {
 	PSN  uint32
 	Read bool
@@ -45,7 +45,7 @@ type Request struct {
 	At   record.Stamp
 }
 
-// progress is what the expected PSN of an Order means.
+// progress is what the expected sequence number of an Order means.
 type progress uint8
 
 const (
@@ -55,34 +55,13 @@ const (
 	atLeast                   // the next request has it or a later one, because the latest is a Read of unknown extent
 )
 
-// event is what changes the progress.
-type event uint8
-
-const (
-	announce event = iota // the handshake contains a PSN
-	first                 // the first request was captured
-	accept                // a request was accepted
-	unknown               // a Read of unknown extent was accepted
-	learn                 // the extent of the latest Read is known, or PSNs were skipped
-	events
-)
-
-// transitions has the progress after each event. The other events do not happen: the first request comes before all
-// others, and a handshake counts only before it.
-var transitions = [...][events]progress{
-	idle:      {announce: announced, first: exact},
-	announced: {announce: announced, first: exact},
-	exact:     {accept: exact, unknown: atLeast, learn: exact},
-	atLeast:   {accept: exact, unknown: atLeast, learn: exact},
-}
-
-// acks is what the acknowledged PSN of an Order means.
+// acks is what the acknowledged sequence number of an Order means.
 type acks uint8
 
 const (
 	nothing acks = iota
-	early        // the latest one before the first request; the next state is nothing
-	upTo         // the other side has accepted all requests up to it
+	early        // PSNs: the latest one before the first request; the next state is nothing
+	upTo         // the other side has accepted all requests before it
 )
 
 // MaxJump is the maximum distance of the PSNs of one connection. A PSN farther away
@@ -93,106 +72,137 @@ const MaxJump = 1 << 20
 // distinguish two connections between the same ends, because initial PSNs are random.
 const Near = 1 << 12
 
-// list is what the orders of both transports have in common: what the capture lacks, what waits, and the facts that a method returns.
-type list[T any] struct {
-	gaps   Gaps
-	window *Window[T] // the requests, or segments, that wait
-	taking Request    // the latest one that has to wait
-	facts  []Fact[T]
-}
-
-// begin begins a list of facts.
-func (l *list[T]) begin() {
-	l.facts = l.facts[:0]
-	l.window.reclaim()
-}
-
-func (l *list[T]) add(f Fact[T]) { l.facts = append(l.facts, f) }
-
-// Window returns the requests, or segments, that wait. It may be nil.
-func (l *list[T]) Window() *Window[T] { return l.window }
-
-// Size returns the memory of the gaps.
-func (l *list[T]) Size() int64 { return l.gaps.Bytes() }
-
-// Order is the order of the requests of one sender of InfiniBand's transport. T is what its owner keeps of a
+// Order is the order of the requests of one sender: of the packets of InfiniBand's transport, each of which has one PSN, or of the
+// segments of one direction of a TCP connection, each of which has as many sequence numbers as bytes. T is what its owner keeps of a
 // request that waits for earlier ones. A method that takes something returns the facts that follow from it, in the order in
 // which they hold. They, and the items in them, are valid until the next such method. mtu is the path MTU, 0 if it is not known.
 type Order[T any] struct {
-	progress progress
-	acks     acks
-	next     uint32 // the PSN of the next request, or the first one that it can have; see progress
-	acked    uint32 // see acks
-	read     Request
-
+	Circle
+	progress  progress
+	acks      acks
+	ended     bool   // TCP: a FIN was captured
+	next      uint32 // the sequence number of the next request, or the first one that it can have; see progress
+	acked     uint32 // see acks
+	end       uint32 // TCP: the sequence number of the FIN
+	read      Request
 	unmatched Run // PSNs of the latest responses to Read Requests that were not captured
-
-	list[T]
+	gaps      Gaps
+	window    *Window[T] // the requests that wait
+	taking    Request    // the latest one that has to wait
+	facts     []Fact[T]
 }
 
-// Begun reports whether a request was captured.
+// begin begins a list of facts.
+func (o *Order[T]) begin() {
+	o.facts = o.facts[:0]
+	o.window.reclaim()
+}
+
+func (o *Order[T]) add(f Fact[T]) { o.facts = append(o.facts, f) }
+
+// Window returns the requests that wait. It may be nil.
+func (o *Order[T]) Window() *Window[T] { return o.window }
+
+// Size returns the memory of the gaps.
+func (o *Order[T]) Size() int64 { return o.gaps.Bytes() }
+
+// Known reports whether the sequence number of the next request is known, and Begun whether a request was captured.
+func (o *Order[T]) Known() bool { return o.progress != idle }
 func (o *Order[T]) Begun() bool { return o.progress >= exact }
 
-// Expected returns the PSN of the next request.
+// Expected returns the sequence number of the next request.
 func (o *Order[T]) Expected() uint32 { return o.next }
+
+// IsNew reports whether no request that begins with a sequence number, or after it, was taken before.
+func (o *Order[T]) IsNew(seq uint32) bool { return !o.Begun() || o.Delta(seq, o.next) >= 0 }
 
 // AtLeast reports whether Expected is a lower bound, because the latest request is a Read of unknown extent.
 func (o *Order[T]) AtLeast() bool { return o.progress == atLeast }
 
-// IsAcked reports whether the other side has shown that it accepted a request.
-func (o *Order[T]) IsAcked(psn uint32) bool {
-	return o.acks == upTo && PSNs.Delta(o.acked, psn) >= 0
+// Acknowledged reports whether an acknowledgement was captured, and IsAcked whether the other side has shown that it accepted a
+// sequence number.
+func (o *Order[T]) Acknowledged() bool { return o.acks == upTo }
+
+func (o *Order[T]) IsAcked(seq uint32) bool {
+	return o.acks == upTo && o.Delta(o.acked, seq) > 0
 }
 
-// Acked returns the highest PSN that the other side has accepted, and whether it is known.
-func (o *Order[T]) Acked() (psn uint32, known bool) { return o.acked, o.acks == upTo }
+// AckedFrom returns how many bytes from a sequence number on the other side of a TCP connection has acknowledged.
+func (o *Order[T]) AckedFrom(seq uint32) int32 {
+	if o.acks != upTo {
+		return 0
+	}
+	to := o.acked
+	if o.ended && o.Delta(to, o.end) > 0 { // the FIN takes a sequence number
+		to = o.end
+	}
+	return max(0, o.Delta(to, seq))
+}
+
+// End notes a FIN, and its sequence number. Ended reports whether there was one, and EndIsAcked whether the other side has received it.
+func (o *Order[T]) End(seq uint32)   { o.ended, o.end = true, seq }
+func (o *Order[T]) Ended() bool      { return o.ended }
+func (o *Order[T]) EndIsAcked() bool { return o.ended && o.IsAcked(o.end) }
 
 // Awaits reports whether a request was acknowledged that was not captured yet.
 func (o *Order[T]) Awaits() bool {
 	if !o.Begun() {
-		return o.progress == announced && o.acks == early && PSNs.Delta(o.acked, o.next) >= 0
+		return o.progress == announced && o.acks == early && o.Delta(o.acked, o.next) > 0
 	}
 	return o.IsAcked(o.next)
 }
 
 // Lacks reports whether a PSN was counted as not captured, or comes before the first captured one and after a later
 // one that was captured.
-func (o *Order[T]) Lacks(psn uint32) bool { return o.gaps.lacks(PSNs, One(psn)) }
+func (o *Order[T]) Lacks(psn uint32) bool { return o.gaps.lacks(o.Circle, One(psn)) }
 
-// Announce notes the PSN of the first request in the handshake.
-func (o *Order[T]) Announce(psn uint32) {
+// Announce notes the sequence number of the first request in the handshake.
+func (o *Order[T]) Announce(seq uint32) {
 	if !o.Begun() {
-		o.next = psn
-		o.after(announce)
+		o.next, o.progress = seq, announced
+		o.gaps.Begin(seq)
 	}
 }
 
-// after changes the progress after an event.
-func (o *Order[T]) after(e event) { o.progress = transitions[o.progress][e] }
+// Run returns the sequence numbers of a request. Those of a Read follow from the path MTU; see extent.
+func (o *Order[T]) Run(r *Request) Run {
+	if o.Circle == PSNs {
+		return One(r.PSN)
+	}
+	return Run{r.PSN, r.PSN + r.Size}
+}
 
-// Take takes a request of a reliable connection.
+// Take takes a request. If only a part of a segment came before, that part is a fact, and the rest is accepted.
 func (o *Order[T]) Take(r Request, mtu int) []Fact[T] {
 	o.begin()
 	if !o.Begun() {
 		o.first(r.PSN)
 	}
 	o.learn(r.PSN, mtu)
-	switch delta := PSNs.Delta(r.PSN, o.next); {
+	run := o.Run(&r)
+	switch delta := o.Delta(r.PSN, o.next); {
 	case delta > 0:
 		o.taking = r
-		o.add(Fact[T]{Kind: Waits, Run: One(r.PSN)})
+		o.add(Fact[T]{Kind: Waits, Run: run})
 	case delta < 0:
-		if late, counted := o.gaps.Late(PSNs, One(r.PSN), o.IsAcked(r.PSN), r.Read); late {
-			o.add(Fact[T]{Kind: Late, Run: One(r.PSN), Known: counted})
-		} else {
-			o.add(Fact[T]{Kind: Again, Run: One(r.PSN)})
+		known := run
+		if o.Delta(run.To, o.next) > 0 {
+			known.To = o.next
+		}
+		again := Fact[T]{Kind: Again, Run: known}
+		if late, counted := o.gaps.Late(o.Circle, known, o.IsAcked(r.PSN), r.Read); late {
+			again.Kind, again.Known = Late, counted
+		}
+		if o.add(again); known != run {
+			o.accept(r, nil, mtu)
+			o.drain(mtu, false)
 		}
 	default:
 		if o.IsAcked(r.PSN) { // the acknowledgement came first
 			o.add(Fact[T]{Kind: Unordered})
 		}
 		if o.accept(r, nil, mtu); !o.window.Empty() {
-			o.add(Fact[T]{Kind: Filled})
+			o.add(Fact[T]{Kind: Filled, Run: run})
 			o.drain(mtu, false)
 		}
 	}
@@ -209,24 +219,20 @@ func (o *Order[T]) Begin(psn uint32) []Fact[T] {
 
 // TakeOnce takes a request of an unreliable connection, whose requests are sent once.
 func (o *Order[T]) TakeOnce(r Request, mtu int) []Fact[T] {
-	switch o.begin(); {
-	case !o.Begun():
-		o.next = r.PSN
-		o.after(first)
-	case PSNs.Delta(r.PSN, o.next) < 0:
-		o.add(Fact[T]{Kind: Filled})
+	if !o.Begun() {
+		o.next, o.progress = r.PSN, exact
+	}
+	if o.Delta(r.PSN, o.next) < 0 {
+		o.begin()
+		o.add(Fact[T]{Kind: Filled, Run: One(r.PSN)})
 		return o.facts
 	}
-	return o.insist(r, mtu)
+	return o.Insist(r, mtu)
 }
 
 // Insist takes a request that is accepted although requests before it may be missing.
 func (o *Order[T]) Insist(r Request, mtu int) []Fact[T] {
 	o.begin()
-	return o.insist(r, mtu)
-}
-
-func (o *Order[T]) insist(r Request, mtu int) []Fact[T] {
 	o.skipTo(r.PSN, r.At)
 	o.accept(r, nil, mtu)
 	o.drain(mtu, false)
@@ -236,29 +242,43 @@ func (o *Order[T]) insist(r Request, mtu int) []Fact[T] {
 // Hold keeps an item of a number of bytes for the request of which Take said that it waits, and which the window lacks.
 func (o *Order[T]) Hold(bytes int, item T, mtu int) []Fact[T] {
 	o.begin()
-	o.window = o.window.With(PSNs, o.taking, bytes, item)
+	o.window = o.window.With(o.Circle, o.taking, bytes, item)
 	o.drain(mtu, o.shown())
 	return o.facts
 }
 
-// shown reports whether the other side has accepted the request before the earliest one that waits.
-func (o *Order[T]) shown() bool {
-	return !o.window.Empty() && o.acks == upTo && PSNs.Delta(o.acked, o.window.Seq(0)) >= -1
+// Lengthen notes that the segment of which Take said that it waits is a longer copy of the one that the window has, and takes a
+// number of bytes more.
+func (o *Order[T]) Lengthen(bytes int) []Fact[T] {
+	o.begin()
+	o.window.lengthen(o.Circle, o.taking, bytes)
+	o.drain(0, o.shown())
+	return o.facts
 }
 
-// Acknowledge notes that the other side has accepted all requests up to a PSN.
-func (o *Order[T]) Acknowledge(psn uint32, mtu int) []Fact[T] {
+// shown reports whether the other side has accepted the request before the earliest one that waits, or of a segment its first byte.
+func (o *Order[T]) shown() bool {
+	if o.window.Empty() {
+		return false
+	}
+	ahead := o.Delta(o.acked, o.window.Seq(0))
+	return !o.window.Empty() && o.acks == upTo && (ahead > 0 || ahead == 0 && o.Circle == PSNs)
+}
+
+// Acknowledge notes that the other side has accepted all requests before a sequence number.
+func (o *Order[T]) Acknowledge(seq uint32, mtu int) []Fact[T] {
+	to := Run{To: seq}
 	switch o.begin(); {
-	case !o.Begun():
-		o.acks, o.acked = early, psn
-	case o.IsAcked(psn) || PSNs.Delta(psn, o.next) > MaxJump:
-	default:
-		o.acks, o.acked = upTo, psn
-		to := Run{To: PSNs.Add(psn, 1)}
-		o.add(Fact[T]{Kind: AckedTo, Run: to})
-		if o.shown() {
-			o.drain(mtu, true)
+	case !o.Begun() && o.Circle == PSNs:
+		o.acks, o.acked = early, seq
+	case o.acks == upTo && o.Delta(seq, o.acked) <= 0:
+		if seq == o.acked && o.Circle == Octets {
+			o.add(Fact[T]{Kind: AckedAgain, Run: to})
 		}
+	case o.Circle == Octets || o.Delta(seq, o.next) <= MaxJump+1:
+		o.acks, o.acked = upTo, seq
+		o.add(Fact[T]{Kind: AckedTo, Run: to})
+		o.drain(mtu, o.shown())
 		o.add(Fact[T]{Kind: Covered, Run: to})
 	}
 	return o.facts
@@ -271,7 +291,7 @@ func (o *Order[T]) Drain(mtu int) []Fact[T] {
 	return o.facts
 }
 
-// SkipGap counts the requests before the earliest one that waits as not captured.
+// SkipGap counts what is missing before the earliest request that waits as not captured.
 func (o *Order[T]) SkipGap(mtu int) []Fact[T] {
 	o.begin()
 	o.drain(mtu, true)
@@ -281,71 +301,71 @@ func (o *Order[T]) SkipGap(mtu int) []Fact[T] {
 // SkipAcked counts the requests that were acknowledged and not captured, at the end.
 func (o *Order[T]) SkipAcked(at record.Stamp) []Fact[T] {
 	if o.begin(); o.Begun() && o.acks == upTo {
-		o.skipTo(PSNs.Add(o.acked, 1), at)
+		o.skipTo(o.acked, at)
 	}
 	return o.facts
 }
 
 // Extend sets the number of PSNs of the latest request, a Read.
-func (o *Order[T]) Extend(from, n uint32) {
-	o.next = PSNs.Add(from, n)
-	o.after(learn)
-}
+func (o *Order[T]) Extend(from, n uint32) { o.next, o.progress = o.Add(from, n), exact }
 
 // HasResponse takes a response to a Read Request that belongs to no known operation, and reports whether the capture has
 // an earlier copy of it: the request was captured, and its operation is complete and forgotten, or the response is
 // one of the latest that belong to a request that was not captured.
 func (o *Order[T]) HasResponse(psn uint32) bool {
-	if o.Begun() && PSNs.Delta(psn, o.next) < 0 && o.gaps.Has(PSNs, One(psn)) {
+	if o.Begun() && o.Delta(psn, o.next) < 0 && o.gaps.Has(o.Circle, One(psn)) {
 		return true
 	}
-	n := PSNs.Delta(o.unmatched.To, o.unmatched.From)
-	switch after := PSNs.Delta(psn, o.unmatched.From); {
+	n := o.Delta(o.unmatched.To, o.unmatched.From)
+	switch after := o.Delta(psn, o.unmatched.From); {
 	case n > 0 && after >= 0 && after < n:
 		return true
 	case n > 0 && after == n:
-		o.unmatched = Run{o.unmatched.From, PSNs.Add(psn, 1)}
+		o.unmatched = Run{o.unmatched.From, o.Add(psn, 1)}
 	default:
 		o.unmatched = One(psn)
 	}
 	return false
 }
 
-// first takes the PSN of the first request.
-func (o *Order[T]) first(psn uint32) {
-	n, known := uint32(0), o.progress == announced && psn == o.next
-	if delta := PSNs.Delta(psn, o.next); o.progress == idle || delta < 0 || delta > Near {
-		o.next = psn
-	}
-	if after := PSNs.Delta(o.acked, psn); o.acks == early && after >= 0 && after < MaxJump {
-		n = 1 // the acknowledgement came first
-	}
-	o.add(Fact[T]{Kind: Begun, Run: One(o.next), N: n, Known: known})
-	o.gaps.Begin(o.next)
-	o.acks = nothing
-	o.after(first)
-}
-
-// accept accepts a request, which has the PSN next.
-func (o *Order[T]) accept(r Request, item *T, mtu int) {
-	n, known := uint32(1), true
-	if r.Read {
-		n, known = r.extent(mtu)
-	}
-	o.next = PSNs.Add(r.PSN, max(n, 1))
-	o.add(Fact[T]{Kind: Accepted, Run: Run{r.PSN, o.next}, Item: item, N: n})
-	if o.gaps.Forget(PSNs, o.next); known {
-		o.after(accept)
+// first takes the sequence number of the first request.
+func (o *Order[T]) first(seq uint32) {
+	was := o.progress
+	if o.progress = exact; was == announced && o.Circle == Octets {
 		return
 	}
-	o.read = r
-	o.after(unknown)
+	n, known, delta := uint32(0), was == announced && seq == o.next, o.Delta(seq, o.next)
+	if was == idle || delta < 0 || delta > Near {
+		o.next = seq
+	}
+	if after := o.Delta(o.acked, seq); o.acks == early && after > 0 && after <= MaxJump {
+		n = 1 // the acknowledgement came first
+	}
+	o.add(Fact[T]{Kind: Begun, Run: Run{o.next, o.Add(o.next, 1)}, N: n, Known: known})
+	o.gaps.Begin(o.next)
+	o.acks = nothing
 }
 
-// extent returns the number of PSNs of a Read, and whether it is known.
-func (r *Request) extent(mtu int) (n uint32, known bool) {
+// accept accepts a request that is next, or the bytes of a segment that are.
+func (o *Order[T]) accept(r Request, item *T, mtu int) {
+	n, known := o.extent(&r, mtu)
+	to := o.Add(r.PSN, max(n, 1))
+	if o.Delta(to, o.next) <= 0 || r.PSN != o.next && o.Circle == PSNs {
+		return
+	}
+	o.add(Fact[T]{Kind: Accepted, Run: Run{o.next, to}, Item: item, N: n})
+	o.next, o.progress = to, exact
+	if o.gaps.Forget(o.Circle, to); !known {
+		o.read, o.progress = r, atLeast
+	}
+}
+
+// extent returns how many sequence numbers a request has, and whether that is known.
+func (o *Order[T]) extent(r *Request, mtu int) (n uint32, known bool) {
 	switch {
-	case r.Size <= smallest:
+	case o.Circle == Octets:
+		return r.Size, true
+	case !r.Read || r.Size <= smallest:
 		return 1, true
 	case mtu != 0:
 		return min(Packets(r.Size, mtu), MaxJump), true
@@ -371,51 +391,45 @@ func Most(size uint32, mtu int) uint32 {
 
 // learn sets the expected PSN after a Read of unknown extent: the PSN of the request that follows it shows its extent.
 func (o *Order[T]) learn(psn uint32, mtu int) {
-	if o.progress != atLeast || PSNs.Delta(psn, o.next) <= 0 {
+	if o.progress != atLeast || o.Delta(psn, o.next) <= 0 {
 		return
 	}
-	o.after(learn)
-	if n := PSNs.Delta(psn, o.read.PSN); n > 0 && uint32(n) <= Most(o.read.Size, mtu) {
+	o.progress = exact
+	if n := o.Delta(psn, o.read.PSN); n > 0 && uint32(n) <= Most(o.read.Size, mtu) {
 		o.next = psn
 		o.add(Fact[T]{Kind: Extended, Run: Run{o.read.PSN, psn}, N: uint32(n)})
 	}
 }
 
-// skipTo moves the expected PSN forward over requests that were not captured. The PSNs of one Read Request whose
+// skipTo moves the expected sequence number forward over what was not captured. The PSNs of one Read Request whose
 // responses were captured are one request.
-func (o *Order[T]) skipTo(psn uint32, at record.Stamp) {
-	n := PSNs.Delta(psn, o.next)
+func (o *Order[T]) skipTo(seq uint32, at record.Stamp) {
+	n := o.Delta(seq, o.next)
 	if n <= 0 {
 		return
 	}
-	missing := Run{o.next, psn}
-	if ahead, all := PSNs.Delta(o.unmatched.From, o.next), PSNs.Delta(o.unmatched.To, o.unmatched.From); all > 0 && ahead >= 0 && ahead+all <= n {
+	missing := Run{o.next, seq}
+	if ahead, all := o.Delta(o.unmatched.From, o.next), o.Delta(o.unmatched.To, o.unmatched.From); all > 0 && ahead >= 0 && ahead+all <= n {
 		n -= all - 1
 	}
 	o.add(Fact[T]{Kind: Missing, Run: missing, N: uint32(n), At: at})
-	o.unmatched = Run{}
 	o.gaps.Missing(missing)
-	o.next = psn
-	o.after(learn)
+	o.unmatched, o.next, o.progress = Run{}, seq, exact
 }
 
 // drain accepts the requests that wait and are next. skips is set if what is missing before the first one of them was not captured.
 func (o *Order[T]) drain(mtu int, skips bool) {
 	for !o.window.Empty() {
 		p := o.window.order[0]
-		o.learn(p.PSN, mtu)
-		delta := PSNs.Delta(p.PSN, o.next)
-		if delta > 0 {
+		if o.learn(p.PSN, mtu); o.Delta(p.PSN, o.next) > 0 {
 			if !skips && !o.window.Full() {
 				return
 			}
 			o.skipTo(p.PSN, p.At)
 		}
+		skips = skips && p.PSN != o.next
 		item := o.window.takeFirst()
-		if delta >= 0 {
-			skips = false
-			o.accept(p.Request, item, mtu)
-		}
-		o.add(Fact[T]{Kind: Released, Run: One(p.PSN), Item: item})
+		o.accept(p.Request, item, mtu)
+		o.add(Fact[T]{Kind: Released, Run: o.Run(&p.Request), Item: item})
 	}
 }

@@ -36,7 +36,7 @@ func (f *flow) missedRequest(d *Datagram, cur *currentPacket) {
 		return
 	}
 	if p.Undelivered() { // the sender's copy, which is not damaged
-		f.apply(d, f.qp.order.Begin(psn), cur)
+		f.apply(d, f.order.Begin(psn), cur)
 	}
 	p.Lost = true
 	r := order.One(psn)
@@ -44,7 +44,7 @@ func (f *flow) missedRequest(d *Datagram, cur *currentPacket) {
 	f.lose(psn, &p, d.At)
 	switch {
 	case !f.isNear(psn):
-	case order.PSNs.Delta(psn, f.qp.order.Expected()) < 0:
+	case order.PSNs.Delta(psn, f.order.Expected()) < 0:
 		f.resentOld(d, cur)
 	default:
 		f.qp.breaks(psn)
@@ -57,10 +57,10 @@ func (f *flow) missedRequest(d *Datagram, cur *currentPacket) {
 // resentOld takes a retransmission that was lost or damaged. An earlier copy of the request came to its receiver.
 func (f *flow) resentOld(d *Datagram, cur *currentPacket) {
 	psn := d.Packet.PSN
-	if f.qp.order.Lacks(psn) {
+	if f.order.Lacks(psn) {
 		return // nothing is known of the copies before it
 	}
-	f.cause.Retry(psn, f.isAcked(psn), d.At)
+	f.cause.Retry(psn, f.order.IsAcked(psn), d.At)
 	r, o := order.One(psn), f.ops.at(psn)
 	if i := f.ops.find(psn); o != nil && o.Kind == Read {
 		r.To = f.ops.entries[i].To
@@ -103,7 +103,7 @@ func (f *flow) keepAbsent(seq uint32, item held) {
 // if this copy was lost or damaged, too.
 func (f *flow) sentAgain(r order.Run, gone bool, cur *currentPacket) {
 	c := f.ops.circle
-	f.cause.Retry(r.From, f.isAcked(r.From), cur.at)
+	f.cause.Retry(r.From, f.order.IsAcked(r.From), cur.at)
 	o := f.ops.at(r.From)
 	b := f.burstOf(r, o, cur.at)
 	for _, w := range []*window{f.waiting(), f.absent} {
@@ -123,21 +123,13 @@ func (f *flow) sentAgain(r order.Run, gone bool, cur *currentPacket) {
 	f.retransmitted(o, b, cur)
 }
 
-// isAcked reports whether a sequence number of the flow was acknowledged.
-func (f *flow) isAcked(seq uint32) bool {
-	if f.qp != nil {
-		return f.qp.order.IsAcked(seq)
-	}
-	return f.stream.order.IsAcked(seq)
-}
-
 // settleAbsent forgets the requests of which a later copy was accepted. Their retransmissions are now known to be of
 // its operation.
 func (f *flow) settleAbsent() {
 	if f.absent.Empty() {
 		return
 	}
-	c, w, expect := f.ops.circle, f.absent, f.expected()
+	c, w, expect := f.ops.circle, f.absent, f.order.Expected()
 	n := 0
 	for ; n < w.Len() && c.Delta(w.Seq(n), expect) < 0; n++ {
 		item, seq := w.At(n), w.Seq(n)
@@ -147,14 +139,6 @@ func (f *flow) settleAbsent() {
 		f.settleHeld(seq, item)
 	}
 	w.Remove(n)
-}
-
-// expected returns the sequence number of the flow's next request.
-func (f *flow) expected() uint32 {
-	if f.qp != nil {
-		return f.qp.order.Expected()
-	}
-	return f.stream.order.Expected()
 }
 
 // acceptAbsent accepts the requests that were sent on a connection and did not come to their receivers, in the order in
@@ -199,12 +183,12 @@ func (q *queuePair) acceptSent() {
 	defer f.conn.tracker.held.back()
 	psn, item := w.Seq(0), w.At(0)
 	cur := &currentPacket{at: item.stamp, class: item.class, open: true}
-	if order.PSNs.Delta(psn, q.order.Expected()) < 0 || p.Decode(item.data, item.length) != nil {
+	if order.PSNs.Delta(psn, q.flow.order.Expected()) < 0 || p.Decode(item.data, item.length) != nil {
 		f.drain(cur)
 		return
 	}
 	d := &Datagram{Packet: p, At: item.stamp, Path: Path{Joined: true}}
-	f.apply(d, q.order.Insist(orderOf(p, item.stamp), f.conn.mtu), cur)
+	f.apply(d, q.flow.order.Insist(orderOf(p, item.stamp), f.conn.mtu), cur)
 }
 
 // acceptSent accepts the earliest segment of which no copy came to the receiver.
@@ -214,13 +198,13 @@ func (w *stream) acceptSent() {
 	cur := &currentPacket{at: item.stamp, class: item.class}
 	sent := &TCP{At: item.stamp}
 	sent.Seq, sent.Length, sent.Payload, sent.Offset = seq, item.length, item.data, -1
-	w.apply(sent, w.order.Insist(sent.request()), cur)
+	f.apply(sent, f.order.Insist(sent.request(), 0), cur)
 }
 
 // shownReceived takes a response that was lost on the way to the flow of the requests that it answers. It shows
 // nothing to their sender, but it shows that its own sender had got them.
 func (f *flow) shownReceived(d *Datagram) {
-	if f == nil || !f.qp.order.Begun() || d.Path.Sent.Packet == 0 {
+	if f == nil || !f.order.Begun() || d.Path.Sent.Packet == 0 {
 		return
 	}
 	last, info := d.Packet.PSN, d.Packet.Opcode.Info()
@@ -257,9 +241,9 @@ func (w *stream) missed(s *TCP) {
 	again := f.noteSent(r, s.Path)
 	f.lose(s.Seq, &s.Path, s.At)
 	switch {
-	case !w.order.Known() || w.frames.given():
-	case order.Octets.Delta(r.To, w.order.Expected()) <= 0: // an earlier copy came to the receiver
-		f.cause.Retry(s.Seq, f.isAcked(s.Seq), s.At)
+	case !w.flow.order.Known() || w.frames.given():
+	case order.Octets.Delta(r.To, w.flow.order.Expected()) <= 0: // an earlier copy came to the receiver
+		f.cause.Retry(s.Seq, f.order.IsAcked(s.Seq), s.At)
 		o := f.ops.at(s.Seq)
 		f.resentInVain(o, f.burstOf(r, o, s.At), cur)
 	default:

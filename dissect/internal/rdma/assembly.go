@@ -251,7 +251,11 @@ func (f *flow) writePart(offset uint64, data []byte, size int, last bool) {
 // covered notes that the other side has received all operations before the sequence number
 // next, as the current packet shows.
 func (f *flow) covered(next uint32, cur *currentPacket) {
-	f.ops.covered(next, cur.acceptedBefore(), func(o *Operation) { o.covered(cur.at) })
+	f.ops.covered(next, cur.acceptedBefore(), func(o *Operation) {
+		if o.covered(cur.at); cur.bare { // it has no other purpose
+			cur.mark(o, 0)
+		}
+	})
 }
 
 // refuse reports a refusal, and then all operations of the flow after the refused one, which has a sequence number:

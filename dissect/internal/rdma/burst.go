@@ -29,7 +29,7 @@ func (f *flow) timer() cause.Timer {
 // GapShown reports whether there was a response to a later request than the one with this PSN, while the response to a
 // Read or Atomic at or before it is incomplete, or the request is for the rest of a Read.
 func (q *queuePair) GapShown(psn uint32) bool {
-	return (q.order.IsAcked(order.PSNs.Add(psn, 1)) || q.flow.cause.AnsweredBeyond(psn)) && (q.flow.ops.readOpenAt(psn) || q.flow.ops.readAgainAt(psn))
+	return (q.flow.order.IsAcked(order.PSNs.Add(psn, 1)) || q.flow.cause.AnsweredBeyond(psn)) && (q.flow.ops.readOpenAt(psn) || q.flow.ops.readAgainAt(psn))
 }
 
 // GapShown reports whether acknowledgements had shown a gap when the current segment was sent.

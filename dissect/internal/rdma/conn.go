@@ -334,7 +334,7 @@ func (t *trouble) record(c *Conn) (r record.Opt[record.After]) {
 	if t.flow == nil {
 		return r
 	}
-	recovered := t.flow.isAcked(t.seq)
+	recovered := t.flow.order.IsAcked(t.seq)
 	return record.Some(record.After{
 		Event: t.what, Packet: t.at.Packet, Time: t.at.Time, Recovered: record.SomeIf(recovered, recovered || c.Complete()),
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmadump/rdmadump/dissect/internal/budget"
 	"github.com/rdmadump/rdmadump/dissect/internal/cause"
+	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -216,7 +217,7 @@ func (c *Conn) bothClosed() {
 // unacknowledged reports whether a Send was not acknowledged, in a direction of which acknowledgements were captured.
 func (c *Conn) unacknowledged() bool {
 	return slices.ContainsFunc(c.flows[:], func(f *flow) bool {
-		return f != nil && f.acknowledges() && slices.ContainsFunc(f.ops.entries[f.ops.unacked:], func(e entry) bool { return e.op.Kind == Send && e.op.Side == f.side })
+		return f != nil && f.order.Acknowledged() && slices.ContainsFunc(f.ops.entries[f.ops.unacked:], func(e entry) bool { return e.op.Kind == Send && e.op.Side == f.side })
 	})
 }
 
@@ -345,7 +346,7 @@ func (c *Conn) retire(finished bool) {
 // addFlow adds a flow to the connection. The ledger says how its sequence numbers work.
 func (c *Conn) addFlow(side Side, e ends, l ledger) *flow {
 	l.side = side
-	f := &flow{conn: c, side: side, src: e.src, dst: e.dst, ops: l, cause: cause.NewSender(l.circle, &c.tracker.bursts)}
+	f := &flow{conn: c, side: side, src: e.src, dst: e.dst, ops: l, order: order.Order[held]{Circle: l.circle}, cause: cause.NewSender(l.circle, &c.tracker.bursts)}
 	e.src.Hold()
 	e.dst.Hold()
 	c.flows[side] = f

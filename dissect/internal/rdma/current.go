@@ -18,6 +18,8 @@ type currentPacket struct {
 	after record.Stamp // InfiniBand, if it was held: the packet after which it was accepted; otherwise its packet number is 0
 	open  bool         // no packet closed the gap before what waits
 	fills bool         // it came after one that waits for it
+	bare  bool         // TCP: it has no data
+	shows bool         // TCP: its selective acknowledgements show a gap
 }
 
 // acceptedBefore returns when its sender had accepted what the packet acknowledges, at the latest.

@@ -314,7 +314,7 @@ func (c *Conn) Unanswered(s Side, seq uint64) (o *Operation, latest record.Stamp
 		latest = copies.at[behind]
 	case copies.at[inOrder].Packet != 0:
 		latest = copies.at[inOrder]
-	case nak.At.Packet == 0 || f.qp.order.IsAcked(nak.Seq) || order.PSNs.Delta(waiting[i].From, nak.Seq) < 0:
+	case nak.At.Packet == 0 || f.order.IsAcked(nak.Seq) || order.PSNs.Delta(waiting[i].From, nak.Seq) < 0:
 		latest = o.Last
 	}
 	return o, latest
@@ -337,5 +337,5 @@ func (o *Operation) Follows(tag Tag) bool {
 // a side.
 func (c *Conn) Acknowledges(s Side) bool {
 	f := c.flows[s]
-	return f != nil && f.acknowledges()
+	return f != nil && f.order.Acknowledged()
 }

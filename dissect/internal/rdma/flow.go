@@ -35,8 +35,11 @@ type flow struct {
 	cause       cause.Sender // why it retransmits
 	burst       int64        // number of the latest burst with a packet of it
 	again       record.Time  // its latest retransmission
-	ops         ledger       // operations, by sequence number
-	heldCopies  int64        // retransmissions of requests that wait, or did not come to their receiver
+	order       order.Order[held]
+	applying    bool   // facts are being applied
+	drains      bool   // they make requests that wait the next ones
+	ops         ledger // operations, by sequence number
+	heldCopies  int64  // retransmissions of requests that wait, or did not come to their receiver
 	parts       assembly
 	taken       record.Time  // of the latest request, or segment, that is in order
 	offsets     *offsets     // nil if no positions are wanted
@@ -44,22 +47,123 @@ type flow struct {
 	absent      *window      // with several capture points: requests that left their sender, and of which no copy has come to the receiver
 }
 
+// taken is a packet of requests that is being taken: a *Datagram or a *TCP.
+type taken interface {
+	// accept takes what is next of the packet, again what came before, and wait keeps the packet, which came before one that it has to follow.
+	accept(f *flow, fact *order.Fact[held], cur *currentPacket)
+	again(f *flow, fact *order.Fact[held], cur *currentPacket)
+	wait(f *flow, cur *currentPacket)
+	// isRepeat reports whether the first captured copy, which comes after later ones, is a retransmission of a copy that was lost before
+	// the capture, and takes it as one: its sender was idle for as long as its timer. Otherwise, the network or the capture may have
+	// delayed the packet.
+	isRepeat(f *flow, fact *order.Fact[held], cur *currentPacket) bool
+}
+
+// carry takes a packet of requests that came to its receiver.
+func (f *flow) carry(p taken, r order.Request, path *Path, cur *currentPacket) {
+	again := path.Joined && f.noteSent(f.order.Run(&r), *path) && f.order.IsNew(r.PSN)
+	cur.fills = cur.isOvertaken(f.waiting())
+	f.apply(p, f.order.Take(r, f.conn.mtu), cur)
+	f.settleAbsent()
+	f.reportLost()
+	if again && cur.Mark&record.Retransmitted == 0 {
+		f.sentAgain(f.order.Run(&r), false, cur)
+	}
+	if !path.Copy {
+		f.noteRequested(r.At)
+	}
+}
+
+// apply applies the facts that a packet shows about the order of the requests, or that the end of the connection shows. p is the
+// packet of requests that is being taken, nil if there is none. No other function changes operations because of requests
+// and acknowledgements.
+func (f *flow) apply(p taken, facts []order.Fact[held], cur *currentPacket) {
+	own := (*currentPacket)(nil) // is allocated for the first one that waited
+	f.applying = true
+	for i := range facts {
+		fact := &facts[i]
+		if why := f.conn.tracker.Why; why != nil {
+			why.fact(f, fact)
+		}
+		switch fact.Kind {
+		case order.Begun:
+			f.begins(fact)
+		case order.Unordered:
+			f.conn.Disorder()
+		case order.Extended:
+			f.ops.last().extend(fact.N)
+		case order.Accepted:
+			if fact.Item == nil {
+				p.accept(f, fact, cur)
+				continue
+			}
+			if own == nil {
+				own = new(currentPacket)
+			}
+			f.acceptHeld(fact, cur, cur.accepting(fact.Item, own))
+		case order.Filled, order.Late: // the current packet came after those that wait, or after later ones
+			if fact.Kind == order.Late && !fact.Known { // it comes before the first captured one
+				continue
+			}
+			f.way.Late++
+			switch {
+			case p.isRepeat(f, fact, cur):
+			case fact.Kind == order.Late:
+				f.conn.record.counts.OutOfOrder++
+				f.conn.Disorder()
+				cur.mark(nil, record.Late)
+			case cur.fills:
+				f.conn.record.counts.OutOfOrder++
+				cur.mark(nil, record.OutOfOrder)
+			}
+		case order.Released:
+			f.settleHeld(fact.From, fact.Item)
+		case order.Missing:
+			f.misses(fact)
+		case order.Again:
+			p.again(f, fact, cur)
+		case order.Waits:
+			p.wait(f, cur)
+		case order.AckedTo:
+			f.ops.receiver.acceptedTo(fact.To)
+			if f.cause.Progress(cur.at.Time); cur.shows {
+				f.cause.ShowsGap(cur.at.Time)
+			}
+		case order.AckedAgain:
+			if (cur.bare || cur.shows) && cur.Mark&record.Duplicated == 0 {
+				f.cause.ShowsGap(cur.at.Time)
+			}
+		case order.Covered:
+			f.covered(fact.To, cur)
+		}
+	}
+	if f.applying = false; f.drains {
+		f.drain(cur)
+	}
+}
+
+// drain takes the requests that wait, and are next because the extent of a Read became known.
+func (f *flow) drain(cur *currentPacket) {
+	if f.drains = f.applying; !f.drains {
+		f.apply(nil, f.order.Drain(f.conn.mtu), cur)
+	}
+}
+
 // half is the part of a flow that depends on its transport.
 type half interface {
 	cause.Evidence
 	// announcedFirst reports whether the handshake shows the first sequence number.
 	announcedFirst() bool
-	// acknowledges reports whether an acknowledgement of the flow was captured, and
-	// awaited whether one was captured of something that was not captured yet.
-	acknowledges() bool
+	// awaited reports whether something was acknowledged that was not captured yet.
 	awaited() bool
 	// destination returns the queue pair that the packets go to.
 	destination() record.Opt[record.Hex24]
 
-	// waiting returns the requests or segments that came early; it may be nil.
-	waiting() *window
-	// skip moves past the packets that are missing before the first held packet.
-	skip(cur *currentPacket)
+	// begins takes the sequence number of the first request, acceptHeld one that waited and is next now, which is taken as a packet of its
+	// own, and misses what is missing from the capture.
+	begins(*order.Fact[held])
+	acceptHeld(fact *order.Fact[held], cur, taking *currentPacket)
+	misses(*order.Fact[held])
 	// acceptSent accepts the earliest request that did not come to its receiver; see absent.go.
 	acceptSent()
 	// flush ends what is incomplete, because no packets follow.
@@ -113,11 +217,8 @@ type queuePair struct {
 	full      int    // largest payload of a packet that is not the last of its message, bytes
 	numbered  bool   // the sender gives its packets different IP identifications
 	number    uint16 // the first one
-	applying  bool   // facts are being applied
-	drains    bool   // they make requests that wait the next ones
 	announced bool   // the handshake contained the PSN of its first request
-	order     order.Order[held]
-	acksSeen  bool // this side acknowledged a PSN before the other direction was known
+	acksSeen  bool   // this side acknowledged a PSN before the other direction was known
 	lastAck   uint32
 	lastAckAt record.Stamp
 	damaged   []damagedSend      // the latest Sends with a bad ICRC that belong to no known operation
@@ -139,27 +240,38 @@ func (q *queuePair) identify(d *Datagram) {
 }
 
 func (q *queuePair) announcedFirst() bool { return q.announced }
-func (q *queuePair) acknowledges() bool   { _, known := q.order.Acked(); return known }
 func (q *queuePair) evict() bool          { return false }
-func (q *queuePair) awaited() bool        { return q.order.Awaits() }
-func (q *queuePair) waiting() *window     { return q.order.Window() }
+func (q *queuePair) awaited() bool        { return q.flow.order.Awaits() }
+
+// begins takes the PSN of the first request. If its acknowledgement came first, the packets are in disorder.
+func (q *queuePair) begins(fact *order.Fact[held]) {
+	f := q.flow
+	f.lateStart = !fact.Known
+	if f.ops.receiver.begin(fact.From); fact.N > 0 {
+		f.conn.Disorder()
+	}
+}
 
 // announce notes the PSN of the first request in the handshake.
 func (q *queuePair) announce(psn uint32) {
 	q.announced = true
-	q.order.Announce(psn)
+	q.flow.order.Announce(psn)
 }
 
 func (q *queuePair) destination() record.Opt[record.Hex24] {
 	return record.Some(record.Hex24(q.qpn))
 }
 
-func (q *queuePair) skip(cur *currentPacket) {
-	q.flow.apply(nil, q.order.SkipGap(q.flow.conn.mtu), cur)
+// waiting returns the requests or segments that came early; it may be nil.
+func (f *flow) waiting() *window { return f.order.Window() }
+
+// skip moves past what is missing before the first of them.
+func (f *flow) skip(cur *currentPacket) {
+	f.apply(nil, f.order.SkipGap(f.conn.mtu), cur)
 }
 
 func (q *queuePair) flush() {
-	q.flow.apply(nil, q.order.SkipAcked(q.flow.conn.last), &currentPacket{at: q.flow.conn.last})
+	q.flow.apply(nil, q.flow.order.SkipAcked(q.flow.conn.last), &currentPacket{at: q.flow.conn.last})
 }
 
 func (q *queuePair) unlist() {
@@ -213,15 +325,12 @@ func (f *flow) wasAnswered(ends bool) {
 // repeats notes that the side sends something once more, so that it got no answer.
 func (f *flow) repeats() { f.unanswered, f.wentOn = 0, false }
 
-// start notes the first packet of the flow. Late is set if earlier ones were not captured.
-func (f *flow) start(late bool) { f.lateStart = late }
-
 // lackedByReceiver reports whether the receiver's last word is that it lacks what is missing before the packets that wait: it said
 // so after one of them was captured, and has acknowledged nothing of that since. The network may have lost what is missing. The receiver
 // also lacks a request that was lost or has a bad ICRC, and that it did not acknowledge.
 func (f *flow) lackedByReceiver() bool {
 	w := f.waiting()
-	return !w.Empty() && f.refused == nil && !f.isAcked(f.expected()) && (f.cause.Lacked(f.expected(), w.Since()) || f.qp != nil && f.qp.broken == record.Some(f.expected()))
+	return !w.Empty() && f.refused == nil && !f.order.IsAcked(f.order.Expected()) && (f.cause.Lacked(f.order.Expected(), w.Since()) || f.qp != nil && f.qp.broken == record.Some(f.order.Expected()))
 }
 
 // noteMissing notes that packets of the flow are missing from the capture.

@@ -127,8 +127,8 @@ func (a *unpaired) update(f *flow) {
 	}
 	var place uint32
 	switch {
-	case f.qp.order.Begun():
-		place = f.qp.order.Expected() >> fitShift
+	case f.order.Begun():
+		place = f.order.Expected() >> fitShift
 	case f.qp.acksSeen:
 		place = f.qp.lastAck>>fitShift | onlyAcks
 	default:
@@ -225,7 +225,7 @@ func (cs *connections) place(f *flow, d *Datagram, e *ends) placement {
 	case f == nil:
 		cs.endsOf(d, e)
 		return placement{other: cs.peerOf(cs.routes.reverse(*e), nil, d)}
-	case f.qp.order.Begun() && d.Packet.Opcode.Info().Request && f.isReused(d.Packet.PSN):
+	case f.order.Begun() && d.Packet.Opcode.Info().Request && f.isReused(d.Packet.PSN):
 		return placement{ended: f.conn}
 	case f.qp.unpaired == nil || !f.qp.looks():
 		return placement{flow: f}
@@ -270,7 +270,7 @@ func (cs *connections) startConn(d *Datagram, e *ends) *flow {
 // isReused reports whether a request cannot belong to the connection, because its PSN
 // is too far away: another connection reuses the queue pair.
 func (f *flow) isReused(psn uint32) bool {
-	delta := order.PSNs.Delta(psn, f.qp.order.Expected())
+	delta := order.PSNs.Delta(psn, f.order.Expected())
 	if f.conn.closing {
 		return delta > 64 || delta < -1<<16
 	}
@@ -321,10 +321,10 @@ func (f *flow) fits(p *rocev2.Packet, info *rocev2.OpcodeInfo) bool {
 	}
 	switch info.Kind {
 	case rocev2.KindAcknowledge, rocev2.KindReadResponse, rocev2.KindAtomicAck:
-		if !f.qp.order.Begun() {
+		if !f.order.Begun() {
 			return f.mayStart(p.PSN)
 		}
-		if delta := order.PSNs.Delta(p.PSN, f.qp.order.Expected()); delta < 0 && delta > -order.Near {
+		if delta := order.PSNs.Delta(p.PSN, f.order.Expected()); delta < 0 && delta > -order.Near {
 			return true
 		}
 		return info.Kind == rocev2.KindReadResponse && f.ops.at(p.PSN) != nil
@@ -351,7 +351,7 @@ func (f *flow) fits(p *rocev2.Packet, info *rocev2.OpcodeInfo) bool {
 
 // mayStart reports whether an acknowledgement has one of the first PSNs of a flow of which only the handshake was captured.
 func (f *flow) mayStart(psn uint32) bool {
-	first, known := f.qp.order.Expected(), f.qp.announced
+	first, known := f.order.Expected(), f.qp.announced
 	if !known && f.side == 1 {
 		first, known = f.conn.starting.Get()
 	}
@@ -430,12 +430,12 @@ func (f *flow) acknowledgedAlone() {
 	}
 	asker, acked := f.peer(), f.qp.lastAck
 	switch o := asker.ops.at(acked); {
-	case !asker.qp.order.Begun():
-		asker.qp.order.Acknowledge(acked, 0)
+	case !asker.order.Begun():
+		asker.order.Acknowledge(order.PSNs.Add(acked, 1), 0)
 	case o != nil && f.qp.lastAckAt.Before(o.First):
 		f.conn.Disorder()
-	case order.PSNs.Delta(acked, asker.qp.order.Expected()) >= 0:
-		asker.apply(nil, asker.qp.order.Acknowledge(acked, asker.conn.mtu), &currentPacket{at: f.qp.lastAckAt})
+	case order.PSNs.Delta(acked, asker.order.Expected()) >= 0:
+		asker.apply(nil, asker.order.Acknowledge(order.PSNs.Add(acked, 1), asker.conn.mtu), &currentPacket{at: f.qp.lastAckAt})
 	}
 }
 

@@ -40,7 +40,7 @@ func halves() (t *Tracker, a, b *flow) {
 		f := cs.attach(cs.open(Setup{}), 0, cs.hosts.ends(from, to), qpn)
 		f.seen, f.seq = true, 2
 		f.qp.announce(100)
-		f.apply(nil, f.qp.order.Begin(100), nil)
+		f.apply(nil, f.order.Begin(100), nil)
 		return f
 	}
 	return t, flowFrom(&client, &server, 1), flowFrom(&server, &client, 2)

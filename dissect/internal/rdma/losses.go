@@ -68,7 +68,7 @@ func (f *flow) reportLost() {
 	if f.stream != nil {
 		repaired = f.conn.tracker.now.Time
 	}
-	f.sent.Report(f.expected(), repaired, func(l *Loss) bool {
+	f.sent.Report(f.order.Expected(), repaired, func(l *Loss) bool {
 		o := f.ops.at(l.Seq)
 		if f.qp == nil && (o == nil || o.Tag == 0) {
 			return false

@@ -51,30 +51,21 @@ func printOf(p *rocev2.Packet, raw []byte, length int) uint32 {
 func (f *flow) request(d *Datagram, cur *currentPacket) {
 	psn := d.Packet.PSN
 	f.qp.sends(psn)
-	again := d.Path.Joined && f.noteSent(order.One(psn), d.Path)
-	isNew := !f.qp.order.Begun() || order.PSNs.Delta(psn, f.qp.order.Expected()) >= 0
-	cur.fills = cur.isOvertaken(f.waiting())
-	f.apply(d, f.qp.order.Take(orderOf(d.Packet, d.At), f.conn.mtu), cur)
 	if !d.Path.Joined {
-		f.askedFor(d.Packet, isNew, d.At.Time)
+		f.askedFor(d.Packet, d.At.Time)
 	}
-	f.settleAbsent()
-	f.reportLost()
-	if again && isNew && cur.Mark&record.Retransmitted == 0 {
-		f.sentAgain(order.One(psn), false, cur)
-	}
+	f.carry(d, orderOf(d.Packet, d.At), &d.Path, cur)
 	if !d.Path.Copy {
-		f.noteRequested(d.At)
 		f.cause.Sent = cause.Request{Seq: psn, Print: d.print, At: d.At.Time}
 	}
 }
 
 // askedFor notes a request that asks for a response, to measure its round trip.
-func (f *flow) askedFor(p *rocev2.Packet, isNew bool, at record.Time) {
+func (f *flow) askedFor(p *rocev2.Packet, at record.Time) {
 	kind := p.Opcode.Info().Kind
 	switch asks := p.AckReq || kind == rocev2.KindReadRequest || kind == rocev2.KindAtomic; {
 	case !asks:
-	case isNew:
+	case f.order.IsNew(p.PSN):
 		f.way.Sent(order.PSNs, p.PSN, at)
 	default:
 		f.way.SentAgain(p.PSN)
@@ -86,69 +77,9 @@ func orderOf(p *rocev2.Packet, at record.Stamp) order.Request {
 	return order.Request{PSN: p.PSN, Read: p.Opcode.Info().Kind == rocev2.KindReadRequest, Size: p.RETH.DMALength, At: at}
 }
 
-// apply applies the facts that a packet shows about the order of the requests, or that the end of the connection shows. d is the
-// request that is being taken, nil if a response is being taken, or nothing. No other function changes operations because of requests
-// and acknowledgements.
-func (f *flow) apply(d *Datagram, facts []order.Fact[held], cur *currentPacket) {
-	f.qp.applying = true
-	for i := range facts {
-		fact := &facts[i]
-		if why := f.conn.tracker.Why; why != nil {
-			why.fact(f, fact)
-		}
-		switch fact.Kind {
-		case order.Begun:
-			f.lateStart = !fact.Known
-			f.ops.receiver.begin(fact.From)
-			if fact.N > 0 {
-				f.conn.Disorder()
-			}
-		case order.Unordered:
-			f.conn.Disorder()
-		case order.Extended:
-			f.ops.last().extend(fact.N)
-		case order.Accepted:
-			if fact.Item == nil {
-				f.accept(d, fact, cur)
-				continue
-			}
-			f.acceptHeld(fact, cur)
-		case order.Filled: // the current packet came after those that wait
-			f.filled(f.firstCopyLost(d, cur), cur)
-		case order.Released:
-			f.settleHeld(fact.From, fact.Item)
-		case order.Missing:
-			f.lacks(fact)
-		case order.Late:
-			if fact.Known {
-				f.late(f.firstCopyLost(d, cur), cur)
-			}
-		case order.Again:
-			f.requestAgain(d, cur)
-		case order.Waits:
-			f.wait(d, cur)
-		case order.AckedTo:
-			f.cause.Progress(cur.at.Time)
-			f.ops.receiver.acceptedTo(fact.To)
-		case order.Covered:
-			f.covered(fact.To, cur)
-		}
-	}
-	if f.qp.applying = false; f.qp.drains {
-		f.drain(cur)
-	}
-}
-
-// drain takes the requests that wait, and are next because the extent of a Read became known.
-func (f *flow) drain(cur *currentPacket) {
-	if f.qp.drains = f.qp.applying; !f.qp.drains {
-		f.apply(nil, f.qp.order.Drain(f.conn.mtu), cur)
-	}
-}
-
 // accept takes the request of the current packet, which is next. Only on a reliable connection, and if a copy came to the
 // receiver, it may be one of several copies.
-func (f *flow) accept(d *Datagram, fact *order.Fact[held], cur *currentPacket) {
+func (d *Datagram) accept(f *flow, fact *order.Fact[held], cur *currentPacket) {
 	if f.sent.Only() || d.Packet.Opcode.Transport() != rocev2.RC {
 		f.take(d.Packet, fact, cur)
 		return
@@ -160,26 +91,24 @@ func (f *flow) accept(d *Datagram, fact *order.Fact[held], cur *currentPacket) {
 	f.ops.sentLast(psn, turn, d.At, d.print, f.sent.Arrived())
 }
 
-// acceptHeld takes a request that waited, and is next now. The current packet may be the one that has to wait.
-func (f *flow) acceptHeld(fact *order.Fact[held], cur *currentPacket) {
-	item, t := fact.Item, f.conn.tracker
+// acceptHeld takes a request that waited, and is next now.
+func (q *queuePair) acceptHeld(fact *order.Fact[held], cur, taking *currentPacket) {
+	f, item, t := q.flow, fact.Item, q.flow.conn.tracker
+	if !item.early {
+		taking.after, taking.open = cur.at, cur.open
+	}
 	p := t.held.take()
 	defer t.held.back()
 	if p.Decode(item.data, item.length) != nil {
 		return
 	}
 	from, at, print := fact.From, item.stamp, printOf(p, item.data, item.length)
-	var own currentPacket
-	taking := cur.accepting(item, &own)
-	if !item.early {
-		taking.after, taking.open = cur.at, cur.open
-	}
 	f.take(p, fact, taking)
 	f.ops.sentLast(from, ahead, at, print, false)
 }
 
-// requestAgain takes a further copy of a request.
-func (f *flow) requestAgain(d *Datagram, cur *currentPacket) {
+// again takes a further copy of a request.
+func (d *Datagram) again(f *flow, _ *order.Fact[held], cur *currentPacket) {
 	o := f.ops.at(d.Packet.PSN)
 	if o != nil && o.Kind != kindOf(d.Packet.Opcode) {
 		return // it is no copy of the operation's request
@@ -191,21 +120,22 @@ func (f *flow) requestAgain(d *Datagram, cur *currentPacket) {
 }
 
 // wait keeps a copy of a request that came before one that it has to follow.
-func (f *flow) wait(d *Datagram, cur *currentPacket) {
+func (d *Datagram) wait(f *flow, cur *currentPacket) {
 	psn := d.Packet.PSN
 	cur.markAfterGap(f.ops.at(psn))
-	if first := f.qp.order.Window().Item(order.PSNs, psn); first != nil {
+	if first := f.order.Window().Item(order.PSNs, psn); first != nil {
 		if !d.Path.Copy && kindOf(d.Packet.Opcode) == kindOf(rocev2.Opcode(first.data[0])) { // otherwise it is no retransmission of the request
 			f.noteHeldRetransmission(first, cur, f.burstOf(order.One(psn), nil, d.At))
 		}
 		return
 	}
 	copied := held{stamp: d.At, class: d.Class, badICRC: cur.acceptedBadICRC(), early: cur.early, data: f.conn.tracker.buffers.Add(nil, d.Raw), length: d.Length}
-	f.apply(nil, f.qp.order.Hold(len(copied.data), copied, f.conn.mtu), cur)
+	f.apply(nil, f.order.Hold(len(copied.data), copied, f.conn.mtu), cur)
 }
 
-// lacks counts requests as not captured, unless the network may have lost them.
-func (f *flow) lacks(fact *order.Fact[held]) {
+// misses counts requests as not captured, unless the network may have lost them.
+func (q *queuePair) misses(fact *order.Fact[held]) {
+	f := q.flow
 	if f.lackedAtEnd || f.sent.MayHaveLost() {
 		f.noteMissing()
 		f.breakSend()
@@ -304,7 +234,7 @@ func (f *flow) countReads(n int, cur *currentPacket) {
 	if last == nil || last.op.Kind != Read || last.op.done {
 		return
 	}
-	if q := &f.qp.order; q.AtLeast() || order.PSNs.Add(last.From, max(last.op.count, 1)) == q.Expected() {
+	if q := &f.order; q.AtLeast() || order.PSNs.Add(last.From, max(last.op.count, 1)) == q.Expected() {
 		last.extend(order.Packets(uint32(last.op.Length), n))
 		q.Extend(last.From, last.op.count)
 		f.drain(cur)
@@ -412,7 +342,7 @@ func (f *flow) countRefusal(p *rocev2.Packet, cur *currentPacket) {
 // acknowledge notes that the receiver of the flow's requests accepted every PSN up to
 // psn.
 func (f *flow) acknowledge(psn uint32, cur *currentPacket) {
-	facts := f.qp.order.Acknowledge(psn, f.conn.mtu)
+	facts := f.order.Acknowledge(order.PSNs.Add(psn, 1), f.conn.mtu)
 	f.qp.trust(psn)
 	f.apply(nil, facts, cur)
 }
@@ -422,7 +352,7 @@ func (f *flow) acknowledge(psn uint32, cur *currentPacket) {
 func (f *flow) nak(d *Datagram, cur *currentPacket) {
 	p, at := d.Packet, d.At
 	c, by, syndrome := f.conn, f.side.Other(), p.AETH.Syndrome
-	if !f.qp.order.IsAcked(p.PSN) && f.refusedAt(p.PSN, syndrome.IsRNR(), d) {
+	if !f.order.IsAcked(p.PSN) && f.refusedAt(p.PSN, syndrome.IsRNR(), d) {
 		f.ops.rollBack(p.PSN, d.Path.Sent.Time)
 	}
 	r := Refusal{Op: f.ops.at(p.PSN), By: by, At: at, Reason: "RNR", NotReady: syndrome.IsRNR()}
@@ -459,7 +389,7 @@ func (f *flow) readResponse(d *Datagram, cur *currentPacket) {
 	t, c, p := f.conn.tracker, f.conn, d.Packet
 	o := f.readOf(p.PSN)
 	if o == nil {
-		if f.qp.order.HasResponse(p.PSN) {
+		if f.order.HasResponse(p.PSN) {
 			f.peer().retransmitted(nil, nil, cur)
 		}
 		return
@@ -487,7 +417,7 @@ func (f *flow) readResponse(d *Datagram, cur *currentPacket) {
 	if f.lostEarlier(o, d) {
 		f.peer().retransmitted(o, nil, cur)
 	}
-	if f.qp.order.IsAcked(order.PSNs.Add(p.PSN, 1)) && o.Again == 0 { // a later request was acknowledged first, and the requester did not ask again
+	if f.order.IsAcked(order.PSNs.Add(p.PSN, 1)) && o.Again == 0 { // a later request was acknowledged first, and the requester did not ask again
 		c.Disorder()
 	}
 	if index+1 < o.latest && o.Again == 0 { // otherwise it may be a repeat, whose first copy the capture lacks
@@ -510,9 +440,9 @@ func (f *flow) readResponse(d *Datagram, cur *currentPacket) {
 	t.contents.beginPayloadPacket(f.offsets.responses(p.PSN))
 	o.read(offset, p.Payload, p.PayloadLength, int64(p.PayloadLength))
 	t.contents.reportPayload()
-	if last := f.ops.last(); o.done && f.qp.order.AtLeast() && o == last.op { // the number of its PSNs is now known
+	if last := f.ops.last(); o.done && f.order.AtLeast() && o == last.op { // the number of its PSNs is now known
 		last.extend(uint32(o.Packets))
-		f.qp.order.Extend(last.From, last.op.count)
+		f.order.Extend(last.From, last.op.count)
 	}
 }
 
@@ -522,7 +452,7 @@ func (f *flow) readOf(psn uint32) *Operation {
 	if o := f.ops.at(psn); o != nil {
 		return o
 	}
-	if last := f.ops.last(); f.qp.order.AtLeast() && last != nil && last.op.Kind == Read {
+	if last := f.ops.last(); f.order.AtLeast() && last != nil && last.op.Kind == Read {
 		if n := order.PSNs.Delta(psn, last.From); n >= 0 && uint32(n) < order.Most(uint32(last.op.Length), f.conn.mtu) {
 			return last.op
 		}
@@ -534,5 +464,5 @@ func (f *flow) readOf(psn uint32) *Operation {
 // missing packets are not captured or lost.
 func (f *flow) unreliable(d *Datagram, cur *currentPacket) {
 	cur.fills = true
-	f.apply(d, f.qp.order.TakeOnce(orderOf(d.Packet, cur.at), f.conn.mtu), cur)
+	f.apply(d, f.order.TakeOnce(orderOf(d.Packet, cur.at), f.conn.mtu), cur)
 }

@@ -6,9 +6,9 @@
 // A [Tracker] takes packets and TCP segments. connections (connections.go, join.go)
 // finds the connection of each and forgets connections that have ended, handshakes
 // (cm.go) follows the connection manager, and icrcTrust (icrc.go) decides which packets
-// with a bad ICRC are dropped. Package order puts the requests of InfiniBand's transport into
-// the order in which the receiver accepts them, and packet.go applies what it reports. A stream
-// (stream.go) has the order of the bytes of TCP, and its framer (fpdu.go, rpc.go) finds out what they carry. A flow makes operations of the requests (assembly.go), and its ledger
+// with a bad ICRC are dropped. Package order puts the requests of a flow into the order in which their receiver accepts them, on both
+// transports, and flow.go applies the facts that it reports, with packet.go for packets of InfiniBand's transport, and with stream.go
+// for TCP segments, whose framer (fpdu.go, rpc.go) finds out what they carry. A flow makes operations of the requests (assembly.go), and its ledger
 // decides which captured copy of a request was accepted (ledger.go, delivery.go). Package cause decides why a request was
 // retransmitted. Each connection reports its events to a [Follower].
 package rdma

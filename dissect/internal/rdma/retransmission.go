@@ -28,7 +28,7 @@ func (f *flow) takeOldRequest(d *Datagram, cur *currentPacket) {
 		cur.mark(o, 0)
 		return
 	}
-	f.cause.Retry(psn, f.isAcked(psn), at)
+	f.cause.Retry(psn, f.order.IsAcked(psn), at)
 	if o != nil && o.Kind == Write {
 		offset := int64(uint32(order.PSNs.Delta(psn, o.from))) * int64(o.size)
 		cur.noteBytes(o, o.Offset+uint64(offset), min(int64(o.size), o.Length-offset))
@@ -40,11 +40,9 @@ func (f *flow) takeOldRequest(d *Datagram, cur *currentPacket) {
 	f.retransmitted(o, b, cur)
 }
 
-// firstCopyLost takes the first captured copy of a request that comes after later ones. If its sender was idle for as long
-// as its timer, it is a retransmission of a copy that was lost before the capture, and firstCopyLost reports it.
-// Otherwise, the network or the capture may have delayed the packet.
-func (f *flow) firstCopyLost(d *Datagram, cur *currentPacket) bool {
-	if d == nil || d.Packet.Opcode.Transport() != rocev2.RC || !f.wasIdle(d.Path, d.At) {
+// isRepeat implements [taken].
+func (d *Datagram) isRepeat(f *flow, _ *order.Fact[held], cur *currentPacket) bool {
+	if d.Packet.Opcode.Transport() != rocev2.RC || !f.wasIdle(d.Path, d.At) {
 		return false
 	}
 	psn := d.Packet.PSN
@@ -55,26 +53,6 @@ func (f *flow) firstCopyLost(d *Datagram, cur *currentPacket) bool {
 	}
 	f.retransmitted(o, b, cur)
 	return true
-}
-
-// filled notes that the current packet came after those that wait for it, and late that it came after later ones, although
-// it was counted as not captured. Lost is set if the first copy of it was lost before the capture; otherwise, the packet
-// itself came late.
-func (f *flow) filled(lost bool, cur *currentPacket) {
-	f.way.Late++
-	if !lost && cur.fills {
-		f.conn.record.counts.OutOfOrder++
-		cur.mark(nil, record.OutOfOrder)
-	}
-}
-
-func (f *flow) late(lost bool, cur *currentPacket) {
-	f.way.Late++
-	if !lost {
-		f.conn.record.counts.OutOfOrder++
-		f.conn.Disorder()
-		cur.mark(nil, record.Late)
-	}
 }
 
 // wasIdle reports whether the sender of a packet was idle for as long as its timer before it sent the packet. If the packet was
@@ -108,8 +86,8 @@ func (f *flow) damagedRequest(d *Datagram) {
 
 // isNear reports whether a PSN is near that of the next request, so that it is not damaged.
 func (f *flow) isNear(psn uint32) bool {
-	delta := order.PSNs.Delta(psn, f.qp.order.Expected())
-	return f.qp.order.Begun() && delta <= order.Near && delta >= -order.Near
+	delta := order.PSNs.Delta(psn, f.order.Expected())
+	return f.order.Begun() && delta <= order.Near && delta >= -order.Near
 }
 
 // damagedResponse takes a response with a bad ICRC, which its receiver drops. If it is a NAK, the
@@ -162,12 +140,12 @@ func (q *queuePair) keepDamaged(d *Datagram) {
 	if len(q.damaged) == maxDamaged {
 		q.damaged = slices.Delete(q.damaged, 0, 1)
 	}
-	q.damaged = append(q.damaged, damagedSend{at: d.At, psn: p.PSN, next: q.order.Expected(), size: p.PayloadLength})
+	q.damaged = append(q.damaged, damagedSend{at: d.At, psn: p.PSN, next: q.flow.order.Expected(), size: p.PayloadLength})
 }
 
 // breaks notes that a request did not come to its receiver, or was damaged, if its PSN was expected.
 func (q *queuePair) breaks(psn uint32) {
-	if q.order.Begun() && psn == q.order.Expected() {
+	if q.flow.order.Begun() && psn == q.flow.order.Expected() {
 		q.broken = record.Some(psn)
 	}
 }

@@ -300,7 +300,7 @@ func (r *records) skip(lost order.Run) {
 // end reports that a side ended its stream inside a record.
 func (r *records) end(s *TCP) {
 	f, w := r.flow(), r.stream
-	if r.gone || r.resync || !w.order.Known() || w.order.Expected() != s.run().To || !w.waiting().Empty() {
+	if r.gone || r.resync || !w.flow.order.Known() || w.flow.order.Expected() != s.run().To || !f.waiting().Empty() {
 		return
 	}
 	if !r.inside && r.marked == 0 && r.left == 0 || f.parts.send != nil && f.parts.send.Broken || f.seq < 2 && (f.lateStart || len(f.parts.buffer) < 12) { // startsMessage needs that many

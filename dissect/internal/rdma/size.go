@@ -90,8 +90,8 @@ func sizeOfWindow(w *window) int64 {
 	return int64(w.Bytes()) + heldCost*int64(w.Len())
 }
 
-func (q *queuePair) size() int64    { return q.order.Size() + damagedCost*int64(len(q.damaged)) }
-func (w *stream) size() int64       { return w.order.Size() + w.frames.size() }
+func (q *queuePair) size() int64    { return q.flow.order.Size() + damagedCost*int64(len(q.damaged)) }
+func (w *stream) size() int64       { return w.flow.order.Size() + w.frames.size() }
 func (m *mpa) size() int64          { return int64(cap(m.partial)) }
 func (r *records) size() int64      { return recordsCost }
 func (d *datagramFlow) size() int64 { return 0 }

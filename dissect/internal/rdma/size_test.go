@@ -28,8 +28,8 @@ func TestSettle(t *testing.T) {
 		t.Errorf("a new connection costs %d bytes", n)
 	}
 	costs(a, "a flow", flowCost)
-	a.qp.order.Take(order.Request{PSN: 105}, 0)
-	a.qp.order.Hold(300, held{data: make([]byte, 300)}, 0)
+	a.order.Take(order.Request{PSN: 105}, 0)
+	a.order.Hold(300, held{data: make([]byte, 300)}, 0)
 	costs(a, "a request that waits", heldCost+300)
 	a.waiting().At(0).keep(a, heldCopy{}, nil)
 	costs(a, "a retransmission of it", heldCopyCost)

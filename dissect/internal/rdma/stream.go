@@ -11,7 +11,6 @@ import (
 type stream struct {
 	flow    *flow
 	key     streamKey
-	order   order.Bytes[held]
 	reached uint32 // the framer made operations of the bytes before it
 	frames  framer
 
@@ -57,7 +56,7 @@ func (w *stream) carries(m *mpa) {
 // it. A segment with the sequence number seq was captured.
 func (w *stream) expect(h *opening, seq uint32, r *records) {
 	if first, known := h.first(w.flow.side); known && order.Octets.Delta(seq, first) >= 0 {
-		w.order.Announce(first)
+		w.flow.order.Announce(first)
 		w.reach(first)
 		r.found()
 	}
@@ -68,12 +67,13 @@ func (w *stream) take(s *TCP, cur *currentPacket) {
 	f, c := w.flow, w.flow.conn
 	f.seeWay(s)
 	if s.Flags&link.TCPACK != 0 {
-		if peer := f.peer(); peer == nil || !peer.stream.order.Known() {
+		if peer := f.peer(); peer == nil || !peer.order.Known() {
 			w.early = record.Some(s.Ack)
 		} else {
 			peer.answeredAt(s.Ack, cur.at)
-			peer.stream.apply(s, peer.stream.order.Acknowledge(s.Ack), cur)
-			if s.Length == 0 { // it has no other purpose
+			cur.bare, cur.shows = s.Length == 0, s.ReportsGap()
+			peer.apply(nil, peer.order.Acknowledge(s.Ack, 0), cur)
+			if cur.bare {
 				cur.mark(peer.ops.at(s.Ack-1), 0)
 			}
 		}
@@ -86,14 +86,14 @@ func (w *stream) take(s *TCP, cur *currentPacket) {
 		c.close(Ending{How: record.EndReset, By: record.Some(f.side), At: s.At})
 		c.bothClosed()
 	case s.Flags&link.TCPFIN != 0:
-		w.order.End(s.run().To)
+		w.flow.order.End(s.run().To)
 		w.frames.end(s)
 		peer := f.peer()
 		by := record.Some(f.side)
-		if peer != nil && peer.stream.order.Ended() && !peer.stream.order.EndIsAcked() && w.order.IsAcked(s.run().To) {
+		if peer != nil && peer.order.Ended() && !peer.order.EndIsAcked() && w.flow.order.IsAcked(s.run().To) {
 			by = record.Opt[Side]{} // this FIN was acknowledged before it was captured, and did not follow the other one
 		}
-		c.closedByFIN(by, peer == nil || peer.stream.order.Ended(), s.At)
+		c.closedByFIN(by, peer == nil || peer.order.Ended(), s.At)
 	}
 }
 
@@ -107,22 +107,14 @@ func (s *TCP) request() order.Request {
 
 // carry takes a segment with data.
 func (w *stream) carry(s *TCP, cur *currentPacket) {
-	f, r, isNew := w.flow, s.run(), w.order.IsNew(s.Seq)
-	again := s.Path.Joined && f.noteSent(r, s.Path) && isNew
-	if !s.Path.Copy && isNew {
-		f.cause.New(s.Seq, f.sent.Time(s.At))
+	f := w.flow
+	if f.order.IsNew(s.Seq) && !s.Path.Copy {
+		f.cause.New(s.Seq, s.Path.Time(s.At))
 	}
 	cur.Offset = f.offsets.requests(order.Octets, s.Seq)
-	f.asksWith(s, isNew)
+	f.asksWith(s)
 	w.followsAcknowledgement(s)
-	cur.fills = cur.isOvertaken(f.waiting())
-	w.apply(s, w.order.Take(s.request()), cur)
-	if f.settleAbsent(); again && cur.Mark&record.Retransmitted == 0 {
-		f.sentAgain(r, false, cur)
-	}
-	if !s.Path.Copy {
-		f.noteRequested(s.At)
-	}
+	f.carry(s, s.request(), &s.Path, cur)
 	if cur.Op == nil {
 		w.frames.attribute(cur)
 	}
@@ -150,80 +142,41 @@ func (w *stream) acknowledgedBefore(seq uint32) bool {
 	return known && order.Octets.Delta(acked, seq) > 0
 }
 
-// apply applies the facts that a segment shows about the order of the bytes, as [flow.apply] does for InfiniBand. s is the segment
-// that is being taken, or one of the other side that acknowledges bytes of the stream, nil if there is none.
-func (w *stream) apply(s *TCP, facts []order.Fact[held], cur *currentPacket) {
-	f, own := w.flow, (*currentPacket)(nil) // own is allocated for the first segment that waited
-	for i := range facts {
-		fact := &facts[i]
-		if why := f.conn.tracker.Why; why != nil {
-			why.fact(f, fact)
-		}
-		switch fact.Kind {
-		case order.Begun:
-			w.reach(fact.From)
-			f.start(!w.frames.opening())
-		case order.Unordered:
-			f.conn.Disorder()
-		case order.Accepted:
-			if item := fact.Item; item == nil {
-				w.acks = record.SomeIf(s.Ack, s.Flags&link.TCPACK != 0)
-				w.deliver(s.Payload, s.Offset, int(fact.From-s.Seq), fact.Run, cur)
-			} else {
-				if own == nil {
-					own = new(currentPacket)
-				}
-				w.acks = record.Opt[uint32]{}
-				w.deliver(item.data, -1, item.length-int(fact.To-fact.From), fact.Run, cur.accepting(item, own))
-			}
-		case order.Filled: // the current segment came after those that wait
-			lost := w.firstCopyLost(s)
-			if lost {
-				o := f.ops.at(s.Seq)
-				f.retransmitted(o, f.burstOf(fact.Run, o, s.At), cur)
-			}
-			f.filled(lost, cur)
-		case order.Released:
-			f.settleHeld(fact.From, fact.Item)
-		case order.Missing:
-			w.lacks(fact.Run, fact.At)
-			w.reach(fact.To)
-			w.frames.skip(fact.Run)
-		case order.Late:
-			if fact.Known { // otherwise it comes before the first captured one
-				lost := w.firstCopyLost(s)
-				if lost {
-					w.takeAgain(s, fact.Run, cur)
-				}
-				f.late(lost, cur)
-			}
-		case order.Again:
-			w.takeAgain(s, fact.Run, cur)
-		case order.Waits:
-			w.hold(s, cur)
-			w.apply(s, w.order.Waited(), cur)
-		case order.AckedTo:
-			if f.cause.Progress(cur.at.Time); s.ReportsGap() {
-				f.cause.ShowsGap(cur.at.Time)
-			}
-		case order.AckedAgain:
-			if (s.Length == 0 || s.ReportsGap()) && !s.Path.Copy {
-				f.cause.ShowsGap(cur.at.Time)
-			}
-		case order.Covered:
-			w.covers(s, fact.To, cur)
-		}
-	}
+// begins takes the sequence number of the first byte.
+func (w *stream) begins(fact *order.Fact[held]) {
+	w.reach(fact.From)
+	w.flow.lateStart = !w.frames.opening()
 }
 
-// firstCopyLost reports whether a first captured copy of a segment is a retransmission of a copy that was lost before the
-// capture; see [flow.firstCopyLost].
-func (w *stream) firstCopyLost(s *TCP) bool { return w.flow.wasIdle(s.Path, s.At) }
+// accept takes the new bytes of the current segment.
+func (s *TCP) accept(f *flow, fact *order.Fact[held], cur *currentPacket) {
+	f.stream.acks = record.SomeIf(s.Ack, s.Flags&link.TCPACK != 0)
+	f.stream.deliver(s.Payload, s.Offset, int(fact.From-s.Seq), fact.Run, cur)
+}
 
-// takeAgain takes bytes of a segment that were captured before: all of it, or its first ones.
-func (w *stream) takeAgain(s *TCP, r order.Run, cur *currentPacket) {
-	f := w.flow
-	if s.Length == 1 && w.order.IsAcked(s.Seq) && order.Octets.Add(s.Seq, 1) == f.expected() { // a keep-alive with a byte of garbage (RFC 9293 s.3.8.4)
+// acceptHeld takes the new bytes of a segment that waited.
+func (w *stream) acceptHeld(fact *order.Fact[held], _, taking *currentPacket) {
+	w.acks = record.Opt[uint32]{}
+	w.deliver(fact.Item.data, -1, fact.Item.length-int(fact.To-fact.From), fact.Run, taking)
+}
+
+// isRepeat implements [taken].
+func (s *TCP) isRepeat(f *flow, fact *order.Fact[held], cur *currentPacket) bool {
+	is := f.wasIdle(s.Path, s.At)
+	switch {
+	case !is:
+	case fact.Kind == order.Late:
+		s.again(f, fact, cur)
+	default:
+		o := f.ops.at(s.Seq)
+		f.retransmitted(o, f.burstOf(fact.Run, o, s.At), cur)
+	}
+	return is
+}
+
+// again takes bytes of a segment that were captured before: all of it, or its first ones.
+func (s *TCP) again(f *flow, fact *order.Fact[held], cur *currentPacket) {
+	if s.Length == 1 && f.order.IsAcked(s.Seq) && order.Octets.Add(s.Seq, 1) == f.order.Expected() { // a keep-alive with a byte of garbage (RFC 9293 s.3.8.4)
 		return
 	}
 	o, all := f.ops.at(s.Seq), s.run()
@@ -231,35 +184,41 @@ func (w *stream) takeAgain(s *TCP, r order.Run, cur *currentPacket) {
 		cur.mark(o, 0)
 		return
 	}
-	if r == all {
-		f.cause.Retry(s.Seq, !w.order.Acknowledged() || w.order.IsAcked(s.Seq), s.At)
+	if fact.Run == all {
+		f.cause.Retry(s.Seq, !f.order.Acknowledged() || f.order.IsAcked(s.Seq), s.At)
 	}
 	f.ops.copiedTo(all.From, all.To, s.At)
 	f.retransmitted(o, f.burstOf(all, o, s.At), cur)
 }
 
-// hold keeps a copy of a segment that came before one that it has to follow.
-func (w *stream) hold(s *TCP, cur *currentPacket) {
+// wait keeps a copy of a segment that came before one that it has to follow.
+func (s *TCP) wait(f *flow, cur *currentPacket) {
 	cur.markAfterGap(nil)
-	f := w.flow
 	buffers := f.conn.tracker.buffers
-	if item := w.order.Window().Item(order.Octets, s.Seq); item != nil {
+	if item := f.waiting().Item(order.Octets, s.Seq); item != nil {
 		if !s.Path.Copy {
 			f.noteHeldRetransmission(item, cur, nil)
 		}
 		if grown := len(s.Payload) - len(item.data); grown > 0 { // the longer copy is kept
 			item.lengthen(buffers, s.Payload, s.Length)
-			w.order.Lengthen(grown)
+			f.apply(nil, f.order.Lengthen(grown), cur)
 		}
 		return
 	}
-	cur.shown = w.frames.early(s)
+	cur.shown = f.stream.frames.early(s)
 	copied := held{stamp: s.At, class: s.Class, data: buffers.Add(nil, s.Payload), length: s.Length, shown: cur.shown, early: cur.early}
-	w.order.Hold(len(copied.data), copied)
+	f.apply(nil, f.order.Hold(len(copied.data), copied, 0), cur)
 }
 
-// lacks counts bytes as not captured, unless the network may have lost them. A packet shows it.
-func (w *stream) lacks(r order.Run, at record.Stamp) {
+// misses counts bytes as not captured, and moves past them.
+func (w *stream) misses(fact *order.Fact[held]) {
+	w.lack(fact.Run, fact.At)
+	w.reach(fact.To)
+	w.frames.skip(fact.Run)
+}
+
+// lack counts bytes as not captured, unless the network may have lost them. A packet shows it.
+func (w *stream) lack(r order.Run, at record.Stamp) {
 	if w.flow.lackedAtEnd {
 		w.flow.noteMissing()
 		return
@@ -267,19 +226,6 @@ func (w *stream) lacks(r order.Run, at record.Stamp) {
 	c := w.flow.conn
 	c.countMissing(w.flow.side, 1, w.flow.taken, at.Time)
 	c.Report(ruleLost, Where{At: at}, "%s of the TCP stream from sequence number %d %s not in the capture", record.Plural(r.To-r.From, "byte"), r.From, record.Are(r.To-r.From))
-}
-
-// covers notes that the receiver's TCP has received all bytes before a sequence number. Its RDMAP may still refuse them
-// with a Terminate, for example a Reply. A segment without data has no other purpose, and is a packet of the operations
-// that it acknowledges.
-func (w *stream) covers(s *TCP, next uint32, cur *currentPacket) {
-	f, first := w.flow, w.flow.ops.unacked
-	f.covered(next, cur)
-	for _, e := range f.ops.entries[min(first, f.ops.unacked):f.ops.unacked] {
-		if s.Length == 0 && e.op.Side == f.side {
-			cur.mark(e.op, 0)
-		}
-	}
 }
 
 // deliver passes the new bytes of a segment, which has the sequence numbers r, to the framer. Its first skip bytes were
@@ -308,19 +254,13 @@ func (w *stream) outlived(s *TCP) bool {
 }
 
 func (w *stream) announcedFirst() bool { return true }
-func (w *stream) acknowledges() bool   { return w.order.Acknowledged() }
-func (w *stream) waiting() *window     { return w.order.Window() }
-func (w *stream) awaited() bool        { return w.order.AckedFrom(w.reached) > 0 }
+func (w *stream) awaited() bool        { return w.flow.order.AckedFrom(w.reached) > 0 }
 
 func (w *stream) destination() (none record.Opt[record.Hex24]) { return none }
 
-func (w *stream) skip(cur *currentPacket) {
-	w.apply(nil, w.order.SkipGap(), cur)
-}
-
 func (w *stream) flush() {
-	if n := w.order.AckedFrom(w.reached); n > 0 && w.waiting().Empty() {
-		w.lacks(order.Run{From: w.reached, To: w.reached + uint32(n)}, w.flow.conn.last)
+	if n := w.flow.order.AckedFrom(w.reached); n > 0 && w.flow.waiting().Empty() {
+		w.lack(order.Run{From: w.reached, To: w.reached + uint32(n)}, w.flow.conn.last)
 	}
 	w.frames.flush()
 }

@@ -117,7 +117,7 @@ func (ts *tcpStreams) segment(s *TCP, cur *currentPacket) bool {
 			return f != nil
 		}
 	}
-	if isMPA && (f == nil || f.conn.closing || f.stream.order.Known() && !f.stream.frames.opening() && order.Octets.Delta(s.Seq, f.stream.order.Expected()) > 0) {
+	if isMPA && (f == nil || f.conn.closing || f.order.Known() && !f.stream.frames.opening() && order.Octets.Delta(s.Seq, f.order.Expected()) > 0) {
 		f = ts.openStream(key, s)
 	} else if f == nil {
 		if f = ts.recognizeRPC(key, s); f == nil {

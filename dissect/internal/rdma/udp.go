@@ -48,15 +48,15 @@ type datagramFlow struct {
 // UDP lacks sequence numbers and acknowledgements. A capture cannot prove that it has all
 // datagrams, so awaited is always true.
 
-func (d *datagramFlow) announcedFirst() bool                         { return false }
-func (d *datagramFlow) acknowledges() bool                           { return false }
-func (d *datagramFlow) awaited() bool                                { return true }
-func (d *datagramFlow) destination() (none record.Opt[record.Hex24]) { return none }
-func (d *datagramFlow) skip(*currentPacket)                          {}
-func (d *datagramFlow) acceptSent()                                  {}
-func (d *datagramFlow) flush()                                       {}
-func (d *datagramFlow) waiting() *window                             { return nil }
-func (d *datagramFlow) evict() bool                                  { return false }
+func (d *datagramFlow) announcedFirst() bool                                { return false }
+func (d *datagramFlow) awaited() bool                                       { return true }
+func (d *datagramFlow) destination() (none record.Opt[record.Hex24])        { return none }
+func (d *datagramFlow) begins(*order.Fact[held])                            {}
+func (d *datagramFlow) misses(*order.Fact[held])                            {}
+func (d *datagramFlow) acceptHeld(_ *order.Fact[held], _, _ *currentPacket) {}
+func (d *datagramFlow) acceptSent()                                         {}
+func (d *datagramFlow) flush()                                              {}
+func (d *datagramFlow) evict() bool                                         { return false }
 
 func (d *datagramFlow) unlist() {
 	if t := d.flow.conn.tracker; t.udp.flows[d.key] == d.flow {

@@ -22,10 +22,10 @@ func (f *flow) seeWay(s *TCP) {
 }
 
 // asksWith notes a segment with data, to measure its round trip. It may have been captured before unless it is new.
-func (f *flow) asksWith(s *TCP, isNew bool) {
+func (f *flow) asksWith(s *TCP) {
 	switch end := s.Seq + uint32(s.Length); {
 	case s.Path.Joined:
-	case isNew:
+	case f.order.IsNew(s.Seq):
 		f.way.Sent(order.Octets, end, s.At.Time)
 	default:
 		f.way.SentAgain(end)

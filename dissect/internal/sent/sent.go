@@ -42,6 +42,14 @@ func (p *Path) FirstSeen(otherwise record.Time) record.Time {
 	return otherwise
 }
 
+// Time returns when the packet left its sender, if that was captured, and otherwise when it was captured.
+func (p *Path) Time(at record.Stamp) record.Time {
+	if p.Sent.Packet != 0 {
+		return p.Sent.Time
+	}
+	return at.Time
+}
+
 // Undelivered reports whether nothing shows that the packet came unharmed to its receiver, whose point lacks it.
 func (p *Path) Undelivered() bool { return p.Lost || p.Missing }
 
@@ -182,10 +190,10 @@ func (s *Sender) First(seq uint32, captured record.Stamp) (first Packet, seen bo
 // Time returns when the current packet left its sender, if that was captured, and otherwise when it was captured. What was
 // lost comes earlier than what its sender sent before it.
 func (s *Sender) Time(at record.Stamp) record.Time {
-	if s != nil && s.current.Sent.Packet != 0 {
-		return s.current.Sent.Time
+	if s == nil {
+		return at.Time
 	}
-	return at.Time
+	return s.current.Time(at)
 }
 
 // Arrived reports whether the current packet was captured when it came to its receiver.
