@@ -30,15 +30,11 @@ const fullBytes = 1 << 18
 
 // recordBatch is a batch of records for the handlers.
 type recordBatch struct {
-	order        []recordKind
+	order        []any // pointers to the records, or the time of the first frame
 	packets      []packetRef
 	transactions []record.Transaction
-	connections  []*record.Connection
-	findings     []*record.Finding
 	operations   []record.RDMAOperation
-	tasks        []*record.Task
 	signals      []record.Signal
-	began        record.Time
 	lists        arena  // contents of the lists in the records
 	frames       *batch // frames that are free when the handlers have all records
 
@@ -46,20 +42,6 @@ type recordBatch struct {
 	panicked *capture.Panic
 	number   int64 // number of the frame whose dissection panicked
 }
-
-// recordKind is the kind of the next record of a batch.
-type recordKind uint8
-
-const (
-	kindBegin recordKind = iota
-	kindPacket
-	kindTransaction
-	kindConnection
-	kindFinding
-	kindOperation
-	kindTask
-	kindSignal
-)
 
 // arena contains the elements of the lists in the records of a batch.
 type arena struct {
@@ -148,10 +130,8 @@ func (s *arena) packet(p *packetRef) {
 // clear empties a batch. It frees an arena that is much larger than usual.
 func (p *recordBatch) clear() {
 	s := p.lists
-	*p = recordBatch{
-		order: p.order[:0], packets: p.packets[:0], transactions: p.transactions[:0], connections: p.connections[:0], findings: p.findings[:0],
-		operations: p.operations[:0], tasks: p.tasks[:0], signals: p.signals[:0],
-	}
+	clear(p.order) // they keep memory
+	*p = recordBatch{order: p.order[:0], packets: p.packets[:0], transactions: p.transactions[:0], operations: p.operations[:0], signals: p.signals[:0]}
 	if s.size > 2*fullBytes {
 		return
 	}
@@ -176,51 +156,43 @@ type ahead struct {
 // errStopped ends the dissecting goroutine when a handler has failed.
 var errStopped = errors.New("stopped")
 
+// keep copies a record into a list of the batch, and returns the copy. A copy stays where it is if its list grows.
+func keep[T any](p *recordBatch, to *[]T, r *T) *T {
+	kept := one(&p.lists, to, r)
+	p.order = append(p.order, kept)
+	return kept
+}
+
 // put adds a record to the current batch. It copies the parts of the record that the
 // dissector will change.
 func (a *ahead) put(r any) error {
 	p := a.current
 	switch r := r.(type) {
 	case *packetRef:
-		p.lists.size += int(unsafe.Sizeof(*r))
-		p.packets = append(p.packets, *r)
-		p.lists.packet(&p.packets[len(p.packets)-1])
-		p.order = append(p.order, kindPacket)
+		p.lists.packet(keep(p, &p.packets, r))
 	case *record.Transaction:
-		p.lists.size += int(unsafe.Sizeof(*r))
-		p.transactions = append(p.transactions, *r)
-		p.lists.transaction(&p.transactions[len(p.transactions)-1])
-		p.order = append(p.order, kindTransaction)
+		p.lists.transaction(keep(p, &p.transactions, r))
+	case *record.RDMAOperation:
+		o := keep(p, &p.operations, r)
+		o.Waits = place(&p.lists, &p.lists.waits, o.Waits)
 	case *record.Connection:
 		p.lists.size += int(unsafe.Sizeof(*r))
-		p.connections = append(p.connections, r.Clone())
-		p.order = append(p.order, kindConnection)
+		p.order = append(p.order, r.Clone())
 	case *record.Finding:
 		p.lists.size += int(unsafe.Sizeof(*r)) + len(r.Message)
-		p.findings = append(p.findings, r)
-		p.order = append(p.order, kindFinding)
-	case *record.RDMAOperation:
-		p.lists.size += int(unsafe.Sizeof(*r))
-		p.operations = append(p.operations, *r)
-		last := &p.operations[len(p.operations)-1]
-		last.Waits = place(&p.lists, &p.lists.waits, r.Waits)
-		p.order = append(p.order, kindOperation)
+		p.order = append(p.order, r)
 	case *record.Task:
 		p.lists.size += r.CloneBytes()
-		p.tasks = append(p.tasks, r) // it does not change any more
-		p.order = append(p.order, kindTask)
+		p.order = append(p.order, r) // it does not change any more
 	case record.Time:
-		p.began = r
-		p.order = append(p.order, kindBegin)
+		p.order = append(p.order, r)
 	}
 	return a.sendFull()
 }
 
 // signal adds a packet that shows congestion to the current batch.
 func (a *ahead) signal(s record.Signal) error {
-	p := a.current
-	p.lists.size += int(unsafe.Sizeof(s))
-	p.signals, p.order = append(p.signals, s), append(p.order, kindSignal)
+	keep(a.current, &a.current.signals, &s)
 	return a.sendFull()
 }
 
@@ -346,45 +318,30 @@ func (d *Dissector) dissectAll(ctx context.Context, r *reader, source capture.So
 
 // hand passes the records of a batch to the handlers.
 func (d *Dissector) hand(p *recordBatch) (err error) {
-	packets, transactions, connections, findings, operations, signals := p.packets, p.transactions, p.connections, p.findings, p.operations, p.signals
-	tasks := p.tasks
-	for _, kind := range p.order {
-		switch kind {
-		case kindBegin:
-			err = d.handler.Begin(p.began)
-		case kindPacket:
-			s := &packets[0]
-			packets = packets[1:]
-			d.number = s.input.Frame.Number
-			err = d.packet(s)
-		case kindTransaction:
-			r := &transactions[0]
-			transactions = transactions[1:]
+	for _, r := range p.order {
+		switch r := r.(type) {
+		case record.Time:
+			err = d.handler.Begin(r)
+		case *packetRef:
+			d.number = r.input.Frame.Number
+			err = d.packet(r)
+		case *record.Transaction:
 			d.number = r.Completed().Packet
 			err = d.handler.Transaction(r)
-		case kindConnection:
-			r := connections[0]
-			connections = connections[1:]
+		case *record.Connection:
 			d.number = r.Completed().Packet
 			err = d.handler.Connection(r)
-		case kindFinding:
-			r := findings[0]
-			findings = findings[1:]
+		case *record.Finding:
 			d.number = r.Completed().Packet
 			err = d.handler.Finding(r)
-		case kindOperation:
-			r := &operations[0]
-			operations = operations[1:]
+		case *record.RDMAOperation:
 			d.number = r.Completed().Packet
 			err = d.handler.Operation(r)
-		case kindTask:
-			r := tasks[0]
-			tasks = tasks[1:]
+		case *record.Task:
 			d.number = r.Completed().Packet
 			err = d.handler.Task(r)
-		case kindSignal:
-			err = d.handler.Signal(signals[0])
-			signals = signals[1:]
+		case *record.Signal:
+			err = d.handler.Signal(*r)
 		}
 		if err != nil {
 			return err
