@@ -2,13 +2,17 @@ package dissect_test
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rdmadump/rdmadump/dissect"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/dissect/rpcrdma"
+	"github.com/rdmadump/rdmadump/internal/testkit"
 	"github.com/rdmadump/rdmadump/rocev2"
 	"github.com/rdmadump/rdmadump/synth"
 )
@@ -211,4 +215,143 @@ func TestLossAfterRead(t *testing.T) {
 	if n := s.connections[0].NotCaptured; n != 1 || s.rules() != "capture-incomplete" {
 		t.Errorf("%d packets are missing, findings %s", n, s.rules())
 	}
+}
+
+// TestRows: what a packet causes, as packets --why tells it: one test for each row of the table in docs/architecture.md, which has the same
+// names. A row that has a test of its own names it.
+func TestRows(t *testing.T) {
+	page, err := os.ReadFile("../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "## What each packet causes")
+	table, _, _ = strings.Cut(table, "\n## ")
+	rows := map[string]string{}
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(line, " |"); len(cells) == 5 && cells[0] != "| packet" {
+			rows[strings.TrimPrefix(cells[0], "| ")] = cells[2]
+		}
+	}
+	call := func(c *synth.Conn, xid uint32) *synth.Frame { return c.Client.Call(synth.Call{XID: xid})[0] }
+	tested := map[string]bool{}
+	for _, row := range []struct {
+		name, roce, iwarp string // the packet, and what it causes on each transport; - if there is no such packet
+		play              func(w *synth.Wire, c *synth.Conn) *synth.Frame
+	}{
+		{"request in order", "begun accepted receiver complete", "acked-to covered accepted complete", func(w *synth.Wire, c *synth.Conn) *synth.Frame { return call(c, 1) }},
+		{"request that others wait for", "accepted receiver complete filled accepted complete released", "acked-again accepted complete filled accepted complete released", func(w *synth.Wire, c *synth.Conn) *synth.Frame {
+			call(c, 1)
+			a := call(c, 2)
+			w.Swap(a, call(c, 3))
+			return a
+		}},
+		{"request, early", "waits", "acked-again waits", func(w *synth.Wire, c *synth.Conn) *synth.Frame {
+			call(c, 1)
+			w.Drop(call(c, 2))
+			return call(c, 3)
+		}},
+		{"request, early and acknowledged, or the window is full", "waits missing accepted complete released", "acked-again waits missing accepted complete released", func(w *synth.Wire, c *synth.Conn) *synth.Frame {
+			call(c, 1)
+			w.Drop(call(c, 2))
+			early := call(c, 3)
+			w.Swap(early, c.Server.Ack())
+			return early
+		}},
+		{"request, old", "again receiver retransmitted", "acked-again again retransmitted", func(w *synth.Wire, c *synth.Conn) *synth.Frame {
+			again := call(c, 1)
+			w.Advance(time.Second)
+			return w.Retransmit(again)[0]
+		}},
+		{"request, late, that may be the first copy", "late", "acked-again late", func(w *synth.Wire, c *synth.Conn) *synth.Frame {
+			call(c, 1)
+			late := call(c, 2)
+			call(c, 3)
+			w.Delay(late, time.Millisecond)
+			w.Swap(late, c.Server.Ack())
+			return late
+		}},
+		{"acknowledgement", "acked-to covered acknowledged", "acked-to covered acknowledged", func(w *synth.Wire, c *synth.Conn) *synth.Frame {
+			call(c, 1)
+			return c.Server.Ack()
+		}},
+		{"acknowledgement after a gap", "acked-to missing accepted complete released covered acknowledged acknowledged", "acked-to missing accepted complete released covered acknowledged acknowledged", func(w *synth.Wire, c *synth.Conn) *synth.Frame {
+			call(c, 1)
+			w.Drop(call(c, 2))
+			call(c, 3)
+			return c.Server.Ack()
+		}},
+		{"acknowledgement, not new", "", "acked-again", func(w *synth.Wire, c *synth.Conn) *synth.Frame {
+			call(c, 1)
+			c.Server.Ack()
+			return c.Server.Ack()
+		}},
+		{"Read response, Atomic response", "acked-to covered response moved complete", "acked-again accepted moved complete", func(w *synth.Wire, c *synth.Conn) *synth.Frame {
+			c.Client.Call(synth.Call{XID: 1, Reads: synth.ReadChunk(0, synth.Mem(0xa1, 1000)), Proc: rpcrdma.NoMsg})
+			c.Server.Ack()
+			return c.Server.Read(0xa1, synth.Mem(0xa1, 1000).Offset, make([]byte, 1000))[1]
+		}},
+		{"NAK, RNR NAK, Terminate", "acked-to covered refused", "acked-again accepted refused", func(w *synth.Wire, c *synth.Conn) *synth.Frame {
+			call(c, 1)
+			return c.Server.Refuse()
+		}},
+		{"packet with a bad ICRC", "dropped", "-", func(w *synth.Wire, c *synth.Conn) *synth.Frame {
+			damaged := call(c, 1)
+			damaged.Corrupt(8*len(damaged.Data) - 60)
+			return damaged
+		}},
+	} {
+		tested[row.name] = true
+		for _, iwarp := range []bool{false, true} {
+			w := synth.New()
+			c, want := w.RoCE(synth.Options{ManualAck: true}), row.roce
+			if iwarp {
+				w = synth.New()
+				c, want = w.IWARP(synth.Options{ManualAck: true}), row.iwarp
+			}
+			c.Connect()
+			if want == "-" {
+				continue
+			}
+			packet := int64(slices.Index(w.Frames, row.play(w, c)) + 1)
+			c.Another(synth.Options{}).Connect() // what the end of the capture causes is not the packet's doing
+			var got []string
+			d := dissect.New(dissect.Handler{
+				Transaction: func(*record.Transaction) error { return nil },
+				Why: func(by record.Stamp, what, _ string) {
+					if by.Packet == packet {
+						got = append(got, what)
+					}
+				},
+			}, dissect.Options{Why: packet})
+			for f := range testkit.Made(w.Frames) {
+				d.Frame(f)
+			}
+			d.Finish()
+			if all := strings.Join(got, " "); all != want {
+				t.Errorf("%s, iWARP %t: %q, want %q", row.name, iwarp, all, want)
+			}
+		}
+	}
+	for name, test := range rows {
+		if own, is := strings.CutPrefix(strings.Trim(test, "` "), "Test"); tested[name] == is || is && !strings.Contains(tests(t), "\nfunc Test"+own+"(") {
+			t.Errorf("the row %q needs one test", name)
+		}
+		delete(tested, name)
+	}
+	for name := range tested {
+		t.Errorf("%q is no row", name)
+	}
+}
+
+// tests returns the text of the tests of the package.
+func tests(t *testing.T) (text string) {
+	files, _ := filepath.Glob("*_test.go")
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(b)
+	}
+	return text
 }
