@@ -2,6 +2,7 @@ package link
 
 import (
 	"encoding/binary"
+	"iter"
 	"math/bits"
 	"net/netip"
 )
@@ -44,27 +45,38 @@ func (s *TCP) Decode(data []byte, length, offset int) bool {
 	return true
 }
 
-// ReportsGap reports whether the segment says by selective acknowledgements (RFC 2018) that its sender has bytes beyond Ack, so that
-// those at Ack are missing there. Blocks before Ack name bytes that came twice (RFC 2883).
+// ReportsGap reports whether the segment says by selective acknowledgements that its sender has bytes beyond Ack, so that those at Ack are
+// missing there.
 func (s *TCP) ReportsGap() bool {
-	const nop, sack = 1, 5
-	for options := s.Header[min(20, len(s.Header)):]; len(options) > 0; {
-		if options[0] == nop {
-			options = options[1:]
-			continue
+	for from := range s.Selective() {
+		if int32(from-s.Ack) > 0 {
+			return true
 		}
-		if len(options) < 2 || options[1] < 2 || int(options[1]) > len(options) || options[0] == 0 {
-			return false
-		}
-		body := options[2:options[1]]
-		for ; options[0] == sack && len(body) >= 8; body = body[8:] {
-			if int32(binary.BigEndian.Uint32(body)-s.Ack) > 0 {
-				return true
-			}
-		}
-		options = options[options[1]:]
 	}
 	return false
+}
+
+// Selective yields the ranges of selective acknowledgements (RFC 2018). Those before Ack came twice (RFC 2883).
+func (s *TCP) Selective() iter.Seq2[uint32, uint32] {
+	const nop, sack = 1, 5
+	return func(yield func(from, to uint32) bool) {
+		for options := s.Header[min(20, len(s.Header)):]; len(options) > 0; {
+			if options[0] == nop {
+				options = options[1:]
+				continue
+			}
+			if len(options) < 2 || options[1] < 2 || int(options[1]) > len(options) || options[0] == 0 {
+				return
+			}
+			body := options[2:options[1]]
+			for ; options[0] == sack && len(body) >= 8; body = body[8:] {
+				if !yield(binary.BigEndian.Uint32(body), binary.BigEndian.Uint32(body[4:])) {
+					return
+				}
+			}
+			options = options[options[1]:]
+		}
+	}
 }
 
 // Checksum reports whether the checksum of a segment is right. If the segment was truncated, known

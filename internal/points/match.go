@@ -464,24 +464,25 @@ func (m *matcher) transmit(at uint64, e *entry) {
 	if !e.control && !e.twin {
 		e.path.hops[hop].count(e, 1)
 	}
+	e.sending = notYet
 	m.open.push(at)
-	if e.sending = notYet; e.stream {
-		m.streams.all[e.on(hop)].send(reach{e.seq, e.seq + e.bytes, at, e.time})
-		return
-	}
 	key := keyOn(e.key, hop)
-	if !e.copied {
-		m.repeat(at, e)
-	}
 	b := m.buckets[key]
 	b.live++
-	if b.tail != 0 {
-		m.ring.at(b.tail - 1).next = at + 1
-		e.prev = b.tail
+	if e.stream {
+		m.streams.all[e.on(hop)].send(reach{e.seq, e.seq + e.bytes, at, e.time})
 	} else {
-		b.head = at + 1
+		if !e.copied {
+			m.repeat(at, e)
+		}
+		if b.tail != 0 {
+			m.ring.at(b.tail - 1).next = at + 1
+			e.prev = b.tail
+		} else {
+			b.head = at + 1
+		}
+		b.tail, b.latest = at+1, at+1
 	}
-	b.tail, b.latest = at+1, at+1
 	m.buckets[key] = b
 	m.recent.push(recent{key, e.time})
 }
@@ -824,11 +825,10 @@ func (m *matcher) miss(at uint64, e *entry, last bool) {
 	had := e.unseen || m.flows.wasAnswered(e)
 	again := m.flows.wasMissed(e)
 	key := keyOn(e.key, int(e.hop))
-	if b, known := m.buckets[key]; known {
-		m.unlink(key, &b, at+1, e)
-	}
 	if e.stream {
 		again, had = m.streams.all[e.on(int(e.hop))].forget(at, e)
+	} else if b, known := m.buckets[key]; known {
+		m.unlink(key, &b, at+1, e)
 	}
 	switch {
 	case m.decideRefused(h, e):

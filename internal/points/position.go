@@ -115,20 +115,27 @@ func (p *Plan) findBetween() {
 }
 
 // copiedBefore returns the number of packets of a direction that the first point and the next one captured more than once,
-// among those that were sampled.
+// among those that were sampled. If most copies are at the first point only, its capture made them.
 func (p *Plan) copiedBefore(dir int32, first, next int) (copied int) {
 	if !p.trusted[[2]int{first, next}] {
 		return 0
 	}
+	all := 0
 	for _, a := range p.Points[first].sources {
 		for key, x := range a.samples {
-			if x.dir == dir && x.isCopied(a) && slices.ContainsFunc(p.Points[next].sources, func(b *source) bool {
+			if x.dir != dir || !x.isCopied(a) {
+				continue
+			}
+			if all++; slices.ContainsFunc(p.Points[next].sources, func(b *source) bool {
 				y := b.samples[key]
 				return y.isCopied(b) && y.id == x.id
 			}) {
 				copied++
 			}
 		}
+	}
+	if 2*copied < all {
+		return 0
 	}
 	return copied
 }

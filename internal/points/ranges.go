@@ -28,7 +28,7 @@ type stream struct {
 	hasAck   bool
 	counted  bool    // it carries RDMA or RPC
 	got      extents // what the capture at the receiver has
-	known    extents // of that, what the capture at the sender has, too
+	twice    extents // what the receiver says that it got twice
 }
 
 // extent is a range of sequence numbers.
@@ -131,6 +131,7 @@ func (m *matcher) segment(e *entry, t *link.TCP) (counted bool) {
 	e.seq, e.bytes = t.Seq, uint32(t.Length)
 	e.ports = [2]uint16{t.SrcPort, t.DstPort}
 	e.answers = answersOf(t)
+	e.key = mix(e.key, e.answers) // Copies that a host sent at different times differ.
 	for hop := range w.hops {
 		f := m.streams.of(e.on(hop))
 		if f == nil {
@@ -308,11 +309,11 @@ func (m *matcher) arriveBytes(at uint64, e *entry) {
 			}
 		}
 	}
-	if f.got.add(from, to); taken == 0 && !f.known.has(from, to) { // The capture at its sender lacks it, and how often it was sent.
+	f.got.add(from, to)
+	if _, sent := m.buckets[keyOn(e.key, own)]; taken == 0 && !sent { // The capture at its sender lacks it, and how often it was sent.
 		e.arriving = unexplained
 		return
 	}
-	f.known.add(from, to)
 	e.arriving, e.copied = duplicate, copied
 	if taken > 0 {
 		e.arriving = matched
@@ -403,8 +404,16 @@ func (m *matcher) acknowledgeBytes(w *path, t *link.TCP) {
 		return
 	}
 	f := m.streams.all[streamKey{w.back.dir, int32(len(w.back.hops)) - 1, t.DstPort, t.SrcPort}]
-	if f != nil && (!f.hasAck || octets(t.Ack, f.acked) > 0) {
+	if f == nil {
+		return
+	}
+	if !f.hasAck || octets(t.Ack, f.acked) > 0 {
 		f.hasAck, f.acked = true, t.Ack
+	}
+	for from, to := range t.Selective() {
+		if octets(to, t.Ack) <= 0 {
+			f.twice.add(from, to)
+		}
 	}
 }
 
@@ -413,7 +422,7 @@ func (m *matcher) acknowledgeBytes(w *path, t *link.TCP) {
 func (f *stream) forget(at uint64, e *entry) (again, had bool) {
 	is := func(r reach) bool { return r.at == at }
 	again = slices.ContainsFunc(f.replaced, is)
-	had = e.unseen || f.acknowledged(e) && !f.got.has(e.seq, e.seq+e.bytes)
+	had = e.unseen || f.twice.has(e.seq, e.seq+e.bytes) || f.acknowledged(e) && !f.got.has(e.seq, e.seq+e.bytes)
 	f.remove(e.seq, e.seq+e.bytes, is)
 	f.replaced = slices.DeleteFunc(f.replaced, is)
 	return again && !had, had && !again

@@ -324,6 +324,44 @@ func TestCopiesWhereMiddleLacks(t *testing.T) {
 	}
 }
 
+// TestCopyOfSegmentRemoved: a segment that was sent twice, because its acknowledgement came late, was neither lost nor copied by the network if
+// one capture lacks one of the two: the receiver says that it got it twice, or the copy that came has another header than the one that was sent.
+func TestCopyOfSegmentRemoved(t *testing.T) {
+	ends := split(load(t, "../../testdata/captures/iwarp-nfs41.pcap.zst"), 2)
+	whole := tell(t, ends)
+	for _, frame := range []struct{ point, number int }{{0, 34}, {0, 40}, {0, 1960}, {1, 1239}, {1, 1960}, {1, 1976}, {1, 2015}} {
+		less := slices.Clone(ends)
+		less[frame.point] = slices.Delete(slices.Clone(ends[frame.point]), frame.number-1, frame.number)
+		s := tell(t, less)
+		if wrong := s.accuses(&whole); len(wrong) > 0 {
+			t.Errorf("without frame %d of point %d: %s", frame.number, frame.point, strings.Join(wrong, "; "))
+		}
+	}
+}
+
+// TestBothDouble: captures at a switch and at the server that each have some frames twice do not show that the network copied them before the
+// server's point, but for the few frames that both have twice.
+func TestBothDouble(t *testing.T) {
+	var ends [][]capture.Frame
+	for _, point := range []string{"client", "switch", "server"} {
+		ends = append(ends, load(t, "../../testdata/ends/roce-burst41-"+point+".pcap.zst"))
+	}
+	whole := tell(t, ends)
+	for i := range ends[1:] {
+		r := rand.New(rand.NewPCG(20, uint64(i)))
+		var doubled []capture.Frame
+		for _, f := range ends[i+1] {
+			if doubled = append(doubled, f); r.IntN(10) == 0 {
+				doubled = append(doubled, f)
+			}
+		}
+		ends[i+1] = doubled
+	}
+	if s := tell(t, ends); s.counts.lost > whole.counts.lost+2 || s.counts.duplicated > whole.counts.duplicated+2 {
+		t.Errorf("%+v, without second frames %+v", s.counts, whole.counts)
+	}
+}
+
 // harm is a way in which captures differ from what passed their points.
 type harm struct {
 	name string
