@@ -216,6 +216,7 @@ var headers = []Case{
 		rpc),
 
 	client("xid-mismatch", "a Call", calls(synth.Call{XID: 7, RPCXID: 8}), rpc),
+	client("xid-mismatch", "a Call whose Reply returns both XIDs", does(synth.Call{XID: 7, RPCXID: 8}, synth.Reply{RPCXID: 8}), rpc),
 	server("xid-mismatch", "a Reply", does(null, synth.Reply{RPCXID: 8}), rpc),
 	server("xid-mismatch", "a Call of the server",
 		back(synth.Call{XID: 0x98, RPCXID: 0x99, Program: recall.Program, Version: 1}, nullReply), called),

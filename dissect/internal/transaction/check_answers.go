@@ -81,15 +81,19 @@ func checkError(c checker, m *message, withoutCall bool) {
 		return
 	}
 	broken, verb, rejects := x.checks.header.broken, "rejected the Call", rule.RDMAError
+	by := c.unattributed()
 	if wrong, wrongVersion := wrongCode(c.cs, m, x.call.RDMAVers.Or(0), broken); m.err == nil && wrong == "" && !wrongVersion {
 		if broken != nil && (h.Err == rpcrdma.ErrVers) == (broken == rule.RDMAVersion) {
 			verb = "correctly rejected the Call"
+			if broken != rule.RDMAVersion { // asking for a version that a responder may not know is no violation
+				by = c.attributedTo(x.side)
+			}
 		}
 		if isProbed(c.cs, x, m) != nil {
 			rejects = rule.ProbeRefused
 		}
 	}
-	c.unattributed().report(rejects, "the responder %s with %s%s", verb, errorCode(h), rejectionText(x, h))
+	by.report(rejects, "the responder %s with %s%s", verb, errorCode(h), rejectionText(x, h))
 	if x.rec.Call == nil {
 		return
 	}

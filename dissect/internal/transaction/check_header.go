@@ -19,6 +19,7 @@ type headerRules struct {
 	callBroke    *rule.Rule // first rule that the requester broke before the Reply
 	doneSent     bool       // the requester sent RDMA_DONE for it
 	misaddressed bool       // the Call had to be rejected, and the RDMA_ERROR for it has another XID
+	rpcXID       uint32     // of the RPC message of a Call that broke XIDMismatch
 }
 
 // breaks notes a rule that obliges the responder to answer with RDMA_ERROR. The first one counts.
@@ -83,7 +84,7 @@ func checkHeader(c checker, m *message) {
 	case h.Proc == rpcrdma.Msg && m.err == nil:
 		switch {
 		case m.rpc.Length >= 4 && m.rpc.XID != h.XID:
-			c.broken(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message is 0x%08x", h.XID, m.rpc.XID)
+			c.mismatched(m.rpc.XID, m.side == c.x.side, "")
 		case m.rpcErr != nil && m.captured() && !m.headerReduced():
 			c.report(rule.RPCHeaderMalformed, "%v", m.rpcErr)
 		case m.rpcErr == nil && !m.headerReduced():
@@ -256,13 +257,26 @@ func isSurelyCall(cs *connState, m *message) bool {
 func checkLong(c checker, rpc *oncrpc.Header, err error, whole bool, want oncrpc.MessageType) {
 	switch {
 	case rpc.Length >= 4 && rpc.XID != uint32(c.x.rec.XID):
-		c.broken(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message in the chunk is 0x%08x", uint32(c.x.rec.XID), rpc.XID)
+		c.mismatched(rpc.XID, want == oncrpc.Call, " in the chunk")
 	case rpc.Length >= 8 && rpc.Type != want:
 		c.report(rule.RPCHeaderMalformed, "the RPC message in the chunk is of type %v, but it has to be a %v", rpc.Type, want)
 	case err != nil && whole:
 		c.report(rule.RPCHeaderMalformed, "the RPC message in the chunk is malformed: %v", err)
 	case err == nil:
 		c.checkRPC(rpc)
+	}
+}
+
+// mismatched reports an RPC message, in the Send or where it says, with another XID than its header. A Reply with both XIDs of its Call returns
+// what the responder got.
+func (c checker) mismatched(xid uint32, isCall bool, where string) {
+	of := &c.x.checks.header
+	if !isCall && of.broken == rule.XIDMismatch && of.rpcXID == xid {
+		return
+	}
+	c.broken(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message%s is 0x%08x", uint32(c.x.rec.XID), where, xid)
+	if isCall {
+		of.rpcXID = xid
 	}
 }
 
