@@ -540,7 +540,7 @@ var statsColumns = slices.Concat([]column{
 	{name: "NO REPLY", fields: "no_reply", right: true},
 	{name: "REPEATED", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot},
 }, alike(
-	latencyFoot, latencySigns,
+	sumFoot, latencySigns,
 	column{name: "P50", fields: "latency.p50_ns", right: true},
 	column{name: "P90", fields: "latency.p90_ns", right: true, at: 120},
 	column{name: "P99", fields: "latency.p99_ns", right: true, at: 140},
@@ -548,7 +548,7 @@ var statsColumns = slices.Concat([]column{
 	column{name: "SUM", fields: "total_ns", right: true},
 ), []column{
 	{name: "STALLED", fields: "phases.stalled_ns", cell: cellOf(stalledShare), right: true, foot: "part of SUM waiting for retransmissions, credits, other RPCs"},
-	{name: "BYTES", fields: "bytes", right: true, at: 100, foot: "of Calls and Replies, with their chunks"},
+	{name: "BYTES", fields: "bytes", right: true, at: 100, foot: "of Calls and Replies, " + bytesFoot},
 	{name: "CALL BYTES", fields: "call_bytes", total: func(r any) any { return int(r.(*analyze.Stats).CallBytes.Total()) }, right: true, wide: true},
 	{name: "CALL BYTES SHORT/CHUNKED/LONG", fields: "call_bytes.short call_bytes.chunked call_bytes.long", cell: cellOf(func(s *analyze.Stats) string { return forms(s.CallBytes) }), wide: true},
 	{name: "REPLY BYTES", fields: "reply_bytes", total: func(r any) any { return int(r.(*analyze.Stats).ReplyBytes.Total()) }, right: true, wide: true},
@@ -566,6 +566,7 @@ var statsColumns = slices.Concat([]column{
 const (
 	failedFoot  = "answered with an RPC or NFS error"
 	latencyFoot = "latency, Call to Reply"
+	sumFoot     = latencyFoot + "; SUM over RPCs"
 )
 
 var (
@@ -622,7 +623,7 @@ func Stats(w io.Writer, theme *Theme, width int, rows []*analyze.Stats) error {
 			{text: forms(s.CallBytes)},
 			{text: Size(s.ReplyBytes.Total())},
 			{text: forms(s.ReplyBytes)},
-			{text: cmp.Or(placeShares(s), theme.none())},
+			{text: placeShares(s)},
 			{text: theme.histogram(s.Histogram(low, high, histogramCells)), ink: theme.flight},
 			{text: provenShares(s)},
 			theme.number(int64(s.Congested)).in(theme.warn),

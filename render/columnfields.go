@@ -160,7 +160,7 @@ func ColumnsShown(of string) string {
 
 // GroupHeading returns the heading of the names of groups, from the fields that they are grouped by.
 func GroupHeading(by string) string {
-	return strings.ToUpper(strings.ReplaceAll(strings.TrimSuffix(by, ".id"), ",", ", "))
+	return strings.ToUpper(strings.NewReplacer(",", ", ", "_", " ").Replace(strings.TrimSuffix(by, ".id")))
 }
 
 // CheckColumns returns an error unless the table of these records has columns with all these

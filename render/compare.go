@@ -182,7 +182,7 @@ func numbersChanged(c *analyze.Comparison) string {
 		list = append(list, pair(severityWords[b.Severity], severityWords[a.Severity]))
 	}
 	if before, after := field.Brief(b.BlockedNS), field.Brief(a.BlockedNS); before != after {
-		list = append(list, "blocked "+pair(before, after))
+		list = append(list, "blocked (wall time) "+pair(before, after))
 	}
 	if b.Rank != a.Rank {
 		list = append(list, "rank "+pair(fmt.Sprint(b.Rank), fmt.Sprint(a.Rank)))
@@ -269,9 +269,9 @@ func ComparisonText(c *analyze.Comparison) (label, text string) {
 			if m.Count.Or(0) == 0 {
 				return "none"
 			}
-			text := fmt.Sprintf("%s, %s in total", record.Plural(m.Count.Or(0), "stall"), Duration(m.TotalNS.Or(0)))
+			text := fmt.Sprintf("%s, sum over RPCs %s", record.Plural(m.Count.Or(0), "stall"), Duration(m.TotalNS.Or(0)))
 			if share, known := m.Share.Get(); known {
-				text += fmt.Sprintf(" (%.1f%% of all latencies)", share*100)
+				text += fmt.Sprintf(" (%.1f%% of all latency)", share*100)
 			}
 			return text
 		}

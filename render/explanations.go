@@ -13,8 +13,7 @@ func Explanations() []Explanation { return explanations }
 
 // explanations are in the order of the columns. A test compares them with the tables.
 var explanations = []Explanation{
-	{"all", ". \u00b7", "None; an empty cell of a table of sums is not known, or has too few samples."},
-	{"all", "-", "The value does not exist or is not in the capture."},
+	{"all", "-", "The value does not exist or is not in the capture; an empty cell of a table of sums is not known, or has too few samples."},
 	{"all", "?", "The value is unknown; some tables say below what else the sign means there."},
 	{"all", "~ \u2026", "Text was left out here to fit the width of the terminal: the end of a text, the beginning of a path, or the first operations of a COMPOUND."},
 	{"all", "KiB MiB", "Numbers of bytes below 10,000 are exact."},

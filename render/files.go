@@ -10,7 +10,7 @@ import (
 )
 
 var filesColumns = slices.Concat([]column{
-	{name: "FILE", fields: "file file_handle", flex: true, min: 20, signs: []sign{{shortMark, "= beginning of the path left out"}}},
+	{name: "FILE", fields: "file file_handle", flex: true, min: 20, foot: pathFoot, signs: pathSigns},
 	{name: "SERVER", fields: "server", at: 140},
 	{name: "RPCS", fields: "rpcs=requests", right: true},
 	attemptsColumn,
@@ -19,7 +19,7 @@ var filesColumns = slices.Concat([]column{
 	{name: "READ", fields: "bytes_read", right: true},
 	{name: "WRITTEN", fields: "bytes_written", right: true},
 }, alike(
-	latencyFoot, latencySigns,
+	sumFoot, latencySigns,
 	column{name: "P50", fields: "latency.p50_ns", right: true, at: 100},
 	column{name: "P90", fields: "latency.p90_ns", right: true, at: 180},
 	column{name: "P99", fields: "latency.p99_ns", right: true, wide: true},

@@ -522,7 +522,7 @@ func otherStalls(r *record.Transaction) string {
 	if n < 2 || rest <= 0 || !strings.HasPrefix(c.ID, "stalled-") && c.ID != "busy" && c.ID != "receiver" {
 		return ""
 	}
-	return fmt.Sprintf(", and %s in %s", Duration(rest), record.Plural(n-1, "other stall"))
+	return fmt.Sprintf("; %s more in %s", Duration(rest), record.Plural(n-1, "other stall"))
 }
 
 // phaseText returns the shares of the parts of a latency, in the order of time; those of stalls are the last.

@@ -156,7 +156,7 @@ func TestOverviewFits(t *testing.T) {
 						t.Errorf("%d problems at %d columns: no %q in\n%s", n, width, want, text)
 					}
 				}
-				for _, want := range []string{"\nOPERATION ", "\ntime      120 ms = 100% before the Reply\n", ">= 64 clients > 10.9.9.9", "40 RPCs", "\nRPCs      "} {
+				for _, want := range []string{"\nOPERATION ", "\nSUM       120 ms over RPCs = 100% before the Reply\n", ">= 64 clients > 10.9.9.9", "40 RPCs", "\nRPCs      "} {
 					if !strings.Contains(text, want) {
 						t.Errorf("%d problems at %d columns: no %q in\n%s", n, width, want, text)
 					}
@@ -351,7 +351,7 @@ func TestNotCaptured(t *testing.T) {
 				shown = c.missed > 0
 			}
 			if !shown {
-				want = "\x1b[2m.\x1b"
+				want = "\x1b[2m0\x1b"
 			}
 			if !strings.Contains(b.String(), heading) || !strings.Contains(b.String(), want) {
 				t.Errorf("%q: the column %s with %q is wanted: %t", b.String(), heading, want, shown)

@@ -406,17 +406,6 @@ func (t *Theme) atMost() string {
 	return AtMost + " "
 }
 
-// none is what a table has in place of 0. What is not known, or has too few samples, is empty.
-func (t *Theme) none() string {
-	switch {
-	case t.sheet != nil:
-		return "-"
-	case t.unicode:
-		return "·"
-	}
-	return "."
-}
-
 // quantile returns a quantile of latencies.
 func (t *Theme) quantile(q *analyze.Quantiles, ns record.Opt[int64]) string {
 	n, known := ns.Get()
@@ -453,14 +442,17 @@ func (t *Theme) sum(q *analyze.Quantiles, ns int64) cell {
 	return c
 }
 
-// number returns a number, and briefly a number of bytes or a time in nanoseconds, or a sign for 0.
+// none is what a table has for no bytes, no time and no share. What is not known, or has too few samples, is empty.
+const none = "0"
+
+// number returns a number, and briefly a number of bytes or a time in nanoseconds.
 func (t *Theme) number(n int64) cell { return t.amount(n, whole) }
 func (t *Theme) bytes(n int64) cell  { return t.amount(n, field.Size) }
 func (t *Theme) time(ns int64) cell  { return t.amount(ns, field.Brief) }
 
 func (t *Theme) amount(n int64, text func(int64) string) cell {
 	if n == 0 && t.sheet == nil {
-		return cell{text: t.none(), ink: t.dim}
+		return cell{text: none, ink: t.dim}
 	}
 	return cell{text: text(n)}
 }
@@ -489,7 +481,7 @@ func counted(of func(*analyze.Operation) int64) func(*overview, *analyze.Operati
 		if n := of(o); n > 0 {
 			return field.Count(n)
 		}
-		return v.theme.none()
+		return none
 	}
 }
 
@@ -513,13 +505,13 @@ var operationCells = []operationCell{
 	}, 0},
 	{"STALLED", 9, func(v *overview, o *analyze.Operation) string {
 		if o.StalledNS <= 0 || o.SumNS <= 0 {
-			return v.theme.none()
+			return none
 		}
 		return percentOf(o.StalledNS, o.SumNS)
 	}, 0},
 	{"BYTES", 10, func(v *overview, o *analyze.Operation) string {
 		if o.Bytes == 0 {
-			return v.theme.none()
+			return none
 		}
 		return field.Size(o.Bytes)
 	}, wideOverview},
@@ -569,7 +561,7 @@ func (v *overview) operations() {
 			}
 			text, shade := c.text(v, o), ink{}
 			switch {
-			case text == v.theme.none():
+			case text == none:
 				shade = v.theme.dim
 			case c.heading == "FAILED" || c.heading == "NO REPLY" || c.heading == "STALLED":
 				shade = v.theme.warn
@@ -638,22 +630,19 @@ func (v *overview) time() {
 		}
 	}
 	slices.SortStableFunc(shares, func(a, b share) int { return int(b.percent - a.percent) })
-	if v.width < wholeOverview {
-		shares = shares[:min(len(shares), few)]
-	}
 	total := field.Brief(t.TotalNS)
 	if t.UpperBounds > 0 {
 		total = v.theme.atMost() + total
 	}
-	var words []string
+	words := []string{total + " over RPCs = "}
 	for i, s := range shares {
-		text := fmt.Sprintf("%d%% %s", s.percent, s.words)
-		if i == 0 {
-			text = total + " = " + text
+		if text := fmt.Sprintf("%d%% %s", s.percent, s.words); i == 0 {
+			words[0] += text
+		} else if overviewLabel+wide(strings.Join(words, ", "))+2+len(text) <= v.width {
+			words = append(words, text)
 		}
-		words = append(words, text)
 	}
-	v.labeled("time", words, "stats")
+	v.labeled("SUM", words, "stats")
 	words = nil
 	percents, tells := t.Shares.Percents(t.Shares.TotalNS), false
 	for i, x := range t.Shares.Sides() {
@@ -670,6 +659,7 @@ func (v *overview) time() {
 		}
 	}
 	if tells { // "client <= 99%" alone reads as if it accused
+		words[0] = "of it: " + words[0]
 		v.labeled("side", words, "stats", "--wide")
 	}
 }

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"math/bits"
@@ -89,13 +88,13 @@ func Rates(w io.Writer, theme *Theme, width int, start record.Time, rows []*anal
 			theme.number(r.CE.Or(0)).in(theme.warn),
 			theme.number(r.CNP.Or(0)).in(theme.warn),
 			theme.number(r.Pauses.Or(0)).in(theme.warn),
-			{text: cmp.Or(tripsOf(r), theme.none())},
+			{text: tripsOf(r)},
 			theme.bytes(r.BytesToServer),
 			theme.bytes(r.BytesToClient),
 			theme.bytes(r.BytesPerS),
 			p50, p90, p99, worst,
-			{text: cmp.Or(inFlight(r), theme.none())},
-			{text: known(r.Credits, theme.none(), func(n int) string { return fmt.Sprint(n) })},
+			{text: inFlight(r)},
+			{text: known(r.Credits, "", func(n int) string { return fmt.Sprint(n) })},
 			{text: theme.bar(r.RPCs, most, rateCells), ink: theme.flight},
 			{text: heat.row(theme, r), ink: theme.moved},
 		}
@@ -182,7 +181,7 @@ func tripsOf(r *analyze.Rate) string {
 func inFlight(r *analyze.Rate) string {
 	return known(r.InFlight, "?", func(l analyze.Level) string {
 		if l.Peak == 0 {
-			return ""
+			return none
 		}
 		return fmt.Sprintf("%.1f/%d", l.Mean, l.Peak)
 	})

@@ -87,7 +87,7 @@ func bytesOf(r *record.RDMAOperation) string {
 }
 
 // untilAcknowledged explains latencies of RDMA operations.
-const untilAcknowledged = "until the ACK or the last response packet"
+const untilAcknowledged = "until the ACK, which may be delayed, or the last response packet"
 
 var operationSumColumns = slices.Concat([]column{
 	{name: "NAME", fields: "name", cell: cellOf(sumOf), flex: true, min: 12},
@@ -95,7 +95,7 @@ var operationSumColumns = slices.Concat([]column{
 	{name: "BYTES", fields: "bytes", right: true},
 	{name: "REPEATED", fields: "retransmitted", right: true, at: 100, foot: repeatedFoot},
 	{name: "STALLED OPS", fields: "stalled", right: true, foot: "those that waited for a retransmission"},
-	{name: "STALL TIME", fields: "stalled_ns", right: true},
+	{name: "STALL TIME", fields: "stalled_ns", right: true, foot: "sum over RDMA operations"},
 }, alike(
 	"latency, "+untilAcknowledged, []sign{tooFew},
 	column{name: "P50", fields: "latency.p50_ns", right: true},

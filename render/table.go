@@ -347,7 +347,7 @@ func (t *table) only(i int) (text string, is bool) {
 }
 
 // isEmpty reports whether a cell contains no information, but only zeros, dashes or spaces.
-func isEmpty(text string) bool { return strings.Trim(text, "0/-?%.· ") == "" }
+func isEmpty(text string) bool { return strings.Trim(text, "0/-?%. ") == "" }
 
 // layOut gives each column the width of its widest cell, hides columns until the others fit,
 // and gives the remaining width to the column with flex. It first hides columns with the
@@ -498,7 +498,7 @@ func (t *table) omit() {
 		case c.varied:
 			t.uniform[i] = uniform
 		case c.some:
-			t.uniform[i] = uniform && t.isZero(text)
+			t.uniform[i] = uniform && isZero(text)
 		}
 		if _, same := t.same(i); c.differs && same && t.width > 0 && !t.live && t.theme.hidden == nil {
 			text, t.uniform[i] = t.common[i], true
@@ -510,7 +510,7 @@ func (t *table) omit() {
 }
 
 // isZero reports whether a column that is shown only if it has texts may be hidden in spite of this one.
-func (t *table) isZero(text string) bool { return text == "" || text == "0" || text == t.theme.none() }
+func isZero(text string) bool { return text == "" || text == none }
 
 // heading returns the text at the top of the column.
 func (c *column) heading() string {
@@ -601,7 +601,7 @@ func (t *table) missed(i int, text string) {
 		return
 	}
 	switch {
-	case c.wide, c.at > 0, t.uniform[i] && t.isZero(text):
+	case c.wide, c.at > 0, t.uniform[i] && isZero(text):
 	case t.uniform[i] && t.common[i] == "" && c.varied:
 		t.common[i] = text
 	case t.uniform[i]:

@@ -112,9 +112,9 @@ var transactionColumns = []column{
 	{name: "MACHINE", fields: "machine", rank: 6, varied: true},
 	{name: "PRINCIPAL", fields: "principal", rank: 2, varied: true},
 	{name: "PROCEDURE", fields: "program_name version procedure_name operation operations", flex: true, min: 21, usual: 25},
-	{name: "FILE", fields: "file file_from", rank: 1, usual: 24, some: true, signs: []sign{{shortMark, "= beginning of the path left out"}}},
-	{name: "CALL BYTES", fields: "call.payload_bytes", right: true, rank: 4, differs: true},
-	{name: "REPLY BYTES", fields: "reply.payload_bytes", right: true, rank: 5, differs: true},
+	{name: "FILE", fields: "file file_from", rank: 1, usual: 24, some: true, foot: pathFoot, signs: pathSigns},
+	{name: "CALL BYTES", fields: "call.payload_bytes", right: true, rank: 4, differs: true, foot: bytesFoot, signs: bytesSigns},
+	{name: "REPLY BYTES", fields: "reply.payload_bytes", right: true, rank: 5, differs: true, foot: bytesFoot, signs: bytesSigns},
 	{
 		name: "FORM", fields: "call.form reply.form", rank: 5, usual: 15, differs: true, foot: "Call/Reply: short (in a Send), chunked (its data in chunks), long (all of it in a chunk)",
 		signs: []sign{{"?", "= not in the capture"}, {"-", "= no Reply"}},
@@ -124,11 +124,22 @@ var transactionColumns = []column{
 	{name: "CREDITS REQUESTED/GRANTED", fields: "call.credits reply.credits", right: true, wide: true},
 	{name: "INVALIDATED", fields: "invalidation.handle", wide: true},
 	{name: "NOT INVALIDATED", fields: "not_invalidated", right: true, wide: true},
-	{name: "LATENCY", fields: "latency_ns", right: true, usual: 8, signs: []sign{bounded}},
+	{name: "LATENCY", fields: "latency_ns", right: true, usual: 8, signs: []sign{bounded, {"-", "= Call or Reply missing"}}},
 	{name: "CAUSE", fields: "cause.id cause.text", rank: 10, some: true, differs: true, foot: causeFoot, meaning: claim.Meaning},
 	{name: "REPEATS", fields: "request attempt retry_of", some: true, signs: []sign{{"of #", "of # = Call of that RPC ID, sent again"}, {"try", "try = asked again: put off, or session lost"}}},
 	{name: "STATUS", fields: "status nfs_status findings", signs: []sign{{"!", "= findings of rdmadump check"}}},
 }
+
+// These explain columns with paths, and with lengths of Calls and Replies.
+const (
+	pathFoot  = "path on the server"
+	bytesFoot = "with the data in chunks"
+)
+
+var (
+	pathSigns  = []sign{{shortMark, "= beginning left out"}, {"fh:", "= handle, path unknown"}}
+	bytesSigns = []sign{{"-", "= not captured, or not decoded"}}
+)
 
 // causeFoot explains the ids of causes.
 const causeFoot = "where much of the latency passed:"
@@ -275,7 +286,7 @@ var connectionColumns = []column{
 	{name: "MTU", fields: "path_mtu", right: true, wide: true},
 	{name: "INLINE TO SERVER/TO CLIENT", fields: "inline_threshold.client_to_server inline_threshold.server_to_client", right: true, wide: true},
 	{name: "INVALIDATION ANNOUNCED BY", fields: "remote_invalidation", wide: true},
-	{name: "CREDITS USED", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, at: 140, foot: "most at once"},
+	{name: "CREDITS USED", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, at: 140, foot: "most at once", signs: []sign{{"?", "= grant not captured"}}},
 	{name: "RTT SERVER", fields: "path.round_trips.to_server.p50_ns path.round_trips.to_server.max_ns", right: true, at: 100, foot: tripsFoot},
 	{name: "RTT CLIENT", fields: "path.round_trips.to_client.p50_ns path.round_trips.to_client.max_ns", right: true, at: 120, foot: tripsFoot},
 	{name: "PACKETS", fields: "packets", right: true, at: 160},
@@ -293,7 +304,7 @@ var connectionColumns = []column{
 // These explain columns of several tables.
 const (
 	repeatedFoot = "retransmitted packets"
-	tripsFoot    = "median round trip from the capture point"
+	tripsFoot    = "median round trip from the capture point, with delayed ACKs"
 )
 
 // closedSigns explain those words for ends of connections that do not explain themselves.
@@ -345,10 +356,14 @@ func (t *Text) Connections(list []*record.Connection) error {
 	}
 	middle := func(values []int64) cell {
 		if len(values) == 0 {
-			return cell{text: t.theme.none()}
+			return cell{}
 		}
 		slices.Sort(values)
 		return cell{text: field.Brief(values[(len(values)-1)/2])}
+	}
+	congestion := t.theme.number(0)
+	if text := query.Congestion(&sum); text != "" {
+		congestion = cell{text: text, ink: t.theme.warn}
 	}
 	closed := cell{text: r.EndWords(), ink: t.theme.dim}
 	if how := r.State(); how != "open" && how != string(record.EndDisconnect) {
@@ -375,7 +390,7 @@ func (t *Text) Connections(list []*record.Connection) error {
 		t.theme.number(sum.Naks),
 		t.theme.number(sum.RNRNaks),
 		t.theme.number(sum.Path.Late.FromClient),
-		cell{text: cmp.Or(query.Congestion(&sum), t.theme.none()), ink: t.theme.warn},
+		congestion,
 		middle(lives),
 		closed,
 	)

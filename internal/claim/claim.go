@@ -46,7 +46,7 @@ var All = [...]*Sentence{
 		Proves: "Several copies of the Reply may be the one that the caller accepted.", Withdrawn: "An ACK between the copies, or a capture at the caller.", says: isRange,
 	},
 	{
-		ID: "unanswered", Brief: "no Reply, and a stall", Like: "It has no Reply. For 2.112s there was no progress, until the client retransmitted the Call, in packet 12.",
+		ID: "unanswered", Brief: "no Reply; {ns} stalled", Like: "It has no Reply. For 2.112s there was no progress, until the client retransmitted the Call, in packet 12.",
 		Proves: "The capture contains no Reply, and a sender stalled.", says: isUnanswered,
 	},
 	{
@@ -73,24 +73,24 @@ var All = [...]*Sentence{
 		Needs:  "As server-proven.", Withdrawn: "Responses were retransmitted; then client-or-network.", says: isClient,
 	},
 	{
-		ID: "stalled-timer", Brief: "{ns} until a retransmission timeout", Like: "For 571.00 ms of 600.10 ms there was no progress, until the server retransmitted the Reply, in packet 12, when its timer expired: no packet of this RPC followed packet 11 until then. A packet was lost, damaged or delayed on the way: in the network, or in the adapter of a host.",
+		ID: "stalled-timer", Brief: "{ns} stalled until a retransmission timeout", Like: "For 571.00 ms of 600.10 ms there was no progress, until the server retransmitted the Reply, in packet 12, when its timer expired: no packet of this RPC followed packet 11 until then. A packet was lost, damaged or delayed on the way: in the network, or in the adapter of a host.",
 		Proves: "A sender retransmitted when its timer expired, after a fifth of the latency. The side is the network, which the adapters of the hosts are a part of here, if such stalls took half of the latency, and if the packet was no Call: a server may work on a Call whose ACK was lost.",
 		Needs:  "For the side: all packets of the connection, and one latency.", Withdrawn: "The stall lies after the Reply, or a host took half of the latency.", says: reasoned("stalled-timer", record.RetransmitTimeout),
 	},
 	{
-		ID: "stalled-nak", Brief: "{ns} until a retransmission after a NAK", Like: "For 9.48 ms of 17.49 ms there was no progress, until the server retransmitted the Reply, in packet 956, because the NAK in packet 953 asked for it.",
+		ID: "stalled-nak", Brief: "{ns} stalled until a retransmission after a NAK", Like: "For 9.48 ms of 17.49 ms there was no progress, until the server retransmitted the Reply, in packet 956, because the NAK in packet 953 asked for it.",
 		Proves: "A sender retransmitted as a NAK requested.", Needs: "As stalled-timer.", Withdrawn: "As stalled-timer.", says: reasoned("stalled-nak", record.RetransmitNak),
 	},
 	{
-		ID: "stalled-gap", Brief: "{ns} until a retransmission, after later packets showed a missing packet", Like: "For 23.10 ms of 40.20 ms there was no progress, until the server retransmitted its RDMA Read request, in packet 88: later packets had shown that an earlier packet had not been accepted.",
+		ID: "stalled-gap", Brief: "{ns} stalled until a retransmission, after later packets showed a missing packet", Like: "For 23.10 ms of 40.20 ms there was no progress, until the server retransmitted its RDMA Read request, in packet 88: later packets had shown that an earlier packet had not been accepted.",
 		Proves: "A sender retransmitted after later packets had shown a gap.", Needs: "As stalled-timer.", Withdrawn: "As stalled-timer.", says: reasoned("stalled-gap", record.RetransmitGap),
 	},
 	{
-		ID: "stalled-unknown", Brief: "{ns} until a retransmission, cause unknown", Like: "For 39.31 ms of 42.29 ms there was no progress, until the server retransmitted the Reply, in packet 1785, for a reason that the capture does not show.",
+		ID: "stalled-unknown", Brief: "{ns} stalled until a retransmission, cause unknown", Like: "For 39.31 ms of 42.29 ms there was no progress, until the server retransmitted the Reply, in packet 1785, for a reason that the capture does not show.",
 		Proves: "A sender retransmitted.", Withdrawn: "As stalled-timer.", says: reasoned("stalled-unknown", record.RetransmitUnknown),
 	},
 	{
-		ID: "stalled-reconnect", Brief: "{ns} until a new connection", Like: "For 2.112s of 2.120s there was no progress, until the client retransmitted the Call on a new connection, in packet 40: on an earlier connection, it had sent the Call in packet 12, and had received no Reply.",
+		ID: "stalled-reconnect", Brief: "{ns} stalled until the Call was sent on a new connection", Like: "For 2.112s of 2.120s there was no progress, until the client retransmitted the Call on a new connection, in packet 40: on an earlier connection, it had sent the Call in packet 12, and had received no Reply.",
 		Proves: "The Call was sent before on an earlier connection.", Needs: "Captures at several points.", says: reasoned("stalled-reconnect", record.NewConnection),
 	},
 	{

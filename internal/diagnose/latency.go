@@ -53,7 +53,7 @@ func credits(d *diagnosis) {
 		p.Headline = "all credits were in use"
 	}
 	if len(list) > 0 {
-		p.Headline += fmt.Sprintf("; %s waited %s", number(len(list), "Call"), field.Brief(ns))
+		p.Headline += fmt.Sprintf("; %s waited %s (wall time)", number(len(list), "Call"), field.Brief(ns))
 	}
 	if p.Command = []string{"connections"}; len(list) > 0 {
 		p.Command = ladder(p.worst())

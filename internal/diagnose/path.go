@@ -613,7 +613,7 @@ func retransmission(d *diagnosis) {
 		slices.Sort(p.Places)
 	}
 	if all > 0 {
-		p.Effect = fmt.Sprintf("RPCs waited %s in all", field.Brief(ns))
+		p.Effect = fmt.Sprintf("RPCs waited %s (wall time)", field.Brief(ns))
 		if timed := union(ofTimers); timed > 0 && timed < ns { // otherwise the headline says so
 			p.Effect += fmt.Sprintf(", %s of it for timers", field.Brief(timed))
 		} else if timed > 0 && !strings.HasSuffix(p.Headline, "timer") {
@@ -621,7 +621,7 @@ func retransmission(d *diagnosis) {
 		}
 		p.tellWorst("worst: ")
 	} else if len(other) > 0 {
-		p.Effect = fmt.Sprintf("RDMA operations waited %s in all", field.Brief(ns))
+		p.Effect = fmt.Sprintf("RDMA operations waited %s (wall time)", field.Brief(ns))
 		p.Command = []string{"rdma", "-Y", "stalled_ns > 0"}
 	}
 }

@@ -95,6 +95,8 @@ func (p *parser) unexpected() *Error {
 		text = "something is missing at the end"
 	case text == "%":
 		text = "a percentage that a table prints needs quotes, as in '5%'"
+	case text == "/":
+		text = "a path needs quotes, as in \"/file\""
 	case text == "|":
 		text = "did you mean or?"
 	case t.kind == tokenOperand:

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdmadump/rdmadump/internal/command"
+	"github.com/rdmadump/rdmadump/internal/query"
 	"github.com/rdmadump/rdmadump/internal/shell"
 )
 
@@ -245,6 +246,9 @@ func (v *View) Check(cmd *cobra.Command) (err error) {
 			return fmt.Errorf("--%s cannot be combined with --%s: %s", c.flag, c.with, c.why)
 		}
 	}
+	if n, _ := cmd.Flags().GetInt64("why"); n < 0 || n == 0 && cmd.Flags().Changed("why") {
+		return fmt.Errorf("--why %d: must be the number of a packet, counted from 1", n)
+	}
 	return nil
 }
 
@@ -318,6 +322,14 @@ func unknownFlag(cmd *cobra.Command, name string) error {
 	for _, r := range table {
 		if name == r.name || r.short != "" && name == r.short {
 			return v.refused(r.name)
+		}
+	}
+	for _, fields := range []query.Fields{v.summed, v.Fields} {
+		if fields == nil || len(name) == 1 {
+			continue
+		}
+		if path, err := query.Resolve(name, fields); err == nil {
+			return fmt.Errorf("there is no flag --%s; -Y '%s == ...' selects by this field", name, path)
 		}
 	}
 	return nil

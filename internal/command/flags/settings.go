@@ -224,7 +224,7 @@ func (s *Settings) parseValues(f *Typed) error {
 
 // grouped returns the name of the field with the names of groups for the heading that tables have in place of it, and otherwise the name.
 func (s *Settings) grouped(name string) string {
-	if s.View.Fields.Has("name") && strings.EqualFold(name, render.GroupHeading(s.By.By)) {
+	if s.View.Fields.Has("name") && render.GroupHeading(strings.ReplaceAll(name, ", ", ",")) == render.GroupHeading(s.By.By) {
 		return "name"
 	}
 	return name
@@ -232,9 +232,6 @@ func (s *Settings) grouped(name string) string {
 
 // parseSelection determines which records the flags select without a filter.
 func (s *Settings) parseSelection(f *Typed) error {
-	if f.Why < 0 {
-		return fmt.Errorf("--why %d: must be the number of a packet, counted from 1", f.Why)
-	}
 	if f.Count < 0 {
 		return fmt.Errorf("-c %d: must not be negative", f.Count)
 	}

@@ -134,8 +134,10 @@ func OpenNamed(cmd *cobra.Command, f *flags.Typed, paths []string, stderr io.Wri
 	if len(paths) == 0 {
 		return nil, nil, fmt.Errorf("no input: name a FILE, or use - for standard input; see %s --help", cmd.CommandPath())
 	}
-	if err := mistyped(cmd, paths[0]); err != nil {
-		return nil, nil, err
+	for i, path := range paths {
+		if err := mistyped(cmd, path, i > 0); err != nil {
+			return nil, nil, err
+		}
 	}
 	f.Memory.Observe()
 	if paths, err = Expand(f, paths); err != nil {
@@ -175,13 +177,18 @@ func OpenUntil(ctx context.Context, paths []string, names map[string]string) (*c
 	return command.Until(ctx, strings.Join(paths, " "), func() (*capture.Merged, error) { return capture.OpenAllAs(paths, names) })
 }
 
-// mistyped returns an error if the first argument is neither a file nor a command, but looks
-// like a command: it is similar to the name of one, or a word without a dot or a slash.
-func mistyped(cmd *cobra.Command, name string) error {
-	if cmd.HasParent() || name == "-" {
+// mistyped returns an error if an argument is no file, but a command, or looks like one: it is similar to the name of one, or a word without a
+// dot or a slash. Later arguments only are commands, or paths on the server.
+func mistyped(cmd *cobra.Command, name string, later bool) error {
+	if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) || name == "-" {
 		return nil
 	}
-	if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
+	switch is := func(c *cobra.Command) bool { return c.Name() == name }; {
+	case later && slices.ContainsFunc(cmd.Root().Commands(), is):
+		return fmt.Errorf("%[1]s is not a file; the command comes first: rdmadump %[1]s FILE", name)
+	case later && cmd.Name() == "files":
+		return fmt.Errorf("there is no capture %s; a file on the server is selected by a filter: rdmadump files FILE -Y 'file == %[1]q'", render.Clean(name))
+	case later || cmd.HasParent():
 		return nil
 	}
 	if near := Similar(cmd, name); len(near) > 0 {
