@@ -173,9 +173,20 @@ func (c *comparing) run(cmd *cobra.Command, paths []string) error {
 	var sides [2]*analyze.Side
 	var captures [2]render.Captures
 	var broken error
+	first, same := map[record.Hex32]bool{}, 0 // XIDs of BEFORE, and how many AFTER has, too
 	for i, path := range paths {
 		sides[i], captures[i] = analyze.NewSide(set.By.Table()), render.Captures{Title: path, Typed: shell.File(path)}
 		h, problems := c.handler(s, sides[i])
+		h.Transaction = both(h.Transaction, func(r *record.Transaction) error {
+			switch {
+			case i == 1 && first[r.XID]:
+				delete(first, r.XID)
+				same++
+			case i == 0 && len(first) < 1000:
+				first[r.XID] = true
+			}
+			return nil
+		})
 		summary, err := c.read(cmd, s, path, h)
 		if summary == nil {
 			return err
@@ -200,6 +211,9 @@ func (c *comparing) run(cmd *cobra.Command, paths []string) error {
 			}
 			fmt.Fprintf(s.w, "%-8s%s\n", [...]string{"before", "after"}[i], strings.Join(lines, "\n        "))
 		}
+	}
+	if same > len(first) && !c.Quiet {
+		command.Say(c.stderr, "the captures have the same RPCs; if they were taken at two points, rdmadump network %s %s shows what happened between the points", captures[0].Typed, captures[1].Typed)
 	}
 	c.show(s, analyze.Compare(sides[0], sides[1]), captures)
 	s.fail(s.w.Flush())
