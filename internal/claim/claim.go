@@ -411,9 +411,9 @@ func (f *facts) phases() (p record.Phases, known bool) {
 
 func isClientOrNetwork(f *facts) (v said, holds bool) {
 	p, known := f.phases()
-	v.ns = min(timeInReads(f.Transaction), p.ReadNS.Or(0))
+	v.ns = min(f.shares.ClientNS.Max, p.ReadNS.Or(0))
 	v.text = f.without("The {caller}, or the network, took {part} to answer RDMA Reads.", "The {caller}, or the network, took {part} to answer RDMA Reads. {again}.")
-	return v, known && f.isMost(v.ns)
+	return v, known && f.shares.ClientNS.Max < f.latency && f.isMost(v.ns)
 }
 
 func isTransfer(f *facts) (v said, holds bool) {
@@ -526,27 +526,6 @@ func ackOfCall(r *record.Transaction) *record.Event {
 		}
 	}
 	return nil
-}
-
-// timeInReads returns the time for which at least one RDMA Read had been requested and not completely answered. The time
-// between two Reads is not part of it.
-func timeInReads(r *record.Transaction) (ns int64) {
-	open, since := 0, record.Time(0)
-	for i := range r.Timeline {
-		switch e := &r.Timeline[i]; e.Event {
-		case record.EventRead:
-			if open == 0 {
-				since = e.Time
-			}
-			open++
-		case record.EventReadDone:
-			if open == 1 {
-				ns += int64(e.Time - since)
-			}
-			open = max(0, open-1)
-		}
-	}
-	return ns
 }
 
 // count returns a number of things; noun is their name in the singular.

@@ -50,10 +50,11 @@ func stall(r *record.Transaction, reason record.WaitReason) {
 	r.Phases = record.Some(record.Phases{ToReplyNS: record.Some[int64](40e6), WaitNS: 60e6})
 }
 
-// phases sets the phases of an RPC, in milliseconds and in their order.
+// phases sets the phases of an RPC, in milliseconds and in their order. The client may have taken the time in RDMA Reads.
 func phases(r *record.Transaction, lengths ...int64) {
 	opt := func(ms int64) record.Opt[int64] { return record.SomeIf(ms*1e6, ms > 0) }
 	r.Phases = record.Some(record.Phases{ToReadNS: opt(lengths[0]), ReadNS: opt(lengths[1]), ToWriteNS: opt(lengths[2]), WriteNS: opt(lengths[3]), ToReplyNS: opt(lengths[4])})
+	share(r, func(s *record.Shares) { s.ClientNS.Max = lengths[1] * 1e6 })
 }
 
 // at moves the capture to a place, as its interface says, at which bounds of a side are exact.
@@ -78,10 +79,7 @@ func TestRows(t *testing.T) {
 	ack := func(r *record.Transaction, after record.Time) {
 		r.Timeline = append(r.Timeline, record.Event{Time: 1e9 + after, Packet: 12, Event: record.EventAck, Of: record.EventCall, From: record.Responder})
 	}
-	reads := func(r *record.Transaction) {
-		phases(r, 10, 80, 0, 0, 10)
-		r.Timeline = append(r.Timeline, record.Event{Time: 1e9 + 10e6, Event: record.EventRead}, record.Event{Time: 1e9 + 90e6, Event: record.EventReadDone})
-	}
+	reads := func(r *record.Transaction) { phases(r, 10, 80, 0, 0, 10) }
 	stalled := func(reason record.WaitReason) func(r *record.Transaction) {
 		return func(r *record.Transaction) { stall(r, reason) }
 	}
@@ -171,7 +169,6 @@ func TestSides(t *testing.T) {
 		}, record.Opt[record.Side]{}, "512 packets to the server were marked (CE), and the server sent 128 CNPs: congestion on the way to the server."},
 		"Reads of others": {func(r *record.Transaction) {
 			phases(r, 10, 80, 0, 0, 10)
-			r.Timeline = append(r.Timeline, record.Event{Time: 1e9 + 10e6, Event: record.EventRead}, record.Event{Time: 1e9 + 90e6, Event: record.EventReadDone})
 			r.BehindReads = record.Some(record.BehindReads{From: 1e9 + 10e6, NS: 70e6, Transaction: 3, XID: 8})
 		}, record.Opt[record.Side]{}, "The client, or the network, took 80.00 ms of 100.00 ms to answer RDMA Reads. For 70.00 ms, its RDMA Reads stood behind those of other RPCs: XID 0x00000008."},
 		"round trips": {func(r *record.Transaction) {
@@ -193,10 +190,7 @@ func TestSides(t *testing.T) {
 
 // TestPositionSaid: a sentence adds "as --at says" if nothing else shows where the capture was taken.
 func TestPositionSaid(t *testing.T) {
-	reads := func(r *record.Transaction) {
-		phases(r, 10, 80, 0, 0, 10)
-		r.Timeline = append(r.Timeline, record.Event{Time: 1e9 + 10e6, Event: record.EventRead}, record.Event{Time: 1e9 + 90e6, Event: record.EventReadDone})
-	}
+	reads := func(r *record.Transaction) { phases(r, 10, 80, 0, 0, 10) }
 	for _, c := range []struct {
 		place record.Place
 		how   string

@@ -1,9 +1,8 @@
 package claim
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
+	"math"
 	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
@@ -226,22 +225,17 @@ func uncertainStall(f *facts) string {
 
 // unanswered says how long a transaction without Reply stalled, and returns the time; w is its longest wait.
 func unanswered(r *record.Transaction, w *record.Wait) (text string, ns int64) {
+	isStall := func(x *record.Wait) bool { return x.Reason != record.CreditLimit }
 	n := 0
-	list := slices.Clone(r.Waits)
-	slices.SortFunc(list, func(a, b record.Wait) int { return cmp.Compare(a.From, b.From) })
-	at := r.Start()
-	for i := range list { // They may overlap.
-		if x := &list[i]; x.Reason != record.CreditLimit {
+	for i := range r.Waits {
+		if isStall(&r.Waits[i]) {
 			n++
-			if x.To > at {
-				ns += int64(x.To - max(x.From, at))
-				at = x.To
-			}
 		}
 	}
 	if n == 1 {
 		return waitSentence(r, w, "For "+field.Duration(w.NS)+noProgress), w.NS
 	}
+	ns = record.Waited(r.Waits, r.Start(), math.MaxInt64, isStall)
 	return fmt.Sprintf("It stalled %d times, for %s in total. %s", n, field.Duration(ns), waitSentence(r, w, longestStall(w.NS))), ns
 }
 

@@ -59,6 +59,7 @@ func (s *Served) Take(call *record.Message, xid record.Hex32) {
 type course struct {
 	at      record.Time
 	open    int   // RDMA Reads that are not answered
+	repeats int   // RDMA Reads that were answered, and will be requested again
 	writing bool  // RDMA Writes have begun
 	first   int64 // until the first packet of the side that executes the RPC, in nanoseconds
 	begun   bool  // it sent a packet
@@ -100,12 +101,19 @@ func (c *course) take(e *record.Event) {
 			c.reading += max(0, int64(e.Time-c.at))
 			c.at = max(c.at, e.Time)
 		}
-		c.open = max(0, c.open-1)
-		c.again = c.again || e.Event == record.EventReadAgain
+		if c.open = max(0, c.open-1); e.Event == record.EventReadAgain {
+			c.again = true
+			c.repeats++
+		}
 	case record.EventWriteFirst:
 		c.to(e.Time)
 		c.writing = c.writing || c.open == 0
 	case record.EventRetransmit, record.EventDamaged, record.EventLost:
+		if c.repeats > 0 && e.Event == record.EventRetransmit && e.Of == record.EventRead { // it is the turn of the other side once more
+			c.to(e.Time)
+			c.open++
+			c.repeats--
+		}
 		c.again = c.again || e.From == record.Responder && e.Of != record.EventReply && e.Of != record.EventAck ||
 			e.From == record.Requester && e.Of == record.EventReadDone
 	case record.EventNak, record.EventOutOfOrder:

@@ -119,10 +119,14 @@ func TestShares(t *testing.T) {
 			r.Place = record.AtServer
 			r.Timeline = slices.Insert(r.Timeline, 1, record.Event{Time: at(30), Event: record.EventOutOfOrder, From: record.Responder})
 		}, bounds{0, 0}, bounds{0, 100}, all, nil},
-		"a Read was requested again": {func(r *RPC) {
-			r.Place = record.AtServer
-			r.Timeline[4].Event = record.EventReadAgain
-		}, bounds{0, 30}, bounds{0, 70}, all, nil},
+		"a Read was requested again after its end": { // which was 60 ms after the Call, until 70 ms
+			func(r *RPC) {
+				r.Place = record.AtServer
+				r.Timeline[4].Event = record.EventReadAgain
+				r.Timeline = slices.Insert(r.Timeline, 5, record.Event{Time: at(60), Event: record.EventRetransmit, Of: record.EventRead, From: record.Responder},
+					record.Event{Time: at(70), Event: record.EventReadDone, From: record.Requester})
+			}, bounds{0, 40}, bounds{0, 60}, all, nil,
+		},
 		"no latency": {func(r *RPC) {
 			short(r)
 			r.Latency, r.Reply.LastTime, r.Reply.Time, r.Timeline = 0, at(0), at(0), nil
