@@ -21,9 +21,6 @@ type assembly struct {
 	truncated bool       // buffer ends before the Send does: bytes are missing, and nothing is stored after them
 }
 
-// beginSend starts a Send.
-func (a *assembly) beginSend(o *Operation) { a.send, a.buffer, a.truncated = o, a.buffer[:0], false }
-
 // add adds bytes to the Send, of which size were sent and data was captured. Nothing is stored if it
 // is not wanted.
 func (a *assembly) add(data []byte, size int, wanted bool, b *queue.Buffers) {
@@ -63,7 +60,7 @@ func (f *flow) operate(kind Kind, r order.Run, at record.Stamp) *Operation {
 	o.begin(f, kind, number, r.From, at)
 	if s := f.sent; s != nil {
 		first, seen := s.First(r.From, at)
-		o.leave(first.At, seen, s.Only())
+		o.First, o.sentSeen, o.notDelivered = first.At, seen, s.Only()
 		if first.Hurt && kind == Send && !s.Only() {
 			o.damagedFirst(s.FirstLoss(r.From, first.At), first.Gone)
 		}
@@ -129,7 +126,8 @@ type part struct {
 func (f *flow) sendPart(p part, cur *currentPacket) {
 	if p.first {
 		f.breakSend()
-		f.parts.beginSend(f.operate(Send, p.Run, cur.at))
+		f.parts.send = f.operate(Send, p.Run, cur.at)
+		f.parts.buffer, f.parts.truncated = f.parts.buffer[:0], false
 		f.parts.send.starts(p.data, cur.class)
 	}
 	o, t := f.parts.send, f.conn.tracker
@@ -196,7 +194,8 @@ func (f *flow) dropBuffer() {
 // breakSend ends a Send whose rest is missing. Its captured beginning is decoded.
 func (f *flow) breakSend() {
 	if o := f.parts.endSend(); o != nil {
-		o.abort(f.parts.buffer)
+		o.Broken = true
+		o.complete(f.parts.buffer)
 		f.ended(o)
 	}
 }
@@ -215,7 +214,7 @@ func (f *flow) names(kind Kind, m target, announced bool, r order.Run, at record
 	if kind == Read {
 		o.request(f.readTimes(o, at))
 	}
-	o.name(m, announced)
+	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), announced
 	if kind != Atomic {
 		f.conn.setup.usesMemory(f.side)
 	}
@@ -223,7 +222,7 @@ func (f *flow) names(kind Kind, m target, announced bool, r order.Run, at record
 	case Write:
 		f.parts.write = o
 	case Atomic:
-		o.single()
+		o.Packets, o.count = 1, 1
 	}
 	f.conn.follower.Operation(Event{What: Began, Op: o})
 	return o
@@ -232,7 +231,7 @@ func (f *flow) names(kind Kind, m target, announced bool, r order.Run, at record
 // breakWrite ends an RDMA Write whose rest is missing.
 func (f *flow) breakWrite() {
 	if o := f.parts.write; o != nil {
-		o.stop()
+		o.Broken, o.done = true, true
 		f.parts.write = nil
 	}
 }

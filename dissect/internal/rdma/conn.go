@@ -189,7 +189,7 @@ type Where struct {
 func (c *Conn) countMissing(s Side, n int64, from, to record.Time) {
 	t := c.tracker
 	if f := c.flows[s]; f != nil {
-		f.noteMissing()
+		f.missing = true
 		if t.Missing != nil {
 			if from == 0 { // nothing of this side was captured before
 				from = c.record.first
@@ -197,7 +197,7 @@ func (c *Conn) countMissing(s Side, n int64, from, to record.Time) {
 			t.Missing(f.src.Address, f.dst.Address, n, min(from, to), to)
 		}
 	}
-	c.record.lost(n)
+	c.record.counts.NotCaptured += n
 	t.Lost += n
 }
 
@@ -277,9 +277,6 @@ func (c *Conn) Gaps(s Side) (g rule.Gap) {
 	set(f.lateStart || !f.announcedFirst(), rule.Late)
 	return g
 }
-
-// overtook notes that the first TCP segment of a side was acknowledged before it was captured.
-func (s *Setup) overtook(side Side) { s.Overtaken = record.Some(side) }
 
 // Disorder notes that packets of a connection are in an order in which they cannot have been sent. If two
 // connections show that, the whole capture counts as unordered. A single one may owe it to a host that breaks the rules,

@@ -127,9 +127,6 @@ func (cs *connections) endsOf(d *Datagram, e *ends) {
 	}
 }
 
-// ring makes the connection the head of an empty list.
-func (c *Conn) ring() { c.prev, c.next = c, c }
-
 // link adds the connection to the end of a circular list, of which the head is given.
 func (c *Conn) link(head *Conn) {
 	c.prev, c.next = head.prev, head
@@ -145,7 +142,7 @@ func (c *Conn) took(transport string, cur *currentPacket) {
 	cur.Conn = c
 	c.setup.Transport = transport
 	c.countPacket()
-	c.record.until(cur.at.Time)
+	c.record.last = cur.at.Time
 	c.last = cur.at
 	if t.Clock-c.touched > touchEvery || c.touched == 0 {
 		c.touched = t.Clock
@@ -201,7 +198,7 @@ func (c *Conn) close(e Ending) {
 	}
 	c.ends(e)
 	c.closing, c.since = true, t.Clock
-	c.record.close(e.At.Time)
+	c.record.closed = record.Some(e.At.Time)
 	c.follower.Closing()
 	t.connections.closing.Push(c)
 }

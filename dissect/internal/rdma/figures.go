@@ -25,18 +25,12 @@ func (r *figures) packet(identified bool) {
 	}
 }
 
-// until notes the time of the latest packet.
-func (r *figures) until(at record.Time) { r.last = at }
-
 // establish notes when the connection was established, the first time.
 func (r *figures) establish(at record.Time) {
 	if !r.established.Known() {
 		r.established = record.Some(at)
 	}
 }
-
-// close notes when the connection began to close.
-func (r *figures) close(at record.Time) { r.closed = record.Some(at) }
 
 // identified notes that the connection gets its ID. If it is the connection of the current packet, that packet is
 // shown with the ID.
@@ -68,12 +62,6 @@ func (r *figures) nak(rnr bool) {
 	}
 }
 
-// lost counts packets that are missing from the capture.
-func (r *figures) lost(n int64) { r.counts.NotCaptured += n }
-
-// retransmitted counts a retransmission.
-func (r *figures) retransmitted() { r.counts.Retransmitted++ }
-
 // congestion counts a packet that signals congestion: a notification, or a packet with the mark of a switch.
 func (r *figures) congestion(notification bool, at record.Stamp) {
 	if r.counts.CNPs+r.counts.CongestionMarks == 0 {
@@ -85,9 +73,6 @@ func (r *figures) congestion(notification bool, at record.Stamp) {
 		r.counts.CongestionMarks++
 	}
 }
-
-// damage counts a packet that its receiver dropped because of a bad ICRC.
-func (r *figures) damage() { r.counts.Damaged++ }
 
 // choose does what [Tracker.Select] says.
 func (r *figures) choose(inside, damaged bool) {

@@ -333,9 +333,6 @@ func (f *flow) lackedByReceiver() bool {
 	return !w.Empty() && f.refused == nil && !f.order.IsAcked(f.order.Expected()) && (f.cause.Lacked(f.order.Expected(), w.Since()) || f.qp != nil && f.qp.broken == record.Some(f.order.Expected()))
 }
 
-// noteMissing notes that packets of the flow are missing from the capture.
-func (f *flow) noteMissing() { f.missing = true }
-
 // silentAfter is the number of requests that ask for a response. If a side sends no
 // packet while the other side sends that many, the packets of the side are taken to be
 // missing from the capture.

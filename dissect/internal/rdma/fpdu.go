@@ -130,7 +130,7 @@ func (m *mpa) feed(data []byte, offset int, r order.Run, cur *currentPacket) {
 	if m.resync && len(data) > 0 {
 		if !plausibleFPDU(data, true) && !(cut && plausibleHeader(data)) {
 			m.advance(int(order.Octets.Delta(end, start)))
-			m.flow().noteMissing() // the contents of the segment are not known
+			m.flow().missing = true // the contents of the segment are not known
 			return
 		}
 		m.resync = false
@@ -186,13 +186,13 @@ func (m *mpa) truncatedSegment(from, end uint32, cur *currentPacket) {
 		m.noteFPDU(m.partial, ulpdu, -1, iwarp.CRCOff)
 		m.flow().ddp(fragment{&s, max(ulpdu-s.HeaderLength, 0), order.Run{From: m.from, To: m.from + uint32(size)}, true}, cur)
 	} else {
-		f.noteMissing() // the contents of this FPDU are unknown
+		f.missing = true // the contents of this FPDU are unknown
 	}
 	m.advance(len(m.partial) + missing)
 	m.partial = m.partial[:0]
 	m.rest, m.resync = max(rest, 0), size == 0 || rest < 0
 	if rest < 0 { // the missing part contains whole FPDUs
-		f.noteMissing()
+		f.missing = true
 	}
 }
 
@@ -461,7 +461,7 @@ func (f *flow) ddp(s fragment, cur *currentPacket) {
 		var r iwarp.ReadRequestHeader
 		if r.Decode(s.Payload) == nil {
 			o := f.names(Read, target{r.SourceSTag, r.SourceOffset, r.Size}, true, s.Run, cur.at)
-			o.response.into(r.SinkSTag, r.SinkOffset)
+			o.sink, o.sinkAt = r.SinkSTag, r.SinkOffset
 			cur.mark(o, 0)
 			cur.noteBytes(o, o.Offset, o.Length)
 		}
@@ -499,7 +499,7 @@ func (f *flow) taggedWrite(s fragment, cur *currentPacket) {
 	}
 	cur.mark(o, 0)
 	o.countPacket(cur)
-	o.truncated(s.cut)
+	o.Cut = o.Cut || s.cut
 	cur.noteBytes(o, s.Offset, int64(s.size))
 	f.writePart(s.Offset, s.Payload, s.size, s.Last)
 }

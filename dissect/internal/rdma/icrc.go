@@ -95,7 +95,7 @@ func (f *flow) doubt(d *Datagram) {
 
 // dropped reports a packet with a bad ICRC that its receiver dropped.
 func (f *flow) dropped(x doubted) {
-	f.conn.record.damage()
+	f.conn.record.counts.Damaged++
 	f.conn.Report(rule.ICRCBad, Where{At: x.at}, "the packet with PSN %d has a bad ICRC, so its receiver drops it", x.psn)
 }
 

@@ -53,15 +53,12 @@ func (l *ledger) all() []entry { return l.entries[l.head:] }
 // entry contains them now.
 func (l *ledger) enter(r order.Run, o *Operation) bool {
 	if last := l.last(); last != nil && last.op == o && last.To == r.From {
-		last.to(r.To)
+		last.To = r.To
 		return false
 	}
 	l.add(entry{r, o})
 	return true
 }
-
-// to makes the entry end before a sequence number.
-func (e *entry) to(seq uint32) { e.To = seq }
 
 // add appends an entry.
 func (l *ledger) add(e entry) {
@@ -130,7 +127,7 @@ func (l *ledger) at(seq uint32) *Operation {
 func (l *ledger) move(c *Conn, s Side) {
 	l.side = s
 	for _, e := range l.all() {
-		e.op.move(c, s)
+		e.op.conn, e.op.Side = c, s
 	}
 }
 
@@ -151,6 +148,6 @@ func (l *ledger) covered(next uint32, at record.Stamp, yield func(*Operation)) {
 
 // extend sets the number of PSNs of a Read.
 func (e *entry) extend(n uint32) {
-	e.op.extend(n)
+	e.op.count = n
 	e.To = order.PSNs.Add(e.From, n)
 }

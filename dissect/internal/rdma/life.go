@@ -77,7 +77,7 @@ func (o *Operation) noteRetransmitted(by Side, b *Burst, at record.Stamp) {
 		}
 	}
 	if l.repeat(b, by == o.Side, at) && at.Time-from.Time >= stallFrom && len(l.waits) < maxStalls {
-		l.wait(o.stall(b, from, at))
+		l.waits = append(l.waits, o.stall(b, from, at))
 		o.conn.holds(stallCost)
 	}
 }
@@ -99,9 +99,6 @@ func (l *life) repeat(b *Burst, request bool, at record.Stamp) (first bool) {
 	l.burst = b.Number
 	return request
 }
-
-// wait keeps a stall.
-func (l *life) wait(w record.Wait) { l.waits = append(l.waits, w) }
 
 // stall returns the time that the operation waited for the first retransmission of a burst, from a packet on.
 func (o *Operation) stall(b *Burst, from, at record.Stamp) record.Wait {
@@ -126,13 +123,10 @@ func (o *Operation) pass() {
 		return
 	}
 	o.noteTag()
-	l.pass()
+	l.passed = true
 	o.conn.holds(-lifeCost - stallCost*int64(len(l.waits)))
 	o.conn.passOperation(o.makeRecord(), o.Side)
 }
-
-// pass notes that the record was passed on.
-func (l *life) pass() { l.passed = true }
 
 // passOperation passes the record of an operation of a side on. If the connection has no ID, the record waits for it.
 func (c *Conn) passOperation(r *record.RDMAOperation, s Side) {

@@ -59,21 +59,6 @@ func (o *Operation) begin(f *flow, kind Kind, number int64, from uint32, at reco
 	o.Number, o.Seq, o.Side, o.Kind, o.First, o.Last, o.conn, o.from = number, f.seq, f.side, kind, at, at, f.conn, from
 }
 
-// leave notes, with several capture points, when the first packet of the operation left its sender, whether that was
-// captured, and whether the operation was only sent, and did not come to its receiver.
-func (o *Operation) leave(at record.Stamp, seen, only bool) {
-	o.First, o.sentSeen, o.notDelivered = at, seen, only
-}
-
-// move makes the operation one of a side of another connection.
-func (o *Operation) move(c *Conn, s Side) { o.conn, o.Side = c, s }
-
-// name sets the memory that the operation names. If announced is false, the length of the memory is only that of the first
-// segment.
-func (o *Operation) name(m target, announced bool) {
-	o.Handle, o.Offset, o.Length, o.Announced = m.handle, m.offset, int64(m.length), announced
-}
-
 // countPacket counts a packet of the operation.
 func (o *Operation) countPacket(cur *currentPacket) {
 	o.Packets++
@@ -82,7 +67,7 @@ func (o *Operation) countPacket(cur *currentPacket) {
 	}
 	if cur.after.Packet != 0 && o.disorder == nil {
 		if o.disorder = (&disorder{early: cur.at}); !cur.open {
-			o.disorder.fill(cur.after)
+			o.disorder.filled = cur.after
 		}
 	}
 }
@@ -115,27 +100,12 @@ func (o *Operation) grow(p *part, only bool) {
 	}
 }
 
-// lack notes that bytes of a Send are missing from the capture, and its end may follow.
-func (o *Operation) lack(missing int) {
-	o.Broken = true
-	o.Length += int64(missing)
-}
-
-// stop ends a Write whose rest is missing.
-func (o *Operation) stop() { o.Broken, o.done = true, true }
-
 // complete ends the operation. Payload has the captured bytes of a Send.
 func (o *Operation) complete(payload []byte) {
 	o.done, o.Payload = true, payload
 	o.conn.follower.Operation(Event{What: Done, Op: o})
 	o.Payload = nil
 	o.noteTag()
-}
-
-// abort ends a Send whose rest is missing. Payload has its captured beginning, which is decoded.
-func (o *Operation) abort(payload []byte) {
-	o.Broken = true
-	o.complete(payload)
 }
 
 // answer ends an Atomic, whose response was captured.
@@ -156,9 +126,6 @@ func (o *Operation) covered(at record.Stamp) {
 // Acknowledged reports whether the other side has acknowledged the operation.
 func (o *Operation) Acknowledged() bool { return o.acked }
 
-// single notes that the operation has one packet, and one PSN.
-func (o *Operation) single() { o.Packets, o.count = 1, 1 }
-
 // write adds a packet or DDP segment to a Write; size is the number of bytes that data had on the wire. A receiver that
 // has refused a request takes nothing after it.
 func (o *Operation) write(offset uint64, data []byte, size int, refused bool) {
@@ -172,9 +139,6 @@ func (o *Operation) write(offset uint64, data []byte, size int, refused bool) {
 	}
 }
 
-// truncated notes whether a packet of a Write was truncated in the capture.
-func (o *Operation) truncated(is bool) { o.Cut = o.Cut || is }
-
 // request starts the response to a Read.
 func (o *Operation) request(times *ReadTimes) {
 	if o.response == nil {
@@ -182,9 +146,6 @@ func (o *Operation) request(times *ReadTimes) {
 	}
 	o.response.begin(times)
 }
-
-// extend sets the number of PSNs of a Read.
-func (o *Operation) extend(n uint32) { o.count = n }
 
 // read adds data to a Read, at an offset in the Read. Fresh is the number of bytes that were not captured before.
 func (o *Operation) read(offset int64, data []byte, size int, fresh int64) {
@@ -205,7 +166,7 @@ func (o *Operation) arrive(index int64, at record.Stamp) (afterGap bool) {
 	switch {
 	case index == o.taken:
 		if o.response.advance(); o.disorder != nil && o.taken == o.disorder.index {
-			o.disorder.fill(at)
+			o.disorder.filled = at
 		}
 	case index > o.taken:
 		if o.disorder == nil {
@@ -231,7 +192,7 @@ func (o *Operation) damagedFirst(at record.Stamp, gone bool) {
 	if o.disorder == nil {
 		o.disorder = new(disorder)
 	}
-	o.disorder.damage(at, gone)
+	o.disorder.damaged, o.disorder.gone = at, o.disorder.gone || gone
 }
 
 // abandon ends a Read whose response was not captured to its end.
@@ -274,9 +235,6 @@ func (r *response) clear() { *r = response{} }
 // begin starts the response, of which nothing was captured yet.
 func (r *response) begin(times *ReadTimes) { r.seen, r.times = r.initial[:0], times }
 
-// into sets the memory of the requester that the response over iWARP names.
-func (r *response) into(sink uint32, at uint64) { r.sink, r.sinkAt = sink, at }
-
 // advance notes that the next packet of the response was captured.
 func (r *response) advance() {
 	for r.taken++; r.early.has(r.taken); {
@@ -302,9 +260,3 @@ func (r *response) add(lo, hi int64) (fresh int64, more int, full bool) {
 	r.spans += int32(more)
 	return fresh, more, fresh == 0 && had >= maxSpans
 }
-
-// damage notes the earlier copy.
-func (d *disorder) damage(at record.Stamp, gone bool) { d.damaged, d.gone = at, d.gone || gone }
-
-// fill notes the packet that filled the gap.
-func (d *disorder) fill(at record.Stamp) { d.filled = at }

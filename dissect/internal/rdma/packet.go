@@ -137,7 +137,7 @@ func (d *Datagram) wait(f *flow, cur *currentPacket) {
 func (q *queuePair) misses(fact *order.Fact[held]) {
 	f := q.flow
 	if f.lackedAtEnd || f.sent.MayHaveLost() {
-		f.noteMissing()
+		f.missing = true
 		f.breakSend()
 		return
 	}
@@ -180,7 +180,7 @@ func (f *flow) take(p *rocev2.Packet, fact *order.Fact[held], cur *currentPacket
 		f.writePacket(p, r, cur)
 	case rocev2.KindReadRequest:
 		o := f.names(Read, target{p.RETH.RKey, p.RETH.VirtualAddress, p.RETH.DMALength}, true, r, cur.at)
-		o.extend(fact.N)
+		o.count = fact.N
 		cur.mark(o, 0)
 		cur.noteBytes(o, o.Offset, o.Length)
 	case rocev2.KindAtomic:
@@ -260,7 +260,7 @@ func (f *flow) writePacket(p *rocev2.Packet, r order.Run, cur *currentPacket) {
 		return
 	}
 	o.countPacket(cur)
-	o.truncated(!p.HasICRC)
+	o.Cut = o.Cut || !p.HasICRC
 	if !info.First {
 		f.enter(r, o)
 	}

@@ -185,8 +185,8 @@ func (f *flow) retransmitted(o *Operation, b *Burst, cur *currentPacket) {
 func (f *flow) noteRetransmission(o *Operation, cur *currentPacket, e Event) {
 	c := f.conn
 	f.repeats()
-	c.record.retransmitted()
-	way := f.itsWay()
+	c.record.counts.Retransmitted++
+	way := &f.way
 	way.Again++
 	switch e.Burst {
 	case nil: // why it was retransmitted is not known, because what came before it has passed

@@ -124,9 +124,6 @@ func (r *records) flush()                   {}
 func (r *records) evict() bool              { return false }
 func (r *records) release()                 {}
 
-// found notes that a record begins with the next byte.
-func (r *records) found() { r.resync = false }
-
 // feed takes the next bytes of a stream of records, which have the sequence numbers sent; data was captured of them.
 // offset is their position in the frame, or -1.
 func (r *records) feed(data []byte, offset int, sent order.Run, cur *currentPacket) {
@@ -136,7 +133,7 @@ func (r *records) feed(data []byte, offset int, sent order.Run, cur *currentPack
 	if r.resync {
 		if _, ok := oncrpc.PlausibleRecord(data); !ok {
 			if len(data) < length { // the part that was not captured may contain whole records
-				r.flow().noteMissing()
+				r.flow().missing = true
 			}
 			r.search(length)
 			return
@@ -204,7 +201,7 @@ func (r *records) search(n int) {
 // they were not captured, or are no record mark.
 func (r *records) takeMark(data []byte, offset int, at uint32, cur *currentPacket) (took int, ok bool) {
 	if len(data) == 0 { // The capture truncated the segment, and the missing part may contain whole records.
-		r.flow().noteMissing()
+		r.flow().missing = true
 		return 0, false
 	}
 	if r.marked == 0 && !r.inside {
@@ -290,7 +287,8 @@ func (r *records) skip(lost order.Run) {
 	}
 	r.left -= missing
 	if o := f.parts.send; o != nil {
-		o.lack(missing)
+		o.Broken = true
+		o.Length += int64(missing)
 		f.parts.truncated = true
 		f.enter(order.Run{From: r.from, To: lost.To}, o)
 	}

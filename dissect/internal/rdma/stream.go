@@ -58,7 +58,7 @@ func (w *stream) expect(h *opening, seq uint32, r *records) {
 	if first, known := h.first(w.flow.side); known && order.Octets.Delta(seq, first) >= 0 {
 		w.flow.order.Announce(first)
 		w.reach(first)
-		r.found()
+		r.resync = false
 	}
 }
 
@@ -128,7 +128,7 @@ func (w *stream) carry(s *TCP, cur *currentPacket) {
 func (w *stream) followsAcknowledgement(s *TCP) {
 	if peer := w.flow.peer(); peer != nil && peer.stream.acknowledgedBefore(s.Seq) {
 		c := w.flow.conn
-		if c.setup.overtook(w.flow.side); !c.setup.Handshake {
+		if c.setup.Overtaken = record.Some(w.flow.side); !c.setup.Handshake {
 			c.Disorder()
 		}
 	}
@@ -200,7 +200,7 @@ func (s *TCP) wait(f *flow, cur *currentPacket) {
 			f.noteHeldRetransmission(item, cur, nil)
 		}
 		if grown := len(s.Payload) - len(item.data); grown > 0 { // the longer copy is kept
-			item.lengthen(buffers, s.Payload, s.Length)
+			item.data, item.length = buffers.Add(item.data[:0], s.Payload), s.Length
 			f.apply(nil, f.order.Lengthen(grown), cur)
 		}
 		return
@@ -220,7 +220,7 @@ func (w *stream) misses(fact *order.Fact[held]) {
 // lack counts bytes as not captured, unless the network may have lost them. A packet shows it.
 func (w *stream) lack(r order.Run, at record.Stamp) {
 	if w.flow.lackedAtEnd {
-		w.flow.noteMissing()
+		w.flow.missing = true
 		return
 	}
 	c := w.flow.conn

@@ -110,7 +110,8 @@ func New(upper UpperLayer, b *budget.Budget) *Tracker {
 		tracker: t, contents: t.contents,
 		hosts: newHosts(), routes: routes{all: map[ends]*route{}}, queues: map[queueKey]*flow{},
 	}
-	t.connections.conns.ring()
+	head := &t.connections.conns
+	head.prev, head.next = head, head
 	t.handshakes = &handshakes{connections: t.connections, comms: map[commID]*Conn{}}
 	t.tcp = &tcpStreams{tracker: t, connections: t.connections, streams: map[streamKey]*flow{}}
 	t.udp = &datagrams{tracker: t, connections: t.connections, flows: map[streamKey]*flow{}}

@@ -50,16 +50,13 @@ func (o *Operation) WayBack(since record.Time) (ns int64, known bool) {
 	return f.way.Clock().WayBack(o.First, since)
 }
 
-// itsWay returns what the packets of the flow show about their way.
-func (f *flow) itsWay() *path.Way { return &f.way }
-
 // noWay is what nothing shows. It is never written to.
 var noWay path.Way
 
 // WayOf returns what the packets of a side show about their way. It is not nil.
 func (c *Conn) WayOf(s Side) *path.Way {
 	if f := c.flows[s]; f != nil {
-		return f.itsWay()
+		return &f.way
 	}
 	return &noWay
 }

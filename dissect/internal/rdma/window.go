@@ -2,7 +2,6 @@ package rdma
 
 import (
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
-	"github.com/rdmadump/rdmadump/dissect/internal/queue"
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/rocev2"
 )
@@ -59,20 +58,10 @@ const maxHeldCopies = 8
 // noteHeldRetransmission counts a retransmission of a request or segment that is held.
 // Its operation is not known before it is accepted. b is nil for a segment.
 func (f *flow) noteHeldRetransmission(item *held, cur *currentPacket, b *Burst) {
-	item.repeat(cur.at)
+	item.repeats++
+	item.again = cur.at
 	item.keep(f, heldCopy{at: cur.at}, b)
 	cur.mark(nil, record.Retransmitted)
-}
-
-// lengthen takes the data of a longer copy of a segment.
-func (h *held) lengthen(b *queue.Buffers, data []byte, length int) {
-	h.data, h.length = b.Add(h.data[:0], data), length
-}
-
-// repeat counts a retransmission.
-func (h *held) repeat(at record.Stamp) {
-	h.repeats++
-	h.again = at
 }
 
 // keep keeps a retransmission and its burst.

@@ -28,16 +28,6 @@ type Loss struct {
 // Answers reports whether the packet answers one of the sender.
 func (l *Loss) Answers() bool { return l.Response || l.Nak || l.Ack }
 
-// repair notes that a later copy was taken.
-func (l *Loss) repair(at record.Time) {
-	if l.repaired == 0 {
-		l.repaired = at
-	}
-}
-
-// report notes that the loss was reported.
-func (l *Loss) report() { l.reported = true }
-
 // maxLosses limits the number of losses that are kept.
 const maxLosses = 128
 
@@ -53,7 +43,7 @@ func (s *Sender) Lose(l Loss) {
 		s.losses = s.losses[:copy(s.losses, s.losses[half:])]
 	}
 	if l.Answers() {
-		l.report()
+		l.reported = true
 	} else {
 		s.open++
 	}
@@ -89,11 +79,11 @@ func (s *Sender) Report(before uint32, at record.Time, report func(*Loss) bool) 
 		if l.reported || s.circle.Delta(l.Seq, before) >= 0 {
 			continue
 		}
-		if at != 0 {
-			l.repair(at)
+		if l.repaired == 0 { // the first one counts
+			l.repaired = at
 		}
 		if report(l) {
-			l.report()
+			l.reported = true
 			s.open--
 		}
 	}
