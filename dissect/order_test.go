@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -218,18 +219,19 @@ func TestLossAfterRead(t *testing.T) {
 }
 
 // TestRows: what a packet causes, as packets --why tells it: one test for each row of the table in docs/architecture.md, which has the same
-// names. A row that has a test of its own names it.
+// names. A row that has a test of its own names it. The functions that it names exist.
 func TestRows(t *testing.T) {
 	page, err := os.ReadFile("../docs/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(page), "## What each packet causes")
-	table, _, _ = strings.Cut(table, "\n## ")
+	_, tables, _ := strings.Cut(string(page), "## What each packet causes")
+	tables, _, _ = strings.Cut(tables, "\n## Terms")
+	table, _, _ := strings.Cut(tables, "\n## ")
 	rows := map[string]string{}
 	for line := range strings.Lines(table) {
-		if cells := strings.Split(line, " |"); len(cells) == 5 && cells[0] != "| packet" {
-			rows[strings.TrimPrefix(cells[0], "| ")] = cells[2]
+		if cells := strings.Split(line, " |"); len(cells) == 6 && cells[0] != "| packet" {
+			rows[strings.TrimPrefix(cells[0], "| ")] = cells[3]
 		}
 	}
 	call := func(c *synth.Conn, xid uint32) *synth.Frame { return c.Client.Call(synth.Call{XID: xid})[0] }
@@ -332,8 +334,9 @@ func TestRows(t *testing.T) {
 			}
 		}
 	}
+	text := sources(t, "*_test.go")
 	for name, test := range rows {
-		if own, is := strings.CutPrefix(strings.Trim(test, "` "), "Test"); tested[name] == is || is && !strings.Contains(tests(t), "\nfunc Test"+own+"(") {
+		if own, is := strings.CutPrefix(strings.Trim(test, "` "), "Test"); tested[name] == is || is && !strings.Contains(text, "\nfunc Test"+own+"(") {
 			t.Errorf("the row %q needs one test", name)
 		}
 		delete(tested, name)
@@ -341,11 +344,20 @@ func TestRows(t *testing.T) {
 	for name := range tested {
 		t.Errorf("%q is no row", name)
 	}
+	text = sources(t, "internal/*/*.go")
+	for _, f := range regexp.MustCompile("`(\\w+)\\.(\\w+)`[^.|]*[|(,]").FindAllStringSubmatch(tables, -1) {
+		if f[2] == "go" {
+			continue
+		}
+		if !regexp.MustCompile(`\nfunc \(\w+ \*?` + f[1] + `(\[T\])?\) ` + f[2] + `\(`).MatchString(text) {
+			t.Errorf("the tables name %s.%s, which does not exist", f[1], f[2])
+		}
+	}
 }
 
-// tests returns the text of the tests of the package.
-func tests(t *testing.T) (text string) {
-	files, _ := filepath.Glob("*_test.go")
+// sources returns the text of files.
+func sources(t *testing.T, pattern string) (text string) {
+	files, _ := filepath.Glob(pattern)
 	for _, name := range files {
 		b, err := os.ReadFile(name)
 		if err != nil {
