@@ -89,52 +89,6 @@ func (p *Plan) tidy() {
 	slices.SortStableFunc(p.sources, func(a, b *source) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.origin, b.origin)) })
 }
 
-// against returns the other source of a relation, and the clock of a source compared with that.
-func (p *Plan) against(r *relation, i int) (third int, c *clock, ok bool) {
-	switch {
-	case !r.usable() || r.same || r.a != i && r.b != i:
-		return 0, nil, false
-	case r.b == i:
-		return r.a, &clock{r.segments}, true
-	}
-	return r.b, r.inverse(), true
-}
-
-// findPauses determines between which files of a capture frames may be missing, if they were not certainly written without a pause: nothing is
-// missing if another point shows no packets in this time that the capture would have.
-func (p *Plan) findPauses(all []*relation) {
-	for i, src := range p.sources {
-		for n := 1; n < len(src.pieces); n++ {
-			if before, f := &src.pieces[n-1], &src.pieces[n]; f.first-before.last >= leastQuiet {
-				f.afterGap = f.afterGap || !slices.ContainsFunc(all, func(r *relation) bool { return p.bridges(r, i, before.last, f.first, f.base) })
-			}
-		}
-	}
-}
-
-// bridges reports whether the other source of a relation covers the time between two files of a source, and has no packets in this
-// time that the source does not have.
-func (p *Plan) bridges(r *relation, i int, last, first, number int64) bool {
-	other, c, ok := p.against(r, i)
-	if !ok {
-		return false
-	}
-	src, z := p.sources[i], p.sources[other]
-	from, to := c.back(src.settled(number, last)), c.back(src.settled(number+1, first))
-	if z.first > from || z.last < to {
-		return false
-	}
-	for key, x := range z.samples {
-		if _, passes := r.first[x.dir]; !passes || x.first <= from || x.first >= to {
-			continue
-		}
-		if y, has := src.samples[key]; !has || c.back(y.first)-x.first >= leastQuiet { // or it has only a later copy
-			return false
-		}
-	}
-	return true
-}
-
 // apart reports whether the times of two sources do not overlap, by their own clocks.
 func apart(a, b *source) bool { return a.last <= b.first || b.last <= a.first }
 

@@ -279,7 +279,6 @@ func (p *Plan) fewestShared() int {
 func (p *Plan) recognize(reference []string) {
 	all := p.relations()
 	all = p.settleSteps(all)
-	p.findPauses(all)
 	if i := slices.IndexFunc(all, func(r *relation) bool { return r.same || !r.usable() }); i >= 0 {
 		p.unusable = all[i]
 	}

@@ -134,7 +134,7 @@ func (src *source) absorb(other *source, base int64) {
 }
 
 // cover sets the times on the reference clock that the files cover. Between two files of a series nothing is missing, unless a
-// file is.
+// file is, or there is a pause.
 func (src *source) cover() {
 	for i, f := range src.pieces {
 		number := int64(math.MaxInt64) // of its last frame
@@ -142,7 +142,7 @@ func (src *source) cover() {
 			number = src.pieces[i+1].base
 		}
 		first, last := src.time(f.base+1, f.first), src.time(number, f.last)
-		if n := len(src.spans); n > 0 && !f.afterGap {
+		if n := len(src.spans); n > 0 && !f.afterGap && f.first-src.pieces[i-1].last < leastQuiet {
 			src.spans[n-1].Last = max(src.spans[n-1].Last, last)
 		} else {
 			src.spans = append(src.spans, capture.Span{First: first, Last: last})
