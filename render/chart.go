@@ -340,7 +340,7 @@ func PathChart(on Screen, trips, repeats []Moment, axis Axis) error {
 			scales = append(scales, theme.full()+" "+text(int64(most)))
 		}
 	}
-	row("worst round trip", trips, false, field.Brief)
+	row("worst RTT server", trips, false, field.Brief)
 	row("retransmitted", repeats, true, func(n int64) string { return record.Plural(n, "packet") })
 	if b.Len() == 0 {
 		return nil

@@ -756,13 +756,13 @@ func (v *overview) setup() {
 		return m.Security
 	})
 	if len(inline) > 0 {
-		words[0] += "; inline " + listed(inline)
+		words[0] += "; inline " + listed(inline) + " B"
 	}
 	if c, known := v.used(); known {
 		words = append(words, fmt.Sprintf("at most %d of %d credits used", c.Peak, c.Granted.Or(0)))
 	}
 	if len(mtu) > 0 {
-		words = append(words, "MTU "+listed(mtu))
+		words = append(words, "MTU "+listed(mtu)+" B")
 	}
 	v.labeled("setup", append(words, security...), "connections", "--wide")
 }
@@ -805,7 +805,7 @@ func (v *overview) timeline() {
 		}
 		text += levels[level]
 	}
-	frame("RPCs", text, fmt.Sprintf(" %s %s in %s", levels[len(levels)-1], field.Count(most), field.Brief(max(1, last.Sub(begins)/int64(plot)))), v.theme.flight)
+	frame("RPCs", text, fmt.Sprintf(" %s = %s in %s", levels[len(levels)-1], field.Count(most), field.Brief(max(1, last.Sub(begins)/int64(plot)))), v.theme.flight)
 	marks := []byte(strings.Repeat(" ", plot))
 	for i := min(len(v.problems), 9) - 1; i >= 0; i-- {
 		from, known := v.problems[i].From.Get()

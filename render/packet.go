@@ -190,9 +190,10 @@ func (r *Packets) Packet(p *record.Packet) error {
 	b = padLeft(b, at, r.clock.width())
 	b = append(b, ' ')
 	at = len(b)
-	b = orDash(p.AppendShown(b, p.AppendSource), len(b))
-	b = append(b, " > "...)
-	b = orDash(p.AppendShown(b, p.AppendDestination), len(b))
+	if b = p.AppendShown(b, p.AppendSource); len(b) > at || r.width == 0 {
+		b = append(orDash(b, at), " > "...)
+		b = orDash(p.AppendShown(b, p.AppendDestination), len(b))
+	}
 	b = r.shortenPair(b, at)
 	shown := utf8.RuneCount(b[at:])
 	r.pair = max(r.pair, shown)
@@ -200,7 +201,9 @@ func (r *Packets) Packet(p *record.Packet) error {
 	b = append(b, ' ')
 	if !r.narrow() {
 		at = len(b)
-		b = orDash(append(b, p.Transport...), at)
+		if b = append(b, p.Transport...); r.width == 0 {
+			b = orDash(b, at)
+		}
 		b = padRight(b, at, len("InfiniBand"))
 		b = append(b, ' ')
 		b = appendPadded(b, int64(p.Length), len("LENGTH"))
@@ -209,7 +212,7 @@ func (r *Packets) Packet(p *record.Packet) error {
 	at = len(b)
 	if connection, known := p.Connection.Get(); known {
 		b = strconv.AppendInt(b, int64(connection), 10)
-	} else {
+	} else if r.width == 0 {
 		b = append(b, '-')
 	}
 	b = padLeft(b, at, len("CONN"))

@@ -657,7 +657,7 @@ func TestLongAddresses(t *testing.T) {
 	}
 	for width, want := range map[int]string{
 		0:   "2001:db8:1234:5678:5054:ff:fe77:2 > 2001:db8:1234:5678:5054:ff:fe77:1 RoCEv2 ",
-		90:  "~5054:ff:fe77:2 > ~5054:ff:fe77:1    - RC SEND Only QPN 0x000011\n",
+		90:  "~5054:ff:fe77:2 > ~5054:ff:fe77:1      RC SEND Only QPN 0x000011\n",
 		120: " ~78:5054:ff:fe77:2 > ~78:5054:ff:fe77:1 RoCEv2 ",
 		240: "2001:db8:1234:5678:5054:ff:fe77:2 > 2001:db8:1234:5678:5054:ff:fe77:1 RoCEv2 ",
 	} {

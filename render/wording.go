@@ -184,7 +184,7 @@ func MountText(m *analyze.Mounted) string {
 		text += ", largest WRITE seen " + Size(n)
 	}
 	if t, known := m.InlineThresholds.Get(); known {
-		text += fmt.Sprintf(", inline %d B to the server, %d B to the client", t.ClientToServer, t.ServerToClient)
+		text += fmt.Sprintf(", inline threshold %d B to the server, %d B to the client", t.ClientToServer, t.ServerToClient)
 	}
 	if n, known := m.Credits.Get(); known {
 		text += ", " + record.Plural(int64(n), "credit")
