@@ -57,6 +57,11 @@ func TestRoundTrips(t *testing.T) {
 		sent(10+seq, 3000+int64(seq))
 	}
 	answered(10, 4000, 0)
+	answered(93, 4000, 0)
+	answered(94, 4000, 916) // the oldest of the 16 that are kept
+	w.SentAgain(108)
+	answered(107, 4000, 903)
+	answered(108, 4000, 0)
 	answered(109, 4000, 901)
 	for i := range int64(200) {
 		sent(200+uint32(i), 5000+10*i)
@@ -396,6 +401,7 @@ func TestWays(t *testing.T) {
 	}
 	w.FromServer.Packet(capable, false, false)
 	w.FromServer.Packet(0xc0, false, true)
+	w.FromServer.Packet(marked, true, false)
 	since := w.Counts()
 	for range 2 {
 		w.FromClient.Packet(marked, true, false)
@@ -432,13 +438,14 @@ func TestWays(t *testing.T) {
 		t.Errorf("the packets are %+v", p)
 	}
 	c := p.Congestion
-	if c.CEToServer != 3 || c.CEToClient != 3 || c.CNPFromClient != 4 || c.CNPFromServer != 6 || !slices.Equal(c.DSCP, []int{0x68 >> 2}) {
+	if c.CEToServer != 3 || c.CEToClient != 4 || c.CNPFromClient != 4 || c.CNPFromServer != 6 || !slices.Equal(c.DSCP, []int{0x68 >> 2}) {
 		t.Errorf("the congestion is %+v", c)
 	}
 	if !slices.Equal(p.Point.NotAt, []record.End{record.Server}) {
 		t.Errorf("packets that came late show that the capture is not at %v", p.Point.NotAt)
 	}
-	if w.FromClient.Bytes() != tripsCost || w.FromServer.Bytes() != 0 {
+	w.FromServer.See(stamp(0), 1, 1)
+	if w.FromClient.Bytes() != tripsCost || w.FromServer.Bytes() != clockCost || new(Way).Bytes() != 0 {
 		t.Errorf("%d and %d bytes are charged", w.FromClient.Bytes(), w.FromServer.Bytes())
 	}
 }
