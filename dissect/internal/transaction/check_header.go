@@ -14,12 +14,12 @@ import (
 
 // headerRules is what the rules about headers remember of a transaction.
 type headerRules struct {
-	broken       *rule.Rule // first rule that obliges the responder to answer with RDMA_ERROR
-	replyBroken  *rule.Rule // first rule that allows the requester to reject the Reply with RDMA_ERROR
-	callBroke    *rule.Rule // first rule that the requester broke before the Reply
-	doneSent     bool       // the requester sent RDMA_DONE for it
-	misaddressed bool       // the Call had to be rejected, and the RDMA_ERROR for it has another XID
-	rpcXID       uint32     // of the RPC message of a Call that broke XIDMismatch
+	broken       *rule.Rule         // first rule that obliges the responder to answer with RDMA_ERROR
+	replyBroken  *rule.Rule         // first rule that allows the requester to reject the Reply with RDMA_ERROR
+	callBroke    *rule.Rule         // first rule that the requester broke before the Reply
+	doneSent     bool               // the requester sent RDMA_DONE for it
+	misaddressed bool               // the Call had to be rejected, and the RDMA_ERROR for it has another XID
+	rpcXID       record.Opt[uint32] // of the RPC message of the Call; unknown if it was not captured
 }
 
 // breaks notes a rule that obliges the responder to answer with RDMA_ERROR. The first one counts.
@@ -82,6 +82,9 @@ func checkHeader(c checker, m *message) {
 	case h.Proc == rpcrdma.Done:
 		c.broken(rule.RDMADone, "the message is RDMA_DONE, which must not be sent")
 	case h.Proc == rpcrdma.Msg && m.err == nil:
+		if m.side == c.x.side {
+			c.x.checks.header.rpcXID = record.SomeIf(m.rpc.XID, m.rpc.Length >= 4)
+		}
 		switch {
 		case m.rpc.Length >= 4 && m.rpc.XID != h.XID:
 			c.mismatched(m.rpc.XID, m.side == c.x.side, "")
@@ -255,6 +258,9 @@ func isSurelyCall(cs *connState, m *message) bool {
 
 // checkLong checks the RPC header of a message of a type that was transferred in a chunk.
 func checkLong(c checker, rpc *oncrpc.Header, err error, whole bool, want oncrpc.MessageType) {
+	if want == oncrpc.Call {
+		c.x.checks.header.rpcXID = record.SomeIf(rpc.XID, rpc.Length >= 4)
+	}
 	switch {
 	case rpc.Length >= 4 && rpc.XID != uint32(c.x.rec.XID):
 		c.mismatched(rpc.XID, want == oncrpc.Call, " in the chunk")
@@ -268,15 +274,10 @@ func checkLong(c checker, rpc *oncrpc.Header, err error, whole bool, want oncrpc
 }
 
 // mismatched reports an RPC message, in the Send or where it says, with another XID than its header. A Reply with both XIDs of its Call returns
-// what the responder got.
+// what the responder got, and may do so if that of the Call's RPC message was not captured.
 func (c checker) mismatched(xid uint32, isCall bool, where string) {
-	of := &c.x.checks.header
-	if !isCall && of.broken == rule.XIDMismatch && of.rpcXID == xid {
-		return
-	}
-	c.broken(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message%s is 0x%08x", uint32(c.x.rec.XID), where, xid)
-	if isCall {
-		of.rpcXID = xid
+	if of, known := c.x.checks.header.rpcXID.Get(); isCall || known && of != xid {
+		c.broken(rule.XIDMismatch, "rdma_xid is 0x%08x, but the XID of the RPC message%s is 0x%08x", uint32(c.x.rec.XID), where, xid)
 	}
 }
 
