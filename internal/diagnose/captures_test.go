@@ -540,6 +540,22 @@ func TestFaultBesidePromise(t *testing.T) {
 	}
 }
 
+// TestLostTogether: connections that the same side closed in the same way are one problem, whatever came before: which packet that was depends on
+// the packets that the capture lacks.
+func TestLostTogether(t *testing.T) {
+	_, list := diagnose(t, testkit.Open(t, root+"testdata/ends/roce-burst41-client.pcap.zst"))
+	var got []string
+	for _, p := range list {
+		if p.ID == "connection-lost" {
+			got = append(got, p.Headline+"; "+p.Effect)
+		}
+	}
+	want := []string{"closed 2 of 4 connections after a NAK or after a retransmission timeout; 12 Calls in flight, worst: READ /d4 took 4.93 s in 2 tries"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the problems are %q, want %q", got, want)
+	}
+}
+
 // TestLateAttempt: an attempt that is seen late, because the capture lacks a packet before it, is not the last one of its request: that was answered.
 func TestLateAttempt(t *testing.T) {
 	c, list := diagnose(t, testkit.Open(t, root+"testdata/ends/roce-burst41-server.pcap.zst"))

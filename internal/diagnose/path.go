@@ -366,9 +366,8 @@ func corruption(d *diagnosis) {
 
 // lostKey is what lost connections have in common.
 type lostKey struct {
-	by    record.End
-	how   record.Ending
-	after record.Trouble
+	by  record.End
+	how record.Ending
 }
 
 // connectionLost finds connections that ended with Calls in flight.
@@ -390,9 +389,6 @@ func connectionLost(d *diagnosis) {
 			continue // the Call was not answered, and the end is the consequence
 		}
 		key := lostKey{by: end.By.Or(""), how: end.How}
-		if after, known := end.After.Get(); known && c.endedAt().Sub(after.Time) <= 5e9 {
-			key.after = after.Event
-		}
 		if groups[key] == nil {
 			keys = append(keys, key)
 		}
@@ -421,13 +417,19 @@ func (d *diagnosis) lostConnections(key lostKey, list []*connection) {
 	default:
 		places = []record.ProblemPlace{record.InClient, record.InServer}
 	}
-	if key.how == record.EndDisconnect && (key.after == "" || d.summary.Truncated > 0) && d.mayLackReplies() {
-		places = append([]record.ProblemPlace{record.InCapture}, places...)
-	}
 	p := d.begin(record.Warning, places...)
 	var lives []int64
+	var after []string
 	for _, c := range list {
 		p.lose(d, c)
+		end, _ := c.Ended.Get()
+		last := end.After.Or(record.After{})
+		if c.endedAt().Sub(last.Time) > 5e9 {
+			last.Event = ""
+		}
+		if said := afterText[last.Event]; !slices.Contains(after, said) {
+			after = append(after, said)
+		}
 		lives = append(lives, c.endedAt().Sub(c.Established.Or(c.First)))
 		p.proof(refOf(c), "end of connection "+text(c.ID))
 		p.during(c.endedAt(), c.endedAt())
@@ -444,6 +446,9 @@ func (d *diagnosis) lostConnections(key lostKey, list []*connection) {
 			}
 		}
 	}
+	if key.how == record.EndDisconnect && (slices.Contains(after, afterText[""]) || d.summary.Truncated > 0) && d.mayLackReplies() {
+		p.Places = append([]record.ProblemPlace{record.InCapture}, places...)
+	}
 	if p.lost > 0 || union(p.blocked) >= 1e9 {
 		p.Severity = record.Error
 	}
@@ -457,13 +462,12 @@ func (d *diagnosis) lostConnections(key lostKey, list []*connection) {
 	if len(list) == 1 {
 		what = fmt.Sprintf("closed connection %d", list[0].ID)
 	}
-	p.Headline = who + what + afterText[key.after]
-	switch key.how {
-	case record.EndRetries, record.EndSilence:
-		p.Headline = who + what + " after retries without an answer"
-	case record.EndReset:
-		p.Headline = "reset" + what[len("closed"):] + afterText[key.after]
+	if key.how == record.EndReset {
+		what = "reset" + what[len("closed"):]
+	} else if who != "" {
+		after = []string{" after retries without an answer"}
 	}
+	p.Headline = who + what + strings.Join(after, " or")
 	slices.Sort(lives)
 	if n := p.calls(); n > 0 {
 		p.Effect = number(n, "Call") + " in flight"
