@@ -102,9 +102,6 @@ const (
 	numberMask = 1<<pointShift - 1
 )
 
-// MaxPoints is the maximum number of capture points.
-const MaxPoints = 1<<(63-pointShift) - 2
-
 // NumberAt returns the number of a packet with its capture point.
 func NumberAt(point int, number int64) int64 { return int64(point+1)<<pointShift | number&numberMask }
 

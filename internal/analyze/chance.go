@@ -78,7 +78,7 @@ func (s *samples) chance(percent int) float64 {
 		if p < 1e-15 {
 			return false
 		}
-		total += p * s.farther(place{r: r, k: k, j: j, m: m, n: n}, d)
+		total += p * s.farther(place{r: r, k: k, j: j, n: n}, d)
 		return true
 	}
 	// The most probable rank is near the same percentile of all durations; the probabilities fall
@@ -91,9 +91,9 @@ func (s *samples) chance(percent int) float64 {
 	return min(total, 1)
 }
 
-// place is a rank r of the percentile of the first set, which has m durations; the percentile is
-// its k-th. That of the second set, which has n durations, is its j-th.
-type place struct{ r, k, j, m, n int }
+// place is a rank r of the percentile of the first set, which is its k-th duration. That of the second set, which has n durations, is its
+// j-th.
+type place struct{ r, k, j, n int }
 
 // farther returns the probability that the percentile of the second set is at least d away from
 // that of the first.

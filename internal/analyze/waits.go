@@ -74,7 +74,6 @@ type outages struct {
 	spans    []span      // disjoint, in order
 	finished int64       // length of the earlier spans that were removed, in nanoseconds
 	since    record.Time // end of the last removed span; earlier time is not counted anymore
-	began    record.Time // start of the first removed span
 }
 
 // span is the time from its first moment to its last.
@@ -100,9 +99,6 @@ func (o *outages) add(from, to record.Time) {
 	}
 	o.spans = slices.Replace(o.spans, first, last, span{from, to})
 	if len(o.spans) > maxSpans {
-		if o.finished == 0 {
-			o.began = o.spans[0].from
-		}
 		for _, s := range o.spans[:maxSpans/2] {
 			o.finished += s.to.Sub(s.from)
 			o.since = s.to

@@ -296,25 +296,46 @@ func (m *Model) openConnection(c *record.Connection) tea.Cmd {
 	return nil
 }
 
-// mostFiles is the number of files that are drawn, so that the screen is there within a frame.
-const mostFiles = 2000
-
 // newFiles returns the screen with the files that RPCs acted on.
 func newFiles(m *Model) *pane {
-	rows := m.options.Reading.fileRows()
-	p := newPane(m, "files", nil)
-	p.fields, p.fixed, p.run = render.FileFields, 1, "files "+m.options.Typed
-	p.again = func() { rows = m.options.Reading.fileRows() }
-	p.draw = func(width int) []line {
-		var drawn []*analyze.File
-		for _, f := range rows {
-			if p.keeps(f) && len(drawn) < mostFiles {
-				drawn = append(drawn, f)
+	return newSums(m, "files", "files ", render.FileFields, m.options.Reading.fileRows, func(b *bytes.Buffer, width int, rows []*analyze.File) error {
+		return render.Files(b, m.theme, width, m.state.Start.Or(0), rows)
+	}, fileFilter)
+}
+
+// mostSums is the number of rows that are drawn, so that the screen is there within a frame.
+const mostSums = 2000
+
+// newSums returns a screen with a table of sums, whose rows open the RPCs that a filter selects.
+func newSums[R any](m *Model, title, run string, fields query.Fields, all func() []*R, draw func(b *bytes.Buffer, width int, rows []*R) error, filter func(*R) string) *pane {
+	rows := all()
+	p := newPane(m, title, nil)
+	p.fields, p.fixed, p.run = fields, 1, run+m.options.Typed
+	p.again = func() { rows = all() }
+	p.draw = func(width int) (lines []line) {
+		var drawn []*R
+		for _, r := range rows {
+			if p.keeps(r) && len(drawn) < mostSums {
+				drawn = append(drawn, r)
 			}
 		}
-		return sums(drawn, func(b *bytes.Buffer) error {
-			return render.Files(b, m.theme, width, m.state.Start.Or(0), drawn)
-		}, func(f *analyze.File) string { return fileFilter(f) }, m)
+		if len(drawn) == 0 {
+			return []line{{text: map[bool]string{true: "no RPC is in this table", false: "reading"}[m.state.Done]}, {}}
+		}
+		var b bytes.Buffer
+		if err := draw(&b, width, drawn); err != nil {
+			return []line{{text: render.Clean(err.Error())}}
+		}
+		for i, text := range strings.Split(strings.TrimRight(b.String(), "\n"), "\n") {
+			one := line{text: text}
+			if i > 0 && i <= len(drawn) {
+				if f := filter(drawn[i-1]); f != "" {
+					one.opens, one.enter = "its RPCs", func() tea.Cmd { return m.showRPCs(f) }
+				}
+			}
+			lines = append(lines, one)
+		}
+		return lines
 	}
 	return p
 }
@@ -333,21 +354,9 @@ func fileFilter(f *analyze.File) string {
 
 // newOperations returns the screen with the sums by operation.
 func newOperations(m *Model) *pane {
-	rows := m.options.Reading.operationRows()
-	p := newPane(m, "operations, by the sum of their latencies", nil)
-	p.fields, p.fixed, p.run = render.StatsFields, 1, "stats "+m.options.Typed
-	p.again = func() { rows = m.options.Reading.operationRows() }
-	p.draw = func(width int) []line {
-		var drawn []*analyze.Stats
-		for _, s := range rows {
-			if p.keeps(s) {
-				drawn = append(drawn, s)
-			}
-		}
-		return sums(drawn, func(b *bytes.Buffer) error { return render.Stats(b, m.theme, width, drawn) },
-			func(s *analyze.Stats) string { return operationFilter(s.Name) }, m)
-	}
-	return p
+	return newSums(m, "operations, by the sum of their latencies", "stats ", render.StatsFields, m.options.Reading.operationRows, func(b *bytes.Buffer, width int, rows []*analyze.Stats) error {
+		return render.Stats(b, m.theme, width, rows)
+	}, func(s *analyze.Stats) string { return operationFilter(s.Name) })
 }
 
 // named is the name of an operation, or of a procedure without operations: NFS4 OPEN, MOUNT3 MNT.
@@ -366,25 +375,4 @@ func operationFilter(name string) string {
 		}
 	}
 	return ""
-}
-
-// sums returns the lines of a table, whose rows open the RPCs that they sum up.
-func sums[T any](rows []T, draw func(*bytes.Buffer) error, filter func(T) string, m *Model) (lines []line) {
-	if len(rows) == 0 {
-		return []line{{text: map[bool]string{true: "no RPC is in this table", false: "reading"}[m.state.Done]}, {}}
-	}
-	var b bytes.Buffer
-	if err := draw(&b); err != nil {
-		return []line{{text: render.Clean(err.Error())}}
-	}
-	for i, text := range strings.Split(strings.TrimRight(b.String(), "\n"), "\n") {
-		one := line{text: text}
-		if i > 0 && i <= len(rows) {
-			if f := filter(rows[i-1]); f != "" {
-				one.opens, one.enter = "its RPCs", func() tea.Cmd { return m.showRPCs(f) }
-			}
-		}
-		lines = append(lines, one)
-	}
-	return lines
 }

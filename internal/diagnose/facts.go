@@ -81,14 +81,12 @@ type rpc struct {
 	sent, end      record.Time // sent is that of the first attempt
 	called         record.Time // the Call
 	call, reply    record.PacketRef
-	delivered      bool        // the capture shows that the Call was delivered
-	deliveredAt    record.Time // then
-	latency, least int64       // in nanoseconds, -1 if unknown; least is the shortest that the capture allows
+	delivered      bool  // the capture shows that the Call was delivered
+	latency, least int64 // in nanoseconds, -1 if unknown; least is the shortest that the capture allows
 	status         record.Status
 	failure        string // status of the Reply; empty if it is no error
 	code           string // ERR_VERS or ERR_CHUNK of an RDMA_ERROR
 	replyLost      bool
-	rejected       bool // the RPC layer rejected the Call
 	waits          []wait
 	rules          []string
 	repeated       record.FromPair // senders of packets that were sent again
@@ -176,7 +174,6 @@ type wait struct {
 	record.Wait // without lists
 	packets     [2]record.PacketRef
 	ns          int64 // inside the latency
-	lost        []record.LostRef
 	by          claim
 }
 
@@ -394,13 +391,13 @@ func newRPC(r *record.Transaction) *rpc {
 	x := &rpc{
 		id: r.ID, request: r.Request, retries: r.RetryOf.Or(0), connection: r.Connection, xid: r.XID, pair: pairOf(r),
 		operation: operationOf(r), file: r.File.Or(""), handle: r.FileHandle.Or(""), backward: r.Direction == record.Backward, mounting: ofMounting(r),
-		sent: r.Start(), status: r.Status, failure: failureOf(r), code: r.RDMAError.Or(""), replyLost: r.ReplyLost, rejected: r.RPCFailed(),
+		sent: r.Start(), status: r.Status, failure: failureOf(r), code: r.RDMAError.Or(""), replyLost: r.ReplyLost,
 		latency: r.LatencyNS.Or(-1), repeated: r.RetransmittedFrom, rules: slices.Clone(r.Findings), phases: r.Phases.Or(record.Phases{}),
 	}
 	x.least = r.LatencyMinNS.Or(x.latency)
 	if r.Call != nil {
 		x.sent, x.called, x.call = r.Sent(), r.Call.Time, r.Call.First()
-		x.deliveredAt, x.delivered = r.Call.Delivered.Get()
+		x.delivered = r.Call.Delivered.Known()
 	}
 	x.end = r.End()
 	if r.Reply != nil {
@@ -441,7 +438,7 @@ func newRPC(r *record.Transaction) *rpc {
 
 // newWait returns what is remembered of a wait.
 func newWait(w *record.Wait, ns int64) wait {
-	x := wait{Wait: *w, ns: ns, lost: slices.Clone(w.Lost)}
+	x := wait{Wait: *w, ns: ns}
 	for i := range x.packets {
 		n := i * (len(w.Packets) - 1)
 		if n < 0 || n >= len(w.Packets) {

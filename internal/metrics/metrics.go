@@ -20,9 +20,6 @@ import (
 	"github.com/rdmadump/rdmadump/internal/diagnose"
 )
 
-// DefaultClients is the number of clients that have a label of their own if nothing else is asked for.
-const DefaultClients = 200
-
 // maxValues is the number of values of every other label. What comes later is "other", so that traffic cannot make labels without end.
 const maxValues = 200
 

@@ -142,7 +142,7 @@ func (c *results) draw(s *sink) {
 	if s.Quiet {
 		scope = ""
 	}
-	s.fail(render.Findings(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, c.groups, s.Start, len(rule.All)-len(s.Ignored), scope))
+	s.fail(render.Findings(s.screen(s.w), c.groups, s.Start, len(rule.All)-len(s.Ignored), scope))
 	if len(c.groups) == 0 || s.Quiet || s.width == 0 {
 		return
 	}

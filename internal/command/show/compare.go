@@ -382,7 +382,7 @@ func (c *comparing) show(s *sink, list []*analyze.Comparison, of [2]render.Captu
 		for i := range c.limits {
 			judged = append(judged, c.limits[i].Name())
 		}
-		s.fail(render.Compare(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, shown, of, s.By.By, judged))
+		s.fail(render.Compare(s.screen(s.w), shown, of, s.By.By, judged))
 	}
 	tested := false
 	for _, one := range list {

@@ -31,16 +31,9 @@ func network(s *sink) (dissect.Handler, func()) {
 				s.emit(p, func(any) error { return nil })
 			}
 		}
-		var shown []*record.Network
-		for _, n := range hops {
-			s.take(n, func(r any) error {
-				shown = append(shown, r.(*record.Network))
-				return nil
-			})
-		}
-		s.release()
+		shown := selected(s, hops)
 		if !s.JSON && s.Columns == nil {
-			s.fail(render.Network(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, s.Start, all, shown))
+			s.fail(render.Network(s.screen(s.w), s.Start, all, shown))
 		}
 		if s.Lost {
 			l.finish()

@@ -61,7 +61,7 @@ func overview(s *sink) (dissect.Handler, func()) {
 		o.Selected = s.Selection()
 		story := s.story(o, problems.SoFar(now, open), now)
 		story.Live = true
-		return render.Overview(render.Screen{Out: w, Theme: s.theme, Width: s.width}, story, s.captures())
+		return render.Overview(s.screen(w), story, s.captures())
 	}
 	h.Begin = sums.Begin
 	h.Transaction, h.Connection, h.Operation = both(sums.Transaction, h.Transaction), both(sums.Connection, h.Connection), both(sums.Operation, h.Operation)
@@ -86,9 +86,9 @@ func overview(s *sink) (dissect.Handler, func()) {
 			s.emit(o, nil)
 		default:
 			s.written++
-			s.fail(render.Overview(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, story, s.captures()))
+			s.fail(render.Overview(s.screen(s.w), story, s.captures()))
 			if s.Explain {
-				s.fail(render.Undecided(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, story, checked.unchecked(s.summary), s.captures()))
+				s.fail(render.Undecided(s.screen(s.w), story, checked.unchecked(s.summary), s.captures()))
 			}
 		}
 	}
@@ -110,6 +110,11 @@ func (s *sink) story(o *analyze.Overview, problems []*record.Problem, of *record
 		story.Problems = append(story.Problems, record.Named(p, s.Hosts))
 	}
 	return story
+}
+
+// screen is the terminal, or what is as wide, for what is written to w.
+func (s *sink) screen(w io.Writer) render.Screen {
+	return render.Screen{Out: w, Theme: s.theme, Width: s.width}
 }
 
 // captures names the captures of a screen.

@@ -31,7 +31,7 @@ func problems(s *sink) (dissect.Handler, func()) {
 				continue // overview --explain has them
 			}
 			s.take(p, func(r any) error {
-				return render.Problems(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, []*record.Problem{r.(*record.Problem)}, s.captures())
+				return render.Problems(s.screen(s.w), []*record.Problem{r.(*record.Problem)}, s.captures())
 			})
 		}
 	}

@@ -30,15 +30,7 @@ func operationSums(s *sink) (dissect.Handler, func()) {
 		return s.status()
 	}}
 	return h, func() {
-		var rows []*analyze.OperationStats
-		for _, r := range table.Rows() {
-			s.take(r, func(r any) error {
-				rows = append(rows, r.(*analyze.OperationStats))
-				return nil
-			})
-		}
-		s.release()
-		if len(rows) > 0 {
+		if rows := selected(s, table.Rows()); len(rows) > 0 {
 			s.fail(render.OperationSums(s.w, s.theme, s.width, rows))
 		}
 	}

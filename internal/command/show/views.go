@@ -227,7 +227,7 @@ func connections(s *sink) (dissect.Handler, func()) {
 	carried := map[int]bool{}
 	show := func(r any) error {
 		if s.Timeline {
-			return render.ConnectionDetail(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, r.(*record.Connection), s.Start)
+			return render.ConnectionDetail(s.screen(s.w), r.(*record.Connection), s.Start)
 		}
 		return s.text.Connection(r.(*record.Connection))
 	}
@@ -432,7 +432,7 @@ func (s *sink) timelines(t *timelines, c *record.Connection) {
 		return render.HandleChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width, Height: handleLines}, handles, axis)
 	})
 	if !s.JSON {
-		s.fail(render.PathChart(render.Screen{Out: s.w, Theme: s.theme, Width: s.width}, t.trips, t.repeats, axis))
+		s.fail(render.PathChart(s.screen(s.w), t.trips, t.repeats, axis))
 	}
 }
 
@@ -546,18 +546,10 @@ func rates(s *sink) (dissect.Handler, func()) {
 		begin()
 		rows, err := sums.Rows(s.summary.Last.Or(s.Start))
 		s.fail(err)
-		var shown []*analyze.Rate
-		for _, r := range rows {
-			if r.RPCs == 0 && !s.Overlaps(r.Start, r.End-1) { // A Reply may come after --to.
-				continue
-			}
-			s.take(r, func(r any) error {
-				shown = append(shown, r.(*analyze.Rate))
-				return nil
-			})
-		}
-		s.release()
-		if len(shown) > 0 {
+		rows = slices.DeleteFunc(rows, func(r *analyze.Rate) bool {
+			return r.RPCs == 0 && !s.Overlaps(r.Start, r.End-1) // a Reply may come after --to
+		})
+		if shown := selected(s, rows); len(shown) > 0 {
 			s.fail(render.Rates(s.w, s.theme, s.width, s.Start, shown))
 		}
 	}
@@ -566,57 +558,56 @@ func rates(s *sink) (dissect.Handler, func()) {
 // files shows a row for each file after the last record.
 func files(s *sink) (dissect.Handler, func()) {
 	table := analyze.NewFiles(int64(s.Memory) / 8)
-	s.redraw = func(w io.Writer, _ *refresh) error { return render.Files(w, s.theme, s.width, s.Start, table.Rows()) }
-	h := dissect.Handler{Transaction: func(r *record.Transaction) error {
-		if s.asked(r) && s.sums(r) {
-			table.Add(r)
-		}
-		return s.status()
-	}}
-	return h, func() {
-		var rows []*analyze.File
-		show := func(r any) error {
-			rows = append(rows, r.(*analyze.File))
-			return nil
-		}
-		for _, r := range table.Rows() {
-			s.take(r, show)
-		}
-		s.release()
-		if len(rows) > 0 || !s.JSON && s.Columns == nil && s.Filter == nil {
-			s.fail(render.Files(s.w, s.theme, s.width, s.Start, rows))
-		}
-	}
+	h, finish := summing(s, table.Add, table.Rows, func(w io.Writer, rows []*analyze.File) error {
+		return render.Files(w, s.theme, s.width, s.Start, rows)
+	})
+	return h, func() { finish() }
 }
 
 // stats shows a table of sums after the last record.
 func stats(s *sink) (dissect.Handler, func()) {
 	table := s.By.Table()
 	table.Limit(int64(s.Memory) / 8)
-	s.redraw = func(w io.Writer, _ *refresh) error { return render.Stats(w, s.theme, s.width, table.Rows()) }
-	h := dissect.Handler{Transaction: func(r *record.Transaction) error {
-		if s.asked(r) && s.sums(r) {
-			table.Add(r)
-		}
-		return s.status()
-	}}
+	h, finish := summing(s, table.Add, table.Rows, func(w io.Writer, rows []*analyze.Stats) error {
+		return render.Stats(w, s.theme, s.width, rows)
+	})
 	return h, func() {
-		var rows []*analyze.Stats
-		show := func(r any) error {
-			rows = append(rows, r.(*analyze.Stats))
-			return nil
-		}
-		for _, r := range table.Rows() {
-			s.take(r, show)
-		}
-		s.release()
-		if len(rows) > 0 || !s.JSON && s.Columns == nil && s.Filter == nil {
-			s.fail(render.Stats(s.w, s.theme, s.width, rows))
-		}
+		rows := finish()
 		if !s.Quiet && !s.JSON && s.Columns == nil {
 			for _, text := range s.By.Without(rows) {
 				s.fail(render.Labeled(s.w, cmp.Or(s.width, 120), flags.NoValue, text))
 			}
 		}
 	}
+}
+
+// summing returns a handler that adds the selected transactions to a table, and a function that draws its rows after the last record,
+// and returns those that the flags select.
+func summing[R any](s *sink, add func(*record.Transaction), all func() []*R, draw func(io.Writer, []*R) error) (h dissect.Handler, finish func() []*R) {
+	s.redraw = func(w io.Writer, _ *refresh) error { return draw(w, all()) }
+	h.Transaction = func(r *record.Transaction) error {
+		if s.asked(r) && s.sums(r) {
+			add(r)
+		}
+		return s.status()
+	}
+	return h, func() []*R {
+		rows := selected(s, all())
+		if len(rows) > 0 || !s.JSON && s.Columns == nil && s.Filter == nil {
+			s.fail(draw(s.w, rows))
+		}
+		return rows
+	}
+}
+
+// selected returns the rows that the flags select, in their order, for a table. Rows that are no text are written.
+func selected[R any](s *sink, all []*R) (rows []*R) {
+	for _, r := range all {
+		s.take(r, func(r any) error {
+			rows = append(rows, r.(*R))
+			return nil
+		})
+	}
+	s.release()
+	return rows
 }
