@@ -35,8 +35,11 @@ func (p *Plan) joinSeries() {
 		s, known := spans[path]
 		return s, known
 	})
-	if p.told && len(list) == 1 && len(list[0].Files) == len(spans) {
+	switch {
+	case p.told && len(list) == 1 && len(list[0].Files) == len(spans):
 		list = nil
+	case list == nil && !p.told:
+		list = p.successive(spans)
 	}
 	others := p.outside(spans, list)
 	for _, series := range list {
@@ -77,10 +80,12 @@ func (p *Plan) outside(spans map[string]capture.Span, list []capture.Series) (ti
 	return times
 }
 
-// fills reports whether one of these times is between two files of a series.
+// fills reports whether one of these times is between two files of a series, and takes all of the time between them.
 func fills(times []capture.Span, before, after capture.Span) bool {
-	const disorder = 100e6 // nanoseconds by which the frames of two files may be in disorder
-	return slices.ContainsFunc(times, func(s capture.Span) bool { return s.First >= before.Last-disorder && s.Last <= after.First+disorder })
+	from, to := before.Last, after.First
+	return slices.ContainsFunc(times, func(s capture.Span) bool {
+		return s.First >= from-overlaps && s.First <= from+soon && s.Last >= to-soon && s.Last <= to+overlaps
+	})
 }
 
 // tidy removes the sources that others have absorbed. The order of the others is that of the files as the user named them, and of their interfaces.
@@ -131,4 +136,35 @@ func (p *Plan) candidates() (pairs [][2]int) {
 	}
 	slices.SortFunc(pairs, func(a, b [2]int) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
 	return pairs
+}
+
+// Limits of the times between two files of one capture, in nanoseconds.
+const (
+	overlaps = 100e6 // by which the frames of two files may be in disorder
+	soon     = 10e9  // within which a file begins after the end of the one before
+)
+
+// successive returns all files as one series, whatever their names are, if each begins soon after the end of the one before: a capture was
+// divided into them. The clocks of two points rarely make that so for several files.
+func (p *Plan) successive(spans map[string]capture.Span) []capture.Series {
+	const fewest = 3
+	var files []int
+	for i, f := range p.files {
+		if _, has := spans[f.Path]; has {
+			files = append(files, i)
+		}
+	}
+	of := func(i int) capture.Span { return spans[p.files[i].Path] }
+	slices.SortStableFunc(files, func(a, b int) int {
+		return cmp.Or(cmp.Compare(of(a).First, of(b).First), cmp.Compare(of(a).Last, of(b).Last))
+	})
+	if len(files) < fewest {
+		return nil
+	}
+	for n, i := range files[1:] {
+		if by := of(i).First - of(files[n]).Last; by < -overlaps || by > soon {
+			return nil
+		}
+	}
+	return []capture.Series{{Files: files}}
 }
