@@ -918,5 +918,9 @@ func (m *matcher) relieve(at uint64) {
 	}
 }
 
-// decided reports whether nothing changes a frame any more.
-func (f *fate) decided() bool { return f.sending != notYet && f.arriving != notYet }
+// decided reports whether nothing changes a frame any more, nor those of its packet at the points behind, which an acknowledgement finds by the
+// first one while there is memory.
+func (m *matcher) decided(at uint64) bool {
+	e := m.ring.at(at)
+	return e.sending != notYet && e.arriving != notYet && (e.sending != matched || !m.ring.has(e.mate-1) || m.ring.len() > m.limit || m.decided(e.mate-1))
+}

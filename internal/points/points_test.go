@@ -1648,7 +1648,7 @@ func BenchmarkIdentical(b *testing.B) {
 				m.add(src, &f)
 			}
 		}
-		for m.ring.head < m.ring.tail && m.ring.at(m.ring.head).decided() {
+		for m.ring.head < m.ring.tail && m.decided(m.ring.head) {
 			m.ring.head++
 		}
 	}

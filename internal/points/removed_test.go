@@ -339,6 +339,17 @@ func TestCopyOfSegmentRemoved(t *testing.T) {
 	}
 }
 
+// TestAcknowledgedOnTheWay: a Reply that the points before the client's have, and that the client acknowledged, was captured there or not, but came.
+func TestAcknowledgedOnTheWay(t *testing.T) {
+	ends := split(load(t, "../../testdata/captures/rocev2-callback41.pcap.zst"), 3)
+	whole := tell(t, ends)
+	ends[0] = slices.Delete(ends[0], 141, 142)
+	s := tell(t, ends)
+	if wrong := s.accuses(&whole); len(wrong) > 0 || s.counts.notCaptured != 1 {
+		t.Errorf("%+v: %s", s.counts, strings.Join(wrong, "; "))
+	}
+}
+
 // TestBothDouble: captures at a switch and at the server that each have some frames twice do not show that the network copied them before the
 // server's point, but for the few frames that both have twice.
 func TestBothDouble(t *testing.T) {

@@ -118,7 +118,7 @@ func (s *Source) step(ctx context.Context) {
 	s.matcher.add(s.parts[f.Input].source, f)
 	if m := s.matcher; m.ring.len() > m.limit {
 		for at := m.ring.head; at < m.ring.tail && at < m.ring.head+uint64(m.limit)/16; at++ {
-			if !m.ring.at(at).decided() {
+			if !m.decided(at) {
 				m.relieve(at)
 			}
 		}
@@ -136,7 +136,7 @@ func (s *Source) ReadBatch(ctx context.Context, b *capture.Batch) error {
 			f := &b.Frames[i]
 			f.Number = s.number(s.provided, f)
 			r := &s.matcher.ring
-			for !s.ended && (r.head == r.tail || !r.at(r.head).decided()) {
+			for !s.ended && (r.head == r.tail || !s.matcher.decided(r.head)) {
 				if s.step(ctx); ctx.Err() != nil {
 					b.Release()
 					return io.EOF
