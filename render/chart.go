@@ -488,13 +488,13 @@ func figures(b *strings.Builder, h *analyze.Handles) {
 	row := func(name, value string) { fmt.Fprintf(b, "  %-50s %s\n", name, value) }
 	row("exposed for", fmt.Sprintf("p50 %s, worst %s", quantile(h.Exposure.P50), quantile(h.Exposure.Max)))
 	row("invalidated remotely", percent(h.RemoteShare)+" of exposures")
-	row("Replies to Calls with chunks that invalidate one", fmt.Sprintf("%d of %d", h.InvalidatingReplies, h.ChunkReplies))
+	row("Replies that invalidate, to Calls with chunks", fmt.Sprintf("%d of %d", h.InvalidatingReplies, h.ChunkReplies))
 	for _, x := range [...]struct {
 		name, after string
 		n           int
 	}{
-		{"invalidated locally: the Reply invalidated another", "", h.LocalInvExtra},
-		{"invalidated locally: the Reply invalidated none", "", h.LocalInvNoRemote},
+		{"left to the client: the Reply invalidated another", "", h.LocalInvExtra},
+		{"left to the client: the Reply invalidated none", "", h.LocalInvNoRemote},
 		{"exposed again", fmt.Sprintf(", after p50 %s", quantile(h.ReuseInterval.P50)), h.Reused},
 		{"handles of Calls without a Reply", "", h.NeverInvalidated},
 	} {

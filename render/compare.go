@@ -182,7 +182,7 @@ func numbersChanged(c *analyze.Comparison) string {
 		list = append(list, pair(severityWords[b.Severity], severityWords[a.Severity]))
 	}
 	if before, after := field.Brief(b.BlockedNS), field.Brief(a.BlockedNS); before != after {
-		list = append(list, "blocked (wall time) "+pair(before, after))
+		list = append(list, "operations waited (wall time) "+pair(before, after))
 	}
 	if b.Rank != a.Rank {
 		list = append(list, "rank "+pair(fmt.Sprint(b.Rank), fmt.Sprint(a.Rank)))
@@ -234,8 +234,8 @@ func Labeled(to io.Writer, width int, label, text string) error {
 
 // The labels of problems of two captures.
 const (
-	cameLabel = "came"
-	wentLabel = "went"
+	cameLabel = "new"
+	wentLabel = "gone"
 	bothLabel = "both"
 )
 

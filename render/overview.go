@@ -655,11 +655,12 @@ func (v *overview) time() {
 		case p.Min == 0:
 			words = append(words, fmt.Sprintf("%s %s%d%%", x.Side, v.theme.atMost(), p.Max))
 		default:
-			words = append(words, fmt.Sprintf("%s %d-%d%%", x.Side, p.Min, p.Max))
+			words = append(words, fmt.Sprintf("%s %d to %d%%", x.Side, p.Min, p.Max))
 		}
 	}
 	if tells { // "client <= 99%" alone reads as if it accused
-		words[0] = "of it: " + words[0]
+		side, percent, _ := strings.Cut(words[0], " ")
+		words[0] = side + " took " + percent + " of SUM"
 		v.labeled("side", words, "stats", "--wide")
 	}
 }
@@ -713,7 +714,7 @@ func (v *overview) other(t *analyze.Traffic) {
 		label, words[0] = "other", label+", "+words[0]
 	}
 	if t.Stalled > 0 {
-		words = append(words, fmt.Sprintf("%s stalled, worst %s", field.Count(t.Stalled), field.Brief(t.LongestNS)))
+		words = append(words, fmt.Sprintf("%s RDMA operations stalled, worst %s", field.Count(t.Stalled), field.Brief(t.LongestNS)))
 	}
 	for _, k := range t.Kinds[:min(len(t.Kinds), few)] {
 		done := fmt.Sprintf("%s %s of the %s (%s", field.Count(k.Count), record.Noun(k.Count, operationNames[k.Kind]), k.Side, field.Size(k.Bytes))

@@ -126,7 +126,7 @@ var transactionColumns = []column{
 	{name: "NOT INVALIDATED", fields: "not_invalidated", right: true, wide: true},
 	{name: "LATENCY", fields: "latency_ns", right: true, usual: 8, signs: []sign{bounded, {"-", "= Call or Reply missing"}}},
 	{name: "CAUSE", fields: "cause.id cause.text", rank: 10, some: true, differs: true, foot: causeFoot, meaning: claim.Meaning},
-	{name: "REPEATS", fields: "request attempt retry_of", some: true, signs: []sign{{"of #", "of # = Call of that RPC ID, sent again"}, {"try", "try = asked again: put off, or session lost"}}},
+	{name: "REPEATS", fields: "request attempt retry_of", some: true, signs: []sign{{"of #", "2nd of #N = Call of RPC ID N sent again"}, {"try", "try = new Call for the same: put off, or session lost"}}},
 	{name: "STATUS", fields: "status nfs_status findings", signs: []sign{{"!", "= findings of rdmadump check"}}},
 }
 

@@ -11,7 +11,7 @@ import (
 // waitTexts names the reasons for waits: "stalled for 5ms: ...".
 var waitTexts = map[record.WaitReason]string{
 	record.RetransmitTimeout: "retransmission timeout",
-	record.RetransmitGap:     "retransmission after a gap",
+	record.RetransmitGap:     "fast retransmission",
 	record.RetransmitNak:     "retransmission after a NAK",
 	record.RetransmitUnknown: "retransmission for a reason that the capture does not show",
 	record.RNRNak:            "receiver not ready (RNR NAK)",
@@ -44,7 +44,7 @@ func stalledUntil(r *record.Transaction, w *record.Wait) string {
 		}
 		return "until its retransmission timeout"
 	case record.RetransmitGap:
-		return "until its retransmission after a gap"
+		return "until its fast retransmission"
 	case record.RetransmitNak:
 		if nak, known := w.NakPacket.Get(); known {
 			at := numbered(nak, w.NakPoint)

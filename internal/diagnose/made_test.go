@@ -1305,7 +1305,7 @@ func TestTwice(t *testing.T) {
 		_, list := diagnose(t, testkit.Source(t, w))
 		if ids, texts := grave(list); !slices.Equal(ids, []string{"server-restarted", "server-restarted"}) {
 			t.Errorf("two restarts, %v between:\n%s", pause, strings.Join(texts, "\n"))
-		} else if want := "1 task blocked, 1 connection refused meanwhile"; list[0].Effect != want || list[1].Effect != want { // not those of the recovery
+		} else if want := "1 operation blocked, 1 connection refused meanwhile"; list[0].Effect != want || list[1].Effect != want { // not those of the recovery
 			t.Errorf("effects %q and %q, want %q", list[0].Effect, list[1].Effect, want)
 		}
 	}

@@ -125,7 +125,7 @@ func (d *diagnosis) delay(tasks []*task, so func(*rpc) bool, says func(worst *ta
 		p.Effect = fmt.Sprintf("%s refused", tries(refused))
 	}
 	if n := len(tasks) - 1; n > 0 {
-		p.Effect += fmt.Sprintf("; %s more", number(n, "task"))
+		p.Effect += fmt.Sprintf("; %s waited", number(n, "other operation"))
 	}
 	p.proof(why.reply, status)
 	if refused > 1 {
@@ -328,7 +328,7 @@ func (d *diagnosis) answeredAgain() {
 	if p == nil {
 		return
 	}
-	p.Headline = fmt.Sprintf("%s not answered on its connection", number(len(p.rpcs), "Call"))
+	p.Headline = fmt.Sprintf("%s not answered until sent again on another connection", number(len(p.rpcs), "Call"))
 	if union(p.blocked) >= 30e9 {
 		p.Severity = record.Error
 	}

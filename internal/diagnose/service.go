@@ -242,7 +242,7 @@ func (d *diagnosis) restarted(h *hostConns, away span, next record.Time, shown *
 		}
 	}
 	if waited > 0 {
-		p.Effect = number(waited, "task") + " blocked"
+		p.Effect = number(waited, "operation") + " blocked"
 	}
 	if refused > 0 {
 		p.Effect = join(p.Effect, number(refused, "connection")+" refused meanwhile")
@@ -589,5 +589,5 @@ func clientGaveUp(d *diagnosis) {
 	if len(names) > 0 {
 		p.Headline = fmt.Sprintf("gave up %s and closed the connection", number(counts[names[0]], names[0]))
 	}
-	p.Effect = fmt.Sprintf("%s given up", number(len(p.tasks), "task"))
+	p.Effect = fmt.Sprintf("%s given up", number(len(p.tasks), "operation"))
 }

@@ -61,7 +61,14 @@ func (w *Why) fact(f *flow, fact *order.Fact[held]) {
 // response tells which packet of the response to a Read the current packet is, and how much of the response came before it.
 func (w *Why) response(f *flow, o *Operation, index int64) {
 	if by := f.conn.tracker.now; by.Packet == w.Packet {
-		w.Line(by, "response", fmt.Sprintf("packet %d of the response to operation %d; before it, the first %d had come without a gap, and none after packet %d", index+1, o.Number, o.taken, o.latest))
+		text := fmt.Sprintf("packet %d of the response to operation %d", index+1, o.Number)
+		switch {
+		case index > o.taken:
+			text += fmt.Sprintf("; packet %d has not come yet", o.taken+1)
+		case index < o.taken:
+			text += ", which had come before"
+		}
+		w.Line(by, "response", text)
 	}
 }
 

@@ -483,7 +483,7 @@ func why(s *sink, show func(any) error) (h dissect.Handler, finish func()) {
 		case s.written == 0:
 			s.fail(fmt.Errorf("--why %d: no packet that is selected has this number", s.Why))
 		case lines == nil:
-			lines = []string{"it says nothing about the order of requests, and no event of an operation is about it\n"}
+			lines = []string{"belongs to no RDMA operation, and acknowledges none: nothing to explain\n"}
 		}
 		for _, line := range lines {
 			_, err := s.w.WriteString(line)
