@@ -245,7 +245,7 @@ func Recognize(ctx context.Context, files []File, o Options) (*Plan, error) {
 	}
 	p := &Plan{files: files, sources: s.sources, dirs: s.dirs, memory: o.Memory, tunnels: o.Tunnels, told: o.Points}
 	p.joinSeries()
-	p.recognize(o.Clock)
+	p.recognize(ctx, o.Clock)
 	return p, ctx.Err()
 }
 
@@ -276,9 +276,9 @@ func (p *Plan) fewestShared() int {
 }
 
 // recognize finds the points.
-func (p *Plan) recognize(reference []string) {
+func (p *Plan) recognize(ctx context.Context, reference []string) {
 	all := p.relations()
-	all = p.settleSteps(all)
+	all = p.settleSteps(ctx, all)
 	if i := slices.IndexFunc(all, func(r *relation) bool { return r.same || !r.usable() }); i >= 0 {
 		p.unusable = all[i]
 	}
@@ -689,11 +689,11 @@ func (src *source) settled(number, t int64) int64 {
 
 // settleSteps finds out which of two clocks stepped, and lets the times of that source go on as if it had not: no time that a
 // clock skipped passed between two packets. It returns the relations of the settled times.
-func (p *Plan) settleSteps(all []*relation) []*relation {
+func (p *Plan) settleSteps(ctx context.Context, all []*relation) []*relation {
 	for range maxSegments {
 		var stepped *source
 		for _, r := range all {
-			if stepped = p.settleStep(all, r); stepped != nil {
+			if stepped = p.settleStep(ctx, all, r); stepped != nil {
 				break
 			}
 		}
@@ -715,7 +715,7 @@ func (p *Plan) settleSteps(all []*relation) []*relation {
 }
 
 // settleStep settles one step of the clocks of a relation, and returns the source whose clock stepped, or nil.
-func (p *Plan) settleStep(all []*relation, r *relation) *source {
+func (p *Plan) settleStep(ctx context.Context, all []*relation, r *relation) *source {
 	if !r.usable() {
 		return nil
 	}
@@ -725,12 +725,12 @@ func (p *Plan) settleStep(all []*relation, r *relation) *source {
 			continue
 		}
 		if !p.firstStepped(all, r, i) {
-			return p.settle(r.b, s, by)
+			return p.settle(ctx, r.b, s, by)
 		}
 		if q := p.compare(r.b, r.a); q != nil { // with the numbers of the frames of a
 			for j := 1; j < len(q.segments); j++ {
 				if of := q.step(j); math.Abs(of+by) < math.Abs(by)/8 {
-					return p.settle(r.a, &q.segments[j], of)
+					return p.settle(ctx, r.a, &q.segments[j], of)
 				}
 			}
 		}
@@ -744,24 +744,12 @@ func (r *relation) step(i int) float64 {
 	return s.at(s.x0) - r.segments[i-1].at(s.x0)
 }
 
-// settle lets the times of a source go on as if its clock had not jumped before a segment. The jump is before the frame among those that the
-// other source lacks before which the times differ by it, and by as little as possible more.
-func (p *Plan) settle(i int, s *segment, by float64) *source {
+// settle lets the times of a source go on as if its clock had not jumped before a segment. The jump is before the frame among those that
+// are no samples before which the times differ by it, and by as little as possible more.
+func (p *Plan) settle(ctx context.Context, i int, s *segment, by float64) *source {
 	src := p.sources[i]
-	var near []sample
-	for _, x := range src.samples {
-		if x.number >= s.after && x.number <= s.from {
-			near = append(near, x)
-		}
-	}
-	slices.SortFunc(near, func(a, b sample) int { return cmp.Compare(a.number, b.number) })
 	j := jump{by: int64(by)}
-	for n, least := 1, int64(math.MaxInt64); n < len(near); n++ {
-		x := &near[n]
-		if d := x.first - near[n-1].first - j.by + int64(s.gap) + src.resolution; d >= 0 && d < least || j.from == 0 && x.number == s.from {
-			j.from, j.time, least = x.number, x.first, d
-		}
-	}
+	j.from, j.time = p.stepBetween(ctx, src, s.after, s.from, j.by-int64(s.gap)-src.resolution)
 	src.jumps = append(src.jumps, j)
 	for key, x := range src.samples {
 		if x.number >= j.from {
@@ -813,6 +801,40 @@ func (p *Plan) isSteady(all []*relation, except *relation, i int, t int64) bool 
 		}
 		return from < t && t < to
 	})
+}
+
+// stepBetween returns the number of the frame of a source that is in the range (after, upTo] and comes least, and at least by a
+// time, later than the one before it by the clock of the source, and its time; if there is none, it returns those of upTo.
+func (p *Plan) stepBetween(ctx context.Context, src *source, after, upTo, by int64) (number, at int64) {
+	part := src.pieces[0]
+	for _, next := range src.pieces {
+		if next.base < upTo {
+			part = next
+		}
+	}
+	file := p.files[part.file]
+	from, err := capture.OpenParts(ctx, []capture.Part{{Path: file.Path, Name: file.Name, Take: func(f *capture.Frame) bool {
+		n := part.base + f.Number
+		return n >= after && n <= upTo && (f.From == nil || f.From.Index == src.origin)
+	}}})
+	if err != nil { // It was read before. The source that reads it again reports the error.
+		return upTo, 0
+	}
+	defer from.Close()
+	number, before, least := upTo, int64(0), int64(math.MaxInt64)
+	for f, err := range capture.All(ctx, from) {
+		if err != nil {
+			break
+		}
+		n := part.base + f.Number
+		if d := f.Time - before - by; n > after && (d >= 0 && d < least || at == 0 && n == upTo) {
+			number, at, least = n, f.Time, d
+		}
+		if before = f.Time; n >= upTo {
+			break
+		}
+	}
+	return number, at
 }
 
 // inverse returns the clock of a relation that converts times of a to those of b.
