@@ -42,8 +42,7 @@ func shows(args []string) string {
 	if len(args) == 0 {
 		return "more: "
 	}
-	all := strings.Join(args, " ")
-	for _, c := range [...]struct{ has, text string }{ // the first that fits
+	for _, c := range [...]struct{ has, text string }{ // words of the command; the first that fits
 		{"packets", "packets"},
 		{"--xid", "draw the RPC"},
 		{"--explain", "what the rule means"},
@@ -60,7 +59,7 @@ func shows(args []string) string {
 		{"-Y", "RPCs"},
 		{"--top", "slowest RPCs"},
 	} {
-		if strings.Contains(all, c.has) {
+		if !slices.ContainsFunc(strings.Fields(c.has), func(word string) bool { return !slices.Contains(args, word) }) {
 			return c.text + ": "
 		}
 	}
