@@ -210,9 +210,9 @@ func (s *flows) settle(m *matcher) {
 			f.acknowledge(m, n.psn, n.time)
 		case refuses:
 			f.miss(&f.arrived, n)
-			f.forgetFrom(n.psn)
 		case repeats:
-			if f.miss(&f.arrived, n); f.back != nil {
+			f.miss(&f.arrived, n)
+			if f.forgetFrom(n.psn); f.back != nil { // not before: what came after the gap ends it
 				f.back.miss(&f.back.got, n)
 			}
 		}
@@ -311,7 +311,7 @@ func (s *flows) arrived(e *entry, of transmissions) (overtaken bool) {
 	}
 	overtaken = !e.second && of.latest < f.newest[hop]
 	f.newest[hop] = max(f.newest[hop], of.oldest)
-	if hop+1 < len(e.path.hops) || e.icrc == rocev2.ICRCBad || e.opcode.Transport() != rocev2.RC {
+	if hop+1 < len(e.path.hops) || e.icrc == rocev2.ICRCBad || e.isRefused() || e.opcode.Transport() != rocev2.RC {
 		return overtaken
 	}
 	if e.opcode.Info().Request {

@@ -275,6 +275,23 @@ func TestLateWhereLargeFramesLack(t *testing.T) {
 	}
 }
 
+// TestLackAfterGap: a packet that came after a gap is sent again, too. If the capture lacks it, between others that came after the gap, it was not lost.
+func TestLackAfterGap(t *testing.T) {
+	for name, frames := range map[string][]int{"burst41": {598, 621, 966}, "reorder42": {869}} {
+		var ends [][]capture.Frame
+		for _, point := range []string{"client", "switch", "server"} {
+			ends = append(ends, load(t, "../../testdata/ends/roce-"+name+"-"+point+".pcap.zst"))
+		}
+		whole, client := tell(t, ends), ends[0]
+		for _, frame := range frames {
+			ends[0] = slices.Delete(slices.Clone(client), frame-1, frame)
+			if s := tell(t, ends); s.counts.lost > whole.counts.lost {
+				t.Errorf("%s without frame %d: %d lost instead of %d", name, frame, s.counts.lost, whole.counts.lost)
+			}
+		}
+	}
+}
+
 // TestDropsSaid: what a capture lacks that says it dropped packets is no loss, even if it was asked for or sent again. Losses on the way to the other
 // point remain.
 func TestDropsSaid(t *testing.T) {
