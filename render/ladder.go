@@ -706,7 +706,7 @@ func makeRungs(theme *Theme, r *record.Transaction, bars []record.Exposure) []ru
 		case record.EventLost:
 			g.text, g.ink, g.kind, g.lost = e.Of.Title()+" lost on the way", theme.bad, "", true
 		case record.EventOutOfOrder:
-			g.text, g.ink, g.kind = e.Of.Title()+" ahead of missing packets", theme.warn, ""
+			g.text, g.ink, g.kind = e.Of.Title()+" after a gap", theme.warn, ""
 			g.short = g.text
 			if filled, known := e.LastPacket.Get(); known {
 				g.text += fmt.Sprintf(" (closed by packet %s)", numbered(filled, record.PointName(e.LastPoint)))
@@ -845,7 +845,7 @@ func messageName(name string, m *record.Message, timeline []record.Event) string
 	}
 	of := map[string]record.EventKind{"Call": record.EventCall, "Reply": record.EventReply}[name]
 	if slices.ContainsFunc(timeline, func(e record.Event) bool { return e.Event == record.EventOutOfOrder && isCopyOf(m, &e, of) }) {
-		return name + " ahead of missing packets,"
+		return name + " after a gap,"
 	}
 	if slices.ContainsFunc(timeline, func(e record.Event) bool { return isLost(m, &e, of) }) {
 		return name + " lost on the way,"

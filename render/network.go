@@ -79,7 +79,7 @@ func Network(s Screen, start record.Time, points []*record.Point, list []*record
 	}
 	for _, n := range list {
 		if lost := n.InQuiet(); lost > 0 {
-			text := fmt.Sprintf("%d of the %s lost on the way to %s %s sent while its capture has no packet at all: host down, or nothing captured.", lost, record.Plural(n.Lost, "packet"), clean(short(n.To)), record.Were(lost))
+			text := fmt.Sprintf("%d of the %s lost on the way to %s %s sent while the capture there has no packet at all.", lost, record.Plural(n.Lost, "packet"), clean(short(n.To)), record.Were(lost))
 			if err := s.text("", text); err != nil {
 				return err
 			}

@@ -238,7 +238,7 @@ func TestSumsOfMeanwhile(t *testing.T) {
 		{"--every 1s -o json --jq .congested", "1 1 1 1 0"},
 		{"--every 1s -e congested", "1 1 1 1 0"},
 		{"--every 1s --by client,server -o csv -e congested", "congested 1 1 1 1 0"},
-		{"--every 1s --columns congested", "CONGESTED 1 1 1 1 ."},
+		{"--every 1s --columns congested", "CONGESTED 1 1 1 1 0"},
 		{"--every 1s --by client,server -e round_trips.min_ns,round_trips.max_ns", "1000 1000 1000 1000 1000 1000 1000 1000"},
 		{"-e congested", "4"},
 		{"-o json --jq .congested", "4"},
