@@ -299,9 +299,15 @@ func (s *sink) count(summary *record.Summary) {
 	summary.Selected = record.SomeIf(s.written, s.selecting())
 }
 
+// noRows says why a view has no rows, of those that a capture may have none for.
+var noRows = map[string]string{"files": "no RPC names a file", "tasks": "no request was put off or repeated"}
+
 // selection says how many records are shown of how many, if flags select some. It returns nothing if they select all.
 func (s *sink) selection(summary *record.Summary) string {
 	total, noun := int64(-1), "record"
+	if empty := noRows[s.View.Name]; empty != "" && s.written == 0 && !s.selecting() {
+		return empty
+	}
 	switch s.View.Name {
 	case "rdma":
 		total, noun = s.offered, "RDMA operation"
