@@ -612,7 +612,10 @@ func (m *matcher) arrive(at uint64) {
 	default:
 		e.arriving = unexplained
 		if e.icrc == rocev2.ICRCOk && !e.control && own == 0 {
-			m.flows.unsent(e)
+			if m.flows.unsent(e); w.trusted && e.id != 0 { // the network makes equal ones of it
+				m.buckets[key] = bucket{live: 1}
+				m.recent.push(recent{key, e.time})
+			}
 		}
 		if e.icrc != rocev2.ICRCOk && !e.control && !e.cut {
 			m.suspect(at, e)

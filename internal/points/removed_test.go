@@ -341,6 +341,18 @@ func TestCopiesWhereMiddleLacks(t *testing.T) {
 	}
 }
 
+// TestCopyWhereSenderLacks: two frames of one packet, as its identification says, are no retransmission because the sender's capture lacks it.
+func TestCopyWhereSenderLacks(t *testing.T) {
+	ends := [][]capture.Frame{load(t, stormClient), load(t, stormServer)}
+	whole, client := tell(t, ends), ends[0]
+	for _, frame := range []int{150, 953} {
+		ends[0] = slices.Delete(slices.Clone(client), frame-1, frame)
+		if s := tell(t, ends); s.retransmitted > whole.retransmitted || s.counts.duplicated > whole.counts.duplicated {
+			t.Errorf("without frame %d: %+v, with it %+v", frame, s, whole)
+		}
+	}
+}
+
 // TestCopyOfSegmentRemoved: a segment that was sent twice, because its acknowledgement came late, was neither lost nor copied by the network if
 // one capture lacks one of the two: the receiver says that it got it twice, or the copy that came has another header than the one that was sent.
 func TestCopyOfSegmentRemoved(t *testing.T) {
