@@ -93,12 +93,17 @@ type slower struct {
 func (t *trips) slower() (worst slower, found bool) {
 	var list []tripBin
 	var at []record.Time
+	var shortest []int64
 	for i, b := range t.bins {
 		if b.rpcs > 0 {
-			list, at = append(list, b), append(at, t.from+record.Time(i)*t.width)
+			list, at, shortest = append(list, b), append(at, t.from+record.Time(i)*t.width), append(shortest, b.min)
 		}
 	}
+	slices.Sort(shortest)
 	for i, b := range list {
+		if b.min < slowerTimes*shortest[0] {
+			continue
+		}
 		from, to, rpcs := i, i, b.rpcs
 		for from > 0 && list[from-1].min >= b.min {
 			from--
@@ -112,17 +117,16 @@ func (t *trips) slower() (worst slower, found bool) {
 		if rpcs < slowerRPCs || in.ns() < slowerFor || found && in.ns() <= worst.ns() {
 			continue
 		}
-		others := slices.Concat(list[:from], list[to+1:])
-		var shortest, longest []int64
-		for _, o := range others {
-			shortest, longest = append(shortest, o.min), append(longest, o.max)
-		}
-		if len(others) < slowerRPCs {
+		others := len(list) - (to + 1 - from)
+		usual := shortest[others/2] // of the others, because those that are shorter than in this time are all among them
+		if others < slowerRPCs || b.min < slowerTimes*usual {
 			continue
 		}
-		slices.Sort(shortest)
-		slices.Sort(longest)
-		if usual := shortest[len(shortest)/2]; b.min >= slowerTimes*usual && b.min > longest[(len(longest)*99-1)/100] {
+		var longest []int64
+		for _, o := range slices.Concat(list[:from], list[to+1:]) {
+			longest = append(longest, o.max)
+		}
+		if slices.Sort(longest); b.min > longest[(others*99-1)/100] {
 			worst, found = slower{in, b.min, usual}, true
 		}
 	}
