@@ -158,7 +158,7 @@ func (l *liveFlags) run(cmd *cobra.Command, args []string, stdout, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	tables, err := l.tables(cmd, set, cmp.Or(l.Interface, l.Follow, "stdin"))
+	tables, err := l.tables(cmd, set, cmp.Or(l.Interface, l.Follow, "stdin"), stderr)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,10 @@
 package live
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -22,6 +24,9 @@ import (
 // minimumRoll is the shortest time after which files of tables are completed. The names of files have whole seconds.
 const minimumRoll = time.Second
 
+// againAfter is the time after which it is tried again to write files.
+const againAfter = 10 * time.Second
+
 // clockEvery is the time after which it is looked again whether the clock of the capture was set back.
 const clockEvery = time.Second
 
@@ -29,15 +34,17 @@ const clockEvery = time.Second
 type tables struct {
 	*parquet.Writer
 	every   time.Duration
-	due     time.Time     // when the files are completed; zero before the first packet
+	due     time.Time     // when the files are completed, or, if they could not be written, when others are begun; zero before the first packet
 	packets int64         // number of packets when the files were completed last
 	clock   time.Time     // when the clock of the capture is looked at again
 	began   chan struct{} // closed at the first packet
+	failing bool          // no file was completed since one could not be written
 	ended   bool          // nothing more is written
+	say     func(format string, args ...any)
 }
 
 // tables returns the tables that --export asks for, or nil.
-func (l *liveFlags) tables(cmd *cobra.Command, set *flags.Settings, name string) (*tables, error) {
+func (l *liveFlags) tables(cmd *cobra.Command, set *flags.Settings, name string, stderr io.Writer) (*tables, error) {
 	if l.Export == "" {
 		if cmd.Flags().Changed("export") {
 			return nil, errors.New("--export: the name of the folder is empty")
@@ -62,6 +69,7 @@ func (l *liveFlags) tables(cmd *cobra.Command, set *flags.Settings, name string)
 	of := parquet.Capture{Files: []string{name}, Program: command.Version(), At: set.Dissection().At, Memory: int64(set.Memory) / 8}
 	of.Host, _ = os.Hostname()
 	t := &tables{Writer: parquet.New(l.Export, partition, of, l.Replace), every: l.Roll, began: make(chan struct{})}
+	t.say = func(format string, args ...any) { command.Say(stderr, "--export: "+format, args...) }
 	if set.Filter != nil {
 		t.Wants = func(r *record.Transaction) bool { return set.Filter.Match(r) }
 	}
@@ -83,17 +91,39 @@ func (t *tables) of(source input.Source) input.Source {
 func (t *tables) Handler() dissect.Handler {
 	h := t.Writer.Handler()
 	return dissect.Handler{
-		Begin: h.Begin, Transaction: failing(t, h.Transaction), Connection: failing(t, h.Connection), Finding: failing(t, h.Finding),
-		Operation: failing(t, h.Operation), Task: failing(t, h.Task), Signal: failing(t, h.Signal),
+		Begin: h.Begin, Transaction: goesOn(t, h.Transaction), Connection: goesOn(t, h.Connection), Finding: goesOn(t, h.Finding),
+		Operation: goesOn(t, h.Operation), Task: goesOn(t, h.Task), Signal: goesOn(t, h.Signal),
 	}
 }
 
-// failing returns a handler whose error ends the tables.
-func failing[R any](t *tables, handle func(R) error) func(R) error {
-	return func(r R) error { return t.failed(handle(r)) }
+// goesOn returns a handler that does not fail if files cannot be written.
+func goesOn[R any](t *tables, handle func(R) error) func(R) error {
+	return func(r R) error { return t.goesOn(handle(r)) }
 }
 
-// Tick completes the files if their time is over.
+// goesOn abandons the files that it writes if an error says that they cannot be written. It returns any other error.
+func (t *tables) goesOn(err error) error {
+	if err == nil || !ofFile(err) {
+		return t.failed(err)
+	}
+	t.Lose()
+	t.due = time.Now().Add(min(t.every, againAfter))
+	if !t.failing {
+		t.say("%v; live goes on without the rows since the last complete files, and tries again every %v: the table gaps will say what is missing", err, min(t.every, againAfter))
+	}
+	t.failing = true
+	return nil
+}
+
+// ofFile reports whether an error says that a file cannot be written, such as on a full disk. That the file of another process has
+// its name is none.
+func ofFile(err error) bool {
+	var path *fs.PathError
+	var link *os.LinkError
+	return (errors.As(err, &path) || errors.As(err, &link)) && !errors.Is(err, fs.ErrExist)
+}
+
+// Tick completes the files if their time is over, or begins others if they could not be written.
 func (t *tables) Tick(state show.State) error {
 	now := time.Now()
 	select {
@@ -104,8 +134,8 @@ func (t *tables) Tick(state show.State) error {
 	if now.After(t.clock) {
 		t.clock = now.Add(clockEvery)
 		if last, known := state.Summary().Last.Get(); known {
-			if err := t.Clock(last); err != nil {
-				return t.failed(err)
+			if err := t.goesOn(t.Clock(last)); err != nil {
+				return err
 			}
 		}
 	}
@@ -113,17 +143,31 @@ func (t *tables) Tick(state show.State) error {
 	case t.due.IsZero():
 		t.due = now.Add(t.every)
 	case now.Before(t.due):
+	case t.Lost():
+		t.due = now.Add(t.every)
+		return t.goesOn(t.Resume(state.Summary(), now))
 	default:
 		t.due = now.Add(t.every)
 		if s := state.Summary(); s.Packets > t.packets { // otherwise the files would have no rows
+			if err := t.Roll(s, now); err != nil {
+				return t.goesOn(err)
+			}
 			t.packets = s.Packets
-			return t.failed(t.Roll(s, now))
+			t.succeeded()
 		}
 	}
 	return nil
 }
 
-// End completes the files.
+// succeeded says that files are complete again.
+func (t *tables) succeeded() {
+	if t.failing {
+		t.say("files are written again; the table gaps says what is missing (not_written)")
+	}
+	t.failing = false
+}
+
+// End completes the files. If they cannot be written, others are tried, which say what is missing.
 func (t *tables) End(s *record.Summary) error {
 	select {
 	case <-t.began:
@@ -136,10 +180,29 @@ func (t *tables) End(s *record.Summary) error {
 	if s == nil {
 		s = new(record.Summary)
 	}
-	if err := t.Finish(s, nil, nil); err != nil {
-		return t.failed(err)
+	var err error
+	if !t.Lost() {
+		if err = t.complete(s); err == nil || !ofFile(err) {
+			return t.failed(err)
+		}
+		t.Lose()
 	}
-	return t.failed(t.Close())
+	again := t.Resume(s, time.Now())
+	if again == nil {
+		again = t.complete(s)
+	}
+	if again == nil {
+		t.succeeded()
+	}
+	return t.failed(cmp.Or(err, again))
+}
+
+// complete completes the files at the end.
+func (t *tables) complete(s *record.Summary) error {
+	if err := t.Finish(s, nil, nil); err != nil {
+		return err
+	}
+	return t.Close()
 }
 
 // failed returns an error of the tables, with the flag, and removes what is not complete.

@@ -97,6 +97,8 @@ type Writer struct {
 	diagnosis *diagnose.Collector // of the records that end in the open files
 	rolls     int                 // number of files of each table that were begun and are no longer open
 	before    written             // what the open files and those before them say
+	complete  written             // what the complete files say
+	lost      bool                // rows are not written, because files could not be
 
 	tables
 }
@@ -124,6 +126,8 @@ type part interface {
 	begin(w *Writer, name string) error
 	complete() error
 	path() string
+	temporary() string
+	prepare(name string) error
 	publish(replace bool) error
 	abandon()
 	leave()
@@ -147,18 +151,18 @@ func New(folder string, partition Partition, of Capture, replace bool) *Writer {
 // newTables returns the tables of a capture, without rows.
 func newTables() tables {
 	return tables{
-		transactions: newTable("transactions", transactionColumns(), (*record.Transaction).Start),
-		waits:        newTable("waits", waitColumns(), func(r *record.Wait) record.Time { return r.From }),
-		operations:   newTable("rdma_operations", operationColumns(), func(r *record.RDMAOperation) record.Time { return r.Sent }),
-		tasks:        newTable("tasks", taskColumns(), func(r *record.Task) record.Time { return r.From }),
-		connections:  newTable("connections", connectionColumns(), func(r *record.Connection) record.Time { return r.First }),
-		findings:     newTable("findings", findingColumns(), func(r *record.Finding) record.Time { return r.Time.Or(0) }),
-		problems:     newTable("problems", problemColumns(), func(r *record.Problem) record.Time { return r.From.Or(0) }),
-		gaps:         newTable("gaps", gapColumns(), func(r *gap) record.Time { return r.From.Or(0) }),
-		points:       newTable("points", pointColumns(), func(*record.Point) record.Time { return 0 }),
-		files:        newTable("files", fileColumns(), func(r *analyze.File) record.Time { return r.First }),
-		rates:        newTable("rates", rateColumns(), func(r *analyze.Rate) record.Time { return r.Start }),
-		captures:     newTable("captures", captureColumns(), func(r *record.Summary) record.Time { return r.First.Or(0) }),
+		transactions: table[record.Transaction]{name: "transactions", columns: transactionColumns(), at: func(r *record.Transaction) record.Time { return r.Start() }},
+		waits:        table[record.Wait]{name: "waits", columns: waitColumns(), at: func(r *record.Wait) record.Time { return r.From }},
+		operations:   table[record.RDMAOperation]{name: "rdma_operations", columns: operationColumns(), at: func(r *record.RDMAOperation) record.Time { return r.Sent }},
+		tasks:        table[record.Task]{name: "tasks", columns: taskColumns(), at: func(r *record.Task) record.Time { return r.From }},
+		connections:  table[record.Connection]{name: "connections", columns: connectionColumns(), at: func(r *record.Connection) record.Time { return r.First }},
+		findings:     table[record.Finding]{name: "findings", columns: findingColumns(), at: func(r *record.Finding) record.Time { return r.Time.Or(0) }},
+		problems:     table[record.Problem]{name: "problems", columns: problemColumns(), at: func(r *record.Problem) record.Time { return r.From.Or(0) }},
+		gaps:         table[gap]{name: "gaps", columns: gapColumns(), at: func(r *gap) record.Time { return r.From.Or(0) }},
+		points:       table[record.Point]{name: "points", columns: pointColumns(), at: func(*record.Point) record.Time { return 0 }},
+		files:        table[analyze.File]{name: "files", columns: fileColumns(), at: func(r *analyze.File) record.Time { return r.First }},
+		rates:        table[analyze.Rate]{name: "rates", columns: rateColumns(), at: func(r *analyze.Rate) record.Time { return r.Start }},
+		captures:     table[record.Summary]{name: "captures", columns: captureColumns(), at: func(r *record.Summary) record.Time { return r.First.Or(0) }},
 	}
 }
 
@@ -171,6 +175,9 @@ func (w *Writer) Begin(first *framed.Frame) error {
 	} else {
 		at = first.Timestamp()
 		w.row.capture = key("capture", first.Time, first.Length, first.Data)
+	}
+	if err := w.recover(); err != nil {
+		return err
 	}
 	for _, p := range w.parts() {
 		if err := w.fits(p.table()); err != nil {
@@ -189,9 +196,33 @@ func (w *Writer) Roll(s *record.Summary, at time.Time) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
+	return w.next(at)
+}
+
+// next begins the files after those that are complete or lost.
+func (w *Writer) next(at time.Time) error {
 	w.rolls++
 	w.byFile = analyze.NewFiles(w.row.of.Memory)
 	return w.create(at, key("part", w.row.capture, w.rolls, at.UnixNano()))
+}
+
+// Lose abandons the files that it writes, because writing them failed. Until Resume, no row is written. What the complete files say
+// about the capture as a whole stays as it is, so that the next files say what came since then.
+func (w *Writer) Lose() {
+	w.Abandon()
+	w.lost, w.before = true, w.complete
+}
+
+// Resume begins new files after Lose, with a row in the table gaps for the time of which nothing was written. The summary is that of
+// the capture so far, and may be reused after the call.
+func (w *Writer) Resume(s *record.Summary, at time.Time) error {
+	if err := w.next(at); err != nil {
+		return err
+	}
+	w.lost = false
+	w.byTime.Take(s.Last.Or(0)) // these RPCs have no rows in other tables, either
+	w.row.connection, w.row.rpc, w.row.role = record.Opt[string]{}, record.Opt[string]{}, w.row.of.role("", "")
+	return w.gaps.write(&gap{Kind: gapNotWritten, From: record.SomeIf(w.before.Last.Or(s.First.Or(0)), s.First.Known()), To: s.Last, Packets: record.Some(s.Packets - w.before.Packets)}, &w.row)
 }
 
 // Clock takes the time of the latest packet of a capture that goes on. If the clock of the capture was set back, the table rates has
@@ -204,6 +235,9 @@ func (w *Writer) Clock(now record.Time) error {
 	w.byTime.Unattended()
 	return writeAll(&w.rates, rows, &row{of: w.row.of, capture: w.row.capture, role: w.row.of.role("", "")})
 }
+
+// Lost reports whether rows are not written, because of Lose.
+func (w *Writer) Lost() bool { return w.lost }
 
 // create creates the files of all tables.
 func (w *Writer) create(at time.Time, key string) error {
@@ -228,8 +262,9 @@ type table[R any] struct {
 	columns []column[R]
 	at      func(*R) record.Time // by which rows are sorted
 
-	final  string   // path of the complete file
-	file   *os.File // has another name until it is complete; nil if there is none
+	final  string // path of the complete file
+	now    string // path of the file until it is complete; empty if there is none
+	file   *os.File
 	writer *parquet.GenericWriter[any]
 	sorted []sortable
 	texts  texts
@@ -238,18 +273,15 @@ type table[R any] struct {
 	last   record.Time
 }
 
-func newTable[R any](name string, columns []column[R], at func(*R) record.Time) table[R] {
-	return table[R]{name: name, columns: columns, at: at}
-}
-
 // sortable is a row that is not written yet.
 type sortable struct {
 	at  record.Time
 	row parquet.Row
 }
 
-func (t *table[R]) table() string { return t.name }
-func (t *table[R]) path() string  { return t.final }
+func (t *table[R]) table() string     { return t.name }
+func (t *table[R]) path() string      { return t.final }
+func (t *table[R]) temporary() string { return t.now }
 
 // has reports whether the table has a column.
 func (t *table[R]) has(name string) bool {
@@ -271,7 +303,7 @@ func (t *table[R]) begin(w *Writer, name string) error {
 		return err
 	}
 	lock(file) // without a lock, the file stays if the process is killed
-	t.file, t.first, t.last = file, 0, 0
+	t.file, t.now, t.first, t.last = file, file.Name(), 0, 0
 	t.writer = parquet.NewGenericWriter[any](file, schema(t.name, t.columns), parquet.MaxRowsPerRowGroup(w.row.of.rowsOfGroup()), parquet.Compression(&parquet.Zstd),
 		parquet.KeyValueMetadata(metadata, Version), parquet.KeyValueMetadata("rdmadump.program", w.row.of.Program),
 		parquet.KeyValueMetadata("rdmadump.options", strings.ToValidUTF8(strings.Join(w.row.of.Options, " "), "\ufffd")), parquet.KeyValueMetadata("rdmadump.capture", w.row.capture))
@@ -328,36 +360,50 @@ func (t *table[R]) complete() error {
 	return err
 }
 
+// prepare gives the file, which is complete, the name that it has until the files of all tables are.
+func (t *table[R]) prepare(name string) error {
+	to := filepath.Join(filepath.Dir(t.final), name)
+	err := rename(t.now, to)
+	if err == nil {
+		t.now = to
+	}
+	return err
+}
+
+// rename is [os.Rename]; tests make it fail.
+var rename = os.Rename
+
 // publish gives the file its name.
 func (t *table[R]) publish(replace bool) error {
 	if replace {
-		return os.Rename(t.file.Name(), t.final)
+		return rename(t.now, t.final)
 	}
-	switch err := os.Link(t.file.Name(), t.final); { // unlike Rename, Link never replaces the file of another process
+	switch err := os.Link(t.now, t.final); { // unlike Rename, Link never replaces the file of another process
 	case err == nil:
-		return os.Remove(t.file.Name())
+		return os.Remove(t.now)
 	case errors.Is(err, fs.ErrExist):
 		return &fs.PathError{Op: "create", Path: t.final, Err: fs.ErrExist}
 	}
 	if _, err := os.Lstat(t.final); err == nil { // the file system has no links
 		return &fs.PathError{Op: "create", Path: t.final, Err: fs.ErrExist}
 	}
-	return os.Rename(t.file.Name(), t.final)
+	return rename(t.now, t.final)
 }
 
 // abandon removes the file, if it has not its name.
 func (t *table[R]) abandon() {
-	if t.file != nil {
+	if t.now != "" {
 		t.file.Close()
-		os.Remove(t.file.Name())
+		os.Remove(t.now)
 	}
 	t.leave()
 }
 
 // leave forgets the file.
-func (t *table[R]) leave() { t.file, t.sorted, t.texts = nil, nil, texts{} }
+func (t *table[R]) leave() { t.file, t.now, t.sorted, t.texts = nil, "", nil, texts{} }
 
-// Close completes the tables. Their files get their names when all of them are complete.
+// Close completes the tables. Their files get their names when all of them are complete; see recover for what happens if that is
+// interrupted.
 func (w *Writer) Close() error {
 	parts := w.parts()
 	for _, p := range parts {
@@ -366,25 +412,56 @@ func (w *Writer) Close() error {
 			return err
 		}
 	}
+	last := parts[len(parts)-1]
+	name := readyName(filepath.Base(last.path()), last.temporary())
+	held, err := os.Open(last.temporary())
+	if err == nil {
+		defer held.Close()
+		if !lock(held) { // this system cannot rename an open file either
+			held.Close()
+		}
+		err = w.recover() // an older file of this name must not replace the new one later
+	}
+	for i := 0; err == nil && i < len(parts); i++ {
+		err = parts[i].prepare(name)
+	}
+	if err != nil {
+		w.Abandon()
+		return err
+	}
 	for i, p := range parts {
-		if err := p.publish(w.replace); err != nil {
-			w.Abandon()
-			if w.replace {
-				return fmt.Errorf("%w; some tables can have the new files, and others the old ones: write the tables of this capture again", err)
+		switch err := p.publish(w.replace); {
+		case err != nil && w.replace:
+			for _, p := range parts {
+				p.leave()
 			}
+			return &partlyError{err}
+		case err != nil:
+			w.Abandon()
 			for _, published := range parts[:i] {
 				os.Remove(published.path())
 			}
 			return err
 		}
+	}
+	for _, p := range parts {
 		p.leave()
 	}
+	w.complete = w.before
 	return nil
+}
+
+// partlyError is the error of files that could not get their names although others of the same capture have theirs. It does not match
+// errors of files, because nothing is lost.
+type partlyError struct{ err error }
+
+func (e *partlyError) Error() string {
+	return e.err.Error() + "; some tables have the new files, and others still the old ones: the next run that writes to this partition completes them"
 }
 
 // Abandon removes what was written and has not its name.
 func (w *Writer) Abandon() {
-	for _, p := range w.parts() {
+	for _, p := range slices.Backward(w.parts()) { // without the last, recover completes nothing
 		p.abandon()
 	}
 }
@@ -431,7 +508,7 @@ func (w *Writer) transaction(r *record.Transaction) error {
 	about := w.about(r.Connection, r.Key, r.Client, r.Server)
 	about.rpc = w.rpcKey(r) // it counts all uses of the XID
 	w.diagnosis.Transaction(r)
-	if w.Wants != nil && !w.Wants(r) {
+	if w.lost || w.Wants != nil && !w.Wants(r) {
 		return nil
 	}
 	w.byFile.Add(r)
@@ -448,7 +525,7 @@ func (w *Writer) transaction(r *record.Transaction) error {
 // rate adds something of a time to the intervals of the table rates. If the capture has too many of them, because it lasts for weeks
 // or because a clock was set, those before this time are written, and it is not known how many Calls were in flight.
 func (w *Writer) rate(at record.Time, add func() error) error {
-	if add() == nil {
+	if w.lost || add() == nil {
 		return nil
 	}
 	w.byTime.Unattended()

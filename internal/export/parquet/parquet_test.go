@@ -441,6 +441,118 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
+// TestInterrupted: whatever rename of an export fails, the partition has the old files of all tables, or the next run completes the new
+// ones. The test counts the RPCs and findings of both exports: one of the old, two of the new.
+func TestInterrupted(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("files of other processes are completed if files can be locked")
+	}
+	type row struct{}
+	for _, replace := range []bool{true, false} {
+		for after := range 23 {
+			folder := t.TempDir()
+			export := func(rows int, replace bool) (*parquet.Writer, error) {
+				w := parquet.New(folder, parquet.Partition{{"host", "a"}}, parquet.Capture{}, replace)
+				err := w.Begin(&capture.Frame{Time: 1763712000e9})
+				for range rows {
+					h := w.Handler()
+					err = errors.Join(err, h.Begin(0), h.Transaction(&record.Transaction{Call: &record.Message{}}), h.Finding(&record.Finding{}))
+				}
+				return w, errors.Join(err, w.Finish(new(record.Summary), nil, nil))
+			}
+			if replace {
+				old, err := export(1, false)
+				if err = errors.Join(err, old.Close()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w, err := export(2, replace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			end := parquet.FailRenames(after)
+			err = w.Close()
+			end()
+			if links := 12; (err != nil) != (after < 24 && (replace || after < links)) {
+				t.Errorf("%d renames succeed: %v", after, err)
+			}
+			w.Abandon()
+			next := parquet.New(folder, parquet.Partition{{"host", "a"}}, parquet.Capture{}, true)
+			if err := next.Begin(&capture.Frame{Time: 1763712001e9}); err != nil {
+				t.Fatal(err)
+			}
+			next.Abandon()
+			want := 2
+			if after < 12 {
+				want = map[bool]int{true: 1, false: 0}[replace]
+			}
+			for _, table := range []string{"transactions", "findings"} {
+				rows := 0
+				if paths, _ := filepath.Glob(filepath.Join(folder, "v1", table, "host=a", "*.parquet")); paths != nil {
+					rows = len(rowsOf[row](t, folder, table+"/host=a"))
+				}
+				if rows != want {
+					t.Errorf("replace %t, %d renames succeed: %s has %d rows after the next run, want %d", replace, after, table, rows, want)
+				}
+			}
+			if left, _ := filepath.Glob(filepath.Join(folder, "v1", "*", "*", ".*")); left != nil {
+				t.Errorf("replace %t, %d renames succeed: %q are left", replace, after, left)
+			}
+		}
+	}
+}
+
+// TestKilledBetweenNames: a process that is killed before the files of all tables are ready leaves the old ones, and its files are
+// removed; after that, the next run completes the new ones, but not while the process may go on.
+func TestKilledBetweenNames(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("files of other processes are completed if files can be locked")
+	}
+	tables := []string{"transactions", "waits", "rdma_operations", "tasks", "connections", "findings", "problems", "gaps", "points", "files", "rates", "captures"}
+	for ready := range 13 { // so many tables have a file that is ready
+		folder := t.TempDir()
+		w := parquet.New(folder, parquet.Partition{{"host", "a"}}, parquet.Capture{}, false)
+		if err := errors.Join(w.Begin(&capture.Frame{Time: 1763712000e9}), w.Finish(new(record.Summary), nil, nil), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		past := time.Now().Add(-time.Hour)
+		for _, table := range tables[:ready] {
+			paths, _ := filepath.Glob(filepath.Join(folder, "v1", table, "host=a", "part-*.parquet"))
+			at := filepath.Join(filepath.Dir(paths[0]), "."+filepath.Base(paths[0])+".123.ready")
+			if err := errors.Join(os.Rename(paths[0], at), os.Chtimes(at, past, past)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		next := parquet.New(folder, parquet.Partition{{"host", "a"}}, parquet.Capture{}, false)
+		begin := func() { // the files of another capture
+			if err := next.Begin(&capture.Frame{Time: 1763712001e9}); err != nil {
+				t.Fatal(err)
+			}
+			next.Abandon()
+		}
+		files := func(pattern string) int {
+			paths, _ := filepath.Glob(filepath.Join(folder, "v1", "*", "host=a", pattern))
+			return len(paths)
+		}
+		if ready == 12 {
+			paths, _ := filepath.Glob(filepath.Join(folder, "v1", "captures", "host=a", ".*"))
+			unlock := parquet.Lock(t, paths[0])
+			begin()
+			if n := files(".part-*.ready"); n != 12 {
+				t.Errorf("while its process goes on, %d files are ready, want 12", n)
+			}
+			unlock()
+		}
+		begin()
+		if got, want := files("part-*.parquet"), 12-ready%12; got != want {
+			t.Errorf("killed when %d tables were ready: %d tables have files, want %d", ready, got, want)
+		}
+		if n := files(".*"); n != 0 {
+			t.Errorf("killed when %d tables were ready: %d files are left", ready, n)
+		}
+	}
+}
+
 // TestLongCaptures: a capture with more intervals than are in memory, because it lasts for months or because a clock was set, is
 // written, and no RPC is missing from the rates.
 func TestLongCaptures(t *testing.T) {

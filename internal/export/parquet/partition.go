@@ -133,6 +133,7 @@ func (w *Writer) fits(table string) error {
 		return err
 	}
 	removeAbandoned(at, list)
+	w.removeUnready(table, list)
 	if i := slices.IndexFunc(list, isRead); i >= 0 {
 		return ofThisVersion(filepath.Join(at, list[i].Name())) // one file is enough
 	}
@@ -192,6 +193,77 @@ func removeAbandoned(folder string, list []fs.DirEntry) {
 				os.Remove(path)
 			}
 			f.Close()
+		}
+	}
+}
+
+// A complete file has a name like this until the files of all tables of the capture are complete: that of the file, and a number.
+const readyEnds = ".ready"
+
+// readyName returns the name that a file has until those of all tables are complete. The temporary file has a number.
+func readyName(name, temporary string) string {
+	number := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(temporary), temporaryBegins), temporaryEnds)
+	return "." + name + "." + number + readyEnds
+}
+
+// nameOfReady returns the name that a file gets after that of readyName; empty if the name is no such one.
+func nameOfReady(ready string) string {
+	name, number := strings.TrimSuffix(ready, readyEnds), ""
+	if i := strings.LastIndexByte(name, '.'); i > 0 && name != ready {
+		name, number = name[:i], name[i+1:]
+	}
+	if number == "" || !strings.HasPrefix(name, temporaryBegins) || !strings.HasSuffix(name, ".parquet") {
+		return ""
+	}
+	return name[1:]
+}
+
+// recover completes what processes that were killed had begun to publish in the partition. The files of all tables are complete before
+// the first of them gets its name, and the last table is the last to be prepared and to get it: if its file is ready, all are.
+func (w *Writer) recover() error {
+	parts := w.parts()
+	at := func(p part) string { return filepath.Join(w.folder, Version, p.table(), w.partition) }
+	folder := at(parts[len(parts)-1])
+	list, err := entries(folder)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		name := nameOfReady(e.Name())
+		if name == "" || !e.Type().IsRegular() {
+			continue
+		}
+		f, err := os.Open(filepath.Join(folder, e.Name()))
+		if err != nil {
+			continue // its process has completed it
+		}
+		if lock(f) {
+			for _, p := range parts {
+				from := filepath.Join(at(p), e.Name())
+				if err = rename(from, filepath.Join(at(p), name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					f.Close()
+					return err
+				}
+				os.Remove(from) // if both names are links to one file, Rename leaves both
+			}
+		}
+		f.Close()
+	}
+	return nil
+}
+
+// removeUnready removes the files of a table that processes completed that were killed before those of the other tables were complete.
+func (w *Writer) removeUnready(table string, list []fs.DirEntry) {
+	for _, e := range list {
+		if nameOfReady(e.Name()) == "" || !e.Type().IsRegular() {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil || time.Since(info.ModTime()) < abandonedAfter {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(w.folder, Version, w.captures.name, w.partition, e.Name())); errors.Is(err, fs.ErrNotExist) {
+			os.Remove(filepath.Join(w.folder, Version, table, w.partition, e.Name()))
 		}
 	}
 }

@@ -153,6 +153,7 @@ const (
 	gapTruncated  = "truncated_packets" // the ends of packets
 	gapBroken     = "input_error"       // everything after an error in the input
 	gapRemembered = "evicted"           // what was forgotten because of the memory limit
+	gapNotWritten = "not_written"       // everything, because files could not be written, such as on a full disk
 )
 
 // gapColumns are the columns of the table gaps.
