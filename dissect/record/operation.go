@@ -28,7 +28,7 @@ type OperationStatus string
 const (
 	OperationComplete   OperationStatus = "complete"   // all of it was captured
 	OperationIncomplete OperationStatus = "incomplete" // a part of it was not captured
-	OperationRefused    OperationStatus = "refused"    // a NAK or a Terminate refused it, and the connection ended
+	OperationRefused    OperationStatus = "refused"    // a NAK or a Terminate refused it, or one before it, and the connection ended
 
 	OperationUnacknowledged OperationStatus = "not_acknowledged" // it was retransmitted, and never acknowledged, although others were
 )
@@ -51,7 +51,7 @@ type RDMAOperation struct {
 	ServerName        string          `json:"server_name,omitzero" doc:"Name of the server; present only if the file of --hosts has its address." secret:"machine"`
 	Kind              OperationKind   `json:"kind" doc:"Kind of the operation: send, rdma_write, rdma_read or atomic."`
 	Side              End             `json:"side" doc:"The side that requested the operation; the client is the end that opened the connection."`
-	Status            OperationStatus `json:"status" doc:"What the capture shows of the end of the operation: complete (all of it), incomplete (a part is missing), refused (a NAK or a Terminate refused it, and the connection ended), not_acknowledged (it was retransmitted, and never acknowledged, although others were)."`
+	Status            OperationStatus `json:"status" doc:"What the capture shows of the end of the operation: complete (all of it), incomplete (a part is missing), refused (a NAK or a Terminate refused it, or one before it, and the connection ended), not_acknowledged (it was retransmitted, and never acknowledged, although others were)."`
 	Handle            Opt[Hex32]      `json:"handle" doc:"Handle (R_key or STag) of the memory of the other side; null for a Send."`
 	Offset            Opt[Hex64]      `json:"offset" doc:"Offset in that memory; null for a Send."`
 	Invalidates       Opt[Hex32]      `json:"invalidates" doc:"Handle that a Send With Invalidate invalidates; null for other operations."`

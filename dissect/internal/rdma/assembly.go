@@ -176,6 +176,7 @@ func (f *flow) endSend(data []byte) {
 // ended reports that a Send was refused if it was sent before its sender received the refusal of an earlier one.
 func (f *flow) ended(o *Operation) {
 	if f.refused != nil && o.Tag != 0 {
+		o.noteRefused(f.refused)
 		f.conn.follower.Refused(f.refused.about(o))
 	}
 	if cap(f.parts.buffer) > keepBuffer {
@@ -283,6 +284,7 @@ func (f *flow) refuse(r *Refusal, seq uint32) {
 		if e.op == r.Op || e.op.Tag == 0 || e.op.acked || f.ops.circle.Delta(e.From, seq) < 0 && f.ops.circle.Delta(e.To, seq) <= 0 || e.op.Side != f.side {
 			continue
 		}
+		e.op.noteRefused(later)
 		follower.Refused(later.about(e.op))
 	}
 }
