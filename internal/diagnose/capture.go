@@ -157,7 +157,7 @@ func (d *diagnosis) missing() {
 		rules[n.Rule] = true
 	}
 	if len(rules) > 0 {
-		p.Effect = join(p.Effect, "violations of "+number(len(rules), "rule")+" not reported, because packets are missing")
+		p.Effect = join(p.Effect, number(len(rules), "rule")+" not judged, because packets are missing")
 	}
 	for _, r := range unknown {
 		p.all(r)

@@ -328,7 +328,7 @@ func (d *diagnosis) answeredAgain() {
 	if p == nil {
 		return
 	}
-	p.Headline = fmt.Sprintf("%s not answered until sent again on another connection", number(len(p.rpcs), "Call"))
+	p.Headline = fmt.Sprintf("%s not answered, and sent again on another connection", number(len(p.rpcs), "Call"))
 	if union(p.blocked) >= 30e9 {
 		p.Severity = record.Error
 	}

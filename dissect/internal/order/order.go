@@ -258,11 +258,11 @@ func (o *Order[T]) Lengthen(bytes int) []Fact[T] {
 
 // shown reports whether the other side has accepted the request before the earliest one that waits, or of a segment its first byte.
 func (o *Order[T]) shown() bool {
-	if o.window.Empty() {
+	if o.window.Empty() || o.acks != upTo {
 		return false
 	}
 	ahead := o.Delta(o.acked, o.window.Seq(0))
-	return !o.window.Empty() && o.acks == upTo && (ahead > 0 || ahead == 0 && o.Circle == PSNs)
+	return ahead > 0 || ahead == 0 && o.Circle == PSNs
 }
 
 // Acknowledge notes that the other side has accepted all requests before a sequence number.

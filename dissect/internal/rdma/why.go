@@ -64,9 +64,9 @@ func (w *Why) response(f *flow, o *Operation, index int64) {
 		text := fmt.Sprintf("packet %d of the response to operation %d", index+1, o.Number)
 		switch {
 		case index > o.taken:
-			text += fmt.Sprintf("; packet %d has not come yet", o.taken+1)
+			text += fmt.Sprintf("; packet %d was not captured before it", o.taken+1)
 		case index < o.taken:
-			text += ", which had come before"
+			text += ", which was captured before"
 		}
 		w.Line(by, "response", text)
 	}

@@ -300,9 +300,9 @@ func (s *sink) count(summary *record.Summary) {
 }
 
 // noRows says why a view has no rows, of those that a capture may have none for.
-var noRows = map[string]string{"files": "no RPC names a file", "tasks": "no request was put off or repeated"}
+var noRows = map[string]string{"files": "no captured RPC names a file", "tasks": "no captured request was put off or repeated"}
 
-// selection says how many records are shown of how many, if flags select some. It returns nothing if they select all.
+// selection says how many records are shown of how many, if flags select some, or why there are none. It returns nothing if they select all.
 func (s *sink) selection(summary *record.Summary) string {
 	total, noun := int64(-1), "record"
 	if empty := noRows[s.View.Name]; empty != "" && s.written == 0 && !s.selecting() {

@@ -483,7 +483,7 @@ func why(s *sink, show func(any) error) (h dissect.Handler, finish func()) {
 		case s.written == 0:
 			s.fail(fmt.Errorf("--why %d: no packet that is selected has this number", s.Why))
 		case lines == nil:
-			lines = []string{"belongs to no RDMA operation, and acknowledges none: nothing to explain\n"}
+			lines = []string{"nothing to explain: no event of an RDMA operation or of the order of requests is about it\n"}
 		}
 		for _, line := range lines {
 			_, err := s.w.WriteString(line)
