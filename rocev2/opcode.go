@@ -1,6 +1,9 @@
 package rocev2
 
-import "fmt"
+import (
+	"fmt"
+	mathbits "math/bits"
+)
 
 // Opcode is the first byte of a BTH. The top three bits are the transport service, the lower five
 // the operation (IBTA volume 1, section 9.2).
@@ -76,13 +79,14 @@ var headerBytes = [...]int{4, 8, 4, 4, 16, 28, 4, 8, 4, 4}
 // Len returns the total length of the headers in bytes.
 func (h Headers) Len() int {
 	n := 0
-	for i, size := range headerBytes {
-		if h&(1<<i) != 0 {
-			n += size
-		}
+	for ; h != 0; h &= h - 1 {
+		n += h.firstLen()
 	}
 	return n
 }
+
+// firstLen returns the length of the first of the headers in bytes.
+func (h Headers) firstLen() int { return headerBytes[mathbits.TrailingZeros16(uint16(h))] }
 
 // Kind is the kind of an operation.
 type Kind uint8

@@ -76,13 +76,13 @@ func (p *Packet) Decode(data []byte, length int) error {
 	info := p.Opcode.Info()
 	at := BTHLen
 	for want := info.Headers; want != 0; want &= want - 1 {
-		h := want & -want
-		if size := h.Len(); len(data)-at < size {
+		h, size := want&-want, want.firstLen()
+		if len(data)-at < size {
 			return fmt.Errorf("rocev2: %v needs %d bytes of extended header at offset %d, %d left: %w", p.Opcode, size, at, len(data)-at, ErrTruncated)
 		}
 		p.extended(h).decode(data[at:])
 		p.Headers |= h
-		at += h.Len()
+		at += size
 	}
 	pad := int(p.PadCount)
 	if left := length - ICRCLen - at; left >= 0 && !info.hasPayload() {
