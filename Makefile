@@ -26,8 +26,7 @@ demo: build ## build, and find out why an RPC was slow
 	@echo; echo "== all of this as one page: rdmadump report $(SLOW) -w bin/report.html"; bin/rdmadump report $(SLOW) -w bin/report.html
 
 quick: ## run what takes seconds, while you change something: unit tests, the cases of rules, three captures
-	$(GO) test -vet=off -count=1 ./dissect/internal/order ./dissect/internal/pending ./dissect/internal/memory ./dissect/internal/transaction \
-	  ./dissect/record ./rocev2 ./internal/link ./internal/analyze ./internal/arrows
+	$(GO) test -vet=off -count=1 ./dissect/internal/... ./dissect/record ./rocev2 ./internal/link ./internal/analyze ./internal/arrows
 	$(GO) test -vet=off -count=1 ./dissect -run '^TestCases$$'
 	$(GO) test -vet=off -count=1 ./cmd/rdmadump -run '^TestGolden$$/^(rocev2-callback41|iwarp-nfs41|rocev2-errors)'
 

@@ -205,11 +205,12 @@ func structEncoder(t reflect.Type) encoder {
 		of := t.Field(f.Index)
 		m := member{"," + string(field.AppendJSON(nil, f.Name)) + ":", of.Offset, nil, encoderOf(of.Type)}
 		if of.Type.Kind() == reflect.Slice && !f.Nullable() {
+			list := m.encode
 			m.encode = func(b []byte, p unsafe.Pointer) []byte {
 				if unsafe.SliceData(*(*[]struct{})(p)) == nil {
 					return append(b, "[]"...)
 				}
-				return encoderOf(of.Type)(b, p)
+				return list(b, p)
 			}
 		}
 		switch {

@@ -45,25 +45,21 @@ func (t Time) AppendText(b []byte) ([]byte, error) {
 		day, rest = day-1, rest+864e11
 	}
 	year, month, date := time.Unix(day*86400, 0).UTC().Date()
-	seconds := rest / 1e9
-	b = appendDigits(b, int64(year), 4)
-	b = appendDigits(append(b, '-'), int64(month), 2)
-	b = appendDigits(append(b, '-'), int64(date), 2)
-	b = appendDigits(append(b, 'T'), seconds/3600, 2)
-	b = appendDigits(append(b, ':'), seconds/60%60, 2)
-	b = appendDigits(append(b, ':'), seconds%60, 2)
-	b = appendDigits(append(b, '.'), rest%1e9, 9)
-	return append(b, 'Z'), nil
-}
-
-// appendDigits appends v with leading zeros, up to the given number of digits.
-func appendDigits(b []byte, v int64, digits int) []byte {
-	b = append(b, "000000000"[:digits]...)
-	for i := len(b) - 1; v > 0 && digits > 0; i, digits = i-1, digits-1 {
-		b[i] = byte('0' + v%10)
-		v /= 10
-	}
-	return b
+	seconds, fraction := uint32(rest/1e9), uint32(rest%1e9)
+	text := [...]byte{4: '-', 7: '-', 10: 'T', 13: ':', 16: ':', 19: '.', 28: byte('0' + fraction%10), 29: 'Z'}
+	pair := func(at int, v uint32) { text[at], text[at+1] = byte('0'+v/10), byte('0'+v%10) }
+	pair(0, uint32(year)/100)
+	pair(2, uint32(year)%100)
+	pair(5, uint32(month))
+	pair(8, uint32(date))
+	pair(11, seconds/3600)
+	pair(14, seconds/60%60)
+	pair(17, seconds%60)
+	pair(20, fraction/1e7)
+	pair(22, fraction/1e5%100)
+	pair(24, fraction/1e3%100)
+	pair(26, fraction/10%100)
+	return append(b, text[:]...), nil
 }
 
 // MarshalText returns the time in the form of RFC 3339.
