@@ -521,8 +521,10 @@ func percent(v record.Opt[float64]) string {
 	return known(v, "-", func(v float64) string { return fmt.Sprintf("%.0f%%", v*100) })
 }
 
-// attemptsColumn has the number of attempts of the RPCs of a row.
-var attemptsColumn = column{name: "ATTEMPTS", fields: "attempts", right: true, at: 100, foot: "Calls, with those sent again"}
+// attemptsColumn has the number of attempts of the RPCs of a row; doc is for a table that counts others than those of RPCS.
+func attemptsColumn(doc string) column {
+	return column{name: "ATTEMPTS", fields: "attempts", right: true, at: 100, foot: "Calls, with those sent again", doc: doc}
+}
 
 // inAttempts says how many attempts a number of RPCs had, or nothing if each had one.
 func inAttempts(rpcs, n int64) string {
@@ -533,12 +535,18 @@ func inAttempts(rpcs, n int64) string {
 }
 
 var statsColumns = slices.Concat([]column{
-	{name: "NAME", fields: "name", flex: true, min: 20},
-	{name: "RPCS", fields: "rpcs=requests", right: true},
-	attemptsColumn,
+	{
+		name: "NAME", fields: "name", flex: true, min: 20,
+		doc: "Values of what --by names, which is the heading, usually OPERATION; others sums up all groups beyond the first 1024. With --by cause, none stands for RPCs that no sentence is about, because their latency is under 1 ms, or they have no latency and no stall.",
+	},
+	{name: "RPCS", fields: "rpcs=requests", right: true, doc: "Number of RPCs: of what clients asked for once."},
+	attemptsColumn(""),
 	{name: "FAILED", fields: "failed", right: true, foot: failedFoot},
 	{name: "NO REPLY", fields: "no_reply", right: true},
-	{name: "REPEATED", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot},
+	{
+		name: "REPEATED", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot,
+		doc: "Number of packets of these RPCs that were retransmitted.",
+	},
 }, alike(
 	sumFoot, latencySigns,
 	column{name: "P50", fields: "latency.p50_ns", right: true},
@@ -547,19 +555,55 @@ var statsColumns = slices.Concat([]column{
 	column{name: "WORST", fields: "latency.max_ns", right: true},
 	column{name: "SUM", fields: "total_ns", right: true},
 ), []column{
-	{name: "STALLED", fields: "phases.stalled_ns", cell: cellOf(stalledShare), right: true, foot: "part of SUM waiting for retransmissions, credits, other RPCs"},
-	{name: "BYTES", fields: "bytes", right: true, at: 100, foot: "of Calls and Replies, " + bytesFoot},
-	{name: "CALL BYTES", fields: "call_bytes", total: func(r any) any { return int(r.(*analyze.Stats).CallBytes.Total()) }, right: true, wide: true},
-	{name: "CALL BYTES SHORT/CHUNKED/LONG", fields: "call_bytes.short call_bytes.chunked call_bytes.long", cell: cellOf(func(s *analyze.Stats) string { return forms(s.CallBytes) }), wide: true},
-	{name: "REPLY BYTES", fields: "reply_bytes", total: func(r any) any { return int(r.(*analyze.Stats).ReplyBytes.Total()) }, right: true, wide: true},
-	{name: "REPLY BYTES SHORT/CHUNKED/LONG", fields: "reply_bytes.short reply_bytes.chunked reply_bytes.long", cell: cellOf(func(s *analyze.Stats) string { return forms(s.ReplyBytes) }), wide: true},
-	{name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", cell: cellOf(placeShares), at: 140, some: true, foot: "of latencies seen at both ends"},
-	{name: "LATENCY", at: 180},
-	{name: "PROVEN CLIENT/NETWORK/SERVER/REST", fields: "shares.client_ns.min shares.network_ns.min shares.server_ns.min shares.server_ns.max", cell: cellOf(provenShares), wide: true},
+	{
+		name: "STALLED", fields: "phases.stalled_ns", cell: cellOf(stalledShare), right: true, foot: "part of SUM waiting for retransmissions, credits, other RPCs",
+		doc: "Share of the sum of all latencies in which RPCs were stalled: they made no progress, and the capture shows why.",
+	},
+	{
+		name: "BYTES", fields: "bytes", right: true, at: 100, foot: "of Calls and Replies, " + bytesFoot,
+		doc: "Number of bytes in the Payload streams of all Calls and Replies, including the data items in chunks.",
+	},
+	{
+		name: "CALL BYTES", fields: "call_bytes", total: func(r any) any { return int(r.(*analyze.Stats).CallBytes.Total()) }, right: true, wide: true,
+		doc: "Number of bytes in the Payload streams of all Calls. Shown only with --wide or --columns.",
+	},
+	{
+		name: "CALL BYTES SHORT/CHUNKED/LONG", fields: "call_bytes.short call_bytes.chunked call_bytes.long", cell: cellOf(func(s *analyze.Stats) string { return forms(s.CallBytes) }), wide: true,
+		doc: "The bytes of CALL BYTES by the form of the Call: short, chunked and long. Shown only with --wide or --columns.",
+	},
+	{
+		name: "REPLY BYTES", fields: "reply_bytes", total: func(r any) any { return int(r.(*analyze.Stats).ReplyBytes.Total()) }, right: true, wide: true,
+		doc: "Number of bytes in the Payload streams of all Replies. Shown only with --wide or --columns.",
+	},
+	{
+		name: "REPLY BYTES SHORT/CHUNKED/LONG", fields: "reply_bytes.short reply_bytes.chunked reply_bytes.long", cell: cellOf(func(s *analyze.Stats) string { return forms(s.ReplyBytes) }), wide: true,
+		doc: "The bytes of REPLY BYTES by the form of the Reply: short, chunked and long. Shown only with --wide or --columns.",
+	},
+	{
+		name: "CLIENT/NETWORK/SERVER", fields: "split.client_ns split.request_network_ns split.server_ns split.reply_network_ns", cell: cellOf(placeShares), at: 140, some: true, foot: "of latencies seen at both ends",
+		doc: "Shares of the latency of the RPCs that were captured at both ends: at the side that sent the Call, in the network in both directions, and at the side that executed it. Without captures at both ends, the column is not shown.",
+	},
+	{
+		name: "LATENCY", at: 180,
+		doc: "Histogram: distribution of the latency on a logarithmic scale. The heading has the range: the shortest and the longest latency of all rows.",
+	},
+	{
+		name: "PROVEN CLIENT/NETWORK/SERVER/REST", fields: "shares.client_ns.min shares.network_ns.min shares.server_ns.min shares.server_ns.max", cell: cellOf(provenShares), wide: true,
+		doc: "Shares of the total latency that provably passed at the client, in the network and at the server, and the rest, which one capture cannot assign; empty without any proof. Shown only with --wide or --columns.",
+	},
 	{name: "CONGESTED", fields: "congested", right: true, wide: true},
-	{name: "IN READS/IN WRITES/STALLED/REST", fields: "read=phases.read_ns write=phases.write_ns stall=phases.stalled_ns wait=phases.stalled_ns", cell: cellOf(phaseShares), wide: true},
-	{name: "RPCS WITH CHUNKS", fields: "explicit_rdma", right: true, wide: true},
-	{name: "WOULD FIT 64K", fields: "fits_inline_at", total: func(r any) any { return r.(*analyze.Stats).FitsInlineAt["65536"] }, right: true, wide: true},
+	{
+		name: "IN READS/IN WRITES/STALLED/REST", fields: "read=phases.read_ns write=phases.write_ns stall=phases.stalled_ns wait=phases.stalled_ns", cell: cellOf(phaseShares), wide: true,
+		doc: "Shares of the total latency: in RDMA Reads, in RDMA Writes, stalled, and the rest: waiting for the first RDMA Read or RDMA Write, and until the Reply. In the rest only the server, or the network, can make progress; one capture does not show which of the two took it. Shown only with --wide or --columns.",
+	},
+	{
+		name: "RPCS WITH CHUNKS", fields: "explicit_rdma", right: true, wide: true,
+		doc: "Number of RPCs that used chunks. Shown only with --wide or --columns.",
+	},
+	{
+		name: "WOULD FIT 64K", fields: "fits_inline_at", total: func(r any) any { return r.(*analyze.Stats).FitsInlineAt["65536"] }, right: true, wide: true,
+		doc: "Number of the RPCs with chunks whose Call and largest possible Reply fit into 64 KiB, so that they would have needed no chunks with this inline threshold. The largest possible Reply is the one that fills the chunks that the Call offers. Shown only with --wide or --columns.",
+	},
 })
 
 // These explain columns of tables of sums.

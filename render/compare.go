@@ -13,16 +13,40 @@ import (
 )
 
 var compareColumns = slices.Concat([]column{
-	{name: "NAME", fields: "kind name=name", flex: true, min: 20},
-	{name: "RPCS", fields: "before.count rpcs=after.count", right: true},
-	{name: "FAILED", fields: "before.failed errors=after.failed failed=after.failed", right: true},
-	{name: "NO REPLY", fields: "before.no_reply no_reply=after.no_reply", right: true},
-	{name: "BYTES", fields: "before.bytes after.bytes", right: true, at: 140},
+	{
+		name: "NAME", fields: "kind name=name", flex: true, min: 20,
+		doc: "Group of RPCs: the operation, or the values of what --by names, which is the heading.",
+	},
+	{
+		name: "RPCS", fields: "before.count rpcs=after.count", right: true,
+		doc: "Number of RPCs before and after the change; one number if it is the same.",
+	},
+	{
+		name: "FAILED", fields: "before.failed errors=after.failed failed=after.failed", right: true,
+		doc: "Number of RPCs that were answered with an error: RDMA_ERROR, or a Reply with an RPC or NFS error status, before and after.",
+	},
+	{
+		name: "NO REPLY", fields: "before.no_reply no_reply=after.no_reply", right: true,
+		doc: "Number of RPCs without a Reply (status no_reply), before and after. They are no errors: the Reply may have been sent later, or not captured.",
+	},
+	{
+		name: "BYTES", fields: "before.bytes after.bytes", right: true, at: 140,
+		doc: "Number of bytes in the Payload streams of Calls and Replies, before and after.",
+	},
 }, alike(
 	latencyFoot, append(latencySigns, sign{"*", "= not by chance: p < 0.001 (permutation test)"}, sign{"?", "= not tested: fewer than 30 latencies, or an upper bound"}),
-	column{name: "P50", fields: "before.latency.p50_ns after.latency.p50_ns p50=change.p50 p_values.p50", right: true},
-	column{name: "P90", fields: "before.latency.p90_ns after.latency.p90_ns p90=change.p90 p_values.p90", right: true, at: 100},
-	column{name: "P99", fields: "before.latency.p99_ns after.latency.p99_ns p99=change.p99 p_values.p99 before.total_ns after.total_ns before.share after.share before.mean_ns.min before.mean_ns.max before.exact after.mean_ns.min after.mean_ns.max after.exact before.values after.values significant", right: true, at: 140},
+	column{
+		name: "P50", fields: "before.latency.p50_ns after.latency.p50_ns p50=change.p50 p_values.p50", right: true,
+		doc: "Median of the latency before and after, and its relative change, from 3 latencies on.",
+	},
+	column{
+		name: "P90", fields: "before.latency.p90_ns after.latency.p90_ns p90=change.p90 p_values.p90", right: true, at: 100,
+		doc: "90th percentile of the latency before and after, and its relative change, from 10 latencies on.",
+	},
+	column{
+		name: "P99", fields: "before.latency.p99_ns after.latency.p99_ns p99=change.p99 p_values.p99 before.total_ns after.total_ns before.share after.share before.mean_ns.min before.mean_ns.max before.exact after.mean_ns.min after.mean_ns.max after.exact before.values after.values significant", right: true, at: 140,
+		doc: "99th percentile of the latency before and after, and its relative change, from 100 latencies on or, with --fail-on p99, from 30 on.",
+	},
 ))
 
 // Compare draws the comparisons of two captures: the problems that came and went, the groups of RPCs that only one has, a table of the others, and

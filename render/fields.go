@@ -9,10 +9,13 @@ import (
 )
 
 var fieldColumns = []column{
-	{name: "FIELD"},
-	{name: "TYPE"},
-	{name: "WIRESHARK"},
-	{name: "MEANING", flex: true, wrap: true, min: 30},
+	{name: "FIELD", doc: "Name of the field in JSON, and for -Y, -e, --sort and --jq."},
+	{name: "TYPE", doc: "Type of the value; list means that the field is in a list, so that a record can have several values of it."},
+	{name: "WIRESHARK", doc: "Names of the field in Wireshark, which filters also accept."},
+	{
+		name: "MEANING", flex: true, wrap: true, min: 30,
+		doc: "Description of the field, its values, and the other names that -Y, -e and --sort accept for it.",
+	},
 }
 
 // widestNames is the largest width of the column of Wireshark's names. Names that it, or a narrow terminal, has no space for

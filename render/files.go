@@ -10,14 +10,23 @@ import (
 )
 
 var filesColumns = slices.Concat([]column{
-	{name: "FILE", fields: "file file_handle", flex: true, min: 20, foot: pathFoot, signs: pathSigns},
-	{name: "SERVER", fields: "server", at: 140},
-	{name: "RPCS", fields: "rpcs=requests", right: true},
-	attemptsColumn,
-	{name: "FAILED", fields: "failed", right: true, foot: failedFoot},
-	{name: "NO REPLY", fields: "no_reply", right: true},
-	{name: "READ", fields: "bytes_read", right: true},
-	{name: "WRITTEN", fields: "bytes_written", right: true},
+	{
+		name: "FILE", fields: "file file_handle", flex: true, min: 20, foot: pathFoot, signs: pathSigns,
+		doc: "Path of the file or directory after the last RPC that acted on it; fh: and a number is the short form of a file handle whose path the capture does not show. In a narrow column, ~ replaces the beginning of a long path. The row others sums up the files for which the memory limit leaves no space.",
+	},
+	{name: "SERVER", fields: "server", at: 140, doc: "Address of the server."},
+	{name: "RPCS", fields: "rpcs=requests", right: true, doc: "Number of RPCs that acted on the file: of what clients asked for once."},
+	attemptsColumn(""),
+	{
+		name: "FAILED", fields: "failed", right: true, foot: failedFoot,
+		doc: "Number of these RPCs that were answered with an error: RDMA_ERROR, or a Reply with an RPC or NFS error status.",
+	},
+	{
+		name: "NO REPLY", fields: "no_reply", right: true,
+		doc: "Number of these RPCs without a Reply (status no_reply). They are no errors: the Reply may have been sent later, or not captured.",
+	},
+	{name: "READ", fields: "bytes_read", right: true, doc: "Number of bytes that READ returned."},
+	{name: "WRITTEN", fields: "bytes_written", right: true, doc: "Number of bytes that WRITE wrote, according to its Replies."},
 }, alike(
 	sumFoot, latencySigns,
 	column{name: "P50", fields: "latency.p50_ns", right: true, at: 100},
@@ -26,10 +35,19 @@ var filesColumns = slices.Concat([]column{
 	column{name: "WORST", fields: "latency.max_ns", right: true},
 	column{name: "SUM", fields: "total_ns", right: true},
 ), []column{
-	{name: "CREATED", fields: "created.time created.client created.uid", at: 180, foot: changedFoot},
-	{name: "RENAMED", fields: "renamed.time renamed.client renamed.uid", at: 200, foot: changedFoot},
-	{name: "FORMER NAME", fields: "renamed.from", wide: true},
-	{name: "REMOVED", fields: "removed.time removed.client removed.uid", at: 140, foot: changedFoot},
+	{
+		name: "CREATED", fields: "created.time created.client created.uid", at: 180, foot: changedFoot,
+		doc: "Time, user ID and client of the RPC that created the file, such as 6.12 1000@192.0.2.1. It is empty if the capture does not prove that an RPC created the file.",
+	},
+	{
+		name: "RENAMED", fields: "renamed.time renamed.client renamed.uid", at: 200, foot: changedFoot,
+		doc: "Time, user ID and client of the last RPC that renamed the file.",
+	},
+	{name: "FORMER NAME", fields: "renamed.from", wide: true, doc: "Path of the file before it was renamed."},
+	{
+		name: "REMOVED", fields: "removed.time removed.client removed.uid", at: 140, foot: changedFoot,
+		doc: "Time, user ID and client of the last RPC that removed a name of the file.",
+	},
 })
 
 // changedFoot explains the cells about changes of a file's name.

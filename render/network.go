@@ -11,23 +11,53 @@ import (
 )
 
 var networkColumns = slices.Concat([]column{
-	{name: "FROM", fields: "from", flex: true, min: 8},
-	{name: "TO", fields: "to", flex: true, min: 8},
-	{name: "PACKETS", fields: "packets", right: true, foot: "that passed FROM"},
-	{name: "LOST", fields: "lost", right: true, foot: "sent, not arrived"},
-	{name: "NOT CAPTURED", fields: "not_captured", right: true, at: 100, foot: "arrived, but that capture lacks it"},
-	{name: "UNKNOWN", fields: "unknown", right: true, at: 100, foot: "not at the other point: lost, or not captured there"},
-	{name: "REORDERED", fields: "reordered", right: true, foot: "overtaken by a later packet"},
-	{name: "DAMAGED", fields: "corrupted", right: true, foot: "bad ICRC or checksum, or other contents than sent"},
-	{name: "DUPLICATED", fields: "duplicated", right: true, foot: "sent once, arrived twice"},
-	{name: "MIRROR COPIES", fields: "mirror_duplicates", right: true, at: 140, foot: "second copies that a mirror port made"},
+	{
+		name: "FROM", fields: "from", flex: true, min: 8,
+		doc: "Capture point that the packets passed first; the names of points are shown without the part that all names have in common.",
+	},
+	{name: "TO", fields: "to", flex: true, min: 8, doc: "Capture point that the packets passed next."},
+	{
+		name: "PACKETS", fields: "packets", right: true, foot: "that passed FROM",
+		doc: "Number of packets that passed the first point on the way to the other one, including retransmissions; of TCP, the segments with data.",
+	},
+	{
+		name: "LOST", fields: "lost", right: true, foot: "sent, not arrived",
+		doc: "Number of these packets of which nothing arrived at the other point.",
+	},
+	{
+		name: "NOT CAPTURED", fields: "not_captured", right: true, at: 100, foot: "arrived, but that capture lacks it",
+		doc: "Number of these packets that the capture at the other point does not contain, although their receiver had them.",
+	},
+	{
+		name: "UNKNOWN", fields: "unknown", right: true, at: 100, foot: "not at the other point: lost, or not captured there",
+		doc: "Number of these packets that are not at the other point, and of which nothing shows whether they were lost: nobody sent them again, or the capture of that point lacks packets.",
+	},
+	{
+		name: "REORDERED", fields: "reordered", right: true, foot: "overtaken by a later packet",
+		doc: "Number of packets that arrived after a packet that was sent later to the same queue pair. Retransmissions of lost packets are not counted, other than in the column OUT OF ORDER of connections.",
+	},
+	{
+		name: "DAMAGED", fields: "corrupted", right: true, foot: "bad ICRC or checksum, or other contents than sent",
+		doc: "Number of packets that arrived damaged: with a bad ICRC, or with headers that are so damaged that only a comparison with the sent packet shows what they were. The rule icrc-bad and the mark bad_icrc are only about packets with a bad ICRC whose headers identify them, so their number is smaller. A TCP segment also counts if its payload is not the one that was sent, although its checksum is right.",
+	},
+	{
+		name: "DUPLICATED", fields: "duplicated", right: true, foot: "sent once, arrived twice",
+		doc: "Number of additional copies that arrived, although the packet had been sent once.",
+	},
+	{
+		name: "MIRROR COPIES", fields: "mirror_duplicates", right: true, at: 140, foot: "second copies that a mirror port made",
+		doc: "Number of second copies in captures of mirror ports that show each packet twice; they are not counted as packets.",
+	},
 }, alike(
 	"one-way delay", nil,
-	column{name: "SHORTEST", fields: "delay.min_ns", right: true, at: 140},
-	column{name: "P50", fields: "delay.p50_ns", right: true},
-	column{name: "P90", fields: "delay.p90_ns", right: true, at: 140},
-	column{name: "P99", fields: "delay.p99_ns", right: true, at: 140},
-	column{name: "WORST", fields: "delay.max_ns", right: true},
+	column{
+		name: "SHORTEST", fields: "delay.min_ns", right: true, at: 140,
+		doc: "Shortest one-way delay. It is often equal in both directions, because the clocks are compared under the assumption that the fastest packets of both directions took equally long; it is then also the error of the clocks.",
+	},
+	column{name: "P50", fields: "delay.p50_ns", right: true, doc: "Median of the one-way delays."},
+	column{name: "P90", fields: "delay.p90_ns", right: true, at: 140, doc: "90th percentile of the one-way delays."},
+	column{name: "P99", fields: "delay.p99_ns", right: true, at: 140, doc: "99th percentile of the one-way delays."},
+	column{name: "WORST", fields: "delay.max_ns", right: true, doc: "Longest one-way delay."},
 ))
 
 // Network writes the capture points, a row for each direction between them, and the course of its delays and losses.

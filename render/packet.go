@@ -245,21 +245,27 @@ func (r *Packets) Packet(p *record.Packet) error {
 // packetColumns are the columns of the table that replaces the lines of Packets if the user
 // chooses columns. The flag -e prints all other fields.
 var packetColumns = []column{
-	{name: "PACKET", fields: "number", right: true, usual: 6},
-	{name: "POINT", fields: "point", some: true},
-	{name: "TIME", fields: "time", right: true, usual: 11, moment: true},
-	{name: "SOURCE", fields: "src", usual: 15},
-	{name: "DESTINATION", fields: "dst", usual: 15},
-	{name: "TRANSPORT", fields: "transport", usual: 6},
-	{name: "LENGTH", fields: "length", right: true},
+	{name: "PACKET", fields: "number", right: true, usual: 6, doc: "Number of the packet in the capture, counted from 1."},
+	{
+		name: "POINT", fields: "point", some: true,
+		doc: "Capture point whose number the packet has, without what the names of all points have in common; shown only with several points.",
+	},
+	{name: "TIME", fields: "time", right: true, usual: 11, moment: true, doc: "Time of the packet; the flag --time selects the format."},
+	{name: "SOURCE", fields: "src", usual: 15, doc: "Address of the sender."},
+	{name: "DESTINATION", fields: "dst", usual: 15, doc: "Address of the receiver."},
+	{
+		name: "TRANSPORT", fields: "transport", usual: 6,
+		doc: "Protocol that carries the RDMA traffic; - if the packet carries neither RDMA nor RPC.",
+	},
+	{name: "LENGTH", fields: "length", right: true, doc: "Length of the packet on the wire, in bytes."},
 	{name: "CONN", fields: "connection", right: true},
-	{name: "RPC ID", fields: "transaction", right: true, usual: 6},
-	{name: "XID", fields: "xid", usual: 10},
-	{name: "OPERATION", fields: "rdma_operation", usual: 10},
-	{name: "QPN", fields: "bth.dest_qpn", usual: 8},
-	{name: "PSN", fields: "bth.psn", right: true, usual: 8},
-	{name: "MARKS", fields: "marks", usual: 12},
-	{name: "SUMMARY", fields: "summary", flex: true, min: 20, usual: 60},
+	{name: "RPC ID", fields: "transaction", right: true, usual: 6, doc: "Number of the RPC that the packet belongs to."},
+	{name: "XID", fields: "xid", usual: 10, doc: "Transaction ID of the RPC that the packet belongs to."},
+	{name: "OPERATION", fields: "rdma_operation", usual: 10, doc: "RDMA operation that the packet is part of."},
+	{name: "QPN", fields: "bth.dest_qpn", usual: 8, doc: "Number of the destination queue pair."},
+	{name: "PSN", fields: "bth.psn", right: true, usual: 8, doc: "Packet sequence number."},
+	{name: "MARKS", fields: "marks", usual: 12, doc: "What is unusual about the packet, such as retransmitted or out_of_order."},
+	{name: "SUMMARY", fields: "summary", flex: true, min: 20, usual: 60, doc: "Opcode and most important fields of the packet."},
 }
 
 // These fields of headers have a column.

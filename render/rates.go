@@ -13,21 +13,51 @@ import (
 )
 
 var ratesColumns = slices.Concat([]column{
-	{name: "TIME", fields: "start end", right: true, foot: "start of the interval", moment: true},
+	{
+		name: "TIME", fields: "start end", right: true, foot: "start of the interval", moment: true,
+		doc: "Start of the interval; the flag --time selects the format.",
+	},
 	{name: "NAME", fields: "name", flex: true, min: 12},
-	{name: "RPCS", fields: "requests", right: true, foot: "at the Reply or, without one, the Call"},
-	attemptsColumn,
+	{
+		name: "RPCS", fields: "requests", right: true, foot: "at the Reply or, without one, the Call",
+		doc: "Number of RPCs whose first Call was answered in the interval; one without a Reply counts in the interval of its Call.",
+	},
+	attemptsColumn("Number of Calls that were answered in the interval, or sent in it if they have no Reply."),
 	{name: "FAILED", fields: "failed", right: true, foot: failedFoot},
 	{name: "NO REPLY", fields: "no_reply", right: true},
-	{name: "REPEATED", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot},
+	{
+		name: "REPEATED", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot,
+		doc: "Number of retransmitted packets of the RPCs that the row counts; the packets may be in other intervals.",
+	},
 	{name: "CONGESTED", fields: "congested", right: true, wide: true},
-	{name: "CE", fields: "ce_marks", right: true, at: 200},
-	{name: "CNP", fields: "cnps", right: true, at: 200},
-	{name: "PAUSES", fields: "pauses", right: true, at: 200},
-	{name: "RTT SERVER", fields: "shortest=round_trips.min_ns longest=round_trips.max_ns", cell: cellOf(tripsOf), right: true, wide: true},
-	{name: "TO SERVER", fields: "bytes_to_server", right: true, at: 180},
-	{name: "TO CLIENT", fields: "bytes_to_client", right: true, at: 180},
-	{name: "DATA PER S", fields: "bytes_per_s bytes_read bytes_written", right: true, foot: "file data of READ and WRITE"},
+	{
+		name: "CE", fields: "ce_marks", right: true, at: 200,
+		doc: "Number of packets of the interval that a switch marked because of congestion.",
+	},
+	{
+		name: "CNP", fields: "cnps", right: true, at: 200,
+		doc: "Number of congestion notification packets of the interval, with which receivers of marked packets ask for a lower rate.",
+	},
+	{
+		name: "PAUSES", fields: "pauses", right: true, at: 200,
+		doc: "Number of frames of the interval that paused a link (PFC, or pause frames of Ethernet).",
+	},
+	{
+		name: "RTT SERVER", fields: "shortest=round_trips.min_ns longest=round_trips.max_ns", cell: cellOf(tripsOf), right: true, wide: true,
+		doc: "Shortest and longest round trip from clients to servers around the RPCs of the interval, as the capture point shows them; with --by client,server, of each pair of hosts over time.",
+	},
+	{
+		name: "TO SERVER", fields: "bytes_to_server", right: true, at: 180,
+		doc: "Number of bytes in the Payload streams that clients sent: Calls, and Replies of callbacks, with the data items in chunks.",
+	},
+	{
+		name: "TO CLIENT", fields: "bytes_to_client", right: true, at: 180,
+		doc: "Number of bytes in the Payload streams that servers sent: Replies, and Calls of callbacks, with the data items in chunks.",
+	},
+	{
+		name: "DATA PER S", fields: "bytes_per_s bytes_read bytes_written", right: true, foot: "file data of READ and WRITE",
+		doc: "Mean number of bytes of files that READs and WRITEs moved in a second of the interval, in both directions. TO SERVER and TO CLIENT also count the rest of Calls and Replies, and are not divided by the length of the interval.",
+	},
 }, alike(
 	latencyFoot, latencySigns,
 	column{name: "P50", fields: "latency.p50_ns", right: true},
@@ -35,10 +65,16 @@ var ratesColumns = slices.Concat([]column{
 	column{name: "P99", fields: "latency.p99_ns", right: true, at: 200},
 	column{name: "WORST", fields: "latency.max_ns", right: true},
 ), []column{
-	{name: "IN FLIGHT", fields: "mean=in_flight.mean peak=in_flight.peak", cell: cellOf(inFlight), right: true, at: 100, foot: "mean/most Calls without their Reply yet"},
-	{name: "CREDITS", fields: "credits", right: true, at: 180},
-	{name: "RPCS BAR", at: 80},
-	{name: "LATENCY MAP", at: 140, foot: "short on the left, logarithmic; darker = more RPCs"},
+	{
+		name: "IN FLIGHT", fields: "mean=in_flight.mean peak=in_flight.peak", cell: cellOf(inFlight), right: true, at: 100, foot: "mean/most Calls without their Reply yet",
+		doc: "Mean and largest number of Calls that were in flight at one time of the interval. A Call without a Reply is in flight until its connection begins to close or, if the capture does not show that, until the last packet of the connection.",
+	},
+	{name: "CREDITS", fields: "credits", right: true, at: 180, doc: "Number of credits that the last Reply of the interval granted."},
+	{name: "RPCS BAR", at: 80, doc: "The number of RPCs as a bar; the longest bar is that of the busiest interval."},
+	{
+		name: "LATENCY MAP", at: 140, foot: "short on the left, logarithmic; darker = more RPCs",
+		doc: "Heat map of the latencies: one row for each interval, from short to long latencies on a logarithmic scale, with darker characters for more RPCs. The heading has the lower limit of the first column, and the longest latency.",
+	},
 })
 
 // The numbers of characters of a bar, and of the latencies of an interval.

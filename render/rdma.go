@@ -13,26 +13,52 @@ import (
 )
 
 var operationColumns = []column{
-	{name: "ID", fields: "id", right: true, at: 100, usual: 5},
-	{name: "TIME", fields: "sent", right: true, usual: 11, moment: true},
+	{name: "ID", fields: "id", right: true, at: 100, usual: 5, doc: "Number of the RDMA operation, in the order of first packets."},
+	{
+		name: "TIME", fields: "sent", right: true, usual: 11, moment: true,
+		doc: "Time of the operation's first packet; the flag --time selects the format.",
+	},
 	{name: "CONN", fields: "connection", right: true},
-	{name: "KIND", fields: "kind", usual: 10},
-	{name: "BY", fields: "side", usual: 6},
-	{name: "HANDLE", fields: "handle", at: 100, usual: 10},
-	{name: "OFFSET", fields: "offset", at: 180, usual: 18},
-	{name: "BYTES", fields: "bytes", cell: cellOf(bytesOf), right: true, usual: 7},
+	{name: "KIND", fields: "kind", usual: 10, doc: "Kind of the operation: Send, RDMA Write, RDMA Read or Atomic."},
+	{
+		name: "BY", fields: "side", usual: 6,
+		doc: "The side that issued the operation: the sender of a Send, the writer of an RDMA Write, the reader of an RDMA Read. The client is the end that opened the connection.",
+	},
+	{
+		name: "HANDLE", fields: "handle", at: 100, usual: 10,
+		doc: "Handle (R_key or STag) of the memory of the other side; empty for a Send.",
+	},
+	{name: "OFFSET", fields: "offset", at: 180, usual: 18, doc: "Offset in that memory; empty for a Send."},
+	{
+		name: "BYTES", fields: "bytes", cell: cellOf(bytesOf), right: true, usual: 7,
+		doc: "Number of bytes that the operation moved, each counted once; if it moved none, also how many it asked for.",
+	},
 	{
 		name: "DELIVERED AFTER", fields: "delivered", cell: cellOf(deliveredAfter), right: true, at: 140, usual: 8, foot: "until the receiver had all of it",
 		signs: []sign{{"-", "= one packet"}, {"?", "= not captured"}},
+		doc:   "Time from the first packet until the receiver accepted the operation; - if both are the same packet of one capture, so that the time on the way is unknown, and ? if the capture does not show the delivery.",
 	},
 	{
 		name: "LATENCY", fields: "acknowledged latency=latency_ns", right: true, usual: 8, foot: untilAcknowledged,
 		signs: []sign{{"?", "= not captured"}},
+		doc:   "Time from the first packet to the acknowledgement, or to the last packet of the response; ? if the capture does not show it.",
 	},
-	{name: "REPEATED", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot},
-	{name: "STALL", fields: "stalled_ns", right: true, usual: 8, foot: "part of LATENCY, waits >= 1 ms for retransmissions"},
-	{name: "RPC ID", fields: "transaction", right: true, at: 120, usual: 6},
-	{name: "STATUS", fields: "status", usual: 10},
+	{
+		name: "REPEATED", fields: "retransmitted", right: true, at: 140, foot: repeatedFoot,
+		doc: "Number of retransmitted packets of the operation and of its response, each counted as often as it was retransmitted, so that the number can be larger than that of the packets.",
+	},
+	{
+		name: "STALL", fields: "stalled_ns", right: true, usual: 8, foot: "part of LATENCY, waits >= 1 ms for retransmissions",
+		doc: "Sum of the times, of 1 ms or longer, in which the operation made no progress until it was retransmitted; empty if there were none. Of an RDMA Read, only retransmitted requests end a stall, and not the responses to them.",
+	},
+	{
+		name: "RPC ID", fields: "transaction", right: true, at: 120, usual: 6,
+		doc: "Number of the RPC that the operation belongs to; empty if it belongs to none.",
+	},
+	{
+		name: "STATUS", fields: "status", usual: 10,
+		doc: "What the capture shows of the end of the operation: complete, incomplete (a part is missing), refused, or not_acknowledged (it was retransmitted, and never acknowledged).",
+	},
 }
 
 // operationNames are the names of the kinds of operations in tables.
@@ -91,17 +117,20 @@ const untilAcknowledged = "until the ACK, which may be delayed, or the last resp
 
 var operationSumColumns = slices.Concat([]column{
 	{name: "NAME", fields: "name", cell: cellOf(sumOf), flex: true, min: 12},
-	{name: "COUNT", fields: "count", right: true},
-	{name: "BYTES", fields: "bytes", right: true},
-	{name: "REPEATED", fields: "retransmitted", right: true, at: 100, foot: repeatedFoot},
-	{name: "STALLED OPS", fields: "stalled", right: true, foot: "those that waited for a retransmission"},
-	{name: "STALL TIME", fields: "stalled_ns", right: true, foot: "sum over RDMA operations"},
+	{name: "COUNT", fields: "count", right: true, doc: "Number of RDMA operations."},
+	{name: "BYTES", fields: "bytes", right: true, doc: "Number of bytes that they moved."},
+	{name: "REPEATED", fields: "retransmitted", right: true, at: 100, foot: repeatedFoot, doc: "Number of retransmitted packets."},
+	{
+		name: "STALLED OPS", fields: "stalled", right: true, foot: "those that waited for a retransmission",
+		doc: "Number of RDMA operations that stalled until a retransmission.",
+	},
+	{name: "STALL TIME", fields: "stalled_ns", right: true, foot: "sum over RDMA operations", doc: "Sum of all stalls."},
 }, alike(
 	"latency, "+untilAcknowledged, []sign{tooFew},
-	column{name: "P50", fields: "latency.p50_ns", right: true},
-	column{name: "P90", fields: "latency.p90_ns", right: true},
-	column{name: "P99", fields: "latency.p99_ns", right: true, at: 100},
-	column{name: "WORST", fields: "latency.max_ns", right: true},
+	column{name: "P50", fields: "latency.p50_ns", right: true, doc: "Median of the time to the acknowledgement."},
+	column{name: "P90", fields: "latency.p90_ns", right: true, doc: "90th percentile of the time to the acknowledgement."},
+	column{name: "P99", fields: "latency.p99_ns", right: true, at: 100, doc: "99th percentile of the time to the acknowledgement."},
+	column{name: "WORST", fields: "latency.max_ns", right: true, doc: "Longest time to the acknowledgement."},
 ))
 
 // sumOf returns the values that the operations of a row have in common, with kinds as the table of operations has them.

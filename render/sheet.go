@@ -61,14 +61,9 @@ func (s *Sheet) head(of string, columns []column) {
 	fields := sheetFields[of]
 	for i := range columns {
 		c := &columns[i]
-		explain := ""
-		at := slices.IndexFunc(explanations, func(e Explanation) bool { return e.View == of && e.Name == c.name })
-		if at >= 0 {
-			explain = explanations[at].Meaning
-		}
 		names, list := strings.Split(c.name, "/"), c.columnFields()
 		for j, name := range names {
-			own := SheetColumn{Name: name, Explain: explain, Number: c.right, number: func(any) string { return "" }}
+			own := SheetColumn{Name: name, Explain: c.explanation(), Number: c.right, number: func(any) string { return "" }}
 			switch at := slices.IndexFunc(list, func(f columnField) bool { return f.name == nameOf(name) }); {
 			case c.total != nil:
 				own.number = func(r any) string { return numberText(c.total(r)) }

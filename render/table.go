@@ -13,6 +13,7 @@ import (
 type column struct {
 	name   string
 	title  string // heading, if it is not the name: what the rows are grouped by
+	doc    string // what it shows, in one sentence; empty for those of usualDocs
 	fields string // fields that its cells show, as columnFields reads them; empty if they show none
 	// total returns the number that its cells show if the field is an object; nil if it is not. -o csv has no such column.
 	total func(record any) any

@@ -100,34 +100,104 @@ func Size(n int64) string         { return field.Size(n) }
 func Change(share float64) string { return field.Change(share) }
 
 var transactionColumns = []column{
-	{name: "RPC ID", fields: "id", right: true, rank: 2, usual: 6},
-	{name: "TIME", fields: "call.time", right: true, usual: 11, foot: "of the Call", moment: true},
+	{
+		name: "RPC ID", fields: "id", right: true, rank: 2, usual: 6,
+		doc: "Number of the RPC or, if the Call was sent again, of the attempt, in the order of the Calls. Rows are in this order, except in live captures, where they are in the order in which RPCs ended, and with --sort and --top.",
+	},
+	{
+		name: "TIME", fields: "call.time", right: true, usual: 11, foot: "of the Call", moment: true,
+		doc: "Time of the Call, or of the Reply if the Call is not in the capture, in seconds since the first packet of the capture; the flag --time selects other formats.",
+	},
 	{name: "CONN", fields: "connection", right: true, rank: 3, differs: true},
-	{name: "XID", fields: "xid"},
-	{name: "DIR", fields: "direction", rank: 7, usual: 4, differs: true, signs: []sign{{"back", "= a Call of the server"}}},
-	{name: "CLIENT", fields: "client", rank: 4, varied: true},
-	{name: "SERVER", fields: "server", rank: 5, varied: true},
-	{name: "UID", fields: "uid", right: true, rank: 2, varied: true},
-	{name: "GID", fields: "gid", right: true, rank: 9, varied: true},
-	{name: "MACHINE", fields: "machine", rank: 6, varied: true},
-	{name: "PRINCIPAL", fields: "principal", rank: 2, varied: true},
-	{name: "PROCEDURE", fields: "program_name version procedure_name operation operations", flex: true, min: 21, usual: 25},
-	{name: "FILE", fields: "file file_from", rank: 1, usual: 24, some: true, foot: pathFoot, signs: pathSigns},
-	{name: "CALL BYTES", fields: "call.payload_bytes", right: true, rank: 4, differs: true, foot: bytesFoot, signs: bytesSigns},
-	{name: "REPLY BYTES", fields: "reply.payload_bytes", right: true, rank: 5, differs: true, foot: bytesFoot, signs: bytesSigns},
+	{
+		name: "XID", fields: "xid",
+		doc: "Transaction ID of the RPC, which is unique only among the Calls in flight of a connection and a direction; the flag --conn selects a connection.",
+	},
+	{
+		name: "DIR", fields: "direction", rank: 7, usual: 4, differs: true, signs: []sign{{"back", "= a Call of the server"}},
+		doc: "Direction of the Call: fwd from the client to the server, back from the server to the client (RFC 8167).",
+	},
+	{
+		name: "CLIENT", fields: "client", rank: 4, varied: true,
+		doc: "Address of the client. This column is only shown if it has at least two different values; --columns shows it in any case.",
+	},
+	{
+		name: "SERVER", fields: "server", rank: 5, varied: true,
+		doc: "Address of the server. This column is shown under the same condition as CLIENT.",
+	},
+	{
+		name: "UID", fields: "uid", right: true, rank: 2, varied: true,
+		doc: "User ID in the AUTH_SYS credential of a Call by the client. This column is shown under the same condition as CLIENT.",
+	},
+	{
+		name: "GID", fields: "gid", right: true, rank: 9, varied: true,
+		doc: "Group ID in the AUTH_SYS credential of a Call by the client. This column is shown under the same condition as CLIENT.",
+	},
+	{
+		name: "MACHINE", fields: "machine", rank: 6, varied: true,
+		doc: "Machine name in the AUTH_SYS credential of a Call by the client. This column is shown under the same condition as CLIENT.",
+	},
+	{
+		name: "PRINCIPAL", fields: "principal", rank: 2, varied: true,
+		doc: "Name of the RPCSEC_GSS principal that made the Call, if the capture shows it. This column is shown under the same condition as CLIENT.",
+	},
+	{
+		name: "PROCEDURE", fields: "program_name version procedure_name operation operations", flex: true, min: 21, usual: 25,
+		doc: "Program, version and procedure, or the operation that a COMPOUND was sent for; (GSS init) and (GSS destroy) set up and end an RPCSEC_GSS context, (krb5p) is encrypted, and (not decoded) is a Call that could not be decoded. Without a terminal and with --wide, all operations follow.",
+	},
+	{
+		name: "FILE", fields: "file file_from", rank: 1, usual: 24, some: true, foot: pathFoot, signs: pathSigns,
+		doc: "Path of the file or directory that the RPC acted on, after the RPC; fh: and a number is the short form of a file handle whose path the capture does not show. On a terminal, only the end of a long path is shown. Without a terminal, this column is only shown with -Y, --columns or --wide.",
+	},
+	{
+		name: "CALL BYTES", fields: "call.payload_bytes", right: true, rank: 4, differs: true, foot: bytesFoot, signs: bytesSigns,
+		doc: "Length of the Call's Payload stream in bytes, including the data items in chunks.",
+	},
+	{
+		name: "REPLY BYTES", fields: "reply.payload_bytes", right: true, rank: 5, differs: true, foot: bytesFoot, signs: bytesSigns,
+		doc: "Length of the Reply's Payload stream in bytes, including the data items in chunks.",
+	},
 	{
 		name: "FORM", fields: "call.form reply.form", rank: 5, usual: 15, differs: true, foot: "Call/Reply: short (in a Send), chunked (its data in chunks), long (all of it in a chunk)",
 		signs: []sign{{"?", "= not in the capture"}, {"-", "= no Reply"}},
+		doc:   "Forms of the Call and the Reply (RFC 8166 s.3.5): short in a Send, chunked with data items in chunks, long completely in a chunk. A question mark is a Call that was not captured, and a dash a missing Reply.",
 	},
-	{name: "RDMA READ", fields: "rdma-read=rdma_read_bytes", right: true, rank: 6, differs: true},
-	{name: "RDMA WRITE", fields: "rdma-write=rdma_write_bytes", right: true, rank: 6, differs: true},
-	{name: "CREDITS REQUESTED/GRANTED", fields: "call.credits reply.credits", right: true, wide: true},
-	{name: "INVALIDATED", fields: "invalidation.handle", wide: true},
-	{name: "NOT INVALIDATED", fields: "not_invalidated", right: true, wide: true},
-	{name: "LATENCY", fields: "latency_ns", right: true, usual: 8, signs: []sign{bounded, {"-", "= Call or Reply missing"}}},
-	{name: "CAUSE", fields: "cause.id cause.text", rank: 10, some: true, differs: true, foot: causeFoot, meaning: claim.Meaning},
-	{name: "REPEATS", fields: "request attempt retry_of", some: true, signs: []sign{{"of #", "2nd of #N = Call of RPC ID N sent again"}, {"try", "try = new Call for the same: put off, or session lost"}}},
-	{name: "STATUS", fields: "status nfs_status findings", signs: []sign{{"!", "= findings of rdmadump check"}}},
+	{
+		name: "RDMA READ", fields: "rdma-read=rdma_read_bytes", right: true, rank: 6, differs: true,
+		doc: "Number of bytes that the responder fetched from the requester's memory with RDMA Read, such as the data of an NFS WRITE.",
+	},
+	{
+		name: "RDMA WRITE", fields: "rdma-write=rdma_write_bytes", right: true, rank: 6, differs: true,
+		doc: "Number of bytes that the responder put into the requester's memory with RDMA Write, such as the data of an NFS READ.",
+	},
+	{
+		name: "CREDITS REQUESTED/GRANTED", fields: "call.credits reply.credits", right: true, wide: true,
+		doc: "Number of credits that the Call requested, and number that the Reply granted (RFC 8166 s.3.3.1). Shown only with --wide or --columns.",
+	},
+	{
+		name: "INVALIDATED", fields: "invalidation.handle", wide: true,
+		doc: "Handle that the Reply invalidated remotely. Shown only with --wide or --columns.",
+	},
+	{
+		name: "NOT INVALIDATED", fields: "not_invalidated", right: true, wide: true,
+		doc: "Number of handles of the Call that the Reply did not invalidate, so that the requester has to invalidate them itself. Shown only with --wide or --columns.",
+	},
+	{
+		name: "LATENCY", fields: "latency_ns", right: true, usual: 8, signs: []sign{bounded, {"-", "= Call or Reply missing"}},
+		doc: "Time from the first packet of the Call to the last packet of the Reply (of the copy that the requester accepted), without the time for which the Call waited for credits before it was sent. <= marks an upper bound: the capture does not prove which copy of the Reply was accepted.",
+	},
+	{
+		name: "CAUSE", fields: "cause.id cause.text", rank: 10, some: true, differs: true, foot: causeFoot, meaning: claim.Meaning,
+		doc: "Id of the sentence about where most of the latency, or a large part of it, passed; docs/causes.md explains each, and a line below the table says in a few words what those of the table mean. The ladder diagram has the sentence.",
+	},
+	{
+		name: "REPEATS", fields: "request attempt retry_of", some: true, signs: []sign{{"of #", "2nd of #N = Call of RPC ID N sent again"}, {"try", "try = new Call for the same: put off, or session lost"}},
+		doc: "What the RPC repeats: 2nd of #33 is the second attempt of the request that began with RPC 33, and 5th try after 9.2 s the fifth RPC that asks for the same, that long after the first was sent, after the server had put it off or the session was lost (retry of #33 in records that were read back).",
+	},
+	{
+		name: "STATUS", fields: "status nfs_status findings", signs: []sign{{"!", "= findings of rdmadump check"}},
+		doc: "Outcome: ok, no_reply, no_call (the Call is not in the capture), the RDMA, RPC or NFS error, or malformed (no error status, but a finding proves that the Call or the Reply cannot be decoded).",
+	},
 }
 
 // These explain columns with paths, and with lengths of Calls and Replies.
@@ -275,30 +345,78 @@ func status(theme *Theme, r *record.Transaction) (string, ink) {
 }
 
 var connectionColumns = []column{
-	{name: "CONN", fields: "id", right: true, signs: []sign{{"x", "= connections that are alike (--all lists each)"}}},
-	{name: "TRANSPORT", fields: "transport", at: 180},
-	{name: "CLIENT", fields: "client.address client.port"},
-	{name: "SERVER", fields: "server.address server.port"},
-	{name: "QPN", fields: "client.qpn server.qpn", wide: true},
-	{name: "PROTOCOL", fields: "upper_layer", at: 140},
-	{name: "RPCS", fields: "requests", right: true},
-	{name: "ATTEMPTS", fields: "attempts", right: true, at: 79},
-	{name: "MTU", fields: "path_mtu", right: true, wide: true},
-	{name: "INLINE TO SERVER/TO CLIENT", fields: "inline_threshold.client_to_server inline_threshold.server_to_client", right: true, wide: true},
-	{name: "INVALIDATION ANNOUNCED BY", fields: "remote_invalidation", wide: true},
-	{name: "CREDITS USED", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, at: 140, foot: "most at once", signs: []sign{{"?", "= grant not captured"}}},
-	{name: "RTT SERVER", fields: "path.round_trips.to_server.p50_ns path.round_trips.to_server.max_ns", right: true, at: 100, foot: tripsFoot},
-	{name: "RTT CLIENT", fields: "path.round_trips.to_client.p50_ns path.round_trips.to_client.max_ns", right: true, at: 120, foot: tripsFoot},
-	{name: "PACKETS", fields: "packets", right: true, at: 160},
-	{name: "REPEATED", fields: "retransmitted", right: true, at: 60, foot: repeatedFoot},
-	{name: "OUT OF ORDER", fields: "out_of_order", right: true, at: 180},
-	{name: "NOT CAPTURED", fields: "not_captured", right: true, at: 180},
-	{name: "NAKS", fields: "naks", right: true, at: 78},
-	{name: "RNR NAKS", fields: "rnr_naks", right: true, at: 140},
-	{name: "LATE", fields: "path.late.client path.late.server", right: true, wide: true},
-	{name: "CE MARKS/CNPS", fields: "ce_marks cnps", right: true, at: 200},
-	{name: "LIFE", fields: "first=first last=last", right: true, at: 160},
-	{name: "CLOSED", fields: "ended.how ended.by", flex: true, min: 15, usual: 16, signs: closedSigns},
+	{
+		name: "CONN", fields: "id", right: true, signs: []sign{{"x", "= connections that are alike (--all lists each)"}},
+		doc: "Number of the connection, for the flag --conn; 9x stands for nine connections that are alike, whose sums the row has, and the medians of their round trips and lives. The flag --all lists each.",
+	},
+	{name: "TRANSPORT", fields: "transport", at: 180, doc: "RoCEv2, RoCEv1, InfiniBand or iWARP."},
+	{
+		name: "CLIENT", fields: "client.address client.port",
+		doc: "Address of the end that opened the connection; of a TCP connection for callbacks of NFS 4.0, the NFS client.",
+	},
+	{
+		name: "SERVER", fields: "server.address server.port",
+		doc: "Address and port of the end that accepted the connection. For RoCE and InfiniBand, this is the port of the RDMA connection manager (RDMA CM) and not a UDP port.",
+	},
+	{
+		name: "QPN", fields: "client.qpn server.qpn", wide: true,
+		doc: "Queue pair numbers of the client and the server; iWARP has none. Shown only with --wide or --columns.",
+	},
+	{name: "PROTOCOL", fields: "upper_layer", at: 140, doc: "Upper-layer protocol: rpcrdma for NFS, nvme, iser, smbdirect or unknown."},
+	{name: "RPCS", fields: "requests", right: true, doc: "Number of RPCs whose first Call was sent on the connection."},
+	{
+		name: "ATTEMPTS", fields: "attempts", right: true, at: 79,
+		doc: "Number of Calls on the connection: clients send a Call again, usually on another connection, if its Reply does not come.",
+	},
+	{
+		name: "MTU", fields: "path_mtu", right: true, wide: true,
+		doc: "Path MTU: the number of bytes of data in a full packet or, if the capture contains none, that which the handshake negotiated; empty if the capture contains neither, and for iWARP. Shown only with --wide or --columns.",
+	},
+	{
+		name: "INLINE TO SERVER/TO CLIENT", fields: "inline_threshold.client_to_server inline_threshold.server_to_client", right: true, wide: true,
+		doc: "Inline thresholds in bytes: the longest Send from the client to the server, and from the server to the client. They are 1024 unless the capture contains private data that announce other values; empty on a connection that does not carry RPC-over-RDMA. Shown only with --wide or --columns.",
+	},
+	{
+		name: "INVALIDATION ANNOUNCED BY", fields: "remote_invalidation", wide: true,
+		doc: "The side that announced support for remote invalidation (RFC 8797): client, server, both or neither; empty on a connection that does not carry RPC-over-RDMA, and ? if the capture does not contain the handshake. Linux servers do not announce it, and use it nevertheless if the client announces it, so that handles are invalidated remotely although the column does not say both. Shown only with --wide or --columns.",
+	},
+	{
+		name: "CREDITS USED", fields: "credits.forward.peak_in_flight credits.forward.granted", right: true, at: 140, foot: "most at once", signs: []sign{{"?", "= grant not captured"}},
+		doc: "Largest number of Calls of the client that were in flight at once, and number of credits that the server granted last; empty on a connection that does not carry RPCs.",
+	},
+	{
+		name: "RTT SERVER", fields: "path.round_trips.to_server.p50_ns path.round_trips.to_server.max_ns", right: true, at: 100, foot: tripsFoot,
+		doc: "Median of the round trips from the capture point to the server and back, of packets that were answered by exactly one response; only from 3 of them on. It may be up to 12% too large.",
+	},
+	{
+		name: "RTT CLIENT", fields: "path.round_trips.to_client.p50_ns path.round_trips.to_client.max_ns", right: true, at: 120, foot: tripsFoot,
+		doc: "Median of the round trips from the capture point to the client and back, as for RTT SERVER. At the client itself, it is the time that the client takes to answer.",
+	},
+	{name: "PACKETS", fields: "packets", right: true, at: 160, doc: "Number of packets of the connection."},
+	{name: "REPEATED", fields: "retransmitted", right: true, at: 60, foot: repeatedFoot, doc: "Number of packets that were retransmitted."},
+	{
+		name: "OUT OF ORDER", fields: "out_of_order", right: true, at: 180,
+		doc: "Number of packets that came after a packet with a later sequence number, because they were overtaken, or were lost and retransmitted. The column REORDERED of network counts only those that were overtaken.",
+	},
+	{
+		name: "NOT CAPTURED", fields: "not_captured", right: true, at: 180,
+		doc: "Number of packets that the receiver acknowledged, but that the capture does not contain.",
+	},
+	{name: "NAKS", fields: "naks", right: true, at: 78, doc: "Number of NAKs."},
+	{name: "RNR NAKS", fields: "rnr_naks", right: true, at: 140, doc: "Number of receiver-not-ready (RNR) NAKs."},
+	{
+		name: "LATE", fields: "path.late.client path.late.server", right: true, wide: true,
+		doc: "Number of packets whose first copy came after later packets of the same side: they were lost or overtaken between this side and the capture point, which is then not at this side.",
+	},
+	{
+		name: "CE MARKS/CNPS", fields: "ce_marks cnps", right: true, at: 200,
+		doc: "Numbers of packets that a switch marked because of congestion (CE), and of congestion notification packets (CNP).",
+	},
+	{name: "LIFE", fields: "first=first last=last", right: true, at: 160, doc: "Time from the first to the last packet of the connection."},
+	{
+		name: "CLOSED", fields: "ended.how ended.by", flex: true, min: 15, usual: 16, signs: closedSigns,
+		doc: "The side that ended the connection, and how: closed (a DREQ, or a FIN from both sides), reset (an RST), NAK (one that ends the connection), terminate (a Terminate), rejected, retries (it gave up after retransmissions), reused (its queue pair was used anew), silent (it never answered until the end of the capture); open if the capture does not show an end.",
+	},
 }
 
 // These explain columns of several tables.
