@@ -266,10 +266,7 @@ func (d *Decoder) infiniband(at, end int) Carries {
 	}
 	h := d.frame[at : at+rocev2.LRHLen]
 	d.lrh, d.DstLID, d.SrcLID = h, be.Uint16(h[2:]), be.Uint16(h[6:])
-	stop := at + int(be.Uint16(h[4:])&0x7ff)*4 // from the LRH to the ICRC
-	if stop > end {
-		stop = end
-	}
+	stop := min(end, at+int(be.Uint16(h[4:])&0x7ff)*4) // from the LRH to the ICRC
 	switch at += rocev2.LRHLen; h[1] & 3 {
 	case rocev2.LNHLocal:
 		return d.native(at, stop)

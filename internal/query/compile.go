@@ -74,12 +74,14 @@ func (c *compiler) field(o *operand) value {
 	if o.ofElement() {
 		return elementOf(o.text)
 	}
-	get := c.fields.getter(o.path)
-	if o.field.List {
-		get = listed(get)
-	}
+	get, many := c.fields.getter(o.path), o.field.List
 	c.filter.paths = append(c.filter.paths, o.path)
-	return func(f *Filter) any { return get(f.record) }
+	return func(f *Filter) any {
+		if many {
+			return list(get(f.record))
+		}
+		return get(f.record)
+	}
 }
 
 // elementOf returns a look-up of the part of the element of the enclosing any that is at a path such as .segments.length.
@@ -92,11 +94,6 @@ func elementOf(path string) value {
 		}
 		return v
 	}
-}
-
-// listed returns a look-up that always returns a list, which is empty if there is no value.
-func listed(get func(any) any) func(any) any {
-	return func(r any) any { return list(get(r)) }
 }
 
 // list returns a value as a list, which is empty if there is no value.
@@ -488,7 +485,8 @@ func (c *compiler) ofType(o *operand, op string, lit *literal) (accepts func(any
 
 // drawnAs returns a function that reports whether tables show a duration or a number of bytes as the literal, which is rounded.
 func drawnAs(f *Field, lit *literal) func(v any) bool {
-	typed := drawnText(lit.text)
+	// without spaces, and without the marks of upper bounds and estimates
+	typed := strings.TrimLeft(strings.ReplaceAll(lit.text, " ", ""), "<=≤~")
 	draw := map[bool][]func(int64) string{true: {field.Duration, field.Brief}, false: {field.Size}}[f.Type == "duration"]
 	if lit.kind == isNumber || f.Type == "hex" || f.Type == "time" {
 		return func(any) bool { return false }
@@ -497,11 +495,6 @@ func drawnAs(f *Field, lit *literal) func(v any) bool {
 		n, is := v.(int)
 		return is && slices.ContainsFunc(draw, func(draw func(int64) string) bool { return strings.ReplaceAll(draw(int64(n)), " ", "") == typed })
 	}
-}
-
-// drawnText returns a number that a table shows without its spaces and without the marks of upper bounds and estimates.
-func drawnText(text string) string {
-	return strings.TrimLeft(strings.ReplaceAll(text, " ", ""), "<=≤~")
 }
 
 // canonical returns the value of an enumeration that a word stands for, or "" if it stands

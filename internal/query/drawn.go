@@ -44,40 +44,12 @@ func added[T any](path, kind, doc string, get func(T) any, aliases ...string) dr
 }
 
 var ofTransactions = []drawnField{
-	added("time", "time", "Time of the Call, or of the Reply if the capture does not contain the Call.", func(r *record.Transaction) any {
-		if r.Call == nil && r.Reply == nil {
-			return nil
-		}
-		return timeValue(r.Start())
-	}),
-	added("end_time", "time", "Time of the end of the Reply, or of the Call if the capture does not contain the Reply; stats --every counts the RPC in the interval of this time.", func(r *record.Transaction) any {
-		if r.Call == nil && r.Reply == nil {
-			return nil
-		}
-		return timeValue(r.End())
-	}),
-	relative(func(r *record.Transaction) (record.Time, record.Time, bool) {
-		if r.Call == nil && r.Reply == nil {
-			return 0, 0, false
-		}
-		return r.Start(), r.CaptureStart(), true
-	}, "that of the transaction"),
-	sinceEpoch(func(r *record.Transaction) (record.Time, bool) {
-		if r.Call == nil && r.Reply == nil {
-			return 0, false
-		}
-		return r.Start(), true
-	}, "the Call, or of the Reply if the capture does not contain the Call"),
+	added("time", "time", "Time of the Call, or of the Reply if the capture does not contain the Call.", func(r *record.Transaction) any { return timeValue(r.Start()) }),
+	added("end_time", "time", "Time of the end of the Reply, or of the Call if the capture does not contain the Reply; stats --every counts the RPC in the interval of this time.", func(r *record.Transaction) any { return timeValue(r.End()) }),
 	added("directory", "text", "Folder of the file that the RPC acts on.", func(r *record.Transaction) any { return r.Folder().Any() }),
 	{Field{Path: "size_class", Type: "text", Values: record.SizeClasses(), Doc: "Class of a READ or WRITE that succeeded, by the bytes that it moved."}, func(r any) any { return r.(*record.Transaction).SizeClass().Any() }},
-	added("ip.src", "address", "Address that the Call came from.", func(r *record.Transaction) any { return sender(r).Any() }),
-	added("ip.dst", "address", "Address that the Call went to.", func(r *record.Transaction) any { return receiver(r).Any() }),
-	{Field{Path: "udp.port", Type: "number", List: true, Doc: "UDP port of RoCEv2, which is 4791 at the receiver; the other port may be different for each packet, so rdmadump packets filters by it."}, func(r any) any {
-		if r.(*record.Transaction).Transport == "RoCEv2" {
-			return []any{portRoCE}
-		}
-		return []any{}
-	}},
+	added("ip.src", "address", "Address that the Call came from.", func(r *record.Transaction) any { from, _ := ends(r); return from.Any() }),
+	added("ip.dst", "address", "Address that the Call went to.", func(r *record.Transaction) any { _, to := ends(r); return to.Any() }),
 	{Field{Path: "ip.addr", Type: "address", List: true, Doc: "Addresses of both ends."}, func(r any) any {
 		t := r.(*record.Transaction)
 		return []any{t.Client.Any(), t.Server.Any()}
@@ -98,7 +70,10 @@ var ofTransactions = []drawnField{
 		return list
 	}},
 	added("form", "text", "Forms of the Call and of the Reply, such as short/long, or TCP or UDP for a transaction without RDMA.", func(r *record.Transaction) any { return Forms(r) }),
-	{Field: Field{Path: "cause", raw: func(r any) any { return sentence(r.(*record.Transaction)).Any() }, shown: func(r any) any {
+	{Field: Field{Path: "cause", raw: func(r any) any {
+		cause, known := r.(*record.Transaction).Cause.Get()
+		return record.SomeIf(cause.Text, known).Any()
+	}, shown: func(r any) any {
 		cause, known := r.(*record.Transaction).Cause.Get()
 		if !known {
 			return nil
@@ -285,12 +260,6 @@ func ordinal(n int) string {
 		ending = cmp.Or(map[int]string{1: "st", 2: "nd", 3: "rd"}[n%10], ending)
 	}
 	return strconv.Itoa(n) + ending
-}
-
-// sentence returns the sentence about what took most of the latency of an RPC.
-func sentence(r *record.Transaction) record.Opt[string] {
-	cause, known := r.Cause.Get()
-	return record.SomeIf(cause.Text, known)
 }
 
 // Moved returns the number of bytes that RDMA Reads moved out of the requester's memory, and

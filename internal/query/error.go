@@ -78,12 +78,6 @@ func near(word string, words []string) []string {
 	return offer
 }
 
-// Unknown returns the error for a field that does not exist, with the names of similar
-// fields.
-func Unknown(name string, fields Fields) error {
-	return fmt.Errorf("%s", unknown(name, fields))
-}
-
 // elsewhere has fields under the names that they have in the output of other programs, or of other commands.
 var elsewhere = map[string]string{"path": "file", "filename": "file", "fh": "file_handle", "user": "uid", "group": "gid"}
 
@@ -171,9 +165,6 @@ func similar(words []string) string {
 	}
 	return "; similar: " + strings.Join(words, ", ")
 }
-
-// distance returns the number of bytes to insert, delete or replace to turn a into b.
-func distance(a, b string) int { return distances(a, b)[len(b)] }
 
 // distances returns the distances from a to the beginnings of b, by their lengths.
 func distances(a, b string) []int {

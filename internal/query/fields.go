@@ -569,7 +569,9 @@ func (f *packetFields) make() {
 			add(name)
 			if row.Names != nil && row.Format != field.Enum {
 				add(Field{Path: name.Path + "_name", Type: "text", Doc: strings.TrimSuffix(aboutRow(h, row), ".") + ", by name."})
-				f.headers.fields[name.Path].show(h.Name, row.Name)
+				f.headers.fields[name.Path].shown = func(r any) any { // bth.opcode == "RC SEND Only"
+					return fromTree(r.(*record.Packet), h.Name, row.Name+"_name", true)
+				}
 			}
 		}
 	}
@@ -692,11 +694,6 @@ func oneOrList(found []any) any {
 		return found[0]
 	}
 	return found
-}
-
-// show allows a number to be compared with its name, too: bth.opcode == "RC SEND Only".
-func (f *Field) show(table, row string) {
-	f.shown = func(r any) any { return fromTree(r.(*record.Packet), table, row+"_name", true) }
 }
 
 // formatWords maps the formats of header fields to the names of types.

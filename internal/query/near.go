@@ -34,7 +34,8 @@ func (n *Near) See(text string) {
 		return
 	}
 	n.last = text
-	d := distance(strings.ToLower(n.Wanted), strings.ToLower(text))
+	lower := strings.ToLower(text)
+	d := distances(strings.ToLower(n.Wanted), lower)[len(lower)]
 	if d == 0 && text == n.Wanted {
 		n.found = true
 		return

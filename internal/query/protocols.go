@@ -24,24 +24,18 @@ const (
 // epoch is a time that prints in seconds since 1970, as in tshark. A float64 would not have all of its digits.
 type epoch record.Time
 
-// AppendText appends the number with nanoseconds.
-func (e epoch) AppendText(b []byte) ([]byte, error) {
-	return fmt.Appendf(b, "%d.%09d", int64(e)/1e9, int64(e)%1e9), nil
-}
-
 // MarshalText returns the number with nanoseconds.
-func (e epoch) MarshalText() ([]byte, error) { return e.AppendText(nil) }
+func (e epoch) MarshalText() ([]byte, error) {
+	return fmt.Appendf(nil, "%d.%09d", int64(e)/1e9, int64(e)%1e9), nil
+}
 
 // seconds is a time in seconds. It prints as in tshark.
 type seconds float64
 
-// AppendText appends the number with nanoseconds.
-func (s seconds) AppendText(b []byte) ([]byte, error) {
-	return strconv.AppendFloat(b, float64(s), 'f', 9, 64), nil
-}
-
 // MarshalText returns the number with nanoseconds.
-func (s seconds) MarshalText() ([]byte, error) { return s.AppendText(nil) }
+func (s seconds) MarshalText() ([]byte, error) {
+	return strconv.AppendFloat(nil, float64(s), 'f', 9, 64), nil
+}
 
 // sinceStart returns the time of a packet since the start of the capture.
 func sinceStart(p *record.Packet) seconds { return seconds(float64(p.Time.Sub(p.Start)) / 1e9) }
@@ -169,7 +163,9 @@ func ofPrograms() (list []drawnField) {
 			return r.Program.Or(0) == p.number
 		}))
 	}
-	return append(list, onTransport("transaction", func(r *record.Transaction) string { return r.Transport })...)
+	list = append(list, onTransport("transaction", func(r *record.Transaction) string { return r.Transport })...)
+	return append(list, momentOf(func(r *record.Transaction) (record.Time, record.Time, bool) { return r.Start(), r.CaptureStart(), true },
+		"that of the transaction", "the Call, or of the Reply if the capture does not contain the Call")...)
 }
 
 // protocol is a protocol below RPC whose name is a condition in Wireshark's filters.
@@ -200,7 +196,14 @@ func onTransport[T any](what string, transport func(T) string) (list []drawnFiel
 			return slices.Contains(p.transports, transport(r))
 		}))
 	}
-	return list
+	return append(list, drawnField{Field{
+		Path: "udp.port", Type: "number", List: true, Doc: "UDP port of RoCEv2, which is 4791 at the receiver; the other port may be different for each packet, so rdmadump packets filters by it.",
+	}, func(r any) any {
+		if transport(r.(T)) == "RoCEv2" {
+			return []any{portRoCE}
+		}
+		return []any{}
+	}})
 }
 
 // ofProtocols returns the fields of connections that Wireshark's filters have for packets.
@@ -208,21 +211,14 @@ func ofProtocols() []drawnField {
 	list := onTransport("connection", func(r *record.Connection) string { return r.Transport })
 	i := slices.IndexFunc(list, func(f drawnField) bool { return f.Path == "rpcordma" })
 	list[i] = added("rpcordma", "bool", "Whether the connection carried RPC-over-RDMA.", func(r *record.Connection) any { return r.UpperLayer == "rpcrdma" })
-	return append(list, relative(func(r *record.Connection) (record.Time, record.Time, bool) { return r.First, r.CaptureStart(), true }, "that of the connection"),
-		sinceEpoch(func(r *record.Connection) (record.Time, bool) { return r.First, true }, "the first packet"),
-		drawnField{Field{Path: "tcp.port", Type: "number", List: true, Doc: "TCP ports of both ends; empty if the connection does not use TCP."}, func(r any) any {
-			c := r.(*record.Connection)
-			if !slices.Contains(protocols[4].transports, c.Transport) {
-				return []any{}
-			}
-			return portsOf(c)
-		}},
-		drawnField{Field{Path: "udp.port", Type: "number", List: true, Doc: "UDP port of RoCEv2, which is 4791 at the receiver; the other port may be different for each packet, so rdmadump packets filters by it."}, func(r any) any {
-			if c := r.(*record.Connection); c.Transport == "RoCEv2" {
-				return []any{portRoCE}
-			}
+	list = append(list, drawnField{Field{Path: "tcp.port", Type: "number", List: true, Doc: "TCP ports of both ends; empty if the connection does not use TCP."}, func(r any) any {
+		c := r.(*record.Connection)
+		if !slices.Contains(protocols[4].transports, c.Transport) {
 			return []any{}
-		}})
+		}
+		return portsOf(c)
+	}})
+	return append(list, momentOf(func(r *record.Connection) (record.Time, record.Time, bool) { return r.First, r.CaptureStart(), true }, "that of the connection", "the first packet")...)
 }
 
 // portsOf returns the ports of both ends of a connection.
@@ -236,68 +232,51 @@ func portsOf(c *record.Connection) any {
 	return list
 }
 
-// relative returns the field with the time of a record since the start of the capture. to says which packet the time
-// is of.
-func relative[T any](times func(T) (at, start record.Time, known bool), to string) drawnField {
-	since := func(r any) (seconds, bool) {
-		at, start, known := times(r.(T))
-		return seconds(float64(at.Sub(start)) / 1e9), known
+// momentOf returns the fields with the time of a record, in seconds since the start of the capture and since 1970. to and of say
+// which packet the time is of.
+func momentOf[T any](when func(T) (at, start record.Time, known bool), to, of string) []drawnField {
+	field := func(path, doc string, value func(at, start record.Time) (raw any, number float64)) drawnField {
+		return drawnField{Field{Path: path, Type: "number", Doc: doc, raw: func(r any) any {
+			if at, start, known := when(r.(T)); known {
+				raw, _ := value(at, start)
+				return raw
+			}
+			return nil
+		}}, func(r any) any {
+			if at, start, known := when(r.(T)); known {
+				_, number := value(at, start)
+				return number
+			}
+			return nil
+		}}
 	}
-	return drawnField{Field{Path: timeRelative, Type: "number", Doc: "Time from the first packet of the capture to " + to + ", in seconds.", raw: func(r any) any {
-		if at, known := since(r); known {
-			return at
-		}
-		return nil
-	}}, func(r any) any {
-		if at, known := since(r); known {
-			return float64(at)
-		}
-		return nil
-	}}
-}
-
-// sinceEpoch returns the field with the time of a record in seconds since 1970. of says which packet the time is of.
-func sinceEpoch[T any](when func(T) (at record.Time, known bool), of string) drawnField {
-	return drawnField{Field{Path: timeEpoch, Type: "number", Doc: "Time of " + of + ", in seconds since 1970.", raw: func(r any) any {
-		if at, known := when(r.(T)); known {
-			return epoch(at)
-		}
-		return nil
-	}}, func(r any) any {
-		if at, known := when(r.(T)); known {
-			return float64(at) / 1e9
-		}
-		return nil
-	}}
+	return []drawnField{
+		field(timeRelative, "Time from the first packet of the capture to "+to+", in seconds.", func(at, start record.Time) (any, float64) {
+			s := float64(at.Sub(start)) / 1e9
+			return seconds(s), s
+		}),
+		field(timeEpoch, "Time of "+of+", in seconds since 1970.", func(at, _ record.Time) (any, float64) { return epoch(at), float64(at) / 1e9 }),
+	}
 }
 
 // ofFindings are the fields of findings that Wireshark's filters have for packets.
-var ofFindings = []drawnField{
+var ofFindings = append(momentOf(func(r *record.Finding) (record.Time, record.Time, bool) {
+	at, known := r.Time.Get()
+	return at, r.CaptureStart(), known
+}, "the one that shows the finding", "the packet that shows the finding"), []drawnField{
 	{Field{Path: "ip.addr", Type: "address", List: true, Doc: "Addresses of both ends of the connection."}, func(r any) any {
 		f := r.(*record.Finding)
 		return []any{f.Client.Any(), f.Server.Any()}
 	}},
-	relative(func(r *record.Finding) (record.Time, record.Time, bool) {
-		at, known := r.Time.Get()
-		return at, r.CaptureStart(), known
-	}, "the one that shows the finding"),
-	sinceEpoch(func(r *record.Finding) (record.Time, bool) { return r.Time.Get() }, "the packet that shows the finding"),
 	shown[*record.Finding]("at_fault", nil, "at-fault"),
-}
+}...)
 
-// sender returns the address that the Call of a transaction came from, and receiver the address that it went to.
-func sender(r *record.Transaction) record.Opt[string] {
+// ends returns the addresses that the Call of a transaction came from and went to.
+func ends(r *record.Transaction) (from, to record.Opt[string]) {
 	if r.Direction == record.Backward {
-		return r.Server
+		return r.Server, r.Client
 	}
-	return r.Client
-}
-
-func receiver(r *record.Transaction) record.Opt[string] {
-	if r.Direction == record.Backward {
-		return r.Client
-	}
-	return r.Server
+	return r.Client, r.Server
 }
 
 // isPlain reports whether a transport is that of RPC over TCP or UDP.

@@ -9,7 +9,9 @@
 package query
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -110,7 +112,7 @@ func Resolve(name string, fields Fields) (string, error) {
 	if path := find(name, fields); path != "" {
 		return path, nil
 	}
-	return "", Unknown(name, fields)
+	return "", errors.New(unknown(name, fields))
 }
 
 // member returns the part of a value that has a name: the parts of all elements if it is a
@@ -146,12 +148,7 @@ func truth(v any) bool {
 	case string:
 		return v != ""
 	case []any:
-		for _, element := range v {
-			if truth(element) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(v, truth)
 	}
 	return true
 }

@@ -179,7 +179,7 @@ func TestEveryField(t *testing.T) {
 		}
 	}
 	read(query.Transactions, "transaction ", &record.Transaction{
-		MountPath: record.Some("/export"), Mapping: &record.Mapping{ProgramName: record.Some("NFS"), Port: record.Some[uint16](2049)},
+		Reply: &record.Message{}, MountPath: record.Some("/export"), Mapping: &record.Mapping{ProgramName: record.Some("NFS"), Port: record.Some[uint16](2049)},
 	})
 	handle, point := record.Some(record.Hex32(1)), "client.pcap" // No capture has such values, and one capture point has no name.
 	read(query.Transactions, "transaction ", &record.Transaction{
@@ -192,7 +192,7 @@ func TestEveryField(t *testing.T) {
 			t.Errorf("no %s in any record", name)
 		}
 	}
-	read(query.Transactions, "", &record.Transaction{})
+	read(query.Transactions, "", &record.Transaction{Reply: &record.Message{}})
 	read(query.Connections, "", &record.Connection{})
 	read(query.Findings, "", &record.Finding{})
 	read(query.Packets, "", &record.Packet{})
@@ -496,11 +496,11 @@ func FuzzCompile(f *testing.F) {
 	f.Add(`nfs.mode in [0644, 0x1ffffffffffffffffff] or nfs.name contains "a" and nfs.status != NFS4ERR_IO`)
 	message := &nfs.Message{}
 	message.Call(nfs.ProgramNFS, 3, 3, nfs.NewStream([]byte("\x00\x00\x00\x04abcd\x00\x00\x00\x04name"), nil))
-	said := &record.Transaction{Decoded: record.Decoded{Call: record.Half{Message: message}}}
+	said := &record.Transaction{Reply: &record.Message{}, Decoded: record.Decoded{Call: record.Half{Message: message}}}
 	f.Fuzz(func(t *testing.T, source string) {
 		filter, err := query.Compile(source, query.Transactions)
 		if err == nil {
-			filter.Match(&record.Transaction{})
+			filter.Match(&record.Transaction{Reply: &record.Message{}})
 			filter.Match(said)
 		}
 		if wrong, is := errors.AsType[*query.Error](err); err != nil && (!is || wrong.From < 0 || wrong.To < wrong.From || wrong.To > len(wrong.Source) && wrong.To > 1) {

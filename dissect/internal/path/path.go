@@ -3,6 +3,8 @@
 package path
 
 import (
+	"slices"
+
 	"github.com/rdmadump/rdmadump/dissect/internal/order"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -51,12 +53,7 @@ func (w *Way) Packet(class uint8, marked, notifies bool) {
 
 // class keeps a traffic class.
 func (w *Way) class(class uint8) {
-	for _, c := range w.classes[:w.classesSeen] {
-		if c == class {
-			return
-		}
-	}
-	if w.classesSeen < classes {
+	if w.classesSeen < classes && !slices.Contains(w.Classes(), class) {
 		w.classes[w.classesSeen] = class
 		w.classesSeen++
 	}

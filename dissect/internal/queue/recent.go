@@ -1,5 +1,7 @@
 package queue
 
+import "slices"
+
 // Recent remembers the last 64 XIDs that were added. A nil Recent has none.
 type Recent struct {
 	xids [64]uint32
@@ -17,10 +19,5 @@ func (r *Recent) Has(xid uint32) bool {
 	if r == nil {
 		return false
 	}
-	for _, have := range r.xids[:min(r.n, len(r.xids))] {
-		if have == xid {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(r.xids[:min(r.n, len(r.xids))], xid)
 }
