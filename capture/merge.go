@@ -138,7 +138,7 @@ func OpenAllAs(paths []string, names map[string]string) (*Merged, error) {
 // poolFor returns a pool of blocks for a number of files.
 func poolFor(files int) *pool {
 	if files > manyFiles {
-		return newSmallPool()
+		return &pool{headroom: 16 << 10, read: 64 << 10} // A rest that is longer than usual frames is joined in a block of its own.
 	}
 	return newPool()
 }

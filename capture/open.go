@@ -320,7 +320,9 @@ func (f *File) ReadBatch(ctx context.Context, b *Batch) error {
 		}
 		f.frames++
 		if frame.Time == math.MinInt64 || frame.Time == math.MaxInt64 {
-			f.beyond.add(f.frames, frame.Time)
+			if f.beyond.Frames++; f.beyond.Frames == 1 {
+				f.beyond.Number, f.beyond.Time = f.frames, frame.Time
+			}
 		}
 		frame.Number = f.before + f.frames
 		b.Frames = b.Frames[:n+1]
@@ -368,12 +370,6 @@ type Beyond struct {
 	Number int64 // of the first such frame in the file
 	Time   int64 // that it has
 	Frames int64 // number of such frames
-}
-
-func (b *Beyond) add(number, t int64) {
-	if b.Frames++; b.Frames == 1 {
-		b.Number, b.Time = number, t
-	}
 }
 
 // Close ends reading and closes the file that Open opened. Batches stay valid.

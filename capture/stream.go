@@ -48,9 +48,6 @@ var errNotYet = errors.New("the record has not arrived yet")
 // newPool returns a pool of blocks for a stream. The unread rest of a block always fits in front of the data of the next one.
 func newPool() *pool { return &pool{headroom: MaxFrame + 80<<10, read: 256 << 10} }
 
-// newSmallPool returns a pool of blocks for many streams. A rest that is longer than usual frames is joined in a block of its own.
-func newSmallPool() *pool { return &pool{headroom: 16 << 10, read: 64 << 10} }
-
 // size returns the size of a block in bytes.
 func (p *pool) size() int { return p.headroom + p.read }
 

@@ -51,7 +51,7 @@ func (c *clock) append(b []byte, at record.Time) []byte {
 	case Local:
 		return time.Unix(0, int64(at)).Local().AppendFormat(b, dateForm)
 	case Epoch:
-		return appendEpoch(b, at)
+		return appendMicroseconds(b, int64(at))
 	}
 	return appendMicroseconds(b, int64(at.Sub(start)))
 }
@@ -66,9 +66,6 @@ func (c *clock) width() int {
 	}
 	return 11
 }
-
-// appendEpoch appends seconds since 1970 with six decimals.
-func appendEpoch(b []byte, at record.Time) []byte { return appendMicroseconds(b, int64(at)) }
 
 // appendMicroseconds appends seconds with six decimals. They are not rounded, as those of dates are not, so that --from selects the packet
 // whose printed time is typed.

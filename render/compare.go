@@ -98,7 +98,7 @@ func Compare(to Screen, list []*analyze.Comparison, of [2]Captures, by string, j
 			}
 			text, shade := pair(to.Theme.quantile(&c.Before.Latency, before), to.Theme.quantile(&c.After.Latency, after)), ink{}
 			if share, known := change.Get(); known && before != after {
-				text += " " + Change(share)
+				text += " " + field.Change(share)
 				switch is, known := significant.Get(); {
 				case !known:
 					text += "?"

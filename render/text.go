@@ -94,10 +94,9 @@ func Seconds(ns int64, decimals int) string {
 	return strconv.FormatFloat(float64(ns)/1e9, 'f', decimals, 64)
 }
 
-// Duration, Size and Change return a number as [field.Duration] and its neighbors do.
-func Duration(ns int64) string    { return field.Duration(ns) }
-func Size(n int64) string         { return field.Size(n) }
-func Change(share float64) string { return field.Change(share) }
+// Duration and Size return a number as [field.Duration] and [field.Size] do.
+func Duration(ns int64) string { return field.Duration(ns) }
+func Size(n int64) string      { return field.Size(n) }
 
 var transactionColumns = []column{
 	{

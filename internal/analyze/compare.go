@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -455,9 +456,8 @@ type Limit struct {
 	ns         int64   // absolute change
 }
 
-// ParseLimit parses a limit, such as "p99 > +20%", "p50 > 1ms" or "p50 < -5%". Duration parses a
-// duration.
-func ParseLimit(text string, duration func(string) (int64, error)) (l Limit, err error) {
+// ParseLimit parses a limit, such as "p99 > +20%", "p50 > 1ms" or "p50 < -5%".
+func ParseLimit(text string) (l Limit, err error) {
 	wrong := fmt.Errorf("must be p50, p90 or p99, > or <, and a change, such as 'p99 > +20%%' or 'p50 > +1ms'")
 	name, value, found := strings.Cut(text, ">")
 	if !found {
@@ -488,7 +488,8 @@ func ParseLimit(text string, duration func(string) (int64, error)) (l Limit, err
 		l.share /= 100
 		return l, nil
 	}
-	if l.ns, err = duration(value); err != nil || l.ns < 0 {
+	d, err := time.ParseDuration(value)
+	if l.ns = int64(d); err != nil || d < 0 {
 		return l, wrong
 	}
 	return l, nil

@@ -82,21 +82,13 @@ func (c *CreditTimeline) Add(r *record.Transaction) {
 // Earlier takes a transaction that ended before the timeline begins, because its Reply granted the credits that hold
 // at the beginning.
 func (c *CreditTimeline) Earlier(r *record.Transaction) {
-	granted, known := creditsGranted(r)
-	if !known {
+	if r.Call == nil || !r.LatencyNS.Known() {
 		return
 	}
-	if _, at := r.Outstanding(0); !c.earlier.reply || at >= c.earlier.time {
+	granted, known := r.Reply.Credits.Get()
+	if _, at := r.Outstanding(0); known && (!c.earlier.reply || at >= c.earlier.time) {
 		c.earlier = creditStep{time: at, reply: true, granted: granted}
 	}
-}
-
-// creditsGranted returns the credits that the Reply of a transaction granted.
-func creditsGranted(r *record.Transaction) (uint32, bool) {
-	if r.Call == nil || !r.LatencyNS.Known() {
-		return 0, false
-	}
-	return r.Reply.Credits.Get()
 }
 
 // Finish returns the timeline of a connection. If its record does not say how many Calls were outstanding, neither does

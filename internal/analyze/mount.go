@@ -78,7 +78,7 @@ func (s *steps) transaction(r *record.Transaction) {
 			s.first = map[int]bool{}
 		}
 		s.first[r.Connection] = true
-		step, is = Step{Kind: StepNFS, Asked: nfsAsked(r), Answer: outcome(r)}, true
+		step, is = Step{Kind: StepNFS, Asked: r.ProgramVersion() + " " + r.Operation.Or(r.ProcedureName.Or("RPC")) + " over " + r.Transport, Answer: outcome(r)}, true
 	}
 	if !is {
 		return
@@ -113,11 +113,6 @@ func mountStep(r *record.Transaction) (step Step, is bool) {
 		return Step{Kind: StepPath, Asked: r.ProcedureName.Or("MOUNT") + " " + path, Answer: outcome(r)}, true
 	}
 	return step, false
-}
-
-// nfsAsked returns the first RPC of NFS on a connection in words.
-func nfsAsked(r *record.Transaction) string {
-	return r.ProgramVersion() + " " + r.Operation.Or(r.ProcedureName.Or("RPC")) + " over " + r.Transport
 }
 
 // outcome returns the outcome of an RPC in words.

@@ -25,17 +25,6 @@ type OperationStats struct {
 	latencies durations
 }
 
-// add adds an operation.
-func (s *OperationStats) add(r *record.RDMAOperation) {
-	s.Count++
-	s.Bytes += r.Bytes
-	s.Retransmitted += r.Retransmitted
-	if r.StalledNS > 0 {
-		s.Stalled++
-		s.StalledNS += r.StalledNS
-	}
-}
-
 // OperationTable sums up RDMA operations by the values of fields.
 type OperationTable struct {
 	grouping[OperationStats]
@@ -54,7 +43,13 @@ func NewOperationTable(by string, values func(values []string, r *record.RDMAOpe
 // Add adds an operation. It does not keep r.
 func (t *OperationTable) Add(r *record.RDMAOperation) {
 	s := t.row(t.values(t.group[:0], r))
-	s.add(r)
+	s.Count++
+	s.Bytes += r.Bytes
+	s.Retransmitted += r.Retransmitted
+	if r.StalledNS > 0 {
+		s.Stalled++
+		s.StalledNS += r.StalledNS
+	}
 	ns, known := r.LatencyNS.Get()
 	if !known {
 		return

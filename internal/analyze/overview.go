@@ -3,7 +3,6 @@ package analyze
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -92,9 +91,6 @@ type RPCs struct {
 	RetransmittedOnNewConnection int64         `json:"retransmitted_on_new_connection" doc:"Number of transactions that retransmit one of an earlier connection."`
 }
 
-// Total returns the number of transactions.
-func (r *RPCs) Total() int64 { return r.Complete + r.NoReply + r.NoCall + r.RDMAError }
-
 // Where breaks down the time of RPCs. RPCs with a Reply and RPCs without one are counted
 // apart, because only a Reply gives an RPC a latency.
 type Where struct {
@@ -106,11 +102,6 @@ type Where struct {
 	Waits       []WaitCount `json:"waits" doc:"Stalls of answered RPCs by reason, the longest first; null if there is none."`
 	CreditsNS   int64       `json:"credits_ns" doc:"Time in which at least one Call of an answered RPC waited for a credit before it was sent, in nanoseconds."`
 	Unanswered  Unanswered  `json:"unanswered" doc:"RPCs that got no Reply, and how long they made no progress."`
-}
-
-// ofRetransmission reports whether stalls with a reason end with a retransmission.
-func ofRetransmission(reason record.WaitReason) bool {
-	return strings.HasPrefix(string(reason), "retransmit") || reason == record.NewConnection
 }
 
 // Unanswered sums up the RPCs that got no Reply.
@@ -372,7 +363,7 @@ func (c *Collector) Finish(s *record.Summary) *Overview {
 	})
 	o.RPCs.Statuses = c.statusCounts()
 	o.Operations = c.requests.list()
-	o.RPCs.Attempts = o.RPCs.Total()
+	o.RPCs.Attempts = o.RPCs.Complete + o.RPCs.NoReply + o.RPCs.NoCall + o.RPCs.RDMAError
 	o.RPCs.Requests, o.RPCs.Unanswered = 0, 0
 	for _, row := range o.Operations {
 		o.RPCs.Requests += row.Requests

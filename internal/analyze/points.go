@@ -140,9 +140,3 @@ func Percents(parts []int64) []int64 {
 	}
 	return shares
 }
-
-// isCongested reports whether there were signals of congestion while a transaction lasted.
-func isCongested(r *record.Transaction) bool {
-	m, known := r.Meanwhile.Get()
-	return known && m.Congested()
-}

@@ -454,7 +454,7 @@ func (s *Rate) add(latency int64) {
 	}
 	s.steps[stepOf(latency)]++
 	if s.settled {
-		s.Latency.late(latency)
+		s.Latency.Max, s.Latency.Estimated = record.Some(max(s.Latency.Max.Or(latency), latency)), true
 	} else {
 		s.latencies.add(latency)
 	}
@@ -478,12 +478,6 @@ func (s *Rate) settle() {
 	if !s.settled {
 		s.Latency, s.latencies, s.settled = s.Latency.withBounds(s.latencies.quantiles()), durations{}, true
 	}
-}
-
-// late adds a latency to quantiles whose values are gone.
-func (q *Quantiles) late(ns int64) {
-	q.Max = record.Some(max(q.Max.Or(ns), ns))
-	q.Estimated = true
 }
 
 // inFlight notes when the Call of a transaction was sent and its Reply delivered.

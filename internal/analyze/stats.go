@@ -176,11 +176,6 @@ type kind struct {
 	direction                             record.Direction
 }
 
-// kindOf returns the kind of a transaction.
-func kindOf(r *record.Transaction) kind {
-	return kind{r.Program, r.Version, r.Procedure, r.ProgramName, r.ProcedureName, r.Operation, r.Direction}
-}
-
 // find returns the row for a transaction. It caches rows, because most transactions are of
 // few kinds and their names take time to build.
 func (t *Table) find(r *record.Transaction) *Stats {
@@ -191,7 +186,8 @@ func (t *Table) find(r *record.Transaction) *Stats {
 	if operation := r.Operation.Or(""); operation != "" {
 		slot += uint32(len(operation)) + 3*uint32(operation[0])
 	}
-	k, l := kindOf(r), &t.recent[slot%uint32(len(t.recent))]
+	k := kind{r.Program, r.Version, r.Procedure, r.ProgramName, r.ProcedureName, r.Operation, r.Direction}
+	l := &t.recent[slot%uint32(len(t.recent))]
 	if l.row == nil || l.kind != k {
 		*l = recentRow{t.row([]string{Name(r, t.by)}), k}
 	}
@@ -223,7 +219,8 @@ func (t *Table) Add(r *record.Transaction) {
 		t.latency(s, latency)
 		s.Latency.bound(r)
 	}
-	if s.Shares.add(r); isCongested(r) {
+	s.Shares.add(r)
+	if m := r.Meanwhile.Or(record.Meanwhile{}); m.Congested() {
 		s.Congested++
 	}
 	s.Phases.add(r.Phases.Or(record.Phases{}))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -77,7 +78,9 @@ func (t *throughput) time(r *record.Transaction) {
 	t.LatencyNS += latency
 	t.Phases.add(r.Phases.Or(record.Phases{}))
 	t.Shares.add(r)
-	t.RetransmittedNS += record.Waited(r.Waits, r.Sent(), r.End(), func(w *record.Wait) bool { return ofRetransmission(w.Reason) })
+	t.RetransmittedNS += record.Waited(r.Waits, r.Sent(), r.End(), func(w *record.Wait) bool {
+		return strings.HasPrefix(string(w.Reason), "retransmit") || w.Reason == record.NewConnection
+	})
 }
 
 // fold compares the seconds with the busiest one so far, and forgets all but the latest ones, or all.

@@ -9,7 +9,6 @@ package claim
 
 import (
 	"bytes"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -526,12 +525,4 @@ func ackOfCall(r *record.Transaction) *record.Event {
 		}
 	}
 	return nil
-}
-
-// count returns a number of things; noun is their name in the singular.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -87,7 +87,7 @@ func appendCongestion(b []byte, to record.End, marked, notified int64) []byte {
 	b = append(b, ' ')
 	if marked > 0 {
 		b = append(appendCount(b, marked, "packet", " to the "), to...)
-		b = append(append(b, wasMarked(marked)...), " marked (CE)"...)
+		b = append(append(append(b, ' '), record.Were(marked)...), " marked (CE)"...)
 	}
 	if notified > 0 {
 		if marked > 0 {
@@ -98,14 +98,6 @@ func appendCongestion(b []byte, to record.End, marked, notified int64) []byte {
 		b = appendCount(append(append(b, to...), " sent "...), notified, "CNP", "")
 	}
 	return append(append(append(b, ": congestion on the way to the "...), to...), '.')
-}
-
-// wasMarked returns the verb for a number of packets.
-func wasMarked(n int64) string {
-	if n == 1 {
-		return " was"
-	}
-	return " were"
 }
 
 // appendCount appends a number of things, and what follows.

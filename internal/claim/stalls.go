@@ -22,7 +22,7 @@ func reasoned(id string, reason record.WaitReason) func(*facts) (said, bool) {
 		if v.ns = f.longest; f.longest >= f.latency/5 {
 			v.text = waitSentence(f.Transaction, f.stall, "For "+field.Duration(f.longest)+" of "+total+noProgress)
 			if f.stalls > 1 {
-				v.text += fmt.Sprintf(" %s in all: %s.", count(f.stalls, "stall"), field.Duration(f.stalled))
+				v.text += fmt.Sprintf(" %s in all: %s.", record.Plural(f.stalls, "stall"), field.Duration(f.stalled))
 			}
 		} else {
 			v.ns = f.stalled

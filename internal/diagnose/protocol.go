@@ -41,9 +41,6 @@ func fact(f *finding) string {
 	return text
 }
 
-// has reports whether a text contains another.
-func has(s, part string) bool { return strings.Contains(s, part) }
-
 // violated reports whether a finding says that memory was accessed wrongly on a connection, or the capture leaves open whether it was.
 func (d *diagnosis) violated(on int) bool {
 	return slices.ContainsFunc(d.summary.NotJudged, func(n record.NotJudged) bool { return slices.Contains(memoryRules, n.Rule) }) || d.find(func(f *finding) bool { return f.Connection == record.Some(on) && slices.Contains(memoryRules, f.Rule) }) != nil

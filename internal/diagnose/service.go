@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
@@ -536,7 +537,7 @@ func (d *diagnosis) refusesOwn(c *connection) (nak *finding, of *rpc) {
 	}
 	nak = d.find(func(f *finding) bool {
 		r := d.byID[f.Transaction.Or(0)]
-		return f.Rule == "remote-error-nak" && f.on(c) && f.by.free() && !f.AtFault.Known() && has(f.Message, "remote access error") &&
+		return f.Rule == "remote-error-nak" && f.on(c) && f.by.free() && !f.AtFault.Known() && strings.Contains(f.Message, "remote access error") &&
 			r != nil && r.connection == c.ID && r.exposed && r.unanswered()
 	})
 	if nak != nil {

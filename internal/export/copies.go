@@ -46,8 +46,6 @@ const waitingCost = 256
 // cost returns the number of bytes that count against the limit.
 func (w *waitingFrame) cost() int { return len(w.data) + len(w.frame.Options) + waitingCost }
 
-func (q *waitingFrames) empty() bool { return len(q.frames) == 0 }
-
 // add adds a frame that can be written.
 func (q *waitingFrames) add(f *capture.Frame, number uint32, data []byte, comment string) *waitingFrame {
 	w := &waitingFrame{frame: *f, number: number, data: slices.Clone(data), comment: comment, known: true}

@@ -153,7 +153,7 @@ func (e *Packets) packet(f *capture.Frame, p *record.Packet, at wiremap.StreamOf
 	if err != nil {
 		return err
 	}
-	if e.queue.empty() {
+	if len(e.queue.frames) == 0 {
 		return e.write(e.interfaceOf(f), f, data, comment)
 	}
 	e.queue.add(f, e.interfaceOf(f), data, comment)

@@ -184,7 +184,12 @@ func Missing(cmd *cobra.Command, _ []string) error {
 const RateView = "rates"
 
 // LiveNames returns the names of the views of live.
-func LiveNames() []string { return append(viewNames(), RateView) }
+func LiveNames() (names []string) {
+	for _, v := range Views {
+		names = append(names, v.Name)
+	}
+	return append(names, RateView)
+}
 
 // Formats lists what export writes: the value of --format, and what it means.
 var Formats = []struct{ Name, Description string }{

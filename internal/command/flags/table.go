@@ -358,18 +358,10 @@ func (r *row) define(s *pflag.FlagSet, v *View) {
 	case pflag.Value:
 		s.VarP(to, r.name, r.short, usage)
 	}
-	if r.aloneIn == nil || v != nil && r.aloneIn(v.Name) {
-		s.Lookup(r.name).NoOptDefVal = r.optional(s.Lookup(r.name).NoOptDefVal)
+	if r.alone != "" && (r.aloneIn == nil || v != nil && r.aloneIn(v.Name)) {
+		s.Lookup(r.name).NoOptDefVal = r.alone
 	}
 	s.Lookup(r.name).Hidden = v == nil && r.noInput
-}
-
-// optional returns the value of the flag if it is given without one; of a flag that is true or false, pflag knows it.
-func (r *row) optional(known string) string {
-	if r.alone != "" {
-		return r.alone
-	}
-	return known
 }
 
 // shown returns the flag as messages name it.

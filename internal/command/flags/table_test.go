@@ -32,7 +32,7 @@ func TestTable(t *testing.T) {
 
 // TestTakers: who takes a flag is said by names of commands that exist.
 func TestTakers(t *testing.T) {
-	known := append(viewNames(), CompareView.Name, BrowseView.Name, ReportView.Name, ExportView(query.Packets).Name, ExtractView.Name)
+	known := append(LiveNames()[:len(Views)], CompareView.Name, BrowseView.Name, ReportView.Name, ExportView(query.Packets).Name, ExtractView.Name)
 	for i := range table {
 		r := &table[i]
 		takers := slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !r.takers(name) })

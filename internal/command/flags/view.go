@@ -118,11 +118,3 @@ func ViewNamed(name string) *View {
 	}
 	return nil
 }
-
-// viewNames returns the names of all views.
-func viewNames() (names []string) {
-	for _, v := range Views {
-		names = append(names, v.Name)
-	}
-	return names
-}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -156,7 +155,7 @@ func (c *comparing) run(cmd *cobra.Command, paths []string) error {
 		return err
 	}
 	for _, text := range c.Limits {
-		limit, err := analyze.ParseLimit(text, nanoseconds)
+		limit, err := analyze.ParseLimit(text)
 		if err != nil {
 			return fmt.Errorf("--fail-on %s: %w", text, err)
 		}
@@ -226,12 +225,6 @@ func (c *comparing) run(cmd *cobra.Command, paths []string) error {
 		return &command.Status{Code: command.ExitFound}
 	}
 	return nil
-}
-
-// nanoseconds parses a duration.
-func nanoseconds(text string) (int64, error) {
-	d, err := time.ParseDuration(text)
-	return int64(d), err
 }
 
 // span says how much a capture has.

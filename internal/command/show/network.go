@@ -7,12 +7,6 @@ import (
 	"github.com/rdmadump/rdmadump/render"
 )
 
-// lost shows the packets that were lost between capture points, without anything else.
-func lost(s *sink) (dissect.Handler, func()) {
-	l := newLostPackets(s)
-	return dissect.Handler{Packet: l.packet, Transaction: l.transaction}, l.finish
-}
-
 // network shows what happened to packets between capture points.
 func network(s *sink) (dissect.Handler, func()) {
 	l := newLostPackets(s)

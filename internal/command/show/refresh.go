@@ -118,7 +118,7 @@ func (f *refresh) wrap(h dissect.Handler) dissect.Handler {
 // add counts an RPC in its interval.
 func (f *refresh) add(r *record.Transaction) {
 	f.begin()
-	if at := r.End(); at > f.next()+record.Time(mostKept)*record.Time(f.rates.Every()) { // after a long silence
+	if at := r.End(); at > f.rates.Start()+record.Time(mostKept)*record.Time(f.rates.Every()) { // after a long silence
 		f.pass(at - record.Time(f.rates.Every()))
 	}
 	f.fail(f.rates.Add(r))
@@ -131,9 +131,6 @@ func (f *refresh) begin() {
 		f.started = true
 	}
 }
-
-// next returns the start of the first interval that is left.
-func (f *refresh) next() record.Time { return f.rates.Start() }
 
 // pass shows the intervals that end at or before a time.
 func (f *refresh) pass(until record.Time) { f.intervals(f.rates.Take(until)) }

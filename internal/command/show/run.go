@@ -64,23 +64,6 @@ func (r *Runner) also(h dissect.Handler) dissect.Handler {
 	return h
 }
 
-// tickAlso lets the other recipients do what they do now and then.
-func (r *Runner) tickAlso(s *sink) {
-	for _, o := range r.Also {
-		s.fail(o.Tick(r.state))
-	}
-}
-
-// endAlso tells the other recipients that nothing follows. It returns the error that ended the run, or else that of a recipient.
-func (r *Runner) endAlso(summary *record.Summary, err error) error {
-	for _, o := range r.Also {
-		if failed := o.End(summary); err == nil {
-			err = failed
-		}
-	}
-	return err
-}
-
 // both returns a function that calls two functions, each of which may be nil.
 func both[R any](a, b func(R) error) func(R) error {
 	switch {
@@ -146,7 +129,9 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 		if r.refresh != nil && r.refresh.now != nil {
 			s.fail(r.refresh.tick())
 		}
-		r.tickAlso(s)
+		for _, o := range r.Also {
+			s.fail(o.Tick(r.state))
+		}
 		if r.Live && !(r.refresh != nil && r.refresh.screen) {
 			s.flush()
 		}
@@ -175,7 +160,11 @@ func (r *Runner) Run(ctx context.Context, source input.Source) error {
 	case err != nil && summary != nil && !summary.InputError.Known():
 		summary.InputError = record.Some(command.Describe(err))
 	}
-	err = r.endAlso(summary, err)
+	for _, o := range r.Also {
+		if failed := o.End(summary); err == nil {
+			err = failed
+		}
+	}
 	s.summary = summary
 	if r.refresh != nil {
 		r.refresh.finish(summary)
@@ -249,7 +238,7 @@ func (r *Runner) finish(s *sink, summary *record.Summary, readErr error) error {
 		if s.found != nil {
 			shown.Findings = nil // The view counts them.
 		}
-		text := render.NewText(r.Stderr, render.NewTheme(s.Look.Colored(r.Stderr)), s.proseWidth(r.Stderr))
+		text := render.NewText(r.Stderr, render.NewTheme(s.Look.Colored(r.Stderr)), cmp.Or(s.width, command.TerminalWidth(r.Stderr)))
 		text.Selected(s.selection(summary))
 		var hints []string
 		if late := s.text.Late(); len(late) > 0 {
@@ -347,12 +336,6 @@ func (r *Runner) next(s *sink, summary *record.Summary) []string {
 		return []string{"more: rdmadump overview " + s.Typed}
 	}
 	return nil
-}
-
-// proseWidth returns the width of sentences on standard error: that of the tables or, without one, that of the terminal, which is 0 if
-// there is none.
-func (s *sink) proseWidth(stderr io.Writer) int {
-	return cmp.Or(s.width, command.TerminalWidth(stderr))
 }
 
 // status returns the exit status, as an error; it is nil if all went well.

@@ -30,7 +30,8 @@ func open(s *sink) (h dissect.Handler, finish func()) {
 	case flags.RatesView:
 		return rates(s)
 	case flags.LostView:
-		return lost(s)
+		l := newLostPackets(s)
+		return dissect.Handler{Packet: l.packet, Transaction: l.transaction}, l.finish
 	case flags.OperationSumsView:
 		return operationSums(s)
 	}

@@ -88,11 +88,6 @@ func connectionColumns() []column[record.Connection] {
 		computed("time", func(r *record.Connection, _ *row) record.Time { return r.First }), fields[record.Connection]("connection_key client_name server_name"))
 }
 
-// findingColumns are the columns of the table findings.
-func findingColumns() []column[record.Finding] {
-	return slices.Concat(ofConnection[record.Finding](), fields[record.Finding]("client_name server_name"))
-}
-
 // problemColumns are the columns of the table problems.
 func problemColumns() []column[record.Problem] {
 	return slices.Concat(of[record.Problem](),
@@ -116,11 +111,6 @@ func problemColumns() []column[record.Problem] {
 func pointColumns() []column[record.Point] {
 	return slices.Concat(of[record.Point](), fields[record.Point]("steps"),
 		computed("clock_steps", func(p *record.Point, _ *row) int64 { return int64(len(p.Steps)) }))
-}
-
-// fileColumns are the columns of the table files: all RPCs of the capture that acted on one file are a about.
-func fileColumns() []column[analyze.File] {
-	return slices.Concat(of[analyze.File](), fields[analyze.File](""))
 }
 
 // rateColumns are the columns of the table rates: the RPCs of ten seconds are a about.
@@ -155,11 +145,6 @@ const (
 	gapRemembered = "evicted"           // what was forgotten because of the memory limit
 	gapNotWritten = "not_written"       // everything, because files could not be written, such as on a full disk
 )
-
-// gapColumns are the columns of the table gaps.
-func gapColumns() []column[gap] {
-	return slices.Concat(ofConnection[gap](), fields[gap](""))
-}
 
 // captureColumns are the columns of the table captures, which has one about.
 func captureColumns() []column[record.Summary] {

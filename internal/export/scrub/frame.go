@@ -239,7 +239,9 @@ func (w *frame) header(h link.Header) {
 	case link.HeaderIPv4:
 		w.options(at+20, end, false)
 	case link.HeaderIPv6Extension:
-		w.extension(at, end)
+		if !w.fragments(at) {
+			clear(w.out[at+2 : end])
+		}
 	}
 	if t := tables[h.Kind]; t != nil {
 		w.fields(t, at)
@@ -330,14 +332,6 @@ func (w *frame) options(at, end int, tcp bool) {
 		at += n
 	}
 	clear(w.out[min(at+1, end):end]) // options that cannot be decoded, or bytes after the end of the list
-}
-
-// extension clears an IPv6 extension header after its first two bytes, unless it is
-// a fragment header.
-func (w *frame) extension(at, end int) {
-	if !w.fragments(at) {
-		clear(w.out[at+2 : end])
-	}
 }
 
 // fragments reports whether the IPv6 extension header at an offset is a fragment

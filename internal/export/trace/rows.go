@@ -14,8 +14,6 @@ type rows struct {
 	free byNumber
 }
 
-func newRows() *rows { return &rows{} }
-
 // take returns the lowest row that is free at start, and whether it is a new one. The row is busy
 // until end.
 func (l *rows) take(start, end record.Time) (row int, fresh bool) {

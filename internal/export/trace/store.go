@@ -72,9 +72,6 @@ func (s *store) change(connection int, t track, at record.Time, by int64) {
 	s.changes.Add(entry[:])
 }
 
-// sort sorts what was kept. Nothing may be added afterwards.
-func (s *store) sort() { s.sorted, s.counted = s.order.Table(nil), s.changes.Table(nil) }
-
 // first returns the time of the first item, 0 if there is none.
 func (s *store) first() record.Time {
 	if s.sorted.Len() == 0 {

@@ -137,7 +137,7 @@ type place struct {
 
 // Write writes the trace, with items in the order in which they begin.
 func (w *Writer) Write(to io.Writer) (report Report, err error) {
-	w.store.sort()
+	w.store.sorted, w.store.counted = w.store.order.Table(nil), w.store.changes.Table(nil) // Nothing is added from here on.
 	buffered := bufio.NewWriterSize(to, 1<<16)
 	out := newChrome(buffered, w.store.first())
 	report.RPCs, report.Reduced = w.rpcs, w.rpcs > maxDetailed
@@ -151,7 +151,7 @@ func (w *Writer) Write(to io.Writer) (report Report, err error) {
 			out.process(number, w.describe(number))
 		}
 	}
-	rows := map[place]*rows{}
+	taken := map[place]*rows{}
 	w.store.items(func(s *item) {
 		t := tracks[s.track]
 		if report.Reduced && t.detail {
@@ -162,14 +162,14 @@ func (w *Writer) Write(to io.Writer) (report Report, err error) {
 			s.end = max(w.describe(s.connection).end, s.start)
 		}
 		p := place{connection: s.connection, track: s.track}
-		if rows[p] == nil {
-			rows[p] = newRows()
+		if taken[p] == nil {
+			taken[p] = &rows{}
 		}
-		row, fresh := 0, rows[p].used == 0
+		row, fresh := 0, taken[p].used == 0
 		if t.kind == slices {
-			row, fresh = rows[p].take(s.start, s.end)
+			row, fresh = taken[p].take(s.start, s.end)
 		} else if fresh {
-			rows[p].used = 1
+			taken[p].used = 1
 		}
 		if p.row = row; fresh {
 			out.row(p)
