@@ -1,10 +1,6 @@
 package points
 
-import (
-	"slices"
-
-	"github.com/rdmadump/rdmadump/rocev2"
-)
+import "github.com/rdmadump/rdmadump/rocev2"
 
 // A packet that is missing at its receiver's point was not necessarily lost: that capture may have dropped
 // it. If the receiver acknowledges a request before any copy of it was captured there, the receiver had the
@@ -21,8 +17,8 @@ type flow struct {
 	key      flowKey
 	newest   []uint64     // by hop: the newest transmission that certainly arrived, as its position plus 1
 	requests queue[asked] // requests that are not acknowledged yet
-	arrived  psnSet       // PSNs of requests that arrived
-	got      psnSet       // PSNs of responses that arrived
+	arrived  receipt      // of requests
+	got      receipt      // of responses
 	highest  uint32       // highest PSN of a request that was sent
 	started  bool
 
@@ -33,15 +29,11 @@ type flow struct {
 	responseAt  int64
 	hasResponse bool
 
-	peer    uint32 // responses: the queue pair to which the requests go
-	votes   int32
-	rewinds [8]rewind // the latest retransmissions by the requester
-	rewound int
-	holes   [16]hole // the latest ranges of packets that the receiver missed
-	holed   int
-	back    *flow  // requests: of the responses
-	before  uint32 // PSN of the last request that was sent
-	again   bool   // that request was a retransmission
+	peer   uint32 // responses: the queue pair to which the requests go
+	votes  int32
+	back   *flow  // requests: of the responses
+	before uint32 // PSN of the last request that was sent
+	again  bool   // that request was a retransmission
 }
 
 // asked is a request.
@@ -50,17 +42,20 @@ type asked struct {
 	psn uint32
 }
 
-// rewind is a PSN from which a requester retransmitted.
-type rewind struct {
-	psn  uint32
-	time int64
+// receipt is what arrived of the requests or responses of a flow.
+type receipt struct {
+	psnSet
+	holes [16]hole // the latest ones
+	holed int
 }
 
-// hole is a range of PSNs that a receiver had not got when it asked for the first of them, or when its sender repeated it. What comes
-// after a packet that arrived meanwhile may have arrived, too, and is repeated all the same: receivers drop what comes after a gap.
+// hole is a range of PSNs that a receiver had not got when it asked for the first of them, or when its sender repeated it: none if it had
+// dropped that one, too. What comes after a packet that arrived meanwhile may have arrived, too, and is repeated all the same: receivers drop
+// what comes after a gap.
 type hole struct {
 	from, to uint32
 	time     int64
+	late     bool // the first one came late: what is after it may have come late, too
 }
 
 // turn is what one side shows of what it got.
@@ -154,8 +149,6 @@ func (s *flows) request(w *path, at uint64, e *entry) {
 	}
 	again := f.started && (rocev2.PSNDelta(e.psn, f.highest) <= 0 || f.hasAnswer && rocev2.PSNDelta(e.psn, f.answered) <= 0)
 	if again && !(f.again && e.psn == (f.before+1)&rocev2.PSNMask) {
-		f.rewinds[f.rewound%len(f.rewinds)] = rewind{e.psn, e.time}
-		f.rewound++
 		s.turns.push(turn{c.key, e.psn, e.time, repeats})
 	}
 	if f.again, f.before = again, e.psn; !again {
@@ -198,8 +191,8 @@ func (s *flows) respond(w *path, e *entry) {
 }
 
 // settle takes the turns before which all arrivals are matched.
-func (s *flows) settle(m *matcher) {
-	for s.turns.len() > 0 && s.turns.first().time+m.slack+min(m.late, maxWindow) <= m.now {
+func (s *flows) settle(m *matcher, now int64) {
+	for s.turns.len() > 0 && s.turns.first().time+m.slack+min(m.late, maxWindow) <= now {
 		n := s.turns.pop()
 		f := s.all[n.key]
 		if f == nil {
@@ -209,32 +202,57 @@ func (s *flows) settle(m *matcher) {
 		case acknowledges:
 			f.acknowledge(m, n.psn, n.time)
 		case refuses:
-			f.miss(&f.arrived, n)
+			f.arrived.miss(n)
 		case repeats:
-			f.miss(&f.arrived, n)
-			if f.forgetFrom(n.psn); f.back != nil { // not before: what came after the gap ends it
-				f.back.miss(&f.back.got, n)
+			f.arrived.miss(n)
+			f.arrived.forget(n.psn, f.highest)
+			if f.back != nil {
+				f.back.got.miss(n)
+				f.back.got.forget(n.psn, f.back.response)
 			}
 		}
 	}
 }
 
-// miss notes that the receiver of a flow has not got a packet, nor those directly after it that did not arrive.
-func (f *flow) miss(arrived *psnSet, n turn) {
-	h := hole{n.psn, (n.psn + 1) & rocev2.PSNMask, n.time}
-	for i := 0; i < flowPSNs/2 && !arrived.has(h.to); i++ {
+// miss notes that the receiver has not got a packet, nor those directly after it that did not arrive.
+func (r *receipt) miss(n turn) {
+	h := hole{from: n.psn, to: n.psn, time: n.time}
+	for i := 0; i < flowPSNs/2 && !r.has(h.to); i++ {
 		h.to = (h.to + 1) & rocev2.PSNMask
 	}
-	f.holes[f.holed%len(f.holes)] = h
-	f.holed++
+	r.holes[r.holed%len(r.holes)] = h
+	r.holed++
 }
 
-// forgetFrom forgets that later requests arrived: the receiver has not taken them, nor any copy that arrived before.
-func (f *flow) forgetFrom(psn uint32) {
-	for i := 0; rocev2.PSNDelta(f.highest, psn) >= 0 && i < flowPSNs/2; i++ {
-		f.arrived.remove(psn)
-		psn = (psn + 1) & rocev2.PSNMask
+// take notes that a packet arrived.
+func (r *receipt) take(e *entry) {
+	for i := range min(r.holed, len(r.holes)) {
+		if h := &r.holes[i]; h.from == e.psn && e.sent < h.time && h.time < e.time {
+			h.late = true
+		}
 	}
+	r.add(e.psn)
+}
+
+// after returns the first hole since a time that begins at a PSN or before it, or nil; late says whether those count whose first packet came late.
+func (r *receipt) after(time int64, psn uint32, late bool) (first *hole) {
+	for i := range min(r.holed, len(r.holes)) {
+		if h := &r.holes[i]; h.time > time && (late || !h.late) && rocev2.PSNDelta(psn, h.from) >= 0 && (first == nil || h.time < first.time) {
+			first = h
+		}
+	}
+	return first
+}
+
+// missed reports whether a packet is in the first hole since it was sent.
+func (r *receipt) missed(e *entry) bool {
+	h := r.after(e.time, e.psn, false)
+	return h != nil && rocev2.PSNDelta(e.psn, h.to) < 0
+}
+
+// forgot reports whether there were so many holes since a packet was sent that the first ones are forgotten.
+func (r *receipt) forgot(e *entry) bool {
+	return r.holed > len(r.holes) && r.holes[r.holed%len(r.holes)].time > e.time
 }
 
 // acknowledge notes that the receiver had all requests up to a PSN at a time.
@@ -288,6 +306,14 @@ func (s *psnSet) remove(psn uint32) {
 	s[i/64] &^= 1 << (i % 64)
 }
 
+// forget removes the PSNs of a range: the receiver has not taken them, nor any copy that arrived before.
+func (s *psnSet) forget(from, to uint32) {
+	for i := 0; rocev2.PSNDelta(to, from) >= 0 && i < flowPSNs/2; i++ {
+		s.remove(from)
+		from = (from + 1) & rocev2.PSNMask
+	}
+}
+
 // add adds a PSN, and forgets one that is far from it.
 func (s *psnSet) add(psn uint32) {
 	i, far := psn%flowPSNs, (psn+flowPSNs/2)%flowPSNs
@@ -315,10 +341,10 @@ func (s *flows) arrived(e *entry, of transmissions) (overtaken bool) {
 		return overtaken
 	}
 	if e.opcode.Info().Request {
-		f.arrived.add(e.psn)
+		f.arrived.take(e)
 		return overtaken
 	}
-	if f.got.add(e.psn); !f.hasResponse || rocev2.PSNDelta(e.psn, f.response) > 0 {
+	if f.got.take(e); !f.hasResponse || rocev2.PSNDelta(e.psn, f.response) > 0 {
 		f.hasResponse, f.response, f.responseAt = true, e.psn, e.time
 	}
 	return overtaken
@@ -335,26 +361,7 @@ func (s *flows) wasAnswered(e *entry) bool {
 	if f == nil || f.got.has(e.psn) || f.votes < trustVotes || !f.hasResponse || rocev2.PSNDelta(f.response, e.psn) <= 0 || f.responseAt < e.time {
 		return false
 	}
-	requests := s.all[flowKey{e.path.back.dir, f.peer}]
-	if requests == nil || requests.forgot(e) {
-		return false
-	}
-	return requests.askedAgain(e.psn, e.time) == nil
-}
-
-// forgot reports whether a requester went back so often since a packet was sent that the first times are forgotten.
-func (f *flow) forgot(e *entry) bool {
-	return f.rewound > len(f.rewinds) && f.rewinds[f.rewound%len(f.rewinds)].time > e.time
-}
-
-// askedAgain returns when the requester, after a time, first went back to a PSN or an earlier one, or nil.
-func (f *flow) askedAgain(psn uint32, after int64) (first *rewind) {
-	for i := range min(f.rewound, len(f.rewinds)) {
-		if r := &f.rewinds[i]; r.time > after && rocev2.PSNDelta(r.psn, psn) <= 0 && (first == nil || r.time < first.time) {
-			first = r
-		}
-	}
-	return first
+	return !f.got.forgot(e) && f.got.after(e.time, e.psn, true) == nil
 }
 
 // wasMissed reports whether something shows that the receiver missed a packet: it asked for a request or response once more, or its
@@ -366,15 +373,12 @@ func (s *flows) wasMissed(e *entry) bool {
 	switch {
 	case f == nil || e.opcode.Transport() != rocev2.RC:
 		return e.again
-	case info.Request || info.Kind == rocev2.KindReadResponse:
-		return slices.ContainsFunc(f.holes[:], func(h hole) bool {
-			return h.time > e.time && rocev2.PSNDelta(e.psn, h.from) >= 0 && rocev2.PSNDelta(e.psn, h.to) < 0
-		})
-	case f.votes < trustVotes || e.path.back == nil:
-		return false
+	case info.Request:
+		return f.arrived.missed(e)
+	case info.Kind == rocev2.KindReadResponse:
+		return f.got.missed(e)
 	}
-	requests := s.all[flowKey{e.path.back.dir, f.peer}]
-	return requests != nil && requests.askedAgain(e.acknowledges(), e.time+e.path.longest) != nil
+	return f.got.after(e.time+e.path.longest, e.acknowledges(), true) != nil
 }
 
 // acknowledges returns the PSN up to which a response acknowledges requests.

@@ -501,9 +501,11 @@ func (m *matcher) repeat(at uint64, e *entry) {
 // settle decides what the time that has passed allows to decide.
 func (m *matcher) settle() {
 	for m.arrivals.len() > 0 && m.arrivals.first().due <= m.now {
-		m.arrive(m.arrivals.pop().at)
+		a := m.arrivals.pop()
+		m.flows.settle(m, a.due-1)
+		m.arrive(a.at)
 	}
-	m.flows.settle(m)
+	m.flows.settle(m, m.now)
 	m.expire(m.now - m.window)
 	for m.recent.len() > 0 && (m.recent.first().time < m.now-duplicatesWithin || m.recent.len() > m.limit) {
 		m.forget(m.recent.pop().key)
