@@ -22,12 +22,16 @@ type Mounted struct {
 	InlineThresholds record.Opt[record.InlineThresholds] `json:"inline_threshold" doc:"Longest Send that each side may transmit, of the first connection that shows it."`
 	Credits          record.Opt[uint32]                  `json:"credits" doc:"Number of credits that the latest Reply granted, on the connection with the most."`
 
+	key     pairKey
 	flavors map[string]int
 	conns   map[int]bool // connections
 }
 
 // pairKey identifies a mount of a client.
-type pairKey struct{ client, server, version string }
+type pairKey struct {
+	client, server string
+	version, minor uint32
+}
 
 // programNFS is the number of the RPC program, and maxMountedConns limits the connections that are remembered.
 const (
@@ -46,16 +50,14 @@ func (m *Mounts) Transaction(r *record.Transaction) {
 	if r.Program.Or(0) != programNFS || r.Direction == record.Backward || !r.Status.Replied() || r.Procedure.Or(0) == 0 {
 		return // A NULL procedure, or a Call without a Reply, agrees on nothing.
 	}
-	version := strconv.FormatUint(uint64(r.Version.Or(0)), 10)
-	if r.Version.Or(0) == 4 {
-		minor, known := r.MinorVersion.Get()
-		if !known {
-			return
-		}
-		version += "." + strconv.FormatUint(uint64(min(minor, 99)), 10)
+	k := pairKey{r.Client.Or(""), r.Server.Or(""), r.Version.Or(0), min(r.MinorVersion.Or(0), 99)}
+	if k.version == 4 && !r.MinorVersion.Known() {
+		return
 	}
-	k := pairKey{r.Client.Or(""), r.Server.Or(""), version}
-	p := m.pairs[k]
+	p := m.of[r.Connection]
+	if p == nil || p.key != k {
+		p = m.pairs[k]
+	}
 	if p == nil {
 		if len(m.pairs) >= MaxPairs {
 			return
@@ -63,10 +65,14 @@ func (m *Mounts) Transaction(r *record.Transaction) {
 		if m.pairs == nil {
 			m.pairs, m.of = map[pairKey]*Mounted{}, map[int]*Mounted{}
 		}
-		p = &Mounted{Client: r.Client, Server: r.Server, NFSVersion: version, flavors: map[string]int{}, conns: map[int]bool{}}
+		version := strconv.FormatUint(uint64(k.version), 10)
+		if k.version == 4 {
+			version += "." + strconv.FormatUint(uint64(k.minor), 10)
+		}
+		p = &Mounted{Client: r.Client, Server: r.Server, NFSVersion: version, key: k, flavors: map[string]int{}, conns: map[int]bool{}}
 		m.pairs[k] = p
 	}
-	if len(m.of) < maxMountedConns {
+	if m.of[r.Connection] != p && len(m.of) < maxMountedConns {
 		m.of[r.Connection], p.conns[r.Connection] = p, true
 	}
 	if flavor, known := r.Credential.Get(); known && (len(p.flavors) < 8 || p.flavors[flavor] > 0) {

@@ -157,15 +157,16 @@ func (f *facts) clients(r *record.Transaction) {
 		return
 	}
 	if f.calledLast == nil {
-		f.calledLast, f.mounted, f.used = map[int]record.Time{}, map[pair]record.Time{}, map[pair]bool{}
+		f.calledLast = map[int]record.Time{}
 	}
 	hosts, at := pairOf(r), r.Call.Time
 	if last, had := f.calledLast[r.Connection]; (had || len(f.calledLast) < maxConnections) && at > last {
 		f.calledLast[r.Connection] = at
 	}
-	if r.Succeeded() && r.ProgramName.Or("") == "NFS" && !ofMounting(r) && (len(f.mounted) < maxConnections || f.mounted[hosts] > 0) {
-		f.mounted[hosts] = max(f.mounted[hosts], at)
-		f.used[hosts] = f.used[hosts] || !looks[r.Operation.Or(r.ProcedureName.Or(""))]
+	if r.Succeeded() && r.ProgramName.Or("") == "NFS" && !ofMounting(r) {
+		if m := entry(&f.mounts, hosts, maxConnections); m != nil {
+			m.latest, m.used = max(m.latest, at), m.used || !looks[r.Operation.Or(r.ProcedureName.Or(""))]
+		}
 	}
 	if verifier, known := r.BootVerifier.Get(); known && len(f.boots) < maxFindings {
 		f.boots = append(f.boots, boot{hosts, r.ClientOwner.Or(""), verifier, r.Connection, at, r.Call.First()})

@@ -39,14 +39,13 @@ type facts struct {
 	trips       map[pair]*trips
 	promises    map[pair]*promises
 	notes       []*note
-	answers     map[pair]*answers    // Replies of servers over time
-	boots       []boot               // Calls in which NFSv4 clients name themselves
-	recalls     []recalled           // delegations and layouts that a server asked for
-	leaves      []leave              // Calls that take leave of the server
-	calledLast  map[int]record.Time  // latest Calls, by connection
-	mounted     map[pair]record.Time // latest requests for files that the server granted
-	used        map[pair]bool        // clients that asked for more than names and attributes
-	first, last record.Time          // of the capture, or of the window
+	answers     map[pair]*answers   // Replies of servers over time
+	boots       []boot              // Calls in which NFSv4 clients name themselves
+	recalls     []recalled          // delegations and layouts that a server asked for
+	leaves      []leave             // Calls that take leave of the server
+	calledLast  map[int]record.Time // latest Calls, by connection
+	mounts      map[pair]*mount     // what clients got from servers
+	first, last record.Time         // of the capture, or of the window
 
 	droppedRPCs, droppedFindings, droppedConnections int64 // beyond the limits
 }
@@ -254,6 +253,20 @@ func pairOf(r *record.Transaction) pair { return pair{r.Client.Or(""), r.Server.
 // are reports whether these are the two hosts.
 func (p pair) are(a, b string) bool {
 	return p.client == a && p.server == b || p.client == b && p.server == a
+}
+
+// mount is what a client got from a server. The zero value is nothing.
+type mount struct {
+	latest record.Time // latest request for a file that the server granted
+	used   bool        // the client asked for more than names and attributes
+}
+
+// mounted returns what a client got from a server.
+func (f *facts) mounted(p pair) (m mount) {
+	if known := f.mounts[p]; known != nil {
+		m = *known
+	}
+	return m
 }
 
 // entry returns what is remembered of a host or a pair of hosts, which is new and zero if there was none, or nil if there is no room.

@@ -278,7 +278,7 @@ func mountFailed(d *diagnosis) {
 	seen := map[pair]*problem{}
 	for _, r := range d.rpcs {
 		if r.backward || !r.mounting || r.failure == "" || putOff[r.failure] || r.status == record.RDMAError || r.operation == "NFSACL NULL" ||
-			d.mounted[r.pair] > r.sent || !mountStep(r) {
+			d.mounted(r.pair).latest > r.sent || !mountStep(r) {
 			continue
 		}
 		p := seen[r.pair]
@@ -357,7 +357,7 @@ const (
 // noConnection finds clients that asked for connections and got none, to the end of the capture.
 func (d *diagnosis) noConnection() {
 	for _, w := range d.askedFor() {
-		if w.accepted || w.plain && d.mounted[w.pair] > 0 {
+		if w.accepted || w.plain && d.mounted(w.pair).latest > 0 {
 			continue
 		}
 		places, what, list := []record.ProblemPlace{record.InServer}, "", w.refused
@@ -416,7 +416,7 @@ func (d *diagnosis) noConnection() {
 func (d *diagnosis) noExport() {
 	last := map[pair]*rpc{}
 	for _, r := range d.rpcs {
-		if r.operation == "LOOKUP" && !r.backward && r.outcome.free() && !d.used[r.pair] {
+		if r.operation == "LOOKUP" && !r.backward && r.outcome.free() && !d.mounted(r.pair).used {
 			last[r.pair] = r
 		}
 	}
@@ -425,7 +425,7 @@ func (d *diagnosis) noExport() {
 		leaves := slices.ContainsFunc(d.leaves, func(l leave) bool {
 			return l.pair == key && l.at > r.sent && l.at.Sub(r.end) <= 5e9
 		})
-		if !leaves || !ordinary[r.failure] || d.mounted[key] > r.sent {
+		if !leaves || !ordinary[r.failure] || d.mounted(key).latest > r.sent {
 			continue
 		}
 		p := d.begin(record.Error, record.InConfig, record.InServer)
