@@ -352,6 +352,19 @@ func (r *Transaction) Failed() bool {
 	return r.Status == RDMAError || r.Status != NoReply && (r.RPCFailed() || r.NFSFailed())
 }
 
+// mounting has the operations and procedures with which a client mounts, unmounts and recovers. They wait for what the server does only
+// then, so they would hide the reads and writes among the slowest.
+var mounting = []string{
+	"EXCHANGE_ID", "CREATE_SESSION", "DESTROY_SESSION", "DESTROY_CLIENTID", "RECLAIM_COMPLETE", "SECINFO_NO_NAME", "BIND_CONN_TO_SESSION", "SETCLIENTID",
+	"SETCLIENTID_CONFIRM", "NULL", "FSINFO", "PATHCONF", "SECINFO", "CB_NULL",
+}
+
+// OfMounting reports whether a transaction belongs to mounting, unmounting or recovery.
+func (r *Transaction) OfMounting() bool {
+	program := r.ProgramName.Or("")
+	return program == "MOUNT" || program == "PORTMAP" || slices.Contains(mounting, r.Operation.Or(r.ProcedureName.Or("")))
+}
+
 // Succeeded reports whether the Reply shows no error status, and enough of it was captured to show one.
 func (r *Transaction) Succeeded() bool { return r.Status == Complete && !r.Failed() }
 

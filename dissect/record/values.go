@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"hash/crc32"
@@ -170,6 +171,15 @@ func Are[N int | int32 | int64 | uint32 | uint64](n N) string {
 		return "is"
 	}
 	return "are"
+}
+
+// Ordinal returns a number such as 2nd.
+func Ordinal(n int) string {
+	ending := "th"
+	if tens := n / 10 % 10; tens != 1 {
+		ending = cmp.Or(map[int]string{1: "st", 2: "nd", 3: "rd"}[n%10], ending)
+	}
+	return strconv.Itoa(n) + ending
 }
 
 // Were returns the verb that says what n things were.

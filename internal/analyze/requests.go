@@ -71,7 +71,7 @@ func newRequests() requests {
 // operationName returns the name of the row for a transaction.
 func operationName(r *record.Transaction) string {
 	switch {
-	case ofMounting(r):
+	case r.OfMounting():
 		return Mounting
 	case r.Operation.Known() || r.ProcedureName.Known():
 		return r.Operation.Or(r.ProcedureName.Or(""))
@@ -160,17 +160,4 @@ func (c *Course) add(at record.Time) {
 		c.Requests = append(c.Requests, 0)
 	}
 	c.Requests[i]++
-}
-
-// mounting has the operations and procedures with which a client mounts and unmounts. They wait for what the server
-// does only then, so they would hide the reads and writes among the slowest.
-var mounting = map[string]bool{
-	"EXCHANGE_ID": true, "CREATE_SESSION": true, "DESTROY_SESSION": true, "DESTROY_CLIENTID": true, "RECLAIM_COMPLETE": true, "SECINFO_NO_NAME": true,
-	"BIND_CONN_TO_SESSION": true, "SETCLIENTID": true, "SETCLIENTID_CONFIRM": true, "NULL": true, "FSINFO": true, "PATHCONF": true, "SECINFO": true, "CB_NULL": true,
-}
-
-// ofMounting reports whether a transaction belongs to mounting or unmounting.
-func ofMounting(r *record.Transaction) bool {
-	program := r.ProgramName.Or("")
-	return program == "MOUNT" || program == "PORTMAP" || mounting[r.Operation.Or(r.ProcedureName.Or(""))]
 }

@@ -432,7 +432,7 @@ func TestPages(t *testing.T) {
 
 // TestWords: what ordinal numbers and numbers of things are called.
 func TestWords(t *testing.T) {
-	if got := fmt.Sprint(number(1038, "Reply"), number(1, "RPC"), ordinal(13), ordinal(22)); got != "1,038 Replies1 RPC13th22nd" {
+	if got := fmt.Sprint(number(1038, "Reply"), number(1, "RPC"), record.Ordinal(13), record.Ordinal(22)); got != "1,038 Replies1 RPC13th22nd" {
 		t.Error(got)
 	}
 }

@@ -295,12 +295,8 @@ func (d *diagnosis) inFlight(connection int) (list []*rpc) {
 func (p *problem) lose(d *diagnosis, c *connection) {
 	p.ends(d, c)
 	for _, r := range d.inFlight(c.ID) {
-		switch {
-		case !r.outcome.free():
-		case r.of != nil:
-			p.task(r.of)
-		default: // a callback
-			p.all(r)
+		if r.outcome.free() {
+			p.tasksOf(r)
 		}
 	}
 }

@@ -12,6 +12,8 @@ package diagnose
 import (
 	"slices"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -117,8 +119,11 @@ func (t *totals) add(r *record.Transaction) {
 
 // forFiles reports whether a transaction is an answered request for files.
 func forFiles(r *record.Transaction) bool {
-	return r.LatencyNS.Known() && !ofMounting(r) && r.Direction == record.Forward && r.Status == record.Complete && r.ProgramName.Or("") == "NFS"
+	return r.LatencyNS.Known() && !r.OfMounting() && r.Direction == record.Forward && r.Status == record.Complete && r.ProgramName.Or("") == "NFS"
 }
+
+// longestWork is the longest time for an answer that is told from longer ones: ten hours, in nanoseconds.
+const longestWork = 1 << 45
 
 // worked notes how long a server took for an answered request for files without stalls.
 func (f *facts) worked(r *record.Transaction) {
@@ -126,9 +131,14 @@ func (f *facts) worked(r *record.Transaction) {
 	if !forFiles(r) || p.WaitNS != 0 {
 		return
 	}
-	if h := entry(&f.work, r.Server.Or(""), maxAnswers); h != nil {
-		h.add(p.ToReadNS.Or(0) + p.ToWriteNS.Or(0) + p.ToReplyNS.Or(0))
+	h := entry(&f.work, r.Server.Or(""), maxAnswers)
+	if h == nil {
+		return
 	}
+	if h.TotalCount() == 0 {
+		*h = *hdrhistogram.New(1, longestWork, 2)
+	}
+	h.RecordValue(min(max(p.ToReadNS.Or(0)+p.ToWriteNS.Or(0)+p.ToReplyNS.Or(0), 0), longestWork)) // it fails only for a value out of range
 }
 
 // recalled notes that a server asked for a delegation or layout, and that a client returned one.
@@ -163,7 +173,7 @@ func (f *facts) clients(r *record.Transaction) {
 	if last, had := f.calledLast[r.Connection]; (had || len(f.calledLast) < maxConnections) && at > last {
 		f.calledLast[r.Connection] = at
 	}
-	if r.Succeeded() && r.ProgramName.Or("") == "NFS" && !ofMounting(r) {
+	if r.Succeeded() && r.ProgramName.Or("") == "NFS" && !r.OfMounting() {
 		if m := entry(&f.mounts, hosts, maxConnections); m != nil {
 			m.latest, m.used = max(m.latest, at), m.used || !looks[r.Operation.Or(r.ProcedureName.Or(""))]
 		}

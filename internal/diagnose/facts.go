@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
 
@@ -35,7 +37,7 @@ type facts struct {
 	network     []*record.Network        // with several capture points
 	servers     map[string]*serverOf     // by address
 	totals      totals
-	work        map[string]*histogram // latency of requests for files without stalls, less the transfers, by server
+	work        map[string]*hdrhistogram.Histogram // latency of requests for files without stalls, less the transfers, by server
 	trips       map[pair]*trips
 	promises    map[pair]*promises
 	notes       []*note
@@ -356,17 +358,6 @@ var looks = set(`LOOKUP GETATTR ACCESS PUTROOTFH GETFH`)
 // inGrace reports whether an RPC was put off because the server waited for clients to reclaim their state.
 func inGrace(r *rpc) bool { return r.failure == "NFS4ERR_GRACE" }
 
-// mountOps has the operations and procedures with which a client mounts, unmounts and recovers.
-var mountOps = set(`
-	EXCHANGE_ID CREATE_SESSION DESTROY_SESSION DESTROY_CLIENTID RECLAIM_COMPLETE SECINFO_NO_NAME BIND_CONN_TO_SESSION SETCLIENTID
-	SETCLIENTID_CONFIRM NULL FSINFO PATHCONF SECINFO`)
-
-// ofMounting reports whether a transaction belongs to mounting, unmounting or recovery.
-func ofMounting(r *record.Transaction) bool {
-	program := r.ProgramName.Or("")
-	return program == "MOUNT" || program == "PORTMAP" || mountOps[r.Operation.Or(r.ProcedureName.Or(""))]
-}
-
 // noTask has the operations that no application waits for.
 var noTask = set(`
 	NULL RENEW SEQUENCE FREE_STATEID TEST_STATEID BIND_CONN_TO_SESSION DESTROY_SESSION DESTROY_CLIENTID`)
@@ -403,7 +394,7 @@ func failureOf(r *record.Transaction) string {
 func newRPC(r *record.Transaction) *rpc {
 	x := &rpc{
 		id: r.ID, request: r.Request, retries: r.RetryOf.Or(0), connection: r.Connection, xid: r.XID, pair: pairOf(r),
-		operation: operationOf(r), file: r.File.Or(""), handle: r.FileHandle.Or(""), backward: r.Direction == record.Backward, mounting: ofMounting(r),
+		operation: operationOf(r), file: r.File.Or(""), handle: r.FileHandle.Or(""), backward: r.Direction == record.Backward, mounting: r.OfMounting() && r.Direction == record.Forward,
 		sent: r.Start(), status: r.Status, failure: failureOf(r), code: r.RDMAError.Or(""), replyLost: r.ReplyLost,
 		latency: r.LatencyNS.Or(-1), repeated: r.RetransmittedFrom, rules: slices.Clone(r.Findings), phases: r.Phases.Or(record.Phases{}),
 	}
@@ -613,42 +604,3 @@ func (c *connection) closedBy(who record.End) bool {
 
 // endedAt returns the time at which the connection began to end.
 func (c *connection) endedAt() record.Time { return c.Closed.Or(c.Last) }
-
-// histogram counts durations by their size: each power of two has eight classes.
-type histogram struct {
-	count   int64
-	classes [64 * 8]int64
-}
-
-// add counts a duration.
-func (h *histogram) add(ns int64) {
-	h.count++
-	h.classes[classOf(ns)]++
-}
-
-// classOf returns the class of a duration.
-func classOf(ns int64) int {
-	n, shift := max(ns, 0), 0
-	for n >= 16 {
-		n, shift = n>>1, shift+1
-	}
-	if shift == 0 {
-		return int(n)
-	}
-	return shift*8 + int(n)
-}
-
-// quantile returns the duration that a share of the durations does not exceed, about.
-func (h *histogram) quantile(share float64) (ns int64) {
-	rest := int64(share * float64(h.count))
-	for class, n := range h.classes {
-		if rest -= n; rest < 0 {
-			if class < 16 {
-				return int64(class)
-			}
-			shift := class/8 - 1
-			return int64(class-shift*8) << shift
-		}
-	}
-	return 0
-}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"github.com/rdmadump/rdmadump/dissect/field"
 	"github.com/rdmadump/rdmadump/dissect/record"
 )
@@ -68,20 +70,20 @@ func slowServer(d *diagnosis) {
 }
 
 // slow makes a problem of a server that takes long for everything, by what it took for each request.
-func (d *diagnosis) slow(server string, h *histogram) {
+func (d *diagnosis) slow(server string, h *hdrhistogram.Histogram) {
 	trip, count := int64(0), int64(0)
 	for _, c := range d.connections {
 		if t, known := c.Path.RoundTrips.ToServer.Get(); known && t.Count > count && c.ofRPC() && c.server == server {
 			trip, count = t.P50NS, t.Count
 		}
 	}
-	median := h.quantile(0.5)
-	if h.count < 30 || count == 0 || median < 10e6 || median < 8*trip {
+	median := h.ValueAtQuantile(50)
+	if h.TotalCount() < 30 || count == 0 || median < 10e6 || median < 8*trip {
 		return
 	}
 	p := d.begin(record.Note, record.InServer)
 	p.Headline = fmt.Sprintf("takes %s for an RPC (median), round trips %s", field.Brief(median), field.Brief(trip))
-	p.Effect = fmt.Sprintf("%s without stalls, transfers not counted", number(h.count, "RPC"))
+	p.Effect = fmt.Sprintf("%s without stalls, transfers not counted", number(h.TotalCount(), "RPC"))
 	for _, r := range d.rpcs {
 		if r.server == server && !r.mounting && !r.backward && r.latency >= slow && r.slowly.free() {
 			p.latency(r)

@@ -235,13 +235,18 @@ func (d *diagnosis) away(p *problem, s absence, away span) {
 	}
 	for _, w := range d.stalls {
 		if w.by.free() && on[w.connection] && (span{w.From, w.To}).touches(away) {
-			w.by.take(p)
-			p.blocks(w.From, w.From+record.Time(w.ns))
-			p.conns[w.connection] += w.ns
+			p.operation(w)
 		}
 	}
 	p.timeouts(d, func(connection int) bool { return on[connection] }, span{away.from, away.to + 1e9})
 	p.during(away.from, away.to)
+}
+
+// operation claims a stall of an RDMA operation of another upper layer.
+func (p *problem) operation(s *stall) {
+	s.by.take(p)
+	p.blocks(s.From, s.From+record.Time(s.ns))
+	p.conns[s.connection] += s.ns
 }
 
 // timeouts claims the timeouts of connections while a host was away, and those of the Calls that were in flight then.
@@ -557,9 +562,7 @@ func retransmission(d *diagnosis) {
 		p.proof(x.w.packets[1], "sent again")
 	}
 	for _, s := range other {
-		s.by.take(p)
-		p.blocks(s.From, s.From+record.Time(s.ns))
-		p.conns[s.connection] += s.ns
+		p.operation(s)
 		p.during(s.From, s.To)
 		p.proof(s.packets[1], "sent again")
 	}

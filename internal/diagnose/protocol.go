@@ -95,7 +95,7 @@ func (d *diagnosis) broken(findings []*finding) *problem {
 	return p
 }
 
-// tasksOf claims the task of an attempt.
+// tasksOf claims the task of an attempt; a callback has none.
 func (p *problem) tasksOf(r *rpc) {
 	if r.of != nil {
 		p.task(r.of)
@@ -235,10 +235,8 @@ func noReceiveBuffer(d *diagnosis) {
 		p.Headline = "had no receive buffer " + times(len(list))
 		for _, r := range d.rpcs {
 			for i := range r.waits {
-				if w := &r.waits[i]; w.Reason == record.RNRNak && p.conns[r.connection] >= 0 {
-					if _, mine := p.conns[r.connection]; mine {
-						p.stalled(r, w)
-					}
+				if w := &r.waits[i]; w.Reason == record.RNRNak && p.isAbout(r.connection) {
+					p.stalled(r, w)
 				}
 			}
 		}

@@ -57,12 +57,7 @@ func recall(d *diagnosis) {
 				worst = t
 			}
 		}
-		switch ns := union(p.blocked); {
-		case ns >= 30e9:
-			p.Severity = record.Error
-		case ns >= 1e9:
-			p.Severity = record.Warning
-		}
+		p.severe(union(p.blocked))
 		p.Headline = fmt.Sprintf("held a delegation of %s; %s waited %s", cmp.Or(x.file, "a file"), worst.tries[0].operation, field.Brief(worst.blocked()))
 		p.Effect = "not returned"
 		if x.returned > 0 {
@@ -71,6 +66,16 @@ func recall(d *diagnosis) {
 		p.hosts[0] = map[string]bool{x.client: true} // the one that holds it, not those that waited
 		p.proof(x.packet, "CB_RECALL")
 		p.proof(x.back, "DELEGRETURN")
+	}
+}
+
+// severe sets the severity by the time in which tasks waited.
+func (p *problem) severe(ns int64) {
+	switch {
+	case ns >= 30e9:
+		p.Severity = record.Error
+	case ns >= 1e9:
+		p.Severity = record.Warning
 	}
 }
 
@@ -94,13 +99,7 @@ func (d *diagnosis) delay(tasks []*task, so func(*rpc) bool, says func(worst *ta
 		p.task(t)
 	}
 	worst := slices.MaxFunc(tasks, func(a, b *task) int { return int(a.blocked() - b.blocked()) })
-	ns := union(p.blocked)
-	switch {
-	case ns >= 30e9:
-		p.Severity = record.Error
-	case ns >= 1e9:
-		p.Severity = record.Warning
-	}
+	p.severe(union(p.blocked))
 	why := worst.tries[slices.IndexFunc(worst.tries, so)]
 	status := why.failure
 	if p.Headline = says(worst); !delayed[status] || d.gap != nil && !inGrace(why) { // Something that the capture does not show came before it, or may have.
@@ -115,14 +114,14 @@ func (d *diagnosis) delay(tasks []*task, so func(*rpc) bool, says func(worst *ta
 	end := worst.tries[len(worst.tries)-1]
 	switch {
 	case end.failure == "" && !end.unanswered():
-		p.Effect = fmt.Sprintf("%s refused, the %s ok", tries(refused), ordinal(len(worst.tries)))
+		p.Effect = fmt.Sprintf("%s refused, the %s ok", number(refused, "try"), record.Ordinal(len(worst.tries)))
 		if pause := worst.pauses(); pause >= 1e9 {
 			p.Effect += fmt.Sprintf("; %s of it the client's pause", field.Brief(pause))
 		}
 	case worst.gaveUp:
-		p.Effect = fmt.Sprintf("%s refused, not tried again", tries(refused))
+		p.Effect = fmt.Sprintf("%s refused, not tried again", number(refused, "try"))
 	default:
-		p.Effect = fmt.Sprintf("%s refused", tries(refused))
+		p.Effect = fmt.Sprintf("%s refused", number(refused, "try"))
 	}
 	if n := len(tasks) - 1; n > 0 {
 		p.Effect += fmt.Sprintf("; %s waited", number(n, "other operation"))
@@ -135,28 +134,6 @@ func (d *diagnosis) delay(tasks []*task, so func(*rpc) bool, says func(worst *ta
 		p.proof(end.reply, "ok")
 	}
 	p.Command = having(status)
-}
-
-// tries returns a number of tries.
-func tries(n int64) string {
-	if n == 1 {
-		return "1 try"
-	}
-	return field.Count(n) + " tries"
-}
-
-// ordinal returns a number of a try.
-func ordinal(n int) string {
-	switch {
-	case n%100 >= 11 && n%100 <= 13:
-	case n%10 == 1:
-		return fmt.Sprintf("%dst", n)
-	case n%10 == 2:
-		return fmt.Sprintf("%dnd", n)
-	case n%10 == 3:
-		return fmt.Sprintf("%drd", n)
-	}
-	return fmt.Sprintf("%dth", n)
 }
 
 // serious has the statuses that say that something is wrong with the server, its storage, or a message.
@@ -342,11 +319,7 @@ func (d *diagnosis) answeredAgain() {
 func (d *diagnosis) neverAnswered(p *problem, never []*rpc) {
 	on, acked := map[int]int64{}, 0
 	for _, r := range never {
-		if r.of != nil {
-			p.task(r.of)
-		} else {
-			p.all(r)
-		}
+		p.tasksOf(r)
 		on[r.connection]++
 		if r.delivered {
 			acked++

@@ -18,6 +18,7 @@ import (
 	"github.com/rdmadump/rdmadump/dissect/record"
 	"github.com/rdmadump/rdmadump/internal/analyze"
 	"github.com/rdmadump/rdmadump/internal/diagnose"
+	"github.com/rdmadump/rdmadump/internal/query"
 )
 
 // maxValues is the number of values of every other label. What comes later is "other", so that traffic cannot make labels without end.
@@ -165,7 +166,7 @@ func (m *Metrics) transaction(r *record.Transaction) error {
 		m.again.WithLabelValues(server, client, operation).Inc()
 	}
 	if r.Failed() {
-		status := m.status.of(statusOf(r))
+		status := m.status.of(query.Outcome(r))
 		if !m.failures.admits(server, client, operation, status) {
 			status = other
 		}
@@ -201,17 +202,6 @@ func (m *Metrics) transaction(r *record.Transaction) error {
 		m.stalled.WithLabelValues(server, reason).Add(float64(max(w.NS, 0)) / 1e9)
 	}
 	return nil
-}
-
-// statusOf returns the status of an RPC that failed.
-func statusOf(r *record.Transaction) string {
-	switch {
-	case r.RDMAError.Known():
-		return r.RDMAError.Or("")
-	case r.RPCFailed():
-		return r.RPCStatus.Or("")
-	}
-	return r.NFSStatus.Or("")
 }
 
 // task passes a task on to the search for problems.

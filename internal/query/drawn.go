@@ -1,7 +1,6 @@
 package query
 
 import (
-	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -243,23 +242,14 @@ func Deed(r *record.Transaction) string {
 func Repeats(r *record.Transaction) string {
 	var parts []string
 	if r.Attempt > 1 {
-		parts = append(parts, fmt.Sprintf("%s of #%d", ordinal(r.Attempt), r.Request))
+		parts = append(parts, fmt.Sprintf("%s of #%d", record.Ordinal(r.Attempt), r.Request))
 	}
 	if of, known := r.RetryOf.Get(); known && r.Try > 1 && r.Call != nil {
-		parts = append(parts, fmt.Sprintf("%s try after %s", ordinal(r.Try), field.Brief(int64(r.Call.Time.Sub(r.FirstTry)))))
+		parts = append(parts, fmt.Sprintf("%s try after %s", record.Ordinal(r.Try), field.Brief(int64(r.Call.Time.Sub(r.FirstTry)))))
 	} else if known {
 		parts = append(parts, fmt.Sprintf("retry of #%d", of))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// ordinal returns a number such as 2nd.
-func ordinal(n int) string {
-	ending := "th"
-	if tens := n / 10 % 10; tens != 1 {
-		ending = cmp.Or(map[int]string{1: "st", 2: "nd", 3: "rd"}[n%10], ending)
-	}
-	return strconv.Itoa(n) + ending
 }
 
 // Moved returns the number of bytes that RDMA Reads moved out of the requester's memory, and
